@@ -8,25 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "editor/debug/debug_entry_private.h"
 #include "editor/debug/debug_form.h"
 #include "editor/debug/debug_line.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
-
-/* An attribute's value in .debug_info. */
-struct value {
-	const uint8_t *p; /* NULL: absent */
-	uint64_t size;
-	unsigned int form;
-};
-
-struct entry {
-	struct me_abbrev *abbrev;
-	const uint8_t *start;
-	unsigned int code_size;
-	struct value low, high, ranges, entry_pc, stmt_list, location, locviews, frame_base;
-	struct value addr_base, rnglists_base, loclists_base;
-};
 
 bool me_debug_spend(struct me_debug_sections *file, uint64_t work)
 {
@@ -50,18 +36,13 @@ bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_
 	return !c.bad;
 }
 
-static bool is_addrx(unsigned int form)
-{
-	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
-}
-
 uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsigned int form)
 {
 	uint64_t index, address = 0;
 
 	if (form == DW_FORM_addr)
 		return me_cursor_u64(c);
-	if (!is_addrx(form)) {
+	if (!me_form_is_addrx(form)) {
 		c->bad = true;
 		return 0;
 	}
@@ -73,99 +54,13 @@ uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsign
 	return address;
 }
 
-static struct me_cursor value_cursor(const struct value *v)
-{
-	return (struct me_cursor){v->p, v->p ? v->p + v->size : NULL, false};
-}
-
-static uint64_t value_fixed(const struct value *v)
-{
-	struct me_cursor c = value_cursor(v);
-
-	return me_cursor_fixed(&c, v->size > 8 ? 8 : (unsigned int)v->size);
-}
-
-/* Is the value an offset into another section? */
-static bool is_offset(const struct me_unit *u, const struct value *v)
-{
-	return v->p && v->form == (u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
-}
-
-/* Read the range of an entry with low_pc and high_pc. Return: false if it cannot be read. */
-static bool one_range(const struct me_unit *u, const struct entry *e, struct me_range *r)
-{
-	struct me_cursor low = value_cursor(&e->low), high = value_cursor(&e->high);
-
-	r->lo = me_unit_address(u, &low, e->low.form);
-	if (e->high.form == DW_FORM_addr || is_addrx(e->high.form))
-		r->hi = me_unit_address(u, &high, e->high.form);
-	else if (e->high.form == DW_FORM_udata)
-		r->hi = r->lo + me_cursor_uleb(&high);
-	else
-		r->hi = r->lo + value_fixed(&e->high);
-	return !low.bad && !high.bad;
-}
-
-static void note_value(struct entry *e, unsigned int name, struct value v)
-{
-	switch (name) {
-	case DW_AT_low_pc: e->low = v; break;
-	case DW_AT_high_pc: e->high = v; break;
-	case DW_AT_ranges: e->ranges = v; break;
-	case DW_AT_entry_pc: e->entry_pc = v; break;
-	case DW_AT_stmt_list: e->stmt_list = v; break;
-	case DW_AT_location: e->location = v; break;
-	case DW_AT_GNU_locviews: e->locviews = v; break;
-	case DW_AT_frame_base: e->frame_base = v; break;
-	case DW_AT_addr_base: e->addr_base = v; break;
-	case DW_AT_rnglists_base: e->rnglists_base = v; break;
-	case DW_AT_loclists_base: e->loclists_base = v; break;
-	default: break;
-	}
-}
-
-/* Read the values of the entry whose code was read; moves the cursor after them. */
-static void read_values(const struct me_unit *u, struct me_cursor *c, struct entry *e)
-{
-	const struct me_abbrevs *t = &u->file->abbrevs;
-
-	for (uint32_t i = 0; i < e->abbrev->nr_attrs && !c->bad; i++) {
-		const struct me_abbrev_attr *a = &t->attrs[e->abbrev->first_attr + i];
-		const uint8_t *p = c->p;
-
-		me_form_skip(c, a->form, u->version);
-		note_value(e, a->name, (struct value){p, (uint64_t)(c->p - p), a->form});
-	}
-}
-
-/* Read one entry. It has no abbreviation if it ends a list of siblings. Return: 0, -EBADMSG. */
-static int read_entry(struct me_unit *u, struct me_cursor *c, struct entry *e)
-{
-	uint64_t code;
-
-	*e = (struct entry){.start = c->p};
-	code = me_cursor_uleb(c);
-	e->code_size = (unsigned int)(c->p - e->start);
-	if (c->bad || !code)
-		return c->bad ? -EBADMSG : 0;
-	e->abbrev = me_abbrevs_find(&u->file->abbrevs, code);
-	if (!e->abbrev)
-		return -EBADMSG;
-	e->abbrev->used = true;
-	if (e->abbrev->plain && e->abbrev->size >= 0)
-		me_cursor_skip(c, (uint64_t)e->abbrev->size);
-	else
-		read_values(u, c, e);
-	return c->bad ? -EBADMSG : 0;
-}
-
 /* ---- first walk: which entries moved ---- */
 
-static int mark_entry(struct me_unit *u, const struct entry *e)
+static int mark_entry(struct me_unit *u, const struct me_entry *e)
 {
 	struct me_range r;
 
-	if (!e->low.p || !e->high.p || !one_range(u, e, &r) ||
+	if (!e->low.p || !e->high.p || !me_entry_range(u, e, &r) ||
 	    !me_moves_any(u->file->moves, r.lo, r.hi))
 		return 0;
 	if (e->abbrev->change == ME_ABBREV_NONE)
@@ -175,15 +70,15 @@ static int mark_entry(struct me_unit *u, const struct entry *e)
 	return 0;
 }
 
-static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct entry *))
+static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct me_entry *))
 {
 	const uint8_t *data = u->file->info.data;
 	struct me_cursor c = {data + u->first, data + u->end, false};
-	struct entry e;
-	int rc = read_entry(u, &c, &e); /* the unit's own entry, see extend() */
+	struct me_entry e;
+	int rc = me_entry_read(u, &c, &e); /* the unit's own entry, see extend() */
 
 	while (!rc && c.p < c.end) {
-		rc = read_entry(u, &c, &e);
+		rc = me_entry_read(u, &c, &e);
 		if (!rc && e.abbrev && !(e.abbrev->plain && e.abbrev->size >= 0))
 			rc = visit(u, &e);
 	}
@@ -197,13 +92,13 @@ static uint8_t *field(const struct me_unit *u, const uint8_t *p)
 	return u->bytes + (p - (u->file->info.data + u->off));
 }
 
-static void put_u32(struct me_unit *u, const struct value *v, uint32_t to)
+static void put_u32(struct me_unit *u, const struct me_value *v, uint32_t to)
 {
 	memcpy(field(u, v->p), &to, sizeof(to));
 }
 
 /* Replace the range @r by a list: @r and its copies, or @r alone if it did not move. */
-static int change_range(struct me_unit *u, const struct entry *e, struct me_range r,
+static int change_range(struct me_unit *u, const struct me_entry *e, struct me_range r,
 			enum me_abbrev_change change)
 {
 	struct me_debug_sections *file = u->file;
@@ -234,14 +129,14 @@ static int change_range(struct me_unit *u, const struct entry *e, struct me_rang
 	return 0;
 }
 
-static int apply_one_range(struct me_unit *u, const struct entry *e)
+static int apply_one_range(struct me_unit *u, const struct me_entry *e)
 {
 	struct me_abbrev *a = e->abbrev;
 	struct me_range r;
 
 	if (!a->touched)
 		return 0;
-	if (!one_range(u, e, &r))
+	if (!me_entry_range(u, e, &r))
 		return -EBADMSG;
 	/*
 	 * With a new code, only moved entries change; without one, every entry of the
@@ -262,16 +157,16 @@ static int apply_one_range(struct me_unit *u, const struct entry *e)
 }
 
 /* Replace a list by a longer one if anything in it moved. */
-static int apply_ranges(struct me_unit *u, const struct entry *e)
+static int apply_ranges(struct me_unit *u, const struct me_entry *e)
 {
-	const struct value *v = &e->ranges;
+	const struct me_value *v = &e->ranges;
 	struct me_debug_sections *file = u->file;
 	uint32_t off;
 	int rc;
 
-	if (!is_offset(u, v))
+	if (!me_value_is_offset(u, v))
 		return 0;
-	rc = me_ranges_read(u, value_fixed(v), &file->old);
+	rc = me_ranges_read(u, me_value_fixed(v), &file->old);
 	if (rc || !me_ranges_extend(file, e->abbrev->tag == DW_TAG_subprogram))
 		return rc;
 	rc = me_ranges_write(u, &off);
@@ -282,20 +177,21 @@ static int apply_ranges(struct me_unit *u, const struct entry *e)
 }
 
 /* A failure here does not fail the unit: the variable then has no value in the copies. */
-static int apply_locations(struct me_unit *u, const struct value *v, const struct value *views)
+static int apply_locations(struct me_unit *u, const struct me_value *v,
+			   const struct me_value *views)
 {
 	struct me_debug_section *s = u->version >= 5 ? &u->file->loclists : &u->file->loc;
 	struct me_list_table before = u->loclists;
 	size_t size = s->added.size;
-	bool has_views = is_offset(u, views);
+	bool has_views = me_value_is_offset(u, views);
 	uint32_t off, view_off = 0;
 	int rc;
 
-	if (!is_offset(u, v))
+	if (!me_value_is_offset(u, v))
 		return 0;
-	off = (uint32_t)value_fixed(v);
+	off = (uint32_t)me_value_fixed(v);
 	if (has_views)
-		view_off = (uint32_t)value_fixed(views);
+		view_off = (uint32_t)me_value_fixed(views);
 	rc = me_loc_extend(u, &off, has_views ? &view_off : NULL);
 	if (rc == -ENOMEM)
 		return rc;
@@ -310,9 +206,9 @@ static int apply_locations(struct me_unit *u, const struct value *v, const struc
 	return 0;
 }
 
-static int apply_entry(struct me_unit *u, const struct entry *e)
+static int apply_entry(struct me_unit *u, const struct me_entry *e)
 {
-	struct value none = {0};
+	struct me_value none = {0};
 	uint64_t entry;
 	int rc = 0;
 
@@ -327,26 +223,26 @@ static int apply_entry(struct me_unit *u, const struct entry *e)
 	if (rc || !e->entry_pc.p || e->entry_pc.form != DW_FORM_addr ||
 	    e->abbrev->tag == DW_TAG_subprogram)
 		return rc;
-	if (me_moves_address(u->file->moves, value_fixed(&e->entry_pc), &entry))
+	if (me_moves_address(u->file->moves, me_value_fixed(&e->entry_pc), &entry))
 		memcpy(field(u, e->entry_pc.p), &entry, sizeof(entry));
 	return 0;
 }
 
 /* ---- the unit's own entry ---- */
 
-static int read_base(const struct me_unit *u, const struct value *v, uint64_t *base, bool *has)
+static int read_base(const struct me_unit *u, const struct me_value *v, uint64_t *base, bool *has)
 {
 	*has = v->p;
 	if (!v->p)
 		return 0;
-	if (!is_offset(u, v))
+	if (!me_value_is_offset(u, v))
 		return -EPERM;
-	*base = value_fixed(v);
+	*base = me_value_fixed(v);
 	return 0;
 }
 
 /* Read the bases of all other entries' lists and addresses. */
-static int read_bases(struct me_unit *u, const struct entry *e)
+static int read_bases(struct me_unit *u, const struct me_entry *e)
 {
 	int rc = read_base(u, &e->addr_base, &u->addr_base, &u->has_addr_base);
 
@@ -355,7 +251,7 @@ static int read_bases(struct me_unit *u, const struct entry *e)
 	if (!rc)
 		rc = read_base(u, &e->loclists_base, &u->loclists_base, &u->has_loclists_base);
 	if (!rc && e->low.p) {
-		struct me_cursor c = value_cursor(&e->low);
+		struct me_cursor c = me_value_cursor(&e->low);
 
 		u->base = me_unit_address(u, &c, e->low.form);
 		rc = c.bad ? -EBADMSG : 0;
@@ -364,17 +260,17 @@ static int read_bases(struct me_unit *u, const struct entry *e)
 }
 
 /* Read the unit's ranges into file->old. */
-static int read_unit_ranges(struct me_unit *u, const struct entry *e)
+static int read_unit_ranges(struct me_unit *u, const struct me_entry *e)
 {
 	struct me_debug_sections *file = u->file;
-	struct me_cursor c = value_cursor(&e->ranges);
+	struct me_cursor c = me_value_cursor(&e->ranges);
 	struct me_range r;
 	uint64_t off;
 	int rc;
 
 	file->old.nr = 0;
-	if (e->ranges.p && is_offset(u, &e->ranges))
-		return me_ranges_read(u, value_fixed(&e->ranges), &file->old);
+	if (e->ranges.p && me_value_is_offset(u, &e->ranges))
+		return me_ranges_read(u, me_value_fixed(&e->ranges), &file->old);
 	if (e->ranges.p && e->ranges.form == DW_FORM_rnglistx) {
 		rc = me_ranges_indexed(u, me_cursor_uleb(&c), &off);
 		return rc ? rc : me_ranges_read(u, off, &file->old);
@@ -383,7 +279,7 @@ static int read_unit_ranges(struct me_unit *u, const struct entry *e)
 		return -EPERM;
 	if (!e->low.p || !e->high.p)
 		return 0;
-	if (!one_range(u, e, &r))
+	if (!me_entry_range(u, e, &r))
 		return -EBADMSG;
 	me_ranges_add(&file->old, r.lo, r.hi);
 	return 0;
@@ -398,7 +294,7 @@ static bool any_moved(const struct me_debug_sections *file)
 }
 
 /* Extend the numbered lists. They come first in their tables. */
-static int renumber(struct me_unit *u, const struct entry *e)
+static int renumber(struct me_unit *u, const struct me_entry *e)
 {
 	struct me_list_table none = {0};
 	size_t size = u->file->loclists.added.size;
@@ -420,7 +316,7 @@ static int renumber(struct me_unit *u, const struct entry *e)
 	return 0;
 }
 
-static int change_unit_entry(struct me_unit *u, const struct entry *e)
+static int change_unit_entry(struct me_unit *u, const struct me_entry *e)
 {
 	struct me_range r;
 
@@ -428,19 +324,19 @@ static int change_unit_entry(struct me_unit *u, const struct entry *e)
 		return apply_ranges(u, e);
 	if (e->abbrev->change != ME_ABBREV_HIGH_ONLY)
 		return apply_one_range(u, e);
-	return one_range(u, e, &r) ? change_range(u, e, r, ME_ABBREV_HIGH_ONLY) : -EBADMSG;
+	return me_entry_range(u, e, &r) ? change_range(u, e, r, ME_ABBREV_HIGH_ONLY) : -EBADMSG;
 }
 
-static int change_line(struct me_unit *u, const struct entry *e)
+static int change_line(struct me_unit *u, const struct me_entry *e)
 {
 	uint32_t off;
 	int rc;
 
 	if (!e->stmt_list.p)
 		return 0;
-	if (!is_offset(u, &e->stmt_list))
+	if (!me_value_is_offset(u, &e->stmt_list))
 		return -EPERM;
-	rc = me_line_extend(u->file, value_fixed(&e->stmt_list), &off);
+	rc = me_line_extend(u->file, me_value_fixed(&e->stmt_list), &off);
 	if (!rc)
 		put_u32(u, &e->stmt_list, off);
 	return rc;
@@ -467,7 +363,7 @@ static int change_abbrevs(struct me_unit *u)
 	return s->added.failed ? -ENOMEM : 0;
 }
 
-static int change(struct me_unit *u, const struct entry *own)
+static int change(struct me_unit *u, const struct me_entry *own)
 {
 	int rc = walk(u, mark_entry);
 
@@ -591,7 +487,7 @@ static int remember(struct me_debug_sections *file, uint64_t off)
 	return 0;
 }
 
-static int replace(struct me_unit *u, const struct entry *own)
+static int replace(struct me_unit *u, const struct me_entry *own)
 {
 	struct me_debug_sections *file = u->file;
 	struct sizes before = sizes_now(file);
@@ -616,7 +512,7 @@ static int replace(struct me_unit *u, const struct entry *own)
 static int extend(struct me_unit *u, uint64_t *next)
 {
 	struct me_cursor c;
-	struct entry own;
+	struct me_entry own;
 	int rc = read_header(u, next);
 
 	if (!rc)
@@ -626,10 +522,10 @@ static int extend(struct me_unit *u, uint64_t *next)
 	c = (struct me_cursor){u->file->info.data + u->first, u->file->info.data + u->end, false};
 	if (c.p == c.end)
 		return 0;
-	rc = read_entry(u, &c, &own);
+	rc = me_entry_read(u, &c, &own);
 	if (rc || !own.abbrev)
 		return rc;
-	/* read_entry() read no values: the unit has no attribute of interest, hence no code. */
+	/* me_entry_read() read no values: the unit has no attribute of interest, hence no code. */
 	if (own.abbrev->plain)
 		return 0;
 	rc = read_bases(u, &own);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit_options - the options of morph-audit: their table, how they are read and checked.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor/audit/audit_private.h"
+#include "editor/audit/audit_report.h"
+#include "editor/base/output_name.h"
+
+enum {
+	KEY_ALPHA = 256,
+	KEY_AT,
+	KEY_COMMAND,
+	KEY_COMPARE_FILE,
+	KEY_CONTINUE,
+	KEY_CPU,
+	KEY_DIR,
+	KEY_ENV,
+	KEY_EXPORT_CSV,
+	KEY_EXPORT_JSON,
+	KEY_EXPORT_MARKDOWN,
+	KEY_FILTER,
+	KEY_INDIFFERENCE,
+	KEY_JSON,
+	KEY_MAX_PAIRS,
+	KEY_MAX_SECONDS,
+	KEY_METRIC,
+	KEY_MIN_PAIRS,
+	KEY_NAME,
+	KEY_PAIRS,
+	KEY_PRECISION,
+	KEY_PROGRESS,
+	KEY_SIMULATE,
+	KEY_STDERR,
+	KEY_STDIN,
+	KEY_TIMEOUT,
+	KEY_WARMUP,
+};
+
+const struct argp_option me_audit_options[] = {
+	{0, 0, 0, 0, "What is run:", 1},
+	{"stdin", KEY_STDIN, "FILE", 0, "Input of each run (default: none)", 0},
+	{"env", KEY_ENV, "NAME=VALUE", 0, "Set NAME to VALUE in the environment of each run", 0},
+	{"name", KEY_NAME, "NAME", 0, "Run both programs under this name (default: A's name)", 0},
+	{"at", KEY_AT, "PATH", 0,
+	 "Put both programs at this existing path, for their own runs only", 0},
+	{"command", KEY_COMMAND, 0, 0,
+	 "ARGS are a whole command that uses the file at --at, such as a library", 0},
+	{"dir", KEY_DIR, "DIR", 0, "Keep the private copies in DIR (default: $TMPDIR or /tmp)", 0},
+	{"cpu", KEY_CPU, "N", 0, "Run on this CPU only", 0},
+	{"timeout", KEY_TIMEOUT, "SECONDS", 0,
+	 "Limit of one run (default: none for A's first, then ten times A's longest plus 10 s)", 0},
+	{0, 0, 0, 0, "What is compared:", 2},
+	{"metric", KEY_METRIC, "M", 0, "cpu (default: user + system), user or wall", 0},
+	{"filter", KEY_FILTER, "CMD", 0, "Shell command that the output passes through first", 0},
+	{"stderr", KEY_STDERR, 0, 0, "Compare stderr, too", 0},
+	{"compare-file", KEY_COMPARE_FILE, "FILE", 0,
+	 "Compare this file that each run writes, then remove it (may be given again)", 0},
+	{0, 0, 0, 0, "When it ends:", 3},
+	{"alpha", KEY_ALPHA, "P", 0, "Chance of a false claim (default: 0.01)", 0},
+	{"warmup", KEY_WARMUP, "N", 0, "Warm-up pairs, which do not count (default: 1)", 0},
+	{"pairs", KEY_PAIRS, "MIN[:MAX]", 0,
+	 "At least MIN pairs, however long they take, and at most MAX (default: 8:500)", 0},
+	{"min-pairs", KEY_MIN_PAIRS, "N", 0, "Sets MIN of --pairs", 0},
+	{"max-pairs", KEY_MAX_PAIRS, "N", 0, "Sets MAX of --pairs", 0},
+	{"max-seconds", KEY_MAX_SECONDS, "S", 0,
+	 "End the audit undecided after S seconds (default: 600, or MIN pairs if these take "
+	 "longer); without MIN, that may be before 8 pairs",
+	 0},
+	{"continue", KEY_CONTINUE, "FILE", 0,
+	 "Continue the audit that wrote this file with --export-csv", 0},
+	{"indifference", KEY_INDIFFERENCE, "PERCENT", 0,
+	 "Stop when any difference is below this (default: 0.5; 0: never)", 0},
+	{"precision", KEY_PRECISION, "PERCENT", 0,
+	 "Go on until the effect is known to PERCENT (default: until the verdict is certain)", 0},
+	{0, 0, 0, 0, "Other:", 4},
+	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
+	{"export-csv", KEY_EXPORT_CSV, "FILE", 0, "Write the times of each pair here, as CSV", 0},
+	{"export-json", KEY_EXPORT_JSON, "FILE", 0, "Write the result here, as --json prints it",
+	 0},
+	{"export-markdown", KEY_EXPORT_MARKDOWN, "FILE", 0, "Write the result here, as a table", 0},
+	{"progress", KEY_PROGRESS, "SECONDS", 0,
+	 "Without a terminal: print a line of progress every SECONDS (default: 60; 0: none)", 0},
+	{"simulate", KEY_SIMULATE, "RUNS", 0,
+	 "Run no program: simulate RUNS audits and print how often they are right", 0},
+	{0},
+};
+
+static double parse_number(struct argp_state *state, const char *arg, const char *what, double min,
+			   double max)
+{
+	char *end;
+	double value = strtod(arg, &end);
+
+	if (end == arg || *end || !(value >= min && value <= max))
+		argp_error(state, "%s: '%s' is not a number from %g to %g", what, arg, min, max);
+	return value;
+}
+
+static size_t parse_count(struct argp_state *state, const char *arg, const char *what, size_t min)
+{
+	double value = parse_number(state, arg, what, (double)min, 1e6);
+
+	if (value != floor(value))
+		argp_error(state, "%s: '%s' is not a whole number", what, arg);
+	return (size_t)value;
+}
+
+static enum me_audit_metric parse_metric(struct argp_state *state, const char *arg)
+{
+	int m;
+
+	for (m = ME_METRIC_CPU; m <= ME_METRIC_WALL; m++)
+		if (!strcmp(arg, me_metric_name((enum me_audit_metric)m)))
+			return (enum me_audit_metric)m;
+	argp_error(state, "--metric: '%s' is not cpu, user or wall", arg);
+	return ME_METRIC_CPU;
+}
+
+static void parse_env(struct argp_state *state, char *arg)
+{
+	if (arg[0] == '=' || !strchr(arg, '=') || putenv(arg))
+		argp_error(state, "--env: '%s' is not NAME=VALUE", arg);
+}
+
+static void parse_file(struct argp_state *state, struct me_audit_arguments *args, char *arg)
+{
+	char **files = realloc(args->files, (args->nr_files + 2) * sizeof(*files));
+
+	if (!files)
+		argp_failure(state, ME_AUDIT_STATUS_FAILED, ENOMEM, "--compare-file");
+	files[args->nr_files++] = arg;
+	files[args->nr_files] = NULL;
+	args->files = files;
+}
+
+static void parse_pairs(struct argp_state *state, struct me_audit_arguments *args, char *arg)
+{
+	char *colon = strchr(arg, ':');
+
+	if (colon) {
+		args->audit.max_pairs = parse_count(state, colon + 1, "--pairs", 1);
+		*colon = 0;
+	}
+	args->audit.min_pairs = parse_count(state, arg, "--pairs", 1);
+	args->min_given = true;
+}
+
+static error_t parse_ending(struct argp_state *state, int key, char *arg,
+			    struct me_audit_arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+
+	switch (key) {
+	case KEY_ALPHA: a->alpha = parse_number(state, arg, "--alpha", 1e-9, 0.5); return 0;
+	case KEY_CONTINUE: args->earlier = arg; return 0;
+	case KEY_WARMUP: a->warmup = parse_count(state, arg, "--warmup", 0); return 0;
+	case KEY_PAIRS: parse_pairs(state, args, arg); return 0;
+	case KEY_MIN_PAIRS:
+		a->min_pairs = parse_count(state, arg, "--min-pairs", 1);
+		args->min_given = true;
+		return 0;
+	case KEY_MAX_PAIRS: a->max_pairs = parse_count(state, arg, "--max-pairs", 1); return 0;
+	case KEY_MAX_SECONDS:
+		a->max_seconds = parse_number(state, arg, "--max-seconds", 0, 1e9);
+		args->seconds_given = true;
+		return 0;
+	case KEY_TIMEOUT:
+		a->timeout_seconds = parse_number(state, arg, "--timeout", 0.001, 1e9);
+		return 0;
+	case KEY_INDIFFERENCE:
+		a->indifference = log1p(parse_number(state, arg, "--indifference", 0, 100) / 100);
+		return 0;
+	case KEY_PRECISION:
+		a->precision = log1p(parse_number(state, arg, "--precision", 0.001, 100) / 100);
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Default of B: the file that morph-optimize writes for A without -o. */
+static void find_output(struct argp_state *state, struct me_audit_arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+	struct mp_err err = {""};
+	int rc = me_output_name(a->a, args->output, sizeof(args->output), &err);
+
+	if (!rc)
+		rc = me_output_made_of(args->output, a->a, &err);
+	if (rc == -ENOENT)
+		argp_error(state, "there is no %s: give a second program, or run morph-optimize %s",
+			   args->output, a->a);
+	if (rc)
+		argp_failure(state, ME_AUDIT_STATUS_FAILED, 0, "%s", err.msg);
+	a->b = args->output;
+}
+
+static error_t parse_results(struct argp_state *state, int key, char *arg,
+			     struct me_audit_arguments *args)
+{
+	switch (key) {
+	case KEY_EXPORT_CSV: args->csv = arg; return 0;
+	case KEY_EXPORT_JSON: args->to_json = arg; return 0;
+	case KEY_EXPORT_MARKDOWN: args->markdown = arg; return 0;
+	case KEY_JSON: args->json = true; return 0;
+	case KEY_PROGRESS:
+		args->progress_s = parse_number(state, arg, "--progress", 0, 1e9);
+		return 0;
+	default: return parse_ending(state, key, arg, args);
+	}
+}
+
+static void check_arguments(struct argp_state *state, struct me_audit_arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+
+	if (args->simulate)
+		return;
+	if (!a->a)
+		argp_error(state, "no program given");
+	if (!a->b)
+		find_output(state, args);
+	if (args->command && (!a->at || !a->args || !a->args[0]))
+		argp_error(state, "--command needs --at PATH and a command after `--`");
+	/* If the user gave no minimum, the maximum limits it. */
+	if (!args->min_given && a->min_pairs > a->max_pairs)
+		a->min_pairs = a->max_pairs;
+	if (a->min_pairs > a->max_pairs)
+		argp_error(state, "the minimum of %zu pairs is above the maximum of %zu",
+			   a->min_pairs, a->max_pairs);
+	a->pairs_despite_timeout = args->min_given || !args->seconds_given ? a->min_pairs : 0;
+}
+
+error_t me_audit_parse(int key, char *arg, struct argp_state *state)
+{
+	struct me_audit_arguments *args = state->input;
+	struct me_audit_opts *a = &args->audit;
+
+	switch (key) {
+	case KEY_AT: a->at = arg; return 0;
+	case KEY_COMMAND: args->command = true; return 0;
+	case KEY_COMPARE_FILE: parse_file(state, args, arg); return 0;
+	case KEY_CPU: a->cpu = (int)parse_count(state, arg, "--cpu", 0); return 0;
+	case KEY_DIR: a->parent = arg; return 0;
+	case KEY_ENV: parse_env(state, arg); return 0;
+	case KEY_FILTER: a->filter = arg; return 0;
+	case KEY_METRIC: a->metric = parse_metric(state, arg); return 0;
+	case KEY_NAME: a->name = arg; return 0;
+	case KEY_SIMULATE: args->simulate = parse_count(state, arg, "--simulate", 1); return 0;
+	case KEY_STDERR: a->with_stderr = true; return 0;
+	case KEY_STDIN: a->stdin_path = arg; return 0;
+	case ARGP_KEY_ARG:
+		if (!a->a)
+			a->a = arg;
+		else if (!a->b)
+			a->b = arg;
+		else
+			argp_error(state, "'%s': the programs' arguments follow `--`", arg);
+		return 0;
+	case ARGP_KEY_END: check_arguments(state, args); return 0;
+	default: return parse_results(state, key, arg, args);
+	}
+}

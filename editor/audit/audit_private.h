@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit_private - the command line of morph-audit: its arguments and exit statuses. Only
+ * morph_audit.c and audit_options.c include this header.
+ */
+#ifndef ME_AUDIT_PRIVATE_H
+#define ME_AUDIT_PRIVATE_H
+
+#include <argp.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "editor/audit/audit.h"
+
+enum me_audit_status {
+	ME_AUDIT_STATUS_FASTER = 0,
+	ME_AUDIT_STATUS_FAILED = 1,
+	ME_AUDIT_STATUS_USAGE = 2,
+	ME_AUDIT_STATUS_SLOW = 5,
+	ME_AUDIT_STATUS_DIFFERS = 6
+};
+
+struct me_audit_arguments {
+	struct me_audit_opts audit;
+	char **files;
+	size_t nr_files;
+	bool command, json, min_given, seconds_given;
+	const char *csv, *to_json, *markdown, *earlier; /* files; NULL: none */
+	double progress_s;
+	size_t simulate;
+	char output[PATH_MAX]; /* A's output, if B is not given */
+};
+
+extern const struct argp_option me_audit_options[];
+
+/* Read one option or argument into state->input, a struct me_audit_arguments. */
+error_t me_audit_parse(int key, char *arg, struct argp_state *state);
+
+#endif

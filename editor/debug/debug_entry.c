@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * debug_entry - reads one entry of a unit, and those values of its attributes that name
+ * code.
+ */
+#include "editor/debug/debug_entry_private.h"
+
+#include <errno.h>
+
+#include "editor/debug/debug_form.h"
+
+bool me_form_is_addrx(unsigned int form)
+{
+	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
+}
+
+struct me_cursor me_value_cursor(const struct me_value *v)
+{
+	return (struct me_cursor){v->p, v->p ? v->p + v->size : NULL, false};
+}
+
+uint64_t me_value_fixed(const struct me_value *v)
+{
+	struct me_cursor c = me_value_cursor(v);
+
+	return me_cursor_fixed(&c, v->size > 8 ? 8 : (unsigned int)v->size);
+}
+
+bool me_value_is_offset(const struct me_unit *u, const struct me_value *v)
+{
+	return v->p && v->form == (u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
+}
+
+bool me_entry_range(const struct me_unit *u, const struct me_entry *e, struct me_range *r)
+{
+	struct me_cursor low = me_value_cursor(&e->low), high = me_value_cursor(&e->high);
+
+	r->lo = me_unit_address(u, &low, e->low.form);
+	if (e->high.form == DW_FORM_addr || me_form_is_addrx(e->high.form))
+		r->hi = me_unit_address(u, &high, e->high.form);
+	else if (e->high.form == DW_FORM_udata)
+		r->hi = r->lo + me_cursor_uleb(&high);
+	else
+		r->hi = r->lo + me_value_fixed(&e->high);
+	return !low.bad && !high.bad;
+}
+
+static void note_value(struct me_entry *e, unsigned int name, struct me_value v)
+{
+	switch (name) {
+	case DW_AT_low_pc: e->low = v; break;
+	case DW_AT_high_pc: e->high = v; break;
+	case DW_AT_ranges: e->ranges = v; break;
+	case DW_AT_entry_pc: e->entry_pc = v; break;
+	case DW_AT_stmt_list: e->stmt_list = v; break;
+	case DW_AT_location: e->location = v; break;
+	case DW_AT_GNU_locviews: e->locviews = v; break;
+	case DW_AT_frame_base: e->frame_base = v; break;
+	case DW_AT_addr_base: e->addr_base = v; break;
+	case DW_AT_rnglists_base: e->rnglists_base = v; break;
+	case DW_AT_loclists_base: e->loclists_base = v; break;
+	default: break;
+	}
+}
+
+/* Read the values of the entry whose code was read; moves the cursor after them. */
+static void read_values(const struct me_unit *u, struct me_cursor *c, struct me_entry *e)
+{
+	const struct me_abbrevs *t = &u->file->abbrevs;
+
+	for (uint32_t i = 0; i < e->abbrev->nr_attrs && !c->bad; i++) {
+		const struct me_abbrev_attr *a = &t->attrs[e->abbrev->first_attr + i];
+		const uint8_t *p = c->p;
+
+		me_form_skip(c, a->form, u->version);
+		note_value(e, a->name, (struct me_value){p, (uint64_t)(c->p - p), a->form});
+	}
+}
+
+int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e)
+{
+	uint64_t code;
+
+	*e = (struct me_entry){.start = c->p};
+	code = me_cursor_uleb(c);
+	e->code_size = (unsigned int)(c->p - e->start);
+	if (c->bad || !code)
+		return c->bad ? -EBADMSG : 0;
+	e->abbrev = me_abbrevs_find(&u->file->abbrevs, code);
+	if (!e->abbrev)
+		return -EBADMSG;
+	e->abbrev->used = true;
+	if (e->abbrev->plain && e->abbrev->size >= 0)
+		me_cursor_skip(c, (uint64_t)e->abbrev->size);
+	else
+		read_values(u, c, e);
+	return c->bad ? -EBADMSG : 0;
+}
