@@ -143,8 +143,9 @@ static const struct md_mapping *find_mapping(const struct md_space *space,
 }
 
 /*
- * Entries come newest first. The entry before entry i says where control left the straight run
- * that began at the target of entry i. These runs are only needed for optimised modules.
+ * Entries come newest first. Control left the straight run that began at entry i's target
+ * by the branch of entry i - 1, the next newer one. These runs are only needed for
+ * optimised modules.
  */
 static int attribute_branches(struct md_attribute *at, const struct morph_branches *record)
 {

@@ -20,8 +20,9 @@ int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 
 /*
  * me_blocks_original, me_blocks_order - blocks of @func in @zone in their original order, or as
- * @order says; the entry comes first. @out holds func->nr_blocks. @old_way: the worth of keeping a
- * fall-through of a conditional branch, as a share of its executions; 0: no worth.
+ * @order says; the entry comes first. @out holds func->nr_blocks. @old_way: bonus for keeping
+ * a conditional branch's original fall-through, as a share of the block's executions; 0: no
+ * bonus.
  * Return: 0, -ENOMEM.
  */
 int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
