@@ -160,7 +160,7 @@ bool morph_ring_open(struct morph_ring *ring, const struct morph_task *header)
 	if (!ring->open)
 		return false;
 	bytes = min3(room(ring, morph_ring_used(ring)), ring->size - place(ring), (u64)BATCH_BYTES);
-	/* There was room a moment ago; only an invalid tail can have taken it back. */
+	/* The ring had room before; only a reader that wrote an invalid tail can cause this. */
 	bytes = max(bytes, least);
 	ring->open->task = *header;
 	ring->open->task.record.size = sizeof(*ring->open);

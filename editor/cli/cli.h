@@ -26,7 +26,7 @@ enum me_cli_status {
 	ME_CLI_UNDECIDED = 7,
 };
 
-/* What a command line says. */
+/* The parsed command line. */
 struct me_cli {
 	struct me_optimize_options options;
 	bool json, quiet; /* --report */

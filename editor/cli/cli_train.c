@@ -151,7 +151,7 @@ static void say_warning(const char *what)
 	fprintf(stderr, "morph-optimize: %s\n", what);
 }
 
-/* Where morph-audit has the last word, its exit status. */
+/* The exit status for @rc; the verdicts of morph-audit keep its exit statuses. */
 static int status_of(int rc)
 {
 	switch (rc) {

@@ -9,7 +9,7 @@
 
 extern const char *const me_stage_names[ME_NR_STAGES];
 
-/* What tells the analysis and the verification which words are addresses. */
+/* Evidence by which analysis and verification know which words are addresses. */
 const char *me_report_evidence(const struct me_optimize_report *report);
 /* Sum over all stages. */
 double me_report_total_s(const double *stage_s);

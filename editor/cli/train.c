@@ -157,7 +157,7 @@ static bool is_counts(const char *name)
 	return len > 7 && !strcmp(name + len - 7, ".counts");
 }
 
-/* There is a file of counts for each process that ran the counting version. */
+/* Each process that ran the counting version wrote its own file of counts. */
 static int import(struct me_trainer *t)
 {
 	struct me_train_path db = me_train_path(t, "exact.db"),

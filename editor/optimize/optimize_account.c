@@ -55,7 +55,7 @@ static void predict_uncounted(struct me_optimize_report *r)
 	r->prediction.most = r->prediction.most * (1 - u) + u;
 }
 
-/* What is added up over the functions of the file. */
+/* Sums over the functions of the file. */
 struct tally {
 	uint8_t *moved, *copied;	/* per function, per block: in the plan */
 	const uint64_t *counted, *seen; /* per block: of the profile, of the samples; may be NULL */

@@ -16,7 +16,7 @@
 #include "editor/plan.h"
 #include "libprof/note/polls.h"
 
-/* Behind the memory that maps the file lies a page of the process's own. The runtime writes the
+/* A private page of the process follows the memory that maps the file. The runtime writes the
  * address of mp_polls.polls to its start. */
 #define ME_POLLS_BYTES (sizeof(struct mp_polls) + 4096)
 

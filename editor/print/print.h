@@ -35,7 +35,7 @@ struct me_print_options {
 	FILE *out;
 };
 
-/* What is printed, stage by stage. */
+/* The stages that are printed. */
 struct me_print {
 	const struct mp_cfg *cfg;
 	const struct me_eligible *eligible;

@@ -25,7 +25,7 @@ static void read_all(struct md_kmod_ring *ring, struct md_buf *out)
 	if (md_kmod_ring_refresh(ring, &err))
 		return;
 	for (int i = 0; ring->next.time_ns != UINT64_MAX; i++) {
-		/* There cannot be more records than this. */
+		/* The ring cannot hold more records than this. */
 		if (i == MAX_RECORDS)
 			abort();
 		if (md_kmod_ring_take(ring, out, &err))

@@ -237,7 +237,7 @@ static int check_counter_stub(struct vf *vf, const struct mp_map_piece *p, const
 	if (len < 0)
 		return len;
 	*next = at + (uint64_t)len;
-	/* Behind a check alone, the stub ends, or a jump follows. */
+	/* A stub that only checks ends after the check, or jumps. */
 	if (len && (*next == end || b[len] == 0xe9 || b[len] == 0xeb))
 		return 0;
 	return check_counting(vf, p, b + len, *next, next);

@@ -157,7 +157,7 @@ int main(void)
 	reader_open(&r);
 	fd = r.fd;
 	ring_bytes = r.hello.ring_bytes;
-	/* There is no ring before START. */
+	/* Before START no ring exists. */
 	refused(MORPH_DEV_RING(0), page, TAIL, MAP_SHARED, ENXIO, 0);
 	refused(MORPH_DEV_RING(0) + page, page + ring_bytes, PROT_READ, MAP_SHARED, ENXIO, 0);
 	reader_start(&r, 4000, -1, 0);
