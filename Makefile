@@ -41,6 +41,9 @@ UDEVDIR ?= $(PREFIX)/lib/udev
 MODPROBEDIR ?= $(PREFIX)/lib/modprobe.d
 EXAMPLEDIR ?= $(PREFIX)/share/doc/morph/examples
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+INCLUDEDIR ?= $(PREFIX)/include
+# Holds the plugin that marks loops; it serves one version of GCC only.
+MARKERDIR ?= $(PREFIX)/lib/morph
 
 # A release tarball carries VERSION; a checkout asks git.
 VERSION := $(shell cat VERSION 2>/dev/null || \
@@ -66,6 +69,14 @@ PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null || \
 	echo -lelf -ldw -lsqlite3 -lxxhash -ljansson -lz)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || \
 	echo -lcheck -lsubunit -lrt)
+
+# The plugin that marks loops is for gcc, whichever compiler builds Morph. It needs a C++ compiler
+# and the headers of gcc-12-plugin-dev. Without them it is not built, and make says so.
+GCC ?= gcc
+GXX ?= g++
+GCC_PLUGIN_INCLUDE := $(shell $(GCC) -print-file-name=plugin 2>/dev/null)/include
+MARKER_LACKS := $(strip $(if $(shell command -v $(GXX) 2>/dev/null),,g++) \
+	$(if $(wildcard $(GCC_PLUGIN_INCLUDE)/gcc-plugin.h),,gcc-12-plugin-dev))
 
 # ---- flags ----------------------------------------------------------------
 
@@ -155,6 +166,8 @@ GUEST_PROGS := $(patsubst tests/guest/programs/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
 	$(patsubst %,$(O)/guest/producers-%,busy other liba.so libb.so) \
 	$(patsubst %,$(O)/guest/%,libmix.so mix same_profile paths-original paths-copy)
 
+MARKER_PLUGIN := $(if $(MARKER_LACKS),,$(O)/morph_marker.so)
+
 ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
 	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
 
@@ -170,7 +183,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 all: programs plugins
 
-programs: $(PROGS) $(ARCHIVES)
+programs: $(PROGS) $(ARCHIVES) $(MARKER_PLUGIN)
 tests: $(TESTS)
 tools: $(TOOLS)
 fuzzers: $(FUZZERS)
@@ -249,10 +262,11 @@ endif
 # The code that instrumented files run first (editor/base/runtime.h), as a C array of machine code. It is
 # built without the flags of the other code, which may ask for a sanitizer. It must link to the same
 # bytes at every address; otherwise it would need relocations.
-RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o $(O)/runtime/thread.o
+RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o $(O)/runtime/thread.o $(O)/runtime/ring.o \
+	$(O)/runtime/audit.o $(O)/runtime/audit_thread.o
 RUNTIME_CFLAGS := -std=gnu17 -Os $(WARN) -I. -D_GNU_SOURCE -m64 -march=x86-64 -mgeneral-regs-only \
 	-ffreestanding -fpie -fvisibility=hidden -fno-stack-protector -fcf-protection=none \
-	-fno-asynchronous-unwind-tables -fno-unwind-tables -fno-jump-tables -fno-strict-aliasing
+	-fasynchronous-unwind-tables -fno-jump-tables -fno-strict-aliasing
 
 $(O)/runtime/%.o: editor/runtime/%.c $(O)/obj/.flags
 	$(call say,CC,$<)
@@ -266,12 +280,15 @@ $(O)/runtime/%.o: editor/runtime/%.S $(O)/obj/.flags
 
 $(O)/runtime/at-%.bin: $(RUNTIME_OBJS) editor/runtime/runtime.ld
 	$(Q)$(CC) -m64 -nostdlib -static -Wl,--defsym=BASE=$* -Wl,--build-id=none \
-		-Wl,-z,noexecstack -Wl,-T,editor/runtime/runtime.ld -o $(@:.bin=.elf) $(RUNTIME_OBJS)
-	$(Q)$(OBJCOPY) -O binary $(@:.bin=.elf) $@
+		-Wl,-z,noexecstack -Wl,--no-eh-frame-hdr -Wl,-T,editor/runtime/runtime.ld -o $(@:.bin=.elf) $(RUNTIME_OBJS)
+	$(Q)$(OBJCOPY) -O binary -j .text $(@:.bin=.elf) $@
+	$(Q)$(OBJCOPY) -O binary -j .eh_frame $(@:.bin=.elf) $(@:.bin=.frames)
 
 $(O)/runtime/runtime_blob.h: $(O)/runtime/at-0x10000.bin $(O)/runtime/at-0x76543000.bin
 	$(call say,BLOB,editor/runtime)
 	$(Q)cmp $^ || { echo "editor/runtime: needs relocations" >&2; exit 1; }
+	$(Q)cmp $(^:.bin=.frames) || { echo "editor/runtime: unwind rows need relocations" >&2; exit 1; }
+	$(Q)od -An -v -tx1 $(<:.bin=.frames) | sed 's/ \([0-9a-f]*\)/0x\1, /g' > $(@D)/runtime_frames.h
 	$(Q)od -An -v -tx1 $< | sed 's/ \([0-9a-f]*\)/0x\1, /g' > $@
 
 $(foreach d,obj fuzz/obj fuzz-afl/obj,$(patsubst %.c,$(O)/$(d)/%.o,$(filter \
@@ -429,6 +446,17 @@ $(FUZZ_DIR)/fuzz_%: $(FUZZ_DIR)/obj/tests/fuzz/fuzz_%.o $(FUZZ_DRIVER) $(FUZZ_AR
 	$(call say,LD,$(patsubst $(O)/%,%,$@))
 	$(Q)$(FUZZ_CC) $(FUZZ_LINK_FLAGS) -o $@ $(filter %.o,$^) $(FUZZ_ARCHIVE) $(LIBS)
 
+# GCC loads this plugin. Its headers leave parameters unused.
+$(O)/morph_marker.so: editor/marker/plugin/morph_marker.cc
+	$(call say,MARKER,$<)
+	@mkdir -p $(@D)
+	$(Q)$(GXX) -std=gnu++17 -O2 -g -Wall -Wextra -Wno-unused-parameter -fno-rtti -fno-exceptions \
+		-isystem $(GCC_PLUGIN_INCLUDE) -fPIC -shared -o $@ $<
+
+ifneq ($(MARKER_LACKS),)
+$(info   NOTE    no plugin for code markers: $(MARKER_LACKS) missing)
+endif
+
 # QEMU loads the plugins; QEMU itself defines the functions that they call.
 $(O)/plugin/%.so: tests/plugin/%.c
 	$(call say,PLUGIN,$<)
@@ -571,6 +599,9 @@ install: all $(COMPLETIONS)
 		dir=$(DESTDIR)$(MANDIR)/man$${m##*.}; \
 		$(INSTALL) -d $$dir && $(INSTALL) -m 0644 $$m $$dir/ || exit 1; \
 	done
+	$(Q)$(INSTALL) -D -m 0644 editor/marker/plugin/morph_marker.h $(DESTDIR)$(INCLUDEDIR)/morph_marker.h
+	$(Q)test -z "$(MARKER_PLUGIN)" || \
+		$(INSTALL) -D -m 0644 $(MARKER_PLUGIN) $(DESTDIR)$(MARKERDIR)/morph_marker.so
 	$(Q)$(INSTALL) -d $(DESTDIR)$(COMPLETIONDIR)
 	$(Q)$(INSTALL) -m 0644 $(COMPLETIONS) $(DESTDIR)$(COMPLETIONDIR)/
 	$(Q)$(INSTALL) -d $(DESTDIR)$(UNITDIR)
@@ -606,6 +637,6 @@ clean:
 	$(call say,CLEAN,$(O))
 	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/runtime $(O)/fuzz $(O)/fuzz-afl $(O)/plugin $(O)/tests $(O)/tools \
 		$(O)/logs $(O)/completion $(O)/kmod $(O)/guest \
-		$(PROGS) $(ARCHIVES)
+		$(PROGS) $(ARCHIVES) $(O)/morph_marker.so
 
 FORCE:

@@ -29,14 +29,18 @@ enum me_why {
 };
 
 struct me_plan_block {
-	uint32_t block;	     /* cfg block index; unique, but for clones and stubs */
-	uint8_t zone;	     /* enum me_zone */
-	uint8_t why;	     /* enum me_why */
-	uint8_t align_log2;  /* of this block's new address; 0: none */
+	uint32_t block; /* cfg block index; unique, but for clones and stubs */
+	uint8_t zone;	/* enum me_zone */
+	uint8_t why;	/* enum me_why */
+	/* The new address is the next one that is @align_offset modulo 1 << @align_log2. */
+	uint8_t align_log2, align_offset;
+	uint8_t new_line;    /* its cache line holds no code of the blocks before it */
 	uint8_t favour_fall; /* if neither successor follows: the fall-through is likelier */
 	uint8_t clone;	     /* one more copy; only the block before it falls into it */
 	uint8_t run;	     /* number of blocks, from here on, to keep in few lines */
 	uint8_t stub;	     /* no copy, but a stub before @block: the next of @stubs */
+	uint8_t original;    /* of version A of an audited function, as is the stub at its entry */
+	uint8_t left_out; /* the copy has no instruction of the block, which only falls through */
 };
 
 /* The paths to a block that lead through a stub. */
@@ -53,7 +57,13 @@ enum me_stub_does {
 	ME_STUB_ADDS,	/* @reg = @reg_from + @value */
 	ME_STUB_PASSES, /* nothing; it polls */
 	ME_STUB_NOTES,	/* notes @reg for block @counter (poll_code.h) */
+	ME_STUB_WAITS,	/* runs @value nops of one byte (layout/adjust.h) */
+	ME_STUB_ENTERS, /* goes to a version of audited function @counter (audit_code.h) */
+	ME_STUB_LEAVES, /* stops the timing of audited function @counter */
 };
+
+/* Size of a cache line, for @new_line. */
+#define ME_LINE_LOG2 6
 
 /* How counters behave when several threads count at once. */
 enum me_counters {
@@ -66,7 +76,7 @@ enum me_counters {
  * the block. */
 struct me_stub {
 	uint32_t counter;      /* index; of ME_STUB_NOTES: block in the table */
-	int32_t value;	       /* value that is set, at least 0, or added */
+	int32_t value;	       /* value that is set, at least 0, or added; number of nops */
 	uint32_t from;	       /* of ME_STUB_EDGE: cfg block index */
 	uint8_t arrivals;      /* enum me_stub_arrivals */
 	uint8_t does;	       /* enum me_stub_does */
@@ -79,10 +89,12 @@ struct me_stub {
 
 /* Addresses that instructions of stubs use. */
 struct me_stub_places {
-	uint64_t counters; /* of the first counter, or the polls */
-	uint64_t state;	   /* of struct me_thread_state, with counters per thread */
-	uint64_t thread;   /* of the runtime's entry for a thread without counters */
-	uint64_t notes;	   /* of the stub that notes, for a stub that polls */
+	uint64_t counters;     /* of the first counter, or the polls */
+	uint64_t state;	       /* of struct me_thread_state, with counters per thread */
+	uint64_t thread;       /* of the runtime's entry for a thread without counters */
+	uint64_t notes;	       /* of the stub that notes, for a stub that polls */
+	uint64_t enter, leave; /* of the runtime's entries for audits */
+	uint64_t other;	       /* of version B, for the stub at the entry of an audited function */
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
@@ -98,7 +110,9 @@ struct me_plan {
 	uint32_t nr_counters; /* of 8 bytes */
 	uint8_t counters;     /* enum me_counters */
 	bool polls;	      /* the counters are a struct mp_polls, and a page behind it */
-	uint8_t *table;	      /* what the stubs mean, by edge_table or path_table; or NULL */
+	uint32_t nr_audited;  /* functions with two versions: the counters are their slots */
+	/* what the stubs mean, by edge_table or path_table; NULL: nothing, or emit makes it */
+	uint8_t *table;
 	size_t table_size;
 	const char *table_name;	 /* name of the table's section; not owned */
 	const char *counts_path; /* file that a run maps its counters to; not owned */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/module/copy_transfers.h"
+#include "libprof/store/store_copies.h"
 #include "libprof/store/store_paths.h"
 
 int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
@@ -126,6 +127,63 @@ static int write_counts(struct md_flush *flush, const struct md_attribute *at, i
 out:
 	free(list);
 	free(ips);
+	return ret;
+}
+
+/* ---- copies ------------------------------------------------------------------------------- */
+
+/* Return: the believed map of the module with the samples of @key, or NULL. */
+static const struct mp_map *map_of(const struct md_modcache *mc, uint64_t key)
+{
+	const struct md_module *module = md_modcache_module(mc, md_sample_table_module(key));
+
+	return module ? md_module_map(module) : NULL;
+}
+
+/* The counts of outputs, by their own addresses, sorted. Return: NULL: no memory. */
+static struct md_sample_slot *counts_of_outputs(const struct md_attribute *at, size_t *nr)
+{
+	struct md_sample_slot *list = malloc((at->samples.nr_used + 1) * sizeof(*list));
+	size_t n = 0;
+
+	for (size_t i = 0; list && i < at->samples.nr_slots; i++)
+		if (at->samples.slots[i].key && map_of(at->modcache, at->samples.slots[i].key))
+			list[n++] = at->samples.slots[i];
+	if (n)
+		qsort(list, n, sizeof(*list), compare_counts);
+	*nr = n;
+	return list;
+}
+
+static int write_copies(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
+			struct mp_err *err)
+{
+	size_t nr = 0, from, to;
+	struct md_sample_slot *list = counts_of_outputs(at, &nr);
+	struct mp_copy_count *counts = malloc((nr + 1) * sizeof(*counts));
+	int ret = list && counts ? 0 : mp_err_set(err, ENOMEM, "no memory for writing counts");
+
+	for (from = 0; from < nr && !ret; from = to) {
+		uint32_t index = md_sample_table_module(list[from].key);
+		struct md_module *output = md_modcache_module(at->modcache, index);
+		struct md_module *original = md_modcache_module(at->modcache, output->original);
+
+		for (to = from; to < nr && md_sample_table_module(list[to].key) == index; to++) {
+			uint64_t vaddr = md_sample_table_vaddr(list[to].key);
+
+			counts[to - from] = (struct mp_copy_count){
+				vaddr, mp_map_original(output->map, vaddr), list[to].nr};
+		}
+		ret = put_module(flush, output, when_s, err);
+		if (!ret)
+			ret = put_module(flush, original, when_s, err);
+		if (!ret)
+			ret = mp_store_add_copies(flush->store, output->store_key,
+						  original->store_key, when_s, counts, to - from,
+						  err);
+	}
+	free(list);
+	free(counts);
 	return ret;
 }
 
@@ -357,6 +415,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	if (ret)
 		return ret;
 	ret = write_counts(flush, at, when_s, err);
+	if (!ret)
+		ret = write_copies(flush, at, when_s, err);
 	if (!ret)
 		ret = write_edges(flush, at, when_s, &nr_moved, err);
 	if (!ret)

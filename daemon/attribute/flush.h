@@ -2,7 +2,8 @@
 /*
  * flush - writes what attribute has gathered into the store, in one transaction.
  *
- * Decides only one thing: counts of an optimised module are stored as counts of its original.
+ * Decides only one thing: counts of an optimised module are stored as counts of its original, and
+ * beside them by its own addresses.
  * Called by the pipeline at each interval.
  */
 #ifndef MD_FLUSH_H

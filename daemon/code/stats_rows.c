@@ -236,6 +236,57 @@ int md_rows_of_addresses(struct md_rows *rows, const struct mp_module *module,
 	return r;
 }
 
+/*
+ * Number of entries from @copies[0] on that lie in one copy of block @b: a copy keeps the order of
+ * its original's instructions.
+ */
+static size_t in_one_copy(const struct md_code *code, uint32_t b,
+			  const struct mp_copy_count *copies, size_t nr, uint64_t *samples)
+{
+	size_t n = 0;
+
+	*samples = 0;
+	do
+		*samples += copies[n++].count;
+	while (n < nr && b != MP_NONE && copies[n].original > copies[n - 1].original &&
+	       mp_cfg_block_at(code->cfg, copies[n].original) == b);
+	return n;
+}
+
+int md_rows_of_copies(struct md_rows *rows, const struct mp_module *module,
+		      const struct md_code *code, const char *function,
+		      const struct mp_copy_count *copies, size_t nr)
+{
+	int r = 0;
+
+	for (size_t i = 0, n; i < nr && !r; i += n) {
+		struct md_row row = {.module = module,
+				     .bare = !code,
+				     .vaddr = copies[i].vaddr,
+				     .original = copies[i].original};
+		uint32_t b = code ? mp_cfg_block_at(code->cfg, row.original) : MP_NONE;
+		uint32_t f = code ? mp_cfg_func_at(code->cfg, row.original) : MP_NONE;
+
+		n = in_one_copy(code, b, copies + i, nr - i, &row.samples);
+		if (function && (!code || !is_wanted(code, f, function)))
+			continue;
+		if (b != MP_NONE) {
+			/* The copy begins where its first sampled instruction says. */
+			row.vaddr -= row.original - code->cfg->blocks[b].vaddr;
+			row.original = code->cfg->blocks[b].vaddr;
+			row.size = code->cfg->blocks[b].size;
+		}
+		if (f != MP_NONE) {
+			row.offset = row.original - code->cfg->funcs[f].vaddr;
+			row.function = name_of(code, f);
+			if (!row.function)
+				return -ENOMEM;
+		}
+		r = md_rows_add(rows, &row);
+	}
+	return r;
+}
+
 int md_rows_of_paths(struct md_rows *rows, const struct mp_module *module,
 		     const struct md_code *code, const char *function,
 		     const struct mp_path_count *paths, size_t nr)

@@ -13,13 +13,15 @@
 #include "daemon/code/stats_code.h"
 #include "libprof/note/path_key.h"
 #include "libprof/store/store.h"
+#include "libprof/store/store_copies.h"
 
 enum md_by {
 	MD_BY_NONE,
 	MD_BY_MODULE,
 	MD_BY_FUNCTION,
 	MD_BY_BLOCK,
-	MD_BY_PATH
+	MD_BY_PATH,
+	MD_BY_COPY
 };
 enum md_sort {
 	MD_SORT_SAMPLES,
@@ -34,6 +36,7 @@ struct md_row {
 	bool bare;	      /* only an address is known, because the file could not be read */
 	uint64_t vaddr, size; /* size 0: not known */
 	uint64_t offset;      /* of a block in its function */
+	uint64_t original;    /* of a copy, @vaddr: the address of its original block */
 	uint64_t samples;
 	uint32_t nr_insns; /* of a block; 0: not known */
 	double weight;	   /* of a block: samples / instructions (length scaling) */
@@ -67,6 +70,13 @@ int md_rows_of_blocks(struct md_rows *rows, const struct mp_module *module,
 int md_rows_of_paths(struct md_rows *rows, const struct mp_module *module,
 		     const struct md_code *code, const char *function,
 		     const struct mp_path_count *paths, size_t nr);
+/*
+ * Makes one row per copy of a block in the output @module, also for blocks that were not moved.
+ * @code: of the original; NULL: not known, one row per address.
+ */
+int md_rows_of_copies(struct md_rows *rows, const struct mp_module *module,
+		      const struct md_code *code, const char *function,
+		      const struct mp_copy_count *copies, size_t nr);
 int md_rows_of_addresses(struct md_rows *rows, const struct mp_module *module,
 			 const struct mp_ip_count *counts, size_t nr);
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/code/demangle.h"
-#include "daemon/draw/svg.h"
+#include "libprof/cli/svg.h"
 
 #define WIDTH	   1600
 #define MARGIN	   24.0
@@ -81,7 +81,7 @@ static char *fit_brief(const char *name, double size, double width)
 	char *brief = strndup(name, len ? len : strlen(name)), *fit = NULL;
 
 	if (brief)
-		fit = md_svg_fit_text(brief, size, width);
+		fit = mp_svg_fit_text(brief, size, width);
 	free(brief);
 	return fit;
 }
@@ -94,7 +94,7 @@ static const char *node_name(const struct md_flame *node, enum md_flame_level le
 
 	if (!node->nr_merged)
 		return node->name;
-	snprintf(buf, 64, "%s smaller %s", md_svg_format_count(node->nr_merged, count),
+	snprintf(buf, 64, "%s smaller %s", mp_svg_format_count(node->nr_merged, count),
 		 plural[level]);
 	return buf;
 }
@@ -119,7 +119,7 @@ struct box {
 static void put_name(FILE *out, const struct box *box, const char *name, unsigned int tenths)
 {
 	char percent[32], *fit = NULL;
-	double width = md_svg_text_width(name, SIZE);
+	double width = mp_svg_text_width(name, SIZE);
 
 	format_tenths(tenths, percent);
 	if (box->width >= 60 || width <= box->width - 8)
@@ -127,18 +127,18 @@ static void put_name(FILE *out, const struct box *box, const char *name, unsigne
 	if (fit) {
 		bool two = box->height >= 38 && box->width >= 52;
 
-		md_svg_put_words(out, box->x + 5,
+		mp_svg_put_words(out, box->x + 5,
 				 box->y + (box->height < 60 && !two ? box->height / 2 + 5 : 17),
 				 SIZE, "", fit);
 		if (two)
-			md_svg_put_words(out, box->x + 5, box->y + 34, SIZE, "q", percent);
+			mp_svg_put_words(out, box->x + 5, box->y + 34, SIZE, "q", percent);
 		else if (width + 80 < box->width)
-			md_svg_put_words(out, box->x + box->width - 5, box->y + box->height / 2 + 5,
+			mp_svg_put_words(out, box->x + box->width - 5, box->y + box->height / 2 + 5,
 					 SIZE, "q e", percent);
 	} else if (box->height >= 60 && box->width >= SIZE + 2) {
 		fit = fit_brief(name, SIZE, box->height - 10);
 		if (fit)
-			md_svg_put(out,
+			mp_svg_put(out,
 				   "<text transform=\"translate(%n %n) rotate(-90)\" "
 				   "font-size=\"13\">%t</text>\n",
 				   box->x + box->width / 2 + 4.5, box->y + box->height - 5, fit);
@@ -159,22 +159,22 @@ static void draw_node(FILE *out, const struct md_flame *node, enum md_flame_leve
 		"<g class=\"n\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64
 		"\" data-d=\"%d\"><title>",
 		before, node->samples, (int)level);
-	md_svg_put(out, "%t\n", name);
-	fprintf(out, "%s samples, %s", md_svg_format_count(node->samples, count),
+	mp_svg_put(out, "%t\n", name);
+	fprintf(out, "%s samples, %s", mp_svg_format_count(node->samples, count),
 		format_tenths(node->tenths, percent));
 	if (node->nr_insns)
 		fprintf(out, "\n%" PRIu32 " instructions at 0x%" PRIx64, node->nr_insns,
 			node->vaddr);
 	else if (node->vaddr)
 		fprintf(out, "\nat 0x%" PRIx64, node->vaddr);
-	md_svg_put(out,
+	mp_svg_put(out,
 		   "</title><rect x=\"%n\" y=\"%n\" width=\"%n\" height=\"%n\" fill=\"%s\" "
 		   "fill-opacity=\"%s\"/>",
 		   box->x, box->y, box->width, box->height, node->nr_merged ? "#dddddd" : colour,
 		   opacity[place % 2]);
 	/* A merged box that is too small for its label gets a shorter one. */
-	if (node->nr_merged && md_svg_text_width(name, SIZE) > fmax(box->width, box->height) - 10) {
-		snprintf(buf, sizeof(buf), "%s more", md_svg_format_count(node->nr_merged, count));
+	if (node->nr_merged && mp_svg_text_width(name, SIZE) > fmax(box->width, box->height) - 10) {
+		snprintf(buf, sizeof(buf), "%s more", mp_svg_format_count(node->nr_merged, count));
 		name = buf;
 	}
 	put_name(out, box, name, node->tenths);
@@ -235,7 +235,7 @@ static int draw_list(FILE *out, const struct md_flame_picture *p, double y)
 	if (nr)
 		qsort(list, nr, sizeof(*list), compare_listed);
 	if (nr)
-		md_svg_put_words(out, MARGIN, y, 16, "b", "The functions with the most samples");
+		mp_svg_put_words(out, MARGIN, y, 16, "b", "The functions with the most samples");
 	for (size_t i = 0; i < nr && i < NR_LISTED; i++) {
 		const struct md_flame *module = &root->children[list[i].module];
 		double x = MARGIN + (double)(i / LIST_ROWS) * (FULL / 3);
@@ -244,15 +244,15 @@ static int draw_list(FILE *out, const struct md_flame_picture *p, double y)
 		char share[32], *name, *of;
 
 		name = fit_brief(list[i].function->name, 14, 300);
-		of = md_svg_fit_text(module->name, 12, 110);
-		md_svg_put(out, "<rect x=\"%n\" y=\"%n\" width=\"12\" height=\"12\" fill=\"%s\"/>",
+		of = mp_svg_fit_text(module->name, 12, 110);
+		mp_svg_put(out, "<rect x=\"%n\" y=\"%n\" width=\"12\" height=\"12\" fill=\"%s\"/>",
 			   x, at - 11, colour_of(p->root, colour));
-		md_svg_put_words(out, x + 72, at, 14, "e",
-				 md_svg_format_share((double)list[i].function->samples /
+		mp_svg_put_words(out, x + 72, at, 14, "e",
+				 mp_svg_format_share((double)list[i].function->samples /
 							     (double)root->samples,
 						     share));
-		md_svg_put_words(out, x + 80, at, 14, "", name ? name : "");
-		md_svg_put_words(out, x + FULL / 3 - 16, at, 12, "q e", of ? of : "");
+		mp_svg_put_words(out, x + 80, at, 14, "", name ? name : "");
+		mp_svg_put_words(out, x + FULL / 3 - 16, at, 12, "q e", of ? of : "");
 		free(name);
 		free(of);
 	}
@@ -268,16 +268,16 @@ static void draw_legend(FILE *out, const struct md_flame_picture *p)
 		const struct md_flame *module = &p->root->children[i];
 		char buf[64], percent[32], text[160], *name;
 
-		name = md_svg_fit_text(node_name(module, MD_FLAME_MODULE, buf), 14, 260);
+		name = mp_svg_fit_text(node_name(module, MD_FLAME_MODULE, buf), 14, 260);
 		snprintf(text, sizeof(text), "%s %s", name ? name : "?",
 			 format_tenths(module->tenths, percent));
 		free(name);
-		if (x + 20 + md_svg_text_width(text, 14) > WIDTH - MARGIN)
+		if (x + 20 + mp_svg_text_width(text, 14) > WIDTH - MARGIN)
 			break;
-		md_svg_put(out, "<rect x=\"%n\" y=\"%n\" width=\"14\" height=\"14\" fill=\"%s\"/>",
+		mp_svg_put(out, "<rect x=\"%n\" y=\"%n\" width=\"14\" height=\"14\" fill=\"%s\"/>",
 			   x, y - 12, module->nr_merged ? "#dddddd" : colour_of(p->root, i));
-		md_svg_put_words(out, x + 20, y, 14, "", text);
-		x += 44 + md_svg_text_width(text, 14);
+		mp_svg_put_words(out, x + 20, y, 14, "", text);
+		x += 44 + mp_svg_text_width(text, 14);
 	}
 }
 
@@ -286,17 +286,17 @@ static void draw_title(FILE *out, const struct md_flame_picture *p)
 	char count[32], share[32], text[256];
 	int used;
 
-	md_svg_put_words(out, MARGIN, 40, 26, "b", "Where the time goes");
+	mp_svg_put_words(out, MARGIN, 40, 26, "b", "Where the time goes");
 	used = snprintf(
 		text, sizeof(text),
 		"Each box is as wide as its share of %s samples%s: modules, below them their "
 		"functions, below those their basic blocks.",
-		md_svg_format_count(p->root->samples, count), p->what);
+		mp_svg_format_count(p->root->samples, count), p->what);
 	if (p->root->samples != p->nr_samples)
 		snprintf(text + used, sizeof(text) - (size_t)used, " They are %s of all.",
-			 md_svg_format_share((double)p->root->samples / (double)p->nr_samples,
+			 mp_svg_format_share((double)p->root->samples / (double)p->nr_samples,
 					     share));
-	md_svg_put_words(out, MARGIN, 66, 16, "", text);
+	mp_svg_put_words(out, MARGIN, 66, 16, "", text);
 }
 
 int md_flame_draw_svg(const struct md_flame_picture *p, FILE *out)
@@ -309,7 +309,7 @@ int md_flame_draw_svg(const struct md_flame_picture *p, FILE *out)
 	for (size_t m = 0; m < p->full->nr; m++)
 		nr_listed += p->full->children[m].nr;
 	nr_listed = nr_listed < LIST_ROWS ? nr_listed : LIST_ROWS;
-	md_svg_put(
+	mp_svg_put(
 		out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"morph-flame\" viewBox=\"0 0 %n %n\" "
 		"preserveAspectRatio=\"xMidYMin\" role=\"img\">\n<title>Where the time goes</title>\n",

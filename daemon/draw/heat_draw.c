@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/draw/heat_panel.h"
-#include "daemon/draw/svg.h"
+#include "libprof/cli/svg.h"
 
 #define WIDTH	     1600
 #define MARGIN	     24
@@ -52,17 +52,17 @@ static const char script[] =
 
 static void draw_title(const struct md_heat_picture *p, FILE *out)
 {
-	char *name = md_svg_fit_text(p->program, 26, 420);
+	char *name = mp_svg_fit_text(p->program, 26, 420);
 	char buf[1024];
 
 	snprintf(buf, sizeof(buf), "%s: where the code that runs lies%s", name ? name : "program",
 		 p->after ? ", before and after" : "");
 	free(name);
-	md_svg_put_words(out, MARGIN, 44, 26, "b", buf);
-	md_svg_put_words(out, MARGIN, 72, 16, "",
+	mp_svg_put_words(out, MARGIN, 44, 26, "b", buf);
+	mp_svg_put_words(out, MARGIN, 72, 16, "",
 			 "Each coloured cell is a cache line: 64 bytes of machine code that ran. "
 			 "The darker it is, the more was executed there.");
-	md_svg_put_words(
+	mp_svg_put_words(
 		out, MARGIN, 94, 16, "",
 		p->after
 			? "Both halves show the same work at the same scale. The processor fetches "
@@ -82,38 +82,38 @@ static void draw_legend(const struct md_heat_scale *scale, FILE *out)
 	double x = MARGIN, y = 136;
 	char buf[32], text[64];
 
-	md_svg_put_words(out, x, y - 8, 14, "b", "Share of all executed instructions in one line");
+	mp_svg_put_words(out, x, y - 8, 14, "b", "Share of all executed instructions in one line");
 	for (int i = MD_HEAT_CLASSES - 1; i >= 0; i--) {
-		md_svg_put(out,
+		mp_svg_put(out,
 			   "<rect x=\"%n\" y=\"%n\" width=\"60\" height=\"16\" fill=\"%s\"/>\n", x,
 			   y, md_heat_colours[i]);
 		snprintf(text, sizeof(text), "%s%s", i ? "" : "\xe2\x89\xa5 ",
 			 i == MD_HEAT_CLASSES - 1 ? "less" : share_label(scale->least[i], buf));
-		md_svg_put_words(out, x + 30, y + 31, 13, "m", text);
+		mp_svg_put_words(out, x + 30, y + 31, 13, "m", text);
 		x += 60;
 	}
 	x += 20;
-	md_svg_put(out,
+	mp_svg_put(out,
 		   "<rect x=\"%n\" y=\"%n\" width=\"72\" height=\"16\" fill=\"" MD_HEAT_IDLE
 		   "\"/>\n",
 		   x, y);
-	md_svg_put_words(out, x + 36, y + 31, 13, "m", "not seen to run");
+	mp_svg_put_words(out, x + 36, y + 31, 13, "m", "not seen to run");
 	x += 104;
-	md_svg_put_words(out, x, y - 8, 14, "b", "Jumps and calls from row to row");
-	md_svg_put(out, "<defs><marker id=\"fw\" viewBox=\"0 0 6 6\" refX=\"1\" refY=\"3\" "
+	mp_svg_put_words(out, x, y - 8, 14, "b", "Jumps and calls from row to row");
+	mp_svg_put(out, "<defs><marker id=\"fw\" viewBox=\"0 0 6 6\" refX=\"1\" refY=\"3\" "
 			"markerUnits=\"userSpaceOnUse\" markerWidth=\"8\" markerHeight=\"8\"><path "
 			"d=\"M0 0L6 3L0 6z\" fill=\"" MD_HEAT_FORWARD
 			"\"/></marker><marker id=\"bw\" viewBox=\"0 0 6 6\" refX=\"1\" refY=\"3\" "
 			"markerUnits=\"userSpaceOnUse\" markerWidth=\"8\" markerHeight=\"8\"><path "
 			"d=\"M0 0L6 3L0 6z\" fill=\"" MD_HEAT_BACKWARD "\"/></marker></defs>\n");
-	md_svg_put(out,
+	mp_svg_put(out,
 		   "<path d=\"M%n %nh36\" stroke=\"" MD_HEAT_FORWARD
 		   "\" stroke-width=\"3\" marker-end=\"url(#fw)\"/><path d=\"M%n %nh36\" "
 		   "stroke=\"" MD_HEAT_BACKWARD "\" stroke-width=\"3\" marker-end=\"url(#bw)\"/>\n",
 		   x, y + 8, x + 160, y + 8);
-	md_svg_put_words(out, x + 50, y + 13, 13, "", "down, forward");
-	md_svg_put_words(out, x + 210, y + 13, 13, "", "up, backward");
-	md_svg_put_words(out, x, y + 31, 13, "q", "Thicker: more often. The busiest are drawn.");
+	mp_svg_put_words(out, x + 50, y + 13, 13, "", "down, forward");
+	mp_svg_put_words(out, x + 210, y + 13, 13, "", "up, backward");
+	mp_svg_put_words(out, x, y + 31, 13, "q", "Thicker: more often. The busiest are drawn.");
 }
 
 /* ---- figures ------------------------------------------------------------------------------- */
@@ -123,11 +123,11 @@ static void put_pair(FILE *out, double x, double y, const struct md_heat_picture
 {
 	char a[32], b[32], text[80];
 
-	snprintf(text, sizeof(text), "%s", md_svg_format_count(before, a));
+	snprintf(text, sizeof(text), "%s", mp_svg_format_count(before, a));
 	if (p->after)
 		snprintf(text, sizeof(text), "%s \xe2\x86\x92 %s", a,
-			 md_svg_format_count(after, b));
-	md_svg_put_words(out, x, y, 15, "e", text);
+			 mp_svg_format_count(after, b));
+	mp_svg_put_words(out, x, y, 15, "e", text);
 }
 
 /* Writes "-38 %", "+2 %" or "0 %". */
@@ -148,12 +148,12 @@ static void put_rate(FILE *out, double y, const struct md_heat_picture *p, const
 {
 	char text[80], change[32];
 
-	md_svg_put_words(out, FIGURES_LEFT, y, 15, "", what);
+	mp_svg_put_words(out, FIGURES_LEFT, y, 15, "", what);
 	snprintf(text, sizeof(text), "%.1f", before);
 	if (p->after && before > 0)
 		snprintf(text, sizeof(text), "%.1f \xe2\x86\x92 %.1f  (%s)", before, after,
 			 format_change(after / before - 1, change));
-	md_svg_put_words(out, WIDTH - MARGIN, y, 15, "e", text);
+	mp_svg_put_words(out, WIDTH - MARGIN, y, 15, "e", text);
 }
 
 static void draw_figures(const struct md_heat_picture *p, FILE *out)
@@ -174,20 +174,20 @@ static void draw_figures(const struct md_heat_picture *p, FILE *out)
 	char buf[32];
 	double y = 36;
 
-	md_svg_put_words(out, FIGURES_LEFT, y, 15, "b", "Executed instructions");
-	md_svg_put_words(out, lines, y, 15, "b e", "lines (64 B)");
-	md_svg_put_words(out, pages, y, 15, "b e", "pages (4 KiB)");
-	md_svg_put_words(out, funcs, y, 15, "b e", "functions");
+	mp_svg_put_words(out, FIGURES_LEFT, y, 15, "b", "Executed instructions");
+	mp_svg_put_words(out, lines, y, 15, "b e", "lines (64 B)");
+	mp_svg_put_words(out, pages, y, 15, "b e", "pages (4 KiB)");
+	mp_svg_put_words(out, funcs, y, 15, "b e", "functions");
 	for (size_t i = 0; i < 3; i++) {
 		y += 20;
-		md_svg_put_words(out, FIGURES_LEFT, y, 15, "", rows[i].what);
-		md_svg_put_words(out, FIGURES_LEFT + 70, y, 15, "q", "are in");
+		mp_svg_put_words(out, FIGURES_LEFT, y, 15, "", rows[i].what);
+		mp_svg_put_words(out, FIGURES_LEFT + 70, y, 15, "q", "are in");
 		put_pair(out, lines, y, p, rows[i].lines[0], rows[i].lines[1]);
 		put_pair(out, pages, y, p, rows[i].pages[0], rows[i].pages[1]);
-		md_svg_put_words(out, funcs, y, 15, "e", md_svg_format_count(rows[i].funcs, buf));
+		mp_svg_put_words(out, funcs, y, 15, "e", mp_svg_format_count(rows[i].funcs, buf));
 	}
 	y += 27;
-	md_svg_put_words(out, FIGURES_LEFT, y, 15, "b",
+	mp_svg_put_words(out, FIGURES_LEFT, y, 15, "b",
 			 p->after ? "Per 1,000 executed instructions, as predicted"
 				  : "Per 1,000 executed instructions");
 	y += 20;
@@ -204,17 +204,17 @@ static void draw_foot(const struct md_heat_picture *p, double y, FILE *out)
 	int used = snprintf(text, sizeof(text),
 			    "Estimated from %s samples of where the time went; code that runs too "
 			    "briefly is not seen.",
-			    md_svg_format_count(p->nr_samples, all));
+			    mp_svg_format_count(p->nr_samples, all));
 
 	if (p->nr_loose)
 		used += snprintf(text + used, sizeof(text) - (size_t)used,
 				 " %s of them lie where no block is known.",
-				 md_svg_format_share((double)p->nr_loose / (double)p->nr_samples,
+				 mp_svg_format_share((double)p->nr_loose / (double)p->nr_samples,
 						     share));
 	if (p->after)
 		snprintf(text + used, sizeof(text) - (size_t)used,
 			 " After is a prediction for this work; other work may gain less.");
-	md_svg_put_words(out, MARGIN, y, 13, "q", text);
+	mp_svg_put_words(out, MARGIN, y, 13, "q", text);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -277,7 +277,7 @@ int md_heat_draw_svg(const struct md_heat_picture *p, FILE *out)
 		free(body);
 		return r;
 	}
-	md_svg_put(
+	mp_svg_put(
 		out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"morph-heat\" viewBox=\"0 0 %n %n\" "
 		"preserveAspectRatio=\"xMidYMin\" role=\"img\">\n<title>%t: where the code that runs "
@@ -299,7 +299,7 @@ int md_heat_draw_html(const struct md_heat_picture *p, FILE *out)
 {
 	int r;
 
-	md_svg_put(
+	mp_svg_put(
 		out,
 		"<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>"
 		"<meta charset=\"utf-8\"/><title>%t</title>\n"

@@ -12,7 +12,7 @@
 #include "daemon/code/demangle.h"
 #include "daemon/draw/heat_panel.h"
 #include "daemon/code/stats_code.h"
-#include "daemon/draw/svg.h"
+#include "libprof/cli/svg.h"
 
 #define LINES_PER_PAGE (MD_HEAT_PAGE / MD_HEAT_LINE)
 #define NAME_SIZE      14
@@ -138,9 +138,9 @@ static void put_shape(const struct md_heat_side *side, const struct funcs *funcs
 				continue;
 			if (run && (last || row != at || x != start + run)) {
 				fprintf(out, "M%" PRIu64 " ", start);
-				md_svg_put_number(out, side->rows.rows[at].top);
+				mp_svg_put_number(out, side->rows.rows[at].top);
 				fprintf(out, "h%" PRIu64 "v", run);
-				md_svg_put_number(out, height);
+				mp_svg_put_number(out, height);
 				fprintf(out, "h-%" PRIu64 "z", run);
 				run = 0;
 			}
@@ -166,7 +166,7 @@ static void draw_hover(const struct md_heat_panel *panel, const struct md_heat_s
 	size_t nr_shown = panel->picture->after ? MAX_HOVER / 2 : MAX_HOVER;
 	char share[32], samples[32], *name;
 
-	md_svg_put(out, "<g transform=\"translate(%n 0) scale(%n 1)\">\n", md_heat_grid_left(panel),
+	mp_svg_put(out, "<g transform=\"translate(%n 0) scale(%n 1)\">\n", md_heat_grid_left(panel),
 		   panel->grid.cell_width);
 	for (size_t i = 0; i < funcs->nr && i < nr_shown; i++) {
 		const struct func *func = &funcs->funcs[i];
@@ -180,9 +180,9 @@ static void draw_hover(const struct md_heat_panel *panel, const struct md_heat_s
 		else
 			nr = panel->picture->func_samples[panel->picture->cfg->nr_funcs];
 		name = func_name(panel, func->func, false);
-		md_svg_put(out, "\"><title>%t\n%t of executed instructions, %s samples\n",
-			   name ? name : "", md_svg_format_share(func->insns / total, share),
-			   md_svg_format_count(nr, samples));
+		mp_svg_put(out, "\"><title>%t\n%t of executed instructions, %s samples\n",
+			   name ? name : "", mp_svg_format_share(func->insns / total, share),
+			   mp_svg_format_count(nr, samples));
 		free(name);
 		fprintf(out, "%" PRIu64 " lines, %" PRIu64 " pages</title></path>\n", lines, pages);
 	}
@@ -240,17 +240,17 @@ static void draw_names(const struct md_heat_panel *panel, const struct md_heat_s
 		char *name = func_name(panel, names[i].func->func, true), share[32], *fit;
 		double at = right + 30, width = panel->left + panel->width - at;
 
-		md_svg_format_share(names[i].func->insns / total, share);
-		fit = md_svg_fit_text(name ? name : "", NAME_SIZE, width - 54);
-		md_svg_put(out,
+		mp_svg_format_share(names[i].func->insns / total, share);
+		fit = mp_svg_fit_text(name ? name : "", NAME_SIZE, width - 54);
+		mp_svg_put(out,
 			   "<path d=\"M%n %nL%n %nL%n %n\" fill=\"none\" stroke=\"#888\" "
 			   "stroke-width=\".6\"/>",
 			   names[i].x, names[i].home, right + 3, names[i].home, at - 4, y[i]);
-		md_svg_put(out,
+		mp_svg_put(out,
 			   "<circle cx=\"%n\" cy=\"%n\" r=\"2\" fill=\"#fff\" stroke=\"#333\"/>\n",
 			   names[i].x, names[i].home);
-		md_svg_put_words(out, at + 48, y[i] + 4.5, NAME_SIZE, "e", share);
-		md_svg_put_words(out, at + 54, y[i] + 4.5, NAME_SIZE, "", fit ? fit : "");
+		mp_svg_put_words(out, at + 48, y[i] + 4.5, NAME_SIZE, "e", share);
+		mp_svg_put_words(out, at + 54, y[i] + 4.5, NAME_SIZE, "", fit ? fit : "");
 		free(fit);
 		free(name);
 	}

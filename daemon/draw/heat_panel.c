@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/draw/svg.h"
+#include "libprof/cli/svg.h"
 
 #define LINES_PER_PAGE (MD_HEAT_PAGE / MD_HEAT_LINE)
 #define HEAD	       74.0 /* height of heading and captions above the grid */
@@ -101,27 +101,27 @@ static void draw_head(const struct md_heat_panel *panel, const struct md_heat_si
 		 panel->is_after ? "After:"
 		 : p->after	 ? "Before:"
 				 : "Now:",
-		 md_svg_format_count(f->pages.p99, a), f->pages.p99 == 1 ? "" : "s");
-	md_svg_put_words(out, panel->left, y, 20, "b", text);
+		 mp_svg_format_count(f->pages.p99, a), f->pages.p99 == 1 ? "" : "s");
+	mp_svg_put_words(out, panel->left, y, 20, "b", text);
 	if (arcs->between > 0)
 		snprintf(text, sizeof(text),
 			 "Arcs: %s of the jumps and calls to other rows, by the %zu busiest way%s. "
 			 "%s of all stay in their row.",
-			 md_svg_format_share(md_heat_arcs_share(arcs, nr), a), nr,
+			 mp_svg_format_share(md_heat_arcs_share(arcs, nr), a), nr,
 			 nr == 1 ? "" : "s",
-			 md_svg_format_share(all > 0 ? arcs->within / all : 0, b));
+			 mp_svg_format_share(all > 0 ? arcs->within / all : 0, b));
 	else
 		snprintf(text, sizeof(text), "All jumps and calls stay in their row.");
-	md_svg_put_words(out, panel->left, y + 22, 14, "q", text);
+	mp_svg_put_words(out, panel->left, y + 22, 14, "q", text);
 	/* caption of the horizontal axis */
 	if (panel->grid.pages_per_row == 1)
 		snprintf(text, sizeof(text), "a row is a page: 4 KiB, 64 lines");
 	else
 		snprintf(text, sizeof(text), "a row is %u pages: %u KiB", panel->grid.pages_per_row,
 			 4 * panel->grid.pages_per_row);
-	md_svg_put_words(out, md_heat_grid_left(panel), y + HEAD - 10, 13, "q", text);
-	md_svg_put_words(out, panel->left, y + HEAD - 10, 13, "q", "address");
-	md_svg_put_words(out, md_heat_grid_left(panel) + md_heat_grid_width(panel) + 30,
+	mp_svg_put_words(out, md_heat_grid_left(panel), y + HEAD - 10, 13, "q", text);
+	mp_svg_put_words(out, panel->left, y + HEAD - 10, 13, "q", "address");
+	mp_svg_put_words(out, md_heat_grid_left(panel) + md_heat_grid_width(panel) + 30,
 			 y + HEAD - 10, 13, "q", "functions, share of executed");
 }
 
@@ -137,7 +137,7 @@ static void draw_empty(const struct md_heat_panel *panel, const struct md_heat_r
 		double bottom = row->top + row->height;
 
 		if (row->nr_left_out) {
-			md_svg_put(
+			mp_svg_put(
 				out,
 				"<path d=\"M%n %nh%n\" stroke=\"#888\" stroke-dasharray=\"2 4\"/>\n",
 				left, md_heat_row_middle(row), width);
@@ -146,7 +146,7 @@ static void draw_empty(const struct md_heat_panel *panel, const struct md_heat_r
 		}
 		for (i++; i < rows->nr && !rows->rows[i].nr_left_out; i++)
 			bottom = rows->rows[i].top + rows->rows[i].height;
-		md_svg_put(out,
+		mp_svg_put(out,
 			   "<rect x=\"%n\" y=\"%n\" width=\"%n\" height=\"%n\" fill=\"" MD_HEAT_IDLE
 			   "\"/>\n",
 			   left, row->top, width, bottom - row->top);
@@ -168,7 +168,7 @@ static void draw_cells(const struct md_heat_panel *panel, const struct md_heat_s
 {
 	double total = panel->picture->before->insns;
 
-	md_svg_put(out,
+	mp_svg_put(out,
 		   "<g transform=\"translate(%n 0) scale(%n 1)\" fill=\"none\" stroke-width=\"%n\" "
 		   "shape-rendering=\"crispEdges\">\n",
 		   md_heat_grid_left(panel), panel->grid.cell_width, panel->grid.row_height);
@@ -192,11 +192,11 @@ static void draw_cells(const struct md_heat_panel *panel, const struct md_heat_s
 				continue;
 			}
 			if (!any)
-				md_svg_put(out, "<path stroke=\"%s\" d=\"", md_heat_colours[class]);
+				mp_svg_put(out, "<path stroke=\"%s\" d=\"", md_heat_colours[class]);
 			if (nr)
 				fprintf(out, "h%" PRIu64, nr);
 			fprintf(out, "M%" PRIu64 " ", x);
-			md_svg_put_number(out, md_heat_row_middle(&side->rows.rows[row]));
+			mp_svg_put_number(out, md_heat_row_middle(&side->rows.rows[row]));
 			any = true;
 			nr = 1;
 			end = cell->at + 1;
@@ -217,7 +217,7 @@ static void draw_page_bounds(const struct md_heat_panel *panel, const struct md_
 		return;
 	fputs("<path stroke=\"#fff\" d=\"", out);
 	for (unsigned int i = 1; i < panel->grid.pages_per_row; i++)
-		md_svg_put(out, "M%n %nV%n", md_heat_grid_left(panel) + i * page, rows->rows[0].top,
+		mp_svg_put(out, "M%n %nV%n", md_heat_grid_left(panel) + i * page, rows->rows[0].top,
 			   md_heat_rows_bottom(rows));
 	fputs("\"/>\n", out);
 }
@@ -285,7 +285,7 @@ static int draw_addresses(const struct md_heat_panel *panel, const struct md_hea
 		} else {
 			snprintf(text, sizeof(text), "%" PRIx64, order[i]->page * MD_HEAT_PAGE);
 		}
-		md_svg_put_words(out, x, y + 4, 12, order[i]->nr_left_out ? "q" : "", text);
+		mp_svg_put_words(out, x, y + 4, 12, order[i]->nr_left_out ? "q" : "", text);
 	}
 	free(order);
 	for (size_t i = 0; i < rows->nr; i++) {
@@ -293,7 +293,7 @@ static int draw_addresses(const struct md_heat_panel *panel, const struct md_hea
 		    !claim(taken, &nr_taken, 128, md_heat_row_middle(&rows->rows[i])))
 			continue;
 		snprintf(text, sizeof(text), "%" PRIx64, rows->rows[i].page * MD_HEAT_PAGE);
-		md_svg_put_words(out, x, md_heat_row_middle(&rows->rows[i]) + 4, 12, "", text);
+		mp_svg_put_words(out, x, md_heat_row_middle(&rows->rows[i]) + 4, 12, "", text);
 	}
 	return 0;
 }
@@ -318,14 +318,14 @@ static void draw_arcs(const struct md_heat_panel *panel, const struct md_heat_si
 		bool forward = arc->to > arc->from;
 		char share[32];
 
-		md_svg_put(out,
+		mp_svg_put(out,
 			   "<path d=\"M%n %nC%n %n %n %n %n %n\" stroke=\"%s\" "
 			   "stroke-width=\"%n\" marker-end=\"url(#%s)\"><title>",
 			   right, from, right - reach, from, right - reach, to, right - 5, to,
 			   forward ? MD_HEAT_FORWARD : MD_HEAT_BACKWARD, width,
 			   forward ? "fw" : "bw");
-		md_svg_put(out, "%t of all jumps and calls</title></path>\n",
-			   md_svg_format_share(
+		mp_svg_put(out, "%t of all jumps and calls</title></path>\n",
+			   mp_svg_format_share(
 				   arc->count / (side->arcs.within + side->arcs.between), share));
 	}
 	fputs("</g>\n", out);

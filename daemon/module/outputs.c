@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/record/clock.h"
-#include "daemon/module/confirm.h"
+#include "daemon/module/ask_confirm.h"
 #include "daemon/module/outputs_find.h"
 
 #define QUEUE_MAX 32

@@ -106,9 +106,9 @@ static char **environment(char *kept[4])
 }
 
 /* exec, not only fork: a worker must not find morphd's data or addresses in its memory. */
-static void become_reader(int sock)
+static void become_reader(const char *name, int sock)
 {
-	char *argv[] = {(char *)MD_SANDBOX_NAME, NULL}, *kept[4];
+	char *argv[] = {(char *)(name ? name : MD_SANDBOX_MODULES), NULL}, *kept[4];
 	int null, exe, fd;
 	char path[32];
 	sigset_t none;
@@ -220,7 +220,7 @@ static int start(struct md_sandbox *sandbox, struct mp_err *err)
 		return mp_err_set(err, errno, "socketpair: %s", strerror(errno));
 	sandbox->pid = fork();
 	if (!sandbox->pid)
-		become_reader(socks[1]);
+		become_reader(sandbox->config.name, socks[1]);
 	ret = errno;
 	close(socks[1]);
 	if (sandbox->pid < 0) {

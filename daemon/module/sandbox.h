@@ -30,7 +30,12 @@ typedef int md_sandbox_work(int fd, uint64_t size, struct md_buf *reply);
 struct md_sandbox_config {
 	uint32_t deadline_ms; /* per file; shorter for a while after a file took longer */
 	size_t reply_max;     /* in bytes */
+	const char *name;     /* that of md_sandbox_reader(); NULL: MD_SANDBOX_MODULES */
 };
+
+/* argv[0] of the readers: their names say which work they do. */
+#define MD_SANDBOX_MODULES "morphd: reader"
+#define MD_SANDBOX_AUDITS  "morphd: audit reader"
 
 struct md_sandbox_counts {
 	uint64_t files, failed;
@@ -40,10 +45,10 @@ struct md_sandbox_counts {
 struct md_sandbox;
 
 /*
- * md_sandbox_reader - call first in main(). If this process was started as the reader, it never
- * returns.
+ * md_sandbox_reader - call first in main(), once for each name. If this process was started as the
+ * reader with this name, it never returns.
  */
-void md_sandbox_reader(char **argv, md_sandbox_work *work);
+void md_sandbox_reader(char **argv, const char *name, md_sandbox_work *work);
 
 /* Return: true if this process has rights that a file's author may not have. */
 bool md_sandbox_is_needed(void);

@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <stddef.h>
 
-#define MD_SANDBOX_NAME "morphd: reader" /* argv[0] */
-#define MD_SANDBOX_SOCK 3		 /* the only descriptor besides 0, 1 and 2 */
+#define MD_SANDBOX_SOCK 3 /* the only descriptor besides 0, 1 and 2 */
 /* For 2^24 pieces: 128 MiB for the note, 128 packed, 64 for the ends, 256 for the reply. */
 #define MD_SANDBOX_AS  (UINT64_C(768) << 20)
 #define MD_SANDBOX_CPU 20 /* seconds of processor time per file */

@@ -188,11 +188,11 @@ static void serve(pid_t self, md_sandbox_work *work)
 	}
 }
 
-void md_sandbox_reader(char **argv, md_sandbox_work *work)
+void md_sandbox_reader(char **argv, const char *name, md_sandbox_work *work)
 {
 	pid_t self = getpid(); /* the filter forbids getpid() later */
 
-	if (!argv[0] || strcmp(argv[0], MD_SANDBOX_NAME))
+	if (!argv[0] || strcmp(argv[0], name))
 		return;
 	confine();
 	answer(MD_SANDBOX_READY, 0);

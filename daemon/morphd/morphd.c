@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/audit/audited_file.h"
 #include "daemon/module/modread.h"
 #include "daemon/module/sandbox.h"
 #include "daemon/morphd/message.h"
@@ -30,7 +31,8 @@ int main(int argc, char **argv)
 	struct mp_err err = {{0}};
 	int status = 0, ret;
 
-	md_sandbox_reader(argv, md_modread_file);
+	md_sandbox_reader(argv, MD_SANDBOX_MODULES, md_modread_file);
+	md_sandbox_reader(argv, MD_SANDBOX_AUDITS, md_audited_file_work);
 	mp_stdio_init("morphd");
 	md_options_parse(argc, argv, &o);
 	ret = o.is_run ? md_run_main(&o, &status, &err) : md_service_main(&o, &status, &err);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/audit/program_audit.h"
 #include "libprof/cli/stdio.h"
 #include "libprof/note/polls.h"
 
@@ -24,6 +25,8 @@ enum option_key {
 	OPT_POLLS,
 	OPT_POLL_WINDOW,
 	OPT_POLL_RATE,
+	OPT_AUDIT,
+	OPT_ALPHA,
 	OPT_CHECK_CONFIG,
 	OPT_WAIT,
 	OPT_PID,
@@ -84,6 +87,12 @@ static const struct argp_option run_options[] = {
 	 "with --polls: skip up to STRIDE - 1 paths, then take SAMPLES paths (default: 64,17)", 0},
 	{"poll-rate", OPT_POLL_RATE, "HZ", 0,
 	 "with --polls: ask at most HZ times per second (default: 500)", 0},
+	{"audit", OPT_AUDIT, "FILE", 0,
+	 "find out which version of each function of an audited program is faster, and let it run "
+	 "from then on; FILE is the one that its --counts named; without COMMAND: no sampling",
+	 0},
+	{"alpha", OPT_ALPHA, "P", 0,
+	 "with --audit: the chance of any wrong verdict is at most P (default: 0.01)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
 	{"json", OPT_JSON, NULL, 0, "as --stats, but print JSON", 0},
 	{0}};
@@ -123,6 +132,16 @@ static void set_window(struct argp_state *state, const char *text)
 			   text, MP_POLLS_MAX);
 	o->polls.samples = samples;
 	o->polls.stride = stride;
+}
+
+static double chance(struct argp_state *state, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 1e-9 && value <= 0.5))
+		argp_error(state, "--alpha %s: not a number from 1e-9 to 0.5", text);
+	return value;
 }
 
 bool md_options_select(const struct md_options *o)
@@ -183,6 +202,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_POLL_RATE:
 		o->polls.rate_hz = whole_number(state, "poll-rate", arg, 10000);
 		return 0;
+	case OPT_AUDIT: o->audit.path = arg; return 0;
+	case OPT_ALPHA: o->audit.alpha = chance(state, arg); return 0;
 	case OPT_PID:
 	case OPT_UNIT:
 	case OPT_USER: add_selection(state, key, arg); return 0;
@@ -198,8 +219,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
-		if (o->is_run && !o->command && !md_options_select(o))
+		if (o->is_run && !o->command && !md_options_select(o) && !o->audit.path)
 			argp_error(state, "no command given");
+		if (o->audit.path && !o->command && !md_options_select(o) &&
+		    (o->record || o->stats || o->polls.path))
+			argp_error(state, "without COMMAND, --audit samples nothing: do not give "
+					  "--record, --stats, --json or --polls");
 		if (o->input && strcmp(o->line.source, "auto") && strcmp(o->line.source, "replay"))
 			argp_error(state, "--input is for --source=replay");
 		if (!o->input && !strcmp(o->line.source, "replay"))
@@ -227,7 +252,7 @@ static const struct argp run_argp = {
 	.options = run_options,
 	.parser = parse_option,
 	.args_doc =
-		"-- COMMAND [ARGUMENT...]\n--pid=PID|--unit=NAME|--user=USER [-- COMMAND [ARGUMENT...]]",
+		"-- COMMAND [ARGUMENT...]\n--pid=PID|--unit=NAME|--user=USER [-- COMMAND [ARGUMENT...]]\n--audit=FILE",
 	.doc = "Sample COMMAND and all that it starts; exit as it does.\v"
 	       "With --pid, --unit or --user: sample these, until COMMAND ends, or without one until "
 	       "SIGINT, SIGTERM or the end of all processes of --pid.",
@@ -236,7 +261,8 @@ static const struct argp run_argp = {
 void md_options_parse(int argc, char **argv, struct md_options *out)
 {
 	*out = (struct md_options){.polls = {NULL, MD_PATH_REQUESTS_SAMPLES,
-					     MD_PATH_REQUESTS_STRIDE, MD_PATH_REQUESTS_RATE_HZ}};
+					     MD_PATH_REQUESTS_STRIDE, MD_PATH_REQUESTS_RATE_HZ},
+				   .audit.alpha = MP_PROGRAM_AUDIT_ALPHA};
 	argp_err_exit_status = 2;
 	md_config_init(&out->line);
 	out->is_run = argc > 1 && !strcmp(argv[1], "run");

@@ -14,6 +14,7 @@
 
 #include "daemon/attribute/path_requests.h"
 #include "daemon/attribute/sample_owner.h"
+#include "daemon/audit/audit_reader.h"
 #include "daemon/morphd/config.h"
 
 #define MD_SELECTED_MAX 64 /* most arguments of each of --pid, --unit, --user */
@@ -22,6 +23,7 @@ struct md_options {
 	struct md_config line; /* settings from the command line */
 	const char *config, *record, *input;
 	struct md_path_requests_config polls; /* @path NULL: no program is polled */
+	struct md_audit_config audit;	      /* @path NULL: no program is audited */
 	uint32_t nr_repeats;
 	bool stats, json, check_config, wait;
 	bool is_run;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/attribute/sample_owner.h"
+#include "daemon/morphd/audit.h"
 #include "daemon/morphd/collect.h"
 #include "daemon/morphd/command.h"
 #include "daemon/morphd/message.h"
@@ -22,6 +23,8 @@ struct run {
 	const struct md_path_requests_config *polls; /* without a path: no polling */
 	const struct md_options *o;
 	const struct md_pipeline *pl;
+	const char *db;
+	struct md_audit_reader *audit; /* NULL: no audit */
 };
 
 static bool run_should_stop(void *arg)
@@ -35,12 +38,24 @@ static bool run_should_stop(void *arg)
 		!run->o->selection.nr_uids && !md_sample_owner_any_alive(run->pl->flush.owner));
 }
 
+/* A failure is reported now; the end stores all of the audit again. */
+static void run_flushed(void *arg)
+{
+	struct run *run = arg;
+	struct mp_err err = {{0}};
+
+	if (run->audit && md_audit_reader_save(run->audit, run->pl->store, &err))
+		md_message(err.msg);
+}
+
 static int run_work(struct md_pipeline *pl, struct mp_err *err)
 {
 	struct run *run = pl->arg;
 	int ret = run->polls->path ? md_path_requests_start(run->polls, &pl->polls, err) : 0;
 	const char *remark;
 
+	if (!ret && run->o->audit.path)
+		ret = md_audit_reader_start(&run->o->audit, &run->audit, err);
 	if (!ret && run->name)
 		ret = md_command_go(&run->command, run->name, err);
 	if (!ret)
@@ -50,6 +65,16 @@ static int run_work(struct md_pipeline *pl, struct mp_err *err)
 		md_message(remark);
 	md_path_requests_stop(pl->polls);
 	pl->polls = NULL;
+	if (!ret)
+		ret = md_audit_finish(run->audit, pl->store, run->db, err);
+	else
+		md_audit_reader_free(run->audit);
+	run->audit = NULL;
+	/* Its samples are stored all the same. */
+	if (ret == -ENODATA) {
+		md_message(err->msg);
+		ret = 0;
+	}
 	return ret;
 }
 
@@ -91,6 +116,10 @@ int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
 	struct md_database db = {.lock.fd = -1};
 	int ret;
 
+	if (o->audit.path && !run.name && !selecting) {
+		free(pl);
+		return md_audit_main(o, err);
+	}
 	ret = pl ? check_pids(o, err) : mp_err_set(err, ENOMEM, "no memory");
 	if (!ret)
 		ret = md_database_open(o, &o->line, &db, err);
@@ -111,7 +140,9 @@ int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
 		pl->should_stop = run_should_stop;
 		pl->selection = selecting ? &o->selection : NULL;
 		pl->warn = md_message_warn;
+		pl->flushed = run_flushed;
 		pl->arg = &run;
+		run.db = db.path;
 		ret = md_collect(o, pl, &db, run_work, err);
 	}
 	if (run.name) {

@@ -43,9 +43,11 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv);
 int md_stats_diff(struct md_stats *stats, int argc, char **argv);
 int md_stats_merge(struct md_stats *stats, int argc, char **argv);
 int md_stats_remember(struct md_stats *stats, int argc, char **argv);
+int md_stats_trials(struct md_stats *stats, int argc, char **argv);
 int md_stats_annotate(struct md_stats *stats, int argc, char **argv);
 int md_stats_heat(struct md_stats *stats, int argc, char **argv);
 int md_stats_flame(struct md_stats *stats, int argc, char **argv);
+int md_stats_audit(struct md_stats *stats, int argc, char **argv);
 
 /* --db and --json, an argp child of every command; its input is the struct md_stats. */
 extern const struct argp md_stats_common_argp;

@@ -258,6 +258,21 @@ static const struct mp_module *original_of(struct annotate *a)
 	return module;
 }
 
+/* Is @module in the store only since samples of its copies are? Its counts are its original's. */
+static bool is_output(const struct mp_module *module)
+{
+	struct mp_map *map;
+	struct mp_id id;
+	bool output;
+
+	if (module->nr_samples || module->kind != MP_MODULE_FILE ||
+	    identify(module->path, &id, &map, NULL))
+		return false;
+	output = map && mp_id_equal(&id, &module->id);
+	mp_map_free(map);
+	return output;
+}
+
 /* Return: number of modules that matched, or -errno. */
 static long add_modules(struct annotate *a, struct mp_store *store, struct mp_err *err)
 {
@@ -268,7 +283,8 @@ static long add_modules(struct annotate *a, struct mp_store *store, struct mp_er
 	for (size_t i = 0; i < a->nr_modules && !r; i++) {
 		/* Include modules without samples only if the user named them. */
 		if (!md_stats_filter_matches(&a->filter, &a->modules[i]) ||
-		    (!a->filter.module && !a->filter.build_id && !a->modules[i].nr_samples))
+		    (!a->filter.module && !a->filter.build_id && !a->modules[i].nr_samples) ||
+		    is_output(&a->modules[i]))
 			continue;
 		nr++;
 		r = add_module(a, store, &a->modules[i], err);

@@ -43,10 +43,12 @@ enum {
 	KEY_SORT
 };
 
+static const char *const bys[] = {"", "module", "function", "block", "path", "copy"};
+
 static const struct argp_option options[] = {
 	{"by", KEY_BY, "WHAT", 0,
-	 "module, function, block or path (default: one step finer than the named module or "
-	 "function, but never path)",
+	 "module, function, block, path, or copy: the blocks of outputs, each copy apart (default: "
+	 "one step finer than the named module or function, but never path or copy)",
 	 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
 	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
@@ -68,7 +70,7 @@ static error_t finish(struct query *q, struct argp_state *state)
 				? MD_BY_FUNCTION
 				: MD_BY_MODULE;
 	if (q->function && q->by == MD_BY_MODULE)
-		argp_error(state, "--function goes with --by=function, block or path");
+		argp_error(state, "--function goes with --by=function, block, path or copy");
 	if (q->sort == MD_SORT_WEIGHT && q->by != MD_BY_BLOCK)
 		argp_error(state, "--sort=weight goes with --by=block");
 	return 0;
@@ -76,7 +78,6 @@ static error_t finish(struct query *q, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const bys[] = {"", "module", "function", "block", "path"};
 	static const char *const sorts[] = {"samples", "weight", "name", "address"};
 	struct query *q = state->input;
 	char *end;
@@ -85,9 +86,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = q->stats; return 0;
 	case KEY_BY:
-		n = md_stats_find_word(arg, bys, 5);
+		n = md_stats_find_word(arg, bys, sizeof(bys) / sizeof(bys[0]));
 		if (n < 1)
-			argp_error(state, "--by=%s: not module, function, block or path", arg);
+			argp_error(state, "--by=%s: not module, function, block, path or copy",
+				   arg);
 		q->by = (enum md_by)n;
 		return 0;
 	case 'm': q->filter.module = arg; return 0;
@@ -199,6 +201,58 @@ static int add_path_rows(struct query *q, struct mp_store *store, const struct m
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
 }
 
+static const struct mp_module *module_of(const struct query *q, int64_t key)
+{
+	for (size_t i = 0; i < q->nr_modules; i++)
+		if (q->modules[i].key == key)
+			return &q->modules[i];
+	return NULL;
+}
+
+/* Adds rows for the copies in one output; the code is read from its original. */
+static int add_output_rows(struct query *q, struct mp_store *store, const struct mp_module *output,
+			   const struct mp_module *original, struct mp_err *err)
+{
+	struct mp_copy_count *copies = NULL;
+	struct md_code code = {0};
+	struct mp_err why = {0};
+	size_t nr = 0;
+	int r = mp_store_read_copies(store, output->key, q->since_s, &copies, &nr, err);
+
+	if (r || !nr)
+		return r;
+	if (md_code_open(original, q->filter.binary, true, &code, &why))
+		note(q, why.msg);
+	r = md_rows_of_copies(&q->rows, output, code.cfg ? &code : NULL, q->function, copies, nr);
+	md_code_close(&code);
+	free(copies);
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
+/* Adds rows for the copies of all outputs that match by themselves or by their original. */
+static int add_copy_rows(struct query *q, struct mp_store *store, const struct mp_id *id,
+			 struct mp_err *err)
+{
+	struct mp_copied *copied = NULL;
+	size_t nr = 0;
+	int r = mp_store_list_copied(store, &copied, &nr, err);
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		const struct mp_module *output = module_of(q, copied[i].output);
+		const struct mp_module *original = module_of(q, copied[i].original);
+
+		if (!output || !original)
+			r = mp_err_set(err, EBADMSG, "%s: damaged: an output without an original",
+				       q->stats->path);
+		else if ((md_stats_filter_matches(&q->filter, output) ||
+			  md_stats_filter_matches(&q->filter, original)) &&
+			 (!q->filter.binary || mp_id_equal(id, &original->id)))
+			r = add_output_rows(q, store, output, original, err);
+	}
+	free(copied);
+	return r;
+}
+
 /* Finds the module by the identity of the --binary. */
 static int read_binary_id(const struct query *q, struct mp_id *id, struct mp_err *err)
 {
@@ -223,7 +277,9 @@ static int find_rows(struct query *q, struct mp_store *store, struct mp_err *err
 		r = read_binary_id(q, &id, err);
 	for (size_t i = 0; i < q->nr_modules; i++)
 		q->total += q->modules[i].nr_samples;
-	for (size_t i = 0; i < q->nr_modules && !r; i++) {
+	if (!r && q->by == MD_BY_COPY)
+		r = add_copy_rows(q, store, &id, err);
+	for (size_t i = 0; i < q->nr_modules && !r && q->by != MD_BY_COPY; i++) {
 		const struct mp_module *m = &q->modules[i];
 
 		if (!m->nr_samples || !md_stats_filter_matches(&q->filter, m) ||
@@ -260,6 +316,9 @@ static void print_header(const struct query *q)
 		break;
 	case MD_BY_PATH:
 		printf(" Of all      Samples      Address  Blocks  Function: path  [Module]\n");
+		break;
+	case MD_BY_COPY:
+		printf(" Of all      Samples      Address     Original  Block  [Output]\n");
 		break;
 	default:
 		printf(" Of all      Samples         Text  Build-id                                  Module\n");
@@ -301,6 +360,8 @@ static void print_row(const struct query *q, const struct md_row *row)
 		printf("%7s  ", "-");
 	else if (q->by == MD_BY_PATH)
 		; /* print_path() prints the number of blocks */
+	else if (q->by == MD_BY_COPY)
+		printf("%12" PRIx64 "  ", row->original);
 	else if (row->nr_insns)
 		printf("%6" PRIu64 " %6" PRIu32 " %12.2f  ", row->size, row->nr_insns, row->weight);
 	else
@@ -309,7 +370,7 @@ static void print_row(const struct query *q, const struct md_row *row)
 		print_path(row);
 	} else if (row->function) {
 		md_stats_put_text(row->function);
-		if (q->by == MD_BY_BLOCK)
+		if (q->by == MD_BY_BLOCK || q->by == MD_BY_COPY)
 			printf("%s0x%" PRIx64, (int64_t)row->offset < 0 ? "-" : "+",
 			       (int64_t)row->offset < 0 ? -row->offset : row->offset);
 	} else {
@@ -359,6 +420,10 @@ static json_t *row_json(const struct query *q, const struct md_row *row)
 		json_object_set_new(json, "path", path_json(row));
 		return json;
 	}
+	if (q->by == MD_BY_COPY) {
+		snprintf(text, sizeof(text), "0x%" PRIx64, row->original);
+		json_object_set_new(json, "original", json_string(text));
+	}
 	json_object_set_new(json, "bytes",
 			    row->size ? json_integer((json_int_t)row->size) : json_null());
 	if (q->by == MD_BY_BLOCK) {
@@ -372,7 +437,6 @@ static json_t *row_json(const struct query *q, const struct md_row *row)
 
 static int print(const struct query *q, int64_t start_s)
 {
-	static const char *const bys[] = {"", "module", "function", "block", "path"};
 	json_t *root = NULL, *rows = NULL;
 	long nr = 0;
 
@@ -411,6 +475,8 @@ static int say_nothing_found(const struct query *q)
 	if (!q->total)
 		md_stats_note("%s: no sample is stored%s", q->stats->path,
 			      q->since_s ? " since then" : "");
+	else if (q->by == MD_BY_COPY)
+		md_stats_note("%s: no sample of such an output", q->stats->path);
 	else if (!q->nr_matching)
 		md_stats_note("%s: no sample of such a module", q->stats->path);
 	else if (q->by == MD_BY_PATH)

@@ -3,7 +3,7 @@
  * audit - is program B faster than program A on this machine, and does it behave the same?
  *
  * Decides which runs are made, in which order, when there are enough, and the verdict.
- * The statistics are in sequential_test, a single run in audit_run, the wording in
+ * The statistics are in sequential_test, a single run in audit_stage, the wording in
  * audit_report. Called by morph_audit.c.
  */
 #ifndef ME_AUDIT_H
@@ -14,14 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "editor/audit/sequential_test.h"
+#include "editor/audit/audit_hooks.h"
+#include "editor/audit/audit_metric.h"
+#include "libprof/audit/sequential_test.h"
 #include "libprof/base/err.h"
-
-enum me_audit_metric {
-	ME_METRIC_CPU,	/* user + system time of the program and the children it waited for */
-	ME_METRIC_USER, /* user time only; many kernels only sample it */
-	ME_METRIC_WALL,
-};
 
 enum me_audit_verdict {
 	ME_AUDIT_FASTER,
@@ -31,11 +27,11 @@ enum me_audit_verdict {
 	ME_AUDIT_DIFFERS,   /* B does not behave like A */
 };
 
-/* Pairs of run times, and the two files that they were measured with. */
+/* Pairs of values, and the two files that they were measured with. */
 struct me_audit_pairs {
-	uint64_t *a_ns, *b_ns;
+	double *a, *b;
 	size_t nr;
-	enum me_audit_metric metric;
+	char *metric, *unit;	 /* see me_metric_name(), me_metric_unit() */
 	uint64_t a_hash, b_hash; /* of the files' contents */
 };
 
@@ -45,7 +41,12 @@ struct me_audit_opts {
 	const char *parent;  /* directory in which the private copies are made */
 	const char *at;	     /* NULL, or the path where both programs appear */
 	const char *command; /* run this command instead of the program (needs @at); NULL: none */
-	char *const *args;   /* NULL-terminated, from argv[1] on; with @command from argv[0] on */
+	bool library; /* the command must use the file at @at, or LD_LIBRARY_PATH leads to it */
+	/* A and B are servers, which this shell command drives; NULL: they are not. */
+	const char *client;
+	const char *ready; /* of a server, see audit_ready.h */
+	struct me_hooks hooks;
+	char *const *args; /* NULL-terminated, from argv[1] on; with @command from argv[0] on */
 	char *const *envp;
 	const char *stdin_path; /* NULL: empty input */
 	const char *filter;
@@ -54,7 +55,7 @@ struct me_audit_opts {
 	int cpu;	      /* -1: any CPU */
 	const sigset_t *mask; /* see struct me_run_spec */
 
-	enum me_audit_metric metric;
+	struct me_metric metric;
 	double alpha;	     /* probability of any false claim */
 	double indifference; /* log ratio; a smaller difference does not matter; 0: each matters */
 	double precision;    /* stop at an interval of at most +-precision; 0: do not wait for it */
@@ -67,26 +68,27 @@ struct me_audit_opts {
 	const struct me_audit_pairs *earlier; /* pairs of an audit to continue; NULL: none */
 
 	/* Called after each run, with the pairs so far; may be NULL. */
-	void (*progress)(const struct me_seq *seq, void *arg);
+	void (*progress)(const struct mp_seq *seq, void *arg);
 	void *progress_arg;
 };
 
 struct me_audit_side {
-	uint64_t *times_ns; /* of the counted runs, in the order of the pairs */
-	double median_ns;
+	double *values; /* of the counted runs, in the order of the pairs, in me_metric_unit() */
+	double median;
 };
 
 struct me_audit {
 	enum me_audit_verdict verdict;
-	struct me_seq seq; /* of log(A's time / B's time) */
+	struct mp_seq seq; /* of me_metric_ratio() */
 	double lo, hi;	   /* confidence interval of the log ratio, may be infinite */
 	struct me_audit_side a, b;
 	size_t nr_pairs, nr_runs; /* pairs: including earlier ones; runs: of this audit only */
 	size_t nr_earlier;	  /* pairs of the audit that this one continues */
 	uint64_t a_hash, b_hash;  /* of the two files' contents */
 	double seconds;		  /* duration of this audit */
+	size_t nr_killed;	  /* servers that SIGTERM did not end */
 	int status;		  /* wait status, the same for both programs */
-	uint64_t size_bytes;	  /* of the output, the same for both programs */
+	uint64_t size_bytes;	  /* of the compared output, the same for both programs */
 	char difference[384];	  /* ME_AUDIT_DIFFERS: the difference in words */
 };
 
@@ -98,5 +100,10 @@ struct me_audit {
  */
 int me_audit_run(const struct me_audit_opts *opts, struct me_audit *audit, struct mp_err *err);
 void me_audit_fini(struct me_audit *audit);
+/*
+ * me_audit_compares_output - is standard output compared? It is not if the output holds the
+ * measurement, unless there is a filter.
+ */
+bool me_audit_compares_output(const struct me_audit_opts *opts);
 
 #endif

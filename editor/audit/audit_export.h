@@ -12,7 +12,10 @@
 
 #include "editor/audit/audit.h"
 
-/* me_audit_print_csv - columns: pair, a_ns, b_ns, speedup, metric, a_hash, b_hash. */
+/*
+ * me_audit_print_csv - columns: pair, a_ns, b_ns, speedup, metric, a_hash, b_hash. A metric that is
+ * no time of a run: pair, a, b, speedup, metric, a_hash, b_hash, unit.
+ */
 void me_audit_print_csv(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
 /* me_audit_print_markdown - a table of both programs, and a sentence with the verdict. */
 void me_audit_print_markdown(const struct me_audit_opts *opts, const struct me_audit *audit,

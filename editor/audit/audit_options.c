@@ -2,18 +2,21 @@
 /*
  * audit_options - the options of morph-audit: their table, how they are read and checked.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "editor/audit/audit_private.h"
-#include "editor/audit/audit_report.h"
+#include "editor/audit/audit_ready.h"
 #include "editor/base/output_name.h"
 
 enum {
 	KEY_ALPHA = 256,
 	KEY_AT,
+	KEY_BETTER,
+	KEY_CLIENT,
 	KEY_COMMAND,
 	KEY_COMPARE_FILE,
 	KEY_CONTINUE,
@@ -23,21 +26,30 @@ enum {
 	KEY_EXPORT_CSV,
 	KEY_EXPORT_JSON,
 	KEY_EXPORT_MARKDOWN,
+	KEY_EXPORT_SVG,
 	KEY_FILTER,
 	KEY_INDIFFERENCE,
 	KEY_JSON,
+	KEY_LIBRARY,
 	KEY_MAX_PAIRS,
 	KEY_MAX_SECONDS,
 	KEY_METRIC,
 	KEY_MIN_PAIRS,
 	KEY_NAME,
 	KEY_PAIRS,
+	KEY_PLOT,
 	KEY_PRECISION,
+	KEY_PREPARE,
 	KEY_PROGRESS,
+	KEY_READY,
+	KEY_REQUESTS,
+	KEY_SETUP,
 	KEY_SIMULATE,
 	KEY_STDERR,
 	KEY_STDIN,
+	KEY_TEARDOWN,
 	KEY_TIMEOUT,
+	KEY_UNIT,
 	KEY_WARMUP,
 };
 
@@ -48,19 +60,38 @@ const struct argp_option me_audit_options[] = {
 	{"name", KEY_NAME, "NAME", 0, "Run both programs under this name (default: A's name)", 0},
 	{"at", KEY_AT, "PATH", 0,
 	 "Put both programs at this existing path, for their own runs only", 0},
-	{"command", KEY_COMMAND, 0, 0,
-	 "ARGS are a whole command that uses the file at --at, such as a library", 0},
+	{"command", KEY_COMMAND, 0, 0, "ARGS are a whole command that uses the file at --at", 0},
+	{"library", KEY_LIBRARY, "FILE", 0,
+	 "A is this shared library; ARGS are a whole command that uses it", 0},
 	{"dir", KEY_DIR, "DIR", 0, "Keep the private copies in DIR (default: $TMPDIR or /tmp)", 0},
 	{"cpu", KEY_CPU, "N", 0, "Run on this CPU only", 0},
 	{"timeout", KEY_TIMEOUT, "SECONDS", 0,
 	 "Limit of one run (default: none for A's first, then ten times A's longest plus 10 s)", 0},
-	{0, 0, 0, 0, "What is compared:", 2},
-	{"metric", KEY_METRIC, "M", 0, "cpu (default: user + system), user or wall", 0},
+	{0, 0, 0, 0, "Servers, and commands around the runs:", 2},
+	{"client", KEY_CLIENT, "CMD", 0,
+	 "A and B are servers: start one, run this shell command, end the server", 0},
+	{"ready", KEY_READY, "WHEN", 0,
+	 "With --client: the server is ready when tcp:[HOST:]PORT or unix:PATH accepts a connection, "
+	 "or when this shell command succeeds",
+	 0},
+	{"setup", KEY_SETUP, "CMD", 0, "Run this shell command once, before the audit", 0},
+	{"prepare", KEY_PREPARE, "CMD", 0, "Run this shell command before each run", 0},
+	{"teardown", KEY_TEARDOWN, "CMD", 0,
+	 "Run this shell command once, after the audit, also after an error or a signal", 0},
+	{0, 0, 0, 0, "What is compared:", 3},
+	{"metric", KEY_METRIC, "M", 0,
+	 "cpu (default: user + system), user, wall, or /REGEX/: a number in the output, the first "
+	 "group of the first match (stderr:/REGEX/: in standard error)",
+	 0},
+	{"better", KEY_BETTER, "WAY", 0, "Of a /REGEX/: higher (default) or lower is better", 0},
+	{"unit", KEY_UNIT, "NAME", 0, "Of a /REGEX/: the unit of the number", 0},
+	{"requests", KEY_REQUESTS, "/REGEX/", 0,
+	 "Divide the time by this number in the output, and give it per request", 0},
 	{"filter", KEY_FILTER, "CMD", 0, "Shell command that the output passes through first", 0},
 	{"stderr", KEY_STDERR, 0, 0, "Compare stderr, too", 0},
 	{"compare-file", KEY_COMPARE_FILE, "FILE", 0,
 	 "Compare this file that each run writes, then remove it (may be given again)", 0},
-	{0, 0, 0, 0, "When it ends:", 3},
+	{0, 0, 0, 0, "When it ends:", 4},
 	{"alpha", KEY_ALPHA, "P", 0, "Chance of a false claim (default: 0.01)", 0},
 	{"warmup", KEY_WARMUP, "N", 0, "Warm-up pairs, which do not count (default: 1)", 0},
 	{"pairs", KEY_PAIRS, "MIN[:MAX]", 0,
@@ -77,12 +108,14 @@ const struct argp_option me_audit_options[] = {
 	 "Stop when any difference is below this (default: 0.5; 0: never)", 0},
 	{"precision", KEY_PRECISION, "PERCENT", 0,
 	 "Go on until the effect is known to PERCENT (default: until the verdict is certain)", 0},
-	{0, 0, 0, 0, "Other:", 4},
+	{0, 0, 0, 0, "Results:", 5},
 	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
-	{"export-csv", KEY_EXPORT_CSV, "FILE", 0, "Write the times of each pair here, as CSV", 0},
+	{"plot", KEY_PLOT, 0, 0, "Also draw the values and the interval in the terminal", 0},
+	{"export-csv", KEY_EXPORT_CSV, "FILE", 0, "Write the values of each pair here, as CSV", 0},
 	{"export-json", KEY_EXPORT_JSON, "FILE", 0, "Write the result here, as --json prints it",
 	 0},
 	{"export-markdown", KEY_EXPORT_MARKDOWN, "FILE", 0, "Write the result here, as a table", 0},
+	{"export-svg", KEY_EXPORT_SVG, "FILE", 0, "Write a picture of the result here", 0},
 	{"progress", KEY_PROGRESS, "SECONDS", 0,
 	 "Without a terminal: print a line of progress every SECONDS (default: 60; 0: none)", 0},
 	{"simulate", KEY_SIMULATE, "RUNS", 0,
@@ -110,15 +143,39 @@ static size_t parse_count(struct argp_state *state, const char *arg, const char 
 	return (size_t)value;
 }
 
-static enum me_audit_metric parse_metric(struct argp_state *state, const char *arg)
+static void parse_metric(struct argp_state *state, struct me_metric *metric, const char *arg)
 {
-	int m;
+	struct mp_err err = {""};
 
-	for (m = ME_METRIC_CPU; m <= ME_METRIC_WALL; m++)
-		if (!strcmp(arg, me_metric_name((enum me_audit_metric)m)))
-			return (enum me_audit_metric)m;
-	argp_error(state, "--metric: '%s' is not cpu, user or wall", arg);
-	return ME_METRIC_CPU;
+	me_pattern_fini(&metric->pattern);
+	if (me_metric_parse(metric, arg, &err))
+		argp_error(state, "--metric: %s", err.msg);
+}
+
+static void parse_requests(struct argp_state *state, struct me_metric *metric, const char *arg)
+{
+	struct mp_err err = {""};
+
+	me_pattern_fini(&metric->requests);
+	if (me_pattern_parse(&metric->requests, arg, &err))
+		argp_error(state, "--requests: %s", err.msg);
+}
+
+static void parse_ready(struct argp_state *state, struct me_audit_opts *a, const char *arg)
+{
+	struct mp_err err = {""};
+
+	if (me_ready_check(arg, &err))
+		argp_error(state, "--ready: %s", err.msg);
+	a->ready = arg;
+}
+
+static void parse_unit(struct argp_state *state, struct me_metric *metric, const char *arg)
+{
+	for (const char *c = arg; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			argp_error(state, "--unit: '%s' holds a control character", arg);
+	metric->unit = arg;
 }
 
 static void parse_env(struct argp_state *state, char *arg)
@@ -199,6 +256,39 @@ static void find_output(struct argp_state *state, struct me_audit_arguments *arg
 	a->b = args->output;
 }
 
+static error_t parse_server(struct argp_state *state, int key, char *arg,
+			    struct me_audit_arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+
+	switch (key) {
+	case KEY_CLIENT: a->client = arg; return 0;
+	case KEY_READY: parse_ready(state, a, arg); return 0;
+	case KEY_SETUP: a->hooks.setup = arg; return 0;
+	case KEY_PREPARE: a->hooks.prepare = arg; return 0;
+	case KEY_TEARDOWN: a->hooks.teardown = arg; return 0;
+	default: return parse_ending(state, key, arg, args);
+	}
+}
+
+static error_t parse_measure(struct argp_state *state, int key, char *arg,
+			     struct me_audit_arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+
+	switch (key) {
+	case KEY_METRIC: parse_metric(state, &a->metric, arg); return 0;
+	case KEY_REQUESTS: parse_requests(state, &a->metric, arg); return 0;
+	case KEY_UNIT: parse_unit(state, &a->metric, arg); return 0;
+	case KEY_BETTER:
+		if (strcmp(arg, "higher") && strcmp(arg, "lower"))
+			argp_error(state, "--better: '%s' is not higher or lower", arg);
+		args->better = arg;
+		return 0;
+	default: return parse_server(state, key, arg, args);
+	}
+}
+
 static error_t parse_results(struct argp_state *state, int key, char *arg,
 			     struct me_audit_arguments *args)
 {
@@ -206,12 +296,45 @@ static error_t parse_results(struct argp_state *state, int key, char *arg,
 	case KEY_EXPORT_CSV: args->csv = arg; return 0;
 	case KEY_EXPORT_JSON: args->to_json = arg; return 0;
 	case KEY_EXPORT_MARKDOWN: args->markdown = arg; return 0;
+	case KEY_EXPORT_SVG: args->svg = arg; return 0;
 	case KEY_JSON: args->json = true; return 0;
+	case KEY_PLOT: args->plot = true; return 0;
 	case KEY_PROGRESS:
 		args->progress_s = parse_number(state, arg, "--progress", 0, 1e9);
 		return 0;
-	default: return parse_ending(state, key, arg, args);
+	default: return parse_measure(state, key, arg, args);
 	}
+}
+
+static void check_metric(struct argp_state *state, struct me_audit_arguments *args)
+{
+	struct me_metric *metric = &args->audit.metric;
+	bool pattern = metric->kind == ME_METRIC_PATTERN;
+
+	if (!pattern && (args->better || metric->unit))
+		argp_error(state, "%s is for a --metric=/REGEX/: less time is better",
+			   args->better ? "--better" : "--unit");
+	if (pattern && metric->requests.text)
+		argp_error(state, "--requests is for times: --metric=/REGEX/ is a number already");
+	if (pattern)
+		metric->higher_is_better = !args->better || !strcmp(args->better, "higher");
+}
+
+static void check_run(struct argp_state *state, struct me_audit_arguments *args)
+{
+	struct me_audit_opts *a = &args->audit;
+
+	if (!a->client != !a->ready)
+		argp_error(state, "--client and --ready are given together");
+	if (a->library && (args->at_given || args->command || a->name))
+		argp_error(state, "--library stands for --at and --command, and sets the name");
+	if (a->library)
+		args->command = true;
+	if (args->command && !a->at)
+		argp_error(state, "--command needs --at PATH");
+	if (args->command && (!a->args || !a->args[0]))
+		argp_error(state, "%s needs a command after `--`",
+			   a->library ? "--library" : "--command");
 }
 
 static void check_arguments(struct argp_state *state, struct me_audit_arguments *args)
@@ -224,8 +347,8 @@ static void check_arguments(struct argp_state *state, struct me_audit_arguments 
 		argp_error(state, "no program given");
 	if (!a->b)
 		find_output(state, args);
-	if (args->command && (!a->at || !a->args || !a->args[0]))
-		argp_error(state, "--command needs --at PATH and a command after `--`");
+	check_run(state, args);
+	check_metric(state, args);
 	/* If the user gave no minimum, the maximum limits it. */
 	if (!args->min_given && a->min_pairs > a->max_pairs)
 		a->min_pairs = a->max_pairs;
@@ -241,14 +364,20 @@ error_t me_audit_parse(int key, char *arg, struct argp_state *state)
 	struct me_audit_opts *a = &args->audit;
 
 	switch (key) {
-	case KEY_AT: a->at = arg; return 0;
+	case KEY_AT:
+		a->at = arg;
+		args->at_given = true;
+		return 0;
+	case KEY_LIBRARY:
+		a->library = true;
+		a->a = a->at = arg;
+		return 0;
 	case KEY_COMMAND: args->command = true; return 0;
 	case KEY_COMPARE_FILE: parse_file(state, args, arg); return 0;
 	case KEY_CPU: a->cpu = (int)parse_count(state, arg, "--cpu", 0); return 0;
 	case KEY_DIR: a->parent = arg; return 0;
 	case KEY_ENV: parse_env(state, arg); return 0;
 	case KEY_FILTER: a->filter = arg; return 0;
-	case KEY_METRIC: a->metric = parse_metric(state, arg); return 0;
 	case KEY_NAME: a->name = arg; return 0;
 	case KEY_SIMULATE: args->simulate = parse_count(state, arg, "--simulate", 1); return 0;
 	case KEY_STDERR: a->with_stderr = true; return 0;

@@ -25,8 +25,9 @@ struct me_audit_arguments {
 	struct me_audit_opts audit;
 	char **files;
 	size_t nr_files;
-	bool command, json, min_given, seconds_given;
-	const char *csv, *to_json, *markdown, *earlier; /* files; NULL: none */
+	bool command, json, plot, min_given, seconds_given, at_given;
+	const char *csv, *to_json, *markdown, *svg, *earlier; /* files; NULL: none */
+	const char *better;				      /* of --better; NULL: not given */
 	double progress_s;
 	size_t simulate;
 	char output[PATH_MAX]; /* A's output, if B is not given */

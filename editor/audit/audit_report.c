@@ -13,17 +13,6 @@
 #include "libprof/cli/progress.h"
 #include "libprof/base/text.h"
 
-const char *me_metric_name(enum me_audit_metric metric)
-{
-	static const char *const names[] = {
-		[ME_METRIC_CPU] = "cpu",
-		[ME_METRIC_USER] = "user",
-		[ME_METRIC_WALL] = "wall",
-	};
-
-	return names[metric];
-}
-
 const char *me_audit_verdict_name(enum me_audit_verdict verdict)
 {
 	static const char *const names[] = {
@@ -37,57 +26,54 @@ const char *me_audit_verdict_name(enum me_audit_verdict verdict)
 	return names[verdict];
 }
 
-static void print_time(FILE *out, double ns, int width)
+static void print_side(FILE *out, const char *letter, const struct me_metric *metric,
+		       const struct me_audit_side *side, size_t nr, const char *path)
 {
-	if (ns >= 1e9)
-		fprintf(out, "%*.3f s", width, ns / 1e9);
-	else if (ns >= 1e6)
-		fprintf(out, "%*.2f ms", width, ns / 1e6);
-	else
-		fprintf(out, "%*.1f us", width, ns / 1e3);
-}
+	double min = side->values[0], max = min;
 
-static void print_side(FILE *out, const char *letter, const struct me_audit_side *side, size_t nr,
-		       const char *path)
-{
-	uint64_t min = side->times_ns[0], max = min;
-	size_t i;
-
-	for (i = 1; i < nr; i++) {
-		min = side->times_ns[i] < min ? side->times_ns[i] : min;
-		max = side->times_ns[i] > max ? side->times_ns[i] : max;
+	for (size_t i = 1; i < nr; i++) {
+		min = fmin(min, side->values[i]);
+		max = fmax(max, side->values[i]);
 	}
 	fprintf(out, "  %s  ", letter);
-	print_time(out, side->median_ns, 8);
+	me_metric_put(out, metric, side->median, 8);
 	fputs("  (", out);
-	print_time(out, (double)min, 0);
+	me_metric_put(out, metric, min, 0);
 	fputs(" to ", out);
-	print_time(out, (double)max, 0);
+	me_metric_put(out, metric, max, 0);
 	fputs(")  ", out);
 	mp_text_put(out, path);
 	fputc('\n', out);
 }
 
-static void print_effect(FILE *out, const struct me_audit *audit)
+/* A number that the command prints need not be a speed. */
+static bool is_speed(const struct me_audit_opts *opts)
+{
+	return opts->metric.kind != ME_METRIC_PATTERN;
+}
+
+static void print_effect(FILE *out, const struct me_audit_opts *opts, const struct me_audit *audit)
 {
 	double level = 100 * (1 - audit->seq.alpha);
 
-	fprintf(out, "\n  B is %.4f times as fast as A", exp(me_seq_estimate(&audit->seq)));
+	fprintf(out, "\n  B is %.4f times as %s as A", exp(mp_seq_estimate(&audit->seq)),
+		is_speed(opts) ? "fast" : "good");
 	if (isfinite(audit->lo) && isfinite(audit->hi))
 		fprintf(out, "; %g %% interval %.4f to %.4f\n", level, exp(audit->lo),
 			exp(audit->hi));
 	else
 		fprintf(out, "; an interval needs %zu pairs or more\n",
-			me_seq_least_pairs(audit->seq.alpha));
+			mp_seq_least_pairs(audit->seq.alpha));
 }
 
 /* Say which limit was reached, and whether the audit could have decided with this many pairs. */
 static void print_undecided(FILE *out, const struct me_audit_opts *opts,
 			    const struct me_audit *audit)
 {
-	size_t least = me_seq_least_pairs(audit->seq.alpha);
+	size_t least = mp_seq_least_pairs(audit->seq.alpha);
 
-	fprintf(out, "\nnot faster: no difference was shown within %zu pair%s", audit->nr_pairs,
+	fprintf(out, "\nnot %s: no difference was shown within %zu pair%s",
+		is_speed(opts) ? "faster" : "better", audit->nr_pairs,
 		audit->nr_pairs == 1 ? "" : "s");
 	if (audit->nr_pairs < opts->max_pairs)
 		fprintf(out, ", which took the %g seconds that were allowed", opts->max_seconds);
@@ -102,11 +88,15 @@ static void print_undecided(FILE *out, const struct me_audit_opts *opts,
 
 static void print_verdict(FILE *out, const struct me_audit_opts *opts, const struct me_audit *audit)
 {
+	const char *better = is_speed(opts) ? "faster" : "better";
+
 	switch (audit->verdict) {
-	case ME_AUDIT_FASTER: fputs("\nfaster\n", out); break;
-	case ME_AUDIT_SLOWER: fputs("\nnot faster: B is slower\n", out); break;
+	case ME_AUDIT_FASTER: fprintf(out, "\n%s\n", better); break;
+	case ME_AUDIT_SLOWER:
+		fprintf(out, "\nnot %s: B is %s\n", better, is_speed(opts) ? "slower" : "worse");
+		break;
 	case ME_AUDIT_EQUAL:
-		fprintf(out, "\nnot faster: any difference is below %g %%\n",
+		fprintf(out, "\nnot %s: any difference is below %g %%\n", better,
 			100 * expm1(opts->indifference));
 		break;
 	case ME_AUDIT_UNDECIDED: print_undecided(out, opts, audit); break;
@@ -114,42 +104,77 @@ static void print_verdict(FILE *out, const struct me_audit_opts *opts, const str
 	}
 }
 
-void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+static void print_title(FILE *out, const struct me_audit_opts *opts, const struct me_audit *audit)
 {
-	static const char *const titles[] = {
-		[ME_METRIC_CPU] = "CPU time (user + system)",
-		[ME_METRIC_USER] = "user time",
-		[ME_METRIC_WALL] = "elapsed time",
-	};
+	const struct me_metric *metric = &opts->metric;
 
-	if (audit->nr_pairs) {
-		fprintf(out, "%s of one run, median (least to most) of %zu pair%s",
-			titles[opts->metric], audit->nr_pairs, audit->nr_pairs == 1 ? "" : "s");
-		if (audit->nr_earlier)
-			fprintf(out, ", %zu of them from an earlier audit,", audit->nr_earlier);
-		fprintf(out, " in %.1f s\n\n", audit->seconds);
-		print_side(out, "A", &audit->a, audit->nr_pairs, opts->a);
-		print_side(out, "B", &audit->b, audit->nr_pairs, opts->b);
-		if (audit->verdict != ME_AUDIT_DIFFERS)
-			print_effect(out, audit);
+	mp_text_put(out, me_metric_title(metric, opts->client));
+	if (metric->kind == ME_METRIC_PATTERN) {
+		fputs(metric->unit ? " in " : "", out);
+		mp_text_put(out, me_metric_unit(metric));
+		fprintf(out, " (%s is better)", metric->higher_is_better ? "higher" : "lower");
 	}
-	if (audit->verdict != ME_AUDIT_DIFFERS)
+	fprintf(out, "%s, median (least to most) of %zu pair%s",
+		metric->requests.text ? " per request"
+		: opts->client	      ? " during one run of the client"
+				      : " of one run",
+		audit->nr_pairs, audit->nr_pairs == 1 ? "" : "s");
+	if (audit->nr_earlier)
+		fprintf(out, ", %zu of them from an earlier audit,", audit->nr_earlier);
+	fprintf(out, " in %.1f s\n\n", audit->seconds);
+}
+
+/* What was the same in all runs, and what was not compared. */
+static void print_same(FILE *out, const struct me_audit_opts *opts, const struct me_audit *audit)
+{
+	if (me_audit_compares_output(opts))
 		fprintf(out,
 			"  the same output (%llu bytes) and exit status (%d) in all %zu runs\n",
 			(unsigned long long)audit->size_bytes, WEXITSTATUS(audit->status),
 			audit->nr_runs);
+	else
+		fprintf(out,
+			"  the same exit status (%d) in all %zu runs; the output was not compared, "
+			"since there is no --filter\n",
+			WEXITSTATUS(audit->status), audit->nr_runs);
+	if (audit->nr_killed)
+		fprintf(out, "  %zu times the server did not end after SIGTERM, and was killed\n",
+			audit->nr_killed);
+}
+
+void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+{
+	if (audit->nr_pairs) {
+		print_title(out, opts, audit);
+		print_side(out, "A", &opts->metric, &audit->a, audit->nr_pairs, opts->a);
+		print_side(out, "B", &opts->metric, &audit->b, audit->nr_pairs, opts->b);
+		if (audit->verdict != ME_AUDIT_DIFFERS)
+			print_effect(out, opts, audit);
+	}
+	if (audit->verdict != ME_AUDIT_DIFFERS)
+		print_same(out, opts, audit);
 	print_verdict(out, opts, audit);
 }
 
-static json_t *json_side(const char *path, const struct me_audit_side *side, size_t nr)
+/* Times of runs also have the names that they had before there were other metrics. */
+static json_t *json_side(const char *path, const struct me_metric *metric,
+			 const struct me_audit_side *side, size_t nr)
 {
-	json_t *times = json_array();
-	size_t i;
+	json_t *values = json_array(), *times = json_array(), *root;
+	bool is_time = me_metric_is_time(metric);
 
-	for (i = 0; i < nr; i++)
-		json_array_append_new(times, json_integer((json_int_t)side->times_ns[i]));
-	return json_pack("{s:o, s:f, s:o}", "path", mp_json_string(path), "median_ns",
-			 side->median_ns, "times_ns", times);
+	for (size_t i = 0; i < nr; i++) {
+		json_array_append_new(values, json_real(side->values[i]));
+		json_array_append_new(times, json_integer((json_int_t)side->values[i]));
+	}
+	root = json_pack("{s:o, s:f, s:o}", "path", mp_json_string(path), "median", side->median,
+			 "values", values);
+	if (is_time) {
+		json_object_set_new(root, "median_ns", json_real(side->median));
+		json_object_set(root, "times_ns", times);
+	}
+	json_decref(times);
+	return root;
 }
 
 static json_t *json_bound(double log_ratio)
@@ -157,20 +182,33 @@ static json_t *json_bound(double log_ratio)
 	return isfinite(log_ratio) ? json_real(exp(log_ratio)) : json_null();
 }
 
-int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+static json_t *json_audit(const struct me_audit_opts *opts, const struct me_audit *audit)
 {
-	json_t *root = json_pack(
-		"{s:i, s:s, s:s, s:s, s:f, s:I, s:I, s:f, s:o, s:o, s:f, s:[o,o], s:i, s:I, s:o}",
+	const struct me_metric *metric = &opts->metric;
+	bool compared = me_audit_compares_output(opts);
+
+	return json_pack(
+		"{s:i, s:s, s:s, s:o, s:o, s:s, s:b, s:f, s:I, s:I, s:f, s:o, s:o, s:f, s:[o,o], "
+		"s:i, s:b, s:I, s:o, s:I}",
 		"schema", ME_AUDIT_SCHEMA, "command", "audit", "verdict",
-		me_audit_verdict_name(audit->verdict), "metric", me_metric_name(opts->metric),
+		me_audit_verdict_name(audit->verdict), "metric",
+		mp_json_string(me_metric_name(metric)), "unit",
+		mp_json_string(me_metric_unit(metric)), "better",
+		metric->higher_is_better ? "higher" : "lower", "server", opts->client != NULL,
 		"alpha", audit->seq.alpha, "pairs", (json_int_t)audit->nr_pairs, "runs",
 		(json_int_t)audit->nr_runs, "seconds", audit->seconds, "a",
-		json_side(opts->a, &audit->a, audit->nr_pairs), "b",
-		json_side(opts->b, &audit->b, audit->nr_pairs), "speedup",
-		exp(me_seq_estimate(&audit->seq)), "interval", json_bound(audit->lo),
-		json_bound(audit->hi), "status", WEXITSTATUS(audit->status), "output_bytes",
-		(json_int_t)audit->size_bytes, "difference",
-		mp_json_string(audit->verdict == ME_AUDIT_DIFFERS ? audit->difference : NULL));
+		json_side(opts->a, metric, &audit->a, audit->nr_pairs), "b",
+		json_side(opts->b, metric, &audit->b, audit->nr_pairs), "speedup",
+		exp(mp_seq_estimate(&audit->seq)), "interval", json_bound(audit->lo),
+		json_bound(audit->hi), "status", WEXITSTATUS(audit->status), "output_compared",
+		compared, "output_bytes", (json_int_t)audit->size_bytes, "difference",
+		mp_json_string(audit->verdict == ME_AUDIT_DIFFERS ? audit->difference : NULL),
+		"killed_servers", (json_int_t)audit->nr_killed);
+}
+
+int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+{
+	json_t *root = json_audit(opts, audit);
 	int ret;
 
 	if (!root)
@@ -182,7 +220,8 @@ int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit 
 }
 
 /* The result so far, in a few words. */
-static void say_so_far(const struct me_seq *seq, char *to, size_t size)
+static void say_so_far(const struct mp_seq *seq, const struct me_audit_lines *lines, char *to,
+		       size_t size)
 {
 	double lo, hi;
 	int len;
@@ -191,23 +230,22 @@ static void say_so_far(const struct me_seq *seq, char *to, size_t size)
 		snprintf(to, size, "warming up");
 		return;
 	}
-	me_seq_interval(seq, &lo, &hi);
-	len = snprintf(to, size, "%zu pair%s: B %.3f times as fast", seq->nr,
-		       seq->nr == 1 ? "" : "s", exp(me_seq_estimate(seq)));
+	mp_seq_interval(seq, &lo, &hi);
+	len = snprintf(to, size, "%zu pair%s: B %.3f times as %s", seq->nr, seq->nr == 1 ? "" : "s",
+		       exp(mp_seq_estimate(seq)), lines->no_speed ? "good" : "fast");
 	if (isfinite(lo) && isfinite(hi) && len > 0 && (size_t)len < size)
 		snprintf(to + len, size - (size_t)len, " (%.3f to %.3f)", exp(lo), exp(hi));
 }
 
-void me_audit_progress(const struct me_seq *seq, void *arg)
+void me_audit_progress(const struct mp_seq *seq, void *arg)
 {
 	char words[128];
 
-	(void)arg;
-	say_so_far(seq, words, sizeof(words));
+	say_so_far(seq, arg, words, sizeof(words));
 	mp_progress_say("%s", words);
 }
 
-void me_audit_progress_line(const struct me_seq *seq, void *arg)
+void me_audit_progress_line(const struct mp_seq *seq, void *arg)
 {
 	struct me_audit_lines *lines = arg;
 	struct timespec now;
@@ -221,7 +259,7 @@ void me_audit_progress_line(const struct me_seq *seq, void *arg)
 	if (now_s - lines->last_s < lines->every_s)
 		return;
 	lines->last_s = now_s;
-	say_so_far(seq, words, sizeof(words));
+	say_so_far(seq, lines, words, sizeof(words));
 	fprintf(lines->out, "morph-audit: %.0f s: %s\n", now_s - lines->start_s, words);
 	fflush(lines->out);
 }

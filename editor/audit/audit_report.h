@@ -18,22 +18,21 @@
 void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
 /* me_audit_print_json - write one object, see Documentation/json.md. Return: 0, -ENOMEM or -EIO. */
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
-/* me_audit_progress - show the result so far on a terminal. @arg: unused. */
-void me_audit_progress(const struct me_seq *seq, void *arg);
-
-/* Progress lines for an output that is not a terminal. */
+/* Progress; all fields but the first are for an output that is not a terminal. */
 struct me_audit_lines {
+	bool no_speed; /* the metric is a number that need not be a speed */
 	FILE *out;
 	double every_s;
 	double start_s, last_s; /* set by me_audit_progress_line(), 0 at first */
 };
+/* me_audit_progress - show the result so far on a terminal. @arg: a struct me_audit_lines. */
+void me_audit_progress(const struct mp_seq *seq, void *arg);
 /*
  * me_audit_progress_line - write the result so far as a line, at most one in every_s
  * seconds. @arg: a struct me_audit_lines.
  */
-void me_audit_progress_line(const struct me_seq *seq, void *arg);
+void me_audit_progress_line(const struct mp_seq *seq, void *arg);
 
-const char *me_metric_name(enum me_audit_metric metric);
 const char *me_audit_verdict_name(enum me_audit_verdict verdict);
 
 #endif

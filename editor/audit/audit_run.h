@@ -14,6 +14,15 @@
 
 #include "libprof/base/err.h"
 
+struct me_pattern;
+
+/* The numbers that a run may print. */
+enum {
+	ME_RUN_METRIC,
+	ME_RUN_REQUESTS,
+	ME_RUN_NR_NUMBERS
+};
+
 struct me_run_spec {
 	const char *path; /* file to execute */
 	char *const *argv;
@@ -29,6 +38,9 @@ struct me_run_spec {
 	 * signals that cancel.
 	 */
 	const sigset_t *mask;
+	/* NULL: none. An output that is searched for a number is kept in memory, up to a limit. */
+	const struct me_pattern *patterns[ME_RUN_NR_NUMBERS];
+	int watch_fd; /* the run is killed as soon as this hangs up; 0: none */
 };
 
 struct me_run_output {
@@ -40,9 +52,13 @@ struct me_run {
 	uint64_t cpu_ns, user_ns, wall_ns; /* cpu, user: with the children it waited for */
 	int status;			   /* as returned by wait(2) */
 	bool timed_out;			   /* did not finish in time and was killed */
+	bool hung_up;			   /* was killed because of watch_fd */
 	struct me_run_output out, err;	   /* out: after the filter; err: only if with_stderr */
 	struct me_run_output files;	   /* all files, in order */
 	char last_stderr_line[160];	   /* last line of its stderr */
+	double numbers[ME_RUN_NR_NUMBERS]; /* for each pattern */
+	char no_number[256];		   /* why a pattern gave no number; "": all did */
+	char server[320];		   /* audit_server: how the server failed; "": it did not */
 };
 
 /*
@@ -55,5 +71,7 @@ struct me_run {
 int me_run(const struct me_run_spec *spec, struct me_run *run, struct mp_err *err);
 /* me_run_cancel - end the current run, and every later one at once. Safe in a signal handler. */
 void me_run_cancel(void);
+/* me_run_cancelled - how often me_run_cancel() was called. */
+int me_run_cancelled(void);
 
 #endif

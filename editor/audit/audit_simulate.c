@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "editor/audit/sequential_test.h"
+#include "libprof/audit/sequential_test.h"
 
 #define SIM_SD 0.01 /* standard deviation of most noises: 1 % */
 
@@ -86,7 +86,7 @@ double me_noise_next(struct me_noise_source *src)
 }
 
 /* Simulate one audit, until its first claim. */
-static int sim_audit(const struct me_simulation *sim, size_t audit, struct me_seq *seq)
+static int sim_audit(const struct me_simulation *sim, size_t audit, struct mp_seq *seq)
 {
 	struct me_noise_source src;
 	int err = 0;
@@ -94,12 +94,12 @@ static int sim_audit(const struct me_simulation *sim, size_t audit, struct me_se
 	me_noise_init(&src, sim->noise, sim->seed + audit * 0x632be59bd9b4e019);
 	if (sim->sd > 0)
 		src.sd = sim->sd;
-	while (!err && seq->nr < sim->max_pairs && seq->verdict == ME_SEQ_UNDECIDED) {
+	while (!err && seq->nr < sim->max_pairs && seq->verdict == MP_SEQ_UNDECIDED) {
 		double first = me_noise_next(&src), second = me_noise_next(&src);
 		/* the coin decides which of the two times is A's */
 		double d = me_noise_coin(&src) ? first - second : second - first;
 
-		err = me_seq_add(seq, d + sim->effect);
+		err = mp_seq_add(seq, d + sim->effect);
 	}
 	return err;
 }
@@ -112,20 +112,20 @@ int me_simulate(struct me_simulation *sim)
 	sim->nr_positive = sim->nr_negative = sim->nr_covered = 0;
 	memset(sim->nr_within, 0, sizeof(sim->nr_within));
 	for (audit = 0; !err && audit < sim->nr_audits; audit++) {
-		struct me_seq seq;
+		struct mp_seq seq;
 		bool right;
 
-		me_seq_init(&seq, sim->alpha);
+		mp_seq_init(&seq, sim->alpha);
 		err = sim_audit(sim, audit, &seq);
-		sim->nr_positive += seq.verdict == ME_SEQ_POSITIVE;
-		sim->nr_negative += seq.verdict == ME_SEQ_NEGATIVE;
-		sim->nr_covered += me_seq_holds(&seq, sim->effect);
-		right = (seq.verdict == ME_SEQ_POSITIVE && sim->effect > 0) ||
-			(seq.verdict == ME_SEQ_NEGATIVE && sim->effect < 0);
+		sim->nr_positive += seq.verdict == MP_SEQ_POSITIVE;
+		sim->nr_negative += seq.verdict == MP_SEQ_NEGATIVE;
+		sim->nr_covered += mp_seq_holds(&seq, sim->effect);
+		right = (seq.verdict == MP_SEQ_POSITIVE && sim->effect > 0) ||
+			(seq.verdict == MP_SEQ_NEGATIVE && sim->effect < 0);
 		for (size_t i = 0; right && i < ME_NR_WITHINS; i++)
 			sim->nr_within[i] += seq.decided_at <= me_sim_withins[i];
 		pairs += seq.nr;
-		me_seq_fini(&seq);
+		mp_seq_fini(&seq);
 	}
 	sim->mean_pairs = audit ? (double)pairs / (double)audit : 0;
 	return err;

@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "editor/audit/audit_export.h"
+#include "editor/audit/audit_plot.h"
 #include "editor/audit/audit_private.h"
 #include "editor/audit/audit_report.h"
 #include "editor/audit/audit_run.h"
 #include "editor/audit/audit_simulate.h"
+#include "editor/audit/audit_svg.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
 #include "libprof/cli/stdio.h"
@@ -250,13 +252,17 @@ static int export_all(const struct me_audit_arguments *args, const struct me_aud
 		ret = export_to(args->to_json, &args->audit, result, print_json);
 	if (!ret && args->markdown && !failed)
 		ret = export_to(args->markdown, &args->audit, result, me_audit_print_markdown);
+	if (!ret && args->svg && !failed)
+		ret = export_to(args->svg, &args->audit, result, me_audit_print_svg);
 	return ret;
 }
 
 static int audit(struct me_audit_arguments *args)
 {
 	struct me_audit_opts *opts = &args->audit;
-	struct me_audit_lines lines = {.out = stderr, .every_s = args->progress_s};
+	struct me_audit_lines lines = {.no_speed = opts->metric.kind == ME_METRIC_PATTERN,
+				       .out = stderr,
+				       .every_s = args->progress_s};
 	struct me_audit_pairs earlier = {0};
 	struct me_audit result;
 	struct mp_err err = {""};
@@ -286,12 +292,11 @@ static int audit(struct me_audit_arguments *args)
 	opts->files = args->files;
 	opts->envp = environ;
 	/* No timer for the progress line: nothing may run beside the programs. */
+	opts->progress_arg = &lines;
 	if (mp_progress_start("morph-audit", false))
 		opts->progress = me_audit_progress;
-	else if (lines.every_s > 0) {
+	else if (lines.every_s > 0)
 		opts->progress = me_audit_progress_line;
-		opts->progress_arg = &lines;
-	}
 	ret = me_audit_run(opts, &result, &err);
 	mp_progress_stop();
 	if (ret == -ECANCELED)
@@ -302,6 +307,8 @@ static int audit(struct me_audit_arguments *args)
 		ret = me_audit_print_json(opts, &result, stdout);
 	else
 		me_audit_print(opts, &result, stdout);
+	if (!ret && args->plot && !args->json)
+		me_audit_plot(opts, &result, stdout);
 	if (export_all(args, &result, ret))
 		ret = -EIO;
 	ret = ret ? ME_AUDIT_STATUS_FAILED : audit_status(result.verdict);
@@ -355,6 +362,7 @@ int main(int argc, char **argv)
 	mp_stdio_parsed();
 	status = args.simulate ? simulate(&args) : audit(&args);
 	free(args.files);
+	me_metric_fini(&args.audit.metric);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "morph-audit: standard output: %s\n", strerror(errno));
 		return ME_AUDIT_STATUS_FAILED;

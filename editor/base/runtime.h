@@ -9,19 +9,24 @@
 #ifndef ME_RUNTIME_H
 #define ME_RUNTIME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#define ME_RUNTIME_MAGIC 0x3354524850524f4dull /* "MORPHRT3" */
+#define ME_RUNTIME_MAGIC 0x3454524850524f4dull /* "MORPHRT4" */
 #define ME_RUNTIME_PATH	 1024
 #define ME_RUNTIME_PAGE	 4096
 /*
  * Entries. START replaces e_entry: it restores everything and continues at @next. INIT replaces
  * DT_INIT: a function that continues at @next in the same way, or returns. THREAD: a function
- * that changes no register, for a thread without counters.
+ * that changes no register, for a thread without counters. ENTER and LEAVE: the same, for the
+ * stubs at entries and exits of audited functions; the number of the function stands one byte
+ * behind the return address (place/audit_code.h).
  */
 #define ME_RUNTIME_START  0
 #define ME_RUNTIME_INIT	  16
 #define ME_RUNTIME_THREAD 32
+#define ME_RUNTIME_ENTER  48
+#define ME_RUNTIME_LEAVE  64
 
 /* Addresses are relative to the address of these parameters. */
 struct me_runtime_params {
@@ -32,7 +37,8 @@ struct me_runtime_params {
 	int64_t base;		    /* word for the address behind the mapped first page; 0: none */
 	int64_t state;		    /* struct me_thread_state, behind the counters; 0: none */
 	uint64_t table_hash;	    /* mp_edge_table_hash() of the file's section .morph.edges, or
-				     * mp_path_table_hash() of its section .morph.paths */
+				     * that of .morph.paths or .morph.audit */
+	uint64_t nr_audited;	    /* audited functions, whose slots the counters are; or 0 */
 	char path[ME_RUNTIME_PATH]; /* of the file of counts; the first "%p" is the process id */
 };
 
@@ -59,8 +65,73 @@ struct me_thread_state {
 	uint64_t fsgsbase;  /* user space may read and write the bases of %fs and %gs */
 };
 
+/*
+ * What a thread knows of an audited function. In place of counters, slots of all functions stand
+ * one behind the other; in the page behind a thread's slots stands a struct me_audit_thread, in
+ * the page behind the file's own slots a struct me_audit_state. All of it is private memory.
+ */
+struct me_audit_slot {
+	int32_t countdown; /* entries until the runtime is called; below 0: now */
+	uint8_t version;   /* enum mp_audit_version: the one that runs */
+	uint8_t timing;	   /* not 0: a timing has started */
+	uint8_t window;	   /* the next, or open, window of a pair: 1 or 2; 0: no pair has begun */
+	uint8_t first;	   /* version of the first window */
+	uint64_t pair;	   /* number of the pair */
+	uint64_t due;	   /* time-stamp before which no pair begins */
+	uint64_t since;	   /* time-stamp when @countdown was set ... */
+	uint64_t entries;  /* ... to this value */
+	uint64_t spent;	   /* ticks that this pair's timings cost, estimated */
+	uint64_t zeros[2];
+};
+
+_Static_assert(sizeof(struct me_audit_slot) == 64, "one cache line");
+
+/* Threads beyond this number run version A untimed. */
+#define ME_AUDIT_MAX_THREADS 512
+
+struct me_audit_state {
+	uint64_t region;    /* address of the first thread's slots; the others' follow */
+	uint64_t stride;    /* bytes from one thread's slots to the next, with the page */
+	uint64_t fsgsbase;  /* user space may read and write the bases of %fs and %gs */
+	uint64_t ring;	    /* address of the ring file; 0: there is none */
+	uint64_t ready;	    /* the region may be used */
+	uint64_t ticks, ns; /* two clocks at the start, to learn how fast the first one runs */
+	uint64_t least;	    /* ticks in the shortest window; 0: not known yet */
+	uint32_t claims[ME_AUDIT_MAX_THREADS]; /* thread id of each region; 0: it is free */
+};
+
+/* fork() fills it with zeros in the child, so the child owns none of its parent's windows. */
+struct me_audit_thread {
+	uint64_t tp;	   /* the owner's base of %fs */
+	uint64_t busy;	   /* stack pointer while the runtime runs; 0: it does not */
+	uint64_t random;   /* state of the generator */
+	uint64_t due;	   /* time-stamp before which no pair of any function begins */
+	uint64_t open;	   /* 1 + number of the function whose window is open; 0: none is */
+	uint64_t began;	   /* time-stamp when the window began */
+	uint64_t switches; /* how often the thread had left its processor by then */
+	uint64_t rsp;	   /* at the entry of the invocation that is timed; 0: none is */
+	uint64_t entered;  /* time-stamp of that entry */
+	uint64_t ticks;	   /* sum of the window's timings */
+	uint64_t starts, stops, abandoned; /* timings of the window */
+	uint64_t tid;
+};
+
 /* Its size is a multiple of 16. */
 extern const uint8_t me_runtime_blob[];
 extern const uint32_t me_runtime_blob_size;
+
+/*
+ * The blob's unwind information: CIEs and FDEs without an end. Unwinders
+ * need it in signal handlers that interrupt the runtime.
+ */
+extern const uint32_t me_runtime_frames_size;
+/* Write it to @out, which will be loaded at @vaddr, for the blob at @runtime. */
+void me_runtime_frames_write(uint64_t runtime, uint64_t vaddr, uint8_t *out);
+/*
+ * me_runtime_frames_next - the next FDE among these bytes, from offset *@off on, which moves on.
+ * Its place is @frame, its code starts at @start bytes behind the blob's start and takes @size.
+ * Return: false: there is none.
+ */
+bool me_runtime_frames_next(uint32_t *off, uint32_t *frame, uint64_t *start, uint64_t *size);
 
 #endif

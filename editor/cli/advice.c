@@ -59,14 +59,8 @@ static void put_audit(FILE *out, const struct me_optimize_options *o, bool libra
 	char usual[4096];
 
 	fputs("morph-audit ", out);
-	if (library) {
-		char *real = realpath(o->input, NULL);
-
-		fputs("--at=", out);
-		put_word(out, real ? real : o->input);
-		fputs(" --command ", out);
-		free(real);
-	}
+	if (library)
+		fputs("--library=", out);
 	put_path(out, o->input);
 	if (me_output_name(o->input, usual, sizeof(usual), NULL) || strcmp(usual, o->output)) {
 		fputc(' ', out);

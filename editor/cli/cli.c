@@ -15,6 +15,7 @@
 
 const struct me_cli_command me_cli_commands[] = {
 	{"train", "sample, count, optimise and audit a command", me_cli_train},
+	{"refine", "find the fastest version by a profile and a command", me_cli_refine},
 	{"instrument", "write a version that counts branches or tells paths", me_cli_instrument},
 	{"verify", "prove that a file is what Morph may have made of another", me_cli_verify},
 	{"restore", "put the original back that --in-place replaced", me_cli_restore},
@@ -47,6 +48,7 @@ int me_cli_exit_status(int rc)
 	case 0: return EXIT_SUCCESS;
 	case -ENODATA: return ME_CLI_NO_PROFILE;
 	case -EPERM: return ME_CLI_REFUSED;
+	case -ENOTUNIQ: return ME_CLI_USAGE; /* adjustments contradict each other */
 	default: return EXIT_FAILURE;
 	}
 }

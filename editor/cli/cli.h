@@ -52,6 +52,7 @@ extern const struct me_cli_command me_cli_commands[];
 int me_cli_optimize(struct me_cli *cli, int argc, char **argv);
 int me_cli_instrument(struct me_cli *cli, int argc, char **argv);
 int me_cli_train(struct me_cli *cli, int argc, char **argv);
+int me_cli_refine(struct me_cli *cli, int argc, char **argv);
 int me_cli_verify(struct me_cli *cli, int argc, char **argv);
 int me_cli_restore(struct me_cli *cli, int argc, char **argv);
 
@@ -71,6 +72,7 @@ extern const struct argp me_cli_profile_argp;	/* which profile, and how it is re
 extern const struct argp me_cli_output_argp;	/* -o, -n, --explain, --list-patches */
 extern const struct argp me_cli_functions_argp; /* --skip, --only, --threads */
 extern const struct argp me_cli_layout_argp;	/* --layout */
+extern const struct argp me_cli_adjust_argp;	/* --adjust */
 
 /* Values of options; a wrong one is a usage error. */
 uint64_t me_cli_number(struct argp_state *state, const char *option, const char *arg);
@@ -87,6 +89,8 @@ void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **
  * Return: the exit status.
  */
 int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace);
+/* Where --db does not say which store, and one is needed: sets cli->options.db. */
+int me_cli_choose_db(struct me_cli *cli, struct mp_err *err);
 /* The exit status for a return value of the editor. */
 int me_cli_exit_status(int rc);
 /* Flushes standard output unless @failed; says what failed. Return: 0, -errno. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cli_instrument - `morph-optimize instrument': write a version that counts branches, or that tells
- * which path control came by.
+ * cli_instrument - `morph-optimize instrument': write a version that counts branches, that tells
+ * which path control came by, or that audits two layouts.
  */
 #include <argp.h>
 #include <errno.h>
@@ -24,11 +24,13 @@ static const struct argp_option options[] = {
 	 "program starts some), or with atomic ones, which take longer (edges,atomic), and not with "
 	 "shared ones (edges,plain). pep: keep in a free register by which way control came, for "
 	 "morphd --registers; with pep,poll the program is asked for that where paths end, by "
-	 "morphd run --polls. none: write the copies that pep writes without all that, to measure "
+	 "morphd run --polls. audit: two versions of the functions with the most samples, in the "
+	 "original's order and in the new order, timed in turns while the program runs, for morphd "
+	 "run --audit. none: write the copies that pep writes without all that, to measure "
 	 "what that costs",
 	 0},
 	{"counts", KEY_COUNTS, "PATH", 0,
-	 "Where it counts, or is asked: a file that it maps; %p in it is the process's number "
+	 "Where it counts, is asked, or writes times: a file that it maps; %p in it is the process's number "
 	 "(default: the output's name with .counts)",
 	 0},
 	{0}};
@@ -38,7 +40,8 @@ static void read_kind(struct argp_state *state, struct me_counting *c, const cha
 	c->none = !strcmp(arg, "none");
 	c->polls = !strcmp(arg, "pep,poll");
 	c->paths = c->polls || !strcmp(arg, "pep");
-	c->edges = !c->paths && !c->none;
+	c->audit = !strcmp(arg, "audit");
+	c->edges = !c->paths && !c->none && !c->audit;
 	if (!c->edges || !strcmp(arg, "edges"))
 		c->how = ME_COUNT_AUTO;
 	else if (!strcmp(arg, "edges,plain"))
@@ -50,7 +53,7 @@ static void read_kind(struct argp_state *state, struct me_counting *c, const cha
 	else
 		argp_error(state,
 			   "--kind: '%s' is not edges, edges,plain, edges,atomic, edges,threads, "
-			   "pep, pep,poll or none",
+			   "pep, pep,poll, audit or none",
 			   arg);
 }
 
@@ -80,14 +83,14 @@ static void choose_counts(struct argp_state *state, struct me_cli *cli)
 static void check(struct argp_state *state, struct me_cli *cli)
 {
 	const struct me_optimize_options *o = &cli->options;
-	bool counts = o->counting.edges || o->counting.polls;
+	bool counts = o->counting.edges || o->counting.polls || o->counting.audit;
 
 	if (!o->input)
 		argp_error(state, "which file?");
 	if (o->output && cli->dry_run)
 		argp_error(state, "-o and --dry-run exclude each other");
 	if (o->counting.path && !counts)
-		argp_error(state, "--counts needs --kind=edges or --kind=pep,poll");
+		argp_error(state, "--counts needs --kind=edges, --kind=pep,poll or --kind=audit");
 	if (counts)
 		choose_counts(state, cli);
 }
@@ -122,8 +125,8 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "FILE",
-	.doc = "Write a version of an executable or shared object that counts its branches, or that "
-	       "tells by which path control came.",
+	.doc = "Write a version of an executable or shared object that counts its branches, that "
+	       "tells by which path control came, or that times two layouts of its functions.",
 	.children = children,
 };
 

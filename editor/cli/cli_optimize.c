@@ -17,6 +17,7 @@ enum key {
 	KEY_DEBUG_OUTPUT,
 	KEY_PRINT,
 	KEY_PRINT_FORMAT,
+	KEY_MARKERS,
 };
 
 static const struct argp_option options[] = {
@@ -32,6 +33,10 @@ static const struct argp_option options[] = {
 	 0},
 	{"debug-output", KEY_DEBUG_OUTPUT, "PATH", 0,
 	 "Where to write that (default: the output's name with .debug; not with --in-place)", 0},
+	{"markers", KEY_MARKERS, "keep|remove", 0,
+	 "remove: leave out of copies what only serves code markers of morph_marker.so or "
+	 "morph_marker.h (default: keep)",
+	 0},
 	{"print", KEY_PRINT, "WHAT[:FUNCTION,...]", 0,
 	 "Print what was computed instead of the report: cfg, counts, plan or place; of these "
 	 "functions only, which are named as with --only",
@@ -103,6 +108,13 @@ static void read_format(struct argp_state *state, struct optimize *a, const char
 		argp_error(state, "--print-format: '%s' is not text or dot", arg);
 }
 
+static void read_markers(struct argp_state *state, struct me_cli *cli, const char *arg)
+{
+	cli->options.remove_markers = !strcmp(arg, "remove");
+	if (!cli->options.remove_markers && strcmp(arg, "keep"))
+		argp_error(state, "--markers: '%s' is not keep or remove", arg);
+}
+
 static void read_file(struct argp_state *state, struct me_cli *cli, char *arg)
 {
 	if (cli->options.input) {
@@ -115,10 +127,13 @@ static void read_file(struct argp_state *state, struct me_cli *cli, char *arg)
 	cli->options.input = arg;
 }
 
-static const struct argp_child children[] = {
-	{&me_cli_output_argp, 0, NULL, 0},  {&me_cli_report_argp, 0, NULL, 0},
-	{&me_cli_profile_argp, 0, NULL, 0}, {&me_cli_functions_argp, 0, NULL, 0},
-	{&me_cli_layout_argp, 0, NULL, 0},  {0}};
+static const struct argp_child children[] = {{&me_cli_output_argp, 0, NULL, 0},
+					     {&me_cli_report_argp, 0, NULL, 0},
+					     {&me_cli_profile_argp, 0, NULL, 0},
+					     {&me_cli_functions_argp, 0, NULL, 0},
+					     {&me_cli_adjust_argp, 0, NULL, 0},
+					     {&me_cli_layout_argp, 0, NULL, 0},
+					     {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -136,6 +151,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_DEBUG_FILE: cli->options.debug_file = arg; return 0;
 	case KEY_DEBUG_OUTPUT: cli->options.debug_output = arg; return 0;
 	case KEY_PRINT: read_print(state, a, arg); return 0;
+	case KEY_MARKERS: read_markers(state, cli, arg); return 0;
 	case KEY_PRINT_FORMAT: read_format(state, a, arg); return 0;
 	case ARGP_KEY_ARG: read_file(state, cli, arg); return 0;
 	case ARGP_KEY_END:

@@ -48,8 +48,7 @@ static void say_stage(enum me_stage stage)
 	mp_progress_say("%s", texts[stage]);
 }
 
-/* Where --db does not say which store, and one is needed. */
-static int choose_db(struct me_cli *cli, struct mp_err *err)
+int me_cli_choose_db(struct me_cli *cli, struct mp_err *err)
 {
 	struct me_optimize_options *o = &cli->options;
 	int rc;
@@ -95,7 +94,7 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 	if (cli->default_output)
 		rc = me_output_replaceable(o->output, &err) ? -EEXIST : 0;
 	if (!rc)
-		rc = choose_db(cli, &err);
+		rc = me_cli_choose_db(cli, &err);
 	if (rc) {
 		me_cli_complain(&err);
 		return me_cli_exit_status(rc);
@@ -123,5 +122,6 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 	me_optimize_report_fini(&report);
 	me_words_fini(&o->skip);
 	me_words_fini(&o->only);
+	me_words_fini(&o->adjust_words);
 	return me_cli_exit_status(rc ? rc : failed);
 }

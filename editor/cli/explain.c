@@ -53,6 +53,11 @@ static const char *const if_it_counts_or_polls[] = {
 	"calls, returns and indirect jumps pass no arithmetic flags",
 };
 
+static const char *const if_it_audits[] = {
+	"no other file of the process uses the segment register %gs",
+	"the program does not forbid itself the time-stamp counter or the runtime's system calls",
+};
+
 static const char *const if_it_keeps_numbers[] = {
 	"calls and returns that leave the file or use pointers follow the ABI's rules for "
 	"registers",
@@ -90,7 +95,9 @@ static void assumed_say(const struct me_verify_report *report, bool relinkable,
 		size_t nr;
 	} lists[] = {
 		{true, assumptions, NR(assumptions)},
-		{report->counts || report->polls, if_it_counts_or_polls, NR(if_it_counts_or_polls)},
+		{report->counts || report->polls || report->audits, if_it_counts_or_polls,
+		 NR(if_it_counts_or_polls)},
+		{report->audits, if_it_audits, NR(if_it_audits)},
 		{report->keeps_numbers, if_it_keeps_numbers, NR(if_it_keeps_numbers)},
 		{report->polls, if_it_polls, NR(if_it_polls)},
 		{relinkable, with_relocations, NR(with_relocations)},

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "editor/cli/cli.h"
-#include "editor/cli/confirm.h"
+#include "editor/cli/answer_confirm.h"
 #include "libprof/cli/stdio.h"
 
 #ifndef MORPH_VERSION

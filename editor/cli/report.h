@@ -25,6 +25,9 @@ int me_report_verified(FILE *out, bool json, const char *original,
 /* Print what me_train() did. */
 void me_report_train(FILE *out, const struct me_train_options *options,
 		     const struct me_train_report *report, bool written);
+/* The same as one JSON object. Return: 0, -ENOMEM, -EIO. */
+int me_report_train_json(FILE *out, const struct me_train_options *options,
+			 const struct me_train_report *report, bool written);
 /* Print what me_restore() did. Return: 0, -ENOMEM, -EIO. */
 int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done);

@@ -117,6 +117,21 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 	return json;
 }
 
+static json_t *json_audits(const struct me_optimize_options *options,
+			   const struct me_versions_report *v)
+{
+	json_t *json = json_pack("{s:I, s:I, s:I, s:o}", "functions", (json_int_t)v->nr_funcs,
+				 "fixed", (json_int_t)v->nr_fixed, "costly",
+				 (json_int_t)v->nr_costly, "path",
+				 mp_json_string(options->counting.path));
+
+	if (json && !options->all) {
+		json_object_set_new(json, "share", json_real(v->share));
+		json_object_set_new(json, "more_instructions", json_real(v->cost));
+	}
+	return json;
+}
+
 static json_t *json_debug(const struct me_optimize_report *r)
 {
 	const struct me_debug_report *d = &r->emitted.debug;
@@ -195,6 +210,21 @@ int me_report_json_print(json_t *root, FILE *out)
 	return rc;
 }
 
+static json_t *json_markers(const struct me_markers_report *m)
+{
+	json_t *stay = json_array();
+
+	for (int i = ME_SLICE_GOES + 1; i < ME_NR_SLICE_STAYS; i++)
+		if (m->stays[i])
+			json_array_append_new(stay,
+					      json_pack("{s:s, s:I}", "why", me_slice_stay_name(i),
+							"accesses", (json_int_t)m->stays[i]));
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "markers", (json_int_t)m->nr_markers,
+			 "accesses", (json_int_t)m->nr_accesses, "left_out",
+			 (json_int_t)m->nr_removed, "instructions", (json_int_t)m->nr_insns,
+			 "not_copied", (json_int_t)m->nr_not_copied, "stay", stay);
+}
+
 int me_report_json(FILE *out, const struct me_optimize_options *options,
 		   const struct me_optimize_report *r)
 {
@@ -226,12 +256,18 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	if (options->stress)
 		json_object_set_new(root, "stress_seed",
 				    json_integer((json_int_t)options->stress_seed));
+	if (options->adjust_words.nr || options->nr_adjusts)
+		json_object_set_new(root, "adjusted", me_report_json_adjusted(r));
 	if (r->new_size)
 		json_object_set_new(root, "debug", json_debug(r));
 	if (options->counting.edges)
 		json_object_set_new(root, "counting", json_counting(options, r));
 	if (options->counting.paths)
 		json_object_set_new(root, "paths", json_numbers(options, &r->numbered));
+	if (options->counting.audit)
+		json_object_set_new(root, "audits", json_audits(options, &r->audited));
+	if (options->remove_markers)
+		json_object_set_new(root, "markers", json_markers(&r->markers));
 	json_object_set_new(root, "attempts", json_integer(r->nr_attempts));
 	json_object_set_new(root, "evidence", json_string(me_report_evidence(r)));
 	json_object_set_new(root, "cpu_seconds", json_seconds(r->stage_cpu_s));

@@ -21,7 +21,13 @@ uint64_t me_report_warm(const struct me_emitted *emitted);
 void me_report_line(FILE *out, const char *before, const char *name, const char *behind);
 void me_report_text_verified(FILE *out, const struct me_verify_report *verified);
 void me_report_text_other_names(FILE *out, const struct me_inplace_report *done);
+/* Print what became of adjustments; nothing if none was wanted. */
+void me_report_text_adjusted(FILE *out, const struct me_optimize_report *report);
 
+/* Print the rounds of a refinement; nothing if there was none. */
+void me_report_text_refined(FILE *out, const struct me_train_report *report);
+
+json_t *me_report_json_adjusted(const struct me_optimize_report *report);
 json_t *me_report_json_verified(const struct me_verify_report *verified);
 /* Prints @root and a newline, and frees @root. Return: 0, -ENOMEM, -EIO. */
 int me_report_json_print(json_t *root, FILE *out);

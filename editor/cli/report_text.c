@@ -60,6 +60,20 @@ static struct reason *add_up_reasons(const struct me_optimize_report *r, size_t 
 	return reasons;
 }
 
+/* A function that is left alone, or out, with its samples. */
+static void text_left(FILE *out, const char *name, uint64_t vaddr, uint64_t nr, const char *unit,
+		      const char *why)
+{
+	char address[32];
+	size_t width;
+
+	snprintf(address, sizeof(address), "%#" PRIx64, vaddr);
+	fputs("      ", out);
+	width = mp_text_put(out, *name ? name : address);
+	fprintf(out, "%*s %8" PRIu64 " %s  %s\n",
+		width < NAME_WIDTH ? (int)(NAME_WIDTH - width) : 0, "", nr, unit, why);
+}
+
 static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 {
 	size_t nr;
@@ -70,17 +84,11 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 	free(reasons);
 	for (uint32_t i = 0; i < r->nr_left_alone && i < LEFT_ALONE_SHOWN; i++) {
 		const struct me_left_alone *l = &r->left_alone[i];
-		char address[32];
-		size_t width;
 
 		if (l->samples == 0)
 			break;
-		snprintf(address, sizeof(address), "%#" PRIx64, l->vaddr);
-		fputs("      ", out);
-		width = mp_text_put(out, *l->name ? l->name : address);
-		fprintf(out, "%*s %8" PRIu64 " %s  %s\n",
-			width < NAME_WIDTH ? (int)(NAME_WIDTH - width) : 0, "", l->samples,
-			r->exact && !r->counts ? "counts" : "samples", l->why);
+		text_left(out, l->name, l->vaddr, l->samples,
+			  r->exact && !r->counts ? "counts" : "samples", l->why);
 	}
 }
 
@@ -223,6 +231,24 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 	me_report_line(out, "\n  asked in ", options->counting.path, "\n");
 }
 
+static void text_audits(FILE *out, const struct me_optimize_options *options,
+			const struct me_versions_report *v)
+{
+	fprintf(out,
+		"  audits     %" PRIu32 " functions in two versions; not %" PRIu32
+		" whose versions cannot be kept apart, nor %" PRIu32 " entered too often",
+		v->nr_funcs, v->nr_fixed, v->nr_costly);
+	if (!options->all)
+		fprintf(out,
+			"; by the profile %.1f %% of the samples, for %.2f %% more instructions",
+			100 * v->share, 100 * v->cost);
+	fputc('\n', out);
+	for (uint32_t i = 0; i < v->nr_left_out; i++)
+		text_left(out, v->left_out[i].name, v->left_out[i].vaddr, v->left_out[i].samples,
+			  "samples", v->left_out[i].why);
+	me_report_line(out, "  times in ", options->counting.path, "\n");
+}
+
 static double percent_of(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -332,6 +358,20 @@ static void text_prediction(FILE *out, const struct me_optimize_report *r)
 	fprintf(out, "\n");
 }
 
+static void text_markers(FILE *out, const struct me_markers_report *m)
+{
+	fprintf(out,
+		"  markers    %" PRIu32 " with %" PRIu32 " accesses in code, %" PRIu32
+		" left out of copies with what serves only them (%" PRIu32 " instructions)\n",
+		m->nr_markers, m->nr_accesses, m->nr_removed, m->nr_insns);
+	if (m->nr_not_copied)
+		fprintf(out, "    %6" PRIu32 "  in code that was not copied\n", m->nr_not_copied);
+	for (int i = ME_SLICE_GOES + 1; i < ME_NR_SLICE_STAYS; i++)
+		if (m->stays[i])
+			fprintf(out, "    %6" PRIu32 "  stay: %s\n", m->stays[i],
+				me_slice_stay_name(i));
+}
+
 void me_report_text(FILE *out, const struct me_optimize_options *options,
 		    const struct me_optimize_report *r)
 {
@@ -357,6 +397,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	text_unowned(out, &r->unowned);
 	if (!options->all)
 		text_layout(out, &options->layout);
+	me_report_text_adjusted(out, r);
 	if (options->stress)
 		fprintf(out, "  layout     for tests, with seed %" PRIu64 "\n",
 			options->stress_seed);
@@ -367,12 +408,16 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 			"  inference  %" PRIu32 " of %" PRIu32
 			" functions by length scaling alone\n",
 			r->inference.nr_gave_up, r->inference.nr_funcs);
+	if (options->remove_markers)
+		text_markers(out, &r->markers);
 	if (r->new_size) {
 		text_code(out, r);
 		if (options->counting.edges)
 			text_counting(out, options, r);
 		if (options->counting.paths)
 			text_numbers(out, options, &r->numbered);
+		if (options->counting.audit)
+			text_audits(out, options, &r->audited);
 		text_debug(out, options, r);
 	}
 	fprintf(out, "  cost       %.3f s of processors (", me_report_total_s(r->stage_cpu_s));
@@ -396,15 +441,19 @@ void me_report_train(FILE *out, const struct me_train_options *options,
 	o.input = r->file;
 	o.output = written ? options->output : NULL;
 	me_report_text(out, &o, &r->final);
-	if (r->sampled)
+	if (options->has_profile)
+		; /* nothing was counted */
+	else if (r->sampled)
 		fprintf(out, "  trained    sampled, then counted in %" PRIu32 " functions",
 			r->counting.instrumented.nr_funcs);
 	else
 		fprintf(out, "  trained    not sampled (%s), counted in %" PRIu32 " functions",
 			r->why, r->counting.instrumented.nr_funcs);
-	if (r->plain_s > 0)
+	if (!options->has_profile && r->plain_s > 0)
 		fprintf(out, "; that run took %.2f times the processor time",
 			r->counting_s / r->plain_s);
-	fputc('\n', out);
+	if (!options->has_profile)
+		fputc('\n', out);
+	me_report_text_refined(out, r);
 	me_train_outcome(out, options, r);
 }

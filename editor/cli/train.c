@@ -11,9 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "editor/cli/train_private.h"
+#include "editor/refine/interrupt.h"
+#include "editor/refine/tool.h"
 
 struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
 {
@@ -27,7 +30,7 @@ static int find_file(struct me_trainer *t)
 {
 	const struct me_train_options *o = t->options;
 
-	if (!me_train_find_program(o->command[0], t->program))
+	if (!me_tool_find_program(o->command[0], t->program))
 		return mp_err_set(t->err, ENOENT, "%s: command not found", o->command[0]);
 	if (!realpath(o->file ? o->file : t->program, t->file))
 		return mp_err_set(t->err, errno, "%s: %s", o->file, strerror(errno));
@@ -72,22 +75,23 @@ static void remove_dir(struct me_trainer *t)
 /* A failure to sample is no error: counters then stand where loops suggest. */
 static int sample(struct me_trainer *t)
 {
-	struct me_train_path db = me_train_path(t, "samples.db"), morphd;
+	struct me_train_path db = me_train_path(t, "samples.db");
+	struct me_tool morphd;
 	char db_option[PATH_MAX + 8];
-	char *first[] = {morphd.text, (char *)"run", (char *)"--no-kernel",
+	char *first[] = {morphd.path, (char *)"run", (char *)"--no-kernel",
 			 db_option,   (char *)"--",  NULL};
 	char **argv;
 	int status;
 
-	if (me_train_find_tool(t, "morphd", &morphd)) {
+	if (me_tool_find("morphd", &morphd, t->err)) {
 		snprintf(t->report->why, sizeof(t->report->why), "%.150s", t->err->msg);
 		return 0;
 	}
 	snprintf(db_option, sizeof(db_option), "--db=%s", db.text);
-	argv = me_train_with_command(t, first);
+	argv = me_tool_with_command(first, t->options->command);
 	if (!argv)
 		return mp_err_set(t->err, ENOMEM, "out of memory");
-	status = me_train_run_tool(argv, true);
+	status = me_tool_run(argv, true);
 	free(argv);
 	t->report->sampled = !access(db.text, R_OK) && status >= 0;
 	if (!t->report->sampled)
@@ -132,6 +136,8 @@ static int write_counting(struct me_trainer *t)
 	o.counting.edges = o.counting.alone = true;
 	o.counting.path = counts.text;
 	o.exact_profile = false;
+	o.adjust_words = (struct me_words){0};
+	o.nr_adjusts = 0;
 	o.debug_file = NULL;
 	o.min_samples = 1; /* samples only move counters away from hot code */
 	if (t->report->sampled) {
@@ -161,24 +167,25 @@ static bool is_counts(const char *name)
 static int import(struct me_trainer *t)
 {
 	struct me_train_path db = me_train_path(t, "exact.db"),
-			     binary = me_train_path(t, "counting"), stats;
+			     binary = me_train_path(t, "counting");
 	char db_option[PATH_MAX + 8], binary_option[PATH_MAX + 16];
 	DIR *dir = opendir(t->dir);
 	struct dirent *entry;
+	struct me_tool stats;
 	uint32_t nr = 0;
-	int rc = dir ? me_train_find_tool(t, "morph-stats", &stats) : -EIO;
+	int rc = dir ? me_tool_find("morph-stats", &stats, t->err) : -EIO;
 
 	snprintf(db_option, sizeof(db_option), "--db=%s", db.text);
 	snprintf(binary_option, sizeof(binary_option), "--binary=%s", binary.text);
 	while (!rc && (entry = readdir(dir))) {
 		struct me_train_path file;
-		char *argv[] = {stats.text,    (char *)"import", db_option,
+		char *argv[] = {stats.path,    (char *)"import", db_option,
 				binary_option, file.text,	 NULL};
 
 		if (!is_counts(entry->d_name))
 			continue;
 		file = me_train_path(t, entry->d_name);
-		if (me_train_run_tool(argv, true))
+		if (me_tool_run(argv, true))
 			rc = mp_err_set(t->err, EIO, "%s: cannot be imported", file.text);
 		nr++;
 	}
@@ -190,29 +197,77 @@ static int import(struct me_trainer *t)
 	return rc;
 }
 
-static int write_final(struct me_trainer *t)
+void me_train_final_options(const struct me_trainer *t, struct me_train_final *final)
 {
-	struct me_train_path db = me_train_path(t, "exact.db"), out = me_train_path(t, "final"),
-			     debug = me_train_final_debug(t);
-	struct me_train_path samples = me_train_path(t, "samples.db");
-	struct me_optimize_options o = t->options->optimize;
+	struct me_optimize_options *o = &final->options;
 
-	o.input = t->file;
-	o.output = out.text;
-	o.db = db.text;
-	o.counting = (struct me_counting){0};
-	o.exact_profile = true;
-	o.sampled_db = t->report->sampled ? samples.text : NULL;
-	o.uncounted = t->report->counting.left_alone;
-	o.nr_uncounted = t->report->counting.nr_left_alone;
-	o.debug_output = o.debug_file ? debug.text : NULL;
-	o.min_samples = 1; /* exact counts need no minimum; the audit judges the result */
-	return me_optimize(&o, &t->report->final, t->err);
+	*final = (struct me_train_final){.options = t->options->optimize,
+					 .db = me_train_path(t, "exact.db"),
+					 .samples = me_train_path(t, "samples.db"),
+					 .output = me_train_path(t, "final"),
+					 .debug = me_train_final_debug(t)};
+	o->input = t->file;
+	o->output = final->output.text;
+	o->debug_output = o->debug_file ? final->debug.text : NULL;
+	o->adjusts = t->wishes.list;
+	o->nr_adjusts = (uint32_t)t->wishes.nr;
+	o->counting = (struct me_counting){0};
+	if (t->without_words)
+		o->adjust_words = (struct me_words){0};
+	if (t->options->has_profile)
+		return;
+	o->db = final->db.text;
+	o->exact_profile = true;
+	o->sampled_db = t->report->sampled ? final->samples.text : NULL;
+	o->uncounted = t->report->counting.left_alone;
+	o->nr_uncounted = t->report->counting.nr_left_alone;
+	o->min_samples = 1; /* exact counts need no minimum; the audit judges the result */
+}
+
+int me_train_write_final(struct me_trainer *t)
+{
+	struct me_train_final final;
+
+	me_train_final_options(t, &final);
+	me_optimize_report_fini(&t->report->final);
+	t->report->final = (struct me_optimize_report){0};
+	return me_optimize(&final.options, &t->report->final, t->err);
+}
+
+/* Adjustments from the store may be anybody's: where they name no function, they are forgotten. */
+static int write_first(struct me_trainer *t)
+{
+	int rc = me_train_write_final(t);
+
+	if (!t->wishes.nr || (rc != -ENOENT && rc != -ENOTUNIQ && rc != -EINVAL))
+		return rc;
+	me_wishes_fini(&t->wishes);
+	me_wishes_fini(&t->report->known);
+	return me_train_write_final(t);
+}
+
+/* Runs the command with @version at the path of the file. */
+static int run_with(struct me_trainer *t, const char *version, double *cpu_s, double *wall_s)
+{
+	struct me_in_place run = {.dir = t->dir,
+				  .at = t->file,
+				  .version = version,
+				  .program = t->program,
+				  .argv = t->options->command};
+	struct me_in_place_result result;
+	int rc = me_in_place_run(&run, &result, t->err);
+
+	if (!rc && WIFSIGNALED(result.status))
+		rc = mp_err_set(t->err, EIO, "%s: died of signal %d: %s", t->options->command[0],
+				WTERMSIG(result.status), result.last_stderr);
+	*cpu_s = result.cpu_s;
+	*wall_s = result.wall_s;
+	return rc;
 }
 
 static int run_plain(struct me_trainer *t)
 {
-	return me_train_run(t, t->file, &t->report->plain_s, &t->report->plain_wall_s);
+	return run_with(t, t->file, &t->report->plain_s, &t->report->plain_wall_s);
 }
 
 static int run_counting(struct me_trainer *t)
@@ -220,7 +275,7 @@ static int run_counting(struct me_trainer *t)
 	struct me_train_path out = me_train_path(t, "counting");
 	double wall_s;
 
-	return me_train_run(t, out.text, &t->report->counting_s, &wall_s);
+	return run_with(t, out.text, &t->report->counting_s, &wall_s);
 }
 
 int me_train(const struct me_train_options *options, struct me_train_report *report,
@@ -229,29 +284,42 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 	static const struct {
 		const char *words;
 		int (*run)(struct me_trainer *t);
+		bool counts; /* not with a profile */
 	} steps[] = {
-		{NULL, find_file},
-		{NULL, make_dir},
-		{"sampling the command", sample},
-		{NULL, find_where},
-		{"making the counting version", write_counting},
-		{"running the command", run_plain},
-		{"running the command with counters", run_counting},
-		{"adding up what was counted", import},
-		{"making the new version", write_final},
-		{"auditing", me_train_audit},
-		{NULL, me_train_keep},
+		{NULL, find_file, false},
+		{NULL, make_dir, false},
+		{"sampling the command", sample, true},
+		{NULL, find_where, true},
+		{"making the counting version", write_counting, true},
+		{"running the command", run_plain, false},
+		{"running the command with counters", run_counting, true},
+		{"adding up what was counted", import, true},
+		{NULL, me_train_read_trials, false},
+		{"making the new version", write_first, false},
+		{"auditing", me_train_audit, false},
+		{"refining", me_train_refine, false},
+		{NULL, me_train_judge, false},
+		{NULL, me_train_keep, false},
 	};
 	struct me_trainer t = {.options = options, .report = report, .err = err};
 	int rc = 0;
 
 	*report = (struct me_train_report){.audit = -1};
 	for (size_t i = 0; !rc && i < sizeof(steps) / sizeof(steps[0]); i++) {
+		if (steps[i].counts && options->has_profile)
+			continue;
 		if (steps[i].words && options->say)
 			options->say(steps[i].words);
-		rc = steps[i].run(&t);
+		rc = me_interrupt_check(err);
+		if (!rc)
+			rc = steps[i].run(&t);
+		/* What was interrupted reports all kinds of errors. */
+		if (rc && me_interrupted())
+			rc = me_interrupt_check(err);
 	}
 	remove_dir(&t);
+	me_wishes_fini(&t.wishes);
+	me_wishes_fini(&t.tried);
 	return rc;
 }
 
@@ -260,8 +328,11 @@ void me_train_report_fini(struct me_train_report *report)
 	me_optimize_report_fini(&report->counting);
 	me_optimize_report_fini(&report->final);
 	me_where_fini(&report->where);
+	me_wishes_fini(&report->known);
+	me_refine_report_fini(&report->refinement);
+	free(report->trials_lost);
 	free(report->undecided);
 	free(report->pairs);
 	free(report->file);
-	report->undecided = report->pairs = report->file = NULL;
+	report->undecided = report->pairs = report->file = report->trials_lost = NULL;
 }

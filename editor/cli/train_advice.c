@@ -13,6 +13,7 @@
 
 #include "editor/cli/shell_words.h"
 #include "editor/cli/train_where.h"
+#include "editor/base/soname.h"
 
 static void say_command(FILE *out, const struct me_train_options *options)
 {
@@ -60,16 +61,15 @@ static void advise_other(FILE *out, const struct me_train_options *options,
 static void advise_undecided(FILE *out, const struct me_train_options *options,
 			     const struct me_train_report *r)
 {
-	size_t more =
-		r->nr_pairs +
-		(r->nr_pairs < 2 * ME_TRAIN_LEAST_PAIRS ? 2 * ME_TRAIN_LEAST_PAIRS : r->nr_pairs);
+	size_t least = me_train_least_pairs(options);
+	size_t more = r->nr_pairs + (r->nr_pairs < 2 * least ? 2 * least : r->nr_pairs);
 
-	if (r->nr_pairs < ME_TRAIN_LEAST_PAIRS)
+	if (r->nr_pairs < least)
 		fprintf(out,
-			"A run takes %.1f s, so there was time for %zu of the %d pairs that are needed "
+			"A run takes %.1f s, so there was time for %zu of the %zu pairs that are needed "
 			"to decide. Train with a shorter piece of work, or allow --audit-seconds=%.0f.\n",
-			r->plain_wall_s, r->nr_pairs, ME_TRAIN_LEAST_PAIRS,
-			me_train_audit_seconds(2 * ME_TRAIN_LEAST_PAIRS, r->plain_wall_s) + 1);
+			r->plain_wall_s, r->nr_pairs, least,
+			me_train_audit_seconds(2 * least, r->plain_wall_s) + 1);
 	fputs("To go on with the audit:\n  morph-audit --at=", out);
 	me_shell_word(out, r->file);
 	fputs(" --continue=", out);
@@ -95,7 +95,7 @@ static void advise_library(FILE *out, const struct me_train_options *options,
 	const char *slash = strrchr(options->output, '/');
 	const char *base = slash ? slash + 1 : options->output;
 	size_t len = slash ? (size_t)(slash - options->output) : 0;
-	char *name = me_where_soname(r->file), *directory;
+	char *name = me_soname(r->file), *directory;
 
 	if (!name)
 		return;

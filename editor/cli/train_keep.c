@@ -4,7 +4,6 @@
  * another name if the audit cannot decide. Called by train.c.
  */
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +12,16 @@
 #include <sys/wait.h>
 
 #include "editor/cli/train_private.h"
+#include "libprof/audit/sequential_test.h"
+#include "editor/refine/audit_tool.h"
 
 /* Without a limit, an audit gets the seconds that AUDIT_PAIRS need, but at most half an hour. */
 #define AUDIT_SECONDS	  120
 #define AUDIT_SECONDS_MAX 1800
 #define AUDIT_PAIRS	  16
+
+/* With less time than so many pairs need, an audit does not go on. */
+#define FURTHER_PAIRS 4
 
 struct me_train_path me_train_final_debug(const struct me_trainer *t)
 {
@@ -67,14 +71,16 @@ static int keep_as(struct me_trainer *t, const char *name, const char *as)
 static int keep_undecided(struct me_trainer *t)
 {
 	struct me_train_report *r = t->report;
+	char csv[sizeof(t->version) + 8];
 	int rc;
 
 	if (asprintf(&r->undecided, "%s.undecided", t->options->output) < 0 ||
 	    asprintf(&r->pairs, "%s.csv", r->undecided) < 0)
 		return mp_err_set(t->err, ENOMEM, "out of memory");
+	snprintf(csv, sizeof(csv), "%s.csv", t->version);
 	rc = keep_debug(t);
 	if (!rc)
-		rc = keep_as(t, "audit.csv", r->pairs);
+		rc = keep_as(t, csv, r->pairs);
 	if (!rc)
 		rc = keep_as(t, "final", r->undecided);
 	if (rc)
@@ -83,6 +89,16 @@ static int keep_undecided(struct me_trainer *t)
 	return mp_err_set(t->err, EAGAIN,
 			  "%s: the audit could not decide; the new version is kept as %s", t->file,
 			  r->undecided);
+}
+
+double me_train_first_alpha(const struct me_train_options *options)
+{
+	return options->no_refine ? ME_TRAIN_ALPHA : me_refine_first_alpha(ME_TRAIN_ALPHA);
+}
+
+size_t me_train_least_pairs(const struct me_train_options *options)
+{
+	return mp_seq_least_pairs(me_train_first_alpha(options));
 }
 
 double me_train_audit_seconds(size_t nr_pairs, double run_s)
@@ -107,17 +123,18 @@ static void warn_of_limit(const struct me_trainer *t)
 {
 	const struct me_train_options *o = t->options;
 	double run_s = t->report->plain_wall_s, limit_s = t->report->audit_limit_s;
+	size_t least = me_train_least_pairs(o);
 	char what[320];
 
 	if (!o->warn || o->audit_pairs)
 		return;
-	if (me_train_audit_seconds(ME_TRAIN_LEAST_PAIRS, run_s) > 1.2 * limit_s)
-		snprintf(what, sizeof(what),
-			 "a run takes %.1f s: in the audit's %.0f s there is no time for %d pairs, "
-			 "and fewer cannot decide; train with a shorter piece of work, or allow "
-			 "--audit-seconds=%.0f",
-			 run_s, limit_s, ME_TRAIN_LEAST_PAIRS,
-			 me_train_audit_seconds(2 * ME_TRAIN_LEAST_PAIRS, run_s) + 1);
+	if (me_train_audit_seconds(least, run_s) > 1.2 * limit_s)
+		snprintf(
+			what, sizeof(what),
+			"a run takes %.1f s: in the audit's %.0f s there is no time for %zu pairs, "
+			"and fewer cannot decide; train with a shorter piece of work, or allow "
+			"--audit-seconds=%.0f",
+			run_s, limit_s, least, me_train_audit_seconds(2 * least, run_s) + 1);
 	else if (o->audit_seconds <= 0 && limit_s > AUDIT_SECONDS)
 		snprintf(what, sizeof(what),
 			 "a run takes %.1f s: the audit may take %.0f s, for %d pairs of runs",
@@ -127,73 +144,107 @@ static void warn_of_limit(const struct me_trainer *t)
 	o->warn(what);
 }
 
-/* Reads the result that morph-audit wrote as JSON. */
-static int read_audit(struct me_trainer *t, const char *path)
+static void set_verdict(struct me_train_report *r, const struct me_verdict *v)
 {
-	struct me_train_report *r = t->report;
-	json_t *root = json_load_file(path, 0, NULL);
-	json_t *interval = json_object_get(root, "interval");
-	const char *verdict = json_string_value(json_object_get(root, "verdict"));
-
-	if (!verdict) {
-		json_decref(root);
-		return mp_err_set(t->err, EIO, "morph-audit wrote no result");
-	}
-	snprintf(r->verdict, sizeof(r->verdict), "%s", verdict);
-	r->speedup = json_number_value(json_object_get(root, "speedup"));
-	r->lowest = json_number_value(json_array_get(interval, 0));
-	r->highest = json_number_value(json_array_get(interval, 1));
-	r->nr_pairs = (size_t)json_integer_value(json_object_get(root, "pairs"));
-	r->level = 100 * (1 - json_number_value(json_object_get(root, "alpha")));
-	json_decref(root);
-	return 0;
-}
-
-/* Runs morph-audit. Return: its exit status, or -errno. */
-static int run_audit(struct me_trainer *t)
-{
-	struct me_train_path final = me_train_path(t, "final"),
-			     json = me_train_path(t, "audit.json");
-	struct me_train_path csv = me_train_path(t, "audit.csv"), tool;
-	char at[PATH_MAX + 8], limit[96], to_json[PATH_MAX + 16], to_csv[PATH_MAX + 16];
-	char *first[] = {tool.text,	      at,      limit,	   to_json,	 to_csv,
-			 (char *)"--command", t->file, final.text, (char *)"--", NULL};
-	char **argv;
-	int status, rc = me_train_find_tool(t, "morph-audit", &tool);
-
-	if (rc)
-		return rc;
-	snprintf(at, sizeof(at), "--at=%s", t->file);
-	snprintf(to_json, sizeof(to_json), "--export-json=%s", json.text);
-	snprintf(to_csv, sizeof(to_csv), "--export-csv=%s", csv.text);
-	t->report->audit_limit_s = audit_limit_s(t);
-	warn_of_limit(t);
-	if (t->options->audit_pairs)
-		snprintf(limit, sizeof(limit), "--pairs=%s", t->options->audit_pairs);
-	else
-		snprintf(limit, sizeof(limit), "--max-seconds=%g", t->report->audit_limit_s);
-	argv = me_train_with_command(t, first);
-	if (!argv)
-		return mp_err_set(t->err, ENOMEM, "out of memory");
-	status = me_train_run_tool(argv, false);
-	free(argv);
-	if (status < 0 || !WIFEXITED(status))
-		return mp_err_set(t->err, EIO, "morph-audit could not be run");
-	t->report->audit = WEXITSTATUS(status);
-	if (t->report->audit != 0 && t->report->audit != 5 && t->report->audit != 6)
-		return mp_err_set(t->err, EIO, "morph-audit failed");
-	return read_audit(t, json.text);
+	snprintf(r->verdict, sizeof(r->verdict), "%s", v->verdict);
+	r->speedup = v->speedup;
+	r->lowest = v->lowest;
+	r->highest = v->highest;
+	r->nr_pairs = v->nr_pairs;
+	r->level = 100 * (1 - v->alpha);
 }
 
 int me_train_audit(struct me_trainer *t)
 {
-	struct me_train_report *r = t->report;
+	struct me_train_path final = me_train_path(t, "final"),
+			     json = me_train_path(t, "audit.json"),
+			     csv = me_train_path(t, "final.csv");
+	const struct me_train_options *o = t->options;
+	struct me_audit_tool audit = {.a = t->file,
+				      .b = final.text,
+				      .at = t->file,
+				      .command = o->command,
+				      .alpha = me_train_first_alpha(o),
+				      .pairs = o->audit_pairs,
+				      .json = json.text,
+				      .csv = csv.text,
+				      .quiet = o->has_profile};
 	int rc;
 
-	r->audit = -1;
+	t->report->audit = -1;
+	snprintf(t->version, sizeof(t->version), "final");
+	if (o->no_audit)
+		return 0;
+	t->report->audit_limit_s = audit.limit_s = audit_limit_s(t);
+	warn_of_limit(t);
+	rc = me_audit_tool_run(&audit, &t->report->first, &t->report->audit, t->err);
+	if (!rc)
+		set_verdict(t->report, &t->report->first);
+	return rc;
+}
+
+/* The result of refining stands in place of the first audit's. */
+static void take_refined(struct me_trainer *t)
+{
+	struct me_train_report *r = t->report;
+	const struct me_refine_report *refinement = &r->refinement;
+
+	if (refinement->best[0]) {
+		set_verdict(r, &refinement->estimate);
+		snprintf(t->version, sizeof(t->version), "%s", refinement->best);
+	} else if (refinement->undecided[0]) {
+		set_verdict(r, &refinement->undecided_verdict);
+		snprintf(t->version, sizeof(t->version), "%s", refinement->undecided);
+	}
+}
+
+/*
+ * Goes on with the undecided audit of a version that may be faster, as long as refining may still
+ * take. The test stays valid however often its result is looked at, so alpha stays, too.
+ */
+static int audit_further(struct me_trainer *t)
+{
+	struct me_train_path final = me_train_path(t, "final"),
+			     json = me_train_path(t, "audit.json"), csv;
+	struct me_train_report *r = t->report;
+	double left_s = me_train_budget_s(t) - r->refinement.seconds;
+	char name[sizeof(t->version) + 8];
+	struct me_verdict verdict;
+	struct me_audit_tool audit = {.a = t->file,
+				      .b = final.text,
+				      .at = t->file,
+				      .command = t->options->command,
+				      .alpha = 1 - r->level / 100,
+				      .limit_s = left_s,
+				      .json = json.text,
+				      .quiet = true};
+	int rc;
+
+	if (strcmp(r->verdict, "undecided") || r->speedup <= 1 || t->options->audit_pairs ||
+	    left_s < me_train_audit_seconds(FURTHER_PAIRS, r->plain_wall_s))
+		return 0;
+	snprintf(name, sizeof(name), "%s.csv", t->version);
+	csv = me_train_path(t, name);
+	audit.csv = audit.earlier = csv.text;
+	if (t->options->say)
+		t->options->say("auditing further");
+	rc = me_audit_tool_run(&audit, &verdict, &r->audit, t->err);
+	if (!rc)
+		set_verdict(r, &verdict);
+	return rc;
+}
+
+int me_train_judge(struct me_trainer *t)
+{
+	struct me_train_report *r = t->report;
+	int rc = 0;
+
 	if (t->options->no_audit)
 		return 0;
-	rc = run_audit(t);
+	if (r->refined) {
+		take_refined(t);
+		rc = audit_further(t);
+	}
 	if (rc)
 		return rc;
 	if (!strcmp(r->verdict, "faster"))

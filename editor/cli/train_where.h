@@ -29,8 +29,6 @@ struct me_where {
  * Return: 0, -ENOMEM, or as mp_store_open(), with @err set. Ownership: me_where_fini(), always.
  */
 int me_where_find(const char *db, const char *file, struct me_where *where, struct mp_err *err);
-/* me_where_soname - the soname of the file at @path; NULL: it has none. Ownership: free(). */
-char *me_where_soname(const char *path);
 void me_where_fini(struct me_where *where);
 
 #endif

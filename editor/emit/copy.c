@@ -104,6 +104,9 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 	}
 	if (stub->polls)
 		places.notes = placement->copies[placement->notes[copy->block]].new_vaddr;
+	if (stub->does == ME_STUB_ENTERS)
+		places.other =
+			placement->copies[placement->target_from_inside[copy->block]].new_vaddr;
 	return me_stub_code_write(stub, placement->counters, &places, vaddr, out);
 }
 

@@ -11,16 +11,23 @@
 #include <sys/mman.h>
 #include <xxhash.h>
 
+#include "editor/emit/audit_ranges.h"
 #include "editor/emit/copy.h"
 #include "editor/emit/dynsym.h"
 #include "editor/emit/emit_private.h"
 #include "editor/base/runtime.h"
+#include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
 	return (value + align - 1) & ~(align - 1);
 }
+
+enum {
+	COPIED = 1,
+	ODD_PLACE = 2, /* the plan wants the entry where no pointer may lead */
+};
 
 static int find_pointers(struct me_emitter *e, const struct me_plan *plan, struct mp_err *err)
 {
@@ -33,13 +40,19 @@ static int find_pointers(struct me_emitter *e, const struct me_plan *plan, struc
 		const struct mp_block *block = &e->cfg->blocks[plan->blocks[i].block];
 
 		/*
-		 * A block that is only a tail call may get an empty copy. Its function
-		 * would then have the address of the next copy.
+		 * A block that is only a tail call may get an empty copy, and so may one whose
+		 * instructions are left out. Its function would then have the address of the
+		 * next copy.
 		 */
-		if (block->vaddr == e->cfg->funcs[block->func].vaddr &&
-		    !(block->term == MP_TERM_TAIL && block->term_len == block->size))
-			copied[block->func] = 1;
+		if (block->vaddr != e->cfg->funcs[block->func].vaddr || plan->blocks[i].left_out ||
+		    (block->term == MP_TERM_TAIL && block->term_len == block->size))
+			continue;
+		copied[block->func] |= COPIED;
+		if (!me_place_keeps_align(e->cfg, &plan->blocks[i]))
+			copied[block->func] |= ODD_PLACE;
 	}
+	for (uint32_t f = 0; f < e->cfg->nr_funcs; f++)
+		copied[f] = copied[f] == COPIED;
 	rc = me_pointers_find(e->cfg, copied, &e->pointers, err);
 	free(copied);
 	return rc;
@@ -55,21 +68,29 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
+		const uint32_t *targets = copy->original ? e->placement.original_of_block
+							 : e->placement.target_from_outside;
 
 		placed[i] = (struct me_placed){
 			.new_vaddr = copy->new_vaddr,
 			.new_size = copy->new_size,
 			.block = copy->block,
 			.stub = copy->stub,
-			.passed_by = e->placement.nr_stubs &&
-				     e->placement.target_from_outside[copy->block] != i,
+			.left_out = copy->left_out,
+			.passed_by = e->placement.nr_stubs && targets[copy->block] != i,
+			.original = copy->original,
 		};
 		if (copy->falls && i + 1 < nr)
 			placed[i].padding =
 				(uint32_t)(copy[1].new_vaddr - copy->new_vaddr) - copy->new_size;
 	}
 	e->unwind_vaddr = round_up(e->placement.text_end, 8);
-	rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, &e->unwind, err);
+	if (e->plan->nr_counters) {
+		e->runtime_vaddr = round_up(e->placement.text_end, 16);
+		e->unwind_vaddr = round_up(e->runtime_vaddr + me_start_size(), 8);
+	}
+	rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr, &e->unwind,
+			     err);
 	free(placed);
 	return rc;
 }
@@ -101,9 +122,9 @@ static int build_new_segment(struct me_emitter *e, struct mp_err *err)
 {
 	e->new_segment_size = e->note_vaddr + e->note_size - e->segment.vaddr;
 	if (e->plan->nr_counters) {
-		e->runtime_vaddr = round_up(e->note_vaddr + e->note_size, 16);
-		e->new_segment_size = e->runtime_vaddr + me_start_size() - e->segment.vaddr;
 		e->placement.places.thread = e->runtime_vaddr + ME_RUNTIME_THREAD;
+		e->placement.places.enter = e->runtime_vaddr + ME_RUNTIME_ENTER;
+		e->placement.places.leave = e->runtime_vaddr + ME_RUNTIME_LEAVE;
 	}
 	if (e->segment.displaced.size) {
 		struct me_displaced *d = &e->segment.displaced;
@@ -249,8 +270,8 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 		e->cfg, &e->placement, &e->pointers, &e->sections, e->old_part, e->segment.old_end);
 	write_phdrs(e);
 	if (e->plan->nr_counters)
-		rc = me_start_write(&e->start, e->plan, e->runtime_vaddr, e->segment.zeros,
-				    e->segment.zeros_size,
+		rc = me_start_write(&e->start, e->plan, mp_edge_table_hash(e->table, e->table_size),
+				    e->runtime_vaddr, e->segment.zeros, e->segment.zeros_size,
 				    e->new_segment + (e->runtime_vaddr - e->segment.vaddr),
 				    e->old_part, err);
 	/* The hash will read all of the old part: free that much memory first. */
@@ -301,6 +322,12 @@ static int place_copies(struct me_emitter *e, const struct me_emit_request *in, 
 		rc = find_pointers(e, plan, err);
 	if (!rc)
 		rc = me_place(e->cfg, plan, &e->pointers, e->segment.vaddr, &e->placement, err);
+	if (!rc && plan->nr_audited)
+		rc = me_audit_ranges_encode(e->cfg, plan, &e->placement, &e->audit_table,
+					    &e->table_size, err);
+	e->table = plan->nr_audited ? e->audit_table : plan->table;
+	if (!plan->nr_audited)
+		e->table_size = plan->table_size;
 	if (!rc && in->observer)
 		rc = in->observer->placed(in->observer->ctx, &e->placement, err);
 	if (in->spent) {
@@ -339,6 +366,7 @@ static void emitter_fini(struct me_emitter *e)
 	me_debug_free(e->debug);
 	free(e->unwind.bytes);
 	free(e->link);
+	free(e->audit_table);
 	free(e->note);
 	if (e->old_part)
 		munmap(e->old_part, e->segment.old_end);

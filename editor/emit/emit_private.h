@@ -32,6 +32,9 @@ struct me_emitter {
 	const struct me_plan *plan;
 	struct me_start start; /* start, runtime_vaddr: only in an instrumented output */
 	uint64_t runtime_vaddr;
+	const uint8_t *table; /* what the stubs mean: the plan's, or @audit_table */
+	uint8_t *audit_table;
+	size_t table_size;
 	uint32_t table_section;
 	uint8_t *old_part;    /* private copy of [0, segment.old_end) */
 	uint8_t *new_segment; /* the new segment */

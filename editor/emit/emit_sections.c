@@ -141,9 +141,11 @@ static int add_unloaded(struct me_emitter *e, struct me_symbols *symbols, struct
 		if (h->sh_flags & SHF_ALLOC || h->sh_type == SHT_NOBITS)
 			continue;
 		if (e->table_section && i == e->table_section) {
-			h->sh_size = e->plan->table_size;
-			rc = me_output_parts_add(&e->out->output, e->plan->table, h->sh_size, 1, 0,
+			h->sh_size = e->table_size;
+			rc = me_output_parts_add(&e->out->output, e->table, h->sh_size, 1,
+						 e->audit_table ? ME_OUTPUT_PARTS_FREE : 0,
 						 &h->sh_offset);
+			e->audit_table = NULL;
 			continue;
 		}
 		if (e->link && i == e->link_section) {
@@ -245,7 +247,7 @@ int me_emitter_build_rest(struct me_emitter *e, const struct me_emit_request *in
 
 	if (!rc && in->plan->nr_counters)
 		rc = add_counting(e, err);
-	if (!rc && in->plan->table)
+	if (!rc && e->table)
 		rc = add_table(e, err);
 	return rc ? rc : assemble(e, err);
 }

@@ -9,8 +9,6 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "libprof/note/edge_table.h"
-#include "libprof/note/path_table.h"
 #include "libprof/note/polls.h"
 
 struct dynamic {
@@ -66,11 +64,17 @@ int me_start_find(const struct mp_elf *elf, struct me_start *out, struct mp_err 
 				     "counters");
 }
 
+/* Does a page of the runtime follow the counters, since each thread has its own? */
+static bool has_state(const struct me_plan *plan)
+{
+	return plan->counters == ME_COUNTERS_THREADS || plan->nr_audited;
+}
+
 uint64_t me_start_counters_size(const struct me_plan *plan)
 {
 	uint64_t size = 8 * (uint64_t)plan->nr_counters;
 
-	if (plan->counters == ME_COUNTERS_THREADS)
+	if (has_state(plan))
 		size = (size + ME_RUNTIME_PAGE - 1) / ME_RUNTIME_PAGE * ME_RUNTIME_PAGE +
 		       ME_RUNTIME_PAGE;
 	return size;
@@ -81,9 +85,9 @@ uint64_t me_start_size(void)
 	return me_runtime_blob_size + sizeof(struct me_runtime_params);
 }
 
-int me_start_write(const struct me_start *start, const struct me_plan *plan, uint64_t vaddr,
-		   uint64_t counters, uint64_t counters_bytes, uint8_t *body, uint8_t *head,
-		   struct mp_err *err)
+int me_start_write(const struct me_start *start, const struct me_plan *plan, uint64_t table_hash,
+		   uint64_t vaddr, uint64_t counters, uint64_t counters_bytes, uint8_t *body,
+		   uint8_t *head, struct mp_err *err)
 {
 	uint64_t at = vaddr + me_runtime_blob_size;
 	struct me_runtime_params params = {
@@ -91,15 +95,15 @@ int me_start_write(const struct me_start *start, const struct me_plan *plan, uin
 		.counters = (int64_t)(counters - at),
 		.counters_bytes = counters_bytes,
 		.next = start->vaddr ? (int64_t)(start->vaddr - at) : 0,
-		.table_hash = plan->polls ? mp_path_table_hash(plan->table, plan->table_size)
-					  : mp_edge_table_hash(plan->table, plan->table_size),
+		.table_hash = table_hash,
+		.nr_audited = plan->nr_audited,
 	};
 
 	if (plan->polls) {
 		params.counters_bytes = sizeof(struct mp_polls);
 		params.base = params.counters + (int64_t)params.counters_bytes;
 	}
-	if (plan->counters == ME_COUNTERS_THREADS) {
+	if (has_state(plan)) {
 		params.counters_bytes -= ME_RUNTIME_PAGE;
 		params.state = params.counters + (int64_t)params.counters_bytes;
 	}

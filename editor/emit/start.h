@@ -31,12 +31,12 @@ uint64_t me_start_counters_size(const struct me_plan *plan);
 uint64_t me_start_size(void);
 /*
  * me_start_write - writes the runtime, which will lie at @vaddr, to @body, and the word that
- * leads there to the file's first bytes, @head. @counters: address of the counters;
- * @counters_bytes: in whole pages.
+ * leads there to the file's first bytes, @head. @table_hash: of the table's section. @counters:
+ * address of the counters; @counters_bytes: in whole pages.
  * Return: 0, -EINVAL the path of the counts is too long.
  */
-int me_start_write(const struct me_start *start, const struct me_plan *plan, uint64_t vaddr,
-		   uint64_t counters, uint64_t counters_bytes, uint8_t *body, uint8_t *head,
-		   struct mp_err *err);
+int me_start_write(const struct me_start *start, const struct me_plan *plan, uint64_t table_hash,
+		   uint64_t vaddr, uint64_t counters, uint64_t counters_bytes, uint8_t *body,
+		   uint8_t *head, struct mp_err *err);
 
 #endif

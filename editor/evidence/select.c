@@ -87,6 +87,12 @@ void me_words_fini(struct me_words *words)
 	*words = (struct me_words){0};
 }
 
+const char *me_words_text(const struct me_words *words, size_t i, bool *from_file)
+{
+	*from_file = words->words[i].from_file;
+	return words->words[i].text;
+}
+
 static bool parse_address(const char *text, uint64_t *vaddr)
 {
 	char *end;
@@ -124,7 +130,26 @@ static bool select_by_name(const struct mp_cfg *cfg, const char *pattern, unsign
 		chosen[f] = 1;
 		found = true;
 	}
+	/* Functions of stripped files have empty names. */
+	for (uint32_t f = 0; f < cfg->nr_funcs && !fnmatch(pattern, "", 0); f++)
+		if (!*cfg->funcs[f].name) {
+			chosen[f] = 1;
+			found = true;
+		}
 	return found;
+}
+
+bool me_select_word(const struct mp_cfg *cfg, const char *text, unsigned char *chosen)
+{
+	uint64_t vaddr;
+	uint32_t f;
+
+	if (!parse_address(text, &vaddr))
+		return select_by_name(cfg, text, chosen);
+	f = mp_cfg_func_at(cfg, vaddr);
+	if (f != MP_NONE)
+		chosen[f] = 1;
+	return f != MP_NONE;
 }
 
 int me_select_functions(const struct mp_cfg *cfg, const struct me_words *words,
@@ -132,19 +157,8 @@ int me_select_functions(const struct mp_cfg *cfg, const struct me_words *words,
 {
 	for (size_t i = 0; i < words->nr; i++) {
 		const struct me_word *word = &words->words[i];
-		uint64_t vaddr;
-		bool found;
 
-		if (parse_address(word->text, &vaddr)) {
-			uint32_t f = mp_cfg_func_at(cfg, vaddr);
-
-			found = f != MP_NONE;
-			if (found)
-				chosen[f] = 1;
-		} else {
-			found = select_by_name(cfg, word->text, chosen);
-		}
-		if (!found && !word->from_file)
+		if (!me_select_word(cfg, word->text, chosen) && !word->from_file)
 			return mp_err_set(err, ENOENT, "there is no function '%s'", word->text);
 	}
 	return 0;

@@ -321,7 +321,7 @@ static double plan_arrivals(const struct mp_cfg *cfg, const struct me_plan *plan
 		const struct mp_block *block = &cfg->blocks[plan->blocks[i].block];
 
 		if (block->flags & MP_BLOCK_ENTRY && block->func != MP_NONE &&
-		    !plan->blocks[i].clone)
+		    !plan->blocks[i].clone && !plan->blocks[i].stub)
 			sum += arrivals[block->func];
 	}
 	return sum;

@@ -102,11 +102,13 @@ static void forget_profile(struct me_job *job)
 }
 
 static int optimize(const struct me_optimize_options *options,
-		    const struct me_unproved_registers *unproved, struct me_optimize_report *report,
+		    const struct me_unproved_registers *unproved,
+		    const struct me_slice_barred *barred, struct me_optimize_report *report,
 		    struct mp_err *err)
 {
 	struct me_job job = {.options = options,
 			     .unproved = unproved,
+			     .barred = barred,
 			     .report = report,
 			     .stage_start_s = now_s(CLOCK_MONOTONIC),
 			     .stage_start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
@@ -120,6 +122,8 @@ static int optimize(const struct me_optimize_options *options,
 		rc = me_job_read_profile(&job, err);
 	if (!rc)
 		rc = me_job_plan(&job, err);
+	if (!rc && options->remove_markers)
+		rc = me_job_leave_markers_out(&job, err);
 	if (!rc)
 		rc = me_job_print(&job, ME_PRINT_COUNTS, NULL, err);
 	if (!rc)
@@ -128,6 +132,8 @@ static int optimize(const struct me_optimize_options *options,
 		rc = me_job_add_counters(&job, err);
 	if (!rc && options->counting.paths)
 		rc = me_job_add_numbers(&job, err);
+	if (!rc && options->counting.audit)
+		rc = me_job_add_versions(&job, err);
 	if (!rc && options->counting.none)
 		rc = me_job_add_nothing(&job, err);
 	if (!rc)
@@ -139,8 +145,10 @@ static int optimize(const struct me_optimize_options *options,
 		rc = me_job_produce(&job, err);
 	mp_counts_fini(&job.counts);
 	me_plan_fini(&job.plan);
+	me_slices_fini(&job.slices);
 	me_eligible_fini(&job.eligible);
 	free(job.movable);
+	free(job.adjustments);
 	mp_cfg_free(job.cfg);
 	mp_elf_close(job.debug);
 	mp_elf_close(job.elf);
@@ -152,28 +160,36 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		struct mp_err *err)
 {
 	struct me_unproved_registers unproved = {0};
+	struct me_slice_barred barred = {0};
 	double stage_s[ME_NR_STAGES] = {0}, stage_cpu_s[ME_NR_STAGES] = {0};
 	uint32_t nr_attempts = 0;
 	int rc;
 
-	/* Each attempt avoids the registers, or functions, that verify refused. Most files need
-	 * at most one further attempt. */
+	/* Each attempt avoids the registers, or functions, that verify refused, or keeps the
+	 * instructions that verify wants. Most files need at most one further attempt. */
 	for (;;) {
-		rc = optimize(options, &unproved, report, err);
+		rc = optimize(options, &unproved, &barred, report, err);
 		/* Failed attempts count, too. */
 		for (int i = 0; i < ME_NR_STAGES; i++) {
 			report->stage_s[i] = stage_s[i] += report->stage_s[i];
 			report->stage_cpu_s[i] = stage_cpu_s[i] += report->stage_cpu_s[i];
 		}
 		report->nr_attempts = ++nr_attempts;
-		if (rc != -EPERM || !options->counting.paths || !report->verified.nr_unproved)
+		if (rc != -EPERM)
 			break;
-		rc = me_unproved_registers_add(&unproved, &report->verified, err);
+		if (options->counting.paths && report->verified.nr_unproved)
+			rc = me_unproved_registers_add(&unproved, &report->verified, err);
+		else if (options->remove_markers && report->verified.nr_needed)
+			rc = me_slice_barred_add(&barred, report->verified.needed,
+						 report->verified.nr_needed, err);
+		else
+			break;
 		if (rc)
 			break;
 		me_optimize_report_fini(report);
 	}
 	free(unproved.list);
+	free(barred.vaddrs);
 	return rc;
 }
 
@@ -182,6 +198,12 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	for (uint32_t i = 0; i < report->nr_left_alone; i++)
 		free(report->left_alone[i].name);
 	free(report->left_alone);
+	for (uint32_t i = 0; i < report->nr_adjusted; i++)
+		free(report->adjusted[i].name);
+	free(report->adjusted);
+	for (uint32_t i = 0; i < report->nr_adjust_unknown; i++)
+		free(report->adjust_unknown[i]);
+	free(report->adjust_unknown);
 	free(report->stale.path);
 	report->stale.path = NULL;
 	free(report->debug_file);
@@ -190,5 +212,7 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	me_emitted_fini(&report->emitted);
 	me_unowned_samples_fini(&report->unowned);
 	report->left_alone = NULL;
-	report->nr_left_alone = 0;
+	report->adjusted = NULL;
+	report->adjust_unknown = NULL;
+	report->nr_left_alone = report->nr_adjusted = report->nr_adjust_unknown = 0;
 }

@@ -15,8 +15,11 @@
 #include "editor/emit/emit.h"
 #include "editor/evidence/evidence.h"
 #include "editor/instrument/instrument.h"
+#include "editor/layout/adjust.h"
 #include "editor/layout/layout.h"
+#include "editor/marker/slice.h"
 #include "editor/instrument/number.h"
+#include "editor/instrument/versions.h"
 #include "editor/evidence/unowned_samples.h"
 #include "editor/print/print.h"
 #include "editor/evidence/select.h"
@@ -51,6 +54,7 @@ struct me_counting {
 	bool none;  /* the copies of @paths without instrumentation, to measure their cost */
 	bool edges; /* counters: instrument.h */
 	bool paths; /* numbers in a register: number.h */
+	bool audit; /* two versions of some functions, timed in turns: versions.h */
 	bool polls; /* with @paths: processes that map @path can poll: poll_code.h */
 	bool alone; /* no other file of the process has counters */
 	enum {
@@ -65,7 +69,7 @@ struct me_counting {
 /* Is an instrumented version wanted? */
 static inline bool me_counting_any(const struct me_counting *c)
 {
-	return c->none || c->edges || c->paths;
+	return c->none || c->edges || c->paths || c->audit;
 }
 
 struct me_optimize_options {
@@ -95,13 +99,36 @@ struct me_optimize_options {
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
 	uint64_t stress_seed;
 	struct me_counting counting;
-	struct me_words skip, only; /* functions by name: not moved; the only ones moved */
-	bool explain;		    /* only the report is wanted */
+	struct me_words skip, only;	 /* functions by name: not moved; the only ones moved */
+	struct me_words adjust_words;	 /* FUNCTION:HOW, as me_adjust_parse() reads it */
+	const struct me_adjust *adjusts; /* further wishes, by address; none with @counting */
+	uint32_t nr_adjusts;
+	bool remove_markers;		      /* copies lack what serves only code markers */
+	bool explain;			      /* only the report is wanted */
 	const struct me_print_options *print; /* what the stages print; NULL: nothing */
 	bool keeps_nothing;		      /* a dry run with @files: the output is not for use */
 	unsigned int nr_threads;	      /* limit; the output does not depend on it */
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);
+};
+
+/* A function that an adjustment names. */
+struct me_adjusted {
+	char *name;
+	uint64_t vaddr;		  /* of the original */
+	struct me_adjustment how; /* @how.done: what the output follows */
+	uint64_t new_vaddr;	  /* of its copy; 0: not copied */
+	uint64_t loop_vaddr;	  /* where the hottest loop of the copy begins; 0: there is none */
+	const char *why_not;	  /* static: why it is not copied; NULL: it is */
+};
+
+/* Code markers (Documentation/markers.md) and the instructions that access them. */
+struct me_markers_report {
+	uint32_t nr_markers, nr_accesses;
+	uint32_t nr_removed;		   /* accesses that copies lack */
+	uint32_t nr_not_copied;		   /* accesses in code that was not copied */
+	uint32_t stays[ME_NR_SLICE_STAYS]; /* accesses that stay in copies, by reason */
+	uint32_t nr_insns;		   /* instructions that copies lack */
 };
 
 struct me_inplace_report;
@@ -131,7 +158,9 @@ struct me_optimize_report {
 	struct mp_counts_stats inference;
 	struct me_instrument_report instrumented;
 	struct me_number_report numbered;
-	uint8_t counters; /* enum me_counters */
+	struct me_versions_report audited;
+	uint8_t counters;		  /* enum me_counters */
+	struct me_markers_report markers; /* only with @remove_markers */
 	struct me_verify_report verified;
 	struct me_emitted emitted;	 /* numbers only: its parts are freed */
 	char *debug_file, *debug_output; /* debug files read and written; NULL: none */
@@ -151,6 +180,10 @@ struct me_optimize_report {
 		const char *why; /* static */
 	} * left_alone;
 	uint32_t nr_left_alone;
+	struct me_adjusted *adjusted; /* ascending vaddr */
+	uint32_t nr_adjusted;
+	char **adjust_unknown; /* words of a file that name no function */
+	uint32_t nr_adjust_unknown;
 	struct me_unowned_samples_list unowned; /* samples that lie in no function */
 	bool nothing_to_move;
 	const struct me_inplace_report *in_place; /* NULL: not --in-place */
@@ -160,7 +193,8 @@ struct me_optimize_report {
  * me_optimize - read, infer, lay out, emit, verify; only then the output appears, by rename.
  * With @options->files the output is complete when this returns 0, and else not usable. Return:
  * 0; -ENODATA no or too little profile, or nothing worth moving; -EPERM refused as unsafe (also
- * where verify refuses); else -errno. Ownership: me_optimize_report_fini(@report), always.
+ * where verify refuses); -ENOTUNIQ adjustments contradict each other; else -errno.
+ * Ownership: me_optimize_report_fini(@report), always.
  */
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
 		struct mp_err *err);

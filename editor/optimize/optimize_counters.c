@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/base/runtime.h"
 #include "editor/evidence/gs_use.h"
 #include "editor/optimize/optimize_private.h"
 #include "editor/emit/start.h"
 #include "editor/instrument/stubs.h"
+#include "libprof/note/audit_table.h"
 
 /* Counters are added to a copy along its unwind rows; these functions have none. */
 void me_job_leave_bare(struct me_job *job)
@@ -116,6 +118,38 @@ int me_job_add_numbers(struct me_job *job, struct mp_err *err)
 	job->plan.counts_path = job->options->counting.path;
 	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
 			      &job->plan, &job->report->numbered, err);
+}
+
+int me_job_add_versions(struct me_job *job, struct mp_err *err)
+{
+	const struct me_optimize_options *o = job->options;
+	const struct mp_profile *profile = job->profile;
+	const struct me_versions_request request = {
+		.samples = profile && profile->nr_samples ? profile->block_samples : NULL,
+		.nr_samples = profile ? profile->nr_samples + profile->nr_outside : 0,
+		.counts = o->all ? NULL : &job->counts,
+		.all = o->all || o->only.nr,
+	};
+	uint8_t *chosen;
+	struct mp_err why;
+	int rc;
+
+	if (me_gs_is_used(job->elf))
+		return mp_err_set(err, EPERM, "%s: uses %%gs itself, which audits need", o->input);
+	chosen = calloc((size_t)job->cfg->nr_funcs + 1, 1);
+	if (!chosen)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	rc = me_versions_choose(job->cfg, job->movable, &job->plan, &request, chosen,
+				&job->report->audited, &why);
+	if (!rc)
+		rc = me_versions_plan(job->cfg, chosen, &job->plan, &why);
+	free(chosen);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", o->input, why.msg);
+	job->plan.counts_path = o->counting.path;
+	job->plan.table_name = MP_AUDIT_TABLE_SECTION;
+	job->plan.nr_counters = job->plan.nr_audited * (uint32_t)(sizeof(struct me_audit_slot) / 8);
+	return 0;
 }
 
 int me_job_add_nothing(struct me_job *job, struct mp_err *err)

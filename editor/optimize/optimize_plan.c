@@ -11,7 +11,8 @@
 #include "editor/evidence/pointer.h"
 #include "editor/instrument/numbered_limit.h"
 
-/* Drops functions whose copies would cost more than they save, and predicts the rest. */
+/* Drops functions whose copies would cost more than they save, adjusts the plan for single
+ * functions, and predicts the rest. */
 static int weigh_plan(struct me_job *job, struct mp_err *err)
 {
 	struct me_pointers pointers = {0};
@@ -30,6 +31,8 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 		job->eligible.verdict[f] = ME_REFUSED_ENTRIES;
 		job->eligible.detail[f] = ME_WHY_ENTRIES;
 	}
+	if (!rc)
+		rc = me_job_adjust_plan(job, err);
 	if (!rc)
 		rc = me_layout_predict(job->cfg, &job->counts, &job->plan, entries.arrivals,
 				       &job->report->prediction, err);
@@ -63,9 +66,11 @@ int me_job_plan(struct me_job *job, struct mp_err *err)
 	layout.nr_threads = o->nr_threads;
 	if (o->all && o->counting.paths && limit_numbered(job, NULL, err))
 		return -ENOMEM;
-	if (o->all)
-		return me_plan_all(job->cfg, job->movable, o->stress ? &o->stress_seed : NULL,
-				   &job->plan, err);
+	if (o->all) {
+		rc = me_plan_all(job->cfg, job->movable, o->stress ? &o->stress_seed : NULL,
+				 &job->plan, err);
+		return rc ? rc : me_job_adjust_plan(job, err);
+	}
 	rc = mp_counts_build(job->cfg, job->profile, &inference, &job->counts,
 			     &job->report->inference, err);
 	mp_profile_drop_edges(job->profile);
@@ -75,7 +80,7 @@ int me_job_plan(struct me_job *job, struct mp_err *err)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
 	/* An output that counts must count every function, and saves no branches. */
-	if (!rc && !me_counting_any(&o->counting))
+	if (!rc && (!me_counting_any(&o->counting) || o->counting.audit))
 		rc = weigh_plan(job, err);
 	if (!rc && o->counting.paths)
 		rc = limit_numbered(job, &job->counts, err);

@@ -29,10 +29,13 @@ struct me_job {
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
 	const struct me_unproved_registers *unproved;
-	struct me_number *number; /* NULL: no path numbers */
+	const struct me_slice_barred *barred; /* instructions of markers that stay */
+	struct me_number *number;	      /* NULL: no path numbers */
 	struct mp_counts counts;
 	struct me_plan plan;
-	struct mp_output verified; /* the output that verify accepted */
+	struct me_adjustment *adjustments; /* per function; NULL: none is wanted */
+	struct me_slices slices;	   /* of code markers; only with remove_markers */
+	struct mp_output verified;	   /* the output that verify accepted */
 	double stage_start_s, stage_start_cpu_s;
 };
 
@@ -51,6 +54,17 @@ int me_job_read_profile(struct me_job *job, struct mp_err *err);
 /* Infers counts and lays the code out; with --all it does neither. */
 int me_job_plan(struct me_job *job, struct mp_err *err);
 
+/* Finds the functions that adjustments name, and leaves those out that are to stay. */
+int me_job_read_adjustments(struct me_job *job, struct mp_err *err);
+/* Changes the plan as they want; notes where that put the functions. */
+int me_job_adjust_plan(struct me_job *job, struct mp_err *err);
+int me_job_note_adjusted(struct me_job *job, const struct me_placement *placement,
+			 struct mp_err *err);
+/* Finds what serves only code markers, and cuts the blocks there. Replaces job->cfg. */
+int me_job_find_markers(struct me_job *job, struct mp_err *err);
+/* Leaves these instructions out of all copies, and fills the report. */
+int me_job_leave_markers_out(struct me_job *job, struct mp_err *err);
+
 /* Leaves functions without unwind information alone. */
 void me_job_leave_bare(struct me_job *job);
 /* Chooses registers for path numbers, and leaves functions alone that have none. */
@@ -58,6 +72,8 @@ int me_job_number_registers(struct me_job *job, struct mp_err *err);
 /* Add counters, path numbers, or neither to a plan that copies every function. */
 int me_job_add_counters(struct me_job *job, struct mp_err *err);
 int me_job_add_numbers(struct me_job *job, struct mp_err *err);
+/* Adds a second version of some functions. Return: also -ENODATA, there is none to audit. */
+int me_job_add_versions(struct me_job *job, struct mp_err *err);
 int me_job_add_nothing(struct me_job *job, struct mp_err *err);
 
 /* Fills the report: functions and samples that were considered, moved and left alone. */

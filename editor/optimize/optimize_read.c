@@ -64,10 +64,14 @@ static int apply_selection(struct me_job *job, struct mp_err *err)
 static int analyse(struct me_job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
-	int rc = mp_cfg_build(
-		job->elf, &(struct mp_cfg_options){.fine = o->counting.paths || o->counting.none},
-		&job->cfg, err);
+	int rc =
+		mp_cfg_build(job->elf,
+			     &(struct mp_cfg_options){.fine = o->counting.paths || o->counting.none,
+						      .exits = o->counting.audit},
+			     &job->cfg, err);
 
+	if (!rc && o->remove_markers)
+		rc = me_job_find_markers(job, err);
 	if (!rc)
 		rc = me_eligible_functions(job->cfg, o->nr_threads, &job->eligible, err);
 	if (rc)
@@ -78,7 +82,8 @@ static int analyse(struct me_job *job, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++)
 		job->movable[f] = job->eligible.verdict[f] == ME_ELIGIBLE;
-	return apply_selection(job, err);
+	rc = apply_selection(job, err);
+	return rc ? rc : me_job_read_adjustments(job, err);
 }
 
 /* Users of a set-user-ID or set-group-ID file must not write files with its rights. */
@@ -120,7 +125,7 @@ int me_job_read_file(struct me_job *job, struct mp_err *err)
 	rc = analyse(job, &why);
 	if (!rc && me_counting_any(&o->counting))
 		me_job_leave_bare(job);
-	if (!rc && (o->counting.edges || o->counting.polls))
+	if (!rc && (o->counting.edges || o->counting.polls || o->counting.audit))
 		rc = refuse_set_id(job, &why);
 	if (!rc && o->counting.edges)
 		rc = me_instrument_new(job->cfg, job->movable, job->eligible.detail,

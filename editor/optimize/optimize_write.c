@@ -191,8 +191,9 @@ static int write_open(struct me_job *job, struct mp_err *err)
 static int show_places(void *ctx, const struct me_placement *placement, struct mp_err *err)
 {
 	struct me_job *job = ctx;
+	int rc = me_job_note_adjusted(job, placement, err);
 
-	return me_job_print(job, ME_PRINT_PLACE, placement, err);
+	return rc ? rc : me_job_print(job, ME_PRINT_PLACE, placement, err);
 }
 
 int me_job_produce(struct me_job *job, struct mp_err *err)

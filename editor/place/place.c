@@ -63,12 +63,25 @@ static int compare_edge_stubs(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
+/* The same as arrival() from version A to itself. A stub at an exit precedes its block. */
+static uint32_t arrival_in_original(const struct me_placement *placement,
+				    const struct me_copy *copy, uint32_t block)
+{
+	uint32_t to = placement->original_of_block[block];
+
+	if (copy->stub && placement->stubs[copy->stub - 1].arrivals == ME_STUB_ALL)
+		to++;
+	return to;
+}
+
 /* The copy or stub that the end of @copy leads to on its way to @block; MP_NONE: not copied. */
 static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *placement,
 			const struct me_copy *copy, uint32_t block)
 {
 	struct me_edge_stub key = {copy->block, block, 0}, *found;
 
+	if (copy->original && cfg->blocks[copy->block].func == cfg->blocks[block].func)
+		return arrival_in_original(placement, copy, block);
 	if (copy->stub) { /* behind a stub, control continues */
 		uint8_t arrivals = placement->stubs[copy->stub - 1].arrivals;
 
@@ -211,7 +224,9 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	case MP_TERM_JUMP:
 	case MP_TERM_TAIL:
 		copy->body_size = block->size - block->term_len;
-		copy->falls = next_is(cfg, placement, index, block->term_target);
+		/* The exit of an audited function keeps its code, and so an address of its own. */
+		copy->falls = next_is(cfg, placement, index, block->term_target) &&
+			      !(placement->original_of_block && block->term == MP_TERM_TAIL);
 		copy->jump = !copy->falls;
 		break;
 	case MP_TERM_FALL:
@@ -223,6 +238,9 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		break;
 	default: copy->body_size = block->size; break;
 	}
+	copy->left_out = planned->left_out && block->term == MP_TERM_FALL;
+	if (copy->left_out)
+		copy->body_size = 0;
 	placement->nr_inverted += copy->invert;
 	placement->nr_jumps_added += copy->jump && block->term != MP_TERM_JUMP &&
 				     block->term != MP_TERM_TAIL;
@@ -246,6 +264,20 @@ static uint64_t round_up(uint64_t value, uint8_t log2)
 	uint64_t mask = (UINT64_C(1) << log2) - 1;
 
 	return (value + mask) & ~mask;
+}
+
+/* The first address from @vaddr on that is @offset modulo 1 << @log2. */
+static uint64_t next_at(uint64_t vaddr, uint8_t log2, uint8_t offset)
+{
+	return offset ? round_up(vaddr - offset, log2) + offset : round_up(vaddr, log2);
+}
+
+/* The first address from @vaddr on where the plan wants @copy. */
+static uint64_t wanted_from(const struct me_copy *copy, uint64_t vaddr)
+{
+	if (copy->new_line)
+		vaddr = round_up(vaddr, ME_LINE_LOG2);
+	return next_at(vaddr, copy->align_log2, copy->align_offset);
 }
 
 /* Only this much of a longer run is kept together. */
@@ -321,7 +353,7 @@ static bool follower_crosses(const struct me_placement *placement, uint32_t i, u
 		vaddr += copy_size(copy);
 		if (!copy->falls || i + 1 == placement->nr_copies)
 			return false;
-		vaddr = round_up(vaddr, placement->copies[i + 1].align_log2);
+		vaddr = wanted_from(&placement->copies[i + 1], vaddr);
 	}
 }
 
@@ -343,7 +375,7 @@ static void assign_addresses(struct me_placement *placement)
 	for (uint32_t i = 0; i < placement->nr_copies; i++) {
 		struct me_copy *copy = &placement->copies[i];
 
-		vaddr = round_up(vaddr, copy->align_log2);
+		vaddr = wanted_from(copy, vaddr);
 		if (copy->run && straddles(placement, i, vaddr))
 			vaddr = round_up(vaddr, placement->line_log2);
 		if (placement->nr_followers && (i == 0 || !copy[-1].falls))
@@ -383,6 +415,23 @@ static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
 	return grew;
 }
 
+/* The alignment of a function at @vaddr that its address must keep. */
+static uint8_t kept_align_log2(uint64_t vaddr)
+{
+	uint8_t keep = 0;
+
+	while (keep < 4 && !(vaddr >> keep & 1))
+		keep++;
+	return keep;
+}
+
+bool me_place_keeps_align(const struct mp_cfg *cfg, const struct me_plan_block *planned)
+{
+	uint8_t keep = kept_align_log2(cfg->blocks[planned->block].vaddr);
+
+	return planned->align_offset % (1u << keep) == 0;
+}
+
 /* @outer: control from outside of the function arrives at this copy. */
 static uint8_t alignment(const struct mp_cfg *cfg, const struct me_plan_block *planned,
 			 const struct me_pointers *pointers, bool outer)
@@ -390,10 +439,8 @@ static uint8_t alignment(const struct mp_cfg *cfg, const struct me_plan_block *p
 	const struct mp_block *block = &cfg->blocks[planned->block];
 	uint8_t keep = 0;
 
-	if (outer && block->flags & MP_BLOCK_ENTRY && pointers->redirected[block->func]) {
-		while (keep < 4 && !(block->vaddr >> keep & 1))
-			keep++;
-	}
+	if (outer && block->flags & MP_BLOCK_ENTRY && pointers->redirected[block->func])
+		keep = kept_align_log2(block->vaddr);
 	return planned->align_log2 > keep ? planned->align_log2 : keep;
 }
 
@@ -416,7 +463,10 @@ static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struc
 		out->edge_stubs = malloc(plan->nr_stubs * sizeof(*out->edge_stubs));
 		if (plan->polls)
 			out->notes = new_index(cfg);
-		if (!out->edge_stubs || (plan->polls && !out->notes))
+		if (plan->nr_audited)
+			out->original_of_block = new_index(cfg);
+		if (!out->edge_stubs || (plan->polls && !out->notes) ||
+		    (plan->nr_audited && !out->original_of_block))
 			return false;
 	}
 	return out->copies && out->target_from_outside && out->target_from_inside &&
@@ -430,9 +480,14 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 {
 	uint32_t stub = 0;
 
-	for (uint32_t i = 0; i < plan->nr_blocks; i++)
-		if (!plan->blocks[i].clone && !plan->blocks[i].stub)
-			out->target_from_outside[plan->blocks[i].block] = i;
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		const struct me_plan_block *planned = &plan->blocks[i];
+
+		if (planned->original && !planned->stub)
+			out->original_of_block[planned->block] = i;
+		else if (!planned->clone && !planned->stub)
+			out->target_from_outside[planned->block] = i;
+	}
 	if (!plan->nr_stubs)
 		return;
 	memcpy(out->target_from_inside, out->target_from_outside,
@@ -445,6 +500,11 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 		if (!plan->blocks[i].stub)
 			continue;
 		out->copies[i].stub = stub + 1;
+		if (plan->blocks[i].original && plan->stubs[stub].arrivals == ME_STUB_ALL) {
+			out->original_of_block[block] = i;
+			stub++;
+			continue;
+		}
 		switch (plan->stubs[stub].arrivals) {
 		case ME_STUB_ALL:
 			if (out->target_from_outside[block] == out->target_from_inside[block])
@@ -484,7 +544,10 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->copies[i].align_log2 =
 			alignment(cfg, &plan->blocks[i], pointers,
 				  out->target_from_outside[plan->blocks[i].block] == i);
+		out->copies[i].align_offset = plan->blocks[i].align_offset;
+		out->copies[i].new_line = plan->blocks[i].new_line;
 		out->copies[i].clone = plan->blocks[i].clone;
+		out->copies[i].original = plan->blocks[i].original;
 		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
@@ -511,6 +574,7 @@ void me_placement_fini(struct me_placement *placement)
 		free(placement->copy_of_block);
 	}
 	free(placement->notes);
+	free(placement->original_of_block);
 	free(placement->copies);
 	free(placement->target_from_outside);
 	free(placement->edge_stubs);
@@ -518,7 +582,7 @@ void me_placement_fini(struct me_placement *placement)
 	placement->copies = NULL;
 	placement->target_from_outside = placement->target_from_inside = placement->copy_of_block =
 		NULL;
-	placement->notes = NULL;
+	placement->notes = placement->original_of_block = NULL;
 	placement->edge_stubs = NULL;
 	placement->followers = NULL;
 	placement->nr_followers = placement->cap_followers = 0;

@@ -22,17 +22,20 @@ struct me_copy {
 	uint32_t block;	    /* cfg block index */
 	uint32_t body_size; /* bytes before a direct branch at the end; of a stub: all */
 	uint32_t stub;	    /* 0: a copy; else 1 + index in @stubs */
+	uint8_t align_log2, align_offset; /* as in the plan */
+	bool new_line;			  /* as in the plan */
 	uint64_t new_vaddr;
-	uint32_t new_size; /* body, branch and jump; padding before it not counted */
-	uint8_t align_log2;
-	uint8_t run;			     /* as in the plan */
-	bool branch : 1, jump : 1;	     /* a jcc, a jmp at the end */
+	uint32_t new_size;	   /* body, branch and jump; padding before it not counted */
+	uint8_t run;		   /* as in the plan */
+	bool branch : 1, jump : 1; /* a jcc, a jmp at the end */
 	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
 	bool invert : 1;		     /* the jcc's condition */
 	bool falls : 1;			     /* control may run on to the next copy */
 	bool clone : 1;		     /* not the copy that branches, patches and pointers lead to */
 	bool endbr64 : 1;	     /* a stub that begins with one, as its block does */
 	bool followers : 1;	     /* it has entries in me_placement.followers */
+	bool original : 1;	     /* of version A of an audited function */
+	bool left_out : 1;	     /* it has none of the block's instructions */
 	uint32_t branch_to, jump_to; /* targets of branch and jump; MP_NONE: old code */
 };
 
@@ -61,6 +64,7 @@ struct me_placement {
 	uint32_t *target_from_inside;  /* target from inside of the function */
 	uint32_t *copy_of_block;       /* the copy; never a clone */
 	uint32_t *notes;	       /* the stub that notes; NULL: without polls */
+	uint32_t *original_of_block;   /* target from inside of version A; NULL: without audits */
 	struct me_edge_stub *edge_stubs; /* ascending */
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* the plan's */
@@ -75,9 +79,16 @@ struct me_placement {
 };
 
 /*
+ * me_place_keeps_align - true if @planned may be the new address of the function whose entry it
+ * copies. Such an address keeps its alignment, up to 16: programs keep flags in the low bits of
+ * function pointers, C++ itself does. A plan may want another place (@align_offset).
+ */
+bool me_place_keeps_align(const struct mp_cfg *cfg, const struct me_plan_block *planned);
+
+/*
  * me_place - places the copies of @plan from @base on. The entry of a function whose address
- * changes (@pointers) keeps its alignment, up to 16: programs keep flags in the low bits of
- * function pointers, C++ itself does. @plan must outlive @out.
+ * changes (@pointers) keeps its alignment; me_place_keeps_align() must be true for its first copy
+ * or stub in @plan. @plan must outlive @out.
  * Return: 0, -ENOMEM. Ownership: me_placement_fini(@out).
  */
 int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * stub_code - writes the instructions of stubs: `inc` changes no register and all arithmetic
- * flags but the carry; `mov` and `lea` change one register and no flag. poll_code writes polls.
+ * flags but the carry; `mov` and `lea` change one register and no flag; `nop` changes nothing.
+ * poll_code writes polls, audit_code the stubs around audited functions.
  * Called by place and copy.
  *
  * With counters per thread, each thread's base of %gs is the distance from the counters in the
@@ -21,6 +22,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/place/audit_code.h"
 #include "editor/place/poll_code.h"
 #include "editor/base/runtime.h"
 
@@ -33,6 +35,7 @@ enum {
 	JCC_8 = 2,
 	CALL = 5,
 	CHECK = 2 * (CMP + JCC_8) + CALL,
+	NOP = 0x90,
 };
 
 static bool fits_byte(int32_t value)
@@ -45,6 +48,9 @@ static uint32_t own_size(const struct me_stub *stub, enum me_counters counters)
 	switch (stub->does) {
 	case ME_STUB_PASSES: return 0;
 	case ME_STUB_NOTES: return me_note_code_size(stub);
+	case ME_STUB_WAITS: return (uint32_t)stub->value;
+	case ME_STUB_ENTERS: return ME_ENTER_CODE_SIZE;
+	case ME_STUB_LEAVES: return ME_LEAVE_CODE_SIZE;
 	case ME_STUB_SETS: return MOV + (stub->reg >= 8);
 	case ME_STUB_ADDS:
 		return (fits_byte(stub->value) ? LEA_8 : LEA_32) + me_needs_sib(stub->reg_from);
@@ -145,6 +151,9 @@ int me_stub_code_write(const struct me_stub *stub, enum me_counters counters,
 	case ME_STUB_SETS: write_mov(stub, out); break;
 	case ME_STUB_ADDS: write_lea(stub, out); break;
 	case ME_STUB_PASSES: break;
+	case ME_STUB_WAITS: memset(out, NOP, size); break;
+	case ME_STUB_ENTERS: rc = me_enter_code_write(stub, places, vaddr, out); break;
+	case ME_STUB_LEAVES: rc = me_leave_code_write(stub, places, vaddr, out); break;
 	case ME_STUB_NOTES: rc = me_note_code_write(stub, places->counters, vaddr, out); break;
 	default: rc = write_inc(stub, counters, places->counters, vaddr, out);
 	}

@@ -13,8 +13,12 @@ static void print_block(FILE *out, const struct me_print *data, uint32_t i)
 		me_print_zone(planned->zone), block->vaddr, block->size, me_print_why(planned));
 	if (data->counts)
 		fprintf(out, ", %.1f times", data->counts->block[planned->block]);
+	if (planned->new_line)
+		fputs(", in a new line", out);
 	if (planned->align_log2)
 		fprintf(out, ", aligned to %u", 1u << planned->align_log2);
+	if (planned->align_offset)
+		fprintf(out, " plus %u", (unsigned int)planned->align_offset);
 	if (planned->run)
 		fprintf(out, ", run of %u", (unsigned int)planned->run);
 	fputc('\n', out);

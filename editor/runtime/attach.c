@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * attach - maps the file of counts over the counters, before other code of the program
- * runs. Uses no library, no data and no relocation. If anything fails, the counters
+ * attach - maps the file of counts over the counters, or begins to audit, before other code of the
+ * program runs. Uses no library, no data and no relocation. If anything fails, the counters
  * stay private memory, and the program runs as usual. Called by start.S.
  */
 #include <elf.h>
@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "editor/base/runtime.h"
+#include "editor/runtime/audit.h"
 #include "editor/runtime/system.h"
 #include "editor/runtime/thread.h"
 #include "libprof/note/counts_file.h"
@@ -240,6 +241,12 @@ static void attach(const struct me_runtime_params *params, const uint64_t *stack
 		return;
 	fd = call4(SYS_openat, AT_FDCWD, (long)path,
 		   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0644);
+	if (params->nr_audited) {
+		me_audit_start(params, (int)fd, fsgsbase);
+		if (fd >= 0)
+			call1(SYS_close, fd);
+		return;
+	}
 	if (fd < 0)
 		return;
 	sets = size_file((int)fd, params->counters_bytes,

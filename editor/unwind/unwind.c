@@ -42,7 +42,8 @@ static int join(const struct me_bytes *lsdas, const struct me_bytes *eh_frame,
 }
 
 int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
-		    uint64_t base_vaddr, struct me_unwind *out, struct mp_err *err)
+		    uint64_t base_vaddr, uint64_t runtime, struct me_unwind *out,
+		    struct mp_err *err)
 {
 	struct me_frames frames = {0};
 	struct me_runs runs = {0};
@@ -59,7 +60,7 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 	if (ret)
 		goto out;
 	eh_frame_vaddr = base_vaddr + round_up8(runs.lsdas.size);
-	ret = me_frames_build(cfg->elf, &runs, eh_frame_vaddr, &rules, &frames, err);
+	ret = me_frames_build(cfg->elf, &runs, eh_frame_vaddr, runtime, &rules, &frames, err);
 	if (ret)
 		goto out;
 	hdr_vaddr = eh_frame_vaddr + round_up8(frames.eh_frame.size);

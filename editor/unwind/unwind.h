@@ -26,7 +26,9 @@ struct me_placed {
 	uint32_t block;	   /* cfg block index */
 	uint32_t padding;  /* nops behind it that control runs through to the next copy */
 	bool stub;	   /* no copy: code before the block, with the block's row */
+	bool left_out;	   /* a copy without the block's instructions */
 	bool passed_by;	   /* control from elsewhere enters a stub of this block */
+	bool original;	   /* of version A: its exceptions land in version A */
 };
 
 struct me_unwind {
@@ -48,10 +50,12 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func);
 
 /*
  * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one
- * function share an FDE), to be loaded at @base_vaddr. The size does not depend on @base_vaddr.
+ * function share an FDE), to be loaded at @base_vaddr. @runtime: address of the runtime, which gets
+ * its own; 0: there is none. The size does not depend on the addresses.
  * Return: 0, -ENOMEM, -EBADMSG. Ownership: free(out->bytes).
  */
 int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
-		    uint64_t base_vaddr, struct me_unwind *out, struct mp_err *err);
+		    uint64_t base_vaddr, uint64_t runtime, struct me_unwind *out,
+		    struct mp_err *err);
 
 #endif

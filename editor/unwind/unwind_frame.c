@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
 
 #define ENC_REL32 (MP_EH_PE_PCREL | MP_EH_PE_SDATA4)
@@ -279,8 +280,28 @@ static int put_new(struct writer *w, const struct me_runs *runs)
 	return 0;
 }
 
+static int put_runtime(struct writer *w, uint64_t runtime)
+{
+	struct me_bytes *out = &w->out->eh_frame;
+	size_t at = out->size;
+	uint8_t *bytes = malloc(me_runtime_frames_size);
+	uint32_t off = 0, frame;
+	uint64_t start, size;
+	int ret = 0;
+
+	if (!bytes)
+		return no_memory(w);
+	me_runtime_frames_write(runtime, w->vaddr + at, bytes);
+	me_bytes_put(out, bytes, me_runtime_frames_size);
+	free(bytes);
+	while (!ret && me_runtime_frames_next(&off, &frame, &start, &size))
+		ret = add_entry(w, runtime + start, size, at + frame);
+	return ret;
+}
+
 int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64_t vaddr,
-		    struct me_cfi_rules *rules, struct me_frames *frames, struct mp_err *err)
+		    uint64_t runtime, struct me_cfi_rules *rules, struct me_frames *frames,
+		    struct mp_err *err)
 {
 	struct writer w = {
 		.elf = elf,
@@ -294,6 +315,8 @@ int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64
 	ret = put_old(&w);
 	if (!ret)
 		ret = put_new(&w, runs);
+	if (!ret && runtime)
+		ret = put_runtime(&w, runtime);
 	me_bytes_u32(&frames->eh_frame, 0);
 	if (!ret && frames->eh_frame.failed)
 		ret = no_memory(&w);

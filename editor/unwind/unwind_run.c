@@ -21,6 +21,7 @@ struct builder {
 	unsigned int next_source;
 	struct me_source *last; /* of the current run; not replaced */
 	uint32_t *placed_of;	/* per block: index in @placed or MP_NONE */
+	uint32_t *original_of;	/* the same for version A; NULL: there is none */
 	const struct me_placed *placed;
 	struct me_runs *out;
 	uint64_t lsda_vaddr;	    /* of out->lsdas */
@@ -30,6 +31,12 @@ struct builder {
 	uint64_t row_off;
 	struct mp_err *err;
 };
+
+/* Bytes of the block that the copy begins with. */
+static uint64_t body_of(const struct me_placed *placed, const struct mp_block *block)
+{
+	return placed->left_out ? 0 : block->size - block->term_len;
+}
 
 static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
 {
@@ -179,7 +186,7 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	const struct mp_block *block = &b->cfg->blocks[placed->block];
 	const struct me_cfi_table *table = &source->table;
 	uint64_t off = block->vaddr - source->fde.start;
-	uint64_t end = off + block->size - block->term_len;
+	uint64_t end = off + body_of(placed, block);
 	uint64_t new_off = placed->new_vaddr - run->start;
 	uint32_t line = me_cfi_line_at(table, off);
 
@@ -189,7 +196,7 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	if (placed->stub)
 		return;
 	/* At @end itself lies a branch, an added jump or padding, if anything. */
-	if (placed->new_size == block->size - block->term_len && !placed->padding)
+	if (placed->new_size == body_of(placed, block) && !placed->padding)
 		end--;
 	for (line++; line < table->nr && table->lines[line].off <= end; line++)
 		put_row(b, new_off + (table->lines[line].off - off), &source->cie,
@@ -218,13 +225,14 @@ static bool add_site(struct builder *b, const struct me_call_site *site)
 	return true;
 }
 
-static uint64_t copy_of_pad(const struct builder *b, uint32_t func, uint64_t pad)
+static uint64_t copy_of_pad(const struct builder *b, uint32_t func, uint64_t pad, bool original)
 {
 	uint32_t block = pad ? block_at(b->cfg, func, pad) : MP_NONE;
+	const uint32_t *placed_of = original ? b->original_of : b->placed_of;
 
-	if (block == MP_NONE || b->placed_of[block] == MP_NONE)
+	if (block == MP_NONE || placed_of[block] == MP_NONE)
 		return pad;
-	return b->placed[b->placed_of[block]].new_vaddr;
+	return b->placed[placed_of[block]].new_vaddr;
 }
 
 /* Add the old call sites that cover the block; uncovered ranges stay uncovered. */
@@ -232,7 +240,7 @@ static bool put_sites(struct builder *b, const struct me_placed *placed, const s
 {
 	const struct mp_block *block = &b->cfg->blocks[placed->block];
 	uint64_t start = block->vaddr, end = start + block->size;
-	uint64_t body = block->size - block->term_len;
+	uint64_t body = body_of(placed, block);
 
 	if (placed->stub) /* throws nothing */
 		return true;
@@ -256,7 +264,7 @@ static bool put_sites(struct builder *b, const struct me_placed *placed, const s
 		site = (struct me_call_site){
 			.start = placed->new_vaddr + from,
 			.size = to - from,
-			.pad = copy_of_pad(b, block->func, old->pad),
+			.pad = copy_of_pad(b, block->func, old->pad, placed->original),
 			.action = old->action,
 		};
 		if (!add_site(b, &site))
@@ -334,7 +342,7 @@ static int check_placed(const struct builder *b, uint32_t i)
 		return mp_err_set(b->err, EBADMSG, "no block %u", placed->block);
 	block = &b->cfg->blocks[placed->block];
 	if (!placed->stub &&
-	    (block->term_len > block->size || placed->new_size < block->size - block->term_len))
+	    (block->term_len > block->size || placed->new_size < body_of(placed, block)))
 		return mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": copy is too short",
 				  block->vaddr);
 	if (i && placed->new_vaddr < placed[-1].new_vaddr + placed[-1].new_size)
@@ -380,6 +388,27 @@ static int build(struct builder *b, uint32_t nr_placed)
 	return run ? finish_run(b) : 0;
 }
 
+static uint32_t *new_index(uint32_t nr)
+{
+	uint32_t *index = malloc(((size_t)nr + 1) * sizeof(*index));
+
+	for (uint32_t i = 0; index && i < nr; i++)
+		index[i] = MP_NONE;
+	return index;
+}
+
+static bool allocate(struct builder *b, uint32_t nr_placed)
+{
+	bool audits = false;
+
+	for (uint32_t i = 0; i < nr_placed && !audits; i++)
+		audits = b->placed[i].original;
+	b->placed_of = new_index(b->cfg->nr_blocks);
+	if (audits)
+		b->original_of = new_index(b->cfg->nr_blocks);
+	return b->placed_of && (!audits || b->original_of);
+}
+
 int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
 		  uint64_t lsda_vaddr, struct me_cfi_rules *rules, struct me_runs *runs,
 		  struct mp_err *err)
@@ -394,21 +423,21 @@ int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint
 	};
 	int ret = 0;
 
-	b.placed_of = malloc((cfg->nr_blocks + 1) * sizeof(*b.placed_of));
-	if (!b.placed_of)
+	if (!allocate(&b, nr_placed)) {
+		free(b.placed_of);
 		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < cfg->nr_blocks; i++)
-		b.placed_of[i] = MP_NONE;
+	}
 	for (uint32_t i = 0; i < nr_placed && !ret; i++) {
 		ret = check_placed(&b, i);
 		if (!ret && !placed[i].passed_by)
-			b.placed_of[placed[i].block] = i;
+			(placed[i].original ? b.original_of : b.placed_of)[placed[i].block] = i;
 	}
 	if (!ret)
 		ret = build(&b, nr_placed);
 	for (unsigned int i = 0; i < NR_SOURCES; i++)
 		me_source_fini(&b.sources[i]);
 	free(b.placed_of);
+	free(b.original_of);
 	free(b.sites);
 	return ret;
 }

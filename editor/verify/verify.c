@@ -179,6 +179,7 @@ static void vf_fini(struct vf *vf)
 	vf_bits_fini(&vf->maybe_address);
 	vf_bits_fini(&vf->text_ref);
 	vf_bits_fini(&vf->data_ref);
+	vf_bits_fini(&vf->may_lack);
 	vf_bits_fini(&vf->word_ref);
 	vf_bits_fini(&vf->label_word);
 	vf_bits_fini(&vf->pointer_kept);
@@ -196,6 +197,9 @@ static void vf_fini(struct vf *vf)
 	free(vf->section_now);
 	free(vf->refs);
 	mp_path_table_free(vf->paths);
+	mp_audit_table_free(vf->audited);
+	free(vf->versions);
+	vf_bits_fini(&vf->guarded);
 }
 
 /* Mapped pages of large files are most of verify's memory. Later steps read again what they
@@ -210,17 +214,12 @@ static int drop_pages(struct vf *vf)
 static int check(struct vf *vf)
 {
 	static int (*const steps[])(struct vf *) = {
-		find_spans,	  vf_check_headers,
-		vf_check_start,	  vf_read_paths,
-		vf_index_pieces,  vf_scan,
-		vf_check_gs,	  vf_read_registers,
-		vf_check_pieces,  vf_check_unwind,
-		drop_pages,	  vf_check_diff,
-		drop_pages,	  vf_check_table_values,
-		vf_check_eh_refs, vf_check_pointers,
-		vf_check_probes,  vf_check_moved,
-		drop_pages,	  vf_check_rest,
-		vf_check_debug,
+		find_spans,	   vf_check_headers,  vf_check_start,  vf_read_paths,
+		vf_index_pieces,   vf_read_audit,     vf_scan,	       vf_check_gs,
+		vf_read_registers, vf_find_markers,   vf_check_pieces, vf_check_unwind,
+		drop_pages,	   vf_check_diff,     drop_pages,      vf_check_table_values,
+		vf_check_eh_refs,  vf_check_pointers, vf_check_probes, vf_check_moved,
+		drop_pages,	   vf_check_rest,     vf_check_debug,
 	};
 	int ret;
 
@@ -263,7 +262,8 @@ int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *outpu
 		mp_err_set(err, ENOMEM, "verify: out of memory");
 	result.report.keeps_numbers = vf.path_section;
 	result.report.polls = vf.counters && vf.path_section;
-	result.report.counts = vf.counters && !vf.path_section;
+	result.report.counts = vf.counters && !vf.path_section && !vf.audit_section;
+	result.report.audits = vf.audit_section;
 	if (report)
 		*report = result.report;
 	vf_fini(&vf);

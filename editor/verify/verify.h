@@ -34,11 +34,15 @@ struct me_verify_report {
 	uint64_t nr_pointers;	      /* function addresses replaced by the copy's */
 	uint64_t nr_unwind_rows;      /* rows compared */
 	uint64_t nr_landing_pads;
+	uint64_t nr_left_out; /* runs of instructions for code markers that a copy lacks */
 	/* Functions that were refused for such registers: the first ME_MAX_UNPROVED of them. */
 	struct me_unproved unproved[ME_MAX_UNPROVED];
 	uint32_t nr_unproved;
-	/* Instrumentation: the output counts, keeps path numbers in registers, polls. */
-	bool counts, keeps_numbers, polls;
+	/* Instructions that copies lack and that may be needed: the first ME_MAX_UNPROVED. */
+	uint64_t needed[ME_MAX_UNPROVED];
+	uint32_t nr_needed;
+	/* Instrumentation: the output counts, keeps path numbers in registers, polls, audits. */
+	bool counts, keeps_numbers, polls, audits;
 };
 
 /*

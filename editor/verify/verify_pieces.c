@@ -59,6 +59,8 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces, *copy = vf_piece_from(vf, old);
 
+	if (vf_is_guarded(vf, now))
+		return false;
 	if (copy && copy->new_vaddr == now)
 		return true;
 	if (!vf_has_stubs(vf) && (!copy || !vf_bits_get(&vf->cloned, old)))
@@ -129,6 +131,8 @@ int vf_index_pieces(struct vf *vf)
 	vf->pointer_now = calloc(nr, sizeof(*vf->pointer_now));
 	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common || !vf->pointer_now)
 		return -ENOMEM;
+	for (uint32_t i = 0; i < nr && !vf_has_stubs(vf); i++)
+		vf->waits = !vf->map->pieces[i].old_size;
 	for (uint32_t i = 0; i < nr; i++) {
 		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
 		if (ret)
@@ -400,6 +404,26 @@ static const char *cannot_move(const struct pair *x, const struct vf_insn *insn,
 	}
 }
 
+/* Do all instructions of the original serve only code markers? The copy may lack them then. */
+static bool may_be_left_out(const struct vf *vf, const struct mp_map_piece *p)
+{
+	uint64_t at = p->old_vaddr, end = p->old_vaddr + p->old_size;
+
+	while (at < end && vf_bits_get(&vf->may_lack, at))
+		at = vf_bits_next(&vf->grid, at + 1, end);
+	return at == end;
+}
+
+/* The copy of a block that is left out has no code but perhaps a jump to what follows. */
+static bool is_left_out(const struct pair *x)
+{
+	struct vf_insn insn;
+
+	return may_be_left_out(x->vf, x->p) &&
+	       (!x->p->new_size || (vf_decode(x->new, x->p->new_size, x->p->new_vaddr, &insn) &&
+				    insn.kind == VF_JMP && insn.len == x->p->new_size));
+}
+
 static int check_piece(struct vf *vf, const struct mp_map_piece *p)
 {
 	struct pair x = {.vf = vf, .p = p};
@@ -418,6 +442,10 @@ static int check_piece(struct vf *vf, const struct mp_map_piece *p)
 				 "a moved block belongs to a function that cannot be decoded");
 	if (!mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, p->old_vaddr, "code in writable memory was moved");
+	if (is_left_out(&x)) {
+		vf->result->report.nr_left_out++;
+		return check_rest(&x, p->old_vaddr + p->old_size);
+	}
 	while (x.k < p->old_size) {
 		uint64_t at = p->old_vaddr + x.k;
 		const char *why;
@@ -501,10 +529,13 @@ int vf_check_pieces(struct vf *vf)
 	if (!ret)
 		ret = check_padding(vf, last->new_vaddr + last->new_size,
 				    vf->new_text->vaddr + vf->new_text->size);
-	if (!ret && vf->counters && !vf->path_section && !vf_all_are_counted(vf))
+	if (!ret && vf->counters && !vf->path_section && !vf->audit_section &&
+	    !vf_all_are_counted(vf))
 		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that no stub increments");
 	if (!ret)
 		ret = vf_check_unproved(vf);
+	if (!ret)
+		ret = vf_check_versions(vf);
 	vf->result->report.nr_pieces = vf->map->nr_pieces;
 	return ret;
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "editor/verify/verify.h"
+#include "libprof/note/audit_table.h"
 #include "libprof/note/map.h"
 #include "libprof/note/path_table.h"
 
@@ -278,6 +279,13 @@ struct vf_moved {
 	uint64_t start, end, vaddr, now;
 };
 
+/* A range of one version of an audited function. */
+struct vf_version {
+	uint64_t start, end;
+	uint32_t function; /* index in the table */
+	uint8_t version;   /* enum mp_audit_version */
+};
+
 /* Programs with more segments that hold code are refused. */
 #define VF_TEXTS_MAX 8
 
@@ -313,9 +321,15 @@ struct vf {
 	uint64_t nr_counters;
 	uint64_t thread_state; /* the runtime's state for counters per thread; 0: shared */
 	uint64_t init_entry;   /* file offset of the dynamic entry for the runtime; 0: none */
+	const struct mp_section *audit_section; /* NULL: no function has two versions */
+	struct mp_audit_table *audited;
+	struct vf_version *versions; /* ranges of both versions of all functions, ascending */
+	uint32_t nr_versions;
+	struct vf_bits guarded; /* new text: exits, to which only the stub before them leads */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
 	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */
+	bool waits;		/* without counters and path numbers: there are stubs, which wait */
 	uint16_t *unproved;	/* per piece: registers that its stub sets, not proved dead */
 	struct vf_graph *graph; /* of verify_free_registers; only if stubs set registers */
 
@@ -328,6 +342,7 @@ struct vf {
 	struct vf_bits maybe_address; /* numbers without relocation that may be code addresses */
 	struct vf_bits text_ref;      /* text addresses that operands name */
 	struct vf_bits data_ref;      /* data addresses that operands name */
+	struct vf_bits may_lack;      /* instructions that copies may lack: verify_marker.c */
 	struct vf_bits word_ref;      /* addresses that words of data name */
 	struct vf_bits label_word;    /* words of data that hold a text address by relocation */
 	struct vf_bits pointer_kept;  /* functions whose old address stands somewhere */
@@ -418,6 +433,9 @@ int vf_check_unproved(struct vf *vf);
 /* Build what vf_register_is_dead() needs. Call after the scan. */
 int vf_read_registers(struct vf *vf);
 void vf_registers_fini(struct vf *vf);
+/* Find @may_lack, the instructions that serve only code markers. Call after the scan. Return: 0,
+ * -ENOMEM. */
+int vf_find_markers(struct vf *vf);
 /* Is general register @reg dead at @vaddr of the original: does nothing read it before it is
  * set? Several threads may call this at once. */
 bool vf_register_is_dead(struct vf *vf, uint64_t vaddr, unsigned int reg);
@@ -430,9 +448,28 @@ uint32_t vf_named_vectors(const struct vf *vf);
 /* May the output contain stubs: pieces that are copies of no block? */
 static inline bool vf_has_stubs(const struct vf *vf)
 {
-	return vf->counters || vf->path_section;
+	return vf->counters || vf->path_section || vf->waits;
 }
 
+/* Find and recognise the section of an output in which functions have two versions. */
+void vf_find_audit(struct vf *vf);
+bool vf_is_audit_section(const struct vf *vf, const struct mp_section *sec);
+/* Read where the versions lie, and which pieces are exits. Needs the index of the pieces. */
+int vf_read_audit(struct vf *vf);
+/* Check that both versions of each function stay apart, with stubs around them. Call after the
+ * pieces were checked. */
+int vf_check_versions(struct vf *vf);
+/* Return: the version that holds @vaddr; NULL: none. */
+const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr);
+/* Is @now the exit of an audited function, to which only the stub before it may lead? */
+bool vf_is_guarded(const struct vf *vf, uint64_t now);
+/* Is @p the stub at an exit of the audited function around it? */
+bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p);
+/* Does a stub start at @now that enters the versions of an audited function? */
+bool vf_enters_versions(const struct vf *vf, uint64_t now);
+/* Check what the stub @p of an audit does: bytes @b at @at. *@next: address behind that. */
+int vf_check_audit_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
+			uint64_t *next);
 /* If threads have their own counters, check that the original does not use %gs. Needs the scan. */
 int vf_check_gs(struct vf *vf);
 /* Call after all stubs were checked: has each counter a stub? */
@@ -440,8 +477,10 @@ bool vf_all_are_counted(const struct vf *vf);
 /* Check the instructions at @at in the stub @p that make sure the thread has its counters.
  * Return: their length; 0: they do something else; negative: refused. */
 int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
-/* Check the stub @p: it counts or sets a register, then continues at its block. */
+/* Check the stub @p: it counts, sets a register or waits, then continues at its block. */
 int vf_check_stub(struct vf *vf, const struct mp_map_piece *p);
+/* Check the stub @p of an output that counts and numbers nothing: it waits. */
+int vf_check_wait(struct vf *vf, const struct mp_map_piece *p);
 /* Are the arithmetic flags dead at @vaddr of the original? Without @carry, CF may be live. */
 bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr, bool carry);
 /* Return: where control is when it falls through the end of copy @p; UINT64_MAX: it cannot. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/base/runtime.h"
 #include "editor/verify/verify_private.h"
 
 struct ctx {
@@ -454,7 +455,8 @@ static int check_new_bounds(struct vf *vf)
 		const struct vf_fde *fde = &vf->new_eh.fdes[i];
 		uint64_t end = fde->start + fde->size;
 
-		if (fde->start < vf->new_text->vaddr)
+		if (fde->start < vf->new_text->vaddr ||
+		    (vf->runtime && fde->start - vf->runtime->vaddr < me_runtime_blob_size))
 			continue;
 		while (piece < last && piece->new_vaddr < fde->start)
 			piece++;
@@ -466,6 +468,32 @@ static int check_new_bounds(struct vf *vf)
 		    (piece->new_vaddr + piece->new_size != end && padding_end(vf, piece) != end))
 			return vf_refuse(vf, end, "an FDE ends where no copy does");
 	}
+	return 0;
+}
+
+/* The FDEs of the runtime must be Morph's to the byte, the last of the section. */
+static int check_runtime_fdes(struct vf *vf)
+{
+	uint32_t off = 0, frame, nr = 0, nr_seen = 0;
+	uint64_t start, size, at = vf->new_eh.vaddr + vf->new_eh.size - 4 - me_runtime_frames_size;
+	const uint8_t *now = mp_elf_bytes(vf->n, at, me_runtime_frames_size);
+	uint8_t *want;
+	bool same;
+
+	if (!vf->runtime)
+		return 0;
+	want = malloc(me_runtime_frames_size);
+	if (!want)
+		return -ENOMEM;
+	me_runtime_frames_write(vf->runtime->vaddr, at, want);
+	same = now && !memcmp(now, want, me_runtime_frames_size);
+	free(want);
+	while (me_runtime_frames_next(&off, &frame, &start, &size))
+		nr++;
+	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++)
+		nr_seen += vf->new_eh.fdes[i].start - vf->runtime->vaddr < me_runtime_blob_size;
+	if (!same || nr != nr_seen)
+		return vf_refuse(vf, vf->runtime->vaddr, "the runtime's FDEs are not Morph's");
 	return 0;
 }
 
@@ -514,6 +542,8 @@ int vf_check_unwind(struct vf *vf)
 		ret = check_old_fdes(vf);
 	if (!ret)
 		ret = check_new_bounds(vf);
+	if (!ret)
+		ret = check_runtime_fdes(vf);
 	if (!ret)
 		ret = vf_check_lsdas(vf);
 	if (!ret)

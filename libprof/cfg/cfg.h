@@ -251,6 +251,11 @@ struct mp_cfg_options {
 	 * own, together with the instruction before it if the branch is conditional.
 	 */
 	bool fine;
+	/* A return, and a jump that leaves the function, is a block of its own. */
+	bool exits;
+	/* Addresses, ascending, where blocks begin as well if instructions begin there. */
+	const uint64_t *cuts;
+	uint32_t nr_cuts;
 };
 
 /*

@@ -150,9 +150,47 @@ static uint32_t end_of_piece(const struct maker *m, const struct mp_part *part, 
 	return tail > at ? tail : end;
 }
 
+/* Does control leave the function by this branch for certain? */
+static bool leaves(const struct maker *m, const struct mp_flow *f)
+{
+	const struct mp_cfg_build *b = m->b;
+	uint32_t part;
+
+	switch (f->kind) {
+	case MP_INSN_RET: return true;
+	case MP_INSN_IJUMP: return mp_bit(b->tails, f->at) && !mp_bit(b->tabled, f->at);
+	case MP_INSN_JUMP:
+		part = f->target == MP_NONE ? MP_NONE : mp_part_at(b->index, f->target);
+		return part == MP_NONE || b->index->parts[part].func != m->func_index;
+	default: return false;
+	}
+}
+
+/* The first cut that the options ask for behind @at and before @end; @end if there is none. */
+static uint32_t next_cut(const struct mp_cfg_build *b, uint32_t at, uint32_t end)
+{
+	const struct mp_cfg_options *o = b->options;
+	uint64_t vaddr = mp_space_vaddr(b->index, at);
+	uint32_t lo = 0, hi = o ? o->nr_cuts : 0, nr = hi;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (o->cuts[mid] <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < nr && o->cuts[lo] - vaddr < end - at; lo++)
+		if (mp_bit(b->starts, at + (uint32_t)(o->cuts[lo] - vaddr)))
+			return at + (uint32_t)(o->cuts[lo] - vaddr);
+	return end;
+}
+
 static int cut_part(struct maker *m, struct mp_part *part)
 {
 	struct mp_cfg_build *b = m->b;
+	bool exits = b->options && b->options->exits;
 	bool fine = b->options && b->options->fine;
 	uint32_t flow = part->first_flow, last = flow + part->nr_flows;
 	uint32_t at = part->at, any_flow = flow;
@@ -178,6 +216,17 @@ static int cut_part(struct maker *m, struct mp_part *part)
 
 			term = piece < end ? MP_NONE : term;
 			end = piece;
+		}
+		if (exits && term != MP_NONE && b->flows[term].at > at &&
+		    leaves(m, &b->flows[term])) {
+			end = b->flows[term].at;
+			term = MP_NONE;
+		}
+		if (b->options && b->options->nr_cuts) {
+			uint32_t cut = next_cut(b, at, end);
+
+			term = cut < end ? MP_NONE : term;
+			end = cut;
 		}
 		if (add_block(m, part, at, end, term))
 			return -ENOMEM;

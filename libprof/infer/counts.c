@@ -66,8 +66,8 @@ struct inference {
 	const struct mp_profile *profile;
 	const struct mp_counts_options *options;
 	struct mp_calls_evidence more;
-	double transfer_weight, told_weight; /* as in struct mp_flow */
-	bool again;			     /* out->block holds the result of the round before */
+	double transfer_weight, reported_weight; /* as in struct mp_flow */
+	bool again; /* out->block holds the result of the round before */
 	bool profiled, unsampled, hinted, exact;
 	const struct mp_path_evidence *paths; /* NULL: no paths, or they are not used */
 	/* per block, visits by paths: set only while functions without samples are inferred */
@@ -216,7 +216,7 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 		out->samples += in->more.samples[b];
 		out->more_insns = in->more.insns[b];
 	}
-	if (in->told_weight > 0)
+	if (in->reported_weight > 0)
 		out->reported = (double)in->paths->reported[b];
 	if (in->transfer_weight > 0) {
 		out->samples += (double)profile->block_leavings[b];
@@ -283,7 +283,7 @@ static int func_infer(const struct inference *in, uint32_t f, struct scratch *sc
 		.exact = in->exact,
 		.unsampled = in->unsampled,
 		.transfer_weight = in->transfer_weight,
-		.reported_weight = in->told_weight,
+		.reported_weight = in->reported_weight,
 	};
 	int ret;
 
@@ -506,7 +506,7 @@ static int rounds_infer(struct inference *in, struct mp_counts_stats *sum, struc
 	else if (mp_calls_weigh(in->cfg, in->out, &in->more))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	if (in->paths)
-		in->told_weight = mp_counts_told_weight(in->cfg, in->paths, in->out);
+		in->reported_weight = mp_counts_reported_weight(in->cfg, in->paths, in->out);
 	in->again = !transfers;
 	ret = funcs_infer(in, sum, err);
 	in->again = false;

@@ -39,18 +39,18 @@ double mp_counts_transfer_weight(const struct mp_cfg *cfg, const struct mp_profi
 	return counted > 0 && seen > 0 ? fmin(seen / counted, 1e6) : 1;
 }
 
-double mp_counts_told_weight(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
-			     const struct mp_counts *counts)
+double mp_counts_reported_weight(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
+				 const struct mp_counts *counts)
 {
-	double told = 0, counted = 0;
+	double reported = 0, counted = 0;
 
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		if (!paths->reported[b])
 			continue;
-		told += (double)paths->reported[b];
+		reported += (double)paths->reported[b];
 		counted += counts->block[b];
 	}
-	return counted > 0 ? told / counted : 0;
+	return counted > 0 ? reported / counted : 0;
 }
 
 uint64_t *mp_counts_visits_new(const struct mp_cfg *cfg, const struct mp_path_evidence *paths)

@@ -18,8 +18,8 @@ void mp_counts_fill_witnesses(const struct mp_cfg *cfg, const struct mp_profile 
 double mp_counts_transfer_weight(const struct mp_cfg *cfg, const struct mp_profile *profile,
 				 const struct mp_counts *counts);
 /* Reports per execution, of the blocks that a polled program reported. */
-double mp_counts_told_weight(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
-			     const struct mp_counts *counts);
+double mp_counts_reported_weight(const struct mp_cfg *cfg, const struct mp_path_evidence *paths,
+				 const struct mp_counts *counts);
 /*
  * Visits of each block: the larger of the paths in and the paths out. A path that begins or
  * ends in the block counts on one side only. Return: the caller's to free; NULL: no memory.

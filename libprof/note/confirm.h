@@ -2,7 +2,7 @@
 /*
  * confirm - the protocol by which a collector asks whether a file is an output of the
  * original that its map note names. morphd and morph-stats start morph-optimize under
- * another name: see daemon/module/confirm.c for the asking side, editor/cli/confirm.c for the
+ * another name: see daemon/module/ask_confirm.c for the asking side, editor/cli/answer_confirm.c for the
  * answering side. A collector has rights that a file's author has not, so the collector
  * reads neither file.
  */

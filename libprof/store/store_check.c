@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/store/store_audits.h"
+#include "libprof/store/store_copies.h"
 #include "libprof/store/store_fingerprint.h"
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_series.h"
+#include "libprof/store/store_trials.h"
 
 static int check_file(struct mp_store *store, struct mp_err *err)
 {
@@ -46,10 +49,14 @@ static const char counts_sql[] = "SELECT b.key, nr_samples, nr_bytes, m.key IS N
 static const char edges_sql[] = "SELECT b.key, nr_transfers, nr_bytes, m.key IS NOT NULL"
 				" FROM edge_bucket b LEFT JOIN module m ON m.key = b.module"
 				" ORDER BY b.key";
+static const char copies_sql[] = "SELECT b.key, nr_samples, nr_bytes, m.key IS NOT NULL"
+				 " FROM copy_bucket b LEFT JOIN module m ON m.key = b.module"
+				 " ORDER BY b.key";
 /* Chunks without a bucket are in no sum. */
 static const char strays_sql[] =
 	"SELECT (SELECT count(*) FROM chunk WHERE bucket NOT IN (SELECT key FROM bucket)) +"
-	" (SELECT count(*) FROM edge_chunk WHERE bucket NOT IN (SELECT key FROM edge_bucket))";
+	" (SELECT count(*) FROM edge_chunk WHERE bucket NOT IN (SELECT key FROM edge_bucket)) +"
+	" (SELECT count(*) FROM copy_chunk WHERE bucket NOT IN (SELECT key FROM copy_bucket))";
 
 static int read_buckets(struct mp_store *store, const char *sql, struct bucket **out, size_t *nr,
 			struct mp_err *err)
@@ -145,7 +152,7 @@ static int sum_ledgers(struct mp_store *store, uint64_t *total, uint64_t *decode
 
 int mp_store_check(struct mp_store *store, struct mp_err *err)
 {
-	uint64_t counted = 0, attributed = 0, transfers = 0, paths = 0, decoded = 0;
+	uint64_t counted = 0, attributed = 0, ignored = 0, paths = 0, decoded = 0;
 	bool began;
 	int r = mp_store_enter(store, &began, err);
 
@@ -157,11 +164,19 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 	if (!r)
 		r = sum_series(store, &mp_series_ip_counts, counts_sql, &counted, err);
 	if (!r)
-		r = sum_series(store, &mp_series_edges, edges_sql, &transfers, err);
+		r = sum_series(store, &mp_series_edges, edges_sql, &ignored, err);
+	if (!r)
+		r = sum_series(store, &mp_series_copies, copies_sql, &ignored, err);
+	if (!r)
+		r = mp_store_check_copied(store, err);
 	if (!r)
 		r = mp_store_check_paths(store, &paths, err);
 	if (!r)
 		r = mp_store_check_fingerprints(store, err);
+	if (!r)
+		r = mp_store_check_trials(store, err);
+	if (!r)
+		r = mp_store_check_audits(store, err);
 	if (!r)
 		r = sum_ledgers(store, &attributed, &decoded, err);
 	if (!r && counted != attributed)

@@ -87,6 +87,22 @@ const struct mp_series mp_series_edges = {
 };
 _Static_assert(offsetof(struct mp_edge_count, from) == 0, "store_series reads it");
 
+/* Samples of an output (store_copies.h): @from in its own code, @to in the original's. */
+static const char *const copies_sql[] = MP_SERIES_SQL("copy_bucket", "copy_chunk", "nr_samples");
+
+const struct mp_series mp_series_copies = {
+	.what = "samples of copies",
+	.first_stmt = MP_STMT_COPIES,
+	.sql = copies_sql,
+	.entry_size = sizeof(struct mp_edge_count),
+	.entry_bytes_max = MP_EDGE_ENTRY_MAX,
+	.nr_max = nr_max,
+	.encode = encode,
+	.decode = decode,
+	.merge = merge,
+	.sum = sum,
+};
+
 int mp_edges_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
 		 const struct mp_edge_count *edges, size_t nr, struct mp_err *err)
 {

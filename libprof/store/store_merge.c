@@ -11,11 +11,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "libprof/store/store_audits.h"
+#include "libprof/store/store_copies.h"
 #include "libprof/store/store_fingerprint.h"
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_process.h"
 #include "libprof/store/store_span.h"
+#include "libprof/store/store_trials.h"
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
@@ -248,6 +251,37 @@ static int check_activity(struct mp_store *in, const struct mp_activity_span *sp
 	return 0;
 }
 
+/* The outputs' samples, after all modules are in @out. */
+static int merge_copies(struct mp_store *out, struct mp_store *in, const struct mp_module *modules,
+			size_t nr, struct mp_err *err)
+{
+	struct mp_copied *copied = NULL;
+	size_t nr_copied = 0;
+	int r = mp_store_list_copied(in, &copied, &nr_copied, err);
+
+	for (size_t i = 0; i < nr_copied && !r; i++) {
+		const struct mp_module *output = NULL, *original = NULL;
+		int64_t to = 0, to_original = 0;
+
+		for (size_t k = 0; k < nr; k++) {
+			if (modules[k].key == copied[i].output)
+				output = &modules[k];
+			if (modules[k].key == copied[i].original)
+				original = &modules[k];
+		}
+		if (!output || !original)
+			r = mp_store_damaged(in, "an output without an original", err);
+		if (!r)
+			r = put_module(out, output, &to, err);
+		if (!r)
+			r = put_module(out, original, &to_original, err);
+		if (!r)
+			r = mp_store_merge_copies(out, to, to_original, in, output->key, err);
+	}
+	free(copied);
+	return r;
+}
+
 int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 		   struct mp_merge_stats *stats, struct mp_err *err)
 {
@@ -284,7 +318,13 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 		stats->nr_modules += modules[i].nr_samples || modules[i].nr_transfers;
 	}
 	if (!r)
+		r = merge_copies(out, in, modules, nr_modules, err);
+	if (!r)
 		r = mp_store_merge_processes(out, in, err);
+	if (!r)
+		r = mp_store_merge_trials(out, in, err);
+	if (!r)
+		r = mp_store_merge_audits(out, in, err);
 	if (!r && stats->nr_samples != promised.samples)
 		r = mp_store_damaged(in, "samples that its ledgers do not contain", err);
 	if (!r && stats->nr_paths != promised.paths)

@@ -5,6 +5,7 @@
  * database is untrusted: its schema must be word for word the one below, so that no trigger
  * or view in it can run anything.
  */
+#include "libprof/store/store_audits_step.h"
 #include "libprof/store/store_private.h"
 
 #include <errno.h>
@@ -81,6 +82,24 @@ const char *const mp_store_steps[] = {
 	 */
 	"CREATE TABLE fingerprint(module INTEGER PRIMARY KEY, made_s INTEGER NOT NULL,"
 	" checksum INTEGER NOT NULL, data BLOB NOT NULL);",
+	/*
+	 * 7 -> 8. Samples of outputs by the addresses of their own code (store_copies); copied
+	 * says of which module an output was made. Trials of versions (store_trials): ratio,
+	 * lowest and highest are times as fast, 0 where they are not known.
+	 */
+	"CREATE TABLE copied(output INTEGER PRIMARY KEY, original INTEGER NOT NULL);"
+	"CREATE TABLE copy_bucket(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
+	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_samples INTEGER NOT NULL,"
+	" nr_bytes INTEGER NOT NULL, exact INTEGER NOT NULL DEFAULT 0, UNIQUE(module, first_day));"
+	"CREATE TABLE copy_chunk(key INTEGER PRIMARY KEY, bucket INTEGER NOT NULL,"
+	" chunk INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL,"
+	" UNIQUE(bucket, chunk));"
+	"CREATE TABLE trial(key INTEGER PRIMARY KEY, build_id BLOB NOT NULL,"
+	" text_hash INTEGER NOT NULL, machine TEXT NOT NULL, functions TEXT NOT NULL,"
+	" adjustments TEXT NOT NULL, verdict TEXT NOT NULL, runs INTEGER NOT NULL, ratio REAL NOT NULL,"
+	" lowest REAL NOT NULL, highest REAL NOT NULL, when_s INTEGER NOT NULL);",
+	/* 8 -> 9. Audits inside running programs (store_audits). */
+	MP_STORE_STEP_AUDITS,
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

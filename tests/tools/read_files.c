@@ -119,7 +119,7 @@ static int read_file(char how, int fd, uint64_t size, struct md_buf *reply, stru
 
 int main(int argc, char **argv)
 {
-	const struct md_sandbox_config config = {60000, MD_MODREAD_REPLY_MAX};
+	const struct md_sandbox_config config = {60000, MD_MODREAD_REPLY_MAX, NULL};
 	struct md_buf reply = {0};
 	struct mp_err err = {{0}};
 	double cpu, wall, start_us = 0;
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	int i, fd, ret;
 	char how;
 
-	md_sandbox_reader(argv, md_modread_file);
+	md_sandbox_reader(argv, MD_SANDBOX_MODULES, md_modread_file);
 	if (argc < 4 || !strchr("hos", argv[1][0])) {
 		fprintf(stderr, "usage: read_files here|one|sandbox ROUNDS FILE...\n");
 		return 2;

@@ -31,15 +31,16 @@ enum pair_kind {
 	PAIR_COUNTS,
 	PAIR_THREADS,
 	PAIR_PATHS,
-	PAIR_POLLS
+	PAIR_POLLS,
+	PAIR_AUDITS
 };
 
 /*
  * Builds with @command (gcc or g++; "-o FILE" is appended), then optimises or instruments the
- * result.
+ * result. @adjust: the value of --adjust.
  */
-static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
-			     enum pair_kind kind)
+static inline void pair_make_adjusted(struct pair *p, const char *command, uint64_t seed,
+				      enum pair_kind kind, const char *adjust)
 {
 	const char *dir = getenv("TMPDIR");
 	char exe[256], out[300], line[1024];
@@ -58,10 +59,13 @@ static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
 		options.counting.how = ME_COUNT_THREADS;
 	options.counting.paths = kind == PAIR_PATHS || kind == PAIR_POLLS;
 	options.counting.polls = kind == PAIR_POLLS;
+	options.counting.audit = kind == PAIR_AUDITS;
 	options.counting.path = "/nowhere/counts";
 	options.stress = seed != 0;
 	options.stress_seed = seed;
+	ck_assert_int_eq(me_words_add(&options.adjust_words, adjust, &err), 0);
 	rc = me_optimize(&options, &report, &err);
+	me_words_fini(&options.adjust_words);
 	ck_assert_msg(rc == 0, "%s", err.msg);
 	me_optimize_report_fini(&report);
 	ck_assert_int_eq(mp_elf_open(exe, MP_ELF_ALL, &p->original, &err), 0);
@@ -75,6 +79,12 @@ static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
 	memcpy(p->bytes, p->good->data, p->size);
 	rc = me_verify(p->original, p->good, &p->report, &err);
 	ck_assert_msg(rc == 0, "%s", err.msg);
+}
+
+static inline void pair_make(struct pair *p, const char *command, uint64_t seed,
+			     enum pair_kind kind)
+{
+	pair_make_adjusted(p, command, seed, kind, "");
 }
 
 static inline void pair_build_as_it_is(struct pair *p, const char *command, uint64_t seed)

@@ -31,6 +31,7 @@ void vf_find_counters(struct vf *vf)
 		return;
 	vf->counters = counters;
 	vf->runtime = runtime;
+	vf_find_audit(vf);
 }
 
 bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
@@ -57,9 +58,10 @@ bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec)
 		return sec->type == SHT_NOBITS && sec->flags == (SHF_ALLOC | SHF_WRITE) &&
 		       sec->off == vf->alloc_end && sec->align == PAGE && !sec->link &&
 		       !sec->info && !sec->entsize;
-	return !vf->path_section && !strcmp(sec->name, MP_EDGE_TABLE_SECTION) &&
-	       sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr && sec->align == 1 &&
-	       !sec->link && !sec->info && !sec->entsize;
+	return !vf->path_section && !vf->audit_section &&
+	       !strcmp(sec->name, MP_EDGE_TABLE_SECTION) && sec->type == SHT_PROGBITS &&
+	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
+	       !sec->entsize;
 }
 
 static bool is_zero(const char *p, const char *end)
@@ -71,10 +73,20 @@ static bool is_zero(const char *p, const char *end)
 }
 
 /* Read how many counters the table describes; vf_all_are_counted() wants a stub for each. */
-static int read_table(struct vf *vf)
+static int read_table(struct vf *vf, const struct me_runtime_params *p)
 {
 	struct mp_edge_table *table;
-	int rc = mp_edge_table_read(vf->n, &table, vf->err);
+	int rc;
+
+	if (vf->audit_section) {
+		rc = mp_audit_table_read(vf->n, &vf->audited, vf->err);
+		if (!rc && (p->nr_audited != vf->audited->nr_funcs ||
+			    p->counters_bytes < p->nr_audited * sizeof(struct me_audit_slot)))
+			return vf_refuse(vf, vf->counters->vaddr,
+					 "there is no room for the slots of all audited functions");
+		return rc;
+	}
+	rc = mp_edge_table_read(vf->n, &table, vf->err);
 
 	if (rc == -ENOMEM)
 		return rc;
@@ -100,6 +112,9 @@ static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_
 
 	if (at + (uint64_t)p->counters != counters)
 		return false;
+	/* The functions' slots are private to each thread, so the state is needed. */
+	if ((vf->audit_section && !p->state) || (!vf->audit_section && p->nr_audited))
+		return false;
 	if (!vf->path_section && p->state)
 		return bytes > PAGE && p->counters_bytes == bytes - PAGE && !p->base &&
 		       at + (uint64_t)p->state == counters + p->counters_bytes;
@@ -114,7 +129,9 @@ static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_
 /* The runtime must be Morph's, with parameters that fit this output. */
 static int check_runtime(struct vf *vf, uint64_t *next)
 {
-	const char *name = vf->path_section ? MP_PATH_TABLE_SECTION : MP_EDGE_TABLE_SECTION;
+	const char *name = vf->path_section    ? MP_PATH_TABLE_SECTION
+			   : vf->audit_section ? MP_AUDIT_TABLE_SECTION
+					       : MP_EDGE_TABLE_SECTION;
 	const struct mp_section *sec = vf->runtime, *table;
 	uint64_t at = sec->vaddr + me_runtime_blob_size;
 	struct me_runtime_params p;
@@ -134,7 +151,7 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 		return vf_refuse(vf, at, "the runtime's parameters do not match this output");
 	vf->thread_state = p.state ? at + (uint64_t)p.state : 0;
 	*next = p.next ? at + (uint64_t)p.next : 0;
-	return vf->path_section ? 0 : read_table(vf);
+	return vf->path_section ? 0 : read_table(vf, &p);
 }
 
 /* File offset of the original's DT_INIT, or of the first DT_NULL if another entry follows it;
@@ -263,12 +280,18 @@ int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
 	struct vf_insn insn;
 	int ret;
 
+	if (vf->waits)
+		return vf_check_wait(vf, p);
 	if (!vf_has_stubs(vf) || !b || p->new_size < sizeof(endbr64))
 		return vf_refuse(vf, at, "code that is neither a copy nor a stub");
 	if (!memcmp(b, endbr64, sizeof(endbr64)))
 		at += sizeof(endbr64);
-	ret = vf->path_section ? vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at)
-			       : check_counter_stub(vf, p, b + (at - p->new_vaddr), at, &at);
+	if (vf->path_section)
+		ret = vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at);
+	else if (vf->audit_section)
+		ret = vf_check_audit_stub(vf, p, b + (at - p->new_vaddr), at, &at);
+	else
+		ret = check_counter_stub(vf, p, b + (at - p->new_vaddr), at, &at);
 	if (ret)
 		return ret;
 	if (at < end) {

@@ -220,7 +220,7 @@ command_ends 2 "--kind=paths" morph-optimize instrument --kind=paths work1 -o x
 
 # All steps by one command. The audit's verdict depends on this machine.
 got=0
-morph-optimize train -o trained --audit-seconds=5 -- ./work1 3000000 >out.txt 2>err.txt || got=$?
+morph-optimize train -o trained --db=trials.db --audit-seconds=5 --budget=5 -- ./work1 3000000 >out.txt 2>err.txt || got=$?
 case $got in
 0) ./trained 99 >out.txt; cmp want.txt out.txt || fail "train: other output" ;;
 5) [ ! -e trained ] || fail "train: not faster, but there" ;;

@@ -31,6 +31,15 @@ for ms in 300 3000 30000; do
 		fail "$(cat err)"
 	[ "$(samples db "$id")" -le 200 ] || break
 done
+# Copies apart: every sample of the output, at its own address, and most of them moved.
+"$BUILD/morph-stats" query --by=copy --db db --json > copies || fail "query --by=copy"
+all=$(jq '[.rows[].samples] | add' copies)
+[ "$all" = "$(samples db "$id")" ] || fail "copies: $all samples of $(samples db "$id")"
+moved=$(jq '[.rows[] | select(.address != .original) | .samples] | add' copies)
+[ $((2 * moved)) -gt "$all" ] || fail "copies: $moved samples of $all in moved code"
+jq -e 'all(.rows[]; .module | test("faster$"))' copies > jq.out || fail "copies: not the output's name"
+"$BUILD/morph-stats" query --by=copy --db db --binary busy -f spin > text || fail "query --by=copy -f spin"
+grep -q 'spin+0x' text || fail "copies: no block of spin: $(cat text)"
 rm busy
 mv faster elsewhere
 "$MORPHD" --input rec --db again --json > again.out 2> err || fail "replay: $(cat err)"
@@ -41,4 +50,9 @@ done
 sqlite3 -readonly db "SELECT hex(data) FROM chunk ORDER BY 1" > a
 sqlite3 -readonly again "SELECT hex(data) FROM chunk ORDER BY 1" > b
 cmp -s a b || fail "the replay counts other addresses"
+for db in db again; do
+	sqlite3 -readonly $db "SELECT hex(data) FROM copy_chunk ORDER BY 1" > $db.copies
+	"$BUILD/morph-stats" status --check --db $db > out || fail "$db: $(cat out)"
+done
+cmp -s db.copies again.copies && [ -s db.copies ] || fail "the replay counts other copies"
 echo "$(samples db "$id") samples of the original"

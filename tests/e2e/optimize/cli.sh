@@ -296,7 +296,7 @@ ends 0 "over the last output" --db db prog
 ends 0 "another name" --db db prog -o 'pr og'
 says out.txt "^    morph-audit ./prog ./'pr og' -- ARGS$" "another name"
 ends 0 "a library" --all lib.so
-says out.txt "^    morph-audit --at=$dir/lib.so --command ./lib.so -- COMMAND ARGS$" "a library"
+says out.txt "^    morph-audit --library=./lib.so -- COMMAND ARGS$" "a library"
 echo "mine" >pie.morph
 ends 1 "a name that is taken" --all pie
 says err.txt 'pie.morph: exists, and morph-optimize did not write it' "a name that is taken"
@@ -486,7 +486,7 @@ ends 4 "no output at all" verify prog prog
 ends 2 "two things at once" verify prog --in-place proved
 
 # ---- commands, each with its own options; spellings of older releases
-for command in train instrument verify restore; do
+for command in train refine instrument verify restore; do
 	ends 0 "$command --help" $command --help
 	says out.txt "^Usage: morph-optimize $command " "$command --help"
 	grep -q "^\.Ss $command$" "$root/Documentation/morph-optimize.1" ||

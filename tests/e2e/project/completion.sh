@@ -59,7 +59,8 @@ for program in morphd morph-stats morph-optimize morph-audit; do
 	for command in '' $(offered "$program" '' | grep -v '\.db$\|dir$'); do
 		# shellcheck disable=SC2086
 		ARGP_HELP_FMT=rmargin=9999 "$program" $command --help >"$dir/help.txt" 2>&1 || fail "$program $command is offered: unknown"
-		listed=$(grep -oE '^ +(-., )?--[a-z-]+' "$dir/help.txt" | grep -oE -e '--[a-z-]+')
+		# argp may put more spaces between the two names of an option where lines are this long.
+		listed=$(grep -oE '^ +(-., +)?--[a-z-]+' "$dir/help.txt" | grep -oE -e '--[a-z-]+')
 		# shellcheck disable=SC2086
 		got=$(offered "$program" $command -- | tr -d =)
 		[ "$(sort <<<"$got")" = "$(sort <<<"$listed")" ] ||
@@ -86,14 +87,14 @@ offers "callgrind counters fdata perf" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca
 offers "folded callgrind pprof json fdata autofdo order" morph-stats export --format=
-offers "module function block path" morph-stats -d one.db query --by=
-offers "module function block path" morph-stats --db=one.db query --by ''
+offers "module function block path copy" morph-stats -d one.db query --by=
+offers "module function block path copy" morph-stats --db=one.db query --by ''
 offers "blocks=ph blocks=exttsp blocks=original" morph-optimize --layout=b
-offers "train instrument verify restore" morph-optimize ''
+offers "train refine instrument verify restore" morph-optimize ''
 offers "train" morph-optimize tr
 offers "cfg counts plan place" morph-optimize --print=
 offers "text dot" morph-optimize --print-format=
-offers "edges pep none" morph-optimize instrument --kind=
+offers "audit edges pep none" morph-optimize instrument --kind=
 offers "plain threads atomic" morph-optimize train --counters=
 offers "one.db" morph-optimize restore o
 offers "one.db" morph-optimize verify one.db o

@@ -66,11 +66,20 @@ cp s.db s2.db
 commands=$(morph-stats --help | sed -n '/^Commands:/,/^[^ ]/s/^  \([a-z]*\) .*/\1/p')
 # remember writes to its database, so it gets a copy.
 cp s.db r.db
+cp s.db t.db
+sqlite3 t.db "INSERT INTO trial VALUES(1, x'00', 0, 'cpu', 'f', '0x1:stay', 'faster', 9, 1.1, 1.0, 1.2, 1)" || exit 1
+# An audit inside a program, by a program that acts as an audited one.
+morphd run --audit=ring -d audit.db >/dev/null 2>&1 &
+reader=$!
+sleep 0.3
+"$BUILD/tools/audit-writer" functions=2 pairs=200 seconds=5 ring >/dev/null
+kill -INT $reader
+wait $reader
 # One line for each command that prints something; add new commands here.
 declare -A lines=([status]="-d s.db status" [query]="-d s.db query" [annotate]="-d s.db annotate hot"
 	[diff]="diff s.db s2.db" [heat]="-d s.db heat prog" [flame]="-d s.db flame"
-	[activity]="-d run.db activity" [import]="-d i.db import cg.out" [merge]="merge m.db s.db"
-	[remember]="-d r.db remember --min-samples=1"
+	[activity]="-d run.db activity" [audit]="-d audit.db audit" [import]="-d i.db import cg.out" [merge]="merge m.db s.db"
+	[remember]="-d r.db remember --min-samples=1" [trials]="-d t.db trials"
 	[export]="-d s.db export --format=json")
 declare -A nothing=([diff]="diff none.db s.db" [heat]="-d none.db heat prog" [merge]="merge m.db none.db"
 	[annotate]="-d none.db annotate hot" [export]="-d none.db export --format=folded" [import]="")
@@ -132,15 +141,18 @@ ends 4 morph-optimize restore prog
 # One program takes too long for enough pairs; the other prints its own size.
 sed 's/printf.*/usleep(700000); &/; 1i #include <unistd.h>' prog.c >long.c
 gcc -O2 -Wl,--build-id long.c -o long || exit 1
-ends 7 morph-optimize train --audit-seconds=1 -o x -- ./long 5
+ends 7 morph-optimize train --audit-seconds=1 --db=trials.db --budget=1 -o x -- ./long 5
 [ -s x.undecided ] && [ -s x.undecided.csv ] || fail "what the audit could not decide is not kept"
 ends 2 morph-optimize train --audit-seconds=1 --audit-pairs=8 -o x -- ./long 5
 ends 2 morph-optimize train --audit-pairs=9:8 -o x -- ./long 5
 ends 2 morph-optimize --audit-pairs=8 -o x prog
+ends 2 morph-optimize refine --db=s.db -o x prog
+ends 3 morph-optimize refine --db=none.db -o x prog -- ./prog
+ends 1 morph-optimize refine --db=s.db -o x no-such-file -- ./prog
 sed 's/printf.*/struct stat st; stat("\/proc\/self\/exe", \&st); printf("%ld\\n", (long)st.st_size + hot(5));/
 	1i #include <sys/stat.h>' prog.c >size.c
 gcc -O2 -Wl,--build-id size.c -o size || exit 1
-ends 6 morph-optimize train -o x -- ./size
+ends 6 morph-optimize train --db=trials.db -o x -- ./size
 # This program does more work if its file is larger, as the new version's is.
 cat >weigh.c <<'EOF2'
 #include <stdio.h>
@@ -164,7 +176,7 @@ int main(int argc, char **argv)
 EOF2
 gcc -O2 -Wl,--build-id weigh.c -o weigh || exit 1
 rm -f x.undecided
-ends 5 morph-optimize train -o x -- ./weigh "$(stat -c %s weigh)"
+ends 5 morph-optimize train --db=trials.db --budget=2 -o x -- ./weigh "$(stat -c %s weigh)"
 [ ! -e x.undecided ] || fail "a version that is slower is kept"
 [ ! -e x ] || fail "morph-optimize wrote a file although it failed"
 

@@ -48,7 +48,8 @@ done
 		usr/lib/sysusers.d/morph.conf usr/lib/udev/rules.d/99-morphmon.rules \
 		usr/lib/modprobe.d/morphmon.conf usr/share/doc/morph/examples/morphd.conf \
 		usr/share/doc/morph/examples/morphmon.modules-load.conf \
-		"${where[@]/#/usr/}"
+		usr/include/morph_marker.h "${where[@]/#/usr/}"
+	[ ! -e "$BUILD/morph_marker.so" ] || echo usr/lib/morph/morph_marker.so
 	for page in Documentation/*.[1458]; do
 		echo "usr/share/man/man${page##*.}/$(basename "$page")"
 	done

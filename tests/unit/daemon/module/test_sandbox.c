@@ -113,7 +113,7 @@ static struct mp_err err;
 
 static void start_sandbox(uint32_t deadline_ms, size_t reply_max)
 {
-	const struct md_sandbox_config config = {deadline_ms, reply_max};
+	const struct md_sandbox_config config = {deadline_ms, reply_max, NULL};
 	int ret = md_sandbox_open(&config, &sandbox, &err);
 
 	ck_assert_msg(!ret, "%s", err.msg);
@@ -1164,7 +1164,7 @@ START_TEST(what_stands_in_the_way_of_a_sandbox_is_said)
 		{SYS_clone, -1, "fork: Function not implemented"},
 		{SYS_close_range, -1, "/dev/null: Function not implemented"},
 	};
-	const struct md_sandbox_config config = {60000, REPLY_MAX};
+	const struct md_sandbox_config config = {60000, REPLY_MAX, NULL};
 	struct md_sandbox *another;
 	const char *preload = getenv("LD_PRELOAD");
 	int status;
@@ -1224,6 +1224,6 @@ static Suite *make_suite(void)
 int main(int argc, char **argv)
 {
 	(void)argc;
-	md_sandbox_reader(argv, work);
+	md_sandbox_reader(argv, MD_SANDBOX_MODULES, work);
 	return morph_suite_run(make_suite);
 }

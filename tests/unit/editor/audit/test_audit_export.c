@@ -47,15 +47,17 @@ static int read_back(const char *text, struct me_audit_pairs *pairs)
 	return rc;
 }
 
+static const struct me_metric cpu = {.kind = ME_METRIC_CPU};
+
 static char *printed(void (*print)(const struct me_audit_opts *, const struct me_audit *, FILE *),
-		     enum me_audit_verdict verdict)
+		     enum me_audit_verdict verdict, const struct me_metric *metric)
 {
-	uint64_t a_ns[] = {110, 121}, b_ns[] = {100, 100};
-	struct me_audit_opts opts = {.a = "a|b`c\n", .b = "new", .metric = ME_METRIC_CPU};
+	double a[] = {110, 121}, b[] = {100, 100};
+	struct me_audit_opts opts = {.a = "a|b`c\n", .b = "new", .metric = *metric};
 	struct me_audit audit = {.verdict = verdict,
 				 .nr_pairs = 2,
-				 .a = {a_ns, 115.5},
-				 .b = {b_ns, 100},
+				 .a = {a, 115.5},
+				 .b = {b, 100},
 				 .lo = -INFINITY,
 				 .hi = INFINITY,
 				 .a_hash = 0xaa,
@@ -64,7 +66,7 @@ static char *printed(void (*print)(const struct me_audit_opts *, const struct me
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	me_seq_init(&audit.seq, 0.01);
+	mp_seq_init(&audit.seq, 0.01);
 	print(&opts, &audit, out);
 	fclose(out);
 	return text;
@@ -72,18 +74,44 @@ static char *printed(void (*print)(const struct me_audit_opts *, const struct me
 
 START_TEST(csv_is_read_as_it_was_written)
 {
-	char *text = printed(me_audit_print_csv, ME_AUDIT_UNDECIDED);
+	char *text = printed(me_audit_print_csv, ME_AUDIT_UNDECIDED, &cpu);
 	struct me_audit_pairs pairs;
 
 	ck_assert_str_eq(text, HEAD ROW1 ROW2);
 	ck_assert_int_eq(read_back(text, &pairs), 0);
 	ck_assert_uint_eq(pairs.nr, 2);
-	ck_assert_uint_eq(pairs.a_ns[1], 121);
-	ck_assert_uint_eq(pairs.b_ns[0], 100);
+	ck_assert(pairs.a[1] == 121);
+	ck_assert(pairs.b[0] == 100);
+	ck_assert_str_eq(pairs.unit, "ns");
 	ck_assert_uint_eq(pairs.a_hash, 0xaa);
 	ck_assert_uint_eq(pairs.b_hash, UINT64_MAX);
-	ck_assert_int_eq(pairs.metric, ME_METRIC_CPU);
+	ck_assert_str_eq(pairs.metric, "cpu");
 	me_audit_pairs_fini(&pairs);
+	free(text);
+}
+END_TEST
+
+/* A pattern may hold what separates cells. */
+START_TEST(csv_of_a_pattern_is_read_as_it_was_written)
+{
+	struct me_metric metric = {.unit = "requests/s"};
+	struct me_audit_pairs pairs;
+	struct mp_err err;
+	char *text;
+
+	ck_assert_int_eq(me_metric_parse(&metric, "/\"tps\", ([0-9,.]+)/", &err), 0);
+	text = printed(me_audit_print_csv, ME_AUDIT_UNDECIDED, &metric);
+	ck_assert_str_eq(text, "pair,a,b,speedup,metric,a_hash,b_hash,unit\n"
+			       "1,110,100,0.909091,\"/\"\"tps\"\", ([0-9,.]+)/\","
+			       "00000000000000aa,ffffffffffffffff,requests/s\n"
+			       "2,121,100,0.826446,\"/\"\"tps\"\", ([0-9,.]+)/\","
+			       "00000000000000aa,ffffffffffffffff,requests/s\n");
+	ck_assert_int_eq(read_back(text, &pairs), 0);
+	ck_assert_uint_eq(pairs.nr, 2);
+	ck_assert_str_eq(pairs.metric, me_metric_name(&metric));
+	ck_assert_str_eq(pairs.unit, "requests/s");
+	me_audit_pairs_fini(&pairs);
+	me_metric_fini(&metric);
 	free(text);
 }
 END_TEST
@@ -101,6 +129,11 @@ START_TEST(csv_of_something_else_is_refused)
 		HEAD ROW1 "2,1,1,1,wall,aa,ffffffffffffffff\n", /* another metric */
 		HEAD ROW1 "2,1,1,1,cpu,ab,ffffffffffffffff\n",	/* another program */
 		HEAD ROW1 ROW1,
+		HEAD "1,nan,100,1.1,cpu,aa,bb\n",
+		HEAD "1,1,1e300,1.1,cpu,aa,bb\n",
+		HEAD "1,110,100,1.1,/x (1)/,aa,bb\n", /* no time */
+		"pair,a,b,speedup,metric,a_hash,b_hash,unit\n1,1,1,1,\"/x,aa,bb,\n",
+		"pair,a,b,speedup,metric,a_hash,b_hash,unit\n1,1,1,1,\"/x\"y,aa,bb,\n",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -114,7 +147,7 @@ END_TEST
 
 START_TEST(markdown_keeps_a_path_in_its_cell)
 {
-	char *text = printed(me_audit_print_markdown, ME_AUDIT_UNDECIDED);
+	char *text = printed(me_audit_print_markdown, ME_AUDIT_UNDECIDED, &cpu);
 
 	ck_assert_ptr_nonnull(strstr(text, "| A | `a\\|b?c?` | 0.000 | 0.000 | 0.000 | 1 | |\n"));
 	ck_assert_ptr_nonnull(strstr(text, "Verdict: undecided, by cpu time, after 2 pairs"));
@@ -125,7 +158,7 @@ END_TEST
 /* Each row has as many cells as the header, even if values are unknown. */
 START_TEST(markdown_has_seven_cells_in_each_row)
 {
-	char *text = printed(me_audit_print_markdown, (enum me_audit_verdict)_i);
+	char *text = printed(me_audit_print_markdown, (enum me_audit_verdict)_i, &cpu);
 	char *line = strtok(text, "\n");
 
 	for (int row = 0; row < 4; row++, line = strtok(NULL, "\n")) {
@@ -142,11 +175,11 @@ END_TEST
 START_TEST(progress_lines_come_as_often_as_they_may)
 {
 	struct me_audit_lines lines = {.every_s = 1000};
-	struct me_seq seq;
+	struct mp_seq seq;
 	char *text = NULL;
 	size_t size;
 
-	me_seq_init(&seq, 0.01);
+	mp_seq_init(&seq, 0.01);
 	lines.out = open_memstream(&text, &size);
 	me_audit_progress_line(&seq, &lines);
 	me_audit_progress_line(&seq, &lines);
@@ -156,13 +189,13 @@ START_TEST(progress_lines_come_as_often_as_they_may)
 	me_audit_progress_line(&seq, &lines);
 	me_audit_progress_line(&seq, &lines);
 	ck_assert_str_eq(text, "morph-audit: 0 s: warming up\n");
-	ck_assert_int_eq(me_seq_add(&seq, 0), 0);
+	ck_assert_int_eq(mp_seq_add(&seq, 0), 0);
 	lines.last_s -= 1000;
 	me_audit_progress_line(&seq, &lines);
 	ck_assert_ptr_nonnull(strstr(text, "1 pair: B 1.000 times as fast\n"));
 	fclose(lines.out);
 	free(text);
-	me_seq_fini(&seq);
+	mp_seq_fini(&seq);
 }
 END_TEST
 
@@ -187,6 +220,7 @@ static Suite *audit_export_suite(void)
 
 	tcase_add_checked_fixture(csv, setup, teardown);
 	tcase_add_test(csv, csv_is_read_as_it_was_written);
+	tcase_add_test(csv, csv_of_a_pattern_is_read_as_it_was_written);
 	tcase_add_test(csv, csv_of_something_else_is_refused);
 	suite_add_tcase(suite, csv);
 	tcase_add_test(words, markdown_keeps_a_path_in_its_cell);

@@ -280,8 +280,11 @@ START_TEST(runtime_begins_with_branch_targets)
 	ck_assert_uint_eq(me_runtime_blob_size % 16, 0);
 	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_START, endbr64, 4);
 	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_INIT, endbr64, 4);
-	ck_assert_uint_eq(sizeof(struct me_runtime_params), 56 + ME_RUNTIME_PATH);
-	ck_assert_mem_eq(&(uint64_t){ME_RUNTIME_MAGIC}, "MORPHRT3", 8);
+	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_THREAD, endbr64, 4);
+	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_ENTER, endbr64, 4);
+	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_LEAVE, endbr64, 4);
+	ck_assert_uint_eq(sizeof(struct me_runtime_params), 64 + ME_RUNTIME_PATH);
+	ck_assert_mem_eq(&(uint64_t){ME_RUNTIME_MAGIC}, "MORPHRT4", 8);
 }
 END_TEST
 

@@ -56,6 +56,30 @@ START_TEST(select_knows_names_patterns_and_addresses)
 }
 END_TEST
 
+START_TEST(select_names_functions_without_symbols_by_a_pattern_for_all)
+{
+	static const char *const patterns[] = {"*", "**", "?*", "[!a]*"};
+	unsigned char *chosen;
+
+	fixture_compile(&f, "c", "-O2 -s", source);
+	fixture_read(&f);
+	chosen = calloc(f.cfg->nr_funcs + 1, 1);
+	for (size_t i = 0; i < 4; i++) {
+		uint32_t nr = 0, nr_nameless = 0;
+
+		memset(chosen, 0, f.cfg->nr_funcs);
+		me_select_word(f.cfg, patterns[i], chosen);
+		for (uint32_t k = 0; k < f.cfg->nr_funcs; k++) {
+			nr += chosen[k] && !*f.cfg->funcs[k].name;
+			nr_nameless += !*f.cfg->funcs[k].name;
+		}
+		ck_assert_uint_gt(nr_nameless, 2);
+		ck_assert_uint_eq(nr, i < 2 ? nr_nameless : 0);
+	}
+	free(chosen);
+}
+END_TEST
+
 START_TEST(select_reads_words_from_a_file)
 {
 	struct me_words words = {0};
@@ -82,6 +106,7 @@ static Suite *suite(void)
 	TCase *c = tcase_create("select");
 
 	tcase_add_test(c, select_knows_names_patterns_and_addresses);
+	tcase_add_test(c, select_names_functions_without_symbols_by_a_pattern_for_all);
 	tcase_add_test(c, select_reads_words_from_a_file);
 	suite_add_tcase(s, c);
 	return s;

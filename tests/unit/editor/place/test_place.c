@@ -108,6 +108,59 @@ START_TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
 }
 END_TEST
 
+START_TEST(place_puts_a_block_at_an_offset_in_its_line)
+{
+	struct fixture f;
+	const struct me_copy *c;
+
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0123");
+	f.plan.blocks[0].align_log2 = f.plan.blocks[2].align_log2 = 6;
+	f.plan.blocks[0].align_offset = 17;
+	f.plan.blocks[2].align_offset = 50;
+	for (uint64_t base = 0x500000; base < 0x500040; base++) {
+		fixture_place_at(&f, base);
+		c = f.placement.copies;
+		ck_assert_uint_eq(c[0].new_vaddr % 64, 17);
+		ck_assert_uint_lt(c[0].new_vaddr - base, 64);
+		ck_assert_uint_eq(c[1].new_vaddr, c[0].new_vaddr + 4);
+		ck_assert_uint_eq(c[2].new_vaddr, c[0].new_vaddr + 33);
+	}
+	/* The block behind it moves along; a block that is there already does not. */
+	ck_assert_uint_eq(c[3].new_vaddr, c[2].new_vaddr + 10);
+	f.plan.blocks[1].align_log2 = 6;
+	f.plan.blocks[1].align_offset = 21;
+	fixture_place_at(&f, 0x500000);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500015);
+	/* In a line of its own, even where the offset would fit behind the block before it. */
+	f.plan.blocks[2].new_line = true;
+	fixture_place_at(&f, 0x500000);
+	ck_assert_uint_eq(f.placement.copies[2].new_vaddr, 0x500072);
+	f.plan.blocks[2].align_log2 = f.plan.blocks[2].align_offset = 0;
+	fixture_place_at(&f, 0x500000);
+	ck_assert_uint_eq(f.placement.copies[2].new_vaddr, 0x500040);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_says_where_an_address_may_be_that_pointers_hold)
+{
+	struct me_plan_block at = {0};
+	struct fixture f;
+
+	fixture_build(&f, "assembler", ASM,
+		      ".globl start\nstart:\n .cfi_startproc\n hlt\n .cfi_endproc\n"
+		      ".p2align 4\n .nops 4\n.type f, @function\nf:\n .cfi_startproc\n ret\n"
+		      " .cfi_endproc\n.size f, .-f\n");
+	at.block = fixture_block(&f, "f", 0); /* aligned to 4 */
+	for (int offset = 0; offset < 64; offset++) {
+		at.align_offset = (uint8_t)offset;
+		ck_assert_int_eq(me_place_keeps_align(f.cfg, &at), offset % 4 == 0);
+	}
+	fixture_free(&f);
+}
+END_TEST
+
 START_TEST(place_inverts_a_branch_whose_target_follows)
 {
 	struct fixture f;
@@ -412,6 +465,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, place_keeps_branches_in_the_original_order);
 	tcase_add_test(tc, place_fills_up_the_plans_pages);
 	tcase_add_test(tc, place_moves_a_run_that_would_lie_in_one_line_too_many);
+	tcase_add_test(tc, place_puts_a_block_at_an_offset_in_its_line);
+	tcase_add_test(tc, place_says_where_an_address_may_be_that_pointers_hold);
 	tcase_add_test(tc, place_inverts_a_branch_whose_target_follows);
 	tcase_add_test(tc, place_drops_a_jump_to_what_follows);
 	tcase_add_test(tc, place_makes_an_empty_copy_of_a_lone_jump_to_what_follows);

@@ -141,9 +141,27 @@ static bool is_way_past_a_stub(const struct pair *p, uint64_t off, int bit)
 	return false;
 }
 
+/* The same by an exception table: the start of its landing pads, from which a pad is 1 away. */
+static bool is_pad_past_a_stub(const struct pair *p, uint64_t off, int bit)
+{
+	uint64_t at = offset_in(p, ".gcc_except_table.morph", off), vaddr, pad;
+	const struct mp_map_piece *stub, *past;
+	int32_t disp;
+
+	if (!mp_elf_section(p->good, ".morph.edges") || at == UINT64_MAX || !at || bit != 3 ||
+	    p->good->data[off - 1] != 0x1b || !mp_elf_off_to_vaddr(p->good, off, &vaddr))
+		return false;
+	memcpy(&disp, p->good->data + off, sizeof(disp));
+	pad = vaddr + (uint64_t)(int64_t)disp + 1;
+	stub = piece_at(p, pad, true);
+	past = piece_at(p, pad + 8, false);
+	return stub && past && stub->old_vaddr == past->old_vaddr;
+}
+
 static const struct irrelevant irrelevant[] = {
 	{"what is not counted changes what the counts say, not what the program does",
 	 is_way_past_a_stub},
+	{"a landing pad is such a way, too", is_pad_past_a_stub},
 	{"what a path's number means is for who reads profiles", is_path_table},
 	{"so is the number", is_path_number},
 	{"the build-id is a name that nothing is computed from; any value but the original's does",
@@ -189,7 +207,7 @@ static const char *place_of(const struct pair *p, uint64_t off)
 
 /*
  * 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: path numbers; 32: polls;
- * 64: counts per thread
+ * 64: counts per thread; 128: with 4: two versions instead of counts
  */
 static void build(struct pair *p, int variant)
 {
@@ -203,7 +221,8 @@ static void build(struct pair *p, int variant)
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
 		pair_make(p, command, 3,
-			  variant & 64	 ? PAIR_THREADS
+			  variant & 128	 ? PAIR_AUDITS
+			  : variant & 64 ? PAIR_THREADS
 			  : variant & 4	 ? PAIR_COUNTS
 			  : variant & 32 ? PAIR_POLLS
 					 : PAIR_PATHS);
@@ -267,6 +286,12 @@ END_TEST
 START_TEST(verify_refuses_every_flipped_bit_of_what_counts_for_each_thread)
 {
 	refuse_every_bit(70);
+}
+END_TEST
+
+START_TEST(verify_refuses_every_flipped_bit_of_what_has_two_versions)
+{
+	refuse_every_bit(134);
 }
 END_TEST
 
@@ -392,6 +417,7 @@ static Suite *verify_bits_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_counts_for_each_thread);
+	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_has_two_versions);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_keeps_path_numbers);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_polls);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_notes_that_keep_a_register);

@@ -10,6 +10,9 @@
 #include <xxhash.h>
 
 #include "libprof/store/store_paths.h"
+#include "libprof/store/store_audits.h"
+#include "libprof/store/store_copies.h"
+#include "libprof/store/store_trials.h"
 #include "tests/unit/store_fixture.h"
 
 /* ---- open ---------------------------------------------------------------------------------- */
@@ -88,6 +91,11 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 	struct mp_path_count path = {(const uint8_t *)"\x01\x02", 2, 4}, *paths;
 	struct mp_ip_count count = {0x401002, 1}, bytes[1] = {{0x401002, 1}};
 	uint8_t data[MP_CHUNK_ENTRY_MAX];
+	struct mp_copy_count copy = {0x900000, 0x401000, 3};
+	struct mp_copied *copied;
+	struct mp_trial *trials;
+	struct mp_stored_effect effect = {.vaddr = 0x401000};
+	struct mp_stored_audit audit = {.effects = &effect, .nr_functions = 1}, *audits;
 	struct mp_store *store;
 	bool exact = true;
 	char sql[160];
@@ -112,6 +120,14 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 	ck_assert_uint_eq(nr, 0);
 	ck_assert_ptr_null(paths);
 	ok(mp_store_add_paths(store, 1, NOW, &path, 1, &err));
+	ok(mp_store_list_copied(store, &copied, &nr, &err));
+	ck_assert_uint_eq(nr, 0);
+	ok(mp_store_list_trials(store, NULL, NULL, &trials, &nr, &err));
+	ck_assert_uint_eq(nr, 0);
+	ok(mp_store_add_copies(store, put(store, 3, 4096), 1, NOW, &copy, 1, &err));
+	ok(mp_store_list_audits(store, &audits, &nr, &err));
+	ck_assert_uint_eq(nr, 0);
+	ok(mp_store_put_audit(store, &audit, &err));
 	mp_store_close(store);
 	store = open_as(MP_STORE_READ);
 	expect(store, 1, 0, &count, 1);

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/* audit_stage - sets the stage up, and runs one side on it. */
+#include "editor/audit/audit_stage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "editor/audit/audit_child.h"
+#include "editor/audit/audit_hooks.h"
+#include "editor/audit/audit_library.h"
+#include "editor/base/soname.h"
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Can mounts be made here at all? Each kernel and container refuses in its own way. */
+static bool namespace_refused(int ret)
+{
+	return ret == -EPERM || ret == -EACCES || ret == -ENOSPC || ret == -EUSERS ||
+	       ret == -ENOSYS;
+}
+
+/*
+ * Without the right to mount, the library lies in the slot under its soname, and LD_LIBRARY_PATH
+ * leads there. If the program looks elsewhere, the run does not open the file, and that is an
+ * error.
+ */
+static int stage_open_library(struct me_stage *stage, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = stage->opts;
+	char *soname;
+	int ret;
+
+	ret = me_slot_open(&stage->slot, opts->parent, base_name(opts->a), opts->at, err);
+	if (!namespace_refused(ret))
+		return ret;
+	soname = me_soname(opts->a);
+	ret = me_slot_open(&stage->slot, opts->parent, soname ? soname : base_name(opts->a), NULL,
+			   err);
+	free(soname);
+	if (ret)
+		return ret;
+	stage->envp = me_library_environment(opts->envp, stage->slot.dir);
+	return stage->envp ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+}
+
+static int stage_open_slot(struct me_stage *stage, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = stage->opts;
+
+	if (opts->library)
+		return stage_open_library(stage, err);
+	return me_slot_open(&stage->slot, opts->parent,
+			    opts->name ? opts->name : base_name(opts->a), opts->at, err);
+}
+
+static int stage_open_programs(struct me_stage *stage, struct mp_err *err)
+{
+	int ret = me_program_open(&stage->programs[ME_SIDE_A], stage->opts->a, err);
+
+	if (!ret)
+		ret = me_program_open(&stage->programs[ME_SIDE_B], stage->opts->b, err);
+	for (int i = 0; !ret && !stage->opts->command && i < 2; i++)
+		if (!(stage->programs[i].st.st_mode & 0111))
+			ret = mp_err_set(err, EACCES, "%s: not executable",
+					 stage->programs[i].path);
+	return ret;
+}
+
+static int stage_make_argv(struct me_stage *stage, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = stage->opts;
+	size_t nr = 0, i = 0;
+
+	while (opts->args && opts->args[nr])
+		nr++;
+	stage->argv = calloc(nr + 2, sizeof(*stage->argv));
+	if (!stage->argv)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (!opts->command)
+		stage->argv[i++] = (char *)me_slot_path(&stage->slot);
+	for (nr = 0; opts->args && opts->args[nr]; nr++)
+		stage->argv[i++] = opts->args[nr];
+	return 0;
+}
+
+/* What is compared and measured belongs to the client, if there is one. */
+static void stage_make_specs(struct me_stage *stage)
+{
+	const struct me_audit_opts *opts = stage->opts;
+	const struct me_metric *metric = &opts->metric;
+	struct me_run_spec seen = {
+		.envp = opts->envp,
+		.stdin_path = opts->stdin_path,
+		.filter = opts->filter,
+		.files = opts->files,
+		.with_stderr = opts->with_stderr,
+		.cpu = -1,
+		.mask = opts->mask,
+		.patterns = {metric->pattern.text ? &metric->pattern : NULL,
+			     metric->requests.text ? &metric->requests : NULL},
+	};
+
+	stage->spec = opts->client ? (struct me_run_spec){.mask = opts->mask} : seen;
+	stage->spec.path = opts->command ? opts->command : me_slot_path(&stage->slot);
+	stage->spec.argv = stage->argv;
+	stage->spec.envp = stage->envp ? stage->envp : opts->envp;
+	stage->spec.cpu = opts->cpu;
+	if (!opts->client)
+		return;
+	stage->client = seen;
+	stage->client.path = "/bin/sh";
+	stage->client_argv[0] = (char *)"sh";
+	stage->client_argv[1] = (char *)"-c";
+	stage->client_argv[2] = (char *)opts->client;
+	stage->client.argv = stage->client_argv;
+	stage->server.ready = opts->ready;
+	stage->server.ready_ns =
+		(uint64_t)((opts->timeout_seconds > 0 ? opts->timeout_seconds : 60) *
+			   (double)ME_NS_PER_SEC);
+	stage->server.read_cpu = metric->kind == ME_METRIC_CPU || metric->kind == ME_METRIC_USER;
+	me_server_open(&stage->server);
+}
+
+int me_stage_open(struct me_stage *stage, const struct me_audit_opts *opts, struct mp_err *err)
+{
+	int ret;
+
+	*stage = (struct me_stage){.opts = opts, .programs = {{.fd = -1}, {.fd = -1}}};
+	/* The slot comes first: the hooks then see the same mounts as the programs. */
+	ret = stage_open_slot(stage, err);
+	if (!ret) {
+		stage->set_up = true;
+		ret = me_hook_run("--setup", opts->hooks.setup, 0, NULL, opts->mask, err);
+	}
+	if (!ret)
+		ret = stage_open_programs(stage, err);
+	if (!ret)
+		ret = stage_make_argv(stage, err);
+	if (!ret)
+		stage_make_specs(stage);
+	return ret;
+}
+
+static uint64_t stage_timeout_ns(const struct me_stage *stage)
+{
+	if (stage->opts->timeout_seconds > 0)
+		return (uint64_t)(stage->opts->timeout_seconds * (double)ME_NS_PER_SEC);
+	if (!stage->longest_ns)
+		return 0;
+	return 10 * stage->longest_ns + 10 * ME_NS_PER_SEC;
+}
+
+/* Run the program, or the server with its client. */
+static int stage_execute(struct me_stage *stage, struct me_run *run, struct mp_err *err)
+{
+	struct stat library;
+	bool watched = stage->opts->library;
+
+	stage->spec.timeout_ns = stage->client.timeout_ns = stage_timeout_ns(stage);
+	if (!stage->opts->client)
+		return me_run(&stage->spec, run, err);
+	if (watched && stat(stage->slot.copy, &library))
+		return mp_err_set(err, errno, "%s: %s", stage->slot.copy, strerror(errno));
+	return me_server_run(&stage->server, &stage->spec, &stage->client,
+			     watched ? &library : NULL, run, err);
+}
+
+static int stage_execute_library(struct me_stage *stage, struct me_run *run, struct mp_err *err)
+{
+	int watch = me_library_watch(stage->slot.copy, err), ret;
+
+	if (watch < 0)
+		return watch;
+	ret = stage_execute(stage, run, err);
+	if (!ret && !run->server[0] && !me_library_opened(watch))
+		ret = mp_err_set(err, ENOLINK, "the command did not open it");
+	close(watch);
+	if (ret != -ENOLINK)
+		return ret;
+	return mp_err_set(err, ENOLINK,
+			  "nothing was measured: the command does not use the library as %s",
+			  me_slot_path(&stage->slot));
+}
+
+int me_stage_run(struct me_stage *stage, int side, struct me_run *run, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = stage->opts;
+	const char *path = stage->programs[side].path;
+	struct mp_err cause = {""};
+	int ret = me_slot_put(&stage->slot, &stage->programs[side], err);
+
+	if (!ret)
+		ret = me_hook_run("--prepare", opts->hooks.prepare, side == ME_SIDE_A ? 'A' : 'B',
+				  path, opts->mask, err);
+	if (ret)
+		return ret;
+	ret = opts->library ? stage_execute_library(stage, run, &cause)
+			    : stage_execute(stage, run, &cause);
+	if (ret == -EACCES && !opts->at)
+		return mp_err_set(err, EACCES,
+				  "%s: cannot be executed from %s: %s (--dir names another place)",
+				  path, stage->slot.dir, strerror(EACCES));
+	if (ret)
+		return mp_err_set(err, -ret, "%s: %s", path, cause.msg);
+	if (side == ME_SIDE_A && run->wall_ns > stage->longest_ns)
+		stage->longest_ns = run->wall_ns;
+	return 0;
+}
+
+int me_stage_close(struct me_stage *stage, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = stage->opts;
+	int ret = 0;
+
+	if (opts->client)
+		me_server_close(&stage->server);
+	me_slot_close(&stage->slot);
+	me_program_close(&stage->programs[ME_SIDE_A]);
+	me_program_close(&stage->programs[ME_SIDE_B]);
+	free(stage->argv);
+	me_library_environment_free(stage->envp);
+	if (stage->set_up)
+		ret = me_hook_run("--teardown", opts->hooks.teardown, 0, NULL, opts->mask, err);
+	return ret;
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph_marker - a GCC plugin that marks loops: it adds `X += 1` on a variable of its own to the
+ * header of each loop (Lau, Arnold, Hind, Calder: Performance Auditing, CGO 2008, section 4).
+ *
+ * The pass runs right behind "cfg", the pass that builds blocks and edges. All functions go
+ * through that pass at all levels of optimisation, -O0 included, and before anything optimises
+ * them. So a loop has the same number in every compilation of one source, and every optimisation
+ * (inlining, unrolling, vectorising) sees the marker as code of the program. No address of a
+ * marker is ever taken, so no pointer may lead to a marker, and markers do not keep the optimiser
+ * from moving other loads and stores.
+ *
+ * In the paper, markers are removed before registers are allocated. Here they are removed from
+ * the finished program, so a total that lives in a register for the time of a loop costs a
+ * register, and GCC may even use the total as the loop's own counter. Markers are therefore
+ * volatile: each access stays where it is copied to. Simple loops are the exception: they
+ * store to memory, and have one exit, no call and no inner loop. GCC may vectorise
+ * such a loop or replace it by memset, so its marker is an ordinary variable, which leaves the
+ * loop as X += N.
+ */
+#include "gcc-plugin.h"
+#include "plugin-version.h"
+#include "tree.h"
+#include "gimple.h"
+#include "gimple-iterator.h"
+#include "tree-pass.h"
+#include "context.h"
+#include "function.h"
+#include "basic-block.h"
+#include "cfgloop.h"
+#include "cgraph.h"
+#include "stringpool.h"
+#include "attribs.h"
+#include "diagnostic-core.h"
+#include "opts.h"
+#include "options.h"
+#include "toplev.h"
+
+int plugin_is_GPL_compatible; /* GCC loads no other plugin; Apache-2.0 is compatible */
+
+static const char MARKER_PREFIX[] = "__morph_marker_";
+static const char TABLE_SECTION[] = ".morph.markers";
+
+static bool marks_blocks; /* one marker per block, not per loop */
+
+/* The lines of this unit for TABLE_SECTION. */
+static char *table_text;
+static size_t table_size, table_room;
+
+static void append(const char *line)
+{
+	size_t len = strlen(line);
+
+	if (table_size + len + 1 > table_room) {
+		table_room = 2 * (table_size + len + 1) + 4096;
+		table_text = (char *)xrealloc(table_text, table_room);
+	}
+	memcpy(table_text + table_size, line, len + 1);
+	table_size += len;
+}
+
+/* FNV-1a. */
+static unsigned long long hash_add(unsigned long long hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
+	return (hash ^ 0xff) * 0x100000001b3ULL;
+}
+
+static const char *function_name(tree function)
+{
+	return IDENTIFIER_POINTER(DECL_ASSEMBLER_NAME(function));
+}
+
+static const char *file_name(tree function)
+{
+	const char *file = DECL_SOURCE_FILE(function);
+
+	return file ? file : "?";
+}
+
+/*
+ * A static variable of 8 bytes, initially 0. It is artificial, so there is no debug information
+ * of it and no warning.
+ */
+static tree make_variable(const char *name, bool is_volatile)
+{
+	tree type = build_qualified_type(long_long_unsigned_type_node,
+					 is_volatile ? TYPE_QUAL_VOLATILE : TYPE_UNQUALIFIED);
+	tree var = build_decl(UNKNOWN_LOCATION, VAR_DECL, get_identifier(name), type);
+
+	TREE_THIS_VOLATILE(var) = is_volatile;
+	TREE_SIDE_EFFECTS(var) = is_volatile;
+	TREE_STATIC(var) = 1;
+	TREE_USED(var) = 1;
+	DECL_ARTIFICIAL(var) = 1;
+	DECL_IGNORED_P(var) = 1;
+	DECL_INITIAL(var) = build_zero_cst(long_long_unsigned_type_node);
+	SET_DECL_ASSEMBLER_NAME(var, get_identifier(name));
+	varpool_node::finalize_decl(var);
+	return var;
+}
+
+/* The first line that a statement of @bb has; a header may have none, then its successors'. */
+static int line_of(basic_block bb, int otherwise)
+{
+	for (int depth = 0; depth < 4 && bb; depth++) {
+		for (gimple_stmt_iterator i = gsi_start_bb(bb); !gsi_end_p(i); gsi_next(&i)) {
+			location_t at = gimple_location(gsi_stmt(i));
+
+			if (!is_gimple_debug(gsi_stmt(i)) && at != UNKNOWN_LOCATION)
+				return LOCATION_LINE(at);
+		}
+		bb = single_succ_p(bb) ? single_succ(bb) : NULL;
+	}
+	return otherwise;
+}
+
+/* Add `X += 1` behind the labels of @bb. There is no SSA form yet. */
+static void insert_marker(basic_block bb, tree var)
+{
+	gimple_stmt_iterator at = gsi_after_labels(bb);
+	tree type = TYPE_MAIN_VARIANT(TREE_TYPE(var));
+	tree old_total = create_tmp_reg(type, NULL), total = create_tmp_reg(type, NULL);
+	gimple *load = gimple_build_assign(old_total, var);
+	gimple *add = gimple_build_assign(total, PLUS_EXPR, old_total, build_one_cst(type));
+	gimple *store = gimple_build_assign(var, total);
+
+	gsi_insert_before(&at, load, GSI_SAME_STMT);
+	gsi_insert_before(&at, add, GSI_SAME_STMT);
+	gsi_insert_before(&at, store, GSI_SAME_STMT);
+}
+
+/* Has @bb no statement but labels, and one way out? -O0 keeps such blocks, -O2 drops most. */
+static bool is_empty(basic_block bb)
+{
+	if (bb->index < NUM_FIXED_BLOCKS || !single_succ_p(bb) ||
+	    single_succ_edge(bb)->flags & (EDGE_ABNORMAL | EDGE_EH))
+		return false;
+	for (gimple_stmt_iterator i = gsi_start_bb(bb); !gsi_end_p(i); gsi_next(&i)) {
+		enum gimple_code code = gimple_code(gsi_stmt(i));
+
+		if (code != GIMPLE_LABEL && code != GIMPLE_NOP && code != GIMPLE_PREDICT &&
+		    code != GIMPLE_DEBUG)
+			return false;
+	}
+	return true;
+}
+
+/* The first block from @bb on that is not empty. Two loops may have the same one: they count as
+ * one loop, as they do where the empty blocks are dropped. */
+static basic_block behind_empty(basic_block bb)
+{
+	basic_block start = bb;
+
+	for (int i = 0; i < n_basic_blocks_for_fn(cfun); i++) {
+		if (!is_empty(bb))
+			return bb;
+		bb = single_succ(bb);
+	}
+	return start; /* an empty loop without end */
+}
+
+/* Would a compiler that merges blocks append @bb to the block before it? */
+static bool continues(basic_block bb)
+{
+	basic_block before = bb;
+
+	do {
+		if (!single_pred_p(before))
+			return false;
+		before = single_pred(before);
+	} while (is_empty(before));
+	return before->index >= NUM_FIXED_BLOCKS && single_succ_p(before);
+}
+
+static bool may_mark(basic_block bb)
+{
+	if (bb->index < NUM_FIXED_BLOCKS || bb_has_abnormal_pred(bb))
+		return false;
+	/* A landing pad begins with statements that must stay first. */
+	return !bb_has_eh_pred(bb);
+}
+
+static void mark(basic_block bb, unsigned int number, unsigned long long hash, bool simple)
+{
+	const char *function = function_name(current_function_decl);
+	const char *file = file_name(current_function_decl);
+	int line = line_of(bb, DECL_SOURCE_LINE(current_function_decl));
+	char name[64], *text;
+
+	snprintf(name, sizeof(name), "%s%016llx_%u", MARKER_PREFIX, hash, number);
+	insert_marker(bb, make_variable(name, !simple));
+	text = xasprintf("%016llx_%u\t%s\t%d\t%s\t%s\n", hash, number, file, line, function,
+			 marks_blocks ? "block" : "loop");
+	append(text);
+	free(text);
+}
+
+static bool has_call(basic_block bb)
+{
+	for (gimple_stmt_iterator i = gsi_start_bb(bb); !gsi_end_p(i); gsi_next(&i))
+		if (is_gimple_call(gsi_stmt(i)) || gimple_code(gsi_stmt(i)) == GIMPLE_ASM)
+			return true;
+	return false;
+}
+
+static bool has_store(basic_block bb)
+{
+	for (gimple_stmt_iterator i = gsi_start_bb(bb); !gsi_end_p(i); gsi_next(&i))
+		if (gimple_store_p(gsi_stmt(i)))
+			return true;
+	return false;
+}
+
+static unsigned int count_exits(class loop *loop, basic_block bb)
+{
+	unsigned int nr = 0;
+	edge_iterator i;
+	edge e;
+
+	FOR_EACH_EDGE(e, i, bb->succs)
+		nr += !flow_bb_inside_loop_p(loop, e->dest);
+	return nr;
+}
+
+/* Does the loop store, and has it no inner loop, no call and one exit? */
+static bool is_simple(class loop *loop)
+{
+	basic_block *body;
+	unsigned int nr_exits = 0;
+	bool call = false, store = false;
+
+	if (loop->inner)
+		return false;
+	body = get_loop_body(loop);
+	for (unsigned int i = 0; i < loop->num_nodes; i++) {
+		nr_exits += count_exits(loop, body[i]);
+		call = call || has_call(body[i]);
+		store = store || has_store(body[i]);
+	}
+	free(body);
+	return nr_exits == 1 && !call && store;
+}
+
+/* The block that gets a marker for @bb, or NULL. *@simple: for a simple loop. */
+static basic_block block_to_mark(basic_block bb, bool *simple)
+{
+	bool header = bb->loop_father && loop_depth(bb->loop_father) > 0 &&
+		      bb->loop_father->header == bb;
+
+	*simple = header && is_simple(bb->loop_father);
+	if (header)
+		return behind_empty(bb);
+	return marks_blocks && !is_empty(bb) && !continues(bb) ? bb : NULL;
+}
+
+/* Loops get numbers in the order of their headers, which is that of the source. */
+static void mark_function(void)
+{
+	unsigned long long hash = 0xcbf29ce484222325ULL;
+	auto_vec<basic_block> blocks;
+	auto_vec<bool> simple;
+	auto_bitmap chosen;
+	basic_block bb;
+
+	hash = hash_add(hash, file_name(current_function_decl));
+	hash = hash_add(hash, function_name(current_function_decl));
+	loop_optimizer_init(AVOID_CFG_MODIFICATIONS);
+	FOR_EACH_BB_FN(bb, cfun) {
+		bool is_simple_loop;
+		basic_block to = block_to_mark(bb, &is_simple_loop);
+
+		if (!to || !bitmap_set_bit(chosen, to->index))
+			continue;
+		blocks.safe_push(to);
+		simple.safe_push(is_simple_loop);
+	}
+	loop_optimizer_finalize();
+	for (unsigned int i = 0; i < blocks.length(); i++)
+		if (may_mark(blocks[i]))
+			mark(blocks[i], i + 1, hash, simple[i]);
+}
+
+/*
+ * A function that is only there to be inlined (GNU inline functions of a header) has its code in
+ * another file, and only optimising compilations see its body.
+ */
+static bool wants_markers(void)
+{
+	tree function = current_function_decl;
+
+	return !in_lto_p && !DECL_EXTERNAL(function) &&
+	       !lookup_attribute("no_instrument_function", DECL_ATTRIBUTES(function)) &&
+	       !lookup_attribute("naked", DECL_ATTRIBUTES(function)) &&
+	       !lookup_attribute("ifunc", DECL_ATTRIBUTES(function));
+}
+
+static const pass_data marker_pass_data = {
+	GIMPLE_PASS, "morph_marker", OPTGROUP_NONE, TV_NONE, PROP_cfg, 0, 0, 0, 0,
+};
+
+class marker_pass : public gimple_opt_pass
+{
+public:
+	marker_pass(gcc::context *context) : gimple_opt_pass(marker_pass_data, context) {}
+	unsigned int execute(function *) final override
+	{
+		if (wants_markers())
+			mark_function();
+		return 0;
+	}
+};
+
+/*
+ * When all functions of the unit were read: the table, a text of a line per marker, as a static
+ * array that neither the compiler nor the linker drops. It names no address.
+ */
+static void write_table(void *, void *)
+{
+	tree type, var;
+
+	if (!table_size)
+		return;
+	type = build_array_type_nelts(
+		build_qualified_type(char_type_node, TYPE_QUAL_CONST), table_size);
+	var = build_decl(UNKNOWN_LOCATION, VAR_DECL, get_identifier("__morph_markers"), type);
+	TREE_STATIC(var) = 1;
+	TREE_READONLY(var) = 1;
+	TREE_USED(var) = 1;
+	DECL_ARTIFICIAL(var) = 1;
+	DECL_IGNORED_P(var) = 1;
+	DECL_PRESERVE_P(var) = 1;
+	DECL_INITIAL(var) = build_string(table_size, table_text);
+	TREE_TYPE(DECL_INITIAL(var)) = type;
+	SET_DECL_ALIGN(var, BITS_PER_UNIT);
+	DECL_USER_ALIGN(var) = 1;
+	set_decl_section_name(var, TABLE_SECTION);
+	DECL_ATTRIBUTES(var) = tree_cons(get_identifier("used"), NULL_TREE, DECL_ATTRIBUTES(var));
+	DECL_ATTRIBUTES(var) =
+		tree_cons(get_identifier("retain"), NULL_TREE, DECL_ATTRIBUTES(var));
+	varpool_node::finalize_decl(var);
+	varpool_node::get(var)->force_output = 1;
+	varpool_node::get(var)->analyze();
+	table_size = 0;
+}
+
+int plugin_init(struct plugin_name_args *args, struct plugin_gcc_version *version)
+{
+	struct register_pass_info info;
+
+	if (!plugin_default_version_check(version, &gcc_version)) {
+		error("%s was built for GCC %s, this is GCC %s", args->base_name,
+		      gcc_version.basever, version->basever);
+		return 1;
+	}
+	for (int i = 0; i < args->argc; i++) {
+		if (strcmp(args->argv[i].key, "blocks") || args->argv[i].value) {
+			error("%s: unknown argument %qs", args->base_name, args->argv[i].key);
+			return 1;
+		}
+		marks_blocks = true;
+	}
+	if (in_lto_p)
+		return 0;
+	info.pass = new marker_pass(g);
+	info.reference_pass_name = "cfg";
+	info.ref_pass_instance_number = 1;
+	info.pos_op = PASS_POS_INSERT_AFTER;
+	register_callback(args->base_name, PLUGIN_PASS_MANAGER_SETUP, NULL, &info);
+	register_callback(args->base_name, PLUGIN_ALL_IPA_PASSES_START, write_table, NULL);
+	return 0;
+}

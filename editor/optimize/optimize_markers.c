@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * optimize_markers - leaves the code of markers out of copies. Instructions that serve only
+ * markers become blocks of their own, whose copies are empty. Called by optimize.c and
+ * optimize_read.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "editor/optimize/optimize_private.h"
+
+/* Each such instruction is a block of its own. */
+static uint32_t find_cuts(const struct me_slices *slices, uint64_t *cuts)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < slices->nr_insns; i++) {
+		const struct me_slice_insn *insn = &slices->insns[i];
+
+		if (!nr || cuts[nr - 1] != insn->vaddr)
+			cuts[nr++] = insn->vaddr;
+		cuts[nr++] = insn->vaddr + insn->len;
+	}
+	return nr;
+}
+
+static int cut_blocks(struct me_job *job, struct mp_err *err)
+{
+	struct mp_cfg_options options = {0};
+	uint64_t *cuts;
+	int rc;
+
+	if (!job->slices.nr_insns)
+		return 0;
+	cuts = calloc(2 * (size_t)job->slices.nr_insns, sizeof(*cuts));
+	if (!cuts)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	options.cuts = cuts;
+	options.nr_cuts = find_cuts(&job->slices, cuts);
+	mp_cfg_free(job->cfg);
+	job->cfg = NULL;
+	rc = mp_cfg_build(job->elf, &options, &job->cfg, err);
+	free(cuts);
+	return rc;
+}
+
+int me_job_find_markers(struct me_job *job, struct mp_err *err)
+{
+	struct me_markers markers;
+	int rc = me_markers_find(job->elf, &markers, err);
+
+	if (!rc)
+		rc = me_slices_find(job->cfg, &markers, job->barred, &job->slices, err);
+	job->report->markers.nr_markers = markers.nr;
+	job->report->markers.nr_accesses = job->slices.nr_accesses;
+	me_markers_fini(&markers);
+	return rc ? rc : cut_blocks(job, err);
+}
+
+static bool is_left_out(const struct me_slices *slices, const struct mp_block *block)
+{
+	uint32_t lo = 0, hi = slices->nr_insns;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (slices->insns[mid].vaddr < block->vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < slices->nr_insns && slices->insns[lo].vaddr == block->vaddr &&
+	       slices->insns[lo].len == block->size && block->term == MP_TERM_FALL;
+}
+
+/* @copied: per block, whether the plan copies it. */
+static void account(struct me_job *job, const uint8_t *copied)
+{
+	struct me_markers_report *r = &job->report->markers;
+
+	for (uint32_t i = 0; i < job->slices.nr_accesses; i++) {
+		const struct me_slice_access *access = &job->slices.accesses[i];
+		uint32_t block = mp_cfg_block_at(job->cfg, access->vaddr);
+
+		if (block == MP_NONE || !copied[block])
+			r->nr_not_copied++;
+		else if (access->stays == ME_SLICE_GOES)
+			r->nr_removed++;
+		else
+			r->stays[access->stays]++;
+	}
+}
+
+int me_job_leave_markers_out(struct me_job *job, struct mp_err *err)
+{
+	uint8_t *copied = calloc((size_t)job->cfg->nr_blocks + 1, 1);
+
+	if (!copied)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
+		struct me_plan_block *planned = &job->plan.blocks[i];
+		const struct mp_block *block = &job->cfg->blocks[planned->block];
+
+		planned->left_out = !planned->stub && is_left_out(&job->slices, block);
+		if (planned->left_out && !copied[planned->block])
+			job->report->markers.nr_insns += block->nr_insns;
+		copied[planned->block] = 1;
+	}
+	account(job, copied);
+	free(copied);
+	return 0;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit_code - the instructions at the entry and at the exits of an audited function. Called by
+ * stub_code.
+ *
+ * A function has a slot in memory that each thread has for itself, as counters per thread are
+ * (struct me_audit_slot). At the entry:
+ *
+ *		decl	%gs:countdown(%rip)
+ *		jns	1f
+ *		call	the runtime's entry for entries
+ *		test	$function, %eax
+ *	1:	cmpb	$0, %gs:version(%rip)
+ *		jne	version B
+ *		version A
+ *
+ * Before a return or a tail call:
+ *
+ *		cmpb	$0, %gs:timing(%rip)
+ *		je	2f
+ *		call	the runtime's entry for exits
+ *		test	$function, %eax
+ *	2:
+ *
+ * The runtime changes no register, and reads the function's number behind the call. These
+ * instructions change flags, which must be dead, and the slot. No address is read from memory.
+ */
+#ifndef ME_AUDIT_CODE_H
+#define ME_AUDIT_CODE_H
+
+#include <stdint.h>
+
+#include "editor/plan.h"
+
+#define ME_ENTER_CODE_SIZE 33
+#define ME_LEAVE_CODE_SIZE 20
+
+/*
+ * Write the instructions for @stub to @out; @vaddr is their address in the output.
+ * Return: 0, -ERANGE out of reach.
+ */
+int me_enter_code_write(const struct me_stub *stub, const struct me_stub_places *places,
+			uint64_t vaddr, uint8_t *out);
+int me_leave_code_write(const struct me_stub *stub, const struct me_stub_places *places,
+			uint64_t vaddr, uint8_t *out);
+
+#endif

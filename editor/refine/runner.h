@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * runner - what refine needs of the world: versions are made, sampled and audited. workbench.c does
+ * these things with real programs; a test simulates them.
+ */
+#ifndef ME_RUNNER_H
+#define ME_RUNNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "editor/refine/wishes.h"
+#include "libprof/base/err.h"
+
+/* What one sampled run showed. */
+struct me_sampled {
+	uint64_t *counts; /* of each function of the original; the caller's, zero before */
+	bool *moved; /* functions with samples in copies; the caller's, only ever set; may be NULL */
+	uint64_t whole; /* all samples of the command, other files included */
+};
+
+/* What an audit said. */
+struct me_verdict {
+	char verdict[16];		 /* morph-audit's; "": there was no audit */
+	double speedup, lowest, highest; /* estimate and interval; 0: unknown */
+	double alpha;			 /* probability of any false claim */
+	size_t nr_pairs;
+};
+
+/* Versions have names; NULL is the original. */
+struct me_runner {
+	void *arg;
+	double (*now_s)(void *arg);
+	/*
+	 * Makes a verified version. @may_be_kept: it may become the result, not only be sampled.
+	 * Return: 0; -ENODATA: nothing is left to move; -errno.
+	 */
+	int (*make)(void *arg, const struct me_wishes *wishes, bool may_be_kept, const char *name,
+		    struct mp_err *err);
+	/* Return: 0; -ENOTSUP: no samples can be taken here; -EBADE: it ends otherwise; -errno. */
+	int (*sample)(void *arg, const char *name, struct me_sampled *out, struct mp_err *err);
+	/* Is @b faster than @a? Takes about @limit_s at most. */
+	int (*audit)(void *arg, const char *a, const char *b, double alpha, double limit_s,
+		     struct me_verdict *out, struct mp_err *err);
+	/* A version that is no longer needed. */
+	void (*drop)(void *arg, const char *name);
+	/* What is being done, for a line of progress. */
+	void (*say)(void *arg, const char *what);
+};
+
+#endif

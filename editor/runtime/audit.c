@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit - performance auditing (Lau and others, CGO 2008, section 2): each thread draws a version
+ * of an audited function for a window, and times it there. Called by the stubs of audited
+ * functions through start.S, and by attach.c.
+ *
+ * Windows come in pairs. A coin decides which version the first window has; the second window has
+ * the other one. A window begins at an entry, and ends at the first exit that comes WINDOW_NS or
+ * later. The version of a window runs untimed before: else caches and predictors would know only the
+ * version that runs between pairs. In a thread one window is open at most, so that no
+ * window contains timings of another one. A function with a verdict runs the winner untimed.
+ *
+ * Only the outermost invocation is timed. It is known by its stack pointer: an exit with this
+ * stack pointer ends it; an entry or exit above, or an entry at the same place, says that it was
+ * left in another way (longjmp(), an exception, a switch of stacks). Its window is then abandoned.
+ *
+ * The rule for a window was fixed before any time was looked at: it counts if all of its timings
+ * ended, and if the thread stayed on its processor meanwhile. Signal handlers do not show, unless
+ * they leave by longjmp().
+ *
+ * A signal handler may interrupt this code and enter an audited function, which then runs
+ * untimed. No value that is read from memory is used as an address or as an index without a check.
+ */
+#include "editor/runtime/audit.h"
+
+#include <stddef.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "editor/runtime/audit_thread.h"
+#include "editor/runtime/ring.h"
+#include "editor/runtime/system.h"
+
+#define WINDOW_NS 10000
+/*
+ * Another function ends a window that is this many times longer: one in which no timing runs, and
+ * one in which a timing may run on a stack that is never returned to.
+ */
+#define LONGEST	       100
+#define LONGEST_TIMING 1000000
+/* The second window's version runs for so many shortest windows before, and is entered so often. */
+#define LEAD	     10
+#define LEAD_ENTRIES 4
+/* It takes this long to learn how fast time-stamps run. */
+#define CLOCKS_NS 1000000
+
+/*
+ * What a timing costs besides the ticks between the time-stamps of its entry; and how many times
+ * longer than the cost of a pair nothing is timed in the thread, and in this function at least.
+ * Both keep the cost of timing below one percent.
+ */
+#define TIMING_TICKS  400
+#define THREAD_PAUSES 100
+#define PAUSES	      400
+/* A thread that was preempted within an entry did not spend that time. */
+#define MOST_SPENT 1000000
+
+/* A thread looks for its own slots, and for a verdict, after this many entries at most. */
+#define MOST_ENTRIES 65536
+
+/* What one call of the runtime works with. */
+struct work {
+	const struct me_runtime_params *params;
+	struct me_audit_state *state;
+	struct me_audit_thread *thread;
+	struct me_audit_slot *slots, *slot;
+	uint64_t function, rsp, now;
+};
+
+static inline uint64_t time_stamp(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+	return (uint64_t)high << 32 | low;
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	if (call4(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&ts, 0, 0))
+		return 0;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* How often the thread left its processor so far. */
+static uint64_t count_switches(void)
+{
+	struct rusage usage;
+
+	if (call4(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0, 0))
+		return 0;
+	return (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+}
+
+/* splitmix64 */
+static uint64_t draw(struct me_audit_thread *thread)
+{
+	uint64_t z = thread->random += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+/* Do not call the runtime before @entries more entries. */
+static void count_down(const struct work *w, uint64_t entries)
+{
+	w->slot->since = w->now;
+	w->slot->entries = entries;
+	w->slot->countdown = (int32_t)entries;
+}
+
+/* Wait until about @due, as fast as entries came since the last call. */
+static void wait(const struct work *w, uint64_t due)
+{
+	uint64_t passed = w->slot->entries + 1;
+	uint64_t each = (w->now - w->slot->since) / passed + 1, entries = (due - w->now) / each;
+
+	/* Entries may come faster from now on; to look too early costs little. */
+	if (entries > 8 * passed)
+		entries = 8 * passed;
+	count_down(w, entries > MOST_ENTRIES ? MOST_ENTRIES : entries);
+}
+
+/* Another function's window is open. The longer it is, the more rarely this function looks: what
+ * that costs is part of the other one's timing. */
+static void wait_for_other(const struct work *w)
+{
+	uint64_t entries = 16 + (w->now & 15);
+
+	if (w->thread->rsp && entries < 2 * w->slot->entries)
+		entries = 2 * w->slot->entries;
+	count_down(w, entries > MOST_ENTRIES ? MOST_ENTRIES : entries);
+}
+
+/* Ticks of the shortest window; 0: not known yet. */
+static uint64_t least_ticks(struct me_audit_state *state, uint64_t now)
+{
+	uint64_t ns;
+
+	if (state->least)
+		return state->least;
+	ns = clock_ns();
+	if (!state->ns || ns < state->ns + CLOCKS_NS || now <= state->ticks)
+		return 0;
+	state->least = (now - state->ticks) / ((ns - state->ns) / 1000) * (WINDOW_NS / 1000) + 1;
+	return state->least;
+}
+
+/* ---- windows ----------------------------------------------------------------------------- */
+
+static void add(uint64_t *word, uint64_t value)
+{
+	if (value)
+		__atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
+
+static void put_record(const struct work *w, uint64_t function, const struct me_audit_slot *slot,
+		       enum mp_audit_fate fate)
+{
+	const struct me_audit_thread *t = w->thread;
+	struct mp_audit_function *f = me_ring_function(w->state->ring, function);
+	struct mp_audit_record record = {
+		.pair = slot->pair,
+		.ticks = t->ticks,
+		.rounds = t->stops,
+		.started = t->began,
+		.function = (uint32_t)function,
+		.thread = (uint32_t)t->tid,
+		.version = slot->version,
+		.second = slot->window == 2,
+		.fate = (uint8_t)fate,
+	};
+
+	add(&f->starts, t->starts);
+	add(&f->stops, t->stops);
+	add(&f->abandoned, t->abandoned);
+	add(&f->windows[fate], 1);
+	me_ring_put(w->params, w->state->ring, &record);
+}
+
+/* From now on the first window's version of the next pair runs. */
+static void draw_pair(const struct work *w, struct me_audit_slot *slot)
+{
+	struct me_audit_thread *t = w->thread;
+
+	if (!t->random)
+		t->random = w->now ^ t->tid << 40 ^ t->tp;
+	slot->pair = draw(t) | 1;
+	slot->first = draw(t) >> 63;
+	slot->version = slot->first;
+	slot->window = 1;
+}
+
+/*
+ * End the open window. The second window of the pair follows when its version has run for a while,
+ * or else the next pair, after a pause.
+ */
+static void close_window(const struct work *w, enum mp_audit_fate fate)
+{
+	struct me_audit_thread *t = w->thread;
+	uint64_t function = t->open - 1;
+	struct me_audit_slot *slot;
+
+	if (function >= w->params->nr_audited) {
+		t->open = 0;
+		return;
+	}
+	slot = w->slots + function;
+	put_record(w, function, slot, fate);
+	slot->timing = 0;
+	slot->countdown = 0;
+	slot->since = w->now;
+	slot->entries = 0;
+	t->open = t->rsp = 0;
+	if (fate == MP_AUDIT_TIMED && slot->window == 1) {
+		slot->window = 2;
+		slot->version = !slot->first;
+		slot->countdown = LEAD_ENTRIES;
+		slot->entries = LEAD_ENTRIES;
+		slot->due = w->now + w->state->least * LEAD;
+		return;
+	}
+	draw_pair(w, slot);
+	if (slot->spent > MOST_SPENT)
+		slot->spent = MOST_SPENT;
+	t->due = w->now + slot->spent * THREAD_PAUSES;
+	slot->due = w->now + slot->spent * (PAUSES + draw(t) % (2 * PAUSES));
+	slot->spent = 0;
+}
+
+/* The invocation that is timed was left without an exit. */
+static void abandon(const struct work *w)
+{
+	if (w->thread->rsp)
+		w->thread->abandoned++;
+	close_window(w, MP_AUDIT_ABANDONED);
+}
+
+static void open_window(const struct work *w)
+{
+	struct me_audit_thread *t = w->thread;
+
+	t->ticks = t->starts = t->stops = t->abandoned = 0;
+	t->switches = count_switches();
+	t->began = time_stamp();
+	t->open = 1 + w->function;
+}
+
+static void start_timing(const struct work *w)
+{
+	struct me_audit_thread *t = w->thread;
+
+	t->starts++;
+	t->rsp = w->rsp;
+	w->slot->timing = 1;
+	count_down(w, 0);
+	t->entered = time_stamp();
+	w->slot->spent += t->entered - w->now + TIMING_TICKS;
+}
+
+/* ---- entries and exits ------------------------------------------------------------------- */
+
+/* Run the winner. Return: false: there is no verdict. */
+static bool obey(const struct work *w)
+{
+	uint32_t verdict;
+
+	if (!w->state->ring)
+		return false;
+	verdict = __atomic_load_n(&me_ring_function(w->state->ring, w->function)->verdict,
+				  __ATOMIC_RELAXED);
+	if (verdict != MP_AUDIT_VERDICT_A && verdict != MP_AUDIT_VERDICT_B)
+		return false;
+	if (w->thread->open == 1 + w->function)
+		abandon(w);
+	w->slot->window = 0;
+	w->slot->version = verdict == MP_AUDIT_VERDICT_B ? MP_AUDIT_B : MP_AUDIT_A;
+	count_down(w, MOST_ENTRIES);
+	return true;
+}
+
+static void enter(const struct work *w)
+{
+	struct me_audit_thread *t = w->thread;
+	struct me_audit_slot *slot = w->slot;
+	uint64_t least, due;
+
+	if (t->open && t->rsp && w->rsp >= t->rsp)
+		abandon(w);
+	if (obey(w))
+		return;
+	if (t->open == 1 + w->function) {
+		if (t->rsp) /* it recurs */
+			count_down(w, 0);
+		else
+			start_timing(w);
+		return;
+	}
+	least = w->state->ring ? least_ticks(w->state, w->now) : 0;
+	if (!least) {
+		slot->version = MP_AUDIT_A;
+		count_down(w, w->state->ring ? MOST_ENTRIES / 64 : MOST_ENTRIES);
+		return;
+	}
+	if (t->open && w->now - t->began > least * (t->rsp ? LONGEST_TIMING : LONGEST))
+		abandon(w);
+	if (t->open) {
+		wait_for_other(w);
+		return;
+	}
+	if (!slot->window) {
+		draw_pair(w, slot);
+		slot->due = w->now + least * LEAD;
+	}
+	due = slot->window == 1 && t->due > slot->due ? t->due : slot->due;
+	if (w->now < due) {
+		wait(w, due);
+	} else {
+		open_window(w);
+		start_timing(w);
+	}
+}
+
+static void leave(const struct work *w)
+{
+	struct me_audit_thread *t = w->thread;
+
+	if (t->open != 1 + w->function || !t->rsp) {
+		w->slot->timing = 0;
+		return;
+	}
+	if (w->rsp < t->rsp)
+		return;
+	if (w->rsp > t->rsp) {
+		abandon(w);
+		return;
+	}
+	t->ticks += w->now - t->entered;
+	t->stops++;
+	t->rsp = 0;
+	w->slot->timing = 0;
+	if (w->now - t->began >= w->state->least)
+		close_window(w,
+			     count_switches() == t->switches ? MP_AUDIT_TIMED : MP_AUDIT_PREEMPTED);
+}
+
+/* Return: false: there is nothing to do. */
+static bool begin(struct work *w, const struct me_runtime_params *params, const uint64_t *ret)
+{
+	uint32_t function;
+
+	__builtin_memcpy(&function, (const char *)ret[0] + 1, sizeof(function));
+	if (function >= params->nr_audited)
+		return false;
+	w->params = params;
+	w->state = me_audit_state_of(params);
+	w->function = function;
+	w->rsp = (uint64_t)(ret + 1);
+	w->thread = me_audit_thread_find(params, &w->slots);
+	w->slot = w->slots + function;
+	if (!w->thread) {
+		w->slot->countdown = MOST_ENTRIES;
+		return false;
+	}
+	/* This code runs already, below: a signal handler interrupted it. If it runs above, it was
+	 * left by longjmp(). */
+	if (w->thread->busy && w->rsp < w->thread->busy)
+		return false;
+	w->thread->busy = w->rsp;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
+static void end(const struct work *w)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	w->thread->busy = 0;
+}
+
+void me_runtime_audit_enter(const struct me_runtime_params *params, const uint64_t *ret)
+{
+	struct work w;
+
+	if (!begin(&w, params, ret))
+		return;
+	w.now = time_stamp();
+	enter(&w);
+	end(&w);
+}
+
+void me_runtime_audit_leave(const struct me_runtime_params *params, const uint64_t *ret,
+			    uint64_t now)
+{
+	struct work w;
+
+	if (!begin(&w, params, ret))
+		return;
+	w.now = now;
+	leave(&w);
+	end(&w);
+}
+
+void me_audit_start(const struct me_runtime_params *params, int fd, bool fsgsbase)
+{
+	struct me_audit_state *state = me_audit_state_of(params);
+
+	state->fsgsbase = fsgsbase;
+	if (fd >= 0)
+		state->ring = me_ring_map(params, fd);
+	state->ns = clock_ns();
+	state->ticks = time_stamp();
+	me_audit_threads_start(params);
+}

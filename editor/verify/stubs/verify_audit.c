@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_audit - checks the stubs of an output in which some functions have two versions: the
+ * stub at an entry leads to nothing but the two versions, and the stub at an exit runs on into
+ * the exit. verify_versions checks the versions. Called by verify, verify_count and
+ * verify_versions.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "editor/base/runtime.h"
+#include "editor/verify/verify_private.h"
+#include "libprof/note/audit_table.h"
+
+#define ENTER_SIZE 33
+#define LEAVE_SIZE 20
+#define CALL_SIZE  10
+
+/* Runs before the headers are checked, so it looks at section names alone. */
+void vf_find_audit(struct vf *vf)
+{
+	if (vf->counters && !mp_elf_section(vf->o, MP_AUDIT_TABLE_SECTION))
+		vf->audit_section = mp_elf_section(vf->n, MP_AUDIT_TABLE_SECTION);
+}
+
+bool vf_is_audit_section(const struct vf *vf, const struct mp_section *sec)
+{
+	return vf->audit_section && sec == vf->audit_section && sec->type == SHT_PROGBITS &&
+	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
+	       !sec->entsize;
+}
+
+static uint64_t slot_of(const struct vf *vf, uint32_t function)
+{
+	return vf->counters->vaddr + (uint64_t)function * sizeof(struct me_audit_slot);
+}
+
+/* cmpb $0, %gs:@byte(%rip) */
+static bool is_compare(const uint8_t *b, uint64_t at, uint64_t byte)
+{
+	static const uint8_t cmpb[] = {0x65, 0x80, 0x3d};
+
+	return !memcmp(b, cmpb, sizeof(cmpb)) && vf_displacement_target(b + 3, at + 8) == byte &&
+	       !b[7];
+}
+
+/* call @entry of the runtime; test $@function, %eax: *@function is that number. */
+static bool is_call(const struct vf *vf, const uint8_t *b, uint64_t at, uint64_t entry,
+		    uint32_t *function)
+{
+	memcpy(function, b + 6, sizeof(*function));
+	return b[0] == 0xe8 &&
+	       vf_displacement_target(b + 1, at + 5) == vf->runtime->vaddr + entry &&
+	       b[5] == 0xa9 && *function < vf->audited->nr_funcs;
+}
+
+static int refuse_flags(struct vf *vf, const struct mp_map_piece *p)
+{
+	return vf_refuse(vf, p->new_vaddr,
+			 "an audit's stub changes flags that are read from %#llx on",
+			 (unsigned long long)p->old_vaddr);
+}
+
+/* Does a copy of @p's block, or the stub before that copy, start at @now in this version? */
+static bool enters_version(const struct vf *vf, const struct mp_map_piece *p, uint64_t now,
+			   uint32_t function, uint8_t version)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+	const struct vf_version *to = vf_version_at(vf, now);
+
+	if (!to || to->function != function || to->version != version)
+		return false;
+	for (uint32_t i = vf_first_piece(vf, now);
+	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
+		if (pieces[i].old_vaddr == p->old_vaddr && pieces[i].new_size &&
+		    !vf_is_guarded(vf, now))
+			return true;
+	return false;
+}
+
+/*
+ * decl %gs:countdown(%rip); jns 1f; call the runtime; test $function, %eax;
+ * 1: cmpb $0, %gs:version(%rip); jne version B; then version A follows, or a jump to it.
+ */
+static int check_enter(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
+{
+	static const uint8_t decl[] = {0x65, 0xff, 0x0d}, jns[] = {0x79, CALL_SIZE};
+	uint64_t end = p->new_vaddr + p->new_size, next = at + ENTER_SIZE, slot;
+	struct vf_insn jump;
+	uint32_t function;
+
+	if (next > end || memcmp(b + 7, jns, sizeof(jns)) ||
+	    !is_call(vf, b + 9, at + 9, ME_RUNTIME_ENTER, &function))
+		return vf_refuse(vf, at, "the stub at an audited function's entry is malformed");
+	slot = slot_of(vf, function);
+	if (memcmp(b, decl, sizeof(decl)) ||
+	    vf_displacement_target(b + 3, at + 7) !=
+		    slot + offsetof(struct me_audit_slot, countdown) ||
+	    !is_compare(b + 19, at + 19, slot + offsetof(struct me_audit_slot, version)) ||
+	    b[27] != 0x0f || b[28] != 0x85)
+		return vf_refuse(vf, at, "the stub at an audited function's entry is malformed");
+	if (vf->audited->funcs[function].vaddr != p->old_vaddr || vf_version_at(vf, p->new_vaddr))
+		return vf_refuse(vf, at, "a stub enters another function than that at %#llx",
+				 (unsigned long long)p->old_vaddr);
+	if (!enters_version(vf, p, vf_displacement_target(b + 29, next), function, MP_AUDIT_B))
+		return vf_refuse(vf, at, "a stub does not lead to version B of %#llx",
+				 (unsigned long long)p->old_vaddr);
+	if (next == end)
+		next = vf_falls_to(vf, p);
+	else if (vf_decode(b + ENTER_SIZE, end - next, next, &jump) && jump.kind == VF_JMP)
+		next = jump.target;
+	if (!enters_version(vf, p, next, function, MP_AUDIT_A))
+		return vf_refuse(vf, at, "a stub does not lead to version A of %#llx",
+				 (unsigned long long)p->old_vaddr);
+	return vf_flags_are_dead(vf, p->old_vaddr, true) ? ENTER_SIZE : refuse_flags(vf, p);
+}
+
+bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p)
+{
+	static const uint8_t je[] = {0x74, CALL_SIZE};
+	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
+	const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
+	uint32_t function;
+
+	return b && version && !p->old_size && p->new_size == LEAVE_SIZE &&
+	       is_compare(b, p->new_vaddr,
+			  slot_of(vf, version->function) +
+				  offsetof(struct me_audit_slot, timing)) &&
+	       !memcmp(b + 8, je, sizeof(je)) &&
+	       is_call(vf, b + 10, p->new_vaddr + 10, ME_RUNTIME_LEAVE, &function) &&
+	       function == version->function;
+}
+
+int vf_check_audit_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
+			uint64_t *next)
+{
+	int len = LEAVE_SIZE;
+
+	if (vf_is_leave(vf, p)) {
+		if (!vf_flags_are_dead(vf, p->old_vaddr, true))
+			return refuse_flags(vf, p);
+	} else {
+		len = check_enter(vf, p, b, at);
+		if (len < 0)
+			return len;
+	}
+	*next = at + (uint64_t)len;
+	return 0;
+}

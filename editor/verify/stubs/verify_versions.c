@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_versions - checks that the two versions of an audited function stay apart, and that
+ * control leaves each of them through a stub that ends the timing. That each piece is a faithful
+ * copy is verify_pieces' task. Called by verify and verify_pieces.
+ *
+ * An exit is *guarded*: no branch, table, pointer or exception table may lead to its copy
+ * (vf_is_copy() denies that it is one), so control comes from the stub before it alone.
+ */
+#include <errno.h>
+
+#include "editor/base/runtime.h"
+#include "editor/verify/verify_private.h"
+#include "libprof/note/audit_table.h"
+
+static int compare(const void *a, const void *b)
+{
+	const struct vf_version *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = vf->nr_versions;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (vf->versions[mid].end <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < vf->nr_versions && vf->versions[lo].start <= vaddr ? &vf->versions[lo] : NULL;
+}
+
+/* Does a copy of the code at @old exist in a version of @function? */
+static bool is_inside(const struct vf *vf, uint64_t old, uint32_t function)
+{
+	const struct mp_map_piece *p = vf_piece_from(vf, old);
+	const struct vf_version *version = p ? vf_version_at(vf, p->new_vaddr) : NULL;
+
+	return version && version->function == function;
+}
+
+/* The last instruction of the original of @p. Return: its address; 0: cannot be read. */
+static uint64_t last_insn(const struct vf *vf, const struct mp_map_piece *p, struct vf_insn *insn)
+{
+	uint64_t at = p->old_vaddr, end = at + p->old_size;
+
+	for (;; at += insn->len) {
+		const uint8_t *b = mp_elf_bytes(vf->o, at, end - at);
+
+		if (!b || !vf_decode(b, end - at, at, insn))
+			return 0;
+		if (at + insn->len >= end)
+			return at;
+	}
+}
+
+/* Does the instruction end the process, unless a signal handler goes on? ud2, hlt, int3 */
+static bool is_trap(const struct vf *vf, uint64_t at)
+{
+	const uint8_t *b = mp_elf_bytes(vf->o, at, 2);
+
+	return b && (b[0] == 0xf4 || b[0] == 0xcc || (b[0] == 0x0f && b[1] == 0x0b));
+}
+
+/* How control leaves @p's original. */
+enum way {
+	STAYS,	 /* it does not, or by a trap, or in a call that does not return */
+	LEAVES,	 /* always */
+	UNCLEAR, /* only sometimes */
+};
+
+static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32_t function)
+{
+	uint64_t end = p->old_vaddr + p->old_size, at;
+	struct vf_insn insn;
+
+	at = last_insn(vf, p, &insn);
+	if (!at)
+		return UNCLEAR;
+	switch (insn.kind) {
+	case VF_STOP: return is_trap(vf, at) ? STAYS : LEAVES;
+	case VF_IJMP_REG:
+	case VF_IJMP_MEM: return LEAVES;
+	case VF_JMP:
+		return is_inside(vf, insn.target, function) ? STAYS
+		       : is_trap(vf, insn.target)	    ? STAYS
+							    : LEAVES;
+	case VF_JCC:
+		if (!is_inside(vf, insn.target, function) && !is_trap(vf, insn.target))
+			return UNCLEAR;
+		break;
+	case VF_CALL:
+	case VF_ICALL: return STAYS;
+	default: break;
+	}
+	return is_inside(vf, end, function) || is_trap(vf, end) ? STAYS : UNCLEAR;
+}
+
+static int read_ranges(struct vf *vf)
+{
+	const struct mp_audit_table *table = vf->audited;
+
+	vf->versions = calloc((size_t)table->nr_ranges + 1, sizeof(*vf->versions));
+	if (!vf->versions)
+		return -ENOMEM;
+	for (uint32_t f = 0; f < table->nr_funcs; f++)
+		for (uint32_t i = 0; i < table->funcs[f].nr_ranges; i++) {
+			const struct mp_audited_range *range =
+				&table->ranges[table->funcs[f].first_range + i];
+
+			vf->versions[vf->nr_versions++] = (struct vf_version){
+				range->vaddr, range->vaddr + range->size, f, range->version};
+		}
+	qsort(vf->versions, vf->nr_versions, sizeof(*vf->versions), compare);
+	return vf_bits_init(&vf->guarded, vf->new_text->vaddr,
+			    vf->new_text->vaddr + vf->new_text->size);
+}
+
+int vf_read_audit(struct vf *vf)
+{
+	int ret;
+
+	if (!vf->audit_section)
+		return 0;
+	ret = read_ranges(vf);
+	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++) {
+		const struct mp_map_piece *p = &vf->map->pieces[i];
+		const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
+
+		/* What leads to an empty piece leads to the next one: check_closed() looks there. */
+		if (!version || !p->old_size || !p->new_size)
+			continue;
+		switch (way_of(vf, p, version->function)) {
+		case STAYS: break;
+		case LEAVES: vf_bits_set(&vf->guarded, p->new_vaddr); break;
+		default:
+			ret = vf_refuse(vf, p->old_vaddr,
+					"an audited function has an exit that cannot be timed");
+		}
+	}
+	return ret;
+}
+
+bool vf_is_guarded(const struct vf *vf, uint64_t now)
+{
+	return vf->audit_section && vf_bits_get(&vf->guarded, now);
+}
+
+/* Of the stubs, those at entries alone belong to no version. */
+bool vf_enters_versions(const struct vf *vf, uint64_t now)
+{
+	uint32_t i = vf_first_piece(vf, now);
+	const struct mp_map_piece *p = &vf->map->pieces[i];
+
+	return vf->audit_section && i < vf->map->nr_pieces && p->new_vaddr == now && !p->old_size &&
+	       p->new_size && !vf_version_at(vf, now);
+}
+
+/* Where the copy @p leads by its final branches: up to two addresses. */
+static uint32_t find_targets(const struct vf *vf, const struct mp_map_piece *p, uint64_t *to)
+{
+	uint64_t at = p->new_vaddr + vf->common[p - vf->map->pieces];
+	uint64_t end = p->new_vaddr + p->new_size;
+	struct vf_insn insn, last;
+	uint32_t nr = 0;
+
+	while (at < end) {
+		const uint8_t *b = mp_elf_bytes(vf->n, at, end - at);
+
+		if (!b || !vf_decode(b, end - at, at, &insn))
+			return nr;
+		if (insn.kind == VF_JCC || insn.kind == VF_JMP)
+			to[nr++] = insn.target;
+		if (insn.kind == VF_JMP || nr == 2)
+			return nr;
+		at += insn.len;
+	}
+	if (last_insn(vf, p, &last) && last.kind != VF_STOP && last.kind != VF_IJMP_REG &&
+	    last.kind != VF_IJMP_MEM)
+		to[nr++] = vf_falls_to(vf, p);
+	return nr;
+}
+
+/*
+ * Control stays in the version, but for exits, traps in old code, and behind a call that does not
+ * return.
+ */
+static int check_closed(struct vf *vf, const struct mp_map_piece *p,
+			const struct vf_version *version)
+{
+	uint64_t to[2];
+	uint32_t nr = vf_is_guarded(vf, p->new_vaddr) ? 0 : find_targets(vf, p, to);
+	struct vf_insn last;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct vf_version *next = vf_version_at(vf, to[i]);
+
+		if (next && next->function == version->function &&
+		    next->version == version->version)
+			continue;
+		if (!next && is_trap(vf, to[i]))
+			continue;
+		if ((!next || next->function != version->function) && last_insn(vf, p, &last) &&
+		    (last.kind == VF_CALL || last.kind == VF_ICALL))
+			continue;
+		return vf_refuse(vf, p->new_vaddr,
+				 next && next->function == version->function
+					 ? "one version of an audited function leads to the other"
+					 : "control leaves an audited function past its stubs");
+	}
+	return 0;
+}
+
+/* The stub at the exit stands before it and runs on into it. */
+static int check_guard(struct vf *vf, const struct mp_map_piece *p)
+{
+	const struct mp_map_piece *stub = p - 1;
+
+	if (p == vf->map->pieces || stub->old_vaddr != p->old_vaddr || !vf_is_leave(vf, stub) ||
+	    vf_falls_to(vf, stub) != p->new_vaddr)
+		return vf_refuse(vf, p->new_vaddr,
+				 "an exit of an audited function has no stub that ends the timing");
+	return 0;
+}
+
+int vf_check_versions(struct vf *vf)
+{
+	uint64_t entered[MP_AUDIT_MAX_FUNCTIONS / 64] = {0};
+	int ret = 0;
+
+	if (!vf->audit_section)
+		return 0;
+	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++) {
+		const struct mp_map_piece *p = &vf->map->pieces[i];
+		const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
+
+		if (!version) {
+			/* A stub that belongs to no version is that at an entry. */
+			for (uint32_t f = 0; !p->old_size && f < vf->audited->nr_funcs; f++)
+				if (vf->audited->funcs[f].vaddr == p->old_vaddr)
+					entered[f / 64] |= 1ull << f % 64;
+			continue;
+		}
+		if (!p->old_size || !p->new_size)
+			continue;
+		ret = check_closed(vf, p, version);
+		if (!ret && vf_is_guarded(vf, p->new_vaddr))
+			ret = check_guard(vf, p);
+	}
+	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++)
+		if (!(entered[f / 64] >> f % 64 & 1))
+			ret = vf_refuse(vf, vf->audited->funcs[f].vaddr,
+					"no stub enters this audited function");
+	return ret;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_trials - what a refinement writes is what the next one reads: the last version found faster,
+ * unless a later audit contradicts, and the ways that were sampled.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "editor/refine/trials.h"
+#include "libprof/store/store_trials.h"
+#include "tests/unit/suite.h"
+
+static char dir[64], db[96];
+static struct mp_err err;
+static const struct mp_id id = {.build_id = {1, 2}, .build_id_len = 2, .text_hash = 3};
+static const struct me_refine_func funcs[] = {{"first", 0x401000}, {"", 0x402000}};
+
+#define ok(call) ck_assert_msg((call) == 0, "%s: %s", #call, err.msg)
+
+static void setup(void)
+{
+	strcpy(dir, "/tmp/morph-trials-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(db, sizeof(db), "%s/morph.db", dir);
+}
+
+static void teardown(void)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+static struct me_verdict verdict(const char *word)
+{
+	struct me_verdict v = {.speedup = 1.1, .lowest = 1.05, .highest = 1.2, .nr_pairs = 9};
+
+	snprintf(v.verdict, sizeof(v.verdict), "%s", word);
+	return v;
+}
+
+/* A refinement whose first version has no adjustments, and one round. */
+static void write_one(const char *first, const char *wishes, const char *audited)
+{
+	struct me_refine_tried tried[] = {{.name = (char *)"first",
+					   .wish = {.vaddr = 0x401000, .kind = ME_ADJUST_LOOP},
+					   .ratio = 2,
+					   .nr_runs = 4},
+					  {.name = (char *)"",
+					   .wish = {.vaddr = 0x402000, .kind = ME_ADJUST_STAY},
+					   .ratio = 1.5,
+					   .nr_runs = 4}};
+	struct me_refine_report report = {.nr_rounds = 1};
+	struct me_verdict v = verdict(first);
+	struct me_wishes none = {0};
+
+	report.rounds[0].tried = tried;
+	report.rounds[0].nr_tried = 2;
+	report.rounds[0].verdict = verdict(audited);
+	ok(me_wishes_parse(wishes, &report.rounds[0].wishes, &err));
+	ok(me_trials_write(db, &id, funcs, 2, &none, &v, &report, &err));
+	me_wishes_fini(&report.rounds[0].wishes);
+}
+
+/* What the next refinement knows: the good adjustments, as text. */
+static void expect_good(const char *want, size_t nr_tried)
+{
+	struct me_wishes good, tried;
+	char *text;
+
+	ok(me_trials_read(db, &id, &good, &tried, &err));
+	text = me_wishes_format(&good);
+	ck_assert_str_eq(text, want);
+	ck_assert_uint_eq(tried.nr, nr_tried);
+	free(text);
+	me_wishes_fini(&good);
+	me_wishes_fini(&tried);
+}
+
+START_TEST(what_was_found_is_known_the_next_time)
+{
+	struct mp_trial *trials;
+	struct mp_store *store;
+	size_t nr;
+
+	expect_good("", 0); /* there is no store */
+	write_one("slower", "0x401000:loop=0 0x402000:stay", "faster");
+	expect_good("0x401000:loop=0 0x402000:stay", 2);
+	write_one("undecided", "0x401000:end", "undecided");
+	expect_good("0x401000:loop=0 0x402000:stay", 2);
+	write_one("undecided", "0x401000:loop=0 0x402000:stay", "slower");
+	expect_good("", 2);
+	ok(mp_store_open(db, MP_STORE_READ, &store, &err));
+	ok(mp_store_list_trials(store, &id, NULL, &trials, &nr, &err));
+	ck_assert_uint_eq(nr, 12);
+	ck_assert_str_eq(trials[0].verdict, "slower");
+	ck_assert_str_eq(trials[1].verdict, "screened");
+	ck_assert_str_eq(trials[1].functions, "first");
+	ck_assert_str_eq(trials[3].functions, "first 0x402000");
+	ck_assert_uint_gt(strlen(trials[0].machine), 0);
+	mp_store_free_trials(trials, nr);
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(best_version_may_have_no_adjustments)
+{
+	write_one("slower", "0x401000:loop=0", "faster");
+	write_one("faster", "0x401000:end", "slower");
+	expect_good("", 2);
+}
+END_TEST
+
+START_TEST(adjustments_of_a_newer_program_are_left_out)
+{
+	struct mp_trial trial = {.original = id,
+				 .functions = (char *)"f",
+				 .adjustments = (char *)"0x401000:fly=9",
+				 .verdict = (char *)"faster",
+				 .ratio = 2};
+	char machine[128];
+	struct mp_store *store;
+
+	me_trials_machine(machine);
+	trial.machine = machine;
+	ok(mp_store_open(db, MP_STORE_WRITE, &store, &err));
+	ok(mp_store_add_trial(store, &trial, &err));
+	trial.verdict = (char *)"screened";
+	ok(mp_store_add_trial(store, &trial, &err));
+	mp_store_close(store);
+	expect_good("", 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("trials");
+	TCase *tc = tcase_create("trials");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, what_was_found_is_known_the_next_time);
+	tcase_add_test(tc, best_version_may_have_no_adjustments);
+	tcase_add_test(tc, adjustments_of_a_newer_program_are_left_out);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_verify_versions - a branch of one version must not lead to the other version, nor past a
+ * stub that ends a timing, even if the program would do the same.
+ */
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+
+#include "libprof/note/audit_table.h"
+#include "tests/unit/verify_pair.h"
+
+struct place {
+	uint32_t function;
+	uint8_t version;
+};
+
+static bool place_of(const struct mp_audit_table *table, uint64_t vaddr, struct place *out)
+{
+	for (uint32_t f = 0; f < table->nr_funcs; f++)
+		for (uint32_t i = 0; i < table->funcs[f].nr_ranges; i++) {
+			const struct mp_audited_range *range =
+				&table->ranges[table->funcs[f].first_range + i];
+
+			if (vaddr - range->vaddr < range->size) {
+				*out = (struct place){f, range->version};
+				return true;
+			}
+		}
+	return false;
+}
+
+/* The piece, of a stub or not, of the same code in the other version. */
+static const struct mp_map_piece *other_of(const struct pair *p, const struct mp_audit_table *table,
+					   const struct mp_map_piece *piece)
+{
+	struct place a, b;
+
+	ck_assert(place_of(table, piece->new_vaddr, &a));
+	for (uint32_t i = 0; i < p->map->nr_pieces; i++) {
+		const struct mp_map_piece *other = &p->map->pieces[i];
+
+		if (other->old_vaddr == piece->old_vaddr && other->old_size == piece->old_size &&
+		    other->new_size && place_of(table, other->new_vaddr, &b) &&
+		    b.function == a.function && b.version != a.version)
+			return other;
+	}
+	return NULL;
+}
+
+static const struct mp_map_piece *piece_at(const struct pair *p, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < p->map->nr_pieces; i++)
+		if (p->map->pieces[i].new_vaddr == vaddr && p->map->pieces[i].new_size)
+			return &p->map->pieces[i];
+	return NULL;
+}
+
+/* The displacement, of 4 bytes, of the last instruction of @piece. *@to: where it leads. */
+static uint8_t *last_branch(struct pair *p, const struct mp_map_piece *piece, uint64_t *to)
+{
+	uint64_t end = piece->new_vaddr + piece->new_size;
+	int32_t disp;
+	uint8_t *b;
+
+	if (!piece->old_size || piece->new_size < 6)
+		return NULL;
+	b = pair_at(p, end - 6);
+	if (b[1] != 0xe9 && (b[0] != 0x0f || (b[1] & 0xf0) != 0x80))
+		return NULL;
+	memcpy(&disp, b + 2, sizeof(disp));
+	*to = end + (uint64_t)(int64_t)disp;
+	return b + 2;
+}
+
+static void lead(uint8_t *field, uint64_t from, uint64_t to)
+{
+	int32_t disp;
+
+	memcpy(&disp, field, sizeof(disp));
+	disp += (int32_t)(to - from);
+	memcpy(field, &disp, sizeof(disp));
+}
+
+static void spoil_branches(uint64_t seed, uint32_t *nr_mixed, uint32_t *nr_past)
+{
+	struct mp_audit_table *table;
+	struct mp_err err;
+	struct pair p;
+
+	pair_make(&p, "g++ -O2 -s tests/data/mutants.cc", seed, PAIR_AUDITS);
+	ck_assert(p.report.audits && !p.report.counts);
+	ck_assert_int_eq(mp_audit_table_read(p.good, &table, &err), 0);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &p.map->pieces[i], *at, *other;
+		struct place from, to_place;
+		uint64_t to;
+		uint8_t *field = last_branch(&p, piece, &to);
+
+		if (!field || !place_of(table, piece->new_vaddr, &from) ||
+		    !place_of(table, to, &to_place) || from.function != to_place.function)
+			continue;
+		ck_assert_uint_eq(from.version, to_place.version);
+		at = piece_at(&p, to);
+		other = at ? other_of(&p, table, at) : NULL;
+		if (other) {
+			lead(field, to, other->new_vaddr);
+			pair_refused(&p, "one version of an audited function leads to the other");
+			++*nr_mixed;
+		}
+		if (at && !at->old_size) {
+			ck_assert_uint_eq(at[1].old_vaddr, at->old_vaddr);
+			lead(field, to, at[1].new_vaddr);
+			pair_refused(&p, "instead of");
+			++*nr_past;
+		}
+	}
+	mp_audit_table_free(table);
+	pair_free(&p);
+}
+
+START_TEST(verify_refuses_branches_to_the_other_version_and_past_stubs)
+{
+	uint32_t nr_mixed = 0, nr_past = 0;
+
+	for (uint64_t seed = 1; seed < 6; seed++)
+		spoil_branches(seed, &nr_mixed, &nr_past);
+	ck_assert_uint_gt(nr_mixed, 5);
+	ck_assert_uint_gt(nr_past, 1);
+}
+END_TEST
+
+static Suite *versions_suite(void)
+{
+	Suite *suite = suite_create("verify_versions");
+	TCase *tc = tcase_create("verify_versions");
+
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, verify_refuses_branches_to_the_other_version_and_past_stubs);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(versions_suite)
