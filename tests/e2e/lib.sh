@@ -26,10 +26,17 @@ need() {
 	done
 }
 
+# at_exit COMMAND: run COMMAND when the test ends. Bash runs the trap in a child too, if the child is killed
+# before its program starts; that child must not clean up.
+at_exit() {
+	# shellcheck disable=SC2064 # The command is part of the trap's text.
+	trap "[ \$BASHPID != \$\$ ] || { $1; }" EXIT
+}
+
 # scratch NAME: change to a new directory, $dir, which is removed at the end
 scratch() {
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/$1.XXXXXX") || exit 1
-	trap 'rm -rf "$dir"' EXIT
+	at_exit 'rm -rf "$dir"'
 	cd "$dir" || exit 1
 }
 

@@ -2,18 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The output of each program with --json is valid whatever the names of files and functions, and has
 # exactly the fields that Documentation/json.md documents.
-set -u
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-BUILD=$(cd "${BUILD:-$root/build}" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/json.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
+. "$(dirname "$0")/../lib.sh"
+scratch json
 export PATH=$BUILD:$BUILD/tools:$PATH
 nr_failed=0
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
 for tool in python3 gcc objdump; do
 	command -v $tool >/dev/null || { echo "skip: $tool is missing"; exit 77; }
 done
