@@ -64,6 +64,16 @@ says() {
 	}
 }
 
+# audit_listens PID: wait until `morphd run --audit` in the background listens, or has ended. It then has
+# threads. Before that it may still ignore SIGINT, as bash starts background commands so.
+audit_listens() {
+	local threads
+	while threads=$(sed -n 's/^Threads:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) && [ -n "$threads" ]; do
+		[ "$threads" = 1 ] || return
+		sleep 0.05
+	done
+}
+
 # one_line WHAT: the last program printed one line of messages
 one_line() {
 	[ "$(wc -l <err.txt)" = 1 ] || fail "$1: not one line of message: $(cat err.txt)"

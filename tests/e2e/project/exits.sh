@@ -63,7 +63,7 @@ sqlite3 t.db "INSERT INTO trial VALUES(1, x'00', 0, 'cpu', 'f', '0x1:stay', 'fas
 # An audit inside a program, by a program that acts as an audited one.
 morphd run --audit=ring -d audit.db >/dev/null 2>&1 &
 reader=$!
-sleep 0.3
+audit_listens $reader
 "$BUILD/tools/audit-writer" functions=2 pairs=200 seconds=5 ring >/dev/null
 kill -INT $reader
 wait $reader

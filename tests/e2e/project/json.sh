@@ -189,7 +189,7 @@ fi
 morph-optimize instrument --kind=audit --all --report=none --counts="$PWD/ring" "$prog" -o audited || fail "audited"
 morphd run --audit=ring -d audited.db >/dev/null 2>audited.err &
 reader=$!
-sleep 1
+audit_listens $reader
 # On a busy machine the reader may be late, or a short run may have no window.
 for _ in {1..5}; do
 	./audited 6000000 >/dev/null
