@@ -359,7 +359,7 @@ int main(int argc, char **argv)
 	argp_err_exit_status = ME_AUDIT_STATUS_USAGE;
 	argp_parse(&argp, own, argv, 0, NULL, &args);
 	mp_stdio_parsed();
-	status = args.simulate	      ? simulate(&args)
+	status = args.simulate	     ? simulate(&args)
 		 : args.compilations ? me_audit_compilations(&args)
 				     : audit(&args);
 	free(args.files);

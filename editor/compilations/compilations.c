@@ -163,8 +163,8 @@ static void find_other_work(struct me_compilations *out)
 		const struct me_region_marker *m = &out->regions.markers[i];
 
 		for (int d = 0; !me_compilations_agree(m) && d < ME_NR_DIVISIONS; d++)
-			out->contest.list[me_compilations_index(out, d, m->region[d])]
-				.work_differs = true;
+			out->contest.list[me_compilations_index(out, d, m->region[d])].work_differs =
+				true;
 	}
 }
 
@@ -318,9 +318,8 @@ static int checked_run(struct work *w, int b, struct mp_err *err)
 			return 1;
 		w->out->difference[0] = '\0';
 	}
-	return mp_err_set(err, EINVAL,
-			  "%s: its runs give different results (%.120s)%s", w->opts->a, what,
-			  w->opts->filter ? "" : "; --filter can remove what varies");
+	return mp_err_set(err, EINVAL, "%s: its runs give different results (%.120s)%s", w->opts->a,
+			  what, w->opts->filter ? "" : "; --filter can remove what varies");
 }
 
 /* ---- the pairs ------------------------------------------------------------------------------ */
@@ -374,9 +373,10 @@ static int run_pairs(struct work *w, struct mp_err *err)
 		return rc;
 	me_contest_choose(contest, w->samples[ME_OLD], w->samples[ME_NEW]);
 	if (contest->nr_tested < 2)
-		return mp_err_set(err, ENODATA,
-				  "%s: too few samples in any function: give the command more to do",
-				  w->opts->a);
+		return mp_err_set(
+			err, ENODATA,
+			"%s: too few samples in any function: give the command more to do",
+			w->opts->a);
 	do {
 		rc = run_pair(w, err);
 		if (!rc && me_contest_add(contest, w->samples[ME_OLD], w->samples[ME_NEW]))

@@ -24,18 +24,18 @@ static json_t *json_marker(const struct me_region_marker *m)
 {
 	const struct me_marker_place *p = &m->place;
 
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:[I,I], s:[I,I], s:[I,I]}", "name",
-		mp_json_string(m->name), "file",
-		m->placed ? json_name(p->file, p->file_len) : json_null(), "line",
-		m->placed ? json_integer(p->line) : json_null(), "function",
-		m->placed ? json_name(p->function, p->function_len) : json_null(), "kind",
-		m->placed ? json_name(p->kind, p->kind_len) : json_null(), "rounds_old",
-		(json_int_t)m->total[ME_OLD], "rounds_new", (json_int_t)m->total[ME_NEW],
-		"accesses_inside", (json_int_t)m->nr_inside[ME_OLD],
-		(json_int_t)m->nr_inside[ME_NEW], "accesses_outside",
-		(json_int_t)m->nr_outside[ME_OLD], (json_int_t)m->nr_outside[ME_NEW],
-		"accesses_stay", (json_int_t)m->nr_stay[ME_OLD], (json_int_t)m->nr_stay[ME_NEW]);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:[I,I], s:[I,I], s:[I,I]}", "name",
+			 mp_json_string(m->name), "file",
+			 m->placed ? json_name(p->file, p->file_len) : json_null(), "line",
+			 m->placed ? json_integer(p->line) : json_null(), "function",
+			 m->placed ? json_name(p->function, p->function_len) : json_null(), "kind",
+			 m->placed ? json_name(p->kind, p->kind_len) : json_null(), "rounds_old",
+			 (json_int_t)m->total[ME_OLD], "rounds_new", (json_int_t)m->total[ME_NEW],
+			 "accesses_inside", (json_int_t)m->nr_inside[ME_OLD],
+			 (json_int_t)m->nr_inside[ME_NEW], "accesses_outside",
+			 (json_int_t)m->nr_outside[ME_OLD], (json_int_t)m->nr_outside[ME_NEW],
+			 "accesses_stay", (json_int_t)m->nr_stay[ME_OLD],
+			 (json_int_t)m->nr_stay[ME_NEW]);
 }
 
 static json_t *json_markers(const struct me_regions *r, int division, uint32_t region)
@@ -56,11 +56,11 @@ static json_t *json_functions(const struct me_regions *r, int division, uint32_t
 		const struct me_region_function *f = &r->functions[i];
 
 		if (f->region[division] == region)
-			json_array_append_new(
-				list, json_pack("{s:o, s:b, s:b, s:b}", "name",
-						mp_json_string(f->name), "in_old",
-						f->present[ME_OLD], "in_new", f->present[ME_NEW],
-						"perhaps_inlined", f->perhaps_inlined));
+			json_array_append_new(list, json_pack("{s:o, s:b, s:b, s:b}", "name",
+							      mp_json_string(f->name), "in_old",
+							      f->present[ME_OLD], "in_new",
+							      f->present[ME_NEW], "perhaps_inlined",
+							      f->perhaps_inlined));
 	}
 	return list;
 }
@@ -94,8 +94,7 @@ static json_t *json_row(const struct me_compilations *result, int division,
 				   row->seconds[ME_OLD], row->seconds[ME_NEW]);
 
 	json_object_set_new(object, "round_ns",
-			    round ? json_pack("[f,f]", row->round_ns[ME_OLD],
-					      row->round_ns[ME_NEW])
+			    round ? json_pack("[f,f]", row->round_ns[ME_OLD], row->round_ns[ME_NEW])
 				  : json_null());
 	json_object_set_new(object, "round_of",
 			    round ? mp_json_string(r->markers[row->marker].name) : json_null());

@@ -132,7 +132,8 @@ static void put_row(FILE *out, const struct me_compilations *r, int division,
 static int put_division(FILE *out, const struct me_compilations *r, int division)
 {
 	static const char *const titles[] = {
-		[ME_DIVISION_FUNCTIONS] = "functions, with what either compilation inlined; ms of a run",
+		[ME_DIVISION_FUNCTIONS] =
+			"functions, with what either compilation inlined; ms of a run",
 		[ME_DIVISION_LOOPS] = "loops; ns of a round",
 	};
 	struct me_compilations_row *rows;
@@ -142,8 +143,8 @@ static int put_division(FILE *out, const struct me_compilations *r, int division
 	if (rc)
 		return rc;
 	if (nr)
-		fprintf(out, "\n%s\n  %-10s %7s %9s %9s  %24s\n", titles[division], "new is", "time",
-			"old", "new", "times as fast");
+		fprintf(out, "\n%s\n  %-10s %7s %9s %9s  %24s\n", titles[division], "new is",
+			"time", "old", "new", "times as fast");
 	for (size_t i = 0; i < nr; i++)
 		put_row(out, r, division, &rows[i]);
 	free(rows);
@@ -182,7 +183,8 @@ static void put_builds(FILE *out, const struct me_compilations *r)
 		fprintf(out, "  %s %9.2f ms  ", names[b],
 			1e3 * me_compilations_seconds(r, whole->samples[b]));
 		mp_text_put(out, r->builds[b].path);
-		fprintf(out, ": %" PRIu32 " markers, %" PRIu32 " of %" PRIu32 " accesses left out\n",
+		fprintf(out,
+			": %" PRIu32 " markers, %" PRIu32 " of %" PRIu32 " accesses left out\n",
 			m->nr_markers, m->nr_removed, m->nr_accesses);
 	}
 }
@@ -192,8 +194,7 @@ static void put_verdict(FILE *out, const struct me_compilations *r)
 	uint32_t nr[ME_NR_DIVISIONS] = {0};
 
 	for (uint32_t i = 0; i < r->contest.nr; i++)
-		if (r->contest.list[i].tested &&
-		    r->contest.list[i].verdict == ME_CONTEST_SLOWER)
+		if (r->contest.list[i].tested && r->contest.list[i].verdict == ME_CONTEST_SLOWER)
 			nr[i < r->regions.nr[ME_DIVISION_FUNCTIONS] ? ME_DIVISION_FUNCTIONS
 								    : ME_DIVISION_LOOPS]++;
 	fprintf(out, "\n%s: the new compilation as a whole",
@@ -231,8 +232,7 @@ void me_compilations_print(const struct me_compilations *r, FILE *out)
 bool me_compilations_is_better(const struct me_compilations *r)
 {
 	for (uint32_t i = 0; i < r->contest.nr; i++)
-		if (r->contest.list[i].tested &&
-		    r->contest.list[i].verdict == ME_CONTEST_SLOWER)
+		if (r->contest.list[i].tested && r->contest.list[i].verdict == ME_CONTEST_SLOWER)
 			return false;
 	return !r->differs && r->contest.list[r->contest.nr].verdict == ME_CONTEST_FASTER;
 }

@@ -10,9 +10,7 @@
 
 double me_compilations_seconds(const struct me_compilations *result, uint64_t samples)
 {
-	return result->nr_pairs
-		       ? (double)samples / (double)result->nr_pairs / ME_SAMPLE_DB_HZ
-		       : 0;
+	return result->nr_pairs ? (double)samples / (double)result->nr_pairs / ME_SAMPLE_DB_HZ : 0;
 }
 
 static int by_time(const void *a, const void *b)
@@ -27,8 +25,8 @@ static int by_time(const void *a, const void *b)
 static bool is_shown(const struct me_compilations *result, const struct me_contestant *c,
 		     double share)
 {
-	return c->tested || (c->work_differs && share >= ME_CONTEST_LEAST_SHARE &&
-			     result->nr_pairs > 0);
+	return c->tested ||
+	       (c->work_differs && share >= ME_CONTEST_LEAST_SHARE && result->nr_pairs > 0);
 }
 
 /* The total of the compilation in which it is less: they may differ. */
@@ -48,8 +46,7 @@ static void choose_marker(const struct me_compilations *result, int division,
 		     rounds_of(&markers[i]) > rounds_of(&markers[row->marker])))
 			row->marker = i;
 	for (int b = 0; b < ME_NR_BUILDS && row->marker != MP_NONE; b++)
-		row->round_ns[b] =
-			1e9 * row->seconds[b] / (double)markers[row->marker].total[b];
+		row->round_ns[b] = 1e9 * row->seconds[b] / (double)markers[row->marker].total[b];
 }
 
 /* Samples of each function by itself decide which one names the region. */

@@ -11,8 +11,8 @@
 struct me_compilations_row {
 	const struct me_contestant *result;
 	uint32_t region;
-	double share; /* of both compilations' time */
-	double seconds[ME_NR_BUILDS];	/* of one run */
+	double share;		      /* of both compilations' time */
+	double seconds[ME_NR_BUILDS]; /* of one run */
 	/* The marker with the most rounds; MP_NONE: there is no marker with rounds. */
 	uint32_t marker;
 	double round_ns[ME_NR_BUILDS]; /* time of one of its rounds */

@@ -34,7 +34,7 @@ enum me_contest_verdict {
 /* One region, or the whole command. */
 struct me_contestant {
 	bool tested;
-	bool work_differs;		 /* its markers have other totals: it is not tested */
+	bool work_differs;		/* its markers have other totals: it is not tested */
 	uint64_t samples[ME_NR_BUILDS]; /* of all pairs that count */
 	struct mp_seq seq;
 	double lowest, highest; /* of the log ratio, set by me_contest_end() */
@@ -49,13 +49,12 @@ struct me_contest {
 	size_t nr_pairs;
 };
 
-
 /* Return: 0, -ENOMEM. Ownership: me_contest_fini(@out), after an error too. */
-int me_contest_init(struct me_contest *out, uint32_t nr_regions, double alpha,
-		    double indifference);
+int me_contest_init(struct me_contest *out, uint32_t nr_regions, double alpha, double indifference);
 void me_contest_fini(struct me_contest *contest);
 /* me_contest_choose - from a warm-up pair, after work_differs was set: what is tested. */
-void me_contest_choose(struct me_contest *contest, const uint64_t *old_run, const uint64_t *new_run);
+void me_contest_choose(struct me_contest *contest, const uint64_t *old_run,
+		       const uint64_t *new_run);
 /* Return: 0, -ENOMEM. */
 int me_contest_add(struct me_contest *contest, const uint64_t *old_run, const uint64_t *new_run);
 /* Is nothing left to find out? */

@@ -119,9 +119,8 @@ static int take_component(struct search *s, const struct region *region, uint32_
 		return rc;
 	for (uint32_t i = 0; i < nr; i++)
 		s->out->of_block[blocks[i]] = s->out->nr - 1;
-	s->regions[s->nr_regions++] =
-		(struct region){region->start + s->nr_sorted - nr, region->start + s->nr_sorted,
-				s->out->nr - 1};
+	s->regions[s->nr_regions++] = (struct region){region->start + s->nr_sorted - nr,
+						      region->start + s->nr_sorted, s->out->nr - 1};
 	return 0;
 }
 

@@ -263,8 +263,9 @@ static int find_homes(struct finder *f, int b)
 
 		if (block == MP_NONE)
 			continue;
-		f->homes[b][f->nr_homes[b]++] = (struct home){
-			marker, build->cfg->blocks[block].func, build->loops.of_block[block], false};
+		f->homes[b][f->nr_homes[b]++] = (struct home){marker,
+							      build->cfg->blocks[block].func,
+							      build->loops.of_block[block], false};
 		f->out->markers[marker].nr_stay[b] += slices->accesses[i].stays != ME_SLICE_GOES;
 	}
 	qsort(f->homes[b], f->nr_homes[b], sizeof(*f->homes[b]), by_home);
@@ -436,7 +437,8 @@ static void join_inlined(struct finder *f)
 	}
 	for (uint32_t i = 0; i < f->nr_arcs; i++)
 		if (f->arcs[i].nr[ME_OLD] != f->arcs[i].nr[ME_NEW] &&
-		    leader_of(f, d, base + f->arcs[i].from) != leader_of(f, d, base + f->arcs[i].to))
+		    leader_of(f, d, base + f->arcs[i].from) !=
+			    leader_of(f, d, base + f->arcs[i].to))
 			f->out->functions[f->arcs[i].to].perhaps_inlined = true;
 }
 
@@ -500,9 +502,10 @@ static int number_regions(struct finder *f, int d)
 			return -ENOMEM;
 		}
 		for (uint32_t i = 0; i < nr_blocks; i++) {
-			uint32_t node = d == ME_DIVISION_LOOPS
-						? node_of_block(f, b, i)
-						: function_node(f, b, f->builds[b].cfg->blocks[i].func);
+			uint32_t node =
+				d == ME_DIVISION_LOOPS
+					? node_of_block(f, b, i)
+					: function_node(f, b, f->builds[b].cfg->blocks[i].func);
 
 			out->of_block[d][b][i] = number[leader_of(f, d, node)];
 		}

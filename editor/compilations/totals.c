@@ -177,8 +177,8 @@ static int begin(pid_t pid, const char *path, struct mp_err *err)
 	return 0;
 }
 
-int me_totals_take(const struct me_totals_run *run, const struct mp_elf *elf,
-		   struct me_totals *out, struct mp_err *err)
+int me_totals_take(const struct me_totals_run *run, const struct mp_elf *elf, struct me_totals *out,
+		   struct mp_err *err)
 {
 	sigset_t before;
 	pid_t pid;

@@ -27,11 +27,11 @@ struct me_totals {
 };
 
 struct me_totals_run {
-	const char *path;    /* a file with the code of the ELF file */
+	const char *path; /* a file with the code of the ELF file */
 	char *const *argv;
 	const char *stdin_path; /* NULL: that of the caller */
-	bool quiet;	     /* the output goes nowhere */
-	const sigset_t *mask; /* of the program, and while waiting; NULL: the caller's */
+	bool quiet;		/* the output goes nowhere */
+	const sigset_t *mask;	/* of the program, and while waiting; NULL: the caller's */
 };
 
 /*
@@ -39,8 +39,8 @@ struct me_totals_run {
  * up. Return: 0; -ECANCELED after me_run_cancel(); -errno. Ownership: me_totals_fini(@out), after
  * an error too.
  */
-int me_totals_take(const struct me_totals_run *run, const struct mp_elf *elf,
-		   struct me_totals *out, struct mp_err *err);
+int me_totals_take(const struct me_totals_run *run, const struct mp_elf *elf, struct me_totals *out,
+		   struct mp_err *err);
 void me_totals_fini(struct me_totals *totals);
 
 #endif
