@@ -16,6 +16,7 @@
 #include "editor/emit/dynsym.h"
 #include "editor/emit/emit_private.h"
 #include "editor/base/runtime.h"
+#include "editor/place/audit_code.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
 
@@ -58,6 +59,14 @@ static int find_pointers(struct me_emitter *e, const struct me_plan *plan, struc
 	return rc;
 }
 
+/* Where a stub calls the runtime with the stack pointer below the red zone; 0: nowhere. */
+static uint8_t call_off(const struct me_placement *placement, const struct me_copy *copy)
+{
+	if (!copy->stub || placement->stubs[copy->stub - 1].does != ME_STUB_TIMES)
+		return 0;
+	return (uint8_t)(copy->body_size - ME_POINT_CODE_SIZE + ME_POINT_CODE_CALL);
+}
+
 static int build_unwind(struct me_emitter *e, struct mp_err *err)
 {
 	uint32_t nr = e->placement.nr_copies;
@@ -79,6 +88,7 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 			.left_out = copy->left_out,
 			.passed_by = e->placement.nr_stubs && targets[copy->block] != i,
 			.original = copy->original,
+			.call_off = call_off(&e->placement, copy),
 		};
 		if (copy->falls && i + 1 < nr)
 			placed[i].padding =
@@ -125,6 +135,7 @@ static int build_new_segment(struct me_emitter *e, struct mp_err *err)
 		e->placement.places.thread = e->runtime_vaddr + ME_RUNTIME_THREAD;
 		e->placement.places.enter = e->runtime_vaddr + ME_RUNTIME_ENTER;
 		e->placement.places.leave = e->runtime_vaddr + ME_RUNTIME_LEAVE;
+		e->placement.places.point = e->runtime_vaddr + ME_RUNTIME_POINT;
 	}
 	if (e->segment.displaced.size) {
 		struct me_displaced *d = &e->segment.displaced;
