@@ -22,7 +22,7 @@ int me_build_open(const char *path, struct me_build *out, struct mp_err *err)
 				  path);
 	if (!rc)
 		rc = mp_cfg_build(out->elf, NULL, &out->cfg, err);
-	if (!rc && me_loops_find(out->cfg, &out->loops))
+	if (!rc && me_file_loops_find(out->cfg, &out->loops))
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	return rc ? rc : me_slices_find(out->cfg, &out->markers, NULL, &out->slices, err);
 }
@@ -31,7 +31,7 @@ void me_build_close(struct me_build *build)
 {
 	me_slices_fini(&build->slices);
 	me_markers_fini(&build->markers);
-	me_loops_fini(&build->loops);
+	me_file_loops_fini(&build->loops);
 	mp_cfg_free(build->cfg);
 	mp_elf_close(build->elf);
 	*build = (struct me_build){.path = build->path};

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "editor/compilations/loops.h"
+#include "editor/compilations/file_loops.h"
 #include "editor/marker/marker.h"
 #include "editor/marker/slice.h"
 #include "libprof/base/err.h"
@@ -19,7 +19,7 @@ struct me_build {
 	const char *path;
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
-	struct me_loops loops;
+	struct me_file_loops loops;
 	struct me_markers markers;
 	struct me_slices slices;
 };

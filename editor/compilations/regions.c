@@ -234,7 +234,7 @@ static int by_home(const void *a, const void *b)
 /* A place around another place of the same marker in the same function is not the marker's. */
 static void drop_outer(struct finder *f, int b)
 {
-	const struct me_loops *loops = &f->builds[b].loops;
+	const struct me_file_loops *loops = &f->builds[b].loops;
 	struct home *h = f->homes[b];
 
 	for (uint32_t i = 0; i < f->nr_homes[b]; i++) {
@@ -244,7 +244,8 @@ static void drop_outer(struct finder *f, int b)
 			k--;
 		for (; k < f->nr_homes[b] && h[k].marker == h[i].marker && h[k].func == h[i].func;
 		     k++)
-			if (h[k].loop != h[i].loop && me_loop_holds(loops, h[i].loop, h[k].loop))
+			if (h[k].loop != h[i].loop &&
+			    me_file_loop_holds(loops, h[i].loop, h[k].loop))
 				h[i].dropped = true;
 	}
 }
@@ -281,7 +282,7 @@ static int find_homes(struct finder *f, int b)
 
 static int mark_loops(struct finder *f, int b)
 {
-	const struct me_loops *loops = &f->builds[b].loops;
+	const struct me_file_loops *loops = &f->builds[b].loops;
 
 	f->loop_marker[b] = calloc((size_t)loops->nr + 1, sizeof(uint32_t));
 	if (!f->loop_marker[b])
@@ -303,11 +304,11 @@ static int mark_loops(struct finder *f, int b)
 /* Is there a marked loop in @outer, or is it one? */
 static bool holds_marked(const struct finder *f, int b, uint32_t outer)
 {
-	const struct me_loops *loops = &f->builds[b].loops;
+	const struct me_file_loops *loops = &f->builds[b].loops;
 
 	for (uint32_t i = outer; i < loops->nr && loops->list[i].func == loops->list[outer].func;
 	     i++)
-		if (f->loop_marker[b][i] != MP_NONE && me_loop_holds(loops, outer, i))
+		if (f->loop_marker[b][i] != MP_NONE && me_file_loop_holds(loops, outer, i))
 			return true;
 	return false;
 }
@@ -319,7 +320,7 @@ static bool holds_marked(const struct finder *f, int b, uint32_t outer)
  */
 static bool give_loops(struct finder *f, int b, const struct home *home)
 {
-	const struct me_loops *loops = &f->builds[b].loops;
+	const struct me_file_loops *loops = &f->builds[b].loops;
 	bool any = false;
 
 	for (uint32_t i = 0; i < f->nr_homes[b]; i++) {
@@ -469,7 +470,7 @@ static int join_sources(struct finder *f)
 
 static uint32_t node_of_block(const struct finder *f, int b, uint32_t block)
 {
-	const struct me_loops *loops = &f->builds[b].loops;
+	const struct me_file_loops *loops = &f->builds[b].loops;
 	uint32_t loop = loops->of_block[block];
 
 	while (loop != MP_NONE && f->loop_marker[b][loop] == MP_NONE)
