@@ -17,7 +17,7 @@
 #include "editor/base/grow.h"
 #include "editor/evidence/eligible.h"
 #include "editor/instrument/loop_distance.h"
-#include "editor/instrument/loops.h"
+#include "editor/base/loops.h"
 #include "editor/instrument/versions.h"
 #include "editor/unwind/unwind.h"
 

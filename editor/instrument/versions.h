@@ -27,6 +27,8 @@ struct me_versions_request {
 	const uint64_t *samples;
 	uint64_t nr_samples;
 	const struct mp_counts *counts;
+	/* Per function: verify could not prove that its versions keep their tables; NULL: none. */
+	const uint16_t *unproved;
 	bool all; /* neither limits nor costs count */
 };
 

@@ -22,6 +22,8 @@ void vf_find_audit(struct vf *vf)
 {
 	if (vf->counters && !mp_elf_section(vf->o, MP_AUDIT_TABLE_SECTION))
 		vf->audit_section = mp_elf_section(vf->n, MP_AUDIT_TABLE_SECTION);
+	if (vf->audit_section && !mp_elf_section(vf->o, ".morph.tables"))
+		vf->version_tables = mp_elf_section(vf->n, ".morph.tables");
 }
 
 bool vf_is_audit_section(const struct vf *vf, const struct mp_section *sec)

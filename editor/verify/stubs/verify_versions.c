@@ -74,6 +74,20 @@ enum way {
 	UNCLEAR, /* only sometimes */
 };
 
+/* Does the stub at an exit precede the copy? Else its indirect jump must be a switch. */
+static bool has_leave(const struct vf *vf, const struct mp_map_piece *p)
+{
+	return p > vf->map->pieces && p[-1].old_vaddr == p->old_vaddr && vf_is_leave(vf, p - 1);
+}
+
+bool vf_is_switch(const struct vf *vf, const struct mp_map_piece *p)
+{
+	struct vf_insn insn;
+
+	return last_insn(vf, p, &insn) && (insn.kind == VF_IJMP_REG || insn.kind == VF_IJMP_MEM) &&
+	       !vf_is_guarded(vf, p->new_vaddr);
+}
+
 static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32_t function)
 {
 	uint64_t end = p->old_vaddr + p->old_size, at;
@@ -85,7 +99,7 @@ static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32
 	switch (insn.kind) {
 	case VF_STOP: return is_trap(vf, at) ? STAYS : LEAVES;
 	case VF_IJMP_REG:
-	case VF_IJMP_MEM: return LEAVES;
+	case VF_IJMP_MEM: return has_leave(vf, p) ? LEAVES : STAYS;
 	case VF_JMP:
 		return is_inside(vf, insn.target, function) ? STAYS
 		       : is_trap(vf, insn.target)	    ? STAYS
@@ -234,9 +248,9 @@ static int check_guard(struct vf *vf, const struct mp_map_piece *p,
 	const struct mp_map_piece *stub = p - 1;
 	bool exit = is_exit(vf, p, version);
 
-	if (p == vf->map->pieces || stub->old_vaddr != p->old_vaddr ||
-	    !(exit ? vf_is_leave(vf, stub) : vf_is_point(vf, stub)) ||
-	    vf_falls_to(vf, stub) != p->new_vaddr)
+	if (exit ? !has_leave(vf, p) || vf_falls_to(vf, stub) != p->new_vaddr
+		 : p == vf->map->pieces || stub->old_vaddr != p->old_vaddr ||
+			    !vf_is_point(vf, stub) || vf_falls_to(vf, stub) != p->new_vaddr)
 		return vf_refuse(vf, p->new_vaddr,
 				 exit ? "an exit of an audited function has no stub that ends the "
 					"timing"
@@ -272,5 +286,5 @@ int vf_check_versions(struct vf *vf)
 		if (!(entered[f / 64] >> f % 64 & 1))
 			ret = vf_refuse(vf, vf->audited->funcs[f].vaddr,
 					"no stub enters this audited function");
-	return ret;
+	return ret ? ret : vf_check_version_tables(vf);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* loops - finds loops, outermost first: strongly connected parts by Tarjan's algorithm (1972). */
-#include "editor/instrument/loops.h"
+#include "editor/base/loops.h"
 
 #include <errno.h>
 #include <stdlib.h>
