@@ -117,6 +117,21 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 	return json;
 }
 
+static json_t *json_not_audited(const struct me_versions_report *v)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; list && i < v->nr_left_out; i++) {
+		const struct me_versions_left_out *left = &v->left_out[i];
+
+		json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:s}", "name",
+						      mp_json_string(left->name), "address",
+						      (json_int_t)left->vaddr, "samples",
+						      (json_int_t)left->samples, "why", left->why));
+	}
+	return list;
+}
+
 static json_t *json_audits(const struct me_optimize_options *options,
 			   const struct me_versions_report *v)
 {
@@ -125,6 +140,8 @@ static json_t *json_audits(const struct me_optimize_options *options,
 				 (json_int_t)v->nr_costly, "path",
 				 mp_json_string(options->counting.path));
 
+	if (json)
+		json_object_set_new(json, "left_out", json_not_audited(v));
 	if (json && !options->all) {
 		json_object_set_new(json, "share", json_real(v->share));
 		json_object_set_new(json, "more_instructions", json_real(v->cost));
