@@ -40,8 +40,12 @@ int plugin_is_GPL_compatible; /* GCC loads no other plugin; Apache-2.0 is compat
 
 static const char MARKER_PREFIX[] = "__morph_marker_";
 static const char TABLE_SECTION[] = ".morph.markers";
-/* Of the variables. Beside an array of the program, a marker has the address of the array's end. */
+/*
+ * Of the variables. Beside an array of the program, a marker would have the address of the array's
+ * end. The alignment keeps most sections' first markers away from the end of the section before.
+ */
 static const char TOTALS_SECTION[] = ".morph.totals";
+static const unsigned int TOTALS_ALIGN = 64;
 
 static bool marks_blocks; /* one marker per block, not per loop */
 
@@ -99,6 +103,10 @@ static tree make_variable(const char *name)
 	DECL_IGNORED_P(var) = 1;
 	DECL_INITIAL(var) = build_zero_cst(long_long_unsigned_type_node);
 	set_decl_section_name(var, TOTALS_SECTION);
+	if (!table_size) { /* the unit's first one aligns the section */
+		SET_DECL_ALIGN(var, TOTALS_ALIGN * BITS_PER_UNIT);
+		DECL_USER_ALIGN(var) = 1;
+	}
 	SET_DECL_ASSEMBLER_NAME(var, get_identifier(name));
 	varpool_node::finalize_decl(var);
 	return var;

@@ -100,7 +100,8 @@ assert loops[0]["highest"] < 0.9, loops
 m = loops[0]["markers"][0]
 assert m["rounds_old"] == m["rounds_new"] == 300 * 20001, m
 assert not j["other_work"] and j["tests"] == 1 + len(j["functions"]) + len(j["loops"])
-assert j["old"]["left_out"] == j["old"]["accesses"] and j["new"]["left_out"] == j["new"]["accesses"]
+# The first marker may have the address of the end of the section before.
+assert all(j[b]["left_out"] >= j[b]["accesses"] - 4 for b in ("old", "new")), (j["old"], j["new"])
 # `steps' was inlined: its loop is its own, its function is part of main.
 assert any({"main", "steps"} >= {m["function"] for m in r["markers"]} for r in j["loops"])
 P
