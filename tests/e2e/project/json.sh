@@ -152,6 +152,33 @@ $audit "./$prog" fast -- 100000 >audit.json 2>audit.err
 case $? in 0 | 5) ;; *) fail "morph-audit: $(cat audit.err)" ;; esac
 says differs 6 $audit "./$prog" /bin/true
 says simulate 0 morph-audit --json --simulate=2 --max-pairs=10
+# Two compilations with markers by hand, one of which runs more rounds of one loop.
+cat >marked.c <<'C'
+#include <stdio.h>
+#include "editor/marker/plugin/morph_marker.h"
+__attribute__((noinline)) unsigned long mix(unsigned long n)
+{
+	unsigned long h = 1;
+	for (unsigned long i = 0; i < n; i++) {
+		MORPH_MARKER(mix);
+		h = h * 33 ^ i;
+	}
+	return h;
+}
+int main(void)
+{
+	unsigned long h = mix(100000000);
+	for (int i = 0; i < ROUNDS; i++) {
+		MORPH_MARKER(rounds);
+		h ^= h >> 1;
+	}
+	printf("%d\n", h != 1);
+	return 0;
+}
+C
+for rounds in 3 4; do
+	gcc -O2 -I"$root" -DROUNDS=$rounds -Wl,--emit-relocs marked.c -o marked$rounds || fail "marked.c"
+done
 # The command prints to standard output too, so a shell redirects its output.
 if morphd run -d probe.db -- true 2>/dev/null; then
 	for times in 1 8 64; do
@@ -180,6 +207,8 @@ if morphd run -d probe.db -- true 2>/dev/null; then
 		! jq -e '[.refinement.rounds[].audit | select(. != null)] | length > 0' refine.json >/dev/null || break
 	done
 	says trials 0 morph-stats trials --json -d refine-$times.db
+	morph-audit --compilations --json --pairs=14:14 ./marked3 ./marked4 >compilations.json 2>compilations.err
+	case $? in 0 | 5) ;; *) fail "compilations: $(cat compilations.err)" ;; esac
 else
 	echo "morphd samples nothing here: its own output is not looked at"
 	left_out=yes
@@ -213,7 +242,7 @@ if [ "${1:-}" = --list ]; then
 	exit
 fi
 "$root/scripts/check/jsonfields" ./*.json >differences.txt 2>&1 || {
-	[ -z "${left_out:-}" ] || sed -i '/^\(run\|collect\|activity\|refine\|trials\): documented, but nothing/d; /^query: rows\[\]\.original is documented, but not printed/d; /^\(nothing\): documented, but nothing/d' differences.txt
+	[ -z "${left_out:-}" ] || sed -i '/^\(run\|collect\|activity\|refine\|trials\|compilations\): documented, but nothing/d; /^query: rows\[\]\.original is documented, but not printed/d; /^\(nothing\): documented, but nothing/d' differences.txt
 	[ ! -s differences.txt ] || fail "fields and Documentation/json.md differ:"
 }
 cat differences.txt
