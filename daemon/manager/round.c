@@ -386,6 +386,9 @@ int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *e
 		ret = look(&t);
 	if (!ret)
 		ret = take_step(&t);
+	/* The store may be written by others. A version that is in use is not forgotten. */
+	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING)
+		ret = begin_again(&t, "repair", "the record of the round did not fit together");
 	/* Empty, if nothing was made. */
 	if (ret >= 0 && mp_job_state_ends(job->state) && job->state != MP_JOB_ADVISED)
 		md_work_dir_remove(&t.dir);
