@@ -109,7 +109,7 @@ cp "$TMPDIR/other/e/morph/morph.conf" "$policy/"
 "$dest/usr/sbin/morph-worker" --check --config="$policy" || fail "the installed policy is wrong"
 sed -i 's/^#\([a-z-]* = .*\)/\1/' "$policy/morph.conf"
 "$dest/usr/sbin/morph-worker" --check --config="$policy" || fail "the defaults in the policy are wrong"
-[ "$(grep -c '^[a-z]' "$policy/morph.conf")" = 16 ] || fail "the policy shows other than 16 keys"
+[ "$(grep -c '^[a-z]' "$policy/morph.conf")" = 15 ] || fail "the policy shows other than 15 keys"
 
 # The module has each parameter of the example.
 while IFS== read -r parameter _; do
