@@ -116,7 +116,7 @@ endif
 
 # ---- sources and files to build -------------------------------------------
 
-DAEMON_MAINS := morphd morph_stats
+DAEMON_MAINS := morphd morph_stats morph morph_worker
 EDITOR_MAINS := morph_optimize morph_audit
 
 # The sources below a folder, in one order everywhere. BPF programs, and what runs inside of
