@@ -52,7 +52,7 @@ VERSION := $(shell cat VERSION 2>/dev/null || \
 # ---- libraries ------------------------------------------------------------
 
 # Zydis has no .pc file in Debian 12.
-PKGS := libelf libdw sqlite3 libxxhash jansson zlib
+PKGS := libelf libdw sqlite3 libxxhash jansson zlib ncursesw
 # The bpf source needs clang, bpftool (in /usr/sbin) and libbpf. Without them,
 # morphd is built without that source, and make says so.
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool 2>/dev/null))
@@ -66,7 +66,7 @@ endif
 
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null || \
-	echo -lelf -ldw -lsqlite3 -lxxhash -ljansson -lz)
+	echo -lelf -ldw -lsqlite3 -lxxhash -ljansson -lz -lncursesw -ltinfo)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || \
 	echo -lcheck -lsubunit -lrt)
 

@@ -156,6 +156,7 @@ static uint32_t falls_to(const struct mp_cfg *cfg, uint32_t b)
 
 struct sums {
 	double insns, insns_movable, before, after;
+	double left_alone[MP_NR_PROBLEMS];
 };
 
 static void add_function(const struct mp_cfg *cfg, const struct mp_counts *counts,
@@ -174,6 +175,8 @@ static void add_function(const struct mp_cfg *cfg, const struct mp_counts *count
 	/* A layout may always leave a function's order as it is. */
 	sums->after += moves && after < before ? after : before;
 	sums->insns_movable += moves ? insns : 0;
+	if (func->problem < MP_NR_PROBLEMS)
+		sums->left_alone[func->problem] += insns;
 }
 
 int md_saving_compute(const struct mp_cfg *cfg, const struct mp_counts *counts,
@@ -197,6 +200,8 @@ int md_saving_compute(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		out->movable = sums.insns_movable / sums.insns;
 		out->taken = 1000 * sums.before / sums.insns;
 		out->saved = 1000 * (sums.before - sums.after) / sums.insns;
+		for (int i = 1; i < MP_NR_PROBLEMS; i++)
+			out->left_alone[i] = sums.left_alone[i] / sums.insns;
 	}
 	free(doubted.edge);
 	chains_fini(&chains);
