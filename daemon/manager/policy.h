@@ -74,6 +74,7 @@ struct md_policy {
 	double retention_s;    /* step 6: profiles of files that are gone */
 	double worse_by;       /* 0.05: a version that is this much slower than before is undone */
 	char *coredumps;       /* directory of systemd-coredump */
+	char *dpkg_info;       /* where dpkg keeps the lists of packages' files */
 	struct md_rule *rules; /* in the order of names */
 	size_t nr_rules;
 };
@@ -88,14 +89,8 @@ int md_policy_default_dir(char *buf, size_t size, struct mp_err *err);
 int md_policy_read(const char *dir, struct md_policy *out, struct mp_err *err);
 void md_policy_fini(struct md_policy *policy);
 
-/*
- * md_policy_rule - the first rule that names @path, an absolute path without links; NULL: none.
- * @package: the package that the file belongs to, or NULL.
- */
-const struct md_rule *md_policy_rule(const struct md_policy *policy, const char *path,
-				     const char *package);
-/* Does a rule name packages? If none does, nobody needs to look up the package of a file. */
-bool md_policy_names_packages(const struct md_policy *policy);
+/* The first rule that names @path, an absolute path without links; NULL: none. */
+const struct md_rule *md_policy_rule(const struct md_policy *policy, const char *path);
 /* The mode for a file of @rule (NULL: no rule; then it is advise). */
 enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule);
 
