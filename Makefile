@@ -52,7 +52,7 @@ VERSION := $(shell cat VERSION 2>/dev/null || \
 # ---- libraries ------------------------------------------------------------
 
 # Zydis has no .pc file in Debian 12.
-PKGS := libelf libdw sqlite3 libxxhash jansson zlib ncursesw
+PKGS := libelf libdw sqlite3 libxxhash jansson zlib
 # The bpf source needs clang, bpftool (in /usr/sbin) and libbpf. Without them,
 # morphd is built without that source, and make says so.
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool 2>/dev/null))
@@ -66,7 +66,7 @@ endif
 
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null || \
-	echo -lelf -ldw -lsqlite3 -lxxhash -ljansson -lz -lncursesw -ltinfo)
+	echo -lelf -ldw -lsqlite3 -lxxhash -ljansson -lz)
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || \
 	echo -lcheck -lsubunit -lrt)
 
@@ -323,6 +323,8 @@ $(call prog,$(1)): $(call objs,$(1)) $(DAEMON) $(LIBPROF)
 	$$(Q)$$(link) $$(LIBS)
 endef
 $(foreach s,$(DAEMON_SRCS),$(eval $(call daemon_prog,$(s))))
+# Only `morph top' draws on a terminal.
+$(O)/morph: LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo)
 
 define editor_prog
 $(call prog,$(1)): $(call objs,$(1)) $(EDITOR) $(LIBPROF)

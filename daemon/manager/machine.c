@@ -136,6 +136,10 @@ static int read_store(struct mp_store *store, int64_t since_s, struct md_machine
 	if (!r)
 		r = mp_store_period_start(store, since_s, &m->start_s, err);
 	mp_store_rollback(store);
+	/* Counts are kept by day; the first session began later on that day. */
+	if (!r && m->start_s && m->nr_sessions &&
+	    m->sessions[m->nr_sessions - 1].start_s > m->start_s)
+		m->start_s = m->sessions[m->nr_sessions - 1].start_s;
 	return r;
 }
 
@@ -227,7 +231,7 @@ int md_machine_estimate_one(struct md_machine *machine, struct mp_store *store,
 	if (r)
 		return r;
 	p->estimated = true;
-	p->worth = md_worth_compute(&p->saving, &machine->effect, 100 * p->share);
+	p->worth = md_worth_compute(&p->saving, &machine->effect, p->share);
 	return 0;
 }
 
@@ -292,7 +296,7 @@ int md_machine_estimate(struct md_machine *machine, struct mp_store *store, size
 		struct md_machine_program *p = &machine->programs[i];
 
 		if (p->estimated)
-			p->worth = md_worth_compute(&p->saving, &machine->effect, 100 * p->share);
+			p->worth = md_worth_compute(&p->saving, &machine->effect, p->share);
 	}
 	return r;
 }

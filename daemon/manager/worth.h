@@ -68,7 +68,7 @@ struct md_worth {
 	double gain, least, most;
 };
 
-/* @share: the module's share of the machine's samples. */
+/* @share: the module's share of the machine's samples, 0 to 1. */
 struct md_worth md_worth_compute(const struct md_saving *saving, const struct md_effect *effect,
 				 double share);
 
