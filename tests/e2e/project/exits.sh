@@ -138,6 +138,7 @@ ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
 ends 4 morph-optimize --db=s.db -o x golike
 ends 4 morph-optimize restore prog
+ends 4 morph-optimize adopt prog prog
 # One program takes too long for enough pairs; the other prints its own size.
 sed 's/printf.*/usleep(700000); &/; 1i #include <unistd.h>' prog.c >long.c
 gcc -O2 -Wl,--build-id long.c -o long || exit 1

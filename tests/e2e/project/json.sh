@@ -154,6 +154,8 @@ says remember-other 3 morph-stats --json -d other.db remember --module=prog2 --b
 says stale 0 morph-optimize --json --db=s.db --stale="./$prog" --dry-run prog2
 says diff-days 0 morph-stats diff --json -d s.db --before=2026-01-01.. --after=2026-01-02..
 says in-place 0 morph-optimize --json --db=s.db --in-place --backup-dir=kept "in $prog"
+says in-place-back 0 morph-optimize restore --json --backup-dir=kept "in $prog"
+says adopt 0 morph-optimize adopt --json --backup-dir=kept "in $prog" fast
 says restore 0 morph-optimize restore --json --backup-dir=kept "in $prog"
 audit="morph-audit --json --warmup=0 --min-pairs=2 --max-pairs=8"
 $audit "./$prog" fast -- 100000 >audit.json 2>audit.err
