@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/code/stats_code.h"
+#include "daemon/manager/deny.h"
 #include "daemon/manager/program.h"
 #include "libprof/infer/profile.h"
 
@@ -18,6 +19,8 @@ void md_machine_fini(struct md_machine *machine)
 	mp_store_free_jobs(machine->jobs, machine->nr_jobs);
 	mp_store_free_trials(machine->trials, machine->nr_trials);
 	free(machine->sessions);
+	for (size_t i = 0; i < machine->nr_programs; i++)
+		free(machine->programs[i].denied);
 	free(machine->programs);
 	*machine = (struct md_machine){0};
 }
@@ -86,6 +89,27 @@ static void look_at_file(struct md_machine *machine, struct md_machine_program *
 	if (file.is_output)
 		p->file = MD_FILE_OUTPUT;
 	md_program_fini(&file);
+}
+
+/* Without a policy that can be read, what nobody may allow is denied all the same. */
+static void look_at_policy(struct md_machine *machine)
+{
+	struct md_policy policy = {0};
+	char dir[4096] = "", why[256];
+
+	if (md_policy_default_dir(dir, sizeof(dir), NULL) || md_policy_read(dir, &policy, NULL)) {
+		md_policy_fini(&policy);
+		policy = (struct md_policy){.dir = dir};
+	}
+	for (size_t i = 0; i < machine->nr_programs; i++) {
+		struct md_machine_program *p = &machine->programs[i];
+
+		if ((p->file == MD_FILE_THERE || p->file == MD_FILE_OTHER) &&
+		    md_deny(&policy, p->path, why, sizeof(why)))
+			p->denied = strdup(why);
+	}
+	if (policy.dir != dir)
+		md_policy_fini(&policy);
 }
 
 static bool is_audit(const struct mp_trial *trial)
@@ -168,6 +192,7 @@ int md_machine_load(struct mp_store *store, int64_t since_s, struct md_machine *
 			look_at_file(out, p);
 		take_gain(out, p);
 	}
+	look_at_policy(out);
 	if (out->nr_programs)
 		qsort(out->programs, out->nr_programs, sizeof(*out->programs), compare_samples);
 	md_effect_fit(NULL, 0, &out->effect);
@@ -318,7 +343,7 @@ static int compare_worth(const void *a, const void *b)
 /* Its round has not ended, or it has none. */
 static bool is_open(const struct md_machine_program *p)
 {
-	return !md_machine_is_optimised(p) && (!p->job || !mp_job_state_ends(p->job->state));
+	return !md_machine_is_optimised(p) && !p->denied && (!p->job || !mp_job_state_ends(p->job->state));
 }
 
 size_t md_machine_order(const struct md_machine *machine, const struct md_machine_program ***out)

@@ -38,6 +38,7 @@ struct md_machine_program {
 	uint64_t nr_samples;		/* of all builds */
 	double share;			/* of the machine's samples */
 	enum md_file_state file;
+	char *denied; /* why it is left alone in any case, in words of a user; NULL: it is not */
 	/* What an audit measured: the job's, or the last trial's; ratio 0: nothing. */
 	struct mp_job_gain gain;
 	int64_t gain_s; /* when; 0: not known */

@@ -97,9 +97,9 @@ static void put_program(const struct overview *o, const struct md_machine_progra
 	else
 		printf("%7s ", "-");
 	if (p->estimated && !md_machine_is_optimised(p))
-		printf("%6.2f (%5.2f to %5.2f)  ", p->worth.gain, p->worth.least, p->worth.most);
+		printf("%5.2f %5.1f to %4.1f  ", p->worth.gain, p->worth.least, p->worth.most);
 	else
-		printf("%-6s %16s", "     -", "");
+		printf("%5s %13s  ", "-", "");
 	md_wording_put_path(stdout, p->path, o->columns - 61);
 	printf("  %s\n", md_wording_state(p));
 }
@@ -108,7 +108,7 @@ static void put_programs(const struct overview *o)
 {
 	const struct md_machine *m = &o->machine;
 
-	printf("\n%8s %7s %-22s  %-*s  %s\n", "Machine", "Movable", "May gain % of machine",
+	printf("\n%8s %7s %-18s  %-*s  %s\n", "Machine", "Movable", "May gain % of all",
 	       (int)o->columns - 61, "Program", "State");
 	for (size_t i = 0; i < m->nr_programs && i < MAX_PROGRAMS; i++)
 		put_program(o, &m->programs[i]);

@@ -1,5 +1,2 @@
 #include "daemon/manager/morph.h"
 int md_morph_report(struct md_stats *stats, int argc, char **argv){(void)stats;(void)argc;(void)argv;return 1;}
-int md_morph_optimize(struct md_stats *stats, int argc, char **argv){(void)stats;(void)argc;(void)argv;return 1;}
-int md_morph_adopt(struct md_stats *stats, int argc, char **argv){(void)stats;(void)argc;(void)argv;return 1;}
-int md_morph_undo(struct md_stats *stats, int argc, char **argv){(void)stats;(void)argc;(void)argv;return 1;}

@@ -126,6 +126,7 @@ static void load_quietly(struct watch *w, struct md_machine *machine)
 /* "package:NAME" and patterns stay as they are; other names become paths. */
 static int resolve(const struct md_machine *machine, const char *what, struct md_program *out)
 {
+	const struct md_policy none_said = {.dir = ""};
 	char why[256];
 	int r;
 
@@ -140,7 +141,7 @@ static int resolve(const struct md_machine *machine, const char *what, struct md
 		return MD_EXIT_USAGE;
 	}
 	r = md_morph_find(machine, what, out);
-	if (!r && md_deny_path(NULL, out->path, why, sizeof(why))) {
+	if (!r && md_deny_path(&none_said, out->path, why, sizeof(why))) {
 		md_stats_fail("%s: is never optimised: %s", out->path, why);
 		return MD_MORPH_REFUSED;
 	}

@@ -17,6 +17,8 @@
 #define DPKG_INFO "/var/lib/dpkg/info"
 #define PACKAGE	  "package:"
 #define BUILD_ID  "build-id:"
+/* Candidates that a message lists. */
+#define SHOWN_MAX 8
 
 struct found {
 	struct md_program *list;
@@ -283,7 +285,7 @@ static int ambiguous(const char *name, const struct found *found, struct mp_err 
 	char list[2048] = "";
 	size_t used = 0, shown = 0;
 
-	for (; shown < found->nr && used < sizeof(list) - 600; shown++)
+	for (; shown < found->nr && shown < SHOWN_MAX && used < sizeof(list) - 600; shown++)
 		used += snprintf(list + used, sizeof(list) - used, "%s%.500s", shown ? ", " : "",
 				 found->list[shown].path);
 	if (shown < found->nr + found->nr_more)

@@ -21,7 +21,7 @@ static const char *const job_words[MP_NR_JOB_STATES] = {
 	[MP_JOB_UNDOING] = "being undone",
 	[MP_JOB_UNDONE] = "undone",
 	[MP_JOB_NOT_FASTER] = "not faster",
-	[MP_JOB_UNDECIDED] = "measured: cannot tell",
+	[MP_JOB_UNDECIDED] = "faster? cannot tell",
 	[MP_JOB_REFUSED] = "refused",
 	[MP_JOB_FAILED] = "failed",
 	[MP_JOB_GONE] = "removed",
@@ -36,6 +36,8 @@ const char *md_wording_state(const struct md_machine_program *p)
 {
 	if (p->job && p->job->state < MP_NR_JOB_STATES)
 		return job_words[p->job->state];
+	if (p->denied)
+		return "left alone";
 	switch (p->file) {
 	case MD_FILE_NONE: return "not a file";
 	case MD_FILE_GONE: return "file is gone";
@@ -49,6 +51,8 @@ const char *md_wording_state_key(const struct md_machine_program *p)
 {
 	if (p->job && p->job->state < MP_NR_JOB_STATES)
 		return mp_job_state_name(p->job->state);
+	if (p->denied)
+		return "left-alone";
 	switch (p->file) {
 	case MD_FILE_NONE: return "no-file";
 	case MD_FILE_GONE: return "gone";
@@ -105,6 +109,10 @@ static void put_reason(FILE *out, const struct md_machine_program *p)
 		fputs(job_reasons[p->job->state], out);
 		if (p->job->detail && p->job->detail[0])
 			fprintf(out, " The reason: %s.", p->job->detail);
+		return;
+	}
+	if (p->denied) {
+		fprintf(out, "Morph leaves it alone: %s.", p->denied);
 		return;
 	}
 	switch (p->file) {
