@@ -8,10 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/code/stats_code.h"
 #include "daemon/manager/deny.h"
+#include "daemon/manager/module_counts.h"
 #include "daemon/manager/program.h"
-#include "libprof/infer/profile.h"
 
 void md_machine_fini(struct md_machine *machine)
 {
@@ -201,58 +200,18 @@ int md_machine_load(struct mp_store *store, int64_t since_s, struct md_machine *
 
 /* ---- estimate ------------------------------------------------------------------------------- */
 
-struct counted {
-	struct md_code code;
-	struct mp_ip_count *ips;
-	struct mp_edge_count *edges;
-	struct mp_profile *profile;
-	struct mp_counts counts;
-};
-
-static void counted_fini(struct counted *c)
-{
-	mp_counts_fini(&c->counts);
-	mp_profile_free(c->profile);
-	free(c->edges);
-	free(c->ips);
-	md_code_close(&c->code);
-}
-
-static int count(struct mp_store *store, const struct mp_module *module, int64_t since_s,
-		 struct counted *c, struct mp_err *err)
-{
-	size_t nr_ips = 0, nr_edges = 0;
-	bool exact = false;
-	int r = md_code_open(module, NULL, true, &c->code, err);
-
-	if (!r)
-		r = mp_store_read_ip_counts(store, module->key, since_s, &c->ips, &nr_ips, err);
-	if (!r)
-		r = mp_store_read_edges(store, module->key, since_s, &c->edges, &nr_edges, err);
-	if (!r)
-		r = mp_store_is_exact(store, module->key, since_s, &exact, err);
-	if (!r)
-		r = mp_profile_build(c->code.cfg, c->ips, nr_ips, &c->profile, err);
-	if (!r && nr_edges)
-		r = mp_profile_add_edges(c->profile, c->code.cfg, c->edges, nr_edges, err);
-	if (r)
-		return r;
-	c->profile->exact = exact;
-	return mp_counts_build(c->code.cfg, c->profile, NULL, &c->counts, NULL, err);
-}
-
 int md_machine_estimate_one(struct md_machine *machine, struct mp_store *store,
 			    struct md_machine_program *p, int64_t since_s, struct mp_err *err)
 {
-	struct counted c = {0};
+	struct md_module_counts c = {0};
 	int r;
 
 	if (!p->module)
 		return mp_err_set(err, ENODATA, "%s: there is no sample of it", p->path);
-	r = count(store, p->module, since_s, &c, err);
+	r = md_module_counts_read(store, p->module, since_s, &c, err);
 	if (!r && (r = md_saving_compute(c.code.cfg, &c.counts, c.profile, &p->saving)))
 		mp_err_set(err, -r, "out of memory");
-	counted_fini(&c);
+	md_module_counts_fini(&c);
 	if (r)
 		return r;
 	p->estimated = true;

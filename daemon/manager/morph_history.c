@@ -56,9 +56,9 @@ static void print_one(const struct mp_decision *d)
 	if (d->round > 1)
 		printf(", round %" PRIu32, d->round);
 	putchar('\n');
-	if (d->gain.ratio > 0)
+	if (d->gain.ratio > 0 && !strcmp(d->step, "audit"))
 		printf("%18s%s\n", "", md_wording_gain(&d->gain, gain));
-	else if (d->gain.predicted > 0)
+	else if (d->gain.predicted > 0 && !strcmp(d->step, "write"))
 		printf("%18s%.1f %% of its taken branches are saved, as predicted\n", "",
 		       100 * (1 - d->gain.predicted));
 	if (d->reason[0]) {

@@ -183,7 +183,7 @@ static int do_named(struct asked *a)
 		r = md_stats_fail("%s: is not there any more", program.path);
 	} else if (a->action != UNDO &&
 		   md_deny(&none_said, program.path, why, sizeof(why))) {
-		md_stats_fail("%s: is never optimised: %s", program.path, why);
+		md_stats_fail("%s: %s", program.path, why);
 		r = MD_MORPH_REFUSED;
 	} else if (a->action == OPTIMIZE && program.is_output) {
 		r = md_stats_fail("%s: an optimised version is in use; morph undo puts the "

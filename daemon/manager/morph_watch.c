@@ -142,7 +142,7 @@ static int resolve(const struct md_machine *machine, const char *what, struct md
 	}
 	r = md_morph_find(machine, what, out);
 	if (!r && md_deny_path(&none_said, out->path, why, sizeof(why))) {
-		md_stats_fail("%s: is never optimised: %s", out->path, why);
+		md_stats_fail("%s: %s", out->path, why);
 		return MD_MORPH_REFUSED;
 	}
 	return r;

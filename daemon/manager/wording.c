@@ -112,7 +112,9 @@ static void put_reason(FILE *out, const struct md_machine_program *p)
 		return;
 	}
 	if (p->denied) {
-		fprintf(out, "Morph leaves it alone: %s.", p->denied);
+		/* deny begins its reasons so. */
+		fprintf(out, "Morph leaves it alone: %s.",
+			p->denied + (strncmp(p->denied, "left alone: ", 12) ? 0 : 12));
 		return;
 	}
 	switch (p->file) {
