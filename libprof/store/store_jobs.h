@@ -83,7 +83,10 @@ struct mp_job {
 	char *output;		      /* where the output lies; "": none */
 	char layout[MP_JOB_HASH_MAX]; /* hash of the output's bytes; "": none */
 	struct mp_job_gain gain;
-	/* set at adoption: when, and samples of the module, of all modules, and crashes by then */
+	/*
+	 * Set at adoption: when; samples by then in the program itself, and in libraries and the
+	 * kernel on its behalf; crashes of the week before.
+	 */
 	int64_t adopted_s;
 	uint64_t before_samples, before_all, before_crashes;
 };
