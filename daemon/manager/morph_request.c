@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/code/originals.h"
 #include "daemon/manager/backups.h"
@@ -14,6 +15,7 @@
 #include "daemon/manager/morph.h"
 #include "daemon/manager/request.h"
 #include "daemon/manager/wording.h"
+#include "daemon/manager/work_dir.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
 
@@ -123,6 +125,37 @@ static void put_row(struct asked *a, const struct md_request *r, int status)
 	puts(".");
 }
 
+/* Does the policy say how this program is trained and audited? */
+static bool has_rule(const char *path)
+{
+	struct md_policy policy = {0};
+	char dir[4096];
+	bool has = !md_policy_default_dir(dir, sizeof(dir), NULL) &&
+		   !md_policy_read(dir, &policy, NULL) && md_policy_rule(&policy, path);
+
+	md_policy_fini(&policy);
+	return has;
+}
+
+/* What is done here and now must not meet the worker. */
+static int optimize(struct md_request *r, struct mp_err *err)
+{
+	char dir[4096];
+	int lock, status;
+
+	if (!r->command && has_rule(r->path))
+		return md_request_by_worker(r, err);
+	status = md_state_default_dir(dir, sizeof(dir), err);
+	if (status)
+		return status;
+	lock = md_state_lock(dir, err);
+	if (lock < 0)
+		return lock;
+	status = md_request_optimize(r, err);
+	close(lock);
+	return status;
+}
+
 static int do_one(struct asked *a, const char *path)
 {
 	struct md_request r = {.store = a->store, .db = a->stats->path, .path = path,
@@ -132,7 +165,7 @@ static int do_one(struct asked *a, const char *path)
 	int status;
 
 	mp_progress_start("morph", true);
-	status = a->action == OPTIMIZE ? md_request_optimize(&r, &err)
+	status = a->action == OPTIMIZE ? optimize(&r, &err)
 		 : a->action == ADOPT  ? md_request_adopt(&r, &a->machine, &err)
 				       : md_request_undo(&r, &err);
 	mp_progress_stop();

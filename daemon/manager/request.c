@@ -228,6 +228,46 @@ int md_request_optimize(struct md_request *r, struct mp_err *err)
 	return ret;
 }
 
+/* ---- the worker ---------------------------------------------------------------------------------- */
+
+/* The exit status for a round that ended so. */
+static int status_of(enum mp_job_state state)
+{
+	switch (state) {
+	case MP_JOB_AUDITED:
+	case MP_JOB_ADVISED:
+	case MP_JOB_ADOPTED:
+	case MP_JOB_KEPT: return MD_EXIT_DONE;
+	case MP_JOB_WANTED: return MD_EXIT_NO_PROFILE;
+	case MP_JOB_REFUSED: return MD_MORPH_REFUSED;
+	case MP_JOB_NOT_FASTER: return MD_MORPH_NOT_FASTER;
+	case MP_JOB_UNDECIDED: return MD_MORPH_UNDECIDED;
+	default: return MD_EXIT_FAILED;
+	}
+}
+
+int md_request_by_worker(struct md_request *r, struct mp_err *err)
+{
+	char db[4200], backup[4200];
+	char *argv[8] = {"morph-worker", "--now", db};
+	int n = 3, status;
+
+	snprintf(db, sizeof(db), "--db=%s", r->db);
+	snprintf(backup, sizeof(backup), "--backup-dir=%s", r->backup_dir ? r->backup_dir : "");
+	if (r->backup_dir)
+		argv[n++] = backup;
+	argv[n++] = (char *)r->path;
+	mp_progress_stop();
+	status = md_run_tool(argv, NULL, err);
+	if (status)
+		return status;
+	status = find_job(r, err);
+	if (status)
+		return status;
+	snprintf(r->why, sizeof(r->why), "%.500s", r->job.detail);
+	return status_of(r->job.state);
+}
+
 /* ---- adopt, undo --------------------------------------------------------------------------------- */
 
 /* Runs morph-optimize @command on the path. Return: exit status, -errno. */

@@ -21,6 +21,11 @@ struct md_request {
 	char why[512]; /* the last reason */
 };
 
+/*
+ * md_request_by_worker - the policy has a rule for the program: its worker does the round, with the
+ * rule's training and audit. Return: as below.
+ */
+int md_request_by_worker(struct md_request *r, struct mp_err *err);
 /* Return: exit status, with a reason in @why or a message in @err. Ownership: md_request_fini(). */
 int md_request_optimize(struct md_request *r, struct mp_err *err);
 int md_request_adopt(struct md_request *r, const struct md_machine *machine, struct mp_err *err);
