@@ -51,11 +51,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT: state->child_inputs[0] = w->stats; return 0;
 	case KEY_ADOPT: w->rule.mode = "adopt"; return 0;
 	case KEY_ADVISE: w->rule.mode = "advise"; return 0;
-	case KEY_NAME:
-		if (!md_rule_name_is_valid(arg))
-			argp_error(state, "--name=%s: not letters, digits, '.', '_' and '-'", arg);
-		w->name = arg;
-		return 0;
+	case KEY_NAME: w->name = arg; return 0;
 	case KEY_UNIT: w->rule.unit = arg; return 0;
 	case KEY_USER: w->rule.user = arg; return 0;
 	case KEY_POLICY: w->policy_dir = arg; return 0;
@@ -82,6 +78,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "%s: which program?", w->action);
 		if (!strcmp(w->action, "list") && w->nr_what)
 			argp_error(state, "%s: too many arguments", w->what[0]);
+		if (w->name && !md_rule_name_is_valid(w->name))
+			argp_error(state, "--name=%s: not letters, digits, '.', '_' and '-'",
+				   w->name);
 		if (w->rule.command && strcmp(w->action, "add") != 0)
 			argp_error(state, "only add takes a command");
 		return 0;
