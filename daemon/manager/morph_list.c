@@ -11,6 +11,9 @@
 #include "daemon/manager/old_users.h"
 #include "daemon/manager/wording.h"
 #include "libprof/base/text.h"
+#include "libprof/cli/progress.h"
+
+#define MAX_ESTIMATES 25
 
 struct list {
 	struct md_stats *stats;
@@ -142,7 +145,12 @@ int md_morph_list(struct md_stats *stats, int argc, char **argv)
 	r = md_morph_load(stats, l.since_s, &store, &l.machine);
 	if (r)
 		return r;
-	r = choose(&l);
+	mp_progress_start("morph", false);
+	mp_progress_say("estimating gains");
+	r = md_machine_estimate(&l.machine, store, MAX_ESTIMATES, MD_MORPH_ESTIMATE_S, l.since_s)
+		    ? md_stats_fail("out of memory")
+		    : choose(&l);
+	mp_progress_stop();
 	if (!r && !l.nr_shown)
 		r = (md_stats_note("%s: holds no programs%s", stats->path,
 				   l.since_s ? " since then" : ""),

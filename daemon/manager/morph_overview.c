@@ -141,15 +141,19 @@ static void put_optimised(const struct overview *o)
 static void put_next(const struct overview *o)
 {
 	char worth[MD_WORDING_MAX];
+	const char *path;
+	bool fits;
 
 	if (!o->nr_next) {
 		puts("Next: nothing; no program with enough samples is left.");
 		return;
 	}
-	fputs("Next: morph optimize ", stdout);
-	mp_text_put(stdout, o->next[0]->path);
+	path = o->next[0]->path;
+	fits = strlen(path) <= o->columns - 55;
+	fputs(fits ? "Next: morph optimize " : "Next: ", stdout);
+	md_wording_put_path(stdout, path, fits ? strlen(path) : o->columns - 40);
 	if (o->next[0]->estimated)
-		printf(", expected gain %s", md_wording_worth(&o->next[0]->worth, worth));
+		printf(", may gain %s", md_wording_worth(&o->next[0]->worth, worth));
 	putchar('\n');
 }
 
@@ -164,10 +168,10 @@ static void put_failed(const struct overview *o)
 		if (!has_failed(p) || ++nr > MAX_FAILED)
 			continue;
 		fputs(shown++ ? "        " : "Failed: ", stdout);
-		mp_text_put(stdout, p->path);
+		md_wording_put_path(stdout, p->path, 24);
 		detail = mp_text_escaped(p->job->detail ? p->job->detail : "");
-		printf(": %s%s%.60s\n", md_wording_state(p), detail && *detail ? ", " : "",
-		       detail ? detail : "");
+		printf("  %s%s%.*s\n", md_wording_state(p), detail && *detail ? ", " : "",
+		       (int)o->columns - 56, detail ? detail : "");
 		free(detail);
 	}
 	if (nr > MAX_FAILED)

@@ -14,6 +14,7 @@
 #include "daemon/manager/policy.h"
 #include "daemon/manager/rule_file.h"
 #include "libprof/base/text.h"
+#include "libprof/cli/stdio.h"
 
 struct watch {
 	struct md_stats *stats;
@@ -349,7 +350,9 @@ int md_morph_watch(struct md_stats *stats, int argc, char **argv)
 
 	if (!w.what)
 		return md_stats_fail("out of memory");
-	md_stats_parse(&argp, argc, argv, &w);
+	/* In order, so that what stands behind -- stays apart from the programs. */
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
+	mp_stdio_parsed();
 	if (w.policy_dir)
 		r = snprintf(w.dir, sizeof(w.dir), "%s", w.policy_dir) >= (int)sizeof(w.dir)
 			    ? md_stats_fail("the path of the policy is too long")

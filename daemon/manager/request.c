@@ -74,6 +74,22 @@ static int make_directory(const char *path, struct mp_err *err)
 		       : 0;
 }
 
+/* As an absolute path, since the job keeps it. NULL: with a message. */
+static char *find_backup_dir(const struct md_request *r, struct mp_err *err)
+{
+	char *cwd, *dir = NULL;
+
+	if (!r->backup_dir)
+		return mp_backup_default_dir(err);
+	cwd = r->backup_dir[0] == '/' ? strdup("") : getcwd(NULL, 0);
+	if (!cwd || asprintf(&dir, "%s%s%s", cwd, *cwd ? "/" : "", r->backup_dir) < 0) {
+		dir = NULL;
+		mp_err_set(err, errno, "%s: %s", r->backup_dir, strerror(errno));
+	}
+	free(cwd);
+	return dir;
+}
+
 /* DIR/outputs/NAME.BUILD-ID, below the directory of backups, which others cannot write. */
 static int name_output(const struct md_request *r, const struct mp_id *id, char *buf, size_t size,
 		       struct mp_err *err)
@@ -81,9 +97,9 @@ static int name_output(const struct md_request *r, const struct mp_id *id, char 
 	char folder[MP_BACKUP_FOLDER_MAX], *dir;
 	int ret = 0;
 
-	dir = r->backup_dir ? strdup(r->backup_dir) : mp_backup_default_dir(err);
+	dir = find_backup_dir(r, err);
 	if (!dir)
-		return r->backup_dir ? mp_err_set(err, ENOMEM, "out of memory") : -EIO;
+		return -EIO;
 	/* The parents, below a home directory that may be new. */
 	for (char *slash = strchr(dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
@@ -183,7 +199,7 @@ static int audit(struct md_request *r, struct mp_err *err)
 	if (!status && !strcmp(verdict, "faster"))
 		status = advance(r, MP_JOB_AUDITED, "audit", "faster", "an audit found it faster",
 				 err);
-	else if (!strcmp(verdict, "undecided"))
+	else if (status != 1 && !strcmp(verdict, "undecided"))
 		status = advance(r, MP_JOB_UNDECIDED, "audit", "undecided",
 				 "the audit could not tell which version is faster", err)
 				 ?: MD_MORPH_UNDECIDED;

@@ -21,7 +21,7 @@ m 0 "the page"
 says out.txt '^Morph is not collecting: morphd does not run' "the page"
 says out.txt '100.00 % .*prog  *not tried yet$' "the page"
 says out.txt '^Optimised: nothing yet' "the page"
-says out.txt "^Next: morph optimize $dir/prog, expected gain" "the page"
+says out.txt '^Next: .*prog *, may gain ' "the page"
 m 0 "the page as JSON" --json
 json "the page as JSON" '.command == "overview" and .collector.runs == false and .effect.audits == 0 and
 	(.programs[0].expected | .least < .percent and .percent < .most)'
@@ -98,7 +98,8 @@ cmp -s prog original || fail "undo has not put the original back"
 m 4 "undo twice" undo ./prog
 m 0 "history" --json history ./prog
 json "history" '[.decisions[].step] == ["ask", "profile", "write", "verify", "advise", "adopt", "undo", "restore"]'
-m 3 "history of nothing" history ./unsampled
+cp /bin/false never
+m 3 "history of nothing" history ./never
 m 0 "history of all" history
 says out.txt "restore .*$dir/prog" "history of all"
 # undo --all needs neither the database nor a job.
@@ -115,10 +116,8 @@ command_ends 0 "undo --all after an upgrade" "$morph" --db=none.db --backup-dir=
 cmp -s prog newer || fail "undo has replaced an upgrade"
 cp original prog
 
-# ---- with a command: the audit decides. Both versions are about the same, so any verdict is right.
-got=0
-timeout 800 "$morph" --db=db --backup-dir=backup --json optimize ./prog -- sh -c "\"$dir/prog\" 300000; exit 3" >out.txt 2>err.txt || got=$?
-case $got in 1) ;; *) fail "a command that fails: status $got: $(cat out.txt err.txt)" ;; esac
+# ---- with a command: the audit decides
+m 1 "a command that fails" --json optimize ./prog -- ./no-such-command
 json "a command that fails" '.programs[0].state == "failed"'
 m 0 "explain a failure" explain ./prog
 says out.txt 'failed' "explain a failure"
@@ -156,7 +155,7 @@ w 1 "watch rm of nothing" rm ./prog
 
 # ---- top, where there is no terminal, and on one
 m 0 "top" top
-says out.txt "100.00 %\|$dir/prog" "top"
+says out.txt ' 70.59 %  .*prog ' "top"
 m 0 "top as JSON" --json top
 json "top as JSON" '.command == "top" and (.programs | length) >= 1'
 if command -v script >/dev/null && command -v timeout >/dev/null; then
