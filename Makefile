@@ -323,6 +323,8 @@ $(call prog,$(1)): $(call objs,$(1)) $(DAEMON) $(LIBPROF)
 	$$(Q)$$(link) $$(LIBS)
 endef
 $(foreach s,$(DAEMON_SRCS),$(eval $(call daemon_prog,$(s))))
+# Only `morph top' draws on a terminal.
+$(O)/morph: LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo)
 
 define editor_prog
 $(call prog,$(1)): $(call objs,$(1)) $(EDITOR) $(LIBPROF)

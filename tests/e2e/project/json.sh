@@ -238,6 +238,42 @@ says decided 0 morph-optimize --json --db=s.db --audited=audited.db --dry-run ".
 says auditing-all 0 morph-optimize instrument --report=json --kind=audit --counts=c --all --dry-run "./$prog"
 says program-audit 0 morph-stats audit --json -d audited.db "$prog"
 
+# ---- the command morph, with the rewritten program and a job for it
+export XDG_STATE_HOME=$dir/state XDG_CONFIG_HOME=$dir/config
+cp s.db morph.db
+mo() {
+	local name=$1 want=$2
+	shift 2
+	says "morph-$name" "$want" morph --json -d morph.db --backup-dir=kept "$@"
+}
+mo overview 0
+mo list 0 list
+cp "$prog" "morph $prog"
+mo optimize 0 optimize "./morph $prog"
+mo adopt 0 adopt "./morph $prog"
+"./morph $prog" 3000000000 >out.txt &
+user=$!
+for _ in {1..100}; do
+	[ "$(readlink /proc/$user/exe)" = "$(readlink /proc/$$/exe)" ] || break
+	sleep 0.1
+done
+sqlite3 morph.db "UPDATE job SET ratio = 1.1, lowest = 1.05, highest = 1.2" || fail "sqlite3"
+mo undo 0 undo "./morph $prog"
+mo list-users 0 list
+kill $user
+sqlite3 morph.db "UPDATE job SET state = 'wanted', ratio = 1.1, lowest = 1.05, highest = 1.2;
+	UPDATE history SET ratio = 1.1, lowest = 1.05, highest = 1.2" || fail "sqlite3"
+mo overview-measured 0
+mo list-measured 0 list
+mo explain 0 explain "./$prog"
+mo explain-measured 0 explain "./morph $prog"
+mo history 0 history
+mo top 0 top
+mo report 0 report -o report.html
+mo watch 0 watch --policy=etc add "./$prog"
+mo rules 0 watch --policy=etc list
+mo optimize-all 0 undo --all
+
 export PYTHONIOENCODING=utf-8
 if [ "${1:-}" = --list ]; then
 	"$root/scripts/check/jsonfields" --list ./*.json
