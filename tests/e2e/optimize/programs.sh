@@ -17,8 +17,8 @@ variants_of() {
 	case ${MORPH_PROGRAMS:-some}/$1 in
 	all/* | */lua | */gzip) echo pie nopie static static-pie ;;
 	*/speedtest1) echo pie ;;
-	*/sort) echo pie nopie ;;
-	*/bash) echo pie static ;;
+	*/sort) echo pie static ;;
+	*/bash) echo pie static-pie ;;
 	esac
 }
 
