@@ -325,8 +325,8 @@ int main(int argc, char **argv)
 		"A [B] [-- ARGS...]",
 		"Runs programs A and B (default: A.morph, which morph-optimize writes) in turns under the same name until it is certain which one "
 		"is faster, and compares what they write."
-		"\vExit status: 0 B is faster, 1 failed, 2 usage, 5 B is not faster, 6 B's output "
-		"differs.",
+		"\vExit status: 0 B is faster, 1 failed, 2 usage, 3 too few samples (--compilations), "
+		"5 B is not faster, 6 B's output differs.",
 		NULL,
 		NULL,
 		NULL,

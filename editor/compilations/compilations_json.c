@@ -98,7 +98,8 @@ static json_t *json_row(const struct me_compilations *result, int division,
 				  : json_null());
 	json_object_set_new(object, "round_of",
 			    round ? mp_json_string(r->markers[row->marker].name) : json_null());
-	json_object_set_new(object, "functions", json_functions(r, division, row->region));
+	if (division == ME_DIVISION_FUNCTIONS)
+		json_object_set_new(object, "functions", json_functions(r, division, row->region));
 	json_object_set_new(object, "markers", json_markers(r, division, row->region));
 	add_effect(object, row->result);
 	return object;

@@ -419,7 +419,8 @@ static void find_derived(struct finder *f)
  * ones enter in the middle may return anything. */
 static void assume_callers(struct finder *f)
 {
-	const struct wants anything = {ME_PLACES_ALL & ~ME_PLACES_FLAGS, 0, 0}, abi = {0, RESULTS, 0};
+	const struct wants anything = {ME_PLACES_ALL & ~ME_PLACES_FLAGS, 0, 0},
+			   abi = {0, RESULTS, 0};
 	const struct mp_cfg *cfg = f->cfg;
 
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++)

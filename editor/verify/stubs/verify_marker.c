@@ -362,10 +362,9 @@ static void pass(struct search *s, const struct vf_block *b, struct line *l, str
 	const struct vf_fde *fde = b->fde == VF_NONE ? NULL : &s->vf->old_eh.fdes[b->fde];
 	bool known = fde && !(fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID | VF_FDE_SYMBOL_ONLY));
 
-	if (!l->needed &&
-	    (!known || !e->may_go || e->sets & live->sure ||
-	     (e->sets & (live->abi | live->call) && !l->total) ||
-	     (e->writes_marker && s->markers[e->marker].read))) {
+	if (!l->needed && (!known || !e->may_go || e->sets & live->sure ||
+			   (e->sets & (live->abi | live->call) && !l->total) ||
+			   (e->writes_marker && s->markers[e->marker].read))) {
 		l->needed = true;
 		s->changed = true;
 	}

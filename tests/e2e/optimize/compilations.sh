@@ -16,7 +16,7 @@ need gcc python3
 }
 rm -f "${TMPDIR:-/tmp}/compilations-probe.$$"
 scratch compilations
-export PATH=$BUILD:$PATH
+export PATH=$BUILD:$PATH TMPDIR=$dir
 
 cat >work.c <<'C'
 #include <stdio.h>
@@ -87,7 +87,7 @@ gcc -O2 -fplugin="$BUILD/morph_marker.so" work.c -o norelocs
 compare() { timeout 400 morph-audit --compilations --json --max-seconds=300 "$@" >out.json 2>err.txt; }
 
 # A planted slow function is the only slow one; its loop is slow, too. Undecided is no claim.
-compare --pairs=14:40 plain planted -- 300
+compare --pairs=14:18 plain planted -- 1500
 [ $? = 5 ] || fail "planted: $(cat err.txt)"
 python3 - <<'P' || fail "planted: $(cat err.txt; head -c 3000 out.json)"
 import json
@@ -98,7 +98,7 @@ loops = [r for r in j["loops"] if r["verdict"] == "slower"]
 assert [m["function"] for r in loops for m in r["markers"]] == ["crc"], loops
 assert loops[0]["highest"] < 0.9, loops
 m = loops[0]["markers"][0]
-assert m["rounds_old"] == m["rounds_new"] == 300 * 20001, m
+assert m["rounds_old"] == m["rounds_new"] == 1500 * 20001, m
 assert not j["other_work"] and j["tests"] == 1 + len(j["functions"]) + len(j["loops"])
 # The first marker may have the address of the end of the section before.
 assert all(j[b]["left_out"] >= j[b]["accesses"] - 4 for b in ("old", "new")), (j["old"], j["new"])
@@ -107,19 +107,19 @@ assert any({"main", "steps"} >= {m["function"] for m in r["markers"]} for r in j
 P
 
 # Unrolled rounds are as many rounds, in more increments.
-compare --pairs=2:2 plain unrolled -- 300
+compare --pairs=2:2 plain unrolled -- 1500
 case $? in 0 | 5) ;; *) fail "unrolled: $(cat err.txt)" ;; esac
 python3 - <<'P' || fail "unrolled: $(head -c 3000 out.json)"
 import json
 j = json.load(open("out.json"))
 m = [m for r in j["loops"] for m in r["markers"] if m["function"] == "sum"]
-assert len(m) == 1 and m[0]["rounds_old"] == m[0]["rounds_new"] == 300 * 20001, m
+assert len(m) == 1 and m[0]["rounds_old"] == m[0]["rounds_new"] == 1500 * 20001, m
 assert m[0]["accesses_inside"][1] > m[0]["accesses_inside"][0], m
 assert all(r["verdict"] in ("undecided", "equal") for r in j["loops"]), "decided by two pairs"
 P
 
 # Loops that run other rounds are listed.
-compare --pairs=2:2 plain extra -- 300
+compare --pairs=2:2 plain extra -- 1500
 case $? in 0 | 5) ;; *) fail "extra: $(cat err.txt)" ;; esac
 python3 - <<'P' || fail "extra: $(head -c 3000 out.json)"
 import json
@@ -128,7 +128,7 @@ assert [(m["function"], m["rounds_new"] - m["rounds_old"]) for m in j["other_wor
 for r in j["functions"] + j["loops"]:
     assert ("steps" in [m["function"] for m in r["markers"]]) == (r["verdict"] == "other work"), r
 P
-morph-audit --compilations --pairs=2:2 plain extra -- 300 >out.txt
+morph-audit --compilations --pairs=2:2 plain extra -- 1500 >out.txt
 says out.txt "other work" "functions" "loops; ns of a round" "as a whole"
 
 # What cannot be compared
