@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * loop_points - chooses timing points in loops of audited functions that are entered rarely (Lau
- * and others, CGO 2008, section 5), and says why a function has none. loops.c finds the loops,
+ * and others, CGO 2008, section 5), and says why a function has none. base/loops.c finds the loops,
  * loop_distance.c measures distances. Called by optimize.
  */
 #ifndef ME_LOOP_POINTS_H
