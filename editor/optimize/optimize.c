@@ -205,6 +205,11 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	for (uint32_t i = 0; i < report->nr_adjusted; i++)
 		free(report->adjusted[i].name);
 	free(report->adjusted);
+	for (uint32_t i = 0; i < report->nr_decided; i++)
+		free(report->decided[i].name);
+	free(report->decided);
+	report->decided = NULL;
+	report->nr_decided = 0;
 	for (uint32_t i = 0; i < report->nr_adjust_unknown; i++)
 		free(report->adjust_unknown[i]);
 	free(report->adjust_unknown);

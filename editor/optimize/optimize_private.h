@@ -65,6 +65,9 @@ int me_job_read_adjustments(struct me_job *job, struct mp_err *err);
 int me_job_adjust_plan(struct me_job *job, struct mp_err *err);
 int me_job_note_adjusted(struct me_job *job, const struct me_placement *placement,
 			 struct mp_err *err);
+/* Reads what audits in running programs decided, and adds adjustments for it. */
+int me_job_follow_verdicts(struct me_job *job, struct mp_err *err);
+void me_job_note_decided(struct me_job *job, const struct me_placement *placement);
 /* Finds what serves only code markers, and cuts the blocks there. Replaces job->cfg. */
 int me_job_find_markers(struct me_job *job, struct mp_err *err);
 /* Leaves these instructions out of all copies, and fills the report. */

@@ -203,6 +203,8 @@ db.execute("INSERT INTO trial SELECT NULL, original_build_id, original_text_hash
            " 1.02, 1.08, last_s FROM program_audit")
 db.commit()
 P
+says decided 0 morph-optimize --json --db=s.db --audited=audited.db --dry-run "./$prog"
+says auditing-all 0 morph-optimize instrument --report=json --kind=audit --counts=c --all --dry-run "./$prog"
 says program-audit 0 morph-stats audit --json -d audited.db "$prog"
 
 export PYTHONIOENCODING=utf-8
