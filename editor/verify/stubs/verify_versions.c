@@ -99,8 +99,7 @@ bool vf_is_switch(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct vf_insn insn;
 
-	return last_insn(vf, p, &insn) &&
-	       (insn.kind == VF_IJMP_REG || insn.kind == VF_IJMP_MEM) &&
+	return last_insn(vf, p, &insn) && (insn.kind == VF_IJMP_REG || insn.kind == VF_IJMP_MEM) &&
 	       !vf_is_guarded(vf, p->new_vaddr);
 }
 
