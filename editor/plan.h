@@ -3,8 +3,8 @@
  * plan - layout's only output and emit's only input: the blocks that move, their order, and
  * why.
  *
- * Plain data: indexes into a struct mp_cfg and nothing else, so layout is tested without an ELF
- * file. verify trusts nothing in it.
+ * Plain data: indexes into a struct mp_cfg, and addresses of the original. Layout is tested
+ * without an ELF file. verify trusts nothing in it.
  */
 #ifndef ME_PLAN_H
 #define ME_PLAN_H
@@ -60,6 +60,7 @@ enum me_stub_does {
 	ME_STUB_WAITS,	/* runs @value nops of one byte (layout/adjust.h) */
 	ME_STUB_ENTERS, /* goes to a version of audited function @counter (audit_code.h) */
 	ME_STUB_LEAVES, /* stops the timing of audited function @counter */
+	ME_STUB_TIMES,	/* counts rounds of a loop of it, which may end a timing and begin one */
 };
 
 /* Size of a cache line, for @new_line. */
@@ -76,13 +77,17 @@ enum me_counters {
  * the block. */
 struct me_stub {
 	uint32_t counter;      /* index; of ME_STUB_NOTES: block in the table */
-	int32_t value;	       /* value that is set, at least 0, or added; number of nops */
+	/* value that is set, at least 0, or added; number of nops; of ME_STUB_ENTERS: the function
+	 * has timing points; of ME_STUB_TIMES: least rounds */
+	int32_t value;
 	uint32_t from;	       /* of ME_STUB_EDGE: cfg block index */
 	uint8_t arrivals;      /* enum me_stub_arrivals */
 	uint8_t does;	       /* enum me_stub_does */
 	uint8_t reg, reg_from; /* as instructions encode them */
 	uint8_t scratch;       /* of ME_STUB_NOTES: another register */
 	bool checks;	       /* first makes sure that the thread has counters */
+	uint8_t point;	       /* of ME_STUB_TIMES: index of the timing point */
+	uint8_t version;       /* of ME_STUB_TIMES: enum mp_audit_version */
 	uint8_t vector;	       /* xmm8 to xmm15 saves @scratch; 0: @scratch is free */
 	bool polls;	       /* if a poll is due, control takes the stub that notes */
 };
@@ -94,8 +99,42 @@ struct me_stub_places {
 	uint64_t thread;       /* of the runtime's entry for a thread without counters */
 	uint64_t notes;	       /* of the stub that notes, for a stub that polls */
 	uint64_t enter, leave; /* of the runtime's entries for audits */
-	uint64_t other;	       /* of version B, for the stub at the entry of an audited function */
+	uint64_t point;	       /* of the runtime's entry for loops */
+	/* of version B, for the stub at the entry of an audited function; of the same block in the
+	 * other version, for a stub in a loop */
+	uint64_t other;
 };
+
+enum me_site_kind {
+	ME_SITE_WORD,  /* 8 bytes of data, and the addend of a dynamic relocation */
+	ME_SITE_ABS32, /* 4 bytes, absolute: an immediate, or data */
+	ME_SITE_REL32, /* displacement of a lea, relative to the field's end */
+};
+
+/* A place in the file that holds the address of a function or a label. */
+struct me_site {
+	uint64_t vaddr;	 /* of the field */
+	uint64_t target; /* old address of the function's entry, or of the label */
+	uint8_t kind;	 /* enum me_site_kind */
+};
+
+/* Functions and labels whose addresses become those of their copies (evidence/redirect.h). */
+struct me_redirects {
+	uint8_t *functions;    /* per cfg function; NULL: no function, and no label */
+	uint8_t *labels;       /* per cfg function: its labels with copies change, too */
+	struct me_site *sites; /* ascending vaddr; each holds the address of one of these */
+	uint32_t nr_sites;
+	uint32_t nr_functions; /* without those to which no reference leads */
+	uint32_t nr_labels;    /* functions whose labels change */
+};
+
+static inline void me_redirects_fini(struct me_redirects *redirects)
+{
+	free(redirects->functions);
+	free(redirects->labels);
+	free(redirects->sites);
+	*redirects = (struct me_redirects){0};
+}
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
  * a zone the blocks of one function are contiguous. A function's entry block is in the plan if
@@ -103,6 +142,7 @@ struct me_stub_places {
 struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
+	struct me_redirects redirects;
 	uint8_t line_log2;     /* size of a fetch; 0: runs do not matter */
 	uint8_t page_log2;     /* page size that the new code fills up to; 0: none */
 	struct me_stub *stubs; /* the stubs among @blocks, in order */
@@ -124,6 +164,7 @@ static inline void me_plan_fini(struct me_plan *plan)
 	free(plan->blocks);
 	free(plan->stubs);
 	free(plan->table);
+	me_redirects_fini(&plan->redirects);
 	plan->blocks = NULL;
 	plan->stubs = NULL;
 	plan->table = NULL;

@@ -130,6 +130,7 @@ int me_job_add_versions(struct me_job *job, struct mp_err *err)
 		.counts = o->all ? NULL : &job->counts,
 		.all = o->all || o->only.nr,
 	};
+	struct me_loop_points points = {0};
 	uint16_t *unproved;
 	uint8_t *chosen;
 	struct mp_err why;
@@ -148,7 +149,13 @@ int me_job_add_versions(struct me_job *job, struct mp_err *err)
 	rc = me_versions_choose(job->cfg, job->movable, &job->plan, &request, chosen,
 				&job->report->audited, &why);
 	if (!rc)
-		rc = me_versions_plan(job->cfg, chosen, &job->plan, &why);
+		rc = me_loop_points_choose(job->cfg, job->movable, chosen, &job->plan,
+					   request.counts, request.all, &points, &why);
+	if (!rc) {
+		me_loop_points_report(job->cfg, &points, &job->report->loops);
+		rc = me_versions_plan(job->cfg, chosen, &points, &job->plan, &why);
+	}
+	me_loop_points_fini(&points);
 	free(chosen);
 	free(unproved);
 	if (rc)

@@ -6,6 +6,7 @@
 #ifndef ME_OPTIMIZE_PRIVATE_H
 #define ME_OPTIMIZE_PRIVATE_H
 
+#include "editor/evidence/pointer.h"
 #include "editor/instrument/instrument.h"
 #include "editor/instrument/number.h"
 #include "editor/optimize/optimize.h"
@@ -32,6 +33,7 @@ struct me_job {
 	const struct me_slice_barred *barred; /* instructions of markers that stay */
 	struct me_number *number;	      /* NULL: no path numbers */
 	struct mp_counts counts;
+	struct me_pointers pointers; /* empty until they are found */
 	struct me_plan plan;
 	struct me_adjustment *adjustments; /* per function; NULL: none is wanted */
 	struct me_slices slices;	   /* of code markers; only with remove_markers */
@@ -53,6 +55,9 @@ int me_job_read_file(struct me_job *job, struct mp_err *err);
 int me_job_read_profile(struct me_job *job, struct mp_err *err);
 /* Infers counts and lays the code out; with --all it does neither. */
 int me_job_plan(struct me_job *job, struct mp_err *err);
+
+/* Chooses the addresses that become those of copies. This completes the plan. */
+int me_job_redirect(struct me_job *job, struct mp_err *err);
 
 /* Finds the functions that adjustments name, and leaves those out that are to stay. */
 int me_job_read_adjustments(struct me_job *job, struct mp_err *err);

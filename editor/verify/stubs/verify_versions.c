@@ -4,7 +4,7 @@
  * control leaves each of them through a stub that ends the timing. That each piece is a faithful
  * copy is verify_pieces' task. Called by verify and verify_pieces.
  *
- * An exit is *guarded*: no branch, table, pointer or exception table may lead to its copy
+ * An exit, and a block with a timing point, is *guarded*: no branch, table, pointer or exception table may lead to its copy
  * (vf_is_copy() denies that it is one), so control comes from the stub before it alone.
  */
 #include <errno.h>
@@ -165,7 +165,10 @@ int vf_read_audit(struct vf *vf)
 		if (!version || !p->old_size || !p->new_size)
 			continue;
 		switch (way_of(vf, p, version->function)) {
-		case STAYS: break;
+		case STAYS:
+			if (vf_point_at(vf, version->function, p->old_vaddr) != UINT32_MAX)
+				vf_bits_set(&vf->guarded, p->new_vaddr);
+			break;
 		case LEAVES: vf_bits_set(&vf->guarded, p->new_vaddr); break;
 		default:
 			ret = vf_refuse(vf, p->old_vaddr,
@@ -178,6 +181,14 @@ int vf_read_audit(struct vf *vf)
 bool vf_is_guarded(const struct vf *vf, uint64_t now)
 {
 	return vf->audit_section && vf_bits_get(&vf->guarded, now);
+}
+
+/* Is @p, a copy in a version, an exit? */
+static bool is_exit(const struct vf *vf, const struct mp_map_piece *p,
+		    const struct vf_version *version)
+{
+	return vf_is_guarded(vf, p->new_vaddr) &&
+	       vf_point_at(vf, version->function, p->old_vaddr) == UINT32_MAX;
 }
 
 /* Of the stubs, those at entries alone belong to no version. */
@@ -223,7 +234,7 @@ static int check_closed(struct vf *vf, const struct mp_map_piece *p,
 			const struct vf_version *version)
 {
 	uint64_t to[2];
-	uint32_t nr = vf_is_guarded(vf, p->new_vaddr) ? 0 : find_targets(vf, p, to);
+	uint32_t nr = is_exit(vf, p, version) ? 0 : find_targets(vf, p, to);
 	struct vf_insn last;
 
 	for (uint32_t i = 0; i < nr; i++) {
@@ -245,14 +256,20 @@ static int check_closed(struct vf *vf, const struct mp_map_piece *p,
 	return 0;
 }
 
-/* The stub at the exit stands before it and runs on into it. */
-static int check_guard(struct vf *vf, const struct mp_map_piece *p)
+/* The stub at the exit, or at the timing point, stands before it and runs on into it. */
+static int check_guard(struct vf *vf, const struct mp_map_piece *p,
+		       const struct vf_version *version)
 {
 	const struct mp_map_piece *stub = p - 1;
+	bool exit = is_exit(vf, p, version);
 
-	if (!has_leave(vf, p) || vf_falls_to(vf, stub) != p->new_vaddr)
+	if (exit ? !has_leave(vf, p) || vf_falls_to(vf, stub) != p->new_vaddr
+		 : p == vf->map->pieces || stub->old_vaddr != p->old_vaddr ||
+			    !vf_is_point(vf, stub) || vf_falls_to(vf, stub) != p->new_vaddr)
 		return vf_refuse(vf, p->new_vaddr,
-				 "an exit of an audited function has no stub that ends the timing");
+				 exit ? "an exit of an audited function has no stub that ends the "
+					"timing"
+				      : "a timing point of an audited function has no stub");
 	return 0;
 }
 
@@ -278,7 +295,7 @@ int vf_check_versions(struct vf *vf)
 			continue;
 		ret = check_closed(vf, p, version);
 		if (!ret && vf_is_guarded(vf, p->new_vaddr))
-			ret = check_guard(vf, p);
+			ret = check_guard(vf, p, version);
 	}
 	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++)
 		if (!(entered[f / 64] >> f % 64 & 1))

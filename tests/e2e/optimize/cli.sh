@@ -486,7 +486,7 @@ ends 4 "no output at all" verify prog prog
 ends 2 "two things at once" verify prog --in-place proved
 
 # ---- commands, each with its own options; spellings of older releases
-for command in train refine instrument verify restore; do
+for command in train refine instrument verify adopt restore; do
 	ends 0 "$command --help" $command --help
 	says out.txt "^Usage: morph-optimize $command " "$command --help"
 	grep -q "^\.Ss $command$" "$root/Documentation/morph-optimize.1" ||
