@@ -180,13 +180,14 @@ static const struct me_stub *stub_before(const struct work *w, const uint32_t *s
 
 START_TEST(the_plan_has_each_block_in_both_versions_with_the_same_stubs)
 {
+	const struct me_loop_points none = {0};
 	uint32_t *stub_of, *nr[2], nr_stubs = 0, last = MP_NONE;
 	struct mp_err err;
 	struct work w;
 
 	start(&w);
 	ck_assert_int_eq(choose(&w, true), 0);
-	ck_assert_int_eq(me_versions_plan(w.cfg, w.chosen, &w.plan, &err), 0);
+	ck_assert_int_eq(me_versions_plan(w.cfg, w.chosen, &none, &w.plan, &err), 0);
 	ck_assert_uint_eq(w.plan.nr_audited, nr_chosen(&w));
 	stub_of = calloc(w.plan.nr_blocks, sizeof(*stub_of));
 	nr[0] = calloc(w.cfg->nr_blocks, sizeof(**nr));
