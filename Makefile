@@ -116,7 +116,7 @@ endif
 
 # ---- sources and files to build -------------------------------------------
 
-DAEMON_MAINS := morphd morph_stats
+DAEMON_MAINS := morphd morph_stats morph morph_worker
 EDITOR_MAINS := morph_optimize morph_audit
 
 # The sources below a folder, in one order everywhere. BPF programs, and what runs inside of
@@ -323,6 +323,8 @@ $(call prog,$(1)): $(call objs,$(1)) $(DAEMON) $(LIBPROF)
 	$$(Q)$$(link) $$(LIBS)
 endef
 $(foreach s,$(DAEMON_SRCS),$(eval $(call daemon_prog,$(s))))
+# Only `morph top' draws on a terminal.
+$(O)/morph: LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo)
 
 define editor_prog
 $(call prog,$(1)): $(call objs,$(1)) $(EDITOR) $(LIBPROF)
@@ -601,7 +603,7 @@ install: all $(COMPLETIONS)
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR)
 	$(Q)for p in $(PROGS); do \
-		case $$p in */morphd) dir=$(SBINDIR);; *) dir=$(BINDIR);; esac; \
+		case $$p in */morphd|*/morph-worker) dir=$(SBINDIR);; *) dir=$(BINDIR);; esac; \
 		$(INSTALL) -m 0755 $$p $(DESTDIR)$$dir/ || exit 1; \
 	done
 	$(Q)for m in $(MAN_SRCS); do \
@@ -617,16 +619,24 @@ install: all $(COMPLETIONS)
 	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/morphd/morphd.service \
 		> $(DESTDIR)$(UNITDIR)/morphd.service
 	$(Q)chmod 0644 $(DESTDIR)$(UNITDIR)/morphd.service
+	$(Q)for u in service timer path; do \
+		sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
+			daemon/manager/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
+		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
+	done
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/99-morphmon.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-morphmon.rules
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modules-load.conf $(DESTDIR)$(EXAMPLEDIR)/morphmon.modules-load.conf
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morphd.conf $(DESTDIR)$(EXAMPLEDIR)/morphd.conf
+	$(Q)$(INSTALL) -D -m 0644 daemon/manager/morph.conf $(DESTDIR)$(EXAMPLEDIR)/morph.conf
 # The configuration file may hold an administrator's changes, so it is not overwritten. A package
 # always gets a fresh copy.
-	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/morph
-	$(Q)test -e $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf || \
-		$(INSTALL) -m 0644 daemon/morphd/morphd.conf $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf
+	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/morph $(DESTDIR)$(SYSCONFDIR)/morph/watch.d
+	$(Q)for c in morphd/morphd.conf manager/morph.conf; do \
+		test -e $(DESTDIR)$(SYSCONFDIR)/morph/$${c##*/} || \
+		$(INSTALL) -m 0644 daemon/$$c $(DESTDIR)$(SYSCONFDIR)/morph/$${c##*/} || exit 1; \
+	done
 
 # Install the module's source for dkms. The sources lie in a subdirectory, because their includes
 # are named from its parent.

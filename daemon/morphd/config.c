@@ -4,13 +4,10 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/source/source.h"
-
-/* No sensible file is that large; a file that was named by mistake often is. */
-#define FILE_MAX_BYTES 65536
+#include "libprof/base/settings.h"
 
 static const char *const key_names[MD_NR_CONFIG] = {
 	[MD_CONFIG_SOURCE] = "source",	   [MD_CONFIG_RATE] = "rate",
@@ -28,23 +25,6 @@ void md_config_init(struct md_config *config)
 	*config = (struct md_config){.source = "auto", .interval_s = 10};
 }
 
-static int set_number(const char *text, double low, double high, bool whole, double *out,
-		      struct mp_err *err)
-{
-	char *end;
-	double value;
-
-	errno = 0;
-	value = strtod(text, &end);
-	/* Check the range first: converting a number out of range to an integer is undefined. */
-	if (errno || end == text || *end || !(value >= low && value <= high) ||
-	    (whole && value != (double)(uint64_t)value))
-		return mp_err_set(err, EINVAL, "not a %snumber from %g to %g",
-				  whole ? "whole " : "", low, high);
-	*out = value;
-	return 0;
-}
-
 int md_config_set(struct md_config *config, enum md_config_key key, const char *value,
 		  struct mp_err *err)
 {
@@ -59,12 +39,12 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 		break;
 	case MD_CONFIG_RATE:
 		if (strcmp(value, "auto"))
-			ret = set_number(value, 1, 100000, true, &number, err);
+			ret = mp_settings_number(value, 1, 100000, true, &number, err);
 		if (!ret)
 			config->rate_hz = (uint32_t)number;
 		break;
 	case MD_CONFIG_INTERVAL:
-		ret = set_number(value, 0.001, 86400, false, &config->interval_s, err);
+		ret = mp_settings_number(value, 0.001, 86400, false, &config->interval_s, err);
 		break;
 	case MD_CONFIG_NO_KERNEL:
 		if (strcmp(value, "yes") && strcmp(value, "no"))
@@ -114,21 +94,6 @@ bool md_config_needs_source(const struct md_config *now, const struct md_config 
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-static const char blanks[] = " \t\r\n\v\f";
-
-/* Cuts blanks at both ends. */
-static char *trim(char *text)
-{
-	size_t len;
-
-	text += strspn(text, blanks);
-	len = strlen(text);
-	while (len && strchr(blanks, text[len - 1]))
-		len--;
-	text[len] = 0;
-	return text;
-}
-
 static int find_key(const char *name)
 {
 	int key;
@@ -139,103 +104,51 @@ static int find_key(const char *name)
 	return -ENOENT;
 }
 
-/* Adds file, line and key to the message of md_config_set(). */
-static int refuse(struct mp_err *err, const char *path, unsigned int line, const char *key,
-		  const char *why)
-{
-	return mp_err_set(err, EINVAL, "%s:%u: %.40s%s%s", path, line, key, key[0] ? ": " : "",
-			  why);
-}
+struct reading {
+	struct md_config config;
+	unsigned int lines[MD_NR_CONFIG]; /* where each key was set; 0: nowhere */
+};
 
-static int take_line(const char *path, unsigned int line, char *text, struct md_config *config,
-		     unsigned int *lines, struct mp_err *err)
+static int take(const struct mp_setting *s, void *arg, struct mp_err *err)
 {
+	struct reading *r = arg;
 	struct mp_err why = {{0}};
-	char *name = trim(text), *value = strchr(name, '=');
-	int key;
+	int key = find_key(s->name);
 
-	if (!name[0] || name[0] == '#')
-		return 0;
-	if (!value || value == name)
-		return refuse(err, path, line, "", "a line is `key = value', or begins with #");
-	*value++ = 0;
-	name = trim(name);
-	value = trim(value);
-	key = find_key(name);
 	if (key < 0)
-		return refuse(
-			err, path, line, name,
+		return mp_setting_refuse(
+			s,
 			"no such key; the keys are source, rate, interval, no-kernel, database "
-			"and registers");
-	if (lines[key])
-		return mp_err_set(err, EINVAL, "%s:%u: %s: already set in line %u", path, line,
-				  name, lines[key]);
-	lines[key] = line;
-	if (!value[0])
-		return refuse(err, path, line, name, "no value");
-	if (md_config_set(config, key, value, &why))
-		return mp_err_set(err, EINVAL, "%s:%u: %s = %.40s: %s", path, line, name, value,
-				  why.msg);
-	if (key == MD_CONFIG_SOURCE && !strcmp(value, "replay"))
-		return refuse(err, path, line, name,
-			      "only the command line can choose replay, with --input");
-	if (key == MD_CONFIG_DATABASE && value[0] != '/')
-		return refuse(err, path, line, name, "the path must begin with /");
+			"and registers",
+			err);
+	if (r->lines[key])
+		return mp_err_set(err, EINVAL, "%s:%u: %s: already set in line %u", s->path,
+				  s->line, s->name, r->lines[key]);
+	r->lines[key] = s->line;
+	if (!s->value[0])
+		return mp_setting_refuse(s, "no value", err);
+	if (md_config_set(&r->config, (enum md_config_key)key, s->value, &why))
+		return mp_setting_refuse_value(s, why.msg, err);
+	if (key == MD_CONFIG_SOURCE && !strcmp(s->value, "replay"))
+		return mp_setting_refuse(s, "only the command line can choose replay, with --input",
+					 err);
+	if (key == MD_CONFIG_DATABASE && s->value[0] != '/')
+		return mp_setting_refuse(s, "the path must begin with /", err);
 	return 0;
-}
-
-/* @text has @size bytes and a closing 0; it is modified. */
-static int take_text(const char *path, char *text, size_t size, struct md_config *config,
-		     struct mp_err *err)
-{
-	unsigned int lines[MD_NR_CONFIG] = {0}, line;
-	char *end;
-	int ret = 0;
-
-	for (line = 1; !ret && size; line++) {
-		end = memchr(text, '\n', size);
-		if (!end)
-			end = text + size;
-		size -= end - text;
-		size -= size > 0;
-		if (memchr(text, 0, end - text))
-			return refuse(err, path, line, "", "not text");
-		*end = 0;
-		ret = take_line(path, line, text, config, lines, err);
-		text = end + 1;
-	}
-	return ret;
 }
 
 int md_config_read(const char *path, struct md_config *out, struct mp_err *err)
 {
-	struct md_config config;
+	struct reading r = {0};
 	FILE *f = fopen(path, "re");
-	char *text = malloc(FILE_MAX_BYTES + 2);
-	size_t size;
-	int ret = 0;
+	int ret;
 
 	if (!f)
-		ret = mp_err_set(err, errno, "%s: cannot open: %s", path, strerror(errno));
-	else if (!text)
-		ret = mp_err_set(err, ENOMEM, "%s: no memory", path);
-	if (ret)
-		goto out;
-	size = fread(text, 1, FILE_MAX_BYTES + 1, f);
-	if (ferror(f))
-		ret = mp_err_set(err, errno, "%s: cannot read: %s", path, strerror(errno));
-	else if (size > FILE_MAX_BYTES)
-		ret = mp_err_set(err, EINVAL, "%s: too long for a configuration", path);
-	if (ret)
-		goto out;
-	text[size] = 0;
-	md_config_init(&config);
-	ret = take_text(path, text, size, &config, err);
+		return mp_err_set(err, errno, "%s: cannot open: %s", path, strerror(errno));
+	md_config_init(&r.config);
+	ret = mp_settings_read(f, path, take, &r, err);
 	if (!ret)
-		*out = config;
-out:
-	free(text);
-	if (f)
-		fclose(f);
+		*out = r.config;
+	fclose(f);
 	return ret;
 }

@@ -18,7 +18,9 @@ const struct me_cli_command me_cli_commands[] = {
 	{"refine", "find the fastest version by a profile and a command", me_cli_refine},
 	{"instrument", "write a version that counts branches or tells paths", me_cli_instrument},
 	{"verify", "prove that a file is what Morph may have made of another", me_cli_verify},
-	{"restore", "put the original back that --in-place replaced", me_cli_restore},
+	{"adopt", "put an output that was written earlier in the place of its original",
+	 me_cli_adopt},
+	{"restore", "put the original back that adopt or --in-place replaced", me_cli_restore},
 	{0}};
 
 void me_cli_renamed(struct me_cli *cli, const char *old, const char *now)

@@ -54,6 +54,7 @@ int me_cli_instrument(struct me_cli *cli, int argc, char **argv);
 int me_cli_train(struct me_cli *cli, int argc, char **argv);
 int me_cli_refine(struct me_cli *cli, int argc, char **argv);
 int me_cli_verify(struct me_cli *cli, int argc, char **argv);
+int me_cli_adopt(struct me_cli *cli, int argc, char **argv);
 int me_cli_restore(struct me_cli *cli, int argc, char **argv);
 
 /*

@@ -74,6 +74,43 @@ int me_report_verified(FILE *out, bool json, const char *original,
 	return ferror(out) ? -EIO : 0;
 }
 
+static void print_adopted(FILE *out, const char *input, const char *output,
+			  const struct me_inplace_report *done)
+{
+	if (done->unchanged) {
+		me_report_line(out, "", input,
+			       ": left as it is, since it is this output already\n");
+		return;
+	}
+	me_report_line(out, "", input,
+		       done->dry_run ? ": would be replaced (nothing written)\n" : ": replaced\n");
+	if (done->through_link)
+		me_report_line(out, "  link to    ", done->path, "\n");
+	me_report_line(out, "  by         ", output, "\n");
+	if (done->backup)
+		me_report_line(out, "  original   kept in ", done->backup, "\n");
+	me_report_text_other_names(out, done);
+}
+
+int me_report_adopted(FILE *out, bool json, const char *input, const char *output,
+		      const struct me_inplace_report *done)
+{
+	if (json)
+		return me_report_json_print(
+			json_pack("{s:i, s:s, s:o, s:o, s:o, s:b, s:b, s:o, s:b, s:I}", "schema",
+				  ME_REPORT_SCHEMA, "command", "adopt", "input",
+				  mp_json_string(input), "output", mp_json_string(output), "path",
+				  mp_json_string(done->path), "replaced",
+				  !done->unchanged && !done->dry_run, "again", done->was_output,
+				  "backup",
+				  done->backup ? mp_json_string(done->backup) : json_null(),
+				  "dry_run", done->dry_run, "other_names",
+				  (json_int_t)done->nr_other_names),
+			out);
+	print_adopted(out, input, output, done);
+	return ferror(out) ? -EIO : 0;
+}
+
 int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done)
 {

@@ -28,6 +28,9 @@ void me_report_train(FILE *out, const struct me_train_options *options,
 /* The same as one JSON object. Return: 0, -ENOMEM, -EIO. */
 int me_report_train_json(FILE *out, const struct me_train_options *options,
 			 const struct me_train_report *report, bool written);
+/* Print what me_adopt() did. Return: 0, -ENOMEM, -EIO. */
+int me_report_adopted(FILE *out, bool json, const char *input, const char *output,
+		      const struct me_inplace_report *done);
 /* Print what me_restore() did. Return: 0, -ENOMEM, -EIO. */
 int me_report_restored(FILE *out, bool json, const char *input,
 		       const struct me_inplace_report *done);

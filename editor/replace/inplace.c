@@ -3,6 +3,7 @@
 #include "editor/replace/inplace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include "editor/replace/backup_debug.h"
 #include "editor/replace/replace.h"
 #include "editor/evidence/selfcheck.h"
+#include "editor/verify/verify.h"
 #include "libprof/note/map.h"
 
 /* ---- the present file ----------------------------------------------------------------------- */
@@ -259,6 +261,75 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 		rc = put_in_place(&w, report, err);
 	end_work(&w);
 	report->in_place = done;
+	return rc;
+}
+
+/* ---- adopt ---------------------------------------------------------------------------------- */
+
+/* @original and @output: descriptors; @name is for messages. */
+static int prove(int original, int output, const char *name, unsigned int nr_threads,
+		 struct mp_id *id, struct mp_err *err)
+{
+	struct me_verify_report report = {0};
+	struct mp_elf *o = NULL, *n = NULL;
+	struct mp_err why = {""};
+	int rc = mp_elf_open_fd(name, original, MP_ELF_ALL, &o, err);
+
+	if (!rc)
+		rc = mp_elf_open_fd(name, output, MP_ELF_ALL, &n, err);
+	if (!rc) {
+		*id = o->id;
+		rc = me_verify_parallel(o, n, NULL, nr_threads, &report, &why);
+		if (rc)
+			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", name, why.msg);
+	}
+	if (!rc && (report.counts || report.keeps_numbers || report.polls || report.audits))
+		rc = mp_err_set(err, EPERM, "%s: counts or times, and is not for use", name);
+	mp_elf_close(n);
+	mp_elf_close(o);
+	return rc;
+}
+
+/* The new file becomes @output, which is proved there: @output may change meanwhile. */
+static int copy_output(struct work *w, const char *output, unsigned int nr_threads,
+		       struct me_optimize_report *report, struct mp_err *err)
+{
+	int original = w->original.fd >= 0 ? w->original.fd : w->replace.old_fd;
+	int rc, fd = open(output, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct me_digest digest;
+
+	if (fd < 0)
+		return mp_err_set(err, errno, "%s: %s", output, strerror(errno));
+	rc = me_digest_copy(fd, w->replace.new_fd, &digest, NULL);
+	close(fd);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: cannot be copied: %s", output, strerror(-rc));
+	rc = me_digest_copy(original, -1, &report->input_digest, NULL);
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", w->replace.path, strerror(-rc));
+	return prove(original, w->replace.new_fd, output, nr_threads, &report->id, err);
+}
+
+int me_adopt(const char *path, const char *output, const struct me_inplace_options *inplace,
+	     unsigned int nr_threads, struct me_inplace_report *done, struct mp_err *err)
+{
+	struct me_optimize_report report = {0};
+	struct work w;
+	int rc;
+
+	begin_work(&w, inplace, done);
+	rc = me_replace_begin(&w.replace, path, inplace->break_links, err);
+	if (!rc)
+		rc = check_signed(&w.replace, err);
+	if (!rc)
+		rc = check_companions(&w.replace, err);
+	if (!rc)
+		rc = find_original(&w, err);
+	if (!rc)
+		rc = copy_output(&w, output, nr_threads, &report, err);
+	if (!rc)
+		rc = put_in_place(&w, &report, err);
+	end_work(&w);
 	return rc;
 }
 

@@ -42,6 +42,15 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 	       struct me_optimize_report *report, struct me_inplace_report *done,
 	       struct mp_err *err);
 /*
+ * me_adopt - replace the file @path by the bytes of @output, which was made of it earlier, after
+ * @output was verified against the original. What was audited is then exactly what is in place. An
+ * output that counts, times or tells paths is refused.
+ * Return: as me_inplace(); -EPERM also: @output does not verify. Ownership: me_inplace_report_fini(),
+ * after an error too.
+ */
+int me_adopt(const char *path, const char *output, const struct me_inplace_options *inplace,
+	     unsigned int nr_threads, struct me_inplace_report *done, struct mp_err *err);
+/*
  * me_restore - replace the output @path by its original, and remove its debug file.
  * Return: 0; -EPERM @path is not an output (it was upgraded, say), or its backup is
  * missing or damaged; else -errno.

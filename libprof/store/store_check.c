@@ -13,6 +13,7 @@
 #include "libprof/store/store_audits.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_fingerprint.h"
+#include "libprof/store/store_jobs.h"
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_series.h"
 #include "libprof/store/store_trials.h"
@@ -177,6 +178,8 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 		r = mp_store_check_trials(store, err);
 	if (!r)
 		r = mp_store_check_audits(store, err);
+	if (!r)
+		r = mp_store_check_jobs(store, err);
 	if (!r)
 		r = sum_ledgers(store, &attributed, &decoded, err);
 	if (!r && counted != attributed)

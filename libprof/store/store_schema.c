@@ -6,6 +6,7 @@
  * or view in it can run anything.
  */
 #include "libprof/store/store_audits_step.h"
+#include "libprof/store/store_jobs_step.h"
 #include "libprof/store/store_private.h"
 
 #include <errno.h>
@@ -100,6 +101,8 @@ const char *const mp_store_steps[] = {
 	" lowest REAL NOT NULL, highest REAL NOT NULL, when_s INTEGER NOT NULL);",
 	/* 8 -> 9. Audits inside running programs (store_audits). */
 	MP_STORE_STEP_AUDITS,
+	/* 9 -> 10. What the manager looks after and decided (store_jobs, store_history). */
+	MP_STORE_STEP_JOBS,
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

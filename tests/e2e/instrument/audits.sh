@@ -545,7 +545,8 @@ python3 ring.py check p.$pid p.a >/dev/null || fail "no ring file of its own for
 # Verify finds each wrong stub.
 command_ends 0 "verify" morph-optimize verify --report=none w1 q.a
 readelf -SW q.a | grep -q ' \.morph\.tables ' || fail "version A has no table of its own"
-for how in none slot version number runtime dispatch skip exit timing mixed entry shared point-{left,zone,number,runtime,version,inverted,other,stay,skip}; do
+for how in none slot version number runtime dispatch skip exit timing mixed entry shared \
+	point-{left,zone,number,runtime,version,inverted,other,stay,skip}; do
 	python3 ring.py spoil q.a $how bad.a || fail "cannot spoil: $how"
 	chmod +x bad.a
 	command_ends $([ $how = none ] && echo 0 || echo 4) "verify: $how" morph-optimize verify --report=none w1 bad.a

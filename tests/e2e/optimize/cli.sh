@@ -486,7 +486,7 @@ ends 4 "no output at all" verify prog prog
 ends 2 "two things at once" verify prog --in-place proved
 
 # ---- commands, each with its own options; spellings of older releases
-for command in train refine instrument verify restore; do
+for command in train refine instrument verify adopt restore; do
 	ends 0 "$command --help" $command --help
 	says out.txt "^Usage: morph-optimize $command " "$command --help"
 	grep -q "^\.Ss $command$" "$root/Documentation/morph-optimize.1" ||
@@ -503,7 +503,7 @@ done
 ends 0 "restore --help" restore --help
 grep -qE '^ +--(db|in-place|layout)' out.txt && fail "restore --help: lists options of others"
 ends 0 "--help" --help
-grep -qE '^ +--(audit|counts|block-order)' out.txt && fail "--help: lists options of commands"
+grep -qE '^ +--(audit-|counts|block-order)' out.txt && fail "--help: lists options of commands"
 ends 2 "a command that does not come first" --json verify prog proved
 says err.txt "a command comes first: morph-optimize verify" "a command that does not come first"
 ends 0 "an output for old spellings" --all prog -o old

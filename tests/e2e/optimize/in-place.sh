@@ -167,6 +167,39 @@ ends 0 "restore, stripped" $back prog
 ends 0 "restore, copy" $back copy
 cmp prog original && cmp copy original || fail "restored: another file"
 
+# ---- adopt: an output that was written earlier takes the place of its original
+fresh
+ends 0 "adopt, dry run" adopt --backup-dir=bk --dry-run prog fast
+says out.txt '^prog: would be replaced (nothing written)$' "adopt, dry run"
+cmp prog original || fail "adopt, dry run, and yet replaced"
+[ -e bk ] && fail "adopt, dry run, and yet a backup"
+ends 0 "adopt" adopt --backup-dir=bk prog fast
+says out.txt '^prog: replaced$' "adopt"
+cmp prog fast || fail "adopt: not the output"
+runs prog "adopt"
+ends 0 "adopt again" adopt --backup-dir=bk prog fast
+says out.txt '^prog: left as it is, since it is this output already$' "adopt again"
+"$optimize" --stress-layout=5 --report=none original -o other || fail "another output"
+ends 0 "adopt another" adopt --backup-dir=bk --json prog other
+json "adopt another" '.command == "adopt" and .replaced and .again and .output == "other"'
+cmp prog other || fail "adopt another: not the output"
+[ "$(find bk -type f | wc -l)" = 2 ] || fail "adopt: the original is kept twice: $(find bk -type f)"
+ends 0 "adopt, restore" $back prog
+cmp prog original || fail "adopt, restore: another file"
+cp fast broken
+at=$(readelf -SW fast | sed -n 's/.* \.morph\.text *PROGBITS *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')
+printf '\x0f' | dd of=broken bs=1 seek=$((16#$at)) conv=notrunc status=none
+refuses 4 'broken: verify: at 0x' "adopt a damaged output" adopt --backup-dir=bk prog broken
+refuses 4 'newer' "adopt a file that is no output" adopt --backup-dir=bk prog newer
+"$optimize" --all --report=none newer -o newer.fast || fail "an output of another file"
+refuses 4 'newer.fast: ' "adopt an output of another file" adopt --backup-dir=bk prog newer.fast
+"$optimize" instrument --all --report=none original -o counting || fail "a counting version"
+refuses 4 'counting: counts or times' "adopt a version that counts" adopt --backup-dir=bk prog counting
+refuses 1 'No such file' "adopt nothing" adopt --backup-dir=bk prog nowhere
+chmod 4755 prog
+refuses 4 'set-user-ID' "adopt, set-user-ID" adopt --backup-dir=bk prog fast
+rm -f broken counting newer.fast other
+
 # ---- a newer profile: the output's samples count for the original, which gets a new output
 import() { # FILE SAMPLES: perf's text, as if FILE had run
 	{

@@ -83,7 +83,7 @@ offers "folded callgrind pprof json fdata autofdo order" morph-stats export --fo
 offers "module function block path copy" morph-stats -d one.db query --by=
 offers "module function block path copy" morph-stats --db=one.db query --by ''
 offers "blocks=ph blocks=exttsp blocks=original" morph-optimize --layout=b
-offers "train refine instrument verify restore" morph-optimize ''
+offers "train refine instrument verify adopt restore" morph-optimize ''
 offers "train" morph-optimize tr
 offers "cfg counts plan place" morph-optimize --print=
 offers "text dot" morph-optimize --print-format=

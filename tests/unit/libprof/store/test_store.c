@@ -169,8 +169,12 @@ START_TEST(store_stays_below_its_share_of_the_text)
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
 	struct mp_module *modules;
+	uint64_t tables;
 	size_t nr;
 
+	mp_store_close(store);
+	store = open_as(MP_STORE_WRITE);
+	tables = mp_store_size_bytes(store);
 	/*
 	 * Every day has some common and some different code. 60 days in daily buckets would
 	 * hold more than 4 x 8 x 5,000 addresses.
@@ -191,7 +195,7 @@ START_TEST(store_stays_below_its_share_of_the_text)
 	mp_store_free_modules(modules, nr);
 	mp_store_close(store);
 	store = open_as(MP_STORE_READ);
-	ck_assert_uint_le(mp_store_size_bytes(store), NR_MODULES * (65536 + TEXT / 10));
+	ck_assert_uint_le(mp_store_size_bytes(store) - tables, NR_MODULES * (65536 + TEXT / 10));
 	ok(mp_store_check(store, &err));
 	mp_store_close(store);
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * file_state - which file lies at a path now: its identity, the hash of its bytes, and whether Morph
+ * made it. Called by the worker, before each step, to notice an upgrade.
+ */
+#ifndef MD_FILE_STATE_H
+#define MD_FILE_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libprof/base/err.h"
+#include "libprof/elf/id.h"
+
+struct md_file_state {
+	struct mp_id id;
+	char hash[33];	       /* XXH3-128 of its bytes */
+	bool is_output;	       /* it has a map note of Morph */
+	struct mp_id original; /* then: of what it says it was made */
+	uint64_t size;
+	uint32_t uid; /* owner */
+};
+
+/* Links are not followed. Return: 0; -ENOENT; -ENOEXEC, -EBADMSG: no program or library; -errno. */
+int md_file_look(const char *path, struct md_file_state *out, struct mp_err *err);
+/* Only the hash. Return: 0, -errno without a message. */
+int md_file_hash(const char *path, char hash[33]);
+
+#endif

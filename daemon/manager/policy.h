@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * policy - what the administrator, or a user, allows Morph to do by itself: morph.conf(5).
+ *
+ *	DIR/morph.conf		limits, what is idle, exclusions, the share above which files are watched
+ *	DIR/watch.d/NAME.conf	one rule: which files, advise or adopt, how to train and to audit
+ *
+ * The policy is the only permission to replace a file: the store may be written by others. A file
+ * of the policy that another user could have written is refused. Decides what the settings mean;
+ * deny decides what nobody may allow. Read by morph-worker, and by morph for its lists.
+ */
+#ifndef MD_POLICY_H
+#define MD_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libprof/base/err.h"
+
+/* The directory of the system's policy; a user's is morph below $XDG_CONFIG_HOME or ~/.config. */
+#define MD_POLICY_DIR "/etc/morph"
+
+enum md_policy_mode {
+	MD_POLICY_ADVISE, /* write, verify, audit, and say so */
+	MD_POLICY_ADOPT,  /* and put it in place if an audit found it faster */
+};
+
+enum md_policy_audit {
+	MD_AUDIT_NONE,	    /* cannot be audited: never adopted */
+	MD_AUDIT_COMMAND,   /* a command that uses the file runs with both versions in turns */
+	MD_AUDIT_SERVER,    /* a server that a client talks to */
+	MD_AUDIT_IN_PROCESS /* the running program times its functions itself: advice alone */
+};
+
+/* A rule: one file of watch.d. Texts are NULL where they are not set. */
+struct md_rule {
+	char *file;	 /* path of the rule's file */
+	char *name;	 /* its name without .conf */
+	char **programs; /* patterns of absolute paths; * matches / as well. NULL-terminated */
+	char **packages; /* Debian packages, all of whose programs and libraries are meant */
+	enum md_policy_mode mode;
+	bool has_mode; /* mode was set; else it is that of morph.conf */
+	char **train;  /* a command; NULL: samples alone */
+	enum md_policy_audit audit;
+	char **command; /* what an audit runs; for a server: what starts it */
+	char *client, *ready, *setup, *prepare, *teardown; /* as options of morph-audit */
+	char *metric, *better, *requests, *filter, *stdin_file;
+	char *user; /* who trains and audits; NULL: nobody if root does the work, else who works */
+	char *directory; /* where commands run; NULL: / */
+	char *unit;	 /* service that is restarted after the file was replaced */
+	double audit_s;	 /* 0: the policy's */
+};
+
+struct md_policy {
+	char *dir;		  /* where it was read */
+	enum md_policy_mode mode; /* of rules that do not say */
+	double share;		  /* files with this share of all samples are watched; 0: none */
+	char **excludes;	  /* patterns of paths that are left alone */
+	uint64_t min_samples;	  /* a round begins with so many samples of a file */
+	/* limits of a day */
+	double cpu_s;
+	uint64_t disk_bytes;
+	double audit_s; /* longest audit */
+	/* idle: all of it must be true */
+	double max_pressure; /* PSI: percent of time in which a task waited for a CPU, last 10 s */
+	double max_load;     /* load of the last minute for each CPU */
+	bool on_battery;     /* work without AC power, too */
+	double busy_share;   /* stop when others use more than this share of the CPUs */
+	/* after adoption */
+	double probation_s;
+	double retry_s;	       /* a round that ended without a gain is repeated after this time */
+	double retention_s;    /* step 6: profiles of files that are gone */
+	double worse_by;       /* 0.05: a version that is this much slower than before is undone */
+	char *coredumps;       /* directory of systemd-coredump */
+	char *dpkg_info;       /* where dpkg keeps the lists of packages' files */
+	struct md_rule *rules; /* in the order of names */
+	size_t nr_rules;
+};
+
+/* The policy's directory of this user. Return: 0, -errno. */
+int md_policy_default_dir(char *buf, size_t size, struct mp_err *err);
+/*
+ * md_policy_read - reads DIR/morph.conf and DIR/watch.d. Files that do not exist are as if they were empty.
+ * Return: 0; -EINVAL with "FILE:LINE: what is wrong"; -EPERM: another user can write a file of it;
+ * -errno. Ownership: md_policy_fini(), after an error too.
+ */
+int md_policy_read(const char *dir, struct md_policy *out, struct mp_err *err);
+void md_policy_fini(struct md_policy *policy);
+
+/* The first rule that names @path, an absolute path without links; NULL: none. */
+const struct md_rule *md_policy_rule(const struct md_policy *policy, const char *path);
+/* The mode for a file of @rule (NULL: no rule; then it is advise). */
+enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule);
+
+const char *md_policy_mode_name(enum md_policy_mode mode);
+const char *md_policy_audit_name(enum md_policy_audit audit);
+
+#endif
