@@ -43,7 +43,7 @@ static void put_function(FILE *out, const struct me_decided *d)
 	fprintf(out, ", %s, ", date);
 	mp_text_put(out, d->machine);
 	fprintf(out, "; has %s\n",
-		!d->copied ? "no copy"
+		!d->copied			 ? "no copy"
 		: d->order == MP_AUDIT_VERDICT_A ? "the original's order"
 						 : "the new order");
 }

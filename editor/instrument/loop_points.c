@@ -200,7 +200,8 @@ static bool is_entered_rarely(const struct chooser *c)
 
 	if (!c->counts)
 		return true;
-	for (uint32_t b = c->func->first_block; b < c->func->first_block + c->func->nr_blocks; b++) {
+	for (uint32_t b = c->func->first_block; b < c->func->first_block + c->func->nr_blocks;
+	     b++) {
 		if (!(c->cfg->blocks[b].flags & MP_BLOCK_ENTRY))
 			continue;
 		entries += c->counts->block[b];
@@ -295,8 +296,8 @@ static int keep_cheap(const struct chooser *c, bool any_cost, struct me_loop_poi
 	return 0;
 }
 
-int me_loop_points_choose(const struct mp_cfg *cfg, const uint8_t *movable,
-			  const uint8_t *chosen, const struct me_plan *plan, const struct mp_counts *counts, bool any_cost,
+int me_loop_points_choose(const struct mp_cfg *cfg, const uint8_t *movable, const uint8_t *chosen,
+			  const struct me_plan *plan, const struct mp_counts *counts, bool any_cost,
 			  struct me_loop_points *out, struct mp_err *err)
 {
 	struct me_flags flags = {0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * loop_points - chooses timing points in loops of audited functions that are entered rarely (Lau
- * and others, CGO 2008, section 5), and says why a function has none. loops.c finds the loops,
+ * and others, CGO 2008, section 5), and says why a function has none. base/loops.c finds the loops,
  * loop_distance.c measures distances. Called by optimize.
  */
 #ifndef ME_LOOP_POINTS_H
@@ -53,7 +53,7 @@ struct me_loop_points {
 #define ME_LOOP_REPORT_FUNCS 64
 
 struct me_loop_report {
-	uint32_t nr_funcs;  /* with timing points */
+	uint32_t nr_funcs; /* with timing points */
 	uint32_t nr_points;
 	double cost;
 	struct me_loop_reported {

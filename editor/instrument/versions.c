@@ -88,7 +88,9 @@ static const char *why_fixed(const struct mp_cfg *cfg, const struct me_flags *fl
 struct candidate {
 	uint32_t func;
 	uint64_t samples;
-	double entries; /* by the profile */
+	double entries;	 /* by the profile */
+	double cost;	 /* share of all instructions that its stubs execute */
+	const char *why; /* its versions cannot be kept apart; NULL: they can */
 };
 
 static int compare(const void *a, const void *b)
@@ -152,37 +154,84 @@ static void leave_out(const struct mp_cfg *cfg, const struct candidate *c, const
 	out->nr_left_out++;
 }
 
-static void take(const struct mp_cfg *cfg, const struct me_flags *flags,
-		 const struct me_versions_request *in, const struct candidate *list, uint32_t nr,
-		 uint8_t *chosen, struct me_versions_report *out)
+/* Fill in what the stubs cost, and why a function is left out whatever the others are. */
+static void judge(const struct mp_cfg *cfg, const struct me_flags *flags,
+		  const struct me_versions_request *in, struct candidate *list, uint32_t nr)
 {
 	double insns = sum_insns(cfg, in->counts);
-	uint32_t most = in->all ? MP_AUDIT_MAX_FUNCTIONS : ME_VERSIONS_MAX;
 
-	for (uint32_t i = 0; i < nr && out->nr_funcs < most; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t f = list[i].func;
-		const char *why = why_fixed(cfg, flags, f);
-		double cost = insns > 0 ? STUB_INSNS * list[i].entries / insns : 0;
 
-		if (!in->all && out->share >= ME_VERSIONS_SHARE)
-			break;
+		list[i].cost = insns > 0 ? STUB_INSNS * list[i].entries / insns : 0;
+		list[i].why = why_fixed(cfg, flags, f);
 		if (in->unproved && in->unproved[f])
-			why = "not audited: the tables of its switch are not proved to serve it alone";
-		if (why) {
-			leave_out(cfg, &list[i], why, out);
+			list[i].why = "not audited: the tables of its switch are not proved to "
+				      "serve it alone";
+	}
+}
+
+/* Functions with most samples for what their stubs cost come first. */
+static int compare_worth(const void *a, const void *b)
+{
+	const struct candidate *x = *(const struct candidate *const *)a;
+	const struct candidate *y = *(const struct candidate *const *)b;
+	double left = (double)x->samples * y->cost, right = (double)y->samples * x->cost;
+
+	if (left != right)
+		return left < right ? 1 : -1;
+	return compare(x, y);
+}
+
+/* Of the functions with most samples, take those that tell most for what they cost. */
+static int take(const struct me_versions_request *in, struct candidate *list, uint32_t nr,
+		uint8_t *chosen, struct me_versions_report *out)
+{
+	uint32_t most = in->all ? MP_AUDIT_MAX_FUNCTIONS : ME_VERSIONS_MAX, nr_worth = 0;
+	struct candidate **worth = malloc(((size_t)nr + 1) * sizeof(struct candidate *));
+
+	if (!worth)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr && nr_worth < most; i++)
+		if (!list[i].why)
+			worth[nr_worth++] = &list[i];
+	if (!in->all && nr_worth)
+		qsort(worth, nr_worth, sizeof(*worth), compare_worth);
+	for (uint32_t i = 0; i < nr_worth; i++) {
+		if (!in->all && (out->share >= ME_VERSIONS_SHARE ||
+				 out->cost + worth[i]->cost > ME_VERSIONS_COST))
+			continue;
+		chosen[worth[i]->func] = 1;
+		out->nr_funcs++;
+		out->cost += worth[i]->cost;
+		if (in->nr_samples)
+			out->share += (double)worth[i]->samples / (double)in->nr_samples;
+	}
+	free(worth);
+	return 0;
+}
+
+/* Report the other functions with most samples. */
+static void report_others(const struct mp_cfg *cfg, const struct me_versions_request *in,
+			  const struct candidate *list, uint32_t nr, const uint8_t *chosen,
+			  struct me_versions_report *out)
+{
+	uint32_t most = in->all ? MP_AUDIT_MAX_FUNCTIONS : ME_VERSIONS_MAX, seen = 0;
+	bool full = out->nr_funcs == most || (!in->all && out->share >= ME_VERSIONS_SHARE);
+
+	/* Those behind the last one that was taken were not looked at if no more were wanted. */
+	for (uint32_t i = 0; i < nr && (!full || seen < out->nr_funcs); i++) {
+		if (chosen[list[i].func]) {
+			seen++;
+		} else if (list[i].why) {
+			leave_out(cfg, &list[i], list[i].why, out);
 			out->nr_fixed++;
-		} else if (!in->all && out->cost + cost > ME_VERSIONS_COST) {
-			leave_out(
-				cfg, &list[i],
-				"not audited: it is entered so often that its stubs would cost too much",
-				out);
+		} else if (!in->all) {
+			leave_out(cfg, &list[i],
+				  "not audited: it is entered so often that its stubs would cost "
+				  "too much",
+				  out);
 			out->nr_costly++;
-		} else {
-			chosen[f] = 1;
-			out->nr_funcs++;
-			out->cost += cost;
-			if (in->nr_samples)
-				out->share += (double)list[i].samples / (double)in->nr_samples;
 		}
 	}
 }
@@ -198,8 +247,14 @@ int me_versions_choose(const struct mp_cfg *cfg, const uint8_t *movable, const s
 			       : me_flags_find(cfg, movable, true, &flags, err);
 
 	*report = (struct me_versions_report){0};
+	if (!rc) {
+		judge(cfg, &flags, request, all, nr);
+		rc = take(request, all, nr, chosen, report)
+			     ? mp_err_set(err, ENOMEM, "out of memory")
+			     : 0;
+	}
 	if (!rc)
-		take(cfg, &flags, request, all, nr, chosen, report);
+		report_others(cfg, request, all, nr, chosen, report);
 	if (!rc && !report->nr_funcs)
 		rc = nr ? mp_err_set(err, ENODATA, "no function can be audited; the first: %s",
 				     report->nr_left_out ? report->left_out[0].why : "")

@@ -99,8 +99,8 @@ struct me_optimize_options {
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
 	uint64_t stress_seed;
 	struct me_counting counting;
-	struct me_words skip, only;	 /* functions by name: not moved; the only ones moved */
-	struct me_words adjust_words;	 /* FUNCTION:HOW, as me_adjust_parse() reads it */
+	struct me_words skip, only;   /* functions by name: not moved; the only ones moved */
+	struct me_words adjust_words; /* FUNCTION:HOW, as me_adjust_parse() reads it */
 	/* A store with audits in running programs: functions have the order that won. NULL: none. */
 	const char *audited_db;
 	const struct me_adjust *adjusts; /* further wishes, by address; none with @counting */
@@ -127,16 +127,16 @@ struct me_adjusted {
 /* A function that audits inside running programs tested (me_optimize_options.audited_db). */
 struct me_decided {
 	char *name;
-	uint64_t vaddr;	    /* of the original */
-	uint8_t verdict;    /* enum mp_audit_verdict: the order that is faster */
-	uint8_t order;	    /* the same: the order in the output */
-	bool copied;	    /* false: the output has only the old code of it */
-	bool taken_over;    /* the verdict stood in the file before that audit */
-	uint64_t pairs;	    /* of windows */
-	double faster_by;   /* the new order: 0.02 is 2 %; NAN: there is no pair */
+	uint64_t vaddr;		/* of the original */
+	uint8_t verdict;	/* enum mp_audit_verdict: the order that is faster */
+	uint8_t order;		/* the same: the order in the output */
+	bool copied;		/* false: the output has only the old code of it */
+	bool taken_over;	/* the verdict stood in the file before that audit */
+	uint64_t pairs;		/* of windows */
+	double faster_by;	/* the new order: 0.02 is 2 %; NAN: there is no pair */
 	double lowest, highest; /* its bounds; NAN: too few pairs */
-	int64_t last_s;	    /* when the audit was stored last */
-	char machine[96];   /* model of the processor */
+	int64_t last_s;		/* when the audit was stored last */
+	char machine[96];	/* model of the processor */
 };
 
 /* Code markers (Documentation/markers.md) and the instructions that access them. */
@@ -176,7 +176,7 @@ struct me_optimize_report {
 	struct me_instrument_report instrumented;
 	struct me_number_report numbered;
 	struct me_versions_report audited;
-	struct me_loop_report loops; /* timing points of audited functions */
+	struct me_loop_report loops;	  /* timing points of audited functions */
 	uint8_t counters;		  /* enum me_counters */
 	struct me_markers_report markers; /* only with @remove_markers */
 	struct me_verify_report verified;

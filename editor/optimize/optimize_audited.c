@@ -51,9 +51,8 @@ static void note(struct me_decided *d, const struct mp_stored_audit *audit,
 static int add(struct me_job *job, const struct mp_stored_audit *audit)
 {
 	struct me_optimize_report *r = job->report;
-	struct me_decided *grown =
-		reallocarray(r->decided, (size_t)r->nr_decided + audit->nr_functions + 1,
-			     sizeof(*grown));
+	struct me_decided *grown = reallocarray(
+		r->decided, (size_t)r->nr_decided + audit->nr_functions + 1, sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
@@ -132,8 +131,7 @@ void me_job_note_decided(struct me_job *job, const struct me_placement *placemen
 		struct me_decided *d = &job->report->decided[i];
 		uint32_t f = mp_cfg_func_at(job->cfg, d->vaddr);
 		uint32_t entry = mp_cfg_block_starting(job->cfg, d->vaddr);
-		bool copied = entry != MP_NONE &&
-			      placement->target_from_outside[entry] != MP_NONE;
+		bool copied = entry != MP_NONE && placement->target_from_outside[entry] != MP_NONE;
 		bool original = job->adjustments[f].done >> ME_ADJUST_ORIGINAL & 1;
 
 		/* A function that is not copied has the original's order as well. */

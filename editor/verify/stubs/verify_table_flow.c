@@ -367,7 +367,7 @@ static bool jump(struct flow *w, struct node *node, uint64_t at, const struct fu
 	const ZydisDecodedOperand *op = &f->op[0];
 	struct value v;
 
-	if (vf_is_guarded(w->vf, node->piece->new_vaddr))
+	if (!vf_is_switch(w->vf, node->piece))
 		return reads_plain(w, f) && !has_labels(w, at);
 	if (op->type == ZYDIS_OPERAND_TYPE_REGISTER) {
 		v = value_of(w, op->reg.value);

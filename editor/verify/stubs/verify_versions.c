@@ -99,8 +99,9 @@ bool vf_is_switch(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct vf_insn insn;
 
+	/* A block with a timing point is guarded, too. */
 	return last_insn(vf, p, &insn) && (insn.kind == VF_IJMP_REG || insn.kind == VF_IJMP_MEM) &&
-	       !vf_is_guarded(vf, p->new_vaddr);
+	       !has_leave(vf, p);
 }
 
 static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32_t function)

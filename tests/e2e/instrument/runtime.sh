@@ -25,7 +25,7 @@ glue() {
 morph_start_$1:
 	.incbin	"$blob"
 	.set	morph_init_$1, morph_start_$1 + 16
-params:	.ascii	"MORPHRT4"
+params:	.ascii	"MORPHRT5"
 	.quad	counters_$1 - params
 	.quad	8192
 	.quad	$2 - params

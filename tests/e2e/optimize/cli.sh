@@ -503,7 +503,7 @@ done
 ends 0 "restore --help" restore --help
 grep -qE '^ +--(db|in-place|layout)' out.txt && fail "restore --help: lists options of others"
 ends 0 "--help" --help
-grep -qE '^ +--(audit|counts|block-order)' out.txt && fail "--help: lists options of commands"
+grep -qE '^ +--(audit-|counts|block-order)' out.txt && fail "--help: lists options of commands"
 ends 2 "a command that does not come first" --json verify prog proved
 says err.txt "a command comes first: morph-optimize verify" "a command that does not come first"
 ends 0 "an output for old spellings" --all prog -o old

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "editor/instrument/loop_distance.h"
-#include "editor/instrument/loops.h"
+#include "editor/base/loops.h"
 #include "tests/support/toycfg.h"
 
 enum {
@@ -66,8 +66,11 @@ END_TEST
 START_TEST(distances_are_those_of_the_shortest_way)
 {
 	static struct toy toy;
-	struct me_plan_block blocks[NR] = {{.block = ENTRY}, {.block = OUTER}, {.block = BACK},
-					   {.block = INNER}, {.block = END}};
+	struct me_plan_block blocks[NR] = {{.block = ENTRY},
+					   {.block = OUTER},
+					   {.block = BACK},
+					   {.block = INNER},
+					   {.block = END}};
 	struct me_plan plan = {.blocks = blocks, .nr_blocks = NR};
 	struct me_distances d;
 	uint32_t from[2 * NR];
@@ -130,10 +133,10 @@ START_TEST(a_block_is_in_a_loop_if_it_reaches_itself)
 				for (uint32_t k = 0; loops.list[l].parent == MP_NONE && k < DRAWN;
 				     k++)
 					if (way[b][k] && way[k][b])
-						ck_assert_int_eq(
-							me_loops_holds(&loops, l, loops.of_block[b]),
-							me_loops_holds(&loops, l,
-								       loops.of_block[k]));
+						ck_assert_int_eq(me_loops_holds(&loops, l,
+										loops.of_block[b]),
+								 me_loops_holds(&loops, l,
+										loops.of_block[k]));
 		}
 		for (uint32_t l = 0; l < loops.nr; l++)
 			ck_assert(loops.list[l].parent == MP_NONE || loops.list[l].parent < l);
