@@ -3,8 +3,8 @@
  * plan - layout's only output and emit's only input: the blocks that move, their order, and
  * why.
  *
- * Plain data: indexes into a struct mp_cfg and nothing else, so layout is tested without an ELF
- * file. verify trusts nothing in it.
+ * Plain data: indexes into a struct mp_cfg, and addresses of the original. Layout is tested
+ * without an ELF file. verify trusts nothing in it.
  */
 #ifndef ME_PLAN_H
 #define ME_PLAN_H
@@ -105,12 +105,44 @@ struct me_stub_places {
 	uint64_t other;
 };
 
+enum me_site_kind {
+	ME_SITE_WORD,  /* 8 bytes of data, and the addend of a dynamic relocation */
+	ME_SITE_ABS32, /* 4 bytes, absolute: an immediate, or data */
+	ME_SITE_REL32, /* displacement of a lea, relative to the field's end */
+};
+
+/* A place in the file that holds the address of a function or a label. */
+struct me_site {
+	uint64_t vaddr;	 /* of the field */
+	uint64_t target; /* old address of the function's entry, or of the label */
+	uint8_t kind;	 /* enum me_site_kind */
+};
+
+/* Functions and labels whose addresses become those of their copies (evidence/redirect.h). */
+struct me_redirects {
+	uint8_t *functions;    /* per cfg function; NULL: no function, and no label */
+	uint8_t *labels;       /* per cfg function: its labels with copies change, too */
+	struct me_site *sites; /* ascending vaddr; each holds the address of one of these */
+	uint32_t nr_sites;
+	uint32_t nr_functions; /* without those to which no reference leads */
+	uint32_t nr_labels;    /* functions whose labels change */
+};
+
+static inline void me_redirects_fini(struct me_redirects *redirects)
+{
+	free(redirects->functions);
+	free(redirects->labels);
+	free(redirects->sites);
+	*redirects = (struct me_redirects){0};
+}
+
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
  * a zone the blocks of one function are contiguous. A function's entry block is in the plan if
  * any of its blocks is, and first among its blocks in its zone; stubs may precede it. */
 struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
+	struct me_redirects redirects;
 	uint8_t line_log2;     /* size of a fetch; 0: runs do not matter */
 	uint8_t page_log2;     /* page size that the new code fills up to; 0: none */
 	struct me_stub *stubs; /* the stubs among @blocks, in order */
@@ -132,6 +164,7 @@ static inline void me_plan_fini(struct me_plan *plan)
 	free(plan->blocks);
 	free(plan->stubs);
 	free(plan->table);
+	me_redirects_fini(&plan->redirects);
 	plan->blocks = NULL;
 	plan->stubs = NULL;
 	plan->table = NULL;

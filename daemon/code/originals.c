@@ -23,6 +23,11 @@ void md_originals_set_backup_dir(const char *dir)
 	backup_dir = dir;
 }
 
+const char *md_originals_backup_dir(void)
+{
+	return backup_dir;
+}
+
 static bool is_file(const char *path, const struct mp_id *id)
 {
 	struct mp_elf *elf;

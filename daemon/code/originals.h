@@ -20,6 +20,8 @@
 
 /* Searches for backups only in @dir. @dir must stay valid. */
 void md_originals_set_backup_dir(const char *dir);
+/* Return: the directory that was set; NULL: none. */
+const char *md_originals_backup_dir(void);
 
 /*
  * md_original_find - find a file whose identity is @id. Return: 0; -ENOENT: not found; -EACCES:

@@ -22,6 +22,13 @@ enum {
 	KEY_BACKUP_DIR = 900
 };
 
+static const char *program = "morph-stats";
+
+void md_stats_set_program(const char *name)
+{
+	program = name;
+}
+
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
 	struct md_stats *stats = state->input;
@@ -59,7 +66,7 @@ static void say(const char *fmt, va_list ap)
 	fflush(stdout);
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
-	fputs("morph-stats: ", stderr);
+	fprintf(stderr, "%s: ", program);
 	mp_text_put(stderr, text ? text : "out of memory");
 	fputc('\n', stderr);
 	free(text);
@@ -105,8 +112,8 @@ static int open_service(struct md_stats *stats, struct mp_store **out, const str
 			      own->msg);
 	else if (r == -EACCES)
 		md_stats_fail("%s; only root and the service may read the service's database: "
-			      "sudo morph-stats COMMAND --db=" MP_STORE_SERVICE_PATH,
-			      own->msg);
+			      "sudo %s COMMAND --db=" MP_STORE_SERVICE_PATH,
+			      own->msg, program);
 	else
 		md_stats_fail("%s; the service's: %s", own->msg, err.msg);
 	return r == -ENOENT || r == -EACCES ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;

@@ -52,10 +52,13 @@ int md_stats_audit(struct md_stats *stats, int argc, char **argv);
 /* --db and --json, an argp child of every command; its input is the struct md_stats. */
 extern const struct argp md_stats_common_argp;
 
+/* The program's name in messages; "morph-stats" without a call. @name must stay valid. */
+void md_stats_set_program(const char *name);
+
 /* Parses a command's arguments. Exits on --help and on wrong usage. */
 void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input);
 
-/* Prints "morph-stats: ..." to stderr. Return: MD_EXIT_FAILED. */
+/* Prints "PROGRAM: ..." to stderr. Return: MD_EXIT_FAILED. */
 int md_stats_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Prints a message that is not a failure. */
 void md_stats_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

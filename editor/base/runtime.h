@@ -88,7 +88,7 @@ struct me_audit_point {
 	int32_t left[2]; /* of each version: rounds until the runtime is called; below 0: now */
 	uint64_t since;	 /* time-stamp when @left was set ... */
 	uint64_t rounds; /* ... for so many rounds */
-	uint64_t zero;
+	uint64_t least;	 /* least rounds in a timing */
 };
 
 /*

@@ -18,6 +18,7 @@ enum key {
 	KEY_PRINT,
 	KEY_PRINT_FORMAT,
 	KEY_MARKERS,
+	KEY_AUDITED,
 };
 
 static const struct argp_option options[] = {
@@ -37,6 +38,11 @@ static const struct argp_option options[] = {
 	 "remove: leave out of copies what only serves code markers of morph_marker.so or "
 	 "morph_marker.h (default: keep)",
 	 0},
+	{"audited", KEY_AUDITED, "DB", 0,
+	 "Give each function the order of its blocks that won in audits inside the running program "
+	 "(morphd run --audit), by the store DB: the original's, or the new one where that won or "
+	 "nothing is decided",
+	 1},
 	{"print", KEY_PRINT, "WHAT[:FUNCTION,...]", 0,
 	 "Print what was computed instead of the report: cfg, counts, plan or place; of these "
 	 "functions only, which are named as with --only",
@@ -150,6 +156,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_DEBUG_FILE: cli->options.debug_file = arg; return 0;
 	case KEY_DEBUG_OUTPUT: cli->options.debug_output = arg; return 0;
+	case KEY_AUDITED: cli->options.audited_db = arg; return 0;
 	case KEY_PRINT: read_print(state, a, arg); return 0;
 	case KEY_MARKERS: read_markers(state, cli, arg); return 0;
 	case KEY_PRINT_FORMAT: read_format(state, a, arg); return 0;

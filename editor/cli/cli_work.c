@@ -107,7 +107,8 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 	mp_progress_stop();
 	if (rc)
 		me_cli_complain(&err);
-	if (rc == -ENODATA && !report.nothing_to_move && !cli->quiet && !cli->json)
+	/* What lacks is a profile, unless it is an audit, which is looked for first. */
+	if (rc == -ENODATA && !report.nothing_to_move && (!o->audited_db || report.nr_decided) && !cli->quiet && !cli->json)
 		me_advice_collect(stderr, o, named_db, &report);
 	if (!rc && cli->patch_list) {
 		rc = list_patches(cli->patch_list, &report.emitted.patches, &err);

@@ -126,18 +126,33 @@ static json_t *json_points(const struct me_loop_report *loops)
 		json_t *points = json_array();
 
 		for (uint32_t p = 0; p < f->nr_points; p++)
-			json_array_append_new(points,
-					      json_pack("{s:o, s:I, s:I}", "vaddr",
-							json_integer((json_int_t)f->points[p].vaddr), "rounds",
-							(json_int_t)f->points[p].rounds, "distance",
-							(json_int_t)f->points[p].distance));
+			json_array_append_new(
+				points, json_pack("{s:o, s:I, s:I}", "vaddr",
+						  json_integer((json_int_t)f->points[p].vaddr),
+						  "rounds", (json_int_t)f->points[p].rounds,
+						  "distance", (json_int_t)f->points[p].distance));
 		json_array_append_new(
-			array, json_pack("{s:o, s:o, s:o, s:o}", "name", mp_json_string(f->name),
-					 "vaddr", json_integer((json_int_t)f->vaddr), "points", points,
-					 "why_none", f->why_none ? json_string(f->why_none)
-								 : json_null()));
+			array,
+			json_pack("{s:o, s:o, s:o, s:o}", "name", mp_json_string(f->name), "vaddr",
+				  json_integer((json_int_t)f->vaddr), "points", points, "why_none",
+				  f->why_none ? json_string(f->why_none) : json_null()));
 	}
 	return array;
+}
+
+static json_t *json_not_audited(const struct me_versions_report *v)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; list && i < v->nr_left_out; i++) {
+		const struct me_versions_left_out *left = &v->left_out[i];
+
+		json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:s}", "name",
+						      mp_json_string(left->name), "address",
+						      (json_int_t)left->vaddr, "samples",
+						      (json_int_t)left->samples, "why", left->why));
+	}
+	return list;
 }
 
 static json_t *json_audits(const struct me_optimize_options *options,
@@ -148,6 +163,8 @@ static json_t *json_audits(const struct me_optimize_options *options,
 				 (json_int_t)v->nr_costly, "path",
 				 mp_json_string(options->counting.path));
 
+	if (json)
+		json_object_set_new(json, "left_out", json_not_audited(v));
 	if (json && !options->all) {
 		json_object_set_new(json, "share", json_real(v->share));
 		json_object_set_new(json, "more_instructions", json_real(v->cost + loops->cost));
@@ -281,8 +298,10 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	if (options->stress)
 		json_object_set_new(root, "stress_seed",
 				    json_integer((json_int_t)options->stress_seed));
-	if (options->adjust_words.nr || options->nr_adjusts)
+	if (options->adjust_words.nr || options->nr_adjusts || options->audited_db)
 		json_object_set_new(root, "adjusted", me_report_json_adjusted(r));
+	if (options->audited_db)
+		json_object_set_new(root, "decided", me_report_json_audited(r));
 	if (r->new_size)
 		json_object_set_new(root, "debug", json_debug(r));
 	if (options->counting.edges)

@@ -24,10 +24,14 @@ void me_report_text_other_names(FILE *out, const struct me_inplace_report *done)
 /* Print what became of adjustments; nothing if none was wanted. */
 void me_report_text_adjusted(FILE *out, const struct me_optimize_report *report);
 
+/* Print which order audits in running programs decided for; all of them with @explain. */
+void me_report_text_audited(FILE *out, const struct me_optimize_report *report, bool explain);
+
 /* Print the rounds of a refinement; nothing if there was none. */
 void me_report_text_refined(FILE *out, const struct me_train_report *report);
 
 json_t *me_report_json_adjusted(const struct me_optimize_report *report);
+json_t *me_report_json_audited(const struct me_optimize_report *report);
 json_t *me_report_json_verified(const struct me_verify_report *verified);
 /* Prints @root and a newline, and frees @root. Return: 0, -ENOMEM, -EIO. */
 int me_report_json_print(json_t *root, FILE *out);

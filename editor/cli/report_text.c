@@ -422,6 +422,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	if (!options->all)
 		text_layout(out, &options->layout);
 	me_report_text_adjusted(out, r);
+	me_report_text_audited(out, r, options->explain);
 	if (options->stress)
 		fprintf(out, "  layout     for tests, with seed %" PRIu64 "\n",
 			options->stress_seed);

@@ -71,14 +71,14 @@ static int put_branch(uint8_t *at, uint64_t end, bool is_long, uint64_t target)
 
 /* Adjust the copy's operands that hold addresses of functions. */
 static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *placement,
-			  const struct me_pointers *pointers, const struct me_copy *copy,
+			  const struct me_redirects *redirects, const struct me_copy *copy,
 			  uint8_t *out)
 {
 	uint64_t start = cfg->blocks[copy->block].vaddr, end = start + copy->body_size;
-	uint32_t i = me_pointers_lower_bound(pointers, start);
+	uint32_t i = me_redirects_lower_bound(redirects, start);
 
-	for (; i < pointers->nr_sites && pointers->sites[i].vaddr < end; i++) {
-		const struct me_site *site = &pointers->sites[i];
+	for (; i < redirects->nr_sites && redirects->sites[i].vaddr < end; i++) {
+		const struct me_site *site = &redirects->sites[i];
 		uint64_t off = site->vaddr - start,
 			 now = me_place_value(cfg, placement, site->target);
 		uint64_t relative_to = site->kind == ME_SITE_REL32 ? copy->new_vaddr + off + 4 : 0;
@@ -189,7 +189,7 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 }
 
 int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement,
-		  const struct me_pointers *pointers, uint8_t *text, struct mp_err *err)
+		  const struct me_redirects *redirects, uint8_t *text, struct mp_err *err)
 {
 	uint64_t written = placement->base;
 	bool falls = false;
@@ -203,7 +203,7 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 		rc = copy->stub ? write_stub(placement, copy, out)
 				: write_body(cfg, placement, copy, out);
 		if (!rc && !copy->stub)
-			rc = write_pointers(cfg, placement, pointers, copy, out);
+			rc = write_pointers(cfg, placement, redirects, copy, out);
 		if (!rc)
 			rc = write_end(cfg, placement, copy, out);
 		if (rc)

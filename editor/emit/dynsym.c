@@ -21,11 +21,11 @@ static uint64_t run_size(const struct mp_cfg *cfg, const struct me_placement *pl
 }
 
 static bool move_symbol(const struct mp_cfg *cfg, const struct me_placement *placement,
-			const struct me_pointers *pointers, uint16_t text, Elf64_Sym *sym)
+			const struct me_redirects *redirects, uint16_t text, Elf64_Sym *sym)
 {
 	uint32_t block;
 
-	if (!me_pointers_redirects(pointers, cfg, sym->st_value))
+	if (!me_redirects_function(redirects, cfg, sym->st_value))
 		return false;
 	block = mp_cfg_block_starting(cfg, sym->st_value);
 	if (block == MP_NONE || placement->target_from_outside[block] == MP_NONE)
@@ -38,7 +38,7 @@ static bool move_symbol(const struct mp_cfg *cfg, const struct me_placement *pla
 }
 
 uint32_t me_dynsym_write(const struct mp_cfg *cfg, const struct me_placement *placement,
-			 const struct me_pointers *pointers, const struct me_sections *sections,
+			 const struct me_redirects *redirects, const struct me_sections *sections,
 			 uint8_t *image, uint64_t image_size)
 {
 	const struct mp_elf *elf = cfg->elf;
@@ -55,7 +55,7 @@ uint32_t me_dynsym_write(const struct mp_cfg *cfg, const struct me_placement *pl
 			memcpy(&sym, image + s->off + o, sizeof(sym));
 			if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= elf->nr_sections)
 				continue;
-			if (move_symbol(cfg, placement, pointers,
+			if (move_symbol(cfg, placement, redirects,
 					sections->first_new + ME_SECTION_TEXT, &sym))
 				nr_moved++;
 			else

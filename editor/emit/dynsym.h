@@ -7,7 +7,7 @@
 #define ME_DYNSYM_H
 
 #include "editor/place/place.h"
-#include "editor/evidence/pointer.h"
+#include "editor/evidence/redirect.h"
 #include "editor/place/sections.h"
 
 /*
@@ -16,7 +16,7 @@
  * new value.
  */
 uint32_t me_dynsym_write(const struct mp_cfg *cfg, const struct me_placement *placement,
-			 const struct me_pointers *pointers, const struct me_sections *sections,
+			 const struct me_redirects *redirects, const struct me_sections *sections,
 			 uint8_t *image, uint64_t image_size);
 
 #endif

@@ -25,40 +25,6 @@ static uint64_t round_up(uint64_t value, uint64_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
-enum {
-	COPIED = 1,
-	ODD_PLACE = 2, /* the plan wants the entry where no pointer may lead */
-};
-
-static int find_pointers(struct me_emitter *e, const struct me_plan *plan, struct mp_err *err)
-{
-	uint8_t *copied = calloc(e->cfg->nr_funcs + 1, 1);
-	int rc;
-
-	if (!copied)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
-		const struct mp_block *block = &e->cfg->blocks[plan->blocks[i].block];
-
-		/*
-		 * A block that is only a tail call may get an empty copy, and so may one whose
-		 * instructions are left out. Its function would then have the address of the
-		 * next copy.
-		 */
-		if (block->vaddr != e->cfg->funcs[block->func].vaddr || plan->blocks[i].left_out ||
-		    (block->term == MP_TERM_TAIL && block->term_len == block->size))
-			continue;
-		copied[block->func] |= COPIED;
-		if (!me_place_keeps_align(e->cfg, &plan->blocks[i]))
-			copied[block->func] |= ODD_PLACE;
-	}
-	for (uint32_t f = 0; f < e->cfg->nr_funcs; f++)
-		copied[f] = copied[f] == COPIED;
-	rc = me_pointers_find(e->cfg, copied, &e->pointers, err);
-	free(copied);
-	return rc;
-}
-
 /* Where a stub calls the runtime with the stack pointer below the red zone; 0: nowhere. */
 static uint8_t call_off(const struct me_placement *placement, const struct me_copy *copy)
 {
@@ -114,8 +80,8 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 	}
 	rc = place_behind_text(e, err);
 	if (!rc)
-		rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr, &e->unwind,
-			     err);
+		rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr,
+				     &e->unwind, err);
 	free(placed);
 	return rc;
 }
@@ -171,7 +137,7 @@ static int build_new_segment(struct me_emitter *e, struct mp_err *err)
 	free(e->unwind.bytes);
 	free(e->note);
 	e->unwind.bytes = e->note = NULL;
-	rc = me_copy_write(e->cfg, &e->placement, &e->pointers, e->new_segment, err);
+	rc = me_copy_write(e->cfg, &e->placement, &e->plan->redirects, e->new_segment, err);
 	return rc ? rc
 		  : me_version_tables_write(e->cfg, &e->placement, &e->version_tables,
 					    e->segment.vaddr, e->new_segment, err);
@@ -287,8 +253,8 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 	e->old_part = mp_elf_copy(e->elf, e->segment.old_end);
 	if (!e->old_part)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	rc = me_patch_image(e->cfg, &e->placement, &e->pointers, e->old_part, e->segment.old_end,
-			    &e->out->patches, err);
+	rc = me_patch_image(e->cfg, &e->placement, &e->plan->redirects, e->old_part,
+			    e->segment.old_end, &e->out->patches, err);
 	if (rc)
 		return rc;
 	if (e->segment.eh_frame_slot == ME_NO_SLOT) {
@@ -297,8 +263,9 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 		if (rc)
 			return rc;
 	}
-	e->out->patches.nr_pointers += me_dynsym_write(
-		e->cfg, &e->placement, &e->pointers, &e->sections, e->old_part, e->segment.old_end);
+	e->out->patches.nr_pointers += me_dynsym_write(e->cfg, &e->placement, &e->plan->redirects,
+						       &e->sections, e->old_part,
+						       e->segment.old_end);
 	write_phdrs(e);
 	if (e->plan->nr_counters)
 		rc = me_start_write(&e->start, e->plan, mp_edge_table_hash(e->table, e->table_size),
@@ -329,7 +296,7 @@ static void summarise(struct me_emitter *e)
 	out->nr_inverted = p->nr_inverted;
 	out->nr_jumps_added = p->nr_jumps_added;
 	out->nr_jumps_dropped = p->nr_jumps_dropped;
-	out->nr_redirected = e->pointers.nr_redirected;
+	out->nr_redirected = e->plan->redirects.nr_functions;
 	out->nr_fdes_new = e->unwind.nr_fdes_new;
 	out->slot_replaced = e->segment.price;
 }
@@ -350,9 +317,7 @@ static int place_copies(struct me_emitter *e, const struct me_emit_request *in, 
 	if (!rc)
 		rc = me_sections_build(e->elf, &e->segment.displaced, &e->sections, err);
 	if (!rc)
-		rc = find_pointers(e, plan, err);
-	if (!rc)
-		rc = me_place(e->cfg, plan, &e->pointers, e->segment.vaddr, &e->placement, err);
+		rc = me_place(e->cfg, plan, e->segment.vaddr, &e->placement, err);
 	if (!rc && plan->nr_audited)
 		rc = me_audit_ranges_encode(e->cfg, plan, &e->placement, &e->audit_table,
 					    &e->table_size, err);
@@ -391,7 +356,6 @@ static int build_loaded(struct me_emitter *e, struct mp_err *err)
 static void emitter_fini(struct me_emitter *e)
 {
 	me_segment_fini(&e->segment);
-	me_pointers_fini(&e->pointers);
 	me_placement_fini(&e->placement);
 	me_sections_fini(&e->sections);
 	me_version_tables_fini(&e->version_tables);

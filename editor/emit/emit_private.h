@@ -19,7 +19,6 @@ struct me_emitter {
 	const struct mp_cfg *cfg;
 	const struct mp_elf *elf;
 	struct me_segment segment;
-	struct me_pointers pointers;
 	struct me_placement placement;
 	struct me_sections sections;
 	struct me_unwind unwind;

@@ -270,11 +270,11 @@ static bool patch_entry_rel32(const struct patcher *p, uint64_t base, const stru
 	       me_put_rel32(word, base, me_place_of(p->cfg, p->placement, target));
 }
 
-static int patch_pointers(struct patcher *p, const struct me_pointers *pointers,
+static int patch_pointers(struct patcher *p, const struct me_redirects *redirects,
 			  const struct addends *addends)
 {
-	for (uint32_t i = 0; i < pointers->nr_sites; i++) {
-		const struct me_site *site = &pointers->sites[i];
+	for (uint32_t i = 0; i < redirects->nr_sites; i++) {
+		const struct me_site *site = &redirects->sites[i];
 		uint64_t now = me_place_value(p->cfg, p->placement, site->target);
 		uint64_t relative_to = site->kind == ME_SITE_REL32 ? site->vaddr + 4 : 0;
 		uint8_t *field;
@@ -298,7 +298,7 @@ static int patch_pointers(struct patcher *p, const struct me_pointers *pointers,
 }
 
 /* Tables whose words are label values are left to patch_pointers(). */
-static void patch_tables(struct patcher *p, const struct me_pointers *pointers,
+static void patch_tables(struct patcher *p, const struct me_redirects *redirects,
 			 const struct addends *addends)
 {
 	for (uint32_t t = 0; t < p->cfg->nr_tables; t++) {
@@ -307,8 +307,8 @@ static void patch_tables(struct patcher *p, const struct me_pointers *pointers,
 		uint64_t vaddr = table->vaddr;
 
 		if (!func_is_understood(p->cfg, table->func) ||
-		    (table->kind == MP_TABLE_ABS64 && pointers->labels &&
-		     pointers->labels[table->func]))
+		    (table->kind == MP_TABLE_ABS64 && redirects->labels &&
+		     redirects->labels[table->func]))
 			continue;
 		if (!me_patch_leads_table(p->cfg, table)) {
 			/* A table has no block if it is one of several that its jump may use. */
@@ -329,7 +329,7 @@ static void patch_tables(struct patcher *p, const struct me_pointers *pointers,
 }
 
 int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement,
-		   const struct me_pointers *pointers, uint8_t *image, uint64_t image_size,
+		   const struct me_redirects *redirects, uint8_t *image, uint64_t image_size,
 		   struct me_patches *out, struct mp_err *err)
 {
 	struct patcher p = {cfg, placement, image, image_size, out};
@@ -344,8 +344,8 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	retarget_old_code(&p);
 	rc = collect_addends(&p, &addends);
 	if (!rc) {
-		patch_tables(&p, pointers, &addends);
-		rc = patch_pointers(&p, pointers, &addends);
+		patch_tables(&p, redirects, &addends);
+		rc = patch_pointers(&p, redirects, &addends);
 	}
 	free(addends.entries);
 	/* In the order of blocks, which is nearly that of addresses. */

@@ -29,7 +29,7 @@ struct me_patches {
 
 /* Return: 0, -ENOMEM, -ERANGE. Ownership: me_patches_fini(@out). */
 int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placement,
-		   const struct me_pointers *pointers, uint8_t *image, uint64_t image_size,
+		   const struct me_redirects *redirects, uint8_t *image, uint64_t image_size,
 		   struct me_patches *out, struct mp_err *err);
 /*
  * me_patch_eh_frame - lead the code's references to the old .eh_frame to @vaddr: a static

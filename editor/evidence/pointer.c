@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pointer - finds functions whose address stands only in places that can be changed. patch and
- * copy change them. Called by emit and optimize.
+ * pointer - finds functions whose address stands only in places that can be changed. Called by
+ * optimize. redirect chooses among them; patch and copy change the places.
  */
 #include "editor/evidence/pointer.h"
 
@@ -424,41 +424,36 @@ static int compare_sites(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-static bool is_chosen(const struct finder *f, uint64_t target)
+/* May the address @target, of a function's entry or of a label, change? */
+static bool may_change(const struct finder *f, uint64_t target)
 {
 	uint32_t func = mp_cfg_func_at(f->cfg, target);
 
 	if (f->cfg->funcs[func].vaddr == target)
-		return f->out->redirected[func];
+		return f->out->functions[func] & ME_POINTERS_MAY_CHANGE;
 	/* Without relocations, an offset in data may lead to this label, too: then it stays. */
 	return me_labels_may_change(&f->labels, target) &&
 	       (f->cfg->elf->relinkable || !mp_cfg_is_weak_target(f->cfg, target));
 }
 
-static void choose(struct finder *f, const uint8_t *copied)
+static void keep_what_may_change(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
 	struct me_pointers *out = f->out;
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
-		out->redirected[i] = copied[i] && !f->barred[i] &&
-				     !(cfg->funcs[i].flags & MP_FUNC_IFUNC) &&
-				     cfg->funcs[i].vaddr != cfg->elf->ehdr.e_entry;
+		if (!f->barred[i] && !(cfg->funcs[i].flags & MP_FUNC_IFUNC) &&
+		    cfg->funcs[i].vaddr != cfg->elf->ehdr.e_entry)
+			out->functions[i] |= ME_POINTERS_MAY_CHANGE;
+		if (f->exported[i])
+			out->functions[i] |= ME_POINTERS_EXPORTED;
 	}
 	for (uint32_t s = 0; s < out->nr_sites; s++) {
-		if (is_chosen(f, out->sites[s].target))
+		if (may_change(f, out->sites[s].target))
 			out->sites[nr++] = out->sites[s];
 	}
 	out->nr_sites = nr;
-	for (uint32_t s = 0; s < nr; s++) {
-		uint32_t func = mp_cfg_func_at(cfg, out->sites[s].target);
-
-		if (cfg->funcs[func].vaddr == out->sites[s].target || out->labels[func])
-			continue;
-		out->labels[func] = 1;
-		out->nr_labels++;
-	}
 	if (nr)
 		qsort(out->sites, nr, sizeof(*out->sites), compare_sites);
 }
@@ -521,19 +516,16 @@ static void find_exported(struct finder *f)
 			f->barred[cfg->blocks[b].func] = 1;
 }
 
-int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
-		     struct mp_err *err)
+int me_pointers_find(const struct mp_cfg *cfg, struct me_pointers *out, struct mp_err *err)
 {
 	struct finder f = {.cfg = cfg, .out = out, .offsets = {.cfg = cfg}};
 	bool relinkable = cfg->elf->relinkable;
 
 	*out = (struct me_pointers){0};
-	out->redirected = calloc(cfg->nr_funcs + 1, 1);
+	out->functions = calloc(cfg->nr_funcs + 1, 1);
 	f.barred = calloc(cfg->nr_funcs + 1, 1);
 	f.exported = calloc(cfg->nr_funcs + 1, 1);
-	out->labels = calloc(cfg->nr_funcs + 1, 1);
-	f.failed = !out->redirected || !out->labels || !f.barred || !f.exported ||
-		   me_labels_init(cfg, &f.labels);
+	f.failed = !out->functions || !f.barred || !f.exported || me_labels_init(cfg, &f.labels);
 	if (!f.failed)
 		collect_switches(&f);
 	if (!f.failed && (relinkable || cfg->elf->ehdr.e_type == ET_DYN) &&
@@ -543,14 +535,8 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 		else
 			find_exported(&f);
 		if (!f.failed)
-			choose(&f, copied);
+			keep_what_may_change(&f);
 	}
-	/* Count only functions to which some reference leads. */
-	for (uint32_t s = 0; !f.failed && s < out->nr_sites; s++)
-		if (entry_at(&f, out->sites[s].target) != MP_NONE)
-			f.exported[mp_cfg_func_at(cfg, out->sites[s].target)] = 1;
-	for (uint32_t i = 0; !f.failed && i < cfg->nr_funcs; i++)
-		out->nr_redirected += out->redirected[i] && f.exported[i];
 	free(f.barred);
 	free(f.exported);
 	free(f.switches);
@@ -563,33 +549,9 @@ int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_
 	return 0;
 }
 
-bool me_pointers_redirects(const struct me_pointers *pointers, const struct mp_cfg *cfg,
-			   uint64_t vaddr)
-{
-	uint32_t func = mp_cfg_func_at(cfg, vaddr);
-
-	return func != MP_NONE && cfg->funcs[func].vaddr == vaddr && pointers->redirected[func];
-}
-
 void me_pointers_fini(struct me_pointers *pointers)
 {
-	free(pointers->redirected);
-	free(pointers->labels);
+	free(pointers->functions);
 	free(pointers->sites);
 	*pointers = (struct me_pointers){0};
-}
-
-uint32_t me_pointers_lower_bound(const struct me_pointers *pointers, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = pointers->nr_sites;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (pointers->sites[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pointer - decides which functions may change their address, and finds every place that holds
- * it.
+ * pointer - finds the functions that may change their address, and every place that holds it.
  *
  * A pointer to a function must have one value everywhere. With relocations (--emit-relocs) that
  * name every reference, all references are changed together, and indirect calls enter the copy
@@ -18,44 +17,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "editor/plan.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/base/err.h"
 
-enum me_site_kind {
-	ME_SITE_WORD,  /* 8 bytes of data, and the addend of a dynamic relocation */
-	ME_SITE_ABS32, /* 4 bytes, absolute: an immediate, or data */
-	ME_SITE_REL32, /* displacement of a lea, relative to the field's end */
-};
-
-struct me_site {
-	uint64_t vaddr;	 /* of the field */
-	uint64_t target; /* old address of the function's entry, or of the label */
-	uint8_t kind;	 /* enum me_site_kind */
+enum {
+	ME_POINTERS_MAY_CHANGE = 1, /* all references to the function's entry are known */
+	ME_POINTERS_EXPORTED = 2,   /* a dynamic symbol is its entry */
 };
 
 struct me_pointers {
-	uint8_t *redirected;   /* per cfg function */
-	uint8_t *labels;       /* per cfg function: its labels with copies change, too */
-	struct me_site *sites; /* ascending vaddr; of redirected functions and labels only */
+	uint8_t *functions;    /* per cfg function: ME_POINTERS_... */
+	struct me_site *sites; /* ascending vaddr; of functions and labels that may change */
 	uint32_t nr_sites;
-	uint32_t nr_redirected;
-	uint32_t nr_labels; /* functions whose labels change */
 };
 
 /*
- * me_pointers_find - finds functions and labels that change. @copied: per cfg function, its
- * entry is copied.
+ * me_pointers_find - finds the functions and labels whose addresses may change if they are copied.
+ * redirect chooses among them for one plan.
  * Return: 0, -ENOMEM. Ownership: me_pointers_fini(@out).
  */
-int me_pointers_find(const struct mp_cfg *cfg, const uint8_t *copied, struct me_pointers *out,
-		     struct mp_err *err);
+int me_pointers_find(const struct mp_cfg *cfg, struct me_pointers *out, struct mp_err *err);
 void me_pointers_fini(struct me_pointers *pointers);
-
-/* Do all references to @vaddr, a function's entry, change to its copy? */
-bool me_pointers_redirects(const struct me_pointers *pointers, const struct mp_cfg *cfg,
-			   uint64_t vaddr);
-
-/* Return: index of the first site at or behind @vaddr; nr_sites: none. */
-uint32_t me_pointers_lower_bound(const struct me_pointers *pointers, uint64_t vaddr);
 
 #endif

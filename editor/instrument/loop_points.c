@@ -28,6 +28,8 @@
 /* A block of a loop runs about once a round if it runs this often, compared with the first one. */
 #define LEAST_TURNS 0.9
 #define MOST_TURNS  1.1
+/* Rounds an entry of a function that is taken to be entered rarely. */
+#define LOOPY 100
 /* So many blocks of a loop are tried. */
 #define MOST_TRIES 64
 
@@ -99,12 +101,38 @@ static uint32_t to_other_points(const struct chooser *c, uint32_t block, const u
 	return least;
 }
 
+/* Instructions that the loop runs, by the profile. */
+static double insns_of(const struct chooser *c, uint32_t loop)
+{
+	double insns = 0;
+
+	for (uint32_t b = 0; c->counts && b < c->func->nr_blocks; b++) {
+		uint32_t block = c->func->first_block + b;
+
+		if (me_loops_holds(&c->loops, loop, c->loops.of_block[b]))
+			insns += c->counts->block[block] * c->cfg->blocks[block].nr_insns;
+	}
+	return insns;
+}
+
+/*
+ * Instructions of a round: by the profile, or else on the shortest way. A way that is shorter than
+ * usual makes no short timing, since the runtime ends a timing by the clock.
+ */
+static double round_of(const struct chooser *c, uint32_t loop, const struct me_loop_point *point)
+{
+	double insns = point->passes > 0 ? insns_of(c, loop) / point->passes : 0;
+
+	return insns > point->distance ? insns : point->distance;
+}
+
 /* Blocks that run in each round are about as far from the target; so the order is by address. */
 static bool select_block(struct chooser *c, uint32_t loop, enum pass pass)
 {
 	struct me_loop_choice *choice = c->choice;
 	uint32_t nr = choice->nr_points, first = c->func->first_block, tries = 0;
 	struct me_loop_point best = {0};
+	double insns;
 
 	for (uint32_t b = first; b < first + c->func->nr_blocks && tries < MOST_TRIES; b++) {
 		uint32_t self;
@@ -122,10 +150,13 @@ static bool select_block(struct chooser *c, uint32_t loop, enum pass pass)
 		if (self >= ME_LOOP_LEAST_DISTANCE)
 			break;
 	}
-	if (!best.distance || (best.distance < ME_LOOP_LEAST_DISTANCE && pass != PASS_TIGHT))
+	if (!best.distance)
 		return false;
-	best.rounds = (ME_LOOP_LEAST_DISTANCE + best.distance - 1) / best.distance;
 	best.passes = count_of(c, best.block);
+	insns = round_of(c, loop, &best);
+	if (insns < ME_LOOP_LEAST_DISTANCE && pass != PASS_TIGHT)
+		return false;
+	best.rounds = 1 + (uint32_t)((ME_LOOP_LEAST_DISTANCE - 1) / insns);
 	me_distances_from(&c->distances, best.block, c->from[nr]);
 	choice->points[choice->nr_points++] = best;
 	return true;
@@ -133,17 +164,11 @@ static bool select_block(struct chooser *c, uint32_t loop, enum pass pass)
 
 static bool is_worth(const struct chooser *c, uint32_t loop, enum pass pass)
 {
-	double insns = 0, rounds = count_of(c, c->loops.list[loop].header);
+	double rounds = count_of(c, c->loops.list[loop].header);
 
 	if (!c->counts)
 		return true;
-	for (uint32_t b = 0; b < c->func->nr_blocks; b++) {
-		uint32_t block = c->func->first_block + b;
-
-		if (me_loops_holds(&c->loops, loop, c->loops.of_block[b]))
-			insns += c->counts->block[block] * c->cfg->blocks[block].nr_insns;
-	}
-	if (insns < LEAST_SHARE * c->insns)
+	if (insns_of(c, loop) < LEAST_SHARE * c->insns)
 		return false;
 	return pass != PASS_OFTEN || rounds > ME_LOOP_TARGET * c->insns;
 }
@@ -163,16 +188,32 @@ static bool try_loop(struct chooser *c, uint32_t loop, enum pass pass)
 	return c->choice->nr_points > before;
 }
 
+/*
+ * Sampled counts are too coarse for seconds: what runs a hundred times a second has no sample. A
+ * function is then taken to be entered rarely if no sample saw it begin, and a loop of it has
+ * LOOPY rounds an entry.
+ */
 static bool is_entered_rarely(const struct chooser *c)
 {
-	double entries = 0;
+	double entries = 0, rounds = 0;
+	uint64_t samples = 0;
 
 	if (!c->counts)
 		return true;
-	for (uint32_t b = 0; b < c->func->nr_blocks; b++)
-		if (c->cfg->blocks[c->func->first_block + b].flags & MP_BLOCK_ENTRY)
-			entries += c->counts->block[c->func->first_block + b];
-	return entries * ME_LOOP_INSNS_A_SECOND <= ME_LOOP_ENTRIES_A_SECOND * c->file_insns;
+	for (uint32_t b = c->func->first_block; b < c->func->first_block + c->func->nr_blocks; b++) {
+		if (!(c->cfg->blocks[b].flags & MP_BLOCK_ENTRY))
+			continue;
+		entries += c->counts->block[b];
+		samples += c->counts->samples[b];
+	}
+	if (entries * ME_LOOP_INSNS_A_SECOND <= ME_LOOP_ENTRIES_A_SECOND * c->file_insns)
+		return true;
+	for (uint32_t i = 0; i < c->loops.nr; i++) {
+		double count = count_of(c, c->loops.list[i].header);
+
+		rounds = count > rounds ? count : rounds;
+	}
+	return !c->counts->exact && !samples && rounds >= LOOPY * entries;
 }
 
 static int choose_in(struct chooser *c, uint32_t func, const struct me_plan *plan)
@@ -181,14 +222,15 @@ static int choose_in(struct chooser *c, uint32_t func, const struct me_plan *pla
 
 	c->func = &c->cfg->funcs[func];
 	c->insns = 0;
-	if (!is_entered_rarely(c)) {
-		c->choice->why_none = "it is entered often enough";
-		return 0;
-	}
 	for (uint32_t b = 0; b < c->func->nr_blocks; b++)
 		c->insns += count_of(c, c->func->first_block + b) *
 			    c->cfg->blocks[c->func->first_block + b].nr_insns;
 	rc = me_loops_find(c->cfg, func, &c->loops);
+	if (!rc && c->loops.nr && !is_entered_rarely(c)) {
+		c->choice->why_none = "it is entered often enough";
+		me_loops_fini(&c->loops);
+		return 0;
+	}
 	if (!rc)
 		rc = me_distances_init(&c->distances, c->cfg, func, plan);
 	for (int i = 0; !rc && i <= ME_AUDIT_MAX_POINTS; i++) {

@@ -17,11 +17,11 @@
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/counts.h"
 
-/* Functions that are entered more often have enough timings. A second is taken to be so many
- * instructions of the file. */
+/* Functions that are entered more often have enough timings, by exact counts. A second is taken to
+ * be so many instructions of the file. */
 #define ME_LOOP_ENTRIES_A_SECOND 100
 #define ME_LOOP_INSNS_A_SECOND	 1e9
-/* Least instructions in a timing, on any path (minDist in the paper). */
+/* Least instructions in a timing (minDist in the paper). */
 #define ME_LOOP_LEAST_DISTANCE 200
 /* A loop is preferred if it has more rounds per instruction of its function. */
 #define ME_LOOP_TARGET 1e-6

@@ -21,6 +21,22 @@ bool me_versions_is_exit(const struct mp_block *block)
 	       block->term == MP_TERM_INDIRECT_TAIL;
 }
 
+/* Most instructions of a block that stays; verify reads no more. */
+#define MAX_STAYING 8
+
+/* Does the block run into its trap, without a call? */
+static bool ends_soon(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+	struct mp_insn insn;
+
+	for (uint32_t off = 0, n = 1; bytes && n < block->nr_insns; off += insn.len, n++)
+		if (mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn) ||
+		    insn.kind != MP_INSN_OTHER || n > MAX_STAYING)
+			return false;
+	return bytes;
+}
+
 static const char *why_block_is_fixed(const struct mp_cfg *cfg, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
@@ -29,7 +45,7 @@ static const char *why_block_is_fixed(const struct mp_cfg *cfg, uint32_t b)
 		return NULL;
 	if (block->flags & MP_BLOCK_PROBE)
 		return "not audited: a tracer may put a breakpoint into it";
-	if (me_block_stays(block) && block->nr_insns > 1)
+	if (me_block_stays(block) && !ends_soon(cfg, block))
 		return "not audited: code of it that ends in a trap stays where it is";
 	if (block->term == MP_TERM_TABLE)
 		return me_version_tables_why_not(cfg, b);

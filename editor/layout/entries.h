@@ -27,7 +27,7 @@ struct me_entries {
 /*
  * me_entries_count - count the arrivals. @redirected: one byte per function, set if all
  * pointers to it will hold the copy's address. @labels: the same for labels whose
- * addresses are used as values (see struct me_pointers); NULL: for none.
+ * addresses are used as values (see struct me_redirects); NULL: for none.
  * Return: 0, -ENOMEM. Ownership: me_entries_fini(@out).
  */
 int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,

@@ -22,9 +22,12 @@
 #define CALLER_SAVED (ME_PLACES_WHOLE(0x0fc7) | VECTORS(16))
 #define FRAME	     ME_PLACES_WHOLE(BIT(4) | BIT(5)) /* rsp; rbp, by which unwinders may find the frame */
 
-/* Places whose values are wanted: @weak as arguments or results, so that no total counts. */
+/*
+ * Places whose values are wanted: @weak as arguments or results, so that no total counts; @call as
+ * arguments of calls of which no more is known than the ABI.
+ */
 struct wants {
-	uint64_t sure, weak;
+	uint64_t sure, weak, call;
 };
 
 struct insn {
@@ -243,25 +246,27 @@ static struct wants wanted_by(const struct finder *f, uint32_t callee)
 				 ? MP_NONE
 				 : mp_cfg_block_starting(f->cfg, f->cfg->funcs[callee].vaddr);
 
-	return (struct wants){0, entry == MP_NONE ? ARGUMENTS
-						  : f->live[entry].sure | f->live[entry].weak};
+	if (entry == MP_NONE)
+		return (struct wants){0, 0, ARGUMENTS};
+	return (struct wants){0, f->live[entry].sure | f->live[entry].weak, f->live[entry].call};
 }
 
 static void add(struct wants *to, struct wants more)
 {
 	to->sure |= more.sure;
 	to->weak |= more.weak;
+	to->call |= more.call;
 }
 
 static bool adds(const struct wants *to, struct wants more)
 {
-	return more.sure & ~to->sure || more.weak & ~to->weak;
+	return more.sure & ~to->sure || more.weak & ~to->weak || more.call & ~to->call;
 }
 
 /* What follows a call of @callee wants @live. */
 static void pass_behind(struct finder *f, uint32_t callee, struct wants live)
 {
-	live = (struct wants){0, live.sure | live.weak};
+	live = (struct wants){0, live.sure | live.weak, live.call};
 	if (callee == MP_NONE || !adds(&f->behind[callee], live))
 		return;
 	add(&f->behind[callee], live);
@@ -283,7 +288,7 @@ static bool is_needed(const struct finder *f, uint32_t func, const struct insn *
 	const struct me_effect *e = &insn->e;
 
 	return !e->pure || insn->barred || live.sure & e->sets ||
-	       (live.weak & e->sets && !insn->derived) ||
+	       ((live.weak | live.call) & e->sets && !insn->derived) ||
 	       (e->writes_marker && f->marker_live[e->marker]) || !is_known(&f->cfg->funcs[func]);
 }
 
@@ -299,9 +304,13 @@ static struct wants live_before(struct finder *f, uint32_t func, struct insn *in
 	if (insn->needed && e->reads_marker)
 		need_marker(f, e->marker);
 	if (insn->kind == MP_INSN_CALL || insn->kind == MP_INSN_ICALL) {
-		pass_behind(f, insn->callee, live);
+		/* A later call gets nothing from this one but its results: no other register that a
+		 * call changes holds anything that its caller knows. */
+		pass_behind(f, insn->callee,
+			    (struct wants){live.sure, live.weak, live.call & RESULTS});
 		live.sure &= ~(changed_by(f, insn) | ME_PLACES_FLAGS);
 		live.weak &= ~changed_by(f, insn);
+		live.call &= ~changed_by(f, insn);
 		add(&live, wanted_by(f, insn->callee));
 		live.sure |= e->reads | f->pads[func];
 		return live;
@@ -309,8 +318,10 @@ static struct wants live_before(struct finder *f, uint32_t func, struct insn *in
 	if (insn->needed) {
 		live.sure = (live.sure & ~e->kills) | e->reads;
 		live.weak &= ~e->kills;
+		live.call &= ~e->kills;
 	} else if (insn->derived) {
 		live.weak &= ~e->kills;
+		live.call &= ~e->kills;
 	}
 	return live;
 }
@@ -319,7 +330,7 @@ static struct wants live_behind(struct finder *f, uint32_t b)
 {
 	const struct mp_cfg *cfg = f->cfg;
 	const struct mp_block *block = &cfg->blocks[b];
-	const struct wants all = {ME_PLACES_ALL, 0};
+	const struct wants all = {ME_PLACES_ALL, 0, 0};
 	struct wants live = {0};
 	bool leaves;
 	uint32_t callee = tail_of(cfg, block, &leaves);
@@ -335,7 +346,7 @@ static struct wants live_behind(struct finder *f, uint32_t b)
 		live.sure |= CALLEE_SAVED;
 	}
 	switch (block->term) {
-	case MP_TERM_INDIRECT_TAIL: live.weak |= ARGUMENTS;   /* fall through */
+	case MP_TERM_INDIRECT_TAIL: live.call |= ARGUMENTS;   /* fall through */
 	case MP_TERM_RET: add(&live, f->behind[block->func]); /* fall through */
 	case MP_TERM_NORETURN: live.sure |= CALLEE_SAVED; return live;
 	case MP_TERM_UNRESOLVED: return all;
@@ -408,7 +419,7 @@ static void find_derived(struct finder *f)
  * ones enter in the middle may return anything. */
 static void assume_callers(struct finder *f)
 {
-	const struct wants anything = {ME_PLACES_ALL & ~ME_PLACES_FLAGS, 0}, abi = {0, RESULTS};
+	const struct wants anything = {ME_PLACES_ALL & ~ME_PLACES_FLAGS, 0, 0}, abi = {0, RESULTS, 0};
 	const struct mp_cfg *cfg = f->cfg;
 
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++)

@@ -140,10 +140,13 @@ static int optimize(const struct me_optimize_options *options,
 		rc = me_job_account(&job, err);
 	if (!rc && job.plan.nr_blocks == 0)
 		rc = nothing_to_move(&job, err);
+	if (!rc)
+		rc = me_job_redirect(&job, err);
 	forget_profile(&job);
 	if (!rc)
 		rc = me_job_produce(&job, err);
 	mp_counts_fini(&job.counts);
+	me_pointers_fini(&job.pointers);
 	me_plan_fini(&job.plan);
 	me_slices_fini(&job.slices);
 	me_eligible_fini(&job.eligible);
@@ -202,6 +205,11 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	for (uint32_t i = 0; i < report->nr_adjusted; i++)
 		free(report->adjusted[i].name);
 	free(report->adjusted);
+	for (uint32_t i = 0; i < report->nr_decided; i++)
+		free(report->decided[i].name);
+	free(report->decided);
+	report->decided = NULL;
+	report->nr_decided = 0;
 	for (uint32_t i = 0; i < report->nr_adjust_unknown; i++)
 		free(report->adjust_unknown[i]);
 	free(report->adjust_unknown);

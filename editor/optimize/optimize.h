@@ -101,6 +101,8 @@ struct me_optimize_options {
 	struct me_counting counting;
 	struct me_words skip, only;	 /* functions by name: not moved; the only ones moved */
 	struct me_words adjust_words;	 /* FUNCTION:HOW, as me_adjust_parse() reads it */
+	/* A store with audits in running programs: functions have the order that won. NULL: none. */
+	const char *audited_db;
 	const struct me_adjust *adjusts; /* further wishes, by address; none with @counting */
 	uint32_t nr_adjusts;
 	bool remove_markers;		      /* copies lack what serves only code markers */
@@ -120,6 +122,21 @@ struct me_adjusted {
 	uint64_t new_vaddr;	  /* of its copy; 0: not copied */
 	uint64_t loop_vaddr;	  /* where the hottest loop of the copy begins; 0: there is none */
 	const char *why_not;	  /* static: why it is not copied; NULL: it is */
+};
+
+/* A function that audits inside running programs tested (me_optimize_options.audited_db). */
+struct me_decided {
+	char *name;
+	uint64_t vaddr;	    /* of the original */
+	uint8_t verdict;    /* enum mp_audit_verdict: the order that is faster */
+	uint8_t order;	    /* the same: the order in the output */
+	bool copied;	    /* false: the output has only the old code of it */
+	bool taken_over;    /* the verdict stood in the file before that audit */
+	uint64_t pairs;	    /* of windows */
+	double faster_by;   /* the new order: 0.02 is 2 %; NAN: there is no pair */
+	double lowest, highest; /* its bounds; NAN: too few pairs */
+	int64_t last_s;	    /* when the audit was stored last */
+	char machine[96];   /* model of the processor */
 };
 
 /* Code markers (Documentation/markers.md) and the instructions that access them. */
@@ -183,6 +200,8 @@ struct me_optimize_report {
 	uint32_t nr_left_alone;
 	struct me_adjusted *adjusted; /* ascending vaddr */
 	uint32_t nr_adjusted;
+	struct me_decided *decided; /* ascending vaddr */
+	uint32_t nr_decided;
 	char **adjust_unknown; /* words of a file that name no function */
 	uint32_t nr_adjust_unknown;
 	struct me_unowned_samples_list unowned; /* samples that lie in no function */

@@ -98,7 +98,7 @@ int me_job_read_adjustments(struct me_job *job, struct mp_err *err)
 	unsigned char *chosen;
 	int rc = 0;
 
-	if (!o->adjust_words.nr && !o->nr_adjusts)
+	if (!o->adjust_words.nr && !o->nr_adjusts && !o->audited_db)
 		return 0;
 	if (me_counting_any(&o->counting))
 		return mp_err_set(err, EINVAL, "adjustments do not go with counters");
@@ -110,6 +110,8 @@ int me_job_read_adjustments(struct me_job *job, struct mp_err *err)
 		rc = add_word(job, i, chosen, err);
 	for (uint32_t i = 0; i < o->nr_adjusts && !rc; i++)
 		rc = add_by_address(job, &o->adjusts[i], err);
+	if (!rc && o->audited_db)
+		rc = me_job_follow_verdicts(job, err);
 	if (!rc)
 		leave_out(job);
 	free(chosen);
@@ -174,5 +176,6 @@ int me_job_note_adjusted(struct me_job *job, const struct me_placement *placemen
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++)
 		if (job->adjustments[f].kinds)
 			rc = note_adjusted(job, f, placement);
+	me_job_note_decided(job, placement);
 	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
 }

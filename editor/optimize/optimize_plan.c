@@ -8,19 +8,37 @@
 #include "editor/layout/entries.h"
 #include "editor/optimize/optimize_private.h"
 #include "editor/layout/plan_all.h"
-#include "editor/evidence/pointer.h"
+#include "editor/evidence/redirect.h"
 #include "editor/instrument/numbered_limit.h"
+
+/* Finds the addresses that may change. Nothing later changes them, so once is enough. */
+static int find_pointers(struct me_job *job, struct mp_err *err)
+{
+	return job->pointers.functions ? 0 : me_pointers_find(job->cfg, &job->pointers, err);
+}
+
+int me_job_redirect(struct me_job *job, struct mp_err *err)
+{
+	int rc = find_pointers(job, err);
+
+	if (!rc)
+		rc = me_redirects_plan(job->cfg, &job->pointers, &job->plan, err);
+	me_pointers_fini(&job->pointers);
+	return rc;
+}
 
 /* Drops functions whose copies would cost more than they save, adjusts the plan for single
  * functions, and predicts the rest. */
 static int weigh_plan(struct me_job *job, struct mp_err *err)
 {
-	struct me_pointers pointers = {0};
+	struct me_redirects redirects = {0};
 	struct me_entries entries = {0};
-	int rc = me_pointers_find(job->cfg, job->movable, &pointers, err);
+	int rc = find_pointers(job, err);
 
 	if (!rc)
-		rc = me_entries_count(job->cfg, &job->counts, pointers.redirected, pointers.labels,
+		rc = me_redirects_choose(job->cfg, &job->pointers, job->movable, &redirects, err);
+	if (!rc)
+		rc = me_entries_count(job->cfg, &job->counts, redirects.functions, redirects.labels,
 				      &entries, err);
 	if (!rc)
 		rc = me_entries_drop_costly(job->cfg, &job->counts, &entries, &job->plan, err);
@@ -38,7 +56,7 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 				       &job->report->prediction, err);
 	job->report->has_prediction = !rc;
 	me_entries_fini(&entries);
-	me_pointers_fini(&pointers);
+	me_redirects_fini(&redirects);
 	return rc;
 }
 

@@ -6,6 +6,7 @@
 #ifndef ME_OPTIMIZE_PRIVATE_H
 #define ME_OPTIMIZE_PRIVATE_H
 
+#include "editor/evidence/pointer.h"
 #include "editor/instrument/instrument.h"
 #include "editor/instrument/number.h"
 #include "editor/optimize/optimize.h"
@@ -32,6 +33,7 @@ struct me_job {
 	const struct me_slice_barred *barred; /* instructions of markers that stay */
 	struct me_number *number;	      /* NULL: no path numbers */
 	struct mp_counts counts;
+	struct me_pointers pointers; /* empty until they are found */
 	struct me_plan plan;
 	struct me_adjustment *adjustments; /* per function; NULL: none is wanted */
 	struct me_slices slices;	   /* of code markers; only with remove_markers */
@@ -54,12 +56,18 @@ int me_job_read_profile(struct me_job *job, struct mp_err *err);
 /* Infers counts and lays the code out; with --all it does neither. */
 int me_job_plan(struct me_job *job, struct mp_err *err);
 
+/* Chooses the addresses that become those of copies. This completes the plan. */
+int me_job_redirect(struct me_job *job, struct mp_err *err);
+
 /* Finds the functions that adjustments name, and leaves those out that are to stay. */
 int me_job_read_adjustments(struct me_job *job, struct mp_err *err);
 /* Changes the plan as they want; notes where that put the functions. */
 int me_job_adjust_plan(struct me_job *job, struct mp_err *err);
 int me_job_note_adjusted(struct me_job *job, const struct me_placement *placement,
 			 struct mp_err *err);
+/* Reads what audits in running programs decided, and adds adjustments for it. */
+int me_job_follow_verdicts(struct me_job *job, struct mp_err *err);
+void me_job_note_decided(struct me_job *job, const struct me_placement *placement);
 /* Finds what serves only code markers, and cuts the blocks there. Replaces job->cfg. */
 int me_job_find_markers(struct me_job *job, struct mp_err *err);
 /* Leaves these instructions out of all copies, and fills the report. */

@@ -415,32 +415,16 @@ static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
 	return grew;
 }
 
-/* The alignment of a function at @vaddr that its address must keep. */
-static uint8_t kept_align_log2(uint64_t vaddr)
-{
-	uint8_t keep = 0;
-
-	while (keep < 4 && !(vaddr >> keep & 1))
-		keep++;
-	return keep;
-}
-
-bool me_place_keeps_align(const struct mp_cfg *cfg, const struct me_plan_block *planned)
-{
-	uint8_t keep = kept_align_log2(cfg->blocks[planned->block].vaddr);
-
-	return planned->align_offset % (1u << keep) == 0;
-}
-
 /* @outer: control from outside of the function arrives at this copy. */
 static uint8_t alignment(const struct mp_cfg *cfg, const struct me_plan_block *planned,
-			 const struct me_pointers *pointers, bool outer)
+			 const struct me_redirects *redirects, bool outer)
 {
 	const struct mp_block *block = &cfg->blocks[planned->block];
 	uint8_t keep = 0;
 
-	if (outer && block->flags & MP_BLOCK_ENTRY && pointers->redirected[block->func])
-		keep = kept_align_log2(block->vaddr);
+	if (outer && block->flags & MP_BLOCK_ENTRY && redirects->functions &&
+	    redirects->functions[block->func])
+		keep = me_redirects_align_log2(block->vaddr);
 	return planned->align_log2 > keep ? planned->align_log2 : keep;
 }
 
@@ -522,9 +506,8 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 	qsort(out->edge_stubs, out->nr_edge_stubs, sizeof(*out->edge_stubs), compare_edge_stubs);
 }
 
-int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
-	     const struct me_pointers *pointers, uint64_t base, struct me_placement *out,
-	     struct mp_err *err)
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t base,
+	     struct me_placement *out, struct mp_err *err)
 {
 	*out = (struct me_placement){.base = base,
 				     .end = base,
@@ -542,7 +525,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		out->copies[i].block = plan->blocks[i].block;
 		out->copies[i].align_log2 =
-			alignment(cfg, &plan->blocks[i], pointers,
+			alignment(cfg, &plan->blocks[i], &plan->redirects,
 				  out->target_from_outside[plan->blocks[i].block] == i);
 		out->copies[i].align_offset = plan->blocks[i].align_offset;
 		out->copies[i].new_line = plan->blocks[i].new_line;

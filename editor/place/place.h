@@ -13,7 +13,7 @@
 
 #include "editor/evidence/control_word.h"
 #include "editor/plan.h"
-#include "editor/evidence/pointer.h"
+#include "editor/evidence/redirect.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/base/err.h"
 
@@ -79,21 +79,12 @@ struct me_placement {
 };
 
 /*
- * me_place_keeps_align - true if @planned may be the new address of the function whose entry it
- * copies. Such an address keeps its alignment, up to 16: programs keep flags in the low bits of
- * function pointers, C++ itself does. A plan may want another place (@align_offset).
- */
-bool me_place_keeps_align(const struct mp_cfg *cfg, const struct me_plan_block *planned);
-
-/*
  * me_place - places the copies of @plan from @base on. The entry of a function whose address
- * changes (@pointers) keeps its alignment; me_place_keeps_align() must be true for its first copy
- * or stub in @plan. @plan must outlive @out.
+ * changes keeps its alignment. @plan must outlive @out.
  * Return: 0, -ENOMEM. Ownership: me_placement_fini(@out).
  */
-int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
-	     const struct me_pointers *pointers, uint64_t base, struct me_placement *out,
-	     struct mp_err *err);
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t base,
+	     struct me_placement *out, struct mp_err *err);
 void me_placement_fini(struct me_placement *placement);
 
 /* Return: where control for the old address @target goes now: the copy's start, or @target. */

@@ -80,7 +80,7 @@ int me_sample_db_whole(struct mp_store *store, uint64_t *whole, struct mp_err *e
 
 void me_sample_db_remove(const char *path)
 {
-	static const char *const suffixes[] = {"", "-wal", "-shm"};
+	static const char *const suffixes[] = {"", "-wal", "-shm", ".lock"};
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		char file[PATH_MAX + 8];

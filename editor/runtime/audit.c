@@ -317,8 +317,11 @@ static void leave(const struct me_audit_work *w)
 	}
 	if (w->rsp < t->rsp)
 		return;
-	/* The function returns before its loop comes to the timing point again. */
-	if (w->rsp > t->rsp || w->slot->point) {
+	if (w->slot->point) {
+		me_audit_leave_loop(w);
+		return;
+	}
+	if (w->rsp > t->rsp) {
 		me_audit_abandon(w);
 		return;
 	}

@@ -7,10 +7,12 @@
  * other there. A pair of windows is as in audit.c, but a window begins and ends at one timing
  * point, and has one timing of as many rounds as take WINDOW_NS. The stub counts rounds down and
  * calls the runtime behind the last one. So the clock is read twice a window, however short a
- * round is. A window counts rounds of the version that it is about only: a round that begins in
- * the other version calls the runtime at once, and the window is abandoned. So it is if the
- * function returns, or another round begins above on the stack. Rounds of recursive calls are part
- * of a window. Nothing else is different from audit.c.
+ * round is. If the function returns meanwhile, the timing ends there, and the window goes on with
+ * another timing in the next invocation.
+ *
+ * A window counts rounds of the version that it is about only: a round that begins in the other
+ * version calls the runtime at once, and the window is abandoned. So it is if a round begins
+ * above on the stack. Rounds of recursive calls are part of a timing. All else is as in audit.c.
  */
 #include "editor/runtime/audit.h"
 
@@ -41,6 +43,7 @@ static void count_down(const struct me_audit_work *w, uint64_t rounds)
 		rounds = 1;
 	p->since = w->now;
 	p->rounds = rounds;
+	p->least = w->least_rounds;
 	p->left[!version] = 0;
 	p->left[version] = (int32_t)(rounds - 1);
 }
@@ -76,15 +79,11 @@ static void wait_for_other(const struct me_audit_work *w)
 	count_down(w, w->thread->rsp && rounds < 2 * last ? 2 * last : rounds);
 }
 
-static void open_window(const struct me_audit_work *w, uint64_t least)
+static void start_timing(const struct me_audit_work *w, uint64_t rounds)
 {
-	uint64_t rounds = rounds_in(w, least), each = ticks_each(w);
 	struct me_audit_thread *t = w->thread;
 
-	w->slot->point = w->point;
-	me_audit_open_window(w);
-	t->longest = LONGEST * least + LONGEST_ROUNDS * each;
-	t->starts = 1;
+	t->starts++;
 	t->rsp = w->rsp;
 	w->slot->timing = 1;
 	/* The next entry must show itself: another thread, or a recursive call. */
@@ -94,27 +93,85 @@ static void open_window(const struct me_audit_work *w, uint64_t least)
 	w->slot->spent += 2 * (t->entered - w->now) + TIMING_TICKS;
 }
 
+static void open_window(const struct me_audit_work *w, uint64_t least)
+{
+	uint64_t rounds = rounds_in(w, least), each = ticks_each(w);
+
+	w->slot->point = w->point;
+	me_audit_open_window(w);
+	w->thread->longest = LONGEST * least + LONGEST_ROUNDS * each;
+	start_timing(w, rounds);
+}
+
+static void stop_timing(const struct me_audit_work *w, uint64_t rounds)
+{
+	struct me_audit_thread *t = w->thread;
+
+	t->ticks += w->now - t->entered;
+	t->rounds += rounds;
+	t->stops++;
+	t->rsp = 0;
+	w->slot->timing = 0;
+}
+
 /* Rounds of the open window have passed. */
 static void pass(const struct me_audit_work *w, uint64_t least)
 {
 	struct me_audit_thread *t = w->thread;
-	uint64_t passed = w->now - t->entered;
+	uint64_t passed = t->ticks + w->now - t->entered;
 
-	if (w->version != w->slot->version || passed > t->longest) {
+	if (w->version != w->slot->version || w->now - t->began > t->longest) {
 		me_audit_abandon(w);
 		count_down(w, 1);
 		return;
 	}
-	t->rounds += rounds_passed(w);
 	if (w->rsp < t->rsp || passed < least) {
+		t->rounds += rounds_passed(w);
 		count_down(w, passed < least ? rounds_in(w, least - passed) : 1);
 		return;
 	}
-	t->ticks = passed;
-	t->stops = 1;
-	t->rsp = 0;
+	stop_timing(w, rounds_passed(w));
 	me_audit_end_window(w);
 	count_down(w, rounds_in(w, least));
+}
+
+/* A round begins in an open window in which no timing runs, as the function has returned. */
+static void go_on(const struct me_audit_work *w, uint64_t least)
+{
+	if (w->version == w->slot->version && w->thread->ticks < least)
+		start_timing(w, rounds_in(w, least - w->thread->ticks));
+	else
+		count_down(w, 1);
+}
+
+/*
+ * The last round ends with the function. A timing of too few rounds is not one. A window goes on in
+ * the next invocation.
+ */
+void me_audit_leave_loop(const struct me_audit_work *w)
+{
+	struct me_audit_thread *t = w->thread;
+	struct me_audit_work at = *w;
+	struct me_audit_point *p;
+
+	at.point = w->slot->point;
+	if (at.point < 1 || at.point > ME_AUDIT_MAX_POINTS) {
+		me_audit_abandon(w);
+		return;
+	}
+	p = point_of(&at);
+	if (rounds_passed(&at) + 1 < p->least) {
+		t->abandoned++;
+		t->rsp = 0;
+		w->slot->timing = 0;
+	} else {
+		stop_timing(&at, rounds_passed(&at) + 1);
+		if (t->ticks >= w->state->least)
+			me_audit_end_window(w);
+	}
+	p->left[0] = p->left[1] = 0;
+	p->rounds = 1;
+	p->since = w->now;
 }
 
 /* The pair waits for its second window at another timing point, which may not be passed again. */
@@ -147,8 +204,8 @@ static void pass_point(const struct me_audit_work *w)
 		count_down(w, w->state->ring ? MOST_ENTRIES / 64 : MOST_ENTRIES);
 		return;
 	}
-	if (t->open == 1 + w->function && t->rsp && slot->point == w->point) {
-		pass(w, least);
+	if (t->open == 1 + w->function && slot->point == w->point) {
+		(t->rsp ? pass : go_on)(w, least);
 		return;
 	}
 	if (me_audit_other_is_open(w, least)) {

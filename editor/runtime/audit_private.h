@@ -78,6 +78,8 @@ void me_audit_open_window(const struct me_audit_work *w);
 void me_audit_end_window(const struct me_audit_work *w);
 /* me_audit_abandon - the open window's timing, if one runs, will not end as it should. */
 void me_audit_abandon(const struct me_audit_work *w);
+/* me_audit_leave_loop - the function returns while a timing of its loop runs. */
+void me_audit_leave_loop(const struct me_audit_work *w);
 /* Return: false: no other window than that of @w's function is open, or it may be ended. */
 bool me_audit_other_is_open(const struct me_audit_work *w, uint64_t least);
 

@@ -132,7 +132,7 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	/* A program whose paths never merge needs no numbers. */
 	if (!rc && !plan.nr_stubs)
 		done = wish->numbers;
-	else if (!rc && plan.nr_blocks && !me_emit(cfg, &plan, &emitted, &err))
+	else if (!rc && plan.nr_blocks && !rewrite_emit(cfg, &plan, &emitted, &err))
 		done = verifies(cfg->elf, &emitted.output, wish, report) || wish->damaged;
 	me_emitted_fini(&emitted);
 	me_instrument_free(instrument);

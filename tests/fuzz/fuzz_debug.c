@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (at)
 			*at = data[3];
 	}
-	if (me_emit(p->cfg, &p->plan, &emitted, &err)) {
+	if (rewrite_emit(p->cfg, &p->plan, &emitted, &err)) {
 		fprintf(stderr, "%s\n", err.msg);
 		abort();
 	}

@@ -50,7 +50,8 @@ static bool prepare(const char *compiler, struct program *p)
 	    mp_cfg_build(p->elf, NULL, &p->cfg, &err))
 		return false;
 	movable = rewrite_movable(p->cfg);
-	if (!movable || me_plan_all(p->cfg, movable, NULL, &p->plan, &err))
+	if (!movable || me_plan_all(p->cfg, movable, NULL, &p->plan, &err) ||
+	    rewrite_redirect(p->cfg, &p->plan, &err))
 		p->plan.nr_blocks = 0;
 	free(movable);
 	return p->plan.nr_blocks;

@@ -146,14 +146,14 @@ static void check_counts(const struct mp_cfg *cfg, const struct mp_counts *count
 			abort();
 }
 
-static void write_and_verify(const struct program *p, const struct me_plan *plan)
+static void write_and_verify(const struct program *p, struct me_plan *plan)
 {
 	struct me_emitted emitted;
 	struct rewrite_bytes out;
 	struct mp_elf *elf;
 	struct mp_err err;
 
-	if (me_emit(p->cfg, plan, &emitted, &err)) {
+	if (rewrite_emit(p->cfg, plan, &emitted, &err)) {
 		fprintf(stderr, "%s\n", err.msg);
 		abort();
 	}

@@ -113,7 +113,7 @@ static void use(const struct mp_elf *elf)
 	sound_cfg(cfg);
 	movable = rewrite_movable(cfg);
 	if (movable && !me_plan_all(cfg, movable, &seed, &plan, &err) && plan.nr_blocks &&
-	    !me_emit(cfg, &plan, &emitted, &err)) {
+	    !rewrite_emit(cfg, &plan, &emitted, &err)) {
 		verify(elf, &emitted.output);
 		me_emitted_fini(&emitted);
 	}

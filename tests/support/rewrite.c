@@ -9,6 +9,7 @@
 
 #include "editor/evidence/eligible.h"
 #include "editor/emit/emit.h"
+#include "editor/evidence/redirect.h"
 #include "editor/layout/plan_all.h"
 
 static bool read_file(const char *path, struct rewrite_bytes *out)
@@ -81,6 +82,26 @@ uint8_t *rewrite_movable(const struct mp_cfg *cfg)
 	return NULL;
 }
 
+int rewrite_redirect(const struct mp_cfg *cfg, struct me_plan *plan, struct mp_err *err)
+{
+	struct me_pointers pointers;
+	int rc = me_pointers_find(cfg, &pointers, err);
+
+	if (rc)
+		return rc;
+	rc = me_redirects_plan(cfg, &pointers, plan, err);
+	me_pointers_fini(&pointers);
+	return rc;
+}
+
+int rewrite_emit(const struct mp_cfg *cfg, struct me_plan *plan, struct me_emitted *out,
+		 struct mp_err *err)
+{
+	int rc = rewrite_redirect(cfg, plan, err);
+
+	return rc ? rc : me_emit(cfg, plan, out, err);
+}
+
 bool rewrite_all(const struct mp_elf *elf, const uint64_t *seed, struct rewrite_bytes *out)
 {
 	struct me_emitted emitted = {0};
@@ -94,7 +115,7 @@ bool rewrite_all(const struct mp_elf *elf, const uint64_t *seed, struct rewrite_
 		goto out;
 	movable = rewrite_movable(cfg);
 	if (!movable || me_plan_all(cfg, movable, seed, &plan, &err) || !plan.nr_blocks ||
-	    me_emit(cfg, &plan, &emitted, &err))
+	    rewrite_emit(cfg, &plan, &emitted, &err))
 		goto out;
 	*out = rewrite_flatten(&emitted.output);
 	done = out->data != NULL;

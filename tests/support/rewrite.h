@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "editor/emit/emit.h"
 #include "editor/place/output_parts.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/elf/elf.h"
@@ -25,6 +26,11 @@ bool rewrite_compile(const char *command, struct rewrite_bytes *out);
 struct rewrite_bytes rewrite_flatten(const struct me_output_parts *output);
 /* Return: one byte per function of @cfg: may it move? NULL: none may. Ownership: free(). */
 uint8_t *rewrite_movable(const struct mp_cfg *cfg);
+/* Chooses the addresses that change with the copies of @plan, which is then complete. */
+int rewrite_redirect(const struct mp_cfg *cfg, struct me_plan *plan, struct mp_err *err);
+/* Completes @plan, and emits it. */
+int rewrite_emit(const struct mp_cfg *cfg, struct me_plan *plan, struct me_emitted *out,
+		 struct mp_err *err);
 /*
  * Rewrites like morph-optimize --all. @seed: use a difficult random order; NULL: the usual one.
  * Return: false: refused.

@@ -20,7 +20,7 @@
 #include "editor/layout/entries.h"
 #include "editor/instrument/instrument.h"
 #include "editor/layout/layout.h"
-#include "editor/evidence/pointer.h"
+#include "editor/evidence/redirect.h"
 #include "editor/layout/predict.h"
 #include "libprof/infer/branch_hint.h"
 #include "libprof/cfg/cfg.h"
@@ -93,6 +93,7 @@ static double *arrivals_of(const struct bench *b, const struct mp_counts *counts
 static void bench_open(struct bench *b)
 {
 	struct me_eligible eligible;
+	struct me_redirects redirects;
 	struct me_pointers pointers;
 	struct stored test;
 	struct mp_err err;
@@ -106,10 +107,12 @@ static void bench_open(struct bench *b)
 		b->movable[f] = eligible.verdict[f] == ME_ELIGIBLE;
 	me_eligible_fini(&eligible);
 	counted_find(b);
-	if (me_pointers_find(b->cfg, b->movable, &pointers, &err))
+	if (me_pointers_find(b->cfg, &pointers, &err) ||
+	    me_redirects_choose(b->cfg, &pointers, b->movable, &redirects, &err))
 		die("pointers", err.msg);
 	b->redirected = zeros(b->cfg->nr_funcs, 1);
-	memcpy(b->redirected, pointers.redirected, b->cfg->nr_funcs);
+	memcpy(b->redirected, redirects.functions, b->cfg->nr_funcs);
+	me_redirects_fini(&redirects);
 	me_pointers_fini(&pointers);
 	b->samples = stored_read(b->elf, opt_samples);
 	if (opt_paths)

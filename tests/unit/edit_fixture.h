@@ -18,13 +18,13 @@
 #include "editor/place/place.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/insn/insn.h"
+#include "tests/support/rewrite.h"
 
 struct fixture {
 	char path[256];
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	struct me_plan plan;
-	struct me_pointers pointers;
 	struct me_placement placement;
 	struct me_patches patches;
 	uint8_t *image; /* copy of the file's bytes, changed by me_patch_image() */
@@ -58,8 +58,8 @@ static inline void fixture_read(struct fixture *f)
 
 	ck_assert_msg(mp_elf_open(f->path, MP_ELF_ALL, &f->elf, &err) == 0, "%s", err.msg);
 	ck_assert_msg(mp_cfg_build(f->elf, NULL, &f->cfg, &err) == 0, "%s", err.msg);
-	f->pointers.redirected = calloc(f->cfg->nr_funcs + 1, 1);
-	ck_assert_ptr_nonnull(f->pointers.redirected);
+	f->plan.redirects.functions = calloc(f->cfg->nr_funcs + 1, 1);
+	ck_assert_ptr_nonnull(f->plan.redirects.functions);
 }
 
 static inline void fixture_build(struct fixture *f, const char *language, const char *flags,
@@ -78,7 +78,6 @@ static inline void fixture_free(struct fixture *f)
 	free(f->image);
 	me_patches_fini(&f->patches);
 	me_placement_fini(&f->placement);
-	me_pointers_fini(&f->pointers);
 	me_plan_fini(&f->plan);
 	mp_cfg_free(f->cfg);
 	mp_elf_close(f->elf);
@@ -164,7 +163,7 @@ static inline void fixture_place_at(struct fixture *f, uint64_t base)
 	struct mp_err err = {""};
 
 	me_placement_fini(&f->placement);
-	ck_assert_int_eq(me_place(f->cfg, &f->plan, &f->pointers, base, &f->placement, &err), 0);
+	ck_assert_int_eq(me_place(f->cfg, &f->plan, base, &f->placement, &err), 0);
 }
 
 static inline void fixture_place(struct fixture *f)
@@ -172,21 +171,12 @@ static inline void fixture_place(struct fixture *f)
 	fixture_place_at(f, fixture_base(f));
 }
 
-/* Lets me_pointers_find() decide about the functions whose entries are planned. */
-static inline void fixture_find_pointers(struct fixture *f)
+/* Chooses the addresses that change with the planned copies. */
+static inline void fixture_redirect(struct fixture *f)
 {
-	uint8_t *copied = calloc(f->cfg->nr_funcs + 1, 1);
 	struct mp_err err = {""};
 
-	ck_assert_ptr_nonnull(copied);
-	for (uint32_t i = 0; i < f->plan.nr_blocks; i++) {
-		const struct mp_block *b = &f->cfg->blocks[f->plan.blocks[i].block];
-
-		copied[b->func] |= (b->flags & MP_BLOCK_ENTRY) != 0;
-	}
-	me_pointers_fini(&f->pointers);
-	ck_assert_int_eq(me_pointers_find(f->cfg, copied, &f->pointers, &err), 0);
-	free(copied);
+	ck_assert_int_eq(rewrite_redirect(f->cfg, &f->plan, &err), 0);
 }
 
 static inline int fixture_copy(struct fixture *f, struct mp_err *err)
@@ -194,7 +184,7 @@ static inline int fixture_copy(struct fixture *f, struct mp_err *err)
 	free(f->text);
 	f->text = calloc(1, f->placement.end - f->placement.base + 1);
 	ck_assert_ptr_nonnull(f->text);
-	return me_copy_write(f->cfg, &f->placement, &f->pointers, f->text, err);
+	return me_copy_write(f->cfg, &f->placement, &f->plan.redirects, f->text, err);
 }
 
 static inline int fixture_patch(struct fixture *f, struct mp_err *err)
@@ -204,7 +194,7 @@ static inline int fixture_patch(struct fixture *f, struct mp_err *err)
 	ck_assert_ptr_nonnull(f->image);
 	memcpy(f->image, f->elf->data, f->elf->size);
 	me_patches_fini(&f->patches);
-	return me_patch_image(f->cfg, &f->placement, &f->pointers, f->image, f->elf->size,
+	return me_patch_image(f->cfg, &f->placement, &f->plan.redirects, f->image, f->elf->size,
 			      &f->patches, err);
 }
 

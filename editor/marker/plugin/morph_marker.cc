@@ -40,6 +40,12 @@ int plugin_is_GPL_compatible; /* GCC loads no other plugin; Apache-2.0 is compat
 
 static const char MARKER_PREFIX[] = "__morph_marker_";
 static const char TABLE_SECTION[] = ".morph.markers";
+/*
+ * Of the variables. Beside an array of the program, a marker would have the address of the array's
+ * end. The alignment keeps most sections' first markers away from the end of the section before.
+ */
+static const char TOTALS_SECTION[] = ".morph.totals";
+static const unsigned int TOTALS_ALIGN = 64;
 
 static bool marks_blocks; /* one marker per block, not per loop */
 
@@ -96,6 +102,11 @@ static tree make_variable(const char *name)
 	DECL_ARTIFICIAL(var) = 1;
 	DECL_IGNORED_P(var) = 1;
 	DECL_INITIAL(var) = build_zero_cst(long_long_unsigned_type_node);
+	set_decl_section_name(var, TOTALS_SECTION);
+	if (!table_size) { /* the unit's first one aligns the section */
+		SET_DECL_ALIGN(var, TOTALS_ALIGN * BITS_PER_UNIT);
+		DECL_USER_ALIGN(var) = 1;
+	}
 	SET_DECL_ASSEMBLER_NAME(var, get_identifier(name));
 	varpool_node::finalize_decl(var);
 	return var;
@@ -278,66 +289,7 @@ static unsigned int count_exits(class loop *loop, basic_block bb, edge *exit)
 	return nr;
 }
 
-/* A loop's body, and whether an expression reads a variable that the body changes. */
-struct changes {
-	class loop *loop;
-	basic_block *body;
-	bool found;
-};
-
-static bool is_changed(const struct changes *c, tree var)
-{
-	for (unsigned int i = 0; i < c->loop->num_nodes; i++)
-		for (gimple_stmt_iterator k = gsi_start_bb(c->body[i]); !gsi_end_p(k); gsi_next(&k))
-			if (gimple_has_lhs(gsi_stmt(k)) && gimple_get_lhs(gsi_stmt(k)) == var)
-				return true;
-	return false;
-}
-
-static tree find_changed(tree *at, int *, void *arg)
-{
-	struct changes *c = (struct changes *)arg;
-
-	if (DECL_P(*at) && is_changed(c, *at))
-		c->found = true;
-	return NULL_TREE;
-}
-
-/* Does a round load @value from an address that changes with each round? */
-static bool is_loaded_anew(struct changes *c, tree value, int depth)
-{
-	for (unsigned int i = 0; depth && i < c->loop->num_nodes; i++)
-		for (gimple_stmt_iterator k = gsi_start_bb(c->body[i]); !gsi_end_p(k);
-		     gsi_next(&k)) {
-			gimple *stmt = gsi_stmt(k);
-
-			if (!is_gimple_assign(stmt) || gimple_assign_lhs(stmt) != value)
-				continue;
-			if (gimple_assign_load_p(stmt))
-				walk_tree(gimple_assign_rhs1_ptr(stmt), find_changed, c, NULL);
-			else if (gimple_assign_cast_p(stmt) || gimple_assign_single_p(stmt))
-				c->found = is_loaded_anew(c, gimple_assign_rhs1(stmt), depth - 1);
-			if (c->found)
-				return true;
-		}
-	return false;
-}
-
-/* Could the number of rounds be known when the loop begins? Not if each round loads what ends it. */
-static bool may_be_counted(class loop *loop, basic_block *body, edge exit)
-{
-	struct changes c = {loop, body, false};
-	gimple *last = gsi_stmt(gsi_last_bb(exit->src));
-
-	return last && gimple_code(last) == GIMPLE_COND &&
-	       !is_loaded_anew(&c, gimple_cond_lhs(last), 3) &&
-	       !is_loaded_anew(&c, gimple_cond_rhs(last), 3);
-}
-
-/*
- * Does the loop store, has it no inner loop, no call and one exit, and may the number of its
- * rounds be known when it begins?
- */
+/* Does the loop store, and has it no inner loop, no call and one exit? */
 static bool is_simple(class loop *loop, edge *exit)
 {
 	basic_block *body;
@@ -352,10 +304,8 @@ static bool is_simple(class loop *loop, edge *exit)
 		call = call || has_call(body[i]);
 		store = store || has_store(body[i]);
 	}
-	store = nr_exits == 1 && !call && store && !is_odd(*exit) &&
-		may_be_counted(loop, body, *exit);
 	free(body);
-	return store;
+	return nr_exits == 1 && !call && store && !is_odd(*exit);
 }
 
 /* Where the rounds of a simple loop are counted. Nothing, if a strange edge enters it. */

@@ -33,7 +33,8 @@
 #define MORPH_MARKER(name)                                                                         \
 	do {                                                                                       \
 		static volatile unsigned long long morph_marker_total __asm__(                     \
-			"__morph_marker_" #name);                                                  \
+			"__morph_marker_" #name)                                                   \
+			__attribute__((section(".morph.totals"), aligned(64)));                    \
 		static const char morph_marker_line[]                                              \
 			__attribute__((section(".morph.markers"), aligned(1),                      \
 				       used MORPH_MARKER_RETAIN)) = #name                          \

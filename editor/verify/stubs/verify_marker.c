@@ -19,9 +19,12 @@
 #define FRAME	  VF_MARKER_REGS(VF_REG(4) | VF_REG(5))
 #define ANYTHING  (VF_MARKER_ALL & ~VF_MARKER_FLAGS)
 
-/* Values that are wanted; @abi: only by code of which no more is known than the ABI. */
+/*
+ * Values that are wanted; @abi: only by code of which no more is known than the ABI; @call: only
+ * as arguments of calls of such code.
+ */
 struct want {
-	uint64_t sure, abi;
+	uint64_t sure, abi, call;
 };
 
 struct line {
@@ -51,10 +54,11 @@ struct search {
 
 static bool add(struct want *to, struct want more)
 {
-	if (!(more.sure & ~to->sure) && !(more.abi & ~to->abi))
+	if (!(more.sure & ~to->sure) && !(more.abi & ~to->abi) && !(more.call & ~to->call))
 		return false;
 	to->sure |= more.sure;
 	to->abi |= more.abi;
+	to->call |= more.call;
 	return true;
 }
 
@@ -203,12 +207,23 @@ static void find_totals(struct search *s)
 /* An argument or a result: no total of a marker is one. */
 static struct want by_abi(struct want want)
 {
-	return (struct want){0, want.sure | want.abi};
+	return (struct want){0, want.sure | want.abi, want.call};
+}
+
+/*
+ * What a function may leave to code behind a call of it. A register that a call changes holds
+ * nothing for its caller, unless it is a result; so no later call gets another one as argument.
+ */
+static struct want by_return(struct want want)
+{
+	want = by_abi(want);
+	want.call &= RESULTS;
+	return want;
 }
 
 static struct want wanted_at(const struct search *s, uint32_t block)
 {
-	return block < s->vf->graph->nr_blocks ? s->in[block] : (struct want){VF_MARKER_ALL, 0};
+	return block < s->vf->graph->nr_blocks ? s->in[block] : (struct want){VF_MARKER_ALL, 0, 0};
 }
 
 /* Control goes on from @b to block @to, perhaps of another FDE, which then returns for @b's. */
@@ -289,14 +304,15 @@ static void add_call(struct search *s, uint32_t i, struct want *live)
 	if (vf_continues_after_call(g, i)) {
 		add(live, wanted_at(s, i + 1));
 		if (fde != VF_NONE && !g->blocks[to].filled_by_loader)
-			s->changed |= add(&s->behind[fde], by_abi(wanted_at(s, i + 1)));
+			s->changed |= add(&s->behind[fde], by_return(wanted_at(s, i + 1)));
 	}
 	live->sure &= ~(changed_by_call(s, i) | VF_MARKER_FLAGS);
 	live->abi &= ~changed_by_call(s, i);
+	live->call &= ~changed_by_call(s, i);
 	if (to != VF_NONE)
 		add(live, by_abi(s->in[to]));
 	else
-		live->abi |= ARGUMENTS;
+		live->call |= ARGUMENTS;
 	live->sure |= KEPT & (b->fde == VF_NONE ? VF_MARKER_ALL : s->in_pads[b->fde]);
 }
 
@@ -318,7 +334,7 @@ static struct want wanted_behind(struct search *s, uint32_t i)
 		return live;
 	case VF_END_STOP: return live;
 	case VF_END_IJMP:
-		live.abi = ARGUMENTS;
+		live.call = ARGUMENTS;
 		if (b->filled_by_loader)
 			return live;
 		if (b->fde != VF_NONE)
@@ -326,9 +342,9 @@ static struct want wanted_behind(struct search *s, uint32_t i)
 		/* fall through */
 	case VF_END_RET:
 		live.sure |= KEPT;
-		add(&live, b->fde == VF_NONE ? (struct want){ANYTHING, 0} : s->behind[b->fde]);
+		add(&live, b->fde == VF_NONE ? (struct want){ANYTHING, 0, 0} : s->behind[b->fde]);
 		return live;
-	default: return (struct want){VF_MARKER_ALL, 0};
+	default: return (struct want){VF_MARKER_ALL, 0, 0};
 	}
 }
 
@@ -347,7 +363,8 @@ static void pass(struct search *s, const struct vf_block *b, struct line *l, str
 	bool known = fde && !(fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID | VF_FDE_SYMBOL_ONLY));
 
 	if (!l->needed &&
-	    (!known || !e->may_go || e->sets & live->sure || (e->sets & live->abi && !l->total) ||
+	    (!known || !e->may_go || e->sets & live->sure ||
+	     (e->sets & (live->abi | live->call) && !l->total) ||
 	     (e->writes_marker && s->markers[e->marker].read))) {
 		l->needed = true;
 		s->changed = true;
@@ -357,9 +374,11 @@ static void pass(struct search *s, const struct vf_block *b, struct line *l, str
 			need_marker(s, e->marker);
 		live->sure = (live->sure & ~e->replaces) | e->reads;
 		live->abi &= ~e->replaces;
+		live->call &= ~e->replaces;
 	} else if (l->total) {
 		/* A total is no argument and no result: no source can name it. */
 		live->abi &= ~e->replaces;
+		live->call &= ~e->replaces;
 	}
 	live->sure |= FRAME;
 }

@@ -59,12 +59,27 @@ static uint64_t last_insn(const struct vf *vf, const struct mp_map_piece *p, str
 	}
 }
 
-/* Does the instruction end the process, unless a signal handler goes on? ud2, hlt, int3 */
+/* Most instructions before a trap; compilers let a null pointer be read before. */
+#define MAX_BEFORE_TRAP 8
+
+/* Does the code end the process, unless a signal handler goes on? A trap is ud2, hlt, int3; no
+ * branch and no call comes before. */
 static bool is_trap(const struct vf *vf, uint64_t at)
 {
-	const uint8_t *b = mp_elf_bytes(vf->o, at, 2);
+	const uint8_t *b;
+	struct vf_insn insn;
 
-	return b && (b[0] == 0xf4 || b[0] == 0xcc || (b[0] == 0x0f && b[1] == 0x0b));
+	for (unsigned int n = 0; n <= MAX_BEFORE_TRAP; n++, at += insn.len) {
+		b = mp_elf_bytes(vf->o, at, 2);
+		if (!b)
+			return false;
+		if (b[0] == 0xf4 || b[0] == 0xcc || (b[0] == 0x0f && b[1] == 0x0b))
+			return true;
+		b = vf_is_text(vf, at) ? mp_elf_bytes(vf->o, at, 15) : NULL;
+		if (!b || !vf_decode(b, 15, at, &insn) || insn.kind != VF_OTHER)
+			return false;
+	}
+	return false;
 }
 
 /* How control leaves @p's original. */

@@ -74,6 +74,23 @@ NOINLINE long catches(const unsigned *a, long k)
 	}
 	return h;
 }
+NOINLINE long chooses(const unsigned *a, long size)
+{
+	long s = 1;
+	for (long i = 0; i < size; i++)
+		switch (a[i] % 11) {
+		case 0: s += 3; break;
+		case 1: s ^= i; break;
+		case 2: s -= s >> 2; break;
+		case 3: s = s * 3 + 1; break;
+		case 4: s += fib(i % 4); break;
+		case 5: s ^= 5; break;
+		case 6: s += a[i]; break;
+		case 7: if (i > 90) return s; break;
+		case 8: s = -s; break;
+		}
+	return s;
+}
 static unsigned data[512];
 static void fill() { for (unsigned i = 0; i < 512; i++) data[i] = i * 2654435761u >> 7; }
 static long plain()
@@ -83,7 +100,7 @@ static long plain()
 		h = h * 31 + tail(data, 10 + i % 200);
 		if (i % 50 == 0)
 			h ^= fib(12);
-		h += catches(data, i);
+		h += catches(data, i) + chooses(data + i % 400, 30 + i % 70);
 	}
 	return h;
 }
@@ -379,6 +396,24 @@ def spoil(elf, how, out):
                 break
         else:
             assert False, "no long branch in a version A"
+    elif how == "entry": # a table of version A leads to another label
+        vaddr, off, size = where[".morph.tables"]
+        words = struct.unpack_from(f"<{size // 4}i", d, off)
+        other = next(w for w in words if w != words[0])
+        struct.pack_into("<i", d, off, other)
+    elif how == "shared": # version A reads the original's table, which leads to version B
+        def leas(elf, *which):
+            text = subprocess.run(["objdump", "-d", *which, elf], capture_output=True, text=True,
+                                  check=True).stdout
+            for line in text.splitlines():
+                f = line.split()
+                if "lea" in f and "#" in f:
+                    yield int(f[0][:-1], 16), int(f[f.index("#") + 1], 16)
+        start, _, size = where[".morph.tables"]
+        at, to = next(x for x in leas(elf, "-j", ".morph.text") if start <= x[1] < start + size)
+        reads = [t for _, t in leas("w1", "--disassemble=_Z7choosesPKjl")]
+        assert len(set(reads)) == 1
+        move(at - vaddr + off + 3, reads[0] - to)
     else:
         assert how == "none"
     with open(out, "wb") as f:
@@ -509,7 +544,9 @@ python3 ring.py check p.$pid p.a >/dev/null || fail "no ring file of its own for
 
 # Verify finds each wrong stub.
 command_ends 0 "verify" morph-optimize verify --report=none w1 q.a
-for how in none slot version number runtime dispatch skip exit timing mixed point-{left,zone,number,runtime,version,inverted,other,stay,skip}; do
+readelf -SW q.a | grep -q ' \.morph\.tables ' || fail "version A has no table of its own"
+for how in none slot version number runtime dispatch skip exit timing mixed entry shared \
+	point-{left,zone,number,runtime,version,inverted,other,stay,skip}; do
 	python3 ring.py spoil q.a $how bad.a || fail "cannot spoil: $how"
 	chmod +x bad.a
 	command_ends $([ $how = none ] && echo 0 || echo 4) "verify: $how" morph-optimize verify --report=none w1 bad.a

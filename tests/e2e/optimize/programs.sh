@@ -7,7 +7,7 @@
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 cd "$root" || exit 1
-nr_failed=0 nr_run=0 nr_watched=0
+nr_failed=0 nr_run=0 nr_watched=0 first=0
 fail() {
 	echo "FAIL: $*"
 	nr_failed=$((nr_failed + 1))
@@ -17,8 +17,8 @@ variants_of() {
 	case ${MORPH_PROGRAMS:-some}/$1 in
 	all/* | */lua | */gzip) echo pie nopie static static-pie ;;
 	*/speedtest1) echo pie ;;
-	*/sort) echo pie nopie ;;
-	*/bash) echo pie static ;;
+	*/sort) echo pie static ;;
+	*/bash) echo pie static-pie ;;
 	esac
 }
 
@@ -52,11 +52,14 @@ run() { # NAME PROGRAM OUTPUT: status in $status
 	sh -c "$filter" <raw >"$3"
 }
 
-compare() { # WHAT NAME A B
-	local first
-	run "$2" "$3" out.1
+# The original runs once for each variant; its output and status are in out.1 and $first.
+original() { # NAME PROGRAM
+	run "$1" "$2" out.1
 	first=$status
-	run "$2" "$4" out.2
+}
+
+compare() { # WHAT NAME COPY
+	run "$2" "$3" out.2
 	nr_run=$((nr_run + 1))
 	[ $first = $status ] || fail "$1: exit $status instead of $first"
 	[ -s out.1 ] || fail "$1: no output"
@@ -74,11 +77,13 @@ for name in $("$root/scripts/works/workload" --names); do
 	for variant in $(variants_of "$name"); do
 		exe=$programs/$name-$variant
 		[ -x "$exe" ] || { fail "$exe is missing"; continue; }
+		# Use the program's own name, because some programs print it.
+		mkdir -p a b
+		cp "$exe" "a/$name" || continue
+		original "$name" "a/$name"
 		for seed in "" 2 9; do
-			# Use the program's own name, because some programs print it.
-			mkdir -p a b
-			cp "$exe" "a/$name" && optimise "$exe" "b/$name" "$seed" || continue
-			compare "$name-$variant seed ${seed:-none}" "$name" "a/$name" "b/$name"
+			optimise "$exe" "b/$name" "$seed" || continue
+			compare "$name-$variant seed ${seed:-none}" "$name" "b/$name"
 			[ "$variant" = pie ] && [ "$seed" = 2 ] || continue
 			command -v qemu-x86_64 >/dev/null || { echo "note: no emulator"; continue; }
 			read -ra words <<<"$("$root/scripts/works/workload" "$name" short "b/$name")"
@@ -94,13 +99,14 @@ for lib in libsqlite3.so.0:speedtest1 liblua5.4.so.0:lua; do
 	mkdir -p a b
 	cp "$programs/$lib" "a/$lib" || { fail "$lib is missing"; continue; }
 	cp "$programs/$name-shared" "$name"
+	for side in a b; do
+		printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$work/$side" "$work/$name" >run.$side
+		chmod +x run.$side
+	done
+	original "$name" ./run.a
 	for seed in "" 4; do
 		optimise "a/$lib" "b/$lib" "$seed" || continue
-		for side in a b; do
-			printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$work/$side" "$work/$name" >run.$side
-			chmod +x run.$side
-		done
-		compare "$lib seed ${seed:-none}" "$name" ./run.a ./run.b
+		compare "$lib seed ${seed:-none}" "$name" ./run.b
 	done
 done
 echo "$nr_run runs compared, $nr_watched watched under the emulator, $nr_failed failures"

@@ -13,6 +13,8 @@ before=$(git status --porcelain --ignored debian kmod)
 # Called like by `make O=outside deb': the package builds in its own tree
 # and leaves "outside" as it is.
 mkdir -p "$TMPDIR/outside/obj"
+# How well the programs are optimised, and their debug packages, do not matter here.
+export DEB_CFLAGS_APPEND=-O1 DEB_BUILD_OPTIONS="parallel=$(nproc) noautodbgsym"
 MAKEFLAGS=" -- O=$TMPDIR/outside" scripts/package/deb --output="$TMPDIR/deb" || {
 	echo "FAIL: the packages do not build"
 	exit 1

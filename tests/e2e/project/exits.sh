@@ -187,7 +187,24 @@ printf '#!/bin/sh\n:\n' >quick && chmod +x quick
 	ends 2 morph-audit ./golike
 	ends 2 morph-audit --metric=luck ./prog ./prog
 	ends 2 morph-audit --no-such-option ./prog ./prog
+	ends 2 morph-audit --compilations ./prog
+	ends 1 morph-audit --compilations ./prog ./prog
 }
+cat >marked.c <<'C'
+#include "editor/marker/plugin/morph_marker.h"
+int main(int argc, char **argv)
+{
+	for (; argc > 0; argc--)
+		MORPH_MARKER(arguments);
+	return !argv[0];
+}
+C
+gcc -O2 -I"$root" -Wl,--emit-relocs marked.c -o marked || fail "marked.c"
+if [ -n "$sampling" ]; then
+	ends 3 morph-audit --compilations --pairs=2:2 ./marked ./marked
+else
+	seen[morph-audit,3]=elsewhere
+fi
 
 # ---- morphd
 ends 2 morphd --no-such-option

@@ -154,6 +154,33 @@ $audit "./$prog" fast -- 100000 >audit.json 2>audit.err
 case $? in 0 | 5) ;; *) fail "morph-audit: $(cat audit.err)" ;; esac
 says differs 6 $audit "./$prog" /bin/true
 says simulate 0 morph-audit --json --simulate=2 --max-pairs=10
+# Two compilations with markers by hand, one of which runs more rounds of one loop.
+cat >marked.c <<'C'
+#include <stdio.h>
+#include "editor/marker/plugin/morph_marker.h"
+__attribute__((noinline)) unsigned long mix(unsigned long n)
+{
+	unsigned long h = 1;
+	for (unsigned long i = 0; i < n; i++) {
+		MORPH_MARKER(mix);
+		h = h * 33 ^ i;
+	}
+	return h;
+}
+int main(void)
+{
+	unsigned long h = mix(100000000);
+	for (int i = 0; i < ROUNDS; i++) {
+		MORPH_MARKER(rounds);
+		h ^= h >> 1;
+	}
+	printf("%d\n", h != 1);
+	return 0;
+}
+C
+for rounds in 3 4; do
+	gcc -O2 -I"$root" -DROUNDS=$rounds -Wl,--emit-relocs marked.c -o marked$rounds || fail "marked.c"
+done
 # The command prints to standard output too, so a shell redirects its output.
 if morphd run -d probe.db -- true 2>/dev/null; then
 	for times in 1 8 64; do
@@ -182,6 +209,8 @@ if morphd run -d probe.db -- true 2>/dev/null; then
 		! jq -e '[.refinement.rounds[].audit | select(. != null)] | length > 0' refine.json >/dev/null || break
 	done
 	says trials 0 morph-stats trials --json -d refine-$times.db
+	morph-audit --compilations --json --pairs=14:14 ./marked3 ./marked4 >compilations.json 2>compilations.err
+	case $? in 0 | 5) ;; *) fail "compilations: $(cat compilations.err)" ;; esac
 else
 	echo "morphd samples nothing here: its own output is not looked at"
 	left_out=yes
@@ -205,7 +234,45 @@ db.execute("INSERT INTO trial SELECT NULL, original_build_id, original_text_hash
            " 1.02, 1.08, last_s FROM program_audit")
 db.commit()
 P
+says decided 0 morph-optimize --json --db=s.db --audited=audited.db --dry-run "./$prog"
+says auditing-all 0 morph-optimize instrument --report=json --kind=audit --counts=c --all --dry-run "./$prog"
 says program-audit 0 morph-stats audit --json -d audited.db "$prog"
+
+# ---- the command morph, with the rewritten program and a job for it
+export XDG_STATE_HOME=$dir/state XDG_CONFIG_HOME=$dir/config
+cp s.db morph.db
+mo() {
+	local name=$1 want=$2
+	shift 2
+	says "morph-$name" "$want" morph --json -d morph.db --backup-dir=kept "$@"
+}
+mo overview 0
+mo list 0 list
+cp "$prog" "morph $prog"
+mo optimize 0 optimize "./morph $prog"
+mo adopt 0 adopt "./morph $prog"
+"./morph $prog" 3000000000 >out.txt &
+user=$!
+for _ in {1..100}; do
+	[ "$(readlink /proc/$user/exe)" = "$(readlink /proc/$$/exe)" ] || break
+	sleep 0.1
+done
+sqlite3 morph.db "UPDATE job SET ratio = 1.1, lowest = 1.05, highest = 1.2" || fail "sqlite3"
+mo undo 0 undo "./morph $prog"
+mo list-users 0 list
+kill $user
+sqlite3 morph.db "UPDATE job SET state = 'wanted', ratio = 1.1, lowest = 1.05, highest = 1.2;
+	UPDATE history SET ratio = 1.1, lowest = 1.05, highest = 1.2" || fail "sqlite3"
+mo overview-measured 0
+mo list-measured 0 list
+mo explain 0 explain "./$prog"
+mo explain-measured 0 explain "./morph $prog"
+mo history 0 history
+mo top 0 top
+mo report 0 report -o report.html
+mo watch 0 watch --policy=etc add "./$prog"
+mo rules 0 watch --policy=etc list
+mo optimize-all 0 undo --all
 
 export PYTHONIOENCODING=utf-8
 if [ "${1:-}" = --list ]; then
@@ -213,7 +280,7 @@ if [ "${1:-}" = --list ]; then
 	exit
 fi
 "$root/scripts/check/jsonfields" ./*.json >differences.txt 2>&1 || {
-	[ -z "${left_out:-}" ] || sed -i '/^\(run\|collect\|activity\|refine\|trials\): documented, but nothing/d; /^query: rows\[\]\.original is documented, but not printed/d; /^\(nothing\): documented, but nothing/d' differences.txt
+	[ -z "${left_out:-}" ] || sed -i '/^\(run\|collect\|activity\|refine\|trials\|compilations\): documented, but nothing/d; /^query: rows\[\]\.original is documented, but not printed/d; /^\(nothing\): documented, but nothing/d' differences.txt
 	[ ! -s differences.txt ] || fail "fields and Documentation/json.md differ:"
 }
 cat differences.txt

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every source names the right licence in its first line and compiles without a warning under gcc
-# and clang. Every header compiles alone. Length and width are only reported.
+# and clang. Every header compiles alone.
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 cd "$root" || exit 1
@@ -18,13 +18,10 @@ for f in "${sources[@]}"; do
 	kmod/*|daemon/*bpf/*|tests/guest/cost/empty/*) want=GPL-2.0 ;;
 	*) want=Apache-2.0 ;;
 	esac
+	read -r line <"$f"
 	# The ABI is shared with user space, so its headers have more than one licence.
-	head -n 1 "$f" | grep -qE "^(//|/\*) SPDX-License-Identifier: .*\b$want\b" ||
+	[[ $line =~ ^(//|/\*)" SPDX-License-Identifier: "(.*[^[:alnum:]_])?$want([^[:alnum:]_]|$) ]] ||
 		fail "$f: first line does not say $want"
-	# These are habits, not limits: report, but do not fail.
-	[ "$(wc -l <"$f")" -le 800 ] || echo "note: $f: longer than 800 lines"
-	wide=$(expand -t 8 "$f" | awk 'length($0) > 100 { n++ } END { print n + 0 }')
-	[ "$wide" = 0 ] || echo "note: $f: $wide lines are wider than 100 columns"
 done
 
 # The kernel's code and BPF need other flags; files of tests/data and tests/hazards are test inputs.
@@ -43,10 +40,11 @@ for cc in gcc clang; do
 	command -v $cc >/dev/null || { echo "no $cc here"; continue; }
 	printf '%s\0' "${user[@]}" |
 		xargs -0 -P "$(nproc)" -n 8 $cc "${flags[@]}" -O2 || fail "$cc warns"
-	printf '%s\0' "${headers[@]}" | xargs -0 -P "$(nproc)" -n 1 bash -c '
-		echo "#include \"${*: -1}\"" | "${@:1:$#-1}" -x c - || { echo "$1: ${*: -1}"; exit 1; }' \
-		header $cc "${flags[@]}" || fail "a header does not stand alone under $cc"
 done
+# One compiler is enough for headers: the sources have shown both compilers what the headers hold.
+printf '%s\0' "${headers[@]}" | xargs -0 -P "$(nproc)" -I HEADER sh -c '
+	printf "#include \"%s\"\n" "$1" | { shift; "$@" -x c -; }' \
+	header HEADER gcc "${flags[@]}" || fail "a header does not stand alone"
 if [ -e "$BUILD/bpf/collector.skel.h" ]; then
 	for f in $(find daemon -name '*.bpf.c'); do
 		clang -target bpf -mcpu=v2 -g -O2 -Wall -Wextra -Werror -I. -fsyntax-only \

@@ -16,6 +16,7 @@
 #include "editor/layout/predict.h"
 #include "tests/unit/suite.h"
 #include "tests/support/toycfg.h"
+#include "tests/support/rewrite.h"
 
 static struct toy toy;
 static struct md_heat heat;
@@ -101,7 +102,7 @@ static void real_write(struct real *r, struct mp_err *err)
 {
 	struct me_emitted emitted;
 
-	ck_assert_msg(me_emit(r->cfg, &r->plan, &emitted, err) == 0, "%s", err->msg);
+	ck_assert_msg(rewrite_emit(r->cfg, &r->plan, &emitted, err) == 0, "%s", err->msg);
 	r->bytes = calloc(1, emitted.output.size_bytes);
 	ck_assert_ptr_nonnull(r->bytes);
 	for (uint32_t i = 0; i < emitted.output.nr_parts; i++)

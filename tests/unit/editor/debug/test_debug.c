@@ -221,7 +221,7 @@ END_TEST
 static int emit(struct fixture *f, struct me_emitted *emitted)
 {
 	struct mp_err err = {""};
-	int rc = me_emit(f->cfg, &f->plan, emitted, &err);
+	int rc = rewrite_emit(f->cfg, &f->plan, emitted, &err);
 
 	ck_assert_msg(rc == 0, "%s", err.msg);
 	return rc;

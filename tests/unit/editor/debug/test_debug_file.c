@@ -192,6 +192,7 @@ static void read_program(struct pair *p, const char *program)
 	movable = rewrite_movable(p->cfg);
 	ck_assert_ptr_nonnull(movable);
 	ck_assert_int_eq(me_plan_all(p->cfg, movable, NULL, &p->plan, &err), 0);
+	ck_assert_int_eq(rewrite_redirect(p->cfg, &p->plan, &err), 0);
 	free(movable);
 }
 

@@ -230,8 +230,8 @@ START_TEST(copy_changes_operands_that_hold_a_moved_function)
 	fixture_build(&f, "assembler", ASM " -no-pie -static", source);
 	fixture_plan_all(&f, "f");
 	fixture_plan_all(&f, "g");
-	fixture_find_pointers(&f);
-	ck_assert_uint_eq(f.pointers.redirected[fixture_func(&f, "g")] != 0, 1);
+	fixture_redirect(&f);
+	ck_assert_uint_eq(f.plan.redirects.functions[fixture_func(&f, "g")] != 0, 1);
 	write_copies(&f);
 	copy = fixture_copy_of(&f, "g", 0)->new_vaddr;
 	at = f.placement.base;

@@ -39,7 +39,7 @@ static int emit(struct fixture *f, uint64_t seed, struct me_emitted *out, struct
 	me_plan_fini(&f->plan);
 	ck_assert_int_eq(me_plan_all(f->cfg, movable, seed ? &seed : NULL, &f->plan, err), 0);
 	free(movable);
-	return me_emit(f->cfg, &f->plan, out, err);
+	return rewrite_emit(f->cfg, &f->plan, out, err);
 }
 
 static void lay_out(struct output *o)

@@ -308,8 +308,8 @@ START_TEST(patch_changes_the_addend_of_relative_relocations)
 	ck_assert_ptr_nonnull(reloc);
 	ck_assert_uint_eq(reloc->type, R_X86_64_RELATIVE);
 	fixture_plan_all(&f, "g");
-	fixture_find_pointers(&f);
-	ck_assert_uint_eq(f.pointers.nr_redirected, 1);
+	fixture_redirect(&f);
+	ck_assert_uint_eq(f.plan.redirects.nr_functions, 1);
 	patch(&f);
 	copy = fixture_copy_of(&f, "g", 0)->new_vaddr;
 	rela = mp_elf_section(f.elf, ".rela.dyn");

@@ -17,7 +17,7 @@
 #define FIXED "-nostdlib -no-pie -static -Wl,-e,start"
 #define PIE   "-nostdlib -pie -Wl,-e,start"
 
-/* Copies f and g, and lets me_pointers_find() decide about g's address. */
+/* Copies f and g, and lets redirect decide about g's address. */
 static void find(struct fixture *f, const char *flags, const char *source)
 {
 	fixture_build(f, "assembler", flags, source);
@@ -30,19 +30,19 @@ static void find(struct fixture *f, const char *flags, const char *source)
 			continue;
 		fixture_plan_all(f, s->name);
 	}
-	fixture_find_pointers(f);
+	fixture_redirect(f);
 }
 
 static bool redirected(const struct fixture *f)
 {
-	return f->pointers.redirected[fixture_func(f, "g")] != 0;
+	return f->plan.redirects.functions[fixture_func(f, "g")] != 0;
 }
 
 static const struct me_site *site_at(const struct fixture *f, uint64_t vaddr)
 {
-	for (uint32_t i = 0; i < f->pointers.nr_sites; i++) {
-		if (f->pointers.sites[i].vaddr == vaddr)
-			return &f->pointers.sites[i];
+	for (uint32_t i = 0; i < f->plan.redirects.nr_sites; i++) {
+		if (f->plan.redirects.sites[i].vaddr == vaddr)
+			return &f->plan.redirects.sites[i];
 	}
 	return NULL;
 }
@@ -57,8 +57,8 @@ START_TEST(pointer_finds_words_of_data)
 
 		find(&f, links[i], START G ".data\np: .quad g\nq: .quad 7\nr: .quad g\n");
 		ck_assert(redirected(&f));
-		ck_assert_uint_eq(f.pointers.nr_redirected, 1);
-		ck_assert_uint_eq(f.pointers.nr_sites, 2);
+		ck_assert_uint_eq(f.plan.redirects.nr_functions, 1);
+		ck_assert_uint_eq(f.plan.redirects.nr_sites, 2);
 		site = site_at(&f, fixture_vaddr(&f, "p"));
 		ck_assert_ptr_nonnull(site);
 		ck_assert_uint_eq(site->kind, ME_SITE_WORD);
@@ -109,9 +109,9 @@ START_TEST(pointer_finds_a_lea_without_relocation)
 	mp_elf_relocs_in(f.elf, field, field + 4, &nr);
 	ck_assert_uint_eq(nr, 0);
 	ck_assert(redirected(&f));
-	ck_assert_uint_eq(f.pointers.nr_sites, 1);
-	ck_assert_uint_eq(f.pointers.sites[0].vaddr, field);
-	ck_assert_uint_eq(f.pointers.sites[0].kind, ME_SITE_REL32);
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 1);
+	ck_assert_uint_eq(f.plan.redirects.sites[0].vaddr, field);
+	ck_assert_uint_eq(f.plan.redirects.sites[0].kind, ME_SITE_REL32);
 	fixture_free(&f);
 }
 END_TEST
@@ -121,8 +121,8 @@ START_TEST(pointer_counts_no_function_whose_address_stands_nowhere)
 	struct fixture f;
 
 	find(&f, PIE, START G FUNC("f", " call g\n jmp.d32 g\n"));
-	ck_assert_uint_eq(f.pointers.nr_sites, 0);
-	ck_assert_uint_eq(f.pointers.nr_redirected, 0);
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
+	ck_assert_uint_eq(f.plan.redirects.nr_functions, 0);
 	fixture_free(&f);
 }
 END_TEST
@@ -153,8 +153,8 @@ START_TEST(pointer_changes_nothing_where_one_reference_must_stay)
 
 		find(&f, cases[i].flags, cases[i].source);
 		ck_assert_msg(!redirected(&f), "%s", cases[i].what);
-		ck_assert_msg(f.pointers.nr_sites == 0, "%s: %u sites", cases[i].what,
-			      f.pointers.nr_sites);
+		ck_assert_msg(f.plan.redirects.nr_sites == 0, "%s: %u sites", cases[i].what,
+			      f.plan.redirects.nr_sites);
 		fixture_free(&f);
 	}
 }
@@ -169,11 +169,11 @@ START_TEST(pointer_changes_exported_functions_with_their_symbols)
 	     START ".globl g\n" G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
 	ck_assert(f.cfg->funcs[fixture_func(&f, "g")].flags & MP_FUNC_EXPORTED);
 	ck_assert(redirected(&f));
-	ck_assert_uint_eq(f.pointers.nr_redirected, 2);
-	ck_assert_uint_eq(f.pointers.nr_sites, 1);
-	ck_assert_uint_eq(f.pointers.sites[0].vaddr, fixture_vaddr(&f, "q"));
-	ck_assert(me_pointers_redirects(&f.pointers, f.cfg, fixture_vaddr(&f, "g")));
-	ck_assert(!me_pointers_redirects(&f.pointers, f.cfg, fixture_vaddr(&f, "g") + 1));
+	ck_assert_uint_eq(f.plan.redirects.nr_functions, 2);
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 1);
+	ck_assert_uint_eq(f.plan.redirects.sites[0].vaddr, fixture_vaddr(&f, "q"));
+	ck_assert(me_redirects_function(&f.plan.redirects, f.cfg, fixture_vaddr(&f, "g")));
+	ck_assert(!me_redirects_function(&f.plan.redirects, f.cfg, fixture_vaddr(&f, "g") + 1));
 	fixture_free(&f);
 	/* In a program, no other module can replace the function. */
 	find(&f, PIE " -rdynamic", START ".globl g\n" G ".data\np: .quad g\n");
@@ -202,7 +202,7 @@ START_TEST(pointer_keeps_functions_that_others_can_name)
 		      ".globl g\n" G ".data\np: .quad g\n");
 	f.cfg->funcs[fixture_func(&f, "g")].problem = MP_PROBLEM_NONE;
 	fixture_plan_all(&f, "g");
-	fixture_find_pointers(&f);
+	fixture_redirect(&f);
 	ck_assert(!redirected(&f));
 	fixture_free(&f);
 }
@@ -215,10 +215,10 @@ START_TEST(pointer_keeps_functions_that_are_not_copied)
 	fixture_build(&f, "assembler", PIE,
 		      START G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
 	fixture_plan_all(&f, "f");
-	fixture_find_pointers(&f);
+	fixture_redirect(&f);
 	ck_assert(!redirected(&f));
-	ck_assert_uint_eq(f.pointers.nr_sites, 1);
-	ck_assert_uint_eq(f.pointers.sites[0].vaddr, fixture_vaddr(&f, "q"));
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 1);
+	ck_assert_uint_eq(f.plan.redirects.sites[0].vaddr, fixture_vaddr(&f, "q"));
 	fixture_free(&f);
 }
 END_TEST
@@ -237,16 +237,17 @@ START_TEST(pointer_changes_entries_of_the_got)
 	got = mp_elf_section(f.elf, ".got") ? mp_elf_section(f.elf, ".got")->vaddr : 0;
 	ck_assert_uint_ne(got, 0);
 	if (redirected(&f)) {
-		ck_assert_uint_eq(f.pointers.nr_sites, 1);
-		ck_assert_uint_eq(mp_elf_section_at(f.elf, f.pointers.sites[0].vaddr)->vaddr, got);
+		ck_assert_uint_eq(f.plan.redirects.nr_sites, 1);
+		ck_assert_uint_eq(mp_elf_section_at(f.elf, f.plan.redirects.sites[0].vaddr)->vaddr,
+				  got);
 	} else {
-		ck_assert_uint_eq(f.pointers.nr_sites, 0);
+		ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 	}
 	fixture_free(&f);
 	/* Relaxed to a lea: the instruction counts, not the type of the relocation. */
 	find(&f, PIE, START G FUNC("f", " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n"));
 	if (redirected(&f))
-		ck_assert_uint_eq(f.pointers.sites[0].kind, ME_SITE_REL32);
+		ck_assert_uint_eq(f.plan.redirects.sites[0].kind, ME_SITE_REL32);
 	fixture_free(&f);
 	/*
 	 * In a program with fixed addresses a function in the GOT stays, since not all uses are
@@ -256,7 +257,7 @@ START_TEST(pointer_changes_entries_of_the_got)
 	     START G FUNC("f",
 			  " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n") ".data\np: .quad g\n");
 	ck_assert(!redirected(&f));
-	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 	fixture_free(&f);
 }
 END_TEST
@@ -267,7 +268,7 @@ START_TEST(pointer_changes_nothing_where_the_program_asks_for_the_texts_end)
 
 	find(&f, FIXED, START G FUNC("f", " mov $etext, %eax\n ret\n") ".data\np: .quad g\n");
 	ck_assert(!redirected(&f));
-	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 	fixture_free(&f);
 	find(&f, FIXED, START G FUNC("f", " mov $edata, %eax\n ret\n") ".data\np: .quad g\n");
 	ck_assert(redirected(&f));
@@ -283,9 +284,9 @@ START_TEST(pointer_finds_nothing_without_the_linkers_account)
 	fixture_read(&f);
 	ck_assert(!f.elf->relinkable);
 	fixture_plan_all(&f, "g");
-	fixture_find_pointers(&f);
-	ck_assert_uint_eq(f.pointers.nr_sites, 0);
-	ck_assert_uint_eq(f.pointers.nr_redirected, 0);
+	fixture_redirect(&f);
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
+	ck_assert_uint_eq(f.plan.redirects.nr_functions, 0);
 	fixture_free(&f);
 }
 END_TEST
@@ -315,13 +316,15 @@ START_TEST(pointer_moves_what_only_dynamic_symbols_know)
 	for (uint32_t i = 0; i < f.cfg->nr_funcs; i++)
 		if (*f.cfg->funcs[i].name)
 			fixture_plan_all(&f, f.cfg->funcs[i].name);
-	fixture_find_pointers(&f);
+	fixture_redirect(&f);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		ck_assert_msg(f.pointers.redirected[fixture_func(&f, known[i])], "%s", known[i]);
+		ck_assert_msg(f.plan.redirects.functions[fixture_func(&f, known[i])], "%s",
+			      known[i]);
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		ck_assert_msg(!f.pointers.redirected[fixture_func(&f, kept[i])], "%s", kept[i]);
-	ck_assert_uint_eq(f.pointers.nr_redirected, 3);
-	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+		ck_assert_msg(!f.plan.redirects.functions[fixture_func(&f, kept[i])], "%s",
+			      kept[i]);
+	ck_assert_uint_eq(f.plan.redirects.nr_functions, 3);
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 	fixture_free(&f);
 }
 END_TEST
@@ -333,16 +336,16 @@ START_TEST(pointer_sites_ascend_and_are_found_by_address)
 	find(&f, FIXED,
 	     START G FUNC("f",
 			  " mov $g, %edi\n lea g(%rip), %rax\n ret\n") ".data\n.quad g, f, g\n");
-	ck_assert_uint_eq(f.pointers.nr_sites, 5);
-	for (uint32_t i = 0; i < f.pointers.nr_sites; i++) {
-		uint64_t vaddr = f.pointers.sites[i].vaddr;
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 5);
+	for (uint32_t i = 0; i < f.plan.redirects.nr_sites; i++) {
+		uint64_t vaddr = f.plan.redirects.sites[i].vaddr;
 
 		if (i)
-			ck_assert_uint_gt(vaddr, f.pointers.sites[i - 1].vaddr);
-		ck_assert_uint_eq(me_pointers_lower_bound(&f.pointers, vaddr), i);
-		ck_assert_uint_eq(me_pointers_lower_bound(&f.pointers, vaddr + 1), i + 1);
+			ck_assert_uint_gt(vaddr, f.plan.redirects.sites[i - 1].vaddr);
+		ck_assert_uint_eq(me_redirects_lower_bound(&f.plan.redirects, vaddr), i);
+		ck_assert_uint_eq(me_redirects_lower_bound(&f.plan.redirects, vaddr + 1), i + 1);
 	}
-	ck_assert_uint_eq(me_pointers_lower_bound(&f.pointers, 0), 0);
+	ck_assert_uint_eq(me_redirects_lower_bound(&f.plan.redirects, 0), 0);
 	fixture_free(&f);
 }
 END_TEST
@@ -397,7 +400,7 @@ START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
 		snprintf(source, sizeof(source), "%s%s%s.data\np: .quad g\n", START, G, offsets[i]);
 		find(&f, PIE, source);
 		ck_assert_msg(!redirected(&f), "%s", offsets[i]);
-		ck_assert_uint_eq(f.pointers.nr_sites, 0);
+		ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 		fixture_free(&f);
 	}
 }
@@ -413,7 +416,7 @@ START_TEST(pointer_keeps_functions_that_a_label_names_too)
 	fixture_free(&f);
 	find(&f, PIE, START "first:\n" G ".data\np: .quad g\n");
 	ck_assert(!redirected(&f));
-	ck_assert_uint_eq(f.pointers.nr_sites, 0);
+	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 	fixture_free(&f);
 }
 END_TEST

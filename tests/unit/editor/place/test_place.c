@@ -143,24 +143,6 @@ START_TEST(place_puts_a_block_at_an_offset_in_its_line)
 }
 END_TEST
 
-START_TEST(place_says_where_an_address_may_be_that_pointers_hold)
-{
-	struct me_plan_block at = {0};
-	struct fixture f;
-
-	fixture_build(&f, "assembler", ASM,
-		      ".globl start\nstart:\n .cfi_startproc\n hlt\n .cfi_endproc\n"
-		      ".p2align 4\n .nops 4\n.type f, @function\nf:\n .cfi_startproc\n ret\n"
-		      " .cfi_endproc\n.size f, .-f\n");
-	at.block = fixture_block(&f, "f", 0); /* aligned to 4 */
-	for (int offset = 0; offset < 64; offset++) {
-		at.align_offset = (uint8_t)offset;
-		ck_assert_int_eq(me_place_keeps_align(f.cfg, &at), offset % 4 == 0);
-	}
-	fixture_free(&f);
-}
-END_TEST
-
 START_TEST(place_inverts_a_branch_whose_target_follows)
 {
 	struct fixture f;
@@ -374,8 +356,8 @@ START_TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
 	fixture_place_at(&f, 0x500000);
 	/* Nothing refers to their addresses: no padding. */
 	ck_assert_uint_eq(f.placement.end, 0x500005);
-	f.pointers.redirected[g] = f.pointers.redirected[odd] = 1;
-	f.pointers.redirected[fixture_func(&f, "h")] = 1;
+	f.plan.redirects.functions[g] = f.plan.redirects.functions[odd] = 1;
+	f.plan.redirects.functions[fixture_func(&f, "h")] = 1;
 	fixture_place_at(&f, 0x500001);
 	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500001);
 	ck_assert_uint_eq(f.placement.copies[1].align_log2, 4);
@@ -466,7 +448,6 @@ static Suite *suite(void)
 	tcase_add_test(tc, place_fills_up_the_plans_pages);
 	tcase_add_test(tc, place_moves_a_run_that_would_lie_in_one_line_too_many);
 	tcase_add_test(tc, place_puts_a_block_at_an_offset_in_its_line);
-	tcase_add_test(tc, place_says_where_an_address_may_be_that_pointers_hold);
 	tcase_add_test(tc, place_inverts_a_branch_whose_target_follows);
 	tcase_add_test(tc, place_drops_a_jump_to_what_follows);
 	tcase_add_test(tc, place_makes_an_empty_copy_of_a_lone_jump_to_what_follows);

@@ -231,7 +231,7 @@ static void emitted_build(struct emitted *e)
 {
 	struct mp_err err = {""};
 
-	ck_assert_msg(!me_emit(e->f.cfg, &e->f.plan, &e->out, &err), "%s", err.msg);
+	ck_assert_msg(!rewrite_emit(e->f.cfg, &e->f.plan, &e->out, &err), "%s", err.msg);
 	e->bytes = calloc(1, e->out.output.size_bytes);
 	ck_assert_ptr_nonnull(e->bytes);
 	for (uint32_t i = 0; i < e->out.output.nr_parts; i++)

@@ -74,7 +74,7 @@ static int forge(const struct mp_elf *elf, uint64_t vaddr, uint32_t len,
 		nr += plan.blocks[i].left_out;
 	}
 	ck_assert_uint_eq(nr, 1);
-	ck_assert_msg(me_emit(cfg, &plan, &emitted, err) == 0, "%s", err->msg);
+	ck_assert_msg(rewrite_emit(cfg, &plan, &emitted, err) == 0, "%s", err->msg);
 	bytes = rewrite_flatten(&emitted.output);
 	ck_assert_int_eq(
 		mp_elf_open_memory("forged", bytes.data, bytes.size, MP_ELF_ALL, &output, err), 0);

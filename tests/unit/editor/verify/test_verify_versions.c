@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * test_verify_versions - a branch of one version must not lead to the other version, nor past a
- * stub that ends a timing, even if the program would do the same.
+ * stub that ends a timing, even if the program would do the same. Version A's own jump tables lead
+ * where the original's do.
  */
 #include "tests/unit/suite.h"
 
@@ -130,6 +131,37 @@ START_TEST(verify_refuses_branches_to_the_other_version_and_past_stubs)
 }
 END_TEST
 
+/* Every bit of the tables that version A has for itself matters. */
+static void flip_bits_of_tables(const char *command, uint64_t seed)
+{
+	const struct mp_section *sec;
+	struct pair p;
+
+	pair_make(&p, command, seed, PAIR_AUDITS);
+	sec = mp_elf_section(p.good, ".morph.tables");
+	ck_assert_ptr_nonnull(sec);
+	ck_assert_uint_gt(sec->size, 16);
+	for (uint64_t at = sec->vaddr; at < sec->vaddr + sec->size; at++) {
+		uint8_t *byte = pair_at(&p, at);
+
+		for (int bit = 0; bit < 8; bit++) {
+			*byte ^= (uint8_t)(1 << bit);
+			pair_refused(&p, "");
+		}
+	}
+	pair_free(&p);
+}
+
+START_TEST(verify_refuses_changed_tables_of_a_version)
+{
+	flip_bits_of_tables("g++ -O2 -s tests/data/mutants.cc", 0);
+	flip_bits_of_tables("g++ -O2 -s tests/data/mutants.cc", 3);
+	flip_bits_of_tables("g++ -O2 -Wl,--emit-relocs tests/data/mutants.cc", 1);
+	flip_bits_of_tables("g++ -O2 -fno-pie -no-pie tests/data/mutants.cc", 1);
+	flip_bits_of_tables("g++ -O2 -fno-pie -no-pie -Wl,--emit-relocs tests/data/mutants.cc", 2);
+}
+END_TEST
+
 static Suite *versions_suite(void)
 {
 	Suite *suite = suite_create("verify_versions");
@@ -137,6 +169,7 @@ static Suite *versions_suite(void)
 
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, verify_refuses_branches_to_the_other_version_and_past_stubs);
+	tcase_add_test(tc, verify_refuses_changed_tables_of_a_version);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

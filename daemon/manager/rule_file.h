@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rule_file - writes and removes rules of the policy's watch.d. A rule appears whole or not at all.
+ * Rules that a person wrote are never replaced or removed. Called by `morph watch'.
+ */
+#ifndef MD_RULE_FILE_H
+#define MD_RULE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libprof/base/err.h"
+
+/* What a rule says. Texts that are NULL are left out. */
+struct md_rule_text {
+	const char **programs; /* paths, patterns, "package:NAME" */
+	size_t nr_programs;
+	const char *mode; /* "adopt", "advise" */
+	const char *unit, *user;
+	char **command; /* trains and audits; its words */
+	int nr_command;
+};
+
+bool md_rule_name_is_valid(const char *name);
+/* A name for a rule about @program, such as "perl". */
+void md_rule_name_of(const char *program, char *buf, size_t size);
+
+/*
+ * md_rule_file_write - writes DIR/watch.d/NAME.conf; makes the directories. @file gets its path.
+ * Return: 0; -EEXIST: a person wrote a rule of this name; -EINVAL: a text has a line break; -errno.
+ */
+int md_rule_file_write(const char *dir, const char *name, const struct md_rule_text *rule,
+		       char *file, size_t size, struct mp_err *err);
+/* Return: 0; -EPERM: a person wrote it; -errno. */
+int md_rule_file_remove(const char *file, struct mp_err *err);
+
+#endif

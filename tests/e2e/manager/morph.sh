@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The command morph: its page, names of programs, what each command says and does, and what it leaves
+# as it was. Nothing is sampled: the profile is made.
+# timeout: 900
+. "$(dirname "$0")/../lib.sh"
+. "$root/tests/e2e/manager/lib-manager.sh"
+need gcc objdump readelf jq sqlite3
+manager_scratch morph
+export XDG_STATE_HOME=$dir/state XDG_CONFIG_HOME=$dir/config STATE_DIRECTORY=$dir/work
+unset MORPH_DB
+morph="$BUILD/morph"
+m() {
+	command_ends "$1" "$2" "$morph" --db=db --backup-dir=backup "${@:3}"
+}
+
+# ---- the page
+m 0 "the page"
+[ "$(wc -l <out.txt)" -le 24 ] || fail "the page has $(wc -l <out.txt) lines"
+[ "$(awk '{ if (length > n) n = length } END { print n }' out.txt)" -le 80 ] || fail "wider than 80: $(cat out.txt)"
+says out.txt '^Morph is not collecting: morphd does not run' "the page"
+says out.txt '100.00 % .*prog  *not tried yet$' "the page"
+says out.txt '^Optimised: nothing yet' "the page"
+says out.txt '^Next: .*prog *, may gain ' "the page"
+m 0 "the page as JSON" --json
+json "the page as JSON" '.command == "overview" and .collector.runs == false and .effect.audits == 0 and
+	(.programs[0].expected | .least < .percent and .percent < .most)'
+command_ends 3 "no database" "$morph" --db=none.db
+[ ! -e none.db ] || fail "a question made a database"
+echo "no database, no database, no database" >junk.db
+command_ends 1 "a damaged database" "$morph" --db=junk.db
+one_line "a damaged database"
+
+# ---- other programs, and no such command
+m 2 "an unknown command" frobnicate
+one_line "an unknown command"
+m 2 "a strange command" ../../bin/true
+command_ends 0 "morph stats" "$morph" stats --db=db query
+says out.txt "$dir/prog" "morph stats"
+mkdir elsewhere && printf '#!/bin/sh\necho "other $*"\n' >elsewhere/morph-other && chmod +x elsewhere/morph-other
+PATH=$dir/elsewhere:$PATH command_ends 0 "a program in PATH" "$morph" other a -b
+says out.txt '^other a -b$' "a program in PATH"
+
+# ---- names
+build_id=$(readelf -n prog | awk '/Build ID/ { print $3 }')
+mkdir bin && ln -s ../prog bin/tool
+for name in ./prog prog "$dir/prog" "${build_id:0:12}" "build-id:${build_id:0:8}"; do
+	m 0 "explain $name" explain "$name"
+	says out.txt "^$dir/prog: not tried yet" "explain $name"
+done
+PATH=$dir/bin:$PATH m 0 "a command" explain tool
+says out.txt "^$dir/prog: " "a command"
+m 1 "no such name" explain nothing-has-this-name
+one_line "no such name"
+m 1 "a script" explain "$0"
+mkdir other && cp newer other/prog && profile other/prog 5000
+m 2 "two programs of one name" explain prog
+one_line "two programs of one name"
+says err.txt "$dir/prog, $dir/other/prog\|$dir/other/prog, $dir/prog" "two programs of one name"
+m 0 "a program without samples" explain ./newer
+cp /bin/true unsampled
+m 0 "no profile" explain ./unsampled
+says out.txt 'no profile' "no profile"
+m 0 "a loader" explain /lib64/ld-linux-x86-64.so.2
+m 4 "what nobody may optimise" optimize /lib64/ld-linux-x86-64.so.2
+m 1 "a file that is not there" optimize ./missing
+
+# ---- optimize, adopt, undo
+m 1 "adopt before optimize" adopt ./prog
+m 3 "too little profile" optimize ./unsampled
+cmp -s prog original || fail "optimize has changed the program"
+m 0 "optimize" --json optimize ./prog
+json "optimize" '.action == "optimize" and .programs[0].state == "advised" and .programs[0].status == 0'
+cmp -s prog original || fail "optimize has changed the program"
+m 0 "the page with advice"
+says out.txt 'ready to be adopted' "the page with advice"
+mkfifo hold
+./prog 400000000 <hold >/dev/null &
+runs=$!
+exec 9>hold
+for _ in {1..600}; do
+	[ "$(readlink /proc/$runs/exe)" != "$dir/prog" ] || break
+	sleep 0.1
+done
+m 0 "adopt" adopt ./prog
+cmp -s prog original && fail "adopt has not changed the program"
+[ "$(./prog)" = "$(./original)" ] || fail "the adopted program prints something else"
+m 0 "list" --json list
+json "list" ".programs[] | select(.path == \"$dir/prog\") | .optimised and .state == \"adopted\""
+[ ! -e /proc/$runs/exe ] || [ "$(readlink /proc/$runs/exe)" != "$dir/prog (deleted)" ] ||
+	json "who uses the old file" ".programs[] | select(.path == \"$dir/prog\") | .old_file_users[] | select(.pid == $runs)"
+exec 9>&-
+kill $runs 2>/dev/null
+wait $runs 2>/dev/null
+m 1 "optimize what is optimised" optimize ./prog
+m 0 "undo" undo ./prog
+cmp -s prog original || fail "undo has not put the original back"
+m 4 "undo twice" undo ./prog
+m 0 "history" --json history ./prog
+json "history" '[.decisions[].step] == ["ask", "profile", "write", "verify", "advise", "adopt", "undo", "restore"]'
+cp /bin/false never
+m 3 "history of nothing" history ./never
+m 0 "history of all" history
+says out.txt "restore .*$dir/prog" "history of all"
+# undo --all needs neither the database nor a job.
+"$BUILD/morph-optimize" --db=db --backup-dir=backup --in-place prog >/dev/null || fail "--in-place"
+command_ends 0 "undo --all" "$morph" --db=none.db --backup-dir=backup undo --all
+cmp -s prog original || fail "undo --all has not put the original back"
+command_ends 0 "undo --all again" "$morph" --db=none.db --backup-dir=backup undo --all
+says out.txt 'No program is replaced' "undo --all again"
+[ ! -e none.db ] || fail "undo made a database"
+# An upgrade in between stays.
+"$BUILD/morph-optimize" --db=db --backup-dir=backup --in-place prog >/dev/null || fail "--in-place"
+cp newer upgraded && mv upgraded prog
+command_ends 0 "undo --all after an upgrade" "$morph" --db=none.db --backup-dir=backup undo --all
+cmp -s prog newer || fail "undo has replaced an upgrade"
+cp original prog
+
+# ---- with a command: the audit decides
+m 1 "a command that fails" --json optimize ./prog -- ./no-such-command
+json "a command that fails" '.programs[0].state == "failed"'
+m 0 "explain a failure" explain ./prog
+says out.txt 'failed' "explain a failure"
+m 0 "the page with a failure"
+says out.txt '^Failed: ' "the page with a failure"
+
+# ---- the policy's rule, by the worker
+w() {
+	m "$1" "$2" watch --policy=etc "${@:3}"
+}
+w 0 "watch list, empty" list
+says out.txt 'No program is watched' "watch list, empty"
+w 0 "watch add" --adopt add ./prog -- "$dir/prog" 1000 'two words' "it's"
+says etc/watch.d/prog.conf "^program = $dir/prog$" "watch add"
+says etc/watch.d/prog.conf '^mode = adopt$' "watch add"
+"$BUILD/morph-worker" --check --config=etc >/dev/null || fail "morph-worker refuses the rule"
+w 0 "watch list" --json list
+json "watch list" ".rules[0] | .name == \"prog\" and .mode == \"adopt\" and .audit == \"command\" and .programs == [\"$dir/prog\"]"
+w 0 "watch a pattern" --name=all add "$dir/bin/*"
+w 2 "watch a share" add 2%
+w 4 "watch the loader" add /lib64/ld-linux-x86-64.so.2
+w 2 "watch nothing" add
+w 2 "no such action" frob ./prog
+w 2 "a name with a slash" --name=a/b add ./prog
+printf 'program = %s/prog\n' "$dir" >etc/watch.d/mine.conf
+w 2 "a rule of a person" --name=mine add ./prog
+w 0 "watch rm by name" rm all
+[ ! -e etc/watch.d/all.conf ] || fail "watch rm has not removed the rule"
+w 1 "watch rm of a person's rule" rm mine
+[ -e etc/watch.d/mine.conf ] || fail "watch rm has removed a person's rule"
+rm etc/watch.d/mine.conf
+w 0 "watch rm by program" rm ./prog
+[ -z "$(ls etc/watch.d)" ] || fail "left in watch.d: $(ls etc/watch.d)"
+w 1 "watch rm of nothing" rm ./prog
+
+# ---- top, where there is no terminal, and on one
+m 0 "top" top
+says out.txt ' 70.59 %  .*prog ' "top"
+m 0 "top as JSON" --json top
+json "top as JSON" '.command == "top" and (.programs | length) >= 1'
+if command -v script >/dev/null && command -v timeout >/dev/null; then
+	(sleep 1; printf q) | TERM=xterm timeout 60 script -qec "stty rows 24 cols 80; $morph --db=db top --delay=1" typescript >/dev/null 2>&1
+	got=$?
+	[ $got = 0 ] || fail "top on a terminal: status $got"
+	grep -aq "Morph is not collecting" typescript || fail "top on a terminal: $(head -c 300 typescript)"
+else
+	left_out="$left_out script"
+fi
+
+# ---- names that are chosen to harm: no control character reaches the terminal
+sqlite3 db "UPDATE module SET path = '/evil/' || char(27) || '[31m' || char(10) || 'x' WHERE path LIKE '%/other/prog'"
+for c in "" list top "explain ${build_id:0:12}" history; do
+	# shellcheck disable=SC2086
+	m 0 "a hostile name: $c" $c
+	! LC_ALL=C grep -q "$(printf '\033')" out.txt || fail "morph $c prints an escape sequence"
+	# shellcheck disable=SC2086
+	m 0 "a hostile name: $c --json" --json $c
+	jq -e . out.txt >/dev/null || fail "morph $c --json is no JSON"
+done
+finish
