@@ -112,6 +112,7 @@ static void become(const char *user)
 	if (initgroups(user, pw->pw_gid) || setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) ||
 	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid))
 		fail(user);
+	unsetenv("TMPDIR");
 	setenv("HOME", pw->pw_dir, 1);
 	setenv("USER", user, 1);
 	setenv("LOGNAME", user, 1);

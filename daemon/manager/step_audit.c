@@ -68,6 +68,7 @@ static bool is_library(const char *path)
 
 static void make_line(struct md_task *t, const char *output, const char *pairs, struct line *line)
 {
+	struct md_work_path train = md_work_path(&t->dir, "train");
 	const struct md_rule *r = t->rule;
 	bool library = is_library(t->job->path);
 	double limit_s = r->audit_s > 0 ? r->audit_s : t->worker->policy->audit_s;
@@ -78,6 +79,8 @@ static void make_line(struct md_task *t, const char *output, const char *pairs, 
 	add(line, "--json", "");
 	add(line, limit, "");
 	add(line, "--export-csv=", pairs);
+	/* It belongs to the user who audits; that of $TMPDIR may be root's. */
+	add(line, "--dir=", train.text);
 	/* The pairs of an audit that was stopped. */
 	if (!access(pairs, R_OK))
 		add(line, "--continue=", pairs);

@@ -2,10 +2,12 @@
 # shellcheck shell=bash
 # Shared by the tests of morph-worker: a program, its profile, a policy in the test's directory.
 
-# manager_scratch NAME: a directory that other users can enter, with a program, ./prog (a copy of
-# ./original), and a profile of it in db
+# manager_scratch NAME: a directory that other users can enter, since commands run as nobody; with a program,
+# ./prog (a copy of ./original), and a profile of it in db
 manager_scratch() {
-	scratch "$1"
+	dir=$(mktemp -d "/tmp/$1.XXXXXX") || exit 1
+	trap 'rm -rf "$dir"' EXIT
+	cd "$dir" || exit 1
 	chmod 755 "$dir"
 	mkdir -p etc/watch.d cores
 	cat >prog.c <<'END'
