@@ -263,7 +263,7 @@ endif
 # built without the flags of the other code, which may ask for a sanitizer. It must link to the same
 # bytes at every address; otherwise it would need relocations.
 RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o $(O)/runtime/thread.o $(O)/runtime/ring.o \
-	$(O)/runtime/audit.o $(O)/runtime/audit_thread.o
+	$(O)/runtime/audit.o $(O)/runtime/audit_point.o $(O)/runtime/audit_thread.o
 RUNTIME_CFLAGS := -std=gnu17 -Os $(WARN) -I. -D_GNU_SOURCE -m64 -march=x86-64 -mgeneral-regs-only \
 	-ffreestanding -fpie -fvisibility=hidden -fno-stack-protector -fcf-protection=none \
 	-fasynchronous-unwind-tables -fno-jump-tables -fno-strict-aliasing
@@ -594,7 +594,7 @@ install: all $(COMPLETIONS)
 	$(call say,INSTALL,$(DESTDIR)$(PREFIX))
 	$(Q)$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR)
 	$(Q)for p in $(PROGS); do \
-		case $$p in */morphd) dir=$(SBINDIR);; *) dir=$(BINDIR);; esac; \
+		case $$p in */morphd|*/morph-worker) dir=$(SBINDIR);; *) dir=$(BINDIR);; esac; \
 		$(INSTALL) -m 0755 $$p $(DESTDIR)$$dir/ || exit 1; \
 	done
 	$(Q)for m in $(MAN_SRCS); do \
@@ -610,16 +610,24 @@ install: all $(COMPLETIONS)
 	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/morphd/morphd.service \
 		> $(DESTDIR)$(UNITDIR)/morphd.service
 	$(Q)chmod 0644 $(DESTDIR)$(UNITDIR)/morphd.service
+	$(Q)for u in service timer path; do \
+		sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
+			daemon/manager/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
+		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
+	done
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/99-morphmon.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-morphmon.rules
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modules-load.conf $(DESTDIR)$(EXAMPLEDIR)/morphmon.modules-load.conf
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morphd.conf $(DESTDIR)$(EXAMPLEDIR)/morphd.conf
+	$(Q)$(INSTALL) -D -m 0644 daemon/manager/morph.conf $(DESTDIR)$(EXAMPLEDIR)/morph.conf
 # The configuration file may hold an administrator's changes, so it is not overwritten. A package
 # always gets a fresh copy.
-	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/morph
-	$(Q)test -e $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf || \
-		$(INSTALL) -m 0644 daemon/morphd/morphd.conf $(DESTDIR)$(SYSCONFDIR)/morph/morphd.conf
+	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/morph $(DESTDIR)$(SYSCONFDIR)/morph/watch.d
+	$(Q)for c in morphd/morphd.conf manager/morph.conf; do \
+		test -e $(DESTDIR)$(SYSCONFDIR)/morph/$${c##*/} || \
+		$(INSTALL) -m 0644 daemon/$$c $(DESTDIR)$(SYSCONFDIR)/morph/$${c##*/} || exit 1; \
+	done
 
 # Install the module's source for dkms. The sources lie in a subdirectory, because their includes
 # are named from its parent.

@@ -60,6 +60,7 @@ enum me_stub_does {
 	ME_STUB_WAITS,	/* runs @value nops of one byte (layout/adjust.h) */
 	ME_STUB_ENTERS, /* goes to a version of audited function @counter (audit_code.h) */
 	ME_STUB_LEAVES, /* stops the timing of audited function @counter */
+	ME_STUB_TIMES,	/* counts rounds of a loop of it, which may end a timing and begin one */
 };
 
 /* Size of a cache line, for @new_line. */
@@ -76,13 +77,17 @@ enum me_counters {
  * the block. */
 struct me_stub {
 	uint32_t counter;      /* index; of ME_STUB_NOTES: block in the table */
-	int32_t value;	       /* value that is set, at least 0, or added; number of nops */
+	/* value that is set, at least 0, or added; number of nops; of ME_STUB_ENTERS: the function
+	 * has timing points; of ME_STUB_TIMES: least rounds */
+	int32_t value;
 	uint32_t from;	       /* of ME_STUB_EDGE: cfg block index */
 	uint8_t arrivals;      /* enum me_stub_arrivals */
 	uint8_t does;	       /* enum me_stub_does */
 	uint8_t reg, reg_from; /* as instructions encode them */
 	uint8_t scratch;       /* of ME_STUB_NOTES: another register */
 	bool checks;	       /* first makes sure that the thread has counters */
+	uint8_t point;	       /* of ME_STUB_TIMES: index of the timing point */
+	uint8_t version;       /* of ME_STUB_TIMES: enum mp_audit_version */
 	uint8_t vector;	       /* xmm8 to xmm15 saves @scratch; 0: @scratch is free */
 	bool polls;	       /* if a poll is due, control takes the stub that notes */
 };
@@ -94,7 +99,10 @@ struct me_stub_places {
 	uint64_t thread;       /* of the runtime's entry for a thread without counters */
 	uint64_t notes;	       /* of the stub that notes, for a stub that polls */
 	uint64_t enter, leave; /* of the runtime's entries for audits */
-	uint64_t other;	       /* of version B, for the stub at the entry of an audited function */
+	uint64_t point;	       /* of the runtime's entry for loops */
+	/* of version B, for the stub at the entry of an audited function; of the same block in the
+	 * other version, for a stub in a loop */
+	uint64_t other;
 };
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside

@@ -28,6 +28,12 @@
 #define IOPRIO_THIS 1
 
 static volatile sig_atomic_t stopped;
+static int lock_fd = -1;
+
+void md_child_share_lock(int fd)
+{
+	lock_fd = fd;
+}
 
 static void on_stop(int sig)
 {
@@ -122,6 +128,8 @@ static void run_child(const struct md_child *child, pid_t parent)
 	       O_WRONLY | (child->out ? O_CREAT | O_TRUNC : 0), STDOUT_FILENO);
 	if (child->user)
 		become(child->user);
+	else if (lock_fd >= 0)
+		fcntl(lock_fd, F_SETFD, 0);
 	/* A change of the user forgets this, so it comes last. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -45,6 +45,12 @@ int md_child_run(const struct md_child *child, struct md_child_result *result, s
 /* Finds one of Morph's programs: beside this one, in ../sbin or ../bin. @out: PATH_MAX bytes. */
 int md_child_find(const char *name, char *out, struct mp_err *err);
 
+/*
+ * md_child_share_lock - children with this process's rights keep the descriptor @fd open: if this
+ * process is killed, the lock is free only when its child has ended, too.
+ */
+void md_child_share_lock(int fd);
+
 /* SIGTERM, SIGINT and SIGHUP stop the work from now on. */
 void md_child_catch_signals(void);
 bool md_child_is_stopped(void);

@@ -263,6 +263,7 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 
 	if (lock < 0)
 		return lock;
+	md_child_share_lock(lock);
 	ret = md_child_find("morph-optimize", w.optimize, err);
 	if (!ret)
 		ret = md_child_find("morph-audit", w.audit, err);
@@ -287,6 +288,7 @@ int main(int argc, char **argv)
 	int ret, status = 1;
 
 	mp_stdio_init("morph-worker");
+	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	mp_stdio_parsed();
 	md_child_catch_signals();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * round - the steps of a job from wanted to audited, and what happens when its file changed. Each step
- * first looks at the file: an upgrade ends the round, and begins another one.
+ * round - the steps of a job from wanted to verified, and which step follows. Each step first looks at
+ * the file (step_look): an upgrade ends the round, and begins another one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,104 +16,6 @@
 
 #include "daemon/manager/deny.h"
 #include "daemon/manager/worker.h"
-
-/* ---- the file ------------------------------------------------------------------------------ */
-
-/* Another file lies at the path: forget everything that was made of the old one. */
-static int begin_again(struct md_task *t, const char *step, const char *reason)
-{
-	const struct mp_job_step s = {step, "changed", reason, time(NULL)};
-	int ret;
-
-	t->job->id = t->now.id;
-	snprintf(t->job->file_hash, sizeof(t->job->file_hash), "%s", t->now.hash);
-	md_work_dir_remove(&t->dir);
-	ret = mp_store_renew_job(t->worker->store, t->job, &s, t->err);
-	return ret ? ret : 1;
-}
-
-static int first_look(struct md_task *t)
-{
-	if (t->job->state == MP_JOB_REFUSED)
-		return t->now.is_output ? 0
-					: begin_again(t, "found", "the file can be looked at now");
-	if (t->now.is_output)
-		return md_task_advance(t, MP_JOB_REFUSED, "look", "refused",
-				       "it is a version that Morph made already; morph-optimize "
-				       "restore puts the original back");
-	t->job->id = t->now.id;
-	snprintf(t->job->file_hash, sizeof(t->job->file_hash), "%s", t->now.hash);
-	return 0;
-}
-
-/* The bytes are the output's. Return: as md_round_step(); 0: the step goes on. */
-static int output_is_there(struct md_task *t)
-{
-	switch (t->job->state) {
-	case MP_JOB_AUDITED: /* adopted, but killed before it was stored */
-	case MP_JOB_ADOPTED:
-	case MP_JOB_KEPT:
-	case MP_JOB_UNDOING: return 0;
-	case MP_JOB_ADVISED:
-	case MP_JOB_UNDECIDED:
-		if (md_probation_begin(t))
-			return -EIO;
-		return md_task_advance(t, MP_JOB_ADOPTED, "adopt", "by hand",
-				       "somebody put the new version in place");
-	default:
-		return md_task_advance(t, MP_JOB_REFUSED, "look", "refused",
-				       "somebody put the new version in place");
-	}
-}
-
-/* The bytes are the original's. */
-static int original_is_there(struct md_task *t)
-{
-	if (t->job->state != MP_JOB_ADOPTED && t->job->state != MP_JOB_KEPT)
-		return 0;
-	return md_task_advance(t, MP_JOB_UNDONE, "undo", "by hand",
-			       "somebody put the original back");
-}
-
-static int file_is_gone(struct md_task *t)
-{
-	if (t->job->state == MP_JOB_GONE)
-		return 0;
-	md_work_dir_remove(&t->dir);
-	return md_task_advance(t, MP_JOB_GONE, "gone", "gone", "there is no such file any more");
-}
-
-/* Return: 0: the job's step may follow; 1: that was the step; -errno. */
-static int look(struct md_task *t)
-{
-	struct mp_err why = {""};
-	int ret = md_file_look(t->job->path, &t->now, &why);
-
-	if (ret == -ENOENT)
-		return file_is_gone(t);
-	if (ret == -ENOEXEC || ret == -EBADMSG || ret == -ELOOP)
-		return t->job->state == MP_JOB_REFUSED ? 0
-						       : md_task_advance(t, MP_JOB_REFUSED, "look",
-									 "refused", "%s", why.msg);
-	if (ret)
-		return mp_err_set(t->err, -ret, "%s", why.msg);
-	if (t->job->state == MP_JOB_GONE)
-		return begin_again(t, "found", "the file is there again");
-	if (!t->job->file_hash[0])
-		return first_look(t);
-	if (!strcmp(t->now.hash, t->job->file_hash))
-		return original_is_there(t);
-	if (t->job->layout[0] && !strcmp(t->now.hash, t->job->layout))
-		return output_is_there(t);
-	if (!t->now.is_output)
-		return begin_again(t, "upgrade", "the file changed: it was upgraded");
-	if (t->job->state == MP_JOB_REFUSED)
-		return 0;
-	return md_task_advance(
-		t, MP_JOB_REFUSED, "look", "refused",
-		"another version that Morph made is in place; morph-optimize restore "
-		"puts the original back");
-}
 
 /* ---- profile ------------------------------------------------------------------------------- */
 
@@ -338,7 +240,7 @@ static int step_allowed(struct md_task *t)
 	    !md_file_hash(output.text, hash) && !strcmp(e.output, hash))
 		return md_task_advance(t, MP_JOB_AUDITED, "allow", "allowed",
 				       "the policy now says: adopt");
-	return begin_again(t, "allow", "the policy now says: adopt");
+	return md_task_begin_again(t, "allow", "the policy now says: adopt");
 }
 
 /* The round has ended: does another one begin? */
@@ -355,7 +257,7 @@ static int step_ended(struct md_task *t)
 	case MP_JOB_FAILED:
 		if ((double)(now_s - job->since_s) < t->worker->policy->retry_s)
 			return 0;
-		return begin_again(t, "again", "some time has passed since the last try");
+		return md_task_begin_again(t, "again", "some time has passed since the last try");
 	default: return 0;
 	}
 }
@@ -383,9 +285,13 @@ int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *e
 	int ret = md_work_dir_open(worker->state_dir, job->path, &t.dir, err);
 
 	if (!ret)
-		ret = look(&t);
+		ret = md_step_look(&t);
 	if (!ret)
 		ret = take_step(&t);
+	/* The store may be written by others. A version that is in use is not forgotten. */
+	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING)
+		ret = md_task_begin_again(&t, "repair",
+					  "the record of the round did not fit together");
 	/* Empty, if nothing was made. */
 	if (ret >= 0 && mp_job_state_ends(job->state) && job->state != MP_JOB_ADVISED)
 		md_work_dir_remove(&t.dir);

@@ -14,8 +14,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+#define LOCK_TRIES 100 /* of a tenth of a second */
 
 int md_state_default_dir(char *buf, size_t size, struct mp_err *err)
 {
@@ -38,6 +41,21 @@ int md_state_default_dir(char *buf, size_t size, struct mp_err *err)
 	return 0;
 }
 
+/* A child of a worker that was killed may still be ending. Return: 0, an errno. */
+static int wait_for_lock(int lock)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (!flock(lock, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return errno;
+		nanosleep(&pause, NULL);
+	}
+	return EWOULDBLOCK;
+}
+
 int md_state_lock(const char *dir, struct mp_err *err)
 {
 	struct stat st;
@@ -58,7 +76,7 @@ int md_state_lock(const char *dir, struct mp_err *err)
 		return mp_err_set(err, EPERM, "%s: other users can write there: not used", dir);
 	}
 	lock = openat(fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	code = lock < 0 || flock(lock, LOCK_EX | LOCK_NB) ? errno : 0;
+	code = lock < 0 ? errno : wait_for_lock(lock);
 	close(fd);
 	if (!code)
 		return lock;

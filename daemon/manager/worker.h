@@ -55,6 +55,13 @@ const char *md_task_user(const struct md_task *task);
 
 /* Restarts the rule's unit, once in a round and step; without one it does nothing. Return: 0, -errno. */
 int md_task_restart(struct md_task *task, const char *step);
+/*
+ * md_task_begin_again - a new round: forgets what was made, and takes the file that is there now for the
+ * original. Return: 1, -errno.
+ */
+int md_task_begin_again(struct md_task *task, const char *step, const char *reason);
+/* Looks at the file. Return: 0: the job's step may follow; 1: that was the step; -errno. */
+int md_step_look(struct md_task *task);
 /* Replaces the file by the audited output. Return: as md_round_step(). */
 int md_step_adopt(struct md_task *task);
 /* Audits the output. Return: as md_round_step(). */

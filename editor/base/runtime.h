@@ -12,21 +12,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ME_RUNTIME_MAGIC 0x3454524850524f4dull /* "MORPHRT4" */
+#define ME_RUNTIME_MAGIC 0x3554524850524f4dull /* "MORPHRT5" */
 #define ME_RUNTIME_PATH	 1024
 #define ME_RUNTIME_PAGE	 4096
 /*
  * Entries. START replaces e_entry: it restores everything and continues at @next. INIT replaces
  * DT_INIT: a function that continues at @next in the same way, or returns. THREAD: a function
  * that changes no register, for a thread without counters. ENTER and LEAVE: the same, for the
- * stubs at entries and exits of audited functions; the number of the function stands one byte
- * behind the return address (place/audit_code.h).
+ * stubs at entries and exits of audited functions; a number stands one byte behind the return
+ * address (place/audit_code.h). POINT: the same for the stubs in loops; it gives the red zone back
+ * as well, which its caller left alone.
  */
 #define ME_RUNTIME_START  0
 #define ME_RUNTIME_INIT	  16
 #define ME_RUNTIME_THREAD 32
 #define ME_RUNTIME_ENTER  48
 #define ME_RUNTIME_LEAVE  64
+#define ME_RUNTIME_POINT  80
+
+/* Bytes below the stack pointer that a function may use, by the ABI. */
+#define ME_RED_ZONE 128
+
+/*
+ * The number in a stub of an audit: the function's; at an entry also whether the function is timed
+ * in loops; in a loop also the timing point, the version, and the least rounds between two calls of
+ * the runtime.
+ */
+#define ME_AUDIT_NUMBER_FUNCTION 0xffu
+#define ME_AUDIT_NUMBER_LOOPS	 0x80000000u
+#define ME_AUDIT_NUMBER_POINT	 8  /* first of 2 bits */
+#define ME_AUDIT_NUMBER_VERSION	 10 /* bit */
+#define ME_AUDIT_NUMBER_ROUNDS	 11 /* first bit of the rest */
+#define ME_AUDIT_MAX_POINTS	 4
+#define ME_AUDIT_MAX_ROUNDS	 (UINT32_MAX >> ME_AUDIT_NUMBER_ROUNDS)
 
 /* Addresses are relative to the address of these parameters. */
 struct me_runtime_params {
@@ -65,6 +83,14 @@ struct me_thread_state {
 	uint64_t fsgsbase;  /* user space may read and write the bases of %fs and %gs */
 };
 
+/* What a thread knows of a timing point. */
+struct me_audit_point {
+	int32_t left[2]; /* of each version: rounds until the runtime is called; below 0: now */
+	uint64_t since;	 /* time-stamp when @left was set ... */
+	uint64_t rounds; /* ... for so many rounds */
+	uint64_t zero;
+};
+
 /*
  * What a thread knows of an audited function. In place of counters, slots of all functions stand
  * one behind the other; in the page behind a thread's slots stands a struct me_audit_thread, in
@@ -81,10 +107,12 @@ struct me_audit_slot {
 	uint64_t since;	   /* time-stamp when @countdown was set ... */
 	uint64_t entries;  /* ... to this value */
 	uint64_t spent;	   /* ticks that this pair's timings cost, estimated */
-	uint64_t zeros[2];
+	uint8_t point;	   /* of the pair: 0: entry to exit; else 1 + index in @points */
+	uint8_t zero[15];
+	struct me_audit_point points[ME_AUDIT_MAX_POINTS];
 };
 
-_Static_assert(sizeof(struct me_audit_slot) == 64, "one cache line");
+_Static_assert(sizeof(struct me_audit_slot) == 192, "three cache lines");
 
 /* Threads beyond this number run version A untimed. */
 #define ME_AUDIT_MAX_THREADS 512
@@ -109,9 +137,11 @@ struct me_audit_thread {
 	uint64_t open;	   /* 1 + number of the function whose window is open; 0: none is */
 	uint64_t began;	   /* time-stamp when the window began */
 	uint64_t switches; /* how often the thread had left its processor by then */
-	uint64_t rsp;	   /* at the entry of the invocation that is timed; 0: none is */
-	uint64_t entered;  /* time-stamp of that entry */
+	uint64_t rsp;	   /* where the timing began: at an entry, or in a loop; 0: none has */
+	uint64_t entered;  /* time-stamp of that */
+	uint64_t longest;  /* ticks after which others may end a window in a loop */
 	uint64_t ticks;	   /* sum of the window's timings */
+	uint64_t rounds; /* of these timings: invocations, or rounds of the loop */
 	uint64_t starts, stops, abandoned; /* timings of the window */
 	uint64_t tid;
 };

@@ -117,8 +117,31 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 	return json;
 }
 
+static json_t *json_points(const struct me_loop_report *loops)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < loops->nr_listed; i++) {
+		const struct me_loop_reported *f = &loops->list[i];
+		json_t *points = json_array();
+
+		for (uint32_t p = 0; p < f->nr_points; p++)
+			json_array_append_new(points,
+					      json_pack("{s:o, s:I, s:I}", "vaddr",
+							json_integer((json_int_t)f->points[p].vaddr), "rounds",
+							(json_int_t)f->points[p].rounds, "distance",
+							(json_int_t)f->points[p].distance));
+		json_array_append_new(
+			array, json_pack("{s:o, s:o, s:o, s:o}", "name", mp_json_string(f->name),
+					 "vaddr", json_integer((json_int_t)f->vaddr), "points", points,
+					 "why_none", f->why_none ? json_string(f->why_none)
+								 : json_null()));
+	}
+	return array;
+}
+
 static json_t *json_audits(const struct me_optimize_options *options,
-			   const struct me_versions_report *v)
+			   const struct me_versions_report *v, const struct me_loop_report *loops)
 {
 	json_t *json = json_pack("{s:I, s:I, s:I, s:o}", "functions", (json_int_t)v->nr_funcs,
 				 "fixed", (json_int_t)v->nr_fixed, "costly",
@@ -127,8 +150,10 @@ static json_t *json_audits(const struct me_optimize_options *options,
 
 	if (json && !options->all) {
 		json_object_set_new(json, "share", json_real(v->share));
-		json_object_set_new(json, "more_instructions", json_real(v->cost));
+		json_object_set_new(json, "more_instructions", json_real(v->cost + loops->cost));
 	}
+	json_object_set_new(json, "points", json_integer(loops->nr_points));
+	json_object_set_new(json, "loops", json_points(loops));
 	return json;
 }
 
@@ -265,7 +290,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	if (options->counting.paths)
 		json_object_set_new(root, "paths", json_numbers(options, &r->numbered));
 	if (options->counting.audit)
-		json_object_set_new(root, "audits", json_audits(options, &r->audited));
+		json_object_set_new(root, "audits", json_audits(options, &r->audited, &r->loops));
 	if (options->remove_markers)
 		json_object_set_new(root, "markers", json_markers(&r->markers));
 	json_object_set_new(root, "attempts", json_integer(r->nr_attempts));

@@ -231,6 +231,30 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 	me_report_line(out, "\n  asked in ", options->counting.path, "\n");
 }
 
+static void text_loops(FILE *out, const struct me_optimize_options *options,
+		       const struct me_loop_report *loops)
+{
+	fprintf(out, "  loops      %" PRIu32 " timing points in %" PRIu32 " of these functions",
+		loops->nr_points, loops->nr_funcs);
+	if (!options->all)
+		fprintf(out, "; by the profile for %.2f %% more instructions", 100 * loops->cost);
+	fputc('\n', out);
+	for (uint32_t i = 0; options->explain && i < loops->nr_listed; i++) {
+		const struct me_loop_reported *f = &loops->list[i];
+
+		me_report_line(out, "    ", f->name, f->why_none ? ": not in loops: " : ":");
+		if (f->why_none)
+			fputs(f->why_none, out);
+		for (uint32_t p = 0; p < f->nr_points; p++)
+			fprintf(out,
+				"%s at 0x%" PRIx64 ", %" PRIu32 " round%s or more a timing, %" PRIu32
+				" instructions or more a round",
+				p ? ";" : "", f->points[p].vaddr, f->points[p].rounds,
+				f->points[p].rounds == 1 ? "" : "s", f->points[p].distance);
+		fputc('\n', out);
+	}
+}
+
 static void text_audits(FILE *out, const struct me_optimize_options *options,
 			const struct me_versions_report *v)
 {
@@ -418,6 +442,8 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 			text_numbers(out, options, &r->numbered);
 		if (options->counting.audit)
 			text_audits(out, options, &r->audited);
+		if (options->counting.audit)
+			text_loops(out, options, &r->loops);
 		text_debug(out, options, r);
 	}
 	fprintf(out, "  cost       %.3f s of processors (", me_report_total_s(r->stage_cpu_s));

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "editor/base/grow.h"
 #include "libprof/note/audit_table.h"
 
 /* A range and the number of its function; sorted by both. */
@@ -69,6 +70,37 @@ static void fill(struct mp_audit_table *table, struct numbered *all, uint32_t nr
 	}
 }
 
+/* Points of each function, in the order of their numbers. Return: false: out of memory. */
+static bool add_points(const struct mp_cfg *cfg, const struct me_placement *placement,
+		       struct mp_audit_table *table)
+{
+	uint32_t cap = 0;
+
+	for (uint32_t f = 0; f < table->nr_funcs; f++) {
+		struct mp_audited_func *func = &table->funcs[f];
+
+		func->first_point = table->nr_points;
+		for (uint32_t i = 0; i < placement->nr_copies; i++) {
+			const struct me_copy *copy = &placement->copies[i];
+			const struct me_stub *stub =
+				copy->stub ? &placement->stubs[copy->stub - 1] : NULL;
+			uint32_t nr;
+
+			if (!stub || stub->does != ME_STUB_TIMES || !copy->original ||
+			    stub->counter != f)
+				continue;
+			nr = func->first_point + stub->point + 1;
+			if (!me_grow(&table->points, &cap, nr, sizeof(*table->points)))
+				return false;
+			table->points[nr - 1] = (struct mp_audited_point){
+				cfg->blocks[copy->block].vaddr, (uint32_t)stub->value};
+			table->nr_points = nr > table->nr_points ? nr : table->nr_points;
+		}
+		func->nr_points = table->nr_points - func->first_point;
+	}
+	return true;
+}
+
 int me_audit_ranges_encode(const struct mp_cfg *cfg, const struct me_plan *plan,
 			   const struct me_placement *placement, uint8_t **bytes, size_t *size,
 			   struct mp_err *err)
@@ -95,7 +127,9 @@ int me_audit_ranges_encode(const struct mp_cfg *cfg, const struct me_plan *plan,
 			table.funcs[number_of[block->func]].vaddr = block->vaddr;
 		}
 		fill(&table, all, collect(cfg, placement, number_of, all));
-		rc = mp_audit_table_encode(&table, bytes, size, err);
+		rc = add_points(cfg, placement, &table)
+			     ? mp_audit_table_encode(&table, bytes, size, err)
+			     : mp_err_set(err, ENOMEM, "out of memory");
 	} else {
 		mp_err_set(err, ENOMEM, "out of memory");
 	}
@@ -103,5 +137,6 @@ int me_audit_ranges_encode(const struct mp_cfg *cfg, const struct me_plan *plan,
 	free(all);
 	free(table.funcs);
 	free(table.ranges);
+	free(table.points);
 	return rc;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "editor/place/stub_code.h"
+#include "libprof/note/audit_file.h"
 #include "libprof/insn/insn.h"
 
 enum {
@@ -107,6 +108,13 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 	if (stub->does == ME_STUB_ENTERS)
 		places.other =
 			placement->copies[placement->target_from_inside[copy->block]].new_vaddr;
+	if (stub->does == ME_STUB_TIMES) /* in version A, the block follows its stub */
+		places.other =
+			placement
+				->copies[stub->version == MP_AUDIT_A
+						 ? placement->copy_of_block[copy->block]
+						 : placement->original_of_block[copy->block] + 1]
+				.new_vaddr;
 	return me_stub_code_write(stub, placement->counters, &places, vaddr, out);
 }
 

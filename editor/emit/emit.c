@@ -16,6 +16,7 @@
 #include "editor/emit/dynsym.h"
 #include "editor/emit/emit_private.h"
 #include "editor/base/runtime.h"
+#include "editor/place/audit_code.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
 
@@ -58,6 +59,32 @@ static int find_pointers(struct me_emitter *e, const struct me_plan *plan, struc
 	return rc;
 }
 
+/* Where a stub calls the runtime with the stack pointer below the red zone; 0: nowhere. */
+static uint8_t call_off(const struct me_placement *placement, const struct me_copy *copy)
+{
+	if (!copy->stub || placement->stubs[copy->stub - 1].does != ME_STUB_TIMES)
+		return 0;
+	return (uint8_t)(copy->body_size - ME_POINT_CODE_SIZE + ME_POINT_CODE_CALL);
+}
+
+/* Choose the addresses of the runtime, the tables of versions and the unwind tables. */
+static int place_behind_text(struct me_emitter *e, struct mp_err *err)
+{
+	int rc = 0;
+
+	e->unwind_vaddr = round_up(e->placement.text_end, 8);
+	if (e->plan->nr_counters) {
+		e->runtime_vaddr = round_up(e->placement.text_end, 16);
+		e->unwind_vaddr = round_up(e->runtime_vaddr + me_start_size(), 8);
+	}
+	if (e->plan->nr_audited) {
+		rc = me_version_tables_find(e->cfg, &e->placement, e->unwind_vaddr,
+					    &e->version_tables, err);
+		e->unwind_vaddr = round_up(e->unwind_vaddr + e->version_tables.size, 8);
+	}
+	return rc;
+}
+
 static int build_unwind(struct me_emitter *e, struct mp_err *err)
 {
 	uint32_t nr = e->placement.nr_copies;
@@ -79,17 +106,15 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 			.left_out = copy->left_out,
 			.passed_by = e->placement.nr_stubs && targets[copy->block] != i,
 			.original = copy->original,
+			.call_off = call_off(&e->placement, copy),
 		};
 		if (copy->falls && i + 1 < nr)
 			placed[i].padding =
 				(uint32_t)(copy[1].new_vaddr - copy->new_vaddr) - copy->new_size;
 	}
-	e->unwind_vaddr = round_up(e->placement.text_end, 8);
-	if (e->plan->nr_counters) {
-		e->runtime_vaddr = round_up(e->placement.text_end, 16);
-		e->unwind_vaddr = round_up(e->runtime_vaddr + me_start_size(), 8);
-	}
-	rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr, &e->unwind,
+	rc = place_behind_text(e, err);
+	if (!rc)
+		rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr, &e->unwind,
 			     err);
 	free(placed);
 	return rc;
@@ -120,11 +145,14 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 /* Build the new segment: code, unwind tables, map. */
 static int build_new_segment(struct me_emitter *e, struct mp_err *err)
 {
+	int rc;
+
 	e->new_segment_size = e->note_vaddr + e->note_size - e->segment.vaddr;
 	if (e->plan->nr_counters) {
 		e->placement.places.thread = e->runtime_vaddr + ME_RUNTIME_THREAD;
 		e->placement.places.enter = e->runtime_vaddr + ME_RUNTIME_ENTER;
 		e->placement.places.leave = e->runtime_vaddr + ME_RUNTIME_LEAVE;
+		e->placement.places.point = e->runtime_vaddr + ME_RUNTIME_POINT;
 	}
 	if (e->segment.displaced.size) {
 		struct me_displaced *d = &e->segment.displaced;
@@ -143,7 +171,10 @@ static int build_new_segment(struct me_emitter *e, struct mp_err *err)
 	free(e->unwind.bytes);
 	free(e->note);
 	e->unwind.bytes = e->note = NULL;
-	return me_copy_write(e->cfg, &e->placement, &e->pointers, e->new_segment, err);
+	rc = me_copy_write(e->cfg, &e->placement, &e->pointers, e->new_segment, err);
+	return rc ? rc
+		  : me_version_tables_write(e->cfg, &e->placement, &e->version_tables,
+					    e->segment.vaddr, e->new_segment, err);
 }
 
 uint8_t *me_emitter_section_bytes(const struct me_emitter *e, const struct mp_section *s)
@@ -363,6 +394,7 @@ static void emitter_fini(struct me_emitter *e)
 	me_pointers_fini(&e->pointers);
 	me_placement_fini(&e->placement);
 	me_sections_fini(&e->sections);
+	me_version_tables_fini(&e->version_tables);
 	me_debug_free(e->debug);
 	free(e->unwind.bytes);
 	free(e->link);

@@ -12,6 +12,7 @@
 #include "editor/emit/start.h"
 #include "editor/place/sections.h"
 #include "editor/place/segment.h"
+#include "editor/place/version_tables.h"
 #include "editor/unwind/unwind.h"
 
 struct me_emitter {
@@ -32,6 +33,7 @@ struct me_emitter {
 	const struct me_plan *plan;
 	struct me_start start; /* start, runtime_vaddr: only in an instrumented output */
 	uint64_t runtime_vaddr;
+	struct me_version_tables version_tables; /* of audited functions */
 	const uint8_t *table; /* what the stubs mean: the plan's, or @audit_table */
 	uint8_t *audit_table;
 	size_t table_size;

@@ -78,6 +78,24 @@ static int add_counting(struct me_emitter *e, struct mp_err *err)
 	return 0;
 }
 
+/* Add the section of tables that version A of audited functions has for itself. */
+static int add_version_tables(struct me_emitter *e, struct mp_err *err)
+{
+	const struct me_version_tables *tables = &e->version_tables;
+	uint32_t i;
+
+	if (!tables->size)
+		return 0;
+	if (me_sections_append(&e->sections, ".morph.tables", SHT_PROGBITS, &i))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	e->sections.shdrs[i].sh_flags = SHF_ALLOC;
+	e->sections.shdrs[i].sh_addr = tables->vaddr;
+	e->sections.shdrs[i].sh_offset = tables->vaddr - e->segment.vaddr + e->segment.off;
+	e->sections.shdrs[i].sh_size = tables->size;
+	e->sections.shdrs[i].sh_addralign = 8;
+	return 0;
+}
+
 static int name_by_build_id(const struct me_emitter *e, char *name, struct mp_err *err)
 {
 	struct mp_id id = {0};
@@ -247,6 +265,8 @@ int me_emitter_build_rest(struct me_emitter *e, const struct me_emit_request *in
 
 	if (!rc && in->plan->nr_counters)
 		rc = add_counting(e, err);
+	if (!rc)
+		rc = add_version_tables(e, err);
 	if (!rc && e->table)
 		rc = add_table(e, err);
 	return rc ? rc : assemble(e, err);

@@ -9,6 +9,7 @@
 #include "editor/evidence/eligible.h"
 #include "editor/evidence/flags.h"
 #include "editor/instrument/old_code.h"
+#include "editor/place/version_tables.h"
 #include "libprof/note/audit_file.h"
 
 /* Instructions of the stubs at an entry and at an exit, if nothing is timed. */
@@ -20,8 +21,10 @@ bool me_versions_is_exit(const struct mp_block *block)
 	       block->term == MP_TERM_INDIRECT_TAIL;
 }
 
-static const char *why_block_is_fixed(const struct mp_cfg *cfg, const struct mp_block *block)
+static const char *why_block_is_fixed(const struct mp_cfg *cfg, uint32_t b)
 {
+	const struct mp_block *block = &cfg->blocks[b];
+
 	if (block->flags & MP_BLOCK_PADDING)
 		return NULL;
 	if (block->flags & MP_BLOCK_PROBE)
@@ -29,7 +32,7 @@ static const char *why_block_is_fixed(const struct mp_cfg *cfg, const struct mp_
 	if (me_block_stays(block) && block->nr_insns > 1)
 		return "not audited: code of it that ends in a trap stays where it is";
 	if (block->term == MP_TERM_TABLE)
-		return "not audited: both versions would share the table of its switch";
+		return me_version_tables_why_not(cfg, b);
 	if (block->term == MP_TERM_UNRESOLVED)
 		return "not audited: a jump of it may lead to a label or away";
 	if (block->term == MP_TERM_COND &&
@@ -55,7 +58,7 @@ static const char *why_fixed(const struct mp_cfg *cfg, const struct me_flags *fl
 		return "not audited: control may stay in its old code";
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
-		const char *why = why_block_is_fixed(cfg, block);
+		const char *why = why_block_is_fixed(cfg, b);
 
 		if (why)
 			return why;
@@ -147,6 +150,8 @@ static void take(const struct mp_cfg *cfg, const struct me_flags *flags,
 
 		if (!in->all && out->share >= ME_VERSIONS_SHARE)
 			break;
+		if (in->unproved && in->unproved[f])
+			why = "not audited: the tables of its switch are not proved to serve it alone";
 		if (why) {
 			leave_out(cfg, &list[i], why, out);
 			out->nr_fixed++;

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "editor/instrument/loop_points.h"
 #include "editor/plan.h"
 #include "libprof/base/err.h"
 #include "libprof/cfg/cfg.h"
@@ -26,6 +27,8 @@ struct me_versions_request {
 	const uint64_t *samples;
 	uint64_t nr_samples;
 	const struct mp_counts *counts;
+	/* Per function: verify could not prove that its versions keep their tables; NULL: none. */
+	const uint16_t *unproved;
 	bool all; /* neither limits nor costs count */
 };
 
@@ -57,12 +60,12 @@ int me_versions_choose(const struct mp_cfg *cfg, const uint8_t *movable, const s
 		       const struct me_versions_request *request, uint8_t *chosen,
 		       struct me_versions_report *report, struct mp_err *err);
 /*
- * me_versions_plan - add version A and the stubs of functions with @chosen to @plan, and blocks
- * that it lacks of them. Removes their clones.
+ * me_versions_plan - add version A and the stubs of functions with @chosen to @plan, those at
+ * timing points as well, and blocks that it lacks of them. Removes their clones.
  * Return: 0, -ENOMEM.
  */
-int me_versions_plan(const struct mp_cfg *cfg, const uint8_t *chosen, struct me_plan *plan,
-		     struct mp_err *err);
+int me_versions_plan(const struct mp_cfg *cfg, const uint8_t *chosen,
+		     const struct me_loop_points *points, struct me_plan *plan, struct mp_err *err);
 
 /* Does control leave the function at the end of the block, other than into a trap? */
 bool me_versions_is_exit(const struct mp_block *block);

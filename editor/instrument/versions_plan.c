@@ -2,7 +2,7 @@
 /*
  * versions_plan - writes a plan anew in which some functions have two versions. A function's
  * version A precedes its version B, with the stub at the entry before both; the stub at an exit
- * precedes each copy of the exit. Called by optimize.
+ * precedes each copy of the exit, that at a timing point each copy of its block. Called by optimize.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "editor/base/grow.h"
 #include "editor/evidence/eligible.h"
 #include "editor/instrument/versions.h"
+#include "libprof/note/audit_file.h"
 
 /* Compilers align functions and, in front of padding, loops like this at -O2. */
 #define ALIGN_LOG2 4
@@ -21,6 +22,9 @@ struct writer {
 	uint32_t cap_blocks, cap_stubs;
 	uint8_t *has;	  /* per block: the plan has its version B */
 	uint32_t *number; /* per function: its number among the audited */
+	/* per block: 1 + number of its timing point in @points; 0: none */
+	uint32_t *point_of;
+	const struct me_loop_points *points;
 	bool failed;
 };
 
@@ -36,8 +40,7 @@ static void put(struct writer *w, struct me_plan_block block)
 	out->blocks[out->nr_blocks++] = block;
 }
 
-static void put_stub(struct writer *w, struct me_plan_block like, enum me_stub_arrivals arrivals,
-		     enum me_stub_does does)
+static void put_stub(struct writer *w, struct me_plan_block like, struct me_stub stub)
 {
 	struct me_plan *out = &w->out;
 
@@ -46,24 +49,39 @@ static void put_stub(struct writer *w, struct me_plan_block like, enum me_stub_a
 		w->failed = true;
 		return;
 	}
-	out->stubs[out->nr_stubs++] = (struct me_stub){
-		.counter = w->number[w->cfg->blocks[like.block].func],
-		.arrivals = arrivals,
-		.does = does,
-	};
+	stub.counter = w->number[w->cfg->blocks[like.block].func];
+	out->stubs[out->nr_stubs++] = stub;
 	like.why = ME_WHY_STUB;
 	like.stub = true;
 	like.run = like.favour_fall = 0;
 	put(w, like);
 }
 
+static void put_point(struct writer *w, struct me_plan_block block)
+{
+	uint32_t number = w->point_of[block.block] - 1;
+	const struct me_loop_choice *choice = &w->points->list[number / ME_AUDIT_MAX_POINTS];
+	struct me_stub stub = {.arrivals = ME_STUB_ALL,
+			       .does = ME_STUB_TIMES,
+			       .point = number % ME_AUDIT_MAX_POINTS,
+			       .version = block.original ? MP_AUDIT_A : MP_AUDIT_B};
+
+	stub.value = (int32_t)choice->points[stub.point].rounds;
+	put_stub(w, block, stub);
+}
+
 /* A block of an audited function, in either version. */
 static void put_block(struct writer *w, struct me_plan_block block)
 {
-	if (me_versions_is_exit(&w->cfg->blocks[block.block])) {
-		put_stub(w, block, ME_STUB_ALL, ME_STUB_LEAVES);
-		block.align_log2 = 0;
-	}
+	bool exits = me_versions_is_exit(&w->cfg->blocks[block.block]);
+
+	if (exits)
+		put_stub(w, block,
+			 (struct me_stub){.arrivals = ME_STUB_ALL, .does = ME_STUB_LEAVES});
+	else if (w->point_of[block.block])
+		put_point(w, block);
+	if (exits || w->point_of[block.block])
+		block.align_log2 = block.align_offset = block.new_line = 0;
 	block.run = 0; /* the stubs changed what a run takes */
 	put(w, block);
 }
@@ -83,10 +101,13 @@ static void put_original(struct writer *w, uint32_t func, struct me_plan_block e
 {
 	const struct mp_func *f = &w->cfg->funcs[func];
 	struct me_plan_block like = {.zone = entry.zone, .why = ME_WHY_ORIGINAL, .original = true};
+	struct me_stub stub = {.arrivals = ME_STUB_OUTSIDE, .does = ME_STUB_ENTERS};
 
+	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++)
+		stub.value |= w->point_of[b] != 0;
 	like.block = entry.block;
 	like.align_log2 = entry.align_log2 > ALIGN_LOG2 ? entry.align_log2 : ALIGN_LOG2;
-	put_stub(w, like, ME_STUB_OUTSIDE, ME_STUB_ENTERS);
+	put_stub(w, like, stub);
 	like.align_log2 = 0;
 	put_block(w, like);
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
@@ -135,6 +156,10 @@ static void prepare(struct writer *w, const struct me_plan *plan, uint32_t *last
 		w->number[f] = w->out.nr_audited;
 		w->out.nr_audited += w->chosen[f];
 	}
+	for (uint32_t i = 0; i < w->points->nr; i++)
+		for (uint32_t p = 0; p < w->points->list[i].nr_points; p++)
+			w->point_of[w->points->list[i].points[p].block] =
+				1 + i * ME_AUDIT_MAX_POINTS + p;
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		last[w->cfg->blocks[plan->blocks[i].block].func] = i;
 		if (!plan->blocks[i].clone)
@@ -142,20 +167,22 @@ static void prepare(struct writer *w, const struct me_plan *plan, uint32_t *last
 	}
 }
 
-int me_versions_plan(const struct mp_cfg *cfg, const uint8_t *chosen, struct me_plan *plan,
-		     struct mp_err *err)
+int me_versions_plan(const struct mp_cfg *cfg, const uint8_t *chosen,
+		     const struct me_loop_points *points, struct me_plan *plan, struct mp_err *err)
 {
 	struct writer w = {
 		.cfg = cfg,
 		.chosen = chosen,
 		.has = calloc((size_t)cfg->nr_blocks + 1, 1),
 		.number = calloc((size_t)cfg->nr_funcs + 1, sizeof(*w.number)),
+		.point_of = calloc((size_t)cfg->nr_blocks + 1, sizeof(*w.point_of)),
+		.points = points,
 	};
 	uint32_t *last = calloc((size_t)cfg->nr_funcs + 1, sizeof(*last));
 
 	w.out.line_log2 = plan->line_log2;
 	w.out.page_log2 = plan->page_log2;
-	if (w.has && w.number && last) {
+	if (w.has && w.number && w.point_of && last) {
 		prepare(&w, plan, last);
 		put_all(&w, plan, last);
 	} else {
@@ -163,6 +190,7 @@ int me_versions_plan(const struct mp_cfg *cfg, const uint8_t *chosen, struct me_
 	}
 	free(w.has);
 	free(w.number);
+	free(w.point_of);
 	free(last);
 	if (w.failed) {
 		me_plan_fini(&w.out);

@@ -177,7 +177,8 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		report->nr_attempts = ++nr_attempts;
 		if (rc != -EPERM)
 			break;
-		if (options->counting.paths && report->verified.nr_unproved)
+		if ((options->counting.paths || options->counting.audit) &&
+		    report->verified.nr_unproved)
 			rc = me_unproved_registers_add(&unproved, &report->verified, err);
 		else if (options->remove_markers && report->verified.nr_needed)
 			rc = me_slice_barred_add(&barred, report->verified.needed,

@@ -124,12 +124,14 @@ int me_job_add_versions(struct me_job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
 	const struct mp_profile *profile = job->profile;
-	const struct me_versions_request request = {
+	struct me_versions_request request = {
 		.samples = profile && profile->nr_samples ? profile->block_samples : NULL,
 		.nr_samples = profile ? profile->nr_samples + profile->nr_outside : 0,
 		.counts = o->all ? NULL : &job->counts,
 		.all = o->all || o->only.nr,
 	};
+	struct me_loop_points points = {0};
+	uint16_t *unproved;
 	uint8_t *chosen;
 	struct mp_err why;
 	int rc;
@@ -137,13 +139,25 @@ int me_job_add_versions(struct me_job *job, struct mp_err *err)
 	if (me_gs_is_used(job->elf))
 		return mp_err_set(err, EPERM, "%s: uses %%gs itself, which audits need", o->input);
 	chosen = calloc((size_t)job->cfg->nr_funcs + 1, 1);
-	if (!chosen)
+	request.unproved = unproved = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*unproved));
+	if (!chosen || !unproved) {
+		free(chosen);
+		free(unproved);
 		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	me_unproved_registers_spread(job->unproved, job->cfg, unproved);
 	rc = me_versions_choose(job->cfg, job->movable, &job->plan, &request, chosen,
 				&job->report->audited, &why);
 	if (!rc)
-		rc = me_versions_plan(job->cfg, chosen, &job->plan, &why);
+		rc = me_loop_points_choose(job->cfg, job->movable, chosen, &job->plan,
+					   request.counts, request.all, &points, &why);
+	if (!rc) {
+		me_loop_points_report(job->cfg, &points, &job->report->loops);
+		rc = me_versions_plan(job->cfg, chosen, &points, &job->plan, &why);
+	}
+	me_loop_points_fini(&points);
 	free(chosen);
+	free(unproved);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", o->input, why.msg);
 	job->plan.counts_path = o->counting.path;

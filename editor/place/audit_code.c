@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
+#include "libprof/note/audit_file.h"
 
 enum {
+	DECL = 7,
 	CALL = 5,
 	TEST = 5,
 };
@@ -45,13 +47,13 @@ static void put_compare(struct writer *w, uint64_t byte)
 	put(w, "", 1);
 }
 
-/* call @runtime; test $@function, %eax */
-static void put_call(struct writer *w, uint64_t runtime, uint32_t function)
+/* call @runtime; test $@number, %eax */
+static void put_call(struct writer *w, uint64_t runtime, uint32_t number)
 {
 	put(w, "\xe8", 1);
 	put_disp(w, runtime, 0);
 	put(w, "\xa9", 1);
-	put(w, &function, sizeof(function));
+	put(w, &number, sizeof(number));
 }
 
 static uint64_t slot_of(const struct me_stub *stub, const struct me_stub_places *places)
@@ -69,9 +71,34 @@ int me_enter_code_write(const struct me_stub *stub, const struct me_stub_places 
 	put(&w, "\x65\xff\x0d", 3);
 	put_disp(&w, slot + offsetof(struct me_audit_slot, countdown), 0);
 	put(&w, jns, sizeof(jns));
-	put_call(&w, places->enter, stub->counter);
+	put_call(&w, places->enter, stub->counter | (stub->value ? ME_AUDIT_NUMBER_LOOPS : 0));
 	put_compare(&w, slot + offsetof(struct me_audit_slot, version));
 	put(&w, "\x0f\x85", 2);
+	put_disp(&w, places->other, 0);
+	return w.failed ? -ERANGE : 0;
+}
+
+int me_point_code_write(const struct me_stub *stub, const struct me_stub_places *places,
+			uint64_t vaddr, uint8_t *out)
+{
+	const uint8_t jns[] = {0x79, ME_POINT_CODE_SIZE - DECL - 2};
+	const uint8_t jcc[] = {0x0f, stub->version == MP_AUDIT_A ? 0x85 : 0x84};
+	uint64_t slot = slot_of(stub, places);
+	uint64_t left = slot + offsetof(struct me_audit_slot, points) +
+			stub->point * sizeof(struct me_audit_point) +
+			offsetof(struct me_audit_point, left) + stub->version * sizeof(int32_t);
+	struct writer w = {out, vaddr, false};
+
+	put(&w, "\x65\xff\x0d", 3);
+	put_disp(&w, left, 0);
+	put(&w, jns, sizeof(jns));
+	put(&w, "\x48\x8d\x64\x24\x80", 5);
+	put_call(&w, places->point,
+		 stub->counter | (uint32_t)stub->point << ME_AUDIT_NUMBER_POINT |
+			 (uint32_t)stub->version << ME_AUDIT_NUMBER_VERSION |
+			 (uint32_t)stub->value << ME_AUDIT_NUMBER_ROUNDS);
+	put_compare(&w, slot + offsetof(struct me_audit_slot, version));
+	put(&w, jcc, sizeof(jcc));
 	put_disp(&w, places->other, 0);
 	return w.failed ? -ERANGE : 0;
 }

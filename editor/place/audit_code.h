@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * audit_code - the instructions at the entry and at the exits of an audited function. Called by
- * stub_code.
+ * audit_code - the instructions at the entry, at the exits and at timing points in loops of an
+ * audited function. Called by stub_code.
  *
  * A function has a slot in memory that each thread has for itself, as counters per thread are
  * (struct me_audit_slot). At the entry:
@@ -22,8 +22,20 @@
  *		test	$function, %eax
  *	2:
  *
- * The runtime changes no register, and reads the function's number behind the call. These
- * instructions change flags, which must be dead, and the slot. No address is read from memory.
+ * At a timing point, in version A; in version B `je` leads to the block in version A:
+ *
+ *		decl	%gs:left(%rip)
+ *		jns	3f
+ *		lea	-128(%rsp), %rsp
+ *		call	the runtime's entry for loops, which adds 128 to %rsp
+ *		test	$number, %eax
+ *		cmpb	$0, %gs:version(%rip)
+ *		jne	the block in version B
+ *	3:	the block
+ *
+ * The runtime changes no register, and reads the number behind the call (base/runtime.h). These
+ * instructions change flags, which must be dead, and the slot. No address is read from memory. A
+ * function's red zone is in use in its loops only, so `lea` spares it there.
  */
 #ifndef ME_AUDIT_CODE_H
 #define ME_AUDIT_CODE_H
@@ -34,12 +46,17 @@
 
 #define ME_ENTER_CODE_SIZE 33
 #define ME_LEAVE_CODE_SIZE 20
+#define ME_POINT_CODE_SIZE 38
+/* Offset of the call in the code of a timing point; %rsp is ME_RED_ZONE lower there. */
+#define ME_POINT_CODE_CALL 14
 
 /*
  * Write the instructions for @stub to @out; @vaddr is their address in the output.
  * Return: 0, -ERANGE out of reach.
  */
 int me_enter_code_write(const struct me_stub *stub, const struct me_stub_places *places,
+			uint64_t vaddr, uint8_t *out);
+int me_point_code_write(const struct me_stub *stub, const struct me_stub_places *places,
 			uint64_t vaddr, uint8_t *out);
 int me_leave_code_write(const struct me_stub *stub, const struct me_stub_places *places,
 			uint64_t vaddr, uint8_t *out);

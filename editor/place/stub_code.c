@@ -51,6 +51,7 @@ static uint32_t own_size(const struct me_stub *stub, enum me_counters counters)
 	case ME_STUB_WAITS: return (uint32_t)stub->value;
 	case ME_STUB_ENTERS: return ME_ENTER_CODE_SIZE;
 	case ME_STUB_LEAVES: return ME_LEAVE_CODE_SIZE;
+	case ME_STUB_TIMES: return ME_POINT_CODE_SIZE;
 	case ME_STUB_SETS: return MOV + (stub->reg >= 8);
 	case ME_STUB_ADDS:
 		return (fits_byte(stub->value) ? LEA_8 : LEA_32) + me_needs_sib(stub->reg_from);
@@ -154,6 +155,7 @@ int me_stub_code_write(const struct me_stub *stub, enum me_counters counters,
 	case ME_STUB_WAITS: memset(out, NOP, size); break;
 	case ME_STUB_ENTERS: rc = me_enter_code_write(stub, places, vaddr, out); break;
 	case ME_STUB_LEAVES: rc = me_leave_code_write(stub, places, vaddr, out); break;
+	case ME_STUB_TIMES: rc = me_point_code_write(stub, places, vaddr, out); break;
 	case ME_STUB_NOTES: rc = me_note_code_write(stub, places->counters, vaddr, out); break;
 	default: rc = write_inc(stub, counters, places->counters, vaddr, out);
 	}

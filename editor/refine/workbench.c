@@ -13,12 +13,12 @@
 
 #include "editor/refine/audit_tool.h"
 #include "editor/refine/interrupt.h"
+#include "editor/refine/sample_db.h"
 #include "editor/refine/tool.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/elf/elf.h"
 #include "libprof/store/store.h"
 #include "libprof/store/store_copies.h"
-#include "libprof/store/store_outputs.h"
 
 struct me_workbench {
 	const struct me_workbench_options *options;
@@ -98,20 +98,6 @@ static int make(void *arg, const struct me_wishes *wishes, bool may_be_kept, con
 
 /* ---- one sampled run ----------------------------------------------------------------------- */
 
-/* The collector believes the map of a version that is in its list of outputs. */
-static int list_output(const struct me_workbench *b, const struct mp_id *id, struct mp_err *err)
-{
-	struct mp_output output = {.id = *id, .original = b->elf->id};
-	struct mp_store *store;
-	int rc = mp_store_open(b->db, MP_STORE_WRITE, &store, err);
-
-	if (rc)
-		return rc;
-	rc = mp_store_put_output(store, &output, err);
-	mp_store_close(store);
-	return rc;
-}
-
 static int run_sampled(const struct me_workbench *b, const char *version, int *status,
 		       struct mp_err *err)
 {
@@ -153,15 +139,10 @@ static int check_status(struct me_workbench *b, const char *version, int status,
 static int read_counts(const struct me_workbench *b, struct mp_store *store, struct me_sampled *out,
 		       struct mp_err *err)
 {
-	struct mp_module module = {.path = NULL};
-	struct mp_ip_count *counts = NULL;
-	size_t nr = 0;
-	int rc = mp_store_find_module(store, &b->elf->id, &module, err);
+	struct mp_ip_count *counts;
+	size_t nr;
+	int rc = me_sample_db_read(store, &b->elf->id, &counts, &nr, err);
 
-	if (rc == -ENOENT)
-		return 0; /* no sample of this file */
-	if (!rc)
-		rc = mp_store_read_ip_counts(store, module.key, 0, &counts, &nr, err);
 	for (size_t i = 0; i < nr && !rc; i++) {
 		uint32_t f = mp_cfg_func_at(b->cfg, counts[i].vaddr);
 
@@ -169,7 +150,6 @@ static int read_counts(const struct me_workbench *b, struct mp_store *store, str
 			out->counts[f] += counts[i].count;
 	}
 	free(counts);
-	free(module.path);
 	return rc;
 }
 
@@ -197,60 +177,21 @@ static int read_moved(const struct me_workbench *b, struct mp_store *store,
 	return rc;
 }
 
-static int read_whole(struct mp_store *store, struct me_sampled *out, struct mp_err *err)
-{
-	struct mp_module *modules = NULL;
-	size_t nr = 0;
-	int rc = mp_store_list_modules(store, 0, &modules, &nr, err);
-
-	for (size_t i = 0; i < nr && !rc; i++)
-		out->whole += modules[i].nr_samples;
-	mp_store_free_modules(modules, nr);
-	return rc;
-}
-
-/* Did a collector begin at all? */
-static int check_session(struct mp_store *store, struct mp_err *err)
-{
-	struct mp_session *sessions = NULL;
-	size_t nr = 0;
-	int rc = mp_store_list_sessions(store, &sessions, &nr, err);
-
-	free(sessions);
-	if (!rc && !nr)
-		rc = mp_err_set(err, ENOTSUP, "morphd run cannot sample here");
-	return rc;
-}
-
 static int read_samples(const struct me_workbench *b, const struct mp_id *output,
 			struct me_sampled *out, struct mp_err *err)
 {
 	struct mp_store *store;
-	int rc = mp_store_open(b->db, MP_STORE_READ, &store, err);
+	int rc = me_sample_db_open(b->db, &store, err);
 
 	if (rc)
-		return rc == -ENOENT ? -ENOTSUP : rc;
-	rc = check_session(store, err);
+		return rc;
+	rc = read_counts(b, store, out, err);
 	if (!rc)
-		rc = read_counts(b, store, out, err);
-	if (!rc)
-		rc = read_whole(store, out, err);
+		rc = me_sample_db_whole(store, &out->whole, err);
 	if (!rc && output && out->moved)
 		rc = read_moved(b, store, output, out->moved, err);
 	mp_store_close(store);
 	return rc;
-}
-
-static void remove_db(const struct me_workbench *b)
-{
-	static const char *const suffixes[] = {"", "-wal", "-shm"};
-
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		char path[PATH_MAX + 8];
-
-		snprintf(path, sizeof(path), "%s%s", b->db, suffixes[i]);
-		unlink(path);
-	}
 }
 
 static int sample(void *arg, const char *name, struct me_sampled *out, struct mp_err *err)
@@ -261,13 +202,13 @@ static int sample(void *arg, const char *name, struct me_sampled *out, struct mp
 	struct mp_id id = {.build_id_len = 0};
 	int status = 0, rc = me_interrupt_check(err);
 
-	remove_db(b);
+	me_sample_db_remove(b->db);
 	if (!rc && name) {
 		rc = mp_elf_open(path.text, MP_ELF_ID, &version, err);
 		if (!rc) {
 			id = version->id;
 			mp_elf_close(version);
-			rc = list_output(b, &id, err);
+			rc = me_sample_db_list_output(b->db, &id, &b->elf->id, err);
 		}
 	}
 	if (!rc)
@@ -276,7 +217,7 @@ static int sample(void *arg, const char *name, struct me_sampled *out, struct mp
 		rc = read_samples(b, name ? &id : NULL, out, err);
 	if (!rc)
 		rc = check_status(b, path.text, status, err);
-	remove_db(b);
+	me_sample_db_remove(b->db);
 	return rc;
 }
 

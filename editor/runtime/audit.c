@@ -27,53 +27,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "editor/runtime/audit_private.h"
 #include "editor/runtime/audit_thread.h"
 #include "editor/runtime/ring.h"
 #include "editor/runtime/system.h"
-
-#define WINDOW_NS 10000
-/*
- * Another function ends a window that is this many times longer: one in which no timing runs, and
- * one in which a timing may run on a stack that is never returned to.
- */
-#define LONGEST	       100
-#define LONGEST_TIMING 1000000
-/* The second window's version runs for so many shortest windows before, and is entered so often. */
-#define LEAD	     10
-#define LEAD_ENTRIES 4
-/* It takes this long to learn how fast time-stamps run. */
-#define CLOCKS_NS 1000000
-
-/*
- * What a timing costs besides the ticks between the time-stamps of its entry; and how many times
- * longer than the cost of a pair nothing is timed in the thread, and in this function at least.
- * Both keep the cost of timing below one percent.
- */
-#define TIMING_TICKS  400
-#define THREAD_PAUSES 100
-#define PAUSES	      400
-/* A thread that was preempted within an entry did not spend that time. */
-#define MOST_SPENT 1000000
-
-/* A thread looks for its own slots, and for a verdict, after this many entries at most. */
-#define MOST_ENTRIES 65536
-
-/* What one call of the runtime works with. */
-struct work {
-	const struct me_runtime_params *params;
-	struct me_audit_state *state;
-	struct me_audit_thread *thread;
-	struct me_audit_slot *slots, *slot;
-	uint64_t function, rsp, now;
-};
-
-static inline uint64_t time_stamp(void)
-{
-	uint32_t low, high;
-
-	__asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
-	return (uint64_t)high << 32 | low;
-}
 
 static uint64_t clock_ns(void)
 {
@@ -105,7 +62,7 @@ static uint64_t draw(struct me_audit_thread *thread)
 }
 
 /* Do not call the runtime before @entries more entries. */
-static void count_down(const struct work *w, uint64_t entries)
+static void count_down(const struct me_audit_work *w, uint64_t entries)
 {
 	w->slot->since = w->now;
 	w->slot->entries = entries;
@@ -113,7 +70,7 @@ static void count_down(const struct work *w, uint64_t entries)
 }
 
 /* Wait until about @due, as fast as entries came since the last call. */
-static void wait(const struct work *w, uint64_t due)
+static void wait(const struct me_audit_work *w, uint64_t due)
 {
 	uint64_t passed = w->slot->entries + 1;
 	uint64_t each = (w->now - w->slot->since) / passed + 1, entries = (due - w->now) / each;
@@ -126,7 +83,7 @@ static void wait(const struct work *w, uint64_t due)
 
 /* Another function's window is open. The longer it is, the more rarely this function looks: what
  * that costs is part of the other one's timing. */
-static void wait_for_other(const struct work *w)
+static void wait_for_other(const struct me_audit_work *w)
 {
 	uint64_t entries = 16 + (w->now & 15);
 
@@ -135,17 +92,17 @@ static void wait_for_other(const struct work *w)
 	count_down(w, entries > MOST_ENTRIES ? MOST_ENTRIES : entries);
 }
 
-/* Ticks of the shortest window; 0: not known yet. */
-static uint64_t least_ticks(struct me_audit_state *state, uint64_t now)
+uint64_t me_audit_least_ticks(const struct me_audit_work *w)
 {
+	struct me_audit_state *state = w->state;
 	uint64_t ns;
 
-	if (state->least)
-		return state->least;
+	if (!state->ring || state->least)
+		return state->ring ? state->least : 0;
 	ns = clock_ns();
-	if (!state->ns || ns < state->ns + CLOCKS_NS || now <= state->ticks)
+	if (!state->ns || ns < state->ns + CLOCKS_NS || w->now <= state->ticks)
 		return 0;
-	state->least = (now - state->ticks) / ((ns - state->ns) / 1000) * (WINDOW_NS / 1000) + 1;
+	state->least = (w->now - state->ticks) / ((ns - state->ns) / 1000) * (WINDOW_NS / 1000) + 1;
 	return state->least;
 }
 
@@ -157,7 +114,7 @@ static void add(uint64_t *word, uint64_t value)
 		__atomic_fetch_add(word, value, __ATOMIC_RELAXED);
 }
 
-static void put_record(const struct work *w, uint64_t function, const struct me_audit_slot *slot,
+static void put_record(const struct me_audit_work *w, uint64_t function, const struct me_audit_slot *slot,
 		       enum mp_audit_fate fate)
 {
 	const struct me_audit_thread *t = w->thread;
@@ -165,10 +122,11 @@ static void put_record(const struct work *w, uint64_t function, const struct me_
 	struct mp_audit_record record = {
 		.pair = slot->pair,
 		.ticks = t->ticks,
-		.rounds = t->stops,
+		.rounds = t->rounds,
 		.started = t->began,
 		.function = (uint32_t)function,
 		.thread = (uint32_t)t->tid,
+		.point = slot->point,
 		.version = slot->version,
 		.second = slot->window == 2,
 		.fate = (uint8_t)fate,
@@ -181,8 +139,7 @@ static void put_record(const struct work *w, uint64_t function, const struct me_
 	me_ring_put(w->params, w->state->ring, &record);
 }
 
-/* From now on the first window's version of the next pair runs. */
-static void draw_pair(const struct work *w, struct me_audit_slot *slot)
+void me_audit_draw_pair(const struct me_audit_work *w, struct me_audit_slot *slot)
 {
 	struct me_audit_thread *t = w->thread;
 
@@ -198,7 +155,7 @@ static void draw_pair(const struct work *w, struct me_audit_slot *slot)
  * End the open window. The second window of the pair follows when its version has run for a while,
  * or else the next pair, after a pause.
  */
-static void close_window(const struct work *w, enum mp_audit_fate fate)
+static void close_window(const struct me_audit_work *w, enum mp_audit_fate fate)
 {
 	struct me_audit_thread *t = w->thread;
 	uint64_t function = t->open - 1;
@@ -223,7 +180,7 @@ static void close_window(const struct work *w, enum mp_audit_fate fate)
 		slot->due = w->now + w->state->least * LEAD;
 		return;
 	}
-	draw_pair(w, slot);
+	me_audit_draw_pair(w, slot);
 	if (slot->spent > MOST_SPENT)
 		slot->spent = MOST_SPENT;
 	t->due = w->now + slot->spent * THREAD_PAUSES;
@@ -232,24 +189,42 @@ static void close_window(const struct work *w, enum mp_audit_fate fate)
 }
 
 /* The invocation that is timed was left without an exit. */
-static void abandon(const struct work *w)
+void me_audit_abandon(const struct me_audit_work *w)
 {
 	if (w->thread->rsp)
 		w->thread->abandoned++;
 	close_window(w, MP_AUDIT_ABANDONED);
 }
 
-static void open_window(const struct work *w)
+void me_audit_open_window(const struct me_audit_work *w)
 {
 	struct me_audit_thread *t = w->thread;
 
-	t->ticks = t->starts = t->stops = t->abandoned = 0;
+	t->ticks = t->rounds = t->starts = t->stops = t->abandoned = t->longest = 0;
 	t->switches = count_switches();
-	t->began = time_stamp();
+	t->began = me_audit_time_stamp();
 	t->open = 1 + w->function;
 }
 
-static void start_timing(const struct work *w)
+void me_audit_end_window(const struct me_audit_work *w)
+{
+	close_window(w, count_switches() == w->thread->switches ? MP_AUDIT_TIMED
+									 : MP_AUDIT_PREEMPTED);
+}
+
+bool me_audit_other_is_open(const struct me_audit_work *w, uint64_t least)
+{
+	struct me_audit_thread *t = w->thread;
+	uint64_t longest = least * (t->rsp ? LONGEST_TIMING : LONGEST);
+
+	if (t->rsp && t->longest)
+		longest = t->longest;
+	if (t->open && w->now - t->began > longest)
+		me_audit_abandon(w);
+	return t->open;
+}
+
+static void start_timing(const struct me_audit_work *w)
 {
 	struct me_audit_thread *t = w->thread;
 
@@ -257,14 +232,13 @@ static void start_timing(const struct work *w)
 	t->rsp = w->rsp;
 	w->slot->timing = 1;
 	count_down(w, 0);
-	t->entered = time_stamp();
+	t->entered = me_audit_time_stamp();
 	w->slot->spent += t->entered - w->now + TIMING_TICKS;
 }
 
 /* ---- entries and exits ------------------------------------------------------------------- */
 
-/* Run the winner. Return: false: there is no verdict. */
-static bool obey(const struct work *w)
+bool me_audit_obey(const struct me_audit_work *w)
 {
 	uint32_t verdict;
 
@@ -275,23 +249,34 @@ static bool obey(const struct work *w)
 	if (verdict != MP_AUDIT_VERDICT_A && verdict != MP_AUDIT_VERDICT_B)
 		return false;
 	if (w->thread->open == 1 + w->function)
-		abandon(w);
+		me_audit_abandon(w);
 	w->slot->window = 0;
 	w->slot->version = verdict == MP_AUDIT_VERDICT_B ? MP_AUDIT_B : MP_AUDIT_A;
 	count_down(w, MOST_ENTRIES);
 	return true;
 }
 
-static void enter(const struct work *w)
+/* Loops time a function that has timing points. While one does, other threads and recursive calls
+ * must show themselves. */
+static void enter_loops(const struct me_audit_work *w)
+{
+	count_down(w, w->thread->open == 1 + w->function ? 0 : MOST_ENTRIES);
+}
+
+static void enter(const struct me_audit_work *w)
 {
 	struct me_audit_thread *t = w->thread;
 	struct me_audit_slot *slot = w->slot;
 	uint64_t least, due;
 
 	if (t->open && t->rsp && w->rsp >= t->rsp)
-		abandon(w);
-	if (obey(w))
+		me_audit_abandon(w);
+	if (me_audit_obey(w))
 		return;
+	if (w->loops) {
+		enter_loops(w);
+		return;
+	}
 	if (t->open == 1 + w->function) {
 		if (t->rsp) /* it recurs */
 			count_down(w, 0);
@@ -299,32 +284,30 @@ static void enter(const struct work *w)
 			start_timing(w);
 		return;
 	}
-	least = w->state->ring ? least_ticks(w->state, w->now) : 0;
+	least = me_audit_least_ticks(w);
 	if (!least) {
 		slot->version = MP_AUDIT_A;
 		count_down(w, w->state->ring ? MOST_ENTRIES / 64 : MOST_ENTRIES);
 		return;
 	}
-	if (t->open && w->now - t->began > least * (t->rsp ? LONGEST_TIMING : LONGEST))
-		abandon(w);
-	if (t->open) {
+	if (me_audit_other_is_open(w, least)) {
 		wait_for_other(w);
 		return;
 	}
 	if (!slot->window) {
-		draw_pair(w, slot);
+		me_audit_draw_pair(w, slot);
 		slot->due = w->now + least * LEAD;
 	}
 	due = slot->window == 1 && t->due > slot->due ? t->due : slot->due;
 	if (w->now < due) {
 		wait(w, due);
 	} else {
-		open_window(w);
+		me_audit_open_window(w);
 		start_timing(w);
 	}
 }
 
-static void leave(const struct work *w)
+static void leave(const struct me_audit_work *w)
 {
 	struct me_audit_thread *t = w->thread;
 
@@ -334,33 +317,38 @@ static void leave(const struct work *w)
 	}
 	if (w->rsp < t->rsp)
 		return;
-	if (w->rsp > t->rsp) {
-		abandon(w);
+	/* The function returns before its loop comes to the timing point again. */
+	if (w->rsp > t->rsp || w->slot->point) {
+		me_audit_abandon(w);
 		return;
 	}
 	t->ticks += w->now - t->entered;
+	t->rounds++;
 	t->stops++;
 	t->rsp = 0;
 	w->slot->timing = 0;
 	if (w->now - t->began >= w->state->least)
-		close_window(w,
-			     count_switches() == t->switches ? MP_AUDIT_TIMED : MP_AUDIT_PREEMPTED);
+		me_audit_end_window(w);
 }
 
-/* Return: false: there is nothing to do. */
-static bool begin(struct work *w, const struct me_runtime_params *params, const uint64_t *ret)
+bool me_audit_begin(struct me_audit_work *w, const struct me_runtime_params *params,
+		    const uint64_t *ret)
 {
-	uint32_t function;
+	uint32_t number;
 
-	__builtin_memcpy(&function, (const char *)ret[0] + 1, sizeof(function));
-	if (function >= params->nr_audited)
+	__builtin_memcpy(&number, (const char *)ret[0] + 1, sizeof(number));
+	*w = (struct me_audit_work){.function = number & ME_AUDIT_NUMBER_FUNCTION};
+	if (w->function >= params->nr_audited)
 		return false;
+	w->loops = number & ME_AUDIT_NUMBER_LOOPS;
+	w->point = 1 + (number >> ME_AUDIT_NUMBER_POINT) % ME_AUDIT_MAX_POINTS;
+	w->version = number >> ME_AUDIT_NUMBER_VERSION & 1;
+	w->least_rounds = number >> ME_AUDIT_NUMBER_ROUNDS;
 	w->params = params;
 	w->state = me_audit_state_of(params);
-	w->function = function;
 	w->rsp = (uint64_t)(ret + 1);
 	w->thread = me_audit_thread_find(params, &w->slots);
-	w->slot = w->slots + function;
+	w->slot = w->slots + w->function;
 	if (!w->thread) {
 		w->slot->countdown = MOST_ENTRIES;
 		return false;
@@ -374,7 +362,7 @@ static bool begin(struct work *w, const struct me_runtime_params *params, const 
 	return true;
 }
 
-static void end(const struct work *w)
+void me_audit_end(const struct me_audit_work *w)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	w->thread->busy = 0;
@@ -382,25 +370,25 @@ static void end(const struct work *w)
 
 void me_runtime_audit_enter(const struct me_runtime_params *params, const uint64_t *ret)
 {
-	struct work w;
+	struct me_audit_work w;
 
-	if (!begin(&w, params, ret))
+	if (!me_audit_begin(&w, params, ret))
 		return;
-	w.now = time_stamp();
+	w.now = me_audit_time_stamp();
 	enter(&w);
-	end(&w);
+	me_audit_end(&w);
 }
 
 void me_runtime_audit_leave(const struct me_runtime_params *params, const uint64_t *ret,
 			    uint64_t now)
 {
-	struct work w;
+	struct me_audit_work w;
 
-	if (!begin(&w, params, ret))
+	if (!me_audit_begin(&w, params, ret))
 		return;
 	w.now = now;
 	leave(&w);
-	end(&w);
+	me_audit_end(&w);
 }
 
 void me_audit_start(const struct me_runtime_params *params, int fd, bool fsgsbase)
@@ -411,6 +399,6 @@ void me_audit_start(const struct me_runtime_params *params, int fd, bool fsgsbas
 	if (fd >= 0)
 		state->ring = me_ring_map(params, fd);
 	state->ns = clock_ns();
-	state->ticks = time_stamp();
+	state->ticks = me_audit_time_stamp();
 	me_audit_threads_start(params);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// start - the five entry points of the runtime, 16 bytes apart (editor/base/runtime.h). All registers
+// start - the six entry points of the runtime, 16 bytes apart (editor/base/runtime.h). All registers
 // are preserved. Vector registers are not saved: attach.c, thread.c and audit.c are compiled not to use any.
 
 // The stack after `save`, from its top: 15 registers, flags, the address to go on at.
@@ -11,6 +11,7 @@
 	.hidden	me_runtime_thread
 	.hidden	me_runtime_audit_enter
 	.hidden	me_runtime_audit_leave
+	.hidden	me_runtime_audit_point
 	.hidden	me_runtime_end
 
 	.globl	_start
@@ -41,6 +42,11 @@ me_runtime_audit_enter_at:
 me_runtime_audit_leave_at:
 	endbr64
 	jmp	leave
+	.balign	16, 0xcc
+	.globl	me_runtime_audit_point_at
+me_runtime_audit_point_at:
+	endbr64
+	jmp	point
 	.cfi_endproc
 
 	// Unwind rows follow each push and pop, for handlers that interrupt this code.
@@ -119,6 +125,15 @@ thread:
 	jmp	1b
 	.cfi_endproc
 
+	// Reads the time: all instructions before it have run by then, and none behind it.
+	.macro	read_time
+	lfence
+	rdtsc
+	lfence
+	shlq	$32, %rdx
+	orq	%rax, %rdx
+	.endm
+
 	.cfi_startproc
 enter:
 	save
@@ -127,18 +142,26 @@ enter:
 	jmp	1b
 	.cfi_endproc
 
-	// The time is read first. All instructions before it have run by then, and none behind it.
 	.cfi_startproc
 leave:
 	save
-	lfence
-	rdtsc
-	lfence
-	shlq	$32, %rdx
-	orq	%rax, %rdx
+	read_time
 	leaq	SAVED_BYTES(%rsp), %rsi
 	invoke	me_runtime_audit_leave
 	jmp	1b
+	.cfi_endproc
+
+	// In a loop, the function's red zone lies above the return address.
+	.cfi_startproc
+point:
+	save
+	read_time
+	leaq	SAVED_BYTES(%rsp), %rsi
+	invoke	me_runtime_audit_point
+	restore
+	leaq	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	ret	$128
 	.cfi_endproc
 
 	.section .note.GNU-stack, "", @progbits

@@ -11,6 +11,7 @@
 
 #include "editor/unwind/cfi_ops.h"
 
+#define RSP	   7
 #define MAX_STATES 64	      /* depth of DW_CFA_remember_state; compilers use one */
 #define MAX_LINES  (1u << 18) /* limits a hostile FDE to 20 MiB of rows */
 
@@ -494,4 +495,27 @@ uint32_t me_cfi_line_at(const struct me_cfi_table *table, uint64_t off)
 			hi = mid;
 	}
 	return lo;
+}
+
+int me_cfi_row_lower(struct me_cfi_rules *rules, const struct me_cfi_row *row, int64_t by,
+		     struct me_cfi_row *out)
+{
+	struct machine m = {.rules = rules};
+	struct me_cfi_rule cfa = rules->rules[row->cfa];
+
+	*out = *row;
+	if (cfa.kind != ME_CFI_OFFSET)
+		return -EOPNOTSUPP;
+	for (int i = 0; i < ME_CFI_NR_REGS; i++) {
+		const struct me_cfi_rule *rule = &rules->rules[row->regs[i]];
+
+		if (rule->kind == ME_CFI_EXPRESSION || rule->kind == ME_CFI_VAL_EXPRESSION ||
+		    rule->kind == ME_CFI_REGISTER)
+			return -EOPNOTSUPP;
+	}
+	if (cfa.reg != RSP)
+		return 0;
+	cfa.off += by;
+	out->cfa = rule_number(&m, &cfa);
+	return m.error;
 }

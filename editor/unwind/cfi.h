@@ -88,6 +88,12 @@ void me_cfi_put_change(struct me_bytes *out, const struct me_cfi_rules *rules,
 void me_cfi_put_advance(struct me_bytes *out, uint64_t delta);
 
 /*
+ * me_cfi_row_lower - *@out: @row for a stack pointer that is @by bytes lower.
+ * Return: 0, -EOPNOTSUPP: an expression finds the frame or what was saved, -ENOMEM.
+ */
+int me_cfi_row_lower(struct me_cfi_rules *rules, const struct me_cfi_row *row, int64_t by,
+		     struct me_cfi_row *out);
+/*
  * me_cfi_program_end - offset of the end of the last operation that is not DW_CFA_nop;
  * @size if the program cannot be read. *@set_loc: the program holds an address
  * (DW_CFA_set_loc), so it cannot be copied byte by byte.

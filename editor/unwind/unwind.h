@@ -29,6 +29,9 @@ struct me_placed {
 	bool left_out;	   /* a copy without the block's instructions */
 	bool passed_by;	   /* control from elsewhere enters a stub of this block */
 	bool original;	   /* of version A: its exceptions land in version A */
+	/* Offset of a call in a stub, for which alone the stack pointer is ME_RED_ZONE lower; 0:
+	 * there is none. */
+	uint8_t call_off;
 };
 
 struct me_unwind {
@@ -48,6 +51,11 @@ struct me_unwind {
  */
 const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func);
 
+/*
+ * me_unwind_has_frame - does the row at the start of @block find the frame by a register and an
+ * offset, and all that was saved by the frame? Only then a stub before it may push something.
+ */
+bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block);
 /*
  * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one
  * function share an FDE), to be loaded at @base_vaddr. @runtime: address of the runtime, which gets

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
 
 /* Padding up to this size does not split a run; it has the row before it. */
 #define MAX_GAP	   63
+#define CALL	   5  /* bytes of one in a stub */
 #define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
 
 struct builder {
@@ -28,6 +30,7 @@ struct builder {
 	struct me_call_site *sites; /* of the current run */
 	uint32_t nr_sites, cap_sites;
 	struct me_cfi_row row; /* at @row_off of the current run */
+	struct me_cfi_row lowered; /* of the call in the current stub */
 	uint64_t row_off;
 	struct mp_err *err;
 };
@@ -193,6 +196,11 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	if (!placed->new_size && !placed->padding)
 		return;
 	put_row(b, new_off, &source->cie, &table->lines[line].row);
+	if (placed->call_off) {
+		put_row(b, new_off + placed->call_off, &source->cie, &b->lowered);
+		put_row(b, new_off + placed->call_off + CALL, &source->cie,
+			&table->lines[line].row);
+	}
 	if (placed->stub)
 		return;
 	/* At @end itself lies a branch, an added jump or padding, if anything. */
@@ -201,6 +209,43 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	for (line++; line < table->nr && table->lines[line].off <= end; line++)
 		put_row(b, new_off + (table->lines[line].off - off), &source->cie,
 			&table->lines[line].row);
+}
+
+/* The row of the call in the stub @placed. Return: 0, -EBADMSG, -ENOMEM. */
+static int find_lowered(struct builder *b, const struct me_placed *placed,
+			const struct me_source *source)
+{
+	uint64_t vaddr = b->cfg->blocks[placed->block].vaddr;
+	uint32_t line = me_cfi_line_at(&source->table, vaddr - source->fde.start);
+	int rc;
+
+	if (!placed->call_off)
+		return 0;
+	rc = me_cfi_row_lower(b->rules, &source->table.lines[line].row, ME_RED_ZONE, &b->lowered);
+	return rc ? mp_err_set(b->err, rc == -ENOMEM ? ENOMEM : EBADMSG,
+			       "0x%" PRIx64 ": no row for a call before it", vaddr)
+		  : 0;
+}
+
+bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block)
+{
+	const struct mp_fde *fde = fde_of_block(cfg->elf, &cfg->blocks[block], NULL);
+	struct me_source source = {0};
+	struct me_cfi_rules rules;
+	struct me_cfi_row row;
+	bool has = false;
+
+	if (!fde || me_cfi_rules_init(&rules))
+		return false;
+	if (!me_source_load(&source, cfg->elf, &rules, fde)) {
+		uint32_t line = me_cfi_line_at(&source.table,
+					       cfg->blocks[block].vaddr - source.fde.start);
+
+		has = !me_cfi_row_lower(&rules, &source.table.lines[line].row, ME_RED_ZONE, &row);
+	}
+	me_source_fini(&source);
+	me_cfi_rules_fini(&rules);
+	return has;
 }
 
 static bool add_site(struct builder *b, const struct me_call_site *site)
@@ -379,6 +424,9 @@ static int build(struct builder *b, uint32_t nr_placed)
 				return ret;
 			run = &b->out->runs[b->out->nr - 1];
 		}
+		ret = find_lowered(b, placed, source);
+		if (ret)
+			return ret;
 		put_rows(b, run, placed, source);
 		if (source->fde.lsda && !put_sites(b, placed, &source->lsda))
 			return mp_err_set(b->err, ENOMEM, "out of memory");

@@ -182,6 +182,12 @@ static uint64_t relative_to(const struct pair *x, const struct vf_insn *insn, ui
 	return x->p->new_vaddr + x->k + insn->len + (uint64_t)(int64_t)disp;
 }
 
+/* Is @now a table of audited functions? vf_check_version_tables() checks what it stands for. */
+static bool names_version_table(const struct pair *x, uint64_t now)
+{
+	return vf_is_in_version_tables(x->vf, now) && vf_version_at(x->vf, x->p->new_vaddr);
+}
+
 /* Are bytes [from, to) of both equal, except for function addresses by relocation? */
 static bool same_bytes(struct pair *x, const struct vf_insn *insn, uint8_t from, uint8_t to)
 {
@@ -194,7 +200,8 @@ static bool same_bytes(struct pair *x, const struct vf_insn *insn, uint8_t from,
 		uint8_t f = fields[i];
 
 		if (f && f >= from && f + 4 <= to &&
-		    vf_note_field(x->vf, x->p->old_vaddr + x->k + f, b + f))
+		    (vf_note_field(x->vf, x->p->old_vaddr + x->k + f, b + f) ||
+		     (f == insn->abs_off && names_version_table(x, vf_displacement_target(b + f, 0)))))
 			memcpy(want + f, b + f, 4);
 	}
 	return !memcmp(want + from, b + from, (size_t)(to - from));
@@ -215,6 +222,8 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 	if (insn->eip_relative)
 		return vf_refuse(x->vf, at, "32-bit rip-relative operand was moved");
 	now = relative_to(x, insn, off);
+	if (insn->disp_off && now != insn->target && names_version_table(x, now))
+		return 0;
 	if (insn->disp_off) {
 		if (!vf_note_pointer(x->vf, insn->target, now) ||
 		    (now != insn->target && !insn->lea))

@@ -325,6 +325,8 @@ struct vf {
 	struct mp_audit_table *audited;
 	struct vf_version *versions; /* ranges of both versions of all functions, ascending */
 	uint32_t nr_versions;
+	const struct mp_section *version_tables; /* NULL: no version has a table for itself */
+	struct vf_bits version_table_bytes;	 /* of that section: checked entries */
 	struct vf_bits guarded; /* new text: exits, to which only the stub before them leads */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
@@ -428,6 +430,8 @@ void vf_check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg
  * 0: they do something else; negative: refused. */
 int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
 int vf_check_note(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
+/* Report the function at @old_vaddr as one that is not proved. */
+void vf_note_unproved(struct vf *vf, uint64_t old_vaddr, uint16_t registers);
 /* Call when all stubs were checked: refuses all marked stubs together. */
 int vf_check_unproved(struct vf *vf);
 /* Build what vf_register_is_dead() needs. Call after the scan. */
@@ -459,12 +463,28 @@ int vf_read_audit(struct vf *vf);
 /* Check that both versions of each function stay apart, with stubs around them. Call after the
  * pieces were checked. */
 int vf_check_versions(struct vf *vf);
+/* Is @p a version's copy that ends in an indirect jump other than an exit? */
+bool vf_is_switch(const struct vf *vf, const struct mp_map_piece *p);
+/* Check the jump tables of audited functions. Call after the versions were checked. */
+int vf_check_version_tables(struct vf *vf);
+bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *sec);
+/* Does @vaddr lie in the tables that versions have for themselves? */
+bool vf_is_in_version_tables(const struct vf *vf, uint64_t vaddr);
 /* Return: the version that holds @vaddr; NULL: none. */
 const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr);
-/* Is @now the exit of an audited function, to which only the stub before it may lead? */
+/* Is @now an exit of an audited function, or a timing point, to which only a stub may lead? */
 bool vf_is_guarded(const struct vf *vf, uint64_t now);
 /* Is @p the stub at an exit of the audited function around it? */
 bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p);
+/* Return: the number of the timing point at @old_vaddr of an audited function; UINT32_MAX: none. */
+uint32_t vf_point_at(const struct vf *vf, uint32_t function, uint64_t old_vaddr);
+/* Is @p the stub at a timing point, which leads to its block in both versions? */
+bool vf_is_point(const struct vf *vf, const struct mp_map_piece *p);
+/* Return: address of the call in the stub @p of a timing point; 0: @p is none. The end of @call. */
+uint64_t vf_point_call(const struct vf *vf, const struct mp_map_piece *p);
+uint64_t vf_point_call_end(uint64_t call);
+/* Is @now the row @old for a stack pointer below the red zone? */
+bool vf_row_is_lower(const struct vf_row *old, const struct vf_row *now);
 /* Does a stub start at @now that enters the versions of an audited function? */
 bool vf_enters_versions(const struct vf *vf, uint64_t now);
 /* Check what the stub @p of an audit does: bytes @b at @at. *@next: address behind that. */
@@ -531,6 +551,12 @@ int vf_check_diff(struct vf *vf);
 /* The word at @vaddr differs: prove that it is an entry of a jump table that leads to a copy
  * now. *@next: the first address behind the word. */
 int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
+/*
+ * Prove that a table of labels that only jumps use starts at @start. *@size: of its entries; *@end:
+ * behind the last word that may be one.
+ */
+int vf_prove_table(struct vf *vf, uint64_t start, uint8_t *size, uint64_t *end);
+int vf_prove_switch(struct vf *vf, uint64_t at, uint8_t size);
 /* vf_check_table_word() without relocations: proved by the instructions that read the table. */
 int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
 /* May @to be the start of a jump table? If so, the scan keeps the references to it. */

@@ -183,7 +183,9 @@ static int match_sections(struct vf *vf)
 		if (!is_moved(vf, &n->sections[k]) && !is_new_list(vf, &n->sections[k]) &&
 		    !vf_is_counter_section(vf, &n->sections[k]) &&
 		    !vf_is_path_section(vf, &n->sections[k]) &&
-		    !vf_is_audit_section(vf, &n->sections[k]) && !is_new_link(vf, &n->sections[k]))
+		    !vf_is_audit_section(vf, &n->sections[k]) &&
+		    !vf_is_version_table_section(vf, &n->sections[k]) &&
+		    !is_new_link(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);
 	if (!ret && nr != NR_NEW)
 		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has %u of %d new sections",

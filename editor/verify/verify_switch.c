@@ -218,7 +218,7 @@ static bool is_label(const struct vf *vf, uint64_t start, uint64_t label)
 	return false;
 }
 
-static int prove_switch(struct vf *vf, uint64_t at, uint8_t size)
+int vf_prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 {
 	const struct mp_section *sec = mp_elf_section_at(vf->o, at);
 	uint64_t start = at, label;
@@ -269,7 +269,7 @@ int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	uint64_t at = vaddr & ~(uint64_t)(size - 1), was = 0, now = 0;
 
 	if (!goes_on(vf, at, size)) {
-		int ret = prove_switch(vf, at, size);
+		int ret = vf_prove_switch(vf, at, size);
 
 		if (ret)
 			return ret;

@@ -159,6 +159,21 @@ static int prove_table(struct vf *vf, uint64_t at, uint8_t kind)
 	return 0;
 }
 
+int vf_prove_table(struct vf *vf, uint64_t start, uint8_t *size, uint64_t *end)
+{
+	const struct mp_reloc *rel = reloc_at(vf->o->relocs, vf->o->nr_relocs, start);
+	bool offsets = vf->o->relinkable ? rel && rel->type == R_X86_64_PC32
+					 : vf->o->ehdr.e_type != ET_EXEC;
+	int ret;
+
+	*size = offsets ? VF_TABLE_REL32 : VF_TABLE_ABS64;
+	ret = vf->o->relinkable ? prove_table(vf, start, *size) : vf_prove_switch(vf, start, *size);
+	if (!ret && vf->table_start != start)
+		ret = vf_refuse(vf, start, "no table starts here");
+	*end = vf->table_end;
+	return ret;
+}
+
 static bool in_table(const struct vf *vf, uint64_t at, uint8_t kind)
 {
 	return at >= vf->table_start && at < vf->table_end && kind == vf->table_kind;

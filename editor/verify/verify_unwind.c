@@ -355,18 +355,40 @@ static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t
 	return 0;
 }
 
+/* All of [@at, @end) has the row of @old. */
+static int compare_range(struct ctx *x, uint64_t old, uint64_t at, uint64_t end)
+{
+	int ret = 0;
+
+	for (; !ret && at < end; at = row_end(&x->new_rows, at))
+		ret = compare_row(x, old, at, NULL);
+	return ret;
+}
+
+/* The call at a timing point: the stack pointer is lower there, and nowhere else in the stub. */
+static int compare_call(struct ctx *x, uint64_t old, uint64_t call)
+{
+	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
+	const struct vf_row *b = vf_rows_at(&x->new_rows, call);
+
+	if (!a || !b || row_end(&x->new_rows, call) < vf_point_call_end(call) ||
+	    !vf_row_is_lower(a, b))
+		return vf_refuse(x->vf, call, "unwind row is not that of a call at a timing point");
+	return 0;
+}
+
 /* A stub throws nothing, and has the same row as the block behind it. */
 static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
 {
-	uint64_t end = padding_end(x->vf, p);
+	uint64_t end = padding_end(x->vf, p), call = vf_point_call(x->vf, p);
+	int ret = compare_range(x, p->old_vaddr, p->new_vaddr, call ? call : end);
 
-	for (uint64_t at = p->new_vaddr; at < end;) {
-		int ret = compare_row(x, p->old_vaddr, at, NULL);
-
-		if (ret)
-			return ret;
-		at = row_end(&x->new_rows, at);
-	}
+	if (!ret && call)
+		ret = compare_call(x, p->old_vaddr, call);
+	if (!ret && call)
+		ret = compare_range(x, p->old_vaddr, vf_point_call_end(call), end);
+	if (ret)
+		return ret;
 	if (!x->new_lsda.present)
 		return 0;
 	if (vf_lsda_at(&x->new_lsda, p->new_vaddr) ||

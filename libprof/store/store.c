@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libprof/base/newfile.h"
@@ -263,6 +264,31 @@ static int open_handle(struct mp_store *store, const char *name, int flags, cons
 	return rc;
 }
 
+/*
+ * When root reads an idle database of another user, SQLite makes the -wal and -shm files as root's
+ * and gives them to the database's owner a moment later. A writer that comes in between may not open
+ * them: try again for a second.
+ */
+static int open_writer(struct mp_store *store, const char *path)
+{
+	static const struct timespec pause = {0, 20000000};
+	/* "" is SQLite's name for a private temporary database. */
+	int flags = SQLITE_OPEN_READWRITE | (*path ? 0 : SQLITE_OPEN_CREATE);
+
+	for (int attempt = 0;; attempt++) {
+		int rc = open_handle(store, path, flags, "SELECT count(*) FROM sqlite_master");
+
+		if (rc == SQLITE_OK)
+			rc = configure_writer(store);
+		if (((rc & 0xff) != SQLITE_CANTOPEN && (rc & 0xff) != SQLITE_READONLY) ||
+		    attempt == 50)
+			return rc;
+		sqlite3_close(store->db);
+		store->db = NULL;
+		nanosleep(&pause, NULL);
+	}
+}
+
 static int open_reader(struct mp_store *store)
 {
 	const char *probe = "SELECT count(*) FROM sqlite_master";
@@ -349,15 +375,10 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 		goto close;
 	}
 	if (store->writable) {
-		/* "" is SQLite's name for a private temporary database. */
 		r = *path ? mp_store_make_file(path, err) : 0;
 		if (r)
 			goto close;
-		rc = open_handle(store, path,
-				 SQLITE_OPEN_READWRITE | (*path ? 0 : SQLITE_OPEN_CREATE),
-				 "SELECT count(*) FROM sqlite_master");
-		if (rc == SQLITE_OK)
-			rc = configure_writer(store);
+		rc = open_writer(store, path);
 	} else {
 		rc = open_reader(store);
 	}

@@ -26,10 +26,17 @@ need() {
 	done
 }
 
+# at_exit COMMAND: run COMMAND when the test ends. Bash runs the trap in a child too, if the child is killed
+# before its program starts; that child must not clean up.
+at_exit() {
+	# shellcheck disable=SC2064 # The command is part of the trap's text.
+	trap "[ \$BASHPID != \$\$ ] || { $1; }" EXIT
+}
+
 # scratch NAME: change to a new directory, $dir, which is removed at the end
 scratch() {
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/$1.XXXXXX") || exit 1
-	trap 'rm -rf "$dir"' EXIT
+	at_exit 'rm -rf "$dir"'
 	cd "$dir" || exit 1
 }
 
@@ -55,6 +62,16 @@ says() {
 		fail "${3:+$3: }no '$2' in $1"
 		head -30 "$1" | sed 's/^/    /'
 	}
+}
+
+# audit_listens PID: wait until `morphd run --audit` in the background listens, or has ended. It then has
+# threads. Before that it may still ignore SIGINT, as bash starts background commands so.
+audit_listens() {
+	local threads
+	while threads=$(sed -n 's/^Threads:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) && [ -n "$threads" ]; do
+		[ "$threads" = 1 ] || return
+		sleep 0.05
+	done
 }
 
 # one_line WHAT: the last program printed one line of messages

@@ -6,17 +6,17 @@
  * The pass runs right behind "cfg", the pass that builds blocks and edges. All functions go
  * through that pass at all levels of optimisation, -O0 included, and before anything optimises
  * them. So a loop has the same number in every compilation of one source, and every optimisation
- * (inlining, unrolling, vectorising) sees the marker as code of the program. No address of a
- * marker is ever taken, so no pointer may lead to a marker, and markers do not keep the optimiser
- * from moving other loads and stores.
+ * (inlining, unrolling, vectorising) sees the marker as code of the program.
  *
  * In the paper, markers are removed before registers are allocated. Here they are removed from
- * the finished program, so a total that lives in a register for the time of a loop costs a
- * register, and GCC may even use the total as the loop's own counter. Markers are therefore
- * volatile: each access stays where it is copied to. Simple loops are the exception: they
- * store to memory, and have one exit, no call and no inner loop. GCC may vectorise
- * such a loop or replace it by memset, so its marker is an ordinary variable, which leaves the
- * loop as X += N.
+ * the finished program, so a marker must not change what registers hold. The increment is one
+ * instruction of inline assembly, `addq $1, X(%rip)`: it needs no register and names no memory
+ * that the optimiser knows of, and copies of the code around it have copies of it. No instruction
+ * reads a total, so each increment can be left out.
+ *
+ * Simple loops have one exit, no call and no inner loop, and store to memory. GCC may vectorise
+ * such a loop or replace it by memset, so the loop counts its rounds in a local variable, and
+ * `addq N, X(%rip)` stands on its exit: the optimiser computes N from the loop's bounds.
  */
 #include "gcc-plugin.h"
 #include "plugin-version.h"
@@ -83,16 +83,16 @@ static const char *file_name(tree function)
  * A static variable of 8 bytes, initially 0. It is artificial, so there is no debug information
  * of it and no warning.
  */
-static tree make_variable(const char *name, bool is_volatile)
+static tree make_variable(const char *name)
 {
-	tree type = build_qualified_type(long_long_unsigned_type_node,
-					 is_volatile ? TYPE_QUAL_VOLATILE : TYPE_UNQUALIFIED);
+	tree type = build_qualified_type(long_long_unsigned_type_node, TYPE_QUAL_VOLATILE);
 	tree var = build_decl(UNKNOWN_LOCATION, VAR_DECL, get_identifier(name), type);
 
-	TREE_THIS_VOLATILE(var) = is_volatile;
-	TREE_SIDE_EFFECTS(var) = is_volatile;
+	TREE_THIS_VOLATILE(var) = 1;
+	TREE_SIDE_EFFECTS(var) = 1;
 	TREE_STATIC(var) = 1;
 	TREE_USED(var) = 1;
+	TREE_ADDRESSABLE(var) = 1;
 	DECL_ARTIFICIAL(var) = 1;
 	DECL_IGNORED_P(var) = 1;
 	DECL_INITIAL(var) = build_zero_cst(long_long_unsigned_type_node);
@@ -116,19 +116,50 @@ static int line_of(basic_block bb, int otherwise)
 	return otherwise;
 }
 
-/* Add `X += 1` behind the labels of @bb. There is no SSA form yet. */
+static tree operand(const char *constraint, tree value)
+{
+	tree text = build_string(strlen(constraint) + 1, constraint);
+
+	return build_tree_list(build_tree_list(NULL_TREE, text), value);
+}
+
+/* `addq $1, X(%rip)`, or `addq N, X(%rip)` with @rounds. The flags change with every assembly. */
+static gimple *make_increment(tree var, tree rounds)
+{
+	vec<tree, va_gc> *inputs = NULL;
+	gasm *stmt;
+
+	vec_safe_push(inputs, operand("i", build_fold_addr_expr(var)));
+	if (rounds)
+		vec_safe_push(inputs, operand("er", rounds));
+	stmt = gimple_build_asm_vec(rounds ? "addq %1, %c0(%%rip)" : "addq $1, %c0(%%rip)", inputs,
+				    NULL, NULL, NULL);
+	gimple_asm_set_volatile(stmt, true);
+	gimple_asm_set_inline(stmt, true);
+	return stmt;
+}
+
+/* Add the increment behind the labels of @bb. There is no SSA form yet. */
 static void insert_marker(basic_block bb, tree var)
 {
 	gimple_stmt_iterator at = gsi_after_labels(bb);
-	tree type = TYPE_MAIN_VARIANT(TREE_TYPE(var));
-	tree old_total = create_tmp_reg(type, NULL), total = create_tmp_reg(type, NULL);
-	gimple *load = gimple_build_assign(old_total, var);
-	gimple *add = gimple_build_assign(total, PLUS_EXPR, old_total, build_one_cst(type));
-	gimple *store = gimple_build_assign(var, total);
 
-	gsi_insert_before(&at, load, GSI_SAME_STMT);
-	gsi_insert_before(&at, add, GSI_SAME_STMT);
-	gsi_insert_before(&at, store, GSI_SAME_STMT);
+	gsi_insert_before(&at, make_increment(var, NULL_TREE), GSI_SAME_STMT);
+}
+
+/* The edges into the loop at @header, and the one out of it, count rounds and add them up. */
+static void insert_counter(basic_block header, const vec<edge> &entries, edge exit, tree var)
+{
+	tree type = long_long_unsigned_type_node;
+	tree rounds = create_tmp_reg(type, NULL);
+	gimple_stmt_iterator at = gsi_after_labels(header);
+
+	for (unsigned int i = 0; i < entries.length(); i++)
+		gsi_insert_on_edge(entries[i], gimple_build_assign(rounds, build_zero_cst(type)));
+	gsi_insert_before(&at,
+			  gimple_build_assign(rounds, PLUS_EXPR, rounds, build_one_cst(type)),
+			  GSI_SAME_STMT);
+	gsi_insert_on_edge(exit, make_increment(var, rounds));
 }
 
 /* Has @bb no statement but labels, and one way out? -O0 keeps such blocks, -O2 drops most. */
@@ -182,15 +213,29 @@ static bool may_mark(basic_block bb)
 	return !bb_has_eh_pred(bb);
 }
 
-static void mark(basic_block bb, unsigned int number, unsigned long long hash, bool simple)
+/* A place for a marker. */
+struct place {
+	basic_block bb;
+	/* Of a simple loop; else NULL. */
+	basic_block header;
+	vec<edge> entries;
+	edge exit;
+};
+
+static void mark(const struct place *place, unsigned int number, unsigned long long hash)
 {
 	const char *function = function_name(current_function_decl);
 	const char *file = file_name(current_function_decl);
-	int line = line_of(bb, DECL_SOURCE_LINE(current_function_decl));
+	int line = line_of(place->bb, DECL_SOURCE_LINE(current_function_decl));
 	char name[64], *text;
+	tree var;
 
 	snprintf(name, sizeof(name), "%s%016llx_%u", MARKER_PREFIX, hash, number);
-	insert_marker(bb, make_variable(name, !simple));
+	var = make_variable(name);
+	if (place->header)
+		insert_counter(place->header, place->entries, place->exit, var);
+	else
+		insert_marker(place->bb, var);
 	text = xasprintf("%016llx_%u\t%s\t%d\t%s\t%s\n", hash, number, file, line, function,
 			 marks_blocks ? "block" : "loop");
 	append(text);
@@ -213,19 +258,87 @@ static bool has_store(basic_block bb)
 	return false;
 }
 
-static unsigned int count_exits(class loop *loop, basic_block bb)
+static bool is_odd(edge e)
+{
+	return e->flags & (EDGE_ABNORMAL | EDGE_EH);
+}
+
+/* The edges that leave @loop from @bb: their number, and one of them. */
+static unsigned int count_exits(class loop *loop, basic_block bb, edge *exit)
 {
 	unsigned int nr = 0;
 	edge_iterator i;
 	edge e;
 
 	FOR_EACH_EDGE(e, i, bb->succs)
-		nr += !flow_bb_inside_loop_p(loop, e->dest);
+		if (!flow_bb_inside_loop_p(loop, e->dest)) {
+			nr++;
+			*exit = e;
+		}
 	return nr;
 }
 
-/* Does the loop store, and has it no inner loop, no call and one exit? */
-static bool is_simple(class loop *loop)
+/* A loop's body, and whether an expression reads a variable that the body changes. */
+struct changes {
+	class loop *loop;
+	basic_block *body;
+	bool found;
+};
+
+static bool is_changed(const struct changes *c, tree var)
+{
+	for (unsigned int i = 0; i < c->loop->num_nodes; i++)
+		for (gimple_stmt_iterator k = gsi_start_bb(c->body[i]); !gsi_end_p(k); gsi_next(&k))
+			if (gimple_has_lhs(gsi_stmt(k)) && gimple_get_lhs(gsi_stmt(k)) == var)
+				return true;
+	return false;
+}
+
+static tree find_changed(tree *at, int *, void *arg)
+{
+	struct changes *c = (struct changes *)arg;
+
+	if (DECL_P(*at) && is_changed(c, *at))
+		c->found = true;
+	return NULL_TREE;
+}
+
+/* Does a round load @value from an address that changes with each round? */
+static bool is_loaded_anew(struct changes *c, tree value, int depth)
+{
+	for (unsigned int i = 0; depth && i < c->loop->num_nodes; i++)
+		for (gimple_stmt_iterator k = gsi_start_bb(c->body[i]); !gsi_end_p(k);
+		     gsi_next(&k)) {
+			gimple *stmt = gsi_stmt(k);
+
+			if (!is_gimple_assign(stmt) || gimple_assign_lhs(stmt) != value)
+				continue;
+			if (gimple_assign_load_p(stmt))
+				walk_tree(gimple_assign_rhs1_ptr(stmt), find_changed, c, NULL);
+			else if (gimple_assign_cast_p(stmt) || gimple_assign_single_p(stmt))
+				c->found = is_loaded_anew(c, gimple_assign_rhs1(stmt), depth - 1);
+			if (c->found)
+				return true;
+		}
+	return false;
+}
+
+/* Could the number of rounds be known when the loop begins? Not if each round loads what ends it. */
+static bool may_be_counted(class loop *loop, basic_block *body, edge exit)
+{
+	struct changes c = {loop, body, false};
+	gimple *last = gsi_stmt(gsi_last_bb(exit->src));
+
+	return last && gimple_code(last) == GIMPLE_COND &&
+	       !is_loaded_anew(&c, gimple_cond_lhs(last), 3) &&
+	       !is_loaded_anew(&c, gimple_cond_rhs(last), 3);
+}
+
+/*
+ * Does the loop store, has it no inner loop, no call and one exit, and may the number of its
+ * rounds be known when it begins?
+ */
+static bool is_simple(class loop *loop, edge *exit)
 {
 	basic_block *body;
 	unsigned int nr_exits = 0;
@@ -235,32 +348,59 @@ static bool is_simple(class loop *loop)
 		return false;
 	body = get_loop_body(loop);
 	for (unsigned int i = 0; i < loop->num_nodes; i++) {
-		nr_exits += count_exits(loop, body[i]);
+		nr_exits += count_exits(loop, body[i], exit);
 		call = call || has_call(body[i]);
 		store = store || has_store(body[i]);
 	}
+	store = nr_exits == 1 && !call && store && !is_odd(*exit) &&
+		may_be_counted(loop, body, *exit);
 	free(body);
-	return nr_exits == 1 && !call && store;
+	return store;
 }
 
-/* The block that gets a marker for @bb, or NULL. *@simple: for a simple loop. */
-static basic_block block_to_mark(basic_block bb, bool *simple)
+/* Where the rounds of a simple loop are counted. Nothing, if a strange edge enters it. */
+static void find_counter(class loop *loop, struct place *place)
+{
+	edge_iterator i;
+	edge e, exit = NULL;
+
+	if (!is_simple(loop, &exit))
+		return;
+	FOR_EACH_EDGE(e, i, loop->header->preds)
+		if (!flow_bb_inside_loop_p(loop, e->src)) {
+			if (is_odd(e)) {
+				place->entries.release();
+				return;
+			}
+			place->entries.safe_push(e);
+		}
+	place->header = loop->header;
+	place->exit = exit;
+}
+
+/* The place of a marker for @bb; @place->bb NULL: there is none. */
+static void find_place(basic_block bb, struct place *place)
 {
 	bool header = bb->loop_father && loop_depth(bb->loop_father) > 0 &&
 		      bb->loop_father->header == bb;
 
-	*simple = header && is_simple(bb->loop_father);
-	if (header)
-		return behind_empty(bb);
-	return marks_blocks && !is_empty(bb) && !continues(bb) ? bb : NULL;
+	place->bb = place->header = NULL;
+	place->entries = vNULL;
+	place->exit = NULL;
+	if (!header) {
+		place->bb = marks_blocks && !is_empty(bb) && !continues(bb) ? bb : NULL;
+		return;
+	}
+	place->bb = behind_empty(bb);
+	if (flow_bb_inside_loop_p(bb->loop_father, place->bb))
+		find_counter(bb->loop_father, place);
 }
 
 /* Loops get numbers in the order of their headers, which is that of the source. */
 static void mark_function(void)
 {
 	unsigned long long hash = 0xcbf29ce484222325ULL;
-	auto_vec<basic_block> blocks;
-	auto_vec<bool> simple;
+	auto_vec<struct place> places;
 	auto_bitmap chosen;
 	basic_block bb;
 
@@ -268,18 +408,19 @@ static void mark_function(void)
 	hash = hash_add(hash, function_name(current_function_decl));
 	loop_optimizer_init(AVOID_CFG_MODIFICATIONS);
 	FOR_EACH_BB_FN(bb, cfun) {
-		bool is_simple_loop;
-		basic_block to = block_to_mark(bb, &is_simple_loop);
+		struct place place;
 
-		if (!to || !bitmap_set_bit(chosen, to->index))
-			continue;
-		blocks.safe_push(to);
-		simple.safe_push(is_simple_loop);
+		find_place(bb, &place);
+		if (place.bb && bitmap_set_bit(chosen, place.bb->index))
+			places.safe_push(place);
 	}
 	loop_optimizer_finalize();
-	for (unsigned int i = 0; i < blocks.length(); i++)
-		if (may_mark(blocks[i]))
-			mark(blocks[i], i + 1, hash, simple[i]);
+	for (unsigned int i = 0; i < places.length(); i++) {
+		if (may_mark(places[i].bb))
+			mark(&places[i], i + 1, hash);
+		places[i].entries.release();
+	}
+	gsi_commit_edge_inserts();
 }
 
 /*

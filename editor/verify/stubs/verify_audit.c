@@ -3,7 +3,7 @@
  * verify_audit - checks the stubs of an output in which some functions have two versions: the
  * stub at an entry leads to nothing but the two versions, and the stub at an exit runs on into
  * the exit. verify_versions checks the versions. Called by verify, verify_count and
- * verify_versions.
+ * verify_versions. verify_points checks stubs in loops.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -22,6 +22,8 @@ void vf_find_audit(struct vf *vf)
 {
 	if (vf->counters && !mp_elf_section(vf->o, MP_AUDIT_TABLE_SECTION))
 		vf->audit_section = mp_elf_section(vf->n, MP_AUDIT_TABLE_SECTION);
+	if (vf->audit_section && !mp_elf_section(vf->o, ".morph.tables"))
+		vf->version_tables = mp_elf_section(vf->n, ".morph.tables");
 }
 
 bool vf_is_audit_section(const struct vf *vf, const struct mp_section *sec)
@@ -45,14 +47,21 @@ static bool is_compare(const uint8_t *b, uint64_t at, uint64_t byte)
 	       !b[7];
 }
 
-/* call @entry of the runtime; test $@function, %eax: *@function is that number. */
+/* call @entry of the runtime; test $@number, %eax */
 static bool is_call(const struct vf *vf, const uint8_t *b, uint64_t at, uint64_t entry,
-		    uint32_t *function)
+		    uint32_t *number)
 {
-	memcpy(function, b + 6, sizeof(*function));
+	memcpy(number, b + 6, sizeof(*number));
 	return b[0] == 0xe8 &&
-	       vf_displacement_target(b + 1, at + 5) == vf->runtime->vaddr + entry &&
-	       b[5] == 0xa9 && *function < vf->audited->nr_funcs;
+	       vf_displacement_target(b + 1, at + 5) == vf->runtime->vaddr + entry && b[5] == 0xa9;
+}
+
+/* The number at an entry says which function it is, and whether the function has timing points. */
+static bool is_entry_number(const struct vf *vf, uint32_t number, uint32_t *function)
+{
+	*function = number & ~ME_AUDIT_NUMBER_LOOPS;
+	return *function < vf->audited->nr_funcs &&
+	       !(number & ME_AUDIT_NUMBER_LOOPS) == !vf->audited->funcs[*function].nr_points;
 }
 
 static int refuse_flags(struct vf *vf, const struct mp_map_piece *p)
@@ -88,10 +97,11 @@ static int check_enter(struct vf *vf, const struct mp_map_piece *p, const uint8_
 	static const uint8_t decl[] = {0x65, 0xff, 0x0d}, jns[] = {0x79, CALL_SIZE};
 	uint64_t end = p->new_vaddr + p->new_size, next = at + ENTER_SIZE, slot;
 	struct vf_insn jump;
-	uint32_t function;
+	uint32_t function, number;
 
 	if (next > end || memcmp(b + 7, jns, sizeof(jns)) ||
-	    !is_call(vf, b + 9, at + 9, ME_RUNTIME_ENTER, &function))
+	    !is_call(vf, b + 9, at + 9, ME_RUNTIME_ENTER, &number) ||
+	    !is_entry_number(vf, number, &function))
 		return vf_refuse(vf, at, "the stub at an audited function's entry is malformed");
 	slot = slot_of(vf, function);
 	if (memcmp(b, decl, sizeof(decl)) ||
@@ -137,9 +147,10 @@ int vf_check_audit_stub(struct vf *vf, const struct mp_map_piece *p, const uint8
 {
 	int len = LEAVE_SIZE;
 
-	if (vf_is_leave(vf, p)) {
+	if (vf_is_leave(vf, p) || vf_is_point(vf, p)) {
 		if (!vf_flags_are_dead(vf, p->old_vaddr, true))
 			return refuse_flags(vf, p);
+		len = (int)p->new_size;
 	} else {
 		len = check_enter(vf, p, b, at);
 		if (len < 0)

@@ -122,7 +122,7 @@ int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_
 	return len < 0 ? len : 0;
 }
 
-static void note_unproved(struct vf *vf, uint64_t old_vaddr, uint16_t registers)
+void vf_note_unproved(struct vf *vf, uint64_t old_vaddr, uint16_t registers)
 {
 	struct me_verify_report *r = &vf->result->report;
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old_vaddr);
@@ -145,7 +145,7 @@ int vf_check_unproved(struct vf *vf)
 		if (!vf->unproved[i])
 			continue;
 		first = first ? first : &vf->map->pieces[i];
-		note_unproved(vf, vf->map->pieces[i].old_vaddr, vf->unproved[i]);
+		vf_note_unproved(vf, vf->map->pieces[i].old_vaddr, vf->unproved[i]);
 	}
 	return first ? vf_refuse(vf, first->new_vaddr,
 				 "a stub sets a register that is read from %#llx on",

@@ -4,7 +4,7 @@
  * control leaves each of them through a stub that ends the timing. That each piece is a faithful
  * copy is verify_pieces' task. Called by verify and verify_pieces.
  *
- * An exit is *guarded*: no branch, table, pointer or exception table may lead to its copy
+ * An exit, and a block with a timing point, is *guarded*: no branch, table, pointer or exception table may lead to its copy
  * (vf_is_copy() denies that it is one), so control comes from the stub before it alone.
  */
 #include <errno.h>
@@ -74,6 +74,20 @@ enum way {
 	UNCLEAR, /* only sometimes */
 };
 
+/* Does the stub at an exit precede the copy? Else its indirect jump must be a switch. */
+static bool has_leave(const struct vf *vf, const struct mp_map_piece *p)
+{
+	return p > vf->map->pieces && p[-1].old_vaddr == p->old_vaddr && vf_is_leave(vf, p - 1);
+}
+
+bool vf_is_switch(const struct vf *vf, const struct mp_map_piece *p)
+{
+	struct vf_insn insn;
+
+	return last_insn(vf, p, &insn) && (insn.kind == VF_IJMP_REG || insn.kind == VF_IJMP_MEM) &&
+	       !vf_is_guarded(vf, p->new_vaddr);
+}
+
 static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32_t function)
 {
 	uint64_t end = p->old_vaddr + p->old_size, at;
@@ -85,7 +99,7 @@ static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32
 	switch (insn.kind) {
 	case VF_STOP: return is_trap(vf, at) ? STAYS : LEAVES;
 	case VF_IJMP_REG:
-	case VF_IJMP_MEM: return LEAVES;
+	case VF_IJMP_MEM: return has_leave(vf, p) ? LEAVES : STAYS;
 	case VF_JMP:
 		return is_inside(vf, insn.target, function) ? STAYS
 		       : is_trap(vf, insn.target)	    ? STAYS
@@ -136,7 +150,10 @@ int vf_read_audit(struct vf *vf)
 		if (!version || !p->old_size || !p->new_size)
 			continue;
 		switch (way_of(vf, p, version->function)) {
-		case STAYS: break;
+		case STAYS:
+			if (vf_point_at(vf, version->function, p->old_vaddr) != UINT32_MAX)
+				vf_bits_set(&vf->guarded, p->new_vaddr);
+			break;
 		case LEAVES: vf_bits_set(&vf->guarded, p->new_vaddr); break;
 		default:
 			ret = vf_refuse(vf, p->old_vaddr,
@@ -149,6 +166,14 @@ int vf_read_audit(struct vf *vf)
 bool vf_is_guarded(const struct vf *vf, uint64_t now)
 {
 	return vf->audit_section && vf_bits_get(&vf->guarded, now);
+}
+
+/* Is @p, a copy in a version, an exit? */
+static bool is_exit(const struct vf *vf, const struct mp_map_piece *p,
+		    const struct vf_version *version)
+{
+	return vf_is_guarded(vf, p->new_vaddr) &&
+	       vf_point_at(vf, version->function, p->old_vaddr) == UINT32_MAX;
 }
 
 /* Of the stubs, those at entries alone belong to no version. */
@@ -194,7 +219,7 @@ static int check_closed(struct vf *vf, const struct mp_map_piece *p,
 			const struct vf_version *version)
 {
 	uint64_t to[2];
-	uint32_t nr = vf_is_guarded(vf, p->new_vaddr) ? 0 : find_targets(vf, p, to);
+	uint32_t nr = is_exit(vf, p, version) ? 0 : find_targets(vf, p, to);
 	struct vf_insn last;
 
 	for (uint32_t i = 0; i < nr; i++) {
@@ -216,15 +241,20 @@ static int check_closed(struct vf *vf, const struct mp_map_piece *p,
 	return 0;
 }
 
-/* The stub at the exit stands before it and runs on into it. */
-static int check_guard(struct vf *vf, const struct mp_map_piece *p)
+/* The stub at the exit, or at the timing point, stands before it and runs on into it. */
+static int check_guard(struct vf *vf, const struct mp_map_piece *p,
+		       const struct vf_version *version)
 {
 	const struct mp_map_piece *stub = p - 1;
+	bool exit = is_exit(vf, p, version);
 
-	if (p == vf->map->pieces || stub->old_vaddr != p->old_vaddr || !vf_is_leave(vf, stub) ||
-	    vf_falls_to(vf, stub) != p->new_vaddr)
+	if (exit ? !has_leave(vf, p) || vf_falls_to(vf, stub) != p->new_vaddr
+		 : p == vf->map->pieces || stub->old_vaddr != p->old_vaddr ||
+			    !vf_is_point(vf, stub) || vf_falls_to(vf, stub) != p->new_vaddr)
 		return vf_refuse(vf, p->new_vaddr,
-				 "an exit of an audited function has no stub that ends the timing");
+				 exit ? "an exit of an audited function has no stub that ends the "
+					"timing"
+				      : "a timing point of an audited function has no stub");
 	return 0;
 }
 
@@ -250,11 +280,11 @@ int vf_check_versions(struct vf *vf)
 			continue;
 		ret = check_closed(vf, p, version);
 		if (!ret && vf_is_guarded(vf, p->new_vaddr))
-			ret = check_guard(vf, p);
+			ret = check_guard(vf, p, version);
 	}
 	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++)
 		if (!(entered[f / 64] >> f % 64 & 1))
 			ret = vf_refuse(vf, vf->audited->funcs[f].vaddr,
 					"no stub enters this audited function");
-	return ret;
+	return ret ? ret : vf_check_version_tables(vf);
 }

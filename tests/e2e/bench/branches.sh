@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The plugin that counts branches: exact on programs with known counts, equal to single-stepping on
 # a program of difficult cases, and it reports executions inside patches.
-set -u
-root=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$(dirname "$0")/../lib.sh"
 here=$root/tests/plugin/oracle
-BUILD=${BUILD:-$root/build}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/branches.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+dir=$(mktemp -d "${TMPDIR:-/tmp}/branches.XXXXXX") || exit 1
+at_exit 'rm -rf "$dir"'
 export BUILD
 cc=${CC:-gcc}
 nr_failed=0
@@ -19,11 +17,6 @@ for tool in qemu-x86_64 python3 "${cc%% *}"; do
 	fi
 done
 cd "$dir" || exit 1
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
 
 # count JSON EXPRESSION: j is the whole, m the main program's counts
 count() {

@@ -240,22 +240,28 @@ def sections(elf):
         f = line.replace("[ ", "[").split()
         if len(f) > 5 and f[0].startswith("[") and f[1].startswith("."):
             yield f[1], (int(f[3], 16), int(f[4], 16), int(f[5], 16))
-def ranges(elf):
+def table(elf):
+    """Ranges of versions, and timing points per function."""
     _, off, size = dict(sections(elf))[".morph.audit"]
     with open(elf, "rb") as f:
         v = varints(f.read()[off:off + size - 8])
     signed = lambda x: (x >> 1) ^ -(x & 1)
     assert next(v) == 1
-    nr, _, points = next(v), next(v), next(v)
-    assert not points
+    nr, _, nr_points = next(v), next(v), next(v)
     at = end = 0
+    ranges, points = [], []
     for i in range(nr):
         at += next(v)
-        nr_ranges, _ = next(v), next(v)
+        nr_ranges, nr_here = next(v), next(v)
         for _ in range(nr_ranges):
             version, start, size = next(v), end + signed(next(v)), next(v)
             end = start + size
-            yield i, at, version, start, end
+            ranges.append((i, at, version, start, end))
+        points.append([(at + signed(next(v)), next(v)) for _ in range(nr_here)])
+    assert sum(map(len, points)) == nr_points
+    return ranges, points
+def ranges(elf):
+    return table(elf)[0]
 def read(path):
     with open(path, "rb") as f:
         d = f.read()
@@ -267,8 +273,9 @@ def read(path):
     records = [struct.unpack_from(RECORD, d, base + 64 * (i % nr_records))
                for i in range(max(0, total - nr_records), total)]
     return d, functions, records, total
-def check(path):
+def check(path, elf):
     _, functions, records, total = read(path)
+    points = table(elf)[1]
     assert sum(sum(f[5:]) for f in functions) == total, "not all windows have records"
     for i, f in enumerate(functions):
         assert f[2] == f[3] + f[4], f"function {i}: {f[2]} starts, {f[3]} stops, {f[4]} abandoned"
@@ -276,10 +283,12 @@ def check(path):
     for i, (number, pair, ticks, rounds, _, function, _, point, version, second, fate) in enumerate(records):
         if not number: # its writer was killed
             continue
-        assert number == i + 1 + max(0, total - 16384) and pair and not point and version < 2
+        assert number == i + 1 + max(0, total - 16384) and pair and version < 2
         assert second < 2 and fate < 3 and function < len(functions)
         assert fate or (rounds and ticks), "a timed window without timings"
-        pairs[pair].append((second, version, fate, function))
+        assert (0 < point <= len(points[function])) if points[function] else not point
+        assert fate or not point or rounds >= points[function][point - 1][1], "too few rounds"
+        pairs[pair].append((second, version, fate, (function, point)))
     complete = 0
     for p in pairs.values():
         p.sort()
@@ -332,6 +341,30 @@ def spoil(elf, how, out):
         move(leave + 11, -16)
     elif how == "timing":
         move(leave + 3, 64)
+    elif how.startswith("point"):
+        point = d.index(b"\x48\x8d\x64\x24\x80\xe8", off) - 9
+        assert point + 38 < off + size and d[point:point + 3] == b"\x65\xff\x0d"
+        how = how[6:]
+        if how == "left": # that of the other version, or of another point
+            move(point + 3, 4)
+        elif how == "zone": # the red zone is overwritten
+            d[point + 13] = 0
+        elif how == "number":
+            d[point + 22] ^= 8
+        elif how == "runtime":
+            move(point + 15, -16)
+        elif how == "version":
+            move(point + 27, 1)
+        elif how == "inverted":
+            d[point + 33] ^= 1
+        elif how == "other": # somewhere else in the other version
+            move(point + 34, 1)
+        elif how == "stay": # the same version
+            struct.pack_into("<i", d, point + 34, 0)
+        elif how == "skip": # the stub is jumped over
+            d[point:point + 2] = b"\xeb\x24"
+        else:
+            assert False, how
     elif how == "mixed": # a branch of version A leads to version B
         copies = {(v, i): s for i, _, v, s, _ in ranges(elf)}
         text = subprocess.run(["objdump", "-d", "-j", ".morph.text", elf], capture_output=True,
@@ -352,9 +385,11 @@ def spoil(elf, how, out):
         f.write(d)
 what, args = sys.argv[1], sys.argv[2:]
 if what == "check":
-    check(args[0])
+    check(*args)
 elif what == "force":
     force(*args)
+elif what == "rounds": # in windows of loops that count
+    print(sum(r[3] for r in read(args[0])[2] if r[7] and not r[10]))
 elif what == "sum":
     field = {"starts": 2, "stops": 3, "abandoned": 4}[args[1]]
     print(sum(f[field] for f in read(args[0])[1]))
@@ -371,7 +406,7 @@ same() {
 	command_ends $want "$2 $1, verdict $verdict" ./"$2.a" $1 $4
 	cmp want.txt out.txt || fail "$2 $1, verdict $verdict: other output"
 	[ "$1" = killed ] || [ ! -s err.txt ] || fail "$2 $1, verdict $verdict: said $(cat err.txt)"
-	python3 ring.py check "$2.a.counts" >/dev/null || fail "$2 $1, verdict $verdict: the ring file is wrong"
+	python3 ring.py check "$2.a.counts" "$2.a" >/dev/null || fail "$2 $1, verdict $verdict: the ring file is wrong"
 }
 
 i=0
@@ -397,6 +432,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-O3 -Wl,--emit-relocs -
 		same $what w$i 0 20000
 	done
 	[ "$(python3 ring.py sum w$i.a.counts stops)" -gt 1000 ] || fail "$flags: hardly a timing"
+	[ "$(python3 ring.py rounds w$i.a.counts)" -gt 100 ] || fail "$flags: hardly a round of a loop"
 	[ "$(python3 ring.py sum w$i.a.counts abandoned)" -gt 0 ] || fail "$flags: no longjmp() was seen"
 	for verdict in 1 2; do
 		python3 ring.py force w$i.a.counts $verdict
@@ -469,11 +505,11 @@ morph-optimize instrument --kind=audit --stress-layout=1 --counts="$dir/p.%p" --
 ./p.a plain 2000 >/dev/null &
 pid=$!
 wait $pid || fail "p.a failed"
-python3 ring.py check p.$pid >/dev/null || fail "no ring file of its own for a process"
+python3 ring.py check p.$pid p.a >/dev/null || fail "no ring file of its own for a process"
 
 # Verify finds each wrong stub.
 command_ends 0 "verify" morph-optimize verify --report=none w1 q.a
-for how in none slot version number runtime dispatch skip exit timing mixed; do
+for how in none slot version number runtime dispatch skip exit timing mixed point-{left,zone,number,runtime,version,inverted,other,stay,skip}; do
 	python3 ring.py spoil q.a $how bad.a || fail "cannot spoil: $how"
 	chmod +x bad.a
 	command_ends $([ $how = none ] && echo 0 || echo 4) "verify: $how" morph-optimize verify --report=none w1 bad.a

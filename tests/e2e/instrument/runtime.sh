@@ -213,7 +213,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && [ -x prog.1 ]; then
 	cp prog.1 suid && chmod 4755 suid
 	# The directories above the scratch directory may not be accessible, so make another one.
 	there=$(mktemp -d /tmp/morph-runtime.XXXXXX) && chmod 777 "$there" || exit 1
-	trap 'rm -rf "$dir" "$there"' EXIT
+	at_exit 'rm -rf "$dir" "$there"'
 	sed "s|$dir/counts.4|$there/counts|" prog.s >suid.s
 	$cc -O1 -pie -fPIE -Wl,-e,morph_start_prog -o suid main.c suid.s -lpthread && chmod 4755 suid
 	as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"

@@ -51,7 +51,7 @@ killed() {
 
 # ---- a whole round
 nr=0
-stride=${STRIDE:-1}
+stride=${STRIDE:-3} # STRIDE=1: each point
 for ((n = 1; ; n += stride)); do
 	begin
 	killed $n || break

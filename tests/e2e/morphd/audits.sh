@@ -15,7 +15,7 @@ scratch morphd-audits
 listen() {
 	morphd run --audit="$1" --db="$2" "${@:3}" >out.txt 2>err.txt &
 	reader=$!
-	sleep 0.3
+	audit_listens $reader
 }
 hear() {
 	local want=$1 what=$2 got=0
@@ -135,7 +135,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$place/morphd" run --audit="$place/foreign" \
 		--db="$place/own.db" 2>err.txt &
 	reader=$!
-	sleep 0.5
+	audit_listens $reader
 	hear 1 "another user's file"
 	rm -rf "$place"
 	says err.txt "foreign: belongs to another user"
@@ -190,14 +190,15 @@ sound a.db
 
 # A full disk: one message, status 1, and nothing half written.
 if [ "$(id -u)" = 0 ]; then
+	export -f audit_listens
 	cat >full.sh <<'S'
 mkdir -p small && mount -t tmpfs -o size=200k none small || exit 77
-morphd run --audit=nothing --db=small/a.db 2>/dev/null & sleep 0.4; kill -INT $!; wait $!
+morphd run --audit=nothing --db=small/a.db 2>/dev/null & audit_listens $!; kill -INT $!; wait $!
 head -c 1m /dev/zero >small/fill 2>/dev/null
 rm -f ring
 morphd run --audit=ring --db=small/a.db 2>err.txt &
 reader=$!
-sleep 0.3
+audit_listens $reader
 audit-writer functions=200 effects=0 pairs=2000 seconds=20 ring >/dev/null
 kill -INT $reader
 wait $reader

@@ -203,7 +203,7 @@ if [ $EUID = 0 ] && command -v setpriv > /dev/null &&
 	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 	# Other users cannot enter the tests' scratch directory, but they can enter this one.
 	user=$(mktemp -d /tmp/morph-user.XXXXXX) || exit 1
-	trap 'rm -rf "$user"' EXIT
+	at_exit 'rm -rf "$user"'
 	chmod 777 "$user" && cp "$MORPHD" "$user/"
 	for _ in {1..20}; do
 		(cd "$user" && setpriv --reuid=65534 --regid=65534 --clear-groups \

@@ -28,7 +28,7 @@ lose() {
 	$small "$MORPHD" run --source=$source --no-kernel --rate "${RATE:-20000}" --interval 0.1 --db $source.db \
 		--record $source.rec --json -- ./busy until 2 $source.end > out 2> err &
 	pid=$!
-	trap 'touch $source.end' EXIT
+	at_exit 'touch $source.end'
 	until [ -s $source.db ] && [ "$(samples 2> /dev/null || echo 0)" -gt 100 ]; do
 		kill -0 $pid 2> /dev/null || {
 			# The quota is per user: other rings of this user may have used it up.

@@ -228,7 +228,7 @@ fi
 if [ $EUID = 0 ] && command -v setpriv > /dev/null &&
 	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 	user=$(mktemp -d /tmp/morph-user.XXXXXX) || exit 1
-	trap 'rm -rf "$user"' EXIT
+	at_exit 'rm -rf "$user"'
 	chmod 777 "$user" && cp "$MORPHD" "$BUILD/morph-stats" deny busy "$user/" && cd "$user" || exit 1
 	as_user() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
 	as_user ./morphd run --source=perf --db db --json -- ./busy spin $ms > out 2> err ||

@@ -51,7 +51,7 @@ end_all() {
 	wait 2>/dev/null
 	pids=
 }
-trap 'end_all; rm -rf "$dir"' EXIT
+at_exit 'end_all; rm -rf "$dir"'
 
 # only NAME DB: all samples are of processes of that name
 only() {

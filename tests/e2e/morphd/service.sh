@@ -66,7 +66,7 @@ leave() {
 	wait $listener $daemon
 	rm -rf "$dir"
 } 2>/dev/null
-trap leave EXIT
+at_exit leave
 
 # until_true WHAT COMMAND...: wait long enough for any machine; a failure only ends the wait
 until_true() {

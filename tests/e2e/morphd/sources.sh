@@ -174,7 +174,7 @@ SH
 	fi
 	# An ordinary user samples a command.
 	user=$(mktemp -d /tmp/morph-user.XXXXXX) || exit 1
-	trap 'rm -rf "$user"' EXIT
+	at_exit 'rm -rf "$user"'
 	chmod 777 "$user" && cp "$MORPHD" "$user/"
 	if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 		(cd "$user" && setpriv --reuid=65534 --regid=65534 --clear-groups ./morphd run --db db -- \

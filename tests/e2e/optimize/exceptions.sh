@@ -3,12 +3,10 @@
 # Unwinding through moved code: C++ exceptions of every kind, thread
 # cancellation, and backtrace(), also from signal handlers. Every movable block
 # is copied and shuffled. Stripped programs too.
-set -u
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-BUILD=$(cd "${BUILD:-$root/build}" && pwd)
+. "$(dirname "$0")/../lib.sh"
 src=$root/tests/e2e/optimize
-dir=$(mktemp -d "${TMPDIR:-/tmp}/exceptions.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+dir=$(mktemp -d "${TMPDIR:-/tmp}/exceptions.XXXXXX") || exit 1
+at_exit 'rm -rf "$dir"'
 nr_failed=0
 nr_run=0
 
@@ -19,11 +17,6 @@ for tool in gcc g++ strip readelf; do
 	fi
 done
 cd "$dir" || exit 1
-
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
 
 # same WHAT PROGRAM: PROGRAM prints the original's output
 same() {

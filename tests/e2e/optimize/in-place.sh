@@ -6,7 +6,7 @@
 need gcc jq strip objdump readelf
 scratch inplace
 theirs=$(mktemp -d /tmp/inplace.XXXXXX) # a directory that another user can reach
-trap 'chattr -i "$dir/fixed" 2>/dev/null; rm -rf "$dir" "$theirs"' EXIT
+at_exit 'chattr -i "$dir/fixed" 2>/dev/null; rm -rf "$dir" "$theirs"'
 gcc -O1 -o kill-at "$root/tests/tools/kill_at.c" || exit 1
 optimize=$BUILD/morph-optimize
 kill_at=$dir/kill-at

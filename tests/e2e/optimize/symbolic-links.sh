@@ -7,7 +7,7 @@ need gcc setpriv sqlite3
 [ "$(id -u)" = 0 ] || skip "only root can be another user"
 scratch links
 theirs=$(mktemp -d /tmp/links.XXXXXX)
-trap 'rm -rf "$dir" "$theirs"' EXIT
+at_exit 'rm -rf "$dir" "$theirs"'
 morphd=$BUILD/morphd
 optimize=$BUILD/morph-optimize
 stats=$BUILD/morph-stats

@@ -2,17 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The completion that `make install' gives to bash offers each option and command of --help. The
 # program accepts everything that is offered. Pressing the key works.
-set -u
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-BUILD=$(cd "${BUILD:-$root/build}" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/completion.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../lib.sh"
+dir=$(mktemp -d "${TMPDIR:-/tmp}/completion.XXXXXX") || exit 1
+at_exit 'rm -rf "$dir"'
 nr_failed=0 nr=0
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
-
 make -C "$root" --no-print-directory O="$BUILD" DESTDIR="$dir/dest" PREFIX=/usr install >/dev/null ||
 	{ echo "FAIL: make install"; exit 1; }
 installed=$dir/dest/usr/share/bash-completion/completions

@@ -2,19 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each exit status that a manual page documents has a test that causes it. Standard output may be
 # closed, full, or read by a process that ends early. An interrupt leaves nothing behind.
-set -u
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-BUILD=$(cd "${BUILD:-$root/build}" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/exits.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
+. "$(dirname "$0")/../lib.sh"
+scratch exits
 export PATH=$BUILD:$PATH TMPDIR=$dir/tmp
 mkdir tmp
 nr_failed=0 nr=0
-fail() {
-	echo "FAIL: $*"
-	nr_failed=$((nr_failed + 1))
-}
 for tool in gcc objdump; do
 	command -v $tool >/dev/null || { echo "skip: $tool is missing"; exit 77; }
 done
@@ -71,7 +63,7 @@ sqlite3 t.db "INSERT INTO trial VALUES(1, x'00', 0, 'cpu', 'f', '0x1:stay', 'fas
 # An audit inside a program, by a program that acts as an audited one.
 morphd run --audit=ring -d audit.db >/dev/null 2>&1 &
 reader=$!
-sleep 0.3
+audit_listens $reader
 "$BUILD/tools/audit-writer" functions=2 pairs=200 seconds=5 ring >/dev/null
 kill -INT $reader
 wait $reader

@@ -19,7 +19,8 @@ make --no-print-directory O="$BUILD" DESTDIR="$dest" PREFIX=/usr install || {
 }
 
 declare -A where=([daemon/morphd/morphd.c]=sbin/morphd [daemon/stats/morph_stats.c]=bin/morph-stats
-	[editor/cli/morph_optimize.c]=bin/morph-optimize [editor/audit/morph_audit.c]=bin/morph-audit)
+	[daemon/manager/morph_worker.c]=sbin/morph-worker
+	[editor/cli/morph_optimize.c]=bin/morph-optimize [editor/cli/morph_audit.c]=bin/morph-audit)
 nr=0
 for src in "${!where[@]}"; do
 	[ -e "$src" ] || continue
@@ -44,7 +45,9 @@ for page in Documentation/*.[1458]; do
 done
 # Files of the service and the module; nothing else is installed beside the programs.
 {
-	printf '%s\n' etc/morph/morphd.conf usr/lib/systemd/system/morphd.service \
+	printf '%s\n' etc/morph/morphd.conf etc/morph/morph.conf usr/lib/systemd/system/morphd.service \
+		usr/lib/systemd/system/morph-optimize.{service,timer,path} \
+		usr/share/doc/morph/examples/morph.conf \
 		usr/lib/sysusers.d/morph.conf usr/lib/udev/rules.d/99-morphmon.rules \
 		usr/lib/modprobe.d/morphmon.conf usr/share/doc/morph/examples/morphd.conf \
 		usr/share/doc/morph/examples/morphmon.modules-load.conf \
@@ -98,6 +101,16 @@ keys=$(sed -n 's/^\.It Cm //p' Documentation/morphd.conf.5 | sort | tr '\n' ' ')
 	fail "morphd.conf(5) has the keys $keys; the file has others"
 [ "$keys" = "database interval no-kernel rate registers source " ] || fail "keys: $keys"
 
+# The same of the manager's: without its comments, each default is accepted.
+policy=$TMPDIR/policy
+mkdir -p "$policy"
+cp "$TMPDIR/other/e/morph/morph.conf" "$policy/"
+! grep -q '^[^#]' "$policy/morph.conf" || fail "the installed policy sets something"
+"$dest/usr/sbin/morph-worker" --check --config="$policy" || fail "the installed policy is wrong"
+sed -i 's/^#\([a-z-]* = .*\)/\1/' "$policy/morph.conf"
+"$dest/usr/sbin/morph-worker" --check --config="$policy" || fail "the defaults in the policy are wrong"
+[ "$(grep -c '^[a-z]' "$policy/morph.conf")" = 15 ] || fail "the policy shows other than 15 keys"
+
 # The module has each parameter of the example.
 while IFS== read -r parameter _; do
 	grep -q "^module_param($parameter," kmod/main.c || fail "the module has no parameter $parameter"
@@ -112,13 +125,21 @@ if command -v systemd-analyze >/dev/null; then
 	# Check that the threshold has an effect: no unit can reach this one.
 	! systemd-analyze security --no-pager --offline=true --threshold=1 "$unit" >/dev/null 2>&1 ||
 		fail "systemd-analyze does not look at the threshold"
+	systemd-analyze security --no-pager --offline=true --threshold=30 \
+		"$dest/usr/lib/systemd/system/morph-optimize.service" >"$TMPDIR/exposure" 2>&1 ||
+		fail "exposure: $(grep -v ✓ "$TMPDIR/exposure")"
+	tail -n 1 "$TMPDIR/exposure"
 	mkdir -p "$dest/bin" && touch "$dest/bin/kill" && chmod +x "$dest/bin/kill"
-	for target in sysinit basic shutdown multi-user local-fs; do
+	for target in sysinit basic shutdown multi-user local-fs timers paths; do
 		printf '[Unit]\nDescription=%s\n' $target >"$dest/usr/lib/systemd/system/$target.target"
 	done
 	systemd-analyze verify --man=no --root="$dest" morphd.service >"$TMPDIR/verify" 2>&1 ||
 		fail "systemd-analyze verify: $(cat "$TMPDIR/verify")"
 	! grep -i 'morphd' "$TMPDIR/verify" || fail "systemd-analyze verify complains"
+	for u in service timer path; do
+		systemd-analyze verify --man=no --root="$dest" morph-optimize.$u >"$TMPDIR/verify" 2>&1 &&
+			[ ! -s "$TMPDIR/verify" ] || fail "systemd-analyze verify: $(cat "$TMPDIR/verify")"
+	done
 	sed -i 's/^WatchdogSec=.*/WatchdogSecs=2min/' "$unit"
 	systemd-analyze verify --man=no --root="$dest" morphd.service 2>&1 | grep -q WatchdogSecs ||
 		fail "systemd-analyze verify sees no mistake"

@@ -14,7 +14,7 @@ fail() {
 
 mkdir -p "$TMPDIR/tree/scripts/check" "$TMPDIR/tree/scripts/package" && cp "$root/scripts/check/manpages" "$TMPDIR/tree/scripts/check/" || exit 1
 # From here on only the pages change, so the programs' completions are made once.
-mkdir "$TMPDIR/said" && for p in morphd morph-stats morph-optimize morph-audit; do
+mkdir "$TMPDIR/said" && for p in morphd morph-stats morph-optimize morph-audit morph-worker; do
 	"$root/scripts/package/completion" "$BUILD/$p" >"$TMPDIR/said/$p" || exit 1
 done
 printf '#!/bin/sh\ncat "%s/${1##*/}"\n' "$TMPDIR/said" >"$TMPDIR/tree/scripts/package/completion"
@@ -42,7 +42,7 @@ finds "does not describe exit status 5" morph-audit.1 '/^\.It 5$/d'
 finds "describes exit status 8" morph-optimize.1 's/^\.It 4$/.It 8/'
 
 # A new command of a program must be described: scripts/check/manpages has no list of commands.
-mkdir -p "$TMPDIR/learnt" && for p in morphd morph-optimize morph-audit; do
+mkdir -p "$TMPDIR/learnt" && for p in morphd morph-optimize morph-audit morph-worker; do
 	ln -sf "$(cd "$BUILD" && pwd)/$p" "$TMPDIR/learnt/$p"
 done
 cat >"$TMPDIR/learnt/morph-stats" <<S

@@ -2,12 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Long work shows a progress line on standard error, only on a terminal, and erases the line at the
 # end. The test does not depend on the machine's speed: work continues after the line was seen.
-set -u
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-BUILD=$(cd "${BUILD:-$root/build}" && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/progress.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
+. "$(dirname "$0")/../lib.sh"
+scratch progress
 export PATH=$BUILD:$PATH
 for tool in python3 gcc; do
 	command -v $tool >/dev/null || { echo "skip: $tool is missing"; exit 77; }

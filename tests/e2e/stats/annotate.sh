@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 scratch annotate
 debug=""
-trap 'rm -rf "$dir"; [ -z "$debug" ] || rm -f "$debug"' EXIT
+at_exit 'rm -rf "$dir"; [ -z "$debug" ] || rm -f "$debug"'
 
 says_not() {
 	! grep -q -e "$2" "$1" || fail "$3: '$2' in $1"

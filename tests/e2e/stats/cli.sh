@@ -4,7 +4,7 @@
 # with theirs. Also exit statuses, JSON, and exports that other programs accept.
 . "$(dirname "$0")/../lib.sh"
 scratch stats
-trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+at_exit 'chmod -R u+w "$dir"; rm -rf "$dir"'
 cc=${CC:-gcc}
 need "${cc%% *}"
 

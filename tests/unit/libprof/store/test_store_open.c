@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <xxhash.h>
 
 #include "libprof/store/store_paths.h"
@@ -267,6 +268,32 @@ START_TEST(store_of_root_belongs_to_whom_the_directory_belongs)
 	ck_assert_ptr_nonnull(strstr(err.msg, "another user"));
 	ck_assert_int_eq(stat(name, &st), -1);
 	ck_assert_int_eq(unlink(db), 0);
+}
+END_TEST
+
+/* SQLite of root makes the -wal file of an idle database as root's, and then gives it away. */
+START_TEST(store_waits_for_files_that_root_is_giving_away)
+{
+	static const struct timespec moment = {0, 200000000};
+	char wal[128];
+	pid_t giver;
+	int status;
+
+	if (geteuid())
+		MORPH_SKIP("root alone can make files of others");
+	ck_assert_int_eq(chown(dir, 65534, 65534), 0);
+	mp_store_close(open_as(MP_STORE_WRITE));
+	snprintf(wal, sizeof(wal), "%s-wal", db);
+	write_file(wal, "", 0);
+	ck_assert_int_eq(chmod(wal, 0600), 0);
+	giver = fork();
+	if (!giver) {
+		nanosleep(&moment, NULL);
+		_exit(!!chown(wal, 65534, 65534));
+	}
+	ck_assert_int_eq(as_nobody(write_it), 0);
+	ck_assert_int_eq(waitpid(giver, &status, 0), giver);
+	ck_assert_int_eq(status, 0);
 }
 END_TEST
 
@@ -536,6 +563,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, store_of_the_first_schema_is_brought_up_to_date);
 	tcase_add_test(tc, store_without_a_name_leaves_no_file);
 	tcase_add_test(tc, store_migrates_step_by_step_and_keeps_the_data);
+	tcase_add_test(tc, store_waits_for_files_that_root_is_giving_away);
 	tcase_add_test(tc, store_reads_where_it_cannot_write);
 	tcase_add_test(tc, store_reads_on_a_read_only_file_system);
 	tcase_add_test(tc, store_says_when_a_dead_writers_wal_cannot_be_read);

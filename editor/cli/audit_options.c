@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/audit/audit_private.h"
+#include "editor/cli/audit_private.h"
 #include "editor/audit/audit_ready.h"
 #include "editor/base/output_name.h"
 
@@ -19,6 +19,7 @@ enum {
 	KEY_CLIENT,
 	KEY_COMMAND,
 	KEY_COMPARE_FILE,
+	KEY_COMPILATIONS,
 	KEY_CONTINUE,
 	KEY_CPU,
 	KEY_DIR,
@@ -63,6 +64,10 @@ const struct argp_option me_audit_options[] = {
 	{"command", KEY_COMMAND, 0, 0, "ARGS are a whole command that uses the file at --at", 0},
 	{"library", KEY_LIBRARY, "FILE", 0,
 	 "A is this shared library; ARGS are a whole command that uses it", 0},
+	{"compilations", KEY_COMPILATIONS, 0, 0,
+	 "A and B are compilations of one source with code markers: say which functions and loops "
+	 "B makes faster or slower",
+	 0},
 	{"dir", KEY_DIR, "DIR", 0, "Keep the private copies in DIR (default: $TMPDIR or /tmp)", 0},
 	{"cpu", KEY_CPU, "N", 0, "Run on this CPU only", 0},
 	{"timeout", KEY_TIMEOUT, "SECONDS", 0,
@@ -337,6 +342,34 @@ static void check_run(struct argp_state *state, struct me_audit_arguments *args)
 			   a->library ? "--library" : "--command");
 }
 
+/* What a comparison of compilations cannot do. */
+static void check_compilations(struct argp_state *state, const struct me_audit_arguments *args)
+{
+	const struct me_audit_opts *a = &args->audit;
+	const struct {
+		bool given;
+		const char *name;
+	} others[] = {
+		{args->at_given, "--at"},
+		{args->command, "--command"},
+		{a->library, "--library"},
+		{a->client || a->ready, "--client"},
+		{a->hooks.setup || a->hooks.prepare || a->hooks.teardown, "--setup"},
+		{a->metric.kind != ME_METRIC_CPU || a->metric.requests.text, "--metric"},
+		{args->earlier != NULL, "--continue"},
+		{a->precision > 0, "--precision"},
+		{args->plot, "--plot"},
+		{args->csv || args->markdown || args->svg, "--export-csv"},
+	};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (others[i].given)
+			argp_error(state, "--compilations and %s cannot be combined",
+				   others[i].name);
+	if (!a->b)
+		argp_error(state, "--compilations needs two programs");
+}
+
 static void check_arguments(struct argp_state *state, struct me_audit_arguments *args)
 {
 	struct me_audit_opts *a = &args->audit;
@@ -345,6 +378,8 @@ static void check_arguments(struct argp_state *state, struct me_audit_arguments 
 		return;
 	if (!a->a)
 		argp_error(state, "no program given");
+	if (args->compilations)
+		check_compilations(state, args);
 	if (!a->b)
 		find_output(state, args);
 	check_run(state, args);
@@ -373,6 +408,7 @@ error_t me_audit_parse(int key, char *arg, struct argp_state *state)
 		a->a = a->at = arg;
 		return 0;
 	case KEY_COMMAND: args->command = true; return 0;
+	case KEY_COMPILATIONS: args->compilations = true; return 0;
 	case KEY_COMPARE_FILE: parse_file(state, args, arg); return 0;
 	case KEY_CPU: a->cpu = (int)parse_count(state, arg, "--cpu", 0); return 0;
 	case KEY_DIR: a->parent = arg; return 0;

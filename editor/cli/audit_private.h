@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * audit_private - the command line of morph-audit: its arguments and exit statuses. Only
- * morph_audit.c and audit_options.c include this header.
+ * morph_audit.c, audit_options.c and audit_compilations.c include this header.
  */
 #ifndef ME_AUDIT_PRIVATE_H
 #define ME_AUDIT_PRIVATE_H
@@ -17,6 +17,7 @@ enum me_audit_status {
 	ME_AUDIT_STATUS_FASTER = 0,
 	ME_AUDIT_STATUS_FAILED = 1,
 	ME_AUDIT_STATUS_USAGE = 2,
+	ME_AUDIT_STATUS_NO_SAMPLES = 3,
 	ME_AUDIT_STATUS_SLOW = 5,
 	ME_AUDIT_STATUS_DIFFERS = 6
 };
@@ -26,6 +27,7 @@ struct me_audit_arguments {
 	char **files;
 	size_t nr_files;
 	bool command, json, plot, min_given, seconds_given, at_given;
+	bool compilations; /* A and B are compilations with code markers */
 	const char *csv, *to_json, *markdown, *svg, *earlier; /* files; NULL: none */
 	const char *better;				      /* of --better; NULL: not given */
 	double progress_s;
@@ -37,5 +39,10 @@ extern const struct argp_option me_audit_options[];
 
 /* Read one option or argument into state->input, a struct me_audit_arguments. */
 error_t me_audit_parse(int key, char *arg, struct argp_state *state);
+
+/* Let signals that end the program arrive only while a run waits, so that all is cleaned up. */
+void me_audit_catch_signals(sigset_t *before);
+/* Compares compilations, as @args say. Return: exit status. */
+int me_audit_compilations(struct me_audit_arguments *args);
 
 #endif

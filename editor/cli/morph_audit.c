@@ -17,7 +17,7 @@
 
 #include "editor/audit/audit_export.h"
 #include "editor/audit/audit_plot.h"
-#include "editor/audit/audit_private.h"
+#include "editor/cli/audit_private.h"
 #include "editor/audit/audit_report.h"
 #include "editor/audit/audit_run.h"
 #include "editor/audit/audit_simulate.h"
@@ -62,8 +62,7 @@ static void on_signal(int sig)
 	me_run_cancel();
 }
 
-/* Let signals that end the program arrive only while a run waits, so that all is cleaned up. */
-static void catch_signals(sigset_t *before)
+void me_audit_catch_signals(sigset_t *before)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = on_signal};
@@ -287,7 +286,7 @@ static int audit(struct me_audit_arguments *args)
 		}
 		opts->earlier = &earlier;
 	}
-	catch_signals(&mask);
+	me_audit_catch_signals(&mask);
 	opts->mask = &mask;
 	opts->files = args->files;
 	opts->envp = environ;
@@ -360,7 +359,9 @@ int main(int argc, char **argv)
 	argp_err_exit_status = ME_AUDIT_STATUS_USAGE;
 	argp_parse(&argp, own, argv, 0, NULL, &args);
 	mp_stdio_parsed();
-	status = args.simulate ? simulate(&args) : audit(&args);
+	status = args.simulate	     ? simulate(&args)
+		 : args.compilations ? me_audit_compilations(&args)
+				     : audit(&args);
 	free(args.files);
 	me_metric_fini(&args.audit.metric);
 	if (fflush(stdout) || ferror(stdout)) {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * contest - decides for each region of two compilations which of them takes less time there.
+ *
+ * The samples of a region in one run measure its time. A pair of runs gives the difference
+ * log((old + 1/2) / (new + 1/2)), where old and new are its samples: if nothing differs, the coin that orders
+ * the pair makes d as likely as -d (sequential_test.h). The runs of a warm-up pair, which do not
+ * count, choose the regions that are tested. Each test, and that of the whole command, has an equal
+ * part of alpha, so the chance of any false claim is at most alpha (Bonferroni).
+ *
+ * Called by compilations; knows neither files nor programs.
+ */
+#ifndef ME_CONTEST_H
+#define ME_CONTEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "editor/compilations/regions.h"
+#include "libprof/audit/sequential_test.h"
+
+/* Regions with less of the time, or with fewer samples in both runs together, are not tested. */
+#define ME_CONTEST_LEAST_SHARE	 0.005
+#define ME_CONTEST_LEAST_SAMPLES 20
+
+enum me_contest_verdict {
+	ME_CONTEST_UNDECIDED,
+	ME_CONTEST_FASTER, /* the new compilation is */
+	ME_CONTEST_SLOWER,
+	ME_CONTEST_EQUAL, /* any difference matters too little for the whole command */
+};
+
+/* One region, or the whole command. */
+struct me_contestant {
+	bool tested;
+	bool work_differs;		/* its markers have other totals: it is not tested */
+	uint64_t samples[ME_NR_BUILDS]; /* of all pairs that count */
+	struct mp_seq seq;
+	double lowest, highest; /* of the log ratio, set by me_contest_end() */
+	enum me_contest_verdict verdict;
+};
+
+struct me_contest {
+	double alpha, indifference; /* @indifference: log ratio of the whole */
+	struct me_contestant *list; /* regions; behind them the whole command */
+	uint32_t nr;		    /* without the whole command */
+	uint32_t nr_tested;
+	size_t nr_pairs;
+};
+
+/* Return: 0, -ENOMEM. Ownership: me_contest_fini(@out), after an error too. */
+int me_contest_init(struct me_contest *out, uint32_t nr_regions, double alpha, double indifference);
+void me_contest_fini(struct me_contest *contest);
+/* me_contest_choose - from a warm-up pair, after work_differs was set: what is tested. */
+void me_contest_choose(struct me_contest *contest, const uint64_t *old_run,
+		       const uint64_t *new_run);
+/* Return: 0, -ENOMEM. */
+int me_contest_add(struct me_contest *contest, const uint64_t *old_run, const uint64_t *new_run);
+/* Is nothing left to find out? */
+bool me_contest_is_over(struct me_contest *contest);
+/* me_contest_end - verdicts and bounds. */
+void me_contest_end(struct me_contest *contest);
+const char *me_contest_verdict_name(enum me_contest_verdict verdict);
+
+#endif

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * audit_point - times loops of audited functions that are entered rarely (Lau and others, CGO 2008,
+ * section 5). Called by the stubs in loops, through start.S.
+ *
+ * Both versions have the same state at a timing point, so control may go from one version to the
+ * other there. A pair of windows is as in audit.c, but a window begins and ends at one timing
+ * point, and has one timing of as many rounds as take WINDOW_NS. The stub counts rounds down and
+ * calls the runtime behind the last one. So the clock is read twice a window, however short a
+ * round is. A window counts rounds of the version that it is about only: a round that begins in
+ * the other version calls the runtime at once, and the window is abandoned. So it is if the
+ * function returns, or another round begins above on the stack. Rounds of recursive calls are part
+ * of a window. Nothing else is different from audit.c.
+ */
+#include "editor/runtime/audit.h"
+
+#include "editor/runtime/audit_private.h"
+#include "editor/runtime/audit_thread.h"
+
+/* Another timing point ends a window that takes so many times longer than was to be expected. */
+#define LONGEST_ROUNDS 64
+/* Rounds may be shorter from now on; to look too early costs little. */
+#define FASTER 8
+
+static struct me_audit_point *point_of(const struct me_audit_work *w)
+{
+	return &w->slot->points[w->point - 1];
+}
+
+/* Call the runtime after @rounds more rounds of the version that runs, at once from the other. */
+static void count_down(const struct me_audit_work *w, uint64_t rounds)
+{
+	struct me_audit_point *p = point_of(w);
+	uint8_t version = w->slot->version == MP_AUDIT_B;
+
+	if (rounds > MOST_ENTRIES)
+		rounds = MOST_ENTRIES;
+	if (rounds < w->least_rounds)
+		rounds = w->least_rounds;
+	if (!rounds)
+		rounds = 1;
+	p->since = w->now;
+	p->rounds = rounds;
+	p->left[!version] = 0;
+	p->left[version] = (int32_t)(rounds - 1);
+}
+
+/* Rounds of both versions since the last count_down(). */
+static uint64_t rounds_passed(const struct me_audit_work *w)
+{
+	const struct me_audit_point *p = point_of(w);
+	int64_t left = (int64_t)p->left[0] + p->left[1] + 1, rounds = (int64_t)p->rounds;
+
+	return left < rounds ? (uint64_t)(rounds - left) : 0;
+}
+
+/* Ticks that one of these rounds took. */
+static uint64_t ticks_each(const struct me_audit_work *w)
+{
+	return (w->now - point_of(w)->since) / (rounds_passed(w) + 1) + 1;
+}
+
+/* Number of rounds in @ticks, at the speed of the last ones. */
+static uint64_t rounds_in(const struct me_audit_work *w, uint64_t ticks)
+{
+	uint64_t rounds = ticks / ticks_each(w) + 1, most = FASTER * (rounds_passed(w) + 1);
+
+	return rounds < most ? rounds : most;
+}
+
+/* Another window is open: look again later, the more rarely the longer it is. */
+static void wait_for_other(const struct me_audit_work *w)
+{
+	uint64_t rounds = 16 + (w->now & 15), last = point_of(w)->rounds;
+
+	count_down(w, w->thread->rsp && rounds < 2 * last ? 2 * last : rounds);
+}
+
+static void open_window(const struct me_audit_work *w, uint64_t least)
+{
+	uint64_t rounds = rounds_in(w, least), each = ticks_each(w);
+	struct me_audit_thread *t = w->thread;
+
+	w->slot->point = w->point;
+	me_audit_open_window(w);
+	t->longest = LONGEST * least + LONGEST_ROUNDS * each;
+	t->starts = 1;
+	t->rsp = w->rsp;
+	w->slot->timing = 1;
+	/* The next entry must show itself: another thread, or a recursive call. */
+	w->slot->countdown = 0;
+	count_down(w, rounds);
+	t->entered = me_audit_time_stamp();
+	w->slot->spent += 2 * (t->entered - w->now) + TIMING_TICKS;
+}
+
+/* Rounds of the open window have passed. */
+static void pass(const struct me_audit_work *w, uint64_t least)
+{
+	struct me_audit_thread *t = w->thread;
+	uint64_t passed = w->now - t->entered;
+
+	if (w->version != w->slot->version || passed > t->longest) {
+		me_audit_abandon(w);
+		count_down(w, 1);
+		return;
+	}
+	t->rounds += rounds_passed(w);
+	if (w->rsp < t->rsp || passed < least) {
+		count_down(w, passed < least ? rounds_in(w, least - passed) : 1);
+		return;
+	}
+	t->ticks = passed;
+	t->stops = 1;
+	t->rsp = 0;
+	me_audit_end_window(w);
+	count_down(w, rounds_in(w, least));
+}
+
+/* The pair waits for its second window at another timing point, which may not be passed again. */
+static bool is_elsewhere(const struct me_audit_work *w, uint64_t least)
+{
+	struct me_audit_slot *slot = w->slot;
+
+	if (slot->window != 2 || slot->point == w->point)
+		return false;
+	if (w->now < slot->due + least * LONGEST)
+		return true;
+	me_audit_draw_pair(w, slot);
+	return false;
+}
+
+static void pass_point(const struct me_audit_work *w)
+{
+	struct me_audit_thread *t = w->thread;
+	struct me_audit_slot *slot = w->slot;
+	uint64_t least = me_audit_least_ticks(w), due;
+
+	if (t->open && t->rsp && w->rsp > t->rsp)
+		me_audit_abandon(w);
+	if (me_audit_obey(w)) {
+		count_down(w, MOST_ENTRIES);
+		return;
+	}
+	if (!least) {
+		slot->version = MP_AUDIT_A;
+		count_down(w, w->state->ring ? MOST_ENTRIES / 64 : MOST_ENTRIES);
+		return;
+	}
+	if (t->open == 1 + w->function && t->rsp && slot->point == w->point) {
+		pass(w, least);
+		return;
+	}
+	if (me_audit_other_is_open(w, least)) {
+		wait_for_other(w);
+		return;
+	}
+	if (!slot->window) {
+		me_audit_draw_pair(w, slot);
+		slot->due = w->now + least * LEAD;
+	}
+	due = slot->window == 1 && t->due > slot->due ? t->due : slot->due;
+	if (w->now < due || is_elsewhere(w, least))
+		count_down(w, w->now < due ? rounds_in(w, due - w->now) : rounds_in(w, least));
+	else if (w->version != slot->version)
+		count_down(w, 1);
+	else
+		open_window(w, least);
+}
+
+void me_runtime_audit_point(const struct me_runtime_params *params, const uint64_t *ret,
+			    uint64_t now)
+{
+	struct me_audit_work w;
+
+	if (!me_audit_begin(&w, params, ret)) {
+		if (w.slot && !w.thread)
+			point_of(&w)->left[0] = point_of(&w)->left[1] = MOST_ENTRIES;
+		return;
+	}
+	w.rsp += ME_RED_ZONE;
+	w.now = now;
+	pass_point(&w);
+	me_audit_end(&w);
+}

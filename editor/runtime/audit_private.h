@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * audit_private - what audit.c (windows, entries, exits) and audit_point.c (loops) share. No other
+ * file includes this.
+ */
+#ifndef ME_RUNTIME_AUDIT_PRIVATE_H
+#define ME_RUNTIME_AUDIT_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/base/runtime.h"
+#include "libprof/note/audit_file.h"
+
+#define WINDOW_NS 10000
+/*
+ * Another function ends a window that is this many times longer: one in which no timing runs, and
+ * one in which a timing may run on a stack that is never returned to.
+ */
+#define LONGEST	       100
+#define LONGEST_TIMING 1000000
+/* The second window's version runs for so many shortest windows before, and is entered so often. */
+#define LEAD	     10
+#define LEAD_ENTRIES 4
+/* It takes this long to learn how fast time-stamps run. */
+#define CLOCKS_NS 1000000
+
+/*
+ * What a timing costs besides the ticks between the time-stamps of its entry; and how many times
+ * longer than the cost of a pair nothing is timed in the thread, and in this function at least.
+ * Both keep the cost of timing below one percent.
+ */
+#define TIMING_TICKS  400
+#define THREAD_PAUSES 100
+#define PAUSES	      400
+/* A thread that was preempted within an entry did not spend that time. */
+#define MOST_SPENT 1000000
+
+/* A thread looks for its own slots, and for a verdict, after this many entries at most. */
+#define MOST_ENTRIES 65536
+
+/* What one call of the runtime works with. */
+struct me_audit_work {
+	const struct me_runtime_params *params;
+	struct me_audit_state *state;
+	struct me_audit_thread *thread;
+	struct me_audit_slot *slots, *slot;
+	uint64_t function, rsp, now;
+	bool loops; /* the function is timed in its loops */
+	/* Of a call from a loop: timing point from 1 on, its version, least rounds between calls. */
+	uint8_t point, version;
+	uint32_t least_rounds;
+};
+
+static inline uint64_t me_audit_time_stamp(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
+	return (uint64_t)high << 32 | low;
+}
+
+/*
+ * me_audit_begin - finds out for which function and thread the stub called. @ret: address of the
+ * return address. Return: false: there is nothing to do. Else call me_audit_end().
+ */
+bool me_audit_begin(struct me_audit_work *w, const struct me_runtime_params *params,
+		    const uint64_t *ret);
+void me_audit_end(const struct me_audit_work *w);
+/* Return: ticks of the shortest window; 0: not known yet, or nobody would read it. */
+uint64_t me_audit_least_ticks(const struct me_audit_work *w);
+/* me_audit_obey - from now on the winner runs. Return: false: there is no verdict. */
+bool me_audit_obey(const struct me_audit_work *w);
+/* me_audit_draw_pair - from now on the first window's version of the next pair runs. */
+void me_audit_draw_pair(const struct me_audit_work *w, struct me_audit_slot *slot);
+void me_audit_open_window(const struct me_audit_work *w);
+/* me_audit_end_window - the last timing of the open window has ended. */
+void me_audit_end_window(const struct me_audit_work *w);
+/* me_audit_abandon - the open window's timing, if one runs, will not end as it should. */
+void me_audit_abandon(const struct me_audit_work *w);
+/* Return: false: no other window than that of @w's function is open, or it may be ended. */
+bool me_audit_other_is_open(const struct me_audit_work *w, uint64_t least);
+
+#endif
