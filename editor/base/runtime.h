@@ -141,7 +141,7 @@ struct me_audit_thread {
 	uint64_t entered;  /* time-stamp of that */
 	uint64_t longest;  /* ticks after which others may end a window in a loop */
 	uint64_t ticks;	   /* sum of the window's timings */
-	uint64_t rounds; /* of these timings: invocations, or rounds of the loop */
+	uint64_t rounds;   /* of these timings: invocations, or rounds of the loop */
 	uint64_t starts, stops, abandoned; /* timings of the window */
 	uint64_t tid;
 };

@@ -126,16 +126,16 @@ static json_t *json_points(const struct me_loop_report *loops)
 		json_t *points = json_array();
 
 		for (uint32_t p = 0; p < f->nr_points; p++)
-			json_array_append_new(points,
-					      json_pack("{s:o, s:I, s:I}", "vaddr",
-							json_integer((json_int_t)f->points[p].vaddr), "rounds",
-							(json_int_t)f->points[p].rounds, "distance",
-							(json_int_t)f->points[p].distance));
+			json_array_append_new(
+				points, json_pack("{s:o, s:I, s:I}", "vaddr",
+						  json_integer((json_int_t)f->points[p].vaddr),
+						  "rounds", (json_int_t)f->points[p].rounds,
+						  "distance", (json_int_t)f->points[p].distance));
 		json_array_append_new(
-			array, json_pack("{s:o, s:o, s:o, s:o}", "name", mp_json_string(f->name),
-					 "vaddr", json_integer((json_int_t)f->vaddr), "points", points,
-					 "why_none", f->why_none ? json_string(f->why_none)
-								 : json_null()));
+			array,
+			json_pack("{s:o, s:o, s:o, s:o}", "name", mp_json_string(f->name), "vaddr",
+				  json_integer((json_int_t)f->vaddr), "points", points, "why_none",
+				  f->why_none ? json_string(f->why_none) : json_null()));
 	}
 	return array;
 }

@@ -247,7 +247,8 @@ static void text_loops(FILE *out, const struct me_optimize_options *options,
 			fputs(f->why_none, out);
 		for (uint32_t p = 0; p < f->nr_points; p++)
 			fprintf(out,
-				"%s at 0x%" PRIx64 ", %" PRIu32 " round%s or more a timing, %" PRIu32
+				"%s at 0x%" PRIx64 ", %" PRIu32
+				" round%s or more a timing, %" PRIu32
 				" instructions or more a round",
 				p ? ";" : "", f->points[p].vaddr, f->points[p].rounds,
 				f->points[p].rounds == 1 ? "" : "s", f->points[p].distance);

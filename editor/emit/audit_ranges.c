@@ -82,8 +82,8 @@ static bool add_points(const struct mp_cfg *cfg, const struct me_placement *plac
 		func->first_point = table->nr_points;
 		for (uint32_t i = 0; i < placement->nr_copies; i++) {
 			const struct me_copy *copy = &placement->copies[i];
-			const struct me_stub *stub =
-				copy->stub ? &placement->stubs[copy->stub - 1] : NULL;
+			const struct me_stub *stub = copy->stub ? &placement->stubs[copy->stub - 1]
+								: NULL;
 			uint32_t nr;
 
 			if (!stub || stub->does != ME_STUB_TIMES || !copy->original ||

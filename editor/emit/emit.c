@@ -114,8 +114,8 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 	}
 	rc = place_behind_text(e, err);
 	if (!rc)
-		rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr, &e->unwind,
-			     err);
+		rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr,
+				     &e->unwind, err);
 	free(placed);
 	return rc;
 }

@@ -253,8 +253,8 @@ static int keep_cheap(const struct chooser *c, bool any_cost, struct me_loop_poi
 	return 0;
 }
 
-int me_loop_points_choose(const struct mp_cfg *cfg, const uint8_t *movable,
-			  const uint8_t *chosen, const struct me_plan *plan, const struct mp_counts *counts, bool any_cost,
+int me_loop_points_choose(const struct mp_cfg *cfg, const uint8_t *movable, const uint8_t *chosen,
+			  const struct me_plan *plan, const struct mp_counts *counts, bool any_cost,
 			  struct me_loop_points *out, struct mp_err *err)
 {
 	struct me_flags flags = {0};

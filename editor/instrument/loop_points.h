@@ -53,7 +53,7 @@ struct me_loop_points {
 #define ME_LOOP_REPORT_FUNCS 64
 
 struct me_loop_report {
-	uint32_t nr_funcs;  /* with timing points */
+	uint32_t nr_funcs; /* with timing points */
 	uint32_t nr_points;
 	double cost;
 	struct me_loop_reported {

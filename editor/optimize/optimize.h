@@ -159,7 +159,7 @@ struct me_optimize_report {
 	struct me_instrument_report instrumented;
 	struct me_number_report numbered;
 	struct me_versions_report audited;
-	struct me_loop_report loops; /* timing points of audited functions */
+	struct me_loop_report loops;	  /* timing points of audited functions */
 	uint8_t counters;		  /* enum me_counters */
 	struct me_markers_report markers; /* only with @remove_markers */
 	struct me_verify_report verified;

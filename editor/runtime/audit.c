@@ -114,8 +114,8 @@ static void add(uint64_t *word, uint64_t value)
 		__atomic_fetch_add(word, value, __ATOMIC_RELAXED);
 }
 
-static void put_record(const struct me_audit_work *w, uint64_t function, const struct me_audit_slot *slot,
-		       enum mp_audit_fate fate)
+static void put_record(const struct me_audit_work *w, uint64_t function,
+		       const struct me_audit_slot *slot, enum mp_audit_fate fate)
 {
 	const struct me_audit_thread *t = w->thread;
 	struct mp_audit_function *f = me_ring_function(w->state->ring, function);
@@ -208,8 +208,8 @@ void me_audit_open_window(const struct me_audit_work *w)
 
 void me_audit_end_window(const struct me_audit_work *w)
 {
-	close_window(w, count_switches() == w->thread->switches ? MP_AUDIT_TIMED
-									 : MP_AUDIT_PREEMPTED);
+	close_window(w,
+		     count_switches() == w->thread->switches ? MP_AUDIT_TIMED : MP_AUDIT_PREEMPTED);
 }
 
 bool me_audit_other_is_open(const struct me_audit_work *w, uint64_t least)
