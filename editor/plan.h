@@ -76,7 +76,7 @@ enum me_counters {
 /* A stub: one instruction, perhaps a check before and a poll behind it; then control goes to
  * the block. */
 struct me_stub {
-	uint32_t counter;      /* index; of ME_STUB_NOTES: block in the table */
+	uint32_t counter; /* index; of ME_STUB_NOTES: block in the table */
 	/* value that is set, at least 0, or added; number of nops; of ME_STUB_ENTERS: the function
 	 * has timing points; of ME_STUB_TIMES: least rounds */
 	int32_t value;

@@ -302,7 +302,8 @@ static int compare_worth(const void *a, const void *b)
 /* Its round has not ended, or it has none. */
 static bool is_open(const struct md_machine_program *p)
 {
-	return !md_machine_is_optimised(p) && !p->denied && (!p->job || !mp_job_state_ends(p->job->state));
+	return !md_machine_is_optimised(p) && !p->denied &&
+	       (!p->job || !mp_job_state_ends(p->job->state));
 }
 
 size_t md_machine_order(const struct md_machine *machine, const struct md_machine_program ***out)

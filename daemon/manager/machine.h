@@ -33,10 +33,11 @@ enum md_file_state {
 
 struct md_machine_program {
 	const char *path;
-	const struct mp_module *module; /* the build of today's file, or the last one; NULL: no sample */
-	const struct mp_job *job;	/* NULL: none */
-	uint64_t nr_samples;		/* of all builds */
-	double share;			/* of the machine's samples */
+	const struct mp_module
+		*module;	  /* the build of today's file, or the last one; NULL: no sample */
+	const struct mp_job *job; /* NULL: none */
+	uint64_t nr_samples;	  /* of all builds */
+	double share;		  /* of the machine's samples */
 	enum md_file_state file;
 	char *denied; /* why it is left alone in any case, in words of a user; NULL: it is not */
 	/* What an audit measured: the job's, or the last trial's; ratio 0: nothing. */

@@ -4,7 +4,6 @@
  * morph-COMMAND, as git does.
  */
 #include <errno.h>
-#include <libgen.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/code/debuginfod.h"
+#include "daemon/manager/child.h"
 #include "daemon/manager/morph.h"
 #include "libprof/cli/stdio.h"
 
@@ -110,10 +110,9 @@ static bool is_word(const char *name)
 /* Runs morph-NAME from morph's own folder, else from PATH. Returns only if there is none. */
 static int run_other(const char *name, char **argv)
 {
-	char self[4096], program[8300];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char self[PATH_MAX], program[300];
 
-	if (!is_word(name)) {
+	if (!is_word(name) || strlen(name) > 200) {
 		md_stats_fail("%s: no such command; morph --help lists the commands", name);
 		return MD_EXIT_USAGE;
 	}
@@ -121,11 +120,8 @@ static int run_other(const char *name, char **argv)
 	argv[0] = strdup(program);
 	if (!argv[0])
 		return md_stats_fail("out of memory");
-	if (len > 0) {
-		self[len] = '\0';
-		snprintf(program, sizeof(program), "%s/morph-%s", dirname(self), name);
-		execv(program, argv);
-	}
+	if (!md_child_find(program, self, NULL))
+		execv(self, argv);
 	execvp(argv[0], argv);
 	if (errno != ENOENT)
 		return md_stats_fail("%s: %s", argv[0], strerror(errno));

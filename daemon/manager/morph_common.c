@@ -67,9 +67,9 @@ static json_t *expected_json(const struct md_machine_program *p)
 {
 	return p->estimated
 		       ? json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "percent", p->worth.gain,
-				   "least", p->worth.least, "most", p->worth.most, "movable_percent",
-				   100 * p->saving.movable, "taken_per_1000", p->saving.taken,
-				   "saved_per_1000", p->saving.saved)
+				   "least", p->worth.least, "most", p->worth.most,
+				   "movable_percent", 100 * p->saving.movable, "taken_per_1000",
+				   p->saving.taken, "saved_per_1000", p->saving.saved)
 		       : json_null();
 }
 

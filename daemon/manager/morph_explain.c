@@ -41,10 +41,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {options,  parse,
-				 "PROGRAM", "Say why PROGRAM was not optimised, or what became of it.",
-				 children, 0,
-				 0};
+static const struct argp argp = {
+	options,  parse, "PROGRAM", "Say why PROGRAM was not optimised, or what became of it.",
+	children, 0,	 0};
 
 /* Prints @text, broken into lines. */
 static void put_paragraph(const char *text, size_t columns)
@@ -123,11 +122,11 @@ static void look(struct explain *e, struct mp_store *store)
 {
 	e->entry = md_morph_entry(&e->machine, &e->program);
 	if (!e->entry) {
-		e->none = (struct md_machine_program){
-			.path = e->program.path,
-			.file = e->program.gone	       ? MD_FILE_GONE
-				: e->program.is_output ? MD_FILE_OUTPUT
-						       : MD_FILE_THERE};
+		e->none = (struct md_machine_program){.path = e->program.path,
+						      .file = e->program.gone ? MD_FILE_GONE
+							      : e->program.is_output
+								      ? MD_FILE_OUTPUT
+								      : MD_FILE_THERE};
 		e->entry = &e->none;
 		return;
 	}

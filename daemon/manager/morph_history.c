@@ -44,8 +44,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	options, parse, "[PROGRAM]",
-	"Show every decision about PROGRAM, or about all programs, oldest first.", children, 0, 0};
+	options,
+	parse,
+	"[PROGRAM]",
+	"Show every decision about PROGRAM, or about all programs, oldest first.",
+	children,
+	0,
+	0};
 
 static void print_one(const struct mp_decision *d)
 {
@@ -113,7 +118,8 @@ int md_morph_history(struct md_stats *stats, int argc, char **argv)
 		return r;
 	if (h.name)
 		r = md_morph_find(&h.machine, h.name, &h.program);
-	if (!r && mp_store_list_history(store, h.program.path, h.since_s, &h.decisions, &h.nr, &err))
+	if (!r &&
+	    mp_store_list_history(store, h.program.path, h.since_s, &h.decisions, &h.nr, &err))
 		r = md_stats_fail("%s", err.msg);
 	if (!r && !h.nr)
 		r = (md_stats_note("%s: nothing was decided%s%s", stats->path,

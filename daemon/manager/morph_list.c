@@ -52,10 +52,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	options, parse, NULL,
+	options,
+	parse,
+	NULL,
 	"List the programs of this machine, what became of each, and which processes still use an "
 	"old file.",
-	children, 0, 0};
+	children,
+	0,
+	0};
 
 static int choose(struct list *l)
 {

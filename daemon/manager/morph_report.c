@@ -87,11 +87,15 @@ static int write_page(struct asked *a)
 {
 	char host[128] = "this machine";
 	const char *version = strchr(argp_program_version, ' ');
-	const struct md_report report = {
-		.machine = &a->machine, .collector = &a->collector, .decisions = a->decisions,
-		.nr_decisions = a->nr_decisions, .pictures = a->pictures,
-		.nr_pictures = a->nr_pictures, .host = host, .version = version ? version + 1 : "",
-		.when_s = (int64_t)time(NULL)};
+	const struct md_report report = {.machine = &a->machine,
+					 .collector = &a->collector,
+					 .decisions = a->decisions,
+					 .nr_decisions = a->nr_decisions,
+					 .pictures = a->pictures,
+					 .nr_pictures = a->nr_pictures,
+					 .host = host,
+					 .version = version ? version + 1 : "",
+					 .when_s = (int64_t)time(NULL)};
 	struct md_outfile out;
 	struct mp_err err = {0};
 	struct stat st;

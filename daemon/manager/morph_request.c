@@ -75,17 +75,25 @@ static const struct argp_option none[] = {{0}};
 static const struct argp_option undo_options[] = {
 	{"all", KEY_ALL, NULL, 0, "Every program that Morph has replaced", 0}, {0}};
 static const struct argp optimize_argp = {
-	none, parse, "PROGRAM [-- COMMAND...]",
+	none,
+	parse,
+	"PROGRAM [-- COMMAND...]",
 	"Write a faster version of PROGRAM from the samples that there are, verify it, and measure "
 	"it with COMMAND, which uses PROGRAM. Nothing is replaced; `morph adopt' does that.",
-	children, 0, 0};
+	children,
+	0,
+	0};
 static const struct argp adopt_argp = {
-	none, parse, "PROGRAM",
+	none,
+	parse,
+	"PROGRAM",
 	"Put the version that `morph optimize', or Morph by itself, has written in the place of "
 	"PROGRAM. The original is kept.",
-	children, 0, 0};
-static const struct argp undo_argp = {undo_options, parse, "[PROGRAM]",
-				      "Put the original of PROGRAM back.", children, 0, 0};
+	children,
+	0,
+	0};
+static const struct argp undo_argp = {
+	undo_options, parse, "[PROGRAM]", "Put the original of PROGRAM back.", children, 0, 0};
 
 /* ---- results ------------------------------------------------------------------------------------ */
 
@@ -158,8 +166,11 @@ static int optimize(struct md_request *r, struct mp_err *err)
 
 static int do_one(struct asked *a, const char *path)
 {
-	struct md_request r = {.store = a->store, .db = a->stats->path, .path = path,
-			       .backup_dir = a->backup_dir, .command = a->command,
+	struct md_request r = {.store = a->store,
+			       .db = a->stats->path,
+			       .path = path,
+			       .backup_dir = a->backup_dir,
+			       .command = a->command,
 			       .nr_command = a->nr_command};
 	struct mp_err err = {0};
 	int status;
@@ -214,8 +225,7 @@ static int do_named(struct asked *a)
 		return r;
 	if (program.gone) {
 		r = md_stats_fail("%s: is not there any more", program.path);
-	} else if (a->action != UNDO &&
-		   md_deny(&none_said, program.path, why, sizeof(why))) {
+	} else if (a->action != UNDO && md_deny(&none_said, program.path, why, sizeof(why))) {
 		md_stats_fail("%s: %s", program.path, why);
 		r = MD_MORPH_REFUSED;
 	} else if (a->action == OPTIMIZE && program.is_output) {

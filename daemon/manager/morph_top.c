@@ -66,10 +66,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
-	options,  parse, NULL,
+	options,
+	parse,
+	NULL,
 	"Show what takes this machine's time, and again as samples arrive.\v"
 	"Keys: q ends. Without a terminal: one table.",
-	children, 0,	 0};
+	children,
+	0,
+	0};
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
@@ -120,9 +124,7 @@ static void fill(struct top *t, const struct md_machine *m)
 			break;
 		row->before = grew ? (was ? was->nr : 0) : (was ? was->before : 0);
 		more = row->nr >= row->before ? row->nr - row->before : 0;
-		row->now = t->nr > t->before
-				   ? 100 * (double)more / (double)(t->nr - t->before)
-				   : 0;
+		row->now = t->nr > t->before ? 100 * (double)more / (double)(t->nr - t->before) : 0;
 		row->all = 100 * p->share;
 		snprintf(row->state, sizeof(row->state), "%s", md_wording_state(p));
 		t->nr_rows++;

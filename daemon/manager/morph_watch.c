@@ -226,8 +226,7 @@ static int add(struct watch *w)
 static bool names(const struct md_rule *rule, const char *what, const char *path)
 {
 	for (size_t i = 0; rule->programs && rule->programs[i]; i++)
-		if (!strcmp(rule->programs[i], what) ||
-		    (path && !strcmp(rule->programs[i], path)))
+		if (!strcmp(rule->programs[i], what) || (path && !strcmp(rule->programs[i], path)))
 			return true;
 	for (size_t i = 0; rule->packages && rule->packages[i]; i++)
 		if (!strncmp(what, "package:", 8) && !strcmp(rule->packages[i], what + 8))
@@ -359,7 +358,7 @@ int md_morph_watch(struct md_stats *stats, int argc, char **argv)
 			    : 0;
 	else
 		r = md_policy_default_dir(w.dir, sizeof(w.dir), &err) ? md_stats_fail("%s", err.msg)
-								     : 0;
+								      : 0;
 	if (!r)
 		r = !strcmp(w.action, "add")  ? add(&w)
 		    : !strcmp(w.action, "rm") ? rm(&w)

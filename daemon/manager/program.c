@@ -136,8 +136,8 @@ static int add_module(struct found *found, const struct mp_module *module)
 	struct md_program program;
 
 	if (md_program_read(module->path, &program, NULL))
-		program = (struct md_program){.path = strdup(module->path), .id = module->id,
-					      .gone = true};
+		program = (struct md_program){
+			.path = strdup(module->path), .id = module->id, .gone = true};
 	return program.path ? add(found, &program) : -ENOMEM;
 }
 
@@ -191,8 +191,8 @@ static int find_build_id(const struct md_program_search *search, const char *hex
 		if (md_program_read(module->path, &program, NULL) ||
 		    !md_program_is_module(&program, module)) {
 			md_program_fini(&program);
-			program = (struct md_program){.path = strdup(module->path),
-						      .id = module->id, .gone = true};
+			program = (struct md_program){
+				.path = strdup(module->path), .id = module->id, .gone = true};
 		}
 		r = program.path ? add(found, &program) : -ENOMEM;
 	}
@@ -270,8 +270,10 @@ int md_package_programs(const struct md_program_search *search, const char *pack
 
 	if (r) {
 		fini(&found);
-		return mp_err_set(err, -r, r == -ENOENT ? "%s: no such package is installed"
-							: "%s: out of memory", package);
+		return mp_err_set(err, -r,
+				  r == -ENOENT ? "%s: no such package is installed"
+					       : "%s: out of memory",
+				  package);
 	}
 	*out = found.list;
 	*nr = found.nr;
@@ -326,8 +328,8 @@ static int find_path(const struct md_program_search *search, const char *name,
 		return mp_err_set(err, ENOEXEC, "%s: is no x86-64 program or library", name);
 	for (size_t i = 0; r == -ENOENT && i < search->nr_modules; i++)
 		if (!strcmp(search->modules[i].path, name)) {
-			*out = (struct md_program){.path = strdup(name),
-						   .id = search->modules[i].id, .gone = true};
+			*out = (struct md_program){
+				.path = strdup(name), .id = search->modules[i].id, .gone = true};
 			return out->path ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 		}
 	return r;
@@ -348,9 +350,10 @@ int md_program_find(const struct md_program_search *search, const char *name,
 	if (r == -ENOMEM)
 		mp_err_set(err, ENOMEM, "out of memory");
 	else if (r == -ENOENT || (!r && !found.nr))
-		r = mp_err_set(err, ENOENT,
-			       "%s: no command, profiled program, package or build-id has this name",
-			       name);
+		r = mp_err_set(
+			err, ENOENT,
+			"%s: no command, profiled program, package or build-id has this name",
+			name);
 	else if (!r && found.nr + found.nr_more > 1)
 		r = ambiguous(name, &found, err);
 	if (!r) {

@@ -23,17 +23,17 @@
 
 /* Where names are looked up. */
 struct md_program_search {
-	const char *commands;  /* directories, separated by colons; NULL: $PATH */
-	const char *dpkg_info; /* NULL: /var/lib/dpkg/info */
+	const char *commands;		 /* directories, separated by colons; NULL: $PATH */
+	const char *dpkg_info;		 /* NULL: /var/lib/dpkg/info */
 	const struct mp_module *modules; /* what the store knows */
 	size_t nr_modules;
 };
 
 struct md_program {
-	char *path;	/* absolute, without symbolic links */
+	char *path;	 /* absolute, without symbolic links */
 	struct mp_id id; /* of an output: the identity of its original */
-	bool is_output; /* the file was written by morph-optimize */
-	bool gone;	/* the store knows this program, but the file is not there any more */
+	bool is_output;	 /* the file was written by morph-optimize */
+	bool gone;	 /* the store knows this program, but the file is not there any more */
 };
 
 /*

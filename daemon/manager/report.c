@@ -53,7 +53,8 @@ static void put_head(const struct md_report *r, FILE *out)
 		   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
 		   "<title>Morph on %t</title>\n<style>%s</style></head>\n<body><main>\n",
 		   r->host, md_report_style);
-	mp_svg_put(out, "<h1>Morph on %t</h1>\n<p class=\"soft\">Samples since %t. Written %t.</p>\n",
+	mp_svg_put(out,
+		   "<h1>Morph on %t</h1>\n<p class=\"soft\">Samples since %t. Written %t.</p>\n",
 		   r->host, md_wording_time(r->machine->start_s, start),
 		   md_wording_time(r->when_s, when));
 }
@@ -131,7 +132,8 @@ static void put_program(FILE *out, const struct md_machine_program *p, double la
 	if (md_machine_is_optimised(p) && p->gain.ratio > 0)
 		mp_svg_put(out, "%t", md_wording_gain(&p->gain, text));
 	else if (p->estimated && !p->denied)
-		mp_svg_put(out, "<span class=\"soft\">%t</span>", md_wording_worth(&p->worth, text));
+		mp_svg_put(out, "<span class=\"soft\">%t</span>",
+			   md_wording_worth(&p->worth, text));
 	mp_svg_put(out, "</td><td><span class=\"%s\">%t</span></td></tr>\n", state_class(p),
 		   md_wording_state(p));
 }
@@ -193,10 +195,11 @@ static void put_scale(FILE *out, const struct scale *s)
 	mp_svg_put(out, "<svg width=\"%n\" height=\"18\">", PLOT_WIDTH);
 	for (double at = ceil(s->low / step) * step; at <= s->high + 1e-9; at += step) {
 		snprintf(text, sizeof(text), "%+.0f %%", at);
-		mp_svg_put(out,
-			   "<text class=\"tick\" x=\"%n\" y=\"13\" text-anchor=\"middle\">%t</text>",
-			   fmin(fmax(place(s, at), 18), PLOT_WIDTH - 18),
-			   fabs(at) < 1e-9 ? "0" : text);
+		mp_svg_put(
+			out,
+			"<text class=\"tick\" x=\"%n\" y=\"13\" text-anchor=\"middle\">%t</text>",
+			fmin(fmax(place(s, at), 18), PLOT_WIDTH - 18),
+			fabs(at) < 1e-9 ? "0" : text);
 	}
 	fputs("</svg>", out);
 }
@@ -251,16 +254,19 @@ static void put_next(const struct md_report *r, FILE *out)
 
 	fputs("<h2>What is next</h2>\n", out);
 	if (!nr)
-		fputs("<p class=\"soft\">Nothing: no program with enough samples is left.</p>\n", out);
+		fputs("<p class=\"soft\">Nothing: no program with enough samples is left.</p>\n",
+		      out);
 	else
 		fputs("<div class=\"card\"><table><tbody>\n", out);
 	for (size_t i = 0; i < nr && i < 5; i++) {
 		fputs("<tr><td class=\"path\">", out);
 		put_path(out, next[i]->path);
-		mp_svg_put(out, "</td><td class=\"num\">%t</td><td><code>morph optimize %t</code></td></tr>\n",
-			   next[i]->estimated ? md_wording_worth(&next[i]->worth, text)
-					      : "no estimate",
-			   next[i]->path);
+		mp_svg_put(
+			out,
+			"</td><td class=\"num\">%t</td><td><code>morph optimize %t</code></td></tr>\n",
+			next[i]->estimated ? md_wording_worth(&next[i]->worth, text)
+					   : "no estimate",
+			next[i]->path);
 	}
 	if (nr)
 		fputs("</tbody></table></div>\n", out);

@@ -43,17 +43,18 @@ static int begin_round(struct md_request *r, struct mp_err *err)
 {
 	const struct mp_job_step step = {"request", "again", "somebody asked for it",
 					 (int64_t)time(NULL)};
-	int ret = mp_store_want_job(r->store, r->path, MP_JOB_BY_REQUEST, getuid(), true, step.when_s,
-				    &r->job, err);
+	int ret = mp_store_want_job(r->store, r->path, MP_JOB_BY_REQUEST, getuid(), true,
+				    step.when_s, &r->job, err);
 
 	r->has_job = !ret;
 	if (ret || r->job.state == MP_JOB_WANTED)
 		return ret;
 	if (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT)
-		return mp_err_set(err, EALREADY,
-				  "%s: an optimised version is in use; morph undo puts the original "
-				  "back",
-				  r->path);
+		return mp_err_set(
+			err, EALREADY,
+			"%s: an optimised version is in use; morph undo puts the original "
+			"back",
+			r->path);
 	return mp_store_renew_job(r->store, &r->job, &step, err);
 }
 
@@ -111,8 +112,8 @@ static int name_output(const struct md_request *r, const struct mp_id *id, char 
 	if (!ret)
 		ret = make_directory(buf, err);
 	mp_backup_folder(id, folder);
-	if (snprintf(buf, size, "%s/outputs/%.100s.%.16s", dir, strrchr(r->path, '/') + 1, folder) >=
-	    (int)size)
+	if (snprintf(buf, size, "%s/outputs/%.100s.%.16s", dir, strrchr(r->path, '/') + 1,
+		     folder) >= (int)size)
 		ret = mp_err_set(err, ENAMETOOLONG, "%s: the name is too long", r->path);
 	free(dir);
 	return ret;
@@ -178,7 +179,7 @@ static void take_audit(struct mp_job *job, const json_t *said)
 /* Return: exit status, -errno. */
 static int audit(struct md_request *r, struct mp_err *err)
 {
-	char at[4200], *argv[MAX_WORDS + 8] = {"morph-audit", "--json", at, "--command",
+	char at[4200], *argv[MAX_WORDS + 8] = {"morph-audit",	"--json",      at,  "--command",
 					       (char *)r->path, r->job.output, "--"};
 	const char *verdict = "undecided";
 	json_t *said = NULL;
@@ -207,7 +208,8 @@ static int audit(struct md_request *r, struct mp_err *err)
 		status = advance(r, MP_JOB_FAILED, "audit", "failed", "morph-audit failed", err)
 				 ?: MD_EXIT_FAILED;
 	else
-		status = advance(r, MP_JOB_NOT_FASTER, "audit", status == 6 ? "differs" : "not-faster",
+		status = advance(r, MP_JOB_NOT_FASTER, "audit",
+				 status == 6 ? "differs" : "not-faster",
 				 status == 6 ? "the versions print different output"
 					     : "an audit did not find it faster",
 				 err)
@@ -347,5 +349,6 @@ int md_request_undo(struct md_request *r, struct mp_err *err)
 		snprintf(r->why, sizeof(r->why), "the original was not put back");
 		return ret;
 	}
-	return known ? advance(r, MP_JOB_UNDONE, "restore", "done", "the original is back", err) : 0;
+	return known ? advance(r, MP_JOB_UNDONE, "restore", "done", "the original is back", err)
+		     : 0;
 }

@@ -4,26 +4,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/manager/child.h"
+
 /* In the child: the program beside this one goes before one in PATH. */
 static _Noreturn void become(char *const *argv, int out)
 {
-	char self[4096], program[8300];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char program[PATH_MAX];
 
 	if (dup2(out, STDOUT_FILENO) < 0)
 		_exit(126);
-	if (len > 0) {
-		self[len] = '\0';
-		snprintf(program, sizeof(program), "%s/%s", dirname(self), argv[0]);
+	if (!md_child_find(argv[0], program, NULL))
 		execv(program, argv);
-	}
 	execvp(argv[0], argv);
 	fprintf(stderr, "morph: %s: %s\n", argv[0], strerror(errno));
 	_exit(127);

@@ -167,8 +167,8 @@ const char *md_wording_gain(const struct mp_job_gain *gain, char *buf)
 	if (!(gain->ratio > 0))
 		snprintf(buf, MD_WORDING_MAX, "not measured");
 	else if (!(gain->lowest > 0))
-		snprintf(buf, MD_WORDING_MAX, "%.1f %% %s", 100 * (gain->ratio < 1 ? 1 - gain->ratio
-										: gain->ratio - 1),
+		snprintf(buf, MD_WORDING_MAX, "%.1f %% %s",
+			 100 * (gain->ratio < 1 ? 1 - gain->ratio : gain->ratio - 1),
 			 gain->ratio < 1 ? "slower" : "faster");
 	else
 		snprintf(buf, MD_WORDING_MAX, "%.1f %% faster (%.1f to %.1f)",

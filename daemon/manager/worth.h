@@ -28,8 +28,8 @@ struct md_saving {
 	double movable;	     /* share of the executed instructions that lies in movable functions */
 	/* shares of the executed instructions in functions with each problem */
 	double left_alone[MP_NR_PROBLEMS];
-	double taken;	     /* taken branches per 1,000 executed instructions */
-	double saved;	     /* of these: expected to be saved */
+	double taken; /* taken branches per 1,000 executed instructions */
+	double saved; /* of these: expected to be saved */
 };
 
 /*

@@ -9,6 +9,7 @@
 
 #include "daemon/manager/worth.h"
 
+/* clang-format off */
 /* Saved taken branches per 1,000 instructions, and percent of time. */
 static const struct md_effect_point md_worth_prior[] = {
 	{30.11, 2.06}, /* speedtest1 */
@@ -23,6 +24,7 @@ static const struct md_effect_point md_worth_prior[] = {
 	{29.86, 3.10}, /* tcc */
 	{0.51, 0.40}, /* php */
 };
+/* clang-format on */
 #define MD_NR_WORTH_PRIOR (sizeof(md_worth_prior) / sizeof(md_worth_prior[0]))
 
 /* Root mean square of the errors of 11 predictions, percent of the taken branches. */

@@ -31,8 +31,7 @@ static bool stays_inside(const struct mp_cfg *cfg, const struct mp_block *block)
 const char *me_version_tables_why_not(const struct mp_cfg *cfg, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
-	const struct mp_table *table =
-		block->table == MP_NONE ? NULL : &cfg->tables[block->table];
+	const struct mp_table *table = block->table == MP_NONE ? NULL : &cfg->tables[block->table];
 
 	if (!table)
 		return "not audited: its switch has several tables";

@@ -24,9 +24,9 @@ struct me_version_table {
 /* An operand of a function with such a table. */
 struct me_version_ref {
 	uint64_t insn_vaddr;
-	uint32_t table;	     /* index in @tables */
-	uint8_t field_off;   /* offset of the 4-byte field in the instruction */
-	bool rip_relative;   /* false: absolute 32-bit address */
+	uint32_t table;	   /* index in @tables */
+	uint8_t field_off; /* offset of the 4-byte field in the instruction */
+	bool rip_relative; /* false: absolute 32-bit address */
 };
 
 struct me_version_tables {

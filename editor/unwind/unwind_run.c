@@ -13,7 +13,7 @@
 
 /* Padding up to this size does not split a run; it has the row before it. */
 #define MAX_GAP	   63
-#define CALL	   5  /* bytes of one in a stub */
+#define CALL	   5 /* bytes of one in a stub */
 #define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
 
 struct builder {
@@ -29,7 +29,7 @@ struct builder {
 	uint64_t lsda_vaddr;	    /* of out->lsdas */
 	struct me_call_site *sites; /* of the current run */
 	uint32_t nr_sites, cap_sites;
-	struct me_cfi_row row; /* at @row_off of the current run */
+	struct me_cfi_row row;	   /* at @row_off of the current run */
 	struct me_cfi_row lowered; /* of the call in the current stub */
 	uint64_t row_off;
 	struct mp_err *err;
@@ -238,8 +238,8 @@ bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block)
 	if (!fde || me_cfi_rules_init(&rules))
 		return false;
 	if (!me_source_load(&source, cfg->elf, &rules, fde)) {
-		uint32_t line = me_cfi_line_at(&source.table,
-					       cfg->blocks[block].vaddr - source.fde.start);
+		uint32_t line =
+			me_cfi_line_at(&source.table, cfg->blocks[block].vaddr - source.fde.start);
 
 		has = !me_cfi_row_lower(&rules, &source.table.lines[line].row, ME_RED_ZONE, &row);
 	}

@@ -201,7 +201,8 @@ static bool same_bytes(struct pair *x, const struct vf_insn *insn, uint8_t from,
 
 		if (f && f >= from && f + 4 <= to &&
 		    (vf_note_field(x->vf, x->p->old_vaddr + x->k + f, b + f) ||
-		     (f == insn->abs_off && names_version_table(x, vf_displacement_target(b + f, 0)))))
+		     (f == insn->abs_off &&
+		      names_version_table(x, vf_displacement_target(b + f, 0)))))
 			memcpy(want + f, b + f, 4);
 	}
 	return !memcmp(want + from, b + from, (size_t)(to - from));

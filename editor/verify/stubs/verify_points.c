@@ -77,8 +77,8 @@ static bool has_code(const struct vf *vf, const struct vf_version *version, uint
 	static const uint8_t lea[] = {0x48, 0x8d, 0x64, 0x24, (uint8_t)-ME_RED_ZONE};
 	static const uint8_t cmpb[] = {0x65, 0x80, 0x3d};
 	const uint8_t jcc[] = {0x0f, version->version == MP_AUDIT_A ? 0x85 : 0x84};
-	uint64_t slot = vf->counters->vaddr +
-			(uint64_t)version->function * sizeof(struct me_audit_slot);
+	uint64_t slot =
+		vf->counters->vaddr + (uint64_t)version->function * sizeof(struct me_audit_slot);
 	uint64_t left = slot + offsetof(struct me_audit_slot, points) +
 			point * sizeof(struct me_audit_point) +
 			offsetof(struct me_audit_point, left) + version->version * sizeof(int32_t);

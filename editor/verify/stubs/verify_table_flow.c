@@ -76,8 +76,9 @@ static int by_address(const void *a, const void *b)
 {
 	const struct node *x = a, *y = b;
 
-	return x->piece->old_vaddr < y->piece->old_vaddr ? -1
-							  : x->piece->old_vaddr > y->piece->old_vaddr;
+	return x->piece->old_vaddr < y->piece->old_vaddr
+		       ? -1
+		       : x->piece->old_vaddr > y->piece->old_vaddr;
 }
 
 static int find_nodes(struct flow *w, uint8_t version)
@@ -417,8 +418,8 @@ static bool run(struct flow *w, struct node *node)
 		const uint8_t *b = mp_elf_bytes(w->vf->o, at, end - at);
 
 		if (!b || !vf_decode(b, end - at, at, &insn) ||
-		    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), b, end - at, &f.z,
-							 f.op)))
+		    !ZYAN_SUCCESS(
+			    ZydisDecoderDecodeFull(vf_full_decoder(), b, end - at, &f.z, f.op)))
 			return false;
 		if (insn.kind == VF_IJMP_REG || insn.kind == VF_IJMP_MEM)
 			return jump(w, node, at, &f);

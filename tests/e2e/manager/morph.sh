@@ -14,6 +14,11 @@ m() {
 	command_ends "$1" "$2" "$morph" --db=db --backup-dir=backup "${@:3}"
 }
 
+# ---- the prior of the estimate is what the benchmarks say
+if command -v python3 >/dev/null; then
+	"$root/scripts/report/worth-prior" --check || fail "worth_prior.h"
+fi
+
 # ---- the page
 m 0 "the page"
 [ "$(wc -l <out.txt)" -le 24 ] || fail "the page has $(wc -l <out.txt) lines"

@@ -46,7 +46,7 @@ offers() {
 }
 
 # ---- both directions, for each program and command
-for program in morphd morph-stats morph-optimize morph-audit; do
+for program in morph morphd morph-stats morph-optimize morph-audit; do
 	[ -s "$installed/$program" ] || { fail "$program: no completion is installed"; continue; }
 	bash -n "$installed/$program" || fail "$program: bash does not read it"
 	for command in '' $(offered "$program" '' | grep -v '\.db$\|dir$'); do
@@ -76,6 +76,8 @@ offers "${commands% }" morph-stats ''
 offers "run" morphd ''
 
 # ---- values
+offers "top list explain history optimize adopt undo watch report" morph ''
+offers "one.db" morph list -d o
 offers "callgrind counters fdata perf" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca

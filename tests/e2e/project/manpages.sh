@@ -14,7 +14,7 @@ fail() {
 
 mkdir -p "$TMPDIR/tree/scripts/check" "$TMPDIR/tree/scripts/package" && cp "$root/scripts/check/manpages" "$TMPDIR/tree/scripts/check/" || exit 1
 # From here on only the pages change, so the programs' completions are made once.
-mkdir "$TMPDIR/said" && for p in morphd morph-stats morph-optimize morph-audit morph-worker; do
+mkdir "$TMPDIR/said" && for p in morph morphd morph-stats morph-optimize morph-audit morph-worker; do
 	"$root/scripts/package/completion" "$BUILD/$p" >"$TMPDIR/said/$p" || exit 1
 done
 printf '#!/bin/sh\ncat "%s/${1##*/}"\n' "$TMPDIR/said" >"$TMPDIR/tree/scripts/package/completion"

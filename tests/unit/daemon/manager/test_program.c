@@ -65,8 +65,8 @@ static int find(const char *name, const struct mp_module *modules, size_t nr, ch
 {
 	char bin[8192], info[8192];
 	struct md_program program;
-	struct md_program_search search = {.commands = bin, .dpkg_info = info, .modules = modules,
-					   .nr_modules = nr};
+	struct md_program_search search = {
+		.commands = bin, .dpkg_info = info, .modules = modules, .nr_modules = nr};
 	int r;
 
 	snprintf(bin, sizeof(bin), "/no/such/directory:%s/bin", dir);

@@ -28,8 +28,11 @@ START_TEST(rule_is_read_back_as_it_was_written)
 {
 	const char *programs[] = {"/usr/bin/perl", "/opt/db/bin/*", "package:gzip"};
 	char *command[] = {"/usr/bin/perl", "-e", "print \"it's\\n\"", "", "#x", NULL};
-	struct md_rule_text rule = {.programs = programs, .nr_programs = 3, .mode = "adopt",
-				    .command = command, .nr_command = 5};
+	struct md_rule_text rule = {.programs = programs,
+				    .nr_programs = 3,
+				    .mode = "adopt",
+				    .command = command,
+				    .nr_command = 5};
 	struct md_policy policy;
 	struct mp_err err = {""};
 	char file[8192];
