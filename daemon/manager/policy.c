@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/manager/package.h"
 #include "daemon/manager/policy_private.h"
 #include "daemon/manager/words.h"
 
@@ -194,22 +195,23 @@ static int read_rules(struct md_policy *policy, int at, struct mp_err *err)
 
 static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err *err)
 {
-	*policy = (struct md_policy){.dir = strdup(dir),
-				     .share = 0.02,
-				     .min_samples = 10000,
-				     .cpu_s = 3600,
-				     .disk_bytes = UINT64_C(1) << 30,
-				     .audit_s = 600,
-				     .max_pressure = 0.1,
-				     .max_load = 0.5,
-				     .busy_share = 0.25,
-				     .probation_s = 86400,
-				     .retry_s = 7 * 86400,
-				     .retention_s = 30 * 86400,
-				     .worse_by = 0.1,
-				     .coredumps = strdup("/var/lib/systemd/coredump"),
-				     .dpkg_info = strdup("/var/lib/dpkg/info")};
-	if (!policy->dir || !policy->coredumps || !policy->dpkg_info)
+	*policy = (struct md_policy){
+		.dir = strdup(dir),
+		.share = 0.02,
+		.min_samples = 10000,
+		.cpu_s = 3600,
+		.disk_bytes = UINT64_C(1) << 30,
+		.audit_s = 600,
+		.max_pressure = 0.1,
+		.max_load = 0.5,
+		.busy_share = 0.25,
+		.probation_s = 86400,
+		.retry_s = 7 * 86400,
+		.retention_s = 30 * 86400,
+		.worse_by = 0.1,
+		.coredumps = strdup("/var/lib/systemd/coredump"),
+	};
+	if (!policy->dir || !policy->coredumps)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
@@ -241,48 +243,26 @@ void md_policy_fini(struct md_policy *policy)
 	free(policy->rules);
 	free(policy->dir);
 	free(policy->coredumps);
-	free(policy->dpkg_info);
+	free(policy->dpkg_admin);
 	md_words_free(policy->excludes);
 	*policy = (struct md_policy){0};
 }
 
 /* ---- which rule --------------------------------------------------------------------------- */
 
-/* Does a list of dpkg's name @path? /lib and /usr/lib are one directory today. */
-static bool list_names(FILE *list, const char *path)
-{
-	const char *merged = !strncmp(path, "/usr/", 5) ? path + 4 : path;
-	char *line = NULL;
-	size_t size = 0;
-	ssize_t len;
-	bool found = false;
-
-	while (!found && (len = getline(&line, &size, list)) > 0) {
-		if (line[len - 1] == '\n')
-			line[len - 1] = 0;
-		found = !strcmp(line, path) || !strcmp(line, merged);
-	}
-	free(line);
-	return found;
-}
-
+/* /lib and /usr/lib are one directory today, and dpkg may know either. */
 static bool package_has(const struct md_policy *policy, const char *package, const char *path)
 {
-	static const char *const suffixes[] = {"", ":amd64"};
+	const char *merged = !strncmp(path, "/usr/", 5) ? path + 4 : path;
+	char *list, *rest, *line;
 	bool found = false;
 
-	for (size_t i = 0; !found && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		char name[PATH_MAX];
-		FILE *list;
-
-		snprintf(name, sizeof(name), "%s/%s%s.list", policy->dpkg_info, package,
-			 suffixes[i]);
-		list = fopen(name, "re");
-		if (!list)
-			continue;
-		found = list_names(list, path);
-		fclose(list);
-	}
+	if (md_package_list(policy->dpkg_admin, package, &list))
+		return false;
+	rest = list;
+	while (!found && (line = md_package_next(&rest)))
+		found = !strcmp(line, path) || !strcmp(line, merged);
+	free(list);
 	return found;
 }
 

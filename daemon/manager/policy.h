@@ -74,7 +74,7 @@ struct md_policy {
 	double retention_s;    /* step 6: profiles of files that are gone */
 	double worse_by;       /* 0.05: a version that is this much slower than before is undone */
 	char *coredumps;       /* directory of systemd-coredump */
-	char *dpkg_info;       /* where dpkg keeps the lists of packages' files */
+	char *dpkg_admin;      /* dpkg's directory; NULL: the usual one */
 	struct md_rule *rules; /* in the order of names */
 	size_t nr_rules;
 };

@@ -3,7 +3,6 @@
 #include "daemon/manager/program.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/manager/package.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/map.h"
 
-#define DPKG_INFO "/var/lib/dpkg/info"
-#define PACKAGE	  "package:"
-#define BUILD_ID  "build-id:"
+#define PACKAGE	 "package:"
+#define BUILD_ID "build-id:"
 /* Candidates that a message lists. */
 #define SHOWN_MAX 8
 
@@ -201,33 +200,6 @@ static int find_build_id(const struct md_program_search *search, const char *hex
 
 /* ---- packages ------------------------------------------------------------------------------- */
 
-/* Opens NAME.list, or NAME:ARCHITECTURE.list. NULL: there is none. */
-static FILE *open_list(const char *dir, const char *package)
-{
-	char path[4096];
-	struct dirent *entry;
-	FILE *list;
-	DIR *all;
-
-	if (!*package || package[strspn(package, "abcdefghijklmnopqrstuvwxyz0123456789+.-:")])
-		return NULL;
-	snprintf(path, sizeof(path), "%s/%s.list", dir, package);
-	list = fopen(path, "re");
-	if (list || strchr(package, ':') || !(all = opendir(dir)))
-		return list;
-	while (!list && (entry = readdir(all))) {
-		size_t len = strlen(package), whole = strlen(entry->d_name);
-
-		if (strncmp(entry->d_name, package, len) != 0 || entry->d_name[len] != ':' ||
-		    whole < 5 || strcmp(entry->d_name + whole - 5, ".list") != 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
-		list = fopen(path, "re");
-	}
-	closedir(all);
-	return list;
-}
-
 /* Most files of a package are neither programs nor libraries: do not open them. */
 static bool may_be_program(const char *path)
 {
@@ -241,24 +213,19 @@ static bool may_be_program(const char *path)
 static int find_package(const struct md_program_search *search, const char *package,
 			struct found *found)
 {
-	FILE *list = open_list(search->dpkg_info ? search->dpkg_info : DPKG_INFO, package);
-	char *line = NULL;
-	size_t size = 0;
-	ssize_t len;
-	int r = 0;
+	char *list, *rest, *line;
+	int r = md_package_list(search->dpkg_admin, package, &list);
 
-	if (!list)
-		return -ENOENT;
-	while (!r && (len = getline(&line, &size, list)) > 0) {
+	if (r)
+		return r;
+	rest = list;
+	while (!r && (line = md_package_next(&rest))) {
 		struct md_program program;
 
-		if (line[len - 1] == '\n')
-			line[len - 1] = '\0';
 		if (may_be_program(line) && !md_program_read(line, &program, NULL))
 			r = add(found, &program);
 	}
-	free(line);
-	fclose(list);
+	free(list);
 	return r;
 }
 

@@ -167,13 +167,23 @@ END_TEST
 START_TEST(policy_finds_the_files_of_packages)
 {
 	struct md_policy policy;
+	char info[128];
 
 	write_text("watch.d/x.conf", "package = tcl perl-base\n");
-	write_text("tcl:amd64.list", "/.\n/usr/lib/libtcl.so\n");
-	write_text("perl-base.list", "/bin/perl\n/usr/share/doc/a b\n");
+	if (access("/usr/bin/dpkg-query", X_OK))
+		MORPH_SKIP("there is no dpkg-query");
+	write_text("status",
+		   "Package: tcl\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\n"
+		   "Multi-Arch: same\nMaintainer: x <x>\nDescription: x\n\n"
+		   "Package: perl-base\nStatus: install ok installed\nVersion: 1\n"
+		   "Architecture: amd64\nMaintainer: x <x>\nDescription: x\n");
+	snprintf(info, sizeof(info), "%s/info", dir);
+	ck_assert_int_eq(mkdir(info, 0755), 0);
+	write_text("info/format", "1\n");
+	write_text("info/tcl:amd64.list", "/.\n/usr/lib/libtcl.so\n");
+	write_text("info/perl-base.list", "/bin/perl\n/usr/share/doc/a b\n");
 	policy = read_policy();
-	free(policy.dpkg_info);
-	policy.dpkg_info = strdup(dir);
+	policy.dpkg_admin = strdup(dir);
 	ck_assert_ptr_nonnull(md_policy_rule(&policy, "/usr/lib/libtcl.so"));
 	ck_assert_ptr_nonnull(md_policy_rule(&policy, "/usr/bin/perl"));
 	ck_assert_ptr_nonnull(md_policy_rule(&policy, "/usr/share/doc/a b"));

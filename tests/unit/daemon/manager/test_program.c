@@ -46,6 +46,18 @@ static void setup(void)
 	list = fopen(path[4], "w");
 	fprintf(list, "/.\n%s\n%s\n%s\n/no/such/file\n", path[1], path[2], path[3]);
 	fclose(list);
+	snprintf(path[4], sizeof(path[4]), "%s/status", dir);
+	list = fopen(path[4], "w");
+	for (int i = 0; i < 2; i++)
+		fprintf(list,
+			"Package: %s\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\n"
+			"%sMaintainer: x <x>\nDescription: x\n\n",
+			i ? "libone" : "two-tools", i ? "Multi-Arch: same\n" : "");
+	fclose(list);
+	snprintf(path[4], sizeof(path[4]), "%s/info/format", dir);
+	list = fopen(path[4], "w");
+	fputs("1\n", list);
+	fclose(list);
 	snprintf(path[4], sizeof(path[4]), "%s/info/libone:amd64.list", dir);
 	list = fopen(path[4], "w");
 	fprintf(list, "/.\n%s\n", path[2]);
@@ -63,14 +75,13 @@ static void teardown(void)
 static int find(const char *name, const struct mp_module *modules, size_t nr, char *out,
 		struct mp_err *err)
 {
-	char bin[8192], info[8192];
+	char bin[8192];
 	struct md_program program;
 	struct md_program_search search = {
-		.commands = bin, .dpkg_info = info, .modules = modules, .nr_modules = nr};
+		.commands = bin, .dpkg_admin = dir, .modules = modules, .nr_modules = nr};
 	int r;
 
 	snprintf(bin, sizeof(bin), "/no/such/directory:%s/bin", dir);
-	snprintf(info, sizeof(info), "%s/info", dir);
 	r = md_program_find(&search, name, &program, err);
 	snprintf(out, 8192, "%s%s", r ? "" : program.path, !r && program.gone ? " gone" : "");
 	md_program_fini(&program);
