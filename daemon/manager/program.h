@@ -24,7 +24,7 @@
 /* Where names are looked up. */
 struct md_program_search {
 	const char *commands;		 /* directories, separated by colons; NULL: $PATH */
-	const char *dpkg_admin; /* dpkg's directory; NULL: the usual one */
+	const char *dpkg_admin;		 /* dpkg's directory; NULL: the usual one */
 	const struct mp_module *modules; /* what the store knows */
 	size_t nr_modules;
 };
