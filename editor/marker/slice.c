@@ -149,6 +149,18 @@ static void note_read(struct finder *f, uint64_t vaddr, uint64_t size)
 	}
 }
 
+/*
+ * A wrong guess of an instruction's length may lead from the byte behind a marker, as that of the C
+ * library's start-up code, into its last bytes. No code reads these alone.
+ */
+static void note_part_read(struct finder *f, uint64_t vaddr)
+{
+	uint32_t marker = me_marker_at(f->markers, vaddr, 1);
+
+	if (marker != UINT32_MAX && (vaddr - f->markers->list[marker].vaddr) % 4 == 0)
+		f->marker_live[marker] = true;
+}
+
 /* A reference that is no access of an instruction makes its marker one that is read. */
 static void judge_reloc(struct finder *f, const struct mp_reloc *rel)
 {
@@ -169,7 +181,7 @@ static void judge_reloc(struct finder *f, const struct mp_reloc *rel)
 		/* The field counts from the instruction's end: 4 bytes further on, and as many more
 		 * as an immediate has. Of a known instruction the operand itself was looked at. */
 		for (int k = 0; i == MP_NONE && k < 4; k++)
-			note_read(f, to + (const uint8_t[]){4, 5, 6, 8}[k], 1);
+			note_part_read(f, to + (const uint8_t[]){4, 5, 6, 8}[k]);
 		return;
 	default: note_read(f, to, ME_MARKER_BYTES);
 	}
