@@ -12,7 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "editor/audit/audit_slot.h"
+#include "editor/audit/run/audit_slot.h"
 #include "editor/cli/train_private.h"
 #include "editor/refine/trials.h"
 #include "editor/refine/workbench.h"
