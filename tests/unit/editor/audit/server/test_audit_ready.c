@@ -43,7 +43,7 @@ START_TEST(ready_asks_commands_and_sockets)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	char ready[64];
+	char ready[128];
 
 	ck_assert_int_eq(ask("true", 0), 1);
 	ck_assert_int_eq(ask("false", 0), 0);
