@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "editor/cli/train.h"
+#include "editor/train/train.h"
 
 /* me_train_advice - lines for people, or nothing. @rc: what me_train() returned. */
 void me_train_advice(FILE *out, const struct me_train_options *options,

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "editor/audit/run/audit_slot.h"
-#include "editor/cli/train_private.h"
 #include "editor/refine/trials.h"
 #include "editor/refine/workbench.h"
+#include "editor/train/train_private.h"
 #include "libprof/elf/elf.h"
 
 /* Without a limit, refining gets the seconds that BUDGET_RUNS need, but at most half an hour. */

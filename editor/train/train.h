@@ -7,8 +7,8 @@
 #define ME_TRAIN_H
 
 #include "editor/optimize/optimize.h"
-#include "editor/cli/train_where.h"
 #include "editor/refine/refine.h"
+#include "editor/train/train_where.h"
 #include "libprof/base/err.h"
 
 struct me_train_options {

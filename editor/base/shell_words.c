@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shell_words - prints words in a form that a shell reads back. */
-#include "editor/cli/shell_words.h"
+#include "editor/base/shell_words.h"
 
 #include <string.h>
 

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "editor/cli/train_private.h"
-#include "libprof/audit/sequential_test.h"
 #include "editor/refine/audit_tool.h"
+#include "editor/train/train_private.h"
+#include "libprof/audit/sequential_test.h"
 
 /* Without a limit, an audit gets the seconds that AUDIT_PAIRS need, but at most half an hour. */
 #define AUDIT_SECONDS	  120

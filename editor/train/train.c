@@ -4,7 +4,7 @@
  * between them. All intermediate files lie in one directory beside the output. Called by
  * morph-optimize.
  */
-#include "editor/cli/train.h"
+#include "editor/train/train.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "editor/cli/train_private.h"
 #include "editor/refine/interrupt.h"
 #include "editor/refine/tool.h"
+#include "editor/train/train_private.h"
 
 struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
 {

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "editor/cli/train.h"
+#include "editor/train/train.h"
 
 struct me_trainer {
 	const struct me_train_options *options;

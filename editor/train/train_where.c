@@ -4,7 +4,7 @@
  *
  * Decides nothing: train does. Called by train.
  */
-#include "editor/cli/train_where.h"
+#include "editor/train/train_where.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,16 +4,16 @@
  *
  * Decides wording only. Called by morph-optimize.
  */
-#include "editor/cli/train_advice.h"
+#include "editor/train/train_advice.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/cli/shell_words.h"
-#include "editor/cli/train_where.h"
+#include "editor/base/shell_words.h"
 #include "editor/base/soname.h"
+#include "editor/train/train_where.h"
 
 static void say_command(FILE *out, const struct me_train_options *options)
 {
