@@ -14,8 +14,8 @@
 
 #include "daemon/machine/worth.h"
 #include "libprof/base/err.h"
+#include "libprof/store/jobs/store_jobs.h"
 #include "libprof/store/store.h"
-#include "libprof/store/store_jobs.h"
 #include "libprof/store/store_trials.h"
 
 /* Programs below this share of the machine are not looked at, unless they have a job. */

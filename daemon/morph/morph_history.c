@@ -9,7 +9,7 @@
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
 #include "libprof/base/text.h"
-#include "libprof/store/store_history.h"
+#include "libprof/store/jobs/store_history.h"
 
 struct history {
 	struct md_stats *stats;

@@ -11,7 +11,7 @@
 
 #include "daemon/machine/collector.h"
 #include "daemon/machine/machine.h"
-#include "libprof/store/store_history.h"
+#include "libprof/store/jobs/store_history.h"
 
 struct md_report_picture {
 	const char *path;

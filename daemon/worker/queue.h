@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/policy/policy.h"
-#include "libprof/store/store_jobs.h"
+#include "libprof/store/jobs/store_jobs.h"
 
 /* Adds jobs for files that the policy wants and that have none. Return: 0, -errno. */
 int md_queue_fill(struct mp_store *store, const struct md_policy *policy, int64_t now_s,

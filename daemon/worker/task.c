@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/worker.h"
-#include "libprof/store/store_history.h"
+#include "libprof/store/jobs/store_history.h"
 
 int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, const char *verdict,
 		    const char *fmt, ...)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "libprof/base/err.h"
-#include "libprof/store/store_jobs.h"
+#include "libprof/store/jobs/store_jobs.h"
 
 struct md_work_dir {
 	char path[PATH_MAX - 64];

@@ -11,7 +11,7 @@
 #include "daemon/worker/child.h"
 #include "daemon/worker/file_state.h"
 #include "daemon/worker/work_dir.h"
-#include "libprof/store/store_jobs.h"
+#include "libprof/store/jobs/store_jobs.h"
 
 struct md_worker {
 	const struct md_policy *policy;

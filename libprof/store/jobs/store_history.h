@@ -6,7 +6,7 @@
 #ifndef MP_STORE_HISTORY_H
 #define MP_STORE_HISTORY_H
 
-#include "libprof/store/store_jobs.h"
+#include "libprof/store/jobs/store_jobs.h"
 
 /* The newest rows that are kept. */
 #define MP_HISTORY_KEPT 20000

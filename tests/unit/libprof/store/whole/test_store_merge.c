@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libprof/store/store_private.h"
-#include "libprof/store/store_merge.h"
 #include "libprof/store/store_paths.h"
+#include "libprof/store/store_private.h"
 #include "libprof/store/store_process.h"
+#include "libprof/store/whole/store_merge.h"
 #include "tests/unit/suite.h"
 
 #define DAY MP_SECONDS_PER_DAY

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store_history - the table of decisions; see store_history.h. */
-#include "libprof/store/store_history.h"
+#include "libprof/store/jobs/store_history.h"
 
 #include <errno.h>
 #include <math.h>

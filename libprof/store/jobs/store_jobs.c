@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store_jobs - the table of jobs, and the transaction of one step; see store_jobs.h. */
-#include "libprof/store/store_jobs.h"
+#include "libprof/store/jobs/store_jobs.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/store/store_history.h"
+#include "libprof/store/jobs/store_history.h"
 #include "libprof/store/store_private.h"
 
 /* ---- names --------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * the same. It reads @in by the ordinary functions, so that their checks find any damage.
  * Called by morph-stats merge.
  */
-#include "libprof/store/store_merge.h"
+#include "libprof/store/whole/store_merge.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #include "libprof/store/store_audits.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_fingerprint.h"
-#include "libprof/store/store_private.h"
 #include "libprof/store/store_paths.h"
+#include "libprof/store/store_private.h"
 #include "libprof/store/store_process.h"
 #include "libprof/store/store_span.h"
 #include "libprof/store/store_trials.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libprof/store/store_jobs.h"
+#include "libprof/store/jobs/store_jobs.h"
 #include "libprof/store/store_private.h"
 
 #define DAYS_KEPT 30

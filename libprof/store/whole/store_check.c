@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/store/jobs/store_jobs.h"
 #include "libprof/store/store_audits.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_fingerprint.h"
-#include "libprof/store/store_jobs.h"
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_series.h"
 #include "libprof/store/store_trials.h"

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "libprof/store/store_history.h"
+#include "libprof/store/jobs/store_history.h"
 #include "tests/unit/store_fixture.h"
 
 static const char prog[] = "/usr/bin/prog";
