@@ -110,8 +110,8 @@ static const char *const damaged[] = {
 	"{\"original\": \"a\", \"output\": \"b\"}",
 	"{\"original\": 1, \"output\": \"b\", \"verdict\": \"faster\"}",
 	"{\"original\": \"a\", \"output\": \"b\", \"verdict\": \"faster\", \"lowest\": -1}",
-	"{\"original\": \"a\", \"output\": \"0123456789012345678901234567890123456789012\", "
-	"\"verdict\": \"faster\"}",
+	("{\"original\": \"a\", \"output\": \"0123456789012345678901234567890123456789012\", "
+	 "\"verdict\": \"faster\"}"),
 };
 
 START_TEST(evidence_that_is_damaged_is_none)
