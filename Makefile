@@ -419,7 +419,7 @@ HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
 # No fuzzer uses these folders; compiling them a second time took a third of the fuzzers' build. If a new
 # fuzzer does not link, take its folder out of this list.
 FUZZ_UNUSED := $(addsuffix /%,$(addprefix daemon/,annotate audit diff draw export stats) \
-	$(addprefix editor/,audit cli marker optimize print refine) libprof/cli)
+	$(addprefix editor/,audit cli marker optimize print refine train) libprof/cli)
 FUZZ_LIB_SRCS := $(filter-out $(FUZZ_UNUSED),$(call lib_srcs,libprof,) \
 	$(call lib_srcs,daemon,$(DAEMON_MAINS)) $(call lib_srcs,editor,$(EDITOR_MAINS)) \
 	$(wildcard tests/support/*.c))
@@ -621,7 +621,7 @@ install: all $(COMPLETIONS)
 	$(Q)chmod 0644 $(DESTDIR)$(UNITDIR)/morphd.service
 	$(Q)for u in service timer path; do \
 		sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
-			daemon/manager/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
+			daemon/worker/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
 	done
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
@@ -629,11 +629,11 @@ install: all $(COMPLETIONS)
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modules-load.conf $(DESTDIR)$(EXAMPLEDIR)/morphmon.modules-load.conf
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morphd.conf $(DESTDIR)$(EXAMPLEDIR)/morphd.conf
-	$(Q)$(INSTALL) -D -m 0644 daemon/manager/morph.conf $(DESTDIR)$(EXAMPLEDIR)/morph.conf
+	$(Q)$(INSTALL) -D -m 0644 daemon/policy/morph.conf $(DESTDIR)$(EXAMPLEDIR)/morph.conf
 # The configuration file may hold an administrator's changes, so it is not overwritten. A package
 # always gets a fresh copy.
 	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/morph $(DESTDIR)$(SYSCONFDIR)/morph/watch.d
-	$(Q)for c in morphd/morphd.conf manager/morph.conf; do \
+	$(Q)for c in morphd/morphd.conf policy/morph.conf; do \
 		test -e $(DESTDIR)$(SYSCONFDIR)/morph/$${c##*/} || \
 		$(INSTALL) -m 0644 daemon/$$c $(DESTDIR)$(SYSCONFDIR)/morph/$${c##*/} || exit 1; \
 	done

@@ -16,7 +16,7 @@
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
 #include "libprof/cli/progress.h"
-#include "libprof/store/store_merge.h"
+#include "libprof/store/whole/store_merge.h"
 
 struct input {
 	const char *path;

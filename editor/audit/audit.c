@@ -13,9 +13,9 @@
 #include <sys/random.h>
 #include <sys/wait.h>
 
-#include "editor/audit/audit_child.h"
-#include "editor/audit/audit_compare.h"
 #include "editor/audit/audit_stage.h"
+#include "editor/audit/run/audit_child.h"
+#include "editor/audit/run/audit_compare.h"
 
 struct audit_state {
 	const struct me_audit_opts *opts;

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "editor/audit/audit_hooks.h"
-#include "editor/audit/audit_metric.h"
+#include "editor/audit/run/audit_hooks.h"
+#include "editor/audit/run/audit_metric.h"
 #include "libprof/audit/sequential_test.h"
 #include "libprof/base/err.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "editor/audit/audit_child.h"
-#include "editor/audit/audit_hooks.h"
-#include "editor/audit/audit_library.h"
+#include "editor/audit/run/audit_child.h"
+#include "editor/audit/run/audit_hooks.h"
+#include "editor/audit/run/audit_library.h"
 #include "editor/base/soname.h"
 
 static const char *base_name(const char *path)

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #include "editor/audit/audit.h"
-#include "editor/audit/audit_run.h"
-#include "editor/audit/audit_server.h"
-#include "editor/audit/audit_slot.h"
+#include "editor/audit/run/audit_run.h"
+#include "editor/audit/run/audit_slot.h"
+#include "editor/audit/server/audit_server.h"
 
 enum {
 	ME_SIDE_A,

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/cli/audit_private.h"
-#include "editor/audit/audit_ready.h"
+#include "editor/audit/server/audit_ready.h"
 #include "editor/base/output_name.h"
+#include "editor/cli/audit_private.h"
 
 enum {
 	KEY_ALPHA = 256,

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "editor/cli/report.h"
-#include "editor/cli/train_advice.h"
 #include "editor/refine/interrupt.h"
+#include "editor/train/train_advice.h"
 #include "libprof/cli/progress.h"
 
 enum key {

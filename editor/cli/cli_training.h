@@ -4,7 +4,7 @@
 #define ME_CLI_TRAINING_H
 
 #include "editor/cli/cli.h"
-#include "editor/cli/train.h"
+#include "editor/train/train.h"
 
 struct me_cli_training {
 	struct me_cli *cli;

@@ -17,11 +17,11 @@
 
 #include "editor/audit/audit_export.h"
 #include "editor/audit/audit_plot.h"
-#include "editor/cli/audit_private.h"
 #include "editor/audit/audit_report.h"
-#include "editor/audit/audit_run.h"
 #include "editor/audit/audit_simulate.h"
 #include "editor/audit/audit_svg.h"
+#include "editor/audit/run/audit_run.h"
+#include "editor/cli/audit_private.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
 #include "libprof/cli/stdio.h"

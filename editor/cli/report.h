@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-#include "editor/replace/inplace.h"
 #include "editor/optimize/optimize.h"
-#include "editor/cli/train.h"
+#include "editor/replace/inplace.h"
+#include "editor/train/train.h"
 
 #define ME_REPORT_SCHEMA 1
 

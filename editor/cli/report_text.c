@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "editor/cli/explain.h"
-#include "editor/cli/train_advice.h"
+#include "editor/train/train_advice.h"
 #include "libprof/base/text.h"
 
 #define NAME_WIDTH 28 /* columns of a function's name */

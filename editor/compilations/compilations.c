@@ -11,10 +11,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "editor/audit/audit_child.h"
-#include "editor/audit/audit_compare.h"
-#include "editor/audit/audit_run.h"
-#include "editor/audit/audit_slot.h"
+#include "editor/audit/run/audit_child.h"
+#include "editor/audit/run/audit_compare.h"
+#include "editor/audit/run/audit_run.h"
+#include "editor/audit/run/audit_slot.h"
 #include "editor/compilations/totals.h"
 #include "editor/refine/sample_db.h"
 #include "editor/refine/tool.h"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "editor/audit/audit_run.h"
+#include "editor/audit/run/audit_run.h"
 #include "editor/marker/marker.h"
 
 static int by_name(const void *a, const void *b)

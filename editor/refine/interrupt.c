@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-#include "editor/audit/audit_run.h"
+#include "editor/audit/run/audit_run.h"
 
 static atomic_bool interrupted;
 

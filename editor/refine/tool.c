@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "editor/audit/audit_run.h"
-#include "editor/audit/audit_slot.h"
+#include "editor/audit/run/audit_run.h"
+#include "editor/audit/run/audit_slot.h"
 #include "editor/refine/interrupt.h"
 
 extern char **environ;

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "libprof/store/store_codec.h"
-#include "libprof/store/store_private.h"
-#include "libprof/store/store_merge.h"
 #include "libprof/store/store_paths.h"
+#include "libprof/store/store_private.h"
+#include "libprof/store/whole/store_merge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

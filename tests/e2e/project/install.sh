@@ -19,7 +19,7 @@ make --no-print-directory O="$BUILD" DESTDIR="$dest" PREFIX=/usr install || {
 }
 
 declare -A where=([daemon/morphd/morphd.c]=sbin/morphd [daemon/stats/morph_stats.c]=bin/morph-stats
-	[daemon/manager/morph_worker.c]=sbin/morph-worker [daemon/manager/morph.c]=bin/morph
+	[daemon/worker/morph_worker.c]=sbin/morph-worker [daemon/morph/morph.c]=bin/morph
 	[editor/cli/morph_optimize.c]=bin/morph-optimize [editor/cli/morph_audit.c]=bin/morph-audit)
 nr=0
 for src in "${!where[@]}"; do

@@ -9,7 +9,7 @@
 
 #include "editor/audit/audit_export.h"
 #include "editor/audit/audit_report.h"
-#include "editor/cli/shell_words.h"
+#include "editor/base/shell_words.h"
 #include "tests/unit/suite.h"
 
 #define HEAD "pair,a_ns,b_ns,speedup,metric,a_hash,b_hash\n"

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "libprof/store/store_audits.h"
-#include "libprof/store/store_merge.h"
+#include "libprof/store/whole/store_merge.h"
 #include "tests/unit/store_fixture.h"
 
 static struct mp_stored_effect effects[3];

@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "libprof/store/store_copies.h"
-#include "libprof/store/store_merge.h"
 #include "libprof/store/store_trials.h"
+#include "libprof/store/whole/store_merge.h"
 #include "tests/unit/store_fixture.h"
 
 static void expect_copies(struct mp_store *store, int64_t output, int64_t since_s,

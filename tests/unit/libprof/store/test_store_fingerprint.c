@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "libprof/store/store_merge.h"
+#include "libprof/store/whole/store_merge.h"
 #include "tests/unit/store_fixture.h"
 
 static struct mp_print_func funcs[2] = {

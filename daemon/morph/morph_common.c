@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/* morph_common - loading, names and JSON for the commands of morph; see morph.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/code/stats_filter.h"
+#include "daemon/morph/morph.h"
+#include "daemon/morph/wording.h"
+#include "libprof/cli/since.h"
+
+int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **store,
+		  struct md_machine *machine)
+{
+	struct mp_err err = {0};
+	int r;
+
+	*machine = (struct md_machine){0};
+	r = md_stats_open(stats, MP_STORE_READ, store);
+	if (r)
+		return r;
+	r = md_machine_load(*store, since_s, machine, &err);
+	if (!r)
+		return 0;
+	md_machine_fini(machine);
+	mp_store_close(*store);
+	*store = NULL;
+	return md_stats_fail("%s", err.msg);
+}
+
+int md_morph_find(const struct md_machine *machine, const char *name, struct md_program *out)
+{
+	const struct md_program_search search = {.modules = machine->modules,
+						 .nr_modules = machine->nr_modules};
+	struct mp_err err = {0};
+	int r = md_program_find(&search, name, out, &err);
+
+	if (!r)
+		return 0;
+	md_stats_fail("%s", err.msg);
+	return r == -ENOTUNIQ ? MD_EXIT_USAGE : MD_EXIT_FAILED;
+}
+
+struct md_machine_program *md_morph_entry(struct md_machine *machine,
+					  const struct md_program *program)
+{
+	struct md_machine_program *p = md_machine_find(machine, program->path);
+
+	for (size_t i = 0; i < machine->nr_programs && !p; i++)
+		if (machine->programs[i].module &&
+		    md_program_is_module(program, machine->programs[i].module))
+			p = &machine->programs[i];
+	return p;
+}
+
+json_t *md_morph_gain_json(const struct mp_job_gain *gain)
+{
+	return gain->ratio > 0 ? json_pack("{s:f, s:f, s:f}", "ratio", gain->ratio, "lowest",
+					   gain->lowest, "highest", gain->highest)
+			       : json_null();
+}
+
+static json_t *expected_json(const struct md_machine_program *p)
+{
+	return p->estimated
+		       ? json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "percent", p->worth.gain,
+				   "least", p->worth.least, "most", p->worth.most,
+				   "movable_percent", 100 * p->saving.movable, "taken_per_1000",
+				   p->saving.taken, "saved_per_1000", p->saving.saved)
+		       : json_null();
+}
+
+json_t *md_morph_program_json(const struct md_machine_program *p)
+{
+	char id[80], *reason = md_wording_reason(p);
+	json_t *row = json_pack(
+		"{s:o, s:o, s:I, s:f, s:s, s:b, s:o, s:o, s:o, s:o}", "path",
+		md_stats_json_string(p->path), "build_id",
+		p->module ? json_string(md_stats_format_id(&p->module->id, id)) : json_null(),
+		"samples", (json_int_t)p->nr_samples, "percent", 100 * p->share, "state",
+		md_wording_state_key(p), "optimised", md_machine_is_optimised(p), "expected",
+		expected_json(p), "measured", md_morph_gain_json(&p->gain), "measured_s",
+		p->gain_s ? json_integer(p->gain_s) : json_null(), "reason",
+		md_stats_json_string(reason));
+
+	free(reason);
+	return row;
+}
+
+void md_morph_since(struct argp_state *state, const char *arg, int64_t *since_s)
+{
+	if (mp_since_parse(arg, time(NULL), since_s))
+		argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
+}
+
+size_t md_morph_columns(void)
+{
+	struct winsize size = {0};
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+		return 80;
+	return size.ws_col < 60 ? 60 : size.ws_col > 200 ? 200 : size.ws_col;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph_explain - the command "explain": why a program was not optimised, or what became of it, in
+ * words of a user.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/morph/morph.h"
+#include "daemon/morph/wording.h"
+#include "libprof/base/text.h"
+#include "libprof/cli/progress.h"
+
+struct explain {
+	struct md_stats *stats;
+	const char *name;
+	struct md_machine machine;
+	struct md_program program;
+	struct md_machine_program *entry;
+	struct md_machine_program none; /* the entry of a program that is not in the store */
+};
+
+static const struct argp_option options[] = {{0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct explain *e = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = e->stats; return 0;
+	case ARGP_KEY_ARG:
+		if (e->name)
+			argp_error(state, "%s: too many arguments", arg);
+		e->name = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS: argp_error(state, "no program given"); return EINVAL;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+	options,  parse, "PROGRAM", "Say why PROGRAM was not optimised, or what became of it.",
+	children, 0,	 0};
+
+/* Prints @text, broken into lines. */
+static void put_paragraph(const char *text, size_t columns)
+{
+	char *escaped = mp_text_escaped(text);
+	const char *at = escaped;
+	size_t column = 0;
+
+	while (at && *at) {
+		size_t len = strcspn(at, " ");
+
+		if (column && column + 1 + len > columns) {
+			putchar('\n');
+			column = 0;
+		}
+		printf("%s%.*s", column ? " " : "", (int)len, at);
+		column += len + (column ? 1 : 0);
+		at += len;
+		at += strspn(at, " ");
+	}
+	putchar('\n');
+	free(escaped);
+}
+
+static void put_left_alone(const struct md_machine_program *p)
+{
+	if (!p->estimated || p->saving.movable > 0.995)
+		return;
+	printf("\nOf the instructions that it executes, %.0f %% lie in functions that Morph "
+	       "leaves alone:\n",
+	       100 * (1 - p->saving.movable));
+	for (int i = 1; i < MP_NR_PROBLEMS; i++)
+		if (p->saving.left_alone[i] >= 0.001)
+			printf("%6.1f %%  %s\n", 100 * p->saving.left_alone[i],
+			       mp_problem_name((enum mp_problem)i));
+}
+
+static int print(const struct explain *e)
+{
+	const struct md_machine_program *p = e->entry;
+	char *reason = md_wording_reason(p), buf[MD_WORDING_MAX];
+
+	mp_text_put(stdout, p->path);
+	printf(": %s\n", md_wording_state(p));
+	put_paragraph(reason ? reason : "?", md_morph_columns());
+	free(reason);
+	printf("\n%.2f %% of this machine's samples (%" PRIu64 ") are in it.\n", 100 * p->share,
+	       p->nr_samples);
+	if (p->estimated)
+		printf("Of 1,000 instructions, %.1f are taken branches; a layout is expected to "
+		       "save %.1f of them.\n",
+		       p->saving.taken, p->saving.saved);
+	if (p->estimated && !md_machine_is_optimised(p))
+		printf("Expected gain: %s of the machine's time, nine times of ten.\n",
+		       md_wording_worth(&p->worth, buf));
+	if (p->gain.ratio > 0)
+		printf("Measured: %s.\n", md_wording_gain(&p->gain, buf));
+	put_left_alone(p);
+	return md_stats_finish(MD_EXIT_DONE);
+}
+
+static int print_json(const struct explain *e)
+{
+	json_t *root = md_stats_json_new("explain"), *left = json_object();
+
+	for (int i = 1; i < MP_NR_PROBLEMS && e->entry->estimated; i++)
+		if (e->entry->saving.left_alone[i] > 0)
+			json_object_set_new(left, mp_problem_name((enum mp_problem)i),
+					    json_real(100 * e->entry->saving.left_alone[i]));
+	json_object_set_new(root, "program", md_morph_program_json(e->entry));
+	json_object_set_new(root, "left_alone_percent", left);
+	return md_stats_json_print(root);
+}
+
+static void look(struct explain *e, struct mp_store *store)
+{
+	e->entry = md_morph_entry(&e->machine, &e->program);
+	if (!e->entry) {
+		e->none = (struct md_machine_program){.path = e->program.path,
+						      .file = e->program.gone ? MD_FILE_GONE
+							      : e->program.is_output
+								      ? MD_FILE_OUTPUT
+								      : MD_FILE_THERE};
+		e->entry = &e->none;
+		return;
+	}
+	if (e->entry->file == MD_FILE_UNKNOWN)
+		e->entry->file = e->program.gone	? MD_FILE_GONE
+				 : e->program.is_output ? MD_FILE_OUTPUT
+							: MD_FILE_THERE;
+	mp_progress_start("morph", false);
+	mp_progress_say("reading %s", e->entry->path);
+	/* Other programs with audits say what a saved branch is worth on this machine. */
+	md_machine_estimate(&e->machine, store, 8, MD_MORPH_ESTIMATE_S, 0);
+	if (!e->entry->estimated && e->entry->module &&
+	    e->entry->module->nr_samples >= MD_WORTH_MIN_SAMPLES)
+		md_machine_estimate_one(&e->machine, store, e->entry, 0, NULL);
+	mp_progress_stop();
+}
+
+int md_morph_explain(struct md_stats *stats, int argc, char **argv)
+{
+	struct explain e = {.stats = stats};
+	struct mp_store *store;
+	int r;
+
+	md_stats_parse(&argp, argc, argv, &e);
+	r = md_morph_load(stats, 0, &store, &e.machine);
+	if (r)
+		return r;
+	r = md_morph_find(&e.machine, e.name, &e.program);
+	if (!r) {
+		look(&e, store);
+		r = stats->json ? print_json(&e) : print(&e);
+	}
+	md_program_fini(&e.program);
+	md_machine_fini(&e.machine);
+	mp_store_close(store);
+	return r;
+}

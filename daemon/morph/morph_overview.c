@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph_overview - `morph' without a command: one page that fits a terminal of 24 lines. Says whether
+ * Morph collects, what the machine's time goes to, what was made faster, what is next, what failed.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/machine/collector.h"
+#include "daemon/morph/morph.h"
+#include "daemon/morph/wording.h"
+#include "libprof/base/text.h"
+#include "libprof/cli/progress.h"
+
+/* Lines of each part. With titles and the collector's two lines they are at most 24. */
+#define MAX_PROGRAMS  8
+#define MAX_OPTIMISED 3
+#define MAX_FAILED    2
+
+struct overview {
+	struct md_stats *stats;
+	struct md_machine machine;
+	struct md_collector collector;
+	const struct md_machine_program **next;
+	size_t nr_next;
+	size_t columns;
+};
+
+static bool has_failed(const struct md_machine_program *p)
+{
+	return p->job && (p->job->state == MP_JOB_FAILED || p->job->state == MP_JOB_REFUSED ||
+			  p->job->state == MP_JOB_UNDONE);
+}
+
+/* ---- what is saved ---------------------------------------------------------------------------- */
+
+struct saved {
+	size_t nr;
+	double percent, least, most; /* of the machine's time */
+};
+
+/* An optimised program has share s after the gain; without it, it would take s * ratio. */
+static struct saved add_up_saved(const struct md_machine *m)
+{
+	struct saved saved = {0};
+
+	for (size_t i = 0; i < m->nr_programs; i++) {
+		const struct md_machine_program *p = &m->programs[i];
+		double share = 100 * p->share;
+
+		if (!md_machine_is_optimised(p))
+			continue;
+		saved.nr++;
+		if (!(p->gain.ratio > 0) || !(p->gain.lowest > 0))
+			continue;
+		saved.percent += share * (p->gain.ratio - 1);
+		saved.least += share * (p->gain.lowest - 1);
+		saved.most += share * (p->gain.highest - 1);
+	}
+	return saved;
+}
+
+/* ---- text -------------------------------------------------------------------------------------- */
+
+static void put_collector(const struct overview *o)
+{
+	const struct md_collector *c = &o->collector;
+	const struct mp_session *s = o->machine.nr_sessions ? &o->machine.sessions[0] : NULL;
+	char when[MD_WORDING_MAX];
+
+	if (!c->runs) {
+		char *why = mp_text_escaped(c->why);
+
+		printf("Morph is not collecting: %s.\n", why ? why : "?");
+		free(why);
+	} else {
+		printf("Morph is collecting since %s, at a cost of %.2f %% of one CPU and %.0f "
+		       "MiB",
+		       md_wording_time(c->since_s, when), c->cpu_percent,
+		       (double)c->rss_bytes / (1 << 20));
+		if (s)
+			printf("; %s, %" PRIu32 " Hz", s->collector, s->rate_hz);
+		puts(".");
+	}
+	printf("%" PRIu64 " samples since %s; %zu programs, libraries and kernels.\n",
+	       o->machine.nr_samples, md_wording_time(o->machine.start_s, when),
+	       o->machine.nr_programs);
+}
+
+static void put_program(const struct overview *o, const struct md_machine_program *p)
+{
+	printf("%6.2f %% ", 100 * p->share);
+	if (p->estimated)
+		printf("%5.0f %% ", 100 * p->saving.movable);
+	else
+		printf("%7s ", "-");
+	if (p->estimated && !md_machine_is_optimised(p))
+		printf("%5.2f %5.1f to %4.1f  ", p->worth.gain, p->worth.least, p->worth.most);
+	else
+		printf("%5s %13s  ", "-", "");
+	md_wording_put_path(stdout, p->path, o->columns - 61);
+	printf("  %s\n", md_wording_state(p));
+}
+
+static void put_programs(const struct overview *o)
+{
+	const struct md_machine *m = &o->machine;
+
+	printf("\n%8s %7s %-18s  %-*s  %s\n", "Machine", "Movable", "May gain % of all",
+	       (int)o->columns - 61, "Program", "State");
+	for (size_t i = 0; i < m->nr_programs && i < MAX_PROGRAMS; i++)
+		put_program(o, &m->programs[i]);
+}
+
+static void put_optimised(const struct overview *o)
+{
+	struct saved saved = add_up_saved(&o->machine);
+	char gain[MD_WORDING_MAX];
+	size_t shown = 0;
+
+	if (!saved.nr) {
+		puts("\nOptimised: nothing yet.");
+		return;
+	}
+	printf("\nOptimised: %zu; %.2f %% of the machine's time is saved (%.2f to %.2f).\n",
+	       saved.nr, saved.percent, saved.least, saved.most);
+	for (size_t i = 0; i < o->machine.nr_programs && shown < MAX_OPTIMISED; i++) {
+		const struct md_machine_program *p = &o->machine.programs[i];
+
+		if (!md_machine_is_optimised(p))
+			continue;
+		fputs("  ", stdout);
+		md_wording_put_path(stdout, p->path, o->columns - 36);
+		printf("  %s\n", md_wording_gain(&p->gain, gain));
+		shown++;
+	}
+}
+
+static void put_next(const struct overview *o)
+{
+	char worth[MD_WORDING_MAX];
+	const char *path;
+	bool fits;
+
+	if (!o->nr_next) {
+		puts("Next: nothing; no program with enough samples is left.");
+		return;
+	}
+	path = o->next[0]->path;
+	fits = strlen(path) <= o->columns - 55;
+	fputs(fits ? "Next: morph optimize " : "Next: ", stdout);
+	md_wording_put_path(stdout, path, fits ? strlen(path) : o->columns - 40);
+	if (o->next[0]->estimated)
+		printf(", may gain %s", md_wording_worth(&o->next[0]->worth, worth));
+	putchar('\n');
+}
+
+static void put_failed(const struct overview *o)
+{
+	size_t shown = 0, nr = 0;
+
+	for (size_t i = 0; i < o->machine.nr_programs; i++) {
+		const struct md_machine_program *p = &o->machine.programs[i];
+		char *detail;
+
+		if (!has_failed(p) || ++nr > MAX_FAILED)
+			continue;
+		fputs(shown++ ? "        " : "Failed: ", stdout);
+		md_wording_put_path(stdout, p->path, 24);
+		detail = mp_text_escaped(p->job->detail ? p->job->detail : "");
+		printf("  %s%s%.*s\n", md_wording_state(p), detail && *detail ? ", " : "",
+		       (int)o->columns - 56, detail ? detail : "");
+		free(detail);
+	}
+	if (nr > MAX_FAILED)
+		printf("        and %zu more: morph list\n", nr - MAX_FAILED);
+}
+
+static int print(const struct overview *o)
+{
+	put_collector(o);
+	put_programs(o);
+	put_optimised(o);
+	put_next(o);
+	put_failed(o);
+	return md_stats_finish(MD_EXIT_DONE);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+static json_t *collector_json(const struct overview *o)
+{
+	const struct md_collector *c = &o->collector;
+	const struct mp_session *s = o->machine.nr_sessions ? &o->machine.sessions[0] : NULL;
+
+	return json_pack("{s:b, s:o, s:o, s:f, s:I, s:o, s:o, s:I}", "runs", c->runs, "since_s",
+			 c->runs ? json_integer(c->since_s) : json_null(), "why",
+			 c->runs ? json_null() : md_stats_json_string(c->why), "cpu_percent",
+			 c->cpu_percent, "rss_bytes", (json_int_t)c->rss_bytes, "source",
+			 s ? md_stats_json_string(s->collector) : json_null(), "source_why",
+			 s ? md_stats_json_string(s->why) : json_null(), "rate_hz",
+			 (json_int_t)(s ? s->rate_hz : 0));
+}
+
+static int print_json(const struct overview *o)
+{
+	const struct md_machine *m = &o->machine;
+	struct saved saved = add_up_saved(m);
+	json_t *root = md_stats_json_new("overview"), *rows = json_array(), *next = json_array();
+
+	for (size_t i = 0; i < m->nr_programs; i++)
+		if (m->programs[i].share >= MD_MACHINE_LEAST_SHARE || m->programs[i].job)
+			json_array_append_new(rows, md_morph_program_json(&m->programs[i]));
+	for (size_t i = 0; i < o->nr_next; i++)
+		json_array_append_new(next, md_stats_json_string(o->next[i]->path));
+	json_object_set_new(root, "collector", collector_json(o));
+	json_object_set_new(root, "samples", json_integer((json_int_t)m->nr_samples));
+	json_object_set_new(root, "start_s", json_integer(m->start_s));
+	json_object_set_new(root, "effect",
+			    json_pack("{s:f, s:f, s:f, s:I}", "slope", m->effect.slope, "slope_sd",
+				      m->effect.slope_sd, "spread", m->effect.spread, "audits",
+				      (json_int_t)m->effect.nr_here));
+	json_object_set_new(root, "saved",
+			    json_pack("{s:I, s:f, s:f, s:f}", "programs", (json_int_t)saved.nr,
+				      "percent", saved.percent, "least", saved.least, "most",
+				      saved.most));
+	json_object_set_new(root, "programs", rows);
+	json_object_set_new(root, "next", next);
+	return md_stats_json_print(root);
+}
+
+int md_morph_overview(struct md_stats *stats)
+{
+	struct overview o = {.stats = stats, .columns = md_morph_columns()};
+	struct mp_store *store;
+	int r = md_morph_load(stats, 0, &store, &o.machine);
+
+	if (r) {
+		if (r == MD_EXIT_NO_PROFILE)
+			md_stats_note("nothing was collected yet: `systemctl enable --now morphd' "
+				      "collects on the whole machine, `morphd run -- COMMAND' for "
+				      "one command");
+		return r;
+	}
+	md_collector_look(stats->path, &o.collector);
+	mp_progress_start("morph", false);
+	mp_progress_say("estimating gains");
+	r = md_machine_estimate(&o.machine, store, 2 * MAX_PROGRAMS, MD_MORPH_ESTIMATE_S, 0);
+	mp_progress_stop();
+	o.nr_next = md_machine_order(&o.machine, &o.next);
+	if (r)
+		r = md_stats_fail("out of memory");
+	else if (!o.machine.nr_programs)
+		r = (md_stats_note("%s: holds no samples", stats->path), MD_EXIT_NO_PROFILE);
+	else
+		r = stats->json ? print_json(&o) : print(&o);
+	free(o.next);
+	md_machine_fini(&o.machine);
+	mp_store_close(store);
+	return r;
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph_request - the commands "optimize", "adopt" and "undo": what a user asks for one program. The
+ * work is in request.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/code/originals.h"
+#include "daemon/machine/backups.h"
+#include "daemon/morph/morph.h"
+#include "daemon/morph/request.h"
+#include "daemon/morph/wording.h"
+#include "daemon/policy/deny.h"
+#include "daemon/worker/work_dir.h"
+#include "libprof/base/text.h"
+#include "libprof/cli/progress.h"
+
+enum action {
+	OPTIMIZE,
+	ADOPT,
+	UNDO
+};
+
+struct asked {
+	struct md_stats *stats;
+	enum action action;
+	const char *name, *backup_dir;
+	bool all;
+	char **command;
+	int nr_command;
+	struct mp_store *store;
+	struct md_machine machine;
+	json_t *rows; /* NULL: text */
+};
+
+enum {
+	KEY_ALL = 256
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct asked *a = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
+	case KEY_ALL: a->all = true; return 0;
+	case ARGP_KEY_ARG:
+		if (a->action == OPTIMIZE && a->name && state->quoted &&
+		    state->next > state->quoted) {
+			a->command = state->argv + state->next - 1;
+			a->nr_command = state->argc - state->next + 1;
+			state->next = state->argc;
+			return 0;
+		}
+		if (a->name)
+			argp_error(state, "%s: too many arguments", arg);
+		a->name = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->name && !a->all)
+			argp_error(state, "no program given");
+		if (a->name && a->all)
+			argp_error(state, "--all or a program, not both");
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_option none[] = {{0}};
+static const struct argp_option undo_options[] = {
+	{"all", KEY_ALL, NULL, 0, "Every program that Morph has replaced", 0}, {0}};
+static const struct argp optimize_argp = {
+	none,
+	parse,
+	"PROGRAM [-- COMMAND...]",
+	"Write a faster version of PROGRAM from the samples that there are, verify it, and measure "
+	"it with COMMAND, which uses PROGRAM. Nothing is replaced; `morph adopt' does that.",
+	children,
+	0,
+	0};
+static const struct argp adopt_argp = {
+	none,
+	parse,
+	"PROGRAM",
+	"Put the version that `morph optimize', or Morph by itself, has written in the place of "
+	"PROGRAM. The original is kept.",
+	children,
+	0,
+	0};
+static const struct argp undo_argp = {
+	undo_options, parse, "[PROGRAM]", "Put the original of PROGRAM back.", children, 0, 0};
+
+/* ---- results ------------------------------------------------------------------------------------ */
+
+static void put_row(struct asked *a, const struct md_request *r, int status)
+{
+	static const char *const done[] = {"optimised", "adopted", "undone"};
+	char gain[MD_WORDING_MAX];
+
+	if (a->rows) {
+		json_array_append_new(
+			a->rows,
+			json_pack("{s:o, s:i, s:o, s:o, s:o, s:o}", "path",
+				  md_stats_json_string(r->path), "status", status, "state",
+				  r->has_job ? json_string(mp_job_state_name(r->job.state))
+					     : json_null(),
+				  "reason", md_stats_json_string(r->why), "measured",
+				  r->has_job ? md_morph_gain_json(&r->job.gain) : json_null(),
+				  "output",
+				  r->has_job && r->job.output && r->job.output[0]
+					  ? md_stats_json_string(r->job.output)
+					  : json_null()));
+		return;
+	}
+	if (status)
+		return;
+	mp_text_put(stdout, r->path);
+	printf(": %s", done[a->action]);
+	if (a->action == OPTIMIZE && r->job.gain.ratio > 0)
+		printf(", %s", md_wording_gain(&r->job.gain, gain));
+	else if (a->action == OPTIMIZE)
+		fputs(", not measured", stdout);
+	if (a->action == OPTIMIZE) {
+		fputs(".\n`morph adopt ", stdout);
+		mp_text_put(stdout, r->path);
+		fputs("' puts it in place", stdout);
+	}
+	puts(".");
+}
+
+/* Does the policy say how this program is trained and audited? */
+static bool has_rule(const char *path)
+{
+	struct md_policy policy = {0};
+	char dir[4096];
+	bool has = !md_policy_default_dir(dir, sizeof(dir), NULL) &&
+		   !md_policy_read(dir, &policy, NULL) && md_policy_rule(&policy, path);
+
+	md_policy_fini(&policy);
+	return has;
+}
+
+/* What is done here and now must not meet the worker. */
+static int optimize(struct md_request *r, struct mp_err *err)
+{
+	char dir[4096];
+	int lock, status;
+
+	if (!r->command && has_rule(r->path))
+		return md_request_by_worker(r, err);
+	status = md_state_default_dir(dir, sizeof(dir), err);
+	if (status)
+		return status;
+	lock = md_state_lock(dir, err);
+	if (lock < 0)
+		return lock;
+	status = md_request_optimize(r, err);
+	close(lock);
+	return status;
+}
+
+static int do_one(struct asked *a, const char *path)
+{
+	struct md_request r = {.store = a->store,
+			       .db = a->stats->path,
+			       .path = path,
+			       .backup_dir = a->backup_dir,
+			       .command = a->command,
+			       .nr_command = a->nr_command};
+	struct mp_err err = {0};
+	int status;
+
+	mp_progress_start("morph", true);
+	status = a->action == OPTIMIZE ? optimize(&r, &err)
+		 : a->action == ADOPT  ? md_request_adopt(&r, &a->machine, &err)
+				       : md_request_undo(&r, &err);
+	mp_progress_stop();
+	if (status < 0) {
+		md_stats_fail("%s", err.msg);
+		snprintf(r.why, sizeof(r.why), "%.500s", err.msg);
+		status = MD_EXIT_FAILED;
+	} else if (status) {
+		md_stats_fail("%s: %s", path, r.why);
+	}
+	put_row(a, &r, status);
+	md_request_fini(&r);
+	return status;
+}
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+static int undo_all(struct asked *a)
+{
+	struct mp_err err = {0};
+	char **places = NULL;
+	size_t nr = 0;
+	int status = 0;
+
+	if (md_backups_list(a->backup_dir, &places, &nr, &err))
+		return md_stats_fail("%s", err.msg);
+	for (size_t i = 0; i < nr; i++) {
+		int one = do_one(a, places[i]);
+
+		status = status ? status : one;
+	}
+	if (!nr && !a->rows)
+		puts("No program is replaced.");
+	md_backups_free(places, nr);
+	return status;
+}
+
+static int do_named(struct asked *a)
+{
+	const struct md_policy none_said = {.dir = ""};
+	struct md_program program;
+	char why[256];
+	int r = md_morph_find(&a->machine, a->name, &program);
+
+	if (r)
+		return r;
+	if (program.gone) {
+		r = md_stats_fail("%s: is not there any more", program.path);
+	} else if (a->action != UNDO && md_deny(&none_said, program.path, why, sizeof(why))) {
+		md_stats_fail("%s: %s", program.path, why);
+		r = MD_MORPH_REFUSED;
+	} else if (a->action == OPTIMIZE && program.is_output) {
+		r = md_stats_fail("%s: an optimised version is in use; morph undo puts the "
+				  "original back",
+				  program.path);
+	} else {
+		r = do_one(a, program.path);
+	}
+	md_program_fini(&program);
+	return r;
+}
+
+/* Undoing needs no database. */
+static int open_store(struct asked *a)
+{
+	struct mp_err err = {0};
+	struct mp_store *read = NULL;
+	int r;
+
+	if (a->action == UNDO) {
+		if (a->stats->db)
+			snprintf(a->stats->path, sizeof(a->stats->path), "%s", a->stats->db);
+		else if (mp_store_default_path(a->stats->path, sizeof(a->stats->path), false, NULL))
+			return 0;
+		/* Made only where it is missing: a question makes no database. */
+		if (mp_store_open(a->stats->path, MP_STORE_READ, &read, NULL))
+			return 0;
+		mp_store_close(read);
+		if (mp_store_open(a->stats->path, MP_STORE_WRITE, &a->store, &err))
+			return md_stats_fail("%s", err.msg);
+		r = md_machine_load(a->store, 0, &a->machine, &err);
+		return r ? md_stats_fail("%s", err.msg) : 0;
+	}
+	r = md_stats_open(a->stats, MP_STORE_READ, &read);
+	if (r)
+		return r;
+	mp_store_close(read);
+	if (mp_store_open(a->stats->path, MP_STORE_WRITE, &a->store, &err) ||
+	    md_machine_load(a->store, 0, &a->machine, &err))
+		return md_stats_fail("%s", err.msg);
+	return 0;
+}
+
+static int run(struct asked *a, const struct argp *argp, int argc, char **argv)
+{
+	static const char *const names[] = {"optimize", "adopt", "undo"};
+	json_t *root;
+	int r;
+
+	md_stats_parse(argp, argc, argv, a);
+	a->backup_dir = md_originals_backup_dir();
+	r = open_store(a);
+	if (!r && a->stats->json)
+		a->rows = json_array();
+	if (!r)
+		r = a->all ? undo_all(a) : do_named(a);
+	if (a->rows) {
+		root = md_stats_json_new("request");
+		json_object_set_new(root, "action", json_string(names[a->action]));
+		json_object_set_new(root, "programs", a->rows);
+		if (md_stats_json_print(root))
+			r = MD_EXIT_FAILED;
+	} else {
+		r = md_stats_finish(r);
+	}
+	md_machine_fini(&a->machine);
+	if (a->store)
+		mp_store_close(a->store);
+	return r;
+}
+
+int md_morph_optimize(struct md_stats *stats, int argc, char **argv)
+{
+	return run(&(struct asked){.stats = stats, .action = OPTIMIZE}, &optimize_argp, argc, argv);
+}
+
+int md_morph_adopt(struct md_stats *stats, int argc, char **argv)
+{
+	return run(&(struct asked){.stats = stats, .action = ADOPT}, &adopt_argp, argc, argv);
+}
+
+int md_morph_undo(struct md_stats *stats, int argc, char **argv)
+{
+	return run(&(struct asked){.stats = stats, .action = UNDO}, &undo_argp, argc, argv);
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+/* request - the steps of one program in the foreground; see request.h. */
+#include "daemon/morph/request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/morph/morph.h"
+#include "daemon/morph/run_tool.h"
+#include "libprof/cli/progress.h"
+#include "libprof/elf/backup_dir.h"
+
+#define MAX_WORDS 32
+
+void md_request_fini(struct md_request *r)
+{
+	if (r->has_job)
+		mp_store_fini_job(&r->job);
+	r->has_job = false;
+}
+
+/* ---- jobs --------------------------------------------------------------------------------------- */
+
+static int advance(struct md_request *r, enum mp_job_state to, const char *step,
+		   const char *verdict, const char *reason, struct mp_err *err)
+{
+	const struct mp_job_step taken = {step, verdict, reason, (int64_t)time(NULL)};
+	int ret = mp_store_advance_job(r->store, &r->job, to, &taken, err);
+
+	snprintf(r->why, sizeof(r->why), "%s", reason ? reason : "");
+	if (ret == -ESTALE)
+		mp_err_set(err, ESTALE, "%s: another program of Morph works on it now", r->path);
+	return ret;
+}
+
+/* The job of the path, in a new round, so that each step is there once. */
+static int begin_round(struct md_request *r, struct mp_err *err)
+{
+	const struct mp_job_step step = {"request", "again", "somebody asked for it",
+					 (int64_t)time(NULL)};
+	int ret = mp_store_want_job(r->store, r->path, MP_JOB_BY_REQUEST, getuid(), true,
+				    step.when_s, &r->job, err);
+
+	r->has_job = !ret;
+	if (ret || r->job.state == MP_JOB_WANTED)
+		return ret;
+	if (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT)
+		return mp_err_set(
+			err, EALREADY,
+			"%s: an optimised version is in use; morph undo puts the original "
+			"back",
+			r->path);
+	return mp_store_renew_job(r->store, &r->job, &step, err);
+}
+
+static int find_job(struct md_request *r, struct mp_err *err)
+{
+	int ret = r->store ? mp_store_find_job(r->store, r->path, &r->job, err) : -ENOENT;
+
+	r->has_job = !ret;
+	return ret;
+}
+
+/* ---- optimize ------------------------------------------------------------------------------------ */
+
+static int make_directory(const char *path, struct mp_err *err)
+{
+	return mkdir(path, 0700) && errno != EEXIST
+		       ? mp_err_set(err, errno, "%s: %s", path, strerror(errno))
+		       : 0;
+}
+
+/* As an absolute path, since the job keeps it. NULL: with a message. */
+static char *find_backup_dir(const struct md_request *r, struct mp_err *err)
+{
+	char *cwd, *dir = NULL;
+
+	if (!r->backup_dir)
+		return mp_backup_default_dir(err);
+	cwd = r->backup_dir[0] == '/' ? strdup("") : getcwd(NULL, 0);
+	if (!cwd || asprintf(&dir, "%s%s%s", cwd, *cwd ? "/" : "", r->backup_dir) < 0) {
+		dir = NULL;
+		mp_err_set(err, errno, "%s: %s", r->backup_dir, strerror(errno));
+	}
+	free(cwd);
+	return dir;
+}
+
+/* DIR/outputs/NAME.BUILD-ID, below the directory of backups, which others cannot write. */
+static int name_output(const struct md_request *r, const struct mp_id *id, char *buf, size_t size,
+		       struct mp_err *err)
+{
+	char folder[MP_BACKUP_FOLDER_MAX], *dir;
+	int ret = 0;
+
+	dir = find_backup_dir(r, err);
+	if (!dir)
+		return -EIO;
+	/* The parents, below a home directory that may be new. */
+	for (char *slash = strchr(dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(dir, 0755);
+		*slash = '/';
+	}
+	ret = make_directory(dir, err);
+	snprintf(buf, size, "%s/outputs", dir);
+	if (!ret)
+		ret = make_directory(buf, err);
+	mp_backup_folder(id, folder);
+	if (snprintf(buf, size, "%s/outputs/%.100s.%.16s", dir, strrchr(r->path, '/') + 1,
+		     folder) >= (int)size)
+		ret = mp_err_set(err, ENAMETOOLONG, "%s: the name is too long", r->path);
+	free(dir);
+	return ret;
+}
+
+/* morph-optimize's statuses; a refusal and a lack of samples are ends of the round. */
+static int write_output(struct md_request *r, const char *output, struct mp_err *err)
+{
+	char db[4200], out[4200];
+	char *argv[] = {"morph-optimize", "--json", db, "-o", out, (char *)r->path, NULL};
+	const json_t *predicted;
+	json_t *said = NULL;
+	int status;
+
+	snprintf(db, sizeof(db), "--db=%s", r->db);
+	snprintf(out, sizeof(out), "%s", output);
+	mp_progress_say("writing and verifying");
+	status = md_run_tool(argv, &said, err);
+	predicted = json_object_get(said, "predicted_taken_ratio");
+	if (json_is_number(predicted))
+		r->job.gain.predicted = json_number_value(predicted);
+	json_decref(said);
+	if (status < 0)
+		return status;
+	if (status == MD_EXIT_NO_PROFILE) {
+		snprintf(r->why, sizeof(r->why), "there is too little profile of it");
+		mp_store_note_job(r->store, &r->job, NULL);
+	} else if (status == MD_MORPH_REFUSED) {
+		advance(r, MP_JOB_REFUSED, "write", "refused",
+			"morph-optimize refused it; its message says why", err);
+	} else if (status) {
+		advance(r, MP_JOB_FAILED, "write", "failed", "morph-optimize failed", err);
+	}
+	return status;
+}
+
+static int written(struct md_request *r, const char *output, struct mp_err *err)
+{
+	int ret = advance(r, MP_JOB_PROFILED, "profile", "done", "there are enough samples", err);
+
+	free(r->job.output);
+	r->job.output = strdup(output);
+	if (!ret && !r->job.output)
+		ret = mp_err_set(err, ENOMEM, "out of memory");
+	if (!ret)
+		ret = advance(r, MP_JOB_WRITTEN, "write", "done", "an optimised version is written",
+			      err);
+	if (!ret)
+		ret = advance(r, MP_JOB_VERIFIED, "verify", "done",
+			      "the version does the same as the original", err);
+	return ret;
+}
+
+static void take_audit(struct mp_job *job, const json_t *said)
+{
+	const json_t *interval = json_object_get(said, "interval");
+
+	job->gain.ratio = json_number_value(json_object_get(said, "speedup"));
+	job->gain.lowest = json_number_value(json_array_get(interval, 0));
+	job->gain.highest = json_number_value(json_array_get(interval, 1));
+}
+
+/* Return: exit status, -errno. */
+static int audit(struct md_request *r, struct mp_err *err)
+{
+	char at[4200], *argv[MAX_WORDS + 8] = {"morph-audit",	"--json",      at,  "--command",
+					       (char *)r->path, r->job.output, "--"};
+	const char *verdict = "undecided";
+	json_t *said = NULL;
+	int status;
+
+	if (r->nr_command > MAX_WORDS)
+		return mp_err_set(err, E2BIG, "the command has too many words");
+	snprintf(at, sizeof(at), "--at=%s", r->path);
+	for (int i = 0; i < r->nr_command; i++)
+		argv[7 + i] = r->command[i];
+	mp_progress_say("measuring both versions in turns");
+	status = md_run_tool(argv, &said, err);
+	if (status < 0)
+		return status;
+	take_audit(&r->job, said);
+	if (json_string_value(json_object_get(said, "verdict")))
+		verdict = json_string_value(json_object_get(said, "verdict"));
+	if (!status && !strcmp(verdict, "faster"))
+		status = advance(r, MP_JOB_AUDITED, "audit", "faster", "an audit found it faster",
+				 err);
+	else if (status != 1 && !strcmp(verdict, "undecided"))
+		status = advance(r, MP_JOB_UNDECIDED, "audit", "undecided",
+				 "the audit could not tell which version is faster", err)
+				 ?: MD_MORPH_UNDECIDED;
+	else if (status == 1)
+		status = advance(r, MP_JOB_FAILED, "audit", "failed", "morph-audit failed", err)
+				 ?: MD_EXIT_FAILED;
+	else
+		status = advance(r, MP_JOB_NOT_FASTER, "audit",
+				 status == 6 ? "differs" : "not-faster",
+				 status == 6 ? "the versions print different output"
+					     : "an audit did not find it faster",
+				 err)
+				 ?: MD_MORPH_NOT_FASTER;
+	json_decref(said);
+	return status;
+}
+
+int md_request_optimize(struct md_request *r, struct mp_err *err)
+{
+	struct md_program file;
+	char output[4200];
+	int ret = md_program_read(r->path, &file, err);
+
+	if (ret)
+		return ret;
+	ret = begin_round(r, err);
+	if (!ret)
+		r->job.id = file.id;
+	if (!ret)
+		ret = name_output(r, &file.id, output, sizeof(output), err);
+	md_program_fini(&file);
+	if (!ret)
+		ret = write_output(r, output, err);
+	if (!ret)
+		ret = written(r, output, err);
+	if (!ret && r->command)
+		ret = audit(r, err);
+	if (!ret)
+		ret = advance(r, MP_JOB_ADVISED, "advise", "done",
+			      r->command ? "it was measured and is faster"
+					 : "it was not measured, since no command was given",
+			      err);
+	return ret;
+}
+
+/* ---- the worker ---------------------------------------------------------------------------------- */
+
+/* The exit status for a round that ended so. */
+static int status_of(enum mp_job_state state)
+{
+	switch (state) {
+	case MP_JOB_AUDITED:
+	case MP_JOB_ADVISED:
+	case MP_JOB_ADOPTED:
+	case MP_JOB_KEPT: return MD_EXIT_DONE;
+	case MP_JOB_WANTED: return MD_EXIT_NO_PROFILE;
+	case MP_JOB_REFUSED: return MD_MORPH_REFUSED;
+	case MP_JOB_NOT_FASTER: return MD_MORPH_NOT_FASTER;
+	case MP_JOB_UNDECIDED: return MD_MORPH_UNDECIDED;
+	default: return MD_EXIT_FAILED;
+	}
+}
+
+int md_request_by_worker(struct md_request *r, struct mp_err *err)
+{
+	char db[4200], backup[4200];
+	char *argv[8] = {"morph-worker", "--now", db};
+	int n = 3, status;
+
+	snprintf(db, sizeof(db), "--db=%s", r->db);
+	snprintf(backup, sizeof(backup), "--backup-dir=%s", r->backup_dir ? r->backup_dir : "");
+	if (r->backup_dir)
+		argv[n++] = backup;
+	argv[n++] = (char *)r->path;
+	mp_progress_stop();
+	status = md_run_tool(argv, NULL, err);
+	if (status)
+		return status;
+	status = find_job(r, err);
+	if (status)
+		return status;
+	snprintf(r->why, sizeof(r->why), "%.500s", r->job.detail);
+	return status_of(r->job.state);
+}
+
+/* ---- adopt, undo --------------------------------------------------------------------------------- */
+
+/* Runs morph-optimize @command on the path. Return: exit status, -errno. */
+static int run_editor(struct md_request *r, const char *command, char *output, struct mp_err *err)
+{
+	char dir[4200];
+	char *argv[8] = {"morph-optimize", (char *)command, "--report=none"};
+	int n = 3;
+
+	if (r->backup_dir) {
+		snprintf(dir, sizeof(dir), "--backup-dir=%s", r->backup_dir);
+		argv[n++] = dir;
+	}
+	argv[n++] = (char *)r->path;
+	if (output)
+		argv[n++] = output;
+	return md_run_tool(argv, NULL, err);
+}
+
+int md_request_adopt(struct md_request *r, const struct md_machine *machine, struct mp_err *err)
+{
+	int ret = find_job(r, err);
+
+	if (ret == -ENOENT || (!ret && (!r->job.output[0] || (r->job.state != MP_JOB_ADVISED &&
+							      r->job.state != MP_JOB_AUDITED)))) {
+		snprintf(r->why, sizeof(r->why),
+			 "there is no faster version of it yet; morph optimize writes one");
+		return MD_EXIT_FAILED;
+	}
+	if (ret)
+		return ret;
+	mp_progress_say("verifying and replacing");
+	ret = run_editor(r, "adopt", r->job.output, err);
+	if (ret) {
+		snprintf(r->why, sizeof(r->why), "it was not replaced");
+		return ret;
+	}
+	r->job.adopted_s = (int64_t)time(NULL);
+	for (size_t i = 0; i < machine->nr_programs; i++)
+		if (!strcmp(machine->programs[i].path, r->path))
+			r->job.before_samples = machine->programs[i].nr_samples;
+	r->job.before_all = machine->nr_samples;
+	return advance(r, MP_JOB_ADOPTED, "adopt", "done", "somebody asked for it", err);
+}
+
+int md_request_undo(struct md_request *r, struct mp_err *err)
+{
+	int ret = find_job(r, err);
+	bool known = !ret && (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT ||
+			      r->job.state == MP_JOB_UNDOING);
+
+	if (ret && ret != -ENOENT)
+		return ret;
+	/* If this process is killed behind this, the worker puts the original back. */
+	if (known && r->job.state != MP_JOB_UNDOING &&
+	    (ret = advance(r, MP_JOB_UNDOING, "undo", "asked", "somebody asked for it", err)))
+		return ret;
+	mp_progress_say("restoring");
+	ret = run_editor(r, "restore", NULL, err);
+	if (ret) {
+		snprintf(r->why, sizeof(r->why), "the original was not put back");
+		return ret;
+	}
+	return known ? advance(r, MP_JOB_UNDONE, "restore", "done", "the original is back", err)
+		     : 0;
+}

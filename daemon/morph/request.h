@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * request - does at once what a user asks for one program: write, verify and measure a faster version;
+ * put it in place; put the original back. Each step is in the program's job and history, so the
+ * worker, which does the same by itself, continues where a request ended. Called by morph_request.
+ */
+#ifndef MD_REQUEST_H
+#define MD_REQUEST_H
+
+#include "daemon/machine/machine.h"
+
+struct md_request {
+	struct mp_store *store; /* open for writing; NULL: undo only */
+	const char *db, *backup_dir;
+	const char *path;
+	char **command; /* uses the program, for the audit; its words; NULL: none */
+	int nr_command;
+	/* results */
+	struct mp_job job;
+	bool has_job;
+	char why[512]; /* the last reason */
+};
+
+/*
+ * md_request_by_worker - the policy has a rule for the program: its worker does the round, with the
+ * rule's training and audit. Return: as below.
+ */
+int md_request_by_worker(struct md_request *r, struct mp_err *err);
+/* Return: exit status, with a reason in @why or a message in @err. Ownership: md_request_fini(). */
+int md_request_optimize(struct md_request *r, struct mp_err *err);
+int md_request_adopt(struct md_request *r, const struct md_machine *machine, struct mp_err *err);
+int md_request_undo(struct md_request *r, struct mp_err *err);
+void md_request_fini(struct md_request *r);
+
+#endif

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+/* policy - finds, checks and reads the files of a policy, and looks rules up; see policy.h. */
+#include "daemon/policy/policy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/policy/package.h"
+#include "daemon/policy/policy_private.h"
+#include "daemon/policy/words.h"
+
+#define RULES_MAX 1000
+
+const char *md_policy_mode_name(enum md_policy_mode mode)
+{
+	return mode == MD_POLICY_ADOPT ? "adopt" : "advise";
+}
+
+const char *md_policy_audit_name(enum md_policy_audit audit)
+{
+	static const char *const names[] = {[MD_AUDIT_NONE] = "none",
+					    [MD_AUDIT_COMMAND] = "command",
+					    [MD_AUDIT_SERVER] = "server",
+					    [MD_AUDIT_IN_PROCESS] = "in-process"};
+
+	return names[audit];
+}
+
+int md_policy_default_dir(char *buf, size_t size, struct mp_err *err)
+{
+	const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	int n;
+
+	if (!geteuid())
+		n = snprintf(buf, size, MD_POLICY_DIR);
+	else if (config && config[0] == '/')
+		n = snprintf(buf, size, "%s/morph", config);
+	else if (home && home[0] == '/')
+		n = snprintf(buf, size, "%s/.config/morph", home);
+	else
+		return mp_err_set(err, ENOENT, "HOME is not set: give --config");
+	if (n < 0 || (size_t)n >= size)
+		return mp_err_set(err, ENAMETOOLONG, "the path of the policy is too long");
+	return 0;
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+/*
+ * What stands in a policy is executed and decides what is replaced: nobody else may write it.
+ * Return: 0, -EPERM.
+ */
+static int check_trust(int fd, const char *path, struct mp_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (st.st_uid && st.st_uid != geteuid())
+		return mp_err_set(err, EPERM, "%s: belongs to another user: not read", path);
+	if (st.st_mode & 022)
+		return mp_err_set(err, EPERM, "%s: other users can write it: not read", path);
+	return 0;
+}
+
+/* Return: 1: read; 0: there is no such file; -errno. */
+static int read_file(int dir, const char *name, const char *path, mp_setting_take *take,
+		     struct md_policy_file *file, struct mp_err *err)
+{
+	struct stat st;
+	FILE *stream;
+	/* Not to wait at a FIFO. */
+	int ret, fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0)
+		return mp_err_set(err, errno, "%s: cannot open: %s", path, strerror(errno));
+	ret = check_trust(fd, path, err);
+	if (!ret && (fstat(fd, &st) || !S_ISREG(st.st_mode)))
+		ret = mp_err_set(err, EINVAL, "%s: not a regular file", path);
+	stream = ret ? NULL : fdopen(fd, "r");
+	if (!ret && !stream)
+		ret = mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (!ret)
+		ret = mp_settings_read(stream, path, take, file, err);
+	if (stream)
+		fclose(stream);
+	else
+		close(fd);
+	return ret ? ret : 1;
+}
+
+static int open_dir(int at, const char *name, const char *path, int *fd, struct mp_err *err)
+{
+	*fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*fd < 0 && errno == ENOENT)
+		return 0;
+	if (*fd < 0)
+		return mp_err_set(err, errno, "%s: cannot open: %s", path, strerror(errno));
+	return check_trust(*fd, path, err);
+}
+
+/* ---- rules -------------------------------------------------------------------------------- */
+
+void md_rule_fini(struct md_rule *rule)
+{
+	char *texts[] = {rule->file,   rule->name,	rule->client,	rule->ready,
+			 rule->setup,  rule->prepare,	rule->teardown, rule->metric,
+			 rule->better, rule->requests,	rule->filter,	rule->stdin_file,
+			 rule->user,   rule->directory, rule->unit};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		free(texts[i]);
+	md_words_free(rule->programs);
+	md_words_free(rule->packages);
+	md_words_free(rule->train);
+	md_words_free(rule->command);
+	*rule = (struct md_rule){0};
+}
+
+static int read_rule(struct md_policy *policy, int dir, const char *name, struct mp_err *err)
+{
+	struct md_rule *bigger, *rule;
+	struct md_policy_file file = {0};
+	int ret;
+
+	if (policy->nr_rules == RULES_MAX)
+		return mp_err_set(err, EINVAL, "%s/watch.d: more than %d rules", policy->dir,
+				  RULES_MAX);
+	bigger = realloc(policy->rules, (policy->nr_rules + 1) * sizeof(*bigger));
+	if (!bigger)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	policy->rules = bigger;
+	rule = file.into = &bigger[policy->nr_rules++];
+	*rule = (struct md_rule){.name = strndup(name, strlen(name) - strlen(".conf"))};
+	if (asprintf(&rule->file, "%s/watch.d/%s", policy->dir, name) < 0)
+		rule->file = NULL;
+	if (!rule->file || !rule->name)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	ret = read_file(dir, name, rule->file, md_policy_take_rule, &file, err);
+	if (!ret) { /* removed just now */
+		md_rule_fini(rule);
+		policy->nr_rules--;
+		return 0;
+	}
+	return ret < 0 ? ret : md_policy_check_rule(rule, &file, err);
+}
+
+static int is_rule(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && len > 5 && !strcmp(entry->d_name + len - 5, ".conf");
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int read_rules(struct md_policy *policy, int at, struct mp_err *err)
+{
+	struct dirent **entries = NULL;
+	char path[PATH_MAX];
+	int nr = 0, dir, ret;
+
+	snprintf(path, sizeof(path), "%s/watch.d", policy->dir);
+	ret = open_dir(at, "watch.d", path, &dir, err);
+	if (!ret && dir >= 0) {
+		nr = scandirat(dir, ".", &entries, is_rule, by_name);
+		if (nr < 0)
+			ret = mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	}
+	for (int i = 0; i < nr; i++) {
+		if (!ret)
+			ret = read_rule(policy, dir, entries[i]->d_name, err);
+		free(entries[i]);
+	}
+	free(entries);
+	if (dir >= 0)
+		close(dir);
+	return ret;
+}
+
+/* ---- the policy --------------------------------------------------------------------------- */
+
+static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err *err)
+{
+	*policy = (struct md_policy){
+		.dir = strdup(dir),
+		.share = 0.02,
+		.min_samples = 10000,
+		.cpu_s = 3600,
+		.disk_bytes = UINT64_C(1) << 30,
+		.audit_s = 600,
+		.max_pressure = 0.1,
+		.max_load = 0.5,
+		.busy_share = 0.25,
+		.probation_s = 86400,
+		.retry_s = 7 * 86400,
+		.retention_s = 30 * 86400,
+		.worse_by = 0.1,
+		.coredumps = strdup("/var/lib/systemd/coredump"),
+	};
+	if (!policy->dir || !policy->coredumps)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+int md_policy_read(const char *dir, struct md_policy *out, struct mp_err *err)
+{
+	struct md_policy_file file = {.into = out};
+	char path[PATH_MAX];
+	int fd = -1, ret = set_defaults(out, dir, err);
+
+	if (!ret && snprintf(path, sizeof(path), "%s/morph.conf", dir) >= (int)sizeof(path) - 8)
+		ret = mp_err_set(err, ENAMETOOLONG, "%s: too long", dir);
+	if (!ret)
+		ret = open_dir(AT_FDCWD, dir, dir, &fd, err);
+	if (!ret && fd >= 0) {
+		ret = read_file(fd, "morph.conf", path, md_policy_take_main, &file, err);
+		if (ret >= 0)
+			ret = read_rules(out, fd, err);
+	}
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+void md_policy_fini(struct md_policy *policy)
+{
+	for (size_t i = 0; i < policy->nr_rules; i++)
+		md_rule_fini(&policy->rules[i]);
+	free(policy->rules);
+	free(policy->dir);
+	free(policy->coredumps);
+	free(policy->dpkg_admin);
+	md_words_free(policy->excludes);
+	*policy = (struct md_policy){0};
+}
+
+/* ---- which rule --------------------------------------------------------------------------- */
+
+/* /lib and /usr/lib are one directory today, and dpkg may know either. */
+static bool package_has(const struct md_policy *policy, const char *package, const char *path)
+{
+	const char *merged = !strncmp(path, "/usr/", 5) ? path + 4 : path;
+	char *list, *rest, *line;
+	bool found = false;
+
+	if (md_package_list(policy->dpkg_admin, package, &list))
+		return false;
+	rest = list;
+	while (!found && (line = md_package_next(&rest)))
+		found = !strcmp(line, path) || !strcmp(line, merged);
+	free(list);
+	return found;
+}
+
+const struct md_rule *md_policy_rule(const struct md_policy *policy, const char *path)
+{
+	for (size_t i = 0; i < policy->nr_rules; i++) {
+		const struct md_rule *rule = &policy->rules[i];
+
+		for (char **p = rule->programs; p && *p; p++)
+			if (!fnmatch(*p, path, 0))
+				return rule;
+		for (char **p = rule->packages; p && *p; p++)
+			if (package_has(policy, *p, path))
+				return rule;
+	}
+	return NULL;
+}
+
+enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule)
+{
+	if (!rule)
+		return MD_POLICY_ADVISE;
+	return rule->has_mode ? rule->mode : policy->mode;
+}

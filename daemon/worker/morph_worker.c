@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * morph-worker - optimises, audits and adopts what the policy allows, one step after the other, while
+ * nobody wants the machine. This file holds the command line and the loop over jobs.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/worker/idle.h"
+#include "daemon/worker/queue.h"
+#include "daemon/worker/worker.h"
+#include "libprof/base/text.h"
+#include "libprof/cli/stdio.h"
+
+#ifndef MORPH_VERSION
+#define MORPH_VERSION "unknown"
+#endif
+
+const char *argp_program_version = "morph-worker " MORPH_VERSION;
+
+#define MAX_PROGRAMS 64
+
+struct options {
+	const char *config, *db, *state_dir, *backup_dir;
+	bool check, now;
+	char *programs[MAX_PROGRAMS];
+	size_t nr_programs;
+	char config_buf[PATH_MAX], db_buf[PATH_MAX], state_buf[PATH_MAX], backup_buf[PATH_MAX];
+};
+
+enum key {
+	KEY_CONFIG = 256,
+	KEY_DB,
+	KEY_STATE,
+	KEY_BACKUP,
+	KEY_CHECK,
+	KEY_NOW
+};
+
+static const struct argp_option option_table[] = {
+	{"config", KEY_CONFIG, "DIR", 0, "The policy's directory (default: /etc/morph)", 0},
+	{"db", KEY_DB, "FILE", 0, "The store (default: see FILES in the man page)", 0},
+	{"state-dir", KEY_STATE, "DIR", 0, "Where work in progress lies", 0},
+	{"backup-dir", KEY_BACKUP, "DIR", 0, "Where originals are kept, as in morph-optimize", 0},
+	{"check", KEY_CHECK, NULL, 0, "Check the policy and exit", 0},
+	{"now", KEY_NOW, NULL, 0,
+	 "Do not ask whether the machine is idle, nor for the day's budget", 0},
+	{0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case KEY_CONFIG: o->config = arg; return 0;
+	case KEY_DB: o->db = arg; return 0;
+	case KEY_STATE: o->state_dir = arg; return 0;
+	case KEY_BACKUP: o->backup_dir = arg; return 0;
+	case KEY_CHECK: o->check = true; return 0;
+	case KEY_NOW: o->now = true; return 0;
+	case ARGP_KEY_ARG:
+		if (o->nr_programs == MAX_PROGRAMS)
+			argp_error(state, "at most %d programs", MAX_PROGRAMS);
+		o->programs[o->nr_programs++] = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (o->check && o->nr_programs)
+			argp_error(state, "--check takes no program");
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	option_table,
+	parse,
+	"[PROGRAM...]",
+	"Optimise, audit and adopt what morph.conf(5) allows, while nobody wants the machine: one "
+	"step after the other, each of which can be repeated after a crash. With PROGRAM, work on "
+	"these files alone, and begin a new round for those whose round has ended.\v"
+	"Exit status: 0 done, or stopped because the machine is wanted; 1 failed; 2 usage, or an "
+	"error in the policy.",
+	NULL,
+	NULL,
+	NULL};
+
+static void say(const char *path, const char *text)
+{
+	char name[PATH_MAX], shown[1200];
+
+	fprintf(stderr, "morph-worker: %s%s%s\n",
+		path ? mp_text_escape(path, name, sizeof(name)) : "", path ? ": " : "",
+		mp_text_escape(text, shown, sizeof(shown)));
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+/* May the next step begin? */
+static bool may_go_on(struct md_worker *w, struct mp_err *err)
+{
+	struct mp_spent spent;
+
+	if (md_child_is_stopped()) {
+		snprintf(w->why, sizeof(w->why), "told to stop");
+		return false;
+	}
+	if (w->always)
+		return true;
+	if (mp_store_read_spent(w->store, time(NULL), &spent, err)) {
+		snprintf(w->why, sizeof(w->why), "%.200s", err->msg);
+		return false;
+	}
+	if ((double)spent.cpu_ms >= 1000 * w->policy->cpu_s) {
+		snprintf(w->why, sizeof(w->why), "the CPU time of today is used up");
+		return false;
+	}
+	if (spent.disk_bytes >= w->policy->disk_bytes) {
+		snprintf(w->why, sizeof(w->why), "what may be written today is written");
+		return false;
+	}
+	return md_idle_check(w->policy, w->why, sizeof(w->why));
+}
+
+static void say_step(const struct mp_job *job)
+{
+	char text[1200];
+
+	snprintf(text, sizeof(text), "%s%s%.1000s", mp_job_state_name(job->state),
+		 job->detail[0] ? ": " : "", job->detail);
+	say(job->path, text);
+}
+
+/* Is this a state in which a step is a look, and costs nothing? */
+static bool is_cheap(const struct mp_job *job)
+{
+	return mp_job_state_ends(job->state) || job->state == MP_JOB_ADOPTED ||
+	       job->state == MP_JOB_UNDOING || job->state == MP_JOB_WANTED;
+}
+
+/* Takes steps of @job until nothing is to be done. Return: 0, -EINTR: stop, -errno. */
+static int work_on(struct md_worker *w, struct mp_job *job, struct mp_err *err)
+{
+	int ret;
+
+	do {
+		/* A version that must be undone does not wait for an idle machine. */
+		if (md_child_is_stopped() || (!is_cheap(job) && !may_go_on(w, err)))
+			return -EINTR;
+		ret = md_round_step(w, job, err);
+		if (ret > 0)
+			say_step(job);
+	} while (ret > 0);
+	return ret;
+}
+
+static bool is_chosen(const struct options *o, const struct mp_job *job)
+{
+	for (size_t i = 0; i < o->nr_programs; i++)
+		if (!strcmp(o->programs[i], job->path))
+			return true;
+	return !o->nr_programs;
+}
+
+static int work(struct md_worker *w, const struct options *o, struct mp_err *err)
+{
+	struct mp_job *jobs;
+	size_t nr;
+	int failed = 0, ret = md_queue_list(w->store, &jobs, &nr, err);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < nr; i++) {
+		if (!is_chosen(o, &jobs[i]))
+			continue;
+		ret = work_on(w, &jobs[i], err);
+		if (ret == -EINTR)
+			/* Others may be cheap to look at, unless we are told to stop. */
+			if (md_child_is_stopped())
+				break;
+		if (ret && ret != -EINTR) {
+			say(jobs[i].path, err->msg);
+			failed = ret;
+		}
+	}
+	mp_store_free_jobs(jobs, nr);
+	if (w->why[0])
+		say(NULL, w->why);
+	return failed;
+}
+
+/* ---- start --------------------------------------------------------------------------------- */
+
+static int ask_for(struct md_worker *w, struct options *o, struct mp_err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < o->nr_programs; i++) {
+		char *real = realpath(o->programs[i], NULL);
+
+		if (!real)
+			return mp_err_set(err, errno, "%s: %s", o->programs[i], strerror(errno));
+		o->programs[i] = real;
+		ret = mp_store_want_job(w->store, real, MP_JOB_BY_REQUEST, (uint32_t)getuid(), true,
+					time(NULL), NULL, err);
+	}
+	return ret;
+}
+
+/* Programs run in other directories. */
+static int make_absolute(const char **path, char buf[PATH_MAX], struct mp_err *err)
+{
+	char cwd[PATH_MAX];
+
+	if (!*path || **path == '/')
+		return 0;
+	if (!getcwd(cwd, sizeof(cwd)))
+		return mp_err_set(err, errno, "the current directory: %s", strerror(errno));
+	if (snprintf(buf, PATH_MAX, "%s/%s", cwd, *path) >= PATH_MAX)
+		return mp_err_set(err, ENAMETOOLONG, "%s: too long", *path);
+	*path = buf;
+	return 0;
+}
+
+static int choose_paths(struct options *o, struct mp_err *err)
+{
+	int ret = make_absolute(&o->config, o->config_buf, err);
+
+	if (!ret)
+		ret = make_absolute(&o->db, o->db_buf, err);
+	if (!ret)
+		ret = make_absolute(&o->state_dir, o->state_buf, err);
+	if (!ret)
+		ret = make_absolute(&o->backup_dir, o->backup_buf, err);
+
+	if (!ret && !o->config) {
+		ret = md_policy_default_dir(o->config_buf, sizeof(o->config_buf), err);
+		o->config = o->config_buf;
+	}
+	if (!ret && !o->db) {
+		ret = mp_store_default_path(o->db_buf, sizeof(o->db_buf), true, err);
+		o->db = o->db_buf;
+	}
+	if (!ret && !o->state_dir) {
+		ret = md_state_default_dir(o->state_buf, sizeof(o->state_buf), err);
+		o->state_dir = o->state_buf;
+	}
+	return ret;
+}
+
+static int run(struct options *o, const struct md_policy *policy, struct mp_err *err)
+{
+	struct md_worker w = {.policy = policy,
+			      .db = o->db,
+			      .state_dir = o->state_dir,
+			      .backup_dir = o->backup_dir,
+			      .always = o->now};
+	int lock = md_state_lock(o->state_dir, err), ret;
+
+	if (lock < 0)
+		return lock;
+	md_child_share_lock(lock);
+	ret = md_child_find("morph-optimize", w.optimize, err);
+	if (!ret)
+		ret = md_child_find("morph-audit", w.audit, err);
+	if (!ret)
+		ret = mp_store_open(o->db, MP_STORE_WRITE, &w.store, err);
+	if (!ret)
+		ret = md_queue_fill(w.store, policy, time(NULL), err);
+	if (!ret)
+		ret = ask_for(&w, o, err);
+	if (!ret)
+		ret = work(&w, o, err);
+	mp_store_close(w.store);
+	close(lock);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {0};
+	struct md_policy policy = {0};
+	struct mp_err err = {""};
+	int ret, status = 1;
+
+	mp_stdio_init("morph-worker");
+	argp_err_exit_status = 2;
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_stdio_parsed();
+	md_child_catch_signals();
+	ret = choose_paths(&o, &err);
+	if (!ret) {
+		ret = md_policy_read(o.config, &policy, &err);
+		status = ret ? 2 : 1;
+	}
+	if (!ret && o.check)
+		printf("%s: %zu rules\n", o.config, policy.nr_rules);
+	else if (!ret) {
+		md_child_be_idle();
+		ret = run(&o, &policy, &err);
+	}
+	if (ret && err.msg[0])
+		say(NULL, err.msg);
+	md_policy_fini(&policy);
+	return ret ? status : 0;
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * round - the steps of a job from wanted to verified, and which step follows. Each step first looks at
+ * the file (step_look): an upgrade ends the round, and begins another one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/policy/deny.h"
+#include "daemon/worker/worker.h"
+
+/* ---- profile ------------------------------------------------------------------------------- */
+
+/* A job that waits says for what. */
+static int wait_for(struct md_task *t, const char *why)
+{
+	if (strcmp(t->job->detail, why)) {
+		char *detail = strdup(why);
+
+		if (!detail)
+			return mp_err_set(t->err, ENOMEM, "out of memory");
+		free(t->job->detail);
+		t->job->detail = detail;
+		return mp_store_note_job(t->worker->store, t->job, t->err);
+	}
+	return 0;
+}
+
+static int step_profile(struct md_task *t)
+{
+	const struct md_policy *policy = t->worker->policy;
+	struct mp_module module = {0};
+	uint64_t nr = 0;
+	char why[600];
+	int ret;
+
+	if (md_deny(policy, t->job->path, why, sizeof(why)))
+		return md_task_advance(t, MP_JOB_REFUSED, "profile", "refused", "%s", why);
+	if (t->rule && t->rule->train)
+		return md_task_advance(t, MP_JOB_PROFILED, "profile", "train",
+				       "a command trains it (%s)", t->rule->name);
+	ret = mp_store_find_module(t->worker->store, &t->now.id, &module, t->err);
+	if (ret && ret != -ENOENT)
+		return ret;
+	if (!ret)
+		nr = module.nr_samples;
+	free(module.path);
+	snprintf(why, sizeof(why), "it has %" PRIu64 " samples, and waits for %" PRIu64, nr,
+		 policy->min_samples);
+	if (nr < policy->min_samples)
+		return wait_for(t, why);
+	return md_task_advance(t, MP_JOB_PROFILED, "profile", "done", "it has %" PRIu64 " samples",
+			       nr);
+}
+
+/* ---- write --------------------------------------------------------------------------------- */
+
+/* The user who trains wrote @from: it may be anything. What it holds is proved by the next step. */
+static int take_trained(struct md_task *t, const char *from, const char *to)
+{
+	struct md_work_path new = md_work_path(&t->dir, "output.new");
+	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), out = -1;
+	struct stat st;
+	ssize_t n = -1;
+
+	errno = EIO;
+	if (in >= 0 && !fstat(in, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
+	    (uint64_t)st.st_size <= 4 * t->now.size + (64 << 20)) {
+		unlink(new.text);
+		out = open(new.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	}
+	while (out >= 0 && (n = copy_file_range(in, NULL, out, NULL, 1 << 24, 0)) > 0)
+		;
+	if (in >= 0)
+		close(in);
+	if (out >= 0 && (close(out) || (!n && rename(new.text, to))))
+		n = -1;
+	return n ? mp_err_set(t->err, errno, "%s: cannot be taken over: %s", from, strerror(errno))
+		 : 0;
+}
+
+static int run_training(struct md_task *t, const char *output, struct md_child_result *result)
+{
+	struct md_work_path trained = md_work_path(&t->dir, "train/output");
+	struct md_child as = {.user = md_task_user(t), .directory = t->rule->directory};
+	size_t nr = 0;
+	char **argv;
+	int ret = md_work_dir_train(&t->dir, as.user, t->err);
+
+	if (ret)
+		return ret;
+	while (t->rule->train[nr])
+		nr++;
+	argv = calloc(nr + 10, sizeof(*argv));
+	if (!argv)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	memcpy(argv,
+	       (char *[]){t->worker->optimize, (char *)"train", (char *)"--no-audit",
+			  (char *)"--no-refine", (char *)"--report=none", (char *)"-o",
+			  trained.text, t->job->path, (char *)"--"},
+	       9 * sizeof(*argv));
+	memcpy(argv + 9, t->rule->train, nr * sizeof(*argv));
+	ret = md_task_run(t, argv, &as, result);
+	free(argv);
+	if (!ret && result->end == MD_CHILD_EXITED && !result->status)
+		ret = take_trained(t, trained.text, output);
+	return ret;
+}
+
+static int run_optimize(struct md_task *t, const char *output, struct md_child_result *result)
+{
+	struct md_work_path report = md_work_path(&t->dir, "report");
+	struct md_child as = {.out = report.text};
+	char db[PATH_MAX + 8], samples[64];
+	char *argv[] = {t->worker->optimize, db,	   samples, (char *)"--json", (char *)"-o",
+			(char *)output,	     t->job->path, NULL};
+	json_t *root;
+	int ret;
+
+	snprintf(db, sizeof(db), "--db=%s", t->worker->db);
+	snprintf(samples, sizeof(samples), "--min-samples=%" PRIu64,
+		 t->worker->policy->min_samples);
+	ret = md_task_run(t, argv, &as, result);
+	if (ret || result->end != MD_CHILD_EXITED || result->status)
+		return ret;
+	root = json_load_file(report.text, 0, NULL);
+	t->job->gain.predicted = json_number_value(json_object_get(root, "predicted_taken_ratio"));
+	if (!(t->job->gain.predicted >= 0 && t->job->gain.predicted < 1e6))
+		t->job->gain.predicted = 0;
+	json_decref(root);
+	unlink(report.text);
+	return 0;
+}
+
+/* The output exists. A layout that did not stand its test is not tried again. */
+static int take_output(struct md_task *t, const char *output)
+{
+	struct mp_spent spent = {0};
+	struct stat st;
+	bool shunned;
+	char *copy;
+	int ret = md_file_hash(output, t->job->layout);
+
+	if (ret)
+		return mp_err_set(t->err, -ret, "%s: %s", output, strerror(-ret));
+	if (!stat(output, &st))
+		spent.disk_bytes = (uint64_t)st.st_size;
+	ret = mp_store_add_spent(t->worker->store, time(NULL), &spent, t->err);
+	if (!ret)
+		ret = mp_store_is_shunned(t->worker->store, &t->job->id, t->job->layout, &shunned,
+					  t->err);
+	if (ret)
+		return ret;
+	if (shunned)
+		return md_task_advance(t, MP_JOB_NOT_FASTER, "write", "known",
+				       "the same version was tried before, and was not kept");
+	copy = strdup(output);
+	if (!copy)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	free(t->job->output);
+	t->job->output = copy;
+	if (t->job->gain.predicted > 0)
+		return md_task_advance(t, MP_JOB_WRITTEN, "write", "done",
+				       "taken branches are predicted to change by %+.1f %%",
+				       100 * (t->job->gain.predicted - 1));
+	return md_task_advance(t, MP_JOB_WRITTEN, "write", "done", "a new version was written");
+}
+
+static int step_write(struct md_task *t)
+{
+	struct md_work_path output = md_work_path(&t->dir, "output");
+	struct md_child_result r;
+	int ret = t->rule && t->rule->train ? run_training(t, output.text, &r)
+					    : run_optimize(t, output.text, &r);
+
+	if (ret)
+		return ret;
+	if (r.end != MD_CHILD_EXITED)
+		return md_task_advance(t, MP_JOB_FAILED, "write", "failed",
+				       "morph-optimize ended by signal %d", r.status);
+	switch (r.status) {
+	case 0: return take_output(t, output.text);
+	case 3:
+	case 4:
+		return md_task_advance(t, MP_JOB_REFUSED, "write",
+				       r.status == 3 ? "nothing" : "refused", "%s", r.reason);
+	default:
+		return md_task_advance(t, MP_JOB_FAILED, "write", "failed", "%s",
+				       r.reason[0] ? r.reason : "morph-optimize failed");
+	}
+}
+
+/* ---- verify -------------------------------------------------------------------------------- */
+
+static int step_verify(struct md_task *t)
+{
+	struct md_work_path output = md_work_path(&t->dir, "output");
+	char *argv[] = {t->worker->optimize, (char *)"verify", (char *)"--report=none",
+			t->job->path,	     output.text,      NULL};
+	struct md_child as = {0};
+	struct md_child_result r;
+	char hash[33];
+	int ret;
+
+	if (md_file_hash(output.text, hash) || strcmp(hash, t->job->layout))
+		return md_task_advance(t, MP_JOB_FAILED, "verify", "failed",
+				       "the version that was written is not there any more");
+	ret = md_task_run(t, argv, &as, &r);
+	if (ret)
+		return ret;
+	if (r.end == MD_CHILD_EXITED && !r.status)
+		return md_task_advance(t, MP_JOB_VERIFIED, "verify", "done",
+				       "it is proved to do the same as the original");
+	return md_task_advance(
+		t, r.end == MD_CHILD_EXITED && r.status == 4 ? MP_JOB_REFUSED : MP_JOB_FAILED,
+		"verify", "refused", "%s", r.reason[0] ? r.reason : "morph-optimize verify failed");
+}
+
+/* ---- which step ---------------------------------------------------------------------------- */
+
+/* The policy changed from advise to adopt. An audit that was made counts. */
+static int step_allowed(struct md_task *t)
+{
+	struct md_work_path output = md_work_path(&t->dir, "output");
+	struct md_evidence e;
+	char hash[33];
+
+	if (md_policy_mode_of(t->worker->policy, t->rule) != MD_POLICY_ADOPT ||
+	    t->rule->audit == MD_AUDIT_NONE || t->rule->audit == MD_AUDIT_IN_PROCESS)
+		return 0;
+	if (md_evidence_load(&t->dir, &e) && !strcmp(e.verdict, "faster") &&
+	    !md_file_hash(output.text, hash) && !strcmp(e.output, hash))
+		return md_task_advance(t, MP_JOB_AUDITED, "allow", "allowed",
+				       "the policy now says: adopt");
+	return md_task_begin_again(t, "allow", "the policy now says: adopt");
+}
+
+/* The round has ended: does another one begin? */
+static int step_ended(struct md_task *t)
+{
+	struct mp_job *job = t->job;
+	int64_t now_s = time(NULL);
+
+	switch (job->state) {
+	case MP_JOB_ADVISED: return step_allowed(t);
+	case MP_JOB_NOT_FASTER:
+	case MP_JOB_UNDECIDED:
+	case MP_JOB_UNDONE:
+	case MP_JOB_FAILED:
+		if ((double)(now_s - job->since_s) < t->worker->policy->retry_s)
+			return 0;
+		return md_task_begin_again(t, "again", "some time has passed since the last try");
+	default: return 0;
+	}
+}
+
+static int take_step(struct md_task *t)
+{
+	switch (t->job->state) {
+	case MP_JOB_WANTED: return step_profile(t);
+	case MP_JOB_PROFILED: return step_write(t);
+	case MP_JOB_WRITTEN: return step_verify(t);
+	case MP_JOB_VERIFIED: return md_step_audit(t);
+	case MP_JOB_AUDITED: return md_step_adopt(t);
+	case MP_JOB_ADOPTED: return md_step_probation(t);
+	case MP_JOB_UNDOING: return md_step_undo(t);
+	default: return step_ended(t);
+	}
+}
+
+int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *err)
+{
+	struct md_task t = {.worker = worker,
+			    .job = job,
+			    .rule = md_policy_rule(worker->policy, job->path),
+			    .err = err};
+	int ret = md_work_dir_open(worker->state_dir, job->path, &t.dir, err);
+
+	if (!ret)
+		ret = md_step_look(&t);
+	if (!ret)
+		ret = take_step(&t);
+	/* The store may be written by others. A version that is in use is not forgotten. */
+	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING)
+		ret = md_task_begin_again(&t, "repair",
+					  "the record of the round did not fit together");
+	/* Empty, if nothing was made. */
+	if (ret >= 0 && mp_job_state_ends(job->state) && job->state != MP_JOB_ADVISED)
+		md_work_dir_remove(&t.dir);
+	return ret;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_adopt - the steps that change a file: from audited to adopted, and from undoing to undone. Both
+ * look at the bytes at the path first, so a step that was killed between the change and its record
+ * is only recorded.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/policy/deny.h"
+#include "daemon/worker/worker.h"
+
+/* Nobody but this user can have written the evidence; the store may be another user's. */
+static bool is_proved(struct md_task *t, const char *output)
+{
+	struct md_evidence e;
+	char hash[33];
+
+	return md_evidence_load(&t->dir, &e) && !strcmp(e.verdict, "faster") &&
+	       e.gain.lowest >= 1 && !strcmp(e.original, t->job->file_hash) &&
+	       !strcmp(e.output, t->job->layout) && !md_file_hash(output, hash) &&
+	       !strcmp(e.output, hash);
+}
+
+static int replace(struct md_task *t, const char *output, struct md_child_result *r)
+{
+	char backup[PATH_MAX + 16];
+	char *argv[8] = {t->worker->optimize, (char *)"adopt", (char *)"--report=none"};
+	struct md_child as = {0};
+	size_t nr = 3;
+
+	if (t->worker->backup_dir) {
+		snprintf(backup, sizeof(backup), "--backup-dir=%s", t->worker->backup_dir);
+		argv[nr++] = backup;
+	}
+	argv[nr++] = t->job->path;
+	argv[nr] = (char *)output;
+	return md_task_run(t, argv, &as, r);
+}
+
+int md_step_adopt(struct md_task *t)
+{
+	struct md_work_path output = md_work_path(&t->dir, "output");
+	bool there = !strcmp(t->now.hash, t->job->layout);
+	struct md_child_result r;
+	char why[600];
+	int ret;
+
+	if (!there && md_deny(t->worker->policy, t->job->path, why, sizeof(why)))
+		return md_task_advance(t, MP_JOB_REFUSED, "adopt", "refused", "%s", why);
+	if (!there && md_policy_mode_of(t->worker->policy, t->rule) != MD_POLICY_ADOPT)
+		return md_task_advance(t, MP_JOB_ADVISED, "advise", "faster",
+				       "%.3f times as fast; the policy says: advise",
+				       t->job->gain.ratio);
+	if (!there && !is_proved(t, output.text))
+		return md_task_advance(t, MP_JOB_FAILED, "adopt", "failed",
+				       "there is no evidence that this very version is faster");
+	/* What is measured until now is the original's. */
+	ret = md_probation_begin(t);
+	if (ret)
+		return ret;
+	if (!there) {
+		ret = replace(t, output.text, &r);
+		if (ret)
+			return ret;
+		if (r.end != MD_CHILD_EXITED || r.status)
+			return md_task_advance(t,
+					       r.end == MD_CHILD_EXITED && r.status == 4
+						       ? MP_JOB_REFUSED
+						       : MP_JOB_FAILED,
+					       "adopt", "refused", "%s",
+					       r.reason[0] ? r.reason : "morph-optimize failed");
+	}
+	return md_task_advance(t, MP_JOB_ADOPTED, "adopt", "done",
+			       "the new version is in place, on probation");
+}
+
+int md_task_restart(struct md_task *t, const char *step)
+{
+	char *argv[] = {(char *)"/usr/bin/systemctl", (char *)"try-restart", (char *)"--no-block",
+			t->rule ? t->rule->unit : NULL, NULL};
+	struct md_child as = {.limit_s = 120};
+	struct md_child_result r;
+	int ret;
+
+	if (!t->rule || !t->rule->unit)
+		return 0;
+	ret = md_task_has_step(t, step);
+	if (ret)
+		return ret < 0 ? ret : 0;
+	ret = md_task_run(t, argv, &as, &r);
+	if (ret)
+		return ret;
+	if (r.end == MD_CHILD_EXITED && !r.status)
+		ret = md_task_advance(t, t->job->state, step, "done", "%s was restarted",
+				      t->rule->unit);
+	else
+		ret = md_task_advance(t, t->job->state, step, "failed",
+				      "%s could not be restarted: %s", t->rule->unit, r.reason);
+	return ret < 0 ? ret : 0;
+}
+
+/* ---- undo ---------------------------------------------------------------------------------- */
+
+static int restore(struct md_task *t, struct md_child_result *r)
+{
+	char backup[PATH_MAX + 16];
+	char *argv[6] = {t->worker->optimize, (char *)"restore", (char *)"--report=none"};
+	struct md_child as = {0};
+	size_t nr = 3;
+
+	if (t->worker->backup_dir) {
+		snprintf(backup, sizeof(backup), "--backup-dir=%s", t->worker->backup_dir);
+		argv[nr++] = backup;
+	}
+	argv[nr] = t->job->path;
+	return md_task_run(t, argv, &as, r);
+}
+
+int md_step_undo(struct md_task *t)
+{
+	struct md_child_result r;
+	char reason[600];
+	int ret = 0;
+
+	snprintf(reason, sizeof(reason), "%.500s", t->job->detail);
+	if (strcmp(t->now.hash, t->job->file_hash)) {
+		ret = restore(t, &r);
+		if (!ret && (r.end != MD_CHILD_EXITED || r.status))
+			return md_task_advance(t, MP_JOB_FAILED, "undo", "failed",
+					       "the original could not be put back: %s",
+					       r.reason[0] ? r.reason : "morph-optimize failed");
+	}
+	if (!ret && t->job->layout[0])
+		ret = mp_store_shun_layout(t->worker->store, &t->job->id, t->job->layout, reason,
+					   time(NULL), t->err);
+	if (!ret)
+		ret = md_task_restart(t, "restart original");
+	return ret ? ret
+		   : md_task_advance(t, MP_JOB_UNDONE, "undo", "done", "the original is back: %s",
+				     reason);
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_probation - the step from adopted to kept, or to undoing: measures what the version does in use, and
+ * lets probation judge.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/worker/probation.h"
+#include "daemon/worker/worker.h"
+
+/* Crashes of the time before count against those after: a program may crash anyway. */
+#define BEFORE_S (7 * 86400)
+
+static const char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* All samples there are of the program, of whichever version. */
+static int read_samples(struct md_task *t, struct md_work_samples *out)
+{
+	struct mp_program_activity *list;
+	struct mp_module module = {0};
+	size_t nr;
+	int ret = mp_store_find_module(t->worker->store, &t->job->id, &module, t->err);
+
+	*out = (struct md_work_samples){0};
+	free(module.path);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	ret = mp_store_list_activity(t->worker->store, 0, &list, &nr, t->err);
+	for (size_t i = 0; !ret && i < nr; i++)
+		if (list[i].module == module.key) {
+			out->own += list[i].activity.app;
+			out->elsewhere += list[i].activity.lib + list[i].activity.kernel;
+		}
+	if (!ret)
+		free(list);
+	return ret;
+}
+
+int md_probation_begin(struct md_task *t)
+{
+	struct mp_job *job = t->job;
+	struct md_work_samples now;
+	int ret = read_samples(t, &now);
+
+	if (ret)
+		return ret;
+	job->adopted_s = time(NULL);
+	job->before_samples = now.own;
+	job->before_all = now.elsewhere;
+	job->before_crashes = md_probation_crashes(t->worker->policy->coredumps, name_of(job->path),
+						   job->adopted_s - BEFORE_S);
+	return 0;
+}
+
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+int md_step_probation(struct md_task *t)
+{
+	const struct md_policy *policy = t->worker->policy;
+	struct mp_job *job = t->job;
+	struct md_work_samples now, before = {job->before_samples, job->before_all}, after;
+	enum md_probation_verdict verdict;
+	uint64_t crashes;
+	double ratio;
+	int ret = md_task_restart(t, "restart");
+
+	if (!ret)
+		ret = read_samples(t, &now);
+	if (ret)
+		return ret;
+	crashes = md_probation_crashes(policy->coredumps, name_of(job->path), job->adopted_s);
+	if (crashes > job->before_crashes)
+		return md_task_advance(t, MP_JOB_UNDOING, "probation", "crashed",
+				       "it crashed %llu times since it was put in place, and %llu "
+				       "times in the week before",
+				       (unsigned long long)crashes,
+				       (unsigned long long)job->before_crashes);
+	after = (struct md_work_samples){since(now.own, before.own),
+					 since(now.elsewhere, before.elsewhere)};
+	verdict = md_probation_judge(&before, &after, policy->worse_by, &ratio);
+	if (verdict == MD_PROBATION_SLOWER)
+		return md_task_advance(t, MP_JOB_UNDOING, "probation", "slower",
+				       "it takes %.2f times the time for the same work", ratio);
+	if ((double)(time(NULL) - job->adopted_s) < policy->probation_s)
+		return 0;
+	if (verdict == MD_PROBATION_FINE)
+		return md_task_advance(t, MP_JOB_KEPT, "probation", "kept",
+				       "it takes %.2f times the time for the same work, and does "
+				       "not crash",
+				       ratio);
+	return md_task_advance(t, MP_JOB_KEPT, "probation", "kept",
+			       "it does not crash; too few samples tell how fast it is in use");
+}

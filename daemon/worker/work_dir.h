@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * work_dir - the files of one job while it is worked on: DIR/HASH-OF-PATH/. Nobody but this user may
+ * write there, so what lies there may be believed: the store may be written by others.
+ *
+ *	output		the version that was made
+ *	evidence	JSON: the audit's verdict, and of which bytes
+ *	audit.csv	the pairs of an audit that was stopped, to go on with
+ *	train/		belongs to the user who trains
+ */
+#ifndef MD_WORK_DIR_H
+#define MD_WORK_DIR_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "libprof/base/err.h"
+#include "libprof/store/jobs/store_jobs.h"
+
+struct md_work_dir {
+	char path[PATH_MAX - 64];
+};
+struct md_work_path {
+	char text[PATH_MAX];
+};
+
+/* The state directory: $STATE_DIRECTORY, /var/lib/morph-worker for root, else below the user's state. */
+int md_state_default_dir(char *buf, size_t size, struct mp_err *err);
+/*
+ * Makes @dir, 0755, and takes its lock: there is one worker. Return: a descriptor that holds the
+ * lock; -EBUSY: another worker has it; -EPERM: others can write there; -errno.
+ */
+int md_state_lock(const char *dir, struct mp_err *err);
+
+/* Makes the directory of the job at @path. Return: 0, -errno. */
+int md_work_dir_open(const char *state_dir, const char *path, struct md_work_dir *out,
+		     struct mp_err *err);
+struct md_work_path md_work_path(const struct md_work_dir *dir, const char *name);
+/* Makes the directory train/ for @user (NULL: this user), empty. */
+int md_work_dir_train(const struct md_work_dir *dir, const char *user, struct mp_err *err);
+/* Removes all files of the job, and the directory. */
+void md_work_dir_remove(const struct md_work_dir *dir);
+
+/* What an audit said, and of which two files. */
+struct md_evidence {
+	char original[MP_JOB_HASH_MAX], output[MP_JOB_HASH_MAX]; /* hashes of the bytes */
+	char verdict[32];
+	struct mp_job_gain gain;
+	unsigned long pairs;
+};
+/* Writes it completely or not at all. Return: 0, -errno. */
+int md_evidence_save(const struct md_work_dir *dir, const struct md_evidence *evidence,
+		     struct mp_err *err);
+/* Return: false: there is none, or it is damaged. */
+bool md_evidence_load(const struct md_work_dir *dir, struct md_evidence *out);
+/* Reads what `morph-audit --json' printed to @path. Return: false: no verdict. */
+bool md_evidence_read_audit(const char *path, struct md_evidence *out);
+
+#endif

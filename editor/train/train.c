@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * train - the steps of a training: calls the programs that sample, import and audit, and optimize
+ * between them. All intermediate files lie in one directory beside the output. Called by
+ * morph-optimize.
+ */
+#include "editor/train/train.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "editor/refine/interrupt.h"
+#include "editor/refine/tool.h"
+#include "editor/train/train_private.h"
+
+struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
+{
+	struct me_train_path path;
+
+	snprintf(path.text, sizeof(path.text), "%.*s/%s", PATH_MAX - 64, t->dir, name);
+	return path;
+}
+
+static int find_file(struct me_trainer *t)
+{
+	const struct me_train_options *o = t->options;
+
+	if (!me_tool_find_program(o->command[0], t->program))
+		return mp_err_set(t->err, ENOENT, "%s: command not found", o->command[0]);
+	if (!realpath(o->file ? o->file : t->program, t->file))
+		return mp_err_set(t->err, errno, "%s: %s", o->file, strerror(errno));
+	t->report->file = strdup(t->file);
+	return t->report->file ? 0 : mp_err_set(t->err, ENOMEM, "out of memory");
+}
+
+static int make_dir(struct me_trainer *t)
+{
+	const char *slash = strrchr(t->options->output, '/');
+	int len = slash ? (int)(slash - t->options->output) : 1;
+	char parent[PATH_MAX], template[PATH_MAX];
+
+	snprintf(parent, sizeof(parent), "%.*s", len ? len : 1, slash ? t->options->output : ".");
+	if (!realpath(parent, template))
+		return mp_err_set(t->err, errno, "%s: %s", parent, strerror(errno));
+	if (snprintf(t->dir, sizeof(t->dir), "%s/.morph-train.XXXXXX", template) > PATH_MAX - 64)
+		return mp_err_set(t->err, ENAMETOOLONG, "%s: too long", template);
+	if (!mkdtemp(t->dir)) {
+		int rc = mp_err_set(t->err, errno, "%s: %s", t->dir, strerror(errno));
+
+		t->dir[0] = 0;
+		return rc;
+	}
+	return 0;
+}
+
+static void remove_dir(struct me_trainer *t)
+{
+	DIR *dir = *t->dir ? opendir(t->dir) : NULL;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	if (*t->dir)
+		rmdir(t->dir);
+}
+
+/* A failure to sample is no error: counters then stand where loops suggest. */
+static int sample(struct me_trainer *t)
+{
+	struct me_train_path db = me_train_path(t, "samples.db");
+	struct me_tool morphd;
+	char db_option[PATH_MAX + 8];
+	char *first[] = {morphd.path, (char *)"run", (char *)"--no-kernel",
+			 db_option,   (char *)"--",  NULL};
+	char **argv;
+	int status;
+
+	if (me_tool_find("morphd", &morphd, t->err)) {
+		snprintf(t->report->why, sizeof(t->report->why), "%.150s", t->err->msg);
+		return 0;
+	}
+	snprintf(db_option, sizeof(db_option), "--db=%s", db.text);
+	argv = me_tool_with_command(first, t->options->command);
+	if (!argv)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	status = me_tool_run(argv, true);
+	free(argv);
+	t->report->sampled = !access(db.text, R_OK) && status >= 0;
+	if (!t->report->sampled)
+		snprintf(t->report->why, sizeof(t->report->why), "morphd run cannot sample here");
+	return 0;
+}
+
+/*
+ * A file with less than this share of the samples cannot speed the command up by more than the
+ * share, which no audit could tell from noise.
+ */
+#define LEAST_SHARE 0.05
+
+/* Checks that the command spends enough of its time in the file. */
+static int find_where(struct me_trainer *t)
+{
+	struct me_where *w = &t->report->where;
+	struct me_train_path db = me_train_path(t, "samples.db");
+	struct mp_err ignored;
+
+	if (!t->report->sampled || me_where_find(db.text, t->file, w, &ignored))
+		return 0;
+	/* A user who names a file wants that file. */
+	if (t->options->file || !w->matters || (double)w->file >= LEAST_SHARE * (double)w->all)
+		return 0;
+	return mp_err_set(t->err, ESRCH,
+			  "%s: %llu of %llu samples are in this file, but %llu in %s", t->file,
+			  (unsigned long long)w->file, (unsigned long long)w->all,
+			  (unsigned long long)w->other, w->path);
+}
+
+static int write_counting(struct me_trainer *t)
+{
+	struct me_train_path db = me_train_path(t, "samples.db"),
+			     out = me_train_path(t, "counting");
+	struct me_train_path counts = me_train_path(t, "%p.counts");
+	struct me_optimize_options o = t->options->optimize;
+	int rc = -ENODATA;
+
+	o.input = t->file;
+	o.output = out.text;
+	o.counting.edges = o.counting.alone = true;
+	o.counting.path = counts.text;
+	o.exact_profile = false;
+	o.adjust_words = (struct me_words){0};
+	o.nr_adjusts = 0;
+	o.debug_file = NULL;
+	o.min_samples = 1; /* samples only move counters away from hot code */
+	if (t->report->sampled) {
+		o.db = db.text;
+		rc = me_optimize(&o, &t->report->counting, t->err);
+		if (rc == -ENODATA) {
+			snprintf(t->report->why, sizeof(t->report->why), "%.150s", t->err->msg);
+			me_optimize_report_fini(&t->report->counting);
+			t->report->sampled = false;
+		}
+	}
+	if (rc == -ENODATA) {
+		o.all = true;
+		rc = me_optimize(&o, &t->report->counting, t->err);
+	}
+	return rc;
+}
+
+static bool is_counts(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 7 && !strcmp(name + len - 7, ".counts");
+}
+
+/* Each process that ran the counting version wrote its own file of counts. */
+static int import(struct me_trainer *t)
+{
+	struct me_train_path db = me_train_path(t, "exact.db"),
+			     binary = me_train_path(t, "counting");
+	char db_option[PATH_MAX + 8], binary_option[PATH_MAX + 16];
+	DIR *dir = opendir(t->dir);
+	struct dirent *entry;
+	struct me_tool stats;
+	uint32_t nr = 0;
+	int rc = dir ? me_tool_find("morph-stats", &stats, t->err) : -EIO;
+
+	snprintf(db_option, sizeof(db_option), "--db=%s", db.text);
+	snprintf(binary_option, sizeof(binary_option), "--binary=%s", binary.text);
+	while (!rc && (entry = readdir(dir))) {
+		struct me_train_path file;
+		char *argv[] = {stats.path,    (char *)"import", db_option,
+				binary_option, file.text,	 NULL};
+
+		if (!is_counts(entry->d_name))
+			continue;
+		file = me_train_path(t, entry->d_name);
+		if (me_tool_run(argv, true))
+			rc = mp_err_set(t->err, EIO, "%s: cannot be imported", file.text);
+		nr++;
+	}
+	if (dir)
+		closedir(dir);
+	if (!rc && !nr)
+		rc = mp_err_set(t->err, ENODATA, "%s: %s did not run it: nothing was counted",
+				t->file, t->options->command[0]);
+	return rc;
+}
+
+void me_train_final_options(const struct me_trainer *t, struct me_train_final *final)
+{
+	struct me_optimize_options *o = &final->options;
+
+	*final = (struct me_train_final){.options = t->options->optimize,
+					 .db = me_train_path(t, "exact.db"),
+					 .samples = me_train_path(t, "samples.db"),
+					 .output = me_train_path(t, "final"),
+					 .debug = me_train_final_debug(t)};
+	o->input = t->file;
+	o->output = final->output.text;
+	o->debug_output = o->debug_file ? final->debug.text : NULL;
+	o->adjusts = t->wishes.list;
+	o->nr_adjusts = (uint32_t)t->wishes.nr;
+	o->counting = (struct me_counting){0};
+	if (t->without_words)
+		o->adjust_words = (struct me_words){0};
+	if (t->options->has_profile)
+		return;
+	o->db = final->db.text;
+	o->exact_profile = true;
+	o->sampled_db = t->report->sampled ? final->samples.text : NULL;
+	o->uncounted = t->report->counting.left_alone;
+	o->nr_uncounted = t->report->counting.nr_left_alone;
+	o->min_samples = 1; /* exact counts need no minimum; the audit judges the result */
+}
+
+int me_train_write_final(struct me_trainer *t)
+{
+	struct me_train_final final;
+
+	me_train_final_options(t, &final);
+	me_optimize_report_fini(&t->report->final);
+	t->report->final = (struct me_optimize_report){0};
+	return me_optimize(&final.options, &t->report->final, t->err);
+}
+
+/* Adjustments from the store may be anybody's: where they name no function, they are forgotten. */
+static int write_first(struct me_trainer *t)
+{
+	int rc = me_train_write_final(t);
+
+	if (!t->wishes.nr || (rc != -ENOENT && rc != -ENOTUNIQ && rc != -EINVAL))
+		return rc;
+	me_wishes_fini(&t->wishes);
+	me_wishes_fini(&t->report->known);
+	return me_train_write_final(t);
+}
+
+/* Runs the command with @version at the path of the file. */
+static int run_with(struct me_trainer *t, const char *version, double *cpu_s, double *wall_s)
+{
+	struct me_in_place run = {.dir = t->dir,
+				  .at = t->file,
+				  .version = version,
+				  .program = t->program,
+				  .argv = t->options->command};
+	struct me_in_place_result result;
+	int rc = me_in_place_run(&run, &result, t->err);
+
+	if (!rc && WIFSIGNALED(result.status))
+		rc = mp_err_set(t->err, EIO, "%s: died of signal %d: %s", t->options->command[0],
+				WTERMSIG(result.status), result.last_stderr);
+	*cpu_s = result.cpu_s;
+	*wall_s = result.wall_s;
+	return rc;
+}
+
+static int run_plain(struct me_trainer *t)
+{
+	return run_with(t, t->file, &t->report->plain_s, &t->report->plain_wall_s);
+}
+
+static int run_counting(struct me_trainer *t)
+{
+	struct me_train_path out = me_train_path(t, "counting");
+	double wall_s;
+
+	return run_with(t, out.text, &t->report->counting_s, &wall_s);
+}
+
+int me_train(const struct me_train_options *options, struct me_train_report *report,
+	     struct mp_err *err)
+{
+	static const struct {
+		const char *words;
+		int (*run)(struct me_trainer *t);
+		bool counts; /* not with a profile */
+	} steps[] = {
+		{NULL, find_file, false},
+		{NULL, make_dir, false},
+		{"sampling the command", sample, true},
+		{NULL, find_where, true},
+		{"making the counting version", write_counting, true},
+		{"running the command", run_plain, false},
+		{"running the command with counters", run_counting, true},
+		{"adding up what was counted", import, true},
+		{NULL, me_train_read_trials, false},
+		{"making the new version", write_first, false},
+		{"auditing", me_train_audit, false},
+		{"refining", me_train_refine, false},
+		{NULL, me_train_judge, false},
+		{NULL, me_train_keep, false},
+	};
+	struct me_trainer t = {.options = options, .report = report, .err = err};
+	int rc = 0;
+
+	*report = (struct me_train_report){.audit = -1};
+	for (size_t i = 0; !rc && i < sizeof(steps) / sizeof(steps[0]); i++) {
+		if (steps[i].counts && options->has_profile)
+			continue;
+		if (steps[i].words && options->say)
+			options->say(steps[i].words);
+		rc = me_interrupt_check(err);
+		if (!rc)
+			rc = steps[i].run(&t);
+		/* What was interrupted reports all kinds of errors. */
+		if (rc && me_interrupted())
+			rc = me_interrupt_check(err);
+	}
+	remove_dir(&t);
+	me_wishes_fini(&t.wishes);
+	me_wishes_fini(&t.tried);
+	return rc;
+}
+
+void me_train_report_fini(struct me_train_report *report)
+{
+	me_optimize_report_fini(&report->counting);
+	me_optimize_report_fini(&report->final);
+	me_where_fini(&report->where);
+	me_wishes_fini(&report->known);
+	me_refine_report_fini(&report->refinement);
+	free(report->trials_lost);
+	free(report->undecided);
+	free(report->pairs);
+	free(report->file);
+	report->undecided = report->pairs = report->file = report->trials_lost = NULL;
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * train_refine - the part of a training that looks for a faster version than the first: reads earlier
+ * trials, refines, keeps the trials, and makes the best version again under its final name. Called
+ * by train.c.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "editor/audit/run/audit_slot.h"
+#include "editor/refine/trials.h"
+#include "editor/refine/workbench.h"
+#include "editor/train/train_private.h"
+#include "libprof/elf/elf.h"
+
+/* Without a limit, refining gets the seconds that BUDGET_RUNS need, but at most half an hour. */
+#define BUDGET_SECONDS	   120.0
+#define BUDGET_SECONDS_MAX 1800.0
+#define BUDGET_RUNS	   48
+
+double me_train_budget_s(const struct me_trainer *t)
+{
+	if (t->options->budget_seconds > 0)
+		return t->options->budget_seconds;
+	return fmin(fmax(BUDGET_RUNS * t->report->plain_wall_s, BUDGET_SECONDS),
+		    BUDGET_SECONDS_MAX);
+}
+
+static bool wants_refinement(const struct me_trainer *t)
+{
+	return !t->options->no_refine && !t->options->no_audit;
+}
+
+/* Trials that cannot be read or kept are no reason to fail. */
+static int lose_trials(struct me_trainer *t, const struct mp_err *why)
+{
+	free(t->report->trials_lost);
+	t->report->trials_lost = strdup(why->msg);
+	return t->report->trials_lost ? 0 : mp_err_set(t->err, ENOMEM, "out of memory");
+}
+
+int me_train_read_trials(struct me_trainer *t)
+{
+	struct mp_err why = {""};
+	struct mp_elf *elf;
+	int rc;
+
+	if (!wants_refinement(t) || !t->options->trials_db)
+		return 0;
+	rc = mp_elf_open(t->file, MP_ELF_ID, &elf, t->err);
+	if (rc)
+		return rc;
+	rc = me_trials_read(t->options->trials_db, &elf->id, &t->wishes, &t->tried, &why);
+	mp_elf_close(elf);
+	if (rc)
+		return lose_trials(t, &why);
+	/* What the user wants of a function goes before what was found out. */
+	if (t->options->optimize.adjust_words.nr)
+		me_wishes_fini(&t->wishes);
+	if (me_wishes_copy(&t->report->known, &t->wishes))
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	return 0;
+}
+
+/* The adjustments of the first version: the user's, or those of earlier trials. */
+static int read_first(const struct me_trainer *t, struct me_wishes *out)
+{
+	const struct me_optimize_report *r = &t->report->final;
+	int rc = 0;
+
+	*out = (struct me_wishes){0};
+	for (uint32_t i = 0; i < r->nr_adjusted && !rc; i++)
+		for (uint8_t kind = 0; kind < ME_NR_ADJUSTS && !rc; kind++) {
+			const struct me_adjustment *how = &r->adjusted[i].how;
+
+			if (me_adjustment_has(how, kind))
+				rc = me_wishes_add(
+					out, &(struct me_adjust){.vaddr = r->adjusted[i].vaddr,
+								 .bytes = how->bytes[kind],
+								 .kind = kind});
+		}
+	return rc ? mp_err_set(t->err, ENOMEM, "out of memory") : 0;
+}
+
+static double seconds_of(const struct me_optimize_report *r)
+{
+	double sum = 0;
+
+	for (int i = 0; i < ME_NR_STAGES; i++)
+		sum += r->stage_s[i];
+	return sum;
+}
+
+static uint64_t draw_seed(void)
+{
+	uint64_t seed = 1;
+
+	if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+		seed = (uint64_t)getpid();
+	return seed;
+}
+
+static int refine(struct me_trainer *t, struct me_workbench *bench, const struct me_wishes *first)
+{
+	struct me_train_report *r = t->report;
+	struct me_runner runner = me_workbench_runner(bench);
+	struct me_refine_options o = {.runner = &runner,
+				      .version = "final",
+				      .wishes = *first,
+				      .tried = t->tried,
+				      .first = r->first,
+				      .alpha = ME_TRAIN_ALPHA,
+				      .budget_s = me_train_budget_s(t),
+				      .run_s = fmax(r->plain_wall_s, 0.001),
+				      .make_s = seconds_of(&r->final),
+				      .seed = draw_seed()};
+	struct mp_err why = {""};
+	int rc;
+
+	o.funcs = me_workbench_funcs(bench, &o.nr_funcs);
+	rc = me_refine(&o, &r->refinement, t->err);
+	r->refined = !rc;
+	if (!rc && t->options->trials_db &&
+	    me_trials_write(t->options->trials_db, &r->final.id, o.funcs, o.nr_funcs, first,
+			    &r->first, &r->refinement, &why))
+		rc = lose_trials(t, &why);
+	return rc;
+}
+
+static int hash_of(struct me_trainer *t, const char *name, uint64_t *hash)
+{
+	struct me_train_path path = me_train_path(t, name);
+	struct me_program program;
+	int rc = me_program_open(&program, path.text, t->err);
+
+	if (rc)
+		return rc;
+	rc = me_program_hash(&program, hash, t->err);
+	me_program_close(&program);
+	return rc;
+}
+
+/* Makes the version @name again, as the final one; it must be the same, byte for byte. */
+static int make_again(struct me_trainer *t, const char *name, const struct me_wishes *wishes)
+{
+	uint64_t audited = 0, made = 0;
+	int rc;
+
+	/* Other versions may have written its debug file anew. */
+	if (!strcmp(name, "final") && !t->options->optimize.debug_file)
+		return 0;
+	rc = hash_of(t, name, &audited);
+	if (rc)
+		return rc;
+	me_wishes_fini(&t->wishes);
+	if (me_wishes_copy(&t->wishes, wishes))
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	t->without_words = true;
+	rc = me_train_write_final(t);
+	if (!rc)
+		rc = hash_of(t, "final", &made);
+	if (!rc && made != audited)
+		rc = mp_err_set(t->err, EIO,
+				"%s: the version that was audited cannot be made again", t->file);
+	return rc;
+}
+
+int me_train_refine(struct me_trainer *t)
+{
+	const struct me_refine_report *refined = &t->report->refinement;
+	struct me_train_final final;
+	struct me_workbench_options o = {.dir = t->dir,
+					 .file = t->file,
+					 .program = t->program,
+					 .command = t->options->command,
+					 .optimize = &final.options,
+					 .say = t->options->say};
+	struct me_workbench *bench = NULL;
+	struct me_wishes first = {0};
+	int rc;
+
+	if (!wants_refinement(t) || t->report->audit == 6)
+		return 0;
+	me_train_final_options(t, &final);
+	o.debug_output = final.options.debug_output;
+	rc = read_first(t, &first);
+	if (!rc)
+		rc = me_workbench_open(&o, &bench, t->err);
+	if (!rc)
+		rc = refine(t, bench, &first);
+	me_workbench_close(bench);
+	me_wishes_fini(&first);
+	if (rc)
+		return rc;
+	if (refined->best[0])
+		return make_again(t, refined->best, &refined->wishes);
+	if (refined->undecided[0])
+		return make_again(t, refined->undecided, &refined->undecided_wishes);
+	return 0;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_deny - files that are left alone whatever a rule says, and the reason. */
+#include "tests/unit/suite.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/policy/deny.h"
+
+static char *excludes[] = {(char *)"/opt/secret/*", NULL};
+static struct md_policy policy = {.dir = (char *)"/etc/morph", .excludes = excludes};
+
+static const struct {
+	const char *path, *why; /* NULL: not denied */
+} paths[] = {
+	{"/usr/bin/perl", NULL},
+	{"/usr/lib/x86_64-linux-gnu/libsqlite3.so.0", NULL},
+	{"/usr/bin/ld", NULL},
+	{"/usr/lib/postgresql/15/bin/postgres", NULL},
+	{"/usr/lib/x86_64-linux-gnu/libcrypto.so.3", NULL},
+	{"/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "loader"},
+	{"/lib64/ld-linux-x86-64.so.2", "loader"},
+	{"/usr/lib/x86_64-linux-gnu/libc.so.6", "every program"},
+	{"/usr/lib/systemd/systemd", "systemd"},
+	{"/lib/systemd/systemd-journald", "systemd"},
+	{"/usr/bin/systemctl", "systemd"},
+	{"/bin/systemctl", "systemd"},
+	{"/usr/bin/dash", "does not start"},
+	{"/bin/mount", "does not start"},
+	{"/sbin/e2fsck", "does not start"},
+	{"/usr/bin/dpkg", "package manager"},
+	{"/usr/sbin/agetty", "log in"},
+	{"/boot/vmlinuz-6.1.0-1-amd64", "kernel"},
+	{"/usr/lib/modules/6.1/kernel/x.ko", "kernel"},
+	{"/usr/lib/debug/boot/vmlinux-6.1", "kernel"},
+	{"/usr/sbin/morphd", "Morph"},
+	{"/opt/secret/a/b", "excluded by /opt/secret/* in /etc/morph/morph.conf"},
+};
+
+START_TEST(deny_knows_paths)
+{
+	char why[600] = "";
+	bool denied = md_deny_path(&policy, paths[_i].path, why, sizeof(why));
+
+	ck_assert_msg(denied == !!paths[_i].why, "%s: %s", paths[_i].path, why);
+	if (denied)
+		ck_assert_msg(strstr(why, paths[_i].why), "%s: %s", paths[_i].path, why);
+}
+END_TEST
+
+static void denies(const char *path, const char *want)
+{
+	char why[600] = "";
+
+	ck_assert(md_deny(&policy, path, why, sizeof(why)));
+	ck_assert_msg(strstr(why, want), "%s", why);
+}
+
+START_TEST(deny_looks_at_the_file)
+{
+	char path[] = "/tmp/morph-deny-XXXXXX", link[64], why[600];
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	ck_assert(!md_deny(&policy, path, why, sizeof(why)));
+	ck_assert_int_eq(chmod(path, 04755), 0);
+	denies(path, "set-user-ID");
+	ck_assert_int_eq(chmod(path, 02755), 0);
+	denies(path, "set-group-ID");
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	snprintf(link, sizeof(link), "%s.link", path);
+	ck_assert_int_eq(symlink(path, link), 0);
+	denies(link, "cannot be read");
+	unlink(link);
+	unlink(path);
+	denies(path, "cannot be read");
+	denies("/tmp", "not a regular file");
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("deny");
+	TCase *tc = tcase_create("deny");
+
+	tcase_add_loop_test(tc, deny_knows_paths, 0, (int)(sizeof(paths) / sizeof(paths[0])));
+	tcase_add_test(tc, deny_looks_at_the_file);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(make_suite)

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_policy - morph.conf(5) and rules: accepted settings, the line of each error, files that
+ * others can write, which rule a file has, and commands as words.
+ */
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/policy/policy.h"
+#include "daemon/policy/words.h"
+
+static char dir[64];
+static struct mp_err err;
+
+static void setup(void)
+{
+	char path[128];
+
+	strcpy(dir, "/tmp/morph-policy-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/watch.d", dir);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	err.msg[0] = 0;
+}
+
+static void teardown(void)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+static void write_bytes(const char *name, const char *text, size_t size)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(text, 1, size, f), size);
+	ck_assert_int_eq(fclose(f), 0);
+	ck_assert_int_eq(chmod(path, 0644), 0);
+}
+
+static void write_text(const char *name, const char *text)
+{
+	write_bytes(name, text, strlen(text));
+}
+
+static struct md_policy read_policy(void)
+{
+	struct md_policy policy;
+
+	ck_assert_msg(!md_policy_read(dir, &policy, &err), "%s", err.msg);
+	return policy;
+}
+
+static void refuses(int code, const char *message)
+{
+	struct md_policy policy;
+	char want[512];
+
+	ck_assert_int_eq(md_policy_read(dir, &policy, &err), -code);
+	md_policy_fini(&policy);
+	snprintf(want, sizeof(want), "%s/%s", dir, message);
+	ck_assert_msg(!strncmp(err.msg, want, strlen(want)), "'%s', not '%s'", err.msg, want);
+}
+
+START_TEST(policy_without_files_advises)
+{
+	struct md_policy policy;
+	char none[128];
+
+	snprintf(none, sizeof(none), "%s/none", dir);
+	ck_assert_int_eq(md_policy_read(none, &policy, &err), 0);
+	ck_assert_int_eq(policy.mode, MD_POLICY_ADVISE);
+	ck_assert_double_eq(policy.share, 0.02);
+	ck_assert_uint_eq(policy.nr_rules, 0);
+	ck_assert_ptr_null(md_policy_rule(&policy, "/usr/bin/perl"));
+	ck_assert_int_eq(md_policy_mode_of(&policy, NULL), MD_POLICY_ADVISE);
+	md_policy_fini(&policy);
+}
+END_TEST
+
+START_TEST(policy_reads_every_key)
+{
+	struct md_policy policy;
+	const struct md_rule *rule;
+
+	write_text("morph.conf", "# comment\n\n mode = adopt\nshare= 3.5 %\nexclude = /a/*\n"
+				 "exclude = /b\nmin-samples = 500\ncpu-time = 2h\ndisk = 512M\n"
+				 "audit-time = 5m\npressure = 20%\nload = 0.75\nbattery = yes\n"
+				 "busy = 50\nprobation = 2d\nretry = 90s\nretention = 60d\n"
+				 "worse = 5%\ncoredumps = /tmp\n");
+	write_text("watch.d/db.conf",
+		   "program = /usr/lib/postgresql/*/bin/postgres\nprogram = /opt/pg\n"
+		   "package = nginx  libc++1\nmode = advise\ntrain = /bin/x 'a b' \"c d\" e\\ f\n"
+		   "audit = server\ncommand = /bin/server -D data\nclient = ab -n 1 | tail\n"
+		   "ready = tcp:80\nsetup = one\nprepare = two\nteardown = three\n"
+		   "metric = /(x)/\nbetter = lower\nrequests = /r(.)/\nfilter = sort\n"
+		   "stdin = /dev/zero\nuser = root\ndirectory = /tmp\nunit = nginx@a.service\n"
+		   "audit-time = 10\n");
+	policy = read_policy();
+	ck_assert_int_eq(policy.mode, MD_POLICY_ADOPT);
+	ck_assert_double_eq(policy.share, 0.035);
+	ck_assert_str_eq(policy.excludes[1], "/b");
+	ck_assert_ptr_null(policy.excludes[2]);
+	ck_assert_uint_eq(policy.min_samples, 500);
+	ck_assert_double_eq(policy.cpu_s, 7200);
+	ck_assert_uint_eq(policy.disk_bytes, 512 << 20);
+	ck_assert_double_eq(policy.audit_s, 300);
+	ck_assert_double_eq(policy.max_pressure, 0.2);
+	ck_assert_double_eq(policy.max_load, 0.75);
+	ck_assert(policy.on_battery);
+	ck_assert_double_eq(policy.busy_share, 0.5);
+	ck_assert_double_eq(policy.probation_s, 2 * 86400);
+	ck_assert_double_eq(policy.retry_s, 90);
+	ck_assert_double_eq(policy.retention_s, 60 * 86400);
+	ck_assert_double_eq(policy.worse_by, 0.05);
+	ck_assert_str_eq(policy.coredumps, "/tmp");
+	ck_assert_uint_eq(policy.nr_rules, 1);
+	rule = &policy.rules[0];
+	ck_assert_str_eq(rule->name, "db");
+	ck_assert_str_eq(rule->programs[1], "/opt/pg");
+	ck_assert_str_eq(rule->packages[1], "libc++1");
+	ck_assert_int_eq(md_policy_mode_of(&policy, rule), MD_POLICY_ADVISE);
+	ck_assert_str_eq(rule->train[1], "a b");
+	ck_assert_str_eq(rule->train[2], "c d");
+	ck_assert_str_eq(rule->train[3], "e f");
+	ck_assert_ptr_null(rule->train[4]);
+	ck_assert_int_eq(rule->audit, MD_AUDIT_SERVER);
+	ck_assert_str_eq(rule->client, "ab -n 1 | tail");
+	ck_assert_str_eq(rule->unit, "nginx@a.service");
+	ck_assert_double_eq(rule->audit_s, 10);
+	ck_assert_ptr_eq(md_policy_rule(&policy, "/usr/lib/postgresql/15/bin/postgres"), rule);
+	ck_assert_ptr_null(md_policy_rule(&policy, "/usr/bin/postgres"));
+	md_policy_fini(&policy);
+}
+END_TEST
+
+START_TEST(policy_takes_rules_in_the_order_of_their_names)
+{
+	struct md_policy policy;
+
+	write_text("watch.d/20.conf", "program = /usr/bin/*\nmode = adopt\n");
+	write_text("watch.d/10.conf", "program = /usr/bin/perl\ntrain = /bin/true\n");
+	write_text("watch.d/30.conf.dpkg-new", "nonsense");
+	write_text("watch.d/.40.conf", "nonsense");
+	policy = read_policy();
+	ck_assert_uint_eq(policy.nr_rules, 2);
+	ck_assert_str_eq(md_policy_rule(&policy, "/usr/bin/perl")->name, "10");
+	ck_assert_str_eq(md_policy_rule(&policy, "/usr/bin/awk")->name, "20");
+	ck_assert_int_eq(policy.rules[0].audit, MD_AUDIT_COMMAND);
+	ck_assert_int_eq(policy.rules[1].audit, MD_AUDIT_NONE);
+	ck_assert_int_eq(md_policy_mode_of(&policy, &policy.rules[0]), MD_POLICY_ADVISE);
+	ck_assert_int_eq(md_policy_mode_of(&policy, &policy.rules[1]), MD_POLICY_ADOPT);
+	md_policy_fini(&policy);
+}
+END_TEST
+
+START_TEST(policy_finds_the_files_of_packages)
+{
+	struct md_policy policy;
+	char info[128];
+
+	write_text("watch.d/x.conf", "package = tcl perl-base\n");
+	if (access("/usr/bin/dpkg-query", X_OK))
+		MORPH_SKIP("there is no dpkg-query");
+	write_text("status",
+		   "Package: tcl\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\n"
+		   "Multi-Arch: same\nMaintainer: x <x>\nDescription: x\n\n"
+		   "Package: perl-base\nStatus: install ok installed\nVersion: 1\n"
+		   "Architecture: amd64\nMaintainer: x <x>\nDescription: x\n");
+	snprintf(info, sizeof(info), "%s/info", dir);
+	ck_assert_int_eq(mkdir(info, 0755), 0);
+	write_text("info/format", "1\n");
+	write_text("info/tcl:amd64.list", "/.\n/usr/lib/libtcl.so\n");
+	write_text("info/perl-base.list", "/bin/perl\n/usr/share/doc/a b\n");
+	policy = read_policy();
+	policy.dpkg_admin = strdup(dir);
+	ck_assert_ptr_nonnull(md_policy_rule(&policy, "/usr/lib/libtcl.so"));
+	ck_assert_ptr_nonnull(md_policy_rule(&policy, "/usr/bin/perl"));
+	ck_assert_ptr_nonnull(md_policy_rule(&policy, "/usr/share/doc/a b"));
+	ck_assert_ptr_null(md_policy_rule(&policy, "/usr/lib/libtcl"));
+	ck_assert_ptr_null(md_policy_rule(&policy, "/usr"));
+	md_policy_fini(&policy);
+}
+END_TEST
+
+static const struct {
+	const char *name, *text, *message;
+} errors[] = {
+	{"morph.conf", "mode\n", "morph.conf:1: a line is `key = value'"},
+	{"morph.conf", "\n\nmode = perhaps\n",
+	 "morph.conf:3: mode = perhaps: neither advise nor adopt"},
+	{"morph.conf", "program = /x\n",
+	 "morph.conf:1: program: no such key; the keys are mode, share,"},
+	{"morph.conf", "share = 101\n", "morph.conf:1: share = 101: not a number from 0 to 100"},
+	{"morph.conf", "share = x\n", "morph.conf:1: share = x: not a number"},
+	{"morph.conf", "share = %\n", "morph.conf:1: share = %: not a number"},
+	{"morph.conf", "share = nan\n", "morph.conf:1: share = nan: not a number"},
+	{"morph.conf", "share = 1\nshare = 2\n", "morph.conf:2: share: already set in line 1"},
+	{"morph.conf", "share =\n", "morph.conf:1: share: no value"},
+	{"morph.conf", "min-samples = 1.5\n",
+	 "morph.conf:1: min-samples = 1.5: not a whole number"},
+	{"morph.conf", "disk = 99999999G\n", "morph.conf:1: disk = 99999999G: not a number"},
+	{"morph.conf", "disk = -1\n", "morph.conf:1: disk = -1: not a number"},
+	{"morph.conf", "cpu-time = 1w\n", "morph.conf:1: cpu-time = 1w: not a number"},
+	{"morph.conf", "exclude = usr\n", "morph.conf:1: exclude = usr: a pattern of paths must"},
+	{"morph.conf", "coredumps = tmp\n", "morph.conf:1: coredumps = tmp: the path must begin"},
+	{"morph.conf", "battery = 1\n", "morph.conf:1: battery = 1: neither yes nor no"},
+	{"watch.d/a.conf", "", "watch.d/a.conf:1: neither program nor package"},
+	{"watch.d/a.conf", "mode = adopt\n", "watch.d/a.conf:1: neither program nor package"},
+	{"watch.d/a.conf", "program = perl\n", "watch.d/a.conf:1: program = perl: a pattern"},
+	{"watch.d/a.conf", "package = ../x\n", "watch.d/a.conf:1: package = ../x: not the name"},
+	{"watch.d/a.conf", "package = ..\n", "watch.d/a.conf:1: package = ..: not the name"},
+	{"watch.d/a.conf", "program = /x\n\ntrain = perl\n",
+	 "watch.d/a.conf:3: train = perl: the program"},
+	{"watch.d/a.conf", "program = /x\ntrain = /x 'a\n",
+	 "watch.d/a.conf:2: train = /x 'a: a ' without"},
+	{"watch.d/a.conf", "program = /x\ntrain = /x \\\n",
+	 "watch.d/a.conf:2: train = /x \\: a backslash"},
+	{"watch.d/a.conf", "program = /x\naudit = maybe\n",
+	 "watch.d/a.conf:2: audit = maybe: not command"},
+	{"watch.d/a.conf", "program = /x\naudit = server\n",
+	 "watch.d/a.conf:2: an audit of a server needs"},
+	{"watch.d/a.conf", "program = /x\naudit = command\n",
+	 "watch.d/a.conf:2: an audit by a command"},
+	{"watch.d/a.conf", "program = /x\naudit = none\nclient = x\n",
+	 "watch.d/a.conf:3: client and ready"},
+	{"watch.d/a.conf", "program = /x\nuser = no-such-user\n",
+	 "watch.d/a.conf:2: user = no-such-user: there"},
+	{"watch.d/a.conf", "program = /x\nunit = a.timer\n",
+	 "watch.d/a.conf:2: unit = a.timer: not the name"},
+	{"watch.d/a.conf", "program = /x\nunit = -a.service\n",
+	 "watch.d/a.conf:2: unit = -a.service: not"},
+	{"watch.d/a.conf", "program = /x\nbetter = more\n", "watch.d/a.conf:2: better is neither"},
+};
+
+START_TEST(policy_names_file_and_line_of_an_error)
+{
+	write_text(errors[_i].name, errors[_i].text);
+	refuses(EINVAL, errors[_i].message);
+}
+END_TEST
+
+START_TEST(policy_refuses_files_that_are_no_text)
+{
+	static char large[70000];
+
+	write_bytes("morph.conf", "mode = adopt\nx\0y\n", 17);
+	refuses(EINVAL, "morph.conf:2: not text");
+	memset(large, '#', sizeof(large));
+	write_bytes("morph.conf", large, sizeof(large));
+	refuses(EINVAL, "morph.conf: too long");
+}
+END_TEST
+
+START_TEST(policy_refuses_files_that_others_can_write)
+{
+	char path[128];
+
+	write_text("watch.d/a.conf", "program = /x\n");
+	snprintf(path, sizeof(path), "%s/watch.d/a.conf", dir);
+	ck_assert_int_eq(chmod(path, 0666), 0);
+	refuses(EPERM, "watch.d/a.conf: other users can write it");
+	ck_assert_int_eq(chmod(path, 0664), 0);
+	refuses(EPERM, "watch.d/a.conf: other users can write it");
+	ck_assert_int_eq(chmod(path, 0644), 0);
+	snprintf(path, sizeof(path), "%s/watch.d", dir);
+	ck_assert_int_eq(chmod(path, 0777), 0);
+	refuses(EPERM, "watch.d: other users can write it");
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	if (!geteuid()) {
+		snprintf(path, sizeof(path), "%s/watch.d/a.conf", dir);
+		ck_assert_int_eq(chown(path, 1234, 0), 0);
+		refuses(EPERM, "watch.d/a.conf: belongs to another user");
+	}
+}
+END_TEST
+
+START_TEST(policy_does_not_wait_at_a_fifo_or_read_a_directory)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/watch.d/a.conf", dir);
+	ck_assert_int_eq(mkfifo(path, 0644), 0);
+	refuses(EINVAL, "watch.d/a.conf: not a regular file");
+	unlink(path);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	refuses(EINVAL, "watch.d/a.conf: not a regular file");
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("policy");
+	TCase *tc = tcase_create("policy");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, policy_without_files_advises);
+	tcase_add_test(tc, policy_reads_every_key);
+	tcase_add_test(tc, policy_takes_rules_in_the_order_of_their_names);
+	tcase_add_test(tc, policy_finds_the_files_of_packages);
+	tcase_add_loop_test(tc, policy_names_file_and_line_of_an_error, 0,
+			    (int)(sizeof(errors) / sizeof(errors[0])));
+	tcase_add_test(tc, policy_refuses_files_that_are_no_text);
+	tcase_add_test(tc, policy_refuses_files_that_others_can_write);
+	tcase_add_test(tc, policy_does_not_wait_at_a_fifo_or_read_a_directory);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(make_suite)

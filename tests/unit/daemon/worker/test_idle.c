@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_idle - what the kernel says about pressure, load, CPU time and power, and the policy's limits
+ * applied to it.
+ */
+#include "tests/unit/suite.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/worker/idle.h"
+
+START_TEST(idle_reads_pressure)
+{
+	double share = -1;
+
+	ck_assert_int_eq(md_idle_parse_pressure("some avg10=6.50 avg60=13.91 avg300=29.41 "
+						"total=256473206\nfull avg10=0.00\n",
+						&share),
+			 0);
+	ck_assert_double_eq_tol(share, 0.065, 1e-12);
+	ck_assert_int_eq(md_idle_parse_pressure("", &share), -EINVAL);
+	ck_assert_int_eq(md_idle_parse_pressure("full avg10=1.0\n", &share), -EINVAL);
+	ck_assert_int_eq(md_idle_parse_pressure("some avg10=nan", &share), -EINVAL);
+	ck_assert_int_eq(md_idle_parse_pressure("some avg10=101", &share), -EINVAL);
+}
+END_TEST
+
+START_TEST(idle_reads_load)
+{
+	double load = -1;
+
+	ck_assert_int_eq(md_idle_parse_load("1.98 2.46 1.46 1/95 9045\n", &load), 0);
+	ck_assert_double_eq(load, 1.98);
+	ck_assert_int_eq(md_idle_parse_load("", &load), -EINVAL);
+	ck_assert_int_eq(md_idle_parse_load("-1 2 3", &load), -EINVAL);
+	ck_assert_int_eq(md_idle_parse_load("many", &load), -EINVAL);
+}
+END_TEST
+
+START_TEST(idle_reads_the_time_of_all_cpus)
+{
+	uint64_t busy = 0;
+
+	ck_assert_int_eq(
+		md_idle_parse_stat("cpu  10 20 30 400 50 6 7 8 0 0\ncpu0 1 1 1 1\n", &busy), 0);
+	ck_assert_uint_eq(busy, 10 + 20 + 30 + 6 + 7);
+	ck_assert_int_eq(md_idle_parse_stat("cpu  10 20 30 400 50\n", &busy), 0);
+	ck_assert_uint_eq(busy, 60);
+	ck_assert_int_eq(md_idle_parse_stat("cpu  10 20\n", &busy), -EINVAL);
+	ck_assert_int_eq(md_idle_parse_stat("intr 1 2 3 4 5 6\n", &busy), -EINVAL);
+}
+END_TEST
+
+START_TEST(idle_reads_the_time_of_a_process_with_any_name)
+{
+	uint64_t ticks = 0;
+	pid_t session = 0;
+
+	ck_assert_int_eq(
+		md_idle_parse_process("7 (a) b) R 1 7 42 0 -1 4194304 100 0 0 0 5 6 7 8 20 0 "
+				      "1 0 99\n",
+				      &session, &ticks),
+		0);
+	ck_assert_int_eq(session, 42);
+	ck_assert_uint_eq(ticks, 5 + 6 + 7 + 8);
+	ck_assert_int_eq(md_idle_parse_process("7 (a", &session, &ticks), -EINVAL);
+	ck_assert_int_eq(md_idle_parse_process("7 (a) R 1 7", &session, &ticks), -EINVAL);
+}
+END_TEST
+
+static char dir[64];
+
+static void setup(void)
+{
+	strcpy(dir, "/tmp/morph-idle-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void teardown(void)
+{
+	char cmd[128];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+static void supply(const char *name, const char *type, const char *online)
+{
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/%s/type", dir, name);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(type, f);
+	fclose(f);
+	if (!online)
+		return;
+	snprintf(path, sizeof(path), "%s/%s/online", dir, name);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(online, f);
+	fclose(f);
+}
+
+START_TEST(idle_knows_a_battery_without_mains)
+{
+	ck_assert(!md_idle_on_battery("/no/such/directory"));
+	ck_assert(!md_idle_on_battery(dir));
+	supply("BAT0", "Battery\n", NULL);
+	/* A machine that tells of no mains: a mouse, or a supply that nobody knows about. */
+	ck_assert(!md_idle_on_battery(dir));
+	supply("AC", "Mains\n", "0\n");
+	ck_assert(md_idle_on_battery(dir));
+	supply("USBC0", "USB\n", "1\n");
+	ck_assert(!md_idle_on_battery(dir));
+	supply("USBC0", "USB\n", "0\n");
+	ck_assert(md_idle_on_battery(dir));
+	supply("AC", "Mains\n", "1\n");
+	ck_assert(!md_idle_on_battery(dir));
+}
+END_TEST
+
+START_TEST(idle_is_what_the_policy_calls_idle)
+{
+	struct md_policy all = {.max_pressure = 1, .max_load = 1e6, .on_battery = true};
+	struct md_policy none = {.max_pressure = -1, .max_load = -1, .on_battery = true};
+	char why[200] = "";
+
+	ck_assert_msg(md_idle_check(&all, why, sizeof(why)), "%s", why);
+	ck_assert(!md_idle_check(&none, why, sizeof(why)));
+	ck_assert_uint_gt(strlen(why), 10);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("idle");
+	TCase *tc = tcase_create("idle");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, idle_reads_pressure);
+	tcase_add_test(tc, idle_reads_load);
+	tcase_add_test(tc, idle_reads_the_time_of_all_cpus);
+	tcase_add_test(tc, idle_reads_the_time_of_a_process_with_any_name);
+	tcase_add_test(tc, idle_knows_a_battery_without_mains);
+	tcase_add_test(tc, idle_is_what_the_policy_calls_idle);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(make_suite)
