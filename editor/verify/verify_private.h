@@ -472,6 +472,8 @@ bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *s
 bool vf_is_in_version_tables(const struct vf *vf, uint64_t vaddr);
 /* Return: the version that holds @vaddr; NULL: none. */
 const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr);
+/* Do both addresses lie in one audited function, in different versions? */
+bool vf_is_other_version(const struct vf *vf, uint64_t vaddr, uint64_t other);
 /* Is @now an exit of an audited function, or a timing point, to which only a stub may lead? */
 bool vf_is_guarded(const struct vf *vf, uint64_t now);
 /* Is @p the stub at an exit of the audited function around it? */

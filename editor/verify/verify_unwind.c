@@ -239,6 +239,9 @@ static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
 		return vf_refuse(x->vf, new, "landing pad %#llx, but that of %#llx is %#llx",
 				 (unsigned long long)pad_b, (unsigned long long)old,
 				 (unsigned long long)pad_a);
+	if (pad_b && vf_is_other_version(x->vf, new, pad_b))
+		return vf_refuse(x->vf, new, "landing pad %#llx belongs to the other version",
+				 (unsigned long long)pad_b);
 	x->vf->result->report.nr_landing_pads += pad_a != 0;
 	if (a && b && !vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
 		return vf_refuse(x->vf, new, "catches other types than %#llx",
