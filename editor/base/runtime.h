@@ -18,10 +18,10 @@
 /*
  * Entries. START replaces e_entry: it restores everything and continues at @next. INIT replaces
  * DT_INIT: a function that continues at @next in the same way, or returns. THREAD: a function
- * that changes no register, for a thread without counters. ENTER and LEAVE: the same, for the
- * stubs at entries and exits of audited functions; a number stands one byte behind the return
- * address (place/audit_code.h). POINT: the same for the stubs in loops; it gives the red zone back
- * as well, which its caller left alone.
+ * that changes no register, for a thread without counters. ENTER, LEAVE, POINT: the
+ * same, for the stubs at entries, at exits and in loops of audited functions; a number stands one
+ * byte behind the return address (place/audit_code.h). These three give the red zone back as well,
+ * which their callers left alone.
  */
 #define ME_RUNTIME_START  0
 #define ME_RUNTIME_INIT	  16

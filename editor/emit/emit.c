@@ -28,9 +28,17 @@ static uint64_t round_up(uint64_t value, uint64_t align)
 /* Where a stub calls the runtime with the stack pointer below the red zone; 0: nowhere. */
 static uint8_t call_off(const struct me_placement *placement, const struct me_copy *copy)
 {
-	if (!copy->stub || placement->stubs[copy->stub - 1].does != ME_STUB_TIMES)
+	if (!copy->stub)
 		return 0;
-	return (uint8_t)(copy->body_size - ME_POINT_CODE_SIZE + ME_POINT_CODE_CALL);
+	switch (placement->stubs[copy->stub - 1].does) {
+	case ME_STUB_ENTERS:
+		return (uint8_t)(copy->body_size - ME_ENTER_CODE_SIZE + ME_ENTER_CODE_CALL);
+	case ME_STUB_LEAVES:
+		return (uint8_t)(copy->body_size - ME_LEAVE_CODE_SIZE + ME_LEAVE_CODE_CALL);
+	case ME_STUB_TIMES:
+		return (uint8_t)(copy->body_size - ME_POINT_CODE_SIZE + ME_POINT_CODE_CALL);
+	default: return 0;
+	}
 }
 
 /* Choose the addresses of the runtime, the tables of versions and the unwind tables. */

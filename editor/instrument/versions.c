@@ -10,6 +10,7 @@
 #include "editor/evidence/flags.h"
 #include "editor/instrument/old_code.h"
 #include "editor/place/version_tables.h"
+#include "editor/unwind/unwind.h"
 #include "libprof/note/audit_file.h"
 
 /* Instructions of the stubs at an entry and at an exit, if nothing is timed. */
@@ -57,6 +58,9 @@ static const char *why_block_is_fixed(const struct mp_cfg *cfg, uint32_t b)
 		return "not audited: a conditional branch of it leaves the function";
 	if (me_versions_is_exit(block) && block->size != block->term_len)
 		return "not audited: an exit of it is no block of its own";
+	if ((me_versions_is_exit(block) || block->flags & MP_BLOCK_ENTRY) &&
+	    !me_block_stays(block) && !me_unwind_has_frame(cfg, b))
+		return "not audited: its entry or an exit of it has no plain unwind row";
 	return NULL;
 }
 

@@ -12,6 +12,7 @@
 
 enum {
 	DECL = 7,
+	LEA = 5,
 	CALL = 5,
 	TEST = 5,
 };
@@ -47,6 +48,14 @@ static void put_compare(struct writer *w, uint64_t byte)
 	put(w, "", 1);
 }
 
+/* lea -ME_RED_ZONE(%rsp), %rsp */
+static void put_lower(struct writer *w)
+{
+	const uint8_t lea[LEA] = {0x48, 0x8d, 0x64, 0x24, (uint8_t)-ME_RED_ZONE};
+
+	put(w, lea, sizeof(lea));
+}
+
 /* call @runtime; test $@number, %eax */
 static void put_call(struct writer *w, uint64_t runtime, uint32_t number)
 {
@@ -64,13 +73,14 @@ static uint64_t slot_of(const struct me_stub *stub, const struct me_stub_places 
 int me_enter_code_write(const struct me_stub *stub, const struct me_stub_places *places,
 			uint64_t vaddr, uint8_t *out)
 {
-	const uint8_t jns[] = {0x79, CALL + TEST};
+	const uint8_t jns[] = {0x79, LEA + CALL + TEST};
 	uint64_t slot = slot_of(stub, places);
 	struct writer w = {out, vaddr, false};
 
 	put(&w, "\x65\xff\x0d", 3);
 	put_disp(&w, slot + offsetof(struct me_audit_slot, countdown), 0);
 	put(&w, jns, sizeof(jns));
+	put_lower(&w);
 	put_call(&w, places->enter, stub->counter | (stub->value ? ME_AUDIT_NUMBER_LOOPS : 0));
 	put_compare(&w, slot + offsetof(struct me_audit_slot, version));
 	put(&w, "\x0f\x85", 2);
@@ -92,7 +102,7 @@ int me_point_code_write(const struct me_stub *stub, const struct me_stub_places 
 	put(&w, "\x65\xff\x0d", 3);
 	put_disp(&w, left, 0);
 	put(&w, jns, sizeof(jns));
-	put(&w, "\x48\x8d\x64\x24\x80", 5);
+	put_lower(&w);
 	put_call(&w, places->point,
 		 stub->counter | (uint32_t)stub->point << ME_AUDIT_NUMBER_POINT |
 			 (uint32_t)stub->version << ME_AUDIT_NUMBER_VERSION |
@@ -106,11 +116,12 @@ int me_point_code_write(const struct me_stub *stub, const struct me_stub_places 
 int me_leave_code_write(const struct me_stub *stub, const struct me_stub_places *places,
 			uint64_t vaddr, uint8_t *out)
 {
-	const uint8_t je[] = {0x74, CALL + TEST};
+	const uint8_t je[] = {0x74, LEA + CALL + TEST};
 	struct writer w = {out, vaddr, false};
 
 	put_compare(&w, slot_of(stub, places) + offsetof(struct me_audit_slot, timing));
 	put(&w, je, sizeof(je));
+	put_lower(&w);
 	put_call(&w, places->leave, stub->counter);
 	return w.failed ? -ERANGE : 0;
 }

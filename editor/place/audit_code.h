@@ -8,7 +8,8 @@
  *
  *		decl	%gs:countdown(%rip)
  *		jns	1f
- *		call	the runtime's entry for entries
+ *		lea	-128(%rsp), %rsp
+ *		call	the runtime's entry for entries, which adds 128 to %rsp
  *		test	$function, %eax
  *	1:	cmpb	$0, %gs:version(%rip)
  *		jne	version B
@@ -18,7 +19,8 @@
  *
  *		cmpb	$0, %gs:timing(%rip)
  *		je	2f
- *		call	the runtime's entry for exits
+ *		lea	-128(%rsp), %rsp
+ *		call	the runtime's entry for exits, which adds 128 to %rsp
  *		test	$function, %eax
  *	2:
  *
@@ -34,8 +36,9 @@
  *	3:	the block
  *
  * The runtime changes no register, and reads the number behind the call (base/runtime.h). These
- * instructions change flags, which must be dead, and the slot. No address is read from memory. A
- * function's red zone is in use in its loops only, so `lea` spares it there.
+ * instructions change flags, which must be dead, and the slot. No address is read from memory. `lea`
+ * spares the red zone. Loops use it, and parts of functions that are entered by a jump. At an exit,
+ * unwind rows say that saved registers lie there.
  */
 #ifndef ME_AUDIT_CODE_H
 #define ME_AUDIT_CODE_H
@@ -44,10 +47,12 @@
 
 #include "editor/plan.h"
 
-#define ME_ENTER_CODE_SIZE 33
-#define ME_LEAVE_CODE_SIZE 20
+#define ME_ENTER_CODE_SIZE 38
+#define ME_LEAVE_CODE_SIZE 25
 #define ME_POINT_CODE_SIZE 38
-/* Offset of the call in the code of a timing point; %rsp is ME_RED_ZONE lower there. */
+/* Offset of the call; %rsp is ME_RED_ZONE lower there. */
+#define ME_ENTER_CODE_CALL 14
+#define ME_LEAVE_CODE_CALL 15
 #define ME_POINT_CODE_CALL 14
 
 /*

@@ -349,7 +349,7 @@ bool me_audit_begin(struct me_audit_work *w, const struct me_runtime_params *par
 	w->least_rounds = number >> ME_AUDIT_NUMBER_ROUNDS;
 	w->params = params;
 	w->state = me_audit_state_of(params);
-	w->rsp = (uint64_t)(ret + 1);
+	w->rsp = (uint64_t)(ret + 1) + ME_RED_ZONE;
 	w->thread = me_audit_thread_find(params, &w->slots);
 	w->slot = w->slots + w->function;
 	if (!w->thread) {

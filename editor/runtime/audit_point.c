@@ -235,7 +235,6 @@ void me_runtime_audit_point(const struct me_runtime_params *params, const uint64
 			point_of(&w)->left[0] = point_of(&w)->left[1] = MOST_ENTRIES;
 		return;
 	}
-	w.rsp += ME_RED_ZONE;
 	w.now = now;
 	pass_point(&w);
 	me_audit_end(&w);

@@ -134,12 +134,13 @@ thread:
 	orq	%rax, %rdx
 	.endm
 
+	// The caller's red zone lies above the return address of these three.
 	.cfi_startproc
 enter:
 	save
 	leaq	SAVED_BYTES(%rsp), %rsi
 	invoke	me_runtime_audit_enter
-	jmp	1b
+	jmp	2f
 	.cfi_endproc
 
 	.cfi_startproc
@@ -148,17 +149,16 @@ leave:
 	read_time
 	leaq	SAVED_BYTES(%rsp), %rsi
 	invoke	me_runtime_audit_leave
-	jmp	1b
+	jmp	2f
 	.cfi_endproc
 
-	// In a loop, the function's red zone lies above the return address.
 	.cfi_startproc
 point:
 	save
 	read_time
 	leaq	SAVED_BYTES(%rsp), %rsi
 	invoke	me_runtime_audit_point
-	restore
+2:	restore
 	leaq	8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
 	ret	$128

@@ -472,6 +472,8 @@ bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *s
 bool vf_is_in_version_tables(const struct vf *vf, uint64_t vaddr);
 /* Return: the version that holds @vaddr; NULL: none. */
 const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr);
+/* Do both addresses lie in one audited function, in different versions? */
+bool vf_is_other_version(const struct vf *vf, uint64_t vaddr, uint64_t other);
 /* Is @now an exit of an audited function, or a timing point, to which only a stub may lead? */
 bool vf_is_guarded(const struct vf *vf, uint64_t now);
 /* Is @p the stub at an exit of the audited function around it? */
@@ -480,8 +482,11 @@ bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p);
 uint32_t vf_point_at(const struct vf *vf, uint32_t function, uint64_t old_vaddr);
 /* Is @p the stub at a timing point, which leads to its block in both versions? */
 bool vf_is_point(const struct vf *vf, const struct mp_map_piece *p);
-/* Return: address of the call in the stub @p of a timing point; 0: @p is none. The end of @call. */
+/* Return: address of the call in the stub @p of a timing point; 0: @p is none. */
 uint64_t vf_point_call(const struct vf *vf, const struct mp_map_piece *p);
+/* Return: the same for any stub of an audit, with the stack pointer below the red zone. */
+uint64_t vf_lower_call(const struct vf *vf, const struct mp_map_piece *p);
+/* Return: the end of @call. */
 uint64_t vf_point_call_end(uint64_t call);
 /* Is @now the row @old for a stack pointer below the red zone? */
 bool vf_row_is_lower(const struct vf_row *old, const struct vf_row *now);

@@ -239,6 +239,9 @@ static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
 		return vf_refuse(x->vf, new, "landing pad %#llx, but that of %#llx is %#llx",
 				 (unsigned long long)pad_b, (unsigned long long)old,
 				 (unsigned long long)pad_a);
+	if (pad_b && vf_is_other_version(x->vf, new, pad_b))
+		return vf_refuse(x->vf, new, "landing pad %#llx belongs to the other version",
+				 (unsigned long long)pad_b);
 	x->vf->result->report.nr_landing_pads += pad_a != 0;
 	if (a && b && !vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
 		return vf_refuse(x->vf, new, "catches other types than %#llx",
@@ -365,7 +368,7 @@ static int compare_range(struct ctx *x, uint64_t old, uint64_t at, uint64_t end)
 	return ret;
 }
 
-/* The call at a timing point: the stack pointer is lower there, and nowhere else in the stub. */
+/* An audit's call of the runtime: the stack pointer is lower there, nowhere else in the stub. */
 static int compare_call(struct ctx *x, uint64_t old, uint64_t call)
 {
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
@@ -373,14 +376,15 @@ static int compare_call(struct ctx *x, uint64_t old, uint64_t call)
 
 	if (!a || !b || row_end(&x->new_rows, call) < vf_point_call_end(call) ||
 	    !vf_row_is_lower(a, b))
-		return vf_refuse(x->vf, call, "unwind row is not that of a call at a timing point");
+		return vf_refuse(x->vf, call,
+				 "unwind row is not that of a call below the red zone");
 	return 0;
 }
 
 /* A stub throws nothing, and has the same row as the block behind it. */
 static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
 {
-	uint64_t end = padding_end(x->vf, p), call = vf_point_call(x->vf, p);
+	uint64_t end = padding_end(x->vf, p), call = vf_lower_call(x->vf, p);
 	int ret = compare_range(x, p->old_vaddr, p->new_vaddr, call ? call : end);
 
 	if (!ret && call)

@@ -13,8 +13,12 @@
 #include "editor/verify/verify_private.h"
 #include "libprof/note/audit_table.h"
 
-#define ENTER_SIZE 33
-#define LEAVE_SIZE 20
+#define LEA_SIZE   5
+#define ENTER_SIZE 38
+#define ENTER_CALL 14
+#define ENTER_CMPB 24
+#define LEAVE_SIZE 25
+#define LEAVE_CALL 15
 #define CALL_SIZE  10
 
 /* Runs before the headers are checked, so it looks at section names alone. */
@@ -45,6 +49,14 @@ static bool is_compare(const uint8_t *b, uint64_t at, uint64_t byte)
 
 	return !memcmp(b, cmpb, sizeof(cmpb)) && vf_displacement_target(b + 3, at + 8) == byte &&
 	       !b[7];
+}
+
+/* lea -ME_RED_ZONE(%rsp), %rsp */
+static bool is_lower(const uint8_t *b)
+{
+	static const uint8_t lea[LEA_SIZE] = {0x48, 0x8d, 0x64, 0x24, (uint8_t)-ME_RED_ZONE};
+
+	return !memcmp(b, lea, sizeof(lea));
 }
 
 /* call @entry of the runtime; test $@number, %eax */
@@ -89,31 +101,33 @@ static bool enters_version(const struct vf *vf, const struct mp_map_piece *p, ui
 }
 
 /*
- * decl %gs:countdown(%rip); jns 1f; call the runtime; test $function, %eax;
+ * decl %gs:countdown(%rip); jns 1f; lea -128(%rsp), %rsp; call the runtime; test $function, %eax;
  * 1: cmpb $0, %gs:version(%rip); jne version B; then version A follows, or a jump to it.
  */
 static int check_enter(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
 {
-	static const uint8_t decl[] = {0x65, 0xff, 0x0d}, jns[] = {0x79, CALL_SIZE};
+	static const uint8_t decl[] = {0x65, 0xff, 0x0d}, jns[] = {0x79, LEA_SIZE + CALL_SIZE};
 	uint64_t end = p->new_vaddr + p->new_size, next = at + ENTER_SIZE, slot;
 	struct vf_insn jump;
 	uint32_t function, number;
 
-	if (next > end || memcmp(b + 7, jns, sizeof(jns)) ||
-	    !is_call(vf, b + 9, at + 9, ME_RUNTIME_ENTER, &number) ||
+	if (next > end || memcmp(b + 7, jns, sizeof(jns)) || !is_lower(b + 9) ||
+	    !is_call(vf, b + ENTER_CALL, at + ENTER_CALL, ME_RUNTIME_ENTER, &number) ||
 	    !is_entry_number(vf, number, &function))
 		return vf_refuse(vf, at, "the stub at an audited function's entry is malformed");
 	slot = slot_of(vf, function);
 	if (memcmp(b, decl, sizeof(decl)) ||
 	    vf_displacement_target(b + 3, at + 7) !=
 		    slot + offsetof(struct me_audit_slot, countdown) ||
-	    !is_compare(b + 19, at + 19, slot + offsetof(struct me_audit_slot, version)) ||
-	    b[27] != 0x0f || b[28] != 0x85)
+	    !is_compare(b + ENTER_CMPB, at + ENTER_CMPB,
+			slot + offsetof(struct me_audit_slot, version)) ||
+	    b[ENTER_SIZE - 6] != 0x0f || b[ENTER_SIZE - 5] != 0x85)
 		return vf_refuse(vf, at, "the stub at an audited function's entry is malformed");
 	if (vf->audited->funcs[function].vaddr != p->old_vaddr || vf_version_at(vf, p->new_vaddr))
 		return vf_refuse(vf, at, "a stub enters another function than that at %#llx",
 				 (unsigned long long)p->old_vaddr);
-	if (!enters_version(vf, p, vf_displacement_target(b + 29, next), function, MP_AUDIT_B))
+	if (!enters_version(vf, p, vf_displacement_target(b + ENTER_SIZE - 4, next), function,
+			    MP_AUDIT_B))
 		return vf_refuse(vf, at, "a stub does not lead to version B of %#llx",
 				 (unsigned long long)p->old_vaddr);
 	if (next == end)
@@ -128,7 +142,7 @@ static int check_enter(struct vf *vf, const struct mp_map_piece *p, const uint8_
 
 bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p)
 {
-	static const uint8_t je[] = {0x74, CALL_SIZE};
+	static const uint8_t je[] = {0x74, LEA_SIZE + CALL_SIZE};
 	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
 	const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
 	uint32_t function;
@@ -137,9 +151,27 @@ bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p)
 	       is_compare(b, p->new_vaddr,
 			  slot_of(vf, version->function) +
 				  offsetof(struct me_audit_slot, timing)) &&
-	       !memcmp(b + 8, je, sizeof(je)) &&
-	       is_call(vf, b + 10, p->new_vaddr + 10, ME_RUNTIME_LEAVE, &function) &&
+	       !memcmp(b + 8, je, sizeof(je)) && is_lower(b + 10) &&
+	       is_call(vf, b + LEAVE_CALL, p->new_vaddr + LEAVE_CALL, ME_RUNTIME_LEAVE,
+		       &function) &&
 	       function == version->function;
+}
+
+uint64_t vf_lower_call(const struct vf *vf, const struct mp_map_piece *p)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
+	uint64_t call;
+
+	if (!vf->audit_section || !b || p->new_size < LEAVE_SIZE)
+		return 0;
+	if (vf_is_leave(vf, p))
+		return p->new_vaddr + LEAVE_CALL;
+	call = vf_point_call(vf, p);
+	if (call)
+		return call;
+	call = p->new_vaddr + ENTER_CALL;
+	return memcmp(b, endbr64, sizeof(endbr64)) ? call : call + sizeof(endbr64);
 }
 
 int vf_check_audit_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,

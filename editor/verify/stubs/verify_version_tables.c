@@ -230,7 +230,11 @@ static uint64_t end_of_copy(const struct vf *vf, const struct uses *all, uint64_
 	return end;
 }
 
-/* Return: 1: they are right; 0: the copy may be too short; -EBADMSG. */
+/*
+ * An entry that leads into old code is not proved: there, a patch may lead on to either version. The
+ * editor leaves entries alone that lead to the start of a function's cold part.
+ * Return: 1: they are right; 0: this is not proved, or the copy may be too short; -EBADMSG.
+ */
 static int check_entries(struct vf *vf, const struct vf_version_tables *tables,
 			 const struct vf_version_table *t, uint8_t version, const struct uses *all)
 {
@@ -254,6 +258,8 @@ static int check_entries(struct vf *vf, const struct vf_version_tables *tables,
 		uint64_t old = vf_version_entry(vf->o, t->start + k, t->start, t->size);
 		uint64_t now = vf_version_entry(vf->n, start + k, start, t->size);
 
+		if (old && old == now && !leads_right(vf, tables->function, version, old, now))
+			return 0;
 		if (!old || !now || !leads_right(vf, tables->function, version, old, now))
 			return vf_refuse(
 				vf, start + k,

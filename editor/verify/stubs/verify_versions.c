@@ -35,6 +35,13 @@ const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr)
 	return lo < vf->nr_versions && vf->versions[lo].start <= vaddr ? &vf->versions[lo] : NULL;
 }
 
+bool vf_is_other_version(const struct vf *vf, uint64_t vaddr, uint64_t other)
+{
+	const struct vf_version *a = vf_version_at(vf, vaddr), *b = vf_version_at(vf, other);
+
+	return a && b && a->function == b->function && a->version != b->version;
+}
+
 /* Does a copy of the code at @old exist in a version of @function? */
 static bool is_inside(const struct vf *vf, uint64_t old, uint32_t function)
 {
