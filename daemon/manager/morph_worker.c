@@ -294,6 +294,8 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 	if (!ret)
 		ret = mp_store_open(o->db, MP_STORE_WRITE, &w.store, err);
 	if (!ret)
+		ret = md_queue_drop_gone(&w, time(NULL), say, err);
+	if (!ret)
 		ret = md_queue_fill(w.store, policy, time(NULL), err);
 	if (!ret)
 		ret = ask_for(&w, o, err);

@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/manager/collector.h"
 #include "daemon/manager/deny.h"
+#include "libprof/store/store_drop.h"
 
 /* ---- candidates ---------------------------------------------------------------------------- */
 
@@ -74,6 +77,56 @@ int md_queue_fill(struct mp_store *store, const struct md_policy *policy, int64_
 	int ret = consider_names(store, policy, now_s, err);
 
 	return ret ? ret : consider_modules(store, policy, now_s, err);
+}
+
+/* ---- retention ----------------------------------------------------------------------------- */
+
+/* Is there surely no file at the path? */
+static bool is_gone(const char *path)
+{
+	struct stat st;
+
+	return path[0] == '/' && lstat(path, &st) && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* A collector that runs knows the keys of the modules that it has seen. */
+static bool is_known_to(const struct md_collector *collector, const struct mp_module *m)
+{
+	return collector->runs && m->last_s >= collector->since_s - MP_SECONDS_PER_DAY;
+}
+
+int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
+		       void (*say)(const char *path, const char *text), struct mp_err *err)
+{
+	int64_t since_s = now_s - (int64_t)worker->policy->retention_s;
+	struct md_collector collector = {0};
+	struct mp_module *modules = NULL;
+	size_t nr = 0;
+	int ret;
+
+	md_collector_look(worker->db, &collector);
+	/* Nobody may see a module again between the look and the end. */
+	ret = mp_store_begin(worker->store, err);
+	if (ret)
+		return ret;
+	ret = mp_store_list_modules(worker->store, since_s, &modules, &nr, err);
+	for (size_t i = 0; !ret && i < nr; i++) {
+		const struct mp_module *m = &modules[i];
+
+		if (m->kind != MP_MODULE_FILE || m->last_s >= since_s || m->nr_samples ||
+		    m->nr_transfers || is_known_to(&collector, m) || !is_gone(m->path))
+			continue;
+		ret = mp_store_drop_module(worker->store, m->key, err);
+		if (!ret)
+			say(m->path, "gone: its profile was dropped");
+		else if (ret == -EBUSY || ret == -ENOENT)
+			ret = 0;
+	}
+	mp_store_free_modules(modules, nr);
+	if (!ret)
+		return mp_store_commit(worker->store, err);
+	mp_store_rollback(worker->store);
+	return ret;
 }
 
 /* ---- order --------------------------------------------------------------------------------- */

@@ -18,6 +18,13 @@
 int md_queue_fill(struct mp_store *store, const struct md_policy *policy, int64_t now_s,
 		  struct mp_err *err);
 /*
+ * md_queue_drop_gone - drops profiles of files that are gone, and of which no sample came, for the time
+ * retention. A profile of an older build stays while any file is at its path: it is carried over.
+ * Return: 0, -errno.
+ */
+int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
+		       void (*say)(const char *path, const char *text), struct mp_err *err);
+/*
  * md_queue_sort - orders @jobs: first those in use, which may have to be undone; then as the paths of
  * @order (a JSON array, NULL: none); then by samples. *@nr_ready: jobs whose next step costs time.
  * Return: 0, -errno.
