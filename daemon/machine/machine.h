@@ -21,7 +21,7 @@
 /* Programs below this share of the machine are not looked at, unless they have a job. */
 #define MD_MACHINE_LEAST_SHARE 0.001
 
-enum md_file_state {
+enum md_machine_file {
 	MD_FILE_UNKNOWN, /* was not looked at */
 	MD_FILE_NONE,	 /* the kernel: no file that could be replaced */
 	MD_FILE_THERE,	 /* the build that the samples are of */
@@ -37,7 +37,7 @@ struct md_machine_program {
 	const struct mp_job *job; /* NULL: none */
 	uint64_t nr_samples;	  /* of all builds */
 	double share;		  /* of the machine's samples */
-	enum md_file_state file;
+	enum md_machine_file file;
 	char *denied; /* why it is left alone in any case, in words of a user; NULL: it is not */
 	/* What an audit measured: the job's, or the last trial's; ratio 0: nothing. */
 	struct mp_job_gain gain;

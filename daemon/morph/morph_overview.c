@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/machine/collector.h"
+#include "daemon/worker/collector.h"
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
 #include "libprof/base/text.h"

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/machine/collector.h"
+#include "daemon/worker/collector.h"
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
 #include "libprof/base/text.h"

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "daemon/machine/collector.h"
+#include "daemon/worker/collector.h"
 #include "daemon/machine/machine.h"
 #include "libprof/store/jobs/store_history.h"
 

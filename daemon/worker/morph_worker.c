@@ -166,14 +166,38 @@ static bool is_chosen(const struct options *o, const struct mp_job *job)
 	return !o->nr_programs;
 }
 
+/* Expected gain first, if there is a choice, and time to look at it. */
+static int put_in_order(struct md_worker *w, const struct options *o, struct mp_job *jobs,
+			size_t nr, struct mp_err *err)
+{
+	char morph[PATH_MAX];
+	json_t *order;
+	size_t nr_ready;
+	int ret = md_queue_sort(w->store, w->policy, NULL, jobs, nr, &nr_ready, err);
+
+	if (ret || nr_ready < 2 || o->nr_programs == 1 || md_child_find("morph", morph, NULL) ||
+	    !may_go_on(w, err))
+		return ret;
+	ret = md_queue_estimate(w, morph, &order, err);
+	if (!ret && order)
+		ret = md_queue_sort(w->store, w->policy, order, jobs, nr, &nr_ready, err);
+	json_decref(order);
+	return ret;
+}
+
 static int work(struct md_worker *w, const struct options *o, struct mp_err *err)
 {
 	struct mp_job *jobs;
 	size_t nr;
-	int failed = 0, ret = md_queue_list(w->store, &jobs, &nr, err);
+	int failed = 0, ret = mp_store_list_jobs(w->store, &jobs, &nr, err);
 
 	if (ret)
 		return ret;
+	ret = put_in_order(w, o, jobs, nr, err);
+	if (ret) {
+		mp_store_free_jobs(jobs, nr);
+		return ret;
+	}
 	for (size_t i = 0; i < nr; i++) {
 		if (!is_chosen(o, &jobs[i]))
 			continue;
@@ -269,6 +293,8 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 		ret = md_child_find("morph-audit", w.audit, err);
 	if (!ret)
 		ret = mp_store_open(o->db, MP_STORE_WRITE, &w.store, err);
+	if (!ret)
+		ret = md_queue_drop_gone(&w, time(NULL), say, err);
 	if (!ret)
 		ret = md_queue_fill(w.store, policy, time(NULL), err);
 	if (!ret)

@@ -4,11 +4,16 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "daemon/worker/collector.h"
 #include "daemon/policy/deny.h"
+#include "libprof/store/store_drop.h"
 
 /* ---- candidates ---------------------------------------------------------------------------- */
 
@@ -74,61 +79,186 @@ int md_queue_fill(struct mp_store *store, const struct md_policy *policy, int64_
 	return ret ? ret : consider_modules(store, policy, now_s, err);
 }
 
+/* ---- retention ----------------------------------------------------------------------------- */
+
+/* Is there surely no file at the path? */
+static bool is_gone(const char *path)
+{
+	struct stat st;
+
+	return path[0] == '/' && lstat(path, &st) && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* A collector that runs knows the keys of the modules that it has seen. */
+static bool is_known_to(const struct md_collector *collector, const struct mp_module *m)
+{
+	return collector->runs && m->last_s >= collector->since_s - MP_SECONDS_PER_DAY;
+}
+
+int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
+		       void (*say)(const char *path, const char *text), struct mp_err *err)
+{
+	int64_t since_s = now_s - (int64_t)worker->policy->retention_s;
+	struct md_collector collector = {0};
+	struct mp_module *modules = NULL;
+	size_t nr = 0;
+	int ret;
+
+	md_collector_look(worker->db, &collector);
+	/* Nobody may see a module again between the look and the end. */
+	ret = mp_store_begin(worker->store, err);
+	if (ret)
+		return ret;
+	ret = mp_store_list_modules(worker->store, since_s, &modules, &nr, err);
+	for (size_t i = 0; !ret && i < nr; i++) {
+		const struct mp_module *m = &modules[i];
+
+		if (m->kind != MP_MODULE_FILE || m->last_s >= since_s || m->nr_samples ||
+		    m->nr_transfers || is_known_to(&collector, m) || !is_gone(m->path))
+			continue;
+		ret = mp_store_drop_module(worker->store, m->key, err);
+		if (!ret)
+			say(m->path, "gone: its profile was dropped");
+		else if (ret == -EBUSY || ret == -ENOENT)
+			ret = 0;
+	}
+	mp_store_free_modules(modules, nr);
+	if (!ret)
+		return mp_store_commit(worker->store, err);
+	mp_store_rollback(worker->store);
+	return ret;
+}
+
 /* ---- order --------------------------------------------------------------------------------- */
 
 struct entry {
 	struct mp_job job;
-	uint64_t worth;
 	bool used;
+	size_t rank; /* in the order of expected gains; SIZE_MAX: no estimate */
+	uint64_t nr_samples;
 };
 
-static int by_worth(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
 	if (x->used != y->used)
 		return y->used - x->used;
-	if (x->worth != y->worth)
-		return x->worth < y->worth ? 1 : -1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->nr_samples != y->nr_samples)
+		return x->nr_samples < y->nr_samples ? 1 : -1;
 	return strcmp(x->job.path, y->job.path);
 }
 
-static uint64_t worth_of(const struct mp_job *job, const struct mp_module *modules, size_t nr)
+/* @own: of today's build alone, as far as the job knows it. */
+static uint64_t samples_of(const struct mp_job *job, bool own, const struct mp_module *modules,
+			   size_t nr)
 {
-	uint64_t worth = 0;
+	uint64_t sum = 0;
 
+	own = own && (job->id.build_id_len || job->id.text_hash);
 	for (size_t i = 0; i < nr; i++)
 		if (mp_id_equal(&modules[i].id, &job->id) ||
-		    (modules[i].path && !strcmp(modules[i].path, job->path)))
-			worth += modules[i].nr_samples;
-	return worth;
+		    (!own && modules[i].path && !strcmp(modules[i].path, job->path)))
+			sum += modules[i].nr_samples;
+	return sum;
 }
 
-int md_queue_list(struct mp_store *store, struct mp_job **out, size_t *nr, struct mp_err *err)
+static size_t rank_of(const char *path, const json_t *order)
+{
+	for (size_t i = 0; i < json_array_size(order); i++) {
+		const char *text = json_string_value(json_array_get(order, i));
+
+		if (text && !strcmp(text, path))
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+/* Will a step of it cost time now? */
+static bool is_ready(const struct mp_job *job, const struct md_policy *policy, uint64_t nr_samples)
+{
+	const struct md_rule *rule;
+
+	switch (job->state) {
+	case MP_JOB_WANTED:
+		rule = md_policy_rule(policy, job->path);
+		return (rule && rule->train) || nr_samples >= policy->min_samples;
+	case MP_JOB_PROFILED:
+	case MP_JOB_WRITTEN:
+	case MP_JOB_VERIFIED:
+	case MP_JOB_AUDITED: return true;
+	default: return false;
+	}
+}
+
+int md_queue_sort(struct mp_store *store, const struct md_policy *policy, const json_t *order,
+		  struct mp_job *jobs, size_t nr, size_t *nr_ready, struct mp_err *err)
 {
 	struct mp_module *modules = NULL;
-	struct entry *entries = NULL;
 	size_t nr_modules = 0;
-	int ret = mp_store_list_jobs(store, out, nr, err);
+	struct entry *entries;
+	int ret = mp_store_list_modules(store, 0, &modules, &nr_modules, err);
 
 	if (ret)
 		return ret;
-	ret = mp_store_list_modules(store, 0, &modules, &nr_modules, err);
-	entries = calloc(*nr + 1, sizeof(*entries));
-	if (!ret && !entries)
+	entries = calloc(nr + 1, sizeof(*entries));
+	if (!entries)
 		ret = mp_err_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; !ret && i < *nr; i++)
-		entries[i] = (struct entry){(*out)[i], worth_of(&(*out)[i], modules, nr_modules),
-					    (*out)[i].state == MP_JOB_ADOPTED ||
-						    (*out)[i].state == MP_JOB_UNDOING};
-	if (!ret) {
-		qsort(entries, *nr, sizeof(*entries), by_worth);
-		for (size_t i = 0; i < *nr; i++)
-			(*out)[i] = entries[i].job;
+	*nr_ready = 0;
+	for (size_t i = 0; !ret && i < nr; i++) {
+		const struct mp_job *job = &jobs[i];
+
+		entries[i] = (struct entry){
+			*job, job->state == MP_JOB_ADOPTED || job->state == MP_JOB_UNDOING,
+			rank_of(job->path, order), samples_of(job, false, modules, nr_modules)};
+		*nr_ready += is_ready(job, policy, samples_of(job, true, modules, nr_modules));
+	}
+	if (!ret && nr) {
+		qsort(entries, nr, sizeof(*entries), compare);
+		for (size_t i = 0; i < nr; i++)
+			jobs[i] = entries[i].job;
 	}
 	free(entries);
 	mp_store_free_modules(modules, nr_modules);
-	if (ret)
-		mp_store_free_jobs(*out, *nr);
 	return ret;
+}
+
+/*
+ * Another process reads the programs' code: a large one does not make the worker large, and one
+ * that cannot be read costs the estimates alone.
+ */
+int md_queue_estimate(const struct md_worker *worker, const char *morph, json_t **order,
+		      struct mp_err *err)
+{
+	char db[PATH_MAX + 8], out[PATH_MAX], messages[PATH_MAX];
+	char *argv[] = {(char *)morph, db, (char *)"--json", NULL};
+	struct md_child child = {.argv = argv,
+				 .out = out,
+				 .messages = messages,
+				 .limit_s = MD_QUEUE_ESTIMATE_S,
+				 .policy = worker->always ? NULL : worker->policy};
+	struct md_child_result r;
+	struct mp_spent spent = {0};
+	json_t *page = NULL;
+	int ret;
+
+	*order = NULL;
+	snprintf(db, sizeof(db), "--db=%s", worker->db);
+	if (snprintf(out, sizeof(out), "%s/order", worker->state_dir) >= (int)sizeof(out) ||
+	    snprintf(messages, sizeof(messages), "%s/order.messages", worker->state_dir) >=
+		    (int)sizeof(messages))
+		return mp_err_set(err, ENAMETOOLONG, "%s: too long", worker->state_dir);
+	ret = md_child_run(&child, &r, err);
+	if (!ret && r.end == MD_CHILD_EXITED && !r.status)
+		page = json_load_file(out, 0, NULL);
+	unlink(out);
+	unlink(messages);
+	if (ret)
+		return ret;
+	*order = json_incref(json_object_get(page, "next"));
+	json_decref(page);
+	spent.cpu_ms = (uint64_t)(1000 * r.cpu_s);
+	return mp_store_add_spent(worker->store, time(NULL), &spent, err);
 }

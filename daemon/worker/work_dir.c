@@ -89,11 +89,30 @@ int md_state_lock(const char *dir, struct mp_err *err)
 
 /* ---- directories --------------------------------------------------------------------------- */
 
-int md_work_dir_open(const char *state_dir, const char *path, struct md_work_dir *out,
-		     struct mp_err *err)
+static void name_dir(const char *state_dir, const char *path, struct md_work_dir *out)
 {
 	snprintf(out->path, sizeof(out->path), "%s/%016" PRIx64, state_dir,
 		 XXH3_64bits(path, strlen(path)));
+}
+
+int md_work_dir_find(const char *state_dir, const char *path, struct md_work_dir *out,
+		     struct mp_err *err)
+{
+	struct stat st;
+
+	name_dir(state_dir, path, out);
+	if (stat(state_dir, &st))
+		return mp_err_set(err, errno, "%s: %s", state_dir, strerror(errno));
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return mp_err_set(err, EPERM, "%s: other users can write there: not used",
+				  state_dir);
+	return 0;
+}
+
+int md_work_dir_open(const char *state_dir, const char *path, struct md_work_dir *out,
+		     struct mp_err *err)
+{
+	name_dir(state_dir, path, out);
 	if (mkdir(out->path, 0755) && errno != EEXIST)
 		return mp_err_set(err, errno, "%s: %s", out->path, strerror(errno));
 	return 0;

@@ -35,6 +35,12 @@ int md_state_lock(const char *dir, struct mp_err *err);
 /* Makes the directory of the job at @path. Return: 0, -errno. */
 int md_work_dir_open(const char *state_dir, const char *path, struct md_work_dir *out,
 		     struct mp_err *err);
+/*
+ * The same for somebody who only reads: makes nothing. Return: 0; -EPERM: others can write in @state_dir;
+ * -ENOENT; -errno.
+ */
+int md_work_dir_find(const char *state_dir, const char *path, struct md_work_dir *out,
+		     struct mp_err *err);
 struct md_work_path md_work_path(const struct md_work_dir *dir, const char *name);
 /* Makes the directory train/ for @user (NULL: this user), empty. */
 int md_work_dir_train(const struct md_work_dir *dir, const char *user, struct mp_err *err);

@@ -129,6 +129,36 @@ says out.txt 'failed' "explain a failure"
 m 0 "the page with a failure"
 says out.txt '^Failed: ' "the page with a failure"
 
+# ---- a version of the worker: its own evidence counts, not what the store says
+job() { db "SELECT $1 FROM job WHERE path = '$dir/prog'"; }
+speed 120
+cp original prog
+printf '%s\n' "program = $dir/prog" "$(by_speed)" >etc/watch.d/by-worker.conf
+command_ends 0 "the worker" "$worker" --config=etc --db=db --state-dir=work --backup-dir=backup --now ./prog
+[ "$(job state)" = advised ] || fail "the worker: $(job state), $(job detail)"
+version=$(echo work/*/output)
+cp "$version" version && cp work/*/evidence evidence
+db "UPDATE job SET output = '$dir/elsewhere.output'" # as the collector's user could
+mv work/*/evidence hidden
+m 1 "no evidence" adopt ./prog
+says err.txt 'no evidence that the version is faster' "no evidence"
+jq -c '.verdict = "equal"' hidden >"${version%/output}/evidence"
+m 1 "evidence of another verdict" adopt ./prog
+jq -c '.output = "0123"' hidden >"${version%/output}/evidence"
+m 1 "evidence of another version" adopt ./prog
+mv hidden "${version%/output}/evidence"
+chmod o+w work
+m 1 "a directory of others" adopt ./prog
+says err.txt 'other users can write there' "a directory of others"
+chmod o-w work
+cmp -s prog original || fail "adopted without evidence"
+m 0 "a version of the worker" adopt ./prog
+cmp -s prog version || fail "a version of the worker: another file"
+[ "$(job state) $(job layout)" = "adopted $(jq -r .output evidence)" ] || fail "a version of the worker: $(job 'state, layout')"
+m 0 "undo a version of the worker" undo ./prog
+cmp -s prog original || fail "undo has not put the original back"
+rm etc/watch.d/by-worker.conf
+
 # ---- the policy's rule, by the worker
 w() {
 	m "$1" "$2" watch --policy=etc "${@:3}"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* collector - the process that the lock file names; see collector.h. */
-#include "daemon/machine/collector.h"
+#include "daemon/worker/collector.h"
 
 #include <stdio.h>
 #include <stdlib.h>
