@@ -22,7 +22,7 @@
 #define TABLE_SIZE_MAX (1u << 20)
 #define FILES_MAX      256 /* executable files of a process that are read */
 
-/* What the worker says of a file with a table; no reply: it has none. */
+/* The sandboxed process's reply about a file with a table. A file without a table gives no reply. */
 struct reply {
 	struct mp_id id, original;
 	uint64_t table_hash;

@@ -249,7 +249,7 @@ static int fit(struct md_machine *machine)
 
 		if (!p->estimated || !(p->gain.ratio > 0))
 			continue;
-		/* What the written layout predicts is better than what a layout might save. */
+		/* A written layout has a prediction of its own, which is better than the estimate. */
 		if (p->gain.predicted > 0)
 			saved = (1 - p->gain.predicted) * p->saving.taken;
 		points[nr++] = (struct md_effect_point){saved, 100 * (1 - 1 / p->gain.ratio)};

@@ -39,7 +39,7 @@ struct md_machine_program {
 	double share;		  /* of the machine's samples */
 	enum md_machine_file file;
 	char *denied; /* why it is left alone in any case, in words of a user; NULL: it is not */
-	/* What an audit measured: the job's, or the last trial's; ratio 0: nothing. */
+	/* The measured gain: the job's, or that of the last trial; ratio 0: none was measured. */
 	struct mp_job_gain gain;
 	int64_t gain_s; /* when; 0: not known */
 	bool estimated;

@@ -21,7 +21,7 @@
 /* A package with more programs lists only this many. */
 #define MD_PROGRAM_CANDIDATES_MAX 64
 
-/* Where names are looked up. */
+/* The places where md_program_find() looks up a name. */
 struct md_program_search {
 	const char *commands;		 /* directories, separated by colons; NULL: $PATH */
 	const char *dpkg_admin;		 /* dpkg's directory; NULL: the usual one */

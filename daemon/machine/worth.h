@@ -22,7 +22,7 @@
 /* Fewer samples say too little about single branches. As morph-optimize --min-samples. */
 #define MD_WORTH_MIN_SAMPLES 1000
 
-/* What a layout can save in one module. */
+/* The saving that a layout of one module can give. */
 struct md_saving {
 	uint64_t nr_samples; /* in blocks */
 	double movable;	     /* share of the executed instructions that lies in movable functions */

@@ -145,7 +145,7 @@ static bool has_rule(const char *path)
 	return has;
 }
 
-/* What is done here and now must not meet the worker. */
+/* The worker must not work on the program at the same time: take its lock. */
 static int optimize(struct md_request *r, struct mp_err *err)
 {
 	char dir[4096];

@@ -105,7 +105,7 @@ static const struct argp argp = {
 
 /* ---- names -------------------------------------------------------------------------------------- */
 
-/* What the database knows serves for names only, so it may be missing. */
+/* The database only helps to find programs by name, so it may be missing. */
 static void load_quietly(struct watch *w, struct md_machine *machine)
 {
 	struct mp_store *store = NULL;

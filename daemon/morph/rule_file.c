@@ -37,7 +37,7 @@ void md_rule_name_of(const char *program, char *buf, size_t size)
 
 	if (!strncmp(program, PACKAGE, strlen(PACKAGE)))
 		from = program + strlen(PACKAGE);
-	/* Of a pattern such as /opt/db/bin/ and a star, the directory tells more. */
+	/* A pattern may end in a star, as /opt/db/bin/ and a star do: name the rule after the directory. */
 	if (*from == '*' && slash)
 		from = program + 1;
 	for (; *from && n + 1 < size && n < 99; from++)

@@ -11,7 +11,7 @@
 
 #include "libprof/base/err.h"
 
-/* What a rule says. Texts that are NULL are left out. */
+/* The contents of a rule. A text that is NULL is not written. */
 struct md_rule_text {
 	const char **programs; /* paths, patterns, "package:NAME" */
 	size_t nr_programs;

@@ -59,7 +59,7 @@ void md_child_be_idle(void)
 {
 	struct sched_param none = {0};
 
-	/* What a machine does not allow is no reason not to work. */
+	/* If the machine forbids one of these calls, the child works without it. */
 	(void)!nice(19);
 	sched_setscheduler(0, SCHED_IDLE, &none);
 	syscall(SYS_ioprio_set, IOPRIO_THIS, 0, IOPRIO_IDLE);

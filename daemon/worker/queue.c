@@ -46,7 +46,7 @@ static int consider_modules(struct mp_store *store, const struct md_policy *poli
 		return ret;
 	for (size_t i = 0; i < nr; i++)
 		all += modules[i].nr_samples;
-	/* Of few samples nobody knows a share. */
+	/* A few samples do not show a program's share. */
 	for (size_t i = 0; !ret && i < nr && all >= policy->min_samples; i++) {
 		const struct mp_module *m = &modules[i];
 

@@ -58,7 +58,7 @@ int md_step_adopt(struct md_task *t)
 	if (!there && !is_proved(t, output.text))
 		return md_task_advance(t, MP_JOB_FAILED, "adopt", "failed",
 				       "there is no evidence that this very version is faster");
-	/* What is measured until now is the original's. */
+	/* The samples until now are those of the original: probation compares with them. */
 	ret = md_probation_begin(t);
 	if (ret)
 		return ret;
