@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "editor/audit/audit_report.h"
 #include "editor/cli/audit_private.h"
 #include "editor/compilations/compilations.h"
 #include "editor/compilations/compilations_report.h"
@@ -43,15 +42,7 @@ int me_audit_compilations(struct me_audit_arguments *args)
 	sigset_t mask;
 	int ret;
 
-	me_audit_catch_signals(&mask);
-	opts->mask = &mask;
-	opts->files = args->files;
-	opts->envp = environ;
-	opts->progress_arg = &lines;
-	if (mp_progress_start("morph-audit", false))
-		opts->progress = me_audit_progress;
-	else if (lines.every_s > 0)
-		opts->progress = me_audit_progress_line;
+	me_audit_begin(args, &lines, &mask);
 	ret = me_compilations_run(opts, &result, &err);
 	mp_progress_stop();
 	if (ret == -ECANCELED)

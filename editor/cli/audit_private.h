@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "editor/audit/audit.h"
+#include "editor/audit/audit_report.h"
 
 enum me_audit_status {
 	ME_AUDIT_STATUS_FASTER = 0,
@@ -40,8 +41,13 @@ extern const struct argp_option me_audit_options[];
 /* Read one option or argument into state->input, a struct me_audit_arguments. */
 error_t me_audit_parse(int key, char *arg, struct argp_state *state);
 
-/* Let signals that end the program arrive only while a run waits, so that all is cleaned up. */
-void me_audit_catch_signals(sigset_t *before);
+/*
+ * Completes @args->audit for runs: files, environment, progress through @lines. Signals that end the
+ * program arrive only while a run waits, so that all is cleaned up; *@before: the mask that was. Both
+ * must live as long as the runs. End the progress with mp_progress_stop().
+ */
+void me_audit_begin(struct me_audit_arguments *args, struct me_audit_lines *lines,
+		    sigset_t *before);
 /* Compares compilations, as @args say. Return: exit status. */
 int me_audit_compilations(struct me_audit_arguments *args);
 

@@ -62,7 +62,7 @@ static void on_signal(int sig)
 	me_run_cancel();
 }
 
-void me_audit_catch_signals(sigset_t *before)
+static void catch_signals(sigset_t *before)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = on_signal};
@@ -76,6 +76,22 @@ void me_audit_catch_signals(sigset_t *before)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &block, before);
+}
+
+void me_audit_begin(struct me_audit_arguments *args, struct me_audit_lines *lines, sigset_t *before)
+{
+	struct me_audit_opts *opts = &args->audit;
+
+	catch_signals(before);
+	opts->mask = before;
+	opts->files = args->files;
+	opts->envp = environ;
+	/* No timer for the progress line: nothing may run beside the programs. */
+	opts->progress_arg = lines;
+	if (mp_progress_start("morph-audit", false))
+		opts->progress = me_audit_progress;
+	else if (lines->every_s > 0)
+		opts->progress = me_audit_progress_line;
 }
 
 /* Print or store one row of a table. */
@@ -286,16 +302,7 @@ static int audit(struct me_audit_arguments *args)
 		}
 		opts->earlier = &earlier;
 	}
-	me_audit_catch_signals(&mask);
-	opts->mask = &mask;
-	opts->files = args->files;
-	opts->envp = environ;
-	/* No timer for the progress line: nothing may run beside the programs. */
-	opts->progress_arg = &lines;
-	if (mp_progress_start("morph-audit", false))
-		opts->progress = me_audit_progress;
-	else if (lines.every_s > 0)
-		opts->progress = me_audit_progress_line;
+	me_audit_begin(args, &lines, &mask);
 	ret = me_audit_run(opts, &result, &err);
 	mp_progress_stop();
 	if (ret == -ECANCELED)
