@@ -211,7 +211,7 @@ static struct want by_abi(struct want want)
 }
 
 /*
- * What a function may leave to code behind a call of it. A register that a call changes holds
+ * The values that a function may leave to code behind a call of it. A register that a call changes holds
  * nothing for its caller, unless it is a result; so no later call gets another one as argument.
  */
 static struct want by_return(struct want want)
@@ -264,7 +264,7 @@ static void add_labels(struct search *s, const struct vf_block *b, struct want *
 	}
 }
 
-/* What the call at the end of block @i may change: nobody relies on that behind it. */
+/* The places that the call at the end of block @i may change: no code behind it relies on them. */
 static uint64_t changed_by_call(const struct search *s, uint32_t i)
 {
 	const struct vf *vf = s->vf;

@@ -98,7 +98,7 @@ static int collect_from(const struct vf *vf, const struct mp_map_piece *p, struc
 	return 0;
 }
 
-/* Of function @function alone with @tables; else of all functions. */
+/* Collects the uses of function @tables->function alone; without @tables, of all functions. */
 static int collect(const struct vf *vf, const struct vf_version_tables *tables, struct uses *uses)
 {
 	int ret = 0;

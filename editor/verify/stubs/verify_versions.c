@@ -169,7 +169,7 @@ int vf_read_audit(struct vf *vf)
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 		const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
 
-		/* What leads to an empty piece leads to the next one: check_closed() looks there. */
+		/* A branch to an empty piece leads to the next one: check_closed() looks there. */
 		if (!version || !p->old_size || !p->new_size)
 			continue;
 		switch (way_of(vf, p, version->function)) {
@@ -199,7 +199,7 @@ static bool is_exit(const struct vf *vf, const struct mp_map_piece *p,
 	       vf_point_at(vf, version->function, p->old_vaddr) == UINT32_MAX;
 }
 
-/* Of the stubs, those at entries alone belong to no version. */
+/* Each stub belongs to a version, except those at entries. */
 bool vf_enters_versions(const struct vf *vf, uint64_t now)
 {
 	uint32_t i = vf_first_piece(vf, now);
@@ -209,7 +209,7 @@ bool vf_enters_versions(const struct vf *vf, uint64_t now)
 	       p->new_size && !vf_version_at(vf, now);
 }
 
-/* Where the copy @p leads by its final branches: up to two addresses. */
+/* The targets of the branches at the end of copy @p: up to two addresses. */
 static uint32_t find_targets(const struct vf *vf, const struct mp_map_piece *p, uint64_t *to)
 {
 	uint64_t at = p->new_vaddr + vf->marks->common[p - vf->map->pieces];
