@@ -43,7 +43,7 @@ struct me_adjust {
 struct me_adjustment {
 	uint8_t kinds;		       /* bit 1 << enum me_adjust_kind for each wish */
 	uint16_t bytes[ME_NR_ADJUSTS]; /* of each kind in @kinds */
-	/* What me_adjust_plan() did. */
+	/* Set by me_adjust_plan(): */
 	uint8_t done;  /* those of @kinds that the plan follows */
 	uint32_t loop; /* cfg block that starts the hottest loop of the copy; MP_NONE: no loop */
 };
