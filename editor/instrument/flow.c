@@ -13,7 +13,8 @@
 #include "editor/evidence/eligible.h"
 #include "libprof/note/edge_table.h"
 
-/* Without counts: assumed runs of a loop, and how many nested loops are considered. */
+/* Without counts: assumed runs of a loop, and how many nested loops are considered. Ball and Larus
+ * assume 10 ("Optimally profiling and tracing programs"); products of a power of two are exact. */
 #define LOOP_RUNS  8
 #define MAX_NESTED 6
 

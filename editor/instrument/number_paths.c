@@ -10,7 +10,8 @@
 
 #include "editor/instrument/number_private.h"
 
-/* Cost of an instruction that control jumps to and back from, in instructions. */
+/* Cost of an instruction that control jumps to and back from, in instructions. An assumption;
+ * test_register_offset shows how additions move off such edges. */
 #define JUMP_PRICE 5
 
 /* Least share of the rarer block's runs that is assumed to go from one block to the other. */

@@ -18,10 +18,11 @@
 
 #define NONE MP_PAIRS_NONE
 
+/* Newell and Pupyrev, "Improved Basic Block Reordering" (IEEE Transactions on Computers, 2020). */
 #define JUMP_WEIGHT    0.1
 #define FORWARD_BYTES  1024
 #define BACKWARD_BYTES 640
-/* Longer chains are not cut. */
+/* Longer chains are not cut. LLVM's limit: -ext-tsp-chain-split-threshold. */
 #define MAX_CUT_BLOCKS 128
 
 /* Ways to merge chain X, with first part X1 and last part X2, and chain Y. */

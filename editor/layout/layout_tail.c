@@ -17,9 +17,11 @@
  * scripts/bench/bench-accuracy, for 3 % more hot bytes; no program gets worse. */
 #define MAX_INSNS  40
 #define MAX_BLOCKS 10
-/* At least this share of the entries into a clone must reach its end. */
+/* At least this share of the entries into a clone must reach its end. The other
+ * entries leave it before, and save no jump there. */
 #define MIN_REACH 0.5
-/* Clones may add this share of the bytes of the hot zone. */
+/* Clones may add this share of the bytes of the hot zone: a bound for files with many ways out.
+ * test_layout_tail shows which clones get the bytes if there are too few. */
 #define MAX_GROWTH 0.25
 
 struct tail {

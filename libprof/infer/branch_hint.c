@@ -13,6 +13,7 @@
 #include "libprof/infer/counts.h"
 #include "libprof/insn/insn.h"
 
+/* Limits of two kinds of looks, whose odds scripts/bench/fit-hints fits as they are. */
 #define FAR_BYTES   256
 #define SHORT_INSNS 2
 

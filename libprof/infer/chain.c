@@ -46,10 +46,10 @@ struct mp_chain {
 
 /*
  * States by the approximate number of steps that eliminating them would make: doubly linked
- * lists.
+ * lists. The last list has all states with more steps: their order matters little.
  */
 #define NR_BUCKETS 1024
-#define ROOM	   64
+#define ROOM	   64 /* steps in the first block of memory, which grows */
 
 struct work {
 	struct state *states;

@@ -20,7 +20,8 @@
 #include "libprof/infer/path_infer.h"
 #include "libprof/infer/flow_connect.h"
 
-/* Price of entering at a landing pad, which runs only when an exception is thrown. */
+/* Price of entering at a landing pad, which runs only when an exception is thrown: more than any
+ * hint or layout prior. */
 #define PAD_ENTRY_COST 64.0
 
 bool mp_block_enters(const struct mp_block *block)
@@ -42,7 +43,8 @@ bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 	}
 }
 
-/* Weight of a branch hint: instructions per unit of the logarithm of its odds. */
+/* Weight of a branch hint: instructions per unit of the logarithm of its odds. The odds themselves
+ * are fitted (scripts/bench/fit-hints); scripts/bench/accuracy judges by other files. */
 #define HINT_WEIGHT 5.0
 /*
  * Leaving a loop is no free choice: each run leaves it once, and samples tell the number of

@@ -36,8 +36,7 @@
  * A block of cost c with s samples costs c f - s ln f at flow f (the negative logarithm of
  * the likelihood). The minimum is at w = s / c. The curve is cut at these multiples of w.
  * Between a w and b w the slope is c (1 - ln(b / a) / (b - a)), for any s. The slopes
- * before the first cut and after the last were chosen by measurements with
- * profile-accuracy.
+ * before the first cut and after the last were chosen by scripts/bench/accuracy.
  */
 static const double cuts[] = {0.125, 0.25, 0.5, 0.75, 1, 4.0 / 3, 2, 4, 8};
 #define NR_CUTS	    (sizeof(cuts) / sizeof(cuts[0]))
@@ -109,13 +108,15 @@ struct network {
 /*
  * Share of its time that a block without information costs. Flow passes through such a
  * block if it is the way between blocks with samples; of two such ways flow takes the
- * shorter.
+ * shorter. The share is small, so that it decides only where no samples do (test_infer:
+ * infer_goes_through_a_block_of_which_nothing_is_known).
  */
 #define UNKNOWN_SHARE 0.02
 
 /*
  * Added to the cost of a block's instructions: without a prior, with the layout prior, with
- * hints.
+ * hints. With hints, half and a fifth of the cost were worse at full profiles (tried.md, "Short
+ * blocks that the timer misses").
  */
 #define COST_MORE	 2.0
 #define COST_MORE_LAYOUT 1.0

@@ -18,7 +18,8 @@
 #include "libprof/infer/chain.h"
 #include "libprof/infer/flow_check.h"
 
-/* Weight of infer's prior at a merge, in paths. */
+/* Weight of infer's prior at a merge, in paths: one path that was seen weighs as much as the prior
+ * (test_path_infer: without_paths_at_a_merge_samples_decide). */
 #define PRIOR_PATHS 1.0
 /*
  * Shape of the distribution of a block's time per instruction; its variance is the

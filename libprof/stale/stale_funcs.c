@@ -13,13 +13,17 @@
 
 #include "libprof/stale/stale.h"
 
-/* Least share of blocks with the same opcodes for a pair of functions. */
+/* Least share of blocks with the same opcodes for a pair of functions. results.md ("A profile of
+ * the build before") judges the pairs. */
 #define ALIKE_IN_PLACE 0.3
 #define ALIKE_ALONE    0.1 /* for the only functions in their gap, or callees of the same place */
 /* Largest number of pairs to align: 4 MiB. A security update has far smaller gaps. */
 #define GAP_PAIRS_MAX (1u << 20)
-/* Weight of identical code; other similarities weigh at most 1. */
-#define SAME_CODE   4.0f
+/* Weight of identical code; other similarities weigh at most 1. So a pair with the same code is
+ * given up only for four pairs without (test_stale: functions that changed places). */
+#define SAME_CODE 4.0f
+/* Limit of rounds in which pairs of callers give pairs of callees. A round follows one level of
+ * calls, and rounds end when one finds nothing. */
 #define CALL_ROUNDS 8
 
 const char *mp_stale_how_name(enum mp_stale_how how)
