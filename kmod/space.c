@@ -267,44 +267,44 @@ static bool fits_record(const struct map *map)
 }
 
 /* Objects that are allocated before the lock is taken, or freed after it is released. */
-struct spare {
+struct prepared {
 	struct space *space;
 	struct maps *maps;
 	struct morph_mapped *program;
 };
 
-static void spare_free(struct spare *spare)
+static void prepared_free(struct prepared *prepared)
 {
-	if (spare->space)
-		morph_space_put_back(spare->space);
-	morph_maps_put(spare->maps);
-	morph_mapped_put(spare->program);
-	*spare = (struct spare){};
+	if (prepared->space)
+		morph_space_put_back(prepared->space);
+	morph_maps_put(prepared->maps);
+	morph_mapped_put(prepared->program);
+	*prepared = (struct prepared){};
 }
 
-static bool spare_alloc(struct spare *spare, bool with_space, u32 nr)
+static bool prepare(struct prepared *prepared, bool with_space, u32 nr)
 {
 	u32 room = clamp_t(u32, nr + nr / 2 + 1, NR_MAPS_MIN, NR_MAPS_MAX);
 
-	spare_free(spare);
+	prepared_free(prepared);
 	if (with_space)
-		spare->space = morph_space_alloc();
-	spare->maps = morph_maps_alloc(room);
-	return spare->maps && (!with_space || spare->space);
+		prepared->space = morph_space_alloc();
+	prepared->maps = morph_maps_alloc(room);
+	return prepared->maps && (!with_space || prepared->space);
 }
 
 /* The space of a new program, which replaces the old space. */
-static struct space *begin(struct bucket *bucket, struct space *space, struct spare *spare)
+static struct space *begin(struct bucket *bucket, struct space *space, struct prepared *prepared)
 {
 	if (!space) {
-		space = spare->space;
-		spare->space = NULL;
-		/* Told: the reader may know the process from earlier records or from /proc. */
+		space = prepared->space;
+		prepared->space = NULL;
+		/* The reader may know the process from earlier records or from /proc. */
 		*space = (struct space){.tgid = current->tgid, .is_reported = true};
 		hlist_add_head(&space->node, &bucket->spaces);
 	}
-	swap(space->maps, spare->maps);
-	swap(space->program, spare->program);
+	swap(space->maps, prepared->maps);
+	swap(space->program, prepared->program);
 	space->exec_id = current->self_exec_id;
 	space->generation = atomic_read(&generation);
 	space->nr_reported = 0;
@@ -314,11 +314,11 @@ static struct space *begin(struct bucket *bucket, struct space *space, struct sp
 }
 
 /*
- * Context: under the bucket's lock. Return: -EAGAIN: the caller must allocate @spare for
+ * Context: under the bucket's lock. Return: -EAGAIN: the caller must allocate @prepared for
  * *@nr mappings, and with *@is_new a space, too; else enum morph_event_action.
  */
 static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *map, bool is_program,
-		    struct spare *spare, bool *is_new, u32 *nr)
+		    struct prepared *prepared, bool *is_new, u32 *nr)
 {
 	struct space *space = find(bucket, current->tgid);
 	bool is_exec, is_changed;
@@ -339,14 +339,14 @@ static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *ma
 							     : MORPH_EVENT_COUNT_LOST;
 	}
 	if (!maps || *nr == maps->room || atomic_read(&maps->nr_users) > 1) {
-		if (!spare->maps || spare->maps->room <= *nr || (*is_new && !spare->space))
+		if (!prepared->maps || prepared->maps->room <= *nr || (*is_new && !prepared->space))
 			return -EAGAIN;
 		if (is_exec) {
-			space = begin(bucket, space, spare);
+			space = begin(bucket, space, prepared);
 		} else {
 			if (maps)
-				morph_maps_copy(spare->maps, maps);
-			swap(space->maps, spare->maps);
+				morph_maps_copy(prepared->maps, maps);
+			swap(space->maps, prepared->maps);
 		}
 	}
 	is_changed = is_exec || space->is_begun;
@@ -367,7 +367,7 @@ enum morph_event_action morph_space_map(struct morph_cpu *cpu, const struct morp
 					const char *path, u32 len)
 {
 	struct bucket *bucket = bucket_of(current->tgid);
-	struct spare spare = {};
+	struct prepared prepared = {};
 	unsigned long flags;
 	struct map map = {
 		.start = mmap->start,
@@ -385,19 +385,19 @@ enum morph_event_action morph_space_map(struct morph_cpu *cpu, const struct morp
 	if (!map.file)
 		return MORPH_EVENT_COUNT_LOST;
 	if (current->in_execve)
-		spare_alloc(&spare, true, 0);
+		prepare(&prepared, true, 0);
 	for (;;) {
 		raw_spin_lock_irqsave(&bucket->lock, flags);
-		ret = take_map(cpu, bucket, &map, is_program, &spare, &is_new, &nr);
+		ret = take_map(cpu, bucket, &map, is_program, &prepared, &is_new, &nr);
 		raw_spin_unlock_irqrestore(&bucket->lock, flags);
 		if (ret != -EAGAIN)
 			break;
-		if (!spare_alloc(&spare, is_new, nr)) {
+		if (!prepare(&prepared, is_new, nr)) {
 			ret = MORPH_EVENT_COUNT_LOST;
 			break;
 		}
 	}
-	spare_free(&spare);
+	prepared_free(&prepared);
 	morph_mapped_put(map.file);
 	return ret;
 }

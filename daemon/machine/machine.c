@@ -66,7 +66,7 @@ static void add_job(struct md_machine *machine, const struct mp_job *job)
 	p->job = job;
 }
 
-/* The build of the file that is there now counts, if there are samples of it. */
+/* Takes the samples of the build that is at the path now, if there are any. */
 static void look_at_file(struct md_machine *machine, struct md_machine_program *p)
 {
 	struct md_program file;
@@ -90,7 +90,7 @@ static void look_at_file(struct md_machine *machine, struct md_machine_program *
 	md_program_fini(&file);
 }
 
-/* Without a policy that can be read, what nobody may allow is denied all the same. */
+/* If no policy can be read, the fixed list of files that nobody may allow still holds. */
 static void look_at_policy(struct md_machine *machine)
 {
 	struct md_policy policy = {0};

@@ -129,7 +129,7 @@ static int find_command(const struct md_program_search *search, const char *name
 
 /* ---- the store ------------------------------------------------------------------------------ */
 
-/* The file of @module, or where it was if it is gone or another one by now. */
+/* The file of @module; or the path where it was, if it is gone or was replaced. */
 static int add_module(struct found *found, const struct mp_module *module)
 {
 	struct md_program program;
@@ -153,7 +153,7 @@ static int find_stored(const struct md_program_search *search, const char *name,
 		    (!strcmp(module->path, name) || (slash && !strcmp(slash + 1, name))))
 			r = add_module(found, module);
 	}
-	/* A file that is there is meant rather than one that is gone. */
+	/* Prefer files that exist to files that are gone. */
 	for (size_t i = 0; i < found->nr; i++) {
 		bool other = false;
 

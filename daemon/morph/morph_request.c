@@ -251,7 +251,7 @@ static int open_store(struct asked *a)
 			snprintf(a->stats->path, sizeof(a->stats->path), "%s", a->stats->db);
 		else if (mp_store_default_path(a->stats->path, sizeof(a->stats->path), false, NULL))
 			return 0;
-		/* Made only where it is missing: a question makes no database. */
+		/* Opening for writing makes a missing database. A mere question must not. */
 		if (mp_store_open(a->stats->path, MP_STORE_READ, &read, NULL))
 			return 0;
 		mp_store_close(read);

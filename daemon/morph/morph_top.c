@@ -16,7 +16,7 @@
 #include "daemon/morph/wording.h"
 #include "libprof/base/text.h"
 
-/* Rows that take part; more than any terminal shows. */
+/* Limit on rows; more than any terminal shows. */
 #define MAX_ROWS 200
 
 struct row {
@@ -238,7 +238,7 @@ static int show(struct top *t)
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (key != 'q' && key != 'Q' && key != 27)
 			r = load(t);
-		/* No terminal any more: every read fails at once. */
+		/* The terminal is gone: every read fails at once. */
 		if (key == ERR && t->delay_s >= 1 && now.tv_sec + 1 < end.tv_sec)
 			break;
 	} while (!r && key != 'q' && key != 'Q' && key != 27);

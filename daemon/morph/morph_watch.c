@@ -175,7 +175,7 @@ static int write_rule(struct watch *w)
 		md_rule_name_of(w->rule.programs[0], name, sizeof(name));
 	r = md_rule_file_write(w->dir, name, &w->rule, file, sizeof(file), &err);
 	if (!r && (r = md_policy_read(w->dir, &policy, &err)))
-		/* The rule itself may be what is wrong. */
+		/* The policy may be refused because of this very rule. */
 		unlink(file);
 	if (!r)
 		md_policy_fini(&policy);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * deny - files that Morph by itself leaves alone whatever a rule says: without them the machine
- * does not start, nobody can log in, or a mistake could not be repaired; files that run with
- * other rights than their caller; signed files; kernels. Reads names and attributes, not contents;
+ * deny - the files that Morph never replaces by itself, whatever a rule says: files without which
+ * the machine does not start, nobody can log in, or a mistake could not be repaired; files that run
+ * with other rights than their caller; signed files; kernels. Reads names and attributes, not contents;
  * morph-optimize refuses more when it reads the file. Called by the worker and by explain.
  */
 #ifndef MD_DENY_H

@@ -17,7 +17,7 @@
 /* More text than this is no list of a package. */
 #define LIST_MAX (64u << 20)
 
-/* As dpkg allows, so that no name is an option or a path. */
+/* Accepts only names that dpkg accepts. So no name can be an option or a path. */
 static bool is_name(const char *package)
 {
 	return package[0] && strspn(package, "+.-:") == 0 &&

@@ -77,7 +77,7 @@ static int read_file(int dir, const char *name, const char *path, mp_setting_tak
 {
 	struct stat st;
 	FILE *stream;
-	/* Not to wait at a FIFO. */
+	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
 	int ret, fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0 && errno == ENOENT)

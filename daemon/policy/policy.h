@@ -63,7 +63,7 @@ struct md_policy {
 	double cpu_s;
 	uint64_t disk_bytes;
 	double audit_s; /* longest audit */
-	/* idle: all of it must be true */
+	/* the machine is idle if it keeps all of these limits */
 	double max_pressure; /* PSI: percent of time in which a task waited for a CPU, last 10 s */
 	double max_load;     /* load of the last minute for each CPU */
 	bool on_battery;     /* work without AC power, too */

@@ -131,7 +131,7 @@ static void run_child(const struct md_child *child, pid_t parent)
 		become(child->user);
 	else if (lock_fd >= 0)
 		fcntl(lock_fd, F_SETFD, 0);
-	/* A change of the user forgets this, so it comes last. */
+	/* A change of the user resets this setting, so it comes last. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (getppid() != parent)
@@ -169,7 +169,7 @@ static void stop_child(pid_t pid, int pidfd)
 	kill(pid, SIGTERM);
 	while (!has_ended(pidfd, 200) && now_s() < until)
 		;
-	/* The whole session, as far as it is one group. */
+	/* All processes of the child's session that have not left its process group. */
 	kill(-pid, SIGKILL);
 	kill(pid, SIGKILL);
 }

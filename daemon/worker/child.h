@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * child - runs one program of Morph, without a shell, at idle priority, in a session of its own; ends
- * it when the machine is wanted, when this process is told to stop, or when its time is over. If
+ * it when the machine is wanted, when this process must stop, or when its time is over. If
  * this process dies, the child is told, too. Called by the worker's steps.
  */
 #ifndef MD_CHILD_H

@@ -135,7 +135,7 @@ static void say_step(const struct mp_job *job)
 	say(job->path, text);
 }
 
-/* Is this a state in which a step is a look, and costs nothing? */
+/* Do steps in this state only look at files and samples, at hardly any cost? */
 static bool is_cheap(const struct mp_job *job)
 {
 	return mp_job_state_ends(job->state) || job->state == MP_JOB_ADOPTED ||
@@ -166,7 +166,7 @@ static bool is_chosen(const struct options *o, const struct mp_job *job)
 	return !o->nr_programs;
 }
 
-/* Expected gain first, if there is a choice, and time to look at it. */
+/* Sorts the jobs by expected gain if several are ready, and if there is time to estimate it. */
 static int put_in_order(struct md_worker *w, const struct options *o, struct mp_job *jobs,
 			size_t nr, struct mp_err *err)
 {
@@ -203,7 +203,7 @@ static int work(struct md_worker *w, const struct options *o, struct mp_err *err
 			continue;
 		ret = work_on(w, &jobs[i], err);
 		if (ret == -EINTR)
-			/* Others may be cheap to look at, unless we are told to stop. */
+			/* Go on with the cheap steps of other jobs, unless the worker must end. */
 			if (md_child_is_stopped())
 				break;
 		if (ret && ret != -EINTR) {

@@ -89,7 +89,7 @@ static bool is_gone(const char *path)
 	return path[0] == '/' && lstat(path, &st) && (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* A collector that runs knows the keys of the modules that it has seen. */
+/* May a running collector still add samples under this module's key? Then the module must stay. */
 static bool is_known_to(const struct md_collector *collector, const struct mp_module *m)
 {
 	return collector->runs && m->last_s >= collector->since_s - MP_SECONDS_PER_DAY;
@@ -105,7 +105,7 @@ int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 	int ret;
 
 	md_collector_look(worker->db, &collector);
-	/* Nobody may see a module again between the look and the end. */
+	/* One transaction: no collector may add samples of a module after it was found unused. */
 	ret = mp_store_begin(worker->store, err);
 	if (ret)
 		return ret;
@@ -151,7 +151,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(x->job.path, y->job.path);
 }
 
-/* @own: of today's build alone, as far as the job knows it. */
+/* @own: samples of the present build alone, if the job knows which build that is. */
 static uint64_t samples_of(const struct mp_job *job, bool own, const struct mp_module *modules,
 			   size_t nr)
 {
@@ -176,7 +176,7 @@ static size_t rank_of(const char *path, const json_t *order)
 	return SIZE_MAX;
 }
 
-/* Will a step of it cost time now? */
+/* Will the job's next step cost time? */
 static bool is_ready(const struct mp_job *job, const struct md_policy *policy, uint64_t nr_samples)
 {
 	const struct md_rule *rule;

@@ -32,7 +32,7 @@ int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 int md_queue_sort(struct mp_store *store, const struct md_policy *policy, const json_t *order,
 		  struct mp_job *jobs, size_t nr, size_t *nr_ready, struct mp_err *err);
 
-/* Nobody waits longer for estimates; then samples decide. */
+/* Longest wait for estimates. Without them, the samples of the jobs decide the order. */
 #define MD_QUEUE_ESTIMATE_S 60
 /*
  * md_queue_estimate - asks @morph, the program, for the order of expected gains (md_machine_order), and

@@ -19,7 +19,7 @@
 
 /* ---- profile ------------------------------------------------------------------------------- */
 
-/* A job that waits says for what. */
+/* Records what the job waits for. */
 static int wait_for(struct md_task *t, const char *why)
 {
 	if (strcmp(t->job->detail, why)) {
@@ -140,7 +140,7 @@ static int run_optimize(struct md_task *t, const char *output, struct md_child_r
 	return 0;
 }
 
-/* The output exists. A layout that did not stand its test is not tried again. */
+/* The output exists. A layout that failed before, in an audit or in use, is not tried again. */
 static int take_output(struct md_task *t, const char *output)
 {
 	struct mp_spent spent = {0};
@@ -288,11 +288,12 @@ int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *e
 		ret = md_step_look(&t);
 	if (!ret)
 		ret = take_step(&t);
-	/* The store may be written by others. A version that is in use is not forgotten. */
+	/* -EEXIST: the store contradicts itself, as others may write it. Begin again, unless a
+	 * version is in use: it must not be forgotten. */
 	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING)
 		ret = md_task_begin_again(&t, "repair",
 					  "the record of the round did not fit together");
-	/* Empty, if nothing was made. */
+	/* Nothing in the directory is needed any more; it may be empty. */
 	if (ret >= 0 && mp_job_state_ends(job->state) && job->state != MP_JOB_ADVISED)
 		md_work_dir_remove(&t.dir);
 	return ret;

@@ -11,7 +11,8 @@
 #include "daemon/worker/probation.h"
 #include "daemon/worker/worker.h"
 
-/* Crashes of the time before count against those after: a program may crash anyway. */
+/* Crashes after the change are compared with those of so long before it: a program may crash with
+ * its original, too. */
 #define BEFORE_S (7 * 86400)
 
 static const char *name_of(const char *path)
@@ -21,7 +22,7 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* All samples there are of the program, of whichever version. */
+/* All samples of the program in the store, of the original and of outputs. */
 static int read_samples(struct md_task *t, struct md_work_samples *out)
 {
 	struct mp_program_activity *list;

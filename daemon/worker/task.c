@@ -75,6 +75,6 @@ const char *md_task_user(const struct md_task *t)
 {
 	if (t->rule && t->rule->user)
 		return t->rule->user;
-	/* A command of the policy needs no rights for being trained or audited. */
+	/* Commands of the policy train and audit without root's rights. */
 	return geteuid() ? NULL : "nobody";
 }

@@ -50,7 +50,7 @@ int md_task_has_step(struct md_task *task, const char *step);
  */
 int md_task_run(struct md_task *task, char *const *argv, const struct md_child *as,
 		struct md_child_result *result);
-/* Whose rights commands of the rule get; NULL: this process's. */
+/* The user whose rights commands of the rule get; NULL: this process's. */
 const char *md_task_user(const struct md_task *task);
 
 /* Restarts the rule's unit, once in a round and step; without one it does nothing. Return: 0, -errno. */

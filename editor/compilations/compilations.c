@@ -156,7 +156,7 @@ static int take_totals(struct work *w, int b, struct mp_err *err)
 	return rc;
 }
 
-/* Regions whose markers' totals differ did other work in both compilations. */
+/* If the totals of a region's markers differ, the compilations did different work there. */
 static void find_other_work(struct me_compilations *out)
 {
 	for (uint32_t i = 0; i < out->regions.nr_markers; i++) {
@@ -202,7 +202,7 @@ static int prepare(struct work *w, struct mp_err *err)
 
 /* ---- one sampled run ------------------------------------------------------------------------ */
 
-/* Does the region hold loops? Others are no loops of their own. */
+/* Is the region one of loops, rather than of code outside of marked loops? */
 static bool is_loop(const struct me_compilations *out, uint32_t region, const bool *marked)
 {
 	return region < out->regions.nr[ME_DIVISION_LOOPS] && marked[region];

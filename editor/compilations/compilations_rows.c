@@ -29,7 +29,7 @@ static bool is_shown(const struct me_compilations *result, const struct me_conte
 	       (c->work_differs && share >= ME_CONTEST_LEAST_SHARE && result->nr_pairs > 0);
 }
 
-/* The total of the compilation in which it is less: they may differ. */
+/* The smaller of the two compilations' totals, which may differ. */
 static uint64_t rounds_of(const struct me_region_marker *m)
 {
 	return m->total[ME_OLD] < m->total[ME_NEW] ? m->total[ME_OLD] : m->total[ME_NEW];
@@ -49,7 +49,7 @@ static void choose_marker(const struct me_compilations *result, int division,
 		row->round_ns[b] = 1e9 * row->seconds[b] / (double)markers[row->marker].total[b];
 }
 
-/* Samples of each function by itself decide which one names the region. */
+/* The function with the most samples of its own names the region. */
 static void choose_function(const struct me_compilations *result, int division,
 			    struct me_compilations_row *row)
 {

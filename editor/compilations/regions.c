@@ -231,7 +231,7 @@ static int by_home(const void *a, const void *b)
 	return x->loop < y->loop ? -1 : x->loop > y->loop;
 }
 
-/* A place around another place of the same marker in the same function is not the marker's. */
+/* Drops a place that holds another place of the same marker in the same function. */
 static void drop_outer(struct finder *f, int b)
 {
 	const struct me_file_loops *loops = &f->builds[b].loops;
@@ -314,8 +314,9 @@ static bool holds_marked(const struct finder *f, int b, uint32_t outer)
 }
 
 /*
- * A marker whose increments stand outside of all loops of a function was taken out of its loop, or
- * its loop is none any more. If it is the only one, all outermost loops without markers are its.
+ * If a marker's increments lie outside of all loops of a function, the compiler took them out of
+ * the loop, or removed the loop. If there is one such marker, all outermost loops without a marker
+ * count as its loops.
  * Return: whether there are any.
  */
 static bool give_loops(struct finder *f, int b, const struct home *home)

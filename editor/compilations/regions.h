@@ -50,7 +50,7 @@ struct me_region_function {
 	bool present[ME_NR_BUILDS];
 	/* Calls of this function by others, whose number differs: a part of them may be inlined. */
 	bool perhaps_inlined;
-	uint64_t samples; /* of all runs, for who reads them; me_regions_find() leaves it 0 */
+	uint64_t samples; /* sum over all runs, set by callers that trace; me_regions_find() leaves it 0 */
 	uint32_t region[ME_NR_DIVISIONS];
 };
 

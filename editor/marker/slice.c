@@ -75,7 +75,7 @@ static void find_changes(struct me_slice_finder *f)
 
 /* ---- liveness ------------------------------------------------------------------------------- */
 
-/* Whatever a function reads of what its caller left is an argument to it, or of no use. */
+/* A value of the caller that a function reads is an argument, or of no use. */
 static struct me_slice_wants wanted_by(const struct me_slice_finder *f, uint32_t callee)
 {
 	uint32_t entry = callee == MP_NONE
@@ -228,7 +228,8 @@ static uint64_t derive(const struct me_slice_finder *f, struct me_slice_decoded 
 	return insn->derived ? held | (e->kills & ~ME_PLACES_FLAGS) : held;
 }
 
-/* On all paths to a place: at first every place counts as holding a total; rounds remove some. */
+/* A register holds a total if it does on all paths. At first all count as holding one; rounds remove
+ * those that do not. */
 static void find_derived(struct me_slice_finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;

@@ -39,12 +39,12 @@ int me_interrupt_check(struct mp_err *err)
 
 int me_interrupt_wait(pid_t pid, int *status)
 {
-	bool told = false;
+	bool signalled = false;
 
 	for (;;) {
-		if (me_interrupted() && !told) {
+		if (me_interrupted() && !signalled) {
 			kill(pid, SIGTERM);
-			told = true;
+			signalled = true;
 		}
 		if (waitpid(pid, status, 0) >= 0)
 			return 0;

@@ -140,13 +140,13 @@ static int run_here(const struct me_in_place *in, struct outcome *out)
 /* Return: false: the child ended without an answer. */
 static bool read_outcome(int fd, pid_t pid, struct outcome *out)
 {
-	bool told = false;
+	bool signalled = false;
 	ssize_t n;
 
 	while ((n = read(fd, out, sizeof(*out))) < 0 && errno == EINTR)
-		if (me_interrupted() && !told) {
+		if (me_interrupted() && !signalled) {
 			kill(pid, SIGTERM);
-			told = true;
+			signalled = true;
 		}
 	return n == (ssize_t)sizeof(*out);
 }

@@ -72,7 +72,7 @@ static void remove_dir(struct me_trainer *t)
 		rmdir(t->dir);
 }
 
-/* A failure to sample is no error: counters then stand where loops suggest. */
+/* Without samples, the loops decide where counters stand. So a failure to sample is no error. */
 static int sample(struct me_trainer *t)
 {
 	struct me_train_path db = me_train_path(t, "samples.db");
@@ -234,7 +234,7 @@ int me_train_write_final(struct me_trainer *t)
 	return me_optimize(&final.options, &t->report->final, t->err);
 }
 
-/* Adjustments from the store may be anybody's: where they name no function, they are forgotten. */
+/* Anybody may have written the store. If its adjustments name no function, they are dropped. */
 static int write_first(struct me_trainer *t)
 {
 	int rc = me_train_write_final(t);

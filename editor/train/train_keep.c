@@ -20,7 +20,7 @@
 #define AUDIT_SECONDS_MAX 1800
 #define AUDIT_PAIRS	  16
 
-/* With less time than so many pairs need, an audit does not go on. */
+/* An audit is continued only if there is time for so many pairs. */
 #define FURTHER_PAIRS 4
 
 struct me_train_path me_train_final_debug(const struct me_trainer *t)
@@ -32,7 +32,7 @@ struct me_train_path me_train_final_debug(const struct me_trainer *t)
 	return me_train_path(t, name);
 }
 
-/* The debug file goes beside the output, and before it, so that no output lacks one. */
+/* Publishes the debug file beside the output, and first, so that no output lacks one. */
 static int keep_debug(struct me_trainer *t)
 {
 	struct me_optimize_report *r = &t->report->final;
@@ -183,7 +183,7 @@ int me_train_audit(struct me_trainer *t)
 	return rc;
 }
 
-/* The result of refining stands in place of the first audit's. */
+/* The result of refining replaces that of the first audit. */
 static void take_refined(struct me_trainer *t)
 {
 	struct me_train_report *r = t->report;

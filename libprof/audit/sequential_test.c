@@ -138,7 +138,7 @@ void mp_seq_enter(struct mp_seq *seq)
 	if (seq->nr_entries == MP_SEQ_MAX_ENTRIES)
 		return;
 	part = seq_part(seq->nr_entries);
-	/* The first entry takes part of what plays already, before the first bet. */
+	/* At the first entry all capital plays already; before any bet, a part of it is taken back. */
 	reserve = seq->nr_entries ? seq->reserve : 1;
 	for (int g = 0; g < MP_SEQ_NR_GAMBLERS; g++) {
 		seq->up[g] = (seq->nr_entries ? seq->up[g] : 0) + part;

@@ -153,7 +153,7 @@ bool mp_window_pairs_add(struct mp_window_pairs *pairs, const struct mp_audit_re
 	if (!r->second) {
 		if (take(pairs, r->pair, &first))
 			drop(pairs, first.function, MP_PAIR_WRONG);
-		/* The program gives up a pair whose first window is not timed. */
+		/* If a pair's first window is not timed, the program times no second one. */
 		if (r->fate != MP_AUDIT_TIMED)
 			drop(pairs, r->function, drop_of_fate[r->fate]);
 		else

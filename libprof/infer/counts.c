@@ -15,7 +15,7 @@
 #include "libprof/infer/counts_calls.h"
 #include "libprof/infer/counts_exact.h"
 #include "libprof/infer/counts_private.h"
-#include "libprof/infer/insn_wait.h"
+#include "libprof/infer/insn_latency.h"
 #include "libprof/base/parallel.h"
 #include "libprof/infer/path_infer.h"
 #include "libprof/infer/flow_connect.h"
@@ -133,7 +133,7 @@ static void inference_fini(struct inference *in)
 static float block_wait(const struct mp_cfg *cfg, const struct mp_block *block)
 {
 	const uint8_t *bytes = cfg->elf ? mp_elf_bytes(cfg->elf, block->vaddr, block->size) : NULL;
-	double sum = mp_wait_cost(MP_WAIT_BRANCH);
+	double sum = mp_latency_cost(MP_LATENCY_BRANCH);
 	struct mp_insn insn;
 
 	for (uint32_t at = 0; at < block->size; at += insn.len) {
@@ -141,7 +141,7 @@ static float block_wait(const struct mp_cfg *cfg, const struct mp_block *block)
 		    mp_insn_decode(bytes + at, block->size - at, block->vaddr + at, &insn))
 			return (float)block->nr_insns;
 		if (at + insn.len < block->size)
-			sum += mp_wait_cost(mp_insn_wait(bytes + at, &insn));
+			sum += mp_latency_cost(mp_insn_latency(bytes + at, &insn));
 	}
 	return (float)sum;
 }

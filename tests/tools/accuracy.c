@@ -27,7 +27,7 @@
 #include "libprof/infer/counts.h"
 #include "libprof/infer/counts_doubt.h"
 #include "libprof/elf/elf.h"
-#include "libprof/infer/insn_wait.h"
+#include "libprof/infer/insn_latency.h"
 #include "tests/support/agreement.h"
 #include "tests/support/draw.h"
 #include "tests/support/stored.h"
@@ -363,12 +363,12 @@ static uint64_t samples_at(const struct bench *b, uint64_t vaddr)
 /* Prints, for each class of instructions, samples at the next instruction and executions. */
 static void waits_print(const struct bench *b)
 {
-	double samples[MP_NR_WAITS] = {0}, runs[MP_NR_WAITS] = {0};
+	double samples[MP_NR_LATENCIES] = {0}, runs[MP_NR_LATENCIES] = {0};
 
 	for (uint32_t i = 0; i < b->cfg->nr_blocks; i++) {
 		const struct mp_block *block = &b->cfg->blocks[i];
 		const uint8_t *bytes = mp_elf_bytes(b->elf, block->vaddr, block->size);
-		enum mp_wait before = MP_WAIT_BRANCH;
+		enum mp_latency before = MP_LATENCY_BRANCH;
 		struct mp_insn insn;
 
 		if (!bytes || !(b->exact.block[i] > 0))
@@ -378,10 +378,10 @@ static void waits_print(const struct bench *b)
 				break;
 			samples[before] += (double)samples_at(b, block->vaddr + at);
 			runs[before] += b->exact.block[i];
-			before = mp_insn_wait(bytes + at, &insn);
+			before = mp_insn_latency(bytes + at, &insn);
 		}
 	}
-	for (int w = 0; w < MP_NR_WAITS; w++)
+	for (int w = 0; w < MP_NR_LATENCIES; w++)
 		printf("wait %d %.0f %.0f\n", w, samples[w], runs[w]);
 }
 

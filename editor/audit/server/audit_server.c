@@ -49,13 +49,14 @@ static int server_cpu(const struct me_server *server, struct me_cpu_time *time, 
 /* Describe a failed server: how it ended, and what it said last. */
 static void server_describe(const struct me_server *server, const char *what, struct me_run *run)
 {
-	const struct me_supervised *told = server->sup.server;
+	const struct me_supervised *reports = server->sup.server;
 	char end[80] = "";
 
-	if (atomic_load(&told->ended))
-		me_child_describe(told->status, end, sizeof(end));
+	if (atomic_load(&reports->ended))
+		me_child_describe(reports->status, end, sizeof(end));
 	snprintf(run->server, sizeof(run->server), "the server %s%s%s%s%.160s", what,
-		 end[0] ? ": " : "", end, told->last_line[0] ? "; it said: " : "", told->last_line);
+		 end[0] ? ": " : "", end, reports->last_line[0] ? "; it said: " : "",
+		 reports->last_line);
 }
 
 /* Let the server write its last line, which says why it ended. */

@@ -447,10 +447,10 @@ START_TEST(verify_refuses_counters_for_threads_where_the_original_uses_gs)
 }
 END_TEST
 
-static Suite *verify_lies_suite(void)
+static Suite *verify_forged_suite(void)
 {
-	Suite *suite = suite_create("verify_lies");
-	TCase *tc = tcase_create("verify_lies");
+	Suite *suite = suite_create("verify_forged");
+	TCase *tc = tcase_create("verify_forged");
 
 	tcase_add_loop_test(tc, verify_refuses_swapped_targets_of_two_branches, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_inverted_condition, 0, 4);
@@ -469,4 +469,4 @@ static Suite *verify_lies_suite(void)
 	return suite;
 }
 
-MORPH_SUITE_MAIN(verify_lies_suite)
+MORPH_SUITE_MAIN(verify_forged_suite)

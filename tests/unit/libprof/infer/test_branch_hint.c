@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libprof/infer/branch_hint.h"
-#include "libprof/infer/insn_wait.h"
+#include "libprof/infer/insn_latency.h"
 #include "tests/unit/suite.h"
 #include "tests/support/toycfg.h"
 
@@ -125,33 +125,33 @@ END_TEST
 START_TEST(waits_are_told_by_opcode_and_operand)
 {
 	static const struct {
-		enum mp_wait is;
+		enum mp_latency is;
 		uint8_t bytes[10];
 	} cases[] = {
-		{MP_WAIT_LOAD, {0x48, 0x8b, 0x07}},		  /* mov (%rdi), %rax */
-		{MP_WAIT_MOVE, {0x48, 0x8b, 0xc7}},		  /* mov %rdi, %rax */
-		{MP_WAIT_STORE, {0x48, 0x89, 0x07}},		  /* mov %rax, (%rdi) */
-		{MP_WAIT_LOAD, {0x0f, 0xb6, 0x07}},		  /* movzbl (%rdi), %eax */
-		{MP_WAIT_LOAD_USE, {0x48, 0x3b, 0x07}},		  /* cmp (%rdi), %rax */
-		{MP_WAIT_LOAD_USE, {0x39, 0x07}},		  /* cmp %eax, (%rdi) */
-		{MP_WAIT_MODIFY, {0x01, 0x07}},			  /* add %eax, (%rdi) */
-		{MP_WAIT_MODIFY, {0x83, 0x07, 0x01}},		  /* addl $1, (%rdi) */
-		{MP_WAIT_LOAD_USE, {0x83, 0x3f, 0x01}},		  /* cmpl $1, (%rdi) */
-		{MP_WAIT_PLAIN, {0x01, 0xc7}},			  /* add %eax, %edi */
-		{MP_WAIT_PLAIN, {0x48, 0x8d, 0x47, 0x08}},	  /* lea 8(%rdi), %rax */
-		{MP_WAIT_MOVE, {0x85, 0xc0}},			  /* test %eax, %eax */
-		{MP_WAIT_PUSH, {0x41, 0x57}},			  /* push %r15 */
-		{MP_WAIT_POP, {0x5d}},				  /* pop %rbp */
-		{MP_WAIT_CALL, {0xe8, 0, 0, 0, 0}},		  /* call */
-		{MP_WAIT_CALL, {0xff, 0xd0}},			  /* call *%rax */
-		{MP_WAIT_PUSH, {0xff, 0x37}},			  /* push (%rdi) */
-		{MP_WAIT_DIVIDE, {0xf7, 0xf1}},			  /* div %ecx */
-		{MP_WAIT_LOCKED, {0xf0, 0x48, 0x0f, 0xb1, 0x0f}}, /* lock cmpxchg */
-		{MP_WAIT_LOAD, {0xf3, 0x0f, 0x6f, 0x07}},	  /* movdqu (%rdi), %xmm0 */
-		{MP_WAIT_STORE, {0x0f, 0x11, 0x07}},		  /* movups %xmm0, (%rdi) */
-		{MP_WAIT_VECTOR, {0x66, 0x0f, 0xef, 0xc0}},	  /* pxor %xmm0, %xmm0 */
-		{MP_WAIT_BRANCH, {0x74, 0x10}},			  /* je */
-		{MP_WAIT_MOVE, {0x0f, 0x1f, 0x00}},		  /* nop */
+		{MP_LATENCY_LOAD, {0x48, 0x8b, 0x07}},		     /* mov (%rdi), %rax */
+		{MP_LATENCY_MOVE, {0x48, 0x8b, 0xc7}},		     /* mov %rdi, %rax */
+		{MP_LATENCY_STORE, {0x48, 0x89, 0x07}},		     /* mov %rax, (%rdi) */
+		{MP_LATENCY_LOAD, {0x0f, 0xb6, 0x07}},		     /* movzbl (%rdi), %eax */
+		{MP_LATENCY_LOAD_USE, {0x48, 0x3b, 0x07}},	     /* cmp (%rdi), %rax */
+		{MP_LATENCY_LOAD_USE, {0x39, 0x07}},		     /* cmp %eax, (%rdi) */
+		{MP_LATENCY_MODIFY, {0x01, 0x07}},		     /* add %eax, (%rdi) */
+		{MP_LATENCY_MODIFY, {0x83, 0x07, 0x01}},	     /* addl $1, (%rdi) */
+		{MP_LATENCY_LOAD_USE, {0x83, 0x3f, 0x01}},	     /* cmpl $1, (%rdi) */
+		{MP_LATENCY_PLAIN, {0x01, 0xc7}},		     /* add %eax, %edi */
+		{MP_LATENCY_PLAIN, {0x48, 0x8d, 0x47, 0x08}},	     /* lea 8(%rdi), %rax */
+		{MP_LATENCY_MOVE, {0x85, 0xc0}},		     /* test %eax, %eax */
+		{MP_LATENCY_PUSH, {0x41, 0x57}},		     /* push %r15 */
+		{MP_LATENCY_POP, {0x5d}},			     /* pop %rbp */
+		{MP_LATENCY_CALL, {0xe8, 0, 0, 0, 0}},		     /* call */
+		{MP_LATENCY_CALL, {0xff, 0xd0}},		     /* call *%rax */
+		{MP_LATENCY_PUSH, {0xff, 0x37}},		     /* push (%rdi) */
+		{MP_LATENCY_DIVIDE, {0xf7, 0xf1}},		     /* div %ecx */
+		{MP_LATENCY_LOCKED, {0xf0, 0x48, 0x0f, 0xb1, 0x0f}}, /* lock cmpxchg */
+		{MP_LATENCY_LOAD, {0xf3, 0x0f, 0x6f, 0x07}},	     /* movdqu (%rdi), %xmm0 */
+		{MP_LATENCY_STORE, {0x0f, 0x11, 0x07}},		     /* movups %xmm0, (%rdi) */
+		{MP_LATENCY_VECTOR, {0x66, 0x0f, 0xef, 0xc0}},	     /* pxor %xmm0, %xmm0 */
+		{MP_LATENCY_BRANCH, {0x74, 0x10}},		     /* je */
+		{MP_LATENCY_MOVE, {0x0f, 0x1f, 0x00}},		     /* nop */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -159,17 +159,17 @@ START_TEST(waits_are_told_by_opcode_and_operand)
 
 		ck_assert_int_eq(mp_insn_decode(cases[i].bytes, sizeof(cases[i].bytes), 0, &insn),
 				 0);
-		ck_assert_msg(mp_insn_wait(cases[i].bytes, &insn) == cases[i].is, "case %zu: %d", i,
-			      mp_insn_wait(cases[i].bytes, &insn));
+		ck_assert_msg(mp_insn_latency(cases[i].bytes, &insn) == cases[i].is, "case %zu: %d",
+			      i, mp_insn_latency(cases[i].bytes, &insn));
 	}
 }
 END_TEST
 
 START_TEST(waits_cost_something)
 {
-	for (int w = 0; w < MP_NR_WAITS; w++)
-		ck_assert(mp_wait_cost((enum mp_wait)w) > 0);
-	ck_assert(mp_wait_cost(MP_WAIT_LOAD) > mp_wait_cost(MP_WAIT_PLAIN));
+	for (int w = 0; w < MP_NR_LATENCIES; w++)
+		ck_assert(mp_latency_cost((enum mp_latency)w) > 0);
+	ck_assert(mp_latency_cost(MP_LATENCY_LOAD) > mp_latency_cost(MP_LATENCY_PLAIN));
 }
 END_TEST
 
