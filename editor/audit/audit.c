@@ -375,8 +375,8 @@ bool me_audit_compares_output(const struct me_audit_opts *opts)
 
 bool me_audit_measures_cpu(const struct me_audit_opts *opts)
 {
-	return !opts->client && (opts->metric.kind == ME_METRIC_CPU ||
-				 opts->metric.kind == ME_METRIC_USER);
+	return !opts->client &&
+	       (opts->metric.kind == ME_METRIC_CPU || opts->metric.kind == ME_METRIC_USER);
 }
 
 int me_audit_run(const struct me_audit_opts *opts, struct me_audit *audit, struct mp_err *err)

@@ -207,9 +207,8 @@ static void parse_file(struct argp_state *state, struct me_audit_arguments *args
 
 static enum me_pairing parse_pairing(struct argp_state *state, const char *arg)
 {
-	static const char *const names[] = {[ME_PAIRING_AUTO] = "auto",
-					    [ME_PAIRING_BOTH] = "both",
-					    [ME_PAIRING_TURNS] = "turns"};
+	static const char *const names[] = {
+		[ME_PAIRING_AUTO] = "auto", [ME_PAIRING_BOTH] = "both", [ME_PAIRING_TURNS] = "turns"};
 
 	for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
 		if (!strcmp(arg, names[i]))

@@ -18,8 +18,9 @@
 
 struct me_both {
 	const struct me_slot *slot; /* me_slot_put_beside() has put both copies there */
-	const struct me_run_spec *spec; /* the same for both; a @cpu of -1 lets me_both_run() choose */
-	bool library;			/* each run must open its copy */
+	const struct me_run_spec
+		*spec; /* the same for both; a @cpu of -1 lets me_both_run() choose */
+	bool library;  /* each run must open its copy */
 };
 
 /*

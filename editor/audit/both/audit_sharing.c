@@ -174,8 +174,7 @@ int me_sharing_watch(const struct me_run_spec *spec, char *why, size_t size, str
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
-	snprintf(why, size, "%s",
-		 ret || status ? "its system calls cannot be watched" : shared);
+	snprintf(why, size, "%s", ret || status ? "its system calls cannot be watched" : shared);
 	munmap(shared, size);
 	return ret == -ECANCELED ? mp_err_set(err, ECANCELED, "interrupted") : 0;
 }

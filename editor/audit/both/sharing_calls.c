@@ -27,7 +27,8 @@ enum kind {
 	OPENS,	   /* @path, @flags */
 	OPENS_HOW, /* openat2: the flags lie in memory */
 	MAKES,	   /* a directory: fails if it exists, so that it is this run's own */
-	CHANGES,   /* the file at @path */
+	WRITES,	   /* the file at @path, which need not be there */
+	CHANGES,   /* the file at @path; fails if it is not there */
 	TWO_NAMES, /* renames or links @path; the new name is in argument @flags */
 	THREADS,   /* clone: flags in argument @flags */
 	THREADS_HOW,
@@ -36,55 +37,56 @@ enum kind {
 	UNKNOWN,  /* nobody can say what two of these would do */
 };
 
-/* @path, @flags: numbers of arguments. */
+/* @path, @flags: numbers of arguments. @at: the argument before a path is its directory. */
 static const struct {
 	int nr;
 	enum kind kind;
 	uint8_t path, flags;
+	bool at;
 } calls[] = {
-	{SYS_open, OPENS, 0, 1},
-	{SYS_openat, OPENS, 1, 2},
-	{SYS_openat2, OPENS_HOW, 1, 2},
-	{SYS_creat, CHANGES, 0, 0},
-	{SYS_mkdir, MAKES, 0, 0},
-	{SYS_mkdirat, MAKES, 1, 0},
-	{SYS_truncate, CHANGES, 0, 0},
-	{SYS_unlink, CHANGES, 0, 0},
-	{SYS_unlinkat, CHANGES, 1, 0},
-	{SYS_rmdir, CHANGES, 0, 0},
-	{SYS_chmod, CHANGES, 0, 0},
-	{SYS_fchmodat, CHANGES, 1, 0},
-	{SYS_chown, CHANGES, 0, 0},
-	{SYS_lchown, CHANGES, 0, 0},
-	{SYS_fchownat, CHANGES, 1, 0},
-	{SYS_setxattr, CHANGES, 0, 0},
-	{SYS_lsetxattr, CHANGES, 0, 0},
-	{SYS_mknod, CHANGES, 0, 0},
-	{SYS_mknodat, CHANGES, 1, 0},
-	{SYS_rename, TWO_NAMES, 0, 1},
-	{SYS_renameat, TWO_NAMES, 1, 3},
-	{SYS_renameat2, TWO_NAMES, 1, 3},
-	{SYS_link, TWO_NAMES, 0, 1},
-	{SYS_linkat, TWO_NAMES, 1, 3},
-	{SYS_symlink, CHANGES, 1, 0},
-	{SYS_symlinkat, CHANGES, 2, 0},
-	{SYS_clone, THREADS, 0, 0},
-	{SYS_clone3, THREADS_HOW, 0, 0},
-	{SYS_connect, CONNECTS, 1, 0},
-	{SYS_bind, CONNECTS, 1, 0},
-	{SYS_shmget, SHARES, 0, 0},
-	{SYS_semget, SHARES, 0, 0},
-	{SYS_msgget, SHARES, 0, 0},
-	{SYS_mq_open, UNKNOWN, 0, 0},
-	{SYS_sched_setaffinity, UNKNOWN, 0, 0},
-	{SYS_unshare, UNKNOWN, 0, 0},
-	{SYS_setns, UNKNOWN, 0, 0},
-	{SYS_mount, UNKNOWN, 0, 0},
-	{SYS_ptrace, UNKNOWN, 0, 0},
-	{SYS_io_uring_setup, UNKNOWN, 0, 0},
-	{SYS_perf_event_open, UNKNOWN, 0, 0},
-	{SYS_add_key, UNKNOWN, 0, 0},
-	{SYS_process_vm_writev, UNKNOWN, 0, 0},
+	{SYS_open, OPENS, 0, 1, false},
+	{SYS_openat, OPENS, 1, 2, true},
+	{SYS_openat2, OPENS_HOW, 1, 2, true},
+	{SYS_creat, WRITES, 0, 0, false},
+	{SYS_mkdir, MAKES, 0, 0, false},
+	{SYS_mkdirat, MAKES, 1, 0, true},
+	{SYS_truncate, CHANGES, 0, 0, false},
+	{SYS_unlink, CHANGES, 0, 0, false},
+	{SYS_unlinkat, CHANGES, 1, 0, true},
+	{SYS_rmdir, CHANGES, 0, 0, false},
+	{SYS_chmod, CHANGES, 0, 0, false},
+	{SYS_fchmodat, CHANGES, 1, 0, true},
+	{SYS_chown, CHANGES, 0, 0, false},
+	{SYS_lchown, CHANGES, 0, 0, false},
+	{SYS_fchownat, CHANGES, 1, 0, true},
+	{SYS_setxattr, CHANGES, 0, 0, false},
+	{SYS_lsetxattr, CHANGES, 0, 0, false},
+	{SYS_mknod, WRITES, 0, 0, false},
+	{SYS_mknodat, WRITES, 1, 0, true},
+	{SYS_rename, TWO_NAMES, 0, 1, false},
+	{SYS_renameat, TWO_NAMES, 1, 3, true},
+	{SYS_renameat2, TWO_NAMES, 1, 3, true},
+	{SYS_link, TWO_NAMES, 0, 1, false},
+	{SYS_linkat, TWO_NAMES, 1, 3, true},
+	{SYS_symlink, WRITES, 1, 0, false},
+	{SYS_symlinkat, WRITES, 2, 0, true},
+	{SYS_clone, THREADS, 0, 0, false},
+	{SYS_clone3, THREADS_HOW, 0, 0, false},
+	{SYS_connect, CONNECTS, 1, 0, false},
+	{SYS_bind, CONNECTS, 1, 0, false},
+	{SYS_shmget, SHARES, 0, 0, false},
+	{SYS_semget, SHARES, 0, 0, false},
+	{SYS_msgget, SHARES, 0, 0, false},
+	{SYS_mq_open, UNKNOWN, 0, 0, false},
+	{SYS_sched_setaffinity, UNKNOWN, 0, 0, false},
+	{SYS_unshare, UNKNOWN, 0, 0, false},
+	{SYS_setns, UNKNOWN, 0, 0, false},
+	{SYS_mount, UNKNOWN, 0, 0, false},
+	{SYS_ptrace, UNKNOWN, 0, 0, false},
+	{SYS_io_uring_setup, UNKNOWN, 0, 0, false},
+	{SYS_perf_event_open, UNKNOWN, 0, 0, false},
+	{SYS_add_key, UNKNOWN, 0, 0, false},
+	{SYS_process_vm_writev, UNKNOWN, 0, 0, false},
 };
 
 #define NR_CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -98,8 +100,8 @@ int me_sharing_filter(void)
 	/* The calls of other architectures have other numbers: the tracer stops them as unknown. */
 	code[nr++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 						  offsetof(struct seccomp_data, arch));
-	code[nr++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1,
-						  0);
+	code[nr++] =
+		(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
 	code[nr++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
 	code[nr++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 						  offsetof(struct seccomp_data, nr));
@@ -176,6 +178,26 @@ static bool read_name(pid_t pid, uint64_t from, char *to, size_t size)
 	return false;
 }
 
+/* The absolute name of the file at argument @arg. */
+static bool call_name(const struct me_call *call, uint8_t arg, bool at, char *to, size_t size)
+{
+	int dir = at ? (int)call->args[arg - 1] : AT_FDCWD;
+	char given[PATH_MAX], link[64];
+	ssize_t len;
+
+	if (!read_name(call->pid, call->args[arg], given, sizeof(given)))
+		return false;
+	if (given[0] == '/')
+		return snprintf(to, size, "%s", given) < (int)size;
+	if (dir == AT_FDCWD)
+		snprintf(link, sizeof(link), "/proc/%d/cwd", (int)call->pid);
+	else
+		snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)call->pid, dir);
+	len = readlink(link, to, size);
+	return len > 0 && (size_t)len < size &&
+	       snprintf(to + len, size - (size_t)len, "/%s", given) < (int)(size - (size_t)len);
+}
+
 /* Files that any number of writers may have open. */
 static bool is_harmless(const char *name)
 {
@@ -195,32 +217,56 @@ static bool no(char *why, size_t size, const char *what, const char *name)
 	return true;
 }
 
-static bool judge_change(const struct me_call *call, const struct me_own_names *own, uint64_t at,
-			 char *why, size_t size)
+static bool exists(const char *name)
 {
-	char name[PATH_MAX];
+	return !faccessat(AT_FDCWD, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
 
-	if (!read_name(call->pid, at, name, sizeof(name)))
+/* @kind: WRITES or CHANGES. */
+static bool judge_name(const struct me_call *call, const struct me_own_names *own, enum kind kind,
+		       uint8_t arg, bool at, char *why, size_t size)
+{
+	char name[2 * PATH_MAX];
+
+	if (!call_name(call, arg, at, name, sizeof(name)))
 		return no(why, size, "it changes a file whose name cannot be read", "");
-	if (is_harmless(name) || own_has(own, name))
+	if (is_harmless(name) || own_has(own, name) || (kind == CHANGES && !exists(name)))
 		return false;
 	return no(why, size, "it changes the file ", name);
 }
 
-static bool judge_open(const struct me_call *call, struct me_own_names *own, uint64_t at,
+static bool judge_two_names(const struct me_call *call, const struct me_own_names *own,
+			    uint8_t from, uint8_t to, bool at, char *why, size_t size)
+{
+	char name[2 * PATH_MAX];
+
+	if (call_name(call, from, at, name, sizeof(name)) && !exists(name))
+		return false;
+	return judge_name(call, own, CHANGES, from, at, why, size) ||
+	       judge_name(call, own, WRITES, to, at, why, size);
+}
+
+/* Remember the name that a call is about to make as the run's own. It is not if it is there already:
+ * then the call fails. */
+static void own_make(struct me_own_names *own, const struct me_call *call, uint8_t arg, bool at)
+{
+	char name[2 * PATH_MAX];
+
+	if (call_name(call, arg, at, name, sizeof(name)) && !exists(name))
+		own_add(own, name);
+}
+
+static bool judge_open(const struct me_call *call, struct me_own_names *own, uint8_t arg, bool at,
 		       uint64_t flags, char *why, size_t size)
 {
-	char name[PATH_MAX];
-
 	if ((flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_TRUNC)))
 		return false;
 	/* A file without a name, and a file that must not exist before, are this run's own. */
 	if ((flags & O_TMPFILE) == O_TMPFILE)
 		return false;
 	if ((flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))
-		return judge_change(call, own, at, why, size);
-	if (read_name(call->pid, at, name, sizeof(name)))
-		own_add(own, name);
+		return judge_name(call, own, WRITES, arg, at, why, size);
+	own_make(own, call, arg, at);
 	return false;
 }
 
@@ -231,7 +277,7 @@ static bool judge_open_how(const struct me_call *call, struct me_own_names *own,
 
 	if (!read_memory(call->pid, call->args[2], &how, sizeof(how)))
 		return no(why, size, "it opens a file in an unknown way", "");
-	return judge_open(call, own, call->args[1], how.flags, why, size);
+	return judge_open(call, own, 1, true, how.flags, why, size);
 }
 
 static bool judge_clone_how(const struct me_call *call, char *why, size_t size)
@@ -257,41 +303,38 @@ static bool judge_address(const struct me_call *call, char *why, size_t size)
 	if (address.sun_family == AF_UNIX && call->nr == SYS_connect &&
 	    !strcmp(address.sun_path, "/var/run/nscd/socket"))
 		return false;
-	return no(why, size, call->nr == SYS_bind ? "it listens on a socket" : "it talks to a server",
-		  "");
+	return no(why, size,
+		  call->nr == SYS_bind ? "it listens on a socket" : "it talks to a server", "");
 }
 
 bool me_sharing_judge(const struct me_call *call, struct me_own_names *own, char *why, size_t size)
 {
-	char name[PATH_MAX];
 	size_t i = 0;
+	uint8_t path;
+	bool at;
 
 	while (i < NR_CALLS && (uint64_t)calls[i].nr != call->nr)
 		i++;
 	if (i == NR_CALLS)
 		return no(why, size, "it makes system calls of another architecture", "");
+	path = calls[i].path;
+	at = calls[i].at;
 	switch (calls[i].kind) {
-	case OPENS:
-		return judge_open(call, own, call->args[calls[i].path],
-				  call->args[calls[i].flags], why, size);
+	case OPENS: return judge_open(call, own, path, at, call->args[calls[i].flags], why, size);
 	case OPENS_HOW: return judge_open_how(call, own, why, size);
-	case MAKES:
-		if (read_name(call->pid, call->args[calls[i].path], name, sizeof(name)))
-			own_add(own, name);
-		return false;
-	case TWO_NAMES:
-		if (judge_change(call, own, call->args[calls[i].flags], why, size))
-			return true;
-		/* fall through */
-	case CHANGES: return judge_change(call, own, call->args[calls[i].path], why, size);
+	case MAKES: own_make(own, call, path, at); return false;
+	case WRITES:
+	case CHANGES: return judge_name(call, own, calls[i].kind, path, at, why, size);
+	case TWO_NAMES: return judge_two_names(call, own, path, calls[i].flags, at, why, size);
 	case THREADS:
-		return call->args[0] & CLONE_THREAD &&
-		       no(why, size, "it has several threads", "");
+		return call->args[0] & CLONE_THREAD && no(why, size, "it has several threads", "");
 	case THREADS_HOW: return judge_clone_how(call, why, size);
 	case CONNECTS: return judge_address(call, why, size);
 	case SHARES:
 		return call->args[0] != IPC_PRIVATE &&
 		       no(why, size, "it shares memory or semaphores with other processes", "");
-	default: return no(why, size, "it makes a system call that two runs may not make at once", "");
+	default:
+		return no(why, size, "it makes a system call that two runs may not make at once",
+			  "");
 	}
 }

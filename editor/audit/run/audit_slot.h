@@ -26,7 +26,7 @@ struct me_slot {
 	char dir[PATH_MAX]; /* private directory of this slot */
 	char copy[PATH_MAX + 256], fresh[PATH_MAX + 256];
 	char beside[2][PATH_MAX + 256]; /* copies for two runs at the same time */
-	const char *at; /* NULL: programs run from @copy */
+	const char *at;			/* NULL: programs run from @copy */
 	bool mounted;
 };
 
