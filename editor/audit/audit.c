@@ -256,8 +256,8 @@ static int audit_pair(struct audit_state *as, bool counted, struct mp_err *err)
 	return audit_add_pair(as, values[ME_SIDE_A], values[ME_SIDE_B], err);
 }
 
-/* May the runs of a pair go on at the same time? */
-static int audit_choose_pairing(struct audit_state *as, struct mp_err *err)
+/* May the runs of a pair go on at the same time? If that takes a run, it warms up: *@warmed. */
+static int audit_choose_pairing(struct audit_state *as, bool *warmed, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = as->opts;
 	struct me_audit *audit = as->audit;
@@ -265,6 +265,7 @@ static int audit_choose_pairing(struct audit_state *as, struct mp_err *err)
 	size_t size = sizeof(audit->turns_because);
 	int ret = 0;
 
+	*warmed = false;
 	if (opts->pairing == ME_PAIRING_TURNS)
 		return 0;
 	if (!me_audit_measures_cpu(opts))
@@ -275,8 +276,10 @@ static int audit_choose_pairing(struct audit_state *as, struct mp_err *err)
 		snprintf(why, size, "--prepare prepares one run");
 	else if (opts->files && opts->files[0])
 		snprintf(why, size, "both write the files that are compared");
-	else
+	else {
+		*warmed = true;
 		ret = me_stage_watch(&as->stage, why, size, err);
+	}
 	as->both = !ret && !why[0];
 	return ret;
 }
@@ -340,13 +343,13 @@ static double audit_median(const double *values, size_t nr)
 static int audit_pairs(struct audit_state *as, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = as->opts;
-	size_t i;
+	bool warmed = false;
 	int ret;
 
 	ret = audit_take_reference(as, err);
 	if (!ret)
-		ret = audit_choose_pairing(as, err);
-	for (i = 0; !ret && i < opts->warmup; i++)
+		ret = audit_choose_pairing(as, &warmed, err);
+	for (size_t i = warmed; !ret && i < opts->warmup; i++)
 		ret = audit_pair(as, false, err);
 	if (ret)
 		return ret;

@@ -59,7 +59,7 @@ struct me_audit_opts {
 	const char *filter;
 	char *const *files;
 	bool with_stderr;
-	int cpu;	      /* -1: any CPU */
+	int cpu; /* -1: any CPU */
 	enum me_pairing pairing;
 	const sigset_t *mask; /* see struct me_run_spec */
 
@@ -67,7 +67,7 @@ struct me_audit_opts {
 	double alpha;	     /* probability of any false claim */
 	double indifference; /* log ratio; a smaller difference does not matter; 0: each matters */
 	double precision;    /* stop at an interval of at most +-precision; 0: do not wait for it */
-	size_t warmup;	     /* pairs that are run but not counted; at least 1 */
+	size_t warmup;	     /* pairs that are run but not counted; a watched run counts as one */
 	size_t min_pairs, max_pairs;  /* no verdict before min, stop at max; both count @earlier */
 	size_t pairs_despite_timeout; /* run this many even if @max_seconds have passed */
 	double max_seconds;
