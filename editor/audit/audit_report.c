@@ -124,7 +124,7 @@ static void print_title(FILE *out, const struct me_audit_opts *opts, const struc
 	fprintf(out, " in %.1f s\n\n", audit->seconds);
 }
 
-/* What was the same in all runs, and what was not compared. */
+/* Says which results were the same in all runs, and which were not compared. */
 static void print_same(FILE *out, const struct me_audit_opts *opts, const struct me_audit *audit)
 {
 	if (me_audit_compares_output(opts))

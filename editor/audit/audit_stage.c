@@ -92,7 +92,7 @@ static int stage_make_argv(struct me_stage *stage, struct mp_err *err)
 	return 0;
 }
 
-/* What is compared and measured belongs to the client, if there is one. */
+/* If there is a client, its output is compared and its time is measured. */
 static void stage_make_specs(struct me_stage *stage)
 {
 	const struct me_audit_opts *opts = stage->opts;

@@ -360,7 +360,7 @@ static void check_run(struct argp_state *state, struct me_audit_arguments *args)
 			   a->library ? "--library" : "--command");
 }
 
-/* What a comparison of compilations cannot do. */
+/* Rejects options that do not apply to a comparison of compilations. */
 static void check_compilations(struct argp_state *state, const struct me_audit_arguments *args)
 {
 	const struct me_audit_opts *a = &args->audit;
