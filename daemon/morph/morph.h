@@ -48,8 +48,7 @@ json_t *md_morph_program_json(const struct md_machine_program *program);
 /* The gain as {ratio, lowest, highest}; null: not measured. */
 json_t *md_morph_gain_json(const struct mp_job_gain *gain);
 
-/* --since=WHEN of a command. Parse errors are usage errors. */
-void md_morph_since(struct argp_state *state, const char *arg, int64_t *since_s);
+/* The option --since, which md_stats_since() reads. */
 #define MD_MORPH_SINCE_OPTION                                                                      \
 	{                                                                                          \
 		"since", 's', "WHEN", 0,                                                           \

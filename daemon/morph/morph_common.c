@@ -10,7 +10,6 @@
 #include "daemon/code/stats_filter.h"
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
-#include "libprof/cli/since.h"
 
 int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **store,
 		  struct md_machine *machine)
@@ -88,12 +87,6 @@ json_t *md_morph_program_json(const struct md_machine_program *p)
 
 	free(reason);
 	return row;
-}
-
-void md_morph_since(struct argp_state *state, const char *arg, int64_t *since_s)
-{
-	if (mp_since_parse(arg, time(NULL), since_s))
-		argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
 }
 
 size_t md_morph_columns(void)

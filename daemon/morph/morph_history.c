@@ -32,7 +32,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = h->stats; return 0;
-	case 's': md_morph_since(state, arg, &h->since_s); return 0;
+	case 's': md_stats_since(state, arg, &h->since_s); return 0;
 	case ARGP_KEY_ARG:
 		if (h->name)
 			argp_error(state, "%s: too many arguments", arg);

@@ -43,7 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = l->stats; return 0;
-	case 's': md_morph_since(state, arg, &l->since_s); return 0;
+	case 's': md_stats_since(state, arg, &l->since_s); return 0;
 	case KEY_ALL: l->all = true; return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;

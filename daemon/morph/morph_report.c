@@ -45,7 +45,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
 	case 'o': a->output = arg; return 0;
-	case 's': md_morph_since(state, arg, &a->since_s); return 0;
+	case 's': md_stats_since(state, arg, &a->since_s); return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
 	case ARGP_KEY_END:
 		if (a->stats->json && !a->output)

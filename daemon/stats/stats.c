@@ -15,6 +15,7 @@
 #include "daemon/code/originals.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
+#include "libprof/cli/since.h"
 #include "libprof/cli/stdio.h"
 #include "libprof/base/text.h"
 
@@ -221,6 +222,12 @@ void md_stats_note_period(struct mp_store *store, int64_t since_s)
 		md_stats_note("counts are kept per day, and older days together: the result "
 			      "begins at %s",
 			      md_stats_format_time(start_s, buf));
+}
+
+void md_stats_since(struct argp_state *state, const char *arg, int64_t *since_s)
+{
+	if (mp_since_parse(arg, time(NULL), since_s))
+		argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
 }
 
 int md_stats_find_word(const char *arg, const char *const *words, int nr)

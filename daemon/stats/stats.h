@@ -63,6 +63,8 @@ int md_stats_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Prints a message that is not a failure. */
 void md_stats_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* --since=WHEN of a command. Parse errors are usage errors. */
+void md_stats_since(struct argp_state *state, const char *arg, int64_t *since_s);
 /* Return: index of @arg in @words; -1: not found. */
 int md_stats_find_word(const char *arg, const char *const *words, int nr);
 

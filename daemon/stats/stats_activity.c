@@ -54,10 +54,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
 	case 'm': a->filter.module = arg; return 0;
 	case KEY_BUILD_ID: a->filter.build_id = arg; return 0;
-	case 's':
-		if (mp_since_parse(arg, time(NULL), &a->since_s))
-			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
-		return 0;
+	case 's': md_stats_since(state, arg, &a->since_s); return 0;
 	case 'n':
 		a->limit = strtol(arg, &end, 10);
 		if (*end || end == arg || a->limit < 1)

@@ -80,10 +80,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BUILD_ID: a->filter.build_id = arg; return 0;
 	case KEY_BINARY: a->filter.binary = arg; return 0;
 	case KEY_ADDRESS: a->address = arg; return 0;
-	case 's':
-		if (mp_since_parse(arg, time(NULL), &a->since_s))
-			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
-		return 0;
+	case 's': md_stats_since(state, arg, &a->since_s); return 0;
 	case 'p':
 		a->percent_limit = strtod(arg, &end);
 		if (*end || end == arg || !(a->percent_limit >= 0 && a->percent_limit <= 100))

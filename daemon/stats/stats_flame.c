@@ -55,10 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'm': f->filter.module = arg; return 0;
 	case KEY_BUILD_ID: f->filter.build_id = arg; return 0;
 	case KEY_BINARY: f->filter.binary = arg; return 0;
-	case 's':
-		if (mp_since_parse(arg, time(NULL), &f->since_s))
-			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
-		return 0;
+	case 's': md_stats_since(state, arg, &f->since_s); return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
 	}

@@ -67,10 +67,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!h->html && !ends_in(arg, ".svg"))
 			argp_error(state, "--output=%s: ends neither in .svg nor in .html", arg);
 		return 0;
-	case 's':
-		if (mp_since_parse(arg, time(NULL), &h->since_s))
-			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
-		return 0;
+	case 's': md_stats_since(state, arg, &h->since_s); return 0;
 	case ARGP_KEY_ARG:
 		if (h->binary)
 			argp_error(state, "%s: too many arguments", arg);

@@ -96,10 +96,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BUILD_ID: q->filter.build_id = arg; return 0;
 	case KEY_BINARY: q->filter.binary = arg; return 0;
 	case 'f': q->function = arg; return 0;
-	case 's':
-		if (mp_since_parse(arg, time(NULL), &q->since_s))
-			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
-		return 0;
+	case 's': md_stats_since(state, arg, &q->since_s); return 0;
 	case KEY_SORT:
 		n = md_stats_find_word(arg, sorts, 4);
 		if (n < 0)

@@ -165,6 +165,38 @@ int mp_store_damaged(struct mp_store *store, const char *what, struct mp_err *er
 	return mp_err_set(err, EBADMSG, "%s: damaged: %s", store->path, what);
 }
 
+int mp_store_check_none(struct mp_store *store, const char *sql, const char *what,
+			struct mp_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int64_t nr = 0;
+	int rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	if (rc == SQLITE_ROW)
+		nr = sqlite3_column_int64(stmt, 0);
+	sqlite3_finalize(stmt);
+	if (rc != SQLITE_ROW)
+		return mp_store_fail(store, rc, "check", err);
+	return nr ? mp_store_damaged(store, what, err) : 0;
+}
+
+int mp_store_grow_list(void **list, size_t nr, size_t *max, size_t size, struct mp_err *err)
+{
+	size_t bigger_max = *max ? 2 * *max : 16;
+	void *bigger;
+
+	if (nr < *max)
+		return 0;
+	bigger = reallocarray(*list, bigger_max, size);
+	if (!bigger)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	*list = bigger;
+	*max = bigger_max;
+	return 0;
+}
+
 /* ---- open, close --------------------------------------------------------------------------- */
 
 static int pragma(struct mp_store *store, const char *sql)

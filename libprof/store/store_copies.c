@@ -166,21 +166,10 @@ int mp_store_merge_copies(struct mp_store *out, int64_t to, int64_t original, st
 
 int mp_store_check_copied(struct mp_store *store, struct mp_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int64_t strays = 0;
-	int rc = sqlite3_prepare_v2(
-		store->db,
+	return mp_store_check_none(
+		store,
 		"SELECT (SELECT count(*) FROM copied WHERE output NOT IN (SELECT key FROM module)"
 		" OR original NOT IN (SELECT key FROM module)) + (SELECT count(*) FROM copy_bucket"
 		" WHERE module NOT IN (SELECT output FROM copied))",
-		-1, &stmt, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
-		strays = sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	if (rc != SQLITE_ROW)
-		return mp_store_fail(store, rc, "check", err);
-	return strays ? mp_store_damaged(store, "an output without an original", err) : 0;
+		"an output without an original", err);
 }

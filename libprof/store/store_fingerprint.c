@@ -210,23 +210,14 @@ int mp_store_copy_fingerprint(struct mp_store *out, int64_t to, struct mp_store 
 int mp_store_check_fingerprints(struct mp_store *store, struct mp_err *err)
 {
 	struct mp_module *modules = NULL;
-	sqlite3_stmt *stmt = NULL;
 	size_t nr = 0;
-	int64_t strays = 0;
-	int r, rc = sqlite3_prepare_v2(store->db,
-				       "SELECT count(*) FROM fingerprint"
-				       " WHERE module NOT IN (SELECT key FROM module)",
-				       -1, &stmt, NULL);
+	int r = mp_store_check_none(store,
+				    "SELECT count(*) FROM fingerprint"
+				    " WHERE module NOT IN (SELECT key FROM module)",
+				    "a fingerprint without a module", err);
 
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
-		strays = sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	if (rc != SQLITE_ROW)
-		return mp_store_fail(store, rc, "check", err);
-	if (strays)
-		return mp_store_damaged(store, "a fingerprint without a module", err);
+	if (r)
+		return r;
 	r = mp_store_list_modules(store, 0, &modules, &nr, err);
 	for (size_t i = 0; i < nr && !r; i++) {
 		struct mp_fingerprint print;

@@ -499,43 +499,24 @@ int mp_store_list_path_spans(struct mp_store *store, int64_t module, struct mp_s
 
 /* ---- check --------------------------------------------------------------------------------- */
 
-/* The single number that @sql gives. */
-static int count(struct mp_store *store, const char *sql, int64_t *nr, struct mp_err *err)
-{
-	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
-		*nr = sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW ? 0 : mp_store_fail(store, rc, "check", err);
-}
-
 int mp_store_check_paths(struct mp_store *store, uint64_t *total, struct mp_err *err)
 {
 	struct mp_module *modules = NULL;
 	struct mp_bucket *buckets = NULL;
 	size_t nr_modules = 0, nr = 0;
 	struct mp_path_list list = {0};
-	int64_t strays = 0;
 	int r;
 
 	*total = 0;
-	r = count(store,
-		  "SELECT (SELECT count(*) FROM path_bucket"
-		  " WHERE module NOT IN (SELECT key FROM module))",
-		  &strays, err);
-	if (!r && strays)
-		r = mp_store_damaged(store, "paths without a module", err);
+	r = mp_store_check_none(store,
+				"SELECT (SELECT count(*) FROM path_bucket"
+				" WHERE module NOT IN (SELECT key FROM module))",
+				"paths without a module", err);
 	if (!r)
-		r = count(store,
-			  "SELECT count(*) FROM path"
-			  " WHERE bucket NOT IN (SELECT key FROM path_bucket)",
-			  &strays, err);
-	if (!r && strays)
-		r = mp_store_damaged(store, "paths without a day", err);
+		r = mp_store_check_none(store,
+					"SELECT count(*) FROM path"
+					" WHERE bucket NOT IN (SELECT key FROM path_bucket)",
+					"paths without a day", err);
 	if (!r)
 		r = mp_store_list_modules(store, 0, &modules, &nr_modules, err);
 	for (size_t m = 0; m < nr_modules && !r; m++) {

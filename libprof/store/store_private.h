@@ -119,6 +119,15 @@ struct mp_store {
 int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_err *err);
 /* Reports that the file's content contradicts itself. Return: -EBADMSG. */
 int mp_store_damaged(struct mp_store *store, const char *what, struct mp_err *err);
+/*
+ * mp_store_check_none - runs @sql, which counts rows that should not be there.
+ * Return: 0: there is none; -EBADMSG with the message @what; -errno.
+ */
+int mp_store_check_none(struct mp_store *store, const char *sql, const char *what,
+			struct mp_err *err);
+/* Makes room for one more element of @size bytes in *@list, which has @nr of them and room for
+ * *@max. Return: 0, -ENOMEM. */
+int mp_store_grow_list(void **list, size_t nr, size_t *max, size_t size, struct mp_err *err);
 
 /* Gives the cached statement, reset and without bindings. */
 int mp_store_stmt(struct mp_store *store, enum mp_stmt which, const char *sql, sqlite3_stmt **out,

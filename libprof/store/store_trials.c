@@ -106,21 +106,6 @@ static void fini(struct mp_trial *trial)
 	free(trial->verdict);
 }
 
-/* Makes room for one more. */
-static int make_room(struct mp_trial **list, size_t nr, size_t *max, struct mp_err *err)
-{
-	void *bigger;
-
-	if (nr < *max)
-		return 0;
-	*max = *max ? 2 * *max : 16;
-	bigger = realloc(*list, *max * sizeof(**list));
-	if (!bigger)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	*list = bigger;
-	return 0;
-}
-
 int mp_store_list_trials(struct mp_store *store, const struct mp_id *original, const char *machine,
 			 struct mp_trial **out, size_t *nr, struct mp_err *err)
 {
@@ -139,7 +124,7 @@ int mp_store_list_trials(struct mp_store *store, const struct mp_id *original, c
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		r = make_room(&list, n, &max, err);
+		r = mp_store_grow_list((void **)&list, n, &max, sizeof(*list), err);
 		if (r)
 			break;
 		r = read_row(store, stmt, &list[n], err);

@@ -154,21 +154,6 @@ void mp_store_free_history(struct mp_decision *decisions, size_t nr)
 	free(decisions);
 }
 
-/* Makes room for one more. */
-static int make_room(struct mp_decision **list, size_t nr, size_t *max, struct mp_err *err)
-{
-	void *bigger;
-
-	if (nr < *max)
-		return 0;
-	*max = *max ? 2 * *max : 64;
-	bigger = realloc(*list, *max * sizeof(**list));
-	if (!bigger)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	*list = bigger;
-	return 0;
-}
-
 int mp_store_list_history(struct mp_store *store, const char *path, int64_t since_s,
 			  struct mp_decision **out, size_t *nr, struct mp_err *err)
 {
@@ -191,7 +176,7 @@ int mp_store_list_history(struct mp_store *store, const char *path, int64_t sinc
 		sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 2, since_s);
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		r = make_room(&list, n, &max, err);
+		r = mp_store_grow_list((void **)&list, n, &max, sizeof(*list), err);
 		if (r)
 			break;
 		list[n] = (struct mp_decision){0};

@@ -119,22 +119,6 @@ static int sum_series(struct mp_store *store, const struct mp_series *series, co
 	return r;
 }
 
-static int check_strays(struct mp_store *store, struct mp_err *err)
-{
-	sqlite3_stmt *stmt = NULL;
-	int64_t nr = 0;
-	int rc = sqlite3_prepare_v2(store->db, strays_sql, -1, &stmt, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW)
-		nr = sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	if (rc != SQLITE_ROW)
-		return mp_store_fail(store, rc, "check", err);
-	return nr ? mp_store_damaged(store, "counts without a day", err) : 0;
-}
-
 static int sum_ledgers(struct mp_store *store, uint64_t *total, uint64_t *decoded,
 		       struct mp_err *err)
 {
@@ -161,7 +145,7 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 		return r;
 	r = check_file(store, err);
 	if (!r)
-		r = check_strays(store, err);
+		r = mp_store_check_none(store, strays_sql, "counts without a day", err);
 	if (!r)
 		r = sum_series(store, &mp_series_ip_counts, counts_sql, &counted, err);
 	if (!r)
