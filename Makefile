@@ -36,6 +36,7 @@ SBINDIR ?= $(PREFIX)/sbin
 MANDIR ?= $(PREFIX)/share/man
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+PRESETDIR ?= $(PREFIX)/lib/systemd/system-preset
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 UDEVDIR ?= $(PREFIX)/lib/udev
 MODPROBEDIR ?= $(PREFIX)/lib/modprobe.d
@@ -624,6 +625,7 @@ install: all $(COMPLETIONS)
 			daemon/worker/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
 	done
+	$(Q)$(INSTALL) -D -m 0644 daemon/worker/morph.preset $(DESTDIR)$(PRESETDIR)/60-morph.preset
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/99-morphmon.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-morphmon.rules
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf
