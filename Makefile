@@ -180,7 +180,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 .PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-guest \
 	check-guest-debug demo \
 	check-torture check-hazards check-self check-mutation fuzz bench figure3 \
-	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
+	deb deb-check check-system check-power install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
 
@@ -210,6 +210,7 @@ help:
 	@echo 'make deb            the Debian packages of the committed tree, in $$(O)/deb'
 	@echo 'make deb-check      builds and checks the Debian packages'
 	@echo 'make check-system   the packages in a virtual machine with systemd, across reboots'
+	@echo 'make check-power    the machine loses its power in the middle of rounds (CUTS=30)'
 	@echo 'make format-check   checks the format; make format changes the files'
 	@echo 'make layers         checks the direction of includes'
 	@echo 'make setup          installs the needed packages (Debian, root)'
@@ -576,6 +577,13 @@ deb-check: deb
 check-system: deb
 	$(Q)scripts/setup --system
 	$(Q)BUILD=$(O) tests/guest/system/run
+	$(Q)BUILD=$(O) tests/guest/automatic/run
+
+# CUTS= says how often the machine loses its power.
+CUTS ?= 30
+check-power: deb
+	$(Q)scripts/setup --system
+	$(Q)BUILD=$(O) tests/guest/automatic/power --cuts=$(CUTS)
 
 layers:
 	$(Q)scripts/check/layers

@@ -39,6 +39,16 @@ check "watch answerd" watch --unit=answerd.service /usr/bin/answerd -- /usr/bin/
 check "the worker's timer is enabled" systemctl is-enabled morph-optimize.timer
 check "the worker's timer is active" systemctl is-active morph-optimize.timer
 
+# AppArmor: the worker and what it starts run in its profile.
+profile_loaded() { grep -x 'morph-worker (enforce)' /sys/kernel/security/apparmor/profiles; }
+check "the worker's AppArmor profile is loaded, in enforce mode" profile_loaded
+confined() {
+	local pid
+	pid=$(systemctl show -P MainPID morph-optimize)
+	[ "$pid" != 0 ] && grep -q '^morph-worker (enforce)' "/proc/$pid/attr/current"
+}
+check "the worker runs confined" within 300 confined
+
 # From here on nothing but looks.
 started=$SECONDS
 server=$(systemctl show -P MainPID answerd)
@@ -69,5 +79,7 @@ check "each step is in the history once" each_step_once
 check "probation ends" within 900 in_state spread kept
 check "the store's ledgers add up" morph-stats --db="$db" status --check
 check "nothing is wrong in the kernel's log" kernel_is_well
+not_denied() { ! journalctl -q -b -k -o cat | grep 'apparmor="DENIED".*morph-worker'; }
+check "AppArmor denied the worker nothing that it needs" not_denied
 morph 2>/dev/null | sed 's/^/note  /'
 show_rounds 2>&1 | cut -c1-180 | sed 's/^/note  /'
