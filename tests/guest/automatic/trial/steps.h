@@ -17,7 +17,7 @@
 			asm volatile(".fill 4300, 1, 0x90");                                       \
 			(x) += (constant);                                                         \
 		}                                                                                  \
-		(x) = (((x) >> 3) ^ ((x) * 5 + (constant))) & 0x7fffffff;                          \
+		(x) = (((x) >> 3) ^ ((x)*5 + (constant))) & 0x7fffffff;                            \
 	} while (0)
 
 #define STEPS_4(x, c)                                                                              \
