@@ -5,7 +5,7 @@ programs='spread plain answerd'
 originals=/root/originals
 
 # unpack VERSION: the files of that version of morph-trial, in $originals/VERSION
-unpack() { dpkg-deb -x "$files/trial/morph-trial_$1_amd64.deb" "$originals/$1"; }
+unpack() { mkdir -p "$originals" && dpkg-deb -x "$files/trial/morph-trial_$1_amd64.deb" "$originals/$1"; }
 original() { echo "$originals/$1/usr/bin/$2"; }
 
 listed() { morph list --all --json | jq -r --arg p "/usr/bin/$1" ".programs[] | select(.path == \$p) | $2"; }
