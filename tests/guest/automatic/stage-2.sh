@@ -24,17 +24,17 @@ for p in $programs; do
 done
 check "dpkg finds every file as it wrote it" dpkg --verify morph-trial
 next_round() { steps spread 2 | grep -q 'profile:'; }
-check "spread: a new round begins" within 300 next_round
+check "spread: a new round begins" within 1200 next_round
 
 # Another "upgrade" while that round is under way.
 auditing() { [ "$(state_of spread)" = verified ] || [ "$(state_of spread)" = written ]; }
-within 300 auditing
+within 600 auditing
 echo "note  the state is $(state_of spread)"
 check "apt writes the first version again, in the middle of the round" apt_get install \
 	"$files"/trial/morph-trial_1_*.deb
 check "spread: what dpkg wrote is there" is_original spread 1
 settled() { in_state spread 'adopted kept' && in_state answerd 'adopted kept'; }
-within 900 settled
+within 1800 settled
 for p in spread answerd; do
 	check "$p: the new file was optimised and adopted" in_state "$p" 'adopted kept'
 	check "$p: the file fits its state" fits_its_state "$p" 1
@@ -47,11 +47,11 @@ check "each step is in the history once" each_step_once
 systemctl -q stop workload answerd
 check "apt removes the programs" apt_get remove morph-trial
 gone() { in_state spread gone && in_state plain gone && in_state answerd gone; }
-check "all three are gone" within 300 gone
+check "all three are gone" within 600 gone
 check "nothing is left in their place" is_gone /usr/bin/spread
 check "apt installs them again" apt_get install "$files"/trial/morph-trial_1_*.deb
 settled_again() { in_state spread 'adopted kept'; }
-check "spread is adopted again" within 900 settled_again
+check "spread is adopted again" within 1800 settled_again
 check "spread: the file fits its state" fits_its_state spread 1
 
 # The worker's sandbox, while it has work.
