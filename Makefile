@@ -40,6 +40,7 @@ SBINDIR ?= $(PREFIX)/sbin
 MANDIR ?= $(PREFIX)/share/man
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+PRESETDIR ?= $(PREFIX)/lib/systemd/system-preset
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 UDEVDIR ?= $(PREFIX)/lib/udev
 MODPROBEDIR ?= $(PREFIX)/lib/modprobe.d
@@ -183,7 +184,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 .PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-guest \
 	check-guest-debug demo \
 	check-torture check-hazards check-self check-mutation fuzz bench figure3 \
-	deb deb-check check-system install install-dkms format format-check layers setup clean help FORCE
+	deb deb-check check-system check-power install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
 
@@ -213,6 +214,7 @@ help:
 	@echo 'make deb            the Debian packages of the committed tree, in $$(O)/deb'
 	@echo 'make deb-check      builds and checks the Debian packages'
 	@echo 'make check-system   the packages in a virtual machine with systemd, across reboots'
+	@echo 'make check-power    the machine loses its power in the middle of rounds (CUTS=30)'
 	@echo 'make format-check   checks the format; make format changes the files'
 	@echo 'make layers         checks the direction of includes'
 	@echo 'make setup          installs the needed packages (Debian, root)'
@@ -579,6 +581,13 @@ deb-check: deb
 check-system: deb
 	$(Q)scripts/setup --system
 	$(Q)BUILD=$(O) tests/guest/system/run
+	$(Q)BUILD=$(O) tests/guest/automatic/run
+
+# CUTS= says how often the machine loses its power.
+CUTS ?= 30
+check-power: deb
+	$(Q)scripts/setup --system
+	$(Q)BUILD=$(O) tests/guest/automatic/power --cuts=$(CUTS)
 
 layers:
 	$(Q)scripts/check/layers
@@ -628,6 +637,7 @@ install: all $(COMPLETIONS)
 			daemon/worker/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
 	done
+	$(Q)$(INSTALL) -D -m 0644 daemon/worker/morph.preset $(DESTDIR)$(PRESETDIR)/60-morph.preset
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/99-morphmon.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-morphmon.rules
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf

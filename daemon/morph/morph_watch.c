@@ -11,6 +11,7 @@
 
 #include "daemon/morph/morph.h"
 #include "daemon/morph/rule_file.h"
+#include "daemon/morph/units.h"
 #include "daemon/policy/deny.h"
 #include "daemon/policy/policy.h"
 #include "libprof/base/text.h"
@@ -162,8 +163,19 @@ static json_t *action_json(const struct watch *w, const char *file)
 	return root;
 }
 
+/* A rule of the machine's policy is the word that lets the worker begin by itself. */
+static enum md_units start_worker(const struct watch *w)
+{
+	enum md_units units = w->policy_dir ? MD_UNITS_NONE : md_units_enable();
+
+	if (units == MD_UNITS_FAILED)
+		md_stats_note("morph-optimize.timer is not enabled, so nothing begins by itself");
+	return units;
+}
+
 static int write_rule(struct watch *w)
 {
+	enum md_units units;
 	struct md_policy policy;
 	struct mp_err err = {0};
 	char name[128], file[4400];
@@ -187,6 +199,7 @@ static int write_rule(struct watch *w)
 		md_stats_note("without a COMMAND there is nothing to audit with, and what was not "
 			      "found faster is not adopted; see %s",
 			      file);
+	units = start_worker(w);
 	if (w->stats->json)
 		return md_stats_json_print(action_json(w, file));
 	for (size_t i = 0; i < w->rule.nr_programs; i++) {
@@ -197,6 +210,8 @@ static int write_rule(struct watch *w)
 	fputs("The rule is ", stdout);
 	mp_text_put(stdout, file);
 	puts(".");
+	if (units == MD_UNITS_CHANGED)
+		puts("The worker is enabled (morph-optimize.timer): it works while the machine is idle.");
 	return md_stats_finish(MD_EXIT_DONE);
 }
 

@@ -137,10 +137,13 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
-/* No link is followed. */
+/*
+ * No link is followed. Not FTW_MOUNT: on overlayfs, a file has another device number than its directory,
+ * and would stay. Nothing is mounted here; users mount in namespaces of their own.
+ */
 static void remove_tree(const char *path)
 {
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 void md_work_dir_remove(const struct md_work_dir *dir)
@@ -156,8 +159,10 @@ int md_work_dir_train(const struct md_work_dir *dir, const char *user, struct mp
 	if (user && !pw)
 		return mp_err_set(err, ENOENT, "%s: there is no such user", user);
 	remove_tree(train.text);
+	/* -EEXIST means something else to md_round_step(): a step that the history has already. */
 	if (mkdir(train.text, 0755) || (pw && lchown(train.text, pw->pw_uid, pw->pw_gid)))
-		return mp_err_set(err, errno, "%s: %s", train.text, strerror(errno));
+		return mp_err_set(err, errno == EEXIST ? ENOTEMPTY : errno, "%s: %s", train.text,
+				  strerror(errno));
 	return 0;
 }
 

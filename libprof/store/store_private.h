@@ -151,6 +151,11 @@ extern const int mp_store_nr_steps;
 int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_steps,
 		     struct mp_err *err);
 /*
+ * store_save.c: copies the database, which has the older schema @version, to "NAME.schema-@version".
+ * Called within the transaction that migrates it.
+ */
+int mp_store_save(struct mp_store *store, int version, struct mp_err *err);
+/*
  * For a read-only store: refuses a database that mp_store_migrate() would refuse or have to
  * change.
  */

@@ -244,6 +244,8 @@ int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_st
 	r = check_owner(store, nr_steps, &version, err);
 	if (!r)
 		r = check_definitions(store, steps, version, err);
+	if (!r && version && version < nr_steps)
+		r = mp_store_save(store, version, err);
 	for (int i = version; !r && i < nr_steps; i++)
 		r = exec(store, steps[i], "migrate", err);
 	if (!r && version < nr_steps) {

@@ -28,17 +28,4 @@ check "morphmon-dkms is upgraded" dpkg -i "$files"/new/morphmon-dkms_*.deb
 check "dkms has built $new, and only that" versions "$new"
 check "nothing of $old is left" is_gone "/usr/src/morphmon-$old"
 
-# The unit that runs the stages, one at each start of the machine.
-cat >/etc/systemd/system/stage.service <<'UNIT'
-[Unit]
-Description=The next stage of the test
-After=multi-user.target
-[Service]
-ExecStart=/bin/bash /root/files/next.sh
-StandardOutput=tty
-StandardError=tty
-TTYPath=/dev/ttyS1
-[Install]
-WantedBy=multi-user.target
-UNIT
-systemctl -q enable stage.service
+start_stages

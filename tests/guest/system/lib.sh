@@ -95,3 +95,20 @@ kernel_is_well() {
 	trouble="$trouble|detected .*stall|self-detected|UBSAN|list_(add|del)|type=1326|refcount_t|blocked for more"
 	! journalctl -q -b -k -o cat | grep -E "$trouble|Bad page|corruption"
 }
+
+# The unit that runs the stages, one at each start of the machine; while the disk is made.
+start_stages() {
+	cat >/etc/systemd/system/stage.service <<'UNIT'
+[Unit]
+Description=The next stage of the test
+After=multi-user.target
+[Service]
+ExecStart=/bin/bash /root/files/next.sh
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS1
+[Install]
+WantedBy=multi-user.target
+UNIT
+	systemctl -q enable stage.service
+}

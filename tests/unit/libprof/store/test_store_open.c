@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -138,6 +139,49 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 	ck_assert_uint_eq(paths[0].count, 4);
 	free(paths);
 	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(store_is_copied_before_its_schema_changes)
+{
+	sqlite3_stmt *stmt;
+	char saved[PATH_MAX];
+	sqlite3 *copy;
+
+	make_old_store();
+	snprintf(saved, sizeof(saved), "%s.schema-1", db);
+	ck_assert_int_ne(access(saved, F_OK), 0);
+	mp_store_close(open_as(MP_STORE_WRITE));
+	ck_assert_int_eq(sqlite3_open_v2(saved, &copy, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_prepare_v2(copy,
+					    "SELECT user_version, (SELECT count(*) FROM module)"
+					    " FROM pragma_user_version",
+					    -1, &stmt, NULL),
+			 SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	ck_assert_int_eq(sqlite3_column_int(stmt, 0), 1);
+	ck_assert_int_eq(sqlite3_column_int(stmt, 1), 1);
+	sqlite3_finalize(stmt);
+	sqlite3_close(copy);
+	/* A store of today's schema is not copied. */
+	ok(unlink(saved));
+	mp_store_close(open_as(MP_STORE_WRITE));
+	ck_assert_int_ne(access(saved, F_OK), 0);
+}
+END_TEST
+
+START_TEST(store_that_cannot_be_copied_keeps_its_schema)
+{
+	struct mp_store *store;
+	char saved[PATH_MAX];
+
+	make_old_store();
+	snprintf(saved, sizeof(saved), "%s.schema-1", db);
+	ok(mkdir(saved, 0755));
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EISDIR);
+	ok(rmdir(saved));
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(err.msg, "older schema 1"));
 }
 END_TEST
 
@@ -561,6 +605,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, store_open_refuses_a_newer_schema);
 	tcase_add_test(tc, store_open_refuses_a_schema_with_more_in_it);
 	tcase_add_test(tc, store_of_the_first_schema_is_brought_up_to_date);
+	tcase_add_test(tc, store_is_copied_before_its_schema_changes);
+	tcase_add_test(tc, store_that_cannot_be_copied_keeps_its_schema);
 	tcase_add_test(tc, store_without_a_name_leaves_no_file);
 	tcase_add_test(tc, store_migrates_step_by_step_and_keeps_the_data);
 	tcase_add_test(tc, store_waits_for_files_that_root_is_giving_away);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * store_save - copies a database before a newer Morph changes its schema, since migrations only go
+ * forward. An administrator who goes back to the older Morph puts the copy in place of the
+ * database. Called by store_schema.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libprof/store/store_private.h"
+
+/* SQLite does not wait for the disk when it copies. */
+static int flush(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0 || fsync(fd))
+		ret = -errno;
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+/* @db is a second connection: it sees what was there before the migration's transaction. */
+static int copy(const char *from, const char *to, struct mp_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(from, &db, SQLITE_OPEN_READONLY, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(db, "VACUUM INTO ?", -1, &stmt, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_text(stmt, 1, to, -1, SQLITE_STATIC);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt) == SQLITE_DONE ? SQLITE_OK : sqlite3_errcode(db);
+	if (rc != SQLITE_OK)
+		mp_err_set(err, EIO, "%s: cannot be copied to %s before its schema changes: %s",
+			   from, to, db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+	return rc == SQLITE_OK ? 0 : -EIO;
+}
+
+int mp_store_save(struct mp_store *store, int version, struct mp_err *err)
+{
+	char new[PATH_MAX + 32], saved[PATH_MAX];
+	int r;
+
+	if (!*store->path)
+		return 0;
+	if (snprintf(saved, sizeof(saved), "%s.schema-%d", store->path, version) >=
+	    (int)sizeof(saved))
+		return mp_err_set(err, ENAMETOOLONG, "%s: too long", store->path);
+	snprintf(new, sizeof(new), "%s.%ld.new", saved, (long)getpid());
+	unlink(new);
+	/* The copy belongs to the owner of the directory, as the database does. */
+	r = mp_store_make_file(new, err);
+	if (!r)
+		r = copy(store->path, new, err);
+	if (!r) {
+		r = flush(new);
+		if (!r && rename(new, saved))
+			r = -errno;
+		if (r)
+			mp_err_set(err, -r, "%s: %s", saved, strerror(-r));
+	}
+	if (r)
+		unlink(new);
+	return r;
+}
