@@ -151,17 +151,16 @@ static struct vcpu *vcpu_new(unsigned int index, struct block *b, uint64_t sp)
 	return v;
 }
 
-/* Settles the transfer at the end of the last block. */
-static __attribute__((noinline)) void flow_transfer(struct vcpu *v, struct block *b, uint64_t sp)
+/* The transfers that occur often; flow_settle() knows the others. */
+static void transfer_settle(struct vcpu *v, struct block *b, uint64_t sp)
 {
 	const struct block *prev = v->prev;
 	const struct frame *f = top(v);
 
-	if (prev == &no_block)
-		return;
 	if ((prev->transfer == TRANSFER_CALL || prev->transfer == TRANSFER_ICALL) &&
 	    (b->start == prev->target || prev->target == NO_ADDRESS) && !v->sigreturn &&
 	    guest_word(sp) == prev->end) {
+		g.is_checked = true;
 		call_enter(v, b, sp);
 		return;
 	}
@@ -169,7 +168,6 @@ static __attribute__((noinline)) void flow_transfer(struct vcpu *v, struct block
 		fputs("contexts: this emulator does not keep its registers as expected\n", stderr);
 		_exit(1);
 	}
-	g.is_checked = true;
 	if (prev->transfer == TRANSFER_RET && b->start == f->ret &&
 	    sp == f->slot + 8 + prev->pops && !(f->flags & FRAME_SIGNAL) && v->stack.nr > 1) {
 		frame_pop(v);
@@ -180,6 +178,20 @@ static __attribute__((noinline)) void flow_transfer(struct vcpu *v, struct block
 	    !handler_find(b->start) && pending_enter(v, b, sp))
 		return;
 	flow_settle(v, b, sp);
+}
+
+/* Settles the transfer at the end of the last block. */
+static __attribute__((noinline)) void flow_transfer(struct vcpu *v, struct block *b, uint64_t sp)
+{
+	uint8_t transfer = v->prev->transfer;
+
+	if (v->prev == &no_block)
+		return;
+	transfer_settle(v, b, sp);
+	if (transfer != TRANSFER_NONE && transfer != TRANSFER_COND && transfer != TRANSFER_JUMP)
+		v->moved = false;
+	else if (v->prev->loads_sp)
+		v->moved = true;
 }
 
 /* Another thread writes the results. */
@@ -210,8 +222,11 @@ static inline void block_execute(unsigned int index, struct block *b, const uint
 	    (b->start != v->prev->target || sp == top(v)->slot || v->sigreturn ||
 	     v->prev->transfer == TRANSFER_CALL))
 		flow_transfer(v, b, sp);
+	else if (__builtin_expect(v->prev->loads_sp, 0))
+		v->moved = true;
 	v->prev = b;
-	v->sp = sp;
+	if (!v->moved)
+		v->sp = sp;
 	v->nr_insns += b->nr_insns;
 	v->current->self += b->nr_insns;
 	if (__builtin_expect(v->next_sample < v->nr_insns, 0))
@@ -246,6 +261,39 @@ __asm__(".text\n"
 
 /* ---- while the emulator translates ---- */
 
+/*
+ * Return: whether the instruction sets rsp from memory or from a register other than rbp. An
+ * instruction that adds or subtracts does not.
+ */
+static bool insn_loads_sp(const uint8_t *bytes, size_t size)
+{
+	const uint8_t *end = bytes + size;
+	uint8_t rex = 0, mod, reg, rm, base;
+
+	while (bytes < end && (*bytes == 0x66 || (*bytes & 0xf0) == 0x40))
+		rex = *bytes++ & 0x4f;
+	if (bytes == end)
+		return false;
+	if (*bytes == 0x5c || (*bytes == 0x94 && (rex & 8)))
+		return !(rex & 1);
+	if (end - bytes < 2)
+		return false;
+	mod = bytes[1] >> 6;
+	reg = (bytes[1] >> 3 & 7) | (rex & 4) << 1;
+	rm = (bytes[1] & 7) | (rex & 1) << 3;
+	switch (*bytes) {
+	case 0x89: return mod == 3 && rm == 4 && reg != 5;
+	case 0x8b: return reg == 4 && !(mod == 3 && rm == 5);
+	case 0x87: return reg == 4 || (mod == 3 && rm == 4);
+	case 0x8d:
+		base = rm;
+		if ((rm & 7) == 4 && end - bytes > 2)
+			base = (bytes[2] & 7) | (rex & 1) << 3;
+		return reg == 4 && base != 4 && base != 5;
+	default: return false;
+	}
+}
+
 static void block_decode(struct block *b, const struct qemu_plugin_tb *tb)
 {
 	struct decoded last = {0};
@@ -261,6 +309,7 @@ static void block_decode(struct block *b, const struct qemu_plugin_tb *tb)
 		last = transfer_decode(bytes, b->sizes[i]);
 		if (i == 0)
 			b->starts_repeat = last.repeats;
+		b->loads_sp |= insn_loads_sp(bytes, b->sizes[i]);
 		b->last = at;
 		at += b->sizes[i];
 	}

@@ -112,7 +112,7 @@ static bool pending_enter(struct vcpu *v, struct block *b, uint64_t sp)
 		if (sp != f->slot || (b->function && b->function == v->prev->last_function))
 			return false;
 		f->serial = (uint64_t)v->number << 40 | ++v->serial;
-		v->nr_resolved++;
+		v->nr_resolved += !tail;
 	}
 	f->flags &= ~(uint32_t)(FRAME_WRITTEN | FRAME_PENDING | FRAME_LAZY);
 	f->flags |= FRAME_PLT;
@@ -311,15 +311,30 @@ static bool segment_leave(struct vcpu *v, uint64_t sp)
 	return false;
 }
 
+/*
+ * Return: whether @sp, where @b begins, is no part of the segment on which the thread ran. A return
+ * goes up on its stack; a jump in a function stays.
+ */
+static bool is_elsewhere(const struct vcpu *v, const struct block *b, uint64_t sp)
+{
+	if (sp > v->stack.high)
+		return true;
+	if (sp >= top(v)->slot || v->prev->in_plt ||
+	    (v->prev->transfer == TRANSFER_IJUMP && b->function &&
+	     b->function == v->prev->last_function))
+		return false;
+	return sp + NEAR < v->sp || v->moved || v->prev->loads_sp;
+}
+
 /* An indirect jump, or a return that does not go back to the innermost frame's caller. */
 static void indirect_settle(struct vcpu *v, struct block *b, uint64_t sp)
 {
-	bool inside = sp <= v->stack.high && sp + NEAR >= v->sp;
-
 	if (stacks.nr && stack_switch(v, b->start, sp, true))
 		return;
-	if (!inside) {
-		if (!segment_leave(v, sp) && !stack_switch(v, b->start, sp, false))
+	if (is_elsewhere(v, b, sp)) {
+		/* a waiting stack does not go on at a function's start */
+		if (block_enters(b) ||
+		    (!segment_leave(v, sp) && !stack_switch(v, b->start, sp, false)))
 			stack_begin(v, b, sp);
 		return;
 	}

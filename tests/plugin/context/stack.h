@@ -34,6 +34,7 @@ struct block {
 	bool in_plt;	/* of a procedure linkage table */
 	bool at_start;	/* of `function' */
 	bool starts_repeat, repeats;
+	bool loads_sp; /* sets the stack pointer from elsewhere */
 	uint8_t sizes[]; /* of the instructions */
 };
 
@@ -75,7 +76,7 @@ struct vcpu {
 	const struct block *prev;
 	struct node *current; /* receives instructions */
 	struct stack stack;
-	uint64_t sp; /* at the start of the last block */
+	uint64_t sp; /* at the start of the last block that ran on `stack' */
 	uint64_t nr_insns, nr_calls, serial;
 	uint64_t next_sample, random;
 	uint64_t nr_samples;
@@ -83,6 +84,7 @@ struct vcpu {
 	uint64_t nr_frames, nr_bad; /* in samples; bad: memory has another return address */
 	uint32_t number;
 	bool sigreturn, pending;
+	bool moved; /* the stack pointer was loaded, and no transfer has shown yet for what */
 	uint8_t inside; /* the callback */
 	struct tree tree;
 	struct jumps jumps;
