@@ -409,7 +409,7 @@ static void library(void)
 	int i;
 
 	for (i = 0; i < 5; i++)
-		sink += labs(sink - i) + atoi("3");
+		sink += strtol("3", NULL, 10) + i;
 	leaf();
 }
 

@@ -218,9 +218,8 @@ static inline void block_execute(unsigned int index, struct block *b, const uint
 	}
 	if (__builtin_expect(!v, 0))
 		v = vcpu_new(index, b, sp);
-	if (b->start != v->prev->next &&
-	    (b->start != v->prev->target || sp == top(v)->slot || v->sigreturn ||
-	     v->prev->transfer == TRANSFER_CALL))
+	if (b->start != v->prev->next && (b->start != v->prev->target || sp == top(v)->slot ||
+					  v->sigreturn || v->prev->transfer == TRANSFER_CALL))
 		flow_transfer(v, b, sp);
 	else if (__builtin_expect(v->prev->loads_sp, 0))
 		v->moved = true;
@@ -355,9 +354,8 @@ static void on_translate(plugin_id id, struct qemu_plugin_tb *tb)
 				    b->transfer == TRANSFER_CALL ? SITE_DIRECT : SITE_INDIRECT,
 				    (uint8_t)(b->end - b->last));
 	pthread_mutex_unlock(&g.lock);
-	qemu_plugin_register_vcpu_tb_exec_cb(tb,
-					     b->starts_repeat ? contexts_repeat : contexts_block,
-					     PLUGIN_CB_NO_REGS, b);
+	qemu_plugin_register_vcpu_tb_exec_cb(
+		tb, b->starts_repeat ? contexts_repeat : contexts_block, PLUGIN_CB_NO_REGS, b);
 }
 
 /* ---- system calls, begin and end ---- */

@@ -30,29 +30,30 @@ struct block {
 	uint32_t entry;			/* number of the function that begins here; 0: not asked */
 	uint32_t nr_insns;
 	uint8_t transfer;
-	uint16_t pops;	/* bytes that a return removes besides its address */
-	bool in_plt;	/* of a procedure linkage table */
-	bool at_start;	/* of `function' */
+	uint16_t pops; /* bytes that a return removes besides its address */
+	bool in_plt;   /* of a procedure linkage table */
+	bool at_start; /* of `function' */
 	bool starts_repeat, repeats;
-	bool loads_sp; /* sets the stack pointer from elsewhere */
+	bool loads_sp;	 /* sets the stack pointer from elsewhere */
 	uint8_t sizes[]; /* of the instructions */
 };
 
 enum frame_flag {
 	FRAME_SIGNAL = 1,  /* a signal handler */
 	FRAME_SEGMENT = 2, /* the first one on another stack */
-	FRAME_PENDING = 4, /* called into a procedure linkage table: the function is not known yet */
-	FRAME_LAZY = 8,	   /* runs a resolver that will jump to the function */
-	FRAME_PLT = 16,	   /* was called through a procedure linkage table */
-	FRAME_TAIL = 32,   /* began by a jump of the function that the site called */
+	FRAME_PENDING =
+		4,	 /* called into a procedure linkage table: the function is not known yet */
+	FRAME_LAZY = 8,	 /* runs a resolver that will jump to the function */
+	FRAME_PLT = 16,	 /* was called through a procedure linkage table */
+	FRAME_TAIL = 32, /* began by a jump of the function that the site called */
 	FRAME_WRITTEN = 64 /* is in samples= */
 };
 
 struct frame {
-	uint64_t slot;	 /* address of the return address */
-	uint64_t ret;	 /* that return address; a signal: the interrupted instruction */
-	uint64_t serial; /* of the activation */
-	uint64_t call;	 /* serial of the activation that the call made; tail calls followed */
+	uint64_t slot;	   /* address of the return address */
+	uint64_t ret;	   /* that return address; a signal: the interrupted instruction */
+	uint64_t serial;   /* of the activation */
+	uint64_t call;	   /* serial of the activation that the call made; tail calls followed */
 	uint64_t previous; /* serial before the last tail call */
 	uint64_t outer_sp, outer_high; /* of the segment below; only with FRAME_SEGMENT */
 	uint32_t node, site, function;
@@ -80,11 +81,11 @@ struct vcpu {
 	uint64_t nr_insns, nr_calls, serial;
 	uint64_t next_sample, random;
 	uint64_t nr_samples;
-	uint64_t nr_resolved; /* calls whose function a resolver found first */
+	uint64_t nr_resolved;	    /* calls whose function a resolver found first */
 	uint64_t nr_frames, nr_bad; /* in samples; bad: memory has another return address */
 	uint32_t number;
 	bool sigreturn, pending;
-	bool moved; /* the stack pointer was loaded, and no transfer has shown yet for what */
+	bool moved;	/* the stack pointer was loaded, and no transfer has shown yet for what */
 	uint8_t inside; /* the callback */
 	struct tree tree;
 	struct jumps jumps;

@@ -8,8 +8,12 @@
 #define MORPH_TESTS_WRITE_H
 
 static const char *const site_kinds[NR_SITE_KINDS] = {
-	[SITE_START] = "start",	      [SITE_SIGNAL] = "signal",	    [SITE_STACK] = "stack",
-	[SITE_DIRECT] = "direct",     [SITE_INDIRECT] = "indirect", [SITE_JUMP] = "jump",
+	[SITE_START] = "start",
+	[SITE_SIGNAL] = "signal",
+	[SITE_STACK] = "stack",
+	[SITE_DIRECT] = "direct",
+	[SITE_INDIRECT] = "indirect",
+	[SITE_JUMP] = "jump",
 	[SITE_INTERRUPTED] = "interrupted",
 };
 
@@ -104,11 +108,16 @@ static void totals_write(FILE *out, const struct sum *sum)
 		const char *name;
 		uint64_t value;
 	} totals[] = {
-		{"instructions", sum->nr_insns}, {"calls", sum->nr_calls},
-		{"resolved", sum->nr_resolved},	 {"threads", sum->nr_threads},
-		{"signals", g.nr_signals},	 {"stacks", stacks.nr_made},
-		{"dropped", stacks.nr_dropped},	 {"odd", g.nr_odd},
-		{"samples", sum->nr_samples},	 {"frames", sum->nr_frames},
+		{"instructions", sum->nr_insns},
+		{"calls", sum->nr_calls},
+		{"resolved", sum->nr_resolved},
+		{"threads", sum->nr_threads},
+		{"signals", g.nr_signals},
+		{"stacks", stacks.nr_made},
+		{"dropped", stacks.nr_dropped},
+		{"odd", g.nr_odd},
+		{"samples", sum->nr_samples},
+		{"frames", sum->nr_frames},
 		{"bad", sum->nr_bad},
 	};
 	size_t i;
