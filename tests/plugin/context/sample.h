@@ -8,6 +8,8 @@
 #ifndef MORPH_TESTS_SAMPLE_H
 #define MORPH_TESTS_SAMPLE_H
 
+#include <sys/uio.h>
+
 /* Order of QEMU's registers by their numbers in DWARF. */
 static const uint8_t dwarf_regs[16] = {0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -59,16 +61,29 @@ static void frames_check(struct vcpu *v)
 	}
 }
 
-/* Writes up to @g.stack_size bytes from the stack pointer, but none above the first frame. */
+/*
+ * Writes up to @g.stack_size bytes from the stack pointer, but none above the first frame. The
+ * memory above a thread's stack may not be mapped, so the kernel reads.
+ */
 static void memory_write(const struct vcpu *v, uint64_t sp)
 {
-	uint64_t size = g.stack_size, i;
+	static uint8_t memory[65536];
+	uint64_t size = g.stack_size, done;
 
 	if (v->stack.high + 16 > sp && size > v->stack.high + 16 - sp)
 		size = v->stack.high + 16 - sp;
 	fputs(" ", g.samples);
-	for (i = 0; i < size; i++)
-		fprintf(g.samples, "%02x", *(const uint8_t *)(sp + i + g.guest_base));
+	for (done = 0; done < size;) {
+		uint64_t part = size - done < sizeof(memory) ? size - done : sizeof(memory);
+		struct iovec to = {memory, part}, from = {(void *)(sp + done + g.guest_base), part};
+		ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0), i;
+
+		for (i = 0; i < got; i++)
+			fprintf(g.samples, "%02x", memory[i]);
+		if (got < (ssize_t)part)
+			break;
+		done += part;
+	}
 }
 
 /*
