@@ -186,12 +186,12 @@ END
 
 # ---- another unwinder finds the same return addresses from registers and memory, except where unwind tables
 # do not tell, and where the copied stack ends
-command_ends 0 "unwinding" "$BUILD/tools/contexts_walk" steps
+command_ends 0 "unwinding" "$BUILD/tools/contexts-walk" steps
 read -r all right short wrong frames <out.txt
 if [ "$right" -lt $((all * 95 / 100)) ] || [ "$all" -lt 400 ] || [ "$frames" -lt 1000 ]; then
 	fail "unwinding: $right of $all right, $short short, $wrong wrong"
 fi
-command_ends 1 "unwinding nothing" "$BUILD/tools/contexts_walk" .
+command_ends 1 "unwinding nothing" "$BUILD/tools/contexts-walk" .
 
 # ---- what is damaged is refused
 head -n 100 one/contexts >cut && mkdir -p damaged && mv cut damaged/contexts
