@@ -89,7 +89,9 @@ static bool registers_set(Dwfl_Thread *thread, void *arg)
 {
 	(void)arg;
 	dwfl_thread_state_register_pc(thread, g.pc);
-	return dwfl_thread_state_registers(thread, 0, 16, g.regs);
+	/* 16 is rip: a PLT's rows compute with it */
+	return dwfl_thread_state_registers(thread, 16, 1, &g.pc) &&
+	       dwfl_thread_state_registers(thread, 0, 16, g.regs);
 }
 
 static int frame_add(Dwfl_Frame *frame, void *arg)
