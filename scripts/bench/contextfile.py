@@ -10,6 +10,8 @@ from array import array
 START, SIGNAL, STACK, DIRECT, INDIRECT, JUMP, INTERRUPTED = (
     "start", "signal", "stack", "direct", "indirect", "jump", "interrupted")
 
+RED_ZONE = 128  # Sample.memory begins so far below rsp
+
 
 class Failure(Exception):
     pass

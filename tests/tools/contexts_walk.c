@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define MAX_FRAMES 100000
+#define RED_ZONE   128 /* the copy begins so far below rsp */
 
 enum kind {
 	KIND_CALL,
@@ -76,12 +77,12 @@ static pid_t thread_next(Dwfl *dwfl, void *arg, void **thread_arg)
 
 static bool memory_read(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *result, void *arg)
 {
-	uint64_t sp = g.regs[7];
+	uint64_t start = g.regs[7] - RED_ZONE;
 
 	(void)dwfl, (void)arg;
-	if (addr < sp || g.memory_size < 8 || addr - sp > g.memory_size - 8)
+	if (addr < start || g.memory_size < 8 || addr - start > g.memory_size - 8)
 		return false;
-	memcpy(result, g.memory + (addr - sp), sizeof(*result));
+	memcpy(result, g.memory + (addr - start), sizeof(*result));
 	return true;
 }
 

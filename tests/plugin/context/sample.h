@@ -61,8 +61,10 @@ static void frames_check(struct vcpu *v)
 	}
 }
 
+#define RED_ZONE 128 /* bytes below the stack pointer that belong to the function */
+
 /*
- * Writes up to @g.stack_size bytes from the stack pointer, but none above the first frame. The
+ * Writes up to @g.stack_size bytes from the red zone's start, but none above the first frame. The
  * memory above a thread's stack may not be mapped, so the kernel reads.
  */
 static void memory_write(const struct vcpu *v, uint64_t sp)
@@ -70,6 +72,7 @@ static void memory_write(const struct vcpu *v, uint64_t sp)
 	static uint8_t memory[65536];
 	uint64_t size = g.stack_size, done;
 
+	sp -= RED_ZONE;
 	if (v->stack.high + 16 > sp && size > v->stack.high + 16 - sp)
 		size = v->stack.high + 16 - sp;
 	fputs(" ", g.samples);
