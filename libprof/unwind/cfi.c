@@ -215,7 +215,7 @@ static void read_expression(struct machine *m, struct mp_cfi_rule *rule)
 	rule->expr = m->cur.p;
 	mp_eh_skip(&m->cur, size);
 	if (m->cur.failed || size > UINT32_MAX ||
-	    !expression_may_move(rule->expr, (uint32_t)size, m->rules->may_read_pc)) {
+	    !expression_may_move(rule->expr, (uint32_t)size, m->rules->for_walking)) {
 		fail(m, -EOPNOTSUPP);
 		return;
 	}
@@ -471,7 +471,7 @@ int mp_cfi_expand(struct mp_cfi_rules *rules, const struct mp_eh_cie *cie,
 	start_program(&m, cie->program, cie->program_size, cie->program_vaddr);
 	while (m.cur.p < m.cur.end && !m.error && !m.cur.failed)
 		run_op(&m, mp_eh_u8(&m.cur));
-	if (m.cur.failed || m.row.cfa == 0)
+	if (m.cur.failed || (m.row.cfa == 0 && !rules->for_walking))
 		fail(&m, -EOPNOTSUPP);
 	if (m.error)
 		return m.error;

@@ -43,8 +43,11 @@ struct mp_cfi_rules {
 	uint32_t nr, cap;
 	uint32_t *hash; /* rule number + 1; 0: free */
 	uint32_t hash_size;
-	/* Accept expressions that read the program counter: the rows are not for moved code. */
-	bool may_read_pc;
+	/*
+	 * The rows are not for moved code: accept expressions that read the program counter, and
+	 * CIEs that leave the CFA to their FDEs, as libc's for signal frames does.
+	 */
+	bool for_walking;
 };
 
 struct mp_cfi_row {

@@ -94,6 +94,8 @@ static enum mp_row_stop set_cfa(const struct mp_cfi_rule *cfa, struct mp_row_rul
 {
 	if (cfa->kind == MP_CFI_EXPRESSION)
 		return read_cfa_expression(cfa, rule) ? MP_ROW_STOP_NONE : MP_ROW_STOP_EXPRESSION;
+	if (cfa->kind == MP_CFI_UNSPECIFIED)
+		return MP_ROW_STOP_PROGRAM;
 	if (cfa->kind != MP_CFI_OFFSET || cfa->reg >= NR_DWARF_GENERAL || !fits(cfa->off))
 		return MP_ROW_STOP_RANGE;
 	rule->cfa = MP_ROW_REGISTER;
@@ -105,7 +107,7 @@ static enum mp_row_stop set_cfa(const struct mp_cfi_rule *cfa, struct mp_row_rul
 /* Return: where @from says that a register was saved, and its offset. */
 static enum mp_row_saved saved_at(const struct mp_cfi_rule *from, int32_t *off)
 {
-	struct mp_eh_cursor cur = {.p = from->expr, .end = from->expr + from->expr_size};
+	struct mp_eh_cursor cur = {0};
 	int64_t at;
 	uint8_t reg;
 
@@ -118,6 +120,8 @@ static enum mp_row_saved saved_at(const struct mp_cfi_rule *from, int32_t *off)
 		*off = (int32_t)from->off;
 		return MP_ROW_AT_CFA;
 	case MP_CFI_EXPRESSION:
+		cur.p = from->expr;
+		cur.end = from->expr + from->expr_size;
 		if (!read_breg(&cur, &reg, &at) || cur.p != cur.end ||
 		    (reg != MP_DWARF_RSP && reg != MP_DWARF_RBP))
 			return MP_ROW_UNKNOWN;

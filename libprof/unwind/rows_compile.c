@@ -347,7 +347,7 @@ int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, void **bytes,
 		free(c.rules);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	c.cfi.may_read_pc = true;
+	c.cfi.for_walking = true;
 	add_stop_rules(&c);
 	ret = list_frames(&c, frames, sized, err);
 	if (!ret) {

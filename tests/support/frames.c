@@ -44,7 +44,9 @@ void frames_cie(struct frames *f, bool signal)
 		put(f, sig, sizeof(sig));
 	else
 		put(f, plain, sizeof(plain));
-	put(f, initial, sizeof(initial));
+	/* As libc's: the FDE of a signal frame says everything. */
+	if (!signal)
+		put(f, initial, sizeof(initial));
 	end_entry(f, at);
 }
 

@@ -17,7 +17,8 @@ struct frames {
 	size_t size, cie; /* @cie: offset of the last CIE */
 };
 
-/* Adds a CIE: CFA = rsp + 8, the return address at CFA - 8. @signal: a signal frame's. */
+/* Adds a CIE: CFA = rsp + 8, the return address at CFA - 8. @signal: of signal frames, without a
+ * program. */
 void frames_cie(struct frames *f, bool signal);
 /* Adds an FDE of the last CIE. */
 void frames_fde(struct frames *f, uint64_t start, uint32_t size, const uint8_t *program, size_t nr);

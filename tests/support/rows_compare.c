@@ -81,8 +81,11 @@ static bool same_saved(uint8_t saved, int32_t off, const Dwarf_Op *ops, size_t n
 	case MP_ROW_AT_CFA:
 		return !value && nr == (off ? 2 : 1) && ops[0].atom == DW_OP_call_frame_cfa &&
 		       (!off || (ops[1].atom == DW_OP_plus_uconst && (int64_t)ops[1].number == off));
-	case MP_ROW_AT_RSP: return nr == 1 && is_breg(ops, 7, off);
-	case MP_ROW_AT_RBP: return nr == 1 && is_breg(ops, RBP, off);
+	/* libdw begins an expression with the CFA, which the expression finds on its stack. */
+	case MP_ROW_AT_RSP:
+	case MP_ROW_AT_RBP:
+		return nr == 2 && ops[0].atom == DW_OP_call_frame_cfa &&
+		       is_breg(&ops[1], saved == MP_ROW_AT_RSP ? 7 : RBP, off);
 	default: return (!nr && ops == mem) || value || nr;
 	}
 }

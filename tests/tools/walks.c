@@ -69,6 +69,10 @@ static void add(struct figures *f, const struct walk_comparison *c)
 	f->perfect += c->is_perfect;
 	f->frames += c->result.nr;
 	f->stops[c->result.stop]++;
+	if (c->result.stop != MP_WALK_BOTTOM && getenv("WALKS_VERBOSE"))
+		fprintf(stderr, "walks: %s in the caller of frame %zu, 0x%" PRIx64 "\n",
+			mp_walk_stop_name(c->result.stop), c->result.nr,
+			c->result.nr ? c->ips[c->result.nr - 1] : 0);
 	if (!c->is_wrong)
 		return;
 	if (c->nr_same == c->nr_theirs) {

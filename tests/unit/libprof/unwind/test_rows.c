@@ -138,7 +138,9 @@ START_TEST(rows_of_signal_frames_and_of_the_bottom_are_marked)
 	/* CFA = *(rsp + 160), rbp at rsp + 120, rip at rsp + 168 */
 	FRAMES_FDE(&frames, 0x1010, 0x10, 0x0f, 4, 0x77, 0xa0, 1, 0x06, 0x10, 6, 3, 0x77, 0xf8, 0,
 		   0x10, 16, 3, 0x77, 0xa8, 1);
+	FRAMES_FDE(&frames, 0x1020, 0x10, 0);
 	compile();
+	expect_stop(0x1020, MP_ROW_STOP_PROGRAM); /* no CFA at all */
 	ck_assert_uint_eq(mp_rows_find(&rows, 0x1000)->flags, MP_ROW_BOTTOM);
 	expect_cfa(0x1010, MP_ROW_DEREF, RSP, 160, 0);
 	ck_assert_uint_eq(mp_rows_find(&rows, 0x1010)->flags, MP_ROW_SIGNAL);
