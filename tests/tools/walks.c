@@ -5,7 +5,7 @@
  *
  *	walks [--copy=BYTES] STOPS MICROSECONDS COMMAND [ARGUMENT...]
  *
- * MICROSECONDS: the mean time between two stops. With --copy, the walk sees only a copy of so many
+ * MICROSECONDS: the mean CPU time between two stops. With --copy, the walk sees only a copy of so many
  * bytes of the stack, as with perf.
  */
 #include <errno.h>
@@ -46,20 +46,42 @@ static pid_t start(char **argv)
 	return pid;
 }
 
-/* Lets the process run for about @us, and stops it. Return: false if it ended. */
+static uint64_t cpu_us(clockid_t clock)
+{
+	struct timespec ts = {0};
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/*
+ * Lets the process run for about @us of its own time, so that a loaded machine does not matter, and
+ * stops it. Return: false if it ended.
+ */
 static bool run_on(pid_t pid, unsigned int us, int *signal)
 {
-	struct timespec ts = {.tv_nsec = (us / 2 + (unsigned int)rand() % (us + 1)) * 1000L};
-	int status;
+	unsigned int least = us / 2 + (unsigned int)rand() % (us + 1);
+	struct timespec ts = {.tv_nsec = 100000};
+	clockid_t clock;
+	uint64_t from;
+	int status = 0;
 
+	if (clock_getcpuclockid(pid, &clock))
+		return false;
+	from = cpu_us(clock);
 	if (ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)*signal))
 		return false;
-	nanosleep(&ts, NULL);
+	for (int i = 0; i < 20000 && cpu_us(clock) - from < least; i++)
+		nanosleep(&ts, NULL);
 	kill(pid, SIGSTOP);
-	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) {
+		fprintf(stderr, "walks: the command ended with status 0x%x\n", status);
 		return false;
+	}
 	/* Other signals are passed on; the stop follows. */
-	*signal = WSTOPSIG(status) == SIGSTOP ? 0 : WSTOPSIG(status);
+	*signal = WSTOPSIG(status);
+	if (*signal == SIGSTOP || *signal == SIGTRAP)
+		*signal = 0;
 	return true;
 }
 
@@ -126,7 +148,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	while (figures.nr < nr && run_on(pid, us, &signal))
-		if (!signal && !process_walk_compare(pw, &comparison))
+		if (!signal && process_walk_compare(pw, &comparison))
+			fprintf(stderr, "walks: libdwfl cannot read the process\n");
+		else if (!signal)
 			add(&figures, &comparison);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
