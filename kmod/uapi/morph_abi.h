@@ -164,6 +164,7 @@ struct morph_user_stack {
 	__u32 pad;
 	__u8 bytes[];
 };
+#define MORPH_USER_STACK_KERNEL (1U << 0) /* the sample is in the kernel */
 
 /* A new program in @tgid. If @exec_id is 0 or new, the old mappings are gone. */
 struct morph_exec {
