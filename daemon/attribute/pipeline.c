@@ -253,7 +253,8 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 	if (record->type == MORPH_REC_MMAP && pl->source->ops->is_live)
 		ret = resolve(pl, mmap, err);
 	if (record->type == MORPH_REC_USER_STACK) {
-		record = pl->stacks ? md_stack_walk(pl->stacks, &pl->at, (const void *)record) : NULL;
+		record = pl->stacks ? md_stack_walk(pl->stacks, &pl->at, (const void *)record)
+				    : NULL;
 		if (!record)
 			return 0; /* the sample itself was counted before */
 	}

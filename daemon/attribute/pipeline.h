@@ -37,7 +37,7 @@ struct md_pipeline {
 	void (*step)(void *arg);    /* called after each step of the work; may be NULL */
 	void *arg;
 	struct md_stack_walk *stacks; /* made by md_pipeline_init() if the source has stacks */
-	struct md_outputs *outputs; /* made by md_pipeline_init() */
+	struct md_outputs *outputs;   /* made by md_pipeline_init() */
 	/* results */
 	struct md_attribute at;
 	struct md_flush flush;

@@ -64,8 +64,9 @@ static void read_vdso(struct md_stack_walk *walk)
 	struct mp_elf *elf = NULL;
 	bool sized;
 
-	if (size && !mp_elf_open_memory("[vdso]", (const void *)(uintptr_t)start, size, MP_ELF_FDES,
-					&elf, NULL) &&
+	if (size &&
+	    !mp_elf_open_memory("[vdso]", (const void *)(uintptr_t)start, size, MP_ELF_FDES, &elf,
+				NULL) &&
 	    mp_eh_frame_find(elf, &frames, &sized) &&
 	    !mp_rows_compile(&frames, sized, &walk->vdso_bytes, &table_size, NULL))
 		mp_rows_open("[vdso]", walk->vdso_bytes, table_size, &walk->vdso, NULL);
@@ -147,8 +148,8 @@ struct morph_record *md_stack_walk(struct md_stack_walk *walk, const struct md_a
 	result.nr += kernel;
 	walk->out.size = 0;
 	stack = md_record_add_task(&walk->out, MORPH_REC_STACK,
-				   sizeof(*stack) + result.nr * sizeof(stack->ips[0]), task->time_ns,
-				   task->tgid, task->tid);
+				   sizeof(*stack) + result.nr * sizeof(stack->ips[0]),
+				   task->time_ns, task->tgid, task->tid);
 	if (!stack)
 		return NULL;
 	stack->task.record.cpu = task->record.cpu;

@@ -108,9 +108,8 @@ static const struct argp_option run_options[] = {
 
 static void set(struct argp_state *state, enum md_config_key key, const char *value)
 {
-	static const char *const names[MD_NR_CONFIG] = {"source",    "rate", "interval",
-							"no-kernel", "db",   "registers",
-							"stacks"};
+	static const char *const names[MD_NR_CONFIG] = {
+		"source", "rate", "interval", "no-kernel", "db", "registers", "stacks"};
 	struct md_options *o = state->input;
 	struct mp_err err = {{0}};
 

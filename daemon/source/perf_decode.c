@@ -72,8 +72,7 @@ int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint16_t registers
 	d->nr_registers = 0;
 	for (reg = 0; reg < MORPH_NR_REGS; reg++)
 		if (registers >> reg & 1)
-			d->from[d->nr_registers++] =
-				(uint8_t)md_perf_reg_index(d->user_mask, reg);
+			d->from[d->nr_registers++] = (uint8_t)md_perf_reg_index(d->user_mask, reg);
 	d->words = calloc(d->nr_stages, MD_STAGE_WORDS * sizeof(d->words[0]));
 	if (!d->words)
 		return -ENOMEM;
@@ -217,8 +216,7 @@ static void decode_registers(struct md_perf_decoder *d, struct md_perf_stage *st
 		return;
 	memcpy(&abi, data, sizeof(abi));
 	if (abi != PERF_SAMPLE_REGS_ABI_64 ||
-	    (room - sizeof(abi)) / sizeof(*word) <
-		    (size_t)__builtin_popcountll(d->user_mask))
+	    (room - sizeof(abi)) / sizeof(*word) < (size_t)__builtin_popcountll(d->user_mask))
 		return;
 	data += sizeof(abi);
 	word = &stage->words[stage->nr_words];

@@ -35,8 +35,8 @@ struct md_source_config {
 	/* live: registers that samples of user code carry, bit n: register n */
 	uint16_t registers;
 	enum md_stacks stacks; /* live: who called, with each sample */
-	const char *input;   /* replay: the recording */
-	uint32_t nr_repeats; /* replay: number of repetitions, each with new process ids */
+	const char *input;     /* replay: the recording */
+	uint32_t nr_repeats;   /* replay: number of repetitions, each with new process ids */
 };
 
 /*

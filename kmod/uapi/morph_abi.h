@@ -111,20 +111,20 @@ struct morph_stack {
 	struct morph_task task;
 	__u64 ips[];
 };
-#define MORPH_STACK_STOP    0xffU	 /* enum morph_stack_stop */
+#define MORPH_STACK_STOP    0xffU     /* enum morph_stack_stop */
 #define MORPH_STACK_USER_IP (1U << 8) /* ips[0] is the user code that entered the kernel */
 
 enum morph_stack_stop {
-	MORPH_STACK_UNSAID = 0,	 /* as from walks along frame pointers */
-	MORPH_STACK_BOTTOM = 1,	 /* the stack is complete */
-	MORPH_STACK_DEPTH = 2,	 /* more frames than a walk may take */
-	MORPH_STACK_COPY = 3,	 /* beyond the copied piece, or not readable */
+	MORPH_STACK_UNSAID = 0,	  /* as from walks along frame pointers */
+	MORPH_STACK_BOTTOM = 1,	  /* the stack is complete */
+	MORPH_STACK_DEPTH = 2,	  /* more frames than a walk may take */
+	MORPH_STACK_COPY = 3,	  /* beyond the copied piece, or not readable */
 	MORPH_STACK_UNMAPPED = 4, /* an address in no known mapping */
-	MORPH_STACK_NO_ROWS = 5, /* code without rows, and no plausible frame pointer */
-	MORPH_STACK_NO_ROW = 6,	 /* a gap between a module's rows */
-	MORPH_STACK_RULE = 7,	 /* a rule that walkers do not compute */
+	MORPH_STACK_NO_ROWS = 5,  /* code without rows, and no plausible frame pointer */
+	MORPH_STACK_NO_ROW = 6,	  /* a gap between a module's rows */
+	MORPH_STACK_RULE = 7,	  /* a rule that walkers do not compute */
 	MORPH_STACK_REGISTER = 8, /* a caller's register that is not known */
-	MORPH_STACK_ORDER = 9,	 /* the stack pointer moved back a second time */
+	MORPH_STACK_ORDER = 9,	  /* the stack pointer moved back a second time */
 	MORPH_NR_STACK_STOP,
 };
 

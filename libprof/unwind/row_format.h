@@ -68,9 +68,9 @@ enum mp_row_stop {
 	MP_ROW_STOP_NO_ROW,	/* no FDE covers the address */
 	MP_ROW_STOP_EXPRESSION, /* an expression of unknown form gives the CFA */
 	MP_ROW_STOP_RETURN,	/* a rule of unknown kind gives the return address */
-	MP_ROW_STOP_PROGRAM,	/* the FDE's program has operations that unwinders read differently */
-	MP_ROW_STOP_OVERLAP,	/* two FDEs start at one address */
-	MP_ROW_STOP_RANGE,	/* an offset or a number is too large */
+	MP_ROW_STOP_PROGRAM, /* the FDE's program has operations that unwinders read differently */
+	MP_ROW_STOP_OVERLAP, /* two FDEs start at one address */
+	MP_ROW_STOP_RANGE,   /* an offset or a number is too large */
 	MP_NR_ROW_STOP,
 };
 

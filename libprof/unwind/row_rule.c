@@ -21,7 +21,7 @@
 #define OP_BREG_RA     0x80
 
 /* x86's numbers of the registers that DWARF calls 0 to 15. */
-static const uint8_t x86_number[NR_DWARF_GENERAL] = {0, 2, 1, 3, 6,  7,	 5,  4,
+static const uint8_t x86_number[NR_DWARF_GENERAL] = {0, 2, 1,  3,  6,  7,  5,  4,
 						     8, 9, 10, 11, 12, 13, 14, 15};
 
 struct mp_row_rule mp_row_rule_stop(enum mp_row_stop stop)

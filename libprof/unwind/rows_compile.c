@@ -15,10 +15,10 @@
 #include "libprof/unwind/row_rule_private.h"
 #include "libprof/unwind/rows.h"
 
-#define FDES_MAX   (1u << 21)
+#define FDES_MAX (1u << 21)
 /* Compilers need some 20 bytes. The program runs again for each FDE, so it must be short. */
 #define CIE_PROGRAM_MAX 1024
-#define KEYS_START 1024u /* slots of the table of keys; a power of two */
+#define KEYS_START	1024u /* slots of the table of keys; a power of two */
 
 struct frame {
 	uint64_t start, size, program_vaddr;

@@ -53,8 +53,9 @@ static void open_rows(struct process_walk *pw, struct map *map)
 
 	for (struct map *m = pw->maps; m < map; m++) {
 		if (m->elf && !strcmp(m->path, map->path)) {
-			*map = (struct map){map->start, map->end, map->off, .elf = m->elf,
-					    .rows = m->rows, .has_rows = m->has_rows,
+			*map = (struct map){map->start,	      map->end,
+					    map->off,	      .elf = m->elf,
+					    .rows = m->rows,  .has_rows = m->has_rows,
 					    .is_shared = true};
 			return;
 		}

@@ -80,7 +80,8 @@ static bool same_saved(uint8_t saved, int32_t off, const Dwarf_Op *ops, size_t n
 	case MP_ROW_SAME: return !nr && !ops;
 	case MP_ROW_AT_CFA:
 		return !value && nr == (off ? 2 : 1) && ops[0].atom == DW_OP_call_frame_cfa &&
-		       (!off || (ops[1].atom == DW_OP_plus_uconst && (int64_t)ops[1].number == off));
+		       (!off ||
+			(ops[1].atom == DW_OP_plus_uconst && (int64_t)ops[1].number == off));
 	/* libdw begins an expression with the CFA, which the expression finds on its stack. */
 	case MP_ROW_AT_RSP:
 	case MP_ROW_AT_RBP:

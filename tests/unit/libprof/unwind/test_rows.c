@@ -152,9 +152,9 @@ END_TEST
 
 START_TEST(rows_stop_where_nothing_sure_is_known)
 {
-	FRAMES_FDE(&frames, 0x1000, 0x10, 0x0f, 2, 0x31, 0x22);	      /* lit1 plus */
-	FRAMES_FDE(&frames, 0x1010, 0x10, 0x09, 16, 0);		      /* rip in rax */
-	FRAMES_FDE(&frames, 0x1020, 0x10, 0xd0);		      /* restore rip */
+	FRAMES_FDE(&frames, 0x1000, 0x10, 0x0f, 2, 0x31, 0x22);		       /* lit1 plus */
+	FRAMES_FDE(&frames, 0x1010, 0x10, 0x09, 16, 0);			       /* rip in rax */
+	FRAMES_FDE(&frames, 0x1020, 0x10, 0xd0);			       /* restore rip */
 	FRAMES_FDE(&frames, 0x1030, 0x10, 0x0e, 0xff, 0xff, 0xff, 0xff, 0x7f); /* too large */
 	FRAMES_FDE(&frames, 0x1040, 0x10, 0);
 	FRAMES_FDE(&frames, 0x1040, 0x18, 0x0e, 16);
@@ -238,25 +238,25 @@ START_TEST(rows_reader_refuses_what_the_compiler_does_not_write)
 	pages = (size_t)((const uint8_t *)rows.pages - (const uint8_t *)bytes);
 	row = (size_t)((const uint8_t *)rows.rows - (const uint8_t *)bytes);
 	ck_assert_uint_eq(rows.nr_rows, 3);
-	expect_refusal(0, 0, 4);				/* another magic */
-	expect_refusal(4, MP_ROWS_RULES_MAX + 1, 4);		/* sizes */
+	expect_refusal(0, 0, 4);		     /* another magic */
+	expect_refusal(4, MP_ROWS_RULES_MAX + 1, 4); /* sizes */
 	expect_refusal(8, UINT32_MAX, 4);
 	expect_refusal(12, MP_ROWS_PAGES_MAX + 1, 4);
-	expect_refusal(16, 1, 8);				/* base */
+	expect_refusal(16, 1, 8); /* base */
 	expect_refusal(16, MP_ROWS_BASE_END, 8);
-	expect_refusal(rule, MP_NR_ROW_CFA, 1);			/* kinds */
+	expect_refusal(rule, MP_NR_ROW_CFA, 1); /* kinds */
 	expect_refusal(rule + 1, 16, 1);
 	expect_refusal(rule + 2, MP_NR_ROW_SAVED, 1);
 	expect_refusal(rule + 3, MP_ROW_SAME, 1);
 	expect_refusal(rule + 3, MP_ROW_UNKNOWN, 1);
-	expect_refusal(rule + 20, 4, 2);			/* flags */
+	expect_refusal(rule + 20, 4, 2); /* flags */
 	expect_refusal(rule + 22, MP_ROW_STOP_NO_ROW, 2);
-	expect_refusal(pages, 1, 4);				/* first rows of pages */
+	expect_refusal(pages, 1, 4); /* first rows of pages */
 	expect_refusal(pages + 4, 2, 4);
-	expect_refusal(row + 4, 0x1000, 2);			/* not ascending */
-	expect_refusal(row + 2, rows.nr_rules, 2);		/* no such rule */
-	expect_refusal(row + 10, MP_ROW_STOP_EXPRESSION, 2);	/* the end */
-	expect_refusal(size - 1, 1, 1);				/* padding */
+	expect_refusal(row + 4, 0x1000, 2);		     /* not ascending */
+	expect_refusal(row + 2, rows.nr_rules, 2);	     /* no such rule */
+	expect_refusal(row + 10, MP_ROW_STOP_EXPRESSION, 2); /* the end */
+	expect_refusal(size - 1, 1, 1);			     /* padding */
 	ck_assert_int_eq(mp_rows_open("made", bytes, size - 8, &rows, NULL), -EBADMSG);
 	ck_assert_int_eq(mp_rows_open("made", bytes, 8, &rows, NULL), -EBADMSG);
 }

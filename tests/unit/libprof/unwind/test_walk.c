@@ -10,11 +10,11 @@
 #include "tests/support/frames.h"
 #include "tests/unit/suite.h"
 
-#define BIAS	  UINT64_C(0x7f0000000000) /* where the module is mapped */
-#define STACK	  UINT64_C(0x7ffe00001000)
-#define ALTSTACK  UINT64_C(0x7ffe00000000) /* a lower one */
-#define JIT	  UINT64_C(0x7e0000000000) /* code without rows, 0x1000 bytes */
-#define NR_WORDS  64
+#define BIAS	 UINT64_C(0x7f0000000000) /* where the module is mapped */
+#define STACK	 UINT64_C(0x7ffe00001000)
+#define ALTSTACK UINT64_C(0x7ffe00000000) /* a lower one */
+#define JIT	 UINT64_C(0x7e0000000000) /* code without rows, 0x1000 bytes */
+#define NR_WORDS 64
 
 /* Functions of the module: each has 0x10 bytes. */
 enum {

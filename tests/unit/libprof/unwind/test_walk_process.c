@@ -229,12 +229,9 @@ static const struct {
 	void (*run)(void);
 	size_t least; /* frames */
 } cases[] = {
-	{"deep recursion", case_recursion, 1000},
-	{"a realigned frame", case_realigned, 5},
-	{"a signal frame", case_signal, 10},
-	{"an alternate stack", case_altstack, 10},
-	{"a callback of libc", case_sort, 6},
-	{"rbp as garbage", case_garbage_rbp, 5},
+	{"deep recursion", case_recursion, 1000}, {"a realigned frame", case_realigned, 5},
+	{"a signal frame", case_signal, 10},	  {"an alternate stack", case_altstack, 10},
+	{"a callback of libc", case_sort, 6},	  {"rbp as garbage", case_garbage_rbp, 5},
 };
 
 START_TEST(walk_is_complete_and_exact)
