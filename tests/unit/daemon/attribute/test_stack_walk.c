@@ -181,11 +181,11 @@ START_TEST(reply_with_damaged_rows_is_refused)
 	unwind = find_unwind(&reply);
 	switch (_i) {
 	case 0: break;
-	case 1: unwind->bytes[0]++; break;	     /* another magic */
-	case 2: unwind->table_size += 8; break;	     /* the rest never comes */
-	case 3: unwind->off = 8; break;		     /* not in order */
-	case 4: unwind->module = 2; break;	     /* another file's */
-	case 5: unwind->bytes[24 + 24 * 7]++; break; /* a rule of another kind */
+	case 1: unwind->bytes[0]++; break;	       /* another magic */
+	case 2: unwind->table_size += 8; break;	       /* the rest never comes */
+	case 3: unwind->off = 8; break;		       /* not in order */
+	case 4: unwind->module = 2; break;	       /* another file's */
+	case 5: unwind->bytes[24 + 24 * 7] = 9; break; /* a rule of another kind */
 	}
 	ck_assert_int_eq(md_modread_take(&reply, size, mc), _i ? -EBADMSG : 0);
 	if (!_i)
