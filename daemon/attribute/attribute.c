@@ -221,6 +221,15 @@ static int attribute_registers(struct md_attribute *at, const struct morph_regis
 	return 0;
 }
 
+/* Counts why the walk ended. The frames are in the record, for those who read the stream. */
+static void attribute_stack(struct md_attribute *at, const struct morph_stack *record)
+{
+	uint32_t stop = record->task.flags & MORPH_STACK_STOP;
+
+	at->ledger.stacks[stop < MP_NR_WALK_STOP ? stop : MP_WALK_UNSAID]++;
+	at->nr_frames += (record->task.record.size - sizeof(*record)) / sizeof(record->ips[0]);
+}
+
 static int attribute_mmap(struct md_attribute *at, const struct morph_mmap *record)
 {
 	struct md_mapping mappings[MAX_PIECES_MMAP];
@@ -309,6 +318,7 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 	case MORPH_REC_MODULE_OUTPUT:
 		md_modcache_add_output_record(at->modcache, (const void *)record);
 		return 0;
+	case MORPH_REC_STACK: attribute_stack(at, (const void *)record); return 0;
 	case MORPH_REC_BRANCHES: return attribute_branches(at, (const void *)record);
 	case MORPH_REC_REGISTERS: return attribute_registers(at, (const void *)record);
 	default: return 0;

@@ -49,6 +49,7 @@ struct md_attribute {
 	struct mp_activity *activity; /* indexed by the program's module */
 	uint32_t nr_activity;
 	struct md_branch_ledger branches;
+	uint64_t nr_frames;    /* callers in stacks, since the start */
 	uint64_t nr_processes; /* known processes that were sampled */
 	uint64_t last_time_ns; /* latest time in the stream */
 };

@@ -45,6 +45,8 @@ static void add_ledger(struct mp_ledger *to, const struct mp_ledger *from)
 		to->lost[i] += from->lost[i];
 	for (i = 0; i < MP_NR_PATH_FATES; i++)
 		to->paths[i] += from->paths[i];
+	for (i = 0; i < MP_NR_WALK_STOP; i++)
+		to->stacks[i] += from->stacks[i];
 }
 
 static void warn(struct md_pipeline *pl, const char *message)
@@ -250,6 +252,12 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 
 	if (record->type == MORPH_REC_MMAP && pl->source->ops->is_live)
 		ret = resolve(pl, mmap, err);
+	if (record->type == MORPH_REC_USER_STACK) {
+		record = pl->stacks ? md_stack_walk(pl->stacks, &pl->at, (const void *)record)
+				    : NULL;
+		if (!record)
+			return 0; /* the sample itself was counted before */
+	}
 	if (!ret && pl->writer)
 		ret = md_recwriter_add(pl->writer, record, err);
 	if (ret)
@@ -311,6 +319,12 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 	int ret;
 
 	md_modcache_set_sandbox(pl->at.modcache, pl->sandbox);
+	if (pl->source->has_stacks && !pl->stacks) {
+		md_modcache_want_rows(pl->at.modcache);
+		pl->stacks = md_stack_walk_new();
+		if (!pl->stacks)
+			return mp_err_set(err, ENOMEM, "no memory");
+	}
 	md_source_describe(pl->source, &info);
 	if (pl->source->has_kernel) {
 		ret = md_modcache_resolve_kernel(pl->at.modcache, pl->source->kernel_base, &kernel,
@@ -445,6 +459,8 @@ void md_pipeline_fini(struct md_pipeline *pl)
 {
 	md_outputs_free(pl->outputs);
 	pl->outputs = NULL;
+	md_stack_walk_free(pl->stacks);
+	pl->stacks = NULL;
 	md_attribute_fini(&pl->at);
 	md_sample_owner_free(pl->flush.owner);
 	pl->flush.owner = NULL;

@@ -15,6 +15,7 @@
 #include "daemon/attribute/flush.h"
 #include "daemon/module/outputs.h"
 #include "daemon/attribute/path_requests.h"
+#include "daemon/attribute/stack_walk.h"
 #include "daemon/source/source.h"
 
 struct md_pipeline {
@@ -35,7 +36,8 @@ struct md_pipeline {
 	void (*flushed)(void *arg); /* may be NULL */
 	void (*step)(void *arg);    /* called after each step of the work; may be NULL */
 	void *arg;
-	struct md_outputs *outputs; /* made by md_pipeline_init() */
+	struct md_stack_walk *stacks; /* made by md_pipeline_init() if the source has stacks */
+	struct md_outputs *outputs;   /* made by md_pipeline_init() */
 	/* results */
 	struct md_attribute at;
 	struct md_flush flush;

@@ -71,6 +71,7 @@ static void free_module(struct md_module *module)
 	if (!module)
 		return;
 	md_module_drop_paths(module);
+	md_module_drop_rows(module);
 	if (module->fd >= 0)
 		close(module->fd);
 	mp_map_free(module->map);
@@ -542,6 +543,7 @@ void md_modcache_sweep(struct md_modcache *mc, const struct md_procmap *pm)
 		if (!mc->modules[i] || mc->modules[i]->in_use)
 			continue;
 		mc->map_bytes -= md_module_bytes(mc->modules[i]);
+		mc->row_bytes -= mc->modules[i]->row_size;
 		free_module(mc->modules[i]);
 		mc->modules[i] = NULL;
 		mc->nr_modules--;

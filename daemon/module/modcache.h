@@ -20,6 +20,7 @@
 #include "libprof/note/map.h"
 #include "libprof/note/path_table.h"
 #include "libprof/store/store.h"
+#include "libprof/unwind/rows.h"
 
 #define MD_MODULES_MAX 65535 /* the table of counts has 16 bits for an index */
 
@@ -46,6 +47,9 @@ struct md_module {
 	struct mp_path_table *paths; /* with @map, if the file numbers its paths; else NULL */
 	uint8_t *path_bytes;	     /* source of @paths, possibly still incomplete */
 	uint32_t path_size, path_come;
+	struct mp_rows rows; /* for walking stacks; without rows if they were not asked for */
+	uint8_t *row_bytes;  /* source of @rows, possibly still incomplete */
+	uint32_t row_size, row_come;
 	uint32_t index;
 	uint32_t original; /* index of the original that @map names; 0: none */
 	int64_t store_key; /* 0: not known yet */
@@ -96,6 +100,8 @@ struct md_file *md_modcache_file(const struct md_modcache *mc, uint32_t number);
 
 /* From now on files are read in @sandbox, which the caller owns; NULL: in this process. */
 void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox);
+/* From now on unwind rows are read with each file. */
+void md_modcache_want_rows(struct md_modcache *mc);
 /*
  * Return: a message about the file that was just resolved, given once; NULL: none. Valid until
  * the next md_modcache_resolve().
@@ -120,6 +126,7 @@ int md_modcache_add_map_record(struct md_modcache *mc, const struct morph_module
 int md_modcache_add_pieces_record(struct md_modcache *mc, const struct morph_module_pieces *record);
 int md_modcache_add_ends_record(struct md_modcache *mc, const struct morph_module_ends *record);
 int md_modcache_add_paths_record(struct md_modcache *mc, const struct morph_module_paths *record);
+int md_modcache_add_unwind_record(struct md_modcache *mc, const struct morph_module_unwind *record);
 int md_modcache_add_output_record(struct md_modcache *mc, const struct morph_module_output *record);
 /* Return: the kernel's file if it was resolved or declared, else NULL. */
 const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
@@ -130,6 +137,10 @@ const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
  */
 int md_modcache_write_records(const struct md_modcache *mc, const struct md_file *file,
 			      struct md_buf *buf);
+
+/* Adds the MODULE_UNWIND records of @file's module, if it has rows. Return: 0 or -ENOMEM. */
+int md_modcache_write_rows(const struct md_modcache *mc, const struct md_file *file,
+			   struct md_buf *buf);
 
 /*
  * Adds a MODULE_OUTPUT record to @buf if a recording has a file of @module. Return: 0 or

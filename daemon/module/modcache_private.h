@@ -22,6 +22,8 @@ struct md_modcache {
 	uint32_t kernel; /* number; 0: none */
 	uint64_t analysis_ns;
 	uint64_t map_bytes;
+	uint64_t row_bytes; /* of all modules */
+	bool wants_rows;
 	struct md_sandbox *sandbox; /* NULL: files are read in this process */
 	char remark[400];
 	bool has_remark;
@@ -77,6 +79,16 @@ uint64_t md_path_table_bytes(const uint8_t *bytes, size_t size);
 uint64_t md_module_bytes(const struct md_module *module);
 /* Removes the module's paths, complete or not. */
 void md_module_drop_paths(struct md_module *module);
+/* Most bytes of unwind rows: of one file, and of all modules together. */
+#define MD_ROWS_SIZE_MAX (32u << 20)
+#define MD_ROWS_MAX	 (UINT64_C(128) << 20)
+/* Removes the module's unwind rows, complete or not. */
+void md_module_drop_rows(struct md_module *module);
+/* Compiles the rows of @elf, open with MP_ELF_ID as @fd. Without rows, nothing changes. */
+void md_module_read_rows(struct md_module *module, const struct mp_elf *elf, int fd);
+/* Moves the rows of @from, which another modcache owns, to @module, if there is room. */
+void md_modcache_adopt_rows(struct md_modcache *mc, struct md_module *module,
+			    struct md_module *from);
 /* Sets @module's map. Ownership: takes @map, also on failure. */
 int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map);
 /* Stores @file under @number. Ownership: takes @file on success. */

@@ -29,6 +29,11 @@ void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox)
 	mc->sandbox = sandbox;
 }
 
+void md_modcache_want_rows(struct md_modcache *mc)
+{
+	mc->wants_rows = true;
+}
+
 const char *md_modcache_remark(struct md_modcache *mc)
 {
 	const char *remark = mc->has_remark ? mc->remark : NULL;
@@ -61,11 +66,19 @@ static int read_reply(struct md_modcache *mc, int fd, uint64_t size, const char 
 	int ret;
 
 	if (!mc->sandbox)
-		return md_modread_file(fd, size, reply);
+		return mc->wants_rows ? md_modread_file_with_rows(fd, size, reply)
+				      : md_modread_file(fd, size, reply);
 	ret = md_sandbox_read(mc->sandbox, fd, size, reply, &err);
 	if (ret)
 		remark(mc, path, err.msg);
 	return ret;
+}
+
+/* With other rows, the same stack would have other frames. */
+static bool same_rows(const struct md_module *a, const struct md_module *b)
+{
+	return a->row_size == b->row_size &&
+	       (!a->row_size || !memcmp(a->row_bytes, b->row_bytes, a->row_size));
 }
 
 static bool same_map(const struct md_module *a, const struct md_module *b)
@@ -104,7 +117,7 @@ static struct md_module *find_like(struct md_modcache *mc, const struct md_modul
 		module = mc->modules[i];
 		if (module && module->kind == like->kind && mp_id_equal(&module->id, &like->id) &&
 		    (!module->text_size || module->text_size == like->text_size) &&
-		    same_map(module, like))
+		    same_map(module, like) && same_rows(module, like))
 			return module;
 	}
 	return NULL;
@@ -131,6 +144,7 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, int fd, struc
 			md_modcache_add_module(mc, &got->id, got->kind, file->path, got->text_size);
 		if (!module)
 			return -ENOMEM;
+		md_modcache_adopt_rows(mc, module, got);
 		if (got->map) {
 			ret = md_modcache_set_map(mc, module, got->map);
 			got->map = NULL;

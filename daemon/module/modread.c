@@ -82,7 +82,7 @@ static int read_paths(const struct mp_elf *elf, int fd, struct md_module *module
 }
 
 /* On failure, samples in the file stay without a module. */
-static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file *file)
+static int analyse(struct md_modcache *mc, int fd, uint64_t size, bool rows, struct md_file *file)
 {
 	struct md_module *module;
 	struct mp_elf *elf = NULL;
@@ -116,6 +116,8 @@ static int analyse(struct md_modcache *mc, int fd, uint64_t size, struct md_file
 		if (ret)
 			goto out;
 	}
+	if (rows)
+		md_module_read_rows(module, elf, fd);
 	file->module = module->index;
 	file->why = MD_MAPPED;
 	ret = 0;
@@ -125,7 +127,7 @@ out:
 	return ret == -ENOMEM ? ret : 0;
 }
 
-int md_modread_file(int fd, uint64_t size, struct md_buf *reply)
+static int read_file(int fd, uint64_t size, bool rows, struct md_buf *reply)
 {
 	struct md_modcache *mc = md_modcache_new();
 	struct md_file *file = calloc(1, sizeof(*file));
@@ -134,14 +136,26 @@ int md_modread_file(int fd, uint64_t size, struct md_buf *reply)
 	if (mc && file && (file->path = strdup("")) &&
 	    !md_modcache_set_file(mc, FILE_NUMBER, file)) {
 		file = md_modcache_file(mc, FILE_NUMBER);
-		ret = analyse(mc, fd, size, file);
+		ret = analyse(mc, fd, size, rows, file);
 		if (!ret)
 			ret = md_modcache_write_records(mc, file, reply);
+		if (!ret)
+			ret = md_modcache_write_rows(mc, file, reply);
 	} else {
 		md_file_free(file);
 	}
 	md_modcache_free(mc);
 	return ret;
+}
+
+int md_modread_file(int fd, uint64_t size, struct md_buf *reply)
+{
+	return read_file(fd, size, false, reply);
+}
+
+int md_modread_file_with_rows(int fd, uint64_t size, struct md_buf *reply)
+{
+	return read_file(fd, size, true, reply);
 }
 
 /* ---- believing ---------------------------------------------------------------------------- */
@@ -184,6 +198,7 @@ static int take_record(const struct morph_record *record, struct md_modcache *in
 	const struct morph_module_pieces *packed = (const void *)record;
 	const struct morph_module_ends *ends = (const void *)record;
 	const struct morph_module_paths *paths = (const void *)record;
+	const struct morph_module_unwind *unwind = (const void *)record;
 
 	if (record->type == MORPH_REC_MODULE_MAP && map->module == FILE_NUMBER)
 		return md_modcache_add_map_record(into, map);
@@ -193,6 +208,8 @@ static int take_record(const struct morph_record *record, struct md_modcache *in
 		return md_modcache_add_ends_record(into, ends);
 	if (record->type == MORPH_REC_MODULE_PATHS && paths->module == FILE_NUMBER && has_map(into))
 		return md_modcache_add_paths_record(into, paths);
+	if (record->type == MORPH_REC_MODULE_UNWIND && unwind->module == FILE_NUMBER)
+		return md_modcache_add_unwind_record(into, unwind);
 	return -EBADMSG;
 }
 
@@ -222,7 +239,8 @@ int md_modread_take(struct md_buf *reply, uint64_t size, struct md_modcache *int
 	/* Refuse an incomplete map or table. */
 	file = md_modcache_file(into, FILE_NUMBER);
 	known = md_modcache_module(into, file->module);
-	if (known ? known->path_come < known->path_size : !module->status)
+	if (known ? known->path_come < known->path_size || known->row_come < known->row_size
+		  : !module->status)
 		return -EBADMSG;
 	return 0;
 }

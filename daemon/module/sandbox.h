@@ -36,6 +36,7 @@ struct md_sandbox_config {
 /* argv[0] of the readers: their names say which work they do. */
 #define MD_SANDBOX_MODULES "morphd: reader"
 #define MD_SANDBOX_AUDITS  "morphd: audit reader"
+#define MD_SANDBOX_ROWS	   "morphd: unwind reader"
 
 struct md_sandbox_counts {
 	uint64_t files, failed;

@@ -20,6 +20,7 @@ struct candidate {
 	bool is_for_all;	 /* always samples the whole machine */
 	bool yields_to_branches; /* cannot read branch stacks: gives way to a source that can */
 	bool has_registers;	 /* can read the registers of user code */
+	bool has_stacks;	 /* can tell who called */
 	const char *why;	 /* why it is preferred to the next one */
 };
 
@@ -28,9 +29,9 @@ struct candidate {
  * loaded uses it, even where another source could read branch stacks.
  */
 static const struct candidate candidates[] = {
-	{&md_source_kmod, true, false, true, "wakes no idle CPU"},
-	{&md_source_bpf, false, true, false, "cheapest to drain"},
-	{&md_source_perf, false, false, true, "works anywhere"},
+	{&md_source_kmod, true, false, true, false, "wakes no idle CPU"},
+	{&md_source_bpf, false, true, false, false, "cheapest to drain"},
+	{&md_source_perf, false, false, true, true, "works anywhere"},
 };
 
 #define NR_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
@@ -65,6 +66,10 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
 		}
 		if (config->registers && !c->has_registers) {
 			add_reason(reasons, sizeof(reasons), c->ops->name, "reads no registers");
+			continue;
+		}
+		if (config->stacks == MD_STACKS_YES && !c->has_stacks) {
+			add_reason(reasons, sizeof(reasons), c->ops->name, "takes no stacks");
 			continue;
 		}
 		if (branches && c->yields_to_branches) {

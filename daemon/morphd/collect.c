@@ -31,6 +31,7 @@ static int open_sandbox(struct md_pipeline *pl, struct mp_err *unconfined, struc
 	const struct md_sandbox_config config = {
 		.deadline_ms = READ_DEADLINE_MS,
 		.reply_max = MD_MODREAD_REPLY_MAX,
+		.name = pl->source->has_stacks ? MD_SANDBOX_ROWS : MD_SANDBOX_MODULES,
 	};
 	int ret;
 

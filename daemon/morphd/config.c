@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/source/source.h"
 #include "libprof/base/settings.h"
 
 static const char *const key_names[MD_NR_CONFIG] = {
 	[MD_CONFIG_SOURCE] = "source",	   [MD_CONFIG_RATE] = "rate",
 	[MD_CONFIG_INTERVAL] = "interval", [MD_CONFIG_NO_KERNEL] = "no-kernel",
 	[MD_CONFIG_DATABASE] = "database", [MD_CONFIG_REGISTERS] = "registers",
+	[MD_CONFIG_STACKS] = "stacks",
 };
 
 const char *md_config_key_name(enum md_config_key key)
@@ -63,6 +63,13 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 			return mp_err_set(err, EINVAL, "neither paths nor no");
 		config->registers = strcmp(value, "no") ? MORPH_REGS_PATHS : 0;
 		break;
+	case MD_CONFIG_STACKS:
+		if (strcmp(value, "yes") && strcmp(value, "no") && strcmp(value, "auto"))
+			return mp_err_set(err, EINVAL, "neither yes, no nor auto");
+		config->stacks = !strcmp(value, "yes")	? MD_STACKS_YES
+				 : !strcmp(value, "no") ? MD_STACKS_NO
+							: MD_STACKS_AUTO;
+		break;
 	case MD_NR_CONFIG: return mp_err_set(err, EINVAL, "no such key");
 	}
 	if (!ret)
@@ -84,12 +91,15 @@ void md_config_override(struct md_config *config, const struct md_config *by)
 		memcpy(config->database, by->database, sizeof(config->database));
 	if (by->given[MD_CONFIG_REGISTERS])
 		config->registers = by->registers;
+	if (by->given[MD_CONFIG_STACKS])
+		config->stacks = by->stacks;
 }
 
 bool md_config_needs_source(const struct md_config *now, const struct md_config *then)
 {
 	return strcmp(now->source, then->source) || now->rate_hz != then->rate_hz ||
-	       now->no_kernel != then->no_kernel || now->registers != then->registers;
+	       now->no_kernel != then->no_kernel || now->registers != then->registers ||
+	       now->stacks != then->stacks;
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */
@@ -118,8 +128,8 @@ static int take(const struct mp_setting *s, void *arg, struct mp_err *err)
 	if (key < 0)
 		return mp_setting_refuse(
 			s,
-			"no such key; the keys are source, rate, interval, no-kernel, database "
-			"and registers",
+			"no such key; the keys are source, rate, interval, no-kernel, "
+			"database, registers and stacks",
 			err);
 	if (r->lines[key])
 		return mp_err_set(err, EINVAL, "%s:%u: %s: already set in line %u", s->path,

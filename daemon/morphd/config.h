@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/source/source.h"
 #include "libprof/base/err.h"
 
 enum md_config_key {
@@ -20,6 +21,7 @@ enum md_config_key {
 	MD_CONFIG_NO_KERNEL,
 	MD_CONFIG_DATABASE,
 	MD_CONFIG_REGISTERS,
+	MD_CONFIG_STACKS,
 	MD_NR_CONFIG
 };
 
@@ -30,6 +32,7 @@ struct md_config {
 	bool no_kernel;	     /* user samples only */
 	char database[4096]; /* "": the default path */
 	uint16_t registers;  /* set of user registers that each sample carries; 0: none */
+	enum md_stacks stacks;
 	bool given[MD_NR_CONFIG];
 };
 

@@ -32,6 +32,7 @@ int main(int argc, char **argv)
 	int status = 0, ret;
 
 	md_sandbox_reader(argv, MD_SANDBOX_MODULES, md_modread_file);
+	md_sandbox_reader(argv, MD_SANDBOX_ROWS, md_modread_file_with_rows);
 	md_sandbox_reader(argv, MD_SANDBOX_AUDITS, md_audited_file_work);
 	mp_stdio_init("morphd");
 	md_options_parse(argc, argv, &o);

@@ -104,11 +104,12 @@ int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
 {
 	bool selecting = md_options_select(o);
 	struct md_source_config config = {
-		.rate_hz = o->line.rate_hz ? o->line.rate_hz
-			   : selecting	   ? SELECT_RATE_HZ
-					   : MP_RUN_RATE_HZ,
+		.rate_hz = o->line.rate_hz				  ? o->line.rate_hz
+			   : selecting || o->line.stacks == MD_STACKS_YES ? SELECT_RATE_HZ
+									  : MP_RUN_RATE_HZ,
 		.no_kernel = o->line.no_kernel,
 		.registers = o->line.registers,
+		.stacks = o->line.stacks,
 	};
 	struct md_pipeline *pl = calloc(1, sizeof(*pl));
 	struct run run = {

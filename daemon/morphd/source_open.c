@@ -74,6 +74,7 @@ int md_source_open_for_service(const struct md_options *o, const struct md_confi
 		.rate_hz = config->rate_hz,
 		.no_kernel = config->no_kernel,
 		.registers = config->registers,
+		.stacks = config->stacks,
 		.input = o->input,
 		.nr_repeats = o->nr_repeats,
 	};

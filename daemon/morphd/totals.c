@@ -71,6 +71,23 @@ static void print_paths(const struct mp_ledger *ledger)
 		printf("  %-18s %12" PRIu64 "\n", mp_path_fate_name(i), ledger->paths[i]);
 }
 
+static uint64_t nr_stacks(const struct mp_ledger *ledger)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < MP_NR_WALK_STOP; i++)
+		sum += ledger->stacks[i];
+	return sum;
+}
+
+static void print_stacks(const struct md_pipeline *pl)
+{
+	printf("with a stack         %12" PRIu64 "\n", nr_stacks(&pl->total));
+	for (int i = 0; i < MP_NR_WALK_STOP; i++)
+		printf("  %-18s %12" PRIu64 "\n", mp_walk_stop_name(i), pl->total.stacks[i]);
+	printf("callers              %12" PRIu64 "\n", pl->at.nr_frames);
+}
+
 static void print_text(const struct md_pipeline *pl, const struct cost *c)
 {
 	const struct mp_ledger *t = &pl->total;
@@ -83,6 +100,8 @@ static void print_text(const struct md_pipeline *pl, const struct cost *c)
 		print_branches(b);
 	if (nr_with_registers(t))
 		print_paths(t);
+	if (nr_stacks(t))
+		print_stacks(pl);
 	printf("modules sampled      %12zu\n", md_pipeline_nr_modules(pl));
 	printf("processes sampled    %12" PRIu64 "\n", pl->at.nr_processes);
 	printf("addresses at a flush %12" PRIu64 "\n", pl->max_addresses);
@@ -131,6 +150,15 @@ static json_t *paths_json(const struct mp_ledger *t)
 	return paths;
 }
 
+static json_t *stacks_json(const struct mp_ledger *t)
+{
+	json_t *stacks = json_object();
+
+	for (int i = 0; i < MP_NR_WALK_STOP; i++)
+		set(stacks, mp_walk_stop_name(i), t->stacks[i]);
+	return stacks;
+}
+
 static void set_cost(json_t *root, const struct md_pipeline *pl, const struct cost *c)
 {
 	set_seconds(root, "seconds", c->total_s);
@@ -164,6 +192,8 @@ static int print_json(const struct md_pipeline *pl, const struct cost *c, const 
 	set(root, "branches", pl->at.branches.seen);
 	set(root, "branches_counted", pl->at.branches.counted);
 	json_object_set_new(root, "paths", paths_json(t));
+	json_object_set_new(root, "stacks", stacks_json(t));
+	set(root, "stack_frames", pl->at.nr_frames);
 	set_cost(root, pl, c);
 	ret = root ? json_dumpf(root, stdout, JSON_REAL_PRECISION(15)) : -1;
 	json_decref(root);

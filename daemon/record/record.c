@@ -59,6 +59,8 @@ static const struct {
 	[MORPH_REC_MODULE_PATHS] = {sizeof(struct morph_module_paths), false},
 	[MORPH_REC_MODULE_OUTPUT] = {sizeof(struct morph_module_output), false},
 	[MORPH_REC_MODULE_PIECES] = {sizeof(struct morph_module_pieces), false},
+	[MORPH_REC_MODULE_UNWIND] = {sizeof(struct morph_module_unwind), false},
+	[MORPH_REC_USER_STACK] = {sizeof(struct morph_user_stack), true},
 };
 
 #define NR_TYPES (sizeof(types) / sizeof(types[0]))
@@ -103,6 +105,8 @@ static bool are_registers_consistent(const struct morph_registers *r)
 static bool is_consistent(const struct morph_record *record)
 {
 	const struct morph_module_paths *paths = (const void *)record;
+	const struct morph_module_unwind *unwind = (const void *)record;
+	const struct morph_user_stack *stack = (const void *)record;
 	const struct morph_file *file = (const void *)record;
 	const struct morph_module *module = (const void *)record;
 	const struct morph_module_map *map = (const void *)record;
@@ -140,6 +144,10 @@ static bool is_consistent(const struct morph_record *record)
 	case MORPH_REC_MODULE_PATHS:
 		return paths->nr <= room - sizeof(*paths) && paths->off <= paths->table_size &&
 		       paths->nr <= paths->table_size - paths->off;
+	case MORPH_REC_MODULE_UNWIND:
+		return unwind->nr <= room - sizeof(*unwind) && unwind->off <= unwind->table_size &&
+		       unwind->nr <= unwind->table_size - unwind->off;
+	case MORPH_REC_USER_STACK: return stack->nr <= room - sizeof(*stack);
 	default: return true;
 	}
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/source/perf_event.h"
+#include "daemon/source/perf_stack.h"
 
 /* Layout behind the header, for the sample_type that perf_event sets. */
 struct sample_body {
@@ -64,25 +64,27 @@ int md_perf_decoder_init(struct md_perf_decoder *d, uint32_t nr_rings, uint32_t 
 
 int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint16_t registers)
 {
-	uint32_t reg, other, i;
+	uint32_t reg, i;
 
 	d->registers = registers;
+	d->user_mask = md_perf_user_mask(registers, d->stacks);
 	d->has_extra |= registers != 0;
 	d->nr_registers = 0;
-	for (reg = 0; reg < MORPH_NR_REGS; reg++) {
-		if (!(registers >> reg & 1))
-			continue;
-		/* perf orders the values by its own register numbers. */
-		for (i = other = 0; other < MORPH_NR_REGS; other++)
-			i += registers >> other & 1 && md_perf_reg(other) < md_perf_reg(reg);
-		d->from[d->nr_registers++] = i;
-	}
+	for (reg = 0; reg < MORPH_NR_REGS; reg++)
+		if (registers >> reg & 1)
+			d->from[d->nr_registers++] = (uint8_t)md_perf_reg_index(d->user_mask, reg);
 	d->words = calloc(d->nr_stages, MD_STAGE_WORDS * sizeof(d->words[0]));
 	if (!d->words)
 		return -ENOMEM;
 	for (i = 0; i < d->nr_stages; i++)
 		d->stages[i].words = d->words + (size_t)i * MD_STAGE_WORDS;
 	return 0;
+}
+
+void md_perf_decoder_want_stacks(struct md_perf_decoder *d)
+{
+	d->stacks = d->has_extra = true;
+	d->user_mask = md_perf_user_mask(0, true);
 }
 
 void md_perf_decoder_fini(struct md_perf_decoder *d)
@@ -214,7 +216,7 @@ static void decode_registers(struct md_perf_decoder *d, struct md_perf_stage *st
 		return;
 	memcpy(&abi, data, sizeof(abi));
 	if (abi != PERF_SAMPLE_REGS_ABI_64 ||
-	    (room - sizeof(abi)) / sizeof(*word) < d->nr_registers)
+	    (room - sizeof(abi)) / sizeof(*word) < (size_t)__builtin_popcountll(d->user_mask))
 		return;
 	data += sizeof(abi);
 	word = &stage->words[stage->nr_words];
@@ -246,6 +248,31 @@ void md_perf_decoder_begin(struct md_perf_decoder *d, uint32_t stage_nr, uint32_
 	stage->ips[stage->nr++] = ip;
 }
 
+/* Adds the stack of the sample that was added last, which ends its batch. */
+static void decode_stack(struct md_perf_decoder *d, struct md_perf_stage *stage,
+			 const struct sample_body *body, const uint8_t *data, size_t room)
+{
+	struct morph_user_stack *record;
+	struct md_perf_user user;
+
+	if (!stage->nr || stage->tgid == NO_PID ||
+	    !md_perf_read_user(data, room, d->user_mask, &user))
+		return;
+	close_stage(d, stage);
+	record = md_record_add_task(&d->out, MORPH_REC_USER_STACK, sizeof(*record) + user.size,
+				    body->time, body->pid, body->tid);
+	if (!record) {
+		d->failed = true;
+		return;
+	}
+	record->task.record.cpu = body->cpu;
+	record->task.flags = body->ip >> 63 ? MORPH_USER_STACK_KERNEL : 0;
+	record->ip = user.ip;
+	memcpy(record->registers, user.registers, sizeof(record->registers));
+	record->nr = (uint32_t)user.size;
+	memcpy(record->bytes, user.stack, user.size);
+}
+
 static void decode_rest(struct md_perf_decoder *d, struct md_perf_stage *stage,
 			const struct sample_body *body, const uint8_t *rest, size_t room)
 {
@@ -253,6 +280,8 @@ static void decode_rest(struct md_perf_decoder *d, struct md_perf_stage *stage,
 
 	if (d->registers && body->time >= d->start_ns)
 		decode_registers(d, stage, body->ip, rest + size, room - size);
+	if (d->stacks && body->time >= d->start_ns)
+		decode_stack(d, stage, body, rest + size, room - size);
 }
 
 static void decode_sample(struct md_perf_decoder *d, uint32_t ring, const struct sample_body *body,

@@ -2,7 +2,6 @@
 /* perf_event - opens events and reads their rings; see perf_event.h. */
 #include "daemon/source/perf_event.h"
 
-#include <asm/perf_regs.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/record/clock.h"
-#include "kmod/uapi/morph_abi.h"
+#include "daemon/source/perf_stack.h"
 
 #define PROBE_NS UINT64_C(1000000000) /* time between two checks whether events are alive */
 
@@ -49,7 +48,6 @@ struct choice {
  * The interrupt of a hardware counter is cheap. In a virtual machine without counters, each
  * tick of the CPU clock takes about 15 microseconds, so its default rate is low.
  */
-
 static const struct choice choices[] = {
 	{"cycles", "hardware cycles with branch stacks", PERF_TYPE_HARDWARE,
 	 PERF_COUNT_HW_CPU_CYCLES, 1024, true},
@@ -58,28 +56,6 @@ static const struct choice choices[] = {
 	{"cpu-clock", "the CPU clock; the machine offers no hardware counters", PERF_TYPE_SOFTWARE,
 	 PERF_COUNT_SW_CPU_CLOCK, 256, false},
 };
-
-uint32_t md_perf_reg(uint32_t reg)
-{
-	static const uint8_t perf[8] = {
-		[MORPH_REG_RAX] = PERF_REG_X86_AX, [MORPH_REG_RCX] = PERF_REG_X86_CX,
-		[MORPH_REG_RDX] = PERF_REG_X86_DX, [MORPH_REG_RBX] = PERF_REG_X86_BX,
-		[MORPH_REG_RSP] = PERF_REG_X86_SP, [MORPH_REG_RBP] = PERF_REG_X86_BP,
-		[MORPH_REG_RSI] = PERF_REG_X86_SI, [MORPH_REG_RDI] = PERF_REG_X86_DI,
-	};
-
-	return reg < 8 ? perf[reg] : PERF_REG_X86_R8 + reg - 8;
-}
-
-static void ask_for_registers(struct perf_event_attr *attr, uint16_t registers)
-{
-	uint32_t reg;
-
-	attr->sample_type |= PERF_SAMPLE_REGS_USER;
-	for (reg = 0; reg < MORPH_NR_REGS; reg++)
-		if (registers >> reg & 1)
-			attr->sample_regs_user |= UINT64_C(1) << md_perf_reg(reg);
-}
 
 static void set_attr(struct perf_event_attr *attr, const struct choice *choice, uint32_t rate_hz,
 		     const struct md_perf_request *request, bool no_kernel, bool lost)
@@ -119,8 +95,7 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		attr->sample_type |= PERF_SAMPLE_BRANCH_STACK;
 		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
 	}
-	if (request->registers)
-		ask_for_registers(attr, request->registers);
+	md_perf_ask_for_stack(attr, request->registers, request->stacks);
 }
 
 static int open_event(const struct perf_event_attr *attr, pid_t command, int cpu)

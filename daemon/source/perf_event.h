@@ -61,10 +61,8 @@ struct md_perf_request {
 	bool no_kernel; /* only samples of user code */
 	bool mappings_only; /* the rings carry only mappings; a BPF program takes the samples */
 	uint16_t registers; /* user registers, bit n: register n as in morph_abi.h; 0: none */
+	bool stacks;	    /* copy a piece of the user stack with each sample */
 };
-
-/* Return: perf's number of register @reg. */
-uint32_t md_perf_reg(uint32_t reg);
 
 /* Return: 0, -EACCES with a message that says what to do, -errno. */
 int md_perf_events_open(const struct md_perf_request *request, struct md_perf_events *out,

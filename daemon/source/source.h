@@ -17,6 +17,15 @@
 #include "daemon/record/record.h"
 #include "libprof/base/err.h"
 
+/* AUTO: if the rate is so low that stacks cost less than MD_STACKS_SHARE_PPM of a CPU. */
+enum md_stacks {
+	MD_STACKS_NO,
+	MD_STACKS_YES,
+	MD_STACKS_AUTO,
+};
+
+#define MD_STACKS_SHARE_PPM 4000
+
 struct md_source_config {
 	uint32_t rate_hz;
 	pid_t command; /* live: only this process and its children; 0: all processes */
@@ -25,8 +34,9 @@ struct md_source_config {
 	bool no_kernel; /* live: only samples of user code */
 	/* live: registers that samples of user code carry, bit n: register n */
 	uint16_t registers;
-	const char *input;   /* replay: the recording */
-	uint32_t nr_repeats; /* replay: number of repetitions, each with new process ids */
+	enum md_stacks stacks; /* live: who called, with each sample */
+	const char *input;     /* replay: the recording */
+	uint32_t nr_repeats;   /* replay: number of repetitions, each with new process ids */
 };
 
 /*
@@ -71,6 +81,7 @@ struct md_source_ops {
 struct md_source {
 	const struct md_source_ops *ops;
 	bool has_kernel;      /* live: the kernel is sampled too */
+	bool has_stacks;      /* live: USER_STACK records come with the samples */
 	uint64_t kernel_base; /* live: address of _text in samples; 0: its run-time address */
 	uint32_t fixed_hz;    /* live: the rate if it cannot be chosen; 0: it can */
 	char choice[200];     /* why this source and rate were chosen; "" if the user chose them */

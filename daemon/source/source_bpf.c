@@ -125,6 +125,8 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 
 	if (config->registers)
 		return mp_err_set(err, ENOTSUP, "this source reads no registers; kmod and perf do");
+	if (config->stacks == MD_STACKS_YES)
+		return mp_err_set(err, ENOTSUP, "this source takes no stacks; perf does");
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return mp_err_set(err, ENOMEM, "no memory");

@@ -298,6 +298,10 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 
 	if (!k)
 		return mp_err_set(err, ENOMEM, "no memory");
+	if (config->stacks == MD_STACKS_YES) {
+		free(k);
+		return mp_err_set(err, ENOTSUP, "this source takes no stacks; perf does");
+	}
 	k->source.ops = &md_source_kmod;
 	k->fd = -1;
 	k->page_bytes = sysconf(_SC_PAGESIZE);

@@ -89,6 +89,20 @@ static int start_all(struct perf *p, struct mp_err *err)
 	return 0;
 }
 
+/*
+ * The kernel copies 16 KiB, and morphd copies and walks them: Documentation/results.md has the
+ * figures.
+ */
+#define STACK_COST_NS 20000
+
+static bool wants_stacks(const struct md_source_config *config)
+{
+	if (config->stacks != MD_STACKS_AUTO)
+		return config->stacks == MD_STACKS_YES;
+	return config->rate_hz &&
+	       (uint64_t)config->rate_hz * STACK_COST_NS / 1000 <= MD_STACKS_SHARE_PPM;
+}
+
 static int perf_open(const struct md_source_config *config, struct md_source **out,
 		     struct mp_err *err)
 {
@@ -97,6 +111,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		.command = config->command,
 		.no_kernel = config->no_kernel,
 		.registers = config->registers,
+		.stacks = wants_stacks(config),
 	};
 	struct perf *p = calloc(1, sizeof(*p));
 	uint32_t i;
@@ -112,6 +127,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		return ret;
 	}
 	p->source.has_kernel = p->events.has_kernel;
+	p->source.has_stacks = request.stacks;
 	ret = -ENOMEM;
 	p->fds = calloc(p->events.max_rings, sizeof(p->fds[0]));
 	p->heads = calloc(p->events.max_rings, sizeof(p->heads[0]));
@@ -121,6 +137,8 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		mp_err_set(err, ENOMEM, "no memory");
 		goto fail;
 	}
+	if (request.stacks)
+		md_perf_decoder_want_stacks(&p->decoder);
 	if (config->registers && md_perf_decoder_want_registers(&p->decoder, config->registers)) {
 		mp_err_set(err, ENOMEM, "no memory");
 		goto fail;

@@ -82,6 +82,8 @@ static void add_up(struct status *status)
 			status->total.lost[k] += s->ledger.lost[k];
 		for (int k = 0; k < MP_NR_PATH_FATES; k++)
 			status->total.paths[k] += s->ledger.paths[k];
+		for (int k = 0; k < MP_NR_WALK_STOP; k++)
+			status->total.stacks[k] += s->ledger.stacks[k];
 		if (!status->first_s || s->start_s < status->first_s)
 			status->first_s = s->start_s;
 		if (s->last_s > status->last_s)
@@ -111,6 +113,9 @@ static void print_ledger(const struct mp_ledger *l)
 	for (int i = 0; i < MP_NR_PATH_FATES; i++)
 		if (l->paths[i])
 			print_line("with path", mp_path_fate_name(i), l->paths[i], l->emitted);
+	for (int i = 0; i < MP_NR_WALK_STOP; i++)
+		if (l->stacks[i])
+			print_line("with stack", mp_walk_stop_name(i), l->stacks[i], l->emitted);
 }
 
 static int print_text(const struct status *status)
@@ -157,6 +162,7 @@ static int print_text(const struct status *status)
 static json_t *ledger_json(const struct mp_ledger *l)
 {
 	json_t *unattributed = json_object(), *lost = json_object(), *paths = json_object();
+	json_t *stacks = json_object();
 
 	for (int i = 0; i < MP_NR_UNATTR; i++)
 		json_object_set_new(unattributed, mp_unattributed_name(i),
@@ -166,9 +172,12 @@ static json_t *ledger_json(const struct mp_ledger *l)
 	for (int i = 0; i < MP_NR_PATH_FATES; i++)
 		json_object_set_new(paths, mp_path_fate_name(i),
 				    json_integer((json_int_t)l->paths[i]));
-	return json_pack("{s:I, s:I, s:o, s:o, s:o}", "emitted", (json_int_t)l->emitted,
+	for (int i = 0; i < MP_NR_WALK_STOP; i++)
+		json_object_set_new(stacks, mp_walk_stop_name(i),
+				    json_integer((json_int_t)l->stacks[i]));
+	return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "emitted", (json_int_t)l->emitted,
 			 "attributed", (json_int_t)l->attributed, "unattributed", unattributed,
-			 "lost", lost, "paths", paths);
+			 "lost", lost, "paths", paths, "stacks", stacks);
 }
 
 static int print_json(const struct status *status)

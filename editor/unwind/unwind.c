@@ -47,14 +47,14 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 {
 	struct me_frames frames = {0};
 	struct me_runs runs = {0};
-	struct me_cfi_rules rules;
+	struct mp_cfi_rules rules;
 	uint64_t eh_frame_vaddr, hdr_vaddr;
 	int ret;
 
 	*out = (struct me_unwind){0};
 	if (base_vaddr & 7)
 		return mp_err_set(err, EBADMSG, "unwind tables must start at a multiple of 8");
-	if (me_cfi_rules_init(&rules))
+	if (mp_cfi_rules_init(&rules))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	ret = me_runs_build(cfg, placed, nr_placed, base_vaddr, &rules, &runs, err);
 	if (ret)
@@ -71,6 +71,6 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 out:
 	me_frames_fini(&frames);
 	me_runs_fini(&runs);
-	me_cfi_rules_fini(&rules);
+	mp_cfi_rules_fini(&rules);
 	return ret;
 }

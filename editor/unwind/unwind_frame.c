@@ -20,12 +20,12 @@ struct known_cie {
 
 struct writer {
 	const struct mp_elf *elf;
-	struct me_cfi_rules *rules;
+	struct mp_cfi_rules *rules;
 	struct me_frames *out;
 	uint64_t vaddr;		/* of the new .eh_frame */
 	struct known_cie *cies; /* ascending old_vaddr */
 	uint32_t nr_cies, cap_cies;
-	struct me_cfi_table table;
+	struct mp_cfi_table table;
 	bool out_of_reach;
 	struct mp_err *err;
 };
@@ -176,11 +176,11 @@ static int add_entry(struct writer *w, uint64_t pc, uint64_t size, size_t off)
 /* Rewrite a program that contains addresses from its rows. */
 static int put_rows(struct writer *w, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde)
 {
-	const struct me_cfi_row *row = &w->table.initial;
+	const struct mp_cfi_row *row = &w->table.initial;
 	uint64_t off = 0;
 	int ret;
 
-	ret = me_cfi_expand(w->rules, cie, fde, &w->table);
+	ret = mp_cfi_expand(w->rules, cie, fde, &w->table);
 	if (ret)
 		return ret == -ENOMEM ? no_memory(w) : refuse(w, fde->vaddr, "unreadable CFI");
 	for (uint32_t i = 0; i < w->table.nr; i++) {
@@ -300,7 +300,7 @@ static int put_runtime(struct writer *w, uint64_t runtime)
 }
 
 int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64_t vaddr,
-		    uint64_t runtime, struct me_cfi_rules *rules, struct me_frames *frames,
+		    uint64_t runtime, struct mp_cfi_rules *rules, struct me_frames *frames,
 		    struct mp_err *err)
 {
 	struct writer w = {
@@ -323,7 +323,7 @@ int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64
 	if (!ret && w.out_of_reach)
 		ret = refuse(&w, vaddr, "code out of reach of 32-bit offsets");
 	free(w.cies);
-	me_cfi_table_fini(&w.table);
+	mp_cfi_table_fini(&w.table);
 	return ret;
 }
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "editor/base/bytes.h"
-#include "editor/unwind/cfi.h"
+#include "editor/unwind/cfi_put.h"
 #include "editor/unwind/lsda.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/elf/eh.h"
@@ -19,14 +19,14 @@ struct me_source {
 	const struct mp_fde *listed; /* NULL: nothing was read yet */
 	struct mp_eh_cie cie;
 	struct mp_eh_fde fde;
-	struct me_cfi_table table;
+	struct mp_cfi_table table;
 	struct me_lsda lsda; /* only if fde.lsda is not 0 */
 };
 
 /* Read the FDE @listed into @source, which may be reused. Return: NULL, or why its code cannot
  * move. */
 const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
-			   struct me_cfi_rules *rules, const struct mp_fde *listed);
+			   struct mp_cfi_rules *rules, const struct mp_fde *listed);
 void me_source_fini(struct me_source *source);
 
 /* A new FDE: adjacent copies of one function with one CIE and LSDA. */
@@ -44,7 +44,7 @@ struct me_runs {
 };
 
 int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
-		  uint64_t lsda_vaddr, struct me_cfi_rules *rules, struct me_runs *runs,
+		  uint64_t lsda_vaddr, struct mp_cfi_rules *rules, struct me_runs *runs,
 		  struct mp_err *err);
 void me_runs_fini(struct me_runs *runs);
 
@@ -62,7 +62,7 @@ struct me_frames {
 /* Write all CIEs and FDEs of the original, then those of @runs, then those of the runtime at
  * @runtime, if it is not 0. */
 int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64_t vaddr,
-		    uint64_t runtime, struct me_cfi_rules *rules, struct me_frames *frames,
+		    uint64_t runtime, struct mp_cfi_rules *rules, struct me_frames *frames,
 		    struct mp_err *err);
 /* Write @frames->hdr, to be loaded at @vaddr. Sorts the entries. */
 int me_frames_put_hdr(struct me_frames *frames, uint64_t eh_frame_vaddr, uint64_t vaddr,

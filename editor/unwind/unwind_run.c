@@ -18,7 +18,7 @@
 
 struct builder {
 	const struct mp_cfg *cfg;
-	struct me_cfi_rules *rules;
+	struct mp_cfi_rules *rules;
 	struct me_source sources[NR_SOURCES];
 	unsigned int next_source;
 	struct me_source *last; /* of the current run; not replaced */
@@ -29,8 +29,8 @@ struct builder {
 	uint64_t lsda_vaddr;	    /* of out->lsdas */
 	struct me_call_site *sites; /* of the current run */
 	uint32_t nr_sites, cap_sites;
-	struct me_cfi_row row;	   /* at @row_off of the current run */
-	struct me_cfi_row lowered; /* of the call in the current stub */
+	struct mp_cfi_row row;	   /* at @row_off of the current run */
+	struct mp_cfi_row lowered; /* of the call in the current stub */
 	uint64_t row_off;
 	struct mp_err *err;
 };
@@ -107,12 +107,12 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 	const struct mp_func *f = &cfg->funcs[func];
 	const struct mp_fde *last = NULL;
 	struct me_source source = {0};
-	struct me_cfi_rules rules;
+	struct mp_cfi_rules rules;
 	const char *why = NULL;
 
 	if (f->flags & MP_FUNC_BARE) /* its copy has no unwind information either */
 		return NULL;
-	if (me_cfi_rules_init(&rules))
+	if (mp_cfi_rules_init(&rules))
 		return "out of memory";
 	for (uint32_t i = 0; i < f->nr_blocks && !why; i++) {
 		const struct mp_block *block = &cfg->blocks[f->first_block + i];
@@ -131,7 +131,7 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 		}
 	}
 	me_source_fini(&source);
-	me_cfi_rules_fini(&rules);
+	mp_cfi_rules_fini(&rules);
 	return why;
 }
 
@@ -166,7 +166,7 @@ static struct me_source *source_of(struct builder *b, const struct mp_block *blo
 }
 
 static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie,
-		    const struct me_cfi_row *row)
+		    const struct mp_cfi_row *row)
 {
 	struct me_bytes *out = &b->out->programs;
 
@@ -187,11 +187,11 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 		     const struct me_source *source)
 {
 	const struct mp_block *block = &b->cfg->blocks[placed->block];
-	const struct me_cfi_table *table = &source->table;
+	const struct mp_cfi_table *table = &source->table;
 	uint64_t off = block->vaddr - source->fde.start;
 	uint64_t end = off + body_of(placed, block);
 	uint64_t new_off = placed->new_vaddr - run->start;
-	uint32_t line = me_cfi_line_at(table, off);
+	uint32_t line = mp_cfi_line_at(table, off);
 
 	if (!placed->new_size && !placed->padding)
 		return;
@@ -216,12 +216,12 @@ static int find_lowered(struct builder *b, const struct me_placed *placed,
 			const struct me_source *source)
 {
 	uint64_t vaddr = b->cfg->blocks[placed->block].vaddr;
-	uint32_t line = me_cfi_line_at(&source->table, vaddr - source->fde.start);
+	uint32_t line = mp_cfi_line_at(&source->table, vaddr - source->fde.start);
 	int rc;
 
 	if (!placed->call_off)
 		return 0;
-	rc = me_cfi_row_lower(b->rules, &source->table.lines[line].row, ME_RED_ZONE, &b->lowered);
+	rc = mp_cfi_row_lower(b->rules, &source->table.lines[line].row, ME_RED_ZONE, &b->lowered);
 	return rc ? mp_err_set(b->err, rc == -ENOMEM ? ENOMEM : EBADMSG,
 			       "0x%" PRIx64 ": no row for a call before it", vaddr)
 		  : 0;
@@ -231,20 +231,20 @@ bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block)
 {
 	const struct mp_fde *fde = fde_of_block(cfg->elf, &cfg->blocks[block], NULL);
 	struct me_source source = {0};
-	struct me_cfi_rules rules;
-	struct me_cfi_row row;
+	struct mp_cfi_rules rules;
+	struct mp_cfi_row row;
 	bool has = false;
 
-	if (!fde || me_cfi_rules_init(&rules))
+	if (!fde || mp_cfi_rules_init(&rules))
 		return false;
 	if (!me_source_load(&source, cfg->elf, &rules, fde)) {
 		uint32_t line =
-			me_cfi_line_at(&source.table, cfg->blocks[block].vaddr - source.fde.start);
+			mp_cfi_line_at(&source.table, cfg->blocks[block].vaddr - source.fde.start);
 
-		has = !me_cfi_row_lower(&rules, &source.table.lines[line].row, ME_RED_ZONE, &row);
+		has = !mp_cfi_row_lower(&rules, &source.table.lines[line].row, ME_RED_ZONE, &row);
 	}
 	me_source_fini(&source);
-	me_cfi_rules_fini(&rules);
+	mp_cfi_rules_fini(&rules);
 	return has;
 }
 
@@ -458,7 +458,7 @@ static bool allocate(struct builder *b, uint32_t nr_placed)
 }
 
 int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
-		  uint64_t lsda_vaddr, struct me_cfi_rules *rules, struct me_runs *runs,
+		  uint64_t lsda_vaddr, struct mp_cfi_rules *rules, struct me_runs *runs,
 		  struct mp_err *err)
 {
 	struct builder b = {

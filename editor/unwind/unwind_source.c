@@ -33,7 +33,7 @@ static const char *check_rust(struct me_lsda *lsda)
 }
 
 const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
-			   struct me_cfi_rules *rules, const struct mp_fde *listed)
+			   struct mp_cfi_rules *rules, const struct mp_fde *listed)
 {
 	const char *why;
 	int ret;
@@ -43,7 +43,7 @@ const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
 		return "signal frame";
 	if (mp_eh_read_fde(elf, listed->fde_vaddr, &source->cie, &source->fde))
 		return "unreadable CFI";
-	ret = me_cfi_expand(rules, &source->cie, &source->fde, &source->table);
+	ret = mp_cfi_expand(rules, &source->cie, &source->fde, &source->table);
 	if (ret)
 		return ret == -ENOMEM ? "out of memory" : "unreadable CFI";
 	if (source->cie.personality && !known_personality(listed->personality_name))
@@ -64,7 +64,7 @@ const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
 
 void me_source_fini(struct me_source *source)
 {
-	me_cfi_table_fini(&source->table);
+	mp_cfi_table_fini(&source->table);
 	me_lsda_fini(&source->lsda);
 	source->listed = NULL;
 }

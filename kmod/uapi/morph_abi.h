@@ -25,9 +25,9 @@
 #define MORPH_ABI_MAJOR 1
 /*
  * 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 5:
- * MODULE_OUTPUT; 6: MODULE_PIECES
+ * MODULE_OUTPUT; 6: MODULE_PIECES; 7: MODULE_UNWIND, USER_STACK, the flags of STACK
  */
-#define MORPH_ABI_MINOR 6
+#define MORPH_ABI_MINOR 7
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -56,6 +56,8 @@ enum morph_record_type {
 	MORPH_REC_MODULE_PATHS = 18,  /* added by morphd */
 	MORPH_REC_MODULE_OUTPUT = 19, /* also added by morphd */
 	MORPH_REC_MODULE_PIECES = 20, /* also added by morphd */
+	MORPH_REC_MODULE_UNWIND = 21, /* also added by morphd */
+	MORPH_REC_USER_STACK = 22,    /* only from perf; morphd converts it into STACK */
 };
 
 /* The start of every record. @size counts the whole record, a multiple of 8. */
@@ -103,11 +105,27 @@ struct morph_branches {
 
 /*
  * Callers of the last sample of the preceding SAMPLES record: return addresses, innermost
- * first. It is no additional sample.
+ * first. It is no additional sample. The lower bits of @flags say why there are no more.
  */
 struct morph_stack {
 	struct morph_task task;
 	__u64 ips[];
+};
+#define MORPH_STACK_STOP    0xffU     /* enum morph_stack_stop */
+#define MORPH_STACK_USER_IP (1U << 8) /* ips[0] is the user code that entered the kernel */
+
+enum morph_stack_stop {
+	MORPH_STACK_UNSAID = 0,	  /* as from walks along frame pointers */
+	MORPH_STACK_BOTTOM = 1,	  /* the stack is complete */
+	MORPH_STACK_DEPTH = 2,	  /* more frames than a walk may take */
+	MORPH_STACK_COPY = 3,	  /* beyond the copied piece, or not readable */
+	MORPH_STACK_UNMAPPED = 4, /* an address in no known mapping */
+	MORPH_STACK_NO_ROWS = 5,  /* code without rows, and no plausible frame pointer */
+	MORPH_STACK_NO_ROW = 6,	  /* a gap between a module's rows */
+	MORPH_STACK_RULE = 7,	  /* a rule that walkers do not compute */
+	MORPH_STACK_REGISTER = 8, /* a caller's register that is not known */
+	MORPH_STACK_ORDER = 9,	  /* the stack pointer moved back a second time */
+	MORPH_NR_STACK_STOP,
 };
 
 /* General registers have the numbers of x86's encoding; r8 to r15 have the numbers 8 to 15. */
@@ -133,6 +151,20 @@ struct morph_registers {
 	__u32 pad;
 	__u64 entries[];
 };
+
+/*
+ * Registers of interrupted 64-bit user code, and a copy of its stack from its stack pointer on,
+ * for the last sample of the preceding SAMPLES record. It is no additional sample.
+ */
+struct morph_user_stack {
+	struct morph_task task;
+	__u64 ip;
+	__u64 registers[MORPH_NR_REGS];
+	__u32 nr; /* bytes */
+	__u32 pad;
+	__u8 bytes[];
+};
+#define MORPH_USER_STACK_KERNEL (1U << 0) /* the sample is in the kernel */
 
 /* A new program in @tgid. If @exec_id is 0 or new, the old mappings are gone. */
 struct morph_exec {
@@ -361,6 +393,19 @@ struct morph_module_output {
 	__u32 pad;
 };
 
+/*
+ * Part of a module's unwind rows, in the form that Documentation/abi.md describes. Follows the
+ * module's MODULE record and its whole map.
+ */
+struct morph_module_unwind {
+	struct morph_record record;
+	__u32 module;
+	__u32 table_size; /* bytes of the whole table */
+	__u32 off;	  /* offset of these bytes in it */
+	__u32 nr;	  /* bytes in this record */
+	__u8 bytes[];
+};
+
 #define MORPH_ASSERT_SIZE(type, size)                                                              \
 	_Static_assert(sizeof(struct type) == (size), "size of struct " #type)
 #define MORPH_ASSERT_OFFSET(type, field, off)                                                      \
@@ -485,5 +530,16 @@ MORPH_ASSERT_OFFSET(morph_module_paths, table_size, 12);
 MORPH_ASSERT_OFFSET(morph_module_paths, off, 16);
 MORPH_ASSERT_OFFSET(morph_module_paths, nr, 20);
 MORPH_ASSERT_OFFSET(morph_module_paths, bytes, 24);
+MORPH_ASSERT_SIZE(morph_module_unwind, 24);
+MORPH_ASSERT_OFFSET(morph_module_unwind, module, 8);
+MORPH_ASSERT_OFFSET(morph_module_unwind, table_size, 12);
+MORPH_ASSERT_OFFSET(morph_module_unwind, off, 16);
+MORPH_ASSERT_OFFSET(morph_module_unwind, nr, 20);
+MORPH_ASSERT_OFFSET(morph_module_unwind, bytes, 24);
+MORPH_ASSERT_SIZE(morph_user_stack, 176);
+MORPH_ASSERT_OFFSET(morph_user_stack, ip, 32);
+MORPH_ASSERT_OFFSET(morph_user_stack, registers, 40);
+MORPH_ASSERT_OFFSET(morph_user_stack, nr, 168);
+MORPH_ASSERT_OFFSET(morph_user_stack, bytes, 176);
 
 #endif

@@ -26,6 +26,7 @@
 #include "libprof/base/err.h"
 #include "libprof/elf/id.h"
 #include "libprof/base/ip_count.h"
+#include "libprof/unwind/walk.h"
 
 /* Times are unix times; a day is a day of UTC. */
 #define MP_SECONDS_PER_DAY 86400
@@ -192,6 +193,8 @@ struct mp_ledger {
 	uint64_t unattributed[MP_NR_UNATTR];
 	uint64_t lost[MP_NR_LOST];
 	uint64_t paths[MP_NR_PATH_FATES]; /* not part of the sum */
+	/* stacks of samples, by why their walks ended; not part of the sum */
+	uint64_t stacks[MP_NR_WALK_STOP];
 };
 
 /* Samples of a program by kind of code: Table 3 of the paper. */

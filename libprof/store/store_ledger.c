@@ -34,6 +34,7 @@ static const char *const path_fate_names[MP_NR_PATH_FATES] = {
 #define UNATTRIBUTED "unattributed:"
 #define LOST	     "lost:"
 #define PATHS	     "paths:"
+#define STACKS	     "stacks:"
 
 const char *mp_unattributed_name(enum mp_unattributed why)
 {
@@ -123,6 +124,8 @@ static int add_lines(struct mp_store *store, int64_t session, const struct mp_le
 		r = add_line(store, session, LOST, lost_names[i], delta->lost[i], err);
 	for (int i = 0; i < MP_NR_PATH_FATES && !r; i++)
 		r = add_line(store, session, PATHS, path_fate_names[i], delta->paths[i], err);
+	for (int i = 0; i < MP_NR_WALK_STOP && !r; i++)
+		r = add_line(store, session, STACKS, mp_walk_stop_name(i), delta->stacks[i], err);
 	return r;
 }
 
@@ -183,6 +186,10 @@ static uint64_t *find_line(struct mp_ledger *ledger, const char *what)
 		if (!strncmp(what, PATHS, strlen(PATHS)) &&
 		    !strcmp(what + strlen(PATHS), path_fate_names[i]))
 			return &ledger->paths[i];
+	for (int i = 0; i < MP_NR_WALK_STOP; i++)
+		if (!strncmp(what, STACKS, strlen(STACKS)) &&
+		    !strcmp(what + strlen(STACKS), mp_walk_stop_name(i)))
+			return &ledger->stacks[i];
 	return NULL;
 }
 
@@ -227,7 +234,7 @@ static int read_ledgers(struct mp_store *store, struct mp_session *sessions, siz
 		 */
 		seen = key.key == last ? seen + 1 : 0;
 		if (!line || *line || value < 0 || key.key < last ||
-		    seen >= 2 + MP_NR_UNATTR + MP_NR_LOST + MP_NR_PATH_FATES) {
+		    seen >= 2 + MP_NR_UNATTR + MP_NR_LOST + MP_NR_PATH_FATES + MP_NR_WALK_STOP) {
 			sqlite3_reset(stmt);
 			return mp_store_damaged(store, "an impossible ledger", err);
 		}

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/unwind/cfi.h"
+#include "editor/unwind/cfi_put.h"
 #include "editor/unwind/lsda.h"
 #include "libprof/elf/eh.h"
 #include "libprof/note/map.h"
@@ -41,14 +41,14 @@ static void use_lookups(const struct mp_elf *elf)
 
 static void use_fdes(const struct mp_elf *elf)
 {
-	struct me_cfi_table table = {0};
-	struct me_cfi_rules rules;
+	struct mp_cfi_table table = {0};
+	struct mp_cfi_rules rules;
 	struct me_bytes out = {0};
 	struct me_lsda lsda = {0};
 	struct mp_eh_cie cie;
 	struct mp_eh_fde fde;
 
-	if (me_cfi_rules_init(&rules))
+	if (mp_cfi_rules_init(&rules))
 		return;
 	for (uint32_t i = 0; i < elf->nr_fdes; i++) {
 		bool set_loc;
@@ -56,7 +56,7 @@ static void use_fdes(const struct mp_elf *elf)
 		if (mp_eh_read_fde(elf, elf->fdes[i].fde_vaddr, &cie, &fde))
 			abort(); /* it could be read before */
 		me_cfi_program_end(&cie, fde.program, fde.program_size, &set_loc);
-		if (!me_cfi_expand(&rules, &cie, &fde, &table)) {
+		if (!mp_cfi_expand(&rules, &cie, &fde, &table)) {
 			for (uint32_t k = 0; k < table.nr; k++)
 				me_cfi_put_change(&out, &rules, &cie, &table.initial,
 						  &table.lines[k].row);
@@ -69,8 +69,8 @@ static void use_fdes(const struct mp_elf *elf)
 	}
 	me_bytes_fini(&out);
 	me_lsda_fini(&lsda);
-	me_cfi_table_fini(&table);
-	me_cfi_rules_fini(&rules);
+	mp_cfi_table_fini(&table);
+	mp_cfi_rules_fini(&rules);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

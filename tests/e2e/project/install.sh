@@ -99,7 +99,7 @@ sed -n 's/^#\([a-z-]* = .*\)/\1/p' "$conf" >"$TMPDIR/all.conf"
 keys=$(sed -n 's/^\.It Cm //p' Documentation/morphd.conf.5 | sort | tr '\n' ' ')
 [ "$keys" = "$(cut -d' ' -f1 "$TMPDIR/all.conf" | sort | tr '\n' ' ')" ] ||
 	fail "morphd.conf(5) has the keys $keys; the file has others"
-[ "$keys" = "database interval no-kernel rate registers source " ] || fail "keys: $keys"
+[ "$keys" = "database interval no-kernel rate registers source stacks " ] || fail "keys: $keys"
 
 # The same of the manager's: without its comments, each default is accepted.
 policy=$TMPDIR/policy

@@ -88,7 +88,9 @@ START_TEST(record_that_does_not_fit_is_refused)
 {
 	struct md_buf buf = {0};
 	struct morph_record *record;
+	struct morph_module_unwind *unwind;
 	struct morph_module_paths *paths;
+	struct morph_user_stack *stack;
 	struct morph_registers *registers;
 	struct morph_module *module;
 	struct morph_mmap *mmap;
@@ -135,6 +137,16 @@ START_TEST(record_that_does_not_fit_is_refused)
 		paths->table_size = 100;
 		paths->off = 93;
 		paths->nr = _i == 12 ? 8 : 9;
+		break;
+	case 14:
+		unwind = md_record_add(&buf, MORPH_REC_MODULE_UNWIND, sizeof(*unwind) + 8);
+		unwind->table_size = 100;
+		unwind->off = 96;
+		unwind->nr = 8;
+		break;
+	case 15:
+		stack = md_record_add_task(&buf, MORPH_REC_USER_STACK, sizeof(*stack) + 8, 5, 7, 7);
+		stack->nr = 9;
 		break;
 	case 8:
 		md_record_add(&buf, MORPH_REC_MODULE_MAP, sizeof(struct morph_module_map) + 8);
@@ -621,7 +633,7 @@ static Suite *make_suite(void)
 
 	tcase_add_test(tc, record_walk_returns_what_was_added);
 	tcase_add_test(tc, record_of_unknown_type_is_skipped_by_its_size);
-	tcase_add_loop_test(tc, record_that_does_not_fit_is_refused, 0, 14);
+	tcase_add_loop_test(tc, record_that_does_not_fit_is_refused, 0, 16);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("recfile");
 	tcase_add_checked_fixture(tc, make_path, remove_path);

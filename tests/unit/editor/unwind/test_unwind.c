@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "editor/unwind/cfi.h"
+#include "editor/unwind/cfi_put.h"
 #include "editor/unwind/lsda.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/elf/eh.h"
@@ -401,7 +401,7 @@ static void assert_same_row(const struct rows *old, uint64_t old_vaddr, const st
 	ck_assert_int_eq(dwarf_frame_cfa(a, &ops_a, &na), 0);
 	ck_assert_int_eq(dwarf_frame_cfa(b, &ops_b, &nb), 0);
 	assert_same_ops(ops_a, na, ops_b, nb);
-	for (int reg = 0; reg < ME_CFI_NR_REGS; reg++) {
+	for (int reg = 0; reg < MP_CFI_NR_REGS; reg++) {
 		int ra = dwarf_frame_register(a, reg, mem_a, &ops_a, &na);
 		int rb = dwarf_frame_register(b, reg, mem_b, &ops_b, &nb);
 
@@ -507,19 +507,19 @@ static const struct mp_fde *find_fde(const struct mp_elf *elf, uint64_t vaddr)
 static uint64_t args_size_at(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_fde *fde = find_fde(elf, vaddr);
-	struct me_cfi_table table = {0};
-	struct me_cfi_rules rules;
+	struct mp_cfi_table table = {0};
+	struct mp_cfi_rules rules;
 	struct mp_eh_cie cie;
 	struct mp_eh_fde full;
 	uint64_t size;
 
 	ck_assert_ptr_nonnull(fde);
-	ck_assert_int_eq(me_cfi_rules_init(&rules), 0);
+	ck_assert_int_eq(mp_cfi_rules_init(&rules), 0);
 	ck_assert_int_eq(mp_eh_read_fde(elf, fde->fde_vaddr, &cie, &full), 0);
-	ck_assert_int_eq(me_cfi_expand(&rules, &cie, &full, &table), 0);
-	size = table.lines[me_cfi_line_at(&table, vaddr - full.start)].row.args_size;
-	me_cfi_table_fini(&table);
-	me_cfi_rules_fini(&rules);
+	ck_assert_int_eq(mp_cfi_expand(&rules, &cie, &full, &table), 0);
+	size = table.lines[mp_cfi_line_at(&table, vaddr - full.start)].row.args_size;
+	mp_cfi_table_fini(&table);
+	mp_cfi_rules_fini(&rules);
 	return size;
 }
 

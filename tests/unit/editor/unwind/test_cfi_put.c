@@ -3,7 +3,7 @@
  * test_cfi - hand-written call-frame programs: their meaning, writing rows as programs, and
  * refusals.
  */
-#include "editor/unwind/cfi.h"
+#include "editor/unwind/cfi_put.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,8 +22,8 @@ static const struct mp_eh_cie cie = {
 	.program_size = sizeof(initial),
 };
 
-static struct me_cfi_rules rules;
-static struct me_cfi_table table;
+static struct mp_cfi_rules rules;
+static struct mp_cfi_table table;
 
 static int expand(const uint8_t *program, size_t size)
 {
@@ -33,35 +33,35 @@ static int expand(const uint8_t *program, size_t size)
 				.program_vaddr = 0x5000,
 				.program_size = size};
 
-	return me_cfi_expand(&rules, &cie, &fde, &table);
+	return mp_cfi_expand(&rules, &cie, &fde, &table);
 }
 
 #define EXPAND(...) expand((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
 
-static const struct me_cfi_row *row_at(uint64_t off)
+static const struct mp_cfi_row *row_at(uint64_t off)
 {
-	return &table.lines[me_cfi_line_at(&table, off)].row;
+	return &table.lines[mp_cfi_line_at(&table, off)].row;
 }
 
-static const struct me_cfi_rule *cfa_at(uint64_t off)
+static const struct mp_cfi_rule *cfa_at(uint64_t off)
 {
 	return &rules.rules[row_at(off)->cfa];
 }
 
-static const struct me_cfi_rule *reg_at(uint64_t off, int reg)
+static const struct mp_cfi_rule *reg_at(uint64_t off, int reg)
 {
 	return &rules.rules[row_at(off)->regs[reg]];
 }
 
 static void setup(void)
 {
-	ck_assert_int_eq(me_cfi_rules_init(&rules), 0);
+	ck_assert_int_eq(mp_cfi_rules_init(&rules), 0);
 }
 
 static void teardown(void)
 {
-	me_cfi_rules_fini(&rules);
-	me_cfi_table_fini(&table);
+	mp_cfi_rules_fini(&rules);
+	mp_cfi_table_fini(&table);
 }
 
 START_TEST(cfi_follows_a_prologue_and_an_early_return)
@@ -71,12 +71,12 @@ START_TEST(cfi_follows_a_prologue_and_an_early_return)
 		EXPAND(0x41, 0x0e, 16, 0x83, 2, 0x0a, 0x02, 0x3f, 0x0e, 8, 0xc3, 0x42, 0x0b), 0);
 	ck_assert_int_eq(cfa_at(0)->off, 8);
 	ck_assert_int_eq(reg_at(0, 16)->off, -8);
-	ck_assert_int_eq(reg_at(0, 3)->kind, ME_CFI_UNSPECIFIED);
+	ck_assert_int_eq(reg_at(0, 3)->kind, MP_CFI_UNSPECIFIED);
 	ck_assert_int_eq(cfa_at(1)->off, 16);
 	ck_assert_int_eq(reg_at(0x3f, 3)->off, -16);
 	ck_assert_int_eq(cfa_at(0x40)->off, 8);
-	ck_assert_int_eq(reg_at(0x41, 3)->kind, ME_CFI_UNSPECIFIED);
-	ck_assert(!memcmp(row_at(0x42), row_at(1), sizeof(struct me_cfi_row)));
+	ck_assert_int_eq(reg_at(0x41, 3)->kind, MP_CFI_UNSPECIFIED);
+	ck_assert(!memcmp(row_at(0x42), row_at(1), sizeof(struct mp_cfi_row)));
 	ck_assert_uint_eq(table.nr, 4);
 }
 END_TEST
@@ -133,7 +133,7 @@ END_TEST
 START_TEST(cfi_a_row_written_is_the_row_read)
 {
 	struct me_bytes out = {0};
-	struct me_cfi_row want;
+	struct mp_cfi_row want;
 	/* every kind of rule; factored offsets of both signs */
 	static const uint8_t program[] = {
 		0x0f, 3,    0x77, 8,	0x06,	       /* cfa: [rsp + 8] */
@@ -152,7 +152,7 @@ START_TEST(cfi_a_row_written_is_the_row_read)
 	want = *row_at(0);
 	/* From the CIE's row and from several others to this row, and back. */
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		struct me_cfi_row from;
+		struct mp_cfi_row from;
 
 		ck_assert_int_eq(expand(others[i], sizeof(others[i])), 0);
 		from = *row_at(0);
@@ -185,7 +185,7 @@ START_TEST(cfi_advances_over_every_distance)
 		me_bytes_u8(&out, 64);
 		fde.program = out.data;
 		fde.program_size = out.size;
-		ck_assert_int_eq(me_cfi_expand(&rules, &cie, &fde, &table), 0);
+		ck_assert_int_eq(mp_cfi_expand(&rules, &cie, &fde, &table), 0);
 		ck_assert_int_eq(cfa_at(deltas[i] - 1)->off, 8);
 		ck_assert_int_eq(cfa_at(deltas[i])->off, 64);
 		me_bytes_fini(&out);

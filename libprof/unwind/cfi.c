@@ -3,28 +3,28 @@
  * cfi - runs call-frame programs. Stricter than unwinders: refuses operations that
  * unwinders read differently, and operations whose result a copy of the code would change.
  */
-#include "editor/unwind/cfi.h"
+#include "libprof/unwind/cfi.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/unwind/cfi_ops.h"
+#include "libprof/unwind/cfi_ops.h"
 
 #define RSP	   7
 #define MAX_STATES 64	      /* depth of DW_CFA_remember_state; compilers use one */
 #define MAX_LINES  (1u << 18) /* limits a hostile FDE to 20 MiB of rows */
 
-_Static_assert(sizeof(struct me_cfi_row) == 8 + 2 * (1 + ME_CFI_NR_REGS + 2), "padding");
+_Static_assert(sizeof(struct mp_cfi_row) == 8 + 2 * (1 + MP_CFI_NR_REGS + 2), "padding");
 
 struct machine {
-	struct me_cfi_rules *rules;
+	struct mp_cfi_rules *rules;
 	const struct mp_eh_cie *cie;
-	struct me_cfi_row row;
-	struct me_cfi_row states[MAX_STATES];
+	struct mp_cfi_row row;
+	struct mp_cfi_row states[MAX_STATES];
 	unsigned int nr_states;
 	bool has_initial;
-	struct me_cfi_row initial;
+	struct mp_cfi_row initial;
 	struct mp_eh_cursor cur;
 	int error; /* the first error */
 };
@@ -35,33 +35,33 @@ static void fail(struct machine *m, int error)
 		m->error = error;
 }
 
-int me_cfi_rules_init(struct me_cfi_rules *rules)
+int mp_cfi_rules_init(struct mp_cfi_rules *rules)
 {
-	*rules = (struct me_cfi_rules){.cap = 64, .hash_size = 256, .nr = 1};
+	*rules = (struct mp_cfi_rules){.cap = 64, .hash_size = 256, .nr = 1};
 	rules->rules = calloc(rules->cap, sizeof(*rules->rules));
 	rules->hash = calloc(rules->hash_size, sizeof(*rules->hash));
 	if (!rules->rules || !rules->hash) {
-		me_cfi_rules_fini(rules);
+		mp_cfi_rules_fini(rules);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-void me_cfi_rules_fini(struct me_cfi_rules *rules)
+void mp_cfi_rules_fini(struct mp_cfi_rules *rules)
 {
 	free(rules->rules);
 	free(rules->hash);
-	*rules = (struct me_cfi_rules){0};
+	*rules = (struct mp_cfi_rules){0};
 }
 
-static bool same_rule(const struct me_cfi_rule *a, const struct me_cfi_rule *b)
+static bool same_rule(const struct mp_cfi_rule *a, const struct mp_cfi_rule *b)
 {
 	return a->kind == b->kind && a->reg == b->reg && a->off == b->off &&
 	       a->expr_size == b->expr_size &&
 	       (!a->expr_size || !memcmp(a->expr, b->expr, a->expr_size));
 }
 
-static uint32_t hash_rule(const struct me_cfi_rule *rule)
+static uint32_t hash_rule(const struct mp_cfi_rule *rule)
 {
 	uint64_t h = rule->kind * 31u + rule->reg;
 
@@ -72,7 +72,7 @@ static uint32_t hash_rule(const struct me_cfi_rule *rule)
 	return (uint32_t)(h >> 32);
 }
 
-static void insert_hash(struct me_cfi_rules *rules, uint32_t nr)
+static void insert_hash(struct mp_cfi_rules *rules, uint32_t nr)
 {
 	uint32_t mask = rules->hash_size - 1, i = hash_rule(&rules->rules[nr]) & mask;
 
@@ -81,9 +81,9 @@ static void insert_hash(struct me_cfi_rules *rules, uint32_t nr)
 	rules->hash[i] = nr + 1;
 }
 
-static int grow_rules(struct me_cfi_rules *rules)
+static int grow_rules(struct mp_cfi_rules *rules)
 {
-	struct me_cfi_rule *grown;
+	struct mp_cfi_rule *grown;
 	uint32_t *hash;
 
 	if (rules->cap >= UINT16_MAX)
@@ -104,9 +104,9 @@ static int grow_rules(struct me_cfi_rules *rules)
 	return 0;
 }
 
-static uint16_t rule_number(struct machine *m, const struct me_cfi_rule *rule)
+static uint16_t rule_number(struct machine *m, const struct mp_cfi_rule *rule)
 {
-	struct me_cfi_rules *rules = m->rules;
+	struct mp_cfi_rules *rules = m->rules;
 	uint32_t mask = rules->hash_size - 1;
 	int ret;
 
@@ -130,7 +130,7 @@ static uint64_t read_register(struct machine *m)
 {
 	uint64_t reg = mp_eh_uleb(&m->cur);
 
-	if (reg >= ME_CFI_NR_REGS) {
+	if (reg >= MP_CFI_NR_REGS) {
 		fail(m, -EOPNOTSUPP);
 		return 0;
 	}
@@ -161,9 +161,9 @@ static int64_t read_unsigned(struct machine *m)
 
 /*
  * True if the expression reads only registers and memory: its value then does not
- * depend on where the code lies.
+ * depend on where the code lies. @may_read_pc: it may read the program counter, too.
  */
-static bool expression_may_move(const uint8_t *expr, uint32_t size)
+static bool expression_may_move(const uint8_t *expr, uint32_t size, bool may_read_pc)
 {
 	struct mp_eh_cursor cur = {.p = expr, .end = expr + size};
 
@@ -197,36 +197,41 @@ static bool expression_may_move(const uint8_t *expr, uint32_t size)
 		case 0x70 ... 0x7f: /* breg0 to breg15: not the return address */
 			mp_eh_sleb(&cur);
 			break;
+		case 0x80: /* breg16: the return address column, that is the program counter */
+			if (!may_read_pc)
+				return false;
+			mp_eh_sleb(&cur);
+			break;
 		default: return false;
 		}
 	}
 	return !cur.failed;
 }
 
-static void read_expression(struct machine *m, struct me_cfi_rule *rule)
+static void read_expression(struct machine *m, struct mp_cfi_rule *rule)
 {
 	uint64_t size = mp_eh_uleb(&m->cur);
 
 	rule->expr = m->cur.p;
 	mp_eh_skip(&m->cur, size);
 	if (m->cur.failed || size > UINT32_MAX ||
-	    !expression_may_move(rule->expr, (uint32_t)size)) {
+	    !expression_may_move(rule->expr, (uint32_t)size, m->rules->for_walking)) {
 		fail(m, -EOPNOTSUPP);
 		return;
 	}
 	rule->expr_size = (uint32_t)size;
 }
 
-static void set_register(struct machine *m, uint64_t reg, enum me_cfi_kind kind, int64_t off)
+static void set_register(struct machine *m, uint64_t reg, enum mp_cfi_kind kind, int64_t off)
 {
-	struct me_cfi_rule rule = {.kind = (uint8_t)kind, .off = off};
+	struct mp_cfi_rule rule = {.kind = (uint8_t)kind, .off = off};
 
 	m->row.regs[reg] = rule_number(m, &rule);
 }
 
 static void set_cfa(struct machine *m, uint64_t reg, int64_t off)
 {
-	struct me_cfi_rule rule = {.kind = ME_CFI_OFFSET, .reg = (uint16_t)reg, .off = off};
+	struct mp_cfi_rule rule = {.kind = MP_CFI_OFFSET, .reg = (uint16_t)reg, .off = off};
 
 	m->row.cfa = rule_number(m, &rule);
 }
@@ -235,11 +240,11 @@ static void set_cfa(struct machine *m, uint64_t reg, int64_t off)
  * The CFA's rule, for operations that change only register or offset. Refused after an
  * expression: unwinders disagree about the result.
  */
-static struct me_cfi_rule current_cfa(struct machine *m)
+static struct mp_cfi_rule current_cfa(struct machine *m)
 {
-	struct me_cfi_rule rule = m->rules->rules[m->row.cfa];
+	struct mp_cfi_rule rule = m->rules->rules[m->row.cfa];
 
-	if (rule.kind != ME_CFI_OFFSET)
+	if (rule.kind != MP_CFI_OFFSET)
 		fail(m, -EOPNOTSUPP);
 	return rule;
 }
@@ -250,7 +255,7 @@ static void restore_register(struct machine *m, uint64_t reg)
 	 * libgcc drops the rule, other unwinders restore the CIE's: equal only if the
 	 * CIE has none.
 	 */
-	if (reg >= ME_CFI_NR_REGS || !m->has_initial || m->initial.regs[reg])
+	if (reg >= MP_CFI_NR_REGS || !m->has_initial || m->initial.regs[reg])
 		fail(m, -EOPNOTSUPP);
 	else
 		m->row.regs[reg] = 0;
@@ -258,31 +263,31 @@ static void restore_register(struct machine *m, uint64_t reg)
 
 static void run_cfa_op(struct machine *m, uint8_t op)
 {
-	struct me_cfi_rule rule = {.kind = ME_CFI_EXPRESSION};
+	struct mp_cfi_rule rule = {.kind = MP_CFI_EXPRESSION};
 	uint64_t reg;
 
 	switch (op) {
-	case ME_CFA_DEF_CFA:
+	case MP_CFA_DEF_CFA:
 		reg = read_register(m);
 		set_cfa(m, reg, read_unsigned(m));
 		break;
-	case ME_CFA_DEF_CFA_SF:
+	case MP_CFA_DEF_CFA_SF:
 		reg = read_register(m);
 		set_cfa(m, reg, factored(m, mp_eh_sleb(&m->cur)));
 		break;
-	case ME_CFA_DEF_CFA_REGISTER:
+	case MP_CFA_DEF_CFA_REGISTER:
 		rule = current_cfa(m);
 		set_cfa(m, read_register(m), rule.off);
 		break;
-	case ME_CFA_DEF_CFA_OFFSET:
+	case MP_CFA_DEF_CFA_OFFSET:
 		rule = current_cfa(m);
 		set_cfa(m, rule.reg, read_unsigned(m));
 		break;
-	case ME_CFA_DEF_CFA_OFFSET_SF:
+	case MP_CFA_DEF_CFA_OFFSET_SF:
 		rule = current_cfa(m);
 		set_cfa(m, rule.reg, factored(m, mp_eh_sleb(&m->cur)));
 		break;
-	case ME_CFA_DEF_CFA_EXPRESSION:
+	case MP_CFA_DEF_CFA_EXPRESSION:
 		read_expression(m, &rule);
 		m->row.cfa = rule_number(m, &rule);
 		break;
@@ -291,36 +296,36 @@ static void run_cfa_op(struct machine *m, uint8_t op)
 
 static void run_register_op(struct machine *m, uint8_t op)
 {
-	struct me_cfi_rule rule = {0};
+	struct mp_cfi_rule rule = {0};
 	uint64_t reg = read_register(m);
 
 	switch (op) {
-	case ME_CFA_OFFSET_EXTENDED:
-		set_register(m, reg, ME_CFI_OFFSET, factored(m, read_unsigned(m)));
+	case MP_CFA_OFFSET_EXTENDED:
+		set_register(m, reg, MP_CFI_OFFSET, factored(m, read_unsigned(m)));
 		break;
-	case ME_CFA_OFFSET_EXTENDED_SF:
-		set_register(m, reg, ME_CFI_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
+	case MP_CFA_OFFSET_EXTENDED_SF:
+		set_register(m, reg, MP_CFI_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
 		break;
-	case ME_CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
-		set_register(m, reg, ME_CFI_OFFSET, factored(m, -read_unsigned(m)));
+	case MP_CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
+		set_register(m, reg, MP_CFI_OFFSET, factored(m, -read_unsigned(m)));
 		break;
-	case ME_CFA_VAL_OFFSET:
-		set_register(m, reg, ME_CFI_VAL_OFFSET, factored(m, read_unsigned(m)));
+	case MP_CFA_VAL_OFFSET:
+		set_register(m, reg, MP_CFI_VAL_OFFSET, factored(m, read_unsigned(m)));
 		break;
-	case ME_CFA_VAL_OFFSET_SF:
-		set_register(m, reg, ME_CFI_VAL_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
+	case MP_CFA_VAL_OFFSET_SF:
+		set_register(m, reg, MP_CFI_VAL_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
 		break;
-	case ME_CFA_RESTORE_EXTENDED: restore_register(m, reg); break;
-	case ME_CFA_UNDEFINED: set_register(m, reg, ME_CFI_UNDEFINED, 0); break;
-	case ME_CFA_SAME_VALUE: set_register(m, reg, ME_CFI_SAME, 0); break;
-	case ME_CFA_REGISTER:
-		rule.kind = ME_CFI_REGISTER;
+	case MP_CFA_RESTORE_EXTENDED: restore_register(m, reg); break;
+	case MP_CFA_UNDEFINED: set_register(m, reg, MP_CFI_UNDEFINED, 0); break;
+	case MP_CFA_SAME_VALUE: set_register(m, reg, MP_CFI_SAME, 0); break;
+	case MP_CFA_REGISTER:
+		rule.kind = MP_CFI_REGISTER;
 		rule.reg = (uint16_t)read_register(m);
 		m->row.regs[reg] = rule_number(m, &rule);
 		break;
-	case ME_CFA_EXPRESSION:
-	case ME_CFA_VAL_EXPRESSION:
-		rule.kind = op == ME_CFA_EXPRESSION ? ME_CFI_EXPRESSION : ME_CFI_VAL_EXPRESSION;
+	case MP_CFA_EXPRESSION:
+	case MP_CFA_VAL_EXPRESSION:
+		rule.kind = op == MP_CFA_EXPRESSION ? MP_CFI_EXPRESSION : MP_CFI_VAL_EXPRESSION;
 		read_expression(m, &rule);
 		m->row.regs[reg] = rule_number(m, &rule);
 		break;
@@ -332,7 +337,7 @@ static void run_state_op(struct machine *m, uint8_t op)
 {
 	uint64_t args_size = m->row.args_size;
 
-	if (op == ME_CFA_REMEMBER_STATE) {
+	if (op == MP_CFA_REMEMBER_STATE) {
 		if (m->nr_states == MAX_STATES)
 			fail(m, -EOPNOTSUPP);
 		else
@@ -350,28 +355,28 @@ static void run_state_op(struct machine *m, uint8_t op)
 /* Run one operation that does not advance the location. */
 static void run_op(struct machine *m, uint8_t op)
 {
-	if ((op & 0xc0) == ME_CFA_OFFSET) {
-		if ((op & 0x3f) >= ME_CFI_NR_REGS)
+	if ((op & 0xc0) == MP_CFA_OFFSET) {
+		if ((op & 0x3f) >= MP_CFI_NR_REGS)
 			fail(m, -EOPNOTSUPP);
 		else
-			set_register(m, op & 0x3f, ME_CFI_OFFSET, factored(m, read_unsigned(m)));
+			set_register(m, op & 0x3f, MP_CFI_OFFSET, factored(m, read_unsigned(m)));
 		return;
 	}
-	if ((op & 0xc0) == ME_CFA_RESTORE) {
+	if ((op & 0xc0) == MP_CFA_RESTORE) {
 		restore_register(m, op & 0x3f);
 		return;
 	}
 	switch (op) {
-	case ME_CFA_NOP: break;
-	case ME_CFA_REMEMBER_STATE:
-	case ME_CFA_RESTORE_STATE: run_state_op(m, op); break;
-	case ME_CFA_GNU_ARGS_SIZE: m->row.args_size = mp_eh_uleb(&m->cur); break;
-	case ME_CFA_DEF_CFA:
-	case ME_CFA_DEF_CFA_REGISTER:
-	case ME_CFA_DEF_CFA_OFFSET:
-	case ME_CFA_DEF_CFA_EXPRESSION:
-	case ME_CFA_DEF_CFA_SF:
-	case ME_CFA_DEF_CFA_OFFSET_SF: run_cfa_op(m, op); break;
+	case MP_CFA_NOP: break;
+	case MP_CFA_REMEMBER_STATE:
+	case MP_CFA_RESTORE_STATE: run_state_op(m, op); break;
+	case MP_CFA_GNU_ARGS_SIZE: m->row.args_size = mp_eh_uleb(&m->cur); break;
+	case MP_CFA_DEF_CFA:
+	case MP_CFA_DEF_CFA_REGISTER:
+	case MP_CFA_DEF_CFA_OFFSET:
+	case MP_CFA_DEF_CFA_EXPRESSION:
+	case MP_CFA_DEF_CFA_SF:
+	case MP_CFA_DEF_CFA_OFFSET_SF: run_cfa_op(m, op); break;
 	default: run_register_op(m, op); break;
 	}
 }
@@ -380,15 +385,15 @@ static void run_op(struct machine *m, uint8_t op)
 static bool read_advance(struct machine *m, uint8_t op, uint64_t *delta, bool *absolute)
 {
 	*absolute = false;
-	if ((op & 0xc0) == ME_CFA_ADVANCE_LOC) {
+	if ((op & 0xc0) == MP_CFA_ADVANCE_LOC) {
 		*delta = op & 0x3f;
 		return true;
 	}
 	switch (op) {
-	case ME_CFA_ADVANCE_LOC1: *delta = mp_eh_u8(&m->cur); return true;
-	case ME_CFA_ADVANCE_LOC2: *delta = mp_eh_u16(&m->cur); return true;
-	case ME_CFA_ADVANCE_LOC4: *delta = mp_eh_u32(&m->cur); return true;
-	case ME_CFA_SET_LOC:
+	case MP_CFA_ADVANCE_LOC1: *delta = mp_eh_u8(&m->cur); return true;
+	case MP_CFA_ADVANCE_LOC2: *delta = mp_eh_u16(&m->cur); return true;
+	case MP_CFA_ADVANCE_LOC4: *delta = mp_eh_u32(&m->cur); return true;
+	case MP_CFA_SET_LOC:
 		*absolute = true;
 		*delta = mp_eh_pointer(&m->cur, m->cie->fde_enc, 0);
 		return true;
@@ -396,7 +401,7 @@ static bool read_advance(struct machine *m, uint8_t op, uint64_t *delta, bool *a
 	return false;
 }
 
-static void add_line(struct machine *m, struct me_cfi_table *table, uint64_t off)
+static void add_line(struct machine *m, struct mp_cfi_table *table, uint64_t off)
 {
 	if (table->nr && table->lines[table->nr - 1].off == off) {
 		table->lines[table->nr - 1].row = m->row;
@@ -406,7 +411,7 @@ static void add_line(struct machine *m, struct me_cfi_table *table, uint64_t off
 		return;
 	if (table->nr == table->cap) {
 		uint32_t cap = table->cap ? table->cap * 2 : 64;
-		struct me_cfi_line *lines;
+		struct mp_cfi_line *lines;
 
 		if (cap > MAX_LINES) {
 			fail(m, -EOPNOTSUPP);
@@ -420,7 +425,7 @@ static void add_line(struct machine *m, struct me_cfi_table *table, uint64_t off
 		table->lines = lines;
 		table->cap = cap;
 	}
-	table->lines[table->nr++] = (struct me_cfi_line){.off = off, .row = m->row};
+	table->lines[table->nr++] = (struct mp_cfi_line){.off = off, .row = m->row};
 }
 
 static void start_program(struct machine *m, const uint8_t *program, size_t size, uint64_t vaddr)
@@ -429,7 +434,7 @@ static void start_program(struct machine *m, const uint8_t *program, size_t size
 	m->nr_states = 0;
 }
 
-static int run_fde(struct machine *m, const struct mp_eh_fde *fde, struct me_cfi_table *table)
+static int run_fde(struct machine *m, const struct mp_eh_fde *fde, struct mp_cfi_table *table)
 {
 	uint64_t off = 0, delta;
 	bool absolute;
@@ -455,8 +460,8 @@ static int run_fde(struct machine *m, const struct mp_eh_fde *fde, struct me_cfi
 	return m->error;
 }
 
-int me_cfi_expand(struct me_cfi_rules *rules, const struct mp_eh_cie *cie,
-		  const struct mp_eh_fde *fde, struct me_cfi_table *table)
+int mp_cfi_expand(struct mp_cfi_rules *rules, const struct mp_eh_cie *cie,
+		  const struct mp_eh_fde *fde, struct mp_cfi_table *table)
 {
 	struct machine m = {.rules = rules, .cie = cie};
 
@@ -466,7 +471,7 @@ int me_cfi_expand(struct me_cfi_rules *rules, const struct mp_eh_cie *cie,
 	start_program(&m, cie->program, cie->program_size, cie->program_vaddr);
 	while (m.cur.p < m.cur.end && !m.error && !m.cur.failed)
 		run_op(&m, mp_eh_u8(&m.cur));
-	if (m.cur.failed || m.row.cfa == 0)
+	if (m.cur.failed || (m.row.cfa == 0 && !rules->for_walking))
 		fail(&m, -EOPNOTSUPP);
 	if (m.error)
 		return m.error;
@@ -476,13 +481,13 @@ int me_cfi_expand(struct me_cfi_rules *rules, const struct mp_eh_cie *cie,
 	return run_fde(&m, fde, table);
 }
 
-void me_cfi_table_fini(struct me_cfi_table *table)
+void mp_cfi_table_fini(struct mp_cfi_table *table)
 {
 	free(table->lines);
-	*table = (struct me_cfi_table){0};
+	*table = (struct mp_cfi_table){0};
 }
 
-uint32_t me_cfi_line_at(const struct me_cfi_table *table, uint64_t off)
+uint32_t mp_cfi_line_at(const struct mp_cfi_table *table, uint64_t off)
 {
 	uint32_t lo = 0, hi = table->nr;
 
@@ -497,20 +502,20 @@ uint32_t me_cfi_line_at(const struct me_cfi_table *table, uint64_t off)
 	return lo;
 }
 
-int me_cfi_row_lower(struct me_cfi_rules *rules, const struct me_cfi_row *row, int64_t by,
-		     struct me_cfi_row *out)
+int mp_cfi_row_lower(struct mp_cfi_rules *rules, const struct mp_cfi_row *row, int64_t by,
+		     struct mp_cfi_row *out)
 {
 	struct machine m = {.rules = rules};
-	struct me_cfi_rule cfa = rules->rules[row->cfa];
+	struct mp_cfi_rule cfa = rules->rules[row->cfa];
 
 	*out = *row;
-	if (cfa.kind != ME_CFI_OFFSET)
+	if (cfa.kind != MP_CFI_OFFSET)
 		return -EOPNOTSUPP;
-	for (int i = 0; i < ME_CFI_NR_REGS; i++) {
-		const struct me_cfi_rule *rule = &rules->rules[row->regs[i]];
+	for (int i = 0; i < MP_CFI_NR_REGS; i++) {
+		const struct mp_cfi_rule *rule = &rules->rules[row->regs[i]];
 
-		if (rule->kind == ME_CFI_EXPRESSION || rule->kind == ME_CFI_VAL_EXPRESSION ||
-		    rule->kind == ME_CFI_REGISTER)
+		if (rule->kind == MP_CFI_EXPRESSION || rule->kind == MP_CFI_VAL_EXPRESSION ||
+		    rule->kind == MP_CFI_REGISTER)
 			return -EOPNOTSUPP;
 	}
 	if (cfa.reg != RSP)

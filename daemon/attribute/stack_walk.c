@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/* stack_walk - finds rows by address and words in the copy of a stack; see stack_walk.h. */
+#include "daemon/attribute/stack_walk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "libprof/elf/eh.h"
+#include "libprof/unwind/rows_compile.h"
+#include "libprof/unwind/walk.h"
+
+#define DEPTH_MAX 1024 /* callers in a record */
+
+#define SAME_STOP(name)                                                                            \
+	_Static_assert((int)MORPH_STACK_##name == (int)MP_WALK_##name, "reason " #name)
+SAME_STOP(UNSAID);
+SAME_STOP(BOTTOM);
+SAME_STOP(DEPTH);
+SAME_STOP(COPY);
+SAME_STOP(UNMAPPED);
+SAME_STOP(NO_ROWS);
+SAME_STOP(NO_ROW);
+SAME_STOP(RULE);
+SAME_STOP(REGISTER);
+SAME_STOP(ORDER);
+_Static_assert((int)MORPH_NR_STACK_STOP == (int)MP_NR_WALK_STOP, "number of reasons");
+
+struct md_stack_walk {
+	struct md_buf out;
+	void *vdso_bytes;
+	struct mp_rows vdso; /* no rows: not to be had */
+	/* the walk that is being made */
+	const struct md_attribute *at;
+	const struct md_space *space;
+	const struct morph_user_stack *record;
+	uint64_t ips[DEPTH_MAX];
+};
+
+/* Return: size of the mapping at @start in this process; 0: not known. */
+static size_t mapping_size(uint64_t start)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	uint64_t from, to;
+	char line[512];
+	size_t size = 0;
+
+	while (f && !size && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) == 2 && from == start)
+			size = to - from;
+	if (f)
+		fclose(f);
+	return size;
+}
+
+/* The kernel maps the same vDSO into every process; this process has one, too. */
+static void read_vdso(struct md_stack_walk *walk)
+{
+	uint64_t start = getauxval(AT_SYSINFO_EHDR);
+	size_t size = start ? mapping_size(start) : 0, table_size;
+	struct mp_eh_cursor frames;
+	struct mp_elf *elf = NULL;
+	bool sized;
+
+	if (size &&
+	    !mp_elf_open_memory("[vdso]", (const void *)(uintptr_t)start, size, MP_ELF_FDES, &elf,
+				NULL) &&
+	    mp_eh_frame_find(elf, &frames, &sized) &&
+	    !mp_rows_compile(&frames, sized, &walk->vdso_bytes, &table_size, NULL))
+		mp_rows_open("[vdso]", walk->vdso_bytes, table_size, &walk->vdso, NULL);
+	mp_elf_close(elf);
+}
+
+struct md_stack_walk *md_stack_walk_new(void)
+{
+	struct md_stack_walk *walk = calloc(1, sizeof(*walk));
+
+	if (walk)
+		read_vdso(walk);
+	return walk;
+}
+
+void md_stack_walk_free(struct md_stack_walk *walk)
+{
+	if (!walk)
+		return;
+	md_buf_fini(&walk->out);
+	free(walk->vdso_bytes);
+	free(walk);
+}
+
+static enum mp_walk_code find(void *arg, uint64_t ip, const struct mp_rows **rows, uint64_t *vaddr)
+{
+	const struct md_stack_walk *walk = arg;
+	const struct md_mapping *m = walk->space ? md_space_find(walk->space, ip) : NULL;
+	const struct md_module *module;
+
+	if (!m)
+		return MP_WALK_NOTHING;
+	if (m->why == MP_UNATTR_VDSO && walk->vdso.nr_rows) {
+		*rows = &walk->vdso;
+		*vaddr = ip - m->start;
+		return MP_WALK_ROWS;
+	}
+	if (m->why == MP_UNATTR_ANONYMOUS)
+		return MP_WALK_BARE;
+	/* A file that cannot be read may have rows, and then its rbp is no frame pointer. */
+	module = m->why == MD_MAPPED ? md_modcache_module(walk->at->modcache, m->module) : NULL;
+	if (!module)
+		return MP_WALK_NOTHING;
+	if (!module->rows.nr_rows)
+		return MP_WALK_BARE;
+	*rows = &module->rows;
+	*vaddr = ip + m->bias;
+	return MP_WALK_ROWS;
+}
+
+static bool read_word(void *arg, uint64_t address, uint64_t *word)
+{
+	const struct md_stack_walk *walk = arg;
+	uint64_t off = address - walk->record->registers[MORPH_REG_RSP];
+
+	if (off >= walk->record->nr || walk->record->nr - off < sizeof(*word))
+		return false;
+	memcpy(word, walk->record->bytes + off, sizeof(*word));
+	return true;
+}
+
+struct morph_record *md_stack_walk(struct md_stack_walk *walk, const struct md_attribute *at,
+				   const struct morph_user_stack *record)
+{
+	const struct mp_walk_ops ops = {.find = find, .read = read_word, .arg = walk};
+	const struct morph_task *task = &record->task;
+	bool kernel = task->flags & MORPH_USER_STACK_KERNEL;
+	struct mp_walk_start start = {.ip = record->ip};
+	struct mp_walk_result result;
+	struct morph_stack *stack;
+
+	_Static_assert(sizeof(start.regs) == sizeof(record->registers), "the same registers");
+	memcpy(start.regs, record->registers, sizeof(start.regs));
+	walk->at = at;
+	walk->space = md_procmap_find(at->procmap, task->tgid, task->exec_id);
+	walk->record = record;
+	walk->ips[0] = record->ip;
+	mp_walk(&ops, &start, walk->ips + kernel, DEPTH_MAX - kernel, &result);
+	result.nr += kernel;
+	walk->out.size = 0;
+	stack = md_record_add_task(&walk->out, MORPH_REC_STACK,
+				   sizeof(*stack) + result.nr * sizeof(stack->ips[0]),
+				   task->time_ns, task->tgid, task->tid);
+	if (!stack)
+		return NULL;
+	stack->task.record.cpu = task->record.cpu;
+	stack->task.exec_id = task->exec_id;
+	stack->task.flags = (uint32_t)result.stop | (kernel ? MORPH_STACK_USER_IP : 0);
+	memcpy(stack->ips, walk->ips, result.nr * sizeof(stack->ips[0]));
+	return &stack->task.record;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfi_ops - numbers of the call-frame operations. Used by cfi (reads them) and cfi_put
+ * (writes them).
+ */
+#ifndef MP_CFI_OPS_H
+#define MP_CFI_OPS_H
+
+enum mp_cfa_op {
+	MP_CFA_NOP = 0x00,
+	MP_CFA_SET_LOC = 0x01,
+	MP_CFA_ADVANCE_LOC1 = 0x02,
+	MP_CFA_ADVANCE_LOC2 = 0x03,
+	MP_CFA_ADVANCE_LOC4 = 0x04,
+	MP_CFA_OFFSET_EXTENDED = 0x05,
+	MP_CFA_RESTORE_EXTENDED = 0x06,
+	MP_CFA_UNDEFINED = 0x07,
+	MP_CFA_SAME_VALUE = 0x08,
+	MP_CFA_REGISTER = 0x09,
+	MP_CFA_REMEMBER_STATE = 0x0a,
+	MP_CFA_RESTORE_STATE = 0x0b,
+	MP_CFA_DEF_CFA = 0x0c,
+	MP_CFA_DEF_CFA_REGISTER = 0x0d,
+	MP_CFA_DEF_CFA_OFFSET = 0x0e,
+	MP_CFA_DEF_CFA_EXPRESSION = 0x0f,
+	MP_CFA_EXPRESSION = 0x10,
+	MP_CFA_OFFSET_EXTENDED_SF = 0x11,
+	MP_CFA_DEF_CFA_SF = 0x12,
+	MP_CFA_DEF_CFA_OFFSET_SF = 0x13,
+	MP_CFA_VAL_OFFSET = 0x14,
+	MP_CFA_VAL_OFFSET_SF = 0x15,
+	MP_CFA_VAL_EXPRESSION = 0x16,
+	MP_CFA_GNU_ARGS_SIZE = 0x2e,
+	MP_CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
+	/* Upper two bits; the lower six are an operand. */
+	MP_CFA_ADVANCE_LOC = 0x40,
+	MP_CFA_OFFSET = 0x80,
+	MP_CFA_RESTORE = 0xc0,
+};
+
+#endif

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rows_compile - lists the FDEs, runs their programs, and merges the rows; see rows_compile.h.
+ *
+ * Of FDEs that overlap, the one that starts last holds up to its end, as for the search table
+ * that unwinders use. A row stands at the end of each FDE unless another FDE begins there.
+ */
+#include "libprof/unwind/rows_compile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/unwind/cfi.h"
+#include "libprof/unwind/row_rule_private.h"
+#include "libprof/unwind/rows.h"
+
+#define FDES_MAX (1u << 21)
+/* Compilers need some 20 bytes. The program runs again for each FDE, so it must be short. */
+#define CIE_PROGRAM_MAX 1024
+#define KEYS_START	1024u /* slots of the table of keys; a power of two */
+
+struct frame {
+	uint64_t start, size, program_vaddr;
+	const uint8_t *program;
+	uint32_t program_size, cie; /* @cie: index */
+};
+
+/* The rule number of a combination of call-frame rules. */
+struct key {
+	uint64_t bits; /* 0: free */
+	uint32_t number;
+};
+
+struct compiler {
+	struct frame *frames;
+	struct mp_eh_cie *cies;
+	uint32_t nr_frames, max_frames, nr_cies, max_cies;
+	struct mp_cfi_rules cfi;
+	struct mp_cfi_table table;
+	struct key *keys;
+	uint32_t nr_keys, max_keys;
+	struct mp_row_rule *rules;
+	uint32_t nr_rules;
+	uint32_t *offsets;
+	uint16_t *numbers;
+	uint32_t nr_rows, max_rows;
+	uint64_t base;
+};
+
+/* ---- the list of FDEs ----------------------------------------------------------------------- */
+
+static int add_cie(struct compiler *c, const struct mp_eh_cie *cie)
+{
+	struct mp_eh_cie *grown;
+
+	if (c->nr_cies && c->cies[c->nr_cies - 1].vaddr == cie->vaddr)
+		return 0;
+	if (c->nr_cies == c->max_cies) {
+		c->max_cies = c->max_cies * 2 + 16;
+		grown = reallocarray(c->cies, c->max_cies, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		c->cies = grown;
+	}
+	c->cies[c->nr_cies++] = *cie;
+	return 0;
+}
+
+static int add_frame(struct compiler *c, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde)
+{
+	struct frame *grown;
+
+	if (c->nr_frames == FDES_MAX)
+		return -EFBIG;
+	if (c->nr_frames == c->max_frames) {
+		c->max_frames = c->max_frames * 2 + 256;
+		grown = reallocarray(c->frames, c->max_frames, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		c->frames = grown;
+	}
+	if (add_cie(c, cie))
+		return -ENOMEM;
+	c->frames[c->nr_frames++] = (struct frame){
+		.start = fde->start,
+		.size = fde->size,
+		.program = fde->program,
+		.program_vaddr = fde->program_vaddr,
+		.program_size = (uint32_t)fde->program_size,
+		.cie = c->nr_cies - 1,
+	};
+	return 0;
+}
+
+static int compare_frames(const void *a, const void *b)
+{
+	const struct frame *fa = a, *fb = b;
+
+	if (fa->start != fb->start)
+		return fa->start < fb->start ? -1 : 1;
+	return fa->size < fb->size ? -1 : fa->size > fb->size;
+}
+
+static int list_frames(struct compiler *c, const struct mp_eh_cursor *first, bool sized,
+		       struct mp_err *err)
+{
+	struct mp_eh_cursor cur = *first;
+	struct mp_eh_cie cie = {0};
+	struct mp_eh_fde fde;
+	bool sorted = true;
+	int ret;
+
+	while (cur.p < cur.end) {
+		ret = mp_eh_next(&cur, first, &cie, &fde);
+		if (ret == 0 && !sized)
+			break;
+		if (ret == -EBADMSG)
+			return mp_err_set(err, EBADMSG, "damaged .eh_frame");
+		/* FDEs of code that the linker dropped have size or address 0. */
+		if (ret != 2 || !fde.size || !fde.start)
+			continue;
+		ret = add_frame(c, &cie, &fde);
+		if (ret)
+			return mp_err_set(err, -ret, "too many FDEs");
+		if (c->nr_frames > 1 && fde.start <= c->frames[c->nr_frames - 2].start)
+			sorted = false;
+	}
+	if (!sorted)
+		qsort(c->frames, c->nr_frames, sizeof(*c->frames), compare_frames);
+	return 0;
+}
+
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+static struct key *find_key(struct key *keys, uint32_t max, uint64_t bits)
+{
+	uint32_t i = (uint32_t)(bits * 0x9e3779b97f4a7c15ull >> 32) & (max - 1);
+
+	while (keys[i].bits && keys[i].bits != bits)
+		i = (i + 1) & (max - 1);
+	return &keys[i];
+}
+
+static int grow_keys(struct compiler *c)
+{
+	uint32_t max = c->max_keys ? c->max_keys * 2 : KEYS_START;
+	struct key *keys = calloc(max, sizeof(*keys));
+
+	if (!keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c->max_keys; i++)
+		if (c->keys[i].bits)
+			*find_key(keys, max, c->keys[i].bits) = c->keys[i];
+	free(c->keys);
+	c->keys = keys;
+	c->max_keys = max;
+	return 0;
+}
+
+/* Return: the number of @rule. If there are too many rules, that of one that stops. */
+static uint32_t rule_number(struct compiler *c, const struct mp_row_rule *rule)
+{
+	for (uint32_t i = 0; i < c->nr_rules; i++)
+		if (!memcmp(&c->rules[i], rule, sizeof(*rule)))
+			return i;
+	if (c->nr_rules == MP_ROWS_RULES_MAX)
+		return MP_ROW_STOP_RANGE;
+	c->rules[c->nr_rules] = *rule;
+	return c->nr_rules++;
+}
+
+/* Rule n is "stop for reason n" for each reason, and rule 0, which no row uses, is the bottom. */
+static void add_stop_rules(struct compiler *c)
+{
+	c->rules[c->nr_rules++] = (struct mp_row_rule){.flags = MP_ROW_BOTTOM};
+	for (int stop = 1; stop < MP_NR_ROW_STOP; stop++)
+		c->rules[c->nr_rules++] = mp_row_rule_stop(stop);
+}
+
+static int row_rule(struct compiler *c, const struct mp_cfi_row *row, bool signal, uint32_t *number)
+{
+	uint64_t bits = (uint64_t)row->cfa | (uint64_t)row->regs[MP_DWARF_RBP] << 16 |
+			(uint64_t)row->regs[MP_DWARF_RA] << 32 | (uint64_t)signal << 48 |
+			UINT64_C(1) << 63;
+	struct mp_row_rule rule;
+	struct key *key;
+
+	if (c->nr_keys * 2 >= c->max_keys && grow_keys(c))
+		return -ENOMEM;
+	key = find_key(c->keys, c->max_keys, bits);
+	if (!key->bits) {
+		rule = mp_row_rule_of(&c->cfi, row, signal);
+		*key = (struct key){bits, rule_number(c, &rule)};
+		c->nr_keys++;
+	}
+	*number = key->number;
+	return 0;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static int grow_rows(struct compiler *c)
+{
+	uint32_t max = c->max_rows * 2 + 1024;
+	uint32_t *offsets = reallocarray(c->offsets, max, sizeof(*offsets));
+	uint16_t *numbers;
+
+	if (!offsets)
+		return -ENOMEM;
+	c->offsets = offsets;
+	numbers = reallocarray(c->numbers, max, sizeof(*numbers));
+	if (!numbers)
+		return -ENOMEM;
+	c->numbers = numbers;
+	c->max_rows = max;
+	return 0;
+}
+
+/* Adds a row at @vaddr, which is not below that of the last row, or replaces that one. */
+static int add_row(struct compiler *c, uint64_t vaddr, uint32_t number)
+{
+	uint64_t off = vaddr - c->base;
+
+	if (off > UINT32_MAX || c->nr_rows == MP_ROWS_MAX)
+		return -EFBIG;
+	if (c->nr_rows && c->offsets[c->nr_rows - 1] == off)
+		c->nr_rows--;
+	if (c->nr_rows && c->numbers[c->nr_rows - 1] == number)
+		return 0;
+	if (c->nr_rows == c->max_rows && grow_rows(c))
+		return -ENOMEM;
+	c->offsets[c->nr_rows] = (uint32_t)off;
+	c->numbers[c->nr_rows++] = (uint16_t)number;
+	return 0;
+}
+
+/* Adds the rows of @frame up to @end. */
+static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end)
+{
+	const struct mp_eh_cie *cie = &c->cies[frame->cie];
+	const struct mp_eh_fde fde = {
+		.start = frame->start,
+		.size = frame->size,
+		.program = frame->program,
+		.program_vaddr = frame->program_vaddr,
+		.program_size = frame->program_size,
+	};
+	uint32_t number;
+	int ret = -EOPNOTSUPP;
+
+	if (cie->program_size <= CIE_PROGRAM_MAX)
+		ret = mp_cfi_expand(&c->cfi, cie, &fde, &c->table);
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret)
+		return add_row(c, frame->start, MP_ROW_STOP_PROGRAM);
+	for (uint32_t i = 0; i < c->table.nr; i++) {
+		const struct mp_cfi_line *line = &c->table.lines[i];
+
+		if (line->off >= end - frame->start)
+			break;
+		ret = row_rule(c, &line->row, cie->signal_frame, &number);
+		if (!ret)
+			ret = add_row(c, frame->start + line->off, number);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int add_all_rows(struct compiler *c)
+{
+	int ret = 0;
+
+	if (c->nr_frames)
+		c->base = c->frames[0].start & ~(uint64_t)(MP_ROWS_PAGE - 1);
+	if (c->base >= MP_ROWS_BASE_END)
+		return -EFBIG;
+	for (uint32_t i = 0; i < c->nr_frames && !ret; i++) {
+		const struct frame *frame = &c->frames[i];
+		uint64_t end = frame->start + frame->size;
+		uint64_t next = i + 1 < c->nr_frames ? frame[1].start : UINT64_MAX;
+
+		if (end > next)
+			end = next;
+		if (next == frame->start || (i && frame[-1].start == frame->start))
+			ret = add_row(c, frame->start, MP_ROW_STOP_OVERLAP);
+		else
+			ret = add_frame_rows(c, frame, end);
+		/* Of two FDEs at one address, the longer one comes last. */
+		if (!ret && end != next && end > frame->start)
+			ret = add_row(c, end, MP_ROW_STOP_NO_ROW);
+	}
+	return ret;
+}
+
+static int write_table(const struct compiler *c, void **bytes, size_t *size)
+{
+	uint32_t nr_pages = c->nr_rows ? c->offsets[c->nr_rows - 1] / MP_ROWS_PAGE + 1 : 0;
+	struct mp_rows_head *head;
+	struct mp_row_rule *rules;
+	uint32_t *pages, page = 0;
+	struct mp_row *rows;
+
+	*size = mp_rows_size(c->nr_rules, c->nr_rows, nr_pages);
+	head = calloc(1, *size);
+	if (!head)
+		return -ENOMEM;
+	*head = (struct mp_rows_head){MP_ROWS_MAGIC, c->nr_rules, c->nr_rows, nr_pages, c->base};
+	rules = (struct mp_row_rule *)(head + 1);
+	memcpy(rules, c->rules, c->nr_rules * sizeof(*rules));
+	pages = (uint32_t *)(rules + c->nr_rules);
+	rows = (struct mp_row *)(pages + nr_pages + 1);
+	for (uint32_t i = 0; i < c->nr_rows; i++) {
+		for (; page <= c->offsets[i] / MP_ROWS_PAGE; page++)
+			pages[page] = i;
+		rows[i] = (struct mp_row){(uint16_t)c->offsets[i], c->numbers[i]};
+	}
+	pages[nr_pages] = c->nr_rows;
+	*bytes = head;
+	return 0;
+}
+
+static void compiler_fini(struct compiler *c)
+{
+	mp_cfi_table_fini(&c->table);
+	mp_cfi_rules_fini(&c->cfi);
+	free(c->frames);
+	free(c->cies);
+	free(c->keys);
+	free(c->rules);
+	free(c->offsets);
+	free(c->numbers);
+}
+
+int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, void **bytes, size_t *size,
+		    struct mp_err *err)
+{
+	struct compiler c = {0};
+	int ret;
+
+	*bytes = NULL;
+	*size = 0;
+	c.rules = calloc(MP_ROWS_RULES_MAX, sizeof(*c.rules));
+	if (!c.rules || mp_cfi_rules_init(&c.cfi)) {
+		free(c.rules);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	c.cfi.for_walking = true;
+	add_stop_rules(&c);
+	ret = list_frames(&c, frames, sized, err);
+	if (!ret) {
+		ret = add_all_rows(&c);
+		if (!ret)
+			ret = write_table(&c, bytes, size);
+		if (ret)
+			mp_err_set(err, -ret, "unwind rows: %s", strerror(-ret));
+	}
+	compiler_fini(&c);
+	return ret;
+}

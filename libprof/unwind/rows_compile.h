@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rows_compile - turns the bytes of .eh_frame into unwind rows. Every byte may be hostile. Called
+ * by the daemon's modread, in a sandboxed process.
+ */
+#ifndef MP_ROWS_COMPILE_H
+#define MP_ROWS_COMPILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libprof/base/err.h"
+#include "libprof/elf/eh.h"
+
+/*
+ * mp_rows_compile - the rows of all FDEs at @frames. @sized: the end is known, and zero words
+ * before it are no end. An FDE that is not understood becomes a row that stops.
+ * *@bytes: the table, in the form of row_format.h; @size: its size. A table may have no rows.
+ * Return: 0, -ENOMEM, -EBADMSG (an entry beyond the end), -EFBIG (too many rows, or code of more
+ * than 4 GiB).
+ * Ownership: the caller frees *@bytes.
+ */
+int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, void **bytes, size_t *size,
+		    struct mp_err *err);
+
+#endif

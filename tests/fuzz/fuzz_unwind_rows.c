@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fuzz_unwind_rows - any bytes as .eh_frame and as a table of rows.
+ *
+ * With an even first byte, the rest is .eh_frame: it is refused, or its rows are a table that the
+ * reader accepts. With an odd one, the rest is a table: it is refused, or every lookup works.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/unwind/rows.h"
+#include "libprof/unwind/rows_compile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Looks up both sides of each row; the row itself must be found. */
+static void use(const struct mp_rows *rows)
+{
+	for (uint32_t page = 0; page < rows->nr_pages; page++) {
+		uint64_t base = rows->base + (uint64_t)page * MP_ROWS_PAGE;
+
+		for (uint32_t i = rows->pages[page]; i < rows->pages[page + 1]; i++) {
+			const struct mp_row *row = &rows->rows[i];
+
+			if (mp_rows_find(rows, base + row->low) != &rows->rules[row->number])
+				abort();
+			if (i && mp_rows_find(rows, base + row->low - 1) !=
+					 &rows->rules[rows->rows[i - 1].number])
+				abort();
+		}
+	}
+	if (mp_rows_find(rows, rows->base - 1)->stop != MP_ROW_STOP_NO_ROW ||
+	    mp_rows_find(rows, UINT64_MAX)->stop != MP_ROW_STOP_NO_ROW)
+		abort();
+}
+
+static void compile(const uint8_t *data, size_t size)
+{
+	struct mp_eh_cursor frames = {.p = data, .end = data + size, .vaddr = 0x1000000};
+	struct mp_rows rows;
+	size_t table_size;
+	void *bytes;
+
+	if (mp_rows_compile(&frames, true, &bytes, &table_size, NULL))
+		return;
+	if (mp_rows_open("made", bytes, table_size, &rows, NULL))
+		abort();
+	use(&rows);
+	free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mp_rows rows;
+	void *copy;
+
+	if (!size)
+		return 0;
+	if (data[0] % 2 == 0) {
+		compile(data + 1, size - 1);
+		return 0;
+	}
+	copy = malloc(size); /* aligned, unlike data + 1 */
+	if (!copy)
+		return 0;
+	memcpy(copy, data + 1, size - 1);
+	if (!mp_rows_open("any", copy, size - 1, &rows, NULL))
+		use(&rows);
+	free(copy);
+	return 0;
+}
