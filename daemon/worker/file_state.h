@@ -16,6 +16,7 @@ struct md_file_state {
 	struct mp_id id;
 	char hash[33];	       /* XXH3-128 of its bytes */
 	bool is_output;	       /* it has a map note of Morph */
+	bool audits;	       /* then: it times two layouts of its functions */
 	struct mp_id original; /* then: of what it says it was made */
 	uint64_t size;
 	uint32_t uid; /* owner */

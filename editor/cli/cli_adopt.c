@@ -7,12 +7,15 @@
 #include "editor/cli/report.h"
 
 enum key {
-	KEY_BACKUP_DIR = 0x800,
+	KEY_AUDITS = 0x800,
+	KEY_BACKUP_DIR,
 	KEY_BREAK_LINKS,
 	KEY_THREADS,
 };
 
 static const struct argp_option options[] = {
+	{"audits", KEY_AUDITS, NULL, 0,
+	 "OUTPUT may be one that times two layouts of its functions (instrument --kind=audit)", 0},
 	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
 	 "Where originals are kept (default: see FILES in the man page)", 0},
 	{"break-links", KEY_BREAK_LINKS, NULL, 0,
@@ -37,6 +40,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = a->cli; return 0;
+	case KEY_AUDITS: a->inplace.may_audit = true; return 0;
 	case KEY_BACKUP_DIR:
 		if (!*arg)
 			argp_error(state, "--backup-dir: which directory?");

@@ -18,6 +18,7 @@ static const char *const state_names[MP_NR_JOB_STATES] = {
 	[MP_JOB_PROFILED] = "profiled",
 	[MP_JOB_WRITTEN] = "written",
 	[MP_JOB_VERIFIED] = "verified",
+	[MP_JOB_AUDITING] = "auditing",
 	[MP_JOB_AUDITED] = "audited",
 	[MP_JOB_ADVISED] = "advised",
 	[MP_JOB_ADOPTED] = "adopted",
