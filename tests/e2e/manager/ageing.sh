@@ -25,7 +25,7 @@ days_ago() {
 }
 # moved FUNCTION: does prog have a copy of it?
 moved() {
-	objdump -d --no-show-raw-insn --disassemble="$1" prog | grep -q 'section .morph.text'
+	objdump -t prog | grep -q "\.morph\.text.* $1$"
 }
 
 sampled db "$dir/prog" 3000 ./prog work 1000

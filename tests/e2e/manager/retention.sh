@@ -41,19 +41,28 @@ has 12000 "gone for long"
 	(SELECT count(*) FROM activity WHERE module NOT IN (SELECT key FROM module))")" = 0 ] || fail "rows are left"
 says err.txt 'gone: its profile was dropped' "gone for long"
 
+# ---- a profile without a ledger is a damaged store: nothing is dropped
+db "UPDATE ledger SET nr = 10 WHERE what IN ('attributed', 'emitted')"
+rm prog
+work 1 "no ledger" --now
+[ "$(db "SELECT sum(nr_samples) FROM bucket")" = 12000 ] || fail "no ledger, and yet dropped"
 # ---- backups: that of a file that is gone goes after the time, others stay
 age() { # SECONDS: the notes say that all was seen so long ago
 	jq "map_values(. - $1)" state/old-backups >notes && cat notes >state/old-backups
-	find backup -name '*.json' -exec touch -d "-$1 seconds" {} +
+	find backup -name '*.json' -exec touch -d "-$(($1 + 100)) seconds" {} +
 }
 kept() { # NR WHAT
 	[ "$(find backup -type f | wc -l)" = "$1" ] || fail "$2: $(find backup -type f)"
 }
+rm -rf db db-* state
+cp original prog
+profile prog 12000
 speed 120
 rule "mode = adopt" "$(by_speed)"
 work 0 "in use" --now
 state_is adopted "in use"
 kept 2 "in use"
+work 0 "in use, a look" --now
 age 7200
 work 0 "in use for long" --now
 kept 2 "in use for long"
@@ -77,12 +86,4 @@ echo '{"places": [{"path": "/nowhere"}]' >"$(dirname "$(find backup -name '*.jso
 work 0 "gone for a month" --now
 says err.txt "^morph-worker: $dir/prog: no version of Morph is in its place any more: the backup was removed" "gone for a month"
 kept 1 "gone for a month: a record that nobody understands stays"
-cp original prog
-rm etc/watch.d/prog.conf
-
-# ---- a profile without a ledger is a damaged store: nothing is dropped
-db "UPDATE ledger SET nr = 10 WHERE what IN ('attributed', 'emitted')"
-rm prog
-work 1 "no ledger" --now
-[ "$(db "SELECT sum(nr_samples) FROM bucket")" = 12000 ] || fail "no ledger, and yet dropped"
 finish
