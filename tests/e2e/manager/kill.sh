@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 900
+# alone: it samples
 # morph-worker killed before each system call that changes files: of a whole round, an undo, an upgrade with the
 # round that follows, the end of probation, and an audit inside the program. The path always holds a whole
 # version, the job has a state with a name, the next start continues, and the history has each step once.
@@ -139,35 +140,44 @@ policy "probation = 0"
 scene kept adopted : "adopted kept" kept version-adopted "$round probation:kept" 5
 policy
 
-# ---- inside the program: what an audit of the version that times itself found is made once
+# ---- inside the program. How often a function is entered must be known from real samples.
+"$BUILD/morphd" run --record probe -- true 2>err.txt || {
+	echo "skip: in-process: $(head -n 1 err.txt)"
+	scenes=${scenes/in-process/}
+	left_out=" in-process"
+}
+
+# What an audit of the version that times itself found is made once.
 case " $scenes " in *" in-process "*)
-	start_from profile
-	worker=$dir/bin/morph-worker
-	"$BUILD/morph-optimize" instrument --kind=audit --all --counts="$dir/ring" --report=none original -o timed || exit 1
+	rm -rf state backup db-wal db-shm db
+	gcc -O2 -Wl,--emit-relocs -o version-server "$root/tests/e2e/manager/server.c" || exit 1
+	cp version-server prog
+	policy "min-samples = 1000"
+	sampled db "$dir/prog" 4000 ./prog work 1000
+	snapshot server
+	"$BUILD/morph-optimize" instrument --kind=audit --db=db --min-samples=1000 --counts="$dir/ring" --report=none prog -o timed || exit 1
 	"$BUILD/morphd" run --audit=ring --db=audit.db >/dev/null 2>err.txt &
 	reader=$!
 	audit_listens $reader
-	for _ in {1..5}; do ./timed 20000000 >/dev/null; done
+	for _ in {1..5}; do ./timed work 300 >/dev/null; done
 	kill -INT $reader
 	wait $reader || fail "the reader ended with $?: $(cat err.txt)"
 	sqlite3 audit.db "UPDATE program_audit_effect SET verdict = 2, decided_at = 64, pairs = 64, estimate = 0.2,
 		lowest = 0.1, highest = 0.3; PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null
 	chmod 644 audit.db
 	rule "mode = adopt" "audit = in-process" "instrument = yes" "audit-time = 2"
+	worker=$dir/bin/morph-worker
+	# Its morphd sees the version that times itself in place.
+	sed -i "2i cp '$dir/prog' '$dir/shown/version-timed'" bin/morphd
+	mkdir -m 777 shown
 	work 0 "in-process without a kill" --now
 	state_is adopted "in-process without a kill"
-	cp prog version-in-process
-	start_from profile
-	# The version that times itself is in place while the worker waits.
-	sed -i "2i cp '$dir/prog' '$dir/version-timed' 2>/dev/null" bin/morphd
-	chmod 777 "$dir"
-	work 0 "in-process, once more" --now
-	chmod 755 "$dir"
 	sed -i 2d bin/morphd
-	[ -e version-timed ] || fail "in-process: no version that times itself"
+	cp prog version-in-process
+	cp shown/version-timed . || fail "in-process: no version that times itself"
 	;;
 esac
 inside="ask:watch profile:done write:done verify:done instrument:done audit:faster adopt:done"
-scene in-process profile : "wanted profiled written verified auditing audited adopted" adopted version-in-process "$inside" 60
+scene in-process server : "wanted profiled written verified auditing audited adopted" adopted version-in-process "$inside" 60
 echo "killed at $total points in all, each ${stride}th"
 finish
