@@ -26,7 +26,7 @@ struct md_worker {
 	char collector[PATH_MAX]; /* "": there is none */
 };
 
-/* What a step needs besides the job. */
+/* A job, and all that its steps need. */
 struct md_task {
 	struct md_worker *worker;
 	struct mp_job *job;
