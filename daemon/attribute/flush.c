@@ -399,8 +399,7 @@ static int write_crashes(struct md_flush *flush, const struct md_attribute *at, 
 	int ret = 0;
 
 	for (uint32_t i = 0; i < at->nr_crashes && !ret; i++) {
-		struct md_module *module =
-			md_modcache_module(at->modcache, at->crashes[i].module);
+		struct md_module *module = md_modcache_module(at->modcache, at->crashes[i].module);
 
 		if (module && md_module_map(module))
 			module = md_modcache_module(at->modcache, module->original);

@@ -383,8 +383,7 @@ int md_request_undo(struct md_request *r, struct mp_err *err)
 {
 	int ret = find_job(r, err);
 	bool known = !ret && (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT ||
-			      r->job.state == MP_JOB_AUDITING ||
-			      r->job.state == MP_JOB_UNDOING);
+			      r->job.state == MP_JOB_AUDITING || r->job.state == MP_JOB_UNDOING);
 
 	if (ret && ret != -ENOENT)
 		return ret;

@@ -71,13 +71,13 @@ struct md_policy {
 	double busy_share;   /* stop when others use more than this share of the CPUs */
 	/* after adoption */
 	double probation_s;
-	double retry_s;	       /* a round that ended without a gain is repeated after this time */
-	double retention_s;    /* step 6: profiles of files that are gone */
-	double worse_by;       /* 0.05: a version that is this much slower than before is undone */
-	double age_by;	       /* 0.25: a kept version that saves so much less than a new one ages */
-	double age_look_s;     /* time between two looks at whether a kept version has aged */
-	char *coredumps;       /* directory of systemd-coredump */
-	char *dpkg_admin;      /* dpkg's directory; NULL: the usual one */
+	double retry_s;	    /* a round that ended without a gain is repeated after this time */
+	double retention_s; /* step 6: profiles of files that are gone */
+	double worse_by;    /* 0.05: a version that is this much slower than before is undone */
+	double age_by;	    /* 0.25: a kept version that saves so much less than a new one ages */
+	double age_look_s;  /* time between two looks at whether a kept version has aged */
+	char *coredumps;    /* directory of systemd-coredump */
+	char *dpkg_admin;   /* dpkg's directory; NULL: the usual one */
 	struct md_rule *rules; /* in the order of names */
 	size_t nr_rules;
 };

@@ -142,7 +142,8 @@ static bool is_cheap(const struct mp_job *job)
 	if (job->state == MP_JOB_KEPT && job->not_before_s <= time(NULL))
 		return false;
 	return mp_job_state_ends(job->state) || job->state == MP_JOB_ADOPTED ||
-	       job->state == MP_JOB_UNDOING || job->state == MP_JOB_AUDITING || job->state == MP_JOB_WANTED;
+	       job->state == MP_JOB_UNDOING || job->state == MP_JOB_AUDITING ||
+	       job->state == MP_JOB_WANTED;
 }
 
 /* Takes steps of @job until nothing is to be done. Return: 0, -EINTR: stop, -errno. */

@@ -177,8 +177,9 @@ int md_old_backups_drop(const char *dir, const char *notes, double keep_s, int64
 	int ret = 0;
 
 	if (!all) {
-		ret = own && errno != ENOENT ? mp_err_set(err, errno, "%s: %s", own, strerror(errno))
-					     : 0;
+		ret = own && errno != ENOENT
+			      ? mp_err_set(err, errno, "%s: %s", own, strerror(errno))
+			      : 0;
 		free(own);
 		return ret;
 	}

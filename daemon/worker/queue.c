@@ -124,7 +124,7 @@ int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 
 struct entry {
 	struct mp_job job;
-	int used; /* 2: may have to be undone; 1: is in place for an audit */
+	int used;    /* 2: may have to be undone; 1: is in place for an audit */
 	size_t rank; /* in the order of expected gains; SIZE_MAX: no estimate */
 	uint64_t nr_samples;
 };
@@ -206,9 +206,8 @@ int md_queue_sort(struct mp_store *store, const struct md_policy *policy, const 
 	for (size_t i = 0; !ret && i < nr; i++) {
 		const struct mp_job *job = &jobs[i];
 
-		entries[i] = (struct entry){
-			*job, use_of(job->state),
-			rank_of(job->path, order), samples_of(job, false, modules, nr_modules)};
+		entries[i] = (struct entry){*job, use_of(job->state), rank_of(job->path, order),
+					    samples_of(job, false, modules, nr_modules)};
 		*nr_ready += is_ready(job, policy, samples_of(job, true, modules, nr_modules));
 	}
 	if (!ret && nr) {

@@ -78,7 +78,7 @@ static int predict(struct md_task *t, struct options *o, char *original, const c
 {
 	struct md_work_path report = md_work_path(&t->dir, "report");
 	struct md_child as = {.out = report.text, .limit_s = 600};
-	char *argv[] = {t->worker->stats, (char *)"heat", o->db,    o->after,
+	char *argv[] = {t->worker->stats, (char *)"heat",   o->db,    o->after,
 			o->since,	  (char *)"--json", original, NULL};
 	struct md_child_result r;
 	json_t *root, *ratio;

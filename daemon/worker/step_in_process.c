@@ -172,7 +172,7 @@ static int write_winner(struct md_task *t, struct found *found, struct md_child_
 			    db = md_work_path(&t->dir, "audit.db");
 	struct md_child as = {.out = report.text};
 	char store[PATH_MAX + 8], samples[64], audited[PATH_MAX + 16];
-	char *argv[] = {t->worker->optimize, store,	   samples,	 audited, (char *)"--json",
+	char *argv[] = {t->worker->optimize, store,	  samples,	audited, (char *)"--json",
 			(char *)"-o",	     output.text, t->job->path, NULL};
 	json_t *root, *entry;
 	size_t i;
@@ -239,11 +239,12 @@ static int judge(struct md_task *t, const struct found *f)
 		ret = md_task_restart(t, "restart original");
 	if (ret)
 		return ret;
-	return md_task_advance(t, MP_JOB_AUDITED, "audit", "faster",
-			       "%.3f times as fast (%.3f to %.3f) by %u functions; %u are faster as "
-			       "they were, %u undecided; %lu pairs of windows",
-			       e.gain.ratio, e.gain.lowest, e.gain.highest, f->nr_new,
-			       f->nr_original, f->nr_undecided, f->pairs);
+	return md_task_advance(
+		t, MP_JOB_AUDITED, "audit", "faster",
+		"%.3f times as fast (%.3f to %.3f) by %u functions; %u are faster as "
+		"they were, %u undecided; %lu pairs of windows",
+		e.gain.ratio, e.gain.lowest, e.gain.highest, f->nr_new, f->nr_original,
+		f->nr_undecided, f->pairs);
 }
 
 /* The original is in its place again. */

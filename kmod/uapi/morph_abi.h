@@ -186,7 +186,7 @@ struct morph_exit {
  * process's end takes along have its signal, too.
  */
 #define MORPH_EXIT_SIGNAL(flags)       (((flags) >> 8) & 0x7f)
-#define MORPH_EXIT_WITH_SIGNAL(status) (((status) & 0x7f) << 8) /* of the kernel's exit_code */
+#define MORPH_EXIT_WITH_SIGNAL(status) (((status)&0x7f) << 8) /* of the kernel's exit_code */
 
 /* @task starts to run on the CPU. */
 struct morph_switch {

@@ -113,7 +113,7 @@ struct mp_store {
 	sqlite3 *db;
 	char *path;
 	bool writable;
-	bool folded; /* buckets were merged in this transaction: pages may be free */
+	bool folded;	  /* buckets were merged in this transaction: pages may be free */
 	int data_version; /* at the last call of mp_store_was_changed(); 0: none */
 	sqlite3_stmt *stmts[MP_NR_STMT];
 	struct mp_store_scratch scratch;

@@ -165,7 +165,7 @@ case " $scenes " in *" in-process "*)
 	sqlite3 audit.db "UPDATE program_audit_effect SET verdict = 2, decided_at = 64, pairs = 64, estimate = 0.2,
 		lowest = 0.1, highest = 0.3; PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null
 	chmod 644 audit.db
-	rule "mode = adopt" "audit = in-process" "instrument = yes" "audit-time = 2"
+	rule "mode = adopt" "audit = in-process" "instrument = yes" "audit-time = 600"
 	worker=$dir/bin/morph-worker
 	# Its morphd sees the version that times itself in place.
 	sed -i "2i cp '$dir/prog' '$dir/shown/version-timed'" bin/morphd

@@ -323,8 +323,7 @@ static void exit_of(uint32_t tgid, uint32_t tid)
 
 static void ends_by(uint32_t tgid, uint32_t tid, uint32_t flags)
 {
-	struct morph_exit *r =
-		md_record_add_task(&buf, MORPH_REC_EXIT, sizeof(*r), 2, tgid, tid);
+	struct morph_exit *r = md_record_add_task(&buf, MORPH_REC_EXIT, sizeof(*r), 2, tgid, tid);
 
 	r->task.flags = flags;
 }
@@ -344,7 +343,7 @@ START_TEST(crash_counts_once_for_a_process_and_under_its_program)
 	ends_by(2, 2, 0);
 	ends_by(3, 3, MORPH_EXIT_WITH_SIGNAL(SIGKILL));
 	ends_by(4, 44, MORPH_EXIT_PROCESS | MORPH_EXIT_WITH_SIGNAL(SIGABRT));
-	ends_by(5, 5, MORPH_EXIT_WITH_SIGNAL(3 << 8)); /* exit status 3 */
+	ends_by(5, 5, MORPH_EXIT_WITH_SIGNAL(3 << 8));	/* exit status 3 */
 	ends_by(9, 9, MORPH_EXIT_WITH_SIGNAL(SIGSEGV)); /* nobody knows it */
 	feed();
 	ck_assert_uint_eq(at.nr_crashes, 2);
