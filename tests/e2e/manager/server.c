@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SIZE 4096
+#define SIZE 32768
 
 static unsigned char data[SIZE];
 
@@ -59,7 +59,7 @@ __attribute__((noinline, noclone)) unsigned int other(const unsigned char *p, un
 
 static unsigned int request(unsigned int h)
 {
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 3; i++)
 		h = h * 31 + work(data, SIZE - (h & 7));
 	return h;
 }
