@@ -41,6 +41,7 @@ MANDIR ?= $(PREFIX)/share/man
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 PRESETDIR ?= $(PREFIX)/lib/systemd/system-preset
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 UDEVDIR ?= $(PREFIX)/lib/udev
 MODPROBEDIR ?= $(PREFIX)/lib/modprobe.d
@@ -638,6 +639,12 @@ install: all $(COMPLETIONS)
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
 	done
 	$(Q)$(INSTALL) -D -m 0644 daemon/worker/morph.preset $(DESTDIR)$(PRESETDIR)/60-morph.preset
+	$(Q)$(INSTALL) -d $(DESTDIR)$(USERUNITDIR)
+	$(Q)for u in service timer; do \
+		sed 's|@SBINDIR@|$(SBINDIR)|g' daemon/worker/user/morph-optimize.$$u \
+			> $(DESTDIR)$(USERUNITDIR)/morph-optimize.$$u && \
+		chmod 0644 $(DESTDIR)$(USERUNITDIR)/morph-optimize.$$u || exit 1; \
+	done
 	$(Q)$(INSTALL) -D -m 0644 daemon/morphd/morph.sysusers $(DESTDIR)$(SYSUSERSDIR)/morph.conf
 	$(Q)$(INSTALL) -D -m 0644 kmod/99-morphmon.rules $(DESTDIR)$(UDEVDIR)/rules.d/99-morphmon.rules
 	$(Q)$(INSTALL) -D -m 0644 kmod/morphmon.modprobe.conf $(DESTDIR)$(MODPROBEDIR)/morphmon.conf

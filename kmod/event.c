@@ -127,8 +127,10 @@ static void on_exit(void *data, MORPH_EXIT_ARGS)
 		exit = begin(&event, action, MORPH_REC_EXIT, sizeof(*exit), task);
 		if (exit)
 			exit->cpu_time_ns = task->se.sum_exec_runtime;
+		if (exit)
+			exit->task.flags = MORPH_EXIT_WITH_SIGNAL((__u32)task->exit_code);
 		if (exit && action == MORPH_EVENT_WRITE_PROCESS_EXIT) {
-			exit->task.flags = MORPH_EXIT_PROCESS;
+			exit->task.flags |= MORPH_EXIT_PROCESS;
 			exit->cpu_time_ns += READ_ONCE(task->signal->sum_sched_runtime);
 		}
 		end(&event, exit ? sizeof(*exit) : 0);

@@ -3,6 +3,7 @@
 #include "daemon/attribute/attribute.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,6 +273,28 @@ static void attribute_lost(struct md_attribute *at, const struct morph_lost *rec
 		md_procmap_forget(at->procmap);
 }
 
+/* Signals that the program's own code causes. Others, such as SIGKILL, come from outside. */
+static bool is_fault(uint32_t signal)
+{
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
+	       signal == SIGABRT || signal == SIGTRAP || signal == SIGSYS;
+}
+
+/* Each thread of a process that crashes ends with its signal: the first thread counts. */
+static void note_crash(struct md_attribute *at, const struct morph_task *task)
+{
+	uint32_t signal = MORPH_EXIT_SIGNAL(task->flags), module;
+	const struct md_space *space;
+
+	if (!is_fault(signal) || at->nr_crashes == MD_MAX_CRASHES ||
+	    (task->tid != task->tgid && !(task->flags & MORPH_EXIT_PROCESS)))
+		return;
+	space = md_procmap_find(at->procmap, task->tgid, task->exec_id);
+	module = space ? md_space_program(space) : 0;
+	if (module)
+		at->crashes[at->nr_crashes++] = (struct md_crash){module, (uint8_t)signal};
+}
+
 int md_attribute_record(struct md_attribute *at, const struct morph_record *record)
 {
 	const struct morph_task *task = (const void *)record;
@@ -296,6 +319,7 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 				((const struct morph_fork *)record)->parent_tgid);
 		return 0;
 	case MORPH_REC_EXIT:
+		note_crash(at, task);
 		if (task->flags & MORPH_EXIT_PROCESS)
 			md_procmap_end(at->procmap, task->tgid);
 		else
@@ -348,6 +372,7 @@ void md_attribute_clear(struct md_attribute *at)
 	md_edges_clear(&at->straight_runs);
 	md_paths_clear(&at->paths);
 	memset(&at->ledger, 0, sizeof(at->ledger));
+	at->nr_crashes = 0;
 	if (at->activity)
 		memset(at->activity, 0, at->nr_activity * sizeof(at->activity[0]));
 }

@@ -37,6 +37,13 @@ struct md_branch_ledger {
 	uint64_t untranslated;
 };
 
+/* A program that a signal of a fault ended. */
+struct md_crash {
+	uint32_t module; /* of the program */
+	uint8_t signal;
+};
+#define MD_MAX_CRASHES 64 /* between two flushes; more are not counted */
+
 struct md_attribute {
 	struct md_procmap *procmap;
 	struct md_modcache *modcache;
@@ -48,6 +55,8 @@ struct md_attribute {
 	struct mp_ledger ledger;      /* since the last flush */
 	struct mp_activity *activity; /* indexed by the program's module */
 	uint32_t nr_activity;
+	struct md_crash crashes[MD_MAX_CRASHES]; /* since the last flush */
+	uint32_t nr_crashes;
 	struct md_branch_ledger branches;
 	uint64_t nr_frames;    /* callers in stacks, since the start */
 	uint64_t nr_processes; /* known processes that were sampled */

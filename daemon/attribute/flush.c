@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/module/copy_transfers.h"
+#include "libprof/store/jobs/store_crashes.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_paths.h"
 
@@ -392,6 +393,26 @@ static int write_activity(struct md_flush *flush, const struct md_attribute *at,
 	return ret;
 }
 
+static int write_crashes(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
+			 struct mp_err *err)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < at->nr_crashes && !ret; i++) {
+		struct md_module *module = md_modcache_module(at->modcache, at->crashes[i].module);
+
+		if (module && md_module_map(module))
+			module = md_modcache_module(at->modcache, module->original);
+		if (!module)
+			continue;
+		ret = put_module(flush, module, when_s, err);
+		if (!ret)
+			ret = mp_store_add_crash(flush->store, module->store_key, when_s,
+						 at->crashes[i].signal, err);
+	}
+	return ret;
+}
+
 static int write_processes(struct md_flush *flush, int64_t when_s, struct mp_err *err)
 {
 	const struct mp_process *processes;
@@ -407,13 +428,16 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	int ret;
 
 	if (!at->ledger.emitted && !at->taken_branches.nr_used && !at->straight_runs.nr_used &&
-	    !at->paths.counts.nr_used)
+	    !at->paths.counts.nr_used && !at->nr_crashes)
 		return 0;
 	if (!md_attribute_is_conserved(at))
 		return mp_err_set(err, EBADMSG, "samples do not add up: not written");
 	ret = mp_store_begin(flush->store, err);
 	if (ret)
 		return ret;
+	/* The manager may have dropped modules of files that are gone: their keys mean nothing now. */
+	if (mp_store_was_changed(flush->store))
+		md_modcache_forget_keys(at->modcache);
 	ret = write_counts(flush, at, when_s, err);
 	if (!ret)
 		ret = write_copies(flush, at, when_s, err);
@@ -423,6 +447,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 		ret = write_paths(flush, at, when_s, err);
 	if (!ret)
 		ret = write_activity(flush, at, when_s, err);
+	if (!ret)
+		ret = write_crashes(flush, at, when_s, err);
 	if (!ret)
 		ret = write_processes(flush, when_s, err);
 	if (!ret)

@@ -51,7 +51,8 @@ static int begin_round(struct md_request *r, struct mp_err *err)
 	r->has_job = !ret;
 	if (ret || r->job.state == MP_JOB_WANTED)
 		return ret;
-	if (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT)
+	if (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT ||
+	    r->job.state == MP_JOB_AUDITING)
 		return mp_err_set(
 			err, EALREADY,
 			"%s: an optimised version is in use; morph undo puts the original "
@@ -382,7 +383,7 @@ int md_request_undo(struct md_request *r, struct mp_err *err)
 {
 	int ret = find_job(r, err);
 	bool known = !ret && (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT ||
-			      r->job.state == MP_JOB_UNDOING);
+			      r->job.state == MP_JOB_AUDITING || r->job.state == MP_JOB_UNDOING);
 
 	if (ret && ret != -ENOENT)
 		return ret;

@@ -14,6 +14,7 @@ static const char *const job_words[MP_NR_JOB_STATES] = {
 	[MP_JOB_PROFILED] = "being written",
 	[MP_JOB_WRITTEN] = "being verified",
 	[MP_JOB_VERIFIED] = "being measured",
+	[MP_JOB_AUDITING] = "measures itself",
 	[MP_JOB_AUDITED] = "measured: faster",
 	[MP_JOB_ADVISED] = "ready to be adopted",
 	[MP_JOB_ADOPTED] = "in use, on probation",
@@ -70,6 +71,9 @@ static const char *const job_reasons[MP_NR_JOB_STATES] = {
 	[MP_JOB_WRITTEN] = "An optimised version is written; it is verified next.",
 	[MP_JOB_VERIFIED] = "An optimised version is verified; next an audit measures whether it "
 			    "is faster.",
+	[MP_JOB_AUDITING] =
+		"A version that times its own functions is in use for a while; then the "
+		"original is put back.",
 	[MP_JOB_AUDITED] = "An audit found the optimised version faster.",
 	[MP_JOB_ADVISED] = "A faster version is ready. Nothing is replaced unless somebody says "
 			   "so: morph adopt does.",

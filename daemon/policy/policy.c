@@ -209,6 +209,8 @@ static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err
 		.retry_s = 7 * 86400,
 		.retention_s = 30 * 86400,
 		.worse_by = 0.1,
+		.age_by = 0.25,
+		.age_look_s = 86400,
 		.coredumps = strdup("/var/lib/systemd/coredump"),
 	};
 	if (!policy->dir || !policy->coredumps)
@@ -279,6 +281,12 @@ const struct md_rule *md_policy_rule(const struct md_policy *policy, const char 
 				return rule;
 	}
 	return NULL;
+}
+
+bool md_policy_may_instrument(const struct md_policy *policy, const struct md_rule *rule)
+{
+	return rule && rule->instrument && rule->audit == MD_AUDIT_IN_PROCESS &&
+	       md_policy_mode_of(policy, rule) == MD_POLICY_ADOPT;
 }
 
 enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule)

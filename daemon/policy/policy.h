@@ -31,7 +31,7 @@ enum md_policy_audit {
 	MD_AUDIT_NONE,	    /* cannot be audited: never adopted */
 	MD_AUDIT_COMMAND,   /* a command that uses the file runs with both versions in turns */
 	MD_AUDIT_SERVER,    /* a server that a client talks to */
-	MD_AUDIT_IN_PROCESS /* the running program times its functions itself: advice alone */
+	MD_AUDIT_IN_PROCESS /* the running program times its functions itself */
 };
 
 /* A rule: one file of watch.d. Texts are NULL where they are not set. */
@@ -44,7 +44,8 @@ struct md_rule {
 	bool has_mode; /* mode was set; else it is that of morph.conf */
 	char **train;  /* a command; NULL: samples alone */
 	enum md_policy_audit audit;
-	char **command; /* what an audit runs; for a server: what starts it */
+	bool instrument; /* in-process: a version with stubs may be in place for the audit */
+	char **command;	 /* what an audit runs; for a server: what starts it */
 	char *client, *ready, *setup, *prepare, *teardown; /* as options of morph-audit */
 	char *metric, *better, *requests, *filter, *stdin_file;
 	char *user; /* who trains and audits; NULL: nobody if root does the work, else who works */
@@ -70,11 +71,13 @@ struct md_policy {
 	double busy_share;   /* stop when others use more than this share of the CPUs */
 	/* after adoption */
 	double probation_s;
-	double retry_s;	       /* a round that ended without a gain is repeated after this time */
-	double retention_s;    /* step 6: profiles of files that are gone */
-	double worse_by;       /* 0.05: a version that is this much slower than before is undone */
-	char *coredumps;       /* directory of systemd-coredump */
-	char *dpkg_admin;      /* dpkg's directory; NULL: the usual one */
+	double retry_s;	    /* a round that ended without a gain is repeated after this time */
+	double retention_s; /* step 6: profiles of files that are gone */
+	double worse_by;    /* 0.05: a version that is this much slower than before is undone */
+	double age_by;	    /* 0.25: a kept version that saves so much less than a new one ages */
+	double age_look_s;  /* time between two looks at whether a kept version has aged */
+	char *coredumps;    /* directory of systemd-coredump */
+	char *dpkg_admin;   /* dpkg's directory; NULL: the usual one */
 	struct md_rule *rules; /* in the order of names */
 	size_t nr_rules;
 };
@@ -91,6 +94,8 @@ void md_policy_fini(struct md_policy *policy);
 
 /* The first rule that names @path, an absolute path without links; NULL: none. */
 const struct md_rule *md_policy_rule(const struct md_policy *policy, const char *path);
+/* May a version that audits itself be in place of a file of @rule (NULL: no rule) for a while? */
+bool md_policy_may_instrument(const struct md_policy *policy, const struct md_rule *rule);
 /* The mode for a file of @rule (NULL: no rule; then it is advise). */
 enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule);
 

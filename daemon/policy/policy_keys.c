@@ -56,6 +56,8 @@ static const struct key main_keys[] = {
 	{"probation", KIND_TIME, MAIN(probation_s), 0, 86400 * 365.0},
 	{"retry", KIND_TIME, MAIN(retry_s), 1, 86400 * 3650.0},
 	{"retention", KIND_TIME, MAIN(retention_s), 86400, 86400 * 3650.0},
+	{"ageing", KIND_PERCENT, MAIN(age_by), 1, 100},
+	{"ageing-time", KIND_TIME, MAIN(age_look_s), 1, 86400 * 365.0},
 	{"worse", KIND_PERCENT, MAIN(worse_by), 0.1, 1000},
 	{"coredumps", KIND_PATH, MAIN(coredumps), 0, 0},
 };
@@ -66,6 +68,7 @@ static const struct key rule_keys[] = {
 	{"mode", KIND_MODE, RULE(mode), 0, 0},
 	{"train", KIND_WORDS, RULE(train), 0, 0},
 	{"audit", KIND_AUDIT, RULE(audit), 0, 0},
+	{"instrument", KIND_YES_NO, RULE(instrument), 0, 0},
 	{"command", KIND_WORDS, RULE(command), 0, 0},
 	{"client", KIND_TEXT, RULE(client), 0, 0},
 	{"ready", KIND_TEXT, RULE(ready), 0, 0},
@@ -360,6 +363,11 @@ int md_policy_check_rule(struct md_rule *rule, const struct md_policy_file *file
 	if (rule->audit != MD_AUDIT_SERVER && (rule->client || rule->ready))
 		return refuse(rule, file, rule->client ? "client" : "ready",
 			      "client and ready need audit = server", err);
+	if (rule->instrument && rule->audit != MD_AUDIT_IN_PROCESS)
+		return refuse(rule, file, "instrument", "instrument needs audit = in-process", err);
+	if (rule->instrument && rule->train)
+		return refuse(rule, file, "train",
+			      "an audit with instrument uses samples alone, and no train", err);
 	if (rule->better && strcmp(rule->better, "higher") && strcmp(rule->better, "lower"))
 		return refuse(rule, file, "better", "better is neither higher nor lower", err);
 	return 0;

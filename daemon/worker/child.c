@@ -174,19 +174,25 @@ static void stop_child(pid_t pid, int pidfd)
 	kill(pid, SIGKILL);
 }
 
-/* Return: false: the child goes on. */
+/* @looked_s: when @child->look was called last. Return: false: the child goes on. */
 static bool must_stop(const struct md_child *child, struct md_idle_watch *watch, double start_s,
-		      enum md_child_end *why)
+		      double *looked_s, enum md_child_end *why)
 {
+	bool look = child->look && now_s() - *looked_s >= MD_CHILD_LOOK_S;
+
 	if (stopped)
 		*why = MD_CHILD_STOPPED;
 	else if (child->limit_s > 0 && now_s() - start_s > child->limit_s)
 		*why = MD_CHILD_LATE;
 	else if (child->policy && md_idle_is_wanted(watch, child->policy))
 		*why = MD_CHILD_WANTED;
+	else if (look && child->look(child->look_arg))
+		*why = MD_CHILD_ENOUGH;
 	else
-		return false;
-	return true;
+		why = NULL;
+	if (look)
+		*looked_s = now_s();
+	return why;
 }
 
 static void wait_child(const struct md_child *child, pid_t pid, int pidfd,
@@ -194,7 +200,7 @@ static void wait_child(const struct md_child *child, pid_t pid, int pidfd,
 {
 	enum md_child_end why = MD_CHILD_EXITED;
 	struct md_idle_watch watch;
-	double start_s = now_s();
+	double start_s = now_s(), looked_s = start_s;
 	struct rusage usage;
 	bool ended = false;
 	int status = 0;
@@ -202,7 +208,7 @@ static void wait_child(const struct md_child *child, pid_t pid, int pidfd,
 	md_idle_watch_begin(&watch, pid);
 	while (!ended) {
 		ended = has_ended(pidfd, LOOK_MS);
-		if (!ended && must_stop(child, &watch, start_s, &why)) {
+		if (!ended && must_stop(child, &watch, start_s, &looked_s, &why)) {
 			stop_child(pid, pidfd);
 			break;
 		}

@@ -14,6 +14,8 @@
 #include "daemon/policy/policy.h"
 #include "libprof/base/err.h"
 
+#define MD_CHILD_LOOK_S 10
+
 struct md_child {
 	char *const *argv;
 	const char *user;		/* whose rights it gets; NULL: this process's */
@@ -22,6 +24,9 @@ struct md_child {
 	const char *messages;		/* file for standard error */
 	double limit_s;			/* 0: none */
 	const struct md_policy *policy; /* is the machine wanted? NULL: nobody asks */
+	/* Called every MD_CHILD_LOOK_S seconds; true ends the child. NULL: none. */
+	bool (*look)(void *arg);
+	void *look_arg;
 };
 
 enum md_child_end {
@@ -29,7 +34,8 @@ enum md_child_end {
 	MD_CHILD_DIED,	  /* of a signal that nobody here sent */
 	MD_CHILD_STOPPED, /* because this process was told to stop */
 	MD_CHILD_WANTED,  /* because the machine is wanted */
-	MD_CHILD_LATE	  /* its time was over */
+	MD_CHILD_LATE,	  /* its time was over */
+	MD_CHILD_ENOUGH	  /* @look said so */
 };
 
 struct md_child_result {

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "libprof/elf/elf.h"
+#include "libprof/note/audit_table.h"
 #include "libprof/note/map.h"
 
 static int open_file(const char *path, struct stat *st)
@@ -73,6 +74,7 @@ static int read_note(const char *path, const struct mp_elf *elf, struct md_file_
 	int ret = mp_map_read(elf, &map, &why);
 
 	out->is_output = !ret;
+	out->audits = !ret && mp_elf_section(elf, MP_AUDIT_TABLE_SECTION);
 	if (!ret)
 		out->original = map->original;
 	mp_map_free(map);

@@ -16,6 +16,7 @@ struct md_file_state {
 	struct mp_id id;
 	char hash[33];	       /* XXH3-128 of its bytes */
 	bool is_output;	       /* it has a map note of Morph */
+	bool audits;	       /* if so: it times two layouts of its functions */
 	struct mp_id original; /* if so: the file of which it was made, as the note says */
 	uint64_t size;
 	uint32_t uid; /* owner */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/idle.h"
+#include "daemon/worker/old_backups.h"
 #include "daemon/worker/queue.h"
 #include "daemon/worker/worker.h"
 #include "libprof/base/text.h"
@@ -138,8 +139,11 @@ static void say_step(const struct mp_job *job)
 /* Do steps in this state only look at files and samples, at hardly any cost? */
 static bool is_cheap(const struct mp_job *job)
 {
+	if (job->state == MP_JOB_KEPT && job->not_before_s <= time(NULL))
+		return false;
 	return mp_job_state_ends(job->state) || job->state == MP_JOB_ADOPTED ||
-	       job->state == MP_JOB_UNDOING || job->state == MP_JOB_WANTED;
+	       job->state == MP_JOB_UNDOING || job->state == MP_JOB_AUDITING ||
+	       job->state == MP_JOB_WANTED;
 }
 
 /* Takes steps of @job until nothing is to be done. Return: 0, -EINTR: stop, -errno. */
@@ -276,6 +280,17 @@ static int choose_paths(struct options *o, struct mp_err *err)
 	return ret;
 }
 
+/* Originals whose files are gone. */
+static int drop_backups(struct md_worker *w, struct mp_err *err)
+{
+	char notes[PATH_MAX];
+
+	if (snprintf(notes, sizeof(notes), "%s/old-backups", w->state_dir) >= (int)sizeof(notes))
+		return mp_err_set(err, ENAMETOOLONG, "%s: too long", w->state_dir);
+	return md_old_backups_drop(w->backup_dir, notes, w->policy->retention_s, time(NULL), say,
+				   err);
+}
+
 static int run(struct options *o, const struct md_policy *policy, struct mp_err *err)
 {
 	struct md_worker w = {.policy = policy,
@@ -291,10 +306,16 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 	ret = md_child_find("morph-optimize", w.optimize, err);
 	if (!ret)
 		ret = md_child_find("morph-audit", w.audit, err);
+	if (!ret && md_child_find("morph-stats", w.stats, NULL))
+		w.stats[0] = '\0';
+	if (!ret && md_child_find("morphd", w.collector, NULL))
+		w.collector[0] = '\0';
 	if (!ret)
 		ret = mp_store_open(o->db, MP_STORE_WRITE, &w.store, err);
 	if (!ret)
 		ret = md_queue_drop_gone(&w, time(NULL), say, err);
+	if (!ret)
+		ret = drop_backups(&w, err);
 	if (!ret)
 		ret = md_queue_fill(w.store, policy, time(NULL), err);
 	if (!ret)

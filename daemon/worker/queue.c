@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/worker/collector.h"
 #include "daemon/policy/deny.h"
 #include "libprof/store/store_drop.h"
 
@@ -89,23 +88,15 @@ static bool is_gone(const char *path)
 	return path[0] == '/' && lstat(path, &st) && (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* May a running collector still add samples under this module's key? Then the module must stay. */
-static bool is_known_to(const struct md_collector *collector, const struct mp_module *m)
-{
-	return collector->runs && m->last_s >= collector->since_s - MP_SECONDS_PER_DAY;
-}
-
 int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 		       void (*say)(const char *path, const char *text), struct mp_err *err)
 {
 	int64_t since_s = now_s - (int64_t)worker->policy->retention_s;
-	struct md_collector collector = {0};
 	struct mp_module *modules = NULL;
 	size_t nr = 0;
 	int ret;
 
-	md_collector_look(worker->db, &collector);
-	/* One transaction: no collector may add samples of a module after it was found unused. */
+	/* One transaction: nobody may see a module again between the look and the end. */
 	ret = mp_store_begin(worker->store, err);
 	if (ret)
 		return ret;
@@ -114,7 +105,7 @@ int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 		const struct mp_module *m = &modules[i];
 
 		if (m->kind != MP_MODULE_FILE || m->last_s >= since_s || m->nr_samples ||
-		    m->nr_transfers || is_known_to(&collector, m) || !is_gone(m->path))
+		    m->nr_transfers || !is_gone(m->path))
 			continue;
 		ret = mp_store_drop_module(worker->store, m->key, err);
 		if (!ret)
@@ -133,10 +124,15 @@ int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 
 struct entry {
 	struct mp_job job;
-	bool used;
+	int used;    /* 2: may have to be undone; 1: is in place for an audit */
 	size_t rank; /* in the order of expected gains; SIZE_MAX: no estimate */
 	uint64_t nr_samples;
 };
+
+static int use_of(enum mp_job_state state)
+{
+	return state == MP_JOB_ADOPTED || state == MP_JOB_UNDOING ? 2 : state == MP_JOB_AUDITING;
+}
 
 static int compare(const void *a, const void *b)
 {
@@ -210,9 +206,8 @@ int md_queue_sort(struct mp_store *store, const struct md_policy *policy, const 
 	for (size_t i = 0; !ret && i < nr; i++) {
 		const struct mp_job *job = &jobs[i];
 
-		entries[i] = (struct entry){
-			*job, job->state == MP_JOB_ADOPTED || job->state == MP_JOB_UNDOING,
-			rank_of(job->path, order), samples_of(job, false, modules, nr_modules)};
+		entries[i] = (struct entry){*job, use_of(job->state), rank_of(job->path, order),
+					    samples_of(job, false, modules, nr_modules)};
 		*nr_ready += is_ready(job, policy, samples_of(job, true, modules, nr_modules));
 	}
 	if (!ret && nr) {

@@ -4,7 +4,6 @@
  * the file (step_look): an upgrade ends the round, and begins another one.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -63,30 +62,6 @@ static int step_profile(struct md_task *t)
 
 /* ---- write --------------------------------------------------------------------------------- */
 
-/* The user who trains wrote @from: it may be anything. What it holds is proved by the next step. */
-static int take_trained(struct md_task *t, const char *from, const char *to)
-{
-	struct md_work_path new = md_work_path(&t->dir, "output.new");
-	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), out = -1;
-	struct stat st;
-	ssize_t n = -1;
-
-	errno = EIO;
-	if (in >= 0 && !fstat(in, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
-	    (uint64_t)st.st_size <= 4 * t->now.size + (64 << 20)) {
-		unlink(new.text);
-		out = open(new.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-	}
-	while (out >= 0 && (n = copy_file_range(in, NULL, out, NULL, 1 << 24, 0)) > 0)
-		;
-	if (in >= 0)
-		close(in);
-	if (out >= 0 && (close(out) || (!n && rename(new.text, to))))
-		n = -1;
-	return n ? mp_err_set(t->err, errno, "%s: cannot be taken over: %s", from, strerror(errno))
-		 : 0;
-}
-
 static int run_training(struct md_task *t, const char *output, struct md_child_result *result)
 {
 	struct md_work_path trained = md_work_path(&t->dir, "train/output");
@@ -111,29 +86,51 @@ static int run_training(struct md_task *t, const char *output, struct md_child_r
 	ret = md_task_run(t, argv, &as, result);
 	free(argv);
 	if (!ret && result->end == MD_CHILD_EXITED && !result->status)
-		ret = take_trained(t, trained.text, output);
+		/* It may be anything. What it holds is proved by the next step. */
+		ret = md_task_take(t, trained.text, output, 4 * t->now.size + (64 << 20));
 	return ret;
 }
 
 static int run_optimize(struct md_task *t, const char *output, struct md_child_result *result)
 {
-	struct md_work_path report = md_work_path(&t->dir, "report");
+	struct md_work_path report = md_work_path(&t->dir, "report"),
+			    windows = md_work_path(&t->dir, "train/windows");
+	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
 	struct md_child as = {.out = report.text};
-	char db[PATH_MAX + 8], samples[64];
-	char *argv[] = {t->worker->optimize, db,	   samples, (char *)"--json", (char *)"-o",
-			(char *)output,	     t->job->path, NULL};
+	char db[PATH_MAX + 8], samples[64], counts[PATH_MAX + 16], since[40];
+	char *argv[14] = {t->worker->optimize};
+	size_t nr = 1;
 	json_t *root;
 	int ret;
 
 	snprintf(db, sizeof(db), "--db=%s", t->worker->db);
 	snprintf(samples, sizeof(samples), "--min-samples=%" PRIu64,
 		 t->worker->policy->min_samples);
+	snprintf(counts, sizeof(counts), "--counts=%s", windows.text);
+	if (audits) {
+		argv[nr++] = (char *)"instrument";
+		argv[nr++] = (char *)"--kind=audit";
+		argv[nr++] = counts;
+	}
+	ret = md_task_has_step(t, MD_STEP_AGED);
+	if (ret < 0)
+		return ret;
+	if (ret) {
+		snprintf(since, sizeof(since), "--since=@%" PRId64, md_age_since(t));
+		argv[nr++] = since;
+	}
+	argv[nr++] = db;
+	argv[nr++] = samples;
+	argv[nr++] = (char *)"--json";
+	argv[nr++] = (char *)"-o";
+	argv[nr++] = (char *)output;
+	argv[nr++] = t->job->path;
 	ret = md_task_run(t, argv, &as, result);
 	if (ret || result->end != MD_CHILD_EXITED || result->status)
 		return ret;
 	root = json_load_file(report.text, 0, NULL);
 	t->job->gain.predicted = json_number_value(json_object_get(root, "predicted_taken_ratio"));
-	if (!(t->job->gain.predicted >= 0 && t->job->gain.predicted < 1e6))
+	if (audits || !(t->job->gain.predicted >= 0 && t->job->gain.predicted < 1e6))
 		t->job->gain.predicted = 0;
 	json_decref(root);
 	unlink(report.text);
@@ -234,7 +231,9 @@ static int step_allowed(struct md_task *t)
 	char hash[33];
 
 	if (md_policy_mode_of(t->worker->policy, t->rule) != MD_POLICY_ADOPT ||
-	    t->rule->audit == MD_AUDIT_NONE || t->rule->audit == MD_AUDIT_IN_PROCESS)
+	    t->rule->audit == MD_AUDIT_NONE ||
+	    (t->rule->audit == MD_AUDIT_IN_PROCESS &&
+	     !md_policy_may_instrument(t->worker->policy, t->rule)))
 		return 0;
 	if (md_evidence_load(&t->dir, &e) && !strcmp(e.verdict, "faster") &&
 	    !md_file_hash(output.text, hash) && !strcmp(e.output, hash))
@@ -251,6 +250,7 @@ static int step_ended(struct md_task *t)
 
 	switch (job->state) {
 	case MP_JOB_ADVISED: return step_allowed(t);
+	case MP_JOB_KEPT: return md_step_age(t);
 	case MP_JOB_NOT_FASTER:
 	case MP_JOB_UNDECIDED:
 	case MP_JOB_UNDONE:
@@ -269,6 +269,7 @@ static int take_step(struct md_task *t)
 	case MP_JOB_PROFILED: return step_write(t);
 	case MP_JOB_WRITTEN: return step_verify(t);
 	case MP_JOB_VERIFIED: return md_step_audit(t);
+	case MP_JOB_AUDITING: return md_step_in_process(t);
 	case MP_JOB_AUDITED: return md_step_adopt(t);
 	case MP_JOB_ADOPTED: return md_step_probation(t);
 	case MP_JOB_UNDOING: return md_step_undo(t);
@@ -290,7 +291,8 @@ int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *e
 		ret = take_step(&t);
 	/* -EEXIST: the store contradicts itself, as others may write it. Begin again, unless a
 	 * version is in use: it must not be forgotten. */
-	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING)
+	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING &&
+	    job->state != MP_JOB_AUDITING)
 		ret = md_task_begin_again(&t, "repair",
 					  "the record of the round did not fit together");
 	/* Nothing in the directory is needed any more; it may be empty. */

@@ -25,22 +25,6 @@ static bool is_proved(struct md_task *t, const char *output)
 	       !strcmp(e.output, hash);
 }
 
-static int replace(struct md_task *t, const char *output, struct md_child_result *r)
-{
-	char backup[PATH_MAX + 16];
-	char *argv[8] = {t->worker->optimize, (char *)"adopt", (char *)"--report=none"};
-	struct md_child as = {0};
-	size_t nr = 3;
-
-	if (t->worker->backup_dir) {
-		snprintf(backup, sizeof(backup), "--backup-dir=%s", t->worker->backup_dir);
-		argv[nr++] = backup;
-	}
-	argv[nr++] = t->job->path;
-	argv[nr] = (char *)output;
-	return md_task_run(t, argv, &as, r);
-}
-
 int md_step_adopt(struct md_task *t)
 {
 	struct md_work_path output = md_work_path(&t->dir, "output");
@@ -63,7 +47,7 @@ int md_step_adopt(struct md_task *t)
 	if (ret)
 		return ret;
 	if (!there) {
-		ret = replace(t, output.text, &r);
+		ret = md_task_replace(t, output.text, false, &r);
 		if (ret)
 			return ret;
 		if (r.end != MD_CHILD_EXITED || r.status)
@@ -105,19 +89,15 @@ int md_task_restart(struct md_task *t, const char *step)
 
 /* ---- undo ---------------------------------------------------------------------------------- */
 
-static int restore(struct md_task *t, struct md_child_result *r)
+/* The version was not worse, but made for another use: a new round begins at once. */
+static int make_anew(struct md_task *t)
 {
-	char backup[PATH_MAX + 16];
-	char *argv[6] = {t->worker->optimize, (char *)"restore", (char *)"--report=none"};
-	struct md_child as = {0};
-	size_t nr = 3;
+	int ret = md_file_look(t->job->path, &t->now, t->err);
 
-	if (t->worker->backup_dir) {
-		snprintf(backup, sizeof(backup), "--backup-dir=%s", t->worker->backup_dir);
-		argv[nr++] = backup;
-	}
-	argv[nr] = t->job->path;
-	return md_task_run(t, argv, &as, r);
+	if (!ret)
+		ret = md_task_restart(t, "restart original");
+	return ret ? ret
+		   : md_task_begin_again(t, MD_STEP_AGED, "the use of the program has changed");
 }
 
 int md_step_undo(struct md_task *t)
@@ -128,12 +108,16 @@ int md_step_undo(struct md_task *t)
 
 	snprintf(reason, sizeof(reason), "%.500s", t->job->detail);
 	if (strcmp(t->now.hash, t->job->file_hash)) {
-		ret = restore(t, &r);
+		ret = md_task_restore(t, &r);
 		if (!ret && (r.end != MD_CHILD_EXITED || r.status))
 			return md_task_advance(t, MP_JOB_FAILED, "undo", "failed",
 					       "the original could not be put back: %s",
 					       r.reason[0] ? r.reason : "morph-optimize failed");
 	}
+	if (!ret)
+		ret = md_task_has_step(t, MD_STEP_AGE);
+	if (ret > 0)
+		return make_anew(t);
 	if (!ret && t->job->layout[0])
 		ret = mp_store_shun_layout(t->worker->store, &t->job->id, t->job->layout, reason,
 					   time(NULL), t->err);

@@ -160,7 +160,8 @@ static const char *why_no_audit(const struct md_task *t)
 	if (!t->rule)
 		return "no rule says how to audit it, so it is only advised";
 	if (t->rule->audit == MD_AUDIT_IN_PROCESS)
-		return "it is audited while it runs (morphd run --audit), so it is only advised";
+		return "an audit inside it needs `mode = adopt' and `instrument = yes' in its rule, "
+		       "so it is only advised";
 	return "it cannot be audited: its rule names no command, so it is only advised";
 }
 
@@ -173,6 +174,8 @@ int md_step_audit(struct md_task *t)
 	char hash[33];
 	int ret;
 
+	if (md_policy_may_instrument(t->worker->policy, t->rule))
+		return md_step_instrument(t);
 	if (!t->rule || t->rule->audit == MD_AUDIT_NONE || t->rule->audit == MD_AUDIT_IN_PROCESS)
 		return md_task_advance(t, MP_JOB_ADVISED, "advise", "not audited", "%s",
 				       why_no_audit(t));

@@ -42,6 +42,11 @@ static int first_look(struct md_task *t)
 static int output_is_there(struct md_task *t)
 {
 	switch (t->job->state) {
+	case MP_JOB_AUDITING: return 0;
+	case MP_JOB_VERIFIED: /* put in place to be audited, but killed before it was stored */
+		if (t->now.audits)
+			return md_step_instrument(t);
+		break;
 	case MP_JOB_AUDITED: /* adopted, but killed before it was stored */
 	case MP_JOB_ADOPTED:
 	case MP_JOB_KEPT:
@@ -52,10 +57,10 @@ static int output_is_there(struct md_task *t)
 			return -EIO;
 		return md_task_advance(t, MP_JOB_ADOPTED, "adopt", "by hand",
 				       "somebody put the new version in place");
-	default:
-		return md_task_advance(t, MP_JOB_REFUSED, "look", "refused",
-				       "somebody put the new version in place");
+	default: break;
 	}
+	return md_task_advance(t, MP_JOB_REFUSED, "look", "refused",
+			       "somebody put the new version in place");
 }
 
 /* The bytes are the original's. */

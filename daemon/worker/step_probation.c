@@ -10,6 +10,7 @@
 
 #include "daemon/worker/probation.h"
 #include "daemon/worker/worker.h"
+#include "libprof/store/jobs/store_crashes.h"
 
 /* Crashes after the change are compared with those of so long before it: a program may crash with
  * its original, too. */
@@ -45,6 +46,30 @@ static int read_samples(struct md_task *t, struct md_work_samples *out)
 	return ret;
 }
 
+/* Crashes that the collector saw. Versions of Morph are counted under their original. */
+static uint64_t seen_crashes(struct md_task *t, int64_t since_s)
+{
+	struct mp_module module = {0};
+	struct mp_err unknown;
+	uint64_t nr = 0;
+
+	if (!mp_store_find_module(t->worker->store, &t->job->id, &module, &unknown) &&
+	    mp_store_count_crashes(t->worker->store, module.key, since_s, &nr, &unknown))
+		nr = 0;
+	free(module.path);
+	return nr;
+}
+
+uint64_t md_task_crashes(struct md_task *t, int64_t since_s)
+{
+	uint64_t cores = md_probation_crashes(t->worker->policy->coredumps, name_of(t->job->path),
+					      since_s),
+		 seen = seen_crashes(t, since_s);
+
+	/* One crash may be known in both ways. */
+	return cores > seen ? cores : seen;
+}
+
 int md_probation_begin(struct md_task *t)
 {
 	struct mp_job *job = t->job;
@@ -56,8 +81,7 @@ int md_probation_begin(struct md_task *t)
 	job->adopted_s = time(NULL);
 	job->before_samples = now.own;
 	job->before_all = now.elsewhere;
-	job->before_crashes = md_probation_crashes(t->worker->policy->coredumps, name_of(job->path),
-						   job->adopted_s - BEFORE_S);
+	job->before_crashes = md_task_crashes(t, job->adopted_s - BEFORE_S);
 	return 0;
 }
 
@@ -80,7 +104,7 @@ int md_step_probation(struct md_task *t)
 		ret = read_samples(t, &now);
 	if (ret)
 		return ret;
-	crashes = md_probation_crashes(policy->coredumps, name_of(job->path), job->adopted_s);
+	crashes = md_task_crashes(t, job->adopted_s);
 	if (crashes > job->before_crashes)
 		return md_task_advance(t, MP_JOB_UNDOING, "probation", "crashed",
 				       "it crashed %llu times since it was put in place, and %llu "

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* task - what all steps need: the end of a step, running a program; see worker.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,8 +47,8 @@ static const char *why_stopped(enum md_child_end end)
 	return end == MD_CHILD_WANTED ? "the machine is wanted" : "told to stop";
 }
 
-int md_task_run(struct md_task *t, char *const *argv, const struct md_child *as,
-		struct md_child_result *result)
+static int run(struct md_task *t, char *const *argv, const struct md_child *as,
+	       const struct md_policy *policy, struct md_child_result *result)
 {
 	struct md_work_path messages = md_work_path(&t->dir, "messages");
 	struct md_child child = *as;
@@ -55,7 +57,7 @@ int md_task_run(struct md_task *t, char *const *argv, const struct md_child *as,
 
 	child.argv = argv;
 	child.messages = messages.text;
-	child.policy = t->worker->always ? NULL : t->worker->policy;
+	child.policy = policy;
 	ret = md_child_run(&child, result, t->err);
 	unlink(messages.text);
 	if (ret)
@@ -69,6 +71,72 @@ int md_task_run(struct md_task *t, char *const *argv, const struct md_child *as,
 		return -EINTR;
 	}
 	return 0;
+}
+
+int md_task_run(struct md_task *t, char *const *argv, const struct md_child *as,
+		struct md_child_result *result)
+{
+	return run(t, argv, as, t->worker->always ? NULL : t->worker->policy, result);
+}
+
+int md_task_run_beside(struct md_task *t, char *const *argv, const struct md_child *as,
+		       struct md_child_result *result)
+{
+	return run(t, argv, as, NULL, result);
+}
+
+int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t most)
+{
+	struct md_work_path new = md_work_path(&t->dir, "taken.new");
+	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), out = -1;
+	struct stat st;
+	ssize_t n = -1;
+
+	errno = EIO;
+	if (in >= 0 && !fstat(in, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
+	    (uint64_t)st.st_size <= most) {
+		unlink(new.text);
+		out = open(new.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	}
+	while (out >= 0 && (n = copy_file_range(in, NULL, out, NULL, 1 << 24, 0)) > 0)
+		;
+	if (in >= 0)
+		close(in);
+	if (out >= 0 && (close(out) || (!n && rename(new.text, to))))
+		n = -1;
+	return n ? mp_err_set(t->err, errno, "%s: cannot be taken over: %s", from, strerror(errno))
+		 : 0;
+}
+
+/* morph-optimize @command, on the job's path and @output. */
+static int change_file(struct md_task *t, const char *command, bool audits, const char *output,
+		       struct md_child_result *r)
+{
+	char backup[PATH_MAX + 16];
+	char *argv[8] = {t->worker->optimize, (char *)command, (char *)"--report=none"};
+	struct md_child as = {0};
+	size_t nr = 3;
+
+	if (audits)
+		argv[nr++] = (char *)"--audits";
+	if (t->worker->backup_dir) {
+		snprintf(backup, sizeof(backup), "--backup-dir=%s", t->worker->backup_dir);
+		argv[nr++] = backup;
+	}
+	argv[nr++] = t->job->path;
+	argv[nr] = (char *)output;
+	/* To undo does not wait for an idle machine. */
+	return output ? md_task_run(t, argv, &as, r) : md_task_run_beside(t, argv, &as, r);
+}
+
+int md_task_replace(struct md_task *t, const char *output, bool audits, struct md_child_result *r)
+{
+	return change_file(t, "adopt", audits, output, r);
+}
+
+int md_task_restore(struct md_task *t, struct md_child_result *r)
+{
+	return change_file(t, "restore", false, NULL, r);
 }
 
 const char *md_task_user(const struct md_task *t)

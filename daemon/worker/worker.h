@@ -22,6 +22,8 @@ struct md_worker {
 	char why[256];		 /* why work stopped */
 	char optimize[PATH_MAX]; /* Morph's programs */
 	char audit[PATH_MAX];
+	char stats[PATH_MAX];	  /* "": there is none */
+	char collector[PATH_MAX]; /* "": there is none */
 };
 
 /* A job, and all that its steps need. */
@@ -50,6 +52,18 @@ int md_task_has_step(struct md_task *task, const char *step);
  */
 int md_task_run(struct md_task *task, char *const *argv, const struct md_child *as,
 		struct md_child_result *result);
+/* The same for a child that looks at programs in use: it is not stopped because the machine is wanted. */
+int md_task_run_beside(struct md_task *task, char *const *argv, const struct md_child *as,
+		       struct md_child_result *result);
+/*
+ * md_task_take - copies @from, which another user may have written, to @to in the job's directory, by one
+ * rename. What it holds is believed of nobody. Return: 0, -errno.
+ */
+int md_task_take(struct md_task *task, const char *from, const char *to, uint64_t most);
+/* Puts @output in the file's place, or the original back. @audits: it times itself. Return: 0, -errno. */
+int md_task_replace(struct md_task *task, const char *output, bool audits,
+		    struct md_child_result *result);
+int md_task_restore(struct md_task *task, struct md_child_result *result);
 /* The user whose rights commands of the rule get; NULL: this process's. */
 const char *md_task_user(const struct md_task *task);
 
@@ -66,12 +80,25 @@ int md_step_look(struct md_task *task);
 int md_step_adopt(struct md_task *task);
 /* Audits the output. Return: as md_round_step(). */
 int md_step_audit(struct md_task *task);
+/* Puts a version in place that times its functions. Return: as md_round_step(). */
+int md_step_instrument(struct md_task *task);
+/* Audits that version beside its processes, and writes the version that won. Return: the same. */
+int md_step_in_process(struct md_task *task);
 /* Looks at a version in use: keeps, or decides to undo. Return: as md_round_step(). */
 int md_step_probation(struct md_task *task);
+/* The names of these steps of a round are asked for later. */
+#define MD_STEP_AGE  "age"  /* the version in place is out of date */
+#define MD_STEP_AGED "aged" /* so this round began */
+/* Looks whether a kept version is out of date. Return: as md_round_step(). */
+int md_step_age(struct md_task *task);
+/* The samples that say how the program is used today began then. */
+int64_t md_age_since(const struct md_task *task);
 /* Puts the original back. Return: as md_round_step(). */
 int md_step_undo(struct md_task *task);
 /* Samples of a program in its own code, and elsewhere on its behalf; and crashes. For adoption. */
 int md_probation_begin(struct md_task *task);
+/* Crashes of the program since @since_s, by all there is to know. */
+uint64_t md_task_crashes(struct md_task *task, int64_t since_s);
 
 /*
  * md_round_step - takes one step of @job. Return: 1: it was taken; 0: there is nothing to do now;

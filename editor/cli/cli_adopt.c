@@ -7,10 +7,13 @@
 #include "editor/cli/report.h"
 
 enum key {
-	KEY_THREADS = 0x800,
+	KEY_AUDITS = 0x800,
+	KEY_THREADS,
 };
 
 static const struct argp_option options[] = {
+	{"audits", KEY_AUDITS, NULL, 0,
+	 "OUTPUT may be one that times two layouts of its functions (instrument --kind=audit)", 0},
 	{"dry-run", 'n', NULL, 0, "Do everything, verification too, but replace no file", 0},
 	{"threads", KEY_THREADS, "N", 0,
 	 "Work on so many threads (default: as many as there are processors, at most 8)", 0},
@@ -35,6 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = a->cli;
 		state->child_inputs[1] = &a->inplace;
 		return 0;
+	case KEY_AUDITS: a->inplace.may_audit = true; return 0;
 	case 'n': a->inplace.dry_run = true; return 0;
 	case KEY_THREADS: me_cli_threads(state, a->cli, arg); return 0;
 	case ARGP_KEY_ARG:

@@ -80,13 +80,14 @@ json_t *me_report_json_audited(const struct me_optimize_report *r)
 
 		json_array_append_new(
 			list,
-			json_pack("{s:o, s:I, s:s, s:s?, s:o, s:o, s:o, s:I, s:I, s:o}", "function",
-				  mp_json_string(d->name), "vaddr", (json_int_t)d->vaddr,
-				  "faster_is", orders[d->verdict], "order",
-				  d->copied ? orders[d->order] : NULL, "faster_by",
-				  number(d->faster_by), "lowest", number(d->lowest), "highest",
-				  number(d->highest), "pairs", (json_int_t)d->pairs, "last_s",
-				  (json_int_t)d->last_s, "machine", mp_json_string(d->machine)));
+			json_pack("{s:o, s:I, s:f, s:s, s:s?, s:o, s:o, s:o, s:I, s:I, s:o}",
+				  "function", mp_json_string(d->name), "vaddr",
+				  (json_int_t)d->vaddr, "share", d->share, "faster_is",
+				  orders[d->verdict], "order", d->copied ? orders[d->order] : NULL,
+				  "faster_by", number(d->faster_by), "lowest", number(d->lowest),
+				  "highest", number(d->highest), "pairs", (json_int_t)d->pairs,
+				  "last_s", (json_int_t)d->last_s, "machine",
+				  mp_json_string(d->machine)));
 	}
 	return list;
 }

@@ -133,6 +133,7 @@ struct me_decided {
 	bool copied;		/* false: the output has only the old code of it */
 	bool taken_over;	/* the verdict stood in the file before that audit */
 	uint64_t pairs;		/* of windows */
+	double share;		/* of the file's samples; 0: there is no sample */
 	double faster_by;	/* the new order: 0.02 is 2 %; NAN: there is no pair */
 	double lowest, highest; /* its bounds; NAN: too few pairs */
 	int64_t last_s;		/* when the audit was stored last */

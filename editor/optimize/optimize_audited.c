@@ -125,6 +125,27 @@ int me_job_follow_verdicts(struct me_job *job, struct mp_err *err)
 	return rc;
 }
 
+int me_job_weigh_decided(struct me_job *job, struct mp_err *err)
+{
+	const struct mp_profile *p = job->sampled ? job->sampled : job->profile;
+	uint64_t all = p->nr_samples + p->nr_outside, *own;
+
+	if (!job->report->nr_decided || !all)
+		return 0;
+	own = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*own));
+	if (!own)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t b = 0; b < p->nr_blocks; b++)
+		own[job->cfg->blocks[b].func] += p->block_samples[b];
+	for (uint32_t i = 0; i < job->report->nr_decided; i++) {
+		struct me_decided *d = &job->report->decided[i];
+
+		d->share = (double)own[mp_cfg_func_at(job->cfg, d->vaddr)] / (double)all;
+	}
+	free(own);
+	return 0;
+}
+
 void me_job_note_decided(struct me_job *job, const struct me_placement *placement)
 {
 	for (uint32_t i = 0; i < job->report->nr_decided; i++) {

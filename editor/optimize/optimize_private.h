@@ -68,6 +68,8 @@ int me_job_note_adjusted(struct me_job *job, const struct me_placement *placemen
 			 struct mp_err *err);
 /* Reads what audits in running programs decided, and adds adjustments for it. */
 int me_job_follow_verdicts(struct me_job *job, struct mp_err *err);
+/* Notes the shares of the samples that these functions have. Call it with the profile. */
+int me_job_weigh_decided(struct me_job *job, struct mp_err *err);
 void me_job_note_decided(struct me_job *job, const struct me_placement *placement);
 /* Finds what serves only code markers, and cuts the blocks there. Replaces job->cfg. */
 int me_job_find_markers(struct me_job *job, struct mp_err *err);

@@ -227,6 +227,8 @@ int me_job_read_profile(struct me_job *job, struct mp_err *err)
 				  job->report->transfers ? " and transfers of control" : "",
 				  (unsigned long long)o->min_samples);
 	rc = read_sampled(job, err);
+	if (!rc)
+		rc = me_job_weigh_decided(job, err);
 	me_job_end_stage(job, ME_STAGE_PROFILE);
 	return rc;
 }

@@ -267,8 +267,8 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 /* ---- adopt ---------------------------------------------------------------------------------- */
 
 /* @original and @output: descriptors; @name is for messages. */
-static int prove(int original, int output, const char *name, unsigned int nr_threads,
-		 struct mp_id *id, struct mp_err *err)
+static int prove(int original, int output, const char *name, bool may_audit,
+		 unsigned int nr_threads, struct mp_id *id, struct mp_err *err)
 {
 	struct me_verify_report report = {0};
 	struct mp_elf *o = NULL, *n = NULL;
@@ -283,7 +283,8 @@ static int prove(int original, int output, const char *name, unsigned int nr_thr
 		if (rc)
 			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", name, why.msg);
 	}
-	if (!rc && (report.counts || report.keeps_numbers || report.polls || report.audits))
+	if (!rc && (report.counts || report.keeps_numbers || report.polls ||
+		    (report.audits && !may_audit)))
 		rc = mp_err_set(err, EPERM, "%s: counts or times, and is not for use", name);
 	mp_elf_close(n);
 	mp_elf_close(o);
@@ -307,7 +308,8 @@ static int copy_output(struct work *w, const char *output, unsigned int nr_threa
 	rc = me_digest_copy(original, -1, &report->input_digest, NULL);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", w->replace.path, strerror(-rc));
-	return prove(original, w->replace.new_fd, output, nr_threads, &report->id, err);
+	return prove(original, w->replace.new_fd, output, w->options->may_audit, nr_threads,
+		     &report->id, err);
 }
 
 int me_adopt(const char *path, const char *output, const struct me_inplace_options *inplace,

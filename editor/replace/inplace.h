@@ -16,6 +16,7 @@ struct me_inplace_options {
 	const char *backup_dir; /* NULL: the default (see backup) */
 	bool break_links;	/* replace only this one of the file's hard links */
 	bool dry_run;		/* do everything except saving and replacing */
+	bool may_audit;		/* me_adopt(): the output may time two layouts while it runs */
 };
 
 struct me_inplace_report {
@@ -44,7 +45,8 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 /*
  * me_adopt - replace the file @path by the bytes of @output, which was made of it earlier, after
  * @output was verified against the original. What was audited is then exactly what is in place. An
- * output that counts, times or tells paths is refused.
+ * output that counts or tells paths is refused, and one that audits two layouts without
+ * @inplace->may_audit.
  * Return: as me_inplace(); -EPERM also: @output does not verify. Ownership: me_inplace_report_fini(),
  * after an error too.
  */

@@ -25,7 +25,8 @@
 #define MORPH_ABI_MAJOR 1
 /*
  * 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 5:
- * MODULE_OUTPUT; 6: MODULE_PIECES; 7: MODULE_UNWIND, USER_STACK, the flags of STACK
+ * MODULE_OUTPUT; 6: MODULE_PIECES; 7: MODULE_UNWIND, USER_STACK, the flags of STACK, the signal in
+ * EXIT
  */
 #define MORPH_ABI_MINOR 7
 
@@ -213,6 +214,12 @@ struct morph_exit {
 	__u64 cpu_time_ns; /* used by the thread, or with the flag by the process; 0: not known */
 };
 #define MORPH_EXIT_PROCESS (1U << 0) /* the whole process ends */
+/*
+ * Bits 8 to 14: the signal that ended the process; 0: none, or the producer cannot tell. Threads that the
+ * process's end takes along have its signal, too.
+ */
+#define MORPH_EXIT_SIGNAL(flags)       (((flags) >> 8) & 0x7f)
+#define MORPH_EXIT_WITH_SIGNAL(status) (((status)&0x7f) << 8) /* of the kernel's exit_code */
 
 /* @task starts to run on the CPU. */
 struct morph_switch {

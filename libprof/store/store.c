@@ -521,6 +521,22 @@ int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err
 	return r;
 }
 
+bool mp_store_was_changed(struct mp_store *store)
+{
+	sqlite3_stmt *stmt = NULL;
+	int version = 0;
+	bool changed;
+
+	/* SQLite's number of the database's content, as this connection sees it. */
+	if (sqlite3_prepare_v2(store->db, "PRAGMA data_version", -1, &stmt, NULL) == SQLITE_OK &&
+	    sqlite3_step(stmt) == SQLITE_ROW)
+		version = sqlite3_column_int(stmt, 0);
+	sqlite3_finalize(stmt);
+	changed = !version || version != store->data_version;
+	store->data_version = version;
+	return changed;
+}
+
 /* ---- statements ---------------------------------------------------------------------------- */
 
 int mp_store_stmt(struct mp_store *store, enum mp_stmt which, const char *sql, sqlite3_stmt **out,

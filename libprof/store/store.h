@@ -224,6 +224,12 @@ int mp_store_add_ledger(struct mp_store *store, int64_t session, int64_t now_s,
 int mp_store_list_sessions(struct mp_store *store, struct mp_session **out, size_t *nr,
 			   struct mp_err *err);
 
+/*
+ * mp_store_was_changed - did another connection change the database since the last call? The first call
+ * says yes. Call it in a transaction: then nobody changes it until its end.
+ */
+bool mp_store_was_changed(struct mp_store *store);
+
 int mp_store_add_activity(struct mp_store *store, int64_t program_module, int64_t when_s,
 			  const struct mp_activity *delta, struct mp_err *err);
 struct mp_program_activity {

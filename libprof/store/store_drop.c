@@ -90,6 +90,7 @@ static int drop(struct mp_store *store, int64_t module, struct mp_err *err)
 		"DELETE FROM copy_bucket WHERE module = ?1",
 		"DELETE FROM copied WHERE output = ?1",
 		"DELETE FROM activity WHERE module = ?1",
+		"DELETE FROM crash WHERE module = ?1",
 		"DELETE FROM fingerprint WHERE module = ?1",
 		"DELETE FROM module WHERE key = ?1",
 	};

@@ -82,6 +82,9 @@ enum mp_stmt {
 	MP_STMT_JOB_ADD,
 	MP_STMT_JOB_SET,
 	MP_STMT_JOB_DROP,
+	MP_STMT_CRASH_ADD,
+	MP_STMT_CRASH_DROP,
+	MP_STMT_CRASH_COUNT,
 	MP_STMT_HISTORY_FIND,
 	MP_STMT_HISTORY_ADD,
 	MP_STMT_HISTORY_DROP,
@@ -110,7 +113,8 @@ struct mp_store {
 	sqlite3 *db;
 	char *path;
 	bool writable;
-	bool folded; /* buckets were merged in this transaction: pages may be free */
+	bool folded;	  /* buckets were merged in this transaction: pages may be free */
+	int data_version; /* at the last call of mp_store_was_changed(); 0: none */
 	sqlite3_stmt *stmts[MP_NR_STMT];
 	struct mp_store_scratch scratch;
 };

@@ -103,6 +103,10 @@ const char *const mp_store_steps[] = {
 	MP_STORE_STEP_AUDITS,
 	/* 9 -> 10. What the manager looks after and decided (store_jobs, store_history). */
 	MP_STORE_STEP_JOBS,
+	/* 10 -> 11. Programs that a signal of a fault ended (store_crashes). */
+	"CREATE TABLE crash(module INTEGER NOT NULL, when_s INTEGER NOT NULL,"
+	" signal INTEGER NOT NULL, nr INTEGER NOT NULL,"
+	" PRIMARY KEY(module, when_s, signal)) WITHOUT ROWID;",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

@@ -290,6 +290,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	fill(&exit.task, MORPH_REC_EXIT, sizeof(exit), of);
 	exit.cpu_time_ns = BPF_CORE_READ(of, se.sum_exec_runtime);
+	exit.task.flags = MORPH_EXIT_WITH_SIGNAL((__u32)BPF_CORE_READ(of, exit_code));
 	if (only_tracked) {
 		nr = bpf_map_lookup_elem(&tracked, &tgid);
 		if (nr)

@@ -25,6 +25,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	int pid;
 	int tgid;
+	int exit_code;
 };
 
 #pragma clang attribute pop

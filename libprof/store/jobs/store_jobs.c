@@ -14,21 +14,14 @@
 /* ---- names --------------------------------------------------------------------------------- */
 
 static const char *const state_names[MP_NR_JOB_STATES] = {
-	[MP_JOB_WANTED] = "wanted",
-	[MP_JOB_PROFILED] = "profiled",
-	[MP_JOB_WRITTEN] = "written",
-	[MP_JOB_VERIFIED] = "verified",
-	[MP_JOB_AUDITED] = "audited",
-	[MP_JOB_ADVISED] = "advised",
-	[MP_JOB_ADOPTED] = "adopted",
-	[MP_JOB_KEPT] = "kept",
-	[MP_JOB_UNDOING] = "undoing",
-	[MP_JOB_UNDONE] = "undone",
-	[MP_JOB_NOT_FASTER] = "not-faster",
-	[MP_JOB_UNDECIDED] = "undecided",
-	[MP_JOB_REFUSED] = "refused",
-	[MP_JOB_FAILED] = "failed",
-	[MP_JOB_GONE] = "gone",
+	[MP_JOB_WANTED] = "wanted",	  [MP_JOB_PROFILED] = "profiled",
+	[MP_JOB_WRITTEN] = "written",	  [MP_JOB_VERIFIED] = "verified",
+	[MP_JOB_AUDITING] = "auditing",	  [MP_JOB_AUDITED] = "audited",
+	[MP_JOB_ADVISED] = "advised",	  [MP_JOB_ADOPTED] = "adopted",
+	[MP_JOB_KEPT] = "kept",		  [MP_JOB_UNDOING] = "undoing",
+	[MP_JOB_UNDONE] = "undone",	  [MP_JOB_NOT_FASTER] = "not-faster",
+	[MP_JOB_UNDECIDED] = "undecided", [MP_JOB_REFUSED] = "refused",
+	[MP_JOB_FAILED] = "failed",	  [MP_JOB_GONE] = "gone",
 };
 
 static const char *const asker_names[MP_NR_JOB_ASKERS] = {

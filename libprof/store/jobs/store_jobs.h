@@ -34,6 +34,7 @@ enum mp_job_state {
 	MP_JOB_PROFILED,   /* there are enough samples */
 	MP_JOB_WRITTEN,	   /* an output exists */
 	MP_JOB_VERIFIED,   /* and is proved to do the same */
+	MP_JOB_AUDITING,   /* a version that times itself is in the original's place for a while */
 	MP_JOB_AUDITED,	   /* and was shown to be faster */
 	MP_JOB_ADVISED,	   /* end: the output is there, somebody has to say that it is to be used */
 	MP_JOB_ADOPTED,	   /* the output is in the original's place, on probation */

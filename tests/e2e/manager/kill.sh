@@ -1,30 +1,61 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 900
-# morph-worker killed before each system call that changes files, of a whole round and of an undo: the path
-# always holds a whole version, the job has a state with a name, the next start continues, and the
-# history has each step once.
+# alone: it samples
+# morph-worker killed before each system call that changes files: of a whole round, an undo, an upgrade with the
+# round that follows, the end of probation, and an audit inside the program. The path always holds a whole
+# version, the job has a state with a name, the next start continues, and the history has each step once.
+#
+# STRIDE=1 takes each point, as for the figures in Documentation/automation.md; SCENES names some of the scenes.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-manager.sh"
 need gcc jq objdump readelf sqlite3
 manager_scratch killed
 gcc -O1 -o kill-at "$root/tests/tools/kill_at.c" || exit 1
-speed 120
+stride=${STRIDE:-12}
+scenes=${SCENES:-round undo upgrade kept in-process}
+total=0
+
+# The original has the speed 100, a version of it 120; ./current is the original of these days.
+cat >speed <<END
+#!/bin/sh
+if cmp -s "$dir/prog" "$dir/current"; then echo speed 100; else echo speed 120; fi
+END
+chmod 755 speed
+cp original current
+profile newer 12000
 rule "mode = adopt" "$(by_speed)"
-cp db db.profile
 round="ask:watch profile:done write:done verify:done audit:faster adopt:done"
 
-begin() {
-	rm -rf state backup cores/*
-	rm -f db-wal db-shm
-	cp db.profile db
-	cp original prog
+# Morph's programs, with a morphd that hands out what an audit inside the program found.
+mkdir bin
+cp "$BUILD/morph-worker" bin/
+ln -s "$BUILD/morph-optimize" "$BUILD/morph-audit" bin/
+cat >bin/morphd <<END
+#!/bin/sh
+for o; do case \$o in --db=*) exec cp "$dir/audit.db" "\${o#--db=}" ;; esac; done
+END
+chmod 755 bin/morphd
+
+# snapshot NAME, start_from NAME: all that the worker has made until then
+snapshot() {
+	mkdir "snap-$1"
+	for f in state backup db prog; do
+		[ ! -e $f ] || cp -a $f "snap-$1/"
+	done
+}
+start_from() {
+	rm -rf state backup cores/* db-wal db-shm
+	cp -a "snap-$1/." .
 }
 
-# whole WHAT: prog is one of the two versions, complete; nothing else is left beside it
+# whole WHAT: prog is one of the whole versions
 whole() {
-	cmp -s prog original || cmp -s prog version || fail "$1: prog is neither version"
-	[ "$(./prog 999)" = "$want" ] || fail "$1: prog prints $(./prog 999)"
+	local version
+	for version in original newer version-*; do
+		! cmp -s prog "$version" || return 0
+	done
+	fail "$1: prog is no whole version"
 }
 
 one_step_each() { # WHAT
@@ -34,65 +65,119 @@ one_step_each() { # WHAT
 	"$BUILD/morph-stats" --db db status --check >out.txt 2>&1 || fail "$1: $(cat out.txt)"
 }
 
-args="--config=etc --db=db --state-dir=state --backup-dir=backup --now"
-want=$(./original 999)
-begin
-work 0 "without a kill" --now
-state_is adopted "without a kill"
-history_is "$round" "without a kill"
-cp prog version
-
 # killed N: kill the worker at the Nth point. Return: whether it was killed.
 killed() {
-	# shellcheck disable=SC2086
-	./kill-at "$1" "$worker" $args >out.txt 2>err.txt
+	./kill-at "$1" "$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --now >out.txt 2>err.txt
 	[ $? = 137 ]
 }
 
-# ---- a whole round
-nr=0
-stride=${STRIDE:-3} # STRIDE=1: each point
-for ((n = 1; ; n += stride)); do
-	begin
-	killed $n || break
-	nr=$((nr + 1))
-	whole "killed at $n"
-	if [ -e db ] && [ -n "$(sqlite3 db "SELECT name FROM sqlite_master WHERE name = 'job'")" ]; then
-		state=$(db "SELECT state FROM job")
-		case $state in
-		'' | wanted | profiled | written | verified | audited | adopted) ;;
-		*) fail "killed at $n: the state is '$state'" ;;
-		esac
-	fi
-	work 0 "after a kill at $n" --now
-	state_is adopted "after a kill at $n"
-	cmp -s prog version || fail "after a kill at $n: another version"
-	history_is "$round" "after a kill at $n"
-	one_step_each "after a kill at $n"
-	left=$(find . -maxdepth 1 -name '.morph*')
-	[ -z "$left" ] || fail "after a kill at $n: left behind: $left"
-	[ $nr_failed -lt 5 ] || finish
-done
-whole "the last kill"
-echo "killed at $nr points of a round"
-[ $nr -ge $((40 / stride)) ] || fail "only $nr points"
+# scene NAME FROM HOOK STATES END FILE HISTORY LEAST: kill at each point of what follows the snapshot FROM and
+# HOOK; then the job is in one of STATES. The next start comes to END, with FILE at the path.
+scene() {
+	local name=$1 from=$2 hook=$3 states=$4 end=$5 file=$6 history=$7 least=$8 nr=0 state n
+	case " $scenes " in *" $name "*) ;; *) return ;; esac
+	for ((n = 1; ; n += stride)); do
+		start_from "$from"
+		$hook
+		killed $n || break
+		nr=$((nr + 1))
+		whole "$name, killed at $n"
+		if [ -s db ] && [ -n "$(sqlite3 db "SELECT name FROM sqlite_master WHERE name = 'job'")" ]; then
+			state=$(db "SELECT state FROM job")
+			case " $states " in
+			*" $state "*) ;;
+			*) [ -z "$state" ] || fail "$name, killed at $n: the state is '$state'" ;;
+			esac
+		fi
+		work 0 "$name, after a kill at $n" --now
+		state_is "$end" "$name, after a kill at $n"
+		cmp -s prog "$file" || fail "$name, after a kill at $n: not $file"
+		history_is "$history" "$name, after a kill at $n"
+		one_step_each "$name, after a kill at $n"
+		left=$(find . -maxdepth 1 -name '.morph*')
+		[ -z "$left" ] || fail "$name, after a kill at $n: left behind: $left"
+		[ $nr_failed -lt 5 ] || finish
+	done
+	whole "$name, the last kill"
+	echo "killed at $nr points of $name"
+	[ $((nr * stride)) -ge "$least" ] || fail "$name: only $nr points"
+	total=$((total + nr))
+}
 
-# ---- an undo
-undone="$round probation:crashed undo:done"
-nr=0
-for ((n = 1; ; n += stride)); do
-	begin
-	work 0 "before an undo" --now
+# ---- what each scene begins with, and the versions that there are
+snapshot profile
+work 0 "without a kill" --now
+state_is adopted "without a kill"
+history_is "$round" "without a kill"
+cp prog version-adopted
+snapshot adopted
+
+crashes() {
 	touch cores/core.prog.0.0123.77.1
-	killed $n || break
-	nr=$((nr + 1))
-	whole "undo, killed at $n"
-	work 0 "undo, after a kill at $n" --now
-	state_is undone "undo, after a kill at $n"
-	cmp -s prog original || fail "undo, after a kill at $n: not the original"
-	history_is "$undone" "undo, after a kill at $n"
-	one_step_each "undo, after a kill at $n"
-	[ $nr_failed -lt 5 ] || finish
-done
-echo "killed at $nr points of an undo"
+}
+upgrade() {
+	cp newer current
+	cp newer prog.dpkg-new && mv prog.dpkg-new prog
+}
+
+scene round profile : "wanted profiled written verified audited adopted" adopted version-adopted "$round" 40
+scene undo adopted crashes "adopted undoing undone" undone original "$round probation:crashed undo:done" 20
+
+upgraded="$round upgrade:changed profile:done write:done verify:done audit:faster adopt:done"
+case " $scenes " in *" upgrade "*)
+	start_from adopted
+	upgrade
+	work 0 "upgrade without a kill" --now
+	state_is adopted "upgrade without a kill"
+	history_is "$upgraded" "upgrade without a kill"
+	cp prog version-upgraded
+	;;
+esac
+scene upgrade adopted upgrade "adopted wanted profiled written verified audited" adopted version-upgraded "$upgraded" 40
+cp original current
+
+policy "probation = 0"
+scene kept adopted : "adopted kept" kept version-adopted "$round probation:kept" 5
+policy
+
+# ---- inside the program. How often a function is entered must be known from real samples.
+"$BUILD/morphd" run --record probe -- true 2>err.txt || {
+	echo "skip: in-process: $(head -n 1 err.txt)"
+	scenes=${scenes/in-process/}
+	left_out=" in-process"
+}
+
+# What an audit of the version that times itself found is made once.
+case " $scenes " in *" in-process "*)
+	rm -rf state backup db-wal db-shm db
+	gcc -O2 -Wl,--emit-relocs -o version-server "$root/tests/e2e/manager/server.c" || exit 1
+	cp version-server prog
+	policy "min-samples = 1000"
+	sampled db "$dir/prog" 4000 ./prog work 1000
+	snapshot server
+	"$BUILD/morph-optimize" instrument --kind=audit --db=db --min-samples=1000 --counts="$dir/ring" --report=none prog -o timed || exit 1
+	"$BUILD/morphd" run --audit=ring --db=audit.db >/dev/null 2>err.txt &
+	reader=$!
+	audit_listens $reader
+	for _ in {1..5}; do ./timed work 300 >/dev/null; done
+	kill -INT $reader
+	wait $reader || fail "the reader ended with $?: $(cat err.txt)"
+	sqlite3 audit.db "UPDATE program_audit_effect SET verdict = 2, decided_at = 64, pairs = 64, estimate = 0.2,
+		lowest = 0.1, highest = 0.3; PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null
+	chmod 644 audit.db
+	rule "mode = adopt" "audit = in-process" "instrument = yes" "audit-time = 600"
+	worker=$dir/bin/morph-worker
+	# Its morphd sees the version that times itself in place.
+	sed -i "2i cp '$dir/prog' '$dir/shown/version-timed'" bin/morphd
+	mkdir -m 777 shown
+	work 0 "in-process without a kill" --now
+	state_is adopted "in-process without a kill"
+	sed -i 2d bin/morphd
+	cp prog version-in-process
+	cp shown/version-timed . || fail "in-process: no version that times itself"
+	;;
+esac
+inside="ask:watch profile:done write:done verify:done instrument:done audit:faster adopt:done"
+scene in-process server : "wanted profiled written verified auditing audited adopted" adopted version-in-process "$inside" 60
+echo "killed at $total points in all, each ${stride}th"
 finish

@@ -44,12 +44,12 @@ END
 	profile prog 12000
 }
 
-# profile FILE SAMPLES: samples of the function hot, as if FILE had run
+# profile FILE SAMPLES [FUNCTION]: samples of the function (default: hot), as if FILE had run
 profile() {
 	{
 		readelf -lW "$1" | awk -v file="$dir/$1" '$1 == "LOAD" && / R E / {
 			printf "p 7/7 1.0: PERF_RECORD_MMAP2 7/7: [%s(%s) @ %s 00:00 0 0]: r-xp %s\n", $3, $5, $2, file }'
-		objdump -d --no-show-raw-insn --disassemble=hot "$1" |
+		objdump -d --no-show-raw-insn --disassemble="${3:-hot}" "$1" |
 			awk -v file="$dir/$1" -v n="$2" '/^ +[0-9a-f]+:/ { sub(":", "", $1); at[k++] = $1 }
 			END { for (i = 0; i < n; i++) printf "p 7/7 1.1: cycles:u: %s f (%s)\n", at[i % k], file }'
 	} >perf.text

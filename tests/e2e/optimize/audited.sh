@@ -68,6 +68,7 @@ decide 2 0
 optimized() { morph-optimize --db=s.db --min-samples=1 "$@" work -o work.out; }
 command_ends 0 "audited" optimized --audited=a.db --report=json
 json "audited" '.decided | length == 3 and ([.[].vaddr] | sort) == [.[].vaddr]'
+json "shares" '(.decided | map(.share) | add) as $all | $all > 0.9 and $all <= 1 and all(.decided[]; .share > 0)'
 json "verdicts" '[.decided[].faster_is] | sort == ["new", "original", "undecided"]'
 json "orders" '[.decided[] | {faster_is, order}] | all(.order == (if .faster_is == "original" then "original" else "new" end))'
 json "evidence" '[.decided[] | select(.pairs > 0 and .faster_by != null and (.machine | length) > 0 and .last_s > 1000000)] | length > 0'

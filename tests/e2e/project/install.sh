@@ -47,6 +47,7 @@ done
 {
 	printf '%s\n' etc/morph/morphd.conf etc/morph/morph.conf usr/lib/systemd/system/morphd.service \
 		usr/lib/systemd/system/morph-optimize.{service,timer,path} \
+		usr/lib/systemd/user/morph-optimize.{service,timer} \
 		usr/share/doc/morph/examples/morph.conf \
 		usr/lib/sysusers.d/morph.conf usr/lib/udev/rules.d/99-morphmon.rules \
 		usr/lib/modprobe.d/morphmon.conf usr/share/doc/morph/examples/morphd.conf \

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -319,6 +320,47 @@ static void exit_of(uint32_t tgid, uint32_t tid)
 {
 	md_record_add_task(&buf, MORPH_REC_EXIT, sizeof(struct morph_exit), 2, tgid, tid);
 }
+
+static void ends_by(uint32_t tgid, uint32_t tid, uint32_t flags)
+{
+	struct morph_exit *r = md_record_add_task(&buf, MORPH_REC_EXIT, sizeof(*r), 2, tgid, tid);
+
+	r->task.flags = flags;
+}
+
+START_TEST(crash_counts_once_for_a_process_and_under_its_program)
+{
+	module(1, 0xaa);
+	module(2, 0xbb);
+	for (uint32_t tgid = 1; tgid <= 6; tgid++) {
+		exec(tgid);
+		map(tgid, 0x400000, 0x3000, 0x1000, 1);
+		map(tgid, 0x7f0000000000, 0x3000, 0x1000, 2);
+		sample(tgid, 0x7f0000000010);
+	}
+	ends_by(1, 11, MORPH_EXIT_WITH_SIGNAL(SIGSEGV)); /* its second thread */
+	ends_by(1, 1, MORPH_EXIT_WITH_SIGNAL(SIGSEGV | 0x80));
+	ends_by(2, 2, 0);
+	ends_by(3, 3, MORPH_EXIT_WITH_SIGNAL(SIGKILL));
+	ends_by(4, 44, MORPH_EXIT_PROCESS | MORPH_EXIT_WITH_SIGNAL(SIGABRT));
+	ends_by(5, 5, MORPH_EXIT_WITH_SIGNAL(3 << 8));	/* exit status 3 */
+	ends_by(9, 9, MORPH_EXIT_WITH_SIGNAL(SIGSEGV)); /* nobody knows it */
+	feed();
+	ck_assert_uint_eq(at.nr_crashes, 2);
+	ck_assert_int_eq(at.crashes[0].signal, SIGSEGV);
+	ck_assert_int_eq(at.crashes[1].signal, SIGABRT);
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(
+			md_modcache_module(at.modcache, at.crashes[i].module)->id.text_hash, 0xaa);
+	md_attribute_clear(&at);
+	ck_assert_uint_eq(at.nr_crashes, 0);
+	/* A table that is full costs no memory. */
+	for (int i = 0; i < 2 * MD_MAX_CRASHES; i++)
+		ends_by(6, 6, MORPH_EXIT_WITH_SIGNAL(SIGILL));
+	feed();
+	ck_assert_uint_eq(at.nr_crashes, MD_MAX_CRASHES);
+}
+END_TEST
 
 /* A vfork's child calls exec while its parent waits; afterwards each has its own address space. */
 START_TEST(numbered_child_inherits_and_execs_on_its_own)
@@ -836,6 +878,7 @@ static Suite *make_suite(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, sample_counts_at_its_link_time_address);
+	tcase_add_test(tc, crash_counts_once_for_a_process_and_under_its_program);
 	tcase_add_test(tc, two_copies_of_a_file_are_one_module);
 	tcase_add_test(tc, remapped_address_belongs_to_the_later_file);
 	tcase_add_test(tc, each_reason_is_counted_by_name);

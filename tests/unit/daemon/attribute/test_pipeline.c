@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/pipeline.h"
+#include "libprof/store/store_drop.h"
 
 static char dir[64], recording[96], db[96];
 static unsigned int nr_warnings;
@@ -363,6 +364,46 @@ START_TEST(change_of_source_begins_a_session_and_keeps_all_counts)
 }
 END_TEST
 
+START_TEST(modules_that_the_manager_drops_meanwhile_are_stored_anew)
+{
+	struct md_source_config config = {.input = recording};
+	struct md_pipeline *pl = calloc(1, sizeof(*pl));
+	struct mp_module *modules;
+	struct md_source *second;
+	struct mp_err err = {{0}};
+	struct mp_store *store;
+	uint64_t nr = write_recording(10, false);
+	size_t nr_modules;
+
+	ck_assert_int_eq(md_source_replay.open(&config, &pl->source, &err), 0);
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &pl->store, &err), 0);
+	pl->interval_s = 10;
+	ck_assert_int_eq(md_pipeline_init(pl, &err), 0);
+	ck_assert_int_eq(md_pipeline_run(pl, &err), 0);
+	/* The manager is another connection. It drops all, so that no key stays what it was. */
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), 0);
+	ck_assert_int_eq(mp_store_list_modules(store, 0, &modules, &nr_modules, &err), 0);
+	ck_assert_uint_eq(nr_modules, NR_MODULES);
+	for (size_t i = 0; i < nr_modules; i++)
+		ck_assert_int_eq(mp_store_drop_module(store, modules[i].key, &err), 0);
+	mp_store_free_modules(modules, nr_modules);
+	ck_assert_int_eq(md_source_replay.open(&config, &second, &err), 0);
+	pl->source->ops->close(pl->source);
+	ck_assert_int_eq(md_pipeline_change(pl, second, &err), 0);
+	ck_assert_int_eq(md_pipeline_run(pl, &err), 0);
+	ck_assert_uint_eq(pl->total.emitted, 2 * nr);
+	ck_assert_int_eq(mp_store_list_modules(store, 0, &modules, &nr_modules, &err), 0);
+	ck_assert_uint_eq(nr_modules, NR_MODULES);
+	mp_store_free_modules(modules, nr_modules);
+	ck_assert_msg(!mp_store_check(store, &err), "%s", err.msg);
+	mp_store_close(store);
+	pl->source->ops->close(pl->source);
+	mp_store_close(pl->store);
+	md_pipeline_fini(pl);
+	free(pl);
+}
+END_TEST
+
 static unsigned int nr_steps;
 
 static void count_step(void *arg)
@@ -492,6 +533,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, malformed_record_costs_the_rest_of_its_chunk);
 	tcase_add_test(tc, stopping_early_keeps_what_was_read);
 	tcase_add_test(tc, change_of_source_begins_a_session_and_keeps_all_counts);
+	tcase_add_test(tc, modules_that_the_manager_drops_meanwhile_are_stored_anew);
 	tcase_add_test(tc, each_batch_is_a_step);
 	tcase_add_test(tc, recording_a_replay_gives_the_same_recording);
 	tcase_add_loop_test(tc, killed_in_mid_flush_loses_one_interval_at_most, 0, 20);

@@ -88,6 +88,31 @@ START_TEST(policy_without_files_advises)
 }
 END_TEST
 
+START_TEST(policy_lets_a_program_time_itself_only_if_the_rule_says_so)
+{
+	struct md_policy policy;
+	const struct md_rule *rule;
+
+	write_text("watch.d/a.conf", "program = /a\nmode = adopt\naudit = in-process\n");
+	write_text("watch.d/b.conf",
+		   "program = /b\nmode = adopt\naudit = in-process\ninstrument = yes\n");
+	write_text("watch.d/c.conf",
+		   "program = /c\nmode = advise\naudit = in-process\ninstrument = yes\n");
+	policy = read_policy();
+	rule = md_policy_rule(&policy, "/a");
+	ck_assert(!md_policy_may_instrument(&policy, rule));
+	ck_assert(md_policy_may_instrument(&policy, md_policy_rule(&policy, "/b")));
+	ck_assert(!md_policy_may_instrument(&policy, md_policy_rule(&policy, "/c")));
+	ck_assert(!md_policy_may_instrument(&policy, NULL));
+	md_policy_fini(&policy);
+	write_text("watch.d/d.conf", "program = /d\naudit = none\ninstrument = yes\n");
+	refuses(EINVAL, "watch.d/d.conf:3: instrument needs audit = in-process");
+	write_text("watch.d/d.conf",
+		   "program = /d\naudit = in-process\ninstrument = yes\ntrain = /d\n");
+	refuses(EINVAL, "watch.d/d.conf:4: an audit with instrument uses samples alone");
+}
+END_TEST
+
 START_TEST(policy_reads_every_key)
 {
 	struct md_policy policy;
@@ -306,6 +331,7 @@ static Suite *make_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, policy_without_files_advises);
 	tcase_add_test(tc, policy_reads_every_key);
+	tcase_add_test(tc, policy_lets_a_program_time_itself_only_if_the_rule_says_so);
 	tcase_add_test(tc, policy_takes_rules_in_the_order_of_their_names);
 	tcase_add_test(tc, policy_finds_the_files_of_packages);
 	tcase_add_loop_test(tc, policy_names_file_and_line_of_an_error, 0,
