@@ -129,7 +129,7 @@ static void put_optimised(const struct overview *o)
 		printf("\nOptimised: %zu; what they save was not measured.\n", saved.nr);
 	else
 		printf("\nOptimised: %zu; %.2f %% of the machine's time is saved (%.2f to %.2f).\n",
-	       saved.nr, saved.percent, saved.least, saved.most);
+		       saved.nr, saved.percent, saved.least, saved.most);
 	for (size_t i = 0; i < o->machine.nr_programs && shown < MAX_OPTIMISED; i++) {
 		const struct md_machine_program *p = &o->machine.programs[i];
 
