@@ -45,7 +45,7 @@
 
 #include <stdint.h>
 
-#include "editor/plan.h"
+#include "editor/instrumentation.h"
 
 #define ME_ENTER_CODE_SIZE 38
 #define ME_LEAVE_CODE_SIZE 25

@@ -161,7 +161,7 @@ int me_version_tables_find(const struct mp_cfg *cfg, const struct me_placement *
 	return 0;
 }
 
-/* Where version A of @func goes on for the old address @target. */
+/* The address at which version A of @func goes on for the old address @target. */
 static uint64_t place_in_original(const struct mp_cfg *cfg, const struct me_placement *placement,
 				  uint32_t func, uint64_t target)
 {
