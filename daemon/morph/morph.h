@@ -31,6 +31,8 @@ int md_morph_adopt(struct md_stats *stats, int argc, char **argv);
 int md_morph_undo(struct md_stats *stats, int argc, char **argv);
 int md_morph_report(struct md_stats *stats, int argc, char **argv);
 
+/* Says how samples are collected. Return: MD_EXIT_NO_PROFILE. */
+int md_morph_nothing_collected(void);
 /* Opens the database and loads the machine. Return: 0; else the exit status, after a message. */
 int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **store,
 		  struct md_machine *machine);

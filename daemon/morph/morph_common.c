@@ -11,6 +11,13 @@
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
 
+int md_morph_nothing_collected(void)
+{
+	md_stats_note("nothing was collected yet: `systemctl enable --now morphd' collects on the "
+		      "whole machine, `morphd run -- COMMAND' for one command");
+	return MD_EXIT_NO_PROFILE;
+}
+
 int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **store,
 		  struct md_machine *machine)
 {
@@ -20,7 +27,7 @@ int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **sto
 	*machine = (struct md_machine){0};
 	r = md_stats_open(stats, MP_STORE_READ, store);
 	if (r)
-		return r;
+		return r == MD_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
 	r = md_machine_load(*store, since_s, machine, &err);
 	if (!r)
 		return 0;

@@ -12,6 +12,7 @@
 #include "daemon/morph/wording.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
+#include "libprof/store/jobs/store_history.h"
 
 struct explain {
 	struct md_stats *stats;
@@ -20,6 +21,7 @@ struct explain {
 	struct md_program program;
 	struct md_machine_program *entry;
 	struct md_machine_program none; /* the entry of a program that is not in the store */
+	char *carried; /* what became of the profile of the version before; NULL: there was none */
 };
 
 static const struct argp_option options[] = {{0}};
@@ -84,7 +86,7 @@ static void put_left_alone(const struct md_machine_program *p)
 static int print(const struct explain *e)
 {
 	const struct md_machine_program *p = e->entry;
-	char *reason = md_wording_reason(p), buf[MD_WORDING_MAX];
+	char *reason = md_wording_reason(p), buf[MD_WORDING_MAX], text[MP_JOB_TEXT_MAX + 32];
 
 	mp_text_put(stdout, p->path);
 	printf(": %s\n", md_wording_state(p));
@@ -101,6 +103,11 @@ static int print(const struct explain *e)
 		       md_wording_worth(&p->worth, buf));
 	if (p->gain.ratio > 0)
 		printf("Measured: %s.\n", md_wording_gain(&p->gain, buf));
+	if (e->carried) {
+		putchar('\n');
+		snprintf(text, sizeof(text), "After the upgrade: %s.", e->carried);
+		put_paragraph(text, md_morph_columns());
+	}
 	put_left_alone(p);
 	return md_stats_finish(MD_EXIT_DONE);
 }
@@ -115,7 +122,25 @@ static int print_json(const struct explain *e)
 					    json_real(100 * e->entry->saving.left_alone[i]));
 	json_object_set_new(root, "program", md_morph_program_json(e->entry));
 	json_object_set_new(root, "left_alone_percent", left);
+	json_object_set_new(root, "carried_over",
+			    e->carried ? md_stats_json_string(e->carried) : json_null());
 	return md_stats_json_print(root);
+}
+
+/* The worker's step "match" of this round says how much was carried over. */
+static int look_at_history(struct explain *e, struct mp_store *store)
+{
+	const struct mp_job *job = e->entry->job;
+	struct mp_decision *list = NULL;
+	struct mp_err err = {0};
+	size_t nr = 0;
+	int r = job ? mp_store_list_history(store, job->path, 0, &list, &nr, &err) : 0;
+
+	for (size_t i = 0; i < nr && !e->carried; i++)
+		if (list[i].round == job->round && !strcmp(list[i].step, "match"))
+			e->carried = strdup(list[i].reason);
+	mp_store_free_history(list, nr);
+	return r ? md_stats_fail("%s", err.msg) : 0;
 }
 
 static void look(struct explain *e, struct mp_store *store)
@@ -157,8 +182,11 @@ int md_morph_explain(struct md_stats *stats, int argc, char **argv)
 	r = md_morph_find(&e.machine, e.name, &e.program);
 	if (!r) {
 		look(&e, store);
-		r = stats->json ? print_json(&e) : print(&e);
+		r = look_at_history(&e, store);
 	}
+	if (!r)
+		r = stats->json ? print_json(&e) : print(&e);
+	free(e.carried);
 	md_program_fini(&e.program);
 	md_machine_fini(&e.machine);
 	mp_store_close(store);

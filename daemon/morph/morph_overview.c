@@ -37,7 +37,7 @@ static bool has_failed(const struct md_machine_program *p)
 /* ---- what is saved ---------------------------------------------------------------------------- */
 
 struct saved {
-	size_t nr;
+	size_t nr, nr_measured;
 	double percent, least, most; /* of the machine's time */
 };
 
@@ -55,6 +55,7 @@ static struct saved add_up_saved(const struct md_machine *m)
 		saved.nr++;
 		if (!(p->gain.ratio > 0) || !(p->gain.lowest > 0))
 			continue;
+		saved.nr_measured++;
 		saved.percent += share * (p->gain.ratio - 1);
 		saved.least += share * (p->gain.lowest - 1);
 		saved.most += share * (p->gain.highest - 1);
@@ -124,8 +125,11 @@ static void put_optimised(const struct overview *o)
 		puts("\nOptimised: nothing yet.");
 		return;
 	}
-	printf("\nOptimised: %zu; %.2f %% of the machine's time is saved (%.2f to %.2f).\n",
-	       saved.nr, saved.percent, saved.least, saved.most);
+	if (!saved.nr_measured)
+		printf("\nOptimised: %zu; what they save was not measured.\n", saved.nr);
+	else
+		printf("\nOptimised: %zu; %.2f %% of the machine's time is saved (%.2f to %.2f).\n",
+		       saved.nr, saved.percent, saved.least, saved.most);
 	for (size_t i = 0; i < o->machine.nr_programs && shown < MAX_OPTIMISED; i++) {
 		const struct md_machine_program *p = &o->machine.programs[i];
 
@@ -237,13 +241,8 @@ int md_morph_overview(struct md_stats *stats)
 	struct mp_store *store;
 	int r = md_morph_load(stats, 0, &store, &o.machine);
 
-	if (r) {
-		if (r == MD_EXIT_NO_PROFILE)
-			md_stats_note("nothing was collected yet: `systemctl enable --now morphd' "
-				      "collects on the whole machine, `morphd run -- COMMAND' for "
-				      "one command");
+	if (r)
 		return r;
-	}
 	md_collector_look(stats->path, &o.collector);
 	mp_progress_start("morph", false);
 	mp_progress_say("estimating gains");
@@ -253,7 +252,8 @@ int md_morph_overview(struct md_stats *stats)
 	if (r)
 		r = md_stats_fail("out of memory");
 	else if (!o.machine.nr_programs)
-		r = (md_stats_note("%s: holds no samples", stats->path), MD_EXIT_NO_PROFILE);
+		r = (md_stats_note("%s: holds no samples", stats->path),
+		     md_morph_nothing_collected());
 	else
 		r = stats->json ? print_json(&o) : print(&o);
 	free(o.next);

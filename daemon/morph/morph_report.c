@@ -50,6 +50,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (a->stats->json && !a->output)
 			argp_error(state, "--json needs --output: the page goes to the file");
+		if (!a->output && isatty(STDOUT_FILENO))
+			argp_error(state, "the page is HTML: name a file with --output=FILE");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -134,7 +136,8 @@ int md_morph_report(struct md_stats *stats, int argc, char **argv)
 				a.since_s))
 		r = md_stats_fail("out of memory");
 	else if (!a.machine.nr_programs)
-		r = (md_stats_note("%s: holds no samples", stats->path), MD_EXIT_NO_PROFILE);
+		r = (md_stats_note("%s: holds no samples", stats->path),
+		     md_morph_nothing_collected());
 	else if (mp_store_list_history(a.store, NULL, 0, &a.decisions, &a.nr_decisions, &err))
 		r = md_stats_fail("%s", err.msg);
 	if (!r) {

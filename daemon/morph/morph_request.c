@@ -214,6 +214,17 @@ static int undo_all(struct asked *a)
 	return status;
 }
 
+/* Is there something to undo: an output at the path, or the job of one? */
+static bool may_be_undone(struct asked *a, const struct md_program *program)
+{
+	const struct md_machine_program *entry = md_morph_entry(&a->machine, program);
+
+	return program->is_output ||
+	       (entry && entry->job &&
+		(entry->job->state == MP_JOB_ADOPTED || entry->job->state == MP_JOB_KEPT ||
+		 entry->job->state == MP_JOB_UNDOING));
+}
+
 static int do_named(struct asked *a)
 {
 	const struct md_policy none_said = {.dir = ""};
@@ -232,6 +243,9 @@ static int do_named(struct asked *a)
 		r = md_stats_fail("%s: an optimised version is in use; morph undo puts the "
 				  "original back",
 				  program.path);
+	} else if (a->action == UNDO && !may_be_undone(a, &program)) {
+		md_stats_fail("%s: Morph has not replaced this file", program.path);
+		r = MD_MORPH_REFUSED;
 	} else {
 		r = do_one(a, program.path);
 	}
@@ -262,7 +276,7 @@ static int open_store(struct asked *a)
 	}
 	r = md_stats_open(a->stats, MP_STORE_READ, &read);
 	if (r)
-		return r;
+		return r == MD_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
 	mp_store_close(read);
 	if (mp_store_open(a->stats->path, MP_STORE_WRITE, &a->store, &err) ||
 	    md_machine_load(a->store, 0, &a->machine, &err))

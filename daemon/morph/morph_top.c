@@ -254,7 +254,8 @@ int md_morph_top(struct md_stats *stats, int argc, char **argv)
 	md_stats_parse(&argp, argc, argv, &t);
 	r = load(&t);
 	if (!r && !t.nr_rows)
-		r = (md_stats_note("%s: holds no samples", stats->path), MD_EXIT_NO_PROFILE);
+		r = (md_stats_note("%s: holds no samples", stats->path),
+		     md_morph_nothing_collected());
 	else if (!r && stats->json)
 		r = print_json(&t);
 	else if (!r && (t.once || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)))

@@ -68,7 +68,7 @@ static void put_tiles(const struct md_report *r, FILE *out)
 {
 	double saved = 0, least = 0, most = 0;
 	char value[64], what[400];
-	size_t nr = 0;
+	size_t nr = 0, nr_measured = 0;
 
 	for (size_t i = 0; i < r->machine->nr_programs; i++) {
 		const struct md_machine_program *p = &r->machine->programs[i];
@@ -78,6 +78,7 @@ static void put_tiles(const struct md_report *r, FILE *out)
 		nr++;
 		if (!(p->gain.ratio > 0) || !(p->gain.lowest > 0))
 			continue;
+		nr_measured++;
 		saved += 100 * p->share * (p->gain.ratio - 1);
 		least += 100 * p->share * (p->gain.lowest - 1);
 		most += 100 * p->share * (p->gain.highest - 1);
@@ -85,7 +86,10 @@ static void put_tiles(const struct md_report *r, FILE *out)
 	fputs("<div class=\"tiles\">\n", out);
 	snprintf(value, sizeof(value), "%.2f %%", saved);
 	snprintf(what, sizeof(what), "of the machine's time is saved (%.2f to %.2f)", least, most);
-	put_tile(out, value, what);
+	if (nr && !nr_measured)
+		put_tile(out, "Not measured", "what the optimised programs save");
+	else
+		put_tile(out, value, what);
 	snprintf(value, sizeof(value), "%zu", nr);
 	put_tile(out, value, nr == 1 ? "program runs optimised" : "programs run optimised");
 	put_tile(out, mp_svg_format_count(r->machine->nr_samples, value), "samples");

@@ -45,6 +45,10 @@ static const char md_report_style[] =
 	".picture{background:#fff;border-radius:8px;margin:0 0 16px;padding:8px}"
 	".picture img{display:block;width:100%;height:auto}"
 	"footer{margin-top:48px;color:var(--soft);font-size:13px}"
+	"@media(max-width:720px){thead{display:none}tr{display:flex;flex-wrap:wrap;gap:4px 14px;"
+	"align-items:center;padding:10px 0;border-bottom:1px solid var(--line)}"
+	"tr:last-child{border-bottom:0}td{border:0;padding:0}td:empty{display:none}"
+	"td.path{flex-basis:100%}td:nth-child(4)::after{content:' movable'}}"
 	"@media print{body{background:#fff}details{break-inside:avoid}}";
 /* clang-format on */
 

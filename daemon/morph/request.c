@@ -122,6 +122,21 @@ static int name_output(const struct md_request *r, const struct mp_id *id, char 
 	return ret;
 }
 
+/* The job waits; explain says for what. */
+static void note_too_little(struct md_request *r)
+{
+	char *detail = strdup("there was too little profile of it when somebody asked");
+
+	snprintf(r->why, sizeof(r->why),
+		 "there is too little profile of it; `morphd run -- COMMAND' with a COMMAND that "
+		 "uses it collects one");
+	if (detail) {
+		free(r->job.detail);
+		r->job.detail = detail;
+	}
+	mp_store_note_job(r->store, &r->job, NULL);
+}
+
 /* morph-optimize's statuses; a refusal and a lack of samples are ends of the round. */
 static int write_output(struct md_request *r, const char *output, struct mp_err *err)
 {
@@ -142,8 +157,7 @@ static int write_output(struct md_request *r, const char *output, struct mp_err 
 	if (status < 0)
 		return status;
 	if (status == MD_EXIT_NO_PROFILE) {
-		snprintf(r->why, sizeof(r->why), "there is too little profile of it");
-		mp_store_note_job(r->store, &r->job, NULL);
+		note_too_little(r);
 	} else if (status == MD_MORPH_REFUSED) {
 		advance(r, MP_JOB_REFUSED, "write", "refused",
 			"morph-optimize refused it; its message says why", err);

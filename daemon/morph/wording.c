@@ -66,7 +66,8 @@ const char *md_wording_state_key(const struct md_machine_program *p)
 /* ---- reasons --------------------------------------------------------------------------------- */
 
 static const char *const job_reasons[MP_NR_JOB_STATES] = {
-	[MP_JOB_WANTED] = "It waits for its turn. Work is done when the machine is idle.",
+	[MP_JOB_WANTED] = "It waits for its turn. morph-worker works when the machine is idle, and "
+			  "morph optimize at once.",
 	[MP_JOB_PROFILED] = "Enough samples are there; the optimised version is written next.",
 	[MP_JOB_WRITTEN] = "An optimised version is written; it is verified next.",
 	[MP_JOB_VERIFIED] = "An optimised version is verified; next an audit measures whether it "

@@ -54,8 +54,10 @@ static int step_profile(struct md_task *t)
 	free(module.path);
 	snprintf(why, sizeof(why), "it has %" PRIu64 " samples, and waits for %" PRIu64, nr,
 		 policy->min_samples);
-	if (nr < policy->min_samples)
-		return wait_for(t, why);
+	if (nr < policy->min_samples) {
+		ret = md_step_carry(t, nr);
+		return ret ? ret : wait_for(t, why);
+	}
 	return md_task_advance(t, MP_JOB_PROFILED, "profile", "done", "it has %" PRIu64 " samples",
 			       nr);
 }
@@ -91,7 +93,8 @@ static int run_training(struct md_task *t, const char *output, struct md_child_r
 	return ret;
 }
 
-static int run_optimize(struct md_task *t, const char *output, struct md_child_result *result)
+static int run_optimize(struct md_task *t, const char *output, struct md_child_result *result,
+			struct md_carried *carried)
 {
 	struct md_work_path report = md_work_path(&t->dir, "report"),
 			    windows = md_work_path(&t->dir, "train/windows");
@@ -132,6 +135,7 @@ static int run_optimize(struct md_task *t, const char *output, struct md_child_r
 	t->job->gain.predicted = json_number_value(json_object_get(root, "predicted_taken_ratio"));
 	if (audits || !(t->job->gain.predicted >= 0 && t->job->gain.predicted < 1e6))
 		t->job->gain.predicted = 0;
+	md_carried_read(root, carried);
 	json_decref(root);
 	unlink(report.text);
 	return 0;
@@ -174,10 +178,15 @@ static int take_output(struct md_task *t, const char *output)
 static int step_write(struct md_task *t)
 {
 	struct md_work_path output = md_work_path(&t->dir, "output");
+	struct md_carried carried = {0};
 	struct md_child_result r;
 	int ret = t->rule && t->rule->train ? run_training(t, output.text, &r)
-					    : run_optimize(t, output.text, &r);
+					    : run_optimize(t, output.text, &r, &carried);
 
+	if (!ret && carried.used)
+		ret = md_step_matched(t, &carried);
+	else if (!ret && r.end == MD_CHILD_EXITED && r.status == 3)
+		ret = md_step_unmatched(t, r.reason);
 	if (ret)
 		return ret;
 	if (r.end != MD_CHILD_EXITED)
@@ -289,6 +298,8 @@ int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *e
 		ret = md_step_look(&t);
 	if (!ret)
 		ret = take_step(&t);
+	if (!ret)
+		ret = md_step_remember(&t);
 	/* -EEXIST: the store contradicts itself, as others may write it. Begin again, unless a
 	 * version is in use: it must not be forgotten. */
 	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING &&

@@ -3,6 +3,7 @@
 #ifndef MD_WORKER_H
 #define MD_WORKER_H
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,6 +75,29 @@ int md_task_restart(struct md_task *task, const char *step);
  * original. Return: 1, -errno.
  */
 int md_task_begin_again(struct md_task *task, const char *step, const char *reason);
+/*
+ * md_step_carry - a file with only @nr_own samples goes on with those of the version before, if the store
+ * has enough of them, once in a round. Return: as md_round_step().
+ */
+int md_step_carry(struct md_task *task, uint64_t nr_own);
+/* How much of the profile of the version before was carried over, as morph-optimize reports. */
+struct md_carried {
+	bool used;
+	uint64_t samples, samples_matched, funcs, funcs_matched;
+};
+void md_carried_read(json_t *report, struct md_carried *out);
+/* Records it. Return: 0: the output may be used; 1: too little, the job waits for samples; -errno. */
+int md_step_matched(struct md_task *task, const struct md_carried *carried);
+/*
+ * morph-optimize refused for @reason. Return: 1: a carried profile was to blame, and the job waits for
+ * samples; 0: there was none; -errno.
+ */
+int md_step_unmatched(struct md_task *task, const char *reason);
+/*
+ * Keeps a fingerprint of the original for the next upgrade, at most once a day. Return: 0; 1: it could
+ * not, and the history says so; -EINTR; -errno.
+ */
+int md_step_remember(struct md_task *task);
 /* Looks at the file. Return: 0: the job's step may follow; 1: that was the step; -errno. */
 int md_step_look(struct md_task *task);
 /* Replaces the file by the audited output. Return: as md_round_step(). */

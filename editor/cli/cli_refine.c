@@ -9,19 +9,12 @@
 
 static void check(struct argp_state *state, struct me_cli_training *a)
 {
-	struct mp_err err = {""};
-
 	if (!a->train.file)
 		argp_error(state, "which file?");
 	me_cli_training_check(state, a);
 	if (a->cli->options.all)
 		argp_error(state, "a profile is needed: --all and --stress-layout do without");
-	if (a->train.output)
-		return;
-	if (me_output_name(a->train.file, a->cli->output, sizeof(a->cli->output), &err))
-		argp_failure(state, EXIT_FAILURE, 0, "%s", err.msg);
-	a->train.output = a->cli->output;
-	a->cli->default_output = true;
+	me_cli_training_name_output(state, a);
 }
 
 static const struct argp_child children[] = {{&me_cli_audit_argp, 0, NULL, 0},

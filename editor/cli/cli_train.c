@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cli_train - `morph-optimize train': from a command to a faster file, audited. */
 #include <argp.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "editor/base/output_name.h"
 #include "editor/cli/cli_training.h"
 #include "libprof/store/store.h"
 
@@ -48,10 +50,11 @@ static void read_report(struct argp_state *state, struct me_cli *cli, const char
 		argp_error(state, "--report: '%s' is not text or none", arg);
 }
 
-static void check(struct argp_state *state, const struct me_cli_training *a)
+static void check(struct argp_state *state, struct me_cli_training *a)
 {
-	if (!a->train.output)
-		argp_error(state, "-o FILE is needed");
+	if (!a->train.output && !a->train.file)
+		argp_error(state, "name the FILE before the --, or the output with -o");
+	me_cli_training_name_output(state, a);
 	me_cli_training_check(state, a);
 	if (a->train.budget_seconds > 0 && (a->train.no_refine || a->train.no_audit))
 		argp_error(state, "--budget does not go with --no-refine or --no-audit");
@@ -87,7 +90,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.args_doc = "-o OUTPUT [FILE] -- COMMAND [ARGS...]",
+	.args_doc = "FILE -- COMMAND [ARGS...]\n-o OUTPUT -- COMMAND [ARGS...]",
 	.doc = "Do it all for a command: sample it, count its branches, optimise what it runs (or "
 	       "FILE), look for the fastest version, and keep it if an audit finds it faster.",
 	.children = children,
@@ -96,8 +99,13 @@ static const struct argp argp = {
 int me_cli_train(struct me_cli *cli, int argc, char **argv)
 {
 	struct me_cli_training a = {.cli = cli};
+	struct mp_err err = {""};
 
 	me_cli_parse(&argp, cli, argc, argv, &a);
+	if (cli->default_output && me_output_replaceable(a.train.output, &err)) {
+		me_cli_complain(&err);
+		return me_cli_exit_status(-EEXIST);
+	}
 	/* Without a store, the next training begins anew; that is no failure of this one. */
 	if (!a.train.trials_db && !a.train.no_refine && !a.train.no_audit &&
 	    !mp_store_default_path(a.db, sizeof(a.db), true, NULL))

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "editor/base/output_name.h"
 #include "editor/cli/report.h"
 #include "editor/refine/interrupt.h"
 #include "editor/train/train_advice.h"
@@ -94,6 +95,18 @@ void me_cli_training_check(struct argp_state *state, const struct me_cli_trainin
 		argp_error(state, "which command? Give it behind --");
 	if (a->train.audit_pairs && a->train.audit_seconds > 0)
 		argp_error(state, "--audit-seconds and --audit-pairs exclude each other");
+}
+
+void me_cli_training_name_output(struct argp_state *state, struct me_cli_training *a)
+{
+	struct mp_err err = {""};
+
+	if (a->train.output)
+		return;
+	if (me_output_name(a->train.file, a->cli->output, sizeof(a->cli->output), &err))
+		argp_failure(state, EXIT_FAILURE, 0, "%s", err.msg);
+	a->train.output = a->cli->output;
+	a->cli->default_output = true;
 }
 
 static void say_step(const char *step)

@@ -18,6 +18,8 @@ extern const struct argp me_cli_audit_argp;
 error_t me_cli_training_word(struct argp_state *state, struct me_cli_training *a, char *arg);
 /* Usage errors that both commands have in common. */
 void me_cli_training_check(struct argp_state *state, const struct me_cli_training *a);
+/* Without -o, the output is FILE.morph. There must be a FILE. */
+void me_cli_training_name_output(struct argp_state *state, struct me_cli_training *a);
 /* Trains or refines, and prints the report. Return: the exit status. */
 int me_cli_training_run(struct me_cli_training *a);
 

@@ -31,6 +31,16 @@ m 0 "the page as JSON" --json
 json "the page as JSON" '.command == "overview" and .collector.runs == false and .effect.audits == 0 and
 	(.programs[0].expected | .least < .percent and .percent < .most)'
 command_ends 3 "no database" "$morph" --db=none.db
+for words in top list history report 'explain prog' 'optimize prog' 'adopt prog'; do
+	# shellcheck disable=SC2086
+	command_ends 3 "no database: $words" "$morph" --db=none.db $words
+	says err.txt 'nothing was collected yet: .*morphd run -- COMMAND' "no database: $words"
+done
+if command -v script >/dev/null; then
+	script -qc "'$morph' --db=db report" /dev/null >tty.txt </dev/null
+	says tty.txt 'name a file with --output=FILE' "a report on a terminal"
+	! grep -q '<html' tty.txt || fail "HTML on a terminal"
+fi
 [ ! -e none.db ] || fail "a question made a database"
 echo "no database, no database, no database" >junk.db
 command_ends 1 "a damaged database" "$morph" --db=junk.db
@@ -66,6 +76,13 @@ m 0 "a program without samples" explain ./newer
 cp /bin/true unsampled
 m 0 "no profile" explain ./unsampled
 says out.txt 'no profile' "no profile"
+m 3 "too little profile" optimize ./unsampled
+says err.txt 'too little profile of it; .morphd run -- COMMAND' "too little profile"
+m 0 "too little profile: explain" explain ./unsampled
+tr '\n' ' ' <out.txt >line.txt
+says line.txt 'there was too little profile of it when somebody asked' "too little profile: explain"
+m 4 "undo of a file that nobody replaced" undo ./unsampled
+says err.txt 'Morph has not replaced this file' "undo of a file that nobody replaced"
 m 0 "a loader" explain /lib64/ld-linux-x86-64.so.2
 m 4 "what nobody may optimise" optimize /lib64/ld-linux-x86-64.so.2
 m 1 "a file that is not there" optimize ./missing

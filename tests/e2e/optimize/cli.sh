@@ -525,6 +525,12 @@ old 0 '--layout=line=32' --all -n --fetch-line=32 prog
 old 0 '--layout=blocks=original' --all -n --block-order=original --huge-pages prog
 ends 2 "--train" --train -o x
 says err.txt "which command" "--train"
+ends 2 "train without a file and an output" train -- ./prog
+says err.txt "name the FILE before the --" "train without a file and an output"
+cp prog prog.morph
+ends 1 "train: FILE.morph is no output" train ./prog -- ./prog
+says err.txt "prog.morph" "train: FILE.morph is no output"
+rm prog.morph
 ends 0 "instrument" instrument --kind=edges,plain --all prog -o new.edges --counts="$dir/old.edges.counts"
 cmp old.edges new.edges || fail "instrument writes something else than --instrument did"
 ends 2 "instrument, what?" instrument --kind=branches prog -o x
