@@ -200,6 +200,7 @@ static void vf_fini(struct vf *vf)
 	mp_audit_table_free(vf->audited);
 	free(vf->versions);
 	vf_bits_fini(&vf->guarded);
+	vf_bits_fini(&vf->exits);
 	vf_bits_fini(&vf->version_table_bytes);
 }
 

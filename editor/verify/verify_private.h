@@ -283,7 +283,7 @@ struct vf_moved {
 struct vf_version {
 	uint64_t start, end;
 	uint32_t function; /* index in the table */
-	uint8_t version;   /* enum mp_audit_version */
+	uint8_t version;   /* enum mp_audit_version or mp_audit_code */
 };
 
 /* Programs with more segments that hold code are refused. */
@@ -328,6 +328,7 @@ struct vf {
 	const struct mp_section *version_tables; /* NULL: no version has a table for itself */
 	struct vf_bits version_table_bytes;	 /* of that section: checked entries */
 	struct vf_bits guarded; /* new text: exits, to which only the stub before them leads */
+	struct vf_bits exits;	/* old text: these exits */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
 	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */

@@ -16,7 +16,7 @@
 struct vf_version_table {
 	uint64_t start, end;
 	uint8_t size;	 /* of an entry: 8: addresses; 4: offsets from @start */
-	uint64_t now[2]; /* per version: the table that its operands name */
+	uint64_t now[MP_AUDIT_NR_CODES]; /* per version: the table that its operands name */
 };
 
 struct vf_version_tables {
