@@ -3,6 +3,7 @@
  * emit - puts an output file together: place, copy, unwind, map, patch, then headers.
  * Sections and symbols are in emit_sections.c.
  */
+#include "editor/emit/eh_startup.h"
 #include "editor/emit/emit.h"
 
 #include <errno.h>
@@ -269,8 +270,12 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 	if (rc)
 		return rc;
 	if (e->segment.eh_frame_slot == ME_NO_SLOT) {
-		rc = me_patch_eh_frame(e->cfg, e->old_part, e->segment.old_end,
-				       e->unwind_vaddr + e->unwind.eh_frame_off, err);
+		uint64_t eh_frame = e->unwind_vaddr + e->unwind.eh_frame_off;
+
+		eh_frame += me_eh_startup_offset(e->elf,
+						 e->new_segment + (eh_frame - e->segment.vaddr),
+						 e->unwind.eh_frame_size);
+		rc = me_patch_eh_frame(e->cfg, e->old_part, e->segment.old_end, eh_frame, err);
 		if (rc)
 			return rc;
 	}
