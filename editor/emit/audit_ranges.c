@@ -94,8 +94,7 @@ static bool add_points(const struct mp_cfg *cfg, const struct me_placement *plac
 			uint32_t nr;
 
 			if (!stub || stub->does != ME_STUB_TIMES ||
-			    copy->version != ME_VERSION_ORIGINAL ||
-			    stub->counter != f)
+			    copy->version != ME_VERSION_ORIGINAL || stub->counter != f)
 				continue;
 			nr = func->first_point + stub->point + 1;
 			if (!me_grow(&table->points, &cap, nr, sizeof(*table->points)))

@@ -120,14 +120,13 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 			address_in(placement, ME_VERSION_NEW_UNTIMED, copy->block);
 	}
 	if (stub->does == ME_STUB_TIMES) /* in version A, the block follows its stub */
-		places.other =
-			placement
-				->copies[stub->version == MP_AUDIT_A
-						 ? placement->copy_of_block[copy->block]
-						 : placement->of_version[ME_VERSION_ORIGINAL]
-								       [copy->block] +
-							   1]
-				.new_vaddr;
+		places.other = placement
+				       ->copies[stub->version == MP_AUDIT_A
+							? placement->copy_of_block[copy->block]
+							: placement->of_version[ME_VERSION_ORIGINAL]
+									       [copy->block] +
+								  1]
+				       .new_vaddr;
 	return me_stub_code_write(stub, placement->counters, &places, vaddr, out);
 }
 

@@ -64,8 +64,8 @@ static int compare_edge_stubs(const void *a, const void *b)
 }
 
 /* The same as arrival() inside a version. A stub at an exit precedes its block. */
-static uint32_t arrival_in_version(const struct me_placement *placement,
-				   const struct me_copy *copy, uint32_t block)
+static uint32_t arrival_in_version(const struct me_placement *placement, const struct me_copy *copy,
+				   uint32_t block)
 {
 	uint32_t to = placement->of_version[copy->version][block];
 

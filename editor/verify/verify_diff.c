@@ -241,7 +241,8 @@ static int check_code(struct vf *vf, uint64_t vaddr, uint64_t *next)
 		for (uint32_t i = 0; i < n; i++)
 			if (is_eh_ref(vf, &rel[i]))
 				return check_eh_ref(vf, rel[i].vaddr,
-						    rel[i].sym_value + (uint64_t)rel[i].addend, next);
+						    rel[i].sym_value + (uint64_t)rel[i].addend,
+						    next);
 	}
 	return check_retargeted(vf, vaddr, next);
 }

@@ -23,7 +23,7 @@ PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API_VERSION;
 #define ENTER	      48
 #define LEAVE	      64
 #define POINT	      80
-#define FUNCTION(n)   ((n) & 0xff)
+#define FUNCTION(n)   ((n)&0xff)
 #define POINT_OF(n)   ((n) >> 8 & 3)
 #define VERSION_OF(n) ((n) >> 10 & 1)
 #define CALL_SIZE     5
@@ -40,13 +40,13 @@ enum kind {
 };
 
 struct thread {
-	uint64_t insns; /* of the program, outside of stubs and runtime */
+	uint64_t insns;	     /* of the program, outside of stubs and runtime */
 	unsigned int clocks; /* readings of the clock in the last call */
 	bool called;	     /* there was a call, for: */
 	uint64_t entry;
 	uint32_t number;
 	uint64_t at; /* @insns then */
-	bool times; /* a timing runs, which began in a call for: */
+	bool times;  /* a timing runs, which began in a call for: */
 	uint64_t began_entry;
 	uint32_t began_number;
 	uint64_t began_at;
@@ -73,8 +73,8 @@ static struct {
 
 static void note(enum kind kind, uint32_t number, uint64_t insns)
 {
-	struct least *least = &g.least[kind][FUNCTION(number)]
-				     [kind == KIND_ENTRY ? 0 : POINT_OF(number)];
+	struct least *least =
+		&g.least[kind][FUNCTION(number)][kind == KIND_ENTRY ? 0 : POINT_OF(number)];
 
 	if (!least->nr++ || insns < least->insns)
 		least->insns = insns;
@@ -199,7 +199,8 @@ static void on_translate(plugin_id id, struct qemu_plugin_tb *tb)
 		struct call *call = vaddr ? call_of(insn, vaddr) : NULL;
 
 		if (vaddr - g.runtime < g.runtime_size) {
-			if (qemu_plugin_insn_size(insn) == 2 && bytes[0] == 0x0f && bytes[1] == 0x31)
+			if (qemu_plugin_insn_size(insn) == 2 && bytes[0] == 0x0f &&
+			    bytes[1] == 0x31)
 				qemu_plugin_register_vcpu_insn_exec_cb(insn, on_clock,
 								       PLUGIN_CB_NO_REGS, NULL);
 			continue;

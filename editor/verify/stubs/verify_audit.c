@@ -117,8 +117,8 @@ static bool are_jumps(const struct vf *vf, const struct mp_map_piece *p, const u
 	for (size_t i = 0; i < sizeof(codes); i++) {
 		b += JMP_SIZE;
 		end += JMP_SIZE;
-		if (b[0] != 0xe9 || !enters_version(vf, p, vf_displacement_target(b + 1, end),
-						    function, codes[i]))
+		if (b[0] != 0xe9 ||
+		    !enters_version(vf, p, vf_displacement_target(b + 1, end), function, codes[i]))
 			return false;
 	}
 	return true;

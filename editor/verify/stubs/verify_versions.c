@@ -195,7 +195,8 @@ int vf_read_audit(struct vf *vf)
 			continue;
 		switch (way_of(vf, p, version->function)) {
 		case STAYS:
-			if (is_timed(version) && vf_point_at(vf, version->function, p->old_vaddr) != UINT32_MAX)
+			if (is_timed(version) &&
+			    vf_point_at(vf, version->function, p->old_vaddr) != UINT32_MAX)
 				vf_bits_set(&vf->guarded, p->new_vaddr);
 			break;
 		case LEAVES:

@@ -58,8 +58,8 @@ static void open_build(int b, const char *flags)
 	struct mp_err err = {""};
 
 	snprintf(paths[b], sizeof(paths[b]), "%s/build%d", dir, b);
-	snprintf(line, sizeof(line), "gcc -O1 -I. %s -Wl,--emit-relocs -o %s %s/source.c", flags, paths[b],
-		 dir);
+	snprintf(line, sizeof(line), "gcc -O1 -I. %s -Wl,--emit-relocs -o %s %s/source.c", flags,
+		 paths[b], dir);
 	ck_assert_msg(system(line) == 0, "%s", line);
 	ck_assert_msg(me_build_open(paths[b], &builds[b], &err) == 0, "%s", err.msg);
 }

@@ -103,10 +103,10 @@ START_TEST(eh_startup_registers_what_lies_behind_its_label)
 		ck_assert_int_eq(me_eh_startup_find(original, &found), 0);
 		/* The label lies behind _start's entry. The entries of a copy have the same order. */
 		ck_assert_uint_gt(found.label, sec->vaddr);
-		ck_assert_uint_eq(
-			me_eh_startup_offset(original,
-					     mp_elf_bytes(original, sec->vaddr, sec->size), sec->size),
-			found.label - sec->vaddr);
+		ck_assert_uint_eq(me_eh_startup_offset(
+					  original, mp_elf_bytes(original, sec->vaddr, sec->size),
+					  sec->size),
+				  found.label - sec->vaddr);
 		clear();
 	}
 	build("-no-pie -fno-pie");

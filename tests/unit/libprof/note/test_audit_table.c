@@ -187,13 +187,14 @@ START_TEST(audit_table_refuses_hostile_numbers_behind_a_good_checksum)
 	 * Version, functions, ranges, points; a function's address, ranges, points; its ranges:
 	 * version, address, size; its point: address, rounds.
 	 */
-	static const uint64_t good[] = {2,	    1,	4, 1,	   0x1000, 4, 1,      0,
-					2 * 0x5000, 16, 1, 2 * 16, 8,	   2, 2 * 16, 8,
-					3,	    2 * 16, 8, 0,  4};
+	static const uint64_t good[] = {2,	1,	    4,	1,	0x1000, 4, 1,
+					0,	2 * 0x5000, 16, 1,	2 * 16, 8, 2,
+					2 * 16, 8,	    3,	2 * 16, 8,	0, 4};
 	static const uint64_t values[] = {
 		0, 3, 7, 257, 1 << 26, UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX};
 	/* Numbers of which the others leave only one valid value. */
-	static const uint8_t fixed[] = {1, 1, 1, 1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0};
+	static const uint8_t fixed[] = {1, 1, 1, 1, 0, 1, 1, 1, 0, 0, 1,
+					0, 0, 1, 0, 0, 1, 0, 0, 0, 0};
 	const size_t nr = sizeof(good) / sizeof(good[0]);
 
 	for (size_t i = 0; i <= nr; i++)
