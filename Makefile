@@ -14,6 +14,10 @@ MAKEFLAGS += --no-builtin-rules
 # ---- settings -------------------------------------------------------------
 
 O ?= build
+# Flags and lists of headers name this directory. One spelling of it, `make O=$PWD/build` as well,
+# keeps objects from being built again.
+override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
+$(foreach goal,$(filter $(CURDIR)/%,$(MAKECMDGOALS)),$(eval $(goal): $(goal:$(CURDIR)/%=%) ;))
 PREFIX ?= /usr/local
 DESTDIR ?=
 DEBUG ?= 0

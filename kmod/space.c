@@ -2,9 +2,7 @@
 /* space - keeps the mappings of each process; see space.h. */
 #include <linux/atomic.h>
 #include <linux/kernel.h>
-#include <linux/percpu.h>
 #include <linux/sched/signal.h>
-#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
@@ -13,36 +11,9 @@
 #include "kmod/file.h"
 #include "kmod/morphmon.h"
 #include "kmod/space.h"
+#include "kmod/space_private.h"
 
 #define NR_BUCKETS MORPH_NR_EPOCHS
-/* A process with more mappings, such as a JIT compiler, reports all further ones at once. */
-#define NR_MAPS_MAX 128
-#define NR_MAPS_MIN 7
-
-struct map {
-	u64 start, end, off;
-	struct morph_mapped *file;
-};
-
-/* Forked processes share it until one of them changes it. Oldest first. */
-struct maps {
-	atomic_t nr_users;
-	u32 nr, room;
-	struct map map[];
-};
-
-struct space {
-	struct hlist_node node;
-	u32 tgid, exec_id;
-	u32 generation;
-	u32 nr_reported;  /* number of the first of @maps that the reader has */
-	bool is_begun;	  /* a SPACE record of this exec_id was written */
-	bool is_reported; /* the reader may know this process: report its end */
-	bool is_overfull; /* too many mappings: report all further ones at once */
-	struct maps *maps;
-	struct morph_mapped *program;
-};
-
 /*
  * Spaces of some processes. The lock is also taken in interrupts; no other lock is taken
  * while it is held.
@@ -62,110 +33,13 @@ static struct bucket *bucket_of(u32 tgid)
 	return &buckets[tgid % NR_BUCKETS];
 }
 
-/* ---- memory ---- */
-
-/*
- * Freed objects are soon needed again, and allocating costs more than everything else here.
- * Nothing is allocated or freed in interrupts.
- */
-#define POOL_LEN 8
-
-struct pool {
-	struct space *spaces[POOL_LEN];
-	struct maps *maps[POOL_LEN]; /* with room for NR_MAPS_MIN */
-	u32 nr_spaces, nr_maps;
-};
-
-static DEFINE_PER_CPU(struct pool, pools);
-
-static struct space *space_alloc(void)
-{
-	struct pool *pool = get_cpu_ptr(&pools);
-	struct space *space = pool->nr_spaces ? pool->spaces[--pool->nr_spaces] : NULL;
-
-	put_cpu_ptr(&pools);
-	return space ? space : kmalloc(sizeof(*space), GFP_ATOMIC | __GFP_NOWARN);
-}
-
-static struct maps *maps_alloc(u32 room)
-{
-	struct pool *pool = get_cpu_ptr(&pools);
-	struct maps *maps = NULL;
-
-	if (room == NR_MAPS_MIN && pool->nr_maps)
-		maps = pool->maps[--pool->nr_maps];
-	put_cpu_ptr(&pools);
-	if (!maps)
-		maps = kmalloc(struct_size(maps, map, room), GFP_ATOMIC | __GFP_NOWARN);
-	if (maps) {
-		atomic_set(&maps->nr_users, 1);
-		maps->nr = 0;
-		maps->room = room;
-	}
-	return maps;
-}
-
-static void space_put_back(struct space *space)
-{
-	struct pool *pool = get_cpu_ptr(&pools);
-
-	if (space && pool->nr_spaces < POOL_LEN) {
-		pool->spaces[pool->nr_spaces++] = space;
-		space = NULL;
-	}
-	put_cpu_ptr(&pools);
-	kfree(space);
-}
-
-static void maps_put(struct maps *maps)
-{
-	struct pool *pool;
-	u32 i;
-
-	if (!maps || !atomic_dec_and_test(&maps->nr_users))
-		return;
-	for (i = 0; i < maps->nr; i++)
-		morph_mapped_put(maps->map[i].file);
-	pool = get_cpu_ptr(&pools);
-	if (maps->room == NR_MAPS_MIN && pool->nr_maps < POOL_LEN) {
-		pool->maps[pool->nr_maps++] = maps;
-		maps = NULL;
-	}
-	put_cpu_ptr(&pools);
-	kfree(maps);
-}
-
-static void pools_free(void)
-{
-	struct pool *pool;
-	unsigned int id;
-
-	for_each_possible_cpu(id) {
-		pool = per_cpu_ptr(&pools, id);
-		while (pool->nr_spaces)
-			kfree(pool->spaces[--pool->nr_spaces]);
-		while (pool->nr_maps)
-			kfree(pool->maps[--pool->nr_maps]);
-	}
-}
-
-static void maps_copy(struct maps *to, const struct maps *from)
-{
-	u32 i;
-
-	to->nr = from->nr;
-	memcpy(to->map, from->map, from->nr * sizeof(from->map[0]));
-	for (i = 0; i < from->nr; i++)
-		atomic_inc(&from->map[i].file->nr_users);
-}
-
 static void space_free(struct space *space)
 {
 	if (!space)
 		return;
-	maps_put(space->maps);
+	morph_maps_put(space->maps);
 	morph_mapped_put(space->program);
-	space_put_back(space);
+	morph_space_put_back(space);
 }
 
 void morph_spaces_init(void)
@@ -198,7 +72,7 @@ void morph_spaces_stop(void)
 			space_free(space);
 		INIT_HLIST_HEAD(&buckets[i].spaces);
 	}
-	pools_free();
+	morph_space_pools_free();
 	morph_mapped_free_all();
 }
 
@@ -402,8 +276,8 @@ struct spare {
 static void spare_free(struct spare *spare)
 {
 	if (spare->space)
-		space_put_back(spare->space);
-	maps_put(spare->maps);
+		morph_space_put_back(spare->space);
+	morph_maps_put(spare->maps);
 	morph_mapped_put(spare->program);
 	*spare = (struct spare){};
 }
@@ -414,8 +288,8 @@ static bool spare_alloc(struct spare *spare, bool with_space, u32 nr)
 
 	spare_free(spare);
 	if (with_space)
-		spare->space = space_alloc();
-	spare->maps = maps_alloc(room);
+		spare->space = morph_space_alloc();
+	spare->maps = morph_maps_alloc(room);
 	return spare->maps && (!with_space || spare->space);
 }
 
@@ -471,7 +345,7 @@ static int take_map(struct morph_cpu *cpu, struct bucket *bucket, struct map *ma
 			space = begin(bucket, space, spare);
 		} else {
 			if (maps)
-				maps_copy(spare->maps, maps);
+				morph_maps_copy(spare->maps, maps);
 			swap(space->maps, spare->maps);
 		}
 	}
@@ -561,9 +435,9 @@ enum morph_event_action morph_space_fork(const struct task_struct *parent,
 		return MORPH_EVENT_SKIP;
 	if (!known)
 		return MORPH_EVENT_WRITE;
-	added = space_alloc();
+	added = morph_space_alloc();
 	if (!added) {
-		maps_put(copy.maps);
+		morph_maps_put(copy.maps);
 		morph_mapped_put(copy.program);
 		return MORPH_EVENT_COUNT_LOST;
 	}

@@ -314,7 +314,7 @@ static bool is_own_output(const struct md_request *r, char *path, size_t size)
 }
 
 /*
- * Where the version lies. The store may be another user's: its path is believed only if it is the one that
+ * The path of the version. The store may be another user's: its path is believed only if it is the one that
  * morph optimize uses. A version of the worker is that of the worker's own directory, and its
  * evidence says that this very version was found faster.
  * Return: 0; an exit status, with a reason.

@@ -55,7 +55,7 @@ int md_policy_default_dir(char *buf, size_t size, struct mp_err *err)
 /* ---- files -------------------------------------------------------------------------------- */
 
 /*
- * What stands in a policy is executed and decides what is replaced: nobody else may write it.
+ * A policy names commands to execute and files to replace. So only its owner may write it.
  * Return: 0, -EPERM.
  */
 static int check_trust(int fd, const char *path, struct mp_err *err)

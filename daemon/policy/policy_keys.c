@@ -318,7 +318,7 @@ int md_policy_take_rule(const struct mp_setting *setting, void *arg, struct mp_e
 
 /* ---- a whole rule ------------------------------------------------------------------------- */
 
-/* Where @name was set; 1: nowhere. */
+/* The line that set @name; 1: no line did. */
 static unsigned int line_of(const struct md_policy_file *file, const char *name)
 {
 	for (size_t i = 0; i < NR_KEYS(rule_keys); i++)

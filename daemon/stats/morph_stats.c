@@ -10,6 +10,7 @@
 
 #include "daemon/code/debuginfod.h"
 #include "daemon/stats/stats.h"
+#include "libprof/cli/commands_help.h"
 #include "libprof/cli/stdio.h"
 
 #ifndef MORPH_VERSION
@@ -73,24 +74,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* Builds the list of commands from the table. */
+static struct mp_command_help help_of(size_t i)
+{
+	return i < sizeof(commands) / sizeof(commands[0])
+		       ? (struct mp_command_help){commands[i].name, commands[i].doc}
+		       : (struct mp_command_help){0};
+}
+
 static char *help_filter(int key, const char *text, void *input)
 {
-	char *out = NULL;
-	size_t size;
-	FILE *file;
-
 	(void)input;
-	if (key != ARGP_KEY_HELP_POST_DOC)
-		return (char *)text;
-	file = open_memstream(&out, &size);
-	if (!file)
-		return (char *)text;
-	fputs("Commands:\n", file);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		fprintf(file, "  %-8s  %s\n", commands[i].name, commands[i].doc);
-	fputs(text, file);
-	return fclose(file) ? (char *)text : out;
+	return mp_commands_help(key, text, help_of, 8);
 }
 
 static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};

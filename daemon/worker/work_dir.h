@@ -47,7 +47,7 @@ int md_work_dir_train(const struct md_work_dir *dir, const char *user, struct mp
 /* Removes all files of the job, and the directory. */
 void md_work_dir_remove(const struct md_work_dir *dir);
 
-/* What an audit said, and of which two files. */
+/* The result of an audit, and the two files that it compared. */
 struct md_evidence {
 	char original[MP_JOB_HASH_MAX], output[MP_JOB_HASH_MAX]; /* hashes of the bytes */
 	char verdict[32];

@@ -24,7 +24,7 @@ struct md_worker {
 	char audit[PATH_MAX];
 };
 
-/* What a step needs besides the job. */
+/* A job, and all that its steps need. */
 struct md_task {
 	struct md_worker *worker;
 	struct mp_job *job;

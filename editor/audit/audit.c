@@ -22,6 +22,7 @@ struct audit_state {
 	struct me_audit *audit;
 	struct me_stage stage;
 	struct me_run reference; /* A's first run */
+	bool both;		 /* the runs of a pair go on at the same time */
 	uint64_t start_ns;
 };
 
@@ -187,12 +188,11 @@ static int audit_coin(void)
 }
 
 /* Return: 0, 1 if B differs, -errno. */
-static int audit_pair(struct audit_state *as, bool counted, struct mp_err *err)
+static int audit_pair_in_turns(struct audit_state *as, double values[2], struct mp_err *err)
 {
 	int first = audit_coin(), i, ret;
 	struct mp_err cause = {""};
 	struct me_run run;
-	double values[2];
 
 	for (i = 0; i < 2; i++) {
 		int side = first ^ i;
@@ -203,7 +203,85 @@ static int audit_pair(struct audit_state *as, bool counted, struct mp_err *err)
 		if (me_metric_value(&as->opts->metric, &run, &values[side], &cause))
 			return audit_no_value(as, side, &cause, err);
 	}
-	return counted ? audit_add_pair(as, values[ME_SIDE_A], values[ME_SIDE_B], err) : 0;
+	return 0;
+}
+
+/*
+ * Two runs at the same time may disturb each other, so a difference between them proves nothing: from
+ * then on runs are made in turns. Return: 0; 1 if there are no values, and the reason is set; -errno.
+ */
+static int audit_pair_at_once(struct audit_state *as, double values[2], struct mp_err *err)
+{
+	struct me_audit *audit = as->audit;
+	char what[sizeof(audit->difference)] = "";
+	struct mp_err cause = {""};
+	struct me_run runs[2];
+	int ret = me_stage_run_both(&as->stage, audit_coin(), runs, &cause);
+
+	if (ret == -ECANCELED)
+		return mp_err_set(err, ECANCELED, "%s", cause.msg);
+	if (ret) {
+		snprintf(audit->turns_because, sizeof(audit->turns_because), "%.240s", cause.msg);
+		return 1;
+	}
+	audit->nr_runs += 2;
+	if (as->opts->progress)
+		as->opts->progress(&audit->seq, as->opts->progress_arg);
+	for (int side = 0; side < 2; side++) {
+		if (!audit_differs(as, &runs[side], what, sizeof(what)) &&
+		    !me_metric_value(&as->opts->metric, &runs[side], &values[side], &cause))
+			continue;
+		snprintf(audit->turns_because, sizeof(audit->turns_because),
+			 "at the same time, a run behaves otherwise (%.180s)",
+			 what[0] ? what : cause.msg);
+		return 1;
+	}
+	return 0;
+}
+
+/* Return: 0, 1 if B differs, -errno. */
+static int audit_pair(struct audit_state *as, bool counted, struct mp_err *err)
+{
+	double values[2];
+	int ret = as->both ? audit_pair_at_once(as, values, err) : 1;
+	bool both = ret == 0;
+
+	if (ret == 1) {
+		as->both = false;
+		ret = audit_pair_in_turns(as, values, err);
+	}
+	if (ret || !counted)
+		return ret;
+	as->audit->nr_both += both;
+	return audit_add_pair(as, values[ME_SIDE_A], values[ME_SIDE_B], err);
+}
+
+/* May the runs of a pair go on at the same time? If that takes a run, it warms up: *@warmed. */
+static int audit_choose_pairing(struct audit_state *as, bool *warmed, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = as->opts;
+	struct me_audit *audit = as->audit;
+	char *why = audit->turns_because;
+	size_t size = sizeof(audit->turns_because);
+	int ret = 0;
+
+	*warmed = false;
+	if (opts->pairing == ME_PAIRING_TURNS)
+		return 0;
+	if (!me_audit_measures_cpu(opts))
+		snprintf(why, size, "only CPU time of commands can be shared out between two runs");
+	else if (opts->pairing == ME_PAIRING_BOTH)
+		why[0] = 0;
+	else if (opts->hooks.prepare)
+		snprintf(why, size, "--prepare prepares one run");
+	else if (opts->files && opts->files[0])
+		snprintf(why, size, "both write the files that are compared");
+	else {
+		*warmed = true;
+		ret = me_stage_watch(&as->stage, why, size, err);
+	}
+	as->both = !ret && !why[0];
+	return ret;
 }
 
 /* Is the interval as narrow as the user asked for? */
@@ -265,11 +343,13 @@ static double audit_median(const double *values, size_t nr)
 static int audit_pairs(struct audit_state *as, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = as->opts;
-	size_t i;
+	bool warmed = false;
 	int ret;
 
 	ret = audit_take_reference(as, err);
-	for (i = 0; !ret && i < opts->warmup; i++)
+	if (!ret)
+		ret = audit_choose_pairing(as, &warmed, err);
+	for (size_t i = warmed; !ret && i < opts->warmup; i++)
 		ret = audit_pair(as, false, err);
 	if (ret)
 		return ret;
@@ -294,6 +374,12 @@ bool me_audit_compares_output(const struct me_audit_opts *opts)
 {
 	/* An output that holds the measurement itself differs from run to run. */
 	return opts->filter || (!opts->client && opts->metric.kind != ME_METRIC_PATTERN);
+}
+
+bool me_audit_measures_cpu(const struct me_audit_opts *opts)
+{
+	return !opts->client &&
+	       (opts->metric.kind == ME_METRIC_CPU || opts->metric.kind == ME_METRIC_USER);
 }
 
 int me_audit_run(const struct me_audit_opts *opts, struct me_audit *audit, struct mp_err *err)

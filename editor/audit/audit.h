@@ -27,6 +27,13 @@ enum me_audit_verdict {
 	ME_AUDIT_DIFFERS,   /* B does not behave like A */
 };
 
+/* How the two runs of a pair are made. */
+enum me_pairing {
+	ME_PAIRING_AUTO,  /* at the same time, unless that is impossible or would disturb them */
+	ME_PAIRING_BOTH,  /* at the same time, on one CPU */
+	ME_PAIRING_TURNS, /* one after the other */
+};
+
 /* Pairs of values, and the two files that they were measured with. */
 struct me_audit_pairs {
 	double *a, *b;
@@ -52,14 +59,15 @@ struct me_audit_opts {
 	const char *filter;
 	char *const *files;
 	bool with_stderr;
-	int cpu;	      /* -1: any CPU */
+	int cpu; /* -1: any CPU */
+	enum me_pairing pairing;
 	const sigset_t *mask; /* see struct me_run_spec */
 
 	struct me_metric metric;
 	double alpha;	     /* probability of any false claim */
 	double indifference; /* log ratio; a smaller difference does not matter; 0: each matters */
 	double precision;    /* stop at an interval of at most +-precision; 0: do not wait for it */
-	size_t warmup;	     /* pairs that are run but not counted; at least 1 */
+	size_t warmup;	     /* pairs that are run but not counted; a watched run counts as one */
 	size_t min_pairs, max_pairs;  /* no verdict before min, stop at max; both count @earlier */
 	size_t pairs_despite_timeout; /* run this many even if @max_seconds have passed */
 	double max_seconds;
@@ -84,6 +92,8 @@ struct me_audit {
 	struct me_audit_side a, b;
 	size_t nr_pairs, nr_runs; /* pairs: including earlier ones; runs: of this audit only */
 	size_t nr_earlier;	  /* pairs of the audit that this one continues */
+	size_t nr_both;		  /* pairs of this audit whose runs went on at the same time */
+	char turns_because[256];  /* why runs were made in turns; "": as asked, or they were not */
 	uint64_t a_hash, b_hash;  /* of the two files' contents */
 	double seconds;		  /* duration of this audit */
 	size_t nr_killed;	  /* servers that SIGTERM did not end */
@@ -105,5 +115,8 @@ void me_audit_fini(struct me_audit *audit);
  * measurement, unless there is a filter.
  */
 bool me_audit_compares_output(const struct me_audit_opts *opts);
+/* me_audit_measures_cpu - is the number of a run the CPU time of a command? Only such runs can go on
+ * at the same time. */
+bool me_audit_measures_cpu(const struct me_audit_opts *opts);
 
 #endif

@@ -124,7 +124,7 @@ static void print_title(FILE *out, const struct me_audit_opts *opts, const struc
 	fprintf(out, " in %.1f s\n\n", audit->seconds);
 }
 
-/* What was the same in all runs, and what was not compared. */
+/* Says which results were the same in all runs, and which were not compared. */
 static void print_same(FILE *out, const struct me_audit_opts *opts, const struct me_audit *audit)
 {
 	if (me_audit_compares_output(opts))
@@ -137,6 +137,14 @@ static void print_same(FILE *out, const struct me_audit_opts *opts, const struct
 			"  the same exit status (%d) in all %zu runs; the output was not compared, "
 			"since there is no --filter\n",
 			WEXITSTATUS(audit->status), audit->nr_runs);
+	if (audit->nr_both)
+		fprintf(out, "  both runs of a pair went on at the same time, on one CPU%s\n",
+			audit->turns_because[0] ? ", at first" : "");
+	if (audit->turns_because[0]) {
+		fputs("  runs in turns: ", out);
+		mp_text_put(out, audit->turns_because);
+		fputc('\n', out);
+	}
 	if (audit->nr_killed)
 		fprintf(out, "  %zu times the server did not end after SIGTERM, and was killed\n",
 			audit->nr_killed);
@@ -189,7 +197,7 @@ static json_t *json_audit(const struct me_audit_opts *opts, const struct me_audi
 
 	return json_pack(
 		"{s:i, s:s, s:s, s:o, s:o, s:s, s:b, s:f, s:I, s:I, s:f, s:o, s:o, s:f, s:[o,o], "
-		"s:i, s:b, s:I, s:o, s:I}",
+		"s:i, s:b, s:I, s:o, s:I, s:I, s:o}",
 		"schema", ME_AUDIT_SCHEMA, "command", "audit", "verdict",
 		me_audit_verdict_name(audit->verdict), "metric",
 		mp_json_string(me_metric_name(metric)), "unit",
@@ -203,7 +211,9 @@ static json_t *json_audit(const struct me_audit_opts *opts, const struct me_audi
 		json_bound(audit->hi), "status", WEXITSTATUS(audit->status), "output_compared",
 		compared, "output_bytes", (json_int_t)audit->size_bytes, "difference",
 		mp_json_string(audit->verdict == ME_AUDIT_DIFFERS ? audit->difference : NULL),
-		"killed_servers", (json_int_t)audit->nr_killed);
+		"killed_servers", (json_int_t)audit->nr_killed, "pairs_at_once",
+		(json_int_t)audit->nr_both, "turns_because",
+		mp_json_string(audit->turns_because[0] ? audit->turns_because : NULL));
 }
 
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)

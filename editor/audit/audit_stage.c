@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "editor/audit/both/audit_both.h"
+#include "editor/audit/both/audit_sharing.h"
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/run/audit_hooks.h"
 #include "editor/audit/run/audit_library.h"
@@ -90,7 +92,7 @@ static int stage_make_argv(struct me_stage *stage, struct mp_err *err)
 	return 0;
 }
 
-/* What is compared and measured belongs to the client, if there is one. */
+/* If there is a client, its output is compared and its time is measured. */
 static void stage_make_specs(struct me_stage *stage)
 {
 	const struct me_audit_opts *opts = stage->opts;
@@ -182,11 +184,25 @@ static int stage_execute_library(struct me_stage *stage, struct me_run *run, str
 	if (!ret && !run->server[0] && !me_library_opened(watch))
 		ret = mp_err_set(err, ENOLINK, "the command did not open it");
 	close(watch);
-	if (ret != -ENOLINK)
-		return ret;
-	return mp_err_set(err, ENOLINK,
-			  "nothing was measured: the command does not use the library as %s",
-			  me_slot_path(&stage->slot));
+	return ret;
+}
+
+/* Name the program in the message about a failed run. */
+static int stage_say(const struct me_stage *stage, int side, int ret, const struct mp_err *cause,
+		     struct mp_err *err)
+{
+	const char *path = stage->programs[side].path;
+
+	if (ret == -EACCES && !stage->opts->at)
+		return mp_err_set(err, EACCES,
+				  "%s: cannot be executed from %s: %s (--dir names another place)",
+				  path, stage->slot.dir, strerror(EACCES));
+	if (ret == -ENOLINK)
+		return mp_err_set(err, ENOLINK,
+				  "%s: nothing was measured: the command does not use the library "
+				  "as %s",
+				  path, me_slot_path(&stage->slot));
+	return ret ? mp_err_set(err, -ret, "%s: %s", path, cause->msg) : 0;
 }
 
 int me_stage_run(struct me_stage *stage, int side, struct me_run *run, struct mp_err *err)
@@ -203,15 +219,40 @@ int me_stage_run(struct me_stage *stage, int side, struct me_run *run, struct mp
 		return ret;
 	ret = opts->library ? stage_execute_library(stage, run, &cause)
 			    : stage_execute(stage, run, &cause);
-	if (ret == -EACCES && !opts->at)
-		return mp_err_set(err, EACCES,
-				  "%s: cannot be executed from %s: %s (--dir names another place)",
-				  path, stage->slot.dir, strerror(EACCES));
+	ret = stage_say(stage, side, ret, &cause, err);
 	if (ret)
-		return mp_err_set(err, -ret, "%s: %s", path, cause.msg);
+		return ret;
 	if (side == ME_SIDE_A && run->wall_ns > stage->longest_ns)
 		stage->longest_ns = run->wall_ns;
 	return 0;
+}
+
+int me_stage_run_both(struct me_stage *stage, int first, struct me_run runs[2], struct mp_err *err)
+{
+	struct me_both both = {&stage->slot, &stage->spec, stage->opts->library};
+	struct me_run in_order[2];
+	struct mp_err cause = {""};
+	int ret = 0;
+
+	for (int i = 0; !ret && i < 2; i++)
+		ret = me_slot_put_beside(&stage->slot, &stage->programs[first ^ i], i, err);
+	if (ret)
+		return ret;
+	stage->spec.timeout_ns = stage_timeout_ns(stage);
+	ret = me_both_run(&both, in_order, &cause);
+	runs[first] = in_order[0];
+	runs[!first] = in_order[1];
+	return stage_say(stage, ME_SIDE_A, ret, &cause, err);
+}
+
+int me_stage_watch(struct me_stage *stage, char *why, size_t size, struct mp_err *err)
+{
+	int ret = me_slot_put(&stage->slot, &stage->programs[ME_SIDE_A], err);
+
+	if (ret)
+		return ret;
+	stage->spec.timeout_ns = stage_timeout_ns(stage);
+	return me_sharing_watch(&stage->spec, why, size, err);
 }
 
 int me_stage_close(struct me_stage *stage, struct mp_err *err)

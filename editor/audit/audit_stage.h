@@ -40,6 +40,17 @@ struct me_stage {
 int me_stage_open(struct me_stage *stage, const struct me_audit_opts *opts, struct mp_err *err);
 /* me_stage_run - run @side once. Return: 0, -ECANCELED, or -errno with @err set. */
 int me_stage_run(struct me_stage *stage, int side, struct me_run *run, struct mp_err *err);
+/*
+ * me_stage_run_both - run both sides at the same time, @first first. Needs one earlier run. Return:
+ * 0 with the run of each side; -ECANCELED; -errno with @err set.
+ */
+int me_stage_run_both(struct me_stage *stage, int first, struct me_run runs[2], struct mp_err *err);
+/*
+ * me_stage_watch - find out, by one more run of A, whether both sides may run at the same time.
+ * Needs one earlier run. Return: 0, with the reason against that in @why, "" if there is none;
+ * -ECANCELED; -errno with @err set.
+ */
+int me_stage_watch(struct me_stage *stage, char *why, size_t size, struct mp_err *err);
 /* me_stage_close - remove the slot, then run --teardown. Return: 0, or -errno with @err set. */
 int me_stage_close(struct me_stage *stage, struct mp_err *err);
 

@@ -86,7 +86,7 @@ struct me_thread_state {
 	uint64_t fsgsbase;  /* user space may read and write the bases of %fs and %gs */
 };
 
-/* What a thread knows of a timing point. */
+/* A timing point, in one thread. */
 struct me_audit_point {
 	int32_t left[2]; /* of each version: rounds until the runtime is called; below 0: now */
 	uint64_t since;	 /* time-stamp when @left was set ... */
@@ -95,8 +95,8 @@ struct me_audit_point {
 };
 
 /*
- * What a thread knows of an audited function. In place of counters, slots of all functions stand
- * one behind the other; in the page behind a thread's slots stands a struct me_audit_thread, in
+ * An audited function, in one thread. An audited file has such slots instead of counters: one per
+ * function, one behind the other. The page behind a thread's slots holds a struct me_audit_thread,
  * the page behind the file's own slots a struct me_audit_state. All of it is private memory.
  */
 struct me_audit_slot {

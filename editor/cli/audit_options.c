@@ -37,6 +37,7 @@ enum {
 	KEY_METRIC,
 	KEY_MIN_PAIRS,
 	KEY_NAME,
+	KEY_PAIRING,
 	KEY_PAIRS,
 	KEY_PLOT,
 	KEY_PRECISION,
@@ -70,6 +71,10 @@ const struct argp_option me_audit_options[] = {
 	 0},
 	{"dir", KEY_DIR, "DIR", 0, "Keep the private copies in DIR (default: $TMPDIR or /tmp)", 0},
 	{"cpu", KEY_CPU, "N", 0, "Run on this CPU only", 0},
+	{"pairing", KEY_PAIRING, "HOW", 0,
+	 "both: the two runs of a pair go on at the same time, on one CPU; turns: one after the other; "
+	 "auto (default): both, unless a run changes files, has threads, or talks to others",
+	 0},
 	{"timeout", KEY_TIMEOUT, "SECONDS", 0,
 	 "Limit of one run (default: none for A's first, then ten times A's longest plus 10 s)", 0},
 	{0, 0, 0, 0, "Servers, and commands around the runs:", 2},
@@ -200,6 +205,18 @@ static void parse_file(struct argp_state *state, struct me_audit_arguments *args
 	args->files = files;
 }
 
+static enum me_pairing parse_pairing(struct argp_state *state, const char *arg)
+{
+	static const char *const names[] = {
+		[ME_PAIRING_AUTO] = "auto", [ME_PAIRING_BOTH] = "both", [ME_PAIRING_TURNS] = "turns"};
+
+	for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
+		if (!strcmp(arg, names[i]))
+			return (enum me_pairing)i;
+	argp_error(state, "--pairing: '%s' is not auto, both or turns", arg);
+	return ME_PAIRING_AUTO;
+}
+
 static void parse_pairs(struct argp_state *state, struct me_audit_arguments *args, char *arg)
 {
 	char *colon = strchr(arg, ':');
@@ -270,6 +287,7 @@ static error_t parse_server(struct argp_state *state, int key, char *arg,
 	case KEY_CLIENT: a->client = arg; return 0;
 	case KEY_READY: parse_ready(state, a, arg); return 0;
 	case KEY_SETUP: a->hooks.setup = arg; return 0;
+	case KEY_PAIRING: a->pairing = parse_pairing(state, arg); return 0;
 	case KEY_PREPARE: a->hooks.prepare = arg; return 0;
 	case KEY_TEARDOWN: a->hooks.teardown = arg; return 0;
 	default: return parse_ending(state, key, arg, args);
@@ -342,7 +360,7 @@ static void check_run(struct argp_state *state, struct me_audit_arguments *args)
 			   a->library ? "--library" : "--command");
 }
 
-/* What a comparison of compilations cannot do. */
+/* Rejects options that do not apply to a comparison of compilations. */
 static void check_compilations(struct argp_state *state, const struct me_audit_arguments *args)
 {
 	const struct me_audit_opts *a = &args->audit;

@@ -74,6 +74,8 @@ extern const struct argp me_cli_output_argp;	/* -o, -n, --explain, --list-patche
 extern const struct argp me_cli_functions_argp; /* --skip, --only, --threads */
 extern const struct argp me_cli_layout_argp;	/* --layout */
 extern const struct argp me_cli_adjust_argp;	/* --adjust */
+/* --backup-dir, --break-links; @input is a struct me_inplace_options */
+extern const struct argp me_cli_backup_argp;
 
 /* Values of options; a wrong one is a usage error. */
 uint64_t me_cli_number(struct argp_state *state, const char *option, const char *arg);
@@ -90,7 +92,7 @@ void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **
  * Return: the exit status.
  */
 int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace);
-/* Where --db does not say which store, and one is needed: sets cli->options.db. */
+/* Sets cli->options.db to the default store, if --db names none and one is needed. */
 int me_cli_choose_db(struct me_cli *cli, struct mp_err *err);
 /* The exit status for a return value of the editor. */
 int me_cli_exit_status(int rc);

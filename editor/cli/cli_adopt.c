@@ -7,16 +7,10 @@
 #include "editor/cli/report.h"
 
 enum key {
-	KEY_BACKUP_DIR = 0x800,
-	KEY_BREAK_LINKS,
-	KEY_THREADS,
+	KEY_THREADS = 0x800,
 };
 
 static const struct argp_option options[] = {
-	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
-	 "Where originals are kept (default: see FILES in the man page)", 0},
-	{"break-links", KEY_BREAK_LINKS, NULL, 0,
-	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
 	{"dry-run", 'n', NULL, 0, "Do everything, verification too, but replace no file", 0},
 	{"threads", KEY_THREADS, "N", 0,
 	 "Work on so many threads (default: as many as there are processors, at most 8)", 0},
@@ -28,7 +22,8 @@ struct adoption {
 	struct me_inplace_options inplace;
 };
 
-static const struct argp_child children[] = {{&me_cli_report_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {
+	{&me_cli_report_argp, 0, NULL, 0}, {&me_cli_backup_argp, 0, NULL, 0}, {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -36,13 +31,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct me_optimize_options *o = &a->cli->options;
 
 	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = a->cli; return 0;
-	case KEY_BACKUP_DIR:
-		if (!*arg)
-			argp_error(state, "--backup-dir: which directory?");
-		a->inplace.backup_dir = arg;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = a->cli;
+		state->child_inputs[1] = &a->inplace;
 		return 0;
-	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case 'n': a->inplace.dry_run = true; return 0;
 	case KEY_THREADS: me_cli_threads(state, a->cli, arg); return 0;
 	case ARGP_KEY_ARG:

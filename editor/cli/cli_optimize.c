@@ -8,6 +8,7 @@
 #include "editor/cli/cli.h"
 #include "editor/base/output_name.h"
 #include "editor/print/print.h"
+#include "libprof/cli/commands_help.h"
 
 enum key {
 	KEY_IN_PLACE = 0x300,
@@ -170,24 +171,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* The list of commands is made of the table, so that --help names all of them. */
+static struct mp_command_help help_of(size_t i)
+{
+	return (struct mp_command_help){me_cli_commands[i].name, me_cli_commands[i].doc};
+}
+
 static char *help_filter(int key, const char *text, void *input)
 {
-	char *out = NULL;
-	size_t size;
-	FILE *file;
-
 	(void)input;
-	if (key != ARGP_KEY_HELP_POST_DOC)
-		return (char *)text;
-	file = open_memstream(&out, &size);
-	if (!file)
-		return (char *)text;
-	fputs("Commands:\n", file);
-	for (const struct me_cli_command *c = me_cli_commands; c->name; c++)
-		fprintf(file, "  %-10s  %s\n", c->name, c->doc);
-	fputs(text, file);
-	return fclose(file) ? (char *)text : out;
+	return mp_commands_help(key, text, help_of, 10);
 }
 
 static const struct argp argp = {

@@ -6,24 +6,13 @@
 #include "editor/cli/cli.h"
 #include "editor/cli/report.h"
 
-enum key {
-	KEY_BACKUP_DIR = 0x700,
-	KEY_BREAK_LINKS,
-};
-
-static const struct argp_option options[] = {
-	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
-	 "Where originals are kept (default: see FILES in the man page)", 0},
-	{"break-links", KEY_BREAK_LINKS, NULL, 0,
-	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
-	{0}};
-
 struct restoration {
 	struct me_cli *cli;
 	struct me_inplace_options inplace;
 };
 
-static const struct argp_child children[] = {{&me_cli_report_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {
+	{&me_cli_report_argp, 0, NULL, 0}, {&me_cli_backup_argp, 0, NULL, 0}, {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -31,13 +20,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct me_optimize_options *o = &a->cli->options;
 
 	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = a->cli; return 0;
-	case KEY_BACKUP_DIR:
-		if (!*arg)
-			argp_error(state, "--backup-dir: which directory?");
-		a->inplace.backup_dir = arg;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = a->cli;
+		state->child_inputs[1] = &a->inplace;
 		return 0;
-	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case ARGP_KEY_ARG:
 		if (o->input)
 			argp_error(state, "one file at a time");
@@ -52,7 +38,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	.options = options,
 	.parser = parse,
 	.args_doc = "FILE",
 	.doc = "Put the original of FILE back, and remove the debug file that --in-place wrote.",

@@ -107,7 +107,7 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 	mp_progress_stop();
 	if (rc)
 		me_cli_complain(&err);
-	/* What lacks is a profile, unless it is an audit, which is looked for first. */
+	/* -ENODATA means that a profile is missing, unless the audit is, which is read first. */
 	if (rc == -ENODATA && !report.nothing_to_move && (!o->audited_db || report.nr_decided) &&
 	    !cli->quiet && !cli->json)
 		me_advice_collect(stderr, o, named_db, &report);

@@ -330,7 +330,7 @@ int main(int argc, char **argv)
 		me_audit_options,
 		me_audit_parse,
 		"A [B] [-- ARGS...]",
-		"Runs programs A and B (default: A.morph, which morph-optimize writes) in turns under the same name until it is certain which one "
+		"Runs programs A and B (default: A.morph, which morph-optimize writes) in pairs under the same name until it is certain which one "
 		"is faster, and compares what they write."
 		"\vExit status: 0 B is faster, 1 failed, 2 usage, 3 too few samples (--compilations), "
 		"5 B is not faster, 6 B's output differs.",

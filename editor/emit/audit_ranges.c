@@ -108,15 +108,15 @@ static bool add_points(const struct mp_cfg *cfg, const struct me_placement *plac
 	return true;
 }
 
-int me_audit_ranges_encode(const struct mp_cfg *cfg, const struct me_plan *plan,
+int me_audit_ranges_encode(const struct mp_cfg *cfg, uint32_t nr_audited,
 			   const struct me_placement *placement, uint8_t **bytes, size_t *size,
 			   struct mp_err *err)
 {
 	uint32_t *number_of = malloc(((size_t)cfg->nr_funcs + 1) * sizeof(*number_of));
 	struct numbered *all = malloc(((size_t)placement->nr_copies + 1) * sizeof(*all));
 	struct mp_audit_table table = {
-		.funcs = calloc(plan->nr_audited, sizeof(*table.funcs)),
-		.nr_funcs = plan->nr_audited,
+		.funcs = calloc(nr_audited, sizeof(*table.funcs)),
+		.nr_funcs = nr_audited,
 		.ranges = malloc(((size_t)placement->nr_copies + 1) * sizeof(*table.ranges)),
 	};
 	int rc = -ENOMEM;

@@ -15,7 +15,7 @@
  * me_audit_ranges_encode - the section .morph.audit of @placement as bytes.
  * Return: 0, -ENOMEM. Ownership: free(*@bytes).
  */
-int me_audit_ranges_encode(const struct mp_cfg *cfg, const struct me_plan *plan,
+int me_audit_ranges_encode(const struct mp_cfg *cfg, uint32_t nr_audited,
 			   const struct me_placement *placement, uint8_t **bytes, size_t *size,
 			   struct mp_err *err);
 

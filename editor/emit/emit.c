@@ -48,11 +48,11 @@ static int place_behind_text(struct me_emitter *e, struct mp_err *err)
 	int rc = 0;
 
 	e->unwind_vaddr = round_up(e->placement.text_end, 8);
-	if (e->plan->nr_counters) {
+	if (e->added->nr_counters) {
 		e->runtime_vaddr = round_up(e->placement.text_end, 16);
 		e->unwind_vaddr = round_up(e->runtime_vaddr + me_start_size(), 8);
 	}
-	if (e->plan->nr_audited) {
+	if (e->added->nr_audited) {
 		rc = me_version_tables_find(e->cfg, &e->placement, e->unwind_vaddr,
 					    &e->version_tables, err);
 		e->unwind_vaddr = round_up(e->unwind_vaddr + e->version_tables.size, 8);
@@ -126,7 +126,7 @@ static int build_new_segment(struct me_emitter *e, struct mp_err *err)
 	int rc;
 
 	e->new_segment_size = e->note_vaddr + e->note_size - e->segment.vaddr;
-	if (e->plan->nr_counters) {
+	if (e->added->nr_counters) {
 		e->placement.places.thread = e->runtime_vaddr + ME_RUNTIME_THREAD;
 		e->placement.places.enter = e->runtime_vaddr + ME_RUNTIME_ENTER;
 		e->placement.places.leave = e->runtime_vaddr + ME_RUNTIME_LEAVE;
@@ -283,9 +283,10 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 						       &e->sections, e->old_part,
 						       e->segment.old_end);
 	write_phdrs(e);
-	if (e->plan->nr_counters)
-		rc = me_start_write(&e->start, e->plan, mp_edge_table_hash(e->table, e->table_size),
-				    e->runtime_vaddr, e->segment.zeros, e->segment.zeros_size,
+	if (e->added->nr_counters)
+		rc = me_start_write(&e->start, e->added,
+				    mp_edge_table_hash(e->table, e->table_size), e->runtime_vaddr,
+				    e->segment.zeros, e->segment.zeros_size,
 				    e->new_segment + (e->runtime_vaddr - e->segment.vaddr),
 				    e->old_part, err);
 	/* The hash will read all of the old part: free that much memory first. */
@@ -321,25 +322,26 @@ static void summarise(struct me_emitter *e)
 static int place_copies(struct me_emitter *e, const struct me_emit_request *in, struct mp_err *err)
 {
 	const struct me_plan *plan = in->plan;
+	const struct me_instrumentation *added = e->added;
 	int rc = me_segment_choose(e->elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
 				   &e->segment, err);
 
-	if (!rc && plan->nr_counters) {
+	if (!rc && added->nr_counters) {
 		rc = me_start_find(e->elf, &e->start, err);
 		if (!rc)
-			rc = me_segment_reserve(e->elf, &e->segment, me_start_counters_size(plan),
+			rc = me_segment_reserve(e->elf, &e->segment, me_start_counters_size(added),
 						err);
 	}
 	if (!rc)
 		rc = me_sections_build(e->elf, &e->segment.displaced, &e->sections, err);
 	if (!rc)
-		rc = me_place(e->cfg, plan, e->segment.vaddr, &e->placement, err);
-	if (!rc && plan->nr_audited)
-		rc = me_audit_ranges_encode(e->cfg, plan, &e->placement, &e->audit_table,
-					    &e->table_size, err);
-	e->table = plan->nr_audited ? e->audit_table : plan->table;
-	if (!plan->nr_audited)
-		e->table_size = plan->table_size;
+		rc = me_place(e->cfg, plan, added, e->segment.vaddr, &e->placement, err);
+	if (!rc && added->nr_audited)
+		rc = me_audit_ranges_encode(e->cfg, added->nr_audited, &e->placement,
+					    &e->audit_table, &e->table_size, err);
+	e->table = added->nr_audited ? e->audit_table : added->table;
+	if (!added->nr_audited)
+		e->table_size = added->table_size;
 	if (!rc && in->observer)
 		rc = in->observer->placed(in->observer->ctx, &e->placement, err);
 	if (in->spent) {
@@ -388,7 +390,12 @@ static void emitter_fini(struct me_emitter *e)
 static int emit(const struct mp_cfg *cfg, const struct me_emit_request *in, struct me_emitted *out,
 		struct mp_err *err)
 {
-	struct me_emitter e = {.cfg = cfg, .elf = cfg->elf, .plan = in->plan, .out = out};
+	static const struct me_instrumentation no_stubs;
+	struct me_emitter e = {.cfg = cfg,
+			       .elf = cfg->elf,
+			       .plan = in->plan,
+			       .added = in->added ? in->added : &no_stubs,
+			       .out = out};
 	int rc;
 
 	*out = (struct me_emitted){0};
@@ -405,10 +412,10 @@ static int emit(const struct mp_cfg *cfg, const struct me_emit_request *in, stru
 	return rc;
 }
 
-int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
-	    struct mp_err *err)
+int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan,
+	    const struct me_instrumentation *added, struct me_emitted *out, struct mp_err *err)
 {
-	return emit(cfg, &(struct me_emit_request){.plan = plan}, out, err);
+	return emit(cfg, &(struct me_emit_request){.plan = plan, .added = added}, out, err);
 }
 
 int me_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan,
@@ -419,11 +426,13 @@ int me_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan
 		    err);
 }
 
-int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
+int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan,
+		      const struct me_instrumentation *added, const struct mp_elf *debug,
 		      const char *name, const struct me_emit_observer *observer,
 		      struct me_emitted *out, struct mp_err *err)
 {
-	return emit(cfg, &(struct me_emit_request){plan, plan, debug, name, observer}, out, err);
+	return emit(cfg, &(struct me_emit_request){plan, added, plan, debug, name, observer}, out,
+		    err);
 }
 
 void me_emitted_fini(struct me_emitted *emitted)

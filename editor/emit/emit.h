@@ -36,15 +36,15 @@ struct me_emitted {
 };
 
 /*
- * me_emit - build the output for @plan.
+ * me_emit - build the output for @plan and the stubs in @added. NULL: @plan has no stubs.
  * Return: 0; -EPERM the file cannot be rewritten; -ERANGE a displacement does not fit;
  * -ENOMEM; -EBADMSG. Ownership: me_emitted_fini(@out); parts of the output point into cfg->elf.
  */
-int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_emitted *out,
-	    struct mp_err *err);
+int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan,
+	    const struct me_instrumentation *added, struct me_emitted *out, struct mp_err *err);
 /*
- * me_emit_with_debug_file - also build the output's debug file from @debug, that of the
- * original. The output's .gnu_debuglink names it @name; NULL: its name in a tree of
+ * me_emit_with_debug_file - for a @plan without stubs, also build the output's debug file from
+ * @debug, that of the original. The output's .gnu_debuglink names it @name; NULL: its name in a tree of
  * build-ids, which lacks the build-id's first byte. debug_output points into @debug and
  * into the parts of the output.
  * Return: as me_emit(); also -EPERM if @name is NULL and the output has no build-id.
@@ -60,10 +60,11 @@ struct me_emit_observer {
 };
 
 /*
- * me_emit_free_plan - as me_emit_with_debug_file(), but frees the blocks of @plan early: large
- * files have many. @observer may be NULL.
+ * me_emit_free_plan - as both of these together, but frees the blocks of @plan early: large files
+ * have many. @debug and @observer may be NULL.
  */
-int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan, const struct mp_elf *debug,
+int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan,
+		      const struct me_instrumentation *added, const struct mp_elf *debug,
 		      const char *name, const struct me_emit_observer *observer,
 		      struct me_emitted *out, struct mp_err *err);
 void me_emitted_fini(struct me_emitted *emitted);

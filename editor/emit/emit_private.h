@@ -30,10 +30,11 @@ struct me_emitter {
 	size_t note_size;
 	uint64_t unwind_vaddr, note_vaddr;
 	const struct me_plan *plan;
+	const struct me_instrumentation *added;
 	struct me_start start; /* start, runtime_vaddr: only in an instrumented output */
 	uint64_t runtime_vaddr;
 	struct me_version_tables version_tables; /* of audited functions */
-	const uint8_t *table; /* what the stubs mean: the plan's, or @audit_table */
+	const uint8_t *table; /* what the stubs mean: that of @added, or @audit_table */
 	uint8_t *audit_table;
 	size_t table_size;
 	uint32_t table_section;
@@ -45,6 +46,7 @@ struct me_emitter {
 
 struct me_emit_request {
 	const struct me_plan *plan;
+	const struct me_instrumentation *added; /* NULL: no stubs */
 	struct me_plan *spent; /* @plan if its blocks may be freed once they are placed; or NULL */
 	const struct mp_elf *debug; /* the original's debug file; NULL: none */
 	const char *name;	    /* of the output's debug file */

@@ -51,7 +51,7 @@ void me_emitter_move_sections(struct me_emitter *e)
 /* Add a section for the table of what the stubs count or set. */
 static int add_table(struct me_emitter *e, struct mp_err *err)
 {
-	if (me_sections_append(&e->sections, e->plan->table_name, SHT_PROGBITS, &e->table_section))
+	if (me_sections_append(&e->sections, e->added->table_name, SHT_PROGBITS, &e->table_section))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
@@ -263,7 +263,7 @@ int me_emitter_build_rest(struct me_emitter *e, const struct me_emit_request *in
 			   : me_debug_build(e->cfg, &e->placement, e->elf, &e->sections, &e->debug,
 					    &e->out->debug, err);
 
-	if (!rc && in->plan->nr_counters)
+	if (!rc && e->added->nr_counters)
 		rc = add_counting(e, err);
 	if (!rc)
 		rc = add_version_tables(e, err);

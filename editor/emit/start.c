@@ -65,16 +65,16 @@ int me_start_find(const struct mp_elf *elf, struct me_start *out, struct mp_err 
 }
 
 /* Does a page of the runtime follow the counters, since each thread has its own? */
-static bool has_state(const struct me_plan *plan)
+static bool has_state(const struct me_instrumentation *added)
 {
-	return plan->counters == ME_COUNTERS_THREADS || plan->nr_audited;
+	return added->counters == ME_COUNTERS_THREADS || added->nr_audited;
 }
 
-uint64_t me_start_counters_size(const struct me_plan *plan)
+uint64_t me_start_counters_size(const struct me_instrumentation *added)
 {
-	uint64_t size = 8 * (uint64_t)plan->nr_counters;
+	uint64_t size = 8 * (uint64_t)added->nr_counters;
 
-	if (has_state(plan))
+	if (has_state(added))
 		size = (size + ME_RUNTIME_PAGE - 1) / ME_RUNTIME_PAGE * ME_RUNTIME_PAGE +
 		       ME_RUNTIME_PAGE;
 	return size;
@@ -85,9 +85,9 @@ uint64_t me_start_size(void)
 	return me_runtime_blob_size + sizeof(struct me_runtime_params);
 }
 
-int me_start_write(const struct me_start *start, const struct me_plan *plan, uint64_t table_hash,
-		   uint64_t vaddr, uint64_t counters, uint64_t counters_bytes, uint8_t *body,
-		   uint8_t *head, struct mp_err *err)
+int me_start_write(const struct me_start *start, const struct me_instrumentation *added,
+		   uint64_t table_hash, uint64_t vaddr, uint64_t counters, uint64_t counters_bytes,
+		   uint8_t *body, uint8_t *head, struct mp_err *err)
 {
 	uint64_t at = vaddr + me_runtime_blob_size;
 	struct me_runtime_params params = {
@@ -96,21 +96,21 @@ int me_start_write(const struct me_start *start, const struct me_plan *plan, uin
 		.counters_bytes = counters_bytes,
 		.next = start->vaddr ? (int64_t)(start->vaddr - at) : 0,
 		.table_hash = table_hash,
-		.nr_audited = plan->nr_audited,
+		.nr_audited = added->nr_audited,
 	};
 
-	if (plan->polls) {
+	if (added->polls) {
 		params.counters_bytes = sizeof(struct mp_polls);
 		params.base = params.counters + (int64_t)params.counters_bytes;
 	}
-	if (has_state(plan)) {
+	if (has_state(added)) {
 		params.counters_bytes -= ME_RUNTIME_PAGE;
 		params.state = params.counters + (int64_t)params.counters_bytes;
 	}
-	if (strlen(plan->counts_path) >= sizeof(params.path))
+	if (strlen(added->counts_path) >= sizeof(params.path))
 		return mp_err_set(err, EINVAL, "%s: too long for the path of the counts",
-				  plan->counts_path);
-	strcpy(params.path, plan->counts_path);
+				  added->counts_path);
+	strcpy(params.path, added->counts_path);
 	memcpy(body, me_runtime_blob, me_runtime_blob_size);
 	memcpy(body + me_runtime_blob_size, &params, sizeof(params));
 	if (start->program) {

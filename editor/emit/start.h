@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "editor/plan.h"
+#include "editor/instrumentation.h"
 #include "libprof/elf/elf.h"
 #include "libprof/base/err.h"
 
@@ -26,7 +26,7 @@ struct me_start {
 int me_start_find(const struct mp_elf *elf, struct me_start *out, struct mp_err *err);
 
 /* Return: bytes of the counters in memory, including the runtime's page behind them. */
-uint64_t me_start_counters_size(const struct me_plan *plan);
+uint64_t me_start_counters_size(const struct me_instrumentation *added);
 /* Return: bytes of the runtime with its parameters. */
 uint64_t me_start_size(void);
 /*
@@ -35,8 +35,8 @@ uint64_t me_start_size(void);
  * address of the counters; @counters_bytes: in whole pages.
  * Return: 0, -EINVAL the path of the counts is too long.
  */
-int me_start_write(const struct me_start *start, const struct me_plan *plan, uint64_t table_hash,
-		   uint64_t vaddr, uint64_t counters, uint64_t counters_bytes, uint8_t *body,
-		   uint8_t *head, struct mp_err *err);
+int me_start_write(const struct me_start *start, const struct me_instrumentation *added,
+		   uint64_t table_hash, uint64_t vaddr, uint64_t counters, uint64_t counters_bytes,
+		   uint8_t *body, uint8_t *head, struct mp_err *err);
 
 #endif

@@ -391,9 +391,10 @@ static int add_functions(struct planner *p, const struct mp_counts *counts, cons
 
 int me_instrument_plan(struct me_instrument *in, const struct mp_counts *counts,
 		       const uint8_t *movable, struct me_plan *plan,
-		       struct me_instrument_report *report, struct mp_err *err)
+		       struct me_instrumentation *added, struct me_instrument_report *report,
+		       struct mp_err *err)
 {
-	struct planner p = {.in = in, .threads = plan->counters == ME_COUNTERS_THREADS};
+	struct planner p = {.in = in, .threads = added->counters == ME_COUNTERS_THREADS};
 	int rc = 0;
 
 	*report = (struct me_instrument_report){0};
@@ -404,11 +405,11 @@ int me_instrument_plan(struct me_instrument *in, const struct mp_counts *counts,
 	if (!rc)
 		rc = add_functions(&p, counts, movable);
 	if (!rc)
-		rc = me_stubs_put(in->cfg, movable, &p.stubs, plan, &report->nr_inline);
+		rc = me_stubs_put(in->cfg, movable, &p.stubs, plan, added, &report->nr_inline);
 	if (!rc) {
-		plan->nr_counters = p.table.nr_counters;
-		plan->table_name = MP_EDGE_TABLE_SECTION;
-		rc = mp_edge_table_encode(&p.table, &plan->table, &plan->table_size, err);
+		added->nr_counters = p.table.nr_counters;
+		added->table_name = MP_EDGE_TABLE_SECTION;
+		rc = mp_edge_table_encode(&p.table, &added->table, &added->table_size, err);
 	}
 	if (!rc) {
 		report->nr_funcs = p.table.nr_funcs;

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "editor/instrumentation.h"
 #include "editor/plan.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/counts.h"
@@ -45,13 +46,15 @@ int me_instrument_new(const struct mp_cfg *cfg, uint8_t *movable, const char **d
 		      struct me_instrument **out, struct mp_err *err);
 /*
  * me_instrument_plan - add the counters' stubs to @plan, and blocks that it lacks of
- * functions with @movable. Removes clones, and encodes the table of the counted edges.
+ * functions with @movable. Removes clones, and encodes the table of the counted edges into @added,
+ * whose @counters says which kind of counters to use.
  * @counts: counts so far; NULL: loops are assumed to run.
  * Return: 0, -ENOMEM.
  */
 int me_instrument_plan(struct me_instrument *instrument, const struct mp_counts *counts,
 		       const uint8_t *movable, struct me_plan *plan,
-		       struct me_instrument_report *report, struct mp_err *err);
+		       struct me_instrumentation *added, struct me_instrument_report *report,
+		       struct mp_err *err);
 void me_instrument_free(struct me_instrument *instrument);
 
 #endif

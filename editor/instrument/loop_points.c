@@ -30,7 +30,7 @@
 #define MOST_TURNS  1.1
 /* Rounds an entry of a function that is taken to be entered rarely. */
 #define LOOPY 100
-/* So many blocks of a loop are tried. */
+/* At most this many blocks of a loop are tried. */
 #define MOST_TRIES 64
 
 enum pass {

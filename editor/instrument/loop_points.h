@@ -35,7 +35,7 @@ struct me_loop_point {
 	double passes;	   /* by the profile */
 };
 
-/* What was decided about one audited function. */
+/* The timing points of one audited function. */
 struct me_loop_choice {
 	uint32_t func;
 	uint32_t nr_points;
@@ -49,7 +49,7 @@ struct me_loop_points {
 	double cost; /* more instructions, by the profile; 0 without a profile */
 };
 
-/* What the report keeps of the choices: the first functions. */
+/* The choices for the first functions, for the report. */
 #define ME_LOOP_REPORT_FUNCS 64
 
 struct me_loop_report {

@@ -263,7 +263,8 @@ static int add_functions(struct me_number *n, const struct mp_counts *counts,
 }
 
 int me_number_plan(struct me_number *n, const struct mp_counts *counts, const uint8_t *movable,
-		   struct me_plan *plan, struct me_number_report *report, struct mp_err *err)
+		   struct me_plan *plan, struct me_instrumentation *added,
+		   struct me_number_report *report, struct mp_err *err)
 {
 	int rc;
 
@@ -272,13 +273,13 @@ int me_number_plan(struct me_number *n, const struct mp_counts *counts, const ui
 	rc = follow_plan(n, plan, movable) ? add_functions(n, counts, movable) : -ENOMEM;
 	report->nr_funcs = n->table.nr_funcs;
 	if (!rc)
-		rc = me_stubs_put(n->cfg, movable, &n->stubs, plan, &report->nr_inline);
+		rc = me_stubs_put(n->cfg, movable, &n->stubs, plan, added, &report->nr_inline);
 	if (rc)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	if (report->nr_polls) {
-		plan->polls = true;
-		plan->nr_counters = ME_POLLS_BYTES / 8;
+		added->polls = true;
+		added->nr_counters = ME_POLLS_BYTES / 8;
 	}
-	plan->table_name = MP_PATH_TABLE_SECTION;
-	return mp_path_table_encode(&n->table, &plan->table, &plan->table_size, err);
+	added->table_name = MP_PATH_TABLE_SECTION;
+	return mp_path_table_encode(&n->table, &added->table, &added->table_size, err);
 }

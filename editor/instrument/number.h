@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "editor/instrumentation.h"
 #include "editor/plan.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/counts.h"
@@ -43,13 +44,14 @@ struct me_number;
 int me_number_new(const struct mp_cfg *cfg, bool polls, const uint8_t *movable,
 		  const uint16_t *barred, struct me_number **out, struct mp_err *err);
 /*
- * me_number_plan - adds to @plan the stubs, the blocks of functions with @movable that it
- * lacks, and the table that tells what the numbers mean. @counts: as me_instrument_plan() takes
+ * me_number_plan - adds the stubs to @plan, and the blocks of functions with @movable that it
+ * lacks. The table in @added tells what the numbers mean. @counts: as me_instrument_plan() takes
  * them.
  * Return: 0, -ENOMEM.
  */
 int me_number_plan(struct me_number *number, const struct mp_counts *counts, const uint8_t *movable,
-		   struct me_plan *plan, struct me_number_report *report, struct mp_err *err);
+		   struct me_plan *plan, struct me_instrumentation *added,
+		   struct me_number_report *report, struct mp_err *err);
 void me_number_free(struct me_number *number);
 
 #endif

@@ -18,7 +18,9 @@ struct putter {
 	const struct mp_cfg *cfg;
 	const struct me_stubs *stubs;
 	struct me_plan out;
-	uint32_t cap_blocks, cap_stubs;
+	struct me_stub *list; /* the stubs of @out */
+	uint32_t nr_list;
+	uint32_t cap_blocks, cap_list;
 	uint32_t nr_inline;
 };
 
@@ -71,14 +73,14 @@ static bool put_stub(struct putter *p, const struct me_stub_to *stub, struct me_
 
 	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
 		     sizeof(*out->blocks)) ||
-	    !me_grow(&out->stubs, &p->cap_stubs, (uint64_t)out->nr_stubs + 1, sizeof(*out->stubs)))
+	    !me_grow(&p->list, &p->cap_list, (uint64_t)p->nr_list + 1, sizeof(*p->list)))
 		return false;
 	out->blocks[out->nr_blocks++] = (struct me_plan_block){.block = stub->block,
 							       .zone = like.zone,
 							       .why = ME_WHY_STUB,
 							       .align_log2 = like.align_log2,
 							       .stub = true};
-	out->stubs[out->nr_stubs++] = stub->what;
+	p->list[p->nr_list++] = stub->what;
 	return true;
 }
 
@@ -268,7 +270,7 @@ static int put_stubs(struct putter *p, const struct me_plan *plan)
 }
 
 int me_stubs_put(const struct mp_cfg *cfg, const uint8_t *movable, struct me_stubs *stubs,
-		 struct me_plan *plan, uint32_t *nr_inline)
+		 struct me_plan *plan, struct me_instrumentation *added, uint32_t *nr_inline)
 {
 	struct putter p = {.cfg = cfg, .stubs = stubs};
 	int rc;
@@ -281,13 +283,14 @@ int me_stubs_put(const struct mp_cfg *cfg, const uint8_t *movable, struct me_stu
 	rc = put_stubs(&p, plan);
 	if (rc) {
 		me_plan_fini(&p.out);
+		free(p.list);
 		return rc;
 	}
 	free(plan->blocks);
 	plan->blocks = p.out.blocks;
 	plan->nr_blocks = p.out.nr_blocks;
-	plan->stubs = p.out.stubs;
-	plan->nr_stubs = p.out.nr_stubs;
+	added->stubs = p.list;
+	added->nr_stubs = p.nr_list;
 	*nr_inline = p.nr_inline;
 	return 0;
 }

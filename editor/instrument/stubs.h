@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "editor/instrumentation.h"
 #include "editor/plan.h"
 #include "libprof/cfg/cfg.h"
 
@@ -28,12 +29,12 @@ struct me_stubs {
 bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub);
 void me_stubs_fini(struct me_stubs *stubs);
 /*
- * me_stubs_put - puts @stubs, which it sorts, into @plan. Adds copies of all blocks of
+ * me_stubs_put - sorts @stubs, and puts them into @plan and @added. Adds copies of all blocks of
  * functions with @movable that @plan lacks, and removes its clones: the blocks' copies replace
  * them. *@nr_inline: number of stubs that control falls through; others cost a jump more.
  * Return: 0, -ENOMEM: @plan is not usable.
  */
 int me_stubs_put(const struct mp_cfg *cfg, const uint8_t *movable, struct me_stubs *stubs,
-		 struct me_plan *plan, uint32_t *nr_inline);
+		 struct me_plan *plan, struct me_instrumentation *added, uint32_t *nr_inline);
 
 #endif

@@ -187,7 +187,7 @@ static int compare_worth(const void *a, const void *b)
 	return compare(x, y);
 }
 
-/* Of the functions with most samples, take those that tell most for what they cost. */
+/* Takes those of the functions with most samples whose timing tells most for its cost. */
 static int take(const struct me_versions_request *in, struct candidate *list, uint32_t nr,
 		uint8_t *chosen, struct me_versions_report *out)
 {

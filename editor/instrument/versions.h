@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "editor/instrument/loop_points.h"
+#include "editor/instrumentation.h"
 #include "editor/plan.h"
 #include "libprof/base/err.h"
 #include "libprof/cfg/cfg.h"
@@ -60,12 +61,13 @@ int me_versions_choose(const struct mp_cfg *cfg, const uint8_t *movable, const s
 		       const struct me_versions_request *request, uint8_t *chosen,
 		       struct me_versions_report *report, struct mp_err *err);
 /*
- * me_versions_plan - add version A and the stubs of functions with @chosen to @plan, those at
- * timing points as well, and blocks that it lacks of them. Removes their clones.
+ * me_versions_plan - add version A and the stubs of functions with @chosen to @plan and @added,
+ * those at timing points as well, and blocks that @plan lacks of them. Removes their clones.
  * Return: 0, -ENOMEM.
  */
 int me_versions_plan(const struct mp_cfg *cfg, const uint8_t *chosen,
-		     const struct me_loop_points *points, struct me_plan *plan, struct mp_err *err);
+		     const struct me_loop_points *points, struct me_plan *plan,
+		     struct me_instrumentation *added, struct mp_err *err);
 
 /* Does control leave the function at the end of the block, other than into a trap? */
 bool me_versions_is_exit(const struct mp_block *block);

@@ -20,6 +20,7 @@ struct writer {
 	const struct mp_cfg *cfg;
 	const uint8_t *chosen;
 	struct me_plan out;
+	struct me_instrumentation added;
 	uint32_t cap_blocks, cap_stubs;
 	uint8_t *has;	  /* per block: the plan has its version B */
 	uint32_t *number; /* per function: its number among the audited */
@@ -43,15 +44,15 @@ static void put(struct writer *w, struct me_plan_block block)
 
 static void put_stub(struct writer *w, struct me_plan_block like, struct me_stub stub)
 {
-	struct me_plan *out = &w->out;
+	struct me_instrumentation *added = &w->added;
 
-	if (w->failed || !me_grow(&out->stubs, &w->cap_stubs, (uint64_t)out->nr_stubs + 1,
-				  sizeof(*out->stubs))) {
+	if (w->failed || !me_grow(&added->stubs, &w->cap_stubs, (uint64_t)added->nr_stubs + 1,
+				  sizeof(*added->stubs))) {
 		w->failed = true;
 		return;
 	}
 	stub.counter = w->number[w->cfg->blocks[like.block].func];
-	out->stubs[out->nr_stubs++] = stub;
+	added->stubs[added->nr_stubs++] = stub;
 	like.why = ME_WHY_STUB;
 	like.stub = true;
 	like.run = like.favour_fall = 0;
@@ -215,8 +216,8 @@ static void put_all(struct writer *w, const struct me_plan *plan, const uint32_t
 static void prepare(struct writer *w, const struct me_plan *plan, uint32_t *last)
 {
 	for (uint32_t f = 0; f < w->cfg->nr_funcs; f++) {
-		w->number[f] = w->out.nr_audited;
-		w->out.nr_audited += w->chosen[f];
+		w->number[f] = w->added.nr_audited;
+		w->added.nr_audited += w->chosen[f];
 	}
 	for (uint32_t i = 0; i < w->points->nr; i++)
 		for (uint32_t p = 0; p < w->points->list[i].nr_points; p++)
@@ -230,7 +231,8 @@ static void prepare(struct writer *w, const struct me_plan *plan, uint32_t *last
 }
 
 int me_versions_plan(const struct mp_cfg *cfg, const uint8_t *chosen,
-		     const struct me_loop_points *points, struct me_plan *plan, struct mp_err *err)
+		     const struct me_loop_points *points, struct me_plan *plan,
+		     struct me_instrumentation *added, struct mp_err *err)
 {
 	struct writer w = {
 		.cfg = cfg,
@@ -256,9 +258,11 @@ int me_versions_plan(const struct mp_cfg *cfg, const uint8_t *chosen,
 	free(last);
 	if (w.failed) {
 		me_plan_fini(&w.out);
+		me_instrumentation_fini(&w.added);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	free(plan->blocks);
 	*plan = w.out;
+	*added = w.added;
 	return 0;
 }

@@ -16,6 +16,8 @@ struct adjuster {
 	struct me_adjustment *adjustments;
 	const struct me_plan *plan;
 	struct me_plan out;
+	struct me_stub *stubs; /* those of @out */
+	uint32_t nr_stubs;
 	uint32_t (*first)[ME_NR_ZONES]; /* per function: its first block in @plan; MP_NONE: none */
 	bool alone;			/* what comes next must not share the last line */
 	/* Scratch of find_loop(). */
@@ -181,7 +183,7 @@ static void put_wait(struct adjuster *x, uint32_t i, uint16_t bytes)
 	block[0].run = 0;
 	block[0].stub = true;
 	block[1].align_log2 = block[1].align_offset = block[1].new_line = block[1].run = 0;
-	x->out.stubs[x->out.nr_stubs++] =
+	x->stubs[x->nr_stubs++] =
 		(struct me_stub){.arrivals = ME_STUB_ALL, .does = ME_STUB_WAITS, .value = bytes};
 }
 
@@ -272,7 +274,8 @@ static void find_runs(struct adjuster *x)
 }
 
 int me_adjust_plan(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		   struct me_adjustment *adjustments, struct me_plan *plan, struct mp_err *err)
+		   struct me_adjustment *adjustments, struct me_plan *plan,
+		   struct me_instrumentation *added, struct mp_err *err)
 {
 	struct adjuster x = {
 		.cfg = cfg, .counts = counts, .adjustments = adjustments, .plan = plan};
@@ -289,8 +292,8 @@ int me_adjust_plan(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	x.at = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*x.at));
 	x.loops = malloc((nr_all + 1) * sizeof(*x.loops));
 	x.out.blocks = malloc(nr_all * sizeof(*x.out.blocks));
-	x.out.stubs = malloc(nr_waits * sizeof(*x.out.stubs));
-	if (x.first && x.at && x.loops && x.out.blocks && x.out.stubs) {
+	x.stubs = malloc(nr_waits * sizeof(*x.stubs));
+	if (x.first && x.at && x.loops && x.out.blocks && x.stubs) {
 		memset(x.at, 0xff, cfg->nr_blocks * sizeof(*x.at)); /* MP_NONE */
 		find_runs(&x);
 		for (uint32_t i = 0; i < plan->nr_blocks;)
@@ -298,11 +301,12 @@ int me_adjust_plan(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		free(plan->blocks);
 		plan->blocks = x.out.blocks;
 		plan->nr_blocks = x.out.nr_blocks;
-		plan->stubs = x.out.stubs;
-		plan->nr_stubs = x.out.nr_stubs;
+		added->stubs = x.stubs;
+		added->nr_stubs = x.nr_stubs;
 	} else {
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 		me_plan_fini(&x.out);
+		free(x.stubs);
 	}
 	free(x.first);
 	free(x.at);

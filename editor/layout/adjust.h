@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "editor/instrumentation.h"
 #include "editor/plan.h"
 #include "libprof/base/err.h"
 #include "libprof/cfg/cfg.h"
@@ -42,7 +43,7 @@ struct me_adjust {
 struct me_adjustment {
 	uint8_t kinds;		       /* bit 1 << enum me_adjust_kind for each wish */
 	uint16_t bytes[ME_NR_ADJUSTS]; /* of each kind in @kinds */
-	/* What me_adjust_plan() did. */
+	/* Set by me_adjust_plan(): */
 	uint8_t done;  /* those of @kinds that the plan follows */
 	uint32_t loop; /* cfg block that starts the hottest loop of the copy; MP_NONE: no loop */
 };
@@ -60,11 +61,13 @@ int me_adjustment_add(struct me_adjustment *adjustment, enum me_adjust_kind kind
 
 /*
  * me_adjust_plan - changes @plan, which has no stubs, as @adjustments (one per cfg function) want.
+ * @added gets the stubs of ME_ADJUST_WAIT.
  * ME_ADJUST_STAY is not for this function: layout must not see a function that stays.
  * @counts: NULL without a profile; the innermost loop then counts as the hottest.
  * Return: 0, -ENOMEM: @plan is not usable.
  */
 int me_adjust_plan(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		   struct me_adjustment *adjustments, struct me_plan *plan, struct mp_err *err);
+		   struct me_adjustment *adjustments, struct me_plan *plan,
+		   struct me_instrumentation *added, struct mp_err *err);
 
 #endif

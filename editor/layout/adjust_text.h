@@ -10,7 +10,7 @@
 
 /* Enough for the text of any adjustment. */
 #define ME_ADJUST_TEXT_MAX 24
-/* What me_adjust_parse() reads, for messages and help. */
+/* The syntax that me_adjust_parse() reads, for messages and help. */
 #define ME_ADJUST_FORMS "start=N, loop=N (N from 0 to 63), order=original, end, stay or wait=N"
 
 /*

@@ -25,7 +25,7 @@ static const ZydisMnemonic pure_mnemonics[] = {
 	ZYDIS_MNEMONIC_PUNPCKHQDQ, ZYDIS_MNEMONIC_PUNPCKLDQ, ZYDIS_MNEMONIC_PUNPCKHDQ,
 };
 
-/* Of these, a vector register as first operand is replaced as a whole. */
+/* Does @m replace the whole of a vector register that is its first operand? */
 static bool replaces_vector(ZydisMnemonic m)
 {
 	return m == ZYDIS_MNEMONIC_MOVD || m == ZYDIS_MNEMONIC_MOVQ || m == ZYDIS_MNEMONIC_MOVDQA ||
@@ -70,7 +70,7 @@ static uint64_t place_of(ZydisRegister reg)
 	}
 }
 
-/* Of the places that the instruction writes for @op: those that keep nothing of their values. */
+/* The places that the instruction writes for @op as a whole: they keep nothing of their values. */
 static uint64_t replaced_by(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
 {
 	uint64_t place = place_of(op->reg.value);

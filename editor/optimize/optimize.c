@@ -148,6 +148,7 @@ static int optimize(const struct me_optimize_options *options,
 	mp_counts_fini(&job.counts);
 	me_pointers_fini(&job.pointers);
 	me_plan_fini(&job.plan);
+	me_instrumentation_fini(&job.added);
 	me_slices_fini(&job.slices);
 	me_eligible_fini(&job.eligible);
 	free(job.movable);

@@ -75,7 +75,7 @@ static void tally_plan(const struct me_job *job, struct tally *t)
 		t->moved[job->cfg->blocks[planned->block].func] = 1;
 		r->nr_hot_blocks += planned->zone == ME_ZONE_HOT;
 	}
-	r->nr_blocks = job->plan.nr_blocks - job->plan.nr_stubs;
+	r->nr_blocks = job->plan.nr_blocks - job->added.nr_stubs;
 }
 
 /* A function that was considered and does not move. */

@@ -123,10 +123,10 @@ int me_job_adjust_plan(struct me_job *job, struct mp_err *err)
 	if (!job->adjustments)
 		return 0;
 	return me_adjust_plan(job->cfg, job->counts.block ? &job->counts : NULL, job->adjustments,
-			      &job->plan, err);
+			      &job->plan, &job->added, err);
 }
 
-/* Where the copy of @block lies, or the stub before it; 0: not copied. */
+/* The address of the copy of @block, or of the stub before it; 0: not copied. */
 static uint64_t place_of(const uint32_t *target, const struct me_placement *placement,
 			 uint32_t block)
 {

@@ -3,8 +3,8 @@
  * optimize_audited - takes over what audits inside the running program decided: a function whose
  * original order won keeps this order. Called by optimize_adjust.
  *
- * Of each function, the newest audit that decided counts. Its evidence goes into the report. What
- * the user wants of a function by --adjust=FUNCTION:stay is stronger.
+ * The newest decided audit of each function counts. Its evidence goes into the report. The user's
+ * --adjust=FUNCTION:stay is stronger.
  */
 #include <errno.h>
 #include <math.h>

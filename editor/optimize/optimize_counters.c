@@ -86,18 +86,18 @@ static enum me_counters choose_for(const struct me_job *job)
 static int choose_counters(struct me_job *job, struct mp_err *err)
 {
 	switch (job->options->counting.how) {
-	case ME_COUNT_PLAIN: job->plan.counters = ME_COUNTERS_PLAIN; break;
-	case ME_COUNT_ATOMIC: job->plan.counters = ME_COUNTERS_ATOMIC; break;
+	case ME_COUNT_PLAIN: job->added.counters = ME_COUNTERS_PLAIN; break;
+	case ME_COUNT_ATOMIC: job->added.counters = ME_COUNTERS_ATOMIC; break;
 	case ME_COUNT_THREADS:
 		if (me_gs_is_used(job->elf))
 			return mp_err_set(err, EPERM,
 					  "%s: uses %%gs itself: count with edges,atomic",
 					  job->options->input);
-		job->plan.counters = ME_COUNTERS_THREADS;
+		job->added.counters = ME_COUNTERS_THREADS;
 		break;
-	default: job->plan.counters = choose_for(job);
+	default: job->added.counters = choose_for(job);
 	}
-	job->report->counters = job->plan.counters;
+	job->report->counters = job->added.counters;
 	return 0;
 }
 
@@ -108,16 +108,17 @@ int me_job_add_counters(struct me_job *job, struct mp_err *err)
 
 	if (rc)
 		return rc;
-	job->plan.counts_path = c->path;
+	job->added.counts_path = c->path;
 	return me_instrument_plan(job->instrument, job->options->all ? NULL : &job->counts,
-				  job->movable, &job->plan, &job->report->instrumented, err);
+				  job->movable, &job->plan, &job->added, &job->report->instrumented,
+				  err);
 }
 
 int me_job_add_numbers(struct me_job *job, struct mp_err *err)
 {
-	job->plan.counts_path = job->options->counting.path;
+	job->added.counts_path = job->options->counting.path;
 	return me_number_plan(job->number, job->options->all ? NULL : &job->counts, job->movable,
-			      &job->plan, &job->report->numbered, err);
+			      &job->plan, &job->added, &job->report->numbered, err);
 }
 
 int me_job_add_versions(struct me_job *job, struct mp_err *err)
@@ -153,16 +154,17 @@ int me_job_add_versions(struct me_job *job, struct mp_err *err)
 					   request.counts, request.all, &points, &why);
 	if (!rc) {
 		me_loop_points_report(job->cfg, &points, &job->report->loops);
-		rc = me_versions_plan(job->cfg, chosen, &points, &job->plan, &why);
+		rc = me_versions_plan(job->cfg, chosen, &points, &job->plan, &job->added, &why);
 	}
 	me_loop_points_fini(&points);
 	free(chosen);
 	free(unproved);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", o->input, why.msg);
-	job->plan.counts_path = o->counting.path;
-	job->plan.table_name = MP_AUDIT_TABLE_SECTION;
-	job->plan.nr_counters = job->plan.nr_audited * (uint32_t)(sizeof(struct me_audit_slot) / 8);
+	job->added.counts_path = o->counting.path;
+	job->added.table_name = MP_AUDIT_TABLE_SECTION;
+	job->added.nr_counters =
+		job->added.nr_audited * (uint32_t)(sizeof(struct me_audit_slot) / 8);
 	return 0;
 }
 
@@ -171,7 +173,7 @@ int me_job_add_nothing(struct me_job *job, struct mp_err *err)
 	struct me_stubs none = {0};
 	uint32_t nr_inline;
 
-	return me_stubs_put(job->cfg, job->movable, &none, &job->plan, &nr_inline)
+	return me_stubs_put(job->cfg, job->movable, &none, &job->plan, &job->added, &nr_inline)
 		       ? mp_err_set(err, ENOMEM, "out of memory")
 		       : 0;
 }

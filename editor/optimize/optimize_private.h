@@ -35,6 +35,7 @@ struct me_job {
 	struct mp_counts counts;
 	struct me_pointers pointers; /* empty until they are found */
 	struct me_plan plan;
+	struct me_instrumentation added;   /* beside @plan */
 	struct me_adjustment *adjustments; /* per function; NULL: none is wanted */
 	struct me_slices slices;	   /* of code markers; only with remove_markers */
 	struct mp_output verified;	   /* the output that verify accepted */

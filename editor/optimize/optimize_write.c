@@ -204,8 +204,8 @@ int me_job_produce(struct me_job *job, struct mp_err *err)
 	int rc;
 
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
-	rc = me_emit_free_plan(job->cfg, &job->plan, job->debug, debug_name(job), &observer,
-			       &r->emitted, &why);
+	rc = me_emit_free_plan(job->cfg, &job->plan, &job->added, job->debug, debug_name(job),
+			       &observer, &r->emitted, &why);
 	if (rc)
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);

@@ -53,7 +53,7 @@
 #include <stdint.h>
 
 #include "editor/base/runtime.h"
-#include "editor/plan.h"
+#include "editor/instrumentation.h"
 
 #define ME_ENTER_CODE_SIZE 53
 #define ME_LEAVE_CODE_SIZE 25

@@ -439,19 +439,20 @@ static uint32_t *new_index(const struct mp_cfg *cfg)
 	return index;
 }
 
-static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struct me_placement *out)
+static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan,
+		     const struct me_instrumentation *added, struct me_placement *out)
 {
 	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
 	out->target_from_outside = out->target_from_inside = out->copy_of_block = new_index(cfg);
-	if (plan->nr_stubs) {
+	if (added->nr_stubs) {
 		out->target_from_inside = new_index(cfg);
 		out->copy_of_block = new_index(cfg);
-		out->edge_stubs = malloc(plan->nr_stubs * sizeof(*out->edge_stubs));
-		if (plan->polls)
+		out->edge_stubs = malloc(added->nr_stubs * sizeof(*out->edge_stubs));
+		if (added->polls)
 			out->notes = new_index(cfg);
-		if (!out->edge_stubs || (plan->polls && !out->notes))
+		if (!out->edge_stubs || (added->polls && !out->notes))
 			return false;
-		for (int v = ME_VERSION_ORIGINAL; plan->nr_audited && v < ME_NR_VERSIONS; v++) {
+		for (int v = ME_VERSION_ORIGINAL; added->nr_audited && v < ME_NR_VERSIONS; v++) {
 			out->of_version[v] = new_index(cfg);
 			if (!out->of_version[v])
 				return false;
@@ -464,7 +465,7 @@ static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan, struc
 /* Index copies and stubs by block. A stub replaces the copy for the control flow that it
  * counts. */
 static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
-			 struct me_placement *out)
+			 const struct me_instrumentation *added, struct me_placement *out)
 {
 	uint32_t stub = 0;
 
@@ -476,7 +477,7 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 		else if (!planned->clone && !planned->stub)
 			out->target_from_outside[planned->block] = i;
 	}
-	if (!plan->nr_stubs)
+	if (!added->nr_stubs)
 		return;
 	memcpy(out->target_from_inside, out->target_from_outside,
 	       cfg->nr_blocks * sizeof(*out->target_from_inside));
@@ -489,12 +490,12 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 			continue;
 		out->copies[i].stub = stub + 1;
 		if (plan->blocks[i].version != ME_VERSION_NEW &&
-		    plan->stubs[stub].arrivals == ME_STUB_ALL) {
+		    added->stubs[stub].arrivals == ME_STUB_ALL) {
 			out->of_version[plan->blocks[i].version][block] = i;
 			stub++;
 			continue;
 		}
-		switch (plan->stubs[stub].arrivals) {
+		switch (added->stubs[stub].arrivals) {
 		case ME_STUB_ALL:
 			if (out->target_from_outside[block] == out->target_from_inside[block])
 				out->target_from_outside[block] = i;
@@ -504,29 +505,30 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 		case ME_STUB_POLL: out->notes[block] = i; break;
 		default:
 			out->edge_stubs[out->nr_edge_stubs++] =
-				(struct me_edge_stub){plan->stubs[stub].from, block, i};
+				(struct me_edge_stub){added->stubs[stub].from, block, i};
 		}
 		stub++;
 	}
 	qsort(out->edge_stubs, out->nr_edge_stubs, sizeof(*out->edge_stubs), compare_edge_stubs);
 }
 
-int me_place(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t base,
-	     struct me_placement *out, struct mp_err *err)
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
+	     const struct me_instrumentation *added, uint64_t base, struct me_placement *out,
+	     struct mp_err *err)
 {
 	*out = (struct me_placement){.base = base,
 				     .end = base,
 				     .line_log2 = plan->line_log2,
 				     .nr_copies = plan->nr_blocks,
 				     .first_warm = plan->nr_blocks,
-				     .stubs = plan->stubs,
-				     .nr_stubs = plan->nr_stubs,
-				     .counters = plan->counters};
-	if (!allocate(cfg, plan, out)) {
+				     .stubs = added->stubs,
+				     .nr_stubs = added->nr_stubs,
+				     .counters = added->counters};
+	if (!allocate(cfg, plan, added, out)) {
 		me_placement_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	index_copies(cfg, plan, out);
+	index_copies(cfg, plan, added, out);
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		out->copies[i].block = plan->blocks[i].block;
 		out->copies[i].align_log2 =

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "editor/evidence/control_word.h"
+#include "editor/instrumentation.h"
 #include "editor/plan.h"
 #include "editor/evidence/redirect.h"
 #include "libprof/cfg/cfg.h"
@@ -68,7 +69,7 @@ struct me_placement {
 	uint32_t *of_version[ME_NR_VERSIONS];
 	struct me_edge_stub *edge_stubs; /* ascending */
 	uint32_t nr_edge_stubs;
-	const struct me_stub *stubs; /* the plan's */
+	const struct me_stub *stubs; /* those of the instrumentation */
 	uint32_t nr_stubs;
 	struct me_stub_places places;	     /* addresses that stubs name */
 	uint8_t counters;		     /* enum me_counters */
@@ -81,11 +82,12 @@ struct me_placement {
 
 /*
  * me_place - places the copies of @plan from @base on. The entry of a function whose address
- * changes keeps its alignment. @plan must outlive @out.
+ * changes keeps its alignment. @plan and @added must outlive @out.
  * Return: 0, -ENOMEM. Ownership: me_placement_fini(@out).
  */
-int me_place(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t base,
-	     struct me_placement *out, struct mp_err *err);
+int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
+	     const struct me_instrumentation *added, uint64_t base, struct me_placement *out,
+	     struct mp_err *err);
 void me_placement_fini(struct me_placement *placement);
 
 /* Return: where control for the old address @target goes now: the copy's start, or @target. */

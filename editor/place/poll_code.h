@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "editor/plan.h"
+#include "editor/instrumentation.h"
 #include "libprof/note/polls.h"
 
 /* A private page of the process follows the memory that maps the file. The runtime writes the

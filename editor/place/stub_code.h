@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "editor/plan.h"
+#include "editor/instrumentation.h"
 
 /* As a base, rsp and r12 need a SIB byte. */
 static inline bool me_needs_sib(uint8_t reg)

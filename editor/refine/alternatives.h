@@ -16,7 +16,7 @@ struct me_levels {
 	struct me_adjust wish[ME_DESIGN_LEVELS]; /* [0] is not used */
 };
 
-/* Where fewer than two ways are left, the function is left where it was in their place. */
+/* A level for which no untried way is left does not move the function. */
 struct me_levels me_alternatives(uint64_t vaddr, const struct me_wishes *tried);
 
 #endif

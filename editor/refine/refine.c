@@ -367,7 +367,7 @@ static int note_undecided(struct engine *e, const struct version *version,
 	return 0;
 }
 
-/* What follows from an audit of @made against the best version so far. */
+/* Draws the consequences of an audit of @made against the best version so far. */
 static int judge(struct engine *e, const struct version *made, const struct me_refine_round *round)
 {
 	const struct me_verdict *v = &round->verdict;

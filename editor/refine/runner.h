@@ -13,14 +13,14 @@
 #include "editor/refine/wishes.h"
 #include "libprof/base/err.h"
 
-/* What one sampled run showed. */
+/* The results of one sampled run. */
 struct me_sampled {
 	uint64_t *counts; /* of each function of the original; the caller's, zero before */
 	bool *moved; /* functions with samples in copies; the caller's, only ever set; may be NULL */
 	uint64_t whole; /* all samples of the command, other files included */
 };
 
-/* What an audit said. */
+/* The result of an audit. */
 struct me_verdict {
 	char verdict[16];		 /* morph-audit's; "": there was no audit */
 	double speedup, lowest, highest; /* estimate and interval; 0: unknown */
@@ -45,7 +45,7 @@ struct me_runner {
 		     struct me_verdict *out, struct mp_err *err);
 	/* A version that is no longer needed. */
 	void (*drop)(void *arg, const char *name);
-	/* What is being done, for a line of progress. */
+	/* Prints a line of progress. */
 	void (*say)(void *arg, const char *what);
 };
 

@@ -27,7 +27,7 @@ int me_workbench_open(const struct me_workbench_options *options, struct me_work
 		      struct mp_err *err);
 void me_workbench_close(struct me_workbench *bench);
 
-/* What refine needs; valid until @bench is closed. */
+/* The runner that refine calls; valid until @bench is closed. */
 struct me_runner me_workbench_runner(struct me_workbench *bench);
 /* The functions of the original; valid until @bench is closed. */
 const struct me_refine_func *me_workbench_funcs(const struct me_workbench *bench, size_t *nr);

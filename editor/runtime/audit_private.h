@@ -26,9 +26,9 @@
 #define CLOCKS_NS 1000000
 
 /*
- * What a timing costs besides the ticks between the time-stamps of its entry; and how many times
- * longer than the cost of a pair nothing is timed in the thread, and in this function at least.
- * Both keep the cost of timing below one percent.
+ * The first is the cost of a timing in ticks, beside those between the time-stamps of its entry.
+ * The others are pauses, in costs of a pair: after a pair nothing is timed in the thread for so
+ * long, and nothing in this function. They keep the cost of timing below one percent.
  */
 #define TIMING_TICKS  400
 #define THREAD_PAUSES 100
@@ -39,7 +39,7 @@
 /* A thread looks for its own slots, and for a verdict, after this many entries at most. */
 #define MOST_ENTRIES 65536
 
-/* What one call of the runtime works with. */
+/* The state of one call of the runtime. */
 struct me_audit_work {
 	const struct me_runtime_params *params;
 	struct me_audit_state *state;
@@ -48,7 +48,7 @@ struct me_audit_work {
 	uint64_t function, rsp, now;
 	uint8_t *ret; /* the call's return address in the stub */
 	bool loops;   /* the function is timed in its loops */
-	/* Of a call from a loop: timing point from 1 on, its version, least rounds between calls. */
+	/* For a call from a loop: timing point from 1 on, its version, least rounds between calls. */
 	uint8_t point, version;
 	uint32_t least_rounds;
 };

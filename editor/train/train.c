@@ -313,7 +313,7 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 		rc = me_interrupt_check(err);
 		if (!rc)
 			rc = steps[i].run(&t);
-		/* What was interrupted reports all kinds of errors. */
+		/* An interrupted step may report any error. */
 		if (rc && me_interrupted())
 			rc = me_interrupt_check(err);
 	}

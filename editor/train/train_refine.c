@@ -59,7 +59,7 @@ int me_train_read_trials(struct me_trainer *t)
 	mp_elf_close(elf);
 	if (rc)
 		return lose_trials(t, &why);
-	/* What the user wants of a function goes before what was found out. */
+	/* The user's wishes replace those that were found out. */
 	if (t->options->optimize.adjust_words.nr)
 		me_wishes_fini(&t->wishes);
 	if (me_wishes_copy(&t->report->known, &t->wishes))

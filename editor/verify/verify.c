@@ -76,7 +76,7 @@ static const struct mp_symbol *symbol_at(const struct mp_elf *elf, uint64_t vadd
 	return best;
 }
 
-int vf_refuse(struct vf *vf, uint64_t vaddr, const char *fmt, ...)
+int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 {
 	const struct mp_symbol *sym = symbol_at(vf->o, vaddr);
 	char what[160];
@@ -165,6 +165,17 @@ static int find_spans(struct vf *vf)
 	return 0;
 }
 
+static void marks_fini(struct vf_marks *marks)
+{
+	vf_bits_fini(&marks->pointer_kept);
+	vf_bits_fini(&marks->pointer_moved);
+	vf_bits_fini(&marks->version_table_bytes);
+	free(marks->counted);
+	free(marks->unproved);
+	free(marks->common);
+	free(marks->pointer_now);
+}
+
 static void vf_fini(struct vf *vf)
 {
 	mp_map_free(vf->map);
@@ -182,31 +193,25 @@ static void vf_fini(struct vf *vf)
 	vf_bits_fini(&vf->may_lack);
 	vf_bits_fini(&vf->word_ref);
 	vf_bits_fini(&vf->label_word);
-	vf_bits_fini(&vf->pointer_kept);
-	vf_bits_fini(&vf->pointer_moved);
 	vf_bits_fini(&vf->piece_start);
 	vf_bits_fini(&vf->cloned);
 	free(vf->piece_rank);
 	free(vf->by_old);
 	free(vf->next_copy);
-	free(vf->common);
 	free(vf->cuts);
-	free(vf->pointer_now);
-	free(vf->counted);
-	free(vf->unproved);
 	free(vf->section_now);
-	free(vf->refs);
+	free(vf->refs.list);
 	mp_path_table_free(vf->paths);
 	mp_audit_table_free(vf->audited);
 	free(vf->versions);
 	vf_bits_fini(&vf->guarded);
 	vf_bits_fini(&vf->exits);
-	vf_bits_fini(&vf->version_table_bytes);
+	marks_fini(vf->marks);
 }
 
 /* Mapped pages of large files are most of verify's memory. Later steps read again what they
  * need. */
-static int drop_pages(struct vf *vf)
+static int drop_pages(const struct vf *vf)
 {
 	mp_elf_drop_pages(vf->o);
 	mp_elf_drop_pages(vf->n);
@@ -215,22 +220,42 @@ static int drop_pages(struct vf *vf)
 
 static int check(struct vf *vf)
 {
-	static int (*const steps[])(struct vf *) = {
-		find_spans,	   vf_check_headers,  vf_check_start,  vf_read_paths,
-		vf_index_pieces,   vf_read_audit,     vf_scan,	       vf_check_gs,
-		vf_read_registers, vf_find_markers,   vf_check_pieces, vf_check_unwind,
-		drop_pages,	   vf_check_diff,     drop_pages,      vf_check_table_values,
-		vf_check_eh_refs,  vf_check_pointers, vf_check_probes, vf_check_moved,
-		drop_pages,	   vf_check_rest,     vf_check_debug,
+	static const struct {
+		int (*read)(struct vf *vf); /* also checks what it reads */
+		int (*check)(const struct vf *vf);
+	} steps[] = {
+		{.read = find_spans},
+		{.read = vf_read_headers},
+		{.read = vf_read_start},
+		{.read = vf_read_paths},
+		{.read = vf_index_pieces},
+		{.read = vf_read_audit},
+		{.read = vf_scan},
+		{.check = vf_check_gs},
+		{.read = vf_read_registers},
+		{.read = vf_find_markers},
+		{.check = vf_check_pieces},
+		{.read = vf_read_unwind},
+		{.check = vf_check_unwind},
+		{.check = drop_pages},
+		{.check = vf_check_diff},
+		{.check = drop_pages},
+		{.check = vf_check_table_values},
+		{.check = vf_check_eh_refs},
+		{.check = vf_check_pointers},
+		{.check = vf_check_probes},
+		{.check = vf_check_moved},
+		{.check = drop_pages},
+		{.check = vf_check_map_note},
+		{.read = vf_read_sections},
+		{.check = vf_check_sections},
+		{.check = vf_check_debug},
 	};
-	int ret;
+	int ret = 0;
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		ret = steps[i](vf);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	for (size_t i = 0; !ret && i < sizeof(steps) / sizeof(steps[0]); i++)
+		ret = steps[i].read ? steps[i].read(vf) : steps[i].check(vf);
+	return ret;
 }
 
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
@@ -244,11 +269,13 @@ int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *outpu
 		       struct me_verify_report *report, struct mp_err *err)
 {
 	struct vf_result result = {0};
+	struct vf_marks marks = {0};
 	struct vf vf = {.o = original,
 			.n = output,
 			.debug = debug,
 			.err = err,
 			.result = &result,
+			.marks = &marks,
 			.nr_threads = nr_threads};
 	int ret;
 

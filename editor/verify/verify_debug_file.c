@@ -21,7 +21,7 @@ bool vf_is_link(const struct vf *vf, const struct mp_section *sec)
 }
 
 /* The section holds a name, zeros up to a multiple of four bytes, the checksum. */
-static int check_link(struct vf *vf)
+static int check_link(const struct vf *vf)
 {
 	const struct mp_section *sec = mp_elf_section(vf->n, LINK);
 	const struct mp_elf *debug = vf->debug->output;
@@ -40,7 +40,7 @@ static int check_link(struct vf *vf)
 }
 
 /* The build-id must be the output's own; other notes must not have changed. */
-int vf_check_kept_note(struct vf *vf, const struct mp_section *a, const struct mp_section *b)
+int vf_check_kept_note(const struct vf *vf, const struct mp_section *a, const struct mp_section *b)
 {
 	const struct mp_section *own = mp_elf_section(vf->program, a->name);
 	const uint8_t *want = vf->o->data + a->off;
@@ -55,7 +55,7 @@ int vf_check_kept_note(struct vf *vf, const struct mp_section *a, const struct m
 	return 0;
 }
 
-static int check_ehdr(struct vf *vf)
+static int check_ehdr(const struct vf *vf)
 {
 	Elf64_Ehdr a = vf->o->ehdr, b = vf->n->ehdr;
 
@@ -123,12 +123,14 @@ static int check_debug_file(struct vf *vf)
 	if (!ret)
 		ret = check_phdrs(vf);
 	if (!ret)
+		ret = vf_read_sections(vf);
+	if (!ret)
 		ret = vf_check_sections(vf);
 	free(vf->section_now);
 	return ret;
 }
 
-int vf_check_debug(struct vf *vf)
+int vf_check_debug(const struct vf *vf)
 {
 	struct mp_err why = {""};
 	struct vf debug;
@@ -145,6 +147,7 @@ int vf_check_debug(struct vf *vf)
 		.program = vf->n,
 		.err = &why,
 		.result = vf->result,
+		.marks = vf->marks,
 		.map = vf->map,
 		.segment = vf->segment,
 		.moved = vf->moved,

@@ -38,7 +38,8 @@ static bool was_jump(const struct vf *vf, uint64_t at)
 }
 
 /* @at: address of the jump in @p's original. */
-static int check_patch(struct vf *vf, const struct mp_map_piece *p, uint64_t at, uint64_t *next)
+static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
+		       uint64_t *next)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
 	uint64_t end = at + VF_PATCH_LEN;
@@ -81,7 +82,7 @@ static bool is_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t
 
 /* Does the field at @off of the instruction at @at hold a function's address, or its copy's
  * now? */
-static bool is_pointer(struct vf *vf, uint64_t vaddr, uint64_t at, const struct vf_insn *insn,
+static bool is_pointer(const struct vf *vf, uint64_t vaddr, uint64_t at, const struct vf_insn *insn,
 		       uint8_t off, uint64_t *next)
 {
 	const uint8_t *b = mp_elf_bytes(vf->n, at, insn->len);
@@ -97,7 +98,7 @@ static bool is_pointer(struct vf *vf, uint64_t vaddr, uint64_t at, const struct 
 	       vf_note_pointer(vf, insn->target, at + insn->len + (uint64_t)(int64_t)disp);
 }
 
-static int check_retargeted(struct vf *vf, uint64_t vaddr, uint64_t *next)
+static int check_retargeted(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
 	uint64_t at = insn_start(vf, vaddr), now;
@@ -172,7 +173,7 @@ static bool is_eh_label(const struct vf *vf, uint64_t label, uint64_t now)
 }
 
 /* A static program registers its .eh_frame with the unwinder: it must register the new one. */
-static int check_eh_ref(struct vf *vf, uint64_t field, uint64_t label, uint64_t *next)
+static int check_eh_ref(const struct vf *vf, uint64_t field, uint64_t label, uint64_t *next)
 {
 	const uint8_t *b = mp_elf_bytes(vf->n, field, 4);
 	uint32_t now = 0;
@@ -188,7 +189,7 @@ static int check_eh_ref(struct vf *vf, uint64_t field, uint64_t label, uint64_t 
 }
 
 /* The start-up file registers and deregisters one label; nothing else may refer to the section. */
-int vf_check_eh_refs(struct vf *vf)
+int vf_check_eh_refs(const struct vf *vf)
 {
 	uint64_t label = 0;
 	uint32_t nr = 0;
@@ -217,7 +218,7 @@ int vf_check_eh_refs(struct vf *vf)
 	return 0;
 }
 
-static int check_code(struct vf *vf, uint64_t vaddr, uint64_t *next)
+static int check_code(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_map_piece *p = vf_piece_holding(vf, vaddr);
 
@@ -260,7 +261,8 @@ static const struct mp_section *section_of(const struct mp_elf *elf, uint64_t of
 }
 
 /* A dynamic symbol with a new value must name a function whose copy has this address. */
-static int check_moved_symbol(struct vf *vf, uint64_t at, const Elf64_Sym *a, const Elf64_Sym *b)
+static int check_moved_symbol(const struct vf *vf, uint64_t at, const Elf64_Sym *a,
+			      const Elf64_Sym *b)
 {
 	uint8_t type = ELF64_ST_TYPE(a->st_info);
 	const struct mp_section *sec = &vf->n->sections[b->st_shndx];
@@ -276,7 +278,8 @@ static int check_moved_symbol(struct vf *vf, uint64_t at, const Elf64_Sym *a, co
 }
 
 /* A dynamic symbol names its section by index: the index must still mean the same section. */
-static int check_dynsym(struct vf *vf, const struct mp_section *sec, uint64_t off, uint64_t *next)
+static int check_dynsym(const struct vf *vf, const struct mp_section *sec, uint64_t off,
+			uint64_t *next)
 {
 	uint64_t entry = (off - sec->off) / sizeof(Elf64_Sym) * sizeof(Elf64_Sym);
 	const struct mp_section *was, *now;
@@ -299,7 +302,7 @@ static int check_dynsym(struct vf *vf, const struct mp_section *sec, uint64_t of
 }
 
 /* The byte at file offset @off differs. *@next: where to go on. */
-static int check_byte(struct vf *vf, uint64_t off, uint64_t *next)
+static int check_byte(const struct vf *vf, uint64_t off, uint64_t *next)
 {
 	const struct mp_section *sec = section_of(vf->o, off);
 	uint64_t vaddr, end;
@@ -353,7 +356,7 @@ static uint64_t next_difference(const struct vf *vf, uint64_t off, uint64_t end)
 	return end;
 }
 
-static int check_range(struct vf *vf, uint64_t off, uint64_t end)
+static int check_range(const struct vf *vf, uint64_t off, uint64_t end)
 {
 	while ((off = next_difference(vf, off, end)) < end) {
 		int ret = check_byte(vf, off, &off);
@@ -370,7 +373,7 @@ struct ranges {
 	uint32_t nr;
 };
 
-static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
 	const struct ranges *ranges = ctx;
 	int ret = 0;
@@ -394,7 +397,7 @@ static void add_range(const struct vf *vf, struct ranges *ranges, uint64_t off, 
 	ranges->range[ranges->nr++] = (struct vf_file_range){off, end};
 }
 
-int vf_check_diff(struct vf *vf)
+int vf_check_diff(const struct vf *vf)
 {
 	const uint64_t phdrs = vf->o->ehdr.e_phoff;
 	const uint64_t phdrs_end = phdrs + (uint64_t)vf->n->nr_phdrs * sizeof(Elf64_Phdr);
@@ -412,8 +415,6 @@ int vf_check_diff(struct vf *vf)
 
 	if (!ranges.range)
 		return -ENOMEM;
-	if (!vf->eh_frame && !vf->o->relinkable)
-		vf_find_eh_fields(vf);
 	while (off < vf->alloc_end) {
 		uint64_t stop = vf->alloc_end;
 		bool inside = false;

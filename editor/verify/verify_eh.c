@@ -115,7 +115,7 @@ static int grow(void *array, uint32_t nr, size_t size)
 	return 0;
 }
 
-static int read_entry(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c, uint64_t at)
+static int read_entry(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c, uint64_t at)
 {
 	uint64_t id_vaddr = c->vaddr;
 	uint32_t id = (uint32_t)vf_cursor_fixed(c, 4);
@@ -146,7 +146,7 @@ static int read_entry(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c, uint
 	return 0;
 }
 
-static int read_section(struct vf *vf, struct vf_eh *eh)
+static int read_section(const struct vf *vf, struct vf_eh *eh)
 {
 	const uint8_t *bytes = mp_elf_bytes(eh->elf, eh->vaddr, eh->size);
 	struct vf_cursor all = {
@@ -182,7 +182,7 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static int sort_fdes(struct vf *vf, struct vf_eh *eh)
+static int sort_fdes(const struct vf *vf, struct vf_eh *eh)
 {
 	uint32_t i;
 
@@ -197,7 +197,7 @@ static int sort_fdes(struct vf *vf, struct vf_eh *eh)
 }
 
 /* Unwinders bisect this table: it must be sorted and complete, and each entry name its own FDE. */
-static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor *c)
+static int check_search_table(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c)
 {
 	const struct mp_section *sec = mp_elf_section(eh->elf, ".eh_frame_hdr");
 	uint64_t count = vf_cursor_encoded(c, eh->count_enc);
@@ -225,7 +225,7 @@ static int check_search_table(struct vf *vf, struct vf_eh *eh, struct vf_cursor 
 }
 
 /* Go from the header to the section. @c then stands at the search table's count. */
-static int find_by_header(struct vf *vf, const Elf64_Phdr *ph, struct vf_cursor *c,
+static int find_by_header(const struct vf *vf, const Elf64_Phdr *ph, struct vf_cursor *c,
 			  struct vf_eh *eh)
 {
 	uint8_t enc;
@@ -274,7 +274,7 @@ static int index_pages(struct vf_eh *eh)
 	return 0;
 }
 
-int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh)
+int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh)
 {
 	const struct mp_section *sec = mp_elf_section(elf, ".eh_frame");
 	const Elf64_Phdr *ph = NULL;

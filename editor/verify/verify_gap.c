@@ -15,7 +15,7 @@
 #include "editor/verify/verify_private.h"
 
 struct walk {
-	struct vf *vf;
+	struct vf *vf; /* its @target is filled */
 	struct vf_bits seen;
 	uint64_t *todo;
 	size_t nr, cap;
@@ -55,7 +55,7 @@ static int believe(struct walk *w, const struct vf_insn *insn)
  * @end, even if bytes do not decode. */
 static int read_on(struct walk *w, uint64_t at, uint64_t end, bool whole)
 {
-	struct vf *vf = w->vf;
+	const struct vf *vf = w->vf;
 
 	while (at < end && (whole || (vf_is_text(vf, at) && !vf_bits_get(&w->seen, at) &&
 				      !vf_eh_find(&vf->old_eh, at)))) {
@@ -99,7 +99,7 @@ static int read_sections(struct walk *w)
 
 static int read_led(struct walk *w)
 {
-	struct vf *vf = w->vf;
+	const struct vf *vf = w->vf;
 	int ret = 0;
 
 	for (uint64_t at = vf_bits_next(&vf->sure_target, vf->text_start, vf->text_end);

@@ -8,14 +8,14 @@
 
 #include "editor/verify/verify_private.h"
 
-static int check_ehdr(struct vf *vf)
+static int check_ehdr(const struct vf *vf)
 {
 	Elf64_Ehdr a = vf->o->ehdr, b = vf->n->ehdr;
 
 	a.e_shoff = b.e_shoff;
 	a.e_shnum = b.e_shnum;
 	a.e_shstrndx = b.e_shstrndx;
-	if (vf->counters) /* vf_check_start() */
+	if (vf->counters) /* vf_read_start() */
 		a.e_entry = b.e_entry;
 	a.e_phnum = b.e_phnum;
 	if (memcmp(&a, &b, sizeof(a)))
@@ -58,7 +58,7 @@ static bool has_build_id_note(const struct mp_elf *elf)
 	return vf_build_id(elf).start != 0;
 }
 
-static int check_segment(struct vf *vf, const Elf64_Phdr *seg)
+static int check_segment(const struct vf *vf, const Elf64_Phdr *seg)
 {
 	const struct mp_elf *o = vf->o;
 	uint64_t prev = 0;
@@ -286,7 +286,7 @@ static int check_sections(struct vf *vf)
 	return 0;
 }
 
-int vf_check_headers(struct vf *vf)
+int vf_read_headers(struct vf *vf)
 {
 	int ret;
 

@@ -285,7 +285,7 @@ bool vf_label_may_move(const struct vf *vf, uint64_t old)
 	       vf_bits_get(&vf->grid, old);
 }
 
-void vf_find_labels(struct vf *vf)
+void vf_find_labels(const struct vf *vf)
 {
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		struct vf_fde *fde = &vf->old_eh.fdes[i];

@@ -103,7 +103,7 @@ static uint64_t next_table(const struct vf *vf, uint32_t i, uint64_t end)
 	return end;
 }
 
-int vf_check_lsdas(struct vf *vf)
+int vf_check_lsdas(const struct vf *vf)
 {
 	const struct mp_section *sec = mp_elf_section(vf->n, ".gcc_except_table.morph");
 	struct vf_lsda old = {0}, new = {0};

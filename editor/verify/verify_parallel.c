@@ -3,9 +3,8 @@
  * verify_parallel - runs a check of many independent items on several threads. Called by the
  * parts of verify.
  *
- * Each call works on a copy of struct vf with a result of its own. The bitmaps and arrays
- * behind it are shared: a call writes only entries of its own items. Notes of possible targets
- * and of pointers use vf_bits_share().
+ * Each call sees a struct vf with a result and a message of its own. All share the marks: a call
+ * writes only entries of its own items. Marks of pointers use vf_bits_share().
  */
 #include <errno.h>
 #include <stddef.h>
@@ -14,8 +13,8 @@
 #include "libprof/base/parallel.h"
 
 struct job {
-	struct vf *vf;
-	int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end);
+	const struct vf *vf;
+	int (*run)(const struct vf *vf, void *ctx, uint32_t first, uint32_t end);
 	void *ctx;
 	struct vf_result results[MP_PARALLEL_MAX]; /* one per worker */
 };
@@ -40,7 +39,7 @@ static void result_add(struct vf_result *sum, const struct vf_result *more)
 
 /* result_add() must add up every count. */
 _Static_assert(offsetof(struct me_verify_report, unproved) == 9 * sizeof(uint64_t) &&
-		       sizeof(struct vf_result) ==
+		       offsetof(struct vf_result, table) ==
 			       sizeof(struct me_verify_report) + 2 * sizeof(uint64_t),
 	       "result_add() lacks one");
 
@@ -52,11 +51,12 @@ static int run_some(void *ctx, unsigned int worker, uint32_t first, uint32_t end
 
 	own.err = err;
 	own.result = &job->results[worker];
+	own.result->table = job->vf->result->table;
 	return job->run(&own, job->ctx, first, end);
 }
 
-int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
-		int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end), void *ctx)
+int vf_parallel(const struct vf *vf, uint32_t nr_items, uint32_t grain,
+		int (*run)(const struct vf *vf, void *ctx, uint32_t first, uint32_t end), void *ctx)
 {
 	struct job job = {.vf = vf, .run = run, .ctx = ctx};
 	const struct mp_parallel work = {

@@ -169,7 +169,7 @@ static bool calls_like_rust(const struct mp_elf *o, const uint8_t *p, uint64_t s
 }
 
 /* Are all tables of @cie's routine readable? @plain: and without types and actions. */
-static bool tables_read(struct vf *vf, const struct vf_cie *cie, bool plain)
+static bool tables_read(const struct vf *vf, const struct vf_cie *cie, bool plain)
 {
 	struct vf_lsda lsda = {0};
 	bool good = true;
@@ -192,7 +192,7 @@ static bool tables_read(struct vf *vf, const struct vf_cie *cie, bool plain)
 	return good;
 }
 
-static bool known_by_code(struct vf *vf, const struct vf_cie *cie, bool *rust)
+static bool known_by_code(const struct vf *vf, const struct vf_cie *cie, bool *rust)
 {
 	bool indirect = cie->personality_enc & DW_EH_PE_indirect;
 	uint64_t vaddr = indirect ? in_slot(vf->o, cie->personality) : cie->personality;
@@ -213,7 +213,7 @@ static bool known_by_code(struct vf *vf, const struct vf_cie *cie, bool *rust)
 	return answers_like_c(p, fde->size) && tables_read(vf, cie, true);
 }
 
-bool vf_known_personality(struct vf *vf, const struct vf_cie *cie, bool *rust)
+bool vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust)
 {
 	static const char *const known[] = {
 		"__gxx_personality_v0", "__gcc_personality_v0",	 "__gnu_objc_personality_v0",

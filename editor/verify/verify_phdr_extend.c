@@ -134,7 +134,7 @@ int vf_find_moved(struct vf *vf, uint32_t slot)
 }
 
 /* Each header of bytes that were moved or overwritten must lead to their new place. */
-static int check_headers(struct vf *vf)
+static int check_headers(const struct vf *vf)
 {
 	const struct span moved = {vf->moved.start, vf->moved.end}, entry = entry_of(vf);
 	const Elf64_Phdr *load = table_segment(vf);
@@ -163,7 +163,7 @@ static bool is_interp(const struct vf *vf, const struct mp_section *sec)
 	return false;
 }
 
-static int check_old_sections(struct vf *vf)
+static int check_old_sections(const struct vf *vf)
 {
 	const struct span moved = {vf->moved.start, vf->moved.end}, entry = entry_of(vf);
 
@@ -182,7 +182,7 @@ static int check_old_sections(struct vf *vf)
 	return 0;
 }
 
-static int check_bytes(struct vf *vf)
+static int check_bytes(const struct vf *vf)
 {
 	const struct vf_moved *m = &vf->moved;
 	const struct vf_file_range id = vf_build_id(vf->o);
@@ -220,7 +220,7 @@ static int check_bytes(struct vf *vf)
 	return 0;
 }
 
-int vf_check_phdr_extend(struct vf *vf)
+int vf_check_phdr_extend(const struct vf *vf)
 {
 	int ret = check_headers(vf);
 
@@ -230,7 +230,7 @@ int vf_check_phdr_extend(struct vf *vf)
 }
 
 /* No tag that holds an address may lead to bytes that moved. */
-static int check_dynamic(struct vf *vf, uint64_t start, uint64_t end)
+static int check_dynamic(const struct vf *vf, uint64_t start, uint64_t end)
 {
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
 		const Elf64_Phdr *ph = &vf->o->phdrs[i];
@@ -272,7 +272,7 @@ static int check_dynamic(struct vf *vf, uint64_t start, uint64_t end)
 	return 0;
 }
 
-int vf_check_moved(struct vf *vf)
+int vf_check_moved(const struct vf *vf)
 {
 	const Elf64_Phdr *load;
 	uint64_t start, end, bias;

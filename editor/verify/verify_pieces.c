@@ -99,7 +99,7 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 	return 0;
 }
 
-static void index_piece(struct vf *vf, uint32_t i)
+static void index_piece(const struct vf *vf, uint32_t i)
 {
 	uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
 	uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
@@ -127,9 +127,10 @@ int vf_index_pieces(struct vf *vf)
 	vf->piece_rank = malloc(words * sizeof(*vf->piece_rank));
 	vf->by_old = malloc(nr * sizeof(*vf->by_old));
 	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
-	vf->common = calloc(nr, sizeof(*vf->common));
-	vf->pointer_now = calloc(nr, sizeof(*vf->pointer_now));
-	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->common || !vf->pointer_now)
+	vf->marks->common = calloc(nr, sizeof(*vf->marks->common));
+	vf->marks->pointer_now = calloc(nr, sizeof(*vf->marks->pointer_now));
+	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->marks->common ||
+	    !vf->marks->pointer_now)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr && !vf_has_stubs(vf); i++)
 		vf->waits = !vf->map->pieces[i].old_size;
@@ -167,7 +168,7 @@ int vf_index_pieces(struct vf *vf)
 
 /* One block, its copy, and how far both were compared. */
 struct pair {
-	struct vf *vf;
+	const struct vf *vf;
 	const struct mp_map_piece *p;
 	const uint8_t *old, *new;
 	uint64_t k; /* offset in both */
@@ -434,7 +435,7 @@ static bool is_left_out(const struct pair *x)
 				    insn.kind == VF_JMP && insn.len == x->p->new_size));
 }
 
-static int check_piece(struct vf *vf, const struct mp_map_piece *p)
+static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct pair x = {.vf = vf, .p = p};
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
@@ -477,12 +478,12 @@ static int check_piece(struct vf *vf, const struct mp_map_piece *p)
 		vf->result->report.nr_insns++;
 		x.k += insn.len;
 	}
-	vf->common[p - vf->map->pieces] = (uint32_t)x.k;
+	vf->marks->common[p - vf->map->pieces] = (uint32_t)x.k;
 	return check_leave(&x, &insn);
 }
 
 /* Between copies only int3 and nops are allowed. */
-static int check_padding(struct vf *vf, uint64_t at, uint64_t end)
+static int check_padding(const struct vf *vf, uint64_t at, uint64_t end)
 {
 	while (at < end) {
 		const uint8_t *p = mp_elf_bytes(vf->n, at, end - at);
@@ -496,7 +497,7 @@ static int check_padding(struct vf *vf, uint64_t at, uint64_t end)
 }
 
 /* The loader must not relocate code that was copied. */
-static int check_text_relocs(struct vf *vf)
+static int check_text_relocs(const struct vf *vf)
 {
 	for (uint32_t i = 0; i < vf->o->nr_dyn_relocs; i++) {
 		uint64_t at = vf->o->dyn_relocs[i].vaddr;
@@ -508,7 +509,7 @@ static int check_text_relocs(struct vf *vf)
 	return 0;
 }
 
-static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
 	int ret = 0;
@@ -529,7 +530,7 @@ static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 /* Number of pieces that a thread checks at once. */
 #define VF_GRAIN 1024
 
-int vf_check_pieces(struct vf *vf)
+int vf_check_pieces(const struct vf *vf)
 {
 	const struct mp_map_piece *last = &vf->map->pieces[vf->map->nr_pieces - 1];
 	int ret = check_text_relocs(vf);

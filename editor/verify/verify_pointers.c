@@ -31,7 +31,7 @@ static bool as_aligned(uint64_t old, uint64_t now)
 }
 
 /* Is @now the address of the copy, or of a stub before it, the same one in all places? */
-static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint64_t old,
+static bool is_address_now(const struct vf *vf, const struct mp_map_piece *copy, uint64_t old,
 			   uint64_t now)
 {
 	uint64_t *seen, was = 0;
@@ -41,20 +41,20 @@ static bool is_address_now(struct vf *vf, const struct mp_map_piece *copy, uint6
 	if (!vf_is_copy(vf, copy->old_vaddr, now))
 		return false;
 	/* The first thread sets the address; others may compare at the same time. */
-	seen = &vf->pointer_now[copy - vf->map->pieces];
+	seen = &vf->marks->pointer_now[copy - vf->map->pieces];
 	return __atomic_compare_exchange_n(seen, &was, now, false, __ATOMIC_RELAXED,
 					   __ATOMIC_RELAXED) ||
 	       was == now;
 }
 
-bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
+bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 {
 	bool label;
 	const struct mp_map_piece *copy = copy_of(vf, old, &label);
 
 	if (now == old) {
 		if (copy)
-			vf_bits_share(&vf->pointer_kept, old);
+			vf_bits_share(&vf->marks->pointer_kept, old);
 		return true;
 	}
 	/* A function with several copies keeps its old address, but for one whose versions a stub
@@ -62,7 +62,7 @@ bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now)
 	if (!copy || (!label && vf_bits_get(&vf->cloned, old) && !vf_enters_versions(vf, now)) ||
 	    !is_address_now(vf, copy, old, now) || (!label && !as_aligned(old, now)))
 		return false;
-	vf_bits_share(&vf->pointer_moved, old);
+	vf_bits_share(&vf->marks->pointer_moved, old);
 	vf->result->report.nr_pointers++;
 	return true;
 }
@@ -72,7 +72,7 @@ static bool is_absolute(const struct mp_reloc *rel)
 	return rel->type == R_X86_64_32 || rel->type == R_X86_64_32S;
 }
 
-bool vf_note_field(struct vf *vf, uint64_t at, const uint8_t *now)
+bool vf_note_field(const struct vf *vf, uint64_t at, const uint8_t *now)
 {
 	uint32_t n, value;
 	const struct mp_reloc *rel = mp_elf_relocs_in(vf->o, at, at + 1, &n);
@@ -85,7 +85,7 @@ bool vf_note_field(struct vf *vf, uint64_t at, const uint8_t *now)
 
 /* Note that an instruction of the old text names @to. If it changed, or a patch overwrote it,
  * another check notes it. */
-void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to)
+void vf_note_operand(const struct vf *vf, uint64_t insn, uint8_t len, uint64_t to)
 {
 	const uint8_t *a = mp_elf_bytes(vf->o, insn, len), *b = mp_elf_bytes(vf->n, insn, len);
 
@@ -93,7 +93,7 @@ void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to)
 		vf_note_pointer(vf, to, to);
 }
 
-static void note_kept(struct vf *vf, uint64_t vaddr)
+static void note_kept(const struct vf *vf, uint64_t vaddr)
 {
 	vf_note_pointer(vf, vaddr, vaddr);
 }
@@ -106,7 +106,7 @@ static bool is_unwind_data(const struct mp_section *sec)
 
 /* Note relocated data of 4 bytes, and movabs. Operands, 8-byte words and offsets are noted
  * elsewhere. */
-static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
+static void note_reloc(const struct vf *vf, const struct mp_reloc *rel)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend;
 	bool code = vf_is_text(vf, rel->vaddr);
@@ -140,8 +140,8 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
  * is a switch's, a program may compute any address from it. Then the address it counts from
  * lies somewhere in the same section.
  */
-static void note_offset(struct vf *vf, const struct mp_reloc *rel, const struct mp_section *sec,
-			uint64_t base)
+static void note_offset(const struct vf *vf, const struct mp_reloc *rel,
+			const struct mp_section *sec, uint64_t base)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend, before = rel->vaddr - sec->vaddr, end;
 	const uint8_t *p = mp_elf_bytes(vf->o, rel->vaddr, 4);
@@ -155,13 +155,13 @@ static void note_offset(struct vf *vf, const struct mp_reloc *rel, const struct 
 	end = to + (sec->size - before) + 1;
 	if (end > vf->text_end)
 		end = vf->text_end;
-	to = vf_bits_next(&vf->pointer_moved, to > before ? to - before : 0, end);
-	for (; to < end; to = vf_bits_next(&vf->pointer_moved, to + 1, end))
-		vf_bits_set(&vf->pointer_kept, to);
+	to = vf_bits_next(&vf->marks->pointer_moved, to > before ? to - before : 0, end);
+	for (; to < end; to = vf_bits_next(&vf->marks->pointer_moved, to + 1, end))
+		vf_bits_set(&vf->marks->pointer_kept, to);
 }
 
 /* Note all offsets in data. A run of offsets counts from its start, if code names that. */
-static void note_offsets(struct vf *vf)
+static void note_offsets(const struct vf *vf)
 {
 	uint64_t base = 0, next = 0;
 
@@ -189,7 +189,7 @@ static void note_offsets(struct vf *vf)
 }
 
 /* In programs with fixed addresses, tables that the linker made have no relocations. */
-static void note_got(struct vf *vf, const struct mp_section *sec)
+static void note_got(const struct vf *vf, const struct mp_section *sec)
 {
 	const uint8_t *p = mp_elf_bytes(vf->n, sec->vaddr, sec->size);
 	uint64_t word;
@@ -201,7 +201,7 @@ static void note_got(struct vf *vf, const struct mp_section *sec)
 }
 
 /* Note dynamic symbols that did not change. The check of bytes noted those that did. */
-static void note_dynsym(struct vf *vf, const struct mp_section *sec)
+static void note_dynsym(const struct vf *vf, const struct mp_section *sec)
 {
 	for (uint64_t k = 0; k + sizeof(Elf64_Sym) <= sec->size; k += sizeof(Elf64_Sym)) {
 		Elf64_Sym a, b;
@@ -221,7 +221,7 @@ static void note_dynsym(struct vf *vf, const struct mp_section *sec)
  * Note references to functions that no other check notes; these did not change. A word that the
  * loader fills from a dynamic symbol follows the symbol, unless it has an addend.
  */
-static void note_fixed(struct vf *vf)
+static void note_fixed(const struct vf *vf)
 {
 	const struct mp_elf *o = vf->o;
 
@@ -248,14 +248,14 @@ static void note_fixed(struct vf *vf)
 }
 
 /* A copy may be empty (a dropped jump), but two functions must not get the same address. */
-static int check_distinct(struct vf *vf)
+static int check_distinct(const struct vf *vf)
 {
 	const struct mp_map_piece *last = NULL;
 
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
-		if (!vf_bits_get(&vf->pointer_moved, p->old_vaddr) ||
+		if (!vf_bits_get(&vf->marks->pointer_moved, p->old_vaddr) ||
 		    (last && last->old_vaddr == p->old_vaddr))
 			continue;
 		if (last && last->new_vaddr == p->new_vaddr)
@@ -267,16 +267,17 @@ static int check_distinct(struct vf *vf)
 	return 0;
 }
 
-int vf_check_pointers(struct vf *vf)
+int vf_check_pointers(const struct vf *vf)
 {
 	uint64_t both;
 
 	if (!vf->result->report.nr_pointers)
 		return 0;
 	note_fixed(vf);
-	both = vf_bits_next(&vf->pointer_moved, vf->text_start, vf->text_end);
-	for (; both < vf->text_end; both = vf_bits_next(&vf->pointer_moved, both + 1, vf->text_end))
-		if (vf_bits_get(&vf->pointer_kept, both))
+	both = vf_bits_next(&vf->marks->pointer_moved, vf->text_start, vf->text_end);
+	for (; both < vf->text_end;
+	     both = vf_bits_next(&vf->marks->pointer_moved, both + 1, vf->text_end))
+		if (vf_bits_get(&vf->marks->pointer_kept, both))
 			return vf_refuse(vf, both,
 					 "some pointers to this function hold its old "
 					 "address, others its copy's");

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "editor/verify/verify.h"
+#include "editor/verify/verify_eh_private.h"
 #include "libprof/note/audit_table.h"
 #include "libprof/note/map.h"
 #include "libprof/note/path_table.h"
@@ -103,162 +104,6 @@ static inline uint64_t vf_displacement_target(const uint8_t *b, uint64_t end)
 /* The calling thread's Zydis decoder, for callers that need operands. */
 const ZydisDecoder *vf_full_decoder(void);
 
-/* ---- unwind sections -------------------------------------------------------------------- */
-
-struct vf_cie {
-	uint64_t vaddr, personality; /* address as encoded, not followed */
-	const uint8_t *insns;
-	uint32_t insns_len;
-	uint64_t code_align;
-	int64_t data_align;
-	uint32_t ra;
-	uint8_t version, fde_enc, lsda_enc, personality_enc;
-	bool has_aug, has_personality, has_lsda, signal;
-	bool known_personality; /* a routine that verify_lsda understands */
-	bool reads_as_rust;	/* the routine is Rust's */
-};
-
-struct vf_fde {
-	uint64_t start, size, lsda, vaddr;
-	const uint8_t *insns;
-	uint64_t insns_vaddr; /* of @insns; only a pc-relative DW_CFA_set_loc needs it */
-	uint32_t insns_len;
-	uint32_t cie;
-	uint16_t flags; /* enum vf_fde_flag; set by scan, of old FDEs only */
-};
-
-enum vf_fde_flag {
-	VF_FDE_BAD = 1 << 0,	     /* linear decode fails or does not meet the range's end */
-	VF_FDE_OFF_GRID = 1 << 1,    /* a jump leads between two instructions */
-	VF_FDE_IJMP = 1 << 2,	     /* holds an indirect jump */
-	VF_FDE_IJMP_REG = 1 << 3,    /* through a register: the address may be computed */
-	VF_FDE_SELF_REF = 1 << 4,    /* takes the address of a place behind its entry */
-	VF_FDE_WORD = 1 << 5,	     /* an address inside it stands in data */
-	VF_FDE_LABELS = 1 << 6,	     /* such addresses are labels: no jump target is computed */
-	VF_FDE_DIFFERENCES = 1 << 7, /* data may hold differences from such an address */
-	VF_FDE_SYMBOL_ONLY = 1 << 8, /* no FDE: a sized symbol of code without unwind data */
-};
-
-struct vf_eh {
-	const struct mp_elf *elf;
-	struct vf_cie *cies; /* ascending vaddr */
-	struct vf_fde *fdes; /* ascending start */
-	uint32_t nr_cies, nr_fdes;
-	uint32_t nr_symbol_only; /* of @fdes: those with VF_FDE_SYMBOL_ONLY */
-	/* For each VF_EH_PAGE bytes from @pages_start on, and one more: the first FDE that ends
-	 * behind the start of these bytes. NULL: too few FDEs, or they lie too far apart. */
-	uint32_t *pages;
-	uint64_t pages_start;
-	uint32_t nr_pages;
-	uint64_t vaddr, size, hdr_vaddr;
-	uint8_t count_enc, table_enc; /* of the search table */
-	bool strict;		      /* an output of Morph: accept no superfluous bytes */
-	uint64_t new_start;	      /* in an output: FDEs from here on belong to copies */
-};
-
-#define VF_NR_REGS 33 /* general registers, return address, xmm0 to xmm15 */
-
-enum vf_rule_kind {
-	VF_RULE_SAME, /* unchanged, explicitly or by default */
-	VF_RULE_UNDEFINED,
-	VF_RULE_OFFSET,
-	VF_RULE_VAL_OFFSET,
-	VF_RULE_REGISTER,
-	VF_RULE_EXPR,
-	VF_RULE_VAL_EXPR,
-};
-
-struct vf_rule {
-	uint8_t kind;
-	uint32_t len; /* of @expr */
-	union {
-		int64_t off; /* or the register */
-		const uint8_t *expr;
-	};
-};
-
-struct vf_row {
-	uint64_t loc;	    /* first address that the row describes */
-	struct vf_rule cfa; /* OFFSET: from register @cfa_reg; EXPR */
-	uint64_t cfa_reg;
-	uint64_t args_size;
-	struct vf_rule reg[VF_NR_REGS];
-};
-
-struct vf_rows {
-	struct vf_row *row; /* ascending loc; the last row reaches to the FDE's end */
-	uint32_t nr, cap;
-};
-
-struct vf;
-
-/* A cursor over encoded bytes. @bad is set once a value was cut off or not understood. */
-struct vf_cursor {
-	const uint8_t *p, *end;
-	uint64_t vaddr; /* of @p */
-	bool bad;
-	bool terse; /* set @bad for a number that is longer than needed */
-};
-
-/* Read a number of @size bytes, or in LEB128; or skip @len bytes. Return: 0, or NULL, if @bad. */
-uint64_t vf_cursor_fixed(struct vf_cursor *c, unsigned int size);
-uint64_t vf_cursor_uleb(struct vf_cursor *c);
-int64_t vf_cursor_sleb(struct vf_cursor *c);
-const uint8_t *vf_cursor_skip(struct vf_cursor *c, uint64_t len);
-/* Read a DW_EH_PE_ pointer that is not indirect. Return: 0 if the raw value is 0. */
-uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc);
-
-/* Read PT_GNU_EH_FRAME and the .eh_frame it names; without this header, the section .eh_frame.
- * @strict: @elf is an output, whose search table must list every FDE. */
-int vf_eh_read(struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh);
-void vf_eh_fini(struct vf_eh *eh);
-/* Return: the FDE that covers @vaddr, or NULL. */
-struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr);
-/* Add an FDE without a program for each function that only a symbol describes. */
-int vf_add_symbol_fdes(struct vf_eh *eh);
-/* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. Ownership: the caller frees @rows->row. */
-int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
-/* Return: the row that covers @vaddr, or NULL. */
-const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
-/* verify_personality.c: does @cie of the original name a routine that reads tables as
- * verify_lsda does? *@rust: whether it is Rust's routine. */
-bool vf_known_personality(struct vf *vf, const struct vf_cie *cie, bool *rust);
-/* Compare the rules of two rows, not their addresses. */
-bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
-
-/* ---- language-specific data -------------------------------------------------------------- */
-
-struct vf_call_site {
-	uint64_t start, end, pad; /* addresses; pad 0: none */
-	uint64_t action;	  /* 0: none, else 1 + offset in the action table */
-};
-
-struct vf_lsda {
-	const struct mp_elf *elf;
-	struct vf_call_site *site; /* ascending */
-	uint32_t nr, cap;
-	const uint8_t *actions, *end;
-	uint64_t actions_vaddr, ttype_vaddr;   /* @ttype_vaddr: end of the types; 0: none */
-	uint8_t base_enc, ttype_enc, site_enc; /* @base_enc: landing pads' base */
-	bool present;
-};
-
-/* Read the table at @vaddr; 0: there is none. Return: 0, -ENOMEM, -EBADMSG. Ownership:
- * vf_lsda_fini(), also after an error. @lsda must be zero or a table that was read before. */
-int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
-		 struct vf_lsda *lsda);
-void vf_lsda_fini(struct vf_lsda *lsda);
-/* Return: the call site that covers @vaddr, or NULL. */
-const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr);
-/* Return: bytes of a pointer with encoding @enc; 0: not known. */
-unsigned int vf_lsda_pointer_size(uint8_t enc);
-/* *@type: the address in entry @index of the types, not followed. Entries are numbered from 1,
- * backwards from the table's end. Return: false if there is none, or it cannot be read. */
-bool vf_lsda_type(const struct vf_lsda *lsda, uint64_t index, uint64_t *type);
-/* Do both chains of actions list the same types in the same order? */
-bool vf_lsda_same_actions(const struct vf_lsda *a, uint64_t action_a, const struct vf_lsda *b,
-			  uint64_t action_b);
-
 /* ---- the whole -------------------------------------------------------------------------- */
 
 struct vf_ref {
@@ -289,19 +134,52 @@ struct vf_version {
 /* Programs with more segments that hold code are refused. */
 #define VF_TEXTS_MAX 8
 
+/* A jump table that was proved: [start, end). The proof covers all of its entries. */
+struct vf_proved_table {
+	uint64_t start, end;
+	uint8_t kind;
+};
+
 /* Counts of the checks. Each thread has its own; vf_parallel() adds them up. */
 struct vf_result {
 	struct me_verify_report report;
 	uint64_t nr_eh_refs;	 /* references to .eh_frame that lead to the new one */
 	uint64_t nr_abs_changed; /* words with absolute addresses that changed */
+	/* not added up: the last one, since changed words of one table follow each other */
+	struct vf_proved_table table;
 };
 
+/* Marks that the checks of single places leave for the checks of the whole. All threads mark here: each
+ * in entries of its own pieces, or by atomic operations. */
+struct vf_marks {
+	struct vf_bits pointer_kept;	    /* functions whose old address stands somewhere */
+	struct vf_bits pointer_moved;	    /* functions whose copy's address stands somewhere */
+	struct vf_bits version_table_bytes; /* of the section version_tables: checked entries */
+	uint64_t *counted;		    /* one bit per counter that a stub counts in */
+	uint16_t *unproved;    /* per piece: registers that its stub sets, not proved dead */
+	uint32_t *common;      /* per piece: bytes before a branch that may be re-encoded */
+	uint64_t *pointer_now; /* per piece, with counters: the address of the function that starts
+				* there; 0: not seen yet */
+};
+
+/* Operands that may name a jump table. */
+struct vf_refs {
+	struct vf_ref *list; /* sorted by @to once the scan is done */
+	size_t nr, cap;
+};
+
+/*
+ * The context of all checks: what is known of original and output. Steps that read fill it: vf_find_*(), vf_read_*(),
+ * vf_mark_*(), the headers and the scan. Steps that check get it const, and write only through
+ * @result, @marks and @err.
+ */
 struct vf {
 	const struct mp_elf *o, *n;	     /* original, output */
 	const struct me_verify_debug *debug; /* NULL: none */
 	const struct mp_elf *program; /* if @o and @n are debug files: the output @n belongs to */
 	struct mp_err *err;
 	struct vf_result *result;
+	struct vf_marks *marks;
 	unsigned int nr_threads;
 	struct mp_map *map;
 
@@ -318,7 +196,6 @@ struct vf {
 	uint64_t eh_label;		 /* what these name */
 	const struct mp_section *new_text;
 	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
-	uint64_t *counted;			     /* one bit per counter that a stub counts in */
 	uint64_t nr_counters;
 	uint64_t thread_state; /* the runtime's state for counters per thread; 0: shared */
 	uint64_t init_entry;   /* file offset of the dynamic entry for the runtime; 0: none */
@@ -327,14 +204,12 @@ struct vf {
 	struct vf_version *versions; /* ranges of both versions of all functions, ascending */
 	uint32_t nr_versions;
 	const struct mp_section *version_tables; /* NULL: no version has a table for itself */
-	struct vf_bits version_table_bytes;	 /* of that section: checked entries */
 	struct vf_bits guarded; /* new text: exits, to which only the stub before them leads */
 	struct vf_bits exits;	/* old text: these exits */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
 	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */
 	bool waits;		/* without counters and path numbers: there are stubs, which wait */
-	uint16_t *unproved;	/* per piece: registers that its stub sets, not proved dead */
 	struct vf_graph *graph; /* of verify_free_registers; only if stubs set registers */
 
 	struct vf_eh old_eh, new_eh;
@@ -349,33 +224,24 @@ struct vf {
 	struct vf_bits may_lack;      /* instructions that copies may lack: verify_marker.c */
 	struct vf_bits word_ref;      /* addresses that words of data name */
 	struct vf_bits label_word;    /* words of data that hold a text address by relocation */
-	struct vf_bits pointer_kept;  /* functions whose old address stands somewhere */
-	struct vf_bits pointer_moved; /* functions whose copy's address stands somewhere */
-	struct vf_ref *refs;	      /* operands that may name a jump table, sorted by @to */
-	size_t nr_refs, cap_refs;
+	struct vf_refs refs;
 
 	struct vf_bits piece_start; /* old addresses */
 	uint32_t *piece_rank;	    /* pieces before each 64 bits of piece_start */
 	struct vf_bits cloned;	    /* old addresses of blocks with several copies */
 	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
 	uint32_t nr_by_old;
-	uint32_t *next_copy;   /* per piece: another copy of the same block, or VF_NONE */
-	uint32_t *common;      /* per piece: bytes before a branch that may be re-encoded */
-	uint64_t *pointer_now; /* per piece, with counters: the address of the function that starts
-				* there; 0: not seen yet */
+	uint32_t *next_copy; /* per piece: another copy of the same block, or VF_NONE */
 
 	uint64_t *cuts; /* old text: function starts that nothing reaches over */
 	uint32_t nr_cuts;
 
 	uint32_t *section_now; /* per old section: its index now; 0: dropped */
 	uint32_t symtab;       /* index of the old .symtab; 0: none */
-
-	uint64_t table_start, table_end; /* the jump table that was proved last */
-	uint8_t table_kind;
 };
 
 /* Set the message of a refusal, with address and symbol. Return: -EBADMSG. */
-int vf_refuse(struct vf *vf, uint64_t vaddr, const char *fmt, ...)
+int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 static inline bool vf_is_text(const struct vf *vf, uint64_t vaddr)
@@ -400,12 +266,13 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 
 /*
- * Call @run for items 0 to @nr_items, @grain at once, each time with a copy of @vf that has a
- * result of its own. These results are added to that of @vf.
+ * Call @run for items 0 to @nr_items, @grain at once, on several threads. Each has a result and a
+ * message of its own. The results are added to that of @vf.
  * Return: the result of the first @run that fails, with its message.
  */
-int vf_parallel(struct vf *vf, uint32_t nr_items, uint32_t grain,
-		int (*run)(struct vf *vf, void *ctx, uint32_t first, uint32_t end), void *ctx);
+int vf_parallel(const struct vf *vf, uint32_t nr_items, uint32_t grain,
+		int (*run)(const struct vf *vf, void *ctx, uint32_t first, uint32_t end),
+		void *ctx);
 /* Fill @vf->cuts; needs the FDEs. Each cut lies at a whole word of the bitmaps of the text. */
 int vf_find_cuts(struct vf *vf);
 /* Return: index of the first cut at @vaddr or later, or @vf->nr_cuts. */
@@ -417,25 +284,25 @@ bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const El
 /* Is @sec one of the sections that only an instrumented output has? */
 bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec);
 /* Check that the runtime runs first and then continues where the original started. */
-int vf_check_start(struct vf *vf);
+int vf_read_start(struct vf *vf);
 /* Find, recognise and read the sections of an output that keeps path numbers in registers. */
 void vf_find_paths(struct vf *vf);
 bool vf_is_path_section(const struct vf *vf, const struct mp_section *sec);
 int vf_read_paths(struct vf *vf);
 /* Check what the stub @p does before it continues: bytes @b at @at. *@next: address behind
  * that. */
-int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
-		       uint64_t *next);
-/* Mark @p in @vf->unproved unless @reg is proved dead at its block. */
-void vf_check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg);
+int vf_check_path_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+		       uint64_t at, uint64_t *next);
+/* Mark @p in @unproved unless @reg is proved dead at its block. */
+void vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg);
 /* Check instructions that poll, or note a number, at @at in the stub @p. Return: their length;
  * 0: they do something else; negative: refused. */
-int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
-int vf_check_note(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
+int vf_check_poll(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
+int vf_check_note(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
 /* Report the function at @old_vaddr as one that is not proved. */
-void vf_note_unproved(struct vf *vf, uint64_t old_vaddr, uint16_t registers);
+void vf_note_unproved(const struct vf *vf, uint64_t old_vaddr, uint16_t registers);
 /* Call when all stubs were checked: refuses all marked stubs together. */
-int vf_check_unproved(struct vf *vf);
+int vf_check_unproved(const struct vf *vf);
 /* Build what vf_register_is_dead() needs. Call after the scan. */
 int vf_read_registers(struct vf *vf);
 void vf_registers_fini(struct vf *vf);
@@ -444,7 +311,7 @@ void vf_registers_fini(struct vf *vf);
 int vf_find_markers(struct vf *vf);
 /* Is general register @reg dead at @vaddr of the original: does nothing read it before it is
  * set? Several threads may call this at once. */
-bool vf_register_is_dead(struct vf *vf, uint64_t vaddr, unsigned int reg);
+bool vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg);
 /* Does an unwinder need @reg at @vaddr to find the frame? True also if this is not known. */
 bool vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg);
 /* Return: bits 8 to 15 for those of xmm8 to xmm15 that the instruction at @b names; or that any
@@ -464,11 +331,11 @@ bool vf_is_audit_section(const struct vf *vf, const struct mp_section *sec);
 int vf_read_audit(struct vf *vf);
 /* Check that both versions of each function stay apart, with stubs around them. Call after the
  * pieces were checked. */
-int vf_check_versions(struct vf *vf);
+int vf_check_versions(const struct vf *vf);
 /* Is @p a version's copy that ends in an indirect jump other than an exit? */
 bool vf_is_switch(const struct vf *vf, const struct mp_map_piece *p);
 /* Check the jump tables of audited functions. Call after the versions were checked. */
-int vf_check_version_tables(struct vf *vf);
+int vf_check_version_tables(const struct vf *vf);
 bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *sec);
 /* Does @vaddr lie in the tables that versions have for themselves? */
 bool vf_is_in_version_tables(const struct vf *vf, uint64_t vaddr);
@@ -495,21 +362,22 @@ bool vf_row_is_lower(const struct vf_row *old, const struct vf_row *now);
 /* Does a stub start at @now that enters the versions of an audited function? */
 bool vf_enters_versions(const struct vf *vf, uint64_t now);
 /* Check what the stub @p of an audit does: bytes @b at @at. *@next: address behind that. */
-int vf_check_audit_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
-			uint64_t *next);
+int vf_check_audit_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+			uint64_t at, uint64_t *next);
 /* If threads have their own counters, check that the original does not use %gs. Needs the scan. */
-int vf_check_gs(struct vf *vf);
+int vf_check_gs(const struct vf *vf);
 /* Call after all stubs were checked: has each counter a stub? */
 bool vf_all_are_counted(const struct vf *vf);
 /* Check the instructions at @at in the stub @p that make sure the thread has its counters.
  * Return: their length; 0: they do something else; negative: refused. */
-int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
+int vf_check_thread(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+		    uint64_t at);
 /* Check the stub @p: it counts, sets a register or waits, then continues at its block. */
-int vf_check_stub(struct vf *vf, const struct mp_map_piece *p);
+int vf_check_stub(const struct vf *vf, const struct mp_map_piece *p);
 /* Check the stub @p of an output that counts and numbers nothing: it waits. */
-int vf_check_wait(struct vf *vf, const struct mp_map_piece *p);
+int vf_check_wait(const struct vf *vf, const struct mp_map_piece *p);
 /* Are the arithmetic flags dead at @vaddr of the original? Without @carry, CF may be live. */
-bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr, bool carry);
+bool vf_flags_are_dead(const struct vf *vf, uint64_t vaddr, bool carry);
 /* Return: where control is when it falls through the end of copy @p; UINT64_MAX: it cannot. */
 uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 
@@ -522,8 +390,8 @@ bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot);
  * check all references to them.
  */
 int vf_find_moved(struct vf *vf, uint32_t slot);
-int vf_check_phdr_extend(struct vf *vf);
-int vf_check_moved(struct vf *vf);
+int vf_check_phdr_extend(const struct vf *vf);
+int vf_check_moved(const struct vf *vf);
 /* Is header @b header @a, which moved with its bytes? Is @b PT_PHDR @a of the larger table? */
 bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
 bool vf_is_extended_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b);
@@ -537,35 +405,37 @@ uint64_t vf_off_now(const struct vf *vf, uint64_t off);
 struct vf_file_range vf_build_id(const struct mp_elf *elf);
 /* The main checks, in order: headers; index of the map's pieces; scan of the old text; copies;
  * unwind data; all other differences. */
-int vf_check_headers(struct vf *vf);
+int vf_read_headers(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
 int vf_scan(struct vf *vf);
 /* verify_gap.c: set in @target those places of @maybe_target that must be believed. */
 int vf_mark_gap_targets(struct vf *vf);
-int vf_check_pieces(struct vf *vf);
-int vf_check_unwind(struct vf *vf);
+int vf_check_pieces(const struct vf *vf);
+/* Read the unwind data of the output, and find out which personality routines verify knows. */
+int vf_read_unwind(struct vf *vf);
+int vf_check_unwind(const struct vf *vf);
 /* Part of vf_check_unwind(): check that every byte of the new exception tables has a meaning. */
-int vf_check_lsdas(struct vf *vf);
+int vf_check_lsdas(const struct vf *vf);
 /* Find functions whose own addresses are labels. Call at the end of the scan. */
-void vf_find_labels(struct vf *vf);
+void vf_find_labels(const struct vf *vf);
 /* May the address @old, inside a function, be replaced by its copy's address everywhere? */
 bool vf_label_may_move(const struct vf *vf, uint64_t old);
 /* Static probes (SystemTap): mark them as possible targets; check that their blocks were not
  * copied. */
 void vf_mark_probes(struct vf *vf);
-int vf_check_probes(struct vf *vf);
-int vf_check_diff(struct vf *vf);
+int vf_check_probes(const struct vf *vf);
+int vf_check_diff(const struct vf *vf);
 /* The word at @vaddr differs: prove that it is an entry of a jump table that leads to a copy
  * now. *@next: the first address behind the word. */
-int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
+int vf_check_table_word(const struct vf *vf, uint64_t vaddr, uint64_t *next);
 /*
  * Prove that a table of labels that only jumps use starts at @start. *@size: of its entries; *@end:
  * behind the last word that may be one.
  */
-int vf_prove_table(struct vf *vf, uint64_t start, uint8_t *size, uint64_t *end);
-int vf_prove_switch(struct vf *vf, uint64_t at, uint8_t size);
+int vf_prove_table(const struct vf *vf, uint64_t start, uint8_t *size, uint64_t *end);
+int vf_prove_switch(const struct vf *vf, uint64_t at, uint8_t size);
 /* vf_check_table_word() without relocations: proved by the instructions that read the table. */
-int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next);
+int vf_check_switch_word(const struct vf *vf, uint64_t vaddr, uint64_t *next);
 /* May @to be the start of a jump table? If so, the scan keeps the references to it. */
 bool vf_may_be_switch(const struct vf *vf, uint64_t to);
 /* Return: index in @refs of the first reference to @to or to a later address. */
@@ -574,33 +444,35 @@ size_t vf_first_ref(const struct vf *vf, uint64_t to);
  * NULL. */
 const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base);
 /* Static programs: check that every reference to .eh_frame changed. */
-int vf_check_eh_refs(struct vf *vf);
+int vf_check_eh_refs(const struct vf *vf);
 /* Find the references to .eh_frame in an original without relocations. Needs its FDEs. */
 void vf_find_eh_fields(struct vf *vf);
 /* vf_check_table_word() for a word whose Elf64_Rela, at file offset @off, differs. */
-int vf_check_table_addend(struct vf *vf, uint64_t off);
+int vf_check_table_addend(const struct vf *vf, uint64_t off);
 /* Check that table words that were equal are still equal. */
-int vf_check_table_values(struct vf *vf);
+int vf_check_table_values(const struct vf *vf);
 /*
  * Note that the address @old was replaced by @now somewhere.
  * Return: false if @now is neither @old nor the copy of the function that starts at @old.
  */
-bool vf_note_pointer(struct vf *vf, uint64_t old, uint64_t now);
+bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now);
 /* vf_note_pointer() for the 4 bytes @now at @at, which hold an absolute address by relocation. */
-bool vf_note_field(struct vf *vf, uint64_t at, const uint8_t *now);
-void vf_note_operand(struct vf *vf, uint64_t insn, uint8_t len, uint64_t to);
+bool vf_note_field(const struct vf *vf, uint64_t at, const uint8_t *now);
+void vf_note_operand(const struct vf *vf, uint64_t insn, uint8_t len, uint64_t to);
+/* Find the output's section for each one of the original. */
+int vf_read_sections(struct vf *vf);
+/* Check that the map's note holds nothing but the map. */
+int vf_check_map_note(const struct vf *vf);
+int vf_check_symbols(const struct vf *vf);
 /* Check what is not loaded: section headers, other sections, padding. Then check .symtab. */
-int vf_check_rest(struct vf *vf);
-int vf_check_symbols(struct vf *vf);
+int vf_check_sections(const struct vf *vf);
 /* Check the debug file, and that the output names it. */
-int vf_check_debug(struct vf *vf);
-/* The part of vf_check_rest() that applies to debug files, too. */
-int vf_check_sections(struct vf *vf);
+int vf_check_debug(const struct vf *vf);
 /* Is @sec the section .gnu_debuglink, which may differ? vf_check_debug() checks its contents. */
 bool vf_is_link(const struct vf *vf, const struct mp_section *sec);
 /* Check a note section of a debug file: @a before, @b now. */
-int vf_check_kept_note(struct vf *vf, const struct mp_section *a, const struct mp_section *b);
+int vf_check_kept_note(const struct vf *vf, const struct mp_section *a, const struct mp_section *b);
 /* Run after all other checks: does every function have one address only? */
-int vf_check_pointers(struct vf *vf);
+int vf_check_pointers(const struct vf *vf);
 
 #endif

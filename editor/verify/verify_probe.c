@@ -15,7 +15,8 @@ static uint64_t pad4(uint64_t size)
 }
 
 /* Call @act for each probe. Return: its first result that is not 0. */
-static int each_probe(struct vf *vf, int (*act)(struct vf *vf, uint64_t at))
+static int each_probe(const struct vf *vf, int (*act)(const struct vf *vf, void *ctx, uint64_t at),
+		      void *ctx)
 {
 	const struct mp_section *sec = mp_elf_section(vf->o, ".note.stapsdt");
 	struct vf_cursor c = {0};
@@ -40,22 +41,23 @@ static int each_probe(struct vf *vf, int (*act)(struct vf *vf, uint64_t at))
 		    desc_size < sizeof(at))
 			continue;
 		memcpy(&at, desc, sizeof(at));
-		ret = act(vf, at);
+		ret = act(vf, ctx, at);
 		if (ret)
 			return ret;
 	}
 	return 0;
 }
 
-static int mark(struct vf *vf, uint64_t at)
+static int mark(const struct vf *vf, void *targets, uint64_t at)
 {
 	if (vf_is_text(vf, at))
-		vf_bits_set(&vf->target, at);
+		vf_bits_set(targets, at);
 	return 0;
 }
 
-static int check(struct vf *vf, uint64_t at)
+static int check(const struct vf *vf, void *unused, uint64_t at)
 {
+	(void)unused;
 	return vf_piece_holding(vf, at)
 		       ? vf_refuse(vf, at, "a block with a static probe was copied")
 		       : 0;
@@ -63,10 +65,10 @@ static int check(struct vf *vf, uint64_t at)
 
 void vf_mark_probes(struct vf *vf)
 {
-	each_probe(vf, mark);
+	each_probe(vf, mark, &vf->target);
 }
 
-int vf_check_probes(struct vf *vf)
+int vf_check_probes(const struct vf *vf)
 {
-	return each_probe(vf, check);
+	return each_probe(vf, check, NULL);
 }

@@ -120,7 +120,7 @@ static bool is_twin(const struct mp_section *of, const struct mp_section *sec)
 	return of && of->vaddr == sec->vaddr && of->size == sec->size && of->align == sec->align;
 }
 
-static int check_new_section(struct vf *vf, const struct mp_section *sec, uint32_t *nr)
+static int check_new_section(const struct vf *vf, const struct mp_section *sec, uint32_t *nr)
 {
 	uint32_t i = (*nr)++;
 
@@ -146,13 +146,16 @@ static uint32_t next_moved(const struct vf *vf, uint32_t *at)
 	return 0;
 }
 
-/* Find the output's section for each old one. New ones stand between them. */
-static int match_sections(struct vf *vf)
+/* The output's new sections stand between those of the original. */
+int vf_read_sections(struct vf *vf)
 {
 	const struct mp_elf *o = vf->o, *n = vf->n;
 	uint32_t k = 1, nr = 0, moved = 0;
 	int ret = 0;
 
+	for (uint32_t i = 1; i < o->nr_sections; i++)
+		if (o->sections[i].type == SHT_SYMTAB)
+			vf->symtab = i;
 	vf->section_now = calloc(o->nr_sections + 1, sizeof(*vf->section_now));
 	if (!vf->section_now)
 		return -ENOMEM;
@@ -213,7 +216,7 @@ static uint32_t type_now(const struct vf *vf, const struct mp_section *sec)
 									      : sec->type;
 }
 
-static int check_header(struct vf *vf, uint32_t old)
+static int check_header(const struct vf *vf, uint32_t old)
 {
 	const struct mp_section *a = &vf->o->sections[old];
 	const struct mp_section *b = &vf->n->sections[vf->section_now[old]];
@@ -244,14 +247,11 @@ static int check_header(struct vf *vf, uint32_t old)
 	return 0;
 }
 
-static int check_headers(struct vf *vf)
+static int check_headers(const struct vf *vf)
 {
 	const struct mp_elf *o = vf->o, *n = vf->n;
 	int ret = 0;
 
-	for (uint32_t i = 1; i < o->nr_sections; i++)
-		if (o->sections[i].type == SHT_SYMTAB)
-			vf->symtab = i;
 	/* The first header is empty. The section of names must be the same one. */
 	if (!o->nr_sections || !n->nr_sections ||
 	    memcmp(o->data + o->ehdr.e_shoff, n->data + n->ehdr.e_shoff, sizeof(Elf64_Shdr)) ||
@@ -264,7 +264,7 @@ static int check_headers(struct vf *vf)
 }
 
 /* Every byte of the section names belongs to a section's name. */
-static int check_names(struct vf *vf)
+static int check_names(const struct vf *vf)
 {
 	uint64_t used = 1;
 
@@ -295,7 +295,7 @@ static bool is_zero(const uint8_t *p, uint64_t len)
 	return !len || (!*p && !memcmp(p, p + 1, len - 1));
 }
 
-static int check_gaps(struct vf *vf)
+static int check_gaps(const struct vf *vf)
 {
 	const struct mp_elf *n = vf->n;
 	struct extent *part = malloc((n->nr_sections + 2) * sizeof(*part));
@@ -330,7 +330,7 @@ static int check_gaps(struct vf *vf)
 }
 
 /* The checksum covers the map; around it only one note header and zeros are allowed. */
-static int check_note(struct vf *vf)
+int vf_check_map_note(const struct vf *vf)
 {
 	const uint64_t name = sizeof(Elf64_Nhdr),
 		       desc = (name + sizeof(MP_MAP_NOTE_NAME) + 3) & ~3ULL;
@@ -350,17 +350,13 @@ static int check_note(struct vf *vf)
 	return 0;
 }
 
-int vf_check_rest(struct vf *vf)
+int vf_check_sections(const struct vf *vf)
 {
-	int ret = check_note(vf);
-
-	return ret ? ret : vf_check_sections(vf);
-}
-
-int vf_check_sections(struct vf *vf)
-{
-	static int (*const steps[])(struct vf *) = {
-		match_sections, check_headers, check_names, check_gaps, vf_check_symbols,
+	static int (*const steps[])(const struct vf *) = {
+		check_headers,
+		check_names,
+		check_gaps,
+		vf_check_symbols,
 	};
 	int ret = 0;
 

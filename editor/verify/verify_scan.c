@@ -35,25 +35,25 @@ static void mark_chance(struct vf *vf, uint64_t vaddr)
 		vf_bits_share(&vf->maybe_address, vaddr);
 }
 
-static int add_ref(struct vf *vf, uint64_t to, uint64_t insn)
+static int add_ref(struct vf_refs *refs, uint64_t to, uint64_t insn)
 {
-	if (vf->nr_refs == vf->cap_refs) {
-		size_t cap = vf->cap_refs ? vf->cap_refs * 2 : 256;
-		struct vf_ref *grown = realloc(vf->refs, cap * sizeof(*grown));
+	if (refs->nr == refs->cap) {
+		size_t cap = refs->cap ? refs->cap * 2 : 256;
+		struct vf_ref *grown = realloc(refs->list, cap * sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
-		vf->refs = grown;
-		vf->cap_refs = cap;
+		refs->list = grown;
+		refs->cap = cap;
 	}
-	vf->refs[vf->nr_refs++] = (struct vf_ref){to, insn};
+	refs->list[refs->nr++] = (struct vf_ref){to, insn};
 	return 0;
 }
 
-/* An operand of the instruction at @insn names @to. Not @sure: it is a number that may be an
+/* An operand of the instruction at @insn names @to, which goes to @refs if it may be a table. Not @sure: it is a number that may be an
  * address. */
-static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_t len, uint64_t to,
-			bool sure)
+static int note_operand(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde, uint64_t insn,
+			uint8_t len, uint64_t to, bool sure)
 {
 	if (vf_is_text(vf, to)) {
 		vf_note_operand(vf, insn, len, to);
@@ -70,7 +70,7 @@ static int note_operand(struct vf *vf, struct vf_fde *fde, uint64_t insn, uint8_
 	vf_bits_share(&vf->data_ref, to);
 	if (!vf_bits_get(&vf->label_word, to) && !vf_may_be_switch(vf, to))
 		return 0;
-	return add_ref(vf, to, insn);
+	return add_ref(refs, to, insn);
 }
 
 /* The linker's relocations tell which numbers are addresses; without them every number may be. */
@@ -89,23 +89,27 @@ static bool in_image(const struct vf *vf, int64_t value)
 	return (uint64_t)value >= vf->image_start && (uint64_t)value < vf->image_end;
 }
 
-static int note_operands(struct vf *vf, struct vf_fde *fde, uint64_t at, const struct vf_insn *insn)
+static int note_operands(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde, uint64_t at,
+			 const struct vf_insn *insn)
 {
 	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
 	int ret = 0;
 
 	if (insn->disp_off)
-		ret = note_operand(vf, fde, at, insn->len, insn->target, true);
+		ret = note_operand(vf, refs, fde, at, insn->len, insn->target, true);
 	if (!ret && fixed && insn->abs_off && in_image(vf, insn->abs) &&
 	    is_address(vf, at + insn->abs_off))
-		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->abs, vf->o->relinkable);
+		ret = note_operand(vf, refs, fde, at, insn->len, (uint64_t)insn->abs,
+				   vf->o->relinkable);
 	if (!ret && (fixed ? insn->imm_size >= 4 : insn->imm_size == 8) &&
 	    in_image(vf, insn->imm) && is_address(vf, at + insn->imm_off))
-		ret = note_operand(vf, fde, at, insn->len, (uint64_t)insn->imm, vf->o->relinkable);
+		ret = note_operand(vf, refs, fde, at, insn->len, (uint64_t)insn->imm,
+				   vf->o->relinkable);
 	return ret;
 }
 
-static int note_insn(struct vf *vf, struct vf_fde *fde, uint64_t at, const struct vf_insn *insn)
+static int note_insn(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde, uint64_t at,
+		     const struct vf_insn *insn)
 {
 	if (insn->rel_size && fde)
 		mark_led(vf, insn->target);
@@ -113,7 +117,7 @@ static int note_insn(struct vf *vf, struct vf_fde *fde, uint64_t at, const struc
 		vf_bits_share(&vf->maybe_target, insn->target);
 	if (fde && (insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM))
 		fde->flags |= VF_FDE_IJMP | (insn->kind == VF_IJMP_REG ? VF_FDE_IJMP_REG : 0);
-	return note_operands(vf, fde, at, insn);
+	return note_operands(vf, refs, fde, at, insn);
 }
 
 /* A symbol of a section that is not loaded has an offset for its value, not an address. */
@@ -152,11 +156,11 @@ static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 /* Text between two cuts, which one thread decodes: a linear decode starts again at each cut. */
 struct part {
 	uint64_t start, end;
-	struct vf_ref *refs; /* found in this part */
-	size_t nr_refs;
+	struct vf_refs refs; /* found in this part */
 };
 
 struct parts {
+	struct vf *vf; /* whose bitmaps of targets and operands all threads fill */
 	struct part *part;
 	uint32_t nr;
 	const struct vf_bits *anchors;
@@ -179,7 +183,7 @@ static struct vf_fde *first_fde(const struct vf *vf, const struct part *part)
 }
 
 /* Decode the bytes of @sec that lie in @part. */
-static int scan_section(struct vf *vf, const struct vf_bits *anchors, const struct part *part,
+static int scan_section(struct vf *vf, const struct vf_bits *anchors, struct part *part,
 			const struct mp_section *sec)
 {
 	uint64_t end = sec->vaddr + sec->size, stop = end < part->end ? end : part->end;
@@ -205,7 +209,7 @@ static int scan_section(struct vf *vf, const struct vf_bits *anchors, const stru
 			continue;
 		}
 		vf_bits_set(&vf->grid, at);
-		ret = note_insn(vf, fde, at, &insn);
+		ret = note_insn(vf, &part->refs, fde, at, &insn);
 		if (ret)
 			return ret;
 		if (at + insn.len > next && fde)
@@ -221,7 +225,7 @@ static bool is_text_section(const struct mp_section *sec)
 	       sec->type != SHT_NOBITS && sec->size;
 }
 
-static int scan_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+static int scan_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
 	struct parts *parts = ctx;
 	int ret = 0;
@@ -229,13 +233,10 @@ static int scan_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 	for (uint32_t i = first; !ret && i < end; i++) {
 		struct part *part = &parts->part[i];
 
-		vf->refs = NULL;
-		vf->nr_refs = vf->cap_refs = 0;
 		for (uint32_t s = 0; !ret && s < vf->o->nr_sections; s++)
 			if (is_text_section(&vf->o->sections[s]))
-				ret = scan_section(vf, parts->anchors, part, &vf->o->sections[s]);
-		part->refs = vf->refs;
-		part->nr_refs = vf->nr_refs;
+				ret = scan_section(parts->vf, parts->anchors, part,
+						   &vf->o->sections[s]);
 	}
 	return ret;
 }
@@ -246,23 +247,25 @@ static int join_refs(struct vf *vf, const struct parts *parts)
 	size_t nr = 0;
 
 	for (uint32_t i = 0; i < parts->nr; i++)
-		nr += parts->part[i].nr_refs;
-	vf->refs = malloc((nr + 1) * sizeof(*vf->refs));
-	if (!vf->refs)
+		nr += parts->part[i].refs.nr;
+	vf->refs.list = malloc((nr + 1) * sizeof(*vf->refs.list));
+	if (!vf->refs.list)
 		return -ENOMEM;
-	vf->cap_refs = nr + 1;
+	vf->refs.cap = nr + 1;
 	for (uint32_t i = 0; i < parts->nr; i++) {
-		if (parts->part[i].nr_refs)
-			memcpy(vf->refs + vf->nr_refs, parts->part[i].refs,
-			       parts->part[i].nr_refs * sizeof(*vf->refs));
-		vf->nr_refs += parts->part[i].nr_refs;
+		const struct vf_refs *more = &parts->part[i].refs;
+
+		if (more->nr)
+			memcpy(vf->refs.list + vf->refs.nr, more->list,
+			       more->nr * sizeof(*more->list));
+		vf->refs.nr += more->nr;
 	}
 	return 0;
 }
 
 static int scan_text(struct vf *vf, const struct vf_bits *anchors)
 {
-	struct parts parts = {.anchors = anchors};
+	struct parts parts = {.vf = vf, .anchors = anchors};
 	int ret = vf_find_cuts(vf);
 
 	if (ret)
@@ -279,7 +282,7 @@ static int scan_text(struct vf *vf, const struct vf_bits *anchors)
 	if (!ret)
 		ret = join_refs(vf, &parts);
 	for (uint32_t i = 0; i < parts.nr; i++)
-		free(parts.part[i].refs);
+		free(parts.part[i].refs.list);
 	free(parts.part);
 	return ret;
 }
@@ -362,7 +365,8 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 			mark_target(vf, base + (uint64_t)(int64_t)word);
 			/* A program that reads this word sees the old address. */
 			if (!vf->o->relinkable)
-				vf_bits_set(&vf->pointer_kept, base + (uint64_t)(int64_t)word);
+				vf_bits_set(&vf->marks->pointer_kept,
+					    base + (uint64_t)(int64_t)word);
 		}
 		base = next;
 	}
@@ -426,7 +430,7 @@ static int follow_off_grid(struct vf *vf)
 
 				if (!p || !vf_decode(p, fde->start + fde->size - at, at, &insn))
 					break;
-				ret = note_insn(vf, fde, at, &insn);
+				ret = note_insn(vf, &vf->refs, fde, at, &insn);
 				if (ret)
 					return ret;
 				at += insn.len;
@@ -479,9 +483,9 @@ static int init_bits(struct vf *vf)
 	if (!ret)
 		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->pointer_kept, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->marks->pointer_kept, vf->text_start, vf->text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->pointer_moved, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->marks->pointer_moved, vf->text_start, vf->text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->data_ref, vf->image_start, vf->image_end);
 	if (!ret)
@@ -526,8 +530,8 @@ int vf_scan(struct vf *vf)
 	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
 		vf->target.word[w] |= vf->maybe_address.word[w];
 	vf_find_labels(vf);
-	if (vf->nr_refs)
-		qsort(vf->refs, vf->nr_refs, sizeof(*vf->refs), by_to);
+	if (vf->refs.nr)
+		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);
 out:
 	vf_bits_fini(&anchors);
 	return ret;

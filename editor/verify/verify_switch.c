@@ -190,10 +190,10 @@ static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 {
 	size_t i = vf_first_ref(vf, start);
 
-	if (i == vf->nr_refs || vf->refs[i].to != start)
+	if (i == vf->refs.nr || vf->refs.list[i].to != start)
 		return false;
-	for (; i < vf->nr_refs && vf->refs[i].to == start; i++) {
-		uint64_t at = vf->refs[i].insn;
+	for (; i < vf->refs.nr && vf->refs.list[i].to == start; i++) {
+		uint64_t at = vf->refs.list[i].insn;
 		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
 
 		if (!fde || fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
@@ -212,13 +212,14 @@ static bool is_label(const struct vf *vf, uint64_t start, uint64_t label)
 
 	if (!fde || label == fde->start || !vf_bits_get(&vf->grid, label))
 		return false;
-	for (size_t i = vf_first_ref(vf, start); i < vf->nr_refs && vf->refs[i].to == start; i++)
-		if (vf->refs[i].insn - fde->start < fde->size)
+	for (size_t i = vf_first_ref(vf, start); i < vf->refs.nr && vf->refs.list[i].to == start;
+	     i++)
+		if (vf->refs.list[i].insn - fde->start < fde->size)
 			return true;
 	return false;
 }
 
-int vf_prove_switch(struct vf *vf, uint64_t at, uint8_t size)
+int vf_prove_switch(const struct vf *vf, uint64_t at, uint8_t size)
 {
 	const struct mp_section *sec = mp_elf_section_at(vf->o, at);
 	uint64_t start = at, label;
@@ -243,7 +244,7 @@ int vf_prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 		if (!read_entry(vf->o, k, start, size, &label) || !vf_is_text(vf, label) ||
 		    !vf_bits_get(&vf->grid, label))
 			return vf_refuse(vf, k, "entry of a changed table leads to no instruction");
-	vf->table_start = start;
+	vf->result->table.start = start;
 	/* The table ends where words are no such entries any more. Each changed entry is
 	 * checked on its own. */
 	do
@@ -252,18 +253,19 @@ int vf_prove_switch(struct vf *vf, uint64_t at, uint8_t size)
 	       vf_bits_next(&vf->data_ref, at, at + size) == at + size &&
 	       read_entry(vf->o, at, start, size, &label) && vf_is_text(vf, label) &&
 	       vf_bits_get(&vf->grid, label));
-	vf->table_end = at;
-	vf->table_kind = size;
+	vf->result->table.end = at;
+	vf->result->table.kind = size;
 	return 0;
 }
 
 /* Does the table that was proved last contain @at? */
 static bool goes_on(const struct vf *vf, uint64_t at, uint8_t size)
 {
-	return size == vf->table_kind && at >= vf->table_start && at < vf->table_end;
+	return size == vf->result->table.kind && at >= vf->result->table.start &&
+	       at < vf->result->table.end;
 }
 
-int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
+int vf_check_switch_word(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const uint8_t size = is_fixed(vf) ? 8 : 4;
 	uint64_t at = vaddr & ~(uint64_t)(size - 1), was = 0, now = 0;
@@ -274,9 +276,9 @@ int vf_check_switch_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 		if (ret)
 			return ret;
 	}
-	if (!read_entry(vf->o, at, vf->table_start, size, &was) ||
-	    !read_entry(vf->n, at, vf->table_start, size, &now) ||
-	    !is_label(vf, vf->table_start, was) || !vf_is_copy(vf, was, now))
+	if (!read_entry(vf->o, at, vf->result->table.start, size, &was) ||
+	    !read_entry(vf->n, at, vf->result->table.start, size, &now) ||
+	    !is_label(vf, vf->result->table.start, was) || !vf_is_copy(vf, was, now))
 		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)was);
 	vf->result->report.nr_table_entries++;

@@ -65,7 +65,7 @@ static uint64_t name_off(const struct mp_elf *elf, uint32_t symtab, const struct
 	       elf->sections[elf->sections[symtab].link].off;
 }
 
-static int check_symbol(struct vf *vf, const struct mp_symbol *a, const struct mp_symbol *b)
+static int check_symbol(const struct vf *vf, const struct mp_symbol *a, const struct mp_symbol *b)
 {
 	if (a->type != b->type || a->bind != b->bind || a->other != b->other ||
 	    name_off(vf->o, vf->symtab, a) != name_off(vf->n, vf->section_now[vf->symtab], b))
@@ -102,7 +102,7 @@ static bool is_extra(const struct vf *vf, const struct mp_symbol *b, const struc
 }
 
 /* The string table holds the old strings, then the added names, and nothing else. */
-static int check_strings(struct vf *vf, uint64_t added)
+static int check_strings(const struct vf *vf, uint64_t added)
 {
 	const struct mp_section *a = &vf->o->sections[vf->o->sections[vf->symtab].link], *b;
 
@@ -113,7 +113,7 @@ static int check_strings(struct vf *vf, uint64_t added)
 	return 0;
 }
 
-int vf_check_symbols(struct vf *vf)
+int vf_check_symbols(const struct vf *vf)
 {
 	uint32_t nr_old, nr_new, nr_locals, i = 0, k;
 	const struct mp_symbol *a = find_table(vf->o, &nr_old), *b = find_table(vf->n, &nr_new);

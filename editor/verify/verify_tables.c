@@ -88,12 +88,12 @@ static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t
 
 size_t vf_first_ref(const struct vf *vf, uint64_t base)
 {
-	size_t lo = 0, hi = vf->nr_refs;
+	size_t lo = 0, hi = vf->refs.nr;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (vf->refs[mid].to < base)
+		if (vf->refs.list[mid].to < base)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -105,8 +105,9 @@ const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 {
 	const struct vf_fde *user = NULL;
 
-	for (size_t i = vf_first_ref(vf, base); i < vf->nr_refs && vf->refs[i].to == base; i++) {
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs[i].insn);
+	for (size_t i = vf_first_ref(vf, base); i < vf->refs.nr && vf->refs.list[i].to == base;
+	     i++) {
+		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs.list[i].insn);
 
 		if (!fde || (user && fde != user))
 			return NULL;
@@ -116,7 +117,7 @@ const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 }
 
 /* Prove the table that holds the word at @at, and remember it for its other words. */
-static int prove_table(struct vf *vf, uint64_t at, uint8_t kind)
+static int prove_table(const struct vf *vf, uint64_t at, uint8_t kind)
 {
 	/* No array crosses sections, though some linkers leave no gap between them. */
 	const struct mp_section *sec = mp_elf_section_at(vf->o, at);
@@ -153,13 +154,13 @@ static int prove_table(struct vf *vf, uint64_t at, uint8_t kind)
 			return vf_refuse(vf, k, "label %#llx is used elsewhere, too",
 					 (unsigned long long)label);
 	}
-	vf->table_start = base;
-	vf->table_end = end;
-	vf->table_kind = kind;
+	vf->result->table.start = base;
+	vf->result->table.end = end;
+	vf->result->table.kind = kind;
 	return 0;
 }
 
-int vf_prove_table(struct vf *vf, uint64_t start, uint8_t *size, uint64_t *end)
+int vf_prove_table(const struct vf *vf, uint64_t start, uint8_t *size, uint64_t *end)
 {
 	const struct mp_reloc *rel = reloc_at(vf->o->relocs, vf->o->nr_relocs, start);
 	bool offsets = vf->o->relinkable ? rel && rel->type == R_X86_64_PC32
@@ -168,18 +169,19 @@ int vf_prove_table(struct vf *vf, uint64_t start, uint8_t *size, uint64_t *end)
 
 	*size = offsets ? VF_TABLE_REL32 : VF_TABLE_ABS64;
 	ret = vf->o->relinkable ? prove_table(vf, start, *size) : vf_prove_switch(vf, start, *size);
-	if (!ret && vf->table_start != start)
+	if (!ret && vf->result->table.start != start)
 		ret = vf_refuse(vf, start, "no table starts here");
-	*end = vf->table_end;
+	*end = vf->result->table.end;
 	return ret;
 }
 
 static bool in_table(const struct vf *vf, uint64_t at, uint8_t kind)
 {
-	return at >= vf->table_start && at < vf->table_end && kind == vf->table_kind;
+	return at >= vf->result->table.start && at < vf->result->table.end &&
+	       kind == vf->result->table.kind;
 }
 
-static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
+static int check_entry(const struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 {
 	uint64_t label;
 
@@ -192,9 +194,9 @@ static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 		if (ret)
 			return ret;
 	}
-	label = label_at(vf, at, kind, vf->table_start);
+	label = label_at(vf, at, kind, vf->result->table.start);
 	if (kind == VF_TABLE_REL32)
-		now += vf->table_start;
+		now += vf->result->table.start;
 	if (!label || !vf_is_copy(vf, label, now))
 		return vf_refuse(vf, at, "table entry leads to %#llx, which is no copy of %#llx",
 				 (unsigned long long)now, (unsigned long long)label);
@@ -204,7 +206,7 @@ static int check_entry(struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
 
 /* Check a word that the loader overwrites with its relocation's addend; with RELR, the word's
  * value. */
-static int check_relative_word(struct vf *vf, const struct mp_reloc *rel)
+static int check_relative_word(const struct vf *vf, const struct mp_reloc *rel)
 {
 	const struct mp_elf *n = vf->n;
 	const uint8_t *old = mp_elf_bytes(vf->o, rel->vaddr, 8);
@@ -223,7 +225,7 @@ static int check_relative_word(struct vf *vf, const struct mp_reloc *rel)
 	return check_entry(vf, rel->vaddr, VF_TABLE_ABS64, now);
 }
 
-static int check_relocated_word(struct vf *vf, const struct mp_reloc *rel)
+static int check_relocated_word(const struct vf *vf, const struct mp_reloc *rel)
 {
 	const uint8_t *new = mp_elf_bytes(vf->n, rel->vaddr, rel->type == R_X86_64_64 ? 8 : 4);
 	int32_t w32;
@@ -245,7 +247,7 @@ static int check_relocated_word(struct vf *vf, const struct mp_reloc *rel)
 }
 
 /* Tables need not be aligned: the relocation tells where the word starts. */
-int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
+int vf_check_table_word(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_reloc *rel;
 	uint64_t from = vaddr < 7 ? 0 : vaddr - 7;
@@ -272,7 +274,7 @@ int vf_check_table_word(struct vf *vf, uint64_t vaddr, uint64_t *next)
 	return vf_refuse(vf, vaddr, "data changed that is no entry of a jump table");
 }
 
-int vf_check_table_addend(struct vf *vf, uint64_t off)
+int vf_check_table_addend(const struct vf *vf, uint64_t off)
 {
 	Elf64_Rela a, b;
 
@@ -316,7 +318,7 @@ static bool value_of(const struct mp_elf *elf, uint64_t vaddr, uint64_t *value)
  * Programs may compare or keep entries of label tables. All words that hold one label must
  * stay, or all lead to the same copy.
  */
-int vf_check_table_values(struct vf *vf)
+int vf_check_table_values(const struct vf *vf)
 {
 	uint32_t total = vf->o->nr_relocs + vf->o->nr_dyn_relocs;
 	struct changed *words, word;

@@ -11,7 +11,7 @@
 #include "editor/verify/verify_private.h"
 
 struct ctx {
-	struct vf *vf;
+	const struct vf *vf;
 	const struct vf_fde *old, *new; /* FDEs whose rows and call sites are loaded */
 	struct vf_rows old_rows, new_rows;
 	struct vf_lsda old_lsda, new_lsda;
@@ -51,7 +51,7 @@ static bool same_program(const uint8_t *a, uint32_t la, const uint8_t *b, uint32
 }
 
 /* Old code must still have the same FDE. */
-static int check_old_fdes(struct vf *vf)
+static int check_old_fdes(const struct vf *vf)
 {
 	uint32_t nr = 0;
 
@@ -80,7 +80,7 @@ static int check_old_fdes(struct vf *vf)
 
 static int load_old(struct ctx *x, const struct vf_fde *fde)
 {
-	struct vf *vf = x->vf;
+	const struct vf *vf = x->vf;
 	int ret;
 
 	if (x->old == fde)
@@ -99,7 +99,7 @@ static int load_old(struct ctx *x, const struct vf_fde *fde)
 
 static int load_new(struct ctx *x, const struct vf_fde *fde)
 {
-	struct vf *vf = x->vf;
+	const struct vf *vf = x->vf;
 	int ret;
 
 	if (x->new == fde)
@@ -426,7 +426,7 @@ static int check_bases(struct ctx *x, const struct vf_cie *cie)
 
 static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 {
-	struct vf *vf = x->vf;
+	const struct vf *vf = x->vf;
 	const struct vf_fde *old = vf_eh_find(&vf->old_eh, p->old_vaddr);
 	const struct vf_fde *new = vf_eh_find(&vf->new_eh, p->new_vaddr);
 	const struct vf_cie *ca, *cb;
@@ -462,7 +462,7 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 		return ret;
 	if (!p->old_size)
 		return compare_stub(x, p);
-	common = vf->common[p - vf->map->pieces];
+	common = vf->marks->common[p - vf->map->pieces];
 	ret = compare_same(x, p->old_vaddr, p->new_vaddr, common,
 			   x->old_lsda.present || x->new_lsda.present);
 	if (!ret && common < p->new_size)
@@ -472,7 +472,7 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 
 /* An FDE of copies must begin where a copy begins, and end where a copy or the nops behind it
  * end. */
-static int check_new_bounds(struct vf *vf)
+static int check_new_bounds(const struct vf *vf)
 {
 	const struct mp_map_piece *piece = vf->map->pieces;
 	const struct mp_map_piece *last = piece + vf->map->nr_pieces;
@@ -498,7 +498,7 @@ static int check_new_bounds(struct vf *vf)
 }
 
 /* The FDEs of the runtime must be Morph's to the byte, the last of the section. */
-static int check_runtime_fdes(struct vf *vf)
+static int check_runtime_fdes(const struct vf *vf)
 {
 	uint32_t off = 0, frame, nr = 0, nr_seen = 0;
 	uint64_t start, size, at = vf->new_eh.vaddr + vf->new_eh.size - 4 - me_runtime_frames_size;
@@ -523,7 +523,7 @@ static int check_runtime_fdes(struct vf *vf)
 	return 0;
 }
 
-static int find_personalities(struct vf *vf)
+static int find_personalities(const struct vf *vf)
 {
 	uint8_t *asked = calloc((size_t)vf->old_eh.nr_cies + 1, 1);
 
@@ -542,7 +542,7 @@ static int find_personalities(struct vf *vf)
 	return 0;
 }
 
-static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
+static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
 	struct ctx x = {.vf = vf};
 	int ret = 0;
@@ -560,20 +560,25 @@ static int check_some(struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 /* Number of pieces that a thread checks at once. */
 #define VF_GRAIN 1024
 
-int vf_check_unwind(struct vf *vf)
+int vf_read_unwind(struct vf *vf)
 {
 	int ret = vf_eh_read(vf, vf->n, true, &vf->new_eh);
 
-	if (!ret)
-		ret = check_old_fdes(vf);
+	if (!ret && !vf->eh_frame && !vf->o->relinkable)
+		vf_find_eh_fields(vf);
+	return ret ? ret : find_personalities(vf);
+}
+
+int vf_check_unwind(const struct vf *vf)
+{
+	int ret = check_old_fdes(vf);
+
 	if (!ret)
 		ret = check_new_bounds(vf);
 	if (!ret)
 		ret = check_runtime_fdes(vf);
 	if (!ret)
 		ret = vf_check_lsdas(vf);
-	if (!ret)
-		ret = find_personalities(vf);
 	if (!ret)
 		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
 	return ret;

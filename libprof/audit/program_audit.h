@@ -20,7 +20,7 @@
 
 #define MP_PROGRAM_AUDIT_ALPHA 0.01
 
-/* What is known of one function. */
+/* The effect of one function's version B, as far as it is known. */
 struct mp_audit_effect {
 	uint32_t function;
 	uint64_t pairs; /* that count */

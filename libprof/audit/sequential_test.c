@@ -109,7 +109,7 @@ static double seq_factor(int gambler, double d, double scale, double effect)
 	return 1 + seq_gamblers[gambler].stake_max * stake;
 }
 
-/* What the gamblers got of the whole capital at entry number @entry, from 0. */
+/* The share of the whole capital that the gamblers got at entry number @entry, from 0. */
 static double seq_part(size_t entry)
 {
 	return 1 / ((double)(entry + 1) * (double)(entry + 2));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_block - cuts functions into blocks, links them, and records calls between functions.
- * It runs after the passes that find targets, tables and calls that do not return. Called
- * by cfg.
+ * cfg_block - cuts functions into blocks. It runs after the passes that find targets, tables and
+ * calls that do not return. cfg_link links the blocks. Called by cfg.
  */
 #include <errno.h>
 
+#include "libprof/cfg/cfg_block_private.h"
 #include "libprof/cfg/cfg_private.h"
 
 /* Marks in b->entered every target that another function calls or jumps to, over the whole text. */
@@ -35,15 +35,6 @@ static void find_entered(struct mp_cfg_build *b)
 	}
 }
 
-struct maker {
-	struct mp_cfg_build *b;
-	struct mp_func *func;
-	uint32_t func_index;
-	uint32_t *block_at; /* start of each block of the function */
-	uint32_t *flow_of;  /* terminating flow of each block, or MP_NONE */
-	uint32_t cap_at, cap_flow;
-};
-
 static bool ends_block(const struct mp_flow *f)
 {
 	switch (f->kind) {
@@ -59,8 +50,8 @@ static bool ends_block(const struct mp_flow *f)
 	}
 }
 
-static uint16_t block_flags(const struct mp_cfg_build *b, const struct maker *m, uint32_t at,
-			    const struct mp_part *part)
+static uint16_t block_flags(const struct mp_cfg_build *b, const struct mp_block_maker *m,
+			    uint32_t at, const struct mp_part *part)
 {
 	uint64_t vaddr = mp_space_vaddr(b->index, at);
 	uint16_t flags = 0;
@@ -82,8 +73,8 @@ static uint16_t block_flags(const struct mp_cfg_build *b, const struct maker *m,
 	return flags;
 }
 
-static int add_block(struct maker *m, const struct mp_part *part, uint32_t at, uint32_t end,
-		     uint32_t flow)
+static int add_block(struct mp_block_maker *m, const struct mp_part *part, uint32_t at,
+		     uint32_t end, uint32_t flow)
 {
 	struct mp_cfg_build *b = m->b;
 	struct mp_cfg *cfg = b->cfg;
@@ -125,8 +116,8 @@ static uint32_t insn_before(const struct mp_cfg_build *b, uint32_t from, uint32_
  * With fine blocks: end of the first piece of block [at, end), which ends with the branch
  * @term or with none. @*flow: the first flow that may lie in the block; moves on.
  */
-static uint32_t end_of_piece(const struct maker *m, const struct mp_part *part, uint32_t at,
-			     uint32_t end, uint32_t term, uint32_t *flow)
+static uint32_t end_of_piece(const struct mp_block_maker *m, const struct mp_part *part,
+			     uint32_t at, uint32_t end, uint32_t term, uint32_t *flow)
 {
 	const struct mp_cfg_build *b = m->b;
 	const struct mp_flow *branch;
@@ -151,7 +142,7 @@ static uint32_t end_of_piece(const struct maker *m, const struct mp_part *part, 
 }
 
 /* Does control leave the function by this branch for certain? */
-static bool leaves(const struct maker *m, const struct mp_flow *f)
+static bool leaves(const struct mp_block_maker *m, const struct mp_flow *f)
 {
 	const struct mp_cfg_build *b = m->b;
 	uint32_t part;
@@ -187,7 +178,7 @@ static uint32_t next_cut(const struct mp_cfg_build *b, uint32_t at, uint32_t end
 	return end;
 }
 
-static int cut_part(struct maker *m, struct mp_part *part)
+static int cut_part(struct mp_block_maker *m, struct mp_part *part)
 {
 	struct mp_cfg_build *b = m->b;
 	bool exits = b->options && b->options->exits;
@@ -236,159 +227,6 @@ static int cut_part(struct maker *m, struct mp_part *part)
 	return 0;
 }
 
-/* Block of the function that starts at @at, or MP_NONE. */
-static uint32_t block_at(const struct maker *m, uint32_t at)
-{
-	uint32_t lo = 0, hi = m->func->nr_blocks;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (m->block_at[mid] < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < m->func->nr_blocks && m->block_at[lo] == at)
-		return m->func->first_block + lo;
-	return MP_NONE;
-}
-
-static int add_edge(struct maker *m, uint32_t from, uint32_t to, enum mp_edge_kind kind)
-{
-	struct mp_cfg *cfg = m->b->cfg;
-
-	if (mp_grow(&cfg->edges, &m->b->cap_edges, cfg->nr_edges, sizeof(*cfg->edges)))
-		return -ENOMEM;
-	cfg->edges[cfg->nr_edges++] = (struct mp_edge){from, to, kind};
-	cfg->blocks[from].nr_edges++;
-	return 0;
-}
-
-static int add_call(struct maker *m, uint32_t block, const struct mp_flow *f, bool tail)
-{
-	struct mp_cfg *cfg = m->b->cfg;
-	uint32_t part = f->target == MP_NONE ? MP_NONE : mp_part_at(m->b->index, f->target);
-	uint64_t vaddr = mp_space_vaddr(m->b->index, f->at);
-	struct mp_call *call;
-
-	if (mp_grow(&cfg->calls, &m->b->cap_calls, cfg->nr_calls, sizeof(*cfg->calls)))
-		return -ENOMEM;
-	call = &cfg->calls[cfg->nr_calls++];
-	*call = (struct mp_call){
-		.block = block,
-		.callee = part == MP_NONE ? MP_NONE : m->b->index->parts[part].func,
-		.insn_vaddr = vaddr,
-		.tail = tail,
-	};
-	if (call->callee != MP_NONE && cfg->funcs[call->callee].problem == MP_PROBLEM_SPECIAL)
-		call->callee = MP_NONE;
-	if (f->target != MP_NONE) {
-		call->target = mp_space_vaddr(m->b->index, f->target);
-	} else {
-		const uint8_t *bytes = mp_space_bytes(m->b->index, f->at, f->len);
-		struct mp_insn insn;
-
-		if (bytes && !mp_insn_decode(bytes, f->len, vaddr, &insn))
-			call->target = insn.target;
-	}
-	return 0;
-}
-
-static int link_direct(struct maker *m, uint32_t block, const struct mp_flow *f)
-{
-	struct mp_cfg *cfg = m->b->cfg;
-	uint32_t to = f->target == MP_NONE ? MP_NONE : block_at(m, f->target);
-	bool jump = f->kind == MP_INSN_JUMP;
-	int ret;
-
-	if (to != MP_NONE) {
-		cfg->blocks[block].term_target = cfg->blocks[to].vaddr;
-		cfg->blocks[block].term = jump ? MP_TERM_JUMP : MP_TERM_COND;
-		return add_edge(m, block, to, jump ? MP_EDGE_JUMP : MP_EDGE_TAKEN);
-	}
-	ret = add_call(m, block, f, true);
-	if (ret)
-		return ret;
-	cfg->blocks[block].term_target = cfg->calls[cfg->nr_calls - 1].target;
-	cfg->blocks[block].term = jump ? MP_TERM_TAIL : MP_TERM_COND;
-	return 0;
-}
-
-static uint32_t first_use(const struct mp_cfg_build *b, uint32_t jump)
-{
-	uint32_t lo = 0, hi = b->nr_uses;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->uses[mid].jump < jump)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-static int link_tables(struct maker *m, uint32_t block, uint32_t jump)
-{
-	struct mp_cfg_build *b = m->b;
-	struct mp_cfg *cfg = b->cfg;
-	uint32_t first_edge = cfg->nr_edges;
-	int ret = 0;
-
-	for (uint32_t u = first_use(b, jump); u < b->nr_uses && b->uses[u].jump == jump; u++) {
-		struct mp_table *table = &cfg->tables[b->uses[u].table];
-
-		if (cfg->blocks[block].table == MP_NONE)
-			cfg->blocks[block].table = b->uses[u].table;
-		if (table->block == MP_NONE)
-			table->block = block;
-		for (uint32_t i = 0; i < table->nr_entries && !ret; i++) {
-			uint32_t target = mp_table_entry(b, table, i), to;
-
-			to = target == MP_NONE ? MP_NONE : block_at(m, target);
-			if (to == MP_NONE || mp_bit(b->scratch, target))
-				continue;
-			mp_bit_set(b->scratch, target);
-			ret = add_edge(m, block, to, MP_EDGE_TABLE);
-		}
-	}
-	for (uint32_t e = first_edge; e < cfg->nr_edges; e++) {
-		uint32_t at = m->block_at[cfg->edges[e].to - m->func->first_block];
-
-		mp_bit_clear(b->scratch, at);
-	}
-	return ret;
-}
-
-static int link_indirect(struct maker *m, uint32_t block, uint32_t jump)
-{
-	struct mp_block *bl = &m->b->cfg->blocks[block];
-	bool labels = m->func->flags & MP_FUNC_LABELS;
-
-	if (labels && mp_bit(m->b->may_miss_table, jump) && !mp_bit(m->b->tails, jump)) {
-		bl->term = MP_TERM_UNRESOLVED;
-		m->b->cfg->nr_indirect_jumps[2]++;
-		return 0;
-	}
-	if (mp_bit(m->b->tabled, jump)) {
-		bl->term = MP_TERM_TABLE;
-		bl->table = MP_NONE;
-		m->b->cfg->nr_indirect_jumps[0]++;
-		return link_tables(m, block, jump);
-	}
-	if (mp_bit(m->b->tails, jump)) {
-		bl->term = MP_TERM_INDIRECT_TAIL;
-		m->b->cfg->nr_indirect_jumps[1]++;
-		return 0;
-	}
-	bl->term = MP_TERM_UNRESOLVED;
-	m->b->cfg->nr_indirect_jumps[2]++;
-	mp_func_problem(m->func, MP_PROBLEM_UNRESOLVED_JUMP, mp_space_vaddr(m->b->index, jump));
-	return 0;
-}
-
 /* True if the block holds only no-ops and traps. */
 static bool is_padding(const struct mp_cfg_build *b, const struct mp_block *block, uint32_t at)
 {
@@ -406,73 +244,8 @@ static bool is_padding(const struct mp_cfg_build *b, const struct mp_block *bloc
 	return true;
 }
 
-static int link_fall(struct maker *m, uint32_t block, uint32_t end)
-{
-	uint32_t n = block + 1 - m->func->first_block;
-	/* Nearly always the next block; but the parts of a function may lie in any order. */
-	uint32_t next = n < m->func->nr_blocks && m->block_at[n] == end ? block + 1
-									: block_at(m, end);
-	struct mp_block *bl = &m->b->cfg->blocks[block];
-
-	if (next != MP_NONE)
-		return add_edge(m, block, next, MP_EDGE_FALL);
-	if (!(bl->flags & MP_BLOCK_PADDING))
-		mp_func_problem(m->func, MP_PROBLEM_FALLS_OUT, bl->vaddr);
-	return 0;
-}
-
-static int link_block(struct maker *m, uint32_t n)
-{
-	struct mp_cfg_build *b = m->b;
-	uint32_t block = m->func->first_block + n;
-	struct mp_block *bl = &b->cfg->blocks[block];
-	const struct mp_flow *f = m->flow_of[n] == MP_NONE ? NULL : &b->flows[m->flow_of[n]];
-	uint32_t end = m->block_at[n] + bl->size;
-	int ret;
-
-	bl->first_edge = b->cfg->nr_edges;
-	if (!f)
-		return link_fall(m, block, end);
-	bl->term_len = f->len;
-	switch (f->kind) {
-	case MP_INSN_JUMP: return link_direct(m, block, f);
-	case MP_INSN_COND:
-	case MP_INSN_LOOP:
-		ret = link_direct(m, block, f);
-		return ret ? ret : link_fall(m, block, end);
-	case MP_INSN_IJUMP: return link_indirect(m, block, f->at);
-	case MP_INSN_RET: bl->term = MP_TERM_RET; return 0;
-	case MP_INSN_TRAP: bl->term = MP_TERM_TRAP; return 0;
-	default:
-		bl->term = MP_TERM_NORETURN;
-		bl->term_len = 0;
-		return 0;
-	}
-}
-
-static int link_calls(struct maker *m, const struct mp_part *part)
-{
-	struct mp_cfg_build *b = m->b;
-	uint32_t block = part->first_block;
-
-	for (uint32_t i = 0; i < part->nr_flows; i++) {
-		const struct mp_flow *f = &b->flows[part->first_flow + i];
-		uint64_t vaddr;
-
-		if (f->kind != MP_INSN_CALL)
-			continue;
-		vaddr = mp_space_vaddr(b->index, f->at);
-		while (block + 1 < part->first_block + part->nr_blocks &&
-		       b->cfg->blocks[block + 1].vaddr <= vaddr)
-			block++;
-		if (add_call(m, block, f, false))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 /* Sets flags and problems that need the blocks. */
-static void judge_blocks(struct maker *m)
+static void judge_blocks(struct mp_block_maker *m)
 {
 	struct mp_cfg_build *b = m->b;
 	uint32_t entry = mp_space_at(b->index, m->func->vaddr);
@@ -505,34 +278,10 @@ static int compare_u32(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int compare_calls(const void *a, const void *b)
-{
-	const struct mp_call *x = a, *y = b;
-
-	if (x->block != y->block)
-		return x->block < y->block ? -1 : 1;
-	return x->insn_vaddr < y->insn_vaddr ? -1 : x->insn_vaddr > y->insn_vaddr;
-}
-
-/*
- * Calls at the ends of blocks were added first. Most functions have none, so test before
- * sorting.
- */
-static void sort_calls(struct mp_call *calls, uint32_t nr)
-{
-	for (uint32_t i = 1; i < nr; i++) {
-		if (compare_calls(&calls[i - 1], &calls[i]) <= 0)
-			continue;
-		qsort(calls, nr, sizeof(*calls), compare_calls);
-		return;
-	}
-}
-
-static int make_func(struct maker *m, uint32_t func_index, uint32_t *scratch)
+static int make_func(struct mp_block_maker *m, uint32_t func_index, uint32_t *scratch)
 {
 	struct mp_cfg *cfg = m->b->cfg;
 	struct mp_func *func = &cfg->funcs[func_index];
-	uint32_t first_call = cfg->nr_calls;
 	int ret;
 
 	m->func = func;
@@ -548,19 +297,7 @@ static int make_func(struct maker *m, uint32_t func_index, uint32_t *scratch)
 			return ret;
 	}
 	judge_blocks(m);
-	for (uint32_t n = 0; n < func->nr_blocks; n++) {
-		ret = link_block(m, n);
-		if (ret)
-			return ret;
-	}
-	for (uint32_t i = 0; i < func->nr_ranges; i++) {
-		ret = link_calls(m, &m->b->index->parts[scratch[i]]);
-		if (ret)
-			return ret;
-	}
-	if (cfg->nr_calls > first_call)
-		sort_calls(&cfg->calls[first_call], cfg->nr_calls - first_call);
-	return 0;
+	return mp_cfg_link_blocks(m, scratch);
 }
 
 /*
@@ -625,7 +362,7 @@ int mp_cfg_make_blocks(struct mp_cfg_build *b)
 {
 	struct mp_cfg *cfg = b->cfg;
 	uint32_t *scratch = calloc((size_t)cfg->nr_ranges + 1, sizeof(*scratch));
-	struct maker m = {.b = b};
+	struct mp_block_maker m = {.b = b};
 	int ret = -ENOMEM;
 
 	if (!scratch)

@@ -45,7 +45,7 @@ enum mp_audit_verdict {
 	MP_AUDIT_VERDICT_B,    /* run B, time nothing */
 };
 
-/* What became of a window. The rule is fixed before any time is looked at. */
+/* The fate of a window. The rule is fixed before any time is looked at. */
 enum mp_audit_fate {
 	MP_AUDIT_TIMED,
 	MP_AUDIT_PREEMPTED, /* the thread was switched off its processor */

@@ -210,35 +210,32 @@ int mp_audit_table_decode(const char *path, const uint8_t *bytes, size_t size,
 		return ret;
 	table = calloc(1, sizeof(*table));
 	if (!table)
-		goto err_memory;
+		return mp_frame_error("audit table", path, -ENOMEM, err);
 	table->nr_funcs = mp_frame_get_nr(&r, 3);
 	table->nr_ranges = mp_frame_get_nr(&r, 3);
 	table->nr_points = mp_frame_get_nr(&r, 2);
 	if (r.failed)
-		goto err_damaged;
+		goto err_table;
 	table->funcs = calloc((size_t)table->nr_funcs + 1, sizeof(*table->funcs));
 	table->ranges = calloc((size_t)table->nr_ranges + 1, sizeof(*table->ranges));
 	table->points = calloc((size_t)table->nr_points + 1, sizeof(*table->points));
+	ret = -ENOMEM;
 	if (!table->funcs || !table->ranges || !table->points)
-		goto err_memory;
+		goto err_table;
+	ret = -EBADMSG;
 	for (uint32_t f = 0; f < table->nr_funcs && !r.failed; f++)
 		get_func(&r, table, f, &end);
 	if (r.failed || r.p != r.end)
-		goto err_damaged;
+		goto err_table;
 	ret = check_table(table);
-	if (ret == -ENOMEM)
-		goto err_memory;
 	if (ret)
-		goto err_damaged;
+		goto err_table;
 	table->hash = mp_audit_table_hash(bytes, size);
 	*out = table;
 	return 0;
-err_damaged:
+err_table:
 	mp_audit_table_free(table);
-	return mp_err_set(err, EBADMSG, "%s: damaged audit table", path);
-err_memory:
-	mp_audit_table_free(table);
-	return mp_err_set(err, ENOMEM, "%s: out of memory", path);
+	return mp_frame_error("audit table", path, ret, err);
 }
 
 int mp_audit_table_read(const struct mp_elf *elf, struct mp_audit_table **out, struct mp_err *err)

@@ -266,36 +266,33 @@ static int decode(const char *path, const uint8_t *bytes, size_t size, struct mp
 		return ret;
 	table = calloc(1, sizeof(*table));
 	if (!table)
-		goto err_memory;
+		return mp_frame_error("edge table", path, -ENOMEM, err);
 	table->nr_funcs = mp_frame_get_nr(&r, 2);
 	table->nr_blocks = mp_frame_get_nr(&r, 3);
 	table->nr_edges = mp_frame_get_nr(&r, 2);
 	table->nr_counters = mp_frame_get_nr(&r, 1);
 	if (r.failed)
-		goto err_damaged;
+		goto err_table;
 	table->funcs = calloc((size_t)table->nr_funcs + 1, sizeof(*table->funcs));
 	table->blocks = calloc((size_t)table->nr_blocks + 1, sizeof(*table->blocks));
 	table->edges = calloc((size_t)table->nr_edges + 1, sizeof(*table->edges));
+	ret = -ENOMEM;
 	if (!table->funcs || !table->blocks || !table->edges)
-		goto err_memory;
+		goto err_table;
+	ret = -EBADMSG;
 	for (uint32_t f = 0; f < table->nr_funcs && !r.failed; f++)
 		get_func(&r, table, f, &end, &next);
 	if (r.failed || r.p != r.end)
-		goto err_damaged;
+		goto err_table;
 	ret = check_table(table);
-	if (ret == -ENOMEM)
-		goto err_memory;
 	if (ret)
-		goto err_damaged;
+		goto err_table;
 	table->hash = mp_edge_table_hash(bytes, size);
 	*out = table;
 	return 0;
-err_damaged:
+err_table:
 	mp_edge_table_free(table);
-	return mp_err_set(err, EBADMSG, "%s: damaged edge table", path);
-err_memory:
-	mp_edge_table_free(table);
-	return mp_err_set(err, ENOMEM, "%s: out of memory", path);
+	return mp_frame_error("edge table", path, ret, err);
 }
 
 int mp_edge_table_read(const struct mp_elf *elf, struct mp_edge_table **out, struct mp_err *err)

@@ -94,3 +94,9 @@ void mp_frame_get_block(struct mp_varint_reader *r, uint64_t *vaddr, uint32_t *s
 	*term_off = (uint32_t)(length - term);
 	*end = *vaddr + length;
 }
+
+int mp_frame_error(const char *what, const char *path, int rc, struct mp_err *err)
+{
+	return rc == -ENOMEM ? mp_err_set(err, ENOMEM, "%s: out of memory", path)
+			     : mp_err_set(err, EBADMSG, "%s: damaged %s", path, what);
+}

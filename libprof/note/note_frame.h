@@ -44,6 +44,13 @@ int mp_frame_find(const struct mp_elf *elf, const char *name, const char *what, 
  */
 uint32_t mp_frame_get_nr(struct mp_varint_reader *r, size_t size);
 
+/*
+ * mp_frame_error - the message for a table that cannot be decoded. @rc: -ENOMEM; any other value
+ * means that it is damaged.
+ * Return: -ENOMEM, -EBADMSG.
+ */
+int mp_frame_error(const char *what, const char *path, int rc, struct mp_err *err);
+
 /* A block: its address as the distance from *@end, where the block before ends. */
 void mp_frame_put_block(struct mp_varint_writer *w, uint64_t vaddr, uint32_t size,
 			uint32_t term_off, uint64_t *end);

@@ -465,37 +465,34 @@ int mp_path_table_decode(const char *path, const void *data, size_t size,
 		return ret;
 	table = calloc(1, sizeof(*table));
 	if (!table)
-		goto err_memory;
+		return mp_frame_error("path table", path, -ENOMEM, err);
 	table->nr_funcs = mp_frame_get_nr(&r, 2);
 	table->nr_blocks = mp_frame_get_nr(&r, 4);
 	table->nr_edges = mp_frame_get_nr(&r, 1);
 	if (r.failed)
-		goto err_damaged;
+		goto err_table;
 	table->funcs = calloc((size_t)table->nr_funcs + 1, sizeof(*table->funcs));
 	table->blocks = calloc((size_t)table->nr_blocks + 1, sizeof(*table->blocks));
 	table->edges = calloc((size_t)table->nr_edges + 1, sizeof(*table->edges));
 	table->by_vaddr = calloc((size_t)table->nr_blocks + 1, sizeof(*table->by_vaddr));
+	ret = -ENOMEM;
 	if (!table->funcs || !table->blocks || !table->edges || !table->by_vaddr)
-		goto err_memory;
+		goto err_table;
+	ret = -EBADMSG;
 	for (uint32_t f = 0; f < table->nr_funcs && !r.failed; f++)
 		get_func(&r, table, f, &end);
 	if (r.failed || r.p != r.end)
-		goto err_damaged;
+		goto err_table;
 	ret = check_table(table, NULL);
-	if (ret == -ENOMEM)
-		goto err_memory;
 	if (ret)
-		goto err_damaged;
+		goto err_table;
 	index_fill(table);
 	table->hash = mp_path_table_hash(bytes, size);
 	*out = table;
 	return 0;
-err_damaged:
+err_table:
 	mp_path_table_free(table);
-	return mp_err_set(err, EBADMSG, "%s: damaged path table", path);
-err_memory:
-	mp_path_table_free(table);
-	return mp_err_set(err, ENOMEM, "%s: out of memory", path);
+	return mp_frame_error("path table", path, ret, err);
 }
 
 int mp_path_table_read(const struct mp_elf *elf, struct mp_path_table **out, struct mp_err *err)

@@ -112,6 +112,9 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	struct me_number_report numbered = {0};
 	struct me_emitted emitted = {0};
 	struct me_plan plan = {0};
+	struct me_instrumentation added = {.counters = wish->atomic ? ME_COUNTERS_ATOMIC
+								    : ME_COUNTERS_PLAIN,
+					   .counts_path = "counts"};
 	struct mp_err err;
 	bool done = false;
 	int rc = detail ? 0 : -ENOMEM;
@@ -123,21 +126,21 @@ static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		rc = me_instrument_new(cfg, movable, detail, &instrument, &err);
 	if (!rc)
 		rc = me_plan_all(cfg, movable, NULL, &plan, &err);
-	plan.counters = wish->atomic ? ME_COUNTERS_ATOMIC : ME_COUNTERS_PLAIN;
-	plan.counts_path = "counts";
 	if (!rc && wish->numbers)
-		rc = me_number_plan(number, counts, movable, &plan, &numbered, &err);
+		rc = me_number_plan(number, counts, movable, &plan, &added, &numbered, &err);
 	else if (!rc)
-		rc = me_instrument_plan(instrument, counts, movable, &plan, &counted, &err);
+		rc = me_instrument_plan(instrument, counts, movable, &plan, &added, &counted, &err);
 	/* A program whose paths never merge needs no numbers. */
-	if (!rc && !plan.nr_stubs)
+	if (!rc && !added.nr_stubs)
 		done = wish->numbers;
-	else if (!rc && plan.nr_blocks && !rewrite_emit(cfg, &plan, &emitted, &err))
+	else if (!rc && plan.nr_blocks &&
+		 !rewrite_emit_instrumented(cfg, &plan, &added, &emitted, &err))
 		done = verifies(cfg->elf, &emitted.output, wish, report) || wish->damaged;
 	me_emitted_fini(&emitted);
 	me_instrument_free(instrument);
 	me_number_free(number);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 	free(detail);
 	return done;
 }

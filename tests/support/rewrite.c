@@ -94,12 +94,19 @@ int rewrite_redirect(const struct mp_cfg *cfg, struct me_plan *plan, struct mp_e
 	return rc;
 }
 
-int rewrite_emit(const struct mp_cfg *cfg, struct me_plan *plan, struct me_emitted *out,
-		 struct mp_err *err)
+int rewrite_emit_instrumented(const struct mp_cfg *cfg, struct me_plan *plan,
+			      const struct me_instrumentation *added, struct me_emitted *out,
+			      struct mp_err *err)
 {
 	int rc = rewrite_redirect(cfg, plan, err);
 
-	return rc ? rc : me_emit(cfg, plan, out, err);
+	return rc ? rc : me_emit(cfg, plan, added, out, err);
+}
+
+int rewrite_emit(const struct mp_cfg *cfg, struct me_plan *plan, struct me_emitted *out,
+		 struct mp_err *err)
+{
+	return rewrite_emit_instrumented(cfg, plan, NULL, out, err);
 }
 
 bool rewrite_all(const struct mp_elf *elf, const uint64_t *seed, struct rewrite_bytes *out)

@@ -28,7 +28,10 @@ struct rewrite_bytes rewrite_flatten(const struct me_output_parts *output);
 uint8_t *rewrite_movable(const struct mp_cfg *cfg);
 /* Chooses the addresses that change with the copies of @plan, which is then complete. */
 int rewrite_redirect(const struct mp_cfg *cfg, struct me_plan *plan, struct mp_err *err);
-/* Completes @plan, and emits it. */
+/* Completes @plan, and emits it, with or without stubs. */
+int rewrite_emit_instrumented(const struct mp_cfg *cfg, struct me_plan *plan,
+			      const struct me_instrumentation *added, struct me_emitted *out,
+			      struct mp_err *err);
 int rewrite_emit(const struct mp_cfg *cfg, struct me_plan *plan, struct me_emitted *out,
 		 struct mp_err *err);
 /*

@@ -16,7 +16,7 @@ struct windows {
 	double base;   /* ticks of a round */
 };
 
-/* What the scale of each noise is, unless a test chooses another. */
+/* The scale of each noise, unless a test chooses another. */
 double windows_scale(enum me_noise noise);
 void windows_init(struct windows *w, enum me_noise noise, double effect, uint64_t seed);
 /* Both windows of a pair: the coin chooses which version is first; the numbers of rounds differ. */

@@ -160,10 +160,11 @@ static inline uint64_t fixture_base(const struct fixture *f)
 
 static inline void fixture_place_at(struct fixture *f, uint64_t base)
 {
+	const struct me_instrumentation no_stubs = {0};
 	struct mp_err err = {""};
 
 	me_placement_fini(&f->placement);
-	ck_assert_int_eq(me_place(f->cfg, &f->plan, base, &f->placement, &err), 0);
+	ck_assert_int_eq(me_place(f->cfg, &f->plan, &no_stubs, base, &f->placement, &err), 0);
 }
 
 static inline void fixture_place(struct fixture *f)

@@ -46,6 +46,12 @@ static int child_exec(const struct me_child *child)
 		if (sched_setaffinity(0, sizeof(set), &set))
 			return errno;
 	}
+	if (child->before_exec) {
+		int ret = child->before_exec();
+
+		if (ret)
+			return -ret;
+	}
 	execve(child->path, child->argv, child->envp);
 	return errno;
 }

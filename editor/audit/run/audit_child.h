@@ -23,6 +23,7 @@ struct me_child {
 	int fds[3]; /* its standard streams */
 	int cpu;    /* run on this CPU only; -1: any */
 	const sigset_t *mask;
+	int (*before_exec)(void); /* called in the child; 0 or -errno; NULL: nothing */
 };
 
 /*

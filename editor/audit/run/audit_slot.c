@@ -116,6 +116,8 @@ int me_slot_open(struct me_slot *slot, const char *parent, const char *name, con
 	}
 	snprintf(slot->copy, sizeof(slot->copy), "%s/%s", slot->dir, name);
 	snprintf(slot->fresh, sizeof(slot->fresh), "%s/%s.new", slot->dir, name);
+	for (int i = 0; i < 2; i++)
+		snprintf(slot->beside[i], sizeof(slot->beside[i]), "%s/%s.%d", slot->dir, name, i);
 	slot->at = at;
 	ret = at ? slot_enter_namespace(err) : 0;
 	if (ret)
@@ -155,7 +157,9 @@ static bool slot_program_changed(const struct me_program *program)
 	       st.st_mtim.tv_nsec != program->st.st_mtim.tv_nsec;
 }
 
-int me_slot_put(struct me_slot *slot, const struct me_program *program, struct mp_err *err)
+/* Put a fresh copy of @program at @to. */
+static int slot_put_at(const struct me_slot *slot, const struct me_program *program, const char *to,
+		       struct mp_err *err)
 {
 	mode_t mode = (program->st.st_mode & 0777) | S_IRUSR;
 	int fd, ret;
@@ -170,13 +174,38 @@ int me_slot_put(struct me_slot *slot, const struct me_program *program, struct m
 		ret = -errno;
 	if (close(fd) && !ret)
 		ret = -errno;
-	if (!ret && rename(slot->fresh, slot->copy))
+	if (!ret && rename(slot->fresh, to))
 		ret = -errno;
 	if (ret)
-		return mp_err_set(err, -ret, "%s: cannot be copied to %s: %s", program->path,
-				  slot->copy, strerror(-ret));
+		return mp_err_set(err, -ret, "%s: cannot be copied to %s: %s", program->path, to,
+				  strerror(-ret));
 	if (slot_program_changed(program))
 		return mp_err_set(err, EBUSY, "%s: changed during the audit", program->path);
+	return 0;
+}
+
+int me_slot_put_beside(const struct me_slot *slot, const struct me_program *program, int nr,
+		       struct mp_err *err)
+{
+	return slot_put_at(slot, program, slot->beside[nr], err);
+}
+
+int me_slot_enter(const struct me_slot *slot, int nr, struct mp_err *err)
+{
+	int ret = slot_enter_namespace(err);
+
+	if (!ret && mount(slot->beside[nr], me_slot_path(slot), NULL, MS_BIND, NULL))
+		ret = mp_err_set(err, errno, "%s: cannot be mounted at %s: %s", slot->beside[nr],
+				 me_slot_path(slot), strerror(errno));
+	return ret;
+}
+
+int me_slot_put(struct me_slot *slot, const struct me_program *program, struct mp_err *err)
+{
+	int ret = slot_put_at(slot, program, slot->copy, err);
+
+	if (ret)
+		return ret;
 	if (!slot->at)
 		return 0;
 	if (slot->mounted)
@@ -202,6 +231,8 @@ void me_slot_close(struct me_slot *slot)
 	slot->mounted = false;
 	unlink(slot->fresh);
 	unlink(slot->copy);
+	unlink(slot->beside[0]);
+	unlink(slot->beside[1]);
 	rmdir(slot->dir);
 	slot->dir[0] = 0;
 }

@@ -25,7 +25,8 @@ struct me_program {
 struct me_slot {
 	char dir[PATH_MAX]; /* private directory of this slot */
 	char copy[PATH_MAX + 256], fresh[PATH_MAX + 256];
-	const char *at; /* NULL: programs run from @copy */
+	char beside[2][PATH_MAX + 256]; /* copies for two runs at the same time */
+	const char *at;			/* NULL: programs run from @copy */
 	bool mounted;
 };
 
@@ -45,6 +46,15 @@ int me_slot_open(struct me_slot *slot, const char *parent, const char *name, con
 		 struct mp_err *err);
 /* me_slot_put - put a fresh copy of @program into the slot. Return: 0 or -errno, @err set. */
 int me_slot_put(struct me_slot *slot, const struct me_program *program, struct mp_err *err);
+/* me_slot_put_beside - put a fresh copy of @program into the slot as copy @nr, 0 or 1, of two.
+ * Return: 0 or -errno, @err set. */
+int me_slot_put_beside(const struct me_slot *slot, const struct me_program *program, int nr,
+		       struct mp_err *err);
+/*
+ * me_slot_enter - move the calling process into a mount namespace of its own, in which copy @nr lies
+ * at the slot's path. Some program must lie there already. Return: 0 or -errno, @err set.
+ */
+int me_slot_enter(const struct me_slot *slot, int nr, struct mp_err *err);
 /* me_slot_path - the path from which both programs run. Ownership: of @slot. */
 const char *me_slot_path(const struct me_slot *slot);
 /* me_slot_close - remove all files. The mount namespace, if any, stays. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where cgroup v2 is mounted; on a machine with both versions that is not /sys/fs/cgroup. */
+/* Finds the mount of cgroup v2. On a machine with both versions it is not /sys/fs/cgroup. */
 static int cgroup_find_mount(char *to, size_t size)
 {
 	char line[2 * PATH_MAX], where[PATH_MAX], *type;

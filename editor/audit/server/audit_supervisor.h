@@ -17,7 +17,7 @@
 #include "editor/audit/server/audit_cgroup.h"
 #include "libprof/base/err.h"
 
-/* What the supervisor tells, in memory that both share. */
+/* The supervisor's reports, in memory that it shares with morph-audit. */
 struct me_supervised {
 	pid_t main;	      /* the process that executes the server */
 	_Atomic(int) ended;   /* the main process ended */

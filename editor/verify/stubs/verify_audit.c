@@ -78,7 +78,7 @@ static bool is_entry_number(const struct vf *vf, uint32_t number, uint32_t *func
 	       !(number & ME_AUDIT_NUMBER_LOOPS) == !vf->audited->funcs[*function].nr_points;
 }
 
-static int refuse_flags(struct vf *vf, const struct mp_map_piece *p)
+static int refuse_flags(const struct vf *vf, const struct mp_map_piece *p)
 {
 	return vf_refuse(vf, p->new_vaddr,
 			 "an audit's stub changes flags that are read from %#llx on",
@@ -128,7 +128,8 @@ static bool are_jumps(const struct vf *vf, const struct mp_map_piece *p, const u
  * These jumps; decl %gs:countdown(%rip); jns 1f; lea -128(%rsp), %rsp; call the runtime; test $function, %eax;
  * 1: cmpb $0, %gs:version(%rip); jne version B; then version A follows, or a jump to it.
  */
-static int check_enter(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
+static int check_enter(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+		       uint64_t at)
 {
 	static const uint8_t decl[] = {0x65, 0xff, 0x0d}, jns[] = {0x79, LEA_SIZE + CALL_SIZE};
 	uint64_t end = p->new_vaddr + p->new_size, next = at + ENTER_SIZE, slot;
@@ -200,8 +201,8 @@ uint64_t vf_lower_call(const struct vf *vf, const struct mp_map_piece *p)
 	return memcmp(b, endbr64, sizeof(endbr64)) ? call : call + sizeof(endbr64);
 }
 
-int vf_check_audit_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
-			uint64_t *next)
+int vf_check_audit_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+			uint64_t at, uint64_t *next)
 {
 	int len = LEAVE_SIZE;
 

@@ -98,8 +98,8 @@ static int read_table(struct vf *vf, const struct me_runtime_params *p)
 	if (vf->nr_counters > (vf->counters->size - (vf->thread_state ? PAGE : 0)) / 8)
 		return vf_refuse(vf, vf->counters->vaddr,
 				 "the table describes more counters than there is room for");
-	vf->counted = calloc(vf->nr_counters / 64 + 1, sizeof(*vf->counted));
-	return vf->counted ? 0 : -ENOMEM;
+	vf->marks->counted = calloc(vf->nr_counters / 64 + 1, sizeof(*vf->marks->counted));
+	return vf->marks->counted ? 0 : -ENOMEM;
 }
 
 /*
@@ -185,7 +185,7 @@ static uint64_t init_entry(const struct mp_elf *o, uint64_t *init)
 	return off;
 }
 
-int vf_check_start(struct vf *vf)
+int vf_read_start(struct vf *vf)
 {
 	uint64_t next, init, off;
 	Elf64_Dyn d;
@@ -215,7 +215,7 @@ int vf_check_start(struct vf *vf)
 }
 
 /* lock incq counter(%rip), or incq %gs:counter(%rip), at @at, with a counter of its own. */
-static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+static int check_counting(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 			  uint64_t at, uint64_t *next)
 {
 	static const uint8_t inc[] = {0x48, 0xff, 0x05};
@@ -234,7 +234,7 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 	if (counter % 8 || counter / 8 >= vf->nr_counters)
 		return vf_refuse(vf, p->new_vaddr, "a stub counts outside the counters");
 	bit = 1ULL << (counter / 8 % 64);
-	if (__atomic_fetch_or(&vf->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
+	if (__atomic_fetch_or(&vf->marks->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
 		return vf_refuse(vf, p->new_vaddr, "a stub counts in another stub's counter");
 	if (!vf_flags_are_dead(vf, p->old_vaddr, false))
 		return vf_refuse(vf, p->new_vaddr,
@@ -245,7 +245,7 @@ static int check_counting(struct vf *vf, const struct mp_map_piece *p, const uin
 }
 
 /* A stub checks the thread's counters, counts, or does both. */
-static int check_counter_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+static int check_counter_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 			      uint64_t at, uint64_t *next)
 {
 	uint64_t end = p->new_vaddr + p->new_size;
@@ -265,13 +265,13 @@ bool vf_all_are_counted(const struct vf *vf)
 	uint64_t nr = 0;
 
 	for (uint64_t i = 0; i < vf->nr_counters; i++)
-		nr += vf->counted[i / 64] >> i % 64 & 1;
+		nr += vf->marks->counted[i / 64] >> i % 64 & 1;
 	return nr == vf->nr_counters;
 }
 
 /* [endbr64], the stub's work, then on to the start of @p's original: a copy of it, or the next
  * stub before it. */
-int vf_check_stub(struct vf *vf, const struct mp_map_piece *p)
+int vf_check_stub(const struct vf *vf, const struct mp_map_piece *p)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 	uint64_t at = p->new_vaddr, end = p->new_vaddr + p->new_size;

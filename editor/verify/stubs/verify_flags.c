@@ -20,7 +20,7 @@ struct way {
 };
 
 struct search {
-	struct vf *vf;
+	const struct vf *vf;
 	struct way ways[MAX_WAYS];
 	uint32_t nr;
 };
@@ -130,7 +130,7 @@ static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint
 	return true;
 }
 
-bool vf_flags_are_dead(struct vf *vf, uint64_t vaddr, bool carry)
+bool vf_flags_are_dead(const struct vf *vf, uint64_t vaddr, bool carry)
 {
 	struct search s = {
 		.vf = vf, .ways = {{vaddr, STATUS | (carry ? ZYDIS_CPUFLAG_CF : 0)}}, .nr = 1};

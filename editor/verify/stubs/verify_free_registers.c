@@ -34,7 +34,7 @@ struct part {
 };
 
 struct body {
-	struct vf *vf;
+	const struct vf *vf;
 	struct part part[MAX_PARTS];
 	uint32_t nr_parts;
 	struct node *nodes;
@@ -291,7 +291,7 @@ struct visit {
 static void each_insn(struct body *body, const struct part *p, uint32_t i,
 		      void (*act)(struct body *body, const struct visit *v))
 {
-	struct vf *vf = body->vf;
+	const struct vf *vf = body->vf;
 	const struct vf_block *b = &vf->graph->blocks[i];
 	struct visit v = {.node = &body->nodes[p->base + (i - p->first)], .block = b};
 	uint64_t end = vf->text_start + b->end;
@@ -443,7 +443,7 @@ static void spread(struct body *body)
 static void find_unread(struct body *body, const struct part *p, uint32_t i, uint16_t *unread,
 			uint16_t *restored)
 {
-	struct vf *vf = body->vf;
+	const struct vf *vf = body->vf;
 	const struct vf_block *b = &vf->graph->blocks[i];
 	uint64_t live = wanted_after(body, &body->nodes[p->base + (i - p->first)], i);
 	uint64_t at = vf->text_start + b->end, start = vf->text_start + b->start;
@@ -501,7 +501,7 @@ static void read_blocks(struct body *body)
 			read_block(body, &body->part[k], body->part[k].first + i);
 }
 
-static int find_live(struct vf *vf, uint32_t root, uint16_t *out)
+static int find_live(const struct vf *vf, uint32_t root, uint16_t *out)
 {
 	struct body body = {.vf = vf};
 	struct part *p = &body.part[0];
@@ -543,7 +543,7 @@ void vf_registers_fini(struct vf *vf)
 
 /* Live registers of the FDE's blocks, computed on first use. Two threads may do this at once:
  * one result is kept. */
-static const uint16_t *live_in(struct vf *vf, uint32_t fde, uint32_t nr)
+static const uint16_t *live_in(const struct vf *vf, uint32_t fde, uint32_t nr)
 {
 	uint16_t **slot = &vf->graph->live[fde], *none = NULL, *live;
 
@@ -563,7 +563,7 @@ static const uint16_t *live_in(struct vf *vf, uint32_t fde, uint32_t nr)
 	return none;
 }
 
-bool vf_register_is_dead(struct vf *vf, uint64_t vaddr, unsigned int reg)
+bool vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg)
 {
 	const struct vf_graph *g = vf->graph;
 	uint32_t block = vf_block_at(vf, vaddr), fde, first;

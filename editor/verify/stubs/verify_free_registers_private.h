@@ -129,20 +129,20 @@ void vf_graph_free(struct vf *vf);
  * blocks.
  * Return: 0, -ENOMEM.
  */
-int vf_find_result_candidates(struct vf *vf, uint16_t *result_candidates);
+int vf_find_result_candidates(const struct vf *vf, uint16_t *result_candidates);
 /* Add to @changes of each FDE those of its callees and jump targets. */
-void vf_find_changes(struct vf *vf);
+void vf_find_changes(const struct vf *vf);
 /* Find @in of all blocks, and set @wanted to the part of @in that is no push or spill. */
-void vf_find_wants(struct vf *vf);
+void vf_find_wants(const struct vf *vf);
 /* Find @wanted of all blocks, and @results of each FDE. Call vf_find_wants() first. */
-void vf_find_results(struct vf *vf);
+void vf_find_results(const struct vf *vf);
 /*
  * Find @not_preserved of each FDE, by @changes. Callers reach a part only through functions that
  * jump to it. They may rely on a register if any of these functions keeps it.
  */
-void vf_find_not_preserved(struct vf *vf);
+void vf_find_not_preserved(const struct vf *vf);
 /* Find the targets of indirect jumps that read tables. Return: 0, -ENOMEM. */
-int vf_graph_find_tables(struct vf *vf);
+int vf_graph_find_tables(const struct vf *vf);
 /* Does the loader fill the cell at @vaddr with a function that never returns? */
 bool vf_is_noreturn_slot(const struct vf *vf, uint64_t vaddr);
 /* Return: callee-saved registers that @row finds in the stack. */
@@ -219,7 +219,7 @@ struct vf_bases {
  * FDE; before the first call, @fde must be VF_NONE and the rest zero.
  * Return: 0, -ENOMEM. Ownership: vf_predecessors_fini(), also after an error.
  */
-int vf_find_table_bases(struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
+int vf_find_table_bases(const struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
 			ZydisRegister reg, struct vf_bases *bases);
 
 #endif

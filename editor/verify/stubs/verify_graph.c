@@ -30,14 +30,15 @@ static bool ends_block(const struct vf_insn *insn)
 }
 
 struct reader {
-	struct vf *vf;
+	const struct vf *vf;
 	const struct mp_section *sec;
 	const uint8_t *bytes; /* of the section */
 	struct vf_insn insn;
 };
 
 /* Call @act for each instruction of all code that the scan decoded. */
-static int each_insn(struct vf *vf, int (*act)(struct reader *r, uint64_t at, void *ctx), void *ctx)
+static int each_insn(const struct vf *vf, int (*act)(struct reader *r, uint64_t at, void *ctx),
+		     void *ctx)
 {
 	for (uint32_t s = 0; s < vf->o->nr_sections; s++) {
 		struct reader r = {.vf = vf, .sec = &vf->o->sections[s]};
@@ -80,7 +81,7 @@ static int mark_heads(struct reader *r, uint64_t at, void *ctx)
 	return 0;
 }
 
-static int find_heads(struct vf *vf)
+static int find_heads(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	uint64_t words;
@@ -114,7 +115,7 @@ static int find_heads(struct vf *vf)
 
 /* ---- labels -------------------------------------------------------------------------------- */
 
-static void set_label(struct vf *vf, uint64_t vaddr)
+static void set_label(const struct vf *vf, uint64_t vaddr)
 {
 	if (vf_is_text(vf, vaddr))
 		vf_bits_set(&vf->graph->label, vaddr);
@@ -122,7 +123,7 @@ static void set_label(struct vf *vf, uint64_t vaddr)
 
 /* Take the words behind each address that an operand names for offsets, while they lead to
  * code. */
-static void label_offsets(struct vf *vf, const struct mp_section *sec)
+static void label_offsets(const struct vf *vf, const struct mp_section *sec)
 {
 	uint64_t end = sec->vaddr + sec->size;
 	uint64_t base = vf_bits_next(&vf->data_ref, sec->vaddr, end), next;
@@ -144,7 +145,7 @@ static void label_offsets(struct vf *vf, const struct mp_section *sec)
 }
 
 /* Places that other than direct branches may lead to: addresses in words and operands. */
-static int find_labels(struct vf *vf)
+static int find_labels(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	const struct mp_elf *o = vf->o;
@@ -225,7 +226,7 @@ static uint8_t end_of(const uint8_t *bytes, const struct vf_insn *insn)
 static void end_block(struct reader *r, struct vf_block *b, const uint8_t *bytes)
 {
 	const struct vf_insn *insn = &r->insn;
-	struct vf *vf = r->vf;
+	const struct vf *vf = r->vf;
 
 	b->kind = end_of(bytes, insn);
 	b->returns = true;
@@ -251,7 +252,7 @@ static void end_block(struct reader *r, struct vf_block *b, const uint8_t *bytes
 static int fill_block(struct reader *r, uint64_t at, void *ctx)
 {
 	struct filler *f = ctx;
-	struct vf *vf = r->vf;
+	const struct vf *vf = r->vf;
 	struct vf_graph *g = vf->graph;
 	const uint8_t *bytes = r->bytes + (at - r->sec->vaddr);
 	uint64_t avail = r->sec->vaddr + r->sec->size - at;
@@ -291,7 +292,7 @@ static int fill_block(struct reader *r, uint64_t at, void *ctx)
 }
 
 /* Find the registers that each FDE's rows save for the caller. */
-static int find_saved(struct vf *vf)
+static int find_saved(const struct vf *vf)
 {
 	struct vf_rows rows = {0};
 	int ret = 0;
@@ -307,7 +308,7 @@ static int find_saved(struct vf *vf)
 }
 
 /* Set @flag for the function that starts at @vaddr. */
-static void flag_function(struct vf *vf, uint64_t vaddr, uint8_t flag)
+static void flag_function(const struct vf *vf, uint64_t vaddr, uint8_t flag)
 {
 	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
 
@@ -319,7 +320,7 @@ static void flag_function(struct vf *vf, uint64_t vaddr, uint8_t flag)
  * A number in data may only look like an address; one that the loader or an operand uses is
  * one. It may still be that of a part of a function, unless some code calls it.
  */
-static void find_known(struct vf *vf)
+static void find_known(const struct vf *vf)
 {
 	const struct vf_graph *g = vf->graph;
 	const struct mp_elf *o = vf->o;
@@ -343,7 +344,7 @@ static void find_known(struct vf *vf)
 	flag_function(vf, o->ehdr.e_entry, VF_FUNC_KNOWN);
 }
 
-static void find_entries(struct vf *vf)
+static void find_entries(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 
@@ -372,7 +373,7 @@ static bool has_labels(const struct vf *vf, uint32_t i)
 	return vf_bits_next(&vf->graph->label, fde->start + 1, end) < end;
 }
 
-static int fill_blocks(struct vf *vf)
+static int fill_blocks(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	struct filler f = {0};
@@ -434,7 +435,7 @@ static bool returns_from(const struct vf_graph *g, uint32_t i, const uint8_t *re
 }
 
 /* Find calls that never return, from the returns backwards. */
-static int find_returns(struct vf *vf)
+static int find_returns(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	uint8_t *returns = calloc((size_t)g->nr_blocks + 1, 1);

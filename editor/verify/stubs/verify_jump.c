@@ -15,7 +15,7 @@
 #define WINDOW 16
 
 struct window {
-	struct vf *vf;
+	const struct vf *vf;
 	const struct vf_fde *fde;
 	struct vf_step step[WINDOW]; /* the last one is the jump */
 	unsigned int nr;
@@ -216,7 +216,7 @@ static bool read_entry(const struct vf *vf, uint64_t at, const struct table *t, 
 
 /* Add the table's entries, up to the next address that an operand names, while they lead into
  * the function or a part of one. */
-static int add_table(struct vf *vf, uint32_t fde, const struct table *t, uint32_t *nr)
+static int add_table(const struct vf *vf, uint32_t fde, const struct table *t, uint32_t *nr)
 {
 	struct vf_graph *g = vf->graph;
 	uint64_t end = vf_bits_next(&vf->data_ref, t->start + 1, vf->image_end), label;
@@ -239,7 +239,7 @@ static int add_table(struct vf *vf, uint32_t fde, const struct table *t, uint32_
 }
 
 /* Add every table that the function's operands name. */
-static int add_all_tables(struct vf *vf, uint32_t index, struct table t, uint32_t *nr)
+static int add_all_tables(const struct vf *vf, uint32_t index, struct table t, uint32_t *nr)
 {
 	const struct vf_fde *fde = &vf->old_eh.fdes[index];
 	uint64_t end = fde->start + fde->size;
@@ -266,7 +266,7 @@ static int add_all_tables(struct vf *vf, uint32_t index, struct table t, uint32_
 
 /* ---- jumps --------------------------------------------------------------------------------- */
 
-static struct table table_of(struct vf *vf, const struct vf_block *block)
+static struct table table_of(const struct vf *vf, const struct vf_block *block)
 {
 	struct window w = {.vf = vf, .fde = &vf->old_eh.fdes[block->fde]};
 	const struct vf_step *jump;
@@ -281,7 +281,7 @@ static struct table table_of(struct vf *vf, const struct vf_block *block)
 
 /* Set the targets of the jump at the end of block @i by these tables. @any: by every table that
  * the function names. */
-static int set_tables(struct vf *vf, uint32_t i, struct table t, const struct vf_bases *bases,
+static int set_tables(const struct vf *vf, uint32_t i, struct table t, const struct vf_bases *bases,
 		      bool any)
 {
 	struct vf_graph *g = vf->graph;
@@ -304,7 +304,7 @@ static int set_tables(struct vf *vf, uint32_t i, struct table t, const struct vf
 }
 
 /* Resolve jumps whose table's address is set right before them. */
-static int find_adjacent_tables(struct vf *vf, uint32_t *nr_pending)
+static int find_adjacent_tables(const struct vf *vf, uint32_t *nr_pending)
 {
 	struct vf_graph *g = vf->graph;
 	int ret = 0;
@@ -341,7 +341,7 @@ static uint32_t nr_targets_of(const struct vf_graph *g, const struct vf_block *b
  * One round over the other jumps. A jump that is not resolved yet adds no predecessors. @last:
  * all are resolved, and are looked at again. *@found: a jump got other targets.
  */
-static int find_distant_tables(struct vf *vf, bool last, bool *found)
+static int find_distant_tables(const struct vf *vf, bool last, bool *found)
 {
 	struct vf_graph *g = vf->graph;
 	struct vf_predecessors predecessors = {.fde = VF_NONE};
@@ -368,7 +368,7 @@ static int find_distant_tables(struct vf *vf, bool last, bool *found)
 }
 
 /* Let jumps that are not resolved, or @all, lead to every table that their function names. */
-static int assume_all_tables(struct vf *vf, bool all)
+static int assume_all_tables(const struct vf *vf, bool all)
 {
 	struct vf_graph *g = vf->graph;
 	const struct vf_bases none = {0};
@@ -388,7 +388,7 @@ static int assume_all_tables(struct vf *vf, bool all)
 /* Limit on rounds until nothing changes. */
 #define MAX_ROUNDS 8
 
-int vf_graph_find_tables(struct vf *vf)
+int vf_graph_find_tables(const struct vf *vf)
 {
 	uint32_t nr_pending = 0;
 	bool found = true;

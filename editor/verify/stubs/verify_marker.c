@@ -66,7 +66,7 @@ static bool add(struct want *to, struct want more)
 
 static int read_lines(struct search *s)
 {
-	struct vf *vf = s->vf;
+	const struct vf *vf = s->vf;
 	const struct vf_graph *g = vf->graph;
 	uint64_t nr = 0;
 
@@ -211,7 +211,7 @@ static struct want by_abi(struct want want)
 }
 
 /*
- * What a function may leave to code behind a call of it. A register that a call changes holds
+ * The values that a function may leave to code behind a call of it. A register that a call changes holds
  * nothing for its caller, unless it is a result; so no later call gets another one as argument.
  */
 static struct want by_return(struct want want)
@@ -264,7 +264,7 @@ static void add_labels(struct search *s, const struct vf_block *b, struct want *
 	}
 }
 
-/* What the call at the end of block @i may change: nobody relies on that behind it. */
+/* The places that the call at the end of block @i may change: no code behind it relies on them. */
 static uint64_t changed_by_call(const struct search *s, uint32_t i)
 {
 	const struct vf *vf = s->vf;
@@ -417,7 +417,7 @@ static void start_behind(struct search *s)
 /* ---- result ------------------------------------------------------------------------------------ */
 
 /* The unwinder must find the same frame, whatever it reads there. */
-static bool frees_unwinder(struct vf *vf, const struct line *l)
+static bool frees_unwinder(const struct vf *vf, const struct line *l)
 {
 	for (unsigned int reg = 0; reg < 16; reg++)
 		if (l->step.sets & VF_MARKER_REGS(VF_REG(reg)) && vf_unwinder_reads(vf, l->at, reg))
@@ -459,7 +459,7 @@ static bool lacks(const struct vf *vf, const struct mp_map_piece *p)
 }
 
 /* Report all of them at once, so that the next attempt can do without. */
-static void note_needed(struct vf *vf)
+static void note_needed(const struct vf *vf)
 {
 	struct me_verify_report *r = &vf->result->report;
 

@@ -41,8 +41,8 @@ int vf_read_paths(struct vf *vf)
 	if (rc)
 		return vf_refuse(vf, 0,
 				 "the table that says what the path numbers mean is unreadable");
-	vf->unproved = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vf->unproved));
-	return vf->unproved ? 0 : -ENOMEM;
+	vf->marks->unproved = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vf->marks->unproved));
+	return vf->marks->unproved ? 0 : -ENOMEM;
 }
 
 /*
@@ -83,14 +83,15 @@ static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int re
 	       vf->paths->blocks[block].reg == reg;
 }
 
-void vf_check_dead(struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
+void vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
 {
 	/* One thread alone checks a piece, so no lock is needed. */
 	if (!vf_register_is_dead(vf, p->old_vaddr, reg))
-		vf->unproved[p - vf->map->pieces] |= (uint16_t)(1u << reg);
+		vf->marks->unproved[p - vf->map->pieces] |= (uint16_t)(1u << reg);
 }
 
-static int check_setter(struct vf *vf, const struct mp_map_piece *p, uint64_t at, unsigned int reg)
+static int check_setter(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
+			unsigned int reg)
 {
 	if (reg == MP_REGISTER_RSP || !is_in_table(vf, p->old_vaddr, reg))
 		return vf_refuse(vf, at,
@@ -100,8 +101,8 @@ static int check_setter(struct vf *vf, const struct mp_map_piece *p, uint64_t at
 	return 0;
 }
 
-int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at,
-		       uint64_t *next)
+int vf_check_path_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+		       uint64_t at, uint64_t *next)
 {
 	const uint64_t end = p->new_vaddr + p->new_size;
 	unsigned int reg = MP_NO_REGISTER, setter;
@@ -122,7 +123,7 @@ int vf_check_path_stub(struct vf *vf, const struct mp_map_piece *p, const uint8_
 	return len < 0 ? len : 0;
 }
 
-void vf_note_unproved(struct vf *vf, uint64_t old_vaddr, uint16_t registers)
+void vf_note_unproved(const struct vf *vf, uint64_t old_vaddr, uint16_t registers)
 {
 	struct me_verify_report *r = &vf->result->report;
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old_vaddr);
@@ -137,15 +138,15 @@ void vf_note_unproved(struct vf *vf, uint64_t old_vaddr, uint16_t registers)
 		r->unproved[r->nr_unproved++] = (struct me_unproved){start, registers};
 }
 
-int vf_check_unproved(struct vf *vf)
+int vf_check_unproved(const struct vf *vf)
 {
 	const struct mp_map_piece *first = NULL;
 
-	for (uint32_t i = 0; vf->unproved && i < vf->map->nr_pieces; i++) {
-		if (!vf->unproved[i])
+	for (uint32_t i = 0; vf->marks->unproved && i < vf->map->nr_pieces; i++) {
+		if (!vf->marks->unproved[i])
 			continue;
 		first = first ? first : &vf->map->pieces[i];
-		vf_note_unproved(vf, vf->map->pieces[i].old_vaddr, vf->unproved[i]);
+		vf_note_unproved(vf, vf->map->pieces[i].old_vaddr, vf->marks->unproved[i]);
 	}
 	return first ? vf_refuse(vf, first->new_vaddr,
 				 "a stub sets a register that is read from %#llx on",

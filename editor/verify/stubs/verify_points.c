@@ -54,7 +54,7 @@ static bool is_block_of(const struct vf *vf, const struct mp_map_piece *p, uint6
 	return false;
 }
 
-/* What the stub's instruction `test` must hold; UINT32_MAX: there is no such point. */
+/* The number that the stub's instruction `test` must hold; UINT32_MAX: there is no such point. */
 static uint32_t number_of(const struct vf *vf, const struct vf_version *version, uint32_t point)
 {
 	const struct mp_audited_func *f = &vf->audited->funcs[version->function];

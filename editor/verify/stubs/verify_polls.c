@@ -175,7 +175,7 @@ static bool is_note_of(const struct vf *vf, const struct mp_map_piece *p, uint64
  * cmpl $0, left; jg to a note of the same block. The check of the note proves that flags are
  * dead; the poll may lead to no other stub.
  */
-int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
+int vf_check_poll(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
 {
 	if (!vf->counters || p->new_vaddr + p->new_size < at + POLL_SIZE || b[0] != 0x83 ||
 	    b[1] != 0x3d)
@@ -191,7 +191,7 @@ int vf_check_poll(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 }
 
 /* May the scratch register, or the one that saves it, be overwritten there? */
-static int check_scratch(struct vf *vf, const struct mp_map_piece *p, const struct note *n)
+static int check_scratch(const struct vf *vf, const struct mp_map_piece *p, const struct note *n)
 {
 	if (!n->kept) {
 		vf_check_dead(vf, p, n->scratch);
@@ -207,7 +207,7 @@ static int check_scratch(struct vf *vf, const struct mp_map_piece *p, const stru
 	return 0;
 }
 
-int vf_check_note(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
+int vf_check_note(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
 {
 	struct reader r = {b, p->new_vaddr + p->new_size - at, at, false};
 	struct note n;

@@ -130,7 +130,7 @@ static void start_known(struct result_search *s, const struct vf *vf)
 	}
 }
 
-static void note_passed(const struct result_search *s, struct vf *vf)
+static void note_passed(const struct result_search *s, const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 
@@ -144,7 +144,7 @@ static void note_passed(const struct result_search *s, struct vf *vf)
 	}
 }
 
-int vf_find_result_candidates(struct vf *vf, uint16_t *result_candidates)
+int vf_find_result_candidates(const struct vf *vf, uint16_t *result_candidates)
 {
 	struct result_search s = {.g = vf->graph, .result_candidates = result_candidates};
 	size_t size = ((size_t)vf->old_eh.nr_fdes + 1) * sizeof(*result_candidates);

@@ -76,7 +76,8 @@ static void put_predecessor(const struct vf_predecessors *predecessors, uint32_t
 		predecessors->from[--predecessors->start[to - predecessors->first]] = from;
 }
 
-static int find_predecessors(struct vf *vf, uint32_t fde, struct vf_predecessors *predecessors)
+static int find_predecessors(const struct vf *vf, uint32_t fde,
+			     struct vf_predecessors *predecessors)
 {
 	const struct vf_graph *g = vf->graph;
 	uint32_t total = 0, jumps = 0;
@@ -130,7 +131,7 @@ static void add_base(struct vf_bases *bases, uint64_t start)
 
 /* Find the instruction in [@start, @end) that sets @reg, following moves between registers.
  * Return: the register to look for before @start; 16: found, or cannot be found. */
-static unsigned int find_setter(struct vf *vf, const struct vf_fde *fde, uint64_t start,
+static unsigned int find_setter(const struct vf *vf, const struct vf_fde *fde, uint64_t start,
 				uint64_t end, unsigned int reg, struct vf_bases *bases)
 {
 	for (;;) {
@@ -169,7 +170,7 @@ static unsigned int find_setter(struct vf *vf, const struct vf_fde *fde, uint64_
 }
 
 /* Search backwards on all paths from the jump at the end of @block. */
-static void find_bases(struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
+static void find_bases(const struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
 		       unsigned int reg, struct vf_bases *bases)
 {
 	const struct vf_graph *g = vf->graph;
@@ -199,7 +200,7 @@ static void find_bases(struct vf *vf, struct vf_predecessors *predecessors, uint
 	}
 }
 
-int vf_find_table_bases(struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
+int vf_find_table_bases(const struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
 			ZydisRegister reg, struct vf_bases *bases)
 {
 	uint32_t fde = vf->graph->blocks[block].fde;

@@ -52,7 +52,7 @@ struct node {
 };
 
 struct flow {
-	struct vf *vf;
+	const struct vf *vf;
 	const struct vf_version_tables *tables;
 	struct node *nodes; /* ascending address in the original */
 	uint32_t nr_nodes;
@@ -495,7 +495,7 @@ static bool follow(struct flow *w)
 	return true;
 }
 
-int vf_table_flow(struct vf *vf, const struct vf_version_tables *tables, uint8_t version)
+int vf_table_flow(const struct vf *vf, const struct vf_version_tables *tables, uint8_t version)
 {
 	struct flow w = {.vf = vf, .tables = tables};
 	int ret = find_nodes(&w, version);

@@ -62,7 +62,7 @@ static bool sets_base(const struct vf_insn *insn, uint64_t at, uint64_t *call, u
 	return *call && *code && (*call > *code ? *call - *code : *code - *call) < VF_CALL_BYTES;
 }
 
-static int check_section(struct vf *vf, const struct mp_section *sec)
+static int check_section(const struct vf *vf, const struct mp_section *sec)
 {
 	const uint8_t *bytes = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
 	uint64_t end = sec->vaddr + sec->size, call = 0, code = 0;
@@ -82,7 +82,7 @@ static int check_section(struct vf *vf, const struct mp_section *sec)
 	return 0;
 }
 
-int vf_check_gs(struct vf *vf)
+int vf_check_gs(const struct vf *vf)
 {
 	int ret = 0;
 
@@ -106,7 +106,8 @@ int vf_check_gs(struct vf *vf)
  *
  * This code changes only flags, and the runtime's entry changes no register.
  */
-int vf_check_thread(struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
+int vf_check_thread(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+		    uint64_t at)
 {
 	static const uint8_t cmp[] = {0x65, 0x48, 0x39, 0x25};
 	static const uint8_t jb[] = {0x72, 10}, jbe[] = {0x76, 5};

@@ -72,11 +72,11 @@ static bool read_operand(const struct vf *vf, const struct vf_insn *insn, uint64
 }
 
 /* Collect the operands of @p that name copied tables, or, with @tables, any of these tables. */
-static int collect_from(struct vf *vf, const struct mp_map_piece *p, struct uses *uses,
+static int collect_from(const struct vf *vf, const struct mp_map_piece *p, struct uses *uses,
 			const struct vf_version_tables *tables)
 {
 	const struct vf_version *v = vf_version_at(vf, p->new_vaddr);
-	uint64_t common = vf->common[p - vf->map->pieces], k = 0;
+	uint64_t common = vf->marks->common[p - vf->map->pieces], k = 0;
 	struct vf_insn insn;
 
 	for (; k < common; k += insn.len) {
@@ -98,8 +98,8 @@ static int collect_from(struct vf *vf, const struct mp_map_piece *p, struct uses
 	return 0;
 }
 
-/* Of function @function alone with @tables; else of all functions. */
-static int collect(struct vf *vf, const struct vf_version_tables *tables, struct uses *uses)
+/* Collects the uses of function @tables->function alone; without @tables, of all functions. */
+static int collect(const struct vf *vf, const struct vf_version_tables *tables, struct uses *uses)
 {
 	int ret = 0;
 
@@ -134,7 +134,7 @@ uint64_t vf_version_entry(const struct mp_elf *elf, uint64_t at, uint64_t start,
 }
 
 /* The tables that operands of @function name in other places than the original's. */
-static bool find_tables(struct vf *vf, const struct uses *uses, struct vf_version_tables *out)
+static bool find_tables(const struct vf *vf, const struct uses *uses, struct vf_version_tables *out)
 {
 	for (size_t i = 0; i < uses->nr; i++) {
 		const struct use *use = &uses->list[i];
@@ -193,9 +193,9 @@ static bool find_refs(const struct vf *vf, const struct uses *uses,
 		struct vf_version_table *t = &tables->table[k];
 
 		for (size_t i = vf_first_ref(vf, t->start);
-		     i < vf->nr_refs && vf->refs[i].to == t->start; i++)
-			if (!is_named(uses, t, vf->refs[i].insn) ||
-			    !add_ref(tables, vf->refs[i].insn))
+		     i < vf->refs.nr && vf->refs.list[i].to == t->start; i++)
+			if (!is_named(uses, t, vf->refs.list[i].insn) ||
+			    !add_ref(tables, vf->refs.list[i].insn))
 				return false;
 		for (int v = 0; v < MP_AUDIT_NR_CODES; v++)
 			if (!t->now[v])
@@ -236,7 +236,7 @@ static uint64_t end_of_copy(const struct vf *vf, const struct uses *all, uint64_
  * editor leaves entries alone that lead to the start of a function's cold part.
  * Return: 1: they are right; 0: this is not proved, or the copy may be too short; -EBADMSG.
  */
-static int check_entries(struct vf *vf, const struct vf_version_tables *tables,
+static int check_entries(const struct vf *vf, const struct vf_version_tables *tables,
 			 const struct vf_version_table *t, uint8_t version, const struct uses *all)
 {
 	uint64_t start = t->now[version], size = t->end - t->start;
@@ -253,7 +253,7 @@ static int check_entries(struct vf *vf, const struct vf_version_tables *tables,
 		/* Entries behind those that may be read are checked, too. */
 		size = room - room % t->size;
 		for (uint64_t k = 0; k < size; k++)
-			vf_bits_set(&vf->version_table_bytes, start + k);
+			vf_bits_set(&vf->marks->version_table_bytes, start + k);
 	}
 	for (uint64_t k = 0; k + t->size <= size; k += t->size) {
 		uint64_t old = vf_version_entry(vf->o, t->start + k, t->start, t->size);
@@ -286,7 +286,8 @@ static bool has_switch(const struct vf *vf, uint32_t function)
 }
 
 /* Return: 1: proved; 0: not proved; negative: wrong. */
-static int check_function(struct vf *vf, struct vf_version_tables *tables, const struct uses *all)
+static int check_function(const struct vf *vf, struct vf_version_tables *tables,
+			  const struct uses *all)
 {
 	struct uses own = {0};
 	int ret = 0;
@@ -305,20 +306,20 @@ static int check_function(struct vf *vf, struct vf_version_tables *tables, const
 }
 
 /* Each byte of the section is part of an entry, or zero. */
-static int check_covered(struct vf *vf)
+static int check_covered(const struct vf *vf)
 {
 	const struct mp_section *sec = vf->version_tables;
 
 	for (uint64_t at = sec->vaddr; at < sec->vaddr + sec->size; at++) {
 		const uint8_t *p = mp_elf_bytes(vf->n, at, 1);
 
-		if (!p || (*p && !vf_bits_get(&vf->version_table_bytes, at)))
+		if (!p || (*p && !vf_bits_get(&vf->marks->version_table_bytes, at)))
 			return vf_refuse(vf, at, "data that is no entry of a version's table");
 	}
 	return 0;
 }
 
-int vf_check_version_tables(struct vf *vf)
+int vf_check_version_tables(const struct vf *vf)
 {
 	struct vf_version_tables *tables = calloc(1, sizeof(*tables));
 	struct uses all = {0};
@@ -326,7 +327,7 @@ int vf_check_version_tables(struct vf *vf)
 	int ret = tables ? collect(vf, NULL, &all) : -ENOMEM;
 
 	if (!ret && vf->version_tables)
-		ret = vf_bits_init(&vf->version_table_bytes, vf->version_tables->vaddr,
+		ret = vf_bits_init(&vf->marks->version_table_bytes, vf->version_tables->vaddr,
 				   vf->version_tables->vaddr + vf->version_tables->size);
 	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++) {
 		if (!has_switch(vf, f))

@@ -34,6 +34,6 @@ uint64_t vf_version_entry(const struct mp_elf *elf, uint64_t at, uint64_t start,
  * indirect jumps of this version that no stub precedes such jumps?
  * Return: 1: yes; 0: this is not proved; -ENOMEM.
  */
-int vf_table_flow(struct vf *vf, const struct vf_version_tables *tables, uint8_t version);
+int vf_table_flow(const struct vf *vf, const struct vf_version_tables *tables, uint8_t version);
 
 #endif

@@ -190,7 +190,7 @@ int vf_read_audit(struct vf *vf)
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 		const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
 
-		/* What leads to an empty piece leads to the next one: check_closed() looks there. */
+		/* A branch to an empty piece leads to the next one: check_closed() looks there. */
 		if (!version || !p->old_size || !p->new_size)
 			continue;
 		switch (way_of(vf, p, version->function)) {
@@ -226,7 +226,7 @@ static bool is_exit(const struct vf *vf, const struct mp_map_piece *p,
 	       vf_point_at(vf, version->function, p->old_vaddr) == UINT32_MAX;
 }
 
-/* Of the stubs, those at entries alone belong to no version. */
+/* Each stub belongs to a version, except those at entries. */
 bool vf_enters_versions(const struct vf *vf, uint64_t now)
 {
 	uint32_t i = vf_first_piece(vf, now);
@@ -236,10 +236,10 @@ bool vf_enters_versions(const struct vf *vf, uint64_t now)
 	       p->new_size && !vf_version_at(vf, now);
 }
 
-/* Where the copy @p leads by its final branches: up to two addresses. */
+/* The targets of the branches at the end of copy @p: up to two addresses. */
 static uint32_t find_targets(const struct vf *vf, const struct mp_map_piece *p, uint64_t *to)
 {
-	uint64_t at = p->new_vaddr + vf->common[p - vf->map->pieces];
+	uint64_t at = p->new_vaddr + vf->marks->common[p - vf->map->pieces];
 	uint64_t end = p->new_vaddr + p->new_size;
 	struct vf_insn insn, last;
 	uint32_t nr = 0;
@@ -265,7 +265,7 @@ static uint32_t find_targets(const struct vf *vf, const struct mp_map_piece *p, 
  * Control stays in the version, but for exits, traps in old code, and behind a call that does not
  * return.
  */
-static int check_closed(struct vf *vf, const struct mp_map_piece *p,
+static int check_closed(const struct vf *vf, const struct mp_map_piece *p,
 			const struct vf_version *version)
 {
 	uint64_t to[2];
@@ -292,7 +292,7 @@ static int check_closed(struct vf *vf, const struct mp_map_piece *p,
 }
 
 /* The stub at the exit, or at the timing point, stands before it and runs on into it. */
-static int check_guard(struct vf *vf, const struct mp_map_piece *p,
+static int check_guard(const struct vf *vf, const struct mp_map_piece *p,
 		       const struct vf_version *version)
 {
 	const struct mp_map_piece *stub = p - 1;
@@ -308,7 +308,7 @@ static int check_guard(struct vf *vf, const struct mp_map_piece *p,
 	return 0;
 }
 
-int vf_check_versions(struct vf *vf)
+int vf_check_versions(const struct vf *vf)
 {
 	uint64_t entered[MP_AUDIT_MAX_FUNCTIONS / 64] = {0};
 	int ret = 0;

@@ -23,7 +23,7 @@ static uint64_t landing_size(const struct vf *vf, const struct mp_map_piece *p, 
 }
 
 /* [endbr64], nops of one byte, then right behind them the copy of the block itself. */
-int vf_check_wait(struct vf *vf, const struct mp_map_piece *p)
+int vf_check_wait(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
 	const struct mp_map_piece *to = p + 1;

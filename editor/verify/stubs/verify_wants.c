@@ -88,7 +88,7 @@ static uint64_t wanted_after(const struct vf *vf, uint32_t i, bool wanted)
 	return want;
 }
 
-void vf_find_wants(struct vf *vf)
+void vf_find_wants(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	bool changed = true;
@@ -143,7 +143,7 @@ static bool pass_results(struct vf_graph *g, uint32_t i)
 	return changed;
 }
 
-void vf_find_results(struct vf *vf)
+void vf_find_results(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	bool changed = true;
@@ -164,7 +164,7 @@ void vf_find_results(struct vf *vf)
 
 /* ---- changed registers --------------------------------------------------------------------- */
 
-void vf_find_changes(struct vf *vf)
+void vf_find_changes(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	bool changed = true;
@@ -189,7 +189,7 @@ void vf_find_changes(struct vf *vf)
 	}
 }
 
-void vf_find_not_preserved(struct vf *vf)
+void vf_find_not_preserved(const struct vf *vf)
 {
 	struct vf_graph *g = vf->graph;
 	bool changed = true;

@@ -62,7 +62,7 @@ enum mp_job_asker {
 };
 const char *mp_job_asker_name(enum mp_job_asker asker);
 
-/* What an audit or a prediction said; 0: not known. */
+/* The result of an audit or a prediction; 0: not known. */
 struct mp_job_gain {
 	double ratio, lowest, highest; /* times as fast */
 	double predicted;	       /* taken branches after / before */
@@ -142,7 +142,7 @@ int mp_store_shun_layout(struct mp_store *store, const struct mp_id *id, const c
 int mp_store_is_shunned(struct mp_store *store, const struct mp_id *id, const char *layout,
 			bool *shunned, struct mp_err *err);
 
-/* What the manager's work has cost, by day. */
+/* The cost of the manager's work, by day. */
 struct mp_spent {
 	uint64_t cpu_ms, disk_bytes;
 };

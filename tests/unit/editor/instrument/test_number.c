@@ -28,6 +28,7 @@ struct numbered {
 	uint8_t *arrives; /* per block: also reached from old code */
 	struct me_free_registers registers;
 	struct me_plan plan;
+	struct me_instrumentation added;
 	struct me_number_report report;
 	struct mp_path_table *table;
 	uint32_t *first_stub; /* per block: its first stub */
@@ -50,12 +51,13 @@ struct walk {
 };
 
 /* Decodes the table as from a file. */
-static struct mp_path_table *decode_table(const struct me_plan *plan)
+static struct mp_path_table *decode_table(const struct me_instrumentation *added)
 {
 	struct mp_section sections[2] = {
-		{.name = ""}, {.name = MP_PATH_TABLE_SECTION, .type = 1, .size = plan->table_size}};
-	struct mp_elf elf = {.data = plan->table,
-			     .size = plan->table_size,
+		{.name = ""},
+		{.name = MP_PATH_TABLE_SECTION, .type = 1, .size = added->table_size}};
+	struct mp_elf elf = {.data = added->table,
+			     .size = added->table_size,
 			     .sections = sections,
 			     .nr_sections = 2};
 	struct mp_path_table *table;
@@ -76,16 +78,16 @@ static void index_stubs(struct numbered *n)
 {
 	uint32_t stub = 0;
 
-	n->stubs = calloc(n->plan.nr_stubs + 1, sizeof(*n->stubs));
+	n->stubs = calloc(n->added.nr_stubs + 1, sizeof(*n->stubs));
 	n->first_stub = calloc(n->cfg->nr_blocks + 2, sizeof(*n->first_stub));
 	ck_assert(n->stubs && n->first_stub);
 	for (uint32_t i = 0; i < n->plan.nr_blocks; i++) {
 		if (!n->plan.blocks[i].stub)
 			continue;
-		n->stubs[stub] = (struct stub){n->plan.blocks[i].block, n->plan.stubs[stub]};
+		n->stubs[stub] = (struct stub){n->plan.blocks[i].block, n->added.stubs[stub]};
 		stub++;
 	}
-	ck_assert_uint_eq(stub, n->plan.nr_stubs);
+	ck_assert_uint_eq(stub, n->added.nr_stubs);
 	qsort(n->stubs, stub, sizeof(*n->stubs), compare_stubs);
 	for (uint32_t b = 0, s = 0; b <= n->cfg->nr_blocks; b++) {
 		while (s < stub && n->stubs[s].block < b)
@@ -116,10 +118,11 @@ static void number(struct numbered *n, const char *file, bool polls)
 	ck_assert_int_eq(me_number_new(n->cfg, polls, n->movable, NULL, &numbering, &err), 0);
 	ck_assert_int_eq(me_free_registers_find(n->cfg, n->movable, &n->registers, &err), 0);
 	ck_assert_int_eq(me_plan_all(n->cfg, n->movable, NULL, &n->plan, &err), 0);
-	ck_assert_msg(me_number_plan(numbering, NULL, n->movable, &n->plan, &n->report, &err) == 0,
+	ck_assert_msg(me_number_plan(numbering, NULL, n->movable, &n->plan, &n->added, &n->report,
+				     &err) == 0,
 		      "%s", err.msg);
 	me_number_free(numbering);
-	n->table = decode_table(&n->plan);
+	n->table = decode_table(&n->added);
 	index_stubs(n);
 }
 
@@ -129,6 +132,7 @@ static void done(struct numbered *n)
 	me_free_registers_fini(&n->registers);
 	me_eligible_fini(&n->eligible);
 	me_plan_fini(&n->plan);
+	me_instrumentation_fini(&n->added);
 	free(n->movable);
 	free(n->arrives);
 	free(n->first_stub);

@@ -16,6 +16,7 @@ struct work {
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	struct me_plan plan;
+	struct me_instrumentation added;
 	struct mp_counts counts;
 	uint64_t *samples, nr_samples;
 	uint8_t *movable, *chosen;
@@ -60,6 +61,7 @@ static int choose(struct work *w, bool all)
 static void done(struct work *w)
 {
 	me_plan_fini(&w->plan);
+	me_instrumentation_fini(&w->added);
 	free(w->counts.block);
 	free(w->samples);
 	free(w->chosen);
@@ -175,7 +177,7 @@ static const struct me_stub *stub_before(const struct work *w, const uint32_t *s
 {
 	const struct me_plan_block *b = &w->plan.blocks[i];
 
-	return i && b[-1].stub && b[-1].block == b->block ? &w->plan.stubs[stub_of[i - 1]] : NULL;
+	return i && b[-1].stub && b[-1].block == b->block ? &w->added.stubs[stub_of[i - 1]] : NULL;
 }
 
 /* Number of copies of each block in each version. */
@@ -199,14 +201,14 @@ START_TEST(the_plan_has_each_block_in_all_versions_with_stubs_around_two)
 
 	start(&w);
 	ck_assert_int_eq(choose(&w, true), 0);
-	ck_assert_int_eq(me_versions_plan(w.cfg, w.chosen, &none, &w.plan, &err), 0);
-	ck_assert_uint_eq(w.plan.nr_audited, nr_chosen(&w));
+	ck_assert_int_eq(me_versions_plan(w.cfg, w.chosen, &none, &w.plan, &w.added, &err), 0);
+	ck_assert_uint_eq(w.added.nr_audited, nr_chosen(&w));
 	stub_of = calloc(w.plan.nr_blocks, sizeof(*stub_of));
 	ck_assert_ptr_nonnull(stub_of);
 	for (uint32_t i = 0; i < w.plan.nr_blocks; i++)
 		if (w.plan.blocks[i].stub)
 			stub_of[i] = nr_stubs++;
-	ck_assert_uint_eq(nr_stubs, w.plan.nr_stubs);
+	ck_assert_uint_eq(nr_stubs, w.added.nr_stubs);
 	for (uint32_t i = 0; i < w.plan.nr_blocks; i++) {
 		const struct me_plan_block *b = &w.plan.blocks[i];
 		const struct mp_block *block = &w.cfg->blocks[b->block];
@@ -261,7 +263,7 @@ START_TEST(versions_without_stubs_have_the_orders_of_those_with_stubs)
 
 	start(&w);
 	ck_assert_int_eq(choose(&w, true), 0);
-	ck_assert_int_eq(me_versions_plan(w.cfg, w.chosen, &none, &w.plan, &err), 0);
+	ck_assert_int_eq(me_versions_plan(w.cfg, w.chosen, &none, &w.plan, &w.added, &err), 0);
 	a = malloc(w.plan.nr_blocks * sizeof(*a));
 	b = malloc(w.plan.nr_blocks * sizeof(*b));
 	ck_assert(a && b);

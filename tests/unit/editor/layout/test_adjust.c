@@ -12,6 +12,7 @@
 
 static struct toy toy;
 static struct me_plan plan;
+static struct me_instrumentation added;
 static struct me_adjustment wishes[TOY_MAX];
 
 /*
@@ -61,8 +62,9 @@ static void adjust(bool counted)
 {
 	struct mp_err err;
 
-	ck_assert_int_eq(
-		me_adjust_plan(&toy.cfg, counted ? &toy.counts : NULL, wishes, &plan, &err), 0);
+	ck_assert_int_eq(me_adjust_plan(&toy.cfg, counted ? &toy.counts : NULL, wishes, &plan,
+					&added, &err),
+			 0);
 }
 
 /* Is the plan's order @want? w before a number: in the warm zone; s: a stub. */
@@ -95,9 +97,10 @@ START_TEST(adjust_without_wishes_changes_nothing)
 	adjust(true);
 	ck_order("0 1 2 3 4 6 7 w5");
 	ck_assert_int_eq(memcmp(before, plan.blocks, sizeof(before)), 0);
-	ck_assert_uint_eq(plan.nr_stubs, 0);
+	ck_assert_uint_eq(added.nr_stubs, 0);
 	ck_assert_uint_eq(wishes[0].loop, MP_NONE);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 }
 END_TEST
 
@@ -119,6 +122,7 @@ START_TEST(adjust_places_the_start_and_the_hottest_loop)
 	ck_assert_uint_eq(wishes[0].loop, 3);
 	ck_assert_uint_eq(wishes[2].loop, MP_NONE);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 
 	build(2, 3);
 	want(0, ME_ADJUST_LOOP, 1);
@@ -126,6 +130,7 @@ START_TEST(adjust_places_the_start_and_the_hottest_loop)
 	ck_assert_uint_eq(wishes[0].loop, 2);
 	ck_place(2, 6, 1, 0);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 }
 END_TEST
 
@@ -138,6 +143,7 @@ START_TEST(adjust_takes_an_innermost_loop_where_nothing_was_counted)
 		ck_assert_uint_eq(wishes[0].loop, 3);
 		ck_place(3, 6, 8, 0);
 		me_plan_fini(&plan);
+		me_instrumentation_fini(&added);
 	}
 }
 END_TEST
@@ -151,6 +157,7 @@ START_TEST(adjust_says_where_there_is_no_loop_to_place)
 	ck_assert_uint_eq(wishes[1].done, 1 << ME_ADJUST_START);
 	ck_place(5, 6, 9, 0);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 	/* The loop of g begins where g begins. */
 	build(9, 3);
 	toy.blocks[6].nr_edges = 1;
@@ -163,6 +170,7 @@ START_TEST(adjust_says_where_there_is_no_loop_to_place)
 	ck_assert_uint_eq(wishes[1].done, 1 << ME_ADJUST_START);
 	ck_place(5, 6, 9, 0);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 }
 END_TEST
 
@@ -188,6 +196,7 @@ START_TEST(adjust_restores_the_original_order)
 	}
 	ck_assert_uint_eq(wishes[0].done, wishes[0].kinds);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 }
 END_TEST
 
@@ -201,6 +210,7 @@ START_TEST(adjust_puts_a_function_alone_at_the_end_of_its_zone)
 	ck_place(2, 6, 0, 1);
 	ck_place(7, 0, 0, 1); /* begins another line, for the end to be alone */
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 	/* Two at the end, one of them with a start. */
 	build(9, 3);
 	want(0, ME_ADJUST_END, 0);
@@ -212,6 +222,7 @@ START_TEST(adjust_puts_a_function_alone_at_the_end_of_its_zone)
 	ck_place(6, 6, 48, 1);
 	ck_place(7, 0, 0, 1);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 }
 END_TEST
 
@@ -224,16 +235,17 @@ START_TEST(adjust_waits_in_each_round_or_at_the_entry)
 	want(1, ME_ADJUST_WAIT, 5);
 	adjust(true);
 	ck_order("0 1 2 s3 3 s6 6 7 w5");
-	ck_assert_uint_eq(plan.nr_stubs, 2);
-	ck_assert_uint_eq(plan.stubs[0].does, ME_STUB_WAITS);
-	ck_assert_uint_eq(plan.stubs[0].arrivals, ME_STUB_ALL);
-	ck_assert_int_eq(plan.stubs[0].value, 100);
-	ck_assert_int_eq(plan.stubs[1].value, 5);
+	ck_assert_uint_eq(added.nr_stubs, 2);
+	ck_assert_uint_eq(added.stubs[0].does, ME_STUB_WAITS);
+	ck_assert_uint_eq(added.stubs[0].arrivals, ME_STUB_ALL);
+	ck_assert_int_eq(added.stubs[0].value, 100);
+	ck_assert_int_eq(added.stubs[1].value, 5);
 	ck_place(3, 6, 7, 0); /* the loop begins with its nops */
 	ck_place(4, 0, 0, 0);
 	ck_place(5, 4, 0, 0);
 	ck_place(6, 0, 0, 0);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 }
 END_TEST
 
@@ -247,6 +259,7 @@ START_TEST(adjust_concerns_warm_copies_of_functions_that_have_no_others)
 	ck_order("0 1 2 3 4 6 w5 w7");
 	ck_place(7, 6, 3, 1);
 	me_plan_fini(&plan);
+	me_instrumentation_fini(&added);
 }
 END_TEST
 

@@ -65,7 +65,7 @@ static void write_one(const char *first, const char *wishes, const char *audited
 	me_wishes_fini(&report.rounds[0].wishes);
 }
 
-/* What the next refinement knows: the good adjustments, as text. */
+/* Expects the good adjustments that the next refinement knows, as text. */
 static void expect_good(const char *want, size_t nr_tried)
 {
 	struct me_wishes good, tried;

@@ -147,7 +147,8 @@ static void open_vf(struct vf *vf, struct fixture *f, struct mp_err *err)
 
 	*vf = (struct vf){.o = elf, .n = elf, .err = err, .nr_threads = 1};
 	vf->result = calloc(1, sizeof(*vf->result));
-	ck_assert_ptr_nonnull(vf->result);
+	vf->marks = calloc(1, sizeof(*vf->marks));
+	ck_assert(vf->result && vf->marks);
 	vf->text_start = vf->image_start = UINT64_MAX;
 	for (uint32_t i = 0; i < elf->nr_sections; i++) {
 		const struct mp_section *sec = &elf->sections[i];
@@ -178,10 +179,11 @@ static void close_vf(struct vf *vf)
 	vf_bits_fini(&vf->data_ref);
 	vf_bits_fini(&vf->word_ref);
 	vf_bits_fini(&vf->label_word);
-	vf_bits_fini(&vf->pointer_kept);
-	vf_bits_fini(&vf->pointer_moved);
+	vf_bits_fini(&vf->marks->pointer_kept);
+	vf_bits_fini(&vf->marks->pointer_moved);
 	free(vf->cuts);
-	free(vf->refs);
+	free(vf->refs.list);
+	free(vf->marks);
 	free(vf->result);
 }
 

@@ -97,7 +97,7 @@ START_TEST(pair_that_does_not_count_has_a_reason)
 	WITH(b, version, MP_AUDIT_A, MP_PAIR_WRONG);
 	WITH(b, thread, 6, MP_PAIR_WRONG);
 	WITH(b, point, 0, MP_PAIR_WRONG);
-	/* Of both windows, the other one is missing. */
+	/* One of the two windows is missing. */
 	WITH(b, pair, 8, MP_PAIR_ALONE);
 #undef WITH
 }

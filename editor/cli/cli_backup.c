@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cli_backup - the options of commands that replace a file and keep the original: adopt, restore. */
+#include <argp.h>
+
+#include "editor/cli/cli.h"
+
+enum key {
+	KEY_BACKUP_DIR = 0x700,
+	KEY_BREAK_LINKS,
+};
+
+static const struct argp_option options[] = {
+	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
+	 "Where originals are kept (default: see FILES in the man page)", 0},
+	{"break-links", KEY_BREAK_LINKS, NULL, 0,
+	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
+	{0}};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct me_inplace_options *inplace = state->input;
+
+	switch (key) {
+	case KEY_BACKUP_DIR:
+		if (!*arg)
+			argp_error(state, "--backup-dir: which directory?");
+		inplace->backup_dir = arg;
+		return 0;
+	case KEY_BREAK_LINKS: inplace->break_links = true; return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp me_cli_backup_argp = {.options = options, .parser = parse};
