@@ -20,6 +20,15 @@ enum me_zone {
 	ME_NR_ZONES
 };
 
+/* Copies of an audited function. Control in one version stays there. */
+enum me_version {
+	ME_VERSION_NEW,		     /* B, in the new order; or a function has but one version */
+	ME_VERSION_ORIGINAL,	     /* A, in the original's order; the stub at the entry as well */
+	ME_VERSION_ORIGINAL_UNTIMED, /* the same order as A, without stubs */
+	ME_VERSION_NEW_UNTIMED,	     /* the same order as B, without stubs */
+	ME_NR_VERSIONS
+};
+
 enum me_why {
 	ME_WHY_ORIGINAL,  /* hot copy without reordering */
 	ME_WHY_FLOW,	  /* inferred to run */
@@ -39,7 +48,7 @@ struct me_plan_block {
 	uint8_t clone;	     /* one more copy; only the block before it falls into it */
 	uint8_t run;	     /* number of blocks, from here on, to keep in few lines */
 	uint8_t stub;	     /* no copy, but a stub before @block (instrumentation.h) */
-	uint8_t original;    /* of version A of an audited function, as is the stub at its entry */
+	uint8_t version;     /* enum me_version */
 	uint8_t left_out; /* the copy has no instruction of the block, which only falls through */
 };
 

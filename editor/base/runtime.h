@@ -30,6 +30,9 @@
 #define ME_RUNTIME_LEAVE  64
 #define ME_RUNTIME_POINT  80
 
+/* Offset of the call for ENTER in the stub at an entry, behind three jumps (place/audit_code.h). */
+#define ME_RUNTIME_ENTER_CALL 29
+
 /* Bytes below the stack pointer that a function may use, by the ABI. */
 #define ME_RED_ZONE 128
 
@@ -125,6 +128,7 @@ struct me_audit_state {
 	uint64_t ready;	    /* the region may be used */
 	uint64_t ticks, ns; /* two clocks at the start, to learn how fast the first one runs */
 	uint64_t least;	    /* ticks in the shortest window; 0: not known yet */
+	uint64_t writing;   /* a thread changes code (untimed.c) */
 	uint32_t claims[ME_AUDIT_MAX_THREADS]; /* thread id of each region; 0: it is free */
 };
 

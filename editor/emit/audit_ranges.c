@@ -11,6 +11,13 @@
 #include "editor/base/grow.h"
 #include "libprof/note/audit_table.h"
 
+static const uint8_t code_of[ME_NR_VERSIONS] = {
+	[ME_VERSION_NEW] = MP_AUDIT_B,
+	[ME_VERSION_ORIGINAL] = MP_AUDIT_A,
+	[ME_VERSION_ORIGINAL_UNTIMED] = MP_AUDIT_UNTIMED_A,
+	[ME_VERSION_NEW_UNTIMED] = MP_AUDIT_UNTIMED_B,
+};
+
 /* A range and the number of its function; sorted by both. */
 struct numbered {
 	uint32_t number;
@@ -40,7 +47,7 @@ static uint32_t collect(const struct mp_cfg *cfg, const struct me_placement *pla
 	for (uint32_t i = 0; i < placement->nr_copies; i++) {
 		const struct me_copy *copy = &placement->copies[i];
 		uint32_t number = number_of[cfg->blocks[copy->block].func];
-		uint8_t version = copy->original ? MP_AUDIT_A : MP_AUDIT_B;
+		uint8_t version = code_of[copy->version];
 		struct numbered *before = nr ? &out[nr - 1] : NULL;
 
 		if (number == MP_NONE || is_entry_stub(placement, copy))
@@ -86,8 +93,8 @@ static bool add_points(const struct mp_cfg *cfg, const struct me_placement *plac
 								: NULL;
 			uint32_t nr;
 
-			if (!stub || stub->does != ME_STUB_TIMES || !copy->original ||
-			    stub->counter != f)
+			if (!stub || stub->does != ME_STUB_TIMES ||
+			    copy->version != ME_VERSION_ORIGINAL || stub->counter != f)
 				continue;
 			nr = func->first_point + stub->point + 1;
 			if (!me_grow(&table->points, &cap, nr, sizeof(*table->points)))

@@ -91,6 +91,12 @@ static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *p
 	return 0;
 }
 
+static uint64_t address_in(const struct me_placement *placement, enum me_version version,
+			   uint32_t block)
+{
+	return placement->copies[placement->of_version[version][block]].new_vaddr;
+}
+
 static int write_stub(const struct me_placement *placement, const struct me_copy *copy,
 		      uint8_t *out)
 {
@@ -105,16 +111,22 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 	}
 	if (stub->polls)
 		places.notes = placement->copies[placement->notes[copy->block]].new_vaddr;
-	if (stub->does == ME_STUB_ENTERS)
+	if (stub->does == ME_STUB_ENTERS) {
 		places.other =
 			placement->copies[placement->target_from_inside[copy->block]].new_vaddr;
+		places.untimed[MP_AUDIT_A] =
+			address_in(placement, ME_VERSION_ORIGINAL_UNTIMED, copy->block);
+		places.untimed[MP_AUDIT_B] =
+			address_in(placement, ME_VERSION_NEW_UNTIMED, copy->block);
+	}
 	if (stub->does == ME_STUB_TIMES) /* in version A, the block follows its stub */
-		places.other =
-			placement
-				->copies[stub->version == MP_AUDIT_A
-						 ? placement->copy_of_block[copy->block]
-						 : placement->original_of_block[copy->block] + 1]
-				.new_vaddr;
+		places.other = placement
+				       ->copies[stub->version == MP_AUDIT_A
+							? placement->copy_of_block[copy->block]
+							: placement->of_version[ME_VERSION_ORIGINAL]
+									       [copy->block] +
+								  1]
+				       .new_vaddr;
 	return me_stub_code_write(stub, placement->counters, &places, vaddr, out);
 }
 

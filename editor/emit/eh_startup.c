@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "libprof/elf/eh.h"
 #include "libprof/insn/insn.h"
 
 enum {
@@ -96,4 +97,49 @@ int me_eh_startup_find(const struct mp_elf *elf, struct me_eh_startup *out)
 	    !read_array(elf, ".fini_array", eh_frame, &out->fields[1], &back) || back != out->label)
 		return -ENOENT;
 	return 0;
+}
+
+/* The label that code passes to the unwinder; 0: there is none. */
+static uint64_t find_label(const struct mp_elf *elf)
+{
+	const struct mp_section *old = mp_elf_section(elf, ".eh_frame");
+	struct me_eh_startup found;
+
+	if (!elf->relinkable)
+		return me_eh_startup_find(elf, &found) ? 0 : found.label;
+	for (uint32_t i = 0; old && i < elf->nr_relocs; i++) {
+		const struct mp_reloc *r = &elf->relocs[i];
+		uint64_t to = r->sym_value + (uint64_t)r->addend;
+
+		if (to - old->vaddr < old->size && mp_elf_is_code(elf, r->vaddr))
+			return to;
+	}
+	return 0;
+}
+
+size_t me_eh_startup_offset(const struct mp_elf *elf, const uint8_t *bytes, size_t size)
+{
+	uint64_t label = find_label(elf);
+	struct mp_eh_cursor first, cur;
+	struct mp_eh_cie cie = {0};
+	struct mp_eh_fde fde;
+	size_t off = 0;
+	bool sized;
+
+	if (!label || !mp_eh_frame_find(elf, &first, &sized))
+		return 0;
+	cur = first;
+	while (cur.p < cur.end && cur.vaddr < label && off + 4 <= size) {
+		int kind = mp_eh_next(&cur, &first, &cie, &fde);
+		uint32_t length;
+
+		if (kind < 0)
+			return 0;
+		/* Of dropped code, no FDE was copied. */
+		if (!kind || (kind == 2 && (!fde.start || !fde.size)))
+			continue;
+		memcpy(&length, bytes + off, sizeof(length));
+		off += 4 + (size_t)length;
+	}
+	return off < size ? off : 0;
 }

@@ -3,6 +3,7 @@
  * emit - puts an output file together: place, copy, unwind, map, patch, then headers.
  * Sections and symbols are in emit_sections.c.
  */
+#include "editor/emit/eh_startup.h"
 #include "editor/emit/emit.h"
 
 #include <errno.h>
@@ -59,6 +60,8 @@ static int place_behind_text(struct me_emitter *e, struct mp_err *err)
 	return rc;
 }
 
+_Static_assert((int)ME_NR_VERSIONS == ME_PLACED_VERSIONS, "unwind knows all versions");
+
 static int build_unwind(struct me_emitter *e, struct mp_err *err)
 {
 	uint32_t nr = e->placement.nr_copies;
@@ -69,8 +72,9 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
-		const uint32_t *targets = copy->original ? e->placement.original_of_block
-							 : e->placement.target_from_outside;
+		const uint32_t *targets = copy->version != ME_VERSION_NEW
+						  ? e->placement.of_version[copy->version]
+						  : e->placement.target_from_outside;
 
 		placed[i] = (struct me_placed){
 			.new_vaddr = copy->new_vaddr,
@@ -79,7 +83,7 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 			.stub = copy->stub,
 			.left_out = copy->left_out,
 			.passed_by = e->placement.nr_stubs && targets[copy->block] != i,
-			.original = copy->original,
+			.version = copy->version,
 			.call_off = call_off(&e->placement, copy),
 		};
 		if (copy->falls && i + 1 < nr)
@@ -266,8 +270,12 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 	if (rc)
 		return rc;
 	if (e->segment.eh_frame_slot == ME_NO_SLOT) {
-		rc = me_patch_eh_frame(e->cfg, e->old_part, e->segment.old_end,
-				       e->unwind_vaddr + e->unwind.eh_frame_off, err);
+		uint64_t eh_frame = e->unwind_vaddr + e->unwind.eh_frame_off;
+
+		eh_frame += me_eh_startup_offset(e->elf,
+						 e->new_segment + (eh_frame - e->segment.vaddr),
+						 e->unwind.eh_frame_size);
+		rc = me_patch_eh_frame(e->cfg, e->old_part, e->segment.old_end, eh_frame, err);
 		if (rc)
 			return rc;
 	}

@@ -13,8 +13,8 @@
 #include "editor/unwind/unwind.h"
 #include "libprof/note/audit_file.h"
 
-/* Instructions of the stubs at an entry and at an exit, if nothing is timed. */
-#define STUB_INSNS 6
+/* Instructions of the stubs at an entry and at an exit, if nothing is timed and nothing decided. */
+#define STUB_INSNS 7
 
 bool me_versions_is_exit(const struct mp_block *block)
 {

@@ -2,7 +2,8 @@
 /*
  * versions_plan - writes a plan anew in which some functions have two versions. A function's
  * version A precedes its version B, with the stub at the entry before both; the stub at an exit
- * precedes each copy of the exit, that at a timing point each copy of its block. Called by optimize.
+ * precedes each copy of the exit, that at a timing point each copy of its block. Behind them follow
+ * both versions without stubs, which run after a verdict. Called by optimize.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -65,13 +66,14 @@ static void put_point(struct writer *w, struct me_plan_block block)
 	struct me_stub stub = {.arrivals = ME_STUB_ALL,
 			       .does = ME_STUB_TIMES,
 			       .point = number % ME_AUDIT_MAX_POINTS,
-			       .version = block.original ? MP_AUDIT_A : MP_AUDIT_B};
+			       .version = block.version == ME_VERSION_ORIGINAL ? MP_AUDIT_A
+									       : MP_AUDIT_B};
 
 	stub.value = (int32_t)choice->points[stub.point].rounds;
 	put_stub(w, block, stub);
 }
 
-/* A block of an audited function, in either version. */
+/* A block of an audited function, in either version with stubs. */
 static void put_block(struct writer *w, struct me_plan_block block)
 {
 	bool exits = me_versions_is_exit(&w->cfg->blocks[block.block]);
@@ -98,26 +100,45 @@ static uint8_t alignment_of(const struct mp_cfg *cfg, uint32_t b, uint32_t first
 		       : 0;
 }
 
-static void put_original(struct writer *w, uint32_t func, struct me_plan_block entry)
+/* All blocks of @entry's function in the original's order. @put_one: with stubs or without. */
+static void put_original(struct writer *w, struct me_plan_block entry, enum me_version version,
+			 void (*put_one)(struct writer *w, struct me_plan_block block))
 {
-	const struct mp_func *f = &w->cfg->funcs[func];
-	struct me_plan_block like = {.zone = entry.zone, .why = ME_WHY_ORIGINAL, .original = true};
-	struct me_stub stub = {.arrivals = ME_STUB_OUTSIDE, .does = ME_STUB_ENTERS};
+	const struct mp_func *f = &w->cfg->funcs[w->cfg->blocks[entry.block].func];
+	struct me_plan_block like = {
+		.block = entry.block,
+		.zone = entry.zone,
+		.why = ME_WHY_ORIGINAL,
+		.version = version,
+	};
 
-	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++)
-		stub.value |= w->point_of[b] != 0;
-	like.block = entry.block;
-	like.align_log2 = entry.align_log2 > ALIGN_LOG2 ? entry.align_log2 : ALIGN_LOG2;
-	put_stub(w, like, stub);
-	like.align_log2 = 0;
-	put_block(w, like);
+	put_one(w, like);
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		if (b == entry.block || me_block_stays(&w->cfg->blocks[b]))
 			continue;
 		like.block = b;
 		like.align_log2 = alignment_of(w->cfg, b, f->first_block);
-		put_block(w, like);
+		put_one(w, like);
 	}
+}
+
+/* The stub at the entry, then version A. */
+static void put_entry(struct writer *w, struct me_plan_block entry)
+{
+	const struct mp_func *f = &w->cfg->funcs[w->cfg->blocks[entry.block].func];
+	struct me_plan_block like = {
+		.block = entry.block,
+		.zone = entry.zone,
+		.why = ME_WHY_ORIGINAL,
+		.version = ME_VERSION_ORIGINAL,
+	};
+	struct me_stub stub = {.arrivals = ME_STUB_OUTSIDE, .does = ME_STUB_ENTERS};
+
+	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++)
+		stub.value |= w->point_of[b] != 0;
+	like.align_log2 = entry.align_log2 > ALIGN_LOG2 ? entry.align_log2 : ALIGN_LOG2;
+	put_stub(w, like, stub);
+	put_original(w, entry, ME_VERSION_ORIGINAL, put_block);
 }
 
 /* The blocks of an audited function that the plan lacks follow its last ones. */
@@ -131,22 +152,63 @@ static void put_missing(struct writer *w, uint32_t func, uint8_t zone)
 					     .block = b, .zone = zone, .why = ME_WHY_UNSAMPLED});
 }
 
+/*
+ * The same blocks without stubs: those that w->out has from @first on, of version B, and those of
+ * version A behind them.
+ */
+static void put_untimed(struct writer *w, uint32_t first)
+{
+	uint32_t end = w->out.nr_blocks;
+	struct me_plan_block entry;
+	bool has_entry = false;
+
+	for (uint32_t i = first; i < end && !w->failed; i++) {
+		struct me_plan_block block = w->out.blocks[i];
+
+		if (block.stub || block.version != ME_VERSION_NEW)
+			continue;
+		block.version = ME_VERSION_NEW_UNTIMED;
+		put(w, block);
+		if (w->cfg->blocks[block.block].flags & MP_BLOCK_ENTRY) {
+			has_entry = true;
+			entry = block;
+		}
+	}
+	if (has_entry)
+		put_original(w, entry, ME_VERSION_ORIGINAL_UNTIMED, put);
+}
+
+/* Does the plan go on with another function, or another zone, behind element @i? */
+static bool ends_run(const struct writer *w, const struct me_plan *plan, uint32_t i)
+{
+	const struct me_plan_block *block = &plan->blocks[i];
+
+	return i + 1 == plan->nr_blocks || block[1].zone != block->zone ||
+	       w->cfg->blocks[block[1].block].func != w->cfg->blocks[block->block].func;
+}
+
 static void put_all(struct writer *w, const struct me_plan *plan, const uint32_t *last)
 {
+	uint32_t run = 0; /* start in w->out of the function's blocks in this zone */
+
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		struct me_plan_block block = plan->blocks[i];
 		uint32_t func = w->cfg->blocks[block.block].func;
 
+		if (!i || ends_run(w, plan, i - 1))
+			run = w->out.nr_blocks;
 		if (!w->chosen[func]) {
 			put(w, block);
 			continue;
 		}
 		if (!block.clone && w->cfg->blocks[block.block].flags & MP_BLOCK_ENTRY)
-			put_original(w, func, block);
+			put_entry(w, block);
 		if (!block.clone)
 			put_block(w, block);
 		if (last[func] == i)
 			put_missing(w, func, block.zone);
+		if (ends_run(w, plan, i))
+			put_untimed(w, run);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "libprof/note/audit_file.h"
 
 enum {
+	JMP = 5,
 	DECL = 7,
 	LEA = 5,
 	CALL = 5,
@@ -65,6 +66,12 @@ static void put_call(struct writer *w, uint64_t runtime, uint32_t number)
 	put(w, &number, sizeof(number));
 }
 
+static void put_jump(struct writer *w, uint64_t target)
+{
+	put(w, "\xe9", 1);
+	put_disp(w, target, 0);
+}
+
 static uint64_t slot_of(const struct me_stub *stub, const struct me_stub_places *places)
 {
 	return places->counters + stub->counter * sizeof(struct me_audit_slot);
@@ -77,6 +84,9 @@ int me_enter_code_write(const struct me_stub *stub, const struct me_stub_places 
 	uint64_t slot = slot_of(stub, places);
 	struct writer w = {out, vaddr, false};
 
+	put_jump(&w, vaddr + (1 + MP_AUDIT_NR_VERSIONS) * JMP);
+	for (int v = 0; v < MP_AUDIT_NR_VERSIONS; v++)
+		put_jump(&w, places->untimed[v]);
 	put(&w, "\x65\xff\x0d", 3);
 	put_disp(&w, slot + offsetof(struct me_audit_slot, countdown), 0);
 	put(&w, jns, sizeof(jns));

@@ -6,7 +6,10 @@
  * A function has a slot in memory that each thread has for itself, as counters per thread are
  * (struct me_audit_slot). At the entry:
  *
- *		decl	%gs:countdown(%rip)
+ *		jmp	0f
+ *		jmp	version A without stubs
+ *		jmp	version B without stubs
+ *	0:	decl	%gs:countdown(%rip)
  *		jns	1f
  *		lea	-128(%rsp), %rsp
  *		call	the runtime's entry for entries, which adds 128 to %rsp
@@ -35,6 +38,10 @@
  *		jne	the block in version B
  *	3:	the block
  *
+ * After a verdict the runtime changes the first jump, which then goes where one of the next two
+ * jumps goes (runtime/untimed.h). It writes four aligned bytes: the jump's address is a multiple of
+ * 4, and the uppermost byte of the displacement stays.
+ *
  * The runtime changes no register, and reads the number behind the call (base/runtime.h). These
  * instructions change flags, which must be dead, and the slot. No address is read from memory. `lea`
  * spares the red zone. Loops use it, and parts of functions that are entered by a jump. At an exit,
@@ -45,13 +52,14 @@
 
 #include <stdint.h>
 
+#include "editor/base/runtime.h"
 #include "editor/instrumentation.h"
 
-#define ME_ENTER_CODE_SIZE 38
+#define ME_ENTER_CODE_SIZE 53
 #define ME_LEAVE_CODE_SIZE 25
 #define ME_POINT_CODE_SIZE 38
 /* Offset of the call; %rsp is ME_RED_ZONE lower there. */
-#define ME_ENTER_CODE_CALL 14
+#define ME_ENTER_CODE_CALL ME_RUNTIME_ENTER_CALL
 #define ME_LEAVE_CODE_CALL 15
 #define ME_POINT_CODE_CALL 14
 

@@ -63,11 +63,11 @@ static int compare_edge_stubs(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* The same as arrival() from version A to itself. A stub at an exit precedes its block. */
-static uint32_t arrival_in_original(const struct me_placement *placement,
-				    const struct me_copy *copy, uint32_t block)
+/* The same as arrival() inside a version. A stub at an exit precedes its block. */
+static uint32_t arrival_in_version(const struct me_placement *placement, const struct me_copy *copy,
+				   uint32_t block)
 {
-	uint32_t to = placement->original_of_block[block];
+	uint32_t to = placement->of_version[copy->version][block];
 
 	if (copy->stub && placement->stubs[copy->stub - 1].arrivals == ME_STUB_ALL)
 		to++;
@@ -80,8 +80,9 @@ static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *pla
 {
 	struct me_edge_stub key = {copy->block, block, 0}, *found;
 
-	if (copy->original && cfg->blocks[copy->block].func == cfg->blocks[block].func)
-		return arrival_in_original(placement, copy, block);
+	if (copy->version != ME_VERSION_NEW &&
+	    cfg->blocks[copy->block].func == cfg->blocks[block].func)
+		return arrival_in_version(placement, copy, block);
 	if (copy->stub) { /* behind a stub, control continues */
 		uint8_t arrivals = placement->stubs[copy->stub - 1].arrivals;
 
@@ -226,7 +227,8 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->body_size = block->size - block->term_len;
 		/* The exit of an audited function keeps its code, and so an address of its own. */
 		copy->falls = next_is(cfg, placement, index, block->term_target) &&
-			      !(placement->original_of_block && block->term == MP_TERM_TAIL);
+			      !(placement->of_version[ME_VERSION_ORIGINAL] &&
+				block->term == MP_TERM_TAIL);
 		copy->jump = !copy->falls;
 		break;
 	case MP_TERM_FALL:
@@ -448,11 +450,13 @@ static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->edge_stubs = malloc(added->nr_stubs * sizeof(*out->edge_stubs));
 		if (added->polls)
 			out->notes = new_index(cfg);
-		if (added->nr_audited)
-			out->original_of_block = new_index(cfg);
-		if (!out->edge_stubs || (added->polls && !out->notes) ||
-		    (added->nr_audited && !out->original_of_block))
+		if (!out->edge_stubs || (added->polls && !out->notes))
 			return false;
+		for (int v = ME_VERSION_ORIGINAL; added->nr_audited && v < ME_NR_VERSIONS; v++) {
+			out->of_version[v] = new_index(cfg);
+			if (!out->of_version[v])
+				return false;
+		}
 	}
 	return out->copies && out->target_from_outside && out->target_from_inside &&
 	       out->copy_of_block;
@@ -468,8 +472,8 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		const struct me_plan_block *planned = &plan->blocks[i];
 
-		if (planned->original && !planned->stub)
-			out->original_of_block[planned->block] = i;
+		if (planned->version != ME_VERSION_NEW && !planned->stub)
+			out->of_version[planned->version][planned->block] = i;
 		else if (!planned->clone && !planned->stub)
 			out->target_from_outside[planned->block] = i;
 	}
@@ -485,8 +489,9 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 		if (!plan->blocks[i].stub)
 			continue;
 		out->copies[i].stub = stub + 1;
-		if (plan->blocks[i].original && added->stubs[stub].arrivals == ME_STUB_ALL) {
-			out->original_of_block[block] = i;
+		if (plan->blocks[i].version != ME_VERSION_NEW &&
+		    added->stubs[stub].arrivals == ME_STUB_ALL) {
+			out->of_version[plan->blocks[i].version][block] = i;
 			stub++;
 			continue;
 		}
@@ -532,7 +537,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->copies[i].align_offset = plan->blocks[i].align_offset;
 		out->copies[i].new_line = plan->blocks[i].new_line;
 		out->copies[i].clone = plan->blocks[i].clone;
-		out->copies[i].original = plan->blocks[i].original;
+		out->copies[i].version = plan->blocks[i].version;
 		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
@@ -559,7 +564,10 @@ void me_placement_fini(struct me_placement *placement)
 		free(placement->copy_of_block);
 	}
 	free(placement->notes);
-	free(placement->original_of_block);
+	for (int v = 0; v < ME_NR_VERSIONS; v++) {
+		free(placement->of_version[v]);
+		placement->of_version[v] = NULL;
+	}
 	free(placement->copies);
 	free(placement->target_from_outside);
 	free(placement->edge_stubs);
@@ -567,7 +575,7 @@ void me_placement_fini(struct me_placement *placement)
 	placement->copies = NULL;
 	placement->target_from_outside = placement->target_from_inside = placement->copy_of_block =
 		NULL;
-	placement->notes = placement->original_of_block = NULL;
+	placement->notes = NULL;
 	placement->edge_stubs = NULL;
 	placement->followers = NULL;
 	placement->nr_followers = placement->cap_followers = 0;

@@ -35,8 +35,8 @@ struct me_copy {
 	bool clone : 1;		     /* not the copy that branches, patches and pointers lead to */
 	bool endbr64 : 1;	     /* a stub that begins with one, as its block does */
 	bool followers : 1;	     /* it has entries in me_placement.followers */
-	bool original : 1;	     /* of version A of an audited function */
 	bool left_out : 1;	     /* it has none of the block's instructions */
+	uint8_t version;	     /* enum me_version */
 	uint32_t branch_to, jump_to; /* targets of branch and jump; MP_NONE: old code */
 };
 
@@ -65,7 +65,8 @@ struct me_placement {
 	uint32_t *target_from_inside;  /* target from inside of the function */
 	uint32_t *copy_of_block;       /* the copy; never a clone */
 	uint32_t *notes;	       /* the stub that notes; NULL: without polls */
-	uint32_t *original_of_block;   /* target from inside of version A; NULL: without audits */
+	/* targets from inside of the versions other than ME_VERSION_NEW; NULL: without audits */
+	uint32_t *of_version[ME_NR_VERSIONS];
 	struct me_edge_stub *edge_stubs; /* ascending */
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* those of the instrumentation */

@@ -11,6 +11,10 @@
 /* Entries that seem to follow the known ones are copied, too, up to this number. */
 #define MAX_ENTRIES 65536
 
+/* The versions that have tables for themselves. */
+#define FIRST_VERSION ME_VERSION_ORIGINAL
+#define NR_COPIES     (ME_NR_VERSIONS - FIRST_VERSION)
+
 static uint32_t entry_size(const struct mp_table *table)
 {
 	return table->kind == MP_TABLE_REL32 ? 4 : 8;
@@ -110,19 +114,23 @@ static void add(const struct mp_cfg *cfg, uint32_t t, struct me_version_tables *
 {
 	const struct mp_table *table = &cfg->tables[t];
 
-	out->tables[out->nr_tables] = (struct me_version_table){
-		.table = t,
-		.nr_entries = count_entries(cfg, table),
-		.now = out->vaddr + out->size,
-	};
-	out->size += (uint64_t)out->tables[out->nr_tables].nr_entries * entry_size(table);
+	uint32_t nr_entries = count_entries(cfg, table), first = out->nr_tables;
+
+	for (uint8_t v = FIRST_VERSION; v < ME_NR_VERSIONS; v++) {
+		out->tables[out->nr_tables++] = (struct me_version_table){
+			.table = t,
+			.nr_entries = nr_entries,
+			.now = out->vaddr + out->size,
+			.version = v,
+		};
+		out->size += (uint64_t)nr_entries * entry_size(table);
+	}
 	for (uint32_t i = 0; i < table->nr_refs; i++) {
 		const struct mp_table_ref *ref = &cfg->table_refs[table->first_ref + i];
 
 		out->refs[out->nr_refs++] = (struct me_version_ref){
-			ref->insn_vaddr, out->nr_tables, ref->field_off, ref->rip_relative};
+			ref->insn_vaddr, first, ref->field_off, ref->rip_relative};
 	}
-	out->nr_tables++;
 }
 
 /* Has the function of the table two versions, and does one of its jumps use the table? */
@@ -130,9 +138,9 @@ static bool is_wanted(const struct mp_cfg *cfg, const struct me_placement *place
 {
 	uint32_t block = cfg->tables[t].block;
 
-	return placement->original_of_block && block != MP_NONE &&
+	return placement->of_version[FIRST_VERSION] && block != MP_NONE &&
 	       cfg->blocks[block].func == cfg->tables[t].func &&
-	       placement->original_of_block[block] != MP_NONE;
+	       placement->of_version[FIRST_VERSION][block] != MP_NONE;
 }
 
 int me_version_tables_find(const struct mp_cfg *cfg, const struct me_placement *placement,
@@ -145,7 +153,7 @@ int me_version_tables_find(const struct mp_cfg *cfg, const struct me_placement *
 		nr_refs += is_wanted(cfg, placement, t) ? cfg->tables[t].nr_refs : 0;
 	if (!nr_refs)
 		return 0;
-	out->tables = malloc((size_t)cfg->nr_tables * sizeof(*out->tables));
+	out->tables = malloc((size_t)cfg->nr_tables * NR_COPIES * sizeof(*out->tables));
 	out->refs = malloc((size_t)nr_refs * sizeof(*out->refs));
 	if (!out->tables || !out->refs) {
 		me_version_tables_fini(out);
@@ -161,12 +169,12 @@ int me_version_tables_find(const struct mp_cfg *cfg, const struct me_placement *
 	return 0;
 }
 
-/* The address at which version A of @func goes on for the old address @target. */
-static uint64_t place_in_original(const struct mp_cfg *cfg, const struct me_placement *placement,
-				  uint32_t func, uint64_t target)
+/* Where @version of @func goes on for the old address @target. */
+static uint64_t place_in(const struct mp_cfg *cfg, const struct me_placement *placement,
+			 uint8_t version, uint32_t func, uint64_t target)
 {
 	uint32_t block = mp_cfg_block_starting(cfg, target);
-	uint32_t copy = block == MP_NONE ? MP_NONE : placement->original_of_block[block];
+	uint32_t copy = block == MP_NONE ? MP_NONE : placement->of_version[version][block];
 
 	return copy == MP_NONE || cfg->blocks[block].func != func
 		       ? target
@@ -184,7 +192,7 @@ static int write_table(const struct mp_cfg *cfg, const struct me_placement *plac
 
 		if (!read_entry(cfg, table, e, &target))
 			return -EBADMSG;
-		target = place_in_original(cfg, placement, table->func, target);
+		target = place_in(cfg, placement, copy->version, table->func, target);
 		if (table->kind == MP_TABLE_ABS64) {
 			memcpy(out, &target, sizeof(target));
 			continue;
@@ -198,7 +206,7 @@ static int write_table(const struct mp_cfg *cfg, const struct me_placement *plac
 	return 0;
 }
 
-/* Make the operands of @copy, of version A, at @out name the copied tables. */
+/* Make the operands of @copy at @out name its version's tables. */
 static int lead(const struct mp_cfg *cfg, const struct me_version_tables *tables,
 		const struct me_copy *copy, uint8_t *out)
 {
@@ -219,7 +227,8 @@ static int lead(const struct mp_cfg *cfg, const struct me_version_tables *tables
 		uint64_t off = ref->insn_vaddr - start + ref->field_off;
 		/* The displacement is the last field of these instructions. */
 		uint64_t from = ref->rip_relative ? copy->new_vaddr + off + 4 : 0;
-		int64_t value = (int64_t)(tables->tables[ref->table].now - from);
+		uint32_t table = ref->table + copy->version - FIRST_VERSION;
+		int64_t value = (int64_t)(tables->tables[table].now - from);
 		int32_t word = (int32_t)value;
 
 		if (word != value || off + 4 > copy->body_size)
@@ -241,7 +250,7 @@ int me_version_tables_write(const struct mp_cfg *cfg, const struct me_placement 
 	for (uint32_t i = 0; !rc && tables->nr_refs && i < placement->nr_copies; i++) {
 		const struct me_copy *copy = &placement->copies[i];
 
-		if (copy->original && !copy->stub)
+		if (copy->version != ME_VERSION_NEW && !copy->stub)
 			rc = lead(cfg, tables, copy, segment + (copy->new_vaddr - start));
 	}
 	return rc ? mp_err_set(err, -rc, "the copy of a table cannot be written") : 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * version_tables - gives version A of an audited function its own copy of each jump table. The
- * original's table leads to version B, as the table of any moved function leads to its copies.
+ * version_tables - gives each version of an audited function but B its own copy of each jump table.
+ * The original's table leads to version B, as the table of any moved function leads to its copies.
  *
- * Both versions have the same code, so version A's operands that name the table name the copy
- * instead. Entries of a copied table lead to version A. Called by versions and emit.
+ * All versions have the same code, so the operands that name the table name the version's copy
+ * instead. Entries of a copied table lead to this version. Called by versions and emit.
  */
 #ifndef ME_VERSION_TABLES_H
 #define ME_VERSION_TABLES_H
@@ -19,12 +19,13 @@ struct me_version_table {
 	uint32_t table;	     /* of the cfg */
 	uint32_t nr_entries; /* at least those that the cfg knows */
 	uint64_t now;	     /* address of the copy */
+	uint8_t version;     /* enum me_version */
 };
 
 /* An operand of a function with such a table. */
 struct me_version_ref {
 	uint64_t insn_vaddr;
-	uint32_t table;	   /* index in @tables */
+	uint32_t table;	   /* index in @tables of the first version's copy; the others' follow */
 	uint8_t field_off; /* offset of the 4-byte field in the instruction */
 	bool rip_relative; /* false: absolute 32-bit address */
 };
@@ -37,7 +38,7 @@ struct me_version_tables {
 	uint64_t vaddr, size; /* of all copies */
 };
 
-/* Why version A cannot have a copy of the table that the block jumps through. NULL: it can. */
+/* Why versions cannot have a copy of the table that the block jumps through. NULL: it can. */
 const char *me_version_tables_why_not(const struct mp_cfg *cfg, uint32_t block);
 /*
  * me_version_tables_find - the tables of all functions with two versions, to lie at @vaddr.
@@ -46,7 +47,7 @@ const char *me_version_tables_why_not(const struct mp_cfg *cfg, uint32_t block);
 int me_version_tables_find(const struct mp_cfg *cfg, const struct me_placement *placement,
 			   uint64_t vaddr, struct me_version_tables *out, struct mp_err *err);
 /*
- * me_version_tables_write - writes the copies of tables, and makes version A's operands name them.
+ * me_version_tables_write - writes the copies of tables, and makes operands of versions name them.
  * @segment: the bytes from address @start on, with the copied code.
  * Return: 0, -ERANGE out of reach, -EBADMSG.
  */

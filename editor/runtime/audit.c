@@ -31,6 +31,7 @@
 #include "editor/runtime/audit_thread.h"
 #include "editor/runtime/ring.h"
 #include "editor/runtime/system.h"
+#include "editor/runtime/untimed.h"
 
 static uint64_t clock_ns(void)
 {
@@ -271,8 +272,10 @@ static void enter(const struct me_audit_work *w)
 
 	if (t->open && t->rsp && w->rsp >= t->rsp)
 		me_audit_abandon(w);
-	if (me_audit_obey(w))
+	if (me_audit_obey(w)) {
+		me_untimed_enter(w->state, w->ret, slot->version);
 		return;
+	}
 	if (w->loops) {
 		enter_loops(w);
 		return;
@@ -340,7 +343,8 @@ bool me_audit_begin(struct me_audit_work *w, const struct me_runtime_params *par
 	uint32_t number;
 
 	__builtin_memcpy(&number, (const char *)ret[0] + 1, sizeof(number));
-	*w = (struct me_audit_work){.function = number & ME_AUDIT_NUMBER_FUNCTION};
+	*w = (struct me_audit_work){.function = number & ME_AUDIT_NUMBER_FUNCTION,
+				    .ret = (uint8_t *)ret[0]};
 	if (w->function >= params->nr_audited)
 		return false;
 	w->loops = number & ME_AUDIT_NUMBER_LOOPS;

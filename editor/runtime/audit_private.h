@@ -46,7 +46,8 @@ struct me_audit_work {
 	struct me_audit_thread *thread;
 	struct me_audit_slot *slots, *slot;
 	uint64_t function, rsp, now;
-	bool loops; /* the function is timed in its loops */
+	uint8_t *ret; /* the call's return address in the stub */
+	bool loops;   /* the function is timed in its loops */
 	/* For a call from a loop: timing point from 1 on, its version, least rounds between calls. */
 	uint8_t point, version;
 	uint32_t least_rounds;

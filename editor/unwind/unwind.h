@@ -17,6 +17,9 @@
 #include "libprof/elf/elf.h"
 #include "libprof/base/err.h"
 
+/* Versions of one function whose exceptions do not mix (enum me_version of the plan). */
+#define ME_PLACED_VERSIONS 4
+
 /* A copied block. Instructions keep their lengths and order. Only the terminating branch may be
  * re-encoded, inverted, dropped, or followed by an added jump. So offset k of the copy, below
  * old_size - term_len, is offset k of the original; later bytes belong to the terminator. */
@@ -28,7 +31,7 @@ struct me_placed {
 	bool stub;	   /* no copy: code before the block, with the block's row */
 	bool left_out;	   /* a copy without the block's instructions */
 	bool passed_by;	   /* control from elsewhere enters a stub of this block */
-	bool original;	   /* of version A: its exceptions land in version A */
+	uint8_t version;   /* below ME_PLACED_VERSIONS; its exceptions land in the same one */
 	/* Offset of a call in a stub, for which alone the stack pointer is ME_RED_ZONE lower; 0:
 	 * there is none. */
 	uint8_t call_off;

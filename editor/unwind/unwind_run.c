@@ -22,8 +22,8 @@ struct builder {
 	struct me_source sources[NR_SOURCES];
 	unsigned int next_source;
 	struct me_source *last; /* of the current run; not replaced */
-	uint32_t *placed_of;	/* per block: index in @placed or MP_NONE */
-	uint32_t *original_of;	/* the same for version A; NULL: there is none */
+	/* Of each version, per block: index in @placed or MP_NONE; NULL: no copy is of it. */
+	uint32_t *placed_of[ME_PLACED_VERSIONS];
 	const struct me_placed *placed;
 	struct me_runs *out;
 	uint64_t lsda_vaddr;	    /* of out->lsdas */
@@ -270,10 +270,10 @@ static bool add_site(struct builder *b, const struct me_call_site *site)
 	return true;
 }
 
-static uint64_t copy_of_pad(const struct builder *b, uint32_t func, uint64_t pad, bool original)
+static uint64_t copy_of_pad(const struct builder *b, uint32_t func, uint64_t pad, uint8_t version)
 {
 	uint32_t block = pad ? block_at(b->cfg, func, pad) : MP_NONE;
-	const uint32_t *placed_of = original ? b->original_of : b->placed_of;
+	const uint32_t *placed_of = b->placed_of[version];
 
 	if (block == MP_NONE || placed_of[block] == MP_NONE)
 		return pad;
@@ -309,7 +309,7 @@ static bool put_sites(struct builder *b, const struct me_placed *placed, const s
 		site = (struct me_call_site){
 			.start = placed->new_vaddr + from,
 			.size = to - from,
-			.pad = copy_of_pad(b, block->func, old->pad, placed->original),
+			.pad = copy_of_pad(b, block->func, old->pad, placed->version),
 			.action = old->action,
 		};
 		if (!add_site(b, &site))
@@ -447,14 +447,16 @@ static uint32_t *new_index(uint32_t nr)
 
 static bool allocate(struct builder *b, uint32_t nr_placed)
 {
-	bool audits = false;
+	bool has[ME_PLACED_VERSIONS] = {true};
 
-	for (uint32_t i = 0; i < nr_placed && !audits; i++)
-		audits = b->placed[i].original;
-	b->placed_of = new_index(b->cfg->nr_blocks);
-	if (audits)
-		b->original_of = new_index(b->cfg->nr_blocks);
-	return b->placed_of && (!audits || b->original_of);
+	for (uint32_t i = 0; i < nr_placed; i++)
+		has[b->placed[i].version] = true;
+	for (int v = 0; v < ME_PLACED_VERSIONS; v++) {
+		b->placed_of[v] = has[v] ? new_index(b->cfg->nr_blocks) : NULL;
+		if (has[v] && !b->placed_of[v])
+			return false;
+	}
+	return true;
 }
 
 int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
@@ -471,21 +473,19 @@ int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint
 	};
 	int ret = 0;
 
-	if (!allocate(&b, nr_placed)) {
-		free(b.placed_of);
-		return mp_err_set(err, ENOMEM, "out of memory");
-	}
+	if (!allocate(&b, nr_placed))
+		ret = mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < nr_placed && !ret; i++) {
 		ret = check_placed(&b, i);
 		if (!ret && !placed[i].passed_by)
-			(placed[i].original ? b.original_of : b.placed_of)[placed[i].block] = i;
+			b.placed_of[placed[i].version][placed[i].block] = i;
 	}
 	if (!ret)
 		ret = build(&b, nr_placed);
 	for (unsigned int i = 0; i < NR_SOURCES; i++)
 		me_source_fini(&b.sources[i]);
-	free(b.placed_of);
-	free(b.original_of);
+	for (int v = 0; v < ME_PLACED_VERSIONS; v++)
+		free(b.placed_of[v]);
 	free(b.sites);
 	return ret;
 }

@@ -205,6 +205,7 @@ static void vf_fini(struct vf *vf)
 	mp_audit_table_free(vf->audited);
 	free(vf->versions);
 	vf_bits_fini(&vf->guarded);
+	vf_bits_fini(&vf->exits);
 	marks_fini(vf->marks);
 }
 

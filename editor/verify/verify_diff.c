@@ -137,15 +137,50 @@ static bool is_eh_ref(const struct vf *vf, const struct mp_reloc *rel)
 	       vf_is_text(vf, rel->vaddr);
 }
 
+/* Does an entry of the new .eh_frame start at @now? */
+static bool is_eh_entry(const struct vf *vf, uint64_t now)
+{
+	uint64_t at = vf->new_eh.vaddr;
+
+	while (at < now) {
+		const uint8_t *b = mp_elf_bytes(vf->n, at, 4);
+		uint32_t length;
+
+		if (!b)
+			return false;
+		memcpy(&length, b, sizeof(length));
+		at += 4 + (uint64_t)length;
+	}
+	return at == now;
+}
+
+/*
+ * Does the program's unwinder see from @now on what it saw from @label on? Linkers put files before
+ * the label, and it sees none of their entries. It sees all entries of copies.
+ */
+static bool is_eh_label(const struct vf *vf, uint64_t label, uint64_t now)
+{
+	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->new_eh.fdes[i];
+		const struct vf_fde *old = fde->start < vf->new_eh.new_start
+						   ? vf_eh_find(&vf->old_eh, fde->start)
+						   : NULL;
+
+		if ((fde->vaddr >= now) != (!old || old->vaddr >= label))
+			return false;
+	}
+	return is_eh_entry(vf, now);
+}
+
 /* A static program registers its .eh_frame with the unwinder: it must register the new one. */
-static int check_eh_ref(const struct vf *vf, uint64_t field, uint64_t *next)
+static int check_eh_ref(const struct vf *vf, uint64_t field, uint64_t label, uint64_t *next)
 {
 	const uint8_t *b = mp_elf_bytes(vf->n, field, 4);
 	uint32_t now = 0;
 
 	if (b)
 		memcpy(&now, b, 4);
-	if (now != vf->new_eh.vaddr)
+	if (!is_eh_label(vf, label, now))
 		return vf_refuse(vf, field,
 				 "the program registers %#x instead of the new .eh_frame", now);
 	vf->result->nr_eh_refs++;
@@ -199,14 +234,16 @@ static int check_code(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 	/* A difference may begin at any byte of the field. */
 	for (int i = 0; i < 2; i++)
 		if (vf->eh_fields[i] && vaddr - vf->eh_fields[i] < 4)
-			return check_eh_ref(vf, vf->eh_fields[i], next);
+			return check_eh_ref(vf, vf->eh_fields[i], vf->eh_label, next);
 	if (!vf->eh_frame && vaddr >= 3) {
 		uint32_t n;
 		const struct mp_reloc *rel = mp_elf_relocs_in(vf->o, vaddr - 3, vaddr + 1, &n);
 
 		for (uint32_t i = 0; i < n; i++)
 			if (is_eh_ref(vf, &rel[i]))
-				return check_eh_ref(vf, rel[i].vaddr, next);
+				return check_eh_ref(vf, rel[i].vaddr,
+						    rel[i].sym_value + (uint64_t)rel[i].addend,
+						    next);
 	}
 	return check_retargeted(vf, vaddr, next);
 }

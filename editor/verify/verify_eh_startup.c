@@ -80,6 +80,7 @@ void vf_find_eh_fields(struct vf *vf)
 	if (!init || !fini || label != back || vf_eh_find(&vf->old_eh, init) ||
 	    vf_eh_find(&vf->old_eh, fini))
 		return;
+	vf->eh_label = label;
 	vf->eh_fields[0] = init;
 	vf->eh_fields[1] = fini;
 }

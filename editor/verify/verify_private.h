@@ -128,7 +128,7 @@ struct vf_moved {
 struct vf_version {
 	uint64_t start, end;
 	uint32_t function; /* index in the table */
-	uint8_t version;   /* enum mp_audit_version */
+	uint8_t version;   /* enum mp_audit_version or mp_audit_code */
 };
 
 /* Programs with more segments that hold code are refused. */
@@ -193,6 +193,7 @@ struct vf {
 	struct vf_moved moved;		 /* bytes that moved to make room for it */
 	const Elf64_Phdr *eh_frame;	 /* the output's PT_GNU_EH_FRAME; NULL: static program */
 	uint64_t eh_fields[2];		 /* without relocations: references that must; 0: none */
+	uint64_t eh_label;		 /* what these name */
 	const struct mp_section *new_text;
 	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
 	uint64_t nr_counters;
@@ -204,6 +205,7 @@ struct vf {
 	uint32_t nr_versions;
 	const struct mp_section *version_tables; /* NULL: no version has a table for itself */
 	struct vf_bits guarded; /* new text: exits, to which only the stub before them leads */
+	struct vf_bits exits;	/* old text: these exits */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
 	struct mp_path_table *paths;
 	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */

@@ -14,7 +14,7 @@
 #include "libprof/base/varint.h"
 #include "libprof/note/note_frame.h"
 
-#define TABLE_VERSION 1
+#define TABLE_VERSION 2
 
 static int compare_ranges(const void *a, const void *b)
 {
@@ -44,22 +44,22 @@ static int check_overlaps(const struct mp_audit_table *table)
 
 static bool check_func(const struct mp_audit_table *table, const struct mp_audited_func *func)
 {
-	bool has[MP_AUDIT_NR_VERSIONS] = {false};
+	unsigned int versions = 0;
 	uint64_t end = 0;
 
 	for (uint32_t i = 0; i < func->nr_ranges; i++) {
 		const struct mp_audited_range *range = &table->ranges[func->first_range + i];
 
 		if (!range->size || range->vaddr < end || range->size > UINT64_MAX - range->vaddr ||
-		    range->version >= MP_AUDIT_NR_VERSIONS)
+		    range->version >= MP_AUDIT_NR_CODES)
 			return false;
 		end = range->vaddr + range->size;
-		has[range->version] = true;
+		versions |= 1u << range->version;
 	}
 	for (uint32_t i = 0; i < func->nr_points; i++)
 		if (!table->points[func->first_point + i].rounds)
 			return false;
-	return has[MP_AUDIT_A] && has[MP_AUDIT_B];
+	return versions == (1u << MP_AUDIT_NR_CODES) - 1;
 }
 
 static int check_table(const struct mp_audit_table *table)
@@ -179,7 +179,7 @@ static void get_func(struct mp_varint_reader *r, struct mp_audit_table *table, u
 		struct mp_audited_range *range = &table->ranges[func->first_range + i];
 		uint64_t version = mp_varint_get(r);
 
-		if (version >= MP_AUDIT_NR_VERSIONS)
+		if (version >= MP_AUDIT_NR_CODES)
 			r->failed = true;
 		range->version = (uint8_t)version;
 		range->vaddr = *end + (uint64_t)mp_varint_get_signed(r);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * audit_table - describes the audited functions of a file: each function's address in the
- * original, and where its two versions lie. Function number n of the ring (audit_file) is
+ * original, and where its versions lie. Function number n of the ring (audit_file) is
  * function number n of this table. The editor writes the table; verify and the reader of the
  * ring use it. It lies in section .morph.audit, which is not loaded. The format is in
  * Documentation/abi.md.
@@ -18,11 +18,19 @@
 
 #define MP_AUDIT_TABLE_SECTION ".morph.audit"
 
+/* Versions in the program's code: those of enum mp_audit_version, and the same without stubs,
+ * which run after a verdict. */
+enum mp_audit_code {
+	MP_AUDIT_UNTIMED_A = MP_AUDIT_NR_VERSIONS,
+	MP_AUDIT_UNTIMED_B,
+	MP_AUDIT_NR_CODES
+};
+
 /* Code of one version of one function. */
 struct mp_audited_range {
 	uint64_t vaddr;	 /* in the output */
 	uint64_t size;	 /* not 0 */
-	uint8_t version; /* enum mp_audit_version */
+	uint8_t version; /* enum mp_audit_version or mp_audit_code */
 };
 
 /* A timing point of a loop. Timing point 0, from entry to exit, is not listed. */
@@ -39,7 +47,7 @@ struct mp_audited_func {
 
 /*
  * Functions ascend by address. Each begins in @ranges and @points where the one before ends. A
- * function has ranges of both versions, which ascend. No two ranges overlap.
+ * function has ranges of all versions, which ascend. No two ranges overlap.
  */
 struct mp_audit_table {
 	struct mp_audited_func *funcs;

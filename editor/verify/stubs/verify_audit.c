@@ -14,9 +14,11 @@
 #include "libprof/note/audit_table.h"
 
 #define LEA_SIZE   5
-#define ENTER_SIZE 38
-#define ENTER_CALL 14
-#define ENTER_CMPB 24
+#define JMP_SIZE   5
+#define ENTER_SIZE 53
+#define ENTER_DECL 15
+#define ENTER_CALL 29
+#define ENTER_CMPB 39
 #define LEAVE_SIZE 25
 #define LEAVE_CALL 15
 #define CALL_SIZE  10
@@ -101,7 +103,29 @@ static bool enters_version(const struct vf *vf, const struct mp_map_piece *p, ui
 }
 
 /*
- * decl %gs:countdown(%rip); jns 1f; lea -128(%rsp), %rsp; call the runtime; test $function, %eax;
+ * jmp 1f; jmp version A without stubs; jmp version B without stubs; 1: The runtime makes the first
+ * jump lead where one of the others does. The first one is where one store of four bytes is atomic.
+ */
+static bool are_jumps(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+		      uint64_t at, uint32_t function)
+{
+	static const uint8_t codes[] = {MP_AUDIT_UNTIMED_A, MP_AUDIT_UNTIMED_B};
+	uint64_t end = at + JMP_SIZE;
+
+	if (at % 4 || b[0] != 0xe9 || vf_displacement_target(b + 1, end) != at + ENTER_DECL)
+		return false;
+	for (size_t i = 0; i < sizeof(codes); i++) {
+		b += JMP_SIZE;
+		end += JMP_SIZE;
+		if (b[0] != 0xe9 ||
+		    !enters_version(vf, p, vf_displacement_target(b + 1, end), function, codes[i]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * These jumps; decl %gs:countdown(%rip); jns 1f; lea -128(%rsp), %rsp; call the runtime; test $function, %eax;
  * 1: cmpb $0, %gs:version(%rip); jne version B; then version A follows, or a jump to it.
  */
 static int check_enter(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
@@ -112,13 +136,14 @@ static int check_enter(const struct vf *vf, const struct mp_map_piece *p, const 
 	struct vf_insn jump;
 	uint32_t function, number;
 
-	if (next > end || memcmp(b + 7, jns, sizeof(jns)) || !is_lower(b + 9) ||
+	if (next > end || memcmp(b + ENTER_DECL + 7, jns, sizeof(jns)) ||
+	    !is_lower(b + ENTER_DECL + 9) ||
 	    !is_call(vf, b + ENTER_CALL, at + ENTER_CALL, ME_RUNTIME_ENTER, &number) ||
 	    !is_entry_number(vf, number, &function))
 		return vf_refuse(vf, at, "the stub at an audited function's entry is malformed");
 	slot = slot_of(vf, function);
-	if (memcmp(b, decl, sizeof(decl)) ||
-	    vf_displacement_target(b + 3, at + 7) !=
+	if (!are_jumps(vf, p, b, at, function) || memcmp(b + ENTER_DECL, decl, sizeof(decl)) ||
+	    vf_displacement_target(b + ENTER_DECL + 3, at + ENTER_DECL + 7) !=
 		    slot + offsetof(struct me_audit_slot, countdown) ||
 	    !is_compare(b + ENTER_CMPB, at + ENTER_CMPB,
 			slot + offsetof(struct me_audit_slot, version)) ||
@@ -148,7 +173,8 @@ bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p)
 	const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
 	uint32_t function;
 
-	return b && version && !p->old_size && p->new_size == LEAVE_SIZE &&
+	return b && version && version->version < MP_AUDIT_NR_VERSIONS && !p->old_size &&
+	       p->new_size == LEAVE_SIZE &&
 	       is_compare(b, p->new_vaddr,
 			  slot_of(vf, version->function) +
 				  offsetof(struct me_audit_slot, timing)) &&

@@ -103,7 +103,8 @@ bool vf_is_point(const struct vf *vf, const struct mp_map_piece *p)
 	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
 	uint32_t point;
 
-	if (!b || !version || p->old_size || p->new_size != SIZE)
+	if (!b || !version || version->version >= MP_AUDIT_NR_VERSIONS || p->old_size ||
+	    p->new_size != SIZE)
 		return false;
 	point = vf_point_at(vf, version->function, p->old_vaddr);
 	return point != UINT32_MAX && has_code(vf, version, point, b, p->new_vaddr) &&

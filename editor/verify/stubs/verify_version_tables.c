@@ -182,10 +182,10 @@ static bool is_named(const struct uses *uses, struct vf_version_table *t, uint64
 		t->now[use->version] = use->now;
 		versions |= 1u << use->version;
 	}
-	return versions == (1u << MP_AUDIT_A | 1u << MP_AUDIT_B);
+	return versions == (1u << MP_AUDIT_NR_CODES) - 1;
 }
 
-/* Every operand of the original that names a table belongs to the function, in both versions. */
+/* Every operand of the original that names a table belongs to the function, in all versions. */
 static bool find_refs(const struct vf *vf, const struct uses *uses,
 		      struct vf_version_tables *tables)
 {
@@ -197,8 +197,9 @@ static bool find_refs(const struct vf *vf, const struct uses *uses,
 			if (!is_named(uses, t, vf->refs.list[i].insn) ||
 			    !add_ref(tables, vf->refs.list[i].insn))
 				return false;
-		if (!t->now[MP_AUDIT_A] || !t->now[MP_AUDIT_B])
-			return false;
+		for (int v = 0; v < MP_AUDIT_NR_CODES; v++)
+			if (!t->now[v])
+				return false;
 	}
 	return true;
 }
@@ -296,7 +297,7 @@ static int check_function(const struct vf *vf, struct vf_version_tables *tables,
 		ret = ret ? ret : find_refs(vf, &own, tables);
 	}
 	free(own.list);
-	for (uint8_t version = 0; ret > 0 && version < MP_AUDIT_NR_VERSIONS; version++) {
+	for (uint8_t version = 0; ret > 0 && version < MP_AUDIT_NR_CODES; version++) {
 		ret = vf_table_flow(vf, tables, version);
 		for (uint32_t k = 0; ret > 0 && k < tables->nr_tables; k++)
 			ret = check_entries(vf, tables, &tables->table[k], version, all);

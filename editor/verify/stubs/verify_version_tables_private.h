@@ -15,8 +15,8 @@
 /* A table of the original that is proved to hold labels only. */
 struct vf_version_table {
 	uint64_t start, end;
-	uint8_t size;	 /* of an entry: 8: addresses; 4: offsets from @start */
-	uint64_t now[2]; /* per version: the table that its operands name */
+	uint8_t size;			 /* of an entry: 8: addresses; 4: offsets from @start */
+	uint64_t now[MP_AUDIT_NR_CODES]; /* per version: the table that its operands name */
 };
 
 struct vf_version_tables {

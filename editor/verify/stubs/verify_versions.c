@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_versions - checks that the two versions of an audited function stay apart, and that
- * control leaves each of them through a stub that ends the timing. That each piece is a faithful
+ * verify_versions - checks that the versions of an audited function stay apart, and that control
+ * leaves the two that are timed through a stub that ends the timing. That each piece is a faithful
  * copy is verify_pieces' task. Called by verify and verify_pieces.
  *
  * An exit, and a block with a timing point, is *guarded*: no branch, table, pointer or exception table may lead to its copy
@@ -102,13 +102,28 @@ static bool has_leave(const struct vf *vf, const struct mp_map_piece *p)
 	return p > vf->map->pieces && p[-1].old_vaddr == p->old_vaddr && vf_is_leave(vf, p - 1);
 }
 
+static bool is_timed(const struct vf_version *version)
+{
+	return version->version < MP_AUDIT_NR_VERSIONS;
+}
+
+/* Does the indirect jump at the end of @p leave its function? Versions without stubs leave where
+ * those with stubs do. */
+static bool jumps_away(const struct vf *vf, const struct mp_map_piece *p)
+{
+	const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
+
+	return version && is_timed(version) ? has_leave(vf, p)
+					    : vf_bits_get(&vf->exits, p->old_vaddr);
+}
+
 bool vf_is_switch(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct vf_insn insn;
 
 	/* A block with a timing point is guarded, too. */
 	return last_insn(vf, p, &insn) && (insn.kind == VF_IJMP_REG || insn.kind == VF_IJMP_MEM) &&
-	       !has_leave(vf, p);
+	       !jumps_away(vf, p);
 }
 
 static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32_t function)
@@ -122,7 +137,7 @@ static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32
 	switch (insn.kind) {
 	case VF_STOP: return is_trap(vf, at) ? STAYS : LEAVES;
 	case VF_IJMP_REG:
-	case VF_IJMP_MEM: return has_leave(vf, p) ? LEAVES : STAYS;
+	case VF_IJMP_MEM: return jumps_away(vf, p) ? LEAVES : STAYS;
 	case VF_JMP:
 		return is_inside(vf, insn.target, function) ? STAYS
 		       : is_trap(vf, insn.target)	    ? STAYS
@@ -154,8 +169,14 @@ static int read_ranges(struct vf *vf)
 				range->vaddr, range->vaddr + range->size, f, range->version};
 		}
 	qsort(vf->versions, vf->nr_versions, sizeof(*vf->versions), compare);
-	return vf_bits_init(&vf->guarded, vf->new_text->vaddr,
-			    vf->new_text->vaddr + vf->new_text->size);
+	if (vf_bits_init(&vf->guarded, vf->new_text->vaddr,
+			 vf->new_text->vaddr + vf->new_text->size) ||
+	    vf_bits_init(&vf->exits, vf->text_start, vf->text_end))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
+		if (vf->map->pieces[i].old_size && has_leave(vf, &vf->map->pieces[i]))
+			vf_bits_set(&vf->exits, vf->map->pieces[i].old_vaddr);
+	return 0;
 }
 
 int vf_read_audit(struct vf *vf)
@@ -174,10 +195,14 @@ int vf_read_audit(struct vf *vf)
 			continue;
 		switch (way_of(vf, p, version->function)) {
 		case STAYS:
-			if (vf_point_at(vf, version->function, p->old_vaddr) != UINT32_MAX)
+			if (is_timed(version) &&
+			    vf_point_at(vf, version->function, p->old_vaddr) != UINT32_MAX)
 				vf_bits_set(&vf->guarded, p->new_vaddr);
 			break;
-		case LEAVES: vf_bits_set(&vf->guarded, p->new_vaddr); break;
+		case LEAVES:
+			if (is_timed(version))
+				vf_bits_set(&vf->guarded, p->new_vaddr);
+			break;
 		default:
 			ret = vf_refuse(vf, p->old_vaddr,
 					"an audited function has an exit that cannot be timed");
@@ -195,6 +220,8 @@ bool vf_is_guarded(const struct vf *vf, uint64_t now)
 static bool is_exit(const struct vf *vf, const struct mp_map_piece *p,
 		    const struct vf_version *version)
 {
+	if (!is_timed(version))
+		return way_of(vf, p, version->function) == LEAVES;
 	return vf_is_guarded(vf, p->new_vaddr) &&
 	       vf_point_at(vf, version->function, p->old_vaddr) == UINT32_MAX;
 }

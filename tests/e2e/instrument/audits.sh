@@ -238,7 +238,8 @@ C
 
 # The ring file and the table. ring.py check FILE: facts that hold in every ring file; prints the
 # number of pairs. ring.py force FILE VERDICT: the same verdict for all functions. ring.py sum FILE
-# FIELD. ring.py ran ELF EDGES: how many runs of instructions in versions A and B. ring.py spoil ELF
+# FIELD. ring.py ran ELF EDGES: how many runs of instructions in versions A and B, and in
+# those with stubs. ring.py spoil ELF
 # HOW OUT: a copy in which a stub is wrong.
 cat >ring.py <<'P'
 import collections, struct, subprocess, sys
@@ -263,7 +264,7 @@ def table(elf):
     with open(elf, "rb") as f:
         v = varints(f.read()[off:off + size - 8])
     signed = lambda x: (x >> 1) ^ -(x & 1)
-    assert next(v) == 1
+    assert next(v) == 2
     nr, _, nr_points = next(v), next(v), next(v)
     at = end = 0
     ranges, points = [], []
@@ -321,8 +322,8 @@ def force(path, verdict):
             f.seek(4096 + 128 * i)
             f.write(struct.pack("<I", int(verdict)))
 def ran(elf, edges):
-    """Runs of instructions in versions A and B, by the emulator's counts."""
-    runs = [0, 0]
+    """Runs of instructions in versions A and B, and of those with stubs, by the emulator's counts."""
+    runs = [0, 0, 0]
     where = list(ranges(elf))
     for line in open(edges):
         f = line.split()
@@ -330,7 +331,8 @@ def ran(elf, edges):
             at, count = int(f[1], 16), int(f[4])
             for _, _, version, start, end in where:
                 if start <= at < end:
-                    runs[version] += count
+                    runs[version % 2] += count
+                    runs[2] += count if version < 2 else 0
     return runs
 def spoil(elf, how, out):
     where = dict(sections(elf))
@@ -350,6 +352,14 @@ def spoil(elf, how, out):
         d[enter + 15] ^= 1
     elif how == "runtime": # the runtime's entry for exits
         move(enter + 10, 16)
+    elif how == "first": # the first jump is that of a verdict already
+        struct.pack_into("<i", d, enter - 14, struct.unpack_from("<i", d, enter - 9)[0] + 5)
+    elif how == "untimed": # a verdict for A leads to B
+        struct.pack_into("<i", d, enter - 9, struct.unpack_from("<i", d, enter - 4)[0] + 5)
+    elif how == "inside": # a verdict leads to the second instruction
+        move(enter - 4, 1)
+    elif how == "stubs": # a verdict leads to version A with stubs
+        struct.pack_into("<i", d, enter - 9, 48)
     elif how == "dispatch": # version A twice
         struct.pack_into("<i", d, enter + 29, 0)
     elif how == "skip": # the stub that ends the timing is jumped over
@@ -488,15 +498,16 @@ for verdict in 1 2; do
 	python3 ring.py force q.a.counts $verdict
 	"$root/scripts/bench/branches" --edges q.edges ./q.a -- plain 3000 >/dev/null 2>err.txt || fail "emulator: $(cat err.txt)"
 	python3 ring.py ran q.a q.edges >ran.txt || fail "the emulator's counts cannot be read"
-	read -r a b <ran.txt
+	read -r a b timed <ran.txt
 	[ $((verdict == 1 ? b : a)) = 0 ] && [ $((verdict == 1 ? a : b)) -gt 100000 ] ||
 		fail "verdict $verdict: A ran $a times, B $b times"
+	[ $((timed * 100)) -lt $((a + b)) ] || fail "verdict $verdict: with stubs, $timed of $((a + b)) ran"
 done
 rm -f q.a.counts
 mkdir q.a.counts
 "$root/scripts/bench/branches" --edges q.edges ./q.a -- plain 3000 >/dev/null 2>err.txt || fail "emulator: $(cat err.txt)"
 python3 ring.py ran q.a q.edges >ran.txt
-read -r a b <ran.txt
+read -r a b _ <ran.txt
 [ "$b" = 0 ] && [ "$a" -gt 100000 ] || fail "no ring file: A ran $a times, B $b times"
 rmdir q.a.counts
 
@@ -549,7 +560,7 @@ python3 ring.py check p.$pid p.a >/dev/null || fail "no ring file of its own for
 # Verify finds each wrong stub.
 command_ends 0 "verify" morph-optimize verify --report=none w1 q.a
 readelf -SW q.a | grep -q ' \.morph\.tables ' || fail "version A has no table of its own"
-for how in none slot version number runtime dispatch skip exit timing mixed entry shared \
+for how in none slot version number runtime first untimed inside stubs dispatch skip exit timing mixed entry shared \
 	point-{left,zone,number,runtime,version,inverted,other,stay,skip}; do
 	python3 ring.py spoil q.a $how bad.a || fail "cannot spoil: $how"
 	chmod +x bad.a

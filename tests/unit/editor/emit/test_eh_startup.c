@@ -90,6 +90,31 @@ START_TEST(eh_startup_finds_nothing_where_nothing_is_registered)
 }
 END_TEST
 
+START_TEST(eh_startup_registers_what_lies_behind_its_label)
+{
+	static const char *const flags[] = {"-static -s", "-static -Wl,--emit-relocs"};
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		const struct mp_section *sec;
+		struct me_eh_startup found;
+
+		build(flags[i]);
+		sec = mp_elf_section(original, ".eh_frame");
+		ck_assert_int_eq(me_eh_startup_find(original, &found), 0);
+		/* The label lies behind _start's entry. The entries of a copy have the same order. */
+		ck_assert_uint_gt(found.label, sec->vaddr);
+		ck_assert_uint_eq(me_eh_startup_offset(
+					  original, mp_elf_bytes(original, sec->vaddr, sec->size),
+					  sec->size),
+				  found.label - sec->vaddr);
+		clear();
+	}
+	build("-no-pie -fno-pie");
+	ck_assert_uint_eq(me_eh_startup_offset(original, (const uint8_t *)"", 1), 0);
+	clear();
+}
+END_TEST
+
 START_TEST(eh_startup_is_where_the_relocations_are)
 {
 	struct me_eh_startup found;
@@ -155,11 +180,13 @@ START_TEST(verify_wants_both_operands_to_name_the_new_table)
 	for (int i = 0; i < 2; i++) {
 		uint32_t was = word_at(original, found.fields[i]);
 		uint32_t now = word_at(output, found.fields[i]);
-		/* The old value; one byte off; a change in each of the four bytes. */
-		uint32_t words[] = {was,	  now + 1,	  now ^ 0x10,
+		uint32_t start = (uint32_t)mp_elf_section(output, ".eh_frame")->vaddr;
+		/* The old value; _start's entry as well; one byte off; a change in each of the four
+		 * bytes. */
+		uint32_t words[] = {was,	  start,	  now + 1,	   now ^ 0x10,
 				    now ^ 0x1000, now ^ 0x100000, now ^ 0x10000000};
 
-		ck_assert_uint_eq(now, mp_elf_section(output, ".eh_frame")->vaddr);
+		ck_assert_uint_gt(now, start);
 		for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++) {
 			uint64_t off;
 
@@ -188,6 +215,7 @@ static Suite *suite(void)
 
 	tcase_add_test(tc, eh_startup_finds_both_operands);
 	tcase_add_test(tc, eh_startup_finds_nothing_where_nothing_is_registered);
+	tcase_add_test(tc, eh_startup_registers_what_lies_behind_its_label);
 	tcase_add_test(tc, eh_startup_is_where_the_relocations_are);
 	tcase_add_test(tc, optimize_refuses_other_start_up_code);
 	tcase_add_test(tc, verify_wants_both_operands_to_name_the_new_table);

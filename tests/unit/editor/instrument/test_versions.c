@@ -180,10 +180,22 @@ static const struct me_stub *stub_before(const struct work *w, const uint32_t *s
 	return i && b[-1].stub && b[-1].block == b->block ? &w->added.stubs[stub_of[i - 1]] : NULL;
 }
 
-START_TEST(the_plan_has_each_block_in_both_versions_with_the_same_stubs)
+/* Number of copies of each block in each version. */
+static uint32_t *count_copies(const struct work *w)
+{
+	uint32_t *nr = calloc(w->cfg->nr_blocks, ME_NR_VERSIONS * sizeof(*nr));
+
+	ck_assert_ptr_nonnull(nr);
+	for (uint32_t i = 0; i < w->plan.nr_blocks; i++)
+		if (!w->plan.blocks[i].stub)
+			nr[w->plan.blocks[i].block * ME_NR_VERSIONS + w->plan.blocks[i].version]++;
+	return nr;
+}
+
+START_TEST(the_plan_has_each_block_in_all_versions_with_stubs_around_two)
 {
 	const struct me_loop_points none = {0};
-	uint32_t *stub_of, *nr[2], nr_stubs = 0, last = MP_NONE;
+	uint32_t *stub_of, *nr, nr_stubs = 0;
 	struct mp_err err;
 	struct work w;
 
@@ -192,9 +204,7 @@ START_TEST(the_plan_has_each_block_in_both_versions_with_the_same_stubs)
 	ck_assert_int_eq(me_versions_plan(w.cfg, w.chosen, &none, &w.plan, &w.added, &err), 0);
 	ck_assert_uint_eq(w.added.nr_audited, nr_chosen(&w));
 	stub_of = calloc(w.plan.nr_blocks, sizeof(*stub_of));
-	nr[0] = calloc(w.cfg->nr_blocks, sizeof(**nr));
-	nr[1] = calloc(w.cfg->nr_blocks, sizeof(**nr));
-	ck_assert(stub_of && nr[0] && nr[1]);
+	ck_assert_ptr_nonnull(stub_of);
 	for (uint32_t i = 0; i < w.plan.nr_blocks; i++)
 		if (w.plan.blocks[i].stub)
 			stub_of[i] = nr_stubs++;
@@ -204,32 +214,71 @@ START_TEST(the_plan_has_each_block_in_both_versions_with_the_same_stubs)
 		const struct mp_block *block = &w.cfg->blocks[b->block];
 		const struct me_stub *stub = b->stub ? NULL : stub_before(&w, stub_of, i);
 
-		ck_assert(!b->original || w.chosen[block->func]);
-		if (b->stub)
+		ck_assert(b->version == ME_VERSION_NEW || w.chosen[block->func]);
+		if (b->stub || !w.chosen[block->func] || !me_versions_is_exit(block))
 			continue;
-		nr[b->original][b->block]++;
-		if (!w.chosen[block->func])
-			continue;
-		if (me_versions_is_exit(block)) {
+		if (b->version == ME_VERSION_NEW || b->version == ME_VERSION_ORIGINAL) {
 			ck_assert(stub && stub->does == ME_STUB_LEAVES);
-			ck_assert_uint_eq(b[-1].original, b->original);
+			ck_assert_uint_eq(b[-1].version, b->version);
+		} else {
+			ck_assert_ptr_null(stub);
 		}
-		/* Behind its entry, version A has the original's order. */
-		if (b->original && !(block->flags & MP_BLOCK_ENTRY) && last != MP_NONE &&
-		    w.cfg->blocks[last].func == block->func &&
-		    !(w.cfg->blocks[last].flags & MP_BLOCK_ENTRY))
-			ck_assert_uint_gt(b->block, last);
-		last = b->original ? b->block : MP_NONE;
 	}
+	nr = count_copies(&w);
 	for (uint32_t b = 0; b < w.cfg->nr_blocks; b++) {
-		bool twice = w.chosen[w.cfg->blocks[b].func] && !me_block_stays(&w.cfg->blocks[b]);
+		bool all = w.chosen[w.cfg->blocks[b].func] && !me_block_stays(&w.cfg->blocks[b]);
 
-		ck_assert_uint_eq(nr[1][b], twice);
-		ck_assert_uint_ge(nr[0][b], twice);
+		ck_assert_uint_ge(nr[b * ME_NR_VERSIONS + ME_VERSION_NEW], all);
+		for (int v = ME_VERSION_NEW + 1; v < ME_NR_VERSIONS; v++)
+			ck_assert_uint_eq(nr[b * ME_NR_VERSIONS + v], all);
 	}
 	free(stub_of);
-	free(nr[0]);
-	free(nr[1]);
+	free(nr);
+	done(&w);
+}
+END_TEST
+
+/* The blocks of @func in @version, in the plan's order. Return: their number. */
+static uint32_t order_of(const struct work *w, uint32_t func, uint8_t version, uint32_t *out)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < w->plan.nr_blocks; i++) {
+		const struct me_plan_block *b = &w->plan.blocks[i];
+
+		if (!b->stub && b->version == version && w->cfg->blocks[b->block].func == func)
+			out[nr++] = b->block;
+	}
+	return nr;
+}
+
+START_TEST(versions_without_stubs_have_the_orders_of_those_with_stubs)
+{
+	static const uint8_t pairs[][2] = {{ME_VERSION_NEW, ME_VERSION_NEW_UNTIMED},
+					   {ME_VERSION_ORIGINAL, ME_VERSION_ORIGINAL_UNTIMED}};
+	const struct me_loop_points none = {0};
+	uint32_t *a, *b;
+	struct mp_err err;
+	struct work w;
+
+	start(&w);
+	ck_assert_int_eq(choose(&w, true), 0);
+	ck_assert_int_eq(me_versions_plan(w.cfg, w.chosen, &none, &w.plan, &w.added, &err), 0);
+	a = malloc(w.plan.nr_blocks * sizeof(*a));
+	b = malloc(w.plan.nr_blocks * sizeof(*b));
+	ck_assert(a && b);
+	for (uint32_t f = 0; f < w.cfg->nr_funcs; f++)
+		for (int i = 0; w.chosen[f] && i < 2; i++) {
+			uint32_t nr = order_of(&w, f, pairs[i][0], a);
+
+			ck_assert_uint_eq(order_of(&w, f, pairs[i][1], b), nr);
+			ck_assert_mem_eq(a, b, nr * sizeof(*a));
+			/* Behind its entry, version A has the original's order. */
+			for (uint32_t k = 2; i && k < nr; k++)
+				ck_assert_uint_gt(a[k], a[k - 1]);
+		}
+	free(a);
+	free(b);
 	done(&w);
 }
 END_TEST
@@ -243,7 +292,8 @@ static Suite *versions_suite(void)
 	tcase_add_test(tc, limits_of_number_share_and_cost_hold);
 	tcase_add_test(tc, one_that_is_entered_often_does_not_use_up_the_budget);
 	tcase_add_test(tc, unproved_functions_are_left_out);
-	tcase_add_test(tc, the_plan_has_each_block_in_both_versions_with_the_same_stubs);
+	tcase_add_test(tc, the_plan_has_each_block_in_all_versions_with_stubs_around_two);
+	tcase_add_test(tc, versions_without_stubs_have_the_orders_of_those_with_stubs);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

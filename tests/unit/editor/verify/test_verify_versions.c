@@ -31,7 +31,7 @@ static bool place_of(const struct mp_audit_table *table, uint64_t vaddr, struct 
 	return false;
 }
 
-/* The piece, of a stub or not, of the same code in the other version. */
+/* The piece, of a stub or not, of the same code in another version, to which a branch may lead. */
 static const struct mp_map_piece *other_of(const struct pair *p, const struct mp_audit_table *table,
 					   const struct mp_map_piece *piece)
 {
@@ -41,6 +41,10 @@ static const struct mp_map_piece *other_of(const struct pair *p, const struct mp
 	for (uint32_t i = 0; i < p->map->nr_pieces; i++) {
 		const struct mp_map_piece *other = &p->map->pieces[i];
 
+		/* Only the stub before an exit leads to it. */
+		if (i && other->old_size && !other[-1].old_size &&
+		    other[-1].old_vaddr == other->old_vaddr)
+			continue;
 		if (other->old_vaddr == piece->old_vaddr && other->old_size == piece->old_size &&
 		    other->new_size && place_of(table, other->new_vaddr, &b) &&
 		    b.function == a.function && b.version != a.version)

@@ -15,10 +15,13 @@
 #include "tests/unit/suite.h"
 
 /* Two functions: one with a cold part and a timing point, one whose versions lie backwards. */
-static const struct mp_audited_func funcs[] = {{0x401000, 0, 3, 0, 1}, {0x402000, 3, 2, 1, 0}};
+static const struct mp_audited_func funcs[] = {{0x401000, 0, 5, 0, 1}, {0x402000, 5, 4, 1, 0}};
 static const struct mp_audited_range ranges[] = {
-	{0x500000, 100, MP_AUDIT_B}, {0x500100, 120, MP_AUDIT_A}, {0x501000, 8, MP_AUDIT_B},
-	{0x500080, 16, MP_AUDIT_A},  {0x500200, 20, MP_AUDIT_B},
+	{0x500000, 100, MP_AUDIT_B},	   {0x500100, 120, MP_AUDIT_A},
+	{0x501000, 8, MP_AUDIT_B},	   {0x501100, 8, MP_AUDIT_UNTIMED_A},
+	{0x501200, 8, MP_AUDIT_UNTIMED_B}, {0x500080, 16, MP_AUDIT_A},
+	{0x500200, 20, MP_AUDIT_B},	   {0x500300, 4, MP_AUDIT_UNTIMED_A},
+	{0x500400, 4, MP_AUDIT_UNTIMED_B},
 };
 static const struct mp_audited_point points[] = {{0x400ff0, 16}};
 
@@ -26,7 +29,7 @@ static const struct mp_audit_table sample = {
 	.funcs = (struct mp_audited_func *)funcs,
 	.nr_funcs = 2,
 	.ranges = (struct mp_audited_range *)ranges,
-	.nr_ranges = 5,
+	.nr_ranges = 9,
 	.points = (struct mp_audited_point *)points,
 	.nr_points = 1,
 };
@@ -35,7 +38,7 @@ static const struct mp_audit_table sample = {
 struct spoilt {
 	struct mp_audit_table table;
 	struct mp_audited_func funcs[2];
-	struct mp_audited_range ranges[5];
+	struct mp_audited_range ranges[9];
 	struct mp_audited_point points[1];
 };
 
@@ -114,8 +117,8 @@ START_TEST(audit_table_takes_any_address)
 
 	s.funcs[0].vaddr = 0;
 	s.funcs[1].vaddr = UINT64_MAX;
-	s.ranges[2].vaddr = UINT64_MAX - 8;
-	s.ranges[3].vaddr = 0;
+	s.ranges[4].vaddr = UINT64_MAX - 8;
+	s.ranges[5].vaddr = 0;
 	s.points[0] = (struct mp_audited_point){UINT64_MAX, UINT32_MAX};
 	assert_round_trip(table);
 }
@@ -139,7 +142,7 @@ START_TEST(audit_table_refuses_to_write_what_does_not_fit_together)
 	REFUSED(table->nr_funcs = 0);
 	REFUSED(table->nr_funcs = 1);
 	REFUSED(table->nr_funcs = MP_AUDIT_MAX_FUNCTIONS + 1);
-	REFUSED(table->nr_ranges = 4);
+	REFUSED(table->nr_ranges = 8);
 	REFUSED(table->nr_points = 0);
 	REFUSED(s.funcs[1].vaddr = s.funcs[0].vaddr);
 	REFUSED(s.funcs[1].first_range = 2);
@@ -149,9 +152,11 @@ START_TEST(audit_table_refuses_to_write_what_does_not_fit_together)
 	REFUSED(s.ranges[0].size = 0x101);
 	REFUSED(s.ranges[0].size = 0x81);
 	REFUSED(s.ranges[2].size = UINT64_MAX - 0x501000 + 1);
-	REFUSED(s.ranges[2].version = MP_AUDIT_NR_VERSIONS);
-	REFUSED(s.ranges[3].version = MP_AUDIT_B);
-	REFUSED(s.ranges[4].version = MP_AUDIT_A);
+	REFUSED(s.ranges[2].version = MP_AUDIT_NR_CODES);
+	REFUSED(s.ranges[5].version = MP_AUDIT_B);
+	REFUSED(s.ranges[6].version = MP_AUDIT_A);
+	REFUSED(s.ranges[3].version = MP_AUDIT_A);
+	REFUSED(s.ranges[8].version = MP_AUDIT_UNTIMED_A);
 	REFUSED(s.points[0].rounds = 0);
 	/* Without a change it is valid. */
 	assert_round_trip(spoil(&s));
@@ -182,12 +187,14 @@ START_TEST(audit_table_refuses_hostile_numbers_behind_a_good_checksum)
 	 * Version, functions, ranges, points; a function's address, ranges, points; its ranges:
 	 * version, address, size; its point: address, rounds.
 	 */
-	static const uint64_t good[] = {1,	    1,	2, 1,	   0x1000, 2, 1, 0,
-					2 * 0x5000, 16, 1, 2 * 16, 8,	   0, 4};
+	static const uint64_t good[] = {2,	1,	    4,	1,	0x1000, 4, 1,
+					0,	2 * 0x5000, 16, 1,	2 * 16, 8, 2,
+					2 * 16, 8,	    3,	2 * 16, 8,	0, 4};
 	static const uint64_t values[] = {
 		0, 3, 7, 257, 1 << 26, UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX};
 	/* Numbers of which the others leave only one valid value. */
-	static const uint8_t fixed[] = {1, 1, 1, 1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0};
+	static const uint8_t fixed[] = {1, 1, 1, 1, 0, 1, 1, 1, 0, 0, 1,
+					0, 0, 1, 0, 0, 1, 0, 0, 0, 0};
 	const size_t nr = sizeof(good) / sizeof(good[0]);
 
 	for (size_t i = 0; i <= nr; i++)
