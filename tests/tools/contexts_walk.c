@@ -9,7 +9,6 @@
  * RIGHT: all return addresses are the same; SHORT: unwinding ended early, without a wrong address.
  * -v prints samples that are not right. Exit status 1: one of the files cannot be read.
  */
-#define _GNU_SOURCE
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <inttypes.h>
