@@ -286,6 +286,22 @@ static int take_step(struct md_task *t)
 	}
 }
 
+/*
+ * The store contradicts itself, as others may write it: the round begins again. Once: a round that began so
+ * and contradicts itself again fails, and waits for the time `retry`.
+ */
+static int repair(struct md_task *t)
+{
+	int repaired = md_task_has_step(t, "repair");
+
+	if (repaired < 0)
+		return repaired;
+	if (repaired)
+		return md_task_advance(t, MP_JOB_FAILED, "contradiction", "failed",
+				       "the record of the round did not fit together again");
+	return md_task_begin_again(t, "repair", "the record of the round did not fit together");
+}
+
 int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *err)
 {
 	struct md_task t = {.worker = worker,
@@ -300,12 +316,10 @@ int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *e
 		ret = take_step(&t);
 	if (!ret)
 		ret = md_step_remember(&t);
-	/* -EEXIST: the store contradicts itself, as others may write it. Begin again, unless a
-	 * version is in use: it must not be forgotten. */
+	/* A version that is in use must not be forgotten. */
 	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING &&
 	    job->state != MP_JOB_AUDITING)
-		ret = md_task_begin_again(&t, "repair",
-					  "the record of the round did not fit together");
+		ret = repair(&t);
 	/* Nothing in the directory is needed any more; it may be empty. */
 	if (ret >= 0 && mp_job_state_ends(job->state) && job->state != MP_JOB_ADVISED)
 		md_work_dir_remove(&t.dir);

@@ -55,6 +55,20 @@ done
 work 0 "links for files of the work" --now
 [ "$(cat precious)" = precious ] || fail "links for files of the work: written through"
 
+# ---- a store that contradicts the next rounds: the job begins once more, in a round that the store lacks
+forget
+policy "min-samples = 1000000"
+work 0 "a job that waits" --now
+state_is wanted "a job that waits"
+policy
+db "WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r WHERE n < 60)
+	INSERT INTO history SELECT NULL, 1, path, x'00', 0, round + n, 'profile', 'profiled', 'done', '', 0, 0, 0, 0, ''
+	FROM job, r"
+work 0 "a contradicting store" --now
+state_is adopted "a contradicting store"
+[ "$(db "SELECT count(*) FROM history WHERE step = 'repair'")" = 1 ] ||
+	fail "a contradicting store: $(db "SELECT count(*) FROM history WHERE step = 'repair'") repairs"
+
 # ---- the program's path: links, directories, names
 forget
 mkdir real
