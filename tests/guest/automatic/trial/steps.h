@@ -7,6 +7,11 @@
 #ifndef TRIAL_STEPS_H
 #define TRIAL_STEPS_H
 
+/* Each version of a program has other constants. */
+#ifndef TRIAL_VERSION
+#define TRIAL_VERSION 1
+#endif
+
 /* A value that mix() below practically never has. The compiler cannot know. */
 #define NEVER 0x7ffffff1u
 
