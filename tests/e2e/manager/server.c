@@ -34,7 +34,16 @@ static unsigned char data[SIZE];
 			 "109: jmp 110b\n"                                                         \
 			 "199:\n")
 
-__attribute__((noinline, noclone)) unsigned int work(const unsigned char *p, unsigned int n)
+#ifdef __clang__
+#define APART __attribute__((noinline))
+#else
+#define APART __attribute__((noinline, noclone))
+#endif
+
+unsigned int work(const unsigned char *p, unsigned int n);
+unsigned int other(const unsigned char *p, unsigned int n);
+
+APART unsigned int work(const unsigned char *p, unsigned int n)
 {
 	unsigned int h = 1;
 
@@ -46,7 +55,7 @@ __attribute__((noinline, noclone)) unsigned int work(const unsigned char *p, uns
 }
 
 /* Another use of the program. */
-__attribute__((noinline, noclone)) unsigned int other(const unsigned char *p, unsigned int n)
+APART unsigned int other(const unsigned char *p, unsigned int n)
 {
 	unsigned int h = 2;
 

@@ -3,6 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Each version of a program has another constant. */
+#ifndef TRIAL_VERSION
+#define TRIAL_VERSION 1
+#endif
+
 __attribute__((noinline)) static unsigned int run(const unsigned char *code, int size, int rounds)
 {
 	unsigned int x = 1;

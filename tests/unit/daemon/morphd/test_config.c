@@ -115,13 +115,13 @@ END_TEST
 START_TEST(wrong_line_is_refused_with_its_number)
 {
 	refuses("rate = 5\n\ncolour = blue\n",
-		":3: colour: no such key; the keys are source, rate, interval, no-kernel, database and registers");
+		":3: colour: no such key; the keys are source, rate, interval, no-kernel, database, registers and stacks");
 	refuses("rate\n", ":1: a line is `key = value', or begins with #");
 	refuses("= 5\n", ":1: a line is `key = value', or begins with #");
 	refuses("#\nrate =\n", ":2: rate: no value");
 	refuses("rate = 5\n# twice\nrate = 5", ":3: rate: already set in line 1");
 	refuses("Rate = 5",
-		":1: Rate: no such key; the keys are source, rate, interval, no-kernel, database and registers");
+		":1: Rate: no such key; the keys are source, rate, interval, no-kernel, database, registers and stacks");
 	refuses("rate = 5 # Hz\n", ":1: rate = 5 # Hz: not a whole number from 1 to 100000");
 	refuses("rate = 0\n", ":1: rate = 0: not a whole number from 1 to 100000");
 	refuses("rate = 2.5\n", ":1: rate = 2.5: not a whole number from 1 to 100000");

@@ -22,7 +22,11 @@
 #include "tests/support/process_walk.h"
 #include "tests/unit/suite.h"
 
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone))
+#endif
 
 static volatile int sink;
 static struct walk_comparison c;
