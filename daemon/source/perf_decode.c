@@ -333,7 +333,9 @@ static void decode_mmap(struct md_perf_decoder *d, const struct mmap2_body *body
 	struct morph_mmap *mmap;
 	char path[4096];
 
-	if (body->pid == NO_PID || !body->len || body->addr >> 63)
+	/* A record's mapping must not wrap around, nor its part of the file. */
+	if (body->pid == NO_PID || !body->len || body->addr >> 63 || body->len >> 63 ||
+	    body->pgoff + body->len <= body->pgoff)
 		return;
 	if (len >= sizeof(path))
 		len = sizeof(path) - 1;
