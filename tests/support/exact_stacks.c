@@ -309,7 +309,18 @@ static size_t collect_frames(const struct exact_stacks *s, uint64_t serial, stru
 	return nr;
 }
 
-bool exact_stacks_know(struct exact_stacks *s, const uint64_t *ips, size_t nr)
+static bool have_common_frame(const struct exact_frame *a, size_t nr_a, const struct exact_frame *b,
+			      size_t nr_b)
+{
+	for (size_t i = 0; i < nr_a; i++)
+		for (size_t k = 0; k < nr_b; k++)
+			if (a[i].slot && a[i].slot == b[k].slot)
+				return true;
+	return false;
+}
+
+bool exact_stacks_know(struct exact_stacks *s, const struct exact_sample *sample,
+		       const uint64_t *ips, size_t nr)
 {
 	for (size_t i = 0; i < s->room; i++) {
 		size_t same = 0, nr_frames;
@@ -320,7 +331,8 @@ bool exact_stacks_know(struct exact_stacks *s, const uint64_t *ips, size_t nr)
 		while (same < nr && same < nr_frames &&
 		       (s->known.v[same].any || s->known.v[same].address == ips[same]))
 			same++;
-		if (nr && same == nr && same == nr_frames)
+		if (nr && same == nr && same == nr_frames &&
+		    !have_common_frame(s->known.v, nr, sample->frames, sample->nr_frames))
 			return true;
 	}
 	return false;

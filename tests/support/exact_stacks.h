@@ -62,9 +62,10 @@ uint64_t exact_stacks_skipped(const struct exact_stacks *stacks);
 
 /*
  * Return: true if @ips are the return addresses, innermost first, of an activation that any sample
- * saw: of a stack that the program made, but for its frames above the first function.
+ * saw, on a stack that shares no frame with that of @sample.
  */
-bool exact_stacks_know(struct exact_stacks *stacks, const uint64_t *ips, size_t nr);
+bool exact_stacks_know(struct exact_stacks *stacks, const struct exact_sample *sample,
+		       const uint64_t *ips, size_t nr);
 
 const struct exact_object *exact_stacks_objects(const struct exact_stacks *stacks, size_t *nr);
 /* Return: the mapping at run-time address @ip, or NULL. */

@@ -143,7 +143,7 @@ static void count_wrong(struct comparison *c, size_t nr, size_t same)
 	if (c->sample.is_changed) {
 		what = "changed";
 		c->nr_changed++;
-	} else if (!same && exact_stacks_know(c->stacks, c->ips, nr)) {
+	} else if (!same && exact_stacks_know(c->stacks, &c->sample, c->ips, nr)) {
 		what = "other";
 		c->nr_other++;
 	} else {
