@@ -120,20 +120,19 @@ static size_t make_path(struct md_contexts *c, const struct md_space *space,
 	uint32_t flags = stack->task.flags, stop = flags & MORPH_STACK_STOP;
 	size_t nr = (stack->task.record.size - sizeof(*stack)) / sizeof(stack->ips[0]);
 	size_t nr_old = MORPH_STACK_OLD(flags), from = STEPS_MAX;
-	bool is_exact;
+	/* the callers that do not look old are ips[0] to ips[nr_new - 1] */
+	size_t nr_new = flags & MORPH_STACK_AGED && nr_old < nr ? nr - nr_old : 0;
+	bool is_kernel = flags & MORPH_STACK_USER_IP, is_exact;
 	struct place place = find_place(space, modcache, c->ip, false);
 
-	is_exact = flags & MORPH_STACK_USER_IP || place.is_signal;
+	is_exact = is_kernel || place.is_signal;
 	make_function(&place);
-	c->steps[--from] = (struct mp_context_step){.key = place.key};
+	/* An activation is new if the call that will return to its caller is. */
+	c->steps[--from] =
+		(struct mp_context_step){.key = place.key, .is_new = nr_new && !is_kernel};
 	for (size_t i = 0; i < nr; i++) {
-		bool entered = !i && flags & MORPH_STACK_USER_IP;
-
 		place = find_place(space, modcache, stack->ips[i], !is_exact);
-		c->steps[--from] = (struct mp_context_step){
-			.key = place.key,
-			.is_new = flags & MORPH_STACK_AGED && !entered && i + nr_old < nr,
-		};
+		c->steps[--from] = (struct mp_context_step){place.key, i + 1 < nr_new};
 		is_exact = place.is_signal;
 	}
 	if (stop != MORPH_STACK_BOTTOM)
@@ -197,7 +196,7 @@ bool md_contexts_add(struct md_contexts *c, struct md_procmap *procmap,
 	if (!tree)
 		return false;
 	nr = make_path(c, space, modcache, stack);
-	if (mp_context_add(tree, c->steps + STEPS_MAX - nr, nr, false, 1, c->period_ns))
+	if (mp_context_add(tree, c->steps + STEPS_MAX - nr, nr, 1, c->period_ns))
 		return false;
 	stay_within(c);
 	return true;

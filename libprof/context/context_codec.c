@@ -111,7 +111,6 @@ int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t 
 		mp_varint_put(&e.w, tree->nr_modules);
 		mp_varint_put_bytes(&e.w, tree->modules + 1,
 				    (tree->nr_modules - 1) * sizeof(*tree->modules));
-		mp_varint_put(&e.w, root->nr_new);
 		mp_varint_put(&e.w, add_children(&e, root));
 	}
 	while (!e.w.failed && e.nr_waiting)
@@ -308,7 +307,6 @@ static int read_all(struct decoder *d)
 	r = read_modules(d);
 	if (r)
 		return r;
-	tree->nodes[0].nr_new = mp_varint_get(&d->r);
 	nr = mp_varint_get(&d->r);
 	if (nr)
 		r = begin_children(d, 0, nr);

@@ -3,7 +3,7 @@
  * context_codec - a calling context tree as bytes. Called by the store.
  *
  *	version, time of a sample in ns, number of modules; 8 bytes for each but the first
- *	the root, then each node before its children, which ascend by module, kind and address
+ *	number of the root's children, then each node before its children, which ascend by module, kind and address
  *
  * A node is LEB128 numbers:
  *	token: kind + 8 children? + 16 new activations? + 32 a time of its own? + 64 another module?

@@ -210,8 +210,8 @@ static void move_up(struct mp_context_tree *tree, uint32_t i)
 		parent->first = i;
 }
 
-/* Adds samples to a node and to the totals above it. The root's total has room for them. */
-static void add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr, uint64_t time_ns)
+void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr,
+			 uint64_t time_ns)
 {
 	tree->nodes[node].self += nr;
 	tree->nodes[node].self_ns += time_ns;
@@ -231,7 +231,7 @@ static bool has_room(const struct mp_context_tree *tree, uint64_t nr, uint64_t t
 }
 
 int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps, size_t nr_steps,
-		   bool is_new, uint64_t nr, uint64_t time_ns)
+		   uint64_t nr, uint64_t time_ns)
 {
 	uint32_t node = 0;
 	int r = 0;
@@ -244,10 +244,9 @@ int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *s
 		r = mp_context_child(tree, node, &steps[i].key, &node);
 	if (r)
 		return r;
-	add_self(tree, node, nr, time_ns);
+	mp_context_add_self(tree, node, nr, time_ns);
 	for (size_t i = nr_steps; i--; node = tree->nodes[node].parent)
 		tree->nodes[node].nr_new += steps[i].is_new;
-	tree->nodes[0].nr_new += is_new;
 	return 0;
 }
 
@@ -276,7 +275,7 @@ int mp_context_add_tree(struct mp_context_tree *to, const struct mp_context_tree
 			break;
 		to->nodes[new_index[i]].nr_new += node->nr_new;
 		if (node->self)
-			add_self(to, new_index[i], node->self, node->self_ns);
+			mp_context_add_self(to, new_index[i], node->self, node->self_ns);
 	}
 	free(new_index);
 	return r;

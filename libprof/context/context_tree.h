@@ -12,8 +12,8 @@
  *	  (truncated: copy)			stacks whose outermost frames are not known
  *
  * Only functions and "(other)" have samples of their own. A node's total is the sum of its part of
- * the tree. Each sample counts in the totals of its whole path, so the total of a node less its
- * certainly new activations is the number of activations that looked old.
+ * the tree. Each sample counts in the totals of its whole path: in some of them the activation that
+ * stands at the node's address was certainly new, in the others it looked old.
  * Method: Whaley, A portable sampling-based profiler for Java virtual machines (2000), section 5.
  */
 #ifndef MP_CONTEXT_TREE_H
@@ -47,7 +47,7 @@ struct mp_context_key {
 /* One step of a path, from its parent. */
 struct mp_context_step {
 	struct mp_context_key key;
-	bool is_new; /* the activation called from here is certainly new since the last sample */
+	bool is_new; /* the activation that stands here is certainly new since the last sample */
 };
 
 /* Indices of nodes; 0 is the root, and no node where a link is meant. */
@@ -55,7 +55,7 @@ struct mp_context_node {
 	uint64_t vaddr;
 	uint64_t self, self_ns;	  /* samples of this node alone, and their time */
 	uint64_t total, total_ns; /* with all below */
-	uint64_t nr_new;	  /* activations called from here that are certainly new */
+	uint64_t nr_new;	  /* samples whose activation here was certainly new */
 	uint32_t module;	  /* index in the tree's modules */
 	uint32_t parent, first, last, next, prev;
 	uint8_t kind; /* enum mp_context_kind */
@@ -80,15 +80,18 @@ void mp_context_tree_clear(struct mp_context_tree *tree);
 /* Finds or adds a child. Return: 0, -ENOMEM. */
 int mp_context_child(struct mp_context_tree *tree, uint32_t parent,
 		     const struct mp_context_key *key, uint32_t *child);
+/* Adds samples to a node and to the totals above it; the root's must not overflow. */
+void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr,
+			 uint64_t time_ns);
 struct mp_context_key mp_context_key_of(const struct mp_context_tree *tree, uint32_t node);
 
 /*
- * Adds @nr samples of @time_ns at the end of a path, which begins below the root. @is_new: the
- * outermost activation is. The last step is a function. Children stay sorted by their totals.
+ * Adds @nr samples of @time_ns at the end of a path, which begins below the root. The last step is a
+ * function. Children stay sorted by their totals.
  * Return: 0, -ENOMEM (nothing is counted), -EINVAL, -EOVERFLOW.
  */
 int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps, size_t nr_steps,
-		   bool is_new, uint64_t nr, uint64_t time_ns);
+		   uint64_t nr, uint64_t time_ns);
 /*
  * mp_context_add_tree - adds all of @from to @to. @translate: may change a node's key; NULL: keys stay.
  * Return: 0; -ENOMEM, -EOVERFLOW: @to is half done.

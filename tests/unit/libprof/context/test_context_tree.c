@@ -20,7 +20,6 @@ struct stack {
 	struct mp_context_step steps[DEPTH];
 	size_t nr;
 	uint64_t count;
-	bool is_new;
 };
 
 static struct mp_context_tree tree, other;
@@ -51,7 +50,7 @@ static void make_stack(struct stack *s)
 {
 	bool truncated = !draw(10);
 
-	*s = (struct stack){.nr = 2 + draw(DEPTH - 2), .count = 1 + draw(3), .is_new = draw(2)};
+	*s = (struct stack){.nr = 2 + draw(DEPTH - 2), .count = 1 + draw(3)};
 	for (size_t i = 0; i < s->nr; i++)
 		s->steps[i] = (struct mp_context_step){
 			{1 + draw(3), 0x1000 + 8 * i + draw(1 + draw(5)),
@@ -60,13 +59,12 @@ static void make_stack(struct stack *s)
 	if (truncated)
 		s->steps[0] = (struct mp_context_step){{0, 3, MP_CONTEXT_TRUNCATED}, false};
 	s->steps[s->nr - 1].key.kind = MP_CONTEXT_FUNCTION;
-	s->steps[s->nr - 1].is_new = false;
 }
 
 static void add_stacks(struct mp_context_tree *to, size_t from, size_t end)
 {
 	for (size_t i = from; i < end; i++)
-		ck_assert_int_eq(mp_context_add(to, stacks[i].steps, stacks[i].nr, stacks[i].is_new,
+		ck_assert_int_eq(mp_context_add(to, stacks[i].steps, stacks[i].nr,
 						stacks[i].count, stacks[i].count * TIME_NS),
 				 0);
 }
@@ -108,7 +106,7 @@ static void check_node(const struct mp_context_tree *t, uint32_t node)
 		if (k < nr)
 			continue;
 		total += s->count;
-		nr_new += nr ? s->steps[nr - 1].is_new : s->is_new;
+		nr_new += nr && s->steps[nr - 1].is_new;
 		self += nr == s->nr ? s->count : 0;
 	}
 	ck_assert_uint_eq(t->nodes[node].total, total);
@@ -226,15 +224,14 @@ START_TEST(translated_keys_that_become_equal_share_a_node)
 	struct mp_context_step steps[2] = {{{1, 0x100, MP_CONTEXT_CALL}, true},
 					   {{1, 0x200, MP_CONTEXT_FUNCTION}, false}};
 
-	ck_assert_int_eq(mp_context_add(&tree, steps, 2, true, 1, 10), 0);
+	ck_assert_int_eq(mp_context_add(&tree, steps, 2, 1, 10), 0);
 	steps[0].key.vaddr++;
-	ck_assert_int_eq(mp_context_add(&tree, steps, 2, false, 2, 20), 0);
+	ck_assert_int_eq(mp_context_add(&tree, steps, 2, 2, 20), 0);
 	ck_assert_uint_eq(tree.nr_nodes, 5);
 	ck_assert_int_eq(mp_context_add_tree(&other, &tree, halve, NULL), 0);
 	ck_assert_uint_eq(other.nr_nodes, 3);
 	ck_assert_uint_eq(other.nodes[1].total, 3);
 	ck_assert_uint_eq(other.nodes[1].nr_new, 2);
-	ck_assert_uint_eq(other.nodes[0].nr_new, 1);
 }
 END_TEST
 
@@ -311,10 +308,10 @@ START_TEST(tree_refuses_what_it_cannot_count)
 	struct mp_context_step steps[2] = {{{1, 0x100, MP_CONTEXT_CALL}, true},
 					   {{1, 0x200, MP_CONTEXT_FUNCTION}, false}};
 
-	ck_assert_int_eq(mp_context_add(&tree, steps, 1, true, 1, 1), -EINVAL);
-	ck_assert_int_eq(mp_context_add(&tree, steps, 0, true, 1, 1), -EINVAL);
-	ck_assert_int_eq(mp_context_add(&tree, steps, 2, true, INT64_MAX, 1), 0);
-	ck_assert_int_eq(mp_context_add(&tree, steps, 2, true, 1, 1), -EOVERFLOW);
+	ck_assert_int_eq(mp_context_add(&tree, steps, 1, 1, 1), -EINVAL);
+	ck_assert_int_eq(mp_context_add(&tree, steps, 0, 1, 1), -EINVAL);
+	ck_assert_int_eq(mp_context_add(&tree, steps, 2, INT64_MAX, 1), 0);
+	ck_assert_int_eq(mp_context_add(&tree, steps, 2, 1, 1), -EOVERFLOW);
 	ck_assert_int_eq(mp_context_add_tree(&tree, &tree, NULL, NULL), -EOVERFLOW);
 	ck_assert_uint_eq(tree.nodes[0].total, INT64_MAX);
 }
@@ -327,7 +324,7 @@ START_TEST(bytes_give_the_tree_back)
 
 	make_tree();
 	/* A sample with a time of its own. */
-	ck_assert_int_eq(mp_context_add(&tree, stacks[5].steps, stacks[5].nr, false, 1, 123), 0);
+	ck_assert_int_eq(mp_context_add(&tree, stacks[5].steps, stacks[5].nr, 1, 123), 0);
 	ck_assert_int_eq(mp_context_encode(&tree, &bytes, &size), 0);
 	mp_context_tree_fini(&other);
 	ck_assert_int_eq(mp_context_decode(bytes, size, &other, NULL), 0);
