@@ -157,7 +157,8 @@ static uint32_t flags_of_age(struct md_stack_walk *walk, uint32_t tid,
 struct morph_record *md_stack_walk(struct md_stack_walk *walk, const struct md_attribute *at,
 				   const struct morph_user_stack *record)
 {
-	const struct mp_walk_ops ops = {.find = find, .read = read_word, .arg = walk, .slots = walk->slots};
+	const struct mp_walk_ops ops = {
+		.find = find, .read = read_word, .arg = walk, .slots = walk->slots};
 	const struct morph_task *task = &record->task;
 	bool kernel = task->flags & MORPH_USER_STACK_KERNEL;
 	struct mp_walk_start start = {.ip = record->ip};

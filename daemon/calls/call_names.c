@@ -35,7 +35,8 @@ struct md_call_names {
 	size_t nr_names, nr_slots;
 };
 
-struct md_call_names *md_call_names_new(const struct mp_module *modules, size_t nr, const char *binary,
+struct md_call_names *md_call_names_new(const struct mp_module *modules, size_t nr,
+					const char *binary,
 					void (*note)(void *arg, const char *message), void *arg)
 {
 	struct md_call_names *names = calloc(1, sizeof(*names));
@@ -198,8 +199,9 @@ static struct name *find_name(struct name *table, size_t nr, const struct mp_con
 	uint64_t hash = (key->module ^ key->vaddr * 0x9e3779b97f4a7c15u) + (uint64_t)key->kind;
 	size_t i = (size_t)(hash * 0x9e3779b97f4a7c15u >> 20) & (nr - 1);
 
-	while (table[i].text && (table[i].key.module != key->module ||
-				 table[i].key.vaddr != key->vaddr || table[i].key.kind != key->kind))
+	while (table[i].text &&
+	       (table[i].key.module != key->module || table[i].key.vaddr != key->vaddr ||
+		table[i].key.kind != key->kind))
 		i = (i + 1) & (nr - 1);
 	return &table[i];
 }

@@ -16,7 +16,8 @@ struct md_call_names;
  * module from this file; NULL: from their last paths. @note: gets a message for each file that cannot
  * be read. Return: NULL: no memory.
  */
-struct md_call_names *md_call_names_new(const struct mp_module *modules, size_t nr, const char *binary,
+struct md_call_names *md_call_names_new(const struct mp_module *modules, size_t nr,
+					const char *binary,
 					void (*note)(void *arg, const char *message), void *arg);
 void md_call_names_free(struct md_call_names *names);
 

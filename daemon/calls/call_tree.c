@@ -33,8 +33,8 @@ static int add_tree(struct md_calls *calls, uint32_t program, const struct mp_co
 	return r;
 }
 
-static int add_program(struct md_calls *calls, struct mp_store *store, const struct mp_module *module,
-		       int64_t since_s, struct mp_err *err)
+static int add_program(struct md_calls *calls, struct mp_store *store,
+		       const struct mp_module *module, int64_t since_s, struct mp_err *err)
 {
 	const struct mp_context_key key = {mp_context_module_of(&module->id), 0, MP_CONTEXT_AT};
 	struct mp_context_tree tree;
@@ -65,8 +65,9 @@ static const struct mp_module *wanted(const struct md_calls *calls, int64_t key,
 
 		if (m->key != key)
 			continue;
-		return md_stats_filter_matches(filter, m) && (!id || mp_id_equal(id, &m->id)) ? m
-											      : NULL;
+		return md_stats_filter_matches(filter, m) && (!id || mp_id_equal(id, &m->id))
+			       ? m
+			       : NULL;
 	}
 	return NULL;
 }
@@ -107,8 +108,8 @@ int md_calls_read(struct mp_store *store, const struct md_stats_filter *filter, 
 	if (!r && elf && !md_original_is_of(filter->binary, &id))
 		id = elf->id;
 	if (!r) {
-		out->names = md_call_names_new(out->modules, out->nr_modules, filter->binary, note,
-					       arg);
+		out->names =
+			md_call_names_new(out->modules, out->nr_modules, filter->binary, note, arg);
 		r = out->names ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 	}
 	if (!r)

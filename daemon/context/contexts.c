@@ -50,7 +50,8 @@ void md_contexts_set_period(struct md_contexts *contexts, uint64_t period_ns)
 	contexts->period_ns = period_ns;
 }
 
-void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_task *task, uint64_t ip)
+void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_task *task,
+			     uint64_t ip)
 {
 	contexts->tgid = task->tgid;
 	contexts->tid = task->tid;
@@ -236,16 +237,16 @@ static void translate(void *arg, struct mp_context_key *key)
 	if (map) {
 		module = md_modcache_module(t->modcache, module->original);
 		/* What follows a call may have been moved elsewhere. */
-		key->vaddr = key->kind == MP_CONTEXT_CALL
-				     ? mp_map_original(map, key->vaddr - 1) + 1
-				     : mp_map_original(map, key->vaddr);
+		key->vaddr = key->kind == MP_CONTEXT_CALL ? mp_map_original(map, key->vaddr - 1) + 1
+							  : mp_map_original(map, key->vaddr);
 	}
 	t->failed = t->failed || !module;
 	key->module = module ? mp_context_module_of(&module->id) : 0;
 }
 
-int md_contexts_tree(const struct md_contexts *contexts, size_t i, const struct md_modcache *modcache,
-		     uint32_t *program, struct mp_context_tree *out)
+int md_contexts_tree(const struct md_contexts *contexts, size_t i,
+		     const struct md_modcache *modcache, uint32_t *program,
+		     struct mp_context_tree *out)
 {
 	struct translation t = {.modcache = modcache};
 	int ret = mp_context_tree_init(out);

@@ -32,7 +32,8 @@ void md_contexts_clear(struct md_contexts *contexts);
 void md_contexts_set_period(struct md_contexts *contexts, uint64_t period_ns);
 
 /* Remembers the sample at @ip, whose stack may follow. */
-void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_task *task, uint64_t ip);
+void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_task *task,
+			     uint64_t ip);
 /*
  * Adds the sample that was noted last, with its callers. Return: false if it is not counted: its
  * program is not known, the sample is of another thread, or there is no memory.
@@ -49,7 +50,8 @@ size_t md_contexts_nr_programs(const struct md_contexts *contexts);
  * outputs by its original. *@program: index of the program. Return: 0, -ENOMEM, -EBADMSG (a module is
  * gone). Ownership: mp_context_tree_fini(@out).
  */
-int md_contexts_tree(const struct md_contexts *contexts, size_t i, const struct md_modcache *modcache,
-		     uint32_t *program, struct mp_context_tree *out);
+int md_contexts_tree(const struct md_contexts *contexts, size_t i,
+		     const struct md_modcache *modcache, uint32_t *program,
+		     struct mp_context_tree *out);
 
 #endif

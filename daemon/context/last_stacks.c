@@ -83,7 +83,8 @@ static bool align(const struct thread *thread, const struct md_stack *stack, siz
 	if (stack->is_complete && thread->is_complete)
 		return *at == thread->nr;
 	/* Frames that a walk did not reach are not known to be missing. */
-	return *at || (slot >= thread->frames[0].slot && slot < thread->frames[thread->nr - 1].slot);
+	return *at ||
+	       (slot >= thread->frames[0].slot && slot < thread->frames[thread->nr - 1].slot);
 }
 
 bool md_last_stacks_compare(struct md_last_stacks *last, uint32_t tid, const struct md_stack *stack,

@@ -104,7 +104,8 @@ static void draw_node(FILE *out, const struct md_flame *root, const struct md_fl
 		name = buf;
 	}
 	fprintf(out,
-		"<g class=\"n\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64 "\" data-d=\"%u\"><title>",
+		"<g class=\"n\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64
+		"\" data-d=\"%u\"><title>",
 		before, node->samples, depth);
 	mp_svg_put(out, "%t\n", name);
 	fprintf(out, "%s samples, %u.%u %%", mp_svg_format_count(node->samples, count),
@@ -141,22 +142,25 @@ void md_flame_draw_calls(const struct md_flame *root, FILE *out)
 {
 	char count[32], text[160];
 
-	mp_svg_put(out,
-		   "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"morph-flame\" viewBox=\"0 0 %n %n\" "
-		   "preserveAspectRatio=\"xMidYMin\" role=\"img\">\n<title>Who called</title>\n",
-		   (double)WIDTH, TOP + ROW * depth_of(root) + MARGIN);
+	mp_svg_put(
+		out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"morph-flame\" viewBox=\"0 0 %n %n\" "
+		"preserveAspectRatio=\"xMidYMin\" role=\"img\">\n<title>Who called</title>\n",
+		(double)WIDTH, TOP + ROW * depth_of(root) + MARGIN);
 	fputs(md_flame_style, out);
 	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
 	mp_svg_put_words(out, MARGIN, 40, 26, "b", "Who called");
-	snprintf(text, sizeof(text),
-		 "Each box is as wide as its share of %s samples; what a function called lies below it.",
-		 mp_svg_format_count(root->samples, count));
+	snprintf(
+		text, sizeof(text),
+		"Each box is as wide as its share of %s samples; what a function called lies below it.",
+		mp_svg_format_count(root->samples, count));
 	mp_svg_put_words(out, MARGIN, 66, 16, "", text);
-	mp_svg_put(out,
-		   "<text id=\"search\" class=\"e\" x=\"%n\" y=\"40\" font-size=\"16\" "
-		   "style=\"pointer-events:auto;cursor:pointer;text-decoration:underline\">Search</text>\n"
-		   "<text id=\"found\" class=\"e q\" x=\"%n\" y=\"66\" font-size=\"16\"> </text>\n",
-		   WIDTH - MARGIN, WIDTH - MARGIN);
+	mp_svg_put(
+		out,
+		"<text id=\"search\" class=\"e\" x=\"%n\" y=\"40\" font-size=\"16\" "
+		"style=\"pointer-events:auto;cursor:pointer;text-decoration:underline\">Search</text>\n"
+		"<text id=\"found\" class=\"e q\" x=\"%n\" y=\"66\" font-size=\"16\"> </text>\n",
+		WIDTH - MARGIN, WIDTH - MARGIN);
 	draw_node(out, root, root, 0, 0);
 	fputs(md_flame_script, out);
 	fputs(search, out);

@@ -122,7 +122,8 @@ static json_t *profile_of(struct writer *w, uint32_t program)
 			 "weights", w->weights);
 }
 
-int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls, struct mp_err *err)
+int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls,
+			       struct mp_err *err)
 {
 	struct writer w = {
 		.e = e,
@@ -139,7 +140,8 @@ int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls
 	if (ok)
 		root = json_pack("{s:s, s:{s:O}, s:O, s:s}", "$schema",
 				 "https://www.speedscope.app/file-format-schema.json", "shared",
-				 "frames", w.frames, "profiles", profiles, "exporter", "morph-stats");
+				 "frames", w.frames, "profiles", profiles, "exporter",
+				 "morph-stats");
 	if (root && !json_dumpf(root, e->out, JSON_COMPACT))
 		putc('\n', e->out);
 	ok = root != NULL;

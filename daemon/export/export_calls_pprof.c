@@ -156,9 +156,9 @@ static int share_locations(struct pprof *p)
 
 static int write_all(struct pprof *p)
 {
-	uint64_t period_ns = p->calls->tree.nodes[0].total
-				     ? p->calls->tree.nodes[0].total_ns / p->calls->tree.nodes[0].total
-				     : 0;
+	uint64_t period_ns = p->calls->tree.nodes[0].total ? p->calls->tree.nodes[0].total_ns /
+								     p->calls->tree.nodes[0].total
+							   : 0;
 	int r;
 
 	for (size_t i = 0; i < NR_STRINGS; i++)

@@ -60,7 +60,8 @@ static json_t *node_json(const struct print *p, uint32_t node, double percent, u
 	json_object_set_new(json, "module",
 			    module ? md_stats_json_string(module->path) : json_null());
 	json_object_set_new(json, "build_id",
-			    module ? json_string(md_stats_format_id(&module->id, id)) : json_null());
+			    module ? json_string(md_stats_format_id(&module->id, id))
+				   : json_null());
 	return json;
 }
 
@@ -175,9 +176,9 @@ static int print_rows(struct print *p, const struct md_call_edges *edges, json_t
 	json_object_set_new(root, "percent_of",
 			    json_string(edges ? "samples below the function"
 					      : "all samples with a calling context"));
-	json_object_set_new(root, "total_samples",
-			    json_integer((json_int_t)(edges ? edges->samples
-							    : p->calls->tree.nodes[0].total)));
+	json_object_set_new(
+		root, "total_samples",
+		json_integer((json_int_t)(edges ? edges->samples : p->calls->tree.nodes[0].total)));
 	json_object_set_new(root, "period_start_s", json_integer(p->query->start_s));
 	json_object_set(root, "notes", notes);
 	json_object_set_new(root, "rows", p->rows);
@@ -187,9 +188,10 @@ static int print_rows(struct print *p, const struct md_call_edges *edges, json_t
 static int say_nothing_found(const struct print *p)
 {
 	if (!p->calls->nr_programs)
-		md_stats_note("%s: no sample of such a program has a calling context: see morphd(8), "
-			      "--stacks",
-			      p->stats->path);
+		md_stats_note(
+			"%s: no sample of such a program has a calling context: see morphd(8), "
+			"--stacks",
+			p->stats->path);
 	else
 		md_stats_note("%s: no calling context has such a function", p->stats->path);
 	return MD_EXIT_NO_PROFILE;
@@ -215,14 +217,15 @@ static int find_and_print(struct print *p, json_t *notes)
 	return r;
 }
 
-int md_stats_calls(struct md_stats *stats, struct mp_store *store, const struct md_calls_query *query)
+int md_stats_calls(struct md_stats *stats, struct mp_store *store,
+		   const struct md_calls_query *query)
 {
 	struct print p = {.stats = stats, .query = query, .least = query->percent_limit};
 	json_t *notes = json_array();
 	struct md_calls calls;
 	struct mp_err err = {0};
-	int r = md_calls_read(store, query->filter, query->since_s, md_stats_note_file, notes, &calls,
-			      &err);
+	int r = md_calls_read(store, query->filter, query->since_s, md_stats_note_file, notes,
+			      &calls, &err);
 
 	if (p.least < 0)
 		p.least = query->what == MD_CALLS_CONTEXTS && !query->limit ? LEAST_PERCENT : 0;

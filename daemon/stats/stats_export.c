@@ -19,8 +19,7 @@
 
 static const struct md_export_format *const formats[] = {
 	&md_export_folded,  &md_export_fdata, &md_export_callgrind, &md_export_pprof,
-	&md_export_autofdo, &md_export_order, &md_export_json,
-	&md_export_speedscope,
+	&md_export_autofdo, &md_export_order, &md_export_json,	    &md_export_speedscope,
 };
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -345,7 +344,8 @@ static int run_calls(struct export *e, struct mp_store *store)
 	if (r)
 		return md_stats_fail("%s", err.msg);
 	if (!calls.nr_programs) {
-		md_stats_note("%s: no sample of such a program has a calling context", e->stats->path);
+		md_stats_note("%s: no sample of such a program has a calling context",
+			      e->stats->path);
 		md_calls_fini(&calls);
 		return MD_EXIT_NO_PROFILE;
 	}
@@ -374,8 +374,8 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv)
 	if (r)
 		return r;
 	r = mp_store_begin(store, &err) ? md_stats_fail("%s", err.msg)
-	    : e.calls			 ? run_calls(&e, store)
-					 : run(&e, store);
+	    : e.calls			? run_calls(&e, store)
+					: run(&e, store);
 	mp_store_close(store);
 	return r;
 }

@@ -36,7 +36,8 @@ enum {
 static const struct argp_option options[] = {
 	{"output", 'o', "FILE", 0, "Write FILE.svg instead of to standard output", 0},
 	{"calls", KEY_CALLS, NULL, 0,
-	 "Draw who called, from calling contexts; --module, --build-id and --binary name programs", 0},
+	 "Draw who called, from calling contexts; --module, --build-id and --binary name programs",
+	 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
 	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
 	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
@@ -144,8 +145,8 @@ static int read_calls(struct flame *f, struct mp_store *store, struct mp_err *er
 	int r = mp_store_period_start(store, f->since_s, &f->start_s, err);
 
 	if (!r)
-		r = md_calls_read(store, &f->filter, f->since_s, md_stats_note_file, f->notes, &calls,
-				  err);
+		r = md_calls_read(store, &f->filter, f->since_s, md_stats_note_file, f->notes,
+				  &calls, err);
 	if (r)
 		return r;
 	if (md_flame_add_calls(&f->root, &calls))

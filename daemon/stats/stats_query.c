@@ -108,7 +108,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BY:
 		n = md_stats_find_word(arg, bys, sizeof(bys) / sizeof(bys[0]));
 		if (n < 1)
-			argp_error(state, "--by=%s: not module, function, block, path, copy or context",
+			argp_error(state,
+				   "--by=%s: not module, function, block, path, copy or context",
 				   arg);
 		q->by = (enum md_by)n;
 		return 0;

@@ -75,8 +75,7 @@ static void put_node(struct encoder *e, const struct mp_context_node *node)
 	bool own_time = has_samples(node->kind) && node->self_ns != node->self * e->period_ns;
 
 	mp_varint_put(&e->w, node->kind | (nr ? HAS_CHILDREN : 0) | (node->nr_new ? HAS_NEW : 0) |
-				     (own_time ? HAS_TIME : 0) |
-				     (own_module ? HAS_MODULE : 0));
+				     (own_time ? HAS_TIME : 0) | (own_module ? HAS_MODULE : 0));
 	if (own_module)
 		mp_varint_put(&e->w, node->module);
 	if (node->kind != MP_CONTEXT_OTHER) {
@@ -196,7 +195,8 @@ static bool read_samples(struct decoder *d, uint64_t token, struct mp_context_no
 	if (!has_samples(node->kind))
 		return !(token & HAS_TIME);
 	node->self = mp_varint_get(&d->r);
-	if (node->self > INT64_MAX || __builtin_mul_overflow(node->self, d->period_ns, &node->self_ns))
+	if (node->self > INT64_MAX ||
+	    __builtin_mul_overflow(node->self, d->period_ns, &node->self_ns))
 		return false;
 	if (token & HAS_TIME)
 		node->self_ns = mp_varint_get(&d->r);
@@ -210,7 +210,8 @@ static int read_node(struct decoder *d, uint64_t token, struct mp_context_node *
 
 	node->kind = token & KIND;
 	if (token > (KIND | HAS_CHILDREN | HAS_NEW | HAS_TIME | HAS_MODULE) ||
-	    node->kind >= MP_NR_CONTEXT_KIND || (has_samples(node->kind) == !!(token & HAS_CHILDREN)))
+	    node->kind >= MP_NR_CONTEXT_KIND ||
+	    (has_samples(node->kind) == !!(token & HAS_CHILDREN)))
 		return -EBADMSG;
 	if (node->kind == MP_CONTEXT_OTHER)
 		module = 0;

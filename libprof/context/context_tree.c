@@ -64,7 +64,8 @@ static int module_index(struct mp_context_tree *tree, uint64_t module, uint32_t 
 			return 0;
 		}
 	if (tree->nr_modules == tree->max_modules) {
-		bigger = reallocarray(tree->modules, 2 * (size_t)tree->max_modules, sizeof(*bigger));
+		bigger =
+			reallocarray(tree->modules, 2 * (size_t)tree->max_modules, sizeof(*bigger));
 		if (!bigger)
 			return -ENOMEM;
 		tree->modules = bigger;
@@ -210,8 +211,7 @@ static void move_up(struct mp_context_tree *tree, uint32_t i)
 		parent->first = i;
 }
 
-void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr,
-			 uint64_t time_ns)
+void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr, uint64_t time_ns)
 {
 	tree->nodes[node].self += nr;
 	tree->nodes[node].self_ns += time_ns;
@@ -230,8 +230,8 @@ static bool has_room(const struct mp_context_tree *tree, uint64_t nr, uint64_t t
 	       time_ns <= INT64_MAX - tree->nodes[0].total_ns;
 }
 
-int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps, size_t nr_steps,
-		   uint64_t nr, uint64_t time_ns)
+int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps,
+		   size_t nr_steps, uint64_t nr, uint64_t time_ns)
 {
 	uint32_t node = 0;
 	int r = 0;

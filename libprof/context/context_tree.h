@@ -26,10 +26,10 @@
 #include "libprof/elf/id.h"
 
 enum mp_context_kind {
-	MP_CONTEXT_CALL,      /* @vaddr: the return address of a call */
-	MP_CONTEXT_AT,	      /* @vaddr: an instruction that was interrupted or entered the kernel */
-	MP_CONTEXT_FUNCTION,  /* @vaddr: the start of the code that a sample hit */
-	MP_CONTEXT_OTHER,     /* nodes that were folded */
+	MP_CONTEXT_CALL,     /* @vaddr: the return address of a call */
+	MP_CONTEXT_AT,	     /* @vaddr: an instruction that was interrupted or entered the kernel */
+	MP_CONTEXT_FUNCTION, /* @vaddr: the start of the code that a sample hit */
+	MP_CONTEXT_OTHER,    /* nodes that were folded */
 	MP_CONTEXT_TRUNCATED, /* @vaddr: enum mp_walk_stop */
 	MP_NR_CONTEXT_KIND
 };
@@ -90,8 +90,8 @@ struct mp_context_key mp_context_key_of(const struct mp_context_tree *tree, uint
  * function. Children stay sorted by their totals.
  * Return: 0, -ENOMEM (nothing is counted), -EINVAL, -EOVERFLOW.
  */
-int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps, size_t nr_steps,
-		   uint64_t nr, uint64_t time_ns);
+int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps,
+		   size_t nr_steps, uint64_t nr, uint64_t time_ns);
 /*
  * mp_context_add_tree - adds all of @from to @to. @translate: may change a node's key; NULL: keys stay.
  * Return: 0; -ENOMEM, -EOVERFLOW: @to is half done.

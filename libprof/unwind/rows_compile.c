@@ -266,8 +266,7 @@ static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_
 
 		if (line->off >= end - frame->start)
 			break;
-		ret = row_rule(c, &line->row, cie->signal_frame,
-			       line->off ? 0 : entry, &number);
+		ret = row_rule(c, &line->row, cie->signal_frame, line->off ? 0 : entry, &number);
 		if (!ret)
 			ret = add_row(c, frame->start + line->off, number);
 		if (ret)

@@ -58,8 +58,8 @@ static int read_row(struct mp_store *store, const struct mp_bucket *row,
 {
 	struct mp_context_tree read;
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_CONTEXT_READ, "SELECT data FROM context WHERE key = ?1",
-			      &stmt, err);
+	int r = mp_store_stmt(store, MP_STMT_CONTEXT_READ,
+			      "SELECT data FROM context WHERE key = ?1", &stmt, err);
 
 	if (r)
 		return r;

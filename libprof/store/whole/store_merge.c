@@ -292,7 +292,8 @@ static int check_promises(struct mp_store *in, const struct mp_merge_stats *stat
 	if (stats->nr_paths != promised->paths)
 		return mp_store_damaged(in, "paths that its ledgers do not contain", err);
 	if (stats->nr_contexts != promised->contexts)
-		return mp_store_damaged(in, "calling contexts that its ledgers do not contain", err);
+		return mp_store_damaged(in, "calling contexts that its ledgers do not contain",
+					err);
 	return 0;
 }
 

@@ -52,10 +52,10 @@ static void make_stack(struct stack *s)
 
 	*s = (struct stack){.nr = 2 + draw(DEPTH - 2), .count = 1 + draw(3)};
 	for (size_t i = 0; i < s->nr; i++)
-		s->steps[i] = (struct mp_context_step){
-			{1 + draw(3), 0x1000 + 8 * i + draw(1 + draw(5)),
-			 draw(30) ? MP_CONTEXT_CALL : MP_CONTEXT_AT},
-			!draw(3)};
+		s->steps[i] =
+			(struct mp_context_step){{1 + draw(3), 0x1000 + 8 * i + draw(1 + draw(5)),
+						  draw(30) ? MP_CONTEXT_CALL : MP_CONTEXT_AT},
+						 !draw(3)};
 	if (truncated)
 		s->steps[0] = (struct mp_context_step){{0, 3, MP_CONTEXT_TRUNCATED}, false};
 	s->steps[s->nr - 1].key.kind = MP_CONTEXT_FUNCTION;
@@ -64,8 +64,8 @@ static void make_stack(struct stack *s)
 static void add_stacks(struct mp_context_tree *to, size_t from, size_t end)
 {
 	for (size_t i = from; i < end; i++)
-		ck_assert_int_eq(mp_context_add(to, stacks[i].steps, stacks[i].nr,
-						stacks[i].count, stacks[i].count * TIME_NS),
+		ck_assert_int_eq(mp_context_add(to, stacks[i].steps, stacks[i].nr, stacks[i].count,
+						stacks[i].count * TIME_NS),
 				 0);
 }
 
@@ -154,7 +154,8 @@ static uint64_t sum_new(const struct mp_context_tree *t)
 	return sum;
 }
 
-static uint32_t follow(const struct mp_context_tree *t, const struct mp_context_key *path, size_t nr)
+static uint32_t follow(const struct mp_context_tree *t, const struct mp_context_key *path,
+		       size_t nr)
 {
 	uint32_t node = 0;
 
