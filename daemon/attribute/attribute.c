@@ -17,7 +17,8 @@ int md_attribute_init(struct md_attribute *at)
 	memset(at, 0, sizeof(*at));
 	at->procmap = md_procmap_new();
 	at->modcache = md_modcache_new();
-	if (!at->procmap || !at->modcache || md_sample_table_init(&at->samples)) {
+	at->contexts = md_contexts_new();
+	if (!at->procmap || !at->modcache || !at->contexts || md_sample_table_init(&at->samples)) {
 		md_attribute_fini(at);
 		return -ENOMEM;
 	}
@@ -32,6 +33,7 @@ void md_attribute_fini(struct md_attribute *at)
 	md_edges_fini(&at->taken_branches);
 	md_edges_fini(&at->straight_runs);
 	md_paths_fini(&at->paths);
+	md_contexts_free(at->contexts);
 	free(at->activity);
 	memset(at, 0, sizeof(*at));
 }
@@ -89,6 +91,8 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 		if (md_sample_table_grow(&at->samples))
 			return -ENOMEM;
 	ledger->emitted += nr;
+	if (nr)
+		md_contexts_note_sample(at->contexts, &record->task, record->ips[nr - 1]);
 	if (space && md_space_is_new(space))
 		at->nr_processes++;
 	for (i = 0; i < nr; i++) {
@@ -222,12 +226,14 @@ static int attribute_registers(struct md_attribute *at, const struct morph_regis
 	return 0;
 }
 
-/* Counts why the walk ended. The frames are in the record, for those who read the stream. */
+/* Counts why the walk ended, and the sample's calling context. */
 static void attribute_stack(struct md_attribute *at, const struct morph_stack *record)
 {
 	uint32_t stop = record->task.flags & MORPH_STACK_STOP;
 
 	at->ledger.stacks[stop < MP_NR_WALK_STOP ? stop : MP_WALK_UNSAID]++;
+	if (md_contexts_add(at->contexts, at->procmap, at->modcache, record))
+		at->ledger.contexts++;
 	at->nr_frames += (record->task.record.size - sizeof(*record)) / sizeof(record->ips[0]);
 }
 
@@ -362,7 +368,8 @@ bool md_attribute_is_conserved(const struct md_attribute *at)
 	for (i = 0; i < at->samples.nr_slots; i++)
 		counted += at->samples.slots[i].nr;
 	return sum == ledger->emitted && counted == ledger->attributed &&
-	       md_paths_sum(&at->paths) == ledger->paths[MP_PATH_DECODED];
+	       md_paths_sum(&at->paths) == ledger->paths[MP_PATH_DECODED] &&
+	       md_contexts_nr(at->contexts) == ledger->contexts;
 }
 
 void md_attribute_clear(struct md_attribute *at)
@@ -371,6 +378,7 @@ void md_attribute_clear(struct md_attribute *at)
 	md_edges_clear(&at->taken_branches);
 	md_edges_clear(&at->straight_runs);
 	md_paths_clear(&at->paths);
+	md_contexts_clear(at->contexts);
 	memset(&at->ledger, 0, sizeof(at->ledger));
 	at->nr_crashes = 0;
 	if (at->activity)

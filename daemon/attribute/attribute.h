@@ -16,6 +16,7 @@
 
 #include "daemon/attribute/sample_table.h"
 #include "daemon/attribute/edges.h"
+#include "daemon/context/contexts.h"
 #include "daemon/module/modcache.h"
 #include "daemon/attribute/paths.h"
 #include "daemon/module/procmap.h"
@@ -52,6 +53,7 @@ struct md_attribute {
 	/* for optimised modules: runs from a branch target to the next branch taken */
 	struct md_edges straight_runs;
 	struct md_paths paths;	      /* from samples with registers */
+	struct md_contexts *contexts; /* from samples with stacks */
 	struct mp_ledger ledger;      /* since the last flush */
 	struct mp_activity *activity; /* indexed by the program's module */
 	uint32_t nr_activity;

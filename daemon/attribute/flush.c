@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/module/copy_transfers.h"
+#include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/jobs/store_crashes.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_paths.h"
@@ -369,6 +370,34 @@ out:
 	return ret;
 }
 
+/* ---- calling contexts --------------------------------------------------------------------- */
+
+static int write_contexts(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
+			  struct mp_err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < md_contexts_nr_programs(at->contexts) && !ret; i++) {
+		struct mp_context_tree tree;
+		struct md_module *module;
+		uint32_t program;
+
+		ret = md_contexts_tree(at->contexts, i, at->modcache, &program, &tree);
+		if (ret)
+			return mp_err_set(err, -ret, "calling contexts: %s", strerror(-ret));
+		module = md_modcache_module(at->modcache, program);
+		if (module && md_module_map(module))
+			module = md_modcache_module(at->modcache, module->original);
+		ret = module ? put_module(flush, module, when_s, err)
+			     : mp_err_set(err, EBADMSG, "calling contexts without a program");
+		if (!ret)
+			ret = mp_store_add_contexts(flush->store, module->store_key, when_s, &tree,
+						    err);
+		mp_context_tree_fini(&tree);
+	}
+	return ret;
+}
+
 /* ---- the rest ----------------------------------------------------------------------------- */
 
 static int write_activity(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
@@ -428,7 +457,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	int ret;
 
 	if (!at->ledger.emitted && !at->taken_branches.nr_used && !at->straight_runs.nr_used &&
-	    !at->paths.counts.nr_used && !at->nr_crashes)
+	    !at->paths.counts.nr_used && !at->nr_crashes && !at->ledger.contexts)
 		return 0;
 	if (!md_attribute_is_conserved(at))
 		return mp_err_set(err, EBADMSG, "samples do not add up: not written");
@@ -445,6 +474,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 		ret = write_edges(flush, at, when_s, &nr_moved, err);
 	if (!ret)
 		ret = write_paths(flush, at, when_s, err);
+	if (!ret)
+		ret = write_contexts(flush, at, when_s, err);
 	if (!ret)
 		ret = write_activity(flush, at, when_s, err);
 	if (!ret)

@@ -47,6 +47,7 @@ static void add_ledger(struct mp_ledger *to, const struct mp_ledger *from)
 		to->paths[i] += from->paths[i];
 	for (i = 0; i < MP_NR_WALK_STOP; i++)
 		to->stacks[i] += from->stacks[i];
+	to->contexts += from->contexts;
 }
 
 static void warn(struct md_pipeline *pl, const char *message)
@@ -326,6 +327,9 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 			return mp_err_set(err, ENOMEM, "no memory");
 	}
 	md_source_describe(pl->source, &info);
+	if (info.rate_hz)
+		md_contexts_set_period(pl->at.contexts,
+				       (1000000000 + info.rate_hz / 2) / info.rate_hz);
 	if (pl->source->has_kernel) {
 		ret = md_modcache_resolve_kernel(pl->at.modcache, pl->source->kernel_base, &kernel,
 						 &remark);

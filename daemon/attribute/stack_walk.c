@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "daemon/context/last_stacks.h"
 #include "libprof/elf/eh.h"
 #include "libprof/unwind/rows_compile.h"
 #include "libprof/unwind/walk.h"
@@ -36,7 +37,8 @@ struct md_stack_walk {
 	const struct md_attribute *at;
 	const struct md_space *space;
 	const struct morph_user_stack *record;
-	uint64_t ips[DEPTH_MAX];
+	uint64_t ips[DEPTH_MAX], slots[DEPTH_MAX];
+	struct md_last_stacks *last;
 };
 
 /* Return: size of the mapping at @start in this process; 0: not known. */
@@ -77,8 +79,14 @@ struct md_stack_walk *md_stack_walk_new(void)
 {
 	struct md_stack_walk *walk = calloc(1, sizeof(*walk));
 
-	if (walk)
-		read_vdso(walk);
+	if (!walk)
+		return NULL;
+	walk->last = md_last_stacks_new();
+	if (!walk->last) {
+		free(walk);
+		return NULL;
+	}
+	read_vdso(walk);
 	return walk;
 }
 
@@ -87,6 +95,7 @@ void md_stack_walk_free(struct md_stack_walk *walk)
 	if (!walk)
 		return;
 	md_buf_fini(&walk->out);
+	md_last_stacks_free(walk->last);
 	free(walk->vdso_bytes);
 	free(walk);
 }
@@ -128,15 +137,34 @@ static bool read_word(void *arg, uint64_t address, uint64_t *word)
 	return true;
 }
 
+/* Return: flags that say how many of the callers look old. */
+static uint32_t flags_of_age(struct md_stack_walk *walk, uint32_t tid,
+			     const struct mp_walk_result *result, size_t first)
+{
+	const struct md_stack stack = {
+		.slots = walk->slots,
+		.ips = walk->ips + first,
+		.nr = result->nr,
+		.is_complete = result->stop == MP_WALK_BOTTOM,
+	};
+	size_t nr_old;
+
+	if (!md_last_stacks_compare(walk->last, tid, &stack, &nr_old))
+		return 0;
+	return MORPH_STACK_AGED | (uint32_t)nr_old << MORPH_STACK_OLD_SHIFT;
+}
+
 struct morph_record *md_stack_walk(struct md_stack_walk *walk, const struct md_attribute *at,
 				   const struct morph_user_stack *record)
 {
-	const struct mp_walk_ops ops = {.find = find, .read = read_word, .arg = walk};
+	const struct mp_walk_ops ops = {
+		.find = find, .read = read_word, .arg = walk, .slots = walk->slots};
 	const struct morph_task *task = &record->task;
 	bool kernel = task->flags & MORPH_USER_STACK_KERNEL;
 	struct mp_walk_start start = {.ip = record->ip};
 	struct mp_walk_result result;
 	struct morph_stack *stack;
+	uint32_t age;
 
 	_Static_assert(sizeof(start.regs) == sizeof(record->registers), "the same registers");
 	memcpy(start.regs, record->registers, sizeof(start.regs));
@@ -145,6 +173,7 @@ struct morph_record *md_stack_walk(struct md_stack_walk *walk, const struct md_a
 	walk->record = record;
 	walk->ips[0] = record->ip;
 	mp_walk(&ops, &start, walk->ips + kernel, DEPTH_MAX - kernel, &result);
+	age = flags_of_age(walk, task->tid, &result, kernel);
 	result.nr += kernel;
 	walk->out.size = 0;
 	stack = md_record_add_task(&walk->out, MORPH_REC_STACK,
@@ -154,7 +183,7 @@ struct morph_record *md_stack_walk(struct md_stack_walk *walk, const struct md_a
 		return NULL;
 	stack->task.record.cpu = task->record.cpu;
 	stack->task.exec_id = task->exec_id;
-	stack->task.flags = (uint32_t)result.stop | (kernel ? MORPH_STACK_USER_IP : 0);
+	stack->task.flags = (uint32_t)result.stop | (kernel ? MORPH_STACK_USER_IP : 0) | age;
 	memcpy(stack->ips, walk->ips, result.nr * sizeof(stack->ips[0]));
 	return &stack->task.record;
 }

@@ -21,7 +21,8 @@ enum md_by {
 	MD_BY_FUNCTION,
 	MD_BY_BLOCK,
 	MD_BY_PATH,
-	MD_BY_COPY
+	MD_BY_COPY,
+	MD_BY_CONTEXT
 };
 enum md_sort {
 	MD_SORT_SAMPLES,

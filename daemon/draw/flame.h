@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flame - a tree of samples: all, modules, functions, blocks. The store has no call stacks: a
- * node contains its children, it does not call them. Called by "morph-stats flame".
+ * flame - a tree of samples: all, modules, functions, blocks. A node contains its children, it does
+ * not call them; flame_calls makes trees of callers. Called by "morph-stats flame".
  */
 #ifndef MD_FLAME_H
 #define MD_FLAME_H
@@ -26,6 +26,7 @@ struct md_flame {
 	uint64_t samples;
 	uint64_t vaddr;	   /* of a function or block */
 	uint32_t nr_insns; /* of a block; 0: not known */
+	uint32_t colour;   /* of calling contexts: below 8 */
 	char id[9];	   /* of a module: the first digits of its build-id */
 	/* above 0: the node stands for so many nodes that were too small to show */
 	uint64_t nr_merged;

@@ -30,7 +30,7 @@ static const char *const colours[NR_COLOURS] = {"#77aadd", "#ee8866", "#eedd88",
 /* Box heights by level. A function's box has room for a vertical name. */
 static const double heights[MD_FLAME_NR_LEVELS] = {28, 40, 150, 66};
 
-static const char style[] =
+const char md_flame_style[] =
 	"<style>text{font-family:'Helvetica Neue',Helvetica,Arial,'Liberation Sans',sans-serif;"
 	"fill:#1a1a1a;pointer-events:none}.q{fill:#555}.e{text-anchor:end}.b{font-weight:bold}"
 	".m{text-anchor:middle}"
@@ -40,7 +40,7 @@ static const char style[] =
  * Optional: a click shows a box over the whole width. data-x and data-w are sample counts; @e
  * allows for rounding of numbers above 2^53 in JavaScript.
  */
-static const char script[] =
+const char md_flame_script[] =
 	"<script>/*<![CDATA[*/\n"
 	"(function(){var s=document.getElementById('morph-flame'),L=24,W=1552,now=null;\n"
 	"var ns=[].slice.call(s.querySelectorAll('g.n'));\n"
@@ -314,7 +314,7 @@ int md_flame_draw_svg(const struct md_flame_picture *p, FILE *out)
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"morph-flame\" viewBox=\"0 0 %n %n\" "
 		"preserveAspectRatio=\"xMidYMin\" role=\"img\">\n<title>Where the time goes</title>\n",
 		(double)WIDTH, bottom + 70 + 21.0 * (double)nr_listed);
-	fputs(style, out);
+	fputs(md_flame_style, out);
 	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
 	draw_title(out, p);
 	draw_legend(out, p);
@@ -322,7 +322,7 @@ int md_flame_draw_svg(const struct md_flame_picture *p, FILE *out)
 	y += heights[0];
 	draw_children(out, p, p->root, MD_FLAME_MODULE, 0, y, "");
 	r = draw_list(out, p, bottom + 40);
-	fputs(script, out);
+	fputs(md_flame_script, out);
 	fputs("</svg>\n", out);
 	return r;
 }

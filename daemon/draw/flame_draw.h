@@ -22,6 +22,9 @@ struct md_flame_picture {
 #define MD_FLAME_LEAST	     (2.5 / 1552)
 #define MD_FLAME_LEAST_ABOVE (6.0 / 1552)
 
+/* The style of the picture, and what a click does, for flame_calls. */
+extern const char md_flame_style[], md_flame_script[];
+
 /* Return: 0, -ENOMEM. The caller checks @out for write errors. */
 int md_flame_draw_svg(const struct md_flame_picture *picture, FILE *out);
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "daemon/calls/call_tree.h"
 #include "daemon/code/stats_code.h"
 #include "libprof/infer/counts.h"
 #include "libprof/order/order.h"
@@ -88,10 +89,12 @@ struct md_export_format {
 	int (*module)(struct md_export *e, const struct md_export_module *m, struct mp_err *err);
 	int (*end)(struct md_export *e, struct mp_err *err);
 	void (*drop)(struct md_export *e); /* frees e->state; also called after an error */
+	/* Writes calling contexts instead of modules. NULL: the format has no stacks. */
+	int (*calls)(struct md_export *e, const struct md_calls *calls, struct mp_err *err);
 };
 
 extern const struct md_export_format md_export_folded, md_export_fdata, md_export_callgrind,
-	md_export_pprof, md_export_autofdo, md_export_order, md_export_json;
+	md_export_pprof, md_export_autofdo, md_export_order, md_export_json, md_export_speedscope;
 
 /* Rounds an inferred count to a whole number; a count above 0 gives at least 1. */
 uint64_t md_export_scaled(double count);

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * export_folded - writes "module;function count" lines, the input of flame graph tools.
- */
+/* export_folded - writes "module;function count" lines, the input of flame graph tools. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/export/export.h"
+#include "daemon/export/export_calls.h"
 #include "daemon/code/ksyms.h"
 #include "daemon/code/stats_rows.h"
 
-/* Writes a frame's name. ';' would end it. */
-static void put_frame(FILE *out, const char *text)
+void md_export_put_frame(FILE *out, const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
 		putc(*p == ';' ? ':' : *p < 0x20 || *p == 0x7f ? '?' : *p, out);
@@ -38,14 +35,14 @@ static int folded_module(struct md_export *e, const struct md_export_module *m, 
 			unknown += rows.rows[i].samples;
 			continue;
 		}
-		put_frame(e->out, file);
+		md_export_put_frame(e->out, file);
 		putc(';', e->out);
-		put_frame(e->out, rows.rows[i].function);
+		md_export_put_frame(e->out, rows.rows[i].function);
 		fprintf(e->out, " %" PRIu64 "\n", rows.rows[i].samples);
 		e->nr_written += rows.rows[i].samples;
 	}
 	if (unknown) {
-		put_frame(e->out, file);
+		md_export_put_frame(e->out, file);
 		fprintf(e->out, ";[unknown] %" PRIu64 "\n", unknown);
 		e->nr_written += unknown;
 	}
@@ -58,4 +55,5 @@ const struct md_export_format md_export_folded = {
 	.name = "folded",
 	.needs = MD_EXPORT_CODE,
 	.module = folded_module,
+	.calls = md_export_calls_folded,
 };

@@ -13,7 +13,7 @@
 #define uthash_nonfatal_oom(item) (p->failed = true)
 #include <uthash.h>
 
-#include "daemon/export/export.h"
+#include "daemon/export/export_calls.h"
 #include "daemon/export/export_source.h"
 #include "daemon/export/protobuf.h"
 
@@ -370,4 +370,5 @@ const struct md_export_format md_export_pprof = {
 	.module = pprof_module,
 	.end = pprof_end,
 	.drop = pprof_drop,
+	.calls = md_export_calls_pprof,
 };

@@ -15,10 +15,11 @@
 #include "daemon/export/export.h"
 #include "daemon/code/originals.h"
 #include "daemon/stats/stats.h"
+#include "daemon/stats/stats_calls.h"
 
 static const struct md_export_format *const formats[] = {
 	&md_export_folded,  &md_export_fdata, &md_export_callgrind, &md_export_pprof,
-	&md_export_autofdo, &md_export_order, &md_export_json,
+	&md_export_autofdo, &md_export_order, &md_export_json,	    &md_export_speedscope,
 };
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -32,6 +33,7 @@ struct export
 	struct md_stats *stats;
 	struct md_stats_filter filter;
 	const struct md_export_format *format;
+	bool calls; /* calling contexts instead of modules */
 	struct md_export out;
 };
 
@@ -42,12 +44,13 @@ enum {
 	KEY_BRANCHES,
 	KEY_LINKER,
 	KEY_ORDER,
+	KEY_CALLS,
 };
 
 static const struct argp_option options[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0,
 	 "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; "
-	 "pprof: for go tool pprof; json: everything; for one module only, fdata: for "
+	 "pprof: for go tool pprof; speedscope: who called; json: everything; for one module only, fdata: for "
 	 "llvm-bolt; autofdo: for create_llvm_prof --profiler=text; order: of functions, for a "
 	 "linker",
 	 0},
@@ -56,6 +59,10 @@ static const struct argp_option options[] = {
 	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
 	 0},
 	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
+	{"calls", KEY_CALLS, NULL, 0,
+	 "folded, pprof: who called, from calling contexts; --module, --build-id and --binary name "
+	 "programs",
+	 0},
 	{"branches", KEY_BRANCHES, "WHICH", 0,
 	 "fdata: none (samples alone), seen, inferred (from samples), or auto (default): seen "
 	 "where there are any, else inferred",
@@ -102,6 +109,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_LINKER:
 		e->out.linker = one_of(state, "linker", arg, linkers, ARRAY_SIZE(linkers));
 		return 0;
+	case KEY_CALLS: e->calls = true; return 0;
 	case KEY_ORDER:
 		if (mp_order_parse(arg, &e->out.order) || e->out.order == MP_ORDER_ORIGINAL)
 			argp_error(state, "--function-order=%s: no such order", arg);
@@ -118,6 +126,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "give a --format");
 		if (e->stats->json && e->format != &md_export_json)
 			argp_error(state, "--json is --format=json, not %s", e->format->name);
+		if (e->calls && !e->format->calls)
+			argp_error(state, "--calls does not go with --format=%s", e->format->name);
+		e->calls = e->calls || !e->format->module;
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -320,6 +331,30 @@ static int run(struct export *e, struct mp_store *store)
 	return r;
 }
 
+/* Writes calling contexts. */
+static int run_calls(struct export *e, struct mp_store *store)
+{
+	json_t *notes = json_array(); /* printed only */
+	struct md_calls calls;
+	struct mp_err err = {0};
+	int r = md_calls_read(store, &e->filter, e->out.since_s, md_stats_note_file, notes, &calls,
+			      &err);
+
+	json_decref(notes);
+	if (r)
+		return md_stats_fail("%s", err.msg);
+	if (!calls.nr_programs) {
+		md_stats_note("%s: no sample of such a program has a calling context",
+			      e->stats->path);
+		md_calls_fini(&calls);
+		return MD_EXIT_NO_PROFILE;
+	}
+	md_stats_note_period(store, e->out.since_s);
+	r = e->format->calls(&e->out, &calls, &err);
+	md_calls_fini(&calls);
+	return r ? md_stats_fail("%s", err.msg) : md_stats_finish(MD_EXIT_DONE);
+}
+
 int md_stats_export(struct md_stats *stats, int argc, char **argv)
 {
 	struct export e = {
@@ -338,7 +373,9 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv)
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)
 		return r;
-	r = mp_store_begin(store, &err) ? md_stats_fail("%s", err.msg) : run(&e, store);
+	r = mp_store_begin(store, &err) ? md_stats_fail("%s", err.msg)
+	    : e.calls			? run_calls(&e, store)
+					: run(&e, store);
 	mp_store_close(store);
 	return r;
 }

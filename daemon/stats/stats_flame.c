@@ -9,15 +9,18 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/draw/flame_calls.h"
 #include "daemon/draw/flame_draw.h"
 #include "daemon/code/originals.h"
 #include "daemon/stats/outfile.h"
 #include "daemon/stats/stats.h"
+#include "daemon/stats/stats_calls.h"
 
 struct flame {
 	struct md_stats *stats;
 	struct md_stats_filter filter;
 	const char *output;
+	bool calls; /* calling contexts */
 	int64_t since_s, start_s;
 	uint64_t total; /* samples of all modules in the period */
 	struct md_flame root;
@@ -26,11 +29,15 @@ struct flame {
 
 enum {
 	KEY_BUILD_ID = 256,
-	KEY_BINARY
+	KEY_BINARY,
+	KEY_CALLS
 };
 
 static const struct argp_option options[] = {
 	{"output", 'o', "FILE", 0, "Write FILE.svg instead of to standard output", 0},
+	{"calls", KEY_CALLS, NULL, 0,
+	 "Draw who called, from calling contexts; --module, --build-id and --binary name programs",
+	 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
 	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
 	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
@@ -52,6 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--output=%s: does not end in .svg", arg);
 		f->output = arg;
 		return 0;
+	case KEY_CALLS: f->calls = true; return 0;
 	case 'm': f->filter.module = arg; return 0;
 	case KEY_BUILD_ID: f->filter.build_id = arg; return 0;
 	case KEY_BINARY: f->filter.binary = arg; return 0;
@@ -131,6 +139,23 @@ static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
 	return r;
 }
 
+static int read_calls(struct flame *f, struct mp_store *store, struct mp_err *err)
+{
+	struct md_calls calls;
+	int r = mp_store_period_start(store, f->since_s, &f->start_s, err);
+
+	if (!r)
+		r = md_calls_read(store, &f->filter, f->since_s, md_stats_note_file, f->notes,
+				  &calls, err);
+	if (r)
+		return r;
+	if (md_flame_add_calls(&f->root, &calls))
+		r = mp_err_set(err, ENOMEM, "out of memory");
+	f->total = f->root.samples;
+	md_calls_fini(&calls);
+	return r;
+}
+
 /* ---- write --------------------------------------------------------------------------------- */
 
 static json_t *node_json(const struct md_flame *node, uint64_t all)
@@ -204,7 +229,11 @@ static int draw(const struct flame *f)
 		return md_stats_fail("%s", err.msg);
 	}
 	if (!r) {
-		r = md_flame_draw_svg(&picture, out.file);
+		r = 0;
+		if (f->calls)
+			md_flame_draw_calls(&shown, out.file);
+		else
+			r = md_flame_draw_svg(&picture, out.file);
 		if (r)
 			md_outfile_abandon(&out);
 	}
@@ -232,12 +261,13 @@ int md_stats_flame(struct md_stats *stats, int argc, char **argv)
 	/* One transaction, because the daemon may be writing. */
 	r = f.root.name ? mp_store_begin(store, &err) : mp_err_set(&err, ENOMEM, "out of memory");
 	if (!r)
-		r = read_all(&f, store, &err);
+		r = f.calls ? read_calls(&f, store, &err) : read_all(&f, store, &err);
 	if (r) {
 		r = md_stats_fail("%s", err.msg);
 	} else if (!f.root.samples) {
-		md_stats_note("%s: no such sample is stored%s", stats->path,
-			      f.since_s ? " since then" : "");
+		md_stats_note(f.calls ? "%s: no such sample with a calling context is stored%s"
+				      : "%s: no such sample is stored%s",
+			      stats->path, f.since_s ? " since then" : "");
 		r = MD_EXIT_NO_PROFILE;
 	} else {
 		md_stats_note_period(store, f.since_s);

@@ -13,6 +13,7 @@
 #include "daemon/code/ksyms.h"
 #include "daemon/code/originals.h"
 #include "daemon/stats/stats.h"
+#include "daemon/stats/stats_calls.h"
 #include "daemon/code/stats_rows.h"
 #include "libprof/store/store_paths.h"
 
@@ -20,6 +21,7 @@ struct query {
 	struct md_stats *stats;
 	struct md_stats_filter filter;
 	const char *function;
+	const char *callers_of, *callees_of; /* a function; NULL: not asked for */
 	int64_t since_s;
 	enum md_by by;
 	enum md_sort sort;
@@ -40,16 +42,21 @@ enum {
 	KEY_BUILD_ID = 256,
 	KEY_BINARY,
 	KEY_BY,
-	KEY_SORT
+	KEY_SORT,
+	KEY_CALLERS,
+	KEY_CALLEES
 };
 
-static const char *const bys[] = {"", "module", "function", "block", "path", "copy"};
+static const char *const bys[] = {"", "module", "function", "block", "path", "copy", "context"};
 
 static const struct argp_option options[] = {
 	{"by", KEY_BY, "WHAT", 0,
-	 "module, function, block, path, or copy: the blocks of outputs, each copy apart (default: "
-	 "one step finer than the named module or function, but never path or copy)",
+	 "module, function, block, path, copy: the blocks of outputs, each copy apart, or context: who "
+	 "called, as a tree (default: one step finer than the named module or function, but never "
+	 "path, copy or context)",
 	 0},
+	{"callers", KEY_CALLERS, "NAME", 0, "The functions that called this one", 0},
+	{"callees", KEY_CALLEES, "NAME", 0, "The functions that this one called", 0},
 	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
 	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
 	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
@@ -62,8 +69,21 @@ static const struct argp_option options[] = {
 	{0},
 };
 
+static void finish_calls(struct query *q, struct argp_state *state)
+{
+	if (q->callers_of && q->callees_of)
+		argp_error(state, "--callers and --callees exclude each other");
+	if (q->by && q->by != MD_BY_CONTEXT)
+		argp_error(state, "--callers and --callees do not go with --by=%s", bys[q->by]);
+	q->by = MD_BY_CONTEXT;
+}
+
 static error_t finish(struct query *q, struct argp_state *state)
 {
+	if (q->callers_of || q->callees_of)
+		finish_calls(q, state);
+	if (q->by == MD_BY_CONTEXT && (q->function || q->sort != MD_SORT_SAMPLES))
+		argp_error(state, "--function and --sort do not go with calling contexts");
 	if (!q->by)
 		q->by = q->function ? MD_BY_BLOCK
 			: q->filter.module || q->filter.build_id || q->filter.binary
@@ -88,7 +108,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BY:
 		n = md_stats_find_word(arg, bys, sizeof(bys) / sizeof(bys[0]));
 		if (n < 1)
-			argp_error(state, "--by=%s: not module, function, block, path or copy",
+			argp_error(state,
+				   "--by=%s: not module, function, block, path, copy or context",
 				   arg);
 		q->by = (enum md_by)n;
 		return 0;
@@ -97,6 +118,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BINARY: q->filter.binary = arg; return 0;
 	case 'f': q->function = arg; return 0;
 	case 's': md_stats_since(state, arg, &q->since_s); return 0;
+	case KEY_CALLERS: q->callers_of = arg; return 0;
+	case KEY_CALLEES: q->callees_of = arg; return 0;
 	case KEY_SORT:
 		n = md_stats_find_word(arg, sorts, 4);
 		if (n < 0)
@@ -483,9 +506,26 @@ static int say_nothing_found(const struct query *q)
 	return MD_EXIT_NO_PROFILE;
 }
 
+static int query_calls(struct query *q, struct mp_store *store, int64_t start_s)
+{
+	const struct md_calls_query calls = {
+		.what = q->callers_of	? MD_CALLS_CALLERS
+			: q->callees_of ? MD_CALLS_CALLEES
+					: MD_CALLS_CONTEXTS,
+		.function = q->callers_of ? q->callers_of : q->callees_of,
+		.filter = &q->filter,
+		.since_s = q->since_s,
+		.start_s = start_s,
+		.limit = q->limit,
+		.percent_limit = q->percent_limit,
+	};
+
+	return md_stats_calls(q->stats, store, &calls);
+}
+
 int md_stats_query(struct md_stats *stats, int argc, char **argv)
 {
-	struct query q = {.stats = stats};
+	struct query q = {.stats = stats, .percent_limit = -1};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int64_t start_s = 0;
@@ -500,10 +540,12 @@ int md_stats_query(struct md_stats *stats, int argc, char **argv)
 	r = mp_store_begin(store, &err);
 	if (!r)
 		r = mp_store_period_start(store, q.since_s, &start_s, &err);
-	if (!r)
+	if (!r && q.by != MD_BY_CONTEXT)
 		r = find_rows(&q, store, &err);
 	if (r) {
 		r = md_stats_fail("%s", err.msg);
+	} else if (q.by == MD_BY_CONTEXT) {
+		r = query_calls(&q, store, start_s);
 	} else if (!q.rows.nr) {
 		r = say_nothing_found(&q);
 	} else {

@@ -51,13 +51,16 @@ static int take(struct mp_store *store, int64_t nr, const char *find, const char
 
 static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 {
-	int64_t samples, paths;
+	int64_t samples, paths, contexts;
 	int r = run(store, "SELECT sum(nr_samples) FROM bucket WHERE module = ?1", module, 0,
 		    &samples, err);
 
 	if (!r)
 		r = run(store, "SELECT sum(nr_samples) FROM path_bucket WHERE module = ?1", module,
 			0, &paths, err);
+	if (!r)
+		r = run(store, "SELECT sum(nr_samples) FROM context WHERE module = ?1", module, 0,
+			&contexts, err);
 	if (!r)
 		r = take(store, samples,
 			 "SELECT min(session) FROM ledger WHERE what = 'attributed' AND nr > ?1",
@@ -71,6 +74,12 @@ static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 			 "SELECT nr FROM ledger WHERE what = 'paths:decoded' AND session = ?1",
 			 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what ="
 			 " 'paths:decoded'",
+			 err);
+	if (!r)
+		r = take(store, contexts,
+			 "SELECT min(session) FROM ledger WHERE what = 'contexts' AND nr > ?1",
+			 "SELECT nr FROM ledger WHERE what = 'contexts' AND session = ?1",
+			 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what = 'contexts'",
 			 err);
 	return r;
 }
@@ -90,6 +99,7 @@ static int drop(struct mp_store *store, int64_t module, struct mp_err *err)
 		"DELETE FROM copy_bucket WHERE module = ?1",
 		"DELETE FROM copied WHERE output = ?1",
 		"DELETE FROM activity WHERE module = ?1",
+		"DELETE FROM context WHERE module = ?1",
 		"DELETE FROM crash WHERE module = ?1",
 		"DELETE FROM fingerprint WHERE module = ?1",
 		"DELETE FROM module WHERE key = ?1",

@@ -35,6 +35,7 @@ static const char *const path_fate_names[MP_NR_PATH_FATES] = {
 #define LOST	     "lost:"
 #define PATHS	     "paths:"
 #define STACKS	     "stacks:"
+#define CONTEXTS     "contexts"
 
 const char *mp_unattributed_name(enum mp_unattributed why)
 {
@@ -126,6 +127,8 @@ static int add_lines(struct mp_store *store, int64_t session, const struct mp_le
 		r = add_line(store, session, PATHS, path_fate_names[i], delta->paths[i], err);
 	for (int i = 0; i < MP_NR_WALK_STOP && !r; i++)
 		r = add_line(store, session, STACKS, mp_walk_stop_name(i), delta->stacks[i], err);
+	if (!r)
+		r = add_line(store, session, "", CONTEXTS, delta->contexts, err);
 	return r;
 }
 
@@ -174,6 +177,8 @@ static uint64_t *find_line(struct mp_ledger *ledger, const char *what)
 		return &ledger->emitted;
 	if (!strcmp(what, "attributed"))
 		return &ledger->attributed;
+	if (!strcmp(what, CONTEXTS))
+		return &ledger->contexts;
 	for (int i = 0; i < MP_NR_UNATTR; i++)
 		if (!strncmp(what, UNATTRIBUTED, strlen(UNATTRIBUTED)) &&
 		    !strcmp(what + strlen(UNATTRIBUTED), unattributed_names[i]))
@@ -234,7 +239,7 @@ static int read_ledgers(struct mp_store *store, struct mp_session *sessions, siz
 		 */
 		seen = key.key == last ? seen + 1 : 0;
 		if (!line || *line || value < 0 || key.key < last ||
-		    seen >= 2 + MP_NR_UNATTR + MP_NR_LOST + MP_NR_PATH_FATES + MP_NR_WALK_STOP) {
+		    seen >= 3 + MP_NR_UNATTR + MP_NR_LOST + MP_NR_PATH_FATES + MP_NR_WALK_STOP) {
 			sqlite3_reset(stmt);
 			return mp_store_damaged(store, "an impossible ledger", err);
 		}

@@ -107,6 +107,13 @@ const char *const mp_store_steps[] = {
 	"CREATE TABLE crash(module INTEGER NOT NULL, when_s INTEGER NOT NULL,"
 	" signal INTEGER NOT NULL, nr INTEGER NOT NULL,"
 	" PRIMARY KEY(module, when_s, signal)) WITHOUT ROWID;",
+	/*
+	 * 11 -> 12. Trees of calling contexts (store_contexts), by program and days; checksum is the
+	 * low half of XXH3-64.
+	 */
+	"CREATE TABLE context(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
+	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_samples INTEGER NOT NULL,"
+	" checksum INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(module, first_day));",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

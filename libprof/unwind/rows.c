@@ -36,7 +36,7 @@ static bool is_sound(const struct mp_row_rule *r)
 	static const uint8_t zero[16];
 
 	if (r->cfa >= MP_NR_ROW_CFA || r->cfa_reg >= 16 || r->rbp >= MP_NR_ROW_SAVED ||
-	    r->flags & ~(MP_ROW_SIGNAL | MP_ROW_BOTTOM))
+	    r->flags & ~(MP_ROW_SIGNAL | MP_ROW_BOTTOM | MP_ROW_ENTRIES))
 		return false;
 	if (r->cfa == MP_ROW_STOP || r->flags & MP_ROW_BOTTOM)
 		return !r->cfa && !r->cfa_reg && !r->rbp && !r->ra &&
@@ -115,16 +115,18 @@ int mp_rows_open(const char *path, const void *bytes, size_t size, struct mp_row
 	return 0;
 }
 
-const struct mp_row_rule *mp_rows_find(const struct mp_rows *rows, uint64_t vaddr)
+/* Return: number of rows that lie at or below @vaddr; 0 outside of the table. *@page: its page. */
+static uint32_t rows_up_to(const struct mp_rows *rows, uint64_t vaddr, uint32_t *page)
 {
-	uint64_t page = (vaddr - rows->base) / MP_ROWS_PAGE;
+	uint64_t nr = (vaddr - rows->base) / MP_ROWS_PAGE;
 	uint32_t lo, hi, mid;
 
-	if (vaddr < rows->base || page >= rows->nr_pages)
-		return &no_row;
+	if (vaddr < rows->base || nr >= rows->nr_pages)
+		return 0;
 	/* The rows in [lo, hi) lie at or below @vaddr and above it; lo becomes the first above. */
-	lo = rows->pages[page];
-	hi = rows->pages[page + 1];
+	*page = (uint32_t)nr;
+	lo = rows->pages[nr];
+	hi = rows->pages[nr + 1];
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
 		if (rows->rows[mid].low <= (uint16_t)vaddr)
@@ -132,5 +134,32 @@ const struct mp_row_rule *mp_rows_find(const struct mp_rows *rows, uint64_t vadd
 		else
 			hi = mid;
 	}
-	return lo ? &rows->rules[rows->rows[lo - 1].number] : &no_row;
+	return lo;
+}
+
+const struct mp_row_rule *mp_rows_find(const struct mp_rows *rows, uint64_t vaddr)
+{
+	uint32_t page, nr = rows_up_to(rows, vaddr, &page);
+
+	return nr ? &rows->rules[rows->rows[nr - 1].number] : &no_row;
+}
+
+bool mp_rows_entry(const struct mp_rows *rows, uint64_t vaddr, uint64_t *start)
+{
+	uint32_t page = 0, nr = rows_up_to(rows, vaddr, &page);
+	const struct mp_row_rule *rule;
+
+	while (nr--) {
+		rule = &rows->rules[rows->rows[nr].number];
+		/* A row that stops may begin an FDE, too: what lies before it is not known to belong. */
+		if (rule->stop)
+			return false;
+		if (!(rule->flags & MP_ROW_ENTRIES))
+			continue;
+		while (nr < rows->pages[page])
+			page--;
+		*start = rows->base + (uint64_t)page * MP_ROWS_PAGE + rows->rows[nr].low;
+		return true;
+	}
+	return false;
 }

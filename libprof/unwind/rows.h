@@ -6,6 +6,7 @@
 #ifndef MP_ROWS_H
 #define MP_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,11 @@ int mp_rows_open(const char *path, const void *bytes, size_t size, struct mp_row
  * all rows.
  */
 const struct mp_row_rule *mp_rows_find(const struct mp_rows *rows, uint64_t vaddr);
+/*
+ * mp_rows_entry - finds the start of the FDE that covers @vaddr: of a function, or of a part of one.
+ * Return: false if no FDE is known to cover it.
+ */
+bool mp_rows_entry(const struct mp_rows *rows, uint64_t vaddr, uint64_t *start);
 /* Return: bytes of the whole table. */
 size_t mp_rows_size(uint32_t nr_rules, uint32_t nr_rows, uint32_t nr_pages);
 

@@ -181,10 +181,13 @@ static void add_stop_rules(struct compiler *c)
 		c->rules[c->nr_rules++] = mp_row_rule_stop(stop);
 }
 
-static int row_rule(struct compiler *c, const struct mp_cfi_row *row, bool signal, uint32_t *number)
+/* @entry: a flag if the row begins its FDE, else 0. */
+static int row_rule(struct compiler *c, const struct mp_cfi_row *row, bool signal, uint16_t entry,
+		    uint32_t *number)
 {
 	uint64_t bits = (uint64_t)row->cfa | (uint64_t)row->regs[MP_DWARF_RBP] << 16 |
 			(uint64_t)row->regs[MP_DWARF_RA] << 32 | (uint64_t)signal << 48 |
+			(uint64_t)entry << 49 | /* 4 or 8: bits 51, 52 */
 			UINT64_C(1) << 63;
 	struct mp_row_rule rule;
 	struct key *key;
@@ -194,6 +197,8 @@ static int row_rule(struct compiler *c, const struct mp_cfi_row *row, bool signa
 	key = find_key(c->keys, c->max_keys, bits);
 	if (!key->bits) {
 		rule = mp_row_rule_of(&c->cfi, row, signal);
+		if (!rule.stop)
+			rule.flags |= entry;
 		*key = (struct key){bits, rule_number(c, &rule)};
 		c->nr_keys++;
 	}
@@ -255,8 +260,9 @@ static int add_gap(struct compiler *c, uint64_t end, uint64_t next)
 	return ret;
 }
 
-/* Adds the rows of @frame up to @end. */
-static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end)
+/* Adds the rows of @frame up to @end. @entry: the flag of its first row. */
+static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end,
+			  uint16_t entry)
 {
 	const struct mp_eh_cie *cie = &c->cies[frame->cie];
 	const struct mp_eh_fde fde = {
@@ -280,7 +286,7 @@ static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_
 
 		if (line->off >= end - frame->start)
 			break;
-		ret = row_rule(c, &line->row, cie->signal_frame, &number);
+		ret = row_rule(c, &line->row, cie->signal_frame, line->off ? 0 : entry, &number);
 		if (!ret)
 			ret = add_row(c, frame->start + line->off, number);
 		if (ret)
@@ -307,7 +313,8 @@ static int add_all_rows(struct compiler *c)
 		if (next == frame->start || (i && frame[-1].start == frame->start))
 			ret = add_row(c, frame->start, MP_ROW_STOP_OVERLAP);
 		else
-			ret = add_frame_rows(c, frame, end);
+			ret = add_frame_rows(c, frame, end,
+					     i % 2 ? MP_ROW_ENTRY_ODD : MP_ROW_ENTRY);
 		/* Of two FDEs at one address, the longer one comes last. */
 		if (!ret && end != next && end > frame->start)
 			ret = add_gap(c, end, next);

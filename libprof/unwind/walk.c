@@ -14,7 +14,7 @@
 
 struct walk {
 	const struct mp_walk_ops *ops;
-	uint64_t ip;
+	uint64_t ip, slot; /* @slot: where @ip lay */
 	uint64_t regs[MP_WALK_NR_REGS];
 	uint32_t known; /* bit n: register n */
 	bool is_exact;	/* @ip is the next instruction, not the one behind a call */
@@ -64,7 +64,7 @@ static enum mp_walk_stop find_cfa(const struct walk *w, const struct mp_row_rule
 
 /* Reads what was saved as @saved and @off say. */
 static enum mp_walk_stop read_saved(const struct walk *w, uint8_t saved, int32_t off, uint64_t cfa,
-				    uint64_t *word)
+				    uint64_t *word, uint64_t *address)
 {
 	uint64_t base = saved == MP_ROW_AT_CFA	 ? cfa
 			: saved == MP_ROW_AT_RSP ? w->regs[MP_WALK_RSP]
@@ -72,7 +72,8 @@ static enum mp_walk_stop read_saved(const struct walk *w, uint8_t saved, int32_t
 
 	if (saved == MP_ROW_AT_RBP && !(w->known >> MP_WALK_RBP & 1))
 		return MP_WALK_REGISTER;
-	return read_word(w, base + (int64_t)off, word) ? MP_WALK_UNSAID : MP_WALK_COPY;
+	*address = base + (uint64_t)(int64_t)off;
+	return read_word(w, *address, word) ? MP_WALK_UNSAID : MP_WALK_COPY;
 }
 
 /* The caller's stack pointer is above. It moves back where a signal handler has its own stack. */
@@ -88,7 +89,7 @@ static bool moves_in_order(struct walk *w, uint64_t rsp)
 
 static enum mp_walk_stop step_by_rule(struct walk *w, const struct mp_row_rule *rule)
 {
-	uint64_t cfa, ip, rbp = w->regs[MP_WALK_RBP];
+	uint64_t cfa, ip, slot, ignored, rbp = w->regs[MP_WALK_RBP];
 	enum mp_walk_stop stop;
 	bool has_rbp = w->known >> MP_WALK_RBP & 1;
 
@@ -99,19 +100,20 @@ static enum mp_walk_stop step_by_rule(struct walk *w, const struct mp_row_rule *
 		return rule->stop == MP_ROW_STOP_NO_ROW ? MP_WALK_NO_ROW : MP_WALK_RULE;
 	stop = find_cfa(w, rule, &cfa);
 	if (!stop)
-		stop = read_saved(w, rule->ra, rule->ra_off, cfa, &ip);
+		stop = read_saved(w, rule->ra, rule->ra_off, cfa, &ip, &slot);
 	if (stop)
 		return stop;
 	/* A caller may not need rbp, so a word that is missing does not end the walk here. */
 	if (rule->rbp != MP_ROW_SAME)
 		has_rbp = rule->rbp != MP_ROW_UNKNOWN &&
-			  !read_saved(w, rule->rbp, rule->rbp_off, cfa, &rbp);
+			  !read_saved(w, rule->rbp, rule->rbp_off, cfa, &rbp, &ignored);
 	if (!moves_in_order(w, cfa))
 		return MP_WALK_ORDER;
 	w->regs[MP_WALK_RSP] = cfa;
 	w->regs[MP_WALK_RBP] = rbp;
 	w->known = 1u << MP_WALK_RSP | (uint32_t)has_rbp << MP_WALK_RBP;
 	w->ip = ip;
+	w->slot = slot;
 	w->is_exact = rule->flags & MP_ROW_SIGNAL;
 	return MP_WALK_UNSAID;
 }
@@ -153,6 +155,7 @@ static enum mp_walk_stop step_by_rbp(struct walk *w)
 	w->regs[MP_WALK_RBP] = caller;
 	w->known = 1u << MP_WALK_RSP | 1u << MP_WALK_RBP;
 	w->ip = ip;
+	w->slot = rbp + WORD;
 	w->is_exact = false;
 	return MP_WALK_UNSAID;
 }
@@ -201,6 +204,8 @@ void mp_walk(const struct mp_walk_ops *ops, const struct mp_walk_start *start, u
 			result->stop = MP_WALK_DEPTH;
 		if (result->stop)
 			break;
+		if (ops->slots)
+			ops->slots[result->nr] = w.slot;
 		ips[result->nr++] = w.ip;
 		result->nr_by_rbp += by_rbp;
 	}

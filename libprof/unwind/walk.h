@@ -50,6 +50,7 @@ struct mp_walk_ops {
 	/* Reads a word of the stack. Return: false if it is not there. */
 	bool (*read)(void *arg, uint64_t address, uint64_t *word);
 	void *arg;
+	uint64_t *slots; /* gets where each caller's address lay, if not NULL; as many as @ips */
 };
 
 /* Registers of the interrupted code, with x86's numbers. */

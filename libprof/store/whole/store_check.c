@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/jobs/store_jobs.h"
 #include "libprof/store/store_audits.h"
 #include "libprof/store/store_copies.h"
@@ -120,24 +121,35 @@ static int sum_series(struct mp_store *store, const struct mp_series *series, co
 }
 
 static int sum_ledgers(struct mp_store *store, uint64_t *total, uint64_t *decoded,
-		       struct mp_err *err)
+		       uint64_t *in_trees, struct mp_err *err)
 {
 	struct mp_session *sessions = NULL;
 	size_t nr = 0;
 	int r = mp_store_list_sessions(store, &sessions, &nr, err);
 
-	*total = *decoded = 0;
+	*total = *decoded = *in_trees = 0;
 	for (size_t i = 0; i < nr && !r; i++) {
 		*total += sessions[i].ledger.attributed;
 		*decoded += sessions[i].ledger.paths[MP_PATH_DECODED];
+		*in_trees += sessions[i].ledger.contexts;
 	}
 	free(sessions);
 	return r;
 }
 
+static int compare(struct mp_store *store, uint64_t stored, uint64_t said, const char *what,
+		   struct mp_err *err)
+{
+	if (stored == said)
+		return 0;
+	return mp_err_set(err, EBADMSG, "%s: damaged: %llu %s, the ledgers say %llu", store->path,
+			  (unsigned long long)stored, what, (unsigned long long)said);
+}
+
 int mp_store_check(struct mp_store *store, struct mp_err *err)
 {
 	uint64_t counted = 0, attributed = 0, ignored = 0, paths = 0, decoded = 0;
+	uint64_t contexts = 0, in_trees = 0;
 	bool began;
 	int r = mp_store_enter(store, &began, err);
 
@@ -165,15 +177,14 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 	if (!r)
 		r = mp_store_check_jobs(store, err);
 	if (!r)
-		r = sum_ledgers(store, &attributed, &decoded, err);
-	if (!r && counted != attributed)
-		r = mp_err_set(err, EBADMSG,
-			       "%s: damaged: %llu samples are stored, the ledgers say %llu",
-			       store->path, (unsigned long long)counted,
-			       (unsigned long long)attributed);
-	if (!r && paths != decoded)
-		r = mp_err_set(err, EBADMSG,
-			       "%s: damaged: %llu samples have paths, the ledgers say %llu",
-			       store->path, (unsigned long long)paths, (unsigned long long)decoded);
+		r = mp_store_check_contexts(store, &contexts, err);
+	if (!r)
+		r = sum_ledgers(store, &attributed, &decoded, &in_trees, err);
+	if (!r)
+		r = compare(store, counted, attributed, "samples are stored", err);
+	if (!r)
+		r = compare(store, paths, decoded, "samples have paths", err);
+	if (!r)
+		r = compare(store, contexts, in_trees, "samples have calling contexts", err);
 	return mp_store_leave(store, began, r, err);
 }

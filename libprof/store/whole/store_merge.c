@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/store_audits.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_fingerprint.h"
@@ -35,7 +36,7 @@ static bool is_earlier(const struct mp_session *a, const struct mp_session *b)
 		within &= x->lost[i] <= y->lost[i];
 	for (int i = 0; i < MP_NR_PATH_FATES; i++)
 		within &= x->paths[i] <= y->paths[i];
-	return within;
+	return within && x->contexts <= y->contexts;
 }
 
 /*
@@ -85,7 +86,7 @@ static int check_sessions(struct mp_store *out, struct mp_store *in,
 
 /* Totals according to the ledgers. */
 struct promised {
-	uint64_t samples, paths;
+	uint64_t samples, paths, contexts;
 };
 
 static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
@@ -108,6 +109,7 @@ static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
 						err);
 		promised->samples += session.ledger.attributed;
 		promised->paths += session.ledger.paths[MP_PATH_DECODED];
+		promised->contexts += session.ledger.contexts;
 	}
 	free(sessions);
 	stats->nr_sessions += nr;
@@ -282,6 +284,19 @@ static int merge_copies(struct mp_store *out, struct mp_store *in, const struct 
 	return r;
 }
 
+static int check_promises(struct mp_store *in, const struct mp_merge_stats *stats,
+			  const struct promised *promised, struct mp_err *err)
+{
+	if (stats->nr_samples != promised->samples)
+		return mp_store_damaged(in, "samples that its ledgers do not contain", err);
+	if (stats->nr_paths != promised->paths)
+		return mp_store_damaged(in, "paths that its ledgers do not contain", err);
+	if (stats->nr_contexts != promised->contexts)
+		return mp_store_damaged(in, "calling contexts that its ledgers do not contain",
+					err);
+	return 0;
+}
+
 int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 		   struct mp_merge_stats *stats, struct mp_err *err)
 {
@@ -314,6 +329,9 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 		if (!r)
 			r = merge_activity(out, to, modules[i].key, activity, nr_activity, err);
 		if (!r)
+			r = mp_store_merge_contexts(out, to, in, modules[i].key,
+						    &stats->nr_contexts, err);
+		if (!r)
 			r = mp_store_copy_fingerprint(out, to, in, modules[i].key, err);
 		stats->nr_modules += modules[i].nr_samples || modules[i].nr_transfers;
 	}
@@ -325,10 +343,8 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 		r = mp_store_merge_trials(out, in, err);
 	if (!r)
 		r = mp_store_merge_audits(out, in, err);
-	if (!r && stats->nr_samples != promised.samples)
-		r = mp_store_damaged(in, "samples that its ledgers do not contain", err);
-	if (!r && stats->nr_paths != promised.paths)
-		r = mp_store_damaged(in, "paths that its ledgers do not contain", err);
+	if (!r)
+		r = check_promises(in, stats, &promised, err);
 	mp_store_free_modules(modules, nr_modules);
 	free(activity);
 	return r;

@@ -9,7 +9,8 @@ struct mp_merge_stats {
 	size_t nr_modules; /* with samples or transfers */
 	size_t nr_sessions;
 	uint64_t nr_samples, nr_transfers;
-	uint64_t nr_paths; /* samples with a path */
+	uint64_t nr_paths;    /* samples with a path */
+	uint64_t nr_contexts; /* samples in trees of calling contexts */
 };
 
 /*

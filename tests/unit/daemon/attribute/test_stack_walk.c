@@ -123,6 +123,22 @@ START_TEST(stack_of_a_sample_in_the_kernel_begins_with_the_user_code)
 }
 END_TEST
 
+START_TEST(second_stack_of_a_thread_tells_what_is_new)
+{
+	struct morph_user_stack *r = user_stack(4096);
+	uint32_t flags = walk(r)->task.flags, nr;
+
+	ck_assert_uint_eq(flags & MORPH_STACK_AGED, 0);
+	nr = nr_ips(walk(r));
+	flags = walk(r)->task.flags;
+	ck_assert_uint_ne(flags & MORPH_STACK_AGED, 0);
+	ck_assert_uint_eq(MORPH_STACK_OLD(flags), nr);
+	/* In the kernel, the address of the user code is no caller. */
+	r->task.flags = MORPH_USER_STACK_KERNEL;
+	ck_assert_uint_eq(MORPH_STACK_OLD(walk(r)->task.flags), nr);
+}
+END_TEST
+
 START_TEST(stack_that_is_cut_or_not_of_mapped_code_says_so)
 {
 	struct morph_user_stack *r = user_stack(0);
@@ -203,6 +219,7 @@ static Suite *stack_walk_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, stack_of_this_process_has_its_callers);
 	tcase_add_test(tc, stack_of_a_sample_in_the_kernel_begins_with_the_user_code);
+	tcase_add_test(tc, second_stack_of_a_thread_tells_what_is_new);
 	tcase_add_test(tc, stack_that_is_cut_or_not_of_mapped_code_says_so);
 	tcase_add_test(tc, stacks_are_counted_by_why_they_end);
 	suite_add_tcase(suite, tc);

@@ -92,8 +92,39 @@ START_TEST(rows_of_equal_rules_are_merged)
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
 	FRAMES_FDE(&frames, 0x1010, 0x10, 0x42, 0x83, 2, 0x44, 0x8c, 3); /* rbx, r12 saved */
 	compile();
-	ck_assert_uint_eq(rows.nr_rows, 2);
+	/* The first row of each FDE, one for the registers that are saved, and the end. */
+	ck_assert_uint_eq(rows.nr_rows, 4);
 	expect_cfa(0x101f, MP_ROW_REGISTER, RSP, 8, 0);
+}
+END_TEST
+
+static void expect_entry(uint64_t vaddr, uint64_t start)
+{
+	uint64_t found = 0;
+
+	ck_assert_int_eq(mp_rows_entry(&rows, vaddr, &found), start != 0);
+	ck_assert_msg(found == start, "0x%lx begins at 0x%lx", (unsigned long)vaddr,
+		      (unsigned long)found);
+}
+
+START_TEST(rows_know_where_each_function_begins)
+{
+	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
+	FRAMES_FDE(&frames, 0x1010, 0x10, 0);
+	FRAMES_FDE(&frames, 0x1020, 0x10, 0);
+	FRAMES_FDE(&frames, 0x1040, 0x30000, 0x42, 0x0e, 16, 0x42, 0x0e, 8);
+	FRAMES_FDE(&frames, 0x31040, 0x10, 0x0f, 2, 0x31, 0x22); /* not understood */
+	compile();
+	expect_entry(0xfff, 0);
+	expect_entry(0x1000, 0x1000);
+	expect_entry(0x100f, 0x1000);
+	expect_entry(0x1010, 0x1010);
+	expect_entry(0x102f, 0x1020);
+	expect_entry(0x1030, 0);
+	expect_entry(0x1040, 0x1040);
+	expect_entry(0x2abcd, 0x1040);
+	expect_entry(0x31045, 0);
+	expect_entry(0x31050, 0);
 }
 END_TEST
 
@@ -143,9 +174,9 @@ START_TEST(rows_of_signal_frames_and_of_the_bottom_are_marked)
 	FRAMES_FDE(&frames, 0x1020, 0x10, 0);
 	compile();
 	expect_stop(0x1020, MP_ROW_STOP_PROGRAM); /* no CFA at all */
-	ck_assert_uint_eq(mp_rows_find(&rows, 0x1000)->flags, MP_ROW_BOTTOM);
+	ck_assert_uint_eq(mp_rows_find(&rows, 0x1000)->flags & ~MP_ROW_ENTRIES, MP_ROW_BOTTOM);
 	expect_cfa(0x1010, MP_ROW_DEREF, RSP, 160, 0);
-	ck_assert_uint_eq(mp_rows_find(&rows, 0x1010)->flags, MP_ROW_SIGNAL);
+	ck_assert_uint_eq(mp_rows_find(&rows, 0x1010)->flags & ~MP_ROW_ENTRIES, MP_ROW_SIGNAL);
 	ck_assert_uint_eq(mp_rows_find(&rows, 0x1010)->ra, MP_ROW_AT_RSP);
 	ck_assert_int_eq(mp_rows_find(&rows, 0x1010)->ra_off, 168);
 	ck_assert_int_eq(mp_rows_find(&rows, 0x1010)->rbp_off, 120);
@@ -296,7 +327,7 @@ START_TEST(rows_reader_refuses_what_the_compiler_does_not_write)
 	expect_refusal(rule + 2, MP_NR_ROW_SAVED, 1);
 	expect_refusal(rule + 3, MP_ROW_SAME, 1);
 	expect_refusal(rule + 3, MP_ROW_UNKNOWN, 1);
-	expect_refusal(rule + 20, 4, 2); /* flags */
+	expect_refusal(rule + 20, 16, 2); /* flags */
 	expect_refusal(rule + 22, MP_ROW_STOP_NO_ROW, 2);
 	expect_refusal(pages, 1, 4); /* first rows of pages */
 	expect_refusal(pages + 4, 2, 4);
@@ -369,6 +400,7 @@ static Suite *rows_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, rows_follow_a_prologue_and_end_with_the_function);
 	tcase_add_test(tc, rows_of_equal_rules_are_merged);
+	tcase_add_test(tc, rows_know_where_each_function_begins);
 	tcase_add_test(tc, rows_are_sorted_and_cross_pages);
 	tcase_add_test(tc, rows_know_the_expressions_of_compilers);
 	tcase_add_test(tc, rows_of_signal_frames_and_of_the_bottom_are_marked);

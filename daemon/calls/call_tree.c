@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/* call_tree - from call sites to functions; see call_tree.h. */
+#include "daemon/calls/call_tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/code/originals.h"
+#include "libprof/store/contexts/store_contexts.h"
+
+/* Adds the tree of one program below @program. */
+static int add_tree(struct md_calls *calls, uint32_t program, const struct mp_context_tree *tree)
+{
+	uint32_t *numbers = calloc(tree->nr_nodes, sizeof(*numbers));
+	int r = numbers ? 0 : -ENOMEM;
+
+	if (!r)
+		numbers[0] = program;
+	for (uint32_t i = 1; i < tree->nr_nodes && !r; i++) {
+		const struct mp_context_node *node = &tree->nodes[i];
+		struct mp_context_key key = mp_context_key_of(tree, i);
+
+		md_call_names_to_function(calls->names, &key);
+		r = mp_context_child(&calls->tree, numbers[node->parent], &key, &numbers[i]);
+		if (r)
+			break;
+		calls->tree.nodes[numbers[i]].nr_new += node->nr_new;
+		if (node->self)
+			mp_context_add_self(&calls->tree, numbers[i], node->self, node->self_ns);
+	}
+	free(numbers);
+	return r;
+}
+
+static int add_program(struct md_calls *calls, struct mp_store *store,
+		       const struct mp_module *module, int64_t since_s, struct mp_err *err)
+{
+	const struct mp_context_key key = {mp_context_module_of(&module->id), 0, MP_CONTEXT_AT};
+	struct mp_context_tree tree;
+	uint32_t program;
+	int r = mp_context_tree_init(&tree);
+
+	if (r)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	r = mp_store_read_contexts(store, module->key, since_s, &tree, err);
+	if (!r) {
+		r = mp_context_child(&calls->tree, 0, &key, &program);
+		if (!r)
+			r = add_tree(calls, program, &tree);
+		if (r)
+			mp_err_set(err, -r, "out of memory");
+		calls->nr_programs++;
+	}
+	mp_context_tree_fini(&tree);
+	return r;
+}
+
+/* Return: the modules' entry of a key in the store, if the filter wants it; else NULL. */
+static const struct mp_module *wanted(const struct md_calls *calls, int64_t key,
+				      const struct md_stats_filter *filter, const struct mp_id *id)
+{
+	for (size_t i = 0; i < calls->nr_modules; i++) {
+		const struct mp_module *m = &calls->modules[i];
+
+		if (m->key != key)
+			continue;
+		return md_stats_filter_matches(filter, m) && (!id || mp_id_equal(id, &m->id))
+			       ? m
+			       : NULL;
+	}
+	return NULL;
+}
+
+static int add_programs(struct md_calls *calls, struct mp_store *store,
+			const struct md_stats_filter *filter, const struct mp_id *id,
+			int64_t since_s, struct mp_err *err)
+{
+	struct mp_context_program *programs = NULL;
+	size_t nr = 0;
+	int r = mp_store_list_contexts(store, since_s, &programs, &nr, err);
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		const struct mp_module *m = wanted(calls, programs[i].module, filter, id);
+
+		if (m)
+			r = add_program(calls, store, m, since_s, err);
+	}
+	free(programs);
+	return r;
+}
+
+int md_calls_read(struct mp_store *store, const struct md_stats_filter *filter, int64_t since_s,
+		  void (*note)(void *arg, const char *message), void *arg, struct md_calls *out,
+		  struct mp_err *err)
+{
+	struct mp_elf *elf = NULL;
+	struct mp_id id = {0};
+	int r;
+
+	*out = (struct md_calls){0};
+	r = mp_context_tree_init(&out->tree) ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	if (!r)
+		r = mp_store_list_modules(store, 0, &out->modules, &out->nr_modules, err);
+	if (!r && filter->binary)
+		r = mp_elf_open(filter->binary, MP_ELF_ID, &elf, err);
+	/* Samples of an output are stored for its original. */
+	if (!r && elf && !md_original_is_of(filter->binary, &id))
+		id = elf->id;
+	if (!r) {
+		out->names =
+			md_call_names_new(out->modules, out->nr_modules, filter->binary, note, arg);
+		r = out->names ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+	}
+	if (!r)
+		r = add_programs(out, store, filter, elf ? &id : NULL, since_s, err);
+	mp_elf_close(elf);
+	if (r)
+		md_calls_fini(out);
+	return r;
+}
+
+void md_calls_fini(struct md_calls *calls)
+{
+	md_call_names_free(calls->names);
+	mp_store_free_modules(calls->modules, calls->nr_modules);
+	mp_context_tree_fini(&calls->tree);
+	*calls = (struct md_calls){0};
+}
+
+const struct mp_module *md_calls_module(const struct md_calls *calls, uint32_t node)
+{
+	const struct mp_context_key key = mp_context_key_of(&calls->tree, node);
+
+	return md_call_names_module(calls->names, key.module);
+}
+
+const char *md_calls_name(const struct md_calls *calls, uint32_t node)
+{
+	const struct mp_context_key key = mp_context_key_of(&calls->tree, node);
+	const struct mp_module *module;
+	const char *slash;
+
+	if (!md_calls_is_program(calls, node))
+		return md_call_names_get(calls->names, &key);
+	module = md_call_names_module(calls->names, key.module);
+	slash = module ? strrchr(module->path, '/') : NULL;
+	return slash ? slash + 1 : module ? module->path : "(unknown program)";
+}
+
+int md_calls_each_path(const struct md_calls *calls,
+		       int (*fn)(void *arg, const uint32_t *path, size_t nr), void *arg)
+{
+	const struct mp_context_node *nodes = calls->tree.nodes;
+	uint32_t *path = calloc(calls->tree.nr_nodes, sizeof(*path)), node = nodes[0].first;
+	size_t nr = 0;
+	int r = path ? 0 : -ENOMEM;
+
+	while (node && !r) {
+		path[nr++] = node;
+		if (nodes[node].self)
+			r = fn(arg, path, nr);
+		if (nodes[node].first) {
+			node = nodes[node].first;
+			continue;
+		}
+		while (nr && !nodes[path[nr - 1]].next)
+			nr--;
+		node = nr ? nodes[path[--nr]].next : 0;
+	}
+	free(path);
+	return r;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* contexts - from a stack of addresses to a path in a tree; see contexts.h. */
+#include "daemon/context/contexts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define KERNEL_BIT (UINT64_C(1) << 63)
+/* A record's callers, the function and the node of truncated stacks. */
+#define STEPS_MAX (MORPH_RECORD_SIZE_MAX / sizeof(uint64_t) + 2)
+
+struct program {
+	uint32_t module; /* index */
+	struct mp_context_tree tree;
+};
+
+struct md_contexts {
+	struct program *programs;
+	size_t nr, max;
+	uint64_t period_ns;
+	/* the sample that was noted last */
+	uint32_t tgid, tid;
+	uint64_t ip;
+	bool has_sample;
+	struct mp_context_step steps[STEPS_MAX];
+};
+
+struct md_contexts *md_contexts_new(void)
+{
+	return calloc(1, sizeof(struct md_contexts));
+}
+
+void md_contexts_clear(struct md_contexts *contexts)
+{
+	while (contexts->nr)
+		mp_context_tree_fini(&contexts->programs[--contexts->nr].tree);
+}
+
+void md_contexts_free(struct md_contexts *contexts)
+{
+	if (!contexts)
+		return;
+	md_contexts_clear(contexts);
+	free(contexts->programs);
+	free(contexts);
+}
+
+void md_contexts_set_period(struct md_contexts *contexts, uint64_t period_ns)
+{
+	contexts->period_ns = period_ns;
+}
+
+void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_task *task,
+			     uint64_t ip)
+{
+	contexts->tgid = task->tgid;
+	contexts->tid = task->tid;
+	contexts->ip = ip;
+	contexts->has_sample = true;
+}
+
+/* ---- from an address to a step -------------------------------------------------------------- */
+
+/* What is known of one address of a stack. */
+struct place {
+	struct mp_context_key key;
+	const struct md_module *module; /* NULL: no module */
+	bool is_signal;			/* frame of a signal handler's return */
+};
+
+/* @ip: the code; @is_call: it is a return address. */
+static struct place find_place(const struct md_space *space, const struct md_modcache *modcache,
+			       uint64_t ip, bool is_call)
+{
+	/* A call that never returns may be the last instruction of its function. */
+	uint64_t at = ip - is_call;
+	const struct md_mapping *m = md_space_find(space, at);
+	struct place place = {.key = {0, MP_CONTEXT_UNMAPPED, MP_CONTEXT_CALL}};
+
+	if (ip & KERNEL_BIT)
+		place.key.vaddr = MP_CONTEXT_KERNEL;
+	else if (m && m->why != MD_MAPPED)
+		place.key.vaddr = m->why;
+	else if (m)
+		place.module = md_modcache_module(modcache, m->module);
+	if (place.module) {
+		place.key.module = m->module;
+		place.key.vaddr = ip + m->bias;
+		if (place.module->rows.nr_rows)
+			place.is_signal = mp_rows_find(&place.module->rows, at + m->bias)->flags &
+					  MP_ROW_SIGNAL;
+	}
+	if (!is_call)
+		place.key.kind = MP_CONTEXT_AT;
+	return place;
+}
+
+/* Makes the address of a sample that of its function, as far as unwind rows tell. */
+static void make_function(struct place *place)
+{
+	const struct mp_rows *rows = place->module ? &place->module->rows : NULL;
+	uint64_t start;
+
+	place->key.kind = MP_CONTEXT_FUNCTION;
+	if (!rows || !rows->nr_rows)
+		return;
+	/* One FDE covers all entries of a PLT. */
+	if (mp_rows_find(rows, place->key.vaddr)->cfa == MP_ROW_PLT)
+		place->key.vaddr &= ~UINT64_C(15);
+	else if (mp_rows_entry(rows, place->key.vaddr, &start))
+		place->key.vaddr = start;
+}
+
+/*
+ * Makes the path of the sample, from its end to its beginning, in the last steps. Return: its
+ * length.
+ */
+static size_t make_path(struct md_contexts *c, const struct md_space *space,
+			const struct md_modcache *modcache, const struct morph_stack *stack)
+{
+	uint32_t flags = stack->task.flags, stop = flags & MORPH_STACK_STOP;
+	size_t nr = (stack->task.record.size - sizeof(*stack)) / sizeof(stack->ips[0]);
+	size_t nr_old = MORPH_STACK_OLD(flags), from = STEPS_MAX;
+	/* the callers that do not look old are ips[0] to ips[nr_new - 1] */
+	size_t nr_new = flags & MORPH_STACK_AGED && nr_old < nr ? nr - nr_old : 0;
+	bool is_kernel = flags & MORPH_STACK_USER_IP, is_exact;
+	struct place place = find_place(space, modcache, c->ip, false);
+
+	is_exact = is_kernel || place.is_signal;
+	make_function(&place);
+	/* An activation is new if the call that will return to its caller is. */
+	c->steps[--from] =
+		(struct mp_context_step){.key = place.key, .is_new = nr_new && !is_kernel};
+	for (size_t i = 0; i < nr; i++) {
+		place = find_place(space, modcache, stack->ips[i], !is_exact);
+		c->steps[--from] = (struct mp_context_step){place.key, i + 1 < nr_new};
+		is_exact = place.is_signal;
+	}
+	if (stop != MORPH_STACK_BOTTOM)
+		c->steps[--from].key = (struct mp_context_key){0, stop, MP_CONTEXT_TRUNCATED};
+	return STEPS_MAX - from;
+}
+
+/* ---- trees ---------------------------------------------------------------------------------- */
+
+static struct mp_context_tree *tree_of(struct md_contexts *c, uint32_t module)
+{
+	struct program *bigger;
+
+	for (size_t i = c->nr; i--;)
+		if (c->programs[i].module == module)
+			return &c->programs[i].tree;
+	if (c->nr == c->max) {
+		bigger = reallocarray(c->programs, c->max + 16, sizeof(*bigger));
+		if (!bigger)
+			return NULL;
+		c->programs = bigger;
+		c->max += 16;
+	}
+	if (mp_context_tree_init(&c->programs[c->nr].tree))
+		return NULL;
+	c->programs[c->nr].module = module;
+	return &c->programs[c->nr++].tree;
+}
+
+/* Halves the largest tree if all together have too many nodes. */
+static void stay_within(struct md_contexts *c)
+{
+	struct mp_context_tree *largest = NULL;
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < c->nr; i++) {
+		struct mp_context_tree *tree = &c->programs[i].tree;
+
+		nr += tree->nr_nodes;
+		if (!largest || tree->nr_nodes > largest->nr_nodes)
+			largest = tree;
+	}
+	/* Without memory for folding, the next sample tries again. */
+	if (nr > MD_CONTEXTS_NODES_MAX)
+		(void)mp_context_fold(largest, largest->nr_nodes / 2);
+}
+
+bool md_contexts_add(struct md_contexts *c, struct md_procmap *procmap,
+		     const struct md_modcache *modcache, const struct morph_stack *stack)
+{
+	const struct morph_task *task = &stack->task;
+	struct md_space *space = md_procmap_find(procmap, task->tgid, task->exec_id);
+	uint32_t program = space ? md_space_program(space) : 0;
+	struct mp_context_tree *tree;
+	size_t nr;
+
+	if (!program || !c->has_sample || c->tgid != task->tgid || c->tid != task->tid)
+		return false;
+	c->has_sample = false;
+	tree = tree_of(c, program);
+	if (!tree)
+		return false;
+	nr = make_path(c, space, modcache, stack);
+	if (mp_context_add(tree, c->steps + STEPS_MAX - nr, nr, 1, c->period_ns))
+		return false;
+	stay_within(c);
+	return true;
+}
+
+uint64_t md_contexts_nr(const struct md_contexts *contexts)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < contexts->nr; i++)
+		nr += contexts->programs[i].tree.nodes[0].total;
+	return nr;
+}
+
+/* ---- for the store -------------------------------------------------------------------------- */
+
+size_t md_contexts_nr_programs(const struct md_contexts *contexts)
+{
+	return contexts->nr;
+}
+
+struct translation {
+	const struct md_modcache *modcache;
+	bool failed;
+};
+
+static void translate(void *arg, struct mp_context_key *key)
+{
+	struct translation *t = arg;
+	const struct md_module *module;
+	const struct mp_map *map;
+
+	if (!key->module)
+		return;
+	module = md_modcache_module(t->modcache, (uint32_t)key->module);
+	map = module ? md_module_map(module) : NULL;
+	if (map) {
+		module = md_modcache_module(t->modcache, module->original);
+		/* What follows a call may have been moved elsewhere. */
+		key->vaddr = key->kind == MP_CONTEXT_CALL ? mp_map_original(map, key->vaddr - 1) + 1
+							  : mp_map_original(map, key->vaddr);
+	}
+	t->failed = t->failed || !module;
+	key->module = module ? mp_context_module_of(&module->id) : 0;
+}
+
+int md_contexts_tree(const struct md_contexts *contexts, size_t i,
+		     const struct md_modcache *modcache, uint32_t *program,
+		     struct mp_context_tree *out)
+{
+	struct translation t = {.modcache = modcache};
+	int ret = mp_context_tree_init(out);
+
+	if (ret)
+		return ret;
+	*program = contexts->programs[i].module;
+	ret = mp_context_add_tree(out, &contexts->programs[i].tree, translate, &t);
+	if (!ret && t.failed)
+		ret = -EBADMSG;
+	if (ret)
+		mp_context_tree_fini(out);
+	return ret;
+}

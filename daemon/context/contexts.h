@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * contexts - the calling contexts of samples since the last flush, one tree for each program. Called
+ * by attribute, which gives samples and their stacks, and by flush.
+ *
+ * A sample counts for one sample period: no source tells how long its thread ran since its last
+ * sample. Nodes name modules by their index in modcache until a flush, since which outputs belong to
+ * which originals may be decided later.
+ */
+#ifndef MD_CONTEXTS_H
+#define MD_CONTEXTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/module/modcache.h"
+#include "daemon/module/procmap.h"
+#include "daemon/record/record.h"
+#include "libprof/context/context_tree.h"
+
+/* Nodes of all trees; beyond that the smallest leaves of the largest tree are folded. */
+#define MD_CONTEXTS_NODES_MAX 16384u
+
+struct md_contexts;
+
+/* Return: NULL: no memory. */
+struct md_contexts *md_contexts_new(void);
+void md_contexts_free(struct md_contexts *contexts);
+/* Removes all trees. */
+void md_contexts_clear(struct md_contexts *contexts);
+/* From now on a sample stands for @period_ns of CPU time. */
+void md_contexts_set_period(struct md_contexts *contexts, uint64_t period_ns);
+
+/* Remembers the sample at @ip, whose stack may follow. */
+void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_task *task,
+			     uint64_t ip);
+/*
+ * Adds the sample that was noted last, with its callers. Return: false if it is not counted: its
+ * program is not known, the sample is of another thread, or there is no memory.
+ */
+bool md_contexts_add(struct md_contexts *contexts, struct md_procmap *procmap,
+		     const struct md_modcache *modcache, const struct morph_stack *stack);
+/* Return: samples in all trees. */
+uint64_t md_contexts_nr(const struct md_contexts *contexts);
+
+/* Return: number of trees. */
+size_t md_contexts_nr_programs(const struct md_contexts *contexts);
+/*
+ * md_contexts_tree - the tree number @i in terms of the store: modules by their identity, and code of
+ * outputs by its original. *@program: index of the program. Return: 0, -ENOMEM, -EBADMSG (a module is
+ * gone). Ownership: mp_context_tree_fini(@out).
+ */
+int md_contexts_tree(const struct md_contexts *contexts, size_t i,
+		     const struct md_modcache *modcache, uint32_t *program,
+		     struct mp_context_tree *out);
+
+#endif

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+/* context_codec - writes and reads trees; see context_codec.h. */
+#include "libprof/context/context_codec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/base/varint.h"
+
+#define VERSION	    1
+#define MODULES_MAX 4096u
+#define DEPTH_MAX   4096u
+
+enum {
+	KIND = 7,
+	HAS_CHILDREN = 8,
+	HAS_NEW = 16,
+	HAS_TIME = 32,
+	HAS_MODULE = 64,
+};
+
+static bool has_samples(uint8_t kind)
+{
+	return kind == MP_CONTEXT_FUNCTION || kind == MP_CONTEXT_OTHER;
+}
+
+/* ---- write --------------------------------------------------------------------------------- */
+
+struct encoder {
+	const struct mp_context_tree *tree;
+	struct mp_varint_writer w;
+	uint64_t period_ns;
+	uint64_t *last;	   /* address of the last node in each module */
+	uint32_t *waiting; /* nodes whose turn comes, the next one last */
+	uint32_t nr_waiting;
+};
+
+static int compare_nodes(const struct mp_context_node *a, const struct mp_context_node *b)
+{
+	if (a->module != b->module)
+		return a->module < b->module ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	return (a->vaddr > b->vaddr) - (a->vaddr < b->vaddr);
+}
+
+/* The last one first, since the list of waiting nodes is taken from its end. */
+static int compare_waiting(const void *a, const void *b, void *nodes)
+{
+	const struct mp_context_node *n = nodes;
+
+	return compare_nodes(&n[*(const uint32_t *)b], &n[*(const uint32_t *)a]);
+}
+
+/* Puts the children of @node on the list. Return: their number. */
+static uint32_t add_children(struct encoder *e, const struct mp_context_node *node)
+{
+	uint32_t from = e->nr_waiting;
+
+	for (uint32_t i = node->first; i; i = e->tree->nodes[i].next)
+		if (e->tree->nodes[i].total)
+			e->waiting[e->nr_waiting++] = i;
+	if (e->nr_waiting - from > 1)
+		qsort_r(e->waiting + from, e->nr_waiting - from, sizeof(*e->waiting),
+			compare_waiting, e->tree->nodes);
+	return e->nr_waiting - from;
+}
+
+static void put_node(struct encoder *e, const struct mp_context_node *node)
+{
+	const struct mp_context_node *parent = &e->tree->nodes[node->parent];
+	uint32_t nr = add_children(e, node);
+	bool own_module = node->kind != MP_CONTEXT_OTHER && node->module != parent->module;
+	bool own_time = has_samples(node->kind) && node->self_ns != node->self * e->period_ns;
+
+	mp_varint_put(&e->w, node->kind | (nr ? HAS_CHILDREN : 0) | (node->nr_new ? HAS_NEW : 0) |
+				     (own_time ? HAS_TIME : 0) | (own_module ? HAS_MODULE : 0));
+	if (own_module)
+		mp_varint_put(&e->w, node->module);
+	if (node->kind != MP_CONTEXT_OTHER) {
+		mp_varint_put_signed(&e->w, (int64_t)(node->vaddr - e->last[node->module]));
+		e->last[node->module] = node->vaddr;
+	}
+	if (has_samples(node->kind))
+		mp_varint_put(&e->w, node->self);
+	if (own_time)
+		mp_varint_put(&e->w, node->self_ns);
+	if (node->nr_new)
+		mp_varint_put(&e->w, node->nr_new);
+	if (nr)
+		mp_varint_put(&e->w, nr);
+}
+
+int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t *size)
+{
+	const struct mp_context_node *root = &tree->nodes[0];
+	struct encoder e = {
+		.tree = tree,
+		.period_ns = root->total ? root->total_ns / root->total : 0,
+		.last = calloc(tree->nr_modules, sizeof(*e.last)),
+		.waiting = calloc(tree->nr_nodes, sizeof(*e.waiting)),
+	};
+
+	*out = NULL;
+	e.w.failed = !e.last || !e.waiting;
+	if (!e.w.failed) {
+		mp_varint_put(&e.w, VERSION);
+		mp_varint_put(&e.w, e.period_ns);
+		mp_varint_put(&e.w, tree->nr_modules);
+		mp_varint_put_bytes(&e.w, tree->modules + 1,
+				    (tree->nr_modules - 1) * sizeof(*tree->modules));
+		mp_varint_put(&e.w, add_children(&e, root));
+	}
+	while (!e.w.failed && e.nr_waiting)
+		put_node(&e, &tree->nodes[e.waiting[--e.nr_waiting]]);
+	free(e.last);
+	free(e.waiting);
+	if (e.w.failed) {
+		free(e.w.bytes);
+		return -ENOMEM;
+	}
+	*out = e.w.bytes;
+	*size = e.w.size;
+	return 0;
+}
+
+int mp_context_encode_within(struct mp_context_tree *tree, size_t max, uint8_t **out, size_t *size)
+{
+	uint64_t nodes;
+	int r = mp_context_encode(tree, out, size);
+
+	while (!r && (*size > max || tree->nr_modules > MODULES_MAX) && tree->nr_nodes > 2) {
+		free(*out);
+		*out = NULL;
+		/* A little fewer than the mean size of a node allows. */
+		nodes = *size > max ? (uint64_t)tree->nr_nodes * max / *size : tree->nr_nodes;
+		r = mp_context_fold(tree, (uint32_t)(nodes - nodes / 16));
+		if (!r)
+			r = mp_context_encode(tree, out, size);
+	}
+	return r;
+}
+
+/* ---- read ---------------------------------------------------------------------------------- */
+
+struct decoder {
+	struct mp_varint_reader r;
+	struct mp_context_tree *tree;
+	uint64_t period_ns;
+	uint64_t *last;
+	/* nodes whose children are being read, the innermost last, and how many are still to come */
+	uint32_t path[DEPTH_MAX], left[DEPTH_MAX];
+	uint32_t depth;
+};
+
+static int read_modules(struct decoder *d)
+{
+	uint64_t nr = mp_varint_get(&d->r);
+	const uint8_t *bytes;
+
+	if (!nr || nr > MODULES_MAX)
+		return -EBADMSG;
+	bytes = mp_varint_get_bytes(&d->r, (nr - 1) * sizeof(*d->tree->modules));
+	if (!bytes)
+		return -EBADMSG;
+	free(d->tree->modules);
+	d->tree->modules = calloc(nr, sizeof(*d->tree->modules));
+	d->last = calloc(nr, sizeof(*d->last));
+	if (!d->tree->modules || !d->last)
+		return -ENOMEM;
+	memcpy(d->tree->modules + 1, bytes, (nr - 1) * sizeof(*d->tree->modules));
+	d->tree->nr_modules = d->tree->max_modules = (uint32_t)nr;
+	for (uint32_t i = 1; i < nr; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (d->tree->modules[i] == d->tree->modules[k])
+				return -EBADMSG;
+	return 0;
+}
+
+/* Begins to read the @nr children of @node. */
+static int begin_children(struct decoder *d, uint32_t node, uint64_t nr)
+{
+	/* A node takes two bytes. */
+	if (!nr || nr > (uint64_t)(d->r.end - d->r.p) / 2 || d->depth == DEPTH_MAX)
+		return -EBADMSG;
+	d->path[d->depth] = node;
+	d->left[d->depth++] = (uint32_t)nr;
+	return 0;
+}
+
+/* Reads the samples and their time. Return: false: none. */
+static bool read_samples(struct decoder *d, uint64_t token, struct mp_context_node *node)
+{
+	if (!has_samples(node->kind))
+		return !(token & HAS_TIME);
+	node->self = mp_varint_get(&d->r);
+	if (node->self > INT64_MAX ||
+	    __builtin_mul_overflow(node->self, d->period_ns, &node->self_ns))
+		return false;
+	if (token & HAS_TIME)
+		node->self_ns = mp_varint_get(&d->r);
+	return node->self && node->self_ns <= INT64_MAX;
+}
+
+/* Reads one node into @node, without its children. */
+static int read_node(struct decoder *d, uint64_t token, struct mp_context_node *node)
+{
+	uint64_t module = d->tree->nodes[d->path[d->depth - 1]].module;
+
+	node->kind = token & KIND;
+	if (token > (KIND | HAS_CHILDREN | HAS_NEW | HAS_TIME | HAS_MODULE) ||
+	    node->kind >= MP_NR_CONTEXT_KIND ||
+	    (has_samples(node->kind) == !!(token & HAS_CHILDREN)))
+		return -EBADMSG;
+	if (node->kind == MP_CONTEXT_OTHER)
+		module = 0;
+	if (token & HAS_MODULE)
+		module = mp_varint_get(&d->r);
+	if (module >= d->tree->nr_modules || (node->kind == MP_CONTEXT_OTHER && module))
+		return -EBADMSG;
+	node->module = (uint32_t)module;
+	if (node->kind != MP_CONTEXT_OTHER) {
+		node->vaddr = d->last[module] + (uint64_t)mp_varint_get_signed(&d->r);
+		d->last[module] = node->vaddr;
+	}
+	if (!read_samples(d, token, node))
+		return -EBADMSG;
+	if (token & HAS_NEW)
+		node->nr_new = mp_varint_get(&d->r);
+	return d->r.failed || node->nr_new > INT64_MAX ? -EBADMSG : 0;
+}
+
+/* Adds a node behind its siblings. The totals are added up later. */
+static int add_node(struct decoder *d, const struct mp_context_node *node, uint32_t *added)
+{
+	const struct mp_context_key key = {d->tree->modules[node->module], node->vaddr,
+					   (enum mp_context_kind)node->kind};
+	uint32_t parent = d->path[d->depth - 1], before = d->tree->nodes[parent].last;
+	int r;
+
+	if (before && compare_nodes(&d->tree->nodes[before], node) >= 0)
+		return -EBADMSG;
+	r = mp_context_append(d->tree, parent, &key, added);
+	if (r)
+		return r;
+	d->tree->nodes[*added].self = node->self;
+	d->tree->nodes[*added].self_ns = node->self_ns;
+	d->tree->nodes[*added].nr_new = node->nr_new;
+	return 0;
+}
+
+static int read_nodes(struct decoder *d)
+{
+	struct mp_context_node node;
+	uint64_t token;
+	uint32_t added;
+	int r = 0;
+
+	while (!r && d->depth) {
+		if (!d->left[d->depth - 1]) {
+			d->depth--;
+			continue;
+		}
+		d->left[d->depth - 1]--;
+		node = (struct mp_context_node){0};
+		token = mp_varint_get(&d->r);
+		r = read_node(d, token, &node);
+		if (!r)
+			r = add_node(d, &node, &added);
+		if (!r && token & HAS_CHILDREN)
+			r = begin_children(d, added, mp_varint_get(&d->r));
+	}
+	return r ? r : d->r.failed || d->r.p != d->r.end ? -EBADMSG : 0;
+}
+
+/* A node's number is above its parent's, so the sums are complete when a node's turn comes. */
+static int add_up(struct mp_context_tree *tree)
+{
+	struct mp_context_node *nodes = tree->nodes;
+
+	for (uint32_t i = tree->nr_nodes; i--;) {
+		struct mp_context_node *n = &nodes[i], *parent = &nodes[n->parent];
+
+		n->total += n->self;
+		n->total_ns += n->self_ns;
+		if (n->total > INT64_MAX || n->total_ns > INT64_MAX ||
+		    (n->nr_new > n->total && n->kind != MP_CONTEXT_OTHER))
+			return -EBADMSG;
+		if (!i)
+			break;
+		if (__builtin_add_overflow(parent->total, n->total, &parent->total) ||
+		    __builtin_add_overflow(parent->total_ns, n->total_ns, &parent->total_ns))
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int read_all(struct decoder *d)
+{
+	struct mp_context_tree *tree = d->tree;
+	uint64_t nr;
+	int r;
+
+	if (mp_varint_get(&d->r) != VERSION)
+		return -EBADMSG;
+	d->period_ns = mp_varint_get(&d->r);
+	r = read_modules(d);
+	if (r)
+		return r;
+	nr = mp_varint_get(&d->r);
+	if (nr)
+		r = begin_children(d, 0, nr);
+	if (!r)
+		r = read_nodes(d);
+	return r ? r : add_up(tree);
+}
+
+int mp_context_decode(const uint8_t *data, size_t size, struct mp_context_tree *out,
+		      struct mp_err *err)
+{
+	struct mp_context_tree read;
+	struct decoder *d = calloc(1, sizeof(*d));
+	int r = d ? mp_context_tree_init(&read) : -ENOMEM;
+
+	if (r) {
+		free(d);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	d->r = (struct mp_varint_reader){.p = data, .end = data + size};
+	d->tree = &read;
+	r = read_all(d);
+	/* Adding the tree to an empty one sorts the children by their totals. */
+	if (!r)
+		r = mp_context_tree_init(out);
+	if (!r) {
+		r = mp_context_add_tree(out, &read, NULL, NULL);
+		if (r)
+			mp_context_tree_fini(out);
+	}
+	free(d->last);
+	free(d);
+	mp_context_tree_fini(&read);
+	if (r == -EBADMSG)
+		return mp_err_set(err, EBADMSG, "not a tree of calling contexts");
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}

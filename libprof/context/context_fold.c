@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * context_fold - folds the smallest leaves of a tree; see context_tree.h. A node is a leaf if nothing
+ * but an "(other)" is below it. A heap gives the smallest leaf; the tree is built anew from what is
+ * left.
+ */
+#include "libprof/context/context_tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct fold {
+	struct mp_context_tree *tree;
+	uint32_t *heap, nr_heap; /* leaves, the smallest first */
+	uint32_t *nr_children;	 /* of each node, without "(other)" */
+	uint32_t *other;	 /* the "(other)" below each node; 0: none */
+	bool *gone;
+	uint32_t nr_left;
+};
+
+/* Equal totals: the younger node first, which is deeper on its path. */
+static bool is_before(const struct fold *f, uint32_t a, uint32_t b)
+{
+	const struct mp_context_node *nodes = f->tree->nodes;
+
+	return nodes[a].total != nodes[b].total ? nodes[a].total < nodes[b].total : a > b;
+}
+
+static void push(struct fold *f, uint32_t node)
+{
+	uint32_t i = f->nr_heap++;
+
+	while (i && is_before(f, node, f->heap[(i - 1) / 2])) {
+		f->heap[i] = f->heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	f->heap[i] = node;
+}
+
+static uint32_t pop(struct fold *f)
+{
+	uint32_t top = f->heap[0], node = f->heap[--f->nr_heap], i = 0, child;
+
+	while ((child = 2 * i + 1) < f->nr_heap) {
+		if (child + 1 < f->nr_heap && is_before(f, f->heap[child + 1], f->heap[child]))
+			child++;
+		if (!is_before(f, f->heap[child], node))
+			break;
+		f->heap[i] = f->heap[child];
+		i = child;
+	}
+	f->heap[i] = node;
+	return top;
+}
+
+static void fold_init(struct fold *f)
+{
+	const struct mp_context_node *nodes = f->tree->nodes;
+
+	for (uint32_t i = 1; i < f->tree->nr_nodes; i++) {
+		if (nodes[i].kind == MP_CONTEXT_OTHER)
+			f->other[nodes[i].parent] = i;
+		else
+			f->nr_children[nodes[i].parent]++;
+	}
+	for (uint32_t i = 1; i < f->tree->nr_nodes; i++)
+		if (nodes[i].kind != MP_CONTEXT_OTHER && !f->nr_children[i])
+			push(f, i);
+}
+
+/*
+ * Adds a leaf to the "(other)" of its parent. Without one, the leaf itself becomes it: the number of
+ * nodes never grows. Totals above do not change.
+ */
+static void fold_leaf(struct fold *f, uint32_t leaf)
+{
+	struct mp_context_node *nodes = f->tree->nodes, *node = &nodes[leaf];
+	uint32_t below = f->other[leaf], parent = node->parent, other = f->other[parent];
+
+	node->self = node->total;
+	node->self_ns = node->total_ns;
+	if (below) {
+		node->nr_new += nodes[below].nr_new;
+		f->gone[below] = true;
+		f->nr_left--;
+	}
+	if (other) {
+		nodes[other].self += node->self;
+		nodes[other].self_ns += node->self_ns;
+		nodes[other].nr_new += node->nr_new;
+		f->gone[leaf] = true;
+		f->nr_left--;
+	} else {
+		node->kind = MP_CONTEXT_OTHER;
+		node->module = 0;
+		node->vaddr = 0;
+		f->other[parent] = leaf;
+	}
+	if (!--f->nr_children[parent] && parent)
+		push(f, parent);
+}
+
+/* Copies what is left into a new tree. */
+static int rebuild(const struct fold *f, struct mp_context_tree *out)
+{
+	struct mp_context_tree left = *f->tree;
+	uint32_t nr = 1, *number = calloc(left.nr_nodes, sizeof(*number));
+	int r;
+
+	if (!number)
+		return -ENOMEM;
+	left.nodes = malloc(left.nr_nodes * sizeof(*left.nodes));
+	r = left.nodes ? mp_context_tree_init(out) : -ENOMEM;
+	if (!r) {
+		left.nodes[0] = f->tree->nodes[0];
+		for (uint32_t i = 1; i < f->tree->nr_nodes; i++) {
+			if (f->gone[i])
+				continue;
+			number[i] = nr;
+			left.nodes[nr] = f->tree->nodes[i];
+			left.nodes[nr].parent = number[left.nodes[nr].parent];
+			nr++;
+		}
+		left.nr_nodes = nr;
+		r = mp_context_add_tree(out, &left, NULL, NULL);
+		if (r)
+			mp_context_tree_fini(out);
+	}
+	free(left.nodes);
+	free(number);
+	return r;
+}
+
+int mp_context_fold(struct mp_context_tree *tree, uint32_t max)
+{
+	struct mp_context_tree work = *tree, folded;
+	struct fold f = {
+		.tree = &work,
+		.heap = calloc(tree->nr_nodes, sizeof(*f.heap)),
+		.nr_children = calloc(tree->nr_nodes, sizeof(*f.nr_children)),
+		.other = calloc(tree->nr_nodes, sizeof(*f.other)),
+		.gone = calloc(tree->nr_nodes, sizeof(*f.gone)),
+		.nr_left = tree->nr_nodes,
+	};
+	int r = 0;
+
+	work.nodes = NULL;
+	if (tree->nr_nodes > max) {
+		work.nodes = malloc(tree->nr_nodes * sizeof(*work.nodes));
+		r = f.heap && f.nr_children && f.other && f.gone && work.nodes ? 0 : -ENOMEM;
+		for (uint32_t i = 0; i < tree->nr_nodes && !r; i++)
+			work.nodes[i] = tree->nodes[i];
+		if (!r)
+			fold_init(&f);
+		while (!r && f.nr_left > max && f.nr_heap)
+			fold_leaf(&f, pop(&f));
+		if (!r)
+			r = rebuild(&f, &folded);
+		if (!r) {
+			mp_context_tree_fini(tree);
+			*tree = folded;
+		}
+	}
+	free(work.nodes);
+	free(f.heap);
+	free(f.nr_children);
+	free(f.other);
+	free(f.gone);
+	return r;
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+/* context_tree - nodes in one array, found through one hash table; see context_tree.h. */
+#include "libprof/context/context_tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define START_NODES 64
+#define NODES_MAX   (1u << 24)
+
+uint64_t mp_context_module_of(const struct mp_id *id)
+{
+	uint64_t hash = XXH3_64bits_withSeed(id->build_id, id->build_id_len, id->text_hash);
+
+	return hash ? hash : 1;
+}
+
+void mp_context_tree_fini(struct mp_context_tree *tree)
+{
+	free(tree->nodes);
+	free(tree->modules);
+	free(tree->slots);
+	*tree = (struct mp_context_tree){0};
+}
+
+void mp_context_tree_clear(struct mp_context_tree *tree)
+{
+	memset(tree->slots, 0, tree->nr_slots * sizeof(*tree->slots));
+	tree->nodes[0] = (struct mp_context_node){0};
+	tree->nr_nodes = 1;
+	tree->nr_modules = 1;
+}
+
+int mp_context_tree_init(struct mp_context_tree *tree)
+{
+	*tree = (struct mp_context_tree){
+		.nodes = calloc(START_NODES, sizeof(*tree->nodes)),
+		.modules = calloc(8, sizeof(*tree->modules)),
+		.slots = calloc(2 * START_NODES, sizeof(*tree->slots)),
+		.max_nodes = START_NODES,
+		.max_modules = 8,
+		.nr_slots = 2 * START_NODES,
+		.nr_nodes = 1,
+		.nr_modules = 1,
+	};
+	if (tree->nodes && tree->modules && tree->slots)
+		return 0;
+	mp_context_tree_fini(tree);
+	return -ENOMEM;
+}
+
+/* ---- nodes --------------------------------------------------------------------------------- */
+
+/* There are few modules, and the last ones are asked for most. */
+static int module_index(struct mp_context_tree *tree, uint64_t module, uint32_t *index)
+{
+	uint64_t *bigger;
+
+	for (uint32_t i = tree->nr_modules; i--;)
+		if (tree->modules[i] == module) {
+			*index = i;
+			return 0;
+		}
+	if (tree->nr_modules == tree->max_modules) {
+		bigger =
+			reallocarray(tree->modules, 2 * (size_t)tree->max_modules, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		tree->modules = bigger;
+		tree->max_modules *= 2;
+	}
+	*index = tree->nr_modules;
+	tree->modules[tree->nr_modules++] = module;
+	return 0;
+}
+
+static uint64_t hash_of(uint32_t parent, uint32_t module, uint64_t vaddr, uint8_t kind)
+{
+	const uint64_t words[3] = {vaddr, (uint64_t)module << 32 | parent, kind};
+
+	return XXH3_64bits(words, sizeof(words));
+}
+
+/* Return: the slot of such a node, or the free one where it belongs. */
+static uint32_t *find_slot(const struct mp_context_tree *tree, uint32_t parent, uint32_t module,
+			   uint64_t vaddr, uint8_t kind)
+{
+	uint32_t i = (uint32_t)hash_of(parent, module, vaddr, kind) & (tree->nr_slots - 1);
+	const struct mp_context_node *node;
+
+	for (; tree->slots[i]; i = (i + 1) & (tree->nr_slots - 1)) {
+		node = &tree->nodes[tree->slots[i]];
+		if (node->vaddr == vaddr && node->parent == parent && node->module == module &&
+		    node->kind == kind)
+			break;
+	}
+	return &tree->slots[i];
+}
+
+/* Doubles the array of nodes and the hash table. */
+static int grow(struct mp_context_tree *tree)
+{
+	uint32_t *slots = calloc(2 * (size_t)tree->nr_slots, sizeof(*slots));
+	struct mp_context_node *nodes;
+
+	nodes = tree->max_nodes < NODES_MAX
+			? reallocarray(tree->nodes, 2 * (size_t)tree->max_nodes, sizeof(*nodes))
+			: NULL;
+	if (nodes)
+		tree->nodes = nodes;
+	if (!slots || !nodes) {
+		free(slots);
+		return -ENOMEM;
+	}
+	tree->max_nodes *= 2;
+	free(tree->slots);
+	tree->slots = slots;
+	tree->nr_slots *= 2;
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		const struct mp_context_node *n = &tree->nodes[i];
+
+		*find_slot(tree, n->parent, n->module, n->vaddr, n->kind) = i;
+	}
+	return 0;
+}
+
+/* Adds a node as the last child of @parent. */
+static int add_node(struct mp_context_tree *tree, uint32_t parent, uint32_t module, uint64_t vaddr,
+		    uint8_t kind, uint32_t *child)
+{
+	struct mp_context_node *node;
+	uint32_t i;
+
+	if (tree->nr_nodes == tree->max_nodes && grow(tree))
+		return -ENOMEM;
+	i = tree->nr_nodes++;
+	node = &tree->nodes[i];
+	*node = (struct mp_context_node){.vaddr = vaddr,
+					 .module = module,
+					 .kind = kind,
+					 .parent = parent,
+					 .prev = tree->nodes[parent].last};
+	if (node->prev)
+		tree->nodes[node->prev].next = i;
+	else
+		tree->nodes[parent].first = i;
+	tree->nodes[parent].last = i;
+	*find_slot(tree, parent, module, vaddr, kind) = i;
+	*child = i;
+	return 0;
+}
+
+int mp_context_append(struct mp_context_tree *tree, uint32_t parent,
+		      const struct mp_context_key *key, uint32_t *child)
+{
+	uint32_t module;
+	int r = module_index(tree, key->module, &module);
+
+	return r ? r : add_node(tree, parent, module, key->vaddr, (uint8_t)key->kind, child);
+}
+
+int mp_context_child(struct mp_context_tree *tree, uint32_t parent,
+		     const struct mp_context_key *key, uint32_t *child)
+{
+	uint32_t module;
+	int r = module_index(tree, key->module, &module);
+
+	if (r)
+		return r;
+	*child = *find_slot(tree, parent, module, key->vaddr, (uint8_t)key->kind);
+	if (*child)
+		return 0;
+	return add_node(tree, parent, module, key->vaddr, (uint8_t)key->kind, child);
+}
+
+struct mp_context_key mp_context_key_of(const struct mp_context_tree *tree, uint32_t node)
+{
+	const struct mp_context_node *n = &tree->nodes[node];
+
+	return (struct mp_context_key){tree->modules[n->module], n->vaddr,
+				       (enum mp_context_kind)n->kind};
+}
+
+/* ---- sums ---------------------------------------------------------------------------------- */
+
+/* Moves a node whose total has grown before its siblings with smaller totals. */
+static void move_up(struct mp_context_tree *tree, uint32_t i)
+{
+	struct mp_context_node *nodes = tree->nodes, *node = &nodes[i], *parent;
+	uint32_t before = node->prev;
+
+	parent = &nodes[node->parent];
+	while (before && nodes[before].total < node->total)
+		before = nodes[before].prev;
+	if (before == node->prev)
+		return;
+	/* Take the node out; it has a predecessor. */
+	nodes[node->prev].next = node->next;
+	if (node->next)
+		nodes[node->next].prev = node->prev;
+	else
+		parent->last = node->prev;
+	node->prev = before;
+	node->next = before ? nodes[before].next : parent->first;
+	nodes[node->next].prev = i;
+	if (before)
+		nodes[before].next = i;
+	else
+		parent->first = i;
+}
+
+void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr, uint64_t time_ns)
+{
+	tree->nodes[node].self += nr;
+	tree->nodes[node].self_ns += time_ns;
+	for (;; node = tree->nodes[node].parent) {
+		tree->nodes[node].total += nr;
+		tree->nodes[node].total_ns += time_ns;
+		if (!node)
+			break;
+		move_up(tree, node);
+	}
+}
+
+static bool has_room(const struct mp_context_tree *tree, uint64_t nr, uint64_t time_ns)
+{
+	return nr <= INT64_MAX - tree->nodes[0].total &&
+	       time_ns <= INT64_MAX - tree->nodes[0].total_ns;
+}
+
+int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps,
+		   size_t nr_steps, uint64_t nr, uint64_t time_ns)
+{
+	uint32_t node = 0;
+	int r = 0;
+
+	if (!nr_steps || steps[nr_steps - 1].key.kind != MP_CONTEXT_FUNCTION)
+		return -EINVAL;
+	if (!has_room(tree, nr, time_ns))
+		return -EOVERFLOW;
+	for (size_t i = 0; i < nr_steps && !r; i++)
+		r = mp_context_child(tree, node, &steps[i].key, &node);
+	if (r)
+		return r;
+	mp_context_add_self(tree, node, nr, time_ns);
+	for (size_t i = nr_steps; i--; node = tree->nodes[node].parent)
+		tree->nodes[node].nr_new += steps[i].is_new;
+	return 0;
+}
+
+int mp_context_add_tree(struct mp_context_tree *to, const struct mp_context_tree *from,
+			void (*translate)(void *arg, struct mp_context_key *key), void *arg)
+{
+	uint32_t *new_index = calloc(from->nr_nodes, sizeof(*new_index));
+	int r = new_index ? 0 : -ENOMEM;
+
+	if (!r && !has_room(to, from->nodes[0].total, from->nodes[0].total_ns))
+		r = -EOVERFLOW;
+	/* A node's number is above its parent's. */
+	for (uint32_t i = 0; i < from->nr_nodes && !r; i++) {
+		const struct mp_context_node *node = &from->nodes[i];
+		struct mp_context_key key = mp_context_key_of(from, i);
+
+		if (!node->total)
+			continue; /* no memory came for the rest of its path */
+		if (i && translate)
+			translate(arg, &key);
+		if (i)
+			r = mp_context_child(to, new_index[node->parent], &key, &new_index[i]);
+		if (!r && node->nr_new > INT64_MAX - to->nodes[new_index[i]].nr_new)
+			r = -EOVERFLOW;
+		if (r)
+			break;
+		to->nodes[new_index[i]].nr_new += node->nr_new;
+		if (node->self)
+			mp_context_add_self(to, new_index[i], node->self, node->self_ns);
+	}
+	free(new_index);
+	return r;
+}

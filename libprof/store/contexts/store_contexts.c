@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+/* store_contexts - the table of trees of calling contexts; see store_contexts.h. */
+#include "libprof/store/contexts/store_contexts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libprof/context/context_codec.h"
+#include "libprof/store/store_bucket.h"
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+/* The program's trees, without their bytes, in order of days. Ownership: free(*@out). */
+static int list_rows(struct mp_store *store, int64_t module, struct mp_bucket **out, size_t *nr,
+		     struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_CONTEXT_LIST,
+			      "SELECT key, first_day, last_day, nr_samples, length(data), checksum"
+			      " FROM context WHERE module = ?1 ORDER BY first_day",
+			      &stmt, err);
+
+	*out = NULL;
+	*nr = 0;
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, module);
+	return mp_buckets_read(store, stmt, out, nr, err);
+}
+
+static int decode(struct mp_store *store, sqlite3_stmt *stmt, const struct mp_bucket *row,
+		  struct mp_context_tree *out, struct mp_err *err)
+{
+	const uint8_t *bytes = sqlite3_column_blob(stmt, 0);
+	size_t size = (size_t)sqlite3_column_bytes(stmt, 0);
+	struct mp_err why;
+	int r;
+
+	if (!bytes || size > MP_CONTEXTS_BYTES_MAX ||
+	    row->checksum != (uint32_t)XXH3_64bits(bytes, size))
+		return mp_store_damaged(store, "calling contexts with a wrong checksum", err);
+	r = mp_context_decode(bytes, size, out, &why);
+	if (r == -EBADMSG)
+		return mp_store_damaged(store, why.msg, err);
+	if (r)
+		return mp_err_set(err, -r, "%s", why.msg);
+	if (out->nodes[0].total == row->total)
+		return 0;
+	mp_context_tree_fini(out);
+	return mp_store_damaged(store, "calling contexts that do not add up", err);
+}
+
+/* Adds the tree of @row to @tree. */
+static int read_row(struct mp_store *store, const struct mp_bucket *row,
+		    struct mp_context_tree *tree, struct mp_err *err)
+{
+	struct mp_context_tree read;
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_CONTEXT_READ,
+			      "SELECT data FROM context WHERE key = ?1", &stmt, err);
+
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, row->key);
+	r = mp_store_step(store, stmt, "read", err);
+	if (r <= 0)
+		return r ? r : mp_store_damaged(store, "calling contexts that are gone", err);
+	r = decode(store, stmt, row, &read, err);
+	sqlite3_reset(stmt);
+	if (r)
+		return r;
+	r = mp_context_add_tree(tree, &read, NULL, NULL);
+	mp_context_tree_fini(&read);
+	return r ? mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r)) : 0;
+}
+
+static int delete_row(struct mp_store *store, int64_t key, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_CONTEXT_DELETE, "DELETE FROM context WHERE key = ?1",
+			      &stmt, err);
+
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, key);
+	return mp_store_run(store, stmt, "write", err);
+}
+
+/* Folds @tree to the size of a row and writes it. */
+static int write_row(struct mp_store *store, int64_t module, const struct mp_span *span,
+		     struct mp_context_tree *tree, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	uint8_t *bytes;
+	size_t size;
+	int r = mp_context_encode_within(tree, MP_CONTEXTS_BYTES_MAX, &bytes, &size);
+
+	if (r)
+		return mp_err_set(err, -r, "out of memory");
+	r = mp_store_stmt(store, MP_STMT_CONTEXT_ADD,
+			  "INSERT INTO context(module, first_day, last_day, nr_samples, checksum,"
+			  " data) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+			  &stmt, err);
+	if (!r) {
+		sqlite3_bind_int64(stmt, 1, module);
+		sqlite3_bind_int64(stmt, 2, span->first_day);
+		sqlite3_bind_int64(stmt, 3, span->last_day);
+		sqlite3_bind_int64(stmt, 4, (int64_t)tree->nodes[0].total);
+		sqlite3_bind_int64(stmt, 5, (int64_t)(uint32_t)XXH3_64bits(bytes, size));
+		sqlite3_bind_blob(stmt, 6, bytes, (int)size, SQLITE_STATIC);
+		r = mp_store_run(store, stmt, "write", err);
+		sqlite3_clear_bindings(stmt);
+	}
+	free(bytes);
+	return r;
+}
+
+/* ---- days ---------------------------------------------------------------------------------- */
+
+/*
+ * Makes one row of @tree and of those of @rows that overlap @span or, with it, are older than the
+ * days that are kept apart: days up to @old.
+ */
+static int add_to_rows(struct mp_store *store, int64_t module, const struct mp_bucket *rows,
+		       size_t nr, struct mp_span span, int64_t old, struct mp_context_tree *tree,
+		       struct mp_err *err)
+{
+	bool is_old = span.last_day <= old;
+	int r = 0;
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		bool overlaps = rows[i].first_day <= span.last_day &&
+				rows[i].last_day >= span.first_day;
+
+		if (!overlaps && !(is_old && rows[i].last_day <= old))
+			continue;
+		r = read_row(store, &rows[i], tree, err);
+		if (!r)
+			r = delete_row(store, rows[i].key, err);
+		if (rows[i].first_day < span.first_day)
+			span.first_day = rows[i].first_day;
+		if (rows[i].last_day > span.last_day)
+			span.last_day = rows[i].last_day;
+	}
+	return r ? r : write_row(store, module, &span, tree, err);
+}
+
+/* Makes one row of all that are older than the days that are kept apart. */
+static int fold_old(struct mp_store *store, int64_t module, int64_t old, struct mp_err *err)
+{
+	struct mp_bucket *rows;
+	struct mp_context_tree tree;
+	size_t nr, nr_old = 0;
+	int r = list_rows(store, module, &rows, &nr, err);
+
+	if (r)
+		return r;
+	while (nr_old < nr && rows[nr_old].last_day <= old)
+		nr_old++;
+	if (nr_old > 1) {
+		struct mp_span span = {rows[0].first_day, rows[0].last_day, false};
+
+		r = mp_context_tree_init(&tree) ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+		if (!r)
+			r = add_to_rows(store, module, rows, nr_old, span, old, &tree, err);
+		mp_context_tree_fini(&tree);
+	}
+	free(rows);
+	return r;
+}
+
+/* Adds @tree, which is changed, to the days of @span. */
+static int add_span(struct mp_store *store, int64_t module, const struct mp_span *span,
+		    struct mp_context_tree *tree, struct mp_err *err)
+{
+	struct mp_bucket *rows;
+	int64_t newest = span->last_day;
+	bool is_new_day = true;
+	size_t nr;
+	int r = list_rows(store, module, &rows, &nr, err);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < nr; i++) {
+		if (rows[i].last_day > newest)
+			newest = rows[i].last_day;
+		is_new_day &= rows[i].last_day < span->first_day ||
+			      rows[i].first_day > span->last_day;
+	}
+	r = add_to_rows(store, module, rows, nr, *span, newest - MP_KEEP_DAYS, tree, err);
+	free(rows);
+	if (!r && is_new_day)
+		r = fold_old(store, module, newest - MP_KEEP_DAYS, err);
+	return r;
+}
+
+static int check_module(struct mp_store *store, int64_t module, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_CONTEXT_MODULE, "SELECT 1 FROM module WHERE key = ?1",
+			      &stmt, err);
+
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, module);
+	r = mp_store_step(store, stmt, "read", err);
+	sqlite3_reset(stmt);
+	return r > 0 ? 0 : r ? r : mp_err_set(err, ENOENT, "%s: no such module", store->path);
+}
+
+int mp_store_add_contexts(struct mp_store *store, int64_t module, int64_t when_s,
+			  const struct mp_context_tree *tree, struct mp_err *err)
+{
+	const struct mp_span day = {mp_day_of(when_s), mp_day_of(when_s), false};
+	struct mp_context_tree sum;
+	bool began;
+	int r;
+
+	if (when_s < 0)
+		return mp_err_set(err, EINVAL, "samples of a time before 1970");
+	if (!tree->nodes[0].total)
+		return 0;
+	if (mp_context_tree_init(&sum))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	r = mp_context_add_tree(&sum, tree, NULL, NULL);
+	if (r)
+		mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r));
+	if (!r)
+		r = mp_store_enter(store, &began, err);
+	if (!r) {
+		r = check_module(store, module, err);
+		if (!r)
+			r = add_span(store, module, &day, &sum, err);
+		r = mp_store_leave(store, began, r, err);
+	}
+	mp_context_tree_fini(&sum);
+	return r;
+}
+
+/* ---- read ---------------------------------------------------------------------------------- */
+
+int mp_store_read_contexts(struct mp_store *store, int64_t module, int64_t since_s,
+			   struct mp_context_tree *tree, struct mp_err *err)
+{
+	struct mp_bucket *rows;
+	size_t nr;
+	int r = list_rows(store, module, &rows, &nr, err);
+
+	for (size_t i = 0; i < nr && !r; i++)
+		if (mp_day_wanted(rows[i].last_day, since_s))
+			r = read_row(store, &rows[i], tree, err);
+	free(rows);
+	return r;
+}
+
+static int compare_programs(const void *a, const void *b)
+{
+	const struct mp_context_program *x = a, *y = b;
+
+	if (x->nr_samples != y->nr_samples)
+		return x->nr_samples < y->nr_samples ? 1 : -1;
+	return (x->module > y->module) - (x->module < y->module);
+}
+
+int mp_store_list_contexts(struct mp_store *store, int64_t since_s, struct mp_context_program **out,
+			   size_t *nr, struct mp_err *err)
+{
+	struct mp_context_program *list = NULL;
+	int64_t module, before = INT64_MIN, samples;
+	size_t n = 0, max = 0;
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_CONTEXT_PROGRAMS,
+			      "SELECT module, last_day, nr_samples FROM context ORDER BY module,"
+			      " first_day",
+			      &stmt, err);
+
+	*out = NULL;
+	*nr = 0;
+	if (r)
+		return r;
+	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
+		module = sqlite3_column_int64(stmt, 0);
+		samples = sqlite3_column_int64(stmt, 2);
+		/* Check the order: a damaged tree could otherwise loop for ever. */
+		if (module < before || samples < 0)
+			r = mp_store_damaged(store, "calling contexts out of order", err);
+		else if (!mp_day_wanted(sqlite3_column_int64(stmt, 1), since_s))
+			continue;
+		else if (!n || list[n - 1].module != module)
+			r = mp_store_grow_list((void **)&list, n, &max, sizeof(*list), err);
+		if (r < 0)
+			break;
+		if (!n || list[n - 1].module != module)
+			list[n++] = (struct mp_context_program){.module = module};
+		before = module;
+		if (__builtin_add_overflow(list[n - 1].nr_samples, (uint64_t)samples,
+					   &list[n - 1].nr_samples)) {
+			r = mp_store_damaged(store, "impossible calling contexts", err);
+			break;
+		}
+	}
+	sqlite3_reset(stmt);
+	if (r) {
+		free(list);
+		return r;
+	}
+	if (n)
+		qsort(list, n, sizeof(*list), compare_programs);
+	*out = list;
+	*nr = n;
+	return 0;
+}
+
+/* ---- whole databases ----------------------------------------------------------------------- */
+
+int mp_store_merge_contexts(struct mp_store *out, int64_t to, struct mp_store *in, int64_t from,
+			    uint64_t *nr_samples, struct mp_err *err)
+{
+	struct mp_bucket *rows;
+	size_t nr;
+	int r = list_rows(in, from, &rows, &nr, err);
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		struct mp_span span = {rows[i].first_day, rows[i].last_day, false};
+		struct mp_context_tree tree;
+
+		r = mp_span_check(&span, err);
+		if (!r && mp_context_tree_init(&tree))
+			r = mp_err_set(err, ENOMEM, "out of memory");
+		if (r)
+			break;
+		r = read_row(in, &rows[i], &tree, err);
+		if (!r)
+			r = add_span(out, to, &span, &tree, err);
+		mp_context_tree_fini(&tree);
+		*nr_samples += rows[i].total;
+	}
+	free(rows);
+	return r;
+}
+
+int mp_store_check_contexts(struct mp_store *store, uint64_t *total, struct mp_err *err)
+{
+	struct mp_context_program *programs;
+	struct mp_context_tree tree;
+	size_t nr;
+	int r = mp_store_check_none(store,
+				    "SELECT count(*) FROM context WHERE module NOT IN"
+				    " (SELECT key FROM module)",
+				    "calling contexts without a module", err);
+
+	*total = 0;
+	if (!r)
+		r = mp_store_list_contexts(store, 0, &programs, &nr, err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < nr && !r; i++) {
+		r = mp_context_tree_init(&tree) ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+		if (!r)
+			r = mp_store_read_contexts(store, programs[i].module, 0, &tree, err);
+		mp_context_tree_fini(&tree);
+		*total += programs[i].nr_samples;
+	}
+	free(programs);
+	return r;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fuzz_context - any bytes as a tree of calling contexts: refused, or read, written back identically,
+ * added to itself and folded, with sums that stay exact.
+ */
+#include "libprof/context/context_codec.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_written(const struct mp_context_tree *tree)
+{
+	struct mp_context_tree again;
+	uint8_t *first, *second;
+	size_t size_first, size_second;
+
+	if (mp_context_encode(tree, &first, &size_first) ||
+	    mp_context_decode(first, size_first, &again, NULL) ||
+	    mp_context_encode(&again, &second, &size_second) || size_first != size_second ||
+	    again.nr_nodes != tree->nr_nodes || again.nodes[0].total != tree->nodes[0].total)
+		abort();
+	mp_context_tree_fini(&again);
+	free(first);
+	free(second);
+}
+
+static void check_folded(struct mp_context_tree *tree)
+{
+	uint64_t total = tree->nodes[0].total, time_ns = tree->nodes[0].total_ns;
+
+	while (tree->nr_nodes > 2) {
+		if (mp_context_fold(tree, tree->nr_nodes / 2) || tree->nodes[0].total != total ||
+		    tree->nodes[0].total_ns != time_ns)
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mp_context_tree tree, sum;
+
+	if (mp_context_decode(data, size, &tree, NULL))
+		return 0;
+	check_written(&tree);
+	if (mp_context_tree_init(&sum) || mp_context_add_tree(&sum, &tree, NULL, NULL))
+		abort();
+	if (!mp_context_add_tree(&sum, &tree, NULL, NULL) &&
+	    sum.nodes[0].total != 2 * tree.nodes[0].total)
+		abort();
+	mp_context_tree_fini(&sum);
+	check_folded(&tree);
+	mp_context_tree_fini(&tree);
+	return 0;
+}

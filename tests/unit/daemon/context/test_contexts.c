@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_contexts - samples with stacks become paths of a tree: which step an address makes, what is
+ * certainly new, where truncated stacks hang, and what counts for an original.
+ */
+#include "daemon/context/contexts.h"
+
+#include <string.h>
+
+#include "daemon/attribute/attribute.h"
+#include "tests/unit/suite.h"
+
+#define MAPPED 0x10000000
+#define LINKED 0x401000
+#define OTHER  0x20000000 /* where a second module is mapped, linked at LINKED, too */
+#define KERNEL 0xffffffff81000000
+
+static struct md_attribute at;
+static struct md_buf buf;
+
+static void setup(void)
+{
+	ck_assert_int_eq(md_attribute_init(&at), 0);
+	md_contexts_set_period(at.contexts, 250000);
+}
+
+static void teardown(void)
+{
+	md_attribute_fini(&at);
+	md_buf_fini(&buf);
+	memset(&buf, 0, sizeof(buf));
+}
+
+static void feed(void)
+{
+	struct morph_record *record;
+	size_t pos = 0;
+
+	while (!md_record_next(buf.data, buf.size, &pos, &record))
+		ck_assert_int_eq(md_attribute_record(&at, record), 0);
+	buf.size = 0;
+	ck_assert(md_attribute_is_conserved(&at));
+}
+
+static void module(uint32_t n, uint64_t text_hash, uint32_t nr_pieces)
+{
+	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 24 + 8);
+
+	r->module = n;
+	r->nr_segments = 1;
+	r->text_hash = text_hash;
+	r->text_size = 0x2000;
+	r->nr_pieces = nr_pieces;
+	r->segments[0] = (struct morph_segment){0x1000, LINKED, 0x2000};
+	memcpy(&r->segments[1], "/bin/m", 7);
+}
+
+static void map(uint32_t n, uint64_t start)
+{
+	struct morph_mmap *r = md_record_add_mmap(&buf, 2, 1, 1, "/bin/m");
+
+	r->start = start;
+	r->len = 0x2000;
+	r->off = 0x1000;
+	r->module = n;
+}
+
+static void program(void)
+{
+	struct morph_exec *r = md_record_add_task(&buf, MORPH_REC_EXEC, sizeof(*r), 1, 1, 1);
+
+	r->nr_threads = 1;
+	module(1, 0xaa, 0);
+	map(1, MAPPED);
+	module(2, 0xbb, 0);
+	map(2, OTHER);
+}
+
+static void sample(uint64_t ip)
+{
+	struct morph_samples *r;
+
+	r = md_record_add_task(&buf, MORPH_REC_SAMPLES, sizeof(*r) + 8, 3, 1, 1);
+	r->ips[0] = ip;
+}
+
+static void stack(uint32_t flags, const uint64_t *ips, size_t nr)
+{
+	struct morph_stack *r;
+
+	r = md_record_add_task(&buf, MORPH_REC_STACK, sizeof(*r) + nr * 8, 3, 1, 1);
+	r->task.flags = flags;
+	memcpy(r->ips, ips, nr * 8);
+}
+
+/* The tree of the only program, as it would be stored. */
+static struct mp_context_tree stored(void)
+{
+	struct mp_context_tree tree;
+	uint32_t index;
+
+	feed();
+	ck_assert_uint_eq(md_contexts_nr_programs(at.contexts), 1);
+	ck_assert_int_eq(md_contexts_tree(at.contexts, 0, at.modcache, &index, &tree), 0);
+	return tree;
+}
+
+static uint64_t hash_of(uint64_t text_hash)
+{
+	return mp_context_module_of(&(struct mp_id){.text_hash = text_hash});
+}
+
+/* Checks that the only child of @node, or its first one, has this key. Return: it. */
+static uint32_t expect_child(const struct mp_context_tree *tree, uint32_t node, uint64_t module_of,
+			     uint64_t vaddr, enum mp_context_kind kind)
+{
+	uint32_t child = tree->nodes[node].first;
+	struct mp_context_key key;
+
+	ck_assert_uint_ne(child, 0);
+	key = mp_context_key_of(tree, child);
+	ck_assert_uint_eq(key.kind, kind);
+	ck_assert_uint_eq(key.vaddr, vaddr);
+	ck_assert_uint_eq(key.module, module_of);
+	return child;
+}
+
+START_TEST(path_goes_from_the_outermost_call_to_the_function)
+{
+	const uint64_t ips[] = {OTHER + 0x20, MAPPED + 0x30};
+	struct mp_context_tree tree;
+	uint32_t n;
+
+	program();
+	sample(MAPPED + 0x10);
+	stack(MORPH_STACK_BOTTOM, ips, 2);
+	tree = stored();
+	n = expect_child(&tree, 0, hash_of(0xaa), LINKED + 0x30, MP_CONTEXT_CALL);
+	n = expect_child(&tree, n, hash_of(0xbb), LINKED + 0x20, MP_CONTEXT_CALL);
+	n = expect_child(&tree, n, hash_of(0xaa), LINKED + 0x10, MP_CONTEXT_FUNCTION);
+	ck_assert_uint_eq(tree.nodes[n].self, 1);
+	ck_assert_uint_eq(tree.nodes[n].self_ns, 250000);
+	ck_assert_uint_eq(at.ledger.contexts, 1);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+START_TEST(only_calls_that_are_not_old_are_certainly_new)
+{
+	const uint64_t ips[] = {MAPPED + 0x20, MAPPED + 0x30, MAPPED + 0x40};
+	struct mp_context_tree tree;
+	uint32_t outer, middle, inner, function;
+
+	program();
+	sample(MAPPED + 0x10);
+	stack(MORPH_STACK_BOTTOM, ips, 3); /* nothing is known */
+	sample(MAPPED + 0x10);
+	stack(MORPH_STACK_BOTTOM | MORPH_STACK_AGED | 1 << MORPH_STACK_OLD_SHIFT, ips, 3);
+	sample(MAPPED + 0x10);
+	stack(MORPH_STACK_BOTTOM | MORPH_STACK_AGED | 2 << MORPH_STACK_OLD_SHIFT, ips, 3);
+	tree = stored();
+	outer = tree.nodes[0].first;
+	middle = tree.nodes[outer].first;
+	inner = tree.nodes[middle].first;
+	function = tree.nodes[inner].first;
+	ck_assert_uint_eq(tree.nodes[outer].total, 3);
+	ck_assert_uint_eq(tree.nodes[outer].nr_new, 0);
+	ck_assert_uint_eq(tree.nodes[middle].nr_new, 0);
+	ck_assert_uint_eq(tree.nodes[inner].nr_new, 1);
+	ck_assert_uint_eq(tree.nodes[function].nr_new, 2);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+START_TEST(truncated_stack_hangs_below_its_reason)
+{
+	const uint64_t ips[] = {MAPPED + 0x20, MAPPED + 0x30};
+	struct mp_context_tree tree;
+	uint32_t n;
+
+	program();
+	sample(MAPPED + 0x10);
+	stack(MORPH_STACK_COPY, ips, 2);
+	sample(MAPPED + 0x10);
+	stack(MORPH_STACK_COPY, ips, 0);
+	tree = stored();
+	n = expect_child(&tree, 0, 0, MP_WALK_COPY, MP_CONTEXT_TRUNCATED);
+	ck_assert_uint_eq(tree.nodes[n].total, 2);
+	ck_assert_uint_eq(tree.nodes[n].next, 0);
+	ck_assert_uint_eq(tree.nodes[tree.nodes[n].last].total, 1);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+START_TEST(kernel_is_entered_at_an_instruction)
+{
+	const uint64_t ips[] = {MAPPED + 0x20, MAPPED + 0x30};
+	struct mp_context_tree tree;
+	uint32_t n;
+
+	program();
+	sample(KERNEL + 5);
+	stack(MORPH_STACK_BOTTOM | MORPH_STACK_USER_IP | MORPH_STACK_AGED, ips, 2);
+	tree = stored();
+	n = expect_child(&tree, 0, hash_of(0xaa), LINKED + 0x30, MP_CONTEXT_CALL);
+	ck_assert_uint_eq(tree.nodes[n].nr_new, 0);
+	n = expect_child(&tree, n, hash_of(0xaa), LINKED + 0x20, MP_CONTEXT_AT);
+	ck_assert_uint_eq(tree.nodes[n].nr_new, 1);
+	n = expect_child(&tree, n, 0, MP_CONTEXT_KERNEL, MP_CONTEXT_FUNCTION);
+	ck_assert_uint_eq(tree.nodes[n].nr_new, 0);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+START_TEST(call_at_the_end_of_a_mapping_belongs_to_it)
+{
+	const uint64_t ips[] = {MAPPED + 0x2000, 0x7000000};
+	struct mp_context_tree tree;
+	uint32_t n;
+
+	program();
+	sample(0x6000000);
+	stack(MORPH_STACK_BOTTOM, ips, 2);
+	tree = stored();
+	n = expect_child(&tree, 0, 0, MP_CONTEXT_UNMAPPED, MP_CONTEXT_CALL);
+	n = expect_child(&tree, n, hash_of(0xaa), LINKED + 0x2000, MP_CONTEXT_CALL);
+	expect_child(&tree, n, 0, MP_CONTEXT_UNMAPPED, MP_CONTEXT_FUNCTION);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+/* Module 3 is an output of 0xcc: its first 16 bytes and the next 16 were apart there. */
+static void output(void)
+{
+	struct morph_exec *e = md_record_add_task(&buf, MORPH_REC_EXEC, sizeof(*e), 1, 1, 1);
+	struct morph_module_map *m;
+
+	e->nr_threads = 1;
+	module(3, 0xdd, 2);
+	m = md_record_add(&buf, MORPH_REC_MODULE_MAP, sizeof(*m) + 2 * sizeof(m->pieces[0]));
+	m->module = 3;
+	m->text_hash = 0xcc;
+	m->pieces[0] = (struct morph_piece){LINKED, 0x5000, 0x10, 0x10};
+	m->pieces[1] = (struct morph_piece){LINKED + 0x10, 0x6000, 0x10, 0x10};
+	map(3, MAPPED);
+}
+
+static void confirm(void)
+{
+	struct morph_module_output *r = md_record_add(&buf, MORPH_REC_MODULE_OUTPUT, sizeof(*r));
+
+	r->module = 3;
+}
+
+START_TEST(stack_in_a_copy_counts_for_the_original)
+{
+	/* The call is the last instruction of the first piece. */
+	const uint64_t ips[] = {MAPPED + 0x10};
+	struct mp_context_tree tree;
+	uint32_t n;
+
+	output();
+	sample(MAPPED + 0x14);
+	stack(MORPH_STACK_BOTTOM, ips, 1);
+	confirm();
+	tree = stored();
+	n = expect_child(&tree, 0, hash_of(0xcc), 0x5010, MP_CONTEXT_CALL);
+	expect_child(&tree, n, hash_of(0xcc), 0x6004, MP_CONTEXT_FUNCTION);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+START_TEST(stack_in_a_file_that_claims_to_be_a_copy_counts_for_the_file)
+{
+	const uint64_t ips[] = {MAPPED + 0x10};
+	struct mp_context_tree tree;
+
+	output();
+	sample(MAPPED + 0x14);
+	stack(MORPH_STACK_BOTTOM, ips, 1);
+	tree = stored();
+	expect_child(&tree, 0, hash_of(0xdd), LINKED + 0x10, MP_CONTEXT_CALL);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+START_TEST(stack_without_its_sample_is_not_counted)
+{
+	const uint64_t ips[] = {MAPPED + 0x20};
+
+	program();
+	stack(MORPH_STACK_BOTTOM, ips, 1);
+	sample(MAPPED + 0x10);
+	stack(MORPH_STACK_BOTTOM, ips, 1);
+	stack(MORPH_STACK_BOTTOM, ips, 1); /* the sample has one already */
+	feed();
+	ck_assert_uint_eq(at.ledger.contexts, 1);
+	ck_assert_uint_eq(at.ledger.stacks[MP_WALK_BOTTOM], 3);
+	ck_assert_uint_eq(md_contexts_nr(at.contexts), 1);
+}
+END_TEST
+
+START_TEST(trees_stay_within_their_memory)
+{
+	uint64_t ips[20];
+	struct mp_context_tree tree;
+
+	program();
+	for (uint32_t i = 0; i < 20000; i++) {
+		for (uint32_t k = 0; k < 20; k++)
+			ips[k] = MAPPED + (i * (k + 7) * 2654435761u >> 19) + 1;
+		sample(MAPPED + i % 512);
+		stack(MORPH_STACK_BOTTOM, ips, 20);
+	}
+	tree = stored();
+	ck_assert_uint_le(tree.nr_nodes, MD_CONTEXTS_NODES_MAX);
+	ck_assert_uint_gt(tree.nr_nodes, MD_CONTEXTS_NODES_MAX / 4);
+	ck_assert_uint_eq(tree.nodes[0].total, 20000);
+	ck_assert_uint_eq(at.ledger.contexts, 20000);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("contexts");
+	TCase *tc = tcase_create("core");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, path_goes_from_the_outermost_call_to_the_function);
+	tcase_add_test(tc, only_calls_that_are_not_old_are_certainly_new);
+	tcase_add_test(tc, truncated_stack_hangs_below_its_reason);
+	tcase_add_test(tc, kernel_is_entered_at_an_instruction);
+	tcase_add_test(tc, call_at_the_end_of_a_mapping_belongs_to_it);
+	tcase_add_test(tc, stack_in_a_copy_counts_for_the_original);
+	tcase_add_test(tc, stack_in_a_file_that_claims_to_be_a_copy_counts_for_the_file);
+	tcase_add_test(tc, stack_without_its_sample_is_not_counted);
+	tcase_add_test(tc, trees_stay_within_their_memory);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)

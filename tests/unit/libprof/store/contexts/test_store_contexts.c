@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_store_contexts - trees of calling contexts by program and day: added up, folded with age and
+ * size, merged, dropped with their program, equal to the ledger after SIGKILL; damage is found.
+ */
+#include "libprof/store/contexts/store_contexts.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "libprof/store/store_drop.h"
+#include "libprof/store/whole/store_merge.h"
+#include "tests/unit/store_fixture.h"
+
+#define PERIOD 250000
+
+/* A tree with @nr samples of main's call at 0x1000 + @site, and a sample of a truncated stack. */
+static struct mp_context_tree small_tree(uint64_t site, uint64_t nr)
+{
+	struct mp_context_step steps[] = {{{1, 0x500, MP_CONTEXT_CALL}, false},
+					  {{1, 0x1000 + site, MP_CONTEXT_CALL}, true},
+					  {{2, 0x7000, MP_CONTEXT_FUNCTION}, false}};
+	struct mp_context_tree tree;
+
+	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
+	ck_assert_int_eq(mp_context_add(&tree, steps, 3, nr, nr * PERIOD), 0);
+	steps[0].key = (struct mp_context_key){0, MP_WALK_COPY, MP_CONTEXT_TRUNCATED};
+	ck_assert_int_eq(mp_context_add(&tree, steps, 3, 1, PERIOD), 0);
+	return tree;
+}
+
+/* Adds a tree and its line in the ledger. */
+static void add(struct mp_store *store, int64_t session, int64_t module, int64_t when_s,
+		uint64_t site, uint64_t nr)
+{
+	struct mp_context_tree tree = small_tree(site, nr);
+	struct mp_ledger delta = {.contexts = nr + 1};
+
+	ok(mp_store_begin(store, &err));
+	ok(mp_store_add_contexts(store, module, when_s, &tree, &err));
+	ok(mp_store_add_ledger(store, session, when_s, &delta, &err));
+	ok(mp_store_commit(store, &err));
+	mp_context_tree_fini(&tree);
+}
+
+static uint64_t total_of(struct mp_store *store, int64_t module, int64_t since_s)
+{
+	struct mp_context_tree tree;
+	uint64_t total;
+
+	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
+	ok(mp_store_read_contexts(store, module, since_s, &tree, &err));
+	total = tree.nodes[0].total;
+	ck_assert_uint_eq(tree.nodes[0].total_ns, total * PERIOD);
+	mp_context_tree_fini(&tree);
+	return total;
+}
+
+static int count_rows(struct mp_store *store)
+{
+	sqlite3_stmt *stmt;
+	int nr;
+
+	ck_assert_int_eq(sqlite3_prepare_v2(store->db, "SELECT count(*) FROM context", -1, &stmt,
+					    NULL),
+			 SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	nr = sqlite3_column_int(stmt, 0);
+	sqlite3_finalize(stmt);
+	return nr;
+}
+
+START_TEST(trees_of_a_day_add_up_and_days_are_apart)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	int64_t module = put(store, 1, 4096), other = put(store, 2, 4096);
+	struct mp_session session = start(store);
+	struct mp_context_program *programs;
+	struct mp_context_tree tree;
+	size_t nr;
+
+	add(store, session.key, module, NOW, 0, 4);
+	add(store, session.key, module, NOW + 60, 8, 3);
+	add(store, session.key, module, NOW + DAY, 0, 10);
+	add(store, session.key, other, NOW, 0, 2);
+	ck_assert_int_eq(count_rows(store), 3);
+	ck_assert_uint_eq(total_of(store, module, 0), 20);
+	ck_assert_uint_eq(total_of(store, module, NOW + DAY), 11);
+	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
+	ok(mp_store_read_contexts(store, module, 0, &tree, &err));
+	/* Children by their totals: the stack that is complete, then the truncated one. */
+	ck_assert_uint_eq(tree.nodes[tree.nodes[0].first].total, 17);
+	ck_assert_uint_eq(tree.nodes[tree.nodes[0].last].vaddr, MP_WALK_COPY);
+	ck_assert_uint_eq(tree.nodes[tree.nodes[tree.nodes[0].first].first].nr_new, 2);
+	mp_context_tree_fini(&tree);
+	ok(mp_store_list_contexts(store, 0, &programs, &nr, &err));
+	ck_assert_uint_eq(nr, 2);
+	ck_assert_int_eq(programs[0].module, module);
+	ck_assert_uint_eq(programs[0].nr_samples, 20);
+	ck_assert_uint_eq(programs[1].nr_samples, 3);
+	free(programs);
+	ok(mp_store_check(store, &err));
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(old_days_become_one_tree)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	int64_t module = put(store, 1, 4096);
+	struct mp_session session = start(store);
+
+	for (int i = 0; i < 20; i++)
+		add(store, session.key, module, NOW + i * DAY, 8, 1);
+	/* The last seven days, and one for the others. */
+	ck_assert_int_eq(count_rows(store), 8);
+	ck_assert_uint_eq(total_of(store, module, 0), 40);
+	ck_assert_uint_eq(total_of(store, module, NOW + 13 * DAY), 14);
+	/* Days that come late, old and new. */
+	add(store, session.key, module, NOW + 2 * DAY, 0, 4);
+	add(store, session.key, module, NOW - 9 * DAY, 0, 4);
+	add(store, session.key, module, NOW + 18 * DAY, 0, 4);
+	ck_assert_int_eq(count_rows(store), 8);
+	ck_assert_uint_eq(total_of(store, module, 0), 55);
+	ok(mp_store_check(store, &err));
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(a_tree_stays_below_its_limit_with_exact_sums)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	int64_t module = put(store, 1, 4096);
+	struct mp_session session = start(store);
+	struct mp_ledger delta = {.contexts = 100000};
+	uint64_t seed = 5;
+	sqlite3_stmt *stmt;
+
+	for (int i = 0; i < 5; i++) {
+		struct mp_context_tree tree;
+
+		ck_assert_int_eq(mp_context_tree_init(&tree), 0);
+		for (int k = 0; k < 20000; k++) {
+			struct mp_context_step steps[6] = {0};
+
+			for (int s = 0; s < 6; s++)
+				steps[s].key = (struct mp_context_key){
+					1, next_random(&seed) % 40 * 64,
+					s == 5 ? MP_CONTEXT_FUNCTION : MP_CONTEXT_CALL};
+			ck_assert_int_eq(mp_context_add(&tree, steps, 6, 1, PERIOD), 0);
+		}
+		ok(mp_store_add_contexts(store, module, NOW, &tree, &err));
+		mp_context_tree_fini(&tree);
+	}
+	ok(mp_store_add_ledger(store, session.key, NOW, &delta, &err));
+	ck_assert_uint_eq(total_of(store, module, 0), 100000);
+	ck_assert_int_eq(sqlite3_prepare_v2(store->db, "SELECT length(data) FROM context", -1,
+					    &stmt, NULL),
+			 SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	ck_assert_int_le(sqlite3_column_int(stmt, 0), MP_CONTEXTS_BYTES_MAX);
+	ck_assert_int_gt(sqlite3_column_int(stmt, 0), MP_CONTEXTS_BYTES_MAX * 2 / 3);
+	sqlite3_finalize(stmt);
+	ok(mp_store_check(store, &err));
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(a_tree_without_its_program_is_refused)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	struct mp_context_tree tree = small_tree(0, 1);
+
+	ck_assert_int_eq(mp_store_add_contexts(store, 77, NOW, &tree, &err), -ENOENT);
+	ck_assert_int_eq(mp_store_add_contexts(store, 77, -1, &tree, &err), -EINVAL);
+	ck_assert_int_eq(count_rows(store), 0);
+	mp_context_tree_fini(&tree);
+	mp_store_close(store);
+}
+END_TEST
+
+START_TEST(merge_adds_trees_by_day)
+{
+	char path[128];
+	struct mp_store *in = open_as(MP_STORE_WRITE), *out;
+	int64_t module = put(in, 1, 4096), to;
+	struct mp_session session = start(in), other;
+	struct mp_merge_stats stats;
+
+	for (int i = 0; i < 10; i++)
+		add(in, session.key, module, NOW + i * DAY, 8, 1);
+	snprintf(path, sizeof(path), "%s/other.db", dir);
+	ok(mp_store_open(path, MP_STORE_WRITE, &out, &err));
+	put(out, 9, 4096); /* keys differ */
+	to = put(out, 1, 4096);
+	other = start(out);
+	add(out, other.key, to, NOW + 9 * DAY, 0, 5);
+	ok(mp_store_begin(out, &err));
+	ok(mp_store_begin(in, &err));
+	ok(mp_store_merge(out, in, true, &stats, &err));
+	ok(mp_store_commit(out, &err));
+	mp_store_rollback(in);
+	ck_assert_uint_eq(stats.nr_contexts, 20);
+	ck_assert_uint_eq(total_of(out, to, 0), 26);
+	ck_assert_uint_eq(total_of(out, to, NOW + 9 * DAY), 8);
+	ck_assert_int_eq(count_rows(out), 8);
+	ok(mp_store_check(out, &err));
+	mp_store_close(out);
+	mp_store_close(in);
+}
+END_TEST
+
+START_TEST(a_dropped_program_takes_its_trees_along)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	int64_t module = put(store, 1, 4096), other = put(store, 2, 4096);
+	struct mp_session session = start(store), second;
+
+	add(store, session.key, module, NOW, 0, 4);
+	second = start(store);
+	add(store, second.key, module, NOW, 0, 4);
+	add(store, second.key, other, NOW, 0, 6);
+	ok(mp_store_drop_module(store, module, &err));
+	ck_assert_uint_eq(total_of(store, other, 0), 7);
+	ck_assert_uint_eq(total_of(store, module, 0), 0);
+	ok(mp_store_check(store, &err));
+	mp_store_close(store);
+}
+END_TEST
+
+static void expect_damage(struct mp_store *store, const char *sql)
+{
+	struct mp_store *again;
+
+	ok(mp_store_begin(store, &err));
+	ck_assert_int_eq(sqlite3_exec(store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+	ok(mp_store_commit(store, &err));
+	again = open_as(MP_STORE_WRITE);
+	ck_assert_msg(mp_store_check(again, &err) == -EBADMSG, "%s: not found", sql);
+	mp_store_close(again);
+}
+
+START_TEST(check_finds_damaged_trees)
+{
+	static const char *const damage[] = {
+		"UPDATE context SET nr_samples = nr_samples + 1",
+		"UPDATE context SET checksum = checksum + 1",
+		"UPDATE context SET data = x'00'",
+		"UPDATE context SET module = 99",
+		"DELETE FROM context",
+		"UPDATE ledger SET nr = nr + 1 WHERE what = 'contexts'",
+	};
+	int64_t module;
+	struct mp_session session;
+
+	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+		struct mp_store *store = open_as(MP_STORE_WRITE);
+
+		module = put(store, 1, 4096);
+		session = start(store);
+		add(store, session.key, module, NOW, 0, 4);
+		ok(mp_store_check(store, &err));
+		expect_damage(store, damage[i]);
+		mp_store_close(store);
+		unlink(db);
+	}
+}
+END_TEST
+
+START_TEST(trees_equal_the_ledger_after_sigkill)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE);
+	int64_t module = put(store, 1, 4096);
+	struct mp_session session = start(store);
+	uint64_t before = 0, now;
+	int status;
+
+	mp_store_close(store);
+	for (int i = 0; i < 5; i++) {
+		pid_t child = fork();
+
+		ck_assert_int_ge(child, 0);
+		if (!child) {
+			store = open_as(MP_STORE_WRITE);
+			for (int k = 0;; k++)
+				add(store, session.key, module, NOW + k % 9 * DAY, (uint64_t)k * 8,
+				    1);
+		}
+		usleep(100000 + 17000 * (useconds_t)i);
+		kill(child, SIGKILL);
+		waitpid(child, &status, 0);
+		ck_assert(WIFSIGNALED(status));
+		store = open_as(MP_STORE_WRITE);
+		ok(mp_store_check(store, &err));
+		now = total_of(store, module, 0);
+		ck_assert_uint_gt(now, before);
+		before = now;
+		mp_store_close(store);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("store_contexts");
+	TCase *tc = tcase_create("core");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, trees_of_a_day_add_up_and_days_are_apart);
+	tcase_add_test(tc, old_days_become_one_tree);
+	tcase_add_test(tc, a_tree_stays_below_its_limit_with_exact_sums);
+	tcase_add_test(tc, a_tree_without_its_program_is_refused);
+	tcase_add_test(tc, merge_adds_trees_by_day);
+	tcase_add_test(tc, a_dropped_program_takes_its_trees_along);
+	tcase_add_test(tc, check_finds_damaged_trees);
+	tcase_add_test(tc, trees_equal_the_ledger_after_sigkill);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)
