@@ -8,7 +8,7 @@
 
 #include "libprof/store/store.h"
 
-/* Rate of samples, in a second of CPU time, that sampled runs ask for. */
+/* Samples per second of CPU time in sampled runs: the default rate of `morphd run`. */
 #define ME_SAMPLE_DB_HZ 4000
 
 /* The collector believes the map of a version that is in its list of outputs. */
