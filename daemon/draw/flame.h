@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flame - a tree of samples: all, modules, functions, blocks. The store has no call stacks: a
- * node contains its children, it does not call them. Called by "morph-stats flame".
+ * flame - a tree of samples: all, modules, functions, blocks. The store has no call stacks, so a
+ * child is a part of its parent and not a function that it calls. Called by "morph-stats flame".
  */
 #ifndef MD_FLAME_H
 #define MD_FLAME_H

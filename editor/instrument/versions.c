@@ -21,7 +21,7 @@
  * MOST_UNSEEN: where no sample was seen, three may have been expected, since a Poisson variable of
  * mean 3 is zero with probability 5 %. test_versions shows the effect of the bound.
  */
-#define UNEVEN	     4
+#define UNEVEN	    4
 #define MOST_UNSEEN 3
 
 /*

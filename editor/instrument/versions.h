@@ -33,8 +33,10 @@
 #define ME_VERSIONS_COST 0.005
 
 struct me_versions_request {
-	/* Share of the file's samples, and of its instructions, per block; NULL: no profile, and
-	 * every function is wanted. */
+	/*
+	 * The file's samples per block, their sum, and its counts; they give shares of samples and
+	 * of instructions. NULL: no profile, and every function is wanted.
+	 */
 	const uint64_t *samples;
 	uint64_t nr_samples;
 	const struct mp_counts *counts;
