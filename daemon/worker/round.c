@@ -88,7 +88,7 @@ static int run_training(struct md_task *t, const char *output, struct md_child_r
 	ret = md_task_run(t, argv, &as, result);
 	free(argv);
 	if (!ret && result->end == MD_CHILD_EXITED && !result->status)
-		/* It may be anything. What it holds is proved by the next step. */
+		/* The file may be anything. The next step proves its contents. */
 		ret = md_task_take(t, trained.text, output, 4 * t->now.size + (64 << 20));
 	return ret;
 }

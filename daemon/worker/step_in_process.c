@@ -291,7 +291,7 @@ int md_step_in_process(struct md_task *t)
 	if (has_crashed(t))
 		return md_task_advance(t, MP_JOB_UNDOING, "probation", "crashed",
 				       "it crashed while a version that times itself was in place");
-	/* Somebody else changed the file: the next look says what that means. */
+	/* Another program changed the file: the next look at the file decides what follows. */
 	ret = md_step_look(t);
 	if (ret)
 		return ret;

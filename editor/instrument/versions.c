@@ -276,7 +276,9 @@ static void report_others(const struct mp_cfg *cfg, const struct me_versions_req
 	uint32_t most = in->all ? MP_AUDIT_MAX_FUNCTIONS : ME_VERSIONS_MAX, seen = 0;
 	bool full = out->nr_funcs == most || (!in->all && out->share >= ME_VERSIONS_SHARE);
 
-	/* Those behind the last one that was taken were not looked at if no more were wanted. */
+	/*
+	 * Functions behind the last one that was taken were not looked at if no more were wanted.
+	 */
 	for (uint32_t i = 0; i < nr && (!full || seen < out->nr_funcs); i++) {
 		if (chosen[list[i].func]) {
 			seen++;

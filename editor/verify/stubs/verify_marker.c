@@ -3,9 +3,10 @@
  * verify_marker - finds the instructions of the original that a copy may lack: those that serve
  * only code markers, the variables __morph_marker_NAME. Computed over all code at once.
  *
- * An instruction may be missing if it writes nothing but the memory of markers that nothing
- * reads, and registers and flags whose values nothing wants. Wanting is least: an instruction is
- * needed only if a needed one wants what it writes. Called by verify, before the copies.
+ * An instruction may be missing if it only writes the memory of markers that nothing reads, and
+ * registers and flags whose values are not wanted. The set of needed instructions is the smallest
+ * possible: an instruction is needed only if it has another effect, or if a needed instruction
+ * wants a value that it writes. Called by verify, before the copies.
  */
 #include <errno.h>
 #include <stdlib.h>
