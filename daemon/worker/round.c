@@ -287,8 +287,8 @@ static int take_step(struct md_task *t)
 }
 
 /*
- * The store contradicts itself, as others may write it: the round begins again. Once: a round that began so
- * and contradicts itself again fails, and waits for the time `retry`.
+ * The store, which others may write, contradicts itself: the round begins again, but only once. If
+ * the new round contradicts itself, too, it fails, and waits for the time `retry`.
  */
 static int repair(struct md_task *t)
 {

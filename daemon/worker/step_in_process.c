@@ -118,7 +118,10 @@ static int listen(struct md_task *t, double left_s)
 		.user = md_task_user(t), .limit_s = left_s, .look = look, .look_arg = &watch};
 	struct md_child_result r;
 
-	/* A change from here on ends the audit, and one before it as well. */
+	/*
+	 * A change of the file ends the audit: watch notices later changes, and the hash shows
+	 * earlier ones.
+	 */
 	if (lstat(t->job->path, &watch.file) || md_file_hash(t->job->path, hash) ||
 	    strcmp(hash, t->job->layout))
 		return 0;

@@ -212,8 +212,9 @@ static struct want by_abi(struct want want)
 }
 
 /*
- * The values that a function may leave to code behind a call of it. A register that a call changes holds
- * nothing for its caller, unless it is a result; so no later call gets another one as argument.
+ * The values that a function may leave to code behind a call of it. A caller does not know the
+ * value of a register that a call changes, unless the register is a result. So no later call gets
+ * such a register as an argument, except a result.
  */
 static struct want by_return(struct want want)
 {
@@ -402,7 +403,7 @@ static void settle(struct search *s)
 	} while (s->changed);
 }
 
-/* Whoever may call a function from where it is not seen relies on the ABI's results. */
+/* Callers that are not in the file's known code rely on the results of the ABI. */
 static void start_behind(struct search *s)
 {
 	const struct vf_graph *g = s->vf->graph;
