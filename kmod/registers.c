@@ -23,7 +23,10 @@ static const u8 offsets[MORPH_NR_REGS] = {
 	offsetof(struct pt_regs, r15),
 };
 
-/* If there is no room, the sample has no registers; that is no other loss. */
+/*
+ * If there is no room, the sample has no registers. The sample itself is kept, and no loss is
+ * counted.
+ */
 void morph_registers_add(struct morph_cpu *cpu, const struct pt_regs *regs)
 {
 	u32 mask = morph_settings.registers;

@@ -2,14 +2,14 @@
 /*
  * space - keeps the mappings of each process in the kernel until a sample needs them.
  *
- * Most processes of a shell script end before they are sampled. Most others are sampled in
- * kernel code only. Records of all their mappings would be nine tenths of the stream. A
- * process is therefore *known* from an exec on, and so are its children: its mappings are
- * kept here. Other processes existed before, or have too many mappings; they are reported
- * at once. Without MORPH_START_LAZY all are.
+ * Most processes of a shell script end before they are sampled. Most others are sampled in kernel
+ * code only. Records of all their mappings would be nine tenths of the stream. A process is
+ * therefore *known* from an exec on, and so are its children: its mappings are kept here. Other
+ * processes existed before, or have too many mappings; they are reported at once. Without
+ * MORPH_START_LAZY all processes are reported at once.
  *
- * After a lost event the reader discards its knowledge and reads /proc, so no process is
- * known any more. A mapping for which there is no memory here is such a lost event.
+ * After a lost event the reader discards its knowledge and reads /proc, so no process is known any
+ * more. A mapping for which there is no memory here is such a lost event.
  */
 #ifndef MORPH_SPACE_H
 #define MORPH_SPACE_H

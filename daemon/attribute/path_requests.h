@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * path_requests - asks running programs which paths they take, through their file of polls. Called by
- * morphd's main and the pipeline.
+ * path_requests - asks running programs which paths they take, through their file of polls. Called
+ * by morphd's main and the pipeline.
  *
- * A timer triggers requests. A request asks for a number of consecutive paths and skips the
- * first few, one more each time: simplified Arnold-Grove sampling, PEP(SAMPLES, STRIDE) (CGO
- * 2005, section 4.4). Paths should be counted by how often they are taken, not by how long the
- * code before them runs. So programs are asked while they run their own code, and a random
- * number of further paths is skipped. The file is read and written, never mapped, because any
- * user may have made it.
+ * A timer triggers requests. A request asks for a number of consecutive paths and skips the first
+ * few, one more each time: simplified Arnold-Grove sampling, PEP(SAMPLES, STRIDE) (CGO 2005,
+ * section 4.4). A path's count should depend on how often it is taken, not on how long the code
+ * before it runs. So programs are asked while they run their own code, and a random number of
+ * further paths is skipped. The file is read and written, never mapped, because any user may have
+ * made it.
  */
 #ifndef MD_PATH_REQUESTS_H
 #define MD_PATH_REQUESTS_H

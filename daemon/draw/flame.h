@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * flame - a tree of samples: all, modules, functions, blocks. A node contains its children, it does
- * not call them; flame_calls makes trees of callers. Called by "morph-stats flame".
+ * flame - a tree of samples: all, modules, functions, blocks. A child is a part of its parent, and not a
+ * function that it calls; flame_calls makes trees of callers. Called by "morph-stats flame".
  */
 #ifndef MD_FLAME_H
 #define MD_FLAME_H

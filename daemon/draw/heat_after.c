@@ -179,7 +179,10 @@ static double falls_into(const struct after *a, uint32_t i)
 	return -1;
 }
 
-/* How likely copy @i is the primary one, if nothing else tells: the count that falls into it. */
+/*
+ * The measure for choosing the primary copy, if no other evidence does: the count that falls into
+ * copy @i.
+ */
 static double primary_score(const struct after *a, uint32_t i)
 {
 	bool behind_primary = i && a->primary[a->copies[i - 1].block] == i - 1;

@@ -240,7 +240,10 @@ static int map_kernel(struct reader *r, const struct mmap_line *m)
 		return 0; /* a kernel module: its samples stay unattributed */
 	md_kernel_read(0, &now);
 	if (!m->have_build_id) {
-		/* It is the running kernel if its text lies where the running one has it. */
+		/*
+		 * The profile is of the running kernel if its text lies where the running kernel
+		 * has it.
+		 */
 		if (!now.text.size || now.text.off != m->start)
 			return 0;
 		id = now.id;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * backups - the places where outputs of Morph have replaced files, from the records in the directory of
- * backups (editor/replace/). `morph undo --all' must find all, also those that no database knows.
+ * backups - lists the places where outputs of Morph have replaced files, from the records in the
+ * directory of backups (editor/replace/). `morph undo --all' must find all such places, also those
+ * that are in no database.
  */
 #ifndef MD_BACKUPS_H
 #define MD_BACKUPS_H

@@ -71,7 +71,7 @@ void md_machine_fini(struct md_machine *machine);
 /*
  * md_machine_estimate - sets @estimated, saving and worth of the first @max programs with enough
  * samples whose files are there. Begins with no further program after @seconds. Programs with
- * audits come first, since they tell what a saved branch is worth here.
+ * audits come first: their audits show how much time a saved branch is worth on this machine.
  * Return: 0, -ENOMEM. A program that cannot be read stays without an estimate.
  */
 int md_machine_estimate(struct md_machine *machine, struct mp_store *store, size_t max,

@@ -56,7 +56,7 @@ static uint32_t leader(struct chains *c, uint32_t block)
 	return block;
 }
 
-/* Only these ends of a block depend on what lies behind it. */
+/* Only for these ends of a block do taken branches depend on which block lies behind it. */
 static bool depends_on_layout(const struct mp_block *block)
 {
 	return block->term == MP_TERM_COND || block->term == MP_TERM_JUMP ||

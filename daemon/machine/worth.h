@@ -6,9 +6,9 @@
  *	audits -> md_effect: what a saved taken branch was worth in time
  *	both and the module's share of the machine -> md_worth: percent of the machine, with limits
  *
- * The estimate orders the work; an audit decides. It knows taken branches only: what a denser
- * layout saves in caches is in the effect on average. Plain arithmetic, no files. Called by
- * machine, for the commands of morph.
+ * The estimate orders the work; an audit decides. It knows taken branches only. The misses that a
+ * denser layout saves in caches are part of the measured effect, as an average. Plain arithmetic,
+ * no files. Called by machine, for the commands of morph.
  */
 #ifndef MD_WORTH_H
 #define MD_WORTH_H
@@ -57,9 +57,9 @@ struct md_effect {
 
 /*
  * md_effect_fit - a line through the origin, fitted to audits of this machine. The programs of
- * Documentation/results.md (worth_prior.h) are the prior: their slope, with a standard deviation
- * of the same size, since another processor may be indifferent to taken branches or react
- * twice as much. Each audit makes it more certain.
+ * Documentation/results.md (worth_prior.h) are the prior: their slope, with a standard deviation of
+ * the same size, since taken branches may cost another processor nothing, or twice as much. Each
+ * audit makes the slope more certain.
  */
 void md_effect_fit(const struct md_effect_point *here, size_t nr, struct md_effect *out);
 

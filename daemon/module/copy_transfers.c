@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* copy_transfers - translates transfers in moved code; see moved.h. */
+/* copy_transfers - translates transfers in moved code; see copy_transfers.h. */
 #include "daemon/module/copy_transfers.h"
 
 #include <stdlib.h>

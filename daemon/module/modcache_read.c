@@ -2,8 +2,8 @@
 /*
  * modcache_read - finds the module of a file on this machine; see modcache.h.
  *
- * Decides who reads the file (modread, in a sandbox or in this process). What the reader says
- * can change only what is known of this one file.
+ * Decides who reads the file (modread, in a sandbox or in this process). The reader's reply can
+ * change only what is known of this one file.
  */
 #include <errno.h>
 #include <fcntl.h>

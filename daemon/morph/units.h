@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * units - the units of systemd that start morph-worker. Packages leave them disabled; the first rule of an
- * administrator is the word that enables them. Called by morph_watch.c.
+ * units - the units of systemd that start morph-worker. Packages leave these units disabled; the
+ * first rule of an administrator enables them. Called by morph_watch.c.
  */
 #ifndef MD_UNITS_H
 #define MD_UNITS_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* source_wait - looks for changes that let morphd sample; see wait.h. */
+/* source_wait - looks for changes that let morphd sample; see source_wait.h. */
 #include "daemon/morphd/source_wait.h"
 
 #include <errno.h>

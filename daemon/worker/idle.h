@@ -27,7 +27,9 @@ int md_idle_parse_process(const char *text, pid_t *session, uint64_t *ticks);
 /* Do the supplies below @dir (/sys/class/power_supply) say that there is only a battery? */
 bool md_idle_on_battery(const char *dir);
 
-/* May work begin? If not, @why gets the reason. What cannot be read does not hinder. */
+/*
+ * May work begin? If not, @why gets the reason. A value that cannot be read does not prevent work.
+ */
 bool md_idle_check(const struct md_policy *policy, char *why, size_t size);
 
 /* CPU time that others use while a child works. */

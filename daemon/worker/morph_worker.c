@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * morph-worker - optimises, audits and adopts what the policy allows, one step after the other, while
- * nobody wants the machine. This file holds the command line and the loop over jobs.
+ * morph-worker - optimises, audits and adopts what the policy allows, one step after the other,
+ * while the machine is idle. This file holds the command line and the loop over jobs.
  */
 #include <argp.h>
 #include <errno.h>

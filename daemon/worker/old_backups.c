@@ -29,7 +29,9 @@ struct look {
 	void (*say)(const char *path, const char *text);
 };
 
-/* Somebody may want an original back as long as an output lies at a place of it, or may do so. */
+/*
+ * An original may be wanted back as long as an output lies at one of its places, or may lie there.
+ */
 static bool holds_output(const char *path)
 {
 	struct md_file_state file;
@@ -132,7 +134,7 @@ static int look_into(struct look *look, int dir, const char *name, struct mp_err
 	struct dirent *entry;
 	DIR *folder;
 
-	/* Somebody works there: the next start looks again. */
+	/* Another process works there: the next start looks again. */
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
 		if (fd >= 0)
 			close(fd);

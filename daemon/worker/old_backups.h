@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * old_backups - removes kept originals that nobody can want back: at none of their places lies an output of
- * Morph. The directory is that of `morph-optimize --in-place' (editor/replace/backup.h). Called by the worker
- * at its start.
+ * old_backups - removes kept originals that are no longer needed: none of the places of such an
+ * original holds an output of Morph. The directory is that of `morph-optimize --in-place'
+ * (editor/replace/backup.h). Called by the worker at its start.
  */
 #ifndef MD_OLD_BACKUPS_H
 #define MD_OLD_BACKUPS_H

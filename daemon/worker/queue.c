@@ -16,7 +16,7 @@
 
 /* ---- candidates ---------------------------------------------------------------------------- */
 
-/* Asks for the file, if the policy names it or it has a large share. */
+/* Adds a job for the file, if the policy names the file or its share of the samples is large. */
 static int consider(struct mp_store *store, const struct md_policy *policy, const char *path,
 		    double share, int64_t now_s, struct mp_err *err)
 {
@@ -96,7 +96,7 @@ int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 	size_t nr = 0;
 	int ret;
 
-	/* One transaction: nobody may see a module again between the look and the end. */
+	/* One transaction: no sample of a module may arrive between the check and the drop. */
 	ret = mp_store_begin(worker->store, err);
 	if (ret)
 		return ret;
@@ -221,8 +221,8 @@ int md_queue_sort(struct mp_store *store, const struct md_policy *policy, const 
 }
 
 /*
- * Another process reads the programs' code: a large one does not make the worker large, and one
- * that cannot be read costs the estimates alone.
+ * A process of its own reads the programs' code. A large program then does not make the worker
+ * large, and a program that cannot be read costs nothing but the estimates.
  */
 int md_queue_estimate(const struct md_worker *worker, const char *morph, json_t **order,
 		      struct mp_err *err)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * queue - which files are looked after, and in which order: finds files that the policy names, or that
- * take more than its share of the machine's samples. Called by the worker at its start.
+ * queue - decides which files get jobs, and in which order. It finds files that the policy names,
+ * and files that have at least the policy's share of the machine's samples. Called by the worker at
+ * its start.
  */
 #ifndef MD_QUEUE_H
 #define MD_QUEUE_H
@@ -18,21 +19,25 @@
 int md_queue_fill(struct mp_store *store, const struct md_policy *policy, int64_t now_s,
 		  struct mp_err *err);
 /*
- * md_queue_drop_gone - drops profiles of files that are gone, and of which no sample came, for the time
- * retention. A profile of an older build stays while any file is at its path: it is carried over.
- * Return: 0, -errno.
+ * md_queue_drop_gone - drops the profile of each file that no longer exists and had no sample for
+ * the policy's retention time. A profile of an older build stays while any file is at its path,
+ * since its counts are carried over to the new build. Return: 0, -errno.
  */
 int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 		       void (*say)(const char *path, const char *text), struct mp_err *err);
 /*
- * md_queue_sort - orders @jobs: first those in use, which may have to be undone; then as the paths of
- * @order (a JSON array, NULL: none); then by samples. *@nr_ready: jobs whose next step costs time.
- * Return: 0, -errno.
+ * md_queue_sort - orders @jobs: first those whose version is in use, since it may have to be
+ * undone; then in the order of the paths in @order (a JSON array, NULL: none); then by samples.
+ * *@nr_ready: number of jobs whose next step costs time. Return: 0, -errno.
  */
 int md_queue_sort(struct mp_store *store, const struct md_policy *policy, const json_t *order,
 		  struct mp_job *jobs, size_t nr, size_t *nr_ready, struct mp_err *err);
 
-/* Longest wait for estimates. Without them, the samples of the jobs decide the order. */
+/*
+ * Longest wait for estimates, in seconds. Assumption: no measurement chose it. Without an answer in
+ * time, the samples of the jobs decide the order. A shorter wait has this effect more often, on
+ * machines with many large programs; a longer one spends more of the day's budget on the order.
+ */
 #define MD_QUEUE_ESTIMATE_S 60
 /*
  * md_queue_estimate - asks @morph, the program, for the order of expected gains (md_machine_order), and

@@ -88,7 +88,7 @@ static int run_training(struct md_task *t, const char *output, struct md_child_r
 	ret = md_task_run(t, argv, &as, result);
 	free(argv);
 	if (!ret && result->end == MD_CHILD_EXITED && !result->status)
-		/* It may be anything. What it holds is proved by the next step. */
+		/* The file may be anything. The next step proves its contents. */
 		ret = md_task_take(t, trained.text, output, 4 * t->now.size + (64 << 20));
 	return ret;
 }
@@ -287,8 +287,8 @@ static int take_step(struct md_task *t)
 }
 
 /*
- * The store contradicts itself, as others may write it: the round begins again. Once: a round that began so
- * and contradicts itself again fails, and waits for the time `retry`.
+ * The store, which others may write, contradicts itself: the round begins again, but only once. If
+ * the new round contradicts itself, too, it fails, and waits for the time `retry`.
  */
 static int repair(struct md_task *t)
 {

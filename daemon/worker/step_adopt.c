@@ -13,7 +13,7 @@
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
 
-/* Nobody but this user can have written the evidence; the store may be another user's. */
+/* Only this user can have written the evidence; the store may be another user's. */
 static bool is_proved(struct md_task *t, const char *output)
 {
 	struct md_evidence e;

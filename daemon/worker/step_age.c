@@ -17,9 +17,12 @@
 #include "daemon/worker/worker.h"
 #include "libprof/elf/backup_dir.h"
 
-/* Samples of these days say how the program is used today. */
+/* The time span whose samples show how the program is used today: these days. */
 #define WINDOW_S (7 * 86400)
-/* A fresh version that saves less than this part of the taken branches shows nothing. */
+/*
+ * If a fresh version saves less than this part of the taken branches, nothing follows from the
+ * comparison.
+ */
 #define LEAST_SAVING 0.02
 
 int64_t md_age_since(const struct md_task *t)
@@ -155,7 +158,10 @@ int md_step_age(struct md_task *t)
 	ret = compare(t, &old, &fresh);
 	if (ret < 0)
 		return ret;
-	/* Without a prediction of that time, what a fresh version saves stands for it. */
+	/*
+	 * If no prediction was stored, or it is lower, take what the fresh version saves as the
+	 * promise.
+	 */
 	if (t->job->gain.predicted <= 0 || promised < fresh)
 		promised = fresh;
 	if (!ret || fresh < LEAST_SAVING || (fresh - old) / promised <= policy->age_by)

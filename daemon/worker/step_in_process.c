@@ -118,7 +118,10 @@ static int listen(struct md_task *t, double left_s)
 		.user = md_task_user(t), .limit_s = left_s, .look = look, .look_arg = &watch};
 	struct md_child_result r;
 
-	/* A change from here on ends the audit, and one before it as well. */
+	/*
+	 * A change of the file ends the audit: watch notices later changes, and the hash shows
+	 * earlier ones.
+	 */
 	if (lstat(t->job->path, &watch.file) || md_file_hash(t->job->path, hash) ||
 	    strcmp(hash, t->job->layout))
 		return 0;
@@ -291,7 +294,7 @@ int md_step_in_process(struct md_task *t)
 	if (has_crashed(t))
 		return md_task_advance(t, MP_JOB_UNDOING, "probation", "crashed",
 				       "it crashed while a version that times itself was in place");
-	/* Somebody else changed the file: the next look says what that means. */
+	/* Another program changed the file: the next look at the file decides what follows. */
 	ret = md_step_look(t);
 	if (ret)
 		return ret;

@@ -66,7 +66,7 @@ uint64_t md_task_crashes(struct md_task *t, int64_t since_s)
 					      since_s),
 		 seen = seen_crashes(t, since_s);
 
-	/* One crash may be known in both ways. */
+	/* Both sources may know one crash. */
 	return cores > seen ? cores : seen;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * work_dir - the files of one job while it is worked on: DIR/HASH-OF-PATH/. Nobody but this user may
- * write there, so what lies there may be believed: the store may be written by others.
+ * work_dir - the files of one job while it is worked on: DIR/HASH-OF-PATH/. Only this user may
+ * write there, so the worker trusts these files. It does not trust the store, which others may
+ * write.
  *
  *	output		the version that was made
  *	evidence	JSON: the audit's verdict, and of which bytes

@@ -57,8 +57,8 @@ int md_task_run(struct md_task *task, char *const *argv, const struct md_child *
 int md_task_run_beside(struct md_task *task, char *const *argv, const struct md_child *as,
 		       struct md_child_result *result);
 /*
- * md_task_take - copies @from, which another user may have written, to @to in the job's directory, by one
- * rename. What it holds is believed of nobody. Return: 0, -errno.
+ * md_task_take - copies @from, which another user may have written, to @to in the job's directory,
+ * by one rename. Its contents are not trusted. Return: 0, -errno.
  */
 int md_task_take(struct md_task *task, const char *from, const char *to, uint64_t most);
 /* Puts @output in the file's place, or the original back. @audits: it times itself. Return: 0, -errno. */
@@ -80,7 +80,7 @@ int md_task_begin_again(struct md_task *task, const char *step, const char *reas
  * has enough of them, once in a round. Return: as md_round_step().
  */
 int md_step_carry(struct md_task *task, uint64_t nr_own);
-/* How much of the profile of the version before was carried over, as morph-optimize reports. */
+/* How much of the earlier version's profile was carried over, as morph-optimize reports it. */
 struct md_carried {
 	bool used;
 	uint64_t samples, samples_matched, funcs, funcs_matched;
@@ -98,7 +98,10 @@ int md_step_unmatched(struct md_task *task, const char *reason);
  * not, and the history says so; -EINTR; -errno.
  */
 int md_step_remember(struct md_task *task);
-/* Looks at the file. Return: 0: the job's step may follow; 1: that was the step; -errno. */
+/*
+ * Looks at the file. Return: 0: the job's next step may follow; 1: the look itself was a step;
+ * -errno.
+ */
 int md_step_look(struct md_task *task);
 /* Replaces the file by the audited output. Return: as md_round_step(). */
 int md_step_adopt(struct md_task *task);
@@ -110,18 +113,21 @@ int md_step_instrument(struct md_task *task);
 int md_step_in_process(struct md_task *task);
 /* Looks at a version in use: keeps, or decides to undo. Return: as md_round_step(). */
 int md_step_probation(struct md_task *task);
-/* The names of these steps of a round are asked for later. */
+/* Names of steps that later steps look up in the history. */
 #define MD_STEP_AGE  "age"  /* the version in place is out of date */
 #define MD_STEP_AGED "aged" /* so this round began */
 /* Looks whether a kept version is out of date. Return: as md_round_step(). */
 int md_step_age(struct md_task *task);
-/* The samples that say how the program is used today began then. */
+/* Return: the time from which samples show how the program is used today. */
 int64_t md_age_since(const struct md_task *task);
 /* Puts the original back. Return: as md_round_step(). */
 int md_step_undo(struct md_task *task);
-/* Samples of a program in its own code, and elsewhere on its behalf; and crashes. For adoption. */
+/*
+ * Notes, at adoption, a program's samples in its own code and elsewhere on its behalf, and its
+ * crashes.
+ */
 int md_probation_begin(struct md_task *task);
-/* Crashes of the program since @since_s, by all there is to know. */
+/* Return: crashes of the program since @since_s, from all sources. */
 uint64_t md_task_crashes(struct md_task *task, int64_t since_s);
 
 /*

@@ -17,11 +17,11 @@
 #define ME_RUNTIME_PAGE	 4096
 /*
  * Entries. START replaces e_entry: it restores everything and continues at @next. INIT replaces
- * DT_INIT: a function that continues at @next in the same way, or returns. THREAD: a function
- * that changes no register, for a thread without counters. ENTER, LEAVE, POINT: the
- * same, for the stubs at entries, at exits and in loops of audited functions; a number stands one
- * byte behind the return address (place/audit_code.h). These three give the red zone back as well,
- * which their callers left alone.
+ * DT_INIT: a function that continues at @next in the same way, or returns. THREAD: a function that
+ * changes no register, for a thread without counters. ENTER, LEAVE, POINT: the same, for the stubs
+ * at entries, at exits and in loops of audited functions; a number stands one byte behind the
+ * return address (place/audit_code.h). The callers of these three have lowered %rsp below the red
+ * zone; the three raise it again.
  */
 #define ME_RUNTIME_START  0
 #define ME_RUNTIME_INIT	  16

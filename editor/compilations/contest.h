@@ -2,11 +2,12 @@
 /*
  * contest - decides for each region of two compilations which of them takes less time there.
  *
- * The samples of a region in one run measure its time. A pair of runs gives the difference
- * log((old + 1/2) / (new + 1/2)), where old and new are its samples: if nothing differs, the coin that orders
- * the pair makes d as likely as -d (sequential_test.h). The runs of a warm-up pair, which do not
- * count, choose the regions that are tested. Each test, and that of the whole command, has an equal
- * part of alpha, so the chance of any false claim is at most alpha (Bonferroni).
+ * The samples of a region in one run measure its time. A pair of runs gives d = log((old + 1/2) /
+ * (new + 1/2)), where old and new are the region's samples in the two runs. The order of the runs
+ * is drawn at random, so if both compilations take the same time, d is as likely as -d
+ * (sequential_test.h). The runs of a warm-up pair, which do not count, choose the regions that are
+ * tested. Each test, and that of the whole command, has an equal part of alpha, so the chance of
+ * any false claim is at most alpha (Bonferroni).
  *
  * Called by compilations; knows neither files nor programs.
  */

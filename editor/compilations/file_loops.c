@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* file_loops - the loops of one function behind those of the other; see file_loops.h. */
+/* file_loops - lists the loops of all functions, function by function; see file_loops.h. */
 #include "editor/compilations/file_loops.h"
 
 #include <errno.h>

@@ -2,12 +2,13 @@
 /*
  * regions - parts of two compilations that do the same work, found by code markers.
  *
- * A marker's loops are the innermost loops that hold its increments. The header copied in front of
- * a loop, and rounds peeled off, hold increments, too: a loop around a loop with the same marker
- * is not the marker's. Where a compiler put the loops of two markers into one, or took a marker
+ * A marker's loops are the innermost loops that hold its increments. Compilers copy a loop's header
+ * to the front of the loop, and peel rounds off; these copies hold increments of the same marker,
+ * too. So if a loop with the marker lies inside another one with the same marker, only the inner
+ * loop is the marker's. Where a compiler put the loops of two markers into one, or took a marker
  * out of its loop, the two cannot be told apart any more, and are one region in both compilations.
- * Code outside of marked loops belongs to its function. Names without what compilers append
- * (.constprop.0, .cold) are the identity of functions.
+ * Code outside of marked loops belongs to its function. Functions are the same if their names are
+ * the same without the suffixes of compilers (.constprop.0, .cold).
  *
  * A second division joins whole functions: a function with its loops, and with all functions that
  * one compilation inlined into it and the other did not, by what calls and markers show.

@@ -63,9 +63,9 @@ struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code);
 /* me_abbrevs_begin - start a new unit of @version: choose each way anew, clear used and touched. */
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version);
 /*
- * me_abbrev_choose_own - choose the way of the unit's own entry, once the used
- * abbreviations are known. Its low_pc must stay if lists may count from it. A unit
- * without lists (of an assembler, say) may lose it.
+ * me_abbrev_choose_own - choose how the range of the unit's own entry is replaced, once the used
+ * abbreviations are known. The entry's low_pc must stay if lists may count from it. In a unit
+ * without lists (of an assembler, say) low_pc may be replaced.
  */
 void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbrev,
 			  unsigned int version);

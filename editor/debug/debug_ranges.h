@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_ranges - range lists, in .debug_ranges (up to version 4) and .debug_rnglists
- * (5): reads old lists, appends longer ones. Called by debug_unit.
+ * debug_ranges - range lists, in .debug_ranges (up to version 4) and .debug_rnglists (5): reads old
+ * lists, appends longer ones. Called by debug_unit.
  *
- * Debuggers take the start of the first range for the entry, so a list begins with the
- * copy of the entry. A function is an exception if code of it was not copied or lies
- * below that copy: its old ranges come first. gdb would take the code below the entry
- * for the prologue, and a breakpoint there for one on the entry.
+ * Debuggers take the start of the first range for the entry, so a list begins with the copy of the
+ * entry. There is one exception: if code of a function was not copied, or lies below that copy, the
+ * function's old ranges come first. Otherwise gdb would take the code below the entry for the
+ * prologue, and set the entry's breakpoint there.
  */
 #ifndef ME_DEBUG_RANGES_H
 #define ME_DEBUG_RANGES_H

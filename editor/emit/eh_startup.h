@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eh_startup - the places where a static program's start-up code passes its .eh_frame
- * to the unwinder. Needed for files without relocations, which would name these places.
+ * eh_startup - the places where a static program's start-up code passes its .eh_frame to the
+ * unwinder. Needed for files without relocations; in other files, relocations name these places.
  * Called by patch and emit.
  */
 #ifndef ME_EH_STARTUP_H
@@ -26,8 +26,8 @@ int me_eh_startup_find(const struct mp_elf *elf, struct me_eh_startup *out);
 /*
  * me_eh_startup_offset - where a new .eh_frame must be registered. The program's label lies behind
  * the entries of the files that were linked before the start-up file (_start's, for one). The
- * unwinder of the program does not see them, and must not see them in the new one either. @bytes:
- * the new .eh_frame, which begins with the original's entries in their order.
+ * unwinder of the program does not see these entries, and must not see them in the new section
+ * either. @bytes: the new .eh_frame, which begins with the original's entries in their order.
  * Return: offset in @bytes; 0: the program registers all of it, or nothing.
  */
 size_t me_eh_startup_offset(const struct mp_elf *elf, const uint8_t *bytes, size_t size);

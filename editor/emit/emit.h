@@ -60,8 +60,9 @@ struct me_emit_observer {
 };
 
 /*
- * me_emit_free_plan - as both of these together, but frees the blocks of @plan early: large files
- * have many. @debug and @observer may be NULL.
+ * me_emit_free_plan - as me_emit_with_debug_file(), or as me_emit() if @debug is NULL, but frees
+ * the blocks of @plan as soon as they are placed, since large files have many. @observer may be
+ * NULL.
  */
 int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan,
 		      const struct me_instrumentation *added, const struct mp_elf *debug,

@@ -102,7 +102,7 @@ static uint16_t written(const struct finder *finder, const ZydisDecodedInstructi
 	const ZydisAccessedFlags *f = z->cpu_flags;
 
 	switch (z->mnemonic) {
-	/* These write the carry; processors differ about the other flags. */
+	/* These instructions write the carry; processors differ about the other flags. */
 	case ZYDIS_MNEMONIC_BT:
 	case ZYDIS_MNEMONIC_BTS:
 	case ZYDIS_MNEMONIC_BTR:

@@ -465,7 +465,7 @@ static void assume_worst_of_unknown(struct finder *f)
 	}
 }
 
-/* It may also read everything that its callees leave. */
+/* A caller that is not understood may read every register that its callee leaves. */
 static void note_unknown_callers(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * free_registers - finds general registers that hold no value while control is in a block.
- * Called by number.
+ * free_registers - finds general registers that hold no value while control is in a block. Called
+ * by number.
  *
- * A number may be kept there, but liveness by the ABI is not enough. A compiler that sees
- * caller and callee relies on registers that the callee leaves alone (GCC's -fipa-ra), and
- * hand-written code passes values in any register. So a caller-saved register is free in a
- * function only if the function or a callee changes it anyway; and a register that callers read
- * behind a call is a result.
+ * A path number may be kept in such a register. Liveness by the ABI's rules alone would not be a
+ * proof: a compiler that sees caller and callee relies on registers that the callee leaves alone
+ * (GCC's -fipa-ra), and hand-written code passes values in any register. So a caller-saved register
+ * is free in a function only if the function or a callee changes it anyway; and a register that
+ * callers read behind a call is a result.
  */
 #ifndef ME_FREE_REGISTERS_H
 #define ME_FREE_REGISTERS_H

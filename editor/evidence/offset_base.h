@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * offset_base - tells the base of an offset in data that is an entry of a switch's table. The
- * jump through this table need not be understood. Called by pointer.
+ * offset_base - finds the address that an offset in data counts from, if the offset is an entry of
+ * a switch's table. This works even if the jump through the table was not resolved. Called by
+ * pointer.
  */
 #ifndef ME_OFFSET_BASE_H
 #define ME_OFFSET_BASE_H

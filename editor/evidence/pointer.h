@@ -6,10 +6,10 @@
  * name every reference, all references are changed together, and indirect calls enter the copy
  * directly. If one reference cannot be changed, all stay: the old entry jumps to the copy.
  *
- * Other files know an exported function only by its dynamic symbols, which change with it. This
- * is also done in a position-independent file without relocations, if no code takes the
- * function's address. Labels that are values change in the same way, also by the loader's
- * relocations; label decides which.
+ * Other files know an exported function only by its dynamic symbols, which change with it. This is
+ * also done in a position-independent file without relocations, if no code takes the function's
+ * address. The values of labels (GNU C's &&label) change in the same way. In position-independent
+ * files the loader's relocations suffice for that. label decides for which functions.
  */
 #ifndef ME_POINTER_H
 #define ME_POINTER_H

@@ -39,7 +39,8 @@ uint32_t me_redirects_lower_bound(const struct me_redirects *redirects, uint64_t
 
 /*
  * me_redirects_align_log2 - the alignment of a function at @vaddr that its new address must keep,
- * at most 16: programs keep flags in the low bits of function pointers, C++ itself does.
+ * at most 16. Programs keep flags in the low bits of function pointers; C++ uses the lowest bit for
+ * pointers to members.
  */
 uint8_t me_redirects_align_log2(uint64_t vaddr);
 

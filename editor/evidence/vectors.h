@@ -2,9 +2,9 @@
 /*
  * vectors - finds a vector register that no instruction of a file names.
  *
- * By the ABI callees may change all vector registers. Only a compiler that sees caller and
- * callee may rely on one that the callee leaves alone, and never on one that the file does not
- * name.
+ * By the ABI a callee may change all vector registers. A compiler that sees caller and callee may
+ * rely on a register that the callee does not change. But it relies on no register that the file
+ * never names.
  */
 #ifndef ME_VECTORS_H
 #define ME_VECTORS_H

@@ -2,11 +2,12 @@
 /*
  * loop_points - chooses timing points.
  *
- * Loops are tried outermost first, depth first. Unlike the paper's, the first loop that serves
- * does not end the search: loops beside it get points of their own, and effects are weighted by
- * the time that they take. Three rounds over the loops, until one gives a point: loops that turn
- * often enough and are no shorter than the least distance; rarer loops; tight loops, of which
- * several rounds are timed at once.
+ * Loops are tried outermost first, depth first. In the paper, the first suitable loop ends the
+ * search. Here the loops beside it get points of their own, too, and effects are weighted by the
+ * time that they take. Up to three passes are made over the loops; the first pass that gives a
+ * point is the last. The first pass takes loops that turn often enough and whose rounds are no
+ * shorter than the least distance, the second also rarer loops, the third also tight loops, of
+ * which several rounds are timed at once.
  */
 #include "editor/instrument/loop_points.h"
 
@@ -21,16 +22,37 @@
 #include "editor/instrument/versions.h"
 #include "editor/unwind/unwind.h"
 
-/* Instructions of the stub at a timing point, if nothing is to be done. */
+/*
+ * Instructions of the stub at a timing point, if nothing is to be done: decl, jns (audit_code.h).
+ */
 #define STUB_INSNS 2
-/* A loop with less of the function's instructions than this needs no timing. */
+/*
+ * A loop with a smaller share of the function's instructions than this gets no timing point.
+ * Assumption: what such a loop gains or loses changes the function's time by a tenth of that. With
+ * a smaller share more loops have stubs; with a larger one more functions have no timing point.
+ */
 #define LEAST_SHARE 0.1
-/* A block of a loop runs about once a round if it runs this often, compared with the first one. */
+/*
+ * A block of a loop counts as one that runs once a round if its count is within these factors of
+ * the loop's first block. Assumption: the tenth is room for errors of inferred counts. With wider
+ * limits a timing may have more or fewer rounds than intended, in both versions alike, since their
+ * stubs stand before the same block. With narrower limits fewer blocks can be chosen.
+ */
 #define LEAST_TURNS 0.9
 #define MOST_TURNS  1.1
-/* Rounds an entry of a function that is taken to be entered rarely. */
+/*
+ * If no sample fell on the entry, a function is taken to be entered rarely if a loop of it has at
+ * least this many rounds for each entry. Assumption: no experiment chose the number. A smaller
+ * number gives points, and stubs that cost something, to functions whose entries suffice for
+ * timings; a larger one gives no points to functions with few timings.
+ */
 #define LOOPY 100
-/* At most this many blocks of a loop are tried. */
+/*
+ * At most this many blocks of a loop are tried. Assumption: it only bounds the time of the choice,
+ * one run of Dijkstra's algorithm for each block. The first block with the least distance ends the
+ * search, so the limit matters only in loops whose first 64 candidates are all too close to
+ * themselves or to other points; there a smaller limit may find no point.
+ */
 #define MOST_TRIES 64
 
 enum pass {
@@ -59,7 +81,10 @@ static double count_of(const struct chooser *c, uint32_t block)
 	return c->counts ? c->counts->block[block] : 1;
 }
 
-/* May a stub that calls the runtime stand before the block, in the way of all control to it? */
+/*
+ * May a stub that calls the runtime stand before the block, so that all control to the block passes
+ * it?
+ */
 static bool may_stand(const struct chooser *c, uint32_t b)
 {
 	const struct mp_block *block = &c->cfg->blocks[b];
@@ -126,7 +151,11 @@ static double round_of(const struct chooser *c, uint32_t loop, const struct me_l
 	return insns > point->distance ? insns : point->distance;
 }
 
-/* Blocks that run in each round are about as far from the target; so the order is by address. */
+/*
+ * The paper tries the blocks of a loop in the order of their distance to the target frequency. All
+ * blocks that run once a round have about the same distance, so here they are tried in the order of
+ * addresses.
+ */
 static bool select_block(struct chooser *c, uint32_t loop, enum pass pass)
 {
 	struct me_loop_choice *choice = c->choice;

@@ -17,15 +17,35 @@
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/counts.h"
 
-/* Functions that are entered more often have enough timings, by exact counts. A second is taken to
- * be so many instructions of the file. */
+/*
+ * Functions that are entered more often than 100 times a second have enough timings, by exact
+ * counts. This definition is Morph's own: the paper compares the entry's count with those of other
+ * blocks and gives no number. Counts tell no time, so a second is taken to be 1e9 instructions of
+ * the file. That is an assumption: on a faster processor functions with more entries a second count
+ * as rarely entered, too.
+ */
 #define ME_LOOP_ENTRIES_A_SECOND 100
 #define ME_LOOP_INSNS_A_SECOND	 1e9
-/* Least instructions in a timing (minDist in the paper). */
+/*
+ * Least instructions in a timing (minDist in the paper, which gives no number). Assumption. At run
+ * time a window lasts at least 10 microseconds, which is the stricter rule. So the number decides
+ * only which loops are preferred, and after how many rounds a stub calls the runtime: a smaller
+ * number means more calls. scripts/bench/bench-timings checks that no two timings are closer
+ * together.
+ */
 #define ME_LOOP_LEAST_DISTANCE 200
-/* A loop is preferred if it has more rounds per instruction of its function. */
+/*
+ * A loop is preferred if it has more rounds than this per instruction of its function: the paper's
+ * target frequency, for which the paper gives no number. Assumption: with 1e9 instructions a second
+ * these are 1,000 rounds a second. A larger target passes over more outer loops, whose points cost
+ * less.
+ */
 #define ME_LOOP_TARGET 1e-6
-/* The stubs of all points may take this share of the file's instructions, by the profile. */
+/*
+ * The stubs of all points may take this share of the file's instructions, by the profile. Together
+ * with ME_VERSIONS_COST that is 2 %, what audits may cost (results.md, "What audits inside programs
+ * cost").
+ */
 #define ME_LOOP_COST 0.015
 
 struct me_loop_point {

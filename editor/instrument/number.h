@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * number - chooses the numbers that a copy keeps in a register. A reader that interrupts the
- * copy can tell from them by which path control came.
+ * number - chooses the numbers that a copy keeps in a register. From the number at an interrupt, a
+ * reader can tell the path by which control came.
  *
- * The numbers of PEP (CGO 2005, sections 3.2 to 3.4) serve at a path's end; read at any
- * instruction they must tell the paths *to* a block apart. So the paths from a start are
- * numbered: where paths merge, those by the k-th edge have the numbers behind those of the
- * edges before it. The likeliest edge comes first and adds nothing. A path starts at a
- * function's entry, at the branch that ends a loop's turn, and behind a call. It also starts
- * where no register is free, and where control may come from old code.
+ * PEP (CGO 2005, sections 3.2 to 3.4) reads its numbers at the ends of paths. Here a number is read
+ * at any instruction, so it must tell the paths from a start *to* the present block apart. Where
+ * paths merge, those that come by the k-th edge have the numbers that follow those of the edges
+ * before it. The likeliest edge comes first and adds nothing. A path starts at a function's entry,
+ * at the branch that ends a loop's turn, and behind a call. It also starts where no register is
+ * free, and where control may come from old code.
  */
 #ifndef ME_NUMBER_H
 #define ME_NUMBER_H

@@ -11,7 +11,7 @@
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/counts.h"
 
-/* Limit for collectors' memory: the table of paths takes more of it than the map. */
+/* Bounds the memory of collectors, of which the table of paths takes more than the map. */
 #define ME_NUMBERED_PIECES_MAX (1u << 20)
 
 /*

@@ -3,9 +3,9 @@
  * register_offset - decides by how much the register of each block exceeds its number, so that the
  * costliest edges add nothing. Called by number_stub.
  *
- * An increment on an edge can be made elsewhere if all paths to a block agree. Ball and Larus
- * move increments off a spanning tree in this way ("Efficient path profiling", 1996, section
- * 3.3).
+ * An increment can be moved from an edge to other edges if each path to a block still adds the same
+ * sum. Ball and Larus move increments off a spanning tree in this way ("Efficient path profiling",
+ * 1996, section 3.3).
  *
  *            A                 Paths merge at D, and each has its number there. If A->D and B->D
  *           / \                cost most, because a stub there needs a jump, B's register already

@@ -15,13 +15,19 @@
 #include "libprof/note/audit_file.h"
 
 /*
- * Timer samples fall on some instructions several times as often as on others, and this many samples are
- * still likely where none was seen (95 of 100 times fewer than three are expected there).
+ * UNEVEN: the timer hits some instructions several times as often as others, so blocks that run may
+ * have this many times fewer samples than their share. The factor is an assumption. A larger one
+ * makes the bound on entries looser: more functions count as entered too often for an audit.
+ * MOST_UNSEEN: where no sample was seen, three may have been expected, since a Poisson variable of
+ * mean 3 is zero with probability 5 %. test_versions shows the effect of the bound.
  */
-#define UNEVEN	     4
+#define UNEVEN	    4
 #define MOST_UNSEEN 3
 
-/* Instructions of the stubs at an entry and at an exit, if nothing is timed and nothing decided. */
+/*
+ * Instructions of the stubs at an entry (jmp, decl, jns, cmpb, jne) and at an exit (cmpb, je), if
+ * nothing is timed and nothing decided (audit_code.h).
+ */
 #define STUB_INSNS 7
 
 bool me_versions_is_exit(const struct mp_block *block)
@@ -30,10 +36,13 @@ bool me_versions_is_exit(const struct mp_block *block)
 	       block->term == MP_TERM_INDIRECT_TAIL;
 }
 
-/* Most instructions of a block that stays; verify reads no more. */
+/*
+ * Most instructions before the trap of a block that stays. verify reads as many (MAX_BEFORE_TRAP in
+ * verify/stubs/verify_versions.c); with more here, verify would refuse the output.
+ */
 #define MAX_STAYING 8
 
-/* Does the block run into its trap, without a call? */
+/* Does the block reach its trap after a few plain instructions, without a call? */
 static bool ends_soon(const struct mp_cfg *cfg, const struct mp_block *block)
 {
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
@@ -115,9 +124,10 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Most entries that the samples allow. Inference is careful: it gives the entry of a loop that no sample
- * fell before some share of the rounds, however many samples the loop has. Here the samples of all
- * blocks that run as often as the entry are taken together.
+ * Highest count of the entry that agrees with the samples. If no sample fell on the way into a
+ * loop, inference still gives the entry some share of the loop's rounds, however many samples the
+ * loop has. That count may be far too high. Here the samples of all blocks that run as often as the
+ * entry are added up, and bound the count.
  */
 static double entries_at_most(const struct mp_cfg *cfg, const struct me_versions_request *in,
 			      const struct candidate *c)
@@ -195,7 +205,10 @@ static void leave_out(const struct mp_cfg *cfg, const struct candidate *c, const
 	out->nr_left_out++;
 }
 
-/* Fill in what the stubs cost, and why a function is left out whatever the others are. */
+/*
+ * Fills in what the stubs of each candidate cost, and why it is left out regardless of other
+ * candidates.
+ */
 static void judge(const struct mp_cfg *cfg, const struct me_flags *flags,
 		  const struct me_versions_request *in, struct candidate *list, uint32_t nr)
 {
@@ -212,7 +225,7 @@ static void judge(const struct mp_cfg *cfg, const struct me_flags *flags,
 	}
 }
 
-/* Functions with most samples for what their stubs cost come first. */
+/* Functions with the most samples per cost of their stubs come first. */
 static int compare_worth(const void *a, const void *b)
 {
 	const struct candidate *x = *(const struct candidate *const *)a;
@@ -224,7 +237,10 @@ static int compare_worth(const void *a, const void *b)
 	return compare(x, y);
 }
 
-/* Takes those of the functions with most samples whose timing tells most for its cost. */
+/*
+ * Of the functions with most samples, takes those with the most samples per cost, within the
+ * limits.
+ */
 static int take(const struct me_versions_request *in, struct candidate *list, uint32_t nr,
 		uint8_t *chosen, struct me_versions_report *out)
 {
@@ -260,7 +276,9 @@ static void report_others(const struct mp_cfg *cfg, const struct me_versions_req
 	uint32_t most = in->all ? MP_AUDIT_MAX_FUNCTIONS : ME_VERSIONS_MAX, seen = 0;
 	bool full = out->nr_funcs == most || (!in->all && out->share >= ME_VERSIONS_SHARE);
 
-	/* Those behind the last one that was taken were not looked at if no more were wanted. */
+	/*
+	 * Functions behind the last one that was taken were not looked at if no more were wanted.
+	 */
 	for (uint32_t i = 0; i < nr && (!full || seen < out->nr_funcs); i++) {
 		if (chosen[list[i].func]) {
 			seen++;

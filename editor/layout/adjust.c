@@ -187,7 +187,7 @@ static void put_wait(struct adjuster *x, uint32_t i, uint16_t bytes)
 		(struct me_stub){.arrivals = ME_STUB_ALL, .does = ME_STUB_WAITS, .value = bytes};
 }
 
-/* Follows the wishes that concern the copies from @first on, which are all of a function's. */
+/* Follows the wishes for one function, whose copies are those from @first on. */
 static void follow(struct adjuster *x, struct me_adjustment *a, uint32_t first)
 {
 	struct me_plan_block *blocks = x->out.blocks;
@@ -221,7 +221,7 @@ static uint8_t zone_of(const struct adjuster *x, uint32_t func)
 	return x->first[func][ME_ZONE_HOT] != MP_NONE ? ME_ZONE_HOT : ME_ZONE_WARM;
 }
 
-/* Copies the run that begins at @i. Only the first one of a function is what wishes concern. */
+/* Copies the run that begins at @i. Wishes apply to the first run of a function only. */
 static void adjust_run(struct adjuster *x, uint32_t i)
 {
 	uint32_t func = x->cfg->blocks[x->plan->blocks[i].block].func;
@@ -243,8 +243,10 @@ static void adjust_run(struct adjuster *x, uint32_t i)
 	}
 }
 
-/* Copies the runs of one zone, from @i on: in the end those of functions that want to be there.
- * Return: the index behind the zone. */
+/*
+ * Copies the runs of one zone, from @i on: those of functions with ME_ADJUST_END come last. Return:
+ * the index behind the zone.
+ */
 static uint32_t adjust_zone(struct adjuster *x, uint32_t i)
 {
 	const struct me_plan_block *blocks = x->plan->blocks;

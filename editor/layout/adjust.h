@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * adjust - changes a finished plan for single functions, by hand or by a loop that measures. Counts
- * propose a layout; only a clock tells whether a function's place suits the processor.
+ * adjust - changes a finished plan for single functions, as a user or refine wishes. Layout decides
+ * by counts; only measured time tells whether a function's address suits the processor.
  *
  * Called by optimize, behind layout and before place. Text becomes adjustments in adjust_text.
  */
@@ -22,7 +22,7 @@
 
 enum me_adjust_kind {
 	ME_ADJUST_START,    /* the copy begins @bytes behind the start of a cache line */
-	ME_ADJUST_LOOP,	    /* its hottest loop does; nops before the loop fill the gap */
+	ME_ADJUST_LOOP,	    /* its hottest loop begins there; nops fill the gap before it */
 	ME_ADJUST_ORIGINAL, /* all copied blocks lie together, in the original's order */
 	ME_ADJUST_END,	    /* the copy is the last of its zone, and shares no cache line */
 	ME_ADJUST_STAY,	    /* the function does not move */
@@ -60,11 +60,10 @@ static inline bool me_adjustment_has(const struct me_adjustment *a, enum me_adju
 int me_adjustment_add(struct me_adjustment *adjustment, enum me_adjust_kind kind, uint16_t bytes);
 
 /*
- * me_adjust_plan - changes @plan, which has no stubs, as @adjustments (one per cfg function) want.
- * @added gets the stubs of ME_ADJUST_WAIT.
- * ME_ADJUST_STAY is not for this function: layout must not see a function that stays.
- * @counts: NULL without a profile; the innermost loop then counts as the hottest.
- * Return: 0, -ENOMEM: @plan is not usable.
+ * me_adjust_plan - changes @plan, which has no stubs, as @adjustments (one per cfg function) say.
+ * @added gets the stubs of ME_ADJUST_WAIT. This function ignores ME_ADJUST_STAY: the caller leaves
+ * functions that stay out before layout. @counts: NULL without a profile; the innermost loop then
+ * counts as the hottest. Return: 0, -ENOMEM: @plan is not usable.
  */
 int me_adjust_plan(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		   struct me_adjustment *adjustments, struct me_plan *plan,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * entries - how often control would arrive at old addresses of a copied function, and
- * for which functions that costs more than the copy saves.
+ * entries - how often control would arrive at old addresses of a copied function, and for which
+ * functions that costs more than the copy saves.
  *
- * A direct call or jump is led to the copy and costs what it did. A pointer or table
- * that keeps an old address leads to old code, where a patch jumps to the copy: one
- * more taken branch.
+ * A direct call or jump is changed to lead to the copy, and costs as much as before. A pointer or
+ * table that keeps an old address leads to old code, where a patch jumps to the copy: one more
+ * taken branch.
  */
 #ifndef ME_ENTRIES_H
 #define ME_ENTRIES_H

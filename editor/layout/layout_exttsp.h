@@ -30,9 +30,10 @@ struct me_exttsp {
 int me_exttsp_order(const struct me_exttsp *problem, uint32_t *out);
 
 /*
- * me_exttsp_score - of @order: `fall` of each link whose ends are adjacent, and of the others a tenth
- * of the count, the less the farther the jump: 0 from 1024 bytes forwards, 640 backwards (section 3
- * of the paper). @start is scratch for nr_blocks, as is @place.
+ * me_exttsp_score - of @order: the sum of `fall` of each link whose ends are adjacent, and of at
+ * most a tenth of the count of each other link. That tenth shrinks with the jump's distance, to 0
+ * at 1024 bytes forwards or 640 backwards (section 3 of the paper). @start is scratch for
+ * nr_blocks, as is @place.
  */
 double me_exttsp_score(const struct me_exttsp *problem, const uint32_t *order, uint64_t *start,
 		       uint32_t *place);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * predict - what a plan does to given counts, exact or inferred.
+ * predict - computes the branches and instructions that run before and after a plan, by exact or
+ * inferred counts.
  *
  * me_layout_predict() (layout.h) does this with doubted counts (libprof/infer/counts_doubt.h).
  */

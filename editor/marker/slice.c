@@ -32,7 +32,7 @@ static uint32_t tail_of(const struct mp_cfg *cfg, const struct mp_block *block, 
 
 /* ---- what calls change ---------------------------------------------------------------------- */
 
-/* Nobody can rely on a register that a call may change. */
+/* No code can rely on a register that a call may change. */
 static uint64_t changed_by(const struct me_slice_finder *f, const struct me_slice_decoded *call)
 {
 	if (call->callee != MP_NONE)
@@ -142,8 +142,10 @@ static struct me_slice_wants live_before(struct me_slice_finder *f, uint32_t fun
 	if (insn->needed && e->reads_marker)
 		need_marker(f, e->marker);
 	if (insn->kind == MP_INSN_CALL || insn->kind == MP_INSN_ICALL) {
-		/* A later call gets nothing from this one but its results: no other register that a
-		 * call changes holds anything that its caller knows. */
+		/*
+		 * A later call gets nothing from this call but its results: the caller does not
+		 * know the values of other registers that a call changes.
+		 */
 		pass_behind(f, insn->callee,
 			    (struct me_slice_wants){live.sure, live.weak, live.call & RESULTS});
 		live.sure &= ~(changed_by(f, insn) | ME_PLACES_FLAGS);

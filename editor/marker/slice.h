@@ -3,10 +3,10 @@
  * slice - finds the instructions that serve only code markers: load, additions and store of a
  * marker, and what computes only the number to add. Called by optimize and cli_markers.
  *
- * An instruction serves only markers if nothing needs what it writes, once nobody reads markers,
- * and something needs it as long as somebody does. Both are answered by liveness over all
- * functions: instructions count as unnecessary until a necessary one reads their result ("faint"
- * variables). What is not understood counts as necessary.
+ * An instruction serves only markers if its result is needed when markers are read, and is not
+ * needed when no marker is read. Liveness over all functions answers both questions: an instruction
+ * counts as unnecessary until a necessary one reads its result ("faint" variables). An instruction
+ * that is not understood counts as necessary.
  */
 #ifndef ME_SLICE_H
 #define ME_SLICE_H

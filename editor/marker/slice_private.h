@@ -13,8 +13,9 @@
 #include "editor/marker/slice.h"
 
 /*
- * Places whose values are wanted: @weak as arguments or results, so that no total counts; @call as
- * arguments of calls of which no more is known than the ABI.
+ * Places whose values are wanted. @weak: perhaps as arguments or results, for which the total of a
+ * marker does not count. @call: as arguments of calls of which only the ABI is known. @sure: in any
+ * other way.
  */
 struct me_slice_wants {
 	uint64_t sure, weak, call;

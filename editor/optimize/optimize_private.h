@@ -23,8 +23,7 @@ struct me_job {
 		*debug; /* the debug file of @elf; NULL: none, or @elf carries the information */
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
-	struct mp_profile
-		*sampled; /* the samples that the report tells shares by; NULL: those of @profile */
+	struct mp_profile *sampled; /* samples for the report's shares; NULL: those of @profile */
 	struct mp_path_evidence paths;
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
@@ -62,7 +61,7 @@ int me_job_redirect(struct me_job *job, struct mp_err *err);
 
 /* Finds the functions that adjustments name, and leaves those out that are to stay. */
 int me_job_read_adjustments(struct me_job *job, struct mp_err *err);
-/* Changes the plan as they want; notes where that put the functions. */
+/* Changes the plan as adjustments say; notes where that put the functions. */
 int me_job_adjust_plan(struct me_job *job, struct mp_err *err);
 int me_job_note_adjusted(struct me_job *job, const struct me_placement *placement,
 			 struct mp_err *err);
@@ -73,10 +72,10 @@ int me_job_weigh_decided(struct me_job *job, struct mp_err *err);
 void me_job_note_decided(struct me_job *job, const struct me_placement *placement);
 /* Finds what serves only code markers, and cuts the blocks there. Replaces job->cfg. */
 int me_job_find_markers(struct me_job *job, struct mp_err *err);
-/* Leaves these instructions out of all copies, and fills the report. */
+/* Leaves the instructions that serve only markers out of all copies, and fills the report. */
 int me_job_leave_markers_out(struct me_job *job, struct mp_err *err);
 
-/* Leaves functions without unwind information alone. */
+/* Marks functions without unwind information as left alone. */
 void me_job_leave_bare(struct me_job *job);
 /* Chooses registers for path numbers, and leaves functions alone that have none. */
 int me_job_number_registers(struct me_job *job, struct mp_err *err);

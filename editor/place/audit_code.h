@@ -43,9 +43,10 @@
  * 4, and the uppermost byte of the displacement stays.
  *
  * The runtime changes no register, and reads the number behind the call (base/runtime.h). These
- * instructions change flags, which must be dead, and the slot. No address is read from memory. `lea`
- * spares the red zone. Loops use it, and parts of functions that are entered by a jump. At an exit,
- * unwind rows say that saved registers lie there.
+ * instructions change flags, which must be dead, and the slot. No address is read from memory.
+ * `lea` spares the red zone, the 128 bytes below %rsp. Loops keep variables there, as do parts of
+ * functions that are entered by a jump. At an exit, unwind rows say that saved registers lie in the
+ * red zone.
  */
 #ifndef ME_AUDIT_CODE_H
 #define ME_AUDIT_CODE_H

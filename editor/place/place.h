@@ -2,8 +2,8 @@
 /*
  * place - turns a plan into addresses: each copy's branches, their lengths, and its address.
  *
- * Branches start short and grow until all reach; sizes only grow, so this ends. copy writes the
- * bytes later, so sizes are known before anything that depends on them. Called by emit.
+ * All branches start with their short form, and get the long form until all reach their targets.
+ * Sizes only grow, so this ends. copy writes the bytes later. Called by emit.
  */
 #ifndef ME_PLACE_H
 #define ME_PLACE_H
@@ -59,8 +59,10 @@ struct me_placement {
 	uint32_t nr_copies;
 	uint8_t line_log2;   /* as in the plan */
 	uint32_t first_warm; /* index of the first copy of ME_ZONE_WARM */
-	/* cfg block -> index in @copies, or MP_NONE: not copied. These are one array if there
-	 * are no stubs. */
+	/*
+	 * cfg block -> index in @copies, or MP_NONE: not copied. Without stubs, these pointers are
+	 * all to one array.
+	 */
 	uint32_t *target_from_outside; /* target from outside of the function: a stub, or the copy */
 	uint32_t *target_from_inside;  /* target from inside of the function */
 	uint32_t *copy_of_block;       /* the copy; never a clone */
@@ -93,8 +95,10 @@ void me_placement_fini(struct me_placement *placement);
 /* Return: where control for the old address @target goes now: the copy's start, or @target. */
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     uint64_t target);
-/* me_place_of() for an address that is a value: two values must stay distinct, so an empty copy
- * does not count. */
+/*
+ * me_place_of() for an address that is a value. An empty copy has the address of the next one; it
+ * is passed over, since two values must stay distinct.
+ */
 uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *placement,
 			uint64_t target);
 /* Return: the block at @target, to which the end of block @from leads; MP_NONE: none starts
@@ -106,7 +110,7 @@ uint64_t me_place_branch(const struct mp_cfg *cfg, const struct me_placement *pl
 			 const struct me_copy *copy);
 uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *placement,
 		       const struct me_copy *copy);
-/* Return: the old address for which that branch, or jump, stands. */
+/* Return: the address in the original that this branch, or jump, would lead to. */
 uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy);
 uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy);
 

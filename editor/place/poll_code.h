@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * poll_code - the instructions that test whether the path that ends here is asked for, and
- * those that note it (libprof/note/polls.h). Called by stub_code.
+ * poll_code - the instructions of a polling point, which test whether a collector asks for paths,
+ * and those that write the number of the present path down (libprof/note/polls.h). Called by
+ * stub_code.
  *
  * They use the flags and a second register: a free one, or one that a vector register saves
  * meanwhile. They use no stack and no lock. They may be interrupted, run in several threads at
- * once, and be left in the middle; then one path is not noted. The file's contents are never
- * used as an address: at worst the program writes to another place of the file.
+ * once, and be left in the middle; then one path is not noted. The file's contents are never used
+ * as an address: at worst the program writes to another place of the file.
  */
 #ifndef ME_POLL_CODE_H
 #define ME_POLL_CODE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * segment - chooses the new segment's address, file offset and program header. The offset is as
- * far from the address as that of .text, if that costs little. Called by emit.
+ * segment - chooses the new segment's address, file offset and program header. If that costs few
+ * bytes, its offset differs from its address by as much as that of .text. Called by emit.
  *
  * The program header table never moves (strip and patchelf would lose it), so an entry that the
  * program can spare becomes the new PT_LOAD; or the table grows in place (phdr_extend).

@@ -159,7 +159,7 @@ int me_version_tables_find(const struct mp_cfg *cfg, const struct me_placement *
 		me_version_tables_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	/* Those of eight bytes first, so that all are aligned. */
+	/* Tables with entries of eight bytes come first, so that all are aligned. */
 	for (int kind = 0; kind < 2; kind++)
 		for (uint32_t t = 0; t < cfg->nr_tables; t++)
 			if (is_wanted(cfg, placement, t) &&

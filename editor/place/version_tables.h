@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * version_tables - gives each version of an audited function but B its own copy of each jump table.
- * The original's table leads to version B, as the table of any moved function leads to its copies.
+ * version_tables - gives each version of an audited function its own copy of each jump table,
+ * except version B. The original's table leads to version B, as the table of any moved function
+ * leads to its copies.
  *
- * All versions have the same code, so the operands that name the table name the version's copy
- * instead. Entries of a copied table lead to this version. Called by versions and emit.
+ * The versions have the same instructions. In all but B, the operands that name the table are
+ * changed to name the version's copy of the table, whose entries lead to blocks of this version.
+ * Called by versions and emit.
  */
 #ifndef ME_VERSION_TABLES_H
 #define ME_VERSION_TABLES_H

@@ -37,10 +37,17 @@ struct me_culprit {
 /* Functions with fewer samples in all runs together are not tested: their counts vary by 18 % by
  * chance alone. */
 #define ME_CULPRIT_LEAST_SAMPLES 32
-/* A rise that costs less than this share of the whole time is not worth a trial: audits
- * leave ten times as much undecided (results.md). */
+/*
+ * A rise that costs less than this share of the whole time is not worth a trial. An audit of a
+ * minute often leaves effects of ten times this size undecided (results.md), so it could not tell
+ * whether a repair helped.
+ */
 #define ME_CULPRIT_LEAST_HARM 0.002
-/* Each version needs as many runs for its runs' differences to mean something. */
+/*
+ * Least runs of each version. The differences between runs of one version estimate how much runs
+ * vary; with two runs each, the estimate has two degrees of freedom, with three it has four.
+ * test_culprits checks that fewer are refused.
+ */
 #define ME_CULPRIT_LEAST_RUNS 3
 
 /*

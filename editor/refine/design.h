@@ -4,8 +4,8 @@
  *
  * The array OA(16, 4^5) of Bose and Bush (Annals of Mathematical Statistics 23, 1952): 16 rows, up
  * to five factors of four levels, and any two factors meet in each pair of levels exactly once. So
- * the mean over the four rows of a level shows that level's effect, and what the other factors do
- * is the same for all levels of this one. Called by screen; knows nothing of programs.
+ * the mean over the four rows of a level shows that level's effect: the other factors have the same
+ * effect on the means of all levels. Called by screen; knows nothing of programs.
  */
 #ifndef ME_DESIGN_H
 #define ME_DESIGN_H
@@ -36,8 +36,9 @@ void me_design_effects(const double values[ME_DESIGN_ROWS], unsigned int factor,
 
 /*
  * me_design_choose - the best level of @factor. @own: the function's samples in each row; @whole:
- * all samples. A level is judged by the function's own samples; where the whole time disagrees by
- * more than three standard errors, a level also does harm elsewhere, and the whole time counts.
+ * all samples. A level is judged by the function's own samples; where the samples of all other
+ * functions differ by more than three standard errors, the level has an effect elsewhere, and all
+ * samples decide.
  */
 unsigned int me_design_choose(const double own[ME_DESIGN_ROWS], const double whole[ME_DESIGN_ROWS],
 			      unsigned int factor);

@@ -11,12 +11,25 @@
 #include "editor/refine/alternatives.h"
 #include "editor/refine/screen.h"
 
-/* Runs of each version from which culprits are named. */
+/*
+ * Least and most runs of each version from which culprits are named. The upper limit is an
+ * assumption: with twenty runs Student's t has 18 degrees of freedom, and further runs hardly lower
+ * the value that a test needs. They would find smaller rises, and leave less time for trials and
+ * audits.
+ */
 #define RUNS_MIN ME_CULPRIT_LEAST_RUNS
 #define RUNS_MAX 10
-/* Share of the time left that naming culprits may take. */
+/*
+ * Share of the remaining time that naming culprits may take. Assumption: the rest is for the 16
+ * sampled versions of a screen and for the audit. With a larger share small rises are found for
+ * which there is no time to act; with a smaller one short budgets name no culprits.
+ */
 #define SAMPLING_SHARE 0.25
-/* Culprits named by chance, at most, of all refinements where nothing rose. */
+/*
+ * Level of one round's test for culprits. If no function became slower, at most 1 % of refinements
+ * name a function in any of their rounds (results.md, "Refining": 0 of 600 splits; test_culprits
+ * simulates it).
+ */
 #define CULPRIT_ALPHA (0.01 / ME_REFINE_ROUNDS)
 
 /* A version: its name and its adjustments. */
@@ -29,7 +42,7 @@ struct engine {
 	const struct me_refine_options *options;
 	struct me_refine_report *report;
 	struct mp_err *err;
-	struct version now;		/* that is being improved */
+	struct version now;		/* the version that is being improved */
 	struct version best;		/* shown to be faster than all before it */
 	struct me_verdict best_verdict; /* of @best against the original */
 	struct me_wishes tried;
@@ -165,20 +178,21 @@ static int note_culprits(struct engine *e, struct me_refine_round *round,
 	return 0;
 }
 
-/* Runs of each version for which there is time; 0: too few for any. */
+/* Number of runs of each version for which there is time; 0: fewer than RUNS_MIN. */
 static size_t affordable_runs(const struct engine *e)
 {
 	double nr = SAMPLING_SHARE * left_s(e) / (2 * e->run_s);
 
 	if (nr > RUNS_MAX)
 		return RUNS_MAX;
-	/* Naming the culprits is the least that a refinement does. */
+	/* Without culprits a refinement does nothing, so RUNS_MIN may take twice the share. */
 	return nr >= RUNS_MIN ? (size_t)nr : nr * 2 >= RUNS_MIN ? RUNS_MIN : 0;
 }
 
 /*
- * Names culprits. If an audit found the version slower, and no single function rose by more than
- * chance, those that cost most are suspects: they may be tried, since an audit has the last word.
+ * Names culprits. If an audit found the version slower, but no function's time rose by more than
+ * chance, the functions whose rises cost most are suspects. They may be tried: an audit has the
+ * last word.
  */
 static int name_culprits(const struct engine *e, const struct me_samples *samples,
 			 struct me_culprit **found, size_t *nr)
@@ -253,7 +267,7 @@ static double audit_least_s(const struct engine *e)
 	return (double)(2 * mp_seq_least_pairs(round_alpha(e)) + 3) * e->run_s;
 }
 
-/* Is there time to try more than to leave the functions where they were? */
+/* Is there time to try several ways for each culprit, and to audit the result? */
 static bool can_screen(const struct engine *e)
 {
 	return ME_DESIGN_ROWS * (e->run_s + e->options->make_s) + 1.5 * audit_least_s(e) <=
@@ -315,7 +329,9 @@ static int find_remedies(struct engine *e, struct me_refine_round *round)
 			rc = note_tried(e, round, &screen);
 		if (rc == -EINTR || rc == -ENOMEM)
 			return rc;
-		/* One way that cannot be made or run leaves the way that always can. */
+		/*
+		 * If a row could not be made or run, culprits are left where the original has them.
+		 */
 		round->screened = !rc;
 	}
 	for (size_t i = 0; i < screen.nr; i++) {
@@ -388,7 +404,7 @@ static int judge(struct engine *e, const struct version *made, const struct me_r
 	return rc ? rc : set_version(e, &e->now, made->name, &made->wishes);
 }
 
-/* Makes the version with all remedies. Return: 0, 1: that is the original, -errno. */
+/* Makes the version with all remedies. Return: 0, 1: the refinement ended, -errno. */
 static int make(struct engine *e, struct me_refine_round *round, struct version *made)
 {
 	const struct me_runner *runner = e->options->runner;

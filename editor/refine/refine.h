@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * refine - from an output that an audit judged to the fastest version that could be found in a
+ * refine - begins with an output that was audited, and looks for the fastest version within a
  * stated time. Counts propose and time decides, at the level of functions:
  *
  *	sample the original and the version, several runs each -> culprits (culprits.h)
  *	try each culprit in four ways, several at once (design.h, screen.h)
  *	make the version with the best way of each, and audit it against the best version so far
  *
- * and again, for at most three rounds. A version replaces the best one so far, at first the
- * original, only if an audit of the two shows it to be faster. So the result is never slower than the
- * original, except with the probability that the caller allows: the first audit may use half of it,
- * and the audits of the rounds a quarter, an eighth and an eighth. Each audit runs pairs of its own:
- * samples choose versions, and never count as evidence that one is faster.
+ * These steps are one round; there are at most three. A version replaces the best one so far, at
+ * first the original, only if an audit of the two shows it to be faster. So the result is never
+ * slower than the original, except with the probability alpha that the caller allows: the first
+ * audit may use half of it, and the audits of the rounds a quarter, an eighth and an eighth. Each
+ * audit runs pairs of its own: samples choose versions, and never count as evidence that one is
+ * faster.
  *
- * Called by the commands train and refine of morph-optimize; knows no files.
+ * Called by the commands train and refine of morph-optimize. It opens no files: the runner does.
  */
 #ifndef ME_REFINE_H
 #define ME_REFINE_H
@@ -22,6 +23,11 @@
 #include "editor/refine/design.h"
 #include "editor/refine/runner.h"
 
+/*
+ * Most rounds. The aim is to repair a slow function within three; planted ones needed one each
+ * (results.md, "Refining"). me_refine_round_alpha() divides the promise among this many audits:
+ * more rounds would leave less alpha for each, so that each audit takes longer.
+ */
 #define ME_REFINE_ROUNDS 3
 
 struct me_refine_func {
@@ -39,7 +45,7 @@ struct me_refine_options {
 	struct me_verdict first; /* of an audit of the original and this version */
 	double alpha;		 /* the whole promise, of which half is spent */
 	double budget_s;	 /* take about this long at most */
-	double run_s, make_s;	 /* what a run takes, and making a version */
+	double run_s, make_s;	 /* time of one run, and of making a version */
 	uint64_t seed;		 /* of the order of runs */
 };
 
@@ -47,8 +53,8 @@ struct me_refine_culprit {
 	struct me_culprit found;
 	char *name; /* "": not known */
 	uint64_t vaddr;
-	bool suspect; /* not more than chance; tried since an audit found the version slower */
-	bool moved;   /* otherwise there is nothing to adjust */
+	bool suspect; /* rose by no more than chance; tried since an audit found the version slower */
+	bool moved;   /* false: it has no copy that could be adjusted */
 	bool changed; /* @wish was chosen; otherwise it stays as it is */
 	struct me_adjust wish;
 };
@@ -64,7 +70,7 @@ struct me_refine_tried {
 struct me_refine_round {
 	struct me_refine_culprit *culprits; /* most harmful first */
 	size_t nr_culprits;
-	bool screened; /* otherwise there was no time to try more than leaving them where they were */
+	bool screened; /* false: no time for a screen; culprits stay where the original has them */
 	struct me_refine_tried *tried;
 	size_t nr_tried;
 	size_t nr_runs;		   /* of sampling */

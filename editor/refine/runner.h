@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * runner - what refine needs of the world: versions are made, sampled and audited. workbench.c does
- * these things with real programs; a test simulates them.
+ * runner - the operations that refine calls: make a version, sample it, audit it. workbench.c
+ * performs them with real programs; a test simulates them.
  */
 #ifndef ME_RUNNER_H
 #define ME_RUNNER_H

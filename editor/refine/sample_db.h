@@ -8,10 +8,13 @@
 
 #include "libprof/store/store.h"
 
-/* Rate of samples, in a second of CPU time, that sampled runs ask for. */
+/* Samples per second of CPU time in sampled runs: the default rate of `morphd run`. */
 #define ME_SAMPLE_DB_HZ 4000
 
-/* The collector believes the map of a version that is in its list of outputs. */
+/*
+ * Adds a version to the list of outputs in the database @path, so that the collector believes its
+ * map.
+ */
 int me_sample_db_list_output(const char *path, const struct mp_id *output,
 			     const struct mp_id *original, struct mp_err *err);
 /* Opens it for reading. Return: 0; -ENOTSUP: no collector began; -errno. */

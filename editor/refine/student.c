@@ -7,6 +7,11 @@
 
 #include <math.h>
 
+/*
+ * TINY replaces a zero that would be divided by. A step that changes the value by less than ENOUGH,
+ * a few units in the last place of a double, ends the fraction. It converges within 21 steps
+ * for up to 22 degrees of freedom, and refining has 18 at most; TERMS_MAX only bounds the loop.
+ */
 #define TINY	  1e-300
 #define ENOUGH	  1e-15
 #define TERMS_MAX 500

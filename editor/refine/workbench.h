@@ -14,7 +14,7 @@ struct me_workbench_options {
 	const char *file;     /* the original, which the command uses */
 	const char *program;  /* what the command runs */
 	char *const *command; /* argv, NULL-terminated */
-	/* Makes a version; adjustments and names are added. */
+	/* Options for making a version; workbench adds adjustments and names. */
 	const struct me_optimize_options *optimize;
 	const char *debug_output;      /* of versions that may be kept; NULL: none */
 	void (*say)(const char *what); /* NULL: nothing is said */

@@ -19,7 +19,7 @@
 #include "editor/runtime/audit_private.h"
 #include "editor/runtime/audit_thread.h"
 
-/* Another timing point ends a window that takes so many times longer than was to be expected. */
+/* Another timing point ends a window that takes this many times longer than expected. */
 #define LONGEST_ROUNDS 64
 /* Rounds may be shorter from now on; to look too early costs little. */
 #define FASTER 8

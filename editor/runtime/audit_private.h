@@ -14,26 +14,33 @@
 
 #define WINDOW_NS 10000
 /*
- * Another function ends a window that is this many times longer: one in which no timing runs, and
- * one in which a timing may run on a stack that is never returned to.
+ * Longest windows, in shortest windows. After that time another function may end a window: LONGEST,
+ * if no timing runs in it; LONGEST_TIMING, if a timing runs, perhaps on a stack to which control
+ * never returns.
  */
 #define LONGEST	       100
 #define LONGEST_TIMING 1000000
-/* The second window's version runs for so many shortest windows before, and is entered so often. */
+/*
+ * Before the second window of a pair, its version runs untimed for LEAD shortest windows and
+ * LEAD_ENTRIES entries, so that it is not cold.
+ */
 #define LEAD	     10
 #define LEAD_ENTRIES 4
-/* It takes this long to learn how fast time-stamps run. */
+/* Time over which the rate of the time-stamp counter is measured. */
 #define CLOCKS_NS 1000000
 
 /*
- * The first is the cost of a timing in ticks, beside those between the time-stamps of its entry.
- * The others are pauses, in costs of a pair: after a pair nothing is timed in the thread for so
- * long, and nothing in this function. They keep the cost of timing below one percent.
+ * TIMING_TICKS: estimated cost of a timing in ticks, beside the ticks between the time-stamps of
+ * its entry. The other two are pauses after a pair, as multiples of what the pair's timings cost:
+ * for THREAD_PAUSES times that cost nothing is timed in the thread, for PAUSES times at least
+ * nothing in this function. They keep the cost of timing below one percent.
  */
 #define TIMING_TICKS  400
 #define THREAD_PAUSES 100
 #define PAUSES	      400
-/* A thread that was preempted within an entry did not spend that time. */
+/*
+ * Most ticks that one timing can have cost: if there are more, the thread was preempted meanwhile.
+ */
 #define MOST_SPENT 1000000
 
 /* A thread looks for its own slots, and for a verdict, after this many entries at most. */

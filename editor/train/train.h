@@ -62,9 +62,9 @@ struct me_train_report {
 
 /* Probability that any of a training's audits finds a version faster or slower by chance. */
 #define ME_TRAIN_ALPHA 0.01
-/* That of the first audit alone: refining needs the rest. */
+/* The part of ME_TRAIN_ALPHA that the first audit may use; refining needs the rest. */
 double me_train_first_alpha(const struct me_train_options *options);
-/* Fewer pairs cannot decide the first audit. */
+/* The least number of pairs that can decide the first audit. */
 size_t me_train_least_pairs(const struct me_train_options *options);
 
 /* me_train_audit_seconds - time of an audit of @nr_pairs pairs if a run takes @run_s. */

@@ -32,8 +32,10 @@ struct me_placed {
 	bool left_out;	   /* a copy without the block's instructions */
 	bool passed_by;	   /* control from elsewhere enters a stub of this block */
 	uint8_t version;   /* below ME_PLACED_VERSIONS; its exceptions land in the same one */
-	/* Offset of a call in a stub, for which alone the stack pointer is ME_RED_ZONE lower; 0:
-	 * there is none. */
+	/*
+	 * Offset of a call in a stub; 0: there is none. During this call, and nowhere else in the
+	 * stub, the stack pointer is ME_RED_ZONE lower.
+	 */
 	uint8_t call_off;
 };
 
@@ -60,10 +62,10 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func);
  */
 bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block);
 /*
- * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one
- * function share an FDE), to be loaded at @base_vaddr. @runtime: address of the runtime, which gets
- * its own; 0: there is none. The size does not depend on the addresses.
- * Return: 0, -ENOMEM, -EBADMSG. Ownership: free(out->bytes).
+ * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one function
+ * share an FDE), to be loaded at @base_vaddr. @runtime: address of the runtime, which gets unwind
+ * tables of its own; 0: there is none. The size does not depend on the addresses. Return: 0,
+ * -ENOMEM, -EBADMSG. Ownership: free(out->bytes).
  */
 int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
 		    uint64_t base_vaddr, uint64_t runtime, struct me_unwind *out,

@@ -16,7 +16,7 @@ static bool is_named(const char *name, const char *want)
 	return !strncmp(name, want, len) && (!name[len] || name[len] == '@');
 }
 
-/* These read the LSDA as lsda.h describes. Others may keep anything in it. */
+/* These routines read the LSDA as lsda.h describes. Others may keep anything in it. */
 static bool known_personality(const char *name)
 {
 	return name && (is_named(name, "__gxx_personality_v0") ||

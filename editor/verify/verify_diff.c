@@ -156,7 +156,7 @@ static bool is_eh_entry(const struct vf *vf, uint64_t now)
 
 /*
  * Does the program's unwinder see from @now on what it saw from @label on? Linkers put files before
- * the label, and it sees none of their entries. It sees all entries of copies.
+ * the label; the unwinder sees none of their entries. The unwinder sees all entries of copies.
  */
 static bool is_eh_label(const struct vf *vf, uint64_t label, uint64_t now)
 {

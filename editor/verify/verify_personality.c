@@ -52,7 +52,7 @@ static const char *personality_name(const struct vf *vf, const struct vf_cie *ci
 
 	if (name)
 		return name;
-	/* It is reached through a slot that the loader fills, or through the PLT. */
+	/* The function is reached through a slot that the loader fills, or through the PLT. */
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++) {
 		const struct mp_reloc *rel = &o->dyn_relocs[i];
 

@@ -192,8 +192,8 @@ struct vf {
 	bool has_new_phdr;		 /* the output has one program header more */
 	struct vf_moved moved;		 /* bytes that moved to make room for it */
 	const Elf64_Phdr *eh_frame;	 /* the output's PT_GNU_EH_FRAME; NULL: static program */
-	uint64_t eh_fields[2];		 /* without relocations: references that must; 0: none */
-	uint64_t eh_label;		 /* what these name */
+	uint64_t eh_fields[2];		 /* without relocations: fields to change; 0: none */
+	uint64_t eh_label;		 /* the old address that these fields hold */
 	const struct mp_section *new_text;
 	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
 	uint64_t nr_counters;

@@ -351,7 +351,10 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 
 			if (!p || (vf->o->relinkable && !vf_bits_get(&vf->label_word, at)))
 				break;
-			/* Code names functions like tables, but their code is none. */
+			/*
+			 * Operands name functions in the same way as tables, but code of functions
+			 * is no table.
+			 */
 			if (!vf->o->relinkable && vf_eh_find(&vf->old_eh, at))
 				break;
 			memcpy(&word, p, 4);

@@ -3,15 +3,15 @@
  * effect_test - decides which version of one function is faster, from its pairs of windows. The
  * statistics are those of sequential_test.h. Called by program_audit and by simulations.
  *
- * A function gives thousands of pairs a second, and one pair may tell very little. So pairs are
- * taken together, by a rule that is fixed beforehand: after n pairs, the next n / 64 pairs (at
- * least 1, at most 4096) are one difference, and with each doubling of n from 32 on, a further
- * part of the gamblers' capital enters. Of k pairs at one timing point, the difference is the
- * mean of the middle half, so that interrupts and page faults weigh little. A function with
- * several timing points has the mean of the points' differences, weighted by the points' shares
- * of the function's time so far. If both versions are the same, the coin makes this difference as
- * likely to be d as -d, so the test stays fair. An effect of any size thus becomes visible after
- * a number of differences that grows with the logarithm of the number of pairs.
+ * A function gives thousands of pairs a second, and one pair may tell very little. So several pairs
+ * are combined into one difference, by a rule that is fixed beforehand: after n pairs, the next n /
+ * 64 pairs (at least 1, at most 4096) make one difference. With each doubling of n from 32 on, a
+ * further part of the gamblers' capital enters (sequential_test.h). Of k pairs at one timing point,
+ * the difference is the mean of the middle half, so that interrupts and page faults weigh little. A
+ * function with several timing points has the mean of the points' differences, weighted by the
+ * points' shares of the function's time so far. If both versions are the same, the coin makes this
+ * difference as likely to be d as -d, so the test stays fair. An effect of any size thus becomes
+ * visible after a number of differences that grows with the logarithm of the number of pairs.
  */
 #ifndef MP_EFFECT_TEST_H
 #define MP_EFFECT_TEST_H

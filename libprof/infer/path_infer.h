@@ -2,11 +2,11 @@
 /*
  * path_infer - computes block and edge counts of one function from samples and their paths.
  *
- * A sample shows where time goes. Its path shows how control came there, and does not
- * depend on how long anything takes: paths sample the ways into a block in proportion to
- * how often they are taken. At each merge the shares of its ways are therefore known. They
- * give all flow that leads to the exits, up to how often it leaves by each exit. Samples
- * give that, and everything else that no path shows.
+ * A sample shows where time goes. Its path shows how control came there, and does not depend on how
+ * long anything takes: paths sample the ways into a block in proportion to how often they are
+ * taken. At each merge the shares of its ways are therefore known. From these shares follows all
+ * flow that leads to an exit, once it is known how often flow leaves by each exit. No path shows
+ * how often; samples do, as well as everything else that no path shows.
  */
 #ifndef MP_PATH_INFER_H
 #define MP_PATH_INFER_H

@@ -5,16 +5,16 @@
  * It holds counts per (build-id, text hash, ip) and day; activity per program (application,
  * library, kernel; Table 3 of Morph, 1997); and a ledger of samples: emitted, attributed,
  * unattributed by reason, and lost. WAL mode. All changes between mp_store_begin() and
- * mp_store_commit() appear at once or not at all, so after a crash the ledger still equals
- * the counts.
+ * mp_store_commit() appear at once or not at all, so after a crash the ledger still equals the
+ * counts.
  *
- * Time is kept in days (UTC). A module's last seven days are kept apart; older ones are one
- * bucket. More days are folded if they would exceed 64 KiB and a tenth of the module's
- * text. A bucket counts for @since_s if any of its days does: never too little, at times
- * too much.
+ * Time is kept in days (UTC). A module's last seven days are kept apart; older ones are one bucket.
+ * More days are folded if they would exceed 64 KiB and a tenth of the module's text. A period that
+ * begins at @since_s includes a bucket if it includes any of the bucket's days, so it may have too
+ * many samples, and never too few.
  *
- * A call outside of mp_store_begin() is a transaction of its own. A call that fails inside
- * a transaction leaves it half done: roll back. One connection per thread.
+ * A call outside of mp_store_begin() is a transaction of its own. A call that fails inside a
+ * transaction leaves it half done: roll back. One connection per thread.
  */
 #ifndef MP_STORE_H
 #define MP_STORE_H

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_process - samples by the name, unit and user of processes: who used the machine,
- * and not only what ran.
- * Kept by day like activity. At most MP_PROCESS_ROWS_DAY rows a day; all further processes
- * share one row, MP_PROCESS_OTHERS.
+ * store_process - samples by the name, unit and user of processes: they tell who used the machine,
+ * and not only which programs ran. Kept by day like activity. At most MP_PROCESS_ROWS_DAY rows a
+ * day; all further processes share one row, MP_PROCESS_OTHERS.
  */
 #ifndef MP_STORE_PROCESS_H
 #define MP_STORE_PROCESS_H

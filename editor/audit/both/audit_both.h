@@ -3,9 +3,9 @@
  * audit_both - runs both versions at the same time on one CPU.
  *
  * The kernel gives the CPU to each of them in turn, for some milliseconds. Noise that lasts longer,
- * such as other load, a slower clock, or a neighbour of a virtual machine, therefore slows down
- * both runs alike and vanishes from the ratio of their CPU times. Wall times tell nothing here.
- * Decides nothing about the runs. Called by audit_stage.
+ * such as other load, a slower clock, or other virtual machines on the host, therefore slows down
+ * both runs alike and cancels in the ratio of their CPU times. Wall times are meaningless here,
+ * since the runs share a CPU. Decides nothing about the runs. Called by audit_stage.
  */
 #ifndef ME_AUDIT_BOTH_H
 #define ME_AUDIT_BOTH_H

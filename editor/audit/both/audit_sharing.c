@@ -97,7 +97,7 @@ static void begin(struct sharing *s)
 			     PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 	int status;
 
-	/* It has stopped behind its execve(). */
+	/* The child has stopped behind its execve(). */
 	if (waitpid(s->pid, &status, 0) != s->pid || !WIFSTOPPED(status) ||
 	    ptrace(PTRACE_SETOPTIONS, s->pid, NULL, (void *)options) ||
 	    ptrace(PTRACE_CONT, s->pid, NULL, NULL)) {

@@ -33,8 +33,9 @@ struct me_metric {
 };
 
 /*
- * me_metric_parse - read cpu, user, wall or a pattern, without a word about its direction: a
- * pattern is taken as a rate. Return: 0; -EINVAL with @err set. Ownership: me_metric_fini().
+ * me_metric_parse - read cpu, user, wall or a pattern. The text does not say which direction is
+ * better: for a pattern, higher values are. Return: 0; -EINVAL with @err set. Ownership:
+ * me_metric_fini().
  */
 int me_metric_parse(struct me_metric *metric, const char *text, struct mp_err *err);
 void me_metric_fini(struct me_metric *metric);

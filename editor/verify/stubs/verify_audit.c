@@ -104,7 +104,8 @@ static bool enters_version(const struct vf *vf, const struct mp_map_piece *p, ui
 
 /*
  * jmp 1f; jmp version A without stubs; jmp version B without stubs; 1: The runtime makes the first
- * jump lead where one of the others does. The first one is where one store of four bytes is atomic.
+ * jump lead where one of the others does. The first jump's address is such that one store of four
+ * bytes is atomic.
  */
 static bool are_jumps(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 		      uint64_t at, uint32_t function)

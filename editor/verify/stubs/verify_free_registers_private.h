@@ -113,7 +113,7 @@ struct vf_graph {
 };
 
 enum vf_func_flag {
-	VF_FUNC_CALLED = 1 << 0, /* it is called, or its address is taken: no mere part */
+	VF_FUNC_CALLED = 1 << 0, /* it is called, or its address is taken: more than a part */
 	VF_FUNC_JUMPED = 1 << 1, /* another FDE's code jumps to its start or into it */
 	VF_FUNC_NAMED = 1 << 2,	 /* its address is certainly taken */
 	VF_FUNC_KNOWN = 1 << 3,	 /* also called; or exported, or the entry: the ABI holds */
@@ -151,9 +151,9 @@ uint16_t vf_row_saves(const struct vf_row *row);
 bool vf_continues_after_call(const struct vf_graph *g, uint32_t i);
 
 /*
- * Registers that block @i wants of its callers. A register that its function saves counts as
- * spilled only: a read of it comes after it was set, or is on a path that never runs. Registers
- * outside of @passed pass nothing: not every caller has set them.
+ * Registers that block @i wants of its callers. A register that the block's function saves counts
+ * only as one to be spilled: the function reads it only after setting it, or on a path that never
+ * runs. Registers outside of @passed pass nothing: not every caller has set them.
  */
 static inline uint64_t vf_wanted_of_callers(const struct vf_graph *g, uint32_t i)
 {

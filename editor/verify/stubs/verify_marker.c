@@ -3,9 +3,10 @@
  * verify_marker - finds the instructions of the original that a copy may lack: those that serve
  * only code markers, the variables __morph_marker_NAME. Computed over all code at once.
  *
- * An instruction may be missing if it writes nothing but the memory of markers that nothing
- * reads, and registers and flags whose values nothing wants. Wanting is least: an instruction is
- * needed only if a needed one wants what it writes. Called by verify, before the copies.
+ * An instruction may be missing if it only writes the memory of markers that nothing reads, and
+ * registers and flags whose values are not wanted. The set of needed instructions is the smallest
+ * possible: an instruction is needed only if it has another effect, or if a needed instruction
+ * wants a value that it writes. Called by verify, before the copies.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -211,8 +212,9 @@ static struct want by_abi(struct want want)
 }
 
 /*
- * The values that a function may leave to code behind a call of it. A register that a call changes holds
- * nothing for its caller, unless it is a result; so no later call gets another one as argument.
+ * The values that a function may leave to code behind a call of it. A caller does not know the
+ * value of a register that a call changes, unless the register is a result. So no later call gets
+ * such a register as an argument, except a result.
  */
 static struct want by_return(struct want want)
 {
@@ -401,7 +403,7 @@ static void settle(struct search *s)
 	} while (s->changed);
 }
 
-/* Whoever may call a function from where it is not seen relies on the ABI's results. */
+/* Callers that are not in the file's known code rely on the results of the ABI. */
 static void start_behind(struct search *s)
 {
 	const struct vf_graph *g = s->vf->graph;

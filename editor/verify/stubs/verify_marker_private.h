@@ -28,8 +28,10 @@ struct vf_marker_step {
 	uint64_t reads, sets, replaces;
 	uint32_t marker; /* VF_NONE: it accesses none */
 	bool reads_marker, writes_marker;
-	/* Without it, nothing is missing but what it sets and the marker's memory: it cannot fault,
-	 * jump, or write elsewhere. */
+	/*
+	 * A copy may lack it if its results are not wanted: it only sets places and writes the
+	 * marker's memory. It cannot fault, jump, or write other memory.
+	 */
 	bool may_go;
 };
 

@@ -73,7 +73,7 @@ static void follow(struct result_search *s, uint32_t i)
 		break;
 	case VF_END_STOP: break;
 	case VF_END_IJMP:
-		/* It leads to a function whose address was stored, which follows the ABI. */
+		/* The jump leads to a function whose address was stored, which follows the ABI. */
 		note_result(s, b, b->through_memory ? set & ~VF_CALLER_SAVED : set);
 		break;
 	default: note_result(s, b, set);

@@ -30,9 +30,9 @@ struct vf_version_tables {
 /* Return: the label in entry @at of the table, as @elf has it. 0: cannot be read. */
 uint64_t vf_version_entry(const struct mp_elf *elf, uint64_t at, uint64_t start, uint8_t size);
 /*
- * vf_table_flow - do the addresses of these tables serve only to jump through them, and are the
- * indirect jumps of this version that no stub precedes such jumps?
- * Return: 1: yes; 0: this is not proved; -ENOMEM.
+ * vf_table_flow - answers two questions for one version. Do the addresses of these tables serve
+ * only to jump through the tables? Does each indirect jump without a stub before it jump through
+ * one of them? Return: 1: yes; 0: this is not proved; -ENOMEM.
  */
 int vf_table_flow(const struct vf *vf, const struct vf_version_tables *tables, uint8_t version);
 

@@ -9,8 +9,10 @@
 
 #define NOP 0x90
 
-/* A landing place of indirect branches stays one: if the block begins with endbr64, so may its
- * stub. Return: bytes of the stub's. */
+/*
+ * If the block begins with endbr64, so that indirect branches may lead to it, its stub may begin
+ * with one, too. Return: bytes of the stub's endbr64; 0: none.
+ */
 static uint64_t landing_size(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};

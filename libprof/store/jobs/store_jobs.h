@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_jobs - the files that the manager looks after: one job for each path, and how far it is.
+ * store_jobs - the files that the manager looks after: one job for each path, with its state.
  *
  *	wanted -> profiled -> written -> verified -> audited -> adopted -> kept
  *	                                                \-> advised    \-> undoing -> undone
  *
- * and from any of them refused, failed, gone, and, after an audit, not-faster or undecided. A
- * round leads from wanted to an end. mp_store_advance_job() changes a job's state and adds a row
- * to the history (store_history.h) in one transaction, so a killed program leaves a job in a
- * state that has a name, and a round has each step once.
+ * and from any of them refused, failed, gone, and, after an audit, not-faster or undecided. A round
+ * leads from wanted to an end. mp_store_advance_job() changes a job's state and adds a row to the
+ * history (store_history.h) in one transaction, so a killed program leaves a job in a state that
+ * has a name, and a round has each step once.
  *
  * The database may be written by the collector's user. What is read here is therefore no
  * permission: a program with more rights asks its configuration and its own files before it
@@ -36,7 +36,7 @@ enum mp_job_state {
 	MP_JOB_VERIFIED,   /* and is proved to do the same */
 	MP_JOB_AUDITING,   /* a version that times itself is in the original's place for a while */
 	MP_JOB_AUDITED,	   /* and was shown to be faster */
-	MP_JOB_ADVISED,	   /* end: the output is there, somebody has to say that it is to be used */
+	MP_JOB_ADVISED,	   /* end: the output is there, and waits for a user to adopt it */
 	MP_JOB_ADOPTED,	   /* the output is in the original's place, on probation */
 	MP_JOB_KEPT,	   /* end: probation is over, the output stays */
 	MP_JOB_UNDOING,	   /* it was decided to put the original back */
