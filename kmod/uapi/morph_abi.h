@@ -26,9 +26,9 @@
 /*
  * 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 5:
  * MODULE_OUTPUT; 6: MODULE_PIECES; 7: MODULE_UNWIND, USER_STACK, the flags of STACK, the signal in
- * EXIT
+ * EXIT; 8: ages in STACK
  */
-#define MORPH_ABI_MINOR 7
+#define MORPH_ABI_MINOR 8
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -114,6 +114,15 @@ struct morph_stack {
 };
 #define MORPH_STACK_STOP    0xffU     /* enum morph_stack_stop */
 #define MORPH_STACK_USER_IP (1U << 8) /* ips[0] is the user code that entered the kernel */
+/*
+ * Bits 16 to 23 are valid: how many of the addresses, the outermost ones, lie where they lay at
+ * the thread's last walk, with the same frames further out. The calls that will return there may
+ * be the same as then. The calls that will return to the other addresses are certainly new.
+ * Without the flag, nothing is known: no earlier walk, or on another stack. Since 1.8.
+ */
+#define MORPH_STACK_AGED       (1U << 9)
+#define MORPH_STACK_OLD(flags) (((flags) >> MORPH_STACK_OLD_SHIFT) & 0xffU)
+#define MORPH_STACK_OLD_SHIFT  16
 
 enum morph_stack_stop {
 	MORPH_STACK_UNSAID = 0,	  /* as from walks along frame pointers */
