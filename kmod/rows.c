@@ -26,7 +26,8 @@ static bool is_sound_end(const struct morph_row_rule *r)
 static bool is_sound(const struct morph_row_rule *r)
 {
 	if (r->cfa >= MORPH_NR_ROW_CFA || r->cfa_reg >= MORPH_NR_REGS ||
-	    r->rbp >= MORPH_NR_ROW_SAVED || r->flags & ~(MORPH_ROW_SIGNAL | MORPH_ROW_BOTTOM))
+	    r->rbp >= MORPH_NR_ROW_SAVED ||
+	    r->flags & ~(MORPH_ROW_SIGNAL | MORPH_ROW_BOTTOM | MORPH_ROW_ENTRY))
 		return false;
 	if (r->cfa == MORPH_ROW_STOP || r->flags & MORPH_ROW_BOTTOM)
 		return is_sound_end(r);

@@ -60,8 +60,9 @@ enum morph_row_saved {
 	MORPH_NR_ROW_SAVED,
 };
 
-#define MORPH_ROW_SIGNAL 1U /* frame of a signal handler's return: the caller was interrupted */
-#define MORPH_ROW_BOTTOM 2U /* there is no caller */
+#define MORPH_ROW_SIGNAL 1U  /* frame of a signal handler's return: the caller was interrupted */
+#define MORPH_ROW_BOTTOM 2U  /* there is no caller */
+#define MORPH_ROW_ENTRY	 12U /* either bit: the row begins an FDE; walks ignore them */
 
 /* Why a row gives no caller. */
 enum morph_row_stop {

@@ -3,8 +3,8 @@
  * fuzz_kmod_walk - any bytes as rows for the kernel module, and as a program whose stack it walks.
  *
  * With an even first byte, the rest is a made-up program: each walk must be the reference's. With an
- * odd one, the rest is a table of rows: the module accepts it if libprof does, and finds the same
- * rules.
+ * odd one, the rest is a table of rows: if libprof accepts it, so does the module, and both find
+ * the same rules.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@ static void check_rows(const void *bytes, size_t size)
 	struct mp_rows rows;
 	uint64_t vaddr;
 
-	if (!!mp_rows_open("any", bytes, size, &rows, NULL) != !!kmod_rows_check(bytes, size))
-		abort();
-	if (!rows.nr_pages)
+	if (mp_rows_open("any", bytes, size, &rows, NULL))
 		return;
+	if (kmod_rows_check(bytes, size))
+		abort();
 	for (uint32_t i = 0; i < PROBES; i++) {
 		const struct mp_row *row = &rows.rows[rows.nr_rows ? i % rows.nr_rows : 0];
 
@@ -58,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data + 1, size - 1);
+	kmod_rows_try(copy, size - 1);
 	check_rows(copy, size - 1);
 	free(copy);
 	return 0;

@@ -167,6 +167,22 @@ int kmod_rows_check(const void *bytes, size_t size)
 	return morph_rows_check(bytes, size, &rows);
 }
 
+void kmod_rows_try(const void *bytes, size_t size)
+{
+	struct table table;
+	u64 page, row;
+
+	if (add_table(&table, bytes, size))
+		return;
+	for (page = 0; page < table.rows.nr_pages; page++)
+		for (row = table.rows.pages[page]; row < table.rows.pages[page + 1]; row++)
+			for (u64 off = 0; off < 2; off++)
+				morph_rows_find(&table.rows,
+						table.rows.base + page * MORPH_ROWS_PAGE +
+							table.rows.rows[row].low - off);
+	free(table.index);
+}
+
 const void *kmod_rows_find(const void *bytes, size_t size, uint64_t vaddr)
 {
 	static struct table table;

@@ -37,6 +37,8 @@ void kmod_walk_run(struct kmod_walk *walk, const struct mp_walk_ops *ops,
 
 /* Return: 0, -EBADMSG: what the module's check says about a table of rows. */
 int kmod_rows_check(const void *bytes, size_t size);
+/* If the module accepts the bytes, looks up each address around each row. */
+void kmod_rows_try(const void *bytes, size_t size);
 /* Return: the rule that the module finds for @vaddr in sound rows; NULL: none. */
 const void *kmod_rows_find(const void *bytes, size_t size, uint64_t vaddr);
 
