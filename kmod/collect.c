@@ -69,6 +69,8 @@ static void unhook(void)
 	morph_mappings_stop();
 	morph_events_stop();
 	morph_spaces_stop();
+	/* From here on, mappings change unseen. */
+	morph_row_files_distrust();
 	hooked = NULL;
 }
 

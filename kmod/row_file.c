@@ -39,6 +39,11 @@ u32 morph_row_files_generation(void)
 	return atomic_read_acquire(&generation);
 }
 
+void morph_row_files_distrust(void)
+{
+	atomic_inc(&generation);
+}
+
 void morph_row_files_count(struct morph_walks *to)
 {
 	to->rows_bytes = READ_ONCE(nr_bytes);

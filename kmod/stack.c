@@ -97,15 +97,20 @@ void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
 		if (cpu->has_unreported_maps)
 			return;
 		regs = task_pt_regs(current);
-		flags = MORPH_STACK_USER_IP;
+		flags = morph_settings.is_by_rows ? MORPH_STACK_USER_IP : 0;
 	}
 	if (regs->cs != __USER_CS)
 		return; /* 32-bit code has other frames */
-	/* Room for the largest one; the walk writes to the ring itself. */
+	/*
+	 * Room for the largest one; the walk writes to the ring itself. If there is none, the
+	 * sample has no stack; that is no other loss.
+	 */
 	size = sizeof(*stack) + max * sizeof(ips[0]);
-	stack = morph_event_begin(cpu, MORPH_REC_STACK, size, current);
-	if (!stack)
+	stack = morph_record_begin(cpu, MORPH_REC_STACK, size, current);
+	if (!stack) {
+		stacks->nr_no_room++;
 		return;
+	}
 	ips = stack->ips;
 	if (flags) {
 		*ips++ = regs->ip;
@@ -115,6 +120,9 @@ void morph_stack_add(struct morph_cpu *cpu, struct pt_regs *regs)
 	if (stacks->walk.is_aged)
 		flags |= MORPH_STACK_AGED | stacks->walk.nr_old << MORPH_STACK_OLD_SHIFT;
 	ips += stacks->walk.nr;
+	/* Readers of frame pointers know no reasons. */
+	if (ips == stack->ips && !morph_settings.is_by_rows)
+		return;
 	size = (u8 *)ips - (u8 *)stack;
 	stack->task.record.size = size;
 	stack->task.flags = flags;
@@ -131,6 +139,7 @@ void morph_stacks_count(struct morph_walks *to)
 		if (!stacks)
 			continue;
 		to->walks += READ_ONCE(stacks->nr_walks);
+		to->no_room += READ_ONCE(stacks->nr_no_room);
 		to->frames += READ_ONCE(stacks->nr_frames);
 		to->read_again += READ_ONCE(stacks->nr_read);
 		for (i = 0; i < MORPH_NR_STACK_STOP; i++)

@@ -35,6 +35,8 @@ int morph_row_file_add(const void __user *arg, u64 limit_bytes);
 void morph_row_files_free(void);
 /* Incremented whenever a file's rows change. Context: any. */
 u32 morph_row_files_generation(void);
+/* Mappings may have changed without notice: all is looked up again. Context: any. */
+void morph_row_files_distrust(void);
 void morph_row_files_count(struct morph_walks *to);
 /*
  * Return: the rows of the file that @vma maps, or without a file of the [vdso]; NULL: not given.
@@ -73,7 +75,7 @@ void morph_last_put(struct morph_last *last);
 
 /* Of one CPU. */
 struct morph_stacks {
-	u64 nr_walks, nr_frames, nr_read, stops[MORPH_NR_STACK_STOP];
+	u64 nr_walks, nr_no_room, nr_frames, nr_read, stops[MORPH_NR_STACK_STOP];
 	struct morph_walk walk;
 	struct morph_codes codes[MORPH_NR_SPACES]; /* by tgid */
 };

@@ -183,6 +183,7 @@ struct morph_walks {
 	__u64 walks;
 	__u64 frames;	  /* callers in all walks */
 	__u64 read_again; /* of them: found as they were at the last walk, without their rows */
+	__u64 no_room;	  /* samples without a stack: the ring was full */
 	__u64 busy;	  /* addresses that were not looked up: the mappings were locked */
 	__u64 rows_files;
 	__u64 rows_bytes; /* of memory */
@@ -204,6 +205,6 @@ MORPH_ASSERT_SIZE(morph_exec_id, 8);
 MORPH_ASSERT_SIZE(morph_rows, 96);
 MORPH_ASSERT_OFFSET(morph_rows, build_id, 40);
 MORPH_ASSERT_OFFSET(morph_rows, segments, 72);
-MORPH_ASSERT_SIZE(morph_walks, 176);
+MORPH_ASSERT_SIZE(morph_walks, 184);
 
 #endif

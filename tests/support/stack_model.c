@@ -165,7 +165,7 @@ static bool has_room(const struct model *m)
 
 static void call(struct model *m, enum kind kind, uint8_t where)
 {
-	struct call *c = &m->calls[m->nr];
+	struct call *c = m->calls + m->nr;
 
 	if (!has_room(m) || (m->nr && m->calls[m->nr - 1].kind == BY_RBX))
 		return;
@@ -198,10 +198,11 @@ static void give_back(struct model *m)
 /* The newest function ends with a jump to another one. */
 static void jump(struct model *m, enum kind kind, uint8_t where)
 {
-	struct call *c = &m->calls[m->nr - 1];
+	struct call *c;
 
-	if (!m->nr || c->kind == SIGNAL)
+	if (!m->nr || m->calls[m->nr - 1].kind == SIGNAL)
 		return;
+	c = &m->calls[m->nr - 1];
 	m->rsp = c->slot;
 	m->rbp = c->rbp;
 	m->rbx = c->rbx;
@@ -212,7 +213,7 @@ static void jump(struct model *m, enum kind kind, uint8_t where)
 /* The kernel's frame, and the handler's. @stack: where they lie. */
 static void take_signal(struct model *m, int stack, uint8_t where)
 {
-	struct call *c = &m->calls[m->nr];
+	struct call *c = m->calls + m->nr;
 	uint64_t rsp = m->rsp;
 	int from = m->stack;
 

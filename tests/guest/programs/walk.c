@@ -115,9 +115,12 @@ static bool is_right(const struct morph_stack *stack, uint32_t nr, uint32_t stop
 {
 	uint32_t noted = shared->nr, i = 0, k;
 
-	for (k = noted; k-- > (shared->phase == PHASE_ALTSTACK ? 2 : 0) && i < nr; i++)
+	for (k = noted; k-- > (shared->phase == PHASE_ALTSTACK ? 2 : 0) && i < nr; i++) {
 		if (stack->ips[i] != shared->ips[k])
 			return false;
+		/* Code that was made at run time notes nothing. */
+		i += shared->phase == PHASE_JIT && k + 1 == noted;
+	}
 	if (shared->phase == PHASE_DEEP)
 		return nr == 127 && stop == MORPH_STACK_DEPTH;
 	if (shared->phase == PHASE_ALTSTACK) {
