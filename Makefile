@@ -393,6 +393,18 @@ $(O)/guest/paths-copy: tests/e2e/morphd/paths.S $(O)/guest/paths-original $(O)/g
 	$(Q)$(O)/tools/path-note $(O)/guest/paths-original $(O)/guest/paths-first $@.note $@.table
 	$(Q)$(CC) -Wa,--no-warn -DNUMBERED -DNOTE='"$@.note"' -DPATHS='"$@.table"' -Wl,--build-id -o $@ $<
 
+# Programs of tests/guest/walks.sh. The second one is like Debian's: without frame pointers or symbols.
+$(O)/guest/walk: tests/guest/programs/walk.c tests/guest/programs/reader.c $(LIBPROF)
+	$(call say,CC,guest/walk)
+	@mkdir -p $(@D)
+	$(Q)$(guest_cc) -o $@ $(filter %.c,$^) $(LIBPROF) $(LIBS)
+
+$(O)/guest/walked: tests/guest/programs/walked.c
+	$(call say,CC,guest/walked)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O2 -fno-optimize-sibling-calls -fomit-frame-pointer $(WARN) -I. -D_GNU_SOURCE -MMD -MP \
+		-MF $(O)/guest/.walked.d -s -o $@ $<
+
 $(O)/guest/%: tests/guest/programs/%.c tests/guest/programs/reader.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)

@@ -69,6 +69,8 @@ static void unhook(void)
 	morph_mappings_stop();
 	morph_events_stop();
 	morph_spaces_stop();
+	/* From here on, mappings change unseen. */
+	morph_row_files_distrust();
 	hooked = NULL;
 }
 
@@ -84,6 +86,9 @@ int morph_collect_start(const struct morph_settings *settings)
 		if (ret)
 			return ret;
 	}
+	/* Without memory, every walk goes from row to row. */
+	if (settings->stack_depth)
+		morph_last_alloc();
 	ret = morph_cpus_start();
 	if (!ret && settings->is_lazy)
 		morph_spaces_start();
@@ -101,11 +106,14 @@ void morph_collect_free(void)
 	unsigned int id;
 
 	unhook();
+	morph_last_free();
+	morph_row_files_free();
 	for_each_possible_cpu(id) {
 		cpu = per_cpu_ptr(&morph_cpus, id);
 		morph_ring_fini(&cpu->ring);
 		kfree(cpu->path);
 		kfree(cpu->files);
+		kvfree(cpu->stacks);
 		memset(cpu, 0, sizeof(*cpu));
 	}
 }

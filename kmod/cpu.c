@@ -93,6 +93,11 @@ static int prepare(struct morph_cpu *cpu, u32 id)
 		/* Mappings on this CPU may use the path and @files from now on. */
 		smp_store_release(&cpu->path, path);
 	}
+	if (morph_settings.stack_depth && !cpu->stacks) {
+		cpu->stacks = kvzalloc_node(sizeof(*cpu->stacks), GFP_KERNEL, cpu_to_node(id));
+		if (!cpu->stacks)
+			return -ENOMEM;
+	}
 	if (!cpu->ring.size) {
 		ret = morph_ring_init(&cpu->ring, id, morph_settings.ring_bytes);
 		if (ret)

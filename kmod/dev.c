@@ -30,7 +30,10 @@ static atomic_t is_open = ATOMIC_INIT(0);
 static DEFINE_MUTEX(lock);
 static bool is_collecting; /* under lock */
 static bool has_kernel;
-static u16 registers; /* for the next start; under lock */
+/* For the next start; under lock. */
+static u16 registers;
+static u32 stack_depth;
+static bool is_by_rows; /* @stack_depth was requested, and replaces the parameter */
 
 /* 0: this CPU has no ring. */
 static u64 ring_size(const struct morph_ring *ring)
@@ -97,6 +100,9 @@ static int start(void __user *arg)
 	settings.user_only = (s.flags & MORPH_START_NO_KERNEL) || !has_kernel;
 	settings.is_lazy = s.flags & MORPH_START_LAZY;
 	settings.registers = registers;
+	settings.is_by_rows = is_by_rows;
+	if (is_by_rows)
+		settings.stack_depth = stack_depth;
 	/*
 	 * A record that does not fit leaves the rest of a ring unused, so a ring may never
 	 * hold more than half.
@@ -150,6 +156,43 @@ static int set_registers(void __user *arg)
 		return -EPERM;
 	registers = mask;
 	return 0;
+}
+
+static int set_stacks(void __user *arg)
+{
+	u32 depth;
+
+	if (get_user(depth, (u32 __user *)arg))
+		return -EFAULT;
+	if (depth > MORPH_STACK_MAX)
+		return -EINVAL;
+	if (depth && !perfmon_capable())
+		return -EPERM;
+	stack_depth = depth;
+	is_by_rows = true;
+	return 0;
+}
+
+/* Hostile rows would make walks report any word of any program's memory. */
+static int add_rows(const void __user *arg)
+{
+	struct morph_settings settings;
+	int ret;
+
+	if (!perfmon_capable())
+		return -EPERM;
+	ret = morph_settings_read(&settings);
+	return ret ? ret : morph_row_file_add(arg, (u64)settings.rows_mib << 20);
+}
+
+static int walks(void __user *arg)
+{
+	struct morph_walks w = {};
+
+	BUILD_BUG_ON(ARRAY_SIZE(w.stops) < MORPH_NR_STACK_STOP);
+	morph_row_files_count(&w);
+	morph_stacks_count(&w);
+	return copy_to_user(arg, &w, sizeof(w)) ? -EFAULT : 0;
 }
 
 static int counts(void __user *arg)
@@ -232,6 +275,15 @@ static long morph_ioctl(struct file *file, unsigned int request, unsigned long a
 		break;
 	case MORPH_IOC_REGISTERS:
 		ret = set_registers(to);
+		break;
+	case MORPH_IOC_STACKS:
+		ret = set_stacks(to);
+		break;
+	case MORPH_IOC_ROWS:
+		ret = add_rows(to);
+		break;
+	case MORPH_IOC_WALKS:
+		ret = walks(to);
 		break;
 	default:
 		ret = -ENOTTY;
@@ -360,6 +412,8 @@ static int morph_release(struct inode *inode, struct file *file)
 	stop();
 	morph_collect_free();
 	registers = 0;
+	stack_depth = 0;
+	is_by_rows = false;
 	mutex_unlock(&lock);
 	/* The next open() finds everything reset. */
 	atomic_set_release(&is_open, 0);

@@ -28,6 +28,10 @@ static uint stack_depth;
 module_param(stack_depth, uint, 0444);
 MODULE_PARM_DESC(stack_depth, "callers recorded with each sample, 0 to 127 (default 0: none)");
 
+static uint rows_mib = 64;
+module_param(rows_mib, uint, 0444);
+MODULE_PARM_DESC(rows_mib, "MiB of memory for unwind rows, 0 to 4096 (default 64)");
+
 int morph_settings_read(struct morph_settings *out)
 {
 	*out = (struct morph_settings){
@@ -35,6 +39,7 @@ int morph_settings_read(struct morph_settings *out)
 		.jitter = jitter,
 		.ring_bytes = (u64)ring_kib << 10,
 		.stack_depth = stack_depth,
+		.rows_mib = rows_mib,
 	};
 	if (!strcmp(mode, "hrtimer"))
 		out->mode = MORPH_MODE_HRTIMER;
@@ -43,7 +48,8 @@ int morph_settings_read(struct morph_settings *out)
 	else
 		goto invalid;
 	if (!rate || rate > MORPH_RATE_MAX || jitter > 100 || stack_depth > MORPH_STACK_MAX ||
-	    ring_kib < 16 || ring_kib > MORPH_RING_KIB_MAX || !is_power_of_2(ring_kib))
+	    rows_mib > MORPH_ROWS_MIB_MAX || ring_kib < 16 || ring_kib > MORPH_RING_KIB_MAX ||
+	    !is_power_of_2(ring_kib))
 		goto invalid;
 	return 0;
 

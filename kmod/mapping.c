@@ -71,7 +71,6 @@ static void send(struct morph_cpu *cpu, const struct morph_mmap *mmap, const cha
 		morph_ring_commit(&cpu->ring, size);
 	}
 	local_irq_restore(flags);
-	atomic_inc(morph_epoch(current->tgid));
 }
 
 static void lose(struct morph_cpu *cpu)
@@ -108,6 +107,9 @@ static void report_mapping(struct morph_cpu *cpu, struct vm_area_struct *vma)
 		send(cpu, &mmap, path, len);
 	else if (action == MORPH_EVENT_COUNT_LOST)
 		lose(cpu);
+	/* Also if no record was written: walks remember what is mapped. */
+	if (action != MORPH_EVENT_SKIP)
+		atomic_inc(morph_epoch(current->tgid));
 }
 
 /* Any context: interrupts and preemption are as in the caller of perf_event_mmap(). */

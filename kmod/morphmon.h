@@ -6,7 +6,7 @@
  *	dev      the device's requests           collect  starts and stops everything below
  *	cpu      timers, CPUs that come and go   hook     tracepoints by name
  *	sample   one sample                      event    fork, exec, exit
- *	stack    callers of a sample             mapping  executable memory, with build_id
+ *	stack    callers of a sample (stack.h)   mapping  executable memory, with build_id
  *	ring     records to the reader           space    mappings not reported yet, with file
  *	text     address of the kernel's code
  *	registers  register values of a sample
@@ -24,10 +24,11 @@
 
 #include "kmod/ring.h"
 #include "kmod/space.h"
+#include "kmod/stack.h"
 #include "kmod/uapi/morph_dev.h"
 
-#define MORPH_STACK_MAX	   127
 #define MORPH_RING_KIB_MAX 65536
+#define MORPH_ROWS_MIB_MAX 4096
 
 #define MORPH_EXTRA_STACK     1
 #define MORPH_EXTRA_REGISTERS 2
@@ -60,6 +61,7 @@ struct morph_cpu {
 	char *path; /* buffer of PATH_MAX bytes for a file's name; NULL: this CPU has no ring */
 	/* MORPH_NR_FILES elements: serial of the file that each number means in the ring */
 	u64 *files;
+	struct morph_stacks *stacks; /* NULL: no stacks were requested yet */
 } ____cacheline_aligned;
 
 DECLARE_PER_CPU_ALIGNED(struct morph_cpu, morph_cpus);
@@ -88,7 +90,9 @@ struct morph_settings {
 	u32 jitter; /* percentage of the interval */
 	u32 mode;   /* enum morph_mode */
 	u32 stack_depth;
-	u16 registers; /* mask of MORPH_IOC_REGISTERS */
+	u32 rows_mib;
+	u16 registers;	 /* mask of MORPH_IOC_REGISTERS */
+	bool is_by_rows; /* MORPH_IOC_STACKS: walk by rows, not along frame pointers */
 	u64 ring_bytes;
 	bool user_only;
 	bool is_lazy; /* MORPH_START_LAZY */

@@ -97,6 +97,7 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
 		return mp_err_set(err, ENOMEM, "no memory");
 	warn(pl, md_modcache_remark(pl->at.modcache));
+	warn(pl, md_rows_give_file(&pl->rows_give, pl->source, pl->at.modcache, file, mmap));
 	mmap->module = file->number;
 	module = md_modcache_module(pl->at.modcache, file->module);
 	if (module) {
@@ -310,6 +311,23 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 	return 0;
 }
 
+/* Return: 0, -ENOMEM. */
+static int start_stacks(struct md_pipeline *pl)
+{
+	const void *vdso;
+	size_t size;
+
+	if (!pl->stacks) {
+		md_modcache_want_rows(pl->at.modcache);
+		pl->stacks = md_stack_walk_new();
+		if (!pl->stacks)
+			return -ENOMEM;
+	}
+	vdso = md_stack_walk_vdso(pl->stacks, &size);
+	md_rows_give_start(&pl->rows_give, pl->source, vdso, size);
+	return 0;
+}
+
 static int start_session(struct md_pipeline *pl, struct mp_err *err)
 {
 	struct mp_session *session = &pl->flush.session;
@@ -320,12 +338,8 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 	int ret;
 
 	md_modcache_set_sandbox(pl->at.modcache, pl->sandbox);
-	if (pl->source->has_stacks && !pl->stacks) {
-		md_modcache_want_rows(pl->at.modcache);
-		pl->stacks = md_stack_walk_new();
-		if (!pl->stacks)
-			return mp_err_set(err, ENOMEM, "no memory");
-	}
+	if (pl->source->has_stacks && start_stacks(pl))
+		return mp_err_set(err, ENOMEM, "no memory");
 	md_source_describe(pl->source, &info);
 	if (info.rate_hz)
 		md_contexts_set_period(pl->at.contexts,

@@ -15,6 +15,7 @@
 #include "daemon/attribute/flush.h"
 #include "daemon/module/outputs.h"
 #include "daemon/attribute/path_requests.h"
+#include "daemon/attribute/rows_give.h"
 #include "daemon/attribute/stack_walk.h"
 #include "daemon/source/source.h"
 
@@ -36,6 +37,7 @@ struct md_pipeline {
 	void (*flushed)(void *arg); /* may be NULL */
 	void (*step)(void *arg);    /* called after each step of the work; may be NULL */
 	void *arg;
+	struct md_rows_give rows_give;
 	struct md_stack_walk *stacks; /* made by md_pipeline_init() if the source has stacks */
 	struct md_outputs *outputs;   /* made by md_pipeline_init() */
 	/* results */

@@ -32,6 +32,7 @@ _Static_assert((int)MORPH_NR_STACK_STOP == (int)MP_NR_WALK_STOP, "number of reas
 struct md_stack_walk {
 	struct md_buf out;
 	void *vdso_bytes;
+	size_t vdso_size;
 	struct mp_rows vdso; /* no rows: not to be had */
 	/* the walk that is being made */
 	const struct md_attribute *at;
@@ -61,7 +62,7 @@ static size_t mapping_size(uint64_t start)
 static void read_vdso(struct md_stack_walk *walk)
 {
 	uint64_t start = getauxval(AT_SYSINFO_EHDR);
-	size_t size = start ? mapping_size(start) : 0, table_size;
+	size_t size = start ? mapping_size(start) : 0;
 	struct mp_eh_cursor frames;
 	struct mp_elf *elf = NULL;
 	bool sized;
@@ -70,8 +71,8 @@ static void read_vdso(struct md_stack_walk *walk)
 	    !mp_elf_open_memory("[vdso]", (const void *)(uintptr_t)start, size, MP_ELF_FDES, &elf,
 				NULL) &&
 	    mp_eh_frame_find(elf, &frames, &sized) &&
-	    !mp_rows_compile(&frames, sized, 0, &walk->vdso_bytes, &table_size, NULL))
-		mp_rows_open("[vdso]", walk->vdso_bytes, table_size, &walk->vdso, NULL);
+	    !mp_rows_compile(&frames, sized, 0, &walk->vdso_bytes, &walk->vdso_size, NULL))
+		mp_rows_open("[vdso]", walk->vdso_bytes, walk->vdso_size, &walk->vdso, NULL);
 	mp_elf_close(elf);
 }
 
@@ -98,6 +99,12 @@ void md_stack_walk_free(struct md_stack_walk *walk)
 	md_last_stacks_free(walk->last);
 	free(walk->vdso_bytes);
 	free(walk);
+}
+
+const void *md_stack_walk_vdso(const struct md_stack_walk *walk, size_t *size)
+{
+	*size = walk->vdso_size;
+	return walk->vdso.nr_rows ? walk->vdso_bytes : NULL;
 }
 
 static enum mp_walk_code find(void *arg, uint64_t ip, const struct mp_rows **rows, uint64_t *vaddr)

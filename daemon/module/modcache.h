@@ -71,6 +71,8 @@ struct md_file {
 	uint32_t module; /* index; 0: none */
 	uint8_t why;	 /* enum mp_unattributed if there is no module */
 	bool recorded;	 /* the recording has its MODULE record */
+	/* of rows_give: the session whose source has its rows; without and with a generation */
+	uint8_t rows_given[2];
 	uint32_t nr_segments;
 	struct morph_segment *segments;
 	/* key for files of this machine */

@@ -29,7 +29,7 @@ struct candidate {
  * loaded uses it, even where another source could read branch stacks.
  */
 static const struct candidate candidates[] = {
-	{&md_source_kmod, true, false, true, false, "wakes no idle CPU"},
+	{&md_source_kmod, true, false, true, true, "wakes no idle CPU"},
 	{&md_source_bpf, false, true, false, false, "cheapest to drain"},
 	{&md_source_perf, false, false, true, true, "works anywhere"},
 };

@@ -54,6 +54,15 @@ struct md_batch {
 
 struct md_source;
 
+/* Unwind rows of one file, as @mmap named it, or of the [vdso]. */
+struct md_source_rows {
+	const struct morph_mmap *mmap; /* NULL: the [vdso] */
+	const struct morph_segment *segments;
+	uint32_t nr_segments;
+	const void *bytes;
+	size_t size; /* 0: the file has no rows */
+};
+
 struct md_source_ops {
 	const char *name;
 	bool is_live;	   /* its files can be looked up on this machine */
@@ -70,6 +79,11 @@ struct md_source_ops {
 		    struct mp_err *err);
 	/* live: stops sampling for a while, or continues */
 	int (*pause)(struct md_source *source, bool on, struct mp_err *err);
+	/*
+	 * live, with stacks: takes rows for walks that the source makes itself; NULL: it makes none.
+	 * Return: 0, -errno: walks end where they meet the file.
+	 */
+	int (*give_rows)(struct md_source *source, const struct md_source_rows *rows);
 	/* Gives event, rate, clock, and why this event. */
 	void (*describe)(const struct md_source *source, struct md_recfile_info *info);
 	/* Return: a message for the user at the end, or NULL. */
@@ -81,7 +95,7 @@ struct md_source_ops {
 struct md_source {
 	const struct md_source_ops *ops;
 	bool has_kernel;      /* live: the kernel is sampled too */
-	bool has_stacks;      /* live: USER_STACK records come with the samples */
+	bool has_stacks;      /* live: STACK or USER_STACK records come with the samples */
 	uint64_t kernel_base; /* live: address of _text in samples; 0: its run-time address */
 	uint32_t fixed_hz;    /* live: the rate if it cannot be chosen; 0: it can */
 	char choice[200];     /* why this source and rate were chosen; "" if the user chose them */
@@ -91,6 +105,9 @@ extern const struct md_source_ops md_source_kmod;
 extern const struct md_source_ops md_source_bpf;
 extern const struct md_source_ops md_source_perf;
 extern const struct md_source_ops md_source_replay;
+
+/* Return: true if stacks are wanted, each of which costs @cost_ns. @rate_hz: 0: not known. */
+bool md_source_wants_stacks(enum md_stacks stacks, uint32_t rate_hz, uint32_t cost_ns);
 
 /* Describes the source, including why it was chosen. */
 void md_source_describe(const struct md_source *source, struct md_recfile_info *info);

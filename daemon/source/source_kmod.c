@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "daemon/source/kmod_merge.h"
+#include "daemon/source/kmod_rows.h"
 #include "daemon/source/proc_scan.h"
 #include "kmod/uapi/morph_dev.h"
 
@@ -289,6 +290,27 @@ static int ask_for_registers(const struct kmod *k, uint32_t registers, struct mp
 	return ret ? fail(-ret, "cannot ask for registers", err) : 0;
 }
 
+/*
+ * Assumed to be enough for one stack, with what morphd does with it: some twenty callers read again
+ * and a few new ones.
+ */
+#define STACK_COST_NS 3000
+
+/* Stacks that are taken only if they cost little are no reason to fail. */
+static int ask_for_stacks(struct kmod *k, const struct md_source_config *config, struct mp_err *err)
+{
+	uint32_t rate_hz = k->hello.mode == MORPH_MODE_TICK ? k->hello.tick_hz
+			   : k->start.rate_hz		    ? k->start.rate_hz
+							    : k->hello.rate_hz;
+	int ret;
+
+	if (!md_source_wants_stacks(config->stacks, rate_hz, STACK_COST_NS))
+		return 0;
+	ret = md_kmod_rows_ask(k->fd, k->hello.abi_minor, err);
+	k->source.has_stacks = !ret;
+	return config->stacks == MD_STACKS_YES ? ret : 0;
+}
+
 static int kmod_open(const struct md_source_config *config, struct md_source **out,
 		     struct mp_err *err)
 {
@@ -298,10 +320,6 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 
 	if (!k)
 		return mp_err_set(err, ENOMEM, "no memory");
-	if (config->stacks == MD_STACKS_YES) {
-		free(k);
-		return mp_err_set(err, ENOTSUP, "this source takes no stacks; perf does");
-	}
 	k->source.ops = &md_source_kmod;
 	k->fd = -1;
 	k->page_bytes = sysconf(_SC_PAGESIZE);
@@ -329,6 +347,9 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 		if (ret)
 			goto fail;
 	}
+	ret = ask_for_stacks(k, config, err);
+	if (ret)
+		goto fail;
 	describe(k, config);
 	ret = switch_on(k, err);
 	if (!ret)
@@ -484,6 +505,11 @@ static int kmod_pause(struct md_source *source, bool on, struct mp_err *err)
 	return on ? switch_off(k, err) : switch_on(k, err);
 }
 
+static int kmod_give_rows(struct md_source *source, const struct md_source_rows *rows)
+{
+	return md_kmod_rows_give(((const struct kmod *)source)->fd, rows);
+}
+
 static void kmod_describe(const struct md_source *source, struct md_recfile_info *info)
 {
 	*info = ((const struct kmod *)source)->info;
@@ -502,6 +528,7 @@ const struct md_source_ops md_source_kmod = {
 	.open = kmod_open,
 	.next = kmod_next,
 	.pause = kmod_pause,
+	.give_rows = kmod_give_rows,
 	.describe = kmod_describe,
 	.remark = kmod_remark,
 	.close = kmod_close,

@@ -95,14 +95,6 @@ static int start_all(struct perf *p, struct mp_err *err)
  */
 #define STACK_COST_NS 100000
 
-static bool wants_stacks(const struct md_source_config *config)
-{
-	if (config->stacks != MD_STACKS_AUTO)
-		return config->stacks == MD_STACKS_YES;
-	return config->rate_hz &&
-	       (uint64_t)config->rate_hz * STACK_COST_NS / 1000 <= MD_STACKS_SHARE_PPM;
-}
-
 static int perf_open(const struct md_source_config *config, struct md_source **out,
 		     struct mp_err *err)
 {
@@ -111,7 +103,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		.command = config->command,
 		.no_kernel = config->no_kernel,
 		.registers = config->registers,
-		.stacks = wants_stacks(config),
+		.stacks = md_source_wants_stacks(config->stacks, config->rate_hz, STACK_COST_NS),
 	};
 	struct perf *p = calloc(1, sizeof(*p));
 	uint32_t i;

@@ -139,6 +139,58 @@ struct morph_exec_id {
  */
 #define MORPH_IOC_REGISTERS _IOW('M', 7, __u32)
 
+#define MORPH_ROWS_SEGMENTS_MAX 8
+#define MORPH_ROWS_SIZE_MAX	(64U << 20)
+#define MORPH_ROWS_GENERATION	(1U << 0) /* @ino_generation is valid */
+#define MORPH_ROWS_VDSO		(1U << 1) /* of the [vdso]: no file, no segments but one */
+
+/*
+ * Unwind rows of the file that a FILE or MMAP record or /proc/PID/maps named, instead of earlier
+ * ones of the same file. With a build-id, they are used only for mappings of a file that has it.
+ */
+struct morph_rows {
+	__u32 flags; /* MORPH_ROWS_* */
+	__u32 dev_major;
+	__u32 dev_minor;
+	__u32 nr_segments;
+	__u64 ino;
+	__u64 ino_generation;
+	__u32 pad;
+	__u32 build_id_len; /* 0: not compared */
+	__u8 build_id[MORPH_BUILD_ID_MAX];
+	__u64 segments; /* address of @nr_segments struct morph_segment: the file's code */
+	__u64 bytes;	/* address of the rows, see morph_rows.h */
+	__u64 size;	/* their bytes; 0: the file has no rows, its code is walked by rbp */
+};
+
+/*
+ * The rows stay until the device is closed. EPERM without CAP_PERFMON: rows say which words of
+ * any program's stack are reported. EBADMSG: the rows are not sound. ENOSPC: all rows together
+ * would need more memory than the module's parameter rows_mib allows. Since 1.8.
+ */
+#define MORPH_IOC_ROWS _IOW('M', 8, struct morph_rows)
+
+/*
+ * From the next START on, each sample of a program comes with a STACK record of up to so many
+ * callers (at most 127), found by rows; 0: none. Code of files without rows is then not walked.
+ * After open() the module's parameter stack_depth holds, and frame pointers are followed
+ * everywhere. EPERM without CAP_PERFMON. Since 1.8.
+ */
+#define MORPH_IOC_STACKS _IOW('M', 9, __u32)
+
+/* Walks of stacks since the device was opened. */
+struct morph_walks {
+	__u64 walks;
+	__u64 frames;	  /* callers in all walks */
+	__u64 read_again; /* of them: found as they were at the last walk, without their rows */
+	__u64 no_room;	  /* samples without a stack: the ring was full */
+	__u64 busy;	  /* addresses that were not looked up: the mappings were locked */
+	__u64 rows_files;
+	__u64 rows_bytes; /* of memory */
+	__u64 stops[16];  /* by enum morph_stack_stop */
+};
+#define MORPH_IOC_WALKS _IOR('M', 10, struct morph_walks) /* since 1.8 */
+
 MORPH_ASSERT_SIZE(morph_tail, 8);
 MORPH_ASSERT_SIZE(morph_head, 24);
 MORPH_ASSERT_OFFSET(morph_head, head, 0);
@@ -150,5 +202,9 @@ MORPH_ASSERT_OFFSET(morph_hello, has_kernel, 36);
 MORPH_ASSERT_SIZE(morph_start, 16);
 MORPH_ASSERT_SIZE(morph_counts, 48);
 MORPH_ASSERT_SIZE(morph_exec_id, 8);
+MORPH_ASSERT_SIZE(morph_rows, 96);
+MORPH_ASSERT_OFFSET(morph_rows, build_id, 40);
+MORPH_ASSERT_OFFSET(morph_rows, segments, 72);
+MORPH_ASSERT_SIZE(morph_walks, 184);
 
 #endif

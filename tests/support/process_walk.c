@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 
+#include "tests/support/kmod_walk.h"
 #include "tests/support/rows_compare.h"
 
 #define MAPS_MAX 512
@@ -33,6 +34,7 @@ struct process_walk {
 	struct map maps[MAPS_MAX];
 	char *text; /* of /proc/PID/maps */
 	Dwfl *dwfl;
+	struct kmod_walk *kmod;
 	uint64_t copy_start, copy_size;
 	uint8_t *copied;
 };
@@ -119,6 +121,7 @@ static int follow_maps(struct process_walk *pw)
 		free(text);
 		return 0;
 	}
+	kmod_walk_forget_rows(pw->kmod);
 	free(pw->text);
 	pw->text = strdup(text);
 	free_maps(pw);
@@ -155,7 +158,11 @@ struct process_walk *process_walk_new(pid_t pid, size_t copy)
 	pw->pid = pid;
 	pw->copy = copy;
 	pw->copied = copy ? malloc(copy) : NULL;
-	return pw;
+	pw->kmod = kmod_walk_new();
+	if (pw->kmod)
+		return pw;
+	process_walk_free(pw);
+	return NULL;
 }
 
 void process_walk_free(struct process_walk *pw)
@@ -164,6 +171,7 @@ void process_walk_free(struct process_walk *pw)
 		return;
 	free_maps(pw);
 	dwfl_end(pw->dwfl);
+	kmod_walk_free(pw->kmod);
 	free(pw->text);
 	free(pw->copied);
 	free(pw);
@@ -223,6 +231,22 @@ static int add_frame(Dwfl_Frame *frame, void *arg)
 	return DWARF_CB_OK;
 }
 
+/* ---- the kernel module's ---------------------------------------------------------------------- */
+
+static void compare_kmod(struct process_walk *pw, const struct mp_walk_ops *ops,
+			 const struct mp_walk_start *start, struct walk_comparison *c)
+{
+	static struct kmod_walk_result kmod;
+	size_t nr = c->result.nr < KMOD_WALK_MAX ? c->result.nr : KMOD_WALK_MAX;
+	int stop = nr < c->result.nr ? (int)MORPH_STACK_DEPTH : (int)c->result.stop;
+
+	kmod_walk_run(pw->kmod, ops, start, KMOD_WALK_MAX, &kmod);
+	c->nr_kmod = kmod.nr;
+	c->nr_kmod_read = kmod.nr_read;
+	c->is_kmod_same = (int)kmod.stop == stop && kmod.nr == nr &&
+			  !memcmp(kmod.ips, c->ips, nr * sizeof(c->ips[0]));
+}
+
 int process_walk_compare(struct process_walk *pw, struct walk_comparison *out)
 {
 	const struct mp_walk_ops ops = {.find = find, .read = read_word, .arg = pw};
@@ -242,6 +266,7 @@ int process_walk_compare(struct process_walk *pw, struct walk_comparison *out)
 		copy_stack(pw, r.rsp);
 	out->nr_theirs = out->nr_same = 0;
 	mp_walk(&ops, &start, out->ips, PROCESS_WALK_MAX, &out->result);
+	compare_kmod(pw, &ops, &start, out);
 	dwfl_getthread_frames(pw->dwfl, pw->pid, add_frame, out);
 	if (out->nr_theirs)
 		memmove(out->theirs, out->theirs + 1, --out->nr_theirs * sizeof(out->theirs[0]));

@@ -26,9 +26,11 @@ struct walk_comparison {
 	uint64_t ips[PROCESS_WALK_MAX];
 	uint64_t theirs[PROCESS_WALK_MAX]; /* libdwfl's frames, without the innermost one */
 	size_t nr_theirs;
-	size_t nr_same;	 /* frames up to the first difference */
-	bool is_wrong;	 /* one of our frames differs from libdwfl's */
-	bool is_perfect; /* complete, and all frames are the same */
+	size_t nr_same;		      /* frames up to the first difference */
+	bool is_wrong;		      /* one of our frames differs from libdwfl's */
+	bool is_perfect;	      /* complete, and all frames are the same */
+	bool is_kmod_same;	      /* the kernel module's walk is ours, as far as it goes */
+	size_t nr_kmod, nr_kmod_read; /* its frames, and those that it did not look up again */
 };
 
 /* Walks the stopped thread both ways. Return: 0, -errno. */

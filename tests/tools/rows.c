@@ -4,8 +4,10 @@
  * each file. For benchmarks.
  *
  *	rows [--compare] FILE...
+ *	rows --write=ROWS FILE
  *
- * With --compare, every row is compared with libdw's reading of the file.
+ * With --compare, every row is compared with libdw's reading of the file. With --write, the bytes
+ * of the rows go to a file.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,13 +90,41 @@ static int one(const char *path, bool compares)
 	return ret;
 }
 
+static int write_rows(const char *to, const char *path)
+{
+	struct mp_rows rows;
+	struct mp_elf *elf;
+	struct mp_err err;
+	void *bytes;
+	size_t size;
+	FILE *f;
+	int ret;
+
+	if (mp_elf_open(path, MP_ELF_FDES, &elf, &err) ||
+	    rows_of_elf(elf, &bytes, &size, &rows, &err)) {
+		fprintf(stderr, "rows: %s\n", err.msg);
+		return 1;
+	}
+	f = fopen(to, "we");
+	ret = !f || fwrite(bytes, 1, size, f) != size;
+	if (f && fclose(f))
+		ret = 1;
+	if (ret)
+		fprintf(stderr, "rows: %s: cannot be written\n", to);
+	free(bytes);
+	mp_elf_close(elf);
+	return ret;
+}
+
 int main(int argc, char **argv)
 {
 	bool compares = argc > 1 && !strcmp(argv[1], "--compare");
 	int ret = 0;
 
+	if (argc == 3 && !strncmp(argv[1], "--write=", 8))
+		return write_rows(argv[1] + 8, argv[2]);
 	if (argc < 2 + compares) {
-		fprintf(stderr, "usage: rows [--compare] FILE...\n");
+		fprintf(stderr, "usage: rows [--compare] FILE...\n       rows --write=ROWS FILE\n");
 		return 2;
 	}
 	for (int i = 1 + compares; i < argc; i++)

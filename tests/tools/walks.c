@@ -24,6 +24,7 @@
 
 struct figures {
 	uint64_t nr, perfect, wrong, frames, longer; /* @longer: libdwfl stopped earlier */
+	uint64_t kmod_other, kmod_frames, kmod_read; /* of the kernel module's walker */
 	uint64_t stops[MP_NR_WALK_STOP];
 };
 
@@ -90,6 +91,9 @@ static void add(struct figures *f, const struct walk_comparison *c)
 	f->nr++;
 	f->perfect += c->is_perfect;
 	f->frames += c->result.nr;
+	f->kmod_other += !c->is_kmod_same;
+	f->kmod_frames += c->nr_kmod;
+	f->kmod_read += c->nr_kmod_read;
 	f->stops[c->result.stop]++;
 	if (c->result.stop != MP_WALK_BOTTOM && getenv("WALKS_VERBOSE"))
 		fprintf(stderr, "walks: %s in the caller of frame %zu, 0x%" PRIx64 "\n",
@@ -117,7 +121,9 @@ static void print(const struct figures *f, const char *name)
 	for (int i = 1; i < MP_NR_WALK_STOP; i++)
 		if (f->stops[i])
 			printf(", \"%s\": %" PRIu64, mp_walk_stop_name(i), f->stops[i]);
-	printf("}\n");
+	printf(", \"kmod_other\": %" PRIu64 ", \"kmod_frames\": %" PRIu64
+	       ", \"kmod_read_again\": %" PRIu64 "}\n",
+	       f->kmod_other, f->kmod_frames, f->kmod_read);
 }
 
 int main(int argc, char **argv)

@@ -65,6 +65,13 @@ def plugin():
     command(["make", "--no-print-directory", "-C", ROOT, f"O={BUILD}", f"{BUILD}/plugin/kernel.so"])
 
 
+def rows_of(program, where):
+    """Compiles the unwind rows of a program. Returns their file."""
+    command(["make", "--no-print-directory", "-C", ROOT, f"O={BUILD}", f"{BUILD}/tools/rows"])
+    command([f"{BUILD}/tools/rows", f"--write={where}/rows", program])
+    return f"{where}/rows"
+
+
 def morphmon(release):
     """Builds morphmon. Returns its .ko."""
     command([f"{ROOT}/scripts/kernel/kmod-build", f"--build={BUILD}", release])
@@ -121,7 +128,7 @@ def initramfs(release, where, morphmon, more=None):
              f"-I{ROOT}", "-D_GNU_SOURCE", "-static", "-o", f"{where}/init", *sources])
     command(["gcc", "-static", "-nostdlib", "-o", f"{where}/nothing", f"{HERE}/nothing.S"])
     files = {
-        "init": f"{where}/init", "nothing": f"{where}/nothing", "bin/true": "/bin/true",
+        "init": f"{where}/init", "init.rows": rows_of(f"{where}/init", where), "nothing": f"{where}/nothing", "bin/true": "/bin/true",
         "lib64/ld-linux-x86-64.so.2": f"{LIBRARY}/ld-linux-x86-64.so.2",
         "lib/x86_64-linux-gnu/libc.so.6": f"{LIBRARY}/libc.so.6",
         "empty.ko": module(f"{HERE}/empty", release, where),
@@ -188,15 +195,15 @@ class Result:
     def fact(self, name):
         return next((v for k, v in self.facts.items() if k.endswith("/" + name)), "unknown")
 
-    def interrupts(self, state, classes, average):
-        found = [i for i in self.windows[state, "loop"].irqs if i.classes == classes]
+    def interrupts(self, state, classes, average, work="loop"):
+        found = [i for i in self.windows[state, work].irqs if i.classes == classes]
         if not found:
             raise Failure(f"{state}: no interrupt of kind {classes}")
         return Irq(*(average(v) for v in zip(*found)))
 
-    def per_sample(self, state):
-        """Mean of the loop's interrupts that were for a sample alone."""
-        return self.interrupts(state, BIT_SAMPLE, statistics.mean)
+    def per_sample(self, state, work="loop"):
+        """Mean of the work's interrupts that were for a sample alone."""
+        return self.interrupts(state, BIT_SAMPLE, statistics.mean, work)
 
     def per_tick(self, state):
         """Median of the loop's ticks, with or without a sample; not the mean, as a few ticks do

@@ -5,14 +5,19 @@
  *
  * Decides how each is set up and how its samples are counted. Checks its stream after each run.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "kmod/uapi/morph_dev.h"
@@ -125,7 +130,37 @@ static void idle_end(void)
 	module_unload("morphmon");
 }
 
-static void morph_begin(uint32_t mode, uint32_t registers)
+/* Asks for stacks, and gives the rows of this program, which the host made. */
+static void ask_for_stacks(void)
+{
+	struct morph_segment segments[MORPH_ROWS_SEGMENTS_MAX];
+	struct morph_rows rows = {.segments = (uintptr_t)segments};
+	uint32_t depth = 127;
+	const Elf64_Phdr *phdr = (const void *)getauxval(AT_PHDR);
+	int fd = open("/init.rows", O_RDONLY | O_CLOEXEC);
+	struct stat st, rows_st;
+	void *bytes = MAP_FAILED;
+
+	if (!stat("/init", &st) && !fstat(fd, &rows_st))
+		bytes = mmap(NULL, rows_st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (bytes == MAP_FAILED)
+		die("/init.rows: %s", strerror(errno));
+	for (uint64_t i = 0; i < getauxval(AT_PHNUM); i++)
+		if (phdr[i].p_type == PT_LOAD && phdr[i].p_flags & PF_X)
+			segments[rows.nr_segments++] = (struct morph_segment){
+				phdr[i].p_offset, phdr[i].p_vaddr, phdr[i].p_filesz};
+	rows.dev_major = major(st.st_dev);
+	rows.dev_minor = minor(st.st_dev);
+	rows.ino = st.st_ino;
+	rows.bytes = (uintptr_t)bytes;
+	rows.size = rows_st.st_size;
+	morph_ioctl(MORPH_IOC_STACKS, &depth, "STACKS");
+	morph_ioctl(MORPH_IOC_ROWS, &rows, "ROWS");
+	munmap(bytes, rows_st.st_size);
+	close(fd);
+}
+
+static void morph_begin(uint32_t mode, uint32_t registers, bool stacks)
 {
 	struct morph_hello hello = {.abi_major = MORPH_ABI_MAJOR};
 	/* the same request as the service's */
@@ -138,6 +173,8 @@ static void morph_begin(uint32_t mode, uint32_t registers)
 	morph_ioctl(MORPH_IOC_HELLO, &hello, "HELLO");
 	if (registers)
 		morph_ioctl(MORPH_IOC_REGISTERS, &registers, "REGISTERS");
+	if (stacks)
+		ask_for_stacks();
 	if (mode == MORPH_MODE_HRTIMER)
 		start.rate_hz = RATE;
 	morph_ioctl(MORPH_IOC_START, &start, "START");
@@ -146,17 +183,22 @@ static void morph_begin(uint32_t mode, uint32_t registers)
 
 static void hrtimer_begin(void)
 {
-	morph_begin(MORPH_MODE_HRTIMER, 0);
+	morph_begin(MORPH_MODE_HRTIMER, 0, false);
 }
 
 static void tick_begin(void)
 {
-	morph_begin(MORPH_MODE_TICK, 0);
+	morph_begin(MORPH_MODE_TICK, 0, false);
 }
 
 static void registers_begin(void)
 {
-	morph_begin(MORPH_MODE_HRTIMER, MORPH_REGS_PATHS);
+	morph_begin(MORPH_MODE_HRTIMER, MORPH_REGS_PATHS, false);
+}
+
+static void stacks_begin(void)
+{
+	morph_begin(MORPH_MODE_HRTIMER, 0, true);
 }
 
 /* Reads the stream to its end. */
@@ -214,16 +256,32 @@ static void morph_end(void)
 	idle_end();
 }
 
+static void stacks_end(void)
+{
+	struct morph_walks w;
+
+	morph_ioctl(MORPH_IOC_WALKS, &w, "WALKS");
+	say("walks %llu, %llu frames, %llu read again, %llu complete, %llu busy", w.walks, w.frames,
+	    w.read_again, w.stops[MORPH_STACK_BOTTOM], w.busy);
+	if (w.stops[MORPH_STACK_BOTTOM] * 10 < w.walks * 9)
+		die("%llu of %llu walks are complete", w.stops[MORPH_STACK_BOTTOM], w.walks);
+	morph_end();
+}
+
 /* Real programs take long, so run them only in states where it matters. */
 #define SMALL "loop,switch-futex,switch-pipe,sleep,fork,exec,exec-shared,mmap-exec,mmap"
 
+#define ALL   SMALL ",gzip,sort,perl,cc1"
+
 const struct state states[] = {
-	{"none", "all", NULL, NULL, NULL},
+	{"none", ALL, NULL, NULL, NULL},
 	{"empty", "loop", empty_begin, empty_end, NULL},
 	{"perf", SMALL, perf_begin, perf_end, perf_samples},
 	{"idle", SMALL, idle_begin, idle_end, NULL},
-	{"hrtimer", "all", hrtimer_begin, morph_end, morph_samples},
+	{"hrtimer", ALL, hrtimer_begin, morph_end, morph_samples},
 	{"tick", SMALL, tick_begin, morph_end, morph_samples},
 	{"registers", "loop", registers_begin, morph_end, morph_samples},
+	{"stacks", "loop,stack-10,stack-110,calls-10,calls-60", stacks_begin, stacks_end,
+	 morph_samples},
 	{NULL, NULL, NULL, NULL, NULL},
 };

@@ -5,6 +5,7 @@
  * Decides what one operation is; each begins at its MARK_OP. Operations do as little as
  * possible themselves, so that added instructions are visible.
  */
+#include <alloca.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -31,6 +32,67 @@ static void run_loop(unsigned int nr)
 		__asm__ volatile("1:\n\t.rept 64\n\tadd $1, %0\n\t.endr\n\tdec %1\n\tjnz 1b"
 				 : "+r"(sum), "+r"(left));
 	}
+}
+
+/* A loop below so many callers, which stay the same from sample to sample. */
+static __attribute__((noinline)) void run_below(unsigned int depth, unsigned int nr)
+{
+	if (depth > 1)
+		run_below(depth - 1, nr);
+	else
+		run_loop(nr);
+	__asm__ volatile("");
+}
+
+static void run_stack_10(unsigned int nr)
+{
+	run_below(10, nr);
+}
+
+static void run_stack_110(unsigned int nr)
+{
+	run_below(110, nr);
+}
+
+static __attribute__((noinline)) void call_below(unsigned int depth)
+{
+	uint64_t left = 1000, sum = 0;
+
+	if (depth > 1)
+		call_below(depth - 1);
+	else
+		__asm__ volatile("1:\n\t.rept 64\n\tadd $1, %0\n\t.endr\n\tdec %1\n\tjnz 1b"
+				 : "+r"(sum), "+r"(left));
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void call_from(unsigned int bytes, unsigned int depth)
+{
+	volatile char *p = alloca(bytes);
+
+	p[0] = 0;
+	call_below(depth);
+	p[0] = 1;
+}
+
+/* Calls that lie at another place each time, so that no sample meets those of the last one. */
+static void run_calls(unsigned int depth, unsigned int nr)
+{
+	for (; nr; nr--) {
+		MARK(MARK_OP);
+		for (unsigned int i = 0; i < 65; i++)
+			call_from(16 + 16 * ((nr * 65 + i) % 61), depth);
+	}
+}
+
+static void run_calls_10(unsigned int nr)
+{
+	run_calls(10, nr);
+}
+
+static void run_calls_60(unsigned int nr)
+{
+	run_calls(60, nr);
 }
 
 /*
@@ -254,6 +316,10 @@ static void run_cc1(unsigned int nr)
 
 const struct work works[] = {
 	{"loop", run_loop, 250}, /* 1.1 s */
+	{"stack-10", run_stack_10, 250},
+	{"stack-110", run_stack_110, 250},
+	{"calls-10", run_calls_10, 250},
+	{"calls-60", run_calls_60, 250},
 	{"switch-futex", run_switch_futex, 1000},
 	{"switch-pipe", run_switch_pipe, 1000},
 	{"sleep", run_sleep, 200},

@@ -236,6 +236,10 @@ static void compare(void (*run)(void), size_t copy)
 	pw = process_walk_new(child, copy);
 	ck_assert_ptr_nonnull(pw);
 	ck_assert_int_eq(process_walk_compare(pw, &c), 0);
+	ck_assert(c.is_kmod_same);
+	/* It is stopped: the second walk of the kernel module finds all of it as it was. */
+	ck_assert_int_eq(process_walk_compare(pw, &c), 0);
+	ck_assert(c.is_kmod_same);
 	process_walk_free(pw);
 	end_child();
 }

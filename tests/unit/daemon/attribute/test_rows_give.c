@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_rows_give - the rows of this process's own files go to a source that walks stacks itself:
+ * sound, by the identity of the mapping, and each file once for each source.
+ */
+#include "daemon/attribute/rows_give.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/attribute/stack_walk.h"
+#include "daemon/module/modcache_private.h"
+#include "daemon/source/proc_scan.h"
+#include "tests/support/kmod_walk.h"
+#include "tests/unit/suite.h"
+
+static struct md_modcache *modcache;
+static struct md_buf scan;
+static struct md_rows_give give;
+static struct md_source source;
+static int nr_files, nr_vdso, answer;
+
+/* Checks what the kernel module would get. */
+static int take(struct md_source *from, const struct md_source_rows *rows)
+{
+	ck_assert_ptr_eq(from, &source);
+	ck_assert_uint_ge(rows->nr_segments, 1);
+	if (rows->size)
+		ck_assert_int_eq(kmod_rows_check(rows->bytes, rows->size), 0);
+	if (rows->mmap)
+		ck_assert_uint_ne(rows->mmap->ino, 0);
+	nr_files += rows->mmap != NULL;
+	nr_vdso += !rows->mmap;
+	return answer;
+}
+
+static const struct md_source_ops takes = {.name = "takes", .give_rows = take};
+static const struct md_source_ops takes_none = {.name = "takes-none"};
+
+static void setup(void)
+{
+	modcache = md_modcache_new();
+	ck_assert_ptr_nonnull(modcache);
+	md_modcache_want_rows(modcache);
+	ck_assert_int_eq(md_proc_scan(getpid(), 0, NULL, &scan), 0);
+	source = (struct md_source){.ops = &takes, .has_stacks = true};
+	memset(&give, 0, sizeof(give));
+	nr_files = nr_vdso = answer = 0;
+	md_rows_give_start(&give, &source, NULL, 0);
+}
+
+static void teardown(void)
+{
+	md_modcache_free(modcache);
+	md_buf_fini(&scan);
+	memset(&scan, 0, sizeof(scan));
+}
+
+/* Gives all files that this process has mapped. Return: number of messages. */
+static int give_all(uint32_t flags)
+{
+	struct morph_record *record;
+	struct md_file *file;
+	int nr_said = 0;
+	size_t pos = 0;
+
+	while (!md_record_next(scan.data, scan.size, &pos, &record)) {
+		struct morph_mmap *mmap = (void *)record;
+
+		if (record->type != MORPH_REC_MMAP)
+			continue;
+		ck_assert_int_eq(md_modcache_resolve(modcache, mmap, 0, &file), 0);
+		mmap->task.flags |= flags;
+		nr_said += md_rows_give_file(&give, &source, modcache, file, mmap) != NULL;
+		mmap->task.flags &= ~flags;
+	}
+	return nr_said;
+}
+
+START_TEST(rows_of_each_file_are_given_once)
+{
+	int nr;
+
+	ck_assert_int_eq(give_all(0), 0);
+	nr = nr_files;
+	ck_assert_int_ge(nr, 3); /* this program, libc, the loader */
+	ck_assert_uint_eq(give.nr, (uint64_t)nr);
+	ck_assert_uint_gt(give.bytes, 10000);
+	ck_assert_int_eq(give_all(0), 0);
+	ck_assert_int_eq(nr_files, nr);
+}
+END_TEST
+
+START_TEST(rows_are_given_again_under_an_identity_with_a_generation)
+{
+	give_all(0);
+	nr_files = 0;
+	give_all(MORPH_MMAP_GENERATION);
+	ck_assert_int_ge(nr_files, 1);
+}
+END_TEST
+
+START_TEST(rows_are_given_again_to_the_next_source)
+{
+	size_t size;
+	struct md_stack_walk *walk = md_stack_walk_new();
+	const void *vdso = md_stack_walk_vdso(walk, &size);
+	int nr;
+
+	give_all(0);
+	nr = nr_files;
+	nr_files = 0;
+	md_rows_give_start(&give, &source, vdso, size);
+	ck_assert_int_eq(nr_vdso, 1);
+	give_all(0);
+	ck_assert_int_eq(nr_files, nr);
+	md_stack_walk_free(walk);
+}
+END_TEST
+
+START_TEST(rows_are_given_to_no_source_that_makes_no_walks)
+{
+	source.ops = &takes_none;
+	give_all(0);
+	source.ops = &takes;
+	source.has_stacks = false;
+	give_all(0);
+	ck_assert_int_eq(nr_files, 0);
+	source.has_stacks = true;
+	give_all(0);
+	ck_assert_int_ge(nr_files, 3);
+}
+END_TEST
+
+START_TEST(a_full_source_is_reported_once)
+{
+	answer = -ENOSPC;
+	ck_assert_int_eq(give_all(0), 1);
+	ck_assert_uint_eq(give.nr, 0);
+}
+END_TEST
+
+static Suite *rows_give_suite(void)
+{
+	Suite *suite = suite_create("rows_give");
+	TCase *tc = tcase_create("rows_give");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, rows_of_each_file_are_given_once);
+	tcase_add_test(tc, rows_are_given_again_under_an_identity_with_a_generation);
+	tcase_add_test(tc, rows_are_given_again_to_the_next_source);
+	tcase_add_test(tc, rows_are_given_to_no_source_that_makes_no_walks);
+	tcase_add_test(tc, a_full_source_is_reported_once);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(rows_give_suite)
