@@ -125,7 +125,7 @@ static enum mp_walk_code find(void *arg, uint64_t ip, const struct mp_rows **row
 	/* A file that cannot be read may have rows, and then its rbp is no frame pointer. */
 	module = m->why == MD_MAPPED ? md_modcache_module(walk->at->modcache, m->module) : NULL;
 	if (!module)
-		return MP_WALK_NOTHING;
+		return MP_WALK_UNREAD;
 	if (!module->rows.nr_rows)
 		return MP_WALK_BARE;
 	*rows = &module->rows;

@@ -172,10 +172,12 @@ static bool locate(struct walk *w)
 /* Goes to the caller. Return: why that is not possible; 0: @ip is in mapped code. */
 static enum mp_walk_stop step(struct walk *w, bool is_innermost)
 {
-	enum mp_walk_stop stop = w->code == MP_WALK_ROWS
-					 ? step_by_rule(w, mp_rows_find(w->rows, w->vaddr))
-					 : step_by_rbp(w);
+	enum mp_walk_stop stop = MP_WALK_UNMAPPED;
 
+	if (w->code == MP_WALK_ROWS)
+		stop = step_by_rule(w, mp_rows_find(w->rows, w->vaddr));
+	else if (w->code == MP_WALK_BARE)
+		stop = step_by_rbp(w);
 	if (stop)
 		return stop;
 	/*

@@ -27,7 +27,7 @@ enum mp_walk_stop {
 	MP_WALK_BOTTOM,	  /* the stack is complete */
 	MP_WALK_DEPTH,	  /* more frames than there is room for */
 	MP_WALK_COPY,	  /* a word that the caller does not have */
-	MP_WALK_UNMAPPED, /* an address in no known mapping */
+	MP_WALK_UNMAPPED, /* an address in no known mapping, or in a file that cannot be read */
 	MP_WALK_NO_ROWS,  /* code without rows, and no plausible frame pointer */
 	MP_WALK_NO_ROW,	  /* a gap between the rows of a module */
 	MP_WALK_RULE,	  /* a rule that is not computed */
@@ -39,6 +39,7 @@ enum mp_walk_stop {
 /* What is mapped at an address. */
 enum mp_walk_code {
 	MP_WALK_NOTHING, /* no code is known to be there */
+	MP_WALK_UNREAD,	 /* code of a file that cannot be read: it may have rows or not */
 	MP_WALK_BARE,	 /* code without rows, as of a JIT compiler */
 	MP_WALK_ROWS,
 };

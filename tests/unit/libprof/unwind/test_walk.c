@@ -14,6 +14,7 @@
 #define STACK	 UINT64_C(0x7ffe00001000)
 #define ALTSTACK UINT64_C(0x7ffe00000000) /* a lower one */
 #define JIT	 UINT64_C(0x7e0000000000) /* code without rows, 0x1000 bytes */
+#define UNREAD	 UINT64_C(0x7d0000000000) /* code of a file that cannot be read */
 #define NR_WORDS 64
 
 /* Functions of the module: each has 0x10 bytes. */
@@ -43,6 +44,8 @@ static enum mp_walk_code find(void *arg, uint64_t ip, const struct mp_rows **out
 	(void)arg;
 	if (ip >= JIT && ip < JIT + 0x1000)
 		return MP_WALK_BARE;
+	if (ip >= UNREAD && ip < UNREAD + 0x1000)
+		return MP_WALK_UNREAD;
 	if (ip < BIAS || ip >= BIAS + 0x2000)
 		return MP_WALK_NOTHING;
 	*out = &rows;
@@ -312,6 +315,10 @@ START_TEST(walk_says_why_it_ends)
 	start.regs[MP_WALK_RSP] = STACK + sizeof(stack);
 	walk(8);
 	expect(MP_WALK_COPY, 0);
+	start.regs[MP_WALK_RSP] = STACK;
+	stack[0] = UNREAD + 8; /* is given out, but its caller is not to be found */
+	walk(8);
+	expect(MP_WALK_UNMAPPED, 1);
 	start.ip = 0x4242;
 	walk(8);
 	expect(MP_WALK_UNMAPPED, 0);
