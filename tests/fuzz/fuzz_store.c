@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/store_codec.h"
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_private.h"
@@ -30,6 +31,29 @@ static void die(const char *what)
 static void clean_up(void)
 {
 	unlink(path);
+}
+
+/* Adds calling contexts of two days. */
+static void add_contexts(struct mp_store *store, int64_t key, struct mp_ledger *ledger)
+{
+	struct mp_context_tree tree;
+	struct mp_err err;
+
+	if (mp_context_tree_init(&tree))
+		die("contexts");
+	for (unsigned int i = 0; i < 100; i++) {
+		struct mp_context_step steps[3] = {{{1, i % 3, MP_CONTEXT_CALL}, false},
+						   {{2, i % 7, MP_CONTEXT_CALL}, i % 2},
+						   {{1, i % 5, MP_CONTEXT_FUNCTION}, false}};
+
+		if (mp_context_add(&tree, steps, 3, 1, 250000))
+			die("contexts");
+	}
+	if (mp_store_add_contexts(store, key, 86400, &tree, &err) ||
+	    mp_store_add_contexts(store, key, 3 * 86400, &tree, &err))
+		die("contexts");
+	ledger->contexts += 2 * tree.nodes[0].total;
+	mp_context_tree_fini(&tree);
 }
 
 static void fill(struct mp_store *store)
@@ -72,6 +96,7 @@ static void fill(struct mp_store *store)
 		    mp_store_add_ip_counts(store, key, 3 * 86400, counts, 800, &err) ||
 		    mp_store_add_activity(store, key, 86400, &activity, &err))
 			die("fill");
+		add_contexts(store, key, &ledger);
 	}
 	ledger.emitted = ledger.attributed;
 	if (mp_store_add_ledger(store, session.key, 86400, &ledger, &err) ||
@@ -165,6 +190,20 @@ static void read_paths(struct mp_store *store, int64_t key)
 	free(paths);
 }
 
+static void read_contexts(struct mp_store *store, int64_t key)
+{
+	struct mp_context_tree tree;
+
+	if (mp_context_tree_init(&tree))
+		die("contexts");
+	/* The totals of a tree that was accepted add up. */
+	if (!mp_store_read_contexts(store, key, 0, &tree, NULL))
+		for (uint32_t i = 1; i < tree.nr_nodes; i++)
+			if (tree.nodes[i].total > tree.nodes[tree.nodes[i].parent].total)
+				abort();
+	mp_context_tree_fini(&tree);
+}
+
 static void read_database(void)
 {
 	struct mp_program_activity *programs = NULL;
@@ -185,6 +224,7 @@ static void read_database(void)
 			read_counts(store, modules[i].key);
 			read_edges(store, modules[i].key);
 			read_paths(store, modules[i].key);
+			read_contexts(store, modules[i].key);
 		}
 		mp_store_free_modules(modules, nr);
 	}
