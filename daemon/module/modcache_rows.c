@@ -92,7 +92,7 @@ void md_module_read_rows(struct md_module *module, const struct mp_elf *elf, int
 	if (bytes && pread(fd, bytes, nr, (off_t)off) == (ssize_t)nr) {
 		frames.p = bytes;
 		frames.end = frames.p + nr;
-		if (!mp_rows_compile(&frames, sized, &table, &size, NULL) &&
+		if (!mp_rows_compile(&frames, sized, elf->start, &table, &size, NULL) &&
 		    size <= MD_ROWS_SIZE_MAX &&
 		    !mp_rows_open("", table, size, &module->rows, NULL)) {
 			module->row_bytes = table;

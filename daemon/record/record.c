@@ -154,11 +154,12 @@ static bool is_consistent(const struct morph_record *record)
 
 int md_record_next(uint8_t *data, size_t size, size_t *pos, struct morph_record **out)
 {
-	struct morph_record *record = (void *)(data + *pos);
+	struct morph_record *record;
 	size_t left = size - *pos;
 
 	if (!left)
-		return -ENODATA;
+		return -ENODATA; /* @data may be NULL */
+	record = (void *)(data + *pos);
 	if (left < sizeof(*record) || record->size < sizeof(*record) || record->size > left ||
 	    record->size % MORPH_RECORD_ALIGN)
 		return -EBADMSG;

@@ -248,15 +248,14 @@ void md_perf_decoder_begin(struct md_perf_decoder *d, uint32_t stage_nr, uint32_
 	stage->ips[stage->nr++] = ip;
 }
 
-/* Adds the stack of the sample that was added last, which ends its batch. */
+/* Adds the stack of the sample that was added last, and ends its batch. */
 static void decode_stack(struct md_perf_decoder *d, struct md_perf_stage *stage,
 			 const struct sample_body *body, const uint8_t *data, size_t room)
 {
 	struct morph_user_stack *record;
 	struct md_perf_user user;
 
-	if (!stage->nr || stage->tgid == NO_PID ||
-	    !md_perf_read_user(data, room, d->user_mask, &user))
+	if (!md_perf_read_user(data, room, d->user_mask, &user))
 		return;
 	close_stage(d, stage);
 	record = md_record_add_task(&d->out, MORPH_REC_USER_STACK, sizeof(*record) + user.size,
@@ -277,10 +276,11 @@ static void decode_rest(struct md_perf_decoder *d, struct md_perf_stage *stage,
 			const struct sample_body *body, const uint8_t *rest, size_t room)
 {
 	size_t size = d->has_branches ? decode_branches(d, body, rest, room) : 0;
+	bool is_known = stage->nr && stage->tgid != NO_PID; /* registers may end the batch */
 
 	if (d->registers && body->time >= d->start_ns)
 		decode_registers(d, stage, body->ip, rest + size, room - size);
-	if (d->stacks && body->time >= d->start_ns)
+	if (d->stacks && is_known && body->time >= d->start_ns)
 		decode_stack(d, stage, body, rest + size, room - size);
 }
 
@@ -333,7 +333,9 @@ static void decode_mmap(struct md_perf_decoder *d, const struct mmap2_body *body
 	struct morph_mmap *mmap;
 	char path[4096];
 
-	if (body->pid == NO_PID || !body->len || body->addr >> 63)
+	/* A record's mapping must not wrap around, nor its part of the file. */
+	if (body->pid == NO_PID || !body->len || body->addr >> 63 || body->len >> 63 ||
+	    body->pgoff + body->len <= body->pgoff)
 		return;
 	if (len >= sizeof(path))
 		len = sizeof(path) - 1;

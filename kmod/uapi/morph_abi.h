@@ -115,13 +115,13 @@ struct morph_stack {
 #define MORPH_STACK_STOP    0xffU     /* enum morph_stack_stop */
 #define MORPH_STACK_USER_IP (1U << 8) /* ips[0] is the user code that entered the kernel */
 /*
- * Bits 16 to 23 are valid: how many of the addresses, the outermost ones, lie where they lay at
- * the thread's last walk, with the same frames further out. The calls that will return there may
+ * The upper half of @flags is valid: how many of the addresses, the outermost ones, lie where they
+ * lay at the thread's last walk, with the same frames further out. The calls that will return there may
  * be the same as then. The calls that will return to the other addresses are certainly new.
  * Without the flag, nothing is known: no earlier walk, or on another stack. Since 1.8.
  */
 #define MORPH_STACK_AGED       (1U << 9)
-#define MORPH_STACK_OLD(flags) (((flags) >> MORPH_STACK_OLD_SHIFT) & 0xffU)
+#define MORPH_STACK_OLD(flags) (((flags) >> MORPH_STACK_OLD_SHIFT) & 0xffffU)
 #define MORPH_STACK_OLD_SHIFT  16
 
 enum morph_stack_stop {

@@ -377,6 +377,8 @@ static int read_all(struct mp_elf *elf, unsigned int need, struct mp_err *err)
 		ret = read_sections(elf, !(need & MP_ELF_DEBUG), err);
 	if (!ret)
 		ret = mp_elf_read_id(elf, err);
+	if (!ret)
+		mp_elf_find_start(elf);
 	if (!ret && (need & MP_ELF_SYMBOLS))
 		ret = mp_elf_read_symbols(elf, err);
 	if (!ret && (need & MP_ELF_RELOCS))

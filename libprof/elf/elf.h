@@ -86,6 +86,7 @@ struct mp_elf {
 	uint32_t nr_relocs;
 	struct mp_reloc *dyn_relocs; /* .rela.dyn, .rela.plt, DT_RELR expanded */
 	uint32_t nr_dyn_relocs;
+	uint64_t start;	 /* vaddr where the kernel enters the file; 0: nowhere, as in libraries */
 	bool relinkable; /* .rela.text present: linked with --emit-relocs */
 	bool has_symtab; /* not stripped */
 	struct mp_id id;

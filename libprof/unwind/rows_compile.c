@@ -18,6 +18,8 @@
 #define FDES_MAX (1u << 21)
 /* Compilers need some 20 bytes. The program runs again for each FDE, so it must be short. */
 #define CIE_PROGRAM_MAX 1024
+#define START_MAX	128 /* bytes of code at the start that no FDE covers */
+#define RULE_BOTTOM	0
 #define KEYS_START	1024u /* slots of the table of keys; a power of two */
 
 struct frame {
@@ -46,6 +48,7 @@ struct compiler {
 	uint16_t *numbers;
 	uint32_t nr_rows, max_rows;
 	uint64_t base;
+	uint64_t start; /* where the kernel enters the file; 0: nowhere */
 };
 
 /* ---- the list of FDEs ----------------------------------------------------------------------- */
@@ -170,7 +173,7 @@ static uint32_t rule_number(struct compiler *c, const struct mp_row_rule *rule)
 	return c->nr_rules++;
 }
 
-/* Rule n is "stop for reason n" for each reason, and rule 0, which no row uses, is the bottom. */
+/* Rule n is "stop for reason n" for each reason, and rule 0 is the bottom. */
 static void add_stop_rules(struct compiler *c)
 {
 	c->rules[c->nr_rules++] = (struct mp_row_rule){.flags = MP_ROW_BOTTOM};
@@ -235,6 +238,23 @@ static int add_row(struct compiler *c, uint64_t vaddr, uint32_t number)
 	return 0;
 }
 
+/*
+ * Adds the row at @end of an FDE. No FDE begins before @next. The dynamic linker's first
+ * instructions lie in such a gap.
+ */
+static int add_gap(struct compiler *c, uint64_t end, uint64_t next)
+{
+	int ret = add_row(c, end, MP_ROW_STOP_NO_ROW);
+
+	if (ret || c->start < end || c->start >= next ||
+	    c->start - c->base > UINT32_MAX - START_MAX)
+		return ret;
+	ret = add_row(c, c->start, RULE_BOTTOM);
+	if (!ret && next - c->start > START_MAX)
+		ret = add_row(c, c->start + START_MAX, MP_ROW_STOP_NO_ROW);
+	return ret;
+}
+
 /* Adds the rows of @frame up to @end. */
 static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end)
 {
@@ -290,7 +310,7 @@ static int add_all_rows(struct compiler *c)
 			ret = add_frame_rows(c, frame, end);
 		/* Of two FDEs at one address, the longer one comes last. */
 		if (!ret && end != next && end > frame->start)
-			ret = add_row(c, end, MP_ROW_STOP_NO_ROW);
+			ret = add_gap(c, end, next);
 	}
 	return ret;
 }
@@ -334,8 +354,8 @@ static void compiler_fini(struct compiler *c)
 	free(c->numbers);
 }
 
-int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, void **bytes, size_t *size,
-		    struct mp_err *err)
+int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t start, void **bytes,
+		    size_t *size, struct mp_err *err)
 {
 	struct compiler c = {0};
 	int ret;
@@ -348,6 +368,7 @@ int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, void **bytes,
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	c.cfi.for_walking = true;
+	c.start = start;
 	add_stop_rules(&c);
 	ret = list_frames(&c, frames, sized, err);
 	if (!ret) {

@@ -9,8 +9,8 @@
 #include "libprof/unwind/walk.h"
 
 #define WORD 8
-/* A frame is smaller, or rbp is no frame pointer. */
-#define FRAME_MAX (UINT64_C(8) << 20)
+/* Bytes between rsp and rbp in code without rows. All their words are looked at. */
+#define BARE_FRAME_MAX 1024
 
 struct walk {
 	const struct mp_walk_ops *ops;
@@ -20,6 +20,10 @@ struct walk {
 	bool is_exact;	/* @ip is the next instruction, not the one behind a call */
 	bool has_moved; /* the stack pointer moved back once */
 	enum mp_row_stop row_stop;
+	/* what is mapped at @ip */
+	enum mp_walk_code code;
+	const struct mp_rows *rows;
+	uint64_t vaddr;
 };
 
 const char *mp_walk_stop_name(enum mp_walk_stop stop)
@@ -112,20 +116,38 @@ static enum mp_walk_stop step_by_rule(struct walk *w, const struct mp_row_rule *
 	return MP_WALK_UNSAID;
 }
 
+/* Return: true if @address may be a return address: code is mapped before it. */
+static bool may_be_return(const struct walk *w, uint64_t address)
+{
+	const struct mp_rows *rows;
+	uint64_t vaddr;
+
+	return address && w->ops->find(w->ops->arg, address - 1, &rows, &vaddr) != MP_WALK_NOTHING;
+}
+
 /*
  * Code without rows. Its frame pointer is plausible if it lies a little above the stack pointer,
- * and code is mapped where the return address leads.
+ * and code is mapped where the return address leads. Before a function has set rbp, and in one
+ * that does not use it as a frame pointer, rbp may be that of a frame further out, and all looks
+ * plausible. But then the function's own return address lies between rsp and rbp. So no word there
+ * may be a return address.
  */
 static enum mp_walk_stop step_by_rbp(struct walk *w)
 {
-	uint64_t rsp = w->regs[MP_WALK_RSP], rbp = w->regs[MP_WALK_RBP], caller, ip, vaddr;
-	const struct mp_rows *rows;
+	uint64_t rsp = w->regs[MP_WALK_RSP], rbp = w->regs[MP_WALK_RBP], caller, ip, word;
 
-	if (!(w->known >> MP_WALK_RBP & 1) || rbp % WORD || rbp < rsp || rbp - rsp > FRAME_MAX)
+	if (!(w->known >> MP_WALK_RBP & 1) || rbp % WORD || rsp % WORD || rbp < rsp ||
+	    rbp - rsp > BARE_FRAME_MAX)
 		return MP_WALK_NO_ROWS;
+	for (uint64_t at = rsp; at < rbp; at += WORD) {
+		if (!read_word(w, at, &word))
+			return MP_WALK_COPY;
+		if (may_be_return(w, word))
+			return MP_WALK_NO_ROWS;
+	}
 	if (!read_word(w, rbp, &caller) || !read_word(w, rbp + WORD, &ip))
 		return MP_WALK_COPY;
-	if (ip && w->ops->find(w->ops->arg, ip - 1, &rows, &vaddr) == MP_WALK_NOTHING)
+	if (ip && !may_be_return(w, ip))
 		return MP_WALK_NO_ROWS;
 	w->regs[MP_WALK_RSP] = rbp + 2 * WORD;
 	w->regs[MP_WALK_RBP] = caller;
@@ -135,17 +157,31 @@ static enum mp_walk_stop step_by_rbp(struct walk *w)
 	return MP_WALK_UNSAID;
 }
 
-static enum mp_walk_stop step(struct walk *w, bool *by_rbp)
+/* Finds what is mapped at @ip. Return: false if nothing is known to be there. */
+static bool locate(struct walk *w)
 {
-	const struct mp_rows *rows = NULL;
-	uint64_t vaddr = 0, at = w->is_exact ? w->ip : w->ip - 1;
+	uint64_t at = w->is_exact ? w->ip : w->ip - 1;
 
-	*by_rbp = false;
-	switch (w->ops->find(w->ops->arg, at, &rows, &vaddr)) {
-	case MP_WALK_ROWS: return step_by_rule(w, mp_rows_find(rows, vaddr));
-	case MP_WALK_BARE: *by_rbp = true; return step_by_rbp(w);
-	default: return MP_WALK_UNMAPPED;
-	}
+	w->code = w->ops->find(w->ops->arg, at, &w->rows, &w->vaddr);
+	return w->code != MP_WALK_NOTHING;
+}
+
+/* Goes to the caller. Return: why that is not possible; 0: @ip is in mapped code. */
+static enum mp_walk_stop step(struct walk *w, bool is_innermost)
+{
+	enum mp_walk_stop stop = w->code == MP_WALK_ROWS
+					 ? step_by_rule(w, mp_rows_find(w->rows, w->vaddr))
+					 : step_by_rbp(w);
+
+	if (stop)
+		return stop;
+	/*
+	 * By convention, the outermost frame without unwind information returns to 0. But there
+	 * may be a 0 on a stack that the innermost function is about to change to.
+	 */
+	if (!w->ip)
+		return is_innermost ? MP_WALK_UNMAPPED : MP_WALK_BOTTOM;
+	return locate(w) ? MP_WALK_UNSAID : MP_WALK_UNMAPPED;
 }
 
 void mp_walk(const struct mp_walk_ops *ops, const struct mp_walk_start *start, uint64_t *ips,
@@ -157,19 +193,14 @@ void mp_walk(const struct mp_walk_ops *ops, const struct mp_walk_start *start, u
 	*result = (struct mp_walk_result){0};
 	for (int i = 0; i < MP_WALK_NR_REGS; i++)
 		w.regs[i] = start->regs[i];
-	for (;;) {
-		result->stop = step(&w, &by_rbp);
+	result->stop = locate(&w) ? MP_WALK_UNSAID : MP_WALK_UNMAPPED;
+	while (!result->stop) {
+		by_rbp = w.code == MP_WALK_BARE;
+		result->stop = step(&w, !result->nr);
+		if (!result->stop && result->nr == max)
+			result->stop = MP_WALK_DEPTH;
 		if (result->stop)
 			break;
-		/* By convention, the outermost frame without unwind information returns to 0. */
-		if (!w.ip) {
-			result->stop = MP_WALK_BOTTOM;
-			break;
-		}
-		if (result->nr == max) {
-			result->stop = MP_WALK_DEPTH;
-			break;
-		}
 		ips[result->nr++] = w.ip;
 		result->nr_by_rbp += by_rbp;
 	}

@@ -5,8 +5,8 @@
  * the daemon; the reference for walkers inside the kernel.
  *
  * A walk is never a guess that looks like an answer: it ends with the first frame that is not
- * certain, and says why. Only code without any rows is walked along frame pointers, if they are
- * plausible.
+ * certain, and says why. An address in no known mapping is not given out. Only code without any
+ * rows is walked along frame pointers, if they are plausible.
  */
 #ifndef MP_WALK_H
 #define MP_WALK_H

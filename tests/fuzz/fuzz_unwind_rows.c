@@ -39,10 +39,14 @@ static void compile(const uint8_t *data, size_t size)
 {
 	struct mp_eh_cursor frames = {.p = data, .end = data + size, .vaddr = 0x1000000};
 	struct mp_rows rows;
+	uint64_t start = 0;
 	size_t table_size;
 	void *bytes;
 
-	if (mp_rows_compile(&frames, true, &bytes, &table_size, NULL))
+	/* Any address near the FDEs, or none. */
+	if (size >= 4)
+		start = 0x1000000 + (uint64_t)data[size - 1] * data[size - 2];
+	if (mp_rows_compile(&frames, true, start, &bytes, &table_size, NULL))
 		return;
 	if (mp_rows_open("made", bytes, table_size, &rows, NULL))
 		abort();

@@ -30,7 +30,7 @@ int rows_of_elf(const struct mp_elf *elf, void **bytes, size_t *size, struct mp_
 
 	if (!mp_eh_frame_find(elf, &frames, &sized))
 		return mp_err_set(err, ENOENT, "%s: no .eh_frame", elf->path);
-	ret = mp_rows_compile(&frames, sized, bytes, size, err);
+	ret = mp_rows_compile(&frames, sized, elf->start, bytes, size, err);
 	return ret ? ret : mp_rows_open(elf->path, *bytes, *size, rows, err);
 }
 
@@ -141,9 +141,19 @@ static void compare_range(const struct mp_elf *elf, const struct mp_rows *rows, 
 static void compare_gap(const struct mp_elf *elf, const struct mp_rows *rows, uint64_t from,
 			uint64_t to, struct rows_comparison *c)
 {
-	const struct mp_row_rule *rule = mp_rows_find(rows, from);
+	const struct mp_row_rule *rule;
+	uint64_t start = elf->start;
 
 	c->nr_gaps++;
+	if (start >= from && start < to) {
+		rule = mp_rows_find(rows, start);
+		if (!(rule->flags & MP_ROW_BOTTOM) || mp_rows_find(rows, to - 1) != rule)
+			differ(c, elf->path, start, rule, "the program starts there");
+		if (start == from)
+			return;
+		to = start;
+	}
+	rule = mp_rows_find(rows, from);
 	if (rule->stop != MP_ROW_STOP_NO_ROW || mp_rows_find(rows, to - 1)->stop != rule->stop)
 		differ(c, elf->path, from, rule, "there is no FDE");
 }

@@ -23,7 +23,7 @@ want=$(./original work 50)
 # The server serves all the time; it starts anew after some requests, as after an upgrade.
 touch serving
 (while [ -e serving ]; do
-	./prog "$dir/socket" 50 &
+	./prog "$dir/socket" 25 &
 	echo $! >serves
 	wait $! || sleep 0.2
 done) 2>/dev/null &
@@ -77,7 +77,7 @@ says err.txt 'needs .mode = adopt. and .instrument = yes. in its rule' "no key"
 cmp prog original || fail "no key, and yet a change"
 
 # ---- the whole way
-rule "mode = adopt" "audit = in-process" "instrument = yes" "user = $me" "audit-time = 15"
+rule "mode = adopt" "audit = in-process" "instrument = yes" "user = $me" "audit-time = 45"
 work 0 "in-process" --now &
 working=$!
 in_place "in-process"

@@ -244,7 +244,7 @@ __attribute__((noinline, noclone)) long sum(const unsigned *a, long size)
 __attribute__((noinline, noclone)) long mix(const unsigned *a, long k)
 {
 	long h = k;
-	for (int i = 0; i < 40; i++)
+	for (int i = 0; i < 400; i++)
 		if (a[(h + i) & 511] & 1)
 			h = (h * 31 + i) & 0xffffff;
 		else
@@ -267,12 +267,16 @@ int main(int argc, char **argv)
 C
 gcc -O2 -Wl,--build-id -o work work.c || exit 1
 command_ends 0 "instrument" morph-optimize instrument --kind=audit --all --report=none --counts="$PWD/real" work -o work.a
-rm -f a.db*
-listen real a.db
-want=$(./work 3000000)
-[ "$(./work.a 3000000)" = "$want" ] || fail "work.a: other output"
-hear 0 "a real program"
-says err.txt '^morphd: audited [1-9]'
+# On a busy machine windows are few: a longer run follows then.
+for times in 1 4 16; do
+	rm -f real a.db*
+	listen real a.db
+	want=$(./work $((500000 * times)))
+	[ "$(./work.a $((500000 * times)))" = "$want" ] || fail "work.a: other output"
+	hear 0 "a real program"
+	says err.txt '^morphd: audited [1-9]'
+	[ "$(sql a.db "SELECT count(*) FROM program_audit_effect WHERE pairs >= 10")" -lt 2 ] || break
+done
 [ "$(sql a.db 'SELECT sum(pairs) >= 30 AND sum(wrong + empty) = 0 FROM program_audit_effect')" = 1 ] ||
 	fail "a real program: $(sql a.db 'SELECT * FROM program_audit_effect')"
 ends 0 "a real program" audit -d a.db --json
@@ -287,13 +291,13 @@ done
 if morphd run --source=perf --record probe -- true 2>err.txt; then
 	# The database that lists the output has its samples counted for the original.
 	rm -f real b.db*
-	morphd run --source=perf --db=b.db -- ./work 100000 >/dev/null 2>&1
+	morphd run --source=perf --db=b.db -- ./work 20000 >/dev/null 2>&1
 	command_ends 0 "instrument" morph-optimize instrument --kind=audit --all --report=none --db=b.db \
 		--counts="$PWD/real" work -o work.a
 	for times in 1 4 16; do
 		rm -f real
-		command_ends 0 "sampled" morphd run --source=perf --audit=real --db=b.db -- ./work.a $((2000000 * times))
-		[ "$(cat out.txt)" = "$(./work $((2000000 * times)))" ] || fail "sampled: other output"
+		command_ends 0 "sampled" morphd run --source=perf --audit=real --db=b.db -- ./work.a $((400000 * times))
+		[ "$(cat out.txt)" = "$(./work $((400000 * times)))" ] || fail "sampled: other output"
 		says err.txt '^morphd: audited [1-9]' "sampled"
 		says err.txt '^morphd: captured [1-9]' "sampled"
 		ends 0 "sampled" audit -d b.db --json

@@ -147,6 +147,30 @@ START_TEST(one_that_is_entered_often_does_not_use_up_the_budget)
 }
 END_TEST
 
+START_TEST(an_entry_without_samples_beside_a_hot_loop_is_rare)
+{
+	double cost[2];
+
+	for (int seen = 0; seen < 2; seen++) {
+		struct work w;
+
+		start(&w);
+		profile(&w, 25);
+		for (uint32_t b = 0; b < w.cfg->nr_blocks; b++) {
+			bool entry = w.cfg->blocks[b].flags & MP_BLOCK_ENTRY;
+
+			w.nr_samples -= w.samples[b];
+			w.samples[b] = entry ? (seen ? 4000 : 0) : 100000;
+			w.nr_samples += w.samples[b];
+		}
+		ck_assert_int_eq(choose(&w, false), 0);
+		cost[seen] = w.report.cost / w.report.nr_funcs;
+		done(&w);
+	}
+	ck_assert(cost[0] < cost[1] / 2);
+}
+END_TEST
+
 START_TEST(unproved_functions_are_left_out)
 {
 	struct me_versions_request request = {.all = true};
@@ -291,6 +315,7 @@ static Suite *versions_suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, limits_of_number_share_and_cost_hold);
 	tcase_add_test(tc, one_that_is_entered_often_does_not_use_up_the_budget);
+	tcase_add_test(tc, an_entry_without_samples_beside_a_hot_loop_is_rare);
 	tcase_add_test(tc, unproved_functions_are_left_out);
 	tcase_add_test(tc, the_plan_has_each_block_in_all_versions_with_stubs_around_two);
 	tcase_add_test(tc, versions_without_stubs_have_the_orders_of_those_with_stubs);

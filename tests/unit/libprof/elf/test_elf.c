@@ -548,6 +548,47 @@ END_TEST
 
 /* ---- pointers of exception tables ------------------------------------------------------------ */
 
+/* Libraries that old linkers made name the start of their code as the entry. */
+START_TEST(elf_start_is_code_that_the_kernel_enters)
+{
+	static const struct {
+		uint8_t code[8];
+		bool starts;
+	} cases[] = {
+		{{0x48, 0x89, 0xe7, 0xe8}, true}, /* mov %rsp, %rdi; call */
+		{{0x31, 0xed, 0x49, 0x89}, true}, /* xor %ebp, %ebp */
+		{{0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xed}, true},
+		{{0x48, 0x31, 0xed}, true},
+		{{0x48, 0x8d, 0x3d, 1, 2, 3, 4}, false}, /* deregister_tm_clones() */
+		{{0x53, 0x48, 0x89, 0xfb}, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct tiny_section text = {
+			.name = ".text",
+			.type = SHT_PROGBITS,
+			.flags = SHF_ALLOC | SHF_EXECINSTR,
+			.vaddr = 0x1000,
+			.data = cases[i].code,
+			.size = sizeof(cases[i].code),
+		};
+		struct mp_elf *elf;
+		uint8_t *bytes;
+		size_t size;
+
+		bytes = tiny_elf_build(&text, 1, NULL, 0, &size);
+		for (int at = 0; at < 3; at++) {
+			((Elf64_Ehdr *)bytes)->e_entry = (uint64_t[]){0x1000, 0, 0x999999}[at];
+			ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, size, 0, &elf, NULL), 0);
+			ck_assert_msg(elf->start == (cases[i].starts && !at ? 0x1000 : 0),
+				      "case %zu, entry %d", i, at);
+			mp_elf_close(elf);
+		}
+		free(bytes);
+	}
+}
+END_TEST
+
 START_TEST(eh_reads_every_pointer_encoding)
 {
 	static const uint8_t bytes[] = {0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -619,6 +660,7 @@ static Suite *elf_suite(void)
 	tcase_add_test(tc, elf_survives_every_flipped_bit);
 	tcase_add_test(tc, elf_refuses_what_is_no_regular_file);
 	tcase_add_test(tc, elf_read_for_its_id_survives_truncation_under_it);
+	tcase_add_test(tc, elf_start_is_code_that_the_kernel_enters);
 	tcase_add_test(tc, eh_reads_every_pointer_encoding);
 	tcase_add_test(tc, eh_leb128_stops_at_nonsense);
 	suite_add_tcase(suite, tc);

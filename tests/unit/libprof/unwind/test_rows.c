@@ -22,11 +22,13 @@ static struct frames frames;
 static struct mp_rows rows;
 static void *bytes;
 static size_t size;
+static uint64_t start; /* of the program */
 
 static void setup(void)
 {
 	memset(&frames, 0, sizeof(frames));
 	bytes = NULL;
+	start = 0;
 	frames_cie(&frames, false);
 }
 
@@ -40,7 +42,7 @@ static void compile(void)
 	struct mp_eh_cursor cur = frames_cursor(&frames);
 	struct mp_err err;
 
-	ck_assert_int_eq(mp_rows_compile(&cur, true, &bytes, &size, &err), 0);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, start, &bytes, &size, &err), 0);
 	ck_assert_int_eq(mp_rows_open("made", bytes, size, &rows, &err), 0);
 }
 
@@ -183,6 +185,51 @@ START_TEST(rows_of_an_inner_fde_end_the_outer_one)
 }
 END_TEST
 
+static void expect_bottom(uint64_t vaddr)
+{
+	const struct mp_row_rule *rule = mp_rows_find(&rows, vaddr);
+
+	ck_assert_msg(rule->flags == MP_ROW_BOTTOM, "0x%lx: flags %u, stop %u",
+		      (unsigned long)vaddr, rule->flags, rule->stop);
+}
+
+/* The dynamic linker's first instructions have no FDE. */
+START_TEST(rows_end_the_stack_at_a_start_without_fde)
+{
+	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
+	FRAMES_FDE(&frames, 0x1050, 0x10, 0);
+	start = 0x1018;
+	compile();
+	expect_stop(0x1017, MP_ROW_STOP_NO_ROW);
+	expect_bottom(0x1018);
+	expect_bottom(0x104f);
+	expect_cfa(0x1050, MP_ROW_REGISTER, RSP, 8, 0);
+	expect_stop(0x1060, MP_ROW_STOP_NO_ROW);
+}
+END_TEST
+
+/* What follows the start at some distance is other code. */
+START_TEST(rows_believe_in_a_start_for_some_bytes_only)
+{
+	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
+	start = 0x1010;
+	compile();
+	expect_bottom(0x1010);
+	expect_bottom(0x108f);
+	expect_stop(0x1090, MP_ROW_STOP_NO_ROW);
+}
+END_TEST
+
+START_TEST(rows_of_an_fde_hold_against_the_start)
+{
+	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
+	start = _i ? 0x1008 : UINT64_MAX - 4;
+	compile();
+	expect_cfa(0x1008, MP_ROW_REGISTER, RSP, 8, 0);
+	expect_stop(0x1010, MP_ROW_STOP_NO_ROW);
+}
+END_TEST
+
 START_TEST(rows_without_any_fde_are_an_empty_table)
 {
 	compile();
@@ -199,12 +246,12 @@ START_TEST(rows_refuse_a_damaged_section_and_code_beyond_reach)
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
 	cur = frames_cursor(&frames);
 	cur.end -= 4;
-	ck_assert_int_eq(mp_rows_compile(&cur, true, &bytes, &size, &err), -EBADMSG);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, start, &bytes, &size, &err), -EBADMSG);
 	ck_assert_ptr_null(bytes);
 	/* The start is 32 bits relative, so the section itself must lie high. */
 	cur = frames_cursor(&frames);
 	cur.vaddr = UINT64_C(1) << 48;
-	ck_assert_int_eq(mp_rows_compile(&cur, true, &bytes, &size, &err), -EFBIG);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, start, &bytes, &size, &err), -EFBIG);
 }
 END_TEST
 
@@ -327,6 +374,9 @@ static Suite *rows_suite(void)
 	tcase_add_test(tc, rows_of_signal_frames_and_of_the_bottom_are_marked);
 	tcase_add_test(tc, rows_stop_where_nothing_sure_is_known);
 	tcase_add_test(tc, rows_of_an_inner_fde_end_the_outer_one);
+	tcase_add_test(tc, rows_end_the_stack_at_a_start_without_fde);
+	tcase_add_test(tc, rows_believe_in_a_start_for_some_bytes_only);
+	tcase_add_loop_test(tc, rows_of_an_fde_hold_against_the_start, 0, 2);
 	tcase_add_test(tc, rows_without_any_fde_are_an_empty_table);
 	tcase_add_test(tc, rows_refuse_a_damaged_section_and_code_beyond_reach);
 	tcase_add_test(tc, rows_reader_refuses_what_the_compiler_does_not_write);

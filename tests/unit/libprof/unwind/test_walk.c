@@ -88,7 +88,7 @@ static void setup(void)
 	FRAMES_FDE(&frames, SIGNAL, 0x10, 0x0f, 3, 0x77, 16, 0x06, 0x10, 6, 2, 0x77, 8, 0x10, 16, 2,
 		   0x77, 24);
 	cur = frames_cursor(&frames);
-	ck_assert_int_eq(mp_rows_compile(&cur, true, &bytes, &size, NULL), 0);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, 0, &bytes, &size, NULL), 0);
 	ck_assert_int_eq(mp_rows_open("made", bytes, size, &rows, NULL), 0);
 	start.regs[MP_WALK_RSP] = STACK;
 }
@@ -205,6 +205,48 @@ START_TEST(walk_uses_plausible_frame_pointers_of_code_without_rows)
 }
 END_TEST
 
+/*
+ * A function without rows that has not yet set rbp, or does not use it: rbp is that of its caller,
+ * JIT + 0x200, whose own return address would be taken for the function's.
+ */
+START_TEST(walk_does_not_skip_the_caller_of_a_leaf_without_rows)
+{
+	start.ip = JIT + 0x100;
+	start.regs[MP_WALK_RBP] = STACK + 4 * 8;
+	stack[_i] = JIT + 0x200;
+	stack[4] = STACK + 10 * 8;
+	stack[5] = BIAS + BOTTOM + 1;
+	walk(8);
+	expect(MP_WALK_NO_ROWS, 0);
+	stack[_i] = 0x4242; /* a local variable */
+	walk(8);
+	expect(MP_WALK_BOTTOM, 1);
+	/* Further words than the copy of the stack has, or than are looked at. */
+	start.regs[MP_WALK_RSP] = STACK - 8;
+	walk(8);
+	expect(MP_WALK_COPY, 0);
+	start.regs[MP_WALK_RSP] = STACK - 1024;
+	walk(8);
+	expect(MP_WALK_NO_ROWS, 0);
+}
+END_TEST
+
+/* The same above a frame with rows: its caller is JIT code that has no frame pointer. */
+START_TEST(walk_does_not_skip_callers_in_the_middle)
+{
+	start.ip = BIAS + LEAF;
+	start.regs[MP_WALK_RBP] = STACK + 6 * 8;
+	stack[0] = JIT + 0x100;
+	stack[3] = JIT + 0x200; /* of JIT + 0x100, which has two words */
+	stack[7] = BIAS + BOTTOM + 1;
+	walk(8);
+	expect(MP_WALK_NO_ROWS, 1);
+	stack[3] = 0;
+	walk(8);
+	expect(MP_WALK_BOTTOM, 2);
+}
+END_TEST
+
 START_TEST(walk_does_not_believe_other_values_of_rbp)
 {
 	static const uint64_t garbage[] = {0, 42, STACK - 16, STACK + 33, STACK + (9 << 20), ~0ull};
@@ -257,12 +299,16 @@ START_TEST(walk_says_why_it_ends)
 	walk(8);
 	expect(MP_WALK_RULE, 1);
 	ck_assert_uint_eq(result.row_stop, MP_ROW_STOP_EXPRESSION);
-	stack[0] = 0x4242;
+	stack[0] = 0x4242; /* is not given out */
 	walk(8);
-	expect(MP_WALK_UNMAPPED, 1);
-	stack[0] = 0;
+	expect(MP_WALK_UNMAPPED, 0);
+	stack[0] = BIAS + LEAF + 1;
+	stack[1] = 0;
 	walk(8);
-	expect(MP_WALK_BOTTOM, 0);
+	expect(MP_WALK_BOTTOM, 1);
+	stack[0] = 0; /* perhaps on another stack */
+	walk(8);
+	expect(MP_WALK_UNMAPPED, 0);
 	start.regs[MP_WALK_RSP] = STACK + sizeof(stack);
 	walk(8);
 	expect(MP_WALK_COPY, 0);
@@ -296,6 +342,8 @@ static Suite *walk_suite(void)
 	tcase_add_test(tc, walk_follows_one_change_of_stack_but_not_a_second);
 	tcase_add_test(tc, walk_knows_both_halves_of_a_plt_entry);
 	tcase_add_test(tc, walk_uses_plausible_frame_pointers_of_code_without_rows);
+	tcase_add_loop_test(tc, walk_does_not_skip_the_caller_of_a_leaf_without_rows, 0, 4);
+	tcase_add_test(tc, walk_does_not_skip_callers_in_the_middle);
 	tcase_add_loop_test(tc, walk_does_not_believe_other_values_of_rbp, 0, 6);
 	tcase_add_test(tc, walk_keeps_rbp_only_while_it_is_known);
 	tcase_add_test(tc, walk_uses_other_registers_only_in_the_innermost_frame);

@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
@@ -185,6 +188,15 @@ static void case_jit_without_rbp(void)
 	run_made(without_rbp, sizeof(without_rbp));
 }
 
+static void case_vdso(void)
+{
+	struct timespec ts;
+
+	stop_here();
+	for (;;)
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+}
+
 /* ---- the parent ----------------------------------------------------------------------------- */
 
 static pid_t child;
@@ -314,6 +326,44 @@ START_TEST(walk_of_the_first_of_two_threads_is_exact)
 }
 END_TEST
 
+/* Lets the child run one instruction. Return: the address of the next one. */
+static uint64_t step_child(void)
+{
+	int status;
+
+	ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+	return (uint64_t)ptrace(PTRACE_PEEKUSER, child, offsetof(struct user, regs.rip), NULL);
+}
+
+START_TEST(walk_out_of_the_vdso_is_exact_at_each_instruction)
+{
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+	struct process_walk *pw;
+	unsigned int nr = 0;
+
+	if (!vdso)
+		MORPH_SKIP("the kernel gives no vDSO");
+	start_child(case_vdso);
+	pw = process_walk_new(child, 0);
+	ck_assert_ptr_nonnull(pw);
+	for (int i = 0; i < 20000 && nr < 100; i++) {
+		if (step_child() - vdso >= 8192) /* two pages */
+			continue;
+		ck_assert_int_eq(process_walk_compare(pw, &c), 0);
+		ck_assert_msg(c.is_perfect, "instruction %u: %zu frames, %s; %zu of %zu the same",
+			      nr, c.result.nr, mp_walk_stop_name(c.result.stop), c.nr_same,
+			      c.nr_theirs);
+		ck_assert_uint_ge(c.result.nr, 4);
+		nr++;
+	}
+	process_walk_free(pw);
+	end_child();
+	ck_assert_uint_eq(nr, 100);
+}
+END_TEST
+
 static Suite *walk_process_suite(void)
 {
 	Suite *suite = suite_create("walk_process");
@@ -325,6 +375,8 @@ static Suite *walk_process_suite(void)
 	tcase_add_test(tc, walk_goes_through_made_code_with_a_frame_pointer);
 	tcase_add_test(tc, walk_stops_at_made_code_without_a_frame_pointer);
 	tcase_add_test(tc, walk_of_the_first_of_two_threads_is_exact);
+	tcase_add_test(tc, walk_out_of_the_vdso_is_exact_at_each_instruction);
+	tcase_set_timeout(tc, 60);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
