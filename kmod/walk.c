@@ -12,8 +12,8 @@
 #endif
 
 #define WORD 8
-/* A frame is smaller, or rbp is no frame pointer. */
-#define FRAME_MAX (8ULL << 20)
+/* Bytes between rsp and rbp in code without rows. All their words are looked at. */
+#define BARE_FRAME_MAX 1024
 
 /* Places of x86's registers in struct pt_regs; stack.c compares them with the kernel's. */
 static const u8 places[MORPH_NR_REGS] = {10, 11, 12, 5, 19, 4, 13, 14, 9, 8, 7, 6, 3, 2, 1, 0};
@@ -153,24 +153,53 @@ static enum morph_stack_stop step_by_rule(struct morph_walk *w, const struct mor
 	return MORPH_STACK_UNSAID;
 }
 
+/* Return: true if @address may be a return address: code is mapped before it. */
+static bool may_be_return(const struct morph_walk *w, u64 address)
+{
+	return address && morph_code_find(w->codes, address - 1);
+}
+
+/* Looks for a return address between rsp and rbp. Return: 0, or why rbp is no frame pointer. */
+static enum morph_stack_stop look_below(const struct morph_walk *w, u64 rbp)
+{
+	u64 at, word;
+
+	for (at = w->rsp; at < rbp; at += WORD) {
+		if (!read_word(at, &word))
+			return MORPH_STACK_COPY;
+		if (may_be_return(w, word))
+			return MORPH_STACK_NO_ROWS;
+	}
+	return MORPH_STACK_UNSAID;
+}
+
 /*
  * Code without rows. Its frame pointer is plausible if it lies a little above the stack
- * pointer, and code is mapped where the return address leads.
+ * pointer, and code is mapped where the return address leads. Before a function has set rbp,
+ * and in one that does not use it as a frame pointer, rbp may be that of a frame further out,
+ * and all looks plausible. But then the function's own return address lies between rsp and
+ * rbp. So no word there may be a return address.
  */
 static enum morph_stack_stop step_by_rbp(struct morph_walk *w, struct morph_frame *f)
 {
-	u64 rbp;
+	enum morph_stack_stop stop;
+	u64 rbp, caller;
 
-	if (!get_rbp(w, &rbp) || rbp % WORD || rbp < w->rsp || rbp - w->rsp > FRAME_MAX)
+	if (!get_rbp(w, &rbp) || rbp % WORD || w->rsp % WORD || rbp < w->rsp ||
+	    rbp - w->rsp > BARE_FRAME_MAX)
 		return MORPH_STACK_NO_ROWS;
+	stop = look_below(w, rbp);
+	if (stop)
+		return stop;
 	f->slot = rbp + WORD;
-	if (!is_user(rbp) || !read_word(f->slot, &f->ip))
+	if (!read_word(rbp, &caller) || !read_word(f->slot, &f->ip))
 		return MORPH_STACK_COPY;
-	if (f->ip && !morph_code_find(w->codes, f->ip - 1))
+	if (f->ip && !may_be_return(w, f->ip))
 		return MORPH_STACK_NO_ROWS;
 	f->base = rbp;
 	f->rbp_off = -WORD;
-	f->flags |= MORPH_FRAME_BASE | MORPH_FRAME_SAVE;
+	/* More words than the remembered ones decide about this frame. */
+	f->flags |= MORPH_FRAME_HARD | MORPH_FRAME_SAVE;
 	w->rsp = rbp + 2 * WORD;
 	w->rbp = rbp;
 	w->rbp_kind = MORPH_RBP_AT;
@@ -178,16 +207,23 @@ static enum morph_stack_stop step_by_rbp(struct morph_walk *w, struct morph_fram
 	return MORPH_STACK_UNSAID;
 }
 
+/* Finds what is mapped at the frame to be left. Return: 0, or that nothing is known to be. */
+static enum morph_stack_stop locate(struct morph_walk *w)
+{
+	u64 at = w->is_exact ? w->ip : w->ip - 1;
+
+	if (!w->code || at - w->code->start >= w->code->size)
+		w->code = morph_code_find(w->codes, at);
+	return w->code ? MORPH_STACK_UNSAID : MORPH_STACK_UNMAPPED;
+}
+
+/* Goes to the caller. Return: why that is not possible; 0: it is in mapped code. */
 static enum morph_stack_stop step(struct morph_walk *w, struct morph_frame *f)
 {
 	u64 at = w->is_exact ? w->ip : w->ip - 1;
 	enum morph_stack_stop stop;
 
 	f->flags = 0;
-	if (!w->code || at - w->code->start >= w->code->size)
-		w->code = morph_code_find(w->codes, at);
-	if (!w->code)
-		return MORPH_STACK_UNMAPPED;
 	if (w->code->kind == MORPH_CODE_ROWS)
 		stop = step_by_rule(w, morph_rows_find(w->code->rows, at + w->code->bias), f);
 	else if (w->code->kind == MORPH_CODE_BARE)
@@ -200,8 +236,13 @@ static enum morph_stack_stop step(struct morph_walk *w, struct morph_frame *f)
 		f->flags |= MORPH_FRAME_BACK;
 	w->ip = f->ip;
 	w->is_first = false;
-	/* By convention, the outermost frame without unwind information returns to 0. */
-	return w->ip ? MORPH_STACK_UNSAID : MORPH_STACK_BOTTOM;
+	/*
+	 * By convention, the outermost frame without unwind information returns to 0. But
+	 * there may be a 0 on a stack that the innermost function is about to change to.
+	 */
+	if (!w->ip)
+		return w->nr ? MORPH_STACK_BOTTOM : MORPH_STACK_UNMAPPED;
+	return locate(w);
 }
 
 /* ---- what is remembered ---- */
@@ -364,10 +405,11 @@ static enum morph_stack_stop walk(struct morph_walk *w)
 	struct morph_frame f;
 	u32 end, i;
 
-	for (;;) {
+	stop = locate(w);
+	while (!stop) {
 		stop = step(w, &f);
 		if (stop)
-			return stop;
+			break;
 		if (w->nr == w->max)
 			return MORPH_STACK_DEPTH;
 		w->ips[w->nr++] = f.ip;
@@ -383,7 +425,9 @@ static enum morph_stack_stop walk(struct morph_walk *w)
 		/* What is left depends on the code alone. */
 		if (!i && w->last->stop == MORPH_STACK_BOTTOM)
 			return MORPH_STACK_BOTTOM;
+		stop = locate(w);
 	}
+	return stop;
 }
 
 enum morph_stack_stop morph_walk(struct morph_walk *w)

@@ -49,7 +49,7 @@ static bool compile(struct mp_elf *elf, void **bytes, size_t *size)
 	bool sized, ok;
 
 	ok = mp_eh_frame_find(elf, &frames, &sized) &&
-	     !mp_rows_compile(&frames, sized, bytes, size, NULL);
+	     !mp_rows_compile(&frames, sized, elf->start, bytes, size, NULL);
 	mp_elf_close(elf);
 	return ok;
 }
