@@ -251,6 +251,8 @@ static void stacks(const char *program)
 		t = run_phase(i, pid);
 		check_phase(i, &t);
 	}
+	/* While walks are made, the counts are not of one moment. */
+	reader_stop(&reader);
 	if (ioctl(reader.fd, MORPH_IOC_WALKS, &walks))
 		die("WALKS");
 	for (i = 0; i < 16; i++)
@@ -264,7 +266,6 @@ static void stacks(const char *program)
 	shared->want = NR_PHASES;
 	waitpid(pid, &status, 0);
 	EXPECT(!status, "the program's status is %#x", status);
-	reader_stop(&reader);
 	reader_close(&reader);
 }
 
