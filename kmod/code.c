@@ -46,7 +46,7 @@ static bool describe(const struct vm_area_struct *vma, u64 ip, bool is_by_rows,
 	*out = (struct morph_code){
 		.start = vma->vm_start,
 		.size = vma->vm_end - vma->vm_start,
-		.kind = MORPH_CODE_BARE,
+		.kind = is_by_rows ? MORPH_CODE_BARE : MORPH_CODE_FRAMED,
 	};
 	if (!is_by_rows || (!vma->vm_file && !vma->vm_ops))
 		return true;

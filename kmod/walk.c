@@ -164,6 +164,8 @@ static enum morph_stack_stop look_below(const struct morph_walk *w, u64 rbp)
 {
 	u64 at, word;
 
+	if (rbp - w->rsp > BARE_FRAME_MAX)
+		return MORPH_STACK_NO_ROWS;
 	for (at = w->rsp; at < rbp; at += WORD) {
 		if (!read_word(at, &word))
 			return MORPH_STACK_COPY;
@@ -178,17 +180,18 @@ static enum morph_stack_stop look_below(const struct morph_walk *w, u64 rbp)
  * pointer, and code is mapped where the return address leads. Before a function has set rbp,
  * and in one that does not use it as a frame pointer, rbp may be that of a frame further out,
  * and all looks plausible. But then the function's own return address lies between rsp and
- * rbp. So no word there may be a return address.
+ * rbp. So no word there may be a return address. A reader that did not ask for rows gets what
+ * frame pointers give: the caller of a function that has no frame is missing.
  */
 static enum morph_stack_stop step_by_rbp(struct morph_walk *w, struct morph_frame *f)
 {
-	enum morph_stack_stop stop;
+	enum morph_stack_stop stop = MORPH_STACK_UNSAID;
 	u64 rbp, caller;
 
-	if (!get_rbp(w, &rbp) || rbp % WORD || w->rsp % WORD || rbp < w->rsp ||
-	    rbp - w->rsp > BARE_FRAME_MAX)
+	if (!get_rbp(w, &rbp) || rbp % WORD || w->rsp % WORD || rbp < w->rsp)
 		return MORPH_STACK_NO_ROWS;
-	stop = look_below(w, rbp);
+	if (w->code->kind == MORPH_CODE_BARE)
+		stop = look_below(w, rbp);
 	if (stop)
 		return stop;
 	f->slot = rbp + WORD;
@@ -226,7 +229,7 @@ static enum morph_stack_stop step(struct morph_walk *w, struct morph_frame *f)
 	f->flags = 0;
 	if (w->code->kind == MORPH_CODE_ROWS)
 		stop = step_by_rule(w, morph_rows_find(w->code->rows, at + w->code->bias), f);
-	else if (w->code->kind == MORPH_CODE_BARE)
+	else if (w->code->kind != MORPH_CODE_ASKED)
 		stop = step_by_rbp(w, f);
 	else
 		stop = MORPH_STACK_NO_ROWS;

@@ -24,8 +24,9 @@
 
 enum morph_code_kind {
 	MORPH_CODE_ROWS,
-	MORPH_CODE_BARE,  /* it is known to have no rows, as code of a JIT compiler */
-	MORPH_CODE_ASKED, /* a file whose rows the reader did not give */
+	MORPH_CODE_BARE,   /* it is known to have no rows, as code of a JIT compiler */
+	MORPH_CODE_ASKED,  /* a file whose rows the reader did not give */
+	MORPH_CODE_FRAMED, /* no rows are used: all code is taken to have frame pointers */
 };
 
 /* Executable memory from @start on. */
