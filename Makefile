@@ -182,7 +182,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-guest \
+.PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-long check-guest \
 	check-guest-debug demo \
 	check-torture check-hazards check-self check-mutation fuzz bench figure3 \
 	deb deb-check check-system check-power install install-dkms format format-check layers setup clean help FORCE
@@ -201,6 +201,7 @@ help:
 	@echo 'make tests tools fuzzers plugins   programs for the tests'
 	@echo 'make kmod           morphmon.ko, for each kernel of scripts/kernel/kernels, in $$(O)/kmod'
 	@echo 'make check          every test; last line counts them'
+	@echo 'make check-long     the long tests as well'
 	@echo 'make check-guest    long tests of the module in virtual machines'
 	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and similar checks'
 	@echo 'make demo           every step on speedtest1, with a report at the end'
@@ -510,6 +511,11 @@ setup:
 check:
 	$(Q)scripts/setup --guest --deb
 	$(Q)MAKE='$(MAKE)' scripts/check/run --build=$(O)
+
+# The tests that have a line '# long' as well.
+check-long:
+	$(Q)scripts/setup --guest --deb
+	$(Q)MAKE='$(MAKE)' scripts/check/run --long --build=$(O)
 
 # A module is built for each kernel, but not for a kernel without headers.
 kmod:

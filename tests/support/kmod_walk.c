@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: Apache-2.0
 /* kmod_walk - the environment of the kernel module's walker; see kmod_walk.h. */
 #include "tests/support/kmod_walk.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kmod_walk - the kernel module's walker, compiled for user space: it reads memory and finds rows
  * through the reference walker's operations. Used by unit tests, fuzzers and process_walk.

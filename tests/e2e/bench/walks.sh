@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# long
 # timeout: 1800
 # Walks over Morph's unwind rows beside exact stacks, in a program for each hard case and in Morph's own
 # outputs: no frame is wrong. Walks are complete, or end early for the reason that the case has.

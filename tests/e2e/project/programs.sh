@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# long
 # timeout: 3600
 # The relinkable test programs build, contain relocations, and behave like
 # Debian's own programs. Their test inputs differ from their training inputs.

@@ -15,7 +15,11 @@
 
 #include "tests/guest/programs/walk.h"
 
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone))
+#endif
 
 static struct walked *shared;
 static volatile int sink;
