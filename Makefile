@@ -200,7 +200,7 @@ help:
 	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
 	@echo 'make tests tools fuzzers plugins   programs for the tests'
 	@echo 'make kmod           morphmon.ko, for each kernel of scripts/kernel/kernels, in $$(O)/kmod'
-	@echo 'make check          every test; last line counts them'
+	@echo 'make check          the tests; last line counts them'
 	@echo 'make check-long     the long tests as well'
 	@echo 'make check-guest    long tests of the module in virtual machines'
 	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and similar checks'
