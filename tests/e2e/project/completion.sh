@@ -81,9 +81,9 @@ offers "one.db" morph list -d o
 offers "callgrind counters fdata perf" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca
-offers "folded callgrind pprof json fdata autofdo order" morph-stats export --format=
-offers "module function block path copy" morph-stats -d one.db query --by=
-offers "module function block path copy" morph-stats --db=one.db query --by ''
+offers "folded callgrind pprof json fdata autofdo order speedscope" morph-stats export --format=
+offers "module function block path copy context" morph-stats -d one.db query --by=
+offers "module function block path copy context" morph-stats --db=one.db query --by ''
 offers "blocks=ph blocks=exttsp blocks=original" morph-optimize --layout=b
 offers "train refine instrument verify adopt restore" morph-optimize ''
 offers "train" morph-optimize tr
