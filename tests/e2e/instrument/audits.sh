@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# long
 # A program with --kind=audit behaves like the original, whichever version runs. Each timing that
 # starts ends or is abandoned. A verdict in the ring file decides which version runs, by an
 # emulator's counts. Without a usable ring file, version A runs. Tampered outputs do not verify.
