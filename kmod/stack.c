@@ -29,7 +29,7 @@ IS_PLACE(ip, 16);
 IS_PLACE(sp, 19);
 static_assert(sizeof(struct pt_regs) == MORPH_NR_PT_REGS * sizeof(unsigned long));
 
-/* What is known of current's mappings. */
+/* Return: the answers about current's mappings, empty if these may have changed. */
 static struct morph_codes *codes_of_current(struct morph_stacks *stacks)
 {
 	struct morph_codes *codes = &stacks->codes[current->tgid % MORPH_NR_SPACES];

@@ -48,7 +48,7 @@ const struct morph_row_file *morph_row_file_find(const struct vm_area_struct *vm
 
 #define MORPH_NR_CODES 14
 
-/* What one process has mapped, as far as walks on this CPU met it. */
+/* The mappings of one process that walks on this CPU have met. */
 struct morph_codes {
 	u32 tgid, exec_id, epoch, generation;
 	u32 nr, next;
@@ -73,7 +73,7 @@ void morph_last_put(struct morph_last *last);
 
 #define MORPH_NR_SPACES 16 /* a power of two */
 
-/* Of one CPU. */
+/* The state of walks on one CPU. */
 struct morph_stacks {
 	u64 nr_walks, nr_no_room, nr_frames, nr_read, stops[MORPH_NR_STACK_STOP];
 	struct morph_walk walk;

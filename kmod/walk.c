@@ -425,7 +425,7 @@ static enum morph_stack_stop walk(struct morph_walk *w)
 		if (i == end)
 			continue;
 		go_on(w, i, end);
-		/* What is left depends on the code alone. */
+		/* The last walk ended here, at the bottom, by the row of this code: so does this walk. */
 		if (!i && w->last->stop == MORPH_STACK_BOTTOM)
 			return MORPH_STACK_BOTTOM;
 		stop = locate(w);

@@ -9,7 +9,7 @@
 #include "daemon/module/modcache.h"
 #include "daemon/source/source.h"
 
-/* What was given to one source. */
+/* Counts the rows that one source got. */
 struct md_rows_give {
 	uint8_t session;    /* 1, 2, ...: a new source knows nothing yet */
 	bool was_full;	    /* the source had no room; said once */

@@ -9,28 +9,9 @@
 #include "daemon/code/originals.h"
 #include "libprof/store/contexts/store_contexts.h"
 
-/* Adds the tree of one program below @program. */
-static int add_tree(struct md_calls *calls, uint32_t program, const struct mp_context_tree *tree)
+static void to_function(void *arg, struct mp_context_key *key)
 {
-	uint32_t *numbers = calloc(tree->nr_nodes, sizeof(*numbers));
-	int r = numbers ? 0 : -ENOMEM;
-
-	if (!r)
-		numbers[0] = program;
-	for (uint32_t i = 1; i < tree->nr_nodes && !r; i++) {
-		const struct mp_context_node *node = &tree->nodes[i];
-		struct mp_context_key key = mp_context_key_of(tree, i);
-
-		md_call_names_to_function(calls->names, &key);
-		r = mp_context_child(&calls->tree, numbers[node->parent], &key, &numbers[i]);
-		if (r)
-			break;
-		calls->tree.nodes[numbers[i]].nr_new += node->nr_new;
-		if (node->self)
-			mp_context_add_self(&calls->tree, numbers[i], node->self, node->self_ns);
-	}
-	free(numbers);
-	return r;
+	md_call_names_to_function(arg, key);
 }
 
 static int add_program(struct md_calls *calls, struct mp_store *store,
@@ -47,7 +28,8 @@ static int add_program(struct md_calls *calls, struct mp_store *store,
 	if (!r) {
 		r = mp_context_child(&calls->tree, 0, &key, &program);
 		if (!r)
-			r = add_tree(calls, program, &tree);
+			r = mp_context_add_tree(&calls->tree, program, &tree, to_function,
+						calls->names);
 		if (r)
 			mp_err_set(err, -r, "out of memory");
 		calls->nr_programs++;
@@ -148,26 +130,32 @@ const char *md_calls_name(const struct md_calls *calls, uint32_t node)
 	return slash ? slash + 1 : module ? module->path : "(unknown program)";
 }
 
+bool md_calls_next(const struct md_calls *calls, uint32_t *path, size_t *nr, bool down)
+{
+	const struct mp_context_node *nodes = calls->tree.nodes;
+
+	if (!*nr || (down && nodes[path[*nr - 1]].first)) {
+		path[*nr] = nodes[*nr ? path[*nr - 1] : 0].first;
+		*nr += path[*nr] != 0;
+		return *nr;
+	}
+	while (*nr && !nodes[path[*nr - 1]].next)
+		--*nr;
+	if (*nr)
+		path[*nr - 1] = nodes[path[*nr - 1]].next;
+	return *nr;
+}
+
 int md_calls_each_path(const struct md_calls *calls,
 		       int (*fn)(void *arg, const uint32_t *path, size_t nr), void *arg)
 {
-	const struct mp_context_node *nodes = calls->tree.nodes;
-	uint32_t *path = calloc(calls->tree.nr_nodes, sizeof(*path)), node = nodes[0].first;
+	uint32_t *path = calloc(calls->tree.nr_nodes, sizeof(*path));
 	size_t nr = 0;
 	int r = path ? 0 : -ENOMEM;
 
-	while (node && !r) {
-		path[nr++] = node;
-		if (nodes[node].self)
+	while (!r && md_calls_next(calls, path, &nr, true))
+		if (calls->tree.nodes[path[nr - 1]].self)
 			r = fn(arg, path, nr);
-		if (nodes[node].first) {
-			node = nodes[node].first;
-			continue;
-		}
-		while (nr && !nodes[path[nr - 1]].next)
-			nr--;
-		node = nr ? nodes[path[--nr]].next : 0;
-	}
 	free(path);
 	return r;
 }

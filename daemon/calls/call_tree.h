@@ -42,6 +42,12 @@ static inline bool md_calls_is_program(const struct md_calls *calls, uint32_t no
 }
 
 /*
+ * md_calls_next - walks the tree, each node before its children. @path: nodes from the program on, with
+ * room for all nodes; *@nr: its length, 0 at first. @down: go to the children of the last node, if it has
+ * any; else they are left out. Return: false after the last node.
+ */
+bool md_calls_next(const struct md_calls *calls, uint32_t *path, size_t *nr, bool down);
+/*
  * Calls @fn for each path with samples of its own. @path: nodes from the program to the function.
  * Stops at the first @fn that returns other than 0. Return: that, or -ENOMEM.
  */

@@ -61,7 +61,7 @@ void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_ta
 
 /* ---- from an address to a step -------------------------------------------------------------- */
 
-/* What is known of one address of a stack. */
+/* One address of a stack, and the module that it lies in. */
 struct place {
 	struct mp_context_key key;
 	const struct md_module *module; /* NULL: no module */
@@ -236,7 +236,7 @@ static void translate(void *arg, struct mp_context_key *key)
 	map = module ? md_module_map(module) : NULL;
 	if (map) {
 		module = md_modcache_module(t->modcache, module->original);
-		/* What follows a call may have been moved elsewhere. */
+		/* The code behind a call may lie elsewhere in the original. The call itself says where. */
 		key->vaddr = key->kind == MP_CONTEXT_CALL ? mp_map_original(map, key->vaddr - 1) + 1
 							  : mp_map_original(map, key->vaddr);
 	}
@@ -254,7 +254,7 @@ int md_contexts_tree(const struct md_contexts *contexts, size_t i,
 	if (ret)
 		return ret;
 	*program = contexts->programs[i].module;
-	ret = mp_context_add_tree(out, &contexts->programs[i].tree, translate, &t);
+	ret = mp_context_add_tree(out, 0, &contexts->programs[i].tree, translate, &t);
 	if (!ret && t.failed)
 		ret = -EBADMSG;
 	if (ret)

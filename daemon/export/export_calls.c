@@ -15,8 +15,11 @@ struct writer {
 	const struct md_calls *calls;
 	/* speedscope */
 	uint32_t *frame_of; /* by node: its frame + 1; 0: none yet */
-	json_t *frames, *samples, *weights;
+	json_t *frames, *profiles;
 	json_t *numbers; /* from "NAME FILE" to the frame's number */
+	/* the profile that is being made */
+	uint32_t program; /* 0: none */
+	json_t *samples, *weights;
 	uint64_t sum;
 };
 
@@ -80,12 +83,38 @@ static uint32_t frame_of(struct writer *w, uint32_t node)
 	return w->frame_of[node] - 1;
 }
 
+/* Adds the profile of w->program, whose samples are complete. Return: 0, -ENOMEM. */
+static int end_profile(struct writer *w)
+{
+	json_t *profile;
+
+	if (!w->program)
+		return 0;
+	profile = json_pack("{s:s, s:o, s:s, s:i, s:I, s:o, s:o}", "type", "sampled", "name",
+			    json_text(md_export_calls_name(w->calls, w->program)), "unit",
+			    "nanoseconds", "startValue", 0, "endValue", (json_int_t)w->sum,
+			    "samples", w->samples, "weights", w->weights);
+	w->program = 0;
+	return json_array_append_new(w->profiles, profile) ? -ENOMEM : 0;
+}
+
+/* Paths come program by program. */
 static int add_sample(void *arg, const uint32_t *path, size_t nr)
 {
 	struct writer *w = arg;
 	const struct mp_context_node *node = &w->calls->tree.nodes[path[nr - 1]];
 	json_t *stack = json_array();
 
+	if (path[0] != w->program) {
+		int r = end_profile(w);
+
+		if (r)
+			return r;
+		w->program = path[0];
+		w->samples = json_array();
+		w->weights = json_array();
+		w->sum = 0;
+	}
 	for (size_t i = 0; i < nr; i++)
 		json_array_append_new(stack, json_integer(frame_of(w, path[i])));
 	json_array_append_new(w->samples, stack);
@@ -93,33 +122,6 @@ static int add_sample(void *arg, const uint32_t *path, size_t nr)
 	w->sum += node->self_ns;
 	w->e->nr_written += node->self;
 	return 0;
-}
-
-/* Paths come program by program: the profile of the first one begins with its first path. */
-static int add_to_profile(void *arg, const uint32_t *path, size_t nr)
-{
-	struct writer *w = ((void **)arg)[0];
-	const uint32_t *program = ((void **)arg)[1];
-
-	return path[0] == *program ? add_sample(w, path, nr) : 0;
-}
-
-static json_t *profile_of(struct writer *w, uint32_t program)
-{
-	void *arg[2] = {w, &program};
-
-	w->samples = json_array();
-	w->weights = json_array();
-	w->sum = 0;
-	if (md_calls_each_path(w->calls, add_to_profile, arg)) {
-		json_decref(w->samples);
-		json_decref(w->weights);
-		return NULL;
-	}
-	return json_pack("{s:s, s:o, s:s, s:i, s:I, s:o, s:o}", "type", "sampled", "name",
-			 json_text(md_export_calls_name(w->calls, program)), "unit", "nanoseconds",
-			 "startValue", 0, "endValue", (json_int_t)w->sum, "samples", w->samples,
-			 "weights", w->weights);
 }
 
 int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls,
@@ -131,22 +133,23 @@ int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls
 		.frame_of = calloc(calls->tree.nr_nodes, sizeof(*w.frame_of)),
 		.frames = json_array(),
 		.numbers = json_object(),
+		.profiles = json_array(),
 	};
-	json_t *profiles = json_array(), *root = NULL;
-	bool ok = w.frame_of && w.frames && w.numbers && profiles;
+	json_t *root = NULL;
+	bool ok = w.frame_of && w.frames && w.numbers && w.profiles &&
+		  !md_calls_each_path(calls, add_sample, &w);
 
-	for (uint32_t p = calls->tree.nodes[0].first; p && ok; p = calls->tree.nodes[p].next)
-		ok = !json_array_append_new(profiles, profile_of(&w, p));
+	ok = !end_profile(&w) && ok;
 	if (ok)
 		root = json_pack("{s:s, s:{s:O}, s:O, s:s}", "$schema",
 				 "https://www.speedscope.app/file-format-schema.json", "shared",
-				 "frames", w.frames, "profiles", profiles, "exporter",
+				 "frames", w.frames, "profiles", w.profiles, "exporter",
 				 "morph-stats");
 	if (root && !json_dumpf(root, e->out, JSON_COMPACT))
 		putc('\n', e->out);
 	ok = root != NULL;
 	json_decref(root);
-	json_decref(profiles);
+	json_decref(w.profiles);
 	json_decref(w.frames);
 	json_decref(w.numbers);
 	free(w.frame_of);

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
+#include "daemon/source/kmod_request.h"
 #include "kmod/uapi/morph_dev.h"
 #include "kmod/uapi/morph_rows.h"
 #include "libprof/unwind/row_format.h"
@@ -36,16 +36,6 @@ SAME(offsetof(struct morph_row_rule, stop), offsetof(struct mp_row_rule, stop));
 SAME(sizeof(struct morph_row), sizeof(struct mp_row));
 SAME(offsetof(struct morph_row, number), offsetof(struct mp_row, number));
 
-static int request(int fd, unsigned long what, void *arg)
-{
-	int ret;
-
-	do {
-		ret = ioctl(fd, what, arg);
-	} while (ret && errno == EINTR);
-	return ret ? -errno : 0;
-}
-
 int md_kmod_rows_ask(int fd, uint32_t abi_minor, struct mp_err *err)
 {
 	__u32 depth = STACK_DEPTH;
@@ -55,7 +45,7 @@ int md_kmod_rows_ask(int fd, uint32_t abi_minor, struct mp_err *err)
 		return mp_err_set(err, ENOTSUP,
 				  "morphmon.ko speaks record format %u.%u, stacks came with 1.8",
 				  MORPH_ABI_MAJOR, abi_minor);
-	ret = request(fd, MORPH_IOC_STACKS, &depth);
+	ret = md_kmod_request(fd, MORPH_IOC_STACKS, &depth);
 	if (ret == -EPERM)
 		return mp_err_set(err, EPERM,
 				  MORPH_DEV_PATH
@@ -80,7 +70,7 @@ int md_kmod_rows_give(int fd, const struct md_source_rows *rows)
 		return -EFBIG;
 	if (!mmap) {
 		r.flags = MORPH_ROWS_VDSO;
-		return request(fd, MORPH_IOC_ROWS, &r);
+		return md_kmod_request(fd, MORPH_IOC_ROWS, &r);
 	}
 	r.dev_major = mmap->dev_major;
 	r.dev_minor = mmap->dev_minor;
@@ -93,5 +83,5 @@ int md_kmod_rows_give(int fd, const struct md_source_rows *rows)
 		r.build_id_len = mmap->build_id_len;
 		memcpy(r.build_id, mmap->build_id, r.build_id_len);
 	}
-	return request(fd, MORPH_IOC_ROWS, &r);
+	return md_kmod_request(fd, MORPH_IOC_ROWS, &r);
 }

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "daemon/source/kmod_merge.h"
+#include "daemon/source/kmod_request.h"
 #include "daemon/source/kmod_rows.h"
 #include "daemon/source/proc_scan.h"
 #include "kmod/uapi/morph_dev.h"
@@ -50,17 +51,6 @@ struct kmod {
 static int fail(int code, const char *what, struct mp_err *err)
 {
 	return mp_err_set(err, code, MORPH_DEV_PATH ": %s: %s", what, strerror(code));
-}
-
-/* Return: 0 or -errno. */
-static int request(const struct kmod *k, unsigned long what, void *arg)
-{
-	int ret;
-
-	do {
-		ret = ioctl(k->fd, what, arg);
-	} while (ret && errno == EINTR);
-	return ret ? -errno : 0;
 }
 
 /* ---- the device ---------------------------------------------------------------------------- */
@@ -132,7 +122,7 @@ static int map_rings(struct kmod *k, struct mp_err *err)
 static int map_new_rings(struct kmod *k, struct mp_err *err)
 {
 	struct morph_hello now = {.abi_major = MORPH_ABI_MAJOR};
-	int ret = request(k, MORPH_IOC_HELLO, &now);
+	int ret = md_kmod_request(k->fd, MORPH_IOC_HELLO, &now);
 
 	if (ret)
 		return fail(-ret, "cannot ask for its rings", err);
@@ -160,7 +150,7 @@ static int open_device(struct kmod *k, struct mp_err *err)
 	if (k->fd < 0)
 		return fail(errno, "cannot open", err);
 	*hello = (struct morph_hello){.abi_major = MORPH_ABI_MAJOR, .abi_minor = MORPH_ABI_MINOR};
-	ret = request(k, MORPH_IOC_HELLO, hello);
+	ret = md_kmod_request(k->fd, MORPH_IOC_HELLO, hello);
 	if (ret == -EPROTO)
 		return mp_err_set(err, EPROTO,
 				  "morphmon.ko speaks record format %u.%u, this morphd %u.%u",
@@ -178,7 +168,7 @@ static int get_exec_id(void *arg, pid_t pid, uint32_t *exec_id)
 {
 	const struct kmod *k = arg;
 	struct morph_exec_id id = {.tgid = pid};
-	int ret = request(k, MORPH_IOC_EXEC_ID, &id);
+	int ret = md_kmod_request(k->fd, MORPH_IOC_EXEC_ID, &id);
 
 	*exec_id = id.exec_id;
 	return ret;
@@ -186,7 +176,7 @@ static int get_exec_id(void *arg, pid_t pid, uint32_t *exec_id)
 
 static int switch_on(struct kmod *k, struct mp_err *err)
 {
-	int ret = k->is_on ? 0 : request(k, MORPH_IOC_START, &k->start);
+	int ret = k->is_on ? 0 : md_kmod_request(k->fd, MORPH_IOC_START, &k->start);
 
 	if (ret)
 		return fail(-ret, "cannot start", err);
@@ -196,7 +186,7 @@ static int switch_on(struct kmod *k, struct mp_err *err)
 
 static int switch_off(struct kmod *k, struct mp_err *err)
 {
-	int ret = k->is_on ? request(k, MORPH_IOC_STOP, NULL) : 0;
+	int ret = k->is_on ? md_kmod_request(k->fd, MORPH_IOC_STOP, NULL) : 0;
 
 	if (ret)
 		return fail(-ret, "cannot stop", err);
@@ -206,7 +196,7 @@ static int switch_off(struct kmod *k, struct mp_err *err)
 
 static int get_counts(struct kmod *k, struct morph_counts *counts, struct mp_err *err)
 {
-	int ret = request(k, MORPH_IOC_COUNTS, counts);
+	int ret = md_kmod_request(k->fd, MORPH_IOC_COUNTS, counts);
 
 	return ret ? fail(-ret, "cannot count", err) : 0;
 }
@@ -282,7 +272,7 @@ static int ask_for_registers(const struct kmod *k, uint32_t registers, struct mp
 		return mp_err_set(err, ENOTSUP,
 				  "morphmon.ko speaks record format %u.%u, registers came with 1.4",
 				  k->hello.abi_major, k->hello.abi_minor);
-	ret = request(k, MORPH_IOC_REGISTERS, &registers);
+	ret = md_kmod_request(k->fd, MORPH_IOC_REGISTERS, &registers);
 	if (ret == -EPERM)
 		return mp_err_set(err, EPERM,
 				  MORPH_DEV_PATH ": registers can hold secrets of any program: "
@@ -411,7 +401,7 @@ static int begin_round(struct kmod *k, bool drain, struct mp_err *err)
 		k->limit_ns = 0;
 		if (!md_kmod_merge_is_pending(&k->merge))
 			return 0;
-		ret = request(k, MORPH_IOC_SYNC, &limit_ns);
+		ret = md_kmod_request(k->fd, MORPH_IOC_SYNC, &limit_ns);
 		if (ret)
 			return fail(-ret, "cannot wait for its records", err);
 	}

@@ -84,37 +84,37 @@ static json_t *context_json(const struct print *p, const uint32_t *path, size_t 
 	return json;
 }
 
+static void put_context(const struct print *p, uint32_t node, size_t depth, double percent)
+{
+	const struct mp_context_node *n = &p->calls->tree.nodes[node];
+
+	printf("%6.2f%% %12" PRIu64 " %12" PRIu64 " %12" PRIu64 "  %*s", percent, n->total, n->self,
+	       n->nr_new, (int)(2 * depth), "");
+	put_name(p->calls, node);
+	putchar('\n');
+}
+
 /* Prints the nodes with enough samples, each before its children. */
 static void print_contexts(struct print *p)
 {
 	const struct mp_context_node *nodes = p->calls->tree.nodes;
-	uint32_t *path = calloc(p->calls->tree.nr_nodes, sizeof(*path)), node = nodes[0].first;
+	uint32_t *path = calloc(p->calls->tree.nr_nodes, sizeof(*path));
+	bool wanted = true;
 	size_t nr = 0;
 
-	while (node && path) {
+	while (path && md_calls_next(p->calls, path, &nr, wanted)) {
+		uint32_t node = path[nr - 1];
 		double percent = 100.0 * (double)nodes[node].total / (double)nodes[0].total;
 
-		path[nr++] = node;
-		if (percent >= p->least) {
-			if (!has_room(p))
-				break;
-			if (p->rows) {
-				json_array_append_new(p->rows, context_json(p, path, nr, percent));
-			} else {
-				printf("%6.2f%% %12" PRIu64 " %12" PRIu64 " %12" PRIu64 "  %*s",
-				       percent, nodes[node].total, nodes[node].self,
-				       nodes[node].nr_new, (int)(2 * (nr - 1)), "");
-				put_name(p->calls, node);
-				putchar('\n');
-			}
-			if (nodes[node].first) {
-				node = nodes[node].first;
-				continue;
-			}
-		}
-		while (nr && !nodes[path[nr - 1]].next)
-			nr--;
-		node = nr ? nodes[path[--nr]].next : 0;
+		wanted = percent >= p->least;
+		if (!wanted)
+			continue;
+		if (!has_room(p))
+			break;
+		if (p->rows)
+			json_array_append_new(p->rows, context_json(p, path, nr, percent));
+		else
+			put_context(p, node, nr - 1, percent);
 	}
 	free(path);
 }

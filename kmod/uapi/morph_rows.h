@@ -50,7 +50,7 @@ enum morph_row_cfa {
 	MORPH_NR_ROW_CFA,
 };
 
-/* Where the caller's rbp is, and the return address. */
+/* Ways to find a saved word: the caller's rbp, or the return address. */
 enum morph_row_saved {
 	MORPH_ROW_SAME,	   /* still in its register; not for the return address */
 	MORPH_ROW_AT_CFA,  /* at CFA + offset */

@@ -334,7 +334,7 @@ int mp_context_decode(const uint8_t *data, size_t size, struct mp_context_tree *
 	if (!r)
 		r = mp_context_tree_init(out);
 	if (!r) {
-		r = mp_context_add_tree(out, &read, NULL, NULL);
+		r = mp_context_add_tree(out, 0, &read, NULL, NULL);
 		if (r)
 			mp_context_tree_fini(out);
 	}

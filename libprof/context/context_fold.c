@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct fold {
 	struct mp_context_tree *tree;
@@ -100,34 +101,28 @@ static void fold_leaf(struct fold *f, uint32_t leaf)
 		push(f, parent);
 }
 
-/* Copies what is left into a new tree. */
-static int rebuild(const struct fold *f, struct mp_context_tree *out)
+/* Makes a new tree of the nodes that are left. Moves them together in f->tree. */
+static int rebuild(struct fold *f, struct mp_context_tree *out)
 {
-	struct mp_context_tree left = *f->tree;
-	uint32_t nr = 1, *number = calloc(left.nr_nodes, sizeof(*number));
-	int r;
+	struct mp_context_node *nodes = f->tree->nodes;
+	uint32_t nr = 1, *number = calloc(f->tree->nr_nodes, sizeof(*number));
+	int r = number ? mp_context_tree_init(out) : -ENOMEM;
 
-	if (!number)
-		return -ENOMEM;
-	left.nodes = malloc(left.nr_nodes * sizeof(*left.nodes));
-	r = left.nodes ? mp_context_tree_init(out) : -ENOMEM;
-	if (!r) {
-		left.nodes[0] = f->tree->nodes[0];
-		for (uint32_t i = 1; i < f->tree->nr_nodes; i++) {
-			if (f->gone[i])
-				continue;
-			number[i] = nr;
-			left.nodes[nr] = f->tree->nodes[i];
-			left.nodes[nr].parent = number[left.nodes[nr].parent];
-			nr++;
-		}
-		left.nr_nodes = nr;
-		r = mp_context_add_tree(out, &left, NULL, NULL);
-		if (r)
-			mp_context_tree_fini(out);
+	for (uint32_t i = 1; i < f->tree->nr_nodes && !r; i++) {
+		if (f->gone[i])
+			continue;
+		number[i] = nr;
+		nodes[nr] = nodes[i];
+		nodes[nr].parent = number[nodes[nr].parent];
+		nr++;
 	}
-	free(left.nodes);
 	free(number);
+	if (r)
+		return r;
+	f->tree->nr_nodes = nr;
+	r = mp_context_add_tree(out, 0, f->tree, NULL, NULL);
+	if (r)
+		mp_context_tree_fini(out);
 	return r;
 }
 
@@ -148,10 +143,10 @@ int mp_context_fold(struct mp_context_tree *tree, uint32_t max)
 	if (tree->nr_nodes > max) {
 		work.nodes = malloc(tree->nr_nodes * sizeof(*work.nodes));
 		r = f.heap && f.nr_children && f.other && f.gone && work.nodes ? 0 : -ENOMEM;
-		for (uint32_t i = 0; i < tree->nr_nodes && !r; i++)
-			work.nodes[i] = tree->nodes[i];
-		if (!r)
+		if (!r) {
+			memcpy(work.nodes, tree->nodes, tree->nr_nodes * sizeof(*work.nodes));
 			fold_init(&f);
+		}
 		while (!r && f.nr_left > max && f.nr_heap)
 			fold_leaf(&f, pop(&f));
 		if (!r)

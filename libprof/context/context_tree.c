@@ -53,7 +53,7 @@ int mp_context_tree_init(struct mp_context_tree *tree)
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 
-/* There are few modules, and the last ones are asked for most. */
+/* A tree has few modules. Most calls are about a module that was added lately: the search begins there. */
 static int module_index(struct mp_context_tree *tree, uint64_t module, uint32_t *index)
 {
 	uint64_t *bigger;
@@ -250,7 +250,8 @@ int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *s
 	return 0;
 }
 
-int mp_context_add_tree(struct mp_context_tree *to, const struct mp_context_tree *from,
+int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
+			const struct mp_context_tree *from,
 			void (*translate)(void *arg, struct mp_context_key *key), void *arg)
 {
 	uint32_t *new_index = calloc(from->nr_nodes, sizeof(*new_index));
@@ -258,6 +259,8 @@ int mp_context_add_tree(struct mp_context_tree *to, const struct mp_context_tree
 
 	if (!r && !has_room(to, from->nodes[0].total, from->nodes[0].total_ns))
 		r = -EOVERFLOW;
+	if (!r)
+		new_index[0] = below;
 	/* A node's number is above its parent's. */
 	for (uint32_t i = 0; i < from->nr_nodes && !r; i++) {
 		const struct mp_context_node *node = &from->nodes[i];

@@ -93,10 +93,12 @@ struct mp_context_key mp_context_key_of(const struct mp_context_tree *tree, uint
 int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps,
 		   size_t nr_steps, uint64_t nr, uint64_t time_ns);
 /*
- * mp_context_add_tree - adds all of @from to @to. @translate: may change a node's key; NULL: keys stay.
+ * mp_context_add_tree - adds all of @from to @to, below the node @below; 0: the root. @translate: may
+ * change a node's key; NULL: keys stay.
  * Return: 0; -ENOMEM, -EOVERFLOW: @to is half done.
  */
-int mp_context_add_tree(struct mp_context_tree *to, const struct mp_context_tree *from,
+int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
+			const struct mp_context_tree *from,
 			void (*translate)(void *arg, struct mp_context_key *key), void *arg);
 
 /*

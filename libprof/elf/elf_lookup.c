@@ -47,9 +47,12 @@ static const Elf64_Phdr *other_load_at(const struct mp_elf_private *priv, uint64
 static inline const Elf64_Phdr *load_at(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_elf_private *priv = elf->private_data;
-	const Elf64_Phdr *load = &priv->loads[priv->main_load];
+	const Elf64_Phdr *load;
 
-	if (priv->nr_loads && vaddr - load->p_vaddr < load->p_memsz)
+	if (!priv->nr_loads)
+		return NULL;
+	load = &priv->loads[priv->main_load];
+	if (vaddr - load->p_vaddr < load->p_memsz)
 		return load;
 	return other_load_at(priv, vaddr);
 }

@@ -49,7 +49,7 @@ enum mp_row_cfa {
 	MP_NR_ROW_CFA,
 };
 
-/* Where the caller's rbp is, and the return address. */
+/* Ways to find a saved word: the caller's rbp, or the return address. */
 enum mp_row_saved {
 	MP_ROW_SAME,	/* still in its register; not for the return address */
 	MP_ROW_AT_CFA,	/* at CFA + offset */

@@ -45,9 +45,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (mp_context_decode(data, size, &tree, NULL))
 		return 0;
 	check_written(&tree);
-	if (mp_context_tree_init(&sum) || mp_context_add_tree(&sum, &tree, NULL, NULL))
+	if (mp_context_tree_init(&sum) || mp_context_add_tree(&sum, 0, &tree, NULL, NULL))
 		abort();
-	if (!mp_context_add_tree(&sum, &tree, NULL, NULL) &&
+	if (!mp_context_add_tree(&sum, 0, &tree, NULL, NULL) &&
 	    sum.nodes[0].total != 2 * tree.nodes[0].total)
 		abort();
 	mp_context_tree_fini(&sum);

@@ -144,7 +144,7 @@ void kmod_walk_run(struct kmod_walk *walk, const struct mp_walk_ops *ops,
 		regs[places[i]] = start->regs[i];
 	regs[PLACE_IP] = start->ip;
 	operations = ops;
-	/* What an earlier walk left must not matter. */
+	/* Garbage from an earlier walk must not change this walk. */
 	memset(w, 0xa5, sizeof(*w));
 	w->regs = regs;
 	w->codes = &walk->codes;

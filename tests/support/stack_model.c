@@ -123,7 +123,7 @@ static uint64_t address_in(enum kind kind, uint8_t where)
 	return kind == BARE ? JIT + 0x100 + where % 16 : BIAS + kind + 1 + where % 14;
 }
 
-/* What a function does at its start. The frame that the call made is the newest. */
+/* Runs the first instructions of a function, which save registers in the newest frame. */
 static void enter(struct model *m, enum kind kind, uint8_t where)
 {
 	uint64_t cfa = m->rsp + 8;

@@ -71,7 +71,7 @@ static int read_row(struct mp_store *store, const struct mp_bucket *row,
 	sqlite3_reset(stmt);
 	if (r)
 		return r;
-	r = mp_context_add_tree(tree, &read, NULL, NULL);
+	r = mp_context_add_tree(tree, 0, &read, NULL, NULL);
 	mp_context_tree_fini(&read);
 	return r ? mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r)) : 0;
 }
@@ -224,7 +224,7 @@ int mp_store_add_contexts(struct mp_store *store, int64_t module, int64_t when_s
 		return 0;
 	if (mp_context_tree_init(&sum))
 		return mp_err_set(err, ENOMEM, "out of memory");
-	r = mp_context_add_tree(&sum, tree, NULL, NULL);
+	r = mp_context_add_tree(&sum, 0, tree, NULL, NULL);
 	if (r)
 		mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r));
 	if (!r)

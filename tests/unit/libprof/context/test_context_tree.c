@@ -207,7 +207,7 @@ START_TEST(trees_of_parts_add_up_to_the_tree_of_all)
 	ck_assert_int_eq(mp_context_tree_init(&parts), 0);
 	add_stacks(&other, 0, NR_STACKS / 3);
 	add_stacks(&parts, NR_STACKS / 3, NR_STACKS);
-	ck_assert_int_eq(mp_context_add_tree(&other, &parts, NULL, NULL), 0);
+	ck_assert_int_eq(mp_context_add_tree(&other, 0, &parts, NULL, NULL), 0);
 	mp_context_tree_fini(&parts);
 	check_shape(&other);
 	check_equal(&tree, &other);
@@ -229,7 +229,7 @@ START_TEST(translated_keys_that_become_equal_share_a_node)
 	steps[0].key.vaddr++;
 	ck_assert_int_eq(mp_context_add(&tree, steps, 2, 2, 20), 0);
 	ck_assert_uint_eq(tree.nr_nodes, 5);
-	ck_assert_int_eq(mp_context_add_tree(&other, &tree, halve, NULL), 0);
+	ck_assert_int_eq(mp_context_add_tree(&other, 0, &tree, halve, NULL), 0);
 	ck_assert_uint_eq(other.nr_nodes, 3);
 	ck_assert_uint_eq(other.nodes[1].total, 3);
 	ck_assert_uint_eq(other.nodes[1].nr_new, 2);
@@ -264,12 +264,12 @@ START_TEST(fold_takes_the_smallest_leaves)
 	uint64_t least = UINT64_MAX, most = 0;
 
 	make_tree();
-	ck_assert_int_eq(mp_context_add_tree(&other, &tree, NULL, NULL), 0);
+	ck_assert_int_eq(mp_context_add_tree(&other, 0, &tree, NULL, NULL), 0);
 	ck_assert_int_eq(mp_context_fold(&tree, tree.nr_nodes / 2), 0);
 	for (uint32_t i = 1; i < tree.nr_nodes; i++)
 		if (tree.nodes[i].kind == MP_CONTEXT_FUNCTION && tree.nodes[i].total < least)
 			least = tree.nodes[i].total;
-	/* What became "(other)" was made of nodes that are not larger than the leaves that stayed. */
+	/* No node that was folded into "(other)" was larger than a leaf that stayed. */
 	for (uint32_t i = 1; i < other.nr_nodes; i++) {
 		struct mp_context_key path[DEPTH];
 		size_t nr = path_of(&other, i, path), k;
@@ -297,7 +297,7 @@ START_TEST(folded_trees_still_add_up)
 	make_tree();
 	add_stacks(&other, 0, NR_STACKS);
 	ck_assert_int_eq(mp_context_fold(&tree, 100), 0);
-	ck_assert_int_eq(mp_context_add_tree(&tree, &other, NULL, NULL), 0);
+	ck_assert_int_eq(mp_context_add_tree(&tree, 0, &other, NULL, NULL), 0);
 	check_shape(&tree);
 	ck_assert_uint_eq(tree.nodes[0].total, 2 * other.nodes[0].total);
 	ck_assert_uint_eq(sum_new(&tree), 2 * sum_new(&other));
@@ -313,7 +313,7 @@ START_TEST(tree_refuses_what_it_cannot_count)
 	ck_assert_int_eq(mp_context_add(&tree, steps, 0, 1, 1), -EINVAL);
 	ck_assert_int_eq(mp_context_add(&tree, steps, 2, INT64_MAX, 1), 0);
 	ck_assert_int_eq(mp_context_add(&tree, steps, 2, 1, 1), -EOVERFLOW);
-	ck_assert_int_eq(mp_context_add_tree(&tree, &tree, NULL, NULL), -EOVERFLOW);
+	ck_assert_int_eq(mp_context_add_tree(&tree, 0, &tree, NULL, NULL), -EOVERFLOW);
 	ck_assert_uint_eq(tree.nodes[0].total, INT64_MAX);
 }
 END_TEST
