@@ -23,7 +23,7 @@
 #define DRAIN_NS  (5 * ME_NS_PER_SEC)
 #define FILTER_NS (300 * ME_NS_PER_SEC)
 
-/* Output beyond this is not kept for the patterns. */
+/* Patterns are looked for in at most so many bytes of output. */
 #define KEPT_MAX (16u << 20)
 
 static atomic_int run_cancelled;
