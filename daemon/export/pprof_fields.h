@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pprof_fields - numbers of the fields that the exports to pprof write. Called by them. */
+/* pprof_fields - numbers of the fields that the exports to pprof write and include. */
 #ifndef MD_PPROF_FIELDS_H
 #define MD_PPROF_FIELDS_H
 
