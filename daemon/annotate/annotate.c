@@ -18,8 +18,8 @@
 
 #define INLINES_MAX 64
 /*
- * An instruction with at least this share of its function's samples is hot, and so is the instruction
- * with the most samples.
+ * An instruction with at least this share of its function's samples is hot, and so is the
+ * instruction with the most samples.
  */
 #define HOT_SHARE 0.1
 

@@ -3,8 +3,8 @@
  * protobuf - builds messages in the protobuf wire format in memory, and writes a gzip stream.
  * Called by the exports to pprof.
  *
- * Morph does not use a library for this format, because the two needed field types take less code than
- * the library's interface.
+ * Morph does not use a library for this format, because the two needed field types take less code
+ * than the library's interface.
  */
 #ifndef MD_PROTOBUF_H
 #define MD_PROTOBUF_H

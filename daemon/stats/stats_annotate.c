@@ -256,8 +256,8 @@ static const struct mp_module *original_of(struct annotate *a)
 }
 
 /*
- * True for an output. The store lists outputs because samples of their copies are stored apart; their
- * counts are stored for the original.
+ * True for an output. The store lists outputs because samples of their copies are stored apart;
+ * their counts are stored for the original.
  */
 static bool is_output(const struct mp_module *module)
 {

@@ -19,8 +19,8 @@ static const struct argp_option adjust_options[] = {
 	{0}};
 
 /*
- * Appends the words of @arg to @words, and checks their form. Which functions they name is found out
- * when the file has been read.
+ * Appends the words of @arg to @words, and checks their form. Which functions they name is found
+ * out when the file has been read.
  */
 static void read_adjust(struct argp_state *state, struct me_words *words, const char *arg)
 {

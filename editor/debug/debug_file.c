@@ -55,8 +55,8 @@ static const uint8_t *build_id_note(const struct writer *w, const struct mp_sect
 }
 
 /*
- * Puts the note at its offset in the program, if that offset is near. Program headers, which have the
- * program's offsets, then hold for the note, too.
+ * Puts the note at its offset in the program, if that offset is near. Program headers, which have
+ * the program's offsets, then hold for the note, too.
  */
 static int put_note(struct writer *w, Elf64_Shdr *h, const uint8_t *bytes)
 {

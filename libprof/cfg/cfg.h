@@ -273,8 +273,8 @@ uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr);
 /* The block that starts exactly at @vaddr, or MP_NONE. */
 uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr);
 /*
- * Number of parts: the ranges of all functions by ascending vaddr. The blocks of part 0, then those of
- * part 1, and so on, are all blocks by ascending vaddr.
+ * Number of parts: the ranges of all functions by ascending vaddr. The blocks of part 0, then those
+ * of part 1, and so on, are all blocks by ascending vaddr.
  */
 uint32_t mp_cfg_nr_parts(const struct mp_cfg *cfg);
 /* The number of blocks of @part, which stand in cfg->blocks from *@first on. */

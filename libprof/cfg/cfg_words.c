@@ -62,8 +62,8 @@ static bool is_own_section(const struct mp_section *sec)
 }
 
 /*
- * A section of the program's own may be a table of places in code. Each word holds the distance from
- * the word to the place.
+ * A section of the program's own may be a table of places in code. Each word holds the distance
+ * from the word to the place.
  */
 static void own_sections(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
 {

@@ -234,8 +234,8 @@ static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie
 	if (body->failed)
 		return -EBADMSG;
 	/*
-	 * A CIE is read again for each FDE that does not follow it closely. Limit its length, so that
-	 * reading stays cheap for any input.
+	 * A CIE is read again for each FDE that does not follow it closely. Limit its length, so
+	 * that reading stays cheap for any input.
 	 */
 	if (body->p - letters > 16)
 		return -EOPNOTSUPP;

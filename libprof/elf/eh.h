@@ -2,7 +2,8 @@
 /*
  * eh - reads .eh_frame entries (CIE, FDE) and the pointer encodings of exception tables.
  * It reads bounds and pointers only, and does not interpret call-frame programs. Called by
- * elf_fdes, elf_relocs, libprof/unwind/ and the editor. Formats: LSB Core, "Exception Frames"; DWARF 4, 6.4.
+ * elf_fdes, elf_relocs, libprof/unwind/ and the editor. Formats: LSB Core, "Exception Frames";
+ * DWARF 4, 6.4.
  */
 #ifndef MP_EH_H
 #define MP_EH_H
