@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * machine - the programs of this machine as the manager sees them: share of the samples, file,
- * job, measured gain, expected gain.
+ * machine - the programs of this machine as morph and morph-worker see them: share of the
+ * samples, file, job, measured gain, expected gain.
  *
  * One entry for each path; builds of one path are added up. Reads the store and files, changes
  * nothing, decides nothing. Called by all commands of morph that show something.
