@@ -16,7 +16,7 @@
 #include "libprof/base/err.h"
 #include "libprof/store/jobs/store_jobs.h"
 #include "libprof/store/store.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 
 /* Programs below this share of the machine are not looked at, unless they have a job. */
 #define MD_MACHINE_LEAST_SHARE 0.001

@@ -15,8 +15,8 @@
 #include "daemon/stats/stats.h"
 #include "libprof/note/audit_table.h"
 #include "libprof/note/map.h"
-#include "libprof/store/store_audits.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_audits.h"
+#include "libprof/store/audits/store_trials.h"
 
 struct audit_args {
 	struct md_stats *stats;
