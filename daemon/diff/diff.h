@@ -48,7 +48,7 @@ enum md_diff_code {
 struct md_diff_row {
 	size_t group;
 	char *function; /* NULL: unknown code */
-	size_t build;	/* 0: the code may be in all builds; else it is in build number @build only */
+	size_t build; /* 0: the code may be in all builds; else it is in build number @build only */
 	bool by_name;
 	uint64_t vaddr;	 /* 0: matched by name */
 	uint64_t offset; /* of a block in its function */

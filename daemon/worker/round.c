@@ -157,7 +157,7 @@ static int take_output(struct md_task *t, const char *output)
 	ret = mp_store_add_spent(t->worker->store, time(NULL), &spent, t->err);
 	if (!ret)
 		ret = mp_store_is_rejected(t->worker->store, &t->job->id, t->job->layout, &rejected,
-					  t->err);
+					   t->err);
 	if (ret)
 		return ret;
 	if (rejected)

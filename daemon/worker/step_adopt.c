@@ -120,7 +120,7 @@ int md_step_undo(struct md_task *t)
 		return make_anew(t);
 	if (!ret && t->job->layout[0])
 		ret = mp_store_reject_layout(t->worker->store, &t->job->id, t->job->layout, reason,
-					   time(NULL), t->err);
+					     time(NULL), t->err);
 	if (!ret)
 		ret = md_task_restart(t, "restart original");
 	return ret ? ret

@@ -230,7 +230,8 @@ static int judge(struct md_task *t, const struct found *f)
 	ret = md_file_hash(output.text, t->job->layout);
 	if (ret)
 		return mp_err_set(t->err, -ret, "%s: %s", output.text, strerror(-ret));
-	ret = mp_store_is_rejected(t->worker->store, &t->job->id, t->job->layout, &rejected, t->err);
+	ret = mp_store_is_rejected(t->worker->store, &t->job->id, t->job->layout, &rejected,
+				   t->err);
 	if (!ret && rejected)
 		return end_without_gain(t, MP_JOB_NOT_FASTER, "known",
 					"the same version was tried before, and was not kept");

@@ -142,9 +142,9 @@ int mp_store_drop_job(struct mp_store *store, int64_t key, struct mp_err *err);
  * undone. @layout: XXH3-128 of the output.
  */
 int mp_store_reject_layout(struct mp_store *store, const struct mp_id *id, const char *layout,
-			 const char *reason, int64_t now_s, struct mp_err *err);
+			   const char *reason, int64_t now_s, struct mp_err *err);
 int mp_store_is_rejected(struct mp_store *store, const struct mp_id *id, const char *layout,
-			bool *rejected, struct mp_err *err);
+			 bool *rejected, struct mp_err *err);
 
 /* The cost of morph-worker's work, by day. */
 struct mp_spent {

@@ -17,7 +17,7 @@ static void bind_layout(sqlite3_stmt *stmt, const struct mp_id *id, const char *
 }
 
 int mp_store_reject_layout(struct mp_store *store, const struct mp_id *id, const char *layout,
-			 const char *reason, int64_t now_s, struct mp_err *err)
+			   const char *reason, int64_t now_s, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	int r;
@@ -25,8 +25,8 @@ int mp_store_reject_layout(struct mp_store *store, const struct mp_id *id, const
 	if (!layout[0] || strlen(layout) >= MP_JOB_HASH_MAX)
 		return mp_err_set(err, EINVAL, "'%.60s' is not the hash of a layout", layout);
 	r = mp_store_stmt(store, MP_STMT_REJECTED_ADD,
-			  "INSERT OR REPLACE INTO rejected_layout(build_id, text_hash, layout, when_s,"
-			  " reason) VALUES(?1, ?2, ?3, ?4, ?5)",
+			  "INSERT OR REPLACE INTO rejected_layout(build_id, text_hash, layout,"
+			  " when_s, reason) VALUES(?1, ?2, ?3, ?4, ?5)",
 			  &stmt, err);
 	if (r)
 		return r;
@@ -37,12 +37,12 @@ int mp_store_reject_layout(struct mp_store *store, const struct mp_id *id, const
 }
 
 int mp_store_is_rejected(struct mp_store *store, const struct mp_id *id, const char *layout,
-			bool *rejected, struct mp_err *err)
+			 bool *rejected, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	int r = mp_store_stmt(store, MP_STMT_REJECTED_FIND,
-			      "SELECT 1 FROM rejected_layout WHERE build_id = ?1 AND text_hash = ?2 AND"
-			      " layout = ?3",
+			      "SELECT 1 FROM rejected_layout WHERE build_id = ?1 AND text_hash = ?2"
+			      " AND layout = ?3",
 			      &stmt, err);
 
 	*rejected = false;
