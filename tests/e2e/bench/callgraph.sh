@@ -70,6 +70,38 @@ ends 3 "another program" calls --db run/graph.db -m no-such-program
 ends 2 "a bad limit" calls --db run/graph.db -n 0
 ends 2 "a bad percentage" calls --db run/graph.db -p 101
 ends 2 "too many arguments" calls --db run/graph.db more
+# ---- callgrind's format with inclusive cost from stacks
+ends 0 "callgrind" export --format=callgrind --calls --db run/graph.db
+cp out.txt callgrind.out
+python3 - "$(jq .total_samples calls.json)" "$(jq -r .work numbers.json)" <<'PY' || fail "callgrind's format"
+import sys
+own, calls, function, callee, count = {}, {}, None, None, None
+for line in open("callgrind.out"):
+    key, _, value = line.rstrip("\n").partition("=")
+    if key == "fn":
+        function, callee = value, None
+    elif key == "cfn":
+        callee = value
+    elif key == "calls":
+        count = int(value.split()[0])
+    elif line[0] == "0" and callee:
+        assert (function, callee) not in calls or "_" in function + callee, (function, callee)
+        calls[function, callee] = (count, int(line.split()[1]))
+        callee = None
+    elif line[0] == "0":
+        own[function] = own.get(function, 0) + int(line.split()[1])
+total, work = int(sys.argv[1]), sys.argv[2]
+assert sum(own.values()) == total, (sum(own.values()), total)
+into = [v for (_, callee), v in calls.items() if callee == work]
+# Nothing is below work(): its own samples are those of its two callers.
+assert len(into) == 2 and sum(samples for _, samples in into) == own[work], into
+dense, sparse = sorted(into, key=lambda v: v[1])
+assert sparse[1] > 3 * dense[1] and 0.5 < sparse[0] / dense[0] < 2, into
+PY
+if command -v callgrind_annotate >/dev/null; then
+	command_ends 0 "callgrind_annotate" callgrind_annotate --inclusive=yes callgrind.out
+fi
+
 # ---- two programs in one database: a program has its part of the counts of the libraries
 seq 3000 -1 1 >numbers
 command_ends 0 "run of sort" "$contexts" run --period=900 -o other "$(command -v sort)" numbers
