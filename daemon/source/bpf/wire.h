@@ -12,7 +12,9 @@
 #include "kmod/uapi/morph_abi.h"
 
 #define MD_WIRE_SAMPLES	    0x8001 /* a type that the ABI does not use */
+#define MD_WIRE_STACK	    0x8002
 #define MD_WIRE_BATCH	    62
+#define MD_WIRE_STACK_MAX   255 /* callers, and the user code that entered the kernel */
 #define MD_WIRE_MAX_CPUS    4096
 #define MD_WIRE_MAX_TRACKED 65536 /* processes of one command */
 
@@ -25,6 +27,13 @@ struct md_wire_sample {
 struct md_wire_batch {
 	struct morph_task task;
 	struct md_wire_sample samples[MD_WIRE_BATCH];
+};
+
+/* One sample with its stack. @task has the sample's time, and the flags of a STACK record. */
+struct md_wire_stack {
+	struct morph_task task;
+	__u64 ip;
+	__u64 ips[MD_WIRE_STACK_MAX];
 };
 
 /*
@@ -51,6 +60,7 @@ struct md_wire_stage {
 MORPH_ASSERT_SIZE(md_wire_sample, 16);
 MORPH_ASSERT_SIZE(md_wire_batch, 1024);
 MORPH_ASSERT_SIZE(md_wire_stage, 1152);
+MORPH_ASSERT_OFFSET(md_wire_stack, ips, 40);
 MORPH_ASSERT_OFFSET(md_wire_stage, batch, 64);
 
 #endif
