@@ -25,8 +25,11 @@ void md_bpf_merge_fini(struct md_bpf_merge *m)
 {
 	uint32_t i;
 
-	for (i = 0; m->queues && i < m->decoder.nr_stages; i++)
+	for (i = 0; m->queues && i < m->decoder.nr_stages; i++) {
+		for (size_t k = m->queues[i].first; k < m->queues[i].nr; k++)
+			free(m->queues[i].samples[k].stack);
 		free(m->queues[i].samples);
+	}
 	free(m->queues);
 	free(m->events);
 	md_perf_decoder_fini(&m->decoder);
@@ -62,36 +65,64 @@ static bool make_room(void **array, size_t size, size_t more, size_t *first, siz
 	return true;
 }
 
-static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch, size_t size)
+/*
+ * Inserts a sample in order. It is out of place only if it came while a batch was being written, or if
+ * others of the batch have no stack and its own went straight to the ring.
+ */
+static int take_sample(struct md_bpf_merge *m, uint32_t cpu, const struct md_bpf_sample *sample)
 {
-	size_t nr = (size - sizeof(batch->task)) / sizeof(batch->samples[0]), i, at;
-	struct md_bpf_sample sample = {.tgid = batch->task.tgid, .tid = batch->task.tid};
-	struct md_bpf_queue *queue;
-	void *array;
+	struct md_bpf_queue *queue = &m->queues[cpu];
+	void *array = queue->samples;
+	size_t at;
 
-	if (batch->task.record.cpu >= m->decoder.nr_stages)
-		return -EBADMSG;
-	queue = &m->queues[batch->task.record.cpu];
-	array = queue->samples;
-	if (!make_room(&array, sizeof(sample), nr, &queue->first, &queue->nr, &queue->capacity))
+	if (!make_room(&array, sizeof(*sample), 1, &queue->first, &queue->nr, &queue->capacity))
 		return -ENOMEM;
 	queue->samples = array;
-	for (i = 0; i < nr; i++) {
+	for (at = queue->nr++; at > queue->first; at--) {
+		if (queue->samples[at - 1].time_ns <= sample->time_ns)
+			break;
+		queue->samples[at] = queue->samples[at - 1];
+	}
+	queue->samples[at] = *sample;
+	m->nr_samples++;
+	return 0;
+}
+
+static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch, size_t size)
+{
+	size_t nr = (size - sizeof(batch->task)) / sizeof(batch->samples[0]), i;
+	struct md_bpf_sample sample = {.tgid = batch->task.tgid, .tid = batch->task.tid};
+	int ret = 0;
+
+	for (i = 0; !ret && i < nr; i++) {
 		sample.time_ns = batch->samples[i].time_ns;
 		sample.ip = batch->samples[i].ip;
-		/*
-		 * Insert in order. A sample is out of place only if it came while a batch was
-		 * being written.
-		 */
-		for (at = queue->nr++; at > queue->first; at--) {
-			if (queue->samples[at - 1].time_ns <= sample.time_ns)
-				break;
-			queue->samples[at] = queue->samples[at - 1];
-		}
-		queue->samples[at] = sample;
+		ret = take_sample(m, batch->task.record.cpu, &sample);
 	}
-	m->nr_samples += nr;
-	return 0;
+	return ret;
+}
+
+static int take_stack(struct md_bpf_merge *m, const struct md_wire_stack *wire, size_t size)
+{
+	size_t nr = (size - offsetof(struct md_wire_stack, ips)) / sizeof(wire->ips[0]);
+	size_t bytes = sizeof(struct morph_stack) + nr * sizeof(wire->ips[0]);
+	struct md_bpf_sample sample = {.time_ns = wire->task.time_ns,
+				       .ip = wire->ip,
+				       .tgid = wire->task.tgid,
+				       .tid = wire->task.tid,
+				       .stack = calloc(1, bytes)};
+	int ret = -ENOMEM;
+
+	if (sample.stack) {
+		sample.stack->task = wire->task;
+		sample.stack->task.record.type = MORPH_REC_STACK;
+		sample.stack->task.record.size = (uint16_t)bytes;
+		memcpy(sample.stack->ips, wire->ips, nr * sizeof(wire->ips[0]));
+		ret = take_sample(m, wire->task.record.cpu, &sample);
+	}
+	if (ret)
+		free(sample.stack);
+	return ret;
 }
 
 static int take_event(struct md_bpf_merge *m, const struct morph_task *task, size_t size)
@@ -130,8 +161,15 @@ int md_bpf_merge_take(struct md_bpf_merge *m, const void *data, size_t size)
 	if (size < sizeof(*task) || task->record.size != size)
 		return -EBADMSG;
 	type = task->record.type;
-	if (type == MD_WIRE_SAMPLES)
-		return take_batch(m, data, size);
+	if (type == MD_WIRE_SAMPLES || type == MD_WIRE_STACK) {
+		if (task->record.cpu >= m->decoder.nr_stages)
+			return -EBADMSG;
+		if (type == MD_WIRE_SAMPLES)
+			return take_batch(m, data, size);
+		return size < offsetof(struct md_wire_stack, ips) || size > sizeof(struct md_wire_stack)
+			       ? -EBADMSG
+			       : take_stack(m, data, size);
+	}
 	if (type >= sizeof(event_size) / sizeof(event_size[0]) || !event_size[type] ||
 	    size != event_size[type])
 		return -EBADMSG;
@@ -149,7 +187,7 @@ void md_bpf_merge_samples(struct md_bpf_merge *m, uint64_t until_ns)
 
 	for (cpu = 0; cpu < m->decoder.nr_stages; cpu++) {
 		struct md_bpf_queue *queue = &m->queues[cpu];
-		const struct md_bpf_sample *s;
+		struct md_bpf_sample *s;
 
 		for (; queue->first < queue->nr; queue->first++) {
 			s = &queue->samples[queue->first];
@@ -157,6 +195,10 @@ void md_bpf_merge_samples(struct md_bpf_merge *m, uint64_t until_ns)
 				break;
 			md_perf_decoder_add_sample(&m->decoder, cpu, cpu, s->tgid, s->tid,
 						   s->time_ns, s->ip);
+			if (s->stack)
+				md_perf_decoder_add_stack(&m->decoder, cpu, s->stack);
+			free(s->stack);
+			s->stack = NULL;
 		}
 		if (queue->first == queue->nr)
 			queue->first = queue->nr = 0;

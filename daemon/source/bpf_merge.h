@@ -17,6 +17,7 @@
 struct md_bpf_sample {
 	uint64_t time_ns, ip;
 	uint32_t tgid, tid;
+	struct morph_stack *stack; /* NULL: none */
 };
 
 /* In ascending time. Samples before index @first were given out. */

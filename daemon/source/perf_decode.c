@@ -399,6 +399,22 @@ void md_perf_decoder_add_event(struct md_perf_decoder *d, const struct morph_tas
 		d->failed = true;
 }
 
+void md_perf_decoder_add_stack(struct md_perf_decoder *d, uint32_t stage_nr,
+			       const struct morph_stack *stack)
+{
+	struct md_perf_stage *stage = &d->stages[stage_nr];
+	void *copy;
+
+	if (!stage->nr || stage->tgid == NO_PID || stack->task.time_ns < d->start_ns)
+		return;
+	close_stage(d, stage);
+	copy = md_buf_add(&d->out, stack->task.record.size);
+	if (copy)
+		memcpy(copy, stack, stack->task.record.size);
+	else
+		d->failed = true;
+}
+
 static void decode_lost(struct md_perf_decoder *d, struct md_perf_stage *stage, uint64_t nr,
 			uint64_t time)
 {

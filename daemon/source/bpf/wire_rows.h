@@ -46,6 +46,7 @@ struct md_wire_file_key {
 #define MD_WIRE_FILE_GENERATION 1U /* the inode's generation is known, and must be the same */
 
 struct md_wire_file {
+	__u64 hash;	     /* of the rows' bytes; for bpf_rows */
 	__u64 base;	     /* link-time address of the first page */
 	__u32 nr_pages;	     /* 0: the file is known to have no rows */
 	__u32 directory;     /* position */
@@ -58,6 +59,6 @@ struct md_wire_file {
 
 MORPH_ASSERT_SIZE(md_wire_page, 260);
 MORPH_ASSERT_SIZE(md_wire_file_key, 16);
-MORPH_ASSERT_SIZE(md_wire_file, 224);
+MORPH_ASSERT_SIZE(md_wire_file, 232);
 
 #endif
