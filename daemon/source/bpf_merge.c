@@ -84,7 +84,7 @@ static int take_sample(struct md_bpf_merge *m, uint32_t cpu, const struct md_bpf
 		queue->samples[at] = queue->samples[at - 1];
 	}
 	queue->samples[at] = *sample;
-	m->nr_samples++;
+	m->nr_samples += !sample->is_again;
 	return 0;
 }
 
@@ -102,27 +102,55 @@ static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch,
 	return ret;
 }
 
-static int take_stack(struct md_bpf_merge *m, const struct md_wire_stack *wire, size_t size)
+/*
+ * Takes a sample and its stack: the record of type @type that consists of @wire's task and of the bytes
+ * behind the sample's address.
+ */
+static int take_stack(struct md_bpf_merge *m, const struct morph_task *wire, size_t size, uint16_t type)
 {
-	size_t nr = (size - offsetof(struct md_wire_stack, ips)) / sizeof(wire->ips[0]);
-	size_t bytes = sizeof(struct morph_stack) + nr * sizeof(wire->ips[0]);
-	struct md_bpf_sample sample = {.time_ns = wire->task.time_ns,
-				       .ip = wire->ip,
-				       .tgid = wire->task.tgid,
-				       .tid = wire->task.tid,
-				       .stack = calloc(1, bytes)};
-	int ret = -ENOMEM;
+	struct md_bpf_sample sample = {
+		.time_ns = wire->time_ns,
+		.tgid = wire->tgid,
+		.tid = wire->tid,
+		.is_again = type == MORPH_REC_USER_STACK && wire->flags & MD_WIRE_COPY_AGAIN,
+	};
+	const uint8_t *rest = (const uint8_t *)(wire + 1) + sizeof(sample.ip);
+	size_t left = size - sizeof(*wire) - sizeof(sample.ip);
+	int ret;
 
-	if (sample.stack) {
-		sample.stack->task = wire->task;
-		sample.stack->task.record.type = MORPH_REC_STACK;
-		sample.stack->task.record.size = (uint16_t)bytes;
-		memcpy(sample.stack->ips, wire->ips, nr * sizeof(wire->ips[0]));
-		ret = take_sample(m, wire->task.record.cpu, &sample);
-	}
+	memcpy(&sample.ip, wire + 1, sizeof(sample.ip));
+	sample.stack = malloc(sizeof(*wire) + left);
+	if (!sample.stack)
+		return -ENOMEM;
+	*sample.stack = *wire;
+	sample.stack->record.type = type;
+	sample.stack->record.size = (uint16_t)(sizeof(*wire) + left);
+	if (type == MORPH_REC_USER_STACK)
+		sample.stack->flags &= ~MD_WIRE_COPY_AGAIN;
+	memcpy(sample.stack + 1, rest, left);
+	ret = take_sample(m, wire->record.cpu, &sample);
 	if (ret)
 		free(sample.stack);
 	return ret;
+}
+
+static int take_samples(struct md_bpf_merge *m, const struct morph_task *task, size_t size)
+{
+	const struct md_wire_copy *copy = (const void *)task;
+
+	if (task->record.cpu >= m->decoder.nr_stages)
+		return -EBADMSG;
+	if (task->record.type == MD_WIRE_SAMPLES)
+		return take_batch(m, (const void *)task, size);
+	if (task->record.type == MD_WIRE_STACK)
+		return size < offsetof(struct md_wire_stack, ips) ||
+				       size > sizeof(struct md_wire_stack)
+			       ? -EBADMSG
+			       : take_stack(m, task, size, MORPH_REC_STACK);
+	if (size < offsetof(struct md_wire_copy, bytes) || size > sizeof(*copy) ||
+	    copy->nr > size - offsetof(struct md_wire_copy, bytes))
+		return -EBADMSG;
+	return take_stack(m, task, size, MORPH_REC_USER_STACK);
 }
 
 static int take_event(struct md_bpf_merge *m, const struct morph_task *task, size_t size)
@@ -161,15 +189,8 @@ int md_bpf_merge_take(struct md_bpf_merge *m, const void *data, size_t size)
 	if (size < sizeof(*task) || task->record.size != size)
 		return -EBADMSG;
 	type = task->record.type;
-	if (type == MD_WIRE_SAMPLES || type == MD_WIRE_STACK) {
-		if (task->record.cpu >= m->decoder.nr_stages)
-			return -EBADMSG;
-		if (type == MD_WIRE_SAMPLES)
-			return take_batch(m, data, size);
-		return size < offsetof(struct md_wire_stack, ips) || size > sizeof(struct md_wire_stack)
-			       ? -EBADMSG
-			       : take_stack(m, data, size);
-	}
+	if (type == MD_WIRE_SAMPLES || type == MD_WIRE_STACK || type == MD_WIRE_COPY)
+		return take_samples(m, task, size);
 	if (type >= sizeof(event_size) / sizeof(event_size[0]) || !event_size[type] ||
 	    size != event_size[type])
 		return -EBADMSG;
@@ -193,10 +214,11 @@ void md_bpf_merge_samples(struct md_bpf_merge *m, uint64_t until_ns)
 			s = &queue->samples[queue->first];
 			if (s->time_ns >= until_ns)
 				break;
-			md_perf_decoder_add_sample(&m->decoder, cpu, cpu, s->tgid, s->tid,
-						   s->time_ns, s->ip);
+			if (!s->is_again)
+				md_perf_decoder_add_sample(&m->decoder, cpu, cpu, s->tgid, s->tid,
+							   s->time_ns, s->ip);
 			if (s->stack)
-				md_perf_decoder_add_stack(&m->decoder, cpu, s->stack);
+				md_perf_decoder_add_stack(&m->decoder, cpu, s->stack, s->is_again);
 			free(s->stack);
 			s->stack = NULL;
 		}

@@ -9,6 +9,7 @@
 #ifndef MD_BPF_MERGE_H
 #define MD_BPF_MERGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,8 @@
 struct md_bpf_sample {
 	uint64_t time_ns, ip;
 	uint32_t tgid, tid;
-	struct morph_stack *stack; /* NULL: none */
+	struct morph_task *stack; /* STACK or USER_STACK; NULL: none */
+	bool is_again;		  /* only @stack, of the sample before */
 };
 
 /* In ascending time. Samples before index @first were given out. */

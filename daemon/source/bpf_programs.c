@@ -99,7 +99,7 @@ static int set_sizes(struct md_bpf_programs *p, pid_t command)
 static int choose_sampler(struct md_bpf_programs *p, bool stacks)
 {
 	struct bpf_map *maps[] = {p->skel->maps.slabs, p->skel->maps.files, p->skel->maps.walks,
-				  p->skel->maps.asked};
+				  p->skel->maps.asked, p->skel->maps.copies};
 	int ret;
 
 	ret = bpf_program__set_autoload(

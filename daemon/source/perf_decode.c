@@ -400,17 +400,17 @@ void md_perf_decoder_add_event(struct md_perf_decoder *d, const struct morph_tas
 }
 
 void md_perf_decoder_add_stack(struct md_perf_decoder *d, uint32_t stage_nr,
-			       const struct morph_stack *stack)
+			       const struct morph_task *stack, bool is_again)
 {
 	struct md_perf_stage *stage = &d->stages[stage_nr];
 	void *copy;
 
-	if (!stage->nr || stage->tgid == NO_PID || stack->task.time_ns < d->start_ns)
+	if ((!stage->nr && !is_again) || stage->tgid == NO_PID || stack->time_ns < d->start_ns)
 		return;
 	close_stage(d, stage);
-	copy = md_buf_add(&d->out, stack->task.record.size);
+	copy = md_buf_add(&d->out, stack->record.size);
 	if (copy)
-		memcpy(copy, stack, stack->task.record.size);
+		memcpy(copy, stack, stack->record.size);
 	else
 		d->failed = true;
 }

@@ -22,6 +22,7 @@
 /* Makes the compiler forget the value range of @x, so that the following check is not removed. */
 #define hide(x) asm volatile("" : "+r"(x))
 
+#include "daemon/source/bpf/copy.bpf.h"
 #include "daemon/source/bpf/walk.bpf.h"
 
 /* A batch is flushed when a sample comes that is this much younger than the batch's first one. */
@@ -32,6 +33,7 @@
 
 const volatile bool only_tracked; /* for a command: record only processes in @tracked */
 const volatile __u64 wakeup_bytes;
+const volatile bool copy_always; /* for tests: each stack comes with a copy, too */
 bool reader_sleeps; /* the reader sleeps longer than usual; the next exec wakes it */
 
 struct {
@@ -227,15 +229,44 @@ static __always_inline bool start_walk(struct walk *w, const struct bpf_perf_eve
 
 static __always_inline void send_stack(struct md_wire_stage *stage, struct walk *w)
 {
-	__u64 nr = w->nr, size, flags = w->is_new ? BPF_RB_FORCE_WAKEUP : wakeup();
+	__u64 nr = w->nr, size;
 
 	hide(nr);
 	if (nr > MD_WIRE_STACK_MAX)
 		return;
 	size = offsetof(struct md_wire_stack, ips) + nr * sizeof(w->record.ips[0]);
 	w->record.task.record.size = size;
-	if (bpf_ringbuf_output(&ring, &w->record, size, flags))
+	if (bpf_ringbuf_output(&ring, &w->record, size, wakeup()))
 		__sync_fetch_and_add(&stage->nr_lost, 1);
+}
+
+static __always_inline void send_copy(struct md_wire_stage *stage, struct walk *w, __u32 flags)
+{
+	__u32 first = 0;
+	struct copy *copy = bpf_map_lookup_elem(&copies, &first);
+	__u64 size;
+
+	if (!copy)
+		return;
+	copy_stack(copy, w);
+	copy->record.task.flags |= flags;
+	size = (copy->record.nr + 7) & ~7ULL;
+	hide(size);
+	if (size > MD_WIRE_COPY_BYTES)
+		return;
+	size += offsetof(struct md_wire_copy, bytes);
+	copy->record.task.record.size = size;
+	if (bpf_ringbuf_output(&ring, &copy->record, size,
+			       w->is_new ? BPF_RB_FORCE_WAKEUP : wakeup()) &&
+	    !flags)
+		__sync_fetch_and_add(&stage->nr_lost, 1);
+}
+
+/* True if morphd can walk further than @w did: it gets a file's rows before it gets the sample. */
+static __always_inline bool is_too_early(const struct walk *w)
+{
+	return w->stop == MORPH_STACK_NO_ROWS && w->is_asked &&
+	       w->codes[w->code & (NR_CODES - 1)].kind == CODE_ASKED;
 }
 
 SEC("perf_event")
@@ -254,15 +285,20 @@ int on_sample_with_stack(struct bpf_perf_event_data *ctx)
 	now_ns = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&stage->nr_samples, 1);
 	if (start_walk(w, ctx)) {
-		walk(w);
 		w->record.task.record.type = MD_WIRE_STACK;
 		w->record.task.record.cpu = bpf_get_smp_processor_id();
 		w->record.task.time_ns = now_ns;
 		w->record.task.tgid = id >> 32;
 		w->record.task.tid = id;
-		w->record.task.flags |= w->stop;
 		w->record.ip = ctx->regs.rip;
-		send_stack(stage, w);
+		walk(w);
+		w->record.task.flags |= w->stop;
+		if (is_too_early(w) && !copy_always)
+			send_copy(stage, w, 0);
+		else
+			send_stack(stage, w);
+		if (copy_always)
+			send_copy(stage, w, MD_WIRE_COPY_AGAIN);
 	} else {
 		add_sample(stage, now_ns, id, ctx->regs.rip);
 	}

@@ -32,6 +32,7 @@ struct walk {
 	__u32 nr, max, stop;
 	__u32 nr_look_ups, nr_codes, next_code, code;
 	__u32 is_new; /* a file was met for the first time */
+	__u32 is_asked; /* a file was met whose rows morphd may not have given yet */
 	__u64 data_start, data_size; /* memory that is no code, met last */
 	struct code codes[NR_CODES];
 	__u64 node[NODE_WORDS];
@@ -46,12 +47,18 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-/* Files without rows that walks have met: each wakes morphd once, which may not know it yet. */
+/* morphd knows a file so long after it was met first, and has given its rows if it has any. */
+#define ASKED_NS 2000000000
+
+/*
+ * Files without rows that walks have met, and when they did first: that wakes morphd, which may not
+ * know the file yet.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, struct md_wire_file_key);
-	__type(value, __u8);
+	__type(value, __u64);
 } asked SEC(".maps");
 
 static __always_inline bool read_word(__u64 address, __u64 *word)
@@ -95,13 +102,23 @@ static __always_inline bool describe_rows(const struct mapping *m, const struct 
 	return false;
 }
 
+static __always_inline void ask(struct walk *w, const struct md_wire_file_key *key)
+{
+	const __u64 *first = bpf_map_lookup_elem(&asked, key);
+	__u64 now = w->record.task.time_ns;
+
+	if (!first && !bpf_map_update_elem(&asked, key, &now, BPF_NOEXIST))
+		w->is_new = true;
+	if (!first || now - *first < ASKED_NS)
+		w->is_asked = true;
+}
+
 static __always_inline bool describe(struct walk *w, const struct mapping *m, __u64 ip,
 				     struct code *out)
 {
 	const struct mm_struct *mm = (const void *)w->mm;
 	const struct md_wire_file *file = NULL;
 	struct md_wire_file_key key;
-	__u8 one = 1;
 
 	out->start = m->start;
 	out->size = m->end - m->start;
@@ -110,8 +127,8 @@ static __always_inline bool describe(struct walk *w, const struct mapping *m, __
 		return true;
 	if (m->file || m->start == (__u64)BPF_CORE_READ(mm, context.vdso)) {
 		file = find_file(m, &key);
-		if (!file && !bpf_map_update_elem(&asked, &key, &one, BPF_NOEXIST))
-			w->is_new = true;
+		if (!file)
+			ask(w, &key);
 	}
 	if (!file)
 		out->kind = CODE_ASKED;
@@ -370,7 +387,7 @@ static __always_inline void walk(struct walk *w)
 	w->rbp = w->regs[MORPH_REG_RBP];
 	w->rbp_kind = RBP_VALUE;
 	w->is_first = w->is_exact = true;
-	w->is_back = w->is_new = false;
+	w->is_back = w->is_new = w->is_asked = false;
 	w->nr_look_ups = w->nr_codes = w->next_code = 0;
 	w->data_size = 0;
 	w->stop = locate(w);

@@ -13,8 +13,10 @@
 
 #define MD_WIRE_SAMPLES	    0x8001 /* a type that the ABI does not use */
 #define MD_WIRE_STACK	    0x8002
+#define MD_WIRE_COPY	    0x8003
 #define MD_WIRE_BATCH	    62
 #define MD_WIRE_STACK_MAX   255 /* callers, and the user code that entered the kernel */
+#define MD_WIRE_COPY_BYTES  16384
 #define MD_WIRE_MAX_CPUS    4096
 #define MD_WIRE_MAX_TRACKED 65536 /* processes of one command */
 
@@ -35,6 +37,23 @@ struct md_wire_stack {
 	__u64 ip;
 	__u64 ips[MD_WIRE_STACK_MAX];
 };
+
+/*
+ * One sample with registers and a copy of its stack, to be walked by morphd: the rows of a file came
+ * too late for the walk in the kernel. @task has the flags of a USER_STACK record. What follows @ip
+ * is what follows @task in that record.
+ */
+struct md_wire_copy {
+	struct morph_task task;
+	__u64 ip;
+	__u64 user_ip;
+	__u64 registers[MORPH_NR_REGS];
+	__u32 nr; /* bytes */
+	__u32 pad;
+	__u8 bytes[MD_WIRE_COPY_BYTES];
+};
+/* The sample itself was sent before, with its stack, for tests that compare the two. */
+#define MD_WIRE_COPY_AGAIN (1U << 31)
 
 /*
  * The stage of one CPU. The daemon maps it read-only. A sample is put into the stage first and
@@ -61,6 +80,7 @@ MORPH_ASSERT_SIZE(md_wire_sample, 16);
 MORPH_ASSERT_SIZE(md_wire_batch, 1024);
 MORPH_ASSERT_SIZE(md_wire_stage, 1152);
 MORPH_ASSERT_OFFSET(md_wire_stack, ips, 40);
+MORPH_ASSERT_OFFSET(md_wire_copy, bytes, 184);
 MORPH_ASSERT_OFFSET(md_wire_stage, batch, 64);
 
 #endif
