@@ -78,19 +78,20 @@ static int refuse(int code, struct mp_err *err)
 	return mp_err_set(err, code, "the kernel refuses the programs: %s", strerror(code));
 }
 
-static int set_sizes(struct md_bpf_programs *p, pid_t command)
+static int set_sizes(struct md_bpf_programs *p, const struct md_bpf_request *request)
 {
 	uint32_t bytes = 1u << 19;
 	int ret;
 
 	while (bytes < p->nr_cpus * (uint64_t)RING_BYTES_CPU && bytes < RING_BYTES_MAX)
 		bytes *= 2;
-	p->skel->rodata->only_tracked = command != 0;
+	p->skel->rodata->only_tracked = request->command != 0;
+	p->skel->rodata->copy_always = request->stack_copies;
 	p->skel->rodata->wakeup_bytes = bytes / 4;
 	ret = bpf_map__set_max_entries(p->skel->maps.ring, bytes);
 	if (!ret)
 		ret = bpf_map__set_max_entries(p->skel->maps.stages, p->nr_cpus);
-	if (!ret && !command)
+	if (!ret && !request->command)
 		ret = bpf_map__set_max_entries(p->skel->maps.tracked, 1);
 	return ret;
 }
@@ -139,25 +140,25 @@ static int map_rings(struct md_bpf_programs *p)
 	return p->ring ? 0 : -errno;
 }
 
-static int load(struct md_bpf_programs *p, pid_t command, bool stacks)
+static int load(struct md_bpf_programs *p, const struct md_bpf_request *request)
 {
-	uint32_t tgid = command, one = 1;
-	int ret = set_sizes(p, command);
+	uint32_t tgid = request->command, one = 1;
+	int ret = set_sizes(p, request);
 
 	if (!ret)
-		ret = choose_sampler(p, stacks);
+		ret = choose_sampler(p, request->stacks);
 	if (!ret)
 		ret = collector__load(p->skel);
-	if (!ret && command)
+	if (!ret && tgid)
 		ret = bpf_map_update_elem(bpf_map__fd(p->skel->maps.tracked), &tgid, &one, BPF_ANY);
-	if (ret || !stacks)
+	if (ret || !request->stacks)
 		return ret;
 	p->rows = md_bpf_rows_new(bpf_map__fd(p->skel->maps.slabs),
 				  bpf_map__fd(p->skel->maps.files));
 	return p->rows ? 0 : -ENOMEM;
 }
 
-int md_bpf_programs_open(pid_t command, bool stacks, struct md_bpf_programs **out,
+int md_bpf_programs_open(const struct md_bpf_request *request, struct md_bpf_programs **out,
 			 struct mp_err *err)
 {
 	struct md_bpf_programs *p;
@@ -178,7 +179,7 @@ int md_bpf_programs_open(pid_t command, bool stacks, struct md_bpf_programs **ou
 	p->nr_cpus = ret;
 	libbpf_set_print(quiet);
 	p->skel = collector__open();
-	ret = p->skel ? load(p, command, stacks) : -errno;
+	ret = p->skel ? load(p, request) : -errno;
 	if (!ret)
 		ret = map_rings(p);
 	if (!ret)

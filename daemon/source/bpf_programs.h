@@ -17,12 +17,18 @@
 
 struct md_bpf_programs;
 
+struct md_bpf_request {
+	pid_t command; /* as in md_source_config, and @stack_copies */
+	bool stacks;
+	bool stack_copies;
+};
+
 /*
- * md_bpf_programs_open - load the programs and attach the tracepoints. @command: see
- * md_source_config. @stacks: samples come with stacks. Return: 0, or -errno with a message that
- * names what is missing. -ENOTSUP: built without BPF, or the kernel is too old for stacks.
+ * md_bpf_programs_open - load the programs and attach the tracepoints. Return: 0, or -errno with a
+ * message that names what is missing. -ENOTSUP: built without BPF, or the kernel is too old for
+ * stacks.
  */
-int md_bpf_programs_open(pid_t command, bool stacks, struct md_bpf_programs **out,
+int md_bpf_programs_open(const struct md_bpf_request *request, struct md_bpf_programs **out,
 			 struct mp_err *err);
 void md_bpf_programs_close(struct md_bpf_programs *programs);
 

@@ -120,14 +120,18 @@ static int start(struct bpf *b, struct mp_err *err)
 /* Stacks that are taken only if they cost little are no reason to fail. */
 static int open_programs(struct bpf *b, const struct md_source_config *config, struct mp_err *err)
 {
-	bool stacks = md_source_wants_stacks(config->stacks, config->rate_hz, STACK_COST_NS);
-	int ret = md_bpf_programs_open(config->command, stacks, &b->programs, err);
+	struct md_bpf_request request = {
+		.command = config->command,
+		.stacks = md_source_wants_stacks(config->stacks, config->rate_hz, STACK_COST_NS),
+		.stack_copies = config->stack_copies,
+	};
+	int ret = md_bpf_programs_open(&request, &b->programs, err);
 
-	if (ret && stacks && config->stacks != MD_STACKS_YES) {
-		stacks = false;
-		ret = md_bpf_programs_open(config->command, stacks, &b->programs, err);
+	if (ret && request.stacks && config->stacks != MD_STACKS_YES) {
+		request.stacks = false;
+		ret = md_bpf_programs_open(&request, &b->programs, err);
 	}
-	b->source.has_stacks = !ret && stacks;
+	b->source.has_stacks = !ret && request.stacks;
 	return ret;
 }
 
@@ -430,6 +434,7 @@ const struct md_source_ops md_source_bpf = {
 	.next = bpf_next,
 	.pause = bpf_pause,
 	.give_rows = bpf_give_rows,
+	.rows_full = "the BPF programs have no room for more unwind rows: stacks end at further files",
 	.describe = bpf_describe,
 	.remark = bpf_remark,
 	.close = bpf_close,
