@@ -269,6 +269,7 @@ static void decode_stack(struct md_perf_decoder *d, struct md_perf_stage *stage,
 	record->ip = user.ip;
 	memcpy(record->registers, user.registers, sizeof(record->registers));
 	record->nr = (uint32_t)user.size;
+	record->below = 0;
 	memcpy(record->bytes, user.stack, user.size);
 }
 

@@ -9,6 +9,7 @@
 #include "daemon/source/bpf/walk.bpf.h"
 
 #define PAGE_BYTES 4096
+#define BELOW	   128 /* leaf functions may use so much memory below rsp */
 
 struct copy {
 	struct md_wire_copy record;
@@ -26,7 +27,7 @@ struct {
 static long copy_page(__u32 i, struct copy **at)
 {
 	struct md_wire_copy *record = &(*at)->record;
-	__u64 nr = record->nr, from = record->registers[MORPH_REG_RSP] + nr, size;
+	__u64 nr = record->nr, from = record->registers[MORPH_REG_RSP] - BELOW + nr, size;
 
 	(void)i;
 	size = PAGE_BYTES - (from & (PAGE_BYTES - 1));
@@ -56,6 +57,7 @@ static __always_inline void copy_stack(struct copy *copy, const struct walk *w)
 	for (i = 0; i < MORPH_NR_REGS; i++)
 		record->registers[i] = w->regs[i];
 	record->nr = 0;
+	record->below = BELOW;
 	bpf_loop(MD_WIRE_COPY_BYTES / PAGE_BYTES + 1, copy_page, &copy, 0);
 }
 

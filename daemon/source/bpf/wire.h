@@ -49,7 +49,7 @@ struct md_wire_copy {
 	__u64 user_ip;
 	__u64 registers[MORPH_NR_REGS];
 	__u32 nr; /* bytes */
-	__u32 pad;
+	__u32 below;
 	__u8 bytes[MD_WIRE_COPY_BYTES];
 };
 /* The sample itself was sent before, with its stack, for tests that compare the two. */
