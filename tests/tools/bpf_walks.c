@@ -4,10 +4,12 @@
  * Prints figures as JSON.
  *
  *	bpf-walks RATE RECORDING COMMAND [ARGUMENT...]
+ *	bpf-walks --plain RATE RECORDING COMMAND [ARGUMENT...]
  *	bpf-walks --noted RATE RECORDING WALKED
  *
  * Each sample also brings its registers and a copy of its stack, which the reference walks
- * (libprof/unwind/walk.c). The two are compared as far as the copy reaches. With --noted, WALKED is
+ * (libprof/unwind/walk.c). The two are compared as far as the copy reaches. With --plain, there are no
+ * copies, and nothing is compared: to measure. With --noted, WALKED is
  * tests/guest/programs/walked.c, which notes its return addresses: each stack of a sample of its loops
  * must be exactly that, also behind a signal handler's own stack and below the copy.
  */
@@ -43,6 +45,7 @@ struct phase {
 	uint64_t ips[WALKED_MAX];
 };
 
+static bool has_copies = true;
 static struct walked *noted; /* NULL: the command is another program */
 static struct phase phases[NR_PHASES];
 static uint32_t current = PHASE_NONE;
@@ -132,7 +135,7 @@ static void collect(uint32_t rate_hz, const char *recording, char **argv)
 	struct md_source_config config = {.rate_hz = rate_hz,
 					  .no_kernel = false,
 					  .stacks = MD_STACKS_YES,
-					  .stack_copies = !noted};
+					  .stack_copies = has_copies};
 	struct md_recfile_info info;
 	struct mp_err err;
 	int go, status;
@@ -277,7 +280,7 @@ static void take(struct figures *f, const struct morph_record *record)
 	}
 	if (record->type != MORPH_REC_STACK)
 		return;
-	if (!noted && last.stack.task.record.size && last.stack.task.tid == s->task.tid &&
+	if (has_copies && last.stack.task.record.size && last.stack.task.tid == s->task.tid &&
 	    last.stack.task.time_ns == s->task.time_ns) {
 		compare(f, &last.stack, s);
 		last.stack.task.record.size = 0;
@@ -289,7 +292,7 @@ static void take(struct figures *f, const struct morph_record *record)
 	f->complete += stop_of(s) == MP_WALK_BOTTOM;
 	if (noted)
 		check_noted(f, s, ip);
-	else if (record->size <= sizeof(last))
+	else if (has_copies && record->size <= sizeof(last))
 		memcpy(&last, record, record->size);
 }
 
@@ -364,10 +367,11 @@ int main(int argc, char **argv)
 	char shared[] = "bpf-walks.shared";
 	char *command[3] = {NULL, shared, NULL};
 
-	argv += is_noted;
-	argc -= is_noted;
+	has_copies = argc < 2 || argv[1][0] != '-';
+	argv += !has_copies;
+	argc -= !has_copies;
 	if (argc < 4) {
-		fprintf(stderr, "usage: bpf-walks [--noted] RATE RECORDING COMMAND [ARGUMENT...]\n");
+		fprintf(stderr, "usage: bpf-walks [--plain|--noted] RATE RECORDING COMMAND [ARGUMENT...]\n");
 		return 2;
 	}
 	command[0] = argv[3];
