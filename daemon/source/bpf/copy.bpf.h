@@ -8,8 +8,7 @@
 
 #include "daemon/source/bpf/walk.bpf.h"
 
-#define PAGE_BYTES 4096
-#define BELOW	   128 /* leaf functions may use so much memory below rsp */
+#define BELOW 128 /* leaf functions may use so much memory below rsp */
 
 struct copy {
 	struct md_wire_copy record;

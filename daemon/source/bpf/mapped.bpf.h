@@ -110,31 +110,39 @@ static __always_inline __u64 find_vma(__u64 *node, const struct mm_struct *mm, _
 	return d.is_done && !IS_INTERNAL(d.at) ? d.at : 0;
 }
 
+/*
+ * Each read of the kernel's memory is a call that costs more than what it reads. So a structure is
+ * read up to its last member of interest, and members are taken from the copy.
+ */
+#define MEMBER(copy, type, member)                                                                 \
+	(copy)[bpf_core_field_offset(struct type, member) / sizeof(*(copy)) & (NODE_WORDS - 1)]
+
 /* Gives the mapping that has @ip. Return: false: there is none, or it is being changed. */
 static __always_inline bool find_mapping(__u64 *node, const struct mm_struct *mm, __u64 ip,
 					 struct mapping *out)
 {
 	const struct vm_area_struct *vma;
-	__u64 off, start;
+	__u64 start;
 
 	if ((__s64)ip < 0)
 		return false;
 	vma = (const void *)find_vma(node, mm, ip);
-	if (!vma)
+	if (!vma || bpf_core_field_offset(struct vm_area_struct, vm_file) >= sizeof(*node) * NODE_WORDS)
 		return false;
-	out->start = BPF_CORE_READ(vma, vm_start);
-	out->end = BPF_CORE_READ(vma, vm_end);
-	if (ip < out->start || ip >= out->end || BPF_CORE_READ(vma, vm_mm) != mm)
+	if (bpf_probe_read_kernel(node, NODE_WORDS * sizeof(*node), vma))
 		return false;
-	out->flags = BPF_CORE_READ(vma, vm_flags);
-	out->ops = (__u64)BPF_CORE_READ(vma, vm_ops);
-	out->file = (__u64)BPF_CORE_READ(vma, vm_file);
-	off = BPF_CORE_READ(vma, vm_pgoff);
-	out->off = off << PAGE_SHIFT;
+	out->start = MEMBER(node, vm_area_struct, vm_start);
+	out->end = MEMBER(node, vm_area_struct, vm_end);
+	out->flags = MEMBER(node, vm_area_struct, vm_flags);
+	out->ops = MEMBER(node, vm_area_struct, vm_ops);
+	out->file = MEMBER(node, vm_area_struct, vm_file);
+	out->off = MEMBER(node, vm_area_struct, vm_pgoff) << PAGE_SHIFT;
+	if (ip < out->start || ip >= out->end ||
+	    MEMBER(node, vm_area_struct, vm_mm) != (__u64)mm)
+		return false;
 	/* A mapping that is cut in two gets another start and offset, one after the other. */
-	barrier();
 	start = BPF_CORE_READ(vma, vm_start);
-	return start == out->start && BPF_CORE_READ(vma, vm_pgoff) == off;
+	return start == out->start && BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT == out->off;
 }
 
 /* The inode that /proc/PID/maps shows for the file. */

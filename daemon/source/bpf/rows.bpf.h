@@ -47,6 +47,12 @@ static __always_inline const __u8 *slab_of(__u32 position)
 	return slab ? bpf_map_lookup_elem(slab, &first) : NULL;
 }
 
+/* The same, where @slab has @known. Most files lie in one slab. */
+static __always_inline const __u8 *slab_of_next(__u32 position, const __u8 *slab, __u32 known)
+{
+	return (position ^ known) >> MD_WIRE_SLAB_SHIFT ? slab_of(position) : slab;
+}
+
 /* @position modulo the slab's size, as a multiple of @align that the verifier can bound. */
 static __always_inline __u64 in_slab(__u64 position, __u32 align)
 {
@@ -92,7 +98,7 @@ __noinline bool find_rule(const struct code *code, __u64 vaddr, struct morph_row
 	if (off / MORPH_ROWS_PAGE >= code->nr_pages || !slab)
 		return false;
 	page = *(const __u32 *)(slab + in_slab(code->directory + off / MORPH_ROWS_PAGE * 4, 4));
-	slab = page ? slab_of(page) : NULL;
+	slab = page ? slab_of_next(page, slab, code->directory) : NULL;
 	if (!slab)
 		return false;
 	off = page + (low >> MD_WIRE_GRANULE_SHIFT) * 2;
@@ -104,7 +110,7 @@ __noinline bool find_rule(const struct code *code, __u64 vaddr, struct morph_row
 	number = search(slab, off, from, to - from, low);
 	number = *(const __u16 *)(slab + in_slab(off + number * 4 + 2, 2));
 	off = code->rules + number * sizeof(*rule);
-	slab = slab_of(off);
+	slab = slab_of_next(off, slab, page);
 	if (!slab)
 		return false;
 	words = (__u64 *)(slab + in_slab(off, 8));

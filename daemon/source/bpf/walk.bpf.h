@@ -17,6 +17,10 @@
 /* Mappings that a walk asks the kernel for, so that no walk takes long. */
 #define LOOK_UPS_MAX 1024
 #define NR_CODES     16
+/* Read at once, of which so many bytes lie before the word that is wanted. */
+#define PIECE_BYTES  512
+#define PIECE_BEFORE 64
+#define PAGE_BYTES   4096
 #define NR_PT_REGS   21 /* words of the kernel's struct pt_regs */
 
 enum rbp_kind {
@@ -36,6 +40,8 @@ struct walk {
 	__u64 data_start, data_size; /* memory that is no code, met last */
 	struct code codes[NR_CODES];
 	__u64 node[NODE_WORDS];
+	__u64 piece_start, piece_size; /* of the program's memory, in @piece */
+	__u8 piece[PIECE_BYTES + sizeof(__u64)];
 	__u64 pt_regs[NR_PT_REGS];
 	struct md_wire_stack record;
 };
@@ -61,16 +67,40 @@ struct {
 	__type(value, __u64);
 } asked SEC(".maps");
 
-static __always_inline bool read_word(__u64 address, __u64 *word)
+/*
+ * Reads a word of the program's memory. Each read is a call that costs more than what it reads, and
+ * the words of a stack lie near one another: what is around the word is read, too, within its page.
+ */
+static __always_inline bool read_word(struct walk *w, __u64 address, __u64 *word)
 {
-	return !bpf_probe_read_user(word, sizeof(*word), (const void *)address);
+	__u64 in_page = address & (PAGE_BYTES - 1), start, off = address - w->piece_start;
+
+	if (!(off < w->piece_size && w->piece_size - off >= sizeof(*word))) {
+		start = in_page < PIECE_BEFORE ? address - in_page : address - PIECE_BEFORE;
+		off = PAGE_BYTES - (start & (PAGE_BYTES - 1));
+		if (off > PIECE_BYTES)
+			off = PIECE_BYTES;
+		w->piece_start = start;
+		w->piece_size = off;
+		hide(off);
+		off &= 2 * PIECE_BYTES - 1;
+		if (off > PIECE_BYTES || in_page > PAGE_BYTES - sizeof(*word) ||
+		    bpf_probe_read_user(w->piece, off, (const void *)start)) {
+			w->piece_size = 0;
+			return !bpf_probe_read_user(word, sizeof(*word), (const void *)address);
+		}
+		off = address - start;
+	}
+	hide(off);
+	*word = *(const __u64 *)(w->piece + (off & (PIECE_BYTES - 1)));
+	return true;
 }
 
 /* The value of rbp in the frame to be left. rbp is read only where a rule needs it. */
-static __always_inline bool get_rbp(const struct walk *w, __u64 *rbp)
+static __always_inline bool get_rbp(struct walk *w, __u64 *rbp)
 {
 	*rbp = w->rbp;
-	return w->rbp_kind == RBP_VALUE || (w->rbp_kind == RBP_AT && read_word(w->rbp, rbp));
+	return w->rbp_kind == RBP_VALUE || (w->rbp_kind == RBP_AT && read_word(w, w->rbp, rbp));
 }
 
 /* ---- what is mapped ----------------------------------------------------------------------- */
@@ -174,8 +204,13 @@ __noinline __u32 find_code(struct walk *w, __u64 ip)
 /* Finds what is mapped at the frame to be left. Return: 0, or that nothing is known to be. */
 static __always_inline __u32 locate(struct walk *w)
 {
-	__u32 found = find_code(w, w->is_exact ? w->ip : w->ip - 1);
+	const struct code *code = &w->codes[w->code & (NR_CODES - 1)];
+	__u64 at = w->is_exact ? w->ip : w->ip - 1;
+	__u32 found;
 
+	if (w->nr_codes && at - code->start < code->size)
+		return MORPH_STACK_UNSAID;
+	found = find_code(w, at);
 	if (!found)
 		return w->nr_look_ups < LOOK_UPS_MAX ? MORPH_STACK_UNMAPPED : MORPH_STACK_DEPTH;
 	w->code = found - 1;
@@ -191,7 +226,7 @@ static __always_inline bool may_be_return(struct walk *w, __u64 address)
 /* ---- one frame by its row ----------------------------------------------------------------- */
 
 /* Computes the CFA. Return: 0, or why that is not possible. */
-static __always_inline __u32 find_cfa(const struct walk *w, const struct morph_row_rule *rule,
+static __always_inline __u32 find_cfa(struct walk *w, const struct morph_row_rule *rule,
 				      __u64 *cfa)
 {
 	if (rule->cfa_reg == MORPH_REG_RSP) {
@@ -209,14 +244,14 @@ static __always_inline __u32 find_cfa(const struct walk *w, const struct morph_r
 		*cfa += WORD;
 	if (rule->cfa != MORPH_ROW_DEREF)
 		return MORPH_STACK_UNSAID;
-	if (!read_word(*cfa, cfa))
+	if (!read_word(w, *cfa, cfa))
 		return MORPH_STACK_COPY;
 	*cfa += (__s64)rule->cfa_add;
 	return MORPH_STACK_UNSAID;
 }
 
 /* Return: false: the rule needs rbp, which is not known. */
-static __always_inline bool find_saved(const struct walk *w, __u8 saved, __s32 off, __u64 cfa,
+static __always_inline bool find_saved(struct walk *w, __u8 saved, __s32 off, __u64 cfa,
 				       __u64 *address)
 {
 	__u64 base = cfa;
@@ -260,7 +295,7 @@ static __always_inline __u32 step_by_rule(struct walk *w, const struct code *cod
 		return stop;
 	if (!find_saved(w, rule.ra, rule.ra_off, cfa, &slot))
 		return MORPH_STACK_REGISTER;
-	if (!read_word(slot, &w->ip))
+	if (!read_word(w, slot, &w->ip))
 		return MORPH_STACK_COPY;
 	save_rbp(w, &rule, cfa);
 	/*
@@ -292,7 +327,7 @@ static long look_at(__u32 i, struct below *below)
 
 	if (at >= below->rbp)
 		return 1;
-	if (!read_word(at, &word))
+	if (!read_word(below->w, at, &word))
 		below->stop = MORPH_STACK_COPY;
 	else if (may_be_return(below->w, word))
 		below->stop = MORPH_STACK_NO_ROWS;
@@ -316,7 +351,7 @@ static __always_inline __u32 step_by_rbp(struct walk *w)
 	bpf_loop(BARE_FRAME_MAX / WORD, look_at, &below, 0);
 	if (below.stop)
 		return below.stop;
-	if (!read_word(below.rbp, &caller) || !read_word(below.rbp + WORD, &ip))
+	if (!read_word(w, below.rbp, &caller) || !read_word(w, below.rbp + WORD, &ip))
 		return MORPH_STACK_COPY;
 	if (ip && !may_be_return(w, ip))
 		return MORPH_STACK_NO_ROWS;
@@ -389,7 +424,7 @@ static __always_inline void walk(struct walk *w)
 	w->is_first = w->is_exact = true;
 	w->is_back = w->is_new = w->is_asked = false;
 	w->nr_look_ups = w->nr_codes = w->next_code = 0;
-	w->data_size = 0;
+	w->data_size = w->piece_size = 0;
 	w->stop = locate(w);
 	if (!w->stop)
 		bpf_loop(MD_WIRE_STACK_MAX + 1, add_frame, &w, 0);
