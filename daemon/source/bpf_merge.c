@@ -106,7 +106,8 @@ static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch,
  * Takes a sample and its stack: the record of type @type that consists of @wire's task and of the bytes
  * behind the sample's address.
  */
-static int take_stack(struct md_bpf_merge *m, const struct morph_task *wire, size_t size, uint16_t type)
+static int take_stack(struct md_bpf_merge *m, const struct morph_task *wire, size_t size,
+		      uint16_t type)
 {
 	struct md_bpf_sample sample = {
 		.time_ns = wire->time_ns,
@@ -138,7 +139,7 @@ static int take_samples(struct md_bpf_merge *m, const struct morph_task *task, s
 {
 	const struct md_wire_copy *copy = (const void *)task;
 
-	if (task->record.cpu >= m->decoder.nr_stages)
+	if (task->record.cpu >= m->decoder.nr_stages || size % MORPH_RECORD_ALIGN)
 		return -EBADMSG;
 	if (task->record.type == MD_WIRE_SAMPLES)
 		return take_batch(m, (const void *)task, size);

@@ -153,8 +153,8 @@ static int load(struct md_bpf_programs *p, const struct md_bpf_request *request)
 		ret = bpf_map_update_elem(bpf_map__fd(p->skel->maps.tracked), &tgid, &one, BPF_ANY);
 	if (ret || !request->stacks)
 		return ret;
-	p->rows = md_bpf_rows_new(bpf_map__fd(p->skel->maps.slabs),
-				  bpf_map__fd(p->skel->maps.files));
+	p->rows =
+		md_bpf_rows_new(bpf_map__fd(p->skel->maps.slabs), bpf_map__fd(p->skel->maps.files));
 	return p->rows ? 0 : -ENOMEM;
 }
 

@@ -37,8 +37,8 @@ struct md_source_config {
 	enum md_stacks stacks; /* live: who called, with each sample */
 	/* bpf, for tests: after each STACK comes a USER_STACK of the same sample */
 	bool stack_copies;
-	const char *input;     /* replay: the recording */
-	uint32_t nr_repeats;   /* replay: number of repetitions, each with new process ids */
+	const char *input;   /* replay: the recording */
+	uint32_t nr_repeats; /* replay: number of repetitions, each with new process ids */
 };
 
 /*

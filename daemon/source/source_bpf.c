@@ -434,7 +434,8 @@ const struct md_source_ops md_source_bpf = {
 	.next = bpf_next,
 	.pause = bpf_pause,
 	.give_rows = bpf_give_rows,
-	.rows_full = "the BPF programs have no room for more unwind rows: stacks end at further files",
+	.rows_full =
+		"the BPF programs have no room for more unwind rows: stacks end at further files",
 	.describe = bpf_describe,
 	.remark = bpf_remark,
 	.close = bpf_close,

@@ -33,8 +33,9 @@
 #include "libprof/unwind/walk.h"
 #include "tests/guest/programs/walk.h"
 
-#define PHASE_NS  UINT64_C(600000000)
-#define SETTLE_NS UINT64_C(20000000) /* from the change of a phase to its first sample that counts */
+#define PHASE_NS UINT64_C(600000000)
+#define SETTLE_NS                                                                                  \
+	UINT64_C(20000000) /* from the change of a phase to its first sample that counts */
 #define BPF_DEPTH 255
 
 /* ---- phases of a program that notes its return addresses ---------------------------------- */
@@ -170,8 +171,8 @@ static void collect(uint32_t rate_hz, const char *recording, char **argv)
 
 struct figures {
 	uint64_t nr, frames, complete;
-	uint64_t same;	  /* the same addresses, and the same reason */
-	uint64_t further; /* the copy ended before */
+	uint64_t same;			   /* the same addresses, and the same reason */
+	uint64_t further;		   /* the copy ended before */
 	uint64_t shorter[MP_NR_WALK_STOP]; /* than the reference's, by reason */
 	uint64_t wrong;
 	uint64_t stops[MP_NR_WALK_STOP], stops_reference[MP_NR_WALK_STOP];
@@ -371,7 +372,8 @@ int main(int argc, char **argv)
 	argv += !has_copies;
 	argc -= !has_copies;
 	if (argc < 4) {
-		fprintf(stderr, "usage: bpf-walks [--plain|--noted] RATE RECORDING COMMAND [ARGUMENT...]\n");
+		fprintf(stderr,
+			"usage: bpf-walks [--plain|--noted] RATE RECORDING COMMAND [ARGUMENT...]\n");
 		return 2;
 	}
 	command[0] = argv[3];

@@ -34,7 +34,7 @@
 const volatile bool only_tracked; /* for a command: record only processes in @tracked */
 const volatile __u64 wakeup_bytes;
 const volatile bool copy_always; /* for tests: each stack comes with a copy, too */
-bool reader_sleeps; /* the reader sleeps longer than usual; the next exec wakes it */
+bool reader_sleeps;		 /* the reader sleeps longer than usual; the next exec wakes it */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

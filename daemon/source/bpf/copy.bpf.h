@@ -49,7 +49,8 @@ static __always_inline void copy_stack(struct copy *copy, const struct walk *w)
 
 	record->task = w->record.task;
 	record->task.record.type = MD_WIRE_COPY;
-	record->task.flags = w->record.task.flags & MORPH_STACK_USER_IP ? MORPH_USER_STACK_KERNEL : 0;
+	record->task.flags = w->record.task.flags & MORPH_STACK_USER_IP ? MORPH_USER_STACK_KERNEL
+									: 0;
 	record->ip = w->record.ip;
 	record->user_ip = w->pt_regs[16];
 #pragma unroll

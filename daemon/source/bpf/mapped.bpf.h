@@ -13,7 +13,7 @@
 
 #include "daemon/source/bpf/wire_rows.h"
 
-#define VM_EXEC	     4
+#define VM_EXEC	      4
 #define FMODE_BACKING (1U << 25)
 
 /* The kernel's maple tree: a pointer to a node has the node's kind in its lower bits. */
@@ -23,7 +23,7 @@
 #define NODE_RANGE_64	2 /* and smaller: a leaf */
 #define NODE_ARANGE_64	3
 #define NODE_DEPTH_MAX	8
-#define IS_INTERNAL(at) (((at) & 3) == 2)
+#define IS_INTERNAL(at) (((at)&3) == 2)
 #define PAGE_SHIFT	12
 
 struct mapping {
@@ -127,7 +127,8 @@ static __always_inline bool find_mapping(__u64 *node, const struct mm_struct *mm
 	if ((__s64)ip < 0)
 		return false;
 	vma = (const void *)find_vma(node, mm, ip);
-	if (!vma || bpf_core_field_offset(struct vm_area_struct, vm_file) >= sizeof(*node) * NODE_WORDS)
+	if (!vma ||
+	    bpf_core_field_offset(struct vm_area_struct, vm_file) >= sizeof(*node) * NODE_WORDS)
 		return false;
 	if (bpf_probe_read_kernel(node, NODE_WORDS * sizeof(*node), vma))
 		return false;
@@ -137,8 +138,7 @@ static __always_inline bool find_mapping(__u64 *node, const struct mm_struct *mm
 	out->ops = MEMBER(node, vm_area_struct, vm_ops);
 	out->file = MEMBER(node, vm_area_struct, vm_file);
 	out->off = MEMBER(node, vm_area_struct, vm_pgoff) << PAGE_SHIFT;
-	if (ip < out->start || ip >= out->end ||
-	    MEMBER(node, vm_area_struct, vm_mm) != (__u64)mm)
+	if (ip < out->start || ip >= out->end || MEMBER(node, vm_area_struct, vm_mm) != (__u64)mm)
 		return false;
 	/* A mapping that is cut in two gets another start and offset, one after the other. */
 	start = BPF_CORE_READ(vma, vm_start);

@@ -82,9 +82,10 @@ static __always_inline __u32 search(const __u8 *slab, __u64 rows, __u64 from, __
 }
 
 /*
- * Copies the rule of the link-time address @vaddr. Return: false: the file has no row there. The
- * verifier checks this function on its own, once.
+ * Copies the rule of the link-time address @vaddr. Return: false: the file has no row there. It is not
+ * static: the verifier checks it on its own, once.
  */
+bool find_rule(const struct code *code, __u64 vaddr, struct morph_row_rule *rule);
 __noinline bool find_rule(const struct code *code, __u64 vaddr, struct morph_row_rule *rule)
 {
 	__u64 off, low = vaddr & (MORPH_ROWS_PAGE - 1), from, to, *words;

@@ -35,8 +35,8 @@ struct walk {
 	__u32 rbp_kind, is_first, is_exact, is_back;
 	__u32 nr, max, stop;
 	__u32 nr_look_ups, nr_codes, next_code, code;
-	__u32 is_new; /* a file was met for the first time */
-	__u32 is_asked; /* a file was met whose rows morphd may not have given yet */
+	__u32 is_new;		     /* a file was met for the first time */
+	__u32 is_asked;		     /* a file was met whose rows morphd may not have given yet */
 	__u64 data_start, data_size; /* memory that is no code, met last */
 	struct code codes[NR_CODES];
 	__u64 node[NODE_WORDS];
@@ -167,7 +167,10 @@ static __always_inline bool describe(struct walk *w, const struct mapping *m, __
 	return true;
 }
 
-/* Return: number + 1 of the entry in @w->codes that has @ip; 0: no code is known to be there. */
+/*
+ * Return: number + 1 of the entry in @w->codes that has @ip; 0: no code is known to be there. It is not
+ * static: the verifier checks it on its own, once.
+ */
 __noinline __u32 find_code(struct walk *w, __u64 ip)
 {
 	struct mapping m = {};
@@ -226,8 +229,7 @@ static __always_inline bool may_be_return(struct walk *w, __u64 address)
 /* ---- one frame by its row ----------------------------------------------------------------- */
 
 /* Computes the CFA. Return: 0, or why that is not possible. */
-static __always_inline __u32 find_cfa(struct walk *w, const struct morph_row_rule *rule,
-				      __u64 *cfa)
+static __always_inline __u32 find_cfa(struct walk *w, const struct morph_row_rule *rule, __u64 *cfa)
 {
 	if (rule->cfa_reg == MORPH_REG_RSP) {
 		*cfa = w->rsp;

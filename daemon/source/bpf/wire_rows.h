@@ -46,12 +46,12 @@ struct md_wire_file_key {
 #define MD_WIRE_FILE_GENERATION 1U /* the inode's generation is known, and must be the same */
 
 struct md_wire_file {
-	__u64 hash;	     /* of the rows' bytes; for bpf_rows */
-	__u64 base;	     /* link-time address of the first page */
-	__u32 nr_pages;	     /* 0: the file is known to have no rows */
-	__u32 directory;     /* position */
-	__u32 rules;	     /* position */
-	__u32 flags;	     /* MD_WIRE_FILE_... */
+	__u64 hash;	 /* of the rows' bytes; for bpf_rows */
+	__u64 base;	 /* link-time address of the first page */
+	__u32 nr_pages;	 /* 0: the file is known to have no rows */
+	__u32 directory; /* position */
+	__u32 rules;	 /* position */
+	__u32 flags;	 /* MD_WIRE_FILE_... */
 	__u32 ino_generation;
 	__u32 nr_segments;
 	struct morph_segment segments[MORPH_ROWS_SEGMENTS_MAX];
