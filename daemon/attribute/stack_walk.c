@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "daemon/context/last_stacks.h"
+#include "daemon/source/last_stacks.h"
 #include "libprof/elf/eh.h"
 #include "libprof/unwind/rows_compile.h"
 #include "libprof/unwind/walk.h"

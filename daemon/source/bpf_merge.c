@@ -32,6 +32,7 @@ void md_bpf_merge_fini(struct md_bpf_merge *m)
 	}
 	free(m->queues);
 	free(m->events);
+	md_last_stacks_free(m->last);
 	md_perf_decoder_fini(&m->decoder);
 	memset(m, 0, sizeof(*m));
 }
@@ -102,56 +103,104 @@ static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch,
 	return ret;
 }
 
-/*
- * Takes a sample and its stack: the record of type @type that consists of @wire's task and of the bytes
- * behind the sample's address.
- */
-static int take_stack(struct md_bpf_merge *m, const struct morph_task *wire, size_t size,
-		      uint16_t type)
+/* Return: flags that say how many of the callers look old. */
+static uint32_t flags_of_age(struct md_bpf_merge *m, const struct md_wire_stack *wire, size_t nr)
 {
-	struct md_bpf_sample sample = {
+	size_t first = wire->task.flags & MORPH_STACK_USER_IP && nr ? 1 : 0, nr_old, i;
+	uint64_t slots[MD_WIRE_STACK_MAX], ips[MD_WIRE_STACK_MAX];
+	const struct md_stack stack = {
+		.slots = slots,
+		.ips = ips,
+		.nr = nr - first,
+		.is_complete = (wire->task.flags & MORPH_STACK_STOP) == MORPH_STACK_BOTTOM,
+	};
+
+	for (i = first; i < nr; i++) {
+		slots[i - first] = wire->frames[i].slot;
+		ips[i - first] = wire->frames[i].ip;
+	}
+	/* The ring has a thread's samples in the order in which they were taken. */
+	if (!md_last_stacks_compare(m->last, wire->task.tid, &stack, &nr_old))
+		return 0;
+	return MORPH_STACK_AGED | (uint32_t)nr_old << MORPH_STACK_OLD_SHIFT;
+}
+
+/* Return: a copy of @wire as a record of @type and @size, without what follows the task. */
+static struct morph_task *copy_task(const struct morph_task *wire, uint16_t type, size_t size)
+{
+	struct morph_task *copy = malloc(size);
+
+	if (!copy)
+		return NULL;
+	*copy = *wire;
+	copy->record.type = type;
+	copy->record.size = (uint16_t)size;
+	return copy;
+}
+
+static int take_with(struct md_bpf_merge *m, const struct morph_task *wire, uint64_t ip,
+		     struct morph_task *stack, bool is_again)
+{
+	const struct md_bpf_sample sample = {
 		.time_ns = wire->time_ns,
+		.ip = ip,
 		.tgid = wire->tgid,
 		.tid = wire->tid,
-		.is_again = type == MORPH_REC_USER_STACK && wire->flags & MD_WIRE_COPY_AGAIN,
+		.stack = stack,
+		.is_again = is_again,
 	};
-	const uint8_t *rest = (const uint8_t *)(wire + 1) + sizeof(sample.ip);
-	size_t left = size - sizeof(*wire) - sizeof(sample.ip);
-	int ret;
+	int ret = stack ? take_sample(m, wire->record.cpu, &sample) : -ENOMEM;
 
-	memcpy(&sample.ip, wire + 1, sizeof(sample.ip));
-	sample.stack = malloc(sizeof(*wire) + left);
-	if (!sample.stack)
-		return -ENOMEM;
-	*sample.stack = *wire;
-	sample.stack->record.type = type;
-	sample.stack->record.size = (uint16_t)(sizeof(*wire) + left);
-	if (type == MORPH_REC_USER_STACK)
-		sample.stack->flags &= ~MD_WIRE_COPY_AGAIN;
-	memcpy(sample.stack + 1, rest, left);
-	ret = take_sample(m, wire->record.cpu, &sample);
 	if (ret)
-		free(sample.stack);
+		free(stack);
 	return ret;
+}
+
+static int take_stack(struct md_bpf_merge *m, const struct md_wire_stack *wire, size_t size)
+{
+	size_t nr = (size - offsetof(struct md_wire_stack, frames)) / sizeof(wire->frames[0]), i;
+	struct morph_stack *stack;
+
+	if (size < offsetof(struct md_wire_stack, frames) || size > sizeof(*wire))
+		return -EBADMSG;
+	if (!m->last)
+		m->last = md_last_stacks_new();
+	if (!m->last)
+		return -ENOMEM;
+	stack = (void *)copy_task(&wire->task, MORPH_REC_STACK,
+				  sizeof(*stack) + nr * sizeof(stack->ips[0]));
+	for (i = 0; stack && i < nr; i++)
+		stack->ips[i] = wire->frames[i].ip;
+	if (stack)
+		stack->task.flags |= flags_of_age(m, wire, nr);
+	return take_with(m, &wire->task, wire->ip, (void *)stack, false);
+}
+
+static int take_copy(struct md_bpf_merge *m, const struct md_wire_copy *wire, size_t size)
+{
+	const size_t behind_ip = size - offsetof(struct md_wire_copy, user_ip);
+	struct morph_task *copy;
+
+	if (size < offsetof(struct md_wire_copy, bytes) || size > sizeof(*wire) ||
+	    wire->nr > size - offsetof(struct md_wire_copy, bytes))
+		return -EBADMSG;
+	copy = copy_task(&wire->task, MORPH_REC_USER_STACK, sizeof(*copy) + behind_ip);
+	if (copy) {
+		copy->flags &= ~MD_WIRE_COPY_AGAIN;
+		memcpy(copy + 1, &wire->user_ip, behind_ip);
+	}
+	return take_with(m, &wire->task, wire->ip, copy, wire->task.flags & MD_WIRE_COPY_AGAIN);
 }
 
 static int take_samples(struct md_bpf_merge *m, const struct morph_task *task, size_t size)
 {
-	const struct md_wire_copy *copy = (const void *)task;
-
 	if (task->record.cpu >= m->decoder.nr_stages || size % MORPH_RECORD_ALIGN)
 		return -EBADMSG;
 	if (task->record.type == MD_WIRE_SAMPLES)
 		return take_batch(m, (const void *)task, size);
 	if (task->record.type == MD_WIRE_STACK)
-		return size < offsetof(struct md_wire_stack, ips) ||
-				       size > sizeof(struct md_wire_stack)
-			       ? -EBADMSG
-			       : take_stack(m, task, size, MORPH_REC_STACK);
-	if (size < offsetof(struct md_wire_copy, bytes) || size > sizeof(*copy) ||
-	    copy->nr > size - offsetof(struct md_wire_copy, bytes))
-		return -EBADMSG;
-	return take_stack(m, task, size, MORPH_REC_USER_STACK);
+		return take_stack(m, (const void *)task, size);
+	return take_copy(m, (const void *)task, size);
 }
 
 static int take_event(struct md_bpf_merge *m, const struct morph_task *task, size_t size)

@@ -65,7 +65,7 @@ static bool is_locked_down(void)
 	return found;
 }
 
-static int refuse(int code, struct mp_err *err)
+static int refuse(int code, bool stacks, struct mp_err *err)
 {
 	if (code == ENOSYS)
 		return mp_err_set(err, code, "this kernel has no bpf()");
@@ -75,7 +75,8 @@ static int refuse(int code, struct mp_err *err)
 		return mp_err_set(err, code, "not allowed: needs root, or CAP_BPF and CAP_PERFMON");
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return mp_err_set(err, code, "this kernel has no type information (BTF)");
-	return mp_err_set(err, code, "the kernel refuses the programs: %s", strerror(code));
+	return mp_err_set(err, code, "the kernel refuses the programs: %s%s", strerror(code),
+			  stacks ? "; stacks need Linux 6.1 or later" : "");
 }
 
 static int set_sizes(struct md_bpf_programs *p, const struct md_bpf_request *request)
@@ -186,7 +187,7 @@ int md_bpf_programs_open(const struct md_bpf_request *request, struct md_bpf_pro
 		ret = collector__attach(p->skel);
 	if (ret) {
 		md_bpf_programs_close(p);
-		return refuse(-ret, err);
+		return refuse(-ret, request->stacks, err);
 	}
 	*out = p;
 	return 0;

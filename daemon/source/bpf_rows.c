@@ -119,9 +119,10 @@ int md_bpf_rows_give(struct md_bpf_rows *rows, const struct md_source_rows *give
 	 * The system call orders what was written to the slabs before the file. A walk that is
 	 * being made has the file's earlier rows, which stay where they are.
 	 */
-	if (!ret)
-		ret = bpf_map_update_elem(rows->files_fd, &key, &file, BPF_ANY);
-	return ret == -E2BIG ? -ENOSPC : ret;
+	if (ret)
+		return ret;
+	ret = bpf_map_update_elem(rows->files_fd, &key, &file, BPF_ANY);
+	return ret == -E2BIG ? -ENOSPC : ret; /* the table is full */
 }
 
 #endif

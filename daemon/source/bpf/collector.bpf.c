@@ -221,7 +221,8 @@ static __always_inline bool start_walk(struct walk *w, const struct bpf_perf_eve
 		bpf_probe_read_kernel(w->pt_regs, sizeof(w->pt_regs),
 				      (const void *)bpf_task_pt_regs((void *)task));
 		w->record.task.flags = MORPH_STACK_USER_IP;
-		w->record.ips[0] = w->pt_regs[16];
+		w->record.frames[0].ip = w->pt_regs[16];
+		w->record.frames[0].slot = 0;
 		w->nr = 1;
 	}
 	return w->pt_regs[17] == USER_CS;
@@ -234,7 +235,7 @@ static __always_inline void send_stack(struct md_wire_stage *stage, struct walk 
 	hide(nr);
 	if (nr > MD_WIRE_STACK_MAX)
 		return;
-	size = offsetof(struct md_wire_stack, ips) + nr * sizeof(w->record.ips[0]);
+	size = offsetof(struct md_wire_stack, frames) + nr * sizeof(w->record.frames[0]);
 	w->record.task.record.size = size;
 	if (bpf_ringbuf_output(&ring, &w->record, size, wakeup()))
 		__sync_fetch_and_add(&stage->nr_lost, 1);

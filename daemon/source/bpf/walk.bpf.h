@@ -32,6 +32,7 @@ enum rbp_kind {
 struct walk {
 	__u64 regs[MORPH_NR_REGS]; /* of the innermost frame, by x86's numbers */
 	__u64 ip, rsp, rbp, mm;
+	__u64 slot; /* where @ip lay */
 	__u32 rbp_kind, is_first, is_exact, is_back;
 	__u32 nr, max, stop;
 	__u32 nr_look_ups, nr_codes, next_code, code;
@@ -299,6 +300,7 @@ static __always_inline __u32 step_by_rule(struct walk *w, const struct code *cod
 		return MORPH_STACK_REGISTER;
 	if (!read_word(w, slot, &w->ip))
 		return MORPH_STACK_COPY;
+	w->slot = slot;
 	save_rbp(w, &rule, cfa);
 	/*
 	 * The caller's stack pointer is above. It moves back where a signal handler has its
@@ -358,6 +360,7 @@ static __always_inline __u32 step_by_rbp(struct walk *w)
 	if (ip && !may_be_return(w, ip))
 		return MORPH_STACK_NO_ROWS;
 	w->ip = ip;
+	w->slot = below.rbp + WORD;
 	w->rsp = below.rbp + 2 * WORD;
 	w->rbp = caller;
 	w->rbp_kind = RBP_VALUE;
@@ -404,7 +407,8 @@ static long add_frame(__u32 i, struct walk **at)
 	hide(nr);
 	if (nr >= MD_WIRE_STACK_MAX)
 		return 1;
-	w->record.ips[nr] = w->ip;
+	w->record.frames[nr].ip = w->ip;
+	w->record.frames[nr].slot = w->slot;
 	w->nr = nr + 1;
 	return 0;
 }

@@ -31,11 +31,16 @@ struct md_wire_batch {
 	struct md_wire_sample samples[MD_WIRE_BATCH];
 };
 
+struct md_wire_frame {
+	__u64 ip;
+	__u64 slot; /* where it lay; 0: user code that entered the kernel */
+};
+
 /* One sample with its stack. @task has the sample's time, and the flags of a STACK record. */
 struct md_wire_stack {
 	struct morph_task task;
 	__u64 ip;
-	__u64 ips[MD_WIRE_STACK_MAX];
+	struct md_wire_frame frames[MD_WIRE_STACK_MAX];
 };
 
 /*
@@ -79,7 +84,7 @@ struct md_wire_stage {
 MORPH_ASSERT_SIZE(md_wire_sample, 16);
 MORPH_ASSERT_SIZE(md_wire_batch, 1024);
 MORPH_ASSERT_SIZE(md_wire_stage, 1152);
-MORPH_ASSERT_OFFSET(md_wire_stack, ips, 40);
+MORPH_ASSERT_OFFSET(md_wire_stack, frames, 40);
 MORPH_ASSERT_OFFSET(md_wire_copy, bytes, 184);
 MORPH_ASSERT_OFFSET(md_wire_stage, batch, 64);
 

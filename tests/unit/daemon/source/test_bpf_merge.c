@@ -41,12 +41,13 @@ static int take_batch(uint32_t cpu, uint32_t tgid, uint64_t time_ns, uint64_t st
 	return md_bpf_merge_take(&m, &batch, batch.task.record.size);
 }
 
-/* Takes a sample with a stack of the callers 1, 2, ..., @nr. */
+/* Takes a sample with a stack of the callers 1, 2, ..., @nr, the innermost first, on one stack. */
 static int take_stack(uint32_t cpu, uint32_t tgid, uint64_t time_ns, uint32_t nr, uint32_t flags)
 {
 	struct md_wire_stack wire = {.ip = time_ns};
 
-	wire.task.record.size = offsetof(struct md_wire_stack, ips) + nr * sizeof(wire.ips[0]);
+	wire.task.record.size =
+		offsetof(struct md_wire_stack, frames) + nr * sizeof(wire.frames[0]);
 	wire.task.record.type = MD_WIRE_STACK;
 	wire.task.record.cpu = cpu;
 	wire.task.tgid = tgid;
@@ -54,7 +55,7 @@ static int take_stack(uint32_t cpu, uint32_t tgid, uint64_t time_ns, uint32_t nr
 	wire.task.time_ns = time_ns;
 	wire.task.flags = flags;
 	for (uint32_t i = 0; i < nr; i++)
-		wire.ips[i] = i + 1;
+		wire.frames[i] = (struct md_wire_frame){i + 1, 4096 - (nr - i) * 16};
 	return md_bpf_merge_take(&m, &wire, wire.task.record.size);
 }
 
@@ -374,6 +375,33 @@ START_TEST(a_stack_that_is_not_given_out_yet_is_kept)
 }
 END_TEST
 
+START_TEST(a_stack_says_which_callers_look_old)
+{
+	const struct morph_stack *stack;
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_stack(0, 5, 100, 3, MORPH_STACK_BOTTOM), 0);
+	ck_assert_int_eq(take_stack(1, 5, 110, 3, MORPH_STACK_BOTTOM), 0);
+	ck_assert_int_eq(take_stack(0, 6, 115, 3, MORPH_STACK_BOTTOM), 0);
+	/* The second CPU's is older, and is compared first, but is given out later. */
+	ck_assert_int_eq(take_stack(0, 5, 120, 3, MORPH_STACK_BOTTOM), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 1);
+	stack = expect_stack(&pos, MORPH_REC_STACK, 100);
+	ck_assert_uint_eq(stack->task.flags, MORPH_STACK_BOTTOM);
+	expect(&pos, MORPH_REC_SAMPLES, 6, 115, 1);
+	stack = expect_stack(&pos, MORPH_REC_STACK, 115);
+	ck_assert_uint_eq(stack->task.flags, MORPH_STACK_BOTTOM);
+	for (uint64_t time_ns = 120; time_ns >= 110; time_ns -= 10) {
+		expect(&pos, MORPH_REC_SAMPLES, 5, time_ns, 1);
+		stack = expect_stack(&pos, MORPH_REC_STACK, time_ns);
+		ck_assert_uint_eq(stack->task.flags, MORPH_STACK_BOTTOM | MORPH_STACK_AGED |
+							     3 << MORPH_STACK_OLD_SHIFT);
+	}
+	expect_end(&pos);
+}
+END_TEST
+
 START_TEST(a_copy_becomes_a_user_stack)
 {
 	const struct morph_user_stack *user;
@@ -449,6 +477,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, processes_of_the_mappings_rings_are_not_told_twice);
 	tcase_add_test(tc, a_stack_follows_its_sample_and_ends_the_batch);
 	tcase_add_test(tc, a_stack_that_is_not_given_out_yet_is_kept);
+	tcase_add_test(tc, a_stack_says_which_callers_look_old);
 	tcase_add_test(tc, a_copy_becomes_a_user_stack);
 	tcase_add_test(tc, stacks_whose_sizes_lie_are_refused);
 	suite_add_tcase(suite, tc);
