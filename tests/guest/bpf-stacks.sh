@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The BPF program that walks stacks, on this kernel: the verifier takes it, it finds its way in this kernel's
 # structures, and its stacks are exactly what a program notes itself, and the reference's. Without the module.
+# shellcheck disable=SC2016 # the $ of perl and jq
 . "$(dirname "$0")/lib.sh"
 command -v jq >/dev/null || { echo "skip: jq is missing"; exit 77; }
 walks=$BUILD/tools/bpf-walks

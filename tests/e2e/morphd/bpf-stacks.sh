@@ -5,6 +5,7 @@
 # The stacks that the BPF program walks are those of the reference, for the same registers and the same
 # memory: of stripped programs of the distribution, and of a program for each hard case. They are exactly
 # what a stripped program without frame pointers notes itself.
+# shellcheck disable=SC2016 # the $ of perl, bash and jq
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cc=${CC:-gcc}
@@ -36,7 +37,6 @@ compared() {
 # ---- stripped programs of the distribution
 echo 'f() { ((n += $1)); }; for ((i = 0; i < 60000; i++)); do f $i; done
 g() { if (($1)); then g $(($1 - 1)); else for ((j = 0; j < 60000; j++)); do ((m += j)); done; fi; }; g 30' >work.bash
-# shellcheck disable=SC2016 # perl's
 echo 'sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) } $n = f(22) for 1 .. 15' >work.pl
 compared bash bash work.bash
 is '.further > 10' "bash: no stack is deeper than the copy"
@@ -59,15 +59,12 @@ for run in 'rbp 50000' 'callbacks 10000' 'depth 2000' 'jit_framed 100000' 'jit_l
 	# shellcheck disable=SC2086 # a case and its number
 	compared ${run% *} ./walks $run
 done
-# shellcheck disable=SC2016 # of the other bash
-{
-	for run in 'recursion 50000 3' 'jumps 50000 15' 'signals 7000 1' 'contexts 14000 1' 'hands 50000 15'; do
-		read -r name nr times <<<"$run"
-		compared "$name" bash -c 'for ((i = 0; i < $3; i++)); do ./prog $(yes $1 | head -n $2); done' \
-			bash "$name" "$nr" "$times"
-	done
-	compared throws bash -c 'for i in {1..40}; do ./throws; done'
-}
+for run in 'recursion 50000 3' 'jumps 50000 15' 'signals 7000 1' 'contexts 14000 1' 'hands 50000 15'; do
+	read -r name nr times <<<"$run"
+	compared "$name" bash -c 'for ((i = 0; i < $3; i++)); do ./prog $(yes $1 | head -n $2); done' \
+		bash "$name" "$nr" "$times"
+done
+compared throws bash -c 'for i in {1..40}; do ./throws; done'
 unset LD_LIBRARY_PATH
 
 # ---- what a program notes itself: a signal handler on its own stack, recursion deeper than a walk goes, rbp as

@@ -12,7 +12,7 @@ scratch stacks
 MORPHD=$BUILD/morphd
 sources=
 for source in perf bpf; do
-	if "$MORPHD" run --source=$source --stacks --record probe -- true 2>err.txt; then
+	if "$MORPHD" run --source="$source" --stacks --record probe -- true 2>err.txt; then
 		sources="$sources $source"
 	else
 		echo "skip: $source: $(head -n 1 err.txt)"
@@ -29,7 +29,7 @@ stacks() {
 	local what=$1
 	shift
 	rm -f s.db
-	command_ends 0 "$source: $what" "$MORPHD" run --source=$source --json --db=s.db "$@"
+	command_ends 0 "$source: $what" "$MORPHD" run --source="$source" --json --db=s.db "$@"
 	# The command's own output comes first.
 	grep '^{"schema"' out.txt >run.json && mv run.json out.txt
 	[ -s out.txt ] || fail "$what: printed no counts"
@@ -60,7 +60,7 @@ with_stacks() {
 			"$name: samples without stack"
 		is '.stacks.unsaid == 0 and .stacks.order == 0' "$name: an impossible reason"
 		# OpenSSL's SHA-256 keeps the caller's stack pointer below rsp, which perf does not copy.
-		[ $source$name = perfopenssl ] ||
+		[ "$source$name" = perfopenssl ] ||
 			is '. as $r | .stacks.complete >= 0.95 * ([.stacks[]] | add)' "$name: incomplete"
 		is '.stacks.complete > 0 and .stack_frames >= 3 * .stacks.complete' "$name: few frames"
 		command_ends 0 "status" "$BUILD/morph-stats" --db=s.db status --json
@@ -107,7 +107,7 @@ done
 work perl
 
 # ---- text, and what is refused
-command_ends 0 "text" "$MORPHD" run --source=$source --stacks --rate=300 --stats --db=t.db -- "${cmd[@]}"
+command_ends 0 "text" "$MORPHD" run --source="$source" --stacks --rate=300 --stats --db=t.db -- "${cmd[@]}"
 says out.txt '^with a stack'
 says out.txt '^  complete '
 command_ends 2 "maybe" "$MORPHD" run --stacks=maybe --db=t.db -- true
