@@ -334,7 +334,7 @@ static int run(struct export *e, struct mp_store *store)
 /* Writes calling contexts. */
 static int run_calls(struct export *e, struct mp_store *store)
 {
-	json_t *notes = json_array(); /* printed only */
+	json_t *notes = json_array(); /* not used: the messages are printed as well */
 	struct md_calls calls;
 	struct mp_err err = {0};
 	int r = md_calls_read(store, &e->filter, e->out.since_s, md_stats_note_file, notes, &calls,
