@@ -263,11 +263,15 @@ static __always_inline void send_copy(struct md_wire_stage *stage, struct walk *
 		__sync_fetch_and_add(&stage->nr_lost, 1);
 }
 
-/* True if morphd can walk further than @w did: it gets a file's rows before it gets the sample. */
+/*
+ * True if morphd can walk further than @w did: it gets a file's rows before it gets the sample. Copies
+ * must not take the room of samples.
+ */
 static __always_inline bool is_too_early(const struct walk *w)
 {
 	return w->stop == MORPH_STACK_NO_ROWS && w->is_asked &&
-	       w->codes[w->code & (NR_CODES - 1)].kind == CODE_ASKED;
+	       w->codes[w->code & (NR_CODES - 1)].kind == CODE_ASKED &&
+	       bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < 2 * wakeup_bytes;
 }
 
 SEC("perf_event")
