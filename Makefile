@@ -346,7 +346,7 @@ $(foreach s,$(EDITOR_SRCS),$(eval $(call editor_prog,$(s))))
 guest_cc = $(CC) -std=gnu17 -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls $(WARN) \
 	-I. -D_GNU_SOURCE -MMD -MP -MF $(O)/guest/.$(notdir $@).d
 
-guest-programs: $(GUEST_PROGS)
+guest-programs: $(GUEST_PROGS) $(call tool,bpf_walks)
 
 # Most variants are static: all of them lie at one address, and they start sooner.
 $(O)/guest/variant%: tests/guest/programs/variant.c

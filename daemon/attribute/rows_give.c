@@ -39,8 +39,7 @@ const char *md_rows_give_file(struct md_rows_give *give, struct md_source *sourc
 	if (ret != -ENOSPC || give->was_full)
 		return NULL;
 	give->was_full = true;
-	return "the kernel module has no room for more unwind rows: stacks end at further files; its "
-	       "parameter rows_mib raises the limit";
+	return source->ops->rows_full;
 }
 
 void md_rows_give_start(struct md_rows_give *give, struct md_source *source, const void *bytes,

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "daemon/context/last_stacks.h"
+#include "daemon/source/last_stacks.h"
 #include "libprof/elf/eh.h"
 #include "libprof/unwind/rows_compile.h"
 #include "libprof/unwind/walk.h"
@@ -136,7 +136,7 @@ static enum mp_walk_code find(void *arg, uint64_t ip, const struct mp_rows **row
 static bool read_word(void *arg, uint64_t address, uint64_t *word)
 {
 	const struct md_stack_walk *walk = arg;
-	uint64_t off = address - walk->record->registers[MORPH_REG_RSP];
+	uint64_t off = address - walk->record->registers[MORPH_REG_RSP] + walk->record->below;
 
 	if (off >= walk->record->nr || walk->record->nr - off < sizeof(*word))
 		return false;

@@ -30,7 +30,7 @@ struct candidate {
  */
 static const struct candidate candidates[] = {
 	{&md_source_kmod, true, false, true, true, "wakes no idle CPU"},
-	{&md_source_bpf, false, true, false, false, "cheapest to drain"},
+	{&md_source_bpf, false, true, false, true, "cheapest to drain"},
 	{&md_source_perf, false, false, true, true, "works anywhere"},
 };
 

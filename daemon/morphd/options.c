@@ -57,7 +57,7 @@ static const struct argp_option daemon_options[] = {
 	 0},
 	{"stacks", OPT_STACKS, "WHEN", OPTION_ARG_OPTIONAL,
 	 "find the callers of each sample: yes (as without WHEN), no (default), or auto: at rates "
-	 "at which that costs below 0.4 % of a CPU; source perf only",
+	 "at which that costs below 0.4 % of a CPU",
 	 0},
 	{"wait", OPT_WAIT, NULL, 0,
 	 "if sampling is not possible, say what to do, and start once it is; for services", 0},
@@ -88,7 +88,7 @@ static const struct argp_option run_options[] = {
 	 0},
 	{"stacks", OPT_STACKS, "WHEN", OPTION_ARG_OPTIONAL,
 	 "find the callers of each sample: yes (as without WHEN), no (default), or auto: at rates "
-	 "at which that costs below 0.4 % of a CPU; source perf only",
+	 "at which that costs below 0.4 % of a CPU",
 	 0},
 	{"polls", OPT_POLLS, "FILE", 0,
 	 "ask a polling program which paths it takes; FILE is the one that its --counts named", 0},

@@ -25,10 +25,14 @@ void md_bpf_merge_fini(struct md_bpf_merge *m)
 {
 	uint32_t i;
 
-	for (i = 0; m->queues && i < m->decoder.nr_stages; i++)
+	for (i = 0; m->queues && i < m->decoder.nr_stages; i++) {
+		for (size_t k = m->queues[i].first; k < m->queues[i].nr; k++)
+			free(m->queues[i].samples[k].stack);
 		free(m->queues[i].samples);
+	}
 	free(m->queues);
 	free(m->events);
+	md_last_stacks_free(m->last);
 	md_perf_decoder_fini(&m->decoder);
 	memset(m, 0, sizeof(*m));
 }
@@ -62,36 +66,141 @@ static bool make_room(void **array, size_t size, size_t more, size_t *first, siz
 	return true;
 }
 
-static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch, size_t size)
+/*
+ * Inserts a sample in order. It is out of place only if it came while a batch was being written, or if
+ * others of the batch have no stack and its own went straight to the ring.
+ */
+static int take_sample(struct md_bpf_merge *m, uint32_t cpu, const struct md_bpf_sample *sample)
 {
-	size_t nr = (size - sizeof(batch->task)) / sizeof(batch->samples[0]), i, at;
-	struct md_bpf_sample sample = {.tgid = batch->task.tgid, .tid = batch->task.tid};
-	struct md_bpf_queue *queue;
-	void *array;
+	struct md_bpf_queue *queue = &m->queues[cpu];
+	void *array = queue->samples;
+	size_t at;
 
-	if (batch->task.record.cpu >= m->decoder.nr_stages)
-		return -EBADMSG;
-	queue = &m->queues[batch->task.record.cpu];
-	array = queue->samples;
-	if (!make_room(&array, sizeof(sample), nr, &queue->first, &queue->nr, &queue->capacity))
+	if (!make_room(&array, sizeof(*sample), 1, &queue->first, &queue->nr, &queue->capacity))
 		return -ENOMEM;
 	queue->samples = array;
-	for (i = 0; i < nr; i++) {
+	for (at = queue->nr++; at > queue->first; at--) {
+		if (queue->samples[at - 1].time_ns <= sample->time_ns)
+			break;
+		queue->samples[at] = queue->samples[at - 1];
+	}
+	queue->samples[at] = *sample;
+	m->nr_samples += !sample->is_again;
+	return 0;
+}
+
+static int take_batch(struct md_bpf_merge *m, const struct md_wire_batch *batch, size_t size)
+{
+	size_t nr = (size - sizeof(batch->task)) / sizeof(batch->samples[0]), i;
+	struct md_bpf_sample sample = {.tgid = batch->task.tgid, .tid = batch->task.tid};
+	int ret = 0;
+
+	for (i = 0; !ret && i < nr; i++) {
 		sample.time_ns = batch->samples[i].time_ns;
 		sample.ip = batch->samples[i].ip;
-		/*
-		 * Insert in order. A sample is out of place only if it came while a batch was
-		 * being written.
-		 */
-		for (at = queue->nr++; at > queue->first; at--) {
-			if (queue->samples[at - 1].time_ns <= sample.time_ns)
-				break;
-			queue->samples[at] = queue->samples[at - 1];
-		}
-		queue->samples[at] = sample;
+		ret = take_sample(m, batch->task.record.cpu, &sample);
 	}
-	m->nr_samples += nr;
-	return 0;
+	return ret;
+}
+
+/* Return: flags that say how many of the callers look old. */
+static uint32_t flags_of_age(struct md_bpf_merge *m, const struct md_wire_stack *wire, size_t nr)
+{
+	size_t first = wire->task.flags & MORPH_STACK_USER_IP && nr ? 1 : 0, nr_old, i;
+	uint64_t slots[MD_WIRE_STACK_MAX], ips[MD_WIRE_STACK_MAX];
+	const struct md_stack stack = {
+		.slots = slots,
+		.ips = ips,
+		.nr = nr - first,
+		.is_complete = (wire->task.flags & MORPH_STACK_STOP) == MORPH_STACK_BOTTOM,
+	};
+
+	for (i = first; i < nr; i++) {
+		slots[i - first] = wire->frames[i].slot;
+		ips[i - first] = wire->frames[i].ip;
+	}
+	/* The ring has a thread's samples in the order in which they were taken. */
+	if (!md_last_stacks_compare(m->last, wire->task.tid, &stack, &nr_old))
+		return 0;
+	return MORPH_STACK_AGED | (uint32_t)nr_old << MORPH_STACK_OLD_SHIFT;
+}
+
+/* Return: a copy of @wire as a record of @type and @size, without what follows the task. */
+static struct morph_task *copy_task(const struct morph_task *wire, uint16_t type, size_t size)
+{
+	struct morph_task *copy = malloc(size);
+
+	if (!copy)
+		return NULL;
+	*copy = *wire;
+	copy->record.type = type;
+	copy->record.size = (uint16_t)size;
+	return copy;
+}
+
+static int take_with(struct md_bpf_merge *m, const struct morph_task *wire, uint64_t ip,
+		     struct morph_task *stack, bool is_again)
+{
+	const struct md_bpf_sample sample = {
+		.time_ns = wire->time_ns,
+		.ip = ip,
+		.tgid = wire->tgid,
+		.tid = wire->tid,
+		.stack = stack,
+		.is_again = is_again,
+	};
+	int ret = stack ? take_sample(m, wire->record.cpu, &sample) : -ENOMEM;
+
+	if (ret)
+		free(stack);
+	return ret;
+}
+
+static int take_stack(struct md_bpf_merge *m, const struct md_wire_stack *wire, size_t size)
+{
+	size_t nr = (size - offsetof(struct md_wire_stack, frames)) / sizeof(wire->frames[0]), i;
+	struct morph_stack *stack;
+
+	if (size < offsetof(struct md_wire_stack, frames) || size > sizeof(*wire))
+		return -EBADMSG;
+	if (!m->last)
+		m->last = md_last_stacks_new();
+	if (!m->last)
+		return -ENOMEM;
+	stack = (void *)copy_task(&wire->task, MORPH_REC_STACK,
+				  sizeof(*stack) + nr * sizeof(stack->ips[0]));
+	for (i = 0; stack && i < nr; i++)
+		stack->ips[i] = wire->frames[i].ip;
+	if (stack)
+		stack->task.flags |= flags_of_age(m, wire, nr);
+	return take_with(m, &wire->task, wire->ip, (void *)stack, false);
+}
+
+static int take_copy(struct md_bpf_merge *m, const struct md_wire_copy *wire, size_t size)
+{
+	const size_t behind_ip = size - offsetof(struct md_wire_copy, user_ip);
+	struct morph_task *copy;
+
+	if (size < offsetof(struct md_wire_copy, bytes) || size > sizeof(*wire) ||
+	    wire->nr > size - offsetof(struct md_wire_copy, bytes))
+		return -EBADMSG;
+	copy = copy_task(&wire->task, MORPH_REC_USER_STACK, sizeof(*copy) + behind_ip);
+	if (copy) {
+		copy->flags &= ~MD_WIRE_COPY_AGAIN;
+		memcpy(copy + 1, &wire->user_ip, behind_ip);
+	}
+	return take_with(m, &wire->task, wire->ip, copy, wire->task.flags & MD_WIRE_COPY_AGAIN);
+}
+
+static int take_samples(struct md_bpf_merge *m, const struct morph_task *task, size_t size)
+{
+	if (task->record.cpu >= m->decoder.nr_stages || size % MORPH_RECORD_ALIGN)
+		return -EBADMSG;
+	if (task->record.type == MD_WIRE_SAMPLES)
+		return take_batch(m, (const void *)task, size);
+	if (task->record.type == MD_WIRE_STACK)
+		return take_stack(m, (const void *)task, size);
+	return take_copy(m, (const void *)task, size);
 }
 
 static int take_event(struct md_bpf_merge *m, const struct morph_task *task, size_t size)
@@ -130,8 +239,8 @@ int md_bpf_merge_take(struct md_bpf_merge *m, const void *data, size_t size)
 	if (size < sizeof(*task) || task->record.size != size)
 		return -EBADMSG;
 	type = task->record.type;
-	if (type == MD_WIRE_SAMPLES)
-		return take_batch(m, data, size);
+	if (type == MD_WIRE_SAMPLES || type == MD_WIRE_STACK || type == MD_WIRE_COPY)
+		return take_samples(m, task, size);
 	if (type >= sizeof(event_size) / sizeof(event_size[0]) || !event_size[type] ||
 	    size != event_size[type])
 		return -EBADMSG;
@@ -149,14 +258,19 @@ void md_bpf_merge_samples(struct md_bpf_merge *m, uint64_t until_ns)
 
 	for (cpu = 0; cpu < m->decoder.nr_stages; cpu++) {
 		struct md_bpf_queue *queue = &m->queues[cpu];
-		const struct md_bpf_sample *s;
+		struct md_bpf_sample *s;
 
 		for (; queue->first < queue->nr; queue->first++) {
 			s = &queue->samples[queue->first];
 			if (s->time_ns >= until_ns)
 				break;
-			md_perf_decoder_add_sample(&m->decoder, cpu, cpu, s->tgid, s->tid,
-						   s->time_ns, s->ip);
+			if (!s->is_again)
+				md_perf_decoder_add_sample(&m->decoder, cpu, cpu, s->tgid, s->tid,
+							   s->time_ns, s->ip);
+			if (s->stack)
+				md_perf_decoder_add_stack(&m->decoder, cpu, s->stack, s->is_again);
+			free(s->stack);
+			s->stack = NULL;
 		}
 		if (queue->first == queue->nr)
 			queue->first = queue->nr = 0;

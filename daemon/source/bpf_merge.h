@@ -9,14 +9,18 @@
 #ifndef MD_BPF_MERGE_H
 #define MD_BPF_MERGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/source/last_stacks.h"
 #include "daemon/source/perf_decode.h"
 
 struct md_bpf_sample {
 	uint64_t time_ns, ip;
 	uint32_t tgid, tid;
+	struct morph_task *stack; /* STACK or USER_STACK; NULL: none */
+	bool is_again;		  /* only @stack, of the sample before */
 };
 
 /* In ascending time. Samples before index @first were given out. */
@@ -40,8 +44,9 @@ struct md_bpf_merge {
 	/* in ascending time; those before @first_event were given out */
 	union md_bpf_event *events;
 	size_t first_event, nr_events, events_capacity;
-	uint64_t since_ns;   /* set by the caller; older events are ignored */
-	uint64_t nr_samples; /* samples taken in so far */
+	struct md_last_stacks *last; /* NULL: no stack came yet */
+	uint64_t since_ns;	     /* set by the caller; older events are ignored */
+	uint64_t nr_samples;	     /* samples taken in so far */
 };
 
 int md_bpf_merge_init(struct md_bpf_merge *merge, uint32_t nr_cpus, uint32_t rate_hz);

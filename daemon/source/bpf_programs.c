@@ -17,6 +17,7 @@
 
 #include "collector.skel.h"
 #include "daemon/source/bpf/wire.h"
+#include "daemon/source/bpf_rows.h"
 #include "daemon/source/proc_scan.h"
 
 #define RING_BYTES_CPU (256u << 10)
@@ -32,6 +33,7 @@ struct cpu {
 struct md_bpf_programs {
 	struct collector *skel;
 	struct ring_buffer *ring;
+	struct md_bpf_rows *rows; /* NULL: samples come without stacks */
 	struct md_wire_stage *stages;
 	size_t stages_size;
 	uint32_t nr_cpus;
@@ -63,7 +65,7 @@ static bool is_locked_down(void)
 	return found;
 }
 
-static int refuse(int code, struct mp_err *err)
+static int refuse(int code, bool stacks, struct mp_err *err)
 {
 	if (code == ENOSYS)
 		return mp_err_set(err, code, "this kernel has no bpf()");
@@ -73,23 +75,39 @@ static int refuse(int code, struct mp_err *err)
 		return mp_err_set(err, code, "not allowed: needs root, or CAP_BPF and CAP_PERFMON");
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return mp_err_set(err, code, "this kernel has no type information (BTF)");
-	return mp_err_set(err, code, "the kernel refuses the programs: %s", strerror(code));
+	return mp_err_set(err, code, "the kernel refuses the programs: %s%s", strerror(code),
+			  stacks ? "; stacks need Linux 6.1 or later" : "");
 }
 
-static int set_sizes(struct md_bpf_programs *p, pid_t command)
+static int set_sizes(struct md_bpf_programs *p, const struct md_bpf_request *request)
 {
 	uint32_t bytes = 1u << 19;
 	int ret;
 
 	while (bytes < p->nr_cpus * (uint64_t)RING_BYTES_CPU && bytes < RING_BYTES_MAX)
 		bytes *= 2;
-	p->skel->rodata->only_tracked = command != 0;
+	p->skel->rodata->only_tracked = request->command != 0;
+	p->skel->rodata->copy_always = request->stack_copies;
 	p->skel->rodata->wakeup_bytes = bytes / 4;
 	ret = bpf_map__set_max_entries(p->skel->maps.ring, bytes);
 	if (!ret)
 		ret = bpf_map__set_max_entries(p->skel->maps.stages, p->nr_cpus);
-	if (!ret && !command)
+	if (!ret && !request->command)
 		ret = bpf_map__set_max_entries(p->skel->maps.tracked, 1);
+	return ret;
+}
+
+/* Without stacks, nothing of them is loaded, so that they run on older kernels, too. */
+static int choose_sampler(struct md_bpf_programs *p, bool stacks)
+{
+	struct bpf_map *maps[] = {p->skel->maps.slabs, p->skel->maps.files, p->skel->maps.walks,
+				  p->skel->maps.asked, p->skel->maps.copies};
+	int ret;
+
+	ret = bpf_program__set_autoload(
+		stacks ? p->skel->progs.on_sample : p->skel->progs.on_sample_with_stack, false);
+	for (size_t i = 0; !stacks && !ret && i < sizeof(maps) / sizeof(maps[0]); i++)
+		ret = bpf_map__set_autocreate(maps[i], false);
 	return ret;
 }
 
@@ -123,10 +141,28 @@ static int map_rings(struct md_bpf_programs *p)
 	return p->ring ? 0 : -errno;
 }
 
-int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_err *err)
+static int load(struct md_bpf_programs *p, const struct md_bpf_request *request)
+{
+	uint32_t tgid = request->command, one = 1;
+	int ret = set_sizes(p, request);
+
+	if (!ret)
+		ret = choose_sampler(p, request->stacks);
+	if (!ret)
+		ret = collector__load(p->skel);
+	if (!ret && tgid)
+		ret = bpf_map_update_elem(bpf_map__fd(p->skel->maps.tracked), &tgid, &one, BPF_ANY);
+	if (ret || !request->stacks)
+		return ret;
+	p->rows =
+		md_bpf_rows_new(bpf_map__fd(p->skel->maps.slabs), bpf_map__fd(p->skel->maps.files));
+	return p->rows ? 0 : -ENOMEM;
+}
+
+int md_bpf_programs_open(const struct md_bpf_request *request, struct md_bpf_programs **out,
+			 struct mp_err *err)
 {
 	struct md_bpf_programs *p;
-	uint32_t tgid = command, one = 1;
 	int ret;
 
 	/*
@@ -144,18 +180,14 @@ int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_
 	p->nr_cpus = ret;
 	libbpf_set_print(quiet);
 	p->skel = collector__open();
-	ret = p->skel ? set_sizes(p, command) : -errno;
-	if (!ret)
-		ret = collector__load(p->skel);
-	if (!ret && command)
-		ret = bpf_map_update_elem(bpf_map__fd(p->skel->maps.tracked), &tgid, &one, BPF_ANY);
+	ret = p->skel ? load(p, request) : -errno;
 	if (!ret)
 		ret = map_rings(p);
 	if (!ret)
 		ret = collector__attach(p->skel);
 	if (ret) {
 		md_bpf_programs_close(p);
-		return refuse(-ret, err);
+		return refuse(-ret, request->stacks, err);
 	}
 	*out = p;
 	return 0;
@@ -166,6 +198,7 @@ void md_bpf_programs_close(struct md_bpf_programs *p)
 	if (!p)
 		return;
 	ring_buffer__free(p->ring);
+	md_bpf_rows_free(p->rows);
 	if (p->stages)
 		munmap(p->stages, p->stages_size);
 	collector__destroy(p->skel);
@@ -175,7 +208,13 @@ void md_bpf_programs_close(struct md_bpf_programs *p)
 
 int md_bpf_programs_sampler(const struct md_bpf_programs *p)
 {
-	return bpf_program__fd(p->skel->progs.on_sample);
+	return bpf_program__fd(p->rows ? p->skel->progs.on_sample_with_stack
+				       : p->skel->progs.on_sample);
+}
+
+int md_bpf_programs_give_rows(struct md_bpf_programs *p, const struct md_source_rows *rows)
+{
+	return p->rows ? md_bpf_rows_give(p->rows, rows) : 0;
 }
 
 int md_bpf_programs_fd(const struct md_bpf_programs *p)

@@ -17,12 +17,19 @@
 
 struct md_bpf_programs;
 
+struct md_bpf_request {
+	pid_t command; /* as in md_source_config, and @stack_copies */
+	bool stacks;
+	bool stack_copies;
+};
+
 /*
- * md_bpf_programs_open - load the programs and attach the tracepoints. @command: see
- * md_source_config. Return: 0, or -errno with a message that names what is missing. -ENOTSUP:
- * built without BPF.
+ * md_bpf_programs_open - load the programs and attach the tracepoints. Return: 0, or -errno with a
+ * message that names what is missing. -ENOTSUP: built without BPF, or the kernel is too old for
+ * stacks.
  */
-int md_bpf_programs_open(pid_t command, struct md_bpf_programs **out, struct mp_err *err);
+int md_bpf_programs_open(const struct md_bpf_request *request, struct md_bpf_programs **out,
+			 struct mp_err *err);
 void md_bpf_programs_close(struct md_bpf_programs *programs);
 
 /* Return: descriptor of the program to attach to a perf event on each CPU. */
@@ -44,6 +51,11 @@ uint32_t md_bpf_programs_nr_cpus(const struct md_bpf_programs *programs);
  * goes back. @all: sampling has stopped; flush all stages.
  */
 uint64_t md_bpf_programs_complete_until_ns(struct md_bpf_programs *programs, bool all);
+
+struct md_source_rows;
+
+/* Gives rows to the walks, if there are stacks. Return: as md_bpf_rows_give(). */
+int md_bpf_programs_give_rows(struct md_bpf_programs *programs, const struct md_source_rows *rows);
 
 struct md_bpf_totals {
 	uint64_t nr_samples; /* samples taken, including lost ones */

@@ -269,6 +269,7 @@ static void decode_stack(struct md_perf_decoder *d, struct md_perf_stage *stage,
 	record->ip = user.ip;
 	memcpy(record->registers, user.registers, sizeof(record->registers));
 	record->nr = (uint32_t)user.size;
+	record->below = 0;
 	memcpy(record->bytes, user.stack, user.size);
 }
 
@@ -395,6 +396,22 @@ void md_perf_decoder_add_event(struct md_perf_decoder *d, const struct morph_tas
 	copy = md_buf_add(&d->out, task->record.size);
 	if (copy)
 		memcpy(copy, task, task->record.size);
+	else
+		d->failed = true;
+}
+
+void md_perf_decoder_add_stack(struct md_perf_decoder *d, uint32_t stage_nr,
+			       const struct morph_task *stack, bool is_again)
+{
+	struct md_perf_stage *stage = &d->stages[stage_nr];
+	void *copy;
+
+	if ((!stage->nr && !is_again) || stage->tgid == NO_PID || stack->time_ns < d->start_ns)
+		return;
+	close_stage(d, stage);
+	copy = md_buf_add(&d->out, stack->record.size);
+	if (copy)
+		memcpy(copy, stack, stack->record.size);
 	else
 		d->failed = true;
 }

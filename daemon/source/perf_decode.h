@@ -85,6 +85,13 @@ static inline void md_perf_decoder_add_sample(struct md_perf_decoder *d, uint32_
 		md_perf_decoder_begin(d, stage_nr, cpu, tgid, tid, time_ns, ip);
 }
 
+/*
+ * Adds STACK or USER_STACK, of the sample that was added to stage @stage_nr last, and ends its batch.
+ * A stack whose sample was not counted for its process is dropped. @is_again: another one of the
+ * same sample.
+ */
+void md_perf_decoder_add_stack(struct md_perf_decoder *decoder, uint32_t stage_nr,
+			       const struct morph_task *stack, bool is_again);
 /* Adds a record of the ABI: EXEC, COMM, FORK or EXIT. */
 void md_perf_decoder_add_event(struct md_perf_decoder *decoder, const struct morph_task *task);
 /* Closes every batch. */

@@ -35,8 +35,10 @@ struct md_source_config {
 	/* live: registers that samples of user code carry, bit n: register n */
 	uint16_t registers;
 	enum md_stacks stacks; /* live: who called, with each sample */
-	const char *input;     /* replay: the recording */
-	uint32_t nr_repeats;   /* replay: number of repetitions, each with new process ids */
+	/* bpf, for tests: after each STACK comes a USER_STACK of the same sample */
+	bool stack_copies;
+	const char *input;   /* replay: the recording */
+	uint32_t nr_repeats; /* replay: number of repetitions, each with new process ids */
 };
 
 /*
@@ -81,9 +83,10 @@ struct md_source_ops {
 	int (*pause)(struct md_source *source, bool on, struct mp_err *err);
 	/*
 	 * live, with stacks: takes rows for walks that the source makes itself; NULL: it makes none.
-	 * Return: 0, -errno: walks end where they meet the file.
+	 * Return: 0, -errno: walks end where they meet the file. -ENOSPC: there is no more room.
 	 */
 	int (*give_rows)(struct md_source *source, const struct md_source_rows *rows);
+	const char *rows_full; /* message for the user if there is no more room for rows */
 	/* Gives event, rate, clock, and why this event. */
 	void (*describe)(const struct md_source *source, struct md_recfile_info *info);
 	/* Return: a message for the user at the end, or NULL. */

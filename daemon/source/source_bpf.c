@@ -111,6 +111,30 @@ static int start(struct bpf *b, struct mp_err *err)
 	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
 }
 
+/*
+ * Assumed to be enough for one stack, with what morphd does with it; Documentation/contexts.md has the
+ * figures.
+ */
+#define STACK_COST_NS 12000
+
+/* Stacks that are taken only if they cost little are no reason to fail. */
+static int open_programs(struct bpf *b, const struct md_source_config *config, struct mp_err *err)
+{
+	struct md_bpf_request request = {
+		.command = config->command,
+		.stacks = md_source_wants_stacks(config->stacks, config->rate_hz, STACK_COST_NS),
+		.stack_copies = config->stack_copies,
+	};
+	int ret = md_bpf_programs_open(&request, &b->programs, err);
+
+	if (ret && request.stacks && config->stacks != MD_STACKS_YES) {
+		request.stacks = false;
+		ret = md_bpf_programs_open(&request, &b->programs, err);
+	}
+	b->source.has_stacks = !ret && request.stacks;
+	return ret;
+}
+
 static int bpf_open(const struct md_source_config *config, struct md_source **out,
 		    struct mp_err *err)
 {
@@ -125,15 +149,13 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 
 	if (config->registers)
 		return mp_err_set(err, ENOTSUP, "this source reads no registers; kmod and perf do");
-	if (config->stacks == MD_STACKS_YES)
-		return mp_err_set(err, ENOTSUP, "this source takes no stacks; perf does");
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return mp_err_set(err, ENOMEM, "no memory");
 	b->source.ops = &md_source_bpf;
 	b->command = config->command;
 	b->epoll = -1;
-	ret = md_bpf_programs_open(config->command, &b->programs, err);
+	ret = open_programs(b, config, err);
 	if (!ret)
 		ret = md_perf_events_open(&request, &b->events, err);
 	if (!ret)
@@ -371,6 +393,11 @@ static int bpf_pause(struct md_source *source, bool on, struct mp_err *err)
 	return md_perf_events_switch(&((struct bpf *)source)->events, !on, err);
 }
 
+static int bpf_give_rows(struct md_source *source, const struct md_source_rows *rows)
+{
+	return md_bpf_programs_give_rows(((struct bpf *)source)->programs, rows);
+}
+
 static void bpf_describe(const struct md_source *source, struct md_recfile_info *info)
 {
 	*info = ((const struct bpf *)source)->info;
@@ -392,11 +419,12 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 	return mp_err_set(err, ENOTSUP, "this morphd was built without it");
 }
 
-#define bpf_next     NULL
-#define bpf_pause    NULL
-#define bpf_describe NULL
-#define bpf_remark   NULL
-#define bpf_close    NULL
+#define bpf_next      NULL
+#define bpf_pause     NULL
+#define bpf_give_rows NULL
+#define bpf_describe  NULL
+#define bpf_remark    NULL
+#define bpf_close     NULL
 #endif
 
 const struct md_source_ops md_source_bpf = {
@@ -405,6 +433,9 @@ const struct md_source_ops md_source_bpf = {
 	.open = bpf_open,
 	.next = bpf_next,
 	.pause = bpf_pause,
+	.give_rows = bpf_give_rows,
+	.rows_full =
+		"the BPF programs have no room for more unwind rows: stacks end at further files",
 	.describe = bpf_describe,
 	.remark = bpf_remark,
 	.close = bpf_close,

@@ -519,6 +519,9 @@ const struct md_source_ops md_source_kmod = {
 	.next = kmod_next,
 	.pause = kmod_pause,
 	.give_rows = kmod_give_rows,
+	.rows_full =
+		"the kernel module has no room for more unwind rows: stacks end at further files; its "
+		"parameter rows_mib raises the limit",
 	.describe = kmod_describe,
 	.remark = kmod_remark,
 	.close = kmod_close,

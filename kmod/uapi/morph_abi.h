@@ -58,7 +58,7 @@ enum morph_record_type {
 	MORPH_REC_MODULE_OUTPUT = 19, /* also added by morphd */
 	MORPH_REC_MODULE_PIECES = 20, /* also added by morphd */
 	MORPH_REC_MODULE_UNWIND = 21, /* also added by morphd */
-	MORPH_REC_USER_STACK = 22,    /* only from perf; morphd converts it into STACK */
+	MORPH_REC_USER_STACK = 22,    /* only from perf and bpf; morphd converts it into STACK */
 };
 
 /* The start of every record. @size counts the whole record, a multiple of 8. */
@@ -163,15 +163,15 @@ struct morph_registers {
 };
 
 /*
- * Registers of interrupted 64-bit user code, and a copy of its stack from its stack pointer on,
- * for the last sample of the preceding SAMPLES record. It is no additional sample.
+ * Registers of interrupted 64-bit user code, and a copy of its stack from @below bytes below its
+ * stack pointer on, for the last sample of the preceding SAMPLES record. It is no additional sample.
  */
 struct morph_user_stack {
 	struct morph_task task;
 	__u64 ip;
 	__u64 registers[MORPH_NR_REGS];
 	__u32 nr; /* bytes */
-	__u32 pad;
+	__u32 below;
 	__u8 bytes[];
 };
 #define MORPH_USER_STACK_KERNEL (1U << 0) /* the sample is in the kernel */

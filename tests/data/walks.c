@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * walks - a program with what is hard for walkers of stacks and is not in contexts.c: `walks CASE`.
+ * walks - a program with what is hard for walkers of stacks and is not in contexts.c:
+ * `walks CASE [TIMES]`.
  *
- * tests/e2e/bench/walks.sh compares walks with exact stacks. walks_bare.c, a library, is built
- * without unwind tables.
+ * tests/e2e/bench/walks.sh compares walks with exact stacks, tests/e2e/morphd/bpf-stacks.sh those of
+ * the BPF program with the reference's. walks_bare.c, a library, is built without unwind tables.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -109,9 +110,11 @@ static void *make(const unsigned char *code, size_t size)
 
 static void *code_page(void)
 {
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static void *page;
 
+	if (!page)
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		exit(1);
 	return made_code = page;
@@ -184,9 +187,10 @@ int main(int argc, char **argv)
 		{"no_rows", no_rows},
 	};
 
-	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; argc >= 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (!strcmp(argv[1], cases[i].name)) {
-			cases[i].run();
+			for (long times = argc > 2 ? atol(argv[2]) : 1; times > 0; times--)
+				cases[i].run();
 			return 0;
 		}
 	}

@@ -2,13 +2,15 @@
 /*
  * collector - the BPF programs: they send samples and process events through one ring buffer.
  *
- * on_sample runs from a perf event on each CPU; the other programs are tracepoints. Decides
+ * on_sample or on_sample_with_stack runs from a perf event on each CPU; flush_stage is called by
+ * source_bpf; the other programs are tracepoints. Decides
  * what is written and when. source_bpf decides the rate, the processes and the order of events.
  * Mappings do not come from here, but from the perf event's own ring.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -16,16 +18,23 @@
 #include "daemon/source/bpf/kernel_types.h"
 #include "daemon/source/bpf/wire.h"
 
-/* A batch is flushed when a sample comes that is this much younger than the batch's first one. */
-#define BATCH_MAX_NS 50000000
-
 #define barrier() asm volatile("" ::: "memory")
 /* Makes the compiler forget the value range of @x, so that the following check is not removed. */
 #define hide(x) asm volatile("" : "+r"(x))
 
+#include "daemon/source/bpf/copy.bpf.h"
+#include "daemon/source/bpf/walk.bpf.h"
+
+/* A batch is flushed when a sample comes that is this much younger than the batch's first one. */
+#define BATCH_MAX_NS 50000000
+
+#define USER_CS	   0x33 /* of 64-bit code; 32-bit code has other frames */
+#define PF_KTHREAD 0x200000
+
 const volatile bool only_tracked; /* for a command: record only processes in @tracked */
 const volatile __u64 wakeup_bytes;
-bool reader_sleeps; /* the reader sleeps longer than usual; the next exec wakes it */
+const volatile bool copy_always; /* for tests: each stack comes with a copy, too */
+bool reader_sleeps;		 /* the reader sleeps longer than usual; the next exec wakes it */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -133,6 +142,20 @@ static void send_sample(struct md_wire_stage *stage, __u64 now_ns, __u64 id, __u
 		__sync_fetch_and_add(&stage->nr_lost, 1);
 }
 
+static __always_inline void add_sample(struct md_wire_stage *stage, __u64 now_ns, __u64 id,
+				       __u64 ip)
+{
+	if (stage->busy) {
+		send_sample(stage, now_ns, id, ip);
+	} else {
+		stage->busy = 1;
+		barrier();
+		stage_sample(stage, now_ns, id, ip);
+		barrier();
+		stage->busy = 0;
+	}
+}
+
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
@@ -146,14 +169,143 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&stage->nr_samples, 1);
-	if (stage->busy) {
-		send_sample(stage, now_ns, id, ctx->regs.rip);
+	add_sample(stage, now_ns, id, ctx->regs.rip);
+	leave(stage);
+	return 0;
+}
+
+/* ---- samples with stacks ------------------------------------------------------------------ */
+
+/* Copies the interrupted code's registers. The context is read at fixed places only. */
+static __always_inline void copy_context(__u64 *to, const struct bpf_perf_event_data *ctx)
+{
+	to[0] = ctx->regs.r15;
+	to[1] = ctx->regs.r14;
+	to[2] = ctx->regs.r13;
+	to[3] = ctx->regs.r12;
+	to[4] = ctx->regs.rbp;
+	to[5] = ctx->regs.rbx;
+	to[6] = ctx->regs.r11;
+	to[7] = ctx->regs.r10;
+	to[8] = ctx->regs.r9;
+	to[9] = ctx->regs.r8;
+	to[10] = ctx->regs.rax;
+	to[11] = ctx->regs.rcx;
+	to[12] = ctx->regs.rdx;
+	to[13] = ctx->regs.rsi;
+	to[14] = ctx->regs.rdi;
+	to[16] = ctx->regs.rip;
+	to[17] = ctx->regs.cs;
+	to[19] = ctx->regs.rsp;
+}
+
+/*
+ * Gets the registers of the user code, which may have entered the kernel. Return: false: there is
+ * no 64-bit user code. During an exec the mappings are not those of its registers; until its end the
+ * address space has no start of code.
+ */
+static __always_inline bool start_walk(struct walk *w, const struct bpf_perf_event_data *ctx)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+	const struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	w->mm = (__u64)mm;
+	w->nr = 0;
+	w->max = MD_WIRE_STACK_MAX;
+	w->record.task.flags = 0;
+	if (!mm || BPF_CORE_READ(task, flags) & PF_KTHREAD || !BPF_CORE_READ(mm, start_code))
+		return false;
+	if ((ctx->regs.cs & 3) == 3) {
+		copy_context(w->pt_regs, ctx);
 	} else {
-		stage->busy = 1;
-		barrier();
-		stage_sample(stage, now_ns, id, ctx->regs.rip);
-		barrier();
-		stage->busy = 0;
+		bpf_probe_read_kernel(w->pt_regs, sizeof(w->pt_regs),
+				      (const void *)bpf_task_pt_regs((void *)task));
+		w->record.task.flags = MORPH_STACK_USER_IP;
+		w->record.frames[0].ip = w->pt_regs[16];
+		w->record.frames[0].slot = 0;
+		w->nr = 1;
+	}
+	return w->pt_regs[17] == USER_CS;
+}
+
+static __always_inline void send_stack(struct md_wire_stage *stage, struct walk *w)
+{
+	__u64 nr = w->nr, size;
+
+	hide(nr);
+	if (nr > MD_WIRE_STACK_MAX)
+		return;
+	size = offsetof(struct md_wire_stack, frames) + nr * sizeof(w->record.frames[0]);
+	w->record.task.record.size = size;
+	if (bpf_ringbuf_output(&ring, &w->record, size, wakeup()))
+		__sync_fetch_and_add(&stage->nr_lost, 1);
+}
+
+static __always_inline void send_copy(struct md_wire_stage *stage, struct walk *w, __u32 flags)
+{
+	__u32 first = 0;
+	struct copy *copy = bpf_map_lookup_elem(&copies, &first);
+	__u64 size;
+
+	if (!copy)
+		return;
+	copy_stack(copy, w);
+	copy->record.task.flags |= flags;
+	size = (copy->record.nr + 7) & ~7ULL;
+	hide(size);
+	if (size > MD_WIRE_COPY_BYTES)
+		return;
+	size += offsetof(struct md_wire_copy, bytes);
+	copy->record.task.record.size = size;
+	if (bpf_ringbuf_output(&ring, &copy->record, size,
+			       w->is_new ? BPF_RB_FORCE_WAKEUP : wakeup()) &&
+	    !flags)
+		__sync_fetch_and_add(&stage->nr_lost, 1);
+}
+
+/*
+ * True if morphd can walk further than @w did: it gets a file's rows before it gets the sample. Copies
+ * must not take the room of samples.
+ */
+static __always_inline bool is_too_early(const struct walk *w)
+{
+	return w->stop == MORPH_STACK_NO_ROWS && w->is_asked &&
+	       w->codes[w->code & (NR_CODES - 1)].kind == CODE_ASKED &&
+	       bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < 2 * wakeup_bytes;
+}
+
+SEC("perf_event")
+int on_sample_with_stack(struct bpf_perf_event_data *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), now_ns;
+	struct md_wire_stage *stage;
+	__u32 first = 0;
+	struct walk *w = bpf_map_lookup_elem(&walks, &first);
+
+	if (!(id >> 32) || !w)
+		return 0; /* the idle task */
+	stage = enter();
+	if (!stage)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&stage->nr_samples, 1);
+	if (start_walk(w, ctx)) {
+		w->record.task.record.type = MD_WIRE_STACK;
+		w->record.task.record.cpu = bpf_get_smp_processor_id();
+		w->record.task.time_ns = now_ns;
+		w->record.task.tgid = id >> 32;
+		w->record.task.tid = id;
+		w->record.ip = ctx->regs.rip;
+		walk(w);
+		w->record.task.flags |= w->stop;
+		if (is_too_early(w) && !copy_always)
+			send_copy(stage, w, 0);
+		else
+			send_stack(stage, w);
+		if (copy_always)
+			send_copy(stage, w, MD_WIRE_COPY_AGAIN);
+	} else {
+		add_sample(stage, now_ns, id, ctx->regs.rip);
 	}
 	leave(stage);
 	return 0;

@@ -12,8 +12,67 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct maple_tree {
+	void *ma_root;
+};
+
+/* Of a node, only the places of its parts are asked for. */
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+};
+
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
 struct mm_struct {
+	struct maple_tree mm_mt; /* since Linux 6.1 */
+	mm_context_t context;
 	unsigned long start_code;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__u32 i_generation;
+};
+
+struct dentry {
+	struct inode *d_inode;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	unsigned int f_mode;
+	struct inode *f_inode;
+};
+
+/* Of an overlay's file: @user_path is the file that the program opened. Since Linux 6.8. */
+struct backing_file {
+	struct file file;
+	struct path user_path;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_flags;
+	void *vm_ops;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 };
 
 struct sched_entity {
@@ -23,6 +82,7 @@ struct sched_entity {
 struct task_struct {
 	struct sched_entity se;
 	struct mm_struct *mm;
+	unsigned int flags;
 	int pid;
 	int tgid;
 	int exit_code;

@@ -12,7 +12,11 @@
 #include "kmod/uapi/morph_abi.h"
 
 #define MD_WIRE_SAMPLES	    0x8001 /* a type that the ABI does not use */
+#define MD_WIRE_STACK	    0x8002
+#define MD_WIRE_COPY	    0x8003
 #define MD_WIRE_BATCH	    62
+#define MD_WIRE_STACK_MAX   255 /* callers, and the user code that entered the kernel */
+#define MD_WIRE_COPY_BYTES  16384
 #define MD_WIRE_MAX_CPUS    4096
 #define MD_WIRE_MAX_TRACKED 65536 /* processes of one command */
 
@@ -26,6 +30,35 @@ struct md_wire_batch {
 	struct morph_task task;
 	struct md_wire_sample samples[MD_WIRE_BATCH];
 };
+
+struct md_wire_frame {
+	__u64 ip;
+	__u64 slot; /* where it lay; 0: user code that entered the kernel */
+};
+
+/* One sample with its stack. @task has the sample's time, and the flags of a STACK record. */
+struct md_wire_stack {
+	struct morph_task task;
+	__u64 ip;
+	struct md_wire_frame frames[MD_WIRE_STACK_MAX];
+};
+
+/*
+ * One sample with registers and a copy of its stack, to be walked by morphd: the rows of a file came
+ * too late for the walk in the kernel. @task has the flags of a USER_STACK record. What follows @ip
+ * is what follows @task in that record.
+ */
+struct md_wire_copy {
+	struct morph_task task;
+	__u64 ip;
+	__u64 user_ip;
+	__u64 registers[MORPH_NR_REGS];
+	__u32 nr; /* bytes */
+	__u32 below;
+	__u8 bytes[MD_WIRE_COPY_BYTES];
+};
+/* The sample itself was sent before, with its stack, for tests that compare the two. */
+#define MD_WIRE_COPY_AGAIN (1U << 31)
 
 /*
  * The stage of one CPU. The daemon maps it read-only. A sample is put into the stage first and
@@ -51,6 +84,8 @@ struct md_wire_stage {
 MORPH_ASSERT_SIZE(md_wire_sample, 16);
 MORPH_ASSERT_SIZE(md_wire_batch, 1024);
 MORPH_ASSERT_SIZE(md_wire_stage, 1152);
+MORPH_ASSERT_OFFSET(md_wire_stack, frames, 40);
+MORPH_ASSERT_OFFSET(md_wire_copy, bytes, 184);
 MORPH_ASSERT_OFFSET(md_wire_stage, batch, 64);
 
 #endif

@@ -35,7 +35,8 @@ static int take(struct md_source *from, const struct md_source_rows *rows)
 	return answer;
 }
 
-static const struct md_source_ops takes = {.name = "takes", .give_rows = take};
+static const struct md_source_ops takes = {
+	.name = "takes", .give_rows = take, .rows_full = "no room"};
 static const struct md_source_ops takes_none = {.name = "takes-none"};
 
 static void setup(void)

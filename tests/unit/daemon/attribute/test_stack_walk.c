@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/auxv.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -64,15 +65,20 @@ static __attribute__((noinline)) struct morph_user_stack *user_stack(uint32_t nr
 						REG_R12, REG_R13, REG_R14, REG_R15};
 	struct morph_user_stack *r = md_record_add_task(&buf, MORPH_REC_USER_STACK, sizeof(*r) + nr,
 							5, (uint32_t)getpid(), 7);
+	const uint64_t top = getauxval(AT_EXECFN); /* lies at the top of the stack */
 	ucontext_t context;
+	uint64_t left;
 
 	ck_assert_ptr_nonnull(r);
+	r->nr = nr;
 	getcontext(&context);
 	r->ip = (uint64_t)context.uc_mcontext.gregs[REG_RIP];
 	for (int i = 0; i < MORPH_NR_REGS; i++)
 		r->registers[i] = (uint64_t)context.uc_mcontext.gregs[from[i]];
-	r->nr = nr;
-	memcpy(r->bytes, (const void *)(uintptr_t)r->registers[MORPH_REG_RSP], nr);
+	left = top - r->registers[MORPH_REG_RSP];
+	if (r->nr > left)
+		r->nr = (uint32_t)left;
+	memcpy(r->bytes, (const void *)(uintptr_t)r->registers[MORPH_REG_RSP], r->nr);
 	return r;
 }
 

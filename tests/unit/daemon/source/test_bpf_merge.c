@@ -3,6 +3,7 @@
 #include "daemon/source/bpf_merge.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -38,6 +39,41 @@ static int take_batch(uint32_t cpu, uint32_t tgid, uint64_t time_ns, uint64_t st
 		batch.samples[i].ip = time_ns + i * step_ns;
 	}
 	return md_bpf_merge_take(&m, &batch, batch.task.record.size);
+}
+
+/* Takes a sample with a stack of the callers 1, 2, ..., @nr, the innermost first, on one stack. */
+static int take_stack(uint32_t cpu, uint32_t tgid, uint64_t time_ns, uint32_t nr, uint32_t flags)
+{
+	struct md_wire_stack wire = {.ip = time_ns};
+
+	wire.task.record.size =
+		offsetof(struct md_wire_stack, frames) + nr * sizeof(wire.frames[0]);
+	wire.task.record.type = MD_WIRE_STACK;
+	wire.task.record.cpu = cpu;
+	wire.task.tgid = tgid;
+	wire.task.tid = tgid;
+	wire.task.time_ns = time_ns;
+	wire.task.flags = flags;
+	for (uint32_t i = 0; i < nr; i++)
+		wire.frames[i] = (struct md_wire_frame){i + 1, 4096 - (nr - i) * 16};
+	return md_bpf_merge_take(&m, &wire, wire.task.record.size);
+}
+
+/* Takes a sample with a copy of @nr bytes of its stack, in a record with room for @room. */
+static int take_copy(uint32_t tgid, uint64_t time_ns, uint32_t nr, uint32_t room, uint32_t flags)
+{
+	static struct md_wire_copy wire;
+
+	wire = (struct md_wire_copy){.ip = time_ns, .user_ip = 77, .nr = nr, .below = 128};
+	wire.task.record.size = (uint16_t)(offsetof(struct md_wire_copy, bytes) + room);
+	wire.task.record.type = MD_WIRE_COPY;
+	wire.task.tgid = tgid;
+	wire.task.tid = tgid;
+	wire.task.time_ns = time_ns;
+	wire.task.flags = flags;
+	wire.registers[MORPH_REG_RSP] = 4096;
+	wire.bytes[0] = 9;
+	return md_bpf_merge_take(&m, &wire, wire.task.record.size);
 }
 
 static int take_exec(uint32_t tgid, uint64_t time_ns)
@@ -282,6 +318,130 @@ START_TEST(lost_records_of_the_mappings_are_no_samples)
 }
 END_TEST
 
+static const struct morph_stack *expect_stack(size_t *pos, uint16_t type, uint64_t time_ns)
+{
+	struct morph_record *record;
+
+	ck_assert_int_eq(md_record_next(m.decoder.out.data, m.decoder.out.size, pos, &record), 0);
+	ck_assert_uint_eq(record->type, type);
+	ck_assert_uint_eq(((struct morph_task *)record)->time_ns, time_ns);
+	return (const void *)record;
+}
+
+START_TEST(a_stack_follows_its_sample_and_ends_the_batch)
+{
+	const struct morph_stack *stack;
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_batch(0, 5, 100, 10, 2), 0);
+	ck_assert_int_eq(take_stack(0, 5, 120, 3, MORPH_STACK_BOTTOM), 0);
+	/* A sample without a stack waited in its stage meanwhile. */
+	ck_assert_int_eq(take_batch(0, 5, 115, 10, 2), 0);
+	ck_assert_int_eq(take_stack(1, 6, 121, 0, MORPH_STACK_NO_ROWS), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 4);
+	stack = expect_stack(&pos, MORPH_REC_STACK, 120);
+	ck_assert_uint_eq(stack->task.flags, MORPH_STACK_BOTTOM);
+	ck_assert_uint_eq(stack->task.record.size, sizeof(*stack) + 3 * 8);
+	ck_assert_uint_eq(stack->ips[2], 3);
+	expect(&pos, MORPH_REC_SAMPLES, 6, 121, 1);
+	stack = expect_stack(&pos, MORPH_REC_STACK, 121);
+	ck_assert_uint_eq(stack->task.record.size, sizeof(*stack));
+	expect(&pos, MORPH_REC_SAMPLES, 5, 125, 1);
+	expect_end(&pos);
+	ck_assert_uint_eq(m.nr_samples, 6);
+}
+END_TEST
+
+START_TEST(a_stack_that_is_not_given_out_yet_is_kept)
+{
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_stack(0, 5, 100, 3, MORPH_STACK_BOTTOM), 0);
+	ck_assert_int_eq(take_exec(5, 150), 0);
+	ck_assert_int_eq(take_stack(0, 5, 200, 1, MORPH_STACK_BOTTOM), 0);
+	give(170);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 1);
+	expect_stack(&pos, MORPH_REC_STACK, 100);
+	expect(&pos, MORPH_REC_EXEC, 5, 0, 0);
+	expect_end(&pos);
+	pos = 0;
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 200, 1);
+	expect_stack(&pos, MORPH_REC_STACK, 200);
+	expect_end(&pos);
+	/* This one is freed with the merge. */
+	ck_assert_int_eq(take_stack(1, 5, 2000, 1, MORPH_STACK_BOTTOM), 0);
+}
+END_TEST
+
+START_TEST(a_stack_says_which_callers_look_old)
+{
+	const struct morph_stack *stack;
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_stack(0, 5, 100, 3, MORPH_STACK_BOTTOM), 0);
+	ck_assert_int_eq(take_stack(1, 5, 110, 3, MORPH_STACK_BOTTOM), 0);
+	ck_assert_int_eq(take_stack(0, 6, 115, 3, MORPH_STACK_BOTTOM), 0);
+	/* The second CPU's is older, and is compared first, but is given out later. */
+	ck_assert_int_eq(take_stack(0, 5, 120, 3, MORPH_STACK_BOTTOM), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 1);
+	stack = expect_stack(&pos, MORPH_REC_STACK, 100);
+	ck_assert_uint_eq(stack->task.flags, MORPH_STACK_BOTTOM);
+	expect(&pos, MORPH_REC_SAMPLES, 6, 115, 1);
+	stack = expect_stack(&pos, MORPH_REC_STACK, 115);
+	ck_assert_uint_eq(stack->task.flags, MORPH_STACK_BOTTOM);
+	for (uint64_t time_ns = 120; time_ns >= 110; time_ns -= 10) {
+		expect(&pos, MORPH_REC_SAMPLES, 5, time_ns, 1);
+		stack = expect_stack(&pos, MORPH_REC_STACK, time_ns);
+		ck_assert_uint_eq(stack->task.flags, MORPH_STACK_BOTTOM | MORPH_STACK_AGED |
+							     3 << MORPH_STACK_OLD_SHIFT);
+	}
+	expect_end(&pos);
+}
+END_TEST
+
+START_TEST(a_copy_becomes_a_user_stack)
+{
+	const struct morph_user_stack *user;
+	size_t pos = 0;
+
+	ck_assert_int_eq(take_copy(5, 100, 12, 16, MORPH_USER_STACK_KERNEL), 0);
+	/* For tests: a stack, and the copy of the same sample. */
+	ck_assert_int_eq(take_stack(0, 5, 110, 1, MORPH_STACK_BOTTOM), 0);
+	ck_assert_int_eq(take_copy(5, 110, 8, 8, MD_WIRE_COPY_AGAIN), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 1);
+	user = (const void *)expect_stack(&pos, MORPH_REC_USER_STACK, 100);
+	ck_assert_uint_eq(user->task.flags, MORPH_USER_STACK_KERNEL);
+	ck_assert_uint_eq(user->ip, 77);
+	ck_assert_uint_eq(user->registers[MORPH_REG_RSP], 4096);
+	ck_assert_uint_eq(user->nr, 12);
+	ck_assert_uint_eq(user->below, 128);
+	ck_assert_uint_eq(user->bytes[0], 9);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 110, 1);
+	expect_stack(&pos, MORPH_REC_STACK, 110);
+	user = (const void *)expect_stack(&pos, MORPH_REC_USER_STACK, 110);
+	ck_assert_uint_eq(user->task.flags, 0);
+	expect_end(&pos);
+	ck_assert_uint_eq(m.nr_samples, 2);
+}
+END_TEST
+
+START_TEST(stacks_whose_sizes_lie_are_refused)
+{
+	struct md_wire_stack wire = {.task.record = {.type = MD_WIRE_STACK}};
+
+	wire.task.record.size = sizeof(wire.task);
+	ck_assert_int_eq(md_bpf_merge_take(&m, &wire, sizeof(wire.task)), -EBADMSG);
+	ck_assert_int_eq(take_stack(2, 5, 100, 1, 0), -EBADMSG);
+	ck_assert_int_eq(take_copy(5, 100, 17, 16, 0), -EBADMSG);
+	ck_assert_int_eq(take_copy(5, 100, 1, 4, 0), -EBADMSG);
+	ck_assert_uint_eq(m.nr_samples, 0);
+}
+END_TEST
+
 START_TEST(processes_of_the_mappings_rings_are_not_told_twice)
 {
 	struct {
@@ -315,6 +475,11 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, merge_refuses_what_is_no_record_of_the_ring);
 	tcase_add_test(tc, lost_records_of_the_mappings_are_no_samples);
 	tcase_add_test(tc, processes_of_the_mappings_rings_are_not_told_twice);
+	tcase_add_test(tc, a_stack_follows_its_sample_and_ends_the_batch);
+	tcase_add_test(tc, a_stack_that_is_not_given_out_yet_is_kept);
+	tcase_add_test(tc, a_stack_says_which_callers_look_old);
+	tcase_add_test(tc, a_copy_becomes_a_user_stack);
+	tcase_add_test(tc, stacks_whose_sizes_lie_are_refused);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_last_stacks - which activations of a thread's stack are certainly new since its last one. */
-#include "daemon/context/last_stacks.h"
+#include "daemon/source/last_stacks.h"
 
 #include "tests/unit/suite.h"
 

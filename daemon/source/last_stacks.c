@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* last_stacks - one table, direct-mapped by thread; see last_stacks.h. */
-#include "daemon/context/last_stacks.h"
+#include "daemon/source/last_stacks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * last_stacks - remembers the last stack of each thread, to tell which activations are certainly new.
- * Called by stack_walk.
+ * Called by stack_walk and bpf_merge.
  *
  * A slot is the address of a return address. An activation keeps its slot and its return address until
  * it ends. So where one of the two differs, the activation is new, and all that it called are. Where

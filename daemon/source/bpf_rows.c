@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bpf_rows - unwind rows in maps; see bpf_rows.h. */
+#ifdef MORPH_BPF
+#include "daemon/source/bpf_rows.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "daemon/source/row_slabs.h"
+
+struct md_bpf_rows {
+	struct md_row_slabs slabs;
+	int slabs_fd, files_fd;
+};
+
+static size_t slab_bytes(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (MD_WIRE_SLAB_ROOM + page - 1) / page * page;
+}
+
+/* The programs' map keeps the slab; the mapping here is to fill it. */
+static int add_slab(void *arg, uint32_t nr, uint8_t **out)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	const struct md_bpf_rows *rows = arg;
+	int fd, ret = 0;
+	void *memory;
+
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", sizeof(nr), MD_WIRE_SLAB_ROOM, 1, &opts);
+	if (fd < 0)
+		return fd;
+	memory = mmap(NULL, slab_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED) {
+		close(fd);
+		return -errno;
+	}
+	ret = bpf_map_update_elem(rows->slabs_fd, &nr, &fd, BPF_ANY);
+	close(fd);
+	if (ret)
+		munmap(memory, slab_bytes());
+	else
+		*out = memory;
+	return ret;
+}
+
+struct md_bpf_rows *md_bpf_rows_new(int slabs, int files)
+{
+	struct md_bpf_rows *rows = calloc(1, sizeof(*rows));
+
+	if (!rows)
+		return NULL;
+	rows->slabs.add = add_slab;
+	rows->slabs.arg = rows;
+	rows->slabs_fd = slabs;
+	rows->files_fd = files;
+	return rows;
+}
+
+void md_bpf_rows_free(struct md_bpf_rows *rows)
+{
+	if (!rows)
+		return;
+	for (uint32_t i = 0; i < rows->slabs.nr; i++)
+		munmap(rows->slabs.slabs[i], slab_bytes());
+	free(rows);
+}
+
+static int describe(const struct md_source_rows *given, struct md_wire_file_key *key,
+		    struct md_wire_file *file)
+{
+	const struct morph_mmap *mmap = given->mmap;
+
+	if (given->nr_segments > MORPH_ROWS_SEGMENTS_MAX)
+		return -EFBIG;
+	file->nr_segments = given->nr_segments;
+	for (uint32_t i = 0; i < given->nr_segments; i++) {
+		file->segments[i] = given->segments[i];
+		if (file->segments[i].off + file->segments[i].size < file->segments[i].off)
+			return -EINVAL;
+	}
+	file->hash = XXH3_64bits(given->bytes, given->size);
+	if (!mmap)
+		return 0;
+	key->ino = mmap->ino;
+	key->dev = mmap->dev_major << 20 | mmap->dev_minor;
+	if (mmap->task.flags & MORPH_MMAP_GENERATION) {
+		file->flags = MD_WIRE_FILE_GENERATION;
+		file->ino_generation = (uint32_t)mmap->ino_generation;
+	}
+	return 0;
+}
+
+int md_bpf_rows_give(struct md_bpf_rows *rows, const struct md_source_rows *given)
+{
+	struct md_wire_file_key key = {0};
+	struct md_wire_file file = {0}, old;
+	int ret = describe(given, &key, &file);
+
+	if (ret)
+		return ret;
+	/* A file is given twice if /proc named it first, and then an event that knows more. */
+	if (given->size && !bpf_map_lookup_elem(rows->files_fd, &key, &old) &&
+	    old.hash == file.hash && old.nr_pages) {
+		file.base = old.base;
+		file.nr_pages = old.nr_pages;
+		file.directory = old.directory;
+		file.rules = old.rules;
+	} else if (given->size) {
+		ret = md_row_slabs_add(&rows->slabs, given->bytes, given->size, &file);
+	}
+	/*
+	 * The system call orders what was written to the slabs before the file. A walk that is
+	 * being made has the file's earlier rows, which stay where they are.
+	 */
+	if (ret)
+		return ret;
+	ret = bpf_map_update_elem(rows->files_fd, &key, &file, BPF_ANY);
+	return ret == -E2BIG ? -ENOSPC : ret; /* the table is full */
+}
+
+#endif

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_row_slabs - rows that were laid into slabs are found there by the code that the BPF programs run
+ * (daemon/source/bpf/rows.bpf.h, compiled here for user space), with the same rules as in the bytes
+ * that they were made of.
+ */
+#include "daemon/source/row_slabs.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "libprof/unwind/rows.h"
+#include "tests/unit/suite.h"
+
+static uint8_t *memory[MD_WIRE_SLABS];
+static int result; /* of the next add() */
+
+/* ---- what rows.bpf.h needs of BPF ---- */
+
+#define SEC(name)
+#define __uint(name, value)	      int(*name)[value]
+#define __type(name, value)	      value *name
+#define __array(name, value)	      value *name[]
+#define __noinline		      __attribute__((noinline))
+#define BPF_F_MMAPABLE		      1
+#define BPF_MAP_TYPE_ARRAY	      1
+#define BPF_MAP_TYPE_ARRAY_OF_MAPS    1
+#define hide(x)			      __asm__ volatile("" : "+r"(x))
+#define bpf_map_lookup_elem(map, key) find(map, *(key))
+
+static void *find(const void *map, uint32_t key);
+
+#include "daemon/source/bpf/rows.bpf.h"
+
+/* A slab is its own inner map. */
+static void *find(const void *map, uint32_t key)
+{
+	if (map != &slabs)
+		return (void *)(uintptr_t)map;
+	return key < MD_WIRE_SLABS ? memory[key] : NULL;
+}
+
+/* ---- slabs ---- */
+
+static struct md_row_slabs laid;
+
+static int add(void *arg, uint32_t nr, uint8_t **out)
+{
+	int ret = result;
+
+	ck_assert_ptr_eq(arg, &laid);
+	ck_assert_uint_eq(nr, laid.nr);
+	result = 0;
+	if (ret)
+		return ret;
+	ck_assert_ptr_null(memory[nr]);
+	*out = memory[nr] = calloc(1, MD_WIRE_SLAB_ROOM);
+	ck_assert_ptr_nonnull(memory[nr]);
+	return 0;
+}
+
+static void setup(void)
+{
+	laid = (struct md_row_slabs){.add = add, .arg = &laid};
+	result = 0;
+}
+
+static void teardown(void)
+{
+	for (uint32_t i = 0; i < MD_WIRE_SLABS; i++)
+		free(memory[i]);
+	memset(memory, 0, sizeof(memory));
+}
+
+/* ---- made-up rows ---- */
+
+static uint64_t table[(2u << 20) / 8];
+
+/*
+ * Makes rows of @nr_pages pages with @nr_in_page rows in most of them, at places that @seed draws.
+ * Return: their bytes.
+ */
+static size_t make(uint32_t seed, uint64_t base, uint32_t nr_pages, uint32_t nr_in_page)
+{
+	const uint32_t nr_rules = 40;
+	struct mp_rows_head *head = (void *)table;
+	struct mp_row_rule *rules = (void *)(head + 1);
+	uint32_t *pages = (void *)(rules + nr_rules), page, i, nr = 0, low;
+	struct mp_row *rows = (void *)(pages + nr_pages + 1);
+
+	srand(seed);
+	memset(table, 0, sizeof(table));
+	rules[0] = (struct mp_row_rule){.stop = MP_ROW_STOP_NO_ROW};
+	for (i = 1; i < nr_rules; i++)
+		rules[i] = (struct mp_row_rule){.cfa = MP_ROW_REGISTER,
+						.cfa_reg = 4,
+						.cfa_off = (int32_t)i * 8,
+						.ra = MP_ROW_AT_CFA,
+						.ra_off = -8};
+	for (page = 0; page < nr_pages; page++) {
+		pages[page] = nr;
+		if (rand() % 4 == 0 && page + 1 < nr_pages)
+			continue; /* a page without rows */
+		low = rand() % 3 ? (uint32_t)rand() % 600 : 0;
+		for (i = 0; i < nr_in_page && low < MP_ROWS_PAGE; i++, nr++) {
+			rows[nr] = (struct mp_row){(uint16_t)low,
+						   (uint16_t)(nr % 2 * 20 + 1 + rand() % 18)};
+			low += 1 + (uint32_t)rand() % (2 * MP_ROWS_PAGE / (nr_in_page + 1) + 1);
+		}
+	}
+	pages[nr_pages] = nr;
+	rows[nr - 1].number = 0;
+	*head = (struct mp_rows_head){MP_ROWS_MAGIC, nr_rules, nr, nr_pages, base};
+	return mp_rows_size(nr_rules, nr, nr_pages);
+}
+
+static void same_rules(const struct md_wire_file *file, const struct mp_rows *rows, uint32_t nr)
+{
+	const struct code code = {.base = file->base,
+				  .nr_pages = file->nr_pages,
+				  .directory = file->directory,
+				  .rules = file->rules};
+	const struct mp_row_rule *expected;
+	uint64_t size = (uint64_t)rows->nr_pages * MP_ROWS_PAGE, at;
+	struct morph_row_rule rule;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		at = i % 2 ? rows->base + (uint64_t)rand() % size
+			   : rows->base + (uint64_t)rand() % rows->nr_pages * MP_ROWS_PAGE +
+				     rows->rows[(uint32_t)rand() % rows->nr_rows].low;
+		expected = mp_rows_find(rows, at);
+		if (!find_rule(&code, at, &rule)) {
+			ck_assert_uint_eq(expected->stop, MP_ROW_STOP_NO_ROW);
+			continue;
+		}
+		ck_assert_msg(!memcmp(&rule, expected, sizeof(rule)), "another rule at %#lx",
+			      (unsigned long)at);
+	}
+	ck_assert(!find_rule(&code, rows->base - 1, &rule));
+	ck_assert(!find_rule(&code, rows->base + size, &rule));
+}
+
+START_TEST(the_same_rule_is_found_at_each_address)
+{
+	struct md_wire_file file;
+	struct mp_rows rows;
+	uint64_t base;
+	size_t size;
+
+	for (uint32_t i = 0; i < 60; i++) {
+		base = i % 3 ? (uint64_t)i * MP_ROWS_PAGE : 0;
+		size = make(i, base, 1 + i % 7, i % 5 ? 3 + i * 20 : 12000);
+		ck_assert_int_eq(mp_rows_open("made", table, size, &rows, NULL), 0);
+		ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), 0);
+		same_rules(&file, &rows, 30000);
+	}
+	/* Enough for parts to be pushed to the next slab. */
+	ck_assert_uint_gt(laid.nr, 1);
+}
+END_TEST
+
+START_TEST(rows_that_fill_a_page_are_found_or_refused)
+{
+	struct md_wire_file file;
+	struct mp_rows rows;
+	size_t size;
+
+	size = make(1, 0, 1, 65536);
+	((struct mp_rows_head *)table)->nr_rows = 0;
+	/* Each address of a page has a row. */
+	struct mp_rows_head *head = (void *)table;
+	uint32_t *pages = (void *)((struct mp_row_rule *)(head + 1) + head->nr_rules);
+	struct mp_row *row = (void *)(pages + 2);
+
+	for (uint32_t i = 0; i < 65535; i++)
+		row[i] = (struct mp_row){(uint16_t)i, (uint16_t)(i % 2 + 1)};
+	row[65534].number = 0;
+	pages[1] = head->nr_rows = 65535;
+	size = mp_rows_size(head->nr_rules, head->nr_rows, 1);
+	memset(row + 65535, 0, 8);
+	ck_assert_int_eq(mp_rows_open("full", table, size, &rows, NULL), 0);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), 0);
+	same_rules(&file, &rows, 100000);
+	/* With the row of the page before it, that page would have one row too many. */
+	for (uint32_t i = 0; i < 65535; i++)
+		row[i].low++;
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), -E2BIG);
+	ck_assert_uint_eq(file.nr_pages, 0);
+}
+END_TEST
+
+START_TEST(nothing_is_taken_of_what_is_refused)
+{
+	struct md_wire_file file = {.nr_pages = 7};
+	uint32_t used;
+	size_t size = make(3, 0, 2, 100);
+
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size - 8, &file), -EBADMSG);
+	ck_assert_uint_eq(file.nr_pages, 0);
+	ck_assert_uint_eq(laid.used, 0);
+	result = -EPERM;
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), -EPERM);
+	ck_assert_uint_eq(laid.used, 0);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), 0);
+	used = laid.used;
+	laid.used = (MD_WIRE_SLABS << MD_WIRE_SLAB_SHIFT) - 500;
+	laid.nr = MD_WIRE_SLABS;
+	laid.slabs[MD_WIRE_SLABS - 1] = laid.slabs[0];
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), -ENOSPC);
+	ck_assert_uint_eq(laid.used, (MD_WIRE_SLABS << MD_WIRE_SLAB_SHIFT) - 500);
+	ck_assert_uint_gt(used, size / 2);
+}
+END_TEST
+
+START_TEST(a_wrong_position_leads_out_of_no_slab)
+{
+	struct code code = {.nr_pages = 1};
+	struct md_wire_file file;
+	struct morph_row_rule rule;
+	size_t size = make(4, 0, 3, 500);
+
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), 0);
+	for (uint32_t i = 0; i < MD_WIRE_SLAB / 8; i++)
+		((uint64_t *)memory[0])[i] = (uint64_t)rand() << 33 ^ (uint64_t)rand();
+	for (uint32_t i = 0; i < 200000; i++) {
+		code.directory = (uint32_t)rand() ^ (uint32_t)rand() << 8;
+		if (i % 2)
+			code.directory %= MD_WIRE_SLAB;
+		code.rules = i % 3 ? (uint32_t)rand() : MD_WIRE_SLAB - i % 32;
+		find_rule(&code, (uint64_t)rand() % MP_ROWS_PAGE, &rule);
+	}
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+	Suite *suite = suite_create("row_slabs");
+	TCase *tc = tcase_create("slabs");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, the_same_rule_is_found_at_each_address);
+	tcase_add_test(tc, rows_that_fill_a_page_are_found_or_refused);
+	tcase_add_test(tc, nothing_is_taken_of_what_is_refused);
+	tcase_add_test(tc, a_wrong_position_leads_out_of_no_slab);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+MORPH_SUITE_MAIN(make_suite)
