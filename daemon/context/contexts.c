@@ -163,7 +163,7 @@ static struct mp_context_tree *tree_of(struct md_contexts *c, uint32_t module)
 	return &c->programs[c->nr++].tree;
 }
 
-/* Halves the largest tree if all together have too many nodes. */
+/* Folds an eighth of the largest tree if all together have too many nodes. */
 static void stay_within(struct md_contexts *c)
 {
 	struct mp_context_tree *largest = NULL;
@@ -178,7 +178,7 @@ static void stay_within(struct md_contexts *c)
 	}
 	/* Without memory for folding, the next sample tries again. */
 	if (nr > MD_CONTEXTS_NODES_MAX)
-		(void)mp_context_fold(largest, largest->nr_nodes / 2);
+		(void)mp_context_fold(largest, largest->nr_nodes / 8 * 7);
 }
 
 bool md_contexts_add(struct md_contexts *c, struct md_procmap *procmap,

@@ -5,6 +5,7 @@ Trees of real programs have millions of nodes: columns are arrays, and a node
 is its number. Node 0 is the parent of first functions.
 """
 
+import random
 from array import array
 
 START, SIGNAL, STACK, DIRECT, INDIRECT, JUMP, INTERRUPTED = (
@@ -163,6 +164,19 @@ def overlap(a, b):
     if not sum_a or not sum_b:
         return 0.0
     return 100.0 * sum(min(w / sum_a, b[k] / sum_b) for k, w in a.items() if k in b)
+
+
+def ideal(weights, nr, seeds):
+    """Mean overlap with @weights of samplers that draw @nr samples from them."""
+    keys, shares, sums = list(weights), list(weights.values()), []
+    if not nr or not keys:
+        return 0.0
+    for seed in range(seeds):
+        drawn = {}
+        for key in random.Random(seed).choices(keys, shares, k=nr):
+            drawn[key] = drawn.get(key, 0) + 1
+        sums.append(overlap(drawn, weights))
+    return sum(sums) / len(sums)
 
 
 def correlation(a, b):

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * contexts_tree - makes morphd's calling context tree of a run whose exact tree is known.
+ *
+ *  contexts_tree [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] DIR
+ *
+ * Reads what `scripts/bench/contexts run --singlestep --stack=BYTES` left in DIR. Each sample is
+ * walked from its registers and its copy of the stack, compared with the thread's last stack, and
+ * given to morphd's attribution as the records SAMPLES and STACK. A sample stands for 1 us.
+ * --perf: the walk sees at most BYTES of the stack, and nothing below rsp, as with perf.
+ * --depth: most callers of a walk; 127, as in the kernel module. --every: one sample in N of a
+ * thread, from its sample K on (0: the first).
+ * Prints one item in a line:
+ *  sample LINE THREAD COUNT CALLERS AGED OLD STOP
+ *  node NUMBER PARENT KIND OBJECT ADDRESS SELF TOTAL NEW	OBJECT: as in DIR/contexts; -: none
+ *  tree PROGRAM SAMPLES
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "daemon/attribute/attribute.h"
+#include "daemon/context/last_stacks.h"
+#include "libprof/unwind/walk.h"
+#include "tests/support/exact_stacks.h"
+
+#define TGID	    0x7ffffff0 /* no process */
+#define PERIOD_NS   1000
+#define DEPTH_MAX   8000
+#define THREADS_MAX 1024
+#define PAGE	    UINT64_C(4096)
+
+struct run {
+	struct exact_stacks *stacks;
+	const struct exact_object *objects;
+	size_t nr_objects;
+	uint32_t *modules; /* index in modcache by object */
+	struct md_attribute at;
+	struct md_last_stacks *last;
+	struct md_buf buf;
+	size_t perf;
+	uint32_t depth, every, from, seen[THREADS_MAX];
+	struct exact_sample sample;
+	uint64_t ips[DEPTH_MAX], slots[DEPTH_MAX];
+};
+
+static const uint8_t dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
+
+static void need(bool made)
+{
+	if (!made) {
+		fputs("contexts-tree: no memory\n", stderr);
+		exit(1);
+	}
+}
+
+/* Gives all records in the buffer to morphd's attribution. */
+static void feed(struct run *r)
+{
+	struct morph_record *record;
+	size_t pos = 0;
+
+	while (!md_record_next(r->buf.data, r->buf.size, &pos, &record))
+		need(!md_attribute_record(&r->at, record));
+	r->buf.size = 0;
+}
+
+/* ---- the program's address space ------------------------------------------------------------ */
+
+static void map_segment(struct run *r, size_t object, const Elf64_Phdr *p, bool is_program)
+{
+	const struct exact_object *o = &r->objects[object];
+	struct md_file *file = NULL;
+	struct morph_mmap *mmap;
+	struct stat st;
+
+	if (stat(o->path, &st))
+		return;
+	mmap = md_record_add_mmap(&r->buf, 1, TGID, 1, o->path);
+	need(mmap);
+	mmap->start = o->bias + (p->p_vaddr & ~(PAGE - 1));
+	mmap->len = p->p_filesz + (p->p_vaddr & (PAGE - 1));
+	mmap->off = p->p_offset & ~(PAGE - 1);
+	mmap->dev_major = major(st.st_dev);
+	mmap->dev_minor = minor(st.st_dev);
+	mmap->ino = st.st_ino;
+	mmap->task.flags = is_program ? MORPH_MMAP_PROGRAM : 0;
+	mmap->task.exec_id = 1;
+	need(!md_modcache_resolve(r->at.modcache, mmap, 0, &file));
+	mmap->module = file->number;
+	r->modules[object] = file->module;
+	feed(r);
+}
+
+static void map_objects(struct run *r)
+{
+	struct morph_exec *exec;
+	bool is_program = true;
+
+	exec = md_record_add_task(&r->buf, MORPH_REC_EXEC, sizeof(*exec), 1, TGID, 1);
+	need(exec);
+	exec->nr_threads = 1;
+	exec->task.exec_id = 1;
+	feed(r);
+	for (size_t i = 0; i < r->nr_objects; i++) {
+		const struct mp_elf *elf = r->objects[i].elf;
+
+		for (uint32_t k = 0; elf && k < elf->nr_phdrs; k++)
+			if (elf->phdrs[k].p_type == PT_LOAD && elf->phdrs[k].p_flags & PF_X)
+				map_segment(r, i, &elf->phdrs[k], is_program);
+		is_program = is_program && !elf;
+	}
+}
+
+/* ---- samples -------------------------------------------------------------------------------- */
+
+static enum mp_walk_code find(void *arg, uint64_t ip, const struct mp_rows **rows, uint64_t *vaddr)
+{
+	struct run *r = arg;
+	const struct exact_map *map = exact_stacks_map(r->stacks, ip);
+	const struct md_module *module;
+
+	if (!map)
+		return MP_WALK_NOTHING;
+	module = md_modcache_module(r->at.modcache, r->modules[map->object]);
+	if (!module || !module->rows.nr_rows)
+		return MP_WALK_BARE;
+	*vaddr = ip - r->objects[map->object].bias;
+	if (!mp_elf_is_code(r->objects[map->object].elf, *vaddr))
+		return MP_WALK_NOTHING;
+	*rows = &module->rows;
+	return MP_WALK_ROWS;
+}
+
+static bool read_word(void *arg, uint64_t address, uint64_t *word)
+{
+	struct run *r = arg;
+
+	if (r->perf && (address < r->sample.regs[7] || address - r->sample.regs[7] > r->perf - 8))
+		return false;
+	return exact_sample_word(&r->sample, address, word);
+}
+
+static void add_sample(struct run *r)
+{
+	const struct mp_walk_ops ops = {
+		.find = find, .read = read_word, .arg = r, .slots = r->slots};
+	const struct exact_sample *s = &r->sample;
+	struct mp_walk_start start = {.ip = s->pc};
+	struct mp_walk_result result;
+	struct morph_samples *samples;
+	struct morph_stack *stack;
+	struct md_stack compared = {.slots = r->slots, .ips = r->ips};
+	size_t nr_old = 0;
+	bool is_aged;
+
+	for (int i = 0; i < 16; i++)
+		start.regs[i] = s->regs[dwarf_number[i]];
+	mp_walk(&ops, &start, r->ips, r->depth, &result);
+	compared.nr = result.nr;
+	compared.is_complete = result.stop == MP_WALK_BOTTOM;
+	is_aged = md_last_stacks_compare(r->last, s->thread, &compared, &nr_old);
+	samples = md_record_add_task(&r->buf, MORPH_REC_SAMPLES, sizeof(*samples) + 8, 2, TGID,
+				     s->thread);
+	need(samples);
+	samples->task.exec_id = 1;
+	samples->ips[0] = s->pc;
+	stack = md_record_add_task(&r->buf, MORPH_REC_STACK, sizeof(*stack) + result.nr * 8, 2,
+				   TGID, s->thread);
+	need(stack);
+	stack->task.exec_id = 1;
+	stack->task.flags = (uint32_t)result.stop;
+	if (is_aged)
+		stack->task.flags |= MORPH_STACK_AGED | (uint32_t)nr_old << MORPH_STACK_OLD_SHIFT;
+	memcpy(stack->ips, r->ips, result.nr * 8);
+	feed(r);
+	printf("sample %" PRIu64 " %" PRIu32 " %" PRIu64 " %zu %d %zu %s\n", s->number, s->thread,
+	       s->count, result.nr, is_aged, nr_old, mp_walk_stop_name(result.stop));
+}
+
+/* ---- the tree ------------------------------------------------------------------------------- */
+
+static void print_object(const struct run *r, uint64_t module)
+{
+	for (size_t i = 0; module && i < r->nr_objects; i++) {
+		const struct md_module *m = md_modcache_module(r->at.modcache, r->modules[i]);
+
+		if (m && mp_context_module_of(&m->id) == module) {
+			printf("%zu", i);
+			return;
+		}
+	}
+	putchar('-');
+}
+
+static int print_trees(const struct run *r)
+{
+	struct mp_context_tree tree;
+	uint32_t program;
+
+	for (size_t t = 0; t < md_contexts_nr_programs(r->at.contexts); t++) {
+		if (md_contexts_tree(r->at.contexts, t, r->at.modcache, &program, &tree))
+			return 1;
+		for (uint32_t i = 1; i < tree.nr_nodes; i++) {
+			const struct mp_context_node *n = &tree.nodes[i];
+
+			printf("node %" PRIu32 " %" PRIu32 " %d ", i, n->parent, n->kind);
+			print_object(r, tree.modules[n->module]);
+			printf(" %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n->vaddr,
+			       n->self, n->total, n->nr_new);
+		}
+		printf("tree %s %" PRIu64 "\n", md_modcache_module(r->at.modcache, program)->path,
+		       tree.nodes[0].total);
+		mp_context_tree_fini(&tree);
+	}
+	return 0;
+}
+
+static int make_tree(struct run *r, const char *dir)
+{
+	int ret = exact_stacks_open(dir, &r->stacks);
+
+	if (ret) {
+		fprintf(stderr, "contexts-tree: %s: %s\n", dir, strerror(-ret));
+		return 1;
+	}
+	r->objects = exact_stacks_objects(r->stacks, &r->nr_objects);
+	r->modules = calloc(r->nr_objects, sizeof(*r->modules));
+	r->last = md_last_stacks_new();
+	need(r->modules && r->last && !md_attribute_init(&r->at));
+	md_modcache_want_rows(r->at.modcache);
+	md_contexts_set_period(r->at.contexts, PERIOD_NS);
+	map_objects(r);
+	while (exact_stacks_next(r->stacks, &r->sample))
+		if (r->seen[r->sample.thread % THREADS_MAX]++ % r->every == r->from)
+			add_sample(r);
+	ret = print_trees(r);
+	md_attribute_fini(&r->at);
+	md_last_stacks_free(r->last);
+	md_buf_fini(&r->buf);
+	free(r->modules);
+	exact_stacks_close(r->stacks);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	static struct run r = {.depth = 127, .every = 1};
+	int i = 1;
+
+	for (; i < argc && argv[i][0] == '-'; i++) {
+		if (sscanf(argv[i], "--perf=%zu", &r.perf) != 1 &&
+		    sscanf(argv[i], "--depth=%" SCNu32, &r.depth) != 1 &&
+		    sscanf(argv[i], "--every=%" SCNu32, &r.every) != 1 &&
+		    sscanf(argv[i], "--from=%" SCNu32, &r.from) != 1)
+			break;
+	}
+	if (i + 1 != argc || !r.depth || r.depth > DEPTH_MAX || r.from >= r.every ||
+	    (r.perf && r.perf < 8)) {
+		fputs("usage: contexts-tree [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] "
+		      "DIR\n",
+		      stderr);
+		return 2;
+	}
+	return make_tree(&r, argv[i]);
+}
