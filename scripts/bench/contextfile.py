@@ -158,6 +158,24 @@ def samples(path):
                 raise Failure(f"{path}: cannot read: {line.rstrip()}")
 
 
+def stacks(path):
+    """{line: (thread, serial numbers from the outermost activation to the innermost)}"""
+    parents, out = {}, {}
+    with open(path, encoding="ascii") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.startswith("a "):
+                word = line.split(" ", 4)
+                parents[int(word[1])] = int(word[3])
+            else:
+                word = line.split(" ", 6)
+                serial, serials = int(word[5]), []
+                while serial:
+                    serials.append(serial)
+                    serial = parents[serial]
+                out[number] = (int(word[1]), serials[::-1])
+    return out
+
+
 def overlap(a, b):
     """100 * sum of the smaller shares of two {key: weight}."""
     sum_a, sum_b = sum(a.values()), sum(b.values())

@@ -36,23 +36,27 @@ class Node:
         self.total, self.new = int(word[7]), int(word[8])
 
 
-def made(directory, options=()):
-    """What tests/tools/contexts_tree.c makes of a run: ([Walked], {number: Node})."""
+def lines(directory, options):
+    """The words of each line that tests/tools/contexts_tree.c prints about a run."""
     tool = os.path.join(contextrun.BUILD, "tools", "contexts-tree")
     if not os.path.exists(tool):
         raise Failure(f"{tool}: not there: `make tools` builds it")
     run = subprocess.run([tool, *options, directory], capture_output=True, text=True, check=False)
     if run.returncode or not run.stdout:
         raise Failure(f"{directory}: {run.stderr.strip() or 'no tree'}")
+    return (line.split(" ") for line in run.stdout.splitlines())
+
+
+def made(directory, options=()):
+    """morphd's tree of a run: ([Walked], {number: Node})."""
     walked, nodes, trees = [], {}, 0
-    for line in run.stdout.splitlines():
-        word = line.split(" ")
+    for word in lines(directory, options):
         if word[0] == "sample":
             walked.append(Walked(word))
         elif word[0] == "node":
             nodes[int(word[1])] = Node(word)
         else:
-            trees += 1
+            trees += word[0] == "tree"
     if trees != 1:
         raise Failure(f"{directory}: {trees} trees of one program")
     return walked, nodes
@@ -117,3 +121,84 @@ def compared(ctx, directory, options=(), every=1, seeds=5):
     out["ratio"] = out["overlap"] / out["ideal"] if out["ideal"] else 0.0
     out["contexts"] = len(exact)
     return out
+
+
+# ---- ages: which activations are new -----------------------------------------
+
+class Ages:
+    """Counts of activations by what is true and what is said of them."""
+
+    METHODS = ("slots", "functions", "without", "with")
+
+    def __init__(self):
+        self.right = dict.fromkeys(self.METHODS, 0)
+        self.nr = self.left_out = self.new = self.certain = self.wrong = 0
+        self.nodes = self.held = self.loose = 0
+        self.width = self.found = 0.0
+
+    def add_sample(self, serials, before, said):
+        """@serials: outermost first, without the first function; @said: {method: number of old}"""
+        for k, serial in enumerate(serials, 1):
+            new = serial not in before
+            self.nr += 1
+            self.new += new
+            self.certain += k >= said["functions"]
+            self.wrong += k >= said["functions"] and not new
+            for method in self.METHODS:
+                self.right[method] += (k >= said[method]) == new
+
+    def add_begun(self, begun, exact):
+        """@begun: {node: (total, least, estimate, most)}; @exact: {node: samples in which it is so}"""
+        for node, (total, least, estimate, most) in begun.items():
+            true = exact.get(node, 0)
+            self.nodes += 1
+            self.held += least <= true <= most
+            self.width += (most - least) / total
+            self.loose += most >= total and least <= 0
+            self.found += abs(estimate - true) / total
+
+    def figures(self):
+        out = {f"right_{m}": self.right[m] / self.nr for m in self.METHODS} if self.nr else {}
+        return {**out, "activations": self.nr, "left_out": self.left_out, "new": self.new,
+                "certain": self.certain, "certain_wrong": self.wrong, "nodes": self.nodes,
+                "held": self.held / self.nodes if self.nodes else 0.0, "loose": self.loose,
+                "width": self.width / self.nodes if self.nodes else 0.0,
+                "off": self.found / self.nodes if self.nodes else 0.0}
+
+
+def ages_add(ages, directory, stacks, options, least):
+    """Adds one run of the tool to @ages. @stacks: of cf.stacks(). @least: samples of a node whose
+    bounds are looked at."""
+    aged, begun, walked = {}, {}, {}
+    for word in lines(directory, ("--ages", *options)):
+        if word[0] == "sample":
+            walked[int(word[1])] = Walked(word)
+        elif word[0] == "age":
+            aged[int(word[1])] = [int(w) for w in word[2:]]
+        elif word[0] == "begun" and int(word[2]) >= least:
+            begun[int(word[1])] = (int(word[2]), float(word[4]), float(word[5]), float(word[6]))
+    before, exact = {}, {}
+    for line in sorted(aged):
+        nr, known, complete, functions, without, with_counts, *path = aged[line]
+        thread, serials = stacks[line]
+        last = before.get(thread)
+        before[thread] = set(serials)
+        if last is None or not known or not complete or nr != len(serials):
+            ages.left_out += len(serials) - 1
+            # What is not known is no activation that has begun.
+            continue
+        ages.add_sample(serials[1:], last, {"slots": walked[line].old + 1, "functions": functions,
+                                            "without": without, "with": with_counts})
+        for node, serial in zip(path, serials):
+            if serial not in last:
+                exact[node] = exact.get(node, 0) + 1
+    ages.add_begun(begun, exact)
+
+
+def ages(directory, options=(), every=1, least=10):
+    """How morphd's classification of activations compares with their serial numbers."""
+    out = Ages()
+    stacks = cf.stacks(os.path.join(directory, "samples"))
+    for start in range(every):
+        ages_add(out, directory, stacks, (*options, f"--every={every}", f"--from={start}"), least)
+    return out.figures()

@@ -2,7 +2,7 @@
 /*
  * contexts_tree - makes morphd's calling context tree of a run whose exact tree is known.
  *
- *  contexts_tree [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] DIR
+ *  contexts_tree [--ages] [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] DIR
  *
  * Reads what `scripts/bench/contexts run --singlestep --stack=BYTES` left in DIR. Each sample is
  * walked from its registers and its copy of the stack, compared with the thread's last stack, and
@@ -14,6 +14,10 @@
  *  sample LINE THREAD COUNT CALLERS AGED OLD STOP
  *  node NUMBER PARENT KIND OBJECT ADDRESS SELF TOTAL NEW	OBJECT: as in DIR/contexts; -: none
  *  tree PROGRAM SAMPLES
+ * and with --ages, whose nodes are those of a tree without a limit (nr_old: how many of the nodes, the
+ * outermost ones, look old; taken as old without and with the exact number of calls of each site):
+ *  age LINE NODES AGED COMPLETE OLD TAKEN TAKEN-WITH-COUNTS NODE...
+ *  begun NODE TOTAL NEW LEAST ESTIMATE MOST
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,6 +29,7 @@
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/context/last_stacks.h"
+#include "libprof/context/context_age.h"
 #include "libprof/unwind/walk.h"
 #include "tests/support/exact_stacks.h"
 
@@ -46,6 +51,26 @@ struct run {
 	uint32_t depth, every, from, seen[THREADS_MAX];
 	struct exact_sample sample;
 	uint64_t ips[DEPTH_MAX], slots[DEPTH_MAX];
+	/* All samples again, in a tree without a limit, for --ages. */
+	bool ages;
+	struct mp_context_tree whole;
+	struct taken *samples;
+	size_t nr_samples;
+	struct calls *calls;
+	size_t nr_calls;
+};
+
+/* A sample in the whole tree. */
+struct taken {
+	uint64_t line;
+	uint32_t *path; /* nodes from the outermost to the function */
+	size_t nr, nr_old;
+	bool is_aged, is_complete;
+};
+
+/* Exact number of calls that return to an address. */
+struct calls {
+	uint64_t module, vaddr, nr;
 };
 
 static const uint8_t dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -145,6 +170,35 @@ static bool read_word(void *arg, uint64_t address, uint64_t *word)
 	return exact_sample_word(&r->sample, address, word);
 }
 
+/* Adds the path that morphd took to the tree without a limit. */
+static void add_whole(struct run *r, bool is_aged, bool is_complete)
+{
+	size_t nr, i;
+	const struct mp_context_step *from = md_contexts_last_path(r->at.contexts, &nr);
+	struct mp_context_step *steps = calloc(nr, sizeof(*steps));
+	struct taken *sample;
+	uint32_t node = 0;
+
+	r->samples = reallocarray(r->samples, r->nr_samples + 1, sizeof(*r->samples));
+	need(steps && r->samples);
+	memcpy(steps, from, nr * sizeof(*steps));
+	need(!mp_context_add(&r->whole, steps, nr, 1, PERIOD_NS));
+	sample = &r->samples[r->nr_samples++];
+	*sample = (struct taken){.line = r->sample.number,
+				 .path = calloc(nr, sizeof(*sample->path)),
+				 .nr = nr,
+				 .is_aged = is_aged,
+				 .is_complete = is_complete};
+	need(sample->path);
+	for (i = 0; i < nr; i++) {
+		need(!mp_context_child(&r->whole, node, &steps[i].key, &node));
+		sample->path[i] = node;
+	}
+	while (sample->nr_old < nr && !steps[sample->nr_old].is_new)
+		sample->nr_old++;
+	free(steps);
+}
+
 static void add_sample(struct run *r)
 {
 	const struct mp_walk_ops ops = {
@@ -178,6 +232,8 @@ static void add_sample(struct run *r)
 		stack->task.flags |= MORPH_STACK_AGED | (uint32_t)nr_old << MORPH_STACK_OLD_SHIFT;
 	memcpy(stack->ips, r->ips, result.nr * 8);
 	feed(r);
+	if (r->ages)
+		add_whole(r, is_aged, result.stop == MP_WALK_BOTTOM);
 	printf("sample %" PRIu64 " %" PRIu32 " %" PRIu64 " %zu %d %zu %s\n", s->number, s->thread,
 	       s->count, result.nr, is_aged, nr_old, mp_walk_stop_name(result.stop));
 }
@@ -220,6 +276,109 @@ static int print_trees(const struct run *r)
 	return 0;
 }
 
+/* ---- ages ----------------------------------------------------------------------------------- */
+
+static uint64_t function_of(void *arg, const struct mp_context_key *key)
+{
+	const struct run *r = arg;
+	const struct md_module *m = md_modcache_module(r->at.modcache, (uint32_t)key->module);
+	uint64_t start;
+
+	return m && m->rows.nr_rows && mp_rows_entry(&m->rows, key->vaddr - 1, &start) ? start : 0;
+}
+
+static int compare_calls(const void *a, const void *b)
+{
+	const struct calls *x = a, *y = b;
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+static double calls_of(void *arg, const struct mp_context_key *key)
+{
+	const struct run *r = arg;
+	struct calls wanted = {key->module, key->vaddr, 0}, *found;
+
+	found = bsearch(&wanted, r->calls, r->nr_calls, sizeof(wanted), compare_calls);
+	return found ? (double)found->nr : 0;
+}
+
+/* Reads the exact number of calls of each site. */
+static void read_calls(struct run *r, const char *dir)
+{
+	uint64_t vaddr, size, count;
+	char path[4096], *line = NULL;
+	size_t room = 0, site, object, kept = 0, *of = NULL, nr_of = 0;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%s/contexts", dir);
+	in = fopen(path, "re");
+	need(in);
+	while (getline(&line, &room, in) > 0) {
+		if (sscanf(line, "site %zu %zu %" SCNx64 " %" SCNu64, &site, &object, &vaddr,
+			   &size) == 4 &&
+		    object < r->nr_objects && site < 1u << 24) {
+			if (site >= nr_of) {
+				of = reallocarray(of, 2 * (site + 1), sizeof(*of));
+				need(of);
+				memset(of + nr_of, 0, (2 * (site + 1) - nr_of) * sizeof(*of));
+				nr_of = 2 * (site + 1);
+			}
+			r->calls = reallocarray(r->calls, r->nr_calls + 1, sizeof(*r->calls));
+			need(r->calls);
+			r->calls[r->nr_calls++] =
+				(struct calls){r->modules[object], vaddr + size, 0};
+			of[site] = r->nr_calls;
+		} else if (sscanf(line, "edge %zu %*u %" SCNu64, &site, &count) == 2 &&
+			   site < nr_of && of[site]) {
+			r->calls[of[site] - 1].nr += count;
+		}
+	}
+	fclose(in);
+	free(line);
+	free(of);
+	qsort(r->calls, r->nr_calls, sizeof(*r->calls), compare_calls);
+	for (size_t i = 0; i < r->nr_calls; i++)
+		r->calls[kept++] = r->calls[i];
+	r->nr_calls = kept;
+}
+
+/* For each sample, how many activations are taken as old, without and with exact counts of calls. */
+static void print_ages(struct run *r, const char *dir)
+{
+	struct mp_context_facts facts = {.function = function_of, .arg = r};
+	struct mp_context_rate *rates[2];
+	struct mp_context_begun *begun;
+
+	read_calls(r, dir);
+	need(!mp_context_rates(&r->whole, &facts, &rates[0]));
+	need(!mp_context_begun(&r->whole, rates[0], &begun));
+	facts.calls = calls_of;
+	need(!mp_context_rates(&r->whole, &facts, &rates[1]));
+	for (size_t i = 0; i < r->nr_samples; i++) {
+		const struct taken *s = &r->samples[i];
+
+		printf("age %" PRIu64 " %zu %d %d %zu %zu %zu", s->line, s->nr, s->is_aged,
+		       s->is_complete, s->nr_old, mp_context_take_old(rates[0], s->path, s->nr_old),
+		       mp_context_take_old(rates[1], s->path, s->nr_old));
+		for (size_t k = 0; k < s->nr; k++)
+			printf(" %" PRIu32, s->path[k]);
+		printf("\n");
+		free(s->path);
+	}
+	for (uint32_t i = 1; i < r->whole.nr_nodes; i++)
+		printf("begun %" PRIu32 " %" PRIu64 " %" PRIu64 " %.2f %.2f %.2f\n", i,
+		       r->whole.nodes[i].total, r->whole.nodes[i].nr_new, begun[i].least,
+		       begun[i].estimate, begun[i].most);
+	free(r->samples);
+	free(r->calls);
+	free(rates[0]);
+	free(rates[1]);
+	free(begun);
+}
+
 static int make_tree(struct run *r, const char *dir)
 {
 	int ret = exact_stacks_open(dir, &r->stacks);
@@ -231,14 +390,18 @@ static int make_tree(struct run *r, const char *dir)
 	r->objects = exact_stacks_objects(r->stacks, &r->nr_objects);
 	r->modules = calloc(r->nr_objects, sizeof(*r->modules));
 	r->last = md_last_stacks_new();
-	need(r->modules && r->last && !md_attribute_init(&r->at));
+	need(r->modules && r->last && !md_attribute_init(&r->at) &&
+	     !mp_context_tree_init(&r->whole));
 	md_modcache_want_rows(r->at.modcache);
 	md_contexts_set_period(r->at.contexts, PERIOD_NS);
 	map_objects(r);
 	while (exact_stacks_next(r->stacks, &r->sample))
 		if (r->seen[r->sample.thread % THREADS_MAX]++ % r->every == r->from)
 			add_sample(r);
+	if (r->ages)
+		print_ages(r, dir);
 	ret = print_trees(r);
+	mp_context_tree_fini(&r->whole);
 	md_attribute_fini(&r->at);
 	md_last_stacks_free(r->last);
 	md_buf_fini(&r->buf);
@@ -253,15 +416,17 @@ int main(int argc, char **argv)
 	int i = 1;
 
 	for (; i < argc && argv[i][0] == '-'; i++) {
-		if (sscanf(argv[i], "--perf=%zu", &r.perf) != 1 &&
-		    sscanf(argv[i], "--depth=%" SCNu32, &r.depth) != 1 &&
-		    sscanf(argv[i], "--every=%" SCNu32, &r.every) != 1 &&
-		    sscanf(argv[i], "--from=%" SCNu32, &r.from) != 1)
+		if (!strcmp(argv[i], "--ages"))
+			r.ages = true;
+		else if (sscanf(argv[i], "--perf=%zu", &r.perf) != 1 &&
+			 sscanf(argv[i], "--depth=%" SCNu32, &r.depth) != 1 &&
+			 sscanf(argv[i], "--every=%" SCNu32, &r.every) != 1 &&
+			 sscanf(argv[i], "--from=%" SCNu32, &r.from) != 1)
 			break;
 	}
 	if (i + 1 != argc || !r.depth || r.depth > DEPTH_MAX || r.from >= r.every ||
 	    (r.perf && r.perf < 8)) {
-		fputs("usage: contexts-tree [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] "
+		fputs("usage: contexts-tree [--ages] [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] "
 		      "DIR\n",
 		      stderr);
 		return 2;
