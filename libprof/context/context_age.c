@@ -118,13 +118,17 @@ static bool is_same_group(const struct mp_context_facts *facts, const struct sib
 static struct mp_context_rate rate_of(const struct group *g, double above, double length)
 {
 	struct mp_context_rate r = {0};
+	double ended = fmax(0, g->seen - g->old);
 
 	if (g->seen <= 0 || above <= 0)
-		return (struct mp_context_rate){.least = 1, .most = 1, .ends = 1};
+		return (struct mp_context_rate){.least = 1, .most = 1, .highest = 1, .ends = 1};
 	r.same = fmin(1, g->seen / above);
 	r.least = fmin(1, fmax(0, 1 - g->old / g->seen));
 	/* Of all endings, those can be seen that do not look the same. One more keeps few samples harmless. */
 	r.most = fmin(1, fmax(r.least, r.least * g->seen / (g->seen * (1 - r.same) + 1)));
+	/* The numbers of endings that were seen varies; so few that none was seen may have been three. */
+	r.highest = fmin(1, (ended + 2 * sqrt(ended) + 3) / fmax(g->seen * (1 - r.same), 1));
+	r.highest = fmax(r.highest, r.most);
 	r.ends = sqrt(r.least * r.most);
 	if (length > 0)
 		r.ends = fmin(r.most, fmax(r.least, 1 / (1 + length)));
@@ -197,10 +201,11 @@ int mp_context_rates(const struct mp_context_tree *tree, const struct mp_context
 		.v = calloc(tree->nr_nodes, sizeof(*r.v)),
 		.old = calloc(tree->nr_nodes, sizeof(*r.old)),
 		.siblings = calloc(tree->nr_nodes, sizeof(*r.siblings)),
-		.lengths = sum_lengths(tree, &r.nr_lengths),
 	};
-	int ret = r.v && r.old && r.siblings && r.lengths ? 0 : -ENOMEM;
+	int ret;
 
+	r.lengths = sum_lengths(tree, &r.nr_lengths);
+	ret = r.v && r.old && r.siblings && r.lengths ? 0 : -ENOMEM;
 	/* A node's number is above its parent's. */
 	for (uint32_t i = 0; i < tree->nr_nodes && !ret; i++)
 		if (tree->nodes[i].total)
@@ -270,16 +275,16 @@ static double hidden(const struct mp_context_node *node, const struct mp_context
 	return fmin(old, seen * rate->same * ((1 - above) * ends + above));
 }
 
-int mp_context_begun(const struct mp_context_tree *tree, const struct mp_context_rate *rates,
-		     struct mp_context_begun **out)
+int mp_context_entered(const struct mp_context_tree *tree, const struct mp_context_rate *rates,
+		       struct mp_context_entered **out)
 {
-	struct mp_context_begun *begun = calloc(tree->nr_nodes, sizeof(*begun));
+	struct mp_context_entered *entered = calloc(tree->nr_nodes, sizeof(*entered));
 	/* Of the samples in which a node's activation looks old: the share in which it is new. */
 	double *likely = calloc(tree->nr_nodes, sizeof(*likely));
 	double *highest = calloc(tree->nr_nodes, sizeof(*highest));
 
-	if (!begun || !likely || !highest) {
-		free(begun);
+	if (!entered || !likely || !highest) {
+		free(entered);
 		free(likely);
 		free(highest);
 		return -ENOMEM;
@@ -290,15 +295,15 @@ int mp_context_begun(const struct mp_context_tree *tree, const struct mp_context
 		double old = looks_old(n), nr = (double)n->nr_new, some, all;
 
 		some = hidden(n, &rates[i], rates[i].ends, likely[n->parent]);
-		all = hidden(n, &rates[i], rates[i].most, highest[n->parent]);
+		all = hidden(n, &rates[i], rates[i].highest, highest[n->parent]);
 		likely[i] = old > 0 ? some / old : 0;
 		highest[i] = old > 0 ? all / old : 0;
 		/* Numbers of samples vary as drawn ones do. */
 		all = fmin(old, all + 2 * sqrt(all) + 1);
-		begun[i] = (struct mp_context_begun){nr, nr + some, nr + all};
+		entered[i] = (struct mp_context_entered){nr, nr + some, nr + all};
 	}
 	free(likely);
 	free(highest);
-	*out = begun;
+	*out = entered;
 	return 0;
 }

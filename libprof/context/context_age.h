@@ -31,6 +31,7 @@ struct mp_context_facts {
 /* Of the activation that stands at a node. */
 struct mp_context_rate {
 	double least, most; /* bounds of the share that ended between two samples */
+	double highest;	    /* more than that is unlikely, if the samples are a draw of many */
 	double ends;	    /* estimate of the share */
 	double same;	    /* probability that a new activation looks the same */
 };
@@ -46,15 +47,15 @@ int mp_context_rates(const struct mp_context_tree *tree, const struct mp_context
 size_t mp_context_take_old(const struct mp_context_rate *rates, const uint32_t *path, size_t nr);
 
 /*
- * Of a node's samples: in how many the activation there had begun since the thread's last sample.
- * @least is certain. More than @most is unlikely.
+ * Entries of a node, as samples see them: in how many of its samples the activation there had begun after
+ * the thread's last sample. @least is certain; more than @most is unlikely.
  */
-struct mp_context_begun {
+struct mp_context_entered {
 	double least, estimate, most;
 };
 
 /* Return: 0, -ENOMEM. Ownership: free(*@out), which has an element for each node. */
-int mp_context_begun(const struct mp_context_tree *tree, const struct mp_context_rate *rates,
-		     struct mp_context_begun **out);
+int mp_context_entered(const struct mp_context_tree *tree, const struct mp_context_rate *rates,
+		       struct mp_context_entered **out);
 
 #endif

@@ -147,9 +147,9 @@ class Ages:
             for method in self.METHODS:
                 self.right[method] += (k >= said[method]) == new
 
-    def add_begun(self, begun, exact):
-        """@begun: {node: (total, least, estimate, most)}; @exact: {node: samples in which it is so}"""
-        for node, (total, least, estimate, most) in begun.items():
+    def add_entered(self, entered, exact):
+        """@entered: {node: (total, least, estimate, most)}; @exact: {node: samples in which it is so}"""
+        for node, (total, least, estimate, most) in entered.items():
             true = exact.get(node, 0)
             self.nodes += 1
             self.held += least <= true <= most
@@ -169,14 +169,14 @@ class Ages:
 def ages_add(ages, directory, stacks, options, least):
     """Adds one run of the tool to @ages. @stacks: of cf.stacks(). @least: samples of a node whose
     bounds are looked at."""
-    aged, begun, walked = {}, {}, {}
+    aged, entered, walked = {}, {}, {}
     for word in lines(directory, ("--ages", *options)):
         if word[0] == "sample":
             walked[int(word[1])] = Walked(word)
         elif word[0] == "age":
             aged[int(word[1])] = [int(w) for w in word[2:]]
-        elif word[0] == "begun" and int(word[2]) >= least:
-            begun[int(word[1])] = (int(word[2]), float(word[4]), float(word[5]), float(word[6]))
+        elif word[0] == "entered" and int(word[2]) >= least:
+            entered[int(word[1])] = (int(word[2]), float(word[4]), float(word[5]), float(word[6]))
     before, exact = {}, {}
     for line in sorted(aged):
         nr, known, complete, functions, without, with_counts, *path = aged[line]
@@ -185,14 +185,14 @@ def ages_add(ages, directory, stacks, options, least):
         before[thread] = set(serials)
         if last is None or not known or not complete or nr != len(serials):
             ages.left_out += len(serials) - 1
-            # What is not known is no activation that has begun.
+            # nothing is said of these
             continue
         ages.add_sample(serials[1:], last, {"slots": walked[line].old + 1, "functions": functions,
                                             "without": without, "with": with_counts})
         for node, serial in zip(path, serials):
             if serial not in last:
                 exact[node] = exact.get(node, 0) + 1
-    ages.add_begun(begun, exact)
+    ages.add_entered(entered, exact)
 
 
 def ages(directory, options=(), every=1, least=10):

@@ -17,7 +17,7 @@
  * and with --ages, whose nodes are those of a tree without a limit (nr_old: how many of the nodes, the
  * outermost ones, look old; taken as old without and with the exact number of calls of each site):
  *  age LINE NODES AGED COMPLETE OLD TAKEN TAKEN-WITH-COUNTS NODE...
- *  begun NODE TOTAL NEW LEAST ESTIMATE MOST
+ *  entered NODE TOTAL NEW LEAST ESTIMATE MOST
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -350,11 +350,11 @@ static void print_ages(struct run *r, const char *dir)
 {
 	struct mp_context_facts facts = {.function = function_of, .arg = r};
 	struct mp_context_rate *rates[2];
-	struct mp_context_begun *begun;
+	struct mp_context_entered *entered;
 
 	read_calls(r, dir);
 	need(!mp_context_rates(&r->whole, &facts, &rates[0]));
-	need(!mp_context_begun(&r->whole, rates[0], &begun));
+	need(!mp_context_entered(&r->whole, rates[0], &entered));
 	facts.calls = calls_of;
 	need(!mp_context_rates(&r->whole, &facts, &rates[1]));
 	for (size_t i = 0; i < r->nr_samples; i++) {
@@ -369,14 +369,14 @@ static void print_ages(struct run *r, const char *dir)
 		free(s->path);
 	}
 	for (uint32_t i = 1; i < r->whole.nr_nodes; i++)
-		printf("begun %" PRIu32 " %" PRIu64 " %" PRIu64 " %.2f %.2f %.2f\n", i,
-		       r->whole.nodes[i].total, r->whole.nodes[i].nr_new, begun[i].least,
-		       begun[i].estimate, begun[i].most);
+		printf("entered %" PRIu32 " %" PRIu64 " %" PRIu64 " %.2f %.2f %.2f\n", i,
+		       r->whole.nodes[i].total, r->whole.nodes[i].nr_new, entered[i].least,
+		       entered[i].estimate, entered[i].most);
 	free(r->samples);
 	free(r->calls);
 	free(rates[0]);
 	free(rates[1]);
-	free(begun);
+	free(entered);
 }
 
 static int make_tree(struct run *r, const char *dir)
