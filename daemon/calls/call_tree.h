@@ -15,13 +15,13 @@
 #include "libprof/store/store.h"
 
 /* Of a node's samples: how many saw an activation that had begun after the thread's last sample. */
-struct md_calls_entered {
+struct md_calls_entries {
 	double estimate, most;
 };
 
 struct md_calls {
 	struct mp_context_tree tree;	  /* the root's children are programs */
-	struct md_calls_entered *entered; /* of each node */
+	struct md_calls_entries *entries; /* of each node */
 	struct md_call_names *names;
 	struct mp_module *modules;
 	size_t nr_modules;

@@ -275,16 +275,16 @@ static double hidden(const struct mp_context_node *node, const struct mp_context
 	return fmin(old, seen * rate->same * ((1 - above) * ends + above));
 }
 
-int mp_context_entered(const struct mp_context_tree *tree, const struct mp_context_rate *rates,
-		       struct mp_context_entered **out)
+int mp_context_entries(const struct mp_context_tree *tree, const struct mp_context_rate *rates,
+		       struct mp_context_entries **out)
 {
-	struct mp_context_entered *entered = calloc(tree->nr_nodes, sizeof(*entered));
+	struct mp_context_entries *entries = calloc(tree->nr_nodes, sizeof(*entries));
 	/* Of the samples in which a node's activation looks old: the share in which it is new. */
 	double *likely = calloc(tree->nr_nodes, sizeof(*likely));
 	double *highest = calloc(tree->nr_nodes, sizeof(*highest));
 
-	if (!entered || !likely || !highest) {
-		free(entered);
+	if (!entries || !likely || !highest) {
+		free(entries);
 		free(likely);
 		free(highest);
 		return -ENOMEM;
@@ -300,10 +300,10 @@ int mp_context_entered(const struct mp_context_tree *tree, const struct mp_conte
 		highest[i] = old > 0 ? all / old : 0;
 		/* Numbers of samples vary as drawn ones do. */
 		all = fmin(old, all + 2 * sqrt(all) + 1);
-		entered[i] = (struct mp_context_entered){nr, nr + some, nr + all};
+		entries[i] = (struct mp_context_entries){nr, nr + some, nr + all};
 	}
 	free(likely);
 	free(highest);
-	*out = entered;
+	*out = entries;
 	return 0;
 }

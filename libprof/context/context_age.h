@@ -50,12 +50,12 @@ size_t mp_context_take_old(const struct mp_context_rate *rates, const uint32_t *
  * Entries of a node, as samples see them: in how many of its samples the activation there had begun after
  * the thread's last sample. @least is certain; more than @most is unlikely.
  */
-struct mp_context_entered {
+struct mp_context_entries {
 	double least, estimate, most;
 };
 
 /* Return: 0, -ENOMEM. Ownership: free(*@out), which has an element for each node. */
-int mp_context_entered(const struct mp_context_tree *tree, const struct mp_context_rate *rates,
-		       struct mp_context_entered **out);
+int mp_context_entries(const struct mp_context_tree *tree, const struct mp_context_rate *rates,
+		       struct mp_context_entries **out);
 
 #endif

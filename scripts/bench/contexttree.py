@@ -147,9 +147,9 @@ class Ages:
             for method in self.METHODS:
                 self.right[method] += (k >= said[method]) == new
 
-    def add_entered(self, entered, exact):
-        """@entered: {node: (total, least, estimate, most)}; @exact: {node: samples in which it is so}"""
-        for node, (total, least, estimate, most) in entered.items():
+    def add_entries(self, entries, exact):
+        """@entries: {node: (total, least, estimate, most)}; @exact: {node: samples in which it is so}"""
+        for node, (total, least, estimate, most) in entries.items():
             true = exact.get(node, 0)
             self.nodes += 1
             self.held += least <= true <= most
@@ -169,14 +169,14 @@ class Ages:
 def ages_add(ages, directory, stacks, options, least):
     """Adds one run of the tool to @ages. @stacks: of cf.stacks(). @least: samples of a node whose
     bounds are looked at."""
-    aged, entered, walked = {}, {}, {}
+    aged, entries, walked = {}, {}, {}
     for word in lines(directory, ("--ages", *options)):
         if word[0] == "sample":
             walked[int(word[1])] = Walked(word)
         elif word[0] == "age":
             aged[int(word[1])] = [int(w) for w in word[2:]]
-        elif word[0] == "entered" and int(word[2]) >= least:
-            entered[int(word[1])] = (int(word[2]), float(word[4]), float(word[5]), float(word[6]))
+        elif word[0] == "entries" and int(word[2]) >= least:
+            entries[int(word[1])] = (int(word[2]), float(word[4]), float(word[5]), float(word[6]))
     before, exact = {}, {}
     for line in sorted(aged):
         nr, known, complete, functions, without, with_counts, *path = aged[line]
@@ -192,7 +192,7 @@ def ages_add(ages, directory, stacks, options, least):
         for node, serial in zip(path, serials):
             if serial not in last:
                 exact[node] = exact.get(node, 0) + 1
-    ages.add_entered(entered, exact)
+    ages.add_entries(entries, exact)
 
 
 def ages(directory, options=(), every=1, least=10):

@@ -2,22 +2,22 @@
 /*
  * contexts_tree - makes morphd's calling context tree of a run whose exact tree is known.
  *
- *  contexts_tree [--ages] [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] DIR
+ *  contexts_tree [--ages] [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] [--store=BYTES] DIR
  *
  * Reads what `scripts/bench/contexts run --singlestep --stack=BYTES` left in DIR. Each sample is
  * walked from its registers and its copy of the stack, compared with the thread's last stack, and
  * given to morphd's attribution as the records SAMPLES and STACK. A sample stands for 1 us.
  * --perf: the walk sees at most BYTES of the stack, and nothing below rsp, as with perf.
  * --depth: most callers of a walk; 127, as in the kernel module. --every: one sample in N of a
- * thread, from its sample K on (0: the first).
+ * thread, from its sample K on (0: the first). --store: the tree is folded to BYTES, as in the store.
  * Prints one item in a line:
  *  sample LINE THREAD COUNT CALLERS AGED OLD STOP
  *  node NUMBER PARENT KIND OBJECT ADDRESS SELF TOTAL NEW	OBJECT: as in DIR/contexts; -: none
  *  tree PROGRAM SAMPLES
- * and with --ages, whose nodes are those of a tree without a limit (nr_old: how many of the nodes, the
- * outermost ones, look old; taken as old without and with the exact number of calls of each site):
- *  age LINE NODES AGED COMPLETE OLD TAKEN TAKEN-WITH-COUNTS NODE...
- *  entered NODE TOTAL NEW LEAST ESTIMATE MOST
+ * and with --ages, whose nodes are those of a tree without a limit. Of a sample's nodes, OLD outermost ones
+ * look old; TAKEN are taken as old without the exact number of calls of each site, COUNTED with it:
+ *  age LINE NODES AGED COMPLETE OLD TAKEN COUNTED NODE...
+ *  entries NODE TOTAL NEW LEAST ESTIMATE MOST
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,6 +30,7 @@
 #include "daemon/attribute/attribute.h"
 #include "daemon/context/last_stacks.h"
 #include "libprof/context/context_age.h"
+#include "libprof/context/context_codec.h"
 #include "libprof/unwind/walk.h"
 #include "tests/support/exact_stacks.h"
 
@@ -47,7 +48,7 @@ struct run {
 	struct md_attribute at;
 	struct md_last_stacks *last;
 	struct md_buf buf;
-	size_t perf;
+	size_t perf, store;
 	uint32_t depth, every, from, seen[THREADS_MAX];
 	struct exact_sample sample;
 	uint64_t ips[DEPTH_MAX], slots[DEPTH_MAX];
@@ -253,6 +254,18 @@ static void print_object(const struct run *r, uint64_t module)
 	putchar('-');
 }
 
+/* What is left of a tree in the store's bytes for a program and day. */
+static void store(struct mp_context_tree *tree, size_t max)
+{
+	uint8_t *bytes;
+	size_t size;
+
+	need(!mp_context_encode_within(tree, max, &bytes, &size));
+	mp_context_tree_fini(tree);
+	need(!mp_context_decode(bytes, size, tree, NULL));
+	free(bytes);
+}
+
 static int print_trees(const struct run *r)
 {
 	struct mp_context_tree tree;
@@ -261,6 +274,8 @@ static int print_trees(const struct run *r)
 	for (size_t t = 0; t < md_contexts_nr_programs(r->at.contexts); t++) {
 		if (md_contexts_tree(r->at.contexts, t, r->at.modcache, &program, &tree))
 			return 1;
+		if (r->store)
+			store(&tree, r->store);
 		for (uint32_t i = 1; i < tree.nr_nodes; i++) {
 			const struct mp_context_node *n = &tree.nodes[i];
 
@@ -350,11 +365,11 @@ static void print_ages(struct run *r, const char *dir)
 {
 	struct mp_context_facts facts = {.function = function_of, .arg = r};
 	struct mp_context_rate *rates[2];
-	struct mp_context_entered *entered;
+	struct mp_context_entries *entries;
 
 	read_calls(r, dir);
 	need(!mp_context_rates(&r->whole, &facts, &rates[0]));
-	need(!mp_context_entered(&r->whole, rates[0], &entered));
+	need(!mp_context_entries(&r->whole, rates[0], &entries));
 	facts.calls = calls_of;
 	need(!mp_context_rates(&r->whole, &facts, &rates[1]));
 	for (size_t i = 0; i < r->nr_samples; i++) {
@@ -369,14 +384,14 @@ static void print_ages(struct run *r, const char *dir)
 		free(s->path);
 	}
 	for (uint32_t i = 1; i < r->whole.nr_nodes; i++)
-		printf("entered %" PRIu32 " %" PRIu64 " %" PRIu64 " %.2f %.2f %.2f\n", i,
-		       r->whole.nodes[i].total, r->whole.nodes[i].nr_new, entered[i].least,
-		       entered[i].estimate, entered[i].most);
+		printf("entries %" PRIu32 " %" PRIu64 " %" PRIu64 " %.2f %.2f %.2f\n", i,
+		       r->whole.nodes[i].total, r->whole.nodes[i].nr_new, entries[i].least,
+		       entries[i].estimate, entries[i].most);
 	free(r->samples);
 	free(r->calls);
 	free(rates[0]);
 	free(rates[1]);
-	free(entered);
+	free(entries);
 }
 
 static int make_tree(struct run *r, const char *dir)
@@ -419,14 +434,16 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[i], "--ages"))
 			r.ages = true;
 		else if (sscanf(argv[i], "--perf=%zu", &r.perf) != 1 &&
+			 sscanf(argv[i], "--store=%zu", &r.store) != 1 &&
 			 sscanf(argv[i], "--depth=%" SCNu32, &r.depth) != 1 &&
 			 sscanf(argv[i], "--every=%" SCNu32, &r.every) != 1 &&
 			 sscanf(argv[i], "--from=%" SCNu32, &r.from) != 1)
 			break;
 	}
 	if (i + 1 != argc || !r.depth || r.depth > DEPTH_MAX || r.from >= r.every ||
-	    (r.perf && r.perf < 8)) {
+	    (r.perf && r.perf < 8) || (r.store && r.store < 1024)) {
 		fputs("usage: contexts-tree [--ages] [--perf=BYTES] [--depth=FRAMES] [--every=N [--from=K]] "
+		      "[--store=BYTES] "
 		      "DIR\n",
 		      stderr);
 		return 2;

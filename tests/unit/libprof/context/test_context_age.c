@@ -18,7 +18,7 @@
 
 static struct mp_context_tree tree;
 static struct mp_context_rate *rates;
-static struct mp_context_entered *entered;
+static struct mp_context_entries *entries;
 static uint64_t state;
 
 static double draw(void)
@@ -31,7 +31,7 @@ static void setup(void)
 {
 	state = 11;
 	rates = NULL;
-	entered = NULL;
+	entries = NULL;
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
 }
 
@@ -39,7 +39,7 @@ static void teardown(void)
 {
 	mp_context_tree_fini(&tree);
 	free(rates);
-	free(entered);
+	free(entries);
 }
 
 static void add(uint64_t call, uint64_t at, bool is_new, uint64_t nr)
@@ -67,16 +67,16 @@ static uint32_t node_of(uint64_t call, uint64_t at)
 static void estimate(const struct mp_context_facts *facts)
 {
 	free(rates);
-	free(entered);
+	free(entries);
 	ck_assert_int_eq(mp_context_rates(&tree, facts, &rates), 0);
-	ck_assert_int_eq(mp_context_entered(&tree, rates, &entered), 0);
+	ck_assert_int_eq(mp_context_entries(&tree, rates, &entries), 0);
 	for (uint32_t i = 1; i < tree.nr_nodes; i++) {
 		const struct mp_context_node *n = &tree.nodes[i];
 
-		ck_assert_double_eq(entered[i].least, (double)n->nr_new);
-		ck_assert_double_ge(entered[i].estimate, entered[i].least - 1e-9);
-		ck_assert_double_ge(entered[i].most, entered[i].estimate - 1e-9);
-		ck_assert_double_le(entered[i].most, (double)n->total + 1e-9);
+		ck_assert_double_eq(entries[i].least, (double)n->nr_new);
+		ck_assert_double_ge(entries[i].estimate, entries[i].least - 1e-9);
+		ck_assert_double_ge(entries[i].most, entries[i].estimate - 1e-9);
+		ck_assert_double_le(entries[i].most, (double)n->total + 1e-9);
 		ck_assert_double_ge(rates[i].ends, rates[i].least - 1e-9);
 		ck_assert_double_le(rates[i].ends, rates[i].most + 1e-9);
 		ck_assert_double_le(rates[i].most, rates[i].highest + 1e-9);
@@ -115,15 +115,15 @@ START_TEST(calls_for_each_sample_are_told_from_long_ones)
 	node = node_of(LOOP, WORK);
 	ck_assert_double_gt(rates[node].most, 0.95);
 	ck_assert_double_gt(rates[node].ends, 0.5);
-	ck_assert_double_le((double)exact, entered[node].most);
+	ck_assert_double_le((double)exact, entries[node].most);
 
 	mp_context_tree_clear(&tree);
 	run(0.02, 0.5, &exact);
 	estimate(&(struct mp_context_facts){0});
 	node = node_of(LOOP, WORK);
 	ck_assert_double_lt(rates[node].ends, 0.05);
-	ck_assert_double_le((double)exact, entered[node].most);
-	ck_assert_double_lt(entered[node].most, 0.2 * (double)tree.nodes[node].total);
+	ck_assert_double_le((double)exact, entries[node].most);
+	ck_assert_double_lt(entries[node].most, 0.2 * (double)tree.nodes[node].total);
 }
 END_TEST
 
@@ -140,7 +140,7 @@ START_TEST(bounds_hold_for_any_length_and_share)
 			run(ends, share, &exact);
 			estimate(&(struct mp_context_facts){0});
 			node = node_of(LOOP, WORK);
-			held += (double)exact <= entered[node].most && exact >= entered[node].least;
+			held += (double)exact <= entries[node].most && exact >= entries[node].least;
 			nr++;
 		}
 	}
@@ -156,11 +156,11 @@ START_TEST(without_an_ending_all_or_nothing_may_be_new)
 	add(LOOP, WORK, false, 1000);
 	estimate(&(struct mp_context_facts){0});
 	node = node_of(LOOP, WORK);
-	ck_assert_double_eq(entered[node].least, 0);
-	ck_assert_double_eq(entered[node].estimate, 0);
-	ck_assert_double_eq(entered[node].most, 1000);
+	ck_assert_double_eq(entries[node].least, 0);
+	ck_assert_double_eq(entries[node].estimate, 0);
+	ck_assert_double_eq(entries[node].most, 1000);
 	/* The outermost function is the thread's own. */
-	ck_assert_double_lt(entered[tree.nodes[node].parent].most, 2);
+	ck_assert_double_lt(entries[tree.nodes[node].parent].most, 2);
 }
 END_TEST
 
@@ -187,16 +187,16 @@ START_TEST(known_calls_decide_between_the_bounds)
 	estimate(&facts);
 	node = node_of(LOOP, WORK);
 	ck_assert_double_gt(rates[node].ends, 0.8);
-	ck_assert_double_gt(entered[node].estimate, 700);
+	ck_assert_double_gt(entries[node].estimate, 700);
 	nr_calls = 2;
 	estimate(&facts);
 	ck_assert_double_lt(rates[node].ends, 0.02);
-	ck_assert_double_lt(entered[node].estimate, 30);
+	ck_assert_double_lt(entries[node].estimate, 30);
 	/* Of a call whose number is not known, samples alone decide. */
 	nr_calls = 0;
 	estimate(&facts);
-	ck_assert_double_gt(entered[node].estimate, 30);
-	ck_assert_double_lt(entered[node].estimate, 700);
+	ck_assert_double_gt(entries[node].estimate, 30);
+	ck_assert_double_lt(entries[node].estimate, 700);
 }
 END_TEST
 
@@ -280,9 +280,9 @@ START_TEST(sums_that_do_not_fit_give_no_nonsense)
 	tree.nodes[node_of(LOOP, WORK)].nr_new = UINT64_MAX;
 	tree.nodes[1].nr_new = 7;
 	ck_assert_int_eq(mp_context_rates(&tree, &(struct mp_context_facts){0}, &rates), 0);
-	ck_assert_int_eq(mp_context_entered(&tree, rates, &entered), 0);
+	ck_assert_int_eq(mp_context_entries(&tree, rates, &entries), 0);
 	for (uint32_t i = 0; i < tree.nr_nodes; i++)
-		ck_assert(isfinite(entered[i].most) && rates[i].ends >= 0 && rates[i].ends <= 1);
+		ck_assert(isfinite(entries[i].most) && rates[i].ends >= 0 && rates[i].ends <= 1);
 }
 END_TEST
 
