@@ -325,7 +325,7 @@ static void read_calls(struct run *r, const char *dir)
 {
 	uint64_t vaddr, size, count;
 	char path[4096], *line = NULL;
-	size_t room = 0, site, object, kept = 0, *of = NULL, nr_of = 0;
+	size_t room = 0, site, object, *of = NULL, nr_of = 0;
 	FILE *in;
 
 	snprintf(path, sizeof(path), "%s/contexts", dir);
@@ -355,9 +355,6 @@ static void read_calls(struct run *r, const char *dir)
 	free(line);
 	free(of);
 	qsort(r->calls, r->nr_calls, sizeof(*r->calls), compare_calls);
-	for (size_t i = 0; i < r->nr_calls; i++)
-		r->calls[kept++] = r->calls[i];
-	r->nr_calls = kept;
 }
 
 /* For each sample, how many activations are taken as old, without and with exact counts of calls. */
