@@ -17,7 +17,10 @@
 #include "libprof/insn/insn.h"
 
 #define INLINES_MAX 64
-/* An instruction with at least this share of its function's samples is hot; so is the largest. */
+/*
+ * An instruction with at least this share of its function's samples is hot, and so is the
+ * instruction with the most samples.
+ */
 #define HOT_SHARE 0.1
 
 /* ---- counts -------------------------------------------------------------------------------- */

@@ -74,13 +74,25 @@ static bool kernel_key(const struct md_file *kernel, uint64_t ip, uint64_t *key)
 	return true;
 }
 
+static void add_activity(struct md_attribute *at, uint32_t program, const struct mp_activity *seen)
+{
+	struct mp_activity *activity = program ? activity_of(at, program) : NULL;
+
+	if (!activity)
+		return;
+	activity->app += seen->app;
+	activity->lib += seen->lib;
+	activity->kernel += seen->kernel;
+	activity->other += seen->other;
+}
+
 static int attribute_samples(struct md_attribute *at, const struct morph_samples *record)
 {
 	const struct md_file *kernel = md_modcache_kernel(at->modcache);
 	struct md_space *space =
 		md_procmap_find(at->procmap, record->task.tgid, record->task.exec_id);
 	struct mp_ledger *ledger = &at->ledger;
-	struct mp_activity seen = {0}, *activity;
+	struct mp_activity seen = {0};
 	uint32_t nr = md_samples_nr(record), i, program = space ? md_space_program(space) : 0;
 	const struct md_mapping none = {.why = space ? MP_UNATTR_NO_MAPPING : MP_UNATTR_NO_PROCESS};
 	/* the last mapping hit; the next sample usually hits it again */
@@ -128,13 +140,7 @@ static int attribute_samples(struct md_attribute *at, const struct morph_samples
 	/* Kernel threads have no program of their own: charge them to the kernel. */
 	if (!space && kernel && seen.kernel)
 		program = kernel->module;
-	activity = program ? activity_of(at, program) : NULL;
-	if (activity) {
-		activity->app += seen.app;
-		activity->lib += seen.lib;
-		activity->kernel += seen.kernel;
-		activity->other += seen.other;
-	}
+	add_activity(at, program, &seen);
 	return 0;
 }
 

@@ -464,7 +464,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	ret = mp_store_begin(flush->store, err);
 	if (ret)
 		return ret;
-	/* The manager may have dropped modules of files that are gone: their keys mean nothing now. */
+	/* morph-worker may have dropped modules of files that are gone: their keys mean nothing now. */
 	if (mp_store_was_changed(flush->store))
 		md_modcache_forget_keys(at->modcache);
 	ret = write_counts(flush, at, when_s, err);

@@ -17,7 +17,7 @@
 #include "daemon/record/clock.h"
 #include "libprof/audit/program_audit.h"
 #include "libprof/note/audit_ring.h"
-#include "libprof/store/store_audits.h"
+#include "libprof/store/audits/store_audits.h"
 
 #define TICK_NS	    10000000
 #define RECORDS	    1024		/* read at once */

@@ -34,8 +34,8 @@ static int open_file(const char *path, const struct mp_id *id, struct mp_elf **o
 }
 
 /*
- * Opens the original where it is kept. @r and @err: the failure to open the module's path; they
- * stay if there is none.
+ * Opens the original where it is kept. @r and @err describe why the module's path could not be
+ * opened; they stay if no original is found. Return: 0 or @r.
  */
 static int open_original(const struct mp_module *module, int r, struct mp_elf **out,
 			 struct mp_err *err)

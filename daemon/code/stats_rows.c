@@ -271,7 +271,7 @@ int md_rows_of_copies(struct md_rows *rows, const struct mp_module *module,
 		if (function && (!code || !is_wanted(code, f, function)))
 			continue;
 		if (b != MP_NONE) {
-			/* The copy begins where its first sampled instruction says. */
+			/* From the first sampled instruction back to the start of the copy. */
 			row.vaddr -= row.original - code->cfg->blocks[b].vaddr;
 			row.original = code->cfg->blocks[b].vaddr;
 			row.size = code->cfg->blocks[b].size;

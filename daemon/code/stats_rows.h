@@ -41,7 +41,10 @@ struct md_row {
 	uint64_t samples;
 	uint32_t nr_insns; /* of a block; 0: not known */
 	double weight;	   /* of a block: samples / instructions (length scaling) */
-	/* blocks of a path, @vaddr the last; a first 0: entered from outside. NULL: no path */
+	/*
+	 * The blocks of a path, in order; the last is @vaddr. If the first is 0, the path came from
+	 * outside of the function. NULL: the row is no path.
+	 */
 	uint64_t *path;
 	uint32_t nr_path;
 };

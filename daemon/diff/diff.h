@@ -40,7 +40,7 @@ struct md_diff_group {
 };
 
 enum md_diff_code {
-	MD_DIFF_SAME,  /* both have it, or that is not known */
+	MD_DIFF_SAME,  /* both sides have the function, or it is not known which have it */
 	MD_DIFF_ADDED, /* no old build has this function */
 	MD_DIFF_GONE,  /* no new build has this function */
 };
@@ -48,7 +48,7 @@ enum md_diff_code {
 struct md_diff_row {
 	size_t group;
 	char *function; /* NULL: unknown code */
-	size_t build;	/* 1 or more: only this build has it; 0: matched by address or by name */
+	size_t build; /* 0: the code may be in all builds; else it is in build number @build only */
 	bool by_name;
 	uint64_t vaddr;	 /* 0: matched by name */
 	uint64_t offset; /* of a block in its function */

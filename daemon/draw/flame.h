@@ -28,7 +28,7 @@ struct md_flame {
 	uint32_t nr_insns; /* of a block; 0: not known */
 	uint32_t colour;   /* of calling contexts: below 8 */
 	char id[9];	   /* of a module: the first digits of its build-id */
-	/* above 0: the node stands for so many nodes that were too small to show */
+	/* number of nodes, too small to show, that this node stands for; 0: an ordinary node */
 	uint64_t nr_merged;
 	/* tenths of a percent of all samples; those of the children add up to it */
 	unsigned int tenths;

@@ -19,7 +19,7 @@
 #define SIZE   12
 
 #define NR_COLOURS 8
-/* Light, so that dark text is readable. The first is for what has no module. */
+/* Light, so that dark text is readable. The first is for nodes without a module. */
 static const char *const colours[NR_COLOURS] = {"#dddddd", "#ee8866", "#eedd88", "#77aadd",
 						"#44bb99", "#ffaabb", "#99ddff", "#bbcc33"};
 
@@ -41,7 +41,7 @@ static const char search[] =
 
 /* ---- the tree ------------------------------------------------------------------------------- */
 
-/* Return: 0 for what has no module, else 1 more than its place in the list of modules. */
+/* Return: 0 for a node without a module, else a colour of its module: 1 to NR_COLOURS - 1. */
 static uint32_t colour_of(const struct md_calls *calls, uint32_t node)
 {
 	const struct mp_module *module = md_calls_module(calls, node);

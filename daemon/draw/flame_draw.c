@@ -172,7 +172,7 @@ static void draw_node(FILE *out, const struct md_flame *node, enum md_flame_leve
 		   "fill-opacity=\"%s\"/>",
 		   box->x, box->y, box->width, box->height, node->nr_merged ? "#dddddd" : colour,
 		   opacity[place % 2]);
-	/* A merged box that is too small for its label gets a shorter one. */
+	/* A merged box that is too small for its label gets a shorter label. */
 	if (node->nr_merged && mp_svg_text_width(name, SIZE) > fmax(box->width, box->height) - 10) {
 		snprintf(buf, sizeof(buf), "%s more", mp_svg_format_count(node->nr_merged, count));
 		name = buf;

@@ -50,7 +50,7 @@ struct md_heat {
 	uint32_t nr_unplaced; /* pieces of the map that match no block of the original */
 	uint32_t nr_moved;    /* functions with an executed copy */
 	/*
-	 * Optimised version only: a cautious prediction of @taken (tempered counts give smaller
+	 * Optimised version only: a cautious prediction of @taken (counts with doubt give smaller
 	 * gains), and its ratio to the original's.
 	 */
 	double expected_taken, expected_ratio;

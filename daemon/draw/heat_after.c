@@ -501,7 +501,7 @@ static int flow_follow(const struct md_heat_input *in, const struct mp_map *map,
 	return r;
 }
 
-/* Predicts the taken branches: follows the flow once more with tempered counts. */
+/* Predicts the taken branches: follows the flow once more, by counts with doubt. */
 static int expect(const struct md_heat_input *in, const struct mp_map *map,
 		  const struct mp_elf *elf, struct md_heat *out)
 {
@@ -509,7 +509,7 @@ static int expect(const struct md_heat_input *in, const struct mp_map *map,
 	struct md_heat_input doubted_in = *in;
 	struct mp_counts doubted_counts;
 	struct md_heat doubted;
-	int r = mp_counts_temper(in->cfg, in->counts, MP_DOUBT_FITTED, &doubted_counts);
+	int r = mp_counts_add_doubt(in->cfg, in->counts, MP_DOUBT_FITTED, &doubted_counts);
 
 	if (r)
 		return r;

@@ -51,6 +51,8 @@ enum md_branches {
 	MD_BRANCHES_INFERRED,
 };
 
+struct md_call_graph;
+
 struct md_export_module {
 	const struct mp_module *module;
 	const struct mp_ip_count *counts; /* ascending by address */
@@ -73,10 +75,11 @@ struct md_export {
 	enum md_branches branches;
 	enum md_linker linker;
 	enum mp_order order;
-	uint64_t nr_written, nr_skipped; /* in samples */
-	uint64_t nr_unnamed;		 /* functions left out because they have no usable name */
-	uint64_t nr_shared_names;	 /* functions whose name another function has too */
-	void *state;			 /* private to the format */
+	const struct md_call_graph *graph; /* for @calls of a format that wants it; else NULL */
+	uint64_t nr_written, nr_skipped;   /* in samples */
+	uint64_t nr_unnamed;		   /* functions left out because they have no usable name */
+	uint64_t nr_shared_names;	   /* functions whose name another function has too */
+	void *state;			   /* private to the format */
 };
 
 struct md_export_format {
@@ -91,6 +94,7 @@ struct md_export_format {
 	void (*drop)(struct md_export *e); /* frees e->state; also called after an error */
 	/* Writes calling contexts instead of modules. NULL: the format has no stacks. */
 	int (*calls)(struct md_export *e, const struct md_calls *calls, struct mp_err *err);
+	bool wants_graph; /* for @calls: how often functions called one another */
 };
 
 extern const struct md_export_format md_export_folded, md_export_fdata, md_export_callgrind,

@@ -13,6 +13,7 @@
 
 #include "daemon/export/export.h"
 #include "daemon/export/export_callcost.h"
+#include "daemon/export/export_calls.h"
 #include "daemon/export/export_source.h"
 
 struct callgrind {
@@ -227,4 +228,6 @@ const struct md_export_format md_export_callgrind = {
 	.module = callgrind_module,
 	.end = callgrind_end,
 	.drop = callgrind_drop,
+	.calls = md_export_calls_callgrind,
+	.wants_graph = true,
 };

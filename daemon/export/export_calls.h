@@ -14,6 +14,8 @@ int md_export_calls_folded(struct md_export *e, const struct md_calls *calls, st
 int md_export_calls_pprof(struct md_export *e, const struct md_calls *calls, struct mp_err *err);
 int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls,
 			       struct mp_err *err);
+int md_export_calls_callgrind(struct md_export *e, const struct md_calls *calls,
+			      struct mp_err *err);
 /* Writes the name of a frame of the format folded, in which ';' ends a frame. */
 void md_export_put_frame(FILE *out, const char *text);
 

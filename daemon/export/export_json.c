@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * export_json - writes all that is known of the modules as one JSON object: samples by address,
- * edge counts, functions with blocks, inferred counts and edges. morph-stats(1) describes it.
+ * edge counts, functions with blocks, inferred counts and edges. Documentation/json.md lists the
+ * fields.
  *
  * Writes directly instead of building the object in memory: a large program has millions of
  * edges.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pprof_fields - numbers of the fields that the exports to pprof write. Called by them. */
+/* pprof_fields - numbers of pprof's fields. Included by the exports to pprof. */
 #ifndef MD_PPROF_FIELDS_H
 #define MD_PPROF_FIELDS_H
 

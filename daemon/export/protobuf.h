@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * protobuf - builds messages in the protobuf wire format in memory, and writes a gzip stream.
- * Called by export_pprof.
+ * Called by the exports to pprof.
  *
- * It is Morph's own code, because the two needed field types take less code than the library's
- * interface.
+ * Morph does not use a library for this format, because the two needed field types take less code
+ * than the library's interface.
  */
 #ifndef MD_PROTOBUF_H
 #define MD_PROTOBUF_H
@@ -22,7 +22,7 @@ struct md_pb {
 };
 
 void md_pb_fini(struct md_pb *pb);
-/* Empties it and keeps the memory. */
+/* Empties @pb, and keeps its memory for the next message. */
 void md_pb_reset(struct md_pb *pb);
 /* Adds an integer field (not sint, not fixed); 0 is the default and is not written. */
 void md_pb_uint(struct md_pb *pb, uint32_t field, uint64_t value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* import_brstack - entries of perf's branch stacks; see import_brstack.h. */
+/* import_brstack - parses entries of perf's branch stacks; see import_brstack.h. */
 #include "daemon/import/import_brstack.h"
 
 #include <ctype.h>

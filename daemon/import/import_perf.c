@@ -35,8 +35,9 @@ struct reader {
 	struct md_procmap *pm;
 	bool have_mmaps, have_branches;
 	/*
-	 * The default fields give only the thread. Other lines gave the process of a thread. If
-	 * another thread took the slot, a thread is assumed to be a process of its own.
+	 * With perf's default fields, a line has only the thread's number. Lines that have both
+	 * numbers are remembered here, by thread. A thread that is not here, since another thread
+	 * has its slot, is assumed to be a process of its own.
 	 */
 	struct {
 		uint32_t tid, pid;
@@ -241,8 +242,8 @@ static int map_kernel(struct reader *r, const struct mmap_line *m)
 	md_kernel_read(0, &now);
 	if (!m->have_build_id) {
 		/*
-		 * The profile is of the running kernel if its text lies where the running kernel
-		 * has it.
+		 * The profiled kernel is the running one if both have their text at the same
+		 * address.
 		 */
 		if (!now.text.size || now.text.off != m->start)
 			return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* import_symbols - names in fdata to addresses; see import_symbols.h. */
+/* import_symbols - finds addresses of names in fdata; see import_symbols.h. */
 #include "daemon/import/import_symbols.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * machine - the programs of this machine as the manager sees them: share of the samples, file,
- * job, measured gain, expected gain.
+ * machine - the programs of this machine as morph and morph-worker see them: share of the
+ * samples, file, job, measured gain, expected gain.
  *
  * One entry for each path; builds of one path are added up. Reads the store and files, changes
  * nothing, decides nothing. Called by all commands of morph that show something.
@@ -16,7 +16,7 @@
 #include "libprof/base/err.h"
 #include "libprof/store/jobs/store_jobs.h"
 #include "libprof/store/store.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 
 /* Programs below this share of the machine are not looked at, unless they have a job. */
 #define MD_MACHINE_LEAST_SHARE 0.001

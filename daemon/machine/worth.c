@@ -189,7 +189,7 @@ int md_saving_compute(const struct mp_cfg *cfg, const struct mp_counts *counts,
 
 	*out = (struct md_saving){.nr_samples = profile ? profile->nr_samples : 0};
 	if (!r)
-		r = mp_counts_temper(cfg, counts, MP_DOUBT_FITTED, &doubted);
+		r = mp_counts_add_doubt(cfg, counts, MP_DOUBT_FITTED, &doubted);
 	for (uint32_t f = 0; f < cfg->nr_funcs && !r; f++) {
 		/* The layout follows the counts themselves; only the prediction doubts them. */
 		r = chain_blocks(&chains, cfg, &cfg->funcs[f], counts->edge);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* morph_history - the command "history": every decision of the manager, with its evidence. */
+/* morph_history - the command "history": every decision of morph-worker, with its evidence. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

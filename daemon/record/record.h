@@ -4,7 +4,7 @@
  * source, the recorder and attribute.
  *
  * Decides whether a record lies within its bytes and its parts within the record. attribute
- * interprets it.
+ * interprets the records.
  */
 #ifndef MD_RECORD_H
 #define MD_RECORD_H

@@ -29,6 +29,8 @@ static const struct command {
 	{"diff", "what became slower or faster between two databases or periods", md_stats_diff},
 	{"heat", "a picture: where the code that runs lies, before and after", md_stats_heat},
 	{"flame", "a picture: the samples of modules, functions and blocks", md_stats_flame},
+	{"calls", "the call graph: which call site called which function, how often",
+	 md_stats_call_graph},
 	{"activity", "share of application, library and kernel per program", md_stats_activity},
 	{"audit", "which versions of functions were faster, by audits inside programs",
 	 md_stats_audit},

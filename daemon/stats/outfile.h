@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * outfile - writes a file that appears under its name complete or not at all; without a name,
- * writes to standard output. Called by the commands that draw.
+ * writes to standard output. Called by commands of morph-stats and morph that write files.
  */
 #ifndef MD_OUTFILE_H
 #define MD_OUTFILE_H

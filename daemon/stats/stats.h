@@ -37,6 +37,7 @@ struct md_stats {
 /* The commands. @argv[0] is "morph-stats COMMAND". Return: exit status. */
 int md_stats_status(struct md_stats *stats, int argc, char **argv);
 int md_stats_query(struct md_stats *stats, int argc, char **argv);
+int md_stats_call_graph(struct md_stats *stats, int argc, char **argv);
 int md_stats_activity(struct md_stats *stats, int argc, char **argv);
 int md_stats_import(struct md_stats *stats, int argc, char **argv);
 int md_stats_export(struct md_stats *stats, int argc, char **argv);

@@ -255,7 +255,10 @@ static const struct mp_module *original_of(struct annotate *a)
 	return module;
 }
 
-/* Is @module in the store only since samples of its copies are? Its counts are its original's. */
+/*
+ * True for an output. The store lists outputs because samples of their copies are stored apart;
+ * their counts are stored for the original.
+ */
 static bool is_output(const struct mp_module *module)
 {
 	struct mp_map *map;

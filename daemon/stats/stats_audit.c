@@ -15,8 +15,8 @@
 #include "daemon/stats/stats.h"
 #include "libprof/note/audit_table.h"
 #include "libprof/note/map.h"
-#include "libprof/store/store_audits.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_audits.h"
+#include "libprof/store/audits/store_trials.h"
 
 struct audit_args {
 	struct md_stats *stats;
@@ -153,13 +153,16 @@ static int add_shares(struct mp_store *store, const struct mp_module *module,
 
 /* ---- sums ---------------------------------------------------------------------------------- */
 
-/* The part of the time that @share of it no longer takes if @effect is log(A) - log(B). */
+/*
+ * Return: the part of the program's time that B saves in a function that takes @share of this time.
+ * @effect: log(time of A) - log(time of B).
+ */
 static double saved(double share, double effect)
 {
 	return share * -expm1(-effect);
 }
 
-/* An effect of which nothing is known may be anything, so the bound is not known. */
+/* If nothing is known of one function's effect, the sum is not known either. */
 static struct sum add_effects(const struct shown *s, bool only_won)
 {
 	struct sum sum = {0};
@@ -382,10 +385,10 @@ static json_t *audit_json(const struct shown *s)
 
 /* ---- which audits -------------------------------------------------------------------------- */
 
-/* What FILE says of itself. */
+/* Identities and audit table of the file that the user named. */
 struct asked {
 	struct mp_id id, original;
-	struct mp_audit_table *table; /* NULL: it has none */
+	struct mp_audit_table *table; /* NULL: the file has none */
 };
 
 static int read_asked(const char *file, struct asked *out, struct mp_err *err)
@@ -415,7 +418,7 @@ static bool is_asked(const struct asked *asked, const struct mp_stored_audit *a)
 	return is_known(&a->original) && mp_id_equal(&asked->id, &a->original);
 }
 
-/* The collector may not have found the program's file: FILE says what the file would have. */
+/* Completes @a by @asked, if the collector did not find the program's file. */
 static void complete(const struct asked *asked, struct mp_stored_audit *a)
 {
 	if (is_known(&a->original) || !asked->table || asked->table->nr_funcs != a->nr_functions)
@@ -480,7 +483,7 @@ static int fill(struct mp_store *store, const char *file, struct shown *s, struc
 	return r;
 }
 
-/* The last audit of a table of functions is shown; @audits has the newest first. */
+/* True for the newest audit of its table of functions. @audits has the newest first. */
 static bool is_last(const struct mp_stored_audit *audits, size_t i)
 {
 	for (size_t k = 0; k < i; k++)

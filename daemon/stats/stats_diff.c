@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_diff - the command "diff": whose share of the samples changed between two databases or
- * two periods, and whether the change exceeds chance. Decides what is compared and how it is
+ * stats_diff - the command "diff": which code's share of the samples changed between two databases
+ * or two periods, and whether the change exceeds chance. Decides what is compared and how it is
  * shown.
  */
 #include <errno.h>

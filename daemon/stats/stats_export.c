@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/calls/call_graph.h"
 #include "daemon/export/export.h"
 #include "daemon/code/originals.h"
 #include "daemon/stats/stats.h"
@@ -60,7 +61,7 @@ static const struct argp_option options[] = {
 	 0},
 	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
 	{"calls", KEY_CALLS, NULL, 0,
-	 "folded, pprof: who called, from calling contexts; --module, --build-id and --binary name "
+	 "callgrind, folded, pprof: who called, from calling contexts; --module, --build-id and --binary name "
 	 "programs",
 	 0},
 	{"branches", KEY_BRANCHES, "WHICH", 0,
@@ -331,10 +332,17 @@ static int run(struct export *e, struct mp_store *store)
 	return r;
 }
 
+static void say_nothing(void *arg, const char *message)
+{
+	(void)arg;
+	(void)message;
+}
+
 /* Writes calling contexts. */
 static int run_calls(struct export *e, struct mp_store *store)
 {
-	json_t *notes = json_array(); /* printed only */
+	struct md_call_graph graph = {0};
+	json_t *notes = json_array(); /* not used: the messages are printed as well */
 	struct md_calls calls;
 	struct mp_err err = {0};
 	int r = md_calls_read(store, &e->filter, e->out.since_s, md_stats_note_file, notes, &calls,
@@ -350,7 +358,15 @@ static int run_calls(struct export *e, struct mp_store *store)
 		return MD_EXIT_NO_PROFILE;
 	}
 	md_stats_note_period(store, e->out.since_s);
-	r = e->format->calls(&e->out, &calls, &err);
+	/* Files that cannot be read were named above. */
+	if (e->format->wants_graph) {
+		r = md_call_graph_read(store, &e->filter, e->out.since_s, say_nothing, NULL, &graph,
+				       &err);
+		e->out.graph = &graph;
+	}
+	if (!r)
+		r = e->format->calls(&e->out, &calls, &err);
+	md_call_graph_fini(&graph);
 	md_calls_fini(&calls);
 	return r ? md_stats_fail("%s", err.msg) : md_stats_finish(MD_EXIT_DONE);
 }

@@ -15,7 +15,7 @@
 #include "libprof/cli/progress.h"
 #include "libprof/store/store_fingerprint.h"
 
-/* morph-optimize needs as many samples to use them. */
+/* With fewer samples, morph-optimize does not use the counts of another build. */
 #define MIN_SAMPLES 1000
 
 enum {

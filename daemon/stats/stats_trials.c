@@ -12,7 +12,7 @@
 #include "daemon/code/stats_filter.h"
 #include "daemon/stats/stats.h"
 #include "libprof/elf/elf.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 
 struct trials {
 	struct md_stats *stats;

@@ -2,7 +2,7 @@
 /*
  * probation - is a program slower than before? Its own code's samples are compared with the samples that
  * libraries and the kernel have on its behalf. A new layout changes the first and not the second, so the
- * second stands for the work that was done. Decides by numbers alone; called by the worker.
+ * second stands for the work that was done. Decides by numbers alone; called by morph-worker.
  */
 #ifndef MD_PROBATION_H
 #define MD_PROBATION_H

@@ -146,7 +146,7 @@ static int take_output(struct md_task *t, const char *output)
 {
 	struct mp_spent spent = {0};
 	struct stat st;
-	bool shunned;
+	bool rejected;
 	char *copy;
 	int ret = md_file_hash(output, t->job->layout);
 
@@ -156,11 +156,11 @@ static int take_output(struct md_task *t, const char *output)
 		spent.disk_bytes = (uint64_t)st.st_size;
 	ret = mp_store_add_spent(t->worker->store, time(NULL), &spent, t->err);
 	if (!ret)
-		ret = mp_store_is_shunned(t->worker->store, &t->job->id, t->job->layout, &shunned,
-					  t->err);
+		ret = mp_store_is_rejected(t->worker->store, &t->job->id, t->job->layout, &rejected,
+					   t->err);
 	if (ret)
 		return ret;
-	if (shunned)
+	if (rejected)
 		return md_task_advance(t, MP_JOB_NOT_FASTER, "write", "known",
 				       "the same version was tried before, and was not kept");
 	copy = strdup(output);

@@ -119,8 +119,8 @@ int md_step_undo(struct md_task *t)
 	if (ret > 0)
 		return make_anew(t);
 	if (!ret && t->job->layout[0])
-		ret = mp_store_shun_layout(t->worker->store, &t->job->id, t->job->layout, reason,
-					   time(NULL), t->err);
+		ret = mp_store_reject_layout(t->worker->store, &t->job->id, t->job->layout, reason,
+					     time(NULL), t->err);
 	if (!ret)
 		ret = md_task_restart(t, "restart original");
 	return ret ? ret

@@ -32,7 +32,7 @@ int64_t md_age_since(const struct md_task *t)
 	return t->job->adopted_s > since_s ? t->job->adopted_s : since_s;
 }
 
-/* Where the original is kept. Return: 0, -errno. */
+/* Finds the path of the kept original. Return: 0, -errno. */
 static int find_original(const struct md_task *t, char *out, size_t size, struct mp_err *err)
 {
 	const char *own = t->worker->backup_dir;

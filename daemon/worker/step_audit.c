@@ -120,8 +120,8 @@ static int judge(struct md_task *t, const struct md_evidence *e, const char *out
 	if (!strcmp(e->verdict, "undecided"))
 		return md_task_advance(t, MP_JOB_UNDECIDED, "audit", "undecided",
 				       "%lu pairs of runs could not tell", e->pairs);
-	ret = mp_store_shun_layout(t->worker->store, &t->job->id, t->job->layout, e->verdict,
-				   time(NULL), t->err);
+	ret = mp_store_reject_layout(t->worker->store, &t->job->id, t->job->layout, e->verdict,
+				     time(NULL), t->err);
 	if (ret)
 		return ret;
 	unlink(output);

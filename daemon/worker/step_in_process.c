@@ -213,7 +213,7 @@ static int judge(struct md_task *t, const struct found *f)
 {
 	struct md_work_path output = md_work_path(&t->dir, "output");
 	struct md_evidence e = {.verdict = "faster", .pairs = f->pairs};
-	bool shunned;
+	bool rejected;
 	int ret;
 
 	if (!f->nr_new || f->least <= 0)
@@ -230,8 +230,9 @@ static int judge(struct md_task *t, const struct found *f)
 	ret = md_file_hash(output.text, t->job->layout);
 	if (ret)
 		return mp_err_set(t->err, -ret, "%s: %s", output.text, strerror(-ret));
-	ret = mp_store_is_shunned(t->worker->store, &t->job->id, t->job->layout, &shunned, t->err);
-	if (!ret && shunned)
+	ret = mp_store_is_rejected(t->worker->store, &t->job->id, t->job->layout, &rejected,
+				   t->err);
+	if (!ret && rejected)
 		return end_without_gain(t, MP_JOB_NOT_FASTER, "known",
 					"the same version was tried before, and was not kept");
 	snprintf(e.original, sizeof(e.original), "%s", t->job->file_hash);

@@ -188,8 +188,9 @@ static int find_running(const char *path)
 }
 
 /*
- * A server usually runs already, or something else starts it. Sampling a running
- * process needs root, and root has another default database than the user.
+ * For servers, which usually run already or are started by something else. To sample a
+ * running process needs root. Root has another default database than the user, so the
+ * command names the user's.
  */
 static void put_running(FILE *out, const struct me_optimize_options *o, const char *db)
 {

@@ -2,7 +2,7 @@
 /*
  * advice - the commands that the user should run next, as lines to paste into a shell.
  *
- * Called by morph_optimize.c.
+ * Called by cli_work.
  */
 #ifndef ME_ADVICE_H
 #define ME_ADVICE_H

@@ -42,9 +42,10 @@ extern const struct argp_option me_audit_options[];
 error_t me_audit_parse(int key, char *arg, struct argp_state *state);
 
 /*
- * Completes @args->audit for runs: files, environment, progress through @lines. Signals that end the
- * program arrive only while a run waits, so that all is cleaned up; *@before: the mask that was. Both
- * must live as long as the runs. End the progress with mp_progress_stop().
+ * Completes @args->audit for runs: files, environment, and @lines, which print the progress.
+ * Blocks the signals that end the program: they arrive only while a run waits, so that everything
+ * is cleaned up. *@before: the signal mask until now. @lines and @before must live as long as the
+ * runs. The caller ends the progress with mp_progress_stop().
  */
 void me_audit_begin(struct me_audit_arguments *args, struct me_audit_lines *lines,
 		    sigset_t *before);

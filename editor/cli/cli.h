@@ -33,11 +33,11 @@ struct me_cli {
 	bool dry_run;
 	const char *patch_list;
 	const char *old;       /* an old spelling that was used; NULL: none */
-	char now[64];	       /* how the same is spelled today */
+	char now[64];	       /* the spelling of @old today */
 	bool default_output;   /* the output is FILE.morph, which -o did not name */
-	char db[PATH_MAX];     /* where options.db may point */
-	char counts[PATH_MAX]; /* where options.counting.path may point */
-	char output[PATH_MAX]; /* where options.output may point */
+	char db[PATH_MAX];     /* storage for options.db */
+	char counts[PATH_MAX]; /* storage for options.counting.path */
+	char output[PATH_MAX]; /* storage for options.output */
 };
 
 struct me_cli_command {
@@ -58,8 +58,8 @@ int me_cli_adopt(struct me_cli *cli, int argc, char **argv);
 int me_cli_restore(struct me_cli *cli, int argc, char **argv);
 
 /*
- * me_cli_modernize - spell a command line of an older release as today: --train, --restore, --verify
- * and --instrument became commands. Sets cli->old where it changed something.
+ * me_cli_modernize - translate a command line of an older release: the options --train, --restore,
+ * --verify and --instrument became commands. If it changes anything, it sets cli->old.
  * Return: @argv, or a new vector that lives as long as the process; @argc is adjusted.
  */
 char **me_cli_modernize(struct me_cli *cli, int *argc, char **argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cli_adjust - reads --adjust: functions that lie elsewhere than the counts suggest. */
+/* cli_adjust - reads --adjust: functions that the user places otherwise than the counts suggest. */
 #include <argp.h>
 
 #include "editor/cli/cli.h"
@@ -18,7 +18,10 @@ static const struct argp_option adjust_options[] = {
 	 1},
 	{0}};
 
-/* Reads the words behind those that were there; the file will tell which functions they name. */
+/*
+ * Appends the words of @arg to @words, and checks their form. Which functions they name is found
+ * out when the file has been read.
+ */
 static void read_adjust(struct argp_state *state, struct me_words *words, const char *arg)
 {
 	struct mp_err err = {""};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cli_instrument - `morph-optimize instrument': write a version that counts branches, that tells
- * which path control came by, or that audits two layouts.
+ * cli_instrument - `morph-optimize instrument': write a version that counts branches, that keeps
+ * path numbers, or that audits two layouts of its functions.
  */
 #include <argp.h>
 #include <errno.h>

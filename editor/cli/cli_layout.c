@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cli_layout - reads --layout, which collects the choices that experiments with layouts need, and
- * the options that these choices were in older releases.
+ * cli_layout - reads --layout, which collects the choices for experiments with layouts. Also reads
+ * the options of older releases that --layout replaced.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ void me_cli_layout(struct argp_state *state, struct me_layout_options *layout, c
 	free(words);
 }
 
-/* An option of an older release: @key is the same in --layout. */
+/* Handles @option of an older release, which is @key of --layout today. */
 static void set_old(struct argp_state *state, struct me_cli *cli, const char *option,
 		    const char *key, const char *value)
 {

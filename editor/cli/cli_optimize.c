@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cli_optimize - `morph-optimize FILE': write a faster version of a file, or put one in its place. */
+/*
+ * cli_optimize - `morph-optimize FILE': write a faster version of a file, or replace the file by
+ * this version.
+ */
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -102,7 +102,7 @@ static void read_since(struct argp_state *state, struct me_optimize_options *o, 
 	char days[32];
 	const char *text = arg;
 
-	/* "3" is "3d". */
+	/* A number without a unit is a number of days. */
 	if (*arg && !arg[strspn(arg, "0123456789")] && strlen(arg) < sizeof(days) - 1) {
 		snprintf(days, sizeof(days), "%sd", arg);
 		text = days;
@@ -127,7 +127,7 @@ static void read_seed(struct argp_state *state, struct me_optimize_options *o, c
 {
 	o->all = o->stress = true;
 	o->stress_seed = me_cli_number(state, "--stress-layout", arg);
-	if (o->stress_seed > INT64_MAX) /* JSON knows no larger ones */
+	if (o->stress_seed > INT64_MAX) /* the report in JSON has signed integers */
 		argp_error(state, "--stress-layout: '%s' is too large", arg);
 }
 

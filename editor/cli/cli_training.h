@@ -9,7 +9,7 @@
 struct me_cli_training {
 	struct me_cli *cli;
 	struct me_train_options train;
-	char db[PATH_MAX]; /* where train.trials_db may point */
+	char db[PATH_MAX]; /* storage for train.trials_db */
 };
 
 /* -o, --audit-seconds, --audit-pairs, --budget, --debug-file; the input is struct me_cli_training. */

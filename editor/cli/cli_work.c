@@ -53,14 +53,14 @@ int me_cli_choose_db(struct me_cli *cli, struct mp_err *err)
 	struct me_optimize_options *o = &cli->options;
 	int rc;
 
-	/* Counters and numbers stand well enough without a profile. */
+	/* To instrument a file needs no profile: without one, all functions are copied. */
 	o->all |= me_counting_any(&o->counting) && !o->db;
 	if (o->db || o->all)
 		return 0;
 	rc = mp_store_default_path(cli->db, sizeof(cli->db), false, err);
 	if (rc)
 		return rc;
-	/* As in morph-stats: a user without a profile reads the service's. */
+	/* As in morph-stats: a user without a database reads the service's. */
 	if (!getenv("MORPH_DB") && access(cli->db, F_OK) && !access(MP_STORE_SERVICE_PATH, R_OK))
 		strcpy(cli->db, MP_STORE_SERVICE_PATH);
 	o->db = cli->db;
@@ -107,7 +107,10 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 	mp_progress_stop();
 	if (rc)
 		me_cli_complain(&err);
-	/* -ENODATA means that a profile is missing, unless the audit is, which is read first. */
+	/*
+	 * With @audited_db, -ENODATA may also mean that the audit is missing: then no function is
+	 * decided, since the audit is read before the profile.
+	 */
 	if (rc == -ENODATA && !report.nothing_to_move && (!o->audited_db || report.nr_decided) &&
 	    !cli->quiet && !cli->json)
 		me_advice_collect(stderr, o, named_db, &report);

@@ -148,7 +148,10 @@ json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
 	return json_pack("{s:o, s:o}", "checked", checked, "assumed", assumed);
 }
 
-/* Open both debug files. By default, the output's is the one that its link names, beside it. */
+/*
+ * Open both debug files. By default, the output's is the file beside the output that its
+ * .gnu_debuglink names.
+ */
 static int open_debug(const struct mp_elf *original, const struct mp_elf *output,
 		      const struct me_optimize_options *o, struct me_verify_debug *debug,
 		      struct mp_elf **was, struct mp_elf **now, struct mp_err *err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * report - prints what verify and restore did, and holds what the reports in text and in JSON share.
- * Computes nothing that optimize did not find out.
+ * Prints only what optimize found out.
  */
 #include "editor/cli/report_private.h"
 

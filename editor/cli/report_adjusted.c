@@ -42,7 +42,7 @@ static void put_adjusted(FILE *out, const struct me_adjusted *a)
 	if (missed) {
 		fputs("but not ", out);
 		put_kinds(out, &a->how, missed);
-		/* A loop cannot begin elsewhere than the function that begins with the loop. */
+		/* If the loop begins the function, both have the same place. */
 		fputs(a->loop_vaddr ? " (the loop begins the function)" : " (there is no loop)",
 		      out);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* report_text - the report in text. Computes nothing that optimize did not find out. */
+/* report_text - the report in text. Prints only what optimize found out. */
 #include "editor/cli/report_private.h"
 
 #include <inttypes.h>
@@ -60,7 +60,7 @@ static struct reason *add_up_reasons(const struct me_optimize_report *r, size_t 
 	return reasons;
 }
 
-/* A function that is left alone, or out, with its samples. */
+/* Prints a function that was left alone, or left out of the audited ones, and why. */
 static void text_left(FILE *out, const char *name, uint64_t vaddr, uint64_t nr, const char *unit,
 		      const char *why)
 {
@@ -302,7 +302,7 @@ static void text_stale(FILE *out, const struct me_stale_report *stale)
 
 static void text_evidence(FILE *out, const struct me_optimize_report *r)
 {
-	bool apart = r->counts; /* samples beside the counts that all was made of */
+	bool apart = r->counts; /* counts decided the layout; samples exist beside them */
 	const char *what = r->exact && !apart ? "counts" : "samples";
 
 	fprintf(out, "  %-10s %" PRIu64 ", ", what, r->samples);

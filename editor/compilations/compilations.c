@@ -163,7 +163,7 @@ static void find_other_work(struct me_compilations *out)
 		const struct me_region_marker *m = &out->regions.markers[i];
 
 		for (int d = 0; !me_compilations_agree(m) && d < ME_NR_DIVISIONS; d++)
-			out->contest.list[me_compilations_index(out, d, m->region[d])].work_differs =
+			out->tests.list[me_compilations_index(out, d, m->region[d])].work_differs =
 				true;
 	}
 }
@@ -182,7 +182,7 @@ static int prepare(struct work *w, struct mp_err *err)
 	if (rc)
 		return rc;
 	nr = out->regions.nr[ME_DIVISION_FUNCTIONS] + out->regions.nr[ME_DIVISION_LOOPS];
-	rc = me_contest_init(&out->contest, nr, w->opts->alpha, w->opts->indifference);
+	rc = me_region_tests_init(&out->tests, nr, w->opts->alpha, w->opts->indifference);
 	for (int b = 0; b < ME_NR_BUILDS; b++) {
 		w->samples[b] = calloc((size_t)nr + 1, sizeof(uint64_t));
 		if (rc || !w->samples[b])
@@ -247,12 +247,12 @@ static int read_samples(struct work *w, int b, struct mp_err *err)
 
 	if (rc)
 		return rc;
-	memset(w->samples[b], 0, ((size_t)w->out->contest.nr + 1) * sizeof(uint64_t));
+	memset(w->samples[b], 0, ((size_t)w->out->tests.nr + 1) * sizeof(uint64_t));
 	rc = me_sample_db_read(store, &w->out->builds[b].elf->id, &counts, &nr, err);
 	if (!rc)
 		rc = count_samples(w, b, counts, nr, err);
 	if (!rc)
-		rc = me_sample_db_whole(store, &w->samples[b][w->out->contest.nr], err);
+		rc = me_sample_db_whole(store, &w->samples[b][w->out->tests.nr], err);
 	free(counts);
 	mp_store_close(store);
 	return rc;
@@ -351,19 +351,18 @@ static double seconds(const struct work *w)
 static bool is_over(const struct work *w)
 {
 	const struct me_audit_opts *o = w->opts;
-	struct me_contest *contest = &w->out->contest;
+	struct me_region_tests *tests = &w->out->tests;
 
-	if (contest->nr_pairs >= o->max_pairs)
+	if (tests->nr_pairs >= o->max_pairs)
 		return true;
-	if (contest->nr_pairs < o->min_pairs)
-		return contest->nr_pairs >= o->pairs_despite_timeout &&
-		       seconds(w) >= o->max_seconds;
-	return seconds(w) >= o->max_seconds || me_contest_is_over(contest);
+	if (tests->nr_pairs < o->min_pairs)
+		return tests->nr_pairs >= o->pairs_despite_timeout && seconds(w) >= o->max_seconds;
+	return seconds(w) >= o->max_seconds || me_region_tests_are_over(tests);
 }
 
 static int run_pairs(struct work *w, struct mp_err *err)
 {
-	struct me_contest *contest = &w->out->contest;
+	struct me_region_tests *tests = &w->out->tests;
 	size_t warmup = w->opts->warmup ? w->opts->warmup : 1; /* it chooses what is tested */
 	int rc = 0;
 
@@ -371,18 +370,18 @@ static int run_pairs(struct work *w, struct mp_err *err)
 		rc = run_pair(w, err);
 	if (rc)
 		return rc;
-	me_contest_choose(contest, w->samples[ME_OLD], w->samples[ME_NEW]);
-	if (contest->nr_tested < 2)
+	me_region_tests_choose(tests, w->samples[ME_OLD], w->samples[ME_NEW]);
+	if (tests->nr_tested < 2)
 		return mp_err_set(
 			err, ENODATA,
 			"%s: too few samples in any function: give the command more to do",
 			w->opts->a);
 	do {
 		rc = run_pair(w, err);
-		if (!rc && me_contest_add(contest, w->samples[ME_OLD], w->samples[ME_NEW]))
+		if (!rc && me_region_tests_add(tests, w->samples[ME_OLD], w->samples[ME_NEW]))
 			rc = mp_err_set(err, ENOMEM, "out of memory");
 		if (!rc && w->opts->progress)
-			w->opts->progress(&contest->list[contest->nr].seq, w->opts->progress_arg);
+			w->opts->progress(&tests->list[tests->nr].seq, w->opts->progress_arg);
 	} while (!rc && !is_over(w));
 	return rc;
 }
@@ -417,16 +416,16 @@ int me_compilations_run(const struct me_audit_opts *opts, struct me_compilations
 		out->differs = true;
 		rc = 0;
 	}
-	out->nr_pairs = out->contest.nr_pairs;
+	out->nr_pairs = out->tests.nr_pairs;
 	out->seconds = seconds(&w);
-	if (out->contest.nr_pairs)
-		me_contest_end(&out->contest);
+	if (out->tests.nr_pairs)
+		me_region_tests_end(&out->tests);
 	return rc;
 }
 
 void me_compilations_fini(struct me_compilations *result)
 {
-	me_contest_fini(&result->contest);
+	me_region_tests_fini(&result->tests);
 	me_regions_fini(&result->regions);
 	for (int b = 0; b < ME_NR_BUILDS; b++)
 		me_build_close(&result->builds[b]);

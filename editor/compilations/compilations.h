@@ -5,14 +5,14 @@
  *
  * Both compilations have code markers. One run of each gives the markers' totals: exact numbers of
  * rounds. Then outputs without markers run in pairs, sampled. regions says which samples belong to
- * the same work, contest decides. Called by morph_audit.
+ * the same work, region_tests decides. Called by morph_audit.
  */
 #ifndef ME_COMPILATIONS_H
 #define ME_COMPILATIONS_H
 
 #include "editor/audit/audit.h"
 #include "editor/compilations/build.h"
-#include "editor/compilations/contest.h"
+#include "editor/compilations/region_tests.h"
 #include "editor/compilations/regions.h"
 #include "editor/optimize/optimize.h"
 
@@ -20,14 +20,14 @@ struct me_compilations {
 	struct me_build builds[ME_NR_BUILDS];
 	struct me_markers_report markers[ME_NR_BUILDS]; /* what was left out of the outputs */
 	struct me_regions regions;
-	struct me_contest contest; /* regions of one division, then of the next one */
+	struct me_region_tests tests; /* regions of one division, then of the next one */
 	size_t nr_pairs, nr_runs;
 	double seconds;
 	bool differs;	      /* the new compilation does not behave as the old one */
 	char difference[384]; /* in words */
 };
 
-/* Return: index of a region in @result->contest. */
+/* Return: index of a region in @result->tests. */
 static inline uint32_t me_compilations_index(const struct me_compilations *result, int division,
 					     uint32_t region)
 {

@@ -65,14 +65,14 @@ static json_t *json_functions(const struct me_regions *r, int division, uint32_t
 	return list;
 }
 
-static json_t *json_bound(const struct me_contestant *c, double bound)
+static json_t *json_bound(const struct me_region_test *c, double bound)
 {
 	return c->tested && isfinite(bound) ? json_real(exp(bound)) : json_null();
 }
 
-static void add_effect(json_t *object, const struct me_contestant *c)
+static void add_effect(json_t *object, const struct me_region_test *c)
 {
-	json_t *verdict = c->tested ? json_string(me_contest_verdict_name(c->verdict))
+	json_t *verdict = c->tested ? json_string(me_region_verdict_name(c->verdict))
 				    : json_string("other work");
 
 	json_object_set_new(object, "verdict", verdict);
@@ -130,7 +130,7 @@ static json_t *json_build(const struct me_compilations *r, int b)
 			 "markers", (json_int_t)m->nr_markers, "accesses",
 			 (json_int_t)m->nr_accesses, "left_out", (json_int_t)m->nr_removed,
 			 "seconds",
-			 me_compilations_seconds(r, r->contest.list[r->contest.nr].samples[b]));
+			 me_compilations_seconds(r, r->tests.list[r->tests.nr].samples[b]));
 }
 
 static json_t *json_whole(const struct me_compilations *result)
@@ -140,8 +140,8 @@ static json_t *json_whole(const struct me_compilations *result)
 
 	json_object_set_new(root, "old", json_build(result, ME_OLD));
 	json_object_set_new(root, "new", json_build(result, ME_NEW));
-	json_object_set_new(root, "alpha", json_real(result->contest.alpha));
-	json_object_set_new(root, "tests", json_integer(result->contest.nr_tested));
+	json_object_set_new(root, "alpha", json_real(result->tests.alpha));
+	json_object_set_new(root, "tests", json_integer(result->tests.nr_tested));
 	json_object_set_new(root, "pairs", json_integer((json_int_t)result->nr_pairs));
 	json_object_set_new(root, "runs", json_integer((json_int_t)result->nr_runs));
 	json_object_set_new(root, "elapsed_s", json_real(result->seconds));
@@ -151,7 +151,7 @@ static json_t *json_whole(const struct me_compilations *result)
 		if (!me_compilations_agree(&r->markers[i]))
 			json_array_append_new(other, json_marker(&r->markers[i]));
 	json_object_set_new(root, "other_work", other);
-	add_effect(root, &result->contest.list[result->contest.nr]);
+	add_effect(root, &result->tests.list[result->tests.nr]);
 	if (result->differs)
 		json_object_set_new(root, "verdict", json_string("output differs"));
 	return root;

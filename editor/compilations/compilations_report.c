@@ -92,7 +92,7 @@ static void put_functions(FILE *out, const struct me_compilations *r,
 }
 
 /* Nothing or, for a region that was tested, the estimate and its bounds. */
-static void put_effect(FILE *out, const struct me_contestant *c)
+static void put_effect(FILE *out, const struct me_region_test *c)
 {
 	if (!c->tested)
 		fprintf(out, "%24s", "");
@@ -107,10 +107,10 @@ static void put_row(FILE *out, const struct me_compilations *r, int division,
 		    const struct me_compilations_row *row)
 {
 	bool round = division == ME_DIVISION_LOOPS;
-	const struct me_contestant *c = row->result;
+	const struct me_region_test *c = row->result;
 
 	fprintf(out, "  %-10s %5.1f %% ",
-		c->tested ? me_contest_verdict_name(c->verdict) : "other work", 100 * row->share);
+		c->tested ? me_region_verdict_name(c->verdict) : "other work", 100 * row->share);
 	for (int b = 0; b < ME_NR_BUILDS; b++) {
 		if (round && row->marker != MP_NONE)
 			fprintf(out, "%10.3f", row->round_ns[b]);
@@ -175,7 +175,7 @@ static void put_other_work(FILE *out, const struct me_compilations *r)
 static void put_builds(FILE *out, const struct me_compilations *r)
 {
 	static const char *const names[] = {"old", "new"};
-	const struct me_contestant *whole = &r->contest.list[r->contest.nr];
+	const struct me_region_test *whole = &r->tests.list[r->tests.nr];
 
 	for (int b = 0; b < ME_NR_BUILDS; b++) {
 		const struct me_markers_report *m = &r->markers[b];
@@ -193,12 +193,12 @@ static void put_verdict(FILE *out, const struct me_compilations *r)
 {
 	uint32_t nr[ME_NR_DIVISIONS] = {0};
 
-	for (uint32_t i = 0; i < r->contest.nr; i++)
-		if (r->contest.list[i].tested && r->contest.list[i].verdict == ME_CONTEST_SLOWER)
+	for (uint32_t i = 0; i < r->tests.nr; i++)
+		if (r->tests.list[i].tested && r->tests.list[i].verdict == ME_REGION_SLOWER)
 			nr[i < r->regions.nr[ME_DIVISION_FUNCTIONS] ? ME_DIVISION_FUNCTIONS
 								    : ME_DIVISION_LOOPS]++;
 	fprintf(out, "\n%s: the new compilation as a whole",
-		me_contest_verdict_name(r->contest.list[r->contest.nr].verdict));
+		me_region_verdict_name(r->tests.list[r->tests.nr].verdict));
 	if (nr[ME_DIVISION_FUNCTIONS] + nr[ME_DIVISION_LOOPS])
 		fprintf(out, "; slower: %" PRIu32 " function%s and %" PRIu32 " loop%s",
 			nr[ME_DIVISION_FUNCTIONS], nr[ME_DIVISION_FUNCTIONS] == 1 ? "" : "s",
@@ -210,7 +210,7 @@ static void put_verdict(FILE *out, const struct me_compilations *r)
 
 void me_compilations_print(const struct me_compilations *r, FILE *out)
 {
-	const struct me_contestant *whole = &r->contest.list[r->contest.nr];
+	const struct me_region_test *whole = &r->tests.list[r->tests.nr];
 
 	if (r->differs) {
 		fprintf(out, "output differs: %s\n", r->difference);
@@ -222,7 +222,7 @@ void me_compilations_print(const struct me_compilations *r, FILE *out)
 	fputs("\n  new is ", out);
 	put_effect(out, whole);
 	fprintf(out, " times as fast\n  %g %% of all intervals together are right\n",
-		100 * (1 - r->contest.alpha));
+		100 * (1 - r->tests.alpha));
 	if (put_division(out, r, ME_DIVISION_FUNCTIONS) || put_division(out, r, ME_DIVISION_LOOPS))
 		fputs("out of memory\n", out);
 	put_other_work(out, r);
@@ -231,8 +231,8 @@ void me_compilations_print(const struct me_compilations *r, FILE *out)
 
 bool me_compilations_is_better(const struct me_compilations *r)
 {
-	for (uint32_t i = 0; i < r->contest.nr; i++)
-		if (r->contest.list[i].tested && r->contest.list[i].verdict == ME_CONTEST_SLOWER)
+	for (uint32_t i = 0; i < r->tests.nr; i++)
+		if (r->tests.list[i].tested && r->tests.list[i].verdict == ME_REGION_SLOWER)
 			return false;
-	return !r->differs && r->contest.list[r->contest.nr].verdict == ME_CONTEST_FASTER;
+	return !r->differs && r->tests.list[r->tests.nr].verdict == ME_REGION_FASTER;
 }

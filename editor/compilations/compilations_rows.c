@@ -22,11 +22,11 @@ static int by_time(const void *a, const void *b)
 	return x->region < y->region ? -1 : x->region > y->region;
 }
 
-static bool is_shown(const struct me_compilations *result, const struct me_contestant *c,
+static bool is_shown(const struct me_compilations *result, const struct me_region_test *c,
 		     double share)
 {
 	return c->tested ||
-	       (c->work_differs && share >= ME_CONTEST_LEAST_SHARE && result->nr_pairs > 0);
+	       (c->work_differs && share >= ME_REGION_LEAST_SHARE && result->nr_pairs > 0);
 }
 
 /* The smaller of the two compilations' totals, which may differ. */
@@ -67,8 +67,8 @@ static void choose_function(const struct me_compilations *result, int division,
 int me_compilations_rows(const struct me_compilations *result, int division,
 			 struct me_compilations_row **out, size_t *nr)
 {
-	const struct me_contestant *list = result->contest.list;
-	const struct me_contestant *whole = &list[result->contest.nr];
+	const struct me_region_test *list = result->tests.list;
+	const struct me_region_test *whole = &list[result->tests.nr];
 	double all = (double)(whole->samples[ME_OLD] + whole->samples[ME_NEW]);
 
 	*nr = 0;
@@ -76,7 +76,7 @@ int me_compilations_rows(const struct me_compilations *result, int division,
 	if (!*out)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < result->regions.nr[division]; i++) {
-		const struct me_contestant *c = &list[me_compilations_index(result, division, i)];
+		const struct me_region_test *c = &list[me_compilations_index(result, division, i)];
 		struct me_compilations_row *row = &(*out)[*nr];
 
 		*row = (struct me_compilations_row){

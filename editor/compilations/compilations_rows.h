@@ -9,7 +9,7 @@
 #include "editor/compilations/compilations.h"
 
 struct me_compilations_row {
-	const struct me_contestant *result;
+	const struct me_region_test *result;
 	uint32_t region;
 	double share;		      /* of both compilations' time */
 	double seconds[ME_NR_BUILDS]; /* of one run */

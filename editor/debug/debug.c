@@ -59,7 +59,10 @@ static int open_sections(struct me_debug_sections *file, const struct mp_elf *el
 	return 0;
 }
 
-/* Limits the work if many references lead to one long list. All else is read only a few times. */
+/*
+ * Limits the work for files in which many references lead to one long list. All other data is read
+ * only a few times.
+ */
 static uint64_t fair_budget(struct me_debug_sections *file)
 {
 	uint64_t bytes = 0;

@@ -266,7 +266,10 @@ void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version)
 	}
 }
 
-/* Does any entry but the unit's own use a list? Before version 4 the forms do not tell. */
+/*
+ * Does any entry but the unit's own use a list? Not for units before version 4, whose forms do not
+ * tell offsets of lists from other numbers.
+ */
 static bool has_lists(const struct me_abbrevs *t, const struct me_abbrev *own)
 {
 	for (uint32_t i = 0; i < t->nr; i++) {
@@ -292,7 +295,10 @@ void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbr
 		abbrev->change = ME_ABBREV_NONE;
 }
 
-/* Length of the code in the table. Entries could pad theirs, but no producer does. */
+/*
+ * Bytes of @code in the table. An entry could write @code with more bytes (padded LEB128), but no
+ * producer does.
+ */
 static unsigned int code_length(uint64_t code)
 {
 	return me_uleb_size(code);
@@ -300,7 +306,7 @@ static unsigned int code_length(uint64_t code)
 
 void me_abbrevs_choose(struct me_abbrevs *table)
 {
-	uint64_t next[3] = {0, 1, 1 << 7}; /* by length */
+	uint64_t next[3] = {0, 1, 1 << 7}; /* by length: codes to try next */
 
 	for (uint32_t i = 0; i < table->nr; i++) {
 		struct me_abbrev *a = &table->abbrevs[i];

@@ -39,7 +39,7 @@ struct me_abbrev {
 	/* For the current unit: */
 	enum me_abbrev_change change;
 	bool used, touched; /* touched: one of its entries has a single range, which moved */
-	uint64_t new_code;  /* of entries that become lists; 0: @code, all become lists */
+	uint64_t new_code;  /* of entries that get a list; 0: @code, so all entries get one */
 };
 
 struct me_abbrevs {
@@ -60,7 +60,7 @@ void me_abbrevs_fini(struct me_abbrevs *table);
 /* Return: the abbreviation of @code; NULL if there is none. */
 struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code);
 
-/* me_abbrevs_begin - start a new unit of @version: choose each way anew, clear used and touched. */
+/* me_abbrevs_begin - start a unit of @version: set each @change anew, clear @used and @touched. */
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version);
 /*
  * me_abbrev_choose_own - choose how the range of the unit's own entry is replaced, once the used

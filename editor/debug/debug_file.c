@@ -54,7 +54,10 @@ static const uint8_t *build_id_note(const struct writer *w, const struct mp_sect
 	return w->in->build_id_note;
 }
 
-/* Use the program's offset if that is near: then program headers lead to the note, too. */
+/*
+ * Puts the note at its offset in the program, if that offset is near. Program headers, which have
+ * the program's offsets, then hold for the note, too.
+ */
 static int put_note(struct writer *w, Elf64_Shdr *h, const uint8_t *bytes)
 {
 	const struct mp_section *own = mp_elf_section_at(w->cfg->elf, h->sh_addr);

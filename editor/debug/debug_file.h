@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_file - separate debug files, as distributions ship them: finds the file of a program, and
- * makes the one of an output.
+ * debug_file - separate debug files, as distributions ship them: finds the debug file of a program,
+ * and makes the debug file of an output.
  *
  * Such a file has all sections of the program; those that are loaded have no bytes (objcopy
  * --only-keep-debug, eu-strip -f). Debuggers find it by the build-id, or by name and checksum.

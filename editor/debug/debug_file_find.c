@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * debug_file_find - finds a program's debug file and checks that it belongs to the program.
- * Called by optimize and by --verify.
+ * Called by optimize and by `morph-optimize verify'.
  */
 #include <errno.h>
 #include <fcntl.h>

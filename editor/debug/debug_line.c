@@ -142,8 +142,8 @@ static int add_row(struct program *p, struct machine *m)
 }
 
 /*
- * Before an opcode that appends a row: is_stmt is cleared for copied code, since its
- * statements begin in the copies.
+ * Before an opcode that appends a row: clears is_stmt if the row's code was copied. A debugger
+ * then sets breakpoints only in the copies.
  */
 static void set_stmt(struct program *p, const struct machine *m)
 {
@@ -276,7 +276,7 @@ static int read_program(struct program *p)
 		if (rc)
 			return rc;
 	}
-	/* Rows without an end_sequence: readers differ in how they take them. */
+	/* The last rows lack an end_sequence, and readers differ in what they make of such rows. */
 	return p->nr_rows > m.first_row ? -EBADMSG : 0;
 }
 

@@ -19,7 +19,7 @@
 int me_loc_extend(struct me_unit *unit, uint32_t *off, uint32_t *views);
 /*
  * me_loc_renumber - extend all lists that the unit uses by number (DW_FORM_loclistx).
- * Before me_loc_extend().
+ * Call before me_loc_extend().
  */
 int me_loc_renumber(struct me_unit *unit);
 /* me_loc_end - fill in the length of the unit's new table. */

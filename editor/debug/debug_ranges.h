@@ -29,7 +29,10 @@ int me_ranges_indexed(const struct me_unit *unit, uint64_t index, uint64_t *off)
 bool me_ranges_extend(struct me_debug_sections *file, bool is_function);
 /* me_ranges_write - append file->new as a list; *@off: its offset. */
 int me_ranges_write(struct me_unit *unit, uint32_t *off);
-/* me_ranges_renumber - extend all lists that the unit uses by number. Before me_ranges_write(). */
+/*
+ * me_ranges_renumber - extend all lists that the unit uses by number. Call before
+ * me_ranges_write().
+ */
 int me_ranges_renumber(struct me_unit *unit);
 /* me_ranges_end - fill in the length of the unit's new table. */
 void me_ranges_end(struct me_unit *unit);

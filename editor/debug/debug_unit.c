@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_unit - walks over a unit's entries twice. The first walk finds the moved ones.
- * The second changes a copy of the unit, which replaces the unit if there was no error.
+ * debug_unit - walks over a unit's entries twice. The first walk finds the entries whose code
+ * was copied. The second changes a copy of the unit, which replaces the unit if there was no error.
  */
 #include "editor/debug/debug_unit.h"
 
@@ -54,7 +54,7 @@ uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsign
 	return address;
 }
 
-/* ---- first walk: which entries moved ---- */
+/* ---- first walk: find the entries whose code was copied ---- */
 
 static int mark_entry(struct me_unit *u, const struct me_entry *e)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debuglink - reads and makes the section: the name, zero bytes up to a multiple of
- * four, and the checksum (zlib's CRC-32).
+ * debuglink - reads and makes the section .gnu_debuglink: the name, zero bytes up to a
+ * multiple of four, and the checksum (zlib's CRC-32).
  */
 #include "editor/debug/debuglink.h"
 

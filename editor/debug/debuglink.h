@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * debuglink - the section .gnu_debuglink: name and checksum of a debug file. Debuggers
- * accept only a file with that checksum. Called by emit, explain and separate.
+ * accept only a file with that checksum. Called by emit, explain and
+ * debug_file_find.
  */
 #ifndef ME_DEBUGLINK_H
 #define ME_DEBUGLINK_H

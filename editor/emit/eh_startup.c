@@ -135,7 +135,7 @@ size_t me_eh_startup_offset(const struct mp_elf *elf, const uint8_t *bytes, size
 
 		if (kind < 0)
 			return 0;
-		/* Of dropped code, no FDE was copied. */
+		/* FDEs of code that the linker dropped were not copied. */
 		if (!kind || (kind == 2 && (!fde.start || !fde.size)))
 			continue;
 		memcpy(&length, bytes + off, sizeof(length));

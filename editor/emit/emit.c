@@ -26,7 +26,10 @@ static uint64_t round_up(uint64_t value, uint64_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
-/* Where a stub calls the runtime with the stack pointer below the red zone; 0: nowhere. */
+/*
+ * Offset in the copy at which a stub calls the runtime, with the stack pointer below the red zone;
+ * 0: there is no such call.
+ */
 static uint8_t call_off(const struct me_placement *placement, const struct me_copy *copy)
 {
 	if (!copy->stub)

@@ -238,8 +238,8 @@ static int compare_worth(const void *a, const void *b)
 }
 
 /*
- * Of the functions with most samples, takes those with the most samples per cost, within the
- * limits.
+ * Chooses functions within the limits: among those with most samples, the ones with the most
+ * samples per cost.
  */
 static int take(const struct me_versions_request *in, struct candidate *list, uint32_t nr,
 		uint8_t *chosen, struct me_versions_report *out)

@@ -298,7 +298,7 @@ int me_layout_savings(const struct mp_cfg *cfg, const struct mp_counts *counts,
 {
 	struct me_branches *each = calloc((size_t)cfg->nr_funcs + 1, sizeof(*each));
 	struct mp_counts doubted;
-	int ret = mp_counts_temper(cfg, counts, MP_DOUBT_FITTED, &doubted);
+	int ret = mp_counts_add_doubt(cfg, counts, MP_DOUBT_FITTED, &doubted);
 
 	if (!ret && !each)
 		ret = -ENOMEM;
@@ -369,7 +369,8 @@ static int ratio_expect(const struct mp_cfg *cfg, const struct mp_counts *counts
 	struct way *ways = calloc((size_t)cfg->nr_blocks + 1, sizeof(*ways));
 	struct mp_counts doubted = {0};
 	double before = 0, after = led_on;
-	int ret = each && ways ? mp_counts_temper(cfg, counts, MP_DOUBT_FITTED, &doubted) : -ENOMEM;
+	int ret = each && ways ? mp_counts_add_doubt(cfg, counts, MP_DOUBT_FITTED, &doubted)
+			       : -ENOMEM;
 
 	if (!ret)
 		ret = plan_count(cfg, &doubted, plan, every,

@@ -37,7 +37,7 @@ uint32_t me_marker_at(const struct me_markers *markers, uint64_t vaddr, uint64_t
 /* Does [@vaddr, @vaddr + @size) overlap the memory of any marker? */
 bool me_marker_touches(const struct me_markers *markers, uint64_t vaddr, uint64_t size);
 
-/* Where a marker stands in the source. */
+/* A marker's place in the source. */
 struct me_marker_place {
 	const char *file, *function, *kind; /* not ended by 0 */
 	int file_len, function_len, kind_len;

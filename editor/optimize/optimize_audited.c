@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "editor/optimize/optimize_private.h"
-#include "libprof/store/store_audits.h"
+#include "libprof/store/audits/store_audits.h"
 
 static struct me_decided *find(struct me_optimize_report *r, uint64_t vaddr)
 {

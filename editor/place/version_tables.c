@@ -169,7 +169,7 @@ int me_version_tables_find(const struct mp_cfg *cfg, const struct me_placement *
 	return 0;
 }
 
-/* Where @version of @func goes on for the old address @target. */
+/* Return: the address in @version of @func that stands for the old address @target. */
 static uint64_t place_in(const struct mp_cfg *cfg, const struct me_placement *placement,
 			 uint8_t version, uint32_t func, uint64_t target)
 {

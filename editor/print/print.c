@@ -136,7 +136,7 @@ const char *me_print_zone(uint8_t zone)
 
 /* ---- which functions ---------------------------------------------------------------------- */
 
-/* Functions of the plan, where there is one: the others did not change. */
+/* Chooses the functions with blocks in the plan: no others change. */
 static void choose_planned(const struct me_print *data, unsigned char *chosen)
 {
 	memset(chosen, 0, data->cfg->nr_funcs);

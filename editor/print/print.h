@@ -52,7 +52,7 @@ int me_print_parse(struct me_print_options *options, const char *text, struct mp
 void me_print_fini(struct me_print_options *options);
 
 /*
- * me_print - prints one stage, if @options (NULL: nothing) want it.
+ * me_print - prints the stage @what, if @options ask for it; NULL: prints nothing.
  * Return: 0, -ENOENT there is no such function, -ENOMEM, -EIO.
  */
 int me_print(const struct me_print_options *options, enum me_print_what what,

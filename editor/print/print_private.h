@@ -8,7 +8,7 @@
 /* Positions of functions and blocks in the plan, so that no look-up scans the plan. */
 struct me_print_index {
 	uint32_t (*first)[ME_NR_ZONES]; /* per function: its first block of a zone, or MP_NONE */
-	uint32_t *copy;			/* per block: its copy, no clone, or MP_NONE */
+	uint32_t *copy;			/* per block: its copy that is no clone, or MP_NONE */
 };
 
 /* Each prints one function as text. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* audit_tool - runs morph-audit and reads its result. Called by workbench and by train. */
+/* audit_tool - runs morph-audit and reads its result. Called by program_runner and by train. */
 #ifndef ME_AUDIT_TOOL_H
 #define ME_AUDIT_TOOL_H
 

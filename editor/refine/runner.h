@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * runner - the operations that refine calls: make a version, sample it, audit it. workbench.c
+ * runner - the operations that refine calls: make a version, sample it, audit it. program_runner.c
  * performs them with real programs; a test simulates them.
  */
 #ifndef ME_RUNNER_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * sample_db - the database of one sampled run: made before the run, read behind it. Called by
- * workbench and compilations.
+ * program_runner and compilations.
  */
 #ifndef ME_SAMPLE_DB_H
 #define ME_SAMPLE_DB_H

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 
 #define MACHINE_MAX 128
 #define SCREENED    "screened"

@@ -20,7 +20,7 @@
 #define JMP_SIZE 5
 #define CALL	 5
 
-/* Where the jump at @at leads. */
+/* Return: the target of the jump at @at. */
 static uint64_t target_of(const uint8_t *at)
 {
 	int32_t disp;

@@ -14,7 +14,7 @@
 
 #include "editor/audit/run/audit_slot.h"
 #include "editor/refine/trials.h"
-#include "editor/refine/workbench.h"
+#include "editor/refine/program_runner.h"
 #include "editor/train/train_private.h"
 #include "libprof/elf/elf.h"
 
@@ -105,10 +105,11 @@ static uint64_t draw_seed(void)
 	return seed;
 }
 
-static int refine(struct me_trainer *t, struct me_workbench *bench, const struct me_wishes *first)
+static int refine(struct me_trainer *t, struct me_program_runner *programs,
+		  const struct me_wishes *first)
 {
 	struct me_train_report *r = t->report;
-	struct me_runner runner = me_workbench_runner(bench);
+	struct me_runner runner = me_program_runner_callbacks(programs);
 	struct me_refine_options o = {.runner = &runner,
 				      .version = "final",
 				      .wishes = *first,
@@ -122,7 +123,7 @@ static int refine(struct me_trainer *t, struct me_workbench *bench, const struct
 	struct mp_err why = {""};
 	int rc;
 
-	o.funcs = me_workbench_funcs(bench, &o.nr_funcs);
+	o.funcs = me_program_runner_funcs(programs, &o.nr_funcs);
 	rc = me_refine(&o, &r->refinement, t->err);
 	r->refined = !rc;
 	if (!rc && t->options->trials_db &&
@@ -174,13 +175,13 @@ int me_train_refine(struct me_trainer *t)
 {
 	const struct me_refine_report *refined = &t->report->refinement;
 	struct me_train_final final;
-	struct me_workbench_options o = {.dir = t->dir,
-					 .file = t->file,
-					 .program = t->program,
-					 .command = t->options->command,
-					 .optimize = &final.options,
-					 .say = t->options->say};
-	struct me_workbench *bench = NULL;
+	struct me_program_runner_options o = {.dir = t->dir,
+					      .file = t->file,
+					      .program = t->program,
+					      .command = t->options->command,
+					      .optimize = &final.options,
+					      .say = t->options->say};
+	struct me_program_runner *programs = NULL;
 	struct me_wishes first = {0};
 	int rc;
 
@@ -190,10 +191,10 @@ int me_train_refine(struct me_trainer *t)
 	o.debug_output = final.options.debug_output;
 	rc = read_first(t, &first);
 	if (!rc)
-		rc = me_workbench_open(&o, &bench, t->err);
+		rc = me_program_runner_open(&o, &programs, t->err);
 	if (!rc)
-		rc = refine(t, bench, &first);
-	me_workbench_close(bench);
+		rc = refine(t, programs, &first);
+	me_program_runner_close(programs);
 	me_wishes_fini(&first);
 	if (rc)
 		return rc;

@@ -22,7 +22,7 @@ struct builder {
 	struct me_source sources[NR_SOURCES];
 	unsigned int next_source;
 	struct me_source *last; /* of the current run; not replaced */
-	/* Of each version, per block: index in @placed or MP_NONE; NULL: no copy is of it. */
+	/* By version and block: index in @placed or MP_NONE. NULL: no copy has this version. */
 	uint32_t *placed_of[ME_PLACED_VERSIONS];
 	const struct me_placed *placed;
 	struct me_runs *out;

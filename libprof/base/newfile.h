@@ -2,8 +2,8 @@
 /*
  * newfile - opens a file for writing under a name that a user gave. The name may lie in a
  * directory of another user. A symbolic link that another user made is not followed, in any
- * part of the name: its owner would choose the file that root overwrites. Called by all
- * code that writes files.
+ * part of the name: its owner would choose the file that root overwrites. Called by
+ * all code that writes such files.
  */
 #ifndef MP_NEWFILE_H
 #define MP_NEWFILE_H

@@ -2,7 +2,7 @@
 /*
  * settings - reads files whose lines are `name = value', empty, or begin with #. Decides what a
  * line is; the caller decides which names and values there are. Called by morphd's config and by
- * the manager's policy.
+ * morph-worker's policy.
  */
 #ifndef MP_SETTINGS_H
 #define MP_SETTINGS_H

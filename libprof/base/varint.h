@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * varint - numbers with as many bytes as they need: seven bits in each, the lowest first.
- * Used by all compact formats: map, edge_table, path_table, fingerprint. A failure stays
+ * Used by all compact formats, such as map, edge_table, path_table and fingerprint. A failure stays
  * set in the writer or reader, so one check at the end suffices.
  */
 #ifndef MP_VARINT_H

@@ -127,8 +127,8 @@ static void drop(void *array)
 }
 
 /*
- * Frees everything that block making and later passes do not use: blocks and edges take as
- * much memory again.
+ * Frees everything that block making and later passes do not use, since blocks and edges
+ * need about as much memory.
  */
 static void drop_found(struct mp_cfg_build *b)
 {

@@ -272,7 +272,10 @@ uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr);
 uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr);
 /* The block that starts exactly at @vaddr, or MP_NONE. */
 uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr);
-/* All blocks by ascending vaddr: those of part 0, of part 1, ... */
+/*
+ * Number of parts: the ranges of all functions by ascending vaddr. The blocks of part 0, then those
+ * of part 1, and so on, are all blocks by ascending vaddr.
+ */
 uint32_t mp_cfg_nr_parts(const struct mp_cfg *cfg);
 /* The number of blocks of @part, which stand in cfg->blocks from *@first on. */
 uint32_t mp_cfg_part_blocks(const struct mp_cfg *cfg, uint32_t part, uint32_t *first);

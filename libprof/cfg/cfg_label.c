@@ -87,8 +87,8 @@ static bool follows_call(const struct labels *l, const struct mp_part *part, uin
 }
 
 /*
- * A runtime's table of return addresses holds places behind calls (OCaml's). Code that such
- * a table describes must stay, and its indirect jumps are tail calls.
+ * A runtime may have a table of return addresses, which holds places behind calls (OCaml's has).
+ * Code that such a table describes must stay, and its indirect jumps are tail calls.
  */
 static bool look_at_places(const struct labels *l, const struct mp_part *part, bool first,
 			   bool *any)
@@ -166,7 +166,7 @@ static void go_on(struct trail *t, uint32_t at, uint8_t reg)
 
 /*
  * Follows a register from @h.at until it is overwritten. Return: true if the code reads or
- * writes memory through it, since constants between instructions are named like labels.
+ * writes memory through it: the address is that of a constant between instructions, not of a label.
  */
 static bool follow(struct labels *l, struct trail *t, struct holder h)
 {
@@ -291,7 +291,7 @@ static bool stands_alone(const struct labels *l, uint32_t at)
 	return false;
 }
 
-/* Number of words of a possible table of differences that are read at most. */
+/* At most so many words of a possible table of differences are read. */
 #define MAX_WORDS 8
 
 /*
@@ -405,8 +405,8 @@ static bool has_sum_table(const struct labels *l)
 }
 
 /*
- * Entries of a label table may have been read and kept, and a jump that its table does not
- * resolve alone has no edges. Mark these entries as reachable from anywhere.
+ * The program may have kept entries of a label table, and a jump whose table may not list all its
+ * targets has no edges. So mark the entries of these tables as reachable from anywhere.
  */
 static void enter_by_tables(const struct labels *l)
 {

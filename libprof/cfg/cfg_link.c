@@ -236,8 +236,8 @@ static int compare_calls(const void *a, const void *b)
 }
 
 /*
- * Calls at the ends of blocks were added first. Most functions have none, so test before
- * sorting.
+ * Tail calls, which end blocks, were added before all other calls. Most functions have no tail
+ * call, so test before sorting.
  */
 static void sort_calls(struct mp_call *calls, uint32_t nr)
 {

@@ -4,8 +4,7 @@
  *
  * The loaded bytes of the file form one space of small indexes ("at"): the PT_LOADs one
  * after the other. Facts about single bytes are bitmaps over it. Every control transfer is
- * one small record, so that each byte is decoded once. Included by libprof/cfg/cfg*.c, table*.c
- * and profile.c only.
+ * one small record, so that each byte is decoded once. Only this folder includes this header.
  */
 #ifndef MP_CFG_PRIVATE_H
 #define MP_CFG_PRIVATE_H

@@ -61,7 +61,10 @@ static bool is_own_section(const struct mp_section *sec)
 	       (*name == '_' || (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z'));
 }
 
-/* Such a section may be a table of places in code, each as its distance from the word. */
+/*
+ * A section of the program's own may be a table of places in code. Each word holds the distance
+ * from the word to the place.
+ */
 static void own_sections(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
 {
 	for (uint32_t i = 0; i < b->elf->nr_sections; i++) {

@@ -58,7 +58,7 @@ static int claim_orphans(struct mp_table_finder *f, uint32_t i, uint32_t part, b
 	return 0;
 }
 
-/* The places that tables lead to have these jumps as predecessors. */
+/* Makes each jump through a table a predecessor of the places that the table leads to. */
 static int add_table_preds(struct mp_table_finder *f)
 {
 	struct mp_cfg_build *b = f->b;

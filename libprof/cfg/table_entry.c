@@ -138,8 +138,8 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 		own |= where == INSIDE;
 	}
 	/*
-	 * Pointers to functions: none leads into the middle of this one. Nothing tells
-	 * where a table of plain numbers ends.
+	 * Without an entry that leads into the middle of the function, this is a table of
+	 * pointers to functions. Nothing tells where a table of plain numbers ends.
 	 */
 	if (!own || has_label_base(b, table))
 		*stop = false;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eh - reads .eh_frame entries, every byte of which may be hostile. Called by elf_fdes,
- * elf_relocs and the editor.
+ * eh - reads .eh_frame entries, every byte of which may be hostile; see eh.h.
  */
 #include "libprof/elf/eh.h"
 
@@ -234,7 +233,10 @@ static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie
 		;
 	if (body->failed)
 		return -EBADMSG;
-	/* Distant FDEs make their CIE be read again: that must stay cheap for any input. */
+	/*
+	 * A CIE is read again for each FDE that does not follow it closely. Limit its length, so
+	 * that reading stays cheap for any input.
+	 */
 	if (body->p - letters > 16)
 		return -EOPNOTSUPP;
 	if (version != 1 && version != 3)
@@ -298,7 +300,7 @@ static int find_cie(const struct mp_eh_cursor *first, uint64_t id_vaddr, uint64_
 		return -EBADMSG;
 	cie_vaddr = id_vaddr - id;
 	if (cie->program && cie->vaddr == cie_vaddr)
-		return 0; /* the last one read: FDEs follow their CIE */
+		return 0; /* the CIE that was read last: most FDEs follow their CIE */
 	cie->program = NULL;
 	mp_eh_skip(&cur, cie_vaddr - first->vaddr);
 	ret = entry_header(&cur, &body, &cie_id, &cie_id_vaddr);

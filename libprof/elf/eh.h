@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * eh - reads .eh_frame entries (CIE, FDE) and the pointer encodings of exception tables.
- * It reads bounds and pointers only; the editor interprets call-frame programs. Called by
- * elf_fdes and by the editor's unwind. Formats: LSB Core, "Exception Frames"; DWARF 4, 6.4.
+ * It reads bounds and pointers only, and does not interpret call-frame programs. Called by
+ * elf_fdes, elf_relocs, libprof/unwind/ and the editor. Formats: LSB Core, "Exception Frames";
+ * DWARF 4, 6.4.
  */
 #ifndef MP_EH_H
 #define MP_EH_H

@@ -2,8 +2,8 @@
 /*
  * elf - an x86-64 ELF file, checked once, then read as plain arrays.
  * Every offset and size was checked against the file, so later code may index @data without
- * further checks. elf decodes no instructions (insn and cfg do) and no unwind programs
- * beyond FDE bounds (eh).
+ * further checks. elf reads code only to recognise personality routines and the program's
+ * start (insn and cfg decode the rest), and of unwind information the bounds of FDEs.
  */
 #ifndef MP_ELF_H
 #define MP_ELF_H

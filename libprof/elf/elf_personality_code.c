@@ -3,12 +3,12 @@
  * elf_personality_code - recognises a nameless personality routine by its code and its
  * exception tables.
  *
- * A CIE tells that the code is such a routine. The routine of C++ holds the class of the
- * compiler's C++ exceptions, for a comparison. That of C does not. It checks the version,
- * returns three codes that the ABI fixes, and reads numbers of variable length. Rust's
- * checks the version, too, and calls five functions of the unwinder by name, in a file that
- * holds the paths of Rust's library. Without these names (in a static file) Rust's routine
- * is not recognised.
+ * A CIE tells that the code is a personality routine; this file finds out of which language. The
+ * routine of C++ compares with the class of the compiler's C++ exceptions. The routine of C has no
+ * such class, checks the version, returns three codes that the ABI fixes, and reads numbers of
+ * variable length. Rust's routine checks the version, too, and calls five functions of the unwinder
+ * by name, in a file that holds the paths of Rust's library. Without these names (in a static file)
+ * Rust's routine is not recognised.
  *
  * Each exception table of the routine must be readable as one of that language. Called by
  * elf_personality for files without symbols.
@@ -211,7 +211,7 @@ const char *mp_elf_personality_by_code(const struct mp_elf *elf, const struct mp
 		return tables_read(elf, of, false) ? "__gxx_personality_v0" : NULL;
 	if (!(traits & ASKS_VERSION))
 		return NULL;
-	/* In a file with Rust's routine no other may pass for C's, since the two are much alike. */
+	/* Rust's routine resembles that of C: in a file with Rust's library, do not look for C's. */
 	if (holds_rust_paths(elf))
 		return (traits & OF_RUST) == OF_RUST && tables_read(elf, of, false)
 			       ? "rust_eh_personality"

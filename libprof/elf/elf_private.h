@@ -45,7 +45,7 @@ int mp_elf_read(const struct mp_elf *elf, uint64_t off, size_t size, void *buf, 
 /* True if [@off, @off + @size) lies in the file. */
 bool mp_elf_in_file(const struct mp_elf *elf, uint64_t off, uint64_t size);
 
-/* Sets elf->start if the entry point is code of that kind. */
+/* Sets elf->start if the entry point is code that the kernel enters. */
 void mp_elf_find_start(struct mp_elf *elf);
 int mp_elf_read_id(struct mp_elf *elf, struct mp_err *err);
 int mp_elf_read_symbols(struct mp_elf *elf, struct mp_err *err);

@@ -2,9 +2,10 @@
 /*
  * elf_start - finds the first instruction of a program or of the dynamic linker.
  *
- * The file's header tells, but libraries that old linkers made name the start of their code
- * there. Code that the kernel enters has no return address: it reads its arguments at the stack
- * pointer, or clears rbp to end chains of frame pointers.
+ * The entry point of the file's header is this instruction, except in libraries: old linkers gave
+ * them the start of .text as entry point. Code that the kernel enters has no return address. It is
+ * recognised because it reads its arguments at the stack pointer, or clears rbp to end chains of
+ * frame pointers.
  */
 #include <string.h>
 

@@ -22,8 +22,8 @@ static double branch_evidence(const struct mp_cfg *cfg, const struct mp_counts *
 	return sum;
 }
 
-int mp_counts_temper(const struct mp_cfg *cfg, const struct mp_counts *counts, double doubt,
-		     struct mp_counts *out)
+int mp_counts_add_doubt(const struct mp_cfg *cfg, const struct mp_counts *counts, double doubt,
+			struct mp_counts *out)
 {
 	*out = *counts;
 	out->edge = malloc(((size_t)cfg->nr_edges + 1) * sizeof(*out->edge));

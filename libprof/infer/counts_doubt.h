@@ -16,13 +16,13 @@
 #define MP_DOUBT_FITTED 2.0
 
 /*
- * mp_counts_temper - counts for predictions. Blocks keep the counts of @counts. At each
+ * mp_counts_add_doubt - counts for predictions. Blocks keep the counts of @counts. At each
  * conditional branch a way's share is its expected value, given the samples, paths and
  * transfers about the branch and @doubt samples divided evenly. Exact counts stay as they
  * are. @out->edge is new; everything else is shared with @counts.
  * Return: 0, -ENOMEM. Ownership: free(@out->edge), before @counts.
  */
-int mp_counts_temper(const struct mp_cfg *cfg, const struct mp_counts *counts, double doubt,
-		     struct mp_counts *out);
+int mp_counts_add_doubt(const struct mp_cfg *cfg, const struct mp_counts *counts, double doubt,
+			struct mp_counts *out);
 
 #endif

@@ -3,7 +3,7 @@
  * insn - one decoded x86-64 instruction, reduced to the facts for control flow and
  * relocation.
  * A thin layer over Zydis. Code that needs operands decodes again with Zydis itself
- * (table).
+ * (table_op).
  */
 #ifndef MP_INSN_H
 #define MP_INSN_H

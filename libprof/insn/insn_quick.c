@@ -269,8 +269,8 @@ static __attribute__((noinline)) const uint8_t *end_padded(const uint8_t *bytes,
 {
 	memset(copy, 0, LONGEST);
 	/*
-	 * Half of all calls come here, since blocks are short. Two copies of fixed size are
-	 * four instructions.
+	 * Half of all calls come here, since blocks are short. So copy 8 bytes twice: copies
+	 * of a fixed size take only four instructions.
 	 */
 	if (avail >= 8) {
 		memcpy(copy, bytes, 8);

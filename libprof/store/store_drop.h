@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_drop - forgets modules whose files are gone. Called by the manager. */
+/* store_drop - forgets modules whose files are gone. Called by morph-worker. */
 #ifndef MP_STORE_DROP_H
 #define MP_STORE_DROP_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_jobs_step - the step of the schema that adds what the manager does: jobs, history,
- * layouts that are never tried again, and what work has cost a day. text_hash has the bits of
- * the unsigned value. lowest, ratio and highest are times as fast, 0 where they are not known;
- * predicted is taken branches after / before, 0 where it is not known. A round has each step
- * once. Included by store_schema only.
+ * store_jobs_step - the step of the schema that adds what morph-worker does: jobs, history,
+ * rejected layouts (the table is called shunned up to schema 12), and what work has cost a day.
+ * text_hash has the bits of the unsigned value. lowest, ratio and highest are times as fast, 0
+ * where they are not known; predicted is taken branches after / before, 0 where it is not known.
+ * A round has each step once. Included by store_schema only.
  */
 #ifndef MP_STORE_JOBS_STEP_H
 #define MP_STORE_JOBS_STEP_H

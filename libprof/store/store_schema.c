@@ -101,7 +101,7 @@ const char *const mp_store_steps[] = {
 	" lowest REAL NOT NULL, highest REAL NOT NULL, when_s INTEGER NOT NULL);",
 	/* 8 -> 9. Audits inside running programs (store_audits). */
 	MP_STORE_STEP_AUDITS,
-	/* 9 -> 10. What the manager looks after and decided (store_jobs, store_history). */
+	/* 9 -> 10. What morph-worker looks after and decided (store_jobs, store_history). */
 	MP_STORE_STEP_JOBS,
 	/* 10 -> 11. Programs that a signal of a fault ended (store_crashes). */
 	"CREATE TABLE crash(module INTEGER NOT NULL, when_s INTEGER NOT NULL,"
@@ -114,6 +114,8 @@ const char *const mp_store_steps[] = {
 	"CREATE TABLE context(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
 	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_samples INTEGER NOT NULL,"
 	" checksum INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(module, first_day));",
+	/* 12 -> 13. The table of rejected layouts has the name that the code uses (store_spent). */
+	"ALTER TABLE shunned RENAME TO rejected_layout;",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

@@ -494,7 +494,7 @@ static void doubts_try(const struct bench *b, const struct stored *data, double 
 	if (me_branches_count(b->cfg, &b->exact, &plan, every, &real))
 		die("prediction", strerror(ENOMEM));
 	for (int i = 0; i <= 10; i++) {
-		if (mp_counts_temper(b->cfg, &c, i / 2.0, &doubted) ||
+		if (mp_counts_add_doubt(b->cfg, &c, i / 2.0, &doubted) ||
 		    me_branches_count(b->cfg, &doubted, &plan, every, &own))
 			die("prediction", strerror(ENOMEM));
 		printf("doubt %.1f %.0f %.5f %s\n", i / 2.0, size,

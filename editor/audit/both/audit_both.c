@@ -15,7 +15,7 @@
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/run/audit_library.h"
 
-/* What one child reports. */
+/* The report of one child. */
 struct both_report {
 	int ret;
 	struct mp_err err;

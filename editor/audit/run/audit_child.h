@@ -2,8 +2,8 @@
 /*
  * audit_child - starts a process: its streams, signals and CPU, and why it could not start.
  *
- * Decides what each child of the audit finds: both programs find the same. Called by
- * audit_run, audit_hooks and audit_supervisor.
+ * Decides in which state each child of the audit starts. The state is the same for both programs.
+ * Called by audit_run, audit_hooks, audit_ready and audit_supervisor.
  */
 #ifndef ME_AUDIT_CHILD_H
 #define ME_AUDIT_CHILD_H

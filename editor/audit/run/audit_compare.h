@@ -2,7 +2,7 @@
 /*
  * audit_compare - does one run behave like another one? Exit status, output, files.
  *
- * Called by audit.
+ * Called by audit and compilations.
  */
 #ifndef ME_AUDIT_COMPARE_H
 #define ME_AUDIT_COMPARE_H

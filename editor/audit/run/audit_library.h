@@ -22,7 +22,7 @@ int me_library_watch(const char *path, struct mp_err *err);
 bool me_library_opened(int watch);
 /*
  * me_library_environment - @envp with @dir as the first directory in which the loader looks for
- * libraries. NULL: no memory. Ownership: me_library_environment_free().
+ * libraries. Return: NULL: no memory. Ownership: me_library_environment_free().
  */
 char **me_library_environment(char *const *envp, const char *dir);
 void me_library_environment_free(char **envp);

@@ -33,9 +33,8 @@ struct me_metric {
 };
 
 /*
- * me_metric_parse - read cpu, user, wall or a pattern. The text does not say which direction is
- * better: for a pattern, higher values are. Return: 0; -EINVAL with @err set. Ownership:
- * me_metric_fini().
+ * me_metric_parse - read cpu, user, wall or a pattern. Sets @higher_is_better for a pattern; the
+ * caller may change that. Return: 0; -EINVAL with @err set. Ownership: me_metric_fini().
  */
 int me_metric_parse(struct me_metric *metric, const char *text, struct mp_err *err);
 void me_metric_fini(struct me_metric *metric);
@@ -63,7 +62,10 @@ struct me_metric_scale {
 };
 /* me_metric_scale - the scale for values about as large as @value. */
 struct me_metric_scale me_metric_scale(const struct me_metric *metric, double value);
-/* me_metric_put - print @value in its own scale; a time with s, ms or us, nothing else. */
+/*
+ * me_metric_put - print @value in its own scale. A time is followed by s, ms or us; other units are
+ * not printed.
+ */
 void me_metric_put(FILE *out, const struct me_metric *metric, double value, int width);
 
 #endif

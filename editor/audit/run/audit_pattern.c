@@ -33,7 +33,7 @@ int me_pattern_parse(struct me_pattern *pattern, const char *text, struct mp_err
 	memset(pattern, 0, sizeof(*pattern));
 	if (!me_pattern_is(text))
 		return mp_err_set(err, EINVAL, "'%s' is not /REGEX/ or stderr:/REGEX/", text);
-	/* A line of an export holds the pattern. */
+	/* Exports print the pattern in one line. */
 	for (const char *c = text; *c; c++)
 		if (iscntrl((unsigned char)*c))
 			return mp_err_set(err, EINVAL, "'%s': holds a control character", text);

@@ -23,7 +23,7 @@
 #define DRAIN_NS  (5 * ME_NS_PER_SEC)
 #define FILTER_NS (300 * ME_NS_PER_SEC)
 
-/* Output beyond this is not kept for the patterns. */
+/* Longest output that is kept for a pattern; in a longer one, the pattern finds no number. */
 #define KEPT_MAX (16u << 20)
 
 static atomic_int run_cancelled;

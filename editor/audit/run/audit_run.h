@@ -3,7 +3,7 @@
  * audit_run - one measured run of a program: times, exit status, and a hash of its output.
  *
  * Decides how a run is set up, which is the same for both programs. Judges nothing.
- * Called by audit.
+ * Called by audit_stage, audit_both, audit_server, and by refine and compilations.
  */
 #ifndef ME_AUDIT_RUN_H
 #define ME_AUDIT_RUN_H
@@ -34,8 +34,8 @@ struct me_run_spec {
 	uint64_t timeout_ns;	/* 0: no limit */
 	int cpu;		/* run on this CPU only; -1: any */
 	/*
-	 * Signal mask of the program, and of us while waiting. The caller blocks the
-	 * signals that cancel.
+	 * Signal mask of the program, and of morph-audit while it waits. The caller
+	 * blocks the signals that cancel.
 	 */
 	const sigset_t *mask;
 	/* NULL: none. An output that is searched for a number is kept in memory, up to a limit. */
@@ -63,7 +63,7 @@ struct me_run {
 
 /*
  * me_run - run the program to its end in its own process group, and kill the rest of
- * the group. Output is hashed while it is read, never stored.
+ * the group. Output is hashed while it is read. Only output that a pattern searches is kept.
  *
  * Return: 0 whatever the program's status; -ECANCELED after me_run_cancel(); -errno
  * with @err set if the program could not be run.

@@ -4,7 +4,7 @@
  *
  * Both programs run from the same path, so name, argv[0] and path length are equal.
  * Each run gets a fresh copy: the physical pages of a file's cache change its speed,
- * and that must not favour A or B. Called by audit.
+ * and that must not favour A or B. Called by audit_stage, audit_both, refine and compilations.
  */
 #ifndef ME_AUDIT_SLOT_H
 #define ME_AUDIT_SLOT_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * audit_ready - does a server answer? tcp:[HOST:]PORT and unix:PATH: it accepts a connection;
- * anything else is a shell command, which succeeds then.
+ * audit_ready - does a server answer? With tcp:[HOST:]PORT or unix:PATH, a server answers if it
+ * accepts a connection. Any other text is a shell command, which succeeds if the server answers.
  *
  * Called by audit_options (checks the form) and audit_server.
  */

@@ -13,7 +13,7 @@
 
 /* Time that a server gets between SIGTERM and SIGKILL. */
 #define GRACE_NS (10 * ME_NS_PER_SEC)
-/* Waiting time between two questions whether the server answers. */
+/* First and longest waiting time between two questions whether the server answers. */
 #define ASK_FIRST_NS (ME_NS_PER_SEC / 1000)
 #define ASK_MAX_NS   (ME_NS_PER_SEC / 20)
 

@@ -232,7 +232,7 @@ int me_supervisor_end(struct me_supervisor *sup, uint64_t grace_ns, const sigset
 	else
 		me_tree_signal(sup->pid, SIGTERM, false);
 	grace_ns += me_now_ns();
-	/* The first signal to the audit leaves the server its time. */
+	/* The first signal to the audit does not cut the server's grace time short. */
 	do
 		ret = me_child_wait(sup->pid, grace_ns, mask, &status);
 	while (ret == -ECANCELED && me_run_cancelled() < 2);

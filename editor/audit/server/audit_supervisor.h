@@ -48,7 +48,7 @@ bool me_supervisor_failed(const struct me_supervisor *sup);
 /*
  * me_supervisor_end - end the server with SIGTERM, or with SIGKILL after @grace_ns or a further
  * signal to the audit. *@killed: SIGKILL was needed. Return: 0 when no process is left; -EBUSY
- * with @err set if the kernel does not end them.
+ * with @err set if the kernel does not end all processes.
  */
 int me_supervisor_end(struct me_supervisor *sup, uint64_t grace_ns, const sigset_t *mask,
 		      bool *killed, struct mp_err *err);

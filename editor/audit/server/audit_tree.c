@@ -167,7 +167,7 @@ static void tree_sum(const struct tree *tree, struct me_cpu_time *time)
 
 		time->cpu_ns += (p->children_user + p->children_system) * tick_ns;
 		time->user_ns += p->children_user * tick_ns;
-		if (p->below) { /* the root is the audit's own */
+		if (p->below) { /* leaves out the root, which is the audit's supervisor */
 			time->cpu_ns += tree_clock_ns(p->pid);
 			time->user_ns += p->user * tick_ns;
 		}

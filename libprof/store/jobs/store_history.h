@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_history - every decision of the manager with its evidence. Rows are added by
+ * store_history - every decision of morph-worker with its evidence. Rows are added by
  * mp_store_advance_job() and mp_store_renew_job() alone.
  */
 #ifndef MP_STORE_HISTORY_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_jobs - the files that the manager looks after: one job for each path, with its state.
+ * store_jobs - the files that morph-worker looks after: one job for each path, with its state.
  *
  *	wanted -> profiled -> written -> verified -> audited -> adopted -> kept
  *	                                                \-> advised    \-> undoing -> undone
@@ -137,13 +137,16 @@ int mp_store_note_job(struct mp_store *store, const struct mp_job *job, struct m
 /* Removes the job; its history stays. */
 int mp_store_drop_job(struct mp_store *store, int64_t key, struct mp_err *err);
 
-/* The layout of an output of @id is never tried again. */
-int mp_store_shun_layout(struct mp_store *store, const struct mp_id *id, const char *layout,
-			 const char *reason, int64_t now_s, struct mp_err *err);
-int mp_store_is_shunned(struct mp_store *store, const struct mp_id *id, const char *layout,
-			bool *shunned, struct mp_err *err);
+/*
+ * Rejected layouts of outputs of @id, which are never tried again: they were not faster, or were
+ * undone. @layout: XXH3-128 of the output.
+ */
+int mp_store_reject_layout(struct mp_store *store, const struct mp_id *id, const char *layout,
+			   const char *reason, int64_t now_s, struct mp_err *err);
+int mp_store_is_rejected(struct mp_store *store, const struct mp_id *id, const char *layout,
+			 bool *rejected, struct mp_err *err);
 
-/* The cost of the manager's work, by day. */
+/* The cost of morph-worker's work, by day. */
 struct mp_spent {
 	uint64_t cpu_ms, disk_bytes;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_spent - layouts that are never tried again, and what work has cost; see store_jobs.h. */
+/* store_spent - rejected layouts, and what work has cost; see store_jobs.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -16,17 +16,17 @@ static void bind_layout(sqlite3_stmt *stmt, const struct mp_id *id, const char *
 	sqlite3_bind_text(stmt, 3, layout, -1, SQLITE_STATIC);
 }
 
-int mp_store_shun_layout(struct mp_store *store, const struct mp_id *id, const char *layout,
-			 const char *reason, int64_t now_s, struct mp_err *err)
+int mp_store_reject_layout(struct mp_store *store, const struct mp_id *id, const char *layout,
+			   const char *reason, int64_t now_s, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	int r;
 
 	if (!layout[0] || strlen(layout) >= MP_JOB_HASH_MAX)
 		return mp_err_set(err, EINVAL, "'%.60s' is not the hash of a layout", layout);
-	r = mp_store_stmt(store, MP_STMT_SHUNNED_ADD,
-			  "INSERT OR REPLACE INTO shunned(build_id, text_hash, layout, when_s,"
-			  " reason) VALUES(?1, ?2, ?3, ?4, ?5)",
+	r = mp_store_stmt(store, MP_STMT_REJECTED_ADD,
+			  "INSERT OR REPLACE INTO rejected_layout(build_id, text_hash, layout,"
+			  " when_s, reason) VALUES(?1, ?2, ?3, ?4, ?5)",
 			  &stmt, err);
 	if (r)
 		return r;
@@ -36,22 +36,22 @@ int mp_store_shun_layout(struct mp_store *store, const struct mp_id *id, const c
 	return mp_store_run(store, stmt, "write", err);
 }
 
-int mp_store_is_shunned(struct mp_store *store, const struct mp_id *id, const char *layout,
-			bool *shunned, struct mp_err *err)
+int mp_store_is_rejected(struct mp_store *store, const struct mp_id *id, const char *layout,
+			 bool *rejected, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_SHUNNED_FIND,
-			      "SELECT 1 FROM shunned WHERE build_id = ?1 AND text_hash = ?2 AND"
-			      " layout = ?3",
+	int r = mp_store_stmt(store, MP_STMT_REJECTED_FIND,
+			      "SELECT 1 FROM rejected_layout WHERE build_id = ?1 AND text_hash = ?2"
+			      " AND layout = ?3",
 			      &stmt, err);
 
-	*shunned = false;
+	*rejected = false;
 	if (r)
 		return r;
 	bind_layout(stmt, id, layout);
 	r = mp_store_step(store, stmt, "read", err);
 	sqlite3_reset(stmt);
-	*shunned = r == 1;
+	*rejected = r == 1;
 	return r < 0 ? r : 0;
 }
 

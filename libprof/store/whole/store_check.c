@@ -12,12 +12,12 @@
 
 #include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/jobs/store_jobs.h"
-#include "libprof/store/store_audits.h"
+#include "libprof/store/audits/store_audits.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_fingerprint.h"
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_series.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 
 static int check_file(struct mp_store *store, struct mp_err *err)
 {

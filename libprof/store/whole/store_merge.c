@@ -12,14 +12,14 @@
 #include <time.h>
 
 #include "libprof/store/contexts/store_contexts.h"
-#include "libprof/store/store_audits.h"
+#include "libprof/store/audits/store_audits.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_fingerprint.h"
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_process.h"
 #include "libprof/store/store_span.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 

@@ -66,7 +66,7 @@ moved other || fail "another use: other was not moved"
 [ "$(db "SELECT group_concat(step || ':' || verdict, ' ') FROM (SELECT * FROM history WHERE round = 2 ORDER BY key)")" = \
 	"aged:changed profile:done write:done verify:done audit:faster adopt:done probation:kept" ] ||
 	fail "another use: $(db 'SELECT round, step, verdict, reason FROM history')"
-[ "$(db 'SELECT count(*) FROM shunned')" = 0 ] || fail "another use: the old version is shunned"
+[ "$(db 'SELECT count(*) FROM rejected_layout')" = 0 ] || fail "another use: the old version is rejected"
 [ "$(./prog other 20)" = "$(./original other 20)" ] || fail "another use: another output"
 "$BUILD/morph-stats" --db db status --check >out.txt 2>&1 || fail "another use: $(cat out.txt)"
 sleep 1

@@ -109,6 +109,6 @@ history_is() {
 # forget: begin anew, with the original and the profile
 forget() {
 	rm -rf state backup cores/*
-	db "DELETE FROM job; DELETE FROM history; DELETE FROM shunned; DELETE FROM spent"
+	db "DELETE FROM job; DELETE FROM history; DELETE FROM rejected_layout; DELETE FROM spent"
 	cp original prog
 }

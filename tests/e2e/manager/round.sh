@@ -44,7 +44,7 @@ work 0 "crashed" --now
 state_is undone "crashed"
 is prog original "crashed"
 says err.txt 'prog: undoing: it crashed 1 times since it was put in place' "crashed"
-[ "$(db 'SELECT layout FROM shunned')" = "$layout" ] || fail "crashed: the layout is not shunned"
+[ "$(db 'SELECT layout FROM rejected_layout')" = "$layout" ] || fail "crashed: the layout is not rejected"
 policy "retry = 1s"
 tries=0
 until [ "$(db 'SELECT state FROM job')" = not-faster ] || [ $((++tries)) -gt 200 ]; do
@@ -82,7 +82,7 @@ speed 80
 work 0 "slower" --now
 state_is not-faster "slower"
 is prog original "slower"
-[ "$(db 'SELECT count(*) FROM shunned')" = 1 ] || fail "slower: the layout is not shunned"
+[ "$(db 'SELECT count(*) FROM rejected_layout')" = 1 ] || fail "slower: the layout is not rejected"
 forget
 speed 100
 work 0 "equal" --now

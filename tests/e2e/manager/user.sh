@@ -67,7 +67,7 @@ mkdir rootdir
 cp original rootdir/prog
 for how in rule link; do
 	rm -rf home/.local/state/morph-worker
-	sqlite3 "$store" "DELETE FROM job; DELETE FROM history; DELETE FROM shunned"
+	sqlite3 "$store" "DELETE FROM job; DELETE FROM history; DELETE FROM rejected_layout"
 	rm -f home/bin/link
 	[ $how = rule ] || as_user ln -s "$dir/rootdir/prog" home/bin/link
 	user_rule "$(if [ $how = rule ]; then echo "$dir/rootdir/prog"; else echo "$dir/home/bin/link"; fi)"

@@ -202,6 +202,7 @@ if morphd run -d probe.db -- true 2>/dev/null; then
 	if morphd run --stacks --source=perf -d stacks.db -- sh -c '"$0" 40000000 >"$1"' "./$prog" out.txt 2>/dev/null; then
 		says contexts 0 morph-stats query --json -d stacks.db --by=context -p 0
 		says callees 0 morph-stats query --json -d stacks.db --callees=main
+		says graph 0 morph-stats calls --json -d stacks.db -p 0
 		says flame-calls 0 morph-stats flame --json -d stacks.db --calls
 	else
 		left_out="${left_out:-} stacks"

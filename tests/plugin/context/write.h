@@ -17,7 +17,7 @@ static const char *const site_kinds[NR_SITE_KINDS] = {
 	[SITE_INTERRUPTED] = "interrupted",
 };
 
-/* What all threads did. */
+/* Sums over all threads. */
 struct sum {
 	struct tree tree;
 	struct jumps jumps, calls;

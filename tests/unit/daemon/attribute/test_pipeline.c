@@ -364,7 +364,7 @@ START_TEST(change_of_source_begins_a_session_and_keeps_all_counts)
 }
 END_TEST
 
-START_TEST(modules_that_the_manager_drops_meanwhile_are_stored_anew)
+START_TEST(modules_that_morph_worker_drops_meanwhile_are_stored_anew)
 {
 	struct md_source_config config = {.input = recording};
 	struct md_pipeline *pl = calloc(1, sizeof(*pl));
@@ -380,7 +380,7 @@ START_TEST(modules_that_the_manager_drops_meanwhile_are_stored_anew)
 	pl->interval_s = 10;
 	ck_assert_int_eq(md_pipeline_init(pl, &err), 0);
 	ck_assert_int_eq(md_pipeline_run(pl, &err), 0);
-	/* The manager is another connection. It drops all, so that no key stays what it was. */
+	/* morph-worker is another connection. It drops all, so that no key stays what it was. */
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), 0);
 	ck_assert_int_eq(mp_store_list_modules(store, 0, &modules, &nr_modules, &err), 0);
 	ck_assert_uint_eq(nr_modules, NR_MODULES);
@@ -533,7 +533,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, malformed_record_costs_the_rest_of_its_chunk);
 	tcase_add_test(tc, stopping_early_keeps_what_was_read);
 	tcase_add_test(tc, change_of_source_begins_a_session_and_keeps_all_counts);
-	tcase_add_test(tc, modules_that_the_manager_drops_meanwhile_are_stored_anew);
+	tcase_add_test(tc, modules_that_morph_worker_drops_meanwhile_are_stored_anew);
 	tcase_add_test(tc, each_batch_is_a_step);
 	tcase_add_test(tc, recording_a_replay_gives_the_same_recording);
 	tcase_add_loop_test(tc, killed_in_mid_flush_loses_one_interval_at_most, 0, 20);

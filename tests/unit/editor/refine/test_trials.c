@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "editor/refine/trials.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 #include "tests/unit/suite.h"
 
 static char dir[64], db[96];

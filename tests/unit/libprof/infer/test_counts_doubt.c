@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_counts_doubt - tempered counts: shares of branches are doubted, less so with more
+ * test_counts_doubt - counts with doubt: shares of branches are doubted, less so with more
  * evidence.
  */
 #include "libprof/infer/counts_doubt.h"
@@ -33,7 +33,7 @@ static double doubted(double doubt)
 	struct mp_counts out;
 	double rare;
 
-	ck_assert_int_eq(mp_counts_temper(&toy.cfg, &toy.counts, doubt, &out), 0);
+	ck_assert_int_eq(mp_counts_add_doubt(&toy.cfg, &toy.counts, doubt, &out), 0);
 	ck_assert(fabs(out.edge[0] + out.edge[1] - 10) < 1e-12);
 	ck_assert_ptr_eq(out.block, toy.counts.block);
 	rare = out.edge[1];

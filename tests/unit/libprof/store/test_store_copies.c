@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "libprof/store/store_copies.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 #include "libprof/store/whole/store_merge.h"
 #include "tests/unit/store_fixture.h"
 

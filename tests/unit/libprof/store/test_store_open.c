@@ -12,9 +12,9 @@
 #include <xxhash.h>
 
 #include "libprof/store/store_paths.h"
-#include "libprof/store/store_audits.h"
+#include "libprof/store/audits/store_audits.h"
 #include "libprof/store/store_copies.h"
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 #include "tests/unit/store_fixture.h"
 
 /* ---- open ---------------------------------------------------------------------------------- */

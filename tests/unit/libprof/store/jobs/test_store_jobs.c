@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_store_jobs - the manager's jobs: a step changes the state and adds its decision, or neither;
- * a round has each step once; another process's change is noticed; rounds, shunned layouts, costs;
+ * test_store_jobs - morph-worker's jobs: a step changes the state and adds its decision, or neither;
+ * a round has each step once; another process's change is noticed; rounds, rejected layouts, costs;
  * damage is found.
  */
 #include <errno.h>
@@ -230,20 +230,49 @@ START_TEST(store_remembers_layouts_that_are_never_tried_again)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_id id = id_of(1), other = id_of(2), none = {.text_hash = 5};
-	bool shunned;
+	bool rejected;
 
-	ok(mp_store_shun_layout(store, &id, "aa", "slower", NOW, &err));
-	ok(mp_store_shun_layout(store, &id, "aa", "slower still", NOW, &err));
-	ok(mp_store_shun_layout(store, &none, "aa", "crashed", NOW, &err));
-	ok(mp_store_is_shunned(store, &id, "aa", &shunned, &err));
-	ck_assert(shunned);
-	ok(mp_store_is_shunned(store, &none, "aa", &shunned, &err));
-	ck_assert(shunned);
-	ok(mp_store_is_shunned(store, &id, "bb", &shunned, &err));
-	ck_assert(!shunned);
-	ok(mp_store_is_shunned(store, &other, "aa", &shunned, &err));
-	ck_assert(!shunned);
-	ck_assert_int_eq(mp_store_shun_layout(store, &id, "", "", NOW, &err), -EINVAL);
+	ok(mp_store_reject_layout(store, &id, "aa", "slower", NOW, &err));
+	ok(mp_store_reject_layout(store, &id, "aa", "slower still", NOW, &err));
+	ok(mp_store_reject_layout(store, &none, "aa", "crashed", NOW, &err));
+	ok(mp_store_is_rejected(store, &id, "aa", &rejected, &err));
+	ck_assert(rejected);
+	ok(mp_store_is_rejected(store, &none, "aa", &rejected, &err));
+	ck_assert(rejected);
+	ok(mp_store_is_rejected(store, &id, "bb", &rejected, &err));
+	ck_assert(!rejected);
+	ok(mp_store_is_rejected(store, &other, "aa", &rejected, &err));
+	ck_assert(!rejected);
+	ck_assert_int_eq(mp_store_reject_layout(store, &id, "", "", NOW, &err), -EINVAL);
+	mp_store_close(store);
+}
+END_TEST
+
+/* Up to schema 12 the table of rejected layouts had another name. */
+START_TEST(store_of_schema_12_keeps_its_rejected_layouts)
+{
+	struct mp_id none = {.text_hash = 5};
+	struct mp_store *store;
+	bool rejected;
+	char sql[160];
+
+	for (int i = 0; i < 12; i++)
+		tamper(mp_store_steps[i]);
+	snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = 12",
+		 MP_STORE_APPLICATION_ID);
+	tamper(sql);
+	tamper("INSERT INTO shunned VALUES(x'', 5, 'aa', 7, 'slower')");
+	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EPROTO);
+	store = open_as(MP_STORE_WRITE);
+	ok(mp_store_is_rejected(store, &none, "aa", &rejected, &err));
+	ck_assert(rejected);
+	ok(mp_store_is_rejected(store, &none, "bb", &rejected, &err));
+	ck_assert(!rejected);
+	ok(mp_store_reject_layout(store, &none, "bb", "crashed", NOW, &err));
+	mp_store_close(store);
+	store = open_as(MP_STORE_READ);
+	ok(mp_store_is_rejected(store, &none, "bb", &rejected, &err));
+	ck_assert(rejected);
 	mp_store_close(store);
 }
 END_TEST
@@ -326,6 +355,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, store_keeps_neither_half_of_a_step_that_is_rolled_back);
 	tcase_add_test(tc, store_refuses_paths_and_cuts_long_reasons);
 	tcase_add_test(tc, store_remembers_layouts_that_are_never_tried_again);
+	tcase_add_test(tc, store_of_schema_12_keeps_its_rejected_layouts);
 	tcase_add_test(tc, store_adds_up_what_a_day_has_cost);
 	tcase_add_test(tc, store_names_states);
 	tcase_add_loop_test(tc, store_check_finds_impossible_jobs, 0,

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "libprof/store/store_audits.h"
+#include "libprof/store/audits/store_audits.h"
 #include "libprof/store/whole/store_merge.h"
 #include "tests/unit/store_fixture.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* workbench - makes, samples and audits files; see workbench.h. */
-#include "editor/refine/workbench.h"
+/* program_runner - makes, samples and audits files; see program_runner.h. */
+#include "editor/refine/program_runner.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,8 +20,8 @@
 #include "libprof/store/store.h"
 #include "libprof/store/store_copies.h"
 
-struct me_workbench {
-	const struct me_workbench_options *options;
+struct me_program_runner {
+	const struct me_program_runner_options *options;
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	struct me_refine_func *funcs;
@@ -34,15 +34,15 @@ struct path {
 	char text[PATH_MAX];
 };
 
-static struct path path_of(const struct me_workbench *b, const char *name, const char *suffix)
+static struct path path_of(const struct me_program_runner *p, const char *name, const char *suffix)
 {
 	struct path path;
 
 	if (name)
-		snprintf(path.text, sizeof(path.text), "%.*s/%s%s", PATH_MAX - 64, b->options->dir,
+		snprintf(path.text, sizeof(path.text), "%.*s/%s%s", PATH_MAX - 64, p->options->dir,
 			 name, suffix);
 	else
-		snprintf(path.text, sizeof(path.text), "%s", b->options->file);
+		snprintf(path.text, sizeof(path.text), "%s", p->options->file);
 	return path;
 }
 
@@ -57,10 +57,10 @@ static double now_s(void *arg)
 
 static void say(void *arg, const char *what)
 {
-	const struct me_workbench *b = arg;
+	const struct me_program_runner *p = arg;
 
-	if (b->options->say)
-		b->options->say(what);
+	if (p->options->say)
+		p->options->say(what);
 }
 
 static void drop(void *arg, const char *name)
@@ -73,22 +73,22 @@ static void drop(void *arg, const char *name)
 static int make(void *arg, const struct me_wishes *wishes, bool may_be_kept, const char *name,
 		struct mp_err *err)
 {
-	const struct me_workbench *b = arg;
-	struct path path = path_of(b, name, "");
-	struct me_optimize_options o = *b->options->optimize;
+	const struct me_program_runner *p = arg;
+	struct path path = path_of(p, name, "");
+	struct me_optimize_options o = *p->options->optimize;
 	struct me_optimize_report report = {0};
 	int rc = me_interrupt_check(err);
 
 	if (rc)
 		return rc;
-	o.input = b->options->file;
+	o.input = p->options->file;
 	o.output = path.text;
 	o.adjust_words = (struct me_words){0};
 	o.adjusts = wishes->list;
 	o.nr_adjusts = (uint32_t)wishes->nr;
 	o.keeps_nothing = true; /* the store need not know of every version */
 	o.progress = NULL;
-	o.debug_output = b->options->debug_output;
+	o.debug_output = p->options->debug_output;
 	if (!may_be_kept)
 		o.debug_file = NULL;
 	rc = me_optimize(&o, &report, err);
@@ -98,10 +98,10 @@ static int make(void *arg, const struct me_wishes *wishes, bool may_be_kept, con
 
 /* ---- one sampled run ----------------------------------------------------------------------- */
 
-static int run_sampled(const struct me_workbench *b, const char *version, int *status,
+static int run_sampled(const struct me_program_runner *p, const char *version, int *status,
 		       struct mp_err *err)
 {
-	const struct me_workbench_options *o = b->options;
+	const struct me_program_runner_options *o = p->options;
 	char db[PATH_MAX + 8];
 	struct me_tool morphd;
 	char *first[] = {morphd.path, (char *)"run", (char *)"--no-kernel", db, (char *)"--", NULL};
@@ -113,7 +113,7 @@ static int run_sampled(const struct me_workbench *b, const char *version, int *s
 
 	if (rc)
 		return rc == -ENOENT ? -ENOTSUP : rc;
-	snprintf(db, sizeof(db), "--db=%s", b->db);
+	snprintf(db, sizeof(db), "--db=%s", p->db);
 	argv = me_tool_with_command(first, o->command);
 	if (!argv)
 		return mp_err_set(err, ENOMEM, "out of memory");
@@ -127,24 +127,25 @@ static int run_sampled(const struct me_workbench *b, const char *version, int *s
 }
 
 /* All versions end in the same way. */
-static int check_status(struct me_workbench *b, const char *version, int status, struct mp_err *err)
+static int check_status(struct me_program_runner *p, const char *version, int status,
+			struct mp_err *err)
 {
-	if (b->has_status && status != b->status)
+	if (p->has_status && status != p->status)
 		return mp_err_set(err, EBADE, "%s: ends otherwise", version);
-	b->status = status;
-	b->has_status = true;
+	p->status = status;
+	p->has_status = true;
 	return 0;
 }
 
-static int read_counts(const struct me_workbench *b, struct mp_store *store, struct me_sampled *out,
-		       struct mp_err *err)
+static int read_counts(const struct me_program_runner *p, struct mp_store *store,
+		       struct me_sampled *out, struct mp_err *err)
 {
 	struct mp_ip_count *counts;
 	size_t nr;
-	int rc = me_sample_db_read(store, &b->elf->id, &counts, &nr, err);
+	int rc = me_sample_db_read(store, &p->elf->id, &counts, &nr, err);
 
 	for (size_t i = 0; i < nr && !rc; i++) {
-		uint32_t f = mp_cfg_func_at(b->cfg, counts[i].vaddr);
+		uint32_t f = mp_cfg_func_at(p->cfg, counts[i].vaddr);
 
 		if (f != MP_NONE)
 			out->counts[f] += counts[i].count;
@@ -154,7 +155,7 @@ static int read_counts(const struct me_workbench *b, struct mp_store *store, str
 }
 
 /* Which functions ran in their copies. */
-static int read_moved(const struct me_workbench *b, struct mp_store *store,
+static int read_moved(const struct me_program_runner *p, struct mp_store *store,
 		      const struct mp_id *output, bool *moved, struct mp_err *err)
 {
 	struct mp_module module = {.path = NULL};
@@ -167,7 +168,7 @@ static int read_moved(const struct me_workbench *b, struct mp_store *store,
 	if (!rc)
 		rc = mp_store_read_copies(store, module.key, 0, &copies, &nr, err);
 	for (size_t i = 0; i < nr && !rc; i++) {
-		uint32_t f = mp_cfg_func_at(b->cfg, copies[i].original);
+		uint32_t f = mp_cfg_func_at(p->cfg, copies[i].original);
 
 		if (f != MP_NONE && copies[i].vaddr != copies[i].original)
 			moved[f] = true;
@@ -177,60 +178,60 @@ static int read_moved(const struct me_workbench *b, struct mp_store *store,
 	return rc;
 }
 
-static int read_samples(const struct me_workbench *b, const struct mp_id *output,
+static int read_samples(const struct me_program_runner *p, const struct mp_id *output,
 			struct me_sampled *out, struct mp_err *err)
 {
 	struct mp_store *store;
-	int rc = me_sample_db_open(b->db, &store, err);
+	int rc = me_sample_db_open(p->db, &store, err);
 
 	if (rc)
 		return rc;
-	rc = read_counts(b, store, out, err);
+	rc = read_counts(p, store, out, err);
 	if (!rc)
 		rc = me_sample_db_whole(store, &out->whole, err);
 	if (!rc && output && out->moved)
-		rc = read_moved(b, store, output, out->moved, err);
+		rc = read_moved(p, store, output, out->moved, err);
 	mp_store_close(store);
 	return rc;
 }
 
 static int sample(void *arg, const char *name, struct me_sampled *out, struct mp_err *err)
 {
-	struct me_workbench *b = arg;
-	struct path path = path_of(b, name, "");
+	struct me_program_runner *p = arg;
+	struct path path = path_of(p, name, "");
 	struct mp_elf *version = NULL;
 	struct mp_id id = {.build_id_len = 0};
 	int status = 0, rc = me_interrupt_check(err);
 
-	me_sample_db_remove(b->db);
+	me_sample_db_remove(p->db);
 	if (!rc && name) {
 		rc = mp_elf_open(path.text, MP_ELF_ID, &version, err);
 		if (!rc) {
 			id = version->id;
 			mp_elf_close(version);
-			rc = me_sample_db_list_output(b->db, &id, &b->elf->id, err);
+			rc = me_sample_db_list_output(p->db, &id, &p->elf->id, err);
 		}
 	}
 	if (!rc)
-		rc = run_sampled(b, path.text, &status, err);
+		rc = run_sampled(p, path.text, &status, err);
 	if (!rc)
-		rc = read_samples(b, name ? &id : NULL, out, err);
+		rc = read_samples(p, name ? &id : NULL, out, err);
 	if (!rc)
-		rc = check_status(b, path.text, status, err);
-	me_sample_db_remove(b->db);
+		rc = check_status(p, path.text, status, err);
+	me_sample_db_remove(p->db);
 	return rc;
 }
 
 static int audit(void *arg, const char *a, const char *b, double alpha, double limit_s,
 		 struct me_verdict *out, struct mp_err *err)
 {
-	const struct me_workbench *bench = arg;
-	struct path path_a = path_of(bench, a, ""), path_b = path_of(bench, b, "");
-	struct path json = path_of(bench, "round", ".json"), csv = path_of(bench, b, ".csv");
+	const struct me_program_runner *programs = arg;
+	struct path path_a = path_of(programs, a, ""), path_b = path_of(programs, b, "");
+	struct path json = path_of(programs, "round", ".json"), csv = path_of(programs, b, ".csv");
 	struct me_audit_tool tool = {.a = path_a.text,
 				     .b = path_b.text,
-				     .at = bench->options->file,
-				     .command = bench->options->command,
+				     .at = programs->options->file,
+				     .command = programs->options->command,
 				     .alpha = alpha,
 				     .limit_s = limit_s,
 				     .json = json.text,
@@ -243,49 +244,49 @@ static int audit(void *arg, const char *a, const char *b, double alpha, double l
 
 /* ---- open, close --------------------------------------------------------------------------- */
 
-int me_workbench_open(const struct me_workbench_options *options, struct me_workbench **out,
-		      struct mp_err *err)
+int me_program_runner_open(const struct me_program_runner_options *options,
+			   struct me_program_runner **out, struct mp_err *err)
 {
-	struct me_workbench *b = calloc(1, sizeof(*b));
+	struct me_program_runner *p = calloc(1, sizeof(*p));
 	int rc;
 
 	*out = NULL;
-	if (!b)
+	if (!p)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	b->options = options;
-	snprintf(b->db, sizeof(b->db), "%.*s/run.db", PATH_MAX - 64, options->dir);
-	rc = mp_elf_open(options->file, MP_ELF_ALL, &b->elf, err);
+	p->options = options;
+	snprintf(p->db, sizeof(p->db), "%.*s/run.db", PATH_MAX - 64, options->dir);
+	rc = mp_elf_open(options->file, MP_ELF_ALL, &p->elf, err);
 	if (!rc)
-		rc = mp_cfg_build(b->elf, NULL, &b->cfg, err);
+		rc = mp_cfg_build(p->elf, NULL, &p->cfg, err);
 	if (!rc) {
-		b->funcs = calloc((size_t)b->cfg->nr_funcs + 1, sizeof(*b->funcs));
-		if (!b->funcs)
+		p->funcs = calloc((size_t)p->cfg->nr_funcs + 1, sizeof(*p->funcs));
+		if (!p->funcs)
 			rc = mp_err_set(err, ENOMEM, "out of memory");
 	}
-	for (uint32_t f = 0; !rc && f < b->cfg->nr_funcs; f++)
-		b->funcs[f] =
-			(struct me_refine_func){b->cfg->funcs[f].name, b->cfg->funcs[f].vaddr};
+	for (uint32_t f = 0; !rc && f < p->cfg->nr_funcs; f++)
+		p->funcs[f] =
+			(struct me_refine_func){p->cfg->funcs[f].name, p->cfg->funcs[f].vaddr};
 	if (rc) {
-		me_workbench_close(b);
+		me_program_runner_close(p);
 		return rc;
 	}
-	*out = b;
+	*out = p;
 	return 0;
 }
 
-void me_workbench_close(struct me_workbench *bench)
+void me_program_runner_close(struct me_program_runner *programs)
 {
-	if (!bench)
+	if (!programs)
 		return;
-	free(bench->funcs);
-	mp_cfg_free(bench->cfg);
-	mp_elf_close(bench->elf);
-	free(bench);
+	free(programs->funcs);
+	mp_cfg_free(programs->cfg);
+	mp_elf_close(programs->elf);
+	free(programs);
 }
 
-struct me_runner me_workbench_runner(struct me_workbench *bench)
+struct me_runner me_program_runner_callbacks(struct me_program_runner *programs)
 {
-	return (struct me_runner){.arg = bench,
+	return (struct me_runner){.arg = programs,
 				  .now_s = now_s,
 				  .make = make,
 				  .sample = sample,
@@ -294,8 +295,9 @@ struct me_runner me_workbench_runner(struct me_workbench *bench)
 				  .say = say};
 }
 
-const struct me_refine_func *me_workbench_funcs(const struct me_workbench *bench, size_t *nr)
+const struct me_refine_func *me_program_runner_funcs(const struct me_program_runner *programs,
+						     size_t *nr)
 {
-	*nr = bench->cfg->nr_funcs;
-	return bench->funcs;
+	*nr = programs->cfg->nr_funcs;
+	return programs->funcs;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store_trials - the table of trials; see store_trials.h. */
-#include "libprof/store/store_trials.h"
+#include "libprof/store/audits/store_trials.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store_audits - the tables program_audit, ..._effect and ..._point; see store_audits.h. */
-#include "libprof/store/store_audits.h"
+#include "libprof/store/audits/store_audits.h"
 
 #include <errno.h>
 #include <math.h>

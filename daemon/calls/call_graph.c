@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+/* call_graph - reads trees and counts, and solves; see call_graph.h. */
+#include "daemon/calls/call_graph.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/calls/graph_edges.h"
+#include "daemon/calls/graph_imports.h"
+#include "daemon/code/originals.h"
+#include "libprof/store/contexts/store_contexts.h"
+
+/* ---- growing arrays -------------------------------------------------------------------------- */
+
+static bool grow(void *array, size_t size, uint32_t nr, uint32_t max)
+{
+	void **a = array, *bigger;
+
+	if (nr < max)
+		return true;
+	bigger = reallocarray(*a, 2 * (size_t)max + 256, size);
+	if (bigger)
+		*a = bigger;
+	return bigger;
+}
+
+uint32_t md_call_graph_site(struct md_call_graph *graph, uint32_t module, uint32_t site)
+{
+	uint32_t *id = &graph->modules[module].site_ids[site];
+	uint32_t nr = graph->graph.nr_sites, max = graph->max_sites;
+
+	if (*id != MP_NONE)
+		return *id;
+	if (nr == max) {
+		if (!grow(&graph->sites, sizeof(*graph->sites), nr, max) ||
+		    !grow(&graph->graph.sites, sizeof(*graph->graph.sites), nr, max))
+			return MP_NONE;
+		graph->max_sites = 2 * max + 256;
+	}
+	graph->sites[nr] = (struct md_graph_site){module, site};
+	graph->graph.sites[nr] = (struct mp_callgraph_sum){0};
+	return *id = graph->graph.nr_sites++;
+}
+
+uint32_t md_call_graph_function(struct md_call_graph *graph, uint32_t module, uint32_t function)
+{
+	uint32_t *id = &graph->modules[module].function_ids[function];
+	uint32_t nr = graph->graph.nr_functions, max = graph->max_functions;
+
+	if (*id != MP_NONE)
+		return *id;
+	if (nr == max) {
+		if (!grow(&graph->functions, sizeof(*graph->functions), nr, max) ||
+		    !grow(&graph->graph.functions, sizeof(*graph->graph.functions), nr, max))
+			return MP_NONE;
+		graph->max_functions = 2 * max + 256;
+	}
+	graph->functions[nr] = (struct md_graph_function){module, function};
+	graph->graph.functions[nr] = (struct mp_callgraph_sum){0};
+	return *id = graph->graph.nr_functions++;
+}
+
+static uint32_t *find_slot(const struct md_call_graph *graph, uint32_t *slots, uint32_t nr,
+			   uint32_t site, uint32_t function)
+{
+	uint64_t hash = ((uint64_t)site << 32 | function) * UINT64_C(0x9e3779b97f4a7c15);
+	uint32_t i = (uint32_t)(hash >> 32) & (nr - 1);
+
+	while (slots[i] != MP_NONE && (graph->graph.edges[slots[i]].site != site ||
+				       graph->graph.edges[slots[i]].function != function))
+		i = (i + 1) & (nr - 1);
+	return &slots[i];
+}
+
+static bool grow_edges(struct md_call_graph *graph)
+{
+	uint32_t nr = graph->graph.nr_edges, max = 2 * graph->max_edges + 256;
+	uint32_t nr_slots = graph->nr_slots ? 2 * graph->nr_slots : 1024;
+	uint32_t *slots = malloc(nr_slots * sizeof(*slots));
+
+	if (!slots ||
+	    !grow(&graph->graph.edges, sizeof(*graph->graph.edges), nr, graph->max_edges) ||
+	    !grow(&graph->samples, sizeof(*graph->samples), nr, graph->max_edges)) {
+		free(slots);
+		return false;
+	}
+	graph->max_edges = max;
+	for (uint32_t i = 0; i < nr_slots; i++)
+		slots[i] = MP_NONE;
+	for (uint32_t i = 0; i < nr; i++)
+		*find_slot(graph, slots, nr_slots, graph->graph.edges[i].site,
+			   graph->graph.edges[i].function) = i;
+	free(graph->slots);
+	graph->slots = slots;
+	graph->nr_slots = nr_slots;
+	return true;
+}
+
+uint32_t md_call_graph_edge(struct md_call_graph *graph, uint32_t site, uint32_t function)
+{
+	uint32_t *slot, nr = graph->graph.nr_edges;
+
+	if (nr == graph->max_edges && !grow_edges(graph))
+		return MP_NONE;
+	slot = find_slot(graph, graph->slots, graph->nr_slots, site, function);
+	if (*slot == MP_NONE) {
+		graph->graph.edges[nr] =
+			(struct mp_callgraph_edge){.site = site, .function = function};
+		graph->samples[nr] = (struct md_graph_samples){0};
+		*slot = graph->graph.nr_edges++;
+	}
+	return *slot;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* One program's tree. */
+struct program {
+	struct mp_context_tree tree;
+	bool wanted;
+};
+
+struct reading {
+	struct md_call_graph *graph;
+	struct mp_store *store;
+	const struct md_stats_filter *filter;
+	int64_t since_s;
+	struct program *programs;
+	size_t nr_programs;
+	void (*note)(void *arg, const char *message);
+	void *arg;
+	struct mp_err *err;
+};
+
+static const struct mp_module *find_stored(const struct md_call_graph *graph, int64_t key)
+{
+	for (size_t i = 0; i < graph->nr_stored; i++)
+		if (graph->stored[i].key == key)
+			return &graph->stored[i];
+	return NULL;
+}
+
+/* Reads the trees of all programs: those of others say which part of a library's counts is theirs. */
+static int read_trees(struct reading *in, const struct mp_id *id)
+{
+	struct mp_context_program *listed = NULL;
+	size_t nr = 0;
+	int r = mp_store_list_contexts(in->store, in->since_s, &listed, &nr, in->err);
+
+	if (!r) {
+		in->programs = calloc(nr + 1, sizeof(*in->programs));
+		r = in->programs ? 0 : mp_err_set(in->err, ENOMEM, "out of memory");
+	}
+	for (size_t i = 0; i < nr && !r; i++) {
+		struct program *p = &in->programs[in->nr_programs];
+		const struct mp_module *m = find_stored(in->graph, listed[i].module);
+
+		r = mp_context_tree_init(&p->tree);
+		if (r) {
+			mp_err_set(in->err, -r, "out of memory");
+			break;
+		}
+		in->nr_programs++;
+		r = mp_store_read_contexts(in->store, listed[i].module, in->since_s, &p->tree,
+					   in->err);
+		p->wanted = m && md_stats_filter_matches(in->filter, m) &&
+			    (!id || mp_id_equal(id, &m->id));
+		if (p->wanted) {
+			in->graph->nr_programs++;
+			in->graph->nr_samples += p->tree.nodes[0].total;
+		}
+	}
+	free(listed);
+	return r;
+}
+
+static bool has_module(const struct reading *in, uint64_t id)
+{
+	for (size_t i = 0; i < in->nr_programs; i++) {
+		const struct mp_context_tree *tree = &in->programs[i].tree;
+
+		for (uint32_t k = 1; in->programs[i].wanted && k < tree->nr_modules; k++)
+			if (tree->modules[k] == id)
+				return true;
+	}
+	return false;
+}
+
+/* Opens the modules that the wanted trees name. */
+static int open_modules(struct reading *in)
+{
+	struct md_call_graph *graph = in->graph;
+	int r = 0;
+
+	graph->modules = calloc(graph->nr_stored + 1, sizeof(*graph->modules));
+	if (!graph->modules)
+		return mp_err_set(in->err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < graph->nr_stored && !r; i++) {
+		struct md_graph_module *m = &graph->modules[graph->nr_modules];
+		uint64_t id = mp_context_module_of(&graph->stored[i].id);
+
+		if (!has_module(in, id))
+			continue;
+		m->module = &graph->stored[i];
+		m->id = id;
+		graph->nr_modules++;
+		r = md_graph_module_open(m, in->filter->binary, in->note, in->arg, in->err);
+	}
+	return r;
+}
+
+/* Counts the samples of functions in all trees. */
+static void add_samples(struct reading *in)
+{
+	for (size_t i = 0; i < in->nr_programs; i++) {
+		const struct program *p = &in->programs[i];
+
+		for (uint32_t k = 1; k < p->tree.nr_nodes; k++) {
+			const struct mp_context_node *n = &p->tree.nodes[k];
+			uint64_t id = p->tree.modules[n->module];
+			size_t module = 0;
+			uint32_t f;
+
+			if (n->kind != MP_CONTEXT_FUNCTION || !id)
+				continue;
+			while (module < in->graph->nr_modules &&
+			       in->graph->modules[module].id != id)
+				module++;
+			if (module == in->graph->nr_modules)
+				continue;
+			f = md_graph_function_at(&in->graph->modules[module], n->vaddr);
+			if (f == MP_NONE)
+				continue;
+			in->graph->modules[module].self_of_all[f] += (double)n->self;
+			if (p->wanted)
+				in->graph->modules[module].self[f] += (double)n->self;
+		}
+	}
+}
+
+/*
+ * Counts of samples are samples for each instruction of a block, counts of executions are not. The
+ * samples that trees have of modules with counts of executions say how many an instruction draws.
+ */
+static void scale_modules(struct md_call_graph *graph)
+{
+	double samples = 0, insns = 0;
+
+	for (size_t i = 0; i < graph->nr_modules; i++)
+		if (md_graph_module_is_executed(&graph->modules[i]))
+			md_graph_module_add_executed(&graph->modules[i], &samples, &insns);
+	for (size_t i = 0; i < graph->nr_modules; i++) {
+		struct md_graph_module *m = &graph->modules[i];
+		bool executed = md_graph_module_is_executed(m);
+
+		if (m->is_open)
+			md_graph_module_scale(m, !executed ? 1 : insns > 0 ? samples / insns : 0);
+	}
+}
+
+static int add_edges(struct reading *in)
+{
+	struct md_graph_tails *tails = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < in->graph->nr_modules && !r; i++)
+		if (in->graph->modules[i].is_open)
+			r = md_graph_module_count(&in->graph->modules[i], in->store, in->since_s,
+						  in->err);
+	if (r)
+		return r;
+	scale_modules(in->graph);
+	r = md_graph_resolve(in->graph);
+	if (!r)
+		r = md_graph_tails_new(in->graph, &tails);
+	for (size_t i = 0; i < in->nr_programs && !r; i++)
+		if (in->programs[i].wanted)
+			r = md_graph_add_tree(in->graph, tails, &in->programs[i].tree);
+	md_graph_tails_free(tails);
+	if (!r)
+		r = md_graph_share_targets(in->graph);
+	if (!r)
+		r = md_graph_add_direct(in->graph);
+	return r ? mp_err_set(in->err, ENOMEM, "out of memory") : 0;
+}
+
+/* ---- the solve ------------------------------------------------------------------------------- */
+
+/*
+ * What is known of a count in function @f. A function without samples ran seldom, the more instructions
+ * it runs the more seldom.
+ */
+static struct mp_callgraph_sum sum_of(const struct md_graph_module *m, uint32_t f, double count)
+{
+	bool sampled = m->has_samples[f];
+
+	return (struct mp_callgraph_sum){
+		.count = m->scale[f] * count,
+		.known = m->has_counts,
+		.exact = m->counts.exact,
+		.nr_insns = sampled || m->counts.exact ? 0 : mp_call_first_insns(m->code.cfg, f),
+	};
+}
+
+static int fill_sums(struct md_call_graph *graph)
+{
+	for (uint32_t i = 0; i < graph->graph.nr_sites; i++) {
+		const struct md_graph_module *m = &graph->modules[graph->sites[i].module];
+		const struct mp_call_site *site = &m->sites.sites[graph->sites[i].site];
+		uint32_t f = m->code.cfg->blocks[site->block].func;
+
+		graph->graph.sites[i] =
+			sum_of(m, f, mp_call_site_count(m->code.cfg, &m->counts, site));
+		f = md_call_graph_function(graph, graph->sites[i].module, f);
+		if (f == MP_NONE)
+			return -ENOMEM;
+		graph->graph.sites[i].within = f;
+	}
+	for (uint32_t i = 0; i < graph->graph.nr_functions; i++) {
+		const struct md_graph_module *m = &graph->modules[graph->functions[i].module];
+		uint32_t f = graph->functions[i].function;
+
+		graph->graph.functions[i] =
+			sum_of(m, f, mp_call_entries(m->code.cfg, &m->counts, f));
+	}
+	return 0;
+}
+
+int md_call_graph_read(struct mp_store *store, const struct md_stats_filter *filter,
+		       int64_t since_s, void (*note)(void *arg, const char *message), void *arg,
+		       struct md_call_graph *out, struct mp_err *err)
+{
+	struct reading in = {out, store, filter, since_s, NULL, 0, note, arg, err};
+	struct mp_elf *elf = NULL;
+	struct mp_id id = {0};
+	int r;
+
+	*out = (struct md_call_graph){0};
+	r = mp_store_list_modules(store, 0, &out->stored, &out->nr_stored, err);
+	if (!r && filter->binary)
+		r = mp_elf_open(filter->binary, MP_ELF_ID, &elf, err);
+	/* Samples of an output are stored for its original. */
+	if (!r && elf && !md_original_is_of(filter->binary, &id))
+		id = elf->id;
+	if (!r)
+		r = read_trees(&in, elf ? &id : NULL);
+	if (!r)
+		r = open_modules(&in);
+	if (!r) {
+		add_samples(&in);
+		r = add_edges(&in);
+	}
+	if (!r) {
+		r = fill_sums(out);
+		if (!r)
+			r = mp_callgraph_solve(&out->graph, NULL);
+		if (r)
+			mp_err_set(err, -r, "the call graph: %s", strerror(-r));
+	}
+	for (size_t i = 0; i < in.nr_programs; i++)
+		mp_context_tree_fini(&in.programs[i].tree);
+	free(in.programs);
+	mp_elf_close(elf);
+	if (r)
+		md_call_graph_fini(out);
+	return r;
+}
+
+void md_call_graph_fini(struct md_call_graph *graph)
+{
+	for (size_t i = 0; i < graph->nr_modules; i++)
+		md_graph_module_fini(&graph->modules[i]);
+	free(graph->modules);
+	free(graph->graph.edges);
+	free(graph->graph.sites);
+	free(graph->graph.functions);
+	free(graph->samples);
+	free(graph->sites);
+	free(graph->functions);
+	free(graph->slots);
+	mp_store_free_modules(graph->stored, graph->nr_stored);
+	*graph = (struct md_call_graph){0};
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* graph_edges - from paths of call sites to edges; see graph_edges.h. */
+#include "daemon/calls/graph_edges.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/calls/graph_tails.h"
+
+/* ---- trees ----------------------------------------------------------------------------------- */
+
+static uint32_t module_of(const struct md_call_graph *graph, uint64_t id)
+{
+	for (uint32_t i = 0; id && i < graph->nr_modules; i++)
+		if (graph->modules[i].id == id)
+			return i;
+	return MP_NONE;
+}
+
+/* Return: the function that a node stands in; *@module: MP_NONE if not known. */
+static uint32_t function_of(const struct md_call_graph *graph, const struct mp_context_key *key,
+			    uint32_t *module)
+{
+	uint32_t f = MP_NONE;
+
+	*module = key->kind <= MP_CONTEXT_FUNCTION ? module_of(graph, key->module) : MP_NONE;
+	if (*module != MP_NONE)
+		f = md_graph_function_at(&graph->modules[*module],
+					 key->vaddr - (key->kind == MP_CONTEXT_CALL));
+	return f;
+}
+
+/* Return: index of an edge; MP_NONE: no memory. @site .site MP_NONE: outside. */
+static uint32_t add_edge(struct md_call_graph *graph, struct md_graph_site site,
+			 struct md_graph_function function)
+{
+	uint32_t s = MP_CALLGRAPH_OUTSIDE, f;
+
+	f = md_call_graph_function(graph, function.module, function.function);
+	if (site.site != MP_NONE) {
+		s = md_call_graph_site(graph, site.module, site.site);
+		/* MP_CALLGRAPH_OUTSIDE is MP_NONE. */
+		if (s == MP_NONE)
+			return MP_NONE;
+	}
+	return f != MP_NONE ? md_call_graph_edge(graph, s, f) : MP_NONE;
+}
+
+static int add_samples(struct md_call_graph *graph, const struct md_graph_entry *entry,
+		       struct md_graph_function function, const struct mp_context_node *node)
+{
+	double self = node->kind == MP_CONTEXT_FUNCTION ? (double)node->self : 0;
+	uint32_t edge = add_edge(graph, entry->site, function);
+
+	if (edge == MP_NONE)
+		return -ENOMEM;
+	graph->samples[edge].nr_new += node->nr_new;
+	graph->samples[edge].self += (uint64_t)self;
+	graph->graph.edges[edge].seen += self;
+	if (entry->through.function == MP_NONE)
+		return 0;
+	edge = add_edge(graph, entry->first, entry->through);
+	if (edge == MP_NONE)
+		return -ENOMEM;
+	graph->graph.edges[edge].seen += self;
+	return 0;
+}
+
+static int add_node(struct md_call_graph *graph, const struct md_graph_tails *tails,
+		    const struct mp_context_tree *tree, uint32_t node)
+{
+	const struct mp_context_node *n = &tree->nodes[node];
+	const struct mp_context_key key = mp_context_key_of(tree, node);
+	const struct mp_context_key above = mp_context_key_of(tree, n->parent);
+	struct md_graph_entry entry = {.site.site = MP_NONE, .through.function = MP_NONE};
+	bool is_called = n->parent && above.kind == MP_CONTEXT_CALL;
+	struct md_graph_function f;
+	uint32_t caller;
+
+	f.function = function_of(graph, &key, &f.module);
+	if (is_called) {
+		caller = module_of(graph, above.module);
+		entry.site.module = caller;
+		if (caller != MP_NONE)
+			entry.site.site =
+				md_graph_site_before(&graph->modules[caller], above.vaddr);
+	}
+	if (f.function == MP_NONE || (is_called && entry.site.site == MP_NONE)) {
+		graph->nr_unknown += n->nr_new;
+		return 0;
+	}
+	if (is_called)
+		entry = md_graph_entry_find(tails, entry.site, f);
+	return add_samples(graph, &entry, f, n);
+}
+
+int md_graph_add_tree(struct md_call_graph *graph, const struct md_graph_tails *tails,
+		      const struct mp_context_tree *tree)
+{
+	int r = 0;
+
+	for (uint32_t i = 1; i < tree->nr_nodes && !r; i++)
+		r = add_node(graph, tails, tree, i);
+	return r;
+}
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+int md_graph_add_direct(struct md_call_graph *graph)
+{
+	for (uint32_t i = 0; i < graph->nr_modules; i++) {
+		struct md_graph_module *m = &graph->modules[i];
+
+		for (uint32_t k = 0; k < m->sites.nr; k++) {
+			const struct mp_call_site *site = &m->sites.sites[k];
+			const struct md_graph_function *to = &m->targets[k];
+			uint32_t s, f;
+
+			if (to->function == MP_NONE ||
+			    (m->site_ids[k] == MP_NONE &&
+			     !(mp_call_site_count(m->code.cfg, &m->counts, site) > 0)))
+				continue;
+			s = md_call_graph_site(graph, i, k);
+			f = md_call_graph_function(graph, to->module, to->function);
+			if (s == MP_NONE || f == MP_NONE ||
+			    md_call_graph_edge(graph, s, f) == MP_NONE)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}

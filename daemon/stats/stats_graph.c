@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats_graph - the command "calls": shows the call graph of programs, or the part of it that concerns a
+ * library. Decides which edges are shown, and wording.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/calls/call_graph.h"
+#include "daemon/code/demangle.h"
+#include "daemon/stats/stats.h"
+#include "daemon/stats/stats_calls.h"
+
+/* Without --limit and --percent-limit, smaller edges are left out. */
+#define LEAST_PERCENT 0.1
+
+struct calls {
+	struct md_stats *stats;
+	struct md_stats_filter filter;
+	int64_t since_s;
+	long limit;	      /* 0: all */
+	double percent_limit; /* below 0: not given */
+	bool of_library;      /* only edges that begin or end in the module of the filter */
+	struct md_call_graph graph;
+	json_t *notes;
+	double total; /* weight of all edges */
+};
+
+enum {
+	KEY_BUILD_ID = 256,
+	KEY_BINARY
+};
+
+static const struct argp_option options[] = {
+	{"module", 'm', "NAME", 0, "Only the program, or the library, with this path or file name",
+	 0},
+	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
+	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
+	 0},
+	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
+	{"limit", 'n', "N", 0, "At most N rows", 0},
+	{"percent-limit", 'p', "P", 0,
+	 "Only rows of at least P percent of all calls (default: 0.1)", 0},
+	{0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct calls *c = state->input;
+	char *end;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = c->stats; return 0;
+	case 'm': c->filter.module = arg; return 0;
+	case KEY_BUILD_ID: c->filter.build_id = arg; return 0;
+	case KEY_BINARY: c->filter.binary = arg; return 0;
+	case 's': md_stats_since(state, arg, &c->since_s); return 0;
+	case 'n':
+		c->limit = strtol(arg, &end, 10);
+		if (*end || end == arg || c->limit < 1)
+			argp_error(state, "--limit=%s: not a number above 0", arg);
+		return 0;
+	case 'p':
+		c->percent_limit = strtod(arg, &end);
+		if (*end || end == arg || !(c->percent_limit >= 0 && c->percent_limit <= 100))
+			argp_error(state, "--percent-limit=%s: not a percentage", arg);
+		return 0;
+	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+	options,
+	parse,
+	NULL,
+	"Show the call graph of programs: which call site called which function how often, as "
+	"estimated from samples with stacks.",
+	children,
+	0,
+	0};
+
+/* ---- one edge -------------------------------------------------------------------------------- */
+
+static const char *const kinds[] = {"direct", "indirect", "tail", "indirect tail"};
+
+/* Return: the edge's call site; NULL: called from outside of all known code. */
+static const struct mp_call_site *site_of(const struct calls *c,
+					  const struct mp_callgraph_edge *edge)
+{
+	const struct md_graph_site *s;
+
+	if (edge->site == MP_CALLGRAPH_OUTSIDE)
+		return NULL;
+	s = &c->graph.sites[edge->site];
+	return &c->graph.modules[s->module].sites.sites[s->site];
+}
+
+/* *@function: index in the module's CFG. Return: the module; NULL: outside. */
+static const struct md_graph_module *
+caller_of(const struct calls *c, const struct mp_callgraph_edge *edge, uint32_t *function)
+{
+	const struct mp_call_site *site = site_of(c, edge);
+	const struct md_graph_module *m;
+
+	if (!site)
+		return NULL;
+	m = &c->graph.modules[c->graph.sites[edge->site].module];
+	*function = m->code.cfg->blocks[site->block].func;
+	return m;
+}
+
+static const struct md_graph_module *
+callee_of(const struct calls *c, const struct mp_callgraph_edge *edge, uint32_t *function)
+{
+	const struct md_graph_function *f = &c->graph.functions[edge->function];
+
+	*function = f->function;
+	return &c->graph.modules[f->module];
+}
+
+static double percent_of(const struct calls *c, const struct mp_callgraph_edge *edge)
+{
+	return c->total > 0 ? 100 * edge->weight / c->total : 0;
+}
+
+/* Return: does the filter want the edge? */
+static bool is_wanted(const struct calls *c, const struct mp_callgraph_edge *edge)
+{
+	const struct md_graph_module *m;
+	uint32_t f;
+
+	if (!c->of_library)
+		return true;
+	m = caller_of(c, edge, &f);
+	return (m && md_stats_filter_matches(&c->filter, m->module)) ||
+	       md_stats_filter_matches(&c->filter, callee_of(c, edge, &f)->module);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void put_function(const struct md_graph_module *m, uint32_t f)
+{
+	char buf[32], *brief;
+	const char *name = md_code_function_name(&m->code.cfg->funcs[f], buf);
+	const char *slash = strrchr(m->module->path, '/');
+
+	brief = md_name_brief(name);
+	md_stats_put_text(brief ? brief : name);
+	free(brief);
+	printf("  [");
+	md_stats_put_text(slash ? slash + 1 : m->module->path);
+	putchar(']');
+}
+
+static void print_row(const struct calls *c, uint32_t e)
+{
+	const struct mp_callgraph_edge *edge = &c->graph.graph.edges[e];
+	const struct mp_call_site *site = site_of(c, edge);
+	const struct md_graph_module *m;
+	uint32_t f = 0;
+
+	printf("%6.2f%% %12.1f %8" PRIu64 "  %-13s  ", percent_of(c, edge), edge->weight,
+	       c->graph.samples[e].self, site ? kinds[site->kind] : "-");
+	m = caller_of(c, edge, &f);
+	if (m) {
+		put_function(m, f);
+		printf(" 0x%" PRIx64, site->vaddr);
+	} else {
+		printf("(outside)");
+	}
+	printf(" -> ");
+	m = callee_of(c, edge, &f);
+	put_function(m, f);
+	putchar('\n');
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *address_json(uint64_t vaddr)
+{
+	char buf[32];
+
+	snprintf(buf, sizeof(buf), "0x%" PRIx64, vaddr);
+	return json_string(buf);
+}
+
+static json_t *place_json(const struct md_graph_module *m, uint32_t f)
+{
+	char buf[32], id[80];
+
+	return json_pack("{s:o, s:s, s:o, s:o}", "module", md_stats_json_string(m->module->path),
+			 "build_id", md_stats_format_id(&m->module->id, id), "function",
+			 md_stats_json_string(md_code_function_name(&m->code.cfg->funcs[f], buf)),
+			 "address", address_json(m->code.cfg->funcs[f].vaddr));
+}
+
+static json_t *count_json(const struct mp_callgraph_sum *sum)
+{
+	return sum->known ? json_real(sum->count) : json_null();
+}
+
+/* Return: the caller, or null if it is not known. */
+static json_t *caller_json(const struct calls *c, const struct mp_callgraph_edge *edge)
+{
+	const struct mp_call_site *site = site_of(c, edge);
+	const struct md_graph_module *m;
+	json_t *json;
+	uint32_t f = 0;
+
+	m = caller_of(c, edge, &f);
+	if (!m)
+		return json_null();
+	json = place_json(m, f);
+	json_object_set_new(json, "site", address_json(site->vaddr));
+	json_object_set_new(json, "return_address", address_json(site->next));
+	json_object_set_new(json, "count", count_json(&c->graph.graph.sites[edge->site]));
+	return json;
+}
+
+static json_t *row_json(const struct calls *c, uint32_t e)
+{
+	const struct mp_callgraph_edge *edge = &c->graph.graph.edges[e];
+	const struct mp_call_site *site = site_of(c, edge);
+	const struct md_graph_module *m;
+	json_t *callee;
+	uint32_t f = 0;
+
+	m = callee_of(c, edge, &f);
+	callee = place_json(m, f);
+	json_object_set_new(callee, "entries",
+			    count_json(&c->graph.graph.functions[edge->function]));
+	return json_pack("{s:f, s:f, s:I, s:I, s:s, s:o, s:o}", "percent", percent_of(c, edge),
+			 "weight", edge->weight, "samples", (json_int_t)c->graph.samples[e].self,
+			 "certainly_new", (json_int_t)c->graph.samples[e].nr_new, "kind",
+			 site ? kinds[site->kind] : "outside", "caller", caller_json(c, edge),
+			 "callee", callee);
+}
+
+/* ---- all edges ------------------------------------------------------------------------------- */
+
+static int compare_edges(const void *a, const void *b, void *arg)
+{
+	const struct mp_callgraph_edge *edges = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	if (edges[x].weight != edges[y].weight)
+		return edges[x].weight < edges[y].weight ? 1 : -1;
+	return (x > y) - (x < y);
+}
+
+static void print_rows(struct calls *c, const uint32_t *order, uint32_t nr, json_t *rows)
+{
+	double least = c->percent_limit >= 0 ? c->percent_limit : c->limit ? 0 : LEAST_PERCENT;
+	long left = c->limit;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct mp_callgraph_edge *edge = &c->graph.graph.edges[order[i]];
+
+		if (percent_of(c, edge) < least)
+			break;
+		if (!(edge->weight > 0) || !is_wanted(c, edge))
+			continue;
+		if (c->limit && !left--)
+			break;
+		if (rows)
+			json_array_append_new(rows, row_json(c, order[i]));
+		else
+			print_row(c, order[i]);
+	}
+}
+
+static int print_graph(struct calls *c)
+{
+	struct mp_callgraph_edge *edges = c->graph.graph.edges;
+	uint32_t nr = c->graph.graph.nr_edges, *order = malloc((nr + (size_t)1) * sizeof(*order));
+	json_t *root = NULL, *rows = NULL;
+
+	if (!order)
+		return md_stats_fail("out of memory");
+	for (uint32_t i = 0; i < nr; i++) {
+		order[i] = i;
+		c->total += edges[i].weight;
+	}
+	if (nr)
+		qsort_r(order, nr, sizeof(*order), compare_edges, edges);
+	if (c->stats->json) {
+		root = md_stats_json_new("calls");
+		rows = json_array();
+	} else {
+		printf("Of all        Weight  Samples  Kind           Caller  [Module] Site -> Callee  "
+		       "[Module]\n");
+	}
+	print_rows(c, order, nr, rows);
+	free(order);
+	if (!root)
+		return md_stats_finish(MD_EXIT_DONE);
+	json_object_set_new(root, "total_samples", json_integer((json_int_t)c->graph.nr_samples));
+	json_object_set_new(root, "total_weight", json_real(c->total));
+	json_object_set_new(root, "edges", json_integer(nr));
+	json_object_set_new(root, "unknown_new", json_integer((json_int_t)c->graph.nr_unknown));
+	json_object_set(root, "notes", c->notes);
+	json_object_set_new(root, "rows", rows);
+	return md_stats_json_print(root);
+}
+
+/* A module that is no program is a library: then the graph is that of all programs. */
+static int read_graph(struct calls *c, struct mp_store *store, struct mp_err *err)
+{
+	const struct md_stats_filter all = {0};
+	int r = md_call_graph_read(store, &c->filter, c->since_s, md_stats_note_file, c->notes,
+				   &c->graph, err);
+
+	if (r || c->graph.nr_programs || !(c->filter.module || c->filter.build_id) ||
+	    c->filter.binary)
+		return r;
+	md_call_graph_fini(&c->graph);
+	c->of_library = true;
+	return md_call_graph_read(store, &all, c->since_s, md_stats_note_file, c->notes, &c->graph,
+				  err);
+}
+
+static bool has_library(const struct calls *c)
+{
+	for (size_t i = 0; i < c->graph.nr_modules; i++)
+		if (md_stats_filter_matches(&c->filter, c->graph.modules[i].module))
+			return true;
+	return false;
+}
+
+int md_stats_call_graph(struct md_stats *stats, int argc, char **argv)
+{
+	struct calls c = {.stats = stats, .percent_limit = -1};
+	struct mp_store *store;
+	struct mp_err err = {0};
+	int status;
+
+	md_stats_parse(&argp, argc, argv, &c);
+	status = md_stats_open(stats, MP_STORE_READ, &store);
+	if (status)
+		return status;
+	c.notes = json_array();
+	if (read_graph(&c, store, &err)) {
+		status = md_stats_fail("%s", err.msg);
+	} else if (!c.graph.nr_programs || (c.of_library && !has_library(&c))) {
+		md_stats_note(
+			"%s: no sample of such a program has a calling context: see morphd(8), "
+			"--stacks",
+			stats->path);
+		status = MD_EXIT_NO_PROFILE;
+	} else {
+		status = print_graph(&c);
+	}
+	md_call_graph_fini(&c.graph);
+	json_decref(c.notes);
+	mp_store_close(store);
+	return status;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * contexts_store - makes a database of exact stacks, as morphd would from perfect walks.
+ *
+ *  contexts_store [--contexts] DB <LINES
+ *
+ * --contexts: stacks only, without counts of addresses.
+ *
+ * `scripts/bench/contexts graph` writes the lines:
+ *  module PATH			a file; modules count from 0, and the first is the program
+ *  sample TID MODULE VADDR CALLER...	a sample, with its callers from the innermost to the outermost
+ * A caller is KIND:MODULE:VADDR:SLOT in hexadecimal; KIND is c (VADDR is a return address) or a (the
+ * instruction that a signal interrupted). MODULE is a number, or -1 for code without a file. Which
+ * activations are certainly new is found as morphd finds it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/context/last_stacks.h"
+#include "libprof/context/context_tree.h"
+#include "libprof/elf/elf.h"
+#include "libprof/store/contexts/store_contexts.h"
+#include "tests/support/rows_compare.h"
+
+#define MAX_MODULES 512
+#define MAX_FRAMES  100000
+#define WHEN_S	    1700000000
+
+struct module {
+	struct mp_elf *elf;
+	struct mp_rows rows;
+	void *bytes;
+	uint64_t *vaddrs; /* of its samples */
+	size_t nr, max;
+};
+
+struct making {
+	struct module modules[MAX_MODULES];
+	size_t nr_modules;
+	struct mp_context_tree tree;
+	struct md_last_stacks *last;
+	uint64_t nr_samples, nr_elsewhere;
+	bool contexts_only;
+	struct mp_context_step steps[MAX_FRAMES + 1];
+	uint64_t slots[MAX_FRAMES], ips[MAX_FRAMES];
+};
+
+static int die(const char *what)
+{
+	fprintf(stderr, "contexts-store: %s\n", what);
+	return 1;
+}
+
+static int add_module(struct making *m, const char *path)
+{
+	struct module *module = &m->modules[m->nr_modules];
+	struct mp_err err = {0};
+	size_t size;
+
+	if (m->nr_modules++ == MAX_MODULES)
+		return die("too many modules");
+	if (mp_elf_open(path, MP_ELF_FDES, &module->elf, &err))
+		return die(err.msg);
+	if (rows_of_elf(module->elf, &module->bytes, &size, &module->rows, NULL))
+		module->rows.nr_rows = 0;
+	return 0;
+}
+
+static struct mp_context_key key_of(const struct making *m, long module, uint64_t vaddr,
+				    enum mp_context_kind kind)
+{
+	if (module < 0 || (size_t)module >= m->nr_modules)
+		return (struct mp_context_key){0, MP_CONTEXT_UNMAPPED, kind};
+	return (struct mp_context_key){mp_context_module_of(&m->modules[module].elf->id), vaddr,
+				       kind};
+}
+
+static int add_ip(struct making *m, long index, uint64_t vaddr)
+{
+	struct module *module;
+
+	if (index < 0 || (size_t)index >= m->nr_modules || m->contexts_only) {
+		m->nr_elsewhere++;
+		return 0;
+	}
+	module = &m->modules[index];
+	if (module->nr == module->max) {
+		module->max = 2 * module->max + 1024;
+		module->vaddrs = reallocarray(module->vaddrs, module->max, sizeof(uint64_t));
+		if (!module->vaddrs)
+			return die("out of memory");
+	}
+	module->vaddrs[module->nr++] = vaddr;
+	return 0;
+}
+
+/* As daemon/context/contexts.c does it. */
+static uint64_t function_start(const struct making *m, long index, uint64_t vaddr)
+{
+	const struct mp_rows *rows = &m->modules[index].rows;
+	uint64_t start;
+
+	if (!rows->nr_rows)
+		return vaddr;
+	if (mp_rows_find(rows, vaddr)->cfa == MP_ROW_PLT)
+		return vaddr & ~UINT64_C(15);
+	return mp_rows_entry(rows, vaddr, &start) ? start : vaddr;
+}
+
+static int add_sample(struct making *m, char *line)
+{
+	char *at, kind;
+	uint32_t tid = (uint32_t)strtoul(line, &at, 10);
+	long module = strtol(at, &at, 10);
+	uint64_t vaddr = strtoull(at, &at, 16);
+	size_t nr = 0, nr_old, nr_new = 0, from = MAX_FRAMES;
+	struct md_stack stack = {m->slots, m->ips, 0, true};
+
+	m->steps[from].key = key_of(m, module, module >= 0 ? function_start(m, module, vaddr) : 0,
+				    MP_CONTEXT_FUNCTION);
+	for (; sscanf(at, " %c:", &kind) == 1 && (kind == 'c' || kind == 'a'); nr++) {
+		long caller = strtol(strchr(at, ':') + 1, &at, 16);
+		uint64_t ip = strtoull(at + 1, &at, 16);
+
+		if (!from)
+			return die("a stack has too many frames");
+		m->slots[nr] = strtoull(at + 1, &at, 16);
+		m->ips[nr] = ((uint64_t)(caller + 1) << 48) ^ ip;
+		m->steps[--from].key =
+			key_of(m, caller, ip, kind == 'c' ? MP_CONTEXT_CALL : MP_CONTEXT_AT);
+	}
+	stack.nr = nr;
+	if (md_last_stacks_compare(m->last, tid, &stack, &nr_old) && nr_old < nr)
+		nr_new = nr - nr_old;
+	m->steps[MAX_FRAMES].is_new = nr_new;
+	for (size_t i = 0; i < nr; i++)
+		m->steps[MAX_FRAMES - 1 - i].is_new = i + 1 < nr_new;
+	m->nr_samples++;
+	if (mp_context_add(&m->tree, m->steps + from, nr + 1, 1, 100000))
+		return die("a stack cannot be added");
+	return add_ip(m, module, vaddr);
+}
+
+static int compare_vaddrs(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int store_module(struct mp_store *store, const struct module *module, int64_t *key,
+			struct mp_err *err)
+{
+	struct mp_ip_count *counts = calloc(module->nr + 1, sizeof(*counts));
+	size_t nr = 0;
+	int r = counts ? 0 : -ENOMEM;
+
+	if (module->nr)
+		qsort(module->vaddrs, module->nr, sizeof(uint64_t), compare_vaddrs);
+	for (size_t i = 0; !r && i < module->nr; i++) {
+		if (!nr || counts[nr - 1].vaddr != module->vaddrs[i])
+			counts[nr++].vaddr = module->vaddrs[i];
+		counts[nr - 1].count++;
+	}
+	if (!r)
+		r = mp_store_put_module(store, &module->elf->id, MP_MODULE_FILE, module->elf->path,
+					mp_elf_text_size(module->elf), WHEN_S, key, err);
+	if (!r && nr)
+		r = mp_store_add_ip_counts(store, *key, WHEN_S, counts, nr, err);
+	free(counts);
+	return r;
+}
+
+static int store_all(struct making *m, const char *path)
+{
+	struct mp_session session = {
+		.start_s = WHEN_S, .last_s = WHEN_S, .collector = "exact", .event = "instructions"};
+	struct mp_ledger ledger = {.contexts = m->nr_samples};
+	struct mp_store *store;
+	struct mp_err err = {0};
+	int64_t program = 0, key;
+
+	ledger.emitted = m->nr_samples;
+	ledger.unattributed[MP_UNATTR_ANONYMOUS] = m->nr_elsewhere;
+	ledger.attributed = m->nr_samples - m->nr_elsewhere;
+	if (mp_store_open(path, MP_STORE_WRITE, &store, &err))
+		return die(err.msg);
+	if (mp_store_begin(store, &err) || mp_store_start_session(store, &session, &err))
+		return die(err.msg);
+	for (size_t i = 0; i < m->nr_modules; i++) {
+		if (store_module(store, &m->modules[i], &key, &err))
+			return die(err.msg);
+		program = i ? program : key;
+	}
+	if (mp_store_add_contexts(store, program, WHEN_S, &m->tree, &err) ||
+	    mp_store_add_ledger(store, session.key, WHEN_S, &ledger, &err) ||
+	    mp_store_commit(store, &err))
+		return die(err.msg);
+	mp_store_close(store);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct making m;
+	char *line = NULL;
+	size_t size = 0;
+	int r = 0;
+
+	m.contexts_only = argc == 3 && !strcmp(argv[1], "--contexts");
+	if (argc != 2 + m.contexts_only)
+		return fputs("usage: contexts-store [--contexts] DB <LINES\n", stderr), 2;
+	m.last = md_last_stacks_new();
+	if (!m.last || mp_context_tree_init(&m.tree))
+		return die("out of memory");
+	while (!r && getline(&line, &size, stdin) > 0) {
+		line[strcspn(line, "\n")] = 0;
+		if (!strncmp(line, "module ", 7))
+			r = add_module(&m, line + 7);
+		else if (!strncmp(line, "sample ", 7))
+			r = add_sample(&m, line + 7);
+		else
+			r = die("a line is neither a module nor a sample");
+	}
+	if (!r)
+		r = store_all(&m, argv[argc - 1]);
+	free(line);
+	for (size_t i = 0; i < m.nr_modules; i++) {
+		free(m.modules[i].vaddrs);
+		free(m.modules[i].bytes);
+		mp_elf_close(m.modules[i].elf);
+	}
+	mp_context_tree_fini(&m.tree);
+	md_last_stacks_free(m.last);
+	return r;
+}

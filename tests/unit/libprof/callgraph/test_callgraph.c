@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_callgraph - what the solve finds in known graphs, and what holds for any input. */
+#include "libprof/callgraph/callgraph.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/suite.h"
+
+#define MAX	64
+#define OUTSIDE MP_CALLGRAPH_OUTSIDE
+
+static struct mp_callgraph_edge edges[MAX];
+static struct mp_callgraph_sum sites[MAX], functions[MAX];
+static struct mp_callgraph graph;
+
+static const struct mp_callgraph_options options = {
+	.per_call = 8,
+	.most = 30,
+	.per_sample = 0.3,
+	.most_samples = 2,
+	.factor = 8,
+	.nr_rounds = 60,
+};
+
+static void setup(void)
+{
+	memset(edges, 0, sizeof(edges));
+	memset(sites, 0, sizeof(sites));
+	memset(functions, 0, sizeof(functions));
+	graph = (struct mp_callgraph){edges, sites, functions, 0, 0, 0};
+}
+
+static uint32_t function(double entries)
+{
+	functions[graph.nr_functions] =
+		(struct mp_callgraph_sum){.count = entries, .known = entries >= 0};
+	return graph.nr_functions++;
+}
+
+static uint32_t site(uint32_t within, double count)
+{
+	sites[graph.nr_sites] =
+		(struct mp_callgraph_sum){.count = count, .known = count >= 0, .within = within};
+	return graph.nr_sites++;
+}
+
+static struct mp_callgraph_edge *edge(uint32_t from, uint32_t to, double seen)
+{
+	edges[graph.nr_edges] = (struct mp_callgraph_edge){from, to, seen, 0};
+	return &edges[graph.nr_edges++];
+}
+
+static void solve(void)
+{
+	ck_assert_int_eq(mp_callgraph_solve(&graph, NULL), 0);
+	for (uint32_t i = 0; i < graph.nr_edges; i++)
+		ck_assert_msg(isfinite(edges[i].weight) && edges[i].weight >= 0, "edge %u: %g", i,
+			      edges[i].weight);
+}
+
+static void about(double is, double expected)
+{
+	ck_assert_msg(fabs(is - expected) <= 0.02 * expected, "%g, not %g", is, expected);
+}
+
+/* Lee (2015), figure 1: both calls run equally often, but one of them takes ten times as long. */
+START_TEST(calls_of_different_density_become_equal)
+{
+	uint32_t dense = function(-1), sparse = function(-1), compute = function(200);
+
+	edge(site(dense, 105), compute, 600);
+	edge(site(sparse, 95), compute, 6000);
+	solve();
+	ck_assert_double_lt(edges[1].weight, 1.25 * edges[0].weight);
+	ck_assert_double_gt(edges[1].weight, 0.8 * edges[0].weight);
+}
+END_TEST
+
+/* main calls f 100 times and g 10 times; f calls g 50 times and, indirectly, h and i. */
+START_TEST(consistent_evidence_is_met)
+{
+	uint32_t main = function(0), f = function(100), g = function(60), h = function(30),
+		 i = function(10);
+	struct mp_callgraph_edge *to_h, *to_i, *twice;
+	uint32_t indirect;
+
+	edge(site(main, 100), f, 40);
+	twice = edge(site(main, 10), g, 2);
+	edge(site(f, 50), g, 10);
+	indirect = site(f, 40);
+	to_h = edge(indirect, h, 6);
+	to_i = edge(indirect, i, 2);
+	solve();
+	about(edges[0].weight, 100);
+	about(twice->weight, 10);
+	about(edges[2].weight, 50);
+	about(to_h->weight, 30);
+	about(to_i->weight, 10);
+}
+END_TEST
+
+/* Without entries, samples alone say how an indirect site shares its calls, at first. */
+START_TEST(samples_share_an_indirect_site)
+{
+	uint32_t f = function(-1), g = function(-1), h = function(-1), s = site(f, 80);
+	const struct mp_callgraph_edge *to_g = edge(s, g, 60), *to_h = edge(s, h, 20);
+
+	solve();
+	about(to_g->weight + to_h->weight, 80);
+	ck_assert_double_gt(to_g->weight, 2.5 * to_h->weight);
+	ck_assert_double_lt(to_g->weight, 3.5 * to_h->weight);
+}
+END_TEST
+
+/* Entries overrule samples: time in h is long, but it was entered seldom. */
+START_TEST(entries_correct_the_shares_of_samples)
+{
+	uint32_t f = function(-1), g = function(70), h = function(10), s = site(f, 80);
+	const struct mp_callgraph_edge *to_g = edge(s, g, 20), *to_h = edge(s, h, 60);
+
+	solve();
+	about(to_g->weight, 70);
+	about(to_h->weight, 10);
+}
+END_TEST
+
+/* A site whose count is not known takes what the entries leave. */
+START_TEST(an_unknown_site_takes_what_is_left)
+{
+	uint32_t f = function(-1), g = function(50);
+	const struct mp_callgraph_edge *known = edge(site(f, 30), g, 30),
+				       *unknown = edge(site(f, -1), g, 20);
+
+	solve();
+	about(known->weight + unknown->weight, 50);
+	ck_assert_double_gt(unknown->weight, 10);
+	ck_assert_double_lt(unknown->weight, 30);
+}
+END_TEST
+
+START_TEST(contradictions_end_in_between)
+{
+	uint32_t f = function(-1), g = function(100);
+
+	edge(site(f, 10), g, 1);
+	solve();
+	ck_assert_double_gt(edges[0].weight, 11);
+	ck_assert_double_lt(edges[0].weight, 99);
+}
+END_TEST
+
+START_TEST(an_exact_count_does_not_give_way)
+{
+	uint32_t f = function(-1), g = function(100);
+
+	edge(site(f, 10), g, 500);
+	sites[0].exact = functions[f].exact = true;
+	solve();
+	about(edges[0].weight, 10);
+}
+END_TEST
+
+/* All counts of f are three times too large, as its callers and what it calls show. */
+START_TEST(the_counts_of_a_function_have_a_common_factor)
+{
+	uint32_t main = function(-1), f = function(300), callee;
+	struct mp_callgraph_options without = options;
+	double before, with;
+
+	without.factor = 0;
+	edge(site(main, 100), f, 10);
+	for (int i = 0; i < 4; i++) {
+		callee = function(100);
+		edge(site(f, 300), callee, 10);
+	}
+	/* The last function that f calls is known from f alone. */
+	functions[callee].known = false;
+	solve();
+	with = edges[4].weight;
+	ck_assert_int_eq(mp_callgraph_solve(&graph, &without), 0);
+	before = edges[4].weight;
+	about(before, 300);
+	ck_assert_double_lt(with, 220);
+	ck_assert_double_gt(with, 100);
+}
+END_TEST
+
+START_TEST(what_did_not_run_has_no_calls)
+{
+	uint32_t f = function(0), g = function(0);
+
+	edge(site(f, 0), g, 0);
+	edge(OUTSIDE, g, 0);
+	solve();
+	ck_assert_double_eq(edges[0].weight, 0);
+	ck_assert_double_eq(edges[1].weight, 0);
+}
+END_TEST
+
+/* Counts of 0 in a function that runs many instructions are better evidence than in a thunk. */
+START_TEST(a_function_without_samples_ran_seldom)
+{
+	uint32_t f = function(-1), longer = function(0), thunk = function(0);
+
+	functions[longer].nr_insns = 8;
+	functions[thunk].nr_insns = 1;
+	edge(site(f, 1), longer, 0);
+	edge(site(f, 1), thunk, 0);
+	solve();
+	ck_assert_double_lt(edges[0].weight, 0.8);
+	ck_assert_double_gt(edges[1].weight, edges[0].weight);
+	ck_assert_double_le(edges[1].weight, 1);
+}
+END_TEST
+
+START_TEST(samples_outside_of_all_sites_stay_outside)
+{
+	uint32_t f = function(-1), g = function(40);
+	const struct mp_callgraph_edge *handler = edge(OUTSIDE, g, 30),
+				       *call = edge(site(f, 10), g, 10);
+
+	solve();
+	about(call->weight, 10);
+	about(handler->weight, 30);
+}
+END_TEST
+
+START_TEST(an_empty_graph_is_solved)
+{
+	solve();
+	function(10);
+	solve();
+}
+END_TEST
+
+START_TEST(no_number_overflows)
+{
+	static const double numbers[] = {0, 5e-324, 1e-300, 1, 1e18, 1e300, 1.7e308};
+	size_t nr = sizeof(numbers) / sizeof(numbers[0]);
+
+	for (size_t i = 0; i < nr * nr * nr * nr; i++) {
+		uint32_t f, g, h, s;
+
+		setup();
+		f = function(numbers[i / nr % nr]);
+		g = function(numbers[i % nr]);
+		h = function(-1);
+		s = site(f, numbers[i / nr / nr % nr]);
+		edge(s, g, numbers[i / nr / nr / nr]);
+		edge(s, h, numbers[i % nr]);
+		edge(site(g, -1), h, numbers[i / nr % nr]);
+		edge(OUTSIDE, f, numbers[i / nr / nr % nr]);
+		solve();
+	}
+}
+END_TEST
+
+START_TEST(bad_numbers_are_refused)
+{
+	static const double bad[] = {-1, NAN, INFINITY, -INFINITY};
+	uint32_t f, g;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		for (int k = 0; k < 3; k++) {
+			setup();
+			f = function(1);
+			g = function(1);
+			edge(site(f, 1), g, 1);
+			*(k == 0   ? &edges[0].seen
+			  : k == 1 ? &sites[0].count
+				   : &functions[1].count) = bad[i];
+			ck_assert_int_eq(mp_callgraph_solve(&graph, NULL), -EINVAL);
+		}
+	}
+	setup();
+	f = function(1);
+	edge(site(f, 1), f, 1);
+	edges[0].site = 1;
+	ck_assert_int_eq(mp_callgraph_solve(&graph, NULL), -EINVAL);
+	edges[0].site = 0;
+	edges[0].function = 1;
+	ck_assert_int_eq(mp_callgraph_solve(&graph, NULL), -EINVAL);
+	edges[0].function = 0;
+	sites[0].within = 1;
+	ck_assert_int_eq(mp_callgraph_solve(&graph, NULL), -EINVAL);
+}
+END_TEST
+
+/* ---- random graphs --------------------------------------------------------------------------- */
+
+static uint64_t seed;
+
+static uint32_t random_below(uint32_t n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static void random_graph(void)
+{
+	uint32_t nr = 2 + random_below(8), nr_sites = 1 + random_below(16);
+
+	setup();
+	for (uint32_t i = 0; i < nr; i++)
+		function(random_below(4) ? (double)random_below(100) : -1);
+	for (uint32_t i = 0; i < nr_sites; i++)
+		site(random_below(nr), random_below(4) ? (double)random_below(100) : -1);
+	for (uint32_t i = 0; i < MAX / 2; i++)
+		edge(random_below(8) ? random_below(nr_sites) : OUTSIDE, random_below(nr),
+		     random_below(3) ? random_below(50) : 0);
+}
+
+static double log_poisson(double rate, double count, double sum)
+{
+	return rate * (count > 0 ? count * log(sum) : 0) - rate * sum;
+}
+
+static double rate_of(const struct mp_callgraph_options *o, const struct mp_callgraph_sum *sum)
+{
+	return o->per_call * o->most / (o->most + o->per_call * sum->count);
+}
+
+/* The logarithm of the likelihood, for the best factors and samples per call. */
+static double likelihood(const struct mp_callgraph_options *o)
+{
+	double out = 0;
+
+	for (uint32_t f = 0; f < graph.nr_functions; f++) {
+		double observed = o->factor, expected = o->factor, factor, seen = 0, sum = 0;
+		double of_sites[MAX] = {0};
+
+		for (uint32_t i = 0; i < graph.nr_edges; i++) {
+			if (edges[i].site != OUTSIDE)
+				of_sites[edges[i].site] += edges[i].weight;
+			if (edges[i].function == f) {
+				sum += edges[i].weight;
+				seen += edges[i].seen;
+			}
+		}
+		if (functions[f].known && sum > 0) {
+			observed += rate_of(o, &functions[f]) * functions[f].count;
+			expected += rate_of(o, &functions[f]) * sum;
+		}
+		for (uint32_t i = 0; i < graph.nr_sites; i++) {
+			if (sites[i].within == f && sites[i].known && of_sites[i] > 0) {
+				observed += rate_of(o, &sites[i]) * sites[i].count;
+				expected += rate_of(o, &sites[i]) * of_sites[i];
+			}
+		}
+		factor = observed / expected;
+		out += o->factor * (log(factor) - factor);
+		if (functions[f].known && sum > 0)
+			out += log_poisson(rate_of(o, &functions[f]), functions[f].count,
+					   factor * sum);
+		for (uint32_t i = 0; i < graph.nr_sites; i++)
+			if (sites[i].within == f && sites[i].known && of_sites[i] > 0)
+				out += log_poisson(rate_of(o, &sites[i]), sites[i].count,
+						   factor * of_sites[i]);
+		for (uint32_t i = 0; i < graph.nr_edges; i++)
+			if (edges[i].function == f && edges[i].seen > 0)
+				out += o->per_sample * o->most_samples /
+				       (o->most_samples + o->per_sample * seen) * edges[i].seen *
+				       log(seen * edges[i].weight / sum);
+	}
+	return out;
+}
+
+START_TEST(no_round_makes_the_fit_worse)
+{
+	for (seed = 1; seed < 200;) {
+		struct mp_callgraph_options o = options;
+		uint64_t this_seed = seed;
+		double before = -INFINITY, now;
+
+		random_graph();
+		for (o.nr_rounds = 1; o.nr_rounds <= 64; o.nr_rounds *= 2) {
+			ck_assert_int_eq(mp_callgraph_solve(&graph, &o), 0);
+			now = likelihood(&o);
+			ck_assert_msg(now >= before - 1e-6 * fabs(before),
+				      "seed %u, %u rounds: %.9g after %.9g",
+				      (unsigned int)this_seed, o.nr_rounds, now, before);
+			before = now;
+		}
+		seed = this_seed + 1;
+	}
+}
+END_TEST
+
+START_TEST(the_result_depends_on_the_input_alone)
+{
+	double first[MAX];
+
+	seed = 7;
+	random_graph();
+	solve();
+	for (uint32_t i = 0; i < graph.nr_edges; i++)
+		first[i] = edges[i].weight;
+	solve();
+	for (uint32_t i = 0; i < graph.nr_edges; i++)
+		ck_assert(first[i] == edges[i].weight);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("callgraph");
+	TCase *t = tcase_create("solve");
+
+	tcase_add_checked_fixture(t, setup, NULL);
+	tcase_add_test(t, consistent_evidence_is_met);
+	tcase_add_test(t, calls_of_different_density_become_equal);
+	tcase_add_test(t, samples_share_an_indirect_site);
+	tcase_add_test(t, entries_correct_the_shares_of_samples);
+	tcase_add_test(t, an_unknown_site_takes_what_is_left);
+	tcase_add_test(t, contradictions_end_in_between);
+	tcase_add_test(t, an_exact_count_does_not_give_way);
+	tcase_add_test(t, the_counts_of_a_function_have_a_common_factor);
+	tcase_add_test(t, what_did_not_run_has_no_calls);
+	tcase_add_test(t, a_function_without_samples_ran_seldom);
+	tcase_add_test(t, samples_outside_of_all_sites_stay_outside);
+	tcase_add_test(t, an_empty_graph_is_solved);
+	tcase_add_test(t, no_number_overflows);
+	tcase_add_test(t, bad_numbers_are_refused);
+	tcase_add_test(t, no_round_makes_the_fit_worse);
+	tcase_add_test(t, the_result_depends_on_the_input_alone);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)
