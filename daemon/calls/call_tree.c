@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/code/originals.h"
+#include "libprof/context/context_age.h"
 #include "libprof/store/contexts/store_contexts.h"
 
 static void to_function(void *arg, struct mp_context_key *key)
@@ -14,12 +15,74 @@ static void to_function(void *arg, struct mp_context_key *key)
 	md_call_names_to_function(arg, key);
 }
 
+/* ---- entries -------------------------------------------------------------------------------- */
+
+static uint64_t function_at(void *arg, const struct mp_context_key *key)
+{
+	struct mp_context_key function = *key;
+
+	md_call_names_to_function(arg, &function);
+	return function.vaddr;
+}
+
+/* Adds the entries of call sites, at the nodes of @tree, to those of the functions below @program. */
+static int sum_entries(struct md_calls *calls, uint32_t program, const struct mp_context_tree *tree,
+		       const struct mp_context_entries *of_sites, uint32_t *nodes)
+{
+	nodes[0] = program;
+	/* A node's number is above its parent's. All functions are there. */
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		struct mp_context_key key = mp_context_key_of(tree, i);
+		int r;
+
+		if (!tree->nodes[i].total)
+			continue;
+		md_call_names_to_function(calls->names, &key);
+		r = mp_context_child(&calls->tree, nodes[tree->nodes[i].parent], &key, &nodes[i]);
+		if (r)
+			return r;
+		calls->entries[nodes[i]].estimate += of_sites[i].estimate;
+		calls->entries[nodes[i]].most += of_sites[i].most;
+	}
+	return 0;
+}
+
+/* Estimates the entries of a program's nodes, whose functions lie below @program from node @from on. */
+static int add_entries(struct md_calls *calls, uint32_t program, uint32_t from,
+		       const struct mp_context_tree *tree)
+{
+	const struct mp_context_facts facts = {.function = function_at, .arg = calls->names};
+	uint32_t *nodes = calloc(tree->nr_nodes, sizeof(*nodes));
+	struct mp_context_entries *of_sites = NULL;
+	struct mp_context_rate *rates = NULL;
+	struct md_calls_entries *bigger;
+	int r = nodes ? mp_context_rates(tree, &facts, &rates) : -ENOMEM;
+
+	if (!r)
+		r = mp_context_entries(tree, rates, &of_sites);
+	if (!r) {
+		bigger = reallocarray(calls->entries, calls->tree.nr_nodes, sizeof(*bigger));
+		r = bigger ? 0 : -ENOMEM;
+	}
+	if (!r) {
+		memset(bigger + from, 0, (calls->tree.nr_nodes - from) * sizeof(*bigger));
+		calls->entries = bigger;
+		r = sum_entries(calls, program, tree, of_sites, nodes);
+	}
+	free(of_sites);
+	free(rates);
+	free(nodes);
+	return r;
+}
+
+/* ---- programs ------------------------------------------------------------------------------- */
+
 static int add_program(struct md_calls *calls, struct mp_store *store,
 		       const struct mp_module *module, int64_t since_s, struct mp_err *err)
 {
 	const struct mp_context_key key = {mp_context_module_of(&module->id), 0, MP_CONTEXT_AT};
 	struct mp_context_tree tree;
-	uint32_t program;
+	uint32_t program, from = calls->entries ? calls->tree.nr_nodes : 0;
 	int r = mp_context_tree_init(&tree);
 
 	if (r)
@@ -30,6 +93,8 @@ static int add_program(struct md_calls *calls, struct mp_store *store,
 		if (!r)
 			r = mp_context_add_tree(&calls->tree, program, &tree, to_function,
 						calls->names);
+		if (!r)
+			r = add_entries(calls, program, from, &tree);
 		if (r)
 			mp_err_set(err, -r, "out of memory");
 		calls->nr_programs++;
@@ -107,6 +172,7 @@ void md_calls_fini(struct md_calls *calls)
 	md_call_names_free(calls->names);
 	mp_store_free_modules(calls->modules, calls->nr_modules);
 	mp_context_tree_fini(&calls->tree);
+	free(calls->entries);
 	*calls = (struct md_calls){0};
 }
 

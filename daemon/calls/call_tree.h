@@ -14,8 +14,14 @@
 #include "libprof/context/context_tree.h"
 #include "libprof/store/store.h"
 
+/* Of a node's samples: how many saw an activation that had begun after the thread's last sample. */
+struct md_calls_entries {
+	double estimate, most;
+};
+
 struct md_calls {
-	struct mp_context_tree tree; /* the root's children are programs */
+	struct mp_context_tree tree;	  /* the root's children are programs */
+	struct md_calls_entries *entries; /* of each node */
 	struct md_call_names *names;
 	struct mp_module *modules;
 	size_t nr_modules;

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "daemon/context/last_paths.h"
 
 #define KERNEL_BIT (UINT64_C(1) << 63)
 /* A record's callers, the function and the node of truncated stacks. */
@@ -22,12 +25,24 @@ struct md_contexts {
 	uint32_t tgid, tid;
 	uint64_t ip;
 	bool has_sample;
+	struct md_last_paths *last;
+	uint64_t path[STEPS_MAX]; /* user addresses of the sample, innermost first */
 	struct mp_context_step steps[STEPS_MAX];
+	size_t nr_steps; /* of them, the last ones */
 };
 
 struct md_contexts *md_contexts_new(void)
 {
-	return calloc(1, sizeof(struct md_contexts));
+	struct md_contexts *contexts = calloc(1, sizeof(*contexts));
+
+	if (!contexts)
+		return NULL;
+	contexts->last = md_last_paths_new();
+	if (!contexts->last) {
+		free(contexts);
+		return NULL;
+	}
+	return contexts;
 }
 
 void md_contexts_clear(struct md_contexts *contexts)
@@ -41,6 +56,7 @@ void md_contexts_free(struct md_contexts *contexts)
 	if (!contexts)
 		return;
 	md_contexts_clear(contexts);
+	md_last_paths_free(contexts->last);
 	free(contexts->programs);
 	free(contexts);
 }
@@ -111,6 +127,69 @@ static void make_function(struct place *place)
 		place->key.vaddr = start;
 }
 
+/* ---- what is certainly new ------------------------------------------------------------------ */
+
+/* Finds the start of the function that runs at @ip. Return: false if rows do not tell. */
+static bool find_function(const struct md_space *space, const struct md_modcache *modcache,
+			  uint64_t ip, bool is_call, struct mp_context_key *function)
+{
+	struct place place = find_place(space, modcache, ip, is_call);
+	const struct mp_rows *rows = place.module ? &place.module->rows : NULL;
+	const struct mp_row_rule *entry;
+	uint64_t at = place.key.vaddr - is_call, start;
+
+	if (!rows || !rows->nr_rows || mp_rows_find(rows, at)->cfa == MP_ROW_PLT ||
+	    !mp_rows_entry(rows, at, &start))
+		return false;
+	/* A part of a function begins with the frame that the function has made. */
+	entry = mp_rows_find(rows, start);
+	*function = (struct mp_context_key){place.key.module, start, MP_CONTEXT_FUNCTION};
+	return entry->cfa_reg == MORPH_REG_RSP && entry->cfa_off == 8;
+}
+
+/*
+ * A call through a pointer may enter another function each time. Return: true if the call that returns
+ * to the innermost of @nr_old addresses that look old runs another function than at the last sample.
+ */
+static bool is_other_function(const struct md_contexts *c, const struct md_space *space,
+			      const struct md_modcache *modcache, const struct morph_task *task,
+			      size_t nr, size_t nr_old)
+{
+	struct mp_context_key now, then;
+	bool was_sample;
+	uint64_t ip;
+
+	if (!nr_old || nr_old >= nr)
+		return false;
+	ip = md_last_paths_inner(c->last, task, c->path, nr, nr_old, &was_sample);
+	return ip &&
+	       find_function(space, modcache, c->path[nr - nr_old - 1], nr - nr_old > 1, &now) &&
+	       find_function(space, modcache, ip, !was_sample, &then) &&
+	       (now.module != then.module || now.vaddr != then.vaddr);
+}
+
+/* Return: how many of the callers, the innermost ones, are not known to look old. */
+static size_t count_new(struct md_contexts *c, const struct md_space *space,
+			const struct md_modcache *modcache, const struct morph_stack *stack)
+{
+	const struct morph_task *task = &stack->task;
+	size_t nr = (task->record.size - sizeof(*stack)) / sizeof(stack->ips[0]), nr_path = 0;
+	size_t nr_old = MORPH_STACK_OLD(task->flags), nr_new = 0;
+	bool is_complete = (task->flags & MORPH_STACK_STOP) == MORPH_STACK_BOTTOM;
+
+	if (!(task->flags & MORPH_STACK_USER_IP))
+		c->path[nr_path++] = c->ip;
+	memcpy(c->path + nr_path, stack->ips, nr * sizeof(stack->ips[0]));
+	nr_path += nr;
+	if (task->flags & MORPH_STACK_AGED && nr_old <= nr) {
+		nr_new = nr - nr_old;
+		if (is_complete && is_other_function(c, space, modcache, task, nr_path, nr_old))
+			nr_new++;
+	}
+	md_last_paths_put(c->last, task, c->path, is_complete ? nr_path : 0);
+	return nr_new;
+}
+
 /*
  * Makes the path of the sample, from its end to its beginning, in the last steps. Return: its
  * length.
@@ -120,9 +199,9 @@ static size_t make_path(struct md_contexts *c, const struct md_space *space,
 {
 	uint32_t flags = stack->task.flags, stop = flags & MORPH_STACK_STOP;
 	size_t nr = (stack->task.record.size - sizeof(*stack)) / sizeof(stack->ips[0]);
-	size_t nr_old = MORPH_STACK_OLD(flags), from = STEPS_MAX;
-	/* the callers that do not look old are ips[0] to ips[nr_new - 1] */
-	size_t nr_new = flags & MORPH_STACK_AGED && nr_old < nr ? nr - nr_old : 0;
+	size_t from = STEPS_MAX;
+	/* the calls that return to ips[0] to ips[nr_new - 1] are certainly new */
+	size_t nr_new = count_new(c, space, modcache, stack);
 	bool is_kernel = flags & MORPH_STACK_USER_IP, is_exact;
 	struct place place = find_place(space, modcache, c->ip, false);
 
@@ -163,7 +242,7 @@ static struct mp_context_tree *tree_of(struct md_contexts *c, uint32_t module)
 	return &c->programs[c->nr++].tree;
 }
 
-/* Halves the largest tree if all together have too many nodes. */
+/* Folds an eighth of the largest tree if all together have too many nodes. */
 static void stay_within(struct md_contexts *c)
 {
 	struct mp_context_tree *largest = NULL;
@@ -178,7 +257,7 @@ static void stay_within(struct md_contexts *c)
 	}
 	/* Without memory for folding, the next sample tries again. */
 	if (nr > MD_CONTEXTS_NODES_MAX)
-		(void)mp_context_fold(largest, largest->nr_nodes / 2);
+		(void)mp_context_fold(largest, largest->nr_nodes / 8 * 7);
 }
 
 bool md_contexts_add(struct md_contexts *c, struct md_procmap *procmap,
@@ -197,10 +276,17 @@ bool md_contexts_add(struct md_contexts *c, struct md_procmap *procmap,
 	if (!tree)
 		return false;
 	nr = make_path(c, space, modcache, stack);
+	c->nr_steps = nr;
 	if (mp_context_add(tree, c->steps + STEPS_MAX - nr, nr, 1, c->period_ns))
 		return false;
 	stay_within(c);
 	return true;
+}
+
+const struct mp_context_step *md_contexts_last_path(const struct md_contexts *c, size_t *nr)
+{
+	*nr = c->nr_steps;
+	return c->steps + STEPS_MAX - c->nr_steps;
 }
 
 uint64_t md_contexts_nr(const struct md_contexts *contexts)

@@ -40,6 +40,11 @@ void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_ta
  */
 bool md_contexts_add(struct md_contexts *contexts, struct md_procmap *procmap,
 		     const struct md_modcache *modcache, const struct morph_stack *stack);
+/*
+ * Return: the path of the sample that was added last, outermost first, for measurements. Its modules are
+ * indices in modcache.
+ */
+const struct mp_context_step *md_contexts_last_path(const struct md_contexts *contexts, size_t *nr);
 /* Return: samples in all trees. */
 uint64_t md_contexts_nr(const struct md_contexts *contexts);
 

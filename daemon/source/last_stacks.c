@@ -97,8 +97,12 @@ bool md_last_stacks_compare(struct md_last_stacks *last, uint32_t tid, const str
 
 	_Static_assert(MD_LAST_STACKS_THREADS == 1u << (32 - 22), "one slot for each hash");
 	*nr_old = 0;
-	if (!stack->nr)
+	if (!stack->nr) {
+		/* The next stack must not be compared with the one before this. */
+		if (thread->tid == tid)
+			thread->nr = 0;
 		return false;
+	}
 	if (thread->nr && thread->tid == tid)
 		known = align(thread, stack, &at);
 	for (i = stack->nr; known && i && at; i--, at--) {

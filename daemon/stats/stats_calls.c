@@ -70,6 +70,7 @@ static json_t *node_json(const struct print *p, uint32_t node, double percent, u
 static json_t *context_json(const struct print *p, const uint32_t *path, size_t nr, double percent)
 {
 	const struct mp_context_node *node = &p->calls->tree.nodes[path[nr - 1]];
+	const struct md_calls_entries *entries = &p->calls->entries[path[nr - 1]];
 	json_t *json = node_json(p, path[nr - 1], percent, node->total), *names = json_array();
 
 	for (size_t i = 0; i < nr; i++) {
@@ -81,15 +82,18 @@ static json_t *context_json(const struct print *p, const uint32_t *path, size_t 
 	json_object_set_new(json, "self_samples", json_integer((json_int_t)node->self));
 	json_object_set_new(json, "seconds", json_real((double)node->total_ns / 1e9));
 	json_object_set_new(json, "certainly_new", json_integer((json_int_t)node->nr_new));
+	json_object_set_new(json, "entries", json_real(entries->estimate));
+	json_object_set_new(json, "entries_most", json_real(entries->most));
 	return json;
 }
 
 static void put_context(const struct print *p, uint32_t node, size_t depth, double percent)
 {
 	const struct mp_context_node *n = &p->calls->tree.nodes[node];
+	const struct md_calls_entries *e = &p->calls->entries[node];
 
-	printf("%6.2f%% %12" PRIu64 " %12" PRIu64 " %12" PRIu64 "  %*s", percent, n->total, n->self,
-	       n->nr_new, (int)(2 * depth), "");
+	printf("%6.2f%% %12" PRIu64 " %12" PRIu64 " %9" PRIu64 " %9.0f %9.0f  %*s", percent,
+	       n->total, n->self, n->nr_new, e->estimate, e->most, (int)(2 * depth), "");
 	put_name(p->calls, node);
 	putchar('\n');
 }
@@ -164,7 +168,8 @@ static int print_rows(struct print *p, const struct md_call_edges *edges, json_t
 		printf("   Part      Samples          New  %s  [Module]\n",
 		       p->query->what == MD_CALLS_CALLERS ? "Caller" : "Callee");
 	} else {
-		printf(" Of all      Samples         Self          New  Calling context  [Module]\n");
+		printf(" Of all      Samples         Self       New   Entries   At most  Calling context  "
+		       "[Module]\n");
 	}
 	if (edges)
 		print_edges(p, edges);

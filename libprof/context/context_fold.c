@@ -19,12 +19,15 @@ struct fold {
 	uint32_t nr_left;
 };
 
-/* Equal totals: the younger node first, which is deeper on its path. */
+/*
+ * Equal totals: the older node first. A node that was added lately may get more samples soon, as a deep
+ * recursion does.
+ */
 static bool is_before(const struct fold *f, uint32_t a, uint32_t b)
 {
 	const struct mp_context_node *nodes = f->tree->nodes;
 
-	return nodes[a].total != nodes[b].total ? nodes[a].total < nodes[b].total : a > b;
+	return nodes[a].total != nodes[b].total ? nodes[a].total < nodes[b].total : a < b;
 }
 
 static void push(struct fold *f, uint32_t node)

@@ -5,6 +5,7 @@ Trees of real programs have millions of nodes: columns are arrays, and a node
 is its number. Node 0 is the parent of first functions.
 """
 
+import random
 from array import array
 
 START, SIGNAL, STACK, DIRECT, INDIRECT, JUMP, INTERRUPTED = (
@@ -157,12 +158,43 @@ def samples(path):
                 raise Failure(f"{path}: cannot read: {line.rstrip()}")
 
 
+def stacks(path):
+    """{line: (thread, serial numbers from the outermost activation to the innermost)}"""
+    parents, out = {}, {}
+    with open(path, encoding="ascii") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.startswith("a "):
+                word = line.split(" ", 4)
+                parents[int(word[1])] = int(word[3])
+            else:
+                word = line.split(" ", 6)
+                serial, serials = int(word[5]), []
+                while serial:
+                    serials.append(serial)
+                    serial = parents[serial]
+                out[number] = (int(word[1]), serials[::-1])
+    return out
+
+
 def overlap(a, b):
     """100 * sum of the smaller shares of two {key: weight}."""
     sum_a, sum_b = sum(a.values()), sum(b.values())
     if not sum_a or not sum_b:
         return 0.0
     return 100.0 * sum(min(w / sum_a, b[k] / sum_b) for k, w in a.items() if k in b)
+
+
+def ideal(weights, nr, seeds):
+    """Mean overlap with @weights of samplers that draw @nr samples from them."""
+    keys, shares, sums = list(weights), list(weights.values()), []
+    if not nr or not keys:
+        return 0.0
+    for seed in range(seeds):
+        drawn = {}
+        for key in random.Random(seed).choices(keys, shares, k=nr):
+            drawn[key] = drawn.get(key, 0) + 1
+        sums.append(overlap(drawn, weights))
+    return sum(sums) / len(sums)
 
 
 def correlation(a, b):

@@ -95,6 +95,26 @@ for k in "${!seen[@]}"; do printf -v line '%s=%d' "${k//[!a-z]/_}" "${seen[$k]}"
 echo "${#seen[@]} $line"
 """
 
+# ---- five more, which no constant of the code that is measured was chosen with ----
+
+TCL = r"""
+proc fib n {if {$n<2} {return $n}; expr {[fib [expr {$n-1}]]+[fib [expr {$n-2}]]}}
+puts [fib 13]
+set f [open [lindex $argv 0]]; set d [read $f]; array set c {}
+foreach w [regexp -all -inline {[a-z]{3,}} [string range $d 0 60000]] {incr c($w)}
+puts [lsort [array names c]]
+"""
+SQL = r"""
+create table t(a integer primary key, b text, c int);
+with recursive r(i) as (select 1 union all select i+1 from r where i<6000)
+insert into t select i, hex(i*7919%1000), i*31%997 from r;
+create index x on t(c);
+select count(*), sum(length(b)) from t where c in (select c from t where a%7=0);
+select c, count(*) k from t group by c order by k desc, c limit 5;
+"""
+AWK = r"""{ for (i = 1; i <= NF; i++) c[tolower($i)]++; gsub(/[aeiou]+/, "x"); n += length($0) }
+END { for (w in c) if (c[w] > 9) m++; print n, m }"""
+
 
 class Work:
     def __init__(self, name, program, args, directory):
@@ -108,21 +128,20 @@ def inputs_write(directory):
     text = "".join(open(os.path.join(documents, n), encoding="utf-8").read()
                    for n in sorted(os.listdir(documents)) if n.endswith(".md"))
     for name, content in (("text", text), ("short", text[:60000]), ("large", text * 2),
-                          ("script.pl", PERL), ("script.py", PYTHON), ("script.sh", BASH)):
+                          ("script.pl", PERL), ("script.py", PYTHON), ("script.sh", BASH),
+                          ("script.tcl", TCL), ("script.sql", SQL)):
         with open(os.path.join(directory, name), "w", encoding="utf-8") as out:
             out.write(content)
     subprocess.run(["gcc", "-E", "-P", "-o", os.path.join(directory, "file.i"),
                     os.path.join(ROOT, "tests/data/contexts.c")], check=True)
 
 
-def programs(directory, only=()):
-    """The seven programs, as far as this system has them."""
-    at = os.path.join(os.path.abspath(directory), "inputs")
-    inputs_write(at)
+def seven(at):
+    """(name, program, arguments) with the inputs in @at."""
     cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True,
                          check=True).stdout.strip()
     text, short, large = (os.path.join(at, n) for n in ("text", "short", "large"))
-    works = [
+    return [
         ("cc1", cc1, ["-quiet", "-O2", os.path.join(at, "file.i"), "-o", "/dev/null"]),
         ("perl", "/usr/bin/perl", [os.path.join(at, "script.pl"), text]),
         ("python3.11", "/usr/bin/python3.11", ["-I", os.path.join(at, "script.py"), text]),
@@ -133,7 +152,26 @@ def programs(directory, only=()):
                                          "-nosalt", "-k", "word", "-in", text]),
         ("xz", "/usr/bin/xz", ["-T4", "--block-size=131072", "-3", "-c", short, large]),
     ]
-    for name, program, args in works:
+
+
+def five(at):
+    text = os.path.join(at, "text")
+    return [
+        ("mawk", "/usr/bin/mawk", [AWK, text]),
+        ("tclsh", "/usr/bin/tclsh8.6", [os.path.join(at, "script.tcl"), text]),
+        ("sqlite3", "/usr/bin/sqlite3", [":memory:", ".read " + os.path.join(at, "script.sql")]),
+        ("objdump", "/usr/bin/x86_64-linux-gnu-objdump",
+         ["-d", "--no-show-raw-insn", "--stop-address=0x9000", "/usr/bin/xz"]),
+        ("git", "/usr/bin/git", ["-C", ROOT, "--no-pager", "log", "--oneline", "-n", "1500", "--",
+                                 "Documentation"]),
+    ]
+
+
+def programs(directory, only=(), others=False):
+    """The seven programs, or the five others, as far as this system has them."""
+    at = os.path.join(os.path.abspath(directory), "inputs")
+    inputs_write(at)
+    for name, program, args in five(at) if others else seven(at):
         if only and name not in only:
             continue
         if not os.path.exists(program):

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fuzz_context - any bytes as a tree of calling contexts: refused, or read, written back identically,
- * added to itself and folded, with sums that stay exact.
+ * added to itself and folded, with sums that stay exact. Its rates are probabilities, and the bounds of
+ * its entries are in order.
  */
 #include "libprof/context/context_codec.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "libprof/context/context_age.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,6 +29,37 @@ static void check_written(const struct mp_context_tree *tree)
 	mp_context_tree_fini(&again);
 	free(first);
 	free(second);
+}
+
+static uint64_t function(void *arg, const struct mp_context_key *key)
+{
+	(void)arg;
+	return key->vaddr & ~UINT64_C(15);
+}
+
+static double calls(void *arg, const struct mp_context_key *key)
+{
+	(void)arg;
+	return (double)(key->vaddr % 7);
+}
+
+static void check_ages(const struct mp_context_tree *tree)
+{
+	const struct mp_context_facts facts = {.function = function, .calls = calls};
+	struct mp_context_rate *rates;
+	struct mp_context_entries *entries;
+
+	if (mp_context_rates(tree, &facts, &rates) || mp_context_entries(tree, rates, &entries))
+		abort();
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		if (!(rates[i].ends >= 0 && rates[i].ends <= 1 && rates[i].same >= 0 &&
+		      rates[i].same <= 1) ||
+		    !isfinite(entries[i].most) || entries[i].least > entries[i].most ||
+		    mp_context_take_old(rates, &i, 1) > 1)
+			abort();
+	}
+	free(rates);
+	free(entries);
 }
 
 static void check_folded(struct mp_context_tree *tree)
@@ -45,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (mp_context_decode(data, size, &tree, NULL))
 		return 0;
 	check_written(&tree);
+	check_ages(&tree);
 	if (mp_context_tree_init(&sum) || mp_context_add_tree(&sum, 0, &tree, NULL, NULL))
 		abort();
 	if (!mp_context_add_tree(&sum, 0, &tree, NULL, NULL) &&

@@ -376,8 +376,8 @@ static bool read_sample(struct exact_stacks *s, struct exact_sample *sample)
 	char *end;
 	int at;
 
-	if (sscanf(line, "s %*u %*u %zu %" SCNx64 " %" SCNu64 "%n", &object, &vaddr, &serial,
-		   &at) != 3 ||
+	if (sscanf(line, "s %" SCNu32 " %" SCNu64 " %zu %" SCNx64 " %" SCNu64 "%n", &sample->thread,
+		   &sample->count, &object, &vaddr, &serial, &at) != 5 ||
 	    object >= s->nr_objects)
 		return false;
 	line += at;

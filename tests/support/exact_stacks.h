@@ -36,7 +36,9 @@ struct exact_frame {
 };
 
 struct exact_sample {
-	uint64_t number;       /* the line in the file */
+	uint64_t number; /* the line in the file */
+	uint64_t count;	 /* instructions that the thread had executed */
+	uint32_t thread;
 	uint64_t pc, regs[16]; /* by DWARF's numbers */
 	const uint8_t *memory;
 	size_t memory_size;

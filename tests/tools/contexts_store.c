@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/context/last_stacks.h"
+#include "daemon/source/last_stacks.h"
 #include "libprof/context/context_tree.h"
 #include "libprof/elf/elf.h"
 #include "libprof/store/contexts/store_contexts.h"

@@ -195,6 +195,24 @@ if [ "$right" -lt $((all * 95 / 100)) ] || [ "$all" -lt 400 ] || [ "$frames" -lt
 fi
 command_ends 1 "unwinding nothing" "$BUILD/tools/contexts-walk" .
 
+# ---- morphd's tree of these samples is nearly as close to the exact one as an ideal sampler's, and what it calls
+# certainly new is new
+command_ends 0 "morphd's tree" "$contexts" tree --least=0.9 --json=tree.json steps
+command_ends 1 "a ratio that it does not reach" "$contexts" tree --least=1.5 steps
+command_ends 0 "ages" "$contexts" ages --nodes=5 --without=85 --counted=85 --held=80 --json=ages.json steps
+command_ends 1 "a share that it does not reach" "$contexts" ages --counted=100 steps
+python3 - <<'END' || fail "morphd's tree: $(cat tree.json ages.json)"
+import json
+tree, ages = json.load(open("tree.json"))["steps"], json.load(open("ages.json"))["steps"]
+assert tree["samples"] > 300 and tree["lost"] == 0 and tree["nodes"] > 100, tree
+assert 50 < tree["overlap"] < 100 and tree["exact"] > 0.85 * tree["samples"], tree
+assert ages["activations"] > 1000 and ages["certain"] > 100 and ages["certain_wrong"] == 0, ages
+assert ages["certain"] < ages["new"] and ages["nodes"] > 20, ages
+assert ages["right_functions"] >= ages["right_slots"] > 0.8, ages
+END
+# With a walk of one frame, all stacks are truncated, and nothing is known of the tree.
+command_ends 1 "walks of one frame" "$contexts" tree --depth=1 steps
+
 # ---- what is damaged is refused
 head -n 100 one/contexts >cut && mkdir -p damaged && mv cut damaged/contexts
 command_ends 1 "a file that ends too early" "$contexts" check damaged

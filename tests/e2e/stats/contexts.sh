@@ -40,6 +40,9 @@ sums() {
 	json "$db: own samples" "([.rows[].self_samples] | add) == $nr"
 	json "$db: programs" "([.rows[] | select(.path | length == 1) | .samples] | add) == $nr"
 	json "$db: new ones are samples" 'all(.rows[]; .certainly_new <= .samples)'
+	json "$db: entries lie between their bounds" 'all(.rows[]; .certainly_new <= .entries + 1e-6 and
+		.entries <= .entries_most + 1e-6 and .entries_most <= .samples + 1e-6)'
+	json "$db: some functions are entered again and again" 'any(.rows[]; .entries > 0)'
 	cp out.txt "$db.json"
 	ends 0 "folded of $db" export --format=folded --calls --db "$db"
 	[ "$(awk '{ n += $NF } END { print n }' out.txt)" = "$nr" ] || fail "$db: folded stacks"

@@ -5,9 +5,12 @@
  */
 #include "daemon/context/contexts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/attribute/attribute.h"
+#include "libprof/unwind/rows_compile.h"
+#include "tests/support/frames.h"
 #include "tests/unit/suite.h"
 
 #define MAPPED 0x10000000
@@ -172,6 +175,137 @@ START_TEST(only_calls_that_are_not_old_are_certainly_new)
 }
 END_TEST
 
+/* ---- functions that calls enter ---- */
+
+#define CALLER 0x100 /* functions, from the module's start; each has 0x100 bytes */
+#define FIRST  0x200
+#define SECOND 0x300
+#define PART   0x400 /* of SECOND: rows begin with its frame */
+#define LEAF   0x500
+
+/* Gives the program's module unwind rows. */
+static void give_rows(void)
+{
+	struct morph_module_unwind *r;
+	static struct frames frames;
+	struct mp_eh_cursor cur;
+	void *bytes;
+	size_t size;
+
+	memset(&frames, 0, sizeof(frames));
+	frames_cie(&frames, false);
+	FRAMES_FDE(&frames, LINKED + CALLER, 0x100, 0);
+	FRAMES_FDE(&frames, LINKED + FIRST, 0x100, 0);
+	FRAMES_FDE(&frames, LINKED + SECOND, 0x100, 0);
+	FRAMES_FDE(&frames, LINKED + PART, 0x100, 0x0e, 24);
+	FRAMES_FDE(&frames, LINKED + LEAF, 0x100, 0);
+	cur = frames_cursor(&frames);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, 0, &bytes, &size, NULL), 0);
+	feed();
+	r = md_record_add(&buf, MORPH_REC_MODULE_UNWIND, sizeof(*r) + size);
+	r->module = 1;
+	r->table_size = (uint32_t)size;
+	r->nr = (uint32_t)size;
+	memcpy(r->bytes, bytes, size);
+	ck_assert_int_eq(md_modcache_add_unwind_record(at.modcache, r), 0);
+	free(bytes);
+	buf.size = 0;
+}
+
+/*
+ * A call in CALLER entered the function at @then, later that at @now; both called LEAF. @flags: of the last
+ * stack. Return: samples in which the activation there was certainly new.
+ */
+static uint64_t new_at(uint32_t flags, uint64_t then, uint64_t now)
+{
+	uint64_t ips[] = {MAPPED + then, MAPPED + CALLER + 8, MAPPED + CALLER + 32};
+	struct mp_context_tree tree;
+	uint32_t n;
+	uint64_t nr;
+
+	program();
+	give_rows();
+	sample(MAPPED + LEAF + 4);
+	stack(MORPH_STACK_BOTTOM, ips, 3);
+	ips[0] = MAPPED + now;
+	sample(MAPPED + LEAF + 4);
+	stack(flags | MORPH_STACK_AGED | 2 << MORPH_STACK_OLD_SHIFT, ips, 3);
+	tree = stored();
+	n = tree.nodes[0].last; /* a truncated stack hangs behind the complete one */
+	if (flags & MORPH_STACK_STOP & ~MORPH_STACK_BOTTOM)
+		n = tree.nodes[n].first;
+	n = tree.nodes[tree.nodes[n].first].last;
+	ck_assert_uint_eq(tree.nodes[n].vaddr, LINKED + now);
+	nr = tree.nodes[n].nr_new;
+	mp_context_tree_fini(&tree);
+	return nr;
+}
+
+START_TEST(call_that_enters_another_function_is_certainly_new)
+{
+	ck_assert_uint_eq(new_at(MORPH_STACK_BOTTOM, FIRST + 8, SECOND + 8), 1);
+}
+END_TEST
+
+START_TEST(call_site_of_the_same_function_is_not_known_to_be_new)
+{
+	ck_assert_uint_eq(new_at(MORPH_STACK_BOTTOM, FIRST + 8, FIRST + 32), 0);
+}
+END_TEST
+
+/* The last byte of a call may be the last one of its function. */
+START_TEST(return_address_belongs_to_the_call_before_it)
+{
+	ck_assert_uint_eq(new_at(MORPH_STACK_BOTTOM, FIRST + 8, SECOND), 0);
+}
+END_TEST
+
+START_TEST(part_of_a_function_is_not_taken_for_another)
+{
+	ck_assert_uint_eq(new_at(MORPH_STACK_BOTTOM, SECOND + 8, PART + 8), 0);
+}
+END_TEST
+
+START_TEST(truncated_stack_shows_no_other_function)
+{
+	ck_assert_uint_eq(new_at(MORPH_STACK_COPY, FIRST + 8, SECOND + 8), 0);
+}
+END_TEST
+
+START_TEST(stack_of_another_program_shows_no_other_function)
+{
+	const uint64_t ips[] = {MAPPED + FIRST + 8, MAPPED + CALLER + 8};
+	uint64_t other[] = {MAPPED + SECOND + 8, MAPPED + CALLER + 8};
+	struct mp_context_tree tree;
+	struct morph_exec *exec;
+	struct morph_stack *r;
+
+	program();
+	give_rows();
+	sample(MAPPED + LEAF);
+	stack(MORPH_STACK_BOTTOM, ips, 2);
+	feed();
+	exec = md_record_add_task(&buf, MORPH_REC_EXEC, sizeof(*exec), 4, 1, 1);
+	exec->nr_threads = 1;
+	exec->task.exec_id = 7;
+	map(1, MAPPED);
+	((struct morph_mmap *)(void *)(buf.data + sizeof(*exec)))->task.exec_id = 7;
+	feed();
+	sample(MAPPED + LEAF);
+	((struct morph_samples *)(void *)buf.data)->task.exec_id = 7;
+	feed();
+	stack(MORPH_STACK_BOTTOM | MORPH_STACK_AGED | 1 << MORPH_STACK_OLD_SHIFT, other, 2);
+	r = (void *)buf.data;
+	r->task.exec_id = 7;
+	tree = stored();
+	ck_assert_uint_eq(tree.nodes[0].total, 2);
+	for (uint32_t i = 1; i < tree.nr_nodes; i++)
+		if (tree.nodes[i].vaddr == LINKED + SECOND + 8)
+			ck_assert_uint_eq(tree.nodes[i].nr_new, 0);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
 START_TEST(truncated_stack_hangs_below_its_reason)
 {
 	const uint64_t ips[] = {MAPPED + 0x20, MAPPED + 0x30};
@@ -329,6 +463,12 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, path_goes_from_the_outermost_call_to_the_function);
 	tcase_add_test(tc, only_calls_that_are_not_old_are_certainly_new);
+	tcase_add_test(tc, call_that_enters_another_function_is_certainly_new);
+	tcase_add_test(tc, call_site_of_the_same_function_is_not_known_to_be_new);
+	tcase_add_test(tc, return_address_belongs_to_the_call_before_it);
+	tcase_add_test(tc, part_of_a_function_is_not_taken_for_another);
+	tcase_add_test(tc, truncated_stack_shows_no_other_function);
+	tcase_add_test(tc, stack_of_another_program_shows_no_other_function);
 	tcase_add_test(tc, truncated_stack_hangs_below_its_reason);
 	tcase_add_test(tc, kernel_is_entered_at_an_instruction);
 	tcase_add_test(tc, call_at_the_end_of_a_mapping_belongs_to_it);

@@ -93,6 +93,18 @@ START_TEST(stacks_that_were_cut_are_compared_by_their_slots)
 }
 END_TEST
 
+START_TEST(walk_without_callers_is_the_last_one_too)
+{
+	size_t nr_old;
+
+	COMPARE(1, true, {0x80, 5}, {0x100, 1});
+	ck_assert(!md_last_stacks_compare(last, 1, &(struct md_stack){0}, &nr_old));
+	/* What that walk would have met is not known. */
+	ck_assert_int_eq(COMPARE(1, true, {0x80, 6}, {0x100, 1}), UNKNOWN);
+	ck_assert_int_eq(COMPARE(1, true, {0x80, 6}, {0x100, 1}), 2);
+}
+END_TEST
+
 START_TEST(memory_stays_within_its_limit)
 {
 	static uint64_t frames[1024][2];
@@ -120,6 +132,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, frame_of_another_size_is_new);
 	tcase_add_test(tc, another_stack_tells_nothing);
 	tcase_add_test(tc, stacks_that_were_cut_are_compared_by_their_slots);
+	tcase_add_test(tc, walk_without_callers_is_the_last_one_too);
 	tcase_add_test(tc, memory_stays_within_its_limit);
 	suite_add_tcase(s, tc);
 	return s;

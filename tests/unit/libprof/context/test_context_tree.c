@@ -292,6 +292,24 @@ START_TEST(fold_takes_the_smallest_leaves)
 }
 END_TEST
 
+/* Paths of one call and one sample: the first ones are folded, the last ones may still grow. */
+START_TEST(fold_takes_the_older_of_equal_leaves)
+{
+	struct mp_context_step steps[2] = {{{1, 0, MP_CONTEXT_CALL}, false},
+					   {{1, 7, MP_CONTEXT_FUNCTION}, false}};
+
+	for (uint32_t i = 0; i < 100; i++) {
+		steps[0].key.vaddr = 1000 + i;
+		ck_assert_int_eq(mp_context_add(&tree, steps, 2, 1, TIME_NS), 0);
+	}
+	ck_assert_int_eq(mp_context_fold(&tree, 101), 0);
+	for (uint32_t i = 1; i < tree.nr_nodes; i++)
+		if (tree.nodes[i].kind == MP_CONTEXT_CALL)
+			ck_assert_uint_ge(tree.nodes[i].vaddr, 1050);
+	ck_assert_uint_eq(tree.nodes[0].total, 100);
+}
+END_TEST
+
 START_TEST(folded_trees_still_add_up)
 {
 	make_tree();
@@ -410,6 +428,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, translated_keys_that_become_equal_share_a_node);
 	tcase_add_test(tc, fold_keeps_sums_and_the_totals_of_what_is_left);
 	tcase_add_test(tc, fold_takes_the_smallest_leaves);
+	tcase_add_test(tc, fold_takes_the_older_of_equal_leaves);
 	tcase_add_test(tc, folded_trees_still_add_up);
 	tcase_add_test(tc, tree_refuses_what_it_cannot_count);
 	tcase_add_test(tc, bytes_give_the_tree_back);
