@@ -87,9 +87,14 @@ static uint64_t reuse_set_of_stack(const struct me_thread_state *state, uint64_t
 {
 	for (uint64_t set = 1; set < state->sets; set++) {
 		struct me_stack_range *stack_range = stack_range_of(state, set);
+		/*
+		 * Read before tp, which another thread that takes over the set writes first. A
+		 * claim that is read later may be that thread's.
+		 */
+		uint64_t was = __atomic_load_n(&stack_range->claim, __ATOMIC_ACQUIRE);
 
-		if (claims[set] >> 32 == claim >> 32 && stack_range->claim &&
-		    stack_range->tp == tp && exchange(&claims[set], stack_range->claim, claim))
+		if (was && was >> 32 == claim >> 32 && stack_range->tp == tp &&
+		    exchange(&claims[set], was, claim))
 			return set;
 	}
 	return 0;
@@ -143,7 +148,7 @@ static void find_set(struct me_thread_state *state, uint64_t rsp, uint64_t tp, u
 		return;
 	}
 	stack_range->tp = tp;
-	stack_range->claim = claim;
+	__atomic_store_n(&stack_range->claim, claim, __ATOMIC_RELEASE);
 	set_stack_range(stack_range, rsp);
 	go_to(state, set, counters);
 }

@@ -70,20 +70,21 @@ wait $reader
 # One line for each command that prints something; add new commands here.
 declare -A lines=([status]="-d s.db status" [query]="-d s.db query" [annotate]="-d s.db annotate hot"
 	[diff]="diff s.db s2.db" [heat]="-d s.db heat prog" [flame]="-d s.db flame"
-	[activity]="-d run.db activity" [audit]="-d audit.db audit" [import]="-d i.db import cg.out" [merge]="merge m.db s.db"
+	[activity]="-d run.db activity" [calls]="-d run.db calls" [audit]="-d audit.db audit" [import]="-d i.db import cg.out" [merge]="merge m.db s.db"
 	[remember]="-d r.db remember --min-samples=1" [trials]="-d t.db trials"
 	[export]="-d s.db export --format=json")
 declare -A nothing=([diff]="diff none.db s.db" [heat]="-d none.db heat prog" [merge]="merge m.db none.db"
 	[annotate]="-d none.db annotate hot" [export]="-d none.db export --format=folded" [import]="")
-if morphd run -d run.db -- ./prog 20000000 >/dev/null 2>&1; then
+if morphd run --stacks -d run.db -- ./prog 20000000 >/dev/null 2>&1; then
 	sampling=yes
 	# Repeat until there are some samples, also on a slow machine.
 	for _ in {1..20}; do
-		! morph-stats -d run.db activity >/dev/null 2>&1 || break
-		morphd run -d run.db -- ./prog 200000000 >/dev/null 2>&1
+		! morph-stats -d run.db activity >/dev/null 2>&1 ||
+			! morph-stats -d run.db calls >/dev/null 2>&1 || break
+		morphd run --stacks -d run.db -- ./prog 200000000 >/dev/null 2>&1
 	done
 else
-	sampling='' lines[activity]=''
+	sampling='' lines[activity]='' lines[calls]=''
 	echo "morphd samples nothing here: its part is left out"
 fi
 for c in $commands; do

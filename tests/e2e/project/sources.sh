@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every source names the right licence in its first line and compiles without a warning under gcc
-# and clang. Every header compiles alone.
+# and clang. Every header compiles alone. No folder has more than 40 sources, and no source of a
+# program 600 lines (contributing.md).
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 cd "$root" || exit 1
@@ -22,6 +23,13 @@ for f in "${sources[@]}"; do
 	# The ABI is shared with user space, so its headers have more than one licence.
 	[[ $line =~ ^(//|/\*)" SPDX-License-Identifier: "(.*[^[:alnum:]_])?$want([^[:alnum:]_]|$) ]] ||
 		fail "$f: first line does not say $want"
+done
+
+for folder in $(dirname "${sources[@]}" | sort | uniq -c | awk '$1 > 40 { print $2 }'); do
+	fail "$folder has more than 40 sources"
+done
+for f in "${sources[@]}"; do
+	[[ $f == tests/* ]] || [ "$(wc -l <"$f")" -lt 600 ] || fail "$f has 600 lines or more"
 done
 
 # The kernel's code and BPF need other flags; files of tests/data and tests/hazards are test inputs.
