@@ -113,6 +113,24 @@ static json_t *insn_json(const struct md_ann_print *p, const struct md_ann_insn 
 	return json;
 }
 
+static json_t *callers_json(const struct md_ann_print *p)
+{
+	json_t *list = json_array(), *json;
+
+	for (size_t i = 0; i < p->nr_callers; i++) {
+		const struct md_ann_caller *c = &p->callers[i];
+
+		json = json_pack("{s:f, s:I}", "percent", 100 * c->share, "samples",
+				 (json_int_t)c->samples);
+		json_object_set_new(json, "function",
+				    c->function ? mp_json_string(c->function) : json_null());
+		json_object_set_new(json, "module",
+				    c->module ? mp_json_string(c->module) : json_null());
+		json_array_append_new(list, json);
+	}
+	return list;
+}
+
 void md_annotation_json(const struct md_ann_print *p, json_t *root)
 {
 	const struct md_annotation *a = p->a;
@@ -137,6 +155,7 @@ void md_annotation_json(const struct md_ann_print *p, json_t *root)
 	json_object_set_new(root, "problem",
 			    a->func->problem ? json_string(mp_problem_name(a->func->problem))
 					     : json_null());
+	json_object_set_new(root, "callers", callers_json(p));
 	json_object_set_new(root, "ranges", ranges_json(a));
 	json_object_set_new(root, "blocks", blocks);
 	json_object_set_new(root, "instructions", insns);

@@ -54,6 +54,31 @@ static void print_ranges(const struct md_ann_print *p)
 	printf(": %zu instructions in %" PRIu32 " blocks\n", a->nr_insns, a->nr_blocks);
 }
 
+/* Most callers in the text's head. */
+#define CALLERS_MAX 4
+
+static void print_callers(const struct md_ann_print *p)
+{
+	for (size_t i = 0; i < p->nr_callers && i < CALLERS_MAX; i++) {
+		const struct md_ann_caller *c = &p->callers[i];
+		char *brief = c->function ? md_name_brief(c->function) : NULL;
+
+		fputs(i ? ", " : "  called by ", stdout);
+		mp_text_put(stdout, brief ? brief : c->function ? c->function : "(nobody)");
+		free(brief);
+		if (c->module) {
+			fputs(" [", stdout);
+			mp_text_put(stdout, file_name(c->module));
+			fputs("]", stdout);
+		}
+		printf(" %.1f%%", 100 * c->share);
+	}
+	if (p->nr_callers > CALLERS_MAX)
+		printf(", and %zu more", p->nr_callers - CALLERS_MAX);
+	if (p->nr_callers)
+		fputs("\n", stdout);
+}
+
 static void print_head(const struct md_ann_print *p)
 {
 	const struct md_annotation *a = p->a;
@@ -67,6 +92,7 @@ static void print_head(const struct md_ann_print *p)
 	mp_text_put(stdout, p->path);
 	printf(", %s %s\n", a->map ? "optimised from" : "build-id", md_stats_format_id(p->id, id));
 	print_ranges(p);
+	print_callers(p);
 	if (a->func->problem)
 		printf("  not fully understood: %s at 0x%" PRIx64 "\n",
 		       mp_problem_name(a->func->problem), a->func->problem_vaddr);

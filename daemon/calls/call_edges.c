@@ -17,14 +17,17 @@ struct search {
 };
 
 /* Names are compared once for each node: C++ names are demangled for it. */
-static int find_function(struct search *s, const char *function)
+static int find_function(struct search *s, const char *function, const struct mp_id *module)
 {
 	uint32_t nr = s->calls->tree.nr_nodes;
 	const char *name;
 
 	s->is_function = calloc(nr, sizeof(*s->is_function));
 	for (uint32_t i = 1; i < nr && s->is_function; i++) {
-		if (md_calls_is_program(s->calls, i))
+		const struct mp_module *in = md_calls_module(s->calls, i);
+
+		if (md_calls_is_program(s->calls, i) ||
+		    (module && !(in && mp_id_equal(&in->id, module))))
 			continue;
 		name = md_calls_name(s->calls, i);
 		s->is_function[i] = name && md_name_match(name, function) != MD_NAME_OTHER;
@@ -136,13 +139,14 @@ static int compare_edges(const void *a, const void *b)
 }
 
 int md_call_edges_find(const struct md_calls *calls, const char *function,
-		       enum md_call_direction direction, struct md_call_edges *out)
+		       const struct mp_id *module, enum md_call_direction direction,
+		       struct md_call_edges *out)
 {
 	struct search s = {.calls = calls, .direction = direction, .out = out};
 	int r;
 
 	*out = (struct md_call_edges){0};
-	r = find_function(&s, function);
+	r = find_function(&s, function, module);
 	if (!r)
 		r = md_calls_each_path(calls, add_path, &s);
 	if (!r)

@@ -27,8 +27,12 @@ struct md_call_edges {
 	uint64_t samples; /* whose stacks have the function */
 };
 
-/* Return: 0, -ENOMEM. Without such a function, there are no edges. Ownership: free(@out->edges). */
+/*
+ * @module: the function is in this module; NULL: in any. Return: 0, -ENOMEM. Without such a function, there
+ * are no edges. Ownership: free(@out->edges).
+ */
 int md_call_edges_find(const struct md_calls *calls, const char *function,
-		       enum md_call_direction direction, struct md_call_edges *out);
+		       const struct mp_id *module, enum md_call_direction direction,
+		       struct md_call_edges *out);
 
 #endif

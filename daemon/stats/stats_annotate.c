@@ -15,6 +15,7 @@
 #include "daemon/annotate/annotate.h"
 #include "daemon/annotate/annotate_find.h"
 #include "daemon/annotate/annotate_print.h"
+#include "daemon/stats/annotate_callers.h"
 #include "daemon/stats/stats.h"
 
 /* Most candidates listed in a message. */
@@ -402,10 +403,12 @@ static void note_sources(struct annotate *a, const struct md_srcfiles *sources)
 	}
 }
 
-static int print(struct annotate *a, const struct md_annotation *annotation,
+static int print(struct annotate *a, struct mp_store *store, const struct md_annotation *annotation,
 		 const struct md_ann_source *source, const struct mp_id *id)
 {
 	struct md_srcfiles sources = {0};
+	struct md_ann_caller *callers;
+	struct mp_err err = {0};
 	struct md_ann_print p = {.a = annotation,
 				 .path = source->path,
 				 .id = id,
@@ -421,6 +424,10 @@ static int print(struct annotate *a, const struct md_annotation *annotation,
 		sources.built_s = st.st_mtime;
 	if (!annotation->samples)
 		note(a, "no sample of this function is stored");
+	if (md_annotate_callers(store, annotation->name, id, a->since_s, &callers, &p.nr_callers,
+				&err))
+		note(a, err.msg);
+	p.callers = callers;
 	if (a->stats->json) {
 		json_t *root = md_stats_json_new("annotate");
 
@@ -432,6 +439,7 @@ static int print(struct annotate *a, const struct md_annotation *annotation,
 		note_sources(a, &sources);
 		status = md_stats_finish(status);
 	}
+	md_annotate_callers_free(callers, p.nr_callers);
 	md_srcfiles_fini(&sources);
 	return status ? status : annotation->samples ? MD_EXIT_DONE : MD_EXIT_NO_PROFILE;
 }
@@ -478,7 +486,8 @@ static int show(struct annotate *a, struct mp_store *store)
 		r = md_stats_fail("%s", err.msg[0] ? err.msg : strerror(-r));
 	} else {
 		md_stats_note_period(store, a->since_s);
-		r = print(a, &annotation, source, source->map ? &source->map->original : &self.id);
+		r = print(a, store, &annotation, source,
+			  source->map ? &source->map->original : &self.id);
 	}
 	md_annotation_fini(&annotation);
 	md_names_fini(&names);

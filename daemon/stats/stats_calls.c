@@ -209,7 +209,7 @@ static int find_and_print(struct print *p, json_t *notes)
 	int r = 0;
 
 	if (!contexts)
-		r = md_call_edges_find(p->calls, p->query->function,
+		r = md_call_edges_find(p->calls, p->query->function, NULL,
 				       p->query->what == MD_CALLS_CALLERS ? MD_CALLERS : MD_CALLEES,
 				       &edges);
 	if (r)

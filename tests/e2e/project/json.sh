@@ -203,6 +203,7 @@ if morphd run -d probe.db -- true 2>/dev/null; then
 		says contexts 0 morph-stats query --json -d stacks.db --by=context -p 0
 		says callees 0 morph-stats query --json -d stacks.db --callees=main
 		says graph 0 morph-stats calls --json -d stacks.db -p 0
+		says annotate-callers 0 morph-stats annotate --json -d stacks.db --binary="./$prog" "$bad"
 		says flame-calls 0 morph-stats flame --json -d stacks.db --calls
 	else
 		left_out="${left_out:-} stacks"

@@ -159,6 +159,10 @@ shares() { # DB WHAT: left() has three times as many samples as right(), both be
 }
 stacks calls.db 400 ./calls 800
 shares calls.db "original"
+ends 0 "annotate" annotate --db calls.db --binary=calls spin
+says out.txt '^  called by left \[calls\] [0-9.]*%, right \[calls\] ' "annotate"
+ends 0 "annotate" annotate --db calls.db --binary=calls --json spin
+json "annotate: callers" '.callers[0] | .function == "left" and .percent > 60 and (.module | endswith("/calls"))'
 if [ -x "$BUILD/morph-optimize" ]; then
 	cp calls.db copy.db
 	"$BUILD/morph-optimize" --db copy.db --all --report=none -o faster calls 2>err || fail "morph-optimize: $(cat err)"
@@ -201,4 +205,7 @@ done
 ends 3 "no contexts" query --by=context --db without.db
 ends 3 "no contexts" export --format=speedscope --db without.db
 ends 3 "no contexts" flame --calls --db without.db
+"$BUILD/morphd" run --db without.db -- ./calls 800 >sampled.txt 2>err || fail "calls: $(cat err)"
+ends 0 "annotate without contexts" annotate --db without.db --binary=calls --json spin
+json "no callers" '.callers == []'
 finish
