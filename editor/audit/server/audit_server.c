@@ -16,6 +16,8 @@
 /* First and longest waiting time between two questions whether the server answers. */
 #define ASK_FIRST_NS (ME_NS_PER_SEC / 1000)
 #define ASK_MAX_NS   (ME_NS_PER_SEC / 20)
+/* Longest time from a failure of the client to the report that the server has ended. */
+#define LATE_MS 200
 
 void me_server_open(struct me_server *server)
 {
@@ -109,6 +111,7 @@ static int server_wait_ready(struct me_server *server, const struct me_run_spec 
 static int server_drive(struct me_server *server, const struct me_run_spec *client,
 			const struct stat *library, struct me_run *run, struct mp_err *err)
 {
+	struct pollfd ended = {.fd = server->sup.ended_fd};
 	struct me_run_spec watched = *client;
 	struct me_cpu_time before, after;
 	int ret = server_cpu(server, &before, err);
@@ -118,6 +121,9 @@ static int server_drive(struct me_server *server, const struct me_run_spec *clie
 		ret = me_run(&watched, run, err);
 	if (ret)
 		return ret;
+	/* A client may see that the server is gone before the supervisor does. */
+	if (run->status)
+		poll(&ended, 1, LATE_MS);
 	if (me_supervisor_failed(&server->sup)) {
 		server_settle(server);
 		server_describe(server, "ended while the client ran", run);
