@@ -86,17 +86,22 @@ gcc -O2 -fplugin="$BUILD/morph_marker.so" work.c -o norelocs
 
 compare() { timeout 400 morph-audit --compilations --json --max-seconds=300 "$@" >out.json 2>err.txt; }
 
-# A planted slow function is the only slow one; its loop is slow, too. Undecided is no claim.
+# A planted slow function is found, and its loop. It may make others a little slower, by the caches and the
+# branch predictor that it uses, and because the compiler knows which registers it leaves alone. Undecided is
+# no claim.
 compare --pairs=14:18 plain planted -- 1500
 [ $? = 5 ] || fail "planted: $(cat err.txt)"
 python3 - <<'P' || fail "planted: $(cat err.txt; head -c 3000 out.json)"
 import json
 j = json.load(open("out.json"))
-slow = {f["name"] for r in j["functions"] if r["verdict"] == "slower" for f in r["functions"]}
-assert slow == {"crc"}, slow
-loops = [r for r in j["loops"] if r["verdict"] == "slower"]
-assert [m["function"] for r in loops for m in r["markers"]] == ["crc"], loops
-assert loops[0]["highest"] < 0.9, loops
+def only(rows, names):
+    slow = sorted((r for r in rows if r["verdict"] == "slower"), key=lambda r: r["seconds"][0] - r["seconds"][1])
+    lost = [r["seconds"][1] - r["seconds"][0] for r in slow]
+    assert slow and names(slow[0]) == ["crc"] and slow[0]["highest"] < 0.9, slow
+    assert all(more < lost[0] / 5 for more in lost[1:]), slow
+    return slow
+only(j["functions"], lambda r: [f["name"] for f in r["functions"]])
+loops = only(j["loops"], lambda r: [m["function"] for m in r["markers"]])
 m = loops[0]["markers"][0]
 assert m["rounds_old"] == m["rounds_new"] == 1500 * 20001, m
 assert not j["other_work"] and j["tests"] == 1 + len(j["functions"]) + len(j["loops"])
