@@ -24,7 +24,7 @@ struct md_graph_site {
 	uint32_t site;	 /* index in the module's sites */
 };
 
-/* What trees have of an edge. */
+/* The samples that trees have for an edge. */
 struct md_graph_samples {
 	uint64_t self;	 /* samples in the called function itself */
 	uint64_t nr_new; /* activations of the called function that are certainly new */

@@ -14,7 +14,7 @@
 #include "libprof/context/context_tree.h"
 #include "libprof/store/store.h"
 
-/* Of a node's samples: how many saw an activation that had begun after the thread's last sample. */
+/* The number of a node's samples whose activation had begun after the thread's last sample. */
 struct md_calls_entries {
 	double estimate, most;
 };

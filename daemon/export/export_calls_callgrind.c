@@ -207,7 +207,7 @@ static void put_function(const struct writer *w, const char *object_key, const c
 	put(w->e->out, name_key, md_export_calls_name(w->calls, w->nodes[function]));
 }
 
-/* What a sample saw was called at least once. */
+/* A call that a sample saw happened at least once. */
 static uint64_t nr_calls(const struct call *call)
 {
 	uint64_t nr = md_export_scaled(call->count);

@@ -134,7 +134,7 @@ double mp_call_site_count(const struct mp_cfg *cfg, const struct mp_counts *coun
 	const struct mp_block *block = &cfg->blocks[site->block];
 	double count = counts->block[site->block];
 
-	/* Of a conditional jump, what does not fall through leaves. */
+	/* A conditional jump leaves with the executions that do not fall through. */
 	if (site->kind == MP_CALL_TAIL && block->term == MP_TERM_COND)
 		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
 			count -= counts->edge[e];

@@ -158,7 +158,7 @@ static void add_site(const struct solve *s, uint32_t site, double *observed, dou
 	add_row(&s->sites[site], s->functions[s->graph->sites[site].within].factor, observed, rate);
 }
 
-/* What has no edges tells nothing. */
+/* A sum without edges is no evidence. */
 static void add_to_factor(struct row *function, const struct row *row)
 {
 	if (row->sum > 0) {

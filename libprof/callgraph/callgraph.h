@@ -32,14 +32,14 @@
 /* No call site: the function was called by the kernel, or by code that is not known. */
 #define MP_CALLGRAPH_OUTSIDE UINT32_MAX
 
-/* What is known about the sum of the edges of a site, or into a function. */
+/* Evidence about the sum of the edges of a site, or of those into a function. */
 struct mp_callgraph_sum {
 	double count;
 	bool known; /* else @count is nothing */
 	bool exact; /* counted, not inferred: all other evidence gives way */
 	/* Instructions that one execution surely runs beside it; 0: many. */
 	uint32_t nr_insns;
-	/* Of a site: index of the function that it lies in, whose counts are wrong by a common factor. */
+	/* A site's only: index of the function around the site. All counts there share one factor. */
 	uint32_t within;
 };
 

@@ -124,7 +124,7 @@ static struct mp_context_rate rate_of(const struct group *g, double above, doubl
 		return (struct mp_context_rate){.least = 1, .most = 1, .highest = 1, .ends = 1};
 	r.same = fmin(1, g->seen / above);
 	r.least = fmin(1, fmax(0, 1 - g->old / g->seen));
-	/* Of all endings, those can be seen that do not look the same. One more keeps few samples harmless. */
+	/* Samples show only the endings after which the stack looks different. Adding one keeps few samples harmless. */
 	r.most = fmin(1, fmax(r.least, r.least * g->seen / (g->seen * (1 - r.same) + 1)));
 	/* The numbers of endings that were seen varies; so few that none was seen may have been three. */
 	r.highest = fmin(1, (ended + 2 * sqrt(ended) + 3) / fmax(g->seen * (1 - r.same), 1));
@@ -279,7 +279,7 @@ int mp_context_entries(const struct mp_context_tree *tree, const struct mp_conte
 		       struct mp_context_entries **out)
 {
 	struct mp_context_entries *entries = calloc(tree->nr_nodes, sizeof(*entries));
-	/* Of the samples in which a node's activation looks old: the share in which it is new. */
+	/* The share of new activations among a node's samples that look old. */
 	double *likely = calloc(tree->nr_nodes, sizeof(*likely));
 	double *highest = calloc(tree->nr_nodes, sizeof(*highest));
 

@@ -16,7 +16,7 @@ struct maple_tree {
 	void *ma_root;
 };
 
-/* Of a node, only the places of its parts are asked for. */
+/* The program reads only the offsets of a node's fields. */
 struct maple_range_64 {
 	unsigned long pivot[15];
 	void *slot[16];
@@ -60,7 +60,7 @@ struct file {
 	struct inode *f_inode;
 };
 
-/* Of an overlay's file: @user_path is the file that the program opened. Since Linux 6.8. */
+/* An overlay's file has @user_path, the file that the program opened. Since Linux 6.8. */
 struct backing_file {
 	struct file file;
 	struct path user_path;

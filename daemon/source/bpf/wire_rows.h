@@ -25,7 +25,7 @@
 #define MD_WIRE_SLABS	   64
 #define MD_WIRE_FILES	   16384
 
-/* So few rows lie in one granule that the search is short. */
+/* A granule has few rows, which makes the search in it short. */
 #define MD_WIRE_GRANULE_SHIFT 9
 #define MD_WIRE_GRANULES      (MORPH_ROWS_PAGE >> MD_WIRE_GRANULE_SHIFT)
 /* The most steps that a search in one granule takes: at most 512 rows begin in it. */
