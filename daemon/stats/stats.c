@@ -230,6 +230,25 @@ void md_stats_since(struct argp_state *state, const char *arg, int64_t *since_s)
 		argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
 }
 
+void md_stats_limit(struct argp_state *state, const char *arg, long *limit)
+{
+	char *end;
+
+	*limit = strtol(arg, &end, 10);
+	if (*end || end == arg || *limit < 1)
+		argp_error(state, "--limit=%s: not a number above 0", arg);
+}
+
+void md_stats_percent(struct argp_state *state, const char *option, const char *arg,
+		      double *percent)
+{
+	char *end;
+
+	*percent = strtod(arg, &end);
+	if (*end || end == arg || !(*percent >= 0 && *percent <= 100))
+		argp_error(state, "%s=%s: not a percentage", option, arg);
+}
+
 int md_stats_find_word(const char *arg, const char *const *words, int nr)
 {
 	for (int i = 0; i < nr; i++)

@@ -66,6 +66,11 @@ void md_stats_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --since=WHEN of a command. Parse errors are usage errors. */
 void md_stats_since(struct argp_state *state, const char *arg, int64_t *since_s);
+/* --limit=N of a command: rows, at least 1. Parse errors are usage errors. */
+void md_stats_limit(struct argp_state *state, const char *arg, long *limit);
+/* @option: its name, for messages. 0 to 100. Parse errors are usage errors. */
+void md_stats_percent(struct argp_state *state, const char *option, const char *arg,
+		      double *percent);
 /* Return: index of @arg in @words; -1: not found. */
 int md_stats_find_word(const char *arg, const char *const *words, int nr);
 

@@ -48,18 +48,13 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct activity *a = state->input;
-	char *end;
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
 	case 'm': a->filter.module = arg; return 0;
 	case KEY_BUILD_ID: a->filter.build_id = arg; return 0;
 	case 's': md_stats_since(state, arg, &a->since_s); return 0;
-	case 'n':
-		a->limit = strtol(arg, &end, 10);
-		if (*end || end == arg || a->limit < 1)
-			argp_error(state, "--limit=%s: not a number above 0", arg);
-		return 0;
+	case 'n': md_stats_limit(state, arg, &a->limit); return 0;
 	case KEY_BY: {
 		int n = md_stats_find_word(arg, bys, 4);
 

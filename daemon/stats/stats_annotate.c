@@ -73,7 +73,6 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct annotate *a = state->input;
-	char *end;
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
@@ -82,11 +81,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BINARY: a->filter.binary = arg; return 0;
 	case KEY_ADDRESS: a->address = arg; return 0;
 	case 's': md_stats_since(state, arg, &a->since_s); return 0;
-	case 'p':
-		a->percent_limit = strtod(arg, &end);
-		if (*end || end == arg || !(a->percent_limit >= 0 && a->percent_limit <= 100))
-			argp_error(state, "--percent-limit=%s: not a percentage", arg);
-		return 0;
+	case 'p': md_stats_percent(state, "--percent-limit", arg, &a->percent_limit); return 0;
 	case KEY_INTEL: a->intel = true; return 0;
 	case KEY_NO_SOURCE: a->no_source = true; return 0;
 	case KEY_COLOR:

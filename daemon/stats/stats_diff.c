@@ -115,17 +115,10 @@ static error_t finish(struct options *o, struct argp_state *state)
 
 static error_t parse_number(struct options *o, int key, const char *arg, struct argp_state *state)
 {
-	char *end;
-
-	if (key == 'n') {
-		o->limit = strtol(arg, &end, 10);
-		if (*end || end == arg || o->limit < 1)
-			argp_error(state, "--limit=%s: not a number above 0", arg);
-		return 0;
-	}
-	o->min_share = strtod(arg, &end);
-	if (*end || end == arg || !(o->min_share >= 0 && o->min_share <= 100))
-		argp_error(state, "--min-share=%s: not a percentage", arg);
+	if (key == 'n')
+		md_stats_limit(state, arg, &o->limit);
+	else
+		md_stats_percent(state, "--min-share", arg, &o->min_share);
 	return 0;
 }
 

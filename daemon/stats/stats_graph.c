@@ -50,7 +50,6 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct calls *c = state->input;
-	char *end;
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = c->stats; return 0;
@@ -58,16 +57,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BUILD_ID: c->filter.build_id = arg; return 0;
 	case KEY_BINARY: c->filter.binary = arg; return 0;
 	case 's': md_stats_since(state, arg, &c->since_s); return 0;
-	case 'n':
-		c->limit = strtol(arg, &end, 10);
-		if (*end || end == arg || c->limit < 1)
-			argp_error(state, "--limit=%s: not a number above 0", arg);
-		return 0;
-	case 'p':
-		c->percent_limit = strtod(arg, &end);
-		if (*end || end == arg || !(c->percent_limit >= 0 && c->percent_limit <= 100))
-			argp_error(state, "--percent-limit=%s: not a percentage", arg);
-		return 0;
+	case 'n': md_stats_limit(state, arg, &c->limit); return 0;
+	case 'p': md_stats_percent(state, "--percent-limit", arg, &c->percent_limit); return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
 	}

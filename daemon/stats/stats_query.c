@@ -100,7 +100,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	static const char *const sorts[] = {"samples", "weight", "name", "address"};
 	struct query *q = state->input;
-	char *end;
 	int n;
 
 	switch (key) {
@@ -126,16 +125,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--sort=%s: not samples, weight, name or address", arg);
 		q->sort = (enum md_sort)n;
 		return 0;
-	case 'n':
-		q->limit = strtol(arg, &end, 10);
-		if (*end || end == arg || q->limit < 1)
-			argp_error(state, "--limit=%s: not a number above 0", arg);
-		return 0;
-	case 'p':
-		q->percent_limit = strtod(arg, &end);
-		if (*end || end == arg || !(q->percent_limit >= 0 && q->percent_limit <= 100))
-			argp_error(state, "--percent-limit=%s: not a percentage", arg);
-		return 0;
+	case 'n': md_stats_limit(state, arg, &q->limit); return 0;
+	case 'p': md_stats_percent(state, "--percent-limit", arg, &q->percent_limit); return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
 	case ARGP_KEY_END: return finish(q, state);
 	default: return ARGP_ERR_UNKNOWN;
