@@ -95,6 +95,7 @@ trials() {
 
 # A planted slow function is the first culprit, and another place repairs it.
 refine "0 5 7" "a planted function" --json --adjust=collatz:wait=200 --audit-pairs=2:2 --budget=40 -o faster
+cp out.txt first.json
 is "r['rounds'][0]['culprits'][0]['function'] == 'collatz'" "the first culprit"
 is "r['rounds'][0]['culprits'][0]['factor'] > 1.5 and r['rounds'][0]['culprits'][0]['p'] < 0.01" "its evidence"
 is "r['rounds'][0]['culprits'][0]['chosen'] in ('loop=0', 'order=original', 'stay')" "its remedy"
@@ -102,18 +103,20 @@ is "{t['how'] for t in r['rounds'][0]['tried'] if t['function'] == 'collatz'} ==
 	"what was tried"
 is "all(t['ratio'] > 1.5 for t in r['rounds'][0]['tried'] if t['function'] == 'collatz')" "what the remedies do"
 is "r['rounds'][0]['audit']['verdict'] in ('faster', 'slower', 'equal', 'undecided')" "an audit of the remedy"
-is "all(c['function'] != 'collatz' for x in r['rounds'][1:] for c in x['culprits'])" "no relapse"
+# A later round may still suspect collatz of a few percent, but not of what the remedy removed.
+is "all(c['function'] != 'collatz' or c['factor'] < 1.5 for x in r['rounds'][1:] for c in x['culprits'])" "no relapse"
 is "'wait' not in j['adjustments'] or j['audit']['verdict'] != 'faster'" "the result does not wait"
 is "abs(r['rounds'][0]['audit']['alpha'] - 0.0025) < 1e-9" "the round's share of the promise"
 [ "$(trials "verdict = 'screened' AND functions = 'collatz'")" -ge 3 ] || fail "trials were not kept"
 [ "$(trials "verdict != 'screened'")" -ge 2 ] || fail "audits were not kept"
 "$BUILD/morph-stats" status --check >out.txt 2>&1 || fail "status --check: $(cat out.txt)"
 
-# The next run tries other places, and leaving it where it was.
+# The next run tries other places, and leaving the function where it was.
 sqlite3 morph.db "DELETE FROM trial WHERE verdict = 'faster'"
 refine "0 5 7" "a second run" --json --adjust=collatz:wait=200 --audit-pairs=2:2 --budget=40 -o faster
-is "{t['how'] for t in r['rounds'][0]['tried'] if t['function'] == 'collatz'} == {'start=32', 'end', 'stay'}" \
-	"what was tried again"
+again="{t['how'] for x in f['rounds'] for t in x['tried'] if t['function'] == 'collatz'}"
+again="(lambda f: $again)(json.load(open('first.json'))['refinement'])"
+is "{t['how'] for t in r['rounds'][0]['tried'] if t['function'] == 'collatz'} & $again == {'stay'}" "what was tried again"
 
 # What was good before is applied at once.
 sqlite3 morph.db "INSERT INTO trial SELECT NULL, build_id, text_hash, machine, functions, adjustments, 'faster', 9, 1.5, 1.4,
