@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# one kernel
 # Files that ended processes had mapped do not stay in the kernel's memory.
 . "$(dirname "$0")/lib.sh"
 # A process that is sampled is reported with 360 KiB of names. In a slow guest all 16 may be.

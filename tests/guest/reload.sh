@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# one kernel
 # timeout: 100000
 # insmod and rmmod under load, many times: with a reader that opens and closes the device, with a
 # reader that is killed while it collects, and without a reader.

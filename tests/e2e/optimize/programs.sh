@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 3600
-# The five programs in several link variants, with all movable code moved (MORPH_PROGRAMS=all: all
-# variants; the large ones take minutes to build). Output and status stay the same on work other
+# Three of the five programs in several link variants, with all movable code moved (MORPH_PROGRAMS=all: all
+# five in all variants; sort and bash take minutes to build). Output and status stay the same on work other
 # than the training, and no execution starts inside a patch.
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -17,14 +17,13 @@ variants_of() {
 	case ${MORPH_PROGRAMS:-some}/$1 in
 	all/* | */lua | */gzip) echo pie nopie static static-pie ;;
 	*/speedtest1) echo pie ;;
-	*/sort) echo pie static ;;
-	*/bash) echo pie static-pie ;;
 	esac
 }
 
 build_programs() {
 	local name variant options
 	for name in speedtest1 lua gzip sort bash; do
+		[ -n "$(variants_of $name)" ] || continue
 		options=()
 		for variant in $(variants_of $name) shared; do
 			options+=(--variant "$variant")
@@ -110,4 +109,4 @@ for lib in libsqlite3.so.0:speedtest1 liblua5.4.so.0:lua; do
 	done
 done
 echo "$nr_run runs compared, $nr_watched watched under the emulator, $nr_failed failures"
-[ $nr_failed = 0 ] && [ $nr_run -gt 40 ]
+[ $nr_failed = 0 ] && [ $nr_run -ge 30 ]
