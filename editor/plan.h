@@ -50,6 +50,8 @@ struct me_plan_block {
 	uint8_t stub;	     /* no copy, but a stub before @block (instrumentation.h) */
 	uint8_t version;     /* enum me_version */
 	uint8_t left_out; /* the copy has no instruction of the block, which only falls through */
+	/* The call or jump of a PLT stub at the block's end goes through the stub's slot. */
+	uint8_t via_slot;
 };
 
 /* Size of a cache line, for @new_line. */

@@ -23,6 +23,9 @@ static const struct {
 	 "or to a copy of it"},
 	{offsetof(struct me_verify_report, nr_insns),
 	 "copied instructions: the same bytes, the same operands, the same callees"},
+	{offsetof(struct me_verify_report, nr_via_slot),
+	 "of these, calls and jumps through the slot of a PLT stub: the original calls the stub, "
+	 "whose only act is a jump through the same slot"},
 	{offsetof(struct me_verify_report, nr_patches),
 	 "jumps written over old blocks: each leads to a copy of its block; no code can enter "
 	 "in the middle of the jump"},

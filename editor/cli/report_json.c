@@ -69,7 +69,7 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pointers",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pointers",
 			 (json_int_t)e->patches.nr_pointers, "functions_redirected",
 			 (json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks,
 			 "hot_blocks", (json_int_t)r->nr_hot_blocks, "bytes",
@@ -79,7 +79,8 @@ static json_t *json_code(const struct me_optimize_report *r)
 			 (json_int_t)e->nr_jumps_added, "patches",
 			 (json_int_t)e->patches.nr_patches, "retargeted",
 			 (json_int_t)e->patches.nr_retargeted, "table_entries",
-			 (json_int_t)e->patches.nr_table_entries);
+			 (json_int_t)e->patches.nr_table_entries, "via_slot",
+			 (json_int_t)e->nr_via_slot);
 }
 
 static json_t *json_counting(const struct me_optimize_options *options,
@@ -196,10 +197,10 @@ static void json_prediction(json_t *root, const struct me_prediction *p)
 
 static json_t *json_layout(const struct me_layout_options *layout)
 {
-	return json_pack("{s:s, s:s, s:i, s:b}", "block_order", me_order_name(layout->block_order),
+	return json_pack("{s:s, s:s, s:i, s:b, s:b}", "block_order", me_order_name(layout->block_order),
 			 "function_order", mp_order_name(layout->function_order), "fetch_line",
 			 layout->line_log2 ? 1 << layout->line_log2 : 0, "huge_pages",
-			 layout->huge_pages);
+			 layout->huge_pages, "keep_plt", layout->keep_plt);
 }
 
 static json_t *json_stale(const struct me_stale_report *stale)
@@ -226,8 +227,9 @@ static json_t *json_stale(const struct me_stale_report *stale)
 
 json_t *me_report_json_verified(const struct me_verify_report *v)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks", (json_int_t)v->nr_pieces,
-			 "instructions", (json_int_t)v->nr_insns, "patches",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks",
+			 (json_int_t)v->nr_pieces, "instructions", (json_int_t)v->nr_insns,
+			 "via_slot", (json_int_t)v->nr_via_slot, "patches",
 			 (json_int_t)v->nr_patches, "retargeted", (json_int_t)v->nr_retargeted,
 			 "table_entries", (json_int_t)v->nr_table_entries, "unwind_rows",
 			 (json_int_t)v->nr_unwind_rows, "landing_pads",

@@ -166,6 +166,11 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 	fprintf(out,
 		"  branches   %" PRIu64 " inverted, %" PRIu64 " jumps dropped, %" PRIu64 " added\n",
 		e->nr_inverted, e->nr_jumps_dropped, e->nr_jumps_added);
+	if (e->nr_via_slot)
+		fprintf(out,
+			"  PLT        %" PRIu64
+			" calls and jumps go through the stub's slot, not to the stub\n",
+			e->nr_via_slot);
 	fprintf(out,
 		"  old code   %" PRIu32 " patches, %" PRIu64
 		" calls and branches led to copies, %" PRIu64 " table entries\n",

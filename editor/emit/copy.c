@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/evidence/plt_stub.h"
 #include "editor/place/stub_code.h"
 #include "libprof/note/audit_file.h"
 #include "libprof/insn/insn.h"
@@ -160,6 +161,21 @@ static int write_body(const struct mp_cfg *cfg, const struct me_placement *place
 	return 0;
 }
 
+/* `call *slot(%rip)`, or `jmp *slot(%rip)`, in place of the branch to the slot's stub. */
+static int write_slot_branch(const struct mp_cfg *cfg, const struct me_copy *copy, uint8_t *out)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	bool jump = block->term == MP_TERM_TAIL;
+	uint64_t slot = me_plt_branch_slot(cfg->elf, block->vaddr + copy->body_size, jump);
+	uint64_t end = copy->new_vaddr + copy->body_size + ME_SLOT_BRANCH_SIZE;
+
+	if (!slot)
+		return -EBADMSG;
+	out[0] = 0xff;
+	out[1] = jump ? 0x25 : 0x15;
+	return me_put_rel32(out + 2, end, slot) ? 0 : -ERANGE;
+}
+
 static int write_end(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     const struct me_copy *copy, uint8_t *out)
 {
@@ -168,6 +184,13 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 	int rc;
 
 	out += copy->body_size;
+	if (copy->via_slot) {
+		rc = write_slot_branch(cfg, copy, out);
+		if (rc)
+			return rc;
+		out += ME_SLOT_BRANCH_SIZE;
+		vaddr += ME_SLOT_BRANCH_SIZE;
+	}
 	if (copy->branch) {
 		const uint8_t *old =
 			mp_elf_bytes(cfg->elf, block->vaddr + copy->body_size, block->term_len);

@@ -17,6 +17,7 @@
 #include "editor/emit/dynsym.h"
 #include "editor/emit/emit_private.h"
 #include "editor/base/runtime.h"
+#include "editor/evidence/plt_stub.h"
 #include "editor/place/audit_code.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
@@ -85,6 +86,9 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 			.block = copy->block,
 			.stub = copy->stub,
 			.left_out = copy->left_out,
+			.grown = copy->via_slot && e->cfg->blocks[copy->block].term != MP_TERM_TAIL
+					 ? ME_SLOT_BRANCH_SIZE - ME_PLT_BRANCH_SIZE
+					 : 0,
 			.passed_by = e->placement.nr_stubs && targets[copy->block] != i,
 			.version = copy->version,
 			.call_off = call_off(&e->placement, copy),
@@ -308,8 +312,10 @@ static void summarise(struct me_emitter *e)
 		(p->first_warm < p->nr_copies ? p->copies[p->first_warm].new_vaddr : p->end) -
 		p->base;
 	out->segment_bytes = e->new_segment_size;
-	for (uint32_t i = 0; i < p->nr_copies; i++)
+	for (uint32_t i = 0; i < p->nr_copies; i++) {
 		out->copies_bytes += p->copies[i].new_size;
+		out->nr_via_slot += p->copies[i].via_slot;
+	}
 	out->eh_frame_bytes = e->unwind.eh_frame_size + e->unwind.hdr_size;
 	out->lsda_bytes = e->unwind.lsda_size;
 	out->map_bytes = e->note_size;

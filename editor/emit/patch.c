@@ -350,7 +350,8 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	free(addends.entries);
 	/* In the order of blocks, which is nearly that of addresses. */
 	for (uint32_t b = 0; !rc && b < cfg->nr_blocks; b++)
-		if (placement->target_from_outside[b] != MP_NONE)
+		if (placement->target_from_outside[b] != MP_NONE &&
+		    !(cfg->blocks[b].flags & MP_BLOCK_CUT))
 			rc = patch_block(&p, &placement->copies[placement->target_from_outside[b]]);
 	if (rc) {
 		me_patches_fini(out);

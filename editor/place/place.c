@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/evidence/plt_stub.h"
 #include "editor/place/stub_code.h"
 
 enum {
@@ -229,7 +230,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->falls = next_is(cfg, placement, index, block->term_target) &&
 			      !(placement->of_version[ME_VERSION_ORIGINAL] &&
 				block->term == MP_TERM_TAIL);
-		copy->jump = !copy->falls;
+		copy->jump = !copy->falls && !planned->via_slot;
 		break;
 	case MP_TERM_FALL:
 	case MP_TERM_NORETURN:
@@ -237,16 +238,19 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->body_size = block->size;
 		copy->falls = next_is(cfg, placement, index, end);
 		copy->jump = !copy->falls;
+		if (planned->via_slot)
+			copy->body_size -= ME_PLT_BRANCH_SIZE;
 		break;
 	default: copy->body_size = block->size; break;
 	}
+	copy->via_slot = planned->via_slot;
 	copy->left_out = planned->left_out && block->term == MP_TERM_FALL;
 	if (copy->left_out)
 		copy->body_size = 0;
 	placement->nr_inverted += copy->invert;
 	placement->nr_jumps_added += copy->jump && block->term != MP_TERM_JUMP &&
 				     block->term != MP_TERM_TAIL;
-	placement->nr_jumps_dropped += !copy->jump &&
+	placement->nr_jumps_dropped += !copy->jump && !copy->via_slot &&
 				       (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL);
 }
 
@@ -254,6 +258,8 @@ static uint32_t copy_size(const struct me_copy *copy)
 {
 	uint32_t size = copy->body_size;
 
+	if (copy->via_slot)
+		size += ME_SLOT_BRANCH_SIZE;
 	if (copy->branch)
 		size += copy->long_branch ? LONG_BRANCH : SHORT_BRANCH;
 	if (copy->jump)

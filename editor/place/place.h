@@ -18,10 +18,14 @@
 #include "libprof/cfg/cfg.h"
 #include "libprof/base/err.h"
 
-/* The end of a copied block: at most one conditional branch, then at most one jump. */
+/*
+ * The end of a copied block: at most one conditional branch, then at most one jump. Or a call through
+ * a slot, then at most one jump; or a jump through a slot.
+ */
 struct me_copy {
 	uint32_t block;	    /* cfg block index */
-	uint32_t body_size; /* bytes before a direct branch at the end; of a stub: all */
+	/* bytes before a direct branch, or a call through a slot, at the end; of a stub: all */
+	uint32_t body_size;
 	uint32_t stub;	    /* 0: a copy; else 1 + index in @stubs */
 	uint8_t align_log2, align_offset; /* as in the plan */
 	bool new_line;			  /* as in the plan */
@@ -36,6 +40,7 @@ struct me_copy {
 	bool endbr64 : 1;	     /* a stub that begins with one, as its block does */
 	bool followers : 1;	     /* it has entries in me_placement.followers */
 	bool left_out : 1;	     /* it has none of the block's instructions */
+	bool via_slot : 1;	     /* as in the plan; this call or jump precedes @jump */
 	uint8_t version;	     /* enum me_version */
 	uint32_t branch_to, jump_to; /* targets of branch and jump; MP_NONE: old code */
 };

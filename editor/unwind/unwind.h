@@ -31,6 +31,7 @@ struct me_placed {
 	bool stub;	   /* no copy: code before the block, with the block's row */
 	bool left_out;	   /* a copy without the block's instructions */
 	bool passed_by;	   /* control from elsewhere enters a stub of this block */
+	uint8_t grown;	   /* bytes by which the call at the block's end is longer in the copy */
 	uint8_t version;   /* below ME_PLACED_VERSIONS; its exceptions land in the same one */
 	/*
 	 * Offset of a call in a stub; 0: there is none. During this call, and nowhere else in the

@@ -181,7 +181,8 @@ static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie
 /*
  * Up to the terminator the copy has its original's rows at the same offsets. A branch changes
  * no row: a re-encoded one, and a jump added behind it, have the terminator's. A jump added
- * behind a block without branch has the row that the block falls into, as has padding.
+ * behind a block without branch has the row that the block falls into, as has padding. A call at
+ * the end that grew has the call's row; what lies behind the call begins so many bytes later.
  */
 static void put_rows(struct builder *b, const struct me_run *run, const struct me_placed *placed,
 		     const struct me_source *source)
@@ -204,11 +205,15 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	if (placed->stub)
 		return;
 	/* At @end itself lies a branch, an added jump or padding, if anything. */
-	if (placed->new_size == body_of(placed, block) && !placed->padding)
+	if (placed->new_size == body_of(placed, block) + placed->grown && !placed->padding)
 		end--;
-	for (line++; line < table->nr && table->lines[line].off <= end; line++)
-		put_row(b, new_off + (table->lines[line].off - off), &source->cie,
-			&table->lines[line].row);
+	for (line++; line < table->nr && table->lines[line].off <= end; line++) {
+		uint64_t k = table->lines[line].off - off;
+
+		if (k == block->size)
+			k += placed->grown;
+		put_row(b, new_off + k, &source->cie, &table->lines[line].row);
+	}
 }
 
 /* The row of the call in the stub @placed. Return: 0, -EBADMSG, -ENOMEM. */

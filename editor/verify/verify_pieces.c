@@ -171,7 +171,7 @@ struct pair {
 	const struct vf *vf;
 	const struct mp_map_piece *p;
 	const uint8_t *old, *new;
-	uint64_t k; /* offset in both */
+	uint64_t k; /* offset in both; behind a call through a slot, only in @new */
 };
 
 /* Target of the 4-byte field at @off of the new instruction, relative to the instruction's end. */
@@ -467,7 +467,8 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 		why = cannot_move(&x, &insn, x.k + insn.len == p->old_size);
 		if (why)
 			return vf_refuse(vf, at, "%s", why);
-		if (insn.kind == VF_JCC || insn.kind == VF_JMP)
+		if (insn.kind == VF_JCC || insn.kind == VF_JMP ||
+		    (insn.kind == VF_CALL && vf_is_via_slot(vf, p, x.k)))
 			break;
 		if (insn.len > p->new_size - x.k)
 			return vf_refuse(vf, p->new_vaddr, "the copy of %#llx is too short",
@@ -479,6 +480,13 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 		x.k += insn.len;
 	}
 	vf->marks->common[p - vf->map->pieces] = (uint32_t)x.k;
+	if ((insn.kind == VF_CALL || insn.kind == VF_JMP) && vf_is_via_slot(vf, p, x.k)) {
+		vf->result->report.nr_insns++;
+		vf->result->report.nr_via_slot++;
+		if (insn.kind == VF_JMP)
+			return 0;
+		x.k += VF_SLOT_BRANCH;
+	}
 	return check_leave(&x, &insn);
 }
 

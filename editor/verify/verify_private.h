@@ -157,7 +157,8 @@ struct vf_marks {
 	struct vf_bits version_table_bytes; /* of the section version_tables: checked entries */
 	uint64_t *counted;		    /* one bit per counter that a stub counts in */
 	uint16_t *unproved;    /* per piece: registers that its stub sets, not proved dead */
-	uint32_t *common;      /* per piece: bytes before a branch that may be re-encoded */
+	/* per piece: bytes before a branch, or a call through a slot, that may be re-encoded */
+	uint32_t *common;
 	uint64_t *pointer_now; /* per piece, with counters: the address of the function that starts
 				* there; 0: not seen yet */
 };
@@ -411,6 +412,13 @@ int vf_scan(struct vf *vf);
 /* verify_gap.c: set in @target those places of @maybe_target that must be believed. */
 int vf_mark_gap_targets(struct vf *vf);
 int vf_check_pieces(const struct vf *vf);
+/* Bytes of `call *slot(%rip)` and of `jmp *slot(%rip)`. */
+#define VF_SLOT_BRANCH 6
+/*
+ * Is the instruction at offset @k of the copy @p a call, or a jump, through the slot of the PLT stub that the
+ * last instruction of the original calls, or jumps to?
+ */
+bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
 /* Read the unwind data of the output, and find out which personality routines verify knows. */
 int vf_read_unwind(struct vf *vf);
 int vf_check_unwind(const struct vf *vf);

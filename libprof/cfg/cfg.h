@@ -11,7 +11,7 @@
  * landing pads, and words of data that hold a text address. A function that is not fully
  * understood has its reason in @problem; its blocks may still serve for statistics.
  *
- * Plain data: read the fields directly. Nothing changes after mp_cfg_build().
+ * Plain data: read the fields directly. After mp_cfg_build(), nothing but mp_cfg_cut() changes them.
  */
 #ifndef MP_CFG_H
 #define MP_CFG_H
@@ -58,6 +58,7 @@ enum mp_block_flag {
 	MP_BLOCK_PADDING = 1 << 7,     /* only nops/int3 between code, never reached */
 	MP_BLOCK_SURE = 1 << 8,	       /* see mp_cfg_block_is_sure() */
 	MP_BLOCK_PROBE = 1 << 9,       /* a note says that tracers may put a breakpoint in it */
+	MP_BLOCK_CUT = 1 << 10, /* mp_cfg_cut() began it: control only comes from the block before */
 };
 
 struct mp_block {
@@ -266,6 +267,13 @@ struct mp_cfg_options {
 int mp_cfg_build(const struct mp_elf *elf, const struct mp_cfg_options *options,
 		 struct mp_cfg **out, struct mp_err *err);
 void mp_cfg_free(struct mp_cfg *cfg);
+/*
+ * mp_cfg_cut - begins further blocks at @cuts: ascending addresses of instructions. Edges keep their
+ * indexes; the new ones follow. Blocks get new indexes: old block b consists of blocks (*@first)[b]
+ * to (*@first)[b + 1] - 1. Return: 0, -ENOMEM: nothing changed. Ownership: free(*@first).
+ */
+int mp_cfg_cut(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts, uint32_t **first,
+	       struct mp_err *err);
 
 /* The function or block that holds @vaddr, or MP_NONE. O(log n). */
 uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_plt - proves that a call or jump of a copy goes through the slot of the PLT stub that the
+ * original's call or jump leads to. Called by verify_pieces and verify_unwind.
+ *
+ * The rule: the original has a plain `call stub` or `jmp stub` of 5 bytes. At the stub, the original
+ * has `[endbr64] [bnd] jmp *slot(%rip)`, in code that neither the program nor the loader writes to.
+ * The copy has `call *slot(%rip)` or `jmp *slot(%rip)` of 6 bytes, for the same slot. Both ways load
+ * the same word at the same time and leave the same registers, flags and stack, except for the
+ * return address, which is that of the copy as for any other call.
+ */
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+enum {
+	DIRECT_SIZE = 5,
+	FIELD_MAX = 8, /* the largest field that the loader relocates */
+};
+
+/* Does the loader relocate one of these bytes? */
+static bool is_relocated(const struct vf *vf, uint64_t start, uint64_t end)
+{
+	for (uint64_t field = start - FIELD_MAX + 1; field < end; field++)
+		if (mp_elf_dyn_reloc_at(vf->o, field))
+			return true;
+	return false;
+}
+
+/* Are bytes [@at, @at + @size) of the original @want? */
+static bool has_bytes(const struct vf *vf, uint64_t at, const char *want, size_t size)
+{
+	const uint8_t *bytes = mp_elf_bytes(vf->o, at, size);
+
+	return bytes && !memcmp(bytes, want, size);
+}
+
+/* Return: the slot of the stub at @stub of the original; 0: there is no stub. */
+static uint64_t slot_of(const struct vf *vf, uint64_t stub)
+{
+	uint64_t at = stub, end;
+	const uint8_t *field;
+
+	if (has_bytes(vf, at, "\xf3\x0f\x1e\xfa", 4))
+		at += 4;
+	if (has_bytes(vf, at, "\xf2", 1))
+		at++;
+	if (!has_bytes(vf, at, "\xff\x25", 2))
+		return 0;
+	end = at + VF_SLOT_BRANCH;
+	field = mp_elf_bytes(vf->o, at + 2, 4);
+	for (uint64_t v = stub; v < end; v++)
+		if (!vf_is_text(vf, v) || !mp_elf_is_readonly(vf->o, v))
+			return 0;
+	return field && !is_relocated(vf, stub, end) ? vf_displacement_target(field, end) : 0;
+}
+
+bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t k)
+{
+	uint64_t from = p->old_vaddr + k, at = p->new_vaddr + k, to;
+	const uint8_t *old, *new;
+	bool call;
+
+	/* An output with stubs of its own keeps all calls. */
+	if (vf->counters || vf->path_section || vf->audit_section ||
+	    p->old_size != k + DIRECT_SIZE || p->new_size < k + VF_SLOT_BRANCH)
+		return false;
+	old = mp_elf_bytes(vf->o, from, DIRECT_SIZE);
+	new = mp_elf_bytes(vf->n, at, VF_SLOT_BRANCH);
+	if (!old || !new || (old[0] != 0xe8 && old[0] != 0xe9))
+		return false;
+	call = old[0] == 0xe8;
+	if (new[0] != 0xff || new[1] != (call ? 0x15 : 0x25) ||
+	    (!call && p->new_size != k + VF_SLOT_BRANCH))
+		return false;
+	to = vf_displacement_target(old + 1, from + DIRECT_SIZE);
+	return to != from + DIRECT_SIZE && slot_of(vf, to) &&
+	       slot_of(vf, to) == vf_displacement_target(new + 2, at + VF_SLOT_BRANCH);
+}

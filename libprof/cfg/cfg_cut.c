@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg_cut - cuts blocks of a finished CFG at further places. Only blocks and edges change: the
+ * evidence about targets stays as it is. The editor calls it when the layout is decided.
+ */
+#include <errno.h>
+
+#include "libprof/cfg/cfg_private.h"
+
+/* Index of the first cut behind @vaddr. */
+static uint32_t first_cut(const uint64_t *cuts, uint32_t nr, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = nr;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (cuts[mid] <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static uint32_t count_insns(const struct mp_cfg *cfg, uint64_t vaddr, uint64_t size)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, vaddr, size);
+	struct mp_insn insn;
+	uint32_t nr = 0;
+
+	for (uint64_t off = 0; bytes && off < size; off += insn.len, nr++)
+		if (mp_insn_decode(bytes + off, size - off, vaddr + off, &insn))
+			break;
+	return nr;
+}
+
+/* Numbers the blocks anew. Return: the number of blocks. */
+static uint32_t number(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
+		       uint32_t *first)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		uint32_t cut = first_cut(cuts, nr_cuts, block->vaddr);
+
+		first[b] = nr++;
+		for (; cut < nr_cuts && cuts[cut] - block->vaddr < block->size; cut++)
+			nr++;
+	}
+	first[cfg->nr_blocks] = nr;
+	return nr;
+}
+
+/* Cuts @part off the start of @rest, at @cut. Control then falls from @part into @rest. */
+static void cut_off(const struct mp_cfg *cfg, struct mp_block *part, struct mp_block *rest,
+		    uint64_t cut)
+{
+	*part = *rest;
+	part->size = (uint32_t)(cut - part->vaddr);
+	part->nr_insns = count_insns(cfg, part->vaddr, part->size);
+	part->nr_edges = 1;
+	part->term = MP_TERM_FALL;
+	part->term_len = 0;
+	part->term_target = 0;
+	rest->vaddr = cut;
+	rest->size -= part->size;
+	rest->nr_insns -= part->nr_insns;
+	rest->flags &= MP_BLOCK_COLD_PART | MP_BLOCK_SURE | MP_BLOCK_STAYS;
+	rest->flags |= MP_BLOCK_CUT;
+}
+
+/* @edges: room for an edge between each two parts of a block, behind the present edges. */
+static void cut_blocks(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
+		       const uint32_t *first, struct mp_block *blocks, struct mp_edge *edges)
+{
+	uint32_t nr_edges = cfg->nr_edges;
+
+	for (uint32_t e = 0; e < cfg->nr_edges; e++) {
+		edges[e] = cfg->edges[e];
+		edges[e].from = first[edges[e].from + 1] - 1;
+		edges[e].to = first[edges[e].to];
+	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		struct mp_block rest = cfg->blocks[b];
+		uint32_t cut = first_cut(cuts, nr_cuts, rest.vaddr), n = first[b];
+
+		for (; n + 1 < first[b + 1]; n++, cut++) {
+			cut_off(cfg, &blocks[n], &rest, cuts[cut]);
+			blocks[n].first_edge = nr_edges;
+			edges[nr_edges++] =
+				(struct mp_edge){.from = n, .to = n + 1, .kind = MP_EDGE_FALL};
+		}
+		blocks[n] = rest;
+	}
+}
+
+/* Leads everything else that names blocks to the new ones. */
+static void renumber(struct mp_cfg *cfg, const uint32_t *first)
+{
+	struct mp_cfg_index *index = cfg->private_data;
+	uint64_t nr_hints = ((uint64_t)index->nr_bytes >> MP_BLOCK_HINT_SHIFT) + 1;
+
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		struct mp_func *func = &cfg->funcs[f];
+		uint32_t end = first[func->first_block + func->nr_blocks];
+
+		func->first_block = first[func->first_block];
+		func->nr_blocks = end - func->first_block;
+	}
+	for (uint32_t p = 0; p < index->nr_parts; p++) {
+		struct mp_part *part = &index->parts[p];
+		uint32_t end = first[part->first_block + part->nr_blocks];
+
+		part->first_block = first[part->first_block];
+		part->nr_blocks = end - part->first_block;
+	}
+	for (uint32_t t = 0; t < cfg->nr_tables; t++)
+		if (cfg->tables[t].block != MP_NONE)
+			cfg->tables[t].block = first[cfg->tables[t].block + 1] - 1;
+	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
+		struct mp_call *call = &cfg->calls[c];
+		uint32_t end = first[call->block + 1];
+
+		call->block = first[call->block];
+		while (call->block + 1 < end &&
+		       cfg->blocks[call->block + 1].vaddr <= call->insn_vaddr)
+			call->block++;
+	}
+	/* A hint may be too low: lookups go on from there. */
+	for (uint64_t h = 0; h < nr_hints; h++)
+		index->block_hint[h] = first[index->block_hint[h]];
+}
+
+int mp_cfg_cut(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts, uint32_t **first_of,
+	       struct mp_err *err)
+{
+	uint32_t *first = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*first)), nr = 0;
+	struct mp_block *blocks = NULL;
+	struct mp_edge *edges = NULL;
+
+	if (first) {
+		nr = number(cfg, cuts, nr_cuts, first);
+		blocks = malloc(((size_t)nr + 1) * sizeof(*blocks));
+		edges = malloc(((size_t)cfg->nr_edges + nr - cfg->nr_blocks + 1) * sizeof(*edges));
+	}
+	if (!blocks || !edges || nr > MP_MAX_BLOCKS) {
+		free(edges);
+		free(blocks);
+		free(first);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	cut_blocks(cfg, cuts, nr_cuts, first, blocks, edges);
+	free(cfg->edges);
+	free(cfg->blocks);
+	cfg->edges = edges;
+	cfg->nr_edges += nr - cfg->nr_blocks;
+	cfg->blocks = blocks;
+	cfg->nr_blocks = nr;
+	renumber(cfg, first);
+	*first_of = first;
+	return 0;
+}
