@@ -50,6 +50,7 @@ static const char *const assumptions[] = {
 	"a call at the very end of a function does not return",
 	"the program does not depend on addresses of instructions, such as return addresses",
 	"branch hints and the bnd prefix on direct branches have no effect",
+	"no code counts on passing through a PLT stub",
 };
 
 static const char *const if_it_counts_or_polls[] = {

@@ -69,18 +69,16 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pointers",
-			 (json_int_t)e->patches.nr_pointers, "functions_redirected",
-			 (json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks,
-			 "hot_blocks", (json_int_t)r->nr_hot_blocks, "bytes",
-			 (json_int_t)e->text_bytes, "hot_bytes", (json_int_t)e->hot_bytes,
-			 "branches_inverted", (json_int_t)e->nr_inverted, "jumps_dropped",
-			 (json_int_t)e->nr_jumps_dropped, "jumps_added",
-			 (json_int_t)e->nr_jumps_added, "patches",
-			 (json_int_t)e->patches.nr_patches, "retargeted",
-			 (json_int_t)e->patches.nr_retargeted, "table_entries",
-			 (json_int_t)e->patches.nr_table_entries, "via_slot",
-			 (json_int_t)e->nr_via_slot);
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pointers",
+		(json_int_t)e->patches.nr_pointers, "functions_redirected",
+		(json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks, "hot_blocks",
+		(json_int_t)r->nr_hot_blocks, "bytes", (json_int_t)e->text_bytes, "hot_bytes",
+		(json_int_t)e->hot_bytes, "branches_inverted", (json_int_t)e->nr_inverted,
+		"jumps_dropped", (json_int_t)e->nr_jumps_dropped, "jumps_added",
+		(json_int_t)e->nr_jumps_added, "patches", (json_int_t)e->patches.nr_patches,
+		"retargeted", (json_int_t)e->patches.nr_retargeted, "table_entries",
+		(json_int_t)e->patches.nr_table_entries, "via_slot", (json_int_t)e->nr_via_slot);
 }
 
 static json_t *json_counting(const struct me_optimize_options *options,
@@ -197,8 +195,9 @@ static void json_prediction(json_t *root, const struct me_prediction *p)
 
 static json_t *json_layout(const struct me_layout_options *layout)
 {
-	return json_pack("{s:s, s:s, s:i, s:b, s:b}", "block_order", me_order_name(layout->block_order),
-			 "function_order", mp_order_name(layout->function_order), "fetch_line",
+	return json_pack("{s:s, s:s, s:i, s:b, s:b}", "block_order",
+			 me_order_name(layout->block_order), "function_order",
+			 mp_order_name(layout->function_order), "fetch_line",
 			 layout->line_log2 ? 1 << layout->line_log2 : 0, "huge_pages",
 			 layout->huge_pages, "keep_plt", layout->keep_plt);
 }

@@ -113,7 +113,8 @@ static int cut_plan(struct me_plan *plan, const uint32_t *first)
 }
 
 /* The counts that are printed beside places. Parts run as often as their block did. */
-static int cut_counts(struct me_job *job, const uint32_t *first, uint32_t nr_old, uint32_t nr_old_edges)
+static int cut_counts(struct me_job *job, const uint32_t *first, uint32_t nr_old,
+		      uint32_t nr_old_edges)
 {
 	const struct mp_cfg *cfg = job->cfg;
 	struct mp_counts *counts = &job->counts;
@@ -142,7 +143,8 @@ static int cut_counts(struct me_job *job, const uint32_t *first, uint32_t nr_old
 	return 0;
 }
 
-static int cut_blocks(struct me_job *job, const uint64_t *cuts, uint32_t nr_cuts, struct mp_err *err)
+static int cut_blocks(struct me_job *job, const uint64_t *cuts, uint32_t nr_cuts,
+		      struct mp_err *err)
 {
 	uint32_t nr_old = job->cfg->nr_blocks, nr_old_edges = job->cfg->nr_edges, *first = NULL;
 	int rc = mp_cfg_cut(job->cfg, cuts, nr_cuts, &first, err);

@@ -23,10 +23,10 @@
  * a slot, then at most one jump; or a jump through a slot.
  */
 struct me_copy {
-	uint32_t block;	    /* cfg block index */
+	uint32_t block; /* cfg block index */
 	/* bytes before a direct branch, or a call through a slot, at the end; of a stub: all */
 	uint32_t body_size;
-	uint32_t stub;	    /* 0: a copy; else 1 + index in @stubs */
+	uint32_t stub;			  /* 0: a copy; else 1 + index in @stubs */
 	uint8_t align_log2, align_offset; /* as in the plan */
 	bool new_line;			  /* as in the plan */
 	uint64_t new_vaddr;

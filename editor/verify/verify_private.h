@@ -156,7 +156,7 @@ struct vf_marks {
 	struct vf_bits pointer_moved;	    /* functions whose copy's address stands somewhere */
 	struct vf_bits version_table_bytes; /* of the section version_tables: checked entries */
 	uint64_t *counted;		    /* one bit per counter that a stub counts in */
-	uint16_t *unproved;    /* per piece: registers that its stub sets, not proved dead */
+	uint16_t *unproved; /* per piece: registers that its stub sets, not proved dead */
 	/* per piece: bytes before a branch, or a call through a slot, that may be re-encoded */
 	uint32_t *common;
 	uint64_t *pointer_now; /* per piece, with counters: the address of the function that starts

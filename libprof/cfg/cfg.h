@@ -58,7 +58,8 @@ enum mp_block_flag {
 	MP_BLOCK_PADDING = 1 << 7,     /* only nops/int3 between code, never reached */
 	MP_BLOCK_SURE = 1 << 8,	       /* see mp_cfg_block_is_sure() */
 	MP_BLOCK_PROBE = 1 << 9,       /* a note says that tracers may put a breakpoint in it */
-	MP_BLOCK_CUT = 1 << 10, /* mp_cfg_cut() began it: control only comes from the block before */
+	MP_BLOCK_CUT =
+		1 << 10, /* mp_cfg_cut() began it: control only comes from the block before */
 };
 
 struct mp_block {

@@ -25,7 +25,8 @@
 
 /*
  * One run of moved code. Instruction k of the run came from instruction k of the original
- * run, and lengths differ only in branch encodings. Hence there is one piece per block.
+ * run. Lengths differ only at the end of a run: a branch has another encoding, or a call of a PLT stub
+ * goes through the stub's slot. Hence there is one piece per block, or per part of it up to such a call.
  */
 struct mp_map_piece {
 	uint64_t new_vaddr;

@@ -228,14 +228,14 @@ static int verify_both(struct pair *p, uint8_t *original)
 START_TEST(verify_wants_a_plain_jump_at_the_stub)
 {
 	static const uint8_t wrong[][7] = {
-		{0x3e, 0xff, 0x25},		/* notrack */
-		{0x90, 0xff, 0x25},		/* something before the jump */
-		{0xf3, 0xff, 0x25},		/* another prefix */
-		{0xff, 0x15},			/* a call */
-		{0xff, 0x24, 0x25},		/* an absolute address */
-		{0x49, 0xff, 0x25},		/* REX */
-		{0xff, 0xe0},			/* through a register */
-		{0xe9},				/* direct */
+		{0x3e, 0xff, 0x25}, /* notrack */
+		{0x90, 0xff, 0x25}, /* something before the jump */
+		{0xf3, 0xff, 0x25}, /* another prefix */
+		{0xff, 0x15},	    /* a call */
+		{0xff, 0x24, 0x25}, /* an absolute address */
+		{0x49, 0xff, 0x25}, /* REX */
+		{0xff, 0xe0},	    /* through a register */
+		{0xe9},		    /* direct */
 	};
 	static struct site sites[SITES_MAX];
 	uint8_t *original;
