@@ -15,20 +15,31 @@ enum {
 	FIELD = 8, /* the largest that the loader relocates */
 };
 
-/* The loader may write to a field that covers one of these bytes. */
-static bool is_relocated(const struct mp_elf *elf, uint64_t vaddr, uint64_t size)
+/* Does the loader write to a field that covers one of these bytes? */
+static bool is_relocated(const struct mp_elf *elf, uint64_t start, uint64_t end)
 {
-	for (uint64_t v = vaddr - (FIELD - 1); v < vaddr + size; v++)
-		if (mp_elf_dyn_reloc_at(elf, v))
-			return true;
-	return false;
+	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (elf->dyn_relocs[mid].vaddr + FIELD <= start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr < end;
 }
 
 uint64_t me_plt_stub_slot(const struct mp_elf *elf, uint64_t vaddr)
 {
 	uint64_t at = vaddr;
 	struct mp_insn insn;
+	const uint8_t *first = mp_elf_bytes(elf, vaddr, 1);
 
+	/* Most calls lead to functions: decode nothing of these. */
+	if (!first || (*first != 0xf3 && *first != 0xf2 && *first != 0xff))
+		return 0;
 	for (int i = 0; i < 2; i++, at += insn.len) {
 		const uint8_t *bytes = NULL;
 		uint64_t avail = vaddr + STUB_MAX - at;
@@ -45,7 +56,7 @@ uint64_t me_plt_stub_slot(const struct mp_elf *elf, uint64_t vaddr)
 			return 0;
 		if (!mp_elf_is_code(elf, vaddr) || !mp_elf_is_readonly(elf, vaddr) ||
 		    !mp_elf_is_readonly(elf, at + insn.len - 1) ||
-		    is_relocated(elf, vaddr, at + insn.len - vaddr))
+		    is_relocated(elf, vaddr, at + insn.len))
 			return 0;
 		return insn.target;
 	}

@@ -21,10 +21,17 @@ enum {
 /* Does the loader relocate one of these bytes? */
 static bool is_relocated(const struct vf *vf, uint64_t start, uint64_t end)
 {
-	for (uint64_t field = start - FIELD_MAX + 1; field < end; field++)
-		if (mp_elf_dyn_reloc_at(vf->o, field))
-			return true;
-	return false;
+	uint32_t lo = 0, hi = vf->o->nr_dyn_relocs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (vf->o->dyn_relocs[mid].vaddr + FIELD_MAX <= start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < vf->o->nr_dyn_relocs && vf->o->dyn_relocs[lo].vaddr < end;
 }
 
 /* Are bytes [@at, @at + @size) of the original @want? */
@@ -49,15 +56,16 @@ static uint64_t slot_of(const struct vf *vf, uint64_t stub)
 		return 0;
 	end = at + VF_SLOT_BRANCH;
 	field = mp_elf_bytes(vf->o, at + 2, 4);
-	for (uint64_t v = stub; v < end; v++)
-		if (!vf_is_text(vf, v) || !mp_elf_is_readonly(vf->o, v))
-			return 0;
+	/* These are bytes of one segment. */
+	if (!vf_is_text(vf, stub) || !vf_is_text(vf, end - 1) || !mp_elf_is_readonly(vf->o, stub) ||
+	    !mp_elf_is_readonly(vf->o, end - 1))
+		return 0;
 	return field && !is_relocated(vf, stub, end) ? vf_displacement_target(field, end) : 0;
 }
 
 bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t k)
 {
-	uint64_t from = p->old_vaddr + k, at = p->new_vaddr + k, to;
+	uint64_t from = p->old_vaddr + k, at = p->new_vaddr + k, to, slot;
 	const uint8_t *old, *new;
 	bool call;
 
@@ -74,6 +82,6 @@ bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t 
 	    (!call && p->new_size != k + VF_SLOT_BRANCH))
 		return false;
 	to = vf_displacement_target(old + 1, from + DIRECT_SIZE);
-	return to != from + DIRECT_SIZE && slot_of(vf, to) &&
-	       slot_of(vf, to) == vf_displacement_target(new + 2, at + VF_SLOT_BRANCH);
+	slot = to != from + DIRECT_SIZE ? slot_of(vf, to) : 0;
+	return slot && slot == vf_displacement_target(new + 2, at + VF_SLOT_BRANCH);
 }

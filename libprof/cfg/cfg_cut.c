@@ -7,11 +7,13 @@
 
 #include "libprof/cfg/cfg_private.h"
 
-/* Index of the first cut behind @vaddr. */
-static uint32_t first_cut(const uint64_t *cuts, uint32_t nr, uint64_t vaddr)
+/* Index of the first cut behind @vaddr. @near: probably this one. */
+static uint32_t first_cut(const uint64_t *cuts, uint32_t nr, uint64_t vaddr, uint32_t near)
 {
 	uint32_t lo = 0, hi = nr;
 
+	if ((near == nr || cuts[near] > vaddr) && (!near || cuts[near - 1] <= vaddr))
+		return near;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -39,12 +41,12 @@ static uint32_t count_insns(const struct mp_cfg *cfg, uint64_t vaddr, uint64_t s
 static uint32_t number(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
 		       uint32_t *first)
 {
-	uint32_t nr = 0;
+	uint32_t nr = 0, cut = 0;
 
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
-		uint32_t cut = first_cut(cuts, nr_cuts, block->vaddr);
 
+		cut = first_cut(cuts, nr_cuts, block->vaddr, cut);
 		first[b] = nr++;
 		for (; cut < nr_cuts && cuts[cut] - block->vaddr < block->size; cut++)
 			nr++;
@@ -75,7 +77,7 @@ static void cut_off(const struct mp_cfg *cfg, struct mp_block *part, struct mp_b
 static void cut_blocks(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
 		       const uint32_t *first, struct mp_block *blocks, struct mp_edge *edges)
 {
-	uint32_t nr_edges = cfg->nr_edges;
+	uint32_t nr_edges = cfg->nr_edges, cut = 0;
 
 	for (uint32_t e = 0; e < cfg->nr_edges; e++) {
 		edges[e] = cfg->edges[e];
@@ -84,8 +86,9 @@ static void cut_blocks(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t 
 	}
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		struct mp_block rest = cfg->blocks[b];
-		uint32_t cut = first_cut(cuts, nr_cuts, rest.vaddr), n = first[b];
+		uint32_t n = first[b];
 
+		cut = first_cut(cuts, nr_cuts, rest.vaddr, cut);
 		for (; n + 1 < first[b + 1]; n++, cut++) {
 			cut_off(cfg, &blocks[n], &rest, cuts[cut]);
 			blocks[n].first_edge = nr_edges;
