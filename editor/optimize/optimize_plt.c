@@ -3,8 +3,8 @@
  * optimize_plt - lets calls and jumps to stubs of a PLT go through the stub's slot in copies. The
  * layout is decided before, so it does not depend on this. Called by optimize.c.
  *
- * The new call is one byte longer. Within a copied block all distances are the original's, so such a
- * call must be the last instruction of its block: blocks are cut behind these calls.
+ * The new call is one byte longer. Within a copied block all distances are the original's, so such
+ * a call must be the last instruction of its block: blocks are cut behind these calls.
  */
 #include <errno.h>
 #include <stdlib.h>

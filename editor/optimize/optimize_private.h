@@ -75,8 +75,8 @@ int me_job_find_markers(struct me_job *job, struct mp_err *err);
 /* Leaves the instructions that serve only markers out of all copies, and fills the report. */
 int me_job_leave_markers_out(struct me_job *job, struct mp_err *err);
 
-/* Leads calls and jumps to PLT stubs through the stubs' slots in copies. Cuts blocks for that, so the
- * indexes of blocks change. */
+/* Leads calls and jumps to PLT stubs through the stubs' slots in copies. Cuts blocks for that, so
+ * the indexes of blocks change. */
 int me_job_use_slots(struct me_job *job, struct mp_err *err);
 
 /* Marks functions without unwind information as left alone. */

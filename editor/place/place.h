@@ -19,8 +19,8 @@
 #include "libprof/base/err.h"
 
 /*
- * The end of a copied block: at most one conditional branch, then at most one jump. Or a call through
- * a slot, then at most one jump; or a jump through a slot.
+ * The end of a copied block: at most one conditional branch, then at most one jump. Or a call
+ * through a slot, then at most one jump; or a jump through a slot.
  */
 struct me_copy {
 	uint32_t block; /* cfg block index */

@@ -3,11 +3,11 @@
  * verify_plt - proves that a call or jump of a copy goes through the slot of the PLT stub that the
  * original's call or jump leads to. Called by verify_pieces and verify_unwind.
  *
- * The rule: the original has a plain `call stub` or `jmp stub` of 5 bytes. At the stub, the original
- * has `[endbr64] [bnd] jmp *slot(%rip)`, in code that neither the program nor the loader writes to.
- * The copy has `call *slot(%rip)` or `jmp *slot(%rip)` of 6 bytes, for the same slot. Both ways load
- * the same word at the same time and leave the same registers, flags and stack, except for the
- * return address, which is that of the copy as for any other call.
+ * The rule: the original has a plain `call stub` or `jmp stub` of 5 bytes. At the stub, it has
+ * `[endbr64] [bnd] jmp *slot(%rip)`, in code that neither the program nor the loader writes to.
+ * The copy has `call *slot(%rip)` or `jmp *slot(%rip)` of 6 bytes, for the same slot. Both ways
+ * load the same word at the same time and leave the same registers, flags and stack, except for
+ * the return address, which is that of the copy as for any other call.
  */
 #include <string.h>
 
@@ -84,4 +84,11 @@ bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t 
 	to = vf_displacement_target(old + 1, from + DIRECT_SIZE);
 	slot = to != from + DIRECT_SIZE ? slot_of(vf, to) : 0;
 	return slot && slot == vf_displacement_target(new + 2, at + VF_SLOT_BRANCH);
+}
+
+bool vf_is_slot_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k)
+{
+	const uint8_t *old = mp_elf_bytes(vf->o, p->old_vaddr + k, 1);
+
+	return old && *old == 0xe8 && vf_is_via_slot(vf, p, k);
 }

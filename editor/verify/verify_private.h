@@ -415,10 +415,12 @@ int vf_check_pieces(const struct vf *vf);
 /* Bytes of `call *slot(%rip)` and of `jmp *slot(%rip)`. */
 #define VF_SLOT_BRANCH 6
 /*
- * Is the instruction at offset @k of the copy @p a call, or a jump, through the slot of the PLT stub that the
- * last instruction of the original calls, or jumps to?
+ * Is the instruction at offset @k of the copy @p a call, or a jump, through the slot of the PLT
+ * stub that the last instruction of the original calls, or jumps to?
  */
 bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
+/* The same for calls only. */
+bool vf_is_slot_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
 /* Read the unwind data of the output, and find out which personality routines verify knows. */
 int vf_read_unwind(struct vf *vf);
 int vf_check_unwind(const struct vf *vf);

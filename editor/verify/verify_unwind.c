@@ -292,13 +292,13 @@ static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64
 	return ret;
 }
 
-/* Check branches behind the part that corresponds to the first @common bytes of the original:
- * re-encoded, inverted or added, from @at on. None of them can throw. Their row is that of the old
- * branch, or of the place where the block fell through. */
-static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_t common,
-			    uint64_t at)
+/* Check branches behind the common part: re-encoded, inverted or added. None of them can throw.
+ * Their row is that of the old branch, or of the place where the block fell through. First, there may
+ * be a call through a slot, with the row and the call site of the old call. */
+static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
 {
-	uint64_t end = p->new_vaddr + p->new_size, old = p->old_vaddr + common, site = old;
+	uint64_t at = p->new_vaddr + common, end = p->new_vaddr + p->new_size;
+	uint64_t old = p->old_vaddr + common, site = old;
 
 	/* A branch has its original's call site; an added one, that of the instruction before
 	 * it. */
@@ -321,6 +321,10 @@ static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_
 					(unsigned long long)site);
 		if (ret)
 			return ret;
+		if (insn.kind == VF_ICALL) {
+			old = p->old_vaddr + p->old_size;
+			site = old - 1;
+		}
 		at += insn.len;
 	}
 	return 0;
@@ -425,35 +429,13 @@ static int check_bases(struct ctx *x, const struct vf_cie *cie)
 	return 0;
 }
 
-/* Verify_pieces let the copy end before the original's last call only if it goes through a slot. */
-static bool is_slot_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t common)
-{
-	const uint8_t *b = mp_elf_bytes(vf->o, p->old_vaddr + common, 1);
-
-	return b && *b == 0xe8 && vf_is_via_slot(vf, p, common);
-}
-
-/* A call through a slot, at @at, has the row and the call site of the original's call at @old. */
-static int compare_slot_call(struct ctx *x, uint64_t old, uint64_t at)
-{
-	int ret = compare_row(x, old, at, NULL);
-
-	if (!ret && row_end(&x->new_rows, at) < at + VF_SLOT_BRANCH)
-		ret = vf_refuse(x->vf, at, "unwind row changes inside a call");
-	if (!ret && (x->old_lsda.present || x->new_lsda.present) &&
-	    compare_branch_site(x, old, at, VF_SLOT_BRANCH))
-		ret = vf_refuse(x->vf, at, "a call in another call site than %#llx",
-				(unsigned long long)old);
-	return ret;
-}
-
 static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 {
 	const struct vf *vf = x->vf;
 	const struct vf_fde *old = vf_eh_find(&vf->old_eh, p->old_vaddr);
 	const struct vf_fde *new = vf_eh_find(&vf->new_eh, p->new_vaddr);
 	const struct vf_cie *ca, *cb;
-	uint64_t common, at;
+	uint64_t common;
 	int ret;
 
 	if (!old || p->old_vaddr + p->old_size > old->start + old->size)
@@ -488,14 +470,10 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 	common = vf->marks->common[p - vf->map->pieces];
 	ret = compare_same(x, p->old_vaddr, p->new_vaddr, common,
 			   x->old_lsda.present || x->new_lsda.present);
-	at = p->new_vaddr + common;
-	if (!ret && common < p->old_size && is_slot_call(vf, p, common)) {
-		ret = compare_slot_call(x, p->old_vaddr + common, at);
+	if (!ret && common < p->new_size)
+		ret = compare_branches(x, p, common);
+	if (vf_is_slot_call(vf, p, common))
 		common = p->old_size;
-		at += VF_SLOT_BRANCH;
-	}
-	if (!ret && at < p->new_vaddr + p->new_size)
-		ret = compare_branches(x, p, common, at);
 	return ret ? ret : compare_padding(x, p, common);
 }
 

@@ -125,7 +125,8 @@ START_TEST(cfg_cut_gives_the_blocks_of_a_cfg_built_with_the_cuts)
 		ck_assert_uint_eq(x->term_target, y->term_target);
 		ck_assert_uint_eq(x->nr_edges, y->nr_edges);
 		for (uint32_t e = x->first_edge; e < x->first_edge + x->nr_edges; e++)
-			ck_assert(has_edge(f->built, b, f->cut->edges[e].to, f->cut->edges[e].kind));
+			ck_assert(
+				has_edge(f->built, b, f->cut->edges[e].to, f->cut->edges[e].kind));
 		nr_cut += (x->flags & MP_BLOCK_CUT) != 0;
 	}
 	ck_assert_uint_eq(nr_cut, f->cut->nr_blocks - f->nr_old);
