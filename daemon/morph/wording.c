@@ -111,7 +111,11 @@ static void put_untried(FILE *out, const struct md_machine_program *p)
 static void put_reason(FILE *out, const struct md_machine_program *p)
 {
 	if (p->job && p->job->state < MP_NR_JOB_STATES) {
-		fputs(job_reasons[p->job->state], out);
+		/* Only a round that found nothing to move stores samples in this state. */
+		if (p->job->state == MP_JOB_REFUSED && p->job->before_samples)
+			fputs("By its samples so far, there was nothing to move in it.", out);
+		else
+			fputs(job_reasons[p->job->state], out);
 		if (p->job->detail && p->job->detail[0])
 			fprintf(out, " The reason: %s.", p->job->detail);
 		return;

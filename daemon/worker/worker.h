@@ -120,6 +120,13 @@ int md_step_probation(struct md_task *task);
 int md_step_age(struct md_task *task);
 /* Return: the time from which samples show how the program is used today. */
 int64_t md_age_since(const struct md_task *task);
+/*
+ * Ends a round in which there was nothing to write, for @reason, and says when the next one begins.
+ * Return: as md_round_step().
+ */
+int md_step_nothing(struct md_task *task, const char *reason);
+/* The round has ended: begins another one if it is time. Return: as md_round_step(). */
+int md_step_again(struct md_task *task);
 /* Puts the original back. Return: as md_round_step(). */
 int md_step_undo(struct md_task *task);
 /*
