@@ -188,6 +188,18 @@ says etc/watch.d/prog.conf '^mode = adopt$' "watch add"
 "$BUILD/morph-worker" --check --config=etc >/dev/null || fail "morph-worker refuses the rule"
 w 0 "watch list" --json list
 json "watch list" ".rules[0] | .name == \"prog\" and .mode == \"adopt\" and .audit == \"command\" and .programs == [\"$dir/prog\"]"
+w 2 "watch: a client alone" --client=true --name=server add ./prog -- "$dir/prog"
+w 2 "watch: a client, no command" --client=true --ready=true --name=server add ./prog
+w 2 "watch: an empty metric" --metric= --name=server add ./prog -- "$dir/prog"
+w 2 "watch: a client for rm" --client=true --ready=true rm prog
+w 2 "watch: a rule in a client" --client=$'true\nmode = adopt' --ready=true --name=server add ./prog -- "$dir/prog"
+w 2 "watch: better how" --metric='/([0-9]+)/' --better=wider --name=server add ./prog -- "$dir/prog"
+[ ! -e etc/watch.d/server.conf ] || fail "watch: a wrong rule was written: $(cat etc/watch.d/server.conf)"
+w 0 "watch a server" --client='echo "it'"'"'s" # all' --ready=tcp:7000 --name=server add "$dir/bin/s*" -- "$dir/prog" 1
+w 0 "watch list, a server" --json list
+json "watch list, a server" '[.rules[] | select(.name == "server")][0].audit == "server"'
+says etc/watch.d/server.conf '^client = echo "it.s" # all$' "watch a server"
+w 0 "watch rm of the server" rm server
 w 0 "watch a pattern" --name=all add "$dir/bin/*"
 w 2 "watch a share" add 2%
 w 4 "watch the loader" add /lib64/ld-linux-x86-64.so.2
