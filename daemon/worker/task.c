@@ -16,13 +16,18 @@ int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, c
 		    const char *fmt, ...)
 {
 	char reason[MP_JOB_TEXT_MAX + 1];
-	struct mp_job_step s = {step, verdict, reason, time(NULL)};
+	struct mp_job_step s = {step, verdict, reason, 0};
 	va_list args;
 	int ret;
 
 	va_start(args, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, args);
 	va_end(args);
+	/* A note within a step leaves the state as it is: the step goes on, and ends later. */
+	ret = to == t->job->state ? 0 : md_step_look_again(t);
+	if (ret)
+		return ret;
+	s.when_s = md_task_time(t);
 	ret = mp_store_advance_job(t->worker->store, t->job, to, &s, t->err);
 	return ret ? ret : 1;
 }
