@@ -169,7 +169,12 @@ m 1 "a directory of others" adopt ./prog
 says err.txt 'other users can write there' "a directory of others"
 chmod o-w work
 cmp -s prog original || fail "adopted without evidence"
+# The original crashes, too: one crash more is no reason to undo. The crashes of eight days ago do not count.
+db "INSERT INTO crash(module, when_s, signal, nr) SELECT key, unixepoch() - 3600, 11, 3 FROM module WHERE path = '$dir/prog'
+	UNION ALL SELECT key, unixepoch() - 8 * 86400, 11, 5 FROM module WHERE path = '$dir/prog'"
 m 0 "a version of the worker" adopt ./prog
+[ "$(job 'before_crashes, before_all')" = "3|0" ] ||
+	fail "probation begins with other crashes, or other programs' samples: $(job 'before_crashes, before_all')"
 cmp -s prog version || fail "a version of the worker: another file"
 [ "$(job state) $(job layout)" = "adopted $(jq -r .output evidence)" ] || fail "a version of the worker: $(job 'state, layout')"
 m 0 "undo a version of the worker" undo ./prog
