@@ -87,9 +87,12 @@ static int run_training(struct md_task *t, const char *output, struct md_child_r
 	memcpy(argv + 9, t->rule->train, nr * sizeof(*argv));
 	ret = md_task_run(t, argv, &as, result);
 	free(argv);
-	if (!ret && result->end == MD_CHILD_EXITED && !result->status)
-		/* The file may be anything. The next step proves its contents. */
-		ret = md_task_take(t, trained.text, output, 4 * t->now.size + (64 << 20));
+	/* The file may be anything. The next step proves its contents. */
+	if (!ret && result->end == MD_CHILD_EXITED && !result->status &&
+	    md_task_take(t, trained.text, output, 4 * t->now.size + (64 << 20))) {
+		result->status = 1;
+		snprintf(result->reason, sizeof(result->reason), "%.500s", t->err->msg);
+	}
 	return ret;
 }
 

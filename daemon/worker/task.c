@@ -97,9 +97,11 @@ int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t m
 	struct stat st;
 	ssize_t n = -1;
 
-	errno = EIO;
-	if (in >= 0 && !fstat(in, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
-	    (uint64_t)st.st_size <= most) {
+	if (in >= 0)
+		errno = EIO;
+	/* With a second name it may be a file that its user may not read. */
+	if (in >= 0 && !fstat(in, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	    st.st_size > 0 && (uint64_t)st.st_size <= most) {
 		unlink(new.text);
 		out = open(new.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	}
@@ -118,9 +120,11 @@ static int change_file(struct md_task *t, const char *command, bool audits, cons
 		       struct md_child_result *r)
 {
 	char backup[PATH_MAX + 16];
-	char *argv[8] = {t->worker->optimize, (char *)command, (char *)"--report=none"};
+	/* The policy names a path, and not what its user may put a symbolic link to in the meantime. */
+	char *argv[9] = {t->worker->optimize, (char *)command, (char *)"--report=none",
+			 (char *)"--no-symlinks"};
 	struct md_child as = {0};
-	size_t nr = 3;
+	size_t nr = 4;
 
 	if (audits)
 		argv[nr++] = (char *)"--audits";
