@@ -230,11 +230,12 @@ static int write_rule(struct watch *w)
 	else
 		md_rule_name_of(w->rule.programs[0], name, sizeof(name));
 	r = md_rule_file_write(w->dir, name, &w->rule, file, sizeof(file), &err);
-	if (!r && (r = md_policy_read(w->dir, &policy, &err)))
+	if (!r) {
+		r = md_policy_read(w->dir, &policy, &err);
 		/* The policy may be refused because of this very rule. */
-		unlink(file);
-	if (!r)
+		md_rule_file_settle(file, !r);
 		md_policy_fini(&policy);
+	}
 	if (r) {
 		md_stats_fail("%s", err.msg);
 		return r == -EEXIST || r == -EINVAL ? MD_EXIT_USAGE : MD_EXIT_FAILED;

@@ -154,17 +154,36 @@ static int make_directory(const char *path, struct mp_err *err)
 	return 0;
 }
 
+/* The rule that is replaced, until the new one is accepted. The policy reads no file of such a name. */
+static bool name_former(const char *file, char *buf, size_t size)
+{
+	return snprintf(buf, size, "%s~", file) < (int)size;
+}
+
+void md_rule_file_settle(const char *file, bool accepted)
+{
+	char former[4400];
+
+	if (!name_former(file, former, sizeof(former)))
+		return;
+	if (accepted)
+		unlink(former);
+	else if (rename(former, file))
+		unlink(file);
+}
+
 int md_rule_file_write(const char *dir, const char *name, const struct md_rule_text *rule,
 		       char *file, size_t size, struct mp_err *err)
 {
 	struct md_outfile out;
-	char folder[4200];
+	char folder[4200], former[4400];
 	int r;
 
 	if (has_line_break(rule))
 		return mp_err_set(err, EINVAL, "a rule cannot hold a text with a line break");
 	if (snprintf(folder, sizeof(folder), "%s/watch.d", dir) >= (int)sizeof(folder) ||
-	    snprintf(file, size, "%s/%s.conf", folder, name) >= (int)size)
+	    snprintf(file, size, "%s/%s.conf", folder, name) >= (int)size ||
+	    !name_former(file, former, sizeof(former)))
 		return mp_err_set(err, ENAMETOOLONG, "%s: the name is too long", dir);
 	r = make_directory(dir, err);
 	if (!r)
@@ -176,6 +195,9 @@ int md_rule_file_write(const char *dir, const char *name, const struct md_rule_t
 				  "%s: exists and was not written by morph watch; edit it, or give "
 				  "another --name",
 				  file);
+	unlink(former);
+	if (link(file, former) && errno != ENOENT)
+		return mp_err_set(err, errno, "%s: cannot be kept: %s", file, strerror(errno));
 	r = md_outfile_open(file, &out, err);
 	if (r)
 		return r;

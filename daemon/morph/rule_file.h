@@ -45,10 +45,12 @@ void md_rule_name_of(const char *program, char *buf, size_t size);
 
 /*
  * md_rule_file_write - writes DIR/watch.d/NAME.conf; makes the directories. @file gets its path.
- * Return: 0; -EEXIST: a person wrote a rule of this name; -EINVAL: a text has a line break; -errno.
+ * md_rule_file_settle() follows. Return: 0; -EEXIST: a person wrote a rule of this name; -EINVAL: a text has a line break; -errno.
  */
 int md_rule_file_write(const char *dir, const char *name, const struct md_rule_text *rule,
 		       char *file, size_t size, struct mp_err *err);
+/* A rule that was written is accepted, or is taken back: then the rule that it replaced, if any, is there again. */
+void md_rule_file_settle(const char *file, bool accepted);
 /* Return: 0; -EPERM: a person wrote it; -errno. */
 int md_rule_file_remove(const char *file, struct mp_err *err);
 

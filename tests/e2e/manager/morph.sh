@@ -204,6 +204,10 @@ w 0 "watch a server" --client='echo "it'"'"'s" # all' --ready=tcp:7000 --name=se
 w 0 "watch list, a server" --json list
 json "watch list, a server" '[.rules[] | select(.name == "server")][0].audit == "server"'
 says etc/watch.d/server.conf '^client = echo "it.s" # all$' "watch a server"
+cp etc/watch.d/server.conf before
+w 2 "watch: a wrong rule of the same name" --metric='/x/' --better=wider --name=server add ./prog -- "$dir/prog"
+cmp etc/watch.d/server.conf before || fail "watch: a wrong rule has replaced a right one"
+[ "$(ls etc/watch.d)" = "$(printf 'prog.conf\nserver.conf')" ] || fail "watch: left behind: $(ls etc/watch.d)"
 w 0 "watch rm of the server" rm server
 w 0 "watch a pattern" --name=all add "$dir/bin/*"
 w 2 "watch a share" add 2%

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/morph/rule_file.h"
 #include "daemon/policy/policy.h"
@@ -54,8 +55,21 @@ START_TEST(rule_is_read_back_as_it_was_written)
 	/* Written again: replaced. */
 	rule.mode = "advise";
 	ck_assert_int_eq(md_rule_file_write(dir, "mine", &rule, file, sizeof(file), &err), 0);
+	md_rule_file_settle(file, true);
+	/* Taken back: the rule of before is there, and nothing is beside it. */
+	rule.mode = "adopt";
+	ck_assert_int_eq(md_rule_file_write(dir, "mine", &rule, file, sizeof(file), &err), 0);
+	md_rule_file_settle(file, false);
+	ck_assert_msg(!md_policy_read(dir, &policy, &err), "%s", err.msg);
+	ck_assert_int_eq(policy.rules[0].mode, MD_POLICY_ADVISE);
+	md_policy_fini(&policy);
 	ck_assert_int_eq(md_rule_file_remove(file, &err), 0);
 	ck_assert_int_eq(md_rule_file_remove(file, &err), -ENOENT);
+	/* There was none before. */
+	ck_assert_int_eq(md_rule_file_write(dir, "mine", &rule, file, sizeof(file), &err), 0);
+	md_rule_file_settle(file, false);
+	*strrchr(file, '/') = '\0';
+	ck_assert_int_eq(rmdir(file), 0);
 }
 END_TEST
 
