@@ -33,6 +33,9 @@ state_is refused "nothing"
 history_is "$nothing" "nothing"
 explained 'By its samples so far, there was nothing to move in it. .*it has 150 samples, and is tried again when it has 300' \
 	"nothing"
+"$BUILD/morph" --db=db >out.txt
+says out.txt 'prog .*nothing to move yet' "the page"
+grep -q '^Failed' out.txt && fail "the page calls it failed: $(cat out.txt)"
 work 0 "the same samples" --now
 profile prog 149 hot
 work 0 "one sample less than twice as many" --now
