@@ -7,6 +7,7 @@
  * samples.
  */
 #include "daemon/record/clock.h"
+#include "daemon/source/quiet.h"
 #include "daemon/source/source.h"
 
 #include <errno.h>
@@ -42,6 +43,7 @@ struct perf {
 	bool more;	   /* a batch was full: the rings hold more of this round */
 	bool said_lost;	   /* the final losses were reported */
 	bool is_quiet;	   /* this round had only samples so far */
+	int quiet_ms;	   /* the last quiet wait */
 	/* mappings found in /proc, to be inserted when the stream reaches scan_ns */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
@@ -252,8 +254,7 @@ static int wait_for_records(struct perf *p, int timeout_ms, struct mp_err *err)
 {
 	uint32_t i;
 
-	if (p->is_quiet && !p->command && timeout_ms > 0 && timeout_ms < MD_QUIET_MS)
-		timeout_ms = MD_QUIET_MS;
+	timeout_ms = md_quiet_wait(&p->quiet_ms, p->is_quiet && !p->command, timeout_ms);
 	p->is_quiet = true;
 	if (poll(p->fds, p->events.nr_rings, timeout_ms) < 0)
 		return errno == EINTR ? 0 : mp_err_set(err, errno, "poll: %s", strerror(errno));

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs while the disk is made, with the disk's files as the root: two users, a server, and Morph.
+# shellcheck source=tests/guest/system/lib.sh
+. /root/files/lib.sh
+
+echo 'kernel.perf_event_paranoid = 2' >/etc/sysctl.d/90-perf.conf
+check "morph installs" dpkg -i "$files/morph.deb"
+check "the programs install" dpkg -i "$files"/trial/morph-trial_1_*.deb
+useradd -m -s /bin/bash alice
+useradd -m -s /bin/bash bob
+# Others may look around in both homes: only the modes of Morph's own files protect these.
+chmod 755 /home/alice /home/bob
+install -d -o alice -g alice /home/alice/bin
+install -o alice -g alice -m 755 /usr/bin/spread /home/alice/bin/spread
+# A short day for users: the worker looks at once, and every ten seconds.
+mkdir -p /etc/systemd/user/morph-optimize.timer.d
+cat >/etc/systemd/user/morph-optimize.timer.d/short.conf <<'UNIT'
+[Timer]
+OnActiveSec=1s
+OnStartupSec=
+OnStartupSec=1s
+OnUnitInactiveSec=
+OnUnitInactiveSec=10s
+AccuracySec=1s
+UNIT
+install -D -m 755 "$files/server" /opt/trial/server
+cat >/etc/systemd/system/server.service <<'UNIT'
+[Unit]
+Description=A server that audits itself
+[Service]
+User=bob
+RuntimeDirectory=server
+ExecStart=/opt/trial/server /run/server/socket
+UNIT
+cat >/usr/local/bin/clients <<'WORK'
+#!/usr/bin/perl
+use IO::Socket::UNIX;
+while (1) {
+	my $s = IO::Socket::UNIX->new(Peer => '/run/server/socket');
+	if ($s) { my $answer = <$s>; } else { select(undef, undef, undef, 0.1); }
+}
+WORK
+chmod 755 /usr/local/bin/clients
+cat >/etc/systemd/system/clients.service <<'UNIT'
+[Unit]
+Description=Clients of the server
+[Service]
+ExecStart=/usr/local/bin/clients
+UNIT
+start_stages
