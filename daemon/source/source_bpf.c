@@ -144,7 +144,7 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 		.rate_hz = config->rate_hz,
 		.command = config->command,
 		.no_kernel = config->no_kernel,
-		.mappings_only = true,
+		.content = MD_PERF_MAPPINGS,
 	};
 	struct bpf *b;
 	int ret;
