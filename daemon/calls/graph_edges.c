@@ -66,8 +66,23 @@ static int add_samples(struct md_call_graph *graph, const struct md_graph_entry 
 	return 0;
 }
 
+/* A function that ends with a jump counts its own calls, if it counts any. */
+static int add_called(struct md_call_graph *graph, const struct md_graph_entry *entry,
+		      struct md_graph_function function, const struct mp_context_node *node)
+{
+	uint32_t edge = node->self ? add_edge(graph, entry->site, function) : 0;
+
+	if (edge == MP_NONE)
+		return -ENOMEM;
+	if (node->self) {
+		graph->samples[edge].called += node->self;
+		graph->graph.edges[edge].called += (double)node->self;
+	}
+	return 0;
+}
+
 static int add_node(struct md_call_graph *graph, const struct md_graph_tails *tails,
-		    const struct mp_context_tree *tree, uint32_t node)
+		    const struct mp_context_tree *tree, uint32_t node, bool called)
 {
 	const struct mp_context_node *n = &tree->nodes[node];
 	const struct mp_context_key key = mp_context_key_of(tree, node);
@@ -91,16 +106,16 @@ static int add_node(struct md_call_graph *graph, const struct md_graph_tails *ta
 	}
 	if (is_called)
 		entry = md_graph_entry_find(tails, entry.site, f);
-	return add_samples(graph, &entry, f, n);
+	return called ? add_called(graph, &entry, f, n) : add_samples(graph, &entry, f, n);
 }
 
 int md_graph_add_tree(struct md_call_graph *graph, const struct md_graph_tails *tails,
-		      const struct mp_context_tree *tree)
+		      const struct mp_context_tree *tree, bool called)
 {
 	int r = 0;
 
 	for (uint32_t i = 1; i < tree->nr_nodes && !r; i++)
-		r = add_node(graph, tails, tree, i);
+		r = add_node(graph, tails, tree, i, called);
 	return r;
 }
 

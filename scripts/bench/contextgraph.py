@@ -7,6 +7,8 @@ the address behind the call (of a tail call: of the jump), and the function.
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import time
 
@@ -117,6 +119,88 @@ def run_native(work, database, seconds, rate):
     made = subprocess.run([os.path.join(contextrun.BUILD, "morph-stats"), "status", "--db", database,
                            "--json"], capture_output=True, text=True, check=True)
     return sum(json.loads(made.stdout)["samples"]["lost"].values())
+
+
+def instrument(ctx, directory, database):
+    """Writes versions of all modules of a run that count calls down. Returns {path: original}."""
+    out = os.path.join(directory, "clock")
+    shutil.rmtree(out, ignore_errors=True)
+    os.makedirs(out)
+    made = {}
+    for path in sorted({real(o) for o in ctx.objects.values() if is_elf(o)}):
+        # programs name libraries by their sonames, which differ from names of files
+        names = {os.path.basename(o) for o in ctx.objects.values() if real(o) == path}
+        version = os.path.join(out, os.path.basename(path))
+        done = subprocess.run([os.path.join(contextrun.BUILD, "morph-optimize"), "instrument", "--all",
+                               "--kind=calls", "--counts=" + os.path.join(out, "calls"), "--db",
+                               database, "--report=none", path, "-o", version],
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"  {path}: without a clock: {done.stderr.strip()}")
+            continue
+        made[version] = path
+        for name in names | {soname_of(path)}:
+            if name and not os.path.exists(os.path.join(out, name)):
+                os.symlink(version, os.path.join(out, name))
+    return made
+
+
+def soname_of(path):
+    listed = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"\(SONAME\).*\[(.*)\]", listed)
+    return found.group(1) if found else None
+
+
+def run_clocked(work, made, database, seconds, rate, period):
+    """Runs the versions @made again and again for @seconds, with both clocks. Returns lost samples of time."""
+    out = os.path.join(work.directory, "clock")
+    program = os.path.join(out, os.path.basename(real(work.program)))
+    if program not in made:
+        raise Failure(f"{work.name}: the program itself has no clock")
+    end, runs = time.monotonic() + seconds, 0
+    while time.monotonic() < end or not runs:
+        ran = subprocess.run([os.path.join(contextrun.BUILD, "morphd"), "run", "--calls",
+                              os.path.join(out, "calls"), "--call-period", str(period), "--stacks",
+                              "--rate", str(rate), "--db", database, "--", "env",
+                              "LD_LIBRARY_PATH=" + out, program, *work.args],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True, check=False)
+        if ran.returncode:
+            raise Failure(f"{work.name}: {ran.stderr.strip()}")
+        runs += 1
+    status = subprocess.run([os.path.join(contextrun.BUILD, "morph-stats"), "status", "--db", database,
+                             "--json"], capture_output=True, text=True, check=True)
+    return sum(json.loads(status.stdout)["samples"]["lost"].values())
+
+
+def renamed(graph, made):
+    """Modules of a database have the paths of their versions, if these ran last."""
+    out = {}
+    for (caller, at, callee, entry), weight in graph.items():
+        key = (made.get(caller, caller), at, made.get(callee, callee), entry)
+        out[key] = out.get(key, 0) + weight
+    return out
+
+
+def compare_clock(work, seconds, rate, period):
+    """The same for calls that a clock of calls samples, on this machine's processor.
+
+    The stacks of time are those of the exact run if @rate is 0, else samples of the same runs.
+    """
+    ctx = cf.Contexts(os.path.join(work.directory, "contexts"))
+    database = os.path.join(work.directory, "clock.db")
+    make_store(ctx, work.directory, database, *(["--contexts"] if rate else []))
+    if rate:  # the database knows where the originals are; their samples are left out
+        subprocess.run(["sqlite3", database, "DELETE FROM context; DELETE FROM ledger;"], check=True)
+    made = instrument(ctx, work.directory, database)
+    lost = run_clocked(work, made, database, seconds, rate or 1, period)
+    exact = exact_graph(ctx)
+    columns = {c: renamed(estimated(database, None, c), made) for c in ("samples", "called", "weight")}
+    calls = sum(columns["called"].values())
+    return {"samples": int(sum(columns["samples"].values())), "calls": int(calls), "lost": lost,
+            "edges": len(exact), "uncorrected": cf.overlap(columns["samples"], exact),
+            "called": cf.overlap(columns["called"], exact) if calls else 0,
+            "corrected": cf.overlap(columns["weight"], exact)}, exact, columns["weight"]
 
 
 def estimated(database, program=None, column="weight"):

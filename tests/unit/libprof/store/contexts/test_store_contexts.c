@@ -38,7 +38,7 @@ static void add(struct mp_store *store, int64_t session, int64_t module, int64_t
 	struct mp_ledger delta = {.contexts = nr + 1};
 
 	ok(mp_store_begin(store, &err));
-	ok(mp_store_add_contexts(store, module, when_s, &tree, &err));
+	ok(mp_store_add_contexts(store, MP_CONTEXTS, module, when_s, &tree, &err));
 	ok(mp_store_add_ledger(store, session, when_s, &delta, &err));
 	ok(mp_store_commit(store, &err));
 	mp_context_tree_fini(&tree);
@@ -50,7 +50,7 @@ static uint64_t total_of(struct mp_store *store, int64_t module, int64_t since_s
 	uint64_t total;
 
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
-	ok(mp_store_read_contexts(store, module, since_s, &tree, &err));
+	ok(mp_store_read_contexts(store, MP_CONTEXTS, module, since_s, &tree, &err));
 	total = tree.nodes[0].total;
 	ck_assert_uint_eq(tree.nodes[0].total_ns, total * PERIOD);
 	mp_context_tree_fini(&tree);
@@ -88,13 +88,13 @@ START_TEST(trees_of_a_day_add_up_and_days_are_apart)
 	ck_assert_uint_eq(total_of(store, module, 0), 20);
 	ck_assert_uint_eq(total_of(store, module, NOW + DAY), 11);
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
-	ok(mp_store_read_contexts(store, module, 0, &tree, &err));
+	ok(mp_store_read_contexts(store, MP_CONTEXTS, module, 0, &tree, &err));
 	/* Children by their totals: the stack that is complete, then the truncated one. */
 	ck_assert_uint_eq(tree.nodes[tree.nodes[0].first].total, 17);
 	ck_assert_uint_eq(tree.nodes[tree.nodes[0].last].vaddr, MP_WALK_COPY);
 	ck_assert_uint_eq(tree.nodes[tree.nodes[tree.nodes[0].first].first].nr_new, 2);
 	mp_context_tree_fini(&tree);
-	ok(mp_store_list_contexts(store, 0, &programs, &nr, &err));
+	ok(mp_store_list_contexts(store, MP_CONTEXTS, 0, &programs, &nr, &err));
 	ck_assert_uint_eq(nr, 2);
 	ck_assert_int_eq(programs[0].module, module);
 	ck_assert_uint_eq(programs[0].nr_samples, 20);
@@ -150,7 +150,7 @@ START_TEST(a_tree_stays_below_its_limit_with_exact_sums)
 					s == 5 ? MP_CONTEXT_FUNCTION : MP_CONTEXT_CALL};
 			ck_assert_int_eq(mp_context_add(&tree, steps, 6, 1, PERIOD), 0);
 		}
-		ok(mp_store_add_contexts(store, module, NOW, &tree, &err));
+		ok(mp_store_add_contexts(store, MP_CONTEXTS, module, NOW, &tree, &err));
 		mp_context_tree_fini(&tree);
 	}
 	ok(mp_store_add_ledger(store, session.key, NOW, &delta, &err));
@@ -172,8 +172,8 @@ START_TEST(a_tree_without_its_program_is_refused)
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_context_tree tree = small_tree(0, 1);
 
-	ck_assert_int_eq(mp_store_add_contexts(store, 77, NOW, &tree, &err), -ENOENT);
-	ck_assert_int_eq(mp_store_add_contexts(store, 77, -1, &tree, &err), -EINVAL);
+	ck_assert_int_eq(mp_store_add_contexts(store, MP_CONTEXTS, 77, NOW, &tree, &err), -ENOENT);
+	ck_assert_int_eq(mp_store_add_contexts(store, MP_CONTEXTS, 77, -1, &tree, &err), -EINVAL);
 	ck_assert_int_eq(count_rows(store), 0);
 	mp_context_tree_fini(&tree);
 	mp_store_close(store);
