@@ -121,22 +121,25 @@ def run_native(work, database, seconds, rate):
     return sum(json.loads(made.stdout)["samples"]["lost"].values())
 
 
-def instrument(ctx, directory, database):
-    """Writes versions of all modules of a run that count calls down. Returns {path: original}."""
-    out = os.path.join(directory, "clock")
+def instrument(paths, out, database, kind="calls"):
+    """Writes instrumented versions of modules. Returns {path: original}."""
+    out = os.path.abspath(out)
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(out)
     made = {}
-    for path in sorted({real(o) for o in ctx.objects.values() if is_elf(o)}):
+    for path in sorted({real(p) for p in paths if is_elf(p)}):
         # programs name libraries by their sonames, which differ from names of files
-        names = {os.path.basename(o) for o in ctx.objects.values() if real(o) == path}
+        names = {os.path.basename(p) for p in paths if real(p) == path}
         version = os.path.join(out, os.path.basename(path))
         done = subprocess.run([os.path.join(contextrun.BUILD, "morph-optimize"), "instrument", "--all",
-                               "--kind=calls", "--counts=" + os.path.join(out, "calls"), "--db",
-                               database, "--report=none", path, "-o", version],
+                               "--kind=" + kind, "--report=none", path, "-o", version]
+                              + (["--counts=" + os.path.join(out, "calls" if kind == "calls" else
+                                                             os.path.basename(path) + ".counts")]
+                                 if kind in ("calls", "pep,poll") else [])
+                              + (["--db", database] if database else []),
                               capture_output=True, text=True, check=False)
         if done.returncode:
-            print(f"  {path}: without a clock: {done.stderr.strip()}")
+            print(f"  {path}: no version: {done.stderr.strip()}")
             continue
         made[version] = path
         for name in names | {soname_of(path)}:
@@ -153,7 +156,7 @@ def soname_of(path):
 
 def run_clocked(work, made, database, seconds, rate, period):
     """Runs the versions @made again and again for @seconds, with both clocks. Returns lost samples of time."""
-    out = os.path.join(work.directory, "clock")
+    out = os.path.abspath(os.path.join(work.directory, "clock"))
     program = os.path.join(out, os.path.basename(real(work.program)))
     if program not in made:
         raise Failure(f"{work.name}: the program itself has no clock")
@@ -192,7 +195,7 @@ def compare_clock(work, seconds, rate, period):
     make_store(ctx, work.directory, database, *(["--contexts"] if rate else []))
     if rate:  # the database knows where the originals are; their samples are left out
         subprocess.run(["sqlite3", database, "DELETE FROM context; DELETE FROM ledger;"], check=True)
-    made = instrument(ctx, work.directory, database)
+    made = instrument(ctx.objects.values(), os.path.join(work.directory, "clock"), database)
     lost = run_clocked(work, made, database, seconds, rate or 1, period)
     exact = exact_graph(ctx)
     columns = {c: renamed(estimated(database, None, c), made) for c in ("samples", "called", "weight")}
