@@ -3,6 +3,7 @@
 #include "daemon/calls/graph_edges.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "daemon/calls/graph_tails.h"
@@ -46,6 +47,12 @@ static uint32_t add_edge(struct md_call_graph *graph, struct md_graph_site site,
 	return f != MP_NONE ? md_call_graph_edge(graph, s, f) : MP_NONE;
 }
 
+/* Return: does the site call through a pointer whose function the code does not tell? */
+static bool is_indirect(const struct md_call_graph *graph, struct md_graph_site site)
+{
+	return graph->modules[site.module].targets[site.site].function == MP_NONE;
+}
+
 static int add_samples(struct md_call_graph *graph, const struct md_graph_entry *entry,
 		       struct md_graph_function function, const struct mp_context_node *node)
 {
@@ -66,19 +73,52 @@ static int add_samples(struct md_call_graph *graph, const struct md_graph_entry 
 	return 0;
 }
 
-/* A function that ends with a jump counts its own calls, if it counts any. */
-static int add_called(struct md_call_graph *graph, const struct md_graph_entry *entry,
-		      struct md_graph_function function, const struct mp_context_node *node)
+static int add_calls(struct md_call_graph *graph, struct md_graph_site site,
+		     struct md_graph_function function, uint64_t nr)
 {
-	uint32_t edge = node->self ? add_edge(graph, entry->site, function) : 0;
+	uint32_t edge = nr ? add_edge(graph, site, function) : 0;
 
 	if (edge == MP_NONE)
 		return -ENOMEM;
-	if (node->self) {
-		graph->samples[edge].called += node->self;
-		graph->graph.edges[edge].called += (double)node->self;
+	if (nr) {
+		graph->samples[edge].called += nr;
+		graph->graph.edges[edge].called += (double)nr;
 	}
 	return 0;
+}
+
+/*
+ * Adds the calls of @function that a clock sampled below an indirect call. A function that ends with a
+ * jump to it was sampled there as well, as often or more often: so many of the calls are jumps of that
+ * function.
+ */
+static int add_called(struct md_call_graph *graph, const struct md_graph_entry *entry,
+		      struct md_graph_function function, const struct mp_context_tree *tree,
+		      uint32_t node)
+{
+	const struct mp_context_node *n = &tree->nodes[node];
+	struct md_graph_site tail, best = {0, MP_NONE};
+	uint64_t most = 0, jumps;
+	int r;
+
+	for (uint32_t i = tree->nodes[n->parent].first; i; i = tree->nodes[i].next) {
+		const struct mp_context_key key = mp_context_key_of(tree, i);
+		struct md_graph_function from;
+
+		from.function = function_of(graph, &key, &from.module);
+		if (i == node || from.function == MP_NONE || tree->nodes[i].self <= most)
+			continue;
+		tail = md_graph_tail_to(graph, from, function);
+		if (tail.site == MP_NONE)
+			continue;
+		most = tree->nodes[i].self;
+		best = tail;
+	}
+	/* Both numbers are drawn by lot. */
+	jumps = most + 3 * (uint64_t)sqrt((double)most) + 1;
+	jumps = best.site == MP_NONE ? 0 : jumps < n->self ? most : n->self;
+	r = jumps ? add_calls(graph, best, function, jumps) : 0;
+	return r ? r : add_calls(graph, entry->site, function, n->self - jumps);
 }
 
 static int add_node(struct md_call_graph *graph, const struct md_graph_tails *tails,
@@ -104,9 +144,14 @@ static int add_node(struct md_call_graph *graph, const struct md_graph_tails *ta
 		graph->nr_unknown += n->nr_new;
 		return 0;
 	}
-	if (is_called)
+	/* A clock samples the calls of thunks, too. */
+	if (is_called && !(called && is_indirect(graph, entry.site)))
 		entry = md_graph_entry_find(tails, entry.site, f);
-	return called ? add_called(graph, &entry, f, n) : add_samples(graph, &entry, f, n);
+	if (!called)
+		return add_samples(graph, &entry, f, n);
+	if (is_called && is_indirect(graph, entry.site))
+		return add_called(graph, &entry, f, tree, node);
+	return add_calls(graph, entry.site, f, n->self);
 }
 
 int md_graph_add_tree(struct md_call_graph *graph, const struct md_graph_tails *tails,

@@ -195,6 +195,20 @@ static struct md_graph_site find_tail(struct search *s, struct md_graph_function
 	return found;
 }
 
+struct md_graph_site md_graph_tail_to(const struct md_call_graph *graph,
+				      struct md_graph_function from, struct md_graph_function to)
+{
+	const struct md_graph_module *m = &graph->modules[from.module];
+	const struct mp_func *func = &m->code.cfg->funcs[from.function];
+	struct md_graph_site none = {0, MP_NONE};
+	uint32_t range = 0, next = 0;
+
+	while (next_tail(m, func, &range, &next))
+		if (is_same(&m->targets[next - 1], &to))
+			return (struct md_graph_site){from.module, next - 1};
+	return none;
+}
+
 /* Return: may data of @module point to @function? */
 static bool may_point(const struct md_call_graph *graph, uint32_t module,
 		      const struct md_graph_function *function)

@@ -16,7 +16,7 @@
 #define MP_CALL_FILE_MAGIC	  "MORPHCAL"
 #define MP_CALL_FILE_VERSION	  1
 #define MP_CALL_FILE_HEADER_BYTES 4096
-#define MP_CALL_NR_RECORDS	  16384
+#define MP_CALL_NR_RECORDS	  65536
 #define MP_CALL_PERIOD_MAX	  (1u << 30)
 
 struct mp_call_file_header {
