@@ -62,11 +62,11 @@ struct me_stub {
 
 /* Addresses that instructions of stubs use. */
 struct me_stub_places {
-	uint64_t counters;     /* of the first counter, or the polls */
-	uint64_t state;	       /* of struct me_thread_state, with counters per thread */
-	uint64_t thread;       /* of the runtime's entry for a thread without counters */
+	uint64_t counters; /* of the first counter, or the polls */
+	uint64_t state;	   /* of struct me_thread_state, with counters per thread */
+	uint64_t thread;   /* of the runtime's entry for a thread without counters */
 	uint64_t notes; /* of the stub that notes or samples, for one that polls or counts calls */
-	uint64_t call;	       /* of the runtime's entry for calls */
+	uint64_t call;	/* of the runtime's entry for calls */
 	uint64_t enter, leave; /* of the runtime's entries for audits */
 	uint64_t point;	       /* of the runtime's entry for loops */
 	/* of version B, for the stub at the entry of an audited function; of the same block in the

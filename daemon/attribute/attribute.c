@@ -19,7 +19,8 @@ int md_attribute_init(struct md_attribute *at)
 	at->modcache = md_modcache_new();
 	at->contexts = md_contexts_new(MD_CONTEXTS_NODES_MAX);
 	at->calls = md_contexts_new(MD_CALLS_NODES_MAX);
-	if (!at->procmap || !at->modcache || !at->contexts || !at->calls || md_sample_table_init(&at->samples)) {
+	if (!at->procmap || !at->modcache || !at->contexts || !at->calls ||
+	    md_sample_table_init(&at->samples)) {
 		md_attribute_fini(at);
 		return -ENOMEM;
 	}

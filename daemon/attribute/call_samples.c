@@ -37,7 +37,7 @@ struct md_call_samples {
 	uint32_t nr_slots, nr_used;
 	uint64_t nr_read;
 	uint64_t nr_late;    /* overwritten, or not finished in time */
-	uint64_t nr_unknown;  /* of processes or code that are not known */
+	uint64_t nr_unknown; /* of processes or code that are not known */
 	uint64_t nr_no_room;
 	/* used by the thread only */
 	int fd;
@@ -53,9 +53,9 @@ static struct call *find(struct call *slots, uint32_t nr_slots, const struct cal
 			call->function * UINT64_C(0xc2b2ae3d27d4eb4f) ^ call->process << 40;
 	uint32_t i = (uint32_t)(hash >> 24) & (nr_slots - 1);
 
-	while (slots[i].nr && (slots[i].caller != call->caller ||
-			       slots[i].function != call->function ||
-			       slots[i].process != call->process))
+	while (slots[i].nr &&
+	       (slots[i].caller != call->caller || slots[i].function != call->function ||
+		slots[i].process != call->process))
 		i = (i + 1) & (nr_slots - 1);
 	return &slots[i];
 }
@@ -119,9 +119,13 @@ static uint64_t new_seed(void)
 /* Programs write the words that say what the file is; an empty file is made here. */
 static int open_file(struct md_call_samples *c, struct mp_err *err)
 {
-	const struct mp_call_file_header want = {MP_CALL_FILE_MAGIC, MP_CALL_FILE_VERSION,
-						 MP_CALL_FILE_HEADER_BYTES, MP_CALL_NR_RECORDS,
-						 0, 0, 0};
+	const struct mp_call_file_header want = {MP_CALL_FILE_MAGIC,
+						 MP_CALL_FILE_VERSION,
+						 MP_CALL_FILE_HEADER_BYTES,
+						 MP_CALL_NR_RECORDS,
+						 0,
+						 0,
+						 0};
 	const size_t described = offsetof(struct mp_call_file_header, next);
 	uint64_t seed = new_seed();
 	struct mp_call_file_header h = {0};
@@ -133,10 +137,9 @@ static int open_file(struct md_call_samples *c, struct mp_err *err)
 		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
 	if (S_ISREG(st.st_mode) && !st.st_size && ftruncate(c->fd, (off_t)MP_CALL_FILE_BYTES))
 		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) ||
-	    (st.st_size && (!read_at(c->fd, &h, sizeof(h), 0) ||
-			    st.st_size != (off_t)MP_CALL_FILE_BYTES ||
-			    (memcmp(&h, &want, described) && h.magic[0]))))
+	if (!S_ISREG(st.st_mode) || (st.st_size && (!read_at(c->fd, &h, sizeof(h), 0) ||
+						    st.st_size != (off_t)MP_CALL_FILE_BYTES ||
+						    (memcmp(&h, &want, described) && h.magic[0]))))
 		return mp_err_set(err, EINVAL, "%s: not a file of calls: remove it", path);
 	c->next = h.next;
 	if (!write_at(c->fd, &seed, sizeof(seed), offsetof(struct mp_call_file_header, seed)) ||
@@ -292,8 +295,7 @@ int md_call_samples_take(struct md_call_samples *c, struct md_attribute *at, boo
 	c->slots = NULL;
 	c->nr_slots = c->nr_used = 0;
 	for (uint32_t i = 0; i < nr_slots; i++) {
-		int r = !slots[i].nr ? 0 : ret == -ENOMEM ? ret
-							  : take_call(c, at, &slots[i], last);
+		int r = !slots[i].nr ? 0 : ret == -ENOMEM ? ret : take_call(c, at, &slots[i], last);
 
 		ret = r == -ENOMEM ? r : ret;
 		if (!r)

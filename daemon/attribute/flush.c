@@ -458,7 +458,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	int ret;
 
 	if (!at->ledger.emitted && !at->taken_branches.nr_used && !at->straight_runs.nr_used &&
-	    !at->paths.counts.nr_used && !at->nr_crashes && !at->ledger.contexts && !at->ledger.calls)
+	    !at->paths.counts.nr_used && !at->nr_crashes && !at->ledger.contexts &&
+	    !at->ledger.calls)
 		return 0;
 	if (!md_attribute_is_conserved(at))
 		return mp_err_set(err, EBADMSG, "samples do not add up: not written");

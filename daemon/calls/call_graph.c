@@ -158,8 +158,7 @@ static int read_program(struct reading *in, const struct mp_id *id, int64_t modu
 	if (!r)
 		r = mp_store_read_contexts(in->store, MP_CALLS, module, in->since_s, &p->calls,
 					   in->err);
-	p->wanted = m && md_stats_filter_matches(in->filter, m) &&
-		    (!id || mp_id_equal(id, &m->id));
+	p->wanted = m && md_stats_filter_matches(in->filter, m) && (!id || mp_id_equal(id, &m->id));
 	if (p->wanted && !r) {
 		in->graph->nr_programs++;
 		in->graph->nr_samples += p->tree.nodes[0].total;

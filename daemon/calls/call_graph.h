@@ -42,7 +42,7 @@ struct md_call_graph {
 	struct mp_module *stored; /* all modules of the store */
 	size_t nr_modules, nr_stored, nr_programs;
 	uint64_t nr_samples; /* of the programs' trees */
-	uint64_t nr_called;  /* calls that a clock of calls sampled in the programs; 0: there was none */
+	uint64_t nr_called; /* calls that a clock of calls sampled in the programs; 0: there was none */
 	uint64_t clocked;    /* calls that these stand for */
 	uint64_t nr_unknown; /* activations of all stacks whose call site or function is not known */
 	uint32_t max_edges, max_sites, max_functions;

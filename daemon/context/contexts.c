@@ -294,8 +294,8 @@ int md_contexts_add_call(struct md_contexts *c, const struct md_space *space,
 			 uint64_t nr, uint64_t period)
 {
 	struct place to = find_place(space, modcache, function - 1, false);
-	struct mp_context_step steps[2] = {
-		{.key = find_place(space, modcache, caller, true).key}, {.key = to.key}};
+	struct mp_context_step steps[2] = {{.key = find_place(space, modcache, caller, true).key},
+					   {.key = to.key}};
 	struct mp_context_tree *tree;
 
 	steps[1].key.kind = MP_CONTEXT_FUNCTION;

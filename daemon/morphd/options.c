@@ -223,8 +223,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_CALLS: o->calls.path = arg; return 0;
 	case OPT_CALL_PERIOD:
-		o->calls.period = (uint32_t)whole_number(state, "call-period", arg,
-							 MP_CALL_PERIOD_MAX);
+		o->calls.period =
+			(uint32_t)whole_number(state, "call-period", arg, MP_CALL_PERIOD_MAX);
 		return 0;
 	case OPT_AUDIT: o->audit.path = arg; return 0;
 	case OPT_ALPHA: o->audit.alpha = chance(state, arg); return 0;

@@ -227,8 +227,8 @@ static json_t *row_json(const struct calls *c, uint32_t e)
 			    count_json(&c->graph.graph.functions[edge->function]));
 	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:s, s:o, s:o}", "percent", percent_of(c, edge),
 			 "weight", edge->weight, "samples", (json_int_t)c->graph.samples[e].self,
-			 "called", (json_int_t)c->graph.samples[e].called,
-			 "certainly_new", (json_int_t)c->graph.samples[e].nr_new, "kind",
+			 "called", (json_int_t)c->graph.samples[e].called, "certainly_new",
+			 (json_int_t)c->graph.samples[e].nr_new, "kind",
 			 site ? kinds[site->kind] : "outside", "caller", caller_json(c, edge),
 			 "callee", callee);
 }
@@ -304,8 +304,7 @@ static int print_graph(struct calls *c)
 	if (!root)
 		return md_stats_finish(MD_EXIT_DONE);
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)c->graph.nr_samples));
-	json_object_set_new(root, "clock",
-			    json_string(c->graph.nr_called ? "calls" : "time"));
+	json_object_set_new(root, "clock", json_string(c->graph.nr_called ? "calls" : "time"));
 	json_object_set_new(root, "sampled_calls", json_integer((json_int_t)c->graph.nr_called));
 	json_object_set_new(root, "clocked_calls", json_integer((json_int_t)c->graph.clocked));
 	json_object_set_new(root, "total_weight", json_real(c->total));

@@ -93,7 +93,9 @@ static void check(struct argp_state *state, struct me_cli *cli)
 	if (o->output && cli->dry_run)
 		argp_error(state, "-o and --dry-run exclude each other");
 	if (o->counting.path && !counts)
-		argp_error(state, "--counts needs --kind=edges, --kind=pep,poll, --kind=calls or --kind=audit");
+		argp_error(
+			state,
+			"--counts needs --kind=edges, --kind=pep,poll, --kind=calls or --kind=audit");
 	if (counts)
 		choose_counts(state, cli);
 }

@@ -120,14 +120,15 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 static json_t *json_clock(const struct me_optimize_options *options,
 			  const struct me_call_clock_report *c)
 {
-	json_t *json = json_pack("{s:I, s:I, s:o}", "functions", (json_int_t)c->nr_funcs,
-				 "without", (json_int_t)c->nr_without, "path",
+	json_t *json = json_pack("{s:I, s:I, s:o}", "functions", (json_int_t)c->nr_funcs, "without",
+				 (json_int_t)c->nr_without, "path",
 				 mp_json_string(options->counting.path));
 
 	if (json && c->entries > 0 && c->insns > 0 && !options->all) {
 		json_object_set_new(json, "share_counted",
 				    json_real(c->entries / (c->entries + c->without)));
-		json_object_set_new(json, "more_instructions", json_real(2 * c->entries / c->insns));
+		json_object_set_new(json, "more_instructions",
+				    json_real(2 * c->entries / c->insns));
 	}
 	return json;
 }

@@ -34,8 +34,8 @@ int me_clock_code_write(const struct me_stub_places *places, uint64_t vaddr, uin
 
 int me_sample_code_write(const struct me_stub_places *places, uint64_t vaddr, uint8_t *out)
 {
-	static const uint8_t code[ME_SAMPLE_CODE_SIZE] = {0x48, 0x8d, 0x64, 0x24,
-							  (uint8_t)-ME_RED_ZONE, 0xe8};
+	static const uint8_t code[ME_SAMPLE_CODE_SIZE] = {
+		0x48, 0x8d, 0x64, 0x24, (uint8_t)-ME_RED_ZONE, 0xe8};
 
 	memcpy(out, code, sizeof(code));
 	return put_disp(out + ME_SAMPLE_CODE_CALL + 1, places->call, vaddr + ME_SAMPLE_CODE_SIZE)

@@ -200,7 +200,7 @@ struct vf {
 	uint64_t thread_state; /* the runtime's state for counters per thread; 0: shared */
 	uint64_t init_entry;   /* file offset of the dynamic entry for the runtime; 0: none */
 	const struct mp_section *audit_section; /* NULL: no function has two versions */
-	const struct mp_section *call_section; /* NULL: no clock of calls */
+	const struct mp_section *call_section;	/* NULL: no clock of calls */
 	struct mp_audit_table *audited;
 	struct vf_version *versions; /* ranges of both versions of all functions, ascending */
 	uint32_t nr_versions;

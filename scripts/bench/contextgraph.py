@@ -202,7 +202,8 @@ def compare_clock(work, seconds, rate, period):
     columns = {c: renamed(estimated(database, None, c), made) for c in ("samples", "called", "weight")}
     calls = sum(columns["called"].values())
     return {"samples": int(sum(columns["samples"].values())), "calls": int(calls), "lost": lost,
-            "edges": len(exact), "uncorrected": cf.overlap(columns["samples"], exact),
+            "edges": len(exact), "first_targets": first_targets(ctx, exact, columns["weight"]),
+            "uncorrected": cf.overlap(columns["samples"], exact),
             "called": cf.overlap(columns["called"], exact) if calls else 0,
             "corrected": cf.overlap(columns["weight"], exact)}, exact, columns["weight"]
 
@@ -239,6 +240,7 @@ def compare(directory):
                         ("uncorrected", estimated(database, column="samples")),
                         ("corrected", found)):
         row[name] = cf.overlap(graph, exact)
+    row["first_targets"] = first_targets(ctx, exact, found)
     return row, exact, found
 
 
@@ -268,6 +270,22 @@ def compare_counted(work):
     return {"samples": ctx.totals["samples"], "edges": len(exact),
             "uncorrected": cf.overlap(estimated(database, column="samples"), exact),
             "corrected": cf.overlap(found, exact)}, exact, found
+
+
+def first_targets(ctx, exact, found):
+    """Indirect sites with at least 0.5 % of all calls: how many, and of how many the most frequent
+    target is found."""
+    indirect = {(real(ctx.objects[obj]), vaddr + length)
+                for obj, vaddr, length, kind in ctx.sites.values() if kind == cf.INDIRECT}
+    sites, guesses, total = {}, {}, sum(exact.values())
+    for graph, by_site in ((exact, sites), (found, guesses)):
+        for (caller, at, callee, entry), weight in graph.items():
+            if (caller, at) in indirect:
+                by_site.setdefault((caller, at), {})[callee, entry] = weight
+    large = [s for s, targets in sites.items() if sum(targets.values()) >= 0.005 * total]
+    right = sum(s in guesses and max(guesses[s], key=guesses[s].get) == max(sites[s], key=sites[s].get)
+                for s in large)
+    return [right, len(large)]
 
 
 def print_errors(exact, found, nr):

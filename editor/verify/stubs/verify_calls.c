@@ -101,8 +101,9 @@ int vf_check_call_stub(const struct vf *vf, const struct mp_map_piece *p, const 
 	if (is_sample(vf, b, avail, at)) {
 		*next = at + SAMPLE_SIZE;
 		return at == p->new_vaddr ? 0
-					  : vf_refuse(vf, at, "a stub that samples calls is not "
-							      "one that jumps lead to");
+					  : vf_refuse(vf, at,
+						      "a stub that samples calls is not "
+						      "one that jumps lead to");
 	}
 	ret = check_clock(vf, p, b, avail, at);
 	*next = at + CLOCK_SIZE;

@@ -59,9 +59,9 @@ bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec)
 		return sec->type == SHT_NOBITS && sec->flags == (SHF_ALLOC | SHF_WRITE) &&
 		       sec->off == vf->alloc_end && sec->align == PAGE && !sec->link &&
 		       !sec->info && !sec->entsize;
-	return vf_counts_edges(vf) && !strcmp(sec->name, MP_EDGE_TABLE_SECTION) && sec->type == SHT_PROGBITS &&
-	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
-	       !sec->entsize;
+	return vf_counts_edges(vf) && !strcmp(sec->name, MP_EDGE_TABLE_SECTION) &&
+	       sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr && sec->align == 1 &&
+	       !sec->link && !sec->info && !sec->entsize;
 }
 
 static bool is_zero(const char *p, const char *end)

@@ -38,13 +38,19 @@ static const struct table tables[] = {
 };
 
 /* Statements of a table, behind its first one. */
-enum { LIST, READ, DELETE, ADD, PROGRAMS };
+enum {
+	LIST,
+	READ,
+	DELETE,
+	ADD,
+	PROGRAMS
+};
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 /* The program's trees, without their bytes, in order of days. Ownership: free(*@out). */
-static int list_rows(struct mp_store *store, const struct table *t, int64_t module, struct mp_bucket **out, size_t *nr,
-		     struct mp_err *err)
+static int list_rows(struct mp_store *store, const struct table *t, int64_t module,
+		     struct mp_bucket **out, size_t *nr, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	int r = mp_store_stmt(store, t->first + LIST, t->list, &stmt, err);
@@ -57,16 +63,15 @@ static int list_rows(struct mp_store *store, const struct table *t, int64_t modu
 	return mp_buckets_read(store, stmt, out, nr, err);
 }
 
-static int decode(struct mp_store *store, const struct table *t, sqlite3_stmt *stmt, const struct mp_bucket *row,
-		  struct mp_context_tree *out, struct mp_err *err)
+static int decode(struct mp_store *store, const struct table *t, sqlite3_stmt *stmt,
+		  const struct mp_bucket *row, struct mp_context_tree *out, struct mp_err *err)
 {
 	const uint8_t *bytes = sqlite3_column_blob(stmt, 0);
 	size_t size = (size_t)sqlite3_column_bytes(stmt, 0);
 	struct mp_err why;
 	int r;
 
-	if (!bytes || size > t->bytes_max ||
-	    row->checksum != (uint32_t)XXH3_64bits(bytes, size))
+	if (!bytes || size > t->bytes_max || row->checksum != (uint32_t)XXH3_64bits(bytes, size))
 		return mp_store_damaged(store, "calling contexts with a wrong checksum", err);
 	r = mp_context_decode(bytes, size, out, &why);
 	if (r == -EBADMSG)
@@ -102,7 +107,8 @@ static int read_row(struct mp_store *store, const struct table *t, const struct 
 	return r ? mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r)) : 0;
 }
 
-static int delete_row(struct mp_store *store, const struct table *t, int64_t key, struct mp_err *err)
+static int delete_row(struct mp_store *store, const struct table *t, int64_t key,
+		      struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	int r = mp_store_stmt(store, t->first + DELETE, t->delete, &stmt, err);
@@ -114,8 +120,8 @@ static int delete_row(struct mp_store *store, const struct table *t, int64_t key
 }
 
 /* Folds @tree to the size of a row and writes it. */
-static int write_row(struct mp_store *store, const struct table *t, int64_t module, const struct mp_span *span,
-		     struct mp_context_tree *tree, struct mp_err *err)
+static int write_row(struct mp_store *store, const struct table *t, int64_t module,
+		     const struct mp_span *span, struct mp_context_tree *tree, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	uint8_t *bytes;
@@ -145,9 +151,9 @@ static int write_row(struct mp_store *store, const struct table *t, int64_t modu
  * Makes one row of @tree and of those of @rows that overlap @span or, with it, are older than the
  * days that are kept apart: days up to @old.
  */
-static int add_to_rows(struct mp_store *store, const struct table *t, int64_t module, const struct mp_bucket *rows,
-		       size_t nr, struct mp_span span, int64_t old, struct mp_context_tree *tree,
-		       struct mp_err *err)
+static int add_to_rows(struct mp_store *store, const struct table *t, int64_t module,
+		       const struct mp_bucket *rows, size_t nr, struct mp_span span, int64_t old,
+		       struct mp_context_tree *tree, struct mp_err *err)
 {
 	bool is_old = span.last_day <= old;
 	int r = 0;
@@ -170,7 +176,8 @@ static int add_to_rows(struct mp_store *store, const struct table *t, int64_t mo
 }
 
 /* Makes one row of all that are older than the days that are kept apart. */
-static int fold_old(struct mp_store *store, const struct table *t, int64_t module, int64_t old, struct mp_err *err)
+static int fold_old(struct mp_store *store, const struct table *t, int64_t module, int64_t old,
+		    struct mp_err *err)
 {
 	struct mp_bucket *rows;
 	struct mp_context_tree tree;
@@ -194,8 +201,8 @@ static int fold_old(struct mp_store *store, const struct table *t, int64_t modul
 }
 
 /* Adds @tree, which is changed, to the days of @span. */
-static int add_span(struct mp_store *store, const struct table *t, int64_t module, const struct mp_span *span,
-		    struct mp_context_tree *tree, struct mp_err *err)
+static int add_span(struct mp_store *store, const struct table *t, int64_t module,
+		    const struct mp_span *span, struct mp_context_tree *tree, struct mp_err *err)
 {
 	struct mp_bucket *rows;
 	int64_t newest = span->last_day;
@@ -232,8 +239,8 @@ static int check_module(struct mp_store *store, int64_t module, struct mp_err *e
 	return r > 0 ? 0 : r ? r : mp_err_set(err, ENOENT, "%s: no such module", store->path);
 }
 
-int mp_store_add_contexts(struct mp_store *store, enum mp_context_table table, int64_t module, int64_t when_s,
-			  const struct mp_context_tree *tree, struct mp_err *err)
+int mp_store_add_contexts(struct mp_store *store, enum mp_context_table table, int64_t module,
+			  int64_t when_s, const struct mp_context_tree *tree, struct mp_err *err)
 {
 	const struct mp_span day = {mp_day_of(when_s), mp_day_of(when_s), false};
 	struct mp_context_tree sum;
@@ -364,13 +371,14 @@ int mp_store_merge_contexts(struct mp_store *out, enum mp_context_table table, i
 	return r;
 }
 
-int mp_store_check_contexts(struct mp_store *store, enum mp_context_table table, uint64_t *total, struct mp_err *err)
+int mp_store_check_contexts(struct mp_store *store, enum mp_context_table table, uint64_t *total,
+			    struct mp_err *err)
 {
 	struct mp_context_program *programs;
 	struct mp_context_tree tree;
 	size_t nr;
-	int r = mp_store_check_none(store, tables[table].strays, "calling contexts without a module",
-				    err);
+	int r = mp_store_check_none(store, tables[table].strays,
+				    "calling contexts without a module", err);
 
 	*total = 0;
 	if (!r)

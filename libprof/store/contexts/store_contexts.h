@@ -28,8 +28,8 @@ enum mp_context_table {
  * Adds @tree to the tree of the program @module, a key, on the day of @when_s. The caller counts its
  * samples in the ledger, in the same transaction. Return: 0, -ENOENT (no such module), -EOVERFLOW.
  */
-int mp_store_add_contexts(struct mp_store *store, enum mp_context_table table, int64_t module, int64_t when_s,
-			  const struct mp_context_tree *tree, struct mp_err *err);
+int mp_store_add_contexts(struct mp_store *store, enum mp_context_table table, int64_t module,
+			  int64_t when_s, const struct mp_context_tree *tree, struct mp_err *err);
 /*
  * Adds the trees of a program since @since_s (0: all) to @tree, which is initialised. Having none is
  * no error. Return: 0, -EBADMSG (damaged).
@@ -50,6 +50,7 @@ int mp_store_merge_contexts(struct mp_store *out, enum mp_context_table table, i
 			    struct mp_store *in, int64_t from, uint64_t *nr_samples,
 			    struct mp_err *err);
 /* For store_check: every tree can be read and belongs to a module. *@total: samples of all. */
-int mp_store_check_contexts(struct mp_store *store, enum mp_context_table table, uint64_t *total, struct mp_err *err);
+int mp_store_check_contexts(struct mp_store *store, enum mp_context_table table, uint64_t *total,
+			    struct mp_err *err);
 
 #endif

@@ -223,12 +223,12 @@ static void build(struct pair *p, int variant)
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
 		pair_make(p, command, 3,
-			  variant & 128	 ? PAIR_AUDITS
+			  variant & 128	  ? PAIR_AUDITS
 			  : variant & 256 ? PAIR_CALLS
-			  : variant & 64 ? PAIR_THREADS
-			  : variant & 4	 ? PAIR_COUNTS
-			  : variant & 32 ? PAIR_POLLS
-					 : PAIR_PATHS);
+			  : variant & 64  ? PAIR_THREADS
+			  : variant & 4	  ? PAIR_COUNTS
+			  : variant & 32  ? PAIR_POLLS
+					  : PAIR_PATHS);
 	} else if (variant & 2)
 		pair_build_stock(p, command, 3);
 	else
@@ -416,7 +416,8 @@ START_TEST(verify_refuses_a_count_of_calls_that_leads_to_another_function_s_samp
 		const struct mp_map_piece *stub = &p.map->pieces[i];
 		const uint8_t *b = pair_at(&p, stub->new_vaddr);
 
-		if (stub->old_size || stub->new_size < 10 || memcmp(b, "\x48\x8d\x64\x24\x80\xe8", 6))
+		if (stub->old_size || stub->new_size < 10 ||
+		    memcmp(b, "\x48\x8d\x64\x24\x80\xe8", 6))
 			continue;
 		other = sample;
 		sample = stub->new_vaddr;
@@ -431,8 +432,9 @@ START_TEST(verify_refuses_a_count_of_calls_that_leads_to_another_function_s_samp
 		    memcmp(b + 6, "\x0f\x88", 2))
 			continue;
 		memcpy(&was, b + 8, sizeof(was));
-		disp = (int32_t)((stub->new_vaddr + 12 + (uint64_t)(int64_t)was == sample ? other
-											   : sample) -
+		disp = (int32_t)((stub->new_vaddr + 12 + (uint64_t)(int64_t)was == sample
+					  ? other
+					  : sample) -
 				 (stub->new_vaddr + 12));
 		memcpy(b + 8, &disp, sizeof(disp));
 		pair_refused(&p, "a count of calls does not lead to");
@@ -473,8 +475,7 @@ static Suite *verify_bits_suite(void)
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_notes_that_keep_a_register);
 	tcase_add_test(tc, verify_refuses_a_stub_that_sets_a_register_in_use);
 	tcase_add_test(tc, verify_refuses_a_poll_that_leads_to_what_polls);
-	tcase_add_test(tc,
-		       verify_refuses_a_count_of_calls_that_leads_to_another_function_s_sample);
+	tcase_add_test(tc, verify_refuses_a_count_of_calls_that_leads_to_another_function_s_sample);
 	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
 	tcase_set_timeout(tc, 1200);
 	suite_add_tcase(suite, tc);

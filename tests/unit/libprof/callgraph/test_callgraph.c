@@ -49,8 +49,8 @@ static uint32_t site(uint32_t within, double count)
 
 static struct mp_callgraph_edge *edge(uint32_t from, uint32_t to, double seen)
 {
-	edges[graph.nr_edges] = (struct mp_callgraph_edge){
-		.site = from, .function = to, .seen = seen};
+	edges[graph.nr_edges] =
+		(struct mp_callgraph_edge){.site = from, .function = to, .seen = seen};
 	return &edges[graph.nr_edges++];
 }
 
