@@ -359,6 +359,7 @@ static int fill_sums(struct md_call_graph *graph)
 
 		graph->graph.functions[i] =
 			sum_of(m, f, mp_call_entries(m->code.cfg, &m->counts, f));
+		graph->graph.functions[i].in_clocked = m->is_clocked;
 	}
 	return 0;
 }

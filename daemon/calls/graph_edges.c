@@ -81,6 +81,7 @@ static int add_calls(struct md_call_graph *graph, struct md_graph_site site,
 	if (edge == MP_NONE)
 		return -ENOMEM;
 	if (nr) {
+		graph->modules[function.module].is_clocked = true;
 		graph->samples[edge].called += nr;
 		graph->graph.edges[edge].called += (double)nr;
 	}

@@ -285,6 +285,15 @@ bool md_contexts_add(struct md_contexts *c, struct md_procmap *procmap,
 	return true;
 }
 
+/* Is the address in a stub, of an output whose map is believed? */
+static bool is_stub(const struct place *place)
+{
+	const struct mp_map *map = place->module ? md_module_map(place->module) : NULL;
+	uint32_t piece = map ? mp_map_piece_at(map, place->key.vaddr) : 0;
+
+	return map && piece != map->nr_pieces && !mp_map_piece(map, piece).old_size;
+}
+
 /*
  * Only an output with a known original says which function a stub belongs to. The stub's address stays
  * until then, since unwind rows of an output do not tell its functions apart.
@@ -299,7 +308,7 @@ int md_contexts_add_call(struct md_contexts *c, const struct md_space *space,
 	struct mp_context_tree *tree;
 
 	steps[1].key.kind = MP_CONTEXT_FUNCTION;
-	if (!to.module || !md_module_map(to.module) || period > UINT64_MAX / nr)
+	if (!is_stub(&to) || period > UINT64_MAX / nr)
 		return -ENOENT;
 	tree = tree_of(c, md_space_program(space));
 	if (!tree || mp_context_add(tree, steps, 2, nr, nr * period))

@@ -44,7 +44,8 @@ bool md_contexts_add(struct md_contexts *contexts, struct md_procmap *procmap,
 /*
  * Adds a call that a program sampled: @caller is its return address, @function an address in the stub of
  * the function that it entered (note/call_file.h). The call was sampled @nr times, each time for
- * @period calls. @space knows its program. Return: 0, -ENOMEM, -ENOENT: the function is not known.
+ * @period calls. @space knows its program. Return: 0, -ENOMEM, -ENOENT: @function is not in a
+ * stub of an output whose original is known.
  */
 int md_contexts_add_call(struct md_contexts *contexts, const struct md_space *space,
 			 const struct md_modcache *modcache, uint64_t caller, uint64_t function,

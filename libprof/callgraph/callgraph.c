@@ -28,6 +28,9 @@ static const struct mp_callgraph_options defaults = {
 /* An exact count is worth so much more than all other evidence. */
 #define EXACT 1e6
 
+/* A function with a clock that was called as often as so many sampled calls stand for has one of them. */
+#define SURELY_SAMPLED 20
+
 struct row {
 	double observed;	       /* observations */
 	double rate;		       /* of them per execution */
@@ -40,9 +43,10 @@ struct solve {
 	struct mp_callgraph *graph;
 	const struct mp_callgraph_options *options;
 	struct row *sites, *functions;
-	double *seen;	/* by function: samples of the edges into it */
-	double *called; /* by function: calls of it that a clock sampled; 0: it is not clocked */
-	double unit;	/* executions that such a call stands for */
+	double *seen;	  /* by function: samples of the edges into it */
+	double *called;	  /* by function: calls of it that a clock sampled */
+	bool *is_clocked; /* by function */
+	double unit;	  /* executions that such a call stands for */
 };
 
 static bool is_number(double x)
@@ -98,6 +102,23 @@ static void fill_rows(const struct mp_callgraph_sum *sums, uint32_t nr,
 	}
 }
 
+static void sum_up(struct solve *s)
+{
+	const struct mp_callgraph *graph = s->graph;
+
+	for (uint32_t i = 0; i < graph->nr_sites; i++)
+		s->sites[i].sum = 0;
+	for (uint32_t i = 0; i < graph->nr_functions; i++)
+		s->functions[i].sum = 0;
+	for (uint32_t i = 0; i < graph->nr_edges; i++) {
+		const struct mp_callgraph_edge *e = &graph->edges[i];
+
+		if (e->site != MP_CALLGRAPH_OUTSIDE)
+			s->sites[e->site].sum += e->weight;
+		s->functions[e->function].sum += e->weight;
+	}
+}
+
 /* The executions that a call sampled by a clock stands for, given the weights of the edges. */
 static void step_unit(struct solve *s)
 {
@@ -107,7 +128,7 @@ static void step_unit(struct solve *s)
 	for (uint32_t i = 0; i < graph->nr_edges; i++) {
 		const struct mp_callgraph_edge *e = &graph->edges[i];
 
-		if (s->called[e->function] > 0) {
+		if (s->is_clocked[e->function]) {
 			weights += e->weight;
 			called += clamp(e->called);
 		}
@@ -115,15 +136,24 @@ static void step_unit(struct solve *s)
 	s->unit = weights > 0 && called > 0 ? clamp(weights / called) : 1;
 }
 
-/* An edge that nothing but a clock has seen begins with what its calls stand for. */
+/*
+ * An edge that nothing but a clock has seen begins with what its calls stand for. A function of a clocked
+ * module without a sampled call has a clock, unless so many calls of it would surely have been sampled.
+ */
 static void begin_called(struct solve *s)
 {
 	struct mp_callgraph *graph = s->graph;
 
+	for (uint32_t i = 0; i < graph->nr_functions; i++)
+		s->is_clocked[i] = s->called[i] > 0;
 	step_unit(s);
 	for (uint32_t i = 0; i < graph->nr_edges; i++)
 		if (!(graph->edges[i].weight > 0))
 			graph->edges[i].weight = clamp(graph->edges[i].called) * s->unit;
+	sum_up(s);
+	for (uint32_t i = 0; i < graph->nr_functions; i++)
+		s->is_clocked[i] |= graph->functions[i].in_clocked &&
+				    s->functions[i].sum < SURELY_SAMPLED * s->unit;
 }
 
 /* Share of an edge in its site at the beginning. */
@@ -160,23 +190,6 @@ static int begin(struct solve *s)
 	free(total);
 	begin_called(s);
 	return 0;
-}
-
-static void sum_up(struct solve *s)
-{
-	const struct mp_callgraph *graph = s->graph;
-
-	for (uint32_t i = 0; i < graph->nr_sites; i++)
-		s->sites[i].sum = 0;
-	for (uint32_t i = 0; i < graph->nr_functions; i++)
-		s->functions[i].sum = 0;
-	for (uint32_t i = 0; i < graph->nr_edges; i++) {
-		const struct mp_callgraph_edge *e = &graph->edges[i];
-
-		if (e->site != MP_CALLGRAPH_OUTSIDE)
-			s->sites[e->site].sum += e->weight;
-		s->functions[e->function].sum += e->weight;
-	}
 }
 
 static double limit(double weight)
@@ -254,7 +267,7 @@ static void step_edges(struct solve *s)
 		if (e->site != MP_CALLGRAPH_OUTSIDE)
 			add_site(s, e->site, &observed, &rate);
 		add_row(function, function->factor, &observed, &rate);
-		if (s->called[e->function] > 0) {
+		if (s->is_clocked[e->function]) {
 			observed += s->options->per_called * clamp(e->called) / e->weight;
 			rate += s->options->per_called / s->unit;
 		} else if (s->seen[e->function] > 0 && function->sum > 0) {
@@ -280,7 +293,7 @@ static void step_functions(struct solve *s)
 
 		f->all_observed = f->observed;
 		f->all_rate = f->rate * f->factor * f->sum;
-		if (s->called[i] > 0) {
+		if (s->is_clocked[i]) {
 			f->all_observed += s->options->per_called * s->called[i];
 			f->all_rate += s->options->per_called * f->sum / s->unit;
 		}
@@ -315,7 +328,8 @@ int mp_callgraph_solve(struct mp_callgraph *graph, const struct mp_callgraph_opt
 	s.functions = calloc(graph->nr_functions + 1, sizeof(*s.functions));
 	s.seen = calloc(graph->nr_functions + 1, sizeof(*s.seen));
 	s.called = calloc(graph->nr_functions + 1, sizeof(*s.called));
-	if (s.sites && s.functions && s.seen && s.called)
+	s.is_clocked = calloc(graph->nr_functions + 1, sizeof(*s.is_clocked));
+	if (s.sites && s.functions && s.seen && s.called && s.is_clocked)
 		r = begin(&s);
 	if (!r) {
 		fill_rows(graph->sites, graph->nr_sites, s.options, s.sites);
@@ -327,6 +341,7 @@ int mp_callgraph_solve(struct mp_callgraph *graph, const struct mp_callgraph_opt
 			step_functions(&s);
 		}
 	}
+	free(s.is_clocked);
 	free(s.called);
 	free(s.seen);
 	free(s.functions);

@@ -9,8 +9,8 @@
  *	@seen samples of the edge			edges into one function share as their samples do
  *	@called of the edge, by a clock of calls	all edges into clocked functions share as these do
  *
- * A function is clocked if a clock sampled a call of it: then every call of it had the same chance, whatever
- * time it took. Samples of time say nothing more about edges into it. How many executions a sampled call
+ * A function is clocked if a clock sampled a call of it, or seldom called ones of its module: then every call
+ * of it had the same chance, whatever time it took. Samples of time say nothing more about edges into it. How many executions a sampled call
  * stands for, in the unit of the counts, is the ratio of all weights to all samples of these edges.
  *
  * Each is taken as a Poisson observation. One execution counts as @per_call observations, and all
@@ -44,6 +44,8 @@ struct mp_callgraph_sum {
 	bool exact; /* counted, not inferred: all other evidence gives way */
 	/* Instructions that one execution surely runs beside it; 0: many. */
 	uint32_t nr_insns;
+	/* A function's only: a clock of calls sampled calls of other functions of its module. */
+	bool in_clocked;
 	/* A site's only: index of the function around the site. All counts there share one factor. */
 	uint32_t within;
 };

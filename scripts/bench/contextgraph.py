@@ -101,7 +101,8 @@ def make_store(ctx, directory, database, *options):
 SAME_FUNCTIONS = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=" + ",".join(
     "-" + name for name in ("AVX", "AVX2", "AVX512F", "AVX512BW", "AVX512VL", "AVX512CD", "AVX512DQ",
                             "AVX512ER", "BMI1", "BMI2", "ERMS", "FMA", "FMA4", "FSRM", "LZCNT",
-                            "MOVBE", "POPCNT", "RTM", "SSSE3", "SSE4_1", "SSE4_2")),
+                            "MOVBE", "POPCNT", "RTM", "SSSE3", "SSE4_1", "SSE4_2",
+                            "Fast_Unaligned_Load")),
     "OPENSSL_ia32cap": "0x178bfbff:0"}  # of libcrypto: SSE2
 
 
