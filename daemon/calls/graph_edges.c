@@ -3,7 +3,6 @@
 #include "daemon/calls/graph_edges.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "daemon/calls/graph_tails.h"
@@ -47,12 +46,6 @@ static uint32_t add_edge(struct md_call_graph *graph, struct md_graph_site site,
 	return f != MP_NONE ? md_call_graph_edge(graph, s, f) : MP_NONE;
 }
 
-/* Return: does the site call through a pointer whose function the code does not tell? */
-static bool is_indirect(const struct md_call_graph *graph, struct md_graph_site site)
-{
-	return graph->modules[site.module].targets[site.site].function == MP_NONE;
-}
-
 static int add_samples(struct md_call_graph *graph, const struct md_graph_entry *entry,
 		       struct md_graph_function function, const struct mp_context_node *node)
 {
@@ -88,38 +81,79 @@ static int add_calls(struct md_call_graph *graph, struct md_graph_site site,
 	return 0;
 }
 
-/*
- * Adds the calls of @function that a clock sampled below an indirect call. A function that ends with a
- * jump to it was sampled there as well, as often or more often: so many of the calls are jumps of that
- * function.
- */
-static int add_called(struct md_call_graph *graph, const struct md_graph_entry *entry,
-		      struct md_graph_function function, const struct mp_context_tree *tree,
-		      uint32_t node)
+/* Could two numbers of samples be drawn from equally many calls? */
+static bool is_near(uint64_t a, uint64_t b)
 {
-	const struct mp_context_node *n = &tree->nodes[node];
-	struct md_graph_site tail, best = {0, MP_NONE};
-	uint64_t most = 0, jumps;
-	int r;
+	double difference = (double)a - (double)b;
 
-	for (uint32_t i = tree->nodes[n->parent].first; i; i = tree->nodes[i].next) {
+	return difference * difference <= 9 * ((double)a + (double)b);
+}
+
+/*
+ * A clock samples a function that ends with a jump as well as the function that it jumps to, below the
+ * same call. Return: the jump by which @function, at @node, was entered; .site MP_NONE: none is known.
+ * *@most: samples of the function that jumps.
+ */
+static struct md_graph_site find_jump(const struct md_call_graph *graph,
+				      const struct mp_context_tree *tree, uint32_t node,
+				      struct md_graph_function function, uint64_t *most)
+{
+	struct md_graph_site known = {0, MP_NONE}, pointer = known;
+	uint64_t by_pointer = 0;
+
+	*most = 0;
+	for (uint32_t i = tree->nodes[tree->nodes[node].parent].first; i; i = tree->nodes[i].next) {
 		const struct mp_context_key key = mp_context_key_of(tree, i);
+		uint64_t self = tree->nodes[i].self;
 		struct md_graph_function from;
+		struct md_graph_site tail;
 
 		from.function = function_of(graph, &key, &from.module);
-		if (i == node || from.function == MP_NONE || tree->nodes[i].self <= most)
+		if (i == node || from.function == MP_NONE)
 			continue;
 		tail = md_graph_tail_to(graph, from, function);
+		if (tail.site != MP_NONE && self > *most) {
+			*most = self;
+			known = tail;
+		}
+		/* A pointer at a fixed address mostly leads to one function. */
+		if (tail.site != MP_NONE || !is_near(self, tree->nodes[node].self))
+			continue;
+		tail = md_graph_tail_by_pointer(graph, from);
 		if (tail.site == MP_NONE)
 			continue;
-		most = tree->nodes[i].self;
-		best = tail;
+		by_pointer = self;
+		pointer = tail;
 	}
-	/* Both numbers are drawn by lot. */
-	jumps = most + 3 * (uint64_t)sqrt((double)most) + 1;
-	jumps = best.site == MP_NONE ? 0 : jumps < n->self ? most : n->self;
-	r = jumps ? add_calls(graph, best, function, jumps) : 0;
-	return r ? r : add_calls(graph, entry->site, function, n->self - jumps);
+	if (known.site != MP_NONE)
+		return known;
+	*most = by_pointer;
+	return pointer;
+}
+
+/* Adds the calls of @function that a clock sampled below the call @site. */
+static int add_called(struct md_call_graph *graph, const struct md_graph_tails *tails,
+		      struct md_graph_site site, struct md_graph_function function,
+		      const struct mp_context_tree *tree, uint32_t node)
+{
+	const struct md_graph_function *callee = &graph->modules[site.module].targets[site.site];
+	bool is_indirect = callee->function == MP_NONE;
+	uint64_t nr = tree->nodes[node].self, most, jumps = 0;
+	struct md_graph_site jump;
+	int r = 0;
+
+	if (!is_indirect && callee->module == function.module &&
+	    callee->function == function.function)
+		return add_calls(graph, site, function, nr);
+	jump = find_jump(graph, tree, node, function, &most);
+	if (jump.site != MP_NONE) {
+		jumps = most > nr || is_near(most, nr) ? nr : most;
+		r = add_calls(graph, jump, function, jumps);
+	}
+	/* Without a clock in the function that jumps, code alone tells. */
+	if (!r && !is_indirect && nr > jumps)
+		site = md_graph_entry_find(tails, site, function).site;
+	return r ? r : add_calls(graph, site, function, nr - jumps);
 }
 
 static int add_node(struct md_call_graph *graph, const struct md_graph_tails *tails,
@@ -145,14 +179,13 @@ static int add_node(struct md_call_graph *graph, const struct md_graph_tails *ta
 		graph->nr_unknown += n->nr_new;
 		return 0;
 	}
-	/* A clock samples the calls of thunks, too. */
-	if (is_called && !(called && is_indirect(graph, entry.site)))
+	if (called && is_called)
+		return add_called(graph, tails, entry.site, f, tree, node);
+	if (called)
+		return add_calls(graph, entry.site, f, n->self);
+	if (is_called)
 		entry = md_graph_entry_find(tails, entry.site, f);
-	if (!called)
-		return add_samples(graph, &entry, f, n);
-	if (is_called && is_indirect(graph, entry.site))
-		return add_called(graph, &entry, f, tree, node);
-	return add_calls(graph, entry.site, f, n->self);
+	return add_samples(graph, &entry, f, n);
 }
 
 int md_graph_add_tree(struct md_call_graph *graph, const struct md_graph_tails *tails,

@@ -191,6 +191,19 @@ struct md_graph_site md_graph_tail_to(const struct md_call_graph *graph,
 	return best;
 }
 
+struct md_graph_site md_graph_tail_by_pointer(const struct md_call_graph *graph,
+					      struct md_graph_function from)
+{
+	const struct md_graph_module *m = &graph->modules[from.module];
+	const struct mp_func *func = &m->code.cfg->funcs[from.function];
+	uint32_t range = 0, next = 0;
+
+	while (next_tail(m, func, &range, &next))
+		if (m->targets[next - 1].function == MP_NONE && m->sites.sites[next - 1].target)
+			return (struct md_graph_site){from.module, next - 1};
+	return (struct md_graph_site){from.module, MP_NONE};
+}
+
 /* Return: the last jump on a way of tail calls from @from to @s->to; .site MP_NONE: there is no way. */
 static struct md_graph_site find_tail(struct search *s, struct md_graph_function from,
 				      unsigned int depth)

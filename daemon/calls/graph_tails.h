@@ -18,6 +18,10 @@ void md_graph_tails_free(struct md_graph_tails *tails);
 struct md_graph_site md_graph_tail_to(const struct md_call_graph *graph,
 				      struct md_graph_function from, struct md_graph_function to);
 
+/* The same for a jump through a pointer at a fixed address, if the function there is not known. */
+struct md_graph_site md_graph_tail_by_pointer(const struct md_call_graph *graph,
+					      struct md_graph_function from);
+
 /* How a function was entered. */
 struct md_graph_entry {
 	struct md_graph_site site; /* the last jump, or the call itself */

@@ -14,7 +14,7 @@ morphd run --source=perf --record probe -- true 2>err || {
 	exit 77
 }
 
-# overlap PROGRAM CALLER...: prints three lines, and leaves the overlaps with the truth, in percent
+# overlap PROGRAM CALLER...: prints four lines, and leaves how far off the caller is that is most wrong, in percent
 overlap() {
 	python3 - "$@" <<'PY'
 import json, subprocess, sys
@@ -39,9 +39,10 @@ out = {}
 for name, list in (("true", true), ("uncorrected", numbers("samples")), ("sampled calls", numbers("called")),
                    ("corrected", numbers("weight"))):
     of = share(list)
-    out[name] = 100 * sum(map(min, of, share(true)))
+    overlap = 100 * sum(map(min, of, share(true)))
+    out[name] = max(100 * abs(a / b - 1) for a, b in zip(of, share(true)))
     print(f"{program} {name}:", ", ".join(f"{c} {100 * s:.2f} %" for c, s in zip(callers, of)),
-          f"(overlap {out[name]:.2f} %)", file=sys.stderr)
+          f"(overlap {overlap:.2f} %, worst caller {out[name]:.1f} % off)", file=sys.stderr)
 print(json.dumps(out))
 PY
 }
@@ -53,18 +54,22 @@ measure() {
 	gcc -O2 -fno-inline -fno-unroll-loops -fno-tree-vectorize -fno-ipa-icf -Wl,--build-id \
 		-o "$p" "$root/tests/data/$p.c" -lpthread || fail "gcc: $p"
 	command_ends 0 "instrument $p" morph-optimize instrument --all --kind=calls --counts=calls --report=none "$p" -o "$p.i"
-	rm -f calls
-	command_ends 0 "run $p" morphd run --source=perf --stacks --rate=1000 --calls=calls --call-period=200 --db="$p.db" -- ./"$p.i" "$turns"
-	grep -v '^morphd' out.txt >"$p.says"
-	ends 0 "calls of $p" calls --db="$p.db" --binary "$p" --json -p 0
-	cp out.txt "$p.json"
-	overlap "$p" "$@" >"$p.overlap" 2>table || fail "$p: $(cat table)"
+	# On a busy machine the collector may miss how a short run began.
+	for _ in 1 2 3; do
+		rm -f calls "$p.db"
+		command_ends 0 "run $p" morphd run --source=perf --stacks --rate=1000 --calls=calls --call-period=20 --db="$p.db" -- ./"$p.i" "$turns"
+		grep -v '^morphd' out.txt >"$p.says"
+		cp err.txt run.err
+		morph-stats calls --db="$p.db" --binary "$p" --json -p 0 >"$p.json" 2>err.txt &&
+			jq -e '.clock == "calls"' "$p.json" >jq.out && break
+	done
+	overlap "$p" "$@" >"$p.overlap" 2>table || fail "$p: $(cat table run.err)"
 	cat table
 }
 
-measure bias-density 100000 call_2 call_10 call_100
-jq -e '.corrected >= 97 and .corrected >= .uncorrected + 30' bias-density.overlap >jq.out ||
+measure bias-density 400000 call_2 call_10 call_100
+jq -e '.corrected <= 3 and .uncorrected > 100' bias-density.overlap >jq.out ||
 	fail "density: $(cat bias-density.overlap)"
-measure bias-latency 1500 first second
-jq -e '.corrected >= 97.5' bias-latency.overlap >jq.out || fail "latency: $(cat bias-latency.overlap)"
+measure bias-latency 3000 first second
+jq -e '.corrected <= 5' bias-latency.overlap >jq.out || fail "latency: $(cat bias-latency.overlap)"
 finish

@@ -118,6 +118,23 @@ START_TEST(functions_without_a_clock_keep_their_counts)
 }
 END_TEST
 
+/* Of a module with a clock, a function without a sampled call ran seldom, unless it surely has no clock. */
+START_TEST(functions_that_a_clock_might_have_seen_ran_seldom)
+{
+	uint32_t f = function(100), g = function(1000), seldom = function(10),
+		 often = function(1000);
+	const struct mp_callgraph_edge *clocked = called(site(f, 1000), g, 0, 1000),
+				       *to_seldom = edge(site(f, 10), seldom, 0),
+				       *to_often = edge(site(f, 1000), often, 0);
+
+	functions[seldom].in_clocked = functions[often].in_clocked = true;
+	solve();
+	ck_assert_double_lt(to_seldom->weight, 0.95 * clocked->weight / 100);
+	ck_assert_double_gt(to_seldom->weight, 0);
+	ck_assert_double_gt(to_often->weight, 0.75 * clocked->weight);
+}
+END_TEST
+
 /* An indirect site: the first target is the one that was called most, not the one that took most time. */
 START_TEST(an_indirect_site_is_shared_as_a_clock_says)
 {
@@ -525,6 +542,7 @@ static Suite *suite(void)
 	tcase_add_test(t, calls_of_a_clock_alone_decide_the_shares);
 	tcase_add_test(t, calls_of_a_clock_mend_the_counts_of_a_function);
 	tcase_add_test(t, functions_without_a_clock_keep_their_counts);
+	tcase_add_test(t, functions_that_a_clock_might_have_seen_ran_seldom);
 	tcase_add_test(t, an_indirect_site_is_shared_as_a_clock_says);
 	tcase_add_test(t, numbers_of_sampled_calls_are_checked);
 	tcase_add_test(t, no_round_makes_the_fit_worse);
