@@ -134,6 +134,8 @@ static int optimize(const struct me_optimize_options *options,
 		rc = me_job_add_numbers(&job, err);
 	if (!rc && options->counting.audit)
 		rc = me_job_add_versions(&job, err);
+	if (!rc && options->counting.calls)
+		rc = me_job_add_call_clock(&job, err);
 	if (!rc && options->counting.none)
 		rc = me_job_add_nothing(&job, err);
 	if (!rc)

@@ -84,6 +84,8 @@ int me_job_add_counters(struct me_job *job, struct mp_err *err);
 int me_job_add_numbers(struct me_job *job, struct mp_err *err);
 /* Adds a second version of some functions. Return: also -ENODATA, there is none to audit. */
 int me_job_add_versions(struct me_job *job, struct mp_err *err);
+/* Has the calls of functions counted and sampled. */
+int me_job_add_call_clock(struct me_job *job, struct mp_err *err);
 int me_job_add_nothing(struct me_job *job, struct mp_err *err);
 
 /* Fills the report: functions and samples that were considered, moved and left alone. */
