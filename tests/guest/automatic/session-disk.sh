@@ -13,14 +13,12 @@ useradd -m -s /bin/bash bob
 chmod 755 /home/alice /home/bob
 install -d -o alice -g alice /home/alice/bin
 install -o alice -g alice -m 755 /usr/bin/spread /home/alice/bin/spread
-# A short day for users: the worker looks at once, and every ten seconds.
+# A short day for users: the worker looks at once, and every ten seconds. An empty value resets all three times.
 mkdir -p /etc/systemd/user/morph-optimize.timer.d
 cat >/etc/systemd/user/morph-optimize.timer.d/short.conf <<'UNIT'
 [Timer]
-OnActiveSec=1s
 OnStartupSec=
 OnStartupSec=1s
-OnUnitInactiveSec=
 OnUnitInactiveSec=10s
 AccuracySec=1s
 UNIT
