@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs while the disk is made, with the disk's files as the root: two users, a server, and Morph.
+# Runs while the disk is made, with the disk's files as the root: two users, and Morph.
 # shellcheck source=tests/guest/system/lib.sh
 . /root/files/lib.sh
 
@@ -21,29 +21,5 @@ OnStartupSec=
 OnStartupSec=1s
 OnUnitInactiveSec=10s
 AccuracySec=1s
-UNIT
-install -D -m 755 "$files/server" /opt/trial/server
-cat >/etc/systemd/system/server.service <<'UNIT'
-[Unit]
-Description=A server that audits itself
-[Service]
-User=bob
-RuntimeDirectory=server
-ExecStart=/opt/trial/server /run/server/socket
-UNIT
-cat >/usr/local/bin/clients <<'WORK'
-#!/usr/bin/perl
-use IO::Socket::UNIX;
-while (1) {
-	my $s = IO::Socket::UNIX->new(Peer => '/run/server/socket');
-	if ($s) { my $answer = <$s>; } else { select(undef, undef, undef, 0.1); }
-}
-WORK
-chmod 755 /usr/local/bin/clients
-cat >/etc/systemd/system/clients.service <<'UNIT'
-[Unit]
-Description=Clients of the server
-[Service]
-ExecStart=/usr/local/bin/clients
 UNIT
 start_stages
