@@ -602,6 +602,7 @@ check-system: deb
 	$(Q)scripts/setup --system
 	$(Q)BUILD=$(O) tests/guest/system/run
 	$(Q)BUILD=$(O) tests/guest/automatic/run
+	$(Q)BUILD=$(O) tests/guest/automatic/session
 
 # CUTS= says how often the machine loses its power.
 CUTS ?= 30

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs while the disk is made, with the disk's files as the root: two users, a server, and Morph.
+# Runs while the disk is made, with the disk's files as the root: two users, and Morph.
 # shellcheck source=tests/guest/system/lib.sh
 . /root/files/lib.sh
 
@@ -13,39 +13,13 @@ useradd -m -s /bin/bash bob
 chmod 755 /home/alice /home/bob
 install -d -o alice -g alice /home/alice/bin
 install -o alice -g alice -m 755 /usr/bin/spread /home/alice/bin/spread
-# A short day for users: the worker looks at once, and every ten seconds.
+# A short day for users: the worker looks at once, and every ten seconds. An empty value resets all three times.
 mkdir -p /etc/systemd/user/morph-optimize.timer.d
 cat >/etc/systemd/user/morph-optimize.timer.d/short.conf <<'UNIT'
 [Timer]
-OnActiveSec=1s
 OnStartupSec=
 OnStartupSec=1s
-OnUnitInactiveSec=
 OnUnitInactiveSec=10s
 AccuracySec=1s
-UNIT
-install -D -m 755 "$files/server" /opt/trial/server
-cat >/etc/systemd/system/server.service <<'UNIT'
-[Unit]
-Description=A server that audits itself
-[Service]
-User=bob
-RuntimeDirectory=server
-ExecStart=/opt/trial/server /run/server/socket
-UNIT
-cat >/usr/local/bin/clients <<'WORK'
-#!/usr/bin/perl
-use IO::Socket::UNIX;
-while (1) {
-	my $s = IO::Socket::UNIX->new(Peer => '/run/server/socket');
-	if ($s) { my $answer = <$s>; } else { select(undef, undef, undef, 0.1); }
-}
-WORK
-chmod 755 /usr/local/bin/clients
-cat >/etc/systemd/system/clients.service <<'UNIT'
-[Unit]
-Description=Clients of the server
-[Service]
-ExecStart=/usr/local/bin/clients
 UNIT
 start_stages
