@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "libprof/note/call_file.h"
 
@@ -35,6 +36,7 @@ struct md_call_samples {
 	bool ends;
 	struct call *slots;
 	uint32_t nr_slots, nr_used;
+	uint64_t salt;
 	uint64_t nr_read;
 	uint64_t nr_late;    /* overwritten, or not finished in time */
 	uint64_t nr_unknown; /* of processes or code that are not known */
@@ -47,10 +49,11 @@ struct md_call_samples {
 
 /* ---- table ----------------------------------------------------------------------------------- */
 
-static struct call *find(struct call *slots, uint32_t nr_slots, const struct call *call)
+/* @salt: whoever writes the file must not choose where calls go. */
+static struct call *find(struct call *slots, uint32_t nr_slots, uint64_t salt,
+			 const struct call *call)
 {
-	uint64_t hash = call->caller * UINT64_C(0x9e3779b97f4a7c15) ^
-			call->function * UINT64_C(0xc2b2ae3d27d4eb4f) ^ call->process << 40;
+	uint64_t hash = XXH3_64bits_withSeed(call, offsetof(struct call, nr), salt);
 	uint32_t i = (uint32_t)(hash >> 24) & (nr_slots - 1);
 
 	while (slots[i].nr &&
@@ -69,7 +72,7 @@ static bool grow(struct md_call_samples *c)
 		return false;
 	for (uint32_t i = 0; i < c->nr_slots; i++)
 		if (c->slots[i].nr)
-			*find(slots, nr, &c->slots[i]) = c->slots[i];
+			*find(slots, nr, c->salt, &c->slots[i]) = c->slots[i];
 	free(c->slots);
 	c->slots = slots;
 	c->nr_slots = nr;
@@ -85,7 +88,7 @@ static void add(struct md_call_samples *c, const struct call *call)
 		c->nr_no_room++;
 		return;
 	}
-	slot = find(c->slots, c->nr_slots, call);
+	slot = find(c->slots, c->nr_slots, c->salt, call);
 	c->nr_used += !slot->nr;
 	*slot = (struct call){call->caller, call->function, call->process, slot->nr + 1};
 }
@@ -218,6 +221,7 @@ int md_call_samples_start(const struct md_call_samples_config *config, struct md
 	if (!c)
 		return mp_err_set(err, ENOMEM, "no memory");
 	c->config = *config;
+	c->salt = new_seed();
 	ret = open_file(c, err);
 	if (!ret) {
 		pthread_mutex_init(&c->lock, NULL);
@@ -305,7 +309,7 @@ int md_call_samples_take(struct md_call_samples *c, struct md_attribute *at, boo
 			c->nr_no_room += slots[i].nr;
 			continue;
 		}
-		*find(c->slots, c->nr_slots, &slots[i]) = slots[i];
+		*find(c->slots, c->nr_slots, c->salt, &slots[i]) = slots[i];
 		c->nr_used++;
 	}
 	pthread_mutex_unlock(&c->lock);

@@ -81,6 +81,9 @@ static int add_calls(struct md_call_graph *graph, struct md_graph_site site,
 	return 0;
 }
 
+/* Fewer samples do not tell whether two functions were called equally often. */
+#define ENOUGH 20
+
 /* Could two numbers of samples be drawn from equally many calls? */
 static bool is_near(uint64_t a, uint64_t b)
 {
@@ -117,7 +120,7 @@ static struct md_graph_site find_jump(const struct md_call_graph *graph,
 			known = tail;
 		}
 		/* A pointer at a fixed address mostly leads to one function. */
-		if (tail.site != MP_NONE || !is_near(self, tree->nodes[node].self))
+		if (tail.site != MP_NONE || self < ENOUGH || !is_near(self, tree->nodes[node].self))
 			continue;
 		tail = md_graph_tail_by_pointer(graph, from);
 		if (tail.site == MP_NONE)

@@ -198,9 +198,13 @@ struct md_graph_site md_graph_tail_by_pointer(const struct md_call_graph *graph,
 	const struct mp_func *func = &m->code.cfg->funcs[from.function];
 	uint32_t range = 0, next = 0;
 
-	while (next_tail(m, func, &range, &next))
-		if (m->targets[next - 1].function == MP_NONE && m->sites.sites[next - 1].target)
+	while (next_tail(m, func, &range, &next)) {
+		const struct mp_call_site *site = &m->sites.sites[next - 1];
+
+		if (site->kind == MP_CALL_INDIRECT_TAIL && site->target &&
+		    m->targets[next - 1].function == MP_NONE)
 			return (struct md_graph_site){from.module, next - 1};
+	}
 	return (struct md_graph_site){from.module, MP_NONE};
 }
 

@@ -196,6 +196,27 @@ static void add_selection(struct argp_state *state, int key, const char *arg)
 	}
 }
 
+/* Do the options fit together? */
+static void check_together(struct argp_state *state, struct md_options *o)
+{
+	if (o->is_run && !o->command && !md_options_select(o) && !o->audit.path)
+		argp_error(state, "no command given");
+	if (o->audit.path && !o->command && !md_options_select(o) &&
+	    (o->record || o->stats || o->polls.path || o->calls.path))
+		argp_error(state, "without COMMAND, --audit samples nothing: do not give "
+				  "--record, --stats, --json, --polls or --calls");
+	if (o->input && strcmp(o->line.source, "auto") && strcmp(o->line.source, "replay"))
+		argp_error(state, "--input is for --source=replay");
+	if (!o->input && !strcmp(o->line.source, "replay"))
+		argp_error(state, "--source=replay needs --input FILE");
+	if (md_options_select(o) && o->polls.path)
+		argp_error(state, "--polls asks COMMAND: do not give --pid, --unit or --user");
+	if (md_options_select(o) && o->calls.path)
+		argp_error(state, "--calls is for COMMAND: do not give --pid, --unit or --user");
+	if (o->check_config && !o->config)
+		o->config = CONFIG_PATH;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct md_options *o = state->input;
@@ -242,26 +263,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->command = &state->argv[state->next - 1];
 		state->next = state->argc;
 		return 0;
-	case ARGP_KEY_END:
-		if (o->is_run && !o->command && !md_options_select(o) && !o->audit.path)
-			argp_error(state, "no command given");
-		if (o->audit.path && !o->command && !md_options_select(o) &&
-		    (o->record || o->stats || o->polls.path || o->calls.path))
-			argp_error(state, "without COMMAND, --audit samples nothing: do not give "
-					  "--record, --stats, --json, --polls or --calls");
-		if (o->input && strcmp(o->line.source, "auto") && strcmp(o->line.source, "replay"))
-			argp_error(state, "--input is for --source=replay");
-		if (!o->input && !strcmp(o->line.source, "replay"))
-			argp_error(state, "--source=replay needs --input FILE");
-		if (md_options_select(o) && o->polls.path)
-			argp_error(state,
-				   "--polls asks COMMAND: do not give --pid, --unit or --user");
-		if (md_options_select(o) && o->calls.path)
-			argp_error(state,
-				   "--calls is for COMMAND: do not give --pid, --unit or --user");
-		if (o->check_config && !o->config)
-			o->config = CONFIG_PATH;
-		return 0;
+	case ARGP_KEY_END: check_together(state, o); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
