@@ -28,6 +28,8 @@ int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, c
 	if (ret)
 		return ret;
 	s.when_s = md_task_time(t);
+	if (to != t->job->state)
+		md_work_dir_flush(&t->dir);
 	ret = mp_store_advance_job(t->worker->store, t->job, to, &s, t->err);
 	return ret ? ret : 1;
 }
@@ -109,6 +111,8 @@ int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t m
 		;
 	if (in >= 0)
 		close(in);
+	if (!n && fsync(out))
+		n = -1;
 	if (out >= 0 && (close(out) || (!n && rename(new.text, to))))
 		n = -1;
 	return n ? mp_err_set(t->err, errno, "%s: cannot be taken over: %s", from, strerror(errno))
