@@ -43,7 +43,8 @@ static void arrivals_are(double f, double g)
 {
 	struct mp_err err;
 
-	ck_assert_int_eq(me_entries_count(&toy.cfg, &toy.counts, samples, redirected, NULL, &entries, &err),
+	ck_assert_int_eq(me_entries_count(&toy.cfg, &toy.counts, samples, redirected, NULL,
+					  &entries, &err),
 			 0);
 	ck_assert(fabs(entries.arrivals[0] - f) < 1e-9);
 	ck_assert(fabs(entries.arrivals[1] - g) < 1e-9);
