@@ -280,7 +280,7 @@ int qemu_plugin_install(plugin_id id, const struct plugin_info *info, int argc, 
 		else
 			good = value && !strncmp(argv[i], "layout=", 7) && layout_read(value);
 	}
-	if (!good || !g.out) {
+	if (!good || !g.out || !g.nr_layouts) {
 		fputs("layouts: out=FILE and layout=NAME:FILE are needed\n", stderr);
 		return -1;
 	}
