@@ -92,6 +92,7 @@ static void forget_profile(struct me_job *job)
 	if (!job->options->print) /* which shows counts beside places */
 		mp_counts_fini(&job->counts);
 	mp_path_evidence_fini(&job->paths);
+	mp_entry_samples_fini(&job->entries);
 	mp_profile_free(job->profile);
 	mp_profile_free(job->sampled);
 	job->profile = job->sampled = NULL;

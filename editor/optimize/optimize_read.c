@@ -213,6 +213,8 @@ int me_job_read_profile(struct me_job *job, struct mp_err *err)
 
 	if (!rc)
 		rc = build_profile(job, &evidence, err);
+	job->entries = evidence.entries;
+	evidence.entries = (struct mp_entry_samples){0};
 	me_evidence_fini(&evidence);
 	if (rc)
 		return rc;
