@@ -33,8 +33,8 @@ struct md_sandbox_config {
 	 * three times as long. Shorter for a while after a file took longer.
 	 */
 	uint32_t deadline_ms;
-	size_t reply_max;     /* in bytes */
-	const char *name;     /* that of md_sandbox_reader(); NULL: MD_SANDBOX_MODULES */
+	size_t reply_max; /* in bytes */
+	const char *name; /* that of md_sandbox_reader(); NULL: MD_SANDBOX_MODULES */
 };
 
 /* argv[0] of the readers: their names say which work they do. */

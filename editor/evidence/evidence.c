@@ -283,7 +283,7 @@ static int read_entries(const struct me_evidence_options *o, struct mp_store *st
 {
 	struct mp_context_program *programs = NULL;
 	size_t nr = 0;
-	int r = mp_store_list_contexts(store, o->since_s, &programs, &nr, err);
+	int r = mp_store_list_contexts(store, MP_CONTEXTS, o->since_s, &programs, &nr, err);
 
 	for (size_t i = 0; i < nr && !r; i++) {
 		struct mp_context_tree tree = {0};
@@ -291,8 +291,8 @@ static int read_entries(const struct me_evidence_options *o, struct mp_store *st
 		if (mp_context_tree_init(&tree))
 			r = mp_err_set(err, ENOMEM, "out of memory");
 		if (!r)
-			r = mp_store_read_contexts(store, programs[i].module, o->since_s, &tree,
-						   err);
+			r = mp_store_read_contexts(store, MP_CONTEXTS, programs[i].module,
+						   o->since_s, &tree, err);
 		if (!r && mp_entry_samples_add(&out->entries, cfg,
 					       mp_context_module_of(&cfg->elf->id), &tree))
 			r = mp_err_set(err, ENOMEM, "out of memory");
