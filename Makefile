@@ -272,7 +272,7 @@ endif
 # bytes at every address; otherwise it would need relocations.
 RUNTIME_OBJS := $(O)/runtime/start.o $(O)/runtime/attach.o $(O)/runtime/thread.o $(O)/runtime/ring.o \
 	$(O)/runtime/audit.o $(O)/runtime/audit_point.o $(O)/runtime/audit_thread.o \
-	$(O)/runtime/untimed.o
+	$(O)/runtime/untimed.o $(O)/runtime/call_clock.o
 RUNTIME_CFLAGS := -std=gnu17 -Os $(WARN) -I. -D_GNU_SOURCE -m64 -march=x86-64 -mgeneral-regs-only \
 	-ffreestanding -fpie -fvisibility=hidden -fno-stack-protector -fcf-protection=none \
 	-fasynchronous-unwind-tables -fno-jump-tables -fno-strict-aliasing
@@ -602,6 +602,7 @@ check-system: deb
 	$(Q)scripts/setup --system
 	$(Q)BUILD=$(O) tests/guest/system/run
 	$(Q)BUILD=$(O) tests/guest/automatic/run
+	$(Q)BUILD=$(O) tests/guest/automatic/session
 
 # CUTS= says how often the machine loses its power.
 CUTS ?= 30

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * instrumentation - what an output has beside copies of blocks: stubs, the counters that they use,
- * and the table that says what stubs and counters mean. instrument, number, versions and adjust
- * fill it; place and emit read it together with the plan.
+ * and the table that says what stubs and counters mean. instrument, number, versions, call_clock and
+ * adjust fill it; place and emit read it together with the plan.
  */
 #ifndef ME_INSTRUMENTATION_H
 #define ME_INSTRUMENTATION_H
@@ -30,6 +30,8 @@ enum me_stub_does {
 	ME_STUB_ENTERS, /* goes to a version of audited function @counter (audit_code.h) */
 	ME_STUB_LEAVES, /* stops the timing of audited function @counter */
 	ME_STUB_TIMES,	/* counts rounds of a loop of it, which may end a timing and begin one */
+	ME_STUB_CLOCKS, /* counts calls down; the last one takes the stub that samples (clock_code.h) */
+	ME_STUB_SAMPLES, /* has the call sampled */
 };
 
 /* How counters behave when several threads count at once. */
@@ -60,10 +62,11 @@ struct me_stub {
 
 /* Addresses that instructions of stubs use. */
 struct me_stub_places {
-	uint64_t counters;     /* of the first counter, or the polls */
-	uint64_t state;	       /* of struct me_thread_state, with counters per thread */
-	uint64_t thread;       /* of the runtime's entry for a thread without counters */
-	uint64_t notes;	       /* of the stub that notes, for a stub that polls */
+	uint64_t counters; /* of the first counter, or the polls */
+	uint64_t state;	   /* of struct me_thread_state, with counters per thread */
+	uint64_t thread;   /* of the runtime's entry for a thread without counters */
+	uint64_t notes; /* of the stub that notes or samples, for one that polls or counts calls */
+	uint64_t call;	/* of the runtime's entry for calls */
 	uint64_t enter, leave; /* of the runtime's entries for audits */
 	uint64_t point;	       /* of the runtime's entry for loops */
 	/* of version B, for the stub at the entry of an audited function; of the same block in the
@@ -79,6 +82,7 @@ struct me_instrumentation {
 	uint32_t nr_counters; /* of 8 bytes */
 	uint8_t counters;     /* enum me_counters */
 	bool polls;	      /* the counters are a struct mp_polls, and a page behind it */
+	bool clocks;	      /* the counters are a struct me_call_clock */
 	uint32_t nr_audited;  /* functions with two versions: the counters are their slots */
 	/* what the stubs mean, by edge_table or path_table; NULL: nothing, or emit makes it */
 	uint8_t *table;

@@ -17,8 +17,10 @@ int md_attribute_init(struct md_attribute *at)
 	memset(at, 0, sizeof(*at));
 	at->procmap = md_procmap_new();
 	at->modcache = md_modcache_new();
-	at->contexts = md_contexts_new();
-	if (!at->procmap || !at->modcache || !at->contexts || md_sample_table_init(&at->samples)) {
+	at->contexts = md_contexts_new(MD_CONTEXTS_NODES_MAX);
+	at->calls = md_contexts_new(MD_CALLS_NODES_MAX);
+	if (!at->procmap || !at->modcache || !at->contexts || !at->calls ||
+	    md_sample_table_init(&at->samples)) {
 		md_attribute_fini(at);
 		return -ENOMEM;
 	}
@@ -34,6 +36,7 @@ void md_attribute_fini(struct md_attribute *at)
 	md_edges_fini(&at->straight_runs);
 	md_paths_fini(&at->paths);
 	md_contexts_free(at->contexts);
+	md_contexts_free(at->calls);
 	free(at->activity);
 	memset(at, 0, sizeof(*at));
 }
@@ -375,7 +378,8 @@ bool md_attribute_is_conserved(const struct md_attribute *at)
 		counted += at->samples.slots[i].nr;
 	return sum == ledger->emitted && counted == ledger->attributed &&
 	       md_paths_sum(&at->paths) == ledger->paths[MP_PATH_DECODED] &&
-	       md_contexts_nr(at->contexts) == ledger->contexts;
+	       md_contexts_nr(at->contexts) == ledger->contexts &&
+	       md_contexts_nr(at->calls) == ledger->calls;
 }
 
 void md_attribute_clear(struct md_attribute *at)
@@ -385,6 +389,7 @@ void md_attribute_clear(struct md_attribute *at)
 	md_edges_clear(&at->straight_runs);
 	md_paths_clear(&at->paths);
 	md_contexts_clear(at->contexts);
+	md_contexts_clear(at->calls);
 	memset(&at->ledger, 0, sizeof(at->ledger));
 	at->nr_crashes = 0;
 	if (at->activity)

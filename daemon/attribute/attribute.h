@@ -54,6 +54,7 @@ struct md_attribute {
 	struct md_edges straight_runs;
 	struct md_paths paths;	      /* from samples with registers */
 	struct md_contexts *contexts; /* from samples with stacks */
+	struct md_contexts *calls;    /* from programs that sample their calls (call_samples) */
 	struct mp_ledger ledger;      /* since the last flush */
 	struct mp_activity *activity; /* indexed by the program's module */
 	uint32_t nr_activity;

@@ -372,17 +372,18 @@ out:
 
 /* ---- calling contexts --------------------------------------------------------------------- */
 
-static int write_contexts(struct md_flush *flush, const struct md_attribute *at, int64_t when_s,
-			  struct mp_err *err)
+static int write_contexts(struct md_flush *flush, const struct md_attribute *at,
+			  const struct md_contexts *contexts, enum mp_context_table table,
+			  int64_t when_s, struct mp_err *err)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < md_contexts_nr_programs(at->contexts) && !ret; i++) {
+	for (size_t i = 0; i < md_contexts_nr_programs(contexts) && !ret; i++) {
 		struct mp_context_tree tree;
 		struct md_module *module;
 		uint32_t program;
 
-		ret = md_contexts_tree(at->contexts, i, at->modcache, &program, &tree);
+		ret = md_contexts_tree(contexts, i, at->modcache, &program, &tree);
 		if (ret)
 			return mp_err_set(err, -ret, "calling contexts: %s", strerror(-ret));
 		module = md_modcache_module(at->modcache, program);
@@ -391,8 +392,8 @@ static int write_contexts(struct md_flush *flush, const struct md_attribute *at,
 		ret = module ? put_module(flush, module, when_s, err)
 			     : mp_err_set(err, EBADMSG, "calling contexts without a program");
 		if (!ret)
-			ret = mp_store_add_contexts(flush->store, module->store_key, when_s, &tree,
-						    err);
+			ret = mp_store_add_contexts(flush->store, table, module->store_key, when_s,
+						    &tree, err);
 		mp_context_tree_fini(&tree);
 	}
 	return ret;
@@ -457,7 +458,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	int ret;
 
 	if (!at->ledger.emitted && !at->taken_branches.nr_used && !at->straight_runs.nr_used &&
-	    !at->paths.counts.nr_used && !at->nr_crashes && !at->ledger.contexts)
+	    !at->paths.counts.nr_used && !at->nr_crashes && !at->ledger.contexts &&
+	    !at->ledger.calls)
 		return 0;
 	if (!md_attribute_is_conserved(at))
 		return mp_err_set(err, EBADMSG, "samples do not add up: not written");
@@ -475,7 +477,9 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 	if (!ret)
 		ret = write_paths(flush, at, when_s, err);
 	if (!ret)
-		ret = write_contexts(flush, at, when_s, err);
+		ret = write_contexts(flush, at, at->contexts, MP_CONTEXTS, when_s, err);
+	if (!ret)
+		ret = write_contexts(flush, at, at->calls, MP_CALLS, when_s, err);
 	if (!ret)
 		ret = write_activity(flush, at, when_s, err);
 	if (!ret)

@@ -48,6 +48,7 @@ static void add_ledger(struct mp_ledger *to, const struct mp_ledger *from)
 	for (i = 0; i < MP_NR_WALK_STOP; i++)
 		to->stacks[i] += from->stacks[i];
 	to->contexts += from->contexts;
+	to->calls += from->calls;
 }
 
 static void warn(struct md_pipeline *pl, const char *message)
@@ -204,6 +205,8 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 
 	if (pl->polls && md_path_requests_take(pl->polls, &pl->at, last))
 		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
+	if (pl->calls && md_call_samples_take(pl->calls, &pl->at, last))
+		return mp_err_set(err, ENOMEM, "no memory for calls that were sampled");
 	delta = pl->at.ledger;
 	md_outputs_check_list(pl->outputs, pl->at.modcache);
 	md_outputs_save(pl->outputs);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/attribute/attribute.h"
+#include "daemon/attribute/call_samples.h"
 #include "daemon/attribute/flush.h"
 #include "daemon/module/outputs.h"
 #include "daemon/attribute/path_requests.h"
@@ -26,7 +27,8 @@ struct md_pipeline {
 	struct md_recwriter *writer; /* NULL: nothing is recorded */
 	/* also delivers paths; NULL: no program is polled */
 	struct md_path_requests *polls;
-	struct md_sandbox *sandbox; /* reads files; NULL: this process reads them */
+	struct md_call_samples *calls; /* NULL: no calls are sampled */
+	struct md_sandbox *sandbox;    /* reads files; NULL: this process reads them */
 	const struct md_sample_selection *selection; /* NULL: all processes */
 	/* why there is no sandbox, for the session; NULL: nothing to report */
 	const char *unconfined;

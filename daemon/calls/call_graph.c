@@ -117,7 +117,8 @@ uint32_t md_call_graph_edge(struct md_call_graph *graph, uint32_t site, uint32_t
 
 /* One program's tree. */
 struct program {
-	struct mp_context_tree tree;
+	int64_t module; /* its key in the store */
+	struct mp_context_tree tree, calls;
 	bool wanted;
 };
 
@@ -141,48 +142,79 @@ static const struct mp_module *find_stored(const struct md_call_graph *graph, in
 	return NULL;
 }
 
+static int read_program(struct reading *in, const struct mp_id *id, int64_t module)
+{
+	struct program *p = &in->programs[in->nr_programs];
+	const struct mp_module *m = find_stored(in->graph, module);
+	int r = mp_context_tree_init(&p->tree);
+
+	if (!r)
+		r = mp_context_tree_init(&p->calls);
+	in->nr_programs++;
+	if (r)
+		return mp_err_set(in->err, -r, "out of memory");
+	p->module = module;
+	r = mp_store_read_contexts(in->store, MP_CONTEXTS, module, in->since_s, &p->tree, in->err);
+	if (!r)
+		r = mp_store_read_contexts(in->store, MP_CALLS, module, in->since_s, &p->calls,
+					   in->err);
+	p->wanted = m && md_stats_filter_matches(in->filter, m) && (!id || mp_id_equal(id, &m->id));
+	if (p->wanted && !r) {
+		in->graph->nr_programs++;
+		in->graph->nr_samples += p->tree.nodes[0].total;
+		in->graph->nr_called += p->calls.nodes[0].total;
+		in->graph->clocked += p->calls.nodes[0].total_ns;
+	}
+	return r;
+}
+
+static bool has_program(const struct reading *in, int64_t module)
+{
+	for (size_t i = 0; i < in->nr_programs; i++)
+		if (in->programs[i].module == module)
+			return true;
+	return false;
+}
+
 /* Reads the trees of all programs: those of others say which part of a library's counts is theirs. */
 static int read_trees(struct reading *in, const struct mp_id *id)
 {
-	struct mp_context_program *listed = NULL;
-	size_t nr = 0;
-	int r = mp_store_list_contexts(in->store, in->since_s, &listed, &nr, in->err);
+	struct mp_context_program *listed[2] = {NULL};
+	size_t nr[2] = {0};
+	int r = mp_store_list_contexts(in->store, MP_CONTEXTS, in->since_s, &listed[0], &nr[0],
+				       in->err);
 
+	if (!r)
+		r = mp_store_list_contexts(in->store, MP_CALLS, in->since_s, &listed[1], &nr[1],
+					   in->err);
 	if (!r) {
-		in->programs = calloc(nr + 1, sizeof(*in->programs));
+		in->programs = calloc(nr[0] + nr[1] + 1, sizeof(*in->programs));
 		r = in->programs ? 0 : mp_err_set(in->err, ENOMEM, "out of memory");
 	}
-	for (size_t i = 0; i < nr && !r; i++) {
-		struct program *p = &in->programs[in->nr_programs];
-		const struct mp_module *m = find_stored(in->graph, listed[i].module);
-
-		r = mp_context_tree_init(&p->tree);
-		if (r) {
-			mp_err_set(in->err, -r, "out of memory");
-			break;
-		}
-		in->nr_programs++;
-		r = mp_store_read_contexts(in->store, listed[i].module, in->since_s, &p->tree,
-					   in->err);
-		p->wanted = m && md_stats_filter_matches(in->filter, m) &&
-			    (!id || mp_id_equal(id, &m->id));
-		if (p->wanted) {
-			in->graph->nr_programs++;
-			in->graph->nr_samples += p->tree.nodes[0].total;
-		}
-	}
-	free(listed);
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; i < nr[k] && !r; i++)
+			if (!has_program(in, listed[k][i].module))
+				r = read_program(in, id, listed[k][i].module);
+	free(listed[0]);
+	free(listed[1]);
 	return r;
+}
+
+static bool names_module(const struct mp_context_tree *tree, uint64_t id)
+{
+	for (uint32_t k = 1; k < tree->nr_modules; k++)
+		if (tree->modules[k] == id)
+			return true;
+	return false;
 }
 
 static bool has_module(const struct reading *in, uint64_t id)
 {
 	for (size_t i = 0; i < in->nr_programs; i++) {
-		const struct mp_context_tree *tree = &in->programs[i].tree;
+		const struct program *p = &in->programs[i];
 
-		for (uint32_t k = 1; in->programs[i].wanted && k < tree->nr_modules; k++)
-			if (tree->modules[k] == id)
-				return true;
+		if (p->wanted && (names_module(&p->tree, id) || names_module(&p->calls, id)))
+			return true;
 	}
 	return false;
 }
@@ -275,8 +307,12 @@ static int add_edges(struct reading *in)
 	if (!r)
 		r = md_graph_tails_new(in->graph, &tails);
 	for (size_t i = 0; i < in->nr_programs && !r; i++)
-		if (in->programs[i].wanted)
-			r = md_graph_add_tree(in->graph, tails, &in->programs[i].tree);
+		if (in->programs[i].wanted) {
+			r = md_graph_add_tree(in->graph, tails, &in->programs[i].tree, false);
+			if (!r)
+				r = md_graph_add_tree(in->graph, tails, &in->programs[i].calls,
+						      true);
+		}
 	md_graph_tails_free(tails);
 	if (!r)
 		r = md_graph_share_targets(in->graph);
@@ -323,6 +359,7 @@ static int fill_sums(struct md_call_graph *graph)
 
 		graph->graph.functions[i] =
 			sum_of(m, f, mp_call_entries(m->code.cfg, &m->counts, f));
+		graph->graph.functions[i].in_clocked = m->is_clocked;
 	}
 	return 0;
 }
@@ -358,8 +395,10 @@ int md_call_graph_read(struct mp_store *store, const struct md_stats_filter *fil
 		if (r)
 			mp_err_set(err, -r, "the call graph: %s", strerror(-r));
 	}
-	for (size_t i = 0; i < in.nr_programs; i++)
+	for (size_t i = 0; i < in.nr_programs; i++) {
 		mp_context_tree_fini(&in.programs[i].tree);
+		mp_context_tree_fini(&in.programs[i].calls);
+	}
 	free(in.programs);
 	mp_elf_close(elf);
 	if (r)

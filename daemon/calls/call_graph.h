@@ -9,6 +9,8 @@
  *   that exports the symbol. An indirect call leads to the functions that samples saw.
  * - A stack does not have a frame that ended by a tail call. Where the called function, and those that it
  *   jumps to, lead to the one that was seen, the samples count for the last jump's edge.
+ * - Calls that a clock of calls sampled are stored in the same way, as the site and the function that it
+ *   entered.
  * - The counts of a module are those of all programs. A program's part of a function's counts is its part
  *   of the samples that trees have there.
  */
@@ -28,6 +30,7 @@ struct md_graph_site {
 struct md_graph_samples {
 	uint64_t self;	 /* samples in the called function itself */
 	uint64_t nr_new; /* activations of the called function that are certainly new */
+	uint64_t called; /* calls that a clock of calls sampled */
 };
 
 struct md_call_graph {
@@ -39,6 +42,8 @@ struct md_call_graph {
 	struct mp_module *stored; /* all modules of the store */
 	size_t nr_modules, nr_stored, nr_programs;
 	uint64_t nr_samples; /* of the programs' trees */
+	uint64_t nr_called; /* calls that a clock of calls sampled in the programs; 0: there was none */
+	uint64_t clocked;    /* calls that these stand for */
 	uint64_t nr_unknown; /* activations of all stacks whose call site or function is not known */
 	uint32_t max_edges, max_sites, max_functions;
 	uint32_t *slots, nr_slots; /* hash table of edges; MP_NONE: free */

@@ -87,7 +87,7 @@ static int add_program(struct md_calls *calls, struct mp_store *store,
 
 	if (r)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	r = mp_store_read_contexts(store, module->key, since_s, &tree, err);
+	r = mp_store_read_contexts(store, MP_CONTEXTS, module->key, since_s, &tree, err);
 	if (!r) {
 		r = mp_context_child(&calls->tree, 0, &key, &program);
 		if (!r)
@@ -125,7 +125,7 @@ static int add_programs(struct md_calls *calls, struct mp_store *store,
 {
 	struct mp_context_program *programs = NULL;
 	size_t nr = 0;
-	int r = mp_store_list_contexts(store, since_s, &programs, &nr, err);
+	int r = mp_store_list_contexts(store, MP_CONTEXTS, since_s, &programs, &nr, err);
 
 	for (size_t i = 0; i < nr && !r; i++) {
 		const struct mp_module *m = wanted(calls, programs[i].module, filter, id);

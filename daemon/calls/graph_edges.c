@@ -66,8 +66,101 @@ static int add_samples(struct md_call_graph *graph, const struct md_graph_entry 
 	return 0;
 }
 
+static int add_calls(struct md_call_graph *graph, struct md_graph_site site,
+		     struct md_graph_function function, uint64_t nr)
+{
+	uint32_t edge = nr ? add_edge(graph, site, function) : 0;
+
+	if (edge == MP_NONE)
+		return -ENOMEM;
+	if (nr) {
+		graph->modules[function.module].is_clocked = true;
+		graph->samples[edge].called += nr;
+		graph->graph.edges[edge].called += (double)nr;
+	}
+	return 0;
+}
+
+/* Fewer samples do not tell whether two functions were called equally often. */
+#define ENOUGH 20
+
+/* Could two numbers of samples be drawn from equally many calls? */
+static bool is_near(uint64_t a, uint64_t b)
+{
+	double difference = (double)a - (double)b;
+
+	return difference * difference <= 9 * ((double)a + (double)b);
+}
+
+/*
+ * A clock samples a function that ends with a jump as well as the function that it jumps to, below the
+ * same call. Return: the jump by which @function, at @node, was entered; .site MP_NONE: none is known.
+ * *@most: samples of the function that jumps.
+ */
+static struct md_graph_site find_jump(const struct md_call_graph *graph,
+				      const struct mp_context_tree *tree, uint32_t node,
+				      struct md_graph_function function, uint64_t *most)
+{
+	struct md_graph_site known = {0, MP_NONE}, pointer = known;
+	uint64_t by_pointer = 0;
+
+	*most = 0;
+	for (uint32_t i = tree->nodes[tree->nodes[node].parent].first; i; i = tree->nodes[i].next) {
+		const struct mp_context_key key = mp_context_key_of(tree, i);
+		uint64_t self = tree->nodes[i].self;
+		struct md_graph_function from;
+		struct md_graph_site tail;
+
+		from.function = function_of(graph, &key, &from.module);
+		if (i == node || from.function == MP_NONE)
+			continue;
+		tail = md_graph_tail_to(graph, from, function);
+		if (tail.site != MP_NONE && self > *most) {
+			*most = self;
+			known = tail;
+		}
+		/* A pointer at a fixed address mostly leads to one function. */
+		if (tail.site != MP_NONE || self < ENOUGH || !is_near(self, tree->nodes[node].self))
+			continue;
+		tail = md_graph_tail_by_pointer(graph, from);
+		if (tail.site == MP_NONE)
+			continue;
+		by_pointer = self;
+		pointer = tail;
+	}
+	if (known.site != MP_NONE)
+		return known;
+	*most = by_pointer;
+	return pointer;
+}
+
+/* Adds the calls of @function that a clock sampled below the call @site. */
+static int add_called(struct md_call_graph *graph, const struct md_graph_tails *tails,
+		      struct md_graph_site site, struct md_graph_function function,
+		      const struct mp_context_tree *tree, uint32_t node)
+{
+	const struct md_graph_function *callee = &graph->modules[site.module].targets[site.site];
+	bool is_indirect = callee->function == MP_NONE;
+	uint64_t nr = tree->nodes[node].self, most, jumps = 0;
+	struct md_graph_site jump;
+	int r = 0;
+
+	if (!is_indirect && callee->module == function.module &&
+	    callee->function == function.function)
+		return add_calls(graph, site, function, nr);
+	jump = find_jump(graph, tree, node, function, &most);
+	if (jump.site != MP_NONE) {
+		jumps = most > nr || is_near(most, nr) ? nr : most;
+		r = add_calls(graph, jump, function, jumps);
+	}
+	/* Without a clock in the function that jumps, code alone tells. */
+	if (!r && !is_indirect && nr > jumps)
+		site = md_graph_entry_find(tails, site, function).site;
+	return r ? r : add_calls(graph, site, function, nr - jumps);
+}
+
 static int add_node(struct md_call_graph *graph, const struct md_graph_tails *tails,
-		    const struct mp_context_tree *tree, uint32_t node)
+		    const struct mp_context_tree *tree, uint32_t node, bool called)
 {
 	const struct mp_context_node *n = &tree->nodes[node];
 	const struct mp_context_key key = mp_context_key_of(tree, node);
@@ -89,18 +182,22 @@ static int add_node(struct md_call_graph *graph, const struct md_graph_tails *ta
 		graph->nr_unknown += n->nr_new;
 		return 0;
 	}
+	if (called && is_called)
+		return add_called(graph, tails, entry.site, f, tree, node);
+	if (called)
+		return add_calls(graph, entry.site, f, n->self);
 	if (is_called)
 		entry = md_graph_entry_find(tails, entry.site, f);
 	return add_samples(graph, &entry, f, n);
 }
 
 int md_graph_add_tree(struct md_call_graph *graph, const struct md_graph_tails *tails,
-		      const struct mp_context_tree *tree)
+		      const struct mp_context_tree *tree, bool called)
 {
 	int r = 0;
 
 	for (uint32_t i = 1; i < tree->nr_nodes && !r; i++)
-		r = add_node(graph, tails, tree, i);
+		r = add_node(graph, tails, tree, i, called);
 	return r;
 }
 

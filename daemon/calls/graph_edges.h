@@ -5,9 +5,9 @@
 
 #include "daemon/calls/graph_tails.h"
 
-/* Adds the samples of a program's tree. Return: 0, -ENOMEM. */
+/* Adds the samples of a program's tree. @called: a clock of calls sampled them. Return: 0, -ENOMEM. */
 int md_graph_add_tree(struct md_call_graph *graph, const struct md_graph_tails *tails,
-		      const struct mp_context_tree *tree);
+		      const struct mp_context_tree *tree, bool called);
 /* Adds the edges of direct calls and tail calls that ran. Return: 0, -ENOMEM. */
 int md_graph_add_direct(struct md_call_graph *graph);
 

@@ -25,6 +25,7 @@ struct md_graph_module {
 	struct mp_call_sites sites;
 	bool is_open;	   /* its code can be read */
 	bool has_counts;   /* and counts are known */
+	bool is_clocked;   /* a clock of calls sampled calls of its functions */
 	bool *has_samples; /* by function: a block of it has a count */
 	/* By function: samples in the trees of the graph's programs, and in the trees of all programs. */
 	double *self, *self_of_all;

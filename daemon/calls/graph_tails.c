@@ -167,23 +167,61 @@ static void note_open(struct search *s, const struct md_graph_module *m, struct 
 	}
 }
 
+/* Of several jumps to @to, the one that ran most. */
+struct md_graph_site md_graph_tail_to(const struct md_call_graph *graph,
+				      struct md_graph_function from, struct md_graph_function to)
+{
+	const struct md_graph_module *m = &graph->modules[from.module];
+	const struct mp_func *func = &m->code.cfg->funcs[from.function];
+	struct md_graph_site best = {from.module, MP_NONE};
+	uint32_t range = 0, next = 0;
+	double most = 0;
+
+	while (next_tail(m, func, &range, &next)) {
+		double count;
+
+		if (!is_same(&m->targets[next - 1], &to))
+			continue;
+		count = mp_call_site_count(m->code.cfg, &m->counts, &m->sites.sites[next - 1]);
+		if (best.site == MP_NONE || count > most) {
+			best.site = next - 1;
+			most = count;
+		}
+	}
+	return best;
+}
+
+struct md_graph_site md_graph_tail_by_pointer(const struct md_call_graph *graph,
+					      struct md_graph_function from)
+{
+	const struct md_graph_module *m = &graph->modules[from.module];
+	const struct mp_func *func = &m->code.cfg->funcs[from.function];
+	uint32_t range = 0, next = 0;
+
+	while (next_tail(m, func, &range, &next)) {
+		const struct mp_call_site *site = &m->sites.sites[next - 1];
+
+		if (site->kind == MP_CALL_INDIRECT_TAIL && site->target &&
+		    m->targets[next - 1].function == MP_NONE)
+			return (struct md_graph_site){from.module, next - 1};
+	}
+	return (struct md_graph_site){from.module, MP_NONE};
+}
+
 /* Return: the last jump on a way of tail calls from @from to @s->to; .site MP_NONE: there is no way. */
 static struct md_graph_site find_tail(struct search *s, struct md_graph_function from,
 				      unsigned int depth)
 {
 	const struct md_graph_module *m = &s->graph->modules[from.module];
 	const struct mp_func *func = &m->code.cfg->funcs[from.function];
-	struct md_graph_site found = {0, MP_NONE};
+	struct md_graph_site found = md_graph_tail_to(s->graph, from, s->to);
 	uint32_t range = 0, next = 0;
 
-	while (next_tail(m, func, &range, &next)) {
-		found = (struct md_graph_site){from.module, next - 1};
-		if (is_same(&m->targets[next - 1], &s->to))
-			return found;
+	if (found.site != MP_NONE)
+		return found;
+	while (next_tail(m, func, &range, &next))
 		if (m->targets[next - 1].function == MP_NONE)
-			note_open(s, m, found);
-	}
-	found.site = MP_NONE;
+			note_open(s, m, (struct md_graph_site){from.module, next - 1});
 	range = next = 0;
 	while (depth && found.site == MP_NONE && s->left && next_tail(m, func, &range, &next)) {
 		const struct md_graph_function *to = &m->targets[next - 1];

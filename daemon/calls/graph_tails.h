@@ -14,6 +14,14 @@ struct md_graph_tails;
 int md_graph_tails_new(const struct md_call_graph *graph, struct md_graph_tails **out);
 void md_graph_tails_free(struct md_graph_tails *tails);
 
+/* Return: the site of a jump by which @from ends and enters @to; .site MP_NONE: it has none. */
+struct md_graph_site md_graph_tail_to(const struct md_call_graph *graph,
+				      struct md_graph_function from, struct md_graph_function to);
+
+/* The same for a jump through a pointer at a fixed address, if the function there is not known. */
+struct md_graph_site md_graph_tail_by_pointer(const struct md_call_graph *graph,
+					      struct md_graph_function from);
+
 /* How a function was entered. */
 struct md_graph_entry {
 	struct md_graph_site site; /* the last jump, or the call itself */

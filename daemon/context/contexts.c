@@ -21,6 +21,7 @@ struct md_contexts {
 	struct program *programs;
 	size_t nr, max;
 	uint64_t period_ns;
+	uint32_t max_nodes;
 	/* the sample that was noted last */
 	uint32_t tgid, tid;
 	uint64_t ip;
@@ -31,12 +32,13 @@ struct md_contexts {
 	size_t nr_steps; /* of them, the last ones */
 };
 
-struct md_contexts *md_contexts_new(void)
+struct md_contexts *md_contexts_new(uint32_t max_nodes)
 {
 	struct md_contexts *contexts = calloc(1, sizeof(*contexts));
 
 	if (!contexts)
 		return NULL;
+	contexts->max_nodes = max_nodes;
 	contexts->last = md_last_paths_new();
 	if (!contexts->last) {
 		free(contexts);
@@ -256,7 +258,7 @@ static void stay_within(struct md_contexts *c)
 			largest = tree;
 	}
 	/* Without memory for folding, the next sample tries again. */
-	if (nr > MD_CONTEXTS_NODES_MAX)
+	if (nr > c->max_nodes)
 		(void)mp_context_fold(largest, largest->nr_nodes / 8 * 7);
 }
 
@@ -281,6 +283,38 @@ bool md_contexts_add(struct md_contexts *c, struct md_procmap *procmap,
 		return false;
 	stay_within(c);
 	return true;
+}
+
+/* Is the address in a stub, of an output whose map is believed? */
+static bool is_stub(const struct place *place)
+{
+	const struct mp_map *map = place->module ? md_module_map(place->module) : NULL;
+	uint32_t piece = map ? mp_map_piece_at(map, place->key.vaddr) : 0;
+
+	return map && piece != map->nr_pieces && !mp_map_piece(map, piece).old_size;
+}
+
+/*
+ * Only an output with a known original says which function a stub belongs to. The stub's address stays
+ * until then, since unwind rows of an output do not tell its functions apart.
+ */
+int md_contexts_add_call(struct md_contexts *c, const struct md_space *space,
+			 const struct md_modcache *modcache, uint64_t caller, uint64_t function,
+			 uint64_t nr, uint64_t period)
+{
+	struct place to = find_place(space, modcache, function - 1, false);
+	struct mp_context_step steps[2] = {{.key = find_place(space, modcache, caller, true).key},
+					   {.key = to.key}};
+	struct mp_context_tree *tree;
+
+	steps[1].key.kind = MP_CONTEXT_FUNCTION;
+	if (!is_stub(&to) || period > UINT64_MAX / nr)
+		return -ENOENT;
+	tree = tree_of(c, md_space_program(space));
+	if (!tree || mp_context_add(tree, steps, 2, nr, nr * period))
+		return -ENOMEM;
+	stay_within(c);
+	return 0;
 }
 
 const struct mp_context_step *md_contexts_last_path(const struct md_contexts *c, size_t *nr)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * contexts - the calling contexts of samples since the last flush, one tree for each program. Called
- * by attribute, which gives samples and their stacks, and by flush.
+ * by attribute, which gives samples and their stacks, by call_samples, which gives calls, and by flush.
  *
  * A sample counts for one sample period: no source tells how long its thread ran since its last
  * sample. Nodes name modules by their index in modcache until a flush, since which outputs belong to
@@ -20,11 +20,12 @@
 
 /* Nodes of all trees; beyond that the smallest leaves of the largest tree are folded. */
 #define MD_CONTEXTS_NODES_MAX 16384u
+#define MD_CALLS_NODES_MAX    131072u /* the same for sampled calls, which only `morphd run` takes */
 
 struct md_contexts;
 
-/* Return: NULL: no memory. */
-struct md_contexts *md_contexts_new(void);
+/* @max_nodes: of all trees. Return: NULL: no memory. */
+struct md_contexts *md_contexts_new(uint32_t max_nodes);
 void md_contexts_free(struct md_contexts *contexts);
 /* Removes all trees. */
 void md_contexts_clear(struct md_contexts *contexts);
@@ -40,6 +41,15 @@ void md_contexts_note_sample(struct md_contexts *contexts, const struct morph_ta
  */
 bool md_contexts_add(struct md_contexts *contexts, struct md_procmap *procmap,
 		     const struct md_modcache *modcache, const struct morph_stack *stack);
+/*
+ * Adds a call that a program sampled: @caller is its return address, @function an address in the stub of
+ * the function that it entered (note/call_file.h). The call was sampled @nr times, each time for
+ * @period calls. @space knows its program. Return: 0, -ENOMEM, -ENOENT: @function is not in a
+ * stub of an output whose original is known.
+ */
+int md_contexts_add_call(struct md_contexts *contexts, const struct md_space *space,
+			 const struct md_modcache *modcache, uint64_t caller, uint64_t function,
+			 uint64_t nr, uint64_t period);
 /*
  * Return: the path of the sample that was added last, outermost first, for measurements. Its modules are
  * indices in modcache.

@@ -379,6 +379,15 @@ struct md_space *md_procmap_find(struct md_procmap *pm, uint32_t tgid, uint32_t 
 	return space;
 }
 
+struct md_space *md_procmap_find_any(struct md_procmap *pm, uint32_t tgid)
+{
+	struct md_space *space = *slot_of(pm, tgid);
+
+	if (space)
+		space->last_use = ++pm->clock;
+	return space;
+}
+
 const struct md_mapping *md_space_find(const struct md_space *space, uint64_t ip)
 {
 	const struct maps *maps = space->maps;

@@ -59,6 +59,8 @@ void md_procmap_forget(struct md_procmap *pm);
 
 /* Return: NULL: the process, or this exec of it, is not known. Valid until the next change. */
 struct md_space *md_procmap_find(struct md_procmap *pm, uint32_t tgid, uint32_t exec_id);
+/* The same for whichever program the process ran last. */
+struct md_space *md_procmap_find_any(struct md_procmap *pm, uint32_t tgid);
 /* Return: NULL: no mapping holds @ip. */
 const struct md_mapping *md_space_find(const struct md_space *space, uint64_t ip);
 

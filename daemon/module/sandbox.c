@@ -26,6 +26,10 @@
  */
 #define START_MS     30000
 #define DEADLINE_MIN 200 /* in ms */
+/* On a busy machine, a worker that makes progress has so many deadlines. */
+#define DEADLINES 3
+/* A worker that used no CPU for this part of a deadline makes no progress. */
+#define PROGRESS_PART 8
 /* deadlines stay shorter for this long after a file was late */
 #define SHORT_SPAN_NS	  UINT64_C(60000000000)
 #define NR_KILLED_READERS 4
@@ -175,6 +179,26 @@ static void kill_reader(struct md_sandbox *sandbox)
 	sandbox->sock = -1;
 }
 
+/* How long to wait for the reader or a worker. */
+struct patience {
+	uint64_t until_ns; /* for one that makes no progress */
+	uint64_t end_ns;   /* for any */
+	uint64_t step_ns;  /* between two looks at its progress */
+	uint64_t cpu_ns;   /* for one that had so much of the CPU */
+	uint64_t used_ns;  /* at the last look */
+	pid_t worker;	   /* 0: not known */
+};
+
+static struct patience patience_of(uint64_t ms)
+{
+	uint64_t now = md_clock_now_ns(), ns = ms * UINT64_C(1000000);
+
+	return (struct patience){.until_ns = now + ns,
+				 .end_ns = now + DEADLINES * ns,
+				 .step_ns = ns / PROGRESS_PART,
+				 .cpu_ns = ns};
+}
+
 static int ms_left(uint64_t until_ns)
 {
 	uint64_t now = md_clock_now_ns();
@@ -182,24 +206,47 @@ static int ms_left(uint64_t until_ns)
 	return now >= until_ns ? 0 : (int)((until_ns - now + 999999) / 1000000);
 }
 
-/* Return: 1: @fd has data or was closed; 0: too late. */
-static int wait_for(int fd, uint64_t until_ns)
+/* Return: true if the worker has used the CPU since the last look, and may use more. */
+static bool makes_progress(struct patience *p)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	uint64_t used, before = p->used_ns;
+	struct timespec t;
+	clockid_t clock;
+
+	if (!p->worker || clock_getcpuclockid(p->worker, &clock) || clock_gettime(clock, &t))
+		return false;
+	used = (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+	p->used_ns = used;
+	return used > before && used < p->cpu_ns;
+}
+
+/* Return: 1: @fd has data or was closed; 0: too late. */
+static int wait_for(int fd, struct patience *p)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	uint64_t now;
 	int ret;
 
-	do {
-		ret = poll(&p, 1, ms_left(until_ns));
-	} while (ret < 0 && errno == EINTR);
-	return ret;
+	for (;;) {
+		ret = poll(&poll_fd, 1, ms_left(p->until_ns));
+		if (ret > 0 || (ret < 0 && errno != EINTR))
+			return ret;
+		now = md_clock_now_ns();
+		if (ret < 0 || now < p->until_ns)
+			continue;
+		if (now >= p->end_ns || !makes_progress(p))
+			return 0;
+		p->until_ns = now + p->step_ns < p->end_ns ? now + p->step_ns : p->end_ns;
+	}
 }
 
 /* Return: 0; -ETIMEDOUT; -EPIPE: the reader exited. */
-static int get_answer(struct md_sandbox *sandbox, uint64_t until_ns, struct md_sandbox_answer *out)
+static int get_answer(struct md_sandbox *sandbox, struct patience *patience,
+		      struct md_sandbox_answer *out)
 {
 	ssize_t n;
 
-	if (wait_for(sandbox->sock, until_ns) <= 0)
+	if (wait_for(sandbox->sock, patience) <= 0)
 		return -ETIMEDOUT;
 	n = recv(sandbox->sock, out, sizeof(*out), MSG_DONTWAIT);
 	return n == sizeof(*out) ? 0 : -EPIPE;
@@ -208,6 +255,7 @@ static int get_answer(struct md_sandbox *sandbox, uint64_t until_ns, struct md_s
 static int start(struct md_sandbox *sandbox, struct mp_err *err)
 {
 	struct md_sandbox_answer a = {0};
+	struct patience patience;
 	int socks[2], ret;
 	size_t i;
 
@@ -230,7 +278,8 @@ static int start(struct md_sandbox *sandbox, struct mp_err *err)
 	}
 	sandbox->sock = socks[0];
 	sandbox->counts.readers++;
-	ret = get_answer(sandbox, md_clock_now_ns() + START_MS * UINT64_C(1000000), &a);
+	patience = patience_of(START_MS);
+	ret = get_answer(sandbox, &patience, &a);
 	if (!ret && a.step == MD_SANDBOX_READY)
 		return 0;
 	kill_reader(sandbox);
@@ -271,14 +320,15 @@ static int send_file(struct md_sandbox *sandbox, int fd, int reply, uint64_t siz
 }
 
 /* Return: 0 at the end of the reply, -ETIMEDOUT, -EFBIG, -ENOMEM. */
-static int collect(struct md_sandbox *sandbox, int fd, uint64_t until_ns, struct md_buf *reply)
+static int collect(struct md_sandbox *sandbox, int fd, struct patience *patience,
+		   struct md_buf *reply)
 {
 	size_t had = reply->size;
 	uint8_t *to;
 	ssize_t n;
 
 	for (;;) {
-		if (wait_for(fd, until_ns) <= 0)
+		if (wait_for(fd, patience) <= 0)
 			return -ETIMEDOUT;
 		to = md_buf_add(reply, CHUNK);
 		if (!to)
@@ -295,16 +345,16 @@ static int collect(struct md_sandbox *sandbox, int fd, uint64_t until_ns, struct
 }
 
 /* After late files, the deadline is shorter, so that such files cannot stop the daemon. */
-static uint64_t deadline_ns(struct md_sandbox *sandbox, uint64_t now)
+static struct patience deadline(struct md_sandbox *sandbox)
 {
 	uint64_t ms = sandbox->config.deadline_ms;
 
-	if (now - sandbox->late_ns > SHORT_SPAN_NS)
+	if (md_clock_now_ns() - sandbox->late_ns > SHORT_SPAN_NS)
 		sandbox->nr_late = 0;
 	ms >>= sandbox->nr_late < 8 ? 2 * sandbox->nr_late : 16;
 	if (ms < DEADLINE_MIN && sandbox->nr_late)
 		ms = DEADLINE_MIN;
-	return now + ms * 1000000;
+	return patience_of(ms);
 }
 
 static int outcome(const struct md_sandbox_answer *a, struct mp_err *err)
@@ -328,7 +378,7 @@ static int outcome(const struct md_sandbox_answer *a, struct mp_err *err)
 }
 
 /* Return: as md_sandbox_read(), or -EPIPE: the reader ended, which is not this file's fault. */
-static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t until_ns,
+static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, struct patience patience,
 		    struct md_buf *reply, struct mp_err *err)
 {
 	struct md_sandbox_answer a;
@@ -346,10 +396,15 @@ static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t 
 		kill_reader(sandbox);
 		return mp_err_set(err, EPIPE, "its reader was ended");
 	}
-	ret = collect(sandbox, pipefd[0], until_ns, reply);
+	gone = get_answer(sandbox, &patience, &a);
+	if (!gone && a.step == MD_SANDBOX_STARTED) {
+		patience.worker = a.value;
+		ret = collect(sandbox, pipefd[0], &patience, reply);
+	}
 	/* Close our end, so that a worker that still writes fails. */
 	close(pipefd[0]);
-	gone = ret == -ETIMEDOUT ? ret : get_answer(sandbox, until_ns, &a);
+	if (!gone && a.step == MD_SANDBOX_STARTED)
+		gone = ret == -ETIMEDOUT ? ret : get_answer(sandbox, &patience, &a);
 	if (gone) {
 		kill_reader(sandbox);
 		return gone == -ETIMEDOUT ? mp_err_set(err, ETIMEDOUT, "reading it took too long")
@@ -365,7 +420,7 @@ static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, uint64_t 
 int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md_buf *reply,
 		    struct mp_err *err)
 {
-	uint64_t until_ns = deadline_ns(sandbox, md_clock_now_ns());
+	const struct patience patience = deadline(sandbox);
 	size_t had = reply->size;
 	int ret = -EPIPE, tries;
 
@@ -373,7 +428,7 @@ int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md
 	/* Replace a reader that ended, for instance for lack of memory, but only once. */
 	for (tries = 0; tries < 2 && ret == -EPIPE; tries++) {
 		reply->size = had;
-		ret = try_file(sandbox, fd, size, until_ns, reply, err);
+		ret = try_file(sandbox, fd, size, patience, reply, err);
 	}
 	if (!ret)
 		return 0;
@@ -410,8 +465,8 @@ static int test_read(struct md_sandbox *sandbox, struct mp_err *err)
 	if (fd < 0 || fstat(fd, &st))
 		ret = mp_err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
 	if (!ret)
-		ret = try_file(sandbox, fd, (uint64_t)st.st_size,
-			       md_clock_now_ns() + START_MS * UINT64_C(1000000), &reply, err);
+		ret = try_file(sandbox, fd, (uint64_t)st.st_size, patience_of(START_MS), &reply,
+			       err);
 	if (fd >= 0)
 		close(fd);
 	md_buf_fini(&reply);

@@ -28,9 +28,13 @@
 typedef int md_sandbox_work(int fd, uint64_t size, struct md_buf *reply);
 
 struct md_sandbox_config {
-	uint32_t deadline_ms; /* per file; shorter for a while after a file took longer */
-	size_t reply_max;     /* in bytes */
-	const char *name;     /* that of md_sandbox_reader(); NULL: MD_SANDBOX_MODULES */
+	/*
+	 * Time per file, of waiting or of its worker's CPU; a worker that gets too little of the CPU has
+	 * three times as long. Shorter for a while after a file took longer.
+	 */
+	uint32_t deadline_ms;
+	size_t reply_max; /* in bytes */
+	const char *name; /* that of md_sandbox_reader(); NULL: MD_SANDBOX_MODULES */
 };
 
 /* argv[0] of the readers: their names say which work they do. */

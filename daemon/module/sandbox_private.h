@@ -37,11 +37,12 @@ enum md_sandbox_step {
 	MD_SANDBOX_PRIVILEGES,
 	MD_SANDBOX_FILTER,
 	/* for a file: */
-	MD_SANDBOX_ENDED, /* @value: as from waitpid() */
-	MD_SANDBOX_FORK,  /* @value: errno */
+	MD_SANDBOX_STARTED, /* @value: process id of its worker */
+	MD_SANDBOX_ENDED,   /* @value: as from waitpid() */
+	MD_SANDBOX_FORK,    /* @value: errno */
 };
 
-/* Sent by the reader when it is ready, and at the end of each file. */
+/* Sent by the reader when it is ready, and at the start and the end of each file. */
 struct md_sandbox_answer {
 	int32_t step, value;
 };

@@ -182,6 +182,7 @@ static void serve(pid_t self, md_sandbox_work *work)
 			answer(MD_SANDBOX_FORK, status);
 			continue;
 		}
+		answer(MD_SANDBOX_STARTED, pid);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 		answer(MD_SANDBOX_ENDED, status);

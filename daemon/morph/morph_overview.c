@@ -30,8 +30,9 @@ struct overview {
 
 static bool has_failed(const struct md_machine_program *p)
 {
-	return p->job && (p->job->state == MP_JOB_FAILED || p->job->state == MP_JOB_REFUSED ||
-			  p->job->state == MP_JOB_UNDONE);
+	return p->job && !md_wording_has_nothing_yet(p) &&
+	       (p->job->state == MP_JOB_FAILED || p->job->state == MP_JOB_REFUSED ||
+		p->job->state == MP_JOB_UNDONE);
 }
 
 /* ---- what is saved ---------------------------------------------------------------------------- */

@@ -177,7 +177,7 @@ static int do_one(struct asked *a, const char *path)
 
 	mp_progress_start("morph", true);
 	status = a->action == OPTIMIZE ? optimize(&r, &err)
-		 : a->action == ADOPT  ? md_request_adopt(&r, &a->machine, &err)
+		 : a->action == ADOPT  ? md_request_adopt(&r, &err)
 				       : md_request_undo(&r, &err);
 	mp_progress_stop();
 	if (status < 0) {

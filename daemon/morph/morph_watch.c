@@ -32,7 +32,8 @@ enum {
 	KEY_NAME,
 	KEY_POLICY,
 	KEY_UNIT,
-	KEY_USER
+	KEY_USER,
+	KEY_RECIPE /* and those that follow, in the order of enum md_recipe */
 };
 
 static const struct argp_option options[] = {
@@ -42,12 +43,53 @@ static const struct argp_option options[] = {
 	{"unit", KEY_UNIT, "UNIT", 0, "Restart this service after its program was replaced", 0},
 	{"user", KEY_USER, "USER", 0, "Run COMMAND as this user", 0},
 	{"policy", KEY_POLICY, "DIR", 0, "The directory with morph.conf and watch.d", 0},
+	{0, 0, 0, 0, "How audits use COMMAND; the options of morph-audit of these names:", 1},
+	{"client", KEY_RECIPE + MD_RECIPE_CLIENT, "CMD", 0,
+	 "COMMAND starts a server, and this shell command talks to it and ends", 1},
+	{"ready", KEY_RECIPE + MD_RECIPE_READY, "WHEN", 0,
+	 "The server is ready: tcp:[HOST:]PORT, unix:PATH, or a shell command that succeeds", 1},
+	{"setup", KEY_RECIPE + MD_RECIPE_SETUP, "CMD", 0, "Run once, before the audit", 1},
+	{"prepare", KEY_RECIPE + MD_RECIPE_PREPARE, "CMD", 0, "Run before each run", 1},
+	{"teardown", KEY_RECIPE + MD_RECIPE_TEARDOWN, "CMD", 0, "Run once, after the audit", 1},
+	{"metric", KEY_RECIPE + MD_RECIPE_METRIC, "M", 0, "What is compared; default: CPU time", 1},
+	{"better", KEY_RECIPE + MD_RECIPE_BETTER, "WAY", 0,
+	 "Of a metric /REGEX/: higher (default) or lower is better", 1},
+	{"requests", KEY_RECIPE + MD_RECIPE_REQUESTS, "/REGEX/", 0,
+	 "Divide the time by this number in the output", 1},
+	{"filter", KEY_RECIPE + MD_RECIPE_FILTER, "CMD", 0,
+	 "Shell command that the output passes through first", 1},
+	{"stdin", KEY_RECIPE + MD_RECIPE_STDIN, "FILE", 0, "Input of each run", 1},
 	{0},
 };
+
+/* Say what is missing on the command line, where the policy would name a file that is not there. */
+static void check_recipe(const struct watch *w, struct argp_state *state)
+{
+	const char *const *recipe = w->rule.recipe;
+
+	for (int i = 0; i < MD_NR_RECIPE; i++) {
+		if (!recipe[i])
+			continue;
+		if (strcmp(w->action, "add") != 0)
+			argp_error(state, "only add takes --%s", md_recipe_key(i));
+		if (!w->rule.command)
+			argp_error(state, "--%s: there is no COMMAND behind --", md_recipe_key(i));
+		if (!recipe[i][0])
+			argp_error(state, "--%s: empty", md_recipe_key(i));
+	}
+	if (!recipe[MD_RECIPE_CLIENT] != !recipe[MD_RECIPE_READY])
+		argp_error(state,
+			   "--client and --ready are given together: COMMAND starts a server");
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct watch *w = state->input;
+
+	if (key >= KEY_RECIPE && key < KEY_RECIPE + MD_NR_RECIPE) {
+		w->rule.recipe[key - KEY_RECIPE] = arg;
+		return 0;
+	}
 
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = w->stats; return 0;
@@ -85,6 +127,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				   w->name);
 		if (w->rule.command && strcmp(w->action, "add") != 0)
 			argp_error(state, "only add takes a command");
+		check_recipe(w, state);
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -99,7 +142,8 @@ static const struct argp argp = {
 	"something to gain.\v"
 	"PROGRAM is a path, a command, a package (package:NAME), a build-id, or a pattern such as "
 	"'/opt/db/bin/*'. COMMAND uses the program: it trains it, and audits compare both versions "
-	"with it. rm takes the name of a rule, too.",
+	"with it. With --client, COMMAND starts a server, and what was sampled trains it. rm takes "
+	"the name of a rule, too.",
 	children,
 	0,
 	0};
@@ -186,11 +230,12 @@ static int write_rule(struct watch *w)
 	else
 		md_rule_name_of(w->rule.programs[0], name, sizeof(name));
 	r = md_rule_file_write(w->dir, name, &w->rule, file, sizeof(file), &err);
-	if (!r && (r = md_policy_read(w->dir, &policy, &err)))
+	if (!r) {
+		r = md_policy_read(w->dir, &policy, &err);
 		/* The policy may be refused because of this very rule. */
-		unlink(file);
-	if (!r)
+		md_rule_file_settle(file, !r);
 		md_policy_fini(&policy);
+	}
 	if (r) {
 		md_stats_fail("%s", err.msg);
 		return r == -EEXIST || r == -EINVAL ? MD_EXIT_USAGE : MD_EXIT_FAILED;

@@ -30,6 +30,8 @@ static const char *state_class(const struct md_machine_program *p)
 		return "state good";
 	if (!p->job)
 		return "state soft";
+	if (md_wording_has_nothing_yet(p))
+		return "state wait";
 	switch (p->job->state) {
 	case MP_JOB_FAILED:
 	case MP_JOB_REFUSED:

@@ -12,8 +12,10 @@
 
 #include "daemon/morph/morph.h"
 #include "daemon/morph/run_tool.h"
+#include "daemon/policy/policy.h"
 #include "daemon/worker/file_state.h"
 #include "daemon/worker/work_dir.h"
+#include "daemon/worker/worker.h"
 #include "libprof/cli/progress.h"
 #include "libprof/elf/backup_dir.h"
 
@@ -31,7 +33,9 @@ void md_request_fini(struct md_request *r)
 static int advance(struct md_request *r, enum mp_job_state to, const char *step,
 		   const char *verdict, const char *reason, struct mp_err *err)
 {
-	const struct mp_job_step taken = {step, verdict, reason, (int64_t)time(NULL)};
+	/* A change of the file behind that time is looked at: the state must not begin later. */
+	int64_t when_s = r->changes_s ? r->changes_s : (int64_t)time(NULL);
+	const struct mp_job_step taken = {step, verdict, reason, when_s};
 	int ret = mp_store_advance_job(r->store, &r->job, to, &taken, err);
 
 	snprintf(r->why, sizeof(r->why), "%s", reason ? reason : "");
@@ -363,7 +367,24 @@ static int find_version(struct md_request *r, char *output, size_t size, struct 
 	return 0;
 }
 
-int md_request_adopt(struct md_request *r, const struct md_machine *machine, struct mp_err *err)
+/* Notes what the worker will compare the version with, as it does for a version that it adopts itself. */
+static int begin_probation(struct md_request *r, struct mp_err *err)
+{
+	struct md_policy policy = {0}, unread = {.coredumps = (char *)""};
+	struct md_worker worker = {.policy = &policy, .store = r->store};
+	struct md_task task = {.worker = &worker, .job = &r->job, .err = err};
+	char dir[PATH_MAX];
+	int ret;
+
+	/* A mistake in the policy is the worker's to tell; the collector knows of crashes, too. */
+	if (md_policy_default_dir(dir, sizeof(dir), NULL) || md_policy_read(dir, &policy, NULL))
+		worker.policy = &unread;
+	ret = md_probation_begin(&task);
+	md_policy_fini(&policy);
+	return ret;
+}
+
+int md_request_adopt(struct md_request *r, struct mp_err *err)
 {
 	char output[PATH_MAX];
 	int ret = find_job(r, err);
@@ -379,17 +400,17 @@ int md_request_adopt(struct md_request *r, const struct md_machine *machine, str
 	ret = find_version(r, output, sizeof(output), err);
 	if (ret)
 		return ret;
+	/* What was sampled until now is the original. */
+	ret = begin_probation(r, err);
+	if (ret)
+		return ret;
+	r->changes_s = r->job.adopted_s;
 	mp_progress_say("verifying and replacing");
 	ret = run_editor(r, "adopt", output, err);
 	if (ret) {
 		snprintf(r->why, sizeof(r->why), "it was not replaced");
 		return ret;
 	}
-	r->job.adopted_s = (int64_t)time(NULL);
-	for (size_t i = 0; i < machine->nr_programs; i++)
-		if (!strcmp(machine->programs[i].path, r->path))
-			r->job.before_samples = machine->programs[i].nr_samples;
-	r->job.before_all = machine->nr_samples;
 	return advance(r, MP_JOB_ADOPTED, "adopt", "done", "somebody asked for it", err);
 }
 
@@ -405,6 +426,7 @@ int md_request_undo(struct md_request *r, struct mp_err *err)
 	if (known && r->job.state != MP_JOB_UNDOING &&
 	    (ret = advance(r, MP_JOB_UNDOING, "undo", "asked", "somebody asked for it", err)))
 		return ret;
+	r->changes_s = (int64_t)time(NULL);
 	mp_progress_say("restoring");
 	ret = run_editor(r, "restore", NULL, err);
 	if (ret) {

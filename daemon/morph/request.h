@@ -16,6 +16,7 @@ struct md_request {
 	char **command; /* uses the program, for the audit; its words; NULL: none */
 	int nr_command;
 	/* results */
+	int64_t changes_s; /* since when the file may have been changed; 0: it was not */
 	struct mp_job job;
 	bool has_job;
 	char why[512]; /* the last reason */
@@ -28,7 +29,7 @@ struct md_request {
 int md_request_by_worker(struct md_request *r, struct mp_err *err);
 /* Return: exit status, with a reason in @why or a message in @err. Ownership: md_request_fini(). */
 int md_request_optimize(struct md_request *r, struct mp_err *err);
-int md_request_adopt(struct md_request *r, const struct md_machine *machine, struct mp_err *err);
+int md_request_adopt(struct md_request *r, struct mp_err *err);
 int md_request_undo(struct md_request *r, struct mp_err *err);
 void md_request_fini(struct md_request *r);
 

@@ -15,6 +15,19 @@
 #define HEADING "# Written by morph watch."
 #define PACKAGE "package:"
 
+static const char *const recipe_keys[MD_NR_RECIPE] = {
+	[MD_RECIPE_CLIENT] = "client",	   [MD_RECIPE_READY] = "ready",
+	[MD_RECIPE_SETUP] = "setup",	   [MD_RECIPE_PREPARE] = "prepare",
+	[MD_RECIPE_TEARDOWN] = "teardown", [MD_RECIPE_METRIC] = "metric",
+	[MD_RECIPE_BETTER] = "better",	   [MD_RECIPE_REQUESTS] = "requests",
+	[MD_RECIPE_FILTER] = "filter",	   [MD_RECIPE_STDIN] = "stdin",
+};
+
+const char *md_recipe_key(enum md_recipe part)
+{
+	return recipe_keys[part];
+}
+
 static bool is_name_character(char c)
 {
 	return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
@@ -101,11 +114,18 @@ static void put_rule(FILE *out, const struct md_rule_text *rule)
 	}
 	if (rule->mode)
 		fprintf(out, "mode = %s\n", rule->mode);
-	if (rule->command) {
+	if (rule->command && rule->recipe[MD_RECIPE_CLIENT]) {
+		/* A server does not end by itself, so the command cannot train. */
+		fputs("audit = server\n", out);
+		put_command(out, "command", rule);
+	} else if (rule->command) {
 		put_command(out, "train", rule);
 		fputs("audit = command\n", out);
 		put_command(out, "command", rule);
 	}
+	for (int i = 0; i < MD_NR_RECIPE; i++)
+		if (rule->recipe[i])
+			fprintf(out, "%s = %s\n", recipe_keys[i], rule->recipe[i]);
 	if (rule->unit)
 		fprintf(out, "unit = %s\n", rule->unit);
 	if (rule->user)
@@ -121,6 +141,8 @@ static bool has_line_break(const struct md_rule_text *rule)
 		has |= strpbrk(rule->programs[i], "\n\r") != NULL;
 	for (int i = 0; i < rule->nr_command; i++)
 		has |= strpbrk(rule->command[i], "\n\r") != NULL;
+	for (int i = 0; i < MD_NR_RECIPE; i++)
+		has |= rule->recipe[i] && strpbrk(rule->recipe[i], "\n\r");
 	return has;
 }
 
@@ -132,17 +154,36 @@ static int make_directory(const char *path, struct mp_err *err)
 	return 0;
 }
 
+/* The rule that is replaced, until the new one is accepted. The policy reads no file of such a name. */
+static bool name_former(const char *file, char *buf, size_t size)
+{
+	return snprintf(buf, size, "%s~", file) < (int)size;
+}
+
+void md_rule_file_settle(const char *file, bool accepted)
+{
+	char former[4400];
+
+	if (!name_former(file, former, sizeof(former)))
+		return;
+	if (accepted)
+		unlink(former);
+	else if (rename(former, file))
+		unlink(file);
+}
+
 int md_rule_file_write(const char *dir, const char *name, const struct md_rule_text *rule,
 		       char *file, size_t size, struct mp_err *err)
 {
 	struct md_outfile out;
-	char folder[4200];
+	char folder[4200], former[4400];
 	int r;
 
 	if (has_line_break(rule))
-		return mp_err_set(err, EINVAL, "a rule cannot hold a name with a line break");
+		return mp_err_set(err, EINVAL, "a rule cannot hold a text with a line break");
 	if (snprintf(folder, sizeof(folder), "%s/watch.d", dir) >= (int)sizeof(folder) ||
-	    snprintf(file, size, "%s/%s.conf", folder, name) >= (int)size)
+	    snprintf(file, size, "%s/%s.conf", folder, name) >= (int)size ||
+	    !name_former(file, former, sizeof(former)))
 		return mp_err_set(err, ENAMETOOLONG, "%s: the name is too long", dir);
 	r = make_directory(dir, err);
 	if (!r)
@@ -154,6 +195,9 @@ int md_rule_file_write(const char *dir, const char *name, const struct md_rule_t
 				  "%s: exists and was not written by morph watch; edit it, or give "
 				  "another --name",
 				  file);
+	unlink(former);
+	if (link(file, former) && errno != ENOENT)
+		return mp_err_set(err, errno, "%s: cannot be kept: %s", file, strerror(errno));
 	r = md_outfile_open(file, &out, err);
 	if (r)
 		return r;

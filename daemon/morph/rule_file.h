@@ -11,14 +11,32 @@
 
 #include "libprof/base/err.h"
 
+/* The parts of an audit's recipe: keys of morph.conf(5) that have the names of options of morph-audit. */
+enum md_recipe {
+	MD_RECIPE_CLIENT,
+	MD_RECIPE_READY,
+	MD_RECIPE_SETUP,
+	MD_RECIPE_PREPARE,
+	MD_RECIPE_TEARDOWN,
+	MD_RECIPE_METRIC,
+	MD_RECIPE_BETTER,
+	MD_RECIPE_REQUESTS,
+	MD_RECIPE_FILTER,
+	MD_RECIPE_STDIN,
+	MD_NR_RECIPE
+};
+const char *md_recipe_key(enum md_recipe part);
+
 /* The contents of a rule. A text that is NULL is not written. */
 struct md_rule_text {
 	const char **programs; /* paths, patterns, "package:NAME" */
 	size_t nr_programs;
 	const char *mode; /* "adopt", "advise" */
 	const char *unit, *user;
-	char **command; /* trains and audits; its words */
+	/* Its words. It trains and audits; with a client, it starts the server that is audited. */
+	char **command;
 	int nr_command;
+	const char *recipe[MD_NR_RECIPE];
 };
 
 bool md_rule_name_is_valid(const char *name);
@@ -27,10 +45,12 @@ void md_rule_name_of(const char *program, char *buf, size_t size);
 
 /*
  * md_rule_file_write - writes DIR/watch.d/NAME.conf; makes the directories. @file gets its path.
- * Return: 0; -EEXIST: a person wrote a rule of this name; -EINVAL: a text has a line break; -errno.
+ * md_rule_file_settle() follows. Return: 0; -EEXIST: a person wrote a rule of this name; -EINVAL: a text has a line break; -errno.
  */
 int md_rule_file_write(const char *dir, const char *name, const struct md_rule_text *rule,
 		       char *file, size_t size, struct mp_err *err);
+/* A rule that was written is accepted, or is taken back: then the rule that it replaced, if any, is there again. */
+void md_rule_file_settle(const char *file, bool accepted);
 /* Return: 0; -EPERM: a person wrote it; -errno. */
 int md_rule_file_remove(const char *file, struct mp_err *err);
 

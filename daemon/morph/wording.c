@@ -33,8 +33,15 @@ static bool has_too_few(const struct md_machine_program *p)
 	return !p->module || p->module->nr_samples < MD_WORTH_MIN_SAMPLES;
 }
 
+bool md_wording_has_nothing_yet(const struct md_machine_program *p)
+{
+	return p->job && p->job->state == MP_JOB_REFUSED && p->job->before_samples;
+}
+
 const char *md_wording_state(const struct md_machine_program *p)
 {
+	if (md_wording_has_nothing_yet(p))
+		return "nothing to move yet";
 	if (p->job && p->job->state < MP_NR_JOB_STATES)
 		return job_words[p->job->state];
 	if (p->denied)
@@ -111,7 +118,10 @@ static void put_untried(FILE *out, const struct md_machine_program *p)
 static void put_reason(FILE *out, const struct md_machine_program *p)
 {
 	if (p->job && p->job->state < MP_NR_JOB_STATES) {
-		fputs(job_reasons[p->job->state], out);
+		if (md_wording_has_nothing_yet(p))
+			fputs("By its samples so far, there was nothing to move in it.", out);
+		else
+			fputs(job_reasons[p->job->state], out);
 		if (p->job->detail && p->job->detail[0])
 			fprintf(out, " The reason: %s.", p->job->detail);
 		return;

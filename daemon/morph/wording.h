@@ -6,12 +6,15 @@
 #ifndef MD_WORDING_H
 #define MD_WORDING_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "daemon/machine/machine.h"
 
 #define MD_WORDING_MAX 64
 
+/* By its samples so far there was nothing to move: only such a refused job stores their number. */
+bool md_wording_has_nothing_yet(const struct md_machine_program *program);
 /* The state of a program, in at most 24 columns. */
 const char *md_wording_state(const struct md_machine_program *program);
 /* One word for scripts: "not-tried", "in-use", "gone", or the name of the job's state. */

@@ -11,6 +11,7 @@
 
 #include "libprof/audit/program_audit.h"
 #include "libprof/cli/stdio.h"
+#include "libprof/note/call_file.h"
 #include "libprof/note/polls.h"
 
 #define CONFIG_PATH "/etc/morph/morphd.conf"
@@ -26,6 +27,8 @@ enum option_key {
 	OPT_POLLS,
 	OPT_POLL_WINDOW,
 	OPT_POLL_RATE,
+	OPT_CALLS,
+	OPT_CALL_PERIOD,
 	OPT_AUDIT,
 	OPT_ALPHA,
 	OPT_CHECK_CONFIG,
@@ -96,6 +99,12 @@ static const struct argp_option run_options[] = {
 	 "with --polls: skip up to STRIDE - 1 paths, then take SAMPLES paths (default: 64,17)", 0},
 	{"poll-rate", OPT_POLL_RATE, "HZ", 0,
 	 "with --polls: ask at most HZ times per second (default: 500)", 0},
+	{"calls", OPT_CALLS, "FILE", 0,
+	 "take the calls that programs with a clock of calls sample; FILE is the one that their "
+	 "--counts named",
+	 0},
+	{"call-period", OPT_CALL_PERIOD, "CALLS", 0,
+	 "with --calls: one sample for CALLS calls on average (default: 1000)", 0},
 	{"audit", OPT_AUDIT, "FILE", 0,
 	 "find out which version of each function of an audited program is faster, and let it run "
 	 "from then on; FILE is the one that its --counts named; without COMMAND: no sampling",
@@ -187,6 +196,27 @@ static void add_selection(struct argp_state *state, int key, const char *arg)
 	}
 }
 
+/* Do the options fit together? */
+static void check_together(struct argp_state *state, struct md_options *o)
+{
+	if (o->is_run && !o->command && !md_options_select(o) && !o->audit.path)
+		argp_error(state, "no command given");
+	if (o->audit.path && !o->command && !md_options_select(o) &&
+	    (o->record || o->stats || o->polls.path || o->calls.path))
+		argp_error(state, "without COMMAND, --audit samples nothing: do not give "
+				  "--record, --stats, --json, --polls or --calls");
+	if (o->input && strcmp(o->line.source, "auto") && strcmp(o->line.source, "replay"))
+		argp_error(state, "--input is for --source=replay");
+	if (!o->input && !strcmp(o->line.source, "replay"))
+		argp_error(state, "--source=replay needs --input FILE");
+	if (md_options_select(o) && o->polls.path)
+		argp_error(state, "--polls asks COMMAND: do not give --pid, --unit or --user");
+	if (md_options_select(o) && o->calls.path)
+		argp_error(state, "--calls is for COMMAND: do not give --pid, --unit or --user");
+	if (o->check_config && !o->config)
+		o->config = CONFIG_PATH;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct md_options *o = state->input;
@@ -212,6 +242,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_POLL_RATE:
 		o->polls.rate_hz = whole_number(state, "poll-rate", arg, 10000);
 		return 0;
+	case OPT_CALLS: o->calls.path = arg; return 0;
+	case OPT_CALL_PERIOD:
+		o->calls.period =
+			(uint32_t)whole_number(state, "call-period", arg, MP_CALL_PERIOD_MAX);
+		return 0;
 	case OPT_AUDIT: o->audit.path = arg; return 0;
 	case OPT_ALPHA: o->audit.alpha = chance(state, arg); return 0;
 	case OPT_PID:
@@ -228,23 +263,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->command = &state->argv[state->next - 1];
 		state->next = state->argc;
 		return 0;
-	case ARGP_KEY_END:
-		if (o->is_run && !o->command && !md_options_select(o) && !o->audit.path)
-			argp_error(state, "no command given");
-		if (o->audit.path && !o->command && !md_options_select(o) &&
-		    (o->record || o->stats || o->polls.path))
-			argp_error(state, "without COMMAND, --audit samples nothing: do not give "
-					  "--record, --stats, --json or --polls");
-		if (o->input && strcmp(o->line.source, "auto") && strcmp(o->line.source, "replay"))
-			argp_error(state, "--input is for --source=replay");
-		if (!o->input && !strcmp(o->line.source, "replay"))
-			argp_error(state, "--source=replay needs --input FILE");
-		if (md_options_select(o) && o->polls.path)
-			argp_error(state,
-				   "--polls asks COMMAND: do not give --pid, --unit or --user");
-		if (o->check_config && !o->config)
-			o->config = CONFIG_PATH;
-		return 0;
+	case ARGP_KEY_END: check_together(state, o); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -272,6 +291,7 @@ void md_options_parse(int argc, char **argv, struct md_options *out)
 {
 	*out = (struct md_options){.polls = {NULL, MD_PATH_REQUESTS_SAMPLES,
 					     MD_PATH_REQUESTS_STRIDE, MD_PATH_REQUESTS_RATE_HZ},
+				   .calls = {NULL, MD_CALL_SAMPLES_PERIOD},
 				   .audit.alpha = MP_PROGRAM_AUDIT_ALPHA};
 	argp_err_exit_status = 2;
 	md_config_init(&out->line);

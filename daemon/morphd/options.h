@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/attribute/call_samples.h"
 #include "daemon/attribute/path_requests.h"
 #include "daemon/attribute/sample_owner.h"
 #include "daemon/audit/audit_reader.h"
@@ -23,6 +24,7 @@ struct md_options {
 	struct md_config line; /* settings from the command line */
 	const char *config, *record, *input;
 	struct md_path_requests_config polls; /* @path NULL: no program is polled */
+	struct md_call_samples_config calls;  /* @path NULL: no program samples its calls */
 	struct md_audit_config audit;	      /* @path NULL: no program is audited */
 	uint32_t nr_repeats;
 	bool stats, json, check_config, wait;

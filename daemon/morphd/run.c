@@ -54,6 +54,8 @@ static int run_work(struct md_pipeline *pl, struct mp_err *err)
 	int ret = run->polls->path ? md_path_requests_start(run->polls, &pl->polls, err) : 0;
 	const char *remark;
 
+	if (!ret && run->o->calls.path)
+		ret = md_call_samples_start(&run->o->calls, &pl->calls, err);
 	if (!ret && run->o->audit.path)
 		ret = md_audit_reader_start(&run->o->audit, &run->audit, err);
 	if (!ret && run->name)
@@ -65,6 +67,11 @@ static int run_work(struct md_pipeline *pl, struct mp_err *err)
 		md_message(remark);
 	md_path_requests_stop(pl->polls);
 	pl->polls = NULL;
+	remark = !ret && pl->calls ? md_call_samples_remark(pl->calls) : NULL;
+	if (remark)
+		md_message(remark);
+	md_call_samples_stop(pl->calls);
+	pl->calls = NULL;
 	if (!ret)
 		ret = md_audit_finish(run->audit, pl->store, run->db, err);
 	else

@@ -419,14 +419,19 @@ void md_perf_decoder_add_stack(struct md_perf_decoder *d, uint32_t stage_nr,
 static void decode_lost(struct md_perf_decoder *d, struct md_perf_stage *stage, uint64_t nr,
 			uint64_t time)
 {
+	uint32_t flags = 0;
+
 	if (!nr)
 		return;
 	md_perf_decoder_flush(d);
 	stage->lost += nr;
-	d->lost_events = true;
-	if (d->mappings_only)
+	if (stage->loss != MD_PERF_LOSS_SAMPLES) {
+		d->lost_events = true;
+		flags = MORPH_LOST_STATE;
+	}
+	if (d->mappings_only || stage->loss == MD_PERF_LOSS_EVENTS)
 		nr = 0;
-	if (!md_record_add_lost(&d->out, time, nr, MORPH_LOST_RING_FULL, MORPH_LOST_STATE))
+	if (!md_record_add_lost(&d->out, time, nr, MORPH_LOST_RING_FULL, flags))
 		d->failed = true;
 }
 

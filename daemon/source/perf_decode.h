@@ -19,8 +19,16 @@
 #define MD_STAGE_IPS   512
 #define MD_STAGE_WORDS 4096 /* words in a REGISTERS record */
 
+/* What a ring carries, which says what its losses are. */
+enum md_perf_loss {
+	MD_PERF_LOSS_ANY,     /* samples, or events of processes and mappings */
+	MD_PERF_LOSS_SAMPLES, /* the events have a ring of their own */
+	MD_PERF_LOSS_EVENTS,
+};
+
 /* Samples of one CPU that are not in a record yet. */
 struct md_perf_stage {
+	enum md_perf_loss loss;
 	uint32_t tgid, tid, cpu, nr;
 	uint64_t time_ns;
 	uint64_t throttled_ns; /* time since which the event is throttled; 0: it is not */

@@ -22,10 +22,11 @@
  * Data pages of a ring. An ordinary user gets 128 and the control page per CPU: that is the
  * limit of kernel.perf_event_mlock_kb (516).
  */
-#define RING_PAGES_ROOT	    256
-#define RING_PAGES_USER	    128
-#define RING_PAGES_MIN	    8
-#define RING_PAGES_MAPPINGS 64
+#define RING_PAGES_ROOT	  256
+#define RING_PAGES_USER	  128
+#define RING_PAGES_STACKS 1024 /* of a command, where nothing limits them: 255 copies of stacks */
+#define RING_PAGES_MIN	  8
+#define RING_PAGES_EVENTS 64 /* without samples */
 /*
  * Wake the reader when a ring is a quarter full. The reader polls every 0.1 to 0.25 s anyway,
  * and a wakeup costs as much as about a thousand samples. The free part lasts three times as
@@ -57,16 +58,22 @@ static const struct choice choices[] = {
 	 PERF_COUNT_SW_CPU_CLOCK, 256, false},
 };
 
+/* Counts nothing, and so needs no right to see the kernel. */
+static const struct choice no_clock = {"dummy", "",   PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY,
+				       0,	false};
+
 static void set_attr(struct perf_event_attr *attr, const struct choice *choice, uint32_t rate_hz,
 		     const struct md_perf_request *request, bool no_kernel, bool lost)
 {
 	bool is_command = request->command != 0;
+	bool has_mappings = request->content != MD_PERF_SAMPLES;
+	bool has_processes = has_mappings && request->content != MD_PERF_MAPPINGS;
 
 	*attr = (struct perf_event_attr){
 		.type = choice->type,
 		.size = sizeof(*attr),
 		.config = choice->config,
-		.freq = 1,
+		.freq = rate_hz != 0,
 		.sample_freq = rate_hz,
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 			       PERF_SAMPLE_CPU,
@@ -82,11 +89,11 @@ static void set_attr(struct perf_event_attr *attr, const struct choice *choice, 
 		 * Do not set attr.build_id: while a system-wide event has it, `perf record` of
 		 * other users fails. Build-ids are read from the files.
 		 */
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = !request->mappings_only,
-		.comm_exec = !request->mappings_only,
-		.task = !request->mappings_only,
+		.mmap = has_mappings,
+		.mmap2 = has_mappings,
+		.comm = has_processes,
+		.comm_exec = has_processes,
+		.task = has_processes,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
@@ -167,29 +174,33 @@ static int choose(const struct md_perf_request *request, struct md_perf_events *
 	uint32_t cpu = md_cpus_first(&out->online);
 	uint32_t max_hz = read_setting("perf_event_max_sample_rate", INT32_MAX);
 	uint32_t asked_hz = request->rate_hz, rate_hz;
-	bool no_kernel = request->no_kernel, lost = true;
+	bool is_events = request->content == MD_PERF_EVENTS,
+	     no_kernel = request->no_kernel || is_events;
+	const struct choice *first = is_events ? &no_clock : choices, *choice;
+	size_t i = 0, nr = is_events ? 1 : sizeof(choices) / sizeof(choices[0]);
 	pid_t command = request->command;
-	size_t i = 0;
+	bool lost = true;
 	int fd, code = EINVAL;
 
-	while (i < sizeof(choices) / sizeof(choices[0])) {
-		rate_hz = asked_hz ? asked_hz : choices[i].rate_hz;
+	while (i < nr) {
+		choice = &first[i];
+		rate_hz = asked_hz ? asked_hz : choice->rate_hz;
 		if (rate_hz > max_hz)
 			rate_hz = max_hz;
-		if (choices[i].branches && request->mappings_only) {
+		if (choice->branches && request->content == MD_PERF_MAPPINGS) {
 			i++;
 			continue;
 		}
-		set_attr(attr, &choices[i], rate_hz, request, no_kernel, lost);
+		set_attr(attr, choice, rate_hz, request, no_kernel, lost);
 		fd = open_event(attr, command, cpu);
 		if (fd >= 0) {
 			close(fd);
-			out->has_branches = choices[i].branches;
+			out->has_branches = choice->branches;
 			out->has_kernel = !no_kernel;
 			out->rate_hz = rate_hz;
-			snprintf(out->event, sizeof(out->event), "%s%s", choices[i].event,
+			snprintf(out->event, sizeof(out->event), "%s%s", choice->event,
 				 no_kernel ? ":u" : "");
-			snprintf(out->why, sizeof(out->why), "%s%s%s", choices[i].why,
+			snprintf(out->why, sizeof(out->why), "%s%s%s", choice->why,
 				 no_kernel ? "; user code only" : "",
 				 rate_hz < asked_hz ? "; rate cut to perf_event_max_sample_rate"
 						    : "");
@@ -203,7 +214,7 @@ static int choose(const struct md_perf_request *request, struct md_perf_events *
 		}
 		if (code == EACCES || code == EPERM || code == ENOSYS || code == EMFILE)
 			return refuse(command, code, err);
-		if (lost && code == EINVAL && i + 1 == sizeof(choices) / sizeof(choices[0])) {
+		if (lost && code == EINVAL && i + 1 == nr) {
 			lost = false;
 			i = 0;
 			continue;
@@ -313,6 +324,18 @@ static int open_rings(struct md_perf_events *events, struct mp_err *err)
 	return 0;
 }
 
+/* A process that may sample the whole system is a service, and limits its memory itself. */
+static size_t choose_pages(const struct md_perf_request *request)
+{
+	if (request->content >= MD_PERF_EVENTS)
+		return RING_PAGES_EVENTS;
+	if (!request->command)
+		return RING_PAGES_ROOT;
+	if (geteuid())
+		return RING_PAGES_USER;
+	return request->stacks ? RING_PAGES_STACKS : RING_PAGES_ROOT;
+}
+
 int md_perf_events_open(const struct md_perf_request *request, struct md_perf_events *out,
 			struct mp_err *err)
 {
@@ -322,10 +345,7 @@ int md_perf_events_open(const struct md_perf_request *request, struct md_perf_ev
 	memset(out, 0, sizeof(*out));
 	out->command = request->command;
 	out->prog_fd = -1;
-	/* A process that may sample the whole system is a service, and limits its memory itself. */
-	out->ring_pages = request->mappings_only	  ? RING_PAGES_MAPPINGS
-			  : request->command && geteuid() ? RING_PAGES_USER
-							  : RING_PAGES_ROOT;
+	out->ring_pages = choose_pages(request);
 	out->max_rings = sysconf(_SC_NPROCESSORS_CONF);
 	if (md_cpus_read(fd, &possible) && md_cpus_end(&possible) > out->max_rings)
 		out->max_rings = md_cpus_end(&possible);

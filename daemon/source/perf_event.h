@@ -55,11 +55,18 @@ struct md_perf_events {
 	uint64_t probe_ns; /* time of the last check whether the events are alive */
 };
 
+enum md_perf_content {
+	MD_PERF_ALL,
+	MD_PERF_SAMPLES,
+	MD_PERF_EVENTS,	  /* processes and mappings; nothing is sampled */
+	MD_PERF_MAPPINGS, /* a BPF program takes the samples */
+};
+
 struct md_perf_request {
 	uint32_t rate_hz; /* 0: the event's default */
 	pid_t command;	/* 0: all processes; else this one, from its next exec, and its children */
 	bool no_kernel; /* only samples of user code */
-	bool mappings_only; /* the rings carry only mappings; a BPF program takes the samples */
+	enum md_perf_content content;
 	uint16_t registers; /* user registers, bit n: register n as in morph_abi.h; 0: none */
 	bool stacks;	    /* copy a piece of the user stack with each sample */
 };

@@ -41,13 +41,6 @@ struct md_source_config {
 	uint32_t nr_repeats; /* replay: number of repetitions, each with new process ids */
 };
 
-/*
- * Longest wait on an idle machine. A wakeup costs more than the samples of a tenth of a second.
- * Files must be looked up before they may be gone, but only if programs are started or files
- * are mapped.
- */
-#define MD_QUIET_MS 250
-
 /* Records in the order in which they are to be processed. Writable until the next call. */
 struct md_batch {
 	uint8_t *data;
@@ -74,8 +67,8 @@ struct md_source_ops {
 	/*
 	 * Return: 0 with records, or without if none came within @timeout_ms; -ENODATA: no more
 	 * will come; -errno. With @drain, returns everything collected so far without waiting.
-	 * A source of the whole machine may wait MD_QUIET_MS if the last round had only
-	 * samples.
+	 * A source of the whole machine may wait longer if the last round had only samples
+	 * (quiet.h).
 	 */
 	int (*next)(struct md_source *source, int timeout_ms, bool drain, struct md_batch *batch,
 		    struct mp_err *err);

@@ -8,6 +8,7 @@
  * explains why mappings take that way.
  */
 #include "daemon/record/clock.h"
+#include "daemon/source/quiet.h"
 #include "daemon/source/source.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ struct bpf {
 	bool stopped;	       /* only the last records are still to come */
 	bool reported_missing; /* samples that were taken but never seen were reported */
 	bool is_quiet;	       /* the last round had only samples */
+	int quiet_ms;	       /* the last quiet wait */
 	/* mappings found in /proc, to be inserted when the stream reaches scan_ns */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
@@ -142,7 +144,7 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 		.rate_hz = config->rate_hz,
 		.command = config->command,
 		.no_kernel = config->no_kernel,
-		.mappings_only = true,
+		.content = MD_PERF_MAPPINGS,
 	};
 	struct bpf *b;
 	int ret;
@@ -345,13 +347,14 @@ static int read_rings(struct bpf *b, bool drain, struct mp_err *err)
 
 static int wait_for_records(struct bpf *b, int timeout_ms, struct mp_err *err)
 {
-	bool sleeps = b->is_quiet && !b->command && timeout_ms > 0 && timeout_ms < MD_QUIET_MS;
+	int wait_ms = md_quiet_wait(&b->quiet_ms, b->is_quiet && !b->command, timeout_ms);
+	bool sleeps = wait_ms > timeout_ms;
 	struct epoll_event events[16];
 	int ret;
 
 	if (sleeps)
 		md_bpf_programs_sleep(b->programs, true);
-	ret = epoll_wait(b->epoll, events, 16, sleeps ? MD_QUIET_MS : timeout_ms);
+	ret = epoll_wait(b->epoll, events, 16, wait_ms);
 	if (ret < 0 && errno != EINTR)
 		return mp_err_set(err, errno, "epoll: %s", strerror(errno));
 	if (sleeps)

@@ -7,6 +7,7 @@
  * out, so that no mapping arrives after its samples.
  */
 #include "daemon/record/clock.h"
+#include "daemon/source/quiet.h"
 #include "daemon/source/source.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ struct kmod {
 	/* by CPU: start of its mapped tail, which the rest of the ring follows; NULL: no ring */
 	void **maps;
 	pid_t command;
+	int quiet_ms;	       /* the last quiet wait */
 	bool is_on;	       /* the module is collecting */
 	bool more;	       /* a batch was full: the rings hold more of this round */
 	bool was_empty;	       /* the last round gave nothing */
@@ -365,8 +367,7 @@ static int wait_for_records(struct kmod *k, int timeout_ms, struct mp_err *err)
 	struct pollfd one = {.fd = k->fd, .events = POLLIN};
 	int nr;
 
-	if (k->merge.is_quiet && !k->command && timeout_ms > 0 && timeout_ms < MD_QUIET_MS)
-		timeout_ms = MD_QUIET_MS;
+	timeout_ms = md_quiet_wait(&k->quiet_ms, k->merge.is_quiet && !k->command, timeout_ms);
 	k->merge.is_quiet = true;
 	nr = poll(&one, 1, timeout_ms);
 	if (nr < 0 && errno != EINTR)

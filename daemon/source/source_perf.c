@@ -5,8 +5,13 @@
  * Merges the rings of all CPUs in time order. Everything written before the clock was last read
  * is complete in every ring. Only that part is given out, so that no mapping arrives after its
  * samples.
+ *
+ * Where samples bring copies of stacks, events of processes and mappings have rings of their own. A ring
+ * has room for some dozen copies only, and is full whenever the reader is away for some milliseconds.
+ * A loss of events would make all mappings unknown.
  */
 #include "daemon/record/clock.h"
+#include "daemon/source/quiet.h"
 #include "daemon/source/source.h"
 
 #include <errno.h>
@@ -32,9 +37,13 @@ struct head {
 struct perf {
 	struct md_source source;
 	struct md_perf_events events;
+	struct md_perf_events apart; /* without samples; no rings: @events has all */
 	struct md_perf_decoder decoder;
+	/* By number: ring n of @events; or ring n of @events is 2n, and of @apart 2n + 1. */
+	struct md_perf_ring **rings;
 	struct pollfd *fds;
-	struct head *heads; /* one per ring */
+	struct head *heads;
+	uint32_t nr_rings;
 	struct md_recfile_info info;
 	pid_t command;
 	uint64_t round_ns; /* time when the rings were last read */
@@ -42,6 +51,7 @@ struct perf {
 	bool more;	   /* a batch was full: the rings hold more of this round */
 	bool said_lost;	   /* the final losses were reported */
 	bool is_quiet;	   /* this round had only samples so far */
+	int quiet_ms;	   /* the last quiet wait */
 	/* mappings found in /proc, to be inserted when the stream reaches scan_ns */
 	struct md_buf scan;
 	uint64_t scan_ns, last_scan_ns;
@@ -54,8 +64,10 @@ static void perf_close(struct md_source *source)
 	if (!p)
 		return;
 	md_perf_events_close(&p->events);
+	md_perf_events_close(&p->apart);
 	md_perf_decoder_fini(&p->decoder);
 	md_buf_fini(&p->scan);
+	free(p->rings);
 	free(p->fds);
 	free(p->heads);
 	free(p);
@@ -74,8 +86,10 @@ static void fill_info(struct perf *p)
 /* Starts sampling of the whole machine. */
 static int start_all(struct perf *p, struct mp_err *err)
 {
-	int ret = md_perf_events_switch(&p->events, true, err);
+	int ret = md_perf_events_switch(&p->apart, true, err);
 
+	if (!ret)
+		ret = md_perf_events_switch(&p->events, true, err);
 	if (ret)
 		return ret;
 	/*
@@ -95,10 +109,70 @@ static int start_all(struct perf *p, struct mp_err *err)
  */
 #define STACK_COST_NS 100000
 
+static void count_rings(struct perf *p)
+{
+	uint32_t nr = p->events.nr_rings;
+
+	if (p->apart.nr_rings > nr)
+		nr = p->apart.nr_rings;
+	p->nr_rings = p->apart.rings ? 2 * nr : nr;
+	p->decoder.nr_stages = p->nr_rings;
+}
+
+static void poll_ring(struct perf *p, uint32_t i)
+{
+	p->fds[i] =
+		(struct pollfd){.fd = p->rings[i]->page ? p->rings[i]->fd : -1, .events = POLLIN};
+}
+
+/* Numbers the rings, also those of CPUs that come online later. */
+static int number_rings(struct perf *p, struct mp_err *err)
+{
+	uint32_t step = p->apart.rings ? 2 : 1, max = p->events.max_rings, i;
+
+	p->rings = calloc((size_t)max * step, sizeof(p->rings[0]));
+	p->fds = calloc((size_t)max * step, sizeof(p->fds[0]));
+	p->heads = calloc((size_t)max * step, sizeof(p->heads[0]));
+	if (!p->rings || !p->fds || !p->heads ||
+	    md_perf_decoder_init(&p->decoder, max * step, p->events.rate_hz,
+				 p->events.has_branches))
+		return mp_err_set(err, ENOMEM, "no memory");
+	for (i = 0; i < max; i++) {
+		p->rings[i * step] = &p->events.rings[i];
+		if (!p->apart.rings)
+			continue;
+		p->rings[2 * i + 1] = &p->apart.rings[i];
+		p->decoder.stages[2 * i].loss = MD_PERF_LOSS_SAMPLES;
+		p->decoder.stages[2 * i + 1].loss = MD_PERF_LOSS_EVENTS;
+	}
+	for (i = 0; i < max * step; i++)
+		poll_ring(p, i);
+	return 0;
+}
+
+/* Opens the events. Without memory for more rings, all records share one for each CPU. */
+static int open_events(struct perf *p, struct md_perf_request *request, struct mp_err *err)
+{
+	const struct md_perf_request apart = {.command = request->command,
+					      .content = MD_PERF_EVENTS};
+	struct mp_err unused = {{0}};
+	int ret;
+
+	if (request->stacks && !md_perf_events_open(&apart, &p->apart, &unused))
+		request->content = MD_PERF_SAMPLES;
+	ret = md_perf_events_open(request, &p->events, err);
+	if (ret && p->apart.rings) {
+		md_perf_events_close(&p->apart);
+		request->content = MD_PERF_ALL;
+		ret = md_perf_events_open(request, &p->events, err);
+	}
+	return ret ? ret : number_rings(p, err);
+}
+
 static int perf_open(const struct md_source_config *config, struct md_source **out,
 		     struct mp_err *err)
 {
-	const struct md_perf_request request = {
+	struct md_perf_request request = {
 		.rate_hz = config->rate_hz,
 		.command = config->command,
 		.no_kernel = config->no_kernel,
@@ -106,38 +180,26 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 		.stacks = md_source_wants_stacks(config->stacks, config->rate_hz, STACK_COST_NS),
 	};
 	struct perf *p = calloc(1, sizeof(*p));
-	uint32_t i;
 	int ret;
 
 	if (!p)
 		return mp_err_set(err, ENOMEM, "no memory");
 	p->source.ops = &md_source_perf;
 	p->command = config->command;
-	ret = md_perf_events_open(&request, &p->events, err);
-	if (ret) {
-		free(p);
-		return ret;
-	}
+	ret = open_events(p, &request, err);
+	if (ret)
+		goto fail;
 	p->source.has_kernel = p->events.has_kernel;
 	p->source.has_stacks = request.stacks;
-	ret = -ENOMEM;
-	p->fds = calloc(p->events.max_rings, sizeof(p->fds[0]));
-	p->heads = calloc(p->events.max_rings, sizeof(p->heads[0]));
-	if (!p->fds || !p->heads ||
-	    md_perf_decoder_init(&p->decoder, p->events.max_rings, p->events.rate_hz,
-				 p->events.has_branches)) {
-		mp_err_set(err, ENOMEM, "no memory");
-		goto fail;
-	}
 	if (request.stacks)
 		md_perf_decoder_want_stacks(&p->decoder);
-	if (config->registers && md_perf_decoder_want_registers(&p->decoder, config->registers)) {
+	ret = config->registers ? md_perf_decoder_want_registers(&p->decoder, config->registers)
+				: 0;
+	if (ret) {
 		mp_err_set(err, ENOMEM, "no memory");
 		goto fail;
 	}
-	p->decoder.nr_stages = p->events.nr_rings;
-	for (i = 0; i < p->events.nr_rings; i++)
-		p->fds[i] = (struct pollfd){.fd = p->events.rings[i].fd, .events = POLLIN};
+	count_rings(p);
 	fill_info(p);
 	ret = config->command ? 0 : start_all(p, err);
 	if (ret)
@@ -153,7 +215,7 @@ static void look_at(struct perf *p, uint32_t ring)
 {
 	struct head *head = &p->heads[ring];
 
-	head->record = md_perf_ring_peek(&p->events.rings[ring]);
+	head->record = md_perf_ring_peek(p->rings[ring]);
 	head->time_ns = head->record ? md_perf_record_time(head->record) : UINT64_MAX;
 }
 
@@ -166,7 +228,7 @@ static uint32_t oldest_ring(const struct perf *p, uint64_t *until)
 	uint64_t first = UINT64_MAX, second = UINT64_MAX, time;
 	uint32_t oldest = 0, i;
 
-	for (i = 0; i < p->events.nr_rings; i++) {
+	for (i = 0; i < p->nr_rings; i++) {
 		time = p->heads[i].time_ns;
 		if (time < first) {
 			second = first;
@@ -195,18 +257,17 @@ static int give_scan(struct perf *p)
 
 static int merge(struct perf *p)
 {
-	struct md_perf_ring *rings = p->events.rings;
 	struct head *head;
 	uint64_t until;
 	uint32_t i;
 
 	p->more = false;
-	for (i = 0; i < p->events.nr_rings; i++)
+	for (i = 0; i < p->nr_rings; i++)
 		look_at(p, i);
 	for (;;) {
 		i = oldest_ring(p, &until);
 		head = &p->heads[i];
-		if (!p->events.nr_rings || !head->record)
+		if (!p->nr_rings || !head->record)
 			break;
 		if (p->scan.size && head->time_ns >= p->scan_ns && give_scan(p))
 			return -ENOMEM;
@@ -219,7 +280,7 @@ static int merge(struct perf *p)
 		while (head->record && head->time_ns <= until && p->decoder.out.size < BATCH_SIZE) {
 			p->is_quiet &= head->record->type == PERF_RECORD_SAMPLE;
 			md_perf_decode(&p->decoder, i, head->record);
-			md_perf_ring_advance(&rings[i], head->record);
+			md_perf_ring_advance(p->rings[i], head->record);
 			look_at(p, i);
 		}
 		if (p->decoder.out.size >= BATCH_SIZE) {
@@ -242,8 +303,9 @@ static void account_lost(struct perf *p)
 	if (p->said_lost)
 		return;
 	p->said_lost = true;
-	for (i = 0; i < p->events.nr_rings; i++)
-		if (md_perf_ring_lost(&p->events.rings[i], &nr) && nr > p->decoder.stages[i].lost)
+	for (i = 0; i < p->nr_rings; i++)
+		if (p->decoder.stages[i].loss != MD_PERF_LOSS_EVENTS && p->rings[i]->page &&
+		    md_perf_ring_lost(p->rings[i], &nr) && nr > p->decoder.stages[i].lost)
 			md_record_add_lost(&p->decoder.out, p->round_ns,
 					   nr - p->decoder.stages[i].lost, MORPH_LOST_RING_FULL, 0);
 }
@@ -252,13 +314,12 @@ static int wait_for_records(struct perf *p, int timeout_ms, struct mp_err *err)
 {
 	uint32_t i;
 
-	if (p->is_quiet && !p->command && timeout_ms > 0 && timeout_ms < MD_QUIET_MS)
-		timeout_ms = MD_QUIET_MS;
+	timeout_ms = md_quiet_wait(&p->quiet_ms, p->is_quiet && !p->command, timeout_ms);
 	p->is_quiet = true;
-	if (poll(p->fds, p->events.nr_rings, timeout_ms) < 0)
+	if (poll(p->fds, p->nr_rings, timeout_ms) < 0)
 		return errno == EINTR ? 0 : mp_err_set(err, errno, "poll: %s", strerror(errno));
 	/* The event of an offline CPU is always ready: stop polling it. */
-	for (i = 0; i < p->events.nr_rings; i++)
+	for (i = 0; i < p->nr_rings; i++)
 		if (p->fds[i].revents & (POLLHUP | POLLERR | POLLNVAL))
 			p->fds[i].fd = -1;
 	return 0;
@@ -270,20 +331,20 @@ static int wait_for_records(struct perf *p, int timeout_ms, struct mp_err *err)
  */
 static int follow_cpus(struct perf *p, struct mp_err *err)
 {
-	struct md_perf_ring *ring;
-	bool missed;
+	bool missed, missed_apart = false;
 	uint32_t i;
 	int ret = md_perf_events_follow(&p->events, &missed, err);
 
-	if (ret || !missed)
+	if (!ret && p->apart.rings)
+		ret = md_perf_events_follow(&p->apart, &missed_apart, err);
+	if (ret || (!missed && !missed_apart))
 		return ret;
-	for (i = 0; i < p->events.nr_rings; i++) {
-		ring = &p->events.rings[i];
-		if (ring->is_new)
-			p->fds[i] = (struct pollfd){.fd = ring->fd, .events = POLLIN};
-		ring->is_new = false;
+	count_rings(p);
+	for (i = 0; i < p->nr_rings; i++) {
+		if (p->rings[i]->is_new)
+			poll_ring(p, i);
+		p->rings[i]->is_new = false;
 	}
-	p->decoder.nr_stages = p->events.nr_rings;
 	p->decoder.lost_events = true;
 	if (!md_record_add_lost(&p->decoder.out, p->limit_ns, 0, MORPH_LOST_RING_FULL,
 				MORPH_LOST_STATE))
@@ -306,13 +367,15 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 			return ret;
 		p->limit_ns = drain ? UINT64_MAX - 1 : p->round_ns;
 		p->round_ns = md_clock_now_ns();
-		for (i = 0; i < p->events.nr_rings; i++)
-			md_perf_ring_refresh(&p->events.rings[i]);
+		for (i = 0; i < p->nr_rings; i++)
+			if (p->rings[i]->page)
+				md_perf_ring_refresh(p->rings[i]);
 	}
 	if (merge(p))
 		return mp_err_set(err, ENOMEM, "no memory for records");
-	for (i = 0; i < p->events.nr_rings; i++)
-		md_perf_ring_release(&p->events.rings[i]);
+	for (i = 0; i < p->nr_rings; i++)
+		if (p->rings[i]->page)
+			md_perf_ring_release(p->rings[i]);
 	ret = p->more || drain ? 0 : follow_cpus(p, err);
 	if (ret)
 		return ret;
@@ -343,7 +406,10 @@ static const char *perf_remark(const struct md_source *source)
 
 static int perf_pause(struct md_source *source, bool on, struct mp_err *err)
 {
-	return md_perf_events_switch(&((struct perf *)source)->events, !on, err);
+	struct perf *p = (struct perf *)source;
+	int ret = md_perf_events_switch(&p->apart, !on, err);
+
+	return ret ? ret : md_perf_events_switch(&p->events, !on, err);
 }
 
 const struct md_source_ops md_source_perf = {

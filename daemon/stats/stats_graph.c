@@ -225,9 +225,10 @@ static json_t *row_json(const struct calls *c, uint32_t e)
 	callee = place_json(m, f);
 	json_object_set_new(callee, "entries",
 			    count_json(&c->graph.graph.functions[edge->function]));
-	return json_pack("{s:f, s:f, s:I, s:I, s:s, s:o, s:o}", "percent", percent_of(c, edge),
+	return json_pack("{s:f, s:f, s:I, s:I, s:I, s:s, s:o, s:o}", "percent", percent_of(c, edge),
 			 "weight", edge->weight, "samples", (json_int_t)c->graph.samples[e].self,
-			 "certainly_new", (json_int_t)c->graph.samples[e].nr_new, "kind",
+			 "called", (json_int_t)c->graph.samples[e].called, "certainly_new",
+			 (json_int_t)c->graph.samples[e].nr_new, "kind",
 			 site ? kinds[site->kind] : "outside", "caller", caller_json(c, edge),
 			 "callee", callee);
 }
@@ -265,6 +266,17 @@ static void print_rows(struct calls *c, const uint32_t *order, uint32_t nr, json
 	}
 }
 
+/* Which clock took the samples that say how often functions were called? */
+static void print_clock(const struct md_call_graph *graph)
+{
+	if (graph->nr_called)
+		printf("Clock: calls, %" PRIu64 " samples, one for %" PRIu64
+		       " calls; time, %" PRIu64 " samples\n",
+		       graph->nr_called, graph->clocked / graph->nr_called, graph->nr_samples);
+	else
+		printf("Clock: time, %" PRIu64 " samples\n", graph->nr_samples);
+}
+
 static int print_graph(struct calls *c)
 {
 	struct mp_callgraph_edge *edges = c->graph.graph.edges;
@@ -283,6 +295,7 @@ static int print_graph(struct calls *c)
 		root = md_stats_json_new("calls");
 		rows = json_array();
 	} else {
+		print_clock(&c->graph);
 		printf("Of all        Weight  Samples  Kind           Caller  [Module] Site -> Callee  "
 		       "[Module]\n");
 	}
@@ -291,6 +304,9 @@ static int print_graph(struct calls *c)
 	if (!root)
 		return md_stats_finish(MD_EXIT_DONE);
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)c->graph.nr_samples));
+	json_object_set_new(root, "clock", json_string(c->graph.nr_called ? "calls" : "time"));
+	json_object_set_new(root, "sampled_calls", json_integer((json_int_t)c->graph.nr_called));
+	json_object_set_new(root, "clocked_calls", json_integer((json_int_t)c->graph.clocked));
 	json_object_set_new(root, "total_weight", json_real(c->total));
 	json_object_set_new(root, "edges", json_integer(nr));
 	json_object_set_new(root, "unknown_new", json_integer((json_int_t)c->graph.nr_unknown));

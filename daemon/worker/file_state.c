@@ -89,7 +89,8 @@ int md_file_look(const char *path, struct md_file_state *out, struct mp_err *err
 	struct stat st = {0};
 	int fd = open_file(path, &st), ret;
 
-	*out = (struct md_file_state){.size = (uint64_t)st.st_size, .uid = st.st_uid};
+	*out = (struct md_file_state){
+		.size = (uint64_t)st.st_size, .uid = st.st_uid, .changed = st.st_ctim};
 	if (fd < 0)
 		return mp_err_set(err, -fd, "%s: %s", path, strerror(-fd));
 	ret = mp_elf_open_fd(path, fd, MP_ELF_ID, &elf, err);

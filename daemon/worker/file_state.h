@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "libprof/base/err.h"
 #include "libprof/elf/id.h"
@@ -19,7 +20,8 @@ struct md_file_state {
 	bool audits;	       /* if so: it times two layouts of its functions */
 	struct mp_id original; /* if so: the file of which it was made, as the note says */
 	uint64_t size;
-	uint32_t uid; /* owner */
+	uint32_t uid;		 /* owner */
+	struct timespec changed; /* time of change, before its bytes were read; 0: not known */
 };
 
 /* Links are not followed. Return: 0; -ENOENT; -ENOEXEC, -EBADMSG: no program or library; -errno. */

@@ -87,9 +87,12 @@ static int run_training(struct md_task *t, const char *output, struct md_child_r
 	memcpy(argv + 9, t->rule->train, nr * sizeof(*argv));
 	ret = md_task_run(t, argv, &as, result);
 	free(argv);
-	if (!ret && result->end == MD_CHILD_EXITED && !result->status)
-		/* The file may be anything. The next step proves its contents. */
-		ret = md_task_take(t, trained.text, output, 4 * t->now.size + (64 << 20));
+	/* The file may be anything. The next step proves its contents. */
+	if (!ret && result->end == MD_CHILD_EXITED && !result->status &&
+	    md_task_take(t, trained.text, output, 4 * t->now.size + (64 << 20))) {
+		result->status = 1;
+		snprintf(result->reason, sizeof(result->reason), "%.500s", t->err->msg);
+	}
 	return ret;
 }
 
@@ -194,10 +197,8 @@ static int step_write(struct md_task *t)
 				       "morph-optimize ended by signal %d", r.status);
 	switch (r.status) {
 	case 0: return take_output(t, output.text);
-	case 3:
-	case 4:
-		return md_task_advance(t, MP_JOB_REFUSED, "write",
-				       r.status == 3 ? "nothing" : "refused", "%s", r.reason);
+	case 3: return md_step_nothing(t, r.reason);
+	case 4: return md_task_advance(t, MP_JOB_REFUSED, "write", "refused", "%s", r.reason);
 	default:
 		return md_task_advance(t, MP_JOB_FAILED, "write", "failed", "%s",
 				       r.reason[0] ? r.reason : "morph-optimize failed");
@@ -232,45 +233,6 @@ static int step_verify(struct md_task *t)
 
 /* ---- which step ---------------------------------------------------------------------------- */
 
-/* The policy changed from advise to adopt. An audit that was made counts. */
-static int step_allowed(struct md_task *t)
-{
-	struct md_work_path output = md_work_path(&t->dir, "output");
-	struct md_evidence e;
-	char hash[33];
-
-	if (md_policy_mode_of(t->worker->policy, t->rule) != MD_POLICY_ADOPT ||
-	    t->rule->audit == MD_AUDIT_NONE ||
-	    (t->rule->audit == MD_AUDIT_IN_PROCESS &&
-	     !md_policy_may_instrument(t->worker->policy, t->rule)))
-		return 0;
-	if (md_evidence_load(&t->dir, &e) && !strcmp(e.verdict, "faster") &&
-	    !md_file_hash(output.text, hash) && !strcmp(e.output, hash))
-		return md_task_advance(t, MP_JOB_AUDITED, "allow", "allowed",
-				       "the policy now says: adopt");
-	return md_task_begin_again(t, "allow", "the policy now says: adopt");
-}
-
-/* The round has ended: does another one begin? */
-static int step_ended(struct md_task *t)
-{
-	struct mp_job *job = t->job;
-	int64_t now_s = time(NULL);
-
-	switch (job->state) {
-	case MP_JOB_ADVISED: return step_allowed(t);
-	case MP_JOB_KEPT: return md_step_age(t);
-	case MP_JOB_NOT_FASTER:
-	case MP_JOB_UNDECIDED:
-	case MP_JOB_UNDONE:
-	case MP_JOB_FAILED:
-		if ((double)(now_s - job->since_s) < t->worker->policy->retry_s)
-			return 0;
-		return md_task_begin_again(t, "again", "some time has passed since the last try");
-	default: return 0;
-	}
-}
-
 static int take_step(struct md_task *t)
 {
 	switch (t->job->state) {
@@ -282,7 +244,7 @@ static int take_step(struct md_task *t)
 	case MP_JOB_AUDITED: return md_step_adopt(t);
 	case MP_JOB_ADOPTED: return md_step_probation(t);
 	case MP_JOB_UNDOING: return md_step_undo(t);
-	default: return step_ended(t);
+	default: return md_step_again(t);
 	}
 }
 

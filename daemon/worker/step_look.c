@@ -11,9 +11,11 @@
 
 #include "daemon/worker/worker.h"
 
+#define UPGRADED "the file changed: it was upgraded"
+
 int md_task_begin_again(struct md_task *t, const char *step, const char *reason)
 {
-	const struct mp_job_step s = {step, "changed", reason, time(NULL)};
+	const struct mp_job_step s = {step, "changed", reason, md_task_time(t)};
 	int ret;
 
 	t->job->id = t->now.id;
@@ -80,6 +82,47 @@ static int file_is_gone(struct md_task *t)
 	return md_task_advance(t, MP_JOB_GONE, "gone", "gone", "there is no such file any more");
 }
 
+/* ---- changes during a step ------------------------------------------------------------------- */
+
+/* Was the file, or another one, changed since the look? */
+static bool has_changed(const struct md_task *t, struct stat *st)
+{
+	const struct timespec *was = &t->now.changed;
+
+	return (was->tv_sec || was->tv_nsec) && !lstat(t->job->path, st) &&
+	       (st->st_ctim.tv_sec != was->tv_sec || st->st_ctim.tv_nsec != was->tv_nsec);
+}
+
+/*
+ * is_known() trusts the time at which a state began. A file that was changed before that time, but after the
+ * look, would never be looked at again. So the state begins at that change.
+ */
+int64_t md_task_time(const struct md_task *t)
+{
+	int64_t now_s = time(NULL);
+	struct stat st;
+
+	return has_changed(t, &st) && st.st_ctim.tv_sec < now_s ? st.st_ctim.tv_sec : now_s;
+}
+
+int md_step_look_again(struct md_task *t)
+{
+	const struct mp_job *job = t->job;
+	struct md_file_state now;
+	struct mp_err why;
+	struct stat st;
+
+	/* If the file cannot be read, the next look says so. */
+	if (!has_changed(t, &st) || !job->file_hash[0] || md_file_look(job->path, &now, &why))
+		return 0;
+	t->now = now;
+	if (now.is_output || !strcmp(now.hash, job->file_hash) || !strcmp(now.hash, job->layout))
+		return 0;
+	return md_task_begin_again(t, "upgrade", UPGRADED);
+}
+
+/* ---- before a step --------------------------------------------------------------------------- */
+
 /*
  * A look at a job without work must cost little: the bytes of a file that did not change since the
  * job's state began are known. A renamed or written file has a newer time of change.
@@ -95,7 +138,8 @@ static bool is_known(struct md_task *t)
 	if (!job->file_hash[0] || job->state == MP_JOB_GONE || (in_use && !job->layout[0]) ||
 	    lstat(job->path, &st) || !S_ISREG(st.st_mode) || st.st_ctim.tv_sec >= job->since_s)
 		return false;
-	t->now = (struct md_file_state){.id = job->id, .size = (uint64_t)st.st_size};
+	t->now = (struct md_file_state){
+		.id = job->id, .size = (uint64_t)st.st_size, .changed = st.st_ctim};
 	snprintf(t->now.hash, sizeof(t->now.hash), "%.32s", in_use ? job->layout : job->file_hash);
 	return true;
 }
@@ -125,7 +169,7 @@ int md_step_look(struct md_task *t)
 	if (t->job->layout[0] && !strcmp(t->now.hash, t->job->layout))
 		return output_is_there(t);
 	if (!t->now.is_output)
-		return md_task_begin_again(t, "upgrade", "the file changed: it was upgraded");
+		return md_task_begin_again(t, "upgrade", UPGRADED);
 	if (t->job->state == MP_JOB_REFUSED)
 		return 0;
 	return md_task_advance(

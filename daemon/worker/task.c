@@ -16,13 +16,20 @@ int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, c
 		    const char *fmt, ...)
 {
 	char reason[MP_JOB_TEXT_MAX + 1];
-	struct mp_job_step s = {step, verdict, reason, time(NULL)};
+	struct mp_job_step s = {step, verdict, reason, 0};
 	va_list args;
 	int ret;
 
 	va_start(args, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, args);
 	va_end(args);
+	/* A note within a step leaves the state as it is: the step goes on, and ends later. */
+	ret = to == t->job->state ? 0 : md_step_look_again(t);
+	if (ret)
+		return ret;
+	s.when_s = md_task_time(t);
+	if (to != t->job->state)
+		md_work_dir_flush(&t->dir);
 	ret = mp_store_advance_job(t->worker->store, t->job, to, &s, t->err);
 	return ret ? ret : 1;
 }
@@ -92,9 +99,11 @@ int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t m
 	struct stat st;
 	ssize_t n = -1;
 
-	errno = EIO;
-	if (in >= 0 && !fstat(in, &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
-	    (uint64_t)st.st_size <= most) {
+	if (in >= 0)
+		errno = EIO;
+	/* With a second name it may be a file that its user may not read. */
+	if (in >= 0 && !fstat(in, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	    st.st_size > 0 && (uint64_t)st.st_size <= most) {
 		unlink(new.text);
 		out = open(new.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	}
@@ -102,6 +111,8 @@ int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t m
 		;
 	if (in >= 0)
 		close(in);
+	if (!n && fsync(out))
+		n = -1;
 	if (out >= 0 && (close(out) || (!n && rename(new.text, to))))
 		n = -1;
 	return n ? mp_err_set(t->err, errno, "%s: cannot be taken over: %s", from, strerror(errno))
@@ -113,9 +124,11 @@ static int change_file(struct md_task *t, const char *command, bool audits, cons
 		       struct md_child_result *r)
 {
 	char backup[PATH_MAX + 16];
-	char *argv[8] = {t->worker->optimize, (char *)command, (char *)"--report=none"};
+	/* The policy names a path, and not what its user may put a symbolic link to in the meantime. */
+	char *argv[9] = {t->worker->optimize, (char *)command, (char *)"--report=none",
+			 (char *)"--no-symlinks"};
 	struct md_child as = {0};
-	size_t nr = 3;
+	size_t nr = 4;
 
 	if (audits)
 		argv[nr++] = (char *)"--audits";

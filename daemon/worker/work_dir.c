@@ -126,6 +126,22 @@ struct md_work_path md_work_path(const struct md_work_dir *dir, const char *name
 	return path;
 }
 
+static void flush_directory(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	fsync(fd);
+	close(fd);
+}
+
+void md_work_dir_flush(const struct md_work_dir *dir)
+{
+	flush_directory(dir->path);
+	flush_directory(md_work_path(dir, "..").text);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;

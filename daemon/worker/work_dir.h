@@ -43,6 +43,11 @@ int md_work_dir_open(const char *state_dir, const char *path, struct md_work_dir
 int md_work_dir_find(const char *state_dir, const char *path, struct md_work_dir *out,
 		     struct mp_err *err);
 struct md_work_path md_work_path(const struct md_work_dir *dir, const char *name);
+/*
+ * Writes the names of the job's files to the disk, before the store says that the files are there. Errors do
+ * not count: without a file that a power cut took away, the round fails and is tried again later.
+ */
+void md_work_dir_flush(const struct md_work_dir *dir);
 /* Makes the directory train/ for @user (NULL: this user), empty. */
 int md_work_dir_train(const struct md_work_dir *dir, const char *user, struct mp_err *err);
 /* Removes all files of the job, and the directory. */

@@ -39,7 +39,8 @@ struct md_task {
 
 /*
  * md_task_advance - the end of a step: the new state and the decision, in one transaction. @fmt: the
- * reason. Return: 1, -errno.
+ * reason. If the file was upgraded during the step, a new state would be about another file: then a new
+ * round begins instead. Return: 1, -errno.
  */
 int md_task_advance(struct md_task *task, enum mp_job_state to, const char *step,
 		    const char *verdict, const char *fmt, ...)
@@ -99,6 +100,13 @@ int md_step_unmatched(struct md_task *task, const char *reason);
  */
 int md_step_remember(struct md_task *task);
 /*
+ * The file may have been changed since md_step_look(). Return: 1: it was upgraded, and a new round has begun;
+ * 0: it was not, or a step of Morph changed it; -errno.
+ */
+int md_step_look_again(struct md_task *task);
+/* Return: the time at which a state begins that is stored now, see step_look.c. */
+int64_t md_task_time(const struct md_task *task);
+/*
  * Looks at the file. Return: 0: the job's next step may follow; 1: the look itself was a step;
  * -errno.
  */
@@ -120,6 +128,13 @@ int md_step_probation(struct md_task *task);
 int md_step_age(struct md_task *task);
 /* Return: the time from which samples show how the program is used today. */
 int64_t md_age_since(const struct md_task *task);
+/*
+ * Ends a round in which there was nothing to write, for @reason, and says when the next one begins.
+ * Return: as md_round_step().
+ */
+int md_step_nothing(struct md_task *task, const char *reason);
+/* The round has ended: begins another one if it is time. Return: as md_round_step(). */
+int md_step_again(struct md_task *task);
 /* Puts the original back. Return: as md_round_step(). */
 int md_step_undo(struct md_task *task);
 /*

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ME_RUNTIME_MAGIC 0x3554524850524f4dull /* "MORPHRT5" */
+#define ME_RUNTIME_MAGIC 0x3654524850524f4dull /* "MORPHRT6" */
 #define ME_RUNTIME_PATH	 1024
 #define ME_RUNTIME_PAGE	 4096
 /*
@@ -20,8 +20,9 @@
  * DT_INIT: a function that continues at @next in the same way, or returns. THREAD: a function that
  * changes no register, for a thread without counters. ENTER, LEAVE, POINT: the same, for the stubs
  * at entries, at exits and in loops of audited functions; a number stands one byte behind the
- * return address (place/audit_code.h). The callers of these three have lowered %rsp below the red
- * zone; the three raise it again.
+ * return address (place/audit_code.h). CALL: the same, for the stubs that sample calls, without a
+ * number (place/clock_code.h). The callers of these four have lowered %rsp below the red zone; the four
+ * raise it again.
  */
 #define ME_RUNTIME_START  0
 #define ME_RUNTIME_INIT	  16
@@ -29,6 +30,7 @@
 #define ME_RUNTIME_ENTER  48
 #define ME_RUNTIME_LEAVE  64
 #define ME_RUNTIME_POINT  80
+#define ME_RUNTIME_CALL	  96
 
 /* Offset of the call for ENTER in the stub at an entry, behind three jumps (place/audit_code.h). */
 #define ME_RUNTIME_ENTER_CALL 29
@@ -58,8 +60,9 @@ struct me_runtime_params {
 	int64_t base;		    /* word for the address behind the mapped first page; 0: none */
 	int64_t state;		    /* struct me_thread_state, behind the counters; 0: none */
 	uint64_t table_hash;	    /* mp_edge_table_hash() of the file's section .morph.edges, or
-				     * that of .morph.paths or .morph.audit */
+				     * that of .morph.paths, .morph.audit or .morph.calls */
 	uint64_t nr_audited;	    /* audited functions, whose slots the counters are; or 0 */
+	uint64_t has_clock;	    /* 1: the counters are a struct me_call_clock; else 0 */
 	char path[ME_RUNTIME_PATH]; /* of the file of counts; the first "%p" is the process id */
 };
 
@@ -148,6 +151,15 @@ struct me_audit_thread {
 	uint64_t rounds;   /* of these timings: invocations, or rounds of the loop */
 	uint64_t starts, stops, abandoned; /* timings of the window */
 	uint64_t tid;
+};
+
+/* The clock of calls, in a page of each process. Its threads share it. */
+struct me_call_clock {
+	int32_t left; /* calls until one is sampled; below 0: now */
+	uint32_t zero;
+	uint64_t file;	  /* address of the mapped file (libprof/note/call_file.h); 0: none */
+	uint64_t process; /* number of the process that mapped it */
+	uint64_t draws;	  /* numbers that were drawn */
 };
 
 /* Its size is a multiple of 16. */

@@ -74,7 +74,7 @@ extern const struct argp me_cli_output_argp;	/* -o, -n, --explain, --list-patche
 extern const struct argp me_cli_functions_argp; /* --skip, --only, --threads */
 extern const struct argp me_cli_layout_argp;	/* --layout */
 extern const struct argp me_cli_adjust_argp;	/* --adjust */
-/* --backup-dir, --break-links; @input is a struct me_inplace_options */
+/* --backup-dir, --break-links, --no-symlinks; @input is a struct me_inplace_options */
 extern const struct argp me_cli_backup_argp;
 
 /* Values of options; a wrong one is a usage error. */

@@ -7,6 +7,7 @@
 enum key {
 	KEY_BACKUP_DIR = 0x700,
 	KEY_BREAK_LINKS,
+	KEY_NO_SYMLINKS,
 };
 
 static const struct argp_option options[] = {
@@ -14,6 +15,8 @@ static const struct argp_option options[] = {
 	 "Where originals are kept (default: see FILES in the man page)", 0},
 	{"break-links", KEY_BREAK_LINKS, NULL, 0,
 	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
+	{"no-symlinks", KEY_NO_SYMLINKS, NULL, 0,
+	 "Refuse a FILE whose path leads through a symbolic link, or does not begin with /", 0},
 	{0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -27,6 +30,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		inplace->backup_dir = arg;
 		return 0;
 	case KEY_BREAK_LINKS: inplace->break_links = true; return 0;
+	case KEY_NO_SYMLINKS: inplace->no_symlinks = true; return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }

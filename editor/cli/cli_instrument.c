@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cli_instrument - `morph-optimize instrument': write a version that counts branches, that keeps
- * path numbers, or that audits two layouts of its functions.
+ * path numbers, that samples calls, or that audits two layouts of its functions.
  */
 #include <argp.h>
 #include <errno.h>
@@ -26,11 +26,12 @@ static const struct argp_option options[] = {
 	 "morphd --registers; with pep,poll the program is asked for that where paths end, by "
 	 "morphd run --polls. audit: two versions of the functions with the most samples, in the "
 	 "original's order and in the new order, timed in turns while the program runs, for morphd "
-	 "run --audit. none: write the copies that pep writes without all that, to measure "
+	 "run --audit. calls: the call after a random number of calls is sampled, with its caller, for "
+	 "morphd run --calls. none: write the copies that pep writes without all that, to measure "
 	 "what that costs",
 	 0},
 	{"counts", KEY_COUNTS, "PATH", 0,
-	 "Where it counts, is asked, or writes times: a file that it maps; %p in it is the process's number "
+	 "Where it counts, is asked, or writes times or calls: a file that it maps; %p in it is the process's number "
 	 "(default: the output's name with .counts)",
 	 0},
 	{0}};
@@ -41,7 +42,8 @@ static void read_kind(struct argp_state *state, struct me_counting *c, const cha
 	c->polls = !strcmp(arg, "pep,poll");
 	c->paths = c->polls || !strcmp(arg, "pep");
 	c->audit = !strcmp(arg, "audit");
-	c->edges = !c->paths && !c->none && !c->audit;
+	c->calls = !strcmp(arg, "calls");
+	c->edges = !c->paths && !c->none && !c->audit && !c->calls;
 	if (!c->edges || !strcmp(arg, "edges"))
 		c->how = ME_COUNT_AUTO;
 	else if (!strcmp(arg, "edges,plain"))
@@ -53,7 +55,7 @@ static void read_kind(struct argp_state *state, struct me_counting *c, const cha
 	else
 		argp_error(state,
 			   "--kind: '%s' is not edges, edges,plain, edges,atomic, edges,threads, "
-			   "pep, pep,poll, audit or none",
+			   "pep, pep,poll, calls, audit or none",
 			   arg);
 }
 
@@ -83,14 +85,17 @@ static void choose_counts(struct argp_state *state, struct me_cli *cli)
 static void check(struct argp_state *state, struct me_cli *cli)
 {
 	const struct me_optimize_options *o = &cli->options;
-	bool counts = o->counting.edges || o->counting.polls || o->counting.audit;
+	bool counts = o->counting.edges || o->counting.polls || o->counting.audit ||
+		      o->counting.calls;
 
 	if (!o->input)
 		argp_error(state, "which file?");
 	if (o->output && cli->dry_run)
 		argp_error(state, "-o and --dry-run exclude each other");
 	if (o->counting.path && !counts)
-		argp_error(state, "--counts needs --kind=edges, --kind=pep,poll or --kind=audit");
+		argp_error(
+			state,
+			"--counts needs --kind=edges, --kind=pep,poll, --kind=calls or --kind=audit");
 	if (counts)
 		choose_counts(state, cli);
 }
@@ -126,7 +131,8 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "FILE",
 	.doc = "Write a version of an executable or shared object that counts its branches, that "
-	       "tells by which path control came, or that times two layouts of its functions.",
+	       "tells by which path control came, that samples its calls, or that times two layouts of its "
+	       "functions.",
 	.children = children,
 };
 

@@ -99,8 +99,8 @@ static void assumed_say(const struct me_verify_report *report, bool relinkable,
 		size_t nr;
 	} lists[] = {
 		{true, assumptions, NR(assumptions)},
-		{report->counts || report->polls || report->audits, if_it_counts_or_polls,
-		 NR(if_it_counts_or_polls)},
+		{report->counts || report->polls || report->audits || report->samples_calls,
+		 if_it_counts_or_polls, NR(if_it_counts_or_polls)},
 		{report->audits, if_it_audits, NR(if_it_audits)},
 		{report->keeps_numbers, if_it_keeps_numbers, NR(if_it_keeps_numbers)},
 		{report->polls, if_it_polls, NR(if_it_polls)},

@@ -116,6 +116,22 @@ static json_t *json_numbers(const struct me_optimize_options *options,
 	return json;
 }
 
+static json_t *json_clock(const struct me_optimize_options *options,
+			  const struct me_call_clock_report *c)
+{
+	json_t *json = json_pack("{s:I, s:I, s:o}", "functions", (json_int_t)c->nr_funcs, "without",
+				 (json_int_t)c->nr_without, "path",
+				 mp_json_string(options->counting.path));
+
+	if (json && c->entries > 0 && c->insns > 0 && !options->all) {
+		json_object_set_new(json, "share_counted",
+				    json_real(c->entries / (c->entries + c->without)));
+		json_object_set_new(json, "more_instructions",
+				    json_real(2 * c->entries / c->insns));
+	}
+	return json;
+}
+
 static json_t *json_points(const struct me_loop_report *loops)
 {
 	json_t *array = json_array();
@@ -309,6 +325,8 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "counting", json_counting(options, r));
 	if (options->counting.paths)
 		json_object_set_new(root, "paths", json_numbers(options, &r->numbered));
+	if (options->counting.calls)
+		json_object_set_new(root, "calls", json_clock(options, &r->clock));
 	if (options->counting.audit)
 		json_object_set_new(root, "audits", json_audits(options, &r->audited, &r->loops));
 	if (options->remove_markers)

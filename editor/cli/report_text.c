@@ -236,6 +236,19 @@ static void text_numbers(FILE *out, const struct me_optimize_options *options,
 	me_report_line(out, "\n  asked in ", options->counting.path, "\n");
 }
 
+static void text_clock(FILE *out, const struct me_optimize_options *options,
+		       const struct me_call_clock_report *c)
+{
+	fprintf(out,
+		"  calls      of %" PRIu32 " functions are counted and sampled, of %" PRIu32
+		" are not",
+		c->nr_funcs, c->nr_without);
+	if (c->entries > 0 && c->insns > 0 && !options->all)
+		fprintf(out, "; by the profile %.1f %% of the calls, for %.2f %% more instructions",
+			100 * c->entries / (c->entries + c->without), 200 * c->entries / c->insns);
+	me_report_line(out, "\n  sampled in ", options->counting.path, "\n");
+}
+
 static void text_loops(FILE *out, const struct me_optimize_options *options,
 		       const struct me_loop_report *loops)
 {
@@ -447,6 +460,8 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 			text_counting(out, options, r);
 		if (options->counting.paths)
 			text_numbers(out, options, &r->numbered);
+		if (options->counting.calls)
+			text_clock(out, options, &r->clock);
 		if (options->counting.audit)
 			text_audits(out, options, &r->audited);
 		if (options->counting.audit)

@@ -110,7 +110,7 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 		out += sizeof(endbr64);
 		vaddr += sizeof(endbr64);
 	}
-	if (stub->polls)
+	if (stub->polls || stub->does == ME_STUB_CLOCKS)
 		places.notes = placement->copies[placement->notes[copy->block]].new_vaddr;
 	if (stub->does == ME_STUB_ENTERS) {
 		places.other =

@@ -19,6 +19,7 @@
 #include "editor/base/runtime.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/audit_code.h"
+#include "editor/place/clock_code.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
 
@@ -42,6 +43,8 @@ static uint8_t call_off(const struct me_placement *placement, const struct me_co
 		return (uint8_t)(copy->body_size - ME_LEAVE_CODE_SIZE + ME_LEAVE_CODE_CALL);
 	case ME_STUB_TIMES:
 		return (uint8_t)(copy->body_size - ME_POINT_CODE_SIZE + ME_POINT_CODE_CALL);
+	case ME_STUB_SAMPLES:
+		return (uint8_t)(copy->body_size - ME_SAMPLE_CODE_SIZE + ME_SAMPLE_CODE_CALL);
 	default: return 0;
 	}
 }
@@ -138,6 +141,7 @@ static int build_new_segment(struct me_emitter *e, struct mp_err *err)
 		e->placement.places.enter = e->runtime_vaddr + ME_RUNTIME_ENTER;
 		e->placement.places.leave = e->runtime_vaddr + ME_RUNTIME_LEAVE;
 		e->placement.places.point = e->runtime_vaddr + ME_RUNTIME_POINT;
+		e->placement.places.call = e->runtime_vaddr + ME_RUNTIME_CALL;
 	}
 	if (e->segment.displaced.size) {
 		struct me_displaced *d = &e->segment.displaced;

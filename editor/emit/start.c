@@ -97,6 +97,7 @@ int me_start_write(const struct me_start *start, const struct me_instrumentation
 		.next = start->vaddr ? (int64_t)(start->vaddr - at) : 0,
 		.table_hash = table_hash,
 		.nr_audited = added->nr_audited,
+		.has_clock = added->clocks,
 	};
 
 	if (added->polls) {

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/store.h"
 #include "libprof/store/store_fingerprint.h"
 #include "libprof/store/store_paths.h"
@@ -276,6 +277,31 @@ static void remember(const struct me_evidence_options *o, const struct mp_cfg *c
 	mp_store_close(store);
 }
 
+/* Reads the callers of the file's functions, in the trees of all programs. */
+static int read_entries(const struct me_evidence_options *o, struct mp_store *store,
+			const struct mp_cfg *cfg, struct me_evidence *out, struct mp_err *err)
+{
+	struct mp_context_program *programs = NULL;
+	size_t nr = 0;
+	int r = mp_store_list_contexts(store, MP_CONTEXTS, o->since_s, &programs, &nr, err);
+
+	for (size_t i = 0; i < nr && !r; i++) {
+		struct mp_context_tree tree = {0};
+
+		if (mp_context_tree_init(&tree))
+			r = mp_err_set(err, ENOMEM, "out of memory");
+		if (!r)
+			r = mp_store_read_contexts(store, MP_CONTEXTS, programs[i].module,
+						   o->since_s, &tree, err);
+		if (!r && mp_entry_samples_add(&out->entries, cfg,
+					       mp_context_module_of(&cfg->elf->id), &tree))
+			r = mp_err_set(err, ENOMEM, "out of memory");
+		mp_context_tree_fini(&tree);
+	}
+	free(programs);
+	return r;
+}
+
 /* *@known: the store has the file, however few its counts are. */
 static int read_own(const struct me_evidence_options *o, struct mp_store *store,
 		    const struct mp_cfg *cfg, struct mp_module *module, struct me_evidence *out,
@@ -287,6 +313,8 @@ static int read_own(const struct me_evidence_options *o, struct mp_store *store,
 	if (r)
 		return r == -ENOENT ? 0 : r;
 	r = read_module(o, store, module->key, out, err);
+	if (!r)
+		r = read_entries(o, store, cfg, out, err);
 	if (!r && o->paths)
 		r = mp_store_read_paths(store, module->key, o->since_s, &out->paths, &out->nr_paths,
 					err);
@@ -342,5 +370,6 @@ void me_evidence_fini(struct me_evidence *evidence)
 	free(evidence->edges);
 	free(evidence->paths);
 	free(evidence->unknown);
+	mp_entry_samples_fini(&evidence->entries);
 	*evidence = (struct me_evidence){0};
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libprof/callgraph/entry_samples.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/base/err.h"
 #include "libprof/note/path_key.h"
@@ -40,6 +41,7 @@ struct me_evidence {
 	bool exact;
 	uint64_t *unknown; /* blocks whose missing counts mean nothing, ascending */
 	size_t nr_unknown;
+	struct mp_entry_samples entries; /* how the file's functions were entered, as stacks show */
 };
 
 struct me_evidence_options {

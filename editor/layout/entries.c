@@ -2,7 +2,7 @@
 /*
  * entries - counts arrivals at old addresses, and compares their cost with what the copies save.
  *
- * Uses counts only. pointer decides which pointers may change, patch which tables.
+ * Uses counts and callers. pointer decides which pointers may change, patch which tables.
  * Called by optimize between layout and prediction.
  */
 #include "editor/layout/entries.h"
@@ -20,6 +20,7 @@
 struct walk {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
+	const struct mp_entry_samples *samples;
 	const uint8_t *redirected, *labels;
 	uint8_t *kept;	/* per table: it will lead to old code */
 	double *called; /* per function: direct calls, and jumps from other functions */
@@ -109,6 +110,21 @@ static bool is_known_elsewhere(const struct walk *w, const struct mp_block *bloc
 		       MP_BLOCK_ADDRESS_TAKEN;
 }
 
+/*
+ * At most how many of @entered entries of function @f came by its address, as its callers in samples show.
+ * What direct calls do not explain of an entry's count may be the error of the counts; samples of direct
+ * calls show that. The share is the mean of its distribution after these samples, with Jeffreys' prior:
+ * half a sample each.
+ */
+static double most_arrivals(const struct walk *w, uint32_t f, double entered)
+{
+	const struct mp_entry_samples *s = w->samples;
+
+	if (!s || !s->direct || w->counts->exact || !(s->direct[f] + s->other[f] > 0))
+		return entered;
+	return entered * (s->other[f] + 0.5) / (s->direct[f] + s->other[f] + 1);
+}
+
 static void arrivals_add(const struct walk *w)
 {
 	for (uint32_t b = 0; b < w->cfg->nr_blocks; b++) {
@@ -116,7 +132,8 @@ static void arrivals_add(const struct walk *w)
 		double count = w->counts->block[b], more = count - w->direct[b];
 
 		if (block->flags & MP_BLOCK_ENTRY && block->func != MP_NONE)
-			more -= w->called[block->func];
+			more = fmin(more - w->called[block->func],
+				    most_arrivals(w, block->func, more));
 		if (more > ROUNDING * count && block->func != MP_NONE &&
 		    is_known_elsewhere(w, block))
 			w->arrivals[block->func] += more;
@@ -124,10 +141,14 @@ static void arrivals_add(const struct walk *w)
 }
 
 int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		     const uint8_t *redirected, const uint8_t *labels, struct me_entries *out,
-		     struct mp_err *err)
+		     const struct mp_entry_samples *samples, const uint8_t *redirected,
+		     const uint8_t *labels, struct me_entries *out, struct mp_err *err)
 {
-	struct walk w = {.cfg = cfg, .counts = counts, .redirected = redirected, .labels = labels};
+	struct walk w = {.cfg = cfg,
+			 .counts = counts,
+			 .samples = samples,
+			 .redirected = redirected,
+			 .labels = labels};
 	int rc = 0;
 
 	out->arrivals = calloc((size_t)cfg->nr_funcs + 1, sizeof(*out->arrivals));

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "editor/plan.h"
+#include "libprof/callgraph/entry_samples.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/counts.h"
 #include "libprof/base/err.h"
@@ -27,12 +28,13 @@ struct me_entries {
 /*
  * me_entries_count - count the arrivals. @redirected: one byte per function, set if all
  * pointers to it will hold the copy's address. @labels: the same for labels whose
- * addresses are used as values (see struct me_redirects); NULL: for none.
+ * addresses are used as values (see struct me_redirects); NULL: for none. @samples: how functions were
+ * entered; NULL: not known.
  * Return: 0, -ENOMEM. Ownership: me_entries_fini(@out).
  */
 int me_entries_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		     const uint8_t *redirected, const uint8_t *labels, struct me_entries *out,
-		     struct mp_err *err);
+		     const struct mp_entry_samples *samples, const uint8_t *redirected,
+		     const uint8_t *labels, struct me_entries *out, struct mp_err *err);
 void me_entries_fini(struct me_entries *entries);
 
 /*

@@ -92,6 +92,7 @@ static void forget_profile(struct me_job *job)
 	if (!job->options->print) /* which shows counts beside places */
 		mp_counts_fini(&job->counts);
 	mp_path_evidence_fini(&job->paths);
+	mp_entry_samples_fini(&job->entries);
 	mp_profile_free(job->profile);
 	mp_profile_free(job->sampled);
 	job->profile = job->sampled = NULL;
@@ -134,6 +135,8 @@ static int optimize(const struct me_optimize_options *options,
 		rc = me_job_add_numbers(&job, err);
 	if (!rc && options->counting.audit)
 		rc = me_job_add_versions(&job, err);
+	if (!rc && options->counting.calls)
+		rc = me_job_add_call_clock(&job, err);
 	if (!rc && options->counting.none)
 		rc = me_job_add_nothing(&job, err);
 	if (!rc)

@@ -18,6 +18,7 @@
 #include "editor/layout/adjust.h"
 #include "editor/layout/layout.h"
 #include "editor/marker/slice.h"
+#include "editor/instrument/call_clock.h"
 #include "editor/instrument/number.h"
 #include "editor/instrument/versions.h"
 #include "editor/evidence/unowned_samples.h"
@@ -56,6 +57,7 @@ struct me_counting {
 	bool paths; /* numbers in a register: number.h */
 	bool audit; /* two versions of some functions, timed in turns: versions.h */
 	bool polls; /* with @paths: processes that map @path can poll: poll_code.h */
+	bool calls; /* calls are sampled by their number: call_clock.h */
 	bool alone; /* no other file of the process has counters */
 	enum {
 		ME_COUNT_AUTO, /* per thread if the file starts threads and this is possible */
@@ -69,7 +71,7 @@ struct me_counting {
 /* Is an instrumented version wanted? */
 static inline bool me_counting_any(const struct me_counting *c)
 {
-	return c->none || c->edges || c->paths || c->audit;
+	return c->none || c->edges || c->paths || c->audit || c->calls;
 }
 
 struct me_optimize_options {
@@ -176,6 +178,7 @@ struct me_optimize_report {
 	struct mp_counts_stats inference;
 	struct me_instrument_report instrumented;
 	struct me_number_report numbered;
+	struct me_call_clock_report clock;
 	struct me_versions_report audited;
 	struct me_loop_report loops;	  /* timing points of audited functions */
 	uint8_t counters;		  /* enum me_counters */

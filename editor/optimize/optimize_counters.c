@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * optimize_counters - what makes an output count or number paths: which functions cannot, and
+ * optimize_counters - what makes an output count, number paths or sample calls: which functions cannot, and
  * which kind of counters serves the file. Called by optimize.c and optimize_read.c.
  */
 #include <errno.h>
@@ -166,6 +166,13 @@ int me_job_add_versions(struct me_job *job, struct mp_err *err)
 	job->added.nr_counters =
 		job->added.nr_audited * (uint32_t)(sizeof(struct me_audit_slot) / 8);
 	return 0;
+}
+
+int me_job_add_call_clock(struct me_job *job, struct mp_err *err)
+{
+	job->added.counts_path = job->options->counting.path;
+	return me_call_clock_plan(job->cfg, job->options->all ? NULL : &job->counts, job->movable,
+				  &job->plan, &job->added, &job->report->clock, err);
 }
 
 int me_job_add_nothing(struct me_job *job, struct mp_err *err)

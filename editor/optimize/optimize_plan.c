@@ -38,8 +38,8 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_redirects_choose(job->cfg, &job->pointers, job->movable, &redirects, err);
 	if (!rc)
-		rc = me_entries_count(job->cfg, &job->counts, redirects.functions, redirects.labels,
-				      &entries, err);
+		rc = me_entries_count(job->cfg, &job->counts, &job->entries, redirects.functions,
+				      redirects.labels, &entries, err);
 	if (!rc)
 		rc = me_entries_drop_costly(job->cfg, &job->counts, &entries, &job->plan, err);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {

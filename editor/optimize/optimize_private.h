@@ -11,6 +11,7 @@
 #include "editor/instrument/number.h"
 #include "editor/optimize/optimize.h"
 #include "editor/optimize/unproved_registers.h"
+#include "libprof/callgraph/entry_samples.h"
 #include "libprof/infer/path_evidence.h"
 #include "libprof/infer/profile.h"
 #include "libprof/store/store_outputs.h"
@@ -25,6 +26,7 @@ struct me_job {
 	struct mp_profile *profile;
 	struct mp_profile *sampled; /* samples for the report's shares; NULL: those of @profile */
 	struct mp_path_evidence paths;
+	struct mp_entry_samples entries; /* how functions were entered */
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
@@ -88,6 +90,8 @@ int me_job_add_counters(struct me_job *job, struct mp_err *err);
 int me_job_add_numbers(struct me_job *job, struct mp_err *err);
 /* Adds a second version of some functions. Return: also -ENODATA, there is none to audit. */
 int me_job_add_versions(struct me_job *job, struct mp_err *err);
+/* Has the calls of functions counted and sampled. */
+int me_job_add_call_clock(struct me_job *job, struct mp_err *err);
 int me_job_add_nothing(struct me_job *job, struct mp_err *err);
 
 /* Fills the report: functions and samples that were considered, moved and left alone. */

@@ -125,7 +125,8 @@ int me_job_read_file(struct me_job *job, struct mp_err *err)
 	rc = analyse(job, &why);
 	if (!rc && me_counting_any(&o->counting))
 		me_job_leave_bare(job);
-	if (!rc && (o->counting.edges || o->counting.polls || o->counting.audit))
+	if (!rc &&
+	    (o->counting.edges || o->counting.polls || o->counting.audit || o->counting.calls))
 		rc = refuse_set_id(job, &why);
 	if (!rc && o->counting.edges)
 		rc = me_instrument_new(job->cfg, job->movable, job->eligible.detail,
@@ -212,6 +213,8 @@ int me_job_read_profile(struct me_job *job, struct mp_err *err)
 
 	if (!rc)
 		rc = build_profile(job, &evidence, err);
+	job->entries = evidence.entries;
+	evidence.entries = (struct mp_entry_samples){0};
 	me_evidence_fini(&evidence);
 	if (rc)
 		return rc;

@@ -454,9 +454,9 @@ static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->target_from_inside = new_index(cfg);
 		out->copy_of_block = new_index(cfg);
 		out->edge_stubs = malloc(added->nr_stubs * sizeof(*out->edge_stubs));
-		if (added->polls)
+		if (added->polls || added->clocks)
 			out->notes = new_index(cfg);
-		if (!out->edge_stubs || (added->polls && !out->notes))
+		if (!out->edge_stubs || ((added->polls || added->clocks) && !out->notes))
 			return false;
 		for (int v = ME_VERSION_ORIGINAL; added->nr_audited && v < ME_NR_VERSIONS; v++) {
 			out->of_version[v] = new_index(cfg);

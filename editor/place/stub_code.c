@@ -2,7 +2,8 @@
 /*
  * stub_code - writes the instructions of stubs: `inc` changes no register and all arithmetic
  * flags but the carry; `mov` and `lea` change one register and no flag; `nop` changes nothing.
- * poll_code writes polls, audit_code the stubs around audited functions.
+ * poll_code writes polls, audit_code the stubs around audited functions, clock_code those that count and
+ * sample calls.
  * Called by place and copy.
  *
  * With counters per thread, each thread's base of %gs is the distance from the counters in the
@@ -23,6 +24,7 @@
 #include <string.h>
 
 #include "editor/place/audit_code.h"
+#include "editor/place/clock_code.h"
 #include "editor/place/poll_code.h"
 #include "editor/base/runtime.h"
 
@@ -52,6 +54,8 @@ static uint32_t own_size(const struct me_stub *stub, enum me_counters counters)
 	case ME_STUB_ENTERS: return ME_ENTER_CODE_SIZE;
 	case ME_STUB_LEAVES: return ME_LEAVE_CODE_SIZE;
 	case ME_STUB_TIMES: return ME_POINT_CODE_SIZE;
+	case ME_STUB_CLOCKS: return ME_CLOCK_CODE_SIZE;
+	case ME_STUB_SAMPLES: return ME_SAMPLE_CODE_SIZE;
 	case ME_STUB_SETS: return MOV + (stub->reg >= 8);
 	case ME_STUB_ADDS:
 		return (fits_byte(stub->value) ? LEA_8 : LEA_32) + me_needs_sib(stub->reg_from);
@@ -156,6 +160,8 @@ int me_stub_code_write(const struct me_stub *stub, enum me_counters counters,
 	case ME_STUB_ENTERS: rc = me_enter_code_write(stub, places, vaddr, out); break;
 	case ME_STUB_LEAVES: rc = me_leave_code_write(stub, places, vaddr, out); break;
 	case ME_STUB_TIMES: rc = me_point_code_write(stub, places, vaddr, out); break;
+	case ME_STUB_CLOCKS: rc = me_clock_code_write(places, vaddr, out); break;
+	case ME_STUB_SAMPLES: rc = me_sample_code_write(places, vaddr, out); break;
 	case ME_STUB_NOTES: rc = me_note_code_write(stub, places->counters, vaddr, out); break;
 	default: rc = write_inc(stub, counters, places->counters, vaddr, out);
 	}

@@ -62,6 +62,12 @@ static int read_output(const char *path, int fd, struct mp_id *original,
 	return rc;
 }
 
+static unsigned int flags_of(const struct me_inplace_options *options)
+{
+	return (options->break_links ? ME_REPLACE_BREAK_LINKS : 0) |
+	       (options->no_symlinks ? ME_REPLACE_NO_SYMLINKS : 0);
+}
+
 /* ---- optimise ------------------------------------------------------------------------------- */
 
 struct work {
@@ -235,7 +241,7 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 
 	*report = (struct me_optimize_report){0};
 	begin_work(&w, inplace, done);
-	rc = me_replace_begin(&w.replace, options->input, inplace->break_links, err);
+	rc = me_replace_begin(&w.replace, options->input, flags_of(inplace), err);
 	if (!rc)
 		rc = check_signed(&w.replace, err);
 	if (!rc)
@@ -283,7 +289,7 @@ static int prove(int original, int output, const char *name, bool may_audit,
 		if (rc)
 			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", name, why.msg);
 	}
-	if (!rc && (report.counts || report.keeps_numbers || report.polls ||
+	if (!rc && (report.counts || report.keeps_numbers || report.polls || report.samples_calls ||
 		    (report.audits && !may_audit)))
 		rc = mp_err_set(err, EPERM, "%s: counts or times, and is not for use", name);
 	mp_elf_close(n);
@@ -320,7 +326,7 @@ int me_adopt(const char *path, const char *output, const struct me_inplace_optio
 	int rc;
 
 	begin_work(&w, inplace, done);
-	rc = me_replace_begin(&w.replace, path, inplace->break_links, err);
+	rc = me_replace_begin(&w.replace, path, flags_of(inplace), err);
 	if (!rc)
 		rc = check_signed(&w.replace, err);
 	if (!rc)
@@ -384,7 +390,7 @@ int me_restore(const char *path, const struct me_inplace_options *inplace,
 	int rc;
 
 	begin_work(&w, inplace, done);
-	rc = me_replace_begin(&w.replace, path, inplace->break_links, err);
+	rc = me_replace_begin(&w.replace, path, flags_of(inplace), err);
 	if (!rc)
 		rc = check_signed(&w.replace, err);
 	if (!rc)

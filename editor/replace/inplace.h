@@ -15,6 +15,7 @@
 struct me_inplace_options {
 	const char *backup_dir; /* NULL: the default (see backup) */
 	bool break_links;	/* replace only this one of the file's hard links */
+	bool no_symlinks;	/* refuse a path that leads through a symbolic link */
 	bool dry_run;		/* do everything except saving and replacing */
 	bool may_audit;		/* me_adopt(): the output may time two layouts while it runs */
 };

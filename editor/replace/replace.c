@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -29,13 +31,27 @@ static int fail(const struct me_replace *r, int code, struct mp_err *err)
 	return mp_err_set(err, code == EPERM ? EACCES : code, "%s: %s", r->path, strerror(code));
 }
 
+/* The kernel checks each part of the path while it opens the directory: nobody can swap a part in between. */
+static int open_without_symlinks(const char *dir)
+{
+	const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+				     .resolve = RESOLVE_NO_SYMLINKS};
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, dir, &how, sizeof(how));
+}
+
 static int open_directory(struct me_replace *r, const char *path, struct mp_err *err)
 {
+	const bool no_symlinks = r->flags & ME_REPLACE_NO_SYMLINKS;
 	struct stat st;
 	char *slash;
 
 	r->through_link = !lstat(path, &st) && S_ISLNK(st.st_mode);
-	r->path = realpath(path, NULL);
+	r->path = no_symlinks ? strdup(path) : realpath(path, NULL);
+	if (no_symlinks && (path[0] != '/' || r->through_link))
+		return mp_err_set(err, r->path ? EPERM : ENOMEM,
+				  "%s: not an absolute path without symbolic links: not replaced",
+				  path);
 	if (!r->path)
 		return mp_err_set(err, errno == EPERM ? EACCES : errno, "%s: %s", path,
 				  strerror(errno));
@@ -44,8 +60,14 @@ static int open_directory(struct me_replace *r, const char *path, struct mp_err 
 	if (!*r->base) /* the root directory */
 		return mp_err_set(err, EISDIR, "%s: %s", path, strerror(EISDIR));
 	*slash = '\0';
-	r->dir_fd = open(*r->path ? r->path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r->dir_fd = no_symlinks
+			    ? open_without_symlinks(*r->path ? r->path : "/")
+			    : open(*r->path ? r->path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	*slash = '/';
+	if (r->dir_fd < 0 && errno == ELOOP)
+		return mp_err_set(err, EPERM,
+				  "%s: a directory of this path is a symbolic link: not replaced",
+				  r->path);
 	return r->dir_fd < 0 ? fail(r, errno, err) : 0;
 }
 
@@ -82,7 +104,7 @@ static int open_locked(struct me_replace *r, struct mp_err *err)
 	return mp_err_set(err, EBUSY, "%s: another program keeps replacing this file", r->path);
 }
 
-static int check_old(const struct me_replace *r, bool break_links, struct mp_err *err)
+static int check_old(const struct me_replace *r, struct mp_err *err)
 {
 	struct statx stx;
 
@@ -91,7 +113,7 @@ static int check_old(const struct me_replace *r, bool break_links, struct mp_err
 				  "%s: runs with another user's rights (set-user-ID or "
 				  "set-group-ID): not replaced",
 				  r->path);
-	if (r->old.st_nlink > 1 && !break_links)
+	if (r->old.st_nlink > 1 && !(r->flags & ME_REPLACE_BREAK_LINKS))
 		return mp_err_set(err, EPERM,
 				  "%s: has %ju names (hard links), and the others would keep the "
 				  "old file; --break-links replaces this one alone",
@@ -136,12 +158,12 @@ static int make_new(struct me_replace *r, struct mp_err *err)
 	return 0;
 }
 
-int me_replace_begin(struct me_replace *r, const char *path, bool break_links, struct mp_err *err)
+int me_replace_begin(struct me_replace *r, const char *path, unsigned int flags, struct mp_err *err)
 {
 	sigset_t mask;
 	int rc;
 
-	*r = (struct me_replace){.old_fd = -1, .new_fd = -1, .dir_fd = -1};
+	*r = (struct me_replace){.old_fd = -1, .new_fd = -1, .dir_fd = -1, .flags = flags};
 	/* Blocked, so that a limit on file sizes makes write() fail. */
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGXFSZ);
@@ -150,7 +172,7 @@ int me_replace_begin(struct me_replace *r, const char *path, bool break_links, s
 	if (!rc)
 		rc = open_locked(r, err);
 	if (!rc)
-		rc = check_old(r, break_links, err);
+		rc = check_old(r, err);
 	if (!rc)
 		rc = me_attributes_read(r->old_fd, r->path, &r->attributes, err);
 	return rc ? rc : make_new(r, err);

@@ -23,12 +23,22 @@ struct me_replace {
 	bool through_link;		 /* the path that was given is a symbolic link */
 
 	/* private */
+	unsigned int flags;
 	const char *base; /* last part of @path */
 	int dir_fd;
 	struct stat old;
 	char temporary[40];
 	bool has_name; /* @temporary is in the directory */
 	sigset_t old_mask;
+};
+
+enum me_replace_flag {
+	ME_REPLACE_BREAK_LINKS = 1, /* of several hard links, replace this one alone */
+	/*
+	 * Refuse a path that leads through a symbolic link. Who may change a directory of the path could
+	 * otherwise put a link there, and so choose which file somebody else replaces.
+	 */
+	ME_REPLACE_NO_SYMLINKS = 2,
 };
 
 /*
@@ -40,11 +50,11 @@ struct me_replace {
  * same path removes one that a killed run left.
  *
  * Refuses (-EPERM): anything but a regular file; set-user-ID and set-group-ID programs (an
- * error in one opens the system); immutable and append-only files; and, unless @break_links,
+ * error in one opens the system); immutable and append-only files; and, unless @flags has ME_REPLACE_BREAK_LINKS,
  * files with other names (hard links), which would keep the old bytes.
  * Return: 0, -EPERM refused, else -errno. me_replace_end() always.
  */
-int me_replace_begin(struct me_replace *replace, const char *path, bool break_links,
+int me_replace_begin(struct me_replace *replace, const char *path, unsigned int flags,
 		     struct mp_err *err);
 /*
  * me_replace_commit - attributes, fsync, rename, fsync of the directory. @mtime: of the new

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * attach - maps the file of counts over the counters, or begins to audit, before other code of the
+ * attach - maps the file of counts over the counters, begins to audit, or starts the clock of calls, before other code of the
  * program runs. Uses no library, no data and no relocation. If anything fails, the counters
  * stay private memory, and the program runs as usual. Called by start.S.
  */
@@ -17,6 +17,7 @@
 
 #include "editor/base/runtime.h"
 #include "editor/runtime/audit.h"
+#include "editor/runtime/call_clock.h"
 #include "editor/runtime/system.h"
 #include "editor/runtime/thread.h"
 #include "libprof/note/counts_file.h"
@@ -243,6 +244,12 @@ static void attach(const struct me_runtime_params *params, const uint64_t *stack
 		   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0644);
 	if (params->nr_audited) {
 		me_audit_start(params, (int)fd, fsgsbase);
+		if (fd >= 0)
+			call1(SYS_close, fd);
+		return;
+	}
+	if (params->has_clock) {
+		me_call_clock_start(params, (int)fd);
 		if (fd >= 0)
 			call1(SYS_close, fd);
 		return;

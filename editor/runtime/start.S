@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// start - the six entry points of the runtime, 16 bytes apart (editor/base/runtime.h). All registers
-// are preserved. Vector registers are not saved: attach.c, thread.c and audit.c are compiled not to use any.
+// start - the seven entry points of the runtime, 16 bytes apart (editor/base/runtime.h). All registers
+// are preserved. Vector registers are not saved: the other files are compiled not to use any.
 
 // The stack after `save`, from its top: 15 registers, flags, the address to go on at.
 #define SAVED_NEXT	(16 * 8)
@@ -12,6 +12,7 @@
 	.hidden	me_runtime_audit_enter
 	.hidden	me_runtime_audit_leave
 	.hidden	me_runtime_audit_point
+	.hidden	me_runtime_call
 	.hidden	me_runtime_end
 
 	.globl	_start
@@ -47,6 +48,11 @@ me_runtime_audit_leave_at:
 me_runtime_audit_point_at:
 	endbr64
 	jmp	point
+	.balign	16, 0xcc
+	.globl	me_runtime_call_at
+me_runtime_call_at:
+	endbr64
+	jmp	sample
 	.cfi_endproc
 
 	// Unwind rows follow each push and pop, for handlers that interrupt this code.
@@ -134,7 +140,7 @@ thread:
 	orq	%rax, %rdx
 	.endm
 
-	// The caller's red zone lies above the return address of these three.
+	// The caller's red zone lies above the return address of these four.
 	.cfi_startproc
 enter:
 	save
@@ -162,6 +168,14 @@ point:
 	leaq	8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
 	ret	$128
+	.cfi_endproc
+
+	.cfi_startproc
+sample:
+	save
+	leaq	SAVED_BYTES(%rsp), %rsi
+	invoke	me_runtime_call
+	jmp	2b
 	.cfi_endproc
 
 	.section .note.GNU-stack, "", @progbits

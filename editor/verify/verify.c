@@ -291,7 +291,8 @@ int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *outpu
 		mp_err_set(err, ENOMEM, "verify: out of memory");
 	result.report.keeps_numbers = vf.path_section;
 	result.report.polls = vf.counters && vf.path_section;
-	result.report.counts = vf.counters && !vf.path_section && !vf.audit_section;
+	result.report.counts = vf_counts_edges(&vf);
+	result.report.samples_calls = vf.call_section;
 	result.report.audits = vf.audit_section;
 	if (report)
 		*report = result.report;

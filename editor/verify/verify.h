@@ -42,8 +42,9 @@ struct me_verify_report {
 	/* Instructions that copies lack and that may be needed: the first ME_MAX_UNPROVED. */
 	uint64_t needed[ME_MAX_UNPROVED];
 	uint32_t nr_needed;
-	/* Instrumentation: the output counts, keeps path numbers in registers, polls, audits. */
-	bool counts, keeps_numbers, polls, audits;
+	/* Instrumentation: the output counts, keeps path numbers in registers, polls, audits, samples
+	 * calls. */
+	bool counts, keeps_numbers, polls, audits, samples_calls;
 };
 
 /*

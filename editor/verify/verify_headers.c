@@ -292,6 +292,8 @@ int vf_read_headers(struct vf *vf)
 
 	vf_find_counters(vf);
 	vf_find_paths(vf);
+	if (!vf->path_section)
+		vf_find_calls(vf);
 	ret = check_ehdr(vf);
 
 	if (!ret && vf->n->size < vf->alloc_end)

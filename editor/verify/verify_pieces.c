@@ -548,8 +548,7 @@ int vf_check_pieces(const struct vf *vf)
 	if (!ret)
 		ret = check_padding(vf, last->new_vaddr + last->new_size,
 				    vf->new_text->vaddr + vf->new_text->size);
-	if (!ret && vf->counters && !vf->path_section && !vf->audit_section &&
-	    !vf_all_are_counted(vf))
+	if (!ret && vf_counts_edges(vf) && !vf_all_are_counted(vf))
 		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that no stub increments");
 	if (!ret)
 		ret = vf_check_unproved(vf);

@@ -201,6 +201,7 @@ struct vf {
 	uint64_t thread_state; /* the runtime's state for counters per thread; 0: shared */
 	uint64_t init_entry;   /* file offset of the dynamic entry for the runtime; 0: none */
 	const struct mp_section *audit_section; /* NULL: no function has two versions */
+	const struct mp_section *call_section;	/* NULL: no clock of calls */
 	struct mp_audit_table *audited;
 	struct vf_version *versions; /* ranges of both versions of all functions, ascending */
 	uint32_t nr_versions;
@@ -354,7 +355,7 @@ uint32_t vf_point_at(const struct vf *vf, uint32_t function, uint64_t old_vaddr)
 bool vf_is_point(const struct vf *vf, const struct mp_map_piece *p);
 /* Return: address of the call in the stub @p of a timing point; 0: @p is none. */
 uint64_t vf_point_call(const struct vf *vf, const struct mp_map_piece *p);
-/* Return: the same for any stub of an audit, with the stack pointer below the red zone. */
+/* Return: the same for any stub that calls the runtime with the stack pointer below the red zone. */
 uint64_t vf_lower_call(const struct vf *vf, const struct mp_map_piece *p);
 /* Return: the end of @call. */
 uint64_t vf_point_call_end(uint64_t call);
@@ -365,6 +366,20 @@ bool vf_enters_versions(const struct vf *vf, uint64_t now);
 /* Check what the stub @p of an audit does: bytes @b at @at. *@next: address behind that. */
 int vf_check_audit_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 			uint64_t at, uint64_t *next);
+/* Find, recognise and read the section of an output that samples calls by their number. */
+void vf_find_calls(struct vf *vf);
+bool vf_is_call_section(const struct vf *vf, const struct mp_section *sec);
+int vf_read_calls(const struct vf *vf);
+/* Return: address of the call in the stub @p that samples calls; 0: @p is another one. */
+uint64_t vf_sample_call(const struct vf *vf, const struct mp_map_piece *p);
+/* Check what the stub @p does: bytes @b at @at. *@next: address behind that. */
+int vf_check_call_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+		       uint64_t at, uint64_t *next);
+/* Do counters count edges? Else the memory is for polls, audits or the clock of calls. */
+static inline bool vf_counts_edges(const struct vf *vf)
+{
+	return vf->counters && !vf->path_section && !vf->audit_section && !vf->call_section;
+}
 /* If threads have their own counters, check that the original does not use %gs. Needs the scan. */
 int vf_check_gs(const struct vf *vf);
 /* Call after all stubs were checked: has each counter a stub? */

@@ -187,6 +187,7 @@ int vf_read_sections(struct vf *vf)
 		    !vf_is_counter_section(vf, &n->sections[k]) &&
 		    !vf_is_path_section(vf, &n->sections[k]) &&
 		    !vf_is_audit_section(vf, &n->sections[k]) &&
+		    !vf_is_call_section(vf, &n->sections[k]) &&
 		    !vf_is_version_table_section(vf, &n->sections[k]) &&
 		    !is_new_link(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);

@@ -20,12 +20,16 @@ static const struct mp_callgraph_options defaults = {
 	.most = 30,
 	.per_sample = 0.3,
 	.most_samples = 2,
+	.per_called = 1,
 	.factor = 8,
 	.nr_rounds = 60,
 };
 
 /* An exact count is worth so much more than all other evidence. */
 #define EXACT 1e6
+
+/* A function with a clock that was called as often as so many sampled calls stand for has one of them. */
+#define SURELY_SAMPLED 20
 
 struct row {
 	double observed;	       /* observations */
@@ -39,7 +43,10 @@ struct solve {
 	struct mp_callgraph *graph;
 	const struct mp_callgraph_options *options;
 	struct row *sites, *functions;
-	double *seen; /* by function: samples of the edges into it */
+	double *seen;	  /* by function: samples of the edges into it */
+	double *called;	  /* by function: calls of it that a clock sampled */
+	bool *is_clocked; /* by function */
+	double unit;	  /* executions that such a call stands for */
 };
 
 static bool is_number(double x)
@@ -58,7 +65,8 @@ static bool is_valid(const struct mp_callgraph *graph)
 		const struct mp_callgraph_edge *e = &graph->edges[i];
 
 		if ((e->site >= graph->nr_sites && e->site != MP_CALLGRAPH_OUTSIDE) ||
-		    e->function >= graph->nr_functions || !is_number(e->seen))
+		    e->function >= graph->nr_functions || !is_number(e->seen) ||
+		    !is_number(e->called))
 			return false;
 	}
 	for (uint32_t i = 0; i < graph->nr_sites; i++)
@@ -94,34 +102,6 @@ static void fill_rows(const struct mp_callgraph_sum *sums, uint32_t nr,
 	}
 }
 
-/* The edges of a site begin with shares by their samples; without a count, with the samples. */
-static int begin(struct solve *s)
-{
-	struct mp_callgraph *graph = s->graph;
-	double *total = calloc(graph->nr_sites + 1, sizeof(*total));
-
-	if (!total)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < graph->nr_edges; i++) {
-		struct mp_callgraph_edge *e = &graph->edges[i];
-
-		s->seen[e->function] += clamp(e->seen);
-		if (e->site != MP_CALLGRAPH_OUTSIDE)
-			total[e->site] += clamp(e->seen) + 0.5;
-	}
-	for (uint32_t i = 0; i < graph->nr_edges; i++) {
-		struct mp_callgraph_edge *e = &graph->edges[i];
-		const struct mp_callgraph_sum *site =
-			e->site != MP_CALLGRAPH_OUTSIDE ? &graph->sites[e->site] : NULL;
-
-		e->weight = clamp(e->seen) / s->options->per_call;
-		if (site && site->known && site->count > 0)
-			e->weight = clamp(site->count) * (clamp(e->seen) + 0.5) / total[e->site];
-	}
-	free(total);
-	return 0;
-}
-
 static void sum_up(struct solve *s)
 {
 	const struct mp_callgraph *graph = s->graph;
@@ -137,6 +117,79 @@ static void sum_up(struct solve *s)
 			s->sites[e->site].sum += e->weight;
 		s->functions[e->function].sum += e->weight;
 	}
+}
+
+/* The executions that a call sampled by a clock stands for, given the weights of the edges. */
+static void step_unit(struct solve *s)
+{
+	const struct mp_callgraph *graph = s->graph;
+	double weights = 0, called = 0;
+
+	for (uint32_t i = 0; i < graph->nr_edges; i++) {
+		const struct mp_callgraph_edge *e = &graph->edges[i];
+
+		if (s->is_clocked[e->function]) {
+			weights += e->weight;
+			called += clamp(e->called);
+		}
+	}
+	s->unit = weights > 0 && called > 0 ? clamp(weights / called) : 1;
+}
+
+/*
+ * An edge that nothing but a clock has seen begins with what its calls stand for. A function of a clocked
+ * module without a sampled call has a clock, unless so many calls of it would surely have been sampled.
+ */
+static void begin_called(struct solve *s)
+{
+	struct mp_callgraph *graph = s->graph;
+
+	for (uint32_t i = 0; i < graph->nr_functions; i++)
+		s->is_clocked[i] = s->called[i] > 0;
+	step_unit(s);
+	for (uint32_t i = 0; i < graph->nr_edges; i++)
+		if (!(graph->edges[i].weight > 0))
+			graph->edges[i].weight = clamp(graph->edges[i].called) * s->unit;
+	sum_up(s);
+	for (uint32_t i = 0; i < graph->nr_functions; i++)
+		s->is_clocked[i] |= graph->functions[i].in_clocked &&
+				    s->functions[i].sum < SURELY_SAMPLED * s->unit;
+}
+
+/* Share of an edge in its site at the beginning. */
+static double first_share(const struct mp_callgraph_edge *e)
+{
+	return (e->called > 0 ? clamp(e->called) : clamp(e->seen)) + 0.5;
+}
+
+/* The edges of a site begin with shares by their samples; without a count, with the samples. */
+static int begin(struct solve *s)
+{
+	struct mp_callgraph *graph = s->graph;
+	double *total = calloc(graph->nr_sites + 1, sizeof(*total));
+
+	if (!total)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < graph->nr_edges; i++) {
+		struct mp_callgraph_edge *e = &graph->edges[i];
+
+		s->seen[e->function] += clamp(e->seen);
+		s->called[e->function] += clamp(e->called);
+		if (e->site != MP_CALLGRAPH_OUTSIDE)
+			total[e->site] += first_share(e);
+	}
+	for (uint32_t i = 0; i < graph->nr_edges; i++) {
+		struct mp_callgraph_edge *e = &graph->edges[i];
+		const struct mp_callgraph_sum *site =
+			e->site != MP_CALLGRAPH_OUTSIDE ? &graph->sites[e->site] : NULL;
+
+		e->weight = clamp(e->seen) / s->options->per_call;
+		if (site && site->known && site->count > 0)
+			e->weight = clamp(site->count) * first_share(e) / total[e->site];
+	}
+	free(total);
+	begin_called(s);
+	return 0;
 }
 
 static double limit(double weight)
@@ -214,7 +267,10 @@ static void step_edges(struct solve *s)
 		if (e->site != MP_CALLGRAPH_OUTSIDE)
 			add_site(s, e->site, &observed, &rate);
 		add_row(function, function->factor, &observed, &rate);
-		if (s->seen[e->function] > 0 && function->sum > 0) {
+		if (s->is_clocked[e->function]) {
+			observed += s->options->per_called * clamp(e->called) / e->weight;
+			rate += s->options->per_called / s->unit;
+		} else if (s->seen[e->function] > 0 && function->sum > 0) {
 			observed += per_sample * clamp(e->seen) / e->weight;
 			rate += per_sample * s->seen[e->function] / function->sum;
 		}
@@ -237,6 +293,10 @@ static void step_functions(struct solve *s)
 
 		f->all_observed = f->observed;
 		f->all_rate = f->rate * f->factor * f->sum;
+		if (s->is_clocked[i]) {
+			f->all_observed += s->options->per_called * s->called[i];
+			f->all_rate += s->options->per_called * f->sum / s->unit;
+		}
 	}
 	for (uint32_t i = 0; i < graph->nr_edges; i++) {
 		const struct mp_callgraph_edge *e = &graph->edges[i];
@@ -267,17 +327,22 @@ int mp_callgraph_solve(struct mp_callgraph *graph, const struct mp_callgraph_opt
 	s.sites = calloc(graph->nr_sites + 1, sizeof(*s.sites));
 	s.functions = calloc(graph->nr_functions + 1, sizeof(*s.functions));
 	s.seen = calloc(graph->nr_functions + 1, sizeof(*s.seen));
-	if (s.sites && s.functions && s.seen)
+	s.called = calloc(graph->nr_functions + 1, sizeof(*s.called));
+	s.is_clocked = calloc(graph->nr_functions + 1, sizeof(*s.is_clocked));
+	if (s.sites && s.functions && s.seen && s.called && s.is_clocked)
 		r = begin(&s);
 	if (!r) {
 		fill_rows(graph->sites, graph->nr_sites, s.options, s.sites);
 		fill_rows(graph->functions, graph->nr_functions, s.options, s.functions);
 		for (unsigned int i = 0; i < s.options->nr_rounds; i++) {
+			step_unit(&s);
 			step_factors(&s);
 			step_edges(&s);
 			step_functions(&s);
 		}
 	}
+	free(s.is_clocked);
+	free(s.called);
 	free(s.seen);
 	free(s.functions);
 	free(s.sites);

@@ -3,10 +3,15 @@
  * callgraph - weights of the edges (call site -> function) of a program, over all its modules. Called by
  * daemon/calls, which finds sites, functions and edges.
  *
- * Three kinds of evidence say how often an edge was taken, and contradict each other:
+ * Four kinds of evidence say how often an edge was taken, and contradict each other:
  *	a call site's block ran @count times		the edges of the site sum to that
  *	a function was entered @count times		the edges into the function sum to that
  *	@seen samples of the edge			edges into one function share as their samples do
+ *	@called of the edge, by a clock of calls	all edges into clocked functions share as these do
+ *
+ * A function is clocked if a clock sampled a call of it, or seldom called ones of its module: then every call
+ * of it had the same chance, whatever time it took. Samples of time say nothing more about edges into it. How many executions a sampled call
+ * stands for, in the unit of the counts, is the ratio of all weights to all samples of these edges.
  *
  * Each is taken as a Poisson observation. One execution counts as @per_call observations, and all
  * executions of a site, or entries of a function, as less than @most: what is wrong with a large count is
@@ -39,6 +44,8 @@ struct mp_callgraph_sum {
 	bool exact; /* counted, not inferred: all other evidence gives way */
 	/* Instructions that one execution surely runs beside it; 0: many. */
 	uint32_t nr_insns;
+	/* A function's only: a clock of calls sampled calls of other functions of its module. */
+	bool in_clocked;
 	/* A site's only: index of the function around the site. All counts there share one factor. */
 	uint32_t within;
 };
@@ -48,6 +55,7 @@ struct mp_callgraph_edge {
 	uint32_t function; /* index */
 	double seen;	   /* samples */
 	double weight;	   /* the result: executions, in the unit of the counts */
+	double called;	   /* calls that a clock of calls sampled */
 };
 
 struct mp_callgraph {
@@ -61,6 +69,7 @@ struct mp_callgraph_options {
 	double most;	     /* observations that one count is worth at most */
 	double per_sample;   /* observations that one sample of an edge counts as */
 	double most_samples; /* observations that all samples of a function are worth at most */
+	double per_called;   /* observations that one call sampled by a clock counts as */
 	double factor; /* observations which say that the counts of a function have no common error */
 	unsigned int nr_rounds;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store - opens and closes the database, and runs its transactions. It decides how the
- * database is opened (WAL, read only, on media that cannot be written) and what SQLite's
- * errors mean. The store_*.c files decide about the tables. Called by daemon and editor.
+ * store - opens and closes the database. It decides how the database is opened (WAL, read only, on
+ * media that cannot be written) and what SQLite's errors mean. store_transaction.c has transactions,
+ * the other store_*.c files decide about the tables. Called by daemon and editor.
  */
 #include "libprof/store/store.h"
 
@@ -199,7 +199,7 @@ int mp_store_grow_list(void **list, size_t nr, size_t *max, size_t size, struct 
 
 /* ---- open, close --------------------------------------------------------------------------- */
 
-static int pragma(struct mp_store *store, const char *sql)
+int mp_store_exec(struct mp_store *store, const char *sql)
 {
 	return sqlite3_exec(store->db, sql, NULL, NULL, NULL);
 }
@@ -215,7 +215,7 @@ static int harden(struct mp_store *store)
 	sqlite3_limit(store->db, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
 	sqlite3_extended_result_codes(store->db, 1);
-	return pragma(store, "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY");
+	return mp_store_exec(store, "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY");
 }
 
 static int is_wal(struct mp_store *store, bool *wal)
@@ -236,7 +236,7 @@ static int is_wal(struct mp_store *store, bool *wal)
 /*
  * synchronous=NORMAL: a commit costs no fsync. A killed process loses nothing that was
  * committed. A power cut loses at most the changes after the last checkpoint, and never
- * damages the file. The WAL is kept small, since it counts as size, too.
+ * damages the file. Steps of jobs are an exception: see mp_store_enter_durably(). The WAL is kept small, since it counts as size, too.
  */
 static int configure_writer(struct mp_store *store)
 {
@@ -244,17 +244,19 @@ static int configure_writer(struct mp_store *store)
 	int rc = is_wal(store, &wal);
 
 	if (rc == SQLITE_OK && !wal)
-		rc = pragma(store, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL");
+		rc = mp_store_exec(store,
+				   "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL");
 	/*
 	 * If two processes create it at once, the second finds it locked and waits until it
 	 * is made.
 	 */
 	for (int i = 0; (rc & 0xff) == SQLITE_BUSY && i < 50; i++) {
 		usleep(20000);
-		rc = pragma(store, "PRAGMA journal_mode=WAL");
+		rc = mp_store_exec(store, "PRAGMA journal_mode=WAL");
 	}
 	if (rc == SQLITE_OK)
-		rc = pragma(store, "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=256;"
+		rc = mp_store_exec(store,
+				   "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=256;"
 				   "PRAGMA journal_size_limit=1048576");
 	return rc;
 }
@@ -292,7 +294,7 @@ static int open_handle(struct mp_store *store, const char *name, int flags, cons
 	if (rc == SQLITE_OK)
 		rc = harden(store);
 	if (rc == SQLITE_OK)
-		rc = pragma(store, probe);
+		rc = mp_store_exec(store, probe);
 	return rc;
 }
 
@@ -450,76 +452,7 @@ void mp_store_close(struct mp_store *store)
 	free(store);
 }
 
-/* ---- transactions -------------------------------------------------------------------------- */
-
-int mp_store_begin(struct mp_store *store, struct mp_err *err)
-{
-	int rc = pragma(store, store->writable ? "BEGIN IMMEDIATE" : "BEGIN");
-
-	store->folded = false;
-	return rc == SQLITE_OK ? 0 : mp_store_fail(store, rc, "begin", err);
-}
-
-/* Merging buckets leaves free pages. Most are reused, so give them back only if there are many. */
-static int give_back_pages(struct mp_store *store)
-{
-	sqlite3_stmt *stmt = NULL;
-	sqlite3_int64 nr[2] = {0};
-	const char *sql[] = {"PRAGMA freelist_count", "PRAGMA page_count"};
-
-	for (int i = 0; i < 2; i++) {
-		if (sqlite3_prepare_v2(store->db, sql[i], -1, &stmt, NULL) == SQLITE_OK &&
-		    sqlite3_step(stmt) == SQLITE_ROW)
-			nr[i] = sqlite3_column_int64(stmt, 0);
-		sqlite3_finalize(stmt);
-	}
-	return nr[0] > nr[1] / 8 ? pragma(store, "PRAGMA incremental_vacuum") : SQLITE_OK;
-}
-
-int mp_store_commit(struct mp_store *store, struct mp_err *err)
-{
-	int rc = SQLITE_OK, r;
-
-	if (store->folded)
-		rc = give_back_pages(store);
-	store->folded = false;
-	if (rc == SQLITE_OK)
-		rc = pragma(store, "COMMIT");
-	if (rc == SQLITE_OK)
-		return 0;
-	r = mp_store_fail(store, rc, "commit", err);
-	mp_store_rollback(store);
-	return r;
-}
-
-void mp_store_rollback(struct mp_store *store)
-{
-	/* After a full disk SQLite may have rolled back by itself. */
-	if (!sqlite3_get_autocommit(store->db))
-		pragma(store, "ROLLBACK");
-	store->folded = false;
-}
-
-int mp_store_enter(struct mp_store *store, bool *began, struct mp_err *err)
-{
-	*began = false;
-	if (!sqlite3_get_autocommit(store->db))
-		return 0;
-	int r = mp_store_begin(store, err);
-
-	*began = !r;
-	return r;
-}
-
-int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err)
-{
-	if (!began)
-		return r;
-	if (!r)
-		return mp_store_commit(store, err);
-	mp_store_rollback(store);
-	return r;
-}
+/* ---- changes by others ---------------------------------------------------------------------- */
 
 bool mp_store_was_changed(struct mp_store *store)
 {

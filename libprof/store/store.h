@@ -196,6 +196,7 @@ struct mp_ledger {
 	/* stacks of samples, by why their walks ended; not part of the sum */
 	uint64_t stacks[MP_NR_WALK_STOP];
 	uint64_t contexts; /* stacks that the trees of store_contexts hold; not part of the sum */
+	uint64_t calls;	   /* sampled calls that its other trees hold; not part of the sum */
 };
 
 /* Samples of a program by kind of code: Table 3 of the paper. */

@@ -51,7 +51,7 @@ static int take(struct mp_store *store, int64_t nr, const char *find, const char
 
 static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 {
-	int64_t samples, paths, contexts;
+	int64_t samples, paths, contexts, calls;
 	int r = run(store, "SELECT sum(nr_samples) FROM bucket WHERE module = ?1", module, 0,
 		    &samples, err);
 
@@ -61,6 +61,9 @@ static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 	if (!r)
 		r = run(store, "SELECT sum(nr_samples) FROM context WHERE module = ?1", module, 0,
 			&contexts, err);
+	if (!r)
+		r = run(store, "SELECT sum(nr_samples) FROM call WHERE module = ?1", module, 0,
+			&calls, err);
 	if (!r)
 		r = take(store, samples,
 			 "SELECT min(session) FROM ledger WHERE what = 'attributed' AND nr > ?1",
@@ -81,6 +84,12 @@ static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 			 "SELECT nr FROM ledger WHERE what = 'contexts' AND session = ?1",
 			 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what = 'contexts'",
 			 err);
+	if (!r)
+		r = take(store, calls,
+			 "SELECT min(session) FROM ledger WHERE what = 'calls' AND nr > ?1",
+			 "SELECT nr FROM ledger WHERE what = 'calls' AND session = ?1",
+			 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what = 'calls'",
+			 err);
 	return r;
 }
 
@@ -100,6 +109,7 @@ static int drop(struct mp_store *store, int64_t module, struct mp_err *err)
 		"DELETE FROM copied WHERE output = ?1",
 		"DELETE FROM activity WHERE module = ?1",
 		"DELETE FROM context WHERE module = ?1",
+		"DELETE FROM call WHERE module = ?1",
 		"DELETE FROM crash WHERE module = ?1",
 		"DELETE FROM fingerprint WHERE module = ?1",
 		"DELETE FROM module WHERE key = ?1",

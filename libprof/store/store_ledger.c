@@ -36,6 +36,7 @@ static const char *const path_fate_names[MP_NR_PATH_FATES] = {
 #define PATHS	     "paths:"
 #define STACKS	     "stacks:"
 #define CONTEXTS     "contexts"
+#define CALLS	     "calls"
 
 const char *mp_unattributed_name(enum mp_unattributed why)
 {
@@ -129,6 +130,8 @@ static int add_lines(struct mp_store *store, int64_t session, const struct mp_le
 		r = add_line(store, session, STACKS, mp_walk_stop_name(i), delta->stacks[i], err);
 	if (!r)
 		r = add_line(store, session, "", CONTEXTS, delta->contexts, err);
+	if (!r)
+		r = add_line(store, session, "", CALLS, delta->calls, err);
 	return r;
 }
 
@@ -179,6 +182,8 @@ static uint64_t *find_line(struct mp_ledger *ledger, const char *what)
 		return &ledger->attributed;
 	if (!strcmp(what, CONTEXTS))
 		return &ledger->contexts;
+	if (!strcmp(what, CALLS))
+		return &ledger->calls;
 	for (int i = 0; i < MP_NR_UNATTR; i++)
 		if (!strncmp(what, UNATTRIBUTED, strlen(UNATTRIBUTED)) &&
 		    !strcmp(what + strlen(UNATTRIBUTED), unattributed_names[i]))

@@ -99,8 +99,10 @@ enum mp_stmt {
 	MP_STMT_CONTEXT_READ,
 	MP_STMT_CONTEXT_DELETE,
 	MP_STMT_CONTEXT_ADD,
-	MP_STMT_CONTEXT_MODULE,
 	MP_STMT_CONTEXT_PROGRAMS,
+	MP_STMT_CALL_LIST, /* and four more, as before */
+	MP_STMT_CALL_LAST = MP_STMT_CALL_LIST + 4,
+	MP_STMT_CONTEXT_MODULE,
 	MP_NR_STMT
 };
 
@@ -119,6 +121,7 @@ struct mp_store {
 	sqlite3 *db;
 	char *path;
 	bool writable;
+	bool durable;	  /* this transaction reaches the disk before mp_store_leave() returns */
 	bool folded;	  /* buckets were merged in this transaction: pages may be free */
 	int data_version; /* at the last call of mp_store_was_changed(); 0: none */
 	sqlite3_stmt *stmts[MP_NR_STMT];
@@ -139,6 +142,8 @@ int mp_store_check_none(struct mp_store *store, const char *sql, const char *wha
  * *@max. Return: 0, -ENOMEM. */
 int mp_store_grow_list(void **list, size_t nr, size_t *max, size_t size, struct mp_err *err);
 
+/* Runs @sql, which has no parameters. Return: SQLite's result. */
+int mp_store_exec(struct mp_store *store, const char *sql);
 /* Gives the cached statement, reset and without bindings. */
 int mp_store_stmt(struct mp_store *store, enum mp_stmt which, const char *sql, sqlite3_stmt **out,
 		  struct mp_err *err);
@@ -153,6 +158,11 @@ int mp_store_run(struct mp_store *store, sqlite3_stmt *stmt, const char *what, s
  * error.
  */
 int mp_store_enter(struct mp_store *store, bool *began, struct mp_err *err);
+/*
+ * The same. A power cut after mp_store_leave() does not lose this transaction, nor any one before. Steps that
+ * change files outside of the store need this: the store must not forget what was done.
+ */
+int mp_store_enter_durably(struct mp_store *store, bool *began, struct mp_err *err);
 int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err);
 
 /* store_schema.c: one step takes version i to i + 1. */

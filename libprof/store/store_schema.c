@@ -116,6 +116,10 @@ const char *const mp_store_steps[] = {
 	" checksum INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(module, first_day));",
 	/* 12 -> 13. The table of rejected layouts has the name that the code uses (store_spent). */
 	"ALTER TABLE shunned RENAME TO rejected_layout;",
+	/* 13 -> 14. Calls that a clock of calls sampled, in the form of trees of contexts. */
+	"CREATE TABLE call(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
+	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_samples INTEGER NOT NULL,"
+	" checksum INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(module, first_day));",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

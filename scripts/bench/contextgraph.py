@@ -7,6 +7,8 @@ the address behind the call (of a tail call: of the jump), and the function.
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import time
 
@@ -95,11 +97,13 @@ def make_store(ctx, directory, database, *options):
         raise Failure(f"{directory}: {made.stderr.strip()}")
 
 
-# The C library chooses the same functions under QEMU as on any processor.
+# Libraries choose the same functions under QEMU as on any processor.
 SAME_FUNCTIONS = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=" + ",".join(
     "-" + name for name in ("AVX", "AVX2", "AVX512F", "AVX512BW", "AVX512VL", "AVX512CD", "AVX512DQ",
                             "AVX512ER", "BMI1", "BMI2", "ERMS", "FMA", "FMA4", "FSRM", "LZCNT",
-                            "MOVBE", "POPCNT", "RTM", "SSSE3", "SSE4_1", "SSE4_2"))}
+                            "MOVBE", "POPCNT", "RTM", "SSSE3", "SSE4_1", "SSE4_2",
+                            "Fast_Unaligned_Load")),
+    "OPENSSL_ia32cap": "0x178bfbff:0"}  # of libcrypto: SSE2
 
 
 def run_native(work, database, seconds, rate):
@@ -117,6 +121,92 @@ def run_native(work, database, seconds, rate):
     made = subprocess.run([os.path.join(contextrun.BUILD, "morph-stats"), "status", "--db", database,
                            "--json"], capture_output=True, text=True, check=True)
     return sum(json.loads(made.stdout)["samples"]["lost"].values())
+
+
+def instrument(paths, out, database, kind="calls"):
+    """Writes instrumented versions of modules. Returns {path: original}."""
+    out = os.path.abspath(out)
+    shutil.rmtree(out, ignore_errors=True)
+    os.makedirs(out)
+    made = {}
+    for path in sorted({real(p) for p in paths if is_elf(p)}):
+        # programs name libraries by their sonames, which differ from names of files
+        names = {os.path.basename(p) for p in paths if real(p) == path}
+        version = os.path.join(out, os.path.basename(path))
+        done = subprocess.run([os.path.join(contextrun.BUILD, "morph-optimize"), "instrument", "--all",
+                               "--kind=" + kind, "--report=none", path, "-o", version]
+                              + (["--counts=" + os.path.join(out, "calls" if kind == "calls" else
+                                                             os.path.basename(path) + ".counts")]
+                                 if kind in ("calls", "pep,poll") else [])
+                              + (["--db", database] if database else []),
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"  {path}: no version: {done.stderr.strip()}")
+            continue
+        made[version] = path
+        for name in names | {soname_of(path)}:
+            if name and not os.path.exists(os.path.join(out, name)):
+                os.symlink(version, os.path.join(out, name))
+    return made
+
+
+def soname_of(path):
+    listed = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"\(SONAME\).*\[(.*)\]", listed)
+    return found.group(1) if found else None
+
+
+def run_clocked(work, made, database, seconds, rate, period):
+    """Runs the versions @made again and again for @seconds, with both clocks. Returns lost samples of time."""
+    out = os.path.abspath(os.path.join(work.directory, "clock"))
+    program = os.path.join(out, os.path.basename(real(work.program)))
+    if program not in made:
+        raise Failure(f"{work.name}: the program itself has no clock")
+    end, runs = time.monotonic() + seconds, 0
+    while time.monotonic() < end or not runs:
+        ran = subprocess.run([os.path.join(contextrun.BUILD, "morphd"), "run", "--calls",
+                              os.path.join(out, "calls"), "--call-period", str(period), "--stacks",
+                              "--rate", str(rate), "--db", database, "--", "env",
+                              "LD_LIBRARY_PATH=" + out, program, *work.args],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True, check=False)
+        if ran.returncode:
+            raise Failure(f"{work.name}: {ran.stderr.strip()}")
+        runs += 1
+    status = subprocess.run([os.path.join(contextrun.BUILD, "morph-stats"), "status", "--db", database,
+                             "--json"], capture_output=True, text=True, check=True)
+    return sum(json.loads(status.stdout)["samples"]["lost"].values())
+
+
+def renamed(graph, made):
+    """Modules of a database have the paths of their versions, if these ran last."""
+    out = {}
+    for (caller, at, callee, entry), weight in graph.items():
+        key = (made.get(caller, caller), at, made.get(callee, callee), entry)
+        out[key] = out.get(key, 0) + weight
+    return out
+
+
+def compare_clock(work, seconds, rate, period):
+    """The same for calls that a clock of calls samples, on this machine's processor.
+
+    The stacks of time are those of the exact run if @rate is 0, else samples of the same runs.
+    """
+    ctx = cf.Contexts(os.path.join(work.directory, "contexts"))
+    database = os.path.join(work.directory, "clock.db")
+    make_store(ctx, work.directory, database, *(["--contexts"] if rate else []))
+    if rate:  # the database knows where the originals are; their samples are left out
+        subprocess.run(["sqlite3", database, "DELETE FROM context; DELETE FROM ledger;"], check=True)
+    made = instrument(ctx.objects.values(), os.path.join(work.directory, "clock"), database)
+    lost = run_clocked(work, made, database, seconds, rate or 1, period)
+    exact = exact_graph(ctx)
+    columns = {c: renamed(estimated(database, None, c), made) for c in ("samples", "called", "weight")}
+    calls = sum(columns["called"].values())
+    return {"samples": int(sum(columns["samples"].values())), "calls": int(calls), "lost": lost,
+            "edges": len(exact), "first_targets": first_targets(ctx, exact, columns["weight"]),
+            "uncorrected": cf.overlap(columns["samples"], exact),
+            "called": cf.overlap(columns["called"], exact) if calls else 0,
+            "corrected": cf.overlap(columns["weight"], exact)}, exact, columns["weight"]
 
 
 def estimated(database, program=None, column="weight"):
@@ -151,6 +241,7 @@ def compare(directory):
                         ("uncorrected", estimated(database, column="samples")),
                         ("corrected", found)):
         row[name] = cf.overlap(graph, exact)
+    row["first_targets"] = first_targets(ctx, exact, found)
     return row, exact, found
 
 
@@ -180,6 +271,22 @@ def compare_counted(work):
     return {"samples": ctx.totals["samples"], "edges": len(exact),
             "uncorrected": cf.overlap(estimated(database, column="samples"), exact),
             "corrected": cf.overlap(found, exact)}, exact, found
+
+
+def first_targets(ctx, exact, found):
+    """Indirect sites with at least 0.5 % of all calls: how many, and of how many the most frequent
+    target is found."""
+    indirect = {(real(ctx.objects[obj]), vaddr + length)
+                for obj, vaddr, length, kind in ctx.sites.values() if kind == cf.INDIRECT}
+    sites, guesses, total = {}, {}, sum(exact.values())
+    for graph, by_site in ((exact, sites), (found, guesses)):
+        for (caller, at, callee, entry), weight in graph.items():
+            if (caller, at) in indirect:
+                by_site.setdefault((caller, at), {})[callee, entry] = weight
+    large = [s for s, targets in sites.items() if sum(targets.values()) >= 0.005 * total]
+    right = sum(s in guesses and max(guesses[s], key=guesses[s].get) == max(sites[s], key=sites[s].get)
+                for s in large)
+    return [right, len(large)]
 
 
 def print_errors(exact, found, nr):

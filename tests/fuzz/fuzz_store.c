@@ -49,8 +49,8 @@ static void add_contexts(struct mp_store *store, int64_t key, struct mp_ledger *
 		if (mp_context_add(&tree, steps, 3, 1, 250000))
 			die("contexts");
 	}
-	if (mp_store_add_contexts(store, key, 86400, &tree, &err) ||
-	    mp_store_add_contexts(store, key, 3 * 86400, &tree, &err))
+	if (mp_store_add_contexts(store, MP_CONTEXTS, key, 86400, &tree, &err) ||
+	    mp_store_add_contexts(store, MP_CONTEXTS, key, 3 * 86400, &tree, &err))
 		die("contexts");
 	ledger->contexts += 2 * tree.nodes[0].total;
 	mp_context_tree_fini(&tree);
@@ -197,7 +197,7 @@ static void read_contexts(struct mp_store *store, int64_t key)
 	if (mp_context_tree_init(&tree))
 		die("contexts");
 	/* The totals of a tree that was accepted add up. */
-	if (!mp_store_read_contexts(store, key, 0, &tree, NULL))
+	if (!mp_store_read_contexts(store, MP_CONTEXTS, key, 0, &tree, NULL))
 		for (uint32_t i = 1; i < tree.nr_nodes; i++)
 			if (tree.nodes[i].total > tree.nodes[tree.nodes[i].parent].total)
 				abort();

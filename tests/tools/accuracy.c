@@ -84,7 +84,7 @@ static double *arrivals_of(const struct bench *b, const struct mp_counts *counts
 	struct me_entries entries;
 	struct mp_err err;
 
-	if (me_entries_count(b->cfg, counts, b->redirected, NULL, &entries, &err))
+	if (me_entries_count(b->cfg, counts, NULL, b->redirected, NULL, &entries, &err))
 		die("arrivals", err.msg);
 	free(entries.dropped);
 	return entries.arrivals;
@@ -267,7 +267,7 @@ static void plan_make(const struct bench *b, const struct mp_counts *c, struct m
 	struct mp_err err;
 
 	if (me_layout_build(b->cfg, c, b->movable, &options, plan, &err) ||
-	    me_entries_count(b->cfg, c, b->redirected, NULL, &entries, &err) ||
+	    me_entries_count(b->cfg, c, NULL, b->redirected, NULL, &entries, &err) ||
 	    me_entries_drop_costly(b->cfg, c, &entries, plan, &err) ||
 	    me_layout_predict(b->cfg, c, plan, entries.arrivals, predicted, &err))
 		die("layout", err.msg);

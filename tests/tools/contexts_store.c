@@ -195,7 +195,7 @@ static int store_all(struct making *m, const char *path)
 			return die(err.msg);
 		program = i ? program : key;
 	}
-	if (mp_store_add_contexts(store, program, WHEN_S, &m->tree, &err) ||
+	if (mp_store_add_contexts(store, MP_CONTEXTS, program, WHEN_S, &m->tree, &err) ||
 	    mp_store_add_ledger(store, session.key, WHEN_S, &ledger, &err) ||
 	    mp_store_commit(store, &err))
 		return die(err.msg);

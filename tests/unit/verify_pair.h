@@ -32,7 +32,8 @@ enum pair_kind {
 	PAIR_THREADS,
 	PAIR_PATHS,
 	PAIR_POLLS,
-	PAIR_AUDITS
+	PAIR_AUDITS,
+	PAIR_CALLS
 };
 
 /*
@@ -60,6 +61,7 @@ static inline void pair_make_adjusted(struct pair *p, const char *command, uint6
 	options.counting.paths = kind == PAIR_PATHS || kind == PAIR_POLLS;
 	options.counting.polls = kind == PAIR_POLLS;
 	options.counting.audit = kind == PAIR_AUDITS;
+	options.counting.calls = kind == PAIR_CALLS;
 	options.counting.path = "/nowhere/counts";
 	options.stress = seed != 0;
 	options.stress_seed = seed;

@@ -191,6 +191,8 @@ uint64_t vf_lower_call(const struct vf *vf, const struct mp_map_piece *p)
 	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
 	uint64_t call;
 
+	if (vf->call_section)
+		return vf_sample_call(vf, p);
 	if (!vf->audit_section || !b || p->new_size < LEAVE_SIZE)
 		return 0;
 	if (vf_is_leave(vf, p))

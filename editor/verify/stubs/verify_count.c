@@ -9,6 +9,7 @@
 
 #include "editor/base/runtime.h"
 #include "editor/verify/verify_private.h"
+#include "libprof/note/call_table.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/path_table.h"
 #include "libprof/note/polls.h"
@@ -58,10 +59,9 @@ bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec)
 		return sec->type == SHT_NOBITS && sec->flags == (SHF_ALLOC | SHF_WRITE) &&
 		       sec->off == vf->alloc_end && sec->align == PAGE && !sec->link &&
 		       !sec->info && !sec->entsize;
-	return !vf->path_section && !vf->audit_section &&
-	       !strcmp(sec->name, MP_EDGE_TABLE_SECTION) && sec->type == SHT_PROGBITS &&
-	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
-	       !sec->entsize;
+	return vf_counts_edges(vf) && !strcmp(sec->name, MP_EDGE_TABLE_SECTION) &&
+	       sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr && sec->align == 1 &&
+	       !sec->link && !sec->info && !sec->entsize;
 }
 
 static bool is_zero(const char *p, const char *end)
@@ -86,6 +86,8 @@ static int read_table(struct vf *vf, const struct me_runtime_params *p)
 					 "there is no room for the slots of all audited functions");
 		return rc;
 	}
+	if (vf->call_section)
+		return vf_read_calls(vf);
 	rc = mp_edge_table_read(vf->n, &table, vf->err);
 
 	if (rc == -ENOMEM)
@@ -112,6 +114,9 @@ static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_
 
 	if (at + (uint64_t)p->counters != counters)
 		return false;
+	if (vf->call_section || p->has_clock)
+		return vf->call_section && p->has_clock == 1 && bytes == PAGE &&
+		       p->counters_bytes == bytes && !p->state && !p->base && !p->nr_audited;
 	/* The functions' slots are private to each thread, so the state is needed. */
 	if ((vf->audit_section && !p->state) || (!vf->audit_section && p->nr_audited))
 		return false;
@@ -131,6 +136,7 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 {
 	const char *name = vf->path_section    ? MP_PATH_TABLE_SECTION
 			   : vf->audit_section ? MP_AUDIT_TABLE_SECTION
+			   : vf->call_section  ? MP_CALL_TABLE_SECTION
 					       : MP_EDGE_TABLE_SECTION;
 	const struct mp_section *sec = vf->runtime, *table;
 	uint64_t at = sec->vaddr + me_runtime_blob_size;
@@ -288,6 +294,8 @@ int vf_check_stub(const struct vf *vf, const struct mp_map_piece *p)
 		at += sizeof(endbr64);
 	if (vf->path_section)
 		ret = vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at);
+	else if (vf->call_section)
+		ret = vf_check_call_stub(vf, p, b + (at - p->new_vaddr), at, &at);
 	else if (vf->audit_section)
 		ret = vf_check_audit_stub(vf, p, b + (at - p->new_vaddr), at, &at);
 	else

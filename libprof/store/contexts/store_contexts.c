@@ -10,17 +10,50 @@
 #include "libprof/context/context_codec.h"
 #include "libprof/store/store_bucket.h"
 
+/* The statements of a table, and how large its rows may be. */
+struct table {
+	const char *list, *read, *delete, *add, *programs, *strays;
+	enum mp_stmt first; /* MP_STMT_CONTEXT_LIST, or the same of the other table */
+	size_t bytes_max;
+};
+
+#define TABLE(name, stmt, max)                                                                     \
+	{                                                                                          \
+		.list = "SELECT key, first_day, last_day, nr_samples, length(data), checksum"      \
+			" FROM " name " WHERE module = ?1 ORDER BY first_day",                     \
+		.read = "SELECT data FROM " name " WHERE key = ?1",                                \
+		.delete = "DELETE FROM " name " WHERE key = ?1",                                   \
+		.add = "INSERT INTO " name "(module, first_day, last_day, nr_samples, checksum,"   \
+		       " data) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",                                    \
+		.programs = "SELECT module, last_day, nr_samples FROM " name                       \
+			    " ORDER BY module, first_day",                                         \
+		.strays = "SELECT count(*) FROM " name " WHERE module NOT IN"                      \
+			  " (SELECT key FROM module)",                                             \
+		.first = (stmt), .bytes_max = (max)                                                \
+	}
+
+static const struct table tables[] = {
+	[MP_CONTEXTS] = TABLE("context", MP_STMT_CONTEXT_LIST, MP_CONTEXTS_BYTES_MAX),
+	[MP_CALLS] = TABLE("call", MP_STMT_CALL_LIST, MP_CALLS_BYTES_MAX),
+};
+
+/* Statements of a table, behind its first one. */
+enum {
+	LIST,
+	READ,
+	DELETE,
+	ADD,
+	PROGRAMS
+};
+
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 /* The program's trees, without their bytes, in order of days. Ownership: free(*@out). */
-static int list_rows(struct mp_store *store, int64_t module, struct mp_bucket **out, size_t *nr,
-		     struct mp_err *err)
+static int list_rows(struct mp_store *store, const struct table *t, int64_t module,
+		     struct mp_bucket **out, size_t *nr, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_CONTEXT_LIST,
-			      "SELECT key, first_day, last_day, nr_samples, length(data), checksum"
-			      " FROM context WHERE module = ?1 ORDER BY first_day",
-			      &stmt, err);
+	int r = mp_store_stmt(store, t->first + LIST, t->list, &stmt, err);
 
 	*out = NULL;
 	*nr = 0;
@@ -30,16 +63,15 @@ static int list_rows(struct mp_store *store, int64_t module, struct mp_bucket **
 	return mp_buckets_read(store, stmt, out, nr, err);
 }
 
-static int decode(struct mp_store *store, sqlite3_stmt *stmt, const struct mp_bucket *row,
-		  struct mp_context_tree *out, struct mp_err *err)
+static int decode(struct mp_store *store, const struct table *t, sqlite3_stmt *stmt,
+		  const struct mp_bucket *row, struct mp_context_tree *out, struct mp_err *err)
 {
 	const uint8_t *bytes = sqlite3_column_blob(stmt, 0);
 	size_t size = (size_t)sqlite3_column_bytes(stmt, 0);
 	struct mp_err why;
 	int r;
 
-	if (!bytes || size > MP_CONTEXTS_BYTES_MAX ||
-	    row->checksum != (uint32_t)XXH3_64bits(bytes, size))
+	if (!bytes || size > t->bytes_max || row->checksum != (uint32_t)XXH3_64bits(bytes, size))
 		return mp_store_damaged(store, "calling contexts with a wrong checksum", err);
 	r = mp_context_decode(bytes, size, out, &why);
 	if (r == -EBADMSG)
@@ -53,13 +85,12 @@ static int decode(struct mp_store *store, sqlite3_stmt *stmt, const struct mp_bu
 }
 
 /* Adds the tree of @row to @tree. */
-static int read_row(struct mp_store *store, const struct mp_bucket *row,
+static int read_row(struct mp_store *store, const struct table *t, const struct mp_bucket *row,
 		    struct mp_context_tree *tree, struct mp_err *err)
 {
 	struct mp_context_tree read;
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_CONTEXT_READ,
-			      "SELECT data FROM context WHERE key = ?1", &stmt, err);
+	int r = mp_store_stmt(store, t->first + READ, t->read, &stmt, err);
 
 	if (r)
 		return r;
@@ -67,7 +98,7 @@ static int read_row(struct mp_store *store, const struct mp_bucket *row,
 	r = mp_store_step(store, stmt, "read", err);
 	if (r <= 0)
 		return r ? r : mp_store_damaged(store, "calling contexts that are gone", err);
-	r = decode(store, stmt, row, &read, err);
+	r = decode(store, t, stmt, row, &read, err);
 	sqlite3_reset(stmt);
 	if (r)
 		return r;
@@ -76,11 +107,11 @@ static int read_row(struct mp_store *store, const struct mp_bucket *row,
 	return r ? mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r)) : 0;
 }
 
-static int delete_row(struct mp_store *store, int64_t key, struct mp_err *err)
+static int delete_row(struct mp_store *store, const struct table *t, int64_t key,
+		      struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_CONTEXT_DELETE, "DELETE FROM context WHERE key = ?1",
-			      &stmt, err);
+	int r = mp_store_stmt(store, t->first + DELETE, t->delete, &stmt, err);
 
 	if (r)
 		return r;
@@ -89,20 +120,17 @@ static int delete_row(struct mp_store *store, int64_t key, struct mp_err *err)
 }
 
 /* Folds @tree to the size of a row and writes it. */
-static int write_row(struct mp_store *store, int64_t module, const struct mp_span *span,
-		     struct mp_context_tree *tree, struct mp_err *err)
+static int write_row(struct mp_store *store, const struct table *t, int64_t module,
+		     const struct mp_span *span, struct mp_context_tree *tree, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	uint8_t *bytes;
 	size_t size;
-	int r = mp_context_encode_within(tree, MP_CONTEXTS_BYTES_MAX, &bytes, &size);
+	int r = mp_context_encode_within(tree, t->bytes_max, &bytes, &size);
 
 	if (r)
 		return mp_err_set(err, -r, "out of memory");
-	r = mp_store_stmt(store, MP_STMT_CONTEXT_ADD,
-			  "INSERT INTO context(module, first_day, last_day, nr_samples, checksum,"
-			  " data) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-			  &stmt, err);
+	r = mp_store_stmt(store, t->first + ADD, t->add, &stmt, err);
 	if (!r) {
 		sqlite3_bind_int64(stmt, 1, module);
 		sqlite3_bind_int64(stmt, 2, span->first_day);
@@ -123,9 +151,9 @@ static int write_row(struct mp_store *store, int64_t module, const struct mp_spa
  * Makes one row of @tree and of those of @rows that overlap @span or, with it, are older than the
  * days that are kept apart: days up to @old.
  */
-static int add_to_rows(struct mp_store *store, int64_t module, const struct mp_bucket *rows,
-		       size_t nr, struct mp_span span, int64_t old, struct mp_context_tree *tree,
-		       struct mp_err *err)
+static int add_to_rows(struct mp_store *store, const struct table *t, int64_t module,
+		       const struct mp_bucket *rows, size_t nr, struct mp_span span, int64_t old,
+		       struct mp_context_tree *tree, struct mp_err *err)
 {
 	bool is_old = span.last_day <= old;
 	int r = 0;
@@ -136,24 +164,25 @@ static int add_to_rows(struct mp_store *store, int64_t module, const struct mp_b
 
 		if (!overlaps && !(is_old && rows[i].last_day <= old))
 			continue;
-		r = read_row(store, &rows[i], tree, err);
+		r = read_row(store, t, &rows[i], tree, err);
 		if (!r)
-			r = delete_row(store, rows[i].key, err);
+			r = delete_row(store, t, rows[i].key, err);
 		if (rows[i].first_day < span.first_day)
 			span.first_day = rows[i].first_day;
 		if (rows[i].last_day > span.last_day)
 			span.last_day = rows[i].last_day;
 	}
-	return r ? r : write_row(store, module, &span, tree, err);
+	return r ? r : write_row(store, t, module, &span, tree, err);
 }
 
 /* Makes one row of all that are older than the days that are kept apart. */
-static int fold_old(struct mp_store *store, int64_t module, int64_t old, struct mp_err *err)
+static int fold_old(struct mp_store *store, const struct table *t, int64_t module, int64_t old,
+		    struct mp_err *err)
 {
 	struct mp_bucket *rows;
 	struct mp_context_tree tree;
 	size_t nr, nr_old = 0;
-	int r = list_rows(store, module, &rows, &nr, err);
+	int r = list_rows(store, t, module, &rows, &nr, err);
 
 	if (r)
 		return r;
@@ -164,7 +193,7 @@ static int fold_old(struct mp_store *store, int64_t module, int64_t old, struct 
 
 		r = mp_context_tree_init(&tree) ? mp_err_set(err, ENOMEM, "out of memory") : 0;
 		if (!r)
-			r = add_to_rows(store, module, rows, nr_old, span, old, &tree, err);
+			r = add_to_rows(store, t, module, rows, nr_old, span, old, &tree, err);
 		mp_context_tree_fini(&tree);
 	}
 	free(rows);
@@ -172,14 +201,14 @@ static int fold_old(struct mp_store *store, int64_t module, int64_t old, struct 
 }
 
 /* Adds @tree, which is changed, to the days of @span. */
-static int add_span(struct mp_store *store, int64_t module, const struct mp_span *span,
-		    struct mp_context_tree *tree, struct mp_err *err)
+static int add_span(struct mp_store *store, const struct table *t, int64_t module,
+		    const struct mp_span *span, struct mp_context_tree *tree, struct mp_err *err)
 {
 	struct mp_bucket *rows;
 	int64_t newest = span->last_day;
 	bool is_new_day = true;
 	size_t nr;
-	int r = list_rows(store, module, &rows, &nr, err);
+	int r = list_rows(store, t, module, &rows, &nr, err);
 
 	if (r)
 		return r;
@@ -189,10 +218,10 @@ static int add_span(struct mp_store *store, int64_t module, const struct mp_span
 		is_new_day &= rows[i].last_day < span->first_day ||
 			      rows[i].first_day > span->last_day;
 	}
-	r = add_to_rows(store, module, rows, nr, *span, newest - MP_KEEP_DAYS, tree, err);
+	r = add_to_rows(store, t, module, rows, nr, *span, newest - MP_KEEP_DAYS, tree, err);
 	free(rows);
 	if (!r && is_new_day)
-		r = fold_old(store, module, newest - MP_KEEP_DAYS, err);
+		r = fold_old(store, t, module, newest - MP_KEEP_DAYS, err);
 	return r;
 }
 
@@ -210,8 +239,8 @@ static int check_module(struct mp_store *store, int64_t module, struct mp_err *e
 	return r > 0 ? 0 : r ? r : mp_err_set(err, ENOENT, "%s: no such module", store->path);
 }
 
-int mp_store_add_contexts(struct mp_store *store, int64_t module, int64_t when_s,
-			  const struct mp_context_tree *tree, struct mp_err *err)
+int mp_store_add_contexts(struct mp_store *store, enum mp_context_table table, int64_t module,
+			  int64_t when_s, const struct mp_context_tree *tree, struct mp_err *err)
 {
 	const struct mp_span day = {mp_day_of(when_s), mp_day_of(when_s), false};
 	struct mp_context_tree sum;
@@ -232,7 +261,7 @@ int mp_store_add_contexts(struct mp_store *store, int64_t module, int64_t when_s
 	if (!r) {
 		r = check_module(store, module, err);
 		if (!r)
-			r = add_span(store, module, &day, &sum, err);
+			r = add_span(store, &tables[table], module, &day, &sum, err);
 		r = mp_store_leave(store, began, r, err);
 	}
 	mp_context_tree_fini(&sum);
@@ -241,16 +270,17 @@ int mp_store_add_contexts(struct mp_store *store, int64_t module, int64_t when_s
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
-int mp_store_read_contexts(struct mp_store *store, int64_t module, int64_t since_s,
-			   struct mp_context_tree *tree, struct mp_err *err)
+int mp_store_read_contexts(struct mp_store *store, enum mp_context_table table, int64_t module,
+			   int64_t since_s, struct mp_context_tree *tree, struct mp_err *err)
 {
+	const struct table *t = &tables[table];
 	struct mp_bucket *rows;
 	size_t nr;
-	int r = list_rows(store, module, &rows, &nr, err);
+	int r = list_rows(store, t, module, &rows, &nr, err);
 
 	for (size_t i = 0; i < nr && !r; i++)
 		if (mp_day_wanted(rows[i].last_day, since_s))
-			r = read_row(store, &rows[i], tree, err);
+			r = read_row(store, t, &rows[i], tree, err);
 	free(rows);
 	return r;
 }
@@ -264,17 +294,15 @@ static int compare_programs(const void *a, const void *b)
 	return (x->module > y->module) - (x->module < y->module);
 }
 
-int mp_store_list_contexts(struct mp_store *store, int64_t since_s, struct mp_context_program **out,
-			   size_t *nr, struct mp_err *err)
+int mp_store_list_contexts(struct mp_store *store, enum mp_context_table table, int64_t since_s,
+			   struct mp_context_program **out, size_t *nr, struct mp_err *err)
 {
+	const struct table *t = &tables[table];
 	struct mp_context_program *list = NULL;
 	int64_t module, before = INT64_MIN, samples;
 	size_t n = 0, max = 0;
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_CONTEXT_PROGRAMS,
-			      "SELECT module, last_day, nr_samples FROM context ORDER BY module,"
-			      " first_day",
-			      &stmt, err);
+	int r = mp_store_stmt(store, t->first + PROGRAMS, t->programs, &stmt, err);
 
 	*out = NULL;
 	*nr = 0;
@@ -315,12 +343,14 @@ int mp_store_list_contexts(struct mp_store *store, int64_t since_s, struct mp_co
 
 /* ---- whole databases ----------------------------------------------------------------------- */
 
-int mp_store_merge_contexts(struct mp_store *out, int64_t to, struct mp_store *in, int64_t from,
-			    uint64_t *nr_samples, struct mp_err *err)
+int mp_store_merge_contexts(struct mp_store *out, enum mp_context_table table, int64_t to,
+			    struct mp_store *in, int64_t from, uint64_t *nr_samples,
+			    struct mp_err *err)
 {
+	const struct table *t = &tables[table];
 	struct mp_bucket *rows;
 	size_t nr;
-	int r = list_rows(in, from, &rows, &nr, err);
+	int r = list_rows(in, t, from, &rows, &nr, err);
 
 	for (size_t i = 0; i < nr && !r; i++) {
 		struct mp_span span = {rows[i].first_day, rows[i].last_day, false};
@@ -331,9 +361,9 @@ int mp_store_merge_contexts(struct mp_store *out, int64_t to, struct mp_store *i
 			r = mp_err_set(err, ENOMEM, "out of memory");
 		if (r)
 			break;
-		r = read_row(in, &rows[i], &tree, err);
+		r = read_row(in, t, &rows[i], &tree, err);
 		if (!r)
-			r = add_span(out, to, &span, &tree, err);
+			r = add_span(out, t, to, &span, &tree, err);
 		mp_context_tree_fini(&tree);
 		*nr_samples += rows[i].total;
 	}
@@ -341,25 +371,24 @@ int mp_store_merge_contexts(struct mp_store *out, int64_t to, struct mp_store *i
 	return r;
 }
 
-int mp_store_check_contexts(struct mp_store *store, uint64_t *total, struct mp_err *err)
+int mp_store_check_contexts(struct mp_store *store, enum mp_context_table table, uint64_t *total,
+			    struct mp_err *err)
 {
 	struct mp_context_program *programs;
 	struct mp_context_tree tree;
 	size_t nr;
-	int r = mp_store_check_none(store,
-				    "SELECT count(*) FROM context WHERE module NOT IN"
-				    " (SELECT key FROM module)",
+	int r = mp_store_check_none(store, tables[table].strays,
 				    "calling contexts without a module", err);
 
 	*total = 0;
 	if (!r)
-		r = mp_store_list_contexts(store, 0, &programs, &nr, err);
+		r = mp_store_list_contexts(store, table, 0, &programs, &nr, err);
 	if (r)
 		return r;
 	for (size_t i = 0; i < nr && !r; i++) {
 		r = mp_context_tree_init(&tree) ? mp_err_set(err, ENOMEM, "out of memory") : 0;
 		if (!r)
-			r = mp_store_read_contexts(store, programs[i].module, 0, &tree, err);
+			r = mp_store_read_contexts(store, table, programs[i].module, 0, &tree, err);
 		mp_context_tree_fini(&tree);
 		*total += programs[i].nr_samples;
 	}

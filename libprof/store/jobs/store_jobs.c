@@ -342,7 +342,7 @@ static int advance(struct mp_store *store, struct mp_job *next, const struct mp_
 		   const struct mp_job_step *step, struct mp_err *err)
 {
 	bool began;
-	int r = mp_store_enter(store, &began, err);
+	int r = mp_store_enter_durably(store, &began, err);
 
 	if (r)
 		return r;
@@ -470,7 +470,7 @@ int mp_store_want_job(struct mp_store *store, const char *path, enum mp_job_aske
 
 	if (path[0] != '/' || strlen(path) > MP_JOB_PATH_MAX)
 		return mp_err_set(err, EINVAL, "%.80s: not an absolute path, or too long", path);
-	r = mp_store_enter(store, &began, err);
+	r = mp_store_enter_durably(store, &began, err);
 	if (r)
 		return r;
 	r = want(store, path, asked, uid, again, now_s, &job, err);

@@ -86,7 +86,8 @@ struct mp_job {
 	struct mp_job_gain gain;
 	/*
 	 * Set at adoption: when; samples by then in the program itself, and in libraries and the
-	 * kernel on its behalf; crashes of the week before.
+	 * kernel on its behalf; crashes of the week before. In a refused job, before_samples is the
+	 * number of samples by which there was nothing to move (0: refused for another reason).
 	 */
 	int64_t adopted_s;
 	uint64_t before_samples, before_all, before_crashes;

@@ -121,17 +121,18 @@ static int sum_series(struct mp_store *store, const struct mp_series *series, co
 }
 
 static int sum_ledgers(struct mp_store *store, uint64_t *total, uint64_t *decoded,
-		       uint64_t *in_trees, struct mp_err *err)
+		       uint64_t *in_trees, uint64_t *calls, struct mp_err *err)
 {
 	struct mp_session *sessions = NULL;
 	size_t nr = 0;
 	int r = mp_store_list_sessions(store, &sessions, &nr, err);
 
-	*total = *decoded = *in_trees = 0;
+	*total = *decoded = *in_trees = *calls = 0;
 	for (size_t i = 0; i < nr && !r; i++) {
 		*total += sessions[i].ledger.attributed;
 		*decoded += sessions[i].ledger.paths[MP_PATH_DECODED];
 		*in_trees += sessions[i].ledger.contexts;
+		*calls += sessions[i].ledger.calls;
 	}
 	free(sessions);
 	return r;
@@ -149,7 +150,7 @@ static int compare(struct mp_store *store, uint64_t stored, uint64_t said, const
 int mp_store_check(struct mp_store *store, struct mp_err *err)
 {
 	uint64_t counted = 0, attributed = 0, ignored = 0, paths = 0, decoded = 0;
-	uint64_t contexts = 0, in_trees = 0;
+	uint64_t contexts = 0, in_trees = 0, calls = 0, in_call_trees = 0;
 	bool began;
 	int r = mp_store_enter(store, &began, err);
 
@@ -177,14 +178,18 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 	if (!r)
 		r = mp_store_check_jobs(store, err);
 	if (!r)
-		r = mp_store_check_contexts(store, &contexts, err);
+		r = mp_store_check_contexts(store, MP_CONTEXTS, &contexts, err);
 	if (!r)
-		r = sum_ledgers(store, &attributed, &decoded, &in_trees, err);
+		r = mp_store_check_contexts(store, MP_CALLS, &calls, err);
+	if (!r)
+		r = sum_ledgers(store, &attributed, &decoded, &in_trees, &in_call_trees, err);
 	if (!r)
 		r = compare(store, counted, attributed, "samples are stored", err);
 	if (!r)
 		r = compare(store, paths, decoded, "samples have paths", err);
 	if (!r)
 		r = compare(store, contexts, in_trees, "samples have calling contexts", err);
+	if (!r)
+		r = compare(store, calls, in_call_trees, "calls were sampled", err);
 	return mp_store_leave(store, began, r, err);
 }

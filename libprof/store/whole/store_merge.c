@@ -36,7 +36,7 @@ static bool is_earlier(const struct mp_session *a, const struct mp_session *b)
 		within &= x->lost[i] <= y->lost[i];
 	for (int i = 0; i < MP_NR_PATH_FATES; i++)
 		within &= x->paths[i] <= y->paths[i];
-	return within && x->contexts <= y->contexts;
+	return within && x->contexts <= y->contexts && x->calls <= y->calls;
 }
 
 /*
@@ -86,7 +86,7 @@ static int check_sessions(struct mp_store *out, struct mp_store *in,
 
 /* Totals according to the ledgers. */
 struct promised {
-	uint64_t samples, paths, contexts;
+	uint64_t samples, paths, contexts, calls;
 };
 
 static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
@@ -110,6 +110,7 @@ static int merge_sessions(struct mp_store *out, struct mp_store *in, bool again,
 		promised->samples += session.ledger.attributed;
 		promised->paths += session.ledger.paths[MP_PATH_DECODED];
 		promised->contexts += session.ledger.contexts;
+		promised->calls += session.ledger.calls;
 	}
 	free(sessions);
 	stats->nr_sessions += nr;
@@ -294,6 +295,8 @@ static int check_promises(struct mp_store *in, const struct mp_merge_stats *stat
 	if (stats->nr_contexts != promised->contexts)
 		return mp_store_damaged(in, "calling contexts that its ledgers do not contain",
 					err);
+	if (stats->nr_calls != promised->calls)
+		return mp_store_damaged(in, "sampled calls that its ledgers do not contain", err);
 	return 0;
 }
 
@@ -329,8 +332,11 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 		if (!r)
 			r = merge_activity(out, to, modules[i].key, activity, nr_activity, err);
 		if (!r)
-			r = mp_store_merge_contexts(out, to, in, modules[i].key,
+			r = mp_store_merge_contexts(out, MP_CONTEXTS, to, in, modules[i].key,
 						    &stats->nr_contexts, err);
+		if (!r)
+			r = mp_store_merge_contexts(out, MP_CALLS, to, in, modules[i].key,
+						    &stats->nr_calls, err);
 		if (!r)
 			r = mp_store_copy_fingerprint(out, to, in, modules[i].key, err);
 		stats->nr_modules += modules[i].nr_samples || modules[i].nr_transfers;

@@ -11,6 +11,7 @@ struct mp_merge_stats {
 	uint64_t nr_samples, nr_transfers;
 	uint64_t nr_paths;    /* samples with a path */
 	uint64_t nr_contexts; /* samples in trees of calling contexts */
+	uint64_t nr_calls;    /* calls that a clock of calls sampled */
 };
 
 /*

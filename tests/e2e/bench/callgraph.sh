@@ -57,8 +57,9 @@ jq -e '([.rows[].percent] | add) > 99.9 and ([.rows[].percent] | add) < 100.1 an
 
 # ---- text, limits, a library, and what is refused
 ends 0 "text" calls --db run/graph.db -n 3
-[ "$(wc -l <out.txt)" = 4 ] || fail "-n 3 prints $(wc -l <out.txt) lines"
+[ "$(wc -l <out.txt)" = 5 ] || fail "-n 3 prints $(wc -l <out.txt) lines"
 says out.txt ' -> ' "an edge"
+says out.txt 'Clock: time' "the clock"
 ends 0 "limit" calls --db run/graph.db --json -p 5
 json "at least 5 %" '(.rows | length) > 3 and all(.rows[]; .percent >= 5)'
 ends 0 "program" calls --db run/graph.db --json -m program -p 0

@@ -25,13 +25,13 @@ glue() {
 morph_start_$1:
 	.incbin	"$blob"
 	.set	morph_init_$1, morph_start_$1 + 16
-params:	.ascii	"MORPHRT5"
+params:	.ascii	"MORPHRT6"
 	.quad	counters_$1 - params
 	.quad	8192
 	.quad	$2 - params
 	.quad	0, 0
 	.quad	0x1122334455667788
-	.quad	0
+	.quad	0, 0
 path:	.asciz	"$3"
 	.zero	1024 - (. - path)
 	.bss

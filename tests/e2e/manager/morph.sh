@@ -169,7 +169,12 @@ m 1 "a directory of others" adopt ./prog
 says err.txt 'other users can write there' "a directory of others"
 chmod o-w work
 cmp -s prog original || fail "adopted without evidence"
+# The original crashes, too: one crash more is no reason to undo. The crashes of eight days ago do not count.
+db "INSERT INTO crash(module, when_s, signal, nr) SELECT key, unixepoch() - 3600, 11, 3 FROM module WHERE path = '$dir/prog'
+	UNION ALL SELECT key, unixepoch() - 8 * 86400, 11, 5 FROM module WHERE path = '$dir/prog'"
 m 0 "a version of the worker" adopt ./prog
+[ "$(job 'before_crashes, before_all')" = "3|0" ] ||
+	fail "probation begins with other crashes, or other programs' samples: $(job 'before_crashes, before_all')"
 cmp -s prog version || fail "a version of the worker: another file"
 [ "$(job state) $(job layout)" = "adopted $(jq -r .output evidence)" ] || fail "a version of the worker: $(job 'state, layout')"
 m 0 "undo a version of the worker" undo ./prog
@@ -188,6 +193,22 @@ says etc/watch.d/prog.conf '^mode = adopt$' "watch add"
 "$BUILD/morph-worker" --check --config=etc >/dev/null || fail "morph-worker refuses the rule"
 w 0 "watch list" --json list
 json "watch list" ".rules[0] | .name == \"prog\" and .mode == \"adopt\" and .audit == \"command\" and .programs == [\"$dir/prog\"]"
+w 2 "watch: a client alone" --client=true --name=server add ./prog -- "$dir/prog"
+w 2 "watch: a client, no command" --client=true --ready=true --name=server add ./prog
+w 2 "watch: an empty metric" --metric= --name=server add ./prog -- "$dir/prog"
+w 2 "watch: a client for rm" --client=true --ready=true rm prog
+w 2 "watch: a rule in a client" --client=$'true\nmode = adopt' --ready=true --name=server add ./prog -- "$dir/prog"
+w 2 "watch: better how" --metric='/([0-9]+)/' --better=wider --name=server add ./prog -- "$dir/prog"
+[ ! -e etc/watch.d/server.conf ] || fail "watch: a wrong rule was written: $(cat etc/watch.d/server.conf)"
+w 0 "watch a server" --client='echo "it'"'"'s" # all' --ready=tcp:7000 --name=server add "$dir/bin/s*" -- "$dir/prog" 1
+w 0 "watch list, a server" --json list
+json "watch list, a server" '[.rules[] | select(.name == "server")][0].audit == "server"'
+says etc/watch.d/server.conf '^client = echo "it.s" # all$' "watch a server"
+cp etc/watch.d/server.conf before
+w 2 "watch: a wrong rule of the same name" --metric='/x/' --better=wider --name=server add ./prog -- "$dir/prog"
+cmp etc/watch.d/server.conf before || fail "watch: a wrong rule has replaced a right one"
+[ "$(ls etc/watch.d)" = "$(printf 'prog.conf\nserver.conf')" ] || fail "watch: left behind: $(ls etc/watch.d)"
+w 0 "watch rm of the server" rm server
 w 0 "watch a pattern" --name=all add "$dir/bin/*"
 w 2 "watch a share" add 2%
 w 4 "watch the loader" add /lib64/ld-linux-x86-64.so.2

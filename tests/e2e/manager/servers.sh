@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 600
-# morph-worker audits a server by its rule's recipe (command, ready, client): a faster version is adopted, a
-# planted slower one is not, a server that does not start fails the round; nothing stays behind.
+# morph-worker audits a server by its rule's recipe (command, ready, client), which `morph watch` or a person wrote:
+# a faster version is adopted, a planted slower one is not, a server that does not start fails the round; nothing
+# stays behind.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-manager.sh"
 need gcc jq objdump readelf sqlite3 python3
@@ -36,6 +37,18 @@ nothing_left() {
 	done
 	fail "$1: a server is left"
 }
+
+# ---- from the command line alone
+command_ends 0 "morph watch" "$BUILD/morph" --db=db watch --policy=etc --adopt --ready="unix:$dir/run/s" \
+	--client="python3 $dir/client.py $dir/run/s 40" add ./prog -- "$dir/prog" "$dir/run/s"
+says etc/watch.d/prog.conf '^audit = server$' "morph watch"
+grep -q '^train' etc/watch.d/prog.conf && fail "morph watch: a server that trains: $(cat etc/watch.d/prog.conf)"
+work 0 "watched" --now
+state_is adopted "watched"
+history_is "ask:watch profile:done write:done verify:done audit:faster adopt:done" "watched"
+cmp -s prog original && fail "watched: faster, and not in place"
+nothing_left "watched"
+forget
 
 recipe s
 work 0 "faster" --now

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2016 # the $ of perl, bash and jq
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/../lib.sh"
-need jq perl bash gzip openssl readelf python3
+need jq perl bash gzip openssl readelf python3 sqlite3
 scratch stacks
 MORPHD=$BUILD/morphd
 sources=
@@ -79,6 +79,27 @@ deep_stack() {
 	fi
 }
 
+# perf's ring is full after some dozen copies of stacks. What is mapped stays known all the same.
+full_ring() {
+	local pid
+	rm -f full.db full.end
+	"$MORPHD" run --source=perf --stacks --rate=4000 --no-kernel --json --db=full.db --interval=0.1 -- \
+		./busy until 2 full.end >out.txt 2>err.txt &
+	pid=$!
+	until [ -s full.db ] && [ "$(sqlite3 -readonly full.db 'SELECT coalesce(sum(nr_samples), 0) FROM bucket' 2>/dev/null)" -gt 50 ]; do
+		kill -0 $pid 2>/dev/null || { fail "full ring: $(cat err.txt)"; return; }
+		sleep 0.1
+	done
+	kill -STOP $pid
+	sleep 2
+	kill -CONT $pid
+	sleep 1
+	touch full.end
+	wait $pid || fail "full ring: exit $?: $(cat err.txt)"
+	is '.reasons."ring-full" > 100' "the ring did not overflow"
+	is '.attributed > 300 and .reasons."no-process" == 0' "a full ring"
+}
+
 # no, which is the default, and auto: stacks at low rates only
 without_stacks() {
 	local option fast=500
@@ -94,6 +115,7 @@ without_stacks() {
 	is '.stacks.complete > 1' "auto at 40 Hz"
 }
 
+${CC:-gcc} -O1 -o busy "$root/tests/e2e/morphd/busy.c" -ldl -lpthread || exit 1
 echo 'import sys
 sys.setrecursionlimit(10000)
 def f(n):
@@ -102,6 +124,7 @@ f(900)' >deep.py
 for source in $sources; do
 	with_stacks
 	deep_stack
+	[ "$source" != perf ] || full_ring
 	without_stacks
 done
 work perl

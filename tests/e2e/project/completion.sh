@@ -89,7 +89,7 @@ offers "train refine instrument verify adopt restore" morph-optimize ''
 offers "train" morph-optimize tr
 offers "cfg counts plan place" morph-optimize --print=
 offers "text dot" morph-optimize --print-format=
-offers "audit edges pep none" morph-optimize instrument --kind=
+offers "audit calls edges pep none" morph-optimize instrument --kind=
 offers "plain threads atomic" morph-optimize train --counters=
 offers "one.db" morph-optimize restore o
 offers "one.db" morph-optimize verify one.db o

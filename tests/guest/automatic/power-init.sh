@@ -28,11 +28,20 @@ nothing_beside() { [ -z "$(find /usr/bin -name '.*morph*' -o -name '*.morph-*')"
 each_step_once() {
 	local twice
 	[ -s $MORPH_DB ] || return 0
+	# What was replaced is in the history.
+	cmp -s $program /root/original || [ -n "$(decisions '.decisions[].step')" ] || {
+		echo "a version is in place, and no step in the history"
+		return 1
+	}
 	twice=$(decisions '.decisions | group_by([.path, .round, .step])[] | select(length > 1) | .[0].step')
 	[ -z "$twice" ] || { echo "twice: $twice"; return 1; }
 }
-# The exit status is another one as well where nothing is sampled, as here.
-adds_up() { [ ! -s $MORPH_DB ] || morph-stats --db=$MORPH_DB status --check | grep 'checked and sound'; }
+# The exit status is another one as well where nothing is sampled, as here. The power may go between the
+# making of the database and its first transaction.
+adds_up() {
+	[ ! -s $MORPH_DB ] || morph-stats --db=$MORPH_DB status --check 2>&1 |
+		grep -E 'checked and sound|empty, nothing was ever stored'
+}
 state() { morph list --all --json | jq -r '.programs[] | select(.path == "/usr/bin/spread").state'; }
 adopted() { [ "$(state)" = adopted ] || { morph history; return 1; }; }
 all_steps() {

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/module/modcache.h"
@@ -65,9 +67,16 @@ static int say_number(struct md_buf *reply, uint64_t number)
 	return 0;
 }
 
+static void turn(uint64_t nr)
+{
+	for (; nr; nr--)
+		__asm__ volatile("" ::: "memory");
+}
+
 static int work(int fd, uint64_t size, struct md_buf *reply)
 {
 	char what[2] = "";
+	uint64_t nr;
 
 	if (pread(fd, what, 2, 0) != 2 || what[0] != '!')
 		return md_modread_file(fd, size, reply);
@@ -79,6 +88,11 @@ static int work(int fd, uint64_t size, struct md_buf *reply)
 		for (;;)
 			__asm__ volatile("" ::: "memory");
 	case '.': return 0;
+	case 't':
+		if (pread(fd, &nr, sizeof(nr), 8) != sizeof(nr))
+			return -1;
+		turn(nr);
+		return 0;
 	case 'w': /* until the file's content is '.' */
 		while (what[1] == 'w')
 			if (pread(fd, what, 2, 0) != 2)
@@ -597,6 +611,53 @@ START_TEST(worker_that_hangs_is_ended)
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->failed, 1);
 	restart(60000, REPLY_MAX);
 	assert_works();
+}
+END_TEST
+
+/* Return: turns of the worker's loop in a second of CPU time. */
+static uint64_t turns_of_a_second(void)
+{
+	const uint64_t nr = 20000000;
+	clock_t begun = clock();
+
+	turn(nr);
+	return nr * CLOCKS_PER_SEC / (uint64_t)(clock() - begun + 1);
+}
+
+/* A second of CPU time takes four seconds beside three others: more than the deadline. */
+START_TEST(worker_that_gets_little_of_the_cpu_is_not_late)
+{
+	struct {
+		char what[8];
+		uint64_t nr;
+	} file = {"!t", turns_of_a_second()};
+	const char *path = write_file("slow", &file, sizeof(file));
+	cpu_set_t was, one;
+	pid_t others[3];
+	size_t i;
+
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(was), &was), 0);
+	CPU_ZERO(&one);
+	for (i = 0; !CPU_ISSET(i, &was); i++)
+		;
+	CPU_SET(i, &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	restart(3000, REPLY_MAX);
+	for (i = 0; i < 3; i++) {
+		others[i] = fork();
+		if (!others[i]) {
+			setsid(); /* a session may have its share of the CPU for itself */
+			prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		}
+		while (!others[i])
+			__asm__ volatile("" ::: "memory");
+	}
+	ck_assert_msg(!read_path(path), "%s", err.msg);
+	for (i = 0; i < 3; i++) {
+		kill(others[i], SIGKILL);
+		waitpid(others[i], NULL, 0);
+	}
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(was), &was), 0);
 }
 END_TEST
 
@@ -1201,6 +1262,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, worker_has_one_file_and_a_pipe);
 	tcase_add_test(tc, worker_that_dies_costs_its_file_alone);
 	tcase_add_test(tc, worker_that_hangs_is_ended);
+	tcase_add_test(tc, worker_that_gets_little_of_the_cpu_is_not_late);
 	tcase_add_test(tc, after_a_late_file_there_is_a_new_reader);
 	tcase_add_test(tc, reader_that_was_killed_is_replaced);
 	tcase_add_test(tc, file_is_read_again_where_its_reader_was_killed);

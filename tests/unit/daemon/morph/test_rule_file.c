@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/morph/rule_file.h"
 #include "daemon/policy/policy.h"
@@ -54,8 +55,70 @@ START_TEST(rule_is_read_back_as_it_was_written)
 	/* Written again: replaced. */
 	rule.mode = "advise";
 	ck_assert_int_eq(md_rule_file_write(dir, "mine", &rule, file, sizeof(file), &err), 0);
+	md_rule_file_settle(file, true);
+	/* Taken back: the rule of before is there, and nothing is beside it. */
+	rule.mode = "adopt";
+	ck_assert_int_eq(md_rule_file_write(dir, "mine", &rule, file, sizeof(file), &err), 0);
+	md_rule_file_settle(file, false);
+	ck_assert_msg(!md_policy_read(dir, &policy, &err), "%s", err.msg);
+	ck_assert_int_eq(policy.rules[0].mode, MD_POLICY_ADVISE);
+	md_policy_fini(&policy);
 	ck_assert_int_eq(md_rule_file_remove(file, &err), 0);
 	ck_assert_int_eq(md_rule_file_remove(file, &err), -ENOENT);
+	/* There was none before. */
+	ck_assert_int_eq(md_rule_file_write(dir, "mine", &rule, file, sizeof(file), &err), 0);
+	md_rule_file_settle(file, false);
+	*strrchr(file, '/') = '\0';
+	ck_assert_int_eq(rmdir(file), 0);
+}
+END_TEST
+
+START_TEST(rule_of_a_server_has_its_recipe)
+{
+	const char *programs[] = {"/opt/db/server"};
+	char *command[] = {"/opt/db/server", "--port", "7000", NULL};
+	struct md_rule_text rule = {.programs = programs,
+				    .nr_programs = 1,
+				    .command = command,
+				    .nr_command = 3,
+				    .recipe = {[MD_RECIPE_CLIENT] =
+						       "bench -p 7000 'two words' # all",
+					       [MD_RECIPE_READY] = "tcp:7000",
+					       [MD_RECIPE_METRIC] = "/([0-9]+) a second/",
+					       [MD_RECIPE_BETTER] = "higher",
+					       [MD_RECIPE_SETUP] = "set",
+					       [MD_RECIPE_PREPARE] = "pre",
+					       [MD_RECIPE_TEARDOWN] = "down",
+					       [MD_RECIPE_REQUESTS] = "/([0-9]+) r/",
+					       [MD_RECIPE_FILTER] = "sort",
+					       [MD_RECIPE_STDIN] = "/dev/null"}};
+	struct md_policy policy;
+	struct md_rule *r;
+	struct mp_err err = {""};
+	char file[8192];
+
+	ck_assert_msg(!md_rule_file_write(dir, "db", &rule, file, sizeof(file), &err), "%s",
+		      err.msg);
+	ck_assert_msg(!md_policy_read(dir, &policy, &err), "%s", err.msg);
+	ck_assert_uint_eq(policy.nr_rules, 1);
+	r = &policy.rules[0];
+	ck_assert_int_eq(r->audit, MD_AUDIT_SERVER);
+	/* A server does not end, so it cannot train. */
+	ck_assert_ptr_null(r->train);
+	ck_assert_str_eq(r->command[2], "7000");
+	ck_assert_str_eq(r->client, rule.recipe[MD_RECIPE_CLIENT]);
+	ck_assert_str_eq(r->ready, "tcp:7000");
+	ck_assert_str_eq(r->metric, "/([0-9]+) a second/");
+	ck_assert_str_eq(r->better, "higher");
+	ck_assert_str_eq(r->setup, "set");
+	ck_assert_str_eq(r->prepare, "pre");
+	ck_assert_str_eq(r->teardown, "down");
+	ck_assert_str_eq(r->requests, "/([0-9]+) r/");
+	ck_assert_str_eq(r->filter, "sort");
+	ck_assert_str_eq(r->stdin_file, "/dev/null");
+	md_policy_fini(&policy);
+	rule.recipe[MD_RECIPE_CLIENT] = "bench\nmode = adopt";
+	ck_assert_int_eq(md_rule_file_write(dir, "db", &rule, file, sizeof(file), &err), -EINVAL);
 }
 END_TEST
 
@@ -113,6 +176,7 @@ static Suite *suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, rule_is_read_back_as_it_was_written);
+	tcase_add_test(t, rule_of_a_server_has_its_recipe);
 	tcase_add_test(t, rule_of_a_person_stays);
 	tcase_add_test(t, rule_with_a_line_break_is_refused);
 	tcase_add_test(t, rule_gets_a_name_that_is_a_file_name);

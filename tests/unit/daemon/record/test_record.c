@@ -475,6 +475,31 @@ START_TEST(decoder_counts_what_the_ring_lost_and_asks_for_a_new_look)
 }
 END_TEST
 
+START_TEST(decoder_keeps_mappings_if_only_samples_were_lost)
+{
+	struct perf_bytes lost = {.header = {.type = PERF_RECORD_LOST, .size = 8 + 16 + 24}};
+	struct md_perf_decoder d;
+	struct morph_record *record;
+	size_t pos = 0;
+
+	ck_assert_int_eq(md_perf_decoder_init(&d, 2, 4000, false), 0);
+	d.stages[0].loss = MD_PERF_LOSS_SAMPLES;
+	d.stages[1].loss = MD_PERF_LOSS_EVENTS;
+	lost.words[1] = 42;
+	md_perf_decode(&d, 0, &lost.header);
+	ck_assert_int_eq(md_record_next(d.out.data, d.out.size, &pos, &record), 0);
+	ck_assert_uint_eq(md_record_emitted(record), 42);
+	ck_assert_uint_eq(((struct morph_lost *)record)->flags, 0);
+	ck_assert(!d.lost_events);
+	md_perf_decode(&d, 1, &lost.header);
+	ck_assert_int_eq(md_record_next(d.out.data, d.out.size, &pos, &record), 0);
+	ck_assert_uint_eq(md_record_emitted(record), 0);
+	ck_assert_uint_eq(((struct morph_lost *)record)->flags, MORPH_LOST_STATE);
+	ck_assert(d.lost_events);
+	md_perf_decoder_fini(&d);
+}
+END_TEST
+
 START_TEST(decoder_estimates_throttled_samples)
 {
 	struct perf_bytes p = {.header = {.type = PERF_RECORD_THROTTLE, .size = 8 + 24 + 24}};
@@ -649,6 +674,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, decoder_closes_a_batch_before_the_process_changes);
 	tcase_add_test(tc, decoder_names_no_process_while_mappings_are_looked_up);
 	tcase_add_test(tc, decoder_counts_what_the_ring_lost_and_asks_for_a_new_look);
+	tcase_add_test(tc, decoder_keeps_mappings_if_only_samples_were_lost);
 	tcase_add_test(tc, decoder_estimates_throttled_samples);
 	tcase_add_test(tc, decoder_keeps_branch_stacks);
 	tcase_add_loop_test(tc, decoder_keeps_the_registers_of_user_code, 0, 2);

@@ -284,8 +284,9 @@ START_TEST(runtime_begins_with_branch_targets)
 	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_ENTER, endbr64, 4);
 	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_LEAVE, endbr64, 4);
 	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_POINT, endbr64, 4);
-	ck_assert_uint_eq(sizeof(struct me_runtime_params), 64 + ME_RUNTIME_PATH);
-	ck_assert_mem_eq(&(uint64_t){ME_RUNTIME_MAGIC}, "MORPHRT5", 8);
+	ck_assert_mem_eq(me_runtime_blob + ME_RUNTIME_CALL, endbr64, 4);
+	ck_assert_uint_eq(sizeof(struct me_runtime_params), 72 + ME_RUNTIME_PATH);
+	ck_assert_mem_eq(&(uint64_t){ME_RUNTIME_MAGIC}, "MORPHRT6", 8);
 }
 END_TEST
 

@@ -10,6 +10,7 @@
 
 static struct toy toy;
 static struct me_entries entries;
+static const struct mp_entry_samples *samples;
 static uint8_t redirected[TOY_MAX];
 
 /*
@@ -18,6 +19,7 @@ static uint8_t redirected[TOY_MAX];
  */
 static void program(double calls)
 {
+	samples = NULL;
 	toy_init(&toy);
 	toy_func(&toy, "f");
 	toy_block(&toy, MP_TERM_COND, 100);
@@ -41,7 +43,8 @@ static void arrivals_are(double f, double g)
 {
 	struct mp_err err;
 
-	ck_assert_int_eq(me_entries_count(&toy.cfg, &toy.counts, redirected, NULL, &entries, &err),
+	ck_assert_int_eq(me_entries_count(&toy.cfg, &toy.counts, samples, redirected, NULL,
+					  &entries, &err),
 			 0);
 	ck_assert(fabs(entries.arrivals[0] - f) < 1e-9);
 	ck_assert(fabs(entries.arrivals[1] - g) < 1e-9);
@@ -125,6 +128,35 @@ START_TEST(entries_of_functions_with_few_samples_stay_old)
 }
 END_TEST
 
+START_TEST(entries_are_at_most_what_callers_in_samples_show)
+{
+	double direct[TOY_MAX] = {0}, other[TOY_MAX] = {0};
+	const struct mp_entry_samples seen = {.direct = direct, .other = other};
+
+	/* By the counts, 50 of 100 entries come by pointer. By samples, at most (0 + 1/2) / (24 + 1) do. */
+	program(50);
+	toy.counts.exact = false;
+	toy.samples[0] = 400;
+	samples = &seen;
+	direct[0] = 24;
+	arrivals_are(2, 0);
+	ck_assert(stays_planned());
+	/* Samples that all came by pointer do not make arrivals of entries that direct calls explain. */
+	other[0] = 1000;
+	arrivals_are(50, 0);
+	ck_assert(!stays_planned());
+	/* No sample of f has a caller. */
+	direct[0] = other[0] = 0;
+	arrivals_are(50, 0);
+	me_entries_fini(&entries);
+	/* Exact counts need no samples. */
+	direct[0] = 24;
+	toy.counts.exact = true;
+	arrivals_are(50, 0);
+	me_entries_fini(&entries);
+}
+END_TEST
+
 START_TEST(entries_through_a_table_that_stays_are_counted)
 {
 	struct mp_table table = {.block = 0, .func = 0, .private_refs = true};
@@ -177,6 +209,7 @@ static Suite *entries_suite(void)
 	tcase_add_test(tcase, entries_by_pointers_outweigh_what_a_copy_saves);
 	tcase_add_test(tcase, entries_cost_nothing_where_no_old_address_is_left);
 	tcase_add_test(tcase, entries_of_functions_with_few_samples_stay_old);
+	tcase_add_test(tcase, entries_are_at_most_what_callers_in_samples_show);
 	tcase_add_test(tcase, entries_through_a_table_that_stays_are_counted);
 	tcase_add_test(tcase, entries_are_predicted);
 	suite_add_tcase(suite, tcase);

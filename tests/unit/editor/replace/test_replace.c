@@ -3,6 +3,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,14 +77,14 @@ static void begin(struct me_replace *r, const char *name)
 {
 	struct mp_err err = {""};
 
-	ck_assert_msg(!me_replace_begin(r, name, false, &err), "%s", err.msg);
+	ck_assert_msg(!me_replace_begin(r, name, 0, &err), "%s", err.msg);
 }
 
 static void refused(const char *name, int want, const char *text)
 {
 	struct me_replace r;
 	struct mp_err err = {""};
-	int rc = me_replace_begin(&r, name, false, &err);
+	int rc = me_replace_begin(&r, name, 0, &err);
 
 	ck_assert_msg(rc == want, "%d %s", rc, err.msg);
 	ck_assert_msg(strstr(err.msg, text) != NULL, "'%s' is not in: %s", text, err.msg);
@@ -175,12 +176,48 @@ START_TEST(replace_refuses_other_names_unless_told)
 
 	ck_assert_int_eq(link(path, other), 0);
 	refused(path, -EPERM, "has 2 names");
-	ck_assert_int_eq(me_replace_begin(&r, path, true, &err), 0);
+	ck_assert_int_eq(me_replace_begin(&r, path, ME_REPLACE_BREAK_LINKS, &err), 0);
 	ck_assert_int_eq(write(r.new_fd, "new", 3), 3);
 	ck_assert_int_eq(me_replace_commit(&r, NULL, &err), 0);
 	me_replace_end(&r);
 	holds(path, "new");
 	holds(other, "old");
+}
+END_TEST
+
+START_TEST(replace_without_symlinks_refuses_a_path_through_one)
+{
+	struct me_replace r;
+	struct mp_err err = {""};
+	char real[PATH_MAX], name[PATH_MAX + 32], link_to[320];
+
+	ck_assert_ptr_nonnull(realpath(path, real));
+	ck_assert_int_eq(me_replace_begin(&r, real, ME_REPLACE_NO_SYMLINKS, &err), 0);
+	ck_assert_int_eq(write(r.new_fd, "new", 3), 3);
+	ck_assert_int_eq(me_replace_commit(&r, NULL, &err), 0);
+	me_replace_end(&r);
+	holds(path, "new");
+
+	/* The directory is a link: to itself, here. */
+	snprintf(link_to, sizeof(link_to), "%s/link", dir);
+	ck_assert_int_eq(symlink(".", link_to), 0);
+	*strrchr(real, '/') = '\0';
+	snprintf(name, sizeof(name), "%s/link/prog", real);
+	ck_assert_int_eq(me_replace_begin(&r, name, 0, &err), 0);
+	me_replace_end(&r);
+	ck_assert_int_eq(me_replace_begin(&r, name, ME_REPLACE_NO_SYMLINKS, &err), -EPERM);
+	ck_assert_msg(strstr(err.msg, "a directory of this path is a symbolic link"), "%s",
+		      err.msg);
+	me_replace_end(&r);
+
+	/* The file itself is a link; a path from the current directory. */
+	snprintf(link_to, sizeof(link_to), "%s/prog-link", dir);
+	ck_assert_int_eq(symlink("prog", link_to), 0);
+	snprintf(name, sizeof(name), "%s/prog-link", real);
+	ck_assert_int_eq(me_replace_begin(&r, name, ME_REPLACE_NO_SYMLINKS, &err), -EPERM);
+	me_replace_end(&r);
+	ck_assert_int_eq(me_replace_begin(&r, "prog", ME_REPLACE_NO_SYMLINKS, &err), -EPERM);
+	me_replace_end(&r);
 }
 END_TEST
 
@@ -273,7 +310,7 @@ START_TEST(replace_is_done_by_one_at_a_time)
 	struct mp_err err = {""};
 
 	begin(&first, path);
-	ck_assert_int_eq(me_replace_begin(&second, path, false, &err), -EBUSY);
+	ck_assert_int_eq(me_replace_begin(&second, path, 0, &err), -EBUSY);
 	ck_assert_ptr_nonnull(strstr(err.msg, "another morph-optimize"));
 	me_replace_end(&second);
 	ck_assert_int_eq(write(first.new_fd, "new", 3), 3);
@@ -357,6 +394,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, replace_puts_a_new_inode_there);
 	tcase_add_test(tc, replace_without_commit_leaves_everything);
+	tcase_add_test(tc, replace_without_symlinks_refuses_a_path_through_one);
 	tcase_add_test(tc, replace_sets_the_time_that_it_is_told);
 	tcase_add_test(tc, replace_follows_links_and_keeps_them);
 	tcase_add_test(tc, replace_refuses_other_names_unless_told);

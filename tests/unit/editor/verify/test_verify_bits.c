@@ -124,7 +124,9 @@ static bool is_way_past_a_stub(const struct pair *p, uint64_t off, int bit)
 {
 	uint64_t vaddr;
 
-	if (!mp_elf_section(p->good, ".morph.edges") || !mp_elf_off_to_vaddr(p->good, off, &vaddr))
+	if ((!mp_elf_section(p->good, ".morph.edges") &&
+	     !mp_elf_section(p->good, ".morph.calls")) ||
+	    !mp_elf_off_to_vaddr(p->good, off, &vaddr))
 		return false;
 	for (unsigned int size = 1; size <= 4; size += 3) {
 		const uint8_t *b = mp_elf_bytes(p->good, vaddr, size);
@@ -207,7 +209,7 @@ static const char *place_of(const struct pair *p, uint64_t off)
 
 /*
  * 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: path numbers; 32: polls;
- * 64: counts per thread; 128: with 4: two versions instead of counts
+ * 64: counts per thread; 128: with 4: two versions instead of counts; 256: with 4: a clock of calls
  */
 static void build(struct pair *p, int variant)
 {
@@ -221,11 +223,12 @@ static void build(struct pair *p, int variant)
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
 		pair_make(p, command, 3,
-			  variant & 128	 ? PAIR_AUDITS
-			  : variant & 64 ? PAIR_THREADS
-			  : variant & 4	 ? PAIR_COUNTS
-			  : variant & 32 ? PAIR_POLLS
-					 : PAIR_PATHS);
+			  variant & 128	  ? PAIR_AUDITS
+			  : variant & 256 ? PAIR_CALLS
+			  : variant & 64  ? PAIR_THREADS
+			  : variant & 4	  ? PAIR_COUNTS
+			  : variant & 32  ? PAIR_POLLS
+					  : PAIR_PATHS);
 	} else if (variant & 2)
 		pair_build_stock(p, command, 3);
 	else
@@ -292,6 +295,12 @@ END_TEST
 START_TEST(verify_refuses_every_flipped_bit_of_what_has_two_versions)
 {
 	refuse_every_bit(134);
+}
+END_TEST
+
+START_TEST(verify_refuses_every_flipped_bit_of_what_samples_calls)
+{
+	refuse_every_bit(262);
 }
 END_TEST
 
@@ -395,6 +404,48 @@ START_TEST(verify_refuses_a_poll_that_leads_to_what_polls)
 }
 END_TEST
 
+/* decl left; js: a jump to the stub that samples calls of another function would blame that function. */
+START_TEST(verify_refuses_a_count_of_calls_that_leads_to_another_function_s_sample)
+{
+	uint64_t sample = 0, other = 0;
+	uint32_t nr = 0;
+	struct pair p;
+
+	build(&p, 262);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *stub = &p.map->pieces[i];
+		const uint8_t *b = pair_at(&p, stub->new_vaddr);
+
+		if (stub->old_size || stub->new_size < 10 ||
+		    memcmp(b, "\x48\x8d\x64\x24\x80\xe8", 6))
+			continue;
+		other = sample;
+		sample = stub->new_vaddr;
+	}
+	ck_assert_uint_ne(other, 0);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *stub = &p.map->pieces[i];
+		uint8_t *b = pair_at(&p, stub->new_vaddr);
+		int32_t was, disp;
+
+		if (stub->old_size || stub->new_size < 12 || memcmp(b, "\xff\x0d", 2) ||
+		    memcmp(b + 6, "\x0f\x88", 2))
+			continue;
+		memcpy(&was, b + 8, sizeof(was));
+		disp = (int32_t)((stub->new_vaddr + 12 + (uint64_t)(int64_t)was == sample
+					  ? other
+					  : sample) -
+				 (stub->new_vaddr + 12));
+		memcpy(b + 8, &disp, sizeof(disp));
+		pair_refused(&p, "a count of calls does not lead to");
+		memcpy(b + 8, &was, sizeof(was));
+		nr++;
+	}
+	ck_assert_uint_gt(nr, 0);
+	pair_free(&p);
+}
+END_TEST
+
 START_TEST(verify_refuses_the_original_s_build_id)
 {
 	const struct mp_section *sec;
@@ -418,11 +469,13 @@ static Suite *verify_bits_suite(void)
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_counts_for_each_thread);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_has_two_versions);
+	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_samples_calls);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_keeps_path_numbers);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_polls);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_notes_that_keep_a_register);
 	tcase_add_test(tc, verify_refuses_a_stub_that_sets_a_register_in_use);
 	tcase_add_test(tc, verify_refuses_a_poll_that_leads_to_what_polls);
+	tcase_add_test(tc, verify_refuses_a_count_of_calls_that_leads_to_another_function_s_sample);
 	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
 	tcase_set_timeout(tc, 1200);
 	suite_add_tcase(suite, tc);

@@ -19,6 +19,7 @@ static const struct mp_callgraph_options options = {
 	.per_call = 8,
 	.most = 30,
 	.per_sample = 0.3,
+	.per_called = 1,
 	.most_samples = 2,
 	.factor = 8,
 	.nr_rounds = 60,
@@ -48,7 +49,8 @@ static uint32_t site(uint32_t within, double count)
 
 static struct mp_callgraph_edge *edge(uint32_t from, uint32_t to, double seen)
 {
-	edges[graph.nr_edges] = (struct mp_callgraph_edge){from, to, seen, 0};
+	edges[graph.nr_edges] =
+		(struct mp_callgraph_edge){.site = from, .function = to, .seen = seen};
 	return &edges[graph.nr_edges++];
 }
 
@@ -64,6 +66,99 @@ static void about(double is, double expected)
 {
 	ck_assert_msg(fabs(is - expected) <= 0.02 * expected, "%g, not %g", is, expected);
 }
+
+static struct mp_callgraph_edge *called(uint32_t from, uint32_t to, double seen, double calls)
+{
+	struct mp_callgraph_edge *e = edge(from, to, seen);
+
+	e->called = calls;
+	return e;
+}
+
+/* Without any count, the edges share as a clock of calls says, whatever samples of time say. */
+START_TEST(calls_of_a_clock_alone_decide_the_shares)
+{
+	uint32_t f = function(-1), g = function(-1), h = function(-1);
+	const struct mp_callgraph_edge *often = called(site(f, -1), g, 10, 900),
+				       *seldom = called(site(f, -1), g, 5000, 90),
+				       *other = called(site(f, -1), h, 0, 10);
+
+	solve();
+	about(often->weight / seldom->weight, 10);
+	about(often->weight / other->weight, 90);
+}
+END_TEST
+
+/* Counts that contradict many sampled calls give way, and carry on to sites without a clock. */
+START_TEST(calls_of_a_clock_mend_the_counts_of_a_function)
+{
+	uint32_t outside = function(-1), f = function(50), g = function(100), l = function(-1);
+	const struct mp_callgraph_edge *into_f = called(site(outside, -1), f, 0, 10000),
+				       *into_g = called(site(outside, -1), g, 0, 10000),
+				       *library = edge(site(f, 50), l, 0),
+				       *library_too = edge(site(g, 100), l, 0);
+
+	solve();
+	about(into_f->weight, into_g->weight);
+	/* f ran twice as often as its counts say, relative to g. */
+	ck_assert_double_gt(library->weight / library_too->weight, 0.75);
+	ck_assert_double_lt(library->weight / library_too->weight, 1.1);
+}
+END_TEST
+
+/* A function that a clock never saw keeps its inferred number of calls. */
+START_TEST(functions_without_a_clock_keep_their_counts)
+{
+	uint32_t f = function(100), g = function(100), h = function(50);
+	const struct mp_callgraph_edge *clocked = called(site(f, 100), g, 0, 1000),
+				       *inferred = edge(site(f, 50), h, 0);
+
+	solve();
+	about(clocked->weight / inferred->weight, 2);
+}
+END_TEST
+
+/* Of a module with a clock, a function without a sampled call ran seldom, unless it surely has no clock. */
+START_TEST(functions_that_a_clock_might_have_seen_ran_seldom)
+{
+	uint32_t f = function(100), g = function(1000), seldom = function(10),
+		 often = function(1000);
+	const struct mp_callgraph_edge *clocked = called(site(f, 1000), g, 0, 1000),
+				       *to_seldom = edge(site(f, 10), seldom, 0),
+				       *to_often = edge(site(f, 1000), often, 0);
+
+	functions[seldom].in_clocked = functions[often].in_clocked = true;
+	solve();
+	ck_assert_double_lt(to_seldom->weight, 0.95 * clocked->weight / 100);
+	ck_assert_double_gt(to_seldom->weight, 0);
+	ck_assert_double_gt(to_often->weight, 0.75 * clocked->weight);
+}
+END_TEST
+
+/* An indirect site: the first target is the one that was called most, not the one that took most time. */
+START_TEST(an_indirect_site_is_shared_as_a_clock_says)
+{
+	uint32_t f = function(1000), quick = function(-1), slow = function(-1), s = site(f, 1000);
+	const struct mp_callgraph_edge *to_quick = called(s, quick, 10, 800),
+				       *to_slow = called(s, slow, 900, 200);
+
+	solve();
+	about(to_quick->weight / to_slow->weight, 4);
+}
+END_TEST
+
+START_TEST(numbers_of_sampled_calls_are_checked)
+{
+	uint32_t f = function(1), g = function(1);
+
+	called(site(f, 1), g, 1, -1);
+	ck_assert_int_eq(mp_callgraph_solve(&graph, NULL), -EINVAL);
+	edges[0].called = NAN;
+	ck_assert_int_eq(mp_callgraph_solve(&graph, NULL), -EINVAL);
+	edges[0].called = 1e300;
+	solve();
+}
+END_TEST
 
 /* Lee (2015), figure 1: both calls run equally often, but one of them takes ten times as long. */
 START_TEST(calls_of_different_density_become_equal)
@@ -301,6 +396,7 @@ static uint32_t random_below(uint32_t n)
 static void random_graph(void)
 {
 	uint32_t nr = 2 + random_below(8), nr_sites = 1 + random_below(16);
+	bool is_clocked = random_below(2);
 
 	setup();
 	for (uint32_t i = 0; i < nr; i++)
@@ -308,8 +404,9 @@ static void random_graph(void)
 	for (uint32_t i = 0; i < nr_sites; i++)
 		site(random_below(nr), random_below(4) ? (double)random_below(100) : -1);
 	for (uint32_t i = 0; i < MAX / 2; i++)
-		edge(random_below(8) ? random_below(nr_sites) : OUTSIDE, random_below(nr),
-		     random_below(3) ? random_below(50) : 0);
+		called(random_below(8) ? random_below(nr_sites) : OUTSIDE, random_below(nr),
+		       random_below(3) ? random_below(50) : 0,
+		       is_clocked && random_below(4) == 0 ? random_below(200) : 0);
 }
 
 static double log_poisson(double rate, double count, double sum)
@@ -322,10 +419,29 @@ static double rate_of(const struct mp_callgraph_options *o, const struct mp_call
 	return o->per_call * o->most / (o->most + o->per_call * sum->count);
 }
 
+/* Adds the calls of a clock: all edges into functions that it saw, in the best unit. */
+static double likelihood_of_clock(const struct mp_callgraph_options *o, bool *is_clocked)
+{
+	double calls = 0, sum = 0, out = 0;
+
+	for (uint32_t i = 0; i < graph.nr_edges; i++)
+		is_clocked[edges[i].function] |= edges[i].called > 0;
+	for (uint32_t i = 0; i < graph.nr_edges; i++) {
+		calls += edges[i].called;
+		sum += is_clocked[edges[i].function] ? edges[i].weight : 0;
+	}
+	for (uint32_t i = 0; i < graph.nr_edges && calls > 0; i++)
+		if (is_clocked[edges[i].function])
+			out += log_poisson(o->per_called, edges[i].called,
+					   edges[i].weight * calls / sum);
+	return out;
+}
+
 /* The logarithm of the likelihood, for the best factors and samples per call. */
 static double likelihood(const struct mp_callgraph_options *o)
 {
-	double out = 0;
+	bool is_clocked[MAX] = {false};
+	double out = likelihood_of_clock(o, is_clocked);
 
 	for (uint32_t f = 0; f < graph.nr_functions; f++) {
 		double observed = o->factor, expected = o->factor, factor, seen = 0, sum = 0;
@@ -359,7 +475,7 @@ static double likelihood(const struct mp_callgraph_options *o)
 				out += log_poisson(rate_of(o, &sites[i]), sites[i].count,
 						   factor * of_sites[i]);
 		for (uint32_t i = 0; i < graph.nr_edges; i++)
-			if (edges[i].function == f && edges[i].seen > 0)
+			if (edges[i].function == f && edges[i].seen > 0 && !is_clocked[f])
 				out += o->per_sample * o->most_samples /
 				       (o->most_samples + o->per_sample * seen) * edges[i].seen *
 				       log(seen * edges[i].weight / sum);
@@ -423,6 +539,12 @@ static Suite *suite(void)
 	tcase_add_test(t, an_empty_graph_is_solved);
 	tcase_add_test(t, no_number_overflows);
 	tcase_add_test(t, bad_numbers_are_refused);
+	tcase_add_test(t, calls_of_a_clock_alone_decide_the_shares);
+	tcase_add_test(t, calls_of_a_clock_mend_the_counts_of_a_function);
+	tcase_add_test(t, functions_without_a_clock_keep_their_counts);
+	tcase_add_test(t, functions_that_a_clock_might_have_seen_ran_seldom);
+	tcase_add_test(t, an_indirect_site_is_shared_as_a_clock_says);
+	tcase_add_test(t, numbers_of_sampled_calls_are_checked);
 	tcase_add_test(t, no_round_makes_the_fit_worse);
 	tcase_add_test(t, the_result_depends_on_the_input_alone);
 	suite_add_tcase(s, t);

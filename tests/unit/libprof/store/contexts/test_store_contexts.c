@@ -30,15 +30,26 @@ static struct mp_context_tree small_tree(uint64_t site, uint64_t nr)
 	return tree;
 }
 
+/* The table that a test works on: each test runs for both. */
+static enum mp_context_table table;
+static const char *const names[] = {[MP_CONTEXTS] = "context", [MP_CALLS] = "call"};
+static const char *const lines[] = {[MP_CONTEXTS] = "contexts", [MP_CALLS] = "calls"};
+
+static struct mp_ledger ledger_of(uint64_t nr)
+{
+	return (struct mp_ledger){.contexts = table == MP_CONTEXTS ? nr : 0,
+				  .calls = table == MP_CALLS ? nr : 0};
+}
+
 /* Adds a tree and its line in the ledger. */
 static void add(struct mp_store *store, int64_t session, int64_t module, int64_t when_s,
 		uint64_t site, uint64_t nr)
 {
 	struct mp_context_tree tree = small_tree(site, nr);
-	struct mp_ledger delta = {.contexts = nr + 1};
+	struct mp_ledger delta = ledger_of(nr + 1);
 
 	ok(mp_store_begin(store, &err));
-	ok(mp_store_add_contexts(store, module, when_s, &tree, &err));
+	ok(mp_store_add_contexts(store, table, module, when_s, &tree, &err));
 	ok(mp_store_add_ledger(store, session, when_s, &delta, &err));
 	ok(mp_store_commit(store, &err));
 	mp_context_tree_fini(&tree);
@@ -50,7 +61,7 @@ static uint64_t total_of(struct mp_store *store, int64_t module, int64_t since_s
 	uint64_t total;
 
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
-	ok(mp_store_read_contexts(store, module, since_s, &tree, &err));
+	ok(mp_store_read_contexts(store, table, module, since_s, &tree, &err));
 	total = tree.nodes[0].total;
 	ck_assert_uint_eq(tree.nodes[0].total_ns, total * PERIOD);
 	mp_context_tree_fini(&tree);
@@ -60,11 +71,11 @@ static uint64_t total_of(struct mp_store *store, int64_t module, int64_t since_s
 static int count_rows(struct mp_store *store)
 {
 	sqlite3_stmt *stmt;
+	char sql[64];
 	int nr;
 
-	ck_assert_int_eq(sqlite3_prepare_v2(store->db, "SELECT count(*) FROM context", -1, &stmt,
-					    NULL),
-			 SQLITE_OK);
+	snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", names[table]);
+	ck_assert_int_eq(sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL), SQLITE_OK);
 	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
 	nr = sqlite3_column_int(stmt, 0);
 	sqlite3_finalize(stmt);
@@ -80,6 +91,7 @@ START_TEST(trees_of_a_day_add_up_and_days_are_apart)
 	struct mp_context_tree tree;
 	size_t nr;
 
+	table = (enum mp_context_table)_i;
 	add(store, session.key, module, NOW, 0, 4);
 	add(store, session.key, module, NOW + 60, 8, 3);
 	add(store, session.key, module, NOW + DAY, 0, 10);
@@ -88,13 +100,13 @@ START_TEST(trees_of_a_day_add_up_and_days_are_apart)
 	ck_assert_uint_eq(total_of(store, module, 0), 20);
 	ck_assert_uint_eq(total_of(store, module, NOW + DAY), 11);
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
-	ok(mp_store_read_contexts(store, module, 0, &tree, &err));
+	ok(mp_store_read_contexts(store, table, module, 0, &tree, &err));
 	/* Children by their totals: the stack that is complete, then the truncated one. */
 	ck_assert_uint_eq(tree.nodes[tree.nodes[0].first].total, 17);
 	ck_assert_uint_eq(tree.nodes[tree.nodes[0].last].vaddr, MP_WALK_COPY);
 	ck_assert_uint_eq(tree.nodes[tree.nodes[tree.nodes[0].first].first].nr_new, 2);
 	mp_context_tree_fini(&tree);
-	ok(mp_store_list_contexts(store, 0, &programs, &nr, &err));
+	ok(mp_store_list_contexts(store, table, 0, &programs, &nr, &err));
 	ck_assert_uint_eq(nr, 2);
 	ck_assert_int_eq(programs[0].module, module);
 	ck_assert_uint_eq(programs[0].nr_samples, 20);
@@ -111,6 +123,7 @@ START_TEST(old_days_become_one_tree)
 	int64_t module = put(store, 1, 4096);
 	struct mp_session session = start(store);
 
+	table = (enum mp_context_table)_i;
 	for (int i = 0; i < 20; i++)
 		add(store, session.key, module, NOW + i * DAY, 8, 1);
 	/* The last seven days, and one for the others. */
@@ -133,10 +146,12 @@ START_TEST(a_tree_stays_below_its_limit_with_exact_sums)
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 4096);
 	struct mp_session session = start(store);
-	struct mp_ledger delta = {.contexts = 100000};
-	uint64_t seed = 5;
+	uint64_t max = _i == MP_CALLS ? MP_CALLS_BYTES_MAX : MP_CONTEXTS_BYTES_MAX, seed = 5;
+	struct mp_ledger delta;
+	char sql[64];
 	sqlite3_stmt *stmt;
 
+	table = (enum mp_context_table)_i;
 	for (int i = 0; i < 5; i++) {
 		struct mp_context_tree tree;
 
@@ -150,17 +165,17 @@ START_TEST(a_tree_stays_below_its_limit_with_exact_sums)
 					s == 5 ? MP_CONTEXT_FUNCTION : MP_CONTEXT_CALL};
 			ck_assert_int_eq(mp_context_add(&tree, steps, 6, 1, PERIOD), 0);
 		}
-		ok(mp_store_add_contexts(store, module, NOW, &tree, &err));
+		ok(mp_store_add_contexts(store, table, module, NOW, &tree, &err));
 		mp_context_tree_fini(&tree);
 	}
+	delta = ledger_of(100000);
 	ok(mp_store_add_ledger(store, session.key, NOW, &delta, &err));
 	ck_assert_uint_eq(total_of(store, module, 0), 100000);
-	ck_assert_int_eq(sqlite3_prepare_v2(store->db, "SELECT length(data) FROM context", -1,
-					    &stmt, NULL),
-			 SQLITE_OK);
+	snprintf(sql, sizeof(sql), "SELECT length(data) FROM %s", names[table]);
+	ck_assert_int_eq(sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL), SQLITE_OK);
 	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
-	ck_assert_int_le(sqlite3_column_int(stmt, 0), MP_CONTEXTS_BYTES_MAX);
-	ck_assert_int_gt(sqlite3_column_int(stmt, 0), MP_CONTEXTS_BYTES_MAX * 2 / 3);
+	ck_assert_int_le(sqlite3_column_int(stmt, 0), (int)max);
+	ck_assert_int_gt(sqlite3_column_int(stmt, 0), (int)(max * 2 / 3));
 	sqlite3_finalize(stmt);
 	ok(mp_store_check(store, &err));
 	mp_store_close(store);
@@ -172,8 +187,9 @@ START_TEST(a_tree_without_its_program_is_refused)
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_context_tree tree = small_tree(0, 1);
 
-	ck_assert_int_eq(mp_store_add_contexts(store, 77, NOW, &tree, &err), -ENOENT);
-	ck_assert_int_eq(mp_store_add_contexts(store, 77, -1, &tree, &err), -EINVAL);
+	table = (enum mp_context_table)_i;
+	ck_assert_int_eq(mp_store_add_contexts(store, table, 77, NOW, &tree, &err), -ENOENT);
+	ck_assert_int_eq(mp_store_add_contexts(store, table, 77, -1, &tree, &err), -EINVAL);
 	ck_assert_int_eq(count_rows(store), 0);
 	mp_context_tree_fini(&tree);
 	mp_store_close(store);
@@ -188,6 +204,7 @@ START_TEST(merge_adds_trees_by_day)
 	struct mp_session session = start(in), other;
 	struct mp_merge_stats stats;
 
+	table = (enum mp_context_table)_i;
 	for (int i = 0; i < 10; i++)
 		add(in, session.key, module, NOW + i * DAY, 8, 1);
 	snprintf(path, sizeof(path), "%s/other.db", dir);
@@ -201,7 +218,8 @@ START_TEST(merge_adds_trees_by_day)
 	ok(mp_store_merge(out, in, true, &stats, &err));
 	ok(mp_store_commit(out, &err));
 	mp_store_rollback(in);
-	ck_assert_uint_eq(stats.nr_contexts, 20);
+	ck_assert_uint_eq(stats.nr_contexts, table == MP_CONTEXTS ? 20 : 0);
+	ck_assert_uint_eq(stats.nr_calls, table == MP_CALLS ? 20 : 0);
 	ck_assert_uint_eq(total_of(out, to, 0), 26);
 	ck_assert_uint_eq(total_of(out, to, NOW + 9 * DAY), 8);
 	ck_assert_int_eq(count_rows(out), 8);
@@ -217,6 +235,7 @@ START_TEST(a_dropped_program_takes_its_trees_along)
 	int64_t module = put(store, 1, 4096), other = put(store, 2, 4096);
 	struct mp_session session = start(store), second;
 
+	table = (enum mp_context_table)_i;
 	add(store, session.key, module, NOW, 0, 4);
 	second = start(store);
 	add(store, second.key, module, NOW, 0, 4);
@@ -244,24 +263,29 @@ static void expect_damage(struct mp_store *store, const char *sql)
 START_TEST(check_finds_damaged_trees)
 {
 	static const char *const damage[] = {
-		"UPDATE context SET nr_samples = nr_samples + 1",
-		"UPDATE context SET checksum = checksum + 1",
-		"UPDATE context SET data = x'00'",
-		"UPDATE context SET module = 99",
-		"DELETE FROM context",
-		"UPDATE ledger SET nr = nr + 1 WHERE what = 'contexts'",
+		"UPDATE %s SET nr_samples = nr_samples + 1",
+		"UPDATE %s SET checksum = checksum + 1",
+		"UPDATE %s SET data = x'00'",
+		"UPDATE %s SET module = 99",
+		"DELETE FROM %s",
 	};
 	int64_t module;
 	struct mp_session session;
+	char sql[96];
 
-	for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+	table = (enum mp_context_table)_i;
+	for (size_t i = 0; i <= sizeof(damage) / sizeof(damage[0]); i++) {
 		struct mp_store *store = open_as(MP_STORE_WRITE);
 
 		module = put(store, 1, 4096);
 		session = start(store);
 		add(store, session.key, module, NOW, 0, 4);
 		ok(mp_store_check(store, &err));
-		expect_damage(store, damage[i]);
+		snprintf(sql, sizeof(sql), "UPDATE ledger SET nr = nr + 1 WHERE what = '%s'",
+			 lines[table]);
+		if (i < sizeof(damage) / sizeof(damage[0]))
+			snprintf(sql, sizeof(sql), damage[i], names[table]);
+		expect_damage(store, sql);
 		mp_store_close(store);
 		unlink(db);
 	}
@@ -276,6 +300,7 @@ START_TEST(trees_equal_the_ledger_after_sigkill)
 	uint64_t before = 0, now;
 	int status;
 
+	table = (enum mp_context_table)_i;
 	mp_store_close(store);
 	for (int i = 0; i < 5; i++) {
 		pid_t child = fork();
@@ -307,14 +332,16 @@ static Suite *suite(void)
 	TCase *tc = tcase_create("core");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, trees_of_a_day_add_up_and_days_are_apart);
-	tcase_add_test(tc, old_days_become_one_tree);
-	tcase_add_test(tc, a_tree_stays_below_its_limit_with_exact_sums);
-	tcase_add_test(tc, a_tree_without_its_program_is_refused);
-	tcase_add_test(tc, merge_adds_trees_by_day);
-	tcase_add_test(tc, a_dropped_program_takes_its_trees_along);
-	tcase_add_test(tc, check_finds_damaged_trees);
-	tcase_add_test(tc, trees_equal_the_ledger_after_sigkill);
+	tcase_add_loop_test(tc, trees_of_a_day_add_up_and_days_are_apart, MP_CONTEXTS,
+			    MP_CALLS + 1);
+	tcase_add_loop_test(tc, old_days_become_one_tree, MP_CONTEXTS, MP_CALLS + 1);
+	tcase_add_loop_test(tc, a_tree_stays_below_its_limit_with_exact_sums, MP_CONTEXTS,
+			    MP_CALLS + 1);
+	tcase_add_loop_test(tc, a_tree_without_its_program_is_refused, MP_CONTEXTS, MP_CALLS + 1);
+	tcase_add_loop_test(tc, merge_adds_trees_by_day, MP_CONTEXTS, MP_CALLS + 1);
+	tcase_add_loop_test(tc, a_dropped_program_takes_its_trees_along, MP_CONTEXTS, MP_CALLS + 1);
+	tcase_add_loop_test(tc, check_finds_damaged_trees, MP_CONTEXTS, MP_CALLS + 1);
+	tcase_add_loop_test(tc, trees_equal_the_ledger_after_sigkill, MP_CONTEXTS, MP_CALLS + 1);
 	suite_add_tcase(s, tc);
 	return s;
 }
