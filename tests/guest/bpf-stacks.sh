@@ -21,7 +21,7 @@ is() { [ "$(jq "$1" out.txt)" = true ] || fail "not $1: $(cat out.txt err.txt)";
 is '.wrong == 0'
 is '.noted | min > 10'
 jq -c '{samples, frames, complete, noted}' out.txt
-echo 'sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) } f(20)' >work.pl
+echo 'sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) } f(23)' >work.pl
 "$walks" 400 perl.rec perl work.pl >out.txt 2>err.txt || fail "perl: exit $?: $(head -n 3 err.txt)"
 is '.wrong == 0'
 is '.same > 20'
