@@ -38,7 +38,7 @@ collect() {
 		sleep 0.1
 	done
 	# Walks in the kernel need the rows of the program's files.
-	./mix 1 && sleep 0.5
+	./mix 1 && sleep 2
 	./mix 400 routes || fail "$1: mix: $?"
 	kill -TERM $daemon
 	wait $daemon || fail "$1: morphd: $?: $(cat err)"

@@ -38,7 +38,7 @@ collect() {
 		sleep 0.05
 	done
 	# Walks in the kernel need the rows of the program's files.
-	[ -z "$STACKS" ] || { ./mix 1 && sleep "${SETTLE:-0.5}"; }
+	[ -z "$STACKS" ] || { ./mix 1 && sleep "${SETTLE:-2}"; }
 	./mix "$MS" ${STACKS:+routes} || fail "mix: $?"
 	kill -TERM $pid
 	wait $pid
