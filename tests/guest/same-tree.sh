@@ -31,7 +31,7 @@ CC
 collect() {
 	local daemon
 	rm -f db*
-	"$BUILD/morphd" --source="$1" --rate=4000 --stacks --db=db >out 2>err &
+	"$BUILD/morphd" --source="$1" --rate=4000 --stacks --db=db --json >out 2>err &
 	daemon=$!
 	until [ -n "$(sqlite3 -readonly db "SELECT key FROM session" 2>/dev/null)" ]; do
 		kill -0 $daemon 2>/dev/null || { fail "$1: $(cat err)"; return; }
@@ -42,6 +42,7 @@ collect() {
 	./mix 400 routes || fail "$1: mix: $?"
 	kill -TERM $daemon
 	wait $daemon || fail "$1: morphd: $?: $(cat err)"
+	echo "$1: $(jq -M -c .stacks out)"
 	"$BUILD/morph-stats" query --db=db --by=context -m mix --percent-limit=0 --json |
 		jq -r --arg source "$1" '.rows[] | select(.self_samples > 0 and .path[4] == "main") |
 			"\($source) main>\(.path[5:] | map(. // "-") | join(">")) \(.self_samples)"' >>table
