@@ -318,6 +318,9 @@ static __always_inline const struct morph_frame *saver(const struct morph_walk *
 	return NULL;
 }
 
+/* More than its return address decides about the frame. */
+#define NOT_PLAIN (MORPH_FRAME_HARD | MORPH_FRAME_BASE)
+
 /*
  * Compares the words of the remembered frames below @end with memory, from the innermost to
  * the outermost. Return: number of the last that is the same, or @end.
@@ -325,35 +328,43 @@ static __always_inline const struct morph_frame *saver(const struct morph_walk *
 static u32 reread(struct morph_walk *w, u32 end)
 {
 	const struct morph_frame *frames = w->last->frames, *f = frames + end, *s;
-	u64 *to = w->ips + w->nr, *last = w->ips + w->max, word, at;
+	const struct morph_frame *stop = f - (end < w->max - w->nr ? end : w->max - w->nr);
+	u64 *to = w->ips + w->nr, word, next, at;
 
 	morph_user_begin();
-	while (f > frames && to < last) {
-		f--;
-		if (f->flags & (MORPH_FRAME_HARD | MORPH_FRAME_BASE)) {
-			if (f->flags & MORPH_FRAME_HARD)
-				goto differs;
-			s = saver(w, f + 1 - frames, end);
+	/* The next frame is f[-1]. Instructions count: most frames are read here, two at a time. */
+	for (; f > stop + 1 && !((f[-1].flags | f[-2].flags) & NOT_PLAIN); f -= 2, to += 2) {
+		morph_user_get(word, f[-1].slot, one);
+		if (word != f[-1].ip)
+			break;
+		morph_user_get(next, f[-2].slot, one);
+		if (next != f[-2].ip)
+			break;
+		to[0] = word;
+		to[1] = next;
+	}
+one:
+	for (; f > stop; f--) {
+		if (f[-1].flags & NOT_PLAIN) {
+			if (f[-1].flags & MORPH_FRAME_HARD)
+				break;
+			s = saver(w, f - frames, end);
 			if (s ? s->flags & MORPH_FRAME_LOSE : w->rbp_kind == MORPH_RBP_UNKNOWN)
-				goto differs;
+				break;
 			at = s ? s->slot + (s64)s->rbp_off : w->rbp;
 			word = at;
 			if (s || w->rbp_kind == MORPH_RBP_AT)
-				morph_user_get(word, at, differs);
-			if (word != f->base)
-				goto differs;
+				morph_user_get(word, at, out);
+			if (word != f[-1].base)
+				break;
 		}
-		morph_user_get(word, f->slot, differs);
-		if (word != f->ip)
-			goto differs;
+		morph_user_get(word, f[-1].slot, out);
+		if (word != f[-1].ip)
+			break;
 		*to++ = word;
 	}
-	morph_user_end();
-	goto out;
-differs:
-	morph_user_end();
-	f++;
 out:
+	morph_user_end();
 	w->nr_read += to - (w->ips + w->nr);
 	w->nr = to - w->ips;
 	return f - frames;

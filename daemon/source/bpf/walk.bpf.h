@@ -29,6 +29,19 @@ enum rbp_kind {
 	RBP_UNKNOWN,
 };
 
+/*
+ * Rules of addresses that walks have met, of one CPU. Most return addresses come again in the next
+ * sample, and a look-up takes as long as all else of a frame. Rows in slabs never change.
+ */
+#define NR_KNOWN_SHIFT 9
+#define NR_KNOWN       (1U << NR_KNOWN_SHIFT)
+
+struct known_rule {
+	__u64 vaddr;
+	__u64 directory; /* of its file, + 1; 0: unused */
+	struct morph_row_rule rule;
+};
+
 struct walk {
 	__u64 regs[MORPH_NR_REGS]; /* of the innermost frame, by x86's numbers */
 	__u64 ip, rsp, rbp, mm;
@@ -44,6 +57,7 @@ struct walk {
 	__u64 piece_start, piece_size; /* of the program's memory, in @piece */
 	__u8 piece[PIECE_BYTES + sizeof(__u64)];
 	__u64 pt_regs[NR_PT_REGS];
+	struct known_rule known[NR_KNOWN];
 	struct md_wire_stack record;
 };
 
@@ -281,27 +295,46 @@ static __always_inline void save_rbp(struct walk *w, const struct morph_row_rule
 	w->rbp = address;
 }
 
+/* Return: the rule of the link-time address @vaddr; NULL: the file has no row there. */
+static __always_inline const struct morph_row_rule *rule_of(struct walk *w, const struct code *code,
+							    __u64 vaddr)
+{
+	__u64 place = vaddr * 0x9e3779b97f4a7c15 >> (64 - NR_KNOWN_SHIFT);
+	struct known_rule *known;
+
+	hide(place);
+	known = &w->known[place & (NR_KNOWN - 1)];
+	if (known->vaddr == vaddr && known->directory == (__u64)code->directory + 1)
+		return &known->rule;
+	known->directory = 0;
+	if (!find_rule(code, vaddr, &known->rule))
+		return NULL;
+	known->vaddr = vaddr;
+	known->directory = (__u64)code->directory + 1;
+	return &known->rule;
+}
+
 static __always_inline __u32 step_by_rule(struct walk *w, const struct code *code)
 {
 	__u64 at = w->is_exact ? w->ip : w->ip - 1, cfa = 0, slot;
-	struct morph_row_rule rule = {};
+	const struct morph_row_rule *rule = rule_of(w, code, at + code->bias);
 	__u32 stop;
 
-	if (!find_rule(code, at + code->bias, &rule))
+	if (!rule)
 		return MORPH_STACK_NO_ROW;
-	if (rule.flags & MORPH_ROW_BOTTOM)
+	if (rule->flags & MORPH_ROW_BOTTOM)
 		return MORPH_STACK_BOTTOM;
-	if (rule.cfa == MORPH_ROW_STOP)
-		return rule.stop == MORPH_ROW_STOP_NO_ROW ? MORPH_STACK_NO_ROW : MORPH_STACK_RULE;
-	stop = find_cfa(w, &rule, &cfa);
+	if (rule->cfa == MORPH_ROW_STOP)
+		return rule->stop == MORPH_ROW_STOP_NO_ROW ? MORPH_STACK_NO_ROW : MORPH_STACK_RULE;
+	stop = find_cfa(w, rule, &cfa);
 	if (stop)
 		return stop;
-	if (!find_saved(w, rule.ra, rule.ra_off, cfa, &slot))
+	if (!find_saved(w, rule->ra, rule->ra_off, cfa, &slot))
 		return MORPH_STACK_REGISTER;
 	if (!read_word(w, slot, &w->ip))
 		return MORPH_STACK_COPY;
 	w->slot = slot;
-	save_rbp(w, &rule, cfa);
+	save_rbp(w, rule, cfa);
 	/*
 	 * The caller's stack pointer is above. It moves back where a signal handler has its
 	 * own stack.
@@ -312,7 +345,7 @@ static __always_inline __u32 step_by_rule(struct walk *w, const struct code *cod
 		w->is_back = true;
 	}
 	w->rsp = cfa;
-	w->is_exact = rule.flags & MORPH_ROW_SIGNAL;
+	w->is_exact = rule->flags & MORPH_ROW_SIGNAL;
 	return MORPH_STACK_UNSAID;
 }
 

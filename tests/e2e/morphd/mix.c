@@ -4,6 +4,7 @@
  *
  *	mix MS		rounds of the same work, in an order that repeats only after all of it,
  *			until MS of CPU time are used
+ *	mix MS routes	the same; each piece is called in one of several ways
  *
  * The work is done by functions of different weight, with blocks of different weight, in the
  * program and in a library (-DLIBRARY), and by system calls. Each piece is short and has a new
@@ -85,6 +86,27 @@ static const struct piece {
 #define TURNS	  46 /* the sum of the weights; all turns are about equally long */
 #define STEPS	  3000
 
+/* ---- who calls a piece -------------------------------------------------------------------- */
+
+typedef uint64_t run_fn(uint64_t nr, uint64_t x);
+
+/* A call that is no tail call. */
+#define ROUTE(name, call)                                                                          \
+	NOINLINE static uint64_t name(run_fn *run, uint64_t nr, uint64_t x)                        \
+	{                                                                                          \
+		x = call;                                                                          \
+		__asm__ volatile("" : "+r"(x));                                                    \
+		return x;                                                                          \
+	}
+
+ROUTE(direct, run(nr, x))
+ROUTE(near, direct(run, nr, x))
+ROUTE(far, near(run, nr, x))
+ROUTE(again, nr & 1 ? far(run, nr, x) : again(run, nr + 1, x))
+
+static uint64_t (*const routes[])(run_fn *run, uint64_t nr, uint64_t x) = {direct, near, far,
+									   again};
+
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -101,7 +123,7 @@ static uint32_t draw(uint64_t *state)
 
 int main(int argc, char **argv)
 {
-	uint64_t end_ns = argc == 2 ? strtoull(argv[1], NULL, 10) * 1000000 : 0, x = 1;
+	uint64_t end_ns = argc >= 2 ? strtoull(argv[1], NULL, 10) * 1000000 : 0, x = 1;
 	unsigned char turns[TURNS];
 	uint64_t state = 1;
 	size_t i, j, nr = 0;
@@ -122,7 +144,9 @@ int main(int argc, char **argv)
 			turns[j] = t;
 		}
 		for (i = 0; i < TURNS; i++)
-			x = pieces[turns[i]].run(STEPS / 2 + draw(&state) % STEPS, x);
+			x = argc > 2 ? routes[draw(&state) % 4](pieces[turns[i]].run,
+								STEPS / 2 + draw(&state) % STEPS, x)
+				     : pieces[turns[i]].run(STEPS / 2 + draw(&state) % STEPS, x);
 	}
 	return x == 0;
 }

@@ -4,12 +4,14 @@
 # The same work gives the same profile with every source: modules, functions, blocks, the kernel's
 # part. The test has a false-alarm rate of one in a million. The sources of the runs are in a random
 # order. same_profile.c explains the evaluation and its assumptions.
+# Environment: STACKS=1 compares calling contexts instead (same-tree.sh), at a lower RATE.
 . "$(dirname "$0")/../lib.sh"
 MORPHD=$BUILD/morphd
 RUNS=${RUNS:-16} # of each source
 RATE=${RATE:-10000}
 MS=${MS:-800} # of CPU time
 ALARMS=${ALARMS:-1000000} # a false alarm in so many
+STACKS=${STACKS:-}
 need jq sqlite3
 set -o pipefail
 cd "$TMPDIR" || exit 1
@@ -29,15 +31,30 @@ $CC -O3 -Wall -Wextra -o same_profile "$root/tests/e2e/morphd/same_profile.c" -l
 collect() {
 	local pid
 	rm -f db*
-	"$MORPHD" --source="$1" --rate="$RATE" --db=db 2>err &
+	"$MORPHD" --source="$1" --rate="$RATE" ${STACKS:+--stacks} --db=db --json >out 2>err &
 	pid=$!
 	until [ -n "$(sqlite3 -readonly db "SELECT key FROM session" 2>/dev/null)" ]; do
 		kill -0 $pid 2>/dev/null || return 1
 		sleep 0.05
 	done
-	./mix "$MS" || fail "mix: $?"
+	# Walks in the kernel need the rows of the program's files.
+	[ -z "$STACKS" ] || { ./mix 1 && sleep "${SETTLE:-2}"; }
+	./mix "$MS" ${STACKS:+routes} || fail "mix: $?"
 	kill -TERM $pid
 	wait $pid
+}
+
+# tell_contexts RUN SOURCE: the samples of each calling context, from main on
+tell_contexts() {
+	local all
+	"$BUILD/morph-stats" query --db=db --by=context -m mix --percent-limit=0 --json >contexts || return 1
+	jq -r --arg run "$1 $2" '.rows[] | select(.self_samples > 0 and .path[4] == "main") |
+		"\($run) contexts \(.path[5:] | map(. // "-") | join(">") | if . == "" then "-" else . end) \(.self_samples)"' \
+		contexts >lines
+	cat lines
+	all=$(jq ".rows[0].samples" contexts)
+	[ "$(awk '{ n += $4 } END { print n }' lines)" -ge $((all * 9 / 10)) ] ||
+		fail "$2: of $all samples, few are below main: $(jq -c .stacks out)" >&2
 }
 
 # tell RUN SOURCE: print lines for the table
@@ -59,7 +76,7 @@ run=0
 for ((i = 0; i < RUNS; i++)); do printf '%s\n' "$@"; done | shuf >lots
 while read -r source; do
 	collect "$source" || { fail "$source: $(cat err)"; break; }
-	tell $run "$source" >>table || { fail "$source: what it collected cannot be read"; break; }
+	"tell${STACKS:+_contexts}" $run "$source" >>table || { fail "$source: what it collected cannot be read"; break; }
 	run=$((run + 1))
 done <lots
 [ $nr_failed = 0 ] || exit 1
