@@ -215,7 +215,7 @@ static json_t *json_layout(const struct me_layout_options *layout)
 			 me_order_name(layout->block_order), "function_order",
 			 mp_order_name(layout->function_order), "fetch_line",
 			 layout->line_log2 ? 1 << layout->line_log2 : 0, "huge_pages",
-			 layout->huge_pages, "keep_plt", layout->keep_plt);
+			 layout->huge_pages, "slots", layout->slots);
 }
 
 static json_t *json_stale(const struct me_stale_report *stale)

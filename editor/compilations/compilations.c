@@ -99,7 +99,6 @@ static int leave_markers_out(struct work *w, int b, struct mp_err *err)
 	struct me_optimize_options o = {.input = w->out->builds[b].path,
 					.output = w->versions[b],
 					.all = true,
-					.layout.keep_plt = true,
 					.remove_markers = true,
 					.keeps_nothing = true,
 					.nr_threads = 2};

@@ -33,10 +33,10 @@ int me_order_parse(const char *name, enum me_order *out);
 struct me_layout_options {
 	enum me_order block_order;
 	enum mp_order function_order;
-	bool no_tails;		 /* no tail duplication */
-	uint8_t line_log2;	 /* keep runs in lines of this size; 0: no padding */
-	bool huge_pages;	 /* the new code can be backed by pages of 2 MiB */
-	bool keep_plt;		 /* calls of PLT stubs stay; layout itself does not ask */
+	bool no_tails;	   /* no tail duplication */
+	uint8_t line_log2; /* keep runs in lines of this size; 0: no padding */
+	bool huge_pages;   /* the new code can be backed by pages of 2 MiB */
+	bool slots;	   /* calls of PLT stubs go through the slots; layout itself does not ask */
 	unsigned int nr_threads; /* as mp_parallel_for() takes it; the plan does not depend on it */
 };
 

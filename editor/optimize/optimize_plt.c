@@ -203,7 +203,7 @@ int me_job_use_slots(struct me_job *job, struct mp_err *err)
 	uint32_t nr_cuts = 0;
 	int rc;
 
-	if (job->options->layout.keep_plt || me_counting_any(&job->options->counting))
+	if (!job->options->layout.slots || me_counting_any(&job->options->counting))
 		return 0;
 	copied = find_copied(job);
 	rc = copied ? find_cuts(job->cfg, copied, &cuts, &nr_cuts) : -ENOMEM;

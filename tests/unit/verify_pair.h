@@ -45,7 +45,8 @@ static inline void pair_make_adjusted(struct pair *p, const char *command, uint6
 {
 	const char *dir = getenv("TMPDIR");
 	char exe[256], out[300], line[1024];
-	struct me_optimize_options options = {.input = exe, .output = out, .all = true};
+	struct me_optimize_options options = {
+		.input = exe, .output = out, .all = true, .layout.slots = true};
 	struct me_optimize_report report;
 	struct mp_err err = {""};
 	int rc;
