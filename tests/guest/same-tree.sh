@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # icount
-# one kernel
+# long
 # timeout: 10000000
 # The same work gives the same calling context tree from the module, which walks stacks in its interrupt, from
 # BPF, which does so by other code, and from perf, whose copies morphd walks. As in same-profile.sh, the clock
