@@ -304,7 +304,7 @@ int md_call_samples_take(struct md_call_samples *c, struct md_attribute *at, boo
 		ret = r == -ENOMEM ? r : ret;
 		if (!r)
 			continue;
-		/* What cannot be taken now waits. */
+		/* A call that cannot be taken now waits for the next turn. */
 		if (2 * c->nr_used >= c->nr_slots && !grow(c)) {
 			c->nr_no_room += slots[i].nr;
 			continue;

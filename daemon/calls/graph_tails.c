@@ -167,7 +167,7 @@ static void note_open(struct search *s, const struct md_graph_module *m, struct 
 	}
 }
 
-/* Of several jumps to @to, the one that ran most. */
+/* Return: the jump to @to that ran most often. */
 struct md_graph_site md_graph_tail_to(const struct md_call_graph *graph,
 				      struct md_graph_function from, struct md_graph_function to)
 {

@@ -400,7 +400,7 @@ int md_request_adopt(struct md_request *r, struct mp_err *err)
 	ret = find_version(r, output, sizeof(output), err);
 	if (ret)
 		return ret;
-	/* What was sampled until now is the original. */
+	/* All samples until now are of the original. */
 	ret = begin_probation(r, err);
 	if (ret)
 		return ret;

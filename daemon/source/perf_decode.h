@@ -19,7 +19,7 @@
 #define MD_STAGE_IPS   512
 #define MD_STAGE_WORDS 4096 /* words in a REGISTERS record */
 
-/* What a ring carries, which says what its losses are. */
+/* The kind of records in a ring. A loss in the ring is a loss of this kind. */
 enum md_perf_loss {
 	MD_PERF_LOSS_ANY,     /* samples, or events of processes and mappings */
 	MD_PERF_LOSS_SAMPLES, /* the events have a ring of their own */

@@ -73,7 +73,7 @@ static void add_node(struct mp_entry_samples *samples, const struct mp_cfg *cfg,
 
 	if (n->kind != MP_CONTEXT_FUNCTION || !n->self || tree->modules[n->module] != module)
 		return;
-	/* Who calls a function below an interrupted place, or a truncated stack, is not known. */
+	/* An interrupted place and a truncated stack do not show the caller. */
 	if (n->parent && above->kind != MP_CONTEXT_CALL)
 		return;
 	f = mp_cfg_func_at(cfg, n->vaddr);

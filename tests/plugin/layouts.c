@@ -230,7 +230,7 @@ static int piece_compare(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Of pieces that overlap, the first one ends where the second one begins. */
+/* If two pieces overlap, the first one ends where the second one begins. */
 static bool layout_read(char *argument)
 {
 	struct layout *l = &g.layouts[g.nr_layouts];

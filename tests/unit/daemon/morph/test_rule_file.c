@@ -65,7 +65,7 @@ START_TEST(rule_is_read_back_as_it_was_written)
 	md_policy_fini(&policy);
 	ck_assert_int_eq(md_rule_file_remove(file, &err), 0);
 	ck_assert_int_eq(md_rule_file_remove(file, &err), -ENOENT);
-	/* There was none before. */
+	/* No rule of this name existed before. */
 	ck_assert_int_eq(md_rule_file_write(dir, "mine", &rule, file, sizeof(file), &err), 0);
 	md_rule_file_settle(file, false);
 	*strrchr(file, '/') = '\0';

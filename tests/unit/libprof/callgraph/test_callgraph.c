@@ -118,7 +118,7 @@ START_TEST(functions_without_a_clock_keep_their_counts)
 }
 END_TEST
 
-/* Of a module with a clock, a function without a sampled call ran seldom, unless it surely has no clock. */
+/* A clocked function without a sampled call ran seldom. A function that surely has no clock may have run often. */
 START_TEST(functions_that_a_clock_might_have_seen_ran_seldom)
 {
 	uint32_t f = function(100), g = function(1000), seldom = function(10),
