@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "daemon/worker/worker.h"
-#include "libprof/store/jobs/store_history.h"
 
 /*
  * A round without anything to write is tried again with so many times the samples. Each try needs as many
@@ -63,23 +62,6 @@ int md_step_nothing(struct md_task *t, const char *reason)
 			       reason, nr, MORE_SAMPLES * tried_with(t));
 }
 
-/* Did this round end with nothing to write? Other refusals do not depend on samples. */
-static int had_nothing(struct md_task *t)
-{
-	struct mp_decision *list;
-	size_t nr;
-	int found = 0,
-	    ret = mp_store_list_history(t->worker->store, t->job->path, 0, &list, &nr, t->err);
-
-	if (ret)
-		return ret;
-	for (size_t i = 0; i < nr; i++)
-		found |= list[i].round == t->job->round && !strcmp(list[i].step, "write") &&
-			 !strcmp(list[i].verdict, "nothing");
-	mp_store_free_history(list, nr);
-	return found;
-}
-
 static bool retry_is_due(const struct md_task *t)
 {
 	return (double)(time(NULL) - t->job->since_s) >= t->worker->policy->retry_s;
@@ -107,7 +89,8 @@ static int look_for_more(struct md_task *t)
 			 " samples, at least %d times as many",
 			 nr, MORE_SAMPLES);
 	}
-	ret = had_nothing(t);
+	/* Other refusals do not depend on samples. */
+	ret = md_task_has_verdict(t, "write", "nothing");
 	return ret <= 0 ? ret : md_task_begin_again(t, "again", reason);
 }
 

@@ -34,7 +34,7 @@ int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, c
 	return ret ? ret : 1;
 }
 
-int md_task_has_step(struct md_task *t, const char *step)
+int md_task_has_verdict(struct md_task *t, const char *step, const char *verdict)
 {
 	struct mp_decision *list;
 	size_t nr;
@@ -44,9 +44,15 @@ int md_task_has_step(struct md_task *t, const char *step)
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < nr; i++)
-		found |= list[i].round == t->job->round && !strcmp(list[i].step, step);
+		found |= list[i].round == t->job->round && !strcmp(list[i].step, step) &&
+			 (!verdict || !strcmp(list[i].verdict, verdict));
 	mp_store_free_history(list, nr);
 	return found;
+}
+
+int md_task_has_step(struct md_task *t, const char *step)
+{
+	return md_task_has_verdict(t, step, NULL);
 }
 
 static const char *why_stopped(enum md_child_end end)

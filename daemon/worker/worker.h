@@ -47,6 +47,8 @@ int md_task_advance(struct md_task *task, enum mp_job_state to, const char *step
 	__attribute__((format(printf, 5, 6)));
 /* Was @step done in this round? Return: 1, 0, -errno. */
 int md_task_has_step(struct md_task *task, const char *step);
+/* The same, with this verdict. */
+int md_task_has_verdict(struct md_task *task, const char *step, const char *verdict);
 /*
  * md_task_run - runs a program of Morph with @argv, and adds its cost to the day's. @as: the
  * user, the directory, the file for standard output and the limit; the rest is filled in. Return: 0:

@@ -34,21 +34,14 @@ void mp_entry_samples_fini(struct mp_entry_samples *samples)
 /* Return: the direct call that returns to @next, or NULL. */
 static const struct mp_call *call_before(const struct mp_cfg *cfg, uint64_t next)
 {
-	uint32_t block = mp_cfg_block_at(cfg, next - 1), low = 0, high = cfg->nr_calls;
+	uint32_t block = mp_cfg_block_at(cfg, next - 1), c;
 
 	if (block == MP_NONE)
 		return NULL;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (cfg->calls[mid].block < block)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < cfg->nr_calls && cfg->calls[low].block == block; low++)
-		if (!cfg->calls[low].tail && cfg->calls[low].insn_vaddr + CALL_BYTES == next)
-			return &cfg->calls[low];
+	c = mp_cfg_call_from(cfg, 0, cfg->nr_calls, block);
+	for (; c < cfg->nr_calls && cfg->calls[c].block == block; c++)
+		if (!cfg->calls[c].tail && cfg->calls[c].insn_vaddr + CALL_BYTES == next)
+			return &cfg->calls[c];
 	return NULL;
 }
 

@@ -281,6 +281,19 @@ uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
 	return block;
 }
 
+uint32_t mp_cfg_call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block)
+{
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (cfg->calls[mid].block < block)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr)
 {
 	uint32_t block = mp_cfg_block_at(cfg, vaddr);

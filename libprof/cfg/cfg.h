@@ -279,6 +279,8 @@ int mp_cfg_cut(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts, uint3
 /* The function or block that holds @vaddr, or MP_NONE. O(log n). */
 uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr);
 uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr);
+/* Return: index of the first call in [@low, @high) that lies in @block or in a later block; @high: none. */
+uint32_t mp_cfg_call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block);
 /* The block that starts exactly at @vaddr, or MP_NONE. */
 uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr);
 /*

@@ -17,29 +17,15 @@
 #define FAR_BYTES   256
 #define SHORT_INSNS 2
 
-/* Index of the first call in [@low, @high) that lies in @block or in a later block. */
-static uint32_t call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block)
-{
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (cfg->calls[mid].block < block)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 void mp_func_shape_fill(const struct mp_cfg *cfg, const struct mp_func *func,
 			struct mp_func_shape *shape)
 {
 	const struct mp_block *blocks = &cfg->blocks[func->first_block];
 
 	shape->func = func;
-	shape->first_call = call_from(cfg, 0, cfg->nr_calls, func->first_block);
-	shape->end_call = call_from(cfg, shape->first_call, cfg->nr_calls,
-				    func->first_block + func->nr_blocks);
+	shape->first_call = mp_cfg_call_from(cfg, 0, cfg->nr_calls, func->first_block);
+	shape->end_call = mp_cfg_call_from(cfg, shape->first_call, cfg->nr_calls,
+					   func->first_block + func->nr_blocks);
 	memset(shape->nr_in, 0, (func->nr_blocks + 1) * sizeof(*shape->nr_in));
 	memset(shape->depth, 0, (func->nr_blocks + 1) * sizeof(*shape->depth));
 	for (uint32_t b = 0; b < func->nr_blocks; b++) {
@@ -73,7 +59,7 @@ static bool leads_to(const struct mp_cfg *cfg, const struct mp_block *from,
 
 static bool block_calls(const struct mp_cfg *cfg, const struct mp_func_shape *shape, uint32_t block)
 {
-	uint32_t call = call_from(cfg, shape->first_call, shape->end_call, block);
+	uint32_t call = mp_cfg_call_from(cfg, shape->first_call, shape->end_call, block);
 
 	return call < shape->end_call && cfg->calls[call].block == block && !cfg->calls[call].tail;
 }
