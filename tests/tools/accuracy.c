@@ -261,8 +261,8 @@ static struct mp_counts counts_static(const struct mp_cfg *cfg)
 static void plan_make(const struct bench *b, const struct mp_counts *c, struct me_plan *plan,
 		      struct me_prediction *predicted)
 {
-	const struct me_layout_options options = {
-		.block_order = ME_ORDER_PH, .function_order = MP_ORDER_PH, .line_log2 = 6};
+	struct me_layout_options options = {
+		.block_order = ME_ORDER_PH, .choose_functions = true, .line_log2 = 6};
 	struct me_entries entries;
 	struct mp_err err;
 

@@ -116,7 +116,7 @@ static void real_write(struct real *r, struct mp_err *err)
 }
 
 static void real_build(struct real *r, const char *command, uint32_t seed,
-		       const struct me_layout_options *options)
+		       struct me_layout_options options)
 {
 	const char *dir = getenv("TMPDIR");
 	char line[1024];
@@ -136,7 +136,7 @@ static void real_build(struct real *r, const char *command, uint32_t seed,
 	r->movable = calloc(r->cfg->nr_funcs + 1, 1);
 	for (uint32_t f = 0; f < r->cfg->nr_funcs; f++)
 		r->movable[f] = r->eligible.verdict[f] == ME_ELIGIBLE;
-	ck_assert_int_eq(me_layout_build(r->cfg, &r->counts, r->movable, options, &r->plan, &err),
+	ck_assert_int_eq(me_layout_build(r->cfg, &r->counts, r->movable, &options, &r->plan, &err),
 			 0);
 	real_write(r, &err);
 }
@@ -217,7 +217,7 @@ START_TEST(heat_after_follows_the_branches_of_the_copies)
 
 		real_build(&r,
 			   _i ? "gcc -O2 tests/data/switches.c" : "gcc -O2 tests/data/control.c",
-			   seed, &usual);
+			   seed, usual);
 		nr_clones += check_against_plan(&r);
 		real_free(&r);
 	}
@@ -236,7 +236,7 @@ START_TEST(heat_after_counts_pieces_that_are_no_blocks)
 	struct mp_map_piece *piece;
 	struct real r;
 
-	real_build(&r, "gcc -O2 tests/data/control.c", 1, &usual);
+	real_build(&r, "gcc -O2 tests/data/control.c", 1, usual);
 	own.cfg = r.cfg;
 	own.counts = &r.counts;
 	piece = &r.map->pieces[r.map->nr_pieces / 2];
@@ -259,7 +259,7 @@ START_TEST(heat_keeps_samples_that_no_block_holds)
 	struct md_heat without;
 	struct real r;
 
-	real_build(&r, "gcc -O2 tests/data/control.c", 1, &usual);
+	real_build(&r, "gcc -O2 tests/data/control.c", 1, usual);
 	in.cfg = r.cfg;
 	in.counts = &r.counts;
 	ck_assert_int_eq(md_heat_before(&in, &heat), 0);
