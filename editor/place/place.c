@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/evidence/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/stub_code.h"
 
@@ -200,6 +201,21 @@ static bool begins_with_endbr64(const struct mp_cfg *cfg, const struct mp_block 
 	return bytes && !mp_insn_decode(bytes, block->size, block->vaddr, &insn) && insn.endbr64;
 }
 
+/* Instructions of the called function take the place of the call at the block's end. */
+static void shape_inlined(const struct mp_cfg *cfg, struct me_copy *copy)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	struct me_leaf leaf;
+
+	if (block->term != MP_TERM_FALL || block->size < ME_LEAF_CALL_SIZE ||
+	    !me_leaf_called(cfg, block->vaddr + block->size - ME_LEAF_CALL_SIZE, &leaf))
+		return;
+	copy->inlined = true;
+	copy->inlined_size = leaf.size;
+	copy->callee = leaf.func;
+	copy->body_size -= ME_LEAF_CALL_SIZE;
+}
+
 static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t index,
 		  const struct me_plan_block *planned)
 {
@@ -240,6 +256,8 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->jump = !copy->falls;
 		if (planned->via_slot)
 			copy->body_size -= ME_PLT_BRANCH_SIZE;
+		else if (planned->inlined)
+			shape_inlined(cfg, copy);
 		break;
 	default: copy->body_size = block->size; break;
 	}
@@ -256,7 +274,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 
 static uint32_t copy_size(const struct me_copy *copy)
 {
-	uint32_t size = copy->body_size;
+	uint32_t size = copy->body_size + copy->inlined_size;
 
 	if (copy->via_slot)
 		size += ME_SLOT_BRANCH_SIZE;

@@ -174,6 +174,7 @@ static void marks_fini(struct vf_marks *marks)
 	free(marks->unproved);
 	free(marks->common);
 	free(marks->pointer_now);
+	free(marks->below);
 }
 
 static void vf_fini(struct vf *vf)
@@ -198,6 +199,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->piece_rank);
 	free(vf->by_old);
 	free(vf->next_copy);
+	free(vf->inlined);
 	free(vf->cuts);
 	free(vf->section_now);
 	free(vf->refs.list);
@@ -234,6 +236,7 @@ static int check(struct vf *vf)
 		{.check = vf_check_gs},
 		{.read = vf_read_registers},
 		{.read = vf_find_markers},
+		{.check = vf_make_answers},
 		{.check = vf_check_pieces},
 		{.read = vf_read_unwind},
 		{.check = vf_check_unwind},
