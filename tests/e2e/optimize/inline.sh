@@ -247,7 +247,7 @@ if command -v gdb >/dev/null; then
 	nr=0
 	for at in ${inlined#* }; do
 		gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex "break *$at" -ex run -ex bt ./fixed.out >bt.txt 2>&1
-		grep -q '^#0 .*mix (' bt.txt && continue # its own copy
+		grep -q '^#' bt.txt || continue # its own copy, which never runs
 		nr=$((nr + 1))
 		grep -q "^#0 .*work (.*leaf.c:$call" bt.txt || fail "gdb: no frame of work() at line $call: $(grep '^#' bt.txt)"
 		grep -q '^#1 .*main (' bt.txt || fail "gdb: the caller of work() is not main(): $(grep '^#' bt.txt)"
