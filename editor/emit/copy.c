@@ -184,8 +184,7 @@ static int write_inlined(const struct mp_cfg *cfg, const struct me_placement *pl
 	if (!me_leaf_find(cfg, copy->callee, &leaf) || leaf.size != copy->inlined_size)
 		return -EBADMSG;
 	return write_code(cfg, placement, redirects,
-			  &(struct code){leaf.vaddr, leaf.size,
-					 copy->new_vaddr + copy->body_size},
+			  &(struct code){leaf.vaddr, leaf.size, copy->new_vaddr + copy->body_size},
 			  out);
 }
 
@@ -205,8 +204,7 @@ static int write_slot_branch(const struct mp_cfg *cfg, const struct me_copy *cop
 }
 
 static int write_end(const struct mp_cfg *cfg, const struct me_placement *placement,
-		     const struct me_redirects *redirects, const struct me_copy *copy,
-		     uint8_t *out)
+		     const struct me_redirects *redirects, const struct me_copy *copy, uint8_t *out)
 {
 	const struct mp_block *block = &cfg->blocks[copy->block];
 	uint64_t vaddr = copy->new_vaddr + copy->body_size;

@@ -87,8 +87,8 @@ bool me_leaf_is_plain(const struct mp_elf *elf, uint64_t vaddr, uint64_t size, u
 			return false;
 		if (!is_known(&f.z) || names_stack_pointer(&f))
 			return false;
-		if (insn.rip_relative && (f.z.address_width != 64 ||
-					  (insn.target >= own && insn.target < own_end)))
+		if (insn.rip_relative &&
+		    (f.z.address_width != 64 || (insn.target >= own && insn.target < own_end)))
 			return false;
 	}
 	return bytes;
@@ -142,8 +142,8 @@ bool me_leaf_called(const struct mp_cfg *cfg, uint64_t vaddr, struct me_leaf *le
 	struct mp_insn insn;
 	uint32_t func;
 
-	if (!bytes || bytes[0] != 0xe8 ||
-	    mp_insn_decode(bytes, ME_LEAF_CALL_SIZE, vaddr, &insn) || insn.kind != MP_INSN_CALL)
+	if (!bytes || bytes[0] != 0xe8 || mp_insn_decode(bytes, ME_LEAF_CALL_SIZE, vaddr, &insn) ||
+	    insn.kind != MP_INSN_CALL)
 		return false;
 	func = mp_cfg_func_at(cfg, insn.target);
 	return func != MP_NONE && cfg->funcs[func].vaddr == insn.target &&

@@ -82,9 +82,9 @@ static uint64_t end_of_call(struct finder *f, const struct mp_call *call)
 	uint32_t next;
 
 	/* A prefix is not understood. */
-	if (!bytes || *bytes != 0xe8 || call->tail || call->callee == MP_NONE || !f->hot[call->block] || end > block_end ||
-	    !cfg->funcs[call->callee].nr_blocks || !is_leaf(f, call->callee) ||
-	    !may_lose_calls(f, block->func) ||
+	if (!bytes || *bytes != 0xe8 || call->tail || call->callee == MP_NONE ||
+	    !f->hot[call->block] || end > block_end || !cfg->funcs[call->callee].nr_blocks ||
+	    !is_leaf(f, call->callee) || !may_lose_calls(f, block->func) ||
 	    call->target != cfg->funcs[call->callee].vaddr)
 		return 0;
 	if (end < block_end)

@@ -66,7 +66,8 @@ static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placeme
 	if (block == MP_NONE || copy + 1 >= placement->nr_copies)
 		return false;
 	if (placement->nr_stubs)
-		return me_place_arrival(cfg, placement, &placement->copies[copy], block) == copy + 1;
+		return me_place_arrival(cfg, placement, &placement->copies[copy], block) ==
+		       copy + 1;
 	return placement->copies[copy + 1].block == block;
 }
 

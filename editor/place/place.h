@@ -39,13 +39,13 @@ struct me_copy {
 	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
 	bool invert : 1;		     /* the jcc's condition */
 	bool falls : 1;			     /* control may run on to the next copy */
-	bool clone : 1;		     /* not the copy that branches, patches and pointers lead to */
-	bool endbr64 : 1;	     /* a stub that begins with one, as its block does */
-	bool followers : 1;	     /* it has entries in me_placement.followers */
-	bool left_out : 1;	     /* it has none of the block's instructions */
-	bool via_slot : 1;	     /* as in the plan; this call or jump precedes @jump */
-	bool inlined : 1;	     /* as in the plan; the instructions precede @jump */
-	uint8_t version;	     /* enum me_version */
+	bool clone : 1;	    /* not the copy that branches, patches and pointers lead to */
+	bool endbr64 : 1;   /* a stub that begins with one, as its block does */
+	bool followers : 1; /* it has entries in me_placement.followers */
+	bool left_out : 1;  /* it has none of the block's instructions */
+	bool via_slot : 1;  /* as in the plan; this call or jump precedes @jump */
+	bool inlined : 1;   /* as in the plan; the instructions precede @jump */
+	uint8_t version;    /* enum me_version */
 	union {
 		uint32_t branch_to; /* target of the branch; MP_NONE: old code */
 		uint32_t callee;    /* if @inlined: cfg function */

@@ -33,7 +33,7 @@ struct me_placed {
 	bool passed_by;	   /* control from elsewhere enters a stub of this block */
 	/* bytes by which the code for the call at the block's end is longer in the copy */
 	int16_t grown;
-	uint8_t version;   /* below ME_PLACED_VERSIONS; its exceptions land in the same one */
+	uint8_t version; /* below ME_PLACED_VERSIONS; its exceptions land in the same one */
 	/*
 	 * Offset of a call in a stub; 0: there is none. During this call, and nowhere else in the
 	 * stub, the stack pointer is ME_RED_ZONE lower.

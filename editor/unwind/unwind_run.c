@@ -12,9 +12,9 @@
 #include "editor/unwind/unwind_private.h"
 
 /* Padding up to this size does not split a run; it has the row before it. */
-#define MAX_GAP	   63
-#define CALL	   5 /* bytes of one in a stub */
-#define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
+#define MAX_GAP	      63
+#define CALL	      5 /* bytes of one in a stub */
+#define NR_SOURCES    4 /* a function's main and cold part, and those of a neighbour */
 #define STACK_POINTER 7 /* in unwind rows */
 
 struct builder {
@@ -424,9 +424,8 @@ static int check_placed(const struct builder *b, uint32_t i)
 	if (placed->block >= b->cfg->nr_blocks)
 		return mp_err_set(b->err, EBADMSG, "no block %u", placed->block);
 	block = &b->cfg->blocks[placed->block];
-	if (!placed->stub &&
-	    (block->term_len > block->size ||
-	     placed->new_size + placed_shrunk(placed) < body_of(placed, block)))
+	if (!placed->stub && (block->term_len > block->size ||
+			      placed->new_size + placed_shrunk(placed) < body_of(placed, block)))
 		return mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": copy is too short",
 				  block->vaddr);
 	if (i && placed->new_vaddr < placed[-1].new_vaddr + placed[-1].new_size)

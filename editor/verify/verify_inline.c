@@ -97,8 +97,8 @@ static bool decode(const struct vf *vf, uint64_t at, uint64_t end, struct full *
 {
 	const uint8_t *b = at < end ? mp_elf_bytes(vf->o, at, end - at) : NULL;
 
-	return b && ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), b, end - at, &f->z,
-							 f->op));
+	return b &&
+	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), b, end - at, &f->z, f->op));
 }
 
 static bool is_rsp(ZydisRegister reg)
@@ -116,13 +116,13 @@ static bool is_rsp(ZydisRegister reg)
 static bool is_allowed(const ZydisDecodedInstruction *z)
 {
 	static const ZydisInstructionCategory allowed[] = {
-		ZYDIS_CATEGORY_AVX,	  ZYDIS_CATEGORY_AVX2,	    ZYDIS_CATEGORY_BINARY,
-		ZYDIS_CATEGORY_BITBYTE,	  ZYDIS_CATEGORY_BMI1,	    ZYDIS_CATEGORY_BMI2,
-		ZYDIS_CATEGORY_CMOV,	  ZYDIS_CATEGORY_CONVERT,   ZYDIS_CATEGORY_DATAXFER,
+		ZYDIS_CATEGORY_AVX,	  ZYDIS_CATEGORY_AVX2,	     ZYDIS_CATEGORY_BINARY,
+		ZYDIS_CATEGORY_BITBYTE,	  ZYDIS_CATEGORY_BMI1,	     ZYDIS_CATEGORY_BMI2,
+		ZYDIS_CATEGORY_CMOV,	  ZYDIS_CATEGORY_CONVERT,    ZYDIS_CATEGORY_DATAXFER,
 		ZYDIS_CATEGORY_LOGICAL,	  ZYDIS_CATEGORY_LOGICAL_FP, ZYDIS_CATEGORY_LZCNT,
-		ZYDIS_CATEGORY_NOP,	  ZYDIS_CATEGORY_PREFETCH,  ZYDIS_CATEGORY_ROTATE,
-		ZYDIS_CATEGORY_SEMAPHORE, ZYDIS_CATEGORY_SETCC,	    ZYDIS_CATEGORY_SHIFT,
-		ZYDIS_CATEGORY_SSE,	  ZYDIS_CATEGORY_STRINGOP,  ZYDIS_CATEGORY_WIDENOP,
+		ZYDIS_CATEGORY_NOP,	  ZYDIS_CATEGORY_PREFETCH,   ZYDIS_CATEGORY_ROTATE,
+		ZYDIS_CATEGORY_SEMAPHORE, ZYDIS_CATEGORY_SETCC,	     ZYDIS_CATEGORY_SHIFT,
+		ZYDIS_CATEGORY_SSE,	  ZYDIS_CATEGORY_STRINGOP,   ZYDIS_CATEGORY_WIDENOP,
 		ZYDIS_CATEGORY_X87_ALU,
 	};
 
@@ -191,8 +191,7 @@ static int check_frame(const struct vf *vf, const struct vf_fde *fde)
 	ret = vf_rows_build(&vf->old_eh, fde, &rows);
 	if (!ret && rows.nr == 1) {
 		row = &rows.row[0];
-		plain = row->cfa.kind == VF_RULE_OFFSET && row->cfa_reg == RSP &&
-			row->cfa.off == 8;
+		plain = row->cfa.kind == VF_RULE_OFFSET && row->cfa_reg == RSP && row->cfa.off == 8;
 	}
 	free(rows.row);
 	if (ret == -ENOMEM)
@@ -244,11 +243,13 @@ static int check_caller(const struct vf *vf, const struct mp_map_piece *p)
 	    call_of(p) + VF_CALL_SIZE >= fde->start + fde->size)
 		return vf_refuse(vf, call_of(p), "a call that may not return was replaced");
 	if (!vf_bits_get(&vf->grid, call_of(p) + VF_CALL_SIZE))
-		return vf_refuse(vf, call_of(p), "a call with no instruction behind it was replaced");
-	if (uses_below(vf, fde))
 		return vf_refuse(vf, call_of(p),
-				 "a call was replaced in a function that uses memory below its stack "
-				 "pointer");
+				 "a call with no instruction behind it was replaced");
+	if (uses_below(vf, fde))
+		return vf_refuse(
+			vf, call_of(p),
+			"a call was replaced in a function that uses memory below its stack "
+			"pointer");
 	return 0;
 }
 

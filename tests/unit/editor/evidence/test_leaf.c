@@ -9,63 +9,72 @@
 #include "tests/support/compile.h"
 #include "tests/unit/suite.h"
 
-#define FUNCTION(name, code) \
-	".globl " name "\n.type " name ", @function\n" name ":\n.cfi_startproc\n" code "\n.cfi_endproc\n.size " name \
-	", .-" name "\n"
+#define FUNCTION(name, code)                                                                       \
+	".globl " name "\n.type " name ", @function\n" name ":\n.cfi_startproc\n" code             \
+	"\n.cfi_endproc\n.size " name ", .-" name "\n"
 
 /* Each function named leaf_... may replace a call, each named other_... may not. */
-static const char source[] =
-	".text\n" FUNCTION("leaf_plain", "lea (%rdi,%rsi), %eax; ret")
-	FUNCTION("leaf_nothing", "ret")
-	FUNCTION("leaf_landing", "endbr64; ret")
-	FUNCTION("leaf_rep", "mov %edi, %eax; rep ret")
-	FUNCTION("leaf_data", "endbr64; mov data(%rip), %rax; add $1, data(%rip); ret")
-	FUNCTION("leaf_vector", "movaps %xmm0, %xmm1; pxor %xmm0, %xmm0; cvtsi2sd %edi, %xmm0; ret")
-	FUNCTION("leaf_frame_pointer", "mov (%rbp), %rax; ret")
-	FUNCTION("leaf_lock", "lock xadd %eax, (%rdi); ret")
-	FUNCTION("leaf_string", "mov %rdx, %rcx; rep movsb; ret")
-	FUNCTION("other_pop", "ret $8")
-	FUNCTION("other_bnd", "bnd ret")
-	FUNCTION("other_argument", "mov 8(%rsp), %rax; ret")
-	FUNCTION("other_return_address", "mov (%rsp), %rax; ret")
-	FUNCTION("other_red_zone", "mov %rdi, -8(%rsp); ret")
-	FUNCTION("other_stack_pointer", "mov %rsp, %rax; ret")
-	FUNCTION("other_part", "movzbl %spl, %eax; ret")
-	FUNCTION("other_index", "lea (%rsp,%rdi), %rax; ret")
-	FUNCTION("other_push", "push %rbx; pop %rbx; ret")
-	FUNCTION("other_flags", "pushf; pop %rax; ret")
-	FUNCTION("other_leave", "leave; ret")
-	FUNCTION("other_call", "call leaf_plain; ret")
-	FUNCTION("other_indirect", "call *%rdi; ret")
-	FUNCTION("other_branch", "test %edi, %edi; je 1f; inc %eax; 1: ret")
-	FUNCTION("other_loop", "1: dec %edi; jne 1b; ret")
-	FUNCTION("other_tail", "jmp leaf_plain")
-	FUNCTION("other_system_call", "mov $56, %eax; syscall; ret")
-	FUNCTION("other_trap", "int3; ret")
-	FUNCTION("other_clock", "rdtsc; ret")
-	FUNCTION("other_control", "ldmxcsr (%rdi); xsave (%rsi); ret")
-	FUNCTION("other_shadow", "rdsspq %rax; ret")
-	FUNCTION("other_transaction", "xend; ret")
-	FUNCTION("other_self", "lea other_self(%rip), %rax; ret")
-	FUNCTION("other_middle", "lea 1f(%rip), %rax; 1: ret")
-	FUNCTION("other_row", ".cfi_adjust_cfa_offset 8; mov %edi, %eax; .cfi_adjust_cfa_offset -8; ret")
-	FUNCTION("other_wrong_row", ".cfi_def_cfa %rdi, 8; mov %edi, %eax; ret")
-	FUNCTION("other_signal", ".cfi_signal_frame; mov %edi, %eax; ret")
-	FUNCTION("other_large", ".rept 14; movabs $0x1122334455667788, %rax; .endr; ret")
-	FUNCTION("caller_plain", "sub $24, %rsp; .cfi_adjust_cfa_offset 24; mov %rdi, 8(%rsp); call leaf_plain; "
-			       "add $24, %rsp; .cfi_adjust_cfa_offset -24; ret")
-	FUNCTION("caller_push", "push %rbx; .cfi_adjust_cfa_offset 8; call leaf_plain; pop %rbx; "
-			      ".cfi_adjust_cfa_offset -8; ret")
-	FUNCTION("keeper_reads", "call leaf_plain; mov -8(%rsp), %rax; ret")
-	FUNCTION("keeper_writes", "movb $1, -100(%rsp); call leaf_plain; ret")
-	FUNCTION("keeper_names", "lea -8(%rsp), %rdi; call leaf_plain; ret")
-	FUNCTION("keeper_index", "call leaf_plain; mov (%rsp,%rdi), %rax; ret")
-	".data\n"
-	"data: .quad 0\n"
-	".globl main\n"
-	".text\n"
-	FUNCTION("main", "ret")
-	".section .note.GNU-stack, \"\", @progbits\n";
+static const char source[] = ".text\n" FUNCTION("leaf_plain", "lea (%rdi,%rsi), %eax; ret") FUNCTION(
+	"leaf_nothing",
+	"ret") FUNCTION("leaf_landing",
+			"endbr64; ret") FUNCTION("leaf_rep",
+						 "mov %edi, %eax; rep ret") FUNCTION("leaf_data",
+										     "endbr64; mov data(%rip), %rax; add $1, data(%rip); ret")
+	FUNCTION("leaf_vector", "movaps %xmm0, %xmm1; pxor %xmm0, %xmm0; cvtsi2sd %edi, %xmm0; ret") FUNCTION(
+		"leaf_frame_pointer",
+		"mov (%rbp), %rax; ret") FUNCTION("leaf_lock",
+						  "lock xadd %eax, (%rdi); ret") FUNCTION("leaf_string",
+											  "mov %rdx, %rcx; rep movsb; ret")
+		FUNCTION("other_pop", "ret $8") FUNCTION("other_bnd", "bnd ret") FUNCTION(
+			"other_argument",
+			"mov 8(%rsp), %rax; ret") FUNCTION("other_return_address",
+							   "mov (%rsp), %rax; ret") FUNCTION("other_red_zone",
+											     "mov %rdi, -8(%rsp); ret")
+			FUNCTION("other_stack_pointer", "mov %rsp, %rax; ret") FUNCTION("other_part", "movzbl %spl, %eax; ret") FUNCTION(
+				"other_index",
+				"lea (%rsp,%rdi), %rax; ret") FUNCTION("other_push",
+								       "push %rbx; pop %rbx; ret") FUNCTION("other_flags", "pushf; pop %rax; ret")
+				FUNCTION("other_leave", "leave; ret") FUNCTION("other_call", "call leaf_plain; ret") FUNCTION(
+					"other_indirect",
+					"call *%rdi; ret") FUNCTION("other_branch",
+								    "test %edi, %edi; je 1f; inc %eax; 1: ret")
+					FUNCTION("other_loop", "1: dec %edi; jne 1b; ret") FUNCTION(
+						"other_tail",
+						"jmp leaf_plain") FUNCTION("other_system_call",
+									   "mov $56, %eax; syscall; ret") FUNCTION("other_trap",
+														   "int3; ret")
+						FUNCTION("other_clock", "rdtsc; ret") FUNCTION("other_control", "ldmxcsr (%rdi); xsave (%rsi); ret") FUNCTION(
+							"other_shadow",
+							"rdsspq %rax; ret") FUNCTION("other_transaction", "xend; ret")
+							FUNCTION("other_self", "lea other_self(%rip), %rax; ret") FUNCTION(
+								"other_middle",
+								"lea 1f(%rip), %rax; 1: ret") FUNCTION("other_row",
+												       ".cfi_adjust_cfa_offset 8; mov %edi, %eax; .cfi_adjust_cfa_offset -8; ret")
+								FUNCTION("other_wrong_row", ".cfi_def_cfa %rdi, 8; mov %edi, %eax; ret") FUNCTION(
+									"other_signal",
+									".cfi_signal_frame; mov %edi, %eax; ret")
+									FUNCTION("other_large", ".rept 14; movabs $0x1122334455667788, %rax; .endr; ret") FUNCTION(
+										"caller_plain",
+										"sub $24, %rsp; .cfi_adjust_cfa_offset 24; mov %rdi, 8(%rsp); call leaf_plain; "
+										"add $24, %rsp; .cfi_adjust_cfa_offset -24; ret")
+										FUNCTION(
+											"caller_push",
+											"push %rbx; .cfi_adjust_cfa_offset 8; call leaf_plain; pop %rbx; "
+											".cfi_adjust_cfa_offset -8; ret")
+											FUNCTION("keeper_reads", "call leaf_plain; mov -8(%rsp), %rax; ret") FUNCTION(
+												"keeper_writes",
+												"movb $1, -100(%rsp); call leaf_plain; ret")
+												FUNCTION(
+													"keeper_names",
+													"lea -8(%rsp), %rdi; call leaf_plain; ret")
+													FUNCTION(
+														"keeper_index",
+														"call leaf_plain; mov (%rsp,%rdi), %rax; ret") ".data\n"
+																			       "data: .quad 0\n"
+																			       ".globl main\n"
+																			       ".text\n" FUNCTION(
+																				       "main",
+																				       "ret") ".section .note.GNU-stack, \"\", @progbits\n";
 
 static struct mp_elf *open_program(char *path)
 {
@@ -149,7 +158,7 @@ START_TEST(leaf_has_neither_landing_nor_return)
 		ck_assert(me_leaf_find(cfg, f, &leaf));
 		ck_assert_uint_eq(leaf.vaddr - func->vaddr,
 				  strstr(func->name, "landing") || strstr(func->name, "data") ? 4
-											     : 0);
+											      : 0);
 		ck_assert_uint_eq(leaf.return_size, strstr(func->name, "rep") ? 2 : 1);
 		ck_assert_uint_eq(leaf.vaddr + leaf.size + leaf.return_size - func->vaddr,
 				  func->size);

@@ -144,23 +144,23 @@ struct change {
 #define CALLER "\x48\xb9\x11\x88\x77\x66\x55\x44\x33\x22"
 
 static const struct change changes[] = {
-	{LEAF, 3, "\x48\x89\xf0", NULL},			   /* mov %rsi, %rax */
-	{LEAF, 3, "\x48\x89\xe0", "stack pointer"},		   /* mov %rsp, %rax */
-	{LEAF, 3, "\x48\x89\xc4", "stack pointer"},		   /* mov %rax, %rsp */
-	{LEAF, 3, "\x40\x88\xe0", "stack pointer"},		   /* mov %spl, %al */
-	{LEAF, 3, "\x8b\x04\x24", "stack pointer"},		   /* mov (%rsp), %eax */
-	{LEAF, 3, "\x50\x58\x90", "kind"},			   /* push %rax; pop %rax */
-	{LEAF, 3, "\x0f\x05\x90", "kind"},			   /* syscall */
-	{LEAF, 3, "\x0f\x31\x90", "kind"},			   /* rdtsc */
-	{LEAF, 3, "\xff\xd0\x90", "kind"},			   /* call *%rax */
-	{LEAF, 3, "\xc9\x90\x90", "kind"},			   /* leave */
-	{LEAF, 3, "\xcc\x90\x90", "kind"},			   /* int3 */
-	{LEAF, 3, "\x9c\x9d\x90", "kind"},			   /* pushf; popf */
-	{CALLER, 5, "\x48\x8d\x74\x24\x10", NULL},		   /* lea 16(%rsp), %rsi */
-	{CALLER, 5, "\x48\x8d\x74\x24\xf8", "below"},		   /* lea -8(%rsp), %rsi */
-	{CALLER, 5, "\x48\x89\x74\x24\xf8", "below"},		   /* mov %rsi, -8(%rsp) */
-	{CALLER, 5, "\x48\x8b\x74\x24\x80", "below"},		   /* mov -128(%rsp), %rsi */
-	{CALLER, 5, "\x48\x8b\x74\xfc\x08", "below"},		   /* mov 8(%rsp,%rdi,8), %rsi */
+	{LEAF, 3, "\x48\x89\xf0", NULL},	      /* mov %rsi, %rax */
+	{LEAF, 3, "\x48\x89\xe0", "stack pointer"},   /* mov %rsp, %rax */
+	{LEAF, 3, "\x48\x89\xc4", "stack pointer"},   /* mov %rax, %rsp */
+	{LEAF, 3, "\x40\x88\xe0", "stack pointer"},   /* mov %spl, %al */
+	{LEAF, 3, "\x8b\x04\x24", "stack pointer"},   /* mov (%rsp), %eax */
+	{LEAF, 3, "\x50\x58\x90", "kind"},	      /* push %rax; pop %rax */
+	{LEAF, 3, "\x0f\x05\x90", "kind"},	      /* syscall */
+	{LEAF, 3, "\x0f\x31\x90", "kind"},	      /* rdtsc */
+	{LEAF, 3, "\xff\xd0\x90", "kind"},	      /* call *%rax */
+	{LEAF, 3, "\xc9\x90\x90", "kind"},	      /* leave */
+	{LEAF, 3, "\xcc\x90\x90", "kind"},	      /* int3 */
+	{LEAF, 3, "\x9c\x9d\x90", "kind"},	      /* pushf; popf */
+	{CALLER, 5, "\x48\x8d\x74\x24\x10", NULL},    /* lea 16(%rsp), %rsi */
+	{CALLER, 5, "\x48\x8d\x74\x24\xf8", "below"}, /* lea -8(%rsp), %rsi */
+	{CALLER, 5, "\x48\x89\x74\x24\xf8", "below"}, /* mov %rsi, -8(%rsp) */
+	{CALLER, 5, "\x48\x8b\x74\x24\x80", "below"}, /* mov -128(%rsp), %rsi */
+	{CALLER, 5, "\x48\x8b\x74\xfc\x08", "below"}, /* mov 8(%rsp,%rdi,8), %rsi */
 };
 
 static uint32_t change_all(uint8_t *bytes, size_t size, const struct change *c)
@@ -212,8 +212,8 @@ START_TEST(verify_wants_a_plain_function_and_a_plain_caller)
 					    &changed, &err),
 			 0);
 	name_original(&p, changed);
-	ck_assert_int_eq(
-		mp_elf_open_memory("output", p.bytes, p.size, MP_ELF_ALL, &output, &err), 0);
+	ck_assert_int_eq(mp_elf_open_memory("output", p.bytes, p.size, MP_ELF_ALL, &output, &err),
+			 0);
 	rc = me_verify(changed, output, NULL, &err);
 	if (c->word)
 		ck_assert_msg(rc == -EBADMSG && strstr(err.msg, c->word), "%d: %s", rc, err.msg);
