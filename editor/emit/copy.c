@@ -181,7 +181,7 @@ static int write_inlined(const struct mp_cfg *cfg, const struct me_placement *pl
 {
 	struct me_leaf leaf;
 
-	if (!me_leaf_find(cfg, copy->callee, &leaf) || leaf.size != copy->inlined_size)
+	if (!me_leaf_body(cfg, copy->callee, &leaf) || leaf.size != copy->inlined_size)
 		return -EBADMSG;
 	return write_code(cfg, placement, redirects,
 			  &(struct code){leaf.vaddr, leaf.size, copy->new_vaddr + copy->body_size},

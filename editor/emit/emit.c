@@ -123,7 +123,7 @@ static int divide_piece(const struct mp_cfg *cfg, const struct me_copy *copy,
 {
 	struct me_leaf leaf;
 
-	if (!me_leaf_find(cfg, copy->callee, &leaf))
+	if (!me_leaf_body(cfg, copy->callee, &leaf))
 		return -EBADMSG;
 	piece[1] = (struct mp_map_piece){copy->new_vaddr + copy->body_size,
 					 copy->new_size - copy->body_size,

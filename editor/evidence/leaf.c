@@ -106,7 +106,7 @@ static bool returns_plainly(const struct mp_cfg *cfg, const struct mp_block *blo
 				    : block->term_len == 2 && ret[0] == 0xf3 && ret[1] == 0xc3;
 }
 
-bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
+bool me_leaf_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	const struct mp_block *block = &cfg->blocks[f->first_block];
@@ -129,10 +129,20 @@ bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 		start += LANDING;
 		size -= LANDING;
 	}
-	if (size > ME_LEAF_BODY_MAX ||
-	    (size && !me_leaf_is_plain(cfg->elf, start, size, f->vaddr, f->vaddr + f->size)))
+	if (size > ME_LEAF_BODY_MAX)
 		return false;
 	*leaf = (struct me_leaf){start, func, (uint8_t)size, block->term_len};
+	return true;
+}
+
+bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+
+	if (!me_leaf_body(cfg, func, leaf) ||
+	    (leaf->size &&
+	     !me_leaf_is_plain(cfg->elf, leaf->vaddr, leaf->size, f->vaddr, f->vaddr + f->size)))
+		return false;
 	return me_unwind_has_no_frame(cfg, func);
 }
 
@@ -147,7 +157,7 @@ bool me_leaf_called(const struct mp_cfg *cfg, uint64_t vaddr, struct me_leaf *le
 		return false;
 	func = mp_cfg_func_at(cfg, insn.target);
 	return func != MP_NONE && cfg->funcs[func].vaddr == insn.target &&
-	       me_leaf_find(cfg, func, leaf);
+	       me_leaf_body(cfg, func, leaf);
 }
 
 /* Does the instruction name memory below the stack pointer, or may it? push and call do not count. */

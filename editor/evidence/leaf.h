@@ -35,7 +35,12 @@ bool me_leaf_is_plain(const struct mp_elf *elf, uint64_t vaddr, uint64_t size, u
 		      uint64_t own_end);
 /* me_leaf_find - is @func such a function? *@leaf: its body. */
 bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf);
-/* me_leaf_called - is there a plain call of such a function at @vaddr? *@leaf: the function's body. */
+/*
+ * me_leaf_body - *@leaf: the body of @func, if it has the form of such a function. Does not look at the
+ * instructions: for functions that me_leaf_find() has found.
+ */
+bool me_leaf_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf);
+/* me_leaf_called - the same for the function that a plain call at @vaddr leads to. */
 bool me_leaf_called(const struct mp_cfg *cfg, uint64_t vaddr, struct me_leaf *leaf);
 /*
  * me_leaf_caller - does no instruction of @func name memory below the stack pointer? Only then calls in

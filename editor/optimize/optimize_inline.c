@@ -26,22 +26,32 @@ struct finder {
 	uint8_t *callees;      /* per function: enum answer to me_leaf_find() */
 };
 
-static bool finder_init(struct finder *f, const struct me_job *job)
+/* Call again when blocks were cut. Return: false: out of memory. */
+static bool read_plan(struct finder *f)
 {
-	*f = (struct finder){
-		.job = job,
-		.copied = me_job_find_copied(job),
-		.hot = calloc((size_t)job->cfg->nr_blocks + 1, 1),
-		.callers = calloc((size_t)job->cfg->nr_funcs + 1, 1),
-		.callees = calloc((size_t)job->cfg->nr_funcs + 1, 1),
-	};
+	const struct me_job *job = f->job;
+
+	free(f->copied);
+	free(f->hot);
+	f->copied = me_job_find_copied(job);
+	f->hot = calloc((size_t)job->cfg->nr_blocks + 1, 1);
 	for (uint32_t i = 0; f->hot && i < job->plan.nr_blocks; i++) {
 		const struct me_plan_block *planned = &job->plan.blocks[i];
 
 		if (planned->zone == ME_ZONE_HOT && !planned->stub && !planned->left_out)
 			f->hot[planned->block] = 1;
 	}
-	return f->copied && f->hot && f->callers && f->callees;
+	return f->copied && f->hot;
+}
+
+static bool finder_init(struct finder *f, const struct me_job *job)
+{
+	*f = (struct finder){
+		.job = job,
+		.callers = calloc((size_t)job->cfg->nr_funcs + 1, 1),
+		.callees = calloc((size_t)job->cfg->nr_funcs + 1, 1),
+	};
+	return read_plan(f) && f->callers && f->callees;
 }
 
 static void finder_fini(struct finder *f)
@@ -99,62 +109,69 @@ static uint64_t end_of_call(struct finder *f, const struct mp_call *call)
 }
 
 /* Cut blocks behind calls in their middle. Return: 0, or negative with @err. */
-static int cut(struct me_job *job, struct mp_err *err)
+static int cut(struct finder *f, struct me_job *job, struct mp_err *err)
 {
 	const struct mp_cfg *cfg = job->cfg;
 	uint64_t *cuts = malloc(((size_t)cfg->nr_calls + 1) * sizeof(*cuts));
 	uint32_t nr = 0;
-	struct finder f;
 	int rc = 0;
 
-	if (!finder_init(&f, job) || !cuts)
-		rc = mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t c = 0; !rc && c < cfg->nr_calls; c++) {
+	if (!cuts)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
 		const struct mp_block *block = &cfg->blocks[cfg->calls[c].block];
-		uint64_t end = end_of_call(&f, &cfg->calls[c]);
+		uint64_t end = end_of_call(f, &cfg->calls[c]);
 
 		if (end && end < block->vaddr + block->size)
 			cuts[nr++] = end;
 	}
-	finder_fini(&f);
-	if (!rc && nr)
+	if (nr)
 		rc = me_job_cut_blocks(job, cuts, nr, err);
 	free(cuts);
 	return rc;
 }
 
 /* Mark the planned blocks that end in such a call. */
-static int mark(struct me_job *job, struct mp_err *err)
+static int mark(struct finder *f, struct me_job *job, struct mp_err *err)
 {
 	const struct mp_cfg *cfg = job->cfg;
 	uint8_t *ends = calloc((size_t)cfg->nr_blocks + 1, 1);
-	struct finder f;
-	bool ready = finder_init(&f, job) && ends;
 
-	for (uint32_t c = 0; ready && c < cfg->nr_calls; c++) {
+	if (!ends || !read_plan(f)) {
+		free(ends);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
 		const struct mp_block *block = &cfg->blocks[cfg->calls[c].block];
 
-		if (end_of_call(&f, &cfg->calls[c]) == block->vaddr + block->size)
+		if (end_of_call(f, &cfg->calls[c]) == block->vaddr + block->size)
 			ends[cfg->calls[c].block] = 1;
 	}
-	for (uint32_t i = 0; ready && i < job->plan.nr_blocks; i++) {
+	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		struct me_plan_block *planned = &job->plan.blocks[i];
 
 		planned->inlined = planned->zone == ME_ZONE_HOT && !planned->stub &&
 				   !planned->left_out && ends[planned->block];
 	}
-	finder_fini(&f);
 	free(ends);
-	return ready ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+	return 0;
 }
 
 int me_job_inline_leaves(struct me_job *job, struct mp_err *err)
 {
+	struct finder f;
 	int rc;
 
 	if (!job->options->layout.inline_leaves || me_counting_any(&job->options->counting) ||
 	    job->added.nr_stubs)
 		return 0;
-	rc = cut(job, err);
-	return rc ? rc : mark(job, err);
+	if (finder_init(&f, job)) {
+		rc = cut(&f, job, err);
+		if (!rc)
+			rc = mark(&f, job, err);
+	} else {
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+	}
+	finder_fini(&f);
+	return rc;
 }

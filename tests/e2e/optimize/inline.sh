@@ -93,7 +93,8 @@ for i in range(NR):
         print(insn())
     print("rep ret" if i % 7 == 0 else "ret")
     print(f".cfi_endproc\n.size leaf_{i}, .-leaf_{i}")
-    print(f".type try_{i}, @function\ntry_{i}: .cfi_startproc\nenter_try\ncall leaf_{i}\nleave_try\n.cfi_endproc\n.size try_{i}, .-try_{i}")
+    print(f".type try_{i}, @function\ntry_{i}: .cfi_startproc\nenter_try\ncall leaf_{i}\nleave_try")
+    print(f".cfi_endproc\n.size try_{i}, .-try_{i}")
 print('.section .data.rel.ro, "aw", @progbits\n.globl tries, nr_tries\ntries:')
 for i in range(NR):
     print(f".quad try_{i}")
@@ -166,7 +167,8 @@ cat >macros.S <<'END'
 	.endm
 END
 cat macros.S random.S >states.S
-printf '\t.globl memory, seen\n\t.comm memory, 64, 16\n\t.comm seen, 400, 16\n\t.section .note.GNU-stack, "", @progbits\n' >>states.S
+printf '\t.globl memory, seen\n\t.comm memory, 64, 16\n\t.comm seen, 400, 16\n' >>states.S
+printf '\t.section .note.GNU-stack, "", @progbits\n' >>states.S
 cat >states.c <<'END'
 #include <stdio.h>
 #include <stdlib.h>
