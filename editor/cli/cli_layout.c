@@ -24,7 +24,7 @@ enum key {
 static const struct argp_option layout_options[] = {
 	{"layout", KEY_LAYOUT, "KEY[=VALUE],...", 0,
 	 "Choices for experiments: blocks=ph (default), blocks=exttsp, blocks=original; "
-	 "functions=ph (default), functions=cds, functions=original; line=64 "
+	 "functions=auto (default), functions=ph, functions=cds, functions=original; line=64 "
 	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes;"
 	 " no-tails: copy no short way out twice; huge-pages: align the new code "
 	 "for pages of 2 MiB; slots: copies call functions of libraries through the slots that PLT stubs "
@@ -59,7 +59,8 @@ static bool set_blocks(struct me_layout_options *layout, const char *value)
 
 static bool set_functions(struct me_layout_options *layout, const char *value)
 {
-	return !mp_order_parse(value, &layout->function_order);
+	layout->choose_functions = !strcmp(value, "auto");
+	return layout->choose_functions || !mp_order_parse(value, &layout->function_order);
 }
 
 /* Keys with a value. */
@@ -68,7 +69,7 @@ static const struct {
 	bool (*set)(struct me_layout_options *layout, const char *value);
 } settings[] = {
 	{"blocks", "ph, exttsp or original", set_blocks},
-	{"functions", "ph, cds or original", set_functions},
+	{"functions", "auto, ph, cds or original", set_functions},
 	{"line", "0, 32 or 64", set_line},
 };
 

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		.options = {.min_samples = ME_MIN_SAMPLES,
 			    .estimator = MP_ESTIMATE_PATHS,
 			    .layout = {.block_order = ME_ORDER_PH,
-				       .function_order = MP_ORDER_PH,
+				       .choose_functions = true,
 				       .line_log2 = 6}},
 	};
 	const struct me_cli_command *command;

@@ -211,11 +211,11 @@ static void json_prediction(json_t *root, const struct me_prediction *p)
 	json_object_set_new(root, "predicted_taken_most", json_real(p->most));
 }
 
-static json_t *json_layout(const struct me_layout_options *layout)
+static json_t *json_layout(const struct me_layout_options *layout, enum mp_order functions)
 {
 	return json_pack("{s:s, s:s, s:i, s:b, s:b, s:b}", "block_order",
 			 me_order_name(layout->block_order), "function_order",
-			 mp_order_name(layout->function_order), "fetch_line",
+			 mp_order_name(functions), "fetch_line",
 			 layout->line_log2 ? 1 << layout->line_log2 : 0, "huge_pages",
 			 layout->huge_pages, "slots", layout->slots, "inline",
 			 layout->inline_leaves);
@@ -307,7 +307,8 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "samples", json_integer((json_int_t)r->samples));
 		json_object_set_new(root, "samples_moved",
 				    json_integer((json_int_t)r->samples_moved));
-		json_object_set_new(root, "layout", json_layout(&options->layout));
+		json_object_set_new(root, "layout",
+				    json_layout(&options->layout, r->function_order));
 		json_object_set_new(root, "transfers", json_integer((json_int_t)r->transfers));
 		json_object_set_new(root, "sampled_paths", json_integer((json_int_t)r->paths));
 		json_object_set_new(root, "sampled_paths_strange",

@@ -379,10 +379,10 @@ static void text_in_place(FILE *out, const char *input, const struct me_inplace_
 	me_report_text_other_names(out, done);
 }
 
-static void text_layout(FILE *out, const struct me_layout_options *layout)
+static void text_layout(FILE *out, const struct me_layout_options *layout, enum mp_order functions)
 {
 	fprintf(out, "  layout     blocks by %s, functions by %s",
-		me_order_name(layout->block_order), mp_order_name(layout->function_order));
+		me_order_name(layout->block_order), mp_order_name(functions));
 	if (layout->line_log2)
 		fprintf(out, ", runs in lines of %u bytes", 1u << layout->line_log2);
 	fprintf(out, "%s\n", layout->huge_pages ? ", huge pages" : "");
@@ -443,7 +443,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	text_left_alone(out, r);
 	text_unowned(out, &r->unowned);
 	if (!options->all)
-		text_layout(out, &options->layout);
+		text_layout(out, &options->layout, r->function_order);
 	me_report_text_adjusted(out, r);
 	me_report_text_audited(out, r, options->explain);
 	if (options->stress)

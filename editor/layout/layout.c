@@ -185,13 +185,13 @@ static void plan_add_zone(struct me_plan *plan, const struct orderer *o, bool or
 
 static bool keeps_order(const struct me_layout_options *options)
 {
-	return options->block_order == ME_ORDER_ORIGINAL &&
+	return options->block_order == ME_ORDER_ORIGINAL && !options->choose_functions &&
 	       options->function_order == MP_ORDER_ORIGINAL;
 }
 
 /* Chooses zones, orders functions and their blocks, and adds the blocks to @plan. */
-static int plan_fill(struct orderer *o, const uint8_t *eligible,
-		     const struct me_layout_options *options, uint32_t *funcs, struct me_plan *plan)
+static int plan_fill(struct orderer *o, const uint8_t *eligible, struct me_layout_options *options,
+		     uint32_t *funcs, struct me_plan *plan)
 {
 	bool original = keeps_order(options);
 	uint32_t nr_funcs = 0;
@@ -201,6 +201,8 @@ static int plan_fill(struct orderer *o, const uint8_t *eligible,
 		zones_original(o->cfg, eligible, o->zones);
 	else
 		ret = me_split_zones(o->cfg, o->counts, eligible, options, o->zones, o->keep);
+	if (!ret && options->choose_functions)
+		options->function_order = me_funcs_choose(o->cfg, o->counts, o->zones);
 	if (!ret)
 		ret = me_funcs_order(o->cfg, o->counts, o->zones, options->function_order, funcs,
 				     &nr_funcs);
@@ -211,14 +213,16 @@ static int plan_fill(struct orderer *o, const uint8_t *eligible,
 			&(struct mp_parallel){
 				.nr_items = nr_funcs, .grain = GRAIN, .run = some_place, .ctx = o},
 			NULL);
-	for (int zone = 0; zone < ME_NR_ZONES && !ret; zone++)
-		for (uint32_t i = 0; i < nr_funcs; i++)
-			plan_add_zone(plan, o, original, funcs[i], zone);
+	for (uint32_t i = 0; i < nr_funcs && !ret; i++)
+		plan_add_zone(plan, o, original, funcs[i], ME_ZONE_HOT);
+	/* What is known of hot parts says little of these: cc1 is 0.6 % faster with them in the original order. */
+	for (uint32_t f = 0; f < o->cfg->nr_funcs && !ret; f++)
+		plan_add_zone(plan, o, original, f, ME_ZONE_WARM);
 	return ret;
 }
 
 int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		    const uint8_t *eligible, const struct me_layout_options *options,
+		    const uint8_t *eligible, struct me_layout_options *options,
 		    struct me_plan *plan, struct mp_err *err)
 {
 	struct orderer o = {.cfg = cfg,

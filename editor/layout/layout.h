@@ -33,10 +33,11 @@ int me_order_parse(const char *name, enum me_order *out);
 struct me_layout_options {
 	enum me_order block_order;
 	enum mp_order function_order;
-	bool no_tails;	   /* no tail duplication */
-	uint8_t line_log2; /* keep runs in lines of this size; 0: no padding */
-	bool huge_pages;   /* the new code can be backed by pages of 2 MiB */
-	bool slots;	   /* calls of PLT stubs go through the slots; layout itself does not ask */
+	bool choose_functions; /* me_layout_build sets function_order, by profile and size */
+	bool no_tails;	       /* no tail duplication */
+	uint8_t line_log2;     /* keep runs in lines of this size; 0: no padding */
+	bool huge_pages;       /* the new code can be backed by pages of 2 MiB */
+	bool slots; /* calls of PLT stubs go through the slots; layout itself does not ask */
 	bool inline_leaves; /* small functions replace calls of them; layout itself does not ask */
 	unsigned int nr_threads; /* as mp_parallel_for() takes it; the plan does not depend on it */
 };
@@ -54,7 +55,7 @@ struct me_prediction {
  * Return: 0, -ENOMEM. Ownership: me_plan_fini(@plan).
  */
 int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		    const uint8_t *eligible, const struct me_layout_options *options,
+		    const uint8_t *eligible, struct me_layout_options *options,
 		    struct me_plan *plan, struct mp_err *err);
 
 /*

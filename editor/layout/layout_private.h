@@ -32,6 +32,14 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, ui
 		    uint32_t *out, uint32_t *nr_out);
 
 /*
+ * me_funcs_choose - the order of functions that made compilers fastest, where more code is hot than the first level of an
+ * iTLB covers: by exact counts MP_ORDER_CDS; by samples MP_ORDER_ORIGINAL, since samples know few of the calls.
+ * Less hot code: MP_ORDER_PH, the order of the paper. Documentation/results.md has the times.
+ */
+enum mp_order me_funcs_choose(const struct mp_cfg *cfg, const struct mp_counts *counts,
+			      const uint8_t *zones);
+
+/*
  * me_funcs_order - the functions with a block in a zone, in the order that @order chooses. @out holds cfg->nr_funcs.
  * Return: 0, -ENOMEM.
  */

@@ -12,6 +12,9 @@
 
 #define NONE MP_NONE
 
+/* What 64 entries of an iTLB cover, the first level of most processors, in pages of 4 KiB. */
+#define ITLB_REACH (64u << 12)
+
 struct placement {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
@@ -71,6 +74,19 @@ static void arcs_collect(struct placement *p)
 			.weight = p->counts->block[call->block],
 		};
 	}
+}
+
+enum mp_order me_funcs_choose(const struct mp_cfg *cfg, const struct mp_counts *counts,
+			      const uint8_t *zones)
+{
+	uint64_t hot = 0;
+
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		if (zones[b] == ME_ZONE_HOT)
+			hot += cfg->blocks[b].size;
+	if (hot <= ITLB_REACH)
+		return MP_ORDER_PH;
+	return counts->exact ? MP_ORDER_CDS : MP_ORDER_ORIGINAL;
 }
 
 int me_funcs_order(const struct mp_cfg *cfg, const struct mp_counts *counts, const uint8_t *zones,

@@ -175,6 +175,7 @@ struct me_optimize_report {
 	double share_moved; /* share of samples, or without samples of transfers */
 	struct me_prediction prediction;
 	bool has_prediction;
+	enum mp_order function_order; /* of the hot zone; not with @all */
 	struct mp_counts_stats inference;
 	struct me_instrument_report instrumented;
 	struct me_number_report numbered;

@@ -97,6 +97,7 @@ int me_job_plan(struct me_job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
+	job->report->function_order = layout.function_order;
 	/* An output that counts must count every function, and saves no branches. */
 	if (!rc && (!me_counting_any(&o->counting) || o->counting.audit))
 		rc = weigh_plan(job, err);

@@ -18,6 +18,7 @@
 #include "editor/base/runtime.h"
 #include "editor/runtime/audit.h"
 #include "editor/runtime/call_clock.h"
+#include "editor/runtime/shared_file.h"
 #include "editor/runtime/system.h"
 #include "editor/runtime/thread.h"
 #include "libprof/note/counts_file.h"
@@ -173,11 +174,8 @@ static bool claim(uint64_t *header, const struct me_runtime_params *params, uint
 		return false;
 	for (int k = 4; k >= 0; k--) {
 		int i = k < 3 ? k : 7 - k; /* 3, 4, 2, 1, 0 */
-		uint64_t was = 0;
 
-		if (!__atomic_compare_exchange_n(&header[i], &was, want[i], false, __ATOMIC_SEQ_CST,
-						 __ATOMIC_SEQ_CST) &&
-		    was != want[i])
+		if (!claim_word(&header[i], want[i]))
 			return false;
 	}
 	return true;

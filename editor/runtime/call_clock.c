@@ -6,13 +6,11 @@
  */
 #include "editor/runtime/call_clock.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
+#include "editor/runtime/shared_file.h"
 #include "editor/runtime/system.h"
 #include "libprof/note/call_file.h"
 
@@ -25,27 +23,6 @@
 _Static_assert(offsetof(struct mp_call_file_header, next) == 8 * NR_WORDS,
 	       "the words before it describe the file");
 
-/* Give an empty file its size, and reserve space: a write without space would end the program. */
-static bool has_size(int fd)
-{
-	const long bytes = MP_CALL_FILE_BYTES;
-	struct rlimit limit;
-	struct stat st;
-	long ret;
-
-	if (call4(SYS_fstat, fd, (long)&st, 0, 0) || !S_ISREG(st.st_mode) ||
-	    (st.st_size && st.st_size != bytes))
-		return false;
-	/* Growing beyond the limit raises a signal that ends the program. */
-	if (!st.st_size && (call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) ||
-			    limit.rlim_cur < (uint64_t)bytes))
-		return false;
-	ret = call4(SYS_fallocate, fd, 0, 0, bytes);
-	if (ret == -EOPNOTSUPP || ret == -ENOSYS)
-		ret = st.st_size ? 0 : call4(SYS_ftruncate, fd, bytes, 0, 0);
-	return !ret;
-}
-
 /* Fill in the header, perhaps while other processes write the same. */
 static bool claim(uint64_t *header)
 {
@@ -54,14 +31,9 @@ static bool claim(uint64_t *header)
 	want[0] = 0x4c41434850524f4dull; /* MP_CALL_FILE_MAGIC */
 	want[1] = MP_CALL_FILE_VERSION | (uint64_t)MP_CALL_FILE_HEADER_BYTES << 32;
 	want[2] = MP_CALL_NR_RECORDS;
-	for (int i = NR_WORDS - 1; i >= 0; i--) {
-		uint64_t was = 0;
-
-		if (!__atomic_compare_exchange_n(&header[i], &was, want[i], false, __ATOMIC_SEQ_CST,
-						 __ATOMIC_SEQ_CST) &&
-		    was != want[i])
+	for (int i = NR_WORDS - 1; i >= 0; i--)
+		if (!claim_word(&header[i], want[i]))
 			return false;
-	}
 	return true;
 }
 
@@ -93,7 +65,7 @@ void me_call_clock_start(const struct me_runtime_params *params, int fd)
 	long ret;
 
 	clock->process = (uint64_t)call1(SYS_getpid, 0);
-	if (fd < 0 || !has_size(fd))
+	if (fd < 0 || !has_size(fd, MP_CALL_FILE_BYTES))
 		return;
 	ret = call6(SYS_mmap, 0, (long)MP_CALL_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		    0);

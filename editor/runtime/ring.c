@@ -5,13 +5,11 @@
  */
 #include "editor/runtime/ring.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
+#include "editor/runtime/shared_file.h"
 #include "editor/runtime/system.h"
 
 #define NR_WORDS 5
@@ -32,26 +30,6 @@ static uint64_t file_bytes(const struct me_runtime_params *params)
 	       MP_AUDIT_NR_RECORDS * sizeof(struct mp_audit_record);
 }
 
-/* Give an empty file its size, and reserve space: a write without space would end the program. */
-static bool has_size(int fd, uint64_t bytes)
-{
-	struct rlimit limit;
-	struct stat st;
-	long ret;
-
-	if (call4(SYS_fstat, fd, (long)&st, 0, 0) || !S_ISREG(st.st_mode) ||
-	    (st.st_size && (uint64_t)st.st_size != bytes))
-		return false;
-	/* Growing beyond the limit raises a signal that ends the program. */
-	if (!st.st_size &&
-	    (call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) || limit.rlim_cur < bytes))
-		return false;
-	ret = call4(SYS_fallocate, fd, 0, 0, (long)bytes);
-	if (ret == -EOPNOTSUPP || ret == -ENOSYS)
-		ret = st.st_size ? 0 : call4(SYS_ftruncate, fd, (long)bytes, 0, 0);
-	return !ret;
-}
-
 /*
  * Fill in the header, perhaps while other processes do the same. The hash goes first: if two
  * programs use one path, only one of them gets the file.
@@ -69,11 +47,8 @@ static bool claim(uint64_t *header, const struct me_runtime_params *params)
 			return false;
 	for (int i = NR_WORDS - 2; i >= 0; i--) {
 		int k = i == 3 ? 2 : i == 2 ? 3 : i; /* 2, 3, 1, 0 */
-		uint64_t was = 0;
 
-		if (!__atomic_compare_exchange_n(&header[k], &was, want[k], false, __ATOMIC_SEQ_CST,
-						 __ATOMIC_SEQ_CST) &&
-		    was != want[k])
+		if (!claim_word(&header[k], want[k]))
 			return false;
 	}
 	return true;

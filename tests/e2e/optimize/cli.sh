@@ -244,6 +244,7 @@ jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 
 for o in --layout=blocks=original --layout=functions=original --estimator=scaled \
 	--exact-profile --layout=no-tails --layout=slots --layout=huge-pages --layout=line=0 --layout=line=32 \
 	--layout=blocks=exttsp,functions=original --layout=functions=cds --layout=blocks=ph,functions=ph,line=64 \
+	--layout=functions=auto \
 	--estimator=poisson --since=1 --min-samples=3000; do
 	ends 0 "$o" --db db "$o" prog -o prog.opt
 	runs prog.opt "$o"

@@ -143,6 +143,57 @@ START_TEST(proc_places_every_function_once)
 }
 END_TEST
 
+START_TEST(proc_keeps_the_original_order_in_the_warm_zone)
+{
+	/* Hot callers lie in another order than before; what they call, which has no samples, does not. */
+	struct me_plan plan;
+	uint32_t position[TOY_MAX], last = 0, nr_warm = 0;
+
+	leaves(4, 0);
+	for (uint32_t f = 0; f < 4; f++)
+		caller(3 - f, 100 + 10 * f);
+	place(position, &plan);
+	for (uint32_t i = 0; i < plan.nr_blocks; i++) {
+		if (plan.blocks[i].zone != ME_ZONE_WARM)
+			continue;
+		ck_assert_uint_ge(plan.blocks[i].block, last);
+		last = plan.blocks[i].block;
+		nr_warm++;
+	}
+	ck_assert_uint_eq(nr_warm, 4);
+	me_plan_fini(&plan);
+}
+END_TEST
+
+static enum mp_order chosen(uint32_t block_bytes, bool exact)
+{
+	struct me_layout_options options = {
+		.block_order = ME_ORDER_PH, .choose_functions = true, .no_tails = true};
+	struct me_plan plan;
+	struct mp_err err;
+
+	leaves(8, 1000);
+	for (uint32_t f = 0; f < 8; f++)
+		toy.samples[f] = 1000;
+	toy_finish(&toy);
+	for (uint32_t f = 0; f < 8; f++)
+		toy.blocks[f].size = block_bytes;
+	toy.counts.exact = exact;
+	ck_assert_int_eq(
+		me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, &plan, &err), 0);
+	me_plan_fini(&plan);
+	return options.function_order;
+}
+
+START_TEST(proc_chooses_the_order_by_size_and_profile)
+{
+	ck_assert_int_eq(chosen(32768, true), MP_ORDER_PH); /* 256 KiB in all */
+	ck_assert_int_eq(chosen(32768, false), MP_ORDER_PH);
+	ck_assert_int_eq(chosen(32769, true), MP_ORDER_CDS);
+	ck_assert_int_eq(chosen(32769, false), MP_ORDER_ORIGINAL);
+}
+END_TEST
+
 static Suite *proc_suite(void)
 {
 	Suite *suite = suite_create("layout_proc");
@@ -152,6 +203,8 @@ static Suite *proc_suite(void)
 	tcase_add_test(tcase, proc_turns_a_chain_round_where_that_is_closer);
 	tcase_add_test(tcase, proc_called_from_hot_code_is_copied_though_unsampled);
 	tcase_add_test(tcase, proc_places_every_function_once);
+	tcase_add_test(tcase, proc_keeps_the_original_order_in_the_warm_zone);
+	tcase_add_test(tcase, proc_chooses_the_order_by_size_and_profile);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
