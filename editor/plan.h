@@ -52,6 +52,8 @@ struct me_plan_block {
 	uint8_t left_out; /* the copy has no instruction of the block, which only falls through */
 	/* The call or jump of a PLT stub at the block's end goes through the stub's slot. */
 	uint8_t via_slot;
+	/* The called function's instructions replace the call at the block's end (evidence/leaf.h). */
+	uint8_t inlined;
 };
 
 /* Size of a cache line, for @new_line. */

@@ -27,7 +27,8 @@ static const struct argp_option layout_options[] = {
 	 "functions=auto (default), functions=ph, functions=cds, functions=original; line=64 "
 	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes;"
 	 " no-tails: copy no short way out twice; huge-pages: align the new code "
-	 "for pages of 2 MiB; slots: copies call functions of libraries through the slots that PLT stubs read",
+	 "for pages of 2 MiB; slots: copies call functions of libraries through the slots that PLT stubs "
+	 "read; inline: code of small functions replaces calls of them",
 	 0},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", HIDDEN, NULL, 0},
 	{"function-order", KEY_FUNCTION_ORDER, "ORDER", HIDDEN, NULL, 0},
@@ -78,6 +79,8 @@ static bool *flag_of(struct me_layout_options *layout, const char *key)
 		return &layout->no_tails;
 	if (!strcmp(key, "slots"))
 		return &layout->slots;
+	if (!strcmp(key, "inline"))
+		return &layout->inline_leaves;
 	return !strcmp(key, "huge-pages") ? &layout->huge_pages : NULL;
 }
 
@@ -100,8 +103,8 @@ static void set_one(struct argp_state *state, struct me_layout_options *layout, 
 	flag = flag_of(layout, word);
 	if (!flag || value)
 		argp_error(state,
-			   "%s: '%s' is not blocks=, functions=, line=, no-tails, slots or "
-			   "huge-pages",
+			   "%s: '%s' is not blocks=, functions=, line=, no-tails, slots, inline "
+			   "or huge-pages",
 			   option, word);
 	else
 		*flag = true;

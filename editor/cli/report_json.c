@@ -69,16 +69,18 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pointers",
-		(json_int_t)e->patches.nr_pointers, "functions_redirected",
-		(json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks, "hot_blocks",
-		(json_int_t)r->nr_hot_blocks, "bytes", (json_int_t)e->text_bytes, "hot_bytes",
-		(json_int_t)e->hot_bytes, "branches_inverted", (json_int_t)e->nr_inverted,
-		"jumps_dropped", (json_int_t)e->nr_jumps_dropped, "jumps_added",
-		(json_int_t)e->nr_jumps_added, "patches", (json_int_t)e->patches.nr_patches,
-		"retargeted", (json_int_t)e->patches.nr_retargeted, "table_entries",
-		(json_int_t)e->patches.nr_table_entries, "via_slot", (json_int_t)e->nr_via_slot);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			 "pointers", (json_int_t)e->patches.nr_pointers, "functions_redirected",
+			 (json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks,
+			 "hot_blocks", (json_int_t)r->nr_hot_blocks, "bytes",
+			 (json_int_t)e->text_bytes, "hot_bytes", (json_int_t)e->hot_bytes,
+			 "branches_inverted", (json_int_t)e->nr_inverted, "jumps_dropped",
+			 (json_int_t)e->nr_jumps_dropped, "jumps_added",
+			 (json_int_t)e->nr_jumps_added, "patches",
+			 (json_int_t)e->patches.nr_patches, "retargeted",
+			 (json_int_t)e->patches.nr_retargeted, "table_entries",
+			 (json_int_t)e->patches.nr_table_entries, "via_slot",
+			 (json_int_t)e->nr_via_slot, "inlined", (json_int_t)e->nr_inlined);
 }
 
 static json_t *json_counting(const struct me_optimize_options *options,
@@ -211,11 +213,12 @@ static void json_prediction(json_t *root, const struct me_prediction *p)
 
 static json_t *json_layout(const struct me_layout_options *layout, enum mp_order functions)
 {
-	return json_pack("{s:s, s:s, s:i, s:b, s:b}", "block_order",
+	return json_pack("{s:s, s:s, s:i, s:b, s:b, s:b}", "block_order",
 			 me_order_name(layout->block_order), "function_order",
 			 mp_order_name(functions), "fetch_line",
 			 layout->line_log2 ? 1 << layout->line_log2 : 0, "huge_pages",
-			 layout->huge_pages, "slots", layout->slots);
+			 layout->huge_pages, "slots", layout->slots, "inline",
+			 layout->inline_leaves);
 }
 
 static json_t *json_stale(const struct me_stale_report *stale)
@@ -242,11 +245,12 @@ static json_t *json_stale(const struct me_stale_report *stale)
 
 json_t *me_report_json_verified(const struct me_verify_report *v)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks",
 			 (json_int_t)v->nr_pieces, "instructions", (json_int_t)v->nr_insns,
-			 "via_slot", (json_int_t)v->nr_via_slot, "patches",
-			 (json_int_t)v->nr_patches, "retargeted", (json_int_t)v->nr_retargeted,
-			 "table_entries", (json_int_t)v->nr_table_entries, "unwind_rows",
+			 "via_slot", (json_int_t)v->nr_via_slot, "inlined",
+			 (json_int_t)v->nr_inlined, "patches", (json_int_t)v->nr_patches,
+			 "retargeted", (json_int_t)v->nr_retargeted, "table_entries",
+			 (json_int_t)v->nr_table_entries, "unwind_rows",
 			 (json_int_t)v->nr_unwind_rows, "landing_pads",
 			 (json_int_t)v->nr_landing_pads);
 }

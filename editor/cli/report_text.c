@@ -171,6 +171,10 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 			"  PLT        %" PRIu64
 			" calls and jumps go through the stub's slot, not to the stub\n",
 			e->nr_via_slot);
+	if (e->nr_inlined)
+		fprintf(out,
+			"  inlined    %" PRIu64 " calls replaced by the called function's code\n",
+			e->nr_inlined);
 	fprintf(out,
 		"  old code   %" PRIu32 " patches, %" PRIu64
 		" calls and branches led to copies, %" PRIu64 " table entries\n",

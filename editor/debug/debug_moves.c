@@ -78,6 +78,7 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 			.body_size = copy->body_size,
 			.new_size = copy->new_size,
 			.clone = copy->clone,
+			.inlined = copy->inlined,
 		};
 		if (copy->falls && i + 1 < placement->nr_copies)
 			m->new_end = copy[1].new_vaddr;
@@ -174,6 +175,8 @@ void me_moves_map(const struct me_moves *moves, uint64_t lo, uint64_t hi, struct
 			continue;
 		if (hi - m->old_vaddr < m->old_size && hi - m->old_vaddr <= m->body_size)
 			end = m->new_vaddr + (hi - m->old_vaddr);
+		else if (m->inlined && hi - m->old_vaddr < m->old_size)
+			end = m->new_vaddr + m->body_size;
 		me_ranges_add(out, start, end);
 	}
 }

@@ -29,6 +29,7 @@ struct me_move {
 	uint32_t body_size; /* bytes before the final branch: distances are unchanged */
 	uint32_t new_size;
 	bool clone;
+	bool inlined; /* a called function's code behind the body: the call's line, no other facts */
 };
 
 struct me_moves {

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/evidence/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/stub_code.h"
 #include "libprof/note/audit_file.h"
@@ -70,19 +71,24 @@ static int put_branch(uint8_t *at, uint64_t end, bool is_long, uint64_t target)
 	return 0;
 }
 
+/* Code of the original, and the address of its copy. */
+struct code {
+	uint64_t vaddr, size, new_vaddr;
+};
+
 /* Adjust the copy's operands that hold addresses of functions. */
 static int write_pointers(const struct mp_cfg *cfg, const struct me_placement *placement,
-			  const struct me_redirects *redirects, const struct me_copy *copy,
+			  const struct me_redirects *redirects, const struct code *code,
 			  uint8_t *out)
 {
-	uint64_t start = cfg->blocks[copy->block].vaddr, end = start + copy->body_size;
+	uint64_t start = code->vaddr, end = start + code->size;
 	uint32_t i = me_redirects_lower_bound(redirects, start);
 
 	for (; i < redirects->nr_sites && redirects->sites[i].vaddr < end; i++) {
 		const struct me_site *site = &redirects->sites[i];
 		uint64_t off = site->vaddr - start,
 			 now = me_place_value(cfg, placement, site->target);
-		uint64_t relative_to = site->kind == ME_SITE_REL32 ? copy->new_vaddr + off + 4 : 0;
+		uint64_t relative_to = site->kind == ME_SITE_REL32 ? code->new_vaddr + off + 4 : 0;
 
 		if (end - site->vaddr < 4)
 			return -EBADMSG;
@@ -131,20 +137,19 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 	return me_stub_code_write(stub, placement->counters, &places, vaddr, out);
 }
 
-static int write_body(const struct mp_cfg *cfg, const struct me_placement *placement,
-		      const struct me_copy *copy, uint8_t *out)
+static int write_insns(const struct mp_cfg *cfg, const struct me_placement *placement,
+		       const struct code *code, uint8_t *out)
 {
-	uint64_t old_vaddr = cfg->blocks[copy->block].vaddr;
-	const uint8_t *old = mp_elf_bytes(cfg->elf, old_vaddr, copy->body_size);
+	const uint8_t *old = mp_elf_bytes(cfg->elf, code->vaddr, code->size);
 	struct mp_insn insn;
 
 	if (!old)
 		return -EBADMSG;
-	memcpy(out, old, copy->body_size);
-	for (uint32_t off = 0; off < copy->body_size; off += insn.len) {
+	memcpy(out, old, code->size);
+	for (uint64_t off = 0; off < code->size; off += insn.len) {
 		uint64_t new_end, target;
 
-		if (mp_insn_decode(old + off, copy->body_size - off, old_vaddr + off, &insn))
+		if (mp_insn_decode(old + off, code->size - off, code->vaddr + off, &insn))
 			return -EBADMSG;
 		if (insn.kind == MP_INSN_CALL)
 			target = me_place_of(cfg, placement, insn.target);
@@ -154,11 +159,33 @@ static int write_body(const struct mp_cfg *cfg, const struct me_placement *place
 			continue;
 		if (insn.disp_size != 4)
 			return -EBADMSG;
-		new_end = copy->new_vaddr + off + insn.len;
+		new_end = code->new_vaddr + off + insn.len;
 		if (!me_put_rel32(out + off + insn.disp_off, new_end, target))
 			return -ERANGE;
 	}
 	return 0;
+}
+
+static int write_code(const struct mp_cfg *cfg, const struct me_placement *placement,
+		      const struct me_redirects *redirects, const struct code *code, uint8_t *out)
+{
+	int rc = write_insns(cfg, placement, code, out);
+
+	return rc ? rc : write_pointers(cfg, placement, redirects, code, out);
+}
+
+/* The instructions of the called function, in place of the call. */
+static int write_inlined(const struct mp_cfg *cfg, const struct me_placement *placement,
+			 const struct me_redirects *redirects, const struct me_copy *copy,
+			 uint8_t *out)
+{
+	struct me_leaf leaf;
+
+	if (!me_leaf_body(cfg, copy->callee, &leaf) || leaf.size != copy->inlined_size)
+		return -EBADMSG;
+	return write_code(cfg, placement, redirects,
+			  &(struct code){leaf.vaddr, leaf.size, copy->new_vaddr + copy->body_size},
+			  out);
 }
 
 /* `call *slot(%rip)`, or `jmp *slot(%rip)`, in place of the branch to the slot's stub. */
@@ -177,7 +204,7 @@ static int write_slot_branch(const struct mp_cfg *cfg, const struct me_copy *cop
 }
 
 static int write_end(const struct mp_cfg *cfg, const struct me_placement *placement,
-		     const struct me_copy *copy, uint8_t *out)
+		     const struct me_redirects *redirects, const struct me_copy *copy, uint8_t *out)
 {
 	const struct mp_block *block = &cfg->blocks[copy->block];
 	uint64_t vaddr = copy->new_vaddr + copy->body_size;
@@ -190,6 +217,13 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 			return rc;
 		out += ME_SLOT_BRANCH_SIZE;
 		vaddr += ME_SLOT_BRANCH_SIZE;
+	}
+	if (copy->inlined_size) {
+		rc = write_inlined(cfg, placement, redirects, copy, out);
+		if (rc)
+			return rc;
+		out += copy->inlined_size;
+		vaddr += copy->inlined_size;
 	}
 	if (copy->branch) {
 		const uint8_t *old =
@@ -236,11 +270,12 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 
 		pad(text + (written - placement->base), copy->new_vaddr - written, falls);
 		rc = copy->stub ? write_stub(placement, copy, out)
-				: write_body(cfg, placement, copy, out);
-		if (!rc && !copy->stub)
-			rc = write_pointers(cfg, placement, redirects, copy, out);
+				: write_code(cfg, placement, redirects,
+					     &(struct code){cfg->blocks[copy->block].vaddr,
+							    copy->body_size, copy->new_vaddr},
+					     out);
 		if (!rc)
-			rc = write_end(cfg, placement, copy, out);
+			rc = write_end(cfg, placement, redirects, copy, out);
 		if (rc)
 			return mp_err_set(err, -rc, "%#llx: %s",
 					  (unsigned long long)cfg->blocks[copy->block].vaddr,

@@ -17,6 +17,7 @@
 #include "editor/emit/dynsym.h"
 #include "editor/emit/emit_private.h"
 #include "editor/base/runtime.h"
+#include "editor/evidence/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/audit_code.h"
 #include "editor/place/clock_code.h"
@@ -47,6 +48,16 @@ static uint8_t call_off(const struct me_placement *placement, const struct me_co
 		return (uint8_t)(copy->body_size - ME_SAMPLE_CODE_SIZE + ME_SAMPLE_CODE_CALL);
 	default: return 0;
 	}
+}
+
+/* By how many bytes the code for the call at the block's end is longer in the copy. */
+static int16_t growth(const struct mp_cfg *cfg, const struct me_copy *copy)
+{
+	if (copy->inlined)
+		return (int16_t)(copy->inlined_size - ME_LEAF_CALL_SIZE);
+	return copy->via_slot && cfg->blocks[copy->block].term != MP_TERM_TAIL
+		       ? ME_SLOT_BRANCH_SIZE - ME_PLT_BRANCH_SIZE
+		       : 0;
 }
 
 /* Choose the addresses of the runtime, the tables of versions and the unwind tables. */
@@ -89,9 +100,7 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 			.block = copy->block,
 			.stub = copy->stub,
 			.left_out = copy->left_out,
-			.grown = copy->via_slot && e->cfg->blocks[copy->block].term != MP_TERM_TAIL
-					 ? ME_SLOT_BRANCH_SIZE - ME_PLT_BRANCH_SIZE
-					 : 0,
+			.grown = growth(e->cfg, copy),
 			.passed_by = e->placement.nr_stubs && targets[copy->block] != i,
 			.version = copy->version,
 			.call_off = call_off(&e->placement, copy),
@@ -108,21 +117,47 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 	return rc;
 }
 
+/* Divides @piece before the inlined instructions. They come from the called function, with its return. */
+static int divide_piece(const struct mp_cfg *cfg, const struct me_copy *copy,
+			struct mp_map_piece *piece)
+{
+	struct me_leaf leaf;
+
+	if (!me_leaf_body(cfg, copy->callee, &leaf))
+		return -EBADMSG;
+	piece[1] = (struct mp_map_piece){copy->new_vaddr + copy->body_size,
+					 copy->new_size - copy->body_size,
+					 (uint32_t)leaf.size + leaf.return_size, leaf.vaddr};
+	piece->new_size = copy->body_size;
+	return 0;
+}
+
 static int build_map(struct me_emitter *e, struct mp_err *err)
 {
-	uint32_t nr = e->placement.nr_copies;
-	struct mp_map map = {.original = e->elf->id, .nr_pieces = nr};
-	int rc;
+	uint32_t nr = e->placement.nr_copies, nr_inlined = 0;
+	struct mp_map map = {.original = e->elf->id};
+	int rc = 0;
 
-	map.pieces = malloc((nr + 1) * sizeof(*map.pieces));
+	for (uint32_t i = 0; i < nr; i++)
+		nr_inlined += e->placement.copies[i].inlined;
+	map.pieces = malloc(((size_t)nr + nr_inlined + 1) * sizeof(*map.pieces));
 	if (!map.pieces)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < nr; i++) {
+	for (uint32_t i = 0; i < nr && !rc; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
+		struct mp_map_piece *piece = &map.pieces[map.nr_pieces++];
 
-		map.pieces[i] = (struct mp_map_piece){copy->new_vaddr, copy->new_size,
-						      copy->stub ? 0 : block->size, block->vaddr};
+		*piece = (struct mp_map_piece){copy->new_vaddr, copy->new_size,
+					       copy->stub ? 0 : block->size, block->vaddr};
+		if (copy->inlined) {
+			rc = divide_piece(e->cfg, copy, piece);
+			map.nr_pieces++;
+		}
+	}
+	if (rc) {
+		free(map.pieces);
+		return mp_err_set(err, EBADMSG, "a function to be inlined is not understood");
 	}
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);
@@ -319,6 +354,7 @@ static void summarise(struct me_emitter *e)
 	for (uint32_t i = 0; i < p->nr_copies; i++) {
 		out->copies_bytes += p->copies[i].new_size;
 		out->nr_via_slot += p->copies[i].via_slot;
+		out->nr_inlined += p->copies[i].inlined;
 	}
 	out->eh_frame_bytes = e->unwind.eh_frame_size + e->unwind.hdr_size;
 	out->lsda_bytes = e->unwind.lsda_size;

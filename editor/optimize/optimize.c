@@ -144,6 +144,8 @@ static int optimize(const struct me_optimize_options *options,
 	if (!rc && job.plan.nr_blocks == 0)
 		rc = nothing_to_move(&job, err);
 	if (!rc)
+		rc = me_job_inline_leaves(&job, err);
+	if (!rc)
 		rc = me_job_use_slots(&job, err);
 	if (!rc)
 		rc = me_job_redirect(&job, err);

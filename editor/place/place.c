@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/evidence/leaf.h"
 #include "editor/evidence/plt_stub.h"
+#include "editor/place/place_private.h"
 #include "editor/place/stub_code.h"
 
 enum {
@@ -55,108 +57,6 @@ uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
 	return mp_cfg_block_starting(cfg, target);
 }
 
-static int compare_edge_stubs(const void *a, const void *b)
-{
-	const struct me_edge_stub *x = a, *y = b;
-
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return x->to < y->to ? -1 : x->to > y->to;
-}
-
-/* The same as arrival() inside a version. A stub at an exit precedes its block. */
-static uint32_t arrival_in_version(const struct me_placement *placement, const struct me_copy *copy,
-				   uint32_t block)
-{
-	uint32_t to = placement->of_version[copy->version][block];
-
-	if (copy->stub && placement->stubs[copy->stub - 1].arrivals == ME_STUB_ALL)
-		to++;
-	return to;
-}
-
-/* The copy or stub that the end of @copy leads to on its way to @block; MP_NONE: not copied. */
-static uint32_t arrival(const struct mp_cfg *cfg, const struct me_placement *placement,
-			const struct me_copy *copy, uint32_t block)
-{
-	struct me_edge_stub key = {copy->block, block, 0}, *found;
-
-	if (copy->version != ME_VERSION_NEW &&
-	    cfg->blocks[copy->block].func == cfg->blocks[block].func)
-		return arrival_in_version(placement, copy, block);
-	if (copy->stub) { /* behind a stub, control continues */
-		uint8_t arrivals = placement->stubs[copy->stub - 1].arrivals;
-
-		return arrivals == ME_STUB_ALL || arrivals == ME_STUB_POLL
-			       ? placement->copy_of_block[block]
-			       : placement->target_from_inside[block];
-	}
-	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
-		return placement->target_from_outside[block];
-	found = placement->nr_edge_stubs
-			? bsearch(&key, placement->edge_stubs, placement->nr_edge_stubs,
-				  sizeof(key), compare_edge_stubs)
-			: NULL;
-	return found ? found->copy : placement->target_from_inside[block];
-}
-
-static uint32_t arrival_of(const struct mp_cfg *cfg, const struct me_placement *placement,
-			   const struct me_copy *copy, uint64_t target)
-{
-	uint32_t block = me_place_end(cfg, copy->block, target);
-
-	return block == MP_NONE ? MP_NONE : arrival(cfg, placement, copy, block);
-}
-
-/* Computed once, because branches are measured many times until all reach. */
-static void find_arrivals(const struct mp_cfg *cfg, struct me_placement *placement)
-{
-	for (uint32_t i = 0; i < placement->nr_copies; i++) {
-		struct me_copy *copy = &placement->copies[i];
-
-		if (copy->branch)
-			copy->branch_to =
-				arrival_of(cfg, placement, copy, me_copy_branch_target(cfg, copy));
-		if (copy->jump)
-			copy->jump_to =
-				arrival_of(cfg, placement, copy, me_copy_jump_target(cfg, copy));
-	}
-}
-
-uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy)
-{
-	const struct mp_block *block = &cfg->blocks[copy->block];
-
-	return copy->invert ? block->vaddr + block->size : block->term_target;
-}
-
-uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy)
-{
-	const struct mp_block *block = &cfg->blocks[copy->block];
-
-	if (copy->stub)
-		return block->vaddr;
-	/* The jump goes where the conditional branch does not. */
-	if (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL ||
-	    (block->term == MP_TERM_COND && copy->invert))
-		return block->term_target;
-	return block->vaddr + block->size;
-}
-
-uint64_t me_place_branch(const struct mp_cfg *cfg, const struct me_placement *placement,
-			 const struct me_copy *copy)
-{
-	return copy->branch_to == MP_NONE ? me_copy_branch_target(cfg, copy)
-					  : placement->copies[copy->branch_to].new_vaddr;
-}
-
-uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *placement,
-		       const struct me_copy *copy)
-{
-	return copy->jump_to == MP_NONE ? me_copy_jump_target(cfg, copy)
-					: placement->copies[copy->jump_to].new_vaddr;
-}
-
 /* May @copy fall through to the next copy on its way to @target? */
 static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placement, uint32_t copy,
 		    uint64_t target)
@@ -166,7 +66,8 @@ static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placeme
 	if (block == MP_NONE || copy + 1 >= placement->nr_copies)
 		return false;
 	if (placement->nr_stubs)
-		return arrival(cfg, placement, &placement->copies[copy], block) == copy + 1;
+		return me_place_arrival(cfg, placement, &placement->copies[copy], block) ==
+		       copy + 1;
 	return placement->copies[copy + 1].block == block;
 }
 
@@ -198,6 +99,21 @@ static bool begins_with_endbr64(const struct mp_cfg *cfg, const struct mp_block 
 	struct mp_insn insn;
 
 	return bytes && !mp_insn_decode(bytes, block->size, block->vaddr, &insn) && insn.endbr64;
+}
+
+/* Instructions of the called function take the place of the call at the block's end. */
+static void shape_inlined(const struct mp_cfg *cfg, struct me_copy *copy)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	struct me_leaf leaf;
+
+	if (block->term != MP_TERM_FALL || block->size < ME_LEAF_CALL_SIZE ||
+	    !me_leaf_called(cfg, block->vaddr + block->size - ME_LEAF_CALL_SIZE, &leaf))
+		return;
+	copy->inlined = true;
+	copy->inlined_size = leaf.size;
+	copy->callee = leaf.func;
+	copy->body_size -= ME_LEAF_CALL_SIZE;
 }
 
 static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t index,
@@ -240,6 +156,8 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->jump = !copy->falls;
 		if (planned->via_slot)
 			copy->body_size -= ME_PLT_BRANCH_SIZE;
+		else if (planned->inlined)
+			shape_inlined(cfg, copy);
 		break;
 	default: copy->body_size = block->size; break;
 	}
@@ -256,7 +174,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 
 static uint32_t copy_size(const struct me_copy *copy)
 {
-	uint32_t size = copy->body_size;
+	uint32_t size = copy->body_size + copy->inlined_size;
 
 	if (copy->via_slot)
 		size += ME_SLOT_BRANCH_SIZE;
@@ -515,7 +433,7 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 		}
 		stub++;
 	}
-	qsort(out->edge_stubs, out->nr_edge_stubs, sizeof(*out->edge_stubs), compare_edge_stubs);
+	qsort(out->edge_stubs, out->nr_edge_stubs, sizeof(*out->edge_stubs), me_edge_stub_compare);
 }
 
 int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
@@ -555,7 +473,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	}
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
 		shape(cfg, out, i, &plan->blocks[i]);
-	find_arrivals(cfg, out);
+	me_place_find_arrivals(cfg, out);
 	do {
 		assign_addresses(out);
 	} while (grow(cfg, out));

@@ -20,15 +20,18 @@
 
 /*
  * The end of a copied block: at most one conditional branch, then at most one jump. Or a call
- * through a slot, then at most one jump; or a jump through a slot.
+ * through a slot, or instructions of a called function, then at most one jump; or a jump through a
+ * slot.
  */
 struct me_copy {
 	uint32_t block; /* cfg block index */
-	/* bytes before a direct branch, or a call through a slot, at the end; of a stub: all */
+	/* bytes before a direct branch, a call through a slot, or inlined instructions, at the end; of a
+	 * stub: all */
 	uint32_t body_size;
 	uint32_t stub;			  /* 0: a copy; else 1 + index in @stubs */
 	uint8_t align_log2, align_offset; /* as in the plan */
 	bool new_line;			  /* as in the plan */
+	uint8_t inlined_size;		  /* bytes of the inlined instructions */
 	uint64_t new_vaddr;
 	uint32_t new_size;	   /* body, branch and jump; padding before it not counted */
 	uint8_t run;		   /* as in the plan */
@@ -36,13 +39,18 @@ struct me_copy {
 	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
 	bool invert : 1;		     /* the jcc's condition */
 	bool falls : 1;			     /* control may run on to the next copy */
-	bool clone : 1;		     /* not the copy that branches, patches and pointers lead to */
-	bool endbr64 : 1;	     /* a stub that begins with one, as its block does */
-	bool followers : 1;	     /* it has entries in me_placement.followers */
-	bool left_out : 1;	     /* it has none of the block's instructions */
-	bool via_slot : 1;	     /* as in the plan; this call or jump precedes @jump */
-	uint8_t version;	     /* enum me_version */
-	uint32_t branch_to, jump_to; /* targets of branch and jump; MP_NONE: old code */
+	bool clone : 1;	    /* not the copy that branches, patches and pointers lead to */
+	bool endbr64 : 1;   /* a stub that begins with one, as its block does */
+	bool followers : 1; /* it has entries in me_placement.followers */
+	bool left_out : 1;  /* it has none of the block's instructions */
+	bool via_slot : 1;  /* as in the plan; this call or jump precedes @jump */
+	bool inlined : 1;   /* as in the plan; the instructions precede @jump */
+	uint8_t version;    /* enum me_version */
+	union {
+		uint32_t branch_to; /* target of the branch; MP_NONE: old code */
+		uint32_t callee;    /* if @inlined: cfg function */
+	};
+	uint32_t jump_to; /* target of the jump; MP_NONE: old code */
 };
 
 /* Large programs have millions of copies. */

@@ -31,8 +31,9 @@ struct me_placed {
 	bool stub;	   /* no copy: code before the block, with the block's row */
 	bool left_out;	   /* a copy without the block's instructions */
 	bool passed_by;	   /* control from elsewhere enters a stub of this block */
-	uint8_t grown;	   /* bytes by which the call at the block's end is longer in the copy */
-	uint8_t version;   /* below ME_PLACED_VERSIONS; its exceptions land in the same one */
+	/* bytes by which the code for the call at the block's end is longer in the copy */
+	int16_t grown;
+	uint8_t version; /* below ME_PLACED_VERSIONS; its exceptions land in the same one */
 	/*
 	 * Offset of a call in a stub; 0: there is none. During this call, and nowhere else in the
 	 * stub, the stack pointer is ME_RED_ZONE lower.
@@ -62,6 +63,11 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func);
  * offset, and all that was saved by the frame? Only then a stub before it may push something.
  */
 bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block);
+/*
+ * me_unwind_has_no_frame - does @func have one unwind row, that of a function at its entry, and no
+ * exception table?
+ */
+bool me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func);
 /*
  * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one function
  * share an FDE), to be loaded at @base_vaddr. @runtime: address of the runtime, which gets unwind

@@ -12,9 +12,10 @@
 #include "editor/unwind/unwind_private.h"
 
 /* Padding up to this size does not split a run; it has the row before it. */
-#define MAX_GAP	   63
-#define CALL	   5 /* bytes of one in a stub */
-#define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
+#define MAX_GAP	      63
+#define CALL	      5 /* bytes of one in a stub */
+#define NR_SOURCES    4 /* a function's main and cold part, and those of a neighbour */
+#define STACK_POINTER 7 /* in unwind rows */
 
 struct builder {
 	const struct mp_cfg *cfg;
@@ -182,7 +183,8 @@ static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie
  * Up to the terminator the copy has its original's rows at the same offsets. A branch changes
  * no row: a re-encoded one, and a jump added behind it, have the terminator's. A jump added
  * behind a block without branch has the row that the block falls into, as has padding. A call at
- * the end that grew has the call's row; what lies behind the call begins so many bytes later.
+ * the end that grew, or the code that replaces it, has the call's row; what lies behind the call
+ * begins so many bytes later.
  */
 static void put_rows(struct builder *b, const struct me_run *run, const struct me_placed *placed,
 		     const struct me_source *source)
@@ -205,13 +207,17 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 	if (placed->stub)
 		return;
 	/* At @end itself lies a branch, an added jump or padding, if anything. */
-	if (placed->new_size == body_of(placed, block) + placed->grown && !placed->padding)
+	if (placed->new_size == body_of(placed, block) + (uint64_t)placed->grown &&
+	    !placed->padding)
 		end--;
 	for (line++; line < table->nr && table->lines[line].off <= end; line++) {
 		uint64_t k = table->lines[line].off - off;
 
 		if (k == block->size)
-			k += placed->grown;
+			k += (uint64_t)placed->grown;
+		/* The row of a call that nothing replaces */
+		if (k >= (uint64_t)placed->new_size + placed->padding)
+			break;
 		put_row(b, new_off + k, &source->cie, &table->lines[line].row);
 	}
 }
@@ -251,6 +257,27 @@ bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block)
 	me_source_fini(&source);
 	mp_cfi_rules_fini(&rules);
 	return has;
+}
+
+bool me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func)
+{
+	const struct mp_func *f = &cfg->funcs[func];
+	const struct mp_fde *fde = fde_of_block(cfg->elf, &cfg->blocks[f->first_block], NULL);
+	struct me_source source = {0};
+	struct mp_cfi_rules rules;
+	bool has_none = false;
+
+	if (!fde || fde->start != f->vaddr || mp_cfi_rules_init(&rules))
+		return false;
+	if (!me_source_load(&source, cfg->elf, &rules, fde) && !source.fde.lsda &&
+	    source.table.nr == 1) {
+		const struct mp_cfi_rule *cfa = &rules.rules[source.table.lines[0].row.cfa];
+
+		has_none = cfa->kind == MP_CFI_OFFSET && cfa->reg == STACK_POINTER && cfa->off == 8;
+	}
+	me_source_fini(&source);
+	mp_cfi_rules_fini(&rules);
+	return has_none;
 }
 
 static bool add_site(struct builder *b, const struct me_call_site *site)
@@ -383,6 +410,12 @@ static int start_run(struct builder *b, const struct me_placed *placed,
 	return 0;
 }
 
+/* Bytes by which the code for the call at the block's end is shorter in the copy. */
+static uint64_t placed_shrunk(const struct me_placed *placed)
+{
+	return placed->grown < 0 ? (uint64_t)-placed->grown : 0;
+}
+
 static int check_placed(const struct builder *b, uint32_t i)
 {
 	const struct me_placed *placed = &b->placed[i];
@@ -391,8 +424,8 @@ static int check_placed(const struct builder *b, uint32_t i)
 	if (placed->block >= b->cfg->nr_blocks)
 		return mp_err_set(b->err, EBADMSG, "no block %u", placed->block);
 	block = &b->cfg->blocks[placed->block];
-	if (!placed->stub &&
-	    (block->term_len > block->size || placed->new_size < body_of(placed, block)))
+	if (!placed->stub && (block->term_len > block->size ||
+			      placed->new_size + placed_shrunk(placed) < body_of(placed, block)))
 		return mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": copy is too short",
 				  block->vaddr);
 	if (i && placed->new_vaddr < placed[-1].new_vaddr + placed[-1].new_size)

@@ -174,6 +174,7 @@ static void marks_fini(struct vf_marks *marks)
 	free(marks->unproved);
 	free(marks->common);
 	free(marks->pointer_now);
+	free(marks->below);
 }
 
 static void vf_fini(struct vf *vf)
@@ -198,6 +199,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->piece_rank);
 	free(vf->by_old);
 	free(vf->next_copy);
+	free(vf->inlined);
 	free(vf->cuts);
 	free(vf->section_now);
 	free(vf->refs.list);
@@ -224,31 +226,19 @@ static int check(struct vf *vf)
 		int (*read)(struct vf *vf); /* also checks what it reads */
 		int (*check)(const struct vf *vf);
 	} steps[] = {
-		{.read = find_spans},
-		{.read = vf_read_headers},
-		{.read = vf_read_start},
-		{.read = vf_read_paths},
-		{.read = vf_index_pieces},
-		{.read = vf_read_audit},
-		{.read = vf_scan},
-		{.check = vf_check_gs},
-		{.read = vf_read_registers},
-		{.read = vf_find_markers},
-		{.check = vf_check_pieces},
-		{.read = vf_read_unwind},
-		{.check = vf_check_unwind},
-		{.check = drop_pages},
-		{.check = vf_check_diff},
-		{.check = drop_pages},
-		{.check = vf_check_table_values},
-		{.check = vf_check_eh_refs},
-		{.check = vf_check_pointers},
-		{.check = vf_check_probes},
-		{.check = vf_check_moved},
-		{.check = drop_pages},
-		{.check = vf_check_map_note},
-		{.read = vf_read_sections},
-		{.check = vf_check_sections},
+		{.read = find_spans},	     {.read = vf_read_headers},
+		{.read = vf_read_start},     {.read = vf_read_paths},
+		{.read = vf_index_pieces},   {.read = vf_read_audit},
+		{.read = vf_scan},	     {.check = vf_check_gs},
+		{.read = vf_read_registers}, {.read = vf_find_markers},
+		{.check = vf_make_answers},  {.check = vf_check_pieces},
+		{.read = vf_read_unwind},    {.check = vf_check_unwind},
+		{.check = drop_pages},	     {.check = vf_check_diff},
+		{.check = drop_pages},	     {.check = vf_check_table_values},
+		{.check = vf_check_eh_refs}, {.check = vf_check_pointers},
+		{.check = vf_check_probes},  {.check = vf_check_moved},
+		{.check = drop_pages},	     {.check = vf_check_map_note},
+		{.read = vf_read_sections},  {.check = vf_check_sections},
 		{.check = vf_check_debug},
 	};
 	int ret = 0;

@@ -35,6 +35,7 @@ struct me_verify_report {
 	uint64_t nr_unwind_rows;      /* rows compared */
 	uint64_t nr_landing_pads;
 	uint64_t nr_via_slot; /* calls and jumps of copies that go through a PLT stub's slot */
+	uint64_t nr_inlined;  /* calls of copies that were replaced by the called function's code */
 	uint64_t nr_left_out; /* runs of instructions for code markers that a copy lacks */
 	/* Functions that were refused for such registers: the first ME_MAX_UNPROVED of them. */
 	struct me_unproved unproved[ME_MAX_UNPROVED];

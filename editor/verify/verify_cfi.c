@@ -387,3 +387,65 @@ bool vf_row_equal(const struct vf_row *a, const struct vf_row *b)
 			return false;
 	return true;
 }
+
+/* Skip an operation. Return: false: it reads the program counter, jumps, or is not known. */
+static bool skip_plain(struct vf_cursor *c)
+{
+	uint8_t op = (uint8_t)vf_cursor_fixed(c, 1);
+
+	switch (op) {
+	case DW_OP_deref:
+	case DW_OP_dup ... DW_OP_over:
+	case DW_OP_swap ... DW_OP_rot:
+	case DW_OP_abs ... DW_OP_plus:
+	case DW_OP_shl ... DW_OP_xor:
+	case DW_OP_eq ... DW_OP_ne:
+	case DW_OP_lit0 ... DW_OP_lit31:
+	case DW_OP_nop: return true;
+	case DW_OP_pick:
+	case DW_OP_deref_size: vf_cursor_skip(c, 1); return true;
+	case DW_OP_const1u ... DW_OP_const8s:
+		vf_cursor_skip(c, 1u << (op - DW_OP_const1u) / 2);
+		return true;
+	case DW_OP_constu:
+	case DW_OP_plus_uconst: vf_cursor_uleb(c); return true;
+	case DW_OP_consts:
+	case DW_OP_breg0 ... DW_OP_breg15: vf_cursor_sleb(c); return true;
+	default: return false;
+	}
+}
+
+/*
+ * An expression that reads the program counter gives another value in the copy. If the
+ * expression jumps, any byte that looks like such an operation counts.
+ */
+static bool expression_reads_pc(const struct vf_rule *r)
+{
+	struct vf_cursor c = {.p = r->expr, .end = r->expr + r->len};
+
+	while (!c.bad && c.p < c.end && skip_plain(&c))
+		;
+	if (!c.bad && c.p == c.end)
+		return false;
+	for (uint32_t i = 0; i < r->len; i++)
+		if (r->expr[i] == DW_OP_breg16 || r->expr[i] == DW_OP_bregx ||
+		    (i == 0 && r->expr[i] == DW_OP_addr))
+			return true;
+	return false;
+}
+
+/* Inline, because hardly any rule is an expression. */
+static inline bool reads_pc(const struct vf_rule *r)
+{
+	return (r->kind == VF_RULE_EXPR || r->kind == VF_RULE_VAL_EXPR) && expression_reads_pc(r);
+}
+
+bool vf_row_reads_pc(const struct vf_row *row)
+{
+	if (reads_pc(&row->cfa))
+		return true;
+	for (int i = 0; i < VF_NR_REGS; i++)
+		if (reads_pc(&row->reg[i]))
+			return true;
+	return false;
+}

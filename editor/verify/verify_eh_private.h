@@ -133,6 +133,8 @@ const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
 bool vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust);
 /* Compare the rules of two rows, not their addresses. */
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
+/* Does an expression of @row read the program counter, or may it? */
+bool vf_row_reads_pc(const struct vf_row *row);
 
 /* ---- language-specific data -------------------------------------------------------------- */
 

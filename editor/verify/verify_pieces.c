@@ -67,7 +67,7 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 		return false;
 	for (uint32_t i = vf_first_piece(vf, now);
 	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].old_vaddr == old)
+		if (pieces[i].old_vaddr == old && !vf->inlined[i])
 			return true;
 	return false;
 }
@@ -93,6 +93,8 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
 	    p->old_size > vf->text_end - p->old_vaddr)
 		return vf_refuse(vf, p->old_vaddr, "the map names an original outside the text");
+	if (vf_is_inlined(vf, p))
+		return 0;
 	if (vf_bits_get(&vf->piece_start, p->old_vaddr))
 		vf_bits_set(&vf->cloned, p->old_vaddr);
 	vf_bits_set(&vf->piece_start, p->old_vaddr);
@@ -134,6 +136,9 @@ int vf_index_pieces(struct vf *vf)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr && !vf_has_stubs(vf); i++)
 		vf->waits = !vf->map->pieces[i].old_size;
+	ret = vf_find_inlined(vf);
+	if (ret)
+		return ret;
 	for (uint32_t i = 0; i < nr; i++) {
 		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
 		if (ret)
@@ -146,13 +151,14 @@ int vf_index_pieces(struct vf *vf)
 	vf->nr_by_old = rank;
 	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
 	for (uint32_t i = 0; i < nr; i++) {
-		if (vf->map->pieces[i].old_size)
+		if (vf->map->pieces[i].old_size && !vf->inlined[i])
 			index_piece(vf, i);
 	}
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
-		if (p->old_size && vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
+		if (p->old_size && !vf->inlined[i] &&
+		    vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
 			return vf_refuse(vf, p->old_vaddr,
 					 "two copies of this code have different lengths");
 	}
@@ -468,7 +474,8 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 		if (why)
 			return vf_refuse(vf, at, "%s", why);
 		if (insn.kind == VF_JCC || insn.kind == VF_JMP ||
-		    (insn.kind == VF_CALL && vf_is_via_slot(vf, p, x.k)))
+		    (insn.kind == VF_CALL &&
+		     (vf_is_via_slot(vf, p, x.k) || vf_lacks_call(vf, p, x.k))))
 			break;
 		if (insn.len > p->new_size - x.k)
 			return vf_refuse(vf, p->new_vaddr, "the copy of %#llx is too short",
@@ -480,6 +487,8 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 		x.k += insn.len;
 	}
 	vf->marks->common[p - vf->map->pieces] = (uint32_t)x.k;
+	if (insn.kind == VF_CALL && vf_lacks_call(vf, p, x.k))
+		return 0;
 	if ((insn.kind == VF_CALL || insn.kind == VF_JMP) && vf_is_via_slot(vf, p, x.k)) {
 		vf->result->report.nr_insns++;
 		vf->result->report.nr_via_slot++;
@@ -488,6 +497,36 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 		x.k += VF_SLOT_BRANCH;
 	}
 	return check_leave(&x, &insn);
+}
+
+/* @p has the instructions of a function in place of the call of it, at the end of the piece before. Then
+ * control goes where that call would have returned to. */
+static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
+{
+	struct pair x = {.vf = vf,
+			 .p = p,
+			 .old = mp_elf_bytes(vf->o, p->old_vaddr, p->old_size),
+			 .new = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size)};
+	int ret = vf_check_callee(vf, p);
+
+	while (!ret && x.k < p->old_size) {
+		struct vf_insn insn;
+		uint64_t at = p->old_vaddr + x.k;
+
+		if (!x.old || !x.new || !vf_decode(x.old + x.k, p->old_size - x.k, at, &insn))
+			return vf_refuse(vf, at, "an inlined function is undecodable");
+		if (insn.kind == VF_STOP) /* its return; vf_check_callee() has checked which */
+			break;
+		if (insn.len > p->new_size - x.k)
+			return vf_refuse(vf, p->new_vaddr, "the copy of %#llx is too short",
+					 (unsigned long long)p->old_vaddr);
+		ret = compare_insn(&x, &insn);
+		vf->result->report.nr_insns++;
+		x.k += insn.len;
+	}
+	vf->marks->common[p - vf->map->pieces] = (uint32_t)x.k;
+	vf->result->report.nr_inlined++;
+	return ret ? ret : check_rest(&x, p[-1].old_vaddr + p[-1].old_size);
 }
 
 /* Between copies only int3 and nops are allowed. */
@@ -529,8 +568,9 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 
 		ret = check_padding(vf, at, pieces[i].new_vaddr);
 		if (!ret)
-			ret = pieces[i].old_size ? check_piece(vf, &pieces[i])
-						 : vf_check_stub(vf, &pieces[i]);
+			ret = vf->inlined[i]	   ? check_inlined(vf, &pieces[i])
+			      : pieces[i].old_size ? check_piece(vf, &pieces[i])
+						   : vf_check_stub(vf, &pieces[i]);
 	}
 	return ret;
 }

@@ -255,7 +255,7 @@ static int check_distinct(const struct vf *vf)
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
-		if (!vf_bits_get(&vf->marks->pointer_moved, p->old_vaddr) ||
+		if (!vf_bits_get(&vf->marks->pointer_moved, p->old_vaddr) || vf_is_inlined(vf, p) ||
 		    (last && last->old_vaddr == p->old_vaddr))
 			continue;
 		if (last && last->new_vaddr == p->new_vaddr)

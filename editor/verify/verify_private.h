@@ -161,6 +161,7 @@ struct vf_marks {
 	uint32_t *common;
 	uint64_t *pointer_now; /* per piece, with counters: the address of the function that starts
 				* there; 0: not seen yet */
+	uint8_t *below; /* per FDE of the original: verify_inline.c's answers; 0: not asked yet */
 };
 
 /* Operands that may name a jump table. */
@@ -234,6 +235,7 @@ struct vf {
 	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
 	uint32_t nr_by_old;
 	uint32_t *next_copy; /* per piece: another copy of the same block, or VF_NONE */
+	uint8_t *inlined;    /* per piece: it replaces the call at the end of the piece before */
 
 	uint64_t *cuts; /* old text: function starts that nothing reaches over */
 	uint32_t nr_cuts;
@@ -436,6 +438,23 @@ int vf_check_pieces(const struct vf *vf);
 bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
 /* The same for calls only. */
 bool vf_is_slot_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
+/* Bytes of a direct call. */
+#define VF_CALL_SIZE 5
+/* Find the pieces that stand in place of a call. Return: 0, -ENOMEM. */
+int vf_find_inlined(struct vf *vf);
+/* Is @p such a piece? It is no copy to which anything else may lead. */
+static inline bool vf_is_inlined(const struct vf *vf, const struct mp_map_piece *p)
+{
+	return vf->inlined[p - vf->map->pieces];
+}
+/* Make room for what is known of each FDE of the original. Call after the scan. Return: 0, -ENOMEM. */
+int vf_make_answers(const struct vf *vf);
+/* Does the copy @p lack the call at offset @k of the original, its last instruction, since the next
+ * piece replaces it? */
+bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
+/* Check that the function from which the inlined piece @p comes may replace the call. Its instructions
+ * are compared by verify_pieces. */
+int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p);
 /* Read the unwind data of the output, and find out which personality routines verify knows. */
 int vf_read_unwind(struct vf *vf);
 int vf_check_unwind(const struct vf *vf);

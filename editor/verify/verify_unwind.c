@@ -115,58 +115,6 @@ static int load_new(struct ctx *x, const struct vf_fde *fde)
 	return ret;
 }
 
-/* Skip an operation. Return: false: it reads the program counter, jumps, or is not known. */
-static bool skip_plain(struct vf_cursor *c)
-{
-	uint8_t op = (uint8_t)vf_cursor_fixed(c, 1);
-
-	switch (op) {
-	case DW_OP_deref:
-	case DW_OP_dup ... DW_OP_over:
-	case DW_OP_swap ... DW_OP_rot:
-	case DW_OP_abs ... DW_OP_plus:
-	case DW_OP_shl ... DW_OP_xor:
-	case DW_OP_eq ... DW_OP_ne:
-	case DW_OP_lit0 ... DW_OP_lit31:
-	case DW_OP_nop: return true;
-	case DW_OP_pick:
-	case DW_OP_deref_size: vf_cursor_skip(c, 1); return true;
-	case DW_OP_const1u ... DW_OP_const8s:
-		vf_cursor_skip(c, 1u << (op - DW_OP_const1u) / 2);
-		return true;
-	case DW_OP_constu:
-	case DW_OP_plus_uconst: vf_cursor_uleb(c); return true;
-	case DW_OP_consts:
-	case DW_OP_breg0 ... DW_OP_breg15: vf_cursor_sleb(c); return true;
-	default: return false;
-	}
-}
-
-/*
- * An expression that reads the program counter gives another value in the copy. If the
- * expression jumps, any byte that looks like such an operation counts.
- */
-static bool expression_reads_pc(const struct vf_rule *r)
-{
-	struct vf_cursor c = {.p = r->expr, .end = r->expr + r->len};
-
-	while (!c.bad && c.p < c.end && skip_plain(&c))
-		;
-	if (!c.bad && c.p == c.end)
-		return false;
-	for (uint32_t i = 0; i < r->len; i++)
-		if (r->expr[i] == DW_OP_breg16 || r->expr[i] == DW_OP_bregx ||
-		    (i == 0 && r->expr[i] == DW_OP_addr))
-			return true;
-	return false;
-}
-
-/* Inline, because hardly any rule is an expression. */
-static inline bool reads_pc(const struct vf_rule *r)
-{
-	return (r->kind == VF_RULE_EXPR || r->kind == VF_RULE_VAL_EXPR) && expression_reads_pc(r);
-}
-
 /* End of @row. NULL: the address is before the first of @rows. */
 static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 {
@@ -185,11 +133,8 @@ static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
 	if (!a || !b || !vf_row_equal(a, b))
 		return vf_refuse(x->vf, new, "unwind row differs from the one at %#llx",
 				 (unsigned long long)old);
-	if (reads_pc(&a->cfa))
+	if (vf_row_reads_pc(a))
 		return vf_refuse(x->vf, old, "unwind row depends on the program counter");
-	for (int i = 0; i < VF_NR_REGS; i++)
-		if (reads_pc(&a->reg[i]))
-			return vf_refuse(x->vf, old, "unwind row depends on the program counter");
 	if (len) {
 		uint64_t left = end_of_row(&x->old_rows, a) - old;
 
@@ -342,9 +287,9 @@ static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
 	return b && *b != 0xcc ? p[1].new_vaddr : at;
 }
 
-static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+/* In padding that control does not run through, no row may change. */
+static int check_unreached(struct ctx *x, const struct mp_map_piece *p)
 {
-	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
 	uint64_t end = padding_end(x->vf, p), next = end, changes;
 
 	if (p + 1 < x->vf->map->pieces + x->vf->map->nr_pieces)
@@ -352,6 +297,17 @@ static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t
 	changes = row_end(&x->new_rows, end);
 	if (next < x->new->start + x->new->size && changes > end &&changes < next)
 		return vf_refuse(x->vf, end, "unwind row changes in padding");
+	return 0;
+}
+
+static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+{
+	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
+	uint64_t end = padding_end(x->vf, p);
+	int rc = check_unreached(x, p);
+
+	if (rc)
+		return rc;
 	if (old >= x->old->start + x->old->size)
 		old = x->old->start + x->old->size - 1;
 	for (; at < end; at++) {
@@ -384,6 +340,20 @@ static int compare_call(struct ctx *x, uint64_t old, uint64_t call)
 		return vf_refuse(x->vf, call,
 				 "unwind row is not that of a call below the red zone");
 	return 0;
+}
+
+/*
+ * Inlined instructions, the jump behind them and the padding have the row and the call site of the call
+ * that they replace: the stack pointer is the same all the time.
+ */
+static int compare_inlined(struct ctx *x, const struct mp_map_piece *p)
+{
+	uint64_t call = p[-1].old_vaddr + p[-1].old_size - VF_CALL_SIZE;
+	int ret = compare_range(x, call, p->new_vaddr, padding_end(x->vf, p));
+
+	if (!ret && (x->old_lsda.present || x->new_lsda.present))
+		ret = compare_branch_site(x, call, p->new_vaddr, p->new_size);
+	return ret ? ret : check_unreached(x, p);
 }
 
 /* A stub throws nothing, and has the same row as the block behind it. */
@@ -432,13 +402,15 @@ static int check_bases(struct ctx *x, const struct vf_cie *cie)
 static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 {
 	const struct vf *vf = x->vf;
-	const struct vf_fde *old = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	/* Inlined instructions belong to the function with the call, whose piece lies before them. */
+	const struct mp_map_piece *of = vf_is_inlined(vf, p) ? p - 1 : p;
+	const struct vf_fde *old = vf_eh_find(&vf->old_eh, of->old_vaddr);
 	const struct vf_fde *new = vf_eh_find(&vf->new_eh, p->new_vaddr);
 	const struct vf_cie *ca, *cb;
 	uint64_t common;
 	int ret;
 
-	if (!old || p->old_vaddr + p->old_size > old->start + old->size)
+	if (!old || of->old_vaddr + of->old_size > old->start + old->size)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
 	if (padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
 		return 0;
@@ -467,6 +439,8 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 		return ret;
 	if (!p->old_size)
 		return compare_stub(x, p);
+	if (of != p)
+		return compare_inlined(x, p);
 	common = vf->marks->common[p - vf->map->pieces];
 	ret = compare_same(x, p->old_vaddr, p->new_vaddr, common,
 			   x->old_lsda.present || x->new_lsda.present);

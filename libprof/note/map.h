@@ -26,7 +26,8 @@
 /*
  * One run of moved code. Instruction k of the run came from instruction k of the original
  * run. Lengths differ only at the end of a run: a branch has another encoding, or a call of a PLT stub
- * goes through the stub's slot. Hence there is one piece per block, or per part of it up to such a call.
+ * goes through the stub's slot, or is missing, and the next piece is the called function without its return.
+ * Hence there is one piece per block, or per part of it up to such a call.
  */
 struct mp_map_piece {
 	uint64_t new_vaddr;

@@ -33,7 +33,8 @@ enum pair_kind {
 	PAIR_PATHS,
 	PAIR_POLLS,
 	PAIR_AUDITS,
-	PAIR_CALLS
+	PAIR_CALLS,
+	PAIR_INLINED, /* not instrumented: small functions replace calls */
 };
 
 /*
@@ -63,6 +64,7 @@ static inline void pair_make_adjusted(struct pair *p, const char *command, uint6
 	options.counting.polls = kind == PAIR_POLLS;
 	options.counting.audit = kind == PAIR_AUDITS;
 	options.counting.calls = kind == PAIR_CALLS;
+	options.layout.inline_leaves = kind == PAIR_INLINED;
 	options.counting.path = "/nowhere/counts";
 	options.stress = seed != 0;
 	options.stress_seed = seed;

@@ -14,6 +14,7 @@
 #include "editor/base/runtime.h"
 #include "tests/unit/verify_pair.h"
 
+#define LEAVES	"g++ -x c++ -O2 -fnon-call-exceptions -Wl,-z,noseparate-code tests/data/leaf.c"
 #define MUTANTS "g++ -O2 -Wl,-z,noseparate-code tests/data/mutants.cc"
 
 /* A class of bits that mean nothing to program, loader and unwinder. */
@@ -209,21 +210,23 @@ static const char *place_of(const struct pair *p, uint64_t off)
 
 /*
  * 1: fixed addresses; 2: no relocations; 4: counts; 8: a library; 16: path numbers; 32: polls;
- * 64: counts per thread; 128: with 4: two versions instead of counts; 256: with 4: a clock of calls
+ * 64: counts per thread; 128: with 4: two versions instead of counts; 256: with 4: a clock of calls;
+ * 512: another program, whose small functions replace calls
  */
 static void build(struct pair *p, int variant)
 {
 	char command[200];
 
-	snprintf(command, sizeof(command), MUTANTS "%s",
+	snprintf(command, sizeof(command), "%s%s", variant & 512 ? LEAVES : MUTANTS,
 		 variant & 8   ? " -fPIC -shared -Wl,-z,separate-code"
 		 : variant & 1 ? " -fno-pie -no-pie"
 			       : " -fPIE -pie");
-	if (variant & (4 | 16)) {
+	if (variant & (4 | 16 | 512)) {
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
 		pair_make(p, command, 3,
-			  variant & 128	  ? PAIR_AUDITS
+			  variant & 512	  ? PAIR_INLINED
+			  : variant & 128 ? PAIR_AUDITS
 			  : variant & 256 ? PAIR_CALLS
 			  : variant & 64  ? PAIR_THREADS
 			  : variant & 4	  ? PAIR_COUNTS
@@ -277,6 +280,12 @@ static void refuse_every_bit(int variant)
 START_TEST(verify_refuses_every_flipped_bit)
 {
 	refuse_every_bit(_i);
+}
+END_TEST
+
+START_TEST(verify_refuses_every_flipped_bit_of_what_lacks_calls)
+{
+	refuse_every_bit(512 | _i);
 }
 END_TEST
 
@@ -463,9 +472,10 @@ END_TEST
 static Suite *verify_bits_suite(void)
 {
 	Suite *suite = suite_create("verify_bits");
-	TCase *tc = tcase_create("verify_bits");
+	TCase *tc = tcase_create("verify_bits"), *inlined = tcase_create("inlined");
 
 	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
+	tcase_add_loop_test(inlined, verify_refuses_every_flipped_bit_of_what_lacks_calls, 0, 4);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_counts_for_each_thread);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_has_two_versions);
@@ -478,7 +488,9 @@ static Suite *verify_bits_suite(void)
 	tcase_add_test(tc, verify_refuses_a_count_of_calls_that_leads_to_another_function_s_sample);
 	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
 	tcase_set_timeout(tc, 1200);
+	tcase_set_timeout(inlined, 1200);
 	suite_add_tcase(suite, tc);
+	suite_add_tcase(suite, inlined);
 	return suite;
 }
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * leaf - calls small functions that call nothing: with integers, floating point, memory, addresses of data and
+ * functions; one that does nothing. Others may not replace their calls: they use the stack, jump or loop. Compiles
+ * as C and as C++, there with an exception that a signal handler throws out of such a function.
+ */
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAF __attribute__((noinline, noclone, noipa))
+
+static unsigned int total;
+static int table[16] = {5, 3, 8, 1, 9, 2};
+static int (*chosen)(int);
+
+LEAF static int add(int a, int b)
+{
+	return a + b;
+}
+
+LEAF static void count(unsigned int n)
+{
+	total = total * 31 + n;
+}
+
+LEAF static int get(int i)
+{
+	return table[i & 15];
+}
+
+LEAF static void nothing(void)
+{
+}
+
+LEAF static double scale(double x, double y)
+{
+	return x * y + 0.5;
+}
+
+LEAF static void choose(void)
+{
+	chosen = get;
+}
+
+LEAF static int *place(void)
+{
+	return &table[3];
+}
+
+LEAF static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= UINT64_C(0xff51afd7ed558ccd);
+	return x ^ x >> 29;
+}
+
+/* Its seventh argument is in the stack. */
+LEAF static int stacked(int a, int b, int c, int d, int e, int f, int g)
+{
+	return a + b + c + d + e + f + g;
+}
+
+LEAF static int looped(int n)
+{
+	int sum = 0;
+
+	for (volatile int i = 0; i < n; i++)
+		sum += i;
+	return sum;
+}
+
+LEAF static int branched(int n)
+{
+	if (n < 3)
+		count(7);
+	return n / 3;
+}
+
+LEAF static int read_at(const int *p)
+{
+	return *p + 1;
+}
+
+#ifdef __cplusplus
+static void on_fault(int sig)
+{
+	(void)sig;
+	throw 5;
+}
+
+LEAF static int caught(const int *p)
+{
+	int n = 1;
+
+	try {
+		n = add(n, 2);
+		n = read_at(p);
+	} catch (int value) {
+		sigset_t all;
+
+		sigfillset(&all);
+		sigprocmask(SIG_UNBLOCK, &all, NULL);
+		n = n * 100 + value;
+	}
+	return n;
+}
+#endif
+
+LEAF static unsigned int work(int rounds)
+{
+	double x = 1;
+	uint64_t m = 1;
+	int n = 0;
+
+	for (int i = 0; i < rounds; i++) {
+		n = add(n, get(i));
+		count((unsigned int)n);
+		nothing();
+		x = scale(x, i % 2 ? 0.25 : 1.5);
+		m = mix(m + (unsigned int)n);
+		if (i % 64 == 0)
+			choose();
+		*place() += chosen(i);
+		n = add(stacked(n, i, 2, 3, 4, 5, 6), looped(i % 5));
+		n = add(n, branched(i)) & 0xffffff;
+		n = read_at(&n);
+	}
+	return total + (unsigned int)n + (unsigned int)(x * 1000) + (unsigned int)m;
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : 1000, fine = 41;
+
+	printf("%u\n", work(rounds));
+#ifdef __cplusplus
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = on_fault;
+	sigaction(SIGSEGV, &action, NULL);
+	for (int i = 0; i < 3; i++)
+		printf("%d %d\n", caught(&fine), caught(NULL));
+#endif
+	return read_at(&fine) != 42;
+}

@@ -1,0 +1,262 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Small functions in place of calls of them (--layout=inline): the same behaviour in several kinds of files, the
+# same registers, flags and memory behind the calls of random functions, frames and exceptions in such code.
+# Functions and callers of other kinds keep their calls. SEED in the environment: other random functions.
+. "$(dirname "$0")/../lib.sh"
+scratch inline
+need gcc g++ objdump jq setarch
+data=$root/tests/data
+
+# optimise FILE [OPTIONS]: FILE.out is the verified output, and $calls the number of replaced calls
+optimise() {
+	"$BUILD/morph-optimize" --all --layout=inline --report=json "${@:2}" -o "$1.out" "$1" >report.json 2>err.txt || {
+		fail "$*: $(cat err.txt)"
+		return 1
+	}
+	calls=$(jq .code.inlined report.json)
+	[ "$calls" = "$(jq .verified.inlined report.json)" ] || fail "$*: verify counts other calls"
+	"$BUILD/morph-optimize" verify "$1" "$1.out" >/dev/null 2>&1 || fail "$*: does not verify again"
+}
+
+same() {
+	local want got
+	want=$("./$2" 2>&1; echo $?)
+	got=$("./$2.out" 2>&1; echo $?)
+	[ "$want" = "$got" ] || fail "$1: '$got' instead of '$want'"
+}
+
+# program NAME LEAST COMPILER FLAGS
+program() {
+	local name=$1 least=$2
+	shift 2
+	"$@" -o "$name" 2>err.txt || { fail "$name: $(cat err.txt)"; return; }
+	optimise "$name" || return
+	[ "$calls" -ge "$least" ] || fail "$name: only $calls calls were replaced"
+	same "$name" "$name"
+	for seed in 1 2 3; do
+		optimise "$name" --stress-layout=$seed && same "$name, seed $seed" "$name"
+	done
+	optimise "$name" --layout=slots && same "$name with slots" "$name"
+	calls=$("$BUILD/morph-optimize" --all --report=json -o "$name.out" "$name" | jq .code.inlined)
+	[ "$calls" = 0 ] || fail "$name: '$calls' calls were replaced without --layout=inline"
+}
+
+program pie 9 gcc -O2 "$data/leaf.c"
+program fixed 9 gcc -O2 -fno-pie -no-pie "$data/leaf.c"
+program relocations 9 gcc -O2 -Wl,--emit-relocs "$data/leaf.c"
+program landing 9 gcc -O2 -fcf-protection "$data/leaf.c"
+program static 9 gcc -O2 -static "$data/leaf.c"
+program stripped 9 gcc -O2 -s "$data/leaf.c"
+# Code without optimisation keeps its arguments in the stack: only the function that does nothing has no frame.
+program frames 0 gcc -O0 "$data/leaf.c"
+# A handler throws out of a function that was inlined.
+program exceptions 10 g++ -x c++ -O2 -fnon-call-exceptions "$data/leaf.c"
+program exceptions-fixed 10 g++ -x c++ -O2 -fno-pie -no-pie -fnon-call-exceptions "$data/leaf.c"
+if command -v clang-19 >/dev/null || command -v clang-14 >/dev/null; then
+	clang=$(command -v clang-19 || command -v clang-14)
+	program clang 0 "$clang" -O2 -w "$data/leaf.c"
+else
+	left_out+=" clang,"
+fi
+
+# Files that count keep all calls.
+"$BUILD/morph-optimize" instrument --layout=inline --report=json -o counting pie 2>err.txt >report.json &&
+	[ "$(jq '.code.inlined // 0' report.json)" != 0 ] && fail "a file with counters lacks calls"
+
+# Random functions: all registers, flags and memory behind each call, in the original and in the output
+python3 - "${SEED:-1}" >random.S <<'END'
+import random, sys
+random.seed(int(sys.argv[1]))
+W64 = "rax rbx rcx rdx rsi rdi rbp r8 r9 r10 r11 r12 r13 r14 r15".split()
+W32 = "eax ebx ecx edx esi edi ebp r8d r9d r10d r11d r12d r13d r14d r15d".split()
+NR = 200
+def insn():
+    a, b = random.choice(W64), random.choice(W64)
+    c, d = random.choice(W32), random.choice(W32)
+    x, y = random.randrange(16), random.randrange(16)
+    return random.choice([
+        f"mov %{a}, %{b}", f"add %{a}, %{b}", f"adc %{c}, %{d}", f"sub ${random.randrange(1 << 31)}, %{c}",
+        f"lea 5(%{a},%{b},4), %{a}" , f"xor %{c}, %{d}", f"test %{a}, %{b}", f"cmp %{c}, %{d}",
+        f"setc %al", f"cmovs %{a}, %{b}", f"imul %{c}, %{d}", f"shl $3, %{a}", f"ror $7, %{c}",
+        f"bswap %{a}", f"movd %{c}, %xmm{x}", f"pxor %xmm{x}, %xmm{y}", f"movq %xmm{x}, %{a}",
+        f"paddd %xmm{x}, %xmm{y}", f"mov memory+{8 * random.randrange(8)}(%rip), %{a}",
+        f"mov %{a}, memory+{8 * random.randrange(8)}(%rip)", f"addq $3, memory+8(%rip)",
+        f"lea memory(%rip), %{a}", f"xchg %{a}, %{b}", f"bt $5, %{a}", "cltq", "cqto", "mul %rbx",
+        f"lock xadd %{a}, memory+16(%rip)", "nopw (%rax)", f"movzbl %al, %{c}"])
+print(".text")
+for i in range(NR):
+    print(f".type leaf_{i}, @function\nleaf_{i}: .cfi_startproc")
+    if i % 3 == 0:
+        print("endbr64")
+    for _ in range(random.randrange(9)):
+        print(insn())
+    print("rep ret" if i % 7 == 0 else "ret")
+    print(f".cfi_endproc\n.size leaf_{i}, .-leaf_{i}")
+    print(f".type try_{i}, @function\ntry_{i}: .cfi_startproc\nenter_try\ncall leaf_{i}\nleave_try")
+    print(f".cfi_endproc\n.size try_{i}, .-try_{i}")
+print('.section .data.rel.ro, "aw", @progbits\n.globl tries, nr_tries\ntries:')
+for i in range(NR):
+    print(f".quad try_{i}")
+print(f"nr_tries: .quad {NR}")
+END
+cat >macros.S <<'END'
+	.macro enter_try
+	.irp reg, rbp, rbx, r12, r13, r14, r15
+	push %\reg
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %\reg, 0
+	.endr
+	sub $8, %rsp
+	.cfi_adjust_cfa_offset 8
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	movups 16*\n(%rdi), %xmm\n
+	.endr
+	pushq 376(%rdi)
+	.cfi_adjust_cfa_offset 8
+	popfq
+	.cfi_adjust_cfa_offset -8
+	mov 256(%rdi), %rax
+	mov 264(%rdi), %rbx
+	mov 272(%rdi), %rcx
+	mov 280(%rdi), %rdx
+	mov 288(%rdi), %rsi
+	mov 304(%rdi), %rbp
+	mov 312(%rdi), %r8
+	mov 320(%rdi), %r9
+	mov 328(%rdi), %r10
+	mov 336(%rdi), %r11
+	mov 344(%rdi), %r12
+	mov 352(%rdi), %r13
+	mov 360(%rdi), %r14
+	mov 368(%rdi), %r15
+	mov 296(%rdi), %rdi
+	.endm
+	.macro leave_try
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	movups %xmm\n, seen+16*\n(%rip)
+	.endr
+	mov %rax, seen+256(%rip)
+	mov %rbx, seen+264(%rip)
+	mov %rcx, seen+272(%rip)
+	mov %rdx, seen+280(%rip)
+	mov %rsi, seen+288(%rip)
+	mov %rdi, seen+296(%rip)
+	mov %rbp, seen+304(%rip)
+	mov %r8, seen+312(%rip)
+	mov %r9, seen+320(%rip)
+	mov %r10, seen+328(%rip)
+	mov %r11, seen+336(%rip)
+	mov %r12, seen+344(%rip)
+	mov %r13, seen+352(%rip)
+	mov %r14, seen+360(%rip)
+	mov %r15, seen+368(%rip)
+	mov %rsp, seen+384(%rip)
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	popq seen+376(%rip)
+	.cfi_adjust_cfa_offset -8
+	add $8, %rsp
+	.cfi_adjust_cfa_offset -8
+	.irp reg, r15, r14, r13, r12, rbx, rbp
+	pop %\reg
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore %\reg
+	.endr
+	ret
+	.endm
+END
+cat macros.S random.S >states.S
+printf '\t.globl memory, seen\n\t.comm memory, 64, 16\n\t.comm seen, 400, 16\n' >>states.S
+printf '\t.section .note.GNU-stack, "", @progbits\n' >>states.S
+cat >states.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+extern void (*const tries[])(const unsigned long *);
+extern const unsigned long nr_tries;
+extern unsigned long memory[8], seen[50];
+static unsigned long any(void)
+{
+	return (unsigned long)random() << 33 ^ (unsigned long)random() << 13 ^ (unsigned long)random();
+}
+int main(int argc, char **argv)
+{
+	static unsigned long values[50];
+
+	srandom((unsigned int)strtoul(argv[1], NULL, 10));
+	for (unsigned long t = 0; t < nr_tries; t++)
+		for (int round = 0; round < 5; round++) {
+			for (int i = 0; i < 50; i++)
+				values[i] = any();
+			values[47] = (any() & 0x8d5) | 2; /* arithmetic flags */
+			for (int i = 0; i < 8; i++)
+				memory[i] = any();
+			tries[t](values);
+			printf("%lu", t);
+			for (int i = 0; i < 49; i++)
+				printf(" %lx", seen[i]);
+			for (int i = 0; i < 8; i++)
+				printf(" %lx", memory[i]);
+			putchar('\n');
+		}
+	return argc != 2;
+}
+END
+for flags in "-fPIE -pie" "-fno-pie -no-pie" "-fPIE -pie -Wl,--emit-relocs"; do
+	# shellcheck disable=SC2086
+	gcc -O1 $flags -o states states.c states.S || { fail "$flags: does not build"; continue; }
+	optimise states || continue
+	# A random function may be longer than the limit allows.
+	[ "$calls" -ge 190 ] || fail "$flags: only $calls of 200 calls were replaced"
+	objdump -d --no-show-raw-insn --disassemble=try_3 states.out | grep -q call &&
+		fail "$flags: the copy of try_3() has a call"
+	cp states states.old
+	cp states.out states.new
+	for seed in 1 2 3; do
+		# The programs' names have the same length, as the stack holds them.
+		setarch -R ./states.old $seed >old.txt
+		setarch -R ./states.new $seed >new.txt
+		[ "$(wc -l <old.txt)" = 1000 ] || fail "$flags: the program does not run"
+		cmp -s old.txt new.txt ||
+			fail "$flags: seed $seed: other states: $(diff old.txt new.txt | head -4 | cut -c1-200)"
+	done
+done
+
+# The map leads samples in inlined code to the function that it comes from.
+program fixed 9 gcc -O2 -g -fno-pie -no-pie "$data/leaf.c"
+optimise fixed
+range=$(nm -S fixed | awk '$4 == "mix" { print $1, $2 }')
+"$BUILD/tools/moved" fixed.out >moved.txt
+text=$(objdump -h fixed.out | awk '$2 == ".morph.text" { print $4, $3 }')
+inlined=$(python3 - "$range" "$text" <<'END'
+import sys
+start, size = (int(x, 16) for x in sys.argv[1].split())
+runs, last = [], None
+for line in open("moved.txt"):
+    new, old = (int(x, 16) for x in line.split())
+    inside = start <= old < start + size
+    if inside and not last:
+        runs.append(new)
+    last = inside
+print(len(runs), *[hex(r) for r in runs])
+END
+)
+[ "${inlined%% *}" = 2 ] || fail "the code of mix() lies in ${inlined%% *} places, not in its copy and one caller"
+
+# The debugger shows the frames of the caller there, at the line of the call.
+if command -v gdb >/dev/null; then
+	call=$(grep -n 'm = mix(m' "$data/leaf.c" | cut -d: -f1)
+	nr=0
+	for at in ${inlined#* }; do
+		gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex "break *$at" -ex run -ex bt ./fixed.out >bt.txt 2>&1
+		grep -q '^#' bt.txt || continue # its own copy, which never runs
+		nr=$((nr + 1))
+		grep -q "^#0 .*work (.*leaf.c:$call" bt.txt || fail "gdb: no frame of work() at line $call: $(grep '^#' bt.txt)"
+		grep -q '^#1 .*main (' bt.txt || fail "gdb: the caller of work() is not main(): $(grep '^#' bt.txt)"
+	done
+	[ $nr = 1 ] || fail "gdb stopped in $nr inlined bodies of mix()"
+else
+	left_out+=" gdb,"
+fi
+
+finish
