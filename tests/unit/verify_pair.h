@@ -166,6 +166,22 @@ static inline uint8_t *pair_at(struct pair *p, uint64_t vaddr)
 	return p->bytes + off;
 }
 
+/* Lets the map of the changed output say that it is an output of @original. */
+static inline void pair_name_original(struct pair *p, const struct mp_elf *original)
+{
+	const struct mp_section *note = mp_elf_section(p->good, ".note.morph");
+	struct mp_map map = *p->map;
+	struct mp_err err;
+	uint8_t *bytes;
+	size_t size;
+
+	map.original = original->id;
+	ck_assert_int_eq(mp_map_encode(&map, &bytes, &size, &err), 0);
+	ck_assert_uint_eq(size, note->size);
+	memcpy(p->bytes + note->off, bytes, size);
+	free(bytes);
+}
+
 /* Finds the first instruction in a copy for which @want returns true. Return: its address, or 0. */
 static inline uint64_t pair_find(struct pair *p, bool (*want)(const ZydisDecodedInstruction *),
 				 ZydisDecodedInstruction *insn)

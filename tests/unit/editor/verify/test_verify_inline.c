@@ -175,22 +175,6 @@ static uint32_t change_all(uint8_t *bytes, size_t size, const struct change *c)
 	return nr;
 }
 
-/* The output's map says of which original it is an output. */
-static void name_original(struct pair *p, const struct mp_elf *original)
-{
-	const struct mp_section *note = mp_elf_section(p->good, ".note.morph");
-	struct mp_map map = *p->map;
-	struct mp_err err;
-	uint8_t *bytes;
-	size_t size;
-
-	map.original = original->id;
-	ck_assert_int_eq(mp_map_encode(&map, &bytes, &size, &err), 0);
-	ck_assert_uint_eq(size, note->size);
-	memcpy(p->bytes + note->off, bytes, size);
-	free(bytes);
-}
-
 START_TEST(verify_wants_a_plain_function_and_a_plain_caller)
 {
 	const struct change *c = &changes[_i];
@@ -211,7 +195,7 @@ START_TEST(verify_wants_a_plain_function_and_a_plain_caller)
 	ck_assert_int_eq(mp_elf_open_memory("original", original, p.original->size, MP_ELF_ALL,
 					    &changed, &err),
 			 0);
-	name_original(&p, changed);
+	pair_name_original(&p, changed);
 	ck_assert_int_eq(mp_elf_open_memory("output", p.bytes, p.size, MP_ELF_ALL, &output, &err),
 			 0);
 	rc = me_verify(changed, output, NULL, &err);
