@@ -127,7 +127,7 @@ uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *c
 {
 	const struct mp_block *block = &cfg->blocks[copy->block];
 
-	return copy->invert ? block->vaddr + block->size : block->term_target;
+	return copy->invert ? block->vaddr + block->size : mp_block_target(block);
 }
 
 uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy)
@@ -139,7 +139,7 @@ uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *cop
 	/* The jump goes where the conditional branch does not. */
 	if (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL ||
 	    (block->term == MP_TERM_COND && copy->invert))
-		return block->term_target;
+		return mp_block_target(block);
 	return block->vaddr + block->size;
 }
 
@@ -182,7 +182,7 @@ static void shape_conditional(const struct mp_cfg *cfg, struct me_placement *pla
 		copy->falls = true;
 		return;
 	}
-	if (next_is(cfg, placement, index, block->term_target)) {
+	if (next_is(cfg, placement, index, mp_block_target(block))) {
 		copy->invert = true;
 		copy->falls = true;
 		return;
@@ -227,7 +227,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	case MP_TERM_TAIL:
 		copy->body_size = block->size - block->term_len;
 		/* The exit of an audited function keeps its code, and so an address of its own. */
-		copy->falls = next_is(cfg, placement, index, block->term_target) &&
+		copy->falls = next_is(cfg, placement, index, mp_block_target(block)) &&
 			      !(placement->of_version[ME_VERSION_ORIGINAL] &&
 				block->term == MP_TERM_TAIL);
 		copy->jump = !copy->falls && !planned->via_slot;

@@ -322,6 +322,7 @@ int mp_cfg_read_gaps(struct mp_cfg_build *b)
 		goto out;
 	for (uint32_t i = 0; i < b->index->nr_parts; i++) {
 		read_gap(&g, at, b->index->parts[i].at);
+		mp_space_note_read(b, b->index->parts[i].end - at);
 		at = b->index->parts[i].end;
 	}
 	read_gap(&g, at, b->index->nr_bytes);
