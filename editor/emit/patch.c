@@ -53,8 +53,7 @@ static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail, ui
 		return;
 	bytes = image_at(p, vaddr, avail);
 	/* The image has the same bytes, but reading it takes memory until the output is written. */
-	if (!bytes ||
-	    mp_insn_decode(mp_elf_bytes(p->cfg->elf, vaddr, avail), avail, vaddr, &insn))
+	if (!bytes || mp_insn_decode(mp_elf_bytes(p->cfg->elf, vaddr, avail), avail, vaddr, &insn))
 		return;
 	if (insn.kind != MP_INSN_CALL && insn.kind != MP_INSN_JUMP && insn.kind != MP_INSN_COND)
 		return;
@@ -277,15 +276,17 @@ static bool patch_entry_abs64(const struct patcher *p, const struct addends *add
 static bool patch_entry_rel32(const struct patcher *p, uint64_t base, const struct mp_table *table,
 			      uint64_t vaddr)
 {
+	const uint8_t *old = mp_elf_bytes(p->cfg->elf, vaddr, 4);
 	uint8_t *word = image_at(p, vaddr, 4);
 	uint64_t target;
 	int32_t rel;
 
 	if (!word)
 		return false;
-	memcpy(&rel, word, 4);
+	memcpy(&rel, old, 4);
 	target = base + (int64_t)rel;
-	return may_lead_on(p, table, target) && !is_entry(p, target) &&
+	/* Few entries lead to copies, so only now the image is read: see retarget(). */
+	return may_lead_on(p, table, target) && !is_entry(p, target) && !memcmp(word, old, 4) &&
 	       me_put_rel32(word, base, me_place_of(p->cfg, p->placement, target));
 }
 
@@ -325,6 +326,7 @@ static void patch_tables(struct patcher *p, const struct me_redirects *redirects
 		const struct mp_table *form = p->cfg->elf->relinkable ? NULL : table;
 		uint64_t vaddr = table->vaddr;
 
+		drop_pages(p, t << 8);
 		if (!func_is_understood(p->cfg, table->func) ||
 		    (table->kind == MP_TABLE_ABS64 && redirects->labels &&
 		     redirects->labels[table->func]))

@@ -72,8 +72,8 @@ struct mp_block {
 	uint32_t term : 4;     /* enum mp_term */
 	uint32_t term_len : 4; /* bytes of the terminating branch; 0 for FALL and NORETURN */
 	uint32_t func;
-	uint32_t first_edge; /* successors: cfg->edges[first_edge .. + nr_edges) */
-	union {		     /* depends on @term; 0 for other kinds */
+	uint32_t first_edge;	  /* successors: cfg->edges[first_edge .. + nr_edges) */
+	union {			  /* depends on @term; 0 for other kinds */
 		int32_t distance; /* COND/JUMP/TAIL: from the block's end to the target */
 		uint32_t table;	  /* TABLE: index of the table, or MP_NONE */
 	};
@@ -91,8 +91,7 @@ static inline uint64_t mp_block_target(const struct mp_block *block)
 	switch (block->term) {
 	case MP_TERM_COND:
 	case MP_TERM_JUMP:
-	case MP_TERM_TAIL:
-		return block->vaddr + block->size + (uint64_t)(int64_t)block->distance;
+	case MP_TERM_TAIL: return block->vaddr + block->size + (uint64_t)(int64_t)block->distance;
 	default: return 0;
 	}
 }

@@ -8,6 +8,9 @@
 
 #include "libprof/cfg/cfg_words.h"
 
+/* Bytes of the file whose pages a look at a table may load. */
+#define TABLE_READS 16384u
+
 struct check {
 	struct mp_cfg_build *b;
 	uint32_t *order; /* tables by address */
@@ -108,6 +111,7 @@ static int note_refs(struct check *c)
 				continue;
 			}
 			bytes = mp_space_bytes(b->index, b->ref_list[i].at, 1);
+			mp_space_note_read(b, TABLE_READS);
 			if (!bytes ||
 			    mp_insn_decode(bytes, b->index->parts[part].end - b->ref_list[i].at, 0,
 					   &insn))
@@ -173,6 +177,7 @@ static void check_shared_labels(struct check *c)
 		for (uint32_t i = 0; i < cfg->nr_tables; i++) {
 			const struct mp_table *t = &cfg->tables[i];
 
+			mp_space_note_read(b, TABLE_READS);
 			for (uint32_t k = 0; !t->private_refs && k < t->nr_entries; k++) {
 				uint32_t target = mp_table_entry(b, t, k);
 
@@ -236,9 +241,9 @@ int mp_cfg_check_tables(struct mp_cfg_build *b)
 		struct mp_table *t = &cfg->tables[i];
 
 		c.order[i] = i;
+		mp_space_note_read(b, TABLE_READS);
 		t->private_refs = end_is_known(b, t) && mp_elf_is_readonly(b->elf, t->vaddr) &&
-				  mp_elf_is_readonly(b->elf, table_end(t) - 1) &&
-				  !any_taken(b, t);
+				  mp_elf_is_readonly(b->elf, table_end(t) - 1) && !any_taken(b, t);
 	}
 	qsort_r(c.order, c.nr, sizeof(*c.order), compare_tables, cfg->tables);
 	check_overlaps(&c);

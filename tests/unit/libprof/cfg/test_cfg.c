@@ -261,7 +261,8 @@ static void check_whole(const struct file *f)
 				ck_assert_uint_eq(cfg->blocks[edge->to].vaddr,
 						  block->vaddr + block->size);
 			if (edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP)
-				ck_assert_uint_eq(cfg->blocks[edge->to].vaddr, mp_block_target(block));
+				ck_assert_uint_eq(cfg->blocks[edge->to].vaddr,
+						  mp_block_target(block));
 		}
 		ck_assert_uint_le(falls, 1);
 		ck_assert_uint_le(taken, 1);
@@ -626,8 +627,8 @@ END_TEST
 START_TEST(cfg_divides_code_that_is_longer_than_a_block_may_be)
 {
 	/* An instruction of 3 bytes, so that some stand over the limit. */
-	const char *source = STOCK_START STOCK_FUNC("g", " .fill 6000000, 3, 0x001f0f\n ret\n")
-		".section .rodata\ntable: .quad 0\n";
+	const char *source = STOCK_START STOCK_FUNC(
+		"g", " .fill 6000000, 3, 0x001f0f\n ret\n") ".section .rodata\ntable: .quad 0\n";
 	uint64_t size = 0, nr_insns = 0;
 	const struct mp_func *g;
 	struct fixture f;

@@ -26,9 +26,8 @@ static void setup(void)
 
 	strcpy(path, "/tmp/test_elf_pages.XXXXXX");
 	close(mkstemp(path));
-	snprintf(command, sizeof(command),
-		 "cat /proc/%d/exe > %s && head -c %u /dev/urandom >> %s", (int)getpid(), path,
-		 MORE, path);
+	snprintf(command, sizeof(command), "cat /proc/%d/exe > %s && head -c %u /dev/urandom >> %s",
+		 (int)getpid(), path, MORE, path);
 	ck_assert_int_eq(system(command), 0);
 	ck_assert_msg(!mp_elf_open(path, MP_ELF_ALL, &elf, &err), "%s", err.msg);
 	copy = mp_elf_copy(elf, elf->size);
