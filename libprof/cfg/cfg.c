@@ -108,15 +108,18 @@ static void fini_build(struct mp_cfg_build *b)
 /* Evidence that may be chance makes a target only where an instruction starts. */
 static void accept_weak(struct mp_cfg_build *b)
 {
-	mp_bits_or_common(b->index->targets, b->index->weak_targets, b->starts,
-			  b->index->nr_bytes / 64 + 1);
+	uint32_t first = b->index->first_word;
+
+	mp_bits_or_common(b->index->targets + first, b->index->weak_targets + first,
+			  b->starts + first, b->index->nr_words);
 }
 
 /* Adds every address that an operand names, in functions and outside of them. */
 static void add_refs(struct mp_cfg_build *b)
 {
 	mp_bits_or(b->gap_refs, b->refs, b->index->nr_bytes / 64 + 1);
-	mp_bits_or(b->gap_refs, b->named, b->index->nr_bytes / 64 + 1);
+	mp_bits_or(b->gap_refs + b->index->first_word, b->named + b->index->first_word,
+		   b->index->nr_words);
 }
 
 static void drop(void *array)

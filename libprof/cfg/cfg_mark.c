@@ -56,13 +56,13 @@ static uint8_t mark_of(const struct mp_cfg_build *b, uint32_t at)
 
 static int fill(const struct mp_cfg_build *b, struct mp_marks *marks)
 {
-	const uint32_t nr_words = b->index->nr_bytes / 64 + 1;
-	uint32_t nr = 0, n = 0;
+	const uint32_t end = b->index->first_word + b->index->nr_words;
+	uint32_t first = b->index->first_word & ~(RANK_WORDS - 1), nr = 0, n = 0;
 
-	marks->rank = malloc(((size_t)nr_words / RANK_WORDS + 1) * sizeof(*marks->rank));
+	marks->rank = malloc(((size_t)end / RANK_WORDS + 1) * sizeof(*marks->rank));
 	if (!marks->rank)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < nr_words; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		if (i % RANK_WORDS == 0)
 			marks->rank[i / RANK_WORDS] = nr;
 		nr += (uint32_t)__builtin_popcountll(marks->known[i]);
@@ -70,7 +70,7 @@ static int fill(const struct mp_cfg_build *b, struct mp_marks *marks)
 	marks->mark = malloc((size_t)nr + 1);
 	if (!marks->mark)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < nr_words; i++)
+	for (uint32_t i = first; i < end; i++)
 		for (uint64_t w = marks->known[i]; w; w &= w - 1)
 			marks->mark[n++] = mark_of(b, i * 64 + (uint32_t)__builtin_ctzll(w));
 	return 0;
@@ -82,13 +82,14 @@ int mp_marks_pack(struct mp_cfg_build *b)
 				  &b->entered};
 	const size_t nr = sizeof(facts) / sizeof(facts[0]);
 	struct mp_marks *marks = &b->marks;
+	uint32_t first = b->index->first_word;
 
 	pack_jumps(b);
 	marks->known = mp_space_bitmap(b->index);
 	if (!marks->known)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		mp_bits_or(marks->known, *facts[i], b->index->nr_bytes / 64 + 1);
+		mp_bits_or(marks->known + first, *facts[i] + first, b->index->nr_words);
 	if (fill(b, marks))
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)

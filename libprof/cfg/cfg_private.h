@@ -95,6 +95,11 @@ struct mp_cfg_index {
 	} * text; /* executable sections, ascending; without sections: PF_X segments */
 	uint32_t nr_text;
 	struct mp_text main_text; /* the largest text: lookups try it first */
+	/*
+	 * The words of a bitmap that text and functions have. To read the others, where nothing is
+	 * ever set, costs a page fault for each page of them.
+	 */
+	uint32_t first_word, nr_words;
 	struct mp_part *parts;
 	uint32_t nr_parts;
 	/*
@@ -176,6 +181,7 @@ struct mp_cfg_build {
 	uint32_t *part_of_range;
 	uint32_t first_dynsym; /* elf->symbols from this index on are .dynsym */
 	bool moves;	       /* ET_DYN: every absolute address has a relocation */
+	bool had_tables;       /* mp_cfg_find_tables() was called before */
 };
 
 /* ---- cfg_space.c: addresses and indexes ---- */
