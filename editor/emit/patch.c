@@ -46,21 +46,23 @@ static bool is_copied(const struct patcher *p, uint64_t target)
 static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail, uint32_t to)
 {
 	uint32_t copy = to == MP_NONE ? MP_NONE : p->placement->target_from_outside[to];
+	const uint8_t *old;
 	struct mp_insn insn;
 	uint8_t *bytes;
 
 	if (copy == MP_NONE)
 		return;
-	bytes = image_at(p, vaddr, avail);
 	/* The image has the same bytes, but reading it takes memory until the output is written. */
-	if (!bytes || mp_insn_decode(mp_elf_bytes(p->cfg->elf, vaddr, avail), avail, vaddr, &insn))
+	old = mp_elf_bytes(p->cfg->elf, vaddr, avail);
+	if (!old || mp_insn_decode(old, avail, vaddr, &insn))
 		return;
 	if (insn.kind != MP_INSN_CALL && insn.kind != MP_INSN_JUMP && insn.kind != MP_INSN_COND)
 		return;
 	if (insn.disp_size != 4 || insn.target != p->cfg->blocks[to].vaddr)
 		return;
-	if (me_put_rel32(bytes + insn.disp_off, vaddr + insn.len,
-			 p->placement->copies[copy].new_vaddr))
+	bytes = image_at(p, vaddr, avail);
+	if (bytes && me_put_rel32(bytes + insn.disp_off, vaddr + insn.len,
+				  p->placement->copies[copy].new_vaddr))
 		p->out->nr_retargeted++;
 }
 

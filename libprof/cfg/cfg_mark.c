@@ -10,10 +10,6 @@
 
 #include "libprof/cfg/cfg_private.h"
 
-/* Places per element of marks->rank. */
-#define RANK_SHIFT 9
-#define RANK_WORDS (1u << (RANK_SHIFT - 6))
-
 static void drop(mp_bits *bits)
 {
 	free(*bits);
@@ -57,15 +53,15 @@ static uint8_t mark_of(const struct mp_cfg_build *b, uint32_t at)
 static int fill(const struct mp_cfg_build *b, struct mp_marks *marks)
 {
 	const uint32_t end = b->index->first_word + b->index->nr_words;
-	uint32_t first = b->index->first_word & ~(RANK_WORDS - 1), nr = 0, n = 0;
+	uint32_t first = b->index->first_word, nr = 0, n = 0;
 
-	marks->rank = malloc(((size_t)end / RANK_WORDS + 1) * sizeof(*marks->rank));
+	marks->rank = malloc(((size_t)end + 1) * sizeof(*marks->rank));
 	if (!marks->rank)
 		return -ENOMEM;
 	for (uint32_t i = first; i < end; i++) {
-		if (i % RANK_WORDS == 0)
-			marks->rank[i / RANK_WORDS] = nr;
-		nr += (uint32_t)__builtin_popcountll(marks->known[i]);
+		marks->rank[i] = nr;
+		for (uint64_t w = marks->known[i]; w; w &= w - 1) /* few bits of a word are set */
+			nr++;
 	}
 	marks->mark = malloc((size_t)nr + 1);
 	if (!marks->mark)
@@ -99,14 +95,13 @@ int mp_marks_pack(struct mp_cfg_build *b)
 
 uint8_t mp_marks_at(const struct mp_marks *marks, uint32_t at)
 {
-	uint32_t word = at >> 6, n;
+	uint32_t n;
 
 	if (!mp_bit(marks->known, at))
 		return 0;
-	n = marks->rank[at >> RANK_SHIFT];
-	for (uint32_t i = word & ~(RANK_WORDS - 1); i < word; i++)
-		n += (uint32_t)__builtin_popcountll(marks->known[i]);
-	n += (uint32_t)__builtin_popcountll(marks->known[word] & ((1ull << (at & 63)) - 1));
+	n = marks->rank[at >> 6];
+	for (uint64_t w = marks->known[at >> 6] & ((1ull << (at & 63)) - 1); w; w &= w - 1)
+		n++;
 	return marks->mark[n];
 }
 

@@ -123,7 +123,7 @@ struct mp_cfg_index {
  */
 struct mp_marks {
 	mp_bits known;	/* places with a mark */
-	uint32_t *rank; /* per 512 places: number of marks before */
+	uint32_t *rank; /* per word of @known: number of marks before */
 	uint8_t *mark;	/* by ascending place */
 };
 
