@@ -30,9 +30,10 @@ static const struct me_cli_command *find_command(int argc, char **argv)
 
 /*
  * Arrays of this size are mappings of their own, whatever was freed before. Otherwise malloc() raises
- * the limit to 32 MiB, and large arrays that are filled only in part take the memory of others.
+ * the limit to 32 MiB, and large arrays that are filled only in part take the memory of others. Smaller
+ * arrays are quicker where memory was used before.
  */
-#define LARGE_ARRAY (256 << 10)
+#define LARGE_ARRAY (4 << 20)
 
 int main(int argc, char **argv)
 {
@@ -47,7 +48,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
-	mallopt(M_TRIM_THRESHOLD, 16 * LARGE_ARRAY);
+	mallopt(M_TRIM_THRESHOLD, LARGE_ARRAY);
 	me_confirm_main(argv);
 	mp_stdio_init("morph-optimize");
 	argp_err_exit_status = ME_CLI_USAGE;
