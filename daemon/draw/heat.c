@@ -146,7 +146,8 @@ int md_heat_before(const struct md_heat_input *in, struct md_heat *out)
 		const struct mp_call *call = &in->cfg->calls[i];
 
 		if (!call->tail)
-			r = md_heat_add_jump(out, call->insn_vaddr, call->target,
+			r = md_heat_add_jump(out, mp_call_insn(in->cfg, call),
+					     mp_call_target(in->cfg, call),
 					     in->counts->block[call->block], MD_HEAT_CALL);
 	}
 	if (!r)

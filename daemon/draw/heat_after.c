@@ -417,10 +417,9 @@ static int add_stayed(struct after *a, uint32_t b)
 /* A call keeps its offset in the block. Calls of clones count at the primary copy. */
 static int add_call(struct after *a, const struct mp_call *call)
 {
-	const struct mp_block *block = &a->in->cfg->blocks[call->block];
-	uint64_t from = address_of(a, call->block) + (call->insn_vaddr - block->vaddr);
+	uint64_t from = address_of(a, call->block) + call->offset;
 
-	return md_heat_add_jump(a->out, from, address_now(a, call->target),
+	return md_heat_add_jump(a->out, from, address_now(a, mp_call_target(a->in->cfg, call)),
 				a->in->counts->block[call->block], MD_HEAT_CALL);
 }
 

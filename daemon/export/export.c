@@ -113,7 +113,7 @@ int md_export_calls(const struct md_export_module *m, struct md_export_call **ou
 		double count = call->callee == MP_NONE ? 0 : call_count(m, call);
 
 		if (count > 0)
-			calls[(*nr)++] = (struct md_export_call){call->insn_vaddr,
+			calls[(*nr)++] = (struct md_export_call){mp_call_insn(cfg, call),
 								 cfg->blocks[call->block].func,
 								 call->callee, count};
 	}

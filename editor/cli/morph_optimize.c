@@ -4,6 +4,7 @@
  * cli_<command>.c.
  */
 #include <argp.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,13 @@ static const struct me_cli_command *find_command(int argc, char **argv)
 	return command->name ? command : NULL;
 }
 
+/*
+ * Arrays of this size are mappings of their own, whatever was freed before. Otherwise malloc() raises
+ * the limit to 32 MiB, and large arrays that are filled only in part take the memory of others. Smaller
+ * arrays are quicker where memory was used before.
+ */
+#define LARGE_ARRAY (4 << 20)
+
 int main(int argc, char **argv)
 {
 	struct me_cli cli = {
@@ -39,6 +47,8 @@ int main(int argc, char **argv)
 	const struct me_cli_command *command;
 	char name[64];
 
+	mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
+	mallopt(M_TRIM_THRESHOLD, LARGE_ARRAY);
 	me_confirm_main(argv);
 	mp_stdio_init("morph-optimize");
 	argp_err_exit_status = ME_CLI_USAGE;

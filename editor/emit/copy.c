@@ -260,7 +260,7 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement,
 		  const struct me_redirects *redirects, uint8_t *text, struct mp_err *err)
 {
-	uint64_t written = placement->base;
+	uint64_t written = placement->base, dropped = written;
 	bool falls = false;
 
 	for (uint32_t i = 0; i < placement->nr_copies; i++) {
@@ -284,6 +284,10 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 							: "cannot be copied");
 		written = copy->new_vaddr + copy->new_size;
 		falls = copy->falls;
+		if (written - dropped >= MP_ELF_READ_AT_ONCE) {
+			mp_elf_drop_pages(cfg->elf);
+			dropped = written;
+		}
 	}
 	pad(text + (written - placement->base), placement->text_end - written, falls);
 	return 0;

@@ -16,6 +16,7 @@
 #include "editor/emit/copy.h"
 #include "editor/emit/dynsym.h"
 #include "editor/emit/emit_private.h"
+#include "editor/emit/old_part.h"
 #include "editor/base/runtime.h"
 #include "editor/evidence/leaf.h"
 #include "editor/evidence/plt_stub.h"
@@ -230,18 +231,30 @@ uint8_t *me_emitter_build_id(const struct me_emitter *e, uint32_t *len)
 }
 
 /* An output is another module, so it needs another build-id: a hash of its bytes. */
-static void renew_build_id(struct me_emitter *e)
+static int renew_build_id(struct me_emitter *e, struct mp_err *err)
 {
+	struct me_old_part part;
 	uint32_t len = 0;
 	uint8_t *desc = me_emitter_build_id(e, &len);
+	int rc;
 
-	for (uint32_t done = 0; done < len; done += sizeof(uint64_t)) {
+	if (!len)
+		return 0;
+	rc = me_old_part_init(&part, e->elf, e->old_part, e->segment.old_end);
+	/* Else the id moved to the new segment. */
+	if (!rc && desc >= e->old_part && desc < e->old_part + e->segment.old_end)
+		me_old_part_note_change(&part, (size_t)(desc - e->old_part), len);
+	for (uint32_t done = 0; !rc && done < len; done += sizeof(uint64_t)) {
 		uint64_t seed = XXH3_64bits_withSeed(e->new_segment, e->new_segment_size, done);
-		uint64_t hash = XXH3_64bits_withSeed(e->old_part, e->segment.old_end, seed);
 		uint32_t n = len - done;
+		uint64_t hash;
 
-		memcpy(desc + done, &hash, n < sizeof(hash) ? n : sizeof(hash));
+		rc = me_old_part_hash(&part, seed, &hash);
+		if (!rc)
+			memcpy(desc + done, &hash, n < sizeof(hash) ? n : sizeof(hash));
 	}
+	me_old_part_fini(&part);
+	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
 }
 
 /*
@@ -335,10 +348,8 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 				    e->segment.zeros, e->segment.zeros_size,
 				    e->new_segment + (e->runtime_vaddr - e->segment.vaddr),
 				    e->old_part, err);
-	/* The hash will read all of the old part: free that much memory first. */
-	mp_elf_drop_pages(e->elf);
-	renew_build_id(e);
-	return rc;
+	/* The hash reads all of the old part. */
+	return rc ? rc : renew_build_id(e, err);
 }
 
 static void summarise(struct me_emitter *e)

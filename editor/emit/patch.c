@@ -46,20 +46,23 @@ static bool is_copied(const struct patcher *p, uint64_t target)
 static void retarget(const struct patcher *p, uint64_t vaddr, uint32_t avail, uint32_t to)
 {
 	uint32_t copy = to == MP_NONE ? MP_NONE : p->placement->target_from_outside[to];
+	const uint8_t *old;
 	struct mp_insn insn;
 	uint8_t *bytes;
 
 	if (copy == MP_NONE)
 		return;
-	bytes = image_at(p, vaddr, avail);
-	if (!bytes || mp_insn_decode(bytes, avail, vaddr, &insn))
+	/* The image has the same bytes, but reading it takes memory until the output is written. */
+	old = mp_elf_bytes(p->cfg->elf, vaddr, avail);
+	if (!old || mp_insn_decode(old, avail, vaddr, &insn))
 		return;
 	if (insn.kind != MP_INSN_CALL && insn.kind != MP_INSN_JUMP && insn.kind != MP_INSN_COND)
 		return;
 	if (insn.disp_size != 4 || insn.target != p->cfg->blocks[to].vaddr)
 		return;
-	if (me_put_rel32(bytes + insn.disp_off, vaddr + insn.len,
-			 p->placement->copies[copy].new_vaddr))
+	bytes = image_at(p, vaddr, avail);
+	if (bytes && me_put_rel32(bytes + insn.disp_off, vaddr + insn.len,
+				  p->placement->copies[copy].new_vaddr))
 		p->out->nr_retargeted++;
 }
 
@@ -73,10 +76,19 @@ static uint32_t call_end(const struct mp_cfg *cfg, const struct mp_call *call)
 {
 	const struct mp_func *callee = call->callee == MP_NONE ? NULL : &cfg->funcs[call->callee];
 
+	uint64_t target = mp_call_target(cfg, call);
+
 	/* Nearly always this is the function's first block. */
-	if (callee && callee->nr_blocks && cfg->blocks[callee->first_block].vaddr == call->target)
+	if (callee && callee->nr_blocks && cfg->blocks[callee->first_block].vaddr == target)
 		return callee->first_block;
-	return mp_cfg_block_starting(cfg, call->target);
+	return mp_cfg_block_starting(cfg, target);
+}
+
+/* Gives the input's pages back each time when a loop over all blocks, or calls, has read many. */
+static void drop_pages(const struct patcher *p, uint32_t i)
+{
+	if (i % (1u << 16) == 0)
+		mp_elf_drop_pages(p->cfg->elf);
 }
 
 static void retarget_old_code(const struct patcher *p)
@@ -87,19 +99,20 @@ static void retarget_old_code(const struct patcher *p)
 		const struct mp_call *call = &cfg->calls[c];
 		const struct mp_block *block = &cfg->blocks[call->block];
 
+		drop_pages(p, c);
 		if (!call->tail && mp_cfg_block_is_sure(cfg, call->block))
-			retarget(p, call->insn_vaddr,
-				 (uint32_t)(block->vaddr + block->size - call->insn_vaddr),
+			retarget(p, mp_call_insn(cfg, call), block->size - (uint32_t)call->offset,
 				 call_end(cfg, call));
 	}
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 
+		drop_pages(p, b);
 		if ((block->term == MP_TERM_COND || block->term == MP_TERM_JUMP ||
 		     block->term == MP_TERM_TAIL) &&
 		    mp_cfg_block_is_sure(cfg, b))
 			retarget(p, block->vaddr + block->size - block->term_len, block->term_len,
-				 me_place_end(cfg, b, block->term_target));
+				 me_place_end(cfg, b, mp_block_target(block)));
 	}
 }
 
@@ -186,24 +199,31 @@ static int compare_addends(const void *a, const void *b)
 static int collect_addends(const struct patcher *p, struct addends *out)
 {
 	const struct mp_section *rela = mp_elf_section(p->cfg->elf, ".rela.dyn");
+	const uint8_t *old;
 	uint8_t *bytes;
 
 	*out = (struct addends){0};
 	if (!rela || rela->type != SHT_RELA || !(bytes = image_at(p, rela->vaddr, rela->size)))
 		return 0;
+	old = mp_elf_bytes(p->cfg->elf, rela->vaddr, rela->size);
 	out->entries = malloc((rela->size / sizeof(Elf64_Rela) + 1) * sizeof(*out->entries));
 	if (!out->entries)
 		return -ENOMEM;
 	for (uint64_t off = 0; off + sizeof(Elf64_Rela) <= rela->size; off += sizeof(Elf64_Rela)) {
 		Elf64_Rela r;
 
-		memcpy(&r, bytes + off, sizeof(r));
+		memcpy(&r, old + off, sizeof(r));
 		if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE)
 			out->entries[out->nr++] = (struct addend){
 				r.r_offset, bytes + off + offsetof(Elf64_Rela, r_addend)};
 	}
-	if (out->nr)
+	/* Sorting needs as much memory again; linkers have sorted most of these. */
+	for (size_t i = 1; i < out->nr; i++) {
+		if (compare_addends(&out->entries[i - 1], &out->entries[i]) <= 0)
+			continue;
 		qsort(out->entries, out->nr, sizeof(*out->entries), compare_addends);
+		break;
+	}
 	return 0;
 }
 
@@ -258,15 +278,17 @@ static bool patch_entry_abs64(const struct patcher *p, const struct addends *add
 static bool patch_entry_rel32(const struct patcher *p, uint64_t base, const struct mp_table *table,
 			      uint64_t vaddr)
 {
+	const uint8_t *old = mp_elf_bytes(p->cfg->elf, vaddr, 4);
 	uint8_t *word = image_at(p, vaddr, 4);
 	uint64_t target;
 	int32_t rel;
 
 	if (!word)
 		return false;
-	memcpy(&rel, word, 4);
+	memcpy(&rel, old, 4);
 	target = base + (int64_t)rel;
-	return may_lead_on(p, table, target) && !is_entry(p, target) &&
+	/* Few entries lead to copies, so only now the image is read: see retarget(). */
+	return may_lead_on(p, table, target) && !is_entry(p, target) && !memcmp(word, old, 4) &&
 	       me_put_rel32(word, base, me_place_of(p->cfg, p->placement, target));
 }
 
@@ -306,6 +328,7 @@ static void patch_tables(struct patcher *p, const struct me_redirects *redirects
 		const struct mp_table *form = p->cfg->elf->relinkable ? NULL : table;
 		uint64_t vaddr = table->vaddr;
 
+		drop_pages(p, t << 8);
 		if (!func_is_understood(p->cfg, table->func) ||
 		    (table->kind == MP_TABLE_ABS64 && redirects->labels &&
 		     redirects->labels[table->func]))
@@ -349,10 +372,12 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	}
 	free(addends.entries);
 	/* In the order of blocks, which is nearly that of addresses. */
-	for (uint32_t b = 0; !rc && b < cfg->nr_blocks; b++)
+	for (uint32_t b = 0; !rc && b < cfg->nr_blocks; b++) {
+		drop_pages(&p, b);
 		if (placement->target_from_outside[b] != MP_NONE &&
 		    !(cfg->blocks[b].flags & MP_BLOCK_CUT))
 			rc = patch_block(&p, &placement->copies[placement->target_from_outside[b]]);
+	}
 	if (rc) {
 		me_patches_fini(out);
 		return mp_err_set(err, -rc,

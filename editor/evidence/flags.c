@@ -204,7 +204,7 @@ static uint16_t live_after(const struct finder *f, const struct mp_block *block)
 	for (uint32_t e = 0; e < block->nr_edges; e++)
 		after |= f->out->live[cfg->edges[block->first_edge + e].to];
 	if (block->term == MP_TERM_TAIL || (block->term == MP_TERM_COND && block->nr_edges < 2)) {
-		uint32_t callee = mp_cfg_func_at(cfg, block->term_target);
+		uint32_t callee = mp_cfg_func_at(cfg, mp_block_target(block));
 
 		after |= callee == MP_NONE ? 0 : f->reads_from_caller[callee];
 	}

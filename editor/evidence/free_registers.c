@@ -194,7 +194,7 @@ static bool is_tail(const struct mp_block *block, uint32_t *callee, const struct
 {
 	if (block->term != MP_TERM_TAIL && (block->term != MP_TERM_COND || block->nr_edges == 2))
 		return false;
-	*callee = entered(cfg, block->term_target);
+	*callee = entered(cfg, mp_block_target(block));
 	return true;
 }
 
@@ -322,7 +322,7 @@ static uint16_t read_behind(const struct finder *f, uint32_t b)
 	for (uint32_t e = 0; e < block->nr_edges; e++)
 		behind |= f->live[cfg->edges[block->first_edge + e].to];
 	if (is_tail(block, &callee, cfg))
-		behind |= enters_middle(cfg, block->term_target)
+		behind |= enters_middle(cfg, mp_block_target(block))
 				  ? ALL
 				  : taken_by(f, callee) | CALLEE_SAVED | f->results[block->func];
 	switch (block->term) {

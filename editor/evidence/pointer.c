@@ -276,7 +276,7 @@ static bool is_lea_operand(const struct finder *f, uint32_t block, uint64_t fiel
 static void scan_leas(struct finder *f, const struct mp_section *s)
 {
 	const uint8_t *start = mp_elf_bytes(f->cfg->elf, s->vaddr, s->size), *p = start;
-	const uint8_t *end;
+	const uint8_t *end, *dropped = start;
 
 	if (!start || s->size < 6)
 		return;
@@ -287,6 +287,10 @@ static void scan_leas(struct finder *f, const struct mp_section *s)
 		int32_t disp;
 
 		p++;
+		if (p - dropped >= MP_ELF_READ_AT_ONCE) {
+			mp_elf_drop_pages(f->cfg->elf);
+			dropped = p;
+		}
 		if ((*p & 0xc7) != 0x05)
 			continue;
 		memcpy(&disp, p + 1, sizeof(disp));

@@ -78,6 +78,7 @@ static void calls_add(const struct walk *w)
 		const struct mp_call *call = &w->cfg->calls[i];
 		const struct mp_block *block = &w->cfg->blocks[call->block];
 		double count = w->counts->block[call->block];
+		uint64_t target;
 		uint32_t to;
 
 		if (!(count > 0))
@@ -89,9 +90,10 @@ static void calls_add(const struct walk *w)
 				count -= w->counts->edge[e];
 		if (!(count > 0))
 			continue;
-		if (call->callee != MP_NONE && call->target == w->cfg->funcs[call->callee].vaddr)
+		target = mp_call_target(w->cfg, call);
+		if (call->callee != MP_NONE && target == w->cfg->funcs[call->callee].vaddr)
 			w->called[call->callee] += count;
-		else if ((to = mp_cfg_block_starting(w->cfg, call->target)) != MP_NONE)
+		else if ((to = mp_cfg_block_starting(w->cfg, target)) != MP_NONE)
 			w->direct[to] += count;
 	}
 }

@@ -70,7 +70,7 @@ static void arcs_collect(struct placement *p)
 		p->arcs[p->nr_arcs++] = (struct mp_order_arc){
 			.caller = p->index[block->func],
 			.callee = p->index[call->callee],
-			.offset = p->hot_off[call->block] + (call->insn_vaddr - block->vaddr),
+			.offset = p->hot_off[call->block] + call->offset,
 			.weight = p->counts->block[call->block],
 		};
 	}

@@ -27,7 +27,7 @@ static uint32_t tail_of(const struct mp_cfg *cfg, const struct mp_block *block, 
 {
 	*leaves = block->term == MP_TERM_TAIL ||
 		  (block->term == MP_TERM_COND && block->nr_edges < 2);
-	return *leaves ? me_slice_function_at(cfg, block->term_target) : MP_NONE;
+	return *leaves ? me_slice_function_at(cfg, mp_block_target(block)) : MP_NONE;
 }
 
 /* ---- what calls change ---------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ static struct me_slice_wants live_behind(struct me_slice_finder *f, uint32_t b)
 	for (uint32_t e = 0; e < block->nr_edges; e++)
 		add(&live, f->live[cfg->edges[block->first_edge + e].to]);
 	if (leaves) {
-		if (callee == MP_NONE && !me_slice_is_stub(cfg, block->term_target))
+		if (callee == MP_NONE && !me_slice_is_stub(cfg, mp_block_target(block)))
 			return all;
 		pass_behind(f, callee, f->behind[block->func]);
 		add(&live, wanted_by(f, callee));

@@ -27,6 +27,8 @@ void me_job_end_stage(struct me_job *job, enum me_stage stage)
 	job->report->stage_cpu_s[stage] += now_cpu - job->stage_start_cpu_s;
 	job->stage_start_s = now;
 	job->stage_start_cpu_s = now_cpu;
+	/* The next stage loads the pages that it reads. */
+	mp_elf_drop_pages(job->elf);
 	stage++;
 	if (job->options->all && stage == ME_STAGE_PROFILE)
 		stage = ME_STAGE_LAYOUT;

@@ -87,15 +87,16 @@ static uint64_t end_of_call(struct finder *f, const struct mp_call *call)
 {
 	const struct mp_cfg *cfg = f->job->cfg;
 	const struct mp_block *block = &cfg->blocks[call->block];
-	uint64_t end = call->insn_vaddr + ME_LEAF_CALL_SIZE, block_end = block->vaddr + block->size;
-	const uint8_t *bytes = mp_elf_bytes(cfg->elf, call->insn_vaddr, 1);
+	uint64_t vaddr = mp_call_insn(cfg, call);
+	uint64_t end = vaddr + ME_LEAF_CALL_SIZE, block_end = block->vaddr + block->size;
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, vaddr, 1);
 	uint32_t next;
 
 	/* A prefix is not understood. */
 	if (!bytes || *bytes != 0xe8 || call->tail || call->callee == MP_NONE ||
 	    !f->hot[call->block] || end > block_end || !cfg->funcs[call->callee].nr_blocks ||
 	    !is_leaf(f, call->callee) || !may_lose_calls(f, block->func) ||
-	    call->target != cfg->funcs[call->callee].vaddr)
+	    mp_call_target(cfg, call) != cfg->funcs[call->callee].vaddr)
 		return 0;
 	if (end < block_end)
 		return end;

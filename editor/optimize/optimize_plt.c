@@ -20,11 +20,11 @@
 static uint64_t end_of_call(const struct mp_cfg *cfg, const struct mp_call *call)
 {
 	const struct mp_block *block = &cfg->blocks[call->block];
-	uint64_t end = call->insn_vaddr + ME_PLT_BRANCH_SIZE;
+	uint64_t vaddr = mp_call_insn(cfg, call), end = vaddr + ME_PLT_BRANCH_SIZE;
 
 	if (call->tail || (block->term == MP_TERM_NORETURN && end == block->vaddr + block->size))
 		return 0;
-	return me_plt_branch_slot(cfg->elf, call->insn_vaddr, false) ? end : 0;
+	return me_plt_branch_slot(cfg->elf, vaddr, false) ? end : 0;
 }
 
 /* The ends of all such calls that are not the ends of their blocks. Ownership: free(*@cuts). */

@@ -56,22 +56,44 @@ uint64_t me_output_parts_holes(const struct me_output_parts *output)
 	return holes;
 }
 
+/* Bytes of a mapped part that are written at once. */
+#define WRITE_AT_ONCE (4u << 20)
+
+static int write_some(const struct me_part *part, int fd, size_t done, size_t end)
+{
+	while (done < end) {
+		ssize_t n = pwrite(fd, part->bytes + done, end - done, (off_t)(part->off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int write_part(const struct me_part *part, int fd)
+{
+	size_t step = part->mapped ? WRITE_AT_ONCE : part->size;
+	int rc = 0;
+
+	for (size_t done = 0, n; !rc && done < part->size; done += n) {
+		n = part->size - done < step ? part->size - done : step;
+		rc = write_some(part, fd, done, done + n);
+		if (part->mapped)
+			madvise(part->owned + done, n, MADV_DONTNEED);
+	}
+	return rc;
+}
+
 int me_output_parts_write(const struct me_output_parts *output, int fd)
 {
 	for (uint32_t i = 0; i < output->nr_parts; i++) {
-		const struct me_part *part = &output->parts[i];
-		size_t done = 0;
+		int rc = write_part(&output->parts[i], fd);
 
-		while (done < part->size) {
-			ssize_t n = pwrite(fd, part->bytes + done, part->size - done,
-					   (off_t)(part->off + done));
-
-			if (n < 0 && errno == EINTR)
-				continue;
-			if (n <= 0)
-				return n < 0 ? -errno : -EIO;
-			done += (size_t)n;
-		}
+		if (rc)
+			return rc;
 	}
 	return ftruncate(fd, (off_t)output->size_bytes) ? -errno : 0;
 }

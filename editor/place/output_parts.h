@@ -48,7 +48,10 @@ int me_output_parts_add(struct me_output_parts *output, const uint8_t *bytes, si
  * holes stores none of them.
  */
 uint64_t me_output_parts_holes(const struct me_output_parts *output);
-/* me_output_parts_write - write all parts to @fd. Return: 0 or -errno. */
+/*
+ * me_output_parts_write - write all parts to @fd. Parts that are mapped lose their bytes, so that
+ * written ones take no memory: write them once. Return: 0 or -errno.
+ */
 int me_output_parts_write(const struct me_output_parts *output, int fd);
 void me_output_parts_fini(struct me_output_parts *output);
 

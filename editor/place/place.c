@@ -83,7 +83,7 @@ static void shape_conditional(const struct mp_cfg *cfg, struct me_placement *pla
 		copy->falls = true;
 		return;
 	}
-	if (next_is(cfg, placement, index, block->term_target)) {
+	if (next_is(cfg, placement, index, mp_block_target(block))) {
 		copy->invert = true;
 		copy->falls = true;
 		return;
@@ -143,7 +143,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	case MP_TERM_TAIL:
 		copy->body_size = block->size - block->term_len;
 		/* The exit of an audited function keeps its code, and so an address of its own. */
-		copy->falls = next_is(cfg, placement, index, block->term_target) &&
+		copy->falls = next_is(cfg, placement, index, mp_block_target(block)) &&
 			      !(placement->of_version[ME_VERSION_ORIGINAL] &&
 				block->term == MP_TERM_TAIL);
 		copy->jump = !copy->falls && !planned->via_slot;

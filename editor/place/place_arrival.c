@@ -74,7 +74,7 @@ uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *c
 {
 	const struct mp_block *block = &cfg->blocks[copy->block];
 
-	return copy->invert ? block->vaddr + block->size : block->term_target;
+	return copy->invert ? block->vaddr + block->size : mp_block_target(block);
 }
 
 uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy)
@@ -86,7 +86,7 @@ uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *cop
 	/* The jump goes where the conditional branch does not. */
 	if (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL ||
 	    (block->term == MP_TERM_COND && copy->invert))
-		return block->term_target;
+		return mp_block_target(block);
 	return block->vaddr + block->size;
 }
 

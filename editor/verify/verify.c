@@ -211,12 +211,9 @@ static void vf_fini(struct vf *vf)
 	marks_fini(vf->marks);
 }
 
-/* Mapped pages of large files are most of verify's memory. Later steps read again what they
- * need. */
 static int drop_pages(const struct vf *vf)
 {
-	mp_elf_drop_pages(vf->o);
-	mp_elf_drop_pages(vf->n);
+	vf_drop_pages(vf);
 	return 0;
 }
 

@@ -356,15 +356,40 @@ static uint64_t next_difference(const struct vf *vf, uint64_t off, uint64_t end)
 	return end;
 }
 
-static int check_range(const struct vf *vf, uint64_t off, uint64_t end)
+/* *@off: where to go on, which may be behind @end. */
+static int check_some_bytes(const struct vf *vf, uint64_t *off, uint64_t end)
 {
-	while ((off = next_difference(vf, off, end)) < end) {
-		int ret = check_byte(vf, off, &off);
+	while (*off < end) {
+		uint64_t at = next_difference(vf, *off, end);
+		int ret;
 
+		*off = at;
+		if (at == end)
+			break;
+		ret = check_byte(vf, at, off);
 		if (ret)
 			return ret;
 	}
 	return 0;
+}
+
+/* Bytes that are compared before their pages are given back. */
+#define VF_COMPARE_AT_ONCE (1u << 20)
+
+static int check_range(const struct vf *vf, uint64_t off, uint64_t end)
+{
+	int ret = 0;
+
+	while (!ret && off < end) {
+		uint64_t start = off, stop = end;
+
+		if (end - off > VF_COMPARE_AT_ONCE)
+			stop = off + VF_COMPARE_AT_ONCE;
+		ret = check_some_bytes(vf, &off, stop);
+		mp_elf_drop_bytes(vf->o, vf->o->data + start, stop - start);
+		mp_elf_drop_bytes(vf->n, vf->n->data + start, stop - start);
+	}
+	return ret;
 }
 
 /* Ranges of the file that are compared in parallel. */

@@ -556,12 +556,19 @@ static int check_text_relocs(const struct vf *vf)
 	return 0;
 }
 
+/* Number of pieces that a thread checks at once. */
+#define VF_GRAIN 1024
+/* Number of pieces after which pages are given back. Their blocks may lie anywhere in the text. */
+#define VF_DROP_PAGES (64 * VF_GRAIN)
+
 static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
 	int ret = 0;
 
 	(void)ctx;
+	if (first % VF_DROP_PAGES == 0)
+		vf_drop_pages(vf);
 	for (uint32_t i = first; !ret && i < end; i++) {
 		uint64_t at = i ? pieces[i - 1].new_vaddr + pieces[i - 1].new_size
 				: vf->new_text->vaddr;
@@ -574,9 +581,6 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 	}
 	return ret;
 }
-
-/* Number of pieces that a thread checks at once. */
-#define VF_GRAIN 1024
 
 int vf_check_pieces(const struct vf *vf)
 {

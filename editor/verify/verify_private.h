@@ -248,6 +248,24 @@ struct vf {
 int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * Give mapped pages back, which are most of verify's memory for large files. Later steps load again
+ * what they need.
+ */
+static inline void vf_drop_pages(const struct vf *vf)
+{
+	mp_elf_drop_pages(vf->o);
+	mp_elf_drop_pages(vf->n);
+}
+
+static inline void vf_drop_bytes(const struct mp_elf *elf, uint64_t start, uint64_t end)
+{
+	const uint8_t *bytes = mp_elf_bytes(elf, start, end - start);
+
+	if (bytes)
+		mp_elf_drop_bytes(elf, bytes, end - start);
+}
+
 static inline bool vf_is_text(const struct vf *vf, uint64_t vaddr)
 {
 	if (vaddr < vf->text_start || vaddr >= vf->text_end)

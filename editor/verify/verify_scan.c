@@ -237,6 +237,7 @@ static int scan_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t en
 			if (is_text_section(&vf->o->sections[s]))
 				ret = scan_section(parts->vf, parts->anchors, part,
 						   &vf->o->sections[s]);
+		vf_drop_bytes(vf->o, part->start, part->end);
 	}
 	return ret;
 }

@@ -28,7 +28,7 @@ static bool leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 	case MP_TERM_TAIL: return true;
 	case MP_TERM_COND:
 		return block->nr_edges < 2 &&
-		       mp_cfg_func_at(cfg, block->term_target) != block->func;
+		       mp_cfg_func_at(cfg, mp_block_target(block)) != block->func;
 	default: return false;
 	}
 }

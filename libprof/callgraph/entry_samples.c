@@ -40,7 +40,7 @@ static const struct mp_call *call_before(const struct mp_cfg *cfg, uint64_t next
 		return NULL;
 	c = mp_cfg_call_from(cfg, 0, cfg->nr_calls, block);
 	for (; c < cfg->nr_calls && cfg->calls[c].block == block; c++)
-		if (!cfg->calls[c].tail && cfg->calls[c].insn_vaddr + CALL_BYTES == next)
+		if (!cfg->calls[c].tail && mp_call_insn(cfg, &cfg->calls[c]) + CALL_BYTES == next)
 			return &cfg->calls[c];
 	return NULL;
 }

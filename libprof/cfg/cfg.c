@@ -102,20 +102,24 @@ static void fini_build(struct mp_cfg_build *b)
 	free(b->part_funcs);
 	free(b->part_ranges);
 	free(b->part_of_range);
+	mp_marks_fini(&b->marks);
 }
 
 /* Evidence that may be chance makes a target only where an instruction starts. */
 static void accept_weak(struct mp_cfg_build *b)
 {
-	mp_bits_or_common(b->index->targets, b->index->weak_targets, b->starts,
-			  b->index->nr_bytes / 64 + 1);
+	uint32_t first = b->index->first_word;
+
+	mp_bits_or_common(b->index->targets + first, b->index->weak_targets + first,
+			  b->starts + first, b->index->nr_words);
 }
 
 /* Adds every address that an operand names, in functions and outside of them. */
 static void add_refs(struct mp_cfg_build *b)
 {
 	mp_bits_or(b->gap_refs, b->refs, b->index->nr_bytes / 64 + 1);
-	mp_bits_or(b->gap_refs, b->named, b->index->nr_bytes / 64 + 1);
+	mp_bits_or(b->gap_refs + b->index->first_word, b->named + b->index->first_word,
+		   b->index->nr_words);
 }
 
 static void drop(void *array)
@@ -126,21 +130,29 @@ static void drop(void *array)
 	*p = NULL;
 }
 
+/* Frees what the passes that find functions and tables do not leave to later ones. */
+static void drop_joined(struct mp_cfg_build *b)
+{
+	drop(&b->pointed);
+	drop(&b->orphans);
+	drop(&b->table_lengths);
+	drop(&b->far_links);
+	drop(&b->part_funcs);
+	drop(&b->part_ranges);
+}
+
 /*
  * Frees everything that block making and later passes do not use, since blocks and edges
  * need about as much memory.
  */
 static void drop_found(struct mp_cfg_build *b)
 {
-	drop(&b->pointed);
 	drop(&b->computed);
 	drop(&b->non_label_words);
-	drop(&b->orphans);
-	drop(&b->gap_refs);
-	drop(&b->table_lengths);
-	drop(&b->far_links);
-	drop(&b->part_funcs);
-	drop(&b->part_ranges);
+	drop(&b->pointer_jumps);
+	drop(&b->text_refs);
+	if (!b->elf->relinkable) /* else mp_cfg_find_offsets() needs them */
+		drop(&b->entries);
 }
 
 static void *shrink(void *array, uint32_t nr, size_t size)
@@ -170,6 +182,7 @@ static int run_passes(struct mp_cfg_build *b)
 		return ret;
 	add_refs(b);
 	mp_cfg_find_relative(b, b->gap_refs);
+	drop(&b->gap_refs);
 	/*
 	 * A switch may jump right into a cold part. Only its table tells whose part that
 	 * is, so both passes repeat.
@@ -181,6 +194,7 @@ static int run_passes(struct mp_cfg_build *b)
 		if (ret)
 			return ret;
 	}
+	drop_joined(b);
 	mp_cfg_find_taken(b);
 	ret = mp_cfg_find_returns(b);
 	if (!ret)

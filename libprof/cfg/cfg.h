@@ -62,29 +62,44 @@ enum mp_block_flag {
 		1 << 10, /* mp_cfg_cut() began it: control only comes from the block before */
 };
 
+/* Limits of the fields below. Longer code without a branch becomes several blocks. */
+#define MP_MAX_BLOCK_SIZE  ((1u << 24) - 1)
+#define MP_MAX_BLOCK_EDGES ((1u << 24) - 1)
+
 struct mp_block {
 	uint64_t vaddr;
-	uint32_t size; /* bytes */
-	uint32_t nr_insns;
+	uint32_t size : 24;    /* bytes */
+	uint32_t term : 4;     /* enum mp_term */
+	uint32_t term_len : 4; /* bytes of the terminating branch; 0 for FALL and NORETURN */
 	uint32_t func;
-	uint32_t first_edge; /* successors: cfg->edges[first_edge .. + nr_edges) */
-	uint32_t nr_edges;
-	uint8_t term;		      /* enum mp_term */
-	uint8_t term_len;	      /* bytes of the terminating branch; 0 for FALL and NORETURN */
-	uint16_t flags;		      /* enum mp_block_flag */
-	union {			      /* depends on @term; 0 for other kinds */
-		uint64_t term_target; /* COND/JUMP/TAIL: branch target vaddr */
-		uint64_t table;	      /* TABLE: index of the table, or MP_NONE */
+	uint32_t first_edge;	  /* successors: cfg->edges[first_edge .. + nr_edges) */
+	union {			  /* depends on @term; 0 for other kinds */
+		int32_t distance; /* COND/JUMP/TAIL: from the block's end to the target */
+		uint32_t table;	  /* TABLE: index of the table, or MP_NONE */
 	};
+	uint64_t nr_insns : 24;
+	uint64_t nr_edges : 24;
+	uint64_t flags : 16; /* enum mp_block_flag */
 };
 
 /* Large programs have millions of blocks. */
-_Static_assert(sizeof(struct mp_block) == 40, "blocks have grown");
+_Static_assert(sizeof(struct mp_block) == 32, "blocks have grown");
 
 /* Target of the branch at the block's end; 0 if the block has no branch or several targets. */
 static inline uint64_t mp_block_target(const struct mp_block *block)
 {
-	return block->term == MP_TERM_TABLE ? 0 : block->term_target;
+	switch (block->term) {
+	case MP_TERM_COND:
+	case MP_TERM_JUMP:
+	case MP_TERM_TAIL: return block->vaddr + block->size + (uint64_t)(int64_t)block->distance;
+	default: return 0;
+	}
+}
+
+/* Call it when the block has its place and size. */
+static inline void mp_block_set_target(struct mp_block *block, uint64_t target)
+{
+	block->distance = (int32_t)(target - (block->vaddr + block->size));
 }
 
 enum mp_edge_kind {
@@ -201,12 +216,16 @@ struct mp_func {
 
 /* A direct call (or tail call) between functions: the call graph's arcs. */
 struct mp_call {
-	uint32_t block;	 /* call site */
+	uint32_t block : 30; /* call site */
+	uint32_t tail : 1;
 	uint32_t callee; /* function index, MP_NONE: PLT or unknown */
-	uint64_t insn_vaddr;
-	uint64_t target;
-	bool tail;
+	/* mp_call_insn() and mp_call_target() give addresses. */
+	uint64_t offset : 31;  /* of the instruction in the block */
+	int64_t distance : 33; /* of the target from the instruction: 32 bits and its length */
 };
+
+/* Large programs have millions of calls. */
+_Static_assert(sizeof(struct mp_call) == 16, "calls have grown");
 
 /*
  * An operand of any function that holds the address of a label of a function with
@@ -240,6 +259,18 @@ struct mp_cfg {
 	uint64_t nr_indirect_jumps[3];
 	void *private_data;
 };
+
+/* Address of the call's instruction. */
+static inline uint64_t mp_call_insn(const struct mp_cfg *cfg, const struct mp_call *call)
+{
+	return cfg->blocks[call->block].vaddr + call->offset;
+}
+
+/* The address that is called. */
+static inline uint64_t mp_call_target(const struct mp_cfg *cfg, const struct mp_call *call)
+{
+	return mp_call_insn(cfg, call) + (uint64_t)(int64_t)call->distance;
+}
 
 struct mp_cfg_options {
 	/*

@@ -54,20 +54,10 @@ static uint16_t block_flags(const struct mp_cfg_build *b, const struct mp_block_
 			    uint32_t at, const struct mp_part *part)
 {
 	uint64_t vaddr = mp_space_vaddr(b->index, at);
-	uint16_t flags = 0;
+	uint16_t flags = mp_marks_at(&b->marks, at);
 
 	if (vaddr == m->func->vaddr)
 		flags |= MP_BLOCK_ENTRY;
-	if (mp_bit(b->pads, at))
-		flags |= MP_BLOCK_LANDING_PAD;
-	if (mp_bit(b->table_targets, at))
-		flags |= MP_BLOCK_TABLE_TARGET;
-	if (mp_bit(b->address_taken, at))
-		flags |= MP_BLOCK_ADDRESS_TAKEN;
-	if (mp_bit(b->named, at))
-		flags |= MP_BLOCK_NAMED;
-	if (mp_bit(b->entered, at))
-		flags |= MP_BLOCK_OTHER_ENTRY;
 	if (b->cfg->ranges[part->range].cold)
 		flags |= MP_BLOCK_COLD_PART;
 	return flags;
@@ -112,6 +102,14 @@ static uint32_t insn_before(const struct mp_cfg_build *b, uint32_t from, uint32_
 	return before;
 }
 
+/* The last place in (from, at] where a block from @from on may end. */
+static uint32_t last_cut(const struct mp_cfg_build *b, uint32_t from, uint32_t at)
+{
+	uint32_t cut = mp_bit(b->starts, at) ? at : insn_before(b, from, at);
+
+	return cut > from ? cut : at;
+}
+
 /*
  * With fine blocks: end of the first piece of block [at, end), which ends with the branch
  * @term or with none. @*flow: the first flow that may lie in the block; moves on.
@@ -149,7 +147,7 @@ static bool leaves(const struct mp_block_maker *m, const struct mp_flow *f)
 
 	switch (f->kind) {
 	case MP_INSN_RET: return true;
-	case MP_INSN_IJUMP: return mp_bit(b->tails, f->at) && !mp_bit(b->tabled, f->at);
+	case MP_INSN_IJUMP: return f->tail && !f->tabled;
 	case MP_INSN_JUMP:
 		part = f->target == MP_NONE ? MP_NONE : mp_part_at(b->index, f->target);
 		return part == MP_NONE || b->index->parts[part].func != m->func_index;
@@ -219,6 +217,10 @@ static int cut_part(struct mp_block_maker *m, struct mp_part *part)
 			term = cut < end ? MP_NONE : term;
 			end = cut;
 		}
+		if (end - at > MP_MAX_BLOCK_SIZE) {
+			term = MP_NONE;
+			end = last_cut(b, at, at + MP_MAX_BLOCK_SIZE);
+		}
 		if (add_block(m, part, at, end, term))
 			return -ENOMEM;
 		at = end;
@@ -265,7 +267,7 @@ static void judge_blocks(struct mp_block_maker *m)
 				bl->flags |= MP_BLOCK_PADDING;
 		}
 	}
-	if (mp_bit(b->address_taken, entry))
+	if (mp_marks_at(&b->marks, entry) & MP_BLOCK_ADDRESS_TAKEN)
 		m->func->flags |= MP_FUNC_ADDRESS_TAKEN;
 	if (!b->elf->relinkable && mp_bit(b->index->weak_targets, entry))
 		m->func->flags |= MP_FUNC_POINTED;
@@ -297,6 +299,7 @@ static int make_func(struct mp_block_maker *m, uint32_t func_index, uint32_t *sc
 			return ret;
 	}
 	judge_blocks(m);
+	mp_space_note_read(m->b, (uint32_t)func->size);
 	return mp_cfg_link_blocks(m, scratch);
 }
 
@@ -369,6 +372,11 @@ int mp_cfg_make_blocks(struct mp_cfg_build *b)
 		goto out;
 	find_entered(b);
 	find_off_grid(b);
+	free(b->gap_targets);
+	b->gap_targets = NULL;
+	ret = mp_marks_pack(b);
+	if (ret)
+		goto out;
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 		if (b->options && b->options->want &&
 		    !b->options->want(b->options->ctx, &cfg->funcs[f]))

@@ -65,7 +65,7 @@ static void cut_off(const struct mp_cfg *cfg, struct mp_block *part, struct mp_b
 	part->nr_edges = 1;
 	part->term = MP_TERM_FALL;
 	part->term_len = 0;
-	part->term_target = 0;
+	part->distance = 0;
 	rest->vaddr = cut;
 	rest->size -= part->size;
 	rest->nr_insns -= part->nr_insns;
@@ -124,12 +124,14 @@ static void renumber(struct mp_cfg *cfg, const uint32_t *first)
 			cfg->tables[t].block = first[cfg->tables[t].block + 1] - 1;
 	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
 		struct mp_call *call = &cfg->calls[c];
-		uint32_t end = first[call->block + 1];
+		uint32_t block = first[call->block], end = first[call->block + 1];
+		/* The first piece begins where the block began. */
+		uint64_t vaddr = cfg->blocks[block].vaddr + call->offset;
 
-		call->block = first[call->block];
-		while (call->block + 1 < end &&
-		       cfg->blocks[call->block + 1].vaddr <= call->insn_vaddr)
-			call->block++;
+		while (block + 1 < end && cfg->blocks[block + 1].vaddr <= vaddr)
+			block++;
+		call->block = block;
+		call->offset = vaddr - cfg->blocks[block].vaddr;
 	}
 	/* A hint may be too low: lookups go on from there. */
 	for (uint64_t h = 0; h < nr_hints; h++)

@@ -239,6 +239,22 @@ static int make_hints(struct mp_cfg_index *index)
 	return 0;
 }
 
+static void find_words(struct mp_cfg_index *index)
+{
+	uint32_t at = index->nr_bytes, end = 0;
+
+	for (uint32_t i = 0; i < index->nr_text; i++) {
+		at = index->text[i].at < at ? index->text[i].at : at;
+		end = index->text[i].end > end ? index->text[i].end : end;
+	}
+	for (uint32_t p = 0; p < index->nr_parts; p++) {
+		at = index->parts[p].at < at ? index->parts[p].at : at;
+		end = index->parts[p].end > end ? index->parts[p].end : end;
+	}
+	index->first_word = at / 64;
+	index->nr_words = end > at ? end / 64 + 1 - index->first_word : 0;
+}
+
 int mp_cfg_find_funcs(struct mp_cfg_build *b)
 {
 	struct mp_cfg_index *index = b->index;
@@ -284,6 +300,7 @@ int mp_cfg_find_funcs(struct mp_cfg_build *b)
 		mark_special(b, func, claim);
 	}
 	cfg->nr_funcs = cfg->nr_ranges = index->nr_parts = nr;
+	find_words(index);
 	ret = make_hints(index);
 	if (!ret)
 		mark_resolvers(b);

@@ -322,6 +322,7 @@ int mp_cfg_read_gaps(struct mp_cfg_build *b)
 		goto out;
 	for (uint32_t i = 0; i < b->index->nr_parts; i++) {
 		read_gap(&g, at, b->index->parts[i].at);
+		mp_space_note_read(b, b->index->parts[i].end - at);
 		at = b->index->parts[i].end;
 	}
 	read_gap(&g, at, b->index->nr_bytes);
@@ -333,7 +334,9 @@ int mp_cfg_read_gaps(struct mp_cfg_build *b)
 	while (read_off_grid(&g, b->gap_targets))
 		;
 	mp_bits_clear_all(b->scratch, nr_words);
-	mp_bits_or_common(b->index->weak_targets, b->gap_targets, b->starts, nr_words);
+	mp_bits_or_common(b->index->weak_targets + b->index->first_word,
+			  b->gap_targets + b->index->first_word, b->starts + b->index->first_word,
+			  b->index->nr_words);
 out:
 	free(g.reached);
 	free(g.stack);

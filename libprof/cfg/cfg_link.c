@@ -30,7 +30,8 @@ static int add_edge(struct mp_block_maker *m, uint32_t from, uint32_t to, enum m
 {
 	struct mp_cfg *cfg = m->b->cfg;
 
-	if (mp_grow(&cfg->edges, &m->b->cap_edges, cfg->nr_edges, sizeof(*cfg->edges)))
+	if (cfg->blocks[from].nr_edges == MP_MAX_BLOCK_EDGES ||
+	    mp_grow(&cfg->edges, &m->b->cap_edges, cfg->nr_edges, sizeof(*cfg->edges)))
 		return -ENOMEM;
 	cfg->edges[cfg->nr_edges++] = (struct mp_edge){from, to, kind};
 	cfg->blocks[from].nr_edges++;
@@ -41,7 +42,7 @@ static int add_call(struct mp_block_maker *m, uint32_t block, const struct mp_fl
 {
 	struct mp_cfg *cfg = m->b->cfg;
 	uint32_t part = f->target == MP_NONE ? MP_NONE : mp_part_at(m->b->index, f->target);
-	uint64_t vaddr = mp_space_vaddr(m->b->index, f->at);
+	uint64_t vaddr = mp_space_vaddr(m->b->index, f->at), target = 0;
 	struct mp_call *call;
 
 	if (mp_grow(&cfg->calls, &m->b->cap_calls, cfg->nr_calls, sizeof(*cfg->calls)))
@@ -50,20 +51,21 @@ static int add_call(struct mp_block_maker *m, uint32_t block, const struct mp_fl
 	*call = (struct mp_call){
 		.block = block,
 		.callee = part == MP_NONE ? MP_NONE : m->b->index->parts[part].func,
-		.insn_vaddr = vaddr,
+		.offset = vaddr - cfg->blocks[block].vaddr,
 		.tail = tail,
 	};
 	if (call->callee != MP_NONE && cfg->funcs[call->callee].problem == MP_PROBLEM_SPECIAL)
 		call->callee = MP_NONE;
 	if (f->target != MP_NONE) {
-		call->target = mp_space_vaddr(m->b->index, f->target);
+		target = mp_space_vaddr(m->b->index, f->target);
 	} else {
 		const uint8_t *bytes = mp_space_bytes(m->b->index, f->at, f->len);
 		struct mp_insn insn;
 
 		if (bytes && !mp_insn_decode(bytes, f->len, vaddr, &insn))
-			call->target = insn.target;
+			target = insn.target;
 	}
+	call->distance = (int64_t)(target - vaddr);
 	return 0;
 }
 
@@ -75,14 +77,15 @@ static int link_direct(struct mp_block_maker *m, uint32_t block, const struct mp
 	int ret;
 
 	if (to != MP_NONE) {
-		cfg->blocks[block].term_target = cfg->blocks[to].vaddr;
+		mp_block_set_target(&cfg->blocks[block], cfg->blocks[to].vaddr);
 		cfg->blocks[block].term = jump ? MP_TERM_JUMP : MP_TERM_COND;
 		return add_edge(m, block, to, jump ? MP_EDGE_JUMP : MP_EDGE_TAKEN);
 	}
 	ret = add_call(m, block, f, true);
 	if (ret)
 		return ret;
-	cfg->blocks[block].term_target = cfg->calls[cfg->nr_calls - 1].target;
+	mp_block_set_target(&cfg->blocks[block],
+			    mp_call_target(cfg, &cfg->calls[cfg->nr_calls - 1]));
 	cfg->blocks[block].term = jump ? MP_TERM_TAIL : MP_TERM_COND;
 	return 0;
 }
@@ -134,30 +137,30 @@ static int link_tables(struct mp_block_maker *m, uint32_t block, uint32_t jump)
 	return ret;
 }
 
-static int link_indirect(struct mp_block_maker *m, uint32_t block, uint32_t jump)
+static int link_indirect(struct mp_block_maker *m, uint32_t block, const struct mp_flow *f)
 {
 	struct mp_block *bl = &m->b->cfg->blocks[block];
 	bool labels = m->func->flags & MP_FUNC_LABELS;
 
-	if (labels && mp_bit(m->b->may_miss_table, jump) && !mp_bit(m->b->tails, jump)) {
+	if (labels && f->may_miss_table && !f->tail) {
 		bl->term = MP_TERM_UNRESOLVED;
 		m->b->cfg->nr_indirect_jumps[2]++;
 		return 0;
 	}
-	if (mp_bit(m->b->tabled, jump)) {
+	if (f->tabled) {
 		bl->term = MP_TERM_TABLE;
 		bl->table = MP_NONE;
 		m->b->cfg->nr_indirect_jumps[0]++;
-		return link_tables(m, block, jump);
+		return link_tables(m, block, f->at);
 	}
-	if (mp_bit(m->b->tails, jump)) {
+	if (f->tail) {
 		bl->term = MP_TERM_INDIRECT_TAIL;
 		m->b->cfg->nr_indirect_jumps[1]++;
 		return 0;
 	}
 	bl->term = MP_TERM_UNRESOLVED;
 	m->b->cfg->nr_indirect_jumps[2]++;
-	mp_func_problem(m->func, MP_PROBLEM_UNRESOLVED_JUMP, mp_space_vaddr(m->b->index, jump));
+	mp_func_problem(m->func, MP_PROBLEM_UNRESOLVED_JUMP, mp_space_vaddr(m->b->index, f->at));
 	return 0;
 }
 
@@ -195,7 +198,7 @@ static int link_block(struct mp_block_maker *m, uint32_t n)
 	case MP_INSN_LOOP:
 		ret = link_direct(m, block, f);
 		return ret ? ret : link_fall(m, block, end);
-	case MP_INSN_IJUMP: return link_indirect(m, block, f->at);
+	case MP_INSN_IJUMP: return link_indirect(m, block, f);
 	case MP_INSN_RET: bl->term = MP_TERM_RET; return 0;
 	case MP_INSN_TRAP: bl->term = MP_TERM_TRAP; return 0;
 	default:
@@ -232,7 +235,7 @@ static int compare_calls(const void *a, const void *b)
 
 	if (x->block != y->block)
 		return x->block < y->block ? -1 : 1;
-	return x->insn_vaddr < y->insn_vaddr ? -1 : x->insn_vaddr > y->insn_vaddr;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
 /*

@@ -243,9 +243,11 @@ int mp_cfg_find_noreturn(struct mp_cfg_build *b)
 	v.stub = mp_space_bitmap(index);
 	if (!v.returns || !v.stub_known || !v.stub)
 		goto out;
-	for (uint32_t p = 0; p < index->nr_parts; p++)
+	for (uint32_t p = 0; p < index->nr_parts; p++) {
 		if (part_returns(b, &index->parts[p]))
 			v.returns[index->parts[p].func] = 1;
+		mp_space_note_read(b, index->parts[p].end - index->parts[p].at);
+	}
 	/* A function that jumps to one that returns, returns as well. All others never return. */
 	for (unsigned int round = 0; changed; round++) {
 		changed = false;

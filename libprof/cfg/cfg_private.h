@@ -55,9 +55,13 @@ struct mp_flow {
 	uint32_t at;
 	uint32_t target; /* index of the target; MP_NONE: outside the file, or indirect */
 	uint8_t len, kind;
-	bool noreturn; /* a call that does not return */
-	bool slot;     /* indirect through a fixed cell, [rip + disp32] */
+	bool noreturn : 1; /* a call that does not return */
+	bool slot : 1;	   /* indirect through a fixed cell, [rip + disp32] */
+	/* of an indirect jump, set by mp_marks_pack() from the bitmaps of the same names */
+	bool tabled : 1, tail : 1, may_miss_table : 1;
 };
+
+_Static_assert(sizeof(struct mp_flow) == 12, "flows have grown");
 
 /*
  * An operand that refers to a byte of the file: [rip + disp32], or an absolute 32-bit field
@@ -91,6 +95,11 @@ struct mp_cfg_index {
 	} * text; /* executable sections, ascending; without sections: PF_X segments */
 	uint32_t nr_text;
 	struct mp_text main_text; /* the largest text: lookups try it first */
+	/*
+	 * The words of a bitmap that text and functions have. To read the others, where nothing is
+	 * ever set, costs a page fault for each page of them.
+	 */
+	uint32_t first_word, nr_words;
 	struct mp_part *parts;
 	uint32_t nr_parts;
 	/*
@@ -106,6 +115,16 @@ struct mp_cfg_index {
 	mp_bits targets;
 	/* evidence that may be chance: counts only where an instruction starts */
 	mp_bits weak_targets;
+};
+
+/*
+ * What is known of the starts of blocks, in one byte for each such place: as enum mp_block_flag.
+ * A bitmap for each fact would take several times as much.
+ */
+struct mp_marks {
+	mp_bits known;	/* places with a mark */
+	uint32_t *rank; /* per word of @known: number of marks before */
+	uint8_t *mark;	/* by ascending place */
 };
 
 struct mp_cfg_build {
@@ -134,6 +153,8 @@ struct mp_cfg_build {
 	mp_bits gap_targets; /* code outside of functions, or between instructions, may lead here */
 	mp_bits gap_refs;    /* such code may name this byte */
 	mp_bits scratch;     /* all bits are 0 between uses */
+	struct mp_marks marks; /* replaces some of these bitmaps while blocks are made */
+	uint32_t nr_read;      /* bytes of the file that were read since its pages were dropped */
 	struct mp_flow *flows;
 	uint32_t nr_flows, cap_flows;
 	struct mp_ref *ref_list;
@@ -160,6 +181,7 @@ struct mp_cfg_build {
 	uint32_t *part_of_range;
 	uint32_t first_dynsym; /* elf->symbols from this index on are .dynsym */
 	bool moves;	       /* ET_DYN: every absolute address has a relocation */
+	bool had_tables;       /* mp_cfg_find_tables() was called before */
 };
 
 /* ---- cfg_space.c: addresses and indexes ---- */
@@ -200,6 +222,19 @@ uint32_t mp_part_at(const struct mp_cfg_index *index, uint32_t at);
 uint32_t mp_ref_first(const struct mp_cfg_build *b, uint32_t at);
 /* The same for b->text_refs, until cfg_label sorts them anew. */
 uint32_t mp_text_ref_first(const struct mp_cfg_build *b, uint32_t at);
+
+/*
+ * Notes that a pass has read @size bytes of the text. Now and then this drops the pages of the
+ * file: every pass reads the whole text, and its pages would stay memory of this process.
+ */
+static inline void mp_space_note_read(struct mp_cfg_build *b, uint32_t size)
+{
+	b->nr_read += size;
+	if (b->nr_read < MP_ELF_READ_AT_ONCE)
+		return;
+	b->nr_read = 0;
+	mp_elf_drop_pages(b->elf);
+}
 
 /* Grows *@array (elements of @size bytes) for one more element. Return: 0, -ENOMEM. */
 int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size);
@@ -277,6 +312,15 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 void mp_table_mark_beyond(struct mp_cfg_build *b, const struct mp_table *table);
 /* ---- table_exclusive.c ---- */
 int mp_cfg_check_tables(struct mp_cfg_build *b);
+/* ---- cfg_mark.c: less memory while blocks are made ---- */
+/*
+ * Moves what is known of single places from bitmaps to b->marks and b->flows, and frees the
+ * bitmaps. To be called when all of it is known. Return: 0, -ENOMEM.
+ */
+int mp_marks_pack(struct mp_cfg_build *b);
+/* What is known of @at: MP_BLOCK_LANDING_PAD, TABLE_TARGET, ADDRESS_TAKEN, OTHER_ENTRY, NAMED. */
+uint8_t mp_marks_at(const struct mp_marks *marks, uint32_t at);
+void mp_marks_fini(struct mp_marks *marks);
 /* ---- cfg_block.c: blocks, edges, calls ---- */
 int mp_cfg_make_blocks(struct mp_cfg_build *b);
 

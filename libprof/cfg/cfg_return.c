@@ -106,10 +106,11 @@ static bool asks_for_stack(const struct mp_cfg_build *b, const struct mp_flow *c
 int mp_cfg_find_returns(struct mp_cfg_build *b)
 {
 	const struct mp_cfg_index *index = b->index;
-	mp_bits known = mp_space_bitmap(index), changes = mp_space_bitmap(index);
-	int ret = known && changes ? 0 : -ENOMEM;
+	mp_bits known = b->scratch, changes = mp_space_bitmap(index);
 
-	for (uint32_t p = 0; p < index->nr_parts && !ret; p++) {
+	if (!changes)
+		return -ENOMEM;
+	for (uint32_t p = 0; p < index->nr_parts; p++) {
 		const struct mp_part *part = &index->parts[p];
 
 		for (uint32_t i = 0; i < part->nr_flows; i++) {
@@ -130,8 +131,9 @@ int mp_cfg_find_returns(struct mp_cfg_build *b)
 						MP_PROBLEM_RETURNS_ELSEWHERE,
 						mp_space_vaddr(index, f->at));
 		}
+		mp_space_note_read(b, part->end - part->at);
 	}
-	free(known);
+	mp_bits_clear_all(known, index->nr_bytes / 64 + 1);
 	free(changes);
-	return ret;
+	return 0;
 }

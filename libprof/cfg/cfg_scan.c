@@ -244,6 +244,7 @@ int mp_cfg_scan(struct mp_cfg_build *b)
 		if (ret)
 			return ret;
 		part->nr_flows = b->nr_flows - part->first_flow;
+		mp_space_note_read(b, part->end - at);
 		at = part->end;
 	}
 	return scan_gap(b, at, index->nr_bytes);

@@ -203,15 +203,20 @@ int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again)
 	*again = false;
 	b->cfg->nr_tables = 0;
 	b->nr_uses = 0;
-	clear(b, b->table_targets);
-	clear(b, b->in_table);
-	clear(b, b->tabled);
-	clear(b, b->tails);
-	clear(b, b->pointer_jumps);
-	clear(b, b->may_miss_table);
-	clear(b, b->computed);
-	for (uint32_t i = 0; i < b->cfg->nr_funcs && !ret; i++)
+	if (b->had_tables) {
+		clear(b, b->table_targets);
+		clear(b, b->in_table);
+		clear(b, b->tabled);
+		clear(b, b->tails);
+		clear(b, b->pointer_jumps);
+		clear(b, b->may_miss_table);
+		clear(b, b->computed);
+	}
+	b->had_tables = true;
+	for (uint32_t i = 0; i < b->cfg->nr_funcs && !ret; i++) {
 		ret = find_in_func(b, &f, i, again);
+		mp_space_note_read(b, (uint32_t)b->cfg->funcs[i].size);
+	}
 	mp_slice_fini(&f.slice);
 	for (uint32_t i = 0; i < b->cfg->nr_tables; i++)
 		mp_table_mark_beyond(b, &b->cfg->tables[i]);

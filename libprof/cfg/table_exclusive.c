@@ -8,6 +8,9 @@
 
 #include "libprof/cfg/cfg_words.h"
 
+/* Bytes of the file whose pages a look at a table may load. */
+#define TABLE_READS 16384u
+
 struct check {
 	struct mp_cfg_build *b;
 	uint32_t *order; /* tables by address */
@@ -108,6 +111,7 @@ static int note_refs(struct check *c)
 				continue;
 			}
 			bytes = mp_space_bytes(b->index, b->ref_list[i].at, 1);
+			mp_space_note_read(b, TABLE_READS);
 			if (!bytes ||
 			    mp_insn_decode(bytes, b->index->parts[part].end - b->ref_list[i].at, 0,
 					   &insn))
@@ -137,12 +141,25 @@ static int note_refs(struct check *c)
 	return 0;
 }
 
-static bool any_target(const struct mp_cfg_build *b, const struct mp_table *t, const uint64_t *bits)
+/* True if one of the table's targets is in b->scratch. */
+static bool any_noted(const struct mp_cfg_build *b, const struct mp_table *t)
 {
 	for (uint32_t i = 0; i < t->nr_entries; i++) {
 		uint32_t target = mp_table_entry(b, t, i);
 
-		if (target != MP_NONE && mp_bit(bits, target))
+		if (target != MP_NONE && mp_bit(b->scratch, target))
+			return true;
+	}
+	return false;
+}
+
+/* True if the address of one of the table's targets stands somewhere else, too. */
+static bool any_taken(const struct mp_cfg_build *b, const struct mp_table *t)
+{
+	for (uint32_t i = 0; i < t->nr_entries; i++) {
+		uint32_t target = mp_table_entry(b, t, i);
+
+		if (target != MP_NONE && mp_marks_at(&b->marks, target) & MP_BLOCK_ADDRESS_TAKEN)
 			return true;
 	}
 	return false;
@@ -160,6 +177,7 @@ static void check_shared_labels(struct check *c)
 		for (uint32_t i = 0; i < cfg->nr_tables; i++) {
 			const struct mp_table *t = &cfg->tables[i];
 
+			mp_space_note_read(b, TABLE_READS);
 			for (uint32_t k = 0; !t->private_refs && k < t->nr_entries; k++) {
 				uint32_t target = mp_table_entry(b, t, k);
 
@@ -170,13 +188,13 @@ static void check_shared_labels(struct check *c)
 		for (uint32_t i = 0; i < cfg->nr_tables; i++) {
 			struct mp_table *t = &cfg->tables[i];
 
-			if (!t->private_refs || !t->labels || !any_target(b, t, b->scratch))
+			if (!t->private_refs || !t->labels || !any_noted(b, t))
 				continue;
 			t->private_refs = false;
 			changed = true;
 		}
 	}
-	memset(b->scratch, 0, (b->index->nr_bytes / 64 + 2) * sizeof(uint64_t));
+	mp_bits_clear_all(b->scratch, b->index->nr_bytes / 64 + 1);
 }
 
 /* Another module may know the table by a symbol. */
@@ -223,9 +241,9 @@ int mp_cfg_check_tables(struct mp_cfg_build *b)
 		struct mp_table *t = &cfg->tables[i];
 
 		c.order[i] = i;
+		mp_space_note_read(b, TABLE_READS);
 		t->private_refs = end_is_known(b, t) && mp_elf_is_readonly(b->elf, t->vaddr) &&
-				  mp_elf_is_readonly(b->elf, table_end(t) - 1) &&
-				  !any_target(b, t, b->address_taken);
+				  mp_elf_is_readonly(b->elf, table_end(t) - 1) && !any_taken(b, t);
 	}
 	qsort_r(c.order, c.nr, sizeof(*c.order), compare_tables, cfg->tables);
 	check_overlaps(&c);

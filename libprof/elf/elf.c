@@ -507,34 +507,6 @@ int mp_elf_open(const char *path, unsigned int need, struct mp_elf **out, struct
 	return ret;
 }
 
-uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size)
-{
-	const int prot = PROT_READ | PROT_WRITE;
-	int fd = elf->private_data->copy_fd;
-	uint8_t *copy = MAP_FAILED;
-
-	if (!elf->data || size > elf->size)
-		return NULL;
-	if (fd >= 0)
-		copy = mmap(NULL, size, prot, MAP_PRIVATE, fd, 0);
-	if (copy != MAP_FAILED)
-		return copy;
-	copy = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (copy == MAP_FAILED)
-		return NULL;
-	memcpy(copy, elf->data, size);
-	return copy;
-}
-
-void mp_elf_drop_pages(const struct mp_elf *elf)
-{
-	const struct mp_elf_private *priv = elf ? elf->private_data : NULL;
-
-	/* The mapping is read-only, so nothing is lost. */
-	if (priv && priv->map)
-		madvise(priv->map, elf->size, MADV_DONTNEED);
-}
-
 void mp_elf_close(struct mp_elf *elf)
 {
 	struct mp_elf_private *priv;

@@ -139,10 +139,24 @@ int mp_elf_open_sized(const char *name, int fd, uint64_t size, struct mp_elf **o
  */
 uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size);
 /*
+ * mp_elf_find_changed - sets the bit of each page of @copy, of @size bytes by mp_elf_copy(), that
+ * differs from the file. Other pages, and those of @elf, are given back to the system: a later
+ * read loads them again. @changed: a bit for each MP_ELF_PAGE bytes, all 0.
+ */
+void mp_elf_find_changed(const struct mp_elf *elf, uint8_t *copy, size_t size, uint64_t *changed);
+#define MP_ELF_PAGE 4096
+/*
  * Returns the memory of the mapped pages to the system; a later read loads them again.
  * NULL: does nothing.
  */
 void mp_elf_drop_pages(const struct mp_elf *elf);
+/* The same for the pages of @size bytes at @bytes, which lie in elf->data. */
+void mp_elf_drop_bytes(const struct mp_elf *elf, const uint8_t *bytes, size_t size);
+/*
+ * A pass that reads this many bytes of a file should drop what it has read. Mapped pages are
+ * memory of the process as long as they are mapped, although the page cache has them anyway.
+ */
+#define MP_ELF_READ_AT_ONCE (4u << 20)
 void mp_elf_close(struct mp_elf *elf);
 
 const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name);

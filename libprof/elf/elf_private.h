@@ -29,6 +29,7 @@
 struct mp_elf_private {
 	int fd;	     /* -1: the bytes are in elf->data */
 	int copy_fd; /* descriptor of a mapped file, for further mappings; -1: none */
+	bool copied; /* a copy by mp_elf_copy() is no mapping of the file */
 	void *map;   /* mp_elf_close() unmaps this */
 	size_t map_size;
 	char *shstrtab;

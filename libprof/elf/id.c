@@ -101,6 +101,21 @@ static int read_build_id(struct mp_elf *elf, struct mp_err *err)
 	return ret;
 }
 
+static void hash_mapped(const struct mp_elf *elf, const Elf64_Phdr *load, XXH3_state_t *state)
+{
+	const uint8_t *bytes = elf->data + load->p_offset;
+	uint64_t left = load->p_filesz;
+
+	while (left) {
+		size_t n = left < MP_ELF_READ_AT_ONCE ? (size_t)left : MP_ELF_READ_AT_ONCE;
+
+		XXH3_64bits_update(state, bytes, n);
+		mp_elf_drop_bytes(elf, bytes, n);
+		bytes += n;
+		left -= n;
+	}
+}
+
 /* Reads in pieces: the daemon neither maps large files nor holds them in memory. */
 static int hash_segment(struct mp_elf *elf, const Elf64_Phdr *load, XXH3_state_t *state,
 			uint8_t *buf, size_t buf_size, struct mp_err *err)
@@ -139,7 +154,7 @@ static int read_text_hash(struct mp_elf *elf, struct mp_err *err)
 		if (!(load->p_flags & PF_X) || !load->p_filesz)
 			continue;
 		if (elf->data)
-			XXH3_64bits_update(state, elf->data + load->p_offset, load->p_filesz);
+			hash_mapped(elf, load, state);
 		else
 			ret = hash_segment(elf, load, state, buf, buf_size, err);
 	}

@@ -76,7 +76,7 @@ static uint32_t side_evidence(const struct mp_cfg *cfg, const struct mp_func_sha
 		seen |= 1u << MP_EVIDENCE_RETURNS;
 	if (block_calls(cfg, shape, to))
 		seen |= 1u << MP_EVIDENCE_CALLS;
-	if (side->term == MP_TERM_JUMP && side->term_target <= side->vaddr)
+	if (side->term == MP_TERM_JUMP && mp_block_target(side) <= side->vaddr)
 		seen |= 1u << MP_EVIDENCE_LOOPS;
 	if (side->term == MP_TERM_TRAP || side->term == MP_TERM_NORETURN ||
 	    side->flags & MP_BLOCK_COLD_PART)

@@ -67,10 +67,22 @@ static uint32_t unsampled_insns(const struct mp_cfg *cfg, const struct mp_profil
 	return sum;
 }
 
+static bool func_has_samples(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t f)
+{
+	const struct mp_func *func = &cfg->funcs[f];
+
+	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++)
+		if (counts->samples[b])
+			return true;
+	return false;
+}
+
 int mp_calls_begin(const struct mp_cfg *cfg, const struct mp_profile *profile,
 		   const struct mp_counts *counts, struct mp_calls_evidence *out)
 {
 	uint32_t *unsampled = calloc((size_t)cfg->nr_funcs + 1, sizeof(*unsampled));
+	uint32_t last = MP_NONE;
+	bool seen = false;
 
 	out->samples = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->samples));
 	out->insns = calloc((size_t)cfg->nr_blocks + 1, sizeof(*out->insns));
@@ -80,9 +92,18 @@ int mp_calls_begin(const struct mp_cfg *cfg, const struct mp_profile *profile,
 	}
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		unsampled[f] = unsampled_insns(cfg, profile, counts, f);
-	for (uint32_t i = 0; i < cfg->nr_calls; i++)
-		if (cfg->calls[i].callee != MP_NONE)
-			out->insns[cfg->calls[i].block] += unsampled[cfg->calls[i].callee];
+	/* Functions without samples are not inferred: their part of the array takes no memory. */
+	for (uint32_t i = 0; i < cfg->nr_calls; i++) {
+		const struct mp_call *call = &cfg->calls[i];
+		uint32_t caller = cfg->blocks[call->block].func;
+
+		if (caller != last) {
+			seen = func_has_samples(cfg, counts, caller);
+			last = caller;
+		}
+		if (seen && call->callee != MP_NONE)
+			out->insns[call->block] += unsampled[call->callee];
+	}
 	free(unsampled);
 	return 0;
 }

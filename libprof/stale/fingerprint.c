@@ -21,6 +21,7 @@ struct making {
 	uint32_t call;	    /* index of the next element of cfg->calls */
 	uint32_t table;	    /* the function's last block that jumps through a table */
 	uint64_t nr_ways;   /* edges of all blocks; shared edges count for each block */
+	uint64_t nr_read;   /* bytes that were read since the file's pages were dropped */
 };
 
 static int grow(void *array, uint32_t *room, uint32_t nr, size_t size)
@@ -83,7 +84,7 @@ static uint32_t callee_of(struct making *m, uint32_t block, uint64_t vaddr)
 	while (m->call < cfg->nr_calls && cfg->calls[m->call].block < block)
 		m->call++;
 	for (uint32_t c = m->call; c < cfg->nr_calls && cfg->calls[c].block == block; c++)
-		if (cfg->calls[c].insn_vaddr == vaddr)
+		if (mp_call_insn(cfg, &cfg->calls[c]) == vaddr)
 			return cfg->calls[c].callee;
 	return MP_NONE;
 }
@@ -271,6 +272,11 @@ int mp_fingerprint_make(const struct mp_cfg *cfg, const struct mp_ip_count *coun
 		if (!r && (counts || edges) && !sampled[f])
 			drop_blocks(&m, &out->funcs[f]);
 		out->nr_funcs++;
+		m.nr_read += cfg->funcs[f].size;
+		if (m.nr_read >= MP_ELF_READ_AT_ONCE) {
+			mp_elf_drop_pages(cfg->elf);
+			m.nr_read = 0;
+		}
 	}
 	free(sampled);
 	if (!r)

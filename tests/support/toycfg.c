@@ -68,7 +68,9 @@ void toy_call(struct toy *toy, uint32_t block, uint32_t callee)
 
 	assert(i < TOY_MAX && (!i || toy->calls[i - 1].block <= block));
 	toy->calls[i] = (struct mp_call){
-		.block = block, .callee = callee, .target = 0x1000 + 0x10000ull * callee};
+		.block = block,
+		.callee = callee,
+		.distance = (int64_t)(0x1000 + 0x10000ull * callee - toy->blocks[block].vaddr)};
 }
 
 void toy_finish(struct toy *toy)

@@ -32,7 +32,7 @@ static void loop(void)
 	b = toy_block(&toy, MP_TERM_FALL, 70);
 	c = toy_block(&toy, MP_TERM_COND, 100);
 	d = toy_block(&toy, MP_TERM_TAIL, 10);
-	toy.blocks[d].term_target = 0x5000;
+	mp_block_set_target(&toy.blocks[d], 0x5000);
 	toy_edge(&toy, a, b, MP_EDGE_FALL, 70);
 	toy_edge(&toy, a, c, MP_EDGE_TAKEN, 30);
 	toy_edge(&toy, b, c, MP_EDGE_FALL, 70);

@@ -315,17 +315,18 @@ START_TEST(fdata_seen_is_what_was_seen)
 		const struct mp_block *block = &code.cfg->blocks[b];
 
 		if (block->term == MP_TERM_COND &&
-		    block->term_target < block->vaddr + block->size) {
+		    mp_block_target(block) < block->vaddr + block->size) {
 			back_from = block->vaddr + block->size - block->term_len;
-			back_to = block->term_target;
+			back_to = mp_block_target(block);
 		}
 		if (block->term == MP_TERM_RET)
 			ret = block->vaddr + block->size - block->term_len;
 	}
 	ck_assert(call && !call->tail && back_from && ret);
-	edges[0] = (struct mp_edge_count){call->insn_vaddr, call->target, 700, 0};
+	edges[0] = (struct mp_edge_count){mp_call_insn(code.cfg, call),
+					  mp_call_target(code.cfg, call), 700, 0};
 	edges[1] = (struct mp_edge_count){back_from, back_to, 600, 17};
-	edges[2] = (struct mp_edge_count){ret, call->insn_vaddr, 99, 0};
+	edges[2] = (struct mp_edge_count){ret, mp_call_insn(code.cfg, call), 99, 0};
 	m.edges = edges;
 	m.nr_edges = 3;
 	export(&md_export_fdata); /* the default, since there are some */

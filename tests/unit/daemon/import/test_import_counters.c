@@ -430,7 +430,8 @@ START_TEST(counters_give_the_count_of_every_direct_call)
 		if (call->tail || !counted[call->block])
 			continue;
 		for (size_t k = 0; k < m->nr_edges; k++)
-			if (m->edges[k].from == call->insn_vaddr && m->edges[k].to == call->target)
+			if (m->edges[k].from == mp_call_insn(cfg, call) &&
+			    m->edges[k].to == mp_call_target(cfg, call))
 				seen += m->edges[k].count;
 		ck_assert_uint_eq(seen, true_block[call->block]);
 		nr += seen > 0;

@@ -660,8 +660,9 @@ static void check_handlers(const char *flags)
 	ck_assert_int_eq(mp_elf_open_memory("new", bytes, size, MP_ELF_FDES, &elf, NULL), 0);
 	for (uint32_t i = 0; i < f.nr_placed; i++) {
 		const struct mp_block *block = &f.cfg.blocks[f.placed[i].block];
+		const uint32_t size = block->size - block->term_len;
 
-		for (uint32_t k = 0; k < block->size - block->term_len; k++) {
+		for (uint32_t k = 0; k < size; k++) {
 			find_handler(f.elf, block->vaddr + k, &old);
 			find_handler(elf, f.placed[i].new_vaddr + k, &new);
 			ck_assert_int_eq(old.listed, new.listed);

@@ -261,7 +261,8 @@ static void check_whole(const struct file *f)
 				ck_assert_uint_eq(cfg->blocks[edge->to].vaddr,
 						  block->vaddr + block->size);
 			if (edge->kind == MP_EDGE_TAKEN || edge->kind == MP_EDGE_JUMP)
-				ck_assert_uint_eq(cfg->blocks[edge->to].vaddr, block->term_target);
+				ck_assert_uint_eq(cfg->blocks[edge->to].vaddr,
+						  mp_block_target(block));
 		}
 		ck_assert_uint_le(falls, 1);
 		ck_assert_uint_le(taken, 1);
@@ -623,6 +624,35 @@ START_TEST(cfg_follows_a_pointer_over_calls_to_a_tail_call)
 }
 END_TEST
 
+START_TEST(cfg_divides_code_that_is_longer_than_a_block_may_be)
+{
+	/* An instruction of 3 bytes, so that some stand over the limit. */
+	const char *source = STOCK_START STOCK_FUNC(
+		"g", " .fill 6000000, 3, 0x001f0f\n ret\n") ".section .rodata\ntable: .quad 0\n";
+	uint64_t size = 0, nr_insns = 0;
+	const struct mp_func *g;
+	struct fixture f;
+
+	stock(&f, STOCK "-pie", source);
+	g = &f.cfg->funcs[fixture_func(&f, "g")];
+	ck_assert_str_eq(mp_problem_name((enum mp_problem)g->problem), "none");
+	ck_assert_uint_eq(g->nr_blocks, 2);
+	for (uint32_t b = g->first_block; b < g->first_block + g->nr_blocks; b++) {
+		const struct mp_block *block = &f.cfg->blocks[b];
+
+		ck_assert_uint_eq(block->vaddr, g->vaddr + size);
+		size += block->size;
+		nr_insns += block->nr_insns;
+	}
+	ck_assert_uint_eq(size, 18000001);
+	ck_assert_uint_eq(nr_insns, 6000001);
+	ck_assert_uint_eq(f.cfg->blocks[g->first_block].term, MP_TERM_FALL);
+	ck_assert_uint_eq(f.cfg->blocks[g->first_block].nr_edges, 1);
+	ck_assert_uint_eq(f.cfg->blocks[g->first_block + 1].term, MP_TERM_RET);
+	fixture_free(&f);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("cfg");
@@ -648,6 +678,7 @@ static Suite *suite(void)
 	tcase_add_test(t, cfg_ends_block_at_call_that_does_not_return);
 	tcase_add_test(t, cfg_finds_landing_pads);
 	tcase_add_test(t, cfg_makes_blocks_of_wanted_functions_alone);
+	tcase_add_test(t, cfg_divides_code_that_is_longer_than_a_block_may_be);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -57,7 +57,7 @@ START_TEST(hint_sees_what_lies_aside)
 	toy_edge(&toy, 2, 1, MP_EDGE_JUMP, 0);
 	toy_call(&toy, 2, 0);
 	toy_finish(&toy);
-	toy.blocks[2].term_target = toy.blocks[1].vaddr;
+	mp_block_set_target(&toy.blocks[2], toy.blocks[1].vaddr);
 	ck_assert(sees(0, MP_EVIDENCE_ASIDE) && !sees(0, MP_EVIDENCE_SKIP));
 	ck_assert(sees(0, MP_EVIDENCE_CALLS) && !sees(0, MP_EVIDENCE_FALL_CALLS));
 	ck_assert(sees(0, MP_EVIDENCE_LOOPS));
