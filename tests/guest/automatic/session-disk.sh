@@ -39,7 +39,8 @@ cat >/usr/local/bin/clients <<'WORK'
 use IO::Socket::UNIX;
 while (1) {
 	my $s = IO::Socket::UNIX->new(Peer => '/run/server/socket');
-	if ($s) { my $answer = <$s>; } else { select(undef, undef, undef, 0.1); }
+	if ($s) { my $answer = <$s>; }
+	select(undef, undef, undef, 0.05);
 }
 WORK
 chmod 755 /usr/local/bin/clients

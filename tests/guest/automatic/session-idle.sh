@@ -12,7 +12,8 @@ ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$(pid)/stat"; }
 rests_with() {
 	local before after wakes spent
 	sed -i "s/^#*source = .*/source = $1/" /etc/morph/morphd.conf
-	systemctl restart morphd && within 120 collects_with "$1" >/dev/null || { runs; collects_with "$1"; return 1; }
+	systemctl restart morphd
+	within 120 collects_with "$1" >/dev/null || { runs; collects_with "$1"; return 1; }
 	sleep 20
 	before="$(pid) $(switches) $(ticks)"
 	sleep 60

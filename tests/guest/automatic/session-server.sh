@@ -10,9 +10,11 @@
 check "the machine starts" is_sound
 profile_loaded() { grep -x 'morph-worker (enforce)' /sys/kernel/security/apparmor/profiles; }
 check "the worker's AppArmor profile is loaded, in enforce mode" profile_loaded
+# Fewer samples cannot rule out that the stubs cost too much: of 2,000, none on the function's entry still permits
+# too many entries. Such a job is tried again with twice as many, which takes long here.
 cat >/etc/morph/morph.conf <<'CONF'
 share = 0
-min-samples = 500
+min-samples = 12000
 pressure = 100%
 load = 1000
 busy = 100%
@@ -29,13 +31,18 @@ audit-time = 4m
 CONF
 cp /opt/trial/server /root/server.was
 systemctl start server clients
-server_sampled() { more_of /opt/trial/server 500; }
-check "the server is sampled" within 900 server_sampled
+sed -i 's/^#rate = .*/rate = 499/' /etc/morph/morphd.conf
+systemctl restart morphd
+# The worker has only the time that nobody wants. In an emulated machine each look takes seconds, and the server has a
+# processor for itself, so looks must be rare.
+rarely() { sleep 20; "$@"; }
+server_sampled() { more_of /opt/trial/server 12000; }
+check "the server is sampled" within 900 rarely server_sampled
 systemctl -q start --no-block morph-optimize.service morph-optimize.timer
-state_of_server() { listed_of_root /opt/trial/server; }
-listed_of_root() { morph list --all --json | jq -r --arg p "$1" ".programs[] | select(.path == \$p).state"; }
+state_of_server() { morph list --all --json | jq -r '.programs[] | select(.path == "/opt/trial/server").state'; }
 server_is() { [[ " $1 " == *" $(state_of_server) "* ]]; }
-check "a version that times itself is in place" within 900 server_is auditing
+audited() { within 900 rarely server_is auditing || { show_rounds; false; }; }
+check "a version that times itself is in place" audited
 confined() {
 	local pid
 	for pid in $(pgrep -f 'morphd run --audit'); do
@@ -45,7 +52,7 @@ confined() {
 }
 check "who reads its times is confined" within 120 confined
 check "the server serves meanwhile" systemctl -q is-active server
-within 900 server_is 'adopted kept not-faster undecided undone refused failed'
+within 900 rarely server_is 'adopted kept not-faster undecided undone refused failed'
 steps_of_server() { morph history --json /opt/trial/server | jq -r '[.decisions[] | "\(.step): \(.verdict): \(.reason)"] | join("\n")'; }
 read_times() {
 	steps_of_server | tee "$log.steps"
