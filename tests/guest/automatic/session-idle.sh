@@ -13,7 +13,7 @@ rests_with() {
 	local before after wakes spent
 	sed -i "s/^#*source = .*/source = $1/" /etc/morph/morphd.conf
 	systemctl restart morphd
-	within 120 collects_with "$1" >/dev/null || { runs; collects_with "$1"; return 1; }
+	within 600 collects_with "$1" >/dev/null || { runs; collects_with "$1"; return 1; }
 	sleep 20
 	before="$(pid) $(switches) $(ticks)"
 	sleep 60
@@ -30,6 +30,6 @@ done
 cat "$log.rest"
 sed -i 's/^source = .*/source = auto/' /etc/morph/morphd.conf
 systemctl stop morphd && modprobe -r morphmon && systemctl start morphd
-check "morphd goes on without the module" within 120 fails collects_with kmod
+check "morphd goes on without the module" within 600 fails collects_with kmod
 status | jq -r '.sessions | max_by(.start_s) | "note  the source is \(.collector): \(.why)"'
 check "nothing is wrong in the kernel's log" kernel_is_well
