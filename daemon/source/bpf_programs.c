@@ -20,6 +20,7 @@
 #include "daemon/source/bpf_rows.h"
 #include "daemon/source/proc_scan.h"
 
+#define KERNEL_TYPES   "/sys/kernel/btf/vmlinux"
 #define RING_BYTES_CPU (256u << 10)
 #define RING_BYTES_MAX (32u << 20)
 /* A stage that waits longer than this belongs to a thread that left its CPU. */
@@ -73,10 +74,22 @@ static int refuse(int code, bool stacks, struct mp_err *err)
 		return mp_err_set(err, code, "the kernel is locked down");
 	if (code == EPERM)
 		return mp_err_set(err, code, "not allowed: needs root, or CAP_BPF and CAP_PERFMON");
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
+	if (access(KERNEL_TYPES, R_OK))
 		return mp_err_set(err, code, "this kernel has no type information (BTF)");
 	return mp_err_set(err, code, "the kernel refuses the programs: %s%s", strerror(code),
 			  stacks ? "; stacks need Linux 6.1 or later" : "");
+}
+
+/*
+ * A type that this kernel lacks, such as backing_file before 6.8, makes libbpf look for the type in
+ * the kernel's modules. Listing these needs CAP_SYS_ADMIN, which the service does not have. libbpf
+ * does not look there if the caller names the file of types. A kernel may have no such file.
+ */
+static struct collector *open_skeleton(void)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = KERNEL_TYPES);
+
+	return access(KERNEL_TYPES, R_OK) ? collector__open() : collector__open_opts(&opts);
 }
 
 static int set_sizes(struct md_bpf_programs *p, const struct md_bpf_request *request)
@@ -179,7 +192,7 @@ int md_bpf_programs_open(const struct md_bpf_request *request, struct md_bpf_pro
 		return mp_err_set(err, ENOMEM, "no memory");
 	p->nr_cpus = ret;
 	libbpf_set_print(quiet);
-	p->skel = collector__open();
+	p->skel = open_skeleton();
 	ret = p->skel ? load(p, request) : -errno;
 	if (!ret)
 		ret = map_rings(p);

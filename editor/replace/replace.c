@@ -11,12 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -31,13 +30,46 @@ static int fail(const struct me_replace *r, int code, struct mp_err *err)
 	return mp_err_set(err, code == EPERM ? EACCES : code, "%s: %s", r->path, strerror(code));
 }
 
-/* The kernel checks each part of the path while it opens the directory: nobody can swap a part in between. */
+/* Closes @dir_fd. Return: its directory @name, which is no symbolic link; -1 with errno. */
+static int open_part(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), code = errno;
+	struct stat st = {0};
+
+	close(dir_fd);
+	if (fd >= 0 && !fstat(fd, &st) && S_ISDIR(st.st_mode))
+		return fd;
+	if (fd >= 0) {
+		code = S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+		close(fd);
+	}
+	errno = code;
+	return -1;
+}
+
+/*
+ * Opens the directories of the path one in the other, so that nobody can swap one in between. Not
+ * openat2(): systemd forbids it to services with RestrictSUIDSGID=, such as morph-optimize.service.
+ */
 static int open_without_symlinks(const char *dir)
 {
-	const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-				     .resolve = RESOLVE_NO_SYMLINKS};
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), last;
+	char *copy = strdup(dir), *rest = copy, *name;
 
-	return (int)syscall(SYS_openat2, AT_FDCWD, dir, &how, sizeof(how));
+	if (!copy)
+		errno = ENOMEM;
+	while (copy && fd >= 0 && (name = strsep(&rest, "/")))
+		if (*name)
+			fd = open_part(fd, name);
+	last = copy && fd >= 0 ? openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		int code = errno;
+
+		close(fd);
+		errno = code;
+	}
+	free(copy);
+	return last;
 }
 
 static int open_directory(struct me_replace *r, const char *path, struct mp_err *err)

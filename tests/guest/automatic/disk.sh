@@ -10,12 +10,12 @@ echo 'kernel.perf_event_paranoid = 2' >/etc/sysctl.d/90-perf.conf
 rm -f /etc/apt/sources.list.d/* /etc/apt/sources.list
 echo "deb [trusted=yes] file:$files/repository ./" >/etc/apt/sources.list
 mkdir -p /etc/systemd/system/morph-optimize.timer.d
-# A short day: the worker looks every ten seconds, not every minute.
+# A short day: the worker looks every ten seconds, not every half minute. An empty value removes the times of
+# every kind, so one is enough, and it has to be the first line.
 cat >/etc/systemd/system/morph-optimize.timer.d/short.conf <<'UNIT'
 [Timer]
 OnBootSec=
 OnBootSec=1s
-OnUnitInactiveSec=
 OnUnitInactiveSec=10s
 AccuracySec=1s
 UNIT

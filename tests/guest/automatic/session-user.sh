@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The collector sleeps while nothing happens. A user enables the user's own timer: a program of the user's is
-# optimised, audited and adopted, with nobody's rights but the user's.
+# A user enables the user's own timer: a program of the user's is optimised, audited and adopted, with nobody's
+# rights but the user's.
 # shellcheck source=tests/guest/system/lib.sh
 . /root/files/lib.sh
 # shellcheck source=tests/guest/automatic/lib-automatic.sh
@@ -9,20 +9,6 @@
 
 check "the machine starts" is_sound
 unpack 1
-
-# ---- the collector, while nothing happens
-check "morphd runs" runs
-switches() { cat "/proc/$(pid)"/task/*/status | awk '/^voluntary_ctxt/ { n += $2 } END { print n }'; }
-ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$(pid)/stat"; }
-sleep 20
-before="$(switches) $(ticks)"
-sleep 60
-after="$(switches) $(ticks)"
-read -r wakes spent < <(echo "$before $after" |
-	awk -v hz="$(getconf CLK_TCK)" '{ printf "%.2f %.3f\n", ($3 - $1) / 60, 100 * ($4 - $2) / hz / 60 }')
-echo "note  morphd, with the source $(collector), wakes $wakes times a second, and takes $spent % of an emulated CPU"
-wakes_rarely() { awk -v w="$wakes" 'BEGIN { exit !(w < 2) }' || { echo "$wakes a second"; false; }; }
-check "morphd wakes less than twice a second while nothing happens" wakes_rarely
 
 # ---- a user's manager, as user@.service starts one; there is no dbus here, so logind does not
 uid=$(id -u alice)
