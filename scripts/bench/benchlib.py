@@ -216,3 +216,26 @@ def ratio(a, b):
     t = T99[min(len(logs) - 1, len(T99)) - 1]
     middle, half = statistics.mean(logs), t * statistics.stdev(logs) / math.sqrt(len(logs))
     return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+
+
+def exact_interval(count, of, level=0.95):
+    """Clopper and Pearson's interval of a share of which @count in @of trials were seen."""
+    def tail(p, ks):
+        return sum(math.comb(of, k) * p ** k * (1 - p) ** (of - k) for k in ks)
+
+    def solve(ks, rises):
+        """The share at which the chance of a count in @ks is half of what may be missed."""
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            p = (low + high) / 2
+            low, high = (p, high) if (tail(p, ks) < (1 - level) / 2) == rises else (low, p)
+        return low
+
+    return (solve(range(count, of + 1), True) if count else 0.0,
+            solve(range(count + 1), False) if count < of else 1.0)
+
+
+def share_of(count, of):
+    """As text: a share in percent, with its exact 95 % interval."""
+    low, high = exact_interval(count, of)
+    return f"{100 * count / of:.2f} % (exact 95 % interval {100 * low:.2f} to {100 * high:.2f} %)"
