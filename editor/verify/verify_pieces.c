@@ -137,23 +137,19 @@ int vf_index_pieces(struct vf *vf)
 	for (uint32_t i = 0; i < nr && !vf_has_stubs(vf); i++)
 		vf->waits = !vf->map->pieces[i].old_size;
 	ret = vf_find_inlined(vf);
+	for (uint32_t i = 0; i < nr && !ret; i++)
+		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
 	if (ret)
 		return ret;
-	for (uint32_t i = 0; i < nr; i++) {
-		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
-		if (ret)
-			return ret;
-	}
 	for (uint64_t w = 0; w < words; w++) {
 		vf->piece_rank[w] = rank;
 		rank += (uint32_t)__builtin_popcountll(vf->piece_start.word[w]);
 	}
 	vf->nr_by_old = rank;
 	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
-	for (uint32_t i = 0; i < nr; i++) {
+	for (uint32_t i = 0; i < nr; i++)
 		if (vf->map->pieces[i].old_size && !vf->inlined[i])
 			index_piece(vf, i);
-	}
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 

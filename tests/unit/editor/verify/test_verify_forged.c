@@ -6,7 +6,6 @@
 #include "tests/unit/suite.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "tests/unit/verify_pair.h"
 
@@ -434,16 +433,26 @@ START_TEST(verify_refuses_counters_for_threads_where_the_original_uses_gs)
 		{0x14, 1, 0xe0, 0xe8}, /* mov %eax, %fs, %gs */
 		{0x15, 6, 157, 158},   /* another system call, arch_prctl(ARCH_SET_GS) */
 	};
+	struct mp_elf *changed;
+	struct mp_err err = {""};
+	uint8_t *original;
 	struct pair p;
 
 	pair_make(&p, "gcc -O2 -fPIE -pie -s tests/data/segment.c", 1, PAIR_THREADS);
-	ck_assert_int_eq(
-		mprotect((void *)p.original->data, p.original->size, PROT_READ | PROT_WRITE), 0);
-	ck_assert_int_ge(change_segment((uint8_t *)p.original->data, p.original->size, &uses[_i]),
-			 1);
+	original = malloc(p.original->size);
+	ck_assert_ptr_nonnull(original);
+	memcpy(original, p.original->data, p.original->size);
+	ck_assert_int_ge(change_segment(original, p.original->size, &uses[_i]), 1);
+	ck_assert_int_eq(mp_elf_open_memory("original", original, p.original->size, MP_ELF_ALL,
+					    &changed, &err),
+			 0);
+	mp_elf_close(p.original);
+	p.original = changed;
 	ck_assert_int_ge(change_segment(p.bytes, p.size, &uses[_i]), 1);
+	pair_name_original(&p, changed);
 	pair_refused(&p, "%gs");
 	pair_free(&p);
+	free(original);
 }
 END_TEST
 
