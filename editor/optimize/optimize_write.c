@@ -171,10 +171,13 @@ static int write_open(struct me_job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
 	const struct me_optimize_files *files = job->options->files;
-	int rc = me_output_parts_write(&r->emitted.output, files->output);
+	int rc = 0;
 
-	if (!rc && job->debug)
+	/* The debug file first: its head is a part of the output's, which is lost when it is written. */
+	if (job->debug)
 		rc = me_output_parts_write(&r->emitted.debug_output, files->debug);
+	if (!rc)
+		rc = me_output_parts_write(&r->emitted.output, files->output);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: cannot write its new version: %s",
 				  job->options->input, strerror(-rc));
