@@ -318,7 +318,7 @@ int mp_cfg_check_tables(struct mp_cfg_build *b);
  * bitmaps. To be called when all of it is known. Return: 0, -ENOMEM.
  */
 int mp_marks_pack(struct mp_cfg_build *b);
-/* What is known of @at: MP_BLOCK_LANDING_PAD, TABLE_TARGET, ADDRESS_TAKEN, OTHER_ENTRY, NAMED. */
+/* Return: the facts about place @at: MP_BLOCK_LANDING_PAD, TABLE_TARGET, ADDRESS_TAKEN, OTHER_ENTRY, NAMED. */
 uint8_t mp_marks_at(const struct mp_marks *marks, uint32_t at);
 void mp_marks_fini(struct mp_marks *marks);
 /* ---- cfg_block.c: blocks, edges, calls ---- */
