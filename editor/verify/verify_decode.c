@@ -22,6 +22,14 @@ const ZydisDecoder *vf_full_decoder(void)
 	return &dec;
 }
 
+bool vf_decode_full(const struct vf *vf, uint64_t at, uint64_t end, struct vf_full *f)
+{
+	const uint8_t *b = at < end ? mp_elf_bytes(vf->o, at, end - at) : NULL;
+
+	return b &&
+	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), b, end - at, &f->z, f->op));
+}
+
 /* Minimal mode gives lengths and raw fields, which suffice here, at half the cost. */
 static const ZydisDecoder *decoder(void)
 {

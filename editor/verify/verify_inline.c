@@ -87,20 +87,6 @@ bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k
 	       k + VF_CALL_SIZE == p->old_size;
 }
 
-/* One instruction with all of its operands, also those that its text does not show. */
-struct full {
-	ZydisDecodedInstruction z;
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-};
-
-static bool decode(const struct vf *vf, uint64_t at, uint64_t end, struct full *f)
-{
-	const uint8_t *b = at < end ? mp_elf_bytes(vf->o, at, end - at) : NULL;
-
-	return b &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), b, end - at, &f->z, f->op));
-}
-
 static bool is_rsp(ZydisRegister reg)
 {
 	switch (reg) {
@@ -132,7 +118,7 @@ static bool is_allowed(const ZydisDecodedInstruction *z)
 	return z->mnemonic == ZYDIS_MNEMONIC_LEA;
 }
 
-static bool names_rsp(const struct full *f)
+static bool names_rsp(const struct vf_full *f)
 {
 	for (int i = 0; i < f->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &f->op[i];
@@ -150,12 +136,12 @@ static int check_insns(const struct vf *vf, const struct vf_fde *fde, uint64_t a
 {
 	const char *why = NULL;
 	struct vf_insn insn;
-	struct full f;
+	struct vf_full f;
 
 	for (; !why; at += insn.len) {
 		const uint8_t *b = mp_elf_bytes(vf->o, at, 1);
 
-		if (!vf_bits_get(&vf->grid, at) || !decode(vf, at, end, &f) ||
+		if (!vf_bits_get(&vf->grid, at) || !vf_decode_full(vf, at, end, &f) ||
 		    !vf_decode(b, end - at, at, &insn) || insn.len != f.z.length)
 			return vf_refuse(vf, at, "an inlined function is undecodable");
 		if (!vf_piece_holding(vf, at))
@@ -203,10 +189,10 @@ static int check_frame(const struct vf *vf, const struct vf_fde *fde)
 static bool names_below(const struct vf *vf, const struct vf_fde *fde)
 {
 	uint64_t end = fde->start + fde->size;
-	struct full f;
+	struct vf_full f;
 
 	for (uint64_t at = fde->start; at < end; at += f.z.length) {
-		if (!decode(vf, at, end, &f))
+		if (!vf_decode_full(vf, at, end, &f))
 			return true;
 		for (int i = 0; i < f.z.operand_count; i++) {
 			const ZydisDecodedOperand *op = &f.op[i];

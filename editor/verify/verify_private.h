@@ -104,6 +104,15 @@ static inline uint64_t vf_displacement_target(const uint8_t *b, uint64_t end)
 /* The calling thread's Zydis decoder, for callers that need operands. */
 const ZydisDecoder *vf_full_decoder(void);
 
+/* One instruction with all of its operands, also those that its text does not show. */
+struct vf_full {
+	ZydisDecodedInstruction z;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+/* Decodes the original's instruction at @at, which must end by @end. Return: false: there is none. */
+bool vf_decode_full(const struct vf *vf, uint64_t at, uint64_t end, struct vf_full *f);
+
 /* ---- the whole -------------------------------------------------------------------------- */
 
 struct vf_ref {

@@ -51,19 +51,6 @@ bool vf_may_be_switch(const struct vf *vf, uint64_t to)
 
 /* ---- the instructions ---------------------------------------------------------------------- */
 
-struct full {
-	ZydisDecodedInstruction z;
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-};
-
-static bool decode(const struct vf *vf, uint64_t at, uint64_t end, struct full *f)
-{
-	const uint8_t *p = at < end ? mp_elf_bytes(vf->o, at, end - at) : NULL;
-
-	return p &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), p, end - at, &f->z, f->op));
-}
-
 static bool is_memory(const ZydisDecodedOperand *op, uint8_t scale)
 {
 	/* %rsp and %rbp use the stack segment, which also covers all of memory. */
@@ -73,14 +60,14 @@ static bool is_memory(const ZydisDecodedOperand *op, uint8_t scale)
 }
 
 /* Register of jmp *%reg; ZYDIS_REGISTER_NONE for any other instruction. */
-static ZydisRegister jump_register(const struct full *f)
+static ZydisRegister jump_register(const struct vf_full *f)
 {
 	return f->z.mnemonic == ZYDIS_MNEMONIC_JMP && f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER
 		       ? f->op[0].reg.value
 		       : ZYDIS_REGISTER_NONE;
 }
 
-static bool uses(const struct full *f, ZydisRegister reg)
+static bool uses(const struct vf_full *f, ZydisRegister reg)
 {
 	for (uint8_t i = 0; i < f->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &f->op[i];
@@ -99,13 +86,13 @@ static bool uses(const struct full *f, ZydisRegister reg)
 /* Is the next use of @reg, from @at on, a jump through it? Follows jumps, no branch or call. */
 static bool is_jumped_to(const struct vf *vf, uint64_t at, ZydisRegister reg)
 {
-	struct full f;
+	struct vf_full f;
 
 	for (unsigned int n = 0; n < MAX_APART_LOADED; n++) {
 		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
 
 		if (!fde || !vf_bits_get(&vf->grid, at) ||
-		    !decode(vf, at, fde->start + fde->size, &f))
+		    !vf_decode_full(vf, at, fde->start + fde->size, &f))
 			return false;
 		if (jump_register(&f) == reg)
 			return true;
@@ -126,9 +113,9 @@ static bool is_jumped_to(const struct vf *vf, uint64_t at, ZydisRegister reg)
 static bool reads_addresses(const struct vf *vf, uint64_t at, uint64_t end, uint64_t start)
 {
 	const ZydisDecodedOperand *mem;
-	struct full f;
+	struct vf_full f;
 
-	if (!decode(vf, at, end, &f))
+	if (!vf_decode_full(vf, at, end, &f))
 		return false;
 	mem = f.z.mnemonic == ZYDIS_MNEMONIC_JMP ? &f.op[0] : &f.op[1];
 	if (!is_memory(mem, 8) || mem->mem.base != ZYDIS_REGISTER_NONE ||
@@ -144,9 +131,9 @@ static bool reads_addresses(const struct vf *vf, uint64_t at, uint64_t end, uint
 static bool becomes_target(const struct vf *vf, uint64_t at, uint64_t end)
 {
 	bool added = false;
-	struct full f;
+	struct vf_full f;
 
-	for (unsigned int n = 0; n < MAX_APART && decode(vf, at, end, &f); n++) {
+	for (unsigned int n = 0; n < MAX_APART && vf_decode_full(vf, at, end, &f); n++) {
 		if (jump_register(&f) != ZYDIS_REGISTER_NONE)
 			return added;
 		added |= f.z.mnemonic == ZYDIS_MNEMONIC_ADD &&
@@ -161,10 +148,10 @@ static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64
 			  uint64_t start)
 {
 	const uint64_t end = user->start + user->size;
-	struct full f;
+	struct vf_full f;
 	ZydisRegister base;
 
-	if (!decode(vf, at, end, &f) || f.z.mnemonic != ZYDIS_MNEMONIC_LEA ||
+	if (!vf_decode_full(vf, at, end, &f) || f.z.mnemonic != ZYDIS_MNEMONIC_LEA ||
 	    f.op[1].mem.base != ZYDIS_REGISTER_RIP ||
 	    at + f.z.length + (uint64_t)f.op[1].mem.disp.value != start)
 		return false;
@@ -175,8 +162,9 @@ static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64
 		/* Decode only movslq, REX.W 63. */
 		if (!p || end - at < 4 || (p[0] & 0xf8) != 0x48 || p[1] != 0x63)
 			continue;
-		if (decode(vf, at, end, &f) && is_memory(&f.op[1], 4) && f.op[1].mem.base == base &&
-		    !f.op[1].mem.disp.value && becomes_target(vf, at + f.z.length, end))
+		if (vf_decode_full(vf, at, end, &f) && is_memory(&f.op[1], 4) &&
+		    f.op[1].mem.base == base && !f.op[1].mem.disp.value &&
+		    becomes_target(vf, at + f.z.length, end))
 			return true;
 	}
 	return false;
