@@ -123,8 +123,10 @@ static enum morph_stack_stop step_by_rule(struct morph_walk *w, const struct mor
 
 	if (!rule)
 		return MORPH_STACK_NO_ROW;
-	if (rule->flags & MORPH_ROW_BOTTOM)
+	if (rule->flags & MORPH_ROW_BOTTOM) {
+		w->is_row_end = true;
 		return MORPH_STACK_BOTTOM;
+	}
 	if (rule->cfa == MORPH_ROW_STOP)
 		return rule->stop == MORPH_ROW_STOP_NO_ROW ? MORPH_STACK_NO_ROW : MORPH_STACK_RULE;
 	stop = find_cfa(w, rule, f, &cfa);
@@ -409,6 +411,7 @@ static void remember(struct morph_walk *w, enum morph_stack_stop stop)
 		last->frames[last->nr++] = w->frames[i];
 	last->stop = stop;
 	last->is_back = w->is_back;
+	last->is_row_end = w->is_row_end;
 }
 
 /* ---- the walk ---- */
@@ -436,9 +439,11 @@ static enum morph_stack_stop walk(struct morph_walk *w)
 		if (i == end)
 			continue;
 		go_on(w, i, end);
-		/* The last walk ended here, at the bottom, by the row of this code: so does this walk. */
-		if (!i && w->last->stop == MORPH_STACK_BOTTOM)
+		/* A row ended the last walk here, so it ends this one. A word might have changed. */
+		if (!i && w->last->is_row_end) {
+			w->is_row_end = true;
 			return MORPH_STACK_BOTTOM;
+		}
 		stop = locate(w);
 	}
 	return stop;
@@ -455,6 +460,7 @@ enum morph_stack_stop morph_walk(struct morph_walk *w)
 	w->is_first = true;
 	w->is_exact = true;
 	w->is_back = false;
+	w->is_row_end = false;
 	w->is_aged = false;
 	w->code = NULL;
 	w->nr = 0;

@@ -70,9 +70,9 @@ struct morph_last {
 	u32 epoch;
 	u32 generation;
 	u8 nr;
-	u8 stop;    /* enum morph_stack_stop */
-	u8 is_back; /* some frame is BACK */
-	u8 pad;
+	u8 stop;       /* enum morph_stack_stop */
+	u8 is_back;    /* some frame is BACK */
+	u8 is_row_end; /* BOTTOM by a row, not by a return address of 0 */
 	struct morph_frame frames[MORPH_STACK_MAX]; /* outermost first */
 };
 
@@ -102,7 +102,7 @@ struct morph_walk {
 	/* The walk's own: the next frame to be left. */
 	u64 ip, rsp, rbp;
 	enum morph_rbp rbp_kind;
-	bool is_first, is_exact, is_back;
+	bool is_first, is_exact, is_back, is_row_end;
 	const struct morph_code *code;
 	u32 at;		/* remembered frames that are not known to lie further in */
 	u32 nr_certain; /* callers up to the outermost that is certainly new */
