@@ -55,7 +55,8 @@ struct vcpu {
 	uint32_t nr_frames, nr_alloc;
 	struct pair *pairs;
 	size_t nr_pairs, nr_slots; /* nr_slots: a power of two */
-	uint64_t saves, in_vain, activations, lost;
+	uint64_t saves, in_vain, whole, activations, lost;
+	uint64_t *in_vain_of; /* by function */
 };
 
 static struct {
@@ -140,9 +141,12 @@ static void frame_begin(struct vcpu *v, uint64_t ret, uint32_t site, uint32_t fu
 static void frame_end(struct vcpu *v)
 {
 	const struct frame *f = top(v);
+	unsigned int in_vain = (unsigned int)__builtin_popcount(f->saved & ~f->used & 0xffff);
 
 	v->saves += (unsigned int)__builtin_popcount(f->saved);
-	v->in_vain += (unsigned int)__builtin_popcount(f->saved & ~f->used & 0xffff);
+	v->in_vain += in_vain;
+	v->whole += f->saved & f->used ? 0 : in_vain;
+	v->in_vain_of[f->function] += in_vain;
 	v->nr_frames--;
 }
 
@@ -214,6 +218,7 @@ static void on_block(unsigned int index, void *udata)
 	if (__builtin_expect(!v, 0)) {
 		v = vcpus[index] = need(calloc(1, sizeof(*v)));
 		v->prev = &no_block;
+		v->in_vain_of = need(calloc(known.nr_functions + 1u, sizeof(uint64_t)));
 		frame_begin(v, NO_ADDRESS, 0, b->function);
 	}
 	if (v->prev->transfer != TRANSFER_NONE)
@@ -366,6 +371,9 @@ static void pairs_add(struct vcpu *sum, const struct vcpu *v)
 	}
 	sum->saves += v->saves;
 	sum->in_vain += v->in_vain;
+	sum->whole += v->whole;
+	for (uint32_t f = 0; f <= known.nr_functions; f++)
+		sum->in_vain_of[f] += v->in_vain_of[f];
 	sum->activations += v->activations;
 	sum->lost += v->lost;
 }
@@ -376,22 +384,19 @@ static void pairs_add(struct vcpu *sum, const struct vcpu *v)
  *   lost		returns to no known call, of all files
  *   saves		registers that activations pushed before they used them
  *   in-vain		those of them that the activation did not use afterwards either
+ *   in-vain-whole	the same in activations that use none of the registers that they saved
  *   branches		executed conditional branches
  *   unlikely		those that went the way that this branch goes less often
  *   unlikely-by-site	the same, if the likely way is chosen for each call site of the function
- * and for each function where the last two differ:
- *   function ENTRY BRANCHES UNLIKELY UNLIKELY-BY-SITE
+ * and for each function where one of these is not 0: saves in vain, and the difference of the last two
+ *   function ENTRY IN-VAIN DIFFERENCE
  */
 static void results_print(FILE *out, const struct vcpu *v)
 {
 	struct sum *branches = need(calloc(g.nr_places + 1u, sizeof(*branches)));
 	struct sum *functions, all = {0};
-	uint32_t nr_functions = 0;
 
-	for (size_t i = 0; i < known.nr_codes; i++)
-		if (known.codes[i].function > nr_functions)
-			nr_functions = known.codes[i].function;
-	functions = need(calloc(nr_functions + 1u, sizeof(*functions)));
+	functions = need(calloc(known.nr_functions + 1u, sizeof(*functions)));
 	for (size_t i = 0; i < v->nr_slots; i++) {
 		const struct pair *p = &v->pairs[i];
 		struct sum *b = &branches[(uint32_t)p->key];
@@ -413,14 +418,17 @@ static void results_print(FILE *out, const struct vcpu *v)
 	}
 	fprintf(out,
 		"activations %" PRIu64 "\nlost %" PRIu64 "\nsaves %" PRIu64 "\nin-vain %" PRIu64
-		"\nbranches %" PRIu64 "\nunlikely %" PRIu64 "\nunlikely-by-site %" PRIu64 "\n",
-		v->activations, v->lost, v->saves, v->in_vain, all.total, all.taken, all.by_site);
+		"\nin-vain-whole %" PRIu64 "\n",
+		v->activations, v->lost, v->saves, v->in_vain, v->whole);
+	fprintf(out, "branches %" PRIu64 "\nunlikely %" PRIu64 "\nunlikely-by-site %" PRIu64 "\n",
+		all.total, all.taken, all.by_site);
 	for (size_t i = 0; i < known.nr_codes; i++) {
-		struct sum *f = &functions[known.codes[i].function];
+		const struct code *c = &known.codes[i];
+		uint64_t gain = functions[c->function].taken - functions[c->function].by_site;
 
-		if (known.codes[i].start == known.codes[i].entry && f->taken != f->by_site)
-			fprintf(out, "function %#" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-				known.codes[i].entry, f->total, f->taken, f->by_site);
+		if (c->start == c->entry && (gain || v->in_vain_of[c->function]))
+			fprintf(out, "function %#" PRIx64 " %" PRIu64 " %" PRIu64 "\n", c->entry,
+				v->in_vain_of[c->function], gain);
 	}
 	free(branches);
 	free(functions);
@@ -437,6 +445,7 @@ static void on_exit_program(plugin_id id, void *udata)
 		return;
 	pthread_mutex_lock(&g.lock);
 	sum = need(calloc(1, sizeof(*sum)));
+	sum->in_vain_of = need(calloc(known.nr_functions + 1u, sizeof(uint64_t)));
 	pairs_grow(sum);
 	for (unsigned int i = 0; i < NR_VCPUS; i++)
 		if (vcpus[i]) {

@@ -25,6 +25,7 @@ static struct {
 	struct code *codes;
 	struct fact *facts;
 	size_t nr_codes, nr_facts;
+	uint32_t nr_functions;
 } known;
 
 static const struct code *code_find(uint64_t vaddr)
@@ -86,7 +87,11 @@ static bool fact_read(const char *line)
 		   &c.function, &c.entry) == 4) {
 		known.codes = grow(known.codes, known.nr_codes, sizeof(*known.codes));
 		known.codes[known.nr_codes++] = c;
-		return c.function;
+		if (!c.function || c.function >= 1u << 24)
+			return false;
+		if (c.function > known.nr_functions)
+			known.nr_functions = c.function;
+		return true;
 	}
 	if (sscanf(line, "%7s %" SCNx64 " %x", kind, &f.vaddr, &mask) != 3 ||
 	    (strcmp(kind, "push") && strcmp(kind, "use")))

@@ -15,58 +15,20 @@
 
 #include "libprof/cfg/cfg.h"
 #include "libprof/elf/elf.h"
-#include "libprof/insn/decoder.h"
 #include "tests/support/exact_counts.h"
-
-#define SAVED (1u << 3 | 1u << 5 | 0xf000u)
-
-static unsigned int bit(ZydisRegister reg)
-{
-	ZydisRegister whole =
-		reg == ZYDIS_REGISTER_NONE
-			? reg
-			: ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-
-	if (whole < ZYDIS_REGISTER_RAX || whole > ZYDIS_REGISTER_R15)
-		return 0;
-	return (1u << (whole - ZYDIS_REGISTER_RAX)) & SAVED;
-}
-
-static unsigned int used(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
-{
-	unsigned int mask = 0;
-
-	for (int i = 0; i < z->operand_count; i++) {
-		if (op[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
-			mask |= bit(op[i].reg.value);
-		else if (op[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
-			mask |= bit(op[i].mem.base) | bit(op[i].mem.index);
-	}
-	return mask;
-}
+#include "tests/support/saved_registers.h"
 
 static void print_run(const struct mp_elf *elf, const struct exact_run *run)
 {
 	const uint8_t *bytes = mp_elf_bytes(elf, run->start, run->end - run->start);
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-	ZydisDecodedInstruction z;
+	struct saved_registers r;
 
-	for (uint64_t at = run->start; bytes && at < run->end; at += z.length) {
-		unsigned int mask;
-
-		if (ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes + (at - run->start),
-						       run->end - at, &z, op)))
+	for (uint64_t at = run->start; bytes && at < run->end; at += r.len) {
+		if (!saved_registers_decode(bytes + (at - run->start), run->end - at, &r))
 			return;
-		mask = used(&z, op);
-		if (!mask ||
-		    (z.mnemonic == ZYDIS_MNEMONIC_POP && op[0].type == ZYDIS_OPERAND_TYPE_REGISTER))
-			continue;
-		printf("%s %#" PRIx64 " %#x\n",
-		       z.mnemonic == ZYDIS_MNEMONIC_PUSH &&
-				       op[0].type == ZYDIS_OPERAND_TYPE_REGISTER
-			       ? "push"
-			       : "use",
-		       at, mask);
+		if (r.mask && r.use != REGISTER_POP)
+			printf("%s %#" PRIx64 " %#x\n", r.use == REGISTER_PUSH ? "push" : "use", at,
+			       r.mask);
 	}
 }
 

@@ -143,7 +143,7 @@ expect() {
 }
 
 run branches.so,out=counts,edges=edges ./known
-for tool in jump-targets constant-loads same-functions register-uses; do
+for tool in jump-targets constant-loads same-functions save-places register-uses; do
 	"$BUILD/tools/$tool" known edges >"$tool" 2>err.txt || fail "$tool: $(cat err.txt)"
 done
 for kind in branch-to-jump jump-to-jump around-jump call-to-jump jump-to-return call-return; do
@@ -156,9 +156,19 @@ expect constant-loads other 20
 expect same-functions fold-functions 1
 expect same-functions fold-run-bytes "$((0x$(nm -S known | awk '$4 == "second" { print $2 }')))"
 
+# saver: twice two registers; one is never used, the other five times of ten
+expect save-places now 40
+expect save-places best 10
+
 run activations.so,out=activations,facts=register-uses ./known
 expect activations saves 20
 expect activations in-vain 15
+expect activations in-vain-whole 10
+entry() {
+	nm known | awk -v name="$1" '$3 == name { sub("^0*", "0x", $1); print $1 }'
+}
+grep -q "^function $(entry saver) 15 0$" activations || fail "no line of saver: $(cat activations)"
+grep -q "^function $(entry habit) 0 100$" activations || fail "no line of habit: $(cat activations)"
 # Of habit's branch, 100 for each argument go another way, and 60 from other sites. The loops go on.
 # The loops, saver, habit, jumps, the two functions that are the same.
 expect activations branches $((10 + 100 + 20 + 10 + 200 + 60 + 2 * 20 + 2 * 20))
@@ -201,7 +211,7 @@ slots direct -fsemantic-interposition -Wl,-Bsymbolic
 expect direct fixed 0
 
 # ---- bad input ----
-for tool in jump-targets constant-loads same-functions slot-calls register-uses; do
+for tool in jump-targets constant-loads same-functions save-places slot-calls register-uses; do
 	for args in "known missing" "missing edges" "known known.S"; do
 		# shellcheck disable=SC2086 # Two words.
 		if "$BUILD/tools/$tool" $args >/dev/null 2>err.txt; then
