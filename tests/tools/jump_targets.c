@@ -13,6 +13,8 @@
  *  around-jump		conditional branches that fall into a direct jump, and could only skip it
  *  jump-to-return		direct jumps that lead to a return
  *  call-return			direct calls right before a return
+ *  call-end			the same, with instructions in between that only give back the stack: the callee
+ *				may still use what the caller has there
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +25,7 @@
 
 struct savings {
 	uint64_t branch_to_jump, jump_to_jump, call_to_jump, around_jump, jump_to_return,
-		call_return;
+		call_return, call_end;
 };
 
 /* Decodes the instruction at @vaddr, behind an endbr64. Return: false: it is no code of the file. */
@@ -56,9 +58,38 @@ static bool is_around(const struct mp_elf *elf, const struct exact_edge *edge,
 	       branch.target == jump->vaddr + jump->len;
 }
 
+/* add $n, %rsp; pop of a register; leave */
+static bool gives_stack_back(const struct mp_elf *elf, uint64_t vaddr)
+{
+	const uint8_t *b = mp_elf_bytes(elf, vaddr, 3);
+
+	if (!b)
+		return false;
+	return (b[0] == 0x48 && (b[1] == 0x83 || b[1] == 0x81) && b[2] == 0xc4) ||
+	       (b[0] & 0xf8) == 0x58 || (b[0] == 0x41 && (b[1] & 0xf8) == 0x58) || b[0] == 0xc9;
+}
+
+static void add_call(const struct mp_elf *elf, const struct exact_edge *edge, struct savings *s)
+{
+	struct mp_insn insn;
+	uint64_t behind;
+
+	if (!decode(elf, edge->from, &insn))
+		return;
+	behind = insn.vaddr + insn.len;
+	for (uint64_t at = behind; decode(elf, at, &insn); at = insn.vaddr + insn.len) {
+		if (insn.kind == MP_INSN_RET) {
+			s->call_return += at == behind ? edge->count : 0;
+			s->call_end += edge->count;
+		}
+		if (!gives_stack_back(elf, insn.vaddr))
+			break;
+	}
+}
+
 static void add_edge(const struct mp_elf *elf, const struct exact_edge *edge, struct savings *s)
 {
-	struct mp_insn target, from, next;
+	struct mp_insn target;
 
 	if (!decode(elf, edge->to, &target))
 		return;
@@ -74,9 +105,7 @@ static void add_edge(const struct mp_elf *elf, const struct exact_edge *edge, st
 		break;
 	case EXACT_CALL:
 		s->call_to_jump += target.kind == MP_INSN_JUMP ? edge->count : 0;
-		if (decode(elf, edge->from, &from) && decode(elf, edge->from + from.len, &next) &&
-		    next.kind == MP_INSN_RET)
-			s->call_return += edge->count;
+		add_call(elf, edge, s);
 		break;
 	default: break;
 	}
@@ -88,8 +117,9 @@ static void print(const struct exact_counts *counts, const struct savings *s)
 	       counts->nr_transfers);
 	printf("branch-to-jump %" PRIu64 "\njump-to-jump %" PRIu64 "\ncall-to-jump %" PRIu64 "\n",
 	       s->branch_to_jump, s->jump_to_jump, s->call_to_jump);
-	printf("around-jump %" PRIu64 "\njump-to-return %" PRIu64 "\ncall-return %" PRIu64 "\n",
-	       s->around_jump, s->jump_to_return, s->call_return);
+	printf("around-jump %" PRIu64 "\njump-to-return %" PRIu64 "\ncall-return %" PRIu64
+	       "\ncall-end %" PRIu64 "\n",
+	       s->around_jump, s->jump_to_return, s->call_return, s->call_end);
 }
 
 int main(int argc, char **argv)

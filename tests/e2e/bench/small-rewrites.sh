@@ -62,42 +62,6 @@ cat >known.S <<'END'
 1:	ret
 	end habit
 
-	/* Each kind once. */
-	begin jumps
-	cmp	%eax, %eax
-	je	1f		/* a branch to a jump */
-	ud2
-1:	jmp	2f		/* a jump to a jump */
-2:	jmp	3f
-3:	jne	4f		/* a branch around a jump */
-	jmp	5f
-4:	ud2
-5:	call	through		/* a call of a jump */
-	call	8f
-	jmp	7f		/* a jump to a return */
-	ud2
-8:	call	7f		/* a call before a return */
-	ret
-	nop
-7:	ret
-	end jumps
-	begin through
-	jmp	habit
-	end through
-
-	begin constants
-	mov	small(%rip), %eax
-	add	small(%rip), %eax
-	movzbl	small(%rip), %eax
-	mov	small(%rip), %rax
-	mov	large(%rip), %rax
-	movss	small(%rip), %xmm0
-	cmpl	$1, small(%rip)
-	mov	changes(%rip), %eax
-	mov	%eax, changes(%rip)
-	ret
-	end constants
-
 	begin first
 	test	%eax, %eax
 	jz	1f
@@ -117,6 +81,45 @@ cat >known.S <<'END'
 	nop
 1:	jmp	saver
 	end third
+
+	/* Each kind once. */
+	begin jumps
+	cmp	%eax, %eax
+	je	1f		/* a branch to a jump */
+	ud2
+1:	jmp	2f		/* a jump to a jump */
+2:	jmp	3f
+3:	jne	4f		/* a branch around a jump */
+	jmp	5f
+4:	ud2
+5:	call	through		/* a call of a jump */
+	call	8f
+	jmp	6f		/* a jump to a return */
+	ud2
+8:	call	7f		/* a call before a return */
+	ret
+	nop
+7:	sub	$8, %rsp
+	call	6f		/* a call before the stack is given back */
+	add	$8, %rsp
+6:	ret
+	end jumps
+	begin through
+	jmp	habit
+	end through
+
+	begin constants
+	mov	small(%rip), %eax
+	add	small(%rip), %eax
+	movzbl	small(%rip), %eax
+	mov	small(%rip), %rax
+	mov	large(%rip), %rax
+	movss	small(%rip), %xmm0
+	cmpl	$1, small(%rip)
+	mov	changes(%rip), %eax
+	mov	%eax, changes(%rip)
+	ret
+	end constants
 
 	.section .rodata
 	.balign 8
@@ -149,6 +152,7 @@ done
 for kind in branch-to-jump jump-to-jump around-jump call-to-jump jump-to-return call-return; do
 	expect jump-targets $kind 20
 done
+expect jump-targets call-end 40
 expect constant-loads immediate 80
 expect constant-loads longer 20
 expect constant-loads vector 20
@@ -159,6 +163,8 @@ expect same-functions fold-run-bytes "$((0x$(nm -S known | awk '$4 == "second" {
 # saver: twice two registers; one is never used, the other five times of ten
 expect save-places now 40
 expect save-places best 10
+# Two instructions step over both places.
+expect save-places kept 30
 
 run activations.so,out=activations,facts=register-uses ./known
 expect activations saves 20
@@ -174,9 +180,9 @@ grep -q "^function $(entry habit) 0 100$" activations || fail "no line of habit:
 expect activations branches $((10 + 100 + 20 + 10 + 200 + 60 + 2 * 20 + 2 * 20))
 expect activations unlikely $((1 + 5 + 1 + 1 + 100))
 expect activations unlikely-by-site $((1 + 5 + 1 + 1))
-# _start, saver, habit, four functions, "through" and habit from there, two calls in "jumps", habit from the two
+# _start, saver, habit, four functions, "through" and habit from there, three calls in "jumps", habit from the two
 # functions that are the same
-expect activations activations $((1 + 10 + 200 + 4 * 20 + 2 * 20 + 2 * 20 + 2 * 20))
+expect activations activations $((1 + 10 + 200 + 4 * 20 + 2 * 20 + 3 * 20 + 2 * 20))
 
 # ---- slots ----
 cat >lib.c <<'END'
