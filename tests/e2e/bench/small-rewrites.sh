@@ -173,8 +173,8 @@ expect activations in-vain-whole 10
 entry() {
 	nm known | awk -v name="$1" '$3 == name { sub("^0*", "0x", $1); print $1 }'
 }
-grep -q "^function $(entry saver) 15 0$" activations || fail "no line of saver: $(cat activations)"
-grep -q "^function $(entry habit) 0 100$" activations || fail "no line of habit: $(cat activations)"
+grep -q "^function $(entry saver) 15 0 0$" activations || fail "no line of saver: $(cat activations)"
+grep -q "^function $(entry habit) 0 100 100$" activations || fail "no line of habit: $(cat activations)"
 # Of habit's branch, 100 for each argument go another way, and 60 from other sites. The loops go on.
 # The loops, saver, habit, jumps, the two functions that are the same.
 expect activations branches $((10 + 100 + 20 + 10 + 200 + 60 + 2 * 20 + 2 * 20))
