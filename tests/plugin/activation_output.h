@@ -119,6 +119,28 @@ static void pairs_add(struct vcpu *sum, const struct vcpu *v)
 }
 
 /*
+ * branches_print - writes lines `FUNCTION SITE BRANCH TOTAL TAKEN' about the main program's branches: the
+ * number of the function, the addresses of call site and branch in memory, and counts.
+ */
+static void branches_print(FILE *out, struct vcpu *v)
+{
+	uint64_t *addresses = need(calloc(g.nr_places + 1u, sizeof(*addresses)));
+
+	for (uint32_t i = 0; i < g.nr_slots; i++)
+		addresses[g.place_ids[i]] = g.places[i];
+	addresses[0] = 0;
+	for (size_t i = 0; i < v->nr_slots; i++) {
+		const struct pair *p = &v->pairs[i];
+
+		if (p->key)
+			fprintf(out, "%u %#" PRIx64 " %#" PRIx64 " %" PRIu64 " %" PRIu64 "\n",
+				g.functions[branch_of(p)], addresses[site_of(p)],
+				addresses[branch_of(p)], p->total, p->taken);
+	}
+	free(addresses);
+}
+
+/*
  * results_print - writes lines `NAME COUNT' about the main program's code:
  *   activations	calls of its functions
  *   lost		returns to no known call, of all files

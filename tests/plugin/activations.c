@@ -6,6 +6,7 @@
  * For scripts/bench/bench-small-rewrites. Arguments, all KEY=VALUE:
  *   out=FILE     the counts (required), see results_print()
  *   facts=FILE   what tests/tools/register_uses.c prints of the main program (required)
+ *   branches=FILE  appends the counts of each branch and call site, see branches_print()
  *
  * Each thread has a stack of activations. A call begins one, and so does a jump to a function's entry out
  * of another function, which ends the one before. A return ends those down to the call that it returns
@@ -65,7 +66,7 @@ static struct {
 	uint32_t *place_ids, *functions; /* by slot; by place */
 	uint32_t nr_places, nr_slots;
 	bool maps_stale, is_child;
-	const char *main_path, *out;
+	const char *main_path, *out, *branches;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .maps_stale = true};
 
 static struct vcpu *vcpus[NR_VCPUS];
@@ -346,11 +347,25 @@ static void on_translate(plugin_id id, struct qemu_plugin_tb *tb)
 
 #include "tests/plugin/activation_output.h"
 
+static void file_write(const char *path, const char *mode, struct vcpu *sum,
+		       void (*print)(FILE *, struct vcpu *))
+{
+	FILE *out = fopen(path, mode);
+	bool failed;
+
+	if (out) {
+		print(out, sum);
+		failed = ferror(out);
+		if (fclose(out) || failed)
+			out = NULL;
+	}
+	if (!out)
+		fprintf(stderr, "activations: %s: %s\n", path, strerror(errno));
+}
+
 static void on_exit_program(plugin_id id, void *udata)
 {
 	struct vcpu *sum;
-	bool failed;
-	FILE *out;
 
 	(void)id, (void)udata;
 	if (g.is_child)
@@ -365,15 +380,9 @@ static void on_exit_program(plugin_id id, void *udata)
 				frame_end(vcpus[i]);
 			pairs_add(sum, vcpus[i]);
 		}
-	out = fopen(g.out, "we");
-	if (out) {
-		results_print(out, sum);
-		failed = ferror(out);
-		if (fclose(out) || failed)
-			out = NULL;
-	}
-	if (!out)
-		fprintf(stderr, "activations: %s: %s\n", g.out, strerror(errno));
+	if (g.branches)
+		file_write(g.branches, "ae", sum, branches_print);
+	file_write(g.out, "we", sum, results_print);
 	pthread_mutex_unlock(&g.lock);
 }
 
@@ -404,6 +413,8 @@ int qemu_plugin_install(plugin_id id, const struct plugin_info *info, int argc, 
 	for (int i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "out=", 4)) {
 			g.out = need(strdup(argv[i] + 4));
+		} else if (!strncmp(argv[i], "branches=", 9)) {
+			g.branches = need(strdup(argv[i] + 9));
 		} else if (!strncmp(argv[i], "facts=", 6)) {
 			if (!facts_read(argv[i] + 6))
 				return -1;

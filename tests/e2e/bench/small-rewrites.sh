@@ -184,6 +184,14 @@ expect activations unlikely-by-site $((1 + 5 + 1 + 1))
 # functions that are the same
 expect activations activations $((1 + 10 + 200 + 4 * 20 + 2 * 20 + 3 * 20 + 2 * 20))
 
+for _ in 1 2; do
+	run activations.so,out=again,facts=register-uses,branches=branches ./known
+done
+cmp activations again || fail "a list of branches changes the counts"
+[ "$(awk '{ n += $4 } END { print n }' branches)" = 960 ] || fail "not all branches of two runs: $(cat branches)"
+[ "$(awk -v f="$(awk -v e="$(entry habit)" '$5 == e { print $4 }' register-uses)" '$1 == f { print $4, $5 }' branches |
+	sort -u | tr '\n' ',')" = "100 0,100 100,20 0," ] || fail "not habit's branches: $(cat branches)"
+
 # ---- slots ----
 cat >lib.c <<'END'
 __attribute__((noinline)) int callee(int x) { return 3 * x + 1; }
