@@ -107,53 +107,6 @@ if command -v clang >/dev/null; then
 	cmp -s totals.want totals.gcc || fail "clang and gcc have other totals"
 fi
 
-# Loops that bench-markers marks by hand: where the head of a loop stands in one line, in no other.
-cat >heads.c <<'C'
-#include <stdio.h>
-#include "text.h"
-#define TWICE(x) \
-	for (int t = 0; t < 2; t++) { \
-		x; \
-	}
-int main(void)
-{
-	int i, s = 0;
-
-	for (i = 0; i < 9; i++) {
-		TWICE(s += i)
-	}
-	while (s > (i + 1) * 2)
-	{
-		s -= 3;
-	}
-	do {
-		s++;
-	} while (s < 100);
-	for (i = 0; i < 5;
-	     i++) {
-		s++;
-	}
-	for (i = 0; i < 5; i++)
-		s++;
-	printf("%s:%d %d\n", __FILE__, __LINE__, s TEXT);
-	return 0;
-}
-C
-mkdir -p elsewhere
-mv heads.c elsewhere
-echo '#define TEXT + 1' >elsewhere/text.h
-levels=("-O0" "-O1" "-O2" "-O3 -funroll-loops" "-O2 -flto")
-totals_agree elsewhere/heads.c "$root/scripts/bench/markbyhand" gcc
-# Nine rounds make s 72; 18 rounds take 3 each, down to 18; 82 rounds add 1 each, up to 100.
-printf '%s\t%s\n' heads_11 9 heads_14 18 heads_18 82 >totals.expected
-cmp -s totals.want totals.expected || fail "marked by hand: $(cat totals.want)"
-says out.want 'elsewhere/heads.c:27 111'
-if command -v clang >/dev/null; then
-	levels=("-O0" "-O3")
-	totals_agree elsewhere/heads.c "$root/scripts/bench/markbyhand" clang
-	cmp -s totals.want totals.expected || fail "marked by hand, clang: $(cat totals.want)"
-fi
-
 # one marker per block
 gcc -O2 "$plugin" -fplugin-arg-morph_marker-blocks loops.c -o blocks || fail "blocks: does not compile"
 [ "$(nm blocks | grep -c __morph_marker_)" -gt "$(nm program | grep -c __morph_marker_)" ] ||
