@@ -19,6 +19,7 @@ o = types.SimpleNamespace(work=sys.argv[2], build=sys.argv[3])
 os.makedirs(o.work, exist_ok=True)
 seen = {binary: bench.totals(o, binary, []) for binary in sys.argv[4:]}
 names, differ = bench.differing(seen)
+bench.refuse_unmarked("program", seen)
 print(len(names), "totals", *(f"{n} {[t.get(n) for t, _ in seen.values()]}" for n in differ))
 END
 }
@@ -55,6 +56,10 @@ int main(void)
 C
 compare_totals "$PWD/a/maps" "$PWD/more" >out
 says out "^2 totals .*name \['[0-9]*', '3'\]"
+
+echo 'int main(void) { return 0; }' | gcc -xc - -o unmarked || exit 1
+compare_totals "$PWD/a/maps" "$PWD/unmarked" >out 2>err.txt && fail "a build without markers is compared"
+says err.txt '^bench-markers: program: no totals at .*/unmarked$'
 
 # Loops whose heads stand in one line are marked, others are not.
 mkdir -p elsewhere
