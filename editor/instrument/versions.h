@@ -31,6 +31,12 @@
  * (results.md).
  */
 #define ME_VERSIONS_COST 0.005
+/*
+ * After the verdicts one jump is left for each entry (place/audit_code.h), and these jumps may take
+ * this share of the instructions, by the profile. The aim is 0.1 % on any work. Other work than the
+ * training may enter the functions more often, so the budget is three quarters of that.
+ */
+#define ME_VERSIONS_DECIDED_COST 0.00075
 
 struct me_versions_request {
 	/*
@@ -45,13 +51,18 @@ struct me_versions_request {
 	bool all; /* neither limits nor costs count */
 };
 
-/* The report names this many functions that were left out, those with most samples first. */
-#define ME_VERSIONS_LEFT_OUT 8
+/*
+ * The report lists this many functions that were left out, those with most samples first. Its text
+ * names ME_VERSIONS_NAMED of them; with --explain, all.
+ */
+#define ME_VERSIONS_LEFT_OUT 64
+#define ME_VERSIONS_NAMED    8
 
 struct me_versions_left_out {
 	char name[64];
 	uint64_t vaddr, samples;
 	const char *why;
+	double cost; /* more instructions that its stubs would take; 0: they are not the reason */
 };
 
 struct me_versions_report {
@@ -59,7 +70,10 @@ struct me_versions_report {
 	uint32_t nr_fixed;  /* whose two versions cannot be kept apart */
 	uint32_t nr_costly; /* that are entered so often that the stubs would cost too much */
 	double share;	    /* of the samples, in functions with two versions */
-	double cost;	    /* more instructions, by the profile; 0 without a profile */
+	double share_costly; /* of the samples, in functions counted in @nr_costly */
+	/* More instructions, by the profile: while audits go on, and after the verdicts; 0 without a
+	 * profile. */
+	double cost, decided_cost;
 	struct me_versions_left_out left_out[ME_VERSIONS_LEFT_OUT];
 	uint32_t nr_left_out;
 };
