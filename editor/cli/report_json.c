@@ -187,8 +187,7 @@ static json_t *json_audits(const struct me_optimize_options *options,
 		json_object_set_new(json, "share", json_real(v->share));
 		json_object_set_new(json, "share_costly", json_real(v->share_costly));
 		json_object_set_new(json, "more_instructions", json_real(v->cost + loops->cost));
-		json_object_set_new(json, "more_instructions_decided",
-				    json_real(v->decided_cost));
+		json_object_set_new(json, "more_instructions_decided", json_real(v->decided_cost));
 	}
 	json_object_set_new(json, "points", json_integer(loops->nr_points));
 	json_object_set_new(json, "loops", json_points(loops));

@@ -304,8 +304,7 @@ static void text_audits(FILE *out, const struct me_optimize_options *options,
 			100 * v->share, 100 * v->cost, 100 * v->decided_cost,
 			100 * v->share_costly);
 	fputc('\n', out);
-	for (uint32_t i = 0;
-	     i < v->nr_left_out && (i < ME_VERSIONS_NAMED || options->explain); i++)
+	for (uint32_t i = 0; i < v->nr_left_out && (i < ME_VERSIONS_NAMED || options->explain); i++)
 		text_not_audited(out, &v->left_out[i]);
 	me_report_line(out, "  times in ", options->counting.path, "\n");
 }

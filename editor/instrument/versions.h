@@ -66,10 +66,10 @@ struct me_versions_left_out {
 };
 
 struct me_versions_report {
-	uint32_t nr_funcs;  /* with two versions */
-	uint32_t nr_fixed;  /* whose two versions cannot be kept apart */
-	uint32_t nr_costly; /* that are entered so often that the stubs would cost too much */
-	double share;	    /* of the samples, in functions with two versions */
+	uint32_t nr_funcs;   /* with two versions */
+	uint32_t nr_fixed;   /* whose two versions cannot be kept apart */
+	uint32_t nr_costly;  /* that are entered so often that the stubs would cost too much */
+	double share;	     /* of the samples, in functions with two versions */
 	double share_costly; /* of the samples, in functions counted in @nr_costly */
 	/* More instructions, by the profile: while audits go on, and after the verdicts; 0 without a
 	 * profile. */

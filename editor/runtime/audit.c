@@ -241,10 +241,10 @@ static void start_timing(const struct me_audit_work *w)
 
 static uint32_t read_verdict(const struct me_audit_work *w)
 {
-	return w->state->ring ? __atomic_load_n(
-					&me_ring_function(w->state->ring, w->function)->verdict,
-					__ATOMIC_RELAXED)
-			      : 0;
+	return w->state->ring
+		       ? __atomic_load_n(&me_ring_function(w->state->ring, w->function)->verdict,
+					 __ATOMIC_RELAXED)
+		       : 0;
 }
 
 bool me_audit_obey(const struct me_audit_work *w)

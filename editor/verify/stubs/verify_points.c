@@ -123,8 +123,7 @@ bool vf_is_point(const struct vf *vf, const struct mp_map_piece *p)
 	return point != UINT32_MAX && has_code(vf, version, point, b, at) &&
 	       is_block_of(vf, p, vf_displacement_target(b + JCC + 2, at + DECIDED),
 			   version->function, !version->version) &&
-	       is_block_of(vf, p, vf_displacement_target(b + JNE + 2, at + SIZE),
-			   version->function,
+	       is_block_of(vf, p, vf_displacement_target(b + JNE + 2, at + SIZE), version->function,
 			   version->version == MP_AUDIT_A ? MP_AUDIT_UNTIMED_A
 							  : MP_AUDIT_UNTIMED_B) &&
 	       is_block_of(vf, p, vf_falls_to(vf, p), version->function, version->version);
