@@ -126,7 +126,7 @@ if morphd run --db=often.db -- ./once often 300000000 >/dev/null 2>err.txt; then
 	morphd run --db=serves.db -- ./once serves 2000000000 >/dev/null 2>err.txt || fail "sampling: $(cat err.txt)"
 	command_ends 0 "a loop is cheap" morph-optimize instrument --kind=audit --db=serves.db --counts="$dir/ring" \
 		--report=json once -o serves.a
-	json "a loop is cheap" '.audits.functions >= 1 and .audits.more_instructions_decided <= 0.00075
+	json "a loop is cheap" '.audits.functions >= 1 and .audits.more_instructions_decided <= 0.00034
 		and .audits.share > 0.5 and .audits.share_costly < 0.1'
 	command_ends 0 "--explain" morph-optimize instrument --kind=audit --db=serves.db --counts="$dir/ring" \
 		--explain --dry-run once
