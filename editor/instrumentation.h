@@ -72,7 +72,8 @@ struct me_stub_places {
 	/* of version B, for the stub at the entry of an audited function; of the same block in the
 	 * other version, for a stub in a loop */
 	uint64_t other;
-	uint64_t untimed[2]; /* of both versions without stubs, for the stub at the entry */
+	/* of both versions without stubs: their entries, or for a stub in a loop the same block */
+	uint64_t untimed[2];
 };
 
 /* An output without stubs has all zeros. */

@@ -114,7 +114,8 @@ struct me_audit_slot {
 	uint64_t entries;  /* ... to this value */
 	uint64_t spent;	   /* ticks that this pair's timings cost, estimated */
 	uint8_t point;	   /* of the pair: 0: entry to exit; else 1 + index in @points */
-	uint8_t zero[15];
+	uint8_t decided; /* not 0: there is a verdict; stubs in loops lead to code without stubs */
+	uint8_t zero[14];
 	struct me_audit_point points[ME_AUDIT_MAX_POINTS];
 };
 

@@ -164,10 +164,11 @@ static json_t *json_not_audited(const struct me_versions_report *v)
 	for (uint32_t i = 0; list && i < v->nr_left_out; i++) {
 		const struct me_versions_left_out *left = &v->left_out[i];
 
-		json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:s}", "name",
+		json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:s, s:f}", "name",
 						      mp_json_string(left->name), "address",
 						      (json_int_t)left->vaddr, "samples",
-						      (json_int_t)left->samples, "why", left->why));
+						      (json_int_t)left->samples, "why", left->why,
+						      "more_instructions", left->cost));
 	}
 	return list;
 }
@@ -184,7 +185,9 @@ static json_t *json_audits(const struct me_optimize_options *options,
 		json_object_set_new(json, "left_out", json_not_audited(v));
 	if (json && !options->all) {
 		json_object_set_new(json, "share", json_real(v->share));
+		json_object_set_new(json, "share_costly", json_real(v->share_costly));
 		json_object_set_new(json, "more_instructions", json_real(v->cost + loops->cost));
+		json_object_set_new(json, "more_instructions_decided", json_real(v->decided_cost));
 	}
 	json_object_set_new(json, "points", json_integer(loops->nr_points));
 	json_object_set_new(json, "loops", json_points(loops));

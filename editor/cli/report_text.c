@@ -278,6 +278,18 @@ static void text_loops(FILE *out, const struct me_optimize_options *options,
 	}
 }
 
+static void text_not_audited(FILE *out, const struct me_versions_left_out *left)
+{
+	char why[160];
+
+	if (left->cost > 0)
+		snprintf(why, sizeof(why), "%s, %.2f %% more instructions", left->why,
+			 100 * left->cost);
+	else
+		snprintf(why, sizeof(why), "%s", left->why);
+	text_left(out, left->name, left->vaddr, left->samples, "samples", why);
+}
+
 static void text_audits(FILE *out, const struct me_optimize_options *options,
 			const struct me_versions_report *v)
 {
@@ -287,12 +299,13 @@ static void text_audits(FILE *out, const struct me_optimize_options *options,
 		v->nr_funcs, v->nr_fixed, v->nr_costly);
 	if (!options->all)
 		fprintf(out,
-			"; by the profile %.1f %% of the samples, for %.2f %% more instructions",
-			100 * v->share, 100 * v->cost);
+			"; by the profile %.1f %% of the samples, for %.2f %% more instructions, %.3f %% "
+			"after the verdicts; %.1f %% of the samples are in those entered too often",
+			100 * v->share, 100 * v->cost, 100 * v->decided_cost,
+			100 * v->share_costly);
 	fputc('\n', out);
-	for (uint32_t i = 0; i < v->nr_left_out; i++)
-		text_left(out, v->left_out[i].name, v->left_out[i].vaddr, v->left_out[i].samples,
-			  "samples", v->left_out[i].why);
+	for (uint32_t i = 0; i < v->nr_left_out && (i < ME_VERSIONS_NAMED || options->explain); i++)
+		text_not_audited(out, &v->left_out[i]);
 	me_report_line(out, "  times in ", options->counting.path, "\n");
 }
 

@@ -118,9 +118,10 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 	}
 	if (stub->polls || stub->does == ME_STUB_CLOCKS)
 		places.notes = placement->copies[placement->notes[copy->block]].new_vaddr;
-	if (stub->does == ME_STUB_ENTERS) {
+	if (stub->does == ME_STUB_ENTERS)
 		places.other =
 			placement->copies[placement->target_from_inside[copy->block]].new_vaddr;
+	if (stub->does == ME_STUB_ENTERS || stub->does == ME_STUB_TIMES) {
 		places.untimed[MP_AUDIT_A] =
 			address_in(placement, ME_VERSION_ORIGINAL_UNTIMED, copy->block);
 		places.untimed[MP_AUDIT_B] =

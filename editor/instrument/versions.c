@@ -29,6 +29,8 @@
  * nothing is timed and nothing decided (audit_code.h).
  */
 #define STUB_INSNS 7
+/* After a verdict, an entry has one jump more. */
+#define DECIDED_INSNS 1
 
 bool me_versions_is_exit(const struct mp_block *block)
 {
@@ -111,7 +113,9 @@ struct candidate {
 	uint64_t samples;
 	double entries;	 /* by the profile, at most */
 	double cost;	 /* share of all instructions that its stubs execute */
+	double decided;	 /* the same after a verdict */
 	const char *why; /* its versions cannot be kept apart; NULL: they can */
+	bool taken;
 };
 
 static int compare(const void *a, const void *b)
@@ -192,7 +196,7 @@ static double sum_insns(const struct mp_cfg *cfg, const struct mp_counts *counts
 }
 
 static void leave_out(const struct mp_cfg *cfg, const struct candidate *c, const char *why,
-		      struct me_versions_report *out)
+		      double cost, struct me_versions_report *out)
 {
 	struct me_versions_left_out *left = &out->left_out[out->nr_left_out];
 
@@ -202,6 +206,7 @@ static void leave_out(const struct mp_cfg *cfg, const struct candidate *c, const
 	left->vaddr = cfg->funcs[c->func].vaddr;
 	left->samples = c->samples;
 	left->why = why;
+	left->cost = cost;
 	out->nr_left_out++;
 }
 
@@ -218,6 +223,7 @@ static void judge(const struct mp_cfg *cfg, const struct me_flags *flags,
 		uint32_t f = list[i].func;
 
 		list[i].cost = insns > 0 ? STUB_INSNS * list[i].entries / insns : 0;
+		list[i].decided = insns > 0 ? DECIDED_INSNS * list[i].entries / insns : 0;
 		list[i].why = why_fixed(cfg, flags, f);
 		if (in->unproved && in->unproved[f])
 			list[i].why = "not audited: the tables of its switch are not proved to "
@@ -237,41 +243,69 @@ static int compare_worth(const void *a, const void *b)
 	return compare(x, y);
 }
 
+/* Do the budgets allow the stubs of @c beside those that @out counts? */
+static bool is_affordable(const struct candidate *c, const struct me_versions_report *out)
+{
+	return out->cost + c->cost <= ME_VERSIONS_COST &&
+	       out->decided_cost + c->decided <= ME_VERSIONS_DECIDED_COST;
+}
+
+static void take(const struct me_versions_request *in, struct candidate *c,
+		 struct me_versions_report *out)
+{
+	c->taken = true;
+	out->nr_funcs++;
+	out->cost += c->cost;
+	out->decided_cost += c->decided;
+	if (in->nr_samples)
+		out->share += (double)c->samples / (double)in->nr_samples;
+}
+
 /*
  * Chooses functions within the limits: among those with most samples, the ones with the most
- * samples per cost.
+ * samples per cost. A function that exceeds a budget by itself takes no place among them.
  */
-static int take(const struct me_versions_request *in, struct candidate *list, uint32_t nr,
-		uint8_t *chosen, struct me_versions_report *out)
+static void take_worth(const struct me_versions_request *in, struct candidate *list, uint32_t nr,
+		       struct me_versions_report *out)
 {
-	uint32_t most = in->all ? MP_AUDIT_MAX_FUNCTIONS : ME_VERSIONS_MAX, nr_worth = 0;
-	struct candidate **worth = malloc(((size_t)nr + 1) * sizeof(struct candidate *));
+	struct candidate *pool[ME_VERSIONS_MAX];
+	const struct me_versions_report nothing = {0};
+	uint32_t nr_pool = 0;
 
-	if (!worth)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < nr && nr_worth < most; i++)
+	for (uint32_t i = 0; i < nr && nr_pool < ME_VERSIONS_MAX; i++)
+		if (!list[i].why && is_affordable(&list[i], &nothing))
+			pool[nr_pool++] = &list[i];
+	if (nr_pool)
+		qsort(pool, nr_pool, sizeof(*pool), compare_worth);
+	for (uint32_t i = 0; i < nr_pool; i++)
+		if (out->share < ME_VERSIONS_SHARE && is_affordable(pool[i], out))
+			take(in, pool[i], out);
+}
+
+static void take_all(const struct me_versions_request *in, struct candidate *list, uint32_t nr,
+		     struct me_versions_report *out)
+{
+	for (uint32_t i = 0; i < nr && out->nr_funcs < MP_AUDIT_MAX_FUNCTIONS; i++)
 		if (!list[i].why)
-			worth[nr_worth++] = &list[i];
-	if (!in->all && nr_worth)
-		qsort(worth, nr_worth, sizeof(*worth), compare_worth);
-	for (uint32_t i = 0; i < nr_worth; i++) {
-		if (!in->all && (out->share >= ME_VERSIONS_SHARE ||
-				 out->cost + worth[i]->cost > ME_VERSIONS_COST))
-			continue;
-		chosen[worth[i]->func] = 1;
-		out->nr_funcs++;
-		out->cost += worth[i]->cost;
-		if (in->nr_samples)
-			out->share += (double)worth[i]->samples / (double)in->nr_samples;
-	}
-	free(worth);
-	return 0;
+			take(in, &list[i], out);
+}
+
+/* Why a function whose versions could be kept apart was not taken. */
+static const char *why_not_taken(const struct candidate *c, const struct me_versions_report *out)
+{
+	const struct me_versions_report nothing = {0};
+
+	if (!is_affordable(c, &nothing))
+		return "not audited: it is entered so often that its stubs would cost too much";
+	if (!is_affordable(c, out))
+		return "not audited: functions that tell more for their cost use up what stubs may "
+		       "cost";
+	return "not audited: other functions have more samples";
 }
 
 /* Report the other functions with most samples. */
 static void report_others(const struct mp_cfg *cfg, const struct me_versions_request *in,
-			  const struct candidate *list, uint32_t nr, const uint8_t *chosen,
-			  struct me_versions_report *out)
+			  const struct candidate *list, uint32_t nr, struct me_versions_report *out)
 {
 	uint32_t most = in->all ? MP_AUDIT_MAX_FUNCTIONS : ME_VERSIONS_MAX, seen = 0;
 	bool full = out->nr_funcs == most || (!in->all && out->share >= ME_VERSIONS_SHARE);
@@ -280,17 +314,19 @@ static void report_others(const struct mp_cfg *cfg, const struct me_versions_req
 	 * Functions behind the last one that was taken were not looked at if no more were wanted.
 	 */
 	for (uint32_t i = 0; i < nr && (!full || seen < out->nr_funcs); i++) {
-		if (chosen[list[i].func]) {
+		if (list[i].taken) {
 			seen++;
 		} else if (list[i].why) {
-			leave_out(cfg, &list[i], list[i].why, out);
+			leave_out(cfg, &list[i], list[i].why, 0, out);
 			out->nr_fixed++;
 		} else if (!in->all) {
-			leave_out(cfg, &list[i],
-				  "not audited: it is entered so often that its stubs would cost "
-				  "too much",
-				  out);
+			leave_out(cfg, &list[i], why_not_taken(&list[i], out), list[i].cost, out);
+			if (is_affordable(&list[i], out))
+				continue;
 			out->nr_costly++;
+			if (in->nr_samples)
+				out->share_costly +=
+					(double)list[i].samples / (double)in->nr_samples;
 		}
 	}
 }
@@ -308,12 +344,11 @@ int me_versions_choose(const struct mp_cfg *cfg, const uint8_t *movable, const s
 	*report = (struct me_versions_report){0};
 	if (!rc) {
 		judge(cfg, &flags, request, all, nr);
-		rc = take(request, all, nr, chosen, report)
-			     ? mp_err_set(err, ENOMEM, "out of memory")
-			     : 0;
+		(request->all ? take_all : take_worth)(request, all, nr, report);
+		for (uint32_t i = 0; i < nr; i++)
+			chosen[all[i].func] = all[i].taken;
+		report_others(cfg, request, all, nr, report);
 	}
-	if (!rc)
-		report_others(cfg, request, all, nr, chosen, report);
 	if (!rc && !report->nr_funcs)
 		rc = nr ? mp_err_set(err, ENODATA, "no function can be audited; the first: %s",
 				     report->nr_left_out ? report->left_out[0].why : "")

@@ -103,6 +103,7 @@ int me_point_code_write(const struct me_stub *stub, const struct me_stub_places 
 {
 	const uint8_t jns[] = {0x79, ME_POINT_CODE_SIZE - DECL - 2};
 	const uint8_t jcc[] = {0x0f, stub->version == MP_AUDIT_A ? 0x85 : 0x84};
+	uint64_t untimed = places->untimed[stub->version == MP_AUDIT_A ? MP_AUDIT_A : MP_AUDIT_B];
 	uint64_t slot = slot_of(stub, places);
 	uint64_t left = slot + offsetof(struct me_audit_slot, points) +
 			stub->point * sizeof(struct me_audit_point) +
@@ -120,6 +121,9 @@ int me_point_code_write(const struct me_stub *stub, const struct me_stub_places 
 	put_compare(&w, slot + offsetof(struct me_audit_slot, version));
 	put(&w, jcc, sizeof(jcc));
 	put_disp(&w, places->other, 0);
+	put_compare(&w, slot + offsetof(struct me_audit_slot, decided));
+	put(&w, "\x0f\x85", 2);
+	put_disp(&w, untimed, 0);
 	return w.failed ? -ERANGE : 0;
 }
 

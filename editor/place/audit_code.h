@@ -27,7 +27,8 @@
  *		test	$function, %eax
  *	2:
  *
- * At a timing point, in version A; in version B `je` leads to the block in version A:
+ * At a timing point, in version A; in version B the first branch behind the call is `je`, and leads
+ * to the block in version A, the second one to version B without stubs:
  *
  *		decl	%gs:left(%rip)
  *		jns	3f
@@ -36,11 +37,14 @@
  *		test	$number, %eax
  *		cmpb	$0, %gs:version(%rip)
  *		jne	the block in version B
+ *		cmpb	$0, %gs:decided(%rip)
+ *		jne	the block in version A without stubs
  *	3:	the block
  *
  * After a verdict the runtime changes the first jump, which then goes where one of the next two
  * jumps goes (runtime/untimed.h). It writes four aligned bytes: the jump's address is a multiple of
- * 4, and the uppermost byte of the displacement stays.
+ * 4, and the uppermost byte of the displacement stays. An invocation that began before leaves the
+ * stubs at its next timing point.
  *
  * The runtime changes no register, and reads the number behind the call (base/runtime.h). These
  * instructions change flags, which must be dead, and the slot. No address is read from memory.
@@ -58,7 +62,7 @@
 
 #define ME_ENTER_CODE_SIZE 53
 #define ME_LEAVE_CODE_SIZE 25
-#define ME_POINT_CODE_SIZE 38
+#define ME_POINT_CODE_SIZE 52
 /* Offset of the call; %rsp is ME_RED_ZONE lower there. */
 #define ME_ENTER_CODE_CALL ME_RUNTIME_ENTER_CALL
 #define ME_LEAVE_CODE_CALL 15

@@ -239,15 +239,20 @@ static void start_timing(const struct me_audit_work *w)
 
 /* ---- entries and exits ------------------------------------------------------------------- */
 
+static uint32_t read_verdict(const struct me_audit_work *w)
+{
+	return w->state->ring
+		       ? __atomic_load_n(&me_ring_function(w->state->ring, w->function)->verdict,
+					 __ATOMIC_RELAXED)
+		       : 0;
+}
+
 bool me_audit_obey(const struct me_audit_work *w)
 {
-	uint32_t verdict;
+	uint32_t verdict = read_verdict(w);
 
-	if (!w->state->ring)
-		return false;
-	verdict = __atomic_load_n(&me_ring_function(w->state->ring, w->function)->verdict,
-				  __ATOMIC_RELAXED);
-	if (verdict != MP_AUDIT_VERDICT_A && verdict != MP_AUDIT_VERDICT_B)
+	w->slot->decided = verdict == MP_AUDIT_VERDICT_A || verdict == MP_AUDIT_VERDICT_B;
+	if (!w->slot->decided)
 		return false;
 	if (w->thread->open == 1 + w->function)
 		me_audit_abandon(w);

@@ -77,7 +77,10 @@ bool me_audit_begin(struct me_audit_work *w, const struct me_runtime_params *par
 void me_audit_end(const struct me_audit_work *w);
 /* Return: ticks of the shortest window; 0: not known yet, or nobody would read it. */
 uint64_t me_audit_least_ticks(const struct me_audit_work *w);
-/* me_audit_obey - from now on the winner runs. Return: false: there is no verdict. */
+/*
+ * me_audit_obey - from now on the winner runs, and stubs in loops lead to code without stubs.
+ * Return: false: there is no verdict.
+ */
 bool me_audit_obey(const struct me_audit_work *w);
 /* me_audit_draw_pair - from now on the first window's version of the next pair runs. */
 void me_audit_draw_pair(const struct me_audit_work *w, struct me_audit_slot *slot);

@@ -125,10 +125,10 @@ def bolt(binary, out, fdata, flags, cwd, skip=()):
 
 # ---- counting -------------------------------------------------------------
 
-def branches(name, binary, original, cwd, patches=None):
+def branches(name, binary, original, cwd, patches=None, edges=None):
     """Exact counts of one version on the short test work, and the digest of its output."""
     command = shlex.split(workload(name, "short", "PROGRAM"))[1:]
-    extra = ["--patches", patches] if patches else []
+    extra = [*(["--patches", patches] if patches else []), *(["--edges", edges] if edges else [])]
     done = subprocess.run([os.path.join(ROOT, "scripts/bench/branches"), "--json", "--argv0", original,
                            "--filter", workload(name, "filter"), *extra, binary, "--", *command],
                           cwd=cwd, capture_output=True, text=True, env=ENV)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * verify_points - checks the stubs at timing points in loops of audited functions. A stub counts in
- * memory of its own version, and leads to the same block in either version, whatever the runtime
- * does. The runtime's call spares the red zone. Called by verify_audit, verify_versions and
+ * memory of its own version, and leads to the same block in either version, or in its own version
+ * without stubs, whatever the runtime does. The runtime's call spares the red zone. Called by verify_audit, verify_versions and
  * verify_unwind.
  *
  * A block with a timing point is guarded, as an exit is: control comes to it from the stub before
@@ -16,14 +16,16 @@
 #include "editor/verify/verify_private.h"
 #include "libprof/note/audit_table.h"
 
-/* decl 7; jns 2; lea 5; call 5; test 5; cmpb 8; jne 6 */
+/* decl 7; jns 2; lea 5; call 5; test 5; cmpb 8; jne 6; cmpb 8; jne 6 */
 enum {
 	LEA = 9,
 	CALL = 14,
 	TEST = 19,
 	CMPB = 24,
 	JCC = 32,
-	SIZE = 38,
+	DECIDED = 38,
+	JNE = 46,
+	SIZE = 52,
 };
 
 #define RSP 7
@@ -70,12 +72,21 @@ static uint32_t number_of(const struct vf *vf, const struct vf_version *version,
 	       rounds << ME_AUDIT_NUMBER_ROUNDS;
 }
 
+/* cmpb $0, %gs:@byte(%rip) */
+static bool is_compare(const uint8_t *b, uint64_t at, uint64_t byte)
+{
+	static const uint8_t cmpb[] = {0x65, 0x80, 0x3d};
+
+	return !memcmp(b, cmpb, sizeof(cmpb)) && vf_displacement_target(b + 3, at + 8) == byte &&
+	       !b[7];
+}
+
 static bool has_code(const struct vf *vf, const struct vf_version *version, uint32_t point,
 		     const uint8_t *b, uint64_t at)
 {
 	static const uint8_t decl[] = {0x65, 0xff, 0x0d}, jns[] = {0x79, SIZE - LEA};
 	static const uint8_t lea[] = {0x48, 0x8d, 0x64, 0x24, (uint8_t)-ME_RED_ZONE};
-	static const uint8_t cmpb[] = {0x65, 0x80, 0x3d};
+	static const uint8_t jne[] = {0x0f, 0x85};
 	const uint8_t jcc[] = {0x0f, version->version == MP_AUDIT_A ? 0x85 : 0x84};
 	uint64_t slot =
 		vf->counters->vaddr + (uint64_t)version->function * sizeof(struct me_audit_slot);
@@ -91,25 +102,30 @@ static bool has_code(const struct vf *vf, const struct vf_version *version, uint
 	       vf_displacement_target(b + CALL + 1, at + TEST) ==
 		       vf->runtime->vaddr + ME_RUNTIME_POINT &&
 	       b[TEST] == 0xa9 && number == number_of(vf, version, point) &&
-	       !memcmp(b + CMPB, cmpb, sizeof(cmpb)) &&
-	       vf_displacement_target(b + CMPB + 3, at + JCC) ==
-		       slot + offsetof(struct me_audit_slot, version) &&
-	       !b[CMPB + 7] && !memcmp(b + JCC, jcc, sizeof(jcc));
+	       is_compare(b + CMPB, at + CMPB, slot + offsetof(struct me_audit_slot, version)) &&
+	       !memcmp(b + JCC, jcc, sizeof(jcc)) &&
+	       is_compare(b + DECIDED, at + DECIDED,
+			  slot + offsetof(struct me_audit_slot, decided)) &&
+	       !memcmp(b + JNE, jne, sizeof(jne));
 }
 
 bool vf_is_point(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
 	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
+	uint64_t at = p->new_vaddr;
 	uint32_t point;
 
 	if (!b || !version || version->version >= MP_AUDIT_NR_VERSIONS || p->old_size ||
 	    p->new_size != SIZE)
 		return false;
 	point = vf_point_at(vf, version->function, p->old_vaddr);
-	return point != UINT32_MAX && has_code(vf, version, point, b, p->new_vaddr) &&
-	       is_block_of(vf, p, vf_displacement_target(b + JCC + 2, p->new_vaddr + SIZE),
+	return point != UINT32_MAX && has_code(vf, version, point, b, at) &&
+	       is_block_of(vf, p, vf_displacement_target(b + JCC + 2, at + DECIDED),
 			   version->function, !version->version) &&
+	       is_block_of(vf, p, vf_displacement_target(b + JNE + 2, at + SIZE), version->function,
+			   version->version == MP_AUDIT_A ? MP_AUDIT_UNTIMED_A
+							  : MP_AUDIT_UNTIMED_B) &&
 	       is_block_of(vf, p, vf_falls_to(vf, p), version->function, version->version);
 }
 

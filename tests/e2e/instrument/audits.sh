@@ -370,8 +370,9 @@ def spoil(elf, how, out):
     elif how == "timing":
         move(leave + 3, 64)
     elif how.startswith("point"):
-        point = d.index(b"\x48\x8d\x64\x24\x80\xe8", off) - 9
-        assert point + 38 < off + size and d[point:point + 3] == b"\x65\xff\x0d"
+        # Stubs at entries look alike up to their first branch, but jump less far over the call.
+        point = d.index(b"\x79\x2b\x48\x8d\x64\x24\x80\xe8", off) - 7
+        assert point + 52 < off + size and d[point:point + 3] == b"\x65\xff\x0d"
         how = how[6:]
         if how == "left": # that of the other version, or of another point
             move(point + 3, 4)
@@ -389,8 +390,14 @@ def spoil(elf, how, out):
             move(point + 34, 1)
         elif how == "stay": # the same version
             struct.pack_into("<i", d, point + 34, 0)
+        elif how == "decided": # another byte
+            move(point + 41, 1)
+        elif how == "untimed": # a verdict leads to the second instruction
+            move(point + 48, 1)
+        elif how == "timed": # a verdict leads to the version with stubs
+            struct.pack_into("<i", d, point + 48, 0)
         elif how == "skip": # the stub is jumped over
-            d[point:point + 2] = b"\xeb\x24"
+            d[point:point + 2] = b"\xeb\x32"
         else:
             assert False, how
     elif how == "mixed": # a branch of version A leads to version B
@@ -562,7 +569,7 @@ python3 ring.py check p.$pid p.a >/dev/null || fail "no ring file of its own for
 command_ends 0 "verify" morph-optimize verify --report=none w1 q.a
 readelf -SW q.a | grep -q ' \.morph\.tables ' || fail "version A has no table of its own"
 for how in none slot version number runtime first untimed inside stubs dispatch skip exit timing mixed entry shared \
-	point-{left,zone,number,runtime,version,inverted,other,stay,skip}; do
+	point-{left,zone,number,runtime,version,inverted,other,stay,decided,untimed,timed,skip}; do
 	python3 ring.py spoil q.a $how bad.a || fail "cannot spoil: $how"
 	chmod +x bad.a
 	command_ends $([ $how = none ] && echo 0 || echo 4) "verify: $how" morph-optimize verify --report=none w1 bad.a

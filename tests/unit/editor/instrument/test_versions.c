@@ -106,8 +106,13 @@ START_TEST(limits_of_number_share_and_cost_hold)
 		ck_assert_uint_gt(w.report.nr_funcs, 0);
 		ck_assert_uint_eq(w.report.nr_funcs, nr_chosen(&w));
 		ck_assert_uint_le(w.report.nr_funcs, ME_VERSIONS_MAX);
-		ck_assert(w.report.cost <= ME_VERSIONS_COST);
+		ck_assert(w.report.cost > 0 && w.report.cost <= ME_VERSIONS_COST);
+		ck_assert(w.report.decided_cost > 0 &&
+			  w.report.decided_cost <= ME_VERSIONS_DECIDED_COST);
+		/* Of seven instructions of the stubs, one jump is left. */
+		ck_assert_double_eq_tol(w.report.decided_cost, w.report.cost / 7, 1e-9);
 		ck_assert(w.report.share > 0 && w.report.share <= 1);
+		ck_assert(w.report.share + w.report.share_costly <= 1 + 1e-9);
 		for (uint32_t i = 0; i < w.report.nr_left_out; i++)
 			ck_assert_ptr_nonnull(w.report.left_out[i].why);
 		done(&w);
@@ -143,6 +148,37 @@ START_TEST(one_that_is_entered_often_does_not_use_up_the_budget)
 	ck_assert_uint_gt(w.report.nr_funcs, 1);
 	ck_assert_uint_gt(w.report.nr_costly, 0);
 	ck_assert_uint_eq(w.report.left_out[0].vaddr, w.cfg->funcs[dear].vaddr);
+	ck_assert(w.report.left_out[0].cost > ME_VERSIONS_COST);
+	ck_assert(w.report.share_costly > 0);
+	done(&w);
+}
+END_TEST
+
+/* More functions than there are places for have most samples, and run little but their entries. */
+START_TEST(those_that_no_budget_allows_take_no_place)
+{
+	uint32_t nr_dear = 0;
+	struct work w;
+
+	start(&w);
+	profile(&w, 20000);
+	for (uint32_t f = 0; f < w.cfg->nr_funcs && nr_dear < 2 * ME_VERSIONS_MAX; f++) {
+		const struct mp_func *func = &w.cfg->funcs[f];
+
+		if (!w.movable[f] || w.cfg->blocks[func->first_block].nr_insns > 10)
+			continue;
+		nr_dear++;
+		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
+			if (w.cfg->blocks[b].flags & MP_BLOCK_ENTRY)
+				w.counts.block[b] = 1e12;
+			w.samples[b] += 1000;
+			w.nr_samples += 1000;
+		}
+	}
+	ck_assert_uint_eq(nr_dear, 2 * ME_VERSIONS_MAX);
+	ck_assert_int_eq(choose(&w, false), 0);
+	ck_assert_uint_gt(w.report.nr_funcs, ME_VERSIONS_MAX / 2);
+	ck_assert(w.report.cost <= ME_VERSIONS_COST);
 	done(&w);
 }
 END_TEST
@@ -315,6 +351,7 @@ static Suite *versions_suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, limits_of_number_share_and_cost_hold);
 	tcase_add_test(tc, one_that_is_entered_often_does_not_use_up_the_budget);
+	tcase_add_test(tc, those_that_no_budget_allows_take_no_place);
 	tcase_add_test(tc, an_entry_without_samples_beside_a_hot_loop_is_rare);
 	tcase_add_test(tc, unproved_functions_are_left_out);
 	tcase_add_test(tc, the_plan_has_each_block_in_all_versions_with_stubs_around_two);
