@@ -2,8 +2,8 @@
 /*
  * verify_points - checks the stubs at timing points in loops of audited functions. A stub counts in
  * memory of its own version, and leads to the same block in either version, or in its own version
- * without stubs, whatever the runtime does. The runtime's call spares the red zone. Called by verify_audit, verify_versions and
- * verify_unwind.
+ * without stubs, whatever the runtime does. The runtime's call spares the red zone. Called by
+ * verify_audit, verify_versions and verify_unwind.
  *
  * A block with a timing point is guarded, as an exit is: control comes to it from the stub before
  * it, or from the stub of the same point in the other version.
