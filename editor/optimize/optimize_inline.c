@@ -13,10 +13,19 @@
 #include "editor/evidence/leaf.h"
 #include "editor/optimize/optimize_private.h"
 
+/*
+ * Code of at most ME_LEAF_BODY_MAX bytes, some 16 instructions, replaces every hot call. Jikes RVM's
+ * limit for functions without counts was 23 instructions, and 17 in Lee et al. (TACO 2015, section 5.2).
+ * Larger code replaces calls that are at least this part of all calls, as in the inliner that they began
+ * with (Arnold et al. 2000).
+ */
+#define SHARE_OF_CALLS 0.01
+
 enum answer {
 	UNKNOWN,
 	YES,
 	NO,
+	LARGE, /* yes, but its code is large */
 };
 
 struct finder {
@@ -24,6 +33,7 @@ struct finder {
 	uint8_t *copied, *hot; /* per block: does the plan copy it; into the hot zone? */
 	uint8_t *callers;      /* per function: enum answer to me_leaf_caller() */
 	uint8_t *callees;      /* per function: enum answer to me_leaf_find() */
+	double nr_calls;       /* executed; 0: not known */
 	uint64_t *ends;	       /* of the calls that are replaced */
 	uint32_t nr_ends;
 };
@@ -44,6 +54,9 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 		if (planned->zone == ME_ZONE_HOT && !planned->stub && !planned->left_out)
 			f->hot[planned->block] = 1;
 	}
+	for (uint32_t c = 0; job->counts.block && c < job->cfg->nr_calls; c++)
+		if (!job->cfg->calls[c].tail)
+			f->nr_calls += job->counts.block[job->cfg->calls[c].block];
 	return f->copied && f->hot && f->callers && f->callees && f->ends;
 }
 
@@ -73,28 +86,44 @@ static bool may_lose_calls(struct finder *f, uint32_t func)
 	return f->callers[func] == YES;
 }
 
-static bool is_leaf(struct finder *f, uint32_t func)
+/* Does the plan copy all of @func? verify wants that of functions that replace calls. */
+static bool is_copied(const struct finder *f, uint32_t func)
 {
-	const struct mp_cfg *cfg = f->job->cfg;
+	const struct mp_func *fn = &f->job->cfg->funcs[func];
+
+	for (uint32_t b = fn->first_block; b < fn->first_block + fn->nr_blocks; b++)
+		if (!f->copied[b] && !(f->job->cfg->blocks[b].flags & MP_BLOCK_PADDING))
+			return false;
+	return true;
+}
+
+/* Return: YES, NO or LARGE. */
+static enum answer ask_leaf(struct finder *f, uint32_t func)
+{
 	struct me_leaf leaf;
 
 	if (f->callees[func] == UNKNOWN)
-		f->callees[func] = f->copied[cfg->funcs[func].first_block] &&
-						   me_leaf_find(cfg, func, &leaf)
-					   ? YES
-					   : NO;
-	return f->callees[func] == YES;
+		f->callees[func] = !is_copied(f, func) || !me_leaf_find(f->job->cfg, func, &leaf)
+					   ? NO
+				   : leaf.size > ME_LEAF_BODY_MAX ? LARGE
+								  : YES;
+	return f->callees[func];
 }
 
-/* Does the call pay? Under stress, a quarter to all of the calls are chosen, by the seed. */
-static bool is_wanted(const struct finder *f, const struct mp_call *call)
+/* Does @call pay, if it may be replaced? Under stress, the seed chooses a quarter to all of the calls. */
+static bool is_wanted(const struct finder *f, const struct mp_call *call, enum answer callee)
 {
 	const struct me_optimize_options *o = f->job->options;
 
+	if (callee == NO)
+		return false;
 	if (o->stress_inline)
 		return f->copied[call->block] &&
 		       throw_dice(o->stress_inline_seed, mp_call_insn(f->job->cfg, call)) <=
 			       o->stress_inline_seed % 4;
+	if (callee == LARGE)
+		return f->hot[call->block] && f->nr_calls > 0 &&
+		       f->job->counts.block[call->block] >= SHARE_OF_CALLS * f->nr_calls;
 	return f->hot[call->block];
 }
 
@@ -110,9 +139,9 @@ static uint64_t end_of_call(struct finder *f, const struct mp_call *call)
 
 	/* A prefix is not understood. */
 	if (!bytes || *bytes != 0xe8 || call->tail || call->callee == MP_NONE ||
-	    !is_wanted(f, call) || end > block_end || !cfg->funcs[call->callee].nr_blocks ||
-	    !is_leaf(f, call->callee) || !may_lose_calls(f, block->func) ||
-	    mp_call_target(cfg, call) != cfg->funcs[call->callee].vaddr)
+	    !f->copied[call->block] || end > block_end || !cfg->funcs[call->callee].nr_blocks ||
+	    mp_call_target(cfg, call) != cfg->funcs[call->callee].vaddr ||
+	    !is_wanted(f, call, ask_leaf(f, call->callee)) || !may_lose_calls(f, block->func))
 		return 0;
 	if (end < block_end)
 		return end;
@@ -159,7 +188,7 @@ static int cut(const struct finder *f, struct me_job *job, struct mp_err *err)
 	return rc;
 }
 
-/* Mark the planned blocks that end in such a call. Under stress, three in four, of all zones. */
+/* Mark the planned blocks that end in such a call. Under stress, all of them or three in four, of all zones. */
 static int mark(const struct finder *f, struct me_job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
@@ -172,7 +201,8 @@ static int mark(const struct finder *f, struct me_job *job, struct mp_err *err)
 		ends[mp_cfg_block_at(cfg, f->ends[i] - 1)] = 1;
 	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		struct me_plan_block *planned = &job->plan.blocks[i];
-		bool wanted = o->stress_inline ? throw_dice(~o->stress_inline_seed, i) != 0
+		bool wanted = o->stress_inline ? o->stress_inline_seed % 4 == 3 ||
+							 throw_dice(~o->stress_inline_seed, i) != 0
 					       : planned->zone == ME_ZONE_HOT;
 
 		planned->inlined = wanted && !planned->stub && !planned->left_out &&
