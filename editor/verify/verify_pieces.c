@@ -352,8 +352,8 @@ static int check_inlined_return(struct pair *x)
 	if (ret)
 		return ret;
 	x->inside = false;
-	if (tail.has_jcc || !(leads_to(x, back, tail.rest) ||
-			      vf_is_last_return(x->vf, x->p, tail.rest)))
+	if (tail.has_jcc ||
+	    !(leads_to(x, back, tail.rest) || vf_is_last_return(x->vf, x->p, tail.rest)))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 				 "leads to %#llx instead of %#llx, behind the replaced call",
 				 (unsigned long long)tail.rest, (unsigned long long)back);
