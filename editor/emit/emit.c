@@ -168,9 +168,9 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
 
-		map.pieces[map.nr_pieces++] =
-			(struct mp_map_piece){copy->new_vaddr, copy->new_size,
-					      copy->stub ? 0 : block->size, block->vaddr};
+		map.pieces[map.nr_pieces++] = (struct mp_map_piece){copy->new_vaddr, copy->new_size,
+								    copy->stub ? 0 : block->size,
+								    block->vaddr};
 		if (copy->inlined)
 			rc = divide_piece(e->cfg, copy, &map);
 	}

@@ -154,9 +154,11 @@ static bool link_part(const struct mp_block *block, struct me_leaf *leaf, uint8_
 {
 	struct me_leaf_part *part = &leaf->parts[i];
 
-	part->next = block->term == MP_TERM_RET ? leaf->nr_parts
-		     : part_at(leaf, block->term == MP_TERM_JUMP ? mp_block_target(block)
-								 : block->vaddr + block->size);
+	part->next = block->term == MP_TERM_RET
+			     ? leaf->nr_parts
+			     : part_at(leaf, block->term == MP_TERM_JUMP
+						     ? mp_block_target(block)
+						     : block->vaddr + block->size);
 	part->taken = part->branches ? part_at(leaf, mp_block_target(block)) : part->next;
 	return part->next <= leaf->nr_parts && part->taken <= leaf->nr_parts;
 }

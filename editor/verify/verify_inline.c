@@ -155,8 +155,8 @@ static const struct mp_map_piece *last_part(const struct vf *vf, const struct mp
 {
 	const struct mp_map_piece *end = vf->map->pieces + vf->map->nr_pieces;
 
-	while (p + 1 < end && vf->inlined[p + 1 - vf->map->pieces] ==
-				      vf->inlined[p - vf->map->pieces] + 1)
+	while (p + 1 < end &&
+	       vf->inlined[p + 1 - vf->map->pieces] == vf->inlined[p - vf->map->pieces] + 1)
 		p++;
 	return p;
 }
