@@ -195,6 +195,12 @@ one() {
 		runs ./output qemu-x86_64
 		same "$name: qemu-user" want.qemu
 	fi
+	# The packaging steps see program headers and sections, which differ little between types of files.
+	if [ "${MORPH_LONG:-0}" = 0 ] && [ $type != pie ]; then
+		rm -f original output lib/* main
+		[ $nr_failed = 0 ]
+		return
+	fi
 	survives "$name" ./output strip_all
 	if [ $kind = stripped ]; then
 		survives "$name" ./output objcopy_copy eu_strip llvm_strip

@@ -14,7 +14,7 @@ before=$(git status --porcelain --ignored debian kmod)
 # and leaves "outside" as it is.
 mkdir -p "$TMPDIR/outside/obj"
 # How well the programs are optimised, and their debug packages, do not matter here.
-export DEB_CFLAGS_APPEND=-O1 DEB_BUILD_OPTIONS="parallel=$(nproc) noautodbgsym"
+export DEB_CFLAGS_APPEND=-O0 DEB_CPPFLAGS_STRIP=-D_FORTIFY_SOURCE=2 DEB_BUILD_OPTIONS="parallel=$(nproc) noautodbgsym"
 MAKEFLAGS=" -- O=$TMPDIR/outside" scripts/package/deb --output="$TMPDIR/deb" || {
 	echo "FAIL: the packages do not build"
 	exit 1

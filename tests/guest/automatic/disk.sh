@@ -23,9 +23,9 @@ UNIT
 cat >/usr/local/bin/workload <<'WORK'
 #!/bin/sh
 while :; do
-	spread 3000
+	spread 60000
 	plain 200000
-	answer 7007 1000 3
+	answer 7007 20000 3
 	sleep 2
 done >/dev/null
 WORK

@@ -31,10 +31,10 @@ audit-time = 3m
 probation = 1m
 CONF
 watch() { morph watch add --adopt "$@" | tee -a /root/watched; return "${PIPESTATUS[0]}"; }
-check "watch spread" watch /usr/bin/spread -- /usr/bin/spread 20000
+check "watch spread" watch /usr/bin/spread -- /usr/bin/spread 300000
 check "which enables the worker, and says so" grep morph-optimize.timer /root/watched
 check "watch plain" watch /usr/bin/plain -- /usr/bin/plain 2000000
-check "watch answerd" watch --unit=answerd.service /usr/bin/answerd -- /usr/bin/answer-bench 4000
+check "watch answerd" watch --unit=answerd.service /usr/bin/answerd -- /usr/bin/answer-bench 60000
 check "the worker's timer is enabled" systemctl is-enabled morph-optimize.timer
 check "the worker's timer is active" systemctl is-active morph-optimize.timer
 
