@@ -16,13 +16,14 @@ check "not as root" test "$(stat -c %U "/proc/$(pid)")" = morph
 check "gzip's samples are in the database" grows 0
 check "taken by the module" collects_with kmod
 most() {
-	local all gzip
-	all=$(morph-stats query --json --db="$db" | jq '[.rows[] | select(.module[:1] == "/").samples] | add')
-	gzip=$(samples_of /usr/bin/gzip)
-	echo "gzip $gzip of $all"
-	[ $((gzip * 2)) -gt "$all" ]
+	local top
+	top=$(morph-stats query --json --db="$db" |
+		jq -r '[.rows[] | select(.module[:1] == "/")] | max_by(.samples) | "\(.module) \(.samples)"')
+	echo "$top"
+	[ "${top% *}" = /usr/bin/gzip ]
 }
-check "most samples of user code are gzip's" most
+# How large gzip's share is depends on how long the machine took to start.
+check "no file has more samples than gzip" most
 kernel_there() { morph-stats query --db="$db" | grep '\[kernel '; }
 check "the kernel's own are there" kernel_there
 check "no sample is unaccounted for" morph-stats --db="$db" status --check
