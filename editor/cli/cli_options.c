@@ -25,6 +25,7 @@ enum key {
 	KEY_NO_STALE,
 	KEY_ALL,
 	KEY_STRESS,
+	KEY_STRESS_INLINE,
 	KEY_LIST_PATCHES,
 	KEY_EXPLAIN,
 	KEY_THREADS,
@@ -95,6 +96,10 @@ static const struct argp_option profile_options[] = {
 	 "Use no profile: copy the same in an order that is meant to be hard on this program, for "
 	 "tests",
 	 2},
+	{"stress-inline", KEY_STRESS_INLINE, "SEED", 0,
+	 "Let the code of small functions replace calls of them at random, in hot and other code, for "
+	 "tests",
+	 2},
 	{0}};
 
 static void read_since(struct argp_state *state, struct me_optimize_options *o, const char *arg)
@@ -123,12 +128,25 @@ static void read_estimator(struct argp_state *state, struct me_optimize_options 
 		argp_error(state, "--estimator: '%s' is none of paths, poisson, scaled", arg);
 }
 
-static void read_seed(struct argp_state *state, struct me_optimize_options *o, const char *arg)
+static uint64_t read_seed(struct argp_state *state, const char *option, const char *arg)
+{
+	uint64_t seed = me_cli_number(state, option, arg);
+
+	if (seed > INT64_MAX) /* the report in JSON has signed integers */
+		argp_error(state, "%s: '%s' is too large", option, arg);
+	return seed;
+}
+
+static void stress_layout(struct argp_state *state, struct me_optimize_options *o, const char *arg)
 {
 	o->all = o->stress = true;
-	o->stress_seed = me_cli_number(state, "--stress-layout", arg);
-	if (o->stress_seed > INT64_MAX) /* the report in JSON has signed integers */
-		argp_error(state, "--stress-layout: '%s' is too large", arg);
+	o->stress_seed = read_seed(state, "--stress-layout", arg);
+}
+
+static void stress_inline(struct argp_state *state, struct me_optimize_options *o, const char *arg)
+{
+	o->layout.inline_leaves = o->stress_inline = true;
+	o->stress_inline_seed = read_seed(state, "--stress-inline", arg);
 }
 
 static void check_profile(struct argp_state *state, const struct me_optimize_options *o)
@@ -154,7 +172,8 @@ static error_t parse_profile(int key, char *arg, struct argp_state *state)
 	case KEY_STALE: o->stale.from = arg; return 0;
 	case KEY_NO_STALE: o->stale.never = true; return 0;
 	case KEY_ALL: o->all = true; return 0;
-	case KEY_STRESS: read_seed(state, o, arg); return 0;
+	case KEY_STRESS: stress_layout(state, o, arg); return 0;
+	case KEY_STRESS_INLINE: stress_inline(state, o, arg); return 0;
 	case ARGP_KEY_END: check_profile(state, o); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}

@@ -323,6 +323,9 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	if (options->stress)
 		json_object_set_new(root, "stress_seed",
 				    json_integer((json_int_t)options->stress_seed));
+	if (options->stress_inline)
+		json_object_set_new(root, "stress_inline_seed",
+				    json_integer((json_int_t)options->stress_inline_seed));
 	if (options->adjust_words.nr || options->nr_adjusts || options->audited_db)
 		json_object_set_new(root, "adjusted", me_report_json_adjusted(r));
 	if (options->audited_db)

@@ -462,6 +462,9 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	if (options->stress)
 		fprintf(out, "  layout     for tests, with seed %" PRIu64 "\n",
 			options->stress_seed);
+	if (options->stress_inline)
+		fprintf(out, "  inlining   for tests, with seed %" PRIu64 "\n",
+			options->stress_inline_seed);
 	if (r->has_prediction)
 		text_prediction(out, r);
 	if (r->inference.nr_gave_up)

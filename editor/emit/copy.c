@@ -180,13 +180,22 @@ static int write_inlined(const struct mp_cfg *cfg, const struct me_placement *pl
 			 const struct me_redirects *redirects, const struct me_copy *copy,
 			 uint8_t *out)
 {
+	uint64_t vaddr = copy->new_vaddr + copy->body_size;
+	uint8_t end[ME_LEAF_END_MAX];
 	struct me_leaf leaf;
+	int rc = 0;
 
 	if (!me_leaf_body(cfg, copy->callee, &leaf) || leaf.size != copy->inlined_size)
 		return -EBADMSG;
-	return write_code(cfg, placement, redirects,
-			  &(struct code){leaf.vaddr, leaf.size, copy->new_vaddr + copy->body_size},
-			  out);
+	for (uint8_t i = 0; i < leaf.nr_parts && !rc; i++) {
+		const struct me_leaf_part *part = &leaf.parts[i];
+
+		rc = write_code(cfg, placement, redirects,
+				&(struct code){part->vaddr, part->size, vaddr + part->off},
+				out + part->off);
+		memcpy(out + part->off + part->size, end, me_leaf_end(&leaf, i, end));
+	}
+	return rc;
 }
 
 /* `call *slot(%rip)`, or `jmp *slot(%rip)`, in place of the branch to the slot's stub. */

@@ -118,43 +118,61 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 	return rc;
 }
 
-/* Divides @piece before the inlined instructions. They come from the called function, with its return. */
-static int divide_piece(const struct mp_cfg *cfg, const struct me_copy *copy,
-			struct mp_map_piece *piece)
+/*
+ * Divides the last of @map's pieces before the inlined code, of which each part has a piece: it comes
+ * from the called function, with its branch or return.
+ */
+static int divide_piece(const struct mp_cfg *cfg, const struct me_copy *copy, struct mp_map *map)
 {
+	uint64_t vaddr = copy->new_vaddr + copy->body_size;
 	struct me_leaf leaf;
 
 	if (!me_leaf_body(cfg, copy->callee, &leaf))
 		return -EBADMSG;
-	piece[1] = (struct mp_map_piece){copy->new_vaddr + copy->body_size,
-					 copy->new_size - copy->body_size,
-					 (uint32_t)leaf.size + leaf.return_size, leaf.vaddr};
-	piece->new_size = copy->body_size;
+	map->pieces[map->nr_pieces - 1].new_size = copy->body_size;
+	for (uint8_t i = 0; i < leaf.nr_parts; i++) {
+		const struct me_leaf_part *part = &leaf.parts[i];
+		uint32_t end = i + 1 < leaf.nr_parts ? part[1].off
+						     : copy->new_size - copy->body_size;
+
+		map->pieces[map->nr_pieces++] =
+			(struct mp_map_piece){vaddr + part->off, end - part->off,
+					      (uint32_t)part->size + part->end_size, part->vaddr};
+	}
 	return 0;
+}
+
+/* Return: the greatest number of pieces that inlined code needs. */
+static size_t count_parts(const struct me_emitter *e)
+{
+	struct me_leaf leaf;
+	size_t nr = 0;
+
+	for (uint32_t i = 0; i < e->placement.nr_copies; i++)
+		if (e->placement.copies[i].inlined &&
+		    me_leaf_body(e->cfg, e->placement.copies[i].callee, &leaf))
+			nr += leaf.nr_parts;
+	return nr;
 }
 
 static int build_map(struct me_emitter *e, struct mp_err *err)
 {
-	uint32_t nr = e->placement.nr_copies, nr_inlined = 0;
+	uint32_t nr = e->placement.nr_copies;
 	struct mp_map map = {.original = e->elf->id};
 	int rc = 0;
 
-	for (uint32_t i = 0; i < nr; i++)
-		nr_inlined += e->placement.copies[i].inlined;
-	map.pieces = malloc(((size_t)nr + nr_inlined + 1) * sizeof(*map.pieces));
+	map.pieces = malloc((nr + count_parts(e) + 1) * sizeof(*map.pieces));
 	if (!map.pieces)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < nr && !rc; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
-		struct mp_map_piece *piece = &map.pieces[map.nr_pieces++];
 
-		*piece = (struct mp_map_piece){copy->new_vaddr, copy->new_size,
-					       copy->stub ? 0 : block->size, block->vaddr};
-		if (copy->inlined) {
-			rc = divide_piece(e->cfg, copy, piece);
-			map.nr_pieces++;
-		}
+		map.pieces[map.nr_pieces++] = (struct mp_map_piece){copy->new_vaddr, copy->new_size,
+								    copy->stub ? 0 : block->size,
+								    block->vaddr};
+		if (copy->inlined)
+			rc = divide_piece(e->cfg, copy, &map);
 	}
 	if (rc) {
 		free(map.pieces);

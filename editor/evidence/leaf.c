@@ -3,6 +3,7 @@
 #include "editor/evidence/leaf.h"
 
 #include <Zydis/Zydis.h>
+#include <string.h>
 
 #include "editor/unwind/unwind.h"
 #include "libprof/insn/decoder.h"
@@ -106,43 +107,186 @@ static bool returns_plainly(const struct mp_cfg *cfg, const struct mp_block *blo
 				    : block->term_len == 2 && ret[0] == 0xf3 && ret[1] == 0xc3;
 }
 
+/* Return: the number of the part that begins at @vaddr; ME_LEAF_PARTS_MAX: none. */
+static uint8_t part_at(const struct me_leaf *leaf, uint64_t vaddr)
+{
+	for (uint8_t i = 0; i < leaf->nr_parts; i++)
+		if (leaf->parts[i].vaddr == vaddr)
+			return i;
+	return ME_LEAF_PARTS_MAX;
+}
+
+/* Fills @part, but for where control goes. Return: false: @block has another form. */
+static bool read_part(const struct mp_cfg *cfg, const struct mp_block *block, bool entry,
+		      struct me_leaf_part *part)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+	uint32_t size = block->size - block->term_len, landing = 0;
+	struct mp_insn insn;
+
+	if (!bytes || block->flags & MP_BLOCK_STAYS)
+		return false;
+	if (entry && size >= LANDING && !mp_insn_decode(bytes, size, block->vaddr, &insn) &&
+	    insn.endbr64)
+		landing = LANDING;
+	if (size - landing > ME_LEAF_CODE_MAX)
+		return false;
+	*part = (struct me_leaf_part){.vaddr = block->vaddr + landing,
+				      .size = (uint8_t)(size - landing),
+				      .end_size = block->term_len};
+	switch (block->term) {
+	case MP_TERM_RET: return returns_plainly(cfg, block);
+	case MP_TERM_JUMP:
+	case MP_TERM_FALL: return true;
+	case MP_TERM_COND:
+		if (mp_insn_decode(bytes + size, block->term_len, block->vaddr + size, &insn) ||
+		    insn.kind != MP_INSN_COND)
+			return false;
+		part->branches = true;
+		part->condition = insn.cc;
+		return true;
+	default: return false;
+	}
+}
+
+/* Finds where control goes behind part @i. Return: false: out of the function. */
+static bool link_part(const struct mp_block *block, struct me_leaf *leaf, uint8_t i)
+{
+	struct me_leaf_part *part = &leaf->parts[i];
+
+	part->next = block->term == MP_TERM_RET
+			     ? leaf->nr_parts
+			     : part_at(leaf, block->term == MP_TERM_JUMP
+						     ? mp_block_target(block)
+						     : block->vaddr + block->size);
+	part->taken = part->branches ? part_at(leaf, mp_block_target(block)) : part->next;
+	return part->next <= leaf->nr_parts && part->taken <= leaf->nr_parts;
+}
+
+/* Is each part reached, without a loop? Takes parts away to which no other part leads, until none is left. */
+static bool is_loop_free(const struct me_leaf *leaf)
+{
+	uint8_t nr_ways[ME_LEAF_PARTS_MAX + 1] = {0}, todo[ME_LEAF_PARTS_MAX], nr = 1, done = 0;
+
+	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
+		nr_ways[leaf->parts[i].next]++;
+		nr_ways[leaf->parts[i].taken]++;
+	}
+	if (nr_ways[0])
+		return false;
+	todo[0] = 0;
+	while (done < nr) {
+		const struct me_leaf_part *part = &leaf->parts[todo[done++]];
+
+		if (!--nr_ways[part->next] && part->next < leaf->nr_parts)
+			todo[nr++] = part->next;
+		if (!--nr_ways[part->taken] && part->taken < leaf->nr_parts)
+			todo[nr++] = part->taken;
+	}
+	return done == leaf->nr_parts;
+}
+
+/* Places the parts. Return: false: the code is too large. */
+static bool place_parts(struct me_leaf *leaf)
+{
+	uint8_t unused[ME_LEAF_END_MAX];
+	unsigned int off = 0;
+
+	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
+		leaf->parts[i].off = (uint8_t)off;
+		off += leaf->parts[i].size + me_leaf_end(leaf, i, unused);
+		if (off > (leaf->nr_parts == 1 ? ME_LEAF_BODY_MAX : ME_LEAF_CODE_MAX))
+			return false;
+	}
+	leaf->size = (uint8_t)off;
+	return true;
+}
+
+static uint8_t put_short(const struct me_leaf *leaf, uint8_t opcode, unsigned int at, uint8_t to,
+			 uint8_t *out)
+{
+	unsigned int target = to == leaf->nr_parts ? leaf->size : leaf->parts[to].off;
+
+	out[0] = opcode;
+	out[1] = (uint8_t)(target - (at + 2));
+	return 2;
+}
+
+uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, uint8_t out[ME_LEAF_END_MAX])
+{
+	const struct me_leaf_part *part = &leaf->parts[i];
+	bool invert = part->branches && part->taken == i + 1;
+	uint8_t next = invert ? part->taken : part->next, size = 0;
+	unsigned int at = part->off + part->size;
+
+	if (part->branches)
+		size = put_short(leaf, 0x70 | (part->condition ^ invert), at,
+				 invert ? part->next : part->taken, out);
+	if (next != i + 1)
+		size += put_short(leaf, 0xeb, at + size, next, out + size);
+	return size;
+}
+
+/* The other returns become jumps behind it. Return: false: only the first part returns, or none does. */
+static bool put_return_last(struct me_leaf *leaf, const struct mp_block **of_part)
+{
+	uint8_t last = leaf->nr_parts - 1, i = last;
+	struct me_leaf_part part;
+	const struct mp_block *block;
+
+	while (i && of_part[i]->term != MP_TERM_RET)
+		i--;
+	if (of_part[i]->term != MP_TERM_RET || (!i && last))
+		return false;
+	part = leaf->parts[i];
+	block = of_part[i];
+	memmove(&leaf->parts[i], &leaf->parts[i + 1], (last - i) * sizeof(part));
+	memmove(&of_part[i], &of_part[i + 1], (last - i) * sizeof(block));
+	leaf->parts[last] = part;
+	of_part[last] = block;
+	return true;
+}
+
 bool me_leaf_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	const struct mp_block *block = &cfg->blocks[f->first_block];
-	uint64_t start = f->vaddr, size;
-	const uint8_t *bytes;
-	struct mp_insn insn;
+	const struct mp_block *of_part[ME_LEAF_PARTS_MAX];
 
-	if (f->problem || f->nr_ranges != 1 || !f->nr_blocks || block->vaddr != start ||
+	if (f->problem || f->nr_ranges != 1 || !f->nr_blocks || block->vaddr != f->vaddr ||
 	    f->flags & (MP_FUNC_SYSCALL | MP_FUNC_IFUNC | MP_FUNC_NORETURN | MP_FUNC_GET_PC |
 			MP_FUNC_BARE | MP_FUNC_LABELS))
 		return false;
-	for (uint32_t b = 1; b < f->nr_blocks; b++)
-		if (!(block[b].flags & MP_BLOCK_PADDING))
+	*leaf = (struct me_leaf){.func = func};
+	for (uint32_t b = 0; b < f->nr_blocks; b++) {
+		if (block[b].flags & MP_BLOCK_PADDING && b)
+			continue;
+		if (leaf->nr_parts == ME_LEAF_PARTS_MAX ||
+		    !read_part(cfg, &block[b], !b, &leaf->parts[leaf->nr_parts]))
 			return false;
-	if (!returns_plainly(cfg, block) || block->flags & MP_BLOCK_STAYS)
-		return false;
-	size = block->size - block->term_len;
-	bytes = mp_elf_bytes(cfg->elf, start, block->size);
-	if (size >= LANDING && !mp_insn_decode(bytes, size, start, &insn) && insn.endbr64) {
-		start += LANDING;
-		size -= LANDING;
+		of_part[leaf->nr_parts++] = &block[b];
 	}
-	if (size > ME_LEAF_BODY_MAX)
+	if (!put_return_last(leaf, of_part))
 		return false;
-	*leaf = (struct me_leaf){start, func, (uint8_t)size, block->term_len};
-	return true;
+	for (uint8_t i = 0; i < leaf->nr_parts; i++)
+		if (!link_part(of_part[i], leaf, i))
+			return false;
+	return is_loop_free(leaf) && place_parts(leaf);
 }
 
 bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 
-	if (!me_leaf_body(cfg, func, leaf) ||
-	    (leaf->size &&
-	     !me_leaf_is_plain(cfg->elf, leaf->vaddr, leaf->size, f->vaddr, f->vaddr + f->size)))
+	if (!me_leaf_body(cfg, func, leaf))
 		return false;
+	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
+		const struct me_leaf_part *part = &leaf->parts[i];
+
+		if (part->size && !me_leaf_is_plain(cfg->elf, part->vaddr, part->size, f->vaddr,
+						    f->vaddr + f->size))
+			return false;
+	}
 	return me_unwind_has_no_frame(cfg, func);
 }
 

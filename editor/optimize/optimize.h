@@ -100,6 +100,9 @@ struct me_optimize_options {
 	bool all;    /* no profile: move everything eligible, in the original order */
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
 	uint64_t stress_seed;
+	/* With @layout.inline_leaves: calls are replaced at random, in all zones, whatever the profile. */
+	bool stress_inline;
+	uint64_t stress_inline_seed;
 	struct me_counting counting;
 	struct me_words skip, only;   /* functions by name: not moved; the only ones moved */
 	struct me_words adjust_words; /* FUNCTION:HOW, as me_adjust_parse() reads it */

@@ -4,11 +4,11 @@
  * verify_pieces, which compares these instructions, and verify_unwind.
  *
  * The rule: the original has a plain `call function` of 5 bytes, and control goes on behind it. The
- * function is `[endbr64] instructions ret`, in one piece. Its instructions come from a list of kinds that
- * have no effect but on registers, flags and the memory that they name; none names the stack pointer.
- * Then the copy has these instructions alone, and the stack pointer is 8 higher in them. What a call does
- * besides is to write the return address below the caller's stack pointer. No instruction of the caller's
- * FDE names memory there.
+ * function consists of an endbr64, if any, and blocks that end in branches to one another or in plain
+ * returns. Its instructions come from a list of kinds that have no effect but on registers, flags and the
+ * memory that they name; none names the stack pointer. Then the copy has these blocks as its parts, in any
+ * order, and the stack pointer is 8 higher in them. What a call does besides is to write the return address
+ * below the caller's stack pointer. No instruction of the caller's FDE names memory there.
  */
 #include <errno.h>
 
@@ -17,6 +17,7 @@
 enum {
 	LANDING = 4, /* bytes of endbr64 */
 	RSP = 7,     /* in unwind rows */
+	PARTS_MAX = 32,
 };
 
 enum answer {
@@ -52,6 +53,77 @@ static uint64_t behind_landing(const struct vf *vf, uint64_t vaddr)
 	return b && !memcmp(b, "\xf3\x0f\x1e\xfa", LANDING) ? vaddr + LANDING : vaddr;
 }
 
+/* Return: the offset of the last instruction of the original of @p, *@last; UINT64_MAX: undecodable. */
+static uint64_t find_last(const struct vf *vf, const struct mp_map_piece *p, struct vf_insn *last)
+{
+	const uint8_t *b = mp_elf_bytes(vf->o, p->old_vaddr, p->old_size);
+	uint64_t k = 0;
+
+	for (;; k += last->len) {
+		if (!b || !vf_decode(b + k, p->old_size - k, p->old_vaddr + k, last))
+			return UINT64_MAX;
+		if (k + last->len == p->old_size)
+			return k;
+	}
+}
+
+/* Places of a function: those to which its blocks lead, and those that a part stands for. */
+struct places {
+	uint64_t vaddr[3 * PARTS_MAX + 1];
+	bool wanted[3 * PARTS_MAX + 1], found[3 * PARTS_MAX + 1];
+	uint32_t nr;
+};
+
+static uint32_t place_at(struct places *places, uint64_t vaddr)
+{
+	uint32_t i = 0;
+
+	while (i < places->nr && places->vaddr[i] != vaddr)
+		i++;
+	if (i == places->nr) {
+		places->vaddr[i] = vaddr;
+		places->wanted[i] = places->found[i] = false;
+		places->nr++;
+	}
+	return i;
+}
+
+/* Does a part stand for each place to which a block leads, and for no other? */
+static bool are_complete(const struct places *places)
+{
+	for (uint32_t i = 0; i < places->nr; i++)
+		if (places->wanted[i] != places->found[i])
+			return false;
+	return true;
+}
+
+/*
+ * Return: how many pieces from @first on stand for the function that goes on at @entry: one for each
+ * place that its blocks lead to; 0: they do not.
+ */
+static uint32_t count_parts(const struct vf *vf, uint32_t first, uint64_t entry)
+{
+	struct places places = {.nr = 0};
+
+	places.wanted[place_at(&places, entry)] = true;
+	for (uint32_t n = 0; n < PARTS_MAX && first + n < vf->map->nr_pieces; n++) {
+		const struct mp_map_piece *p = &vf->map->pieces[first + n];
+		uint32_t place = place_at(&places, p->old_vaddr);
+		struct vf_insn last;
+
+		if (!p->old_size || places.found[place] || find_last(vf, p, &last) == UINT64_MAX)
+			return 0;
+		places.found[place] = true;
+		if (last.kind == VF_JCC || last.kind == VF_JMP)
+			places.wanted[place_at(&places, last.target)] = true;
+		if (last.kind != VF_STOP && last.kind != VF_JMP)
+			places.wanted[place_at(&places, p->old_vaddr + p->old_size)] = true;
+		if (are_complete(&places))
+			return n + 1;
+	}
+	return 0;
+}
+
 int vf_find_inlined(struct vf *vf)
 {
 	const struct mp_map_piece *p = vf->map->pieces;
@@ -63,16 +135,49 @@ int vf_find_inlined(struct vf *vf)
 	if (vf_has_stubs(vf) || vf->audit_section || vf->call_section)
 		return 0;
 	for (uint32_t i = 1; i < vf->map->nr_pieces; i++) {
+		uint32_t nr = 0;
 		uint64_t callee;
 
 		if (vf->inlined[i - 1] || p[i - 1].old_size < VF_CALL_SIZE ||
 		    p[i - 1].new_size != p[i - 1].old_size - VF_CALL_SIZE)
 			continue;
 		callee = callee_of(vf, &p[i - 1]);
-		vf->inlined[i] = callee && p[i].old_size &&
-				 p[i].old_vaddr == behind_landing(vf, callee);
+		if (callee && p[i].old_vaddr == behind_landing(vf, callee))
+			nr = count_parts(vf, i, p[i].old_vaddr);
+		for (uint32_t n = 0; n < nr; n++)
+			vf->inlined[i + n] = (uint8_t)(n + 1);
 	}
 	return 0;
+}
+
+/* Return: the last part of the code that @p belongs to. */
+static const struct mp_map_piece *last_part(const struct vf *vf, const struct mp_map_piece *p)
+{
+	const struct mp_map_piece *end = vf->map->pieces + vf->map->nr_pieces;
+
+	while (p + 1 < end &&
+	       vf->inlined[p + 1 - vf->map->pieces] == vf->inlined[p - vf->map->pieces] + 1)
+		p++;
+	return p;
+}
+
+bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now)
+{
+	const struct mp_map_piece *last = last_part(vf, p);
+
+	for (const struct mp_map_piece *q = vf_inlined_caller(vf, p) + 1; q <= last; q++)
+		if (q->old_vaddr == old)
+			return q->new_vaddr == now;
+	return false;
+}
+
+bool vf_is_last_return(const struct vf *vf, const struct mp_map_piece *p, uint64_t now)
+{
+	const struct mp_map_piece *last = last_part(vf, p);
+	struct vf_insn insn;
+	uint64_t k = find_last(vf, last, &insn);
+
+	return p != last && k != UINT64_MAX && insn.kind == VF_STOP && now == last->new_vaddr + k;
 }
 
 int vf_make_answers(const struct vf *vf)
@@ -131,36 +236,52 @@ static bool names_rsp(const struct vf_full *f)
 	return false;
 }
 
-/* Return: 0, or a refusal. Does [@at, @end) consist of allowed instructions and one return? */
+static bool is_plain_return(const struct vf *vf, uint64_t at, const struct vf_insn *insn,
+			    const struct vf_full *f)
+{
+	return f->z.mnemonic == ZYDIS_MNEMONIC_RET && f->z.opcode == 0xc3 &&
+	       (insn->len == 1 || (insn->len == 2 && *mp_elf_bytes(vf->o, at, 1) == 0xf3));
+}
+
+/* May the instruction at @at stand in an inlined function? @last: it ends its block. NULL: it may. */
+static const char *why_not(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
+			   const struct vf_insn *insn, const struct vf_full *f, bool last)
+{
+	if (!vf_piece_holding(vf, at))
+		return "an inlined function has no copy of its own";
+	if (insn->kind == VF_STOP)
+		return last && is_plain_return(vf, at, insn, f)
+			       ? NULL
+			       : "an inlined function does not end in a plain return";
+	if (last && (insn->kind == VF_JCC || insn->kind == VF_JMP))
+		return NULL;
+	if (insn->kind != VF_OTHER || insn->int3 || !is_allowed(&f->z))
+		return "an inlined function has an instruction of another kind";
+	if (names_rsp(f))
+		return "an inlined function uses the stack pointer";
+	if (insn->disp_off && (insn->eip_relative || insn->target - fde->start < fde->size))
+		return "an inlined function names a place of its own";
+	return NULL;
+}
+
+/* Return: 0, or a refusal. Does [@at, @end) consist of allowed instructions? */
 static int check_insns(const struct vf *vf, const struct vf_fde *fde, uint64_t at, uint64_t end)
 {
-	const char *why = NULL;
 	struct vf_insn insn;
 	struct vf_full f;
 
-	for (; !why; at += insn.len) {
+	for (; at < end; at += insn.len) {
 		const uint8_t *b = mp_elf_bytes(vf->o, at, 1);
+		const char *why;
 
 		if (!vf_bits_get(&vf->grid, at) || !vf_decode_full(vf, at, end, &f) ||
 		    !vf_decode(b, end - at, at, &insn) || insn.len != f.z.length)
 			return vf_refuse(vf, at, "an inlined function is undecodable");
-		if (!vf_piece_holding(vf, at))
-			why = "an inlined function has no copy of its own";
-		else if (insn.kind == VF_STOP)
-			break;
-		else if (insn.kind != VF_OTHER || insn.int3 || !is_allowed(&f.z))
-			why = "an inlined function has an instruction of another kind";
-		else if (names_rsp(&f))
-			why = "an inlined function uses the stack pointer";
-		else if (insn.disp_off &&
-			 (insn.eip_relative || insn.target - fde->start < fde->size))
-			why = "an inlined function names a place of its own";
+		why = why_not(vf, fde, at, &insn, &f, at + insn.len == end);
+		if (why)
+			return vf_refuse(vf, at, "%s", why);
 	}
-	if (!why && (f.z.mnemonic != ZYDIS_MNEMONIC_RET || f.z.opcode != 0xc3 ||
-		     (insn.len != 1 && !(insn.len == 2 && *mp_elf_bytes(vf->o, at, 1) == 0xf3)) ||
-		     at + insn.len != end))
-		why = "an inlined function does not end in a plain return";
-	return why ? vf_refuse(vf, at, "%s", why) : 0;
+	return 0;
 }
 
 /* Is the row of @fde that of a function's entry throughout? Return: 0, -ENOMEM, or a refusal. */
@@ -241,17 +362,21 @@ static int check_caller(const struct vf *vf, const struct mp_map_piece *p)
 
 int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 {
-	uint64_t callee = callee_of(vf, p - 1);
+	const struct mp_map_piece *caller = vf_inlined_caller(vf, p);
+	uint64_t callee = callee_of(vf, caller);
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, callee);
-	int ret;
+	int ret = 0;
 
 	if (p[-1].new_vaddr + p[-1].new_size != p->new_vaddr)
 		return vf_refuse(vf, p->new_vaddr, "inlined code does not follow its caller");
-	if (!fde || fde->start != callee || p->old_vaddr + p->old_size > fde->start + fde->size ||
+	if (!fde || fde->start != callee || p->old_vaddr < callee ||
+	    p->old_vaddr + p->old_size > fde->start + fde->size ||
 	    !mp_elf_is_readonly(vf->o, callee))
-		return vf_refuse(vf, call_of(p - 1), "the replaced call leads to no function");
-	ret = check_caller(vf, p - 1);
-	if (!ret)
-		ret = check_frame(vf, fde);
+		return vf_refuse(vf, call_of(caller), "the replaced call leads to no function");
+	if (caller + 1 == p) {
+		ret = check_caller(vf, caller);
+		if (!ret)
+			ret = check_frame(vf, fde);
+	}
 	return ret ? ret : check_insns(vf, fde, p->old_vaddr, p->old_vaddr + p->old_size);
 }

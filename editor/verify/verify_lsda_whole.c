@@ -88,10 +88,10 @@ static const struct vf_fde *old_fde(const struct vf *vf, uint64_t new_vaddr)
 	const struct mp_map_piece *piece = vf->map->pieces;
 	uint32_t i = vf_first_piece(vf, new_vaddr);
 
-	/* An empty copy (a dropped jump) of the function before may have the same address. Inlined
-	 * instructions belong to the function with the call. */
+	/* An empty copy (a dropped jump) of the function before may have the same address, and so may
+	 * empty parts of inlined code. Inlined instructions belong to the function with the call. */
 	while (i + 1 < vf->map->nr_pieces && !piece[i].new_size &&
-	       piece[i + 1].new_vaddr == new_vaddr && !vf->inlined[i + 1])
+	       piece[i + 1].new_vaddr == new_vaddr && (vf->inlined[i] || !vf->inlined[i + 1]))
 		i++;
 	return i < vf->map->nr_pieces ? vf_eh_find(&vf->old_eh, piece[i].old_vaddr) : NULL;
 }

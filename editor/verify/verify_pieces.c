@@ -8,172 +8,13 @@
 
 #include "editor/verify/verify_private.h"
 
-const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr)
-{
-	uint64_t i = old_vaddr - vf->piece_start.base, below;
-
-	if (!vf_bits_get(&vf->piece_start, old_vaddr))
-		return NULL;
-	below = vf->piece_start.word[i / 64] & ((1ULL << (i % 64)) - 1);
-	return &vf->map->pieces[vf->by_old[vf->piece_rank[i / 64] +
-					   (uint32_t)__builtin_popcountll(below)]];
-}
-
-const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr)
-{
-	const struct mp_map_piece *pieces = vf->map->pieces;
-	uint32_t lo = 0, hi = vf->nr_by_old;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (pieces[vf->by_old[mid]].old_vaddr <= old_vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo ||
-	    old_vaddr - pieces[vf->by_old[lo - 1]].old_vaddr >= pieces[vf->by_old[lo - 1]].old_size)
-		return NULL;
-	return &pieces[vf->by_old[lo - 1]];
-}
-
-uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
-{
-	uint32_t lo = 0, hi = vf->map->nr_pieces;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (vf->map->pieces[mid].new_vaddr < new_vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* A block may have several copies and stubs before them. An empty copy shares its address with
- * the next one. */
-bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
-{
-	const struct mp_map_piece *pieces = vf->map->pieces, *copy = vf_piece_from(vf, old);
-
-	if (vf_is_guarded(vf, now))
-		return false;
-	if (copy && copy->new_vaddr == now)
-		return true;
-	if (!vf_has_stubs(vf) && (!copy || !vf_bits_get(&vf->cloned, old)))
-		return false;
-	for (uint32_t i = vf_first_piece(vf, now);
-	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].old_vaddr == old && !vf->inlined[i])
-			return true;
-	return false;
-}
-
-bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now)
-{
-	return old == now || vf_is_copy(vf, old, now);
-}
-
-static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *prev_new)
-{
-	const struct mp_section *text = vf->new_text;
-
-	/* Size 0 is allowed: a block that was only a jump to what now follows. */
-	if (p->new_vaddr < *prev_new || p->new_vaddr < text->vaddr ||
-	    p->new_vaddr - text->vaddr > text->size ||
-	    p->new_size > text->size - (p->new_vaddr - text->vaddr))
-		return vf_refuse(vf, p->new_vaddr,
-				 "the map's copies overlap or lie outside .morph.text");
-	*prev_new = p->new_vaddr + p->new_size;
-	if (!p->old_size && vf_has_stubs(vf) && vf_is_text(vf, p->old_vaddr))
-		return 0; /* a stub */
-	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
-	    p->old_size > vf->text_end - p->old_vaddr)
-		return vf_refuse(vf, p->old_vaddr, "the map names an original outside the text");
-	if (vf_is_inlined(vf, p))
-		return 0;
-	if (vf_bits_get(&vf->piece_start, p->old_vaddr))
-		vf_bits_set(&vf->cloned, p->old_vaddr);
-	vf_bits_set(&vf->piece_start, p->old_vaddr);
-	return 0;
-}
-
-static void index_piece(const struct vf *vf, uint32_t i)
-{
-	uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
-	uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
-	uint32_t *first =
-		&vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)];
-
-	vf->next_copy[i] = *first;
-	*first = i;
-}
-
-int vf_index_pieces(struct vf *vf)
-{
-	uint32_t nr = vf->map->nr_pieces, rank = 0;
-	uint64_t words, prev = 0;
-	int ret;
-
-	if (!nr)
-		return vf_refuse(vf, vf->new_text->vaddr, "the map is empty");
-	ret = vf_bits_init(&vf->piece_start, vf->text_start, vf->text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->cloned, vf->text_start, vf->text_end);
-	if (ret)
-		return ret;
-	words = vf->piece_start.nr / 64 + 1;
-	vf->piece_rank = malloc(words * sizeof(*vf->piece_rank));
-	vf->by_old = malloc(nr * sizeof(*vf->by_old));
-	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
-	vf->marks->common = calloc(nr, sizeof(*vf->marks->common));
-	vf->marks->pointer_now = calloc(nr, sizeof(*vf->marks->pointer_now));
-	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->marks->common ||
-	    !vf->marks->pointer_now)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < nr && !vf_has_stubs(vf); i++)
-		vf->waits = !vf->map->pieces[i].old_size;
-	ret = vf_find_inlined(vf);
-	for (uint32_t i = 0; i < nr && !ret; i++)
-		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
-	if (ret)
-		return ret;
-	for (uint64_t w = 0; w < words; w++) {
-		vf->piece_rank[w] = rank;
-		rank += (uint32_t)__builtin_popcountll(vf->piece_start.word[w]);
-	}
-	vf->nr_by_old = rank;
-	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
-	for (uint32_t i = 0; i < nr; i++)
-		if (vf->map->pieces[i].old_size && !vf->inlined[i])
-			index_piece(vf, i);
-	for (uint32_t i = 0; i < nr; i++) {
-		const struct mp_map_piece *p = &vf->map->pieces[i];
-
-		if (p->old_size && !vf->inlined[i] &&
-		    vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
-			return vf_refuse(vf, p->old_vaddr,
-					 "two copies of this code have different lengths");
-	}
-	for (uint32_t i = 1; i < rank; i++) {
-		const struct mp_map_piece *a = &vf->map->pieces[vf->by_old[i - 1]];
-		const struct mp_map_piece *b = &vf->map->pieces[vf->by_old[i]];
-
-		if (a->old_vaddr + a->old_size > b->old_vaddr)
-			return vf_refuse(vf, b->old_vaddr, "two copies stand for overlapping code");
-	}
-	return 0;
-}
-
 /* One block, its copy, and how far both were compared. */
 struct pair {
 	const struct vf *vf;
 	const struct mp_map_piece *p;
 	const uint8_t *old, *new;
-	uint64_t k; /* offset in both; behind a call through a slot, only in @new */
+	uint64_t k;  /* offset in both; behind a call through a slot, only in @new */
+	bool inside; /* inlined code: control goes on to another part of it */
 };
 
 /* Target of the 4-byte field at @off of the new instruction, relative to the instruction's end. */
@@ -294,7 +135,9 @@ uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p)
 
 static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
 {
-	return now != VF_NOWHERE && vf_same_place(x->vf, old, now);
+	if (now == VF_NOWHERE)
+		return false;
+	return x->inside ? vf_is_part(x->vf, x->p, old, now) : vf_same_place(x->vf, old, now);
 }
 
 /* Code of the copy behind the common part: [jcc] [jmp]. */
@@ -495,23 +338,46 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 	return check_leave(&x, &insn);
 }
 
-/* @p has the instructions of a function in place of the call of it, at the end of the piece before. Then
- * control goes where that call would have returned to. */
+/*
+ * Control goes where the replaced call would have returned to; or, from an earlier part, to the place of
+ * the return in the last part, which is checked in the same way.
+ */
+static int check_inlined_return(struct pair *x)
+{
+	const struct mp_map_piece *caller = vf_inlined_caller(x->vf, x->p);
+	uint64_t back = caller->old_vaddr + caller->old_size;
+	struct tail tail;
+	int ret = read_tail(x, &tail);
+
+	if (ret)
+		return ret;
+	x->inside = false;
+	if (tail.has_jcc ||
+	    !(leads_to(x, back, tail.rest) || vf_is_last_return(x->vf, x->p, tail.rest)))
+		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+				 "leads to %#llx instead of %#llx, behind the replaced call",
+				 (unsigned long long)tail.rest, (unsigned long long)back);
+	return 0;
+}
+
+/* @p has instructions of a function in place of the call of it, at the end of a piece before. */
 static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct pair x = {.vf = vf,
 			 .p = p,
 			 .old = mp_elf_bytes(vf->o, p->old_vaddr, p->old_size),
-			 .new = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size)};
+			 .new = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size),
+			 .inside = true};
+	struct vf_insn insn = {0};
 	int ret = vf_check_callee(vf, p);
 
 	while (!ret && x.k < p->old_size) {
-		struct vf_insn insn;
 		uint64_t at = p->old_vaddr + x.k;
 
 		if (!x.old || !x.new || !vf_decode(x.old + x.k, p->old_size - x.k, at, &insn))
 			return vf_refuse(vf, at, "an inlined function is undecodable");
-		if (insn.kind == VF_STOP) /* its return; vf_check_callee() has checked which */
+		/* vf_check_callee() has checked that these end the part, and which return this is. */
+		if (insn.kind == VF_STOP || insn.kind == VF_JCC || insn.kind == VF_JMP)
 			break;
 		if (insn.len > p->new_size - x.k)
 			return vf_refuse(vf, p->new_vaddr, "the copy of %#llx is too short",
@@ -521,8 +387,10 @@ static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
 		x.k += insn.len;
 	}
 	vf->marks->common[p - vf->map->pieces] = (uint32_t)x.k;
-	vf->result->report.nr_inlined++;
-	return ret ? ret : check_rest(&x, p[-1].old_vaddr + p[-1].old_size);
+	vf->result->report.nr_inlined += vf_inlined_caller(vf, p) + 1 == p;
+	if (ret)
+		return ret;
+	return insn.kind == VF_STOP ? check_inlined_return(&x) : check_leave(&x, &insn);
 }
 
 /* Between copies only int3 and nops are allowed. */

@@ -244,7 +244,8 @@ struct vf {
 	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
 	uint32_t nr_by_old;
 	uint32_t *next_copy; /* per piece: another copy of the same block, or VF_NONE */
-	uint8_t *inlined;    /* per piece: it replaces the call at the end of the piece before */
+	/* Per piece: n: the nth part of the code that replaces a call; 0: an ordinary piece */
+	uint8_t *inlined;
 
 	uint64_t *cuts; /* old text: function starts that nothing reaches over */
 	uint32_t nr_cuts;
@@ -469,11 +470,21 @@ bool vf_is_slot_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t
 #define VF_CALL_SIZE 5
 /* Find the pieces that stand in place of a call. Return: 0, -ENOMEM. */
 int vf_find_inlined(struct vf *vf);
-/* Is @p such a piece? It is no copy to which anything else may lead. */
+/* Is @p such a piece? It is no copy to which anything from outside may lead. */
 static inline bool vf_is_inlined(const struct vf *vf, const struct mp_map_piece *p)
 {
 	return vf->inlined[p - vf->map->pieces];
 }
+/* Return: the piece before all parts, which lacks the call that the inlined piece @p replaces. */
+static inline const struct mp_map_piece *vf_inlined_caller(const struct vf *vf,
+							   const struct mp_map_piece *p)
+{
+	return p - vf->inlined[p - vf->map->pieces];
+}
+/* Does another part of the code that @p belongs to stand for @old, and start at @now? */
+bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now);
+/* Is @now the place of the return that the last part of this code has in the original? Not from itself. */
+bool vf_is_last_return(const struct vf *vf, const struct mp_map_piece *p, uint64_t now);
 /* Make room for what is known of each FDE of the original. Call after the scan. Return: 0, -ENOMEM. */
 int vf_make_answers(const struct vf *vf);
 /* Does the copy @p lack the call at offset @k of the original, its last instruction, since the next

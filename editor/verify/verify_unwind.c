@@ -348,7 +348,8 @@ static int compare_call(struct ctx *x, uint64_t old, uint64_t call)
  */
 static int compare_inlined(struct ctx *x, const struct mp_map_piece *p)
 {
-	uint64_t call = p[-1].old_vaddr + p[-1].old_size - VF_CALL_SIZE;
+	const struct mp_map_piece *caller = vf_inlined_caller(x->vf, p);
+	uint64_t call = caller->old_vaddr + caller->old_size - VF_CALL_SIZE;
 	int ret = compare_range(x, call, p->new_vaddr, padding_end(x->vf, p));
 
 	if (!ret && (x->old_lsda.present || x->new_lsda.present))
@@ -403,7 +404,7 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 {
 	const struct vf *vf = x->vf;
 	/* Inlined instructions belong to the function with the call, whose piece lies before them. */
-	const struct mp_map_piece *of = vf_is_inlined(vf, p) ? p - 1 : p;
+	const struct mp_map_piece *of = vf_is_inlined(vf, p) ? vf_inlined_caller(vf, p) : p;
 	const struct vf_fde *old = vf_eh_find(&vf->old_eh, of->old_vaddr);
 	const struct vf_fde *new = vf_eh_find(&vf->new_eh, p->new_vaddr);
 	const struct vf_cie *ca, *cb;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * leaf - calls small functions that call nothing: with integers, floating point, memory, addresses of data and
- * functions; one that does nothing. Others may not replace their calls: they use the stack, jump or loop. Compiles
- * as C and as C++, there with an exception that a signal handler throws out of such a function.
+ * functions; one that does nothing; some with branches and several returns. Others may not replace their calls: they
+ * use the stack, call or loop. Compiles as C and as C++, there with exceptions that a signal handler throws out of
+ * such functions.
  */
 #include <signal.h>
 #include <stdint.h>
@@ -84,6 +85,37 @@ LEAF static int read_at(const int *p)
 	return *p + 1;
 }
 
+/* Three returns. */
+LEAF static int read_some(const int *p, int n)
+{
+	if (n < 0)
+		return -1;
+	if (n > 40)
+		return total & 7;
+	return *p + n;
+}
+
+LEAF static void set(int *p, int value)
+{
+	if (p)
+		*p = value;
+	total++;
+}
+
+/* Longer than what replaces calls without counts. */
+LEAF static int kind(int c)
+{
+	if (c >= '0' && c <= '9')
+		table[1]++;
+	else if (c == '_')
+		table[2] += c;
+	else if (c == '+' || c == '-')
+		table[3] ^= c;
+	else if (c >= 'a' && c <= 'z')
+		return table[c & 15] + 1;
+	return table[0];
+}
+
 #ifdef __cplusplus
 static void on_fault(int sig)
 {
@@ -98,6 +130,25 @@ LEAF static int caught(const int *p)
 	try {
 		n = add(n, 2);
 		n = read_at(p);
+	} catch (int value) {
+		sigset_t all;
+
+		sigfillset(&all);
+		sigprocmask(SIG_UNBLOCK, &all, NULL);
+		n = n * 100 + value;
+	}
+	return n;
+}
+#endif
+
+#ifdef __cplusplus
+LEAF static int caught_between(const int *p, int nr)
+{
+	int n = 1;
+
+	try {
+		n = read_some(p, nr);
+		set(&n, n + 2);
 	} catch (int value) {
 		sigset_t all;
 
@@ -127,6 +178,9 @@ LEAF static unsigned int work(int rounds)
 		n = add(stacked(n, i, 2, 3, 4, 5, 6), looped(i % 5));
 		n = add(n, branched(i)) & 0xffffff;
 		n = read_at(&n);
+		n = add(n, read_some(&n, i % 64 - 8)) & 0xffffff;
+		set(i % 3 ? &table[5] : NULL, i);
+		n += kind(i % 128);
 	}
 	return total + (unsigned int)n + (unsigned int)(x * 1000) + (unsigned int)m;
 }
@@ -143,7 +197,8 @@ int main(int argc, char **argv)
 	action.sa_handler = on_fault;
 	sigaction(SIGSEGV, &action, NULL);
 	for (int i = 0; i < 3; i++)
-		printf("%d %d\n", caught(&fine), caught(NULL));
+		printf("%d %d %d %d %d\n", caught(&fine), caught(NULL), caught_between(NULL, -1),
+		       caught_between(NULL, 2), caught_between(&fine, 2));
 #endif
 	return read_at(&fine) != 42;
 }

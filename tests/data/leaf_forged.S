@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * leaf_forged - a small function and two callers, each with bytes before a constant that a test of verify
- * replaces by other instructions of the same length.
+ * leaf_forged - small functions, one with a branch and two returns, and their callers: with bytes before
+ * constants that a test of verify replaces by other instructions of the same length.
  */
 	.text
 	.type leaf, @function
@@ -14,6 +14,23 @@ leaf:
 	ret
 	.cfi_endproc
 	.size leaf, .-leaf
+
+	.type branching, @function
+branching:
+	.cfi_startproc
+	endbr64
+	test %rdi, %rdi
+	js 1f
+	mov %rdi, %rax
+	movabs $0x1222334487654321, %rdx
+	ret
+1:
+	mov %rdi, %rax
+	movabs $0x1122334487654321, %rdx
+	xor %rdx, %rax
+	ret
+	.cfi_endproc
+	.size branching, .-branching
 
 	.globl caller
 	.type caller, @function
@@ -31,6 +48,10 @@ caller:
 	add %rax, %rbx
 	mov %rbx, %rdi
 	call leaf
+	mov %rax, %rdi
+	call branching
+	lea -1(%rax), %rdi
+	call branching
 	add $32, %rsp
 	.cfi_adjust_cfa_offset -32
 	pop %rbx

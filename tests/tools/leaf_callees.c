@@ -6,8 +6,9 @@
  *	leaf-callees FILE
  *
  * One line for each:
- *  leaf ADDRESS BYTES		one block, as editor/evidence/leaf.h defines it
- *  branching ADDRESS BYTES	several blocks without loops, otherwise the same
+ *  leaf ADDRESS BYTES		one block, as editor/evidence/leaf.h defines it, and the size of the code that
+ *				replaces calls
+ *  branching ADDRESS BYTES	the same of several blocks
  *  caller ADDRESS BYTES	a function in which no call may be replaced, with its first range
  */
 #include <inttypes.h>
@@ -15,49 +16,7 @@
 
 #include "editor/evidence/eligible.h"
 #include "editor/evidence/leaf.h"
-#include "editor/unwind/unwind.h"
 #include "libprof/elf/elf.h"
-
-#define LANDING 4
-
-/* Do all edges lead forward, to returns only? */
-static bool is_branching(const struct mp_cfg *cfg, uint32_t func)
-{
-	const struct mp_func *f = &cfg->funcs[func];
-
-	if (f->problem || f->nr_ranges != 1 || f->size > 4 * ME_LEAF_BODY_MAX ||
-	    f->flags & (MP_FUNC_SYSCALL | MP_FUNC_IFUNC | MP_FUNC_NORETURN | MP_FUNC_GET_PC |
-			MP_FUNC_BARE | MP_FUNC_LABELS))
-		return false;
-	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
-		const struct mp_block *block = &cfg->blocks[b];
-		const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
-		uint64_t at = block->vaddr, size = block->size - block->term_len;
-		struct mp_insn insn;
-
-		if (block->flags & MP_BLOCK_PADDING)
-			continue;
-		if (!bytes || block->flags & MP_BLOCK_STAYS)
-			return false;
-		if (size >= LANDING && !mp_insn_decode(bytes, size, at, &insn) && insn.endbr64) {
-			at += LANDING;
-			size -= LANDING;
-		}
-		switch (block->term) {
-		case MP_TERM_RET:
-		case MP_TERM_COND:
-		case MP_TERM_JUMP:
-		case MP_TERM_FALL: break;
-		default: return false;
-		}
-		if (size && !me_leaf_is_plain(cfg->elf, at, size, f->vaddr, f->vaddr + f->size))
-			return false;
-		for (uint32_t e = 0; e < block->nr_edges; e++)
-			if (cfg->edges[block->first_edge + e].to <= b)
-				return false;
-	}
-	return me_unwind_has_no_frame(cfg, func);
-}
 
 static void print(const struct mp_cfg *cfg, const struct me_eligible *eligible)
 {
@@ -68,9 +27,8 @@ static void print(const struct mp_cfg *cfg, const struct me_eligible *eligible)
 		if (!func->nr_blocks || eligible->verdict[f] != ME_ELIGIBLE)
 			printf("caller %#" PRIx64 " %" PRIu64 "\n", func->vaddr, func->size);
 		else if (me_leaf_find(cfg, f, &leaf))
-			printf("leaf %#" PRIx64 " %u\n", func->vaddr, leaf.size);
-		else if (is_branching(cfg, f))
-			printf("branching %#" PRIx64 " %" PRIu64 "\n", func->vaddr, func->size);
+			printf("%s %#" PRIx64 " %u\n", leaf.nr_parts == 1 ? "leaf" : "branching",
+			       func->vaddr, leaf.size);
 		else if (!me_leaf_caller(cfg, f))
 			printf("caller %#" PRIx64 " %" PRIu64 "\n", func->vaddr,
 			       cfg->ranges[func->first_range].size);

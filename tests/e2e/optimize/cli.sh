@@ -92,7 +92,7 @@ runs stock.fast "a stock file"
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
 for o in --output --skip --only --dry-run --db --report --min-samples --since --layout --print --print-format \
-	--estimator --exact-profile --list-patches --all --stress-layout --threads --in-place; do
+	--estimator --exact-profile --list-patches --all --stress-layout --stress-inline --threads --in-place; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
 		fail "the manual page does not know $o"
@@ -108,7 +108,7 @@ ends 2 "--exact-profile with --all" --all --exact-profile --dry-run prog
 ends 2 "--exact-profile with --stress-layout" --stress-layout=1 --exact-profile --dry-run prog
 ends 2 "an unknown option" --all --dry-run --fast prog
 for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --stress-layout=x \
-	--stress-layout=9223372036854775808 \
+	--stress-layout=9223372036854775808 --stress-inline=x --stress-inline=9223372036854775808 \
 	--layout=blocks=best --layout=functions=c3 --layout=line=48 --layout=blocks --layout=no-tails=1 \
 	--layout= --layout=ph --layout=blocks=ph, --print= --print=all --print=cfg: --print-format=svg \
 	--estimator=guess; do

@@ -124,7 +124,7 @@ says explain 0 morph-optimize --json --explain --all --dry-run "./$prog"
 says verify 0 morph-optimize verify --json --explain "./$prog" fast
 printf '%s\n' '*:start=5' '*:loop=3' nowhere:end >adjustments
 says adjusted 0 morph-optimize --json --all --adjust=@adjustments --dry-run "./$prog"
-says stress 0 morph-optimize --report=json --stress-layout=4 --dry-run "./$prog"
+says stress 0 morph-optimize --report=json --stress-layout=4 --stress-inline=4 --dry-run "./$prog"
 says counting 0 morph-optimize instrument --report=json --kind=edges --counts=c --dry-run "./$prog"
 says auditing 0 morph-optimize instrument --report=json --kind=audit --counts=c --db=s.db --min-samples=1 --only=other --dry-run "./$prog"
 says numbering 0 morph-optimize instrument --report=json --kind=pep,poll --counts=c --db=s.db --min-samples=1 --dry-run "./$prog"

@@ -9,72 +9,73 @@
 #include "tests/support/compile.h"
 #include "tests/unit/suite.h"
 
-#define FUNCTION(name, code)                                                                       \
-	".globl " name "\n.type " name ", @function\n" name ":\n.cfi_startproc\n" code             \
-	"\n.cfi_endproc\n.size " name ", .-" name "\n"
-
 /* Each function named leaf_... may replace a call, each named other_... may not. */
-static const char source[] = ".text\n" FUNCTION("leaf_plain", "lea (%rdi,%rsi), %eax; ret") FUNCTION(
-	"leaf_nothing",
-	"ret") FUNCTION("leaf_landing",
-			"endbr64; ret") FUNCTION("leaf_rep",
-						 "mov %edi, %eax; rep ret") FUNCTION("leaf_data",
-										     "endbr64; mov data(%rip), %rax; add $1, data(%rip); ret")
-	FUNCTION("leaf_vector", "movaps %xmm0, %xmm1; pxor %xmm0, %xmm0; cvtsi2sd %edi, %xmm0; ret") FUNCTION(
-		"leaf_frame_pointer",
-		"mov (%rbp), %rax; ret") FUNCTION("leaf_lock",
-						  "lock xadd %eax, (%rdi); ret") FUNCTION("leaf_string",
-											  "mov %rdx, %rcx; rep movsb; ret")
-		FUNCTION("other_pop", "ret $8") FUNCTION("other_bnd", "bnd ret") FUNCTION(
-			"other_argument",
-			"mov 8(%rsp), %rax; ret") FUNCTION("other_return_address",
-							   "mov (%rsp), %rax; ret") FUNCTION("other_red_zone",
-											     "mov %rdi, -8(%rsp); ret")
-			FUNCTION("other_stack_pointer", "mov %rsp, %rax; ret") FUNCTION("other_part", "movzbl %spl, %eax; ret") FUNCTION(
-				"other_index",
-				"lea (%rsp,%rdi), %rax; ret") FUNCTION("other_push",
-								       "push %rbx; pop %rbx; ret") FUNCTION("other_flags", "pushf; pop %rax; ret")
-				FUNCTION("other_leave", "leave; ret") FUNCTION("other_call", "call leaf_plain; ret") FUNCTION(
-					"other_indirect",
-					"call *%rdi; ret") FUNCTION("other_branch",
-								    "test %edi, %edi; je 1f; inc %eax; 1: ret")
-					FUNCTION("other_loop", "1: dec %edi; jne 1b; ret") FUNCTION(
-						"other_tail",
-						"jmp leaf_plain") FUNCTION("other_system_call",
-									   "mov $56, %eax; syscall; ret") FUNCTION("other_trap",
-														   "int3; ret")
-						FUNCTION("other_clock", "rdtsc; ret") FUNCTION("other_control", "ldmxcsr (%rdi); xsave (%rsi); ret") FUNCTION(
-							"other_shadow",
-							"rdsspq %rax; ret") FUNCTION("other_transaction", "xend; ret")
-							FUNCTION("other_self", "lea other_self(%rip), %rax; ret") FUNCTION(
-								"other_middle",
-								"lea 1f(%rip), %rax; 1: ret") FUNCTION("other_row",
-												       ".cfi_adjust_cfa_offset 8; mov %edi, %eax; .cfi_adjust_cfa_offset -8; ret")
-								FUNCTION("other_wrong_row", ".cfi_def_cfa %rdi, 8; mov %edi, %eax; ret") FUNCTION(
-									"other_signal",
-									".cfi_signal_frame; mov %edi, %eax; ret")
-									FUNCTION("other_large", ".rept 14; movabs $0x1122334455667788, %rax; .endr; ret") FUNCTION(
-										"caller_plain",
-										"sub $24, %rsp; .cfi_adjust_cfa_offset 24; mov %rdi, 8(%rsp); call leaf_plain; "
-										"add $24, %rsp; .cfi_adjust_cfa_offset -24; ret")
-										FUNCTION(
-											"caller_push",
-											"push %rbx; .cfi_adjust_cfa_offset 8; call leaf_plain; pop %rbx; "
-											".cfi_adjust_cfa_offset -8; ret")
-											FUNCTION("keeper_reads", "call leaf_plain; mov -8(%rsp), %rax; ret") FUNCTION(
-												"keeper_writes",
-												"movb $1, -100(%rsp); call leaf_plain; ret")
-												FUNCTION(
-													"keeper_names",
-													"lea -8(%rsp), %rdi; call leaf_plain; ret")
-													FUNCTION(
-														"keeper_index",
-														"call leaf_plain; mov (%rsp,%rdi), %rax; ret") ".data\n"
-																			       "data: .quad 0\n"
-																			       ".globl main\n"
-																			       ".text\n" FUNCTION(
-																				       "main",
-																				       "ret") ".section .note.GNU-stack, \"\", @progbits\n";
+static const char *const functions[][2] = {
+	{"leaf_plain", "lea (%rdi,%rsi), %eax; ret"},
+	{"leaf_nothing", "ret"},
+	{"leaf_landing", "endbr64; ret"},
+	{"leaf_rep", "mov %edi, %eax; rep ret"},
+	{"leaf_data", "endbr64; mov data(%rip), %rax; add $1, data(%rip); ret"},
+	{"leaf_vector", "movaps %xmm0, %xmm1; pxor %xmm0, %xmm0; cvtsi2sd %edi, %xmm0; ret"},
+	{"leaf_frame_pointer", "mov (%rbp), %rax; ret"},
+	{"leaf_lock", "lock xadd %eax, (%rdi); ret"},
+	{"leaf_string", "mov %rdx, %rcx; rep movsb; ret"},
+	{"leaf_branch", "test %edi, %edi; je 1f; inc %eax; 1: ret"},
+	{"leaf_two_returns", "test %edi, %edi; je 1f; mov $1, %eax; ret; 1: mov $2, %eax; ret"},
+	{"leaf_jump",
+	 "endbr64; test %edi, %edi; js 1f; mov $1, %eax; jmp 2f; 1: mov $2, %eax; 2: add %esi, %eax; ret"},
+	{"leaf_empty_parts", "test %rdi, %rdi; je 1f; incl (%rdi); jmp 1f; nop; 1: ret"},
+	{"leaf_padded", "test %edi, %edi; je 1f; rep ret; .p2align 4; 1: lea (%rsi), %eax; ret"},
+	{"leaf_backward", "jmp 2f; 1: ret; 2: test %edi, %edi; je 1b; inc %eax; jmp 1b"},
+	{"leaf_near_branches",
+	 "cmp $1, %edi; .byte 0x0f, 0x84; .long 1f - . - 4; inc %eax; 1: ret"},
+	{"other_pop", "ret $8"},
+	{"other_bnd", "bnd ret"},
+	{"other_argument", "mov 8(%rsp), %rax; ret"},
+	{"other_return_address", "mov (%rsp), %rax; ret"},
+	{"other_red_zone", "mov %rdi, -8(%rsp); ret"},
+	{"other_stack_pointer", "mov %rsp, %rax; ret"},
+	{"other_part", "movzbl %spl, %eax; ret"},
+	{"other_index", "lea (%rsp,%rdi), %rax; ret"},
+	{"other_push", "push %rbx; pop %rbx; ret"},
+	{"other_flags", "pushf; pop %rax; ret"},
+	{"other_leave", "leave; ret"},
+	{"other_call", "call leaf_plain; ret"},
+	{"other_indirect", "call *%rdi; ret"},
+	{"other_loop", "1: dec %edi; jne 1b; ret"},
+	{"other_tail", "jmp leaf_plain"},
+	{"other_system_call", "mov $56, %eax; syscall; ret"},
+	{"other_trap", "int3; ret"},
+	{"other_clock", "rdtsc; ret"},
+	{"other_control", "ldmxcsr (%rdi); xsave (%rsi); ret"},
+	{"other_shadow", "rdsspq %rax; ret"},
+	{"other_transaction", "xend; ret"},
+	{"other_self", "lea other_self(%rip), %rax; ret"},
+	{"other_middle", "lea 1f(%rip), %rax; 1: ret"},
+	{"other_row", ".cfi_adjust_cfa_offset 8; mov %edi, %eax; .cfi_adjust_cfa_offset -8; ret"},
+	{"other_wrong_row", ".cfi_def_cfa %rdi, 8; mov %edi, %eax; ret"},
+	{"other_signal", ".cfi_signal_frame; mov %edi, %eax; ret"},
+	{"other_large", ".rept 14; movabs $0x1122334455667788, %rax; .endr; ret"},
+	{"other_two_loops", "test %edi, %edi; je 1f; 2: inc %eax; 1: dec %edi; jne 2b; ret"},
+	{"other_branch_out", "test %edi, %edi; je leaf_plain; ret"},
+	{"other_branch_push", "test %edi, %edi; je 1f; push %rbx; pop %rax; 1: ret"},
+	{"other_branch_pop", "test %edi, %edi; je 1f; ret; 1: ret $8"},
+	{"other_branch_trap", "test %edi, %edi; je 1f; ret; 1: ud2"},
+	{"other_counter", "jrcxz 1f; inc %eax; 1: ret"},
+	{"other_many", ".rept 9; test %edi, %edi; je 1f; inc %eax; 1: nop; .endr; ret"},
+	{"other_large_branch",
+	 "test %edi, %edi; je 1f; .rept 12; movabs $0x1122334455667788, %rax; .endr; 1: ret"},
+	{"other_branch_landing", "test %edi, %edi; je 1f; ret; 1: endbr64; ret"},
+	{"caller_plain",
+	 "sub $24, %rsp; .cfi_adjust_cfa_offset 24; mov %rdi, 8(%rsp); call leaf_plain; add $24, %rsp; .cfi_adjust_cfa_offset -24; ret"},
+	{"caller_push",
+	 "push %rbx; .cfi_adjust_cfa_offset 8; call leaf_plain; pop %rbx; .cfi_adjust_cfa_offset -8; ret"},
+	{"keeper_reads", "call leaf_plain; mov -8(%rsp), %rax; ret"},
+	{"keeper_writes", "movb $1, -100(%rsp); call leaf_plain; ret"},
+	{"keeper_names", "lea -8(%rsp), %rdi; call leaf_plain; ret"},
+	{"keeper_index", "call leaf_plain; mov (%rsp,%rdi), %rax; ret"},
+	{"main", "ret"},
+};
 
 static struct mp_elf *open_program(char *path)
 {
@@ -87,7 +88,15 @@ static struct mp_elf *open_program(char *path)
 	snprintf(name, sizeof(name), "%s/morph-leaf-%d.s", dir ? dir : "/tmp", (int)getpid());
 	f = fopen(name, "w");
 	ck_assert_ptr_nonnull(f);
-	fputs(source, f);
+	fputs(".data\ndata: .quad 0\n.text\n", f);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		const char *name = functions[i][0];
+
+		fprintf(f, ".globl %s\n.type %s, @function\n%s:\n.cfi_startproc\n%s\n", name, name,
+			name, functions[i][1]);
+		fprintf(f, ".cfi_endproc\n.size %s, .-%s\n", name, name);
+	}
+	fputs(".section .note.GNU-stack, \"\", @progbits\n", f);
 	fclose(f);
 	ck_assert_int_eq(compile_run("gcc", "-pie -w", name, path), 0);
 	unlink(name);
@@ -130,8 +139,8 @@ START_TEST(leaf_knows_which_functions_may_replace_calls)
 			nr[3]++;
 		}
 	}
-	ck_assert_uint_eq(nr[0], 9);
-	ck_assert_uint_eq(nr[1], 28);
+	ck_assert_uint_eq(nr[0], 16);
+	ck_assert_uint_eq(nr[1], 36);
 	ck_assert_uint_eq(nr[2], 2);
 	ck_assert_uint_eq(nr[3], 4);
 	mp_cfg_free(cfg);
@@ -151,18 +160,80 @@ START_TEST(leaf_has_neither_landing_nor_return)
 	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 		const struct mp_func *func = &cfg->funcs[f];
+		const struct me_leaf_part *last;
 		struct me_leaf leaf;
 
 		if (!starts_with(func->name, "leaf_"))
 			continue;
 		ck_assert(me_leaf_find(cfg, f, &leaf));
-		ck_assert_uint_eq(leaf.vaddr - func->vaddr,
-				  strstr(func->name, "landing") || strstr(func->name, "data") ? 4
-											      : 0);
-		ck_assert_uint_eq(leaf.return_size, strstr(func->name, "rep") ? 2 : 1);
-		ck_assert_uint_eq(leaf.vaddr + leaf.size + leaf.return_size - func->vaddr,
-				  func->size);
+		last = &leaf.parts[leaf.nr_parts - 1];
+		ck_assert_uint_eq(leaf.parts[0].vaddr - func->vaddr,
+				  strstr(func->name, "landing") || strstr(func->name, "data") ||
+						  strstr(func->name, "jump")
+					  ? 4
+					  : 0);
+		ck_assert_uint_eq(last->end_size, strstr(func->name, "rep") ? 2 : 1);
+		ck_assert(strstr(func->name, "backward") ||
+			  last->vaddr + last->size + last->end_size - func->vaddr == func->size);
+		ck_assert_uint_eq(last->off + last->size, leaf.size);
 	}
+	mp_cfg_free(cfg);
+	mp_elf_close(elf);
+	unlink(path);
+}
+END_TEST
+
+/* The parts of a function, and the branches behind them. */
+struct shape {
+	const char *name;
+	uint8_t nr_parts;
+	uint8_t next[4], taken[4]; /* equal: the part has no conditional branch */
+	uint8_t ends[4];	   /* bytes behind each part */
+	uint8_t size;
+};
+
+static const struct shape shapes[] = {
+	{"leaf_plain", 1, {1}, {1}, {0}, 3},
+	{"leaf_branch", 3, {1, 2, 3}, {2, 2, 3}, {2, 0, 0}, 6},
+	{"leaf_two_returns", 3, {1, 3, 3}, {2, 3, 3}, {2, 2, 0}, 16},
+	{"leaf_jump", 4, {1, 3, 3, 4}, {2, 3, 3, 4}, {2, 2, 0, 0}, 18},
+	{"leaf_backward", 4, {1, 2, 3, 4}, {1, 3, 3, 4}, {0, 2, 0, 0}, 6},
+	{"leaf_padded", 3, {1, 3, 3}, {2, 3, 3}, {2, 2, 0}, 8},
+	{"leaf_near_branches", 3, {1, 2, 3}, {2, 2, 3}, {2, 0, 0}, 7},
+};
+
+START_TEST(leaf_has_short_branches_between_parts)
+{
+	const struct mp_cfg_options options = {0};
+	const struct shape *shape = &shapes[_i];
+	uint8_t end[ME_LEAF_END_MAX];
+	char path[256];
+	struct mp_elf *elf = open_program(path);
+	struct me_leaf leaf = {0};
+	struct mp_cfg *cfg;
+	struct mp_err err;
+
+	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		if (!strcmp(cfg->funcs[f].name, shape->name))
+			ck_assert(me_leaf_find(cfg, f, &leaf));
+	ck_assert_uint_eq(leaf.nr_parts, shape->nr_parts);
+	for (uint8_t i = 0; i < leaf.nr_parts; i++) {
+		const struct me_leaf_part *part = &leaf.parts[i];
+		uint8_t size = me_leaf_end(&leaf, i, end);
+
+		ck_assert_uint_eq(part->next, shape->next[i]);
+		ck_assert_uint_eq(part->taken, shape->taken[i]);
+		ck_assert_uint_eq(part->branches, shape->taken[i] != shape->next[i]);
+		ck_assert_uint_eq(size, shape->ends[i]);
+		for (uint8_t k = 0; k < size; k += 2) {
+			uint8_t to = end[k] == 0xeb ? part->next : part->taken;
+			uint8_t want = to == leaf.nr_parts ? leaf.size : leaf.parts[to].off;
+
+			ck_assert_uint_eq(part->off + part->size + k + 2 + end[k + 1], want);
+		}
+	}
+	ck_assert_uint_eq(leaf.size, shape->size);
 	mp_cfg_free(cfg);
 	mp_elf_close(elf);
 	unlink(path);
@@ -176,6 +247,8 @@ static Suite *leaf_suite(void)
 
 	tcase_add_test(tc, leaf_knows_which_functions_may_replace_calls);
 	tcase_add_test(tc, leaf_has_neither_landing_nor_return);
+	tcase_add_loop_test(tc, leaf_has_short_branches_between_parts, 0,
+			    (int)(sizeof(shapes) / sizeof(shapes[0])));
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "editor/base/runtime.h"
+#include "editor/unwind/lsda.h"
 #include "tests/unit/verify_pair.h"
 
 #define LEAVES	"g++ -x c++ -O2 -fnon-call-exceptions -Wl,-z,noseparate-code tests/data/leaf.c"
@@ -45,6 +46,70 @@ static bool is_size_of_exception_tables(const struct pair *p, uint64_t off, int 
 	return index < p->good->nr_sections && bit < 2 &&
 	       at % sizeof(Elf64_Shdr) == offsetof(Elf64_Shdr, sh_size) &&
 	       !strcmp(p->good->sections[index].name, ".gcc_except_table.morph");
+}
+
+static const struct me_call_site *site_of(const struct me_lsda *lsda, uint64_t vaddr)
+{
+	uint32_t i = me_lsda_site_at(lsda, vaddr);
+
+	return i < lsda->nr_sites && lsda->sites[i].start <= vaddr ? &lsda->sites[i] : NULL;
+}
+
+static bool is_in_a_copy(const struct pair *p, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < p->map->nr_pieces; i++)
+		if (vaddr - p->map->pieces[i].new_vaddr < p->map->pieces[i].new_size)
+			return true;
+	return false;
+}
+
+/* Do the tables @a and @b say the same of each instruction of @fde, but not of all padding? */
+static bool differ_over_padding(const struct pair *p, const struct mp_fde *fde,
+				const struct me_lsda *a, const struct me_lsda *b)
+{
+	uint32_t nr = 0;
+
+	for (uint64_t at = fde->start; at < fde->start + fde->size; at++) {
+		const struct me_call_site *x = site_of(a, at), *y = site_of(b, at);
+
+		if (!x == !y && (!x || (x->pad == y->pad && x->action == y->action)))
+			continue;
+		if (is_in_a_copy(p, at))
+			return false;
+		nr++;
+	}
+	return nr > 0;
+}
+
+/* A call site may cover int3 between two copies. */
+static bool is_size_of_call_site(const struct pair *p, uint64_t off, int bit)
+{
+	const struct mp_fde *fde = NULL;
+	struct me_lsda a = {0}, b = {0};
+	struct mp_elf *changed;
+	struct mp_err err;
+	uint64_t vaddr;
+	bool same;
+
+	(void)bit;
+	if (offset_in(p, ".gcc_except_table.morph", off) == UINT64_MAX ||
+	    !mp_elf_off_to_vaddr(p->good, off, &vaddr))
+		return false;
+	for (uint32_t i = 0; i < p->good->nr_fdes; i++) {
+		const struct mp_fde *f = &p->good->fdes[i];
+
+		if (f->lsda && f->lsda <= vaddr && (!fde || f->lsda > fde->lsda))
+			fde = f;
+	}
+	if (!fde || mp_elf_open_memory("changed", p->bytes, p->size, MP_ELF_ALL, &changed, &err))
+		return false;
+	same = !me_lsda_read(p->good, fde->lsda, fde->start, fde->size, &a) &&
+	       !me_lsda_read(changed, fde->lsda, fde->start, fde->size, &b) &&
+	       differ_over_padding(p, fde, &a, &b);
+	me_lsda_fini(&a);
+	me_lsda_fini(&b);
+	mp_elf_close(changed);
+	return same;
 }
 
 static bool is_size_of_copies_symbol(const struct pair *p, uint64_t off, int bit)
@@ -171,6 +236,7 @@ static const struct irrelevant irrelevant[] = {
 	 is_build_id},
 	{"the section of exception tables may count the zeros behind them up to the alignment",
 	 is_size_of_exception_tables},
+	{"no exception comes from padding, so a call site may cover it", is_size_of_call_site},
 	{"where counts go does not change what the program does", is_path_of_counts},
 	{"the size of a function's run of copies is for debuggers; it may end with any copy",
 	 is_size_of_copies_symbol},

@@ -44,33 +44,51 @@ static uint64_t lacking(const struct pair *p, const struct mp_map_piece *piece)
 	return piece->old_vaddr + piece->old_size + (uint64_t)(int64_t)disp;
 }
 
-/* The pieces that replace a call. */
-static uint32_t find_sites(const struct pair *p, const struct mp_map_piece **sites)
+/* Code that replaces a call: its parts are pieces that follow one another. */
+struct site {
+	const struct mp_map_piece *piece;
+	uint32_t nr_parts;
+	uint64_t size; /* of all parts */
+};
+
+/* Where the blocks of a function may lie: none of those that replace calls is larger. */
+#define FUNCTION_MAX 256
+
+static uint32_t find_sites(const struct pair *p, struct site *sites)
 {
 	uint32_t nr = 0;
 
 	for (uint32_t i = 1; i < p->map->nr_pieces && nr < SITES_MAX; i++) {
 		const struct mp_map_piece *piece = &p->map->pieces[i];
+		const struct mp_map_piece *end = p->map->pieces + p->map->nr_pieces, *q;
 		uint64_t to = lacking(p, piece - 1);
 
-		if (to && piece->old_vaddr - to <= 4)
-			sites[nr++] = piece;
+		if (!to || piece->old_vaddr - to > 4)
+			continue;
+		for (q = piece + 1; q < end && q->old_vaddr > piece->old_vaddr &&
+				    q->old_vaddr - to < FUNCTION_MAX;)
+			q++;
+		sites[nr++] = (struct site){piece, (uint32_t)(q - piece),
+					    q[-1].new_vaddr + q[-1].new_size - piece->new_vaddr};
 	}
 	return nr;
 }
 
 START_TEST(verify_proves_functions_in_place_of_calls)
 {
-	const struct mp_map_piece *sites[SITES_MAX];
+	struct site sites[SITES_MAX];
 	struct pair p;
-	uint32_t nr, nr_empty = 0;
+	uint32_t nr, nr_empty = 0, nr_branching = 0;
 
 	build(&p, _i, 0);
 	nr = find_sites(&p, sites);
-	for (uint32_t i = 0; i < nr; i++)
-		nr_empty += !sites[i]->new_size;
-	ck_assert_uint_ge(nr, 9);
+	for (uint32_t i = 0; i < nr; i++) {
+		nr_empty += !sites[i].size;
+		nr_branching += sites[i].nr_parts > 2;
+	}
+	ck_assert_uint_ge(nr, 13);
 	ck_assert_uint_ge(nr_empty, 1);
+	ck_assert_uint_ge(nr_branching, 2);
 	ck_assert_uint_eq(p.report.nr_inlined, nr);
 	pair_free(&p);
 	for (uint64_t seed = 1; seed < 4; seed++) {
@@ -82,7 +100,7 @@ END_TEST
 
 START_TEST(verify_refuses_changed_bits_of_inlined_code)
 {
-	const struct mp_map_piece *sites[SITES_MAX];
+	struct site sites[SITES_MAX];
 	struct pair p;
 	uint32_t nr;
 
@@ -90,8 +108,8 @@ START_TEST(verify_refuses_changed_bits_of_inlined_code)
 	nr = find_sites(&p, sites);
 	ck_assert_uint_ge(nr, 1);
 	for (uint32_t i = 0; i < nr; i++)
-		for (uint32_t bit = 0; bit < 8 * sites[i]->new_size; bit++) {
-			uint64_t at = sites[i]->new_vaddr + bit / 8;
+		for (uint32_t bit = 0; bit < 8 * sites[i].size; bit++) {
+			uint64_t at = sites[i].piece->new_vaddr + bit / 8;
 			struct mp_err err;
 
 			*pair_at(&p, at) ^= (uint8_t)(1 << bit % 8);
@@ -106,7 +124,7 @@ END_TEST
 /* Puts the code of another inlined function of the same length there. */
 START_TEST(verify_refuses_another_function)
 {
-	const struct mp_map_piece *sites[SITES_MAX];
+	struct site sites[SITES_MAX];
 	uint32_t nr, nr_exchanged = 0;
 	struct pair p;
 
@@ -114,20 +132,76 @@ START_TEST(verify_refuses_another_function)
 	nr = find_sites(&p, sites);
 	for (uint32_t i = 0; i < nr; i++)
 		for (uint32_t k = i + 1; k < nr; k++) {
-			uint8_t *a = pair_at(&p, sites[i]->new_vaddr);
-			const uint8_t *b = pair_at(&p, sites[k]->new_vaddr);
+			uint8_t *a = pair_at(&p, sites[i].piece->new_vaddr);
+			const uint8_t *b = pair_at(&p, sites[k].piece->new_vaddr);
 			struct mp_err err;
 
-			if (!sites[i]->new_size || sites[i]->new_size != sites[k]->new_size ||
-			    !memcmp(a, b, sites[i]->new_size))
+			if (!sites[i].size || sites[i].size != sites[k].size ||
+			    !memcmp(a, b, sites[i].size))
 				continue;
-			memcpy(a, b, sites[i]->new_size);
+			memcpy(a, b, sites[i].size);
 			ck_assert_msg(pair_verify(&p, p.size, &err) == -EBADMSG,
-				      "accepted at %#llx", (unsigned long long)sites[i]->new_vaddr);
+				      "accepted at %#llx",
+				      (unsigned long long)sites[i].piece->new_vaddr);
 			pair_restore(&p);
 			nr_exchanged++;
 		}
 	ck_assert_uint_ge(nr_exchanged, 1);
+	pair_free(&p);
+}
+END_TEST
+
+/* Writes the changed map, if it needs as many bytes. */
+static bool put_map(struct pair *p)
+{
+	const struct mp_section *note = mp_elf_section(p->good, ".note.morph");
+	struct mp_err err;
+	uint8_t *bytes;
+	size_t size;
+
+	ck_assert_int_eq(mp_map_encode(p->map, &bytes, &size, &err), 0);
+	if (size == note->size)
+		memcpy(p->bytes + note->off, bytes, size);
+	free(bytes);
+	return size == note->size;
+}
+
+/* The map says of each part of a function that it is another one, or an end of it. */
+START_TEST(verify_refuses_a_wrong_map_of_parts)
+{
+	struct site sites[SITES_MAX];
+	uint32_t nr, nr_changed = 0;
+	struct pair p;
+
+	build(&p, _i, 0);
+	nr = find_sites(&p, sites);
+	for (uint32_t i = 0; i < nr; i++)
+		for (uint32_t k = 0; k + 1 < sites[i].nr_parts; k++)
+			for (int way = 0; way < 3; way++) {
+				struct mp_map_piece *a =
+					&p.map->pieces[sites[i].piece - p.map->pieces] + k;
+				struct mp_map_piece was[2] = {a[0], a[1]};
+				struct mp_err err;
+
+				if (way == 0) {
+					a[0].old_vaddr = was[1].old_vaddr;
+					a[1].old_vaddr = was[0].old_vaddr;
+				} else if (way == 1) {
+					a[0].old_size = was[1].old_size;
+					a[1].old_size = was[0].old_size;
+				} else {
+					a[0].old_vaddr++;
+				}
+				if (memcmp(was, a, sizeof(was)) && put_map(&p)) {
+					ck_assert_msg(pair_verify(&p, p.size, &err) == -EBADMSG,
+						      "accepted: part %u at %#llx, way %d", k,
+						      (unsigned long long)a->new_vaddr, way);
+					nr_changed++;
+				}
+				memcpy(a, was, sizeof(was));
+				pair_restore(&p);
+			}
+	ck_assert_uint_ge(nr_changed, 4);
 	pair_free(&p);
 }
 END_TEST
@@ -140,6 +214,9 @@ struct change {
 	const char *word; /* of the refusal; NULL: accepted */
 };
 
+/* In the block that the branch of a function leads to, and in the last one */
+#define TAKEN  "\x48\xba\x21\x43\x65\x87\x44\x33\x22\x11"
+#define LAST   "\x48\xba\x21\x43\x65\x87\x44\x33\x22\x12"
 #define LEAF   "\x48\xb9\x88\x77\x66\x55\x44\x33\x22\x11"
 #define CALLER "\x48\xb9\x11\x88\x77\x66\x55\x44\x33\x22"
 
@@ -156,6 +233,19 @@ static const struct change changes[] = {
 	{LEAF, 3, "\xc9\x90\x90", "kind"},	      /* leave */
 	{LEAF, 3, "\xcc\x90\x90", "kind"},	      /* int3 */
 	{LEAF, 3, "\x9c\x9d\x90", "kind"},	      /* pushf; popf */
+	{TAKEN, 3, "\x48\x89\xf0", NULL},	      /* mov %rsi, %rax */
+	{TAKEN, 3, "\x48\x89\xe0", "stack pointer"},  /* mov %rsp, %rax */
+	{TAKEN, 3, "\x50\x58\x90", "kind"},	      /* push %rax; pop %rax */
+	{TAKEN, 3, "\x0f\x05\x90", "kind"},	      /* syscall */
+	{TAKEN, 3, "\xff\xd0\x90", "kind"},	      /* call *%rax */
+	{TAKEN, 3, "\xcc\x90\x90", "kind"},	      /* int3 */
+	{LAST, 3, "\x48\x89\xf0", NULL},	      /* mov %rsi, %rax */
+	{LAST, 3, "\x48\x89\xe0", "stack pointer"},   /* mov %rsp, %rax */
+	{LAST, 3, "\x9c\x9d\x90", "kind"},	      /* pushf; popf */
+	{LAST, 3, "\x0f\x0b\x90", "middle"},	      /* ud2 */
+	{LAST, 3, "\xc2\x08\x00", "middle"},	      /* ret $8 */
+	{LAST, 3, "\xeb\x01\x90", "middle"},	      /* jmp .+3 */
+	{LAST, 3, "\x74\x01\x90", "middle"},	      /* je .+3 */
 	{CALLER, 5, "\x48\x8d\x74\x24\x10", NULL},    /* lea 16(%rsp), %rsi */
 	{CALLER, 5, "\x48\x8d\x74\x24\xf8", "below"}, /* lea -8(%rsp), %rsi */
 	{CALLER, 5, "\x48\x89\x74\x24\xf8", "below"}, /* mov %rsi, -8(%rsp) */
@@ -185,13 +275,13 @@ START_TEST(verify_wants_a_plain_function_and_a_plain_caller)
 	int rc;
 
 	pair_make(&p, "gcc -pie tests/data/leaf_forged.S", 0, PAIR_INLINED);
-	ck_assert_uint_eq(p.report.nr_inlined, 2);
+	ck_assert_uint_eq(p.report.nr_inlined, 4);
 	original = malloc(p.original->size);
 	ck_assert_ptr_nonnull(original);
 	memcpy(original, p.original->data, p.original->size);
 	ck_assert_uint_eq(change_all(original, p.original->size, c), 1);
 	/* The copy and two in place of calls, as a patch lies over the old code; of the caller, both */
-	ck_assert_uint_eq(change_all(p.bytes, p.size, c), !strcmp(c->constant, LEAF) ? 3 : 2);
+	ck_assert_uint_eq(change_all(p.bytes, p.size, c), strcmp(c->constant, CALLER) ? 3 : 2);
 	ck_assert_int_eq(mp_elf_open_memory("original", original, p.original->size, MP_ELF_ALL,
 					    &changed, &err),
 			 0);
@@ -218,6 +308,7 @@ static Suite *verify_inline_suite(void)
 	tcase_add_loop_test(tc, verify_proves_functions_in_place_of_calls, 0, 2 * NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_inlined_code, 0, 2 * NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_another_function, 0, 2 * NR_BUILDS);
+	tcase_add_loop_test(tc, verify_refuses_a_wrong_map_of_parts, 0, 2 * NR_BUILDS);
 	tcase_add_loop_test(tc, verify_wants_a_plain_function_and_a_plain_caller, 0,
 			    (int)(sizeof(changes) / sizeof(changes[0])));
 	suite_add_tcase(suite, tc);
