@@ -5,27 +5,13 @@
 # exceptions in such code.
 # Functions and callers of other kinds keep their calls. SEED in the environment: other random functions.
 . "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/lib-calls.sh"
 scratch inline
 need gcc g++ objdump jq setarch
 data=$root/tests/data
 
 # optimise FILE [OPTIONS]: FILE.out is the verified output, and $calls the number of replaced calls
-optimise() {
-	"$BUILD/morph-optimize" --all --layout=inline --report=json "${@:2}" -o "$1.out" "$1" >report.json 2>err.txt || {
-		fail "$*: $(cat err.txt)"
-		return 1
-	}
-	calls=$(jq .code.inlined report.json)
-	[ "$calls" = "$(jq .verified.inlined report.json)" ] || fail "$*: verify counts other calls"
-	"$BUILD/morph-optimize" verify "$1" "$1.out" >/dev/null 2>&1 || fail "$*: does not verify again"
-}
-
-same() {
-	local want got
-	want=$("./$2" 2>&1; echo $?)
-	got=$("./$2.out" 2>&1; echo $?)
-	[ "$want" = "$got" ] || fail "$1: '$got' instead of '$want'"
-}
+optimise() { optimise_calls inline inlined "$@"; }
 
 # program NAME LEAST COMPILER FLAGS
 program() {

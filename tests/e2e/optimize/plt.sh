@@ -4,6 +4,7 @@
 # four linkers, in static programs and libraries, with functions that a preloaded library replaces;
 # the same registers, flags and frames at the callee and behind the call.
 . "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/lib-calls.sh"
 scratch plt
 need gcc objdump jq setarch
 data=$root/tests/data
@@ -23,23 +24,7 @@ gcc -O1 -fno-builtin -fPIC -shared -o libinterposed.so interposed.c
 export LD_LIBRARY_PATH=$PWD
 
 # optimise FILE [OPTIONS]: FILE.out is the verified output, and $calls the number of calls through slots
-optimise() {
-	"$BUILD/morph-optimize" --all --layout=slots --report=json "${@:2}" -o "$1.out" "$1" >report.json 2>err.txt || {
-		fail "$*: $(cat err.txt)"
-		return 1
-	}
-	calls=$(jq .code.via_slot report.json)
-	[ "$calls" = "$(jq .verified.via_slot report.json)" ] || fail "$*: verify counts other calls"
-	"$BUILD/morph-optimize" verify "$1" "$1.out" >/dev/null 2>&1 || fail "$*: does not verify again"
-}
-
-# same WHAT FILE [VARIABLE=VALUE...]: both versions print the same
-same() {
-	local want got
-	want=$(env "${@:3}" "./$2" 2>&1; echo $?)
-	got=$(env "${@:3}" "./$2.out" 2>&1; echo $?)
-	[ "$want" = "$got" ] || fail "$1 ${*:3}: '$got' instead of '$want'"
-}
+optimise() { optimise_calls slots via_slot "$@"; }
 
 # program NAME LEAST FLAGS: in every way of binding
 program() {
