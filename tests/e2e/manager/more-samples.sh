@@ -105,7 +105,7 @@ work 0 "entered too often" --now
 state_is refused "entered too often"
 says err.txt 'no function can be audited' "entered too often"
 history_is "$nothing" "entered too often"
-import_at 5000 "${loop[@]}"
+import_at 12000 "${loop[@]}"
 work 0 "not entered so often" --now
 case $(db "SELECT state FROM job") in
 refused) fail "not entered so often: $(db 'SELECT detail FROM job')" ;;

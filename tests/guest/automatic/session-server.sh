@@ -10,11 +10,11 @@
 check "the machine starts" is_sound
 profile_loaded() { grep -x 'morph-worker (enforce)' /sys/kernel/security/apparmor/profiles; }
 check "the worker's AppArmor profile is loaded, in enforce mode" profile_loaded
-# With about 2,000 samples, none of which is at the function's entry, the stubs may still seem to cost too much. Such
+# With about 5,000 samples, none of which is at the function's entry, the stubs may still seem to cost too much. Such
 # a job is tried again with twice as many samples, which takes long here.
 cat >/etc/morph/morph.conf <<'CONF'
 share = 0
-min-samples = 4000
+min-samples = 12000
 pressure = 100%
 load = 1000
 busy = 100%
@@ -36,7 +36,7 @@ systemctl restart morphd
 # The worker has only the time that nobody wants. In an emulated machine each look takes seconds, and the server has a
 # processor for itself, so looks must be rare.
 rarely() { sleep 20; "$@"; }
-server_sampled() { more_of /opt/trial/server 4000; }
+server_sampled() { more_of /opt/trial/server 12000; }
 check "the server is sampled" within 1800 rarely server_sampled
 systemctl -q start --no-block morph-optimize.service morph-optimize.timer
 state_of_server() { morph list --all --json | jq -r '.programs[] | select(.path == "/opt/trial/server").state'; }
