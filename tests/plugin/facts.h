@@ -14,7 +14,7 @@ struct code {
 	uint32_t function; /* from 1 */
 };
 
-/* What an instruction does with registers. */
+/* Which registers an instruction pushes, and which it uses. */
 struct fact {
 	uint64_t vaddr;
 	uint16_t mask;

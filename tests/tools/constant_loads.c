@@ -18,10 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libprof/elf/elf.h"
 #include "libprof/insn/decoder.h"
 #include "libprof/insn/insn.h"
-#include "tests/support/exact_counts.h"
+#include "tests/support/counted_tool.h"
 
 enum kind {
 	KIND_NONE, /* no load of a constant */
@@ -155,31 +154,20 @@ static void add_run(const struct mp_elf *elf, const struct exact_run *run, uint6
 	}
 }
 
-int main(int argc, char **argv)
+static int print(const struct mp_elf *elf, const struct exact_counts *counts, struct mp_err *err)
 {
 	uint64_t of[NR_KINDS] = {0};
-	struct exact_counts counts;
-	struct mp_elf *elf;
-	struct mp_err err;
-	int rc;
 
-	if (argc != 3) {
-		fputs("usage: constant-loads FILE EDGES\n", stderr);
-		return 2;
-	}
-	rc = mp_elf_open(argv[1], MP_ELF_RELOCS, &elf, &err);
-	if (!rc) {
-		rc = exact_counts_read(argv[2], &counts, &err);
-		for (size_t i = 0; !rc && i < counts.nr_runs; i++)
-			add_run(elf, &counts.runs[i], of);
-		if (!rc)
-			printf("instructions %" PRIu64 "\n", counts.nr_insns);
-		for (int k = KIND_IMMEDIATE; !rc && k < NR_KINDS; k++)
-			printf("%s %" PRIu64 "\n", names[k], of[k]);
-		exact_counts_fini(&counts);
-		mp_elf_close(elf);
-	}
-	if (rc)
-		fprintf(stderr, "constant-loads: %s\n", err.msg);
-	return rc ? 1 : 0;
+	(void)err;
+	for (size_t i = 0; i < counts->nr_runs; i++)
+		add_run(elf, &counts->runs[i], of);
+	printf("instructions %" PRIu64 "\n", counts->nr_insns);
+	for (int k = KIND_IMMEDIATE; k < NR_KINDS; k++)
+		printf("%s %" PRIu64 "\n", names[k], of[k]);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	return counted_tool(argc, argv, "constant-loads", MP_ELF_RELOCS, print);
 }

@@ -14,9 +14,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "editor/evidence/eligible.h"
 #include "editor/evidence/leaf.h"
 #include "libprof/elf/elf.h"
+#include "tests/support/eligible_tool.h"
 
 static const char *jump_kind(const struct mp_cfg *cfg, const struct mp_block *block)
 {
@@ -64,29 +64,5 @@ static void print(const struct mp_cfg *cfg, const struct me_eligible *eligible)
 
 int main(int argc, char **argv)
 {
-	const struct mp_cfg_options options = {0};
-	struct me_eligible eligible = {0};
-	struct mp_cfg *cfg = NULL;
-	struct mp_elf *elf;
-	struct mp_err err;
-	int rc;
-
-	if (argc != 2) {
-		fputs("usage: indirect-sites FILE\n", stderr);
-		return 2;
-	}
-	rc = mp_elf_open(argv[1], MP_ELF_ALL, &elf, &err);
-	if (!rc) {
-		rc = mp_cfg_build(elf, &options, &cfg, &err);
-		if (!rc)
-			rc = me_eligible_functions(cfg, 1, &eligible, &err);
-		if (!rc)
-			print(cfg, &eligible);
-		me_eligible_fini(&eligible);
-		mp_cfg_free(cfg);
-		mp_elf_close(elf);
-	}
-	if (rc)
-		fprintf(stderr, "indirect-sites: %s: %s\n", argv[1], err.msg);
-	return rc ? 1 : 0;
+	return eligible_tool(argc, argv, "indirect-sites", print);
 }

@@ -19,9 +19,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "libprof/elf/elf.h"
 #include "libprof/insn/insn.h"
-#include "tests/support/exact_counts.h"
+#include "tests/support/counted_tool.h"
 
 struct savings {
 	uint64_t branch_to_jump, jump_to_jump, call_to_jump, around_jump, jump_to_return,
@@ -122,29 +121,18 @@ static void print(const struct exact_counts *counts, const struct savings *s)
 	       s->around_jump, s->jump_to_return, s->call_return, s->call_end);
 }
 
+static int analyse(const struct mp_elf *elf, const struct exact_counts *counts, struct mp_err *err)
+{
+	struct savings savings = {0};
+
+	(void)err;
+	for (size_t i = 0; i < counts->nr_edges; i++)
+		add_edge(elf, &counts->edges[i], &savings);
+	print(counts, &savings);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	struct exact_counts counts;
-	struct savings savings = {0};
-	struct mp_elf *elf;
-	struct mp_err err;
-	int rc;
-
-	if (argc != 3) {
-		fputs("usage: jump-targets FILE EDGES\n", stderr);
-		return 2;
-	}
-	rc = mp_elf_open(argv[1], MP_ELF_SYMBOLS, &elf, &err);
-	if (!rc) {
-		rc = exact_counts_read(argv[2], &counts, &err);
-		for (size_t i = 0; !rc && i < counts.nr_edges; i++)
-			add_edge(elf, &counts.edges[i], &savings);
-		if (!rc)
-			print(&counts, &savings);
-		exact_counts_fini(&counts);
-		mp_elf_close(elf);
-	}
-	if (rc)
-		fprintf(stderr, "jump-targets: %s\n", err.msg);
-	return rc ? 1 : 0;
+	return counted_tool(argc, argv, "jump-targets", MP_ELF_SYMBOLS, analyse);
 }

@@ -14,8 +14,7 @@
 #include <stdio.h>
 
 #include "libprof/cfg/cfg.h"
-#include "libprof/elf/elf.h"
-#include "tests/support/exact_counts.h"
+#include "tests/support/counted_tool.h"
 #include "tests/support/saved_registers.h"
 
 static void print_run(const struct mp_elf *elf, const struct exact_run *run)
@@ -38,35 +37,23 @@ static bool no_blocks(void *ctx, const struct mp_func *func)
 	return false;
 }
 
-int main(int argc, char **argv)
+static int print(const struct mp_elf *elf, const struct exact_counts *counts, struct mp_err *err)
 {
 	const struct mp_cfg_options options = {.want = no_blocks};
-	struct exact_counts counts = {0};
 	struct mp_cfg *cfg = NULL;
-	struct mp_elf *elf;
-	struct mp_err err;
-	int rc;
+	int rc = mp_cfg_build(elf, &options, &cfg, err);
 
-	if (argc != 3) {
-		fputs("usage: register-uses FILE EDGES\n", stderr);
-		return 2;
-	}
-	rc = mp_elf_open(argv[1], MP_ELF_ALL, &elf, &err);
-	if (!rc) {
-		rc = exact_counts_read(argv[2], &counts, &err);
-		if (!rc)
-			rc = mp_cfg_build(elf, &options, &cfg, &err);
-		for (uint32_t r = 0; !rc && r < cfg->nr_ranges; r++)
-			printf("range %#" PRIx64 " %" PRIu64 " %u %#" PRIx64 "\n",
-			       cfg->ranges[r].start, cfg->ranges[r].size, cfg->ranges[r].func + 1,
-			       cfg->funcs[cfg->ranges[r].func].vaddr);
-		for (size_t i = 0; !rc && i < counts.nr_runs; i++)
-			print_run(elf, &counts.runs[i]);
-		exact_counts_fini(&counts);
-		mp_cfg_free(cfg);
-		mp_elf_close(elf);
-	}
-	if (rc)
-		fprintf(stderr, "register-uses: %s: %s\n", argv[1], err.msg);
-	return rc ? 1 : 0;
+	for (uint32_t r = 0; !rc && r < cfg->nr_ranges; r++)
+		printf("range %#" PRIx64 " %" PRIu64 " %u %#" PRIx64 "\n", cfg->ranges[r].start,
+		       cfg->ranges[r].size, cfg->ranges[r].func + 1,
+		       cfg->funcs[cfg->ranges[r].func].vaddr);
+	for (size_t i = 0; !rc && i < counts->nr_runs; i++)
+		print_run(elf, &counts->runs[i]);
+	mp_cfg_free(cfg);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	return counted_tool(argc, argv, "register-uses", MP_ELF_ALL, print);
 }

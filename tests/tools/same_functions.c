@@ -20,8 +20,7 @@
 #include <stdlib.h>
 
 #include "libprof/cfg/cfg.h"
-#include "libprof/elf/elf.h"
-#include "tests/support/exact_counts.h"
+#include "tests/support/counted_tool.h"
 
 #define MAX_ROUNDS 20
 
@@ -43,7 +42,7 @@ static void hash_add(uint64_t hash[2], uint64_t word)
 	hash[1] ^= hash[1] >> 32;
 }
 
-/* What an instruction of @func leads to, with the same word for functions that are the same. */
+/* A number for the place to which an instruction of @func leads. Functions that are the same have one number. */
 static uint64_t target_word(const struct mp_cfg *cfg, const struct function *functions,
 			    uint32_t func, uint64_t target)
 {
@@ -223,31 +222,20 @@ static int analyse(const struct mp_cfg *cfg, const struct exact_counts *counts, 
 	return 0;
 }
 
-int main(int argc, char **argv)
+static int build_and_analyse(const struct mp_elf *elf, const struct exact_counts *counts,
+			     struct mp_err *err)
 {
 	const struct mp_cfg_options options = {0};
-	struct exact_counts counts = {0};
 	struct mp_cfg *cfg = NULL;
-	struct mp_elf *elf;
-	struct mp_err err;
-	int rc;
+	int rc = mp_cfg_build(elf, &options, &cfg, err);
 
-	if (argc != 3) {
-		fputs("usage: same-functions FILE EDGES\n", stderr);
-		return 2;
-	}
-	rc = mp_elf_open(argv[1], MP_ELF_ALL, &elf, &err);
-	if (!rc) {
-		rc = exact_counts_read(argv[2], &counts, &err);
-		if (!rc)
-			rc = mp_cfg_build(elf, &options, &cfg, &err);
-		if (!rc)
-			rc = analyse(cfg, &counts, &err);
-		exact_counts_fini(&counts);
-		mp_cfg_free(cfg);
-		mp_elf_close(elf);
-	}
-	if (rc)
-		fprintf(stderr, "same-functions: %s: %s\n", argv[1], err.msg);
-	return rc ? 1 : 0;
+	if (!rc)
+		rc = analyse(cfg, counts, err);
+	mp_cfg_free(cfg);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	return counted_tool(argc, argv, "same-functions", MP_ELF_ALL, build_and_analyse);
 }

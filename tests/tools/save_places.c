@@ -21,13 +21,12 @@
 #include <stdlib.h>
 
 #include "libprof/cfg/cfg.h"
-#include "libprof/elf/elf.h"
-#include "tests/support/exact_counts.h"
+#include "tests/support/counted_tool.h"
 #include "tests/support/saved_registers.h"
 
 #define UNLIMITED (1ull << 62)
 
-/* What a block does with each register. */
+/* Which registers a block uses, and which it pushes. */
 struct uses {
 	uint16_t used;	 /* other than by pushes and pops */
 	uint16_t pushed; /* before it is used in this block */
@@ -355,24 +354,5 @@ static int analyse(const struct mp_elf *elf, const struct exact_counts *counts, 
 
 int main(int argc, char **argv)
 {
-	struct exact_counts counts = {0};
-	struct mp_elf *elf;
-	struct mp_err err;
-	int rc;
-
-	if (argc != 3) {
-		fputs("usage: save-places FILE EDGES\n", stderr);
-		return 2;
-	}
-	rc = mp_elf_open(argv[1], MP_ELF_ALL, &elf, &err);
-	if (!rc) {
-		rc = exact_counts_read(argv[2], &counts, &err);
-		if (!rc)
-			rc = analyse(elf, &counts, &err);
-		exact_counts_fini(&counts);
-		mp_elf_close(elf);
-	}
-	if (rc)
-		fprintf(stderr, "save-places: %s: %s\n", argv[1], err.msg);
-	return rc ? 1 : 0;
+	return counted_tool(argc, argv, "save-places", MP_ELF_ALL, analyse);
 }

@@ -18,9 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libprof/elf/elf.h"
 #include "libprof/insn/insn.h"
-#include "tests/support/exact_counts.h"
+#include "tests/support/counted_tool.h"
 
 enum kind {
 	KIND_NONE,
@@ -101,33 +100,21 @@ static enum kind kind_of(const struct mp_elf *elf, const struct exact_edge *edge
 	}
 }
 
-int main(int argc, char **argv)
+static int print(const struct mp_elf *elf, const struct exact_counts *counts, struct mp_err *err)
 {
 	uint64_t of[NR_KINDS] = {0};
-	struct exact_counts counts;
-	struct mp_elf *elf;
-	struct mp_err err;
-	int rc;
+	bool own = binds_own(elf);
 
-	if (argc != 3) {
-		fputs("usage: slot-calls FILE EDGES\n", stderr);
-		return 2;
-	}
-	rc = mp_elf_open(argv[1], MP_ELF_SYMBOLS | MP_ELF_RELOCS, &elf, &err);
-	if (!rc) {
-		bool own = binds_own(elf);
+	(void)err;
+	for (size_t i = 0; i < counts->nr_edges; i++)
+		of[kind_of(elf, &counts->edges[i], own)] += counts->edges[i].count;
+	printf("transfers %" PRIu64 "\n", counts->nr_transfers);
+	for (int k = KIND_ELSEWHERE; k < NR_KINDS; k++)
+		printf("%s %" PRIu64 "\n", names[k], of[k]);
+	return 0;
+}
 
-		rc = exact_counts_read(argv[2], &counts, &err);
-		for (size_t i = 0; !rc && i < counts.nr_edges; i++)
-			of[kind_of(elf, &counts.edges[i], own)] += counts.edges[i].count;
-		if (!rc)
-			printf("transfers %" PRIu64 "\n", counts.nr_transfers);
-		for (int k = KIND_ELSEWHERE; !rc && k < NR_KINDS; k++)
-			printf("%s %" PRIu64 "\n", names[k], of[k]);
-		exact_counts_fini(&counts);
-		mp_elf_close(elf);
-	}
-	if (rc)
-		fprintf(stderr, "slot-calls: %s\n", err.msg);
-	return rc ? 1 : 0;
+int main(int argc, char **argv)
+{
+	return counted_tool(argc, argv, "slot-calls", MP_ELF_SYMBOLS | MP_ELF_RELOCS, print);
 }

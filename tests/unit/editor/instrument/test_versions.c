@@ -109,7 +109,7 @@ START_TEST(limits_of_number_share_and_cost_hold)
 		ck_assert(w.report.cost > 0 && w.report.cost <= ME_VERSIONS_COST);
 		ck_assert(w.report.decided_cost > 0 &&
 			  w.report.decided_cost <= ME_VERSIONS_DECIDED_COST);
-		/* Of seven instructions of the stubs, one jump is left. */
+		/* The stubs have seven instructions. After the verdict one of them, a jump, is left. */
 		ck_assert_double_eq_tol(w.report.decided_cost, w.report.cost / 7, 1e-9);
 		ck_assert(w.report.share > 0 && w.report.share <= 1);
 		ck_assert(w.report.share + w.report.share_costly <= 1 + 1e-9);

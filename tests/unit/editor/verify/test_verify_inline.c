@@ -51,7 +51,7 @@ struct site {
 	uint64_t size; /* of all parts */
 };
 
-/* Where the blocks of a function may lie: none of those that replace calls is larger. */
+/* A block this far behind a function's start is not the function's: functions that replace calls are smaller. */
 #define FUNCTION_MAX 256
 
 static uint32_t find_sites(const struct pair *p, struct site *sites)
