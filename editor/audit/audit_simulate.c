@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "editor/base/mix.h"
 #include "libprof/audit/sequential_test.h"
 
 #define SIM_SD 0.01 /* standard deviation of most noises: 1 % */
@@ -24,20 +25,10 @@ const char *me_noise_name(enum me_noise noise)
 	return noise < ME_NR_NOISES ? names[noise] : "unknown";
 }
 
-/* splitmix64: short, and good enough for coins and noise. */
-static uint64_t sim_random(struct me_noise_source *src)
-{
-	uint64_t z = src->state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
-}
-
 /* Uniform in (0, 1), both ends excluded. */
 static double sim_uniform(struct me_noise_source *src)
 {
-	return ((double)(sim_random(src) >> 11) + 0.5) / 9007199254740992.0;
+	return ((double)(me_next_random(&src->state) >> 11) + 0.5) / 9007199254740992.0;
 }
 
 static double sim_gaussian(struct me_noise_source *src)
@@ -55,7 +46,7 @@ void me_noise_init(struct me_noise_source *src, enum me_noise noise, uint64_t se
 
 bool me_noise_coin(struct me_noise_source *src)
 {
-	return sim_random(src) >> 63;
+	return me_next_random(&src->state) >> 63;
 }
 
 double me_noise_next(struct me_noise_source *src)

@@ -7,21 +7,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "editor/base/mix.h"
 #include "editor/evidence/eligible.h"
-
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
 
 static void shuffle(uint32_t *items, uint32_t nr, uint64_t *state)
 {
 	for (uint32_t i = nr; i > 1; i--) {
-		uint32_t j = (uint32_t)(next_random(state) % i), t = items[i - 1];
+		uint32_t j = (uint32_t)(me_next_random(state) % i), t = items[i - 1];
 
 		items[i - 1] = items[j];
 		items[j] = t;
@@ -47,10 +39,10 @@ static void choose_zones(const struct mp_cfg *cfg, uint32_t func, bool stress, u
 			 uint8_t *zones)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	bool split = stress && next_random(state) % 4 != 0;
+	bool split = stress && me_next_random(state) % 4 != 0;
 
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
-		uint64_t dice = next_random(state) % 12;
+		uint64_t dice = me_next_random(state) % 12;
 
 		if (me_block_stays(&cfg->blocks[b]))
 			zones[b] = LEFT;
@@ -65,7 +57,7 @@ static void choose_zones(const struct mp_cfg *cfg, uint32_t func, bool stress, u
 static void add_clones(const struct mp_cfg *cfg, uint32_t block, enum me_zone zone,
 		       const uint8_t *zones, uint64_t *state, struct me_plan *plan, uint32_t *room)
 {
-	while (*room && next_random(state) % 3 == 0) {
+	while (*room && me_next_random(state) % 3 == 0) {
 		const struct mp_block *from = &cfg->blocks[block];
 		const struct mp_block *to;
 		uint32_t e;
@@ -75,7 +67,7 @@ static void add_clones(const struct mp_cfg *cfg, uint32_t block, enum me_zone zo
 			return;
 		if (from->nr_edges == 0)
 			return;
-		e = from->first_edge + (uint32_t)(next_random(state) % from->nr_edges);
+		e = from->first_edge + (uint32_t)(me_next_random(state) % from->nr_edges);
 		block = cfg->edges[e].to;
 		to = &cfg->blocks[block];
 		if (to->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD) || zones[block] == LEFT)
@@ -101,7 +93,7 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 		else
 			scratch[nr++] = b;
 	}
-	if (stress && next_random(state) % 3 == 0)
+	if (stress && me_next_random(state) % 3 == 0)
 		reverse(scratch, nr);
 	else if (stress)
 		shuffle(scratch, nr, state);
@@ -114,10 +106,11 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
 			.block = scratch[i],
 			.zone = zone,
-			.align_log2 = stress && next_random(state) % 16 == 0 ? 4 : 0,
-			.favour_fall = stress ? next_random(state) % 2 : 0,
-			.run = stress && next_random(state) % 8 == 0 ? 1 + next_random(state) % 4
-								     : 0};
+			.align_log2 = stress && me_next_random(state) % 16 == 0 ? 4 : 0,
+			.favour_fall = stress ? me_next_random(state) % 2 : 0,
+			.run = stress && me_next_random(state) % 8 == 0
+				       ? 1 + me_next_random(state) % 4
+				       : 0};
 		add_clones(cfg, scratch[i], zone, zones, state, plan, &room);
 	}
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "editor/base/mix.h"
 #include "editor/evidence/leaf.h"
 #include "editor/optimize/optimize_private.h"
 
@@ -72,11 +73,7 @@ static void finder_fini(struct finder *f)
 /* A number between 0 and 3 for the place @at, at random by the seed of --stress-inline. */
 static uint64_t throw_dice(uint64_t seed, uint64_t at)
 {
-	uint64_t z = seed * UINT64_C(0x9e3779b97f4a7c15) + at; /* splitmix64 */
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (z ^ z >> 31) % 4;
+	return me_mix(seed * UINT64_C(0x9e3779b97f4a7c15) + at) % 4;
 }
 
 static bool may_lose_calls(struct finder *f, uint32_t func)
@@ -118,9 +115,8 @@ static bool is_wanted(const struct finder *f, const struct mp_call *call, enum a
 	if (callee == NO)
 		return false;
 	if (o->stress_inline)
-		return f->copied[call->block] &&
-		       throw_dice(o->stress_inline_seed, mp_call_insn(f->job->cfg, call)) <=
-			       o->stress_inline_seed % 4;
+		return throw_dice(o->stress_inline_seed, mp_call_insn(f->job->cfg, call)) <=
+		       o->stress_inline_seed % 4;
 	if (callee == LARGE)
 		return f->hot[call->block] && f->nr_calls > 0 &&
 		       f->job->counts.block[call->block] >= SHARE_OF_CALLS * f->nr_calls;
