@@ -47,7 +47,7 @@ command_ends() {
 	"$@" >out.txt 2>err.txt || got=$?
 	[ "$got" = "$want" ] || {
 		fail "$what: status $got, not $want"
-		head -20 out.txt err.txt | cut -c1-200 | sed 's/^/    /'
+		tail -n 8 err.txt out.txt | cut -c1-200 | sed 's/^/    /'
 	}
 }
 
@@ -60,7 +60,7 @@ ends() {
 says() {
 	grep -q -e "$2" "$1" || {
 		fail "${3:+$3: }no '$2' in $1"
-		head -30 "$1" | sed 's/^/    /'
+		tail -n 8 "$1" | cut -c1-200 | sed 's/^/    /'
 	}
 }
 

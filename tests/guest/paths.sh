@@ -20,10 +20,10 @@ enough() { # whether enough samples are stored; the machine may be slow
 load
 # A copy made by hand cannot be verified, so list it in the database.
 "$BUILD/tools/path-note" --list db "$GUEST/paths-original" "$GUEST/paths-copy" || fail "path-note"
-"$BUILD/morphd" --source=kmod --registers=paths --rate 2000 --interval 1 --db db --record rec --json >out.json 2>err &
+"$BUILD/morphd" --source=kmod --registers=paths --rate 2000 --interval 1 --db db --record rec --json >out.json 2>morphd.err &
 daemon=$!
 until [ -s rec ] && [ -s db ]; do
-	kill -0 $daemon 2>/dev/null || { fail "morphd: $(cat err)"; break; }
+	kill -0 $daemon 2>/dev/null || { fail "morphd: $(cat morphd.err)"; break; }
 	sleep 0.1
 done
 for _ in {1..20}; do
@@ -31,12 +31,12 @@ for _ in {1..20}; do
 	! enough || break
 done
 kill -TERM $daemon
-wait $daemon || fail "morphd: exit $?: $(cat err)"
+wait $daemon || fail "morphd: exit $?: $(cat morphd.err)"
 unload
 for db in db again; do
 	"$BUILD/morph-stats" status --check --db $db >/dev/null || fail "$db: status --check"
 	"$BUILD/morph-stats" query --by=path --binary "$GUEST/paths-original" --db $db --json >paths.json 2>err ||
-		fail "$db: $(cat err)"
+		fail "$db: $(cat err) $(cat morphd.err) $(jq -c '[.reasons, .paths, .modules, .emitted]' out.json)"
 	b=$(samples a b d)
 	echo "$db: $(jq -c .paths out.json), a b d $b, of $(jq '[.rows[].samples] | add' paths.json)"
 	[ "$(jq .paths.undecodable out.json)" = 0 ] || fail "$db: undecodable"
@@ -45,6 +45,6 @@ for db in db again; do
 	[ "$(samples a b c d)" = 0 ] || fail "$db: a way that there is not"
 	[ "$(jq '[.rows[].samples] | add' paths.json)" = "$(jq .paths.decoded out.json)" ] || fail "$db: rows"
 	# Repeat from the recording.
-	[ $db = again ] || "$BUILD/morphd" --input rec --db again --json >out.json 2>err || fail "replay: $(cat err)"
+	[ $db = again ] || "$BUILD/morphd" --input rec --db again --json >out.json 2>morphd.err || fail "replay: $(cat morphd.err)"
 done
 finish

@@ -95,7 +95,7 @@ state_is() {
 	now=$(db "SELECT state FROM job WHERE path = '$dir/prog'")
 	[ "$now" = "$1" ] || {
 		fail "$2: the job is $now, not $1: $(db 'SELECT detail FROM job')"
-		sed 's/^/    /' err.txt
+		tail -n 8 err.txt | sed 's/^/    /'
 	}
 }
 
