@@ -160,7 +160,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_DEBUG_FILE: cli->options.debug_file = arg; return 0;
 	case KEY_DEBUG_OUTPUT: cli->options.debug_output = arg; return 0;
-	case KEY_AUDITED: cli->options.audited_db = arg; return 0;
+	case KEY_AUDITED:
+		cli->options.audited_db = arg;
+		/* The audited version kept its calls, so no audit tested what replaces them. */
+		cli->options.layout.slots = cli->options.layout.inline_leaves = false;
+		return 0;
 	case KEY_PRINT: read_print(state, a, arg); return 0;
 	case KEY_MARKERS: read_markers(state, cli, arg); return 0;
 	case KEY_PRINT_FORMAT: read_format(state, a, arg); return 0;
