@@ -247,10 +247,29 @@ static int compare_branch(struct vo *vo, const struct code *old, const struct co
 	return rc ? rc : vo_expect(vo, behind(old), b.place, false);
 }
 
+/* Does the function end behind @code? Code without unwind information ends where its symbol does. */
+static bool ends_function(const struct vo *vo, const struct code *code)
+{
+	const struct mp_relobj *obj = vo->old.obj;
+	const struct vo_fde *fde = vo_frame_at(&vo->old, code->place);
+	uint64_t end = code->place.off + code->insn.len;
+
+	if (fde)
+		return end == fde->start.off + fde->size;
+	for (uint32_t i = 1; i < obj->nr_symbols; i++) {
+		const Elf64_Sym *symbol = &obj->symbols[i];
+
+		if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+		    symbol->st_shndx == code->place.section &&
+		    symbol->st_value <= code->place.off &&
+		    symbol->st_value + symbol->st_size == end)
+			return true;
+	}
+	return end == obj->sections[code->place.section].header.sh_size;
+}
+
 static int compare_insns(struct vo *vo, const struct code *old, const struct code *new)
 {
-	const struct vo_fde *fde = vo_frame_at(&vo->old, old->place);
-	bool last = fde && old->place.off + old->insn.len == fde->start.off + fde->size;
 	int rc;
 
 	if (old->insn.kind == MP_INSN_COND)
@@ -260,7 +279,8 @@ static int compare_insns(struct vo *vo, const struct code *old, const struct cod
 	    old->insn.kind == MP_INSN_RET || old->insn.kind == MP_INSN_TRAP)
 		return rc;
 	/* A call at the function's end does not return. */
-	if (last && (old->insn.kind == MP_INSN_CALL || old->insn.kind == MP_INSN_ICALL))
+	if ((old->insn.kind == MP_INSN_CALL || old->insn.kind == MP_INSN_ICALL) &&
+	    ends_function(vo, old))
 		return 0;
 	return vo_expect(vo, behind(old), behind(new), false);
 }
