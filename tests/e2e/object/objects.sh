@@ -106,7 +106,7 @@ section=$(readelf -SW new.o | sed -n 's/^ *\[ *\([0-9]*\)\] \.text\.hot\.dispatc
 offset=$(readelf -SW new.o | awk '$2 == ".text.hot.dispatch" || $3 == ".text.hot.dispatch" {
 	for (i = 1; i < NF; i++) if ($i == "PROGBITS") print $(i + 2) }')
 refused=0
-for at in {0..40}; do
+for at in {0..37}; do
 	cp new.o bad.o
 	printf '\x47' | dd of=bad.o bs=1 seek=$((0x$offset + at)) conv=notrunc status=none
 	cmp -s new.o bad.o && continue
