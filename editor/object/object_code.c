@@ -251,6 +251,8 @@ int me_object_code(struct me_object *o, struct mp_err *err)
 
 	if (!rc)
 		rc = me_object_decode(o, err);
+	if (!rc && !o->nr_insns)
+		rc = mp_err_set(err, ENODATA, "has no code");
 	if (!rc)
 		rc = me_object_functions(o, err);
 	if (!rc)
