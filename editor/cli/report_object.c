@@ -85,7 +85,7 @@ int me_report_object_verified(FILE *out, bool json, const char *file, const char
 	if (json)
 		return me_report_json_print(
 			json_pack("{s:i, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "schema",
-				  ME_REPORT_SCHEMA, "command", "verify", "input",
+				  ME_REPORT_SCHEMA, "command", "verify-object", "input",
 				  mp_json_string(file), "original", mp_json_string(original),
 				  "objects", (json_int_t)r->nr_objects, "unchanged",
 				  (json_int_t)r->nr_same, "instructions", (json_int_t)r->nr_insns,
