@@ -216,8 +216,10 @@ static void find_whole(struct me_object *o)
 			if (ref.kind == ME_OREF_PLACE)
 				to = &o->insns[ref.insn];
 		}
-		if (to && to->func != ME_NONE)
-			o->funcs[to->func].takes_label |= true;
+		/* Only the function itself computes with its entry; others call it. */
+		if (to && to->func != ME_NONE &&
+		    (to->func == insn->func || to->off != o->funcs[to->func].start))
+			o->funcs[to->func].takes_label = true;
 	}
 	/* Distances between labels, which no relocation shows, can be added to this address. */
 	for (uint32_t f = 0; f < o->nr_funcs; f++)

@@ -113,11 +113,13 @@ static int add_base(struct vo_side *side, const uint8_t *code, const struct mp_i
 	return 0;
 }
 
-static void mark_label(struct vo_side *side, struct vo_place place)
+/* The function at @from takes the address @place. Only the function itself computes with its
+ * entry; others call it. */
+static void mark_label(struct vo_side *side, const struct vo_fde *from, struct vo_place place)
 {
 	struct vo_fde *fde = vo_frame_at(side, place);
 
-	if (fde)
+	if (fde && (fde == from || compare_places(&fde->start, &place)))
 		fde->takes_label = true;
 }
 
@@ -133,13 +135,13 @@ static int scan_insn(struct vo_side *side, uint32_t section, const struct mp_ins
 		fde->computes_jump |= insn->kind == MP_INSN_IJUMP;
 	if (operand && insn->rip_relative &&
 	    (r >= s->nr_relocs || s->relocs[r].r_offset >= insn->vaddr + insn->len))
-		mark_label(side, (struct vo_place){section, (uint32_t)insn->target});
+		mark_label(side, fde, (struct vo_place){section, (uint32_t)insn->target});
 	for (; !rc && r < s->nr_relocs && s->relocs[r].r_offset < insn->vaddr + insn->len; r++) {
 		int64_t bias = (int64_t)(insn->vaddr + insn->len - s->relocs[r].r_offset);
 		struct vo_ref ref = vo_ref_of(side, &s->relocs[r], bias);
 
 		if (operand && ref.code)
-			mark_label(side, ref.place);
+			mark_label(side, fde, ref.place);
 		if (operand && insn->rip_relative)
 			rc = add_base(side, s->data, insn, &s->relocs[r]);
 	}
