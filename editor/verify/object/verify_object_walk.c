@@ -268,6 +268,29 @@ static bool ends_function(const struct vo *vo, const struct code *code)
 	return end == obj->sections[code->place.section].header.sh_size;
 }
 
+/*
+ * Linkers replace the two instructions that look a thread-local variable up by other ones. Nothing
+ * may stand between them.
+ */
+static int expect_tls_call(struct vo *vo, const struct code *old, const struct code *new)
+{
+	const struct mp_relobj_section *s = &vo->old.obj->sections[old->place.section];
+	struct code call;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < old->nr_relocs; i++) {
+		uint32_t type = ELF64_R_TYPE(s->relocs[old->first_reloc + i].r_info);
+
+		if (type != R_X86_64_TLSGD && type != R_X86_64_TLSLD)
+			continue;
+		rc = decode(vo, &vo->new, behind(new), &call);
+		if (!rc && call.insn.kind != MP_INSN_CALL && call.insn.kind != MP_INSN_ICALL)
+			rc = vo_refuse(vo, &vo->new, new->place.section, new->place.off,
+				       "is not followed by the call that belongs to it");
+	}
+	return rc;
+}
+
 static int compare_insns(struct vo *vo, const struct code *old, const struct code *new)
 {
 	int rc;
@@ -282,7 +305,8 @@ static int compare_insns(struct vo *vo, const struct code *old, const struct cod
 	if ((old->insn.kind == MP_INSN_CALL || old->insn.kind == MP_INSN_ICALL) &&
 	    ends_function(vo, old))
 		return 0;
-	return vo_expect(vo, behind(old), behind(new), false);
+	rc = expect_tls_call(vo, old, new);
+	return rc ? rc : vo_expect(vo, behind(old), behind(new), false);
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
