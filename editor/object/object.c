@@ -45,6 +45,13 @@ static void object_fini(struct me_object *o)
 		me_bytes_fini(&o->outs[i].bytes);
 		me_bytes_fini(&o->outs[i].relocs);
 	}
+	for (uint32_t f = 0; f < o->nr_funcs; f++)
+		me_olsda_free(o->funcs[f].lsda);
+	for (uint32_t i = 0; o->extras && i < o->in->nr_sections; i++) {
+		me_bytes_fini(&o->extras[i].bytes);
+		me_bytes_fini(&o->extras[i].relocs);
+	}
+	free(o->extras);
 	free(o->codes);
 	free(o->code_of);
 	free(o->insns);

@@ -222,9 +222,12 @@ static void find_whole(struct me_object *o)
 			o->funcs[to->func].takes_label = true;
 	}
 	/* Distances between labels, which no relocation shows, can be added to this address. */
-	for (uint32_t f = 0; f < o->nr_funcs; f++)
+	for (uint32_t f = 0; f < o->nr_funcs; f++) {
 		if (o->funcs[f].computes_jump && o->funcs[f].takes_label)
 			keep_whole(&o->funcs[f], "code takes the address of a label in it");
+		/* In one piece, it keeps its table. */
+		o->funcs[f].rigid |= o->funcs[f].whole && o->funcs[f].lsda;
+	}
 }
 
 /* Sections that say more about code than relocations do. */

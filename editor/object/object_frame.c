@@ -71,6 +71,22 @@ static void put_program(struct frame *f, const struct mp_eh_cie *cie,
 	}
 }
 
+/* A new exception table, to which the FDE at @at refers by the old one's symbol. */
+static int put_lsda(struct frame *f, const struct mp_eh_fde *fde,
+		    const struct me_fragment *fragment, uint64_t at, struct mp_err *err)
+{
+	Elf64_Rela r = f->s->relocs[mp_relobj_reloc_at(f->s, fde->vaddr + 17)];
+	uint64_t off;
+	int rc = me_object_put_lsda(f->o, fragment, &off, err);
+
+	r.r_offset = at + 17;
+	r.r_info = ELF64_R_INFO((uint64_t)me_object_symbol(f->o, ELF64_R_SYM(r.r_info)),
+				ELF64_R_TYPE(r.r_info));
+	r.r_addend = (int64_t)(off - f->o->funcs[fragment->func].lsda->value);
+	me_bytes_put(&f->o->frame_relocs, &r, sizeof(r));
+	return rc;
+}
+
 static int put_fragment(struct frame *f, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde,
 			const struct me_fragment *fragment, struct mp_err *err)
 {
@@ -88,7 +104,9 @@ static int put_fragment(struct frame *f, const struct mp_eh_cie *cie, const stru
 	me_bytes_u32(out, fragment->end - fragment->start);
 	me_bytes_put(out, f->s->data + aug, aug_end - aug);
 	me_bytes_put(&f->o->frame_relocs, &start, sizeof(start));
-	rc = put_relocs(f, aug, aug_end, at + 16, err);
+	rc = f->o->funcs[fragment->func].lsda && !f->o->funcs[fragment->func].rigid
+		     ? put_lsda(f, fde, fragment, at, err)
+		     : put_relocs(f, aug, aug_end, at + 16, err);
 	put_program(f, cie, fragment);
 	me_bytes_align(out, 8); /* DW_CFA_nop is 0 */
 	if (!out->failed)
@@ -159,8 +177,9 @@ int me_object_frame(struct me_object *o, struct mp_err *err)
 	struct frame f = {.o = o, .s = &o->in->sections[o->eh_frame]};
 	int rc = 0;
 
+	o->extras = calloc(o->in->nr_sections, sizeof(*o->extras));
 	f.cie_at = calloc(f.s->header.sh_size + 1, sizeof(*f.cie_at));
-	if (!f.cie_at || mp_cfi_rules_init(&f.rules))
+	if (!f.cie_at || !o->extras || mp_cfi_rules_init(&f.rules))
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
 		rc = put_entries(&f, err);

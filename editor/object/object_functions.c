@@ -41,6 +41,7 @@ static int add_fde(struct me_object *o, const struct mp_eh_cie *cie, const struc
 		.off = (uint32_t)fde->vaddr,
 		.size = size,
 		.code = o->code_of[o->in->symbols[symbol].st_shndx],
+		.cie_off = (uint32_t)cie->vaddr,
 		.start = (uint32_t)start,
 		/* the raw start is zero or noise, and the relocation's addend counts */
 		.len = (uint32_t)fde->size,
@@ -186,8 +187,10 @@ static void close_by_code(struct me_object *o)
 		/* the only other relocation of an FDE is that of its exception table */
 		o->funcs[f].rigid = r < frame->nr_relocs &&
 				    frame->relocs[r].r_offset < fde->off + fde->size;
-		if (o->funcs[f].rigid)
-			o->funcs[f].whole = "it has an exception table";
+		if (o->funcs[f].rigid && me_object_read_lsda(o, &o->funcs[f]))
+			o->funcs[f].rigid = false;
+		else if (o->funcs[f].rigid)
+			o->funcs[f].whole = "its exception table is not understood";
 	}
 }
 

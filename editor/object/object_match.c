@@ -178,6 +178,10 @@ static int add_planned(struct me_object *o, const struct me_ofunc *func, struct 
 
 		if (planned->clone ? !exact || func->whole : blocks->placed[b])
 			continue;
+		/* Landing pads are cold: the base of their addresses is the cold fragment. */
+		if ((o->insns[blocks->first[b]].flags & ME_OINSN_PAD) &&
+		    (planned->clone || planned->zone == ME_ZONE_HOT))
+			continue;
 		rc = add_block(o, blocks, b, first ? planned : NULL, err);
 		first = false;
 	}

@@ -66,6 +66,7 @@ static int add_rest(struct me_object *o, uint32_t f, struct mp_err *err)
 	uint32_t align = func->start ? func->start & -func->start : 4096;
 	int rc = me_object_add_piece(o, &piece, err);
 
+	func->rigid |= func->lsda != NULL;
 	func->first_fragment = o->nr_fragments;
 	func->nr_fragments = 1;
 	if (!rc)

@@ -7,6 +7,7 @@
  *   object_pieces     fragments: runs of blocks that become sections
  *   object_emit       bytes and relocations of the code
  *   object_frame      .eh_frame
+ *   object_lsda       exception tables
  *   object_symbols    symbol table, and where a reference leads now
  *   object_write      the file
  */
@@ -33,6 +34,7 @@
 enum me_oinsn_flag {
 	ME_OINSN_TARGET = 1 << 0, /* a reference or a branch leads here */
 	ME_OINSN_NOP = 1 << 1,	  /* does nothing, and has no relocation */
+	ME_OINSN_PAD = 1 << 3,	  /* a landing pad */
 	ME_OINSN_FIXED = 1 << 2,  /* a branch that has no other encoding */
 };
 
@@ -59,8 +61,32 @@ struct me_ocode {
 
 struct me_ofde {
 	uint32_t off, size; /* of the entry in .eh_frame */
+	uint32_t cie_off;
 	uint32_t code, start, len;
 	uint32_t func; /* ME_NONE: of a section that is closed */
+};
+
+/* One row of an exception table, as distances from the function's start. */
+struct me_osite {
+	uint32_t start, end;
+	uint32_t pad;	 /* 0: none */
+	uint32_t action; /* 0: none, else 1 + offset in the actions */
+};
+
+struct me_olsda {
+	uint32_t section, off; /* where the table begins */
+	uint64_t value;	       /* of the symbol to which the FDE refers */
+	struct me_osite *sites;
+	uint32_t nr_sites, cap_sites;
+	const uint8_t *actions;
+	size_t actions_size;
+	uint8_t type_enc;
+	uint32_t nr_types, types_end; /* type i is 4 * i bytes before @types_end in the section */
+};
+
+/* What a section of data gets behind its old bytes, from the next multiple of 4 on. */
+struct me_extra {
+	struct me_bytes bytes, relocs;
 };
 
 struct me_ofunc {
@@ -68,8 +94,9 @@ struct me_ofunc {
 	uint32_t first_insn, nr_insns;
 	uint32_t symbol;
 	uint32_t fde;
-	const char *whole; /* why it stays in one piece; NULL: its blocks may be reordered */
-	bool rigid;	   /* has an exception table: no instruction changes its length */
+	const char *whole;     /* why it stays in one piece; NULL: its blocks may be reordered */
+	bool rigid;	       /* its exception table is kept: no instruction changes its length */
+	struct me_olsda *lsda; /* its exception table, if it is written anew */
 	bool computes_jump, takes_label;
 	bool hot;	       /* it gets sections of its own */
 	bool matched;	       /* it is in the profiled program */
@@ -153,6 +180,7 @@ struct me_object {
 	uint32_t nr_items, cap_items;
 	struct me_out *outs;
 	uint32_t nr_outs, cap_outs;
+	struct me_extra *extras;	 /* per old section */
 	struct me_bytes symbols, names;	 /* the new symbol table and its strings */
 	uint32_t nr_locals, nr_inserted; /* old local symbols; symbols behind them */
 	struct me_bytes frame, frame_relocs;
@@ -223,6 +251,12 @@ int me_object_translate(const struct me_object *o, uint32_t section, const Elf64
 /* Where an instruction is now: output section, offset. Return: false: it was left out. */
 bool me_object_place_of(const struct me_object *o, uint32_t insn, uint32_t *out, uint32_t *off);
 
+/* Reads the exception table of @func, and marks landing pads. Return: false: not understood. */
+bool me_object_read_lsda(struct me_object *o, struct me_ofunc *func);
+void me_olsda_free(struct me_olsda *lsda);
+/* Writes the exception table of a fragment; it begins at *@off of the old table's section. */
+int me_object_put_lsda(struct me_object *o, const struct me_fragment *fragment, uint64_t *off,
+		       struct mp_err *err);
 int me_object_frame(struct me_object *o, struct mp_err *err);
 /* Writes the whole file. */
 int me_object_write(struct me_object *o, struct me_bytes *file, struct mp_err *err);

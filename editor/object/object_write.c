@@ -133,6 +133,47 @@ static int translate_section(struct writer *w, uint32_t index, struct mp_err *er
 	return rc ? rc : to->own.failed ? mp_err_set(err, ENOMEM, "out of memory") : 0;
 }
 
+/* Behind the old bytes and relocations of a section of data, those that were added. */
+static int add_extra(struct writer *w, uint32_t index, struct mp_err *err)
+{
+	const struct mp_relobj_section *s = &w->o->in->sections[index];
+	const struct me_extra *extra = &w->o->extras[index];
+	struct section *to = &w->sections[index];
+
+	if (!extra->bytes.size)
+		return 0;
+	me_bytes_put(&to->own, s->data, s->header.sh_size);
+	me_bytes_align(&to->own, 4);
+	me_bytes_put(&to->own, extra->bytes.data, extra->bytes.size);
+	set_data(to, &to->own);
+	to->header.sh_addralign = s->header.sh_addralign < 4 ? 4 : s->header.sh_addralign;
+	if (to->own.failed)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (!extra->relocs.size)
+		return 0;
+	if (!s->relocs_section) {
+		uint32_t before = w->nr;
+		int rc = add_relocs(w, index, s->name, &extra->relocs, err);
+
+		if (!rc)
+			add_to_group(w, index, before);
+		return rc;
+	}
+	to = &w->sections[s->relocs_section];
+	me_bytes_put(&to->own, extra->relocs.data, extra->relocs.size);
+	set_data(to, &to->own);
+	return to->own.failed ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int put_extras(struct writer *w, struct mp_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 1; !rc && i < w->o->in->nr_sections; i++)
+		rc = add_extra(w, i, err);
+	return rc;
+}
+
 /* Symbol numbers in .llvm_addrsig. */
 static void number_addrsig(struct writer *w, uint32_t index)
 {
@@ -300,6 +341,8 @@ int me_object_write(struct me_object *o, struct me_bytes *file, struct mp_err *e
 		rc = put_outs(&w, err);
 	if (!rc)
 		rc = put_out_relocs(&w, err);
+	if (!rc)
+		rc = put_extras(&w, err);
 	if (!rc)
 		rc = put_calls(&w, err);
 	if (!rc) {

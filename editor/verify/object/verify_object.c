@@ -35,14 +35,15 @@ static bool same_header(const struct mp_relobj_section *a, const struct mp_relob
 	       a->header.sh_addralign <= b->header.sh_addralign;
 }
 
-/* Relocations of data: at the same places, to the same things. */
-static int compare_relocs(struct vo *vo, uint32_t index)
+/* Relocations of data: at the same places, to the same things. @grows: exception tables follow. */
+static int compare_relocs(struct vo *vo, uint32_t index, bool grows)
 {
 	const struct mp_relobj_section *a = &vo->old.obj->sections[index];
 	const struct mp_relobj_section *b = &vo->new.obj->sections[index];
 	int rc = 0;
 
-	if (a->nr_relocs != b->nr_relocs)
+	if (a->nr_relocs != b->nr_relocs &&
+	    !(grows && mp_relobj_reloc_at(b, a->header.sh_size) == a->nr_relocs))
 		return vo_refuse(vo, &vo->new, index, 0, "has other relocations");
 	for (uint32_t i = 0; !rc && i < a->nr_relocs; i++) {
 		const Elf64_Rela *x = &a->relocs[i], *y = &b->relocs[i];
@@ -79,16 +80,18 @@ static int compare_sections(struct vo *vo)
 		return vo_refuse(vo, &vo->new, 0, 0, "sections are missing");
 	for (uint32_t i = 1; !rc && i < old->nr_sections; i++) {
 		const struct mp_relobj_section *a = &old->sections[i], *b = &new->sections[i];
+		bool grows;
 
 		if (!same_header(a, b) || (!mp_relobj_is_code(a) && a->header.sh_type != SHT_RELA &&
 					   strcmp(a->name, b->name)))
 			return vo_refuse(vo, &vo->new, i, 0, "is another section");
 		if (compared_elsewhere(&vo->old, i))
 			continue;
-		if (a->header.sh_size != b->header.sh_size ||
+		grows = b->header.sh_size > a->header.sh_size && vo_has_tables(&vo->old, i);
+		if ((a->header.sh_size != b->header.sh_size && !grows) ||
 		    (a->data && memcmp(a->data, b->data, a->header.sh_size)))
 			return vo_refuse(vo, &vo->new, i, 0, "has other bytes");
-		rc = compare_relocs(vo, i);
+		rc = compare_relocs(vo, i, grows);
 	}
 	for (uint32_t i = old->nr_sections; !rc && i < new->nr_sections; i++)
 		if (!mp_relobj_is_code(&new->sections[i]) &&

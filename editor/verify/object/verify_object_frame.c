@@ -154,10 +154,26 @@ int vo_frame_read(struct vo *vo, struct vo_side *side)
 
 void vo_frame_fini(struct vo_side *side)
 {
-	for (uint32_t i = 0; i < side->nr_fdes; i++)
+	for (uint32_t i = 0; i < side->nr_fdes; i++) {
 		free(side->fdes[i].rows.row);
+		free(side->fdes[i].table.rows);
+	}
 	free(side->fdes);
 	free(side->eh.cies);
+}
+
+bool vo_has_tables(const struct vo_side *side, uint32_t section)
+{
+	for (uint32_t i = 0; i < side->nr_fdes; i++) {
+		const Elf64_Rela *r;
+
+		if (!side->fdes[i].lsda)
+			continue;
+		r = &side->obj->sections[side->eh_frame].relocs[side->fdes[i].lsda - 1];
+		if (side->obj->symbols[ELF64_R_SYM(r->r_info)].st_shndx == section)
+			return true;
+	}
+	return false;
 }
 
 struct vo_fde *vo_frame_at(const struct vo_side *side, struct vo_place place)

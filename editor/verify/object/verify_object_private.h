@@ -19,6 +19,22 @@ struct vo_place {
 	uint32_t section, off;
 };
 
+/* One row of an exception table. */
+struct vo_row {
+	uint64_t start, end; /* from the start of the FDE */
+	uint64_t pad;	     /* from @base; 0: none */
+	uint64_t action;
+};
+
+struct vo_table {
+	uint32_t section;
+	struct vo_place base; /* of landing pads */
+	struct vo_row *rows;
+	uint32_t nr, cap;
+	uint8_t type_enc;
+	uint64_t actions, types_end; /* offsets in the section */
+};
+
 struct vo_fde {
 	struct vo_place start;
 	uint32_t size;
@@ -28,6 +44,8 @@ struct vo_fde {
 	bool built;
 	bool computes_jump, takes_label; /* of the original */
 	bool listed;			 /* all of its instructions wait to be compared */
+	struct vo_table table;
+	bool table_read, table_known;
 };
 
 struct vo_side {
@@ -90,6 +108,17 @@ bool vo_table_distance(const struct vo_side *side, uint32_t section, const Elf64
 		       int64_t *distance);
 /* Decodes all code of the original once: finds bases of tables, and marks FDEs. */
 int vo_scan(struct vo *vo);
+
+/* Is the exception table of @fde of the usual form? */
+bool vo_table_known(const struct vo_side *side, struct vo_fde *fde);
+/* Do both FDEs refer to the old table? */
+bool vo_same_table(const struct vo *vo, const struct vo_fde *old, const struct vo_fde *new);
+/* Must the function of the original keep all distances? */
+bool vo_whole(struct vo *vo, struct vo_fde *fde);
+/* Compares what happens to exceptions in two instructions of @len bytes. */
+int vo_tables_same(struct vo *vo, struct vo_place old, struct vo_place new, uint32_t len);
+/* Was this section's data continued behind its old end, by exception tables? */
+bool vo_has_tables(const struct vo_side *side, uint32_t section);
 
 /* @old must become @new; @value: as an address that programs may keep and compare. */
 int vo_expect(struct vo *vo, struct vo_place old, struct vo_place new, bool value);

@@ -298,6 +298,8 @@ static int compare_insns(struct vo *vo, const struct code *old, const struct cod
 	if (old->insn.kind == MP_INSN_COND)
 		return compare_branch(vo, old, new);
 	rc = same_bytes(vo, old, new);
+	if (!rc)
+		rc = vo_tables_same(vo, old->place, new->place, old->insn.len);
 	if (rc || old->insn.kind == MP_INSN_JUMP || old->insn.kind == MP_INSN_IJUMP ||
 	    old->insn.kind == MP_INSN_RET || old->insn.kind == MP_INSN_TRAP)
 		return rc;
@@ -333,29 +335,32 @@ static int expect_whole(struct vo *vo, struct vo_fde *old, const struct vo_fde *
 	return rc;
 }
 
+/* A table of another form is not compared, so it must fit as it is. */
+bool vo_whole(struct vo *vo, struct vo_fde *fde)
+{
+	return (fde->computes_jump && fde->takes_label) ||
+	       (fde->lsda && !vo_table_known(&vo->old, fde));
+}
+
 static int compare_functions(struct vo *vo, struct vo_place old, struct vo_place new)
 {
 	struct vo_fde *a = vo_frame_at(&vo->old, old), *b = vo_frame_at(&vo->new, new);
 	const Elf64_Shdr *x = &vo->old.obj->sections[old.section].header;
 	const Elf64_Shdr *y = &vo->new.obj->sections[new.section].header;
-	const struct mp_relobj_section *frames[2] = {&vo->old.obj->sections[vo->old.eh_frame],
-						     &vo->new.obj->sections[vo->new.eh_frame]};
+	bool whole = a && vo_whole(vo, a);
 	const char *why = NULL;
 
 	if (x->sh_flags != y->sh_flags || vo->old.group[old.section] != vo->new.group[new.section])
 		why = "lies in a section of another kind in the new object";
 	else if (!a != !b || (a && !vo_cies_same(vo, a, b)))
 		why = "has other unwind information in the new object";
-	else if (a && (!a->lsda != !b->lsda ||
-		       (a->lsda && !vo_same_symbol(vo, &frames[0]->relocs[a->lsda - 1],
-						   &frames[1]->relocs[b->lsda - 1]))))
+	else if (a && (!a->lsda != !b->lsda || (whole && a->lsda && !vo_same_table(vo, a, b))))
 		why = "has another exception table in the new object";
-	else if (a && (a->lsda || (a->computes_jump && a->takes_label)) &&
-		 (a->size != b->size || old.off - a->start.off != new.off - b->start.off))
+	else if (whole && (a->size != b->size || old.off - a->start.off != new.off - b->start.off))
 		why = "lies elsewhere in its function in the new object";
 	if (why)
 		return vo_refuse(vo, &vo->old, old.section, old.off, why);
-	return a && (a->lsda || (a->computes_jump && a->takes_label)) ? expect_whole(vo, a, b) : 0;
+	return whole ? expect_whole(vo, a, b) : 0;
 }
 
 static int compare_rows(struct vo *vo, struct vo_place from, struct vo_place old,
