@@ -92,6 +92,10 @@ void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **
  * Return: the exit status.
  */
 int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace);
+/* Rewrites objects by the profile of @program. Return: the exit status. */
+int me_cli_object(struct me_cli *cli, const char *program);
+/* Verifies a rewritten object or archive. Return: the exit status. */
+int me_cli_verify_object(struct me_cli *cli, const char *original);
 /* Sets cli->options.db to the default store, if --db names none and one is needed. */
 int me_cli_choose_db(struct me_cli *cli, struct mp_err *err);
 /* The exit status for a return value of the editor. */

@@ -130,6 +130,13 @@ ends 3 morph-optimize --db=none.db -o x prog
 ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
 ends 4 morph-optimize --db=s.db -o x golike
+gcc -O2 -fno-pie -c prog.c -o prog.o && gcc -g -O2 -fno-pie -c prog.c -o debug.o || exit 1
+ends 0 morph-optimize --db=s.db --program=prog -o fast.o prog.o
+ends 0 morph-optimize verify prog.o fast.o
+ends 2 morph-optimize --db=s.db -o x prog.o
+ends 3 morph-optimize --db=none.db --program=prog -o x prog.o
+ends 4 morph-optimize --db=s.db --program=prog -o x debug.o
+ends 4 morph-optimize verify prog.o debug.o
 ends 4 morph-optimize restore prog
 ends 4 morph-optimize adopt prog prog
 # One program takes too long for enough pairs; the other prints its own size.
