@@ -21,6 +21,7 @@
 #include "libprof/base/settings.h"
 #include "libprof/cli/since.h"
 #include "libprof/cli/stdio.h"
+#include "libprof/note/map.h"
 
 #define QUANTILE     0.9
 #define ARGUMENTS_MAX 256

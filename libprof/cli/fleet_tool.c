@@ -136,7 +136,7 @@ int mp_fleet_tool_pull(const char *connection, const char *const *arguments, cha
 {
 	const char *tmp = getenv("TMPDIR"), *argv[ARGUMENTS_MAX + 5] = {tool, "pull", "--output"};
 	unsigned char status = 1;
-	int n = 4, from, r;
+	int n = 4, from = -1, r;
 
 	if (snprintf(path, size, "%s/morph-fleet.XXXXXX", tmp && *tmp ? tmp : "/tmp") + 16 >=
 	    (int)size)
