@@ -21,6 +21,8 @@ make --no-print-directory O="$BUILD" DESTDIR="$dest" PREFIX=/usr install || {
 declare -A where=([daemon/morphd/morphd.c]=sbin/morphd [daemon/stats/morph_stats.c]=bin/morph-stats
 	[daemon/worker/morph_worker.c]=sbin/morph-worker [daemon/morph/morph.c]=bin/morph
 	[editor/cli/morph_optimize.c]=bin/morph-optimize [editor/cli/morph_audit.c]=bin/morph-audit)
+# Without libpq, everything else is built and installed.
+[ ! -x "$BUILD/morph-fleet" ] || where[daemon/fleet/morph_fleet.c]=bin/morph-fleet
 nr=0
 for src in "${!where[@]}"; do
 	[ -e "$src" ] || continue
