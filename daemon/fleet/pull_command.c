@@ -168,27 +168,31 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 					   .kind = module->kind,
 					   .path = name,
 					   .text_size = module->text_size};
+	char build_id[2 * MP_BUILD_ID_MAX + 1];
 	struct md_pull_stats stats;
-	struct mp_err err = {""};
+	struct mp_err err = {""}, ignored;
 	int r = md_pull_profile(p->conn, &p->request, &profile, &stats, &err);
 
+	mp_id_format_build_id(&module->id, build_id);
+	snprintf(profile.why, sizeof(profile.why), "the fleet's profile of %.100s, of %" PRId64 " hosts",
+		 name[0] ? name : build_id, stats.nr_hosts);
 	if (!r) {
-		snprintf(profile.why, sizeof(profile.why),
-			 "the fleet's profile of %.100s, of %" PRId64 " hosts", name,
-			 stats.nr_hosts);
 		r = mp_fleet_put_pulled(p->store, &profile, time(NULL), &err);
 		if (!r)
 			report_module(p, &profile, &stats);
+	} else if (r == -ENOENT) {
+		/* What was pulled earlier is gone from the fleet. */
+		p->nr_missing++;
+		if (mp_fleet_put_pulled(p->store, &profile, time(NULL), &ignored))
+			r = -EIO;
 	}
 	free(profile.counts);
 	free(profile.edges);
 	if (!r)
 		return 0;
-	md_stats_fail("%s%s%s", name, name[0] ? ": " : "", err.msg);
-	if (r == -ENOENT) {
-		p->nr_missing++;
+	md_stats_fail("%s: %s", name[0] ? name : build_id, err.msg);
+	if (r == -ENOENT)
 		return 0;
-	}
 	return r == -ENOTCONN || r == -EAGAIN ? MD_FLEET_LATER : MD_FLEET_FAILED;
 }
 

@@ -90,7 +90,7 @@ static int begin_epoch(struct push *p, bool fork, struct mp_err *err)
 
 /*
  * Compares the server's token with the store's.
- *	the one on its way	an earlier attempt arrived; which rows it had is not known
+ *	one on its way		that attempt arrived
  *	the last confirmed	nothing arrived since
  *	none, or an older one	another server, or one from a backup: send all again
  *	another			another copy of the store went on from here: begin an epoch
@@ -98,18 +98,19 @@ static int begin_epoch(struct push *p, bool fork, struct mp_err *err)
 static int compare(struct push *p, bool has, int64_t seq, int64_t token, struct mp_err *err)
 {
 	struct mp_fleet_epoch *e = &p->epoch;
+	bool pending = false;
 	int r = 0;
 
-	if (!has && !e->token)
-		return mp_fleet_revert(p->store, err);
-	if (!has)
+	if (!has && e->token)
 		return mp_fleet_epoch_send_again(p->store, 0, 0, err);
-	if (e->pending && token == e->pending) {
+	if (has)
+		r = mp_fleet_is_pending(p->store, token, &pending, err);
+	if (r)
+		return r;
+	if (!has || pending || token == e->token) {
 		r = mp_fleet_revert(p->store, err);
-		return r ? r : mp_fleet_confirm(p->store, err);
+		return r || !pending ? r : mp_fleet_confirm(p->store, token, err);
 	}
-	if (token == e->token)
-		return mp_fleet_revert(p->store, err);
 	if (seq < e->seq)
 		return mp_fleet_epoch_send_again(p->store, seq, token, err);
 	return begin_epoch(p, true, err);
@@ -150,8 +151,8 @@ static size_t batch_bytes(const struct push *p)
 {
 	uint64_t bytes = p->options->bytes_per_s * BATCH_S;
 
-	if (!p->options->bytes_per_s || bytes > MP_FLEET_BATCH_BYTES_MAX)
-		return MP_FLEET_BATCH_BYTES_MAX;
+	if (!p->options->bytes_per_s || bytes > p->options->batch_bytes)
+		return p->options->batch_bytes;
 	return bytes < BATCH_MIN ? BATCH_MIN : (size_t)bytes;
 }
 
@@ -190,7 +191,7 @@ static int send_batch(struct push *p, struct mp_err *err)
 	int r = md_push_send(&p->sender, p->epoch.name, &p->batch, &p->options->names, err);
 
 	if (!r)
-		r = mp_fleet_confirm(p->store, err);
+		r = mp_fleet_confirm(p->store, p->batch.token, err);
 	else
 		(void)mp_fleet_revert(p->store, NULL);
 	if (r)

@@ -19,6 +19,7 @@ struct md_push_options {
 	struct md_file_names names;
 	uint8_t machine[MP_FLEET_MACHINE_BYTES]; /* this machine, in the local store only */
 	uint64_t bytes_per_s;			 /* 0: no limit */
+	size_t batch_bytes;			 /* at most, of counts in one transaction */
 	double first_wait_s, give_up_s;
 };
 

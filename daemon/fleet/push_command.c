@@ -16,18 +16,20 @@
 #include "libprof/cli/stdio.h"
 
 #define GIVE_UP_S    300
+#define BATCH_KIB    (MP_FLEET_BATCH_BYTES_MAX / 1024)
 #define FIRST_WAIT_S 1
 
 struct options {
 	struct md_fleet_access access;
 	const char *db, *rate, *names, *salt_file, *machine_id;
-	double give_up_s, first_wait_s;
+	double give_up_s, first_wait_s, batch_kib;
 	bool json;
 };
 
 enum {
 	KEY_DB = 256,
 	KEY_RATE,
+	KEY_BATCH,
 	KEY_NAMES,
 	KEY_SALT,
 	KEY_GIVE_UP,
@@ -39,6 +41,8 @@ enum {
 static const struct argp_option option_table[] = {
 	{"db", KEY_DB, "FILE", 0, "The store to send (default: see FILES in the man page)", 0},
 	{"rate", KEY_RATE, "KIB", 0, "Send at most so many KiB per second", 0},
+	{"batch", KEY_BATCH, "KIB", 0,
+	 "Send at most so many KiB in one transaction (default: 1024)", 0},
 	{"names", KEY_NAMES, "HOW", 0,
 	 "Send names of files hashed (default; not at all without a salt), plain, or no", 0},
 	{"salt-file", KEY_SALT, "FILE", 0, "The salt of hashed names, the same on all hosts", 0},
@@ -50,12 +54,13 @@ static const struct argp_option option_table[] = {
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0}};
 
-static double seconds(struct argp_state *state, const char *option, const char *arg, double low)
+static double number(struct argp_state *state, const char *option, const char *arg, double low,
+		     double high)
 {
 	struct mp_err err = {""};
 	double value = 0;
 
-	if (mp_settings_number(arg, low, 1e6, false, &value, &err))
+	if (mp_settings_number(arg, low, high, false, &value, &err))
 		argp_error(state, "--%s=%s: %s", option, arg, err.msg);
 	return value;
 }
@@ -68,10 +73,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
 	case KEY_DB: o->db = arg; return 0;
 	case KEY_RATE: o->rate = arg; return 0;
+	case KEY_BATCH: o->batch_kib = number(state, "batch", arg, 1, BATCH_KIB); return 0;
 	case KEY_NAMES: o->names = arg; return 0;
 	case KEY_SALT: o->salt_file = arg; return 0;
-	case KEY_GIVE_UP: o->give_up_s = seconds(state, "give-up", arg, 0); return 0;
-	case KEY_RETRY: o->first_wait_s = seconds(state, "retry", arg, 0.001); return 0;
+	case KEY_GIVE_UP: o->give_up_s = number(state, "give-up", arg, 0, 1e6); return 0;
+	case KEY_RETRY: o->first_wait_s = number(state, "retry", arg, 0.001, 1e6); return 0;
 	case KEY_MACHINE: o->machine_id = arg; return 0;
 	case KEY_JSON: o->json = true; return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: no argument is expected", arg); return EINVAL;
@@ -117,6 +123,7 @@ static int configure(struct options *o, struct md_push_options *push)
 	push->database = config->database;
 	push->names.how = config->names;
 	push->bytes_per_s = (uint64_t)(config->rate * 1024);
+	push->batch_bytes = (size_t)(o->batch_kib * 1024);
 	push->give_up_s = o->give_up_s;
 	push->first_wait_s = o->first_wait_s;
 	if (config->salt_file[0] && md_file_names_read_salt(&push->names, config->salt_file, &err))
@@ -206,7 +213,8 @@ static void note(const struct md_push_report *r)
 
 int md_fleet_command_push(int argc, char **argv)
 {
-	struct options o = {.give_up_s = GIVE_UP_S, .first_wait_s = FIRST_WAIT_S};
+	struct options o = {.give_up_s = GIVE_UP_S, .first_wait_s = FIRST_WAIT_S,
+			    .batch_kib = BATCH_KIB};
 	struct md_push_options push = {0};
 	struct md_push_report report;
 	struct mp_store *store;

@@ -242,16 +242,16 @@ static int add_profile(struct mp_store *store, const struct mp_fleet_profile *p,
 	return r;
 }
 
-/* Keeps the path and the text size that this machine knows. */
-static int put_module(struct mp_store *store, const struct mp_fleet_profile *p, int64_t now_s,
-		      int64_t *key, struct mp_err *err)
+/* Keeps the path and the text size that this machine knows. @add: a module that is not there. */
+static int put_module(struct mp_store *store, const struct mp_fleet_profile *p, bool add,
+		      int64_t now_s, int64_t *key, struct mp_err *err)
 {
 	struct mp_module have = {0};
 	int r = mp_store_find_module(store, &p->id, &have, err);
 
 	if (!r)
 		*key = have.key;
-	else if (r == -ENOENT)
+	else if (r == -ENOENT && add)
 		r = mp_store_put_module(store, &p->id, p->kind, p->path, p->text_size, now_s, key,
 					err);
 	free(have.path);
@@ -263,14 +263,17 @@ int mp_fleet_put_pulled(struct mp_store *store, const struct mp_fleet_profile *p
 {
 	int64_t module;
 	bool began;
+	bool empty = !profile->nr_counts && !profile->nr_edges;
 	int r = mp_store_enter(store, &began, err);
 
 	if (r)
 		return r;
-	r = put_module(store, profile, now_s, &module, err);
+	r = put_module(store, profile, !empty, now_s, &module, err);
+	if (r == -ENOENT && empty)
+		return mp_store_leave(store, began, 0, err);
 	if (!r)
 		r = take_pulled(store, module, err);
-	if (!r && (profile->nr_counts || profile->nr_edges))
+	if (!r && !empty)
 		r = add_profile(store, profile, module, now_s, err);
 	return mp_store_leave(store, began, r, err);
 }

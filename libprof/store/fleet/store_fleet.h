@@ -35,7 +35,6 @@ struct mp_fleet_epoch {
 	uint8_t name[MP_FLEET_EPOCH_BYTES];
 	bool is_same_machine; /* as when the epoch began */
 	int64_t seq, token;   /* of the last confirmed batch; 0: none */
-	int64_t pending;      /* token that was sent and not confirmed; 0: none. The next one. */
 };
 
 /* The epoch of the database; without one, *@has is false. @machine: MP_FLEET_MACHINE_BYTES bytes. */
@@ -47,6 +46,10 @@ int mp_fleet_epoch_read(struct mp_store *store, const uint8_t *machine, bool *ha
  */
 int mp_fleet_epoch_begin(struct mp_store *store, const uint8_t *machine, bool fork,
 			 struct mp_err *err);
+/*
+ * *@is: did this database send a batch with @token after the last confirmed one, and got no answer?
+ */
+int mp_fleet_is_pending(struct mp_store *store, int64_t token, bool *is, struct mp_err *err);
 /* The server has less than was confirmed, as if from a backup: @seq and @token. Sends all again. */
 int mp_fleet_epoch_send_again(struct mp_store *store, int64_t seq, int64_t token,
 			      struct mp_err *err);
@@ -74,16 +77,16 @@ struct mp_fleet_batch {
 
 /*
  * mp_fleet_collect - fills @batch, whose arrays are reused, with rows that the server lacks, at most
- * @max_bytes of them; notes durably that it is on its way. A token that was sent before and not
- * confirmed is sent again: of two batches with one token, the server takes one.
+ * @max_bytes of them; notes durably that its token is on its way. Tokens are never used twice: a copy
+ * of the database that knows a token has all that the server got with it.
  * Return: 0, -EINVAL (there is no epoch), -errno.
  */
 int mp_fleet_collect(struct mp_store *store, struct mp_fleet_batch *batch, size_t max_bytes,
 		     struct mp_err *err);
 void mp_fleet_batch_fini(struct mp_fleet_batch *batch);
-/* The server has the token that was sent last. */
-int mp_fleet_confirm(struct mp_store *store, struct mp_err *err);
-/* It is not known whether the server has the rows that were sent last. They will be sent again. */
+/* The server has @token, which is the next one. */
+int mp_fleet_confirm(struct mp_store *store, int64_t token, struct mp_err *err);
+/* It is not known whether the server has the rows that were not confirmed. They will be sent again. */
 int mp_fleet_revert(struct mp_store *store, struct mp_err *err);
 
 #endif

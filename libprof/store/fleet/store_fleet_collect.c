@@ -348,22 +348,25 @@ void mp_fleet_batch_fini(struct mp_fleet_batch *batch)
 	memset(batch, 0, sizeof(*batch));
 }
 
-/* Notes durably which token is on its way: after a power cut it must be known. */
-static int note_pending(struct collect *c, struct mp_fleet_epoch *epoch, struct mp_err *err)
+/* Attempts of one batch that may still be on their way; older ones have arrived, or never will. */
+#define PENDING_MAX "64"
+
+/* Notes which token is on its way: after a power cut it must be known. */
+static int note_pending(struct collect *c, int64_t *token, struct mp_err *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	int rc;
 
-	while (!epoch->pending) {
-		if (getrandom(&epoch->pending, sizeof(epoch->pending), 0) !=
-		    (ssize_t)sizeof(epoch->pending))
+	for (*token = 0; !*token; *token &= INT64_MAX)
+		if (getrandom(token, sizeof(*token), 0) != (ssize_t)sizeof(*token))
 			return mp_err_set(err, EIO, "no random numbers: %s", strerror(errno));
-		epoch->pending &= INT64_MAX;
-	}
-	rc = sqlite3_prepare_v2(c->store->db, "UPDATE fleet_epoch SET pending = ?1", -1, &stmt,
-				NULL);
+	rc = mp_store_exec(c->store, "DELETE FROM fleet_pending WHERE key <="
+				     " (SELECT max(key) FROM fleet_pending) - " PENDING_MAX);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_int64(stmt, 1, epoch->pending);
+		rc = sqlite3_prepare_v2(c->store->db, "INSERT INTO fleet_pending(token) VALUES(?1)",
+					-1, &stmt, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_int64(stmt, 1, *token);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(stmt);
 	sqlite3_finalize(stmt);
@@ -386,11 +389,9 @@ static int collect(struct collect *c, struct mp_err *err)
 	r = collect_modules(c, err);
 	if (r || !batch->nr_rows)
 		return r;
-	r = note_pending(c, &epoch, err);
 	batch->seq = c->seq;
 	batch->previous = epoch.token;
-	batch->token = epoch.pending;
-	return r;
+	return note_pending(c, &batch->token, err);
 }
 
 int mp_fleet_collect(struct mp_store *store, struct mp_fleet_batch *batch, size_t max_bytes,

@@ -37,8 +37,7 @@ static int read_columns(struct mp_store *store, sqlite3_stmt *stmt, const uint8_
 	out->is_same_machine = !memcmp(where, machine, MP_FLEET_MACHINE_BYTES);
 	out->seq = sqlite3_column_int64(stmt, 2);
 	out->token = sqlite3_column_int64(stmt, 3);
-	out->pending = sqlite3_column_int64(stmt, 4);
-	if (out->seq < 0 || out->seq == INT64_MAX || out->token < 0 || out->pending < 0)
+	if (out->seq < 0 || out->seq == INT64_MAX || out->token < 0)
 		return mp_store_damaged(store, "an impossible epoch", err);
 	return 0;
 }
@@ -48,7 +47,7 @@ int mp_fleet_epoch_read(struct mp_store *store, const uint8_t *machine, bool *ha
 {
 	sqlite3_stmt *stmt = NULL;
 	int rc = sqlite3_prepare_v2(
-		store->db, "SELECT epoch, machine, seq, token, pending FROM fleet_epoch", -1, &stmt,
+		store->db, "SELECT epoch, machine, seq, token FROM fleet_epoch", -1, &stmt,
 		NULL);
 	int r = 0;
 
@@ -71,7 +70,24 @@ static int forget_sent(struct mp_store *store, struct mp_err *err)
 {
 	int r = run(store, "DELETE FROM fleet_bucket", 0, err);
 
-	return r ? r : run(store, "DELETE FROM fleet_chunk", 0, err);
+	if (!r)
+		r = run(store, "DELETE FROM fleet_chunk", 0, err);
+	return r ? r : run(store, "DELETE FROM fleet_pending", 0, err);
+}
+
+int mp_fleet_is_pending(struct mp_store *store, int64_t token, bool *is, struct mp_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(store->db, "SELECT 1 FROM fleet_pending WHERE token = ?1", -1,
+				    &stmt, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_int64(stmt, 1, token);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	*is = rc == SQLITE_ROW;
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : mp_store_fail(store, rc, "read", err);
 }
 
 static int put_epoch(struct mp_store *store, const uint8_t *machine, struct mp_err *err)
@@ -83,8 +99,8 @@ static int put_epoch(struct mp_store *store, const uint8_t *machine, struct mp_e
 	if (getrandom(name, sizeof(name), 0) != (ssize_t)sizeof(name))
 		return mp_err_set(err, EIO, "no random numbers: %s", strerror(errno));
 	rc = sqlite3_prepare_v2(store->db,
-				"REPLACE INTO fleet_epoch(key, epoch, machine, seq, token, pending)"
-				" VALUES(1, ?1, ?2, 0, 0, 0)",
+				"REPLACE INTO fleet_epoch(key, epoch, machine, seq, token)"
+				" VALUES(1, ?1, ?2, 0, 0)",
 				-1, &stmt, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_bind_blob(stmt, 1, name, sizeof(name), SQLITE_STATIC);
@@ -122,18 +138,23 @@ int mp_fleet_epoch_send_again(struct mp_store *store, int64_t seq, int64_t token
 		return r;
 	r = forget_sent(store, err);
 	if (!r)
-		r = run(store, "UPDATE fleet_epoch SET pending = 0, seq = ?1", seq, err);
+		r = run(store, "UPDATE fleet_epoch SET seq = ?1", seq, err);
 	if (!r)
 		r = run(store, "UPDATE fleet_epoch SET token = ?1", token, err);
 	return mp_store_leave(store, began, r, err);
 }
 
-int mp_fleet_confirm(struct mp_store *store, struct mp_err *err)
+int mp_fleet_confirm(struct mp_store *store, int64_t token, struct mp_err *err)
 {
-	return run(store,
-		   "UPDATE fleet_epoch SET seq = seq + 1, token = pending, pending = 0"
-		   " WHERE pending != 0",
-		   0, err);
+	bool began;
+	int r = mp_store_enter(store, &began, err);
+
+	if (r)
+		return r;
+	r = run(store, "UPDATE fleet_epoch SET seq = seq + 1, token = ?1", token, err);
+	if (!r)
+		r = run(store, "DELETE FROM fleet_pending", 0, err);
+	return mp_store_leave(store, began, r, err);
 }
 
 int mp_fleet_revert(struct mp_store *store, struct mp_err *err)
