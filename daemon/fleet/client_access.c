@@ -42,8 +42,7 @@ int md_fleet_access_find(struct md_fleet_access *access)
 		md_stats_fail("%s", err.msg);
 		return MD_FLEET_USAGE;
 	}
-	if (database &&
-	    md_fleet_config_set(&access->config, "database", database, &err)) {
+	if (database && md_fleet_config_set(&access->config, "database", database, &err)) {
 		md_stats_fail("the fleet's database %s", err.msg);
 		return MD_FLEET_USAGE;
 	}

@@ -56,30 +56,52 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {{&md_fleet_access_argp, 0, NULL, 0}, {0}};
-#define SINCE {"since", 's', "WHEN", 0, "Leave out older days: 3d, 2026-11-20, ...", 0}
-#define LIMIT {"limit", 'n', "N", 0, "At most N rows", 0}
-#define JSON  {"json", KEY_JSON, NULL, 0, "Print JSON", 0}
-#define EXIT_DOC "Exit status: 0 done, 1 failed, 2 usage, 3 the fleet has nothing, 75 the server is gone."
+#define SINCE                                                                                      \
+	{                                                                                          \
+		"since", 's', "WHEN", 0, "Leave out older days: 3d, 2026-11-20, ...", 0            \
+	}
+#define LIMIT                                                                                      \
+	{                                                                                          \
+		"limit", 'n', "N", 0, "At most N rows", 0                                          \
+	}
+#define JSON                                                                                       \
+	{                                                                                          \
+		"json", KEY_JSON, NULL, 0, "Print JSON", 0                                         \
+	}
+#define EXIT_DOC                                                                                   \
+	"Exit status: 0 done, 1 failed, 2 usage, 3 the fleet has nothing, 75 the server is gone."
 
 static const struct argp_option module_options[] = {SINCE, LIMIT, JSON, {0}};
 static const struct argp modules_argp = {
-	module_options, parse, NULL,
+	module_options,
+	parse,
+	NULL,
 	"Say which modules the fleet has counts of, those with the most samples first.\v" EXIT_DOC,
-	children, NULL, NULL};
+	children,
+	NULL,
+	NULL};
 static const struct argp hosts_argp = {
-	module_options, parse, "BUILD-ID|FILE",
+	module_options,
+	parse,
+	"BUILD-ID|FILE",
 	"Say which hosts have samples of a module, and how much each counts in the fleet's "
 	"profile.\v" EXIT_DOC,
-	children, NULL, NULL};
+	children,
+	NULL,
+	NULL};
 static const struct argp_option version_options[] = {
 	{"salt-file", KEY_SALT, "FILE", 0, "The salt of hashed names, the same on all hosts", 0},
 	LIMIT,
 	JSON,
 	{0}};
 static const struct argp versions_argp = {
-	version_options, parse, "PATH",
-	"Say which versions of the file at PATH the hosts of the fleet use.\v" EXIT_DOC, children,
-	NULL, NULL};
+	version_options,
+	parse,
+	"PATH",
+	"Say which versions of the file at PATH the hosts of the fleet use.\v" EXIT_DOC,
+	children,
+	NULL,
+	NULL};
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
@@ -176,9 +198,9 @@ static int print_table(const PGresult *result, const struct column *columns, int
 			format(result, row, i, &columns[i], text, sizeof(text));
 			used = (int)strlen(text);
 			md_stats_put_text(text);
-			printf("%*s", i + 1 < nr && used < columns[i].width
-					      ? columns[i].width - used + 1
-					      : (i + 1 < nr),
+			printf("%*s",
+			       i + 1 < nr && used < columns[i].width ? columns[i].width - used + 1
+								     : (i + 1 < nr),
 			       "");
 		}
 		putchar('\n');
@@ -199,7 +221,8 @@ static int show(struct options *o, PGconn *conn, const char *command, const char
 		return r == -ENOTCONN || r == -EAGAIN ? MD_FLEET_LATER : MD_FLEET_FAILED;
 	}
 	if (PQnfields(result) != nr) {
-		r = md_stats_fail("the server answers in another form: upgrade Morph or its tables");
+		r = md_stats_fail(
+			"the server answers in another form: upgrade Morph or its tables");
 	} else if (!PQntuples(result)) {
 		md_stats_fail("the fleet has no counts of it");
 		r = MD_FLEET_NO_PROFILE;
@@ -229,13 +252,12 @@ static void add_limit(struct md_pg_params *p, const struct options *o)
 
 int md_fleet_command_modules(int argc, char **argv)
 {
-	static const struct column columns[] = {
-		{"samples", "samples", FORM_NUMBER, 8, 14},
-		{"transfers", "transfers", FORM_NUMBER, 8, 14},
-		{"hosts", "nr_hosts", FORM_NUMBER, 8, 7},
-		{"last day", "last_day", FORM_DAY, 4, 10},
-		{"build-id", "build_id", FORM_HEX, 0, 40},
-		{"name", "name", FORM_TEXT, 0, 0}};
+	static const struct column columns[] = {{"samples", "samples", FORM_NUMBER, 8, 14},
+						{"transfers", "transfers", FORM_NUMBER, 8, 14},
+						{"hosts", "nr_hosts", FORM_NUMBER, 8, 7},
+						{"last day", "last_day", FORM_DAY, 4, 10},
+						{"build-id", "build_id", FORM_HEX, 0, 40},
+						{"name", "name", FORM_TEXT, 0, 0}};
 	struct options o = {0};
 	struct md_pg_params p = {0};
 	PGconn *conn;

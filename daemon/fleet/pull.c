@@ -11,7 +11,7 @@
 #include "daemon/fleet/server.h"
 
 /* Modules of one answer. */
-#define MODULES_MAX 65536
+#define MODULES_MAX    65536
 #define NAME_MAX_BYTES 4096
 
 /* ---- columns ------------------------------------------------------------------------------- */
@@ -108,9 +108,10 @@ int md_pull_top(PGconn *conn, int32_t until_day, int limit, struct md_pull_modul
 
 	md_pg_add_number(&p, MD_PG_INT4, until_day);
 	md_pg_add_number(&p, MD_PG_INT4, limit);
-	r = md_pg_run(conn,
-		      "SELECT module, kind, text_size, name FROM fleet.list_modules(0, $1) LIMIT $2",
-		      &p, "ask for modules", &result, err);
+	r = md_pg_run(
+		conn,
+		"SELECT module, kind, text_size, name FROM fleet.list_modules(0, $1) LIMIT $2", &p,
+		"ask for modules", &result, err);
 	if (r)
 		return r;
 	r = read_modules(result, out, nr, err);
@@ -131,8 +132,7 @@ static void add_parameters(struct md_pg_params *p, const struct md_pull_request 
 	md_pg_add_number(p, MD_PG_INT2, request->without_self);
 }
 
-#define ROWS_ARGUMENTS                                                                             \
-	"($1, $2, 0, $3, $4, CASE WHEN $5 <> 0 THEN fleet.my_host() END)"
+#define ROWS_ARGUMENTS "($1, $2, 0, $3, $4, CASE WHEN $5 <> 0 THEN fleet.my_host() END)"
 
 /* Columns: chunk, last_day, exact, total, weight, data. */
 static bool read_row(const PGresult *result, struct md_pull_row *row)

@@ -21,9 +21,9 @@ struct md_pull_module {
 };
 
 struct md_pull_request {
-	int32_t until_day;   /* counts of later days are left out */
-	double quantile;     /* of the hosts' totals: no host counts with more; 1: no cap */
-	bool without_self;   /* leave out what this host sent */
+	int32_t until_day;	  /* counts of later days are left out */
+	double quantile;	  /* of the hosts' totals: no host counts with more; 1: no cap */
+	bool without_self;	  /* leave out what this host sent */
 	const struct mp_elf *elf; /* the module's file, or NULL */
 };
 

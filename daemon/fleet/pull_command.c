@@ -23,7 +23,7 @@
 #include "libprof/cli/stdio.h"
 #include "libprof/note/map.h"
 
-#define QUANTILE     0.9
+#define QUANTILE      0.9
 #define ARGUMENTS_MAX 256
 
 struct options {
@@ -58,7 +58,8 @@ static const struct argp_option option_table[] = {
 	 "no cap)",
 	 0},
 	{"all-hosts", KEY_ALL_HOSTS, NULL, 0,
-	 "Include what this host sent. --db leaves it out, since the database may have it already", 0},
+	 "Include what this host sent. --db leaves it out, since the database may have it already",
+	 0},
 	{"top", KEY_TOP, "N", 0, "The N modules with the most samples", 0},
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0}};
@@ -153,10 +154,12 @@ static void report_module(struct pull *p, const struct mp_fleet_profile *profile
 		printf(" of %" PRId64 " hosts\n", s->nr_hosts);
 	}
 	if (s->nr_bad)
-		md_stats_note("%s: %" PRIu64 " of %" PRIu64 " rows are not sound, and were left out",
+		md_stats_note("%s: %" PRIu64 " of %" PRIu64
+			      " rows are not sound, and were left out",
 			      profile->path, s->nr_bad, s->nr_rows);
 	if (s->outside)
-		md_stats_note("%s: %" PRIu64 " counts lie outside of the file's code, and were left "
+		md_stats_note("%s: %" PRIu64
+			      " counts lie outside of the file's code, and were left "
 			      "out",
 			      profile->path, s->outside);
 }
@@ -174,8 +177,9 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 	int r = md_pull_profile(p->conn, &p->request, &profile, &stats, &err);
 
 	mp_id_format_build_id(&module->id, build_id);
-	snprintf(profile.why, sizeof(profile.why), "the fleet's profile of %.100s, of %" PRId64 " hosts",
-		 name[0] ? name : build_id, stats.nr_hosts);
+	snprintf(profile.why, sizeof(profile.why),
+		 "the fleet's profile of %.100s, of %" PRId64 " hosts", name[0] ? name : build_id,
+		 stats.nr_hosts);
 	if (!r) {
 		r = mp_fleet_put_pulled(p->store, &profile, time(NULL), &err);
 		if (!r)

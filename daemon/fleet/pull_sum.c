@@ -12,7 +12,7 @@
 #define COUNTS_MAX (1u << 22)
 #define EDGES_MAX  (1u << 21)
 /* Different transfers of one chunk. */
-#define SLOTS_MAX  (1u << 20)
+#define SLOTS_MAX (1u << 20)
 
 /* Sums of weighted counts: 63 bits of a count, 16 of a weight, and as many hosts as there may be. */
 typedef unsigned __int128 wide;
@@ -25,8 +25,8 @@ struct slot {
 struct md_pull_sum {
 	enum mp_fleet_kind kind;
 	const struct mp_elf *elf;
-	int64_t chunk; /* that is being added up; -1: none yet */
-	wide *sums;    /* counts: one for each address of the chunk */
+	int64_t chunk;	    /* that is being added up; -1: none yet */
+	wide *sums;	    /* counts: one for each address of the chunk */
 	struct slot *slots; /* edges: a hash table */
 	size_t nr_slots, nr_used;
 	void *entries; /* of the row that is being added */

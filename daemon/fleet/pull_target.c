@@ -19,7 +19,8 @@ static int check_old(const char *path, struct mp_err *err)
 	bool pulled = true;
 
 	if (lstat(path, &st))
-		return errno == ENOENT ? 0 : mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+		return errno == ENOENT ? 0
+				       : mp_err_set(err, errno, "%s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode) || mp_store_open(path, MP_STORE_READ, &store, NULL))
 		return mp_err_set(err, EEXIST, "%s: exists, and no pull wrote it", path);
 	if (mp_store_list_sessions(store, &sessions, &nr, NULL))
@@ -70,8 +71,8 @@ int md_pull_target_open(struct md_pull_target *target, const char *db, const cha
 	int r = 0;
 
 	memset(target, 0, sizeof(*target));
-	if (path && snprintf(target->path, sizeof(target->path), "%s", path) >=
-			    (int)sizeof(target->path))
+	if (path &&
+	    snprintf(target->path, sizeof(target->path), "%s", path) >= (int)sizeof(target->path))
 		return mp_err_set(err, ENAMETOOLONG, "the path of the database is too long");
 	if (!path)
 		r = mp_store_default_path(target->path, sizeof(target->path), true, err);

@@ -14,12 +14,12 @@
 #include "daemon/fleet/push_send.h"
 #include "daemon/fleet/server.h"
 
-#define WAIT_MAX_S   60.0
+#define WAIT_MAX_S 60.0
 /* Of a batch with a limit of bandwidth: it is sent at once, then nothing for the rest of its time. */
-#define BATCH_S	     2
-#define BATCH_MIN    (16 << 10)
+#define BATCH_S	  2
+#define BATCH_MIN (16 << 10)
 /* More forks in one push mean that another process sends from a copy of the store at this moment. */
-#define FORKS_MAX    3
+#define FORKS_MAX 3
 /* Batches that the server refused because of their token, one after the other. */
 #define REFUSALS_MAX 8
 
@@ -84,8 +84,7 @@ static int begin_epoch(struct push *p, bool fork, struct mp_err *err)
 		return mp_err_set(err, EBUSY,
 				  "another process sends counts of a copy of this store right now");
 	r = mp_fleet_epoch_begin(p->store, p->options->machine, fork, err);
-	return r ? r
-		 : mp_fleet_epoch_read(p->store, p->options->machine, &has, &p->epoch, err);
+	return r ? r : mp_fleet_epoch_read(p->store, p->options->machine, &has, &p->epoch, err);
 }
 
 /*
@@ -163,8 +162,7 @@ static void limit_bandwidth(struct push *p, size_t nr_bytes)
 
 	if (!p->options->bytes_per_s)
 		return;
-	p->free_s = fmax(p->free_s, now) +
-		    (double)nr_bytes / (double)p->options->bytes_per_s;
+	p->free_s = fmax(p->free_s, now) + (double)nr_bytes / (double)p->options->bytes_per_s;
 	sleep_s(p->free_s - now);
 }
 

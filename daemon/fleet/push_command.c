@@ -46,8 +46,7 @@ static const struct argp_option option_table[] = {
 	{"names", KEY_NAMES, "HOW", 0,
 	 "Send names of files hashed (default; not at all without a salt), plain, or no", 0},
 	{"salt-file", KEY_SALT, "FILE", 0, "The salt of hashed names, the same on all hosts", 0},
-	{"give-up", KEY_GIVE_UP, "SECONDS", 0,
-	 "Try so long to reach the server (default: 300)", 0},
+	{"give-up", KEY_GIVE_UP, "SECONDS", 0, "Try so long to reach the server (default: 300)", 0},
 	{"retry", KEY_RETRY, "SECONDS", 0, "The first wait between attempts (default: 1)", 0},
 	{"machine-id", KEY_MACHINE, "FILE", 0,
 	 "What tells this machine from others (default: /etc/machine-id)", 0},
@@ -213,8 +212,8 @@ static void note(const struct md_push_report *r)
 
 int md_fleet_command_push(int argc, char **argv)
 {
-	struct options o = {.give_up_s = GIVE_UP_S, .first_wait_s = FIRST_WAIT_S,
-			    .batch_kib = BATCH_KIB};
+	struct options o = {
+		.give_up_s = GIVE_UP_S, .first_wait_s = FIRST_WAIT_S, .batch_kib = BATCH_KIB};
 	struct md_push_options push = {0};
 	struct md_push_report report;
 	struct mp_store *store;

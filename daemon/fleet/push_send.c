@@ -25,8 +25,8 @@ void md_push_sender_fini(struct md_push_sender *sender)
 int md_push_today(struct md_push_sender *sender, struct mp_err *err)
 {
 	PGresult *result;
-	int r = md_pg_run(sender->conn, "SELECT fleet.today()", NULL, "ask for the server's day", &result,
-		    err);
+	int r = md_pg_run(sender->conn, "SELECT fleet.today()", NULL, "ask for the server's day",
+			  &result, err);
 
 	if (r)
 		return r;
@@ -48,7 +48,7 @@ int md_push_ask_epoch(struct md_push_sender *sender, const uint8_t *name, bool *
 	*has = false;
 	md_pg_add_bytes(&p, MD_PG_BYTEA, name, MP_FLEET_EPOCH_BYTES);
 	r = md_pg_run(sender->conn, "SELECT seq, token FROM fleet.epoch($1)", &p,
-		"ask what the server has", &result, err);
+		      "ask what the server has", &result, err);
 	if (r)
 		return r;
 	if (PQntuples(result)) {
@@ -76,12 +76,13 @@ static int begin_batch(PGconn *conn, const uint8_t *epoch, const struct mp_fleet
 	md_pg_add_number(&p, MD_PG_INT8, batch->previous);
 	md_pg_add_number(&p, MD_PG_INT8, batch->token);
 	md_pg_add_number(&p, MD_PG_INT8, batch->seq);
-	return md_pg_run(conn, "SELECT fleet.batch($1, $2, $3, $4)", &p, "begin a batch", NULL, err);
+	return md_pg_run(conn, "SELECT fleet.batch($1, $2, $3, $4)", &p, "begin a batch", NULL,
+			 err);
 }
 
 /* Empties the arrays, and gives them the @types of their elements. */
-static struct md_pg_array *start_arrays(struct md_push_sender *sender,
-					const enum md_pg_type *types, size_t nr)
+static struct md_pg_array *start_arrays(struct md_push_sender *sender, const enum md_pg_type *types,
+					size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
 		sender->arrays[i].type = types[i];
@@ -118,7 +119,7 @@ static int send_modules(struct md_push_sender *sender, const struct mp_fleet_bat
 		r = md_pg_add_array(&p, lists[i], &a[i], err);
 	if (!r)
 		r = md_pg_run(sender->conn, "SELECT fleet.push_modules($1, $2, $3, $4)", &p,
-			"send modules", NULL, err);
+			      "send modules", NULL, err);
 	return r;
 }
 
@@ -164,7 +165,8 @@ static int send_rows(struct md_push_sender *sender, const uint8_t *epoch,
 	for (int i = 0; i < 9 && !r; i++)
 		r = md_pg_add_array(&p, lists[i], &a[i], err);
 	if (!r)
-		r = md_pg_run(sender->conn,
+		r = md_pg_run(
+			sender->conn,
 			"SELECT fleet.push_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", &p,
 			"send counts", NULL, err);
 	return r;

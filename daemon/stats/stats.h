@@ -29,8 +29,8 @@ enum md_exit {
 };
 
 struct md_stats {
-	const char *db; /* NULL: the default path */
-	const char *fleet; /* read a fleet's profiles instead, from this database; or NULL */
+	const char *db;		  /* NULL: the default path */
+	const char *fleet;	  /* read a fleet's profiles instead, from this database; or NULL */
 	const char *fleet_module; /* only this file or build-id of the fleet; NULL: many modules */
 	bool json;
 	char path[4096]; /* of the database, once it is open */

@@ -125,14 +125,15 @@ static int judge(int status, struct mp_err *err)
 	if (!status)
 		return 0;
 	if (status == NOT_FOUND)
-		return mp_err_set(err, ENOENT,
-				  "morph-fleet is not installed: --fleet needs it, and PostgreSQL's "
-				  "client library");
+		return mp_err_set(
+			err, ENOENT,
+			"morph-fleet is not installed: --fleet needs it, and PostgreSQL's "
+			"client library");
 	return status == 3 ? -ENODATA : -EIO;
 }
 
-int mp_fleet_tool_pull(const char *connection, const char *const *arguments, char *path, size_t size,
-		       struct mp_err *err)
+int mp_fleet_tool_pull(const char *connection, const char *const *arguments, char *path,
+		       size_t size, struct mp_err *err)
 {
 	const char *tmp = getenv("TMPDIR"), *argv[ARGUMENTS_MAX + 5] = {tool, "pull", "--output"};
 	unsigned char status = 1;

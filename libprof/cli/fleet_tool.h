@@ -18,8 +18,8 @@
  * Return: 0; -ENOENT: morph-fleet is not installed; -ENODATA: the fleet has no profile; -EIO: it
  * failed. If @err stays empty, morph-fleet has said why.
  */
-int mp_fleet_tool_pull(const char *connection, const char *const *arguments, char *path, size_t size,
-		       struct mp_err *err);
+int mp_fleet_tool_pull(const char *connection, const char *const *arguments, char *path,
+		       size_t size, struct mp_err *err);
 /* Removes the database earlier. Open descriptors of it stay valid. */
 void mp_fleet_tool_remove(const char *path);
 

@@ -132,9 +132,10 @@ static int compare_module(struct mp_store *a, struct mp_store *b, const struct m
 		r = mp_store_read_edges(a, m->key, 0, &edges[0], &nr_edges[0], err);
 	if (!r)
 		r = mp_store_read_edges(b, other.key, 0, &edges[1], &nr_edges[1], err);
-	if (!r && (nr_ips[0] != nr_ips[1] || nr_edges[0] != nr_edges[1] ||
-		   (nr_ips[0] && memcmp(ips[0], ips[1], nr_ips[0] * sizeof(**ips)) != 0) ||
-		   (nr_edges[0] && memcmp(edges[0], edges[1], nr_edges[0] * sizeof(**edges)) != 0))) {
+	if (!r &&
+	    (nr_ips[0] != nr_ips[1] || nr_edges[0] != nr_edges[1] ||
+	     (nr_ips[0] && memcmp(ips[0], ips[1], nr_ips[0] * sizeof(**ips)) != 0) ||
+	     (nr_edges[0] && memcmp(edges[0], edges[1], nr_edges[0] * sizeof(**edges)) != 0))) {
 		printf("%s: %" PRIu64 " samples at %zu addresses and %" PRIu64
 		       " transfers, not %" PRIu64 " at %zu and %" PRIu64 "\n",
 		       m->path, other.nr_samples, nr_ips[1], other.nr_transfers, m->nr_samples,
@@ -205,6 +206,7 @@ int main(int argc, char **argv)
 		return do_compare(argv);
 	if (argc == 3 && !strcmp(argv[1], "sum"))
 		return do_sum(argv);
-	fprintf(stderr, "usage: fleet-store add DB TRUTH SEED DAY [TIMES] | compare A B | sum DB\n");
+	fprintf(stderr,
+		"usage: fleet-store add DB TRUTH SEED DAY [TIMES] | compare A B | sum DB\n");
 	return 2;
 }

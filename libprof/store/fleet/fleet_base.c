@@ -100,8 +100,8 @@ int mp_fleet_decode(struct mp_store *store, enum mp_fleet_kind kind, int64_t chu
 		return mp_store_damaged(store, "counts of a fleet that do not match their checksum",
 					err);
 	r = mp_store_array_reserve(out, series->nr_max((size_t)size) * series->entry_size, err);
-	if (!r && series->decode((uint64_t)chunk << MP_CHUNK_SHIFT, data, (size_t)size, out->data,
-				 nr))
+	if (!r &&
+	    series->decode((uint64_t)chunk << MP_CHUNK_SHIFT, data, (size_t)size, out->data, nr))
 		r = mp_store_damaged(store, "malformed counts of a fleet", err);
 	return r;
 }

@@ -13,8 +13,8 @@
 #include "libprof/store/store_drop.h"
 
 /* Rare, so nothing is prepared in advance. *@value: the first column of the first row; 0: no row. */
-static int run(struct mp_store *store, const char *sql, const int64_t *args, int nr,
-	       int64_t *value, struct mp_err *err)
+static int run(struct mp_store *store, const char *sql, const int64_t *args, int nr, int64_t *value,
+	       struct mp_err *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	int rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);

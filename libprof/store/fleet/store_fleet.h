@@ -60,7 +60,7 @@ struct mp_fleet_row {
 	int64_t first_day, last_day;
 	int64_t chunk; /* first address of its text >> MP_CHUNK_SHIFT */
 	bool exact;
-	uint64_t total; /* sum of its counts */
+	uint64_t total;	 /* sum of its counts */
 	size_t at, size; /* in the batch's bytes, as store_codec.h says */
 };
 

@@ -46,9 +46,8 @@ int mp_fleet_epoch_read(struct mp_store *store, const uint8_t *machine, bool *ha
 			struct mp_fleet_epoch *out, struct mp_err *err)
 {
 	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(
-		store->db, "SELECT epoch, machine, seq, token FROM fleet_epoch", -1, &stmt,
-		NULL);
+	int rc = sqlite3_prepare_v2(store->db, "SELECT epoch, machine, seq, token FROM fleet_epoch",
+				    -1, &stmt, NULL);
 	int r = 0;
 
 	*has = false;
@@ -164,8 +163,8 @@ int mp_fleet_revert(struct mp_store *store, struct mp_err *err)
 
 	if (r)
 		return r;
-	r = run(store,
-		"DELETE FROM fleet_bucket WHERE seq = (SELECT seq + 1 FROM fleet_epoch)", 0, err);
+	r = run(store, "DELETE FROM fleet_bucket WHERE seq = (SELECT seq + 1 FROM fleet_epoch)", 0,
+		err);
 	if (!r)
 		r = run(store,
 			"DELETE FROM fleet_chunk WHERE seq = (SELECT seq + 1 FROM fleet_epoch)", 0,
