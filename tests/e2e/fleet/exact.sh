@@ -132,8 +132,9 @@ for ((round = 1; nr_pushes < pushes; round++)); do
 		push_surely d
 		hosts="$hosts d"
 	fi
-	# e is a clone of b that cannot be told from it. Whoever sends second notices.
+	# e is a clone of b that cannot be told from it. Whoever sends second notices; all of the clone was sent by b.
 	if [ $round = 14 ]; then
+		add b
 		copy b.db e.db
 		push_surely b
 		push_surely e
