@@ -49,6 +49,6 @@ FROM pg_catalog.pg_roles r WHERE r.rolname IN ('morph_fleet_owner', 'morph_fleet
 	AND (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolbypassrls OR r.rolreplication)
 UNION ALL SELECT pg_catalog.format('host %s has rights of an administrator', r.rolname)
 FROM pg_catalog.pg_roles r JOIN pg_catalog.pg_auth_members m ON m.member = r.oid JOIN pg_catalog.pg_roles g ON g.oid = m.roleid
-WHERE g.rolname = 'morph_fleet_host' AND (r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolbypassrls OR r.rolreplication)
+WHERE g.rolname = 'morph_fleet_host' AND NOT m.admin_option AND (r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolbypassrls OR r.rolreplication)
 UNION ALL SELECT 'TLS is off: hosts cannot connect'
 WHERE pg_catalog.current_setting('ssl') <> 'on';

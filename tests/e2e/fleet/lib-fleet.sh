@@ -149,9 +149,10 @@ fleet_sql() {
 send() {
 	local epoch
 	epoch=$(printf '%-16s' "$1" | od -An -tx1 | tr -d ' \n')
-	fleet_sql "$(cat "$dir/$1.conn")" "
-		SELECT FROM fleet.batch('\\x$epoch', $2 - 1, $2, $2);
-		SELECT FROM fleet.push_modules(ARRAY['\\x$3'::bytea], ARRAY[0::smallint], ARRAY[1048576], ARRAY[NULL::text]);
-		SELECT fleet.push_rows('\\x$epoch', $2, ARRAY['\\x$3'::bytea], ARRAY[$4::smallint], ARRAY[$6], ARRAY[NULL::int], ARRAY[${9:-$6}],
-			ARRAY[$5::bigint], ARRAY[false], ARRAY[$7::bigint], ARRAY['\\x$8'::bytea])" -v VERBOSITY=sqlstate
+	psql -X -q -A -t -1 -v ON_ERROR_STOP=1 -v VERBOSITY=sqlstate -d "$(cat "$dir/$1.conn")" -f - <<SQL
+SELECT FROM fleet.batch('\x$epoch', $2 - 1, $2, $2);
+SELECT FROM fleet.push_modules(ARRAY['\x$3'::bytea], ARRAY[0::smallint], ARRAY[1048576], ARRAY[NULL::text]);
+SELECT fleet.push_rows('\x$epoch', $2, ARRAY['\x$3'::bytea], ARRAY[$4::smallint], ARRAY[$6], ARRAY[NULL::int], ARRAY[${9:-$6}],
+	ARRAY[$5::bigint], ARRAY[false], ARRAY[$7::bigint], ARRAY['\x$8'::bytea]);
+SQL
 }
