@@ -87,6 +87,17 @@ command_ends 1 "a group that logs in" "$fleet" check
 says out.txt '^role morph_fleet_host may log in'
 fleet_sql "$ADMIN" 'ALTER ROLE morph_fleet_host NOLOGIN'
 
+# ---- pg_hba.conf
+hba=$dir/pg/data/pg_hba.conf
+cp "$hba" hba
+echo 'host all all 127.0.0.1/32 trust' >>"$hba"
+command_ends 1 "everybody by network" "$fleet" check
+says out.txt "^pg_hba.conf, line $(wc -l <"$hba"): anybody gets in by network"
+sed '/cert/d' hba >"$hba"
+command_ends 1 "no certificates" "$fleet" check
+says out.txt '^pg_hba.conf: no line lets hosts in by certificate$'
+cat hba >"$hba"
+
 # ---- usage
 MORPH_FLEET='' command_ends 1 "an empty database" "$fleet" check -d "host=$dir/none"
 one_line "no server"

@@ -117,31 +117,11 @@ got=$(fleet_sql "$judge" "SELECT sum(count) FROM fleet.sum_counts('\\x$folded', 
 [ "$got" = 7 ] || [ "$got" = 3 ] || fail "forget: $got"
 
 # ---- two shards: a database whose evidence lies in two other clusters
-cluster s1
-cluster s2
-for shard in s1 s2; do
-	port=${shard}_port
-	conn="host=$dir/$shard port=${!port} user=postgres dbname=postgres"
-	fleet_sql "$conn" 'CREATE ROLE shard LOGIN' && psql -X -q -d "$conn" -f "$root/daemon/fleet/sql/shard.sql" &&
-		fleet_sql "$conn" 'GRANT USAGE ON SCHEMA fleet_shard TO shard; GRANT ALL ON fleet_shard.evidence TO shard' || fail "$shard"
-	echo 'local all all trust' >"$dir/$shard/data/pg_hba.conf"
-done
-fleet_sql "$ADMIN" 'CREATE DATABASE sharded' && sharded=${ADMIN/dbname=fleet/dbname=sharded} && "$fleet" init -d "$sharded" >/dev/null ||
-	fail "no database for shards"
-fleet_sql "$sharded" 'CREATE EXTENSION postgres_fdw'
-for shard in s1 s2; do
-	port=${shard}_port
-	fleet_sql "$sharded" "CREATE SERVER $shard FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$dir/$shard', port '${!port}',
-		dbname 'postgres', fetch_size '1000');
-		GRANT USAGE ON FOREIGN SERVER $shard TO morph_fleet_owner;
-		CREATE USER MAPPING FOR PUBLIC SERVER $shard OPTIONS (user 'shard', password_required 'false')"
-done
-psql -X -q -1 -v ON_ERROR_STOP=1 -d "$sharded" -f "$root/daemon/fleet/sql/shards.sql" || fail "shards.sql"
-fleet_sql "$sharded" "SET ROLE morph_fleet_owner; SELECT FROM fleet.attach_shards(ARRAY['s1', 's2'])" || fail "attach_shards"
-command_ends 0 "check with shards" "$fleet" check -d "$sharded"
-fleet_sql "$sharded" "INSERT INTO fleet.host(name) VALUES ('judge'); INSERT INTO fleet.host(name) SELECT 'simulated' || i FROM generate_series(2, 60) i"
-fleet_sql "$sharded" 'COPY fleet.evidence FROM STDIN' <rows.txt || fail "no rows for the shards"
-sed "s/$module/00${module:2}/" rows.txt | fleet_sql "$sharded" 'COPY fleet.evidence FROM STDIN'
+fleet_shards sharded
+command_ends 0 "check with shards" "$fleet" check -d "$SHARDED"
+fleet_sql "$SHARDED" "INSERT INTO fleet.host(name) VALUES ('judge'); INSERT INTO fleet.host(name) SELECT 'simulated' || i FROM generate_series(2, 60) i"
+fleet_sql "$SHARDED" 'COPY fleet.evidence FROM STDIN' <rows.txt || fail "no rows for the shards"
+sed "s/$module/00${module:2}/" rows.txt | fleet_sql "$SHARDED" 'COPY fleet.evidence FROM STDIN'
 sharded_judge=${judge/dbname=fleet/dbname=sharded}
 by_reader 1 "$sharded_judge" | cmp -s - truth.txt || fail "the sum of shards is not the truth"
 by_reader 0.9 >robust.txt
@@ -157,7 +137,7 @@ done
 # A host pushes to shards as to one cluster, twice.
 module=00ff223344556677
 sed -i 's/dbname=fleet/dbname=sharded/' k3.conn
-fleet_sql "$sharded" "INSERT INTO fleet.host(name) VALUES ('k3')"
+fleet_sql "$SHARDED" "INSERT INTO fleet.host(name) VALUES ('k3')"
 for seq in 1 2; do
 	got=$(send k3 $seq $module 0 5 "$today" $((100 + seq)) "03$(printf %02x $((100 + seq)))" 2>&1)
 	[ "$got" = 1 ] || fail "push to shards: $got"
