@@ -30,7 +30,7 @@ python3 "$rows" sum $module 60 200 >truth.txt
 [ "$(wc -l <truth.txt)" -gt 200 ] || fail "the truth is small"
 by_server 1 | cmp -s - truth.txt || fail "the server's sum is not the truth"
 by_reader 1 | cmp -s - truth.txt || fail "the reader's sum is not the truth"
-for quantile in 0.9 0.5 0; do
+for quantile in 0.9 0.5; do
 	by_reader $quantile >robust.txt
 	by_server $quantile | cmp -s - robust.txt || fail "robust sums of $quantile differ"
 	cmp -s robust.txt truth.txt && fail "the robust sum of $quantile is the plain one"
@@ -59,7 +59,7 @@ done
 # A count of N below 128 in one address.
 keep_sending() {
 	local seq=1 got
-	while [ $seq -le 12 ]; do
+	while [ $seq -le 6 ]; do
 		got=$(send "$1" $seq $killed 0 5 "$today" $((100 + seq)) "03$(printf %02x $((100 + seq)))" 2>&1)
 		case $got in
 		1) send "$1" $seq $killed 0 5 "$today" 99 "0363" >/dev/null 2>&1 && echo "$1: a batch counted twice"
@@ -74,7 +74,7 @@ for host in k1 k2 k3; do
 	keep_sending $host >$host.log 2>&1 &
 done
 for _ in 1 2; do
-	sleep 0.8
+	sleep 0.5
 	fleet_crash
 	fleet_restart
 done
@@ -82,7 +82,7 @@ wait
 cat k?.log
 cat k?.log | grep -q . && fail "a batch counted twice"
 got=$(fleet_sql "$ADMIN" "SELECT count(*), sum(total), min(seq), max(seq) FROM fleet.evidence WHERE module = '\\x$killed'")
-[ "$got" = "3|336|12|12" ] || fail "after kills: $got"
+[ "$got" = "3|318|6|6" ] || fail "after kills: $got"
 # A restored host goes on in the old epoch: the server sees the fork. Its new epoch is added.
 got=$(send k1 5 $killed 0 5 "$today" 99 0363 2>&1)
 [[ $got == *MF001* ]] || fail "a restored host overwrites: $got"
@@ -91,7 +91,7 @@ got=$(fleet_sql "$(cat k1.conn)" "SELECT FROM fleet.batch('another epoch 16', 0,
 	ARRAY[$today], ARRAY[5::bigint], ARRAY[false], ARRAY[10::bigint], ARRAY['\\x030a'::bytea])")
 [ "$got" = 1 ] || fail "a new epoch: $got"
 got=$(fleet_sql "$judge" "SELECT vaddr, count FROM fleet.sum_counts('\\x$killed', 0, $today, 1)")
-[ "$got" = "327680|346" ] || fail "two epochs: $got"
+[ "$got" = "327680|328" ] || fail "two epochs: $got"
 got=$(fleet_sql "$(cat k1.conn)" "SELECT seq, token FROM fleet.epoch('another epoch 16')")
 [ "$got" = "1|77" ] || fail "the epoch: $got"
 
@@ -114,7 +114,10 @@ got=$(fleet_sql "$judge" "SELECT nr_hosts, total FROM fleet.versions('#ab')")
 [ "$got" = "1|7" ] || fail "versions: $got"
 command_ends 0 "forget" "$fleet" forget --before=1d
 got=$(fleet_sql "$judge" "SELECT sum(count) FROM fleet.sum_counts('\\x$folded', 0, $today, 1)")
-[ "$got" = 7 ] || [ "$got" = 3 ] || fail "forget: $got"
+[ "$got" = 7 ] || fail "forget takes days that it should keep: $got"
+command_ends 0 "forget more" "$fleet" forget --before=@$((today * 86400))
+got=$(fleet_sql "$judge" "SELECT sum(count) FROM fleet.sum_counts('\\x$folded', 0, $today, 1)")
+[ "$got" = 3 ] || fail "forget keeps days: $got"
 
 # ---- two shards: a database whose evidence lies in two other clusters
 fleet_shards sharded
