@@ -191,7 +191,7 @@ MARKER_PLUGIN := $(if $(MARKER_LACKS),,$(O)/morph_marker.so)
 ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(FLEET_OBJS) $(SUPPORT_OBJS) \
 	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(FLEET_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
 
-MAN_SRCS := $(wildcard Documentation/*.[1458])
+MAN_SRCS := $(filter-out $(if $(FLEET_LACKS),Documentation/morph-fleet.1),$(wildcard Documentation/*.[1458]))
 COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------

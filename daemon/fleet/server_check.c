@@ -49,21 +49,33 @@ static int check_migrations(PGconn *conn, struct findings *findings, struct mp_e
 	return 0;
 }
 
+/* Each row of the file's query is a finding. */
+static int check_by(PGconn *conn, const char *file, struct findings *findings, struct mp_err *err)
+{
+	PGresult *result;
+	int r = md_fleet_run(conn, md_fleet_sql_find(file)->text, 0, NULL, "check the database",
+			     &result, err);
+
+	for (int i = 0; !r && i < PQntuples(result); i++)
+		find(findings, PQgetvalue(result, i, 0));
+	PQclear(result);
+	return r;
+}
+
 int md_fleet_check(PGconn *conn, void (*finding)(void *arg, const char *text), void *arg, int *nr,
 		   struct mp_err *err)
 {
 	struct findings findings = {finding, arg, 0};
-	PGresult *result;
+	bool reads_hba;
 	int r = check_migrations(conn, &findings, err);
 
-	if (!r && !findings.nr) {
-		r = md_fleet_run(conn, md_fleet_sql_find("check")->text, 0, NULL,
-				 "check the database", &result, err);
-		for (int i = 0; !r && i < PQntuples(result); i++)
-			find(&findings, PQgetvalue(result, i, 0));
-		if (!r)
-			PQclear(result);
-	}
+	if (!r && !findings.nr)
+		r = check_by(conn, "check", &findings, err);
+	if (!r)
+		r = md_fleet_ask(conn, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user",
+				 0, NULL, "check the database", &reads_hba, err);
+	if (!r && reads_hba)
+		r = check_by(conn, "check_hba", &findings, err);
 	*nr = findings.nr;
 	return r;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * server_upgrade - applies the migrations of sql/, each in one transaction with the row that says so. An
- * advisory lock keeps two upgrades apart.
+ * server_upgrade - applies the migrations of sql/, each in one transaction with the row that says so. A
+ * lock keeps two upgrades apart.
  */
 #include "daemon/fleet/server_private.h"
 
@@ -134,6 +134,22 @@ static int apply_locked(PGconn *conn, const struct md_fleet_sql *sql, bool *appl
 	return r;
 }
 
+/*
+ * Keeps two upgrades apart, until the end of the transaction. Anybody who is logged in could hold an advisory
+ * lock, but before there is a schema, there are no hosts. Its number only has to be the same in all programs.
+ */
+static int lock_schema(PGconn *conn, struct mp_err *err)
+{
+	int newest, r = md_fleet_newest_migration(conn, &newest, err);
+
+	if (r)
+		return r;
+	return md_fleet_run(conn,
+			    newest ? "LOCK TABLE fleet.migration IN SHARE ROW EXCLUSIVE MODE"
+				   : "SELECT pg_advisory_xact_lock(1297240136, 1)",
+			    0, NULL, "lock the schema", NULL, err);
+}
+
 static int apply(PGconn *conn, const struct md_fleet_sql *sql, bool *applied, struct mp_err *err)
 {
 	int r = md_fleet_run(conn, "BEGIN", 0, NULL, "begin a transaction", NULL, err);
@@ -141,9 +157,7 @@ static int apply(PGconn *conn, const struct md_fleet_sql *sql, bool *applied, st
 	*applied = false;
 	if (r)
 		return r;
-	/* The number is any: it only has to be the same in all programs. */
-	r = md_fleet_run(conn, "SELECT pg_advisory_xact_lock(1297240136, 1)", 0, NULL,
-			 "lock the schema", NULL, err);
+	r = lock_schema(conn, err);
 	if (!r)
 		r = apply_locked(conn, sql, applied, err);
 	if (!r)

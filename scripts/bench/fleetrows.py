@@ -46,15 +46,10 @@ def profile(host, addresses):
     rng = random.Random(host % DIFFERENT)
     load = rng.lognormvariate(0, 1)
     found = {}
-    # The popularity of the i-th place falls as 1 / i; a host reaches a part of the places.
+    # The popularity of the i-th place falls as 1 / i. A host reaches most of the popular places, and few of the others.
     for i, place in enumerate(places):
-        mean = load * 8 * addresses / (i + 1)
-        if mean >= 1:
-            found[FIRST + place] = max(1, int(mean * rng.uniform(0.5, 1.5)))
-        elif rng.random() < mean / load / 2.5 * 4 ** (load < 1):
-            found[FIRST + place] = 1 + (rng.random() < 0.2)
-        if len(found) >= addresses:
-            break
+        if rng.random() < 1 / (1 + 2 * i / addresses):
+            found[FIRST + place] = max(1, int(load * 8 * addresses / (i + 1) * rng.uniform(0.5, 1.5)))
     return found
 
 

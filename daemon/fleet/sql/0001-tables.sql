@@ -54,6 +54,7 @@ CREATE TABLE fleet.host(
 	enrolled_at timestamptz NOT NULL DEFAULT now(),
 	banned_at timestamptz
 );
+CREATE INDEX host_banned ON fleet.host(id) WHERE banned_at IS NOT NULL;
 
 -- An epoch is one lineage of a host's local store. A restored or cloned store begins a new epoch, which sends
 -- only what the old one did not have: the counts of all epochs add up. The token changes with each batch; two
@@ -124,16 +125,21 @@ CREATE FUNCTION fleet.is_operator() RETURNS boolean LANGUAGE sql STABLE AS $$
 	SELECT pg_catalog.pg_has_role(session_user, 'morph_fleet_operator', 'member')
 $$;
 
--- The number of the host that is logged in; NULL: no host, or a banned one.
-CREATE FUNCTION fleet.current_host() RETURNS integer LANGUAGE sql STABLE AS $$
-	SELECT h.id FROM fleet.host h WHERE h.name OPERATOR(pg_catalog.=) session_user::text AND h.banned_at IS NULL
-$$;
+-- The number of the host that is logged in; NULL: no host, or a banned one. Each statement on a table with
+-- row-level security calls it. plpgsql keeps its plan. The collation is that
+-- of the index: session_user has another one.
+CREATE FUNCTION fleet.current_host() RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN (SELECT h.id FROM fleet.host h
+		WHERE h.name OPERATOR(pg_catalog.=) session_user::text COLLATE pg_catalog."default" AND h.banned_at IS NULL);
+END $$;
 GRANT EXECUTE ON FUNCTION fleet.is_operator(), fleet.current_host() TO morph_fleet_host, morph_fleet_reader,
 	morph_fleet_operator;
 
 -- protect - row-level security of a table with a column host: hosts have their own rows, operators all,
 -- readers those of hosts that are not banned.
-CREATE FUNCTION fleet.protect(the_table regclass) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION fleet.protect(the_table regclass) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', the_table);
 	EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', the_table);
@@ -148,7 +154,7 @@ END $$;
 
 ALTER TABLE fleet.host ENABLE ROW LEVEL SECURITY;
 ALTER TABLE fleet.host FORCE ROW LEVEL SECURITY;
-CREATE POLICY own_row ON fleet.host FOR SELECT TO morph_fleet_owner USING (name = session_user::text);
+CREATE POLICY own_row ON fleet.host FOR SELECT TO morph_fleet_owner USING (name = session_user::text COLLATE pg_catalog."default");
 CREATE POLICY operators ON fleet.host TO morph_fleet_owner USING ((SELECT fleet.is_operator()))
 	WITH CHECK ((SELECT fleet.is_operator()));
 CREATE POLICY readers ON fleet.host FOR SELECT TO morph_fleet_reader USING (true);

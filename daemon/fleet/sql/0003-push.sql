@@ -12,7 +12,8 @@ CREATE FUNCTION fleet.today() RETURNS integer LANGUAGE sql STABLE AS $$
 	SELECT floor(extract(epoch FROM now()) / 86400)::integer
 $$;
 
-CREATE FUNCTION fleet.require_host() RETURNS integer LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION fleet.require_host() RETURNS integer LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	me integer := fleet.current_host();
 BEGIN
@@ -22,7 +23,8 @@ BEGIN
 	RETURN me;
 END $$;
 
-CREATE FUNCTION fleet.my_host() RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION fleet.my_host() RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
 	SELECT fleet.current_host()
 $$;
 
@@ -129,11 +131,10 @@ BEGIN
 	UPDATE fleet.module_host h SET lowest_chunk = low, highest_chunk = high WHERE h.module = the_module AND h.host = me;
 END $$;
 
--- check_row - refuses what imports refuse.
-CREATE FUNCTION fleet.check_row(kind smallint, chunk bigint, first_day integer, last_day integer, total bigint, data bytea)
-RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+-- check_row - refuses what imports refuse. A last_day outside of oldest to today is refused, too.
+CREATE FUNCTION fleet.check_row(oldest integer, today integer, kind smallint, chunk bigint, first_day integer,
+	last_day integer, total bigint, data bytea) RETURNS void LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	today integer := fleet.today();
 	sum bigint;
 BEGIN
 	IF (kind BETWEEN 0 AND 4 AND chunk BETWEEN 0 AND 281474976710655 AND total BETWEEN 0 AND 281474976710656
@@ -142,10 +143,13 @@ BEGIN
 		RAISE 'push_rows: a damaged row (kind %, chunk %, total %)', kind, chunk, total USING ERRCODE = 'MF003';
 	END IF;
 	-- first_day is only a key: a host's clock may have been wrong. last_day decides the period.
-	IF (last_day <= today AND last_day >= today - (SELECT s.value FROM fleet.setting s WHERE s.name = 'oldest_day')) IS NOT TRUE THEN
+	IF (last_day BETWEEN oldest AND today) IS NOT TRUE THEN
 		RAISE 'push_rows: day %, and today is %', last_day, today USING ERRCODE = 'MF004';
 	END IF;
-	sum := CASE kind WHEN 0 THEN fleet.counts_total(data) WHEN 1 THEN fleet.edges_total(data) ELSE total END;
+	IF kind > 1 THEN
+		RETURN;
+	END IF;
+	sum := CASE kind WHEN 0 THEN fleet.counts_total(data) ELSE fleet.edges_total(data) END;
 	IF sum <> total THEN
 		RAISE 'push_rows: the counts are %, not %', sum, total USING ERRCODE = 'MF003';
 	END IF;
@@ -153,8 +157,9 @@ END $$;
 
 -- push_rows - adds or replaces rows. uptos: where it is above first_day, the host has folded its buckets of the
 -- days first_day + 1 to upto into this row, so that the server's rows of these buckets are taken back.
-CREATE FUNCTION fleet.push_rows(the_epoch bytea, new_seq bigint, modules bytea[], kinds smallint[], first_days integer[],
-	uptos integer[], last_days integer[], chunks bigint[], exacts boolean[], totals bigint[], datas bytea[]) RETURNS integer
+CREATE FUNCTION fleet.push_rows(the_epoch bytea, new_seq bigint, modules bytea[], kinds smallint[],
+	first_days integer[], uptos integer[], last_days integer[], chunks bigint[], exacts boolean[], totals bigint[],
+	datas bytea[]) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	me integer := fleet.require_host();
@@ -163,10 +168,12 @@ DECLARE
 	nr_bytes bigint := 0;
 	number smallint;
 	found_seq bigint;
+	today integer := fleet.today();
+	oldest integer := today - (SELECT s.value FROM fleet.setting s WHERE s.name = 'oldest_day');
 BEGIN
-	IF nr IS NULL OR nr > 1000 OR (cardinality(kinds) = nr AND cardinality(first_days) = nr AND cardinality(uptos) = nr
-			AND cardinality(last_days) = nr AND cardinality(chunks) = nr AND cardinality(exacts) = nr AND cardinality(totals) = nr
-			AND cardinality(datas) = nr) IS NOT TRUE THEN
+	IF nr IS NULL OR nr > 1000 OR (cardinality(kinds) = nr AND cardinality(first_days) = nr
+			AND cardinality(uptos) = nr AND cardinality(last_days) = nr AND cardinality(chunks) = nr
+			AND cardinality(exacts) = nr AND cardinality(totals) = nr AND cardinality(datas) = nr) IS NOT TRUE THEN
 		RAISE 'push_rows: at most 1000 rows, and arrays of one length' USING ERRCODE = 'MF003';
 	END IF;
 	SELECT e.number, e.seq INTO number, found_seq FROM fleet.epoch e WHERE e.host = me AND e.epoch = the_epoch;
@@ -174,25 +181,28 @@ BEGIN
 		RAISE 'push_rows: no batch % of this epoch', new_seq USING ERRCODE = 'MF001';
 	END IF;
 	-- Contexts and paths have no addresses in their keys.
-	PERFORM fleet.use_chunks(me, r.module, min(r.chunk) FILTER (WHERE r.kind <= 1), max(r.chunk) FILTER (WHERE r.kind <= 1))
+	PERFORM fleet.use_chunks(me, r.module, min(r.chunk) FILTER (WHERE r.kind <= 1),
+		max(r.chunk) FILTER (WHERE r.kind <= 1))
 	FROM unnest(modules, kinds, chunks) AS r(module, kind, chunk) GROUP BY r.module;
 	FOR i IN 1..nr LOOP
-		PERFORM fleet.check_row(kinds[i], chunks[i], first_days[i], last_days[i], totals[i], datas[i]);
+		PERFORM fleet.check_row(oldest, today, kinds[i], chunks[i], first_days[i], last_days[i], totals[i], datas[i]);
 		-- Two statements, since foreign tables know no ON CONFLICT DO UPDATE. batch() has locked the host's epoch,
 		-- so that nothing comes between them.
-		UPDATE fleet.evidence e SET last_day = last_days[i], exact = exacts[i], seq = new_seq, total = totals[i], data = datas[i]
+		UPDATE fleet.evidence e SET last_day = last_days[i], exact = exacts[i], seq = new_seq, total = totals[i],
+			data = datas[i]
 		WHERE e.module = modules[i] AND e.kind = kinds[i] AND e.chunk = chunks[i] AND e.first_day = first_days[i]
 			AND e.host = me AND e.epoch = number AND e.seq < new_seq;
 		IF NOT FOUND THEN
 			INSERT INTO fleet.evidence(module, kind, chunk, first_day, host, epoch, last_day, exact, seq, total, data)
-			VALUES (modules[i], kinds[i], chunks[i], first_days[i], me, number, last_days[i], exacts[i], new_seq, totals[i],
-				datas[i]) ON CONFLICT DO NOTHING;
+			VALUES (modules[i], kinds[i], chunks[i], first_days[i], me, number, last_days[i], exacts[i], new_seq,
+				totals[i], datas[i]) ON CONFLICT DO NOTHING;
 		END IF;
 		nr_new := nr_new + FOUND::integer;
 		IF uptos[i] > first_days[i] THEN
 			UPDATE fleet.evidence e SET seq = new_seq, total = 0, data = ''
-			WHERE e.module = modules[i] AND e.kind = kinds[i] AND e.chunk = chunks[i] AND e.first_day > first_days[i]
-				AND e.first_day <= uptos[i] AND e.host = me AND e.epoch = number AND e.seq < new_seq;
+			WHERE e.module = modules[i] AND e.kind = kinds[i] AND e.chunk = chunks[i]
+				AND e.first_day > first_days[i] AND e.first_day <= uptos[i] AND e.host = me AND e.epoch = number
+				AND e.seq < new_seq;
 		END IF;
 		nr_bytes := nr_bytes + octet_length(datas[i]) + 96;
 	END LOOP;
@@ -200,8 +210,8 @@ BEGIN
 	RETURN nr_new;
 END $$;
 
-CREATE FUNCTION fleet.my_rows(the_module bytea) RETURNS TABLE(kind smallint, chunk bigint, first_day integer, last_day integer,
-	epoch bytea, seq bigint, total bigint, data bytea)
+CREATE FUNCTION fleet.my_rows(the_module bytea) RETURNS TABLE(kind smallint, chunk bigint, first_day integer,
+	last_day integer, epoch bytea, seq bigint, total bigint, data bytea)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 	SELECT e.kind, e.chunk, e.first_day, e.last_day, p.epoch, e.seq, e.total, e.data
 	FROM fleet.evidence e JOIN fleet.epoch p ON p.host = e.host AND p.number = e.epoch

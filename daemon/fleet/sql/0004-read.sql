@@ -34,8 +34,8 @@ $$;
 
 -- read_rows - the rows of a module, in the order of chunks, each with its host's weight.
 CREATE FUNCTION fleet.read_rows(the_module bytea, the_kind smallint, since_day integer, until_day integer,
-	quantile double precision, without integer) RETURNS TABLE(chunk bigint, host integer, first_day integer, last_day integer,
-	exact boolean, total bigint, weight integer, data bytea)
+	quantile double precision, without integer) RETURNS TABLE(chunk bigint, host integer, first_day integer,
+	last_day integer, exact boolean, total bigint, weight integer, data bytea)
 LANGUAGE sql STABLE ROWS 10000 AS $$
 	SELECT e.chunk, e.host, e.first_day, e.last_day, e.exact, e.total, h.weight, e.data
 	FROM fleet.evidence e JOIN fleet.read_hosts(the_module, the_kind, since_day, until_day, quantile, without) h
@@ -68,8 +68,10 @@ CREATE FUNCTION fleet.text_hash_of(the_module bytea) RETURNS bigint LANGUAGE sql
 $$;
 
 -- module_facts - what most hosts say of a module: its most frequent name, and the median size of its text.
-CREATE FUNCTION fleet.module_facts(the_module bytea) RETURNS TABLE(name text, text_size bigint) LANGUAGE sql STABLE AS $$
-	SELECT pg_catalog.mode() WITHIN GROUP (ORDER BY h.name), pg_catalog.percentile_disc(0.5) WITHIN GROUP (ORDER BY h.text_size)
+CREATE FUNCTION fleet.module_facts(the_module bytea) RETURNS TABLE(name text, text_size bigint)
+LANGUAGE sql STABLE AS $$
+	SELECT pg_catalog.mode() WITHIN GROUP (ORDER BY h.name),
+		pg_catalog.percentile_disc(0.5) WITHIN GROUP (ORDER BY h.text_size)
 	FROM fleet.module_host h WHERE h.module = the_module
 $$;
 
@@ -88,8 +90,8 @@ CREATE FUNCTION fleet.list_modules(since_day integer, until_day integer) RETURNS
 	text_hash bigint, kind smallint, text_size bigint, name text, nr_hosts bigint, total bigint, transfers bigint,
 	first_day integer, last_day integer)
 LANGUAGE sql STABLE AS $$
-	SELECT m.module, m.build_id, fleet.text_hash_of(m.module), m.kind, f.text_size, f.name, t.nr_hosts, t.total, t.transfers,
-		t.first_day, t.last_day
+	SELECT m.module, m.build_id, fleet.text_hash_of(m.module), m.kind, f.text_size, f.name, t.nr_hosts, t.total,
+		t.transfers, t.first_day, t.last_day
 	FROM (
 		SELECT e.module, pg_catalog.count(DISTINCT e.host) AS nr_hosts,
 			coalesce(pg_catalog.sum(e.total) FILTER (WHERE e.kind = 0), 0)::bigint AS total,
@@ -101,8 +103,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- versions - the modules that hosts reported under a name, the newest last.
-CREATE FUNCTION fleet.versions(the_name text) RETURNS TABLE(module bytea, build_id bytea, text_hash bigint, nr_hosts bigint,
-	total bigint, first_day integer, last_day integer)
+CREATE FUNCTION fleet.versions(the_name text) RETURNS TABLE(module bytea, build_id bytea, text_hash bigint,
+	nr_hosts bigint, total bigint, first_day integer, last_day integer)
 LANGUAGE sql STABLE AS $$
 	SELECT h.module, pg_catalog.substr(h.module, 9), fleet.text_hash_of(h.module), pg_catalog.count(DISTINCT e.host),
 		coalesce(pg_catalog.sum(e.total), 0)::bigint, pg_catalog.min(e.first_day), pg_catalog.max(e.last_day)
@@ -115,4 +117,5 @@ GRANT EXECUTE ON FUNCTION fleet.read_hosts(bytea, smallint, integer, integer, do
 	fleet.read_rows(bytea, smallint, integer, integer, double precision, integer),
 	fleet.sum_counts(bytea, integer, integer, double precision),
 	fleet.host_shares(bytea, smallint, integer, integer, double precision), fleet.text_hash_of(bytea),
-	fleet.module_facts(bytea), fleet.find_modules(bytea), fleet.list_modules(integer, integer), fleet.versions(text) TO morph_fleet_reader;
+	fleet.module_facts(bytea), fleet.find_modules(bytea), fleet.list_modules(integer, integer),
+	fleet.versions(text) TO morph_fleet_reader;

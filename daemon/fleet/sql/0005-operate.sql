@@ -14,8 +14,8 @@ END $$;
 CREATE FUNCTION fleet.enrol(the_name text, reads boolean) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	IF (the_name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$' AND the_name !~ '^(pg_|morph_fleet_)' AND the_name NOT IN ('public', 'none'))
-			IS NOT TRUE THEN
+	IF (the_name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$' AND the_name !~ '^(pg_|morph_fleet_)'
+			AND the_name NOT IN ('public', 'none')) IS NOT TRUE THEN
 		RAISE 'a host''s name has 1 to 63 characters a-z 0-9 _ . -, and does not begin with pg_ or morph_fleet_'
 			USING ERRCODE = 'MF003';
 	END IF;

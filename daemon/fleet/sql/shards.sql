@@ -6,7 +6,8 @@
 -- shard.sql. Hosts and readers talk to this database only, and row-level security is this database's.
 SET LOCAL ROLE morph_fleet_owner;
 
-CREATE FUNCTION fleet.attach_shards(servers text[]) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION fleet.attach_shards(servers text[]) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	nr integer := cardinality(servers);
 BEGIN
@@ -18,7 +19,8 @@ BEGIN
 	DROP TABLE fleet.evidence_local;
 	FOR i IN 1..nr LOOP
 		EXECUTE format('CREATE FOREIGN TABLE fleet.evidence_%s PARTITION OF fleet.evidence '
-			'FOR VALUES WITH (MODULUS %s, REMAINDER %s) SERVER %I OPTIONS (schema_name ''fleet_shard'', table_name ''evidence'')',
+			'FOR VALUES WITH (MODULUS %s, REMAINDER %s) SERVER %I '
+			'OPTIONS (schema_name ''fleet_shard'', table_name ''evidence'')',
 			i, nr, i - 1, servers[i]);
 	END LOOP;
 	PERFORM fleet.protect('fleet.evidence');

@@ -44,11 +44,18 @@ cluster() {
 	port=$(free_port)
 	mkdir "$data" && { [ -z "$pg_user" ] || chown "$pg_user" "$data"; }
 	chmod 755 "$dir"
-	as_postgres "$pg_bin/initdb" -D "$data/data" -U postgres -E UTF8 --locale=C.UTF-8 -A trust -N >"$dir/$name.log" 2>&1 || {
-		echo "FAIL: initdb"
-		tail -n 5 "$dir/$name.log"
-		exit 1
-	}
+	# initdb takes seconds: later clusters are copies of the first one.
+	if [ -d "$dir/template" ]; then
+		cp -a "$dir/template" "$data/data"
+	else
+		as_postgres "$pg_bin/initdb" -D "$data/data" -U postgres -E UTF8 --locale=C.UTF-8 -A trust -N \
+			>"$dir/$name.log" 2>&1 || {
+			echo "FAIL: initdb"
+			tail -n 5 "$dir/$name.log"
+			exit 1
+		}
+		cp -a "$data/data" "$dir/template"
+	fi
 	cp "$dir/ca.crt" "$data/data/" && cp "$dir/server.crt" "$dir/server.key" "$data/data/"
 	[ -z "$pg_user" ] || chown "$pg_user" "$data"/data/*.crt "$data"/data/*.key
 	chmod 600 "$data/data/server.key"
@@ -138,6 +145,29 @@ fleet_conn() {
 		"sslrootcert=$dir/ca.crt sslcert=$dir/$2.crt sslkey=$dir/$2.key"
 }
 
+# fleet_shards NAME: a database NAME beside $ADMIN's, whose evidence lies in two clusters, s1 and s2. $SHARDED is
+# its conninfo.
+fleet_shards() {
+	local shard port conn
+	fleet_sql "$ADMIN" "CREATE DATABASE $1" || fail "no database $1"
+	SHARDED=${ADMIN/dbname=fleet/dbname=$1}
+	"$fleet" init -d "$SHARDED" >/dev/null && fleet_sql "$SHARDED" 'CREATE EXTENSION postgres_fdw' || fail "init of $1"
+	for shard in s1 s2; do
+		cluster $shard
+		port=${shard}_port
+		conn="host=$dir/$shard port=${!port} user=postgres dbname=postgres"
+		fleet_sql "$conn" 'CREATE ROLE shard LOGIN' && psql -X -q -d "$conn" -f "$root/daemon/fleet/sql/shard.sql" &&
+			fleet_sql "$conn" 'GRANT USAGE ON SCHEMA fleet_shard TO shard; GRANT ALL ON fleet_shard.evidence TO shard' &&
+			fleet_sql "$SHARDED" "CREATE SERVER $shard FOREIGN DATA WRAPPER postgres_fdw
+				OPTIONS (host '$dir/$shard', port '${!port}', dbname 'postgres', fetch_size '1000');
+				GRANT USAGE ON FOREIGN SERVER $shard TO morph_fleet_owner;
+				CREATE USER MAPPING FOR PUBLIC SERVER $shard OPTIONS (user 'shard', password_required 'false')" ||
+			fail "the shard $shard"
+	done
+	psql -X -q -1 -v ON_ERROR_STOP=1 -d "$SHARDED" -f "$root/daemon/fleet/sql/shards.sql" &&
+		fleet_sql "$SHARDED" "SET ROLE morph_fleet_owner; SELECT FROM fleet.attach_shards(ARRAY['s1', 's2'])" || fail "shards"
+}
+
 # fleet_sql CONNINFO SQL [PSQL-OPTION...]: rows, unaligned; stops at the first error
 fleet_sql() {
 	psql -X -q -A -t -v ON_ERROR_STOP=1 -d "$1" -c "$2" "${@:3}"
@@ -149,9 +179,10 @@ fleet_sql() {
 send() {
 	local epoch
 	epoch=$(printf '%-16s' "$1" | od -An -tx1 | tr -d ' \n')
-	fleet_sql "$(cat "$dir/$1.conn")" "
-		SELECT FROM fleet.batch('\\x$epoch', $2 - 1, $2, $2);
-		SELECT FROM fleet.push_modules(ARRAY['\\x$3'::bytea], ARRAY[0::smallint], ARRAY[1048576], ARRAY[NULL::text]);
-		SELECT fleet.push_rows('\\x$epoch', $2, ARRAY['\\x$3'::bytea], ARRAY[$4::smallint], ARRAY[$6], ARRAY[NULL::int], ARRAY[${9:-$6}],
-			ARRAY[$5::bigint], ARRAY[false], ARRAY[$7::bigint], ARRAY['\\x$8'::bytea])" -v VERBOSITY=sqlstate
+	psql -X -q -A -t -1 -v ON_ERROR_STOP=1 -v VERBOSITY=sqlstate -d "$(cat "$dir/$1.conn")" -f - <<SQL
+SELECT FROM fleet.batch('\x$epoch', $2 - 1, $2, $2);
+SELECT FROM fleet.push_modules(ARRAY['\x$3'::bytea], ARRAY[0::smallint], ARRAY[1048576], ARRAY[NULL::text]);
+SELECT fleet.push_rows('\x$epoch', $2, ARRAY['\x$3'::bytea], ARRAY[$4::smallint], ARRAY[$6], ARRAY[NULL::int], ARRAY[${9:-$6}],
+	ARRAY[$5::bigint], ARRAY[false], ARRAY[$7::bigint], ARRAY['\x$8'::bytea]);
+SQL
 }

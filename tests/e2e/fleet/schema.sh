@@ -45,8 +45,7 @@ fleet_restart
 command_ends 0 "init after a crash" bash -c '"$1" init -d "$2" >/dev/null 2>&1; "$1" check -d "$2"' - "$fleet" "$second"
 
 # ---- init by an operator who is no superuser
-fleet_sql "$ADMIN" 'CREATE ROLE op LOGIN CREATEROLE; CREATE DATABASE third OWNER op' >/dev/null ||
-	fleet_sql "$ADMIN" 'CREATE DATABASE third OWNER op' >/dev/null
+fleet_sql "$ADMIN" 'CREATE ROLE op LOGIN CREATEROLE' && fleet_sql "$ADMIN" 'CREATE DATABASE third OWNER op' || fail "no op"
 third="host=$dir/pg port=$fleet_port user=op dbname=third"
 fleet_sql "$ADMIN" 'GRANT morph_fleet_owner, morph_fleet_host, morph_fleet_reader, morph_fleet_operator TO op WITH ADMIN OPTION'
 command_ends 0 "init by an operator" "$fleet" init -d "$third"
@@ -60,7 +59,7 @@ nr=0
 damage() {
 	local copy=${ADMIN/dbname=fleet/dbname=damaged}
 	nr=$((nr + 1))
-	fleet_sql "${ADMIN/dbname=fleet/dbname=postgres}" 'DROP DATABASE IF EXISTS damaged' &&
+	fleet_sql "${ADMIN/dbname=fleet/dbname=postgres}" 'DROP DATABASE IF EXISTS damaged' 2>/dev/null &&
 		fleet_sql "${ADMIN/dbname=fleet/dbname=postgres}" 'CREATE DATABASE damaged TEMPLATE fleet' || fail "no copy"
 	fleet_sql "$copy" "$1" >/dev/null || fail "$1"
 	command_ends 1 "$1" "$fleet" check -d "$copy"
@@ -80,13 +79,24 @@ damage 'ALTER FUNCTION fleet.ban(text, boolean) RESET search_path' '^function fl
 damage 'GRANT EXECUTE ON FUNCTION fleet.ban(text, boolean) TO PUBLIC' '^everybody may call function fleet.ban'
 damage 'DROP TABLE fleet.audit' '^table fleet.audit is missing$'
 command_ends 1 "upgrade of a newer schema" bash -c '
-	psql -Xqd "$2" -c "INSERT INTO fleet.migration VALUES (999, $$x$$, $$$$)"; "$1" upgrade -d "$2"' - "$fleet" \
+	psql -Xqd "$2" -c "INSERT INTO fleet.migration VALUES (999, chr(120), sha256(chr(120)::bytea))"; "$1" upgrade -d "$2"' - "$fleet" \
 	"${ADMIN/dbname=fleet/dbname=damaged}"
 says err.txt 'has version 999, and this program knows [0-9]* only'
 fleet_sql "$ADMIN" 'ALTER ROLE morph_fleet_host LOGIN'
 command_ends 1 "a group that logs in" "$fleet" check
 says out.txt '^role morph_fleet_host may log in'
 fleet_sql "$ADMIN" 'ALTER ROLE morph_fleet_host NOLOGIN'
+
+# ---- pg_hba.conf
+hba=$dir/pg/data/pg_hba.conf
+cp "$hba" hba
+echo 'host all all 127.0.0.1/32 trust' >>"$hba"
+command_ends 1 "everybody by network" "$fleet" check
+says out.txt "^pg_hba.conf, line $(wc -l <"$hba"): anybody gets in by network"
+sed '/cert/d' hba >"$hba"
+command_ends 1 "no certificates" "$fleet" check
+says out.txt '^pg_hba.conf: no line lets hosts in by certificate$'
+cat hba >"$hba"
 
 # ---- usage
 MORPH_FLEET='' command_ends 1 "an empty database" "$fleet" check -d "host=$dir/none"

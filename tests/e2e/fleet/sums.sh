@@ -30,7 +30,7 @@ python3 "$rows" sum $module 60 200 >truth.txt
 [ "$(wc -l <truth.txt)" -gt 200 ] || fail "the truth is small"
 by_server 1 | cmp -s - truth.txt || fail "the server's sum is not the truth"
 by_reader 1 | cmp -s - truth.txt || fail "the reader's sum is not the truth"
-for quantile in 0.9 0.5 0; do
+for quantile in 0.9 0.5; do
 	by_reader $quantile >robust.txt
 	by_server $quantile | cmp -s - robust.txt || fail "robust sums of $quantile differ"
 	cmp -s robust.txt truth.txt && fail "the robust sum of $quantile is the plain one"
@@ -59,7 +59,7 @@ done
 # A count of N below 128 in one address.
 keep_sending() {
 	local seq=1 got
-	while [ $seq -le 12 ]; do
+	while [ $seq -le 6 ]; do
 		got=$(send "$1" $seq $killed 0 5 "$today" $((100 + seq)) "03$(printf %02x $((100 + seq)))" 2>&1)
 		case $got in
 		1) send "$1" $seq $killed 0 5 "$today" 99 "0363" >/dev/null 2>&1 && echo "$1: a batch counted twice"
@@ -74,7 +74,7 @@ for host in k1 k2 k3; do
 	keep_sending $host >$host.log 2>&1 &
 done
 for _ in 1 2; do
-	sleep 0.8
+	sleep 0.5
 	fleet_crash
 	fleet_restart
 done
@@ -82,7 +82,7 @@ wait
 cat k?.log
 cat k?.log | grep -q . && fail "a batch counted twice"
 got=$(fleet_sql "$ADMIN" "SELECT count(*), sum(total), min(seq), max(seq) FROM fleet.evidence WHERE module = '\\x$killed'")
-[ "$got" = "3|336|12|12" ] || fail "after kills: $got"
+[ "$got" = "3|318|6|6" ] || fail "after kills: $got"
 # A restored host goes on in the old epoch: the server sees the fork. Its new epoch is added.
 got=$(send k1 5 $killed 0 5 "$today" 99 0363 2>&1)
 [[ $got == *MF001* ]] || fail "a restored host overwrites: $got"
@@ -91,7 +91,7 @@ got=$(fleet_sql "$(cat k1.conn)" "SELECT FROM fleet.batch('another epoch 16', 0,
 	ARRAY[$today], ARRAY[5::bigint], ARRAY[false], ARRAY[10::bigint], ARRAY['\\x030a'::bytea])")
 [ "$got" = 1 ] || fail "a new epoch: $got"
 got=$(fleet_sql "$judge" "SELECT vaddr, count FROM fleet.sum_counts('\\x$killed', 0, $today, 1)")
-[ "$got" = "327680|346" ] || fail "two epochs: $got"
+[ "$got" = "327680|328" ] || fail "two epochs: $got"
 got=$(fleet_sql "$(cat k1.conn)" "SELECT seq, token FROM fleet.epoch('another epoch 16')")
 [ "$got" = "1|77" ] || fail "the epoch: $got"
 
@@ -114,34 +114,17 @@ got=$(fleet_sql "$judge" "SELECT nr_hosts, total FROM fleet.versions('#ab')")
 [ "$got" = "1|7" ] || fail "versions: $got"
 command_ends 0 "forget" "$fleet" forget --before=1d
 got=$(fleet_sql "$judge" "SELECT sum(count) FROM fleet.sum_counts('\\x$folded', 0, $today, 1)")
-[ "$got" = 7 ] || [ "$got" = 3 ] || fail "forget: $got"
+[ "$got" = 7 ] || fail "forget takes days that it should keep: $got"
+command_ends 0 "forget more" "$fleet" forget --before=@$((today * 86400))
+got=$(fleet_sql "$judge" "SELECT sum(count) FROM fleet.sum_counts('\\x$folded', 0, $today, 1)")
+[ "$got" = 3 ] || fail "forget keeps days: $got"
 
 # ---- two shards: a database whose evidence lies in two other clusters
-cluster s1
-cluster s2
-for shard in s1 s2; do
-	port=${shard}_port
-	conn="host=$dir/$shard port=${!port} user=postgres dbname=postgres"
-	fleet_sql "$conn" 'CREATE ROLE shard LOGIN' && psql -X -q -d "$conn" -f "$root/daemon/fleet/sql/shard.sql" &&
-		fleet_sql "$conn" 'GRANT USAGE ON SCHEMA fleet_shard TO shard; GRANT ALL ON fleet_shard.evidence TO shard' || fail "$shard"
-	echo 'local all all trust' >"$dir/$shard/data/pg_hba.conf"
-done
-fleet_sql "$ADMIN" 'CREATE DATABASE sharded' && sharded=${ADMIN/dbname=fleet/dbname=sharded} && "$fleet" init -d "$sharded" >/dev/null ||
-	fail "no database for shards"
-fleet_sql "$sharded" 'CREATE EXTENSION postgres_fdw'
-for shard in s1 s2; do
-	port=${shard}_port
-	fleet_sql "$sharded" "CREATE SERVER $shard FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$dir/$shard', port '${!port}',
-		dbname 'postgres', fetch_size '1000');
-		GRANT USAGE ON FOREIGN SERVER $shard TO morph_fleet_owner;
-		CREATE USER MAPPING FOR PUBLIC SERVER $shard OPTIONS (user 'shard', password_required 'false')"
-done
-psql -X -q -1 -v ON_ERROR_STOP=1 -d "$sharded" -f "$root/daemon/fleet/sql/shards.sql" || fail "shards.sql"
-fleet_sql "$sharded" "SET ROLE morph_fleet_owner; SELECT FROM fleet.attach_shards(ARRAY['s1', 's2'])" || fail "attach_shards"
-command_ends 0 "check with shards" "$fleet" check -d "$sharded"
-fleet_sql "$sharded" "INSERT INTO fleet.host(name) VALUES ('judge'); INSERT INTO fleet.host(name) SELECT 'simulated' || i FROM generate_series(2, 60) i"
-fleet_sql "$sharded" 'COPY fleet.evidence FROM STDIN' <rows.txt || fail "no rows for the shards"
-sed "s/$module/00${module:2}/" rows.txt | fleet_sql "$sharded" 'COPY fleet.evidence FROM STDIN'
+fleet_shards sharded
+command_ends 0 "check with shards" "$fleet" check -d "$SHARDED"
+fleet_sql "$SHARDED" "INSERT INTO fleet.host(name) VALUES ('judge'); INSERT INTO fleet.host(name) SELECT 'simulated' || i FROM generate_series(2, 60) i"
+fleet_sql "$SHARDED" 'COPY fleet.evidence FROM STDIN' <rows.txt || fail "no rows for the shards"
+sed "s/$module/00${module:2}/" rows.txt | fleet_sql "$SHARDED" 'COPY fleet.evidence FROM STDIN'
 sharded_judge=${judge/dbname=fleet/dbname=sharded}
 by_reader 1 "$sharded_judge" | cmp -s - truth.txt || fail "the sum of shards is not the truth"
 by_reader 0.9 >robust.txt
@@ -157,7 +140,7 @@ done
 # A host pushes to shards as to one cluster, twice.
 module=00ff223344556677
 sed -i 's/dbname=fleet/dbname=sharded/' k3.conn
-fleet_sql "$sharded" "INSERT INTO fleet.host(name) VALUES ('k3')"
+fleet_sql "$SHARDED" "INSERT INTO fleet.host(name) VALUES ('k3')"
 for seq in 1 2; do
 	got=$(send k3 $seq $module 0 5 "$today" $((100 + seq)) "03$(printf %02x $((100 + seq)))" 2>&1)
 	[ "$got" = 1 ] || fail "push to shards: $got"

@@ -39,6 +39,7 @@ for src in "${!where[@]}"; do
 done
 for page in Documentation/*.[1458]; do
 	[ -e "$page" ] || continue
+	[ "$page" != Documentation/morph-fleet.1 ] || [ -x "$BUILD/morph-fleet" ] || continue
 	[ -e "$dest/usr/share/man/man${page##*.}/$(basename "$page")" ] ||
 		fail "$page was not installed"
 	if command -v mandoc >/dev/null; then
@@ -58,6 +59,7 @@ done
 		usr/include/morph_marker.h "${where[@]/#/usr/}"
 	[ ! -e "$BUILD/morph_marker.so" ] || echo usr/lib/morph/morph_marker.so
 	for page in Documentation/*.[1458]; do
+		[ "$page" != Documentation/morph-fleet.1 ] || [ -x "$BUILD/morph-fleet" ] || continue
 		echo "usr/share/man/man${page##*.}/$(basename "$page")"
 	done
 	for program in "${where[@]}"; do
