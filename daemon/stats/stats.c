@@ -38,11 +38,6 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'd': stats->db = arg; return 0;
-	case KEY_FLEET: stats->fleet = arg; return 0;
-	case ARGP_KEY_END:
-		if (stats->db && stats->fleet)
-			argp_error(state, "--db and --fleet exclude each other");
-		return 0;
 	case 'j': stats->json = true; return 0;
 	case KEY_BACKUP_DIR: md_originals_set_backup_dir(arg); return 0;
 	default: return ARGP_ERR_UNKNOWN;
@@ -51,10 +46,6 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option common_options[] = {
 	{"db", 'd', "FILE", 0, "The database", 10},
-	{"fleet", KEY_FLEET, "CONNECTION", 0,
-	 "Ask a fleet's database instead: 'host=NAME dbname=NAME ...' or postgresql://... (needs "
-	 "morph-fleet)",
-	 10},
 	{"json", 'j', NULL, 0, "Print JSON", 10},
 	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
 	 "Where morph-optimize --in-place has put the originals of replaced files", 10},
@@ -62,6 +53,33 @@ static const struct argp_option common_options[] = {
 };
 
 const struct argp md_stats_common_argp = {.options = common_options, .parser = parse_common};
+
+static error_t parse_fleet(int key, char *arg, struct argp_state *state)
+{
+	struct md_stats *stats = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = stats; return 0;
+	case KEY_FLEET: stats->fleet = arg; return 0;
+	case ARGP_KEY_END:
+		if (stats->db && stats->fleet)
+			argp_error(state, "--db and --fleet exclude each other");
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option fleet_options[] = {
+	{"fleet", KEY_FLEET, "CONNECTION", 0,
+	 "Ask a fleet's database: 'host=NAME dbname=NAME ...' or postgresql://... (needs "
+	 "morph-fleet)",
+	 10},
+	{0},
+};
+
+static const struct argp_child common_children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+const struct argp md_stats_fleet_argp = {
+	.options = fleet_options, .parser = parse_fleet, .children = common_children};
 
 void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
 {

@@ -54,6 +54,8 @@ int md_stats_audit(struct md_stats *stats, int argc, char **argv);
 
 /* --db and --json, an argp child of every command; its input is the struct md_stats. */
 extern const struct argp md_stats_common_argp;
+/* These and --fleet, for commands that read counts. */
+extern const struct argp md_stats_fleet_argp;
 
 /* The program's name in messages; "morph-stats" without a call. @name must stay valid. */
 void md_stats_set_program(const char *name);

@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
 	options,
 	parse,

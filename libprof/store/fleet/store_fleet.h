@@ -26,10 +26,11 @@ enum mp_fleet_kind {
 
 #define MP_FLEET_EPOCH_BYTES   16
 #define MP_FLEET_MACHINE_BYTES 16
-/* Limits of the server, for one row and for one batch. */
+/* The server's limits for one row and one call. */
 #define MP_FLEET_ROW_BYTES_MAX	 (1 << 20)
-#define MP_FLEET_BATCH_ROWS_MAX	 1000
 #define MP_FLEET_BATCH_BYTES_MAX (1 << 20)
+/* Rows of a batch: the server decodes and checks them in some 15 ms. */
+#define MP_FLEET_BATCH_ROWS_MAX 128
 
 struct mp_fleet_epoch {
 	uint8_t name[MP_FLEET_EPOCH_BYTES];
