@@ -54,6 +54,12 @@ int md_fleet_connect(const char *conninfo, PGconn **out, struct mp_err *err)
 		return mp_err_set(err, EPERM, "%s",
 				  "the fleet's server has no TLS: say sslmode=verify-full");
 	}
+	/*
+	 * The planner cannot know how many hosts a module has. Where it has no statistics (new
+	 * tables, foreign ones), it takes one, and would compare each row with each host.
+	 * Compiling these queries takes longer than running them.
+	 */
+	PQclear(PQexec(conn, "SET enable_nestloop = off; SET jit = off; SET work_mem = '32MB'"));
 	*out = conn;
 	return 0;
 }

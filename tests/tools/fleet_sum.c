@@ -4,8 +4,6 @@
  * as rows arrive. An independent reading of fleet.read_rows() for tests and benchmarks: prints each address
  * with its robust sum, and on stderr rows, bytes, seconds and the memory that it took. MODULE is in hex.
  */
-#include <libpq-fe.h>
-
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +12,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "daemon/fleet/server.h"
 #include "libprof/store/store_codec.h"
 
 typedef unsigned __int128 uint128_t;
@@ -108,13 +107,13 @@ int main(int argc, char **argv)
 {
 	struct timespec start, end;
 	struct rusage usage;
+	struct mp_err err;
 	PGconn *conn;
 
 	if (argc != 6)
 		return 2;
-	conn = PQconnectdb(argv[1]);
-	if (PQstatus(conn) != CONNECTION_OK) {
-		fprintf(stderr, "fleet-sum: %s", PQerrorMessage(conn));
+	if (md_fleet_connect(argv[1], &conn, &err)) {
+		fprintf(stderr, "fleet-sum: %s\n", err.msg);
 		return 1;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &start);
