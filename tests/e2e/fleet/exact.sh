@@ -3,7 +3,7 @@
 # The fleet's sums equal the truth to the last count, whatever happens on the way: kill -9 of clients and of
 # the server at random moments, batches that come twice, late or in another order, clocks that jump, days that
 # are folded, hosts that are restored from backups, and hosts that are cloned.
-# PUSHES= says how many pushes there are (default 240), SEED= which ones.
+# PUSHES= says how many pushes there are (default 120), SEED= which ones.
 . "$(dirname "$0")/lib-fleet.sh"
 need setpriv
 fleet_start
@@ -11,7 +11,7 @@ fleet_start
 store=$BUILD/tools/fleet-store
 [ -x "$store" ] || { echo "skip: fleet-store was not built"; exit 77; }
 today=$(($(date +%s) / 86400))
-RANDOM=${SEED:-1} pushes=${PUSHES:-240}
+RANDOM=${SEED:-1} pushes=${PUSHES:-120}
 nr_pushes=0 nr_adds=0 nr_killed=0 nr_crashes=0 nr_restored=0 nr_replayed=0 nr_later=0 nr_waits=0
 
 # HOST -> its certificate's name and its machine. e is a clone of b: the same certificate, the same machine.

@@ -107,4 +107,24 @@ command_ends 0 "a copy with counts of its own" "$fleet" push -d "$(<beta.conn)" 
 json "a copy with counts of its own" '.rows > 0 and .nr_epochs == 0'
 "$fleet" pull -d "$(<alpha.conn)" --cap=1 --top=9 -o sum.db >/dev/null 2>err.txt || fail "pull: $(<err.txt)"
 "$store" compare truth.db sum.db || fail "the sums with a copy are not the truth"
+
+# ---- two copies that cannot be told apart: what the second one has not sent when the first one sends is left
+# out, as the documentation says, and nothing counts twice
+push 0 "before the twin"
+sqlite3 s.db "VACUUM INTO 'twin.db'" 2>/dev/null || cp s.db twin.db
+twin() {
+	command_ends 0 "$1" "$fleet" push -d "$(<alpha.conn)" --db=twin.db --machine-id=id --give-up=0 --json
+}
+"$store" add s.db truth.db 11 $today
+"$store" add twin.db lost.db 12 $today
+push 0 "the first of two copies"
+twin "the second of two copies"
+json "the second of two copies" '.rows == 0 and .nr_epochs == 1'
+"$store" add twin.db truth.db 13 $today
+"$store" add s.db truth.db 14 $today
+twin "the second one goes on"
+push 0 "the first one goes on"
+json "the first one goes on" '.rows > 0 and .nr_epochs == 0'
+"$fleet" pull -d "$(<alpha.conn)" --cap=1 --top=9 -o sum.db >/dev/null 2>err.txt || fail "pull: $(<err.txt)"
+"$store" compare truth.db sum.db || fail "the sums with two copies are not the truth"
 [ $nr_failed = 0 ]
