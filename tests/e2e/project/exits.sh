@@ -237,8 +237,29 @@ else
 	seen[morphd,0]=elsewhere
 fi
 
+# ---- morph-fleet: without a server; e2e/fleet has one
+pages="morphd.8 morph-stats.1 morph-optimize.1 morph-audit.1"
+if [ -x "$BUILD/morph-fleet" ]; then
+	nowhere="host=127.0.0.1 port=1 dbname=x user=x"
+	cp s.db fleet.db
+	ends 2 morph-fleet
+	ends 2 morph-fleet frobnicate
+	ends 2 morph-fleet push --config=/dev/null --db=fleet.db
+	ends 2 morph-fleet push --rate=fast -d "$nowhere"
+	ends 2 morph-fleet pull -d "$nowhere"
+	ends 2 morph-fleet hosts -d "$nowhere"
+	ends 3 morph-fleet push -d "$nowhere" --db=none.db
+	ends 75 morph-fleet push -d "$nowhere" --db=fleet.db --give-up=0
+	ends 75 morph-fleet pull -d "$nowhere" -o x prog
+	ends 75 morph-fleet modules -d "$nowhere"
+	ends 1 morph-fleet push -d "$nowhere" --db=junk.db
+	ends 1 morph-fleet check -d "$nowhere"
+	seen[morph-fleet,0]=elsewhere
+	pages="$pages morph-fleet.1"
+fi
+
 # The tests above have seen every status that the pages document.
-for page in morphd.8 morph-stats.1 morph-optimize.1 morph-audit.1; do
+for page in $pages; do
 	for status in $(sed -n '/^.Sh EXIT STATUS/,/^.Sh EX[^I]/s/^\.It \([0-9]*\)$/\1/p' \
 		"$root/Documentation/$page"); do
 		[ -n "${seen[${page%.*},$status]:-}" ] || fail "$page: nothing here ends with $status"

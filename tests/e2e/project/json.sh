@@ -232,6 +232,14 @@ else
 	left_out=yes
 fi
 
+# morph-fleet needs a server, which another process starts.
+BUILD=$BUILD bash "$root/tests/e2e/fleet/lib-outputs.sh" "$dir" >fleet.txt 2>&1
+case $? in
+0) ;;
+77) left_out="${left_out:-} fleet" ;;
+*) fail "morph-fleet --json: $(cat fleet.txt)" ;;
+esac
+
 # An audit inside a program, and one of whole runs as morph-optimize refine would store it.
 morph-optimize instrument --kind=audit --all --report=none --counts="$PWD/ring" "$prog" -o audited || fail "audited"
 morphd run --audit=ring -d audited.db >/dev/null 2>audited.err &
