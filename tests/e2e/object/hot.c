@@ -8,6 +8,10 @@
 extern int other_step(int x);
 extern int (*const other_table[4])(int);
 
+int dispatch(int op, int x);
+int interpret(const unsigned char *code, int x);
+int interpret_distances(const unsigned char *code, int x);
+
 static __thread int per_thread;
 static int depth;
 
@@ -58,8 +62,7 @@ add:
 mul:
 	x *= 3;
 	goto *labels[*code++ & 3];
-xor:
-	x ^= 0x1234;
+	xor : x ^= 0x1234;
 	goto *labels[*code++ & 3];
 end:
 	return x;

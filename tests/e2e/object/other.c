@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A second object: functions that hot.c reaches by name and by pointer. */
+int other_step(int x);
+extern int (*const other_table[4])(int);
+
 static int __attribute__((noinline)) a(int x)
 {
 	int sum = 0;
