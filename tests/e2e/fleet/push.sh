@@ -33,6 +33,14 @@ json "only what changed" ".rows > 0 and .rows < $rows and .nr_modules == 1"
 push 0 "small batches" --batch=1
 json "small batches" '.nr_batches > 3 and .bytes / .nr_batches < 1100'
 
+# A limit of bandwidth: bytes take at least as long as the limit says.
+"$store" add s.db truth.db 15 $today 20
+start=${EPOCHREALTIME/./}
+push 0 "a limit of bandwidth" --rate=16
+took=$((${EPOCHREALTIME/./} - start))
+bytes=$(jq .bytes out.txt)
+[ "$bytes" -gt 8000 ] && [ $((took * 16384 / 1000000)) -ge "$bytes" ] || fail "$bytes bytes at 16 KiB/s took $took us"
+
 # ---- names: nothing is sent without a salt, hashes with one, paths only if that is configured
 [ "$(fleet_sql "$ADMIN" 'SELECT count(name) FROM fleet.module_host')" = 0 ] || fail "names were sent without a salt"
 head -c 32 /dev/urandom >salt
