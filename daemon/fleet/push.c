@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -201,6 +202,25 @@ static int send_batch(struct push *p, struct mp_err *err)
 	return 0;
 }
 
+/*
+ * The server takes rows of the batch for damaged. One odd module must not hold up the others: from now on
+ * each batch has one module, and one that is refused is left out of this push.
+ */
+static void leave_out(struct push *p, const struct mp_err *err)
+{
+	struct mp_fleet_batch *b = &p->batch;
+
+	b->from = b->modules[0].key;
+	b->ended = false;
+	if (b->nr_modules == 1) {
+		b->from++;
+		p->report->nr_refused++;
+		snprintf(p->report->refused, sizeof(p->report->refused), "%.180s: %.300s",
+			 b->modules[0].path, err->msg);
+	}
+	b->alone = true;
+}
+
 static int send_all(struct push *p, struct mp_err *err)
 {
 	int r = 0;
@@ -209,6 +229,10 @@ static int send_all(struct push *p, struct mp_err *err)
 		r = mp_fleet_collect(p->store, &p->batch, batch_bytes(p), err);
 		if (!r && p->batch.token)
 			r = send_batch(p, err);
+		if (r == -EINVAL && p->batch.token) {
+			leave_out(p, err);
+			r = 0;
+		}
 		if (r == -EEXIST && p->nr_refusals++ < REFUSALS_MAX) {
 			r = synchronise(p, err);
 			p->batch.ended = false;

@@ -29,6 +29,8 @@ struct md_push_report {
 	size_t nr_too_large; /* rows that no server takes */
 	size_t nr_epochs;    /* that began, because the server knows another copy of the store */
 	size_t nr_waits;
+	size_t nr_refused; /* modules whose counts the server takes for damaged; the others were sent */
+	char refused[512]; /* why the last of them was */
 };
 
 /*

@@ -15,7 +15,7 @@
 #include "libprof/base/settings.h"
 #include "libprof/cli/stdio.h"
 
-#define GIVE_UP_S    300
+#define GIVE_UP_S 300
 /* The server decodes and checks so much in some 50 ms. */
 #define BATCH_KIB    48
 #define FIRST_WAIT_S 1
@@ -42,8 +42,8 @@ enum {
 static const struct argp_option option_table[] = {
 	{"db", KEY_DB, "FILE", 0, "The store to send (default: see FILES in the man page)", 0},
 	{"rate", KEY_RATE, "KIB", 0, "Send at most so many KiB per second", 0},
-	{"batch", KEY_BATCH, "KIB", 0,
-	 "Send at most so many KiB in one transaction (default: 48)", 0},
+	{"batch", KEY_BATCH, "KIB", 0, "Send at most so many KiB in one transaction (default: 48)",
+	 0},
 	{"names", KEY_NAMES, "HOW", 0,
 	 "Send names of files hashed (default; not at all without a salt), plain, or no", 0},
 	{"salt-file", KEY_SALT, "FILE", 0, "The salt of hashed names, the same on all hosts", 0},
@@ -73,7 +73,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
 	case KEY_DB: o->db = arg; return 0;
 	case KEY_RATE: o->rate = arg; return 0;
-	case KEY_BATCH: o->batch_kib = number(state, "batch", arg, 1, MP_FLEET_BATCH_BYTES_MAX >> 10); return 0;
+	case KEY_BATCH:
+		o->batch_kib = number(state, "batch", arg, 1, MP_FLEET_BATCH_BYTES_MAX >> 10);
+		return 0;
 	case KEY_NAMES: o->names = arg; return 0;
 	case KEY_SALT: o->salt_file = arg; return 0;
 	case KEY_GIVE_UP: o->give_up_s = number(state, "give-up", arg, 0, 1e6); return 0;
@@ -197,6 +199,7 @@ static int print(const struct options *o, const struct md_push_report *r)
 	json_object_set_new(root, "nr_batches", json_integer((json_int_t)r->nr_batches));
 	json_object_set_new(root, "nr_waits", json_integer((json_int_t)r->nr_waits));
 	json_object_set_new(root, "nr_epochs", json_integer((json_int_t)r->nr_epochs));
+	json_object_set_new(root, "nr_refused", json_integer((json_int_t)r->nr_refused));
 	json_object_set_new(root, "too_large", json_integer((json_int_t)r->nr_too_large));
 	return md_stats_json_print(root);
 }
@@ -206,6 +209,9 @@ static void note(const struct md_push_report *r)
 	if (r->nr_epochs)
 		md_stats_note("the store is a copy of one that the fleet knows: what it had until "
 			      "now is not sent again");
+	if (r->nr_refused)
+		md_stats_note("the server refuses the counts of %zu modules: %s", r->nr_refused,
+			      r->refused);
 	if (r->nr_too_large)
 		md_stats_note("%zu chunks have more counts than a server takes, and were left out",
 			      r->nr_too_large);

@@ -27,12 +27,14 @@ static const struct command {
 	{"status", "what was collected, how, and what became of it", md_stats_status, false},
 	{"query", "samples by module, function or basic block", md_stats_query, true},
 	{"annotate", "a function's instructions with the samples of each", md_stats_annotate, true},
-	{"diff", "what became slower or faster between two databases or periods", md_stats_diff, false},
+	{"diff", "what became slower or faster between two databases or periods", md_stats_diff,
+	 false},
 	{"heat", "a picture: where the code that runs lies, before and after", md_stats_heat, true},
 	{"flame", "a picture: the samples of modules, functions and blocks", md_stats_flame, true},
 	{"calls", "the call graph: which call site called which function, how often",
 	 md_stats_call_graph, false},
-	{"activity", "share of application, library and kernel per program", md_stats_activity, false},
+	{"activity", "share of application, library and kernel per program", md_stats_activity,
+	 false},
 	{"audit", "which versions of functions were faster, by audits inside programs",
 	 md_stats_audit, false},
 	{"import", "add callgrind's counts, BOLT's fdata, or the text of perf script",
@@ -41,8 +43,8 @@ static const struct command {
 	{"remember", "keep fingerprints of files, so that samples serve later builds",
 	 md_stats_remember, false},
 	{"trials", "which versions of files refining tried", md_stats_trials, false},
-	{"export", "samples and counts for other tools: BOLT, pprof, linkers, ...",
-	 md_stats_export, true},
+	{"export", "samples and counts for other tools: BOLT, pprof, linkers, ...", md_stats_export,
+	 true},
 };
 
 struct line {
@@ -75,7 +77,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_NO_ARGS: argp_error(state, "no command given"); return EINVAL;
 	case ARGP_KEY_SUCCESS:
 		if (line->stats.fleet && !line->command->reads_fleet)
-			argp_error(state, "--fleet goes with query, annotate, heat, flame and export");
+			argp_error(state,
+				   "--fleet goes with query, annotate, heat, flame and export");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}

@@ -2,6 +2,7 @@
 /*
  * fleet-store - makes stores as hosts of a fleet have them, and compares stores.
  *	fleet-store add DB TRUTH SEED DAY [TIMES]	adds random counts of DAY to DB, and to TRUTH
+ *	fleet-store odd DB	adds a module whose counts lie further apart than its text is large
  *	fleet-store compare A B	are the counts and transfers of all modules the same?
  *	fleet-store sum DB	prints how many samples, transfers and modules there are
  */
@@ -114,6 +115,20 @@ static int do_add(char **argv, int times)
 	return r ? fail(&err) : 0;
 }
 
+static int do_odd(char **argv)
+{
+	static const struct counts counts = {
+		.module_number = 9, .ips = {{0x1000, 1}, {0x100000000, 1}}, .nr_ips = 2};
+	struct mp_store *store = NULL;
+	struct mp_err err = {""};
+	int r = mp_store_open(argv[2], MP_STORE_WRITE, &store, &err);
+
+	if (!r)
+		r = add(store, &counts, TRUTH_DAY, &err);
+	mp_store_close(store);
+	return r ? fail(&err) : 0;
+}
+
 /* Return: 0 equal, 1 not, -errno. */
 static int compare_module(struct mp_store *a, struct mp_store *b, const struct mp_module *m,
 			  struct mp_err *err)
@@ -202,11 +217,13 @@ int main(int argc, char **argv)
 {
 	if (argc >= 6 && argc <= 7 && !strcmp(argv[1], "add"))
 		return do_add(argv, argc == 7 ? atoi(argv[6]) : 1);
+	if (argc == 3 && !strcmp(argv[1], "odd"))
+		return do_odd(argv);
 	if (argc == 4 && !strcmp(argv[1], "compare"))
 		return do_compare(argv);
 	if (argc == 3 && !strcmp(argv[1], "sum"))
 		return do_sum(argv);
 	fprintf(stderr,
-		"usage: fleet-store add DB TRUTH SEED DAY [TIMES] | compare A B | sum DB\n");
+		"usage: fleet-store add DB TRUTH SEED DAY [TIMES] | odd DB | compare A B | sum DB\n");
 	return 2;
 }

@@ -68,6 +68,7 @@ struct mp_fleet_row {
 struct mp_fleet_batch {
 	int64_t from; /* key of the first module to look at; a new batch continues there */
 	bool ended;   /* there are no more modules */
+	bool alone;   /* set by the caller: rows of one module only */
 	int64_t seq, token, previous; /* @token 0: nothing to send */
 	struct mp_module *modules;
 	struct mp_fleet_row *rows;

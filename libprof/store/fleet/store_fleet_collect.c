@@ -314,7 +314,7 @@ static int collect_modules(struct collect *c, struct mp_err *err)
 		if (modules[i].key < c->batch->from ||
 		    (!modules[i].nr_samples && !modules[i].nr_transfers))
 			continue;
-		if (nr_seen++ == MODULES_MAX || c->full) {
+		if (nr_seen++ == MODULES_MAX || (c->batch->alone && c->batch->nr_rows)) {
 			c->batch->ended = false;
 			c->batch->from = modules[i].key;
 			break;

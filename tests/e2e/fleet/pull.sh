@@ -153,10 +153,12 @@ says err.txt 'morph-fleet is not installed' "without morph-fleet"
 PATH=/usr/bin:/bin command_ends 1 "morph-stats without morph-fleet" alone/morph-stats query --fleet="$conn"
 says err.txt 'morph-fleet is not installed' "morph-stats without morph-fleet"
 # The temporary database is removed, also after kill -9.
-"$BUILD/morph-optimize" --fleet="$conn" prog -o y >/dev/null 2>&1 &
-sleep 0.05
-kill -9 $! 2>/dev/null
-wait $! 2>/dev/null
+{
+	"$BUILD/morph-optimize" --fleet="$conn" prog -o y >/dev/null 2>&1 &
+	sleep 0.05
+	kill -9 $!
+	wait $!
+} 2>/dev/null
 for _ in {1..100}; do
 	[ -n "$(ls -A tmp)" ] || break
 	sleep 0.1

@@ -33,6 +33,14 @@ json "only what changed" ".rows > 0 and .rows < $rows and .nr_modules == 1"
 push 0 "small batches" --batch=1
 json "small batches" '.nr_batches > 3 and .bytes / .nr_batches < 1100'
 
+# A limit of bandwidth: bytes take at least as long as the limit says.
+"$store" add s.db truth.db 15 $today 20
+start=${EPOCHREALTIME/./}
+push 0 "a limit of bandwidth" --rate=16
+took=$((${EPOCHREALTIME/./} - start))
+bytes=$(jq .bytes out.txt)
+[ "$bytes" -gt 8000 ] && [ $((took * 16384 / 1000000)) -ge "$bytes" ] || fail "$bytes bytes at 16 KiB/s took $took us"
+
 # ---- names: nothing is sent without a salt, hashes with one, paths only if that is configured
 [ "$(fleet_sql "$ADMIN" 'SELECT count(name) FROM fleet.module_host')" = 0 ] || fail "names were sent without a salt"
 head -c 32 /dev/urandom >salt
@@ -74,7 +82,15 @@ says err.txt 'another push' "two at once"
 push 1 "a banned host"
 one_line "a banned host"
 "$fleet" unban alpha -d "$ADMIN"
-cp beta.conn alpha.as-beta
+# One odd module does not hold up the others. Its key is lower than that of others.
+"$store" odd odd.db
+for i in 21 22 23; do "$store" add odd.db odd-truth.db $i $today 3; done
+command_ends 0 "an odd module" "$fleet" push -d "$(<beta.conn)" --db=odd.db --machine-id=id --give-up=0 --json
+json "an odd module" '.nr_refused == 1 and .nr_modules == 3'
+says err.txt 'refuses the counts of 1 modules: /usr/bin/m9: .*more than a text of' "an odd module"
+command_ends 0 "an odd module again" "$fleet" push -d "$(<beta.conn)" --db=odd.db --machine-id=id --give-up=0 --json
+json "an odd module again" '.nr_refused == 1 and .rows == 0'
+fleet_sql "$ADMIN" "DELETE FROM fleet.evidence WHERE host = (SELECT id FROM fleet.host WHERE name = 'beta')" >/dev/null
 sed 's/user=beta/user=alpha/' beta.conn >stolen.conn
 command_ends 75 "a certificate of another host" "$fleet" push -d "$(<stolen.conn)" --db=s.db --give-up=0
 

@@ -44,7 +44,9 @@ END_TEST
 
 START_TEST(key_of_a_module_comes_back)
 {
-	struct mp_id id = {.build_id = {9, 8, 7}, .build_id_len = 3, .text_hash = 0xff00000000000001u},
+	struct mp_id id = {.build_id = {9, 8, 7},
+			   .build_id_len = 3,
+			   .text_hash = 0xff00000000000001u},
 		     back;
 	uint8_t key[MD_MODULE_KEY_MAX];
 

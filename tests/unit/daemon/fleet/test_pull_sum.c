@@ -104,7 +104,7 @@ START_TEST(sum_leaves_out_rows_that_are_not_sound)
 	for (int i = 0; i < 7; i++) {
 		row = row_of(0, ips, 2, MD_PULL_WHOLE);
 		switch (i) {
-		case 0: row.total = 12; break;	/* the cap relies on it */
+		case 0: row.total = 12; break; /* the cap relies on it */
 		case 1: row.weight = MD_PULL_WHOLE + 1; break;
 		case 2: row.weight = 0; break;
 		case 3: row.size = 0; break;

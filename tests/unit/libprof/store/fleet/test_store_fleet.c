@@ -309,8 +309,8 @@ END_TEST
 START_TEST(fleet_check_finds_damage)
 {
 	pull(100, 10);
-	ck_assert_int_eq(sqlite3_exec(store->db, "UPDATE fleet_base SET total = total + 1", NULL, NULL,
-				      NULL),
+	ck_assert_int_eq(sqlite3_exec(store->db, "UPDATE fleet_base SET total = total + 1", NULL,
+				      NULL, NULL),
 			 SQLITE_OK);
 	ck_assert_int_eq(mp_store_check(store, &err), -EBADMSG);
 	ck_assert_int_eq(sqlite3_exec(store->db, "UPDATE fleet_base SET data = x'0102'", NULL, NULL,
