@@ -109,7 +109,8 @@ stop_all() {
 # fleet_start: a scratch directory, a CA, and a cluster with an empty database `fleet`. $ADMIN connects there
 # as a superuser.
 fleet_start() {
-	scratch fleet
+	# In /tmp, which PostgreSQL's user can enter, and where the name of its socket is short enough.
+	TMPDIR=/tmp scratch fleet
 	at_exit stop_all
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=test CA" \
 		-keyout "$dir/ca.key" -out "$dir/ca.crt" 2>/dev/null || { echo "FAIL: no CA"; exit 1; }
