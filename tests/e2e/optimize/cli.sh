@@ -380,7 +380,8 @@ else
 	refuses 1 '' x32 --all
 fi
 gcc -c -o object.o small.c
-refuses 1 '' object.o --all
+ends 2 "an object without its program" --all object.o -o none
+says err.txt 'needs --program=PROGRAM' "an object without its program"
 cp prog arm
 printf '\267' | dd of=arm bs=1 seek=18 conv=notrunc status=none
 refuses 1 '' arm --all
