@@ -185,7 +185,7 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 		if (!r)
 			report_module(p, &profile, &stats);
 	} else if (r == -ENOENT) {
-		/* What was pulled earlier is gone from the fleet. */
+		/* The fleet has no counts of this module any more: take out those of the earlier pull. */
 		p->nr_missing++;
 		if (mp_fleet_put_pulled(p->store, &profile, time(NULL), &ignored))
 			r = -EIO;

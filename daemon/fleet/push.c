@@ -16,7 +16,7 @@
 #include "daemon/fleet/server.h"
 
 #define WAIT_MAX_S 60.0
-/* Of a batch with a limit of bandwidth: it is sent at once, then nothing for the rest of its time. */
+/* With a limit of bandwidth, push sends a batch at once, and then waits until these seconds are over. */
 #define BATCH_S	  2
 #define BATCH_MIN (16 << 10)
 /* More forks in one push mean that another process sends from a copy of the store at this moment. */

@@ -60,7 +60,7 @@ void me_object_report_fini(struct me_object_report *report);
 /* Notes that a function, or (@name NULL) a member, is left alone. */
 int me_object_leave(struct me_object_report *report, const char *name, const char *why, bool moved);
 
-/* What is in the file: neither an object nor an archive, or one of them. */
+/* The kind of a file. ME_OBJECT_NONE: it is neither an object nor an archive. */
 enum me_object_kind {
 	ME_OBJECT_NONE,
 	ME_OBJECT_REL,

@@ -34,8 +34,8 @@
 enum me_oinsn_flag {
 	ME_OINSN_TARGET = 1 << 0, /* a reference or a branch leads here */
 	ME_OINSN_NOP = 1 << 1,	  /* does nothing, and has no relocation */
-	ME_OINSN_PAD = 1 << 3,	  /* a landing pad */
 	ME_OINSN_FIXED = 1 << 2,  /* a branch that has no other encoding */
+	ME_OINSN_PAD = 1 << 3,	  /* a landing pad */
 };
 
 /* One instruction of the object. All instructions of all sections are in one array. */
@@ -84,7 +84,7 @@ struct me_olsda {
 	uint32_t nr_types, types_end; /* type i is 4 * i bytes before @types_end in the section */
 };
 
-/* What a section of data gets behind its old bytes, from the next multiple of 4 on. */
+/* Bytes and relocations that are appended to a section of data, at the next multiple of 4. */
 struct me_extra {
 	struct me_bytes bytes, relocs;
 };
@@ -122,7 +122,7 @@ struct me_fragment {
 	uint32_t align;
 };
 
-/* What stands at one place of an output section. */
+/* One thing in an output section: a copied instruction, an added branch, or padding. */
 struct me_item {
 	uint32_t insn;	   /* ME_NONE: a jump that was added, or padding */
 	uint32_t to;	   /* instruction to which the branch or operand leads */
@@ -188,7 +188,7 @@ struct me_object {
 	struct me_object_report *report;
 };
 
-/* What a relocation refers to. */
+/* The kinds of targets that a relocation has. */
 enum me_oref_kind {
 	ME_OREF_KEEP,	/* the symbol alone says it: data, another file, a function by its name */
 	ME_OREF_PLACE,	/* an instruction */
@@ -248,7 +248,7 @@ static inline uint32_t me_object_symbol(const struct me_object *o, uint32_t symb
  */
 int me_object_translate(const struct me_object *o, uint32_t section, const Elf64_Rela *reloc,
 			int64_t code_bias, Elf64_Rela *out, struct mp_err *err);
-/* Where an instruction is now: output section, offset. Return: false: it was left out. */
+/* Finds the output section of an instruction, and its offset there. Return: false: it was left out. */
 bool me_object_place_of(const struct me_object *o, uint32_t insn, uint32_t *out, uint32_t *off);
 
 /* Reads the exception table of @func, and marks landing pads. Return: false: not understood. */

@@ -133,7 +133,7 @@ static int translate_section(struct writer *w, uint32_t index, struct mp_err *er
 	return rc ? rc : to->own.failed ? mp_err_set(err, ENOMEM, "out of memory") : 0;
 }
 
-/* Behind the old bytes and relocations of a section of data, those that were added. */
+/* Appends the added bytes and relocations to those of a section of data. */
 static int add_extra(struct writer *w, uint32_t index, struct mp_err *err)
 {
 	const struct mp_relobj_section *s = &w->o->in->sections[index];

@@ -17,7 +17,7 @@ int vo_refuse(struct vo *vo, const struct vo_side *side, uint32_t section, uint6
 
 /* ---- sections --------------------------------------------------------------------------------- */
 
-/* What the comparison of symbols, relocations, code and unwind rows covers. */
+/* Return: true for a section whose contents another comparison covers: of symbols, relocations, code or rows. */
 static bool compared_elsewhere(const struct vo_side *side, uint32_t i)
 {
 	const struct mp_relobj_section *s = &side->obj->sections[i];

@@ -79,7 +79,7 @@ struct vo {
 	struct mp_err *err;
 };
 
-/* What a relocated or resolved field leads to. */
+/* The target of a field that is relocated or resolved. */
 struct vo_ref {
 	bool code;
 	struct vo_place place;	 /* if @code */

@@ -120,7 +120,7 @@ static bool branches(const struct mp_insn *insn)
 	       insn->kind == MP_INSN_LOOP || insn->kind == MP_INSN_CALL;
 }
 
-/* Where the branch or the operand with a displacement leads. */
+/* Return: the target of the branch, or of the operand with a displacement. */
 static struct vo_ref field_ref(const struct vo_side *side, const struct code *code)
 {
 	const struct mp_relobj_section *s = &side->obj->sections[code->place.section];

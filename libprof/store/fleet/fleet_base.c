@@ -118,10 +118,7 @@ int mp_fleet_base_total(struct mp_store *store, enum mp_fleet_kind kind, int64_t
 
 	if (r)
 		return r;
-	sqlite3_bind_int64(stmt, 1, module);
-	sqlite3_bind_int64(stmt, 2, kind);
-	sqlite3_bind_int64(stmt, 3, span->first_day);
-	sqlite3_bind_int64(stmt, 4, span->last_day);
+	mp_fleet_bind_days(stmt, module, kind, span->first_day, span->last_day);
 	r = mp_store_step(store, stmt, "read", err);
 	if (r > 0)
 		sum = sqlite3_column_int64(stmt, 0);
@@ -146,10 +143,7 @@ int mp_fleet_base_take(struct mp_store *store, enum mp_fleet_kind kind, int64_t 
 
 	if (r)
 		return r;
-	sqlite3_bind_int64(stmt, 1, module);
-	sqlite3_bind_int64(stmt, 2, kind);
-	sqlite3_bind_int64(stmt, 3, span->first_day);
-	sqlite3_bind_int64(stmt, 4, span->last_day);
+	mp_fleet_bind_days(stmt, module, kind, span->first_day, span->last_day);
 	sqlite3_bind_int64(stmt, 5, chunk);
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
 		r = mp_fleet_decode(store, kind, chunk, stmt, 0, &base, &nr_base, err);

@@ -18,6 +18,16 @@ int mp_fleet_decode(struct mp_store *store, enum mp_fleet_kind kind, int64_t chu
 		    sqlite3_stmt *stmt, int column, struct mp_store_array *out, size_t *nr,
 		    struct mp_err *err);
 
+/* Parameters 1 to 4 of @stmt: the module, the kind, the first and the last day. */
+static inline void mp_fleet_bind_days(sqlite3_stmt *stmt, int64_t module, enum mp_fleet_kind kind,
+				      int64_t from, int64_t to)
+{
+	sqlite3_bind_int64(stmt, 1, module);
+	sqlite3_bind_int64(stmt, 2, kind);
+	sqlite3_bind_int64(stmt, 3, from);
+	sqlite3_bind_int64(stmt, 4, to);
+}
+
 struct mp_fleet_base_row {
 	enum mp_fleet_kind kind;
 	enum mp_fleet_origin origin;

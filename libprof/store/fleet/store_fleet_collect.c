@@ -43,10 +43,7 @@ static int sum_sent(struct collect *c, enum mp_fleet_kind kind, const struct mp_
 
 	if (r)
 		return r;
-	sqlite3_bind_int64(stmt, 1, c->module->key);
-	sqlite3_bind_int64(stmt, 2, kind);
-	sqlite3_bind_int64(stmt, 3, span->first_day);
-	sqlite3_bind_int64(stmt, 4, span->last_day);
+	mp_fleet_bind_days(stmt, c->module->key, kind, span->first_day, span->last_day);
 	r = mp_store_step(c->store, stmt, "read", err);
 	*nr = 0;
 	*total = 0;
@@ -67,10 +64,7 @@ static int drop_notes(struct collect *c, enum mp_stmt which, const char *sql,
 
 	if (r)
 		return r;
-	sqlite3_bind_int64(stmt, 1, c->module->key);
-	sqlite3_bind_int64(stmt, 2, kind);
-	sqlite3_bind_int64(stmt, 3, from);
-	sqlite3_bind_int64(stmt, 4, to);
+	mp_fleet_bind_days(stmt, c->module->key, kind, from, to);
 	return mp_store_run(c->store, stmt, "write", err);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What compilers make of C: switches, labels as values, pointers to functions, loops, tail calls,
- * thread-local data, cold paths. Prints one number. */
+/* A program with the constructs of C that compilers translate in different ways: switches, labels as values,
+ * pointers to functions, loops, tail calls, thread-local data, cold paths. Prints one number. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
