@@ -17,10 +17,21 @@ static int set_text(char *out, size_t size, const char *value, struct mp_err *er
 	return 0;
 }
 
+/* Return: the place of @value among the three @words; -1: it is none of them. */
+static int find_word(const char *value, const char *const words[3])
+{
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(value, words[i]))
+			return i;
+	return -1;
+}
+
 int md_fleet_config_set(struct md_fleet_config *config, const char *key, const char *value,
 			struct mp_err *err)
 {
 	static const char *const names[] = {"hashed", "plain", "no"};
+	static const char *const times[] = {"daily", "always", "no"};
+	int i;
 
 	if (!strcmp(key, "database"))
 		return set_text(config->database, sizeof(config->database), value, err);
@@ -28,15 +39,20 @@ int md_fleet_config_set(struct md_fleet_config *config, const char *key, const c
 		return set_text(config->salt_file, sizeof(config->salt_file), value, err);
 	if (!strcmp(key, "rate"))
 		return mp_settings_number(value, 1, 1e9, false, &config->rate, err);
+	if (!strcmp(key, "contexts")) {
+		i = find_word(value, times);
+		if (i < 0)
+			return mp_err_set(err, EINVAL, "not daily, always or no");
+		config->contexts = (enum mp_fleet_when)i;
+		return 0;
+	}
 	if (strcmp(key, "names"))
 		return mp_err_set(err, EINVAL, "no such key");
-	for (int i = MD_NAMES_HASHED; i <= MD_NAMES_NONE; i++) {
-		if (!strcmp(value, names[i])) {
-			config->names = (enum md_names)i;
-			return 0;
-		}
-	}
-	return mp_err_set(err, EINVAL, "not hashed, plain or no");
+	i = find_word(value, names);
+	if (i < 0)
+		return mp_err_set(err, EINVAL, "not hashed, plain or no");
+	config->names = (enum md_names)i;
+	return 0;
 }
 
 static int take(const struct mp_setting *setting, void *arg, struct mp_err *err)

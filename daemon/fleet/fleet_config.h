@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/fleet/file_names.h"
+#include "libprof/store/fleet/store_fleet.h"
 
 #ifndef MORPH_SYSCONFDIR
 #define MORPH_SYSCONFDIR "/etc"
@@ -19,8 +20,9 @@
 struct md_fleet_config {
 	char database[4096]; /* libpq's conninfo; "": not known */
 	enum md_names names;
-	char salt_file[4096]; /* "": none */
-	double rate;	      /* KiB per second; 0: no limit */
+	char salt_file[4096];	     /* "": none */
+	double rate;		     /* KiB per second; 0: no limit */
+	enum mp_fleet_when contexts; /* and paths and sampled calls */
 };
 
 /* Sets one key from a file or an option. Return: 0, -EINVAL with a message that names the value only. */

@@ -8,6 +8,8 @@
 
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg_params.h"
+#include "daemon/fleet/pull_paths.h"
+#include "daemon/fleet/pull_tree.h"
 #include "daemon/fleet/server.h"
 
 /* Modules of one answer. */
@@ -151,8 +153,26 @@ static bool read_row(const PGresult *result, struct md_pull_row *row)
 	return true;
 }
 
+/* Sums of one kind. */
+struct sums {
+	enum mp_fleet_kind kind;
+	struct md_pull_sum *counts;
+	struct md_pull_paths *paths;
+	struct md_pull_tree tree;
+};
+
+static int add_row(struct sums *sums, const struct md_pull_row *row, struct mp_err *err)
+{
+	switch (sums->kind) {
+	case MP_FLEET_PATHS: return md_pull_paths_add(sums->paths, row, err);
+	case MP_FLEET_CONTEXTS:
+	case MP_FLEET_CALLS: return md_pull_tree_add(&sums->tree, row, err);
+	default: return md_pull_sum_add(sums->counts, row, err);
+	}
+}
+
 /* After a failure the rest is read without a look, so that the connection can be used again. */
-static int add_rows(PGconn *conn, struct md_pull_sum *sum, struct mp_err *err)
+static int add_rows(PGconn *conn, struct sums *sums, struct mp_err *err)
 {
 	static const char what[] = "read counts";
 	struct md_pull_row row;
@@ -163,33 +183,40 @@ static int add_rows(PGconn *conn, struct md_pull_sum *sum, struct mp_err *err)
 		if (!failed && !read_row(result, &row))
 			failed = impossible("a row", err);
 		else if (!failed)
-			failed = md_pull_sum_add(sum, &row, err);
+			failed = add_row(sums, &row, err);
 		PQclear(result);
 	}
 	return failed ? failed : r;
 }
 
-static int read_kind(PGconn *conn, const struct md_pull_request *request, const struct mp_id *id,
-		     enum mp_fleet_kind kind, struct md_pull_result *out, struct mp_err *err)
+static int read_rows(PGconn *conn, const struct md_pull_request *request, const struct mp_id *id,
+		     struct sums *sums, struct mp_err *err)
 {
 	uint8_t key[MD_MODULE_KEY_MAX];
 	size_t size = md_module_key(id, key);
 	struct md_pg_params p = {0};
-	struct md_pull_sum *sum;
-	int r = md_pull_sum_new(kind, request->elf, &sum, err);
+	int r;
 
-	if (r)
-		return r;
-	add_parameters(&p, request, key, size, kind);
+	add_parameters(&p, request, key, size, sums->kind);
 	r = md_pg_send(conn,
 		       "SELECT chunk, last_day, exact, total, weight, data"
 		       " FROM fleet.read_rows" ROWS_ARGUMENTS,
 		       &p, "read counts", err);
+	return r ? r : add_rows(conn, sums, err);
+}
+
+static int read_kind(PGconn *conn, const struct md_pull_request *request, const struct mp_id *id,
+		     enum mp_fleet_kind kind, struct md_pull_result *out, struct mp_err *err)
+{
+	struct sums sums = {.kind = kind};
+	int r = md_pull_sum_new(kind, request->elf, &sums.counts, err);
+
+	if (r)
+		return r;
+	r = read_rows(conn, request, id, &sums, err);
 	if (!r)
-		r = add_rows(conn, sum, err);
-	if (!r)
-		r = md_pull_sum_finish(sum, out, err);
-	md_pull_sum_free(sum);
+		r = md_pull_sum_finish(sums.counts, out, err);
+	md_pull_sum_free(sums.counts);
 	return r;
 }
 
@@ -220,6 +247,12 @@ static void add_stats(struct md_pull_stats *stats, const struct md_pull_result *
 	stats->outside += result->outside;
 }
 
+static void see_day(struct mp_fleet_profile *out, int32_t day)
+{
+	if (day > out->day)
+		out->day = day;
+}
+
 static int read_both(PGconn *conn, const struct md_pull_request *request,
 		     struct mp_fleet_profile *out, struct md_pull_stats *stats, struct mp_err *err)
 {
@@ -228,22 +261,95 @@ static int read_both(PGconn *conn, const struct md_pull_request *request,
 
 	if (!r)
 		r = read_kind(conn, request, &out->id, MP_FLEET_EDGES, &edges, err);
-	if (!r)
-		r = count_hosts(conn, request, &out->id,
-				counts.nr ? MP_FLEET_COUNTS : MP_FLEET_EDGES, &stats->nr_hosts,
-				err);
 	out->counts = counts.counts;
 	out->nr_counts = counts.nr;
 	out->edges = edges.edges;
 	out->nr_edges = edges.nr;
 	out->exact_counts = counts.exact;
 	out->exact_edges = edges.exact;
-	out->day = counts.last_day > edges.last_day ? counts.last_day : edges.last_day;
+	see_day(out, counts.last_day);
+	see_day(out, edges.last_day);
 	stats->samples = counts.total;
 	stats->transfers = edges.total;
 	add_stats(stats, &counts);
 	add_stats(stats, &edges);
 	return r;
+}
+
+static int read_paths(PGconn *conn, const struct md_pull_request *request,
+		      struct mp_fleet_profile *out, struct md_pull_stats *stats, struct mp_err *err)
+{
+	struct md_pull_paths_result result = {.last_day = -1};
+	struct sums sums = {.kind = MP_FLEET_PATHS, .paths = md_pull_paths_new(request->elf)};
+	int r = sums.paths ? read_rows(conn, request, &out->id, &sums, err)
+			   : mp_err_set(err, ENOMEM, "out of memory");
+
+	if (!r)
+		r = md_pull_paths_finish(sums.paths, &result, err);
+	md_pull_paths_free(sums.paths);
+	out->paths = result.paths;
+	out->nr_paths = result.nr;
+	see_day(out, result.last_day);
+	stats->paths = result.total;
+	stats->nr_rows += result.nr_rows;
+	stats->nr_bad += result.nr_bad;
+	stats->outside += result.outside;
+	stats->left_out += result.left_out;
+	return r;
+}
+
+static int read_tree(PGconn *conn, const struct md_pull_request *request, enum mp_fleet_kind kind,
+		     struct mp_fleet_profile *out, struct md_pull_stats *stats, struct mp_err *err)
+{
+	struct sums sums = {.kind = kind};
+	int r = md_pull_tree_init(&sums.tree, kind, err);
+
+	if (!r)
+		r = read_rows(conn, request, &out->id, &sums, err);
+	if (!r)
+		r = md_pull_tree_finish(&sums.tree, err);
+	if (r) {
+		md_pull_tree_fini(&sums.tree);
+		return r;
+	}
+	see_day(out, sums.tree.last_day);
+	stats->nr_rows += sums.tree.nr_rows;
+	stats->nr_bad += sums.tree.nr_bad;
+	*(kind == MP_FLEET_CALLS ? &stats->calls : &stats->contexts) = sums.tree.sum.nodes[0].total;
+	*(kind == MP_FLEET_CALLS ? &out->calls : &out->contexts) = sums.tree.sum;
+	return 0;
+}
+
+static int read_all(PGconn *conn, const struct md_pull_request *request,
+		    struct mp_fleet_profile *out, struct md_pull_stats *stats, struct mp_err *err)
+{
+	enum mp_fleet_kind kind = MP_FLEET_CONTEXTS;
+	int r = read_both(conn, request, out, stats, err);
+
+	if (!r && !request->counts_only)
+		r = read_paths(conn, request, out, stats, err);
+	if (!r && !request->counts_only)
+		r = read_tree(conn, request, MP_FLEET_CONTEXTS, out, stats, err);
+	if (!r && !request->counts_only)
+		r = read_tree(conn, request, MP_FLEET_CALLS, out, stats, err);
+	if (r)
+		return r;
+	if (out->nr_counts || out->nr_edges)
+		kind = out->nr_counts ? MP_FLEET_COUNTS : MP_FLEET_EDGES;
+	return count_hosts(conn, request, &out->id, kind, &stats->nr_hosts, err);
+}
+
+void md_pull_free_profile(struct mp_fleet_profile *profile)
+{
+	free(profile->counts);
+	free(profile->edges);
+	free(profile->paths);
+	mp_context_tree_fini(&profile->contexts);
+	mp_context_tree_fini(&profile->calls);
+	profile->counts = NULL;
+	profile->edges = NULL;
+	profile->paths = NULL;
+	profile->nr_counts = profile->nr_edges = profile->nr_paths = 0;
 }
 
 int md_pull_profile(PGconn *conn, const struct md_pull_request *request,
@@ -252,23 +358,19 @@ int md_pull_profile(PGconn *conn, const struct md_pull_request *request,
 	int r;
 
 	memset(stats, 0, sizeof(*stats));
-	out->counts = NULL;
-	out->edges = NULL;
+	out->day = -1;
 	/* Counts, edges and hosts are of one moment. */
 	r = md_pg_run(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL, "read counts",
 		      NULL, err);
 	if (r)
 		return r;
-	r = read_both(conn, request, out, stats, err);
+	r = read_all(conn, request, out, stats, err);
 	if (!r)
 		r = md_pg_run(conn, "COMMIT", NULL, "read counts", NULL, err);
-	if (!r && !out->nr_counts && !out->nr_edges)
+	if (!r && !out->nr_counts && !out->nr_edges && !out->nr_paths && !stats->contexts &&
+	    !stats->calls)
 		r = mp_err_set(err, ENOENT, "the fleet has no counts of it");
-	if (!r)
-		return 0;
-	free(out->counts);
-	free(out->edges);
-	out->counts = NULL;
-	out->edges = NULL;
+	if (r)
+		md_pull_free_profile(out);
 	return r;
 }

@@ -24,13 +24,15 @@ struct md_pull_request {
 	int32_t until_day;	  /* counts of later days are left out */
 	double quantile;	  /* of the hosts' totals: no host counts with more; 1: no cap */
 	bool without_self;	  /* leave out what this host sent */
+	bool counts_only;	  /* leave out paths, contexts and calls */
 	const struct mp_elf *elf; /* the module's file, or NULL */
 };
 
 struct md_pull_stats {
-	uint64_t samples, transfers;
+	uint64_t samples, transfers, paths, contexts, calls;
 	int64_t nr_hosts; /* with samples, or else with transfers */
 	uint64_t nr_rows, nr_bad, outside;
+	uint64_t left_out; /* counts of paths for which there was no room */
 };
 
 /*
@@ -45,11 +47,13 @@ int md_pull_top(PGconn *conn, int32_t until_day, int limit, struct md_pull_modul
 void md_pull_free_modules(struct md_pull_module *modules, size_t nr);
 
 /*
- * md_pull_profile - reads the profile of @out->id: its counts, edges and day. Ownership: free() both
- * arrays. Return: 0; -ENOENT: the fleet has no counts of it; -EPROTO, -EFBIG, -EOVERFLOW: what the
+ * md_pull_profile - reads the profile of @out->id: its counts, edges, paths, trees and day. Ownership:
+ * md_pull_free_profile(@out), after a success. Return: 0; -ENOENT: the fleet has no counts of it; -EPROTO, -EFBIG, -EOVERFLOW: what the
  * server says is impossible; as md_fleet_fail().
  */
 int md_pull_profile(PGconn *conn, const struct md_pull_request *request,
 		    struct mp_fleet_profile *out, struct md_pull_stats *stats, struct mp_err *err);
+/* Frees what was read. */
+void md_pull_free_profile(struct mp_fleet_profile *profile);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/pull.h"
+#include "daemon/fleet/pull_names.h"
 #include "daemon/fleet/pull_target.h"
 #include "daemon/stats/stats.h"
 #include "libprof/base/settings.h"
@@ -31,7 +32,7 @@ struct options {
 	const char *db, *output;
 	int64_t as_of_s; /* 0: now */
 	double quantile;
-	bool json, all_hosts;
+	bool json, all_hosts, counts_only;
 	long top;
 	const char *arguments[ARGUMENTS_MAX];
 	size_t nr_arguments;
@@ -43,6 +44,7 @@ enum {
 	KEY_CAP,
 	KEY_ALL_HOSTS,
 	KEY_TOP,
+	KEY_COUNTS_ONLY,
 	KEY_JSON
 };
 
@@ -60,6 +62,8 @@ static const struct argp_option option_table[] = {
 	{"all-hosts", KEY_ALL_HOSTS, NULL, 0,
 	 "Include what this host sent. --db leaves it out, since the database may have it already",
 	 0},
+	{"counts-only", KEY_COUNTS_ONLY, NULL, 0,
+	 "Leave out paths, calling contexts and sampled calls", 0},
 	{"top", KEY_TOP, "N", 0, "The N modules with the most samples", 0},
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0}};
@@ -96,6 +100,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_CAP: parse_cap(o, state, arg); return 0;
 	case KEY_ALL_HOSTS: o->all_hosts = true; return 0;
 	case KEY_TOP: md_stats_limit(state, arg, &o->top); return 0;
+	case KEY_COUNTS_ONLY: o->counts_only = true; return 0;
 	case KEY_JSON: o->json = true; return 0;
 	case ARGP_KEY_ARG:
 		if (o->nr_arguments == ARGUMENTS_MAX)
@@ -126,9 +131,51 @@ struct pull {
 	PGconn *conn;
 	struct md_pull_request request;
 	struct mp_store *store;
+	struct md_pull_names names;
 	json_t *modules; /* what was pulled */
 	size_t nr_missing;
 };
+
+static void print_module(const char *name, const struct md_pull_stats *s)
+{
+	const struct {
+		uint64_t nr;
+		const char *what;
+	} parts[] = {{s->transfers, "transfers"},
+		     {s->paths, "paths"},
+		     {s->contexts, "samples with calling contexts"},
+		     {s->calls, "sampled calls"}};
+
+	md_stats_put_text(name);
+	printf(": %" PRIu64 " samples", s->samples);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i].nr)
+			printf(", %" PRIu64 " %s", parts[i].nr, parts[i].what);
+	printf(" of %" PRId64 " hosts\n", s->nr_hosts);
+}
+
+static void note_module(const struct mp_fleet_profile *profile, const struct md_pull_stats *s)
+{
+	if (s->nr_bad)
+		md_stats_note("%s: %" PRIu64 " of %" PRIu64
+			      " rows are not sound, and were left out",
+			      profile->path, s->nr_bad, s->nr_rows);
+	if (s->outside)
+		md_stats_note("%s: %" PRIu64
+			      " counts lie outside of the file's code, and were left "
+			      "out",
+			      profile->path, s->outside);
+	if (s->left_out)
+		md_stats_note("%s: %" PRIu64 " counts of paths were left out: there are too many "
+			      "different ones",
+			      profile->path, s->left_out);
+	if (profile->left_out_contexts || profile->left_out_calls)
+		md_stats_note(
+			"%s: the database has %s of its own of this program: the fleet's were "
+			"left out",
+			profile->path,
+			profile->left_out_contexts ? "calling contexts" : "sampled calls");
+}
 
 static void report_module(struct pull *p, const struct mp_fleet_profile *profile,
 			  const struct md_pull_stats *s)
@@ -141,27 +188,17 @@ static void report_module(struct pull *p, const struct mp_fleet_profile *profile
 	json_object_set_new(m, "path", md_stats_json_string(profile->path));
 	json_object_set_new(m, "samples", json_integer((json_int_t)s->samples));
 	json_object_set_new(m, "transfers", json_integer((json_int_t)s->transfers));
+	json_object_set_new(m, "paths", json_integer((json_int_t)s->paths));
+	json_object_set_new(m, "contexts", json_integer((json_int_t)s->contexts));
+	json_object_set_new(m, "calls", json_integer((json_int_t)s->calls));
 	json_object_set_new(m, "nr_hosts", json_integer((json_int_t)s->nr_hosts));
 	json_object_set_new(m, "rows", json_integer((json_int_t)s->nr_rows));
 	json_object_set_new(m, "bad_rows", json_integer((json_int_t)s->nr_bad));
 	json_object_set_new(m, "outside", json_integer((json_int_t)s->outside));
 	json_array_append_new(p->modules, m);
-	if (!p->options->json) {
-		md_stats_put_text(profile->path[0] ? profile->path : build_id);
-		printf(": %" PRIu64 " samples", s->samples);
-		if (s->transfers)
-			printf(" and %" PRIu64 " transfers", s->transfers);
-		printf(" of %" PRId64 " hosts\n", s->nr_hosts);
-	}
-	if (s->nr_bad)
-		md_stats_note("%s: %" PRIu64 " of %" PRIu64
-			      " rows are not sound, and were left out",
-			      profile->path, s->nr_bad, s->nr_rows);
-	if (s->outside)
-		md_stats_note("%s: %" PRIu64
-			      " counts lie outside of the file's code, and were left "
-			      "out",
-			      profile->path, s->outside);
+	if (!p->options->json)
+		print_module(profile->path[0] ? profile->path : build_id, s);
+	note_module(profile, s);
 }
 
 /* @name: for messages and as the module's path. Return: exit status. */
@@ -181,7 +218,11 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 		 "the fleet's profile of %.100s, of %" PRId64 " hosts", name[0] ? name : build_id,
 		 stats.nr_hosts);
 	if (!r) {
-		r = mp_fleet_put_pulled(p->store, &profile, time(NULL), &err);
+		if (md_pull_names_want(&p->names, &profile.contexts) ||
+		    md_pull_names_want(&p->names, &profile.calls))
+			r = mp_err_set(&err, ENOMEM, "out of memory");
+		if (!r)
+			r = mp_fleet_put_pulled(p->store, &profile, time(NULL), &err);
 		if (!r)
 			report_module(p, &profile, &stats);
 	} else if (r == -ENOENT) {
@@ -190,8 +231,7 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 		if (mp_fleet_put_pulled(p->store, &profile, time(NULL), &ignored))
 			r = -EIO;
 	}
-	free(profile.counts);
-	free(profile.edges);
+	md_pull_free_profile(&profile);
 	if (!r)
 		return 0;
 	md_stats_fail("%s: %s", name[0] ? name : build_id, err.msg);
@@ -305,6 +345,27 @@ static int pull_all(struct pull *p)
 	return !r && p->nr_missing ? MD_FLEET_NO_PROFILE : r;
 }
 
+/* A database of its own knows only what was pulled: functions of libraries need their modules. */
+static int find_names(struct pull *p)
+{
+	struct mp_store *local = NULL;
+	struct mp_err err = {""};
+	char path[4096];
+	int r;
+
+	if (!p->options->output)
+		return 0;
+	if (!mp_store_default_path(path, sizeof(path), false, &err) &&
+	    mp_store_open(path, MP_STORE_READ, &local, &err))
+		local = NULL;
+	r = md_pull_names_find(&p->names, p->conn, local, p->store, &err);
+	mp_store_close(local);
+	if (!r)
+		return 0;
+	md_stats_fail("%s", err.msg);
+	return r == -ENOTCONN || r == -EAGAIN ? MD_FLEET_LATER : MD_FLEET_FAILED;
+}
+
 static int report(const struct pull *p, const char *path)
 {
 	json_t *root;
@@ -333,6 +394,7 @@ int md_fleet_command_pull(int argc, char **argv)
 	if (r)
 		return r;
 	p.request.quantile = o.quantile;
+	p.request.counts_only = o.counts_only;
 	p.request.without_self = !o.output && !o.all_hosts;
 	p.request.until_day = (int32_t)((o.as_of_s ? o.as_of_s : time(NULL)) / MP_SECONDS_PER_DAY);
 	/* The server's day may have begun already. */
@@ -344,6 +406,8 @@ int md_fleet_command_pull(int argc, char **argv)
 	} else {
 		p.store = target.store;
 		r = pull_all(&p);
+		if ((!r || r == MD_FLEET_NO_PROFILE) && p.names.nr && find_names(&p))
+			r = MD_FLEET_FAILED;
 		keep = !r || (r == MD_FLEET_NO_PROFILE && json_array_size(p.modules));
 		if (md_pull_target_close(&target, keep, &err))
 			r = md_stats_fail("%s", err.msg);
@@ -351,6 +415,7 @@ int md_fleet_command_pull(int argc, char **argv)
 	if (!r)
 		r = report(&p, target.path);
 	json_decref(p.modules);
+	md_pull_names_fini(&p.names);
 	PQfinish(p.conn);
 	return r;
 }

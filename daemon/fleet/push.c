@@ -116,16 +116,37 @@ static int compare(struct push *p, bool has, int64_t seq, int64_t token, struct 
 	return begin_epoch(p, true, err);
 }
 
+/* Was the store, or the epoch, made on another machine? */
+static bool is_elsewhere(const struct push *p)
+{
+	static const uint8_t none[MP_FLEET_MACHINE_BYTES];
+
+	return !p->epoch.is_same_machine && p->epoch.is_machine_known &&
+	       memcmp(p->options->machine, none, sizeof(none)) != 0;
+}
+
+/*
+ * Finds the store's epoch. A store that never sent is a fork, too, if it was made elsewhere: the original
+ * sends what both have.
+ */
+static int find_epoch(struct push *p, struct mp_err *err)
+{
+	bool has = false;
+	int r = mp_fleet_epoch_read(p->store, p->options->machine, &has, &p->epoch, err);
+
+	if (r || (has && p->epoch.is_same_machine))
+		return r;
+	if (has && p->epoch.token)
+		return begin_epoch(p, true, err);
+	return begin_epoch(p, has && !p->options->is_machine_given && is_elsewhere(p), err);
+}
+
 static int synchronise(struct push *p, struct mp_err *err)
 {
 	int64_t seq = 0, token = 0;
 	bool has = false;
-	int r = mp_fleet_epoch_read(p->store, p->options->machine, &has, &p->epoch, err);
+	int r = find_epoch(p, err);
 
-	if (!r && !has)
-		r = begin_epoch(p, false, err);
-	else if (!r && !p->epoch.is_same_machine)
-		r = begin_epoch(p, true, err);
 	if (!r)
 		r = md_push_today(&p->sender, err);
 	if (!r)
@@ -252,6 +273,8 @@ int md_push_run(const struct md_push_options *options, struct mp_store *store,
 	struct push p = {.options = options,
 			 .store = store,
 			 .report = report,
+			 .batch = {.when = options->contexts,
+				   .today = time(NULL) / MP_SECONDS_PER_DAY},
 			 .start_s = now_s(),
 			 .wait_s = options->first_wait_s};
 	int r;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -22,7 +21,7 @@
 
 struct options {
 	struct md_fleet_access access;
-	const char *db, *rate, *names, *salt_file, *machine_id;
+	const char *db, *rate, *names, *contexts, *salt_file, *machine_id;
 	double give_up_s, first_wait_s, batch_kib;
 	bool json;
 };
@@ -32,6 +31,7 @@ enum {
 	KEY_RATE,
 	KEY_BATCH,
 	KEY_NAMES,
+	KEY_CONTEXTS,
 	KEY_SALT,
 	KEY_GIVE_UP,
 	KEY_RETRY,
@@ -46,6 +46,10 @@ static const struct argp_option option_table[] = {
 	 0},
 	{"names", KEY_NAMES, "HOW", 0,
 	 "Send names of files hashed (default; not at all without a salt), plain, or no", 0},
+	{"contexts", KEY_CONTEXTS, "WHEN", 0,
+	 "Send paths, calling contexts and sampled calls daily (default: those of a day when it is "
+	 "over), always, or no",
+	 0},
 	{"salt-file", KEY_SALT, "FILE", 0, "The salt of hashed names, the same on all hosts", 0},
 	{"give-up", KEY_GIVE_UP, "SECONDS", 0, "Try so long to reach the server (default: 300)", 0},
 	{"retry", KEY_RETRY, "SECONDS", 0, "The first wait between attempts (default: 1)", 0},
@@ -77,6 +81,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->batch_kib = number(state, "batch", arg, 1, MP_FLEET_BATCH_BYTES_MAX >> 10);
 		return 0;
 	case KEY_NAMES: o->names = arg; return 0;
+	case KEY_CONTEXTS: o->contexts = arg; return 0;
 	case KEY_SALT: o->salt_file = arg; return 0;
 	case KEY_GIVE_UP: o->give_up_s = number(state, "give-up", arg, 0, 1e6); return 0;
 	case KEY_RETRY: o->first_wait_s = number(state, "retry", arg, 0.001, 1e6); return 0;
@@ -120,10 +125,13 @@ static int configure(struct options *o, struct md_push_options *push)
 		return usage("rate", o->rate, &err);
 	if (o->names && md_fleet_config_set(config, "names", o->names, &err))
 		return usage("names", o->names, &err);
+	if (o->contexts && md_fleet_config_set(config, "contexts", o->contexts, &err))
+		return usage("contexts", o->contexts, &err);
 	if (o->salt_file && md_fleet_config_set(config, "salt-file", o->salt_file, &err))
 		return usage("salt-file", o->salt_file, &err);
 	push->database = config->database;
 	push->names.how = config->names;
+	push->contexts = config->contexts;
 	push->bytes_per_s = (uint64_t)(config->rate * 1024);
 	push->batch_bytes = (size_t)(o->batch_kib * 1024);
 	push->give_up_s = o->give_up_s;
@@ -133,26 +141,13 @@ static int configure(struct options *o, struct md_push_options *push)
 	return 0;
 }
 
-/* A hash of the machine's id. Zeros without one: then only the server's token tells copies apart. */
-static int read_machine(const char *path, uint8_t out[MP_FLEET_MACHINE_BYTES])
+/* Without an id, only the server's token tells copies of the store apart. */
+static int read_machine(const char *path, struct md_push_options *push)
 {
-	static const char what[] = "morph-fleet";
-	uint8_t text[sizeof(what) + 256], hash[EVP_MAX_MD_SIZE];
-	unsigned int size = 0;
-	FILE *file = fopen(path ? path : "/etc/machine-id", "re");
-	size_t nr;
+	int r = mp_machine_id_read(path, push->machine);
 
-	memset(out, 0, MP_FLEET_MACHINE_BYTES);
-	if (!file)
-		return path ? md_stats_fail("%s: %s", path, strerror(errno)) : 0;
-	memcpy(text, what, sizeof(what));
-	nr = fread(text + sizeof(what), 1, sizeof(text) - sizeof(what), file);
-	fclose(file);
-	if (!EVP_Digest(text, sizeof(what) + nr, hash, &size, EVP_sha256(), NULL) ||
-	    size < MP_FLEET_MACHINE_BYTES)
-		return md_stats_fail("out of memory");
-	memcpy(out, hash, MP_FLEET_MACHINE_BYTES);
-	return 0;
+	push->is_machine_given = path != NULL;
+	return r && path ? md_stats_fail("%s: %s", path, strerror(-r)) : 0;
 }
 
 /*
@@ -232,7 +227,7 @@ int md_fleet_command_push(int argc, char **argv)
 	mp_stdio_parsed();
 	r = configure(&o, &push);
 	if (!r)
-		r = read_machine(o.machine_id, push.machine);
+		r = read_machine(o.machine_id, &push);
 	if (!r)
 		r = open_store(o.db, &store);
 	if (r)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/policy/deny.h"
+#include "libprof/store/fleet/fleet_base.h"
 #include "libprof/store/store_drop.h"
 
 /* ---- candidates ---------------------------------------------------------------------------- */
@@ -43,6 +44,8 @@ static int consider_modules(struct mp_store *store, const struct md_policy *poli
 
 	if (ret)
 		return ret;
+	/* What a fleet's other machines spend says nothing about this machine's time. */
+	ret = mp_fleet_keep_own(store, 0, modules, nr, err);
 	for (size_t i = 0; i < nr; i++)
 		all += modules[i].nr_samples;
 	/* A few samples do not show a program's share. */
@@ -101,6 +104,8 @@ int md_queue_drop_gone(const struct md_worker *worker, int64_t now_s,
 	if (ret)
 		return ret;
 	ret = mp_store_list_modules(worker->store, since_s, &modules, &nr, err);
+	if (!ret)
+		ret = mp_fleet_keep_own(worker->store, since_s, modules, nr, err);
 	for (size_t i = 0; !ret && i < nr; i++) {
 		const struct mp_module *m = &modules[i];
 
@@ -147,16 +152,16 @@ static int compare(const void *a, const void *b)
 	return strcmp(x->job.path, y->job.path);
 }
 
-/* @own: samples of the present build alone, if the job knows which build that is. */
-static uint64_t samples_of(const struct mp_job *job, bool own, const struct mp_module *modules,
+/* @present: samples of the present build alone, if the job knows which build that is. */
+static uint64_t samples_of(const struct mp_job *job, bool present, const struct mp_module *modules,
 			   size_t nr)
 {
 	uint64_t sum = 0;
 
-	own = own && (job->id.build_id_len || job->id.text_hash);
+	present = present && (job->id.build_id_len || job->id.text_hash);
 	for (size_t i = 0; i < nr; i++)
 		if (mp_id_equal(&modules[i].id, &job->id) ||
-		    (!own && modules[i].path && !strcmp(modules[i].path, job->path)))
+		    (!present && modules[i].path && !strcmp(modules[i].path, job->path)))
 			sum += modules[i].nr_samples;
 	return sum;
 }
@@ -203,12 +208,17 @@ int md_queue_sort(struct mp_store *store, const struct md_policy *policy, const 
 	if (!entries)
 		ret = mp_err_set(err, ENOMEM, "out of memory");
 	*nr_ready = 0;
+	/* A profile that was pulled from a fleet is a profile, and says nothing about the order. */
+	for (size_t i = 0; !ret && i < nr; i++)
+		*nr_ready +=
+			is_ready(&jobs[i], policy, samples_of(&jobs[i], true, modules, nr_modules));
+	if (!ret)
+		ret = mp_fleet_keep_own(store, 0, modules, nr_modules, err);
 	for (size_t i = 0; !ret && i < nr; i++) {
 		const struct mp_job *job = &jobs[i];
 
 		entries[i] = (struct entry){*job, use_of(job->state), rank_of(job->path, order),
 					    samples_of(job, false, modules, nr_modules)};
-		*nr_ready += is_ready(job, policy, samples_of(job, true, modules, nr_modules));
 	}
 	if (!ret && nr) {
 		qsort(entries, nr, sizeof(*entries), compare);

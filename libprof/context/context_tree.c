@@ -175,6 +175,15 @@ int mp_context_child(struct mp_context_tree *tree, uint32_t parent,
 	return add_node(tree, parent, module, key->vaddr, (uint8_t)key->kind, child);
 }
 
+uint32_t mp_context_find(const struct mp_context_tree *tree, uint32_t parent,
+			 const struct mp_context_key *key)
+{
+	for (uint32_t i = tree->nr_modules; i--;)
+		if (tree->modules[i] == key->module)
+			return *find_slot(tree, parent, i, key->vaddr, (uint8_t)key->kind);
+	return 0;
+}
+
 struct mp_context_key mp_context_key_of(const struct mp_context_tree *tree, uint32_t node)
 {
 	const struct mp_context_node *n = &tree->nodes[node];
@@ -209,6 +218,69 @@ static void move_up(struct mp_context_tree *tree, uint32_t i)
 		nodes[before].next = i;
 	else
 		parent->first = i;
+}
+
+/* Joins two sorted lists of siblings, by next alone. Return: the first of both. */
+static uint32_t merge_siblings(struct mp_context_node *nodes, uint32_t a, uint32_t b)
+{
+	uint32_t first = 0, last = 0;
+
+	while (a || b) {
+		uint32_t *from = !b || (a && nodes[a].total >= nodes[b].total) ? &a : &b;
+		uint32_t i = *from;
+
+		*from = nodes[i].next;
+		nodes[i].next = 0;
+		if (last)
+			nodes[last].next = i;
+		else
+			first = i;
+		last = i;
+	}
+	return first;
+}
+
+/* Sorts the children of @parent by their totals; those with equal ones keep their order. */
+static void sort_children(struct mp_context_tree *tree, uint32_t parent)
+{
+	struct mp_context_node *nodes = tree->nodes;
+	uint32_t runs[32] = {0}; /* [k]: a sorted list of 2^k siblings; 0: none */
+	uint32_t i = nodes[parent].first, last = 0, next;
+	bool sorted = true;
+
+	for (; i && sorted; i = nodes[i].next)
+		sorted = !nodes[i].prev || nodes[nodes[i].prev].total >= nodes[i].total;
+	if (sorted)
+		return;
+	for (i = nodes[parent].first; i; i = next) {
+		uint32_t run = i, k = 0;
+
+		next = nodes[i].next;
+		nodes[i].next = 0;
+		for (; runs[k]; runs[k++] = 0)
+			run = merge_siblings(nodes, runs[k], run);
+		runs[k] = run;
+	}
+	for (uint32_t k = 0; k < 32; k++)
+		i = runs[k] ? merge_siblings(nodes, runs[k], i) : i;
+	nodes[parent].first = i;
+	for (; i; i = nodes[i].next) {
+		nodes[i].prev = last;
+		last = i;
+	}
+	nodes[parent].last = last;
+}
+
+static void add_samples(struct mp_context_tree *tree, uint32_t node, uint64_t nr, uint64_t time_ns)
+{
+	tree->nodes[node].self += nr;
+	tree->nodes[node].self_ns += time_ns;
+	for (;; node = tree->nodes[node].parent) {
+		tree->nodes[node].total += nr;
+		tree->nodes[node].total_ns += time_ns;
+		if (!node)
+			break;
+	}
 }
 
 void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr, uint64_t time_ns)
@@ -278,8 +350,14 @@ int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
 			break;
 		to->nodes[new_index[i]].nr_new += node->nr_new;
 		if (node->self)
-			mp_context_add_self(to, new_index[i], node->self, node->self_ns);
+			add_samples(to, new_index[i], node->self, node->self_ns);
 	}
+	/* Sort at the end: a node may have as many children as a tree has nodes. */
+	for (uint32_t i = 0; i < from->nr_nodes && !r; i++)
+		if (from->nodes[i].first && (!i || new_index[i]))
+			sort_children(to, new_index[i]);
+	for (uint32_t i = below; i && !r; i = to->nodes[i].parent)
+		move_up(to, i);
 	free(new_index);
 	return r;
 }

@@ -80,6 +80,9 @@ void mp_context_tree_clear(struct mp_context_tree *tree);
 /* Finds or adds a child. Return: 0, -ENOMEM. */
 int mp_context_child(struct mp_context_tree *tree, uint32_t parent,
 		     const struct mp_context_key *key, uint32_t *child);
+/* Return: the child of @parent with this key; 0: there is none. */
+uint32_t mp_context_find(const struct mp_context_tree *tree, uint32_t parent,
+			 const struct mp_context_key *key);
 /* Adds samples to a node and to the totals above it; the root's must not overflow. */
 void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr,
 			 uint64_t time_ns);
@@ -107,6 +110,19 @@ int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
  * totals stay what they were. Return: 0, -ENOMEM (nothing is changed).
  */
 int mp_context_fold(struct mp_context_tree *tree, uint32_t max);
+
+/*
+ * mp_context_subtract - takes @what out of @from, to which it was added before, and which may have been
+ * folded since. The number of samples that is left is exact, of the root and of each node that was never
+ * folded; the samples of a folded node are taken from the nearest "(other)". Their time is exact if all
+ * have the same. Return: 0; -EINVAL: @from does not have @what; -ENOMEM. @from is half done after an error.
+ */
+int mp_context_subtract(struct mp_context_tree *from, const struct mp_context_tree *what);
+/*
+ * mp_context_settle - makes the totals right after the caller has changed the samples of nodes, and
+ * removes nodes without samples. Return: 0; -ENOMEM, -EOVERFLOW: @tree is to be given up.
+ */
+int mp_context_settle(struct mp_context_tree *tree);
 
 /* For context_fold and context_codec: adds a node without looking for an equal one. */
 int mp_context_append(struct mp_context_tree *tree, uint32_t parent,

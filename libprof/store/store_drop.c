@@ -3,6 +3,8 @@
 #include "libprof/store/store_drop.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "libprof/store/store_private.h"
 
@@ -49,6 +51,21 @@ static int take(struct mp_store *store, int64_t nr, const char *find, const char
 	return r;
 }
 
+int mp_store_take_line(struct mp_store *store, int64_t nr, const char *line, struct mp_err *err)
+{
+	char find[120], count[120], less[120];
+
+	if (!strcmp(line, "attributed"))
+		return mp_store_take_samples(store, nr, err);
+	snprintf(find, sizeof(find),
+		 "SELECT min(session) FROM ledger WHERE what = '%s' AND nr > ?1", line);
+	snprintf(count, sizeof(count), "SELECT nr FROM ledger WHERE what = '%s' AND session = ?1",
+		 line);
+	snprintf(less, sizeof(less),
+		 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what = '%s'", line);
+	return take(store, nr, find, count, less, err);
+}
+
 int mp_store_take_samples(struct mp_store *store, int64_t nr, struct mp_err *err)
 {
 	return take(store, nr,
@@ -77,24 +94,11 @@ static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 	if (!r)
 		r = mp_store_take_samples(store, samples, err);
 	if (!r)
-		r = take(store, paths,
-			 "SELECT min(session) FROM ledger WHERE what = 'paths:decoded' AND nr > ?1",
-			 "SELECT nr FROM ledger WHERE what = 'paths:decoded' AND session = ?1",
-			 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what ="
-			 " 'paths:decoded'",
-			 err);
+		r = mp_store_take_line(store, paths, "paths:decoded", err);
 	if (!r)
-		r = take(store, contexts,
-			 "SELECT min(session) FROM ledger WHERE what = 'contexts' AND nr > ?1",
-			 "SELECT nr FROM ledger WHERE what = 'contexts' AND session = ?1",
-			 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what = 'contexts'",
-			 err);
+		r = mp_store_take_line(store, contexts, "contexts", err);
 	if (!r)
-		r = take(store, calls,
-			 "SELECT min(session) FROM ledger WHERE what = 'calls' AND nr > ?1",
-			 "SELECT nr FROM ledger WHERE what = 'calls' AND session = ?1",
-			 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what = 'calls'",
-			 err);
+		r = mp_store_take_line(store, calls, "calls", err);
 	return r;
 }
 

@@ -252,8 +252,7 @@ static int compare_rarest(const void *a, const void *b)
 	return mp_path_compare_keys(a, b);
 }
 
-/* Key of @path's last @keep blocks. Return: its size; 0: the path has no more blocks. */
-static uint32_t shorten(const struct mp_path_count *path, uint32_t keep, uint8_t *key)
+uint32_t mp_path_shorten(const struct mp_path_count *path, uint32_t keep, uint8_t *key)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
 	uint32_t nr_complete,
@@ -290,7 +289,7 @@ static int shorten_rarest(struct mp_store *store, struct mp_bucket *bucket, uint
 	if (!r && list.nr)
 		qsort(list.paths, list.nr, sizeof(*list.paths), compare_rarest);
 	for (size_t i = 0; i < list.nr && !r && bucket->nr_bytes > max_bytes; i++) {
-		size = shorten(&list.paths[i], keep, key);
+		size = mp_path_shorten(&list.paths[i], keep, key);
 		if (!size)
 			continue;
 		r = delete_row(store, bucket, &list.paths[i], err);

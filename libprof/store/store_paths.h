@@ -40,6 +40,12 @@ int mp_store_add_path_span(struct mp_store *store, int64_t module, const struct 
 			   const struct mp_path_count *paths, size_t nr, struct mp_err *err);
 
 /*
+ * Writes the key of @path's last @keep blocks, 2 or 1, into MP_PATH_KEY_MAX bytes, as the store does where
+ * there are too many paths. Return: its size; 0: the path has no more blocks.
+ */
+uint32_t mp_path_shorten(const struct mp_path_count *path, uint32_t keep, uint8_t *key);
+
+/*
  * For mp_store_check(): every bucket must have a module and correct sums, and every path a
  * bucket.
  */

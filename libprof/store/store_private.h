@@ -112,6 +112,7 @@ enum mp_stmt {
 	MP_STMT_FLEET_BASE_SUM,
 	MP_STMT_FLEET_BASE_LIST,
 	MP_STMT_FLEET_BASE_ADD,
+	MP_STMT_FLEET_PATH_BUCKETS,
 	MP_NR_STMT
 };
 
@@ -179,6 +180,13 @@ extern const char *const mp_store_steps[];
 extern const int mp_store_nr_steps;
 int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_steps,
 		     struct mp_err *err);
+/*
+ * store_epoch.c: names the database anew. @machine: MP_MACHINE_BYTES bytes; the second one notes this
+ * machine.
+ */
+#define MP_EPOCH_BYTES 16
+int mp_store_put_epoch(struct mp_store *store, const uint8_t *machine, struct mp_err *err);
+int mp_store_begin_epoch(struct mp_store *store, struct mp_err *err);
 /*
  * store_save.c: copies the database, which has the older schema @version, to "NAME.schema-@version".
  * Called within the transaction that migrates it.

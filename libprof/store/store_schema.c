@@ -273,6 +273,9 @@ int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_st
 			 MP_STORE_APPLICATION_ID, nr_steps);
 		r = exec(store, sql, "migrate", err);
 	}
+	/* A new database. Of an older one nobody knows where it was made. */
+	if (!r && !version && nr_steps >= mp_store_nr_steps)
+		r = mp_store_begin_epoch(store, err);
 	if (!r)
 		r = exec(store, "COMMIT", "commit", err);
 	if (r)

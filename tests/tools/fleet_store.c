@@ -2,8 +2,9 @@
 /*
  * fleet-store - makes stores as hosts of a fleet have them, and compares stores.
  *	fleet-store add DB TRUTH SEED DAY [TIMES]	adds random counts of DAY to DB, and to TRUTH
+ *	fleet-store add-all DB TRUTH SEED DAY [TIMES]	the same, with paths, calling contexts and sampled calls
  *	fleet-store odd DB	adds a module whose counts lie further apart than its text is large
- *	fleet-store compare A B	are the counts and transfers of all modules the same?
+ *	fleet-store compare A B	are the counts, transfers, paths and trees of all modules the same?
  *	fleet-store sum DB	prints how many samples, transfers and modules there are
  */
 #include <errno.h>
@@ -12,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/store/store.h"
-#include "libprof/store/store_span.h"
+#include "libprof/base/varint.h"
+#include "libprof/store/contexts/store_contexts.h"
+#include "libprof/store/store_paths.h"
 
 #define NR_MODULES 3
 #define TEXT_SIZE  (1u << 20)
@@ -42,7 +44,153 @@ struct counts {
 	struct mp_ip_count ips[400];
 	struct mp_edge_count edges[100];
 	size_t nr_ips, nr_edges;
+	/* with add-all */
+	struct mp_context_tree trees[2]; /* by enum mp_context_table */
+	struct mp_path_count paths[20];
+	uint8_t keys[20][64];
+	size_t nr_paths;
 };
+
+/* ---- paths and trees ------------------------------------------------------------------------ */
+
+#define TREES_MODULE UINT64_C(0x1234)
+#define PERIOD_NS    250000
+
+/* So few addresses that the paths and trees of all hosts together fit into a row. */
+static void make_path(struct counts *c)
+{
+	struct mp_path_count *path = &c->paths[c->nr_paths];
+	struct mp_varint_writer w = {0};
+	uint64_t last = 0, nr = 1 + draw(3);
+
+	for (uint64_t i = 0; i < nr; i++) {
+		uint64_t vaddr = 0x401000 + draw(8) * 0x5000;
+
+		if (i)
+			mp_varint_put_signed(&w, (int64_t)(vaddr - last));
+		else
+			mp_varint_put(&w, vaddr);
+		last = vaddr;
+	}
+	memcpy(c->keys[c->nr_paths], w.bytes, w.size);
+	*path = (struct mp_path_count){c->keys[c->nr_paths], (uint32_t)w.size, 1 + draw(9)};
+	free(w.bytes);
+	c->nr_paths++;
+}
+
+static int make_trees(struct counts *c)
+{
+	int r = 0;
+
+	c->nr_paths = 0;
+	for (uint64_t i = draw(20); i; i--)
+		make_path(c);
+	for (int table = 0; table < 2 && !r; table++) {
+		r = mp_context_tree_init(&c->trees[table]);
+		for (uint64_t i = draw(30); i && !r; i--) {
+			struct mp_context_step steps[4];
+			size_t nr = 1 + draw(4);
+			uint64_t count = 1 + draw(5);
+
+			for (size_t k = 0; k < nr; k++)
+				steps[k] = (struct mp_context_step){
+					{TREES_MODULE + draw(2), 0x401000 + draw(4) * 16,
+					 k + 1 < nr ? MP_CONTEXT_CALL : MP_CONTEXT_FUNCTION},
+					draw(2)};
+			r = mp_context_add(&c->trees[table], steps, nr, count, count * PERIOD_NS);
+		}
+	}
+	return r;
+}
+
+static int add_trees(struct mp_store *store, const struct counts *c, int64_t module, int64_t when_s,
+		     struct mp_ledger *ledger, struct mp_err *err)
+{
+	int r = mp_store_add_paths(store, module, when_s, c->paths, c->nr_paths, err);
+
+	for (size_t i = 0; i < c->nr_paths; i++)
+		ledger->paths[MP_PATH_DECODED] += c->paths[i].count;
+	for (int table = 0; table < 2 && !r; table++)
+		if (c->trees[table].nr_nodes)
+			r = mp_store_add_contexts(store, (enum mp_context_table)table, module,
+						  when_s, &c->trees[table], err);
+	if (c->trees[MP_CONTEXTS].nr_nodes)
+		ledger->contexts = c->trees[MP_CONTEXTS].nodes[0].total;
+	if (c->trees[MP_CALLS].nr_nodes)
+		ledger->calls = c->trees[MP_CALLS].nodes[0].total;
+	return r;
+}
+
+/* Is @a the same as @b, which has as many nodes? */
+static bool is_same_tree(const struct mp_context_tree *a, const struct mp_context_tree *b)
+{
+	uint32_t *at = calloc(a->nr_nodes, sizeof(*at));
+	bool same = at && a->nr_nodes == b->nr_nodes;
+
+	for (uint32_t i = 1; i < a->nr_nodes && same; i++) {
+		struct mp_context_key key = mp_context_key_of(a, i);
+		const struct mp_context_node *x = &a->nodes[i], *y;
+
+		at[i] = mp_context_find(b, at[x->parent], &key);
+		y = &b->nodes[at[i]];
+		same = at[i] && x->self == y->self && x->self_ns == y->self_ns &&
+		       x->total == y->total && x->nr_new == y->nr_new;
+	}
+	free(at);
+	return same;
+}
+
+static int compare_trees(struct mp_store *a, int64_t in_a, struct mp_store *b, int64_t in_b,
+			 const char *path, struct mp_err *err)
+{
+	int r = 0, different = 0;
+
+	for (int table = 0; table < 2 && !r; table++) {
+		struct mp_context_tree x, y;
+
+		if (mp_context_tree_init(&x) || mp_context_tree_init(&y))
+			return mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_read_contexts(a, (enum mp_context_table)table, in_a, 0, &x, err);
+		if (!r)
+			r = mp_store_read_contexts(b, (enum mp_context_table)table, in_b, 0, &y,
+						   err);
+		if (!r && !is_same_tree(&x, &y)) {
+			printf("%s: %s: a tree of %" PRIu64 " samples in %u nodes, not %" PRIu64
+			       " in %u\n",
+			       path, table ? "calls" : "contexts", y.nodes[0].total, y.nr_nodes,
+			       x.nodes[0].total, x.nr_nodes);
+			different = 1;
+		}
+		mp_context_tree_fini(&x);
+		mp_context_tree_fini(&y);
+	}
+	return r ? r : different;
+}
+
+static int compare_paths(struct mp_store *a, int64_t in_a, struct mp_store *b, int64_t in_b,
+			 const char *path, struct mp_err *err)
+{
+	struct mp_path_count *x = NULL, *y = NULL;
+	size_t nr_x = 0, nr_y = 0;
+	int r = mp_store_read_paths(a, in_a, 0, &x, &nr_x, err);
+	bool same;
+
+	if (!r)
+		r = mp_store_read_paths(b, in_b, 0, &y, &nr_y, err);
+	same = nr_x == nr_y;
+	for (size_t i = 0; i < nr_x && same; i++)
+		same = x[i].count == y[i].count && x[i].key_size == y[i].key_size &&
+		       !memcmp(x[i].key, y[i].key, x[i].key_size);
+	if (!r && !same) {
+		printf("%s: %zu other paths than the %zu\n", path, nr_y, nr_x);
+		r = 1;
+	}
+	free(x);
+	free(y);
+	return r;
+}
+
+/* ---- counts --------------------------------------------------------------------------------- */
 
 /* Some chunks get counts at many addresses, as a program's hot code does. */
 static void make(struct counts *c)
@@ -88,17 +236,19 @@ static int add(struct mp_store *store, const struct counts *c, int64_t day, stru
 		r = mp_store_add_edges(store, module, day * MP_SECONDS_PER_DAY, c->edges,
 				       c->nr_edges, err);
 	if (!r)
+		r = add_trees(store, c, module, day * MP_SECONDS_PER_DAY, &ledger, err);
+	if (!r)
 		r = mp_store_start_session(store, &session, err);
 	if (!r)
 		r = mp_store_add_ledger(store, session.key, 1, &ledger, err);
 	return r ? r : mp_store_commit(store, err);
 }
 
-static int do_add(char **argv, int times)
+static int do_add(char **argv, int times, bool all)
 {
 	struct mp_store *stores[2] = {NULL, NULL};
 	struct mp_err err = {""};
-	struct counts counts;
+	static struct counts counts;
 	int r = mp_store_open(argv[2], MP_STORE_WRITE, &stores[0], &err);
 
 	state = strtoull(argv[4], NULL, 0);
@@ -106,9 +256,13 @@ static int do_add(char **argv, int times)
 		r = mp_store_open(argv[3], MP_STORE_WRITE, &stores[1], &err);
 	for (int i = 0; i < times && !r; i++) {
 		make(&counts);
-		r = add(stores[0], &counts, strtoll(argv[5], NULL, 0), &err);
+		r = all && make_trees(&counts) ? mp_err_set(&err, ENOMEM, "out of memory") : 0;
+		if (!r)
+			r = add(stores[0], &counts, strtoll(argv[5], NULL, 0), &err);
 		if (!r)
 			r = add(stores[1], &counts, TRUTH_DAY, &err);
+		mp_context_tree_fini(&counts.trees[0]);
+		mp_context_tree_fini(&counts.trees[1]);
 	}
 	mp_store_close(stores[0]);
 	mp_store_close(stores[1]);
@@ -156,6 +310,13 @@ static int compare_module(struct mp_store *a, struct mp_store *b, const struct m
 		       m->path, other.nr_samples, nr_ips[1], other.nr_transfers, m->nr_samples,
 		       nr_ips[0], m->nr_transfers);
 		r = 1;
+	}
+	if (r >= 0) {
+		int paths = compare_paths(a, m->key, b, other.key, m->path, err);
+		int trees = paths < 0 ? paths
+				      : compare_trees(a, m->key, b, other.key, m->path, err);
+
+		r = trees < 0 ? trees : r | paths | trees;
 	}
 	for (int i = 0; i < 2; i++) {
 		free(ips[i]);
@@ -216,7 +377,9 @@ static int do_sum(char **argv)
 int main(int argc, char **argv)
 {
 	if (argc >= 6 && argc <= 7 && !strcmp(argv[1], "add"))
-		return do_add(argv, argc == 7 ? atoi(argv[6]) : 1);
+		return do_add(argv, argc == 7 ? atoi(argv[6]) : 1, false);
+	if (argc >= 6 && argc <= 7 && !strcmp(argv[1], "add-all"))
+		return do_add(argv, argc == 7 ? atoi(argv[6]) : 1, true);
 	if (argc == 3 && !strcmp(argv[1], "odd"))
 		return do_odd(argv);
 	if (argc == 4 && !strcmp(argv[1], "compare"))
@@ -224,6 +387,7 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "sum"))
 		return do_sum(argv);
 	fprintf(stderr,
-		"usage: fleet-store add DB TRUTH SEED DAY [TIMES] | odd DB | compare A B | sum DB\n");
+		"usage: fleet-store add|add-all DB TRUTH SEED DAY [TIMES] | odd DB | compare A B |"
+		" sum DB\n");
 	return 2;
 }

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "libprof/context/context_codec.h"
+#include "libprof/store/contexts/contexts_rows.h"
 #include "libprof/store/store_bucket.h"
 
 /* The statements of a table, and how large its rows may be. */
@@ -143,6 +144,36 @@ static int write_row(struct mp_store *store, const struct table *t, int64_t modu
 	}
 	free(bytes);
 	return r;
+}
+
+int mp_contexts_list_rows(struct mp_store *store, enum mp_context_table table, int64_t module,
+			  struct mp_bucket **out, size_t *nr, struct mp_err *err)
+{
+	return list_rows(store, &tables[table], module, out, nr, err);
+}
+
+int mp_contexts_read_row(struct mp_store *store, enum mp_context_table table,
+			 const struct mp_bucket *row, struct mp_context_tree *tree,
+			 struct mp_err *err)
+{
+	return read_row(store, &tables[table], row, tree, err);
+}
+
+int mp_contexts_replace_row(struct mp_store *store, enum mp_context_table table, int64_t module,
+			    const struct mp_bucket *row, struct mp_context_tree *tree,
+			    struct mp_err *err)
+{
+	const struct mp_span span = {row->first_day, row->last_day, false};
+	int r = delete_row(store, &tables[table], row->key, err);
+
+	return r || !tree->nodes[0].total
+		       ? r
+		       : write_row(store, &tables[table], module, &span, tree, err);
+}
+
+size_t mp_contexts_bytes_max(enum mp_context_table table)
+{
+	return tables[table].bytes_max;
 }
 
 /* ---- days ---------------------------------------------------------------------------------- */

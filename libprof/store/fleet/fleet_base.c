@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "libprof/store/fleet/fleet_private.h"
-#include "libprof/store/store_bucket.h"
+#include "libprof/store/fleet/fleet_whole.h"
 #include "libprof/store/store_codec.h"
 
 const struct mp_series *mp_fleet_series(enum mp_fleet_kind kind)
@@ -23,8 +23,13 @@ int mp_fleet_buckets(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 		     struct mp_bucket **out, size_t *nr, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = mp_series_prepare(store, mp_fleet_series(kind), MP_SERIES_BUCKET_LIST, &stmt, err);
+	int r;
 
+	if (mp_fleet_is_tree(kind))
+		return mp_contexts_list_rows(store, mp_fleet_table(kind), module, out, nr, err);
+	if (kind == MP_FLEET_PATHS)
+		return mp_fleet_path_buckets(store, module, out, nr, err);
+	r = mp_series_prepare(store, mp_fleet_series(kind), MP_SERIES_BUCKET_LIST, &stmt, err);
 	if (r)
 		return r;
 	sqlite3_bind_int64(stmt, 1, module);
@@ -86,22 +91,31 @@ int mp_fleet_subtract(struct mp_store *store, enum mp_fleet_kind kind, void *fro
 	return mp_store_damaged(store, "counts of a fleet that its chunks do not have", err);
 }
 
+int mp_fleet_bytes(struct mp_store *store, sqlite3_stmt *stmt, int column, const uint8_t **data,
+		   size_t *size, struct mp_err *err)
+{
+	*data = sqlite3_column_blob(stmt, column + 1);
+	*size = (size_t)sqlite3_column_bytes(stmt, column + 1);
+	if (*data && *size &&
+	    (uint32_t)XXH3_64bits(*data, *size) == (uint32_t)sqlite3_column_int64(stmt, column))
+		return 0;
+	return mp_store_damaged(store, "counts of a fleet that do not match their checksum", err);
+}
+
 int mp_fleet_decode(struct mp_store *store, enum mp_fleet_kind kind, int64_t chunk,
 		    sqlite3_stmt *stmt, int column, struct mp_store_array *out, size_t *nr,
 		    struct mp_err *err)
 {
 	const struct mp_series *series = mp_fleet_series(kind);
-	const uint8_t *data = sqlite3_column_blob(stmt, column + 1);
-	int size = sqlite3_column_bytes(stmt, column + 1), r;
+	const uint8_t *data;
+	size_t size;
+	int r = mp_fleet_bytes(store, stmt, column, &data, &size, err);
 
-	if (size <= 0 || !data || chunk < 0 || (uint64_t)chunk > UINT64_MAX >> MP_CHUNK_SHIFT ||
-	    (uint32_t)XXH3_64bits(data, (size_t)size) !=
-		    (uint32_t)sqlite3_column_int64(stmt, column))
-		return mp_store_damaged(store, "counts of a fleet that do not match their checksum",
-					err);
-	r = mp_store_array_reserve(out, series->nr_max((size_t)size) * series->entry_size, err);
-	if (!r &&
-	    series->decode((uint64_t)chunk << MP_CHUNK_SHIFT, data, (size_t)size, out->data, nr))
+	if (!r && (chunk < 0 || (uint64_t)chunk > UINT64_MAX >> MP_CHUNK_SHIFT))
+		r = mp_store_damaged(store, "counts of a fleet without a place", err);
+	if (!r)
+		r = mp_store_array_reserve(out, series->nr_max(size) * series->entry_size, err);
+	if (!r && series->decode((uint64_t)chunk << MP_CHUNK_SHIFT, data, size, out->data, nr))
 		r = mp_store_damaged(store, "malformed counts of a fleet", err);
 	return r;
 }
@@ -159,37 +173,45 @@ int mp_fleet_base_take(struct mp_store *store, enum mp_fleet_kind kind, int64_t 
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
+int mp_fleet_base_put(struct mp_store *store, const struct mp_fleet_base_row *row, uint64_t total,
+		      const uint8_t *data, size_t size, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_FLEET_BASE_ADD,
+			      "INSERT INTO fleet_base(kind, module, origin, first_day,"
+			      " last_day, chunk, session, total, checksum, data)"
+			      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+			      &stmt, err);
+
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, row->kind);
+	sqlite3_bind_int64(stmt, 2, row->module);
+	sqlite3_bind_int64(stmt, 3, row->origin);
+	sqlite3_bind_int64(stmt, 4, row->span.first_day);
+	sqlite3_bind_int64(stmt, 5, row->span.last_day);
+	sqlite3_bind_int64(stmt, 6, row->chunk);
+	sqlite3_bind_int64(stmt, 7, row->session);
+	sqlite3_bind_int64(stmt, 8, (int64_t)total);
+	sqlite3_bind_int64(stmt, 9, (uint32_t)XXH3_64bits(data, size));
+	sqlite3_bind_blob(stmt, 10, data, (int)size, SQLITE_STATIC);
+	r = mp_store_run(store, stmt, "write", err);
+	sqlite3_clear_bindings(stmt);
+	return r;
+}
+
 int mp_fleet_base_add(struct mp_store *store, const struct mp_fleet_base_row *row,
 		      const void *entries, size_t nr, struct mp_err *err)
 {
 	const struct mp_series *series = mp_fleet_series(row->kind);
 	struct mp_store_array bytes = {0};
-	sqlite3_stmt *stmt;
-	size_t size = 0;
 	int r = mp_store_array_reserve(&bytes, nr * series->entry_bytes_max + 1, err);
 
 	if (!r)
-		r = mp_store_stmt(store, MP_STMT_FLEET_BASE_ADD,
-				  "INSERT INTO fleet_base(kind, module, origin, first_day,"
-				  " last_day, chunk, session, total, checksum, data)"
-				  " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-				  &stmt, err);
-	if (!r) {
-		size = series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT, entries, nr,
-				      bytes.data);
-		sqlite3_bind_int64(stmt, 1, row->kind);
-		sqlite3_bind_int64(stmt, 2, row->module);
-		sqlite3_bind_int64(stmt, 3, row->origin);
-		sqlite3_bind_int64(stmt, 4, row->span.first_day);
-		sqlite3_bind_int64(stmt, 5, row->span.last_day);
-		sqlite3_bind_int64(stmt, 6, row->chunk);
-		sqlite3_bind_int64(stmt, 7, row->session);
-		sqlite3_bind_int64(stmt, 8, (int64_t)series->sum(entries, nr));
-		sqlite3_bind_int64(stmt, 9, (uint32_t)XXH3_64bits(bytes.data, size));
-		sqlite3_bind_blob(stmt, 10, bytes.data, (int)size, SQLITE_STATIC);
-		r = mp_store_run(store, stmt, "write", err);
-		sqlite3_clear_bindings(stmt);
-	}
+		r = mp_fleet_base_put(store, row, series->sum(entries, nr), bytes.data,
+				      series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT,
+						     entries, nr, bytes.data),
+				      err);
 	free(bytes.data);
 	return r;
 }
@@ -227,6 +249,32 @@ static int fork_bucket(struct mp_store *store, enum mp_fleet_kind kind, int64_t 
 	return r;
 }
 
+struct fork {
+	struct mp_store *store;
+	struct mp_fleet_base_row row;
+};
+
+static int fork_row(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
+		    struct mp_err *err)
+{
+	struct fork *fork = arg;
+
+	fork->row.chunk = chunk;
+	return mp_fleet_base_put(fork->store, &fork->row, total, data, size, err);
+}
+
+static int fork_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		      const struct mp_bucket *bucket, struct mp_err *err)
+{
+	struct fork fork = {store,
+			    {.kind = kind,
+			     .module = module,
+			     .origin = MP_FLEET_FORK,
+			     .span = {bucket->first_day, bucket->last_day, false}}};
+
+	return mp_fleet_each_whole(store, kind, module, bucket, fork_row, &fork, err);
+}
+
 static int fork_module(struct mp_store *store, int64_t module, struct mp_err *err)
 {
 	int r = 0;
@@ -237,7 +285,10 @@ static int fork_module(struct mp_store *store, int64_t module, struct mp_err *er
 
 		r = mp_fleet_buckets(store, (enum mp_fleet_kind)kind, module, &buckets, &nr, err);
 		for (size_t i = 0; i < nr && !r; i++)
-			r = fork_bucket(store, (enum mp_fleet_kind)kind, module, &buckets[i], err);
+			r = kind < MP_NR_FLEET_SERIES ? fork_bucket(store, (enum mp_fleet_kind)kind,
+								    module, &buckets[i], err)
+						      : fork_whole(store, (enum mp_fleet_kind)kind,
+								   module, &buckets[i], err);
 		free(buckets);
 	}
 	return r;
@@ -259,6 +310,39 @@ int mp_fleet_base_fork(struct mp_store *store, struct mp_err *err)
 }
 _Static_assert(MP_FLEET_FORK == 0, "mp_fleet_base_fork() deletes it");
 
+/* ---- own counts ----------------------------------------------------------------------------- */
+
+static void take_pulled(struct mp_module *m, int64_t kind, uint64_t total)
+{
+	uint64_t *nr = kind == MP_FLEET_COUNTS ? &m->nr_samples : &m->nr_transfers;
+
+	*nr -= total < *nr ? total : *nr;
+}
+
+int mp_fleet_keep_own(struct mp_store *store, int64_t since_s, struct mp_module *modules, size_t nr,
+		      struct mp_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(store->db,
+				    "SELECT module, kind, last_day, total FROM fleet_base"
+				    " WHERE origin = 1 AND kind <= 1",
+				    -1, &stmt, NULL);
+
+	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		int64_t total = sqlite3_column_int64(stmt, 3);
+
+		rc = SQLITE_OK;
+		for (size_t i = 0; i < nr && total > 0; i++)
+			if (modules[i].key == sqlite3_column_int64(stmt, 0) &&
+			    mp_day_wanted(sqlite3_column_int64(stmt, 2), since_s))
+				take_pulled(&modules[i], sqlite3_column_int64(stmt, 1),
+					    (uint64_t)total);
+	}
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_DONE ? 0 : mp_store_fail(store, rc, "read", err);
+}
+_Static_assert(MP_FLEET_PULLED == 1 && MP_FLEET_EDGES == 1, "the statement above names them");
+
 /* ---- check --------------------------------------------------------------------------------- */
 
 static int check_row(struct mp_store *store, sqlite3_stmt *stmt, struct mp_store_array *entries,
@@ -266,11 +350,19 @@ static int check_row(struct mp_store *store, sqlite3_stmt *stmt, struct mp_store
 {
 	int64_t kind = sqlite3_column_int64(stmt, 0), origin = sqlite3_column_int64(stmt, 1);
 	const struct mp_series *series;
+	const uint8_t *data;
 	size_t nr;
 	int r;
 
 	if (kind < 0 || kind >= MP_NR_FLEET_KINDS || origin < 0 || origin > MP_FLEET_PULLED)
 		return mp_store_damaged(store, "impossible counts of a fleet", err);
+	if (kind >= MP_NR_FLEET_SERIES) {
+		r = mp_fleet_bytes(store, stmt, 4, &data, &nr, err);
+		return r ? r
+			 : mp_fleet_check_whole(store, (enum mp_fleet_kind)kind,
+						sqlite3_column_int64(stmt, 2), data, nr,
+						(uint64_t)sqlite3_column_int64(stmt, 3), err);
+	}
 	series = mp_fleet_series((enum mp_fleet_kind)kind);
 	r = mp_fleet_decode(store, (enum mp_fleet_kind)kind, sqlite3_column_int64(stmt, 2), stmt, 4,
 			    entries, &nr, err);

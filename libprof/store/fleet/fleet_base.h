@@ -7,6 +7,8 @@
 #ifndef MP_FLEET_BASE_H
 #define MP_FLEET_BASE_H
 
+#include "libprof/context/context_tree.h"
+#include "libprof/note/path_key.h"
 #include "libprof/store/fleet/store_fleet.h"
 #include "libprof/store/store_span.h"
 
@@ -16,7 +18,7 @@ enum mp_fleet_origin {
 };
 
 struct mp_series;
-/* The entries that rows of @kind hold. */
+/* The entries that rows of @kind hold, one of the first MP_NR_FLEET_SERIES. */
 const struct mp_series *mp_fleet_series(enum mp_fleet_kind kind);
 
 /* *@total: sum of the base of the days in @span. */
@@ -32,7 +34,7 @@ int mp_fleet_base_take(struct mp_store *store, enum mp_fleet_kind kind, int64_t 
 /* Makes all counts that the database holds now part of the base. In a transaction. */
 int mp_fleet_base_fork(struct mp_store *store, struct mp_err *err);
 
-/* A profile that was pulled. Addresses ascend. */
+/* A profile that was pulled. Addresses ascend; paths are in any order, which changes. */
 struct mp_fleet_profile {
 	struct mp_id id;
 	enum mp_module_kind kind;
@@ -42,16 +44,26 @@ struct mp_fleet_profile {
 	bool exact_counts, exact_edges;
 	struct mp_ip_count *counts;
 	struct mp_edge_count *edges;
-	size_t nr_counts, nr_edges;
+	struct mp_path_count *paths;
+	size_t nr_counts, nr_edges, nr_paths;
+	struct mp_context_tree contexts, calls; /* of zeros: none */
 	char why[256]; /* for the session that has the samples in its ledger */
+	/* Set by mp_fleet_put_pulled(): not added, since the database has some of its own of this program. */
+	bool left_out_contexts, left_out_calls;
 };
 
 /*
  * mp_fleet_put_pulled - adds @profile to the database, instead of what was pulled for the module
- * before. One transaction. Return: 0, -EBADMSG, -EOVERFLOW, -errno.
+ * before. A tree that is too large is folded. One transaction. Return: 0, -EBADMSG, -EOVERFLOW, -errno.
  */
-int mp_fleet_put_pulled(struct mp_store *store, const struct mp_fleet_profile *profile,
-			int64_t now_s, struct mp_err *err);
+int mp_fleet_put_pulled(struct mp_store *store, struct mp_fleet_profile *profile, int64_t now_s,
+			struct mp_err *err);
+/*
+ * Takes the samples and transfers that were pulled out of @modules, a result of mp_store_list_modules()
+ * with @since_s: what is left was counted on this machine. The order stays.
+ */
+int mp_fleet_keep_own(struct mp_store *store, int64_t since_s, struct mp_module *modules, size_t nr,
+		      struct mp_err *err);
 /* For mp_store_check(): each row has a module, and its bytes are sound. */
 int mp_fleet_check(struct mp_store *store, struct mp_err *err);
 

@@ -18,6 +18,10 @@ int mp_fleet_decode(struct mp_store *store, enum mp_fleet_kind kind, int64_t chu
 		    sqlite3_stmt *stmt, int column, struct mp_store_array *out, size_t *nr,
 		    struct mp_err *err);
 
+/* The same bytes, which are checked and not decoded. */
+int mp_fleet_bytes(struct mp_store *store, sqlite3_stmt *stmt, int column, const uint8_t **data,
+		   size_t *size, struct mp_err *err);
+
 /* Parameters 1 to 4 of @stmt: the module, the kind, the first and the last day. */
 static inline void mp_fleet_bind_days(sqlite3_stmt *stmt, int64_t module, enum mp_fleet_kind kind,
 				      int64_t from, int64_t to)
@@ -35,6 +39,8 @@ struct mp_fleet_base_row {
 	struct mp_span span;
 	int64_t session; /* that has the samples in its ledger; 0: another one */
 };
+int mp_fleet_base_put(struct mp_store *store, const struct mp_fleet_base_row *row, uint64_t total,
+		      const uint8_t *data, size_t size, struct mp_err *err);
 int mp_fleet_base_add(struct mp_store *store, const struct mp_fleet_base_row *row,
 		      const void *entries, size_t nr, struct mp_err *err);
 

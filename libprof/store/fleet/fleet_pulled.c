@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/context/context_codec.h"
 #include "libprof/store/fleet/fleet_private.h"
+#include "libprof/store/fleet/fleet_whole.h"
 #include "libprof/store/store_codec.h"
 #include "libprof/store/store_drop.h"
 
@@ -35,7 +37,7 @@ static int run(struct mp_store *store, const char *sql, const int64_t *args, int
 
 static const struct {
 	const char *find, *drop_chunk, *shrink, *drop_bucket;
-} statements[MP_NR_FLEET_KINDS] = {
+} statements[MP_NR_FLEET_SERIES] = {
 	[MP_FLEET_COUNTS] =
 		{
 			"SELECT key FROM bucket WHERE module = ?1 AND first_day <= ?2 AND"
@@ -91,7 +93,7 @@ static int take_row(struct mp_store *store, int64_t module, sqlite3_stmt *stmt,
 	size_t nr = 0;
 	int r;
 
-	if (kind < 0 || kind >= MP_NR_FLEET_KINDS || change[1] < 0)
+	if (kind < 0 || kind >= MP_NR_FLEET_SERIES || change[1] < 0)
 		return mp_store_damaged(store, "impossible counts of a fleet", err);
 	r = mp_fleet_decode(store, (enum mp_fleet_kind)kind, chunk, stmt, 6, what, &nr, err);
 	if (!r)
@@ -108,32 +110,95 @@ static int take_row(struct mp_store *store, int64_t module, sqlite3_stmt *stmt,
 	return r;
 }
 
-/* Takes @nr samples out of the ledger of @session. It may have fewer, since another module was dropped. */
-static int take_session(struct mp_store *store, int64_t session, int64_t nr, struct mp_err *err)
-{
-	int64_t has, args[2] = {session, 0};
-	int r = run(store, "SELECT nr FROM ledger WHERE session = ?1 AND what = 'attributed'", args,
-		    1, &has, err);
+/* Samples that were pulled, by the words of the ledger. */
+struct pulled {
+	int64_t session;
+	int64_t nr[MP_NR_FLEET_KINDS];
+};
 
-	args[1] = has < nr ? has : nr;
+static const char *const lines[MP_NR_FLEET_KINDS] = {[MP_FLEET_COUNTS] = "attributed",
+						     [MP_FLEET_PATHS] = "paths:decoded",
+						     [MP_FLEET_CONTEXTS] = "contexts",
+						     [MP_FLEET_CALLS] = "calls"};
+
+/* *@value: a line of the session's ledger; 0: there is none. */
+static int read_line(struct mp_store *store, int64_t session, const char *line, int64_t *value,
+		     struct mp_err *err)
+{
+	char sql[120];
+
+	snprintf(sql, sizeof(sql), "SELECT nr FROM ledger WHERE session = ?1 AND what = '%s'",
+		 line);
+	return run(store, sql, &session, 1, value, err);
+}
+
+/*
+ * Takes samples out of a line of the ledger. It may have fewer, since another module was dropped: then
+ * other sessions have the rest.
+ */
+static int take_line(struct mp_store *store, const struct pulled *p, enum mp_fleet_kind kind,
+		     struct mp_err *err)
+{
+	int64_t has, args[2] = {p->session, 0};
+	char sql[160];
+	int r = read_line(store, p->session, lines[kind], &has, err);
+
+	args[1] = has < p->nr[kind] ? has : p->nr[kind];
+	snprintf(sql, sizeof(sql),
+		 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what IN ('%s', '%s')",
+		 lines[kind], kind == MP_FLEET_COUNTS ? "emitted" : lines[kind]);
 	if (!r)
-		r = run(store,
-			"UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what IN"
-			" ('attributed', 'emitted')",
-			args, 2, NULL, err);
-	if (!r && nr > args[1])
-		r = mp_store_take_samples(store, nr - args[1], err);
-	if (!r && has <= nr)
-		r = run(store, "DELETE FROM ledger WHERE session = ?1", args, 1, NULL, err);
-	if (!r && has <= nr)
-		r = run(store, "DELETE FROM session WHERE key = ?1", args, 1, NULL, err);
+		r = run(store, sql, args, 2, NULL, err);
+	if (!r && p->nr[kind] > args[1])
+		r = mp_store_take_line(store, p->nr[kind] - args[1], lines[kind], err);
 	return r;
+}
+
+static int take_session(struct mp_store *store, const struct pulled *p, struct mp_err *err)
+{
+	int64_t left = 0;
+	int r = 0;
+
+	for (int kind = 0; kind < MP_NR_FLEET_KINDS && !r; kind++)
+		if (lines[kind] && p->nr[kind])
+			r = take_line(store, p, (enum mp_fleet_kind)kind, err);
+	if (!r)
+		r = run(store, "SELECT sum(nr) FROM ledger WHERE session = ?1", &p->session, 1,
+			&left, err);
+	if (!r && !left)
+		r = run(store, "DELETE FROM ledger WHERE session = ?1", &p->session, 1, NULL, err);
+	if (!r && !left)
+		r = run(store, "DELETE FROM session WHERE key = ?1", &p->session, 1, NULL, err);
+	return r;
+}
+
+/*
+ * A row of the base that was pulled: kind, first_day, last_day, chunk, session, total, checksum, data. All
+ * rows of one kind have the same days: paths and trees are taken out together, with the first one.
+ */
+static int take_base(struct mp_store *store, int64_t module, sqlite3_stmt *stmt, struct pulled *p,
+		     struct mp_store_array *what, struct mp_err *err)
+{
+	int64_t kind = sqlite3_column_int64(stmt, 0), total = sqlite3_column_int64(stmt, 5);
+	struct mp_span span = {sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2), false};
+	bool is_first;
+
+	if (kind < 0 || kind >= MP_NR_FLEET_KINDS || total <= 0)
+		return mp_store_damaged(store, "impossible counts of a fleet", err);
+	is_first = !p->nr[kind];
+	p->session = sqlite3_column_int64(stmt, 4);
+	if (__builtin_add_overflow(p->nr[kind], total, &p->nr[kind]))
+		return mp_store_damaged(store, "an impossible sum of a fleet", err);
+	if (kind < MP_NR_FLEET_SERIES)
+		return take_row(store, module, stmt, what, err);
+	return is_first ? mp_fleet_take_whole(store, (enum mp_fleet_kind)kind, module, &span, err)
+			: 0;
 }
 
 static int take_pulled(struct mp_store *store, int64_t module, struct mp_err *err)
 {
 	struct mp_store_array what = {0};
-	int64_t session = 0, nr_samples = 0;
+	struct pulled pulled = {0};
 	sqlite3_stmt *stmt = NULL;
 	int rc = sqlite3_prepare_v2(store->db,
 				    "SELECT kind, first_day, last_day, chunk, session, total,"
@@ -146,19 +211,14 @@ static int take_pulled(struct mp_store *store, int64_t module, struct mp_err *er
 		rc = sqlite3_bind_int64(stmt, 1, module);
 	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = SQLITE_OK;
-		session = sqlite3_column_int64(stmt, 4);
-		if (sqlite3_column_int64(stmt, 0) == MP_FLEET_COUNTS &&
-		    __builtin_add_overflow(nr_samples, sqlite3_column_int64(stmt, 5), &nr_samples))
-			r = mp_store_damaged(store, "an impossible sum of a fleet", err);
-		if (!r)
-			r = take_row(store, module, stmt, &what, err);
+		r = take_base(store, module, stmt, &pulled, &what, err);
 	}
 	sqlite3_finalize(stmt);
 	free(what.data);
 	if (!r && rc != SQLITE_DONE)
 		r = mp_store_fail(store, rc, "read", err);
-	if (!r && session)
-		r = take_session(store, session, nr_samples, err);
+	if (!r && pulled.session)
+		r = take_session(store, &pulled, err);
 	if (!r)
 		r = run(store, "DELETE FROM fleet_base WHERE module = ?1 AND origin = 1", &module,
 			1, NULL, err);
@@ -198,6 +258,89 @@ static int note_entries(struct mp_store *store, struct mp_fleet_base_row *row, c
 	return r;
 }
 
+struct note {
+	struct mp_store *store;
+	struct mp_fleet_base_row row;
+};
+
+static int note_row(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
+		    struct mp_err *err)
+{
+	struct note *note = arg;
+
+	note->row.chunk = chunk;
+	return mp_fleet_base_put(note->store, &note->row, total, data, size, err);
+}
+
+/* Adds a tree, folded to what the store keeps of one. @note: where it goes. */
+static int add_tree(struct note *note, struct mp_context_tree *tree, struct mp_err *err)
+{
+	enum mp_context_table table = mp_fleet_table(note->row.kind);
+	uint8_t *data;
+	size_t size;
+	int r = mp_context_encode_within(tree, mp_contexts_bytes_max(table), &data, &size);
+
+	if (r)
+		return mp_err_set(err, -r, "out of memory");
+	r = mp_store_add_contexts(note->store, table, note->row.module,
+				  note->row.span.last_day * MP_SECONDS_PER_DAY, tree, err);
+	if (!r)
+		r = note_row(note, 0, tree->nodes[0].total, data, size, err);
+	free(data);
+	return r;
+}
+
+/* What was pulled before is taken out already. */
+static int has_own(struct mp_store *store, int64_t module, enum mp_fleet_kind kind, bool *has,
+		   struct mp_err *err)
+{
+	struct mp_bucket *buckets = NULL;
+	size_t nr = 0;
+	int r = mp_fleet_buckets(store, kind, module, &buckets, &nr, err);
+
+	free(buckets);
+	*has = nr > 0;
+	return r;
+}
+
+/*
+ * Trees are added only where there are no others: the fleet's would push the machine's own out of the room
+ * that the store has for a tree.
+ */
+static int choose_trees(struct mp_store *store, struct mp_fleet_profile *p, int64_t module,
+			struct mp_err *err)
+{
+	int r = has_own(store, module, MP_FLEET_CONTEXTS, &p->left_out_contexts, err);
+
+	if (!r)
+		r = has_own(store, module, MP_FLEET_CALLS, &p->left_out_calls, err);
+	p->left_out_contexts &= p->contexts.nr_nodes > 1;
+	p->left_out_calls &= p->calls.nr_nodes > 1;
+	return r;
+}
+
+static int add_paths_and_trees(struct mp_store *store, struct mp_fleet_profile *p, int64_t module,
+			       int64_t session, struct mp_err *err)
+{
+	struct note note = {store,
+			    {.kind = MP_FLEET_PATHS,
+			     .origin = MP_FLEET_PULLED,
+			     .module = module,
+			     .session = session,
+			     .span = {p->day, p->day, false}}};
+	int r = mp_store_add_path_span(store, module, &note.row.span, p->paths, p->nr_paths, err);
+
+	if (!r)
+		r = mp_fleet_each_path_chunk(p->paths, p->nr_paths, note_row, &note, err);
+	note.row.kind = MP_FLEET_CONTEXTS;
+	if (!r && p->contexts.nr_nodes > 1 && !p->left_out_contexts)
+		r = add_tree(&note, &p->contexts, err);
+	note.row.kind = MP_FLEET_CALLS;
+	if (!r && p->calls.nr_nodes > 1 && !p->left_out_calls)
+		r = add_tree(&note, &p->calls, err);
+	return r;
+}
+
 static int start_session(struct mp_store *store, const struct mp_fleet_profile *profile,
 			 int64_t now_s, int64_t *session, struct mp_err *err)
 {
@@ -212,6 +355,11 @@ static int start_session(struct mp_store *store, const struct mp_fleet_profile *
 			return mp_err_set(err, EOVERFLOW, "%s: more than 2^63 samples",
 					  store->path);
 	ledger.emitted = ledger.attributed;
+	ledger.paths[MP_PATH_DECODED] = mp_fleet_paths_sum(profile->paths, profile->nr_paths);
+	if (profile->contexts.nr_nodes && !profile->left_out_contexts)
+		ledger.contexts = profile->contexts.nodes[0].total;
+	if (profile->calls.nr_nodes && !profile->left_out_calls)
+		ledger.calls = profile->calls.nodes[0].total;
 	r = mp_store_start_session(store, &s, err);
 	if (!r)
 		r = mp_store_add_ledger(store, s.key, now_s, &ledger, err);
@@ -219,15 +367,17 @@ static int start_session(struct mp_store *store, const struct mp_fleet_profile *
 	return r;
 }
 
-static int add_profile(struct mp_store *store, const struct mp_fleet_profile *p, int64_t module,
+static int add_profile(struct mp_store *store, struct mp_fleet_profile *p, int64_t module,
 		       int64_t now_s, struct mp_err *err)
 {
 	struct mp_span counts = {p->day, p->day, p->exact_counts};
 	struct mp_span edges = {p->day, p->day, p->exact_edges};
 	struct mp_fleet_base_row row = {
 		.kind = MP_FLEET_COUNTS, .origin = MP_FLEET_PULLED, .module = module};
-	int r = start_session(store, p, now_s, &row.session, err);
+	int r = choose_trees(store, p, module, err);
 
+	if (!r)
+		r = start_session(store, p, now_s, &row.session, err);
 	row.span = counts;
 	if (!r)
 		r = mp_store_add_ip_count_span(store, module, &counts, p->counts, p->nr_counts,
@@ -239,7 +389,7 @@ static int add_profile(struct mp_store *store, const struct mp_fleet_profile *p,
 		r = mp_store_add_edge_span(store, module, &edges, p->edges, p->nr_edges, err);
 	if (!r)
 		r = note_entries(store, &row, p->edges, p->nr_edges, err);
-	return r;
+	return r ? r : add_paths_and_trees(store, p, module, row.session, err);
 }
 
 /* Keeps the path and the text size that this machine knows. @add: a module that is not there. */
@@ -258,12 +408,18 @@ static int put_module(struct mp_store *store, const struct mp_fleet_profile *p, 
 	return r;
 }
 
-int mp_fleet_put_pulled(struct mp_store *store, const struct mp_fleet_profile *profile,
-			int64_t now_s, struct mp_err *err)
+static bool is_empty(const struct mp_fleet_profile *p)
+{
+	return !p->nr_counts && !p->nr_edges && !p->nr_paths && p->contexts.nr_nodes < 2 &&
+	       p->calls.nr_nodes < 2;
+}
+
+int mp_fleet_put_pulled(struct mp_store *store, struct mp_fleet_profile *profile, int64_t now_s,
+			struct mp_err *err)
 {
 	int64_t module;
 	bool began;
-	bool empty = !profile->nr_counts && !profile->nr_edges;
+	bool empty = is_empty(profile);
 	int r = mp_store_enter(store, &began, err);
 
 	if (r)

@@ -8,24 +8,37 @@
  * was restored from a backup, or cloned. Such a copy begins an epoch of its own, which sends only
  * what is counted from then on (fleet_base).
  *
- * A row holds all counts of one chunk and one bucket of days: sending it again changes nothing.
+ * A row holds all counts of one chunk and one bucket of days, or the tree of a program and bucket: sending
+ * it again changes nothing.
  * Sequence: collect a batch, send it, then confirm, or revert if the answer was lost. Then the server
  * tells which token it has. Called by morph-fleet push.
  */
 #ifndef MP_STORE_FLEET_H
 #define MP_STORE_FLEET_H
 
+#include "libprof/base/machine_id.h"
 #include "libprof/store/store.h"
 
 /* Values are those of the database and of the server. */
 enum mp_fleet_kind {
 	MP_FLEET_COUNTS,
 	MP_FLEET_EDGES,
+	MP_FLEET_PATHS,
+	MP_FLEET_CONTEXTS,
+	MP_FLEET_CALLS,
 	MP_NR_FLEET_KINDS
+};
+/* Kinds up to this one have entries of one size, by address. */
+#define MP_NR_FLEET_SERIES (MP_FLEET_EDGES + 1)
+/* When paths, contexts and calls are sent: they are large, and each change is sent as a whole. */
+enum mp_fleet_when {
+	MP_FLEET_DAILY,	 /* those of a day once the day is over */
+	MP_FLEET_ALWAYS, /* with each push */
+	MP_FLEET_NEVER
 };
 
 #define MP_FLEET_EPOCH_BYTES   16
-#define MP_FLEET_MACHINE_BYTES 16
+#define MP_FLEET_MACHINE_BYTES MP_MACHINE_BYTES
 /* The server's limits for one row and one call. */
 #define MP_FLEET_ROW_BYTES_MAX	 (1 << 20)
 #define MP_FLEET_BATCH_BYTES_MAX (1 << 20)
@@ -34,8 +47,9 @@ enum mp_fleet_kind {
 
 struct mp_fleet_epoch {
 	uint8_t name[MP_FLEET_EPOCH_BYTES];
-	bool is_same_machine; /* as when the epoch began */
-	int64_t seq, token;   /* of the last confirmed batch; 0: none */
+	bool is_same_machine;  /* as when the epoch began, or the database was made */
+	bool is_machine_known; /* where that was */
+	int64_t seq, token;    /* of the last confirmed batch; 0: none */
 };
 
 /* The epoch of the database; without one, *@has is false. @machine: MP_FLEET_MACHINE_BYTES bytes. */
@@ -59,16 +73,19 @@ struct mp_fleet_row {
 	uint32_t module; /* index in the batch */
 	enum mp_fleet_kind kind;
 	int64_t first_day, last_day;
-	int64_t chunk; /* first address of its text >> MP_CHUNK_SHIFT */
+	int64_t chunk; /* first address of its text >> MP_CHUNK_SHIFT; 0 for a tree */
 	bool exact;
-	uint64_t total;	 /* sum of its counts */
-	size_t at, size; /* in the batch's bytes, as store_codec.h says */
+	uint64_t total; /* sum of its counts */
+	size_t at,
+		size; /* in the batch's bytes, as store_codec, fleet_paths and context_codec say */
 };
 
 struct mp_fleet_batch {
 	int64_t from; /* key of the first module to look at; a new batch continues there */
 	bool ended;   /* there are no more modules */
 	bool alone;   /* set by the caller: rows of one module only */
+	enum mp_fleet_when when;      /* set by the caller, with @today */
+	int64_t today;		      /* as the clock says that named the days */
 	int64_t seq, token, previous; /* @token 0: nothing to send */
 	struct mp_module *modules;
 	struct mp_fleet_row *rows;

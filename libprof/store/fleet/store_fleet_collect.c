@@ -15,10 +15,13 @@
 #include <xxhash.h>
 
 #include "libprof/store/fleet/fleet_private.h"
+#include "libprof/store/fleet/fleet_whole.h"
 #include "libprof/store/store_codec.h"
 
 /* Modules per transaction: the collector waits meanwhile. */
 #define MODULES_MAX 256
+/* Ends the rows of a bucket: the batch has no room. */
+#define FULL 1
 
 struct collect {
 	struct mp_store *store;
@@ -195,26 +198,13 @@ static int append(struct collect *c, struct mp_fleet_row *row, uint64_t hash, st
 	return 0;
 }
 
-/* One chunk, whose @nr entries are in @c->entries. Sets @c->full instead if there is no room. */
-static int collect_chunk(struct collect *c, const struct mp_span *span, struct mp_fleet_row *row,
-			 size_t nr, struct mp_err *err)
+/* The row, whose bytes are in @c->bytes, if the server lacks it. Sets @c->full instead if there is no room. */
+static int offer(struct collect *c, struct mp_fleet_row *row, struct mp_err *err)
 {
-	const struct mp_series *series = mp_fleet_series(row->kind);
+	uint64_t hash = XXH3_64bits_withSeed(c->bytes.data, row->size, row->exact);
 	bool sent;
-	uint64_t hash;
-	int r = mp_fleet_base_take(c->store, row->kind, c->module->key, span, row->chunk,
-				   c->entries.data, &nr, err);
+	int r = is_sent(c, row, hash, &sent, err);
 
-	if (r || !nr)
-		return r;
-	r = mp_store_array_reserve(&c->bytes, nr * series->entry_bytes_max, err);
-	if (r)
-		return r;
-	row->total = series->sum(c->entries.data, nr);
-	row->size = series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT, c->entries.data, nr,
-				   c->bytes.data);
-	hash = XXH3_64bits_withSeed(c->bytes.data, row->size, row->exact);
-	r = is_sent(c, row, hash, &sent, err);
 	if (r || sent)
 		return r;
 	if (row->size > MP_FLEET_ROW_BYTES_MAX || row->first_day < 0 ||
@@ -230,26 +220,35 @@ static int collect_chunk(struct collect *c, const struct mp_span *span, struct m
 	return append(c, row, hash, err);
 }
 
-static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
+/* One chunk, whose @nr entries are in @c->entries. */
+static int collect_chunk(struct collect *c, const struct mp_span *span, struct mp_fleet_row *row,
+			 size_t nr, struct mp_err *err)
+{
+	const struct mp_series *series = mp_fleet_series(row->kind);
+	int r = mp_fleet_base_take(c->store, row->kind, c->module->key, span, row->chunk,
+				   c->entries.data, &nr, err);
+
+	if (r || !nr)
+		return r;
+	r = mp_store_array_reserve(&c->bytes, nr * series->entry_bytes_max, err);
+	if (r)
+		return r;
+	row->total = series->sum(c->entries.data, nr);
+	row->size = series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT, c->entries.data, nr,
+				   c->bytes.data);
+	return offer(c, row, err);
+}
+
+static int collect_chunks(struct collect *c, enum mp_fleet_kind kind,
 			  const struct mp_bucket *bucket, struct mp_err *err)
 {
 	const struct mp_series *series = mp_fleet_series(kind);
 	struct mp_span span = {bucket->first_day, bucket->last_day, bucket->exact};
-	uint64_t base, sent;
-	int64_t nr_sent, chunk = -1;
+	int64_t chunk = -1;
 	sqlite3_stmt *stmt;
 	size_t nr, size;
-	int r = mp_fleet_base_total(c->store, kind, c->module->key, &span, &base, err);
+	int r = mp_series_chunk_list(c->store, series, bucket->key, &stmt, err);
 
-	if (!r)
-		r = sum_sent(c, kind, &span, &nr_sent, &sent, err);
-	if (!r && base > bucket->total)
-		r = mp_store_damaged(c->store, "counts of a fleet that its days do not have", err);
-	if (r)
-		return r;
-	if (sent == bucket->total - base)
-		return nr_sent > 1 ? note_bucket(c, kind, &span, sent, 0, err) : 0;
-	r = mp_series_chunk_list(c->store, series, bucket->key, &stmt, err);
 	while (!r && !c->full) {
 		struct mp_fleet_row row = {.kind = kind,
 					   .first_day = span.first_day,
@@ -264,6 +263,71 @@ static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 		r = collect_chunk(c, &span, &row, nr, err);
 	}
 	sqlite3_reset(stmt);
+	return r;
+}
+
+struct whole {
+	struct collect *collect;
+	struct mp_fleet_row row;
+};
+
+static int collect_row(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
+		       struct mp_err *err)
+{
+	struct whole *w = arg;
+	struct collect *c = w->collect;
+	struct mp_fleet_row row = w->row;
+	int r = mp_store_array_reserve(&c->bytes, size, err);
+
+	if (r)
+		return r;
+	memcpy(c->bytes.data, data, size);
+	row.chunk = chunk;
+	row.total = total;
+	row.size = size;
+	r = offer(c, &row, err);
+	return r || !c->full ? r : FULL;
+}
+
+static int collect_whole(struct collect *c, enum mp_fleet_kind kind, const struct mp_bucket *bucket,
+			 struct mp_err *err)
+{
+	struct whole w = {
+		c, {.kind = kind, .first_day = bucket->first_day, .last_day = bucket->last_day}};
+	int r = mp_fleet_each_whole(c->store, kind, c->module->key, bucket, collect_row, &w, err);
+
+	return r == FULL ? 0 : r;
+}
+
+/* A day whose evidence grows on is not sent yet. One that the clock never reached is sent at once. */
+static bool is_wanted(const struct collect *c, enum mp_fleet_kind kind,
+		      const struct mp_bucket *bucket)
+{
+	return kind < MP_NR_FLEET_SERIES || c->batch->when == MP_FLEET_ALWAYS ||
+	       (c->batch->when == MP_FLEET_DAILY && bucket->last_day != c->batch->today);
+}
+
+static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
+			  const struct mp_bucket *bucket, struct mp_err *err)
+{
+	struct mp_span span = {bucket->first_day, bucket->last_day, false};
+	uint64_t base, sent;
+	int64_t nr_sent;
+	int r;
+
+	if (!is_wanted(c, kind, bucket))
+		return 0;
+	r = mp_fleet_base_total(c->store, kind, c->module->key, &span, &base, err);
+	if (!r)
+		r = sum_sent(c, kind, &span, &nr_sent, &sent, err);
+	if (!r && base > bucket->total)
+		r = mp_store_damaged(c->store, "counts of a fleet that its days do not have", err);
+	if (r)
+		return r;
+	if (sent == bucket->total - base)
+		return nr_sent > 1 ? note_bucket(c, kind, &span, sent, 0, err) : 0;
+	r = kind < MP_NR_FLEET_SERIES ? collect_chunks(c, kind, bucket, err)
+				      : collect_whole(c, kind, bucket, err);
 	if (r || c->full)
 		return r;
 	return note_bucket(c, kind, &span, bucket->total - base, c->seq, err);
@@ -305,8 +369,7 @@ static int collect_modules(struct collect *c, struct mp_err *err)
 		qsort(modules, nr, sizeof(*modules), compare_keys);
 	c->batch->ended = true;
 	for (size_t i = 0; i < nr && !r; i++) {
-		if (modules[i].key < c->batch->from ||
-		    (!modules[i].nr_samples && !modules[i].nr_transfers))
+		if (modules[i].key < c->batch->from)
 			continue;
 		if (nr_seen++ == MODULES_MAX || (c->batch->alone && c->batch->nr_rows)) {
 			c->batch->ended = false;

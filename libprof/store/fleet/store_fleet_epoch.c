@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "libprof/store/fleet/fleet_base.h"
 #include "libprof/store/fleet/store_fleet.h"
@@ -28,6 +27,7 @@ static int run(struct mp_store *store, const char *sql, int64_t a, struct mp_err
 static int read_columns(struct mp_store *store, sqlite3_stmt *stmt, const uint8_t *machine,
 			struct mp_fleet_epoch *out, struct mp_err *err)
 {
+	static const uint8_t none[MP_FLEET_MACHINE_BYTES];
 	const void *name = sqlite3_column_blob(stmt, 0), *where = sqlite3_column_blob(stmt, 1);
 
 	if (sqlite3_column_bytes(stmt, 0) != MP_FLEET_EPOCH_BYTES || !name ||
@@ -35,6 +35,7 @@ static int read_columns(struct mp_store *store, sqlite3_stmt *stmt, const uint8_
 		return mp_store_damaged(store, "an impossible epoch", err);
 	memcpy(out->name, name, MP_FLEET_EPOCH_BYTES);
 	out->is_same_machine = !memcmp(where, machine, MP_FLEET_MACHINE_BYTES);
+	out->is_machine_known = memcmp(where, none, MP_FLEET_MACHINE_BYTES) != 0;
 	out->seq = sqlite3_column_int64(stmt, 2);
 	out->token = sqlite3_column_int64(stmt, 3);
 	if (out->seq < 0 || out->seq == INT64_MAX || out->token < 0)
@@ -89,28 +90,6 @@ int mp_fleet_is_pending(struct mp_store *store, int64_t token, bool *is, struct 
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : mp_store_fail(store, rc, "read", err);
 }
 
-static int put_epoch(struct mp_store *store, const uint8_t *machine, struct mp_err *err)
-{
-	uint8_t name[MP_FLEET_EPOCH_BYTES];
-	sqlite3_stmt *stmt = NULL;
-	int rc;
-
-	if (getrandom(name, sizeof(name), 0) != (ssize_t)sizeof(name))
-		return mp_err_set(err, EIO, "no random numbers: %s", strerror(errno));
-	rc = sqlite3_prepare_v2(store->db,
-				"REPLACE INTO fleet_epoch(key, epoch, machine, seq, token)"
-				" VALUES(1, ?1, ?2, 0, 0)",
-				-1, &stmt, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_blob(stmt, 1, name, sizeof(name), SQLITE_STATIC);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_blob(stmt, 2, machine, MP_FLEET_MACHINE_BYTES, SQLITE_STATIC);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_DONE ? 0 : mp_store_fail(store, rc, "write", err);
-}
-
 int mp_fleet_epoch_begin(struct mp_store *store, const uint8_t *machine, bool fork,
 			 struct mp_err *err)
 {
@@ -119,7 +98,7 @@ int mp_fleet_epoch_begin(struct mp_store *store, const uint8_t *machine, bool fo
 
 	if (r)
 		return r;
-	r = put_epoch(store, machine, err);
+	r = mp_store_put_epoch(store, machine, err);
 	if (!r)
 		r = forget_sent(store, err);
 	if (!r && fork)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The fleet's sums equal the truth to the last count, whatever happens on the way: kill -9 of clients and of
+# The fleet's sums of counts, transfers, paths and calling contexts equal the truth to the last count, whatever happens on the way: kill -9 of clients and of
 # the server at random moments, batches that come twice, late or in another order, clocks that jump, days that
 # are folded, hosts that are restored from backups, and hosts that are cloned.
 # PUSHES= says how many pushes there are (default 120), SEED= which ones.
@@ -26,13 +26,13 @@ add() {
 	[ $((RANDOM % 6)) != 0 ] || day=$((today + RANDOM % 4000))
 	[ $((RANDOM % 6)) != 0 ] || day=$((RANDOM % today))
 	[ $((RANDOM % 20)) != 0 ] || day=0
-	"$store" add "$1.db" truth.db $((++nr_adds * 7919 + ${SEED:-1})) $day $((1 + RANDOM % 3)) ||
+	"$store" add-all "$1.db" truth.db $((++nr_adds * 7919 + ${SEED:-1})) $day $((1 + RANDOM % 3)) ||
 		fail "add to $1"
 }
 
 push() {
 	exec "$fleet" push -d "$(<"${role[$1]}.conn")" --db="$1.db" --machine-id="machine${machine[$1]}" \
-		--batch=1 --give-up="${2:-1}" --retry=0.05 >"$1.out" 2>"$1.err"
+		--batch=1 --contexts=always --give-up="${2:-1}" --retry=0.05 >"$1.out" 2>"$1.err"
 }
 
 # push_all: the hosts send at the same time; some are killed, and sometimes the server is

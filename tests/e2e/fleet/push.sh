@@ -124,6 +124,35 @@ json "a copy with counts of its own" '.rows > 0 and .nr_epochs == 0'
 "$fleet" pull -d "$(<alpha.conn)" --cap=1 --top=9 -o sum.db >/dev/null 2>err.txt || fail "pull: $(<err.txt)"
 "$store" compare truth.db sum.db || fail "the sums with a copy are not the truth"
 
+# ---- copies of a store that never sent: what they share counts once
+if [ -s /etc/machine-id ]; then
+	"$store" add image.db truth.db 31 $today
+	for name in first second elsewhere; do
+		sqlite3 image.db "VACUUM INTO '$name.db'"
+	done
+	# as it is where the image was copied to
+	sqlite3 elsewhere.db "UPDATE fleet_epoch SET machine = randomblob(16)"
+	copied() { # WHAT STORE HOST
+		command_ends 0 "$1" "$fleet" push -d "$(<"$3.conn")" --db="$2.db" --give-up=0 --json
+	}
+	copied "the first copy" first alpha
+	json "the first copy" '.rows > 0 and .nr_epochs == 0'
+	copied "a copy on the same machine" second alpha
+	json "a copy on the same machine" '.rows == 0 and .nr_epochs == 1'
+	copied "a copy on another machine" elsewhere beta
+	json "a copy on another machine" '.rows == 0 and .nr_epochs == 1'
+	says err.txt 'copy of one that the fleet knows' "a copy on another machine"
+	for name in first second elsewhere; do
+		"$store" add $name.db truth.db $((32 + ${#name})) $today
+		copied "what $name counts" $name "$([ $name = elsewhere ] && echo beta || echo alpha)"
+		json "what $name counts" '.rows > 0 and .nr_epochs == 0'
+	done
+	"$fleet" pull -d "$(<alpha.conn)" --cap=1 --top=9 -o sum.db >/dev/null 2>err.txt || fail "pull: $(<err.txt)"
+	"$store" compare truth.db sum.db || fail "the sums with copies of a new store are not the truth"
+else
+	echo "left out: copies of a store that never sent (this machine has no machine-id)"
+fi
+
 # ---- two copies that cannot be told apart: what the second one has not sent when the first one sends is left
 # out, as the documentation says, and nothing counts twice
 push 0 "before the twin"

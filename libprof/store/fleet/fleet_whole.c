@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+/* fleet_whole - paths and trees of some days, without what is not this database's own; see fleet_whole.h. */
+#include "libprof/store/fleet/fleet_whole.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libprof/context/context_codec.h"
+#include "libprof/store/fleet/fleet_paths.h"
+#include "libprof/store/store_path_list.h"
+#include "libprof/store/store_paths.h"
+
+static const char not_there[] = "a fleet's paths or contexts that its days do not have";
+
+typedef int (*row_fn)(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
+		      struct mp_err *err);
+
+/* ---- the base ------------------------------------------------------------------------------ */
+
+/* Calls @fn for the rows of the base. @origin: -1: all. Rare, so nothing is prepared in advance. */
+static int each_base(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		     const struct mp_span *span, int origin, row_fn fn, void *arg,
+		     struct mp_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int r = 0, rc = sqlite3_prepare_v2(store->db,
+					   "SELECT checksum, data, chunk, total FROM fleet_base"
+					   " WHERE module = ?1 AND kind = ?2 AND first_day >= ?3"
+					   " AND last_day <= ?4 AND (?5 < 0 OR origin = ?5)",
+					   -1, &stmt, NULL);
+
+	if (rc == SQLITE_OK) {
+		mp_fleet_bind_days(stmt, module, kind, span->first_day, span->last_day);
+		rc = sqlite3_bind_int64(stmt, 5, origin);
+	}
+	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		const uint8_t *data;
+		size_t size;
+
+		rc = SQLITE_OK;
+		r = mp_fleet_bytes(store, stmt, 0, &data, &size, err);
+		if (!r)
+			r = fn(arg, sqlite3_column_int64(stmt, 2),
+			       (uint64_t)sqlite3_column_int64(stmt, 3), data, size, err);
+	}
+	sqlite3_finalize(stmt);
+	return r || rc == SQLITE_DONE ? r : mp_store_fail(store, rc, "read", err);
+}
+
+/* ---- trees --------------------------------------------------------------------------------- */
+
+static int decode_tree(struct mp_store *store, const uint8_t *data, size_t size, uint64_t total,
+		       struct mp_context_tree *out, struct mp_err *err)
+{
+	struct mp_err why;
+	int r = mp_context_decode(data, size, out, &why);
+
+	if (r == -EBADMSG)
+		return mp_store_damaged(store, why.msg, err);
+	if (r)
+		return mp_err_set(err, -r, "%s", why.msg);
+	if (out->nodes[0].total == total)
+		return 0;
+	mp_context_tree_fini(out);
+	return mp_store_damaged(store, "a fleet's contexts that do not add up", err);
+}
+
+struct subtraction {
+	struct mp_store *store;
+	struct mp_context_tree *tree; /* or */
+	struct mp_path_count *paths;
+	size_t nr_paths;
+};
+
+static int take_tree(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
+		     struct mp_err *err)
+{
+	struct subtraction *s = arg;
+	struct mp_context_tree what;
+	int r = chunk ? mp_store_damaged(s->store, not_there, err)
+		      : decode_tree(s->store, data, size, total, &what, err);
+
+	if (r)
+		return r;
+	r = mp_context_subtract(s->tree, &what);
+	mp_context_tree_fini(&what);
+	if (r == -EINVAL)
+		return mp_store_damaged(s->store, not_there, err);
+	return r ? mp_err_set(err, -r, "%s: %s", s->store->path, strerror(-r)) : 0;
+}
+
+/* The tree of a bucket, without the base of @origin. Ownership: mp_context_tree_fini(), in any case. */
+static int read_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		     const struct mp_bucket *bucket, int origin, struct mp_context_tree *out,
+		     struct mp_err *err)
+{
+	const struct mp_span span = {bucket->first_day, bucket->last_day, false};
+	struct subtraction s = {.store = store, .tree = out};
+	int r = mp_context_tree_init(out);
+
+	if (r)
+		return mp_err_set(err, -r, "out of memory");
+	r = mp_contexts_read_row(store, mp_fleet_table(kind), bucket, out, err);
+	return r ? r : each_base(store, kind, module, &span, origin, take_tree, &s, err);
+}
+
+static int each_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		     const struct mp_bucket *bucket, row_fn fn, void *arg, struct mp_err *err)
+{
+	struct mp_context_tree tree;
+	uint8_t *data;
+	size_t size;
+	int r = read_tree(store, kind, module, bucket, -1, &tree, err);
+
+	if (!r && tree.nodes[0].total) {
+		r = mp_context_encode_within(&tree, mp_contexts_bytes_max(mp_fleet_table(kind)),
+					     &data, &size);
+		if (r) {
+			mp_err_set(err, -r, "out of memory");
+		} else {
+			r = fn(arg, 0, tree.nodes[0].total, data, size, err);
+			free(data);
+		}
+	}
+	mp_context_tree_fini(&tree);
+	return r;
+}
+
+/* ---- paths --------------------------------------------------------------------------------- */
+
+int mp_fleet_path_buckets(struct mp_store *store, int64_t module, struct mp_bucket **out,
+			  size_t *nr, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_FLEET_PATH_BUCKETS,
+			      "SELECT key, first_day, last_day, nr_samples, nr_bytes, checksum"
+			      " FROM path_bucket WHERE module = ?1 ORDER BY first_day",
+			      &stmt, err);
+
+	*out = NULL;
+	*nr = 0;
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, module);
+	return mp_buckets_read(store, stmt, out, nr, err);
+}
+
+static int decode_paths(struct mp_store *store, int64_t chunk, const uint8_t *data, size_t size,
+			uint64_t total, struct mp_path_count **out, size_t *nr, struct mp_err *err)
+{
+	*out = calloc(size / MP_FLEET_PATH_MIN + 1, sizeof(**out));
+	if (!*out)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (!mp_fleet_paths_decode(chunk, data, size, *out, nr) &&
+	    mp_fleet_paths_sum(*out, *nr) == total)
+		return 0;
+	free(*out);
+	*out = NULL;
+	return mp_store_damaged(store, "malformed paths of a fleet", err);
+}
+
+static int take_paths(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
+		      struct mp_err *err)
+{
+	struct subtraction *s = arg;
+	struct mp_path_count *what;
+	size_t nr;
+	int r = decode_paths(s->store, chunk, data, size, total, &what, &nr, err);
+
+	if (!r && !mp_fleet_paths_subtract(s->paths, &s->nr_paths, what, nr))
+		r = mp_store_damaged(s->store, not_there, err);
+	free(what);
+	return r;
+}
+
+static int read_paths(struct mp_store *store, int64_t module, const struct mp_bucket *bucket,
+		      int origin, struct mp_path_count **out, size_t *nr, struct mp_err *err)
+{
+	const struct mp_span span = {bucket->first_day, bucket->last_day, false};
+	struct subtraction s = {.store = store};
+	int r = mp_store_read_path_span(store, module, &span, &s.paths, &s.nr_paths, err);
+
+	if (!r)
+		r = each_base(store, MP_FLEET_PATHS, module, &span, origin, take_paths, &s, err);
+	*out = s.paths;
+	*nr = s.nr_paths;
+	return r;
+}
+
+struct placed {
+	struct mp_path_count path;
+	int64_t chunk;
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	if (x->chunk != y->chunk)
+		return x->chunk < y->chunk ? -1 : 1;
+	return mp_path_compare_keys(&x->path, &y->path);
+}
+
+/* Sorts @paths by chunks. @chunks: gets the chunk of each. */
+static int sort_by_chunk(struct mp_path_count *paths, size_t nr, int64_t *chunks)
+{
+	struct placed *placed = calloc(nr + 1, sizeof(*placed));
+
+	if (!placed)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		placed[i] = (struct placed){paths[i], mp_fleet_path_chunk(&paths[i])};
+	if (nr)
+		qsort(placed, nr, sizeof(*placed), compare_placed);
+	for (size_t i = 0; i < nr; i++) {
+		paths[i] = placed[i].path;
+		chunks[i] = placed[i].chunk;
+	}
+	free(placed);
+	return 0;
+}
+
+int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr,
+			     int (*fn)(void *arg, int64_t chunk, uint64_t total,
+				       const uint8_t *data, size_t size, struct mp_err *err),
+			     void *arg, struct mp_err *err)
+{
+	int64_t *chunks = calloc(nr + 1, sizeof(*chunks));
+	uint8_t *data = malloc(mp_fleet_paths_size(paths, nr));
+	int r = chunks && data ? sort_by_chunk(paths, nr, chunks) : -ENOMEM;
+
+	if (r)
+		mp_err_set(err, -r, "out of memory");
+	for (size_t i = 0, end; i < nr && !r; i = end) {
+		for (end = i + 1; end < nr && chunks[end] == chunks[i];)
+			end++;
+		r = fn(arg, chunks[i], mp_fleet_paths_sum(paths + i, end - i), data,
+		       mp_fleet_paths_encode(paths + i, end - i, data), err);
+	}
+	free(chunks);
+	free(data);
+	return r;
+}
+
+static int each_path_chunk(struct mp_store *store, int64_t module, const struct mp_bucket *bucket,
+			   row_fn fn, void *arg, struct mp_err *err)
+{
+	struct mp_path_count *paths = NULL;
+	size_t nr = 0;
+	int r = read_paths(store, module, bucket, -1, &paths, &nr, err);
+
+	if (!r)
+		r = mp_fleet_each_path_chunk(paths, nr, fn, arg, err);
+	free(paths);
+	return r;
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+int mp_fleet_each_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+			const struct mp_bucket *bucket,
+			int (*fn)(void *arg, int64_t chunk, uint64_t total, const uint8_t *data,
+				  size_t size, struct mp_err *err),
+			void *arg, struct mp_err *err)
+{
+	return mp_fleet_is_tree(kind) ? each_tree(store, kind, module, bucket, fn, arg, err)
+				      : each_path_chunk(store, module, bucket, fn, arg, err);
+}
+
+static int replace_paths(struct mp_store *store, int64_t module, const struct mp_bucket *bucket,
+			 const struct mp_path_count *paths, size_t nr, struct mp_err *err)
+{
+	static const char *const drop[] = {"DELETE FROM path WHERE bucket = ?1",
+					   "DELETE FROM path_bucket WHERE key = ?1"};
+	const struct mp_span span = {bucket->first_day, bucket->last_day, false};
+
+	for (int i = 0; i < 2; i++) {
+		sqlite3_stmt *stmt = NULL;
+		int rc = sqlite3_prepare_v2(store->db, drop[i], -1, &stmt, NULL);
+
+		if (rc == SQLITE_OK)
+			rc = sqlite3_bind_int64(stmt, 1, bucket->key);
+		if (rc == SQLITE_OK)
+			rc = sqlite3_step(stmt);
+		sqlite3_finalize(stmt);
+		if (rc != SQLITE_DONE)
+			return mp_store_fail(store, rc, "write", err);
+	}
+	return mp_store_add_path_span(store, module, &span, paths, nr, err);
+}
+
+static int take_bucket(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		       const struct mp_bucket *bucket, struct mp_err *err)
+{
+	struct mp_path_count *paths = NULL;
+	struct mp_context_tree tree;
+	size_t nr = 0;
+	int r;
+
+	if (mp_fleet_is_tree(kind)) {
+		r = read_tree(store, kind, module, bucket, MP_FLEET_PULLED, &tree, err);
+		if (!r)
+			r = mp_contexts_replace_row(store, mp_fleet_table(kind), module, bucket,
+						    &tree, err);
+		mp_context_tree_fini(&tree);
+		return r;
+	}
+	r = read_paths(store, module, bucket, MP_FLEET_PULLED, &paths, &nr, err);
+	if (!r)
+		r = replace_paths(store, module, bucket, paths, nr, err);
+	free(paths);
+	return r;
+}
+
+int mp_fleet_take_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+			const struct mp_span *span, struct mp_err *err)
+{
+	struct mp_bucket *buckets = NULL;
+	size_t nr = 0, i = 0;
+	int r = mp_fleet_buckets(store, kind, module, &buckets, &nr, err);
+
+	while (!r && i < nr && buckets[i].last_day < span->last_day)
+		i++;
+	if (!r && (i == nr || buckets[i].first_day > span->first_day))
+		r = mp_store_damaged(store, not_there, err);
+	if (!r)
+		r = take_bucket(store, kind, module, &buckets[i], err);
+	free(buckets);
+	return r;
+}
+
+int mp_fleet_check_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t chunk,
+			 const uint8_t *data, size_t size, uint64_t total, struct mp_err *err)
+{
+	struct mp_path_count *paths;
+	struct mp_context_tree tree;
+	size_t nr;
+	int r;
+
+	if (mp_fleet_is_tree(kind)) {
+		r = decode_tree(store, data, size, total, &tree, err);
+		if (!r)
+			mp_context_tree_fini(&tree);
+		return r;
+	}
+	r = decode_paths(store, chunk, data, size, total, &paths, &nr, err);
+	free(paths);
+	return r;
+}
