@@ -116,29 +116,31 @@ static int compare(struct push *p, bool has, int64_t seq, int64_t token, struct 
 	return begin_epoch(p, true, err);
 }
 
-/* Was the store, or the epoch, made on another machine? */
-static bool is_elsewhere(const struct push *p)
+/*
+ * A store that never sent is a fork, too, if it was made on another machine: the original sends what both
+ * have. If it was made on this one, it may now get the machine's other name.
+ */
+static int is_fork(struct push *p, bool *fork, struct mp_err *err)
 {
-	static const uint8_t none[MP_FLEET_MACHINE_BYTES];
+	struct mp_fleet_epoch made;
+	bool has;
+	int r = mp_fleet_epoch_read(p->store, p->options->own_machine, &has, &made, err);
 
-	return !p->epoch.is_same_machine && p->epoch.is_machine_known &&
-	       memcmp(p->options->machine, none, sizeof(none)) != 0;
+	*fork = p->epoch.token || (p->epoch.is_machine_known && !made.is_same_machine);
+	return r;
 }
 
-/*
- * Finds the store's epoch. A store that never sent is a fork, too, if it was made elsewhere: the original
- * sends what both have.
- */
+/* Finds the store's epoch, and begins one if it is not of this machine. */
 static int find_epoch(struct push *p, struct mp_err *err)
 {
-	bool has = false;
+	bool has = false, fork = false;
 	int r = mp_fleet_epoch_read(p->store, p->options->machine, &has, &p->epoch, err);
 
 	if (r || (has && p->epoch.is_same_machine))
 		return r;
-	if (has && p->epoch.token)
-		return begin_epoch(p, true, err);
-	return begin_epoch(p, has && !p->options->is_machine_given && is_elsewhere(p), err);
+	if (has)
+		r = is_fork(p, &fork, err);
+	return r ? r : begin_epoch(p, fork, err);
 }
 
 static int synchronise(struct push *p, struct mp_err *err)

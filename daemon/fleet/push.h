@@ -7,7 +7,6 @@
 #ifndef MD_FLEET_PUSH_H
 #define MD_FLEET_PUSH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,11 +18,10 @@ struct md_push_options {
 	const char *database; /* libpq's conninfo */
 	struct md_file_names names;
 	uint8_t machine[MP_FLEET_MACHINE_BYTES]; /* this machine, in the local store only */
-	/* It is not what the store notes when it is made: then only later pushes can be compared. */
-	bool is_machine_given;
-	uint64_t bytes_per_s;	     /* 0: no limit */
-	enum mp_fleet_when contexts; /* when they are sent, and paths and calls */
-	size_t batch_bytes;	     /* at most, of counts in one transaction */
+	uint8_t own_machine[MP_FLEET_MACHINE_BYTES]; /* the same, as stores note it when they are made */
+	uint64_t bytes_per_s;			     /* 0: no limit */
+	enum mp_fleet_when contexts;		     /* when they are sent, and paths and calls */
+	size_t batch_bytes;			     /* at most, of counts in one transaction */
 	double first_wait_s, give_up_s;
 };
 

@@ -146,7 +146,7 @@ static int read_machine(const char *path, struct md_push_options *push)
 {
 	int r = mp_machine_id_read(path, push->machine);
 
-	push->is_machine_given = path != NULL;
+	(void)mp_machine_id_read(NULL, push->own_machine);
 	return r && path ? md_stats_fail("%s: %s", path, strerror(-r)) : 0;
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/machine/module_counts.h"
 #include "daemon/machine/program.h"
 #include "daemon/policy/deny.h"
+#include "libprof/store/fleet/fleet_base.h"
 
 void md_machine_fini(struct md_machine *machine)
 {

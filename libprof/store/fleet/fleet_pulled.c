@@ -13,6 +13,7 @@
 #include "libprof/store/fleet/fleet_whole.h"
 #include "libprof/store/store_codec.h"
 #include "libprof/store/store_drop.h"
+#include "libprof/store/store_paths.h"
 
 /* Rare, so nothing is prepared in advance. *@value: the first column of the first row; 0: no row. */
 static int run(struct mp_store *store, const char *sql, const int64_t *args, int nr, int64_t *value,
