@@ -134,9 +134,10 @@ static int list_modules(struct md_pull_names *names, PGconn *conn, struct found 
 			struct mp_err *err)
 {
 	static const char what[] = "ask for modules";
+	const struct md_pg_params none = {0};
 	PGresult *result;
 	int failed = 0,
-	    r = md_pg_send(conn, "SELECT module, kind FROM fleet.module", NULL, what, err);
+	    r = md_pg_send(conn, "SELECT module, kind FROM fleet.module", &none, what, err);
 
 	if (r)
 		return r;
