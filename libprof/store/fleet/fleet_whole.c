@@ -106,7 +106,8 @@ static int read_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 }
 
 static int each_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		     const struct mp_bucket *bucket, row_fn fn, void *arg, struct mp_err *err)
+		     const struct mp_bucket *bucket, size_t max, row_fn fn, void *arg,
+		     struct mp_err *err)
 {
 	struct mp_context_tree tree;
 	uint8_t *data;
@@ -114,8 +115,7 @@ static int each_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 	int r = read_tree(store, kind, module, bucket, -1, &tree, err);
 
 	if (!r && tree.nodes[0].total) {
-		r = mp_context_encode_within(&tree, mp_contexts_bytes_max(mp_fleet_table(kind)),
-					     &data, &size);
+		r = mp_context_encode_within(&tree, max, &data, &size);
 		if (r) {
 			mp_err_set(err, -r, "out of memory");
 		} else {
@@ -259,13 +259,14 @@ static int each_path_chunk(struct mp_store *store, int64_t module, const struct 
 /* ---- both ---------------------------------------------------------------------------------- */
 
 int mp_fleet_each_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-			const struct mp_bucket *bucket,
+			const struct mp_bucket *bucket, size_t tree_max,
 			int (*fn)(void *arg, int64_t chunk, uint64_t total, const uint8_t *data,
 				  size_t size, struct mp_err *err),
 			void *arg, struct mp_err *err)
 {
-	return mp_fleet_is_tree(kind) ? each_tree(store, kind, module, bucket, fn, arg, err)
-				      : each_path_chunk(store, module, bucket, fn, arg, err);
+	return mp_fleet_is_tree(kind)
+		       ? each_tree(store, kind, module, bucket, tree_max, fn, arg, err)
+		       : each_path_chunk(store, module, bucket, fn, arg, err);
 }
 
 static int replace_paths(struct mp_store *store, int64_t module, const struct mp_bucket *bucket,

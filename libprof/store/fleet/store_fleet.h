@@ -42,6 +42,11 @@ enum mp_fleet_when {
 /* The server's limits for one row and one call. */
 #define MP_FLEET_ROW_BYTES_MAX	 (1 << 20)
 #define MP_FLEET_BATCH_BYTES_MAX (1 << 20)
+/*
+ * A tree that is sent once a day is folded to so many bytes, a quarter of what the store keeps: the sum
+ * over many hosts is folded to that anyway.
+ */
+#define MP_FLEET_TREE_BYTES (16 << 10)
 /* Rows of a batch: the server decodes and checks them in some 15 ms. */
 #define MP_FLEET_BATCH_ROWS_MAX 128
 

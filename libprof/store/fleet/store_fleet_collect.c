@@ -294,7 +294,9 @@ static int collect_whole(struct collect *c, enum mp_fleet_kind kind, const struc
 {
 	struct whole w = {
 		c, {.kind = kind, .first_day = bucket->first_day, .last_day = bucket->last_day}};
-	int r = mp_fleet_each_whole(c->store, kind, c->module->key, bucket, collect_row, &w, err);
+	size_t max = c->batch->when == MP_FLEET_DAILY ? MP_FLEET_TREE_BYTES : MP_CALLS_BYTES_MAX;
+	int r = mp_fleet_each_whole(c->store, kind, c->module->key, bucket, max, collect_row, &w,
+				    err);
 
 	return r == FULL ? 0 : r;
 }

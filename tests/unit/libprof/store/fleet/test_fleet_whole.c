@@ -101,6 +101,38 @@ START_TEST(fleet_sends_trees_and_paths_of_days_that_are_over)
 }
 END_TEST
 
+START_TEST(fleet_folds_large_trees_that_are_sent_daily)
+{
+	struct mp_ledger ledger = {.contexts = 20000};
+	struct mp_context_tree tree;
+
+	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
+	for (uint64_t site = 0; site < 10000; site++) {
+		struct mp_context_step steps[] = {{{1, 0x500 + site * 777, MP_CONTEXT_CALL}, false},
+						  {{2, 0x7000, MP_CONTEXT_FUNCTION}, true}};
+
+		ck_assert_int_eq(mp_context_add(&tree, steps, 2, 2, 2000), 0);
+	}
+	ok(mp_store_add_contexts(store, MP_CONTEXTS, module, TODAY * DAY, &tree, &err));
+	ok(mp_store_add_ledger(store, session, DAY, &ledger, &err));
+	mp_context_tree_fini(&tree);
+	batch.when = MP_FLEET_ALWAYS;
+	ck_assert_uint_eq(collect(), 1);
+	ck_assert_uint_gt(batch.rows[0].size, MP_FLEET_TREE_BYTES);
+	expect_tree(MP_FLEET_CONTEXTS, 20000);
+	ok(mp_fleet_revert(store, &err));
+	batch.when = MP_FLEET_DAILY;
+	ck_assert_uint_eq(send(), 1);
+	ck_assert_uint_le(batch.rows[0].size, MP_FLEET_TREE_BYTES);
+	expect_tree(MP_FLEET_CONTEXTS, 20000);
+	ck_assert_uint_eq(send(), 0);
+	/* What a copy leaves out is the whole tree. */
+	ok(mp_fleet_epoch_begin(store, there, true, &err));
+	ck_assert_uint_eq(send(), 0);
+	ok(mp_store_check(store, &err));
+}
+END_TEST
+
 START_TEST(fleet_sends_nothing_for_folded_trees_and_paths)
 {
 	batch.when = MP_FLEET_ALWAYS;
@@ -298,6 +330,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, fleet_sends_trees_and_paths_once);
 	tcase_add_test(tc, fleet_sends_trees_and_paths_of_days_that_are_over);
+	tcase_add_test(tc, fleet_folds_large_trees_that_are_sent_daily);
 	tcase_add_test(tc, fleet_sends_nothing_for_folded_trees_and_paths);
 	tcase_add_test(tc, fleet_copy_sends_only_new_trees_and_paths);
 	tcase_add_test(tc, fleet_pull_replaces_trees_and_paths);
