@@ -15,7 +15,8 @@
 #include "daemon/fleet/push_send.h"
 #include "daemon/fleet/server.h"
 
-#define WAIT_MAX_S 60.0
+/* Hosts that wait for a server come within so many seconds after it is back, evenly spread. */
+#define WAIT_MAX_S 600.0
 /* With a limit of bandwidth, push sends a batch at once, and then waits until these seconds are over. */
 #define BATCH_S	  2
 #define BATCH_MIN (16 << 10)
