@@ -21,6 +21,7 @@ struct md_push_options {
 	uint64_t bytes_per_s;			 /* 0: no limit */
 	size_t batch_bytes;			 /* at most, of counts in one transaction */
 	double first_wait_s, give_up_s;
+	bool sparing; /* leave out counts of today that can wait; without others, do not connect */
 };
 
 struct md_push_report {

@@ -20,6 +20,14 @@
 /* Modules per transaction: the collector waits meanwhile. */
 #define MODULES_MAX 256
 
+/*
+ * A sparing push sends counts of today early if there are at least so many of a module, and if they are
+ * so many times as many as those that were sent. Each row holds all counts of its day, so that sending
+ * them each hour would send most of them twenty times.
+ */
+#define EARLY_COUNTS 64
+#define EARLY_GROWTH 8
+
 struct collect {
 	struct mp_store *store;
 	struct mp_fleet_batch *batch;
@@ -230,6 +238,15 @@ static int collect_chunk(struct collect *c, const struct mp_span *span, struct m
 	return append(c, row, hash, err);
 }
 
+/* Is it time to send the days in @span, with the sum @total, of which @sent was sent? */
+static bool is_due(const struct mp_fleet_batch *batch, const struct mp_span *span, uint64_t sent,
+		   uint64_t total)
+{
+	if (!batch->sparing || batch->today < span->first_day || batch->today > span->last_day)
+		return true;
+	return total >= EARLY_COUNTS && total / EARLY_GROWTH >= sent;
+}
+
 static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 			  const struct mp_bucket *bucket, struct mp_err *err)
 {
@@ -249,6 +266,8 @@ static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 		return r;
 	if (sent == bucket->total - base)
 		return nr_sent > 1 ? note_bucket(c, kind, &span, sent, 0, err) : 0;
+	if (!is_due(c->batch, &span, sent, bucket->total - base))
+		return 0;
 	r = mp_series_chunk_list(c->store, series, bucket->key, &stmt, err);
 	while (!r && !c->full) {
 		struct mp_fleet_row row = {.kind = kind,
