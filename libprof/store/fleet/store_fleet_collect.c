@@ -21,9 +21,9 @@
 #define MODULES_MAX 256
 
 /*
- * A sparing push sends counts of today early if there are at least so many of a module, and if they are
- * so many times as many as those that were sent. Each row holds all counts of its day, so that sending
- * them each hour would send most of them twenty times.
+ * A sparing push sends counts of today early if the server has no other days of the module, if there
+ * are at least so many, and if they are so many times as many as those that were sent. Each row holds
+ * all counts of its day, so that sending them each hour would send most of them twenty times.
  */
 #define EARLY_COUNTS 64
 #define EARLY_GROWTH 8
@@ -239,12 +239,21 @@ static int collect_chunk(struct collect *c, const struct mp_span *span, struct m
 }
 
 /* Is it time to send the days in @span, with the sum @total, of which @sent was sent? */
-static bool is_due(const struct mp_fleet_batch *batch, const struct mp_span *span, uint64_t sent,
-		   uint64_t total)
+static int is_due(struct collect *c, enum mp_fleet_kind kind, const struct mp_span *span,
+		  uint64_t sent, uint64_t total, bool *due, struct mp_err *err)
 {
-	if (!batch->sparing || batch->today < span->first_day || batch->today > span->last_day)
-		return true;
-	return total >= EARLY_COUNTS && total / EARLY_GROWTH >= sent;
+	const struct mp_span before = {0, c->batch->today - 1, false};
+	int64_t nr_before;
+	uint64_t unused;
+	int r;
+
+	*due = !c->batch->sparing || c->batch->today < span->first_day ||
+	       c->batch->today > span->last_day;
+	if (*due || total < EARLY_COUNTS || total / EARLY_GROWTH < sent)
+		return 0;
+	r = sum_sent(c, kind, &before, &nr_before, &unused, err);
+	*due = !nr_before;
+	return r;
 }
 
 static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
@@ -256,6 +265,7 @@ static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 	int64_t nr_sent, chunk = -1;
 	sqlite3_stmt *stmt;
 	size_t nr, size;
+	bool due;
 	int r = mp_fleet_base_total(c->store, kind, c->module->key, &span, &base, err);
 
 	if (!r)
@@ -266,8 +276,9 @@ static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 		return r;
 	if (sent == bucket->total - base)
 		return nr_sent > 1 ? note_bucket(c, kind, &span, sent, 0, err) : 0;
-	if (!is_due(c->batch, &span, sent, bucket->total - base))
-		return 0;
+	r = is_due(c, kind, &span, sent, bucket->total - base, &due, err);
+	if (r || !due)
+		return r;
 	r = mp_series_chunk_list(c->store, series, bucket->key, &stmt, err);
 	while (!r && !c->full) {
 		struct mp_fleet_row row = {.kind = kind,

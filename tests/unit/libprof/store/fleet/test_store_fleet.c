@@ -158,7 +158,11 @@ START_TEST(fleet_sparing_batch_waits_for_the_end_of_the_day)
 	batch.today++;
 	ck_assert_uint_eq(send(), 1);
 	ck_assert_uint_eq(total(), 8 * 64 + 1);
+	/* The server has days of this module. */
+	add(TODAY + 1, 0x1000, 100);
 	ck_assert_uint_eq(send(), 0);
+	batch.sparing = false;
+	ck_assert_uint_eq(send(), 1);
 }
 END_TEST
 
