@@ -28,7 +28,7 @@ LUA = {
     "tables": "for r = 1, 25 do local t = {} for i = 1, 60000 do t['k' .. i % 5000] = i t[i] = i end local n = 0 for k, v in "
               "pairs(t) do n = n + v end end",
     "compile": "local n = 0 for i = 1, 30000 do local f = load('local a, b = ' .. i .. ', {x = 1, [2] = \"s\"} if a > 5 then return "
-               "a * b.x else return function() return b end end') n = n + f() and 1 or 0 end",
+               "a * b.x else return function() return b end end') if f() then n = n + 1 end end print(n)",
     "format": "local n = 0 for i = 1, 500000 do n = n + #string.format('%5d %s %.3f %x', i, 'abc', i / 7, i) + "
               "#tostring(i * 0.5) + tonumber('0x' .. (i % 90 + 10)) end print(n)",
 }
