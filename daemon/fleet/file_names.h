@@ -20,7 +20,8 @@ enum md_names {
 
 #define MD_SALT_MIN  16 /* bytes */
 #define MD_SALT_MAX  256
-#define MD_NAME_SIZE 4200
+/* The server takes names of 4096 characters. A longer one, which only escapes can make, is cut. */
+#define MD_NAME_SIZE 4097
 
 struct md_file_names {
 	enum md_names how;

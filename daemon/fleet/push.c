@@ -15,7 +15,8 @@
 #include "daemon/fleet/push_send.h"
 #include "daemon/fleet/server.h"
 
-#define WAIT_MAX_S 60.0
+/* Hosts that wait for a server come within so many seconds after it is back, evenly spread. */
+#define WAIT_MAX_S 600.0
 /* With a limit of bandwidth, push sends a batch at once, and then waits until these seconds are over. */
 #define BATCH_S	  2
 #define BATCH_MIN (16 << 10)
@@ -205,8 +206,9 @@ static void report_batch(struct push *p)
 	}
 }
 
-/* Rows beside their bytes: keys and lengths. */
-#define ROW_BYTES 110
+/* What rows take beside their bytes, and modules: keys, names and lengths. */
+#define ROW_BYTES    45
+#define MODULE_BYTES 130
 
 static int send_batch(struct push *p, struct mp_err *err)
 {
@@ -221,7 +223,8 @@ static int send_batch(struct push *p, struct mp_err *err)
 	report_batch(p);
 	p->wait_s = p->options->first_wait_s;
 	p->nr_refusals = 0;
-	limit_bandwidth(p, p->batch.nr_bytes + p->batch.nr_rows * ROW_BYTES);
+	limit_bandwidth(p, p->batch.nr_bytes + p->batch.nr_rows * ROW_BYTES +
+				   p->batch.nr_modules * MODULE_BYTES);
 	return 0;
 }
 
@@ -244,12 +247,40 @@ static void leave_out(struct push *p, const struct mp_err *err)
 	b->alone = true;
 }
 
+/* Finds what the server lacks now. */
+static int collect(struct push *p, struct mp_err *err)
+{
+	p->batch.sparing = p->options->sparing;
+	p->batch.today = (int64_t)time(NULL) / MP_SECONDS_PER_DAY;
+	return mp_fleet_collect(p->store, &p->batch, batch_bytes(p), err);
+}
+
+/* *@has: is there something to send? A store without an epoch is to be shown to the server. */
+static int find_news(struct push *p, bool *has, struct mp_err *err)
+{
+	int r = mp_fleet_epoch_read(p->store, p->options->machine, has, &p->epoch, err);
+
+	if (r || !*has || !p->epoch.is_same_machine) {
+		*has = true;
+		return r;
+	}
+	do {
+		r = collect(p, err);
+	} while (!r && !p->batch.token && !p->batch.ended);
+	*has = p->batch.token != 0;
+	if (!r && *has)
+		r = mp_fleet_revert(p->store, err);
+	p->batch.from = 0;
+	p->batch.nr_too_large = 0;
+	return r;
+}
+
 static int send_all(struct push *p, struct mp_err *err)
 {
 	int r = 0;
 
 	do {
-		r = mp_fleet_collect(p->store, &p->batch, batch_bytes(p), err);
+		r = collect(p, err);
 		if (!r && p->batch.token)
 			r = send_batch(p, err);
 		if (r == -EINVAL && p->batch.token) {
@@ -279,10 +310,13 @@ int md_push_run(const struct md_push_options *options, struct mp_store *store,
 				   .today = time(NULL) / MP_SECONDS_PER_DAY},
 			 .start_s = now_s(),
 			 .wait_s = options->first_wait_s};
-	int r;
+	bool has_news = true;
+	int r = 0;
 
 	memset(report, 0, sizeof(*report));
-	for (;;) {
+	if (options->sparing)
+		r = find_news(&p, &has_news, err);
+	while (!r && has_news) {
 		r = p.sender.conn && PQstatus(p.sender.conn) == CONNECTION_OK ? 0
 									      : connect_to(&p, err);
 		if (!r)
@@ -291,6 +325,7 @@ int md_push_run(const struct md_push_options *options, struct mp_store *store,
 			r = send_all(&p, err);
 		if (!is_worth_waiting(r) || back_off(&p, r))
 			break;
+		r = 0;
 	}
 	report->nr_too_large = p.batch.nr_too_large;
 	mp_fleet_batch_fini(&p.batch);

@@ -23,6 +23,7 @@ struct md_push_options {
 	enum mp_fleet_when contexts;		     /* when they are sent, and paths and calls */
 	size_t batch_bytes;			     /* at most, of counts in one transaction */
 	double first_wait_s, give_up_s;
+	bool sparing; /* leave out counts of today that can wait; without others, do not connect */
 };
 
 struct md_push_report {

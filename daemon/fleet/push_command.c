@@ -23,7 +23,7 @@ struct options {
 	struct md_fleet_access access;
 	const char *db, *rate, *names, *contexts, *salt_file, *machine_id;
 	double give_up_s, first_wait_s, batch_kib;
-	bool json;
+	bool sparing, json;
 };
 
 enum {
@@ -36,6 +36,7 @@ enum {
 	KEY_GIVE_UP,
 	KEY_RETRY,
 	KEY_MACHINE,
+	KEY_SPARING,
 	KEY_JSON
 };
 
@@ -55,6 +56,8 @@ static const struct argp_option option_table[] = {
 	{"retry", KEY_RETRY, "SECONDS", 0, "The first wait between attempts (default: 1)", 0},
 	{"machine-id", KEY_MACHINE, "FILE", 0,
 	 "What tells this machine from others (default: /etc/machine-id)", 0},
+	{"sparing", KEY_SPARING, NULL, 0,
+	 "Send most counts of today when the day is over, not each time", 0},
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0}};
 
@@ -86,6 +89,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_GIVE_UP: o->give_up_s = number(state, "give-up", arg, 0, 1e6); return 0;
 	case KEY_RETRY: o->first_wait_s = number(state, "retry", arg, 0.001, 1e6); return 0;
 	case KEY_MACHINE: o->machine_id = arg; return 0;
+	case KEY_SPARING: o->sparing = true; return 0;
 	case KEY_JSON: o->json = true; return 0;
 	case ARGP_KEY_ARG: argp_error(state, "%s: no argument is expected", arg); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
@@ -136,6 +140,7 @@ static int configure(struct options *o, struct md_push_options *push)
 	push->batch_bytes = (size_t)(o->batch_kib * 1024);
 	push->give_up_s = o->give_up_s;
 	push->first_wait_s = o->first_wait_s;
+	push->sparing = o->sparing;
 	if (config->salt_file[0] && md_file_names_read_salt(&push->names, config->salt_file, &err))
 		return md_stats_fail("%s", err.msg);
 	return 0;

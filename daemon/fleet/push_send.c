@@ -3,6 +3,7 @@
 #include "daemon/fleet/push_send.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,44 +133,113 @@ static int64_t clamp_day(int64_t day, int today)
 	return day > today ? today : day < today - DAYS_BACK ? today - DAYS_BACK : day;
 }
 
+/*
+ * The numbers of rows, in the order of push_rows(). A row's module is its place in the list of the batch's
+ * modules.
+ */
+enum {
+	COLUMN_KIND,
+	COLUMN_FIRST_DAY,
+	COLUMN_UPTO,
+	COLUMN_LAST_DAY,
+	COLUMN_CHUNK,
+	COLUMN_EXACT,
+	COLUMN_TOTAL,
+	NR_COLUMNS
+};
+
+static int64_t number_of(const struct mp_fleet_row *row, int column, int today)
+{
+	switch (column) {
+	case COLUMN_KIND: return row->kind;
+	case COLUMN_FIRST_DAY: return row->first_day;
+	case COLUMN_UPTO: return row->last_day < INT32_MAX ? row->last_day : INT32_MAX;
+	case COLUMN_LAST_DAY: return clamp_day(row->last_day, today);
+	case COLUMN_CHUNK: return row->chunk;
+	case COLUMN_EXACT: return row->exact;
+	default: return (int64_t)row->total;
+	}
+}
+
+/*
+ * Adds one column as the parameter @p->nr + 1, and its place in the statement to @sql. Most rows of a push
+ * are of one kind and one day. A number that all rows have is sent once, and the server repeats it;
+ * other numbers are sent with four bytes where these are enough. So a row takes some 30 bytes beside
+ * its counts; with complete arrays it would take 95.
+ */
+static int add_column(struct md_push_sender *sender, struct md_pg_params *p,
+		      const struct mp_fleet_batch *batch, int column, FILE *sql, struct mp_err *err)
+{
+	static const char *const types[NR_COLUMNS] = {"smallint", "integer", "integer", "integer",
+						      "bigint",	  "boolean", "bigint"};
+	int64_t first = number_of(&batch->rows[0], column, sender->today);
+	struct md_pg_array *array = &sender->arrays[2 + column];
+	bool same = true, is_short = true;
+
+	for (size_t i = 0; i < batch->nr_rows; i++) {
+		int64_t number = number_of(&batch->rows[i], column, sender->today);
+
+		same &= number == first;
+		is_short &= number >= INT32_MIN && number <= INT32_MAX;
+	}
+	if (same) {
+		fprintf(sql, ", array_fill($%d::%s, ARRAY[%zu])", p->nr + 1, types[column],
+			batch->nr_rows);
+		md_pg_add_number(p, is_short ? MD_PG_INT4 : MD_PG_INT8, first);
+		return 0;
+	}
+	fprintf(sql, ", $%d::%s[]", p->nr + 1, types[column]);
+	array->type = is_short ? MD_PG_INT4 : MD_PG_INT8;
+	md_pg_array_clear(array);
+	for (size_t i = 0; i < batch->nr_rows; i++)
+		md_pg_array_add_number(array, number_of(&batch->rows[i], column, sender->today));
+	return md_pg_add_array(p, is_short ? MD_PG_INT4S : MD_PG_INT8S, array, err);
+}
+
+/* Modules and places are the parameters 3 and 4, data the last one. */
+static int add_columns(struct md_push_sender *sender, struct md_pg_params *p,
+		       const struct mp_fleet_batch *batch, FILE *sql, struct mp_err *err)
+{
+	static const enum md_pg_type types[] = {MD_PG_BYTEA, MD_PG_INT2};
+	struct md_pg_array *a = start_arrays(sender, types, 2), *data = &sender->arrays[9];
+	uint8_t key[MD_MODULE_KEY_MAX];
+	int r;
+
+	data->type = MD_PG_BYTEA;
+	md_pg_array_clear(data);
+	for (size_t i = 0; i < batch->nr_modules; i++)
+		md_pg_array_add(&a[0], key, md_module_key(&batch->modules[i].id, key));
+	for (size_t i = 0; i < batch->nr_rows; i++) {
+		md_pg_array_add_number(&a[1], batch->rows[i].module + 1);
+		md_pg_array_add(data, batch->bytes + batch->rows[i].at, batch->rows[i].size);
+	}
+	fputs("SELECT fleet.push_rows($1, $2, ARRAY(SELECT ($3::bytea[])[u.place] FROM"
+	      " unnest($4::smallint[]) WITH ORDINALITY AS u(place, row) ORDER BY u.row)",
+	      sql);
+	r = md_pg_add_array(p, MD_PG_BYTEAS, &a[0], err);
+	if (!r)
+		r = md_pg_add_array(p, MD_PG_INT2S, &a[1], err);
+	for (int column = 0; column < NR_COLUMNS && !r; column++)
+		r = add_column(sender, p, batch, column, sql, err);
+	fprintf(sql, ", $%d)", p->nr + 1);
+	return r ? r : md_pg_add_array(p, MD_PG_BYTEAS, data, err);
+}
+
 static int send_rows(struct md_push_sender *sender, const uint8_t *epoch,
 		     const struct mp_fleet_batch *batch, struct mp_err *err)
 {
-	static const enum md_pg_type types[] = {MD_PG_BYTEA, MD_PG_INT2, MD_PG_INT4,
-						MD_PG_INT4,  MD_PG_INT4, MD_PG_INT8,
-						MD_PG_BOOL,  MD_PG_INT8, MD_PG_BYTEA};
-	static const enum md_pg_type lists[] = {MD_PG_BYTEAS, MD_PG_INT2S, MD_PG_INT4S,
-						MD_PG_INT4S,  MD_PG_INT4S, MD_PG_INT8S,
-						MD_PG_BOOLS,  MD_PG_INT8S, MD_PG_BYTEAS};
-	struct md_pg_array *a = start_arrays(sender, types, 9);
 	struct md_pg_params p = {0};
-	int r = 0;
+	char statement[1024] = "";
+	FILE *sql = fmemopen(statement, sizeof(statement), "w");
+	int r;
 
-	for (size_t i = 0; i < batch->nr_rows; i++) {
-		const struct mp_fleet_row *row = &batch->rows[i];
-		uint8_t key[MD_MODULE_KEY_MAX];
-
-		md_pg_array_add(&a[0], key, md_module_key(&batch->modules[row->module].id, key));
-		md_pg_array_add_number(&a[1], row->kind);
-		md_pg_array_add_number(&a[2], row->first_day);
-		md_pg_array_add_number(&a[3],
-				       row->last_day < INT32_MAX ? row->last_day : INT32_MAX);
-		md_pg_array_add_number(&a[4], clamp_day(row->last_day, sender->today));
-		md_pg_array_add_number(&a[5], row->chunk);
-		md_pg_array_add_number(&a[6], row->exact);
-		md_pg_array_add_number(&a[7], (int64_t)row->total);
-		md_pg_array_add(&a[8], batch->bytes + row->at, row->size);
-	}
+	if (!sql)
+		return mp_err_set(err, ENOMEM, "out of memory");
 	md_pg_add_bytes(&p, MD_PG_BYTEA, epoch, MP_FLEET_EPOCH_BYTES);
 	md_pg_add_number(&p, MD_PG_INT8, batch->seq);
-	for (int i = 0; i < 9 && !r; i++)
-		r = md_pg_add_array(&p, lists[i], &a[i], err);
-	if (!r)
-		r = md_pg_run(
-			sender->conn,
-			"SELECT fleet.push_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", &p,
-			"send counts", NULL, err);
-	return r;
+	r = add_columns(sender, &p, batch, sql, err);
+	fclose(sql);
+	return r ? r : md_pg_run(sender->conn, statement, &p, "send counts", NULL, err);
 }
 
 int md_push_send(struct md_push_sender *sender, const uint8_t *epoch,

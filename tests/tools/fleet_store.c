@@ -4,11 +4,16 @@
  *	fleet-store add DB TRUTH SEED DAY [TIMES]	adds random counts of DAY to DB, and to TRUTH
  *	fleet-store add-all DB TRUTH SEED DAY [TIMES]	the same, with paths, calling contexts and sampled calls
  *	fleet-store odd DB	adds a module whose counts lie further apart than its text is large
+ *	fleet-store named DB DAY PATH...	adds a module of each of these names
+ *	fleet-store host DB SEED DAY MODULES NR ADDRESSES	adds counts as a host of a fleet has them
+ *		whose hosts run NR of MODULES modules each, the first ones most often, and have samples
+ *		of some ADDRESSES addresses of each
  *	fleet-store compare A B	are the counts, transfers, paths and trees of all modules the same?
  *	fleet-store sum DB	prints how many samples, transfers and modules there are
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +249,129 @@ static int add(struct mp_store *store, const struct counts *c, int64_t day, stru
 	return r ? r : mp_store_commit(store, err);
 }
 
+/* ---- hosts of a large fleet ---------------------------------------------------------------- */
+
+static int compare_ips(const void *a, const void *b)
+{
+	const struct mp_ip_count *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+static double draw_share(void)
+{
+	return (double)draw(1u << 30) / (1u << 30);
+}
+
+/* The place that is number @i by popularity in the module @module: eight of them in each function. */
+static uint64_t place_of(uint64_t module, uint64_t i)
+{
+	uint64_t kept = state, place;
+
+	state = module * 1000003 + i / 8;
+	place = draw(TEXT_SIZE / 256) * 256;
+	state += i;
+	place += draw(256);
+	state = kept;
+	return 0x400000 + place;
+}
+
+/* Which places of the module this host reaches. The popularity of the i-th one falls as 1 / i. */
+static size_t host_counts(uint64_t module, uint64_t addresses, struct mp_ip_count *out)
+{
+	double load = exp(2 * draw_share() - 1);
+	size_t nr = 0, kept = 0;
+
+	for (uint64_t i = 0; i < 4 * addresses; i++) {
+		double rank = (double)i / (double)addresses;
+
+		if (draw_share() < 1 / (1 + 2 * rank))
+			out[nr++] = (struct mp_ip_count){
+				place_of(module, i),
+				1 + (uint64_t)(load * 8 * draw_share() / (rank + 0.01))};
+	}
+	qsort(out, nr, sizeof(*out), compare_ips);
+	for (size_t i = 0; i < nr; i++) {
+		if (kept && out[kept - 1].vaddr == out[i].vaddr)
+			out[kept - 1].count += out[i].count;
+		else
+			out[kept++] = out[i];
+	}
+	return kept;
+}
+
+static int put(struct mp_store *store, uint64_t module, const char *path, int64_t day,
+	       const struct mp_ip_count *ips, size_t nr, struct mp_err *err)
+{
+	struct mp_id id = {.build_id_len = 20, .text_hash = module * 0x9e3779b97f4a7c15u};
+	struct mp_session session = {.collector = "perf", .start_s = 1, .last_s = 1};
+	struct mp_ledger ledger = {0};
+	int64_t key;
+	int r;
+
+	memcpy(id.build_id, &module, sizeof(module));
+	for (size_t i = 0; i < nr; i++)
+		ledger.attributed += ips[i].count;
+	ledger.emitted = ledger.attributed;
+	r = mp_store_put_module(store, &id, MP_MODULE_FILE, path, TEXT_SIZE,
+				day * MP_SECONDS_PER_DAY, &key, err);
+	if (!r)
+		r = mp_store_add_ip_counts(store, key, day * MP_SECONDS_PER_DAY, ips, nr, err);
+	if (!r)
+		r = mp_store_start_session(store, &session, err);
+	return r ? r : mp_store_add_ledger(store, session.key, 1, &ledger, err);
+}
+
+static int do_host(char **argv)
+{
+	uint64_t seed = strtoull(argv[3], NULL, 0), addresses = strtoull(argv[7], NULL, 0);
+	double nr_modules = strtod(argv[5], NULL);
+	int64_t day = strtoll(argv[4], NULL, 0);
+	struct mp_ip_count *ips = calloc(4 * addresses + 1, sizeof(*ips));
+	struct mp_store *store = NULL;
+	struct mp_err err = {""};
+	char path[64];
+	int r = ips ? mp_store_open(argv[2], MP_STORE_WRITE, &store, &err)
+		    : mp_err_set(&err, ENOMEM, "out of memory");
+
+	if (!r)
+		r = mp_store_begin(store, &err);
+	for (int64_t i = 0; i < strtoll(argv[6], NULL, 0) && !r; i++) {
+		uint64_t module;
+
+		/* The modules of a host are the same on each day, the counts are not. */
+		state = seed * 7919 + (uint64_t)i;
+		module = 1 + (uint64_t)(exp(draw_share() * log(nr_modules)) - 0.5);
+		state += (uint64_t)day * 1000003;
+		snprintf(path, sizeof(path), "/usr/bin/m%" PRIu64, module);
+		r = put(store, module, path, day, ips, host_counts(module, addresses, ips), &err);
+	}
+	if (!r)
+		r = mp_store_commit(store, &err);
+	mp_store_close(store);
+	free(ips);
+	return r ? fail(&err) : 0;
+}
+
+static int do_named(int argc, char **argv)
+{
+	static const struct mp_ip_count ips[] = {{0x401000, 3}, {0x401010, 4}};
+	struct mp_store *store = NULL;
+	struct mp_err err = {""};
+	int r = mp_store_open(argv[2], MP_STORE_WRITE, &store, &err);
+
+	if (!r)
+		r = mp_store_begin(store, &err);
+	for (int i = 4; i < argc && !r; i++)
+		r = put(store, (uint64_t)i, argv[i], strtoll(argv[3], NULL, 0), ips, 2, &err);
+	if (!r)
+		r = mp_store_commit(store, &err);
+	mp_store_close(store);
+	return r ? fail(&err) : 0;
+}
+
+/* ---- small stores -------------------------------------------------------------------------- */
+
 static int do_add(char **argv, int times, bool all)
 {
 	struct mp_store *stores[2] = {NULL, NULL};
@@ -382,12 +510,16 @@ int main(int argc, char **argv)
 		return do_add(argv, argc == 7 ? atoi(argv[6]) : 1, true);
 	if (argc == 3 && !strcmp(argv[1], "odd"))
 		return do_odd(argv);
+	if (argc >= 5 && !strcmp(argv[1], "named"))
+		return do_named(argc, argv);
+	if (argc == 8 && !strcmp(argv[1], "host"))
+		return do_host(argv);
 	if (argc == 4 && !strcmp(argv[1], "compare"))
 		return do_compare(argv);
 	if (argc == 3 && !strcmp(argv[1], "sum"))
 		return do_sum(argv);
 	fprintf(stderr,
-		"usage: fleet-store add|add-all DB TRUTH SEED DAY [TIMES] | odd DB | compare A B |"
-		" sum DB\n");
+		"usage: fleet-store add|add-all DB TRUTH SEED DAY [TIMES] | odd DB | named DB DAY PATH..."
+		" | host DB SEED DAY MODULES NR ADDRESSES | compare A B | sum DB\n");
 	return 2;
 }

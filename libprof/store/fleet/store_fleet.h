@@ -89,8 +89,13 @@ struct mp_fleet_batch {
 	int64_t from; /* key of the first module to look at; a new batch continues there */
 	bool ended;   /* there are no more modules */
 	bool alone;   /* set by the caller: rows of one module only */
-	enum mp_fleet_when when;      /* set by the caller, with @today */
-	int64_t today;		      /* as the clock says that named the days */
+	enum mp_fleet_when when; /* set by the caller, with @today */
+	/*
+	 * Set by the caller: @sparing leaves out counts of @today that can wait until the day is over,
+	 * see store_fleet_collect.c. @today is a day of this machine's clock.
+	 */
+	bool sparing;
+	int64_t today;
 	int64_t seq, token, previous; /* @token 0: nothing to send */
 	struct mp_module *modules;
 	struct mp_fleet_row *rows;

@@ -23,6 +23,14 @@
 /* Ends the rows of a bucket: the batch has no room. */
 #define FULL 1
 
+/*
+ * A sparing push sends counts of today early if the server has no other days of the module, if there
+ * are at least so many, and if they are so many times as many as those that were sent. Each row holds
+ * all counts of its day, so that sending them each hour would send most of them twenty times.
+ */
+#define EARLY_COUNTS 64
+#define EARLY_GROWTH 8
+
 struct collect {
 	struct mp_store *store;
 	struct mp_fleet_batch *batch;
@@ -239,6 +247,24 @@ static int collect_chunk(struct collect *c, const struct mp_span *span, struct m
 	return offer(c, row, err);
 }
 
+/* Is it time to send the days in @span, with the sum @total, of which @sent was sent? */
+static int is_due(struct collect *c, enum mp_fleet_kind kind, const struct mp_span *span,
+		  uint64_t sent, uint64_t total, bool *due, struct mp_err *err)
+{
+	const struct mp_span before = {0, c->batch->today - 1, false};
+	int64_t nr_before;
+	uint64_t unused;
+	int r;
+
+	*due = !c->batch->sparing || c->batch->today < span->first_day ||
+	       c->batch->today > span->last_day;
+	if (*due || total < EARLY_COUNTS || total / EARLY_GROWTH < sent)
+		return 0;
+	r = sum_sent(c, kind, &before, &nr_before, &unused, err);
+	*due = !nr_before;
+	return r;
+}
+
 static int collect_chunks(struct collect *c, enum mp_fleet_kind kind,
 			  const struct mp_bucket *bucket, struct mp_err *err)
 {
@@ -315,6 +341,7 @@ static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 	struct mp_span span = {bucket->first_day, bucket->last_day, false};
 	uint64_t base, sent;
 	int64_t nr_sent;
+	bool due;
 	int r;
 
 	if (!is_wanted(c, kind, bucket))
@@ -328,6 +355,9 @@ static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 		return r;
 	if (sent == bucket->total - base)
 		return nr_sent > 1 ? note_bucket(c, kind, &span, sent, 0, err) : 0;
+	r = is_due(c, kind, &span, sent, bucket->total - base, &due, err);
+	if (r || !due)
+		return r;
 	r = kind < MP_NR_FLEET_SERIES ? collect_chunks(c, kind, bucket, err)
 				      : collect_whole(c, kind, bucket, err);
 	if (r || c->full)

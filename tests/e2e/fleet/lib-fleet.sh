@@ -68,7 +68,7 @@ ssl_ca_file = 'ca.crt'
 ssl_cert_file = 'server.crt'
 ssl_key_file = 'server.key'
 shared_buffers = ${SHARED_BUFFERS:-64MB}
-max_connections = 60
+max_connections = ${MAX_CONNECTIONS:-60}
 autovacuum_naptime = 10min
 log_min_messages = fatal
 CONF

@@ -33,6 +33,18 @@ json "only what changed" ".rows > 0 and .rows < $rows and .nr_modules == 1"
 push 0 "small batches" --batch=1
 json "small batches" '.nr_batches > 3 and .bytes / .nr_batches < 1100'
 
+# A sparing push leaves today's counts of known modules for tomorrow, and then needs no server.
+"$store" add s.db truth.db 16 $((today - 1)) 20
+push 0 "another day"
+"$store" add s.db truth.db 17 $today 3
+command_ends 0 "a sparing push" "$fleet" push -d 'host=/nonexistent' --db=s.db --machine-id=id --give-up=0 --sparing --json
+json "a sparing push" '.rows == 0 and .nr_waits == 0'
+"$store" add s.db truth.db 18 $((today - 1))
+push 0 "a sparing push of yesterday" --sparing
+json "a sparing push of yesterday" '.rows > 0 and .nr_modules == 1'
+push 0 "what the sparing push has left"
+json "what the sparing push has left" '.rows > 0'
+
 # A limit of bandwidth: bytes take at least as long as the limit says.
 "$store" add s.db truth.db 15 $today 20
 start=${EPOCHREALTIME/./}

@@ -63,7 +63,7 @@ END_TEST
 START_TEST(name_is_hashed_or_not_sent)
 {
 	struct md_file_names names = {.how = MD_NAMES_HASHED};
-	char one[MD_NAME_SIZE], two[MD_NAME_SIZE];
+	char one[MD_NAME_SIZE], two[MD_NAME_SIZE], path[4096];
 
 	ck_assert_ptr_null(md_file_name(&names, "/usr/bin/secret", one));
 	memset(names.salt, 's', 16);
@@ -77,6 +77,10 @@ START_TEST(name_is_hashed_or_not_sent)
 	ck_assert_str_ne(one, two);
 	names.how = MD_NAMES_PLAIN;
 	ck_assert_str_eq(md_file_name(&names, "/a\n\xff", one), "/a\\x0a\\xff");
+	/* Escaped, this one is longer than what the server takes. */
+	memset(path, '\n', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	ck_assert_uint_eq(strlen(md_file_name(&names, path, one)), 4096);
 	names.how = MD_NAMES_NONE;
 	ck_assert_ptr_null(md_file_name(&names, "/usr/bin/secret", one));
 }

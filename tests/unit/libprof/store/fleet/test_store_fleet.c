@@ -59,6 +59,36 @@ START_TEST(fleet_sends_again_what_may_be_lost)
 }
 END_TEST
 
+START_TEST(fleet_sparing_batch_waits_for_the_end_of_the_day)
+{
+	batch.sparing = true;
+	batch.today = TODAY;
+	add(TODAY, 0x1000, 63);
+	ck_assert_uint_eq(send(), 0);
+	add(TODAY, 0x1000, 1);
+	ck_assert_uint_eq(send(), 1);
+	ck_assert_uint_eq(total(), 64);
+	add(TODAY, 0x1000, 7 * 64 - 1);
+	ck_assert_uint_eq(send(), 0);
+	add(TODAY, 0x1000, 1);
+	ck_assert_uint_eq(send(), 1);
+	add(TODAY, 0x1000, 1);
+	ck_assert_uint_eq(send(), 0);
+	/* Other days are over. */
+	add(TODAY - 1, 0x1000, 3);
+	ck_assert_uint_eq(send(), 1);
+	ck_assert_uint_eq(total(), 3);
+	batch.today++;
+	ck_assert_uint_eq(send(), 1);
+	ck_assert_uint_eq(total(), 8 * 64 + 1);
+	/* The server has days of this module. */
+	add(TODAY + 1, 0x1000, 100);
+	ck_assert_uint_eq(send(), 0);
+	batch.sparing = false;
+	ck_assert_uint_eq(send(), 1);
+}
+END_TEST
+
 START_TEST(fleet_batch_keeps_its_limit)
 {
 	size_t nr = 0, nr_batches = 0;
@@ -236,6 +266,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, fleet_sends_each_count_once);
 	tcase_add_test(tc, fleet_sends_again_what_may_be_lost);
+	tcase_add_test(tc, fleet_sparing_batch_waits_for_the_end_of_the_day);
 	tcase_add_test(tc, fleet_batch_keeps_its_limit);
 	tcase_add_test(tc, fleet_sends_nothing_for_folded_days);
 	tcase_add_test(tc, fleet_replaces_folded_days_that_grow_late);
