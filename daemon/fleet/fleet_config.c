@@ -28,6 +28,12 @@ int md_fleet_config_set(struct md_fleet_config *config, const char *key, const c
 		return set_text(config->salt_file, sizeof(config->salt_file), value, err);
 	if (!strcmp(key, "rate"))
 		return mp_settings_number(value, 1, 1e9, false, &config->rate, err);
+	if (!strcmp(key, "install")) {
+		config->install = !strcmp(value, "all") ? MD_INSTALL_ALL : MD_INSTALL_RULES;
+		return config->install == MD_INSTALL_ALL || !strcmp(value, "rules")
+			       ? 0
+			       : mp_err_set(err, EINVAL, "not rules or all");
+	}
 	if (strcmp(key, "names"))
 		return mp_err_set(err, EINVAL, "no such key");
 	for (int i = MD_NAMES_HASHED; i <= MD_NAMES_NONE; i++) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/fleet/build_command.h"
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/server_command.h"
 #include "libprof/cli/commands_help.h"
@@ -33,6 +34,10 @@ static const struct command {
 	{"ban", "leave hosts out of all sums", md_fleet_command_ban},
 	{"unban", "take a ban back", md_fleet_command_unban},
 	{"forget", "delete the counts of old days", md_fleet_command_forget},
+	{"request", "ask for a build of a module", md_fleet_command_request},
+	{"builds", "which builds there are, and on how many hosts", md_fleet_command_builds},
+	{"build", "make the builds that were asked for", md_fleet_command_build},
+	{"install", "put the fleet's build of a file in its place, once it is proved", md_fleet_command_install},
 };
 
 struct line {

@@ -10,6 +10,7 @@ SELECT create_distributed_table('fleet.evidence', 'module');
 SELECT create_distributed_table('fleet.module', 'module', colocate_with => 'fleet.evidence');
 SELECT create_distributed_table('fleet.module_host', 'module', colocate_with => 'fleet.evidence');
 SELECT create_distributed_table('fleet.build', 'module', colocate_with => 'fleet.evidence');
+SELECT create_distributed_table('fleet.build_host', 'module', colocate_with => 'fleet.evidence');
 SELECT create_distributed_table('fleet.audit', 'module', colocate_with => 'fleet.evidence');
 SELECT create_distributed_table('fleet.epoch', 'host');
 SELECT create_distributed_table('fleet.traffic', 'host', colocate_with => 'fleet.epoch');
