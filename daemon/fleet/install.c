@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/code/originals.h"
 #include "daemon/fleet/install_output.h"
+#include "daemon/fleet/lease_offer.h"
 #include "daemon/morph/request.h"
 #include "daemon/policy/deny.h"
 #include "daemon/worker/file_state.h"
@@ -204,11 +206,47 @@ static int undo(struct work *w, struct mp_err *err)
 	return r;
 }
 
+/*
+ * The host may have the build for a time, which is noted before the build is in place: also a host that is
+ * killed in between knows when to undo it. Return: 0; 1: it may not, and there is a result; -errno.
+ */
+static int take_lease(struct work *w, struct mp_err *err)
+{
+	struct md_lease lease = {.release = w->wanted->release};
+	struct md_leases leases;
+	enum md_offer answer;
+	char cause[256];
+	int r;
+
+	snprintf(lease.path, sizeof(lease.path), "%s", w->program->path);
+	snprintf(lease.options, sizeof(lease.options), "%s", w->wanted->options);
+	snprintf(lease.version, sizeof(lease.version), "%s", w->wanted->version);
+	lease.module_size = md_module_key(&w->wanted->id, lease.module);
+	r = md_file_hash(w->path, lease.layout);
+	if (r)
+		return mp_err_set(err, -r, "%s: %s", w->path, strerror(-r));
+	r = md_lease_ask(w->in->conn, &lease, time(NULL), &answer, cause, sizeof(cause), err);
+	if (r)
+		return r;
+	if (answer > MD_OFFER_KEEP)
+		return end(w, "failed", "this host may not have it any more: %s", cause), 1;
+	r = md_leases_open(w->in->state_dir, &leases, err);
+	if (r)
+		return r;
+	r = md_leases_put(&leases, &lease, err);
+	md_leases_close(&leases);
+	return r;
+}
+
 static int hand_over(struct work *w, struct mp_err *err)
 {
 	struct md_request request = request_of(w);
-	int r = md_request_take(&request, &w->program->id, w->path,
-				w->to_worker ? MP_JOB_WRITTEN : MP_JOB_ADVISED, w->what, err);
+	int r = take_lease(w, err);
+
+	if (r)
+		return r > 0 ? 0 : r;
+	r = md_request_take(&request, &w->program->id, w->path,
+			    w->to_worker ? MP_JOB_WRITTEN : MP_JOB_ADVISED, w->what, err);
 
 	if (!r && !w->to_worker) {
 		md_request_fini(&request);

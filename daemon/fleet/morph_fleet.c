@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/fleet/build_command.h"
+#include "daemon/fleet/canary_command.h"
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/server_command.h"
 #include "libprof/cli/commands_help.h"
@@ -38,6 +39,9 @@ static const struct command {
 	{"builds", "which builds there are, and on how many hosts", md_fleet_command_builds},
 	{"build", "make the builds that were asked for", md_fleet_command_build},
 	{"install", "put the fleet's build of a file in its place, once it is proved", md_fleet_command_install},
+	{"renew", "look after the fleet's builds that are in place here", md_fleet_command_renew},
+	{"canary", "show and steer which hosts get a build", md_fleet_command_canary},
+	{"report", "write a page about the fleet", md_fleet_command_report},
 };
 
 struct line {

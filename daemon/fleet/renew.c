@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/fleet/host_evidence.h"
+#include "daemon/fleet/lease_offer.h"
 #include "daemon/fleet/pg_params.h"
 #include "daemon/morph/request.h"
 
@@ -20,23 +21,9 @@ const char *md_renew_result_name(enum md_renew_result result)
 	return names[result];
 }
 
-/* The server's answer about a lease. */
-struct offer {
-	char answer[16], cause[256];
-	int64_t lease_s;
-};
-
 static void add_text(struct md_pg_params *p, const char *text)
 {
 	md_pg_add_bytes(p, MD_PG_TEXT, text, strlen(text));
-}
-
-static void add_build(struct md_pg_params *p, const struct md_lease *lease)
-{
-	md_pg_add_bytes(p, MD_PG_BYTEA, lease->module, lease->module_size);
-	add_text(p, lease->options);
-	add_text(p, lease->version);
-	md_pg_add_number(p, MD_PG_INT4, lease->release);
 }
 
 static int send_evidence(struct md_renew *renew, const struct md_lease *lease,
@@ -50,47 +37,13 @@ static int send_evidence(struct md_renew *renew, const struct md_lease *lease,
 	if (!facts)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	clock_gettime(CLOCK_REALTIME, &now);
-	add_build(&p, lease);
+	md_lease_add_build(&p, lease);
 	md_pg_add_number(&p, MD_PG_INT8, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 	add_text(&p, evidence->state);
 	add_text(&p, facts);
 	r = md_pg_run(renew->conn, "SELECT fleet.push_audit($1, $2, $3, $4, $5, $6, $7::jsonb)", &p,
 		      "send what is known of a build", NULL, err);
 	free(facts);
-	return r;
-}
-
-static void copy_value(const PGresult *result, int column, char *out, size_t size)
-{
-	snprintf(out, size, "%.*s",
-		 PQgetisnull(result, 0, column) ? 0 : PQgetlength(result, 0, column),
-		 PQgetvalue(result, 0, column));
-}
-
-static int ask(struct md_renew *renew, const struct md_lease *lease, struct offer *out,
-	       struct mp_err *err)
-{
-	struct md_pg_params p = {0};
-	PGresult *result;
-	int r;
-
-	add_build(&p, lease);
-	r = md_pg_run(renew->conn,
-		      "SELECT answer, cause, lease_s FROM fleet.canary_offer($1, $2, $3, $4)", &p,
-		      "ask for a lease", &result, err);
-	if (r)
-		return r;
-	*out = (struct offer){0};
-	if (PQntuples(result) != 1 || PQnfields(result) != 3) {
-		r = mp_err_set(err, EPROTO, "the server answers in another form: upgrade Morph or "
-					    "its tables");
-	} else {
-		copy_value(result, 0, out->answer, sizeof(out->answer));
-		copy_value(result, 1, out->cause, sizeof(out->cause));
-		if (!PQgetisnull(result, 0, 2) && PQgetlength(result, 0, 2) == 8)
-			out->lease_s = md_pg_get(PQgetvalue(result, 0, 2), 8);
-	}
-	PQclear(result);
 	return r;
 }
 
@@ -118,7 +71,7 @@ static void report_undone(struct md_renew *renew, const struct md_lease *lease, 
 
 	if (!renew->conn || renew->lost)
 		return;
-	add_build(&p, lease);
+	md_lease_add_build(&p, lease);
 	add_text(&p, "undone");
 	add_text(&p, why);
 	md_pg_run(renew->conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6)", &p,
@@ -131,18 +84,33 @@ static void fail(struct md_renewal *out, const struct mp_err *err)
 	snprintf(out->why, sizeof(out->why), "%s", err->msg);
 }
 
+/* A version that waits for the worker's audit is not put in place any more. */
+static int cancel(struct md_renew *renew, const struct md_lease *lease, const char *why,
+		  struct mp_err *err)
+{
+	const struct mp_job_step step = {"undo", "withdrawn", why, renew->now_s};
+	struct mp_job job = {0};
+	int r = mp_store_find_job(renew->store, lease->path, &job, err);
+
+	if (!r)
+		r = mp_store_advance_job(renew->store, &job, MP_JOB_UNDONE, &step, err);
+	mp_store_fini_job(&job);
+	return r;
+}
+
 /* The lease goes only behind the build: after a kill in between, the next call undoes what is undone. */
 static void undo(struct md_renew *renew, struct md_leases *leases, const struct md_lease *lease,
 		 const struct md_host_evidence *evidence, struct md_renewal *out)
 {
 	struct mp_err err = {""};
+	int r = 0;
 
-	if (evidence->installed && put_back(renew, lease, &err)) {
-		fail(out, &err);
-		return;
-	}
-	out->result = evidence->installed ? MD_RENEW_UNDONE : MD_RENEW_ENDED;
-	if (md_leases_remove(leases, lease->path, &err))
+	if (evidence->installed)
+		r = put_back(renew, lease, &err);
+	else if (!evidence->ended)
+		r = cancel(renew, lease, out->why, &err);
+	out->result = evidence->ended ? MD_RENEW_ENDED : MD_RENEW_UNDONE;
+	if (r || md_leases_remove(leases, lease->path, &err))
 		fail(out, &err);
 	else
 		report_undone(renew, lease, out->why);
@@ -150,84 +118,99 @@ static void undo(struct md_renew *renew, struct md_leases *leases, const struct 
 
 /* ---- one lease ----------------------------------------------------------------------------- */
 
-static void take_offer(struct md_renew *renew, struct md_leases *leases,
-		       const struct md_lease *lease, const struct md_host_evidence *evidence,
-		       const struct offer *offer, struct md_renewal *out)
+/* What the server said about a lease. */
+struct said {
+	enum md_offer answer;
+	struct md_lease next;
+	char cause[256];
+};
+
+static void take_answer(struct md_renew *renew, struct md_leases *leases,
+			const struct md_host_evidence *evidence, const struct said *said,
+			struct md_renewal *out)
 {
-	struct md_lease next = *lease;
 	struct mp_err err = {""};
 
-	if (!strcmp(offer->answer, "withdrawn") || !strcmp(offer->answer, "no")) {
-		snprintf(out->why, sizeof(out->why), "the fleet %s: %s",
-			 offer->answer[0] == 'w' ? "withdrew it" : "did not choose this host",
-			 offer->cause[0] ? offer->cause : "no reason given");
-		undo(renew, leases, lease, evidence, out);
+	if (said->answer == MD_OFFER_WITHDRAWN || said->answer == MD_OFFER_NO) {
+		snprintf(out->why, sizeof(out->why), "%s%s%s",
+			 said->answer == MD_OFFER_NO ? "the fleet did not choose this host"
+						     : "the fleet withdrew it",
+			 said->cause[0] ? ": " : "", said->cause);
+		undo(renew, leases, &said->next, evidence, out);
 		return;
 	}
-	next.granted_s = renew->now_s;
-	if (!strcmp(offer->answer, "keep")) {
-		next.expires_s = 0;
-		out->result = MD_RENEW_RELEASED;
-	} else if (!strcmp(offer->answer, "lease") && offer->lease_s > 0 &&
-		   offer->lease_s <= 366 * 86400) {
-		next.expires_s = renew->now_s + offer->lease_s;
-		out->result = MD_RENEW_LEASED;
-	} else {
-		out->result = MD_RENEW_WAITS;
+	if (said->answer == MD_OFFER_WAIT) {
 		snprintf(out->why, sizeof(out->why), "the server gives no new lease now");
 		return;
 	}
-	if (md_leases_put(leases, &next, &err))
+	out->result = said->answer == MD_OFFER_KEEP ? MD_RENEW_RELEASED : MD_RENEW_LEASED;
+	if (md_leases_put(leases, &said->next, &err))
 		fail(out, &err);
-	out->lease = next;
+	out->lease = said->next;
 }
 
 /* Return: 0; -ENOTCONN: there is no answer; another error of this build alone. */
 static int talk(struct md_renew *renew, const struct md_lease *lease,
-		const struct md_host_evidence *evidence, struct offer *offer, struct mp_err *err)
+		const struct md_host_evidence *evidence, struct said *said, struct mp_err *err)
 {
-	int r = renew->conn && !renew->lost ? 0 : -ENOTCONN;
+	int r = -ENOTCONN;
 
-	if (!r)
+	said->next = *lease;
+	if (renew->conn && !renew->lost)
 		r = send_evidence(renew, lease, evidence, err);
-	/* The evidence may be refused, for instance as too much for a day. The lease may be given all the same. */
-	if (!r || r != -ENOTCONN)
-		r = r == -ENOTCONN ? r : ask(renew, lease, offer, err);
+	/* Evidence may be refused, for instance as too much for a day. The lease may be given all the same. */
+	if (r != -ENOTCONN)
+		r = md_lease_ask(renew->conn, &said->next, renew->now_s, &said->answer,
+				 said->cause, sizeof(said->cause), err);
 	renew->lost |= r == -ENOTCONN;
 	return r;
+}
+
+/* The server does not answer about this build. */
+static void without_server(struct md_renew *renew, struct md_leases *leases,
+			   const struct md_lease *lease, const struct md_host_evidence *evidence,
+			   const struct mp_err *why, struct md_renewal *out)
+{
+	if (!md_lease_is_over(lease, renew->now_s)) {
+		snprintf(out->why, sizeof(out->why), "%s",
+			 why->msg[0] ? why->msg : "the server is gone");
+		return;
+	}
+	snprintf(out->why, sizeof(out->why), "its lease is over, and no server renews it");
+	undo(renew, leases, lease, evidence, out);
+}
+
+/* The server knows what became of it: the host's own worker undid it, or never put it in place. */
+static void forget(struct md_renew *renew, struct md_leases *leases, const struct md_lease *lease,
+		   const struct md_host_evidence *evidence, struct md_renewal *out)
+{
+	struct mp_err err = {""};
+
+	out->result = MD_RENEW_ENDED;
+	snprintf(out->why, sizeof(out->why), "%s", evidence->state);
+	if (md_leases_remove(leases, lease->path, &err))
+		fail(out, &err);
+	else if (!strcmp(evidence->state, "undone"))
+		report_undone(renew, lease, "this host undid it");
 }
 
 void md_renew_lease(struct md_renew *renew, struct md_leases *leases, const struct md_lease *lease,
 		    struct md_renewal *out)
 {
 	struct md_host_evidence evidence = {0};
-	struct offer offer = {0};
 	struct mp_err err = {""};
+	struct said said = {0};
 
-	*out = (struct md_renewal){.lease = *lease, .result = MD_RENEW_WAITS};
-	if (md_host_evidence_read(renew->store, renew->state_dir, lease, &evidence, &err)) {
+	*out = (struct md_renewal){
+		.lease = *lease,
+		.result = lease->expires_s ? MD_RENEW_WAITS : MD_RENEW_RELEASED};
+	if (md_host_evidence_read(renew->store, renew->state_dir, lease, &evidence, &err))
 		fail(out, &err);
-		json_decref(evidence.facts);
-		return;
-	}
-	if (talk(renew, lease, &evidence, &offer, &err)) {
-		snprintf(out->why, sizeof(out->why), "%s",
-			 err.msg[0] ? err.msg : "the server is gone");
-		if (md_lease_is_over(lease, renew->now_s)) {
-			snprintf(out->why, sizeof(out->why), "its lease is over, and no server "
-							     "renews it");
-			undo(renew, leases, lease, &evidence, out);
-		}
-	} else if (evidence.ended) {
-		/* The server knows now. The host's own worker undid the build, or never put it in place. */
-		out->result = MD_RENEW_ENDED;
-		snprintf(out->why, sizeof(out->why), "%s", evidence.state);
-		if (md_leases_remove(leases, lease->path, &err))
-			fail(out, &err);
-		else if (!strcmp(evidence.state, "undone"))
-			report_undone(renew, lease, "this host undid it");
-	} else {
-		take_offer(renew, leases, lease, &evidence, &offer, out);
-	}
+	else if (talk(renew, lease, &evidence, &said, &err))
+		without_server(renew, leases, lease, &evidence, &err, out);
+	else if (evidence.ended)
+		forget(renew, leases, lease, &evidence, out);
+	else
+		take_answer(renew, leases, &evidence, &said, out);
 	json_decref(evidence.facts);
 }

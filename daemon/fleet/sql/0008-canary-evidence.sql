@@ -55,6 +55,17 @@ RETURNS double precision LANGUAGE sql IMMUTABLE AS $$
 	WHERE h.place > fleet.nr_doubted(pg_catalog.cardinality(logs), doubted)
 $$;
 
+-- faster_e, slower_e - the combined evidence of all hosts and kinds, from the logarithms of each host's e-values.
+CREATE FUNCTION fleet.faster_e(audits double precision[], probations double precision[], doubted double precision,
+	most double precision) RETURNS double precision LANGUAGE sql IMMUTABLE AS $$
+	SELECT fleet.mean_e(ARRAY[fleet.product_e(audits, doubted, most), fleet.product_e(probations, doubted, most)])
+$$;
+CREATE FUNCTION fleet.slower_e(audits double precision[], probations double precision[], crashes double precision[],
+	doubted double precision, most double precision) RETURNS double precision LANGUAGE sql IMMUTABLE AS $$
+	SELECT fleet.mean_e(ARRAY[fleet.product_e(audits, doubted, most), fleet.product_e(probations, doubted, most),
+		fleet.product_e(crashes, doubted, most)])
+$$;
+
 -- canary_verdict - what follows from the evidence: withdraw, promote, hold, or give up. The two directions share
 -- alpha, the chance that one of them is claimed of a build that is as fast as the original.
 CREATE FUNCTION fleet.canary_verdict(log_faster double precision, log_slower double precision, nr_alarms bigint,

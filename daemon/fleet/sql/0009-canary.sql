@@ -119,9 +119,8 @@ CREATE FUNCTION fleet.canary_evidence(the_module bytea, the_options text, the_ve
 	nr_undone bigint, log_faster double precision, log_slower double precision)
 LANGUAGE sql STABLE AS $$
 	SELECT e.nr_hosts, e.nr_audits, e.nr_alarms, e.nr_undone,
-		fleet.mean_e(ARRAY[fleet.product_e(e.faster, e.doubted, e.most), fleet.product_e(e.used_faster, e.doubted, e.most)]),
-		fleet.mean_e(ARRAY[fleet.product_e(e.slower, e.doubted, e.most), fleet.product_e(e.used_slower, e.doubted, e.most),
-			fleet.product_e(e.crashes, e.doubted, e.most)])
+		fleet.faster_e(e.faster, e.used_faster, e.doubted, e.most),
+		fleet.slower_e(e.slower, e.used_slower, e.crashes, e.doubted, e.most)
 	FROM (
 		SELECT pg_catalog.count(*) AS nr_hosts,
 			pg_catalog.count(*) FILTER (WHERE a.pairs > 0 OR a.used_ratio IS NOT NULL) AS nr_audits,
@@ -425,6 +424,8 @@ GRANT INSERT, UPDATE, DELETE ON fleet.canary_policy TO morph_fleet_operator;
 CREATE POLICY operators_set ON fleet.canary_policy TO morph_fleet_operator USING (true) WITH CHECK (true);
 GRANT EXECUTE ON FUNCTION fleet.mean_e(double precision[]), fleet.host_factor(double precision, double precision),
 	fleet.nr_doubted(bigint, double precision), fleet.product_e(double precision[], double precision, double precision),
+	fleet.faster_e(double precision[], double precision[], double precision, double precision),
+	fleet.slower_e(double precision[], double precision[], double precision[], double precision, double precision),
 	fleet.host_hash(bytea, text, text, integer),
 	fleet.canary_evidence(bytea, text, text, integer, double precision, jsonb), fleet.list_canaries()
 	TO morph_fleet_reader, morph_fleet_operator;

@@ -12,5 +12,8 @@ SELECT create_distributed_table('fleet.module_host', 'module', colocate_with => 
 SELECT create_distributed_table('fleet.build', 'module', colocate_with => 'fleet.evidence');
 SELECT create_distributed_table('fleet.build_host', 'module', colocate_with => 'fleet.evidence');
 SELECT create_distributed_table('fleet.audit', 'module', colocate_with => 'fleet.evidence');
+SELECT create_distributed_table('fleet.canary', 'module', colocate_with => 'fleet.evidence');
+SELECT create_distributed_table('fleet.canary_history', 'module', colocate_with => 'fleet.evidence');
+SELECT create_distributed_table('fleet.canary_policy', 'module', colocate_with => 'fleet.evidence');
 SELECT create_distributed_table('fleet.epoch', 'host');
 SELECT create_distributed_table('fleet.traffic', 'host', colocate_with => 'fleet.epoch');
