@@ -37,7 +37,8 @@ static const struct command {
 	{"request", "ask for a build of a module", md_fleet_command_request},
 	{"builds", "which builds there are, and on how many hosts", md_fleet_command_builds},
 	{"build", "make the builds that were asked for", md_fleet_command_build},
-	{"install", "put the fleet's build of a file in its place, once it is proved", md_fleet_command_install},
+	{"install", "put the fleet's build of a file in its place, once it is proved",
+	 md_fleet_command_install},
 };
 
 struct line {

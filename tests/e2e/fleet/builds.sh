@@ -54,8 +54,9 @@ for sql in "SELECT * FROM fleet.build" "UPDATE fleet.build SET delta = ''" "SELE
 	"SELECT fleet.finish_build('', '', '', 1, 1, '', '', 1, '', '', '')" "SELECT fleet.enrol_builder('alpha')"; do
 	! fleet_sql "$alpha" "$sql" >out.txt 2>err.txt || fail "a host may: $sql"
 done
+version=$("$fleet" --version | cut -d' ' -f2)
 module=$(fleet_sql "$ADMIN" "SELECT encode(module, 'hex') FROM fleet.build")
-read_delta="SELECT fleet.read_delta('\\x$module', '', (SELECT '$("$fleet" --version | cut -d' ' -f2)'), 1, 0, 10) IS NULL"
+read_delta="SELECT fleet.read_delta('\\x$module', '', '$version', 1, 0, 10) IS NULL"
 [ "$(fleet_sql "$alpha" "$read_delta")" = t ] || fail "a host reads a build that it has not asked for"
 [ "$(fleet_sql "$alpha" "SELECT count(*) FROM fleet.wanted_builds(ARRAY['\\x$module'::bytea])")" = 1 ] || fail "no build is wanted"
 [ "$(fleet_sql "$alpha" "$read_delta")" = f ] || fail "a host cannot read the build that it has asked for"
@@ -155,8 +156,6 @@ install 0 "withdrawn, again" alpha alpha/prog
 [ ! -s out.txt ] || fail "withdrawn, again: $(cat out.txt)"
 fleet_sql "$ADMIN" "UPDATE fleet.build SET state = 'done'"
 layout=$(sqlite3 alpha.db "SELECT layout FROM history WHERE step = 'write' ORDER BY key DESC LIMIT 1")
-cp alpha.db saved.db
-sqlite3 alpha.db "SELECT sql FROM sqlite_master WHERE name LIKE '%reject%'" >schema.txt
 [ -n "$layout" ] || fail "the history has no layout"
 
 # ---- a version that counts is proved, but not for use: morph-optimize adopt refuses it
@@ -182,7 +181,7 @@ host_is alpha refused "another program"
 store_build prog.c
 install 4 "no program" alpha alpha/prog
 is_original alpha "no program"
-fleet_sql "$ADMIN" "UPDATE fleet.build SET output_size = 1 << 40"
+fleet_sql "$ADMIN" "UPDATE fleet.build SET output_size = 1::bigint << 40"
 install 4 "a size of a tebibyte" alpha alpha/prog
 fleet_sql "$ADMIN" "UPDATE fleet.build SET output_size = 100, delta = convert_to(repeat('x', 200000), 'UTF8')"
 install 4 "a delta larger than the output" alpha alpha/prog
@@ -198,7 +197,8 @@ finish_installs() { install 0 "$1" alpha alpha/prog && is_output alpha "$1"; }
 # ---- a host that is killed at any moment has the original or the build, whole
 nr_original=0 nr_output=0
 for i in {1..25}; do
-	install_as alpha alpha/prog >/dev/null 2>&1 &
+	"$fleet" install -d "$alpha" --db=alpha.db --policy=etc --backup-dir="$dir/alpha/backup" --state-dir="$dir/alpha/state" \
+		alpha/prog >/dev/null 2>&1 &
 	pid=$!
 	sleep "0.$(printf '%03d' $((RANDOM % 250)))"
 	kill -9 $pid 2>/dev/null
@@ -240,7 +240,7 @@ slow_build() {
 	pid=$!
 	for _ in {1..200}; do [ -s slow.pid ] && break; sleep 0.05; done
 }
-fleet_sql "$ADMIN" "UPDATE fleet.setting SET value = 2 WHERE name = 'lease_seconds'"
+fleet_sql "$ADMIN" "UPDATE fleet.setting SET value = 5 WHERE name = 'lease_seconds'"
 request 0 "a build by a builder that is killed" --again prog
 slow 60
 slow_build 0
@@ -249,16 +249,16 @@ build 0 "a job with a lease" helper
 build_is taken "a job with a lease"
 kill -9 $pid
 wait $pid 2>/dev/null
-sleep 2.5
+sleep 5.5
 ! kill -0 "$(<slow.pid)" 2>/dev/null || fail "the killed builder's morph-optimize runs on"
 build 0 "a job whose builder was killed" helper
 build_is "done" "a job whose builder was killed"
 [ "$(fleet_sql "$ADMIN" "SELECT nr_attempts || ' ' || lease_until IS NULL FROM fleet.build")" = "0 true" ] || fail "the lease is left"
 
 request 0 "a builder that is too slow" --again prog
-slow 5
+slow 9
 slow_build 0
-sleep 2.5
+sleep 5.5
 build 0 "the job of a builder that is too slow" helper
 release=$(fleet_sql "$ADMIN" 'SELECT release FROM fleet.build')
 wait $pid || fail "the slow builder fails: $(cat slow.err)"
@@ -268,6 +268,17 @@ says slow.out "is not this builder's any more"
 fleet_sql "$ADMIN" "UPDATE fleet.setting SET value = 120 WHERE name = 'lease_seconds'"
 request 0 "two builders" --again prog
 request 0 "two builders" prog --layout=blocks=original
+# A job that another transaction is taking just now is passed over.
+psql -X -q -A -t -d "$(<maker.conn)" >first.txt <<SQL &
+BEGIN;
+SELECT options FROM fleet.take_build('$version');
+SELECT FROM pg_sleep(3);
+ROLLBACK;
+SQL
+for _ in {1..100}; do [ "$(fleet_sql "$ADMIN" "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")" = 1 ] && break; done
+got=$(timeout 2 psql -X -q -A -t -d "$(<helper.conn)" -c "BEGIN" -c "SELECT options FROM fleet.take_build('$version')" -c "ROLLBACK")
+wait
+[ "$got" = "--layout=blocks=original" ] && [ "$(head -n 1 first.txt)" = "" ] || fail "two at once take '$got' and '$(<first.txt)'"
 slow 2
 slow_build 0
 build 0 "the second builder" helper
@@ -313,7 +324,7 @@ build_is "done" "debuginfod" --layout=functions=original
 
 # ---- a full disk
 mkdir full
-if mount -t tmpfs -o size=100k none full 2>/dev/null; then
+if mount -t tmpfs -o size=48k none full 2>/dev/null; then
 	"$fleet" install -d "$alpha" --db=alpha.db --policy=etc --backup-dir=full --state-dir=alpha/state alpha/prog >out.txt 2>err.txt
 	got=$?
 	[ $got = 1 ] || fail "a full disk: status $got"

@@ -132,10 +132,30 @@ END_TEST
 START_TEST(other_options_are_refused)
 {
 	static const char *const bad[] = {
-		"--output=x",	 "-o",	      "-ox",	     "prog",	 "--db=/tmp/x",	   "--only=@/etc/passwd",
-		"--only=a/b",	 "--all=x",   "--only",	     "--only=",	 "--",		   "--in-place",
-		"--fleet=x",	 "--skip=a;b", "--adjust=a\nb", "--lay",	 "--layout",	   "--debug-file=auto",
-		"--threads=900", "--stale=x", "--program=x", "--audited=x", "--layoutx=blocks", "verify",
+		"--output=x",
+		"-o",
+		"-ox",
+		"prog",
+		"--db=/tmp/x",
+		"--only=@/etc/passwd",
+		"--only=a/b",
+		"--all=x",
+		"--only",
+		"--only=",
+		"--",
+		"--in-place",
+		"--fleet=x",
+		"--skip=a;b",
+		"--adjust=a\nb",
+		"--lay",
+		"--layout",
+		"--debug-file=auto",
+		"--threads=900",
+		"--stale=x",
+		"--program=x",
+		"--audited=x",
+		"--layoutx=blocks",
+		"verify",
 	};
 	char *const words[] = {(char *)"--only=a b"};
 	struct md_build_options o;
