@@ -197,8 +197,8 @@ static int make(struct work *w, struct mp_err *err)
 
 	if (r)
 		return -EINVAL;
-	if (md_fleet_original_find(&w->job->id, w->build->originals, w->build->nr_originals,
-				   w->dir, &w->original, err))
+	if (md_fleet_original_find(&w->job->id, w->build->originals, w->build->nr_originals, w->dir,
+				   &w->original, err))
 		return -EINVAL;
 	w->build->say(w->job, w->original);
 	r = w->options.no_profile ? 0 : pull(w, err);

@@ -139,9 +139,9 @@ int md_build_job_finish(struct md_builder *b, const struct md_build_job *job,
 	md_pg_add_bytes(&p, MD_PG_BYTEA, result->output->hash, MD_SHA256_SIZE);
 	md_pg_add_bytes(&p, MD_PG_BYTEA, result->delta, result->delta_size);
 	md_pg_add_bytes(&p, MD_PG_TEXT, detail, clean(result->detail, detail));
-	return run_owned(
-		b, "SELECT fleet.finish_build($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", &p,
-		"store the build", err);
+	return run_owned(b,
+			 "SELECT fleet.finish_build($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+			 &p, "store the build", err);
 }
 
 int md_build_job_fail(struct md_builder *b, const struct md_build_job *job, bool again,

@@ -11,11 +11,10 @@ static const struct allowed {
 	const char *name;
 	bool value, no_profile;
 } allowed[] = {
-	{"layout", true, false},	{"min-samples", true, false}, {"since", true, false},
-	{"estimator", true, false},	{"exact-profile", false, false},
-	{"all", false, true},		{"stress-layout", true, true},
-	{"skip", true, false},		{"only", true, false},	      {"adjust", true, false},
-	{"markers", true, false},
+	{"layout", true, false},       {"min-samples", true, false},	{"since", true, false},
+	{"estimator", true, false},    {"exact-profile", false, false}, {"all", false, true},
+	{"stress-layout", true, true}, {"skip", true, false},		{"only", true, false},
+	{"adjust", true, false},       {"markers", true, false},
 };
 
 static const char value_chars[] =
@@ -54,7 +53,8 @@ int md_build_options_parse(const char *text, struct md_build_options *out, struc
 		return mp_err_set(err, EINVAL, "the options are longer than %zu characters",
 				  sizeof(out->text) - 1);
 	strcpy(out->text, text);
-	for (char *word = strtok_r(out->text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+	for (char *word = strtok_r(out->text, " ", &save); word;
+	     word = strtok_r(NULL, " ", &save)) {
 		const struct allowed *a = find(word);
 
 		if (!a)

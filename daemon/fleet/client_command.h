@@ -17,7 +17,7 @@ enum md_fleet_exit {
 	MD_FLEET_USAGE = 2,
 	MD_FLEET_NO_PROFILE = 3,
 	MD_FLEET_REFUSED = 4, /* a build is not what it should be */
-	MD_FLEET_LATER = 75, /* the server is gone, or takes no more today: try again later */
+	MD_FLEET_LATER = 75,  /* the server is gone, or takes no more today: try again later */
 };
 
 /* @argv[0] is "morph-fleet COMMAND". */

@@ -124,11 +124,11 @@ static int run(const struct application *a, struct mp_err *err)
 	return mp_err_set(err, EPERM, "the reader of deltas cannot be confined here");
 }
 
-int md_delta_apply(const void *original, size_t original_size, const void *delta,
-		   size_t delta_size, int out_fd, size_t output_size, struct mp_err *err)
+int md_delta_apply(const void *original, size_t original_size, const void *delta, size_t delta_size,
+		   int out_fd, size_t output_size, struct mp_err *err)
 {
-	struct application a = {original,   delta, original_size, delta_size,
-				MAP_FAILED, output_size};
+	struct application a = {original,   delta,	original_size,
+				delta_size, MAP_FAILED, output_size};
 	/* Reserved now: a write to a mapping of a full disk would end the process. */
 	int r = posix_fallocate(out_fd, 0, (off_t)output_size);
 

@@ -32,7 +32,7 @@ int md_delta_make(const void *original, size_t original_size, const void *output
  * the file's pages, so memory stays bounded, whatever the delta says.
  * Return: 0; -EBADMSG: the delta is damaged, or gives another size; -ENOSPC; -errno.
  */
-int md_delta_apply(const void *original, size_t original_size, const void *delta,
-		   size_t delta_size, int out_fd, size_t output_size, struct mp_err *err);
+int md_delta_apply(const void *original, size_t original_size, const void *delta, size_t delta_size,
+		   int out_fd, size_t output_size, struct mp_err *err);
 
 #endif

@@ -26,9 +26,9 @@ struct work {
 	const struct md_program *program;
 	const struct md_wanted *wanted;
 	struct md_install_result *result;
-	char *original;	    /* path of the original's bytes */
-	bool to_worker;	    /* a rule's audit comes first */
-	bool from_fleet;    /* what is in place came from the fleet */
+	char *original;	     /* path of the original's bytes */
+	bool to_worker;	     /* a rule's audit comes first */
+	bool from_fleet;     /* what is in place came from the fleet */
 	char path[PATH_MAX]; /* of the output, when it is proved */
 	char new[PATH_MAX];  /* until then */
 	char what[600];	     /* which build, for the history */
@@ -139,8 +139,7 @@ static int choose_path(struct work *w, struct mp_err *err)
 	} else if (w->to_worker && !w->in->dry_run) {
 		r = md_work_dir_open(w->in->state_dir, w->program->path, &dir, err);
 		if (!r)
-			snprintf(w->path, sizeof(w->path), "%s",
-				 md_work_path(&dir, "output").text);
+			snprintf(w->path, sizeof(w->path), "%s", md_work_path(&dir, "output").text);
 	} else {
 		r = md_request_name_output(&request, &w->program->id, w->path, sizeof(w->path),
 					   err);
@@ -255,9 +254,8 @@ static int hand_over(struct work *w, struct mp_err *err)
 	if (r > 0)
 		r = end(w, "rejected", "it may not be replaced: %s", request.why);
 	else if (!r)
-		r = w->to_worker
-			    ? end(w, "waiting", "proved; the policy's audit comes first")
-			    : end(w, "installed", "proved, and in place");
+		r = w->to_worker ? end(w, "waiting", "proved; the policy's audit comes first")
+				 : end(w, "installed", "proved, and in place");
 	md_request_fini(&request);
 	return r;
 }
@@ -329,8 +327,7 @@ int md_install_do(struct md_install *install_, const struct md_program *program,
 		  const struct md_wanted *wanted, struct md_install_result *result,
 		  struct mp_err *err)
 {
-	struct work w = {
-		.in = install_, .program = program, .wanted = wanted, .result = result};
+	struct work w = {.in = install_, .program = program, .wanted = wanted, .result = result};
 	int r;
 
 	*result = (struct md_install_result){.state = "failed"};

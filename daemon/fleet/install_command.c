@@ -40,8 +40,8 @@ enum {
 };
 
 static const struct argp_option option_table[] = {
-	{"all", KEY_ALL, NULL, 0,
-	 "All files that the store knows and a rule of the policy names", 0},
+	{"all", KEY_ALL, NULL, 0, "All files that the store knows and a rule of the policy names",
+	 0},
 	{"dry-run", 'n', NULL, 0, "Fetch and prove the builds, but change nothing", 0},
 	{"output", 'o', "FILE", 0, "Write the proved build to FILE, and change nothing else", 0},
 	{"at-once", KEY_AT_ONCE, NULL, 0, "Do not wait for an audit that the policy asks for", 0},

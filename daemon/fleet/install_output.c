@@ -126,7 +126,7 @@ int md_install_make(PGconn *conn, const struct md_wanted *w, const char *origina
 int md_install_prove(const char *original, const char *output, struct mp_err *err)
 {
 	char program[PATH_MAX], messages[PATH_MAX];
-	char *argv[] = {program,	   (char *)"verify", (char *)"--report=none",
+	char *argv[] = {program,	  (char *)"verify", (char *)"--report=none",
 			(char *)original, (char *)output,   NULL};
 	struct md_child child = {.argv = argv, .messages = messages, .limit_s = PROOF_LIMIT_S};
 	struct md_child_result result;

@@ -30,7 +30,8 @@ enum {
 
 static const struct argp_option option_table[] = {
 	{"again", KEY_AGAIN, NULL, 0,
-	 "Make a build that there is once more, by the profile of today. Hosts then get the new one", 0},
+	 "Make a build that there is once more, by the profile of today. Hosts then get the new one",
+	 0},
 	{"for", KEY_FOR, "VERSION", 0,
 	 "Which version of Morph is to make it (default: this program's)", 0},
 	{0}};

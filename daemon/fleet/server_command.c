@@ -169,8 +169,8 @@ int md_fleet_command_enrol(int argc, char **argv)
 {
 	static const struct argp_option own[] = {
 		{"reader", OPT_READS, NULL, 0, "the hosts may read the fleet's profiles, too", 0},
-		{"builder", OPT_BUILDS, NULL, 0,
-		 "the hosts may read profiles and make builds, too", 0},
+		{"builder", OPT_BUILDS, NULL, 0, "the hosts may read profiles and make builds, too",
+		 0},
 		{0}};
 	struct options options = {.takes_hosts = true};
 	struct mp_err err;

@@ -9,8 +9,8 @@
 
 #include "daemon/fleet/pg_params.h"
 
-#define SLICE	  (UINT64_C(512) << 10)
-#define NR_FIELDS 10
+#define SLICE	   (UINT64_C(512) << 10)
+#define NR_FIELDS  10
 #define DETAIL_MAX 1000
 
 /* ---- ask ----------------------------------------------------------------------------------- */
@@ -180,8 +180,8 @@ int md_wanted_fetch(PGconn *conn, const struct md_wanted *w, int fd, struct mp_e
 	return 0;
 }
 
-int md_wanted_report(PGconn *conn, const struct md_wanted *w, const char *state,
-		     const char *detail, struct mp_err *err)
+int md_wanted_report(PGconn *conn, const struct md_wanted *w, const char *state, const char *detail,
+		     struct mp_err *err)
 {
 	uint8_t key[MD_MODULE_KEY_MAX];
 	struct md_pg_params p = {0};

@@ -245,7 +245,7 @@ LANGUAGE sql STABLE AS $$
 	UNION ALL (SELECT 'undo', b.options, b.version
 	FROM fleet.build_host h JOIN fleet.build b ON b.module = h.module AND b.options = h.options AND b.version = h.version
 	WHERE h.module = the_module AND h.host = the_host AND h.state IN ('installed', 'waiting') AND b.state = 'withdrawn')
-	LIMIT 1
+	ORDER BY 1 LIMIT 1
 $$;
 
 -- wanted_builds - what this host should do, for each of these modules of which it should do something.

@@ -14,4 +14,14 @@ head -c 16 /dev/zero >salt
 	"$fleet" pull -d "$conn" --top=9 -o sum.db --json >"$out/fleet-pull.json" &&
 	"$fleet" modules -d "$conn" --json >"$out/fleet-modules.json" &&
 	"$fleet" hosts -d "$conn" --json a000 >"$out/fleet-hosts.json" &&
-	"$fleet" versions -d "$conn" --salt-file=salt --json /usr/bin/m0 >"$out/fleet-versions.json"
+	"$fleet" versions -d "$conn" --salt-file=salt --json /usr/bin/m0 >"$out/fleet-versions.json" || exit 1
+# A build, and its installation.
+fleet_host maker --builder
+cat >prog.c <<'C'
+int main(int argc, char **argv) { return argc > 9 ? argv[0][0] : 0; }
+C
+gcc -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog && mkdir originals etc state && cp prog originals/ &&
+	"$fleet" request -d "$ADMIN" prog --all >/dev/null &&
+	"$fleet" build -d "$(<maker.conn)" --once --originals=originals >/dev/null &&
+	"$fleet" install -d "$conn" --db=s.db --policy=etc --state-dir=state --backup-dir="$dir/backup" --json prog >"$out/fleet-install.json" &&
+	"$fleet" builds -d "$ADMIN" --json >"$out/fleet-builds.json"
