@@ -700,10 +700,11 @@ install: all $(COMPLETIONS)
 			daemon/worker/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
 	done
-	$(Q)test -n "$(FLEET_LACKS)" || for u in service timer; do \
-		sed 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/fleet/morph-fleet.$$u \
-			> $(DESTDIR)$(UNITDIR)/morph-fleet.$$u && \
-		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-fleet.$$u || exit 1; \
+	$(Q)test -n "$(FLEET_LACKS)" || for u in morph-fleet.service morph-fleet.timer morph-fleet-builds.service \
+			morph-fleet-builds.timer; do \
+		sed 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/fleet/$$u \
+			> $(DESTDIR)$(UNITDIR)/$$u && \
+		chmod 0644 $(DESTDIR)$(UNITDIR)/$$u || exit 1; \
 	done
 	$(Q)test -n "$(FLEET_LACKS)" || \
 		$(INSTALL) -D -m 0644 daemon/fleet/fleet.conf $(DESTDIR)$(EXAMPLEDIR)/fleet.conf

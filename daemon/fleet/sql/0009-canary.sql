@@ -14,6 +14,7 @@ $$;
 -- How careful a roll-out is. The row of the module '' is for all modules that have none of their own.
 CREATE TABLE fleet.canary_policy(
 	module bytea PRIMARY KEY,
+	rolls_out boolean NOT NULL DEFAULT true, -- false: all hosts get the newest build at once
 	automatic boolean NOT NULL DEFAULT true, -- a new build is rolled out without being asked for
 	shares double precision[] NOT NULL DEFAULT '{0.01,0.1,1}' CHECK (fleet.are_shares(shares)), -- of hosts, by stage
 	least_hosts integer NOT NULL DEFAULT 3 CHECK (least_hosts > 0),
@@ -81,6 +82,7 @@ BEGIN
 END $$;
 -- Functions for hosts say whether this host is chosen.
 CREATE POLICY see ON fleet.canary FOR SELECT TO morph_fleet_owner USING (true);
+CREATE POLICY see ON fleet.canary_policy FOR SELECT TO morph_fleet_owner USING (true);
 CREATE POLICY operators_read ON fleet.audit FOR SELECT TO morph_fleet_operator USING (true);
 CREATE POLICY operators_read ON fleet.host FOR SELECT TO morph_fleet_operator USING (true);
 CREATE POLICY operators_read ON fleet.module_host FOR SELECT TO morph_fleet_operator USING (true);
@@ -197,12 +199,20 @@ END $$;
 
 -- ---- what a host may have
 
+-- rolls_out - are the builds of a module rolled out by stages?
+CREATE FUNCTION fleet.rolls_out(the_module bytea) RETURNS boolean LANGUAGE sql STABLE AS $$
+	SELECT (pg_catalog.array_agg(p.rolls_out ORDER BY pg_catalog.octet_length(p.module) DESC))[1]
+	FROM fleet.canary_policy p WHERE p.module IN (the_module, '')
+$$;
+
 -- canary_offer - may this host have this build? answer: 'lease': for lease_s seconds from now; 'keep': for ever, it is
 -- released; 'wait': no longer than its lease; 'no': this host was not chosen; 'withdrawn': no host may have it.
 CREATE FUNCTION fleet.canary_offer(the_module bytea, the_options text, the_version text, the_release integer)
 RETURNS TABLE(answer text, stage integer, lease_s bigint, cause text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-	SELECT CASE WHEN o.state IS NULL THEN 'no' WHEN o.state = 'withdrawn' OR o.release <> the_release THEN 'withdrawn'
+	SELECT CASE WHEN o.state IS NULL AND fleet.rolls_out(the_module) THEN 'no'
+			WHEN o.state = 'withdrawn' OR o.release <> the_release OR b.state = 'withdrawn' THEN 'withdrawn'
+			WHEN o.state IS NULL THEN CASE WHEN b.release = the_release THEN 'keep' ELSE 'no' END
 			WHEN o.state = 'released' THEN 'keep' WHEN NOT o.chosen THEN 'no' WHEN o.left_s < 1 THEN 'wait'
 			ELSE 'lease' END,
 		o.stage, least((o.policy ->> 'lease_s')::bigint, o.left_s),
@@ -213,7 +223,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 			CASE WHEN c.state = 'held' THEN (c.policy ->> 'lease_s')::bigint
 				ELSE floor((c.policy ->> 'stage_s')::bigint - extract(epoch FROM now() - c.stage_at))::bigint END AS left_s
 		FROM fleet.canary c WHERE c.module = the_module AND c.options = the_options AND c.version = the_version
-	) o ON true
+	) o ON true LEFT JOIN fleet.build b
+		ON b.module = the_module AND b.options = the_options AND b.version = the_version
 $$;
 
 -- choose_build - as 0007 says: the newest build that this host was chosen for; else, a withdrawn one is undone.
@@ -221,12 +232,14 @@ CREATE OR REPLACE FUNCTION fleet.choose_build(the_host integer, the_module bytea
 	options text, version text)
 LANGUAGE sql STABLE AS $$
 	(SELECT 'install', b.options, b.version
-	FROM fleet.canary c JOIN fleet.build b ON b.module = c.module AND b.options = c.options AND b.version = c.version
-	WHERE c.module = the_module AND b.state = 'done' AND b.release = c.release AND (c.state = 'released'
+	FROM fleet.build b LEFT JOIN fleet.canary c
+		ON c.module = b.module AND c.options = b.options AND c.version = b.version AND c.release = b.release
+	WHERE b.module = the_module AND b.state = 'done' AND (c.state = 'released'
 		OR c.state IN ('running', 'held') AND fleet.host_hash(c.module, c.options, c.version, the_host) <= c.cutoff
 		AND (c.state = 'held' OR pg_catalog.now() - c.stage_at
-			< pg_catalog.make_interval(secs => (c.policy ->> 'stage_s')::double precision)))
-	ORDER BY c.started_at DESC, b.options, b.version LIMIT 1)
+			< pg_catalog.make_interval(secs => (c.policy ->> 'stage_s')::double precision))
+		OR c.state IS NULL AND NOT fleet.rolls_out(the_module))
+	ORDER BY coalesce(c.started_at, b.changed_at) DESC, b.options, b.version LIMIT 1)
 	UNION ALL (SELECT 'undo', b.options, b.version
 	FROM fleet.build_host h JOIN fleet.build b ON b.module = h.module AND b.options = h.options AND b.version = h.version
 	WHERE h.module = the_module AND h.host = the_host AND h.state IN ('installed', 'waiting') AND b.state = 'withdrawn')
@@ -354,7 +367,8 @@ BEGIN
 	END LOOP;
 	-- The newest build of each module, unless one of its builds is being rolled out.
 	FOR c IN SELECT DISTINCT ON (b.module) b.module, b.options, b.version, b.release,
-			coalesce(p.automatic, (SELECT d.automatic FROM fleet.canary_policy d WHERE d.module = ''), false) AS automatic
+			fleet.rolls_out(b.module) AND coalesce(p.automatic,
+				(SELECT d.automatic FROM fleet.canary_policy d WHERE d.module = ''), false) AS automatic
 		FROM fleet.build b LEFT JOIN fleet.canary_policy p ON p.module = b.module
 		WHERE b.state = 'done' ORDER BY b.module, b.changed_at DESC, b.options, b.version LOOP
 		CONTINUE WHEN NOT c.automatic OR EXISTS (SELECT FROM fleet.canary k WHERE k.module = c.module

@@ -10,7 +10,7 @@ WITH tables(name, policies) AS (VALUES
 	('build_host', ARRAY['operators', 'operators_read', 'own_rows', 'readers']),
 	('audit', ARRAY['operators', 'operators_read', 'own_rows', 'readers']),
 	('canary', ARRAY['operators', 'readers', 'see']), ('canary_history', ARRAY['operators', 'readers']),
-	('canary_policy', ARRAY['operators', 'operators_set', 'readers'])
+	('canary_policy', ARRAY['operators', 'operators_set', 'readers', 'see'])
 ), roles(name) AS (VALUES
 	('morph_fleet_owner'), ('morph_fleet_host'), ('morph_fleet_reader'), ('morph_fleet_operator'),
 	('morph_fleet_builder')

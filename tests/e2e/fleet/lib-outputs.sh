@@ -6,6 +6,8 @@ out=$1
 . "$(dirname "$0")/lib-fleet.sh"
 fleet_start
 "$fleet" init >/dev/null || exit 1
+# Roll-outs have tests of their own, in canary.sh.
+fleet_sql "$ADMIN" 'UPDATE fleet.canary_policy SET rolls_out = false' || exit 1
 fleet_host alpha --reader
 conn=$(<alpha.conn)
 head -c 16 /dev/zero >salt
@@ -24,4 +26,10 @@ gcc -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog && mkdi
 	"$fleet" request -d "$ADMIN" prog --all >/dev/null &&
 	"$fleet" build -d "$(<maker.conn)" --once --originals=originals >/dev/null &&
 	"$fleet" install -d "$conn" --db=s.db --policy=etc --state-dir=state --backup-dir="$dir/backup" --json prog >"$out/fleet-install.json" &&
-	"$fleet" builds -d "$ADMIN" --json >"$out/fleet-builds.json"
+	"$fleet" builds -d "$ADMIN" --json >"$out/fleet-builds.json" &&
+	"$fleet" renew -d "$conn" --db=s.db --state-dir=state --backup-dir="$dir/backup" --json >"$out/fleet-renew.json" &&
+	fleet_sql "$ADMIN" 'UPDATE fleet.canary_policy SET rolls_out = true' && "$fleet" canary -d "$ADMIN" step >/dev/null &&
+	fleet_sql "$ADMIN" "INSERT INTO fleet.audit(module, options, version, host, release, seq, day, pairs, log_faster, ratio,
+		lowest, highest) SELECT module, options, version, 1, 1, 1, 1, 9, 0, 1.02, 1.01, 1.03 FROM fleet.canary" &&
+	"$fleet" canary -d "$ADMIN" --json >"$out/fleet-canary.json" &&
+	"$fleet" report -d "$conn" --json >"$out/fleet-report.json"
