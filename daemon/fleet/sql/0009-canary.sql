@@ -24,7 +24,7 @@ CREATE TABLE fleet.canary_policy(
 	lease_s bigint NOT NULL DEFAULT 172800 CHECK (lease_s >= 1),
 	alpha double precision NOT NULL DEFAULT 0.01 CHECK (alpha > 0 AND alpha < 1),
 	doubted double precision NOT NULL DEFAULT 0.01 CHECK (doubted >= 0 AND doubted < 1), -- share of hosts that may lie
-	most_factor double precision NOT NULL DEFAULT 20 CHECK (most_factor > 1), -- of a host's evidence
+	most_factor double precision NOT NULL DEFAULT 30 CHECK (most_factor > 1), -- of a host's evidence
 	margin double precision NOT NULL DEFAULT 0.05 CHECK (margin >= 0) -- change in use that may come from other work
 );
 INSERT INTO fleet.canary_policy(module) VALUES ('');
