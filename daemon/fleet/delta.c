@@ -92,9 +92,11 @@ static _Noreturn void apply(const struct application *a)
 	ZSTD_DCtx *ctx;
 	size_t r;
 
-	if (setrlimit(RLIMIT_DATA, &memory) || setrlimit(RLIMIT_CPU, &time) ||
-	    setrlimit(RLIMIT_CORE, &none) || prctl(PR_SET_DUMPABLE, 0) ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || md_sandbox_confine())
+	/* The connection, the store and all other files are out of reach. */
+	if (close_range(0, ~0U, 0) || setrlimit(RLIMIT_DATA, &memory) ||
+	    setrlimit(RLIMIT_CPU, &time) || setrlimit(RLIMIT_CORE, &none) ||
+	    prctl(PR_SET_DUMPABLE, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    md_sandbox_confine())
 		_exit(CHILD_UNREADY);
 	ctx = ZSTD_createDCtx();
 	if (!ctx || has_failed(ZSTD_DCtx_refPrefix(ctx, a->original, a->original_size)))

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/fleet/pg_params.h"
@@ -12,6 +13,25 @@
 #define SLICE	   (UINT64_C(512) << 10)
 #define NR_FIELDS  10
 #define DETAIL_MAX 1000
+/* Of this process, while it waits for an answer. */
+#define MEMORY_MAX (UINT64_C(256) << 20)
+
+/* A server may answer with more than was asked for. libpq would take whatever memory that needs. */
+static int run(PGconn *conn, const char *sql, const struct md_pg_params *p, const char *what,
+	       PGresult **out, struct mp_err *err)
+{
+	struct rlimit was, limit;
+	bool limited = !getrlimit(RLIMIT_DATA, &was);
+	int r;
+
+	limit = was;
+	limit.rlim_cur = was.rlim_max < MEMORY_MAX ? was.rlim_max : MEMORY_MAX;
+	limited = limited && !setrlimit(RLIMIT_DATA, &limit);
+	r = md_pg_run(conn, sql, p, what, out, err);
+	if (limited)
+		setrlimit(RLIMIT_DATA, &was);
+	return r;
+}
 
 /* ---- ask ----------------------------------------------------------------------------------- */
 
@@ -92,11 +112,11 @@ int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct m
 	}
 	r = md_pg_add_array(&p, MD_PG_BYTEAS, &keys, err);
 	if (!r)
-		r = md_pg_run(conn,
-			      "SELECT module, action, options, version, release, original_size,"
-			      " original_hash, output_size, output_hash, delta_size"
-			      " FROM fleet.wanted_builds($1)",
-			      &p, "ask for builds", &result, err);
+		r = run(conn,
+			"SELECT module, action, options, version, release, original_size,"
+			" original_hash, output_size, output_hash, delta_size"
+			" FROM fleet.wanted_builds($1)",
+			&p, "ask for builds", &result, err);
 	free(keys.bytes);
 	if (r)
 		return r;
@@ -162,8 +182,8 @@ int md_wanted_fetch(PGconn *conn, const struct md_wanted *w, int fd, struct mp_e
 		add_build(&p, w, key);
 		md_pg_add_number(&p, MD_PG_INT4, (int64_t)done);
 		md_pg_add_number(&p, MD_PG_INT4, (int64_t)want);
-		r = md_pg_run(conn, "SELECT fleet.read_delta($1, $2, $3, $4, $5, $6)", &p,
-			      "read the build", &result, err);
+		r = run(conn, "SELECT fleet.read_delta($1, $2, $3, $4, $5, $6)", &p,
+			"read the build", &result, err);
 		if (r)
 			return r;
 		if (PQntuples(result) != 1 || PQgetisnull(result, 0, 0))
@@ -193,6 +213,6 @@ int md_wanted_report(PGconn *conn, const struct md_wanted *w, const char *state,
 	add_build(&p, w, key);
 	md_pg_add_bytes(&p, MD_PG_TEXT, state, strlen(state));
 	md_pg_add_bytes(&p, MD_PG_TEXT, clean, size);
-	return md_pg_run(conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6)", &p,
-			 "report the build", NULL, err);
+	return run(conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6)", &p,
+		   "report the build", NULL, err);
 }
