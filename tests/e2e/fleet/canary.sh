@@ -9,7 +9,7 @@ fleet_start
 fleet_host alpha --reader
 fleet_host beta
 today=$(($(date +%s) / 86400))
-m=aa00000000000000bb
+m=aa00000000000000bbbb
 # sql SQL: as the superuser
 sql() {
 	fleet_sql "$ADMIN" "$1"
@@ -119,9 +119,9 @@ is cause 'slower, or it crashes' "slower"
 say_all true 600 -600
 step "too late"
 is state withdrawn "a withdrawn build stays withdrawn"
-command_ends 1 "promote a withdrawn one" "$fleet" canary promote bb
+command_ends 1 "promote a withdrawn one" "$fleet" canary promote bbbb
 says err.txt 'is withdrawn' "promote a withdrawn one"
-command_ends 0 "withdraw again" "$fleet" canary withdraw bb
+command_ends 0 "withdraw again" "$fleet" canary withdraw bbbb
 says err.txt 'it is so already' "withdraw again"
 
 # ---- an operator
@@ -129,22 +129,22 @@ build $m v2
 sql "UPDATE fleet.canary_policy SET automatic = false"
 step "not automatic"
 is state '' "not automatic" v2
-command_ends 0 "start" "$fleet" canary start bb
+command_ends 0 "start" "$fleet" canary start bbbb
 is state running "start" v2
-command_ends 0 "start again" "$fleet" canary start --for=v2 bb
+command_ends 0 "start again" "$fleet" canary start --for=v2 bbbb
 [ "$(sql "SELECT count(*) FROM fleet.canary_history WHERE version = 'v2'")" = 1 ] || fail "started twice"
 build $m v3
-command_ends 1 "two at once" "$fleet" canary start --for=v3 bb
+command_ends 1 "two at once" "$fleet" canary start --for=v3 bbbb
 says err.txt 'another build of the module is being rolled out' "two at once"
-command_ends 0 "hold" "$fleet" canary hold bb
+command_ends 0 "hold" "$fleet" canary hold bbbb
 is state held "hold" v2
 sql "UPDATE fleet.canary SET stage_at = now() - interval '1 year' WHERE version = 'v2'"
 step "held for a year"
 is state held "held for a year" v2
-command_ends 0 "promote" "$fleet" canary promote bb
+command_ends 0 "promote" "$fleet" canary promote bbbb
 is "state || ' ' || stage" "running 2" "promote" v2
-command_ends 0 "promote" "$fleet" canary promote bb
-command_ends 0 "release" "$fleet" canary promote bb
+command_ends 0 "promote" "$fleet" canary promote bbbb
+command_ends 0 "release" "$fleet" canary promote bbbb
 is "state || ' ' || stage" "released 3" "released" v2
 [ "$(fleet_sql "$(<alpha.conn)" "SELECT answer FROM fleet.canary_offer('\\x$m', '', 'v2', 1)")" = keep ] || fail "a released build is not kept"
 [ "$(fleet_sql "$(<alpha.conn)" "SELECT answer FROM fleet.canary_offer('\\x$m', '', 'v2', 2)")" = withdrawn ] || fail "another release is kept"
@@ -175,7 +175,7 @@ sql "UPDATE fleet.audit SET state = 'differs' WHERE version = 'v4'"
 step "alarms"
 is "state || ': ' || cause" 'withdrawn: hosts refused it, or it printed something else' "alarms" v4
 # A crash soon after the change is evidence, one in a week is none; as the reference, the binomial likelihood ratio.
-got=$(sql "SELECT round(fleet.crash_e(0, 604800, 1, 3600)::numeric, 3), fleet.crash_e(0, 604800, 0, 604800) < 0,
+got=$(sql "SELECT round(fleet.crash_e(0, 604800, 1, 3600)::numeric, 3), fleet.crash_e(0, 604800, 0, 604800) = 0,
 	fleet.crash_e(7, 604800, 7, 604800) < 0, fleet.crash_e(0, 0, 5, 0) = 0")
 want=$(awk 'BEGIN { p = 3600 / 608400; q = 36000 / (604800 + 36000); printf "%.3f|t|t|t", log(q / p) }')
 [ "$got" = "$want" ] || fail "crashes: $got, not $want"
@@ -254,8 +254,8 @@ in_place() {
 	command_ends 0 "optimize" "$BUILD/morph" -d host.db --backup-dir=backup optimize ./prog
 	command_ends 0 "adopt" "$BUILD/morph" -d host.db --backup-dir=backup adopt ./prog
 	cmp -s prog original && fail "$1: not adopted"
-	jq -n --arg path "$dir/prog" --arg module "$m" --arg version "$1" --argjson now "$(date +%s)" \
-		'{leases: [{path: $path, module: $module, options: "", version: $version, release: 1, layout: "", granted_s: $now,
+	jq -n --arg path "$dir/prog" --arg key "$m" --arg version "$1" --argjson now "$(date +%s)" \
+		'{leases: [{path: $path, module: $key, options: "", version: $version, release: 1, layout: "", granted_s: $now,
 		expires_s: ($now + 100)}]}' >state/fleet-leases.json
 }
 renew() {
