@@ -190,10 +190,10 @@ static json_t *json_bound(double log_ratio)
 	return isfinite(log_ratio) ? json_real(exp(log_ratio)) : json_null();
 }
 
-/* The logarithm of an e-value: the capital that bets on one direction won. JSON has no infinities. */
+/* The logarithm of an e-value, to be multiplied with those of other hosts. JSON has no infinities. */
 static double log_evidence(const struct mp_seq *seq, const double *capital)
 {
-	return fmin(fmax(log(mp_seq_capital(seq, capital)), -700), 700);
+	return fmin(fmax(log(mp_seq_pool_capital(seq, capital)), -700), 700);
 }
 
 static json_t *json_audit(const struct me_audit_opts *opts, const struct me_audit *audit)

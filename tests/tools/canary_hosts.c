@@ -46,7 +46,7 @@ static double heavy_tailed(void)
 
 static double log_capital(const struct mp_seq *seq, const double *capital)
 {
-	return fmin(fmax(log(mp_seq_capital(seq, capital)), -700), 700);
+	return fmin(fmax(log(mp_seq_pool_capital(seq, capital)), -700), 700);
 }
 
 static int audit(long rollout, long host, long days, long pairs, double effect)

@@ -5,8 +5,8 @@
 -- at any time, however often one looks, with a chance of at most 1 in 200 (Ville's inequality).
 --
 -- Over hosts: hosts draw their coins independently, so e-values of different hosts multiply. A host may lie. So
---  1. a host's factor is (1 + min(e, 2 m - 1)) / 2. A smaller e-value is one, and so is a mixture with 1. The
---     factor lies between 1/2 and m: a host can delay a decision by a factor of two, and not prevent it.
+--  1. a host's factor is (1 + 3 min(e, (4 m - 1) / 3)) / 4. A smaller number than an e-value is one, and so is a
+--     mixture with 1. The factor lies between 1/4 and m: a host can delay a decision, and not prevent it.
 --  2. the k largest factors are left out, where k is the number of hosts that may lie. What remains is at most the
 --     product over the honest hosts, whatever the liars say. So the promise holds with k liars as without.
 -- Over kinds of evidence (audits, probations, crashes), which depend on each other, e-values are averaged.
@@ -39,7 +39,7 @@ $$;
 -- host_factor - the logarithm of a host's factor, from that of its e-value.
 CREATE FUNCTION fleet.host_factor(log_e double precision, most double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE AS $$
-	SELECT pg_catalog.ln((1 + pg_catalog.exp(least(greatest(log_e, -700), pg_catalog.ln(2 * most - 1)))) / 2)
+	SELECT pg_catalog.ln((1 + 3 * pg_catalog.exp(least(greatest(log_e, -700), pg_catalog.ln((4 * most - 1) / 3)))) / 4)
 $$;
 
 -- nr_doubted - how many of so many hosts may lie.

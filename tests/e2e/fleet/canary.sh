@@ -87,10 +87,10 @@ for lie in "1000000, -1000000" "-1000000, 1000000"; do
 done
 got=$(sql "SELECT round(fleet.product_e(ARRAY[0, 0, 1e6, 0], 0.01, 20)::numeric, 6)")
 [ "$got" = 0.000000 ] || fail "the product with one liar is $got"
-# Without doubt, one host's factor is capped all the same; and from below it is a half.
+# Without doubt, one host's factor is capped all the same; and from below it is a quarter.
 got=$(sql "SELECT round(exp(fleet.product_e(ARRAY[0, 1e6], 0, 20))::numeric, 6), round(exp(fleet.product_e(ARRAY[0, -1e6], 0, 20))::numeric, 6)")
-[ "$got" = "20.000000|0.500000" ] || fail "factors: $got"
-# The mean of the factors (1 + e) / 2 of an e-value is not above 1: 200 with a chance of 1 / 200, else 0.
+[ "$got" = "20.000000|0.250000" ] || fail "factors: $got"
+# The mean factor of an e-value is not above 1: 200 with a chance of 1 / 200, else 0.
 got=$(sql "SELECT (exp(fleet.host_factor(ln(200), 1e9)) / 200 + exp(fleet.host_factor(-700, 1e9)) * 199 / 200)::numeric(8, 6)")
 [ "$got" = 1.000000 ] || fail "the factor of an e-value of 1 is $got"
 

@@ -62,6 +62,10 @@ class Page(html.parser.HTMLParser):
                 self.bad.append(name)
         if tag not in self.void:
             self.open.append(tag)
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.void:
+            self.open.pop()
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
             self.bad.append("</%s>" % tag)
