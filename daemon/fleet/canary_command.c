@@ -37,7 +37,7 @@ static const char *const action_names[NR_ACTIONS] = {"list", "step",   "start",	
 struct options {
 	struct md_fleet_access access;
 	enum action action;
-	const char *module;	      /* a file or the beginning of a build-id */
+	const char *module;	       /* a file or the beginning of a build-id */
 	const char *options, *version; /* of the build; NULL: any */
 	bool has_action, json;
 };
@@ -49,7 +49,8 @@ enum {
 };
 
 static const struct argp_option option_table[] = {
-	{"options", KEY_OPTIONS, "TEXT", 0, "The build with these options, as `builds' shows them", 0},
+	{"options", KEY_OPTIONS, "TEXT", 0, "The build with these options, as `builds' shows them",
+	 0},
 	{"for", KEY_FOR, "VERSION", 0, "The build of this version of Morph", 0},
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0}};
@@ -60,7 +61,8 @@ static void take_argument(struct options *o, const char *arg, struct argp_state 
 
 	if (!o->has_action) {
 		if (i < 0)
-			argp_error(state, "%s: not list, step, start, promote, hold, resume or withdraw",
+			argp_error(state,
+				   "%s: not list, step, start, promote, hold, resume or withdraw",
 				   arg);
 		o->action = (enum action)i;
 		o->has_action = true;
@@ -151,8 +153,9 @@ static int put_rows(const struct options *o, json_t *rows)
 	json_t *root;
 
 	if (!o->json) {
-		printf("%-9s %-5s %8s %6s %6s %8s %8s %-16s %s\n", "state", "stage", "share", "hosts",
-		       "audits", "faster", "slower", "build-id", "version, options: cause");
+		printf("%-9s %-5s %8s %6s %6s %8s %8s %-16s %s\n", "state", "stage", "share",
+		       "hosts", "audits", "faster", "slower", "build-id",
+		       "version, options: cause");
 		for (size_t i = 0; i < json_array_size(rows); i++)
 			put_row(json_array_get(rows, i));
 		return md_stats_finish(MD_FLEET_DONE);
@@ -179,7 +182,8 @@ static int step(const struct options *o, PGconn *conn)
 {
 	struct mp_err err = {""};
 	json_t *rows;
-	int r = md_fleet_rows(conn, "SELECT encode(module, 'hex') AS module FROM fleet.step_canaries()",
+	int r = md_fleet_rows(conn,
+			      "SELECT encode(module, 'hex') AS module FROM fleet.step_canaries()",
 			      0, NULL, "take the roll-outs' steps", &rows, &err);
 
 	if (r)
@@ -272,12 +276,12 @@ static int change(const struct options *o, PGconn *conn, const json_t *row)
 
 	snprintf(revision, sizeof(revision), "%.0f", md_row_number(row, "revision"));
 	if (o->action == START)
-		r = md_fleet_ask(conn, "SELECT fleet.start_canary(decode($1, 'hex'), $2, $3)", 3, params,
-				 "start the roll-out", &changed, &err);
+		r = md_fleet_ask(conn, "SELECT fleet.start_canary(decode($1, 'hex'), $2, $3)", 3,
+				 params, "start the roll-out", &changed, &err);
 	else
-		r = md_fleet_ask(conn,
-				 "SELECT fleet.set_canary(decode($1, 'hex'), $2, $3, $4::integer, $5)",
-				 5, params, "change the roll-out", &changed, &err);
+		r = md_fleet_ask(
+			conn, "SELECT fleet.set_canary(decode($1, 'hex'), $2, $3, $4::integer, $5)",
+			5, params, "change the roll-out", &changed, &err);
 	if (r)
 		return fail(r, &err);
 	if (!changed)

@@ -40,7 +40,8 @@ static void add_audit(json_t *facts, const struct mp_job_gain *gain, double pair
 }
 
 /* The audit of these very bytes, as the worker's directory has it; else what the job says of it. */
-static void read_audit(const char *state_dir, const struct mp_job *job, struct md_host_evidence *out)
+static void read_audit(const char *state_dir, const struct mp_job *job,
+		       struct md_host_evidence *out)
 {
 	struct md_work_dir dir;
 	struct md_evidence e;

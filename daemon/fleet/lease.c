@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 #define LEASES_MAX 10000
 /* Clocks are corrected by so much without being wrong. */
 #define CLOCK_SLACK_S 300
@@ -64,8 +63,8 @@ static bool take(const json_t *object, struct md_lease *lease)
 	int64_t release;
 
 	*lease = (struct md_lease){0};
-	if (!take_text(object, "path", lease->path, sizeof(lease->path)) ||
-	    lease->path[0] != '/' || !take_module(object, lease) ||
+	if (!take_text(object, "path", lease->path, sizeof(lease->path)) || lease->path[0] != '/' ||
+	    !take_module(object, lease) ||
 	    !take_text(object, "options", lease->options, sizeof(lease->options)) ||
 	    !take_text(object, "version", lease->version, sizeof(lease->version)) ||
 	    !take_text(object, "layout", lease->layout, sizeof(lease->layout)) ||
@@ -85,9 +84,9 @@ static int read_leases(struct md_leases *leases, struct mp_err *err)
 	bool fine;
 
 	if (!file)
-		return errno == ENOENT ? 0
-				       : mp_err_set(err, errno, "%s: %s", leases->file,
-						    strerror(errno));
+		return errno == ENOENT
+			       ? 0
+			       : mp_err_set(err, errno, "%s: %s", leases->file, strerror(errno));
 	root = json_loadf(file, 0, NULL);
 	fclose(file);
 	rows = json_object_get(root, "leases");
@@ -99,8 +98,9 @@ static int read_leases(struct md_leases *leases, struct mp_err *err)
 	leases->nr = fine ? nr : 0;
 	json_decref(root);
 	if (!fine)
-		return mp_err_set(err, EBADMSG, "%s: damaged; morph undo puts originals back, then "
-						"remove the file",
+		return mp_err_set(err, EBADMSG,
+				  "%s: damaged; morph undo puts originals back, then "
+				  "remove the file",
 				  leases->file);
 	return leases->list ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }

@@ -28,7 +28,8 @@ struct md_lease {
 	char options[MD_LEASE_OPTIONS_MAX + 1], version[MD_LEASE_VERSION_MAX + 1];
 	int32_t release;
 	char layout[MP_JOB_HASH_MAX]; /* hash of the build's bytes; "": not known */
-	int64_t granted_s, expires_s; /* expires_s 0: it was released to all hosts, and has no end */
+	int64_t granted_s,
+		expires_s; /* expires_s 0: it was released to all hosts, and has no end */
 };
 
 /* All leases of a host, with the file locked. Starts as zeros. */

@@ -160,8 +160,8 @@ static int talk(struct md_renew *renew, const struct md_lease *lease,
 		r = send_evidence(renew, lease, evidence, err);
 	/* Evidence may be refused, for instance as too much for a day. The lease may be given all the same. */
 	if (r != -ENOTCONN)
-		r = md_lease_ask(renew->conn, &said->next, renew->now_s, &said->answer,
-				 said->cause, sizeof(said->cause), err);
+		r = md_lease_ask(renew->conn, &said->next, renew->now_s, &said->answer, said->cause,
+				 sizeof(said->cause), err);
 	renew->lost |= r == -ENOTCONN;
 	return r;
 }
@@ -201,9 +201,8 @@ void md_renew_lease(struct md_renew *renew, struct md_leases *leases, const stru
 	struct mp_err err = {""};
 	struct said said = {0};
 
-	*out = (struct md_renewal){
-		.lease = *lease,
-		.result = lease->expires_s ? MD_RENEW_WAITS : MD_RENEW_RELEASED};
+	*out = (struct md_renewal){.lease = *lease,
+				   .result = lease->expires_s ? MD_RENEW_WAITS : MD_RENEW_RELEASED};
 	if (md_host_evidence_read(renew->store, renew->state_dir, lease, &evidence, &err))
 		fail(out, &err);
 	else if (talk(renew, lease, &evidence, &said, &err))

@@ -13,12 +13,12 @@
 #include "libprof/store/store.h"
 
 enum md_renew_result {
-	MD_RENEW_LEASED,  /* the lease was renewed */
-	MD_RENEW_WAITS,	  /* it has a lease, which was not renewed */
+	MD_RENEW_LEASED,   /* the lease was renewed */
+	MD_RENEW_WAITS,	   /* it has a lease, which was not renewed */
 	MD_RENEW_RELEASED, /* the build needs no lease any more */
-	MD_RENEW_UNDONE,  /* the original is back */
-	MD_RENEW_ENDED,	  /* the build is not in place any more */
-	MD_RENEW_FAILED,  /* @why says what */
+	MD_RENEW_UNDONE,   /* the original is back */
+	MD_RENEW_ENDED,	   /* the build is not in place any more */
+	MD_RENEW_FAILED,   /* @why says what */
 	MD_NR_RENEW_RESULTS
 };
 const char *md_renew_result_name(enum md_renew_result result);

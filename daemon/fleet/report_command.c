@@ -16,9 +16,9 @@
 #include "daemon/stats/stats.h"
 #include "libprof/cli/stdio.h"
 
-#define DAY_S	    86400
-#define SINCE_DAYS  30
-#define LAG_DAYS    2
+#define DAY_S	   86400
+#define SINCE_DAYS 30
+#define LAG_DAYS   2
 
 extern const char *argp_program_version;
 
@@ -38,8 +38,8 @@ static const struct argp_option option_table[] = {
 	{"output", 'o', "FILE|DIR", 0,
 	 "Write FILE, or index.html in DIR, instead of to standard output", 0},
 	{"since", 's', "WHEN", 0, "Leave out older days: 3d, 2026-11-20, ... (default: 30d)", 0},
-	{"lag", KEY_LAG, "WHEN", 0, "A host lags that has sent nothing since: 12h, 3d, ... (default: 2d)",
-	 0},
+	{"lag", KEY_LAG, "WHEN", 0,
+	 "A host lags that has sent nothing since: 12h, 3d, ... (default: 2d)", 0},
 	{"json", KEY_JSON, NULL, 0, "Print as JSON what the page shows", 0},
 	{0}};
 
@@ -116,16 +116,18 @@ static int read_fleet(PGconn *conn, struct md_fleet_report *r, struct mp_err *er
 	int ret = read_modules(conn, r, err);
 
 	if (!ret)
-		ret = md_fleet_rows(conn,
-				    "SELECT " BUILD_NAMES ", options, version, release, nr_hosts, pairs, "
-				    "ratio, lowest, highest, by_ranks FROM fleet.list_gains() LIMIT 1000",
-				    0, NULL, "read the gains", &r->gains, err);
+		ret = md_fleet_rows(
+			conn,
+			"SELECT " BUILD_NAMES ", options, version, release, nr_hosts, pairs, "
+			"ratio, lowest, highest, by_ranks FROM fleet.list_gains() LIMIT 1000",
+			0, NULL, "read the gains", &r->gains, err);
 	if (!ret)
-		ret = md_fleet_rows(conn,
-				    "SELECT name, encode(build_id, 'hex') AS build_id, options, version, "
-				    "release, state, stage, nr_stages, cutoff AS share, cause, nr_hosts, "
-				    "nr_audits, log_faster, log_slower FROM fleet.list_canaries() LIMIT 1000",
-				    0, NULL, "read the roll-outs", &r->canaries, err);
+		ret = md_fleet_rows(
+			conn,
+			"SELECT name, encode(build_id, 'hex') AS build_id, options, version, "
+			"release, state, stage, nr_stages, cutoff AS share, cause, nr_hosts, "
+			"nr_audits, log_faster, log_slower FROM fleet.list_canaries() LIMIT 1000",
+			0, NULL, "read the roll-outs", &r->canaries, err);
 	if (!ret)
 		ret = md_fleet_rows(
 			conn,
@@ -185,7 +187,8 @@ int md_fleet_command_report(int argc, char **argv)
 	const char *version = strchr(argp_program_version, ' ');
 	struct md_fleet_report report = {.now_s = (int64_t)time(NULL),
 					 .version = version ? version + 1 : ""};
-	struct options o = {.since_s = report.now_s - SINCE_DAYS * DAY_S, .lag_s = LAG_DAYS * DAY_S};
+	struct options o = {.since_s = report.now_s - SINCE_DAYS * DAY_S,
+			    .lag_s = LAG_DAYS * DAY_S};
 	struct mp_err err = {""};
 	PGconn *conn;
 	int r;

@@ -47,9 +47,10 @@ static void put_interval(FILE *out, const struct scale *s, const json_t *row)
 		   worse ? " worse" : "", place(s, gain_of(row, "lowest")), place(s, high_of(row)));
 	/* Without colours, the form tells: a circle is faster, a square slower. */
 	if (worse)
-		mp_svg_put(out,
-			   "<rect class=\"dot worse\" x=\"%n\" y=\"6\" width=\"10\" height=\"10\"/>",
-			   at - 5);
+		mp_svg_put(
+			out,
+			"<rect class=\"dot worse\" x=\"%n\" y=\"6\" width=\"10\" height=\"10\"/>",
+			at - 5);
 	else
 		mp_svg_put(out, "<circle class=\"dot\" cx=\"%n\" cy=\"11\" r=\"5\"/>", at);
 	fputs("</svg>", out);
@@ -63,9 +64,10 @@ static void put_scale(FILE *out, const struct scale *s)
 	mp_svg_put(out, "<svg width=\"%n\" height=\"18\">", PLOT_WIDTH);
 	for (double at = ceil(s->low / step) * step; at <= s->high + 1e-9; at += step) {
 		snprintf(text, sizeof(text), fabs(at) < 1e-9 ? "0" : "%+.0f %%", at);
-		mp_svg_put(out,
-			   "<text class=\"tick\" x=\"%n\" y=\"13\" text-anchor=\"middle\">%t</text>",
-			   fmin(fmax(place(s, at), 18), PLOT_WIDTH - 18), text);
+		mp_svg_put(
+			out,
+			"<text class=\"tick\" x=\"%n\" y=\"13\" text-anchor=\"middle\">%t</text>",
+			fmin(fmax(place(s, at), 18), PLOT_WIDTH - 18), text);
 	}
 	fputs("</svg>", out);
 }

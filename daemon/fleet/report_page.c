@@ -54,8 +54,7 @@ static void put_head(const struct md_fleet_report *r, FILE *out)
 		   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
 		   "<title>Morph: the fleet</title>\n<style>%s</style></head>\n<body><main>\n",
 		   md_report_style);
-	mp_svg_put(out,
-		   "<h1>The fleet</h1>\n<p class=\"soft\">Samples since %t. Written %t.</p>\n",
+	mp_svg_put(out, "<h1>The fleet</h1>\n<p class=\"soft\">Samples since %t. Written %t.</p>\n",
 		   md_wording_time(r->since_s, since), md_wording_time(r->now_s, when));
 }
 
@@ -180,8 +179,7 @@ static size_t same_name(json_t **rows, size_t nr, size_t i)
 {
 	size_t end = i + 1;
 
-	while (end < nr &&
-	       !strcmp(md_row_text(rows[end], "name"), md_row_text(rows[i], "name")))
+	while (end < nr && !strcmp(md_row_text(rows[end], "name"), md_row_text(rows[i], "name")))
 		end++;
 	return end - i;
 }
@@ -288,8 +286,7 @@ static void put_history(const struct md_fleet_report *r, FILE *out)
 		const char *state = md_row_text(row, "state");
 
 		snprintf(id, sizeof(id), "%s", md_row_text(row, "build_id"));
-		mp_svg_put(out,
-			   "<li class=\"%s\"><span class=\"soft num\">%t</span> <b>%t</b> %t ",
+		mp_svg_put(out, "<li class=\"%s\"><span class=\"soft num\">%t</span> <b>%t</b> %t ",
 			   state_class(state) + strlen("state "),
 			   md_wording_time((int64_t)md_row_number(row, "at_s"), text), state, id);
 		mp_svg_put(out, "<span class=\"soft\">%t %t; ", md_row_text(row, "version"),
@@ -314,12 +311,12 @@ static void put_host(FILE *out, const struct md_fleet_report *r, const json_t *r
 		   md_wording_time((int64_t)md_row_number(row, "last_s"), text));
 	snprintf(text, sizeof(text), "%.0f of %.0f", md_row_number(row, "nr_old"),
 		 md_row_number(row, "nr_files"));
-	mp_svg_put(out, "<td class=\"num\">%t</td><td><span class=\"%s\">%t</span></td></tr>\n", text,
-		   banned || silent ? "state bad" : "state wait",
-		   banned						    ? "banned"
+	mp_svg_put(out, "<td class=\"num\">%t</td><td><span class=\"%s\">%t</span></td></tr>\n",
+		   text, banned || silent ? "state bad" : "state wait",
+		   banned					   ? "banned"
 		   : silent && !(md_row_number(row, "last_s") > 0) ? "never sent"
-		   : silent						    ? "silent"
-									    : "old versions");
+		   : silent					   ? "silent"
+								   : "old versions");
 }
 
 static void put_hosts(const struct md_fleet_report *r, FILE *out)

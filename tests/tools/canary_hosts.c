@@ -58,8 +58,8 @@ static int audit(long rollout, long host, long days, long pairs, double effect)
 		for (long i = 0; i < pairs; i++)
 			if (mp_seq_add(&seq, effect + NOISE * heavy_tailed()))
 				return 1;
-		printf("%ld\t%ld\t%ld\t%.4f\t%.4f\n", rollout, host, day,
-		       log_capital(&seq, seq.up), log_capital(&seq, seq.down));
+		printf("%ld\t%ld\t%ld\t%.4f\t%.4f\n", rollout, host, day, log_capital(&seq, seq.up),
+		       log_capital(&seq, seq.down));
 	}
 	mp_seq_fini(&seq);
 	return 0;
