@@ -79,7 +79,7 @@ damage 'ALTER FUNCTION fleet.ban(text, boolean) RESET search_path' '^function fl
 damage 'GRANT EXECUTE ON FUNCTION fleet.ban(text, boolean) TO PUBLIC' '^everybody may call function fleet.ban'
 damage 'DROP POLICY hosts ON fleet.build' '^table fleet.build has the policies {builders,operators,'
 damage 'GRANT UPDATE ON fleet.build TO morph_fleet_builder' '^morph_fleet_builder has UPDATE on table fleet.build$'
-damage 'DROP TABLE fleet.build_host' '^table fleet.build_host is missing$'
+damage 'DROP POLICY own_rows ON fleet.build_host' '^table fleet.build_host has the policies {operators,operators_read,readers}'
 damage 'DROP TABLE fleet.audit' '^table fleet.audit is missing$'
 command_ends 1 "upgrade of a newer schema" bash -c '
 	psql -Xqd "$2" -c "INSERT INTO fleet.migration VALUES (999, chr(120), sha256(chr(120)::bytea))"; "$1" upgrade -d "$2"' - "$fleet" \
