@@ -105,6 +105,7 @@ int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct m
 	struct md_wanted *list = NULL;
 	int r, n;
 
+	md_pg_array_clear(&keys);
 	for (size_t i = 0; i < nr; i++) {
 		uint8_t key[MD_MODULE_KEY_MAX];
 

@@ -79,7 +79,7 @@ damage 'ALTER FUNCTION fleet.ban(text, boolean) RESET search_path' '^function fl
 damage 'GRANT EXECUTE ON FUNCTION fleet.ban(text, boolean) TO PUBLIC' '^everybody may call function fleet.ban'
 damage 'DROP POLICY hosts ON fleet.build' '^table fleet.build has the policies {builders,operators,'
 damage 'GRANT UPDATE ON fleet.build TO morph_fleet_builder' '^morph_fleet_builder has UPDATE on table fleet.build$'
-damage 'DROP TABLE fleet.build_host' '^table fleet.build_host is missing$'
+damage 'DROP POLICY own_rows ON fleet.build_host' '^table fleet.build_host has the policies {operators,operators_read,readers}'
 damage 'DROP POLICY see ON fleet.canary' '^table fleet.canary has the policies {operators,readers}, not {operators,readers,see}$'
 damage 'GRANT UPDATE ON fleet.canary TO morph_fleet_operator' '^morph_fleet_operator has UPDATE on table fleet.canary$'
 damage 'DROP TABLE fleet.audit' '^table fleet.audit is missing$'
