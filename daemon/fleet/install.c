@@ -209,7 +209,7 @@ static int undo(struct work *w, struct mp_err *err)
  * The host may have the build for a time, which is noted before the build is in place: also a host that is
  * killed in between knows when to undo it. Return: 0; 1: it may not, and there is a result; -errno.
  */
-static int take_lease(struct work *w, struct mp_err *err)
+static int take_lease(struct work *w, const char *output, struct mp_err *err)
 {
 	struct md_lease lease = {.release = w->wanted->release};
 	struct md_leases leases;
@@ -221,9 +221,9 @@ static int take_lease(struct work *w, struct mp_err *err)
 	snprintf(lease.options, sizeof(lease.options), "%s", w->wanted->options);
 	snprintf(lease.version, sizeof(lease.version), "%s", w->wanted->version);
 	lease.module_size = md_module_key(&w->wanted->id, lease.module);
-	r = md_file_hash(w->path, lease.layout);
+	r = md_file_hash(output, lease.layout);
 	if (r)
-		return mp_err_set(err, -r, "%s: %s", w->path, strerror(-r));
+		return mp_err_set(err, -r, "%s: %s", output, strerror(-r));
 	r = md_lease_ask(w->in->conn, &lease, time(NULL), &answer, cause, sizeof(cause), err);
 	if (r)
 		return r;
@@ -240,7 +240,7 @@ static int take_lease(struct work *w, struct mp_err *err)
 static int hand_over(struct work *w, struct mp_err *err)
 {
 	struct md_request request = request_of(w);
-	int r = take_lease(w, err);
+	int r = take_lease(w, w->path, err);
 
 	if (r)
 		return r > 0 ? 0 : r;
@@ -288,7 +288,9 @@ static int install(struct work *w, struct mp_err *err)
 
 	if (changes && is_in_place(w)) {
 		w->result->unchanged = true;
-		return end(w, "installed", "is in place");
+		/* A new release may have the same bytes. */
+		r = take_lease(w, w->program->path, err);
+		return r ? (r > 0 ? 0 : r) : end(w, "installed", "is in place");
 	}
 	if (changes && md_deny(w->in->policy, w->program->path, why, sizeof(why)))
 		return end(w, "rejected", "%s", why);
