@@ -206,8 +206,7 @@ for i in {1..25}; do
 	pid=$!
 	wait_ms=$((RANDOM % (took + took / 4)))
 	sleep "$((wait_ms / 1000)).$(printf '%03d' $((wait_ms % 1000)))"
-	kill -9 $pid 2>/dev/null
-	wait $pid 2>/dev/null
+	{ kill -9 $pid; wait $pid; } 2>/dev/null
 	if cmp -s prog alpha/prog; then
 		nr_original=$((nr_original + 1))
 	elif cmp -s output alpha/prog; then
@@ -252,8 +251,7 @@ slow_build 0
 build_is taken "a slow builder"
 build 0 "a job with a lease" helper
 build_is taken "a job with a lease"
-kill -9 $pid
-wait $pid 2>/dev/null
+{ kill -9 $pid; wait $pid; } 2>/dev/null
 sleep 5.5
 ! kill -0 "$(<slow.pid)" 2>/dev/null || fail "the killed builder's morph-optimize runs on"
 build 0 "a job whose builder was killed" helper

@@ -115,7 +115,7 @@ build_is() {
 host_is() {
 	local now
 	now=$(fleet_sql "$ADMIN" "SELECT b.state FROM fleet.build_host b JOIN fleet.host h ON h.id = b.host
-		WHERE h.name = '$1' AND module = (SELECT min(module) FROM fleet.build)")
+		WHERE h.name = '$1' AND module = (SELECT module FROM fleet.build LIMIT 1)")
 	[ "$now" = "$2" ] || fail "$3: $1 is $now, not $2"
 }
 
