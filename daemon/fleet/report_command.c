@@ -151,7 +151,7 @@ static void fini(struct md_fleet_report *r)
 
 static int print_json(const struct md_fleet_report *r)
 {
-	json_t *root = md_stats_json_new("report");
+	json_t *root = md_stats_json_new("fleet-report");
 
 	json_object_set(root, "modules", r->modules);
 	json_object_set(root, "gains", r->gains);
