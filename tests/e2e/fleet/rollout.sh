@@ -90,13 +90,15 @@ renew 0 "withdrawn" alpha
 [ "$(leases alpha '.leases | length')" = 0 ] || fail "withdrawn: the lease stays"
 
 # ---- a new release is a new roll-out. A rule that audits: the build waits, and is withdrawn before the audit
-cat >etc/watch.d/prog.conf <<CONF
-program = $dir/beta/prog
-mode = adopt
-train = $dir/beta/prog 1000
-audit = command
-command = $dir/beta/prog 100000
-CONF
+cat >speed <<SH
+#!/bin/sh
+if cmp -s "$dir/beta/prog" "$dir/prog"; then echo speed 100; else echo speed 120; fi
+SH
+chmod 755 speed
+printf '%s\n' "program = $dir/beta/prog" "mode = adopt" "command = $dir/speed" "metric = /speed ([0-9]+)/" "audit-time = 60" >etc/watch.d/prog.conf
+worker() {
+	command_ends 0 "$1" "$BUILD/morph-worker" --now --config=etc --db=beta.db --state-dir=beta/state --backup-dir="$dir/beta/backup"
+}
 request 0 "again" --again prog --all
 build 0 "again" maker
 step "a new release"
@@ -109,7 +111,37 @@ says out.txt 'leased until' "waiting"
 sets withdraw
 renew 0 "withdrawn while it waits" beta
 says out.txt 'undone' "withdrawn while it waits"
-command_ends 0 "the worker" "$BUILD/morph-worker" --config=etc --db=beta.db --state-dir=beta/state --backup-dir="$dir/beta/backup" --now
+worker "withdrawn while it waits"
 is_original beta "withdrawn while it waits"
+
+# ---- what the host finds out arrives: the worker's audit, then samples in use
+request 0 "once more" --again prog --all
+build 0 "once more" maker
+step "once more"
+install 0 "to be audited" beta beta/prog
+says out.txt 'waiting' "to be audited"
+worker "the audit"
+cmp -s prog beta/prog && fail "the audit: not adopted: $(cat err.txt)"
+renew 0 "audited" beta
+of_beta() {
+	fleet_sql "$ADMIN" "SELECT $1 FROM fleet.audit a JOIN fleet.host h ON h.id = a.host WHERE h.name = 'beta'"
+}
+got=$(of_beta "release, state, round(ratio::numeric, 2), pairs >= 8, lowest > 1, log_faster > 1, log_slower < -1, used_ratio IS NULL, crashes")
+[ "$got" = "3|adopted|1.20|t|t|t|t|t|0" ] || fail "the audit: the server has $got"
+module=$(sqlite3 beta.db "SELECT key FROM module WHERE hex(build_id) = upper('$id')")
+sqlite3 beta.db "UPDATE job SET before_samples = 100000, before_all = 100000, before_crashes = 2;
+	INSERT OR REPLACE INTO activity VALUES ($module, $(($(date +%s) / 86400)), $(($(date +%s) / 86400)), 230000, 200000, 0, 0)" || fail "no samples"
+renew 0 "slower in use" beta
+got=$(of_beta "round(used_ratio::numeric, 2), log_used_slower > 5, log_used_faster < 0")
+[ "$got" = "1.30|t|t" ] || fail "slower in use: the server has $got"
+# A host of two decides nothing alone: its evidence is the greatest, and is left out.
+step "slower in use"
+[ "$(fleet_sql "$ADMIN" 'SELECT state FROM fleet.canary')" = running ] || fail "one host decides"
+# Where no host is doubted, it does.
+fleet_sql "$ADMIN" "UPDATE fleet.canary SET policy = policy || '{\"doubted\": 0, \"most_factor\": 1000}'"
+step "slower in use, and no host is doubted"
+[ "$(fleet_sql "$ADMIN" 'SELECT state FROM fleet.canary')" = withdrawn ] || fail "slower in use: not withdrawn"
+renew 0 "withdrawn for use" beta
+is_original beta "withdrawn for use"
 echo "12 kills: $nr_in_place times the build was in place, with a lease"
 finish
