@@ -435,6 +435,7 @@ GRANT EXECUTE ON FUNCTION fleet.push_audit(bytea, text, text, integer, bigint, t
 GRANT EXECUTE ON FUNCTION fleet.start_canary(bytea, text, text), fleet.decide_canary(bytea, text, text),
 	fleet.step_canaries(), fleet.set_canary(bytea, text, text, integer, text) TO morph_fleet_operator;
 GRANT INSERT, UPDATE, DELETE ON fleet.canary_policy TO morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.are_shares(double precision[]) TO morph_fleet_operator; -- in a CHECK
 CREATE POLICY operators_set ON fleet.canary_policy TO morph_fleet_operator USING (true) WITH CHECK (true);
 GRANT EXECUTE ON FUNCTION fleet.mean_e(double precision[]), fleet.host_factor(double precision, double precision),
 	fleet.nr_doubted(bigint, double precision), fleet.product_e(double precision[], double precision, double precision),

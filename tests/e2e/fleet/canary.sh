@@ -124,9 +124,11 @@ says err.txt 'is withdrawn' "promote a withdrawn one"
 command_ends 0 "withdraw again" "$fleet" canary withdraw bbbb
 says err.txt 'it is so already' "withdraw again"
 
-# ---- an operator
+# ---- an operator, who is no superuser
+sql "CREATE ROLE op LOGIN IN ROLE morph_fleet_operator"
+export MORPH_FLEET="host=$dir/pg port=$fleet_port user=op dbname=fleet"
 build $m v2
-sql "UPDATE fleet.canary_policy SET automatic = false"
+fleet_sql "$MORPH_FLEET" "UPDATE fleet.canary_policy SET automatic = false" || fail "an operator may not change the policy"
 step "not automatic"
 is state '' "not automatic" v2
 command_ends 0 "start" "$fleet" canary start bbbb
@@ -154,6 +156,8 @@ got=$(sql "SELECT fleet.set_canary('\\x$m', '', 'v2', 1, 'withdraw')" 2>&1)
 say_all true -9 9 v2
 step "a released build is slower"
 is state withdrawn "a released build is slower" v2
+[ "$(sql "SELECT count(*) FILTER (WHERE who = 'op') > 4 FROM fleet.canary_history WHERE version = 'v2'")" = t ] || fail "the history does not name the operator"
+export MORPH_FLEET=$ADMIN
 sql "UPDATE fleet.canary_policy SET automatic = true"
 
 # ---- the time of a stage is over: nothing was shown, so nothing stays
