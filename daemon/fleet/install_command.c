@@ -36,13 +36,14 @@ enum {
 	KEY_BACKUP,
 	KEY_STATE,
 	KEY_AT_ONCE,
+	KEY_DRY_RUN,
 	KEY_JSON
 };
 
 static const struct argp_option option_table[] = {
 	{"all", KEY_ALL, NULL, 0, "All files that the store knows and a rule of the policy names",
 	 0},
-	{"dry-run", 'n', NULL, 0, "Fetch and prove the builds, but change nothing", 0},
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Fetch and prove the builds, but change nothing", 0},
 	{"output", 'o', "FILE", 0, "Write the proved build to FILE, and change nothing else", 0},
 	{"at-once", KEY_AT_ONCE, NULL, 0, "Do not wait for an audit that the policy asks for", 0},
 	{"db", KEY_DB, "FILE", 0, "The store (default: see FILES in the man page)", 0},
@@ -68,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
 	case KEY_ALL: o->all = true; return 0;
-	case 'n': o->dry_run = true; return 0;
+	case KEY_DRY_RUN: o->dry_run = true; return 0;
 	case 'o': o->output = arg; return 0;
 	case KEY_AT_ONCE: o->at_once = true; return 0;
 	case KEY_DB: o->db = arg; return 0;

@@ -89,7 +89,7 @@ static const struct argp argp = {
 	.args_doc = "COMMAND [OPTION...]",
 	.doc = "Share the counts of many machines: a host sends its own, and reads the sum of all.\v"
 	       "`morph-fleet COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 "
-	       "no profile, 75 the server is gone: try again later.",
+	       "no profile, 4 a build was refused, 75 the server is gone: try again later.",
 	.help_filter = help_filter,
 };
 
