@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/fleet/build_command.h"
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/server_command.h"
 #include "libprof/cli/commands_help.h"

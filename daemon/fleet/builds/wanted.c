@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* wanted - see wanted.h. */
-#include "daemon/fleet/wanted.h"
+#include "daemon/fleet/builds/wanted.h"
 
 #include <errno.h>
 #include <stdlib.h>

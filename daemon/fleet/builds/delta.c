@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* delta - see delta.h. */
-#include "daemon/fleet/delta.h"
+#include "daemon/fleet/builds/delta.h"
 
 #include <errno.h>
 #include <fcntl.h>

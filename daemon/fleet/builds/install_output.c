@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* install_output - see install_output.h. */
-#include "daemon/fleet/install_output.h"
+#include "daemon/fleet/builds/install_output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/fleet/delta.h"
+#include "daemon/fleet/builds/delta.h"
 #include "daemon/worker/child.h"
 
 #define PROOF_LIMIT_S 3600

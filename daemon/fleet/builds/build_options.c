@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* build_options - see build_options.h. */
-#include "daemon/fleet/build_options.h"
+#include "daemon/fleet/builds/build_options.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #ifndef MD_FLEET_BUILD_H
 #define MD_FLEET_BUILD_H
 
-#include "daemon/fleet/build_job.h"
+#include "daemon/fleet/builds/build_job.h"
 
 struct md_build {
 	struct md_builder builder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* build - see build.h. */
-#include "daemon/fleet/build.h"
+#include "daemon/fleet/builds/build.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/fleet/build_options.h"
-#include "daemon/fleet/delta.h"
-#include "daemon/fleet/original.h"
+#include "daemon/fleet/builds/build_options.h"
+#include "daemon/fleet/builds/delta.h"
+#include "daemon/fleet/builds/original.h"
 #include "daemon/worker/child.h"
 #include "libprof/elf/elf.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* install - see install.h. */
-#include "daemon/fleet/install.h"
+#include "daemon/fleet/builds/install.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/code/originals.h"
-#include "daemon/fleet/install_output.h"
+#include "daemon/fleet/builds/install_output.h"
 #include "daemon/morph/request.h"
 #include "daemon/policy/deny.h"
 #include "daemon/worker/file_state.h"

@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "daemon/code/originals.h"
-#include "daemon/fleet/build_command.h"
 #include "daemon/fleet/client_command.h"
-#include "daemon/fleet/install.h"
+#include "daemon/fleet/builds/install.h"
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
 #include "daemon/worker/work_dir.h"

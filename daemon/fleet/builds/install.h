@@ -8,7 +8,7 @@
 #ifndef MD_FLEET_INSTALL_H
 #define MD_FLEET_INSTALL_H
 
-#include "daemon/fleet/wanted.h"
+#include "daemon/fleet/builds/wanted.h"
 #include "daemon/machine/program.h"
 #include "daemon/policy/policy.h"
 #include "libprof/store/store.h"

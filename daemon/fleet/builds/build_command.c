@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* build_command - the command "build": options, and the loop over jobs; see build.h. */
-#include "daemon/fleet/build_command.h"
+#include "daemon/fleet/client_command.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -11,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/fleet/build.h"
-#include "daemon/fleet/client_command.h"
+#include "daemon/fleet/builds/build.h"
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
 #include "libprof/base/settings.h"
@@ -98,13 +97,6 @@ static const struct argp argp = {
 	children,
 	NULL,
 	NULL};
-
-const char *md_fleet_version(void)
-{
-	const char *space = strchr(argp_program_version, ' ');
-
-	return space ? space + 1 : argp_program_version;
-}
 
 static void say(const struct md_build_job *job, const char *text)
 {

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "daemon/fleet/module_key.h"
-#include "daemon/fleet/whole_file.h"
+#include "daemon/fleet/builds/whole_file.h"
 #include "libprof/base/err.h"
 
 #define MD_BUILD_OPTIONS_MAX 1000

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/fleet/build_command.h"
-#include "daemon/fleet/build_options.h"
 #include "daemon/fleet/client_command.h"
+#include "daemon/fleet/builds/build_options.h"
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg_params.h"
 #include "daemon/stats/stats.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* original - see original.h. */
-#include "daemon/fleet/original.h"
+#include "daemon/fleet/builds/original.h"
 
 #include <errno.h>
 #include <fts.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* build_job - see build_job.h. */
-#include "daemon/fleet/build_job.h"
+#include "daemon/fleet/builds/build_job.h"
 
 #include <errno.h>
 #include <string.h>

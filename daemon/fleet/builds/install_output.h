@@ -6,7 +6,7 @@
 #ifndef MD_FLEET_INSTALL_OUTPUT_H
 #define MD_FLEET_INSTALL_OUTPUT_H
 
-#include "daemon/fleet/wanted.h"
+#include "daemon/fleet/builds/wanted.h"
 
 /*
  * md_install_make - writes the output to @path, which is replaced, and syncs it. Its bytes have the hash
