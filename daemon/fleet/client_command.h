@@ -26,6 +26,18 @@ int md_fleet_command_pull(int argc, char **argv);
 int md_fleet_command_modules(int argc, char **argv);
 int md_fleet_command_hosts(int argc, char **argv);
 int md_fleet_command_versions(int argc, char **argv);
+int md_fleet_command_builds(int argc, char **argv);
+/* In builds/. */
+int md_fleet_command_request(int argc, char **argv);
+int md_fleet_command_build(int argc, char **argv);
+int md_fleet_command_install(int argc, char **argv);
+/* In rollout/ and report/. */
+int md_fleet_command_canary(int argc, char **argv);
+int md_fleet_command_renew(int argc, char **argv);
+int md_fleet_command_report(int argc, char **argv);
+
+/* The version of this program, as fleet.build has it. */
+const char *md_fleet_version(void);
 
 /* The options --database and --config, as an argp child. Its input is a struct md_fleet_access. */
 struct md_fleet_access {

@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/fleet/build_command.h"
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg_params.h"

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/fleet/build_command.h"
-#include "daemon/fleet/canary_command.h"
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/server_command.h"
 #include "libprof/cli/commands_help.h"
@@ -93,7 +91,7 @@ static const struct argp argp = {
 	.args_doc = "COMMAND [OPTION...]",
 	.doc = "Share the counts of many machines: a host sends its own, and reads the sum of all.\v"
 	       "`morph-fleet COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 "
-	       "no profile, 75 the server is gone: try again later.",
+	       "no profile, 4 a build was refused, 75 the server is gone: try again later.",
 	.help_filter = help_filter,
 };
 

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/fleet/delta.h"
-#include "daemon/fleet/whole_file.h"
+#include "daemon/fleet/builds/delta.h"
+#include "daemon/fleet/builds/whole_file.h"
 
 static int fail(const struct mp_err *err)
 {

@@ -66,7 +66,7 @@ host_is alpha asked "a host that asks"
 
 # ---- a host
 cp prog alpha/prog
-install 0 "a dry run" alpha -n alpha/prog
+install 0 "a dry run" alpha --dry-run alpha/prog
 says out.txt '^/.*/alpha/prog: proved: proved; nothing was changed$'
 is_original alpha "a dry run"
 install 0 "the build in a file" alpha -o output alpha/prog
@@ -83,7 +83,7 @@ got=$(sqlite3 alpha.db "SELECT group_concat(step || ':' || verdict, ' ') FROM (S
 [ "$(sqlite3 alpha.db 'SELECT state FROM job')" = adopted ] || fail "the job is not adopted"
 install 0 "again" alpha alpha/prog
 says out.txt 'installed: is in place'
-install 0 "a build-id" alpha -n "$id"
+install 0 "a build-id" alpha --dry-run "$id"
 [ ! -s out.txt ] || says out.txt ': proved:' "a build-id"
 command_ends 0 "the number of hosts" "$fleet" builds -d "$ADMIN" --json
 json "the number of hosts" '.rows[0].nr_installed == 1'

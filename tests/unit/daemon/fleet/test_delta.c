@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/fleet/build_options.h"
-#include "daemon/fleet/delta.h"
+#include "daemon/fleet/builds/build_options.h"
+#include "daemon/fleet/builds/delta.h"
 #include "tests/unit/suite.h"
 
 #define ORIGINAL_SIZE 40000
