@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/fleet/rollout/host_evidence.h"
 #include "daemon/fleet/rollout/lease_offer.h"
 #include "daemon/fleet/pg_params.h"
 #include "daemon/morph/request.h"
+#include "daemon/worker/work_dir.h"
 
 const char *md_renew_result_name(enum md_renew_result result)
 {
@@ -84,17 +86,32 @@ static void fail(struct md_renewal *out, const struct mp_err *err)
 	snprintf(out->why, sizeof(out->why), "%s", err->msg);
 }
 
-/* A version that waits for the worker's audit is not put in place any more. */
+static bool is_in_place(enum mp_job_state state)
+{
+	return state == MP_JOB_ADOPTED || state == MP_JOB_KEPT || state == MP_JOB_AUDITING ||
+	       state == MP_JOB_UNDOING;
+}
+
+/*
+ * A version that waits for the worker's audit is not put in place any more. The worker may be about to do
+ * so: only with its lock is the job's state what is at the path.
+ */
 static int cancel(struct md_renew *renew, const struct md_lease *lease, const char *why,
 		  struct mp_err *err)
 {
 	const struct mp_job_step step = {"undo", "withdrawn", why, renew->now_s};
 	struct mp_job job = {0};
-	int r = mp_store_find_job(renew->store, lease->path, &job, err);
+	int lock = md_state_lock(renew->state_dir, err), r;
 
+	if (lock < 0)
+		return lock;
+	r = mp_store_find_job(renew->store, lease->path, &job, err);
 	if (!r)
-		r = mp_store_advance_job(renew->store, &job, MP_JOB_UNDONE, &step, err);
+		r = is_in_place(job.state)
+			    ? put_back(renew, lease, err)
+			    : mp_store_advance_job(renew->store, &job, MP_JOB_UNDONE, &step, err);
 	mp_store_fini_job(&job);
+	close(lock);
 	return r;
 }
 
