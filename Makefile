@@ -70,12 +70,13 @@ BPF_CFLAGS := -DMORPH_BPF -I$(O)/bpf
 PKGS += libbpf
 endif
 
-# morph-fleet needs PostgreSQL's client library, and no other program does. Without it morph-fleet is
-# not built, and make says so.
-FLEET_LACKS := $(strip $(foreach p,libpq libcrypto,$(if $(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null && \
+# morph-fleet needs PostgreSQL's client library and zstd, and no other program does. Without them
+# morph-fleet is not built, and make says so.
+FLEET_PKGS := libpq libcrypto libzstd
+FLEET_LACKS := $(strip $(foreach p,$(FLEET_PKGS),$(if $(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null && \
 	echo y),,$(p))))
-FLEET_CFLAGS := -I$(O)/fleet $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --cflags libpq libcrypto))
-FLEET_LIBS := $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --libs libpq libcrypto))
+FLEET_CFLAGS := -I$(O)/fleet $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --cflags $(FLEET_PKGS)))
+FLEET_LIBS := $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --libs $(FLEET_PKGS)))
 
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null || \
@@ -699,10 +700,11 @@ install: all $(COMPLETIONS)
 			daemon/worker/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
 	done
-	$(Q)test -n "$(FLEET_LACKS)" || for u in service timer; do \
-		sed 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/fleet/morph-fleet.$$u \
-			> $(DESTDIR)$(UNITDIR)/morph-fleet.$$u && \
-		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-fleet.$$u || exit 1; \
+	$(Q)test -n "$(FLEET_LACKS)" || for u in morph-fleet.service morph-fleet.timer morph-fleet-builds.service \
+			morph-fleet-builds.timer; do \
+		sed 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/fleet/$$u \
+			> $(DESTDIR)$(UNITDIR)/$$u && \
+		chmod 0644 $(DESTDIR)$(UNITDIR)/$$u || exit 1; \
 	done
 	$(Q)test -n "$(FLEET_LACKS)" || \
 		$(INSTALL) -D -m 0644 daemon/fleet/fleet.conf $(DESTDIR)$(EXAMPLEDIR)/fleet.conf

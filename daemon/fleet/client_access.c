@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* client_access - how a command for hosts finds the fleet's database: option, environment, file. */
+/* client_access - how a command for hosts finds the fleet's database: option, environment, file; its version. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,4 +69,11 @@ int md_fleet_access_connect(struct md_fleet_access *access, PGconn **out)
 		return 0;
 	md_stats_fail("%s", err.msg);
 	return r == -ECONNREFUSED ? MD_FLEET_LATER : MD_FLEET_FAILED;
+}
+
+const char *md_fleet_version(void)
+{
+	const char *space = strchr(argp_program_version, ' ');
+
+	return space ? space + 1 : argp_program_version;
 }

@@ -16,7 +16,8 @@ enum md_fleet_exit {
 	MD_FLEET_FAILED = 1,
 	MD_FLEET_USAGE = 2,
 	MD_FLEET_NO_PROFILE = 3,
-	MD_FLEET_LATER = 75, /* the server is gone, or takes no more today: try again later */
+	MD_FLEET_REFUSED = 4, /* a build is not what it should be */
+	MD_FLEET_LATER = 75,  /* the server is gone, or takes no more today: try again later */
 };
 
 /* @argv[0] is "morph-fleet COMMAND". */
@@ -25,6 +26,18 @@ int md_fleet_command_pull(int argc, char **argv);
 int md_fleet_command_modules(int argc, char **argv);
 int md_fleet_command_hosts(int argc, char **argv);
 int md_fleet_command_versions(int argc, char **argv);
+int md_fleet_command_builds(int argc, char **argv);
+/* In builds/. */
+int md_fleet_command_request(int argc, char **argv);
+int md_fleet_command_build(int argc, char **argv);
+int md_fleet_command_install(int argc, char **argv);
+/* In rollout/ and report/. */
+int md_fleet_command_canary(int argc, char **argv);
+int md_fleet_command_renew(int argc, char **argv);
+int md_fleet_command_report(int argc, char **argv);
+
+/* The version of this program, as fleet.build has it. */
+const char *md_fleet_version(void);
 
 /* The options --database and --config, as an argp child. Its input is a struct md_fleet_access. */
 struct md_fleet_access {

@@ -46,6 +46,12 @@ int md_fleet_config_set(struct md_fleet_config *config, const char *key, const c
 		config->contexts = (enum mp_fleet_when)i;
 		return 0;
 	}
+	if (!strcmp(key, "install")) {
+		config->install = !strcmp(value, "all") ? MD_INSTALL_ALL : MD_INSTALL_RULES;
+		return config->install == MD_INSTALL_ALL || !strcmp(value, "rules")
+			       ? 0
+			       : mp_err_set(err, EINVAL, "not rules or all");
+	}
 	if (strcmp(key, "names"))
 		return mp_err_set(err, EINVAL, "no such key");
 	i = find_word(value, names);

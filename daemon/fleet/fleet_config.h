@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fleet_config - the settings of a host for its fleet: /etc/morph/fleet.conf, and options with the same
- * names. Called by the commands push and pull.
+ * names. Called by the commands for hosts.
  */
 #ifndef MD_FLEET_CONFIG_H
 #define MD_FLEET_CONFIG_H
@@ -17,12 +17,19 @@
 #endif
 #define MD_FLEET_CONFIG MORPH_SYSCONFDIR "/morph/fleet.conf"
 
+/* Which files `install --all' may replace. */
+enum md_fleet_install {
+	MD_INSTALL_RULES, /* those that a rule of the policy names */
+	MD_INSTALL_ALL	  /* all that the store knows and nothing forbids */
+};
+
 struct md_fleet_config {
 	char database[4096]; /* libpq's conninfo; "": not known */
 	enum md_names names;
 	char salt_file[4096];	     /* "": none */
 	double rate;		     /* KiB per second; 0: no limit */
 	enum mp_fleet_when contexts; /* and paths and sampled calls */
+	enum md_fleet_install install;
 };
 
 /* Sets one key from a file or an option. Return: 0, -EINVAL with a message that names the value only. */

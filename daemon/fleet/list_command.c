@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * list_command - the commands that show what the fleet has: "modules", the "hosts" of a module with
- * their shares, and the "versions" of a file that hosts use.
+ * their shares, the "versions" of a file that hosts use, and "builds".
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,15 +16,13 @@
 #include "daemon/fleet/pg_params.h"
 #include "daemon/stats/stats.h"
 #include "libprof/cli/stdio.h"
-#include "libprof/elf/elf.h"
-#include "libprof/note/map.h"
 
 struct options {
 	struct md_fleet_access access;
 	const char *salt_file, *argument;
 	int64_t since_s;
 	long limit;
-	bool json, takes_argument;
+	bool json, takes_argument, lists_builds;
 };
 
 enum {
@@ -103,6 +101,16 @@ static const struct argp versions_argp = {
 	NULL,
 	NULL};
 
+static const struct argp_option build_options[] = {LIMIT, JSON, {0}};
+static const struct argp builds_argp = {
+	build_options,
+	parse,
+	NULL,
+	"Say which builds were asked for, what became of them, and on how many hosts they are.\v" EXIT_DOC,
+	children,
+	NULL,
+	NULL};
+
 /* ---- tables -------------------------------------------------------------------------------- */
 
 enum form {
@@ -110,6 +118,7 @@ enum form {
 	FORM_HEX,
 	FORM_TEXT,
 	FORM_DAY,
+	FORM_TIME,
 	FORM_WEIGHT
 };
 
@@ -143,6 +152,8 @@ static void format(const PGresult *result, int row, int i, const struct column *
 		hex(data, size, out);
 	else if (c->form == FORM_TEXT)
 		snprintf(out, room, "%.*s", size, data);
+	else if (c->form == FORM_TIME)
+		md_stats_format_time(number, out);
 	else if (c->form == FORM_WEIGHT)
 		snprintf(out, room, "%.1f %%", (double)number / 655.36);
 	else if (c->form == FORM_NUMBER || !gmtime_r(&when, &tm) ||
@@ -156,7 +167,7 @@ static json_t *json_of(const PGresult *result, int row, int i, const struct colu
 
 	if (PQgetisnull(result, row, i))
 		return json_null();
-	if (c->form == FORM_NUMBER)
+	if (c->form == FORM_NUMBER || c->form == FORM_TIME)
 		return json_integer(PQgetlength(result, row, i) == c->size
 					    ? md_pg_get(PQgetvalue(result, row, i), (size_t)c->size)
 					    : 0);
@@ -224,7 +235,7 @@ static int show(struct options *o, PGconn *conn, const char *command, const char
 		r = md_stats_fail(
 			"the server answers in another form: upgrade Morph or its tables");
 	} else if (!PQntuples(result)) {
-		md_stats_fail("the fleet has no counts of it");
+		md_stats_fail("the fleet has no %s", o->lists_builds ? "builds" : "counts of it");
 		r = MD_FLEET_NO_PROFILE;
 	} else {
 		r = o->json ? print_json(result, command, columns, nr)
@@ -275,32 +286,17 @@ int md_fleet_command_modules(int argc, char **argv)
 	return r;
 }
 
-/* The key of the module of a file, or the one with a build-id. Return: bytes; 0 after a message. */
+/* The key of the module of a file. Return: bytes; 0 after a message. */
 static size_t find_key(const char *argument, uint8_t key[MD_MODULE_KEY_MAX])
 {
-	struct mp_map *map = NULL;
-	struct mp_elf *elf;
 	struct mp_err err = {""};
 	struct mp_id id;
 
-	if (mp_elf_open(argument, MP_ELF_ID, &elf, &err)) {
+	if (md_module_of_file(argument, &id, &err)) {
 		md_stats_fail("%s", err.msg);
 		return 0;
 	}
-	id = elf->id;
-	if (!mp_map_read(elf, &map, NULL))
-		id = map->original;
-	mp_map_free(map);
-	mp_elf_close(elf);
 	return md_module_key(&id, key);
-}
-
-static bool is_hex(const char *text)
-{
-	size_t len = strlen(text);
-
-	return len >= 4 && !(len % 2) && len <= 2 * MP_BUILD_ID_MAX &&
-	       strspn(text, "0123456789abcdefABCDEF") == len;
 }
 
 int md_fleet_command_hosts(int argc, char **argv)
@@ -319,7 +315,7 @@ int md_fleet_command_hosts(int argc, char **argv)
 
 	if (r)
 		return r;
-	by_id = access(o.argument, F_OK) && is_hex(o.argument);
+	by_id = access(o.argument, F_OK) && md_build_id_parse(o.argument, key);
 	if (!by_id)
 		size = find_key(o.argument, key);
 	if (!by_id && !size) {
@@ -387,6 +383,38 @@ int md_fleet_command_versions(int argc, char **argv)
 			 " fleet.versions($1) LIMIT $2",
 			 &p, columns, 5);
 	}
+	PQfinish(conn);
+	return r;
+}
+
+int md_fleet_command_builds(int argc, char **argv)
+{
+	static const struct column columns[] = {{"state", "state", FORM_TEXT, 0, 9},
+						{"since", "since", FORM_TIME, 8, 19},
+						{"build-id", "build_id", FORM_HEX, 0, 40},
+						{"original", "original_bytes", FORM_NUMBER, 8, 10},
+						{"output", "output_bytes", FORM_NUMBER, 8, 10},
+						{"delta", "delta_bytes", FORM_NUMBER, 8, 9},
+						{"release", "release", FORM_NUMBER, 4, 7},
+						{"in place", "nr_installed", FORM_NUMBER, 8, 8},
+						{"waiting", "nr_waiting", FORM_NUMBER, 8, 7},
+						{"refused", "nr_refused", FORM_NUMBER, 8, 7},
+						{"version", "version", FORM_TEXT, 0, 16},
+						{"options", "options", FORM_TEXT, 0, 16},
+						{"detail", "detail", FORM_TEXT, 0, 0}};
+	struct options o = {.lists_builds = true};
+	struct md_pg_params p = {0};
+	PGconn *conn;
+	int r = start(&o, &builds_argp, argc, argv, &conn);
+
+	if (r)
+		return r;
+	add_limit(&p, &o);
+	r = show(&o, conn, "builds",
+		 "SELECT state, extract(epoch FROM changed_at)::bigint, substr(module, 9),"
+		 " original_size, output_size, delta_size, release, nr_installed, nr_waiting,"
+		 " nr_refused, version, options, detail FROM fleet.list_builds() LIMIT $1",
+		 &p, columns, sizeof(columns) / sizeof(columns[0]));
 	PQfinish(conn);
 	return r;
 }

@@ -3,7 +3,11 @@
 #include "daemon/fleet/module_key.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "libprof/elf/elf.h"
+#include "libprof/note/map.h"
 
 size_t md_module_key(const struct mp_id *id, uint8_t key[MD_MODULE_KEY_MAX])
 {
@@ -23,4 +27,35 @@ int md_module_of_key(const uint8_t *key, size_t size, struct mp_id *id)
 	id->build_id_len = (uint8_t)(size - 8);
 	memcpy(id->build_id, key + 8, size - 8);
 	return 0;
+}
+
+int md_module_of_file(const char *path, struct mp_id *id, struct mp_err *err)
+{
+	struct mp_map *map = NULL;
+	struct mp_elf *elf;
+	int r = mp_elf_open(path, MP_ELF_ID, &elf, err);
+
+	if (r)
+		return r;
+	*id = elf->id;
+	if (!mp_map_read(elf, &map, NULL))
+		*id = map->original;
+	mp_map_free(map);
+	mp_elf_close(elf);
+	return 0;
+}
+
+size_t md_build_id_parse(const char *text, uint8_t out[MP_BUILD_ID_MAX])
+{
+	size_t len = strlen(text);
+
+	if (len < 4 || len % 2 || len > 2 * MP_BUILD_ID_MAX ||
+	    strspn(text, "0123456789abcdefABCDEF") != len)
+		return 0;
+	for (size_t i = 0; i < len / 2; i++) {
+		char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
+
+		out[i] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	return len / 2;
 }

@@ -33,6 +33,14 @@ static const struct command {
 	{"ban", "leave hosts out of all sums", md_fleet_command_ban},
 	{"unban", "take a ban back", md_fleet_command_unban},
 	{"forget", "delete the counts of old days", md_fleet_command_forget},
+	{"request", "ask for a build of a module", md_fleet_command_request},
+	{"builds", "which builds there are, and on how many hosts", md_fleet_command_builds},
+	{"build", "make the builds that were asked for", md_fleet_command_build},
+	{"install", "put the fleet's build of a file in its place, once it is proved",
+	 md_fleet_command_install},
+	{"renew", "look after the fleet's builds that are in place here", md_fleet_command_renew},
+	{"canary", "show and steer which hosts get a build", md_fleet_command_canary},
+	{"report", "write a page about the fleet", md_fleet_command_report},
 };
 
 struct line {
@@ -83,7 +91,7 @@ static const struct argp argp = {
 	.args_doc = "COMMAND [OPTION...]",
 	.doc = "Share the counts of many machines: a host sends its own, and reads the sum of all.\v"
 	       "`morph-fleet COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 "
-	       "no profile, 75 the server is gone: try again later.",
+	       "no profile, 4 a build was refused, 75 the server is gone: try again later.",
 	.help_filter = help_filter,
 };
 

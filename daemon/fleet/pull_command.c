@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/fleet/client_command.h"
+#include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pull.h"
 #include "daemon/fleet/pull_names.h"
 #include "daemon/fleet/pull_target.h"
@@ -267,22 +268,6 @@ static int pull_file(struct pull *p, const char *path)
 	return r;
 }
 
-/* Return: bytes of the build-id, 0: @text is none. An odd last digit cannot be looked for. */
-static size_t parse_build_id(const char *text, uint8_t out[MP_BUILD_ID_MAX])
-{
-	size_t len = strlen(text);
-
-	if (len < 4 || len % 2 || len > 2 * MP_BUILD_ID_MAX ||
-	    strspn(text, "0123456789abcdefABCDEF") != len)
-		return 0;
-	for (size_t i = 0; i < len / 2; i++) {
-		char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
-
-		out[i] = (uint8_t)strtoul(digits, NULL, 16);
-	}
-	return len / 2;
-}
-
 static int pull_list(struct pull *p, struct md_pull_module *modules, size_t nr)
 {
 	int r = 0;
@@ -296,7 +281,7 @@ static int pull_list(struct pull *p, struct md_pull_module *modules, size_t nr)
 static int pull_build_id(struct pull *p, const char *text)
 {
 	uint8_t build_id[MP_BUILD_ID_MAX];
-	size_t size = parse_build_id(text, build_id), nr = 0;
+	size_t size = md_build_id_parse(text, build_id), nr = 0;
 	struct md_pull_module *modules = NULL;
 	struct mp_err err = {""};
 	int r;

@@ -40,6 +40,8 @@ int md_fleet_check(PGconn *conn, void (*finding)(void *arg, const char *text), v
 
 /* Gives a host a role, with the right to read the fleet's profiles if @reads. */
 int md_fleet_enrol(PGconn *conn, const char *host, bool reads, struct mp_err *err);
+/* The same for a host that reads profiles and makes builds. */
+int md_fleet_enrol_builder(PGconn *conn, const char *host, struct mp_err *err);
 /*
  * Leaves a host out of all sums and refuses what it sends, or takes this back. Return: 0, -ENOENT: no
  * such host.

@@ -23,12 +23,13 @@ enum {
 
 enum {
 	OPT_READS = 256,
+	OPT_BUILDS,
 	OPT_BEFORE
 };
 
 struct options {
 	const char *database; /* libpq's conninfo */
-	bool reads;
+	bool reads, builds;
 	bool takes_hosts, takes_before; /* what this command takes */
 	int64_t before_s;
 	int first_host; /* index in argv; 0: none */
@@ -41,6 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'd': options->database = arg; return 0;
 	case OPT_READS: options->reads = true; return 0;
+	case OPT_BUILDS: options->builds = true; return 0;
 	case OPT_BEFORE:
 		if (mp_since_parse(arg, time(NULL), &options->before_s))
 			argp_error(state, "--before=%s: %s", arg, MP_SINCE_FORMATS);
@@ -83,7 +85,8 @@ static error_t pass_on(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = state->input;
 		return 0;
 	}
-	return key == OPT_READS || key == OPT_BEFORE ? parse(key, arg, state) : ARGP_ERR_UNKNOWN;
+	return key == OPT_READS || key == OPT_BUILDS || key == OPT_BEFORE ? parse(key, arg, state)
+									  : ARGP_ERR_UNKNOWN;
 }
 
 static int fail(const char *program, const struct mp_err *err)
@@ -166,6 +169,8 @@ int md_fleet_command_enrol(int argc, char **argv)
 {
 	static const struct argp_option own[] = {
 		{"reader", OPT_READS, NULL, 0, "the hosts may read the fleet's profiles, too", 0},
+		{"builder", OPT_BUILDS, NULL, 0, "the hosts may read profiles and make builds, too",
+		 0},
 		{0}};
 	struct options options = {.takes_hosts = true};
 	struct mp_err err;
@@ -179,8 +184,10 @@ int md_fleet_command_enrol(int argc, char **argv)
 	if (r)
 		return r;
 	for (int i = options.first_host; i < argc && !r; i++)
-		r = md_fleet_enrol(conn, argv[i], options.reads, &err) ? fail(argv[0], &err)
-								       : EXIT_DONE;
+		r = (options.builds ? md_fleet_enrol_builder(conn, argv[i], &err)
+				    : md_fleet_enrol(conn, argv[i], options.reads, &err))
+			    ? fail(argv[0], &err)
+			    : EXIT_DONE;
 	PQfinish(conn);
 	return r;
 }

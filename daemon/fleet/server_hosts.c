@@ -14,6 +14,12 @@ int md_fleet_enrol(PGconn *conn, const char *host, bool reads, struct mp_err *er
 			    "enrol the host", NULL, err);
 }
 
+int md_fleet_enrol_builder(PGconn *conn, const char *host, struct mp_err *err)
+{
+	return md_fleet_run(conn, "SELECT fleet.enrol_builder($1)", 1, &host, "enrol the builder",
+			    NULL, err);
+}
+
 int md_fleet_ban(PGconn *conn, const char *host, bool banned, struct mp_err *err)
 {
 	const char *const params[] = {host, banned ? "t" : "f"};

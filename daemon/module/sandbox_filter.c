@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "daemon/module/sandbox.h"
 #include "daemon/module/sandbox_private.h"
 
 #define FILTER_MAX 192
@@ -164,4 +165,9 @@ int md_sandbox_filter_reader(void)
 int md_sandbox_filter_worker(void)
 {
 	return install(NULL, 0);
+}
+
+int md_sandbox_confine(void)
+{
+	return md_sandbox_filter_worker();
 }

@@ -98,9 +98,8 @@ static char *find_backup_dir(const struct md_request *r, struct mp_err *err)
 	return dir;
 }
 
-/* DIR/outputs/NAME.BUILD-ID, below the directory of backups, which others cannot write. */
-static int name_output(const struct md_request *r, const struct mp_id *id, char *buf, size_t size,
-		       struct mp_err *err)
+int md_request_name_output(const struct md_request *r, const struct mp_id *id, char *buf,
+			   size_t size, struct mp_err *err)
 {
 	char folder[MP_BACKUP_FOLDER_MAX], *dir;
 	int ret = 0;
@@ -251,7 +250,7 @@ int md_request_optimize(struct md_request *r, struct mp_err *err)
 	if (!ret)
 		r->job.id = file.id;
 	if (!ret)
-		ret = name_output(r, &file.id, output, sizeof(output), err);
+		ret = md_request_name_output(r, &file.id, output, sizeof(output), err);
 	md_program_fini(&file);
 	if (!ret)
 		ret = write_output(r, output, err);
@@ -265,6 +264,52 @@ int md_request_optimize(struct md_request *r, struct mp_err *err)
 					 : "it was not measured, since no command was given",
 			      err);
 	return ret;
+}
+
+/* ---- a version that was made elsewhere --------------------------------------------------------- */
+
+/* The file may have been upgraded, while the store still says that a version of it is in use. */
+static int begin_round_of(struct md_request *r, struct mp_err *err)
+{
+	const struct mp_job_step step = {"upgrade", "done", "the file is another one now",
+					 (int64_t)time(NULL)};
+	struct md_program file;
+	bool is_output;
+	int ret = md_program_read(r->path, &file, err);
+
+	if (ret)
+		return ret;
+	is_output = file.is_output;
+	md_program_fini(&file);
+	ret = begin_round(r, err);
+	if (ret != -EALREADY || is_output)
+		return ret;
+	return mp_store_renew_job(r->store, &r->job, &step, err);
+}
+
+int md_request_take(struct md_request *r, const struct mp_id *id, const char *output,
+		    enum mp_job_state to, const char *why, struct mp_err *err)
+{
+	int ret = begin_round_of(r, err);
+
+	if (ret)
+		return ret;
+	r->job.id = *id;
+	free(r->job.output);
+	r->job.output = strdup(output);
+	if (!r->job.output)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	ret = md_file_hash(r->path, r->job.file_hash);
+	if (!ret)
+		ret = md_file_hash(output, r->job.layout);
+	if (ret)
+		return mp_err_set(err, -ret, "%s: %s", r->path, strerror(-ret));
+	ret = advance(r, MP_JOB_WRITTEN, "write", MD_REQUEST_FLEET, why, err);
+	if (ret || to == MP_JOB_WRITTEN)
+		return ret;
+	ret = advance(r, MP_JOB_VERIFIED, "verify", "done",
+		      "it is proved to do the same as the original", err);
+	return ret ? ret : advance(r, MP_JOB_ADVISED, "advise", MD_REQUEST_FLEET, why, err);
 }
 
 /* ---- the worker ---------------------------------------------------------------------------------- */
@@ -329,7 +374,8 @@ static int run_editor(struct md_request *r, const char *command, char *output, s
 /* The version that morph optimize wrote. Return: true; @path gets it. */
 static bool is_own_output(const struct md_request *r, char *path, size_t size)
 {
-	return !name_output(r, &r->job.id, path, size, NULL) && !strcmp(path, r->job.output);
+	return !md_request_name_output(r, &r->job.id, path, size, NULL) &&
+	       !strcmp(path, r->job.output);
 }
 
 /*

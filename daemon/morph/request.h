@@ -31,6 +31,23 @@ int md_request_by_worker(struct md_request *r, struct mp_err *err);
 int md_request_optimize(struct md_request *r, struct mp_err *err);
 int md_request_adopt(struct md_request *r, struct mp_err *err);
 int md_request_undo(struct md_request *r, struct mp_err *err);
+
+/*
+ * md_request_take - begins a new round with a version that was made elsewhere and proved here: @output, at
+ * md_request_name_output() or in the worker's directory of the job. @why: from where. @to: MP_JOB_ADVISED,
+ * so that md_request_adopt() may follow, or MP_JOB_WRITTEN, so that the worker goes on.
+ * Return: 0; -EALREADY: an optimised version is in use; -errno.
+ */
+int md_request_take(struct md_request *r, const struct mp_id *id, const char *output,
+		    enum mp_job_state to, const char *why, struct mp_err *err);
+/* The verdict of the step "write" of such a round. */
+#define MD_REQUEST_FLEET "fleet"
+/*
+ * Where a version of the file @r->path with the identity @id is written: DIR/outputs/NAME.BUILD-ID, below the
+ * directory of backups, which others cannot write. Makes the directories. Return: 0, -errno.
+ */
+int md_request_name_output(const struct md_request *r, const struct mp_id *id, char *buf,
+			   size_t size, struct mp_err *err);
 void md_request_fini(struct md_request *r);
 
 #endif

@@ -12,10 +12,6 @@
 #include "daemon/worker/worker.h"
 #include "libprof/store/jobs/store_crashes.h"
 
-/* Crashes after the change are compared with those of so long before it: a program may crash with
- * its original, too. */
-#define BEFORE_S (7 * 86400)
-
 static const char *name_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -23,8 +19,7 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* All samples of the program in the store, of the original and of outputs. */
-static int read_samples(struct md_task *t, struct md_work_samples *out)
+int md_task_samples(struct md_task *t, struct md_work_samples *out)
 {
 	struct mp_program_activity *list;
 	struct mp_module module = {0};
@@ -74,14 +69,14 @@ int md_probation_begin(struct md_task *t)
 {
 	struct mp_job *job = t->job;
 	struct md_work_samples now;
-	int ret = read_samples(t, &now);
+	int ret = md_task_samples(t, &now);
 
 	if (ret)
 		return ret;
 	job->adopted_s = time(NULL);
 	job->before_samples = now.own;
 	job->before_all = now.elsewhere;
-	job->before_crashes = md_task_crashes(t, job->adopted_s - BEFORE_S);
+	job->before_crashes = md_task_crashes(t, job->adopted_s - MD_PROBATION_BEFORE_S);
 	return 0;
 }
 
@@ -101,7 +96,7 @@ int md_step_probation(struct md_task *t)
 	int ret = md_task_restart(t, "restart");
 
 	if (!ret)
-		ret = read_samples(t, &now);
+		ret = md_task_samples(t, &now);
 	if (ret)
 		return ret;
 	crashes = md_task_crashes(t, job->adopted_s);

@@ -187,7 +187,8 @@ int md_work_dir_train(const struct md_work_dir *dir, const char *user, struct mp
 static bool sound(const struct md_evidence *e)
 {
 	return isfinite(e->gain.ratio) && isfinite(e->gain.lowest) && isfinite(e->gain.highest) &&
-	       e->gain.ratio >= 0 && e->gain.lowest >= 0 && e->gain.highest >= 0;
+	       isfinite(e->log_faster) && isfinite(e->log_slower) && e->gain.ratio >= 0 &&
+	       e->gain.lowest >= 0 && e->gain.highest >= 0;
 }
 
 static bool copy(char *to, size_t size, json_t *root, const char *name)
@@ -201,10 +202,11 @@ int md_evidence_save(const struct md_work_dir *dir, const struct md_evidence *e,
 {
 	struct md_work_path path = md_work_path(dir, "evidence"),
 			    new = md_work_path(dir, "evidence.new");
-	json_t *root = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:I}", "original", e->original,
-				 "output", e->output, "verdict", e->verdict, "ratio", e->gain.ratio,
-				 "lowest", e->gain.lowest, "highest", e->gain.highest, "pairs",
-				 (json_int_t)e->pairs);
+	json_t *root = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:f, s:f}", "original",
+				 e->original, "output", e->output, "verdict", e->verdict, "ratio",
+				 e->gain.ratio, "lowest", e->gain.lowest, "highest",
+				 e->gain.highest, "pairs", (json_int_t)e->pairs, "log_faster",
+				 e->log_faster, "log_slower", e->log_slower);
 	int fd = open(new.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int ret = 0;
 
@@ -230,6 +232,8 @@ bool md_evidence_load(const struct md_work_dir *dir, struct md_evidence *out)
 	out->gain.lowest = json_number_value(json_object_get(root, "lowest"));
 	out->gain.highest = json_number_value(json_object_get(root, "highest"));
 	out->pairs = (unsigned long)json_integer_value(json_object_get(root, "pairs"));
+	out->log_faster = json_number_value(json_object_get(root, "log_faster"));
+	out->log_slower = json_number_value(json_object_get(root, "log_slower"));
 	json_decref(root);
 	return fine && sound(out);
 }
@@ -244,6 +248,8 @@ bool md_evidence_read_audit(const char *path, struct md_evidence *out)
 	out->gain.lowest = json_number_value(json_array_get(interval, 0));
 	out->gain.highest = json_number_value(json_array_get(interval, 1));
 	out->pairs = (unsigned long)json_integer_value(json_object_get(root, "pairs"));
+	out->log_faster = json_number_value(json_object_get(root, "log_evidence_faster"));
+	out->log_slower = json_number_value(json_object_get(root, "log_evidence_slower"));
 	json_decref(root);
 	return fine && sound(out);
 }

@@ -59,6 +59,8 @@ struct md_evidence {
 	char verdict[32];
 	struct mp_job_gain gain;
 	unsigned long pairs;
+	/* Logarithms of e-values: evidence that the output is faster, and that it is slower. 0: not known. */
+	double log_faster, log_slower;
 };
 /* Writes it completely or not at all. Return: 0, -errno. */
 int md_evidence_save(const struct md_work_dir *dir, const struct md_evidence *evidence,

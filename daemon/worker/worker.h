@@ -144,6 +144,14 @@ int md_step_undo(struct md_task *task);
  * crashes.
  */
 int md_probation_begin(struct md_task *task);
+/*
+ * Crashes after the change are compared with those of so long before it: a program may crash with its
+ * original, too.
+ */
+#define MD_PROBATION_BEFORE_S (7 * 86400)
+struct md_work_samples;
+/* All samples of the program in the store, of the original and of outputs. Return: 0, -errno. */
+int md_task_samples(struct md_task *task, struct md_work_samples *out);
 /* Return: crashes of the program since @since_s, from all sources. */
 uint64_t md_task_crashes(struct md_task *task, int64_t since_s);
 

@@ -190,6 +190,12 @@ static json_t *json_bound(double log_ratio)
 	return isfinite(log_ratio) ? json_real(exp(log_ratio)) : json_null();
 }
 
+/* The logarithm of an e-value, to be multiplied with those of other hosts. JSON has no infinities. */
+static double log_evidence(const struct mp_seq *seq, const double *capital)
+{
+	return fmin(fmax(log(mp_seq_pool_capital(seq, capital)), -700), 700);
+}
+
 static json_t *json_audit(const struct me_audit_opts *opts, const struct me_audit *audit)
 {
 	const struct me_metric *metric = &opts->metric;
@@ -197,7 +203,7 @@ static json_t *json_audit(const struct me_audit_opts *opts, const struct me_audi
 
 	return json_pack(
 		"{s:i, s:s, s:s, s:o, s:o, s:s, s:b, s:f, s:I, s:I, s:f, s:o, s:o, s:f, s:[o,o], "
-		"s:i, s:b, s:I, s:o, s:I, s:I, s:o}",
+		"s:i, s:b, s:I, s:o, s:I, s:I, s:o, s:f, s:f}",
 		"schema", ME_AUDIT_SCHEMA, "command", "audit", "verdict",
 		me_audit_verdict_name(audit->verdict), "metric",
 		mp_json_string(me_metric_name(metric)), "unit",
@@ -213,7 +219,9 @@ static json_t *json_audit(const struct me_audit_opts *opts, const struct me_audi
 		mp_json_string(audit->verdict == ME_AUDIT_DIFFERS ? audit->difference : NULL),
 		"killed_servers", (json_int_t)audit->nr_killed, "pairs_at_once",
 		(json_int_t)audit->nr_both, "turns_because",
-		mp_json_string(audit->turns_because[0] ? audit->turns_because : NULL));
+		mp_json_string(audit->turns_because[0] ? audit->turns_because : NULL),
+		"log_evidence_faster", log_evidence(&audit->seq, audit->seq.up),
+		"log_evidence_slower", log_evidence(&audit->seq, audit->seq.down));
 }
 
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)

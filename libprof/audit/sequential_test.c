@@ -131,6 +131,19 @@ double mp_seq_capital(const struct mp_seq *seq, const double *capital)
 	return seq_capital(capital, seq->reserve);
 }
 
+double mp_seq_pool_capital(const struct mp_seq *seq, const double *capital)
+{
+	double sum = 0, share = 0;
+
+	for (int g = 0; g < MP_SEQ_NR_GAMBLERS; g++) {
+		if (isinf(seq_gamblers[g].effect))
+			continue;
+		sum += seq_gamblers[g].share * capital[g];
+		share += seq_gamblers[g].share;
+	}
+	return seq->reserve + sum / share;
+}
+
 void mp_seq_enter(struct mp_seq *seq)
 {
 	double part, reserve;

@@ -82,6 +82,12 @@ void mp_seq_interval(const struct mp_seq *seq, double *lo, double *hi);
 bool mp_seq_holds(const struct mp_seq *seq, double effect);
 /* mp_seq_capital - the mixture's capital of one direction, @seq->up or @seq->down; it starts at 1. */
 double mp_seq_capital(const struct mp_seq *seq, const double *capital);
+/*
+ * mp_seq_pool_capital - the same of the three gamblers who bet on sizes, for evidence that is multiplied over
+ * many tests. The fourth one wins a test of few pairs, but has lost nearly all wherever one pair had the other
+ * sign, and each test would pay for that.
+ */
+double mp_seq_pool_capital(const struct mp_seq *seq, const double *capital);
 /* mp_seq_least_pairs - fewer pairs than this cannot decide at @alpha, whatever their
  * differences. */
 size_t mp_seq_least_pairs(double alpha);

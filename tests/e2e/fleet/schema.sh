@@ -47,7 +47,7 @@ command_ends 0 "init after a crash" bash -c '"$1" init -d "$2" >/dev/null 2>&1; 
 # ---- init by an operator who is no superuser
 fleet_sql "$ADMIN" 'CREATE ROLE op LOGIN CREATEROLE' && fleet_sql "$ADMIN" 'CREATE DATABASE third OWNER op' || fail "no op"
 third="host=$dir/pg port=$fleet_port user=op dbname=third"
-fleet_sql "$ADMIN" 'GRANT morph_fleet_owner, morph_fleet_host, morph_fleet_reader, morph_fleet_operator TO op WITH ADMIN OPTION'
+fleet_sql "$ADMIN" 'GRANT morph_fleet_owner, morph_fleet_host, morph_fleet_reader, morph_fleet_operator, morph_fleet_builder TO op WITH ADMIN OPTION'
 command_ends 0 "init by an operator" "$fleet" init -d "$third"
 command_ends 0 "check by an operator" "$fleet" check -d "$third"
 command_ends 0 "enrol by an operator" "$fleet" enrol -d "$third" --reader h1 h2
@@ -77,6 +77,11 @@ damage 'CREATE POLICY all_rows ON fleet.evidence USING (true)' '^table fleet.evi
 damage 'GRANT INSERT ON fleet.evidence TO morph_fleet_host' '^morph_fleet_host has INSERT on table fleet.evidence$'
 damage 'ALTER FUNCTION fleet.ban(text, boolean) RESET search_path' '^function fleet.ban.* without a fixed search_path$'
 damage 'GRANT EXECUTE ON FUNCTION fleet.ban(text, boolean) TO PUBLIC' '^everybody may call function fleet.ban'
+damage 'DROP POLICY hosts ON fleet.build' '^table fleet.build has the policies {builders,operators,'
+damage 'GRANT UPDATE ON fleet.build TO morph_fleet_builder' '^morph_fleet_builder has UPDATE on table fleet.build$'
+damage 'DROP POLICY own_rows ON fleet.build_host' '^table fleet.build_host has the policies {operators,operators_read,readers}'
+damage 'DROP POLICY see ON fleet.canary' '^table fleet.canary has the policies {operators,readers}, not {operators,readers,see}$'
+damage 'GRANT UPDATE ON fleet.canary TO morph_fleet_operator' '^morph_fleet_operator has UPDATE on table fleet.canary$'
 damage 'DROP TABLE fleet.audit' '^table fleet.audit is missing$'
 command_ends 1 "upgrade of a newer schema" bash -c '
 	psql -Xqd "$2" -c "INSERT INTO fleet.migration VALUES (999, chr(120), sha256(chr(120)::bytea))"; "$1" upgrade -d "$2"' - "$fleet" \

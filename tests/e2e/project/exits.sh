@@ -254,7 +254,26 @@ if [ -x "$BUILD/morph-fleet" ]; then
 	ends 75 morph-fleet modules -d "$nowhere"
 	ends 1 morph-fleet push -d "$nowhere" --db=junk.db
 	ends 1 morph-fleet check -d "$nowhere"
+	ends 2 morph-fleet request prog --output=x -d "$nowhere"
+	ends 2 morph-fleet build -d "$nowhere"
+	ends 2 morph-fleet install -d "$nowhere"
+	ends 75 morph-fleet request -d "$nowhere" prog
+	ends 75 morph-fleet builds -d "$nowhere"
+	ends 75 morph-fleet build -d "$nowhere" --once --originals=.
+	mkdir fleet-etc
+	ends 2 morph-fleet canary frobnicate -d "$nowhere"
+	ends 2 morph-fleet canary promote -d "$nowhere"
+	ends 2 morph-fleet renew --config=/dev/null
+	ends 2 morph-fleet report x -d "$nowhere"
+	ends 75 morph-fleet canary -d "$nowhere"
+	ends 75 morph-fleet report -d "$nowhere" -o x.html
+	mkdir -m 755 fleet-leases
+	ends 75 morph-fleet renew -d "$nowhere" --db=fleet.db --state-dir=fleet-leases
+	echo junk >fleet-leases/fleet-leases.json
+	ends 1 morph-fleet renew -d "$nowhere" --db=fleet.db --state-dir=fleet-leases
+	ends 75 morph-fleet install -d "$nowhere" --db=fleet.db --state-dir=fleet-state --policy=fleet-etc prog
 	seen[morph-fleet,0]=elsewhere
+	seen[morph-fleet,4]=elsewhere
 	pages="$pages morph-fleet.1"
 fi
 

@@ -58,7 +58,7 @@ done
 		usr/share/doc/morph/examples/morphmon.modules-load.conf \
 		usr/include/morph_marker.h "${where[@]/#/usr/}"
 	[ ! -e "$BUILD/morph_marker.so" ] || echo usr/lib/morph/morph_marker.so
-	[ ! -x "$BUILD/morph-fleet" ] || printf '%s\n' usr/lib/systemd/system/morph-fleet.{service,timer} \
+	[ ! -x "$BUILD/morph-fleet" ] || printf '%s\n' usr/lib/systemd/system/morph-fleet{,-builds}.{service,timer} \
 		usr/share/doc/morph/examples/fleet.conf
 	for page in Documentation/*.[1458]; do
 		[ "$page" != Documentation/morph-fleet.1 ] || [ -x "$BUILD/morph-fleet" ] || continue

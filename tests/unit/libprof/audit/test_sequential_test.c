@@ -33,7 +33,7 @@ START_TEST(sequential_is_a_fair_game)
 	enum {
 		N = sizeof(size) / sizeof(size[0])
 	};
-	double up = 0, down = 0;
+	double up = 0, down = 0, pool_up = 0, pool_down = 0;
 	unsigned int pattern, i;
 
 	for (pattern = 0; pattern < 1u << N; pattern++) {
@@ -45,10 +45,14 @@ START_TEST(sequential_is_a_fair_game)
 		add_all(&seq, d, N);
 		up += mp_seq_capital(&seq, seq.up) / (1u << N);
 		down += mp_seq_capital(&seq, seq.down) / (1u << N);
+		pool_up += mp_seq_pool_capital(&seq, seq.up) / (1u << N);
+		pool_down += mp_seq_pool_capital(&seq, seq.down) / (1u << N);
 		mp_seq_fini(&seq);
 	}
 	ck_assert_double_eq_tol(up, 1, 1e-9);
 	ck_assert_double_eq_tol(down, 1, 1e-9);
+	ck_assert_double_eq_tol(pool_up, 1, 1e-9);
+	ck_assert_double_eq_tol(pool_down, 1, 1e-9);
 }
 END_TEST
 

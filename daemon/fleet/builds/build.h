@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * build - makes one build: finds the original, pulls the fleet's profile, runs morph-optimize as a process,
+ * and stores the output as a delta. Decides nothing about hosts: they verify what is made here. Called by
+ * the command "build".
+ */
+#ifndef MD_FLEET_BUILD_H
+#define MD_FLEET_BUILD_H
+
+#include "daemon/fleet/builds/build_job.h"
+
+struct md_build {
+	struct md_builder builder;
+	const char *database; /* where morph-fleet pull reads the profile */
+	const char *const *originals;
+	size_t nr_originals;
+	void (*say)(const struct md_build_job *job, const char *text);
+};
+
+enum md_build_end {
+	MD_BUILD_STORED,
+	MD_BUILD_FAILED, /* and the database says why */
+	MD_BUILD_LOST	 /* another builder has the job, or this one must stop */
+};
+
+/* Return: 0, with *@end; -errno: the result could not be told to the server. */
+int md_build_run(struct md_build *build, struct md_build_job *job, enum md_build_end *end,
+		 struct mp_err *err);
+
+#endif

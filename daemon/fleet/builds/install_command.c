@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+/* install_command - the command "install": options, which files are meant, reports; see install.h. */
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/code/originals.h"
+#include "daemon/fleet/client_command.h"
+#include "daemon/fleet/builds/install.h"
+#include "daemon/stats/stats.h"
+#include "daemon/worker/child.h"
+#include "daemon/worker/work_dir.h"
+#include "libprof/cli/stdio.h"
+#include "libprof/store/jobs/store_jobs.h"
+
+#define FILES_MAX 256
+#define ASK_MAX	  1000
+
+struct options {
+	struct md_fleet_access access;
+	const char *db, *policy_dir, *backup_dir, *state_dir, *output;
+	bool all, dry_run, at_once, json;
+	const char *files[FILES_MAX];
+	size_t nr_files;
+};
+
+enum {
+	KEY_ALL = 256,
+	KEY_DB,
+	KEY_POLICY,
+	KEY_BACKUP,
+	KEY_STATE,
+	KEY_AT_ONCE,
+	KEY_DRY_RUN,
+	KEY_JSON
+};
+
+static const struct argp_option option_table[] = {
+	{"all", KEY_ALL, NULL, 0, "All files that the store knows and a rule of the policy names",
+	 0},
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Fetch and prove the builds, but change nothing", 0},
+	{"output", 'o', "FILE", 0, "Write the proved build to FILE, and change nothing else", 0},
+	{"at-once", KEY_AT_ONCE, NULL, 0, "Do not wait for an audit that the policy asks for", 0},
+	{"db", KEY_DB, "FILE", 0, "The store (default: see FILES in the man page)", 0},
+	{"policy", KEY_POLICY, "DIR", 0, "The policy's directory (default: /etc/morph)", 0},
+	{"backup-dir", KEY_BACKUP, "DIR", 0, "Where originals are kept, as in morph-optimize", 0},
+	{"state-dir", KEY_STATE, "DIR", 0, "Where morph-worker's work in progress lies", 0},
+	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
+	{0}};
+
+static error_t finish(const struct options *o, struct argp_state *state)
+{
+	if (o->all == (o->nr_files > 0))
+		argp_error(state, o->all ? "--all or files, not both" : "no file given, nor --all");
+	if (o->output && o->nr_files != 1)
+		argp_error(state, "--output goes with one file");
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
+	case KEY_ALL: o->all = true; return 0;
+	case KEY_DRY_RUN: o->dry_run = true; return 0;
+	case 'o': o->output = arg; return 0;
+	case KEY_AT_ONCE: o->at_once = true; return 0;
+	case KEY_DB: o->db = arg; return 0;
+	case KEY_POLICY: o->policy_dir = arg; return 0;
+	case KEY_BACKUP: o->backup_dir = arg; return 0;
+	case KEY_STATE: o->state_dir = arg; return 0;
+	case KEY_JSON: o->json = true; return 0;
+	case ARGP_KEY_ARG:
+		if (o->nr_files == FILES_MAX)
+			argp_error(state, "at most %d files", FILES_MAX);
+		o->files[o->nr_files++] = arg;
+		return 0;
+	case ARGP_KEY_END: return finish(o, state);
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&md_fleet_access_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+	option_table,
+	parse,
+	"FILE|BUILD-ID...",
+	"Put the fleet's builds of files in their place. Each build is proved first, by this host's own "
+	"morph-optimize against this host's own original. `morph undo' puts the original back.\v"
+	"If a rule of the policy says how to audit a file, morph-worker audits the build before it puts it "
+	"in place. Exit status: 0 done, or the fleet wants nothing of these files; 1 failed; 2 usage; 3 the "
+	"store knows no such build-id; 4 a build was refused; 75 the server is gone.",
+	children,
+	NULL,
+	NULL};
+
+/* ---- which files ---------------------------------------------------------------------------- */
+
+struct run {
+	struct options *options;
+	struct md_install install;
+	struct md_policy policy;
+	char db[PATH_MAX], policy_dir[PATH_MAX], state_dir[PATH_MAX], output[PATH_MAX];
+	int lock; /* of the worker; -1: none */
+	struct md_program *programs;
+	size_t nr, room;
+	size_t nr_refused, nr_failed;
+	json_t *rows; /* NULL: text */
+};
+
+/* Ownership: takes @program. */
+static int add(struct run *run, struct md_program *program)
+{
+	for (size_t i = 0; i < run->nr; i++)
+		if (!strcmp(run->programs[i].path, program->path)) {
+			md_program_fini(program);
+			return 0;
+		}
+	if (run->nr == run->room) {
+		size_t room = run->room ? 2 * run->room : 64;
+		struct md_program *more = realloc(run->programs, room * sizeof(*more));
+
+		if (!more) {
+			md_program_fini(program);
+			return md_stats_fail("out of memory");
+		}
+		run->programs = more;
+		run->room = room;
+	}
+	run->programs[run->nr++] = *program;
+	return 0;
+}
+
+/* A file of the store that may be gone, or that no rule names. */
+static int add_known(struct run *run, const char *path)
+{
+	struct md_program program;
+
+	if (!path || path[0] != '/' || md_program_read(path, &program, NULL))
+		return 0;
+	if (run->options->access.config.install == MD_INSTALL_RULES &&
+	    !md_policy_rule(&run->policy, program.path)) {
+		md_program_fini(&program);
+		return 0;
+	}
+	return add(run, &program);
+}
+
+/* The files of the store, and those that have a job. */
+static int add_all(struct run *run)
+{
+	struct mp_module *modules = NULL;
+	struct mp_job *jobs = NULL;
+	size_t nr_modules = 0, nr_jobs = 0;
+	struct mp_err err = {""};
+	int r = 0;
+
+	if (mp_store_list_modules(run->install.store, 0, &modules, &nr_modules, &err) ||
+	    mp_store_list_jobs(run->install.store, &jobs, &nr_jobs, &err))
+		r = md_stats_fail("%s", err.msg);
+	for (size_t i = 0; i < nr_modules && !r; i++)
+		if (modules[i].kind == MP_MODULE_FILE)
+			r = add_known(run, modules[i].path);
+	for (size_t i = 0; i < nr_jobs && !r; i++)
+		r = add_known(run, jobs[i].path);
+	mp_store_free_jobs(jobs, nr_jobs);
+	mp_store_free_modules(modules, nr_modules);
+	return r;
+}
+
+static int add_build_id(struct run *run, const char *text)
+{
+	uint8_t build_id[MP_BUILD_ID_MAX];
+	size_t size = md_build_id_parse(text, build_id), nr = 0, before = run->nr;
+	struct mp_module *modules = NULL;
+	struct mp_err err = {""};
+	int r = 0;
+
+	if (!size)
+		return md_stats_fail("%s: no such file, and no build-id", text);
+	if (!run->install.store ||
+	    mp_store_list_modules(run->install.store, 0, &modules, &nr, &err))
+		return md_stats_fail("%s", err.msg[0] ? err.msg : "there is no store");
+	for (size_t i = 0; i < nr && !r; i++) {
+		struct md_program program;
+
+		if (modules[i].kind != MP_MODULE_FILE || modules[i].id.build_id_len < size ||
+		    memcmp(modules[i].id.build_id, build_id, size) != 0 ||
+		    md_program_read(modules[i].path, &program, NULL))
+			continue;
+		if (mp_id_equal(&program.id, &modules[i].id))
+			r = add(run, &program);
+		else
+			md_program_fini(&program);
+	}
+	mp_store_free_modules(modules, nr);
+	if (r || run->nr > before)
+		return r;
+	md_stats_fail("%s: the store knows no file with this build-id", text);
+	return MD_FLEET_NO_PROFILE;
+}
+
+static int add_named(struct run *run, const char *name)
+{
+	struct md_program program;
+	struct mp_err err = {""};
+
+	if (access(name, F_OK))
+		return add_build_id(run, name);
+	if (md_program_read(name, &program, &err))
+		return md_stats_fail("%s", err.msg);
+	return add(run, &program);
+}
+
+static int find_files(struct run *run)
+{
+	const struct options *o = run->options;
+	int r = o->all ? add_all(run) : 0;
+
+	for (size_t i = 0; i < o->nr_files && !r; i++)
+		r = add_named(run, o->files[i]);
+	return r;
+}
+
+/* ---- each file ------------------------------------------------------------------------------ */
+
+static void print(struct run *run, const struct md_program *program, const struct md_wanted *w,
+		  const struct md_install_result *result)
+{
+	if (run->rows) {
+		json_array_append_new(
+			run->rows,
+			json_pack("{s:o, s:s, s:s, s:o, s:o, s:i}", "path",
+				  md_stats_json_string(program->path), "action",
+				  w->undo ? "undo" : "install", "state", result->state, "reason",
+				  md_stats_json_string(result->why), "options",
+				  md_stats_json_string(w->options), "release", (int)w->release));
+		return;
+	}
+	md_stats_put_text(program->path);
+	printf(": %s: ", result->state);
+	md_stats_put_text(result->why);
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* Return: exit status. */
+static int do_one(struct run *run, const struct md_program *program, const struct md_wanted *w)
+{
+	struct md_install_result result;
+	struct mp_err err = {""};
+	int r = md_install_do(&run->install, program, w, &result, &err);
+
+	if (r) {
+		md_stats_fail("%s", err.msg);
+		if (r == -ENOTCONN || r == -EAGAIN)
+			return MD_FLEET_LATER;
+		run->nr_failed++;
+		result.state = "failed";
+		snprintf(result.why, sizeof(result.why), "%.500s", err.msg);
+	}
+	run->nr_refused += !strcmp(result.state, "refused");
+	run->nr_failed += !r && !strcmp(result.state, "failed");
+	print(run, program, w, &result);
+	if (run->install.output || run->install.dry_run)
+		return 0;
+	/* The file is as it should be, even if the server does not get to know it now. */
+	if (md_wanted_report(run->install.conn, w, result.state, result.why, &err))
+		md_stats_note("%s", err.msg);
+	return md_child_is_stopped() ? MD_FLEET_FAILED : 0;
+}
+
+/* Asks for a group of files, and does what is wanted. Several files may be one module. */
+static int do_group(struct run *run, size_t first, size_t nr)
+{
+	struct mp_id *ids = calloc(nr, sizeof(*ids));
+	struct md_wanted *wanted = NULL;
+	struct mp_err err = {""};
+	size_t nr_wanted = 0;
+	int r;
+
+	if (!ids)
+		return md_stats_fail("out of memory");
+	for (size_t i = 0; i < nr; i++)
+		ids[i] = run->programs[first + i].id;
+	r = md_wanted_ask(run->install.conn, ids, nr, &wanted, &nr_wanted, &err);
+	free(ids);
+	if (r) {
+		md_stats_fail("%s", err.msg);
+		return r == -ENOTCONN || r == -EAGAIN || r == -EDQUOT ? MD_FLEET_LATER
+								      : MD_FLEET_FAILED;
+	}
+	for (size_t i = 0; i < nr && !r; i++)
+		for (size_t j = 0; j < nr_wanted; j++)
+			if (mp_id_equal(&run->programs[first + i].id, &wanted[j].id)) {
+				r = do_one(run, &run->programs[first + i], &wanted[j]);
+				break;
+			}
+	free(wanted);
+	return r;
+}
+
+static int do_all(struct run *run)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < run->nr && !r; i += ASK_MAX)
+		r = do_group(run, i, run->nr - i < ASK_MAX ? run->nr - i : ASK_MAX);
+	if (r)
+		return r;
+	return run->nr_refused ? MD_FLEET_REFUSED : run->nr_failed ? MD_FLEET_FAILED : 0;
+}
+
+/* ---- start and end -------------------------------------------------------------------------- */
+
+/* A relative path, as an absolute one: the verifier runs elsewhere. */
+static int absolute(const char *path, char out[PATH_MAX])
+{
+	char cwd[PATH_MAX] = "";
+
+	if (path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		return -errno;
+	return snprintf(out, PATH_MAX, "%s%s%s", cwd, path[0] == '/' ? "" : "/", path) <
+			       PATH_MAX - 32
+		       ? 0
+		       : -ENAMETOOLONG;
+}
+
+static int read_policy(struct run *run)
+{
+	const struct options *o = run->options;
+	struct mp_err err = {""};
+	int r = 0;
+
+	if (o->policy_dir)
+		snprintf(run->policy_dir, sizeof(run->policy_dir), "%s", o->policy_dir);
+	else
+		r = md_policy_default_dir(run->policy_dir, sizeof(run->policy_dir), &err);
+	if (!r)
+		r = md_policy_read(run->policy_dir, &run->policy, &err);
+	if (!r)
+		return 0;
+	md_stats_fail("%s", err.msg);
+	return r == -EINVAL ? MD_FLEET_USAGE : MD_FLEET_FAILED;
+}
+
+/* The worker must not work on a file at the same time. */
+static int open_state(struct run *run)
+{
+	const struct options *o = run->options;
+	struct mp_err err = {""};
+	int r = 0;
+
+	if (o->state_dir)
+		snprintf(run->state_dir, sizeof(run->state_dir), "%s", o->state_dir);
+	else
+		r = md_state_default_dir(run->state_dir, sizeof(run->state_dir), &err);
+	if (!r) {
+		run->lock = md_state_lock(run->state_dir, &err);
+		r = run->lock < 0 ? run->lock : 0;
+	}
+	if (!r && o->db)
+		snprintf(run->db, sizeof(run->db), "%s", o->db);
+	else if (!r)
+		r = mp_store_default_path(run->db, sizeof(run->db), true, &err);
+	if (!r)
+		r = mp_store_open(run->db, MP_STORE_WRITE, &run->install.store, &err);
+	if (!r)
+		return 0;
+	md_stats_fail("%s", err.msg);
+	return r == -EBUSY ? MD_FLEET_LATER : MD_FLEET_FAILED;
+}
+
+static int start(struct run *run)
+{
+	const struct options *o = run->options;
+	struct md_install *in = &run->install;
+	int r = read_policy(run);
+
+	if (!r && o->output && absolute(o->output, run->output))
+		r = md_stats_fail("%s: %s", o->output, strerror(ENAMETOOLONG));
+	/* Nothing is changed with --output and --dry-run; --all and build-ids need the store. */
+	if (!r)
+		r = open_state(run);
+	if (!r)
+		r = md_fleet_access_connect(&run->options->access, &in->conn);
+	if (r)
+		return r;
+	md_originals_set_backup_dir(o->backup_dir);
+	in->db = run->db;
+	in->backup_dir = o->backup_dir;
+	in->state_dir = run->state_dir;
+	in->policy = &run->policy;
+	in->output = o->output ? run->output : NULL;
+	in->dry_run = o->dry_run;
+	in->at_once = o->at_once;
+	in->named = !o->all;
+	return 0;
+}
+
+static void stop(struct run *run)
+{
+	for (size_t i = 0; i < run->nr; i++)
+		md_program_fini(&run->programs[i]);
+	free(run->programs);
+	if (run->install.conn)
+		PQfinish(run->install.conn);
+	if (run->install.store)
+		mp_store_close(run->install.store);
+	if (run->lock >= 0)
+		close(run->lock);
+	md_policy_fini(&run->policy);
+}
+
+int md_fleet_command_install(int argc, char **argv)
+{
+	struct options o = {0};
+	struct run run = {.options = &o, .lock = -1};
+	json_t *root;
+	int r;
+
+	md_stats_set_program(argv[0]);
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_stdio_parsed();
+	md_child_catch_signals();
+	if (o.json)
+		run.rows = json_array();
+	r = start(&run);
+	if (!r)
+		r = find_files(&run);
+	if (!r)
+		r = do_all(&run);
+	stop(&run);
+	if (!o.json || r == MD_FLEET_USAGE) {
+		json_decref(run.rows);
+		return md_stats_finish(r);
+	}
+	root = md_stats_json_new("install");
+	json_object_set_new(root, "files", run.rows);
+	return md_stats_json_print(root) ? MD_FLEET_FAILED : r;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* original - see original.h. */
+#include "daemon/fleet/builds/original.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/worker/child.h"
+#include "libprof/elf/elf.h"
+#include "libprof/note/map.h"
+
+#define DEBUGINFOD_LIMIT_S 600
+
+/* An output may have its original's identity; its note says what it is. */
+static bool is_original(const char *path, const struct mp_id *id)
+{
+	struct mp_map *map = NULL;
+	struct mp_elf *elf;
+	bool is;
+
+	if (mp_elf_open(path, MP_ELF_ID, &elf, NULL))
+		return false;
+	is = mp_id_equal(&elf->id, id) && mp_map_read(elf, &map, NULL);
+	mp_map_free(map);
+	mp_elf_close(elf);
+	return is;
+}
+
+/* @path, if it is the module's file. */
+static char *take_if(const char *path, const struct mp_id *id)
+{
+	return is_original(path, id) ? strdup(path) : NULL;
+}
+
+/* DIR/.build-id/ab/cdef..., as debuggers and backups have it. */
+static char *find_by_name(const char *place, const struct mp_id *id)
+{
+	char hex[2 * MP_BUILD_ID_MAX + 1], *path, *found;
+
+	if (id->build_id_len < 2)
+		return NULL;
+	mp_id_format_build_id(id, hex);
+	if (asprintf(&path, "%s/.build-id/%.2s/%s", place, hex, hex + 2) < 0)
+		return NULL;
+	found = take_if(path, id);
+	free(path);
+	return found;
+}
+
+/* All regular files below the directory. Symbolic links inside are not followed. */
+static char *find_below(const char *place, const struct mp_id *id)
+{
+	char *root = strdup(place), *found = NULL;
+	FTS *tree = root ? fts_open((char *[]){root, NULL},
+				    FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL)
+			 : NULL;
+	FTSENT *entry;
+
+	while (tree && !found && (entry = fts_read(tree)))
+		if (entry->fts_info == FTS_F)
+			found = take_if(entry->fts_path, id);
+	if (tree)
+		fts_close(tree);
+	free(root);
+	return found;
+}
+
+/* debuginfod-find prints the path of its copy. */
+static char *ask_debuginfod(const struct mp_id *id, const char *dir)
+{
+	char hex[2 * MP_BUILD_ID_MAX + 1], out[4200], messages[4200], path[4200] = "";
+	char *argv[] = {"/usr/bin/env", "debuginfod-find", "executable", hex, NULL};
+	struct md_child child = {
+		.argv = argv, .out = out, .messages = messages, .limit_s = DEBUGINFOD_LIMIT_S};
+	struct md_child_result result;
+	FILE *file;
+
+	mp_id_format_build_id(id, hex);
+	snprintf(out, sizeof(out), "%s/found", dir);
+	snprintf(messages, sizeof(messages), "%s/messages", dir);
+	if (!hex[0] || md_child_run(&child, &result, NULL) || result.end != MD_CHILD_EXITED ||
+	    result.status)
+		return NULL;
+	file = fopen(out, "re");
+	if (!file)
+		return NULL;
+	if (fgets(path, sizeof(path), file))
+		path[strcspn(path, "\n")] = '\0';
+	fclose(file);
+	return path[0] ? take_if(path, id) : NULL;
+}
+
+int md_fleet_original_find(const struct mp_id *id, const char *const *places, size_t nr,
+			   const char *dir, char **path, struct mp_err *err)
+{
+	char hex[2 * MP_BUILD_ID_MAX + 1];
+
+	*path = NULL;
+	for (size_t i = 0; i < nr && !*path; i++) {
+		if (!strcmp(places[i], MD_ORIGINAL_DEBUGINFOD)) {
+			*path = ask_debuginfod(id, dir);
+			continue;
+		}
+		*path = find_by_name(places[i], id);
+		if (!*path)
+			*path = find_below(places[i], id);
+	}
+	mp_id_format_build_id(id, hex);
+	return *path ? 0
+		     : mp_err_set(err, ENOENT,
+				  "no original with the build-id %s and this code is here", hex);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * wanted - a host's side of builds in the database: asks which builds the host should have, reads a
+ * delta, reports what became of it. Checks all that the server says. Called by install.
+ */
+#ifndef MD_FLEET_WANTED_H
+#define MD_FLEET_WANTED_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+
+#include "daemon/fleet/module_key.h"
+#include "daemon/fleet/builds/whole_file.h"
+#include "libprof/base/err.h"
+
+/* More than any delta: the server's own limit is lower. */
+#define MD_DELTA_SIZE_MAX (UINT64_C(512) << 20)
+
+/* What the host should do with a module. */
+struct md_wanted {
+	bool undo; /* else install */
+	struct mp_id id;
+	char options[1001], version[201];
+	int32_t release;
+	uint64_t original_size, output_size, delta_size;
+	uint8_t original_hash[MD_SHA256_SIZE], output_hash[MD_SHA256_SIZE];
+};
+
+/*
+ * md_wanted_ask - what to do with the @nr modules, at most 1000. Modules with nothing to do are left out.
+ * Ownership: free(*@out). Return: 0; -EPROTO: the server gives a damaged answer; as md_fleet_fail().
+ */
+int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct md_wanted **out,
+		  size_t *nr_out, struct mp_err *err);
+/*
+ * Writes the delta to @fd. Return: 0; -ESTALE: the build was withdrawn or made anew; -EPROTO: its size is
+ * not the one that was told; -errno; as md_fleet_fail().
+ */
+int md_wanted_fetch(PGconn *conn, const struct md_wanted *wanted, int fd, struct mp_err *err);
+/* @state: as in fleet.build_host. */
+int md_wanted_report(PGconn *conn, const struct md_wanted *wanted, const char *state,
+		     const char *detail, struct mp_err *err);
+
+#endif

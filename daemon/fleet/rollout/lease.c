@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/* lease - reads, checks and writes the file of leases; see lease.h. */
+#include "daemon/fleet/rollout/lease.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LEASES_MAX 10000
+/* Clocks are corrected by so much without being wrong. */
+#define CLOCK_SLACK_S 300
+
+bool md_lease_is_over(const struct md_lease *lease, int64_t now_s)
+{
+	return lease->expires_s &&
+	       (now_s >= lease->expires_s || now_s < lease->granted_s - CLOCK_SLACK_S);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static bool take_text(const json_t *object, const char *name, char *out, size_t size)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text && snprintf(out, size, "%s", text) < (int)size;
+}
+
+static bool take_time(const json_t *object, const char *name, int64_t *out)
+{
+	const json_t *value = json_object_get(object, name);
+
+	*out = json_integer_value(value);
+	return json_is_integer(value) && *out >= 0;
+}
+
+static bool take_module(const json_t *object, struct md_lease *lease)
+{
+	char hex[2 * MD_MODULE_KEY_MAX + 1];
+	size_t len;
+
+	if (!take_text(object, "module", hex, sizeof(hex)))
+		return false;
+	len = strlen(hex);
+	if (len < 16 || len % 2 || strspn(hex, "0123456789abcdef") != len)
+		return false;
+	for (size_t i = 0; i < len / 2; i++) {
+		const char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+
+		lease->module[i] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	lease->module_size = len / 2;
+	return true;
+}
+
+static bool take(const json_t *object, struct md_lease *lease)
+{
+	int64_t release;
+
+	*lease = (struct md_lease){0};
+	if (!take_text(object, "path", lease->path, sizeof(lease->path)) || lease->path[0] != '/' ||
+	    !take_module(object, lease) ||
+	    !take_text(object, "options", lease->options, sizeof(lease->options)) ||
+	    !take_text(object, "version", lease->version, sizeof(lease->version)) ||
+	    !take_text(object, "layout", lease->layout, sizeof(lease->layout)) ||
+	    !take_time(object, "release", &release) || release > INT32_MAX ||
+	    !take_time(object, "granted_s", &lease->granted_s) ||
+	    !take_time(object, "expires_s", &lease->expires_s))
+		return false;
+	lease->release = (int32_t)release;
+	return true;
+}
+
+static int read_leases(struct md_leases *leases, struct mp_err *err)
+{
+	FILE *file = fopen(leases->file, "re");
+	json_t *root, *rows;
+	size_t nr;
+	bool fine;
+
+	if (!file)
+		return errno == ENOENT
+			       ? 0
+			       : mp_err_set(err, errno, "%s: %s", leases->file, strerror(errno));
+	root = json_loadf(file, 0, NULL);
+	fclose(file);
+	rows = json_object_get(root, "leases");
+	nr = json_array_size(rows);
+	fine = json_is_array(rows) && nr <= LEASES_MAX;
+	leases->list = fine ? calloc(nr + 1, sizeof(*leases->list)) : NULL;
+	for (size_t i = 0; i < nr && leases->list && fine; i++)
+		fine = take(json_array_get(rows, i), &leases->list[i]);
+	leases->nr = fine ? nr : 0;
+	json_decref(root);
+	if (!fine)
+		return mp_err_set(err, EBADMSG,
+				  "%s: damaged; morph undo puts originals back, then "
+				  "remove the file",
+				  leases->file);
+	return leases->list ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+}
+
+int md_leases_open(const char *state_dir, struct md_leases *out, struct mp_err *err)
+{
+	char lock[PATH_MAX];
+	struct stat st;
+	int r;
+
+	*out = (struct md_leases){.lock = -1};
+	if ((mkdir(state_dir, 0755) && errno != EEXIST) || stat(state_dir, &st))
+		return mp_err_set(err, errno, "%s: %s", state_dir, strerror(errno));
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return mp_err_set(err, EPERM, "%s: others can write there, or own it", state_dir);
+	if (snprintf(out->file, sizeof(out->file), "%s/fleet-leases.json", state_dir) >=
+		    (int)sizeof(out->file) ||
+	    snprintf(lock, sizeof(lock), "%s/fleet-leases.lock", state_dir) >= (int)sizeof(lock))
+		return mp_err_set(err, ENAMETOOLONG, "%s: the name is too long", state_dir);
+	out->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (out->lock < 0 || flock(out->lock, LOCK_EX))
+		r = mp_err_set(err, errno, "%s: %s", lock, strerror(errno));
+	else
+		r = read_leases(out, err);
+	if (r)
+		md_leases_close(out);
+	return r;
+}
+
+void md_leases_close(struct md_leases *leases)
+{
+	if (leases->lock >= 0)
+		close(leases->lock);
+	free(leases->list);
+	*leases = (struct md_leases){.lock = -1};
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static json_t *json_of(const struct md_lease *lease)
+{
+	char hex[2 * MD_MODULE_KEY_MAX + 1] = "";
+
+	for (size_t i = 0; i < lease->module_size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", lease->module[i]);
+	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:I, s:I}", "path", lease->path, "module",
+			 hex, "options", lease->options, "version", lease->version, "release",
+			 (int)lease->release, "layout", lease->layout, "granted_s",
+			 (json_int_t)lease->granted_s, "expires_s", (json_int_t)lease->expires_s);
+}
+
+static int write_leases(const struct md_leases *leases, struct mp_err *err)
+{
+	json_t *rows = json_array(), *root = json_pack("{s:o}", "leases", rows);
+	char new[PATH_MAX + 8];
+	int fd, r = 0;
+
+	/* A path that is no UTF-8 gives no object, and then nothing is written. */
+	for (size_t i = 0; i < leases->nr && !r; i++)
+		if (json_array_append_new(rows, json_of(&leases->list[i])))
+			r = mp_err_set(err, EILSEQ, "%s: cannot have a lease, its name is no UTF-8",
+				       leases->list[i].path);
+	snprintf(new, sizeof(new), "%s.new", leases->file);
+	fd = r ? -1 : open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (!r && (!root || fd < 0 || json_dumpfd(root, fd, JSON_INDENT(1)) || fsync(fd) ||
+		   rename(new, leases->file)))
+		r = mp_err_set(err, errno ? errno : EIO, "%s: cannot be written", leases->file);
+	if (fd >= 0)
+		close(fd);
+	json_decref(root);
+	return r;
+}
+
+static struct md_lease *find(const struct md_leases *leases, const char *path)
+{
+	for (size_t i = 0; i < leases->nr; i++)
+		if (!strcmp(leases->list[i].path, path))
+			return &leases->list[i];
+	return NULL;
+}
+
+int md_leases_put(struct md_leases *leases, const struct md_lease *lease, struct mp_err *err)
+{
+	struct md_lease *place = find(leases, lease->path), *grown, before;
+	bool is_new = !place;
+	int r;
+
+	if (is_new) {
+		if (leases->nr == LEASES_MAX)
+			return mp_err_set(err, E2BIG, "more than %d leases", LEASES_MAX);
+		grown = realloc(leases->list, (leases->nr + 1) * sizeof(*grown));
+		if (!grown)
+			return mp_err_set(err, ENOMEM, "out of memory");
+		leases->list = grown;
+		place = &grown[leases->nr++];
+		*place = (struct md_lease){0};
+	}
+	before = *place;
+	*place = *lease;
+	r = write_leases(leases, err);
+	if (r && is_new)
+		leases->nr--;
+	else if (r)
+		*place = before;
+	return r;
+}
+
+int md_leases_remove(struct md_leases *leases, const char *path, struct mp_err *err)
+{
+	struct md_lease *place = find(leases, path);
+
+	if (!place)
+		return 0;
+	*place = leases->list[--leases->nr];
+	return write_leases(leases, err);
+}
