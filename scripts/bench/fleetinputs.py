@@ -211,10 +211,10 @@ def read_edges(db):
     store.close()
 
 
-def turned(p, honest, budget):
-    """The strongest strategy that we know. The attacker knows the exact counts, and the honest hosts' samples. It makes
-    the less frequent ways of branches look more frequent: those first where this costs the fewest samples for each
-    execution."""
+def turned(p, honest, budget, most=None):
+    """The attacker knows the exact counts, and the honest hosts' samples. It makes the less frequent ways of branches
+    look more frequent: those first where this costs the fewest samples for each execution. most: where it has no more
+    samples of an address than this, so that another host confirms them all."""
     _, executed, _ = read_store(p.test, p.binary)
     code, places = sorted(executed), sorted(honest)
 
@@ -232,14 +232,22 @@ def turned(p, honest, budget):
             found.append((abs(taken - falls) / need, other, need))
     counts = Counter()
     for _, address, need in sorted(found, reverse=True):
-        if need <= budget and address not in counts:
+        if most:
+            for place in places[bisect.bisect_left(places, address):bisect.bisect_left(places, address + 24)]:
+                if place not in counts and most[place] <= budget:
+                    counts[place] = most[place]
+                    budget -= most[place]
+        elif need <= budget and address not in counts:
             counts[address] += need
             budget -= need
     return counts
 
 
-def strategies(p, honest, cap, rng):
+def strategies(p, profiles, honest, cap, rng):
     """(name, counts) of hosts that poison."""
+    highest = Counter()
+    for counts in profiles:
+        highest |= counts
     places = sorted(honest)
     low, high = places[0], places[-1]
     cold = [a for a in range(low, high, 4) if a not in honest]
@@ -260,6 +268,8 @@ def strategies(p, honest, cap, rng):
     for budget, what in ((cap, "below the cap"), (3 * cap, "three times the cap")):
         counts = turned(p, honest, budget)
         yield f"{len(counts)} turned branches, {what}", counts
+    yield "turned branches, as much as others confirm", turned(p, honest, cap, highest)
+    yield "everything that others confirm", highest
 
 
 def attack(p, rng):
@@ -274,7 +284,7 @@ def attack(p, rng):
     print(f"{p.name}: {len(profiles)} honest hosts with {sum(totals)} samples, cap {cap}; saved {before[0]:.2f} % of their taken "
           f"branches, {before[1]:.2f} % on the unseen input", flush=True)
     worst = {True: (0, "none"), False: (0, "none")}
-    for name, counts in [*((HONEST, c) for c in more), *strategies(p, honest, cap, rng)]:
+    for name, counts in [*((HONEST, c) for c in more), *strategies(p, profiles, honest, cap, rng)]:
         if not counts:
             continue
         after = p.saved(p.layout(profiles + [counts]))
