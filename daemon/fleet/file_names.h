@@ -18,8 +18,8 @@ enum md_names {
 	MD_NAMES_NONE
 };
 
-#define MD_SALT_MIN  16 /* bytes */
-#define MD_SALT_MAX  256
+#define MD_SALT_MIN 16 /* bytes */
+#define MD_SALT_MAX 256
 /* The server takes names of 4096 characters. A longer one, which only escapes can make, is cut. */
 #define MD_NAME_SIZE 4097
 

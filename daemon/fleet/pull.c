@@ -12,6 +12,8 @@
 #include "daemon/fleet/pull_tree.h"
 #include "daemon/fleet/server.h"
 
+/* So many hosts confirm each other's counts: with fewer, each may have work of its own. */
+#define CONFIRMING_HOSTS 16
 /* Modules of one answer. */
 #define MODULES_MAX    65536
 #define NAME_MAX_BYTES 4096
@@ -136,15 +138,17 @@ static void add_parameters(struct md_pg_params *p, const struct md_pull_request 
 
 #define ROWS_ARGUMENTS "($1, $2, 0, $3, $4, CASE WHEN $5 <> 0 THEN fleet.my_host() END)"
 
-/* Columns: chunk, last_day, exact, total, weight, data. */
+/* Columns: chunk, last_day, exact, total, weight, data, host. */
 static bool read_row(const PGresult *result, struct md_pull_row *row)
 {
-	int64_t last_day, weight, exact;
+	int64_t last_day, weight, exact, host;
 
 	if (!get_number(result, 0, 0, 8, &row->chunk) || !get_number(result, 0, 1, 4, &last_day) ||
 	    !get_number(result, 0, 2, 1, &exact) || !get_number(result, 0, 3, 8, &row->total) ||
-	    !get_number(result, 0, 4, 4, &weight) || PQgetisnull(result, 0, 5))
+	    !get_number(result, 0, 4, 4, &weight) || PQgetisnull(result, 0, 5) ||
+	    !get_number(result, 0, 6, 4, &host))
 		return false;
+	row->host = (int32_t)host;
 	row->last_day = (int32_t)last_day;
 	row->weight = (int32_t)weight;
 	row->exact = exact != 0;
@@ -199,17 +203,19 @@ static int read_rows(PGconn *conn, const struct md_pull_request *request, const 
 
 	add_parameters(&p, request, key, size, sums->kind);
 	r = md_pg_send(conn,
-		       "SELECT chunk, last_day, exact, total, weight, data"
-		       " FROM fleet.read_rows" ROWS_ARGUMENTS,
+		       "SELECT chunk, last_day, exact, total, weight, data, host"
+		       " FROM fleet.read_rows" ROWS_ARGUMENTS " ORDER BY chunk, host",
 		       &p, "read counts", err);
 	return r ? r : add_rows(conn, sums, err);
 }
 
 static int read_kind(PGconn *conn, const struct md_pull_request *request, const struct mp_id *id,
-		     enum mp_fleet_kind kind, struct md_pull_result *out, struct mp_err *err)
+		     enum mp_fleet_kind kind, int64_t nr_hosts, struct md_pull_result *out,
+		     struct mp_err *err)
 {
+	bool confirmed = request->quantile < 1 && nr_hosts >= CONFIRMING_HOSTS;
 	struct sums sums = {.kind = kind};
-	int r = md_pull_sum_new(kind, request->elf, &sums.counts, err);
+	int r = md_pull_sum_new(kind, request->elf, confirmed, &sums.counts, err);
 
 	if (r)
 		return r;
@@ -256,23 +262,32 @@ static void see_day(struct mp_fleet_profile *out, int32_t day)
 static int read_both(PGconn *conn, const struct md_pull_request *request,
 		     struct mp_fleet_profile *out, struct md_pull_stats *stats, struct mp_err *err)
 {
-	struct md_pull_result counts = {.last_day = -1}, edges = {.last_day = -1};
-	int r = read_kind(conn, request, &out->id, MP_FLEET_COUNTS, &counts, err);
+	struct md_pull_result results[MP_NR_FLEET_SERIES] = {{.last_day = -1}, {.last_day = -1}};
+	const struct md_pull_result *counts = &results[MP_FLEET_COUNTS],
+				    *edges = &results[MP_FLEET_EDGES];
+	int64_t nr_hosts[MP_NR_FLEET_SERIES] = {0};
+	int r = 0;
 
-	if (!r)
-		r = read_kind(conn, request, &out->id, MP_FLEET_EDGES, &edges, err);
-	out->counts = counts.counts;
-	out->nr_counts = counts.nr;
-	out->edges = edges.edges;
-	out->nr_edges = edges.nr;
-	out->exact_counts = counts.exact;
-	out->exact_edges = edges.exact;
-	see_day(out, counts.last_day);
-	see_day(out, edges.last_day);
-	stats->samples = counts.total;
-	stats->transfers = edges.total;
-	add_stats(stats, &counts);
-	add_stats(stats, &edges);
+	for (int kind = 0; kind < MP_NR_FLEET_SERIES && !r; kind++) {
+		r = count_hosts(conn, request, &out->id, (enum mp_fleet_kind)kind, &nr_hosts[kind],
+				err);
+		if (!r)
+			r = read_kind(conn, request, &out->id, (enum mp_fleet_kind)kind,
+				      nr_hosts[kind], &results[kind], err);
+	}
+	out->counts = counts->counts;
+	out->nr_counts = counts->nr;
+	out->edges = edges->edges;
+	out->nr_edges = edges->nr;
+	out->exact_counts = counts->exact;
+	out->exact_edges = edges->exact;
+	see_day(out, counts->last_day);
+	see_day(out, edges->last_day);
+	stats->nr_hosts = nr_hosts[counts->nr ? MP_FLEET_COUNTS : MP_FLEET_EDGES];
+	stats->samples = counts->total;
+	stats->transfers = edges->total;
+	add_stats(stats, counts);
+	add_stats(stats, edges);
 	return r;
 }
 
@@ -323,7 +338,6 @@ static int read_tree(PGconn *conn, const struct md_pull_request *request, enum m
 static int read_all(PGconn *conn, const struct md_pull_request *request,
 		    struct mp_fleet_profile *out, struct md_pull_stats *stats, struct mp_err *err)
 {
-	enum mp_fleet_kind kind = MP_FLEET_CONTEXTS;
 	int r = read_both(conn, request, out, stats, err);
 
 	if (!r && !request->counts_only)
@@ -332,11 +346,9 @@ static int read_all(PGconn *conn, const struct md_pull_request *request,
 		r = read_tree(conn, request, MP_FLEET_CONTEXTS, out, stats, err);
 	if (!r && !request->counts_only)
 		r = read_tree(conn, request, MP_FLEET_CALLS, out, stats, err);
-	if (r)
+	if (r || out->nr_counts || out->nr_edges)
 		return r;
-	if (out->nr_counts || out->nr_edges)
-		kind = out->nr_counts ? MP_FLEET_COUNTS : MP_FLEET_EDGES;
-	return count_hosts(conn, request, &out->id, kind, &stats->nr_hosts, err);
+	return count_hosts(conn, request, &out->id, MP_FLEET_CONTEXTS, &stats->nr_hosts, err);
 }
 
 void md_pull_free_profile(struct mp_fleet_profile *profile)

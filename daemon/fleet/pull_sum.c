@@ -17,17 +17,28 @@
 /* Sums of weighted counts: 63 bits of a count, 16 of a weight, and as many hosts as there may be. */
 typedef unsigned __int128 wide;
 
+/* Sums of one address or transfer. All zeros: there are no counts of it. */
+struct place {
+	wide sum;	   /* of the hosts before @host */
+	wide most, second; /* from one of them, and from the host with the next most */
+	wide own;	   /* from @host */
+	int32_t host;
+};
+
 struct slot {
 	uint64_t from, to;
-	wide count, mispredicted; /* @count 0: the slot is free */
+	struct place count;
+	wide mispredicted;
 };
 
 struct md_pull_sum {
 	enum mp_fleet_kind kind;
 	const struct mp_elf *elf;
-	int64_t chunk;	    /* that is being added up; -1: none yet */
-	wide *sums;	    /* counts: one for each address of the chunk */
-	struct slot *slots; /* edges: a hash table */
+	bool confirmed;
+	int64_t chunk;	      /* that is being added up; -1: none yet */
+	int32_t host;	      /* of its last row */
+	struct place *places; /* counts: one for each address of the chunk */
+	struct slot *slots;   /* edges: a hash table */
 	size_t nr_slots, nr_used;
 	void *entries; /* of the row that is being added */
 	size_t entries_size;
@@ -35,8 +46,8 @@ struct md_pull_sum {
 	size_t max;
 };
 
-int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, struct md_pull_sum **out,
-		    struct mp_err *err)
+int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, bool confirmed,
+		    struct md_pull_sum **out, struct mp_err *err)
 {
 	struct md_pull_sum *sum = calloc(1, sizeof(*sum));
 
@@ -44,15 +55,16 @@ int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, struct md
 		return mp_err_set(err, ENOMEM, "out of memory");
 	sum->kind = kind;
 	sum->elf = elf;
+	sum->confirmed = confirmed;
 	sum->chunk = -1;
 	sum->result.exact = true;
 	sum->result.last_day = -1;
 	sum->nr_slots = 1024;
 	if (kind == MP_FLEET_COUNTS)
-		sum->sums = calloc(MP_CHUNK_SIZE, sizeof(*sum->sums));
+		sum->places = calloc(MP_CHUNK_SIZE, sizeof(*sum->places));
 	else
 		sum->slots = calloc(sum->nr_slots, sizeof(*sum->slots));
-	if (!sum->sums && !sum->slots) {
+	if (!sum->places && !sum->slots) {
 		md_pull_sum_free(sum);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
@@ -64,12 +76,49 @@ void md_pull_sum_free(struct md_pull_sum *sum)
 {
 	if (!sum)
 		return;
-	free(sum->sums);
+	free(sum->places);
 	free(sum->slots);
 	free(sum->entries);
 	free(sum->result.counts);
 	free(sum->result.edges);
 	free(sum);
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+static bool is_used(const struct place *p)
+{
+	return p->own || p->sum;
+}
+
+static void end_host(struct place *p)
+{
+	p->sum += p->own;
+	if (p->own > p->most) {
+		p->second = p->most;
+		p->most = p->own;
+	} else if (p->own > p->second) {
+		p->second = p->own;
+	}
+	p->own = 0;
+}
+
+/* The rows of a host come one after the other. */
+static void add_to(struct place *p, int32_t host, wide count)
+{
+	if (p->host != host)
+		end_host(p);
+	p->host = host;
+	p->own += count;
+}
+
+static wide sum_of(struct md_pull_sum *sum, struct place *p)
+{
+	end_host(p);
+	if (!sum->confirmed)
+		return p->sum;
+	sum->result.exact &= p->most == p->second;
+	return p->sum - p->most + p->second;
 }
 
 /* ---- results ------------------------------------------------------------------------------- */
@@ -119,11 +168,11 @@ static int finish_counts(struct md_pull_sum *sum, struct mp_err *err)
 	int ret;
 
 	for (uint32_t i = 0; i < MP_CHUNK_SIZE; i++) {
-		if (!sum->sums[i])
+		if (!is_used(&sum->places[i]))
 			continue;
-		if (!round_sum(sum->sums[i], &count))
+		if (!round_sum(sum_of(sum, &sum->places[i]), &count))
 			return mp_err_set(err, EOVERFLOW, "the fleet has more than 2^63 counts");
-		sum->sums[i] = 0;
+		sum->places[i] = (struct place){0};
 		if (!count)
 			continue;
 		list = r->counts;
@@ -155,14 +204,16 @@ static int finish_edges(struct md_pull_sum *sum, struct mp_err *err)
 	int ret;
 
 	for (size_t i = 0; i < sum->nr_slots; i++) {
-		const struct slot *slot = &sum->slots[i];
+		struct slot *slot = &sum->slots[i];
 		struct mp_edge_count edge = {.from = slot->from, .to = slot->to};
 
-		if (!slot->count)
+		if (!is_used(&slot->count))
 			continue;
-		if (!round_sum(slot->count, &edge.count) ||
+		if (!round_sum(sum_of(sum, &slot->count), &edge.count) ||
 		    !round_sum(slot->mispredicted, &edge.mispredicted))
 			return mp_err_set(err, EOVERFLOW, "the fleet has more than 2^63 counts");
+		if (edge.mispredicted > edge.count)
+			edge.mispredicted = edge.count;
 		if (!edge.count)
 			continue;
 		list = r->edges;
@@ -208,7 +259,7 @@ static struct slot *find_slot(struct slot *slots, size_t nr, uint64_t from, uint
 	uint64_t hash = (from * 0x9e3779b97f4a7c15u) ^ (to * 0xc2b2ae3d27d4eb4fu);
 	size_t i = (size_t)(hash ^ hash >> 32) & (nr - 1);
 
-	while (slots[i].count && (slots[i].from != from || slots[i].to != to))
+	while (is_used(&slots[i].count) && (slots[i].from != from || slots[i].to != to))
 		i = (i + 1) & (nr - 1);
 	return &slots[i];
 }
@@ -227,7 +278,7 @@ static int grow_slots(struct md_pull_sum *sum, struct mp_err *err)
 	if (!bigger)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < sum->nr_slots; i++)
-		if (sum->slots[i].count)
+		if (is_used(&sum->slots[i].count))
 			*find_slot(bigger, nr, sum->slots[i].from, sum->slots[i].to) =
 				sum->slots[i];
 	free(sum->slots);
@@ -249,8 +300,8 @@ static void add_counts(struct md_pull_sum *sum, size_t nr, int32_t weight)
 		if (is_outside(sum, counts[i].vaddr))
 			sum->result.outside += counts[i].count;
 		else
-			sum->sums[counts[i].vaddr & (MP_CHUNK_SIZE - 1)] +=
-				(wide)counts[i].count * (wide)weight;
+			add_to(&sum->places[counts[i].vaddr & (MP_CHUNK_SIZE - 1)], sum->host,
+			       (wide)counts[i].count * (wide)weight);
 	}
 }
 
@@ -270,10 +321,10 @@ static int add_edges(struct md_pull_sum *sum, size_t nr, int32_t weight, struct 
 		if (r)
 			return r;
 		slot = find_slot(sum->slots, sum->nr_slots, edges[i].from, edges[i].to);
-		sum->nr_used += !slot->count;
+		sum->nr_used += !is_used(&slot->count);
 		slot->from = edges[i].from;
 		slot->to = edges[i].to;
-		slot->count += (wide)edges[i].count * (wide)weight;
+		add_to(&slot->count, sum->host, (wide)edges[i].count * (wide)weight);
 		slot->mispredicted += (wide)edges[i].mispredicted * (wide)weight;
 	}
 	return 0;
@@ -329,6 +380,7 @@ int md_pull_sum_add(struct md_pull_sum *sum, const struct md_pull_row *row, stru
 	int r;
 
 	if (row->chunk < sum->chunk || row->chunk < 0 ||
+	    (row->chunk == sum->chunk && row->host < sum->host) ||
 	    (uint64_t)row->chunk > UINT64_MAX >> MP_CHUNK_SHIFT)
 		return mp_err_set(err, EPROTO, "the server's rows are out of order");
 	if (row->chunk != sum->chunk) {
@@ -337,6 +389,7 @@ int md_pull_sum_add(struct md_pull_sum *sum, const struct md_pull_row *row, stru
 			return r;
 		sum->chunk = row->chunk;
 	}
+	sum->host = row->host;
 	result->nr_rows++;
 	r = decode(sum, row, &nr, err);
 	if (r <= 0) {

@@ -21,7 +21,7 @@
 /* One row, as the server has it. */
 struct md_pull_row {
 	int64_t chunk, total;
-	int32_t last_day, weight;
+	int32_t last_day, weight, host; /* @host: a number, above 0 */
 	bool exact;
 	const uint8_t *data;
 	size_t size;
@@ -29,12 +29,16 @@ struct md_pull_row {
 
 struct md_pull_sum;
 
-/* @elf: the module's file, or NULL. With it, addresses outside of its code are left out. */
-int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, struct md_pull_sum **out,
-		    struct mp_err *err);
+/*
+ * @elf: the module's file, or NULL. With it, addresses outside of its code are left out.
+ * @confirmed: at no address, and for no transfer, does a host count with more than the host with the next
+ * most. So a host that invents counts adds nothing where no other host has any.
+ */
+int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, bool confirmed,
+		    struct md_pull_sum **out, struct mp_err *err);
 void md_pull_sum_free(struct md_pull_sum *sum);
 /*
- * Adds a row; chunks must ascend. A row that is not sound counts as bad and changes nothing else.
+ * Adds a row; chunks must ascend, and in each of them the hosts. A row that is not sound counts as bad and changes nothing else.
  * Return: 0, -EPROTO (chunks out of order), -EFBIG (more than a module can have), -ENOMEM.
  */
 int md_pull_sum_add(struct md_pull_sum *sum, const struct md_pull_row *row, struct mp_err *err);
@@ -44,7 +48,7 @@ struct md_pull_result {
 	struct mp_edge_count *edges;
 	size_t nr;
 	uint64_t total;
-	bool exact;	  /* all rows were, and none was capped */
+	bool exact;	  /* all rows were, and nothing was left out of them */
 	int32_t last_day; /* of all rows; -1: there are none */
 	uint64_t nr_rows, nr_bad;
 	uint64_t outside; /* counts of addresses outside of the file's code, not capped */

@@ -19,7 +19,7 @@ static uint8_t bytes[4096];
 
 static void start(enum mp_fleet_kind kind)
 {
-	ok(md_pull_sum_new(kind, NULL, &sum, &err));
+	ok(md_pull_sum_new(kind, NULL, false, &sum, &err));
 }
 
 static void finish(void)
@@ -57,6 +57,40 @@ static int add(int64_t chunk, uint64_t vaddr, uint64_t count, int32_t weight)
 
 	return md_pull_sum_add(sum, &row, &err);
 }
+
+static int add_of(int32_t host, uint64_t vaddr, uint64_t count)
+{
+	struct mp_ip_count ip = {vaddr, count};
+	struct md_pull_row row = row_of(1, &ip, 1, MD_PULL_WHOLE);
+
+	row.host = host;
+	return md_pull_sum_add(sum, &row, &err);
+}
+
+START_TEST(confirmed_sum_has_nothing_that_one_host_invents)
+{
+	ok(md_pull_sum_new(MP_FLEET_COUNTS, NULL, true, &sum, &err));
+	for (int32_t host = 1; host <= 20; host++) {
+		ok(add_of(host, 0x10010, 5));
+		if (host == 7) { /* It has two rows of the chunk. */
+			ok(add_of(host, 0x10020, 1000));
+			ok(add_of(host, 0x10030, 300));
+			ok(add_of(host, 0x10030, 300));
+		}
+		if (host == 9)
+			ok(add_of(host, 0x10030, 400));
+	}
+	ck_assert_int_eq(add_of(19, 0x10010, 1), -EPROTO);
+	finish();
+	ck_assert_uint_eq(result.nr, 2);
+	ck_assert_uint_eq(result.counts[0].vaddr, 0x10010);
+	ck_assert_uint_eq(result.counts[0].count, 100);
+	/* 600 and 400: the second one is the limit. */
+	ck_assert_uint_eq(result.counts[1].vaddr, 0x10030);
+	ck_assert_uint_eq(result.counts[1].count, 800);
+	ck_assert(!result.exact);
+}
+END_TEST
 
 START_TEST(sum_of_hosts_is_exact)
 {
@@ -186,6 +220,7 @@ static Suite *suite(void)
 	TCase *tc = tcase_create("sums");
 
 	tcase_add_checked_fixture(tc, NULL, teardown);
+	tcase_add_test(tc, confirmed_sum_has_nothing_that_one_host_invents);
 	tcase_add_test(tc, sum_of_hosts_is_exact);
 	tcase_add_test(tc, sum_is_rounded_once);
 	tcase_add_test(tc, sum_leaves_out_rows_that_are_not_sound);
