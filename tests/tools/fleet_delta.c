@@ -4,11 +4,14 @@
  *	fleet-delta make ORIGINAL OUTPUT DELTA	the delta that a builder would store
  *	fleet-delta apply ORIGINAL DELTA SIZE OUTPUT	what a host makes of it
  *	fleet-delta mutate OUTPUT SEED MUTANT	changes OUTPUT at one place, and prints how
- *	fleet-delta compare A B	prints "same", "unloaded", "data" or "code": the gravest difference
+ *	fleet-delta compare A B	prints "same", "unloaded", "unwind", "data" or "code": the gravest difference
+ *		of B to the output A
  */
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,48 +172,72 @@ static int mutate(char **argv)
 
 /* ---- compare ------------------------------------------------------------------------------- */
 
-/* Is the byte at @at loaded, by @flag? The ELF header and the program headers count as code. */
-static int is_loaded(const struct md_whole_file *f, size_t at, uint32_t flag)
+enum part {
+	SAME,
+	UNLOADED,
+	UNWIND, /* .eh_frame, in a segment with code */
+	DATA,
+	CODE /* instructions, and headers that say what is loaded */
+};
+
+static bool is_loaded(const struct md_whole_file *f, size_t at)
 {
 	const Elf64_Ehdr *ehdr = (const void *)f->bytes;
 	const Elf64_Phdr *phdrs = (const void *)(f->bytes + ehdr->e_phoff);
 
 	for (int i = 0; i < ehdr->e_phnum; i++)
-		if (phdrs[i].p_type == PT_LOAD && (!flag || phdrs[i].p_flags & flag) &&
-		    at >= phdrs[i].p_offset && at < phdrs[i].p_offset + phdrs[i].p_filesz)
-			return 1;
-	return 0;
+		if (phdrs[i].p_type == PT_LOAD && at >= phdrs[i].p_offset &&
+		    at < phdrs[i].p_offset + phdrs[i].p_filesz)
+			return true;
+	return false;
 }
 
-static int is_header(const struct md_whole_file *f, size_t at)
+/* The headers, but for what only tells of sections. */
+static bool is_header(const struct md_whole_file *f, size_t at)
 {
 	const Elf64_Ehdr *ehdr = (const void *)f->bytes;
 
-	return at < 40 || (at >= 48 && at < 58) /* all but the section headers */ ||
+	return at < offsetof(Elf64_Ehdr, e_shoff) ||
+	       (at >= offsetof(Elf64_Ehdr, e_flags) && at < offsetof(Elf64_Ehdr, e_shentsize)) ||
 	       (at >= ehdr->e_phoff && at < ehdr->e_phoff + ehdr->e_phnum * sizeof(Elf64_Phdr));
+}
+
+/* @f is an output that morph-optimize wrote. Bytes of segments that no section has count as code. */
+static enum part part_of(const struct md_whole_file *f, size_t at)
+{
+	const Elf64_Ehdr *ehdr = (const void *)f->bytes;
+	const Elf64_Shdr *shdrs = (const void *)(f->bytes + ehdr->e_shoff);
+	const char *names = (const char *)f->bytes + shdrs[ehdr->e_shstrndx].sh_offset;
+
+	if (is_header(f, at))
+		return CODE;
+	if (!is_loaded(f, at))
+		return UNLOADED;
+	for (int i = 0; i < ehdr->e_shnum; i++) {
+		if (shdrs[i].sh_type == SHT_NOBITS || at < shdrs[i].sh_offset ||
+		    at >= shdrs[i].sh_offset + shdrs[i].sh_size)
+			continue;
+		if (shdrs[i].sh_flags & SHF_EXECINSTR)
+			return CODE;
+		return !strcmp(names + shdrs[i].sh_name, ".eh_frame") ? UNWIND : DATA;
+	}
+	return CODE;
 }
 
 static int compare(char **argv)
 {
+	static const char *const names[] = {"same", "unloaded", "unwind", "data", "code"};
 	struct md_whole_file a, b;
 	struct mp_err err;
-	int worst = 0;
-	static const char *const names[] = {"same", "unloaded", "data", "code"};
+	enum part worst = SAME;
 
 	if (md_whole_file_open(argv[0], &a, &err) || md_whole_file_open(argv[1], &b, &err))
 		return fail(&err);
-	if (a.size < sizeof(Elf64_Ehdr) || b.size < sizeof(Elf64_Ehdr)) {
-		puts("code");
-		return 0;
-	}
 	if (a.size != b.size)
-		worst = 1;
+		worst = UNLOADED;
 	for (size_t i = 0; i < a.size && i < b.size; i++) {
-		int now;
+		enum part now = a.bytes[i] == b.bytes[i] ? SAME : part_of(&a, i);
 
-		if (a.bytes[i] == b.bytes[i])
-			continue;
-		now = is_header(&a, i) || is_loaded(&a, i, PF_X) ? 3 : is_loaded(&a, i, 0) ? 2 : 1;
 		worst = now > worst ? now : worst;
 	}
 	puts(names[worst]);

@@ -18,6 +18,12 @@
 #define MAX_HOSTS   100
 #define DAY_S	    86400
 
+/* On narrow screens these tables keep their heads and are moved sideways. */
+static const char own_style[] =
+	"@media(max-width:720px){thead{display:table-header-group}tr{display:table-row}"
+	"td,td:empty{display:table-cell;padding:7px 14px 7px 0}td.path{min-width:140px}"
+	"td:nth-child(4)::after{content:none}}";
+
 static const char *number(double value, char buf[32])
 {
 	return mp_svg_format_count(value > 0 ? (uint64_t)value : 0, buf);
@@ -52,8 +58,8 @@ static void put_head(const struct md_fleet_report *r, FILE *out)
 		   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 		   "style-src 'unsafe-inline'\">\n"
 		   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-		   "<title>Morph: the fleet</title>\n<style>%s</style></head>\n<body><main>\n",
-		   md_report_style);
+		   "<title>Morph: the fleet</title>\n<style>%s%s</style></head>\n<body><main>\n",
+		   md_report_style, own_style);
 	mp_svg_put(out, "<h1>The fleet</h1>\n<p class=\"soft\">Samples since %t. Written %t.</p>\n",
 		   md_wording_time(r->since_s, since), md_wording_time(r->now_s, when));
 }
@@ -97,7 +103,7 @@ static void put_tiles(const struct md_fleet_report *r, FILE *out)
 		nr_silent += is_silent(r, json_array_get(r->hosts, i));
 	fputs("<div class=\"tiles\">\n", out);
 	put_tile(out, (double)nr, nr == 1 ? "host" : "hosts");
-	put_tile(out, (double)nr_silent, "of them lag: they sent nothing for some time");
+	put_tile(out, (double)nr_silent, "of them were silent for some time");
 	put_tile(out, (double)json_array_size(r->modules), "programs and libraries with samples");
 	put_tile(out, sum(r->modules, "total"), "samples");
 	put_tile(out,
@@ -332,7 +338,7 @@ static void put_hosts(const struct md_fleet_report *r, FILE *out)
 		    !json_is_true(json_object_get(row, "banned")))
 			continue;
 		if (!nr)
-			fputs("<div class=\"card\"><table><thead><tr><th>Host</th><th>Sent last</th>"
+			fputs("<div class=\"card\"><table><thead><tr><th>Host</th><th>Heard of last</th>"
 			      "<th>Files with an old version</th><th>State</th></tr></thead><tbody>\n",
 			      out);
 		if (nr++ < MAX_HOSTS)

@@ -8,7 +8,8 @@
 --  1. a host's factor is (1 + 3 min(e, (4 m - 1) / 3)) / 4. A smaller number than an e-value is one, and so is a
 --     mixture with 1. The factor lies between 1/4 and m: a host can delay a decision, and not prevent it.
 --  2. the k largest factors are left out, where k is the number of hosts that may lie. What remains is at most the
---     product over the honest hosts, whatever the liars say. So the promise holds with k liars as without.
+--     product over the honest hosts, whatever the liars say. So the promise holds with k liars as without. (k grows
+--     only when hosts come. A host that comes has the factor 1, so it can be the one that this bound leaves out.)
 -- Over kinds of evidence (audits, probations, crashes), which depend on each other, e-values are averaged.
 SET LOCAL ROLE morph_fleet_owner;
 

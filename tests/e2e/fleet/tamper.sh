@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A host refuses a build that somebody changed. Of MUTATIONS changes, one third are of the stored delta alone; the
 # others are of the output, with a delta and hashes that fit the changed output, so that only the verifier is
-# left. What a host accepts may differ only in bytes that no segment loads. SEED: number of the first change.
+# left. What a host accepts may differ only in bytes that no segment loads, or in unwind tables with the same rows
+# (a no-op at the end of an entry may be another instruction without effect). SEED: number of the first change.
 . "$(dirname "$0")/lib-builds.sh"
 builds_start
 nr=${MUTATIONS:-60}
@@ -22,7 +23,28 @@ ask() {
 	install_as alpha -o got alpha/prog >out.txt 2>err.txt
 }
 
-declare -A what=([refused]=0 [same]=0 [unloaded]=0 [data]=0 [code]=0 [failed]=0)
+declare -A what=([refused]=0 [same]=0 [unloaded]=0 [unwind]=0 [data]=0 [code]=0 [failed]=0)
+# rows FILE: the unwind rows of each entry; a row with the rules of the one before is no new row
+rows() {
+	readelf --debug-dump=frames-interp "$1" 2>/dev/null | awk '
+		function row(at, rules) { if (rules != last) print at, rules; last = rules }
+		function end_entry() { if (entry && !nr) row(start, first[cie]); entry = 0 }
+		/ (CIE|FDE) / || /^Contents/ { end_entry() }
+		/ CIE / { cie = $1 }
+		/ FDE / {
+			match($0, /cie=[0-9a-f]+/); cie = substr($0, RSTART + 4, RLENGTH - 4)
+			match($0, /pc=[0-9a-f.]+/); print substr($0, RSTART, RLENGTH); start = substr($0, RSTART + 3, 16)
+			entry = 1; nr = 0; last = ""
+		}
+		/^ +LOC / { split($0, name) }
+		/^[0-9a-f]+ / && !/ (CIE|FDE) / && !/ZERO/ {
+			rules = ""
+			for (i = 2; i <= NF; i++) if ($i != "u") rules = rules " " name[i] "=" $i
+			if (!entry) first[cie] = rules
+			else { nr++; row($1, rules) }
+		}
+		END { end_entry() }'
+}
 # judge STATUS FILE: counts what the host did with a build that should be FILE
 judge() {
 	local how
@@ -34,6 +56,7 @@ judge() {
 	what[$how]=$((${what[$how]} + 1))
 	case $how in
 	code | data) fail "accepted with changed $how: $2" ;;
+	unwind) [ "$(rows output)" = "$(rows got)" ] || fail "accepted with other unwind rows: $2" ;;
 	failed) fail "status $1: $2: $(cat err.txt)" ;;
 	esac
 	[ $how = refused ] || echo "accepted, $how: $2"
@@ -65,7 +88,7 @@ SQL
 	ask
 	judge $? "the output: $change"
 done
-echo "$nr changes: ${what[refused]} refused; accepted: ${what[same]} with the same bytes, ${what[unloaded]} that differ in bytes that are not loaded, ${what[data]} in data, ${what[code]} in code"
+echo "$nr changes: ${what[refused]} refused; accepted: ${what[same]} with the same bytes, ${what[unloaded]} that differ in bytes that are not loaded, ${what[unwind]} in unwind tables with the same rows, ${what[data]} in data, ${what[code]} in code"
 [ $((what[refused] * 10)) -ge $((nr * 7)) ] || fail "only ${what[refused]} of $nr were refused: do the changes reach the verifier?"
 # The build as it was is still good.
 fleet_sql "$ADMIN" "$back"
