@@ -82,5 +82,7 @@ pid_t md_sandbox_pid(const struct md_sandbox *sandbox);
  * Return: 0, -errno.
  */
 int md_sandbox_confine(void);
+/* Return: false: a sanitizer needs more memory than any limit would allow. */
+bool md_sandbox_limits_memory(void);
 
 #endif

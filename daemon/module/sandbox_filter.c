@@ -167,6 +167,11 @@ int md_sandbox_filter_worker(void)
 	return install(NULL, 0);
 }
 
+bool md_sandbox_limits_memory(void)
+{
+	return !MD_SANDBOX_ASAN;
+}
+
 int md_sandbox_confine(void)
 {
 	return md_sandbox_filter_worker();

@@ -93,7 +93,8 @@ static _Noreturn void apply(const struct application *a)
 	size_t r;
 
 	/* The connection, the store and all other files are out of reach. */
-	if (close_range(0, ~0U, 0) || setrlimit(RLIMIT_DATA, &memory) ||
+	if (close_range(0, ~0U, 0) ||
+	    (md_sandbox_limits_memory() && setrlimit(RLIMIT_DATA, &memory)) ||
 	    setrlimit(RLIMIT_CPU, &time) || setrlimit(RLIMIT_CORE, &none) ||
 	    prctl(PR_SET_DUMPABLE, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    md_sandbox_confine())

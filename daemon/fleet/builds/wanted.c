@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/fleet/pg_params.h"
+#include "daemon/module/sandbox.h"
 
 #define SLICE	   (UINT64_C(512) << 10)
 #define NR_FIELDS  10
@@ -21,12 +22,14 @@ static int run(PGconn *conn, const char *sql, const struct md_pg_params *p, cons
 	       PGresult **out, struct mp_err *err)
 {
 	struct rlimit was, limit;
-	bool limited = !getrlimit(RLIMIT_DATA, &was);
+	bool limited = md_sandbox_limits_memory() && !getrlimit(RLIMIT_DATA, &was);
 	int r;
 
-	limit = was;
-	limit.rlim_cur = was.rlim_max < MEMORY_MAX ? was.rlim_max : MEMORY_MAX;
-	limited = limited && !setrlimit(RLIMIT_DATA, &limit);
+	if (limited) {
+		limit = was;
+		limit.rlim_cur = was.rlim_max < MEMORY_MAX ? was.rlim_max : MEMORY_MAX;
+		limited = !setrlimit(RLIMIT_DATA, &limit);
+	}
 	r = md_pg_run(conn, sql, p, what, out, err);
 	if (limited)
 		setrlimit(RLIMIT_DATA, &was);

@@ -64,6 +64,24 @@ fleet_sql "$(<beta.conn)" "SELECT fleet.report_build('\\x$module', '', 'x', 1, '
 says err.txt MF002 "a report about a module that the host did not ask for"
 host_is alpha asked "a host that asks"
 
+# Even if a function of the owner has a hole, a host changes no build, and no row of another host.
+fleet_sql "$(<beta.conn)" "SELECT count(*) FROM fleet.wanted_builds(ARRAY['\\x$module'::bytea])" >/dev/null
+fleet_sql "$ADMIN" "
+	CREATE FUNCTION fleet.hole(sql text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS \$\$
+	DECLARE nr bigint; BEGIN EXECUTE sql; GET DIAGNOSTICS nr = ROW_COUNT; RETURN nr; END \$\$;
+	ALTER FUNCTION fleet.hole(text) OWNER TO morph_fleet_owner;
+	GRANT EXECUTE ON FUNCTION fleet.hole(text) TO morph_fleet_host"
+hole() {
+	fleet_sql "$alpha" "SELECT fleet.hole(\$x\$$1\$x\$)" 2>err.txt
+}
+[ "$(hole "SELECT FROM fleet.build")" = 1 ] || fail "a hole does not even show the host's build: $(cat err.txt)"
+[ "$(hole "UPDATE fleet.build SET delta = NULL")" = 0 ] || fail "a hole changes a build"
+[ "$(hole "DELETE FROM fleet.build")" = 0 ] || fail "a hole deletes a build"
+! hole "INSERT INTO fleet.build(module, options, version, state) VALUES (decode('0011223344556677', 'hex'), '', 'x', 'done')" || fail "a hole adds a build"
+[ "$(hole "UPDATE fleet.build_host SET state = 'installed'")" = 1 ] || fail "a hole changes rows of other hosts"
+host_is beta asked "a hole"
+fleet_sql "$ADMIN" "DROP FUNCTION fleet.hole(text); UPDATE fleet.build_host SET state = 'asked'"
+
 # ---- a host
 cp prog alpha/prog
 install 0 "a dry run" alpha --dry-run alpha/prog
