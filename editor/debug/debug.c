@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "editor/debug/debug_callee.h"
 #include "editor/debug/debug_index.h"
 #include "editor/debug/debug_unit.h"
 
@@ -31,6 +32,7 @@ static const struct name names[] = {
 	{".debug_rnglists", SECTION(rnglists)}, {".debug_loc", SECTION(loc)},
 	{".debug_loclists", SECTION(loclists)}, {".debug_addr", SECTION(addr)},
 	{".debug_aranges", SECTION(aranges)},	{".gdb_index", SECTION(gdb_index)},
+	{".debug_line_str", SECTION(line_str)}, {".debug_str_offsets", SECTION(str_offsets)},
 };
 
 #define NR_SECTIONS (sizeof(names) / sizeof(names[0]))
@@ -100,7 +102,10 @@ static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_deb
 	if (rc)
 		return rc;
 	file->budget = fair_budget(file);
-	rc = extend_units(file);
+	file->has_names = file->gdb_index.index || mp_elf_section(elf, ".debug_names");
+	rc = me_callees_find(file);
+	if (!rc)
+		rc = extend_units(file);
 	if (!rc)
 		rc = me_aranges_extend(file);
 	if (!rc)
@@ -110,6 +115,8 @@ static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_deb
 	report->nr_left = file->nr_left;
 	report->nr_scopes = file->nr_scopes;
 	report->nr_scopes_left = file->nr_scopes_left;
+	report->nr_inlined = file->nr_described;
+	report->nr_inlined_left = file->inlined.nr - file->nr_described;
 	report->why = file->why;
 	return rc;
 }
@@ -156,6 +163,8 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 	debug->file.moves = &debug->moves;
 	rc = me_moves_init(&debug->moves, cfg, placement);
 	if (!rc)
+		rc = me_inlined_init(&debug->file.inlined, cfg, placement);
+	if (!rc)
 		rc = build(debug, elf, report);
 	if (!rc)
 		rc = find_places(&debug->file, sections);
@@ -195,6 +204,10 @@ void me_debug_free(struct me_debug *debug)
 	me_ranges_fini(&debug->file.new);
 	free(debug->file.line_moves);
 	free(debug->file.extended);
+	for (uint32_t i = 0; i < debug->file.nr_added; i++)
+		me_ranges_fini(&debug->file.added[i].ranges);
+	free(debug->file.added);
+	me_inlined_fini(&debug->file.inlined);
 	me_moves_fini(&debug->moves);
 	free(debug);
 }

@@ -103,7 +103,7 @@ static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int vers
 		if (!a.code)
 			break;
 		tag = me_cursor_uleb(c);
-		me_cursor_u8(c);
+		a.children = me_cursor_u8(c);
 		if (tag > UINT16_MAX)
 			return -EBADMSG;
 		a.tag = (uint16_t)tag;
@@ -394,6 +394,25 @@ void me_abbrevs_write(const struct me_abbrevs *table, unsigned int version, stru
 			write_changed(table, a, version, out);
 	}
 	me_bytes_u8(out, 0);
+}
+
+void me_abbrev_write(const struct me_abbrevs *table, const struct me_abbrev *abbrev,
+		     unsigned int version, struct me_bytes *out)
+{
+	if (abbrev->touched)
+		write_changed(table, abbrev, version, out);
+	else
+		me_bytes_put(out, abbrev->bytes, (size_t)(abbrev->end - abbrev->bytes));
+}
+
+uint64_t me_abbrevs_free_code(const struct me_abbrevs *table)
+{
+	uint64_t code = table->abbrevs[table->nr - 1].code;
+
+	for (uint32_t i = 0; i < table->nr; i++)
+		if (table->abbrevs[i].new_code > code)
+			code = table->abbrevs[i].new_code;
+	return code + 1;
 }
 
 void me_abbrev_fill(uint8_t *field, uint64_t size, uint32_t off)

@@ -14,6 +14,19 @@ bool me_form_is_addrx(unsigned int form)
 	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
 }
 
+bool me_form_is_reference(unsigned int form)
+{
+	return form == DW_FORM_ref1 || form == DW_FORM_ref2 || form == DW_FORM_ref4 ||
+	       form == DW_FORM_ref8 || form == DW_FORM_ref_udata;
+}
+
+uint64_t me_value_reference(const struct me_unit *u, const struct me_value *v)
+{
+	struct me_cursor c = me_value_cursor(v);
+
+	return u->off + (v->form == DW_FORM_ref_udata ? me_cursor_uleb(&c) : me_value_fixed(v));
+}
+
 struct me_cursor me_value_cursor(const struct me_value *v)
 {
 	return (struct me_cursor){v->p, v->p ? v->p + v->size : NULL, false};
@@ -59,6 +72,12 @@ static void note_value(struct me_entry *e, unsigned int name, struct me_value v)
 	case DW_AT_addr_base: e->addr_base = v; break;
 	case DW_AT_rnglists_base: e->rnglists_base = v; break;
 	case DW_AT_loclists_base: e->loclists_base = v; break;
+	case DW_AT_comp_dir: e->comp_dir = v; break;
+	case DW_AT_abstract_origin: e->abstract_origin = v; break;
+	case DW_AT_specification: e->specification = v; break;
+	case DW_AT_name: e->name = v; break;
+	case DW_AT_linkage_name: e->linkage_name = v; break;
+	case DW_AT_str_offsets_base: e->str_offsets_base = v; break;
 	default: break;
 	}
 }

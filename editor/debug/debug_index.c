@@ -12,25 +12,58 @@ enum {
 
 /* ---- .debug_aranges: one set of tuples for each unit, a zero tuple ends it ---- */
 
-/* Write tuples for the copies of the ranges in file->old. */
-static void put_tuples(struct me_debug_sections *file, struct me_bytes *out)
+static void put_tuples(const struct me_ranges *ranges, struct me_bytes *out)
+{
+	for (uint32_t i = 0; i < ranges->nr && !ranges->failed; i++) {
+		me_bytes_u64(out, ranges->ranges[i].lo);
+		me_bytes_u64(out, ranges->ranges[i].hi - ranges->ranges[i].lo);
+	}
+	me_bytes_u64(out, 0);
+	me_bytes_u64(out, 0);
+}
+
+/* Write tuples for the ranges in file->old and their copies, but not for code that another unit has. */
+static bool put_extended(struct me_debug_sections *file, const struct me_added_unit *added,
+			 struct me_bytes *out)
 {
 	struct me_ranges *new = &file->new;
+	uint32_t nr = file->old.nr;
 
 	new->nr = 0;
-	for (uint32_t i = 0; i < file->old.nr; i++)
+	for (uint32_t i = 0; i < nr; i++)
 		me_moves_map(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi, new);
 	me_ranges_join(new, 0);
-	for (uint32_t i = 0; i < new->nr && !new->failed; i++) {
-		me_bytes_u64(out, new->ranges[i].lo);
-		me_bytes_u64(out, new->ranges[i].hi - new->ranges[i].lo);
-	}
+	for (uint32_t i = 0; i < new->nr && !new->failed; i++)
+		me_ranges_add(&file->old, new->ranges[i].lo, new->ranges[i].hi);
+	if (added && !me_debug_spend(file, (uint64_t)file->old.nr * (added->ranges.nr + 1)))
+		return false;
+	if (added)
+		me_ranges_subtract(&file->old, &added->ranges);
+	put_tuples(&file->old, out);
+	return true;
+}
+
+/* Write the set of a unit that was added. */
+static void put_set(const struct me_added_unit *added, struct me_bytes *out)
+{
+	size_t at = out->size;
+
+	me_bytes_u32(out, 0);
+	me_bytes_u16(out, ARANGES_VERSION);
+	me_bytes_u32(out, (uint32_t)added->off);
+	me_bytes_u8(out, ADDRESS_SIZE);
+	me_bytes_u8(out, 0);
+	me_bytes_u32(out, 0); /* tuples are aligned */
+	put_tuples(&added->ranges, out);
+	if (!out->failed)
+		me_bytes_patch_u32(out, at, (uint32_t)(out->size - at - 4));
 }
 
 /* Write one set to @out, extended if its unit is. Return: false if it cannot be read. */
 static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, struct me_bytes *out)
 {
-	const uint8_t *start = c->p;
+	const struct me_added_unit *added;
+	const uint8_t *start = c->p, *tuples;
 	size_t at = out->size;
 	uint32_t length = me_cursor_u32(c);
 	struct me_cursor set = {c->p, c->p + length, false};
@@ -49,6 +82,7 @@ static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, stru
 		me_bytes_put(out, start, (size_t)(c->p - start));
 		return true;
 	}
+	tuples = set.p;
 	file->old.nr = 0;
 	for (;;) {
 		uint64_t lo = me_cursor_u64(&set), size = me_cursor_u64(&set);
@@ -59,11 +93,13 @@ static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, stru
 			break;
 		me_ranges_add(&file->old, lo, lo + size);
 	}
-	me_bytes_put(out, start, (size_t)(set.p - TUPLE_SIZE - start));
-	put_tuples(file, out);
-	me_bytes_u64(out, 0);
-	me_bytes_u64(out, 0);
+	me_bytes_put(out, start, (size_t)(tuples - start));
+	added = me_unit_added(file, unit);
+	if (!put_extended(file, added, out))
+		return false;
 	me_bytes_patch_u32(out, at, (uint32_t)(out->size - at - 4));
+	if (added)
+		put_set(added, out);
 	return true;
 }
 

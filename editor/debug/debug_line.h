@@ -18,5 +18,10 @@
  * error nothing was appended.
  */
 int me_line_extend(struct me_debug_sections *file, uint64_t off, uint32_t *new_off);
+/*
+ * me_line_find_callees - read the lines of the inlined functions that the program at @off describes.
+ * Return: as above.
+ */
+int me_line_find_callees(struct me_debug_sections *file, uint64_t off);
 
 #endif

@@ -142,6 +142,22 @@ static int scan_list(const struct me_unit *unit, uint64_t off, uint32_t *nr_boun
 	}
 }
 
+int me_loc_each(const struct me_unit *unit, uint64_t off,
+		bool (*good)(const struct me_unit *unit, const uint8_t *expr, uint64_t size))
+{
+	struct reader r = open_list(unit, off);
+	struct entry e;
+
+	for (;;) {
+		int rc = next(&r, &e);
+
+		if (rc || e.last)
+			return rc;
+		if (e.expr && !good(unit, e.expr, e.expr_size))
+			return -EPERM;
+	}
+}
+
 static void put_entry(const struct me_unit *unit, struct me_bytes *out, const struct me_range *at,
 		      const struct entry *e)
 {

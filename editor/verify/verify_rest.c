@@ -28,13 +28,13 @@ enum {
 };
 
 /*
- * Debug information describes copies, too: entries keep their places, other sections grow
+ * Debug information describes copies, too: entries keep their places, and all sections grow
  * behind their old contents. The tests of its readers check these contents; nothing that runs
  * depends on them.
  */
 enum may_change {
 	CHANGE_NOTHING,
-	CHANGE_BYTES, /* other bytes, same size */
+	CHANGE_BYTES, /* other bytes, then new ones */
 	CHANGE_GROWS, /* old bytes, then new ones */
 	CHANGE_ALL,
 };
@@ -230,8 +230,8 @@ static int check_header(const struct vf *vf, uint32_t old)
 	    a->align != b->align || a->entsize != b->entsize || !same_link(vf, a->link, b->link) ||
 	    (!vf->program && (a->flags & SHF_ALLOC || a->type == SHT_NOBITS) &&
 	     (vaddr_now(vf, a) == a->vaddr ? a->off : vf_off_now(vf, a->off)) != b->off) ||
-	    (!is_rewritten(vf, old) && change < CHANGE_GROWS && a->size != b->size) ||
-	    (change == CHANGE_GROWS && a->size > b->size) ||
+	    (!is_rewritten(vf, old) && change == CHANGE_NOTHING && a->size != b->size) ||
+	    ((change == CHANGE_BYTES || change == CHANGE_GROWS) && a->size > b->size) ||
 	    (a->type != SHT_SYMTAB &&
 	     (info ? !same_link(vf, a->info, b->info) : a->info != b->info)))
 		return vf_refuse(vf, a->vaddr, "header of section %.40s changed", a->name);
