@@ -90,8 +90,7 @@ static void note_entry(struct me_unit *u, const struct me_entry *own, const stru
 	    me_entry_read_ranges(u, e, &file->old))
 		return;
 	for (uint32_t i = 0; i < file->old.nr; i++) {
-		struct me_callee *callee =
-			me_callee_at(&file->inlined, file->old.ranges[i].lo);
+		struct me_callee *callee = me_callee_at(&file->inlined, file->old.ranges[i].lo);
 
 		if (callee && !callee->found)
 			note_callee(u, own, e, callee);

@@ -424,8 +424,7 @@ static int put_callees(struct cloner *c)
 
 			if (!calls->calls[i].described || c->callees[k])
 				continue;
-			c->callees[k] =
-				callee->abstract ? callee->abstract : c->base + c->out.size;
+			c->callees[k] = callee->abstract ? callee->abstract : c->base + c->out.size;
 			if (!callee->abstract)
 				rc = put_callee(c, callee);
 		}

@@ -46,6 +46,13 @@ bool me_entry_range(const struct me_unit *u, const struct me_entry *e, struct me
 /* Read one entry. It has no abbreviation if it ends a list of siblings. Return: 0, -EBADMSG. */
 int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e);
 
+/* Read the ranges of an entry into @out; none if it has no code. Return: as above. */
+int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out);
+/* Is the range of @e a list in the changed unit, though it was none? */
+bool me_entry_is_changed(const struct me_unit *u, const struct me_entry *e);
+/* Where the offset of the list of @e stands in the changed unit. */
+const uint8_t *me_entry_list_field(const struct me_entry *e);
+
 /* ---- debug_unit.c ---- */
 /*
  * Read the header, the abbreviations and the own entry of the unit at u->off; *@next as in
@@ -54,12 +61,6 @@ int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e);
 int me_unit_open(struct me_unit *u, struct me_entry *own, uint64_t *next);
 /* Read the unit's ranges into file->old. Return: as above. */
 int me_unit_read_ranges(struct me_unit *u, const struct me_entry *own);
-/* Read the ranges of an entry into @out; none if it has no code. Return: as above. */
-int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out);
-/* Is the range of @e a list in the changed unit, though it was none? */
-bool me_entry_is_changed(const struct me_unit *u, const struct me_entry *e);
-/* Where the offset of the list of @e stands in the changed unit. */
-const uint8_t *me_entry_list_field(const struct me_entry *e);
 /* The bytes at @p of the old unit, in the changed one. */
 uint8_t *me_unit_field(const struct me_unit *u, const uint8_t *p);
 

@@ -51,12 +51,12 @@ struct me_callee_name {
 
 struct me_callee {
 	uint64_t vaddr, end;
-	bool found;	   /* it has an entry and lines */
+	bool found; /* it has an entry and lines */
 	/* offsets in .debug_info of an entry that describes no code, and of a declaration; 0: none */
 	uint64_t abstract, declaration;
 	struct me_callee_name name, linkage_name; /* if there is neither */
-	uint64_t line_off; /* of its line program */
-	uint64_t dir;	   /* DW_AT_comp_dir of its unit: the value of a form of fixed size */
+	uint64_t line_off;			  /* of its line program */
+	uint64_t dir; /* DW_AT_comp_dir of its unit: the value of a form of fixed size */
 	unsigned int dir_form;
 	struct me_callee_row *rows; /* ascending; owned */
 	uint32_t nr_rows;

@@ -112,25 +112,6 @@ static int leave_out(struct me_unit *u, bool is_own)
 	return file->new.failed ? -ENOMEM : 0;
 }
 
-const uint8_t *me_entry_list_field(const struct me_entry *e)
-{
-	if (e->ranges.p)
-		return e->ranges.p;
-	return e->abbrev->change == ME_ABBREV_BOTH && e->low.p < e->high.p ? e->low.p : e->high.p;
-}
-
-bool me_entry_is_changed(const struct me_unit *u, const struct me_entry *e)
-{
-	struct me_range r;
-
-	/*
-	 * With a new code, only moved entries change; without one, every entry of the
-	 * abbreviation.
-	 */
-	return e->low.p && e->high.p && e->abbrev->touched && me_entry_range(u, e, &r) &&
-	       (!e->abbrev->new_code || me_moves_any(u->file->moves, r.lo, r.hi));
-}
-
 /* Replace the range @r by a list: @r and its copies, or @r alone if it did not move. */
 static int change_range(struct me_unit *u, const struct me_entry *e, struct me_range r,
 			enum me_abbrev_change change)
@@ -286,30 +267,6 @@ static int read_bases(struct me_unit *u, const struct me_entry *e)
 		rc = c.bad ? -EBADMSG : 0;
 	}
 	return rc;
-}
-
-int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out)
-{
-	struct me_cursor c = me_value_cursor(&e->ranges);
-	struct me_range r;
-	uint64_t off;
-	int rc;
-
-	out->nr = 0;
-	if (e->ranges.p && me_value_is_offset(u, &e->ranges))
-		return me_ranges_read(u, me_value_fixed(&e->ranges), out);
-	if (e->ranges.p && e->ranges.form == DW_FORM_rnglistx) {
-		rc = me_ranges_indexed(u, me_cursor_uleb(&c), &off);
-		return rc ? rc : me_ranges_read(u, off, out);
-	}
-	if (e->ranges.p)
-		return -EPERM;
-	if (!e->low.p || !e->high.p)
-		return 0;
-	if (!me_entry_range(u, e, &r))
-		return -EBADMSG;
-	me_ranges_add(out, r.lo, r.hi);
-	return out->failed ? -ENOMEM : 0;
 }
 
 int me_unit_read_ranges(struct me_unit *u, const struct me_entry *own)

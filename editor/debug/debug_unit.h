@@ -37,7 +37,7 @@ struct me_debug_sections {
 	struct me_debug_section info, abbrev, line, ranges, rnglists, loc, loclists, addr;
 	struct me_debug_section aranges, gdb_index;
 	struct me_debug_section line_str, str_offsets; /* only read */
-	struct me_added_unit *added;	  /* ascending old_off */
+	struct me_added_unit *added;		       /* ascending old_off */
 	uint32_t nr_added;
 	struct me_line_move *line_moves; /* sorted by old_off */
 	uint32_t nr_line_moves;
