@@ -401,7 +401,9 @@ static int put_callee(struct cloner *c, const struct me_callee *callee)
 		put_attr(out, DW_AT_name, callee->name.form);
 		put_name(c, &callee->name);
 		if (callee->linkage_name.form)
-			put_attr(out, DW_AT_linkage_name, callee->linkage_name.form);
+			put_attr(out,
+				 c->u->version >= 4 ? DW_AT_linkage_name : DW_AT_MIPS_linkage_name,
+				 callee->linkage_name.form);
 		put_name(c, &callee->linkage_name);
 	}
 	put_attr(out, DW_AT_inline, DW_FORM_data1);

@@ -77,7 +77,8 @@ static void note_value(struct me_entry *e, unsigned int name, struct me_value v)
 	case DW_AT_abstract_origin: e->abstract_origin = v; break;
 	case DW_AT_specification: e->specification = v; break;
 	case DW_AT_name: e->name = v; break;
-	case DW_AT_linkage_name: e->linkage_name = v; break;
+	case DW_AT_linkage_name:
+	case DW_AT_MIPS_linkage_name: e->linkage_name = v; break;
 	case DW_AT_str_offsets_base: e->str_offsets_base = v; break;
 	default: break;
 	}

@@ -12,18 +12,18 @@ need jq objdump
 # Two units, since compilers inline such functions within a unit themselves.
 cat >callee.c <<'C'
 int table[64];
-__attribute__((noinline)) int add(int a, int b)
+__attribute__((noinline)) int add(int a, int b) /* add */
 {
 	return a + b; /* add */
-}
-__attribute__((noinline)) int pick(int n)
+} /* add */
+__attribute__((noinline)) int pick(int n) /* pick */
 {
 	if (n % 5 == 0) /* pick */
 		return 7; /* pick */
 	if (n & 1) /* pick */
 		return table[n & 63]; /* pick */
 	return n * 3; /* pick */
-}
+} /* pick */
 C
 cat >caller.c <<'C'
 #include <stdio.h>
@@ -82,16 +82,16 @@ C
 cat >callee.cc <<'C'
 namespace far {
 struct Box { int v; int pick(int n) const; };
-__attribute__((noinline)) int add(int a, int b)
+__attribute__((noinline)) int add(int a, int b) /* add */
 {
 	return a + b; /* add */
-}
-__attribute__((noinline)) int Box::pick(int n) const
+} /* add */
+__attribute__((noinline)) int Box::pick(int n) const /* pick */
 {
 	if (n > 7) /* pick */
 		return v; /* pick */
 	return v + n; /* pick */
-}
+} /* pick */
 }
 C
 
@@ -103,11 +103,12 @@ lines() { grep -n "/\* $2 \*/" "$1" | cut -d: -f1; }
 told() {
 	local name=$1 caller=$2 callee=$3 function=$4 own call
 	shift 4
-	own=$(lines "$callee" "$function" | paste -sd '|')
+	# Compilers give line 0 to code that no line stands for.
+	own=$(lines "$callee" "$function" | paste -sd '|')'|0|[?]'
 	call=$(lines "$caller" "calls $function")
 	while read -r at; do
 		"$@" -e "$name.out" "0x$at" </dev/null 2>/dev/null | paste -sd ' ' |
-			grep -qE "$function.*$callee:($own)\b.*work.*$caller:$call\b" ||
+			grep -qE "$function.*$callee:($own)[^0-9].*work.*$caller:$call\b" ||
 			{ fail "$name: $1 at $at: $("$@" -e "$name.out" "0x$at" </dev/null | paste -sd ' ')"; return; }
 	done < <(awk -v f="$function" '$1 == f { print $2 }' places.txt)
 }
@@ -132,9 +133,9 @@ for line in dump.splitlines():
         now[m[1]] = m[2].rsplit("): ", 1)[-1].strip()
 def name(e, depth=0):
     if "DW_AT_name" in e or depth > 4:
-        return e.get("DW_AT_name", "?")
+        return e.get("DW_AT_name", "?").split()[-1]
     to = e.get("DW_AT_abstract_origin", e.get("DW_AT_specification", ""))
-    return name(names.get(to.strip("<>").removeprefix("0x"), {}), depth + 1)
+    return name(names.get(to.split()[-1].strip("<>").removeprefix("0x") if to else "", {}), depth + 1)
 insns = [int(x, 16) for x in open("insns.txt")]
 for e in ranges:
     if "DW_AT_call_column" in e and "DW_AT_entry_pc" not in e and "DW_AT_high_pc" in e:
@@ -162,7 +163,8 @@ check() {
 		fail "$name: entries for '$(cut -d' ' -f1 places.txt | sort -u | paste -sd ' ')'"
 	for function in add pick; do
 		told "$name" "$caller" "$callee" $function addr2line -i -f -C
-		has eu-addr2line && told "$name" "$caller" "$callee" $function eu-addr2line -i -f -C
+		# clang writes no .debug_aranges, without which this reader finds no unit.
+		has eu-addr2line && [ "${name#c}" = "$name" ] && told "$name" "$caller" "$callee" $function eu-addr2line -i -f -C
 		has llvm-symbolizer && told "$name" "$caller" "$callee" $function llvm-symbolizer
 	done
 	no_new_errors "$name" "$name.out"
