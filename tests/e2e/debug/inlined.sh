@@ -13,11 +13,11 @@ need jq objdump
 cat >callee.c <<'C'
 int table[64];
 __attribute__((noinline)) int add(int a, int b) /* add */
-{
+{ /* add */
 	return a + b; /* add */
 } /* add */
 __attribute__((noinline)) int pick(int n) /* pick */
-{
+{ /* pick */
 	if (n % 5 == 0) /* pick */
 		return 7; /* pick */
 	if (n & 1) /* pick */
@@ -83,11 +83,11 @@ cat >callee.cc <<'C'
 namespace far {
 struct Box { int v; int pick(int n) const; };
 __attribute__((noinline)) int add(int a, int b) /* add */
-{
+{ /* add */
 	return a + b; /* add */
 } /* add */
 __attribute__((noinline)) int Box::pick(int n) const /* pick */
-{
+{ /* pick */
 	if (n > 7) /* pick */
 		return v; /* pick */
 	return v + n; /* pick */
