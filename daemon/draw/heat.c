@@ -79,7 +79,6 @@ int md_heat_add_loose(const struct md_heat_input *in, struct md_heat *heat)
 		struct md_heat_place place = {
 			.vaddr = in->loose[i].vaddr,
 			.size = 1,
-			.block = MP_NONE,
 			.func = mp_cfg_func_at(in->cfg, in->loose[i].vaddr),
 			.count = (double)in->loose[i].count,
 			.insns = (double)in->loose[i].count,
@@ -110,7 +109,6 @@ static int add_block(const struct md_heat_input *in, uint32_t b, struct md_heat 
 	const struct md_heat_place place = {
 		.vaddr = block->vaddr,
 		.size = block->size,
-		.block = b,
 		.func = block->func,
 		.count = in->counts->block[b],
 		.insns = in->counts->block[b] * block->nr_insns,

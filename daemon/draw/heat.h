@@ -18,12 +18,12 @@
 #define MD_HEAT_LINE 64
 #define MD_HEAT_PAGE 4096
 
-/* Executed code in one place: a block, a copy of a block, or an address outside of all blocks. */
+/* Executed code in one place: a block, a copy of a block or of a part of it, or an address outside of all blocks. */
 struct md_heat_place {
 	uint64_t vaddr;
 	uint32_t size;
-	uint32_t block, func; /* in the original's cfg; MP_NONE: none */
-	double count;	      /* number of executions */
+	uint32_t func; /* in the original's cfg; MP_NONE: none */
+	double count;  /* number of executions */
 	/* executed instructions; a block's copies together have the block's count */
 	double insns;
 };
@@ -72,6 +72,8 @@ int md_heat_before(const struct md_heat_input *in, struct md_heat *out);
  * successors of a copied block are read from the copy's own branches. A clone gets the flow
  * that falls into it from the copy before; the primary copy gets the rest. Flow that enters at
  * the old address of a moved function (an exported one, say) is counted at the copy directly.
+ * Where a called function's code stands in place of a call, that code gets the part of the function's
+ * counts that the call has of all calls of the function.
  * Return: 0, -ENOMEM. Ownership: md_heat_fini(@out), also after an error.
  */
 int md_heat_after(const struct md_heat_input *in, const struct mp_map *map,

@@ -10,90 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/draw/heat.h"
+#include "daemon/draw/heat_after_private.h"
 #include "libprof/infer/counts_doubt.h"
 #include "libprof/insn/insn.h"
 
-/* A copy of a block: a piece of the map, and how its code ends. */
-struct copy {
-	uint64_t vaddr, end;
-	uint32_t block;
-	bool falls;	  /* continues into the code that follows */
-	bool clone;	  /* reached only by falling through from the copy before */
-	uint64_t cond_at; /* conditional branch at its end; 0: none */
-	uint64_t cond_to;
-	uint64_t jump_at; /* direct jump at its end; 0: none */
-	uint64_t jump_to;
-	double share; /* fraction of the block's count */
-};
-
-struct after {
-	const struct md_heat_input *in;
-	const struct mp_elf *elf;
-	struct copy *copies; /* ascending by vaddr */
-	uint32_t nr;
-	uint32_t *primary; /* per block: the copy that branches lead to; MP_NONE: not copied */
-	struct md_heat *out;
-};
-
-/* ---- reading ------------------------------------------------------------------------------- */
-
-/* Reads the branches at the end of @copy. A copy that cannot be decoded does not fall through. */
-static void copy_read(const struct after *a, struct copy *copy)
-{
-	uint64_t size = copy->end - copy->vaddr, at = 0;
-	const uint8_t *bytes = mp_elf_bytes(a->elf, copy->vaddr, size);
-	struct mp_insn insn = {0};
-
-	copy->falls = true;
-	while (bytes && at < size) {
-		if (mp_insn_decode(bytes + at, size - at, copy->vaddr + at, &insn)) {
-			copy->falls = false;
-			return;
-		}
-		if (insn.kind == MP_INSN_COND) {
-			copy->cond_at = insn.vaddr;
-			copy->cond_to = insn.target;
-		} else if (insn.kind == MP_INSN_JUMP) {
-			copy->jump_at = insn.vaddr;
-			copy->jump_to = insn.target;
-		}
-		at += insn.len;
-	}
-	if (mp_insn_ends_block(&insn) && insn.kind != MP_INSN_COND)
-		copy->falls = false;
-}
-
-static int copies_read(struct after *a, const struct mp_map *map)
-{
-	const struct mp_cfg *cfg = a->in->cfg;
-
-	a->copies = calloc((size_t)map->nr_pieces + 1, sizeof(*a->copies));
-	if (!a->copies)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < map->nr_pieces; i++) {
-		const struct mp_map_piece *piece = &map->pieces[i];
-		uint32_t b = mp_cfg_block_starting(cfg, piece->old_vaddr);
-		struct copy *copy = &a->copies[a->nr];
-
-		if (!piece->old_size)
-			continue;
-		if (b == MP_NONE || cfg->blocks[b].size != piece->old_size ||
-		    (piece->new_size && !mp_elf_bytes(a->elf, piece->new_vaddr, piece->new_size))) {
-			a->out->nr_unplaced++;
-			continue;
-		}
-		copy->vaddr = piece->new_vaddr;
-		copy->end = piece->new_vaddr + piece->new_size;
-		copy->block = b;
-		copy_read(a, copy);
-		a->nr++;
-	}
-	return 0;
-}
+/* ---- looking up ---------------------------------------------------------------------------- */
 
 /* Return: index of the first copy at or after @vaddr. */
-static uint32_t copy_from(const struct after *a, uint64_t vaddr)
+static uint32_t copy_from(const struct md_heat_after *a, uint64_t vaddr)
 {
 	uint32_t low = 0, high = a->nr;
 
@@ -114,13 +38,13 @@ static uint32_t copy_from(const struct after *a, uint64_t vaddr)
  */
 #define MAX_AT_ONE_ADDRESS 64
 
-static uint32_t copies_end(const struct after *a, uint32_t from)
+static uint32_t copies_end(const struct md_heat_after *a, uint32_t from)
 {
 	return a->nr - from < MAX_AT_ONE_ADDRESS ? a->nr : from + MAX_AT_ONE_ADDRESS;
 }
 
 /* Return: the copy of @block that starts at @vaddr, or MP_NONE. */
-static uint32_t copy_at(const struct after *a, uint64_t vaddr, uint32_t block)
+static uint32_t copy_at(const struct md_heat_after *a, uint64_t vaddr, uint32_t block)
 {
 	uint32_t from = copy_from(a, vaddr), end = copies_end(a, from);
 
@@ -133,9 +57,9 @@ static uint32_t copy_at(const struct after *a, uint64_t vaddr, uint32_t block)
 /* ---- which copy is which ------------------------------------------------------------------- */
 
 /* Return: where the jump at the old start of @block leads; 0: there is no such jump. */
-static uint64_t patch_target(const struct after *a, uint32_t b)
+static uint64_t patch_target(const struct md_heat_after *a, uint32_t b)
 {
-	const struct mp_block *block = &a->in->cfg->blocks[b];
+	const struct mp_block *block = &a->view.cfg.blocks[b];
 	const uint8_t *bytes = mp_elf_bytes(a->elf, block->vaddr, block->size);
 	struct mp_insn insn;
 	uint64_t at = 0;
@@ -151,14 +75,14 @@ static uint64_t patch_target(const struct after *a, uint32_t b)
 }
 
 /* Return: how often @from is followed by @to, over all edges. */
-static double way_count(const struct after *a, uint32_t from, uint32_t to)
+static double way_count(const struct md_heat_after *a, uint32_t from, uint32_t to)
 {
-	const struct mp_block *block = &a->in->cfg->blocks[from];
+	const struct mp_block *block = &a->view.cfg.blocks[from];
 	double sum = 0;
 
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-		if (a->in->cfg->edges[e].to == to)
-			sum += a->in->counts->edge[e];
+		if (a->view.cfg.edges[e].to == to)
+			sum += a->counts.edge[e];
 	return sum;
 }
 
@@ -166,15 +90,15 @@ static double way_count(const struct after *a, uint32_t from, uint32_t to)
  * Return: the count that falls into copy @i from the copy before; -1: that copy does not fall
  * into it.
  */
-static double falls_into(const struct after *a, uint32_t i)
+static double falls_into(const struct md_heat_after *a, uint32_t i)
 {
 	const struct mp_block *before;
 
-	if (!i || !a->copies[i - 1].falls)
+	if (!i || !a->copies[i - 1].end_of.falls)
 		return -1;
-	before = &a->in->cfg->blocks[a->copies[i - 1].block];
+	before = &a->view.cfg.blocks[a->copies[i - 1].block];
 	for (uint32_t e = before->first_edge; e < before->first_edge + before->nr_edges; e++)
-		if (a->in->cfg->edges[e].to == a->copies[i].block)
+		if (a->view.cfg.edges[e].to == a->copies[i].block)
 			return way_count(a, a->copies[i - 1].block, a->copies[i].block);
 	return -1;
 }
@@ -183,14 +107,14 @@ static double falls_into(const struct after *a, uint32_t i)
  * The measure for choosing the primary copy, if no other evidence does: the count that falls into
  * copy @i.
  */
-static double primary_score(const struct after *a, uint32_t i)
+static double primary_score(const struct md_heat_after *a, uint32_t i)
 {
 	bool behind_primary = i && a->primary[a->copies[i - 1].block] == i - 1;
 
 	return falls_into(a, i) * (behind_primary ? 1 : 0.5);
 }
 
-static void mark_target(const struct after *a, uint64_t target, uint8_t *is_target)
+static void mark_target(const struct md_heat_after *a, uint64_t target, uint8_t *is_target)
 {
 	uint32_t from = copy_from(a, target), end = copies_end(a, from);
 
@@ -199,10 +123,10 @@ static void mark_target(const struct after *a, uint64_t target, uint8_t *is_targ
 }
 
 /* Code that was not moved also branches to the copies. */
-static void mark_old_branches(const struct after *a, uint8_t *is_target)
+static void mark_old_branches(const struct md_heat_after *a, uint8_t *is_target)
 {
-	for (uint32_t b = 0; b < a->in->cfg->nr_blocks; b++) {
-		const struct mp_block *block = &a->in->cfg->blocks[b];
+	for (uint32_t b = 0; b < a->view.cfg.nr_blocks; b++) {
+		const struct mp_block *block = &a->view.cfg.blocks[b];
 		uint64_t at = block->vaddr + block->size - block->term_len;
 		const uint8_t *bytes = mp_elf_bytes(a->elf, at, block->term_len);
 		struct mp_insn insn;
@@ -227,9 +151,9 @@ static void mark_old_branches(const struct after *a, uint8_t *is_target)
  * falling into it (the layout puts such copies in line; a clone is an extra); one that nothing
  * falls into; one that a branch leads to; the one that the old start jumps to.
  */
-static int find_primaries(struct after *a)
+static int find_primaries(struct md_heat_after *a)
 {
-	uint32_t nr_blocks = a->in->cfg->nr_blocks;
+	uint32_t nr_blocks = a->view.cfg.nr_blocks;
 	uint8_t *is_target = calloc((size_t)a->nr + 1, 1);
 	uint8_t *rank = calloc((size_t)nr_blocks + 1, 1);
 
@@ -242,10 +166,10 @@ static int find_primaries(struct after *a)
 	for (uint32_t b = 0; b < nr_blocks; b++)
 		a->primary[b] = MP_NONE;
 	for (uint32_t i = 0; i < a->nr; i++) {
-		if (a->copies[i].cond_at)
-			mark_target(a, a->copies[i].cond_to, is_target);
-		if (a->copies[i].jump_at)
-			mark_target(a, a->copies[i].jump_to, is_target);
+		if (a->copies[i].end_of.cond_at)
+			mark_target(a, a->copies[i].end_of.cond_to, is_target);
+		if (a->copies[i].end_of.jump_at)
+			mark_target(a, a->copies[i].end_of.jump_to, is_target);
 	}
 	mark_old_branches(a, is_target);
 	for (uint32_t i = 0; i < a->nr; i++) {
@@ -288,18 +212,18 @@ static int find_primaries(struct after *a)
  */
 #define ROUNDS 16
 
-static void share_flow(struct after *a)
+static void share_flow(struct md_heat_after *a)
 {
-	const double *counts = a->in->counts->block;
+	const double *counts = a->counts.block;
 
 	for (int round = 0; round < ROUNDS; round++) {
 		for (uint32_t i = 0; i < a->nr; i++) {
-			struct copy *copy = &a->copies[i];
+			struct md_heat_copy *copy = &a->copies[i];
 			double now = 0, *rest;
 
 			if (!copy->clone)
 				continue;
-			if (i && a->copies[i - 1].falls && counts[copy->block] > 0)
+			if (i && a->copies[i - 1].end_of.falls && counts[copy->block] > 0)
 				now = fmax(a->copies[i - 1].share, 0) *
 				      way_count(a, a->copies[i - 1].block, copy->block) /
 				      counts[copy->block];
@@ -313,83 +237,104 @@ static void share_flow(struct after *a)
 }
 
 /* Return: address where a branch to @block leads now. */
-static uint64_t address_of(const struct after *a, uint32_t block)
+static uint64_t address_of(const struct md_heat_after *a, uint32_t block)
 {
 	if (a->primary[block] != MP_NONE)
 		return a->copies[a->primary[block]].vaddr;
-	return a->in->cfg->blocks[block].vaddr;
+	return a->view.cfg.blocks[block].vaddr;
 }
 
 /* Return: new address of the original's @target. */
-static uint64_t address_now(const struct after *a, uint64_t target)
+static uint64_t address_now(const struct md_heat_after *a, uint64_t target)
 {
-	uint32_t b = mp_cfg_block_starting(a->in->cfg, target);
+	uint32_t b = md_heat_block_starting(a, target);
 
 	return b == MP_NONE ? target : address_of(a, b);
 }
 
 /* Adds an edge out of @copy, by the branch that leads there; falling through adds no jump. */
-static int add_edge(struct after *a, const struct copy *copy, const struct mp_edge *edge,
-		    double count)
+static int add_edge(struct md_heat_after *a, const struct md_heat_copy *copy,
+		    const struct mp_edge *edge, double count)
 {
+	const struct md_heat_end *end = &copy->end_of;
 	uint64_t to = address_of(a, edge->to);
 
 	if (edge->kind == MP_EDGE_TABLE)
 		return md_heat_add_jump(a->out, copy->end, to, count, MD_HEAT_TABLE);
-	if (copy->cond_at &&
-	    (copy->cond_to == to || copy_at(a, copy->cond_to, edge->to) != MP_NONE))
-		return md_heat_add_jump(a->out, copy->cond_at, copy->cond_to, count,
-					MD_HEAT_BRANCH);
-	if (copy->jump_at &&
-	    (copy->jump_to == to || copy_at(a, copy->jump_to, edge->to) != MP_NONE))
-		return md_heat_add_jump(a->out, copy->jump_at, copy->jump_to, count,
-					MD_HEAT_BRANCH);
-	if (copy->falls && copy + 1 < a->copies + a->nr && copy[1].block == edge->to)
+	if (end->cond_at && (end->cond_to == to || copy_at(a, end->cond_to, edge->to) != MP_NONE))
+		return md_heat_add_jump(a->out, end->cond_at, end->cond_to, count, MD_HEAT_BRANCH);
+	if (end->jump_at && (end->jump_to == to || copy_at(a, end->jump_to, edge->to) != MP_NONE))
+		return md_heat_add_jump(a->out, end->jump_at, end->jump_to, count, MD_HEAT_BRANCH);
+	if (end->falls && copy + 1 < a->copies + a->nr && copy[1].block == edge->to)
 		return 0;
 	/* The branch leads to the old start of a copied block, which jumps on. */
-	return md_heat_add_jump(a->out, copy->cond_at ? copy->cond_at : copy->jump_at, to, count,
+	return md_heat_add_jump(a->out, end->cond_at ? end->cond_at : end->jump_at, to, count,
 				MD_HEAT_BRANCH);
 }
 
-static int add_copy(struct after *a, const struct copy *copy)
+/*
+ * Adds the calls of a block, which is at @vaddr now. A call keeps its offset in the block.
+ * @lacks_last: the call at the block's end is not there.
+ */
+static int add_calls(struct md_heat_after *a, uint32_t b, uint64_t vaddr, bool lacks_last,
+		     double share)
 {
-	const struct mp_cfg *cfg = a->in->cfg;
+	const struct mp_cfg *cfg = &a->view.cfg;
+	uint32_t c = mp_cfg_call_from(cfg, 0, cfg->nr_calls, b);
+	int r = 0;
+
+	for (; c < cfg->nr_calls && cfg->calls[c].block == b && !r; c++) {
+		const struct mp_call *call = &cfg->calls[c];
+		bool is_last = c + 1 == cfg->nr_calls || call[1].block != b;
+
+		if (!call->tail && !(lacks_last && is_last))
+			r = md_heat_add_jump(a->out, vaddr + call->offset,
+					     address_now(a, mp_call_target(cfg, call)),
+					     a->counts.block[b] * share, MD_HEAT_CALL);
+	}
+	return r;
+}
+
+static int add_copy(struct md_heat_after *a, const struct md_heat_copy *copy)
+{
+	const struct mp_cfg *cfg = &a->view.cfg;
 	const struct mp_block *block = &cfg->blocks[copy->block];
-	double count = a->in->counts->block[copy->block] * copy->share;
+	double share = copy->share * a->rest[copy->block];
+	double count = a->counts.block[copy->block] * share;
 	const struct md_heat_place place = {
 		.vaddr = copy->vaddr,
 		.size = (uint32_t)(copy->end - copy->vaddr),
-		.block = copy->block,
 		.func = block->func,
 		.count = count,
-		.insns = count * block->nr_insns,
+		.insns = count * (block->nr_insns - (copy->nr_inlined ? 1 : 0)),
 	};
 	int r = md_heat_add_place(a->out, &place);
 
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges && !r; e++)
-		r = add_edge(a, copy, &cfg->edges[e], a->in->counts->edge[e] * copy->share);
-	if (!r)
+		r = add_edge(a, copy, &cfg->edges[e], a->counts.edge[e] * share);
+	/* A jump through a slot leaves the file. */
+	if (!r && !copy->lacks_call)
 		r = md_heat_add_jump(a->out, copy->end, address_now(a, mp_block_target(block)),
-				     md_heat_leaving(cfg, a->in->counts, copy->block) * copy->share,
+				     md_heat_leaving(cfg, &a->counts, copy->block) * share,
 				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
-	return r;
+	return r ? r : add_calls(a, copy->block, copy->vaddr, copy->lacks_call, share);
 }
 
 /*
  * A block that was not moved. Its branches lead to the copies; instead of falling through, it
  * jumps.
  */
-static int add_stayed(struct after *a, uint32_t b)
+static int add_stayed(struct md_heat_after *a, uint32_t b)
 {
-	const struct mp_cfg *cfg = a->in->cfg;
+	const struct mp_cfg *cfg = &a->view.cfg;
 	const struct mp_block *block = &cfg->blocks[b];
+	double share = a->rest[b], count = a->counts.block[b] * share;
 	const struct md_heat_place place = {
 		.vaddr = block->vaddr,
 		.size = block->size,
-		.block = b,
 		.func = block->func,
-		.count = a->in->counts->block[b],
-		.insns = a->in->counts->block[b] * block->nr_insns,
+		.count = count,
+		.insns = count * block->nr_insns,
 	};
 	uint64_t end = block->vaddr + block->size;
 	int r = md_heat_add_place(a->out, &place);
@@ -399,28 +344,19 @@ static int add_stayed(struct after *a, uint32_t b)
 		uint64_t to = address_of(a, edge->to);
 
 		if (edge->kind == MP_EDGE_FALL && a->primary[edge->to] != MP_NONE)
-			r = md_heat_add_jump(a->out, end, to, a->in->counts->edge[e],
+			r = md_heat_add_jump(a->out, end, to, a->counts.edge[e] * share,
 					     MD_HEAT_BRANCH);
 		else if (edge->kind != MP_EDGE_FALL)
 			r = md_heat_add_jump(
-				a->out, end - block->term_len, to, a->in->counts->edge[e],
+				a->out, end - block->term_len, to, a->counts.edge[e] * share,
 				edge->kind == MP_EDGE_TABLE ? MD_HEAT_TABLE : MD_HEAT_BRANCH);
 	}
 	if (!r)
 		r = md_heat_add_jump(a->out, end - block->term_len,
 				     address_now(a, mp_block_target(block)),
-				     md_heat_leaving(cfg, a->in->counts, b),
+				     md_heat_leaving(cfg, &a->counts, b) * share,
 				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);
-	return r;
-}
-
-/* A call keeps its offset in the block. Calls of clones count at the primary copy. */
-static int add_call(struct after *a, const struct mp_call *call)
-{
-	uint64_t from = address_of(a, call->block) + call->offset;
-
-	return md_heat_add_jump(a->out, from, address_now(a, mp_call_target(a->in->cfg, call)),
-				a->in->counts->block[call->block], MD_HEAT_CALL);
+	return r ? r : add_calls(a, b, block->vaddr, false, share);
 }
 
 /* ---- what to expect ------------------------------------------------------------------------ */
@@ -449,54 +385,61 @@ static uint32_t falls_to(const struct mp_cfg *cfg, uint32_t b)
 	return MP_NONE;
 }
 
-static int count_moved(struct after *a)
+static void count_moved(struct md_heat_after *a)
 {
 	const struct mp_cfg *cfg = a->in->cfg;
-	uint8_t *moved = calloc((size_t)cfg->nr_funcs + 1, 1);
 
-	if (!moved)
-		return -ENOMEM;
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 		const struct mp_func *func = &cfg->funcs[f];
 		bool runs = false;
 
-		for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
-			moved[f] |= a->primary[b] != MP_NONE;
-			runs |= a->primary[b] != MP_NONE && a->in->counts->block[b] > 0;
-		}
+		for (uint32_t b = a->view.first[func->first_block];
+		     b < a->view.first[func->first_block + func->nr_blocks]; b++)
+			runs |= a->primary[b] != MP_NONE && a->counts.block[b] > 0;
 		a->out->nr_moved += runs;
 	}
-	free(moved);
-	return 0;
+}
+
+static int add_all(struct md_heat_after *a)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < a->nr && !r; i++)
+		if (a->counts.block[a->copies[i].block] > 0)
+			r = add_copy(a, &a->copies[i]);
+	if (!r)
+		r = md_heat_inlined_add(a);
+	for (uint32_t b = 0; b < a->view.cfg.nr_blocks && !r; b++)
+		if (a->counts.block[b] > 0 && a->primary[b] == MP_NONE)
+			r = add_stayed(a, b);
+	return r ? r : md_heat_add_loose(a->in, a->out);
 }
 
 static int flow_follow(const struct md_heat_input *in, const struct mp_map *map,
 		       const struct mp_elf *elf, struct md_heat *out)
 {
-	struct after a = {.in = in, .elf = elf, .out = out};
+	struct md_heat_after a = {.in = in, .elf = elf, .out = out};
 	int r;
 
 	*out = (struct md_heat){0};
-	r = copies_read(&a, map);
+	r = md_heat_pieces_read(&a, map);
 	if (!r)
 		r = find_primaries(&a);
-	if (!r)
+	if (!r) {
 		share_flow(&a);
-	for (uint32_t i = 0; i < a.nr && !r; i++)
-		if (in->counts->block[a.copies[i].block] > 0)
-			r = add_copy(&a, &a.copies[i]);
-	for (uint32_t b = 0; b < in->cfg->nr_blocks && !r; b++)
-		if (in->counts->block[b] > 0 && a.primary[b] == MP_NONE)
-			r = add_stayed(&a, b);
-	for (uint32_t i = 0; i < in->cfg->nr_calls && !r; i++)
-		if (!in->cfg->calls[i].tail)
-			r = add_call(&a, &in->cfg->calls[i]);
+		r = md_heat_inlined_share(&a);
+	}
 	if (!r)
-		r = md_heat_add_loose(in, out);
+		r = add_all(&a);
 	if (!r)
-		r = count_moved(&a);
+		count_moved(&a);
+	mp_cfg_view_fini(&a.view);
+	free(a.counts.block);
+	free(a.counts.edge);
 	free(a.copies);
+	free(a.inlined);
 	free(a.primary);
+	free(a.rest);
 	return r;
 }
 

@@ -270,9 +270,9 @@ static json_t *cover_json(const struct md_heat_cover *cover)
 
 static json_t *side_json(const struct md_heat *heat, const struct md_heat_figures *figures)
 {
-	return json_pack("{s:o, s:o, s:o, s:f, s:f, s:f}", "lines", cover_json(&figures->lines),
-			 "pages", cover_json(&figures->pages), "functions",
-			 cover_json(&figures->funcs), "taken_per_1000", figures->taken,
+	return json_pack("{s:o, s:o, s:o, s:f, s:f, s:f, s:f}", "lines",
+			 cover_json(&figures->lines), "pages", cover_json(&figures->pages),
+			 "functions", cover_json(&figures->funcs), "taken_per_1000", figures->taken,
 			 "to_other_line_per_1000", figures->leave_line, "to_other_page_per_1000",
 			 figures->leave_page, "executed", heat->insns);
 }

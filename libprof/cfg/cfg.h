@@ -307,6 +307,24 @@ void mp_cfg_free(struct mp_cfg *cfg);
 int mp_cfg_cut(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts, uint32_t **first,
 	       struct mp_err *err);
 
+/*
+ * A CFG with further cuts beside the one that it was made of. @cfg has blocks, edges and calls of its own,
+ * and shares everything else: functions and look-ups by address name the blocks of the other CFG, of which
+ * block b consists of blocks first[b] to first[b + 1] - 1 here.
+ */
+struct mp_cfg_view {
+	struct mp_cfg cfg;
+	uint32_t *first;
+};
+
+/*
+ * mp_cfg_view_cut - a view of @cfg with further blocks, as mp_cfg_cut() makes them. Return: 0, -ENOMEM.
+ * Ownership: mp_cfg_view_fini(@out), before @cfg is freed.
+ */
+int mp_cfg_view_cut(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
+		    struct mp_cfg_view *out, struct mp_err *err);
+void mp_cfg_view_fini(struct mp_cfg_view *view);
+
 /* The function or block that holds @vaddr, or MP_NONE. O(log n). */
 uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr);
 uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfg_cut - cuts blocks of a finished CFG at further places. Only blocks and edges change: the
- * evidence about targets stays as it is. The editor calls it when the layout is decided.
+ * cfg_cut - cuts blocks of a finished CFG at further places. Only blocks, edges and the places of calls
+ * change: the evidence about targets stays as it is. The editor cuts when the layout is decided; pictures
+ * of outputs cut a view.
  */
 #include <errno.h>
 
@@ -99,7 +100,59 @@ static void cut_blocks(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t 
 	}
 }
 
-/* Leads everything else that names blocks to the new ones. */
+/* Leads @call to the part that holds its instruction. */
+static void move_call(const struct mp_block *blocks, const uint32_t *first, struct mp_call *call)
+{
+	uint32_t block = first[call->block], end = first[call->block + 1];
+	/* The first piece begins where the block began. */
+	uint64_t vaddr = blocks[block].vaddr + call->offset;
+
+	while (block + 1 < end && blocks[block + 1].vaddr <= vaddr)
+		block++;
+	call->block = block;
+	call->offset = vaddr - blocks[block].vaddr;
+}
+
+void mp_cfg_view_fini(struct mp_cfg_view *view)
+{
+	free(view->cfg.blocks);
+	free(view->cfg.edges);
+	free(view->cfg.calls);
+	free(view->first);
+	*view = (struct mp_cfg_view){0};
+}
+
+int mp_cfg_view_cut(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
+		    struct mp_cfg_view *out, struct mp_err *err)
+{
+	uint32_t *first = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*first)), nr = 0;
+	struct mp_cfg *cut = &out->cfg;
+
+	*out = (struct mp_cfg_view){*cfg, first};
+	cut->blocks = NULL;
+	cut->edges = NULL;
+	cut->calls = NULL;
+	if (first) {
+		nr = number(cfg, cuts, nr_cuts, first);
+		cut->nr_blocks = nr;
+		cut->nr_edges = cfg->nr_edges + nr - cfg->nr_blocks;
+		cut->blocks = malloc(((size_t)nr + 1) * sizeof(*cut->blocks));
+		cut->edges = malloc(((size_t)cut->nr_edges + 1) * sizeof(*cut->edges));
+		cut->calls = malloc(((size_t)cfg->nr_calls + 1) * sizeof(*cut->calls));
+	}
+	if (!cut->blocks || !cut->edges || !cut->calls || nr > MP_MAX_BLOCKS) {
+		mp_cfg_view_fini(out);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	cut_blocks(cfg, cuts, nr_cuts, first, cut->blocks, cut->edges);
+	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
+		cut->calls[c] = cfg->calls[c];
+		move_call(cut->blocks, first, &cut->calls[c]);
+	}
+	return 0;
+}
+
+/* Leads everything but edges and calls that names blocks to the new ones. */
 static void renumber(struct mp_cfg *cfg, const uint32_t *first)
 {
 	struct mp_cfg_index *index = cfg->private_data;
@@ -122,17 +175,6 @@ static void renumber(struct mp_cfg *cfg, const uint32_t *first)
 	for (uint32_t t = 0; t < cfg->nr_tables; t++)
 		if (cfg->tables[t].block != MP_NONE)
 			cfg->tables[t].block = first[cfg->tables[t].block + 1] - 1;
-	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
-		struct mp_call *call = &cfg->calls[c];
-		uint32_t block = first[call->block], end = first[call->block + 1];
-		/* The first piece begins where the block began. */
-		uint64_t vaddr = cfg->blocks[block].vaddr + call->offset;
-
-		while (block + 1 < end && cfg->blocks[block + 1].vaddr <= vaddr)
-			block++;
-		call->block = block;
-		call->offset = vaddr - cfg->blocks[block].vaddr;
-	}
 	/* A hint may be too low: lookups go on from there. */
 	for (uint64_t h = 0; h < nr_hints; h++)
 		index->block_hint[h] = first[index->block_hint[h]];
@@ -141,29 +183,20 @@ static void renumber(struct mp_cfg *cfg, const uint32_t *first)
 int mp_cfg_cut(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts, uint32_t **first_of,
 	       struct mp_err *err)
 {
-	uint32_t *first = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*first)), nr = 0;
-	struct mp_block *blocks = NULL;
-	struct mp_edge *edges = NULL;
+	struct mp_cfg_view view;
+	int rc = mp_cfg_view_cut(cfg, cuts, nr_cuts, &view, err);
 
-	if (first) {
-		nr = number(cfg, cuts, nr_cuts, first);
-		blocks = malloc(((size_t)nr + 1) * sizeof(*blocks));
-		edges = malloc(((size_t)cfg->nr_edges + nr - cfg->nr_blocks + 1) * sizeof(*edges));
-	}
-	if (!blocks || !edges || nr > MP_MAX_BLOCKS) {
-		free(edges);
-		free(blocks);
-		free(first);
-		return mp_err_set(err, ENOMEM, "out of memory");
-	}
-	cut_blocks(cfg, cuts, nr_cuts, first, blocks, edges);
+	if (rc)
+		return rc;
 	free(cfg->edges);
 	free(cfg->blocks);
-	cfg->edges = edges;
-	cfg->nr_edges += nr - cfg->nr_blocks;
-	cfg->blocks = blocks;
-	cfg->nr_blocks = nr;
-	renumber(cfg, first);
-	*first_of = first;
+	free(cfg->calls);
+	cfg->edges = view.cfg.edges;
+	cfg->nr_edges = view.cfg.nr_edges;
+	cfg->blocks = view.cfg.blocks;
+	cfg->nr_blocks = view.cfg.nr_blocks;
+	cfg->calls = view.cfg.calls;
+	renumber(cfg, view.first);
+	*first_of = view.first;
 	return 0;
 }

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # morph-stats heat and flame: the pictures are well-formed and load nothing, their numbers equal
-# query's. Also hostile names, exit statuses, and no incomplete files.
+# query's, and those of an output are what its own run counts. Also hostile names, exit statuses, and no incomplete files.
 . "$(dirname "$0")/../lib.sh"
 scratch pictures
 cc=${CC:-gcc}
-need "${cc%% *}" valgrind python3 jq
+need "${cc%% *}" valgrind python3 jq readelf
 
 # ends STATUS WHAT ARGS: no message after success, one line after failure
 ends() {
@@ -190,6 +190,138 @@ if [ -e prog.morph ]; then
 		[ ! -e cut.svg ] || fail "cut at $at %: a picture all the same"
 	done
 fi
+
+# ---- after, where calls go through slots and small functions stand in place of calls. Counts of the output's
+# own run say what is right.
+cat >calls.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define LEAF __attribute__((noinline, noclone, noipa))
+static int table[64];
+LEAF static int add(int a, int b) { return a + b; }
+LEAF static int pick(int n)
+{
+	if (n % 5 == 0)
+		return 7;
+	if (n & 1)
+		return table[n & 63];
+	return n * 3;
+}
+LEAF static void note(int n)
+{
+	if (n % 3)
+		table[n & 63] += n;
+}
+LEAF static void nothing(void) {}
+LEAF static int looped(int n)
+{
+	int s = 0;
+	for (int i = 0; i < n % 7; i++)
+		s += add(pick(i + n), i);
+	return s;
+}
+LEAF static int work(int n)
+{
+	char text[32];
+	int s = 0;
+	for (int i = 0; i < n; i++) {
+		text[i % 20] = 'x';
+		text[i % 20 + 1] = 0;
+		s += (int)strlen(text);
+		note(s);
+		if (i % 4 == 0)
+			s = add(s, pick(i));
+		else
+			nothing();
+		s ^= looped(s & 0xff);
+		s += abs(strcmp(text, "xxx"));
+	}
+	return s;
+}
+int main(int argc, char **argv)
+{
+	int s = 0;
+	for (int i = 0; i < 3; i++)
+		s ^= work(argc > 1 ? atoi(argv[1]) : 1000 + i);
+	printf("%d\n", s);
+	return 0;
+}
+C
+
+# counted FILE: executed instructions and taken branches of FILE's own code in cg.FILE
+counted() {
+	valgrind -q --tool=callgrind --skip-plt=no --dump-instr=yes --collect-jumps=yes \
+		--callgrind-out-file="cg.$1" "./$1" \
+		>/dev/null 2>&1 || fail "callgrind of $1"
+	python3 - "$1" <<'PY'
+import re, subprocess, sys
+# Callgrind knows no file for an output's copies. Nothing but the program lies that low. Stubs of the PLT have no
+# file either, so they have no counts.
+LOW, BASES = 0x4000000, (0, 0x108000)
+sections = subprocess.run(["readelf", "-SW", sys.argv[1]], capture_output=True, text=True).stdout
+stubs = [(int(at, 16), int(size, 16)) for at, size in
+         re.findall(r" \.plt\S*\s+PROGBITS\s+(\w+) \w+ (\w+)", sections)]
+names, unknown, ours, low, insns, taken, skip = {}, False, False, False, 0, 0, False
+for line in open("cg." + sys.argv[1]):
+    m = re.match(r"(c?)ob=(\(\d+\))(?: (.*))?$", line)
+    if m:
+        if m[3]:
+            names[m[2]] = m[3]
+        if not m[1]:
+            ours = names.get(m[2], "").endswith("/" + sys.argv[1])
+            unknown = names.get(m[2]) == "???"
+    elif line.startswith("calls="):
+        skip = True
+    elif re.match(r"(jump|jcnd)=", line):
+        taken += (ours or unknown and low) * int(re.match(r"\w+=(\d+)", line)[1])
+    elif re.match(r"[0-9+*-]", line):
+        cost = line.split()
+        if cost[0].startswith("0x"):
+            at = int(cost[0], 16)
+            low = at < LOW and not any(0 <= at - base - start < size for base in BASES for start, size in stubs)
+        if not skip and len(cost) > 2:
+            insns += (ours or unknown and low) * int(cost[2])
+        skip = False
+print(insns, taken)
+PY
+}
+
+# drawn SIDE: the same figures in out.txt
+drawn() { jq -r ".before.executed as \$all | .$1 | \"\(.executed) \(.taken_per_1000 * \$all / 1000)\"" out.txt; }
+
+# near WHAT A B SHARE: each figure of A and B differs by this share at most
+near() {
+	python3 - "$2" "$3" "$4" <<'PY' || fail "$1: $2, not $3"
+import sys
+a, b = ([float(x) for x in s.split()] for s in sys.argv[1:3])
+sys.exit(any(abs(x - y) > float(sys.argv[3]) * y for x, y in zip(a, b, strict=True)))
+PY
+}
+
+for flags in "-fPIE -pie" "-fno-pie -no-pie -fcf-protection -Wl,-z,lazy"; do
+	# shellcheck disable=SC2086
+	$cc -O2 -fno-builtin $flags -Wl,--build-id calls.c -o calls || fail "calls $flags"
+	rm -f c.db
+	before=$(counted calls)
+	"$BUILD/morph-stats" --db c.db import cg.calls >/dev/null || fail "import $flags"
+	for layout in functions=auto slots inline slots,inline; do
+		"$BUILD/morph-optimize" --db c.db --exact-profile --layout="$layout" --report=json -o calls.out calls \
+			>opt.json 2>err.txt || fail "calls $flags $layout: $(tail -1 err.txt)"
+		after=$(counted calls.out)
+		ends 0 "heat of $layout" --db c.db heat calls --after calls.out --json -o calls.svg
+		sound calls.svg
+		# Jumps that were left out still count as executed.
+		near "calls $flags, before" "$(drawn before)" "$before" 0.001
+		near "calls $flags, $layout" "$(drawn after)" "$after" 0.006
+		case $layout in
+		*inline*) [ "$(jq .code.inlined opt.json)" -ge 2 ] || fail "$layout: no function in place of calls" ;;
+		esac
+		case $layout in
+		*slots*) [ "$(jq .code.via_slot opt.json)" -ge 2 ] || fail "$layout: no call through a slot" ;;
+		esac
+	done
+done
 
 # ---- no incomplete files
 echo old >keep.svg

@@ -3,6 +3,7 @@
  * test_heat - the flow through an optimised file, from its bytes and map only, equals that of
  * the plan; the original's equals the counts.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "editor/layout/layout.h"
 #include "editor/layout/predict.h"
 #include "tests/unit/suite.h"
+#include "tests/unit/verify_pair.h"
 #include "tests/support/toycfg.h"
 #include "tests/support/rewrite.h"
 
@@ -275,6 +277,150 @@ START_TEST(heat_keeps_samples_that_no_block_holds)
 }
 END_TEST
 
+/* ---- outputs in which calls changed -------------------------------------------------------- */
+
+/* An output with calls through slots and functions in place of calls, and invented counts of its original. */
+struct called {
+	struct pair pair;
+	struct real real; /* only what invent_samples() and heat need */
+};
+
+static const char *const called_builds[] = {
+	"gcc -O2 -fPIE -pie tests/data/leaf.c",
+	"gcc -O2 -fno-pie -no-pie -fcf-protection tests/data/leaf.c",
+};
+
+static void called_build(struct called *c, int variant, uint32_t seed)
+{
+	struct real *r = &c->real;
+	struct mp_err err = {""};
+
+	*r = (struct real){0};
+	pair_make(&c->pair, called_builds[variant], seed, PAIR_INLINED);
+	ck_assert_int_eq(mp_cfg_build(c->pair.original, NULL, &r->cfg, &err), 0);
+	ck_assert_int_eq(mp_profile_build(r->cfg, NULL, 0, &r->profile, &err), 0);
+	invent_samples(r, seed + 1);
+	ck_assert_int_eq(mp_counts_build(r->cfg, r->profile, NULL, &r->counts, NULL, &err), 0);
+}
+
+static void called_free(struct called *c)
+{
+	mp_counts_fini(&c->real.counts);
+	mp_profile_free(c->real.profile);
+	mp_cfg_free(c->real.cfg);
+	pair_free(&c->pair);
+}
+
+/* Instructions of one function, the places of its code in place of calls included. */
+static double insns_of(const struct md_heat *of, uint32_t func)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < of->nr_places; i++)
+		if (of->places[i].func == func)
+			sum += of->places[i].insns;
+	return sum;
+}
+
+/* tests/e2e/stats/pictures.sh compares with what runs. */
+START_TEST(heat_after_draws_outputs_in_which_calls_changed)
+{
+	for (uint32_t seed = 0; seed < 4; seed++) {
+		struct called c;
+		struct md_heat_input in = {0};
+		struct md_heat before;
+
+		called_build(&c, _i, seed);
+		in.cfg = c.real.cfg;
+		in.counts = &c.real.counts;
+		ck_assert_int_eq(md_heat_before(&in, &before), 0);
+		ck_assert_int_eq(md_heat_after(&in, c.pair.map, c.pair.good, &heat), 0);
+		ck_assert_uint_eq(heat.nr_unplaced, 0);
+		ck_assert(heat.insns < before.insns && heat.insns > 0.8 * before.insns);
+		/* No function has more to do, and none but the one that does nothing is lost. */
+		for (uint32_t f = 0; f < in.cfg->nr_funcs; f++) {
+			double was = insns_of(&before, f), is = insns_of(&heat, f);
+
+			if (strcmp(in.cfg->funcs[f].name, "nothing"))
+				ck_assert_msg(is <= was * (1 + 1e-9) && is >= 0.4 * was,
+					      "%s: %f, was %f", in.cfg->funcs[f].name, is, was);
+		}
+		/* The original's CFG is still that of the original. */
+		md_heat_fini(&before);
+		ck_assert_int_eq(md_heat_after(&in, c.pair.map, c.pair.good, &before), 0);
+		ck_assert(near(before.taken, heat.taken));
+		md_heat_fini(&before);
+		md_heat_fini(&heat);
+		called_free(&c);
+	}
+}
+END_TEST
+
+/* Each block runs equally often, so a stub with one call or more is passed by as often as it ran. */
+START_TEST(heat_after_passes_by_stubs)
+{
+	struct md_heat_input in = {0};
+	uint32_t nr_passed = 0;
+	struct md_heat before;
+	struct called c;
+
+	called_build(&c, _i, 0);
+	in.cfg = c.real.cfg;
+	in.counts = &c.real.counts;
+	for (uint32_t b = 0; b < in.cfg->nr_blocks; b++)
+		c.real.counts.block[b] = 10;
+	ck_assert_int_eq(md_heat_before(&in, &before), 0);
+	ck_assert_int_eq(md_heat_after(&in, c.pair.map, c.pair.good, &heat), 0);
+	for (uint32_t f = 0; f < in.cfg->nr_funcs; f++)
+		nr_passed += in.cfg->funcs[f].problem == MP_PROBLEM_SPECIAL &&
+			     insns_of(&heat, f) < insns_of(&before, f);
+	ck_assert_uint_gt(nr_passed, 0);
+	md_heat_fini(&before);
+	called_free(&c);
+}
+END_TEST
+
+/* Maps that no editor writes: the figures do not matter, but nothing outside of the arrays may be read. */
+START_TEST(heat_after_takes_any_map)
+{
+	uint32_t seed = 1;
+	struct called c;
+	struct md_heat_input in = {0};
+	struct mp_map_piece *kept;
+	size_t size;
+
+	called_build(&c, 0, 0);
+	in.cfg = c.real.cfg;
+	in.counts = &c.real.counts;
+	size = c.pair.map->nr_pieces * sizeof(*kept);
+	kept = malloc(size);
+	ck_assert_ptr_nonnull(kept);
+	memcpy(kept, c.pair.map->pieces, size);
+	for (int round = 0; round < 500; round++) {
+		for (int change = 0; change < 6; change++) {
+			struct mp_map_piece *piece, *other;
+
+			seed = seed * 1103515245 + 12345;
+			piece = &c.pair.map->pieces[(seed >> 8) % c.pair.map->nr_pieces];
+			other = &c.pair.map->pieces[(seed >> 12) % c.pair.map->nr_pieces];
+			switch ((seed >> 4) % 6) {
+			case 0: piece->old_vaddr += (seed >> 20) % 9 - 4; break;
+			case 1: piece->old_size = (seed >> 20) % 40; break;
+			case 2: piece->new_size = piece->old_size - 5; break;
+			case 3: piece->old_vaddr = other->old_vaddr; break;
+			case 4: piece->new_vaddr = other->new_vaddr + other->new_size; break;
+			default: piece->old_size = 0; break;
+			}
+		}
+		ck_assert_int_eq(md_heat_after(&in, c.pair.map, c.pair.good, &heat), 0);
+		md_heat_fini(&heat);
+		memcpy(c.pair.map->pieces, kept, size);
+	}
+	free(kept);
+	called_free(&c);
+}
+END_TEST
+
 static void tidy(void)
 {
 	md_heat_fini(&heat);
@@ -291,6 +437,9 @@ static Suite *heat_suite(void)
 	tcase_add_test(tcase, heat_keeps_samples_that_no_block_holds);
 	tcase_add_loop_test(tcase, heat_after_follows_the_branches_of_the_copies, 0, 2);
 	tcase_add_test(tcase, heat_after_counts_pieces_that_are_no_blocks);
+	tcase_add_loop_test(tcase, heat_after_draws_outputs_in_which_calls_changed, 0, 2);
+	tcase_add_loop_test(tcase, heat_after_passes_by_stubs, 0, 2);
+	tcase_add_test(tcase, heat_after_takes_any_map);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -165,6 +165,40 @@ START_TEST(cfg_cut_leads_all_other_indexes_to_the_new_blocks)
 }
 END_TEST
 
+/* A view has the blocks and calls that mp_cfg_cut() gives; what it was made of keeps its own. */
+START_TEST(cfg_view_leaves_its_cfg_alone)
+{
+	struct file *f = build(programs[_i]);
+	struct mp_cfg_view view;
+	struct mp_err err = {""};
+	struct mp_cfg *whole;
+	uint64_t *cuts;
+	uint32_t nr;
+
+	ck_assert_int_eq(
+		mp_cfg_build(f->elf, &(struct mp_cfg_options){.want = wanted}, &whole, &err), 0);
+	cuts = choose_cuts(whole, &nr);
+	qsort(cuts, nr, sizeof(*cuts), by_address);
+	ck_assert_int_eq(mp_cfg_view_cut(whole, cuts, nr, &view, &err), 0);
+	ck_assert_uint_eq(view.cfg.nr_blocks, f->cut->nr_blocks);
+	ck_assert_mem_eq(view.cfg.blocks, f->cut->blocks,
+			 view.cfg.nr_blocks * sizeof(*view.cfg.blocks));
+	ck_assert_uint_eq(view.cfg.nr_edges, f->cut->nr_edges);
+	ck_assert_mem_eq(view.cfg.edges, f->cut->edges,
+			 view.cfg.nr_edges * sizeof(*view.cfg.edges));
+	ck_assert_mem_eq(view.cfg.calls, f->cut->calls,
+			 view.cfg.nr_calls * sizeof(*view.cfg.calls));
+	ck_assert_mem_eq(view.first, f->first, (f->nr_old + 1) * sizeof(*view.first));
+	ck_assert_uint_eq(whole->nr_blocks, f->nr_old);
+	for (uint32_t b = 0; b < whole->nr_blocks; b++)
+		ck_assert_uint_eq(mp_cfg_block_starting(whole, whole->blocks[b].vaddr), b);
+	mp_cfg_view_fini(&view);
+	mp_cfg_free(whole);
+	free(cuts);
+	done(f);
+}
+END_TEST
+
 static Suite *cfg_cut_suite(void)
 {
 	Suite *suite = suite_create("cfg_cut");
@@ -173,6 +207,7 @@ static Suite *cfg_cut_suite(void)
 
 	tcase_add_loop_test(tc, cfg_cut_gives_the_blocks_of_a_cfg_built_with_the_cuts, 0, nr);
 	tcase_add_loop_test(tc, cfg_cut_leads_all_other_indexes_to_the_new_blocks, 0, nr);
+	tcase_add_loop_test(tc, cfg_view_leaves_its_cfg_alone, 0, nr);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
