@@ -70,6 +70,13 @@ BPF_CFLAGS := -DMORPH_BPF -I$(O)/bpf
 PKGS += libbpf
 endif
 
+# morph-fleet needs PostgreSQL's client library, and no other program does. Without it morph-fleet is
+# not built, and make says so.
+FLEET_LACKS := $(strip $(foreach p,libpq libcrypto,$(if $(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null && \
+	echo y),,$(p))))
+FLEET_CFLAGS := -I$(O)/fleet $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --cflags libpq libcrypto))
+FLEET_LIBS := $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --libs libpq libcrypto))
+
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null || \
 	echo -lelf -ldw -lsqlite3 -lxxhash -ljansson -lz)
@@ -123,35 +130,42 @@ endif
 # ---- sources and files to build -------------------------------------------
 
 DAEMON_MAINS := morphd morph_stats morph morph_worker
+FLEET_MAINS := morph_fleet
 EDITOR_MAINS := morph_optimize morph_audit
 
 # The sources below a folder, in one order everywhere. BPF programs, and what runs inside of
 # instrumented files, are no part of the archives.
 find_srcs = $(shell find $(1) -name '*.c' ! -name '*.mod.c' | LC_ALL=C sort)
-SRCS := $(filter-out %.bpf.c editor/runtime/%,$(call find_srcs,libprof daemon editor))
+SRCS := $(filter-out %.bpf.c editor/runtime/% $(if $(FLEET_LACKS),daemon/fleet/%),\
+	$(call find_srcs,libprof daemon editor))
 main_srcs = $(filter $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
 lib_srcs = $(filter-out $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
 objs = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
 LIBPROF_OBJS := $(call objs,$(call lib_srcs,libprof,))
-DAEMON_OBJS := $(call objs,$(call lib_srcs,daemon,$(DAEMON_MAINS)))
+DAEMON_OBJS := $(call objs,$(filter-out daemon/fleet/%,$(call lib_srcs,daemon,$(DAEMON_MAINS))))
+FLEET_OBJS := $(call objs,$(call lib_srcs,daemon/fleet,$(FLEET_MAINS)))
 EDITOR_OBJS := $(call objs,$(call lib_srcs,editor,$(EDITOR_MAINS)))
 SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
 
 DAEMON_SRCS := $(call main_srcs,daemon,$(DAEMON_MAINS))
 EDITOR_SRCS := $(call main_srcs,editor,$(EDITOR_MAINS))
+FLEET_SRCS := $(call main_srcs,daemon/fleet,$(FLEET_MAINS))
 prog = $(O)/$(subst _,-,$(basename $(notdir $(1))))
 DAEMON_PROGS := $(foreach s,$(DAEMON_SRCS),$(call prog,$(s)))
 EDITOR_PROGS := $(foreach s,$(EDITOR_SRCS),$(call prog,$(s)))
-PROGS := $(DAEMON_PROGS) $(EDITOR_PROGS)
+FLEET_PROGS := $(foreach s,$(FLEET_SRCS),$(call prog,$(s)))
+PROGS := $(DAEMON_PROGS) $(EDITOR_PROGS) $(FLEET_PROGS)
 
 LIBPROF := $(O)/libprof.a
 DAEMON := $(O)/daemon.a
 EDITOR := $(O)/editor.a
+FLEET := $(if $(FLEET_LACKS),,$(O)/fleet.a)
 SUPPORT := $(O)/tests/support.a
-ARCHIVES := $(EDITOR) $(DAEMON) $(LIBPROF)
+ARCHIVES := $(EDITOR) $(FLEET) $(DAEMON) $(LIBPROF)
 
-TEST_SRCS := $(filter tests/unit/%,$(call find_srcs,tests))
+TEST_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/unit/daemon/fleet/%),\
+	$(filter tests/unit/%,$(call find_srcs,tests)))
 test = $(O)/tests/$(basename $(notdir $(1)))
 TESTS := $(foreach s,$(TEST_SRCS),$(call test,$(s)))
 FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
@@ -160,7 +174,7 @@ FUZZ_DIR := $(O)/fuzz$(if $(filter afl,$(ENGINE)),-afl)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(FUZZ_DIR)/%,$(FUZZ_SRCS))
 PLUGIN_SRCS := $(wildcard tests/plugin/*.c)
 PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
-TOOL_SRCS := $(wildcard tests/tools/*.c)
+TOOL_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/tools/fleet_%),$(wildcard tests/tools/*.c))
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 # Programs for the guest. One of them is built several times, under different names.
@@ -174,10 +188,10 @@ GUEST_PROGS := $(patsubst tests/guest/programs/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
 
 MARKER_PLUGIN := $(if $(MARKER_LACKS),,$(O)/morph_marker.so)
 
-ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(SUPPORT_OBJS) \
-	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
+ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(FLEET_OBJS) $(SUPPORT_OBJS) \
+	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(FLEET_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
 
-MAN_SRCS := $(wildcard Documentation/*.[1458])
+MAN_SRCS := $(filter-out $(if $(FLEET_LACKS),Documentation/morph-fleet.1),$(wildcard Documentation/*.[1458]))
 COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
@@ -238,7 +252,7 @@ $(O)/obj/.version: FORCE
 	@echo '#define MORPH_VERSION "$(VERSION)"' | cmp -s - $@ || \
 		echo '#define MORPH_VERSION "$(VERSION)"' > $@
 
-$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS)): $(O)/obj/.version
+$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(FLEET_SRCS)): $(O)/obj/.version
 
 $(O)/obj/%.o: %.c $(O)/obj/.flags
 	$(call say,CC,$<)
@@ -265,6 +279,24 @@ $(foreach d,obj fuzz/obj fuzz-afl/obj,$(patsubst %.c,$(O)/$(d)/%.o,$(filter \
 -include $(BPF_DEPS)
 else
 $(info   NOTE    no bpf source: $(BPF_LACKS) missing)
+endif
+
+# The fleet's SQL files, as C arrays.
+FLEET_SQL := $(sort $(wildcard daemon/fleet/sql/*.sql))
+$(O)/fleet/fleet_sql.h: $(FLEET_SQL)
+	$(call say,SQL,daemon/fleet/sql)
+	@mkdir -p $(@D)
+	$(Q){ for f in $(FLEET_SQL); do n=$$(basename $$f .sql | tr - _); printf 'static const char sql_%s[] = {\n' $$n; \
+			od -An -v -tx1 $$f | sed 's/ \([0-9a-f]*\)/0x\1, /g'; echo '0};'; done; \
+		echo 'static const struct md_fleet_sql sql_files[] = {'; \
+		for f in $(FLEET_SQL); do n=$$(basename $$f .sql); v=sql_$$(echo $$n | tr - _); \
+			printf '\t{"%s", %s, sizeof(%s) - 1},\n' $$n $$v $$v; done; echo '};'; } > $@
+$(O)/obj/daemon/fleet/server_upgrade.o: $(O)/fleet/fleet_sql.h
+$(filter $(foreach d,daemon/fleet tests/unit/daemon/fleet tests/tools/fleet_,$(O)/obj/$(d)%),$(ALL_OBJS)): \
+	MORPH_CFLAGS += $(FLEET_CFLAGS)
+
+ifneq ($(FLEET_LACKS),)
+$(info   NOTE    no morph-fleet: $(FLEET_LACKS) missing)
 endif
 
 # The code that instrumented files run first (editor/base/runtime.h), as a C array of machine code. It is
@@ -319,6 +351,8 @@ $(LIBPROF): $(LIBPROF_OBJS)
 	$(archive)
 $(DAEMON): $(DAEMON_OBJS)
 	$(archive)
+$(O)/fleet.a: $(FLEET_OBJS)
+	$(archive)
 $(EDITOR): $(EDITOR_OBJS)
 	$(archive)
 $(SUPPORT): $(SUPPORT_OBJS)
@@ -334,6 +368,13 @@ endef
 $(foreach s,$(DAEMON_SRCS),$(eval $(call daemon_prog,$(s))))
 # Only `morph top' draws on a terminal.
 $(O)/morph: LIBS += $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null || echo -lncursesw -ltinfo)
+
+define fleet_prog
+$(call prog,$(1)): $(call objs,$(1)) $(FLEET) $(DAEMON) $(LIBPROF)
+	$$(call say,LD,$$(notdir $$@))
+	$$(Q)$$(link) $(FLEET_LIBS) $$(LIBS)
+endef
+$(foreach s,$(FLEET_SRCS),$(eval $(call fleet_prog,$(s))))
 
 define editor_prog
 $(call prog,$(1)): $(call objs,$(1)) $(EDITOR) $(LIBPROF)
@@ -422,7 +463,7 @@ define test_prog
 $(call test,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
 	$$(call say,LD,$$(patsubst $$(O)/%,%,$$@))
 	@mkdir -p $$(@D)
-	$$(Q)$$(link) $$(LIBS) $$(CHECK_LIBS)
+	$$(Q)$$(link) $$(LIBS) $$(CHECK_LIBS) -Wl,--as-needed $(FLEET_LIBS)
 endef
 $(foreach s,$(TEST_SRCS),$(eval $(call test_prog,$(s))))
 
@@ -430,7 +471,7 @@ define tool_prog
 $(call tool,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
 	$$(call say,LD,$$(patsubst $(O)/%,%,$$@))
 	@mkdir -p $$(@D)
-	$$(Q)$$(link) $$(LIBS)
+	$$(Q)$$(link) $$(LIBS) -Wl,--as-needed $(FLEET_LIBS)
 endef
 $(foreach s,$(TOOL_SRCS),$(eval $(call tool_prog,$(s))))
 
@@ -439,7 +480,7 @@ $(foreach s,$(TOOL_SRCS),$(eval $(call tool_prog,$(s))))
 HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
 # No fuzzer uses these folders; compiling them a second time took a third of the fuzzers' build. If a new
 # fuzzer does not link, take its folder out of this list.
-FUZZ_UNUSED := $(addsuffix /%,$(addprefix daemon/,annotate audit diff draw export stats) \
+FUZZ_UNUSED := $(addsuffix /%,$(addprefix daemon/,annotate audit diff draw export fleet stats) \
 	$(addprefix editor/,audit cli marker optimize print refine train) libprof/cli)
 FUZZ_LIB_SRCS := $(filter-out $(FUZZ_UNUSED),$(call lib_srcs,libprof,) \
 	$(call lib_srcs,daemon,$(DAEMON_MAINS)) $(call lib_srcs,editor,$(EDITOR_MAINS)) \
@@ -658,6 +699,13 @@ install: all $(COMPLETIONS)
 			daemon/worker/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
 	done
+	$(Q)test -n "$(FLEET_LACKS)" || for u in service timer; do \
+		sed 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/fleet/morph-fleet.$$u \
+			> $(DESTDIR)$(UNITDIR)/morph-fleet.$$u && \
+		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-fleet.$$u || exit 1; \
+	done
+	$(Q)test -n "$(FLEET_LACKS)" || \
+		$(INSTALL) -D -m 0644 daemon/fleet/fleet.conf $(DESTDIR)$(EXAMPLEDIR)/fleet.conf
 	$(Q)$(INSTALL) -D -m 0644 daemon/worker/morph.preset $(DESTDIR)$(PRESETDIR)/60-morph.preset
 	$(Q)$(INSTALL) -d $(DESTDIR)$(USERUNITDIR)
 	$(Q)for u in service timer; do \
@@ -695,7 +743,7 @@ install-dkms:
 # $(O) may be any directory, so only files that the build itself made are removed.
 clean:
 	$(call say,CLEAN,$(O))
-	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/runtime $(O)/fuzz $(O)/fuzz-afl $(O)/plugin $(O)/tests $(O)/tools \
+	$(Q)rm -rf $(O)/obj $(O)/bpf $(O)/fleet $(O)/runtime $(O)/fuzz $(O)/fuzz-afl $(O)/plugin $(O)/tests $(O)/tools \
 		$(O)/logs $(O)/completion $(O)/kmod $(O)/guest \
 		$(PROGS) $(ARCHIVES) $(O)/morph_marker.so
 

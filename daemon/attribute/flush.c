@@ -372,20 +372,35 @@ out:
 
 /* ---- calling contexts --------------------------------------------------------------------- */
 
+/* A module may be on stacks without a sample of its own. The names of its frames need its path. */
+static int put_named(struct md_flush *flush, const struct md_attribute *at, const bool *is_named,
+		     int64_t when_s, struct mp_err *err)
+{
+	int ret = 0;
+
+	for (uint32_t i = 1; i < md_modcache_end(at->modcache) && !ret; i++)
+		if (is_named[i])
+			ret = put_module(flush, md_modcache_module(at->modcache, i), when_s, err);
+	return ret;
+}
+
 static int write_contexts(struct md_flush *flush, const struct md_attribute *at,
 			  const struct md_contexts *contexts, enum mp_context_table table,
 			  int64_t when_s, struct mp_err *err)
 {
-	int ret = 0;
+	bool *is_named = calloc(md_modcache_end(at->modcache), sizeof(*is_named));
+	int ret = is_named ? 0 : mp_err_set(err, ENOMEM, "no memory for writing contexts");
 
 	for (size_t i = 0; i < md_contexts_nr_programs(contexts) && !ret; i++) {
 		struct mp_context_tree tree;
 		struct md_module *module;
 		uint32_t program;
 
-		ret = md_contexts_tree(contexts, i, at->modcache, &program, &tree);
-		if (ret)
-			return mp_err_set(err, -ret, "calling contexts: %s", strerror(-ret));
+		ret = md_contexts_tree(contexts, i, at->modcache, &program, is_named, &tree);
+		if (ret) {
+			mp_err_set(err, -ret, "calling contexts: %s", strerror(-ret));
+			break;
+		}
 		module = md_modcache_module(at->modcache, program);
 		if (module && md_module_map(module))
 			module = md_modcache_module(at->modcache, module->original);
@@ -396,6 +411,9 @@ static int write_contexts(struct md_flush *flush, const struct md_attribute *at,
 						    &tree, err);
 		mp_context_tree_fini(&tree);
 	}
+	if (!ret)
+		ret = put_named(flush, at, is_named, when_s, err);
+	free(is_named);
 	return ret;
 }
 

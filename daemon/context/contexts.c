@@ -341,34 +341,39 @@ size_t md_contexts_nr_programs(const struct md_contexts *contexts)
 
 struct translation {
 	const struct md_modcache *modcache;
+	bool *is_named;
 	bool failed;
 };
 
 static void translate(void *arg, struct mp_context_key *key)
 {
 	struct translation *t = arg;
+	uint32_t index = (uint32_t)key->module;
 	const struct md_module *module;
 	const struct mp_map *map;
 
-	if (!key->module)
+	if (!index)
 		return;
-	module = md_modcache_module(t->modcache, (uint32_t)key->module);
+	module = md_modcache_module(t->modcache, index);
 	map = module ? md_module_map(module) : NULL;
 	if (map) {
-		module = md_modcache_module(t->modcache, module->original);
+		index = module->original;
+		module = md_modcache_module(t->modcache, index);
 		/* The code behind a call may lie elsewhere in the original. The call itself says where. */
 		key->vaddr = key->kind == MP_CONTEXT_CALL ? mp_map_original(map, key->vaddr - 1) + 1
 							  : mp_map_original(map, key->vaddr);
 	}
 	t->failed = t->failed || !module;
+	if (module && t->is_named)
+		t->is_named[index] = true;
 	key->module = module ? mp_context_module_of(&module->id) : 0;
 }
 
 int md_contexts_tree(const struct md_contexts *contexts, size_t i,
-		     const struct md_modcache *modcache, uint32_t *program,
+		     const struct md_modcache *modcache, uint32_t *program, bool *is_named,
 		     struct mp_context_tree *out)
 {
-	struct translation t = {.modcache = modcache};
+	struct translation t = {.modcache = modcache, .is_named = is_named};
 	int ret = mp_context_tree_init(out);
 
 	if (ret)

@@ -62,11 +62,12 @@ uint64_t md_contexts_nr(const struct md_contexts *contexts);
 size_t md_contexts_nr_programs(const struct md_contexts *contexts);
 /*
  * md_contexts_tree - the tree number @i in terms of the store: modules by their identity, and code of
- * outputs by its original. *@program: index of the program. Return: 0, -ENOMEM, -EBADMSG (a module is
- * gone). Ownership: mp_context_tree_fini(@out).
+ * outputs by its original. *@program: index of the program. @is_named: by index in modcache, set for
+ * the modules that the tree names; NULL: not wanted. Return: 0, -ENOMEM, -EBADMSG (a module is gone).
+ * Ownership: mp_context_tree_fini(@out).
  */
 int md_contexts_tree(const struct md_contexts *contexts, size_t i,
-		     const struct md_modcache *modcache, uint32_t *program,
+		     const struct md_modcache *modcache, uint32_t *program, bool *is_named,
 		     struct mp_context_tree *out);
 
 #endif

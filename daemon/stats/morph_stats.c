@@ -22,26 +22,29 @@ const char *argp_program_version = "morph-stats " MORPH_VERSION;
 static const struct command {
 	const char *name, *doc;
 	int (*run)(struct md_stats *stats, int argc, char **argv);
+	bool reads_fleet; /* with --fleet */
 } commands[] = {
-	{"status", "what was collected, how, and what became of it", md_stats_status},
-	{"query", "samples by module, function or basic block", md_stats_query},
-	{"annotate", "a function's instructions with the samples of each", md_stats_annotate},
-	{"diff", "what became slower or faster between two databases or periods", md_stats_diff},
-	{"heat", "a picture: where the code that runs lies, before and after", md_stats_heat},
-	{"flame", "a picture: the samples of modules, functions and blocks", md_stats_flame},
+	{"status", "what was collected, how, and what became of it", md_stats_status, false},
+	{"query", "samples by module, function or basic block", md_stats_query, true},
+	{"annotate", "a function's instructions with the samples of each", md_stats_annotate, true},
+	{"diff", "what became slower or faster between two databases or periods", md_stats_diff,
+	 false},
+	{"heat", "a picture: where the code that runs lies, before and after", md_stats_heat, true},
+	{"flame", "a picture: the samples of modules, functions and blocks", md_stats_flame, true},
 	{"calls", "the call graph: which call site called which function, how often",
-	 md_stats_call_graph},
-	{"activity", "share of application, library and kernel per program", md_stats_activity},
+	 md_stats_call_graph, false},
+	{"activity", "share of application, library and kernel per program", md_stats_activity,
+	 false},
 	{"audit", "which versions of functions were faster, by audits inside programs",
-	 md_stats_audit},
+	 md_stats_audit, false},
 	{"import", "add callgrind's counts, BOLT's fdata, or the text of perf script",
-	 md_stats_import},
-	{"merge", "add databases up into one", md_stats_merge},
+	 md_stats_import, false},
+	{"merge", "add databases up into one", md_stats_merge, false},
 	{"remember", "keep fingerprints of files, so that samples serve later builds",
-	 md_stats_remember},
-	{"trials", "which versions of files refining tried", md_stats_trials},
-	{"export", "samples and counts for other tools: BOLT, pprof, linkers, ...",
-	 md_stats_export},
+	 md_stats_remember, false},
+	{"trials", "which versions of files refining tried", md_stats_trials, false},
+	{"export", "samples and counts for other tools: BOLT, pprof, linkers, ...", md_stats_export,
+	 true},
 };
 
 struct line {
@@ -72,6 +75,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_NO_ARGS: argp_error(state, "no command given"); return EINVAL;
+	case ARGP_KEY_SUCCESS:
+		if (line->stats.fleet && !line->command->reads_fleet)
+			argp_error(state,
+				   "--fleet goes with query, annotate, heat, flame and export");
+		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
@@ -89,7 +97,7 @@ static char *help_filter(int key, const char *text, void *input)
 	return mp_commands_help(key, text, help_of, 8);
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "COMMAND [OPTION...]",

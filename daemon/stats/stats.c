@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "daemon/code/originals.h"
+#include "libprof/cli/fleet_tool.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
 #include "libprof/cli/since.h"
@@ -20,7 +21,8 @@
 #include "libprof/base/text.h"
 
 enum {
-	KEY_BACKUP_DIR = 900
+	KEY_BACKUP_DIR = 900,
+	KEY_FLEET
 };
 
 static const char *program = "morph-stats";
@@ -51,6 +53,33 @@ static const struct argp_option common_options[] = {
 };
 
 const struct argp md_stats_common_argp = {.options = common_options, .parser = parse_common};
+
+static error_t parse_fleet(int key, char *arg, struct argp_state *state)
+{
+	struct md_stats *stats = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT: state->child_inputs[0] = stats; return 0;
+	case KEY_FLEET: stats->fleet = arg; return 0;
+	case ARGP_KEY_END:
+		if (stats->db && stats->fleet)
+			argp_error(state, "--db and --fleet exclude each other");
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option fleet_options[] = {
+	{"fleet", KEY_FLEET, "CONNECTION", 0,
+	 "Ask a fleet's database: 'host=NAME dbname=NAME ...' or postgresql://... (needs "
+	 "morph-fleet)",
+	 10},
+	{0},
+};
+
+static const struct argp_child common_children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+const struct argp md_stats_fleet_argp = {
+	.options = fleet_options, .parser = parse_fleet, .children = common_children};
 
 void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
@@ -120,11 +149,37 @@ static int open_service(struct md_stats *stats, struct mp_store **out, const str
 	return r == -ENOENT || r == -EACCES ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
 }
 
+/* Modules of a fleet that are read if none is named: those with the most samples. */
+#define FLEET_MODULES "--top=200"
+
+static int open_fleet(struct md_stats *stats, enum mp_store_mode mode, struct mp_store **out)
+{
+	const char *module = stats->fleet_module ? stats->fleet_module : FLEET_MODULES;
+	const char *const arguments[] = {module, NULL};
+	struct mp_err err = {0};
+	int r;
+
+	if (mode == MP_STORE_WRITE)
+		return md_stats_fail("a fleet's profiles are only read: leave out --fleet");
+	mp_progress_stop();
+	r = mp_fleet_tool_pull(stats->fleet, arguments, stats->path, sizeof(stats->path), &err);
+	if (!r) {
+		r = mp_store_open(stats->path, mode, out, &err);
+		mp_fleet_tool_remove(stats->path);
+		strcpy(stats->path, "the fleet");
+	}
+	if (r && err.msg[0])
+		md_stats_fail("%s", err.msg);
+	return !r ? 0 : r == -ENODATA ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
+}
+
 int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_store **out)
 {
 	struct mp_err err = {0};
 	int r;
 
+	if (stats->fleet)
+		return open_fleet(stats, mode, out);
 	if (stats->db) {
 		if (strlen(stats->db) >= sizeof(stats->path))
 			return md_stats_fail("the path of the database is too long");

@@ -29,7 +29,9 @@ enum md_exit {
 };
 
 struct md_stats {
-	const char *db; /* NULL: the default path */
+	const char *db;		  /* NULL: the default path */
+	const char *fleet;	  /* read a fleet's profiles instead, from this database; or NULL */
+	const char *fleet_module; /* only this file or build-id of the fleet; NULL: many modules */
 	bool json;
 	char path[4096]; /* of the database, once it is open */
 };
@@ -52,6 +54,8 @@ int md_stats_audit(struct md_stats *stats, int argc, char **argv);
 
 /* --db and --json, an argp child of every command; its input is the struct md_stats. */
 extern const struct argp md_stats_common_argp;
+/* These and --fleet, for commands that read counts. */
+extern const struct argp md_stats_fleet_argp;
 
 /* The program's name in messages; "morph-stats" without a call. @name must stay valid. */
 void md_stats_set_program(const char *name);

@@ -111,7 +111,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
 	options,
 	parse,
@@ -527,6 +527,7 @@ int md_stats_annotate(struct md_stats *stats, int argc, char **argv)
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &a);
+	stats->fleet_module = a.filter.binary ? a.filter.binary : a.filter.build_id;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (!r) {
 		a.notes = json_array();

@@ -135,7 +135,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
 	options, parse, NULL, "Write samples for other tools, to standard output.", children, 0, 0};
 
@@ -382,6 +382,7 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv)
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &e);
+	stats->fleet_module = e.filter.binary ? e.filter.binary : e.filter.build_id;
 	if ((e.format->needs & MD_EXPORT_BINARY) && isatty(STDOUT_FILENO))
 		return md_stats_fail("%s is binary: redirect standard output to a file",
 				     e.format->name),

@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
 	options,
 	parse,
@@ -251,6 +251,7 @@ int md_stats_flame(struct md_stats *stats, int argc, char **argv)
 	int r;
 
 	md_stats_parse(&argp, argc, argv, &f);
+	stats->fleet_module = f.filter.binary ? f.filter.binary : f.filter.build_id;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)
 		return r;

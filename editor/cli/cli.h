@@ -32,6 +32,7 @@ struct me_cli {
 	bool json, quiet; /* --report */
 	bool dry_run;
 	const char *patch_list;
+	const char *fleet;     /* take the profile from this fleet's database; NULL: from a store */
 	const char *old;       /* an old spelling that was used; NULL: none */
 	char now[64];	       /* the spelling of @old today */
 	bool default_output;   /* the output is FILE.morph, which -o did not name */
@@ -92,7 +93,14 @@ void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **
  * Return: the exit status.
  */
 int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace);
-/* Sets cli->options.db to the default store, if --db names none and one is needed. */
+/* Rewrites objects by the profile of @program. Return: the exit status. */
+int me_cli_object(struct me_cli *cli, const char *program);
+/* Verifies a rewritten object or archive. Return: the exit status. */
+int me_cli_verify_object(struct me_cli *cli, const char *original);
+/*
+ * Sets cli->options.db to the default store, if --db names none and one is needed, or with --fleet to a
+ * temporary one.
+ */
 int me_cli_choose_db(struct me_cli *cli, struct mp_err *err);
 /* The exit status for a return value of the editor. */
 int me_cli_exit_status(int rc);

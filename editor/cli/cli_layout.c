@@ -26,9 +26,9 @@ static const struct argp_option layout_options[] = {
 	 "Choices for experiments: blocks=ph (default), blocks=exttsp, blocks=original; "
 	 "functions=auto (default), functions=ph, functions=cds, functions=original; line=64 "
 	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes;"
-	 " no-tails: copy no short way out twice; huge-pages: align the new code "
-	 "for pages of 2 MiB; slots: copies call functions of libraries through the slots that PLT stubs "
-	 "read; inline: code of small functions replaces calls of them",
+	 " no-tails: copy no short way out twice; no-slots: copies call functions of libraries through "
+	 "stubs, as before; no-inline: no code of a small function replaces calls of it; "
+	 "huge-pages: align the new code for pages of 2 MiB",
 	 0},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", HIDDEN, NULL, 0},
 	{"function-order", KEY_FUNCTION_ORDER, "ORDER", HIDDEN, NULL, 0},
@@ -73,22 +73,26 @@ static const struct {
 	{"line", "0, 32 or 64", set_line},
 };
 
-static bool *flag_of(struct me_layout_options *layout, const char *key)
+/* Keys without a value. Return: false: no such key. */
+static bool set_flag(struct me_layout_options *layout, const char *key)
 {
 	if (!strcmp(key, "no-tails"))
-		return &layout->no_tails;
-	if (!strcmp(key, "slots"))
-		return &layout->slots;
-	if (!strcmp(key, "inline"))
-		return &layout->inline_leaves;
-	return !strcmp(key, "huge-pages") ? &layout->huge_pages : NULL;
+		layout->no_tails = true;
+	else if (!strcmp(key, "no-slots"))
+		layout->slots = false;
+	else if (!strcmp(key, "no-inline"))
+		layout->inline_leaves = false;
+	else if (!strcmp(key, "huge-pages"))
+		layout->huge_pages = true;
+	else
+		return false;
+	return true;
 }
 
 static void set_one(struct argp_state *state, struct me_layout_options *layout, char *word,
 		    const char *option)
 {
 	char *value = strchr(word, '=');
-	bool *flag;
 
 	if (value)
 		*value++ = '\0';
@@ -100,14 +104,11 @@ static void set_one(struct argp_state *state, struct me_layout_options *layout, 
 				   settings[i].values);
 		return;
 	}
-	flag = flag_of(layout, word);
-	if (!flag || value)
+	if (value || !set_flag(layout, word))
 		argp_error(state,
-			   "%s: '%s' is not blocks=, functions=, line=, no-tails, slots, inline "
-			   "or huge-pages",
+			   "%s: '%s' is not blocks=, functions=, line=, no-tails, no-slots, "
+			   "no-inline or huge-pages",
 			   option, word);
-	else
-		*flag = true;
 }
 
 void me_cli_layout(struct argp_state *state, struct me_layout_options *layout, const char *arg)

@@ -125,14 +125,15 @@ char **me_cli_modernize(struct me_cli *cli, int *argc, char **argv)
 		{"--verify", to_verify},
 		{"--instrument", to_instrument},
 	};
-	struct line line = {calloc((size_t)*argc + 3, sizeof(*argv)), *argc};
+	struct line line = {.nr = *argc};
 
-	if (!line.words)
-		return argv;
-	memcpy(line.words, argv, (size_t)*argc * sizeof(*argv));
 	for (const struct me_cli_command *c = me_cli_commands; c->name; c++)
 		if (*argc > 1 && !strcmp(argv[1], c->name))
 			return argv;
+	line.words = calloc((size_t)*argc + 3, sizeof(*argv));
+	if (!line.words)
+		return argv;
+	memcpy(line.words, argv, (size_t)*argc * sizeof(*argv));
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		int at = find(&line, modes[i].option);
 

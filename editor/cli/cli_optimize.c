@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "editor/cli/cli.h"
+#include "editor/object/object.h"
 #include "editor/base/output_name.h"
 #include "editor/print/print.h"
 #include "libprof/cli/commands_help.h"
@@ -23,6 +24,7 @@ enum key {
 	KEY_PRINT_FORMAT,
 	KEY_MARKERS,
 	KEY_AUDITED,
+	KEY_PROGRAM,
 };
 
 static const struct argp_option options[] = {
@@ -47,6 +49,10 @@ static const struct argp_option options[] = {
 	 "(morphd run --audit), by the store DB: the original's, or the new one where that won or "
 	 "nothing is decided",
 	 1},
+	{"program", KEY_PROGRAM, "PROGRAM", 0,
+	 "FILE is a relocatable object or an archive: take the profile of PROGRAM, which was linked "
+	 "from it",
+	 1},
 	{"print", KEY_PRINT, "WHAT[:FUNCTION,...]", 0,
 	 "Print what was computed instead of the report: cfg, counts, plan or place; of these "
 	 "functions only, which are named as with --only",
@@ -58,8 +64,30 @@ struct optimize {
 	struct me_cli *cli;
 	struct me_inplace_options inplace;
 	struct me_print_options print;
+	const char *program;
+	enum me_object_kind kind; /* of the input */
 	bool in_place, printing;
 };
+
+/* Options that say nothing about objects, or that objects need. */
+static void check_object(struct argp_state *state, const struct optimize *a)
+{
+	const struct me_optimize_options *o = &a->cli->options;
+
+	if (a->kind == ME_OBJECT_NONE && a->program)
+		argp_error(state, "--program: FILE is no relocatable object, and no archive");
+	if (a->kind == ME_OBJECT_NONE)
+		return;
+	if (!a->program)
+		argp_error(state, "a relocatable object or an archive needs --program=PROGRAM, a "
+				  "program that was linked from it and has a profile");
+	if (!o->output && !a->cli->dry_run)
+		argp_error(state, "a relocatable object or an archive needs -o FILE");
+	if (a->in_place || o->debug_file || o->audited_db || o->remove_markers || a->printing ||
+	    a->cli->patch_list || o->nr_adjusts || o->adjust_words.nr || o->explain)
+		argp_error(state, "for relocatable objects and archives there is only the profile, "
+				  "--layout, --skip and --only");
+}
 
 static void check(struct argp_state *state, const struct optimize *a)
 {
@@ -160,13 +188,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BREAK_LINKS: a->inplace.break_links = true; return 0;
 	case KEY_DEBUG_FILE: cli->options.debug_file = arg; return 0;
 	case KEY_DEBUG_OUTPUT: cli->options.debug_output = arg; return 0;
-	case KEY_AUDITED: cli->options.audited_db = arg; return 0;
+	case KEY_AUDITED:
+		cli->options.audited_db = arg;
+		/* The audited version kept its calls, so no audit tested what replaces them. */
+		cli->options.layout.slots = cli->options.layout.inline_leaves = false;
+		return 0;
+	case KEY_PROGRAM: a->program = arg; return 0;
 	case KEY_PRINT: read_print(state, a, arg); return 0;
 	case KEY_MARKERS: read_markers(state, cli, arg); return 0;
 	case KEY_PRINT_FORMAT: read_format(state, a, arg); return 0;
 	case ARGP_KEY_ARG: read_file(state, cli, arg); return 0;
 	case ARGP_KEY_END:
 		check(state, a);
+		a->kind = me_object_kind(cli->options.input);
+		check_object(state, a);
 		if (!cli->options.output && !cli->dry_run && !a->in_place)
 			choose_output(state, cli);
 		return 0;
@@ -191,7 +226,8 @@ static const struct argp argp = {
 	.args_doc = "FILE",
 	.doc = "Write a faster version of an executable or shared object: hot code, as sampled, is "
 	       "copied into one dense segment with its likely paths straightened. The output is "
-	       "FILE.morph where neither -o nor --in-place says otherwise.\v"
+	       "FILE.morph where neither -o nor --in-place says otherwise. With --program, FILE is "
+	       "a relocatable object or an archive, whose functions are rewritten.\v"
 	       "`morph-optimize COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, "
 	       "3 no or too little profile, 4 refused as unsafe; of train also 5 not faster, 6 "
 	       "output differs, 7 undecided (the new version is OUTPUT.undecided).",
@@ -205,6 +241,8 @@ int me_cli_optimize(struct me_cli *cli, int argc, char **argv)
 	int status;
 
 	me_cli_parse(&argp, cli, argc, argv, &a);
+	if (a.kind != ME_OBJECT_NONE)
+		return me_cli_object(cli, a.program);
 	a.inplace.dry_run = cli->dry_run;
 	if (a.printing) {
 		a.print.out = stdout;

@@ -15,6 +15,7 @@
 enum key {
 	KEY_DRY_RUN = 'n',
 	KEY_DB = 0x200,
+	KEY_FLEET,
 	KEY_JSON,
 	KEY_REPORT,
 	KEY_SINCE,
@@ -75,6 +76,10 @@ const struct argp me_cli_report_argp = {report_options, parse_report, NULL, NULL
 
 static const struct argp_option profile_options[] = {
 	{"db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0},
+	{"fleet", KEY_FLEET, "CONNECTION", 0,
+	 "Use the profile of a fleet: 'host=NAME dbname=NAME ...' or postgresql://... (needs "
+	 "morph-fleet)",
+	 0},
 	{"min-samples", KEY_MIN_SAMPLES, "N", 0, "Refuse to work with fewer samples (default 1000)",
 	 0},
 	{"since", KEY_SINCE, "WHEN", 0,
@@ -149,8 +154,12 @@ static void stress_inline(struct argp_state *state, struct me_optimize_options *
 	o->stress_inline_seed = read_seed(state, "--stress-inline", arg);
 }
 
-static void check_profile(struct argp_state *state, const struct me_optimize_options *o)
+static void check_profile(struct argp_state *state, const struct me_cli *cli)
 {
+	const struct me_optimize_options *o = &cli->options;
+
+	if (cli->fleet && (o->db || o->all))
+		argp_error(state, "--fleet does not go with --db, --all or --stress-layout");
 	if (o->stale.from && (o->stale.never || o->all))
 		argp_error(state, "--stale does not go with --no-stale, --all or --stress-layout");
 	if (o->exact_profile && o->all)
@@ -165,6 +174,7 @@ static error_t parse_profile(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case KEY_DB: o->db = arg; return 0;
+	case KEY_FLEET: cli->fleet = arg; return 0;
 	case KEY_MIN_SAMPLES: o->min_samples = me_cli_number(state, "--min-samples", arg); return 0;
 	case KEY_SINCE: read_since(state, o, arg); return 0;
 	case KEY_ESTIMATOR: read_estimator(state, o, arg); return 0;
@@ -174,7 +184,7 @@ static error_t parse_profile(int key, char *arg, struct argp_state *state)
 	case KEY_ALL: o->all = true; return 0;
 	case KEY_STRESS: stress_layout(state, o, arg); return 0;
 	case KEY_STRESS_INLINE: stress_inline(state, o, arg); return 0;
-	case ARGP_KEY_END: check_profile(state, o); return 0;
+	case ARGP_KEY_END: check_profile(state, cli); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }

@@ -59,12 +59,17 @@ int me_cli_refine(struct me_cli *cli, int argc, char **argv)
 	me_cli_parse(&argp, cli, argc, argv, &a);
 	if (cli->default_output)
 		rc = me_output_replaceable(a.train.output, &err) ? -EEXIST : 0;
+	if (cli->fleet)
+		cli->options.input = a.train.file;
 	if (!rc)
 		rc = me_cli_choose_db(cli, &err);
 	if (rc) {
-		me_cli_complain(&err);
+		if (err.msg[0])
+			me_cli_complain(&err);
 		return me_cli_exit_status(rc);
 	}
-	a.train.trials_db = cli->options.db;
+	/* A fleet's profile is in a temporary database, which keeps no trials. */
+	if (!cli->fleet)
+		a.train.trials_db = cli->options.db;
 	return me_cli_training_run(&a);
 }

@@ -7,6 +7,7 @@
 #include "editor/cli/cli.h"
 #include "editor/cli/explain.h"
 #include "editor/cli/report.h"
+#include "editor/object/object.h"
 
 enum key {
 	KEY_DEBUG_FILE = 0x600,
@@ -85,6 +86,8 @@ int me_cli_verify(struct me_cli *cli, int argc, char **argv)
 	int rc;
 
 	me_cli_parse(&argp, cli, argc, argv, &a);
+	if (me_object_kind(a.original) != ME_OBJECT_NONE)
+		return me_cli_verify_object(cli, a.original);
 	rc = me_verify_files(a.original, &cli->options, &report, &relinkable, &err);
 	if (rc)
 		me_cli_complain(&err);

@@ -15,6 +15,7 @@
 #include "editor/base/output_name.h"
 #include "editor/cli/report.h"
 #include "libprof/base/newfile.h"
+#include "libprof/cli/fleet_tool.h"
 #include "libprof/cli/progress.h"
 #include "libprof/store/store.h"
 
@@ -48,10 +49,24 @@ static void say_stage(enum me_stage stage)
 	mp_progress_say("%s", texts[stage]);
 }
 
+/* The fleet's profile of the input, in a temporary database. */
+static int pull(struct me_cli *cli, struct mp_err *err)
+{
+	const char *const arguments[] = {"--", cli->options.input, NULL};
+
+	if (!cli->options.input)
+		return mp_err_set(err, EINVAL, "--fleet: no file is named");
+	cli->options.db = cli->db;
+	return mp_fleet_tool_pull(cli->fleet, arguments, cli->db, sizeof(cli->db), err);
+}
+
 int me_cli_choose_db(struct me_cli *cli, struct mp_err *err)
 {
 	struct me_optimize_options *o = &cli->options;
 	int rc;
+
+	if (cli->fleet)
+		return pull(cli, err);
 
 	/* To instrument a file needs no profile: without one, all functions are copied. */
 	o->all |= me_counting_any(&o->counting) && !o->db;
@@ -96,7 +111,9 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 	if (!rc)
 		rc = me_cli_choose_db(cli, &err);
 	if (rc) {
-		me_cli_complain(&err);
+		/* Without a message morph-fleet has said why. */
+		if (err.msg[0])
+			me_cli_complain(&err);
 		return me_cli_exit_status(rc);
 	}
 	if (mp_progress_start("morph-optimize", true)) {
@@ -123,6 +140,8 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 		failed = me_cli_flush(0);
 	else if ((!rc || report.nothing_to_move) && !cli->quiet)
 		failed = print_report(cli, &report, named_db, !rc);
+	if (cli->fleet)
+		mp_fleet_tool_remove(o->db);
 	me_inplace_report_fini(&done);
 	me_optimize_report_fini(&report);
 	me_words_fini(&o->skip);

@@ -42,7 +42,9 @@ int main(int argc, char **argv)
 			    .estimator = MP_ESTIMATE_PATHS,
 			    .layout = {.block_order = ME_ORDER_PH,
 				       .choose_functions = true,
-				       .line_log2 = 6}},
+				       .line_log2 = 6,
+				       .slots = true,
+				       .inline_leaves = true}},
 	};
 	const struct me_cli_command *command;
 	char name[64];

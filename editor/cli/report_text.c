@@ -179,7 +179,9 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 			e->nr_via_slot);
 	if (e->nr_inlined)
 		fprintf(out,
-			"  inlined    %" PRIu64 " calls replaced by the called function's code\n",
+			"  inlined    %" PRIu64
+			" calls replaced by the called function's code; backtraces lack its "
+			"frame\n",
 			e->nr_inlined);
 	fprintf(out,
 		"  old code   %" PRIu32 " patches, %" PRIu64

@@ -104,6 +104,21 @@ static void forget_profile(struct me_job *job)
 	mp_elf_drop_pages(job->elf);
 }
 
+static int give_plan(struct me_job *job, struct mp_err *err)
+{
+	return job->options->take_plan(job->options->take_ctx, job->cfg,
+				       job->options->all ? NULL : &job->counts, &job->plan, err);
+}
+
+static int finish_plan(struct me_job *job, struct mp_err *err)
+{
+	int rc = me_job_inline_leaves(job, err);
+
+	if (!rc)
+		rc = me_job_use_slots(job, err);
+	return rc ? rc : me_job_redirect(job, err);
+}
+
 static int optimize(const struct me_optimize_options *options,
 		    const struct me_unproved_registers *unproved,
 		    const struct me_slice_barred *barred, struct me_optimize_report *report,
@@ -146,13 +161,9 @@ static int optimize(const struct me_optimize_options *options,
 	if (!rc && job.plan.nr_blocks == 0)
 		rc = nothing_to_move(&job, err);
 	if (!rc)
-		rc = me_job_inline_leaves(&job, err);
-	if (!rc)
-		rc = me_job_use_slots(&job, err);
-	if (!rc)
-		rc = me_job_redirect(&job, err);
+		rc = options->take_plan ? give_plan(&job, err) : finish_plan(&job, err);
 	forget_profile(&job);
-	if (!rc)
+	if (!rc && !options->take_plan)
 		rc = me_job_produce(&job, err);
 	mp_counts_fini(&job.counts);
 	me_pointers_fini(&job.pointers);

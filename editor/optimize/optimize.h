@@ -115,6 +115,13 @@ struct me_optimize_options {
 	const struct me_print_options *print; /* what the stages print; NULL: nothing */
 	bool keeps_nothing;		      /* a dry run with @files: the output is not for use */
 	unsigned int nr_threads;	      /* limit; the output does not depend on it */
+	/*
+	 * Not NULL: nothing is written; this function gets the plan, as it is for code that is linked
+	 * again: no old code stays. It returns what me_optimize() is to return. @counts: NULL with @all.
+	 */
+	int (*take_plan)(void *ctx, const struct mp_cfg *cfg, const struct mp_counts *counts,
+			 const struct me_plan *plan, struct mp_err *err);
+	void *take_ctx;
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);
 };

@@ -15,12 +15,14 @@
 #include "editor/optimize/optimize_private.h"
 
 /*
- * Code of at most ME_LEAF_BODY_MAX bytes, some 16 instructions, replaces every hot call. Jikes RVM's
- * limit for functions without counts was 23 instructions, and 17 in Lee et al. (TACO 2015, section 5.2).
- * Larger code replaces calls that are at least this part of all calls, as in the inliner that they began
- * with (Arnold et al. 2000).
+ * Code of at most ME_LEAF_BODY_MAX bytes, some 16 instructions, replaces calls that are at least this part of all
+ * calls; rarer ones save less than their code costs in the hot zone (results.md, "Times of slots and inlining").
+ * Jikes RVM's limit for functions without counts was 23 instructions, and 17 in Lee et al. (TACO 2015,
+ * section 5.2).
  */
-#define SHARE_OF_CALLS 0.01
+#define SHARE_OF_CALLS 0.001
+/* For larger code, as in the inliner that they began with (Arnold et al. 2000). */
+#define SHARE_OF_CALLS_LARGE 0.01
 
 enum answer {
 	UNKNOWN,
@@ -117,10 +119,13 @@ static bool is_wanted(const struct finder *f, const struct mp_call *call, enum a
 	if (o->stress_inline)
 		return throw_dice(o->stress_inline_seed, mp_call_insn(f->job->cfg, call)) <=
 		       o->stress_inline_seed % 4;
-	if (callee == LARGE)
-		return f->hot[call->block] && f->nr_calls > 0 &&
-		       f->job->counts.block[call->block] >= SHARE_OF_CALLS * f->nr_calls;
-	return f->hot[call->block];
+	if (!f->hot[call->block])
+		return false;
+	/* Without a profile, only small code replaces calls. */
+	if (f->nr_calls <= 0)
+		return callee == YES;
+	return f->job->counts.block[call->block] >=
+	       (callee == LARGE ? SHARE_OF_CALLS_LARGE : SHARE_OF_CALLS) * f->nr_calls;
 }
 
 /* Return: the end of @call, which may be replaced; 0: it stays. */

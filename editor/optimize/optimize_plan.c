@@ -40,7 +40,8 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_entries_count(job->cfg, &job->counts, &job->entries, redirects.functions,
 				      redirects.labels, &entries, err);
-	if (!rc)
+	/* Relinked code is never entered through old code. */
+	if (!rc && !job->options->take_plan)
 		rc = me_entries_drop_costly(job->cfg, &job->counts, &entries, &job->plan, err);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {
 		if (!entries.dropped[f])

@@ -390,7 +390,11 @@ int me_restore(const char *path, const struct me_inplace_options *inplace,
 	int rc;
 
 	begin_work(&w, inplace, done);
-	rc = me_replace_begin(&w.replace, path, flags_of(inplace), err);
+	/*
+	 * Nothing may hinder an undo. An output had one name when it was put in place. Another one was given
+	 * since then, for instance by perf record, whose cache links the files that were sampled.
+	 */
+	rc = me_replace_begin(&w.replace, path, flags_of(inplace) | ME_REPLACE_BREAK_LINKS, err);
 	if (!rc)
 		rc = check_signed(&w.replace, err);
 	if (!rc)

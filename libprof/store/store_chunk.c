@@ -12,11 +12,6 @@
 /* Far below SQLite's limit, and twice the largest size for the edges of a real chunk. */
 #define CHUNK_BYTES_MAX (8 << 20)
 
-struct chunk_row {
-	int64_t key; /* 0: there is no row yet */
-	size_t size; /* bytes of data */
-};
-
 int mp_series_prepare(struct mp_store *store, const struct mp_series *series,
 		      enum mp_series_stmt which, sqlite3_stmt **stmt, struct mp_err *err)
 {
@@ -65,9 +60,8 @@ static int decode_columns(struct mp_store *store, const struct mp_series *series
 	return 0;
 }
 
-/* Reads the chunk's entries into scratch.entries[0]; having none is no error. */
-static int find_chunk(struct mp_store *store, const struct mp_series *series, int64_t bucket,
-		      int64_t chunk, struct chunk_row *row, size_t *nr, struct mp_err *err)
+int mp_series_chunk_find(struct mp_store *store, const struct mp_series *series, int64_t bucket,
+			 int64_t chunk, struct mp_chunk_row *row, size_t *nr, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
 	int r = mp_series_prepare(store, series, MP_SERIES_CHUNK_FIND, &stmt, err);
@@ -88,9 +82,9 @@ static int find_chunk(struct mp_store *store, const struct mp_series *series, in
 	return r;
 }
 
-static int write_chunk(struct mp_store *store, const struct mp_series *series, int64_t bucket,
-		       int64_t chunk, const struct chunk_row *row, const void *entries, size_t nr,
-		       size_t *size, struct mp_err *err)
+int mp_series_chunk_write(struct mp_store *store, const struct mp_series *series, int64_t bucket,
+			  int64_t chunk, const struct mp_chunk_row *row, const void *entries,
+			  size_t nr, size_t *size, struct mp_err *err)
 {
 	struct mp_store_array *bytes = &store->scratch.bytes;
 	sqlite3_stmt *stmt;
@@ -120,8 +114,8 @@ int mp_series_chunk_add(struct mp_store *store, const struct mp_series *series, 
 {
 	struct mp_store_array *scratch = store->scratch.entries;
 	size_t nr_old, nr_new, size = 0;
-	struct chunk_row row;
-	int r = find_chunk(store, series, bucket, chunk, &row, &nr_old, err);
+	struct mp_chunk_row row;
+	int r = mp_series_chunk_find(store, series, bucket, chunk, &row, &nr_old, err);
 
 	if (!r)
 		r = mp_store_array_reserve(&scratch[1], (nr_old + nr) * series->entry_size, err);
@@ -131,7 +125,8 @@ int mp_series_chunk_add(struct mp_store *store, const struct mp_series *series, 
 		return mp_err_set(err, EOVERFLOW, "%s: a count beyond 64 bits", store->path);
 	if (!nr_new)
 		return 0;
-	r = write_chunk(store, series, bucket, chunk, &row, scratch[1].data, nr_new, &size, err);
+	r = mp_series_chunk_write(store, series, bucket, chunk, &row, scratch[1].data, nr_new,
+				  &size, err);
 	*grown += (int64_t)size - (int64_t)row.size + (row.key ? 0 : MP_CHUNK_ROW_BYTES);
 	return r;
 }

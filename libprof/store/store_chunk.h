@@ -24,6 +24,18 @@ int mp_store_array_reserve(struct mp_store_array *array, size_t size, struct mp_
 int mp_series_prepare(struct mp_store *store, const struct mp_series *series,
 		      enum mp_series_stmt which, sqlite3_stmt **stmt, struct mp_err *err);
 
+struct mp_chunk_row {
+	int64_t key; /* 0: there is no row yet */
+	size_t size; /* bytes of data */
+};
+
+/* Reads the chunk's entries into scratch.entries[0]; having none is no error. */
+int mp_series_chunk_find(struct mp_store *store, const struct mp_series *series, int64_t bucket,
+			 int64_t chunk, struct mp_chunk_row *row, size_t *nr, struct mp_err *err);
+/* Replaces the entries of @row, or adds a row. *@size: the bytes of data. */
+int mp_series_chunk_write(struct mp_store *store, const struct mp_series *series, int64_t bucket,
+			  int64_t chunk, const struct mp_chunk_row *row, const void *entries,
+			  size_t nr, size_t *size, struct mp_err *err);
 /*
  * Merges @entries, all of one chunk, into the bucket. *@grown: adds the bytes that the rows
  * gained.

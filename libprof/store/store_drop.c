@@ -49,6 +49,16 @@ static int take(struct mp_store *store, int64_t nr, const char *find, const char
 	return r;
 }
 
+int mp_store_take_samples(struct mp_store *store, int64_t nr, struct mp_err *err)
+{
+	return take(store, nr,
+		    "SELECT min(session) FROM ledger WHERE what = 'attributed' AND nr > ?1",
+		    "SELECT nr FROM ledger WHERE what = 'attributed' AND session = ?1",
+		    "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what IN"
+		    " ('attributed', 'emitted')",
+		    err);
+}
+
 static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 {
 	int64_t samples, paths, contexts, calls;
@@ -65,12 +75,7 @@ static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 		r = run(store, "SELECT sum(nr_samples) FROM call WHERE module = ?1", module, 0,
 			&calls, err);
 	if (!r)
-		r = take(store, samples,
-			 "SELECT min(session) FROM ledger WHERE what = 'attributed' AND nr > ?1",
-			 "SELECT nr FROM ledger WHERE what = 'attributed' AND session = ?1",
-			 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what IN"
-			 " ('attributed', 'emitted')",
-			 err);
+		r = mp_store_take_samples(store, samples, err);
 	if (!r)
 		r = take(store, paths,
 			 "SELECT min(session) FROM ledger WHERE what = 'paths:decoded' AND nr > ?1",
@@ -112,6 +117,9 @@ static int drop(struct mp_store *store, int64_t module, struct mp_err *err)
 		"DELETE FROM call WHERE module = ?1",
 		"DELETE FROM crash WHERE module = ?1",
 		"DELETE FROM fingerprint WHERE module = ?1",
+		"DELETE FROM fleet_bucket WHERE module = ?1",
+		"DELETE FROM fleet_chunk WHERE module = ?1",
+		"DELETE FROM fleet_base WHERE module = ?1",
 		"DELETE FROM module WHERE key = ?1",
 	};
 	int r = 0;

@@ -13,5 +13,7 @@
  * -EBADMSG: the ledgers do not have its samples; -errno. Nothing is removed after an error.
  */
 int mp_store_drop_module(struct mp_store *store, int64_t module, struct mp_err *err);
+/* Takes @nr samples out of the ledgers, the oldest session first. Return: 0, -EBADMSG, -errno. */
+int mp_store_take_samples(struct mp_store *store, int64_t nr, struct mp_err *err);
 
 #endif

@@ -6,6 +6,7 @@
  * or view in it can run anything.
  */
 #include "libprof/store/store_audits_step.h"
+#include "libprof/store/store_fleet_step.h"
 #include "libprof/store/store_jobs_step.h"
 #include "libprof/store/store_private.h"
 
@@ -120,6 +121,8 @@ const char *const mp_store_steps[] = {
 	"CREATE TABLE call(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
 	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_samples INTEGER NOT NULL,"
 	" checksum INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(module, first_day));",
+	/* 14 -> 15. What a fleet's server has of this database, and what came from it (fleet/). */
+	MP_STORE_STEP_FLEET,
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

@@ -272,7 +272,7 @@ static int print_trees(const struct run *r)
 	uint32_t program;
 
 	for (size_t t = 0; t < md_contexts_nr_programs(r->at.contexts); t++) {
-		if (md_contexts_tree(r->at.contexts, t, r->at.modcache, &program, &tree))
+		if (md_contexts_tree(r->at.contexts, t, r->at.modcache, &program, NULL, &tree))
 			return 1;
 		if (r->store)
 			store(&tree, r->store);

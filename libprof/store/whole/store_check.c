@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libprof/store/contexts/store_contexts.h"
+#include "libprof/store/fleet/fleet_base.h"
 #include "libprof/store/jobs/store_jobs.h"
 #include "libprof/store/audits/store_audits.h"
 #include "libprof/store/store_copies.h"
@@ -177,6 +178,8 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 		r = mp_store_check_audits(store, err);
 	if (!r)
 		r = mp_store_check_jobs(store, err);
+	if (!r)
+		r = mp_fleet_check(store, err);
 	if (!r)
 		r = mp_store_check_contexts(store, MP_CONTEXTS, &contexts, err);
 	if (!r)

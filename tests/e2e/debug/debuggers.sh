@@ -64,7 +64,7 @@ for v in "pie:-O2" "nopie:-O2 -fno-pie -no-pie" "static:-O2 -static"; do
 done
 
 if has perf; then
-	if perf record -q -e cpu-clock -o perf.data -g -- ./frames-pie.opt spin >/dev/null 2>perf.err &&
+	if perf record -N -q -e cpu-clock -o perf.data -g -- ./frames-pie.opt spin >/dev/null 2>perf.err &&
 		perf script -i perf.data >perf.txt 2>perf.err; then
 		grep -q "inner+0x" perf.txt || fail "perf script does not name moved code"
 		share=$(perf report -i perf.data --no-children -g none --stdio 2>/dev/null |
@@ -81,7 +81,7 @@ if has perf; then
 			"$BUILD/morph-optimize" --all "$name" -o "$name.opt" >opt.log 2>&1 ||
 				{ fail "$name: $(tail -n 1 opt.log)"; continue; }
 			in_moved_code "$name.opt" inner || fail "$name: inner does not lie in moved code"
-			perf record -q -e cpu-clock -o lines.data -- "./$name.opt" spin >/dev/null 2>perf.err
+			perf record -N -q -e cpu-clock -o lines.data -- "./$name.opt" spin >/dev/null 2>perf.err
 			perf script -i lines.data -F ip,sym,srcline 2>perf.err |
 				grep -A1 ' inner$' | grep -c "frames.c:$line\$" >lines.txt
 			[ "$(cat lines.txt)" -ge 5 ] || fail "$name: perf script knows no line of copies"

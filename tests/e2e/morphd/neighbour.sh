@@ -10,7 +10,7 @@ cd "$TMPDIR" || exit 1
 [ $EUID = 0 ] || { echo "sampling the whole system needs root"; exit 77; }
 command -v perf > /dev/null || { echo "perf is not installed"; exit 77; }
 ${CC:-gcc} -O1 -g -o busy "$root/tests/e2e/morphd/busy.c" -ldl -lpthread || exit 1
-perf record -q -e cpu-clock -o before.data -- ./busy spin 100 2> err || {
+perf record -N -q -e cpu-clock -o before.data -- ./busy spin 100 2> err || {
 	echo "perf record does not work on this machine: $(head -n 1 err)"
 	exit 77
 }
@@ -29,7 +29,7 @@ until [ -s a.rec ] && [ -s b.rec ] && [ -s a.db ] && [ -s b.db ]; do
 done
 for options in "" "-a" "--buildid-mmap" "-g"; do
 	# shellcheck disable=SC2086
-	perf record -q -e cpu-clock -F 2000 $options -o data -- ./busy spin 300 2> err ||
+	perf record -N -q -e cpu-clock -F 2000 $options -o data -- ./busy spin 300 2> err ||
 		fail "perf record $options: $(head -n 3 err)"
 	perf report -i data --stdio --comm busy --sort symbol 2> err | grep -q spin ||
 		fail "perf report after perf record $options does not know spin: $(head -n 3 err)"

@@ -242,7 +242,7 @@ ends 0 "a profile, json" --db db --report=json prog -o prog.fast
 jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 0
 	and .functions.moved >= 2 and .layout.block_order == "ph" and .layout.fetch_line == 64' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
 for o in --layout=blocks=original --layout=functions=original --estimator=scaled \
-	--exact-profile --layout=no-tails --layout=slots --layout=huge-pages --layout=line=0 --layout=line=32 \
+	--exact-profile --layout=no-tails --layout=no-slots,no-inline --layout=huge-pages --layout=line=0 --layout=line=32 \
 	--layout=blocks=exttsp,functions=original --layout=functions=cds --layout=blocks=ph,functions=ph,line=64 \
 	--layout=functions=auto \
 	--estimator=poisson --since=1 --min-samples=3000; do
@@ -380,7 +380,8 @@ else
 	refuses 1 '' x32 --all
 fi
 gcc -c -o object.o small.c
-refuses 1 '' object.o --all
+ends 2 "an object without its program" --all object.o -o none
+says err.txt 'needs --program=PROGRAM' "an object without its program"
 cp prog arm
 printf '\267' | dd of=arm bs=1 seek=18 conv=notrunc status=none
 refuses 1 '' arm --all

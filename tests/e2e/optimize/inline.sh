@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Small functions in place of calls of them (--layout=inline): the same behaviour in several kinds of files, the
-# same registers, flags and memory behind the calls of random functions, with and without branches, frames and
-# exceptions in such code.
+# Small functions in place of calls of them: the same behaviour in several kinds of files, the same registers,
+# flags and memory behind the calls of random functions, with and without branches, frames and exceptions in
+# such code.
 # Functions and callers of other kinds keep their calls. SEED in the environment: other random functions.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-calls.sh"
@@ -11,7 +11,7 @@ need gcc g++ objdump jq setarch
 data=$root/tests/data
 
 # optimise FILE [OPTIONS]: FILE.out is the verified output, and $calls the number of replaced calls
-optimise() { optimise_calls inline inlined "$@"; }
+optimise() { optimise_calls no-slots inlined "$@"; }
 
 # program NAME LEAST COMPILER FLAGS
 program() {
@@ -24,9 +24,10 @@ program() {
 	for seed in 1 2 3; do
 		optimise "$name" --stress-layout=$seed && same "$name, seed $seed" "$name"
 	done
-	optimise "$name" --layout=slots && same "$name with slots" "$name"
-	calls=$("$BUILD/morph-optimize" --all --report=json -o "$name.out" "$name" | jq .code.inlined)
-	[ "$calls" = 0 ] || fail "$name: '$calls' calls were replaced without --layout=inline"
+	optimise_calls line=64 inlined "$name" && same "$name with slots" "$name"
+	calls=$("$BUILD/morph-optimize" --all --layout=no-inline --report=json -o "$name.out" "$name" |
+		jq .code.inlined)
+	[ "$calls" = 0 ] || fail "$name: '$calls' calls were replaced with --layout=no-inline"
 }
 
 program pie 15 gcc -O2 "$data/leaf.c"
@@ -48,7 +49,7 @@ else
 fi
 
 # Files that count keep all calls.
-"$BUILD/morph-optimize" instrument --layout=inline --report=json -o counting pie 2>err.txt >report.json &&
+"$BUILD/morph-optimize" instrument --report=json -o counting pie 2>err.txt >report.json &&
 	[ "$(jq '.code.inlined // 0' report.json)" != 0 ] && fail "a file with counters lacks calls"
 
 # Random functions: all registers, flags and memory behind each call, in the original and in the output

@@ -130,6 +130,13 @@ ends 3 morph-optimize --db=none.db -o x prog
 ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
 ends 4 morph-optimize --db=s.db -o x golike
+gcc -O2 -fno-pie -c prog.c -o prog.o && gcc -g -O2 -fno-pie -c prog.c -o debug.o || exit 1
+ends 0 morph-optimize --db=s.db --program=prog -o fast.o prog.o
+ends 0 morph-optimize verify prog.o fast.o
+ends 2 morph-optimize --db=s.db -o x prog.o
+ends 3 morph-optimize --db=none.db --program=prog -o x prog.o
+ends 4 morph-optimize --db=s.db --program=prog -o x debug.o
+ends 4 morph-optimize verify prog.o debug.o
 ends 4 morph-optimize restore prog
 ends 4 morph-optimize adopt prog prog
 # One program takes too long for enough pairs; the other prints its own size.
@@ -230,8 +237,29 @@ else
 	seen[morphd,0]=elsewhere
 fi
 
+# ---- morph-fleet: without a server; e2e/fleet has one
+pages="morphd.8 morph-stats.1 morph-optimize.1 morph-audit.1"
+if [ -x "$BUILD/morph-fleet" ]; then
+	nowhere="host=127.0.0.1 port=1 dbname=x user=x"
+	cp s.db fleet.db
+	ends 2 morph-fleet
+	ends 2 morph-fleet frobnicate
+	ends 2 morph-fleet push --config=/dev/null --db=fleet.db
+	ends 2 morph-fleet push --rate=fast -d "$nowhere"
+	ends 2 morph-fleet pull -d "$nowhere"
+	ends 2 morph-fleet hosts -d "$nowhere"
+	ends 3 morph-fleet push -d "$nowhere" --db=none.db
+	ends 75 morph-fleet push -d "$nowhere" --db=fleet.db --give-up=0
+	ends 75 morph-fleet pull -d "$nowhere" -o x prog
+	ends 75 morph-fleet modules -d "$nowhere"
+	ends 1 morph-fleet push -d "$nowhere" --db=junk.db
+	ends 1 morph-fleet check -d "$nowhere"
+	seen[morph-fleet,0]=elsewhere
+	pages="$pages morph-fleet.1"
+fi
+
 # The tests above have seen every status that the pages document.
-for page in morphd.8 morph-stats.1 morph-optimize.1 morph-audit.1; do
+for page in $pages; do
 	for status in $(sed -n '/^.Sh EXIT STATUS/,/^.Sh EX[^I]/s/^\.It \([0-9]*\)$/\1/p' \
 		"$root/Documentation/$page"); do
 		[ -n "${seen[${page%.*},$status]:-}" ] || fail "$page: nothing here ends with $status"

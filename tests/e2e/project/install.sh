@@ -21,6 +21,8 @@ make --no-print-directory O="$BUILD" DESTDIR="$dest" PREFIX=/usr install || {
 declare -A where=([daemon/morphd/morphd.c]=sbin/morphd [daemon/stats/morph_stats.c]=bin/morph-stats
 	[daemon/worker/morph_worker.c]=sbin/morph-worker [daemon/morph/morph.c]=bin/morph
 	[editor/cli/morph_optimize.c]=bin/morph-optimize [editor/cli/morph_audit.c]=bin/morph-audit)
+# Without libpq, everything else is built and installed.
+[ ! -x "$BUILD/morph-fleet" ] || where[daemon/fleet/morph_fleet.c]=bin/morph-fleet
 nr=0
 for src in "${!where[@]}"; do
 	[ -e "$src" ] || continue
@@ -37,6 +39,7 @@ for src in "${!where[@]}"; do
 done
 for page in Documentation/*.[1458]; do
 	[ -e "$page" ] || continue
+	[ "$page" != Documentation/morph-fleet.1 ] || [ -x "$BUILD/morph-fleet" ] || continue
 	[ -e "$dest/usr/share/man/man${page##*.}/$(basename "$page")" ] ||
 		fail "$page was not installed"
 	if command -v mandoc >/dev/null; then
@@ -55,7 +58,10 @@ done
 		usr/share/doc/morph/examples/morphmon.modules-load.conf \
 		usr/include/morph_marker.h "${where[@]/#/usr/}"
 	[ ! -e "$BUILD/morph_marker.so" ] || echo usr/lib/morph/morph_marker.so
+	[ ! -x "$BUILD/morph-fleet" ] || printf '%s\n' usr/lib/systemd/system/morph-fleet.{service,timer} \
+		usr/share/doc/morph/examples/fleet.conf
 	for page in Documentation/*.[1458]; do
+		[ "$page" != Documentation/morph-fleet.1 ] || [ -x "$BUILD/morph-fleet" ] || continue
 		echo "usr/share/man/man${page##*.}/$(basename "$page")"
 	done
 	for program in "${where[@]}"; do

@@ -123,6 +123,12 @@ says markers 0 morph-optimize --json --all --markers=remove --dry-run ./marked
 says explain 0 morph-optimize --json --explain --all --dry-run "./$prog"
 says verify 0 morph-optimize verify --json --explain "./$prog" fast
 printf '%s\n' '*:start=5' '*:loop=3' nowhere:end >adjustments
+gcc -O2 -c "$root/tests/e2e/object/hot.c" -o hot.o && gcc -O2 -c "$root/tests/e2e/object/other.c" -o other.o &&
+	gcc hot.o other.o -o from-objects && gcc -g -O2 -c "$root/tests/e2e/object/hot.c" -o debug.o && rm -f objects.a &&
+	ar rcs objects.a hot.o debug.o || fail "objects"
+says object 0 morph-optimize --json --all --program=./from-objects hot.o -o fast.o
+says archive 0 morph-optimize --json --all --program=./from-objects objects.a -o fast.a
+says verify-object 0 morph-optimize verify --json hot.o fast.o
 says adjusted 0 morph-optimize --json --all --adjust=@adjustments --dry-run "./$prog"
 says stress 0 morph-optimize --report=json --stress-layout=4 --stress-inline=4 --dry-run "./$prog"
 says counting 0 morph-optimize instrument --report=json --kind=edges --counts=c --dry-run "./$prog"
@@ -225,6 +231,14 @@ else
 	echo "morphd samples nothing here: its own output is not looked at"
 	left_out=yes
 fi
+
+# morph-fleet needs a server, which another process starts.
+BUILD=$BUILD bash "$root/tests/e2e/fleet/lib-outputs.sh" "$dir" >fleet.txt 2>&1
+case $? in
+0) ;;
+77) left_out="${left_out:-} fleet" ;;
+*) fail "morph-fleet --json: $(cat fleet.txt)" ;;
+esac
 
 # An audit inside a program, and one of whole runs as morph-optimize refine would store it.
 morph-optimize instrument --kind=audit --all --report=none --counts="$PWD/ring" "$prog" -o audited || fail "audited"

@@ -15,10 +15,10 @@ C
 gcc -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog || exit 1
 # A large program, for which the editor takes long under valgrind.
 python3 - >many.c <<'P'
-for i in range(4000):
+for i in range(1500):
     print(f"__attribute__((noinline)) int f{i}(int n) {{ int s = {i}; for (int i = 0; i < n; i++) "
           f"s = i % 7 == 3 ? s ^ i : s + (i * {i}) % 11; return s; }}")
-print("int main(void) { return " + " + ".join(f"f{i}(1)" for i in range(4000)) + "; }")
+print("int main(void) { return " + " + ".join(f"f{i}(1)" for i in range(1500)) + "; }")
 P
 gcc -O1 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs many.c -o many || exit 1
 printf '#!/bin/sh\ni=0; while [ $i -lt 3000 ]; do i=$((i + 1)); done\n' >some && chmod +x some

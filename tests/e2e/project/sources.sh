@@ -39,7 +39,16 @@ mapfile -t headers < <(printf '%s\n' "${sources[@]}" |
 	grep -E '^(libprof|daemon|editor|kmod/uapi)/.*\.h$' | grep -vE '/bpf/|^editor/runtime/')
 flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror -I.
 	-D_GNU_SOURCE '-DMORPH_VERSION="test"' -I"$BUILD/runtime" -fsyntax-only)
-read -ra pc <<<"$(pkg-config --cflags libelf libdw sqlite3 libxxhash jansson check)"
+packages=(libelf libdw sqlite3 libxxhash jansson check)
+# Without PostgreSQL's library, nothing of morph-fleet is built.
+if pkg-config --exists libpq libcrypto && [ -e "$BUILD/fleet/fleet_sql.h" ]; then
+	packages+=(libpq libcrypto)
+	flags+=(-I"$BUILD/fleet")
+else
+	mapfile -t user < <(printf '%s\n' "${user[@]}" | grep -vE '^(daemon/fleet/|tests/unit/daemon/fleet/|tests/tools/fleet_)')
+	mapfile -t headers < <(printf '%s\n' "${headers[@]}" | grep -v daemon/fleet/)
+fi
+read -ra pc <<<"$(pkg-config --cflags "${packages[@]}")"
 flags+=("${pc[@]}")
 [ ! -e "$BUILD/runtime/runtime_blob.h" ] || flags+=(-I"$BUILD/runtime")
 # Include the bpf source if this build has it.

@@ -42,6 +42,7 @@ sums() {
 	json "$db: new ones are samples" 'all(.rows[]; .certainly_new <= .samples)'
 	json "$db: entries lie between their bounds" 'all(.rows[]; .certainly_new <= .entries + 1e-6 and
 		.entries <= .entries_most + 1e-6 and .entries_most <= .samples + 1e-6)'
+	json "$db: modules without samples are known" 'all(.rows[]; .function != "(unknown module)")'
 	json "$db: some functions are entered again and again" 'any(.rows[]; .entries > 0)'
 	cp out.txt "$db.json"
 	ends 0 "folded of $db" export --format=folded --calls --db "$db"

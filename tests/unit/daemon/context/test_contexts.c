@@ -104,7 +104,7 @@ static struct mp_context_tree stored(void)
 
 	feed();
 	ck_assert_uint_eq(md_contexts_nr_programs(at.contexts), 1);
-	ck_assert_int_eq(md_contexts_tree(at.contexts, 0, at.modcache, &index, &tree), 0);
+	ck_assert_int_eq(md_contexts_tree(at.contexts, 0, at.modcache, &index, NULL, &tree), 0);
 	return tree;
 }
 

@@ -14,7 +14,7 @@ static struct md_heat heat;
 static void place(uint64_t vaddr, uint32_t size, uint32_t func, double insns)
 {
 	const struct md_heat_place one = {
-		.vaddr = vaddr, .size = size, .func = func, .block = 0, .count = 1, .insns = insns};
+		.vaddr = vaddr, .size = size, .func = func, .count = 1, .insns = insns};
 
 	ck_assert_int_eq(md_heat_add_place(&heat, &one), 0);
 }

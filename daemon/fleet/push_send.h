@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* push_send - the statements of a push, on one connection. Called by push. */
+#ifndef MD_FLEET_PUSH_SEND_H
+#define MD_FLEET_PUSH_SEND_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+
+#include "daemon/fleet/file_names.h"
+#include "daemon/fleet/pg_array.h"
+#include "libprof/store/fleet/store_fleet.h"
+
+/* Memory that is kept from batch to batch. Starts as zeros. */
+struct md_push_sender {
+	PGconn *conn;
+	int today; /* the server's day */
+	struct md_pg_array arrays[10];
+};
+
+void md_push_sender_fini(struct md_push_sender *sender);
+/* Asks for the server's day. */
+int md_push_today(struct md_push_sender *sender, struct mp_err *err);
+/* *@has is false if the server does not know the epoch. */
+int md_push_ask_epoch(struct md_push_sender *sender, const uint8_t *name, bool *has, int64_t *seq,
+		      int64_t *token, struct mp_err *err);
+/*
+ * md_push_send - sends the batch in one transaction. Return: 0: the server has it; -ENOTCONN: unknown;
+ * otherwise the server does not have it: -EEXIST (another token is the newest), -EAGAIN, -EDQUOT (no
+ * more today), -EACCES, -errno.
+ */
+int md_push_send(struct md_push_sender *sender, const uint8_t *epoch,
+		 const struct mp_fleet_batch *batch, const struct md_file_names *names,
+		 struct mp_err *err);
+
+#endif

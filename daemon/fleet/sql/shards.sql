@@ -1,0 +1,27 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Without Citus: evidence as hash partitions of modules that lie in other clusters, by postgres_fdw. Made for an
+-- empty database, by hand: a superuser creates the servers and the user mappings of morph_fleet_owner and of
+-- morph_fleet_reader first, then runs this file, then calls fleet.attach_shards(). Each shard has the table of
+-- shard.sql. Hosts and readers talk to this database only, and row-level security is this database's.
+SET LOCAL ROLE morph_fleet_owner;
+
+CREATE FUNCTION fleet.attach_shards(servers text[]) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	nr integer := cardinality(servers);
+BEGIN
+	IF EXISTS (SELECT FROM fleet.evidence) THEN
+		RAISE 'evidence has rows: shards are attached to an empty database';
+	END IF;
+	ALTER TABLE fleet.evidence RENAME TO evidence_local;
+	CREATE TABLE fleet.evidence(LIKE fleet.evidence_local) PARTITION BY HASH (module);
+	DROP TABLE fleet.evidence_local;
+	FOR i IN 1..nr LOOP
+		EXECUTE format('CREATE FOREIGN TABLE fleet.evidence_%s PARTITION OF fleet.evidence '
+			'FOR VALUES WITH (MODULUS %s, REMAINDER %s) SERVER %I '
+			'OPTIONS (schema_name ''fleet_shard'', table_name ''evidence'')',
+			i, nr, i - 1, servers[i]);
+	END LOOP;
+	PERFORM fleet.protect('fleet.evidence');
+END $$;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * object_optimize - from a program's profile to a file with rewritten objects: has the program
+ * analysed, rewrites, publishes.
+ */
+#include <ar.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "editor/emit/publish.h"
+#include "editor/object/object.h"
+#include "libprof/elf/relobj.h"
+
+enum me_object_kind me_object_kind(const char *path)
+{
+	uint8_t start[sizeof(Elf64_Ehdr)];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : pread(fd, start, sizeof(start), 0);
+
+	if (fd >= 0)
+		close(fd);
+	if (n >= SARMAG && !memcmp(start, ARMAG, SARMAG))
+		return ME_OBJECT_ARCHIVE;
+	return n > 0 && mp_relobj_is(start, (size_t)n) ? ME_OBJECT_REL : ME_OBJECT_NONE;
+}
+
+struct work {
+	const struct me_optimize_options *options; /* of the object */
+	struct me_object_report *report;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+static int map_file(const char *path, const uint8_t **bytes, size_t *size, struct mp_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *map;
+
+	if (fd < 0 || fstat(fd, &st)) {
+		int rc = mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return mp_err_set(err, EIO, "%s: cannot be mapped", path);
+	*bytes = map;
+	*size = (size_t)st.st_size;
+	return 0;
+}
+
+static int publish(const struct work *w, const char *output, const struct me_bytes *bytes,
+		   struct mp_err *err)
+{
+	struct me_output_parts parts = {0};
+	struct me_publish publish;
+	int rc = me_publish_begin(&publish, w->options->input, output, err);
+
+	if (!rc &&
+	    me_output_parts_add(&parts, bytes->data, bytes->size, 1, ME_OUTPUT_PARTS_BORROW, NULL))
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+	if (!rc)
+		rc = me_publish_write(&publish, &parts, err);
+	if (!rc)
+		rc = me_publish_commit(&publish, err);
+	me_publish_end(&publish);
+	me_output_parts_fini(&parts);
+	return rc;
+}
+
+/* The hot functions of the program in the plan's order, one a line. */
+static void list_order(const struct me_object_plan *plan, struct me_bytes *order)
+{
+	uint32_t last = MP_NONE;
+
+	for (uint32_t i = 0; i < plan->plan->nr_blocks; i++) {
+		const struct me_plan_block *planned = &plan->plan->blocks[i];
+		uint32_t f = plan->cfg->blocks[planned->block].func;
+
+		if (planned->zone != ME_ZONE_HOT || f == last)
+			continue;
+		last = f;
+		if (!*plan->cfg->funcs[f].name)
+			continue;
+		me_bytes_put(order, plan->cfg->funcs[f].name, strlen(plan->cfg->funcs[f].name));
+		me_bytes_u8(order, '\n');
+	}
+}
+
+/* Called while the program's plan exists. */
+static int take_plan(void *ctx, const struct mp_cfg *cfg, const struct mp_counts *counts,
+		     const struct me_plan *made, struct mp_err *err)
+{
+	struct work *w = ctx;
+	struct me_object_plan plan;
+	struct me_bytes out = {0}, order = {0};
+	struct mp_err why = {""};
+	char *order_path = NULL;
+	int rc = me_object_plan_init(&plan, cfg, counts, made, &why);
+
+	if (!rc)
+		rc = mp_relobj_is(w->bytes, w->size)
+			     ? me_object_rewrite(w->bytes, w->size, &plan, w->report, &out, &why)
+			     : me_object_rewrite_archive(w->bytes, w->size, &plan, w->report, &out,
+							 &why);
+	if (rc)
+		rc = mp_err_set(err, -rc, "%s: %s: nothing was written", w->options->input,
+				why.msg);
+	list_order(&plan, &order);
+	if (!rc && (order.failed || (w->options->output &&
+				     asprintf(&order_path, "%s.order", w->options->output) < 0)))
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+	if (!rc)
+		rc = publish(w, w->options->output, &out, err);
+	if (!rc && w->options->output)
+		rc = publish(w, order_path, &order, err);
+	free(order_path);
+	me_bytes_fini(&out);
+	me_bytes_fini(&order);
+	me_object_plan_fini(&plan);
+	return rc;
+}
+
+int me_object_optimize(const struct me_optimize_options *options, const char *program,
+		       struct me_object_report *report, struct mp_err *err)
+{
+	struct me_optimize_options of_program = *options;
+	struct me_optimize_report ignored = {0};
+	struct work w = {.options = options, .report = report};
+	int rc = map_file(options->input, &w.bytes, &w.size, err);
+
+	if (rc)
+		return rc;
+	of_program.input = program;
+	of_program.output = NULL;
+	of_program.take_plan = take_plan;
+	of_program.take_ctx = &w;
+	rc = me_optimize(&of_program, &ignored, err);
+	me_optimize_report_fini(&ignored);
+	munmap((void *)w.bytes, w.size);
+	return rc;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* verify_object_private - two objects while they are compared. */
+#ifndef ME_VERIFY_OBJECT_PRIVATE_H
+#define ME_VERIFY_OBJECT_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "editor/verify/object/verify_object.h"
+#include "editor/verify/verify_private.h"
+#include "libprof/elf/relobj.h"
+#include "libprof/insn/insn.h"
+
+/* Newer than some <elf.h>. */
+#define VO_SHT_ADDRSIG		  0x6fff4c03
+#define VO_SHT_CALL_GRAPH_PROFILE 0x6fff4c09
+
+struct vo_place {
+	uint32_t section, off;
+};
+
+/* One row of an exception table. */
+struct vo_row {
+	uint64_t start, end; /* from the start of the FDE */
+	uint64_t pad;	     /* from @base; 0: none */
+	uint64_t action;
+};
+
+struct vo_table {
+	uint32_t section;
+	struct vo_place base; /* of landing pads */
+	struct vo_row *rows;
+	uint32_t nr, cap;
+	uint8_t type_enc;
+	uint64_t actions, types_end; /* offsets in the section */
+};
+
+struct vo_fde {
+	struct vo_place start;
+	uint32_t size;
+	uint32_t cie_off, lsda; /* offset of the CIE; relocation of the table + 1, or 0 */
+	struct vf_fde fde;
+	struct vf_rows rows;
+	bool built;
+	bool computes_jump, takes_label; /* of the original */
+	bool listed;			 /* all of its instructions wait to be compared */
+	struct vo_table table;
+	bool table_read, table_known;
+};
+
+struct vo_side {
+	const struct mp_relobj *obj;
+	uint32_t eh_frame; /* section, or 0 */
+	struct vf_eh eh;   /* CIEs only */
+	struct vo_fde *fdes;
+	uint32_t nr_fdes, cap_fdes;
+	uint32_t *group; /* per section: its group, or 0 */
+	struct vo_place *bases;
+	uint32_t nr_bases, cap_bases;
+};
+
+struct vo_pair {
+	struct vo_place old, new;
+};
+
+/* A set of pairs; a pair without a place in @new is a key. */
+struct vo_set {
+	struct vo_pair *slots;
+	uint32_t nr, room;
+};
+
+struct vo {
+	struct vo_side old, new;
+	struct vo_set seen;
+	struct vo_set values, origins; /* old address -> new one, and back */
+	struct vo_pair *todo;
+	uint32_t nr_todo, cap_todo;
+	struct me_verify_object_report count;
+	struct mp_err *err;
+};
+
+/* The target of a field that is relocated or resolved. */
+struct vo_ref {
+	bool code;
+	struct vo_place place;	 /* if @code */
+	const Elf64_Rela *reloc; /* if not */
+};
+
+int vo_refuse(struct vo *vo, const struct vo_side *side, uint32_t section, uint64_t off,
+	      const char *why);
+/* Reads .eh_frame. Return: 0, -EPERM, -ENOMEM. */
+int vo_frame_read(struct vo *vo, struct vo_side *side);
+void vo_frame_fini(struct vo_side *side);
+/* The FDE that covers @place, or NULL. */
+struct vo_fde *vo_frame_at(const struct vo_side *side, struct vo_place place);
+/* Compares the unwind rows of two places. Return: 0, -EPERM, -ENOMEM. */
+int vo_rows_same(struct vo *vo, struct vo_place old, struct vo_place new, bool *same);
+/* Are both FDEs' CIEs, and what they refer to, the same? */
+bool vo_cies_same(struct vo *vo, const struct vo_fde *old, const struct vo_fde *new);
+
+/* @bias: distance from the field to its instruction's end, or minus the distance from a table's
+ * base. */
+struct vo_ref vo_ref_of(const struct vo_side *side, const Elf64_Rela *reloc, int64_t bias);
+/* Do two relocations that do not lead to places in code say the same? */
+bool vo_same_symbol(const struct vo *vo, const Elf64_Rela *old, const Elf64_Rela *new);
+/* Distance of a table's entry from the table's base. Return: false: it is no entry. */
+bool vo_table_distance(const struct vo_side *side, uint32_t section, const Elf64_Rela *reloc,
+		       int64_t *distance);
+/* Decodes all code of the original once: finds bases of tables, and marks FDEs. */
+int vo_scan(struct vo *vo);
+
+/* Is the exception table of @fde of the usual form? */
+bool vo_table_known(const struct vo_side *side, struct vo_fde *fde);
+/* Do both FDEs refer to the old table? */
+bool vo_same_table(const struct vo *vo, const struct vo_fde *old, const struct vo_fde *new);
+/* Must the function of the original keep all distances? */
+bool vo_whole(struct vo *vo, struct vo_fde *fde);
+/* Compares what happens to exceptions in two instructions of @len bytes. */
+int vo_tables_same(struct vo *vo, struct vo_place old, struct vo_place new, uint32_t len);
+/* Was this section's data continued behind its old end, by exception tables? */
+bool vo_has_tables(const struct vo_side *side, uint32_t section);
+
+/* @old must become @new; @value: as an address that programs may keep and compare. */
+int vo_expect(struct vo *vo, struct vo_place old, struct vo_place new, bool value);
+/* Compares code until nothing waits. */
+int vo_walk(struct vo *vo);
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fleet_base - keeps apart what is not this database's own; see fleet_base.h. Decides how it is
+ * subtracted. fleet_pulled.c adds and removes what was pulled.
+ */
+#include "libprof/store/fleet/fleet_base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libprof/store/fleet/fleet_private.h"
+#include "libprof/store/store_bucket.h"
+#include "libprof/store/store_codec.h"
+
+const struct mp_series *mp_fleet_series(enum mp_fleet_kind kind)
+{
+	return kind == MP_FLEET_EDGES ? &mp_series_edges : &mp_series_ip_counts;
+}
+
+int mp_fleet_buckets(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		     struct mp_bucket **out, size_t *nr, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_series_prepare(store, mp_fleet_series(kind), MP_SERIES_BUCKET_LIST, &stmt, err);
+
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, module);
+	return mp_buckets_read(store, stmt, out, nr, err);
+}
+
+/* ---- subtraction --------------------------------------------------------------------------- */
+
+static bool take_counts(struct mp_ip_count *from, size_t *nr, const struct mp_ip_count *what,
+			size_t nr_what)
+{
+	size_t k = 0, n = 0;
+
+	for (size_t i = 0; i < *nr; i++) {
+		struct mp_ip_count entry = from[i];
+
+		if (k < nr_what && what[k].vaddr == entry.vaddr) {
+			if (what[k].count > entry.count)
+				return false;
+			entry.count -= what[k++].count;
+		}
+		if (entry.count)
+			from[n++] = entry;
+	}
+	*nr = n;
+	return k == nr_what;
+}
+
+static bool take_edges(struct mp_edge_count *from, size_t *nr, const struct mp_edge_count *what,
+		       size_t nr_what)
+{
+	size_t k = 0, n = 0;
+
+	for (size_t i = 0; i < *nr; i++) {
+		struct mp_edge_count entry = from[i];
+
+		if (k < nr_what && what[k].from == entry.from && what[k].to == entry.to) {
+			if (what[k].count > entry.count ||
+			    what[k].mispredicted > entry.mispredicted)
+				return false;
+			entry.count -= what[k].count;
+			entry.mispredicted -= what[k++].mispredicted;
+			if (entry.mispredicted > entry.count)
+				return false;
+		}
+		if (entry.count)
+			from[n++] = entry;
+	}
+	*nr = n;
+	return k == nr_what;
+}
+
+int mp_fleet_subtract(struct mp_store *store, enum mp_fleet_kind kind, void *from, size_t *nr,
+		      const void *what, size_t nr_what, struct mp_err *err)
+{
+	if (kind == MP_FLEET_EDGES ? take_edges(from, nr, what, nr_what)
+				   : take_counts(from, nr, what, nr_what))
+		return 0;
+	return mp_store_damaged(store, "counts of a fleet that its chunks do not have", err);
+}
+
+int mp_fleet_decode(struct mp_store *store, enum mp_fleet_kind kind, int64_t chunk,
+		    sqlite3_stmt *stmt, int column, struct mp_store_array *out, size_t *nr,
+		    struct mp_err *err)
+{
+	const struct mp_series *series = mp_fleet_series(kind);
+	const uint8_t *data = sqlite3_column_blob(stmt, column + 1);
+	int size = sqlite3_column_bytes(stmt, column + 1), r;
+
+	if (size <= 0 || !data || chunk < 0 || (uint64_t)chunk > UINT64_MAX >> MP_CHUNK_SHIFT ||
+	    (uint32_t)XXH3_64bits(data, (size_t)size) !=
+		    (uint32_t)sqlite3_column_int64(stmt, column))
+		return mp_store_damaged(store, "counts of a fleet that do not match their checksum",
+					err);
+	r = mp_store_array_reserve(out, series->nr_max((size_t)size) * series->entry_size, err);
+	if (!r &&
+	    series->decode((uint64_t)chunk << MP_CHUNK_SHIFT, data, (size_t)size, out->data, nr))
+		r = mp_store_damaged(store, "malformed counts of a fleet", err);
+	return r;
+}
+
+int mp_fleet_base_total(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+			const struct mp_span *span, uint64_t *total, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int64_t sum = 0;
+	int r = mp_store_stmt(store, MP_STMT_FLEET_BASE_SUM,
+			      "SELECT sum(total) FROM fleet_base WHERE module = ?1 AND kind = ?2"
+			      " AND first_day >= ?3 AND last_day <= ?4",
+			      &stmt, err);
+
+	if (r)
+		return r;
+	mp_fleet_bind_days(stmt, module, kind, span->first_day, span->last_day);
+	r = mp_store_step(store, stmt, "read", err);
+	if (r > 0)
+		sum = sqlite3_column_int64(stmt, 0);
+	sqlite3_reset(stmt);
+	*total = (uint64_t)sum;
+	if (r >= 0 && sum < 0)
+		return mp_store_damaged(store, "an impossible sum of a fleet", err);
+	return r < 0 ? r : 0;
+}
+
+int mp_fleet_base_take(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		       const struct mp_span *span, int64_t chunk, void *entries, size_t *nr,
+		       struct mp_err *err)
+{
+	struct mp_store_array base = {0};
+	sqlite3_stmt *stmt;
+	size_t nr_base;
+	int r = mp_store_stmt(store, MP_STMT_FLEET_BASE_LIST,
+			      "SELECT checksum, data FROM fleet_base WHERE module = ?1 AND"
+			      " kind = ?2 AND first_day >= ?3 AND last_day <= ?4 AND chunk = ?5",
+			      &stmt, err);
+
+	if (r)
+		return r;
+	mp_fleet_bind_days(stmt, module, kind, span->first_day, span->last_day);
+	sqlite3_bind_int64(stmt, 5, chunk);
+	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
+		r = mp_fleet_decode(store, kind, chunk, stmt, 0, &base, &nr_base, err);
+		if (!r)
+			r = mp_fleet_subtract(store, kind, entries, nr, base.data, nr_base, err);
+		if (r)
+			break;
+	}
+	sqlite3_reset(stmt);
+	free(base.data);
+	return r;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+int mp_fleet_base_add(struct mp_store *store, const struct mp_fleet_base_row *row,
+		      const void *entries, size_t nr, struct mp_err *err)
+{
+	const struct mp_series *series = mp_fleet_series(row->kind);
+	struct mp_store_array bytes = {0};
+	sqlite3_stmt *stmt;
+	size_t size = 0;
+	int r = mp_store_array_reserve(&bytes, nr * series->entry_bytes_max + 1, err);
+
+	if (!r)
+		r = mp_store_stmt(store, MP_STMT_FLEET_BASE_ADD,
+				  "INSERT INTO fleet_base(kind, module, origin, first_day,"
+				  " last_day, chunk, session, total, checksum, data)"
+				  " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+				  &stmt, err);
+	if (!r) {
+		size = series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT, entries, nr,
+				      bytes.data);
+		sqlite3_bind_int64(stmt, 1, row->kind);
+		sqlite3_bind_int64(stmt, 2, row->module);
+		sqlite3_bind_int64(stmt, 3, row->origin);
+		sqlite3_bind_int64(stmt, 4, row->span.first_day);
+		sqlite3_bind_int64(stmt, 5, row->span.last_day);
+		sqlite3_bind_int64(stmt, 6, row->chunk);
+		sqlite3_bind_int64(stmt, 7, row->session);
+		sqlite3_bind_int64(stmt, 8, (int64_t)series->sum(entries, nr));
+		sqlite3_bind_int64(stmt, 9, (uint32_t)XXH3_64bits(bytes.data, size));
+		sqlite3_bind_blob(stmt, 10, bytes.data, (int)size, SQLITE_STATIC);
+		r = mp_store_run(store, stmt, "write", err);
+		sqlite3_clear_bindings(stmt);
+	}
+	free(bytes.data);
+	return r;
+}
+
+/* ---- a fork -------------------------------------------------------------------------------- */
+
+static int fork_bucket(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		       const struct mp_bucket *bucket, struct mp_err *err)
+{
+	const struct mp_series *series = mp_fleet_series(kind);
+	struct mp_fleet_base_row row = {.kind = kind,
+					.module = module,
+					.origin = MP_FLEET_FORK,
+					.span = {bucket->first_day, bucket->last_day, false}};
+	struct mp_store_array entries = {0};
+	sqlite3_stmt *stmt;
+	size_t nr, size;
+	int r;
+
+	row.chunk = -1;
+	r = mp_series_chunk_list(store, series, bucket->key, &stmt, err);
+	if (r)
+		return r;
+	while ((r = mp_series_chunk_next(store, series, stmt, &row.chunk, &entries, 0, &nr, &size,
+					 err)) > 0) {
+		r = mp_fleet_base_take(store, kind, module, &row.span, row.chunk, entries.data, &nr,
+				       err);
+		if (!r && nr)
+			r = mp_fleet_base_add(store, &row, entries.data, nr, err);
+		if (r)
+			break;
+	}
+	sqlite3_reset(stmt);
+	free(entries.data);
+	return r;
+}
+
+static int fork_module(struct mp_store *store, int64_t module, struct mp_err *err)
+{
+	int r = 0;
+
+	for (int kind = 0; kind < MP_NR_FLEET_KINDS && !r; kind++) {
+		struct mp_bucket *buckets = NULL;
+		size_t nr = 0;
+
+		r = mp_fleet_buckets(store, (enum mp_fleet_kind)kind, module, &buckets, &nr, err);
+		for (size_t i = 0; i < nr && !r; i++)
+			r = fork_bucket(store, (enum mp_fleet_kind)kind, module, &buckets[i], err);
+		free(buckets);
+	}
+	return r;
+}
+
+int mp_fleet_base_fork(struct mp_store *store, struct mp_err *err)
+{
+	struct mp_module *modules = NULL;
+	size_t nr = 0;
+	int rc = mp_store_exec(store, "DELETE FROM fleet_base WHERE origin = 0"), r;
+
+	if (rc != SQLITE_OK)
+		return mp_store_fail(store, rc, "write", err);
+	r = mp_store_list_modules(store, 0, &modules, &nr, err);
+	for (size_t i = 0; i < nr && !r; i++)
+		r = fork_module(store, modules[i].key, err);
+	mp_store_free_modules(modules, nr);
+	return r;
+}
+_Static_assert(MP_FLEET_FORK == 0, "mp_fleet_base_fork() deletes it");
+
+/* ---- check --------------------------------------------------------------------------------- */
+
+static int check_row(struct mp_store *store, sqlite3_stmt *stmt, struct mp_store_array *entries,
+		     struct mp_err *err)
+{
+	int64_t kind = sqlite3_column_int64(stmt, 0), origin = sqlite3_column_int64(stmt, 1);
+	const struct mp_series *series;
+	size_t nr;
+	int r;
+
+	if (kind < 0 || kind >= MP_NR_FLEET_KINDS || origin < 0 || origin > MP_FLEET_PULLED)
+		return mp_store_damaged(store, "impossible counts of a fleet", err);
+	series = mp_fleet_series((enum mp_fleet_kind)kind);
+	r = mp_fleet_decode(store, (enum mp_fleet_kind)kind, sqlite3_column_int64(stmt, 2), stmt, 4,
+			    entries, &nr, err);
+	if (!r && series->sum(entries->data, nr) != (uint64_t)sqlite3_column_int64(stmt, 3))
+		r = mp_store_damaged(store, "counts of a fleet that do not add up", err);
+	return r;
+}
+
+int mp_fleet_check(struct mp_store *store, struct mp_err *err)
+{
+	struct mp_store_array entries = {0};
+	sqlite3_stmt *stmt = NULL;
+	int rc, r = mp_store_check_none(store,
+					"SELECT count(*) FROM fleet_base WHERE module NOT IN"
+					" (SELECT key FROM module)",
+					"counts of a fleet without a module", err);
+
+	if (r)
+		return r;
+	rc = sqlite3_prepare_v2(store->db,
+				"SELECT kind, origin, chunk, total, checksum, data FROM fleet_base",
+				-1, &stmt, NULL);
+	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		rc = SQLITE_OK;
+		r = check_row(store, stmt, &entries, err);
+	}
+	sqlite3_finalize(stmt);
+	free(entries.data);
+	if (!r && rc != SQLITE_DONE)
+		r = mp_store_fail(store, rc, "check", err);
+	return r;
+}

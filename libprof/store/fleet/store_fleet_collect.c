@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * store_fleet_collect - finds the counts that the fleet's server lacks; see store_fleet.h.
+ *
+ * The counts of a bucket of days only grow. So a bucket whose sum is what was sent of its days has
+ * not changed, and is not read. Of a changed bucket, a chunk is sent if its bytes hash to something
+ * new. The base (fleet_base) is subtracted first. When local days are folded into one bucket, their
+ * sums add up, and nothing is sent. If counts then come late to the folded days, the rows of the
+ * bucket replace those of its days on the server (last_day tells up to which day).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <xxhash.h>
+
+#include "libprof/store/fleet/fleet_private.h"
+#include "libprof/store/store_codec.h"
+
+/* Modules per transaction: the collector waits meanwhile. */
+#define MODULES_MAX 256
+
+struct collect {
+	struct mp_store *store;
+	struct mp_fleet_batch *batch;
+	const struct mp_module *module;
+	size_t max_bytes;
+	int64_t seq;
+	struct mp_store_array entries, bytes;
+	bool full;
+};
+
+/* ---- notes about what was sent ------------------------------------------------------------- */
+
+static int sum_sent(struct collect *c, enum mp_fleet_kind kind, const struct mp_span *span,
+		    int64_t *nr, uint64_t *total, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(c->store, MP_STMT_FLEET_BUCKET_SUM,
+			      "SELECT count(*), sum(total) FROM fleet_bucket WHERE module = ?1 AND"
+			      " kind = ?2 AND first_day >= ?3 AND first_day <= ?4",
+			      &stmt, err);
+
+	if (r)
+		return r;
+	mp_fleet_bind_days(stmt, c->module->key, kind, span->first_day, span->last_day);
+	r = mp_store_step(c->store, stmt, "read", err);
+	*nr = 0;
+	*total = 0;
+	if (r > 0) {
+		*nr = sqlite3_column_int64(stmt, 0);
+		*total = (uint64_t)sqlite3_column_int64(stmt, 1);
+	}
+	sqlite3_reset(stmt);
+	return r < 0 ? r : 0;
+}
+
+/* Forgets the notes about the days @from to @to. */
+static int drop_notes(struct collect *c, enum mp_stmt which, const char *sql,
+		      enum mp_fleet_kind kind, int64_t from, int64_t to, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(c->store, which, sql, &stmt, err);
+
+	if (r)
+		return r;
+	mp_fleet_bind_days(stmt, c->module->key, kind, from, to);
+	return mp_store_run(c->store, stmt, "write", err);
+}
+
+/* All of the days in @span is sent, with the sum @total, the last of it in the batch @seq. */
+static int note_bucket(struct collect *c, enum mp_fleet_kind kind, const struct mp_span *span,
+		       uint64_t total, int64_t seq, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = drop_notes(c, MP_STMT_FLEET_BUCKET_DROP,
+			   "DELETE FROM fleet_bucket WHERE module = ?1 AND kind = ?2 AND"
+			   " first_day >= ?3 AND first_day <= ?4",
+			   kind, span->first_day, span->last_day, err);
+
+	/* The hashes of the first day stay: a chunk without counts of later days keeps its bytes. */
+	if (!r && span->last_day > span->first_day)
+		r = drop_notes(c, MP_STMT_FLEET_CHUNK_DROP,
+			       "DELETE FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
+			       " first_day >= ?3 AND first_day <= ?4",
+			       kind, span->first_day + 1, span->last_day, err);
+	if (!r)
+		r = mp_store_stmt(c->store, MP_STMT_FLEET_BUCKET_PUT,
+				  "INSERT INTO fleet_bucket(kind, module, first_day, last_day,"
+				  " total, seq) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+				  &stmt, err);
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, kind);
+	sqlite3_bind_int64(stmt, 2, c->module->key);
+	sqlite3_bind_int64(stmt, 3, span->first_day);
+	sqlite3_bind_int64(stmt, 4, span->last_day);
+	sqlite3_bind_int64(stmt, 5, (int64_t)total);
+	sqlite3_bind_int64(stmt, 6, seq);
+	return mp_store_run(c->store, stmt, "write", err);
+}
+
+static int is_sent(struct collect *c, const struct mp_fleet_row *row, uint64_t hash, bool *sent,
+		   struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(c->store, MP_STMT_FLEET_CHUNK_FIND,
+			      "SELECT hash FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
+			      " first_day = ?3 AND chunk = ?4",
+			      &stmt, err);
+
+	*sent = false;
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, c->module->key);
+	sqlite3_bind_int64(stmt, 2, row->kind);
+	sqlite3_bind_int64(stmt, 3, row->first_day);
+	sqlite3_bind_int64(stmt, 4, row->chunk);
+	r = mp_store_step(c->store, stmt, "read", err);
+	if (r > 0)
+		*sent = (uint64_t)sqlite3_column_int64(stmt, 0) == hash;
+	sqlite3_reset(stmt);
+	return r < 0 ? r : 0;
+}
+
+static int note_chunk(struct collect *c, const struct mp_fleet_row *row, uint64_t hash,
+		      struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(c->store, MP_STMT_FLEET_CHUNK_PUT,
+			      "REPLACE INTO fleet_chunk(kind, module, first_day, chunk, hash, seq)"
+			      " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+			      &stmt, err);
+
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, row->kind);
+	sqlite3_bind_int64(stmt, 2, c->module->key);
+	sqlite3_bind_int64(stmt, 3, row->first_day);
+	sqlite3_bind_int64(stmt, 4, row->chunk);
+	sqlite3_bind_int64(stmt, 5, (int64_t)hash);
+	sqlite3_bind_int64(stmt, 6, c->seq);
+	return mp_store_run(c->store, stmt, "write", err);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+static int batch_module(struct collect *c, uint32_t *index, struct mp_err *err)
+{
+	struct mp_fleet_batch *b = c->batch;
+	struct mp_module *m;
+	void *list = b->modules;
+	int r;
+
+	if (b->nr_modules && b->modules[b->nr_modules - 1].key == c->module->key) {
+		*index = (uint32_t)b->nr_modules - 1;
+		return 0;
+	}
+	r = mp_store_grow_list(&list, b->nr_modules, &b->max_modules, sizeof(*m), err);
+	b->modules = list;
+	if (r)
+		return r;
+	m = &b->modules[b->nr_modules];
+	*m = *c->module;
+	m->path = strdup(c->module->path);
+	if (!m->path)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	*index = (uint32_t)b->nr_modules++;
+	return 0;
+}
+
+/* Appends the row, whose bytes are in @c->bytes. */
+static int append(struct collect *c, struct mp_fleet_row *row, uint64_t hash, struct mp_err *err)
+{
+	struct mp_fleet_batch *b = c->batch;
+	struct mp_store_array bytes = {b->bytes, b->max_bytes};
+	void *list = b->rows;
+	int r = mp_store_grow_list(&list, b->nr_rows, &b->max_rows, sizeof(*row), err);
+
+	b->rows = list;
+	if (!r)
+		r = mp_store_array_reserve(&bytes, b->nr_bytes + row->size, err);
+	b->bytes = bytes.data;
+	b->max_bytes = bytes.size;
+	if (!r)
+		r = batch_module(c, &row->module, err);
+	if (!r)
+		r = note_chunk(c, row, hash, err);
+	if (r)
+		return r;
+	row->at = b->nr_bytes;
+	memcpy(b->bytes + row->at, c->bytes.data, row->size);
+	b->nr_bytes += row->size;
+	b->rows[b->nr_rows++] = *row;
+	return 0;
+}
+
+/* One chunk, whose @nr entries are in @c->entries. Sets @c->full instead if there is no room. */
+static int collect_chunk(struct collect *c, const struct mp_span *span, struct mp_fleet_row *row,
+			 size_t nr, struct mp_err *err)
+{
+	const struct mp_series *series = mp_fleet_series(row->kind);
+	bool sent;
+	uint64_t hash;
+	int r = mp_fleet_base_take(c->store, row->kind, c->module->key, span, row->chunk,
+				   c->entries.data, &nr, err);
+
+	if (r || !nr)
+		return r;
+	r = mp_store_array_reserve(&c->bytes, nr * series->entry_bytes_max, err);
+	if (r)
+		return r;
+	row->total = series->sum(c->entries.data, nr);
+	row->size = series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT, c->entries.data, nr,
+				   c->bytes.data);
+	hash = XXH3_64bits_withSeed(c->bytes.data, row->size, row->exact);
+	r = is_sent(c, row, hash, &sent, err);
+	if (r || sent)
+		return r;
+	if (row->size > MP_FLEET_ROW_BYTES_MAX || row->first_day < 0 ||
+	    row->first_day > INT32_MAX) {
+		c->batch->nr_too_large++;
+		return 0;
+	}
+	if (c->batch->nr_rows && (c->batch->nr_bytes + row->size > c->max_bytes ||
+				  c->batch->nr_rows == MP_FLEET_BATCH_ROWS_MAX)) {
+		c->full = true;
+		return 0;
+	}
+	return append(c, row, hash, err);
+}
+
+static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
+			  const struct mp_bucket *bucket, struct mp_err *err)
+{
+	const struct mp_series *series = mp_fleet_series(kind);
+	struct mp_span span = {bucket->first_day, bucket->last_day, bucket->exact};
+	uint64_t base, sent;
+	int64_t nr_sent, chunk = -1;
+	sqlite3_stmt *stmt;
+	size_t nr, size;
+	int r = mp_fleet_base_total(c->store, kind, c->module->key, &span, &base, err);
+
+	if (!r)
+		r = sum_sent(c, kind, &span, &nr_sent, &sent, err);
+	if (!r && base > bucket->total)
+		r = mp_store_damaged(c->store, "counts of a fleet that its days do not have", err);
+	if (r)
+		return r;
+	if (sent == bucket->total - base)
+		return nr_sent > 1 ? note_bucket(c, kind, &span, sent, 0, err) : 0;
+	r = mp_series_chunk_list(c->store, series, bucket->key, &stmt, err);
+	while (!r && !c->full) {
+		struct mp_fleet_row row = {.kind = kind,
+					   .first_day = span.first_day,
+					   .last_day = span.last_day,
+					   .exact = span.exact};
+
+		r = mp_series_chunk_next(c->store, series, stmt, &chunk, &c->entries, 0, &nr, &size,
+					 err);
+		if (r <= 0)
+			break;
+		row.chunk = chunk;
+		r = collect_chunk(c, &span, &row, nr, err);
+	}
+	sqlite3_reset(stmt);
+	if (r || c->full)
+		return r;
+	return note_bucket(c, kind, &span, bucket->total - base, c->seq, err);
+}
+
+static int collect_module(struct collect *c, struct mp_err *err)
+{
+	int r = 0;
+
+	for (int kind = 0; kind < MP_NR_FLEET_KINDS && !r && !c->full; kind++) {
+		struct mp_bucket *buckets = NULL;
+		size_t nr = 0;
+
+		r = mp_fleet_buckets(c->store, (enum mp_fleet_kind)kind, c->module->key, &buckets,
+				     &nr, err);
+		for (size_t i = 0; i < nr && !r && !c->full; i++)
+			r = collect_bucket(c, (enum mp_fleet_kind)kind, &buckets[i], err);
+		free(buckets);
+	}
+	return r;
+}
+
+/* ---- batch --------------------------------------------------------------------------------- */
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct mp_module *x = a, *y = b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+static int collect_modules(struct collect *c, struct mp_err *err)
+{
+	struct mp_module *modules = NULL;
+	size_t nr = 0, nr_seen = 0;
+	int r = mp_store_list_modules(c->store, 0, &modules, &nr, err);
+
+	if (!r && nr)
+		qsort(modules, nr, sizeof(*modules), compare_keys);
+	c->batch->ended = true;
+	for (size_t i = 0; i < nr && !r; i++) {
+		if (modules[i].key < c->batch->from ||
+		    (!modules[i].nr_samples && !modules[i].nr_transfers))
+			continue;
+		if (nr_seen++ == MODULES_MAX || (c->batch->alone && c->batch->nr_rows)) {
+			c->batch->ended = false;
+			c->batch->from = modules[i].key;
+			break;
+		}
+		c->module = &modules[i];
+		r = collect_module(c, err);
+		if (c->full) {
+			c->batch->ended = false;
+			c->batch->from = modules[i].key;
+			break;
+		}
+	}
+	mp_store_free_modules(modules, nr);
+	return r;
+}
+
+static void empty(struct mp_fleet_batch *batch)
+{
+	for (size_t i = 0; i < batch->nr_modules; i++)
+		free(batch->modules[i].path);
+	batch->nr_modules = batch->nr_rows = batch->nr_bytes = 0;
+	batch->token = 0;
+}
+
+void mp_fleet_batch_fini(struct mp_fleet_batch *batch)
+{
+	empty(batch);
+	free(batch->modules);
+	free(batch->rows);
+	free(batch->bytes);
+	memset(batch, 0, sizeof(*batch));
+}
+
+/* Attempts of one batch that may still be on their way; older ones have arrived, or never will. */
+#define PENDING_MAX "64"
+
+/* Notes which token is on its way: after a power cut it must be known. */
+static int note_pending(struct collect *c, int64_t *token, struct mp_err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc;
+
+	for (*token = 0; !*token; *token &= INT64_MAX)
+		if (getrandom(token, sizeof(*token), 0) != (ssize_t)sizeof(*token))
+			return mp_err_set(err, EIO, "no random numbers: %s", strerror(errno));
+	rc = mp_store_exec(c->store, "DELETE FROM fleet_pending WHERE key <="
+				     " (SELECT max(key) FROM fleet_pending) - " PENDING_MAX);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(c->store->db, "INSERT INTO fleet_pending(token) VALUES(?1)",
+					-1, &stmt, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_int64(stmt, 1, *token);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	sqlite3_finalize(stmt);
+	return rc == SQLITE_DONE ? 0 : mp_store_fail(c->store, rc, "write", err);
+}
+
+static int collect(struct collect *c, struct mp_err *err)
+{
+	static const uint8_t machine[MP_FLEET_MACHINE_BYTES];
+	struct mp_fleet_batch *batch = c->batch;
+	struct mp_fleet_epoch epoch;
+	bool has;
+	int r = mp_fleet_epoch_read(c->store, machine, &has, &epoch, err);
+
+	if (!r && !has)
+		r = mp_err_set(err, EINVAL, "%s: no epoch", c->store->path);
+	if (r)
+		return r;
+	c->seq = epoch.seq + 1;
+	r = collect_modules(c, err);
+	if (r || !batch->nr_rows)
+		return r;
+	batch->seq = c->seq;
+	batch->previous = epoch.token;
+	return note_pending(c, &batch->token, err);
+}
+
+int mp_fleet_collect(struct mp_store *store, struct mp_fleet_batch *batch, size_t max_bytes,
+		     struct mp_err *err)
+{
+	struct collect c = {.store = store, .batch = batch, .max_bytes = max_bytes};
+	bool began;
+	int r;
+
+	empty(batch);
+	r = mp_store_enter_durably(store, &began, err);
+	if (r)
+		return r;
+	r = collect(&c, err);
+	free(c.entries.data);
+	free(c.bytes.data);
+	r = mp_store_leave(store, began, r, err);
+	if (r)
+		empty(batch);
+	return r;
+}
