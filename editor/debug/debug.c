@@ -33,6 +33,7 @@ static const struct name names[] = {
 	{".debug_loclists", SECTION(loclists)}, {".debug_addr", SECTION(addr)},
 	{".debug_aranges", SECTION(aranges)},	{".gdb_index", SECTION(gdb_index)},
 	{".debug_line_str", SECTION(line_str)}, {".debug_str_offsets", SECTION(str_offsets)},
+	{".debug_str", SECTION(str)},
 };
 
 #define NR_SECTIONS (sizeof(names) / sizeof(names[0]))
@@ -50,11 +51,26 @@ static double now_s(clockid_t clock)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* Strings are needed for inlined calls only. */
+static bool is_string_section(const struct me_debug_sections *file,
+			      const struct me_debug_section *s)
+{
+	return s == &file->line_str || s == &file->str || s == &file->str_offsets;
+}
+
 static int open_sections(struct me_debug_sections *file, const struct mp_elf *elf)
 {
 	for (size_t i = 0; i < NR_SECTIONS; i++) {
-		int rc = me_debug_section_open(elf, names[i].name, section(file, i));
+		struct me_debug_section *s = section(file, i);
+		int rc;
 
+		if (is_string_section(file, s) && !file->inlined.nr)
+			continue;
+		rc = me_debug_section_open(elf, names[i].name, s);
+		if (rc == -EPERM && is_string_section(file, s)) {
+			me_debug_section_fini(s);
+			continue;
+		}
 		if (rc)
 			return rc;
 	}
@@ -92,6 +108,7 @@ static int extend_units(struct me_debug_sections *file)
 static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_debug_report *report)
 {
 	struct me_debug_sections *file = &debug->file;
+	bool takes_units;
 	int rc = open_sections(file, elf);
 
 	if (rc == -EPERM) {
@@ -102,8 +119,10 @@ static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_deb
 	if (rc)
 		return rc;
 	file->budget = fair_budget(file);
-	file->has_names = file->gdb_index.index || mp_elf_section(elf, ".debug_names");
-	rc = me_callees_find(file);
+	rc = me_gdb_index_takes_units(file, &takes_units);
+	file->has_names = !takes_units || mp_elf_section(elf, ".debug_names");
+	if (!rc)
+		rc = me_callees_find(file);
 	if (!rc)
 		rc = extend_units(file);
 	if (!rc)

@@ -169,6 +169,27 @@ struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code)
 	return low < table->nr && table->abbrevs[low].code == code ? &table->abbrevs[low] : NULL;
 }
 
+struct me_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i)
+{
+	struct me_cursor c = {.p = abbrev->bytes, .end = abbrev->end};
+
+	me_cursor_uleb(&c);
+	me_cursor_uleb(&c);
+	me_cursor_u8(&c);
+	for (uint32_t k = 0; k <= i; k++) {
+		const uint8_t *p;
+
+		me_cursor_uleb(&c);
+		if (me_cursor_uleb(&c) != DW_FORM_implicit_const)
+			continue;
+		p = c.p;
+		me_cursor_sleb(&c);
+		if (k == i)
+			return (struct me_cursor){p, c.p, c.bad};
+	}
+	return (struct me_cursor){.bad = true};
+}
+
 static bool has_attr(const struct me_abbrevs *t, const struct me_abbrev *a, unsigned int name)
 {
 	for (uint32_t i = 0; i < a->nr_attrs; i++)

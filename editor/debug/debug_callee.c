@@ -6,6 +6,7 @@
 #include "editor/debug/debug_callee.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "editor/debug/debug_entry_private.h"
 #include "editor/debug/debug_form.h"
@@ -30,76 +31,108 @@ static bool any_within(const struct me_inlined_calls *calls, const struct me_ran
 	return false;
 }
 
-static uint64_t find_reference(const struct me_unit *u, const struct me_value *v)
-{
-	if (v->p && me_form_is_reference(v->form))
-		return me_value_reference(u, v);
-	return v->p && v->form == DW_FORM_ref_addr && v->size == 4 ? me_value_fixed(v) : 0;
-}
-
-static bool is_strx(unsigned int form)
-{
-	return form == DW_FORM_strx || (form >= DW_FORM_strx1 && form <= DW_FORM_strx4);
-}
-
-static struct me_callee_name find_name(const struct me_unit *u, const struct me_value *base,
-				       const struct me_value *v)
-{
-	const struct me_debug_section *s = &u->file->str_offsets;
-	struct me_cursor c = me_value_cursor(v);
-	/* A table begins behind a header of 8 bytes. */
-	uint64_t first = base->p ? me_value_fixed(base) : 8, index;
-
-	if (v->p && (v->form == DW_FORM_strp || v->form == DW_FORM_line_strp))
-		return (struct me_callee_name){v->form, me_cursor_u32(&c), NULL};
-	if (v->p && v->form == DW_FORM_string)
-		return (struct me_callee_name){v->form, 0, (const char *)v->p};
-	if (!v->p || !is_strx(v->form))
-		return (struct me_callee_name){0};
-	index = v->form == DW_FORM_strx ? me_cursor_uleb(&c)
-					: me_cursor_fixed(&c, (unsigned int)v->size);
-	if (first > s->size || index > s->size / 4)
-		return (struct me_callee_name){0};
-	c = me_cursor_at(s->data, s->size, first + 4 * index);
-	index = me_cursor_u32(&c);
-	return c.bad ? (struct me_callee_name){0}
-		     : (struct me_callee_name){DW_FORM_strp, (uint32_t)index, NULL};
-}
-
 static void note_callee(const struct me_unit *u, const struct me_entry *own,
 			const struct me_entry *e, struct me_callee *callee)
 {
-	bool fixed = own->comp_dir.form == DW_FORM_strp || own->comp_dir.form == DW_FORM_line_strp;
-
-	callee->abstract = find_reference(u, &e->abstract_origin);
-	callee->declaration = find_reference(u, &e->specification);
-	callee->name = find_name(u, &own->str_offsets_base, &e->name);
-	callee->linkage_name = find_name(u, &own->str_offsets_base, &e->linkage_name);
+	callee->abstract = me_value_target(u, &e->abstract_origin);
+	callee->declaration = me_value_target(u, &e->specification);
+	callee->name = me_value_name(u, &own->str_offsets_base, &e->name);
+	callee->linkage_name = me_value_name(u, &own->str_offsets_base, &e->linkage_name);
 	callee->line_off = me_value_fixed(&own->stmt_list);
-	callee->dir_form = fixed ? own->comp_dir.form : 0;
-	callee->dir = fixed ? me_value_fixed(&own->comp_dir) : 0;
+	callee->comp_dir = me_value_name(u, &own->str_offsets_base, &own->comp_dir);
 	callee->found = callee->abstract || callee->declaration || callee->name.form;
 }
 
-/* Is @e the entry of an inlined function? */
-static void note_entry(struct me_unit *u, const struct me_entry *own, const struct me_entry *e)
+/* The place in a unit's entries, and the function that replaces calls whose entry is around. */
+struct walk {
+	struct me_unit *u;
+	const struct me_entry *own;
+	uint32_t depth;
+	struct me_callee *callee; /* NULL: none */
+	uint32_t callee_depth;
+	uint32_t scopes[ME_CALLEE_SCOPES_MAX]; /* depths of the scopes around */
+	uint32_t nr_scopes;
+};
+
+/* Is @e the entry of a function that replaces calls? */
+static void note_function(struct walk *w, const struct me_entry *e)
 {
-	struct me_debug_sections *file = u->file;
+	struct me_debug_sections *file = w->u->file;
 
 	if (e->abbrev->tag != DW_TAG_subprogram || (!e->low.p && !e->ranges.p) ||
-	    me_entry_read_ranges(u, e, &file->old))
+	    me_entry_read_ranges(w->u, e, &file->old))
 		return;
 	for (uint32_t i = 0; i < file->old.nr; i++) {
 		struct me_callee *callee = me_callee_at(&file->inlined, file->old.ranges[i].lo);
 
-		if (callee && !callee->found)
-			note_callee(u, own, e, callee);
+		if (!callee || callee->found)
+			continue;
+		note_callee(w->u, w->own, e, callee);
+		if (!e->abbrev->children)
+			continue;
+		w->callee = callee;
+		w->callee_depth = w->depth;
+		w->nr_scopes = 0;
 	}
+}
+
+/* Is @e code that the compiler inlined into this function? Return: 0, -ENOMEM, -EPERM. */
+static int note_scope(struct walk *w, const struct me_entry *e)
+{
+	struct me_debug_sections *file = w->u->file;
+	struct me_callee *callee = w->callee;
+	uint64_t origin = me_value_target(w->u, &e->abstract_origin);
+	struct me_callee_scope *scope;
+
+	if (e->abbrev->tag != DW_TAG_inlined_subroutine || !origin ||
+	    callee->nr_scopes == ME_CALLEE_SCOPES_MAX ||
+	    me_entry_read_ranges(w->u, e, &file->old) || !file->old.nr)
+		return 0;
+	if (!callee->scopes)
+		callee->scopes = calloc(ME_CALLEE_SCOPES_MAX, sizeof(*callee->scopes));
+	if (!callee->scopes)
+		return -ENOMEM;
+	if (!me_debug_spend(file, file->old.nr))
+		return -EPERM;
+	scope = &callee->scopes[callee->nr_scopes++];
+	scope->origin = origin;
+	scope->place = (struct me_call_place){me_value_number(&e->call_file),
+					      me_value_number(&e->call_line),
+					      me_value_number(&e->call_column)};
+	scope->depth = w->nr_scopes;
+	scope->first_range = callee->ranges.nr;
+	for (uint32_t i = 0; i < file->old.nr; i++)
+		me_ranges_add(&callee->ranges, file->old.ranges[i].lo, file->old.ranges[i].hi);
+	scope->nr_ranges = callee->ranges.nr - scope->first_range;
+	if (e->abbrev->children)
+		w->scopes[w->nr_scopes++] = w->depth;
+	return callee->ranges.failed ? -ENOMEM : 0;
+}
+
+static int note_entry(struct walk *w, const struct me_entry *e)
+{
+	int rc = 0;
+
+	if (!e->abbrev) {
+		w->depth -= w->depth > 0;
+		if (w->callee && w->depth <= w->callee_depth)
+			w->callee = NULL;
+		if (w->nr_scopes && w->depth <= w->scopes[w->nr_scopes - 1])
+			w->nr_scopes--;
+		return 0;
+	}
+	if (w->callee)
+		rc = note_scope(w, e);
+	else
+		note_function(w, e);
+	w->depth += e->abbrev->children;
+	return rc;
 }
 
 static int read_unit(struct me_unit *u, const struct me_entry *own)
 {
 	struct me_debug_sections *file = u->file;
+	struct walk w = {.u = u, .own = own};
 	struct me_cursor c = {own->start, file->info.data + u->end, false};
 	struct me_entry e;
 	int rc = me_unit_read_ranges(u, own);
@@ -110,8 +143,8 @@ static int read_unit(struct me_unit *u, const struct me_entry *own)
 	rc = me_entry_read(u, &c, &e);
 	while (!rc && c.p < c.end) {
 		rc = me_entry_read(u, &c, &e);
-		if (!rc && e.abbrev)
-			note_entry(u, own, &e);
+		if (!rc)
+			rc = note_entry(&w, &e);
 	}
 	return rc ? rc : me_line_find_callees(file, me_value_fixed(&own->stmt_list));
 }
@@ -134,5 +167,5 @@ int me_callees_find(struct me_debug_sections *file)
 	}
 	for (uint32_t i = 0; i < file->inlined.nr_callees; i++)
 		file->inlined.callees[i].found &= file->inlined.callees[i].nr_rows > 0;
-	return 0;
+	return me_inlined_make_files(&file->inlined);
 }

@@ -25,7 +25,7 @@ struct me_entry {
 	struct me_value low, high, ranges, entry_pc, stmt_list, location, locviews, frame_base;
 	struct me_value addr_base, rnglists_base, loclists_base;
 	struct me_value comp_dir, abstract_origin, specification, name, linkage_name;
-	struct me_value str_offsets_base;
+	struct me_value str_offsets_base, call_file, call_line, call_column;
 };
 
 /* Is the form an index into .debug_addr? */
@@ -38,6 +38,16 @@ uint64_t me_value_reference(const struct me_unit *u, const struct me_value *v);
 
 struct me_cursor me_value_cursor(const struct me_value *v);
 uint64_t me_value_fixed(const struct me_value *v);
+/* A number in any form; 0: the value is absent or no number. */
+uint64_t me_value_number(const struct me_value *v);
+/* The offset in .debug_info that the value names, in the unit or elsewhere; 0: none. */
+uint64_t me_value_target(const struct me_unit *u, const struct me_value *v);
+/* A string's form and place; form 0: it is absent or has another form. @str_offsets_base: of the unit. */
+struct me_callee_name me_value_name(const struct me_unit *u,
+				    const struct me_value *str_offsets_base,
+				    const struct me_value *v);
+/* The string itself; NULL: there is none. */
+const char *me_name_text(const struct me_debug_sections *file, const struct me_callee_name *name);
 /* Is the value an offset into another section? */
 bool me_value_is_offset(const struct me_unit *u, const struct me_value *v);
 

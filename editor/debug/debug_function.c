@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "editor/debug/debug_entry_private.h"
 #include "editor/debug/debug_expr.h"
@@ -22,6 +23,7 @@ struct planner {
 	struct me_unit *u;
 	const struct me_entry *own;
 	uint64_t line_off;
+	const char *comp_dir;
 	struct me_line_files files; /* of the unit's line program */
 	bool has_files;
 	uint32_t cap;
@@ -137,9 +139,56 @@ static int read_below(struct me_unit *u, const struct me_entry *function, struct
 	return 0;
 }
 
+/* The number of the list of ranges that @e has; UINT32_MAX: none, or its list is not numbered. */
+static uint32_t list_of(const struct me_unit *u, const struct me_entry *e)
+{
+	struct me_cursor c = me_value_cursor(&e->ranges);
+	uint64_t nr = e->ranges.p && e->ranges.form == DW_FORM_rnglistx ? me_cursor_uleb(&c)
+									: UINT32_MAX;
+
+	return nr < u->nr_lists ? (uint32_t)nr : UINT32_MAX;
+}
+
+/* Find out how often the unit uses each of its numbered lists of ranges. */
+static int count_lists(struct me_unit *u, const struct me_entry *own)
+{
+	struct me_cursor c = {own->start, u->file->info.data + u->end, false};
+	uint32_t nr;
+	int rc;
+
+	if (!u->has_rnglists_base)
+		return 0;
+	rc = me_list_count(&u->file->rnglists, u->rnglists_base, &nr);
+	if (rc || !me_debug_spend(u->file, nr))
+		return rc ? rc : -EPERM;
+	u->lists = calloc(nr + 1, 1);
+	if (!u->lists)
+		return -ENOMEM;
+	u->nr_lists = nr;
+	while (c.p < c.end) {
+		struct me_entry e;
+		uint32_t list;
+
+		rc = me_entry_read(u, &c, &e);
+		if (rc)
+			return rc;
+		list = list_of(u, &e);
+		if (list == UINT32_MAX)
+			continue;
+		u->lists[list] |= u->lists[list] ? ME_LIST_SHARED : ME_LIST_USED;
+		if (e.start == own->start)
+			u->lists[list] |= ME_LIST_OWN;
+	}
+	return 0;
+}
+
 /* Can the old entry lose its ranges? */
 static bool may_lose_ranges(const struct me_unit *u, const struct me_entry *e)
 {
+	uint32_t list = list_of(u, e);
+
+	if (list != UINT32_MAX)
+		return u->lists[list] == ME_LIST_USED;
 	if (e->ranges.p)
 		return me_value_is_offset(u, &e->ranges);
 	return e->low.p && e->high.p && e->abbrev->change != ME_ABBREV_NONE;
@@ -147,21 +196,27 @@ static bool may_lose_ranges(const struct me_unit *u, const struct me_entry *e)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
+static bool is_same_dir(const struct planner *p, const struct me_callee *callee)
+{
+	const char *dir = me_name_text(p->u->file, &callee->comp_dir);
+
+	return p->comp_dir && dir && !strcmp(p->comp_dir, dir);
+}
+
+/* Can files of the called function be named in this unit's line program? */
 static bool can_name(struct planner *p, const struct me_callee *callee)
 {
-	const struct me_value *dir = &p->own->comp_dir;
 	struct me_line_files from;
-	bool same_dir;
 
 	if (!callee->found)
 		return false;
 	if (callee->line_off == p->line_off)
 		return true;
-	same_dir = dir->p && (dir->form == DW_FORM_strp || dir->form == DW_FORM_line_strp) &&
-		   dir->form == callee->dir_form && me_value_fixed(dir) == callee->dir;
 	return p->has_files && me_line_files_read(p->u->file, callee->line_off, &from) &&
-	       me_debug_spend(p->u->file, from.dirs.nr) &&
-	       me_line_files_fit(p->u->file, &p->files, &from, same_dir);
+	       me_debug_spend(p->u->file, from.dirs.nr + from.files.nr) &&
+	       me_line_files_fit(
+		       p->u->file, &p->files, &from,
+		       is_same_dir(p, callee) ? NULL : me_name_text(p->u->file, &callee->comp_dir));
 }
 
 /* Marks the calls in the function's code that can be described. Return: their number. */
@@ -181,8 +236,10 @@ static uint32_t mark_calls(struct planner *p, bool mark)
 				continue;
 			nr++;
 			call->described = mark;
-			if (mark)
-				call->line_off = p->line_off;
+			if (!mark)
+				continue;
+			call->line_off = p->line_off;
+			call->other_dir = !is_same_dir(p, &calls->callees[call->callee]);
 		}
 	}
 	return nr;
@@ -222,11 +279,15 @@ static int add_function(struct planner *p, const struct me_entry *e, const uint8
 	*f = (struct me_moved_function){
 		.start = offset_of(u, e->start),
 		.end = offset_of(u, end),
-		.list_at = offset_of(u, me_entry_list_field(e)),
+		.list_nr = list_of(u, e),
 		.nr_parents = nr_parents,
 	};
 	for (uint8_t i = 0; i < nr_parents; i++)
 		f->parents[i] = parents[i];
+	if (f->list_nr == UINT32_MAX)
+		f->list_at = offset_of(u, me_entry_list_field(e));
+	else
+		u->lists[f->list_nr] |= ME_LIST_LOST;
 	if (!e->ranges.p)
 		e->abbrev->touched = true;
 	mark_calls(p, true);
@@ -310,23 +371,29 @@ static bool may_add(const struct me_unit *u, const struct me_entry *own)
 	return file->inlined.nr && !file->has_names && u->version >= 3 &&
 	       own->abbrev->tag == DW_TAG_compile_unit && own->abbrev->children &&
 	       me_value_is_offset(u, &own->stmt_list) &&
-	       (!own->ranges.p || me_value_is_offset(u, &own->ranges));
+	       (!own->ranges.p || me_value_is_offset(u, &own->ranges) ||
+		(own->ranges.form == DW_FORM_rnglistx && u->has_rnglists_base));
 }
 
 int me_functions_plan(struct me_unit *unit, const struct me_entry *own)
 {
 	struct planner p = {.u = unit, .own = own};
 	struct me_cursor c = {own->start, unit->file->info.data + unit->end, false};
+	struct me_callee_name name;
 	struct me_entry e;
 	int rc;
 
 	if (!may_add(unit, own))
 		return 0;
+	name = me_value_name(unit, &own->str_offsets_base, &own->comp_dir);
+	p.comp_dir = me_name_text(unit->file, &name);
 	p.line_off = me_value_fixed(&own->stmt_list);
 	p.has_files = me_line_files_read(unit->file, p.line_off, &p.files);
 	rc = me_entry_read(unit, &c, &e);
 	if (!rc)
 		rc = find_prefix(unit, c);
+	if (!rc)
+		rc = count_lists(unit, own);
 	if (!rc)
 		rc = plan_all(&p, &c);
 	me_ranges_join(&unit->taken, 0);
@@ -339,7 +406,9 @@ int me_functions_plan(struct me_unit *unit, const struct me_entry *own)
 void me_functions_fini(struct me_unit *unit)
 {
 	free(unit->functions);
+	free(unit->lists);
 	me_ranges_fini(&unit->taken);
 	unit->functions = NULL;
-	unit->nr_functions = 0;
+	unit->lists = NULL;
+	unit->nr_functions = unit->nr_lists = 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debug_index - rewrites both indexes, with the copies of extended units. Called by debug. */
+/* debug_index - rewrites .debug_aranges, with the copies of extended units. Called by debug. */
 #include "editor/debug/debug_index.h"
 
 #include <errno.h>
@@ -128,96 +128,6 @@ int me_aranges_extend(struct me_debug_sections *file)
 			return rc;
 		}
 	}
-	s->replaced = true;
-	return result(file, s);
-}
-
-/* ---- .gdb_index: a header of offsets; units, addresses, names ---- */
-
-enum {
-	INDEX_FIRST_VERSION = 4,
-	INDEX_LAST_VERSION = 9,
-	INDEX_UNIT_SIZE = 16,
-	INDEX_ADDRESS_SIZE = 20,
-};
-
-struct index_header {
-	uint32_t version, units, types, addresses;
-	uint32_t behind[3]; /* offsets of the parts after the addresses: names, strings, and more */
-	unsigned int nr_behind, size;
-};
-
-static bool read_index_header(const struct me_debug_section *s, struct index_header *h)
-{
-	struct me_cursor c = me_cursor_at(s->data, s->size, 0);
-	uint32_t last;
-
-	h->version = me_cursor_u32(&c);
-	if (h->version < INDEX_FIRST_VERSION || h->version > INDEX_LAST_VERSION)
-		return false;
-	h->units = me_cursor_u32(&c);
-	h->types = me_cursor_u32(&c);
-	h->addresses = me_cursor_u32(&c);
-	h->nr_behind = h->version >= 9 ? 3 : 2;
-	h->size = 16 + 4 * h->nr_behind;
-	last = h->addresses;
-	for (unsigned int i = 0; i < h->nr_behind; i++) {
-		h->behind[i] = me_cursor_u32(&c);
-		if (h->behind[i] < last)
-			return false;
-		last = h->behind[i];
-	}
-	return !c.bad && h->units >= h->size && h->types >= h->units && h->addresses >= h->types &&
-	       last <= s->size;
-}
-
-/* Offset in .debug_info of the index's unit @nr. Type units have no code and are not looked up. */
-static bool index_unit(const struct me_debug_section *s, const struct index_header *h, uint32_t nr,
-		       uint64_t *off)
-{
-	struct me_cursor c;
-
-	if (nr >= (h->types - h->units) / INDEX_UNIT_SIZE)
-		return false;
-	c = me_cursor_at(s->data, s->size, h->units + (uint64_t)nr * INDEX_UNIT_SIZE);
-	*off = me_cursor_u64(&c);
-	return !c.bad;
-}
-
-static void put_address(struct me_debug_sections *file, const struct index_header *h,
-			struct me_cursor *c, struct me_bytes *out)
-{
-	uint64_t lo = me_cursor_u64(c), hi = me_cursor_u64(c), unit;
-	uint32_t nr = me_cursor_u32(c);
-
-	file->new.nr = 0;
-	if (index_unit(&file->gdb_index, h, nr, &unit) && me_unit_is_extended(file, unit))
-		me_moves_map(file->moves, lo, hi, &file->new);
-	me_ranges_join(&file->new, 0);
-	for (uint32_t i = 0; i < file->new.nr && !file->new.failed; i++) {
-		me_bytes_u64(out, file->new.ranges[i].lo);
-		me_bytes_u64(out, file->new.ranges[i].hi);
-		me_bytes_u32(out, nr);
-	}
-}
-
-int me_gdb_index_extend(struct me_debug_sections *file)
-{
-	struct me_debug_section *s = &file->gdb_index;
-	struct index_header h;
-	struct me_cursor c;
-	uint32_t grown;
-
-	if (!s->index || !file->nr_extended || !read_index_header(s, &h))
-		return 0;
-	me_bytes_put(&s->added, s->data, h.behind[0]);
-	c = me_cursor_at(s->data, h.behind[0], h.addresses);
-	for (uint32_t n = (h.behind[0] - h.addresses) / INDEX_ADDRESS_SIZE; n; n--)
-		put_address(file, &h, &c, &s->added);
-	grown = (uint32_t)(s->added.size - h.behind[0]);
-	me_bytes_put(&s->added, s->data + h.behind[0], s->size - h.behind[0]);
-	for (unsigned int i = 0; i < h.nr_behind; i++)
-		me_bytes_patch_u32(&s->added, 16 + 4 * i, h.behind[i] + grown);
 	s->replaced = true;
 	return result(file, s);
 }

@@ -44,8 +44,9 @@ static void add_call(struct me_inlined_calls *out, const struct mp_cfg *cfg,
 		const struct me_leaf_part *part = &leaf->parts[i];
 		unsigned int end = i + 1 < leaf->nr_parts ? part[1].off : leaf->size;
 
-		out->parts[out->nr_parts++] =
-			(struct me_inlined_part){start + part->off, start + end, part->vaddr};
+		out->parts[out->nr_parts++] = (struct me_inlined_part){
+			start + part->off, start + end, part->vaddr,
+			part->vaddr + part->size + part->end_size, part->size};
 	}
 }
 
@@ -96,12 +97,47 @@ int me_inlined_init(struct me_inlined_calls *out, const struct mp_cfg *cfg,
 
 void me_inlined_fini(struct me_inlined_calls *calls)
 {
-	for (uint32_t i = 0; i < calls->nr_callees; i++)
+	for (uint32_t i = 0; i < calls->nr_callees; i++) {
 		free(calls->callees[i].rows);
+		free(calls->callees[i].scopes);
+		me_ranges_fini(&calls->callees[i].ranges);
+	}
 	free(calls->callees);
+	free(calls->files);
 	free(calls->calls);
 	free(calls->parts);
 	*calls = (struct me_inlined_calls){0};
+}
+
+void me_inlined_map(const struct me_inlined_calls *calls, const struct me_inlined *call,
+		    struct me_range range, struct me_ranges *out)
+{
+	for (uint32_t i = 0; i < call->nr_parts; i++) {
+		const struct me_inlined_part *part = &calls->parts[call->first_part + i];
+		uint64_t lo = range.lo > part->old_vaddr ? range.lo - part->old_vaddr : 0;
+		uint64_t end = part->new_end;
+
+		if (range.lo >= part->old_end || range.hi <= part->old_vaddr)
+			continue;
+		if (lo > part->size)
+			lo = part->size;
+		/* Branches at the end may have other lengths. */
+		if (range.hi < part->old_end && range.hi - part->old_vaddr <= part->size)
+			end = part->new_vaddr + (range.hi - part->old_vaddr);
+		me_ranges_add(out, part->new_vaddr + lo, end);
+	}
+}
+
+int me_inlined_make_files(struct me_inlined_calls *calls)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < calls->nr; i++) {
+		calls->calls[i].first_file = nr;
+		nr += calls->callees[calls->calls[i].callee].nr_scopes;
+	}
+	calls->files = calloc((size_t)nr + 1, sizeof(*calls->files));
+	return calls->files ? 0 : -ENOMEM;
 }
 
 uint32_t me_inlined_from(const struct me_inlined_calls *calls, uint64_t call)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "editor/debug/debug_moves.h"
 #include "editor/place/place.h"
 
 /* Bytes of a direct call. */
@@ -17,7 +18,8 @@
 /* A block of the called function in the code that replaces a call. */
 struct me_inlined_part {
 	uint64_t new_vaddr, new_end;
-	uint64_t old_vaddr;
+	uint64_t old_vaddr, old_end;
+	uint32_t size; /* of its first instructions, which have their old lengths */
 };
 
 /* The place of a call by the line table of its unit. */
@@ -32,8 +34,10 @@ struct me_inlined {
 	uint32_t first_part, nr_parts;
 	bool described;	   /* debug information gets an entry for it */
 	uint64_t line_off; /* if described: line program of the calling function */
+	bool other_dir;	   /* the called function's unit was compiled in another directory */
 	struct me_call_place place;
-	uint64_t scope; /* offset in .debug_info: the innermost entry that contains the call */
+	uint32_t first_file; /* index in @files: one for each scope of the called function */
+	uint64_t scope;	     /* offset in .debug_info: the innermost entry that contains the call */
 };
 
 /* A row of a line program. */
@@ -41,6 +45,17 @@ struct me_callee_row {
 	uint64_t address, file, line, column;
 	bool is_stmt;
 };
+
+/* Code that the compiler inlined into such a function. */
+struct me_callee_scope {
+	uint64_t origin; /* offset in .debug_info of the entry that it leads to */
+	struct me_call_place place;
+	uint32_t depth; /* number of such scopes around it */
+	uint32_t first_range, nr_ranges;
+};
+
+/* Further scopes of one function are not described. */
+#define ME_CALLEE_SCOPES_MAX 64
 
 /* A name of the function: offset in another section, or the string itself. */
 struct me_callee_name {
@@ -56,10 +71,12 @@ struct me_callee {
 	uint64_t abstract, declaration;
 	struct me_callee_name name, linkage_name; /* if there is neither */
 	uint64_t line_off;			  /* of its line program */
-	uint64_t dir; /* DW_AT_comp_dir of its unit: the value of a form of fixed size */
-	unsigned int dir_form;
-	struct me_callee_row *rows; /* ascending; owned */
+	struct me_callee_name comp_dir;		  /* of its unit */
+	struct me_callee_row *rows;		  /* ascending; owned */
 	uint32_t nr_rows;
+	struct me_callee_scope *scopes; /* outer ones first; owned */
+	uint32_t nr_scopes;
+	struct me_ranges ranges; /* of the scopes */
 };
 
 struct me_inlined_calls {
@@ -69,6 +86,7 @@ struct me_inlined_calls {
 	uint32_t nr_parts;
 	struct me_callee *callees; /* ascending vaddr */
 	uint32_t nr_callees;
+	uint64_t *files; /* of scopes, by the numbers of the calling functions' line programs */
 };
 
 /* me_inlined_init - the calls of @placement. Return: 0, -ENOMEM. Ownership: me_inlined_fini(@out), always. */
@@ -76,6 +94,11 @@ int me_inlined_init(struct me_inlined_calls *out, const struct mp_cfg *cfg,
 		    const struct me_placement *placement);
 void me_inlined_fini(struct me_inlined_calls *calls);
 
+/* me_inlined_map - add to @out where the range of the called function's code is in the code of @call. */
+void me_inlined_map(const struct me_inlined_calls *calls, const struct me_inlined *call,
+		    struct me_range range, struct me_ranges *out);
+/* me_inlined_make_files - make room for the files of all calls' scopes. Return: 0, -ENOMEM. */
+int me_inlined_make_files(struct me_inlined_calls *calls);
 /* me_inlined_from - index of the first call at or behind @call; calls->nr: none. */
 uint32_t me_inlined_from(const struct me_inlined_calls *calls, uint64_t call);
 /* me_inlined_at - the call at @call whose code is at @new_vaddr; NULL: none. */

@@ -125,35 +125,41 @@ static bool entry5(const struct me_line_table *t, uint64_t index, uint32_t conte
 	return found && !c.bad;
 }
 
-static bool is_absolute(const struct me_debug_sections *file, const struct me_line_table *dirs,
-			uint64_t index)
+/* A name of version 5; NULL: it has another form. */
+static const char *text_of(const struct me_debug_sections *file, struct me_cursor value,
+			   uint32_t form)
 {
-	struct me_cursor entry, value, name;
-	uint32_t form;
+	struct me_cursor c;
 
-	if (!entry5(dirs, index, LNCT_PATH, &entry, &value, &form))
-		return false;
 	if (form == DW_FORM_string)
-		return *value.p == '/';
+		return me_cursor_string(&value);
 	if (form != DW_FORM_line_strp)
-		return false;
-	name = me_cursor_at(file->line_str.data, file->line_str.size, me_cursor_u32(&value));
-	return me_cursor_u8(&name) == '/';
+		return NULL;
+	c = me_cursor_at(file->line_str.data, file->line_str.size, me_cursor_u32(&value));
+	return me_cursor_string(&c);
+}
+
+/* May names of directories in the table be written with another one before them? */
+static bool takes_names(const struct me_debug_sections *file, const struct me_line_table *dirs)
+{
+	for (uint8_t i = 0; i < dirs->format.nr; i++)
+		if (dirs->format.contents[i] == LNCT_PATH &&
+		    dirs->format.forms[i] != DW_FORM_string &&
+		    (dirs->format.forms[i] != DW_FORM_line_strp || !file->line_str.index))
+			return false;
+	return true;
 }
 
 bool me_line_files_fit(const struct me_debug_sections *file, const struct me_line_files *to,
-		       const struct me_line_files *from, bool same_dir)
+		       const struct me_line_files *from, const char *comp_dir)
 {
-	if (to->version < 5 || from->version < 5)
-		return to->version < 5 && from->version < 5 && same_dir;
-	if (!same_format(&to->dirs.format, &from->dirs.format) ||
-	    !same_format(&to->files.format, &from->files.format))
+	if (comp_dir && *comp_dir != '/')
 		return false;
-	/* Directories may be relative to the first one. */
-	for (uint64_t i = 0; !same_dir && i < from->dirs.nr; i++)
-		if (!is_absolute(file, &from->dirs, i))
-			return false;
-	return true;
+	if (to->version < 5 || from->version < 5)
+		return to->version < 5 && from->version < 5;
+	return same_format(&to->dirs.format, &from->dirs.format) &&
+	       same_format(&to->files.format, &from->files.format) &&
+	       (!comp_dir || takes_names(file, &to->dirs));
 }
 
 uint64_t me_line_files_first(const struct me_line_files *to)
@@ -161,9 +167,17 @@ uint64_t me_line_files_first(const struct me_line_files *to)
 	return to->version < 5 ? to->files.nr + 1 : to->files.nr;
 }
 
-/* Writes the entry of file @number of @from, with its directory in the name. */
-static bool put_file4(const struct me_line_files *from, uint64_t number, struct me_bytes *out)
+static void put_dir_name(struct me_bytes *out, const char *dir)
 {
+	me_bytes_put(out, dir, strlen(dir));
+	me_bytes_u8(out, '/');
+}
+
+/* Writes the entry of an added file, with its directory in the name. */
+static bool put_file4(const struct me_line_added *added, struct me_bytes *out)
+{
+	const struct me_line_files *from = added->from;
+	uint64_t number = added->file;
 	struct me_cursor c = {from->files.entries, from->files.end, false};
 	struct me_cursor d = {from->dirs.entries, from->dirs.end, false};
 	const char *name = NULL, *dir = NULL;
@@ -181,9 +195,11 @@ static bool put_file4(const struct me_line_files *from, uint64_t number, struct 
 		return false;
 	for (uint64_t i = 0; i < index; i++)
 		dir = me_cursor_string(&d);
-	if (dir && *name != '/') {
-		me_bytes_put(out, dir, strlen(dir));
-		me_bytes_u8(out, '/');
+	if (*name != '/') {
+		if (added->comp_dir && (!dir || *dir != '/'))
+			put_dir_name(out, added->comp_dir);
+		if (dir)
+			put_dir_name(out, dir);
 	}
 	me_bytes_put(out, name, strlen(name) + 1);
 	me_bytes_put(out, "\0\0\0", 3);
@@ -195,7 +211,7 @@ static bool write4(const struct me_line_files *to, const struct me_line_added *a
 {
 	me_bytes_put(out, to->start, (size_t)(to->files.end - to->start));
 	for (uint32_t i = 0; i < nr; i++)
-		if (!put_file4(added[i].from, added[i].file, out))
+		if (!put_file4(&added[i], out))
 			return false;
 	me_bytes_u8(out, 0);
 	return true;
@@ -219,16 +235,53 @@ static bool dir_of(const struct me_line_added *added, struct me_cursor *entry,
 	return true;
 }
 
-static bool put_dir5(const struct me_line_added *added, struct me_bytes *out)
+/* Offset of the string @dir/@name in @s, where it is added unless it is the one added last. */
+static bool add_name(struct me_debug_sections *file, const char *dir, const char *name,
+		     uint32_t *off)
+{
+	struct me_debug_section *s = &file->line_str;
+	size_t dir_len = strlen(dir), len = dir_len + 1 + strlen(name) + 1;
+	const uint8_t *last = s->added.size < len ? NULL : s->added.data + s->added.size - len;
+
+	if (!me_debug_section_has_room(s, len) || !me_debug_spend(file, len / 16))
+		return false;
+	if (!last || memcmp(last, dir, dir_len) || last[dir_len] != '/' ||
+	    memcmp(last + dir_len + 1, name, len - dir_len - 1)) {
+		put_dir_name(&s->added, dir);
+		me_bytes_put(&s->added, name, strlen(name) + 1);
+	}
+	*off = (uint32_t)(s->size + s->added.size - len);
+	return !s->added.failed;
+}
+
+static bool put_dir5(struct me_debug_sections *file, const struct me_line_added *added,
+		     struct me_bytes *out)
 {
 	struct me_cursor entry, value;
-	uint32_t form;
+	const char *name;
+	uint32_t form, off;
 	uint64_t dir;
 
 	if (!dir_of(added, &entry, &value, &form, &dir) ||
 	    !entry5(&added->from->dirs, dir, LNCT_PATH, &entry, &value, &form))
 		return false;
-	me_bytes_put(out, entry.p, (size_t)(entry.end - entry.p));
+	name = added->comp_dir ? text_of(file, value, form) : NULL;
+	if (!added->comp_dir || (name && *name == '/')) {
+		me_bytes_put(out, entry.p, (size_t)(entry.end - entry.p));
+		return true;
+	}
+	if (!name)
+		return false;
+	me_bytes_put(out, entry.p, (size_t)(value.p - entry.p));
+	if (form == DW_FORM_string) {
+		put_dir_name(out, added->comp_dir);
+		me_bytes_put(out, name, strlen(name) + 1);
+	} else {
+		if (!add_name(file, added->comp_dir, name, &off))
+			return false;
+		me_bytes_u32(out, off);
+	}
+	me_bytes_put(out, value.end, (size_t)(entry.end - value.end));
 	return true;
 }
 
@@ -253,8 +306,8 @@ static bool put_file5(const struct me_line_added *added, uint64_t dir, struct me
 	return true;
 }
 
-static bool write5(const struct me_line_files *to, const struct me_line_added *added, uint32_t nr,
-		   struct me_bytes *out)
+static bool write5(struct me_debug_sections *file, const struct me_line_files *to,
+		   const struct me_line_added *added, uint32_t nr, struct me_bytes *out)
 {
 	const struct me_line_table *dirs = &to->dirs, *files = &to->files;
 
@@ -262,7 +315,7 @@ static bool write5(const struct me_line_files *to, const struct me_line_added *a
 	me_bytes_uleb(out, dirs->nr + nr);
 	me_bytes_put(out, dirs->entries, (size_t)(dirs->end - dirs->entries));
 	for (uint32_t i = 0; i < nr; i++)
-		if (!put_dir5(&added[i], out))
+		if (!put_dir5(file, &added[i], out))
 			return false;
 	me_bytes_put(out, dirs->end, (size_t)(files->count - dirs->end));
 	me_bytes_uleb(out, files->nr + nr);
@@ -273,12 +326,12 @@ static bool write5(const struct me_line_files *to, const struct me_line_added *a
 	return true;
 }
 
-bool me_line_files_write(const struct me_line_files *to, const struct me_line_added *added,
-			 uint32_t nr, struct me_bytes *out)
+bool me_line_files_write(struct me_debug_sections *file, const struct me_line_files *to,
+			 const struct me_line_added *added, uint32_t nr, struct me_bytes *out)
 {
 	size_t start = out->size;
 
-	if (to->version == 5 ? !write5(to, added, nr, out) : !write4(to, added, nr, out))
+	if (to->version == 5 ? !write5(file, to, added, nr, out) : !write4(to, added, nr, out))
 		return false;
 	me_bytes_put(out, to->behind, (size_t)(to->end - to->behind));
 	if (!out->failed)

@@ -35,23 +35,25 @@ struct me_line_files {
 bool me_line_files_read(const struct me_debug_sections *file, uint64_t off,
 			struct me_line_files *out);
 /*
- * me_line_files_fit - can files of @from be named in @to? @same_dir: both units were compiled in one directory.
+ * me_line_files_fit - can files of @from be named in @to? @comp_dir: the directory in which the unit of @from was
+ * compiled; NULL: that of the unit of @to.
  */
 bool me_line_files_fit(const struct me_debug_sections *file, const struct me_line_files *to,
-		       const struct me_line_files *from, bool same_dir);
+		       const struct me_line_files *from, const char *comp_dir);
 /* me_line_files_first - the number of the first added file. */
 uint64_t me_line_files_first(const struct me_line_files *to);
 
 struct me_line_added {
 	const struct me_line_files *from;
-	uint64_t file; /* number there */
+	uint64_t file;	      /* number there */
+	const char *comp_dir; /* names may be relative to it; NULL: to that of the program written */
 };
 
 /*
- * me_line_files_write - the header with @nr files added. The length of the program stays. Return: false: a
- * file is not there, or has no name that fits.
+ * me_line_files_write - the header with @nr files added. The length of the program stays. Names of directories may be
+ * added to @file->line_str. Return: false: a file is not there, or has no name that fits.
  */
-bool me_line_files_write(const struct me_line_files *to, const struct me_line_added *added,
-			 uint32_t nr, struct me_bytes *out);
+bool me_line_files_write(struct me_debug_sections *file, const struct me_line_files *to,
+			 const struct me_line_added *added, uint32_t nr, struct me_bytes *out);
 
 #endif

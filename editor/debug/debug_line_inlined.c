@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "editor/debug/debug_entry_private.h"
 #include "editor/debug/debug_line.h"
 #include "editor/debug/debug_line_files.h"
 #include "editor/debug/debug_line_private.h"
@@ -78,23 +79,35 @@ static uint64_t number_of(const struct me_line_program *p, const struct me_calle
 	return 0;
 }
 
-static int add_foreign(struct me_line_program *p, const struct me_callee *callee)
+static int add_file(struct me_line_program *p, const struct me_callee *callee, uint64_t file,
+		    const char *dir)
 {
-	for (uint32_t i = 0; i < callee->nr_rows; i++) {
-		if (!me_debug_spend(p->file, 1 + p->nr_foreign))
-			return -EPERM;
-		if (number_of(p, callee, callee->rows[i].file))
-			continue;
-		if (p->nr_foreign == FOREIGN_MAX)
-			return -EPERM;
-		if (!p->foreign)
-			p->foreign = malloc(FOREIGN_MAX * sizeof(*p->foreign));
-		if (!p->foreign)
-			return -ENOMEM;
-		p->foreign[p->nr_foreign++] =
-			(struct me_line_foreign){callee->line_off, callee->rows[i].file};
-	}
+	if (!me_debug_spend(p->file, 1 + p->nr_foreign))
+		return -EPERM;
+	if (number_of(p, callee, file))
+		return 0;
+	if (p->nr_foreign == FOREIGN_MAX)
+		return -EPERM;
+	if (!p->foreign)
+		p->foreign = malloc(FOREIGN_MAX * sizeof(*p->foreign));
+	if (!p->foreign)
+		return -ENOMEM;
+	p->foreign[p->nr_foreign++] = (struct me_line_foreign){callee->line_off, file, dir};
 	return 0;
+}
+
+/* The files of the called function's lines, and of calls that the compiler inlined into it. */
+static int add_foreign(struct me_line_program *p, const struct me_inlined *call)
+{
+	const struct me_callee *callee = &p->file->inlined.callees[call->callee];
+	const char *dir = call->other_dir ? me_name_text(p->file, &callee->comp_dir) : NULL;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < callee->nr_rows && !rc; i++)
+		rc = add_file(p, callee, callee->rows[i].file, dir);
+	for (uint32_t i = 0; i < callee->nr_scopes && !rc; i++)
+		rc = add_file(p, callee, callee->scopes[i].place.file, dir);
+	return rc;
 }
 
 int me_line_find_foreign(struct me_line_program *p)
@@ -115,7 +128,7 @@ int me_line_find_foreign(struct me_line_program *p)
 		if (!seen)
 			return -ENOMEM;
 		if (!seen[calls->calls[i].callee]++)
-			rc = add_foreign(p, callee);
+			rc = add_foreign(p, &calls->calls[i]);
 	}
 	free(seen);
 	return rc;
@@ -137,11 +150,12 @@ int me_line_put_header(struct me_line_program *p)
 	for (uint32_t i = 0; good && i < p->nr_foreign; i++) {
 		good = me_line_files_read(p->file, p->foreign[i].line_off, &from[i]) &&
 		       me_debug_spend(p->file, from[i].files.nr + from[i].dirs.nr);
-		added[i] = (struct me_line_added){&from[i], p->foreign[i].file};
+		added[i] = (struct me_line_added){&from[i], p->foreign[i].file,
+						  p->foreign[i].comp_dir};
 	}
 	if (good) {
 		p->first_added = me_line_files_first(&to);
-		good = me_line_files_write(&to, added, p->nr_foreign, p->out);
+		good = me_line_files_write(p->file, &to, added, p->nr_foreign, p->out);
 	}
 	free(from);
 	free(added);
@@ -183,14 +197,17 @@ static int put_part(struct me_line_program *p, const struct me_callee *callee,
 int me_line_put_inlined(struct me_line_program *p, struct me_inlined *call,
 			const struct me_line_row *around, uint64_t end, struct me_line_row *now)
 {
-	const struct me_inlined_calls *calls = &p->file->inlined;
+	struct me_inlined_calls *calls = &p->file->inlined;
+	const struct me_callee *callee = &calls->callees[call->callee];
 	struct me_line_row row = *around;
 
+	for (uint32_t i = 0; i < callee->nr_scopes; i++)
+		calls->files[call->first_file + i] =
+			number_of(p, callee, callee->scopes[i].place.file);
 	call->place = (struct me_call_place){around->state.file, around->state.line,
 					     around->state.column};
 	for (uint32_t i = 0; i < call->nr_parts; i++) {
-		int rc = put_part(p, &calls->callees[call->callee],
-				  &calls->parts[call->first_part + i], now);
+		int rc = put_part(p, callee, &calls->parts[call->first_part + i], now);
 
 		if (rc)
 			return rc;

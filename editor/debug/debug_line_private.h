@@ -57,6 +57,7 @@ struct me_line_program {
 	/* files of inlined functions that other programs name: the numbers from @first_added on */
 	struct me_line_foreign {
 		uint64_t line_off, file;
+		const char *comp_dir; /* of the other unit; NULL: the same directory */
 	} * foreign;
 	uint32_t nr_foreign;
 	uint64_t first_added;

@@ -26,7 +26,7 @@ struct me_line_move {
 
 /* A unit that was added: functions of the unit at @old_off that other functions were inlined into. */
 struct me_added_unit {
-	uint64_t old_off, off;
+	uint64_t old_off, off, size;
 	struct me_ranges ranges; /* of these functions: old code and copies */
 };
 
@@ -36,8 +36,10 @@ struct me_debug_sections {
 	bool has_names; /* an index by name, which would lack added units */
 	struct me_debug_section info, abbrev, line, ranges, rnglists, loc, loclists, addr;
 	struct me_debug_section aranges, gdb_index;
-	struct me_debug_section line_str, str_offsets; /* only read */
-	struct me_added_unit *added;		       /* ascending old_off */
+	struct me_debug_section line_str; /* grows */
+	struct me_debug_section str,
+		str_offsets;	     /* only read, and only if functions were inlined */
+	struct me_added_unit *added; /* ascending old_off */
 	uint32_t nr_added;
 	struct me_line_move *line_moves; /* sorted by old_off */
 	uint32_t nr_line_moves;
@@ -62,9 +64,19 @@ struct me_list_table {
 /* A function that moves to an added unit: its entry with all below. Offsets in .debug_info. */
 struct me_moved_function {
 	uint64_t start, end;
-	uint64_t list_at;    /* where the offset of its list of ranges stands in the changed unit */
+	uint64_t list_at; /* where the offset of its list stands in the changed unit; 0: list @list_nr */
+	uint32_t list_nr;
 	uint64_t parents[4]; /* namespaces around it */
 	uint8_t nr_parents;
+};
+
+/* How a unit uses one of its numbered lists of ranges. */
+enum me_list_use {
+	ME_LIST_USED = 1 << 0,
+	ME_LIST_SHARED = 1 << 1, /* by several entries */
+	ME_LIST_OWN = 1 << 2,	 /* by the unit's own entry */
+	ME_LIST_LOST = 1 << 3,	 /* by a function that moves */
+	ME_LIST_ADDED = 1 << 4,	 /* by an entry of the added unit */
 };
 
 struct me_unit {
@@ -82,6 +94,8 @@ struct me_unit {
 	uint32_t nr_functions;
 	struct me_ranges taken;
 	uint64_t prefix_end;
+	uint8_t *lists; /* per numbered list of ranges: enum me_list_use; NULL: no function moves */
+	uint32_t nr_lists;
 };
 
 /*

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs with functions in place of calls: at every instruction of this code, readers of debug information name the
+# frames that they name in the original for the called function and the call. gdb has the same stack where it stops in
+# this code as where it stops at the call in the original. valgrind and perf name the called function, too.
+# timeout: 600
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/e2e/debug/lib-readers.sh
+. "$root/tests/e2e/debug/lib-readers.sh"
+scratch inlined-frames
+need jq python3
+here=$root/tests/e2e/debug
+data=$root/tests/data
+nr_programs=0
+
+# optimise NAME LEAST: NAME.out has code in place of at least LEAST calls, and an entry for each but those of
+# functions that do nothing
+optimise() {
+	command_ends 0 "$1" "$BUILD/morph-optimize" --all --layout=inline,slots --report=json -o "$1.out" "$1"
+	jq -e ".code.inlined >= $2 and .debug.inlined >= $2 and .debug.inlined_left == 0 and .debug.units_left == 0" \
+		out.txt >/dev/null || fail "$1: $(jq -c '.code.inlined, .debug' out.txt)"
+	nr_programs=$((nr_programs + 1))
+}
+
+# told NAME READER...: all frames, by each of the readers
+told() {
+	local name=$1 reader
+	shift
+	for reader; do
+		has "$reader" || continue
+		"$here/inlined-frames.py" "$(command -v "$reader")" "$name" "$name.out" "$moved" >told.txt ||
+			fail "$name: $reader: $(tail -n 5 told.txt)"
+		[ -n "${MORPH_VERBOSE:-}" ] && echo "$name: $reader: $(tail -n 1 told.txt)"
+	done
+}
+
+# stacks NAME LEAST ARGS...: gdb stops at LEAST calls at least
+stacks() {
+	local name=$1 least=$2 dyn=0 met
+	shift 2
+	readelf -h "$name" | grep -q DYN && dyn=1
+	"$moved" "$name.out" --inlined "$name" | awk '!seen[$3]++ { print $1, $3 }' >now.places
+	awk '{ print $2, $2 }' now.places >was.places
+	for file in was now; do
+		FRAMES=$file.frames PLACES=$file.places DYN=$dyn ARGS="$*" timeout 120 gdb -q -nx -batch \
+			-x "$here/inlined-gdb.py" "./$name$([ $file = now ] && echo .out)" >gdb.txt 2>&1 ||
+			fail "$name: gdb: $(tail -n 3 gdb.txt)"
+	done
+	met=$(python3 - <<'PY'
+was, now = ({line.split()[0]: line.split()[1:] for line in open(f)} for f in ("was.frames", "now.frames"))
+for call in was.keys() | now.keys():
+    a, b = was.get(call), now.get(call)
+    if a is None or b is None or b[-len(a):] != a or len(b) <= len(a):
+        print(f"at {call}: {b} instead of a frame and {a}")
+print(len(was))
+PY
+	)
+	[ "$(wc -l <<<"$met")" = 1 ] || fail "$name: gdb's stacks: $(head -n 3 <<<"$met")"
+	[ "$(tail -n 1 <<<"$met")" -ge "$least" ] || fail "$name: gdb met only $(tail -n 1 <<<"$met") calls"
+	[ -n "${MORPH_VERBOSE:-}" ] && echo "$name: gdb: $(tail -n 1 <<<"$met") calls met"
+}
+
+# leaf NAME COMPILER FLAGS: a program with small functions of all kinds
+leaf() {
+	local name=$1
+	shift
+	"$@" -o "$name" 2>cc.err || { echo "note: $name: $(head -n 1 cc.err)"; return; }
+	optimise "$name" 12
+	told "$name" addr2line llvm-addr2line llvm-symbolizer
+	stacks "$name" 10
+}
+
+for version in 5 4; do
+	leaf gcc$version gcc -O2 -gdwarf-$version "$data/leaf.c"
+	leaf gxx$version g++ -x c++ -O2 -gdwarf-$version "$data/leaf.c"
+	if has clang; then
+		leaf clang$version clang -w -O2 -gdwarf-$version "$data/leaf.c"
+		leaf clangxx$version clang++ -x c++ -w -O2 -gdwarf-$version "$data/leaf.c"
+	fi
+done
+
+# Morph's own programs have many units, and code that the compiler inlined into the called functions.
+for program in morph-stats morphd morph-optimize; do
+	[ -x "$BUILD/$program" ] && readelf -SW "$BUILD/$program" | grep -q '\.debug_info' || continue
+	cp "$BUILD/$program" .
+	optimise $program 5
+	told $program addr2line
+done
