@@ -451,8 +451,11 @@ static int put_part(struct me_line_program *p, const struct me_line_part *part,
 	}
 	if (!call || end == part->end)
 		return 0;
-	return me_line_put_inlined(p, call, &p->rows[me_line_covering_row(p, s, call->call)],
-				   part->end, now);
+	i = me_line_covering_row(p, s, call->call);
+	/* Of rows at one address, readers take the last one. */
+	while (i + 1 < s->first_row + s->nr_rows && p->rows[i + 1].address <= call->call)
+		i++;
+	return me_line_put_inlined(p, call, &p->rows[i], part->end, now);
 }
 
 static int put_sequences(struct me_line_program *p)

@@ -28,7 +28,7 @@ static bool same_declaration(const struct vd_unit *a, const struct vd_abbrev *x,
 	if (x->tag != y->tag || x->children != y->children || x->nr_attrs != y->nr_attrs)
 		return false;
 	for (uint32_t i = 0; i < x->nr_attrs; i++)
-		if (memcmp(vd_attr(a, x, i), vd_attr(b, y, i), sizeof(struct vd_attr)))
+		if (!vd_same_attr(vd_attr(a, x, i), vd_attr(b, y, i)))
 			return false;
 	return true;
 }

@@ -28,7 +28,7 @@ static const struct vd_attr *next_of_copy(struct values *w, struct vd_value *v)
 		return NULL;
 	attr = vd_attr(u, w->now->abbrev, w->k++);
 	vd_skip_form(&w->b, attr->form, u->version);
-	*v = (struct vd_value){p, (uint64_t)(w->b.p - p), attr->form};
+	*v = (struct vd_value){p, (uint64_t)(w->b.p - p), attr->form, attr->value};
 	return attr;
 }
 
@@ -94,7 +94,7 @@ static int check_values(struct vd_added *x, const struct vd_entry *was, const st
 		struct vd_value v;
 
 		vd_skip_form(&w.a, attr->form, x->o.version);
-		v = (struct vd_value){p, (uint64_t)(w.a.p - p), attr->form};
+		v = (struct vd_value){p, (uint64_t)(w.a.p - p), attr->form, attr->value};
 		ret = check_value(&w, attr, &v);
 	}
 	if (!ret && w.k != e->abbrev->nr_attrs)

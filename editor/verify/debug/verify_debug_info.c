@@ -106,7 +106,7 @@ static bool step(struct walk *w)
 		return false;
 	w->attr = vd_attr(w->u, w->abbrev, w->i++);
 	vd_skip_form(&w->c, w->attr->form, w->u->version);
-	w->value = (struct vd_value){p, (uint64_t)(w->c.p - p), w->attr->form};
+	w->value = (struct vd_value){p, (uint64_t)(w->c.p - p), w->attr->form, w->attr->value};
 	return true;
 }
 
@@ -126,11 +126,6 @@ static bool step_over_code(struct walk *w, bool over_entry)
 		default: return true;
 		}
 	return false;
-}
-
-static bool same_attr(const struct vd_attr *a, const struct vd_attr *b)
-{
-	return a->name == b->name && a->form == b->form && a->value == b->value;
 }
 
 static uint64_t place(const struct walk *w)
@@ -171,7 +166,7 @@ static bool is_list_now(const struct unit_pair *x, const struct vd_entry *a,
 			return false;
 		if (!more)
 			break;
-		if (!same_attr(v.attr, w.attr) || place(&v) != place(&w) ||
+		if (!vd_same_attr(v.attr, w.attr) || place(&v) != place(&w) ||
 		    v.value.size != w.value.size || !may_be(x, v.attr->name, &v.value, &w.value))
 			return false;
 	}
@@ -193,7 +188,7 @@ static bool same_declaration(const struct unit_pair *x, struct vd_abbrev *a,
 	a->last = b;
 	a->same = a->nr_attrs == b->nr_attrs;
 	for (uint32_t i = 0; a->same && i < a->nr_attrs; i++)
-		a->same = same_attr(vd_attr(&x->o, a, i), vd_attr(&x->n, b, i));
+		a->same = vd_same_attr(vd_attr(&x->o, a, i), vd_attr(&x->n, b, i));
 	return a->same;
 }
 

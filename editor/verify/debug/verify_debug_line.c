@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_debug_line - where replaced calls stand in the source, by the original's line program. Rows at one address
- * hold together, up to the next address.
+ * verify_debug_line - where replaced calls stand in the source, by the original's line program. Of rows at one address,
+ * the last one holds, up to the next address.
  */
 #include <dwarf.h>
 #include <errno.h>
 
 #include "editor/verify/debug/verify_debug_private.h"
-
-/* More rows at one address are not looked at. */
-#define ROWS_MAX 64
 
 struct row {
 	uint64_t address, file, line, column;
@@ -21,8 +18,8 @@ struct program {
 	uint8_t line_range, opcode_base;
 	const uint8_t *lengths; /* operands of standard opcodes */
 	struct row now;
-	struct row held[ROWS_MAX]; /* rows at one address */
-	uint32_t nr_held;
+	struct row last; /* the last row before */
+	bool has_last;
 	struct vd_call *calls;
 	uint32_t nr_calls;
 };
@@ -56,7 +53,7 @@ static bool read_header(const struct vd_section *line, uint64_t off, struct prog
 static void reset(struct program *p)
 {
 	p->now = (struct row){.file = 1, .line = 1};
-	p->nr_held = 0;
+	p->has_last = false;
 }
 
 static uint32_t first_call(const struct program *p, uint64_t address)
@@ -74,28 +71,28 @@ static uint32_t first_call(const struct program *p, uint64_t address)
 	return low;
 }
 
-/* The rows held are those of all code up to @end. */
+/* The last row is that of all code up to @end. */
 static void let_go(struct program *p, uint64_t end)
 {
-	for (uint32_t i = p->nr_held ? first_call(p, p->held[0].address) : p->nr_calls;
-	     i < p->nr_calls && p->calls[i].call < end; i++) {
+	const struct row *r = &p->last;
+
+	if (!p->has_last)
+		return;
+	for (uint32_t i = first_call(p, r->address); i < p->nr_calls && p->calls[i].call < end;
+	     i++) {
 		struct vd_call *call = &p->calls[i];
 
 		call->seen = true;
-		for (uint32_t r = 0; r < p->nr_held; r++)
-			call->good |= call->file == p->held[r].file &&
-				      call->line == p->held[r].line &&
-				      call->column == p->held[r].column;
+		call->good |= call->file == r->file && call->line == r->line &&
+			      call->column == r->column;
 	}
-	p->nr_held = 0;
 }
 
 static void put_row(struct program *p)
 {
-	if (p->nr_held && p->held[0].address != p->now.address)
-		let_go(p, p->now.address);
-	if (p->nr_held < ROWS_MAX)
-		p->held[p->nr_held++] = p->now;
+	let_go(p, p->now.address);
+	p->last = p->now;
+	p->has_last = true;
 }
 
 static void extended(struct program *p)

@@ -162,6 +162,10 @@ static inline const struct vd_attr *vd_attr(const struct vd_unit *u, const struc
 {
 	return &u->abbrevs.attrs[a->first_attr + i];
 }
+static inline bool vd_same_attr(const struct vd_attr *a, const struct vd_attr *b)
+{
+	return a->name == b->name && a->form == b->form && a->value == b->value;
+}
 /* The value as a number of at most 8 bytes. */
 uint64_t vd_value_fixed(const struct vd_value *v);
 /* A number in any form; 0: the value is absent or no number. */

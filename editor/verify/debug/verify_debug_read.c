@@ -421,7 +421,7 @@ static int read_abbrevs(struct vd_unit *u)
 	return t->nr ? 0 : -EBADMSG;
 }
 
-static const struct vd_abbrev *find_abbrev(const struct vd_abbrevs *t, uint64_t code)
+static struct vd_abbrev *find_abbrev(const struct vd_abbrevs *t, uint64_t code)
 {
 	const struct vd_abbrev key = {.code = code};
 

@@ -17,7 +17,7 @@ nr_programs=0
 # optimise NAME LEAST: NAME.out has code in place of at least LEAST calls, and an entry for each but those of
 # functions that do nothing
 optimise() {
-	command_ends 0 "$1" "$BUILD/morph-optimize" --all --layout=inline,slots --report=json -o "$1.out" "$1"
+	command_ends 0 "$1" "$BUILD/morph-optimize" --all --report=json -o "$1.out" "$1"
 	jq -e ".code.inlined >= $2 and .debug.inlined >= $2 and .debug.inlined_left == 0 and .debug.units_left == 0" \
 		out.txt >/dev/null || fail "$1: $(jq -c '.code.inlined, .debug' out.txt)"
 	nr_programs=$((nr_programs + 1))

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Debug information of functions in place of calls (--layout=inline): backtraces have the frame of the called function
+# Debug information of functions in place of calls: backtraces have the frame of the called function
 # and the line of the call, by several readers; gdb stops in the called function wherever it stands.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -167,7 +167,7 @@ apart() {
 # optimised NAME CALLER CALLEE
 optimised() {
 	local name=$1 caller=$2 callee=$3
-	command_ends 0 "$name" "$BUILD/morph-optimize" --all --layout=inline,slots --report=json -o "$name.out" "$name"
+	command_ends 0 "$name" "$BUILD/morph-optimize" --all --report=json -o "$name.out" "$name"
 	jq -e ".code.inlined == 2 and .debug.units_left == 0 and .debug.inlined == 2 and .debug.inlined_left == 0" \
 		out.txt >/dev/null || fail "$name: $(jq -c '.code.inlined, .debug' out.txt)"
 	[ "$("./$name" 77)" = "$("./$name.out" 77)" ] || fail "$name: another output"
@@ -238,7 +238,7 @@ fi
 # An index .debug_names would lack the added units, so there are none.
 if has clang && clang -g -gdwarf-5 -gpubnames -O2 -o named caller.c callee.c 2>/dev/null &&
 	readelf -SW named | grep -q '\.debug_names'; then
-	command_ends 0 "names" "$BUILD/morph-optimize" --all --layout=inline --report=json -o named.out named
+	command_ends 0 "names" "$BUILD/morph-optimize" --all --report=json -o named.out named
 	jq -e '.debug.inlined == 0 and .debug.inlined_left == 2 and .debug.units_left == 0' out.txt >/dev/null ||
 		fail "names: $(jq -c .debug out.txt)"
 fi
