@@ -302,6 +302,8 @@ static int put_head(struct me_cloner *c, const struct me_entry *own)
 	int rc;
 
 	me_bytes_put(&c->out, u->bytes, u->prefix_end - u->off);
+	if (!c->out.failed)
+		me_bytes_patch_u32(&c->out, place_of(c, own->stmt_list.p), u->added_line);
 	if (own->ranges.p && own->ranges.form == DW_FORM_rnglistx)
 		return c->out.failed ? -ENOMEM : 0;
 	u->file->new.nr = 0;
@@ -366,7 +368,27 @@ static int write_unit(struct me_cloner *c, const struct me_entry *own)
 	return rc;
 }
 
-/* The old entries have no code now. */
+/*
+ * The old entries have no code now, nor have those below: binutils searches a unit without code for all addresses, and
+ * takes what any entry says.
+ */
+static int empty_function(struct me_unit *u, const struct me_moved_function *f, uint32_t list)
+{
+	const uint8_t *data = u->file->info.data;
+	struct me_cursor c = {data + f->start, data + f->end, false};
+
+	while (c.p < c.end) {
+		struct me_entry e;
+		int rc = me_entry_read(u, &c, &e);
+
+		if (rc)
+			return rc;
+		if (e.abbrev && (me_value_is_offset(u, &e.ranges) || me_entry_is_changed(u, &e)))
+			memcpy(me_unit_field(u, me_entry_list_field(&e)), &list, sizeof(list));
+	}
+	return 0;
+}
+
 static int empty_old(struct me_unit *u)
 {
 	uint32_t off;
@@ -375,8 +397,7 @@ static int empty_old(struct me_unit *u)
 	u->file->new.nr = 0;
 	rc = me_ranges_write(u, &off);
 	for (uint32_t i = 0; i < u->nr_functions && !rc; i++)
-		if (u->functions[i].list_at)
-			memcpy(u->bytes + (u->functions[i].list_at - u->off), &off, sizeof(off));
+		rc = empty_function(u, &u->functions[i], off);
 	return rc;
 }
 

@@ -209,11 +209,28 @@ bool me_entry_is_changed(const struct me_unit *u, const struct me_entry *e)
 	struct me_range r;
 
 	/*
-	 * With a new code, only moved entries change; without one, every entry of the
-	 * abbreviation.
+	 * With a new code, only entries of moved code and in functions that go to an added unit change; without one,
+	 * every entry of the abbreviation.
 	 */
 	return e->low.p && e->high.p && e->abbrev->touched && me_entry_range(u, e, &r) &&
-	       (!e->abbrev->new_code || me_moves_any(u->file->moves, r.lo, r.hi));
+	       (!e->abbrev->new_code || me_moves_any(u->file->moves, r.lo, r.hi) ||
+		me_entry_leaves(u, e));
+}
+
+bool me_entry_leaves(const struct me_unit *u, const struct me_entry *e)
+{
+	uint64_t off = (uint64_t)(e->start - u->file->info.data);
+	uint32_t low = 0, high = u->nr_functions;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (u->functions[mid].end <= off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < u->nr_functions && u->functions[low].start <= off;
 }
 
 int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out)

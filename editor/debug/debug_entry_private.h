@@ -60,6 +60,8 @@ int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e);
 int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out);
 /* Is the range of @e a list in the changed unit, though it was none? */
 bool me_entry_is_changed(const struct me_unit *u, const struct me_entry *e);
+/* Is the entry in a function that moves to an added unit? */
+bool me_entry_leaves(const struct me_unit *u, const struct me_entry *e);
 /* Where the offset of the list of @e stands in the changed unit. */
 const uint8_t *me_entry_list_field(const struct me_entry *e);
 

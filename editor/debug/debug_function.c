@@ -279,15 +279,10 @@ static int add_function(struct planner *p, const struct me_entry *e, const uint8
 	*f = (struct me_moved_function){
 		.start = offset_of(u, e->start),
 		.end = offset_of(u, end),
-		.list_nr = list_of(u, e),
 		.nr_parents = nr_parents,
 	};
 	for (uint8_t i = 0; i < nr_parents; i++)
 		f->parents[i] = parents[i];
-	if (f->list_nr == UINT32_MAX)
-		f->list_at = offset_of(u, me_entry_list_field(e));
-	else
-		u->lists[f->list_nr] |= ME_LIST_LOST;
 	if (!e->ranges.p)
 		e->abbrev->touched = true;
 	mark_calls(p, true);
@@ -363,6 +358,29 @@ static int find_prefix(struct me_unit *u, struct me_cursor c)
 	return rc;
 }
 
+/* Numbered lists of the functions that move are lists of the added unit. */
+static int give_up_lists(struct me_unit *u)
+{
+	const uint8_t *data = u->file->info.data;
+
+	for (uint32_t i = 0; i < u->nr_functions && u->nr_lists; i++) {
+		struct me_cursor c = {data + u->functions[i].start, data + u->functions[i].end,
+				      false};
+
+		while (c.p < c.end) {
+			struct me_entry e;
+			int rc = me_entry_read(u, &c, &e);
+			uint32_t list = rc ? UINT32_MAX : list_of(u, &e);
+
+			if (rc)
+				return rc;
+			if (list != UINT32_MAX && u->lists[list] == ME_LIST_USED)
+				u->lists[list] |= ME_LIST_LOST;
+		}
+	}
+	return 0;
+}
+
 static bool may_add(const struct me_unit *u, const struct me_entry *own)
 {
 	const struct me_debug_sections *file = u->file;
@@ -396,6 +414,8 @@ int me_functions_plan(struct me_unit *unit, const struct me_entry *own)
 		rc = count_lists(unit, own);
 	if (!rc)
 		rc = plan_all(&p, &c);
+	if (!rc)
+		rc = give_up_lists(unit);
 	me_ranges_join(&unit->taken, 0);
 	if (unit->taken.failed || p.code.failed)
 		rc = -ENOMEM;

@@ -11,8 +11,7 @@
 #include "editor/debug/debug_form.h"
 #include "editor/debug/debug_line_private.h"
 
-/* Make room for one more element. The array holds @nr of at most *@cap elements of @size bytes. */
-static bool grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
+bool me_line_grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
 {
 	void *grown;
 
@@ -72,6 +71,7 @@ struct machine {
 	struct me_line_row now;
 	uint32_t first_row; /* of the current sequence */
 	bool disordered;
+	bool ended, split; /* the last opcode ended a sequence, whose opcodes are not copied */
 };
 
 static void reset(const struct me_line_program *p, struct machine *m)
@@ -85,7 +85,7 @@ static int add_row(struct me_line_program *p, struct machine *m)
 {
 	if (!me_debug_spend(p->file, 1))
 		return -EPERM;
-	if (!grow((void **)&p->rows, p->nr_rows, &p->cap_rows, sizeof(*p->rows)))
+	if (!me_line_grow((void **)&p->rows, p->nr_rows, &p->cap_rows, sizeof(*p->rows)))
 		return -ENOMEM;
 	if (p->nr_rows > m->first_row && p->rows[p->nr_rows - 1].address > m->now.address)
 		m->disordered = true;
@@ -111,7 +111,9 @@ static void set_stmt(struct me_line_program *p, const struct machine *m)
 
 static int end_sequence(struct me_line_program *p, struct machine *m)
 {
-	struct me_line_sequence s = {m->first_row, p->nr_rows - m->first_row, 0, m->now.address};
+	struct me_line_sequence s = {.first_row = m->first_row,
+				     .nr_rows = p->nr_rows - m->first_row,
+				     .end = m->now.address};
 
 	if (s.nr_rows)
 		s.start = p->rows[m->first_row].address;
@@ -120,12 +122,15 @@ static int end_sequence(struct me_line_program *p, struct machine *m)
 	} else {
 		if (m->disordered || p->rows[p->nr_rows - 1].address > s.end)
 			return -EBADMSG;
-		if (!grow((void **)&p->sequences, p->nr_sequences, &p->cap_sequences,
-			  sizeof(*p->sequences)))
+		s.split = p->taken && me_ranges_any(p->taken, s.start, s.end);
+		if (!me_line_grow((void **)&p->sequences, p->nr_sequences, &p->cap_sequences,
+				  sizeof(*p->sequences)))
 			return -ENOMEM;
 		p->sequences[p->nr_sequences++] = s;
 	}
 	reset(p, m);
+	m->ended = true;
+	m->split = s.split;
 	p->out_stmt = p->default_stmt;
 	return 0;
 }
@@ -213,6 +218,12 @@ static int read_opcode(struct me_line_program *p, struct machine *m, struct me_c
 		return rc ? rc : -EBADMSG;
 	if (opcode != DW_LNS_negate_stmt)
 		me_bytes_put(p->out, start, (size_t)(c->p - start));
+	if (m->ended) {
+		if (m->split && !p->out->failed)
+			p->out->size = p->sequence_at;
+		p->sequence_at = p->out->size;
+		m->ended = false;
+	}
 	return 0;
 }
 
@@ -223,6 +234,7 @@ static int read_program(struct me_line_program *p)
 
 	reset(p, &m);
 	p->out_stmt = p->default_stmt;
+	p->sequence_at = p->out->size;
 	while (c.p < c.end) {
 		int rc = read_opcode(p, &m, &c);
 
@@ -238,11 +250,10 @@ int me_line_program_read(struct me_line_program *p, uint64_t off)
 	int rc = read_header(p, off);
 
 	p->off = off;
-	if (!rc)
-		rc = me_line_find_foreign(p);
-	if (!rc)
-		rc = me_line_put_header(p);
-	return rc ? rc : read_program(p);
+	if (rc)
+		return rc;
+	me_bytes_put(p->out, p->data, (size_t)(p->code - p->data));
+	return read_program(p);
 }
 
 void me_line_program_fini(struct me_line_program *p)
@@ -251,241 +262,6 @@ void me_line_program_fini(struct me_line_program *p)
 	free(p->sequences);
 	free(p->parts);
 	free(p->foreign);
-}
-
-/* ---- writing: sequences of the copies ---- */
-
-static int add_part(struct me_line_program *p, uint32_t move, uint32_t sequence)
-{
-	const struct me_move *m = &p->file->moves->by_old[move];
-	const struct me_line_sequence *s = &p->sequences[sequence];
-	struct me_line_part part = {m->new_vaddr, m->new_end, move, sequence};
-
-	if (!me_debug_spend(p->file, 1))
-		return -EPERM;
-	if (s->start > m->old_vaddr && !me_move_address(m, s->start, &part.start))
-		return 0;
-	if (s->end - m->old_vaddr < m->old_size && s->end - m->old_vaddr <= m->body_size)
-		part.end = m->new_vaddr + (s->end - m->old_vaddr);
-	if (!grow((void **)&p->parts, p->nr_parts, &p->cap_parts, sizeof(*p->parts)))
-		return -ENOMEM;
-	p->parts[p->nr_parts++] = part;
-	return 0;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct me_line_part *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
-
-static int find_parts(struct me_line_program *p)
-{
-	const struct me_moves *moves = p->file->moves;
-
-	for (uint32_t s = 0; s < p->nr_sequences; s++) {
-		const struct me_line_sequence *seq = &p->sequences[s];
-
-		for (uint32_t i = me_moves_from(moves, seq->start);
-		     i < moves->nr && moves->by_old[i].old_vaddr < seq->end; i++) {
-			int rc = add_part(p, i, s);
-
-			if (rc)
-				return rc;
-		}
-	}
-	if (p->nr_parts)
-		qsort(p->parts, p->nr_parts, sizeof(*p->parts), by_start);
-	return 0;
-}
-
-static void put_number(struct me_bytes *out, uint8_t opcode, uint64_t v)
-{
-	me_bytes_u8(out, opcode);
-	me_bytes_uleb(out, v);
-}
-
-static void put_discriminator(struct me_bytes *out, uint64_t v)
-{
-	me_bytes_u8(out, 0);
-	me_bytes_uleb(out, 1 + me_uleb_size(v));
-	put_number(out, DW_LNE_set_discriminator, v);
-}
-
-/* Write opcodes that append a row after advancing line and address. */
-static void put_step(const struct me_line_program *p, uint64_t lines, uint64_t bytes)
-{
-	int64_t line = (int64_t)lines;
-	uint64_t base;
-
-	if (line < p->line_base || line >= p->line_base + p->line_range) {
-		me_bytes_u8(p->out, DW_LNS_advance_line);
-		me_bytes_sleb(p->out, line);
-		line = 0;
-		if (p->line_base > 0 || p->line_base + p->line_range <= 0) {
-			put_number(p->out, DW_LNS_advance_pc, bytes);
-			me_bytes_u8(p->out, DW_LNS_copy);
-			return;
-		}
-	}
-	base = (uint64_t)(line - p->line_base) + p->opcode_base;
-	/* Even a line step in the header's range may have no special opcode. */
-	if (base > 255) {
-		put_number(p->out, DW_LNS_advance_pc, bytes);
-		me_bytes_u8(p->out, DW_LNS_advance_line);
-		me_bytes_sleb(p->out, line);
-		me_bytes_u8(p->out, DW_LNS_copy);
-		return;
-	}
-	if (bytes > (255 - base) / p->line_range) {
-		put_number(p->out, DW_LNS_advance_pc, bytes);
-		bytes = 0;
-	}
-	me_bytes_u8(p->out, (uint8_t)(base + bytes * p->line_range));
-}
-
-void me_line_put_row(struct me_line_program *p, struct me_line_row *now,
-		     const struct me_line_row *want)
-{
-	const struct me_line_state *w = &want->state;
-
-	if (now->state.file != w->file)
-		put_number(p->out, DW_LNS_set_file, w->file);
-	if (now->state.column != w->column)
-		put_number(p->out, DW_LNS_set_column, w->column);
-	if (now->state.isa != w->isa)
-		put_number(p->out, DW_LNS_set_isa, w->isa);
-	if ((now->state.flags ^ w->flags) & ME_LINE_STMT)
-		me_bytes_u8(p->out, DW_LNS_negate_stmt);
-	if (w->flags & ME_LINE_BLOCK)
-		me_bytes_u8(p->out, DW_LNS_set_basic_block);
-	if (w->flags & ME_LINE_PROLOGUE_END)
-		me_bytes_u8(p->out, DW_LNS_set_prologue_end);
-	if (w->flags & ME_LINE_EPILOGUE_BEGIN)
-		me_bytes_u8(p->out, DW_LNS_set_epilogue_begin);
-	if (w->discriminator)
-		put_discriminator(p->out, w->discriminator);
-	put_step(p, w->line - now->state.line, want->address - now->address);
-	*now = *want;
-	now->state.flags &= ME_LINE_STMT;
-	now->state.discriminator = 0;
-}
-
-static void put_start(struct me_line_program *p, struct me_line_row *now, uint64_t address)
-{
-	me_bytes_u8(p->out, 0);
-	me_bytes_uleb(p->out, 9);
-	me_bytes_u8(p->out, DW_LNE_set_address);
-	me_bytes_u64(p->out, address);
-	*now = (struct me_line_row){
-		address, {.file = 1, .line = 1, .flags = p->default_stmt ? ME_LINE_STMT : 0}};
-}
-
-static void put_end(struct me_line_program *p, const struct me_line_row *now, uint64_t end)
-{
-	put_number(p->out, DW_LNS_advance_pc, end - now->address);
-	me_bytes_u8(p->out, 0);
-	me_bytes_uleb(p->out, 1);
-	me_bytes_u8(p->out, DW_LNE_end_sequence);
-}
-
-uint32_t me_line_covering_row(const struct me_line_program *p, const struct me_line_sequence *s,
-			      uint64_t address)
-{
-	uint32_t low = s->first_row, high = s->first_row + s->nr_rows;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (p->rows[mid].address < address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low < s->first_row + s->nr_rows && p->rows[low].address == address)
-		return low;
-	return low > s->first_row ? low - 1 : s->first_row;
-}
-
-/* The call at the end of @m whose code debug information describes; NULL: none. */
-static struct me_inlined *described(const struct me_line_program *p, const struct me_move *m)
-{
-	const struct me_inlined_calls *calls = &p->file->inlined;
-	struct me_inlined *call = m->inlined ? me_inlined_at(calls, m->old_vaddr + m->body_size,
-							     m->new_vaddr + m->body_size)
-					     : NULL;
-
-	return call && call->described && call->line_off == p->off ? call : NULL;
-}
-
-static int put_part(struct me_line_program *p, const struct me_line_part *part,
-		    struct me_line_row *now)
-{
-	const struct me_line_sequence *s = &p->sequences[part->sequence];
-	const struct me_move *m = &p->file->moves->by_old[part->move];
-	uint64_t old = m->old_vaddr > s->start ? m->old_vaddr : s->start;
-	struct me_inlined *call = described(p, m);
-	uint64_t end = call && call->new_vaddr < part->end ? call->new_vaddr : part->end;
-	uint32_t i = me_line_covering_row(p, s, old);
-
-	/* The copy starts within a statement: same line, but no statement begins here. */
-	if (p->rows[i].address < old) {
-		struct me_line_row row = p->rows[i++];
-
-		row.address = part->start;
-		row.state.flags = 0;
-		if (row.address < end)
-			me_line_put_row(p, now, &row);
-	}
-	for (; i < s->first_row + s->nr_rows && p->rows[i].address < m->old_vaddr + m->old_size;
-	     i++) {
-		struct me_line_row row = p->rows[i];
-
-		if (!me_debug_spend(p->file, 1))
-			return -EPERM;
-		if (me_move_address(m, p->rows[i].address, &row.address) && row.address < end)
-			me_line_put_row(p, now, &row);
-	}
-	if (!call || end == part->end)
-		return 0;
-	i = me_line_covering_row(p, s, call->call);
-	/* Of rows at one address, readers take the last one. */
-	while (i + 1 < s->first_row + s->nr_rows && p->rows[i + 1].address <= call->call)
-		i++;
-	return me_line_put_inlined(p, call, &p->rows[i], part->end, now);
-}
-
-static int put_sequences(struct me_line_program *p)
-{
-	struct me_line_row now;
-	uint64_t end = 0;
-	bool open = false;
-
-	for (uint32_t i = 0; i < p->nr_parts; i++) {
-		const struct me_line_part *part = &p->parts[i];
-		int rc;
-
-		if (part->start >= part->end)
-			continue;
-		/* Not adjacent, or described by two sequences: start another sequence. */
-		if (open && part->start != end) {
-			put_end(p, &now, end);
-			open = false;
-		}
-		if (!open)
-			put_start(p, &now, part->start);
-		open = true;
-		rc = put_part(p, part, &now);
-		if (rc)
-			return rc;
-		end = part->end;
-	}
-	if (open)
-		put_end(p, &now, end);
-	return 0;
 }
 
 /* ---- the whole program ---- */
@@ -521,43 +297,69 @@ static int remember(struct me_debug_sections *file, uint64_t off, uint32_t new_o
 	return 0;
 }
 
-static int extend(struct me_line_program *p, uint64_t off, uint32_t *new_off)
+/* Fill in the length of the program that begins at @start of the added bytes. *@off: its offset. */
+static int end_program(struct me_debug_section *s, size_t start, uint32_t *off)
+{
+	if (s->added.failed)
+		return -ENOMEM;
+	if (!me_debug_section_has_room(s, 0))
+		return -EPERM;
+	me_bytes_patch_u32(&s->added, start, (uint32_t)(s->added.size - start - 4));
+	*off = (uint32_t)(s->size + start);
+	return 0;
+}
+
+/* The program of the added unit: the code of its functions, with files of the functions inlined into them. */
+static int add_program(struct me_line_program *p, uint32_t *off)
+{
+	size_t start = p->out->size;
+	int rc = me_line_find_foreign(p);
+
+	if (!rc)
+		rc = me_line_put_header(p);
+	if (!rc)
+		rc = me_line_put_sequences(p, true);
+	return rc ? rc : end_program(&p->file->line, start, off);
+}
+
+static int extend(struct me_line_program *p, uint64_t off, uint32_t *new_off, uint32_t *added_off)
 {
 	struct me_debug_section *s = &p->file->line;
 	size_t start = s->added.size;
 	int rc = me_line_program_read(p, off);
 
 	if (!rc)
-		rc = find_parts(p);
+		rc = me_line_find_parts(p);
 	if (!rc)
-		rc = put_sequences(p);
+		rc = me_line_put_sequences(p, false);
+	if (!rc)
+		rc = end_program(s, start, new_off);
+	*added_off = *new_off;
+	if (!rc && p->taken)
+		rc = add_program(p, added_off);
 	if (s->added.failed)
 		return -ENOMEM;
-	if (!rc && !me_debug_section_has_room(s, 0))
-		rc = -EPERM;
 	if (rc || !p->nr_parts) {
 		s->added.size = start;
-		*new_off = (uint32_t)off;
-		return rc;
+		*new_off = *added_off = (uint32_t)off;
 	}
-	me_bytes_patch_u32(&s->added, start, (uint32_t)(s->added.size - start - 4));
-	*new_off = (uint32_t)(s->size + start);
-	return 0;
+	return rc;
 }
 
-int me_line_extend(struct me_debug_sections *file, uint64_t off, uint32_t *new_off)
+int me_line_extend(struct me_debug_sections *file, uint64_t off, const struct me_ranges *taken,
+		   uint32_t *new_off, uint32_t *added_off)
 {
-	struct me_line_program p = {.file = file, .out = &file->line.added};
+	struct me_line_program p = {.file = file, .out = &file->line.added, .taken = taken};
 	uint32_t i = find_move(file, off);
 	int rc;
 
 	if (off > UINT32_MAX)
 		return -EBADMSG;
 	if (i < file->nr_line_moves && file->line_moves[i].old_off == off) {
-		*new_off = file->line_moves[i].new_off;
+		*new_off = *added_off = file->line_moves[i].new_off;
 		return 0;
 	}
-	rc = extend(&p, off, new_off);
+	rc = extend(&p, off, new_off, added_off);
 	me_line_program_fini(&p);
 	return rc ? rc : remember(file, off, *new_off);
 }

@@ -225,8 +225,7 @@ void me_ranges_join(struct me_ranges *ranges, uint32_t first)
 	ranges->nr = nr;
 }
 
-/* Index of the first range that ends above @lo. */
-static uint32_t range_from(const struct me_ranges *ranges, uint64_t lo)
+uint32_t me_ranges_from(const struct me_ranges *ranges, uint64_t lo)
 {
 	uint32_t low = 0, high = ranges->nr;
 
@@ -241,6 +240,13 @@ static uint32_t range_from(const struct me_ranges *ranges, uint64_t lo)
 	return low;
 }
 
+bool me_ranges_any(const struct me_ranges *ranges, uint64_t lo, uint64_t hi)
+{
+	uint32_t i = me_ranges_from(ranges, lo);
+
+	return i < ranges->nr && ranges->ranges[i].lo < hi;
+}
+
 void me_ranges_subtract(struct me_ranges *ranges, const struct me_ranges *from)
 {
 	struct me_ranges left = {0};
@@ -248,8 +254,8 @@ void me_ranges_subtract(struct me_ranges *ranges, const struct me_ranges *from)
 	for (uint32_t i = 0; i < ranges->nr; i++) {
 		struct me_range r = ranges->ranges[i];
 
-		for (uint32_t k = range_from(from, r.lo); k < from->nr && from->ranges[k].lo < r.hi;
-		     k++) {
+		for (uint32_t k = me_ranges_from(from, r.lo);
+		     k < from->nr && from->ranges[k].lo < r.hi; k++) {
 			me_ranges_add(&left, r.lo, from->ranges[k].lo);
 			r.lo = from->ranges[k].hi;
 		}

@@ -62,12 +62,14 @@ static int mark_entry(struct me_unit *u, const struct me_entry *e)
 {
 	struct me_range r;
 
-	if (!e->low.p || !e->high.p || !me_entry_range(u, e, &r) ||
-	    !me_moves_any(u->file->moves, r.lo, r.hi))
+	bool moved;
+
+	if (!e->low.p || !e->high.p || !me_entry_range(u, e, &r))
 		return 0;
+	moved = me_moves_any(u->file->moves, r.lo, r.hi);
 	if (e->abbrev->change == ME_ABBREV_NONE)
-		u->file->nr_scopes_left++;
-	else
+		u->file->nr_scopes_left += moved;
+	else if (moved || me_entry_leaves(u, e))
 		e->abbrev->touched = true;
 	return 0;
 }
@@ -325,7 +327,8 @@ static int change_line(struct me_unit *u, const struct me_entry *e)
 		return 0;
 	if (!me_value_is_offset(u, &e->stmt_list))
 		return -EPERM;
-	rc = me_line_extend(u->file, me_value_fixed(&e->stmt_list), &off);
+	rc = me_line_extend(u->file, me_value_fixed(&e->stmt_list), u->taken.nr ? &u->taken : NULL,
+			    &off, &u->added_line);
 	if (!rc)
 		put_u32(u, &e->stmt_list, off);
 	return rc;

@@ -64,8 +64,6 @@ struct me_list_table {
 /* A function that moves to an added unit: its entry with all below. Offsets in .debug_info. */
 struct me_moved_function {
 	uint64_t start, end;
-	uint64_t list_at; /* where the offset of its list stands in the changed unit; 0: list @list_nr */
-	uint32_t list_nr;
 	uint64_t parents[4]; /* namespaces around it */
 	uint8_t nr_parents;
 };
@@ -94,6 +92,7 @@ struct me_unit {
 	uint32_t nr_functions;
 	struct me_ranges taken;
 	uint64_t prefix_end;
+	uint32_t added_line; /* offset of the added unit's line program */
 	uint8_t *lists; /* per numbered list of ranges: enum me_list_use; NULL: no function moves */
 	uint32_t nr_lists;
 };

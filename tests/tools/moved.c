@@ -37,8 +37,16 @@ static int print_piece(const struct mp_elf *elf, const struct mp_map *map,
 /* ---- code that replaces calls -------------------------------------------------------------- */
 
 #define CALL_SIZE 5
-/* Functions that replace calls are smaller. */
-#define FUNCTION_MAX 256
+
+/* Bytes of the function at @vaddr. */
+static uint64_t size_of(const struct mp_elf *elf, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		if (elf->symbols[i].vaddr == vaddr && elf->symbols[i].type == STT_FUNC &&
+		    elf->symbols[i].size)
+			return elf->symbols[i].size;
+	return 0;
+}
 
 /* Return: where the call that the copy of @p lacks leads; *@call: its address. 0: the copy lacks none. */
 static uint64_t lacking(const struct mp_elf *original, const struct mp_map_piece *p, uint64_t *call)
@@ -90,7 +98,7 @@ static int print_all_inlined(const struct mp_elf *elf, const struct mp_elf *orig
 		if (!to || p[1].old_vaddr - to > 4)
 			continue;
 		for (const struct mp_map_piece *q = p + 1;
-		     q < end && q->old_vaddr - to < FUNCTION_MAX &&
+		     q < end && q->old_vaddr - to < size_of(original, to) &&
 		     (q == p + 1 || q->old_vaddr > p[1].old_vaddr);
 		     q++)
 			if (print_inlined(elf, original, q, call))

@@ -33,7 +33,13 @@ static bool same_declaration(const struct vd_unit *a, const struct vd_abbrev *x,
 	return true;
 }
 
-/* Is @e the entry @old of the output's old unit, at the same place, but for lists of ranges? */
+/* Where the added unit's own lists and lines are. */
+static bool is_own(unsigned int name)
+{
+	return name == DW_AT_ranges || name == DW_AT_rnglists_base || name == DW_AT_stmt_list;
+}
+
+/* Is @e the entry @old of the output's old unit, at the same place, but for lists and lines? */
 static bool same_entry(const struct vd_added *x, const struct vd_entry *old,
 		       const struct vd_entry *e)
 {
@@ -51,8 +57,7 @@ static bool same_entry(const struct vd_added *x, const struct vd_entry *old,
 		vd_skip_form(&b, attr->form, x->unit.version);
 		if (a.p - p != b.p - q)
 			return false;
-		if (attr->name != DW_AT_ranges && attr->name != DW_AT_rnglists_base &&
-		    memcmp(p, q, (size_t)(a.p - p)))
+		if (!is_own(attr->name) && memcmp(p, q, (size_t)(a.p - p)))
 			return false;
 	}
 	return true;
@@ -82,7 +87,8 @@ static int open_pair(struct vd_added *x, uint64_t off)
 	if (!ret && begins_like(x)) {
 		ret = vd_unit_open(&x->vd->o, off, &x->o);
 		if (!ret && vd_unit_read_bases(&x->o) && vd_unit_read_bases(&x->n) &&
-		    vd_unit_read_bases(&x->unit)) {
+		    vd_unit_read_bases(&x->unit) && x->unit.line_off >= x->vd->o.line.size &&
+		    vd_line_is_program(&x->vd->n.line, x->unit.line_off)) {
 			x->n.base = x->unit.base = x->o.base;
 			return ret;
 		}
@@ -332,5 +338,6 @@ int vd_check_added(struct vd *vd, uint64_t off, uint64_t *next)
 	free(x.calls);
 	free(x.origins);
 	free(x.code.list);
+	free(x.function.list);
 	return ret;
 }

@@ -363,7 +363,7 @@ int vd_read_call(struct vd_added *x, const struct vd_entry *e)
 	if (vd->described[code.piece])
 		return vd_refuse(vd, e->off, "a replaced call has two entries");
 	vd->described[code.piece] = 1;
-	if (!vd_ranges_hold(&vd->was, code.call))
+	if (!vd_ranges_hold(&x->function, code.call))
 		return vd_refuse(vd, e->off, "a replaced call is in another function");
 	k = first_callee(vd, code.callee);
 	if (k == vd->nr_callees || vd->callees[k].vaddr != code.callee)

@@ -69,8 +69,8 @@ static int check_value(struct values *w, const struct vd_attr *attr, const struc
 			       : -EBADMSG;
 	if (copied->form != attr->form || copied->value != attr->value || c.size != v->size)
 		return -EBADMSG;
-	/* Of a function that moved, the output's old entry has an empty list now. */
-	if (is_list(x, attr, v) && w->was->abbrev->tag == DW_TAG_subprogram)
+	/* The output's old entry has an empty list now. check_code() looks at the copy's. */
+	if (is_list(x, attr, v))
 		return 0;
 	in_output = x->n.file->info.data + (v->p - x->o.file->info.data);
 	return memcmp(c.p, in_output, c.size) ? -EBADMSG : 0;
@@ -170,28 +170,31 @@ static bool has_copies(const struct vf *code, const struct vd_ranges *ranges,
 	return true;
 }
 
-/* Does the copied entry describe all code of the function, and nothing else? Its old code: vd->was. */
+static int copy_ranges(struct vd_ranges *to, const struct vd_ranges *from)
+{
+	for (uint32_t i = 0; i < from->nr; i++)
+		if (!vd_ranges_add(to, from->list[i].start, from->list[i].end))
+			return -ENOMEM;
+	return 0;
+}
+
+/* Does the copied entry describe all code of the old one, and nothing else? Its old code: vd->was. */
 static int check_code(struct vd_added *x, const struct vd_entry *e)
 {
 	struct vd *vd = x->vd;
 	int ret = vd_entry_ranges(&x->unit, e, &vd->now);
-	bool good = !ret && vd->now.nr;
+	bool good = !ret && !vd->now.nr == !vd->was.nr;
 
 	if (ret == -ENOMEM)
 		return ret;
-	for (uint32_t i = 0; i < vd->now.nr && good; i++) {
-		const struct vf_range *r = &vd->now.list[i];
-
-		good = vd_ranges_hold(&vd->was, vd_original(vd, r->start));
-		if (!vd_ranges_add(&x->code, r->start, r->end))
-			return -ENOMEM;
-	}
+	for (uint32_t i = 0; i < vd->now.nr && good; i++)
+		good = vd_ranges_hold(&vd->was, vd_original(vd, vd->now.list[i].start));
 	vd_ranges_join(&vd->now);
 	for (uint32_t i = 0; i < vd->was.nr && good; i++)
 		good = has_copies(vd->code, &vd->now, &vd->was.list[i]) &&
 		       vd_ranges_hold(&vd->now, vd->was.list[i].start) &&
 		       vd_ranges_hold(&vd->now, vd->was.list[i].end - 1);
-	return good ? 0 : vd_refuse(vd, e->off, "a function of an added unit has other code");
+	return good ? 0 : vd_refuse(vd, e->off, "a copied entry describes other code");
 }
 
 static int check_one(struct vd_added *x, const struct vd_entry *was, struct vd_entry *e)
@@ -203,6 +206,16 @@ static int check_one(struct vd_added *x, const struct vd_entry *was, struct vd_e
 	if (!vd_grow(&x->copied, x->nr_copied, &x->cap_copied, sizeof(*x->copied)))
 		return -ENOMEM;
 	x->copied[x->nr_copied++] = (struct vd_pair){was->off, e->off};
+	if (!was->abbrev->plain) {
+		ret = vd_entry_ranges(&x->o, was, &x->vd->was);
+		/* What was damaged before may stay so. */
+		if (!ret)
+			ret = check_code(x, e);
+		else if (ret == -EBADMSG)
+			ret = 0;
+	}
+	if (ret)
+		return ret;
 	if (was->abbrev->children || !e->abbrev->children)
 		return 0;
 	/* All entries below are new. */
@@ -223,11 +236,15 @@ int vd_check_function(struct vd_added *x, uint64_t off)
 		if (!vd_entry_read(&x->o, &old, &was) || !vd_entry_read(&x->unit, &x->c, &e))
 			return vd_refuse(x->vd, off, "the copy of this function cannot be read");
 		if (was.off == off) {
-			ret = vd_entry_ranges(&x->o, &was, &x->vd->was);
+			ret = vd_entry_ranges(&x->o, &was, &x->function);
 			if (!ret && e.abbrev)
-				ret = check_code(x, &e);
+				ret = vd_entry_ranges(&x->unit, &e, &x->vd->now);
+			if (!ret)
+				ret = copy_ranges(&x->code, &x->vd->now);
 			if (ret)
-				return ret;
+				return ret == -ENOMEM
+					       ? ret
+					       : vd_refuse(x->vd, off, "its ranges are damaged");
 		}
 		if (!was.abbrev) {
 			depth--;

@@ -130,6 +130,13 @@ static void standard(struct program *p, uint8_t opcode)
 	}
 }
 
+bool vd_line_is_program(const struct vd_section *line, uint64_t off)
+{
+	struct program p;
+
+	return read_header(line, off, &p);
+}
+
 int vd_line_compare(const struct vd_section *line, uint64_t off, struct vd_call *calls, uint32_t nr)
 {
 	struct program p = {.calls = calls, .nr_calls = nr};

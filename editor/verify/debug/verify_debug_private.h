@@ -189,6 +189,7 @@ bool vd_ranges_add(struct vd_ranges *ranges, uint64_t start, uint64_t end);
 void vd_ranges_join(struct vd_ranges *ranges);
 
 /* ---- verify_debug_line.c ---- */
+bool vd_line_is_program(const struct vd_section *line, uint64_t off);
 /* Compare @calls, ascending, with the rows of the program at @off. Return: 0, -ENOMEM, -EBADMSG. */
 int vd_line_compare(const struct vd_section *line, uint64_t off, struct vd_call *calls,
 		    uint32_t nr);
@@ -228,7 +229,8 @@ struct vd_added {
 	uint32_t nr_calls, cap_calls;
 	struct vd_origin *origins;
 	uint32_t nr_origins, cap_origins;
-	struct vd_ranges code; /* of all its functions */
+	struct vd_ranges function; /* old code of the function at hand */
+	struct vd_ranges code;	   /* of all functions */
 };
 
 /* The entry at offset @now must be that of @old, or its copy. Return: 0, -ENOMEM. */
@@ -242,7 +244,7 @@ int vd_check_function(struct vd_added *x, uint64_t off);
 /* ---- verify_debug_call.c ---- */
 /* Find the entries of all functions that replace calls. Return: 0, -ENOMEM. */
 int vd_find_callees(struct vd *vd);
-/* Read @e, which must be the entry of a call in code of @vd->was that was replaced. */
+/* Read @e, which must be the entry of a call in code of @x->function that was replaced. */
 int vd_read_call(struct vd_added *x, const struct vd_entry *e);
 /* Check what these entries say of the called functions, and where the calls stand. */
 int vd_check_calls(struct vd_added *x);

@@ -34,7 +34,9 @@ def plain(frames):
     found = []
     for name, where in frames:
         file, line = re.match(r"(.*?):(\d+|\?)(:\d+)?$", where).group(1, 2)
-        found.append((name.split("(")[0], os.path.normpath(file), "?" if line == "0" else line))
+        # Some readers name the outermost function by its symbol.
+        name = re.sub(r"\.(isra|part|constprop|cold)\b.*", "", name.split("(")[0])
+        found.append((name, os.path.normpath(file), "?" if line == "0" else line))
     return found
 
 
