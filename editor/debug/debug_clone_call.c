@@ -20,34 +20,60 @@ static void put_name(struct me_cloner *c, const struct me_callee_name *name)
 		me_bytes_u32(&c->out, name->off);
 }
 
+/* The kind of a name, below 4. */
+static unsigned int kind_of(const struct me_callee_name *name)
+{
+	switch (name->form) {
+	case DW_FORM_string: return 1;
+	case DW_FORM_strp: return 2;
+	case DW_FORM_line_strp: return 3;
+	default: return 0;
+	}
+}
+
+static uint64_t code_of_callee(struct me_cloner *c, const struct me_callee *callee)
+{
+	struct me_bytes *out = &c->abbrevs;
+	unsigned int kind = callee->declaration
+				    ? 0
+				    : 4 * kind_of(&callee->name) + kind_of(&callee->linkage_name);
+
+	if (c->callee_codes[kind])
+		return c->callee_codes[kind];
+	c->callee_codes[kind] = c->next_code++;
+	me_bytes_uleb(out, c->callee_codes[kind]);
+	me_bytes_uleb(out, DW_TAG_subprogram);
+	me_bytes_u8(out, DW_CHILDREN_no);
+	if (callee->declaration) {
+		me_clone_put_attr(out, DW_AT_specification, DW_FORM_ref_addr);
+	} else {
+		me_clone_put_attr(out, DW_AT_name, callee->name.form);
+		if (callee->linkage_name.form)
+			me_clone_put_attr(out,
+					  c->u->version >= 4 ? DW_AT_linkage_name
+							     : DW_AT_MIPS_linkage_name,
+					  callee->linkage_name.form);
+	}
+	me_clone_put_attr(out, DW_AT_inline, DW_FORM_data1);
+	me_bytes_u16(out, 0);
+	return c->callee_codes[kind];
+}
+
 /*
  * Writes an entry for a function that was inlined. Readers take names, code and variables from the entry that
  * another one leads to, so this entry must not lead to that of the function's code.
  */
 static int put_callee(struct me_cloner *c, const struct me_callee *callee)
 {
-	struct me_bytes *out = &c->abbrevs;
 	int rc = 0;
 
-	me_bytes_uleb(&c->out, c->next_code);
-	me_bytes_uleb(out, c->next_code++);
-	me_bytes_uleb(out, DW_TAG_subprogram);
-	me_bytes_u8(out, DW_CHILDREN_no);
+	me_bytes_uleb(&c->out, code_of_callee(c, callee));
 	if (callee->declaration) {
-		me_clone_put_attr(out, DW_AT_specification, DW_FORM_ref_addr);
 		rc = me_clone_put_reference(c, callee->declaration);
 	} else {
-		me_clone_put_attr(out, DW_AT_name, callee->name.form);
 		put_name(c, &callee->name);
-		if (callee->linkage_name.form)
-			me_clone_put_attr(out,
-					  c->u->version >= 4 ? DW_AT_linkage_name
-							     : DW_AT_MIPS_linkage_name,
-					  callee->linkage_name.form);
 		put_name(c, &callee->linkage_name);
 	}
-	me_clone_put_attr(out, DW_AT_inline, DW_FORM_data1);
-	me_bytes_u16(out, 0);
 	me_bytes_u8(&c->out, DW_INL_inlined);
 	return rc;
 }

@@ -31,7 +31,7 @@ struct me_cloner {
 	uint64_t base;		      /* offset of the added unit */
 	uint32_t *codes;	      /* per old abbreviation and variant; 0: none yet */
 	uint64_t next_code;
-	uint64_t call_codes[ME_CLONE_NR_CALLS];
+	uint64_t call_codes[ME_CLONE_NR_CALLS], callee_codes[16];
 	uint64_t *callees; /* per callee: offset of its entry; 0: none yet */
 	struct me_copied_entry *copied;
 	uint32_t nr_copied, cap_copied;

@@ -215,7 +215,7 @@ static bool can_name(struct planner *p, const struct me_callee *callee)
 	return p->has_files && me_line_files_read(p->u->file, callee->line_off, &from) &&
 	       me_debug_spend(p->u->file, from.dirs.nr + from.files.nr) &&
 	       me_line_files_fit(
-		       p->u->file, &p->files, &from,
+		       &p->files, &from,
 		       is_same_dir(p, callee) ? NULL : me_name_text(p->u->file, &callee->comp_dir));
 }
 

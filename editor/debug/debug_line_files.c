@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * debug_line_files - entries are copied from one table to the other. Before version 5 a name is written with its
- * directory; since then directories are copied, too, so both tables must have the same formats.
+ * directory; since then directories are copied, too. If the tables have different formats, all names are written anew.
  */
 #include "editor/debug/debug_line_files.h"
 
@@ -129,37 +129,52 @@ static bool entry5(const struct me_line_table *t, uint64_t index, uint32_t conte
 static const char *text_of(const struct me_debug_sections *file, struct me_cursor value,
 			   uint32_t form)
 {
+	const struct me_debug_section *s = form == DW_FORM_strp ? &file->str : &file->line_str;
 	struct me_cursor c;
 
 	if (form == DW_FORM_string)
 		return me_cursor_string(&value);
-	if (form != DW_FORM_line_strp)
+	if (form != DW_FORM_line_strp && form != DW_FORM_strp)
 		return NULL;
-	c = me_cursor_at(file->line_str.data, file->line_str.size, me_cursor_u32(&value));
+	c = me_cursor_at(s->data, s->size, me_cursor_u32(&value));
 	return me_cursor_string(&c);
 }
 
-/* May names of directories in the table be written with another one before them? */
-static bool takes_names(const struct me_debug_sections *file, const struct me_line_table *dirs)
+/* The form of @content; 0: the table has none. */
+static uint32_t form_of(const struct me_line_format *f, uint32_t content)
 {
-	for (uint8_t i = 0; i < dirs->format.nr; i++)
-		if (dirs->format.contents[i] == LNCT_PATH &&
-		    dirs->format.forms[i] != DW_FORM_string &&
-		    (dirs->format.forms[i] != DW_FORM_line_strp || !file->line_str.index))
+	for (uint8_t i = 0; i < f->nr; i++)
+		if (f->contents[i] == content)
+			return f->forms[i];
+	return 0;
+}
+
+static bool has_texts(const struct me_line_files *f)
+{
+	const uint32_t forms[] = {form_of(&f->dirs.format, LNCT_PATH),
+				  form_of(&f->files.format, LNCT_PATH)};
+
+	for (int i = 0; i < 2 && f->version == 5; i++)
+		if (forms[i] != DW_FORM_string && forms[i] != DW_FORM_line_strp &&
+		    forms[i] != DW_FORM_strp)
 			return false;
 	return true;
 }
 
-bool me_line_files_fit(const struct me_debug_sections *file, const struct me_line_files *to,
-		       const struct me_line_files *from, const char *comp_dir)
+/* Do both programs describe files in the same way, which also goes for a directory before a name? */
+static bool same_formats(const struct me_line_files *to, const struct me_line_files *from)
 {
-	if (comp_dir && *comp_dir != '/')
-		return false;
-	if (to->version < 5 || from->version < 5)
-		return to->version < 5 && from->version < 5;
-	return same_format(&to->dirs.format, &from->dirs.format) &&
+	uint32_t form = form_of(&to->dirs.format, LNCT_PATH);
+
+	return from->version == 5 && same_format(&to->dirs.format, &from->dirs.format) &&
 	       same_format(&to->files.format, &from->files.format) &&
-	       (!comp_dir || takes_names(file, &to->dirs));
+	       (form == DW_FORM_string || form == DW_FORM_line_strp);
+}
+
+bool me_line_files_fit(const struct me_line_files *to, const struct me_line_files *from,
+		       const char *comp_dir)
+{
+	return (!comp_dir || *comp_dir == '/') && has_texts(to) && has_texts(from);
 }
 
 uint64_t me_line_files_first(const struct me_line_files *to)
@@ -173,57 +188,18 @@ static void put_dir_name(struct me_bytes *out, const char *dir)
 	me_bytes_u8(out, '/');
 }
 
-/* Writes the entry of an added file, with its directory in the name. */
-static bool put_file4(const struct me_line_added *added, struct me_bytes *out)
+static void put_text(struct me_bytes *out, const char *text)
 {
-	const struct me_line_files *from = added->from;
-	uint64_t number = added->file;
-	struct me_cursor c = {from->files.entries, from->files.end, false};
-	struct me_cursor d = {from->dirs.entries, from->dirs.end, false};
-	const char *name = NULL, *dir = NULL;
-	uint64_t index = 0;
-
-	if (!number || number > from->files.nr)
-		return false;
-	for (uint64_t i = 0; i < number; i++) {
-		name = me_cursor_string(&c);
-		index = me_cursor_uleb(&c);
-		me_cursor_uleb(&c);
-		me_cursor_uleb(&c);
-	}
-	if (!name || index > from->dirs.nr)
-		return false;
-	for (uint64_t i = 0; i < index; i++)
-		dir = me_cursor_string(&d);
-	if (*name != '/') {
-		if (added->comp_dir && (!dir || *dir != '/'))
-			put_dir_name(out, added->comp_dir);
-		if (dir)
-			put_dir_name(out, dir);
-	}
-	me_bytes_put(out, name, strlen(name) + 1);
-	me_bytes_put(out, "\0\0\0", 3);
-	return true;
-}
-
-static bool write4(const struct me_line_files *to, const struct me_line_added *added, uint32_t nr,
-		   struct me_bytes *out)
-{
-	me_bytes_put(out, to->start, (size_t)(to->files.end - to->start));
-	for (uint32_t i = 0; i < nr; i++)
-		if (!put_file4(&added[i], out))
-			return false;
-	me_bytes_u8(out, 0);
-	return true;
+	me_bytes_put(out, text, strlen(text) + 1);
 }
 
 /* The number of the directory of a file, and where it stands in the file's entry. */
-static bool dir_of(const struct me_line_added *added, struct me_cursor *entry,
+static bool dir_of(const struct me_line_files *f, uint64_t number, struct me_cursor *entry,
 		   struct me_cursor *value, uint32_t *form, uint64_t *dir)
 {
 	struct me_cursor c;
 
-	if (!entry5(&added->from->files, added->file, LNCT_DIRECTORY_INDEX, entry, value, form))
+	if (!entry5(&f->files, number, LNCT_DIRECTORY_INDEX, entry, value, form))
 		return false;
 	c = *value;
 	if (*form == DW_FORM_udata)
@@ -232,6 +208,71 @@ static bool dir_of(const struct me_line_added *added, struct me_cursor *entry,
 		*dir = me_cursor_fixed(&c, (unsigned int)(value->end - value->p));
 	else
 		return false;
+	return true;
+}
+
+/* Name and directory of file @number; *@dir: NULL: that of the unit. */
+static bool names_of(const struct me_debug_sections *file, const struct me_line_files *f,
+		     uint64_t number, const char **name, const char **dir)
+{
+	struct me_cursor c = {f->files.entries, f->files.end, false};
+	struct me_cursor d = {f->dirs.entries, f->dirs.end, false}, entry;
+	uint64_t index = 0;
+	uint32_t form;
+
+	*name = *dir = NULL;
+	if (f->version == 5) {
+		if (!dir_of(f, number, &entry, &c, &form, &index) ||
+		    !entry5(&f->dirs, index, LNCT_PATH, &entry, &d, &form))
+			return false;
+		*dir = text_of(file, d, form);
+		if (!entry5(&f->files, number, LNCT_PATH, &entry, &c, &form))
+			return false;
+		*name = text_of(file, c, form);
+		return *name && *dir;
+	}
+	if (!number || number > f->files.nr)
+		return false;
+	for (uint64_t i = 0; i < number; i++) {
+		*name = me_cursor_string(&c);
+		index = me_cursor_uleb(&c);
+		me_cursor_uleb(&c);
+		me_cursor_uleb(&c);
+	}
+	if (!*name || index > f->dirs.nr)
+		return false;
+	for (uint64_t i = 0; i < index; i++)
+		*dir = me_cursor_string(&d);
+	return true;
+}
+
+/* Writes the entry of an added file, with its directory in the name. */
+static bool put_file4(const struct me_debug_sections *file, const struct me_line_added *added,
+		      struct me_bytes *out)
+{
+	const char *name, *dir;
+
+	if (!names_of(file, added->from, added->file, &name, &dir))
+		return false;
+	if (*name != '/') {
+		if (added->comp_dir && (!dir || *dir != '/'))
+			put_dir_name(out, added->comp_dir);
+		if (dir)
+			put_dir_name(out, dir);
+	}
+	put_text(out, name);
+	me_bytes_put(out, "\0\0\0", 3);
+	return true;
+}
+
+static bool write4(const struct me_debug_sections *file, const struct me_line_files *to,
+		   const struct me_line_added *added, uint32_t nr, struct me_bytes *out)
+{
+	me_bytes_put(out, to->start, (size_t)(to->files.end - to->start));
+	for (uint32_t i = 0; i < nr; i++)
+		if (!put_file4(file, &added[i], out))
+			return false;
+	me_bytes_u8(out, 0);
 	return true;
 }
 
@@ -262,7 +303,7 @@ static bool put_dir5(struct me_debug_sections *file, const struct me_line_added 
 	uint32_t form, off;
 	uint64_t dir;
 
-	if (!dir_of(added, &entry, &value, &form, &dir) ||
+	if (!dir_of(added->from, added->file, &entry, &value, &form, &dir) ||
 	    !entry5(&added->from->dirs, dir, LNCT_PATH, &entry, &value, &form))
 		return false;
 	name = added->comp_dir ? text_of(file, value, form) : NULL;
@@ -291,7 +332,7 @@ static bool put_file5(const struct me_line_added *added, uint64_t dir, struct me
 	uint32_t form;
 	uint64_t old;
 
-	if (!dir_of(added, &entry, &value, &form, &old))
+	if (!dir_of(added->from, added->file, &entry, &value, &form, &old))
 		return false;
 	me_bytes_put(out, entry.p, (size_t)(value.p - entry.p));
 	if (form == DW_FORM_udata)
@@ -326,12 +367,74 @@ static bool write5(struct me_debug_sections *file, const struct me_line_files *t
 	return true;
 }
 
+/* Writes tables of texts, since the programs describe files in different ways. */
+static bool write_texts(const struct me_debug_sections *file, const struct me_line_files *to,
+			const struct me_line_added *added, uint32_t nr, struct me_bytes *out)
+{
+	static const uint8_t dirs[] = {1, LNCT_PATH, DW_FORM_string};
+	static const uint8_t files[] = {2, LNCT_PATH, DW_FORM_string, LNCT_DIRECTORY_INDEX,
+					DW_FORM_udata};
+	struct me_cursor entry, value;
+	const char *name, *dir;
+	uint32_t form;
+	uint64_t index;
+
+	me_bytes_put(out, to->start, (size_t)(to->dirs.format.bytes - to->start));
+	me_bytes_put(out, dirs, sizeof(dirs));
+	me_bytes_uleb(out, to->dirs.nr + nr);
+	for (uint64_t i = 0; i < to->dirs.nr; i++) {
+		dir = entry5(&to->dirs, i, LNCT_PATH, &entry, &value, &form)
+			      ? text_of(file, value, form)
+			      : NULL;
+		if (!dir)
+			return false;
+		put_text(out, dir);
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!names_of(file, added[i].from, added[i].file, &name, &dir))
+			return false;
+		if (!dir)
+			dir = ".";
+		if (added[i].comp_dir && *dir != '/')
+			put_dir_name(out, added[i].comp_dir);
+		put_text(out, dir);
+	}
+	me_bytes_put(out, files, sizeof(files));
+	me_bytes_uleb(out, to->files.nr + nr);
+	for (uint64_t i = 0; i < to->files.nr; i++) {
+		if (!names_of(file, to, i, &name, &dir) ||
+		    !dir_of(to, i, &entry, &value, &form, &index))
+			return false;
+		put_text(out, name);
+		me_bytes_uleb(out, index);
+	}
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!names_of(file, added[i].from, added[i].file, &name, &dir))
+			return false;
+		put_text(out, name);
+		me_bytes_uleb(out, to->dirs.nr + i);
+	}
+	return true;
+}
+
+static bool write_tables(struct me_debug_sections *file, const struct me_line_files *to,
+			 const struct me_line_added *added, uint32_t nr, struct me_bytes *out)
+{
+	if (to->version < 5)
+		return write4(file, to, added, nr, out);
+	for (uint32_t i = 0; i < nr; i++)
+		if (!same_formats(to, added[i].from))
+			return me_debug_spend(file, (to->files.nr + to->dirs.nr) * to->files.nr) &&
+			       write_texts(file, to, added, nr, out);
+	return write5(file, to, added, nr, out);
+}
+
 bool me_line_files_write(struct me_debug_sections *file, const struct me_line_files *to,
 			 const struct me_line_added *added, uint32_t nr, struct me_bytes *out)
 {
 	size_t start = out->size;
 
-	if (to->version == 5 ? !write5(file, to, added, nr, out) : !write4(to, added, nr, out))
+	if (!write_tables(file, to, added, nr, out))
 		return false;
 	me_bytes_put(out, to->behind, (size_t)(to->end - to->behind));
 	if (!out->failed)

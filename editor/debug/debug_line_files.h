@@ -38,8 +38,8 @@ bool me_line_files_read(const struct me_debug_sections *file, uint64_t off,
  * me_line_files_fit - can files of @from be named in @to? @comp_dir: the directory in which the unit of @from was
  * compiled; NULL: that of the unit of @to.
  */
-bool me_line_files_fit(const struct me_debug_sections *file, const struct me_line_files *to,
-		       const struct me_line_files *from, const char *comp_dir);
+bool me_line_files_fit(const struct me_line_files *to, const struct me_line_files *from,
+		       const char *comp_dir);
 /* me_line_files_first - the number of the first added file. */
 uint64_t me_line_files_first(const struct me_line_files *to);
 

@@ -110,6 +110,15 @@ static bool step(struct walk *w)
 	return true;
 }
 
+/* Zeros behind their number. */
+static bool is_filler(const struct vd_value *v)
+{
+	for (uint64_t i = 1; i < v->size; i++)
+		if (v->p[i])
+			return false;
+	return v->form == DW_FORM_block1;
+}
+
 /* Go on to the next attribute that does not say which code the entry describes. */
 static bool step_over_code(struct walk *w, bool over_entry)
 {
@@ -117,8 +126,11 @@ static bool step_over_code(struct walk *w, bool over_entry)
 		switch (w->attr->name) {
 		case DW_AT_low_pc:
 		case DW_AT_high_pc:
-		case DW_AT_ranges:
-		case VD_FILLER: break;
+		case DW_AT_ranges: break;
+		case VD_FILLER:
+			if (!is_filler(&w->value))
+				return true;
+			break;
 		case DW_AT_entry_pc:
 			if (over_entry)
 				break;

@@ -202,7 +202,7 @@ stops_inside() {
 	done
 }
 
-for version in 5 4 3; do
+for version in ${VERSIONS:-5 4 3}; do
 	check g$version caller.c callee.c gcc -g -gdwarf-$version -O2
 	check gxx$version caller.cc callee.cc g++ -g -gdwarf-$version -O2
 	if has clang; then
