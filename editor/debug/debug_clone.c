@@ -94,14 +94,37 @@ static void declare(struct me_cloner *c, const struct me_abbrev *a, unsigned int
 	me_bytes_u16(out, 0);
 }
 
+/*
+ * The code of an earlier declaration that is the one at @start of the abbreviations, but for its code. Without
+ * DW_AT_sibling, several are the same. Return: 0: there is none.
+ */
+static uint64_t find_same(struct me_cloner *c, size_t start, uint64_t code)
+{
+	size_t skip = me_uleb_size(code), size = c->abbrevs.size - start - skip;
+	const uint8_t *body = c->abbrevs.data + start + skip;
+
+	for (uint32_t i = 0; i < c->nr_declared && me_debug_spend(c->u->file, 1); i++)
+		if (c->declared[i].size == size &&
+		    !memcmp(c->abbrevs.data + c->declared[i].at, body, size))
+			return c->declared[i].code;
+	if (me_clone_grow(&c->declared, c->nr_declared, &c->cap_declared, sizeof(*c->declared)))
+		c->declared[c->nr_declared++] = (struct me_declared){start + skip, size, code};
+	return 0;
+}
+
 static uint64_t code_of(struct me_cloner *c, const struct me_abbrev *a, unsigned int variant)
 {
 	size_t index = (size_t)(a - c->u->file->abbrevs.abbrevs) * NR_VARIANTS + variant;
+	size_t start = c->abbrevs.size;
+	uint64_t same;
 
-	if (!c->codes[index]) {
-		c->codes[index] = (uint32_t)c->next_code;
-		declare(c, a, variant, c->next_code++);
-	}
+	if (c->codes[index])
+		return c->codes[index];
+	declare(c, a, variant, c->next_code);
+	same = c->abbrevs.failed ? 0 : find_same(c, start, c->next_code);
+	if (same)
+		c->abbrevs.size = start;
+	c->codes[index] = (uint32_t)(same ? same : c->next_code++);
 	return c->codes[index];
 }
 
@@ -462,5 +485,6 @@ int me_functions_move(struct me_unit *unit, const struct me_entry *own)
 	free(c.copied);
 	free(c.references);
 	free(c.open);
+	free(c.declared);
 	return rc;
 }

@@ -25,6 +25,12 @@ struct me_copied_reference {
 	uint64_t to;
 };
 
+/* A declaration in the abbreviations, without its code. */
+struct me_declared {
+	size_t at, size;
+	uint64_t code;
+};
+
 struct me_cloner {
 	struct me_unit *u;
 	struct me_bytes out, abbrevs; /* the added unit; its abbreviations */
@@ -42,6 +48,8 @@ struct me_cloner {
 		bool has_calls;
 	} * open; /* the entries around the place */
 	uint32_t nr_open, cap_open;
+	struct me_declared *declared; /* of copied entries */
+	uint32_t nr_declared, cap_declared;
 };
 
 bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);
