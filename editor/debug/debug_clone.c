@@ -11,6 +11,8 @@
 #include "editor/debug/debug_clone_private.h"
 #include "editor/debug/debug_entry_private.h"
 #include "editor/debug/debug_form.h"
+#include "editor/debug/debug_function.h"
+#include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
 
 /* How a copied entry differs from the old one. */
@@ -130,12 +132,28 @@ static uint64_t code_of(struct me_cloner *c, const struct me_abbrev *a, unsigned
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
+/* Writes that a variable has no location. Its views, if any, would be before the list. */
+static int put_no_location(struct me_cloner *c, unsigned int form)
+{
+	int rc = 0;
+
+	if (form == DW_FORM_exprloc || form == DW_FORM_block1) {
+		me_bytes_u8(&c->out, 0);
+		return 0;
+	}
+	if (!c->no_locations)
+		rc = me_loc_empty(c->u, &c->no_locations);
+	me_bytes_u32(&c->out, c->no_locations);
+	return rc;
+}
+
 /* Copies the values of @e out of the changed unit, where lists are those with the copies already. */
 static int put_values(struct me_cloner *c, const struct me_entry *e, unsigned int variant)
 {
 	const struct me_unit *u = c->u;
 	const struct me_abbrev *a = e->abbrev;
 	struct me_cursor v = {e->start + e->code_size, u->file->info.data + u->end, false};
+	bool lost = me_location_is_lost(u, &e->location);
 
 	for (uint32_t i = 0; i < a->nr_attrs; i++) {
 		const struct me_abbrev_attr *attr = &u->file->abbrevs.attrs[a->first_attr + i];
@@ -153,6 +171,12 @@ static int put_values(struct me_cloner *c, const struct me_entry *e, unsigned in
 
 			if (me_clone_put_reference(c, me_value_reference(u, &value)))
 				return -ENOMEM;
+		} else if (lost &&
+			   (attr->name == DW_AT_location || attr->name == DW_AT_GNU_locviews)) {
+			int rc = put_no_location(c, attr->form);
+
+			if (rc)
+				return rc;
 		} else {
 			me_bytes_put(&c->out, me_unit_field(u, p), size);
 		}

@@ -50,6 +50,7 @@ struct me_cloner {
 	uint32_t nr_open, cap_open;
 	struct me_declared *declared; /* of copied entries */
 	uint32_t nr_declared, cap_declared;
+	uint32_t no_locations; /* offset of a list without locations; 0: none yet */
 };
 
 bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);

@@ -92,6 +92,17 @@ static bool value_is_portable(const struct me_unit *u, unsigned int name, const 
 	return v->form != DW_FORM_indirect;
 }
 
+bool me_location_is_lost(const struct me_unit *u, const struct me_value *v)
+{
+	return v->p && !value_is_portable(u, DW_AT_location, v);
+}
+
+/* Can the added unit say that a variable has no location, in this form? */
+static bool may_be_lost(const struct me_unit *u, const struct me_value *v)
+{
+	return v->form == DW_FORM_exprloc || v->form == DW_FORM_block1 || me_value_is_offset(u, v);
+}
+
 static bool entry_is_portable(const struct me_unit *u, const struct me_entry *e)
 {
 	const struct me_abbrevs *t = &u->file->abbrevs;
@@ -103,7 +114,10 @@ static bool entry_is_portable(const struct me_unit *u, const struct me_entry *e)
 
 		me_form_skip(&c, a->form, u->version);
 		v.size = (uint64_t)(c.p - v.p);
-		if (c.bad || (a->name != DW_AT_sibling && !value_is_portable(u, a->name, &v)))
+		if (c.bad)
+			return false;
+		if (a->name != DW_AT_sibling && !value_is_portable(u, a->name, &v) &&
+		    (a->name != DW_AT_location || !may_be_lost(u, &v)))
 			return false;
 	}
 	return true;

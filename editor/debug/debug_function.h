@@ -9,6 +9,7 @@
 #include "editor/debug/debug_unit.h"
 
 struct me_entry;
+struct me_value;
 
 /*
  * me_functions_plan - find these functions, and which of their inlined calls can be described. A function with
@@ -16,5 +17,10 @@ struct me_entry;
  */
 int me_functions_plan(struct me_unit *unit, const struct me_entry *own);
 void me_functions_fini(struct me_unit *unit);
+/*
+ * me_location_is_lost - does the location @v name entries that the added unit has at other offsets? The variable then
+ * has no location there.
+ */
+bool me_location_is_lost(const struct me_unit *unit, const struct me_value *v);
 
 #endif

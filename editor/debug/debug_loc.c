@@ -315,6 +315,24 @@ int me_loc_renumber(struct me_unit *unit)
 	return 0;
 }
 
+int me_loc_empty(struct me_unit *unit, uint32_t *off)
+{
+	struct me_debug_section *s = unit->version >= 5 ? &unit->file->loclists : &unit->file->loc;
+
+	if (!me_debug_section_has_room(s, ME_LIST_HEADER + 16))
+		return -EPERM;
+	if (unit->version >= 5 && !unit->loclists.begun)
+		me_list_begin(s, &unit->loclists, 0);
+	*off = (uint32_t)(s->size + s->added.size);
+	if (unit->version >= 5) {
+		me_bytes_u8(&s->added, DW_LLE_end_of_list);
+	} else {
+		me_bytes_u64(&s->added, 0);
+		me_bytes_u64(&s->added, 0);
+	}
+	return s->added.failed ? -ENOMEM : 0;
+}
+
 void me_loc_end(struct me_unit *unit)
 {
 	me_list_end(&unit->file->loclists, &unit->loclists);

@@ -15,7 +15,26 @@ struct values {
 	struct vd_cursor a, b;
 	uint32_t k;  /* attributes of the copy that were read */
 	bool listed; /* the copy has a list in place of the range */
+	bool lost;   /* the copy says that the variable has no location */
 };
+
+/* Has the variable no location, nor views of one? */
+static bool has_no_location(const struct vd_unit *u, const struct vd_entry *e)
+{
+	static const uint8_t zeros[16];
+	struct vd_value v = vd_entry_find(u, e, DW_AT_location);
+	struct vd_value views = vd_entry_find(u, e, DW_AT_GNU_locviews);
+	const struct vd_section *s = u->version >= 5 ? &u->file->loclists : &u->file->loc;
+	uint64_t size = u->version >= 5 ? 1 : sizeof(zeros), off;
+
+	if (v.p && (v.form == DW_FORM_exprloc || v.form == DW_FORM_block1))
+		return v.size == 1 && !*v.p && !views.p;
+	if (!vd_value_is_offset(u, &v))
+		return false;
+	off = vd_value_fixed(&v);
+	return off <= s->size && size <= s->size - off && !memcmp(s->data + off, zeros, size) &&
+	       (!views.p || vd_value_fixed(&views) == off);
+}
 
 /* The next attribute of the copy. */
 static const struct vd_attr *next_of_copy(struct values *w, struct vd_value *v)
@@ -67,10 +86,13 @@ static int check_value(struct values *w, const struct vd_attr *attr, const struc
 			       ? vd_add_reference(x, vd_value_reference(&x->o, v),
 						  vd_value_fixed(&c))
 			       : -EBADMSG;
-	if (copied->form != attr->form || copied->value != attr->value || c.size != v->size)
+	if (copied->form != attr->form || copied->value != attr->value ||
+	    (c.size != v->size && !(w->lost && attr->name == DW_AT_location)))
 		return -EBADMSG;
 	/* The output's old entry has an empty list now. check_code() looks at the copy's. */
 	if (is_list(x, attr, v))
+		return 0;
+	if (w->lost && (attr->name == DW_AT_location || attr->name == DW_AT_GNU_locviews))
 		return 0;
 	in_output = x->n.file->info.data + (v->p - x->o.file->info.data);
 	return memcmp(c.p, in_output, c.size) ? -EBADMSG : 0;
@@ -88,6 +110,7 @@ static int check_values(struct vd_added *x, const struct vd_entry *was, const st
 	w.listed = vd_entry_find(&x->o, was, DW_AT_low_pc).p &&
 		   vd_entry_find(&x->o, was, DW_AT_high_pc).p &&
 		   !vd_entry_find(&x->unit, e, DW_AT_low_pc).p;
+	w.lost = has_no_location(&x->unit, e);
 	for (uint32_t i = 0; i < was->abbrev->nr_attrs && !ret; i++) {
 		const struct vd_attr *attr = vd_attr(&x->o, was->abbrev, i);
 		const uint8_t *p = w.a.p;

@@ -23,24 +23,27 @@ optimise() {
 	nr_programs=$((nr_programs + 1))
 }
 
-# told NAME READER...: all frames, by each of the readers
+# told NAME READER...: all frames, by each of the readers. binutils 2.40 calls a function of C++ without a linkage name by
+# the symbol at the address, which is the calling function's.
 told() {
 	local name=$1 reader
 	shift
 	for reader; do
 		has "$reader" || continue
+		[[ $reader = addr2line && $name = *xx* ]] && continue
 		"$here/inlined-frames.py" "$(command -v "$reader")" "$name" "$name.out" "$moved" >told.txt ||
 			fail "$name: $reader: $(tail -n 5 told.txt)"
-		[ -n "${MORPH_VERBOSE:-}" ] && echo "$name: $reader: $(tail -n 1 told.txt)"
+		[ -z "${MORPH_VERBOSE:-}" ] || echo "$name: $reader: $(tail -n 1 told.txt)"
 	done
 }
 
-# stacks NAME LEAST ARGS...: gdb stops at LEAST calls at least
+# stacks NAME LEAST ARGS...: gdb stops at LEAST calls at least. It stops at the second instruction of code in place of a
+# call, since at the first one it shows the calling function alone, as if the call were still to come.
 stacks() {
-	local name=$1 least=$2 dyn=0 met
+	local name=$1 least=$2 dyn=0 file met
 	shift 2
 	readelf -h "$name" | grep -q DYN && dyn=1
-	"$moved" "$name.out" --inlined "$name" | awk '!seen[$3]++ { print $1, $3 }' >now.places
+	"$moved" "$name.out" --inlined "$name" | awk '{ nr[$3]++ } nr[$3] == 2 { print $1, $3 }' >now.places
 	awk '{ print $2, $2 }' now.places >was.places
 	for file in was now; do
 		FRAMES=$file.frames PLACES=$file.places DYN=$dyn ARGS="$*" timeout 120 gdb -q -nx -batch \
@@ -58,7 +61,7 @@ PY
 	)
 	[ "$(wc -l <<<"$met")" = 1 ] || fail "$name: gdb's stacks: $(head -n 3 <<<"$met")"
 	[ "$(tail -n 1 <<<"$met")" -ge "$least" ] || fail "$name: gdb met only $(tail -n 1 <<<"$met") calls"
-	[ -n "${MORPH_VERBOSE:-}" ] && echo "$name: gdb: $(tail -n 1 <<<"$met") calls met"
+	[ -z "${MORPH_VERBOSE:-}" ] || echo "$name: gdb: $(tail -n 1 <<<"$met") calls met"
 }
 
 # leaf NAME COMPILER FLAGS: a program with small functions of all kinds
@@ -81,9 +84,18 @@ for version in 5 4; do
 done
 
 # Morph's own programs have many units, and code that the compiler inlined into the called functions.
-for program in morph-stats morphd morph-optimize; do
-	[ -x "$BUILD/$program" ] && readelf -SW "$BUILD/$program" | grep -q '\.debug_info' || continue
-	cp "$BUILD/$program" .
-	optimise $program 5
-	told $program addr2line
-done
+own() { # NAME LEAST ARGS...
+	local name=$1 least=$2
+	shift 2
+	[ -x "$BUILD/$name" ] && readelf -SW "$BUILD/$name" | grep -q '\.debug_info' || return
+	cp "$BUILD/$name" .
+	optimise "$name" 5
+	told "$name" addr2line llvm-addr2line
+	[ "$least" = 0 ] || stacks "$name" "$least" "$@"
+}
+
+own morph-stats 0
+own morphd 0
+own morph-optimize 5 --all --threads=1 -o again gcc5
+
+finish

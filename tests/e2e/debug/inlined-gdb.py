@@ -8,9 +8,12 @@ import gdb
 
 
 def frames():
-    """All frames: their functions and lines."""
+    """All frames: their functions and lines. gdb infers frames of tail calls from call sites, which copies lack."""
     found, frame = [], gdb.newest_frame()
     while frame is not None:
+        if frame.type() == gdb.TAILCALL_FRAME:
+            frame = frame.older()
+            continue
         place = frame.find_sal()
         file = os.path.basename(place.symtab.filename) if place.symtab else "?"
         found.append(f"{frame.name()}@{file}:{place.line}")
