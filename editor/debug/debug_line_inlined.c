@@ -169,13 +169,22 @@ static int put_part(struct me_line_program *p, const struct me_callee *callee,
 		    const struct me_inlined_part *part, struct me_line_row *now)
 {
 	uint32_t i = 0;
+	uint64_t begin = part->old_vaddr;
 
 	while (i + 1 < callee->nr_rows && callee->rows[i + 1].address <= part->old_vaddr)
 		i++;
+	/* Several rows may stand at the function's entry, before its endbr64 if there is one. */
+	if (callee->rows[i].address == callee->vaddr)
+		begin = callee->vaddr;
+	while (i && callee->rows[i].address >= begin &&
+	       callee->rows[i - 1].address == callee->rows[i].address)
+		i--;
 	for (; i < callee->nr_rows; i++) {
 		const struct me_callee_row *from = &callee->rows[i];
-		bool inside = from->address >= part->old_vaddr;
-		uint64_t address = part->new_vaddr + (inside ? from->address - part->old_vaddr : 0);
+		bool inside = from->address >= begin;
+		uint64_t address =
+			part->new_vaddr +
+			(from->address > part->old_vaddr ? from->address - part->old_vaddr : 0);
 		struct me_line_row row = {
 			.address = address,
 			.state = {.file = number_of(p, callee, from->file),
