@@ -171,11 +171,11 @@ static int read_origins(struct vd_added *x)
 		v = vd_entry_find(&x->unit, &e, DW_AT_specification);
 		origin->declaration = vd_value_reference(&x->unit, &v);
 		v = vd_entry_find(&x->unit, &e, DW_AT_name);
-		origin->name = vd_value_text(&x->unit, &v);
+		origin->name = vd_value_name(&x->unit, &v);
 		v = vd_entry_find(&x->unit, &e, DW_AT_linkage_name);
 		if (!v.p)
 			v = vd_entry_find(&x->unit, &e, DW_AT_MIPS_linkage_name);
-		origin->linkage_name = vd_value_text(&x->unit, &v);
+		origin->linkage_name = vd_value_name(&x->unit, &v);
 	}
 }
 

@@ -77,14 +77,14 @@ static bool note_callee(struct vd_callee *callee, const struct vd_unit *u, const
 	struct vd_value name = vd_entry_find(u, e, DW_AT_name);
 	struct vd_value linkage = vd_entry_find(u, e, DW_AT_linkage_name);
 
-	if (callee->abstract || callee->declaration || callee->name)
+	if (callee->abstract || callee->declaration || callee->name.form)
 		return false;
 	if (!linkage.p)
 		linkage = vd_entry_find(u, e, DW_AT_MIPS_linkage_name);
 	callee->abstract = vd_value_reference(u, &origin);
 	callee->declaration = vd_value_reference(u, &declaration);
-	callee->name = vd_value_text(u, &name);
-	callee->linkage_name = vd_value_text(u, &linkage);
+	callee->name = vd_value_name(u, &name);
+	callee->linkage_name = vd_value_name(u, &linkage);
 	callee->line_off = u->line_off;
 	return true;
 }
@@ -187,7 +187,7 @@ static int read_unit(struct vd *vd, uint64_t off)
 	struct vd_entry own;
 	int ret = vd_unit_open(&vd->o, off, &u);
 
-	if (!ret && vd_unit_read_bases(&u)) {
+	if (!ret && vd_unit_read_bases(&u) && u.line_off != UINT64_MAX) {
 		c = vd_unit_at(&u, u.first);
 		if (vd_entry_read(&u, &c, &own) && own.abbrev)
 			ret = vd_entry_ranges(&u, &own, &vd->was);
@@ -376,9 +376,10 @@ int vd_read_call(struct vd_added *x, const struct vd_entry *e)
 	return e->abbrev->children ? read_scopes(x, &call) : 0;
 }
 
-static bool same_text(const char *a, const char *b)
+static bool same_name(const struct vd_name *a, const struct vd_name *b)
 {
-	return a == b || (a && b && !strcmp(a, b));
+	return a->form == b->form && a->off == b->off &&
+	       (a->form != DW_FORM_string || !strcmp(a->text, b->text));
 }
 
 /* Does the call lead to an entry of the called function? */
@@ -392,11 +393,12 @@ static bool leads_to(const struct vd_added *x, const struct vd_call *call)
 	for (uint32_t i = 0; i < x->nr_origins; i++) {
 		const struct vd_origin *o = &x->origins[i];
 
-		if (o->off == call->origin)
-			return o->declaration
-				       ? o->declaration == callee->declaration
-				       : callee->name && same_text(o->name, callee->name) &&
-						 same_text(o->linkage_name, callee->linkage_name);
+		if (o->off != call->origin)
+			continue;
+		if (o->declaration)
+			return o->declaration == callee->declaration;
+		return callee->name.form && same_name(&o->name, &callee->name) &&
+		       same_name(&o->linkage_name, &callee->linkage_name);
 	}
 	if (!callee->abstract)
 		return false;

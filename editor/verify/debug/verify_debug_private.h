@@ -19,8 +19,7 @@ struct vd_section {
 
 /* The sections of one file. */
 struct vd_file {
-	struct vd_section info, abbrev, line, ranges, rnglists, loc, loclists, addr, str, line_str,
-		str_offsets;
+	struct vd_section info, abbrev, line, ranges, rnglists, loc, loclists, addr, str_offsets;
 };
 
 /* Reads up to @end; a read beyond gives 0 and sets @bad. */
@@ -101,12 +100,19 @@ struct vd_scope {
 /* Further scopes of one function are not described. */
 #define VD_SCOPES_MAX 64
 
+/* A name: the offset of a string of .debug_str or .debug_line_str, which need not be there, or the string itself. */
+struct vd_name {
+	unsigned int form; /* 0: none */
+	uint64_t off;
+	const char *text;
+};
+
 /* An entry of a function that replaces calls, in the original. */
 struct vd_callee {
 	uint64_t vaddr;
-	uint64_t abstract, declaration;	 /* 0: none */
-	const char *name, *linkage_name; /* NULL: none */
-	uint64_t line_off;		 /* of its line program */
+	uint64_t abstract, declaration; /* 0: none */
+	struct vd_name name, linkage_name;
+	uint64_t line_off; /* of its line program */
 	uint32_t first_scope, nr_scopes;
 };
 
@@ -137,8 +143,6 @@ uint64_t vd_fixed(struct vd_cursor *c, unsigned int size);
 uint64_t vd_uleb(struct vd_cursor *c);
 int64_t vd_sleb(struct vd_cursor *c);
 void vd_skip(struct vd_cursor *c, uint64_t size);
-/* A string of the section; NULL: there is none. */
-const char *vd_text(const struct vd_section *s, uint64_t off);
 /* Skip a value of @form. */
 void vd_skip_form(struct vd_cursor *c, unsigned int form, unsigned int version);
 
@@ -175,7 +179,7 @@ bool vd_value_is_offset(const struct vd_unit *unit, const struct vd_value *v);
 bool vd_form_is_reference(unsigned int form);
 /* The offset in .debug_info that the value names; 0: it names none. */
 uint64_t vd_value_reference(const struct vd_unit *unit, const struct vd_value *v);
-const char *vd_value_text(const struct vd_unit *unit, const struct vd_value *v);
+struct vd_name vd_value_name(const struct vd_unit *unit, const struct vd_value *v);
 
 /* ---- verify_debug_ranges.c ---- */
 /* The address that the value is, or whose number it is. Return: false: it is none. */
@@ -215,7 +219,7 @@ struct vd_pair {
 /* An entry of an added unit that stands for a function that replaces calls. */
 struct vd_origin {
 	uint64_t off, declaration;
-	const char *name, *linkage_name;
+	struct vd_name name, linkage_name;
 };
 
 /* An added unit, and the units that its functions come from. */

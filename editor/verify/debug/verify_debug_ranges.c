@@ -140,6 +140,12 @@ static bool read_list(const struct vd_unit *u, const struct vd_value *v, struct 
 	return u->version >= 5 ? read_entries(u, off, out) : read_pairs(u, off, out);
 }
 
+static bool is_address(unsigned int form)
+{
+	return form == DW_FORM_addr || form == DW_FORM_addrx ||
+	       (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
+}
+
 static bool read_one(const struct vd_unit *u, const struct vd_value *low,
 		     const struct vd_value *high, struct vd_ranges *out)
 {
@@ -148,7 +154,9 @@ static bool read_one(const struct vd_unit *u, const struct vd_value *low,
 
 	if (!vd_address(u, low, &start))
 		return false;
-	if (!vd_address(u, high, &end))
+	if (is_address(high->form) && !vd_address(u, high, &end))
+		return false;
+	if (!is_address(high->form))
 		end = start + (high->form == DW_FORM_udata ? vd_uleb(&c) : vd_value_fixed(high));
 	return vd_ranges_add(out, start, end);
 }

@@ -63,8 +63,6 @@ int vd_file_open(const struct mp_elf *elf, struct vd_file *f)
 		{".debug_loc", &f->loc},
 		{".debug_loclists", &f->loclists},
 		{".debug_addr", &f->addr},
-		{".debug_str", &f->str},
-		{".debug_line_str", &f->line_str},
 		{".debug_str_offsets", &f->str_offsets},
 	};
 	int ret = 0;
@@ -84,8 +82,6 @@ void vd_file_close(struct vd_file *f)
 	free(f->loc.inflated);
 	free(f->loclists.inflated);
 	free(f->addr.inflated);
-	free(f->str.inflated);
-	free(f->line_str.inflated);
 	free(f->str_offsets.inflated);
 }
 
@@ -156,13 +152,6 @@ int64_t vd_sleb(struct vd_cursor *c)
 	}
 	c->bad = true;
 	return 0;
-}
-
-const char *vd_text(const struct vd_section *s, uint64_t off)
-{
-	if (!s->data || off >= s->size || !memchr(s->data + off, 0, s->size - off))
-		return NULL;
-	return (const char *)s->data + off;
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -293,30 +282,28 @@ uint64_t vd_value_reference(const struct vd_unit *u, const struct vd_value *v)
 	return u->off + (v->form == DW_FORM_ref_udata ? vd_uleb(&c) : vd_value_fixed(v));
 }
 
-const char *vd_value_text(const struct vd_unit *u, const struct vd_value *v)
+struct vd_name vd_value_name(const struct vd_unit *u, const struct vd_value *v)
 {
 	struct vd_cursor c = {v->p, v->p ? v->p + v->size : NULL, false};
 	uint64_t index;
 
-	if (!v->p)
-		return NULL;
-	switch (v->form) {
-	case DW_FORM_string: return (const char *)v->p;
-	case DW_FORM_strp: return vd_text(&u->file->str, vd_value_fixed(v));
-	case DW_FORM_line_strp: return vd_text(&u->file->line_str, vd_value_fixed(v));
+	switch (v->p ? v->form : 0) {
+	case DW_FORM_string: return (struct vd_name){v->form, 0, (const char *)v->p};
+	case DW_FORM_strp:
+	case DW_FORM_line_strp: return (struct vd_name){v->form, vd_value_fixed(v), NULL};
 	case DW_FORM_strx: index = vd_uleb(&c); break;
 	case DW_FORM_strx1:
 	case DW_FORM_strx2:
 	case DW_FORM_strx3:
 	case DW_FORM_strx4: index = vd_value_fixed(v); break;
-	default: return NULL;
+	default: return (struct vd_name){0};
 	}
 	if (index > u->file->str_offsets.size / 4 ||
 	    u->str_offsets_base > u->file->str_offsets.size)
-		return NULL;
+		return (struct vd_name){0};
 	c = vd_cursor_at(&u->file->str_offsets, u->str_offsets_base + 4 * index);
 	index = vd_fixed(&c, 4);
-	return c.bad ? NULL : vd_text(&u->file->str, index);
+	return c.bad ? (struct vd_name){0} : (struct vd_name){DW_FORM_strp, index, NULL};
 }
 
 /* ---- abbreviations ------------------------------------------------------------------------- */
