@@ -150,6 +150,7 @@ bool me_clone_has_calls(const struct me_cloner *c, const struct me_entry *e,
 		for (uint32_t i = me_inlined_from(calls, code->ranges[r].lo);
 		     i < calls->nr && calls->calls[i].call < code->ranges[r].hi; i++)
 			if (me_debug_spend(c->u->file, 1) && calls->calls[i].described &&
+			    !calls->calls[i].written &&
 			    calls->calls[i].scope == me_clone_offset(c, e->start))
 				return true;
 	return false;
@@ -251,7 +252,7 @@ static int put_scopes(struct me_cloner *c, const struct me_inlined *call, const 
 	return 0;
 }
 
-static int put_call(struct me_cloner *c, const struct me_inlined *call)
+static int put_call(struct me_cloner *c, struct me_inlined *call)
 {
 	struct me_debug_sections *file = c->u->file;
 	const struct me_callee *callee = &file->inlined.callees[call->callee];
@@ -270,6 +271,7 @@ static int put_call(struct me_cloner *c, const struct me_inlined *call)
 	rc = put_inlined(c, c->callees[call->callee], &call->place, nr);
 	if (!rc && nr)
 		rc = put_scopes(c, call, kept, nr);
+	call->written = true;
 	file->nr_described++;
 	return rc;
 }
@@ -283,11 +285,11 @@ int me_clone_put_calls(struct me_cloner *c, uint64_t scope, const struct me_rang
 	for (uint32_t r = 0; r < code->nr; r++)
 		for (uint32_t i = me_inlined_from(calls, code->ranges[r].lo);
 		     i < calls->nr && calls->calls[i].call < code->ranges[r].hi; i++) {
-			const struct me_inlined *call = &calls->calls[i];
+			struct me_inlined *call = &calls->calls[i];
 
 			if (!me_debug_spend(c->u->file, 1))
 				return -EPERM;
-			if (!call->described || call->scope != scope)
+			if (!call->described || call->written || call->scope != scope)
 				continue;
 			rc = put_call(c, call);
 			if (rc)

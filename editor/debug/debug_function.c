@@ -401,7 +401,8 @@ static bool may_add(const struct me_unit *u, const struct me_entry *own)
 
 	/* An index by name would lack the added unit. */
 	return file->inlined.nr && !file->has_names && u->version >= 3 &&
-	       own->abbrev->tag == DW_TAG_compile_unit && own->abbrev->children &&
+	       u->type == DW_UT_compile && own->abbrev->tag == DW_TAG_compile_unit &&
+	       own->abbrev->children && me_abbrevs_free_code(&file->abbrevs) < UINT16_MAX &&
 	       me_value_is_offset(u, &own->stmt_list) &&
 	       (!own->ranges.p || me_value_is_offset(u, &own->ranges) ||
 		(own->ranges.form == DW_FORM_rnglistx && u->has_rnglists_base));

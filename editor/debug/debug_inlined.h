@@ -32,7 +32,8 @@ struct me_inlined {
 	uint64_t new_vaddr, new_end; /* the code that replaces the call */
 	uint32_t callee;	     /* index in @callees */
 	uint32_t first_part, nr_parts;
-	bool described;	   /* debug information gets an entry for it */
+	bool described; /* debug information gets an entry for it */
+	bool written;	/* and has it; another function may claim the same code, if it is damaged */
 	uint64_t line_off; /* if described: line program of the calling function */
 	bool other_dir;	   /* the called function's unit was compiled in another directory */
 	struct me_call_place place;

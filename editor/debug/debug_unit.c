@@ -424,6 +424,7 @@ static int read_header(struct me_unit *u, uint64_t *next)
 		me_cursor_skip(&c, 8);
 	if (type == DW_UT_type || type == DW_UT_split_type)
 		me_cursor_skip(&c, 12);
+	u->type = type;
 	u->first = (uint64_t)(c.p - s->data);
 	if (c.bad)
 		return -EBADMSG;

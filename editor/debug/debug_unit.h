@@ -80,7 +80,7 @@ enum me_list_use {
 struct me_unit {
 	struct me_debug_sections *file;
 	uint64_t off, end, first; /* offsets in .debug_info; first: of the first entry */
-	unsigned int version;
+	unsigned int version, type;
 	uint64_t abbrev_off, abbrev_field;
 	uint64_t base; /* low_pc of the unit */
 	uint64_t addr_base, rnglists_base, loclists_base;
