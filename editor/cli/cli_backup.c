@@ -14,7 +14,7 @@ static const struct argp_option options[] = {
 	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
 	 "Where originals are kept (default: see FILES in the man page)", 0},
 	{"break-links", KEY_BREAK_LINKS, NULL, 0,
-	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
+	 "Replace FILE even if another name in its directory (a hard link) keeps the old bytes", 0},
 	{"no-symlinks", KEY_NO_SYMLINKS, NULL, 0,
 	 "Refuse a FILE whose path leads through a symbolic link, or does not begin with /", 0},
 	{0}};

@@ -33,7 +33,7 @@ static const struct argp_option options[] = {
 	{"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
 	 "Where originals are kept (default: see FILES in the man page)", 0},
 	{"break-links", KEY_BREAK_LINKS, NULL, 0,
-	 "Replace FILE even if it has other names (hard links), which keep the old bytes", 0},
+	 "Replace FILE even if another name in its directory (a hard link) keeps the old bytes", 0},
 	{"debug-file", KEY_DEBUG_FILE, "PATH|auto", 0,
 	 "The debug information of FILE is in this file (auto: where a debugger looks, if "
 	 "anywhere); write one for the output, too",

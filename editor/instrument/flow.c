@@ -59,30 +59,52 @@ static void add(struct me_flow *flow, uint32_t from, uint32_t to, uint8_t kind, 
 		(struct me_flow_edge){.from = from, .to = to, .kind = kind, .weight = weight};
 }
 
+/* Sets in @is_target the targets of all jumps through tables. */
+static void find_table_targets(const struct me_flow *flow, const struct mp_cfg *cfg,
+			       uint32_t *is_target)
+{
+	memset(is_target, 0, ((size_t)flow->nr_blocks + 1) * sizeof(*is_target));
+	for (uint32_t i = 0; i < flow->nr_blocks; i++) {
+		const struct mp_block *block = &cfg->blocks[flow->first_block + i];
+
+		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+			if (cfg->edges[e].kind == MP_EDGE_TABLE)
+				is_target[cfg->edges[e].to - flow->first_block] = 1;
+	}
+}
+
 static void add_edges(struct me_flow *flow, const struct mp_cfg *cfg,
-		      const struct mp_counts *counts)
+		      const struct mp_counts *counts, bool tables_leave)
 {
 	const uint32_t outside = flow->nr_blocks;
+	uint32_t *is_target = flow->degree;
 
+	if (tables_leave)
+		find_table_targets(flow, cfg, is_target);
 	for (uint32_t i = 0; i < flow->nr_blocks; i++) {
 		uint32_t b = flow->first_block + i, first;
 		const struct mp_block *block = &cfg->blocks[b];
 		double left = counts ? counts->block[b] : 0;
+		bool leaves = mp_block_leaves(cfg, block) || !block->nr_edges;
 
 		if (block->flags & MP_BLOCK_PADDING)
 			continue;
-		if (mp_block_enters(block))
+		if (mp_block_enters(block) || (tables_leave && is_target[i]))
 			add(flow, outside, i, MP_EDGE_OUTSIDE, 0);
 		first = flow->nr_edges;
 		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
 			const struct mp_edge *edge = &cfg->edges[e];
 			double weight = counts ? counts->edge[e] : 0;
 
+			if (tables_leave && edge->kind == MP_EDGE_TABLE) {
+				leaves = true;
+				continue;
+			}
 			left -= weight;
 			if (!has_edge(flow, first, edge->to - flow->first_block))
 				add(flow, i, edge->to - flow->first_block, edge->kind, weight);
 		}
-		if (mp_block_leaves(cfg, block) || !block->nr_edges)
+		if (leaves)
 			add(flow, i, outside, MP_EDGE_OUTSIDE, fmax(left, 0));
 	}
 }
@@ -197,7 +219,8 @@ static bool has_counts(const struct me_flow *flow, const struct mp_counts *count
 }
 
 int me_flow_build(const struct mp_cfg *cfg, const struct me_flags *flags,
-		  const struct mp_counts *counts, uint32_t func, struct me_flow *flow)
+		  const struct mp_counts *counts, uint32_t func, bool tables_leave,
+		  struct me_flow *flow)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 
@@ -208,7 +231,7 @@ int me_flow_build(const struct mp_cfg *cfg, const struct me_flags *flags,
 		return 0;
 	if (!reserve(flow, cfg, f))
 		return -ENOMEM;
-	add_edges(flow, cfg, counts);
+	add_edges(flow, cfg, counts, tables_leave);
 	count_degrees(flow);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		flow->edges[e].place = place_of(flow, cfg, flags, &flow->edges[e]);

@@ -40,11 +40,15 @@ struct me_flow {
 /*
  * me_flow_build - build the graph of function @func in @flow, which is reused. @flags:
  * NULL if the code to insert does not change flags. @counts: NULL, or without counts of
- * @func: loops are assumed to run.
+ * @func: loops are assumed to run. @tables_leave: a jump through a table leaves the function, and
+ * its targets are entered from outside. No counter can stand on one way of such a jump, so if
+ * several jumps share their targets, as those of an interpreter do, only this graph can be counted:
+ * it has each block's count, but not which jump led to which target.
  * Return: 0, -ENOMEM.
  */
 int me_flow_build(const struct mp_cfg *cfg, const struct me_flags *flags,
-		  const struct mp_counts *counts, uint32_t func, struct me_flow *flow);
+		  const struct mp_counts *counts, uint32_t func, bool tables_leave,
+		  struct me_flow *flow);
 void me_flow_fini(struct me_flow *flow);
 
 #endif

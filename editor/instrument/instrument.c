@@ -115,6 +115,19 @@ static int span(struct me_instrument *in)
 	return 0;
 }
 
+/* Builds the graph of @func and its tree. Return: 0, -ENOMEM, -EDOM: it cannot be counted. */
+static int build(struct me_instrument *in, const struct mp_counts *counts, uint32_t func)
+{
+	int rc = -EDOM;
+
+	for (int tables_leave = 0; tables_leave <= 1 && rc == -EDOM; tables_leave++) {
+		rc = me_flow_build(in->cfg, &in->flags, counts, func, tables_leave, &in->flow);
+		if (!rc)
+			rc = span(in);
+	}
+	return rc;
+}
+
 /* ---- which functions --------------------------------------------------------------------- */
 
 static int choose(struct me_instrument *in, uint32_t func, enum me_uncounted *why)
@@ -127,9 +140,7 @@ static int choose(struct me_instrument *in, uint32_t func, enum me_uncounted *wh
 	} else if (me_old_code_may_run(in->cfg, func)) {
 		*why = ME_UNCOUNTED_OLD_CODE;
 	} else {
-		rc = me_flow_build(in->cfg, &in->flags, NULL, func, &in->flow);
-		if (!rc)
-			rc = span(in);
+		rc = build(in, NULL, func);
 		if (rc == -ENOMEM)
 			return rc;
 		*why = rc ? ME_UNCOUNTED_CYCLE : ME_COUNTED;
@@ -376,9 +387,7 @@ static int add_functions(struct planner *p, const struct mp_counts *counts, cons
 
 		if (!movable[f])
 			continue;
-		rc = me_flow_build(cfg, &p->in->flags, counts, f, &p->in->flow);
-		if (!rc)
-			rc = span(p->in);
+		rc = build(p->in, counts, f);
 		if (rc)
 			return rc;
 		if (p->in->flow.nr_blocks && !add_function(p, f))

@@ -255,7 +255,7 @@ static int add_functions(struct me_number *n, const struct mp_counts *counts,
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 		if (!movable[f] || !cfg->funcs[f].nr_blocks)
 			continue;
-		if (me_flow_build(cfg, NULL, counts, f, &n->flow) || !reserve(n) ||
+		if (me_flow_build(cfg, NULL, counts, f, false, &n->flow) || !reserve(n) ||
 		    !add_function(n))
 			return -ENOMEM;
 	}

@@ -16,6 +16,7 @@ static int read_result(const char *path, struct me_verdict *out, struct mp_err *
 	json_t *root = json_load_file(path, 0, NULL);
 	json_t *interval = json_object_get(root, "interval");
 	const char *verdict = json_string_value(json_object_get(root, "verdict"));
+	const char *difference = json_string_value(json_object_get(root, "difference"));
 
 	if (!verdict) {
 		json_decref(root);
@@ -29,6 +30,7 @@ static int read_result(const char *path, struct me_verdict *out, struct mp_err *
 		.nr_pairs = (size_t)json_integer_value(json_object_get(root, "pairs")),
 	};
 	snprintf(out->verdict, sizeof(out->verdict), "%s", verdict);
+	snprintf(out->difference, sizeof(out->difference), "%s", difference ? difference : "");
 	json_decref(root);
 	return 0;
 }

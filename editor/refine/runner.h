@@ -23,6 +23,7 @@ struct me_sampled {
 /* The result of an audit. */
 struct me_verdict {
 	char verdict[16];		 /* morph-audit's; "": there was no audit */
+	char difference[160];		 /* how the output differs, if that is the verdict */
 	double speedup, lowest, highest; /* estimate and interval; 0: unknown */
 	double alpha;			 /* probability of any false claim */
 	size_t nr_pairs;

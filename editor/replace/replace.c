@@ -8,9 +8,11 @@
  */
 #include "editor/replace/replace.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +138,48 @@ static int open_locked(struct me_replace *r, struct mp_err *err)
 	return mp_err_set(err, EBUSY, "%s: another program keeps replacing this file", r->path);
 }
 
+/* Return: does the directory have another name of the old file? *@name: the first one that was found. */
+static bool has_sibling(const struct me_replace *r, char name[NAME_MAX + 1])
+{
+	int fd = openat(r->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	struct stat st;
+	bool found = false;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (!found && (entry = readdir(dir))) {
+		found = strcmp(entry->d_name, r->base) &&
+			!fstatat(r->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+			st.st_dev == r->old.st_dev && st.st_ino == r->old.st_ino;
+		if (found)
+			snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
+	}
+	closedir(dir);
+	return found;
+}
+
+/*
+ * Names in one directory are one program under several names, as gunzip and uncompress are: all or
+ * none of them should change. Names elsewhere are copies that save space, in perf's cache or in a
+ * backup, and keep the old file.
+ */
+static int check_links(const struct me_replace *r, struct mp_err *err)
+{
+	char name[NAME_MAX + 1];
+
+	if (r->old.st_nlink < 2 || r->flags & ME_REPLACE_BREAK_LINKS || !has_sibling(r, name))
+		return 0;
+	return mp_err_set(err, EPERM,
+			  "%s: %s is the same file (a hard link), and would keep the old bytes; "
+			  "--break-links replaces this name alone",
+			  r->path, name);
+}
+
 static int check_old(const struct me_replace *r, struct mp_err *err)
 {
 	struct statx stx;
@@ -145,16 +189,11 @@ static int check_old(const struct me_replace *r, struct mp_err *err)
 				  "%s: runs with another user's rights (set-user-ID or "
 				  "set-group-ID): not replaced",
 				  r->path);
-	if (r->old.st_nlink > 1 && !(r->flags & ME_REPLACE_BREAK_LINKS))
-		return mp_err_set(err, EPERM,
-				  "%s: has %ju names (hard links), and the others would keep the "
-				  "old file; --break-links replaces this one alone",
-				  r->path, (uintmax_t)r->old.st_nlink);
 	if (!statx(r->old_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) &&
 	    (stx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)))
 		return mp_err_set(err, EPERM, "%s: is marked immutable or append-only (chattr)",
 				  r->path);
-	return 0;
+	return check_links(r, err);
 }
 
 static void block_signals(void)

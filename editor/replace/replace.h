@@ -50,8 +50,8 @@ enum me_replace_flag {
  * same path removes one that a killed run left.
  *
  * Refuses (-EPERM): anything but a regular file; set-user-ID and set-group-ID programs (an
- * error in one opens the system); immutable and append-only files; and, unless @flags has ME_REPLACE_BREAK_LINKS,
- * files with other names (hard links), which would keep the old bytes.
+ * error in one opens the system); immutable and append-only files; and, unless @flags has
+ * ME_REPLACE_BREAK_LINKS, files with another name (hard link) in the same directory.
  * Return: 0, -EPERM refused, else -errno. me_replace_end() always.
  */
 int me_replace_begin(struct me_replace *replace, const char *path, unsigned int flags,

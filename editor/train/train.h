@@ -48,6 +48,7 @@ struct me_train_report {
 	enum me_train_end end;
 	int audit;			 /* exit status of morph-audit; -1: there was none */
 	char verdict[16];		 /* morph-audit's; "": none */
+	char difference[160];		 /* how the output differs, if that is the verdict */
 	double speedup, lowest, highest; /* its estimate and interval; 0: unknown */
 	size_t nr_pairs;
 	double level;		 /* of the interval, in per cent */

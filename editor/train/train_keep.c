@@ -147,6 +147,7 @@ static void warn_of_limit(const struct me_trainer *t)
 static void set_verdict(struct me_train_report *r, const struct me_verdict *v)
 {
 	snprintf(r->verdict, sizeof(r->verdict), "%s", v->verdict);
+	snprintf(r->difference, sizeof(r->difference), "%s", v->difference);
 	r->speedup = v->speedup;
 	r->lowest = v->lowest;
 	r->highest = v->highest;
@@ -253,8 +254,8 @@ int me_train_judge(struct me_trainer *t)
 		return keep_undecided(t);
 	if (r->audit == 6)
 		return mp_err_set(t->err, EBADE,
-				  "%s: the new version's output differs; nothing was written",
-				  t->file);
+				  "%s: the new version's output differs (%s); nothing was written",
+				  t->file, r->difference);
 	return mp_err_set(t->err, ECANCELED, "%s: the new version is %s here; nothing was written",
 			  t->file, !strcmp(r->verdict, "slower") ? "slower" : "not faster");
 }

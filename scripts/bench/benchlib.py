@@ -94,8 +94,10 @@ def perf2bolt_command(binary, data, fdata):
 
 
 def bolt_command(binary, out, fdata, flags, skip=()):
+    """@fdata: the profile; None: without one."""
     skipping = ["-skip-funcs=" + ",".join(skip)] if skip else []
-    return [f"{BOLT}/llvm-bolt", binary, "-o", out, "-data", fdata, *flags, *skipping]
+    data = ["-data", fdata] if fdata else []
+    return [f"{BOLT}/llvm-bolt", binary, "-o", out, *data, *flags, *skipping]
 
 
 def morph_command(binary, db, out, *options):

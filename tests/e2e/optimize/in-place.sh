@@ -265,8 +265,14 @@ ends 0 "restore through a link" $back sub/link
 cmp prog original || fail "restore through a link: another file"
 rm -r link sub
 ln prog second
-refuses 4 'has 2 names (hard links).*--break-links' "two names" $place prog
-refuses 4 'has 2 names (hard links).*--break-links' "two names, dry run" $place --dry-run prog
+refuses 4 'second is the same file (a hard link).*--break-links' "two names" $place prog
+refuses 4 'second is the same file (a hard link).*--break-links' "two names, dry run" $place --dry-run prog
+mkdir cache && ln second cache/elf && rm second
+ends 0 "a name in another directory" $place prog
+says out.txt '1 other still leads to the file that was there' "a name in another directory"
+cmp -s prog fast && cmp cache/elf original || fail "a name in another directory: the wrong one"
+ends 0 "restore, a name in another directory" $back prog
+rm -r cache && ln prog second
 ends 0 "--break-links" $place --break-links prog
 says out.txt '1 other still leads to the file that was there: these are two files now' "--break-links"
 cmp -s prog fast && cmp second original || fail "--break-links: the wrong one"
