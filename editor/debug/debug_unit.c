@@ -61,7 +61,6 @@ uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsign
 static int mark_entry(struct me_unit *u, const struct me_entry *e)
 {
 	struct me_range r;
-
 	bool moved;
 
 	if (!e->low.p || !e->high.p || !me_entry_range(u, e, &r))
