@@ -134,8 +134,8 @@ gcc -g -O2 -o sampled main.c get.c && optimise sampled 1
 if has perf && perf record -q --call-graph dwarf,512 -e cpu-clock:u -F 200 -o perf.data ./sampled.out >/dev/null 2>&1 &&
 	[ "$(perf script -i perf.data -F ip 2>/dev/null | wc -l)" -gt 20 ]; then
 	perf script -i perf.data --inline -F ip,sym,srcline 2>/dev/null |
-		awk 'BEGIN { RS = "" } { gsub(/\n/, " "); gsub(/ +/, " "); print }' >script.txt
-	says script.txt ' get get.c:[0-9]* (inlined) [0-9a-f]* main main.c:9' "perf's frames"
+		awk 'BEGIN { RS = "" } { gsub(/[ \t\n]+/, " "); print }' >script.txt
+	says script.txt ' get get.c:[0-9]* (inlined) [0-9a-f]* main main.c:10 ' "perf's frames"
 else
 	echo "note: perf cannot sample here"
 fi
