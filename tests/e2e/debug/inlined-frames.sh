@@ -12,15 +12,13 @@ scratch inlined-frames
 need jq python3
 here=$root/tests/e2e/debug
 data=$root/tests/data
-nr_programs=0
 
-# optimise NAME LEAST: NAME.out has code in place of at least LEAST calls, and an entry for each but those of
+# optimise NAME LEAST [OPTIONS]: NAME.out has code in place of at least LEAST calls, and an entry for each but those of
 # functions that do nothing
 optimise() {
-	command_ends 0 "$1" "$BUILD/morph-optimize" --all --report=json -o "$1.out" "$1"
+	command_ends 0 "$1" "$BUILD/morph-optimize" --all --report=json "${@:3}" -o "$1.out" "$1"
 	jq -e ".code.inlined >= $2 and .debug.inlined >= $2 and .debug.inlined_left == 0 and .debug.units_left == 0" \
 		out.txt >/dev/null || fail "$1: $(jq -c '.code.inlined, .debug' out.txt)"
-	nr_programs=$((nr_programs + 1))
 }
 
 # told NAME READER...: all frames, by each of the readers. binutils 2.40 calls a function of C++ without a linkage name by
@@ -98,6 +96,9 @@ own() { # NAME LEAST ARGS...
 	cp "$BUILD/$name" .
 	optimise "$name" 5
 	told "$name" addr2line llvm-addr2line
+	optimise "$name" 20 --stress-inline="${SEED:-1}"
+	told "$name" addr2line
+	optimise "$name" 5
 	[ "$least" = 0 ] || stacks "$name" "$least" "$@"
 }
 
