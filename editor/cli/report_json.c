@@ -198,13 +198,15 @@ static json_t *json_debug(const struct me_optimize_report *r)
 {
 	const struct me_debug_report *d = &r->emitted.debug;
 
-	return json_pack("{s:o, s:o, s:I, s:I, s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "file",
-			 mp_json_string(r->debug_file), "output", mp_json_string(r->debug_output),
-			 "size_before", (json_int_t)r->debug_old_size, "size_after",
-			 (json_int_t)r->debug_new_size, "present", d->present, "separate_file",
-			 d->elsewhere, "units", (json_int_t)d->nr_units, "units_extended",
-			 (json_int_t)d->nr_extended, "units_left", (json_int_t)d->nr_left, "scopes",
-			 (json_int_t)d->nr_scopes, "scopes_left", (json_int_t)d->nr_scopes_left);
+	return json_pack("{s:o, s:o, s:I, s:I, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			 "file", mp_json_string(r->debug_file), "output",
+			 mp_json_string(r->debug_output), "size_before",
+			 (json_int_t)r->debug_old_size, "size_after", (json_int_t)r->debug_new_size,
+			 "present", d->present, "separate_file", d->elsewhere, "units",
+			 (json_int_t)d->nr_units, "units_extended", (json_int_t)d->nr_extended,
+			 "units_left", (json_int_t)d->nr_left, "scopes", (json_int_t)d->nr_scopes,
+			 "scopes_left", (json_int_t)d->nr_scopes_left, "inlined",
+			 (json_int_t)d->nr_inlined, "inlined_left", (json_int_t)d->nr_inlined_left);
 }
 
 static void json_prediction(json_t *root, const struct me_prediction *p)

@@ -143,6 +143,12 @@ static void text_debug(FILE *out, const struct me_optimize_options *options,
 	if (d->nr_scopes_left)
 		fprintf(out, "    %6" PRIu32 "  of these are known in the old code only\n",
 			d->nr_scopes_left);
+	if (d->nr_inlined_left)
+		fprintf(out,
+			"    %6" PRIu32
+			"  functions in place of calls have no entry: backtraces lack "
+			"their frames\n",
+			d->nr_inlined_left);
 	if (d->nr_left)
 		fprintf(out, "    %6" PRIu32 "  units left as they were: %s\n", d->nr_left, d->why);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "editor/debug/debug_callee.h"
 #include "editor/debug/debug_index.h"
 #include "editor/debug/debug_unit.h"
 
@@ -31,6 +32,8 @@ static const struct name names[] = {
 	{".debug_rnglists", SECTION(rnglists)}, {".debug_loc", SECTION(loc)},
 	{".debug_loclists", SECTION(loclists)}, {".debug_addr", SECTION(addr)},
 	{".debug_aranges", SECTION(aranges)},	{".gdb_index", SECTION(gdb_index)},
+	{".debug_line_str", SECTION(line_str)}, {".debug_str_offsets", SECTION(str_offsets)},
+	{".debug_str", SECTION(str)},
 };
 
 #define NR_SECTIONS (sizeof(names) / sizeof(names[0]))
@@ -48,11 +51,26 @@ static double now_s(clockid_t clock)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* Strings are needed for inlined calls only. */
+static bool is_string_section(const struct me_debug_sections *file,
+			      const struct me_debug_section *s)
+{
+	return s == &file->line_str || s == &file->str || s == &file->str_offsets;
+}
+
 static int open_sections(struct me_debug_sections *file, const struct mp_elf *elf)
 {
 	for (size_t i = 0; i < NR_SECTIONS; i++) {
-		int rc = me_debug_section_open(elf, names[i].name, section(file, i));
+		struct me_debug_section *s = section(file, i);
+		int rc;
 
+		if (is_string_section(file, s) && !file->inlined.nr)
+			continue;
+		rc = me_debug_section_open(elf, names[i].name, s);
+		if (rc == -EPERM && is_string_section(file, s)) {
+			me_debug_section_fini(s);
+			continue;
+		}
 		if (rc)
 			return rc;
 	}
@@ -90,6 +108,7 @@ static int extend_units(struct me_debug_sections *file)
 static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_debug_report *report)
 {
 	struct me_debug_sections *file = &debug->file;
+	bool takes_units;
 	int rc = open_sections(file, elf);
 
 	if (rc == -EPERM) {
@@ -100,7 +119,12 @@ static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_deb
 	if (rc)
 		return rc;
 	file->budget = fair_budget(file);
-	rc = extend_units(file);
+	rc = me_gdb_index_takes_units(file, &takes_units);
+	file->has_names = !takes_units || mp_elf_section(elf, ".debug_names");
+	if (!rc)
+		rc = me_callees_find(file);
+	if (!rc)
+		rc = extend_units(file);
 	if (!rc)
 		rc = me_aranges_extend(file);
 	if (!rc)
@@ -110,6 +134,8 @@ static int build(struct me_debug *debug, const struct mp_elf *elf, struct me_deb
 	report->nr_left = file->nr_left;
 	report->nr_scopes = file->nr_scopes;
 	report->nr_scopes_left = file->nr_scopes_left;
+	report->nr_inlined = file->nr_described;
+	report->nr_inlined_left = file->inlined.nr - file->nr_described;
 	report->why = file->why;
 	return rc;
 }
@@ -156,6 +182,8 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 	debug->file.moves = &debug->moves;
 	rc = me_moves_init(&debug->moves, cfg, placement);
 	if (!rc)
+		rc = me_inlined_init(&debug->file.inlined, cfg, placement);
+	if (!rc)
 		rc = build(debug, elf, report);
 	if (!rc)
 		rc = find_places(&debug->file, sections);
@@ -195,6 +223,10 @@ void me_debug_free(struct me_debug *debug)
 	me_ranges_fini(&debug->file.new);
 	free(debug->file.line_moves);
 	free(debug->file.extended);
+	for (uint32_t i = 0; i < debug->file.nr_added; i++)
+		me_ranges_fini(&debug->file.added[i].ranges);
+	free(debug->file.added);
+	me_inlined_fini(&debug->file.inlined);
 	me_moves_fini(&debug->moves);
 	free(debug);
 }

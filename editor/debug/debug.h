@@ -17,14 +17,16 @@
 #include "libprof/base/err.h"
 
 struct me_debug_report {
-	bool present;		 /* the file has .debug_info */
-	bool elsewhere;		 /* no .debug_info, but .gnu_debuglink names another file */
-	uint32_t nr_units;	 /* units of .debug_info */
-	uint32_t nr_extended;	 /* units with copied code that were extended */
-	uint32_t nr_left;	 /* units left unchanged */
-	uint32_t nr_scopes;	 /* functions, inlined calls and blocks that now cover copies */
-	uint32_t nr_scopes_left; /* the same that could not be extended, in extended units */
-	const char *why;	 /* static text: why the first unit was left; NULL: none was */
+	bool present;		  /* the file has .debug_info */
+	bool elsewhere;		  /* no .debug_info, but .gnu_debuglink names another file */
+	uint32_t nr_units;	  /* units of .debug_info */
+	uint32_t nr_extended;	  /* units with copied code that were extended */
+	uint32_t nr_left;	  /* units left unchanged */
+	uint32_t nr_scopes;	  /* functions, inlined calls and blocks that now cover copies */
+	uint32_t nr_scopes_left;  /* the same that could not be extended, in extended units */
+	uint32_t nr_inlined;	  /* calls replaced by the called function that have an entry */
+	uint32_t nr_inlined_left; /* those that have none */
+	const char *why;	  /* static text: why the first unit was left; NULL: none was */
 	double seconds, cpu_seconds;
 };
 

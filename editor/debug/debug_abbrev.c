@@ -103,7 +103,7 @@ static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int vers
 		if (!a.code)
 			break;
 		tag = me_cursor_uleb(c);
-		me_cursor_u8(c);
+		a.children = me_cursor_u8(c);
 		if (tag > UINT16_MAX)
 			return -EBADMSG;
 		a.tag = (uint16_t)tag;
@@ -167,6 +167,27 @@ struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code)
 			high = mid;
 	}
 	return low < table->nr && table->abbrevs[low].code == code ? &table->abbrevs[low] : NULL;
+}
+
+struct me_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i)
+{
+	struct me_cursor c = {.p = abbrev->bytes, .end = abbrev->end};
+
+	me_cursor_uleb(&c);
+	me_cursor_uleb(&c);
+	me_cursor_u8(&c);
+	for (uint32_t k = 0; k <= i; k++) {
+		const uint8_t *p;
+
+		me_cursor_uleb(&c);
+		if (me_cursor_uleb(&c) != DW_FORM_implicit_const)
+			continue;
+		p = c.p;
+		me_cursor_sleb(&c);
+		if (k == i)
+			return (struct me_cursor){p, c.p, c.bad};
+	}
+	return (struct me_cursor){.bad = true};
 }
 
 static bool has_attr(const struct me_abbrevs *t, const struct me_abbrev *a, unsigned int name)
@@ -394,6 +415,25 @@ void me_abbrevs_write(const struct me_abbrevs *table, unsigned int version, stru
 			write_changed(table, a, version, out);
 	}
 	me_bytes_u8(out, 0);
+}
+
+void me_abbrev_write(const struct me_abbrevs *table, const struct me_abbrev *abbrev,
+		     unsigned int version, struct me_bytes *out)
+{
+	if (abbrev->touched)
+		write_changed(table, abbrev, version, out);
+	else
+		me_bytes_put(out, abbrev->bytes, (size_t)(abbrev->end - abbrev->bytes));
+}
+
+uint64_t me_abbrevs_free_code(const struct me_abbrevs *table)
+{
+	uint64_t code = table->abbrevs[table->nr - 1].code;
+
+	for (uint32_t i = 0; i < table->nr; i++)
+		if (table->abbrevs[i].new_code > code)
+			code = table->abbrevs[i].new_code;
+	return code + 1;
 }
 
 void me_abbrev_fill(uint8_t *field, uint64_t size, uint32_t off)

@@ -35,7 +35,8 @@ struct me_abbrev {
 	uint32_t low, high;	       /* indexes of attributes; ME_NO_ATTR: none */
 	int size;		       /* bytes of an entry's values; < 0: not fixed */
 	bool plain;		       /* none of its attributes is of interest here */
-	const uint8_t *bytes, *end;    /* of the declaration */
+	bool children;
+	const uint8_t *bytes, *end; /* of the declaration */
 	/* For the current unit: */
 	enum me_abbrev_change change;
 	bool used, touched; /* touched: one of its entries has a single range, which moved */
@@ -60,6 +61,8 @@ void me_abbrevs_fini(struct me_abbrevs *table);
 /* Return: the abbreviation of @code; NULL if there is none. */
 struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code);
 
+/* me_abbrev_constant - the value of attribute @i in the declaration (DW_FORM_implicit_const), as signed LEB128. */
+struct me_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i);
 /* me_abbrevs_begin - start a unit of @version: set each @change anew, clear @used and @touched. */
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version);
 /*
@@ -76,6 +79,12 @@ void me_abbrev_choose_own(const struct me_abbrevs *table, struct me_abbrev *abbr
 void me_abbrevs_choose(struct me_abbrevs *table);
 /* me_abbrevs_write - write the declarations that the unit uses, including new ones. */
 void me_abbrevs_write(const struct me_abbrevs *table, unsigned int version, struct me_bytes *out);
+
+/* me_abbrev_write - write one declaration, as entries of the extended unit use it. */
+void me_abbrev_write(const struct me_abbrevs *table, const struct me_abbrev *abbrev,
+		     unsigned int version, struct me_bytes *out);
+/* me_abbrevs_free_code - the first code that neither the table nor a changed entry uses. */
+uint64_t me_abbrevs_free_code(const struct me_abbrevs *table);
 
 /* me_abbrev_fill - write the list's offset @off and filler into the @size bytes at @field. */
 void me_abbrev_fill(uint8_t *field, uint64_t size, uint32_t off);

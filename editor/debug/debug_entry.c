@@ -8,10 +8,24 @@
 #include <errno.h>
 
 #include "editor/debug/debug_form.h"
+#include "editor/debug/debug_ranges.h"
 
 bool me_form_is_addrx(unsigned int form)
 {
 	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
+}
+
+bool me_form_is_reference(unsigned int form)
+{
+	return form == DW_FORM_ref1 || form == DW_FORM_ref2 || form == DW_FORM_ref4 ||
+	       form == DW_FORM_ref8 || form == DW_FORM_ref_udata;
+}
+
+uint64_t me_value_reference(const struct me_unit *u, const struct me_value *v)
+{
+	struct me_cursor c = me_value_cursor(v);
+
+	return u->off + (v->form == DW_FORM_ref_udata ? me_cursor_uleb(&c) : me_value_fixed(v));
 }
 
 struct me_cursor me_value_cursor(const struct me_value *v)
@@ -26,9 +40,73 @@ uint64_t me_value_fixed(const struct me_value *v)
 	return me_cursor_fixed(&c, v->size > 8 ? 8 : (unsigned int)v->size);
 }
 
+uint64_t me_value_number(const struct me_value *v)
+{
+	struct me_cursor c = me_value_cursor(v);
+
+	switch (v->p ? v->form : 0) {
+	case DW_FORM_udata: return me_cursor_uleb(&c);
+	case DW_FORM_sdata:
+	case DW_FORM_implicit_const: return (uint64_t)me_cursor_sleb(&c);
+	case DW_FORM_data1:
+	case DW_FORM_data2:
+	case DW_FORM_data4:
+	case DW_FORM_data8: return me_value_fixed(v);
+	default: return 0;
+	}
+}
+
+uint64_t me_value_target(const struct me_unit *u, const struct me_value *v)
+{
+	if (v->p && me_form_is_reference(v->form))
+		return me_value_reference(u, v);
+	return v->p && v->form == DW_FORM_ref_addr && v->size == 4 ? me_value_fixed(v) : 0;
+}
+
 bool me_value_is_offset(const struct me_unit *u, const struct me_value *v)
 {
 	return v->p && v->form == (u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
+}
+
+static bool is_strx(unsigned int form)
+{
+	return form == DW_FORM_strx || (form >= DW_FORM_strx1 && form <= DW_FORM_strx4);
+}
+
+struct me_callee_name me_value_name(const struct me_unit *u, const struct me_value *base,
+				    const struct me_value *v)
+{
+	const struct me_debug_section *s = &u->file->str_offsets;
+	struct me_cursor c = me_value_cursor(v);
+	/* A table begins behind a header of 8 bytes. */
+	uint64_t first = base->p ? me_value_fixed(base) : 8, index;
+
+	if (v->p && (v->form == DW_FORM_strp || v->form == DW_FORM_line_strp))
+		return (struct me_callee_name){v->form, me_cursor_u32(&c), NULL};
+	if (v->p && v->form == DW_FORM_string)
+		return (struct me_callee_name){v->form, 0, (const char *)v->p};
+	if (!v->p || !is_strx(v->form))
+		return (struct me_callee_name){0};
+	index = v->form == DW_FORM_strx ? me_cursor_uleb(&c)
+					: me_cursor_fixed(&c, (unsigned int)v->size);
+	if (first > s->size || index > s->size / 4)
+		return (struct me_callee_name){0};
+	c = me_cursor_at(s->data, s->size, first + 4 * index);
+	index = me_cursor_u32(&c);
+	return c.bad ? (struct me_callee_name){0}
+		     : (struct me_callee_name){DW_FORM_strp, (uint32_t)index, NULL};
+}
+
+const char *me_name_text(const struct me_debug_sections *file, const struct me_callee_name *name)
+{
+	const struct me_debug_section *s = name->form == DW_FORM_strp ? &file->str
+								      : &file->line_str;
+	struct me_cursor c;
+
+	if (!name->form || name->form == DW_FORM_string)
+		return name->string;
+	c = me_cursor_at(s->data, s->size, name->off);
+	return me_cursor_string(&c);
 }
 
 bool me_entry_range(const struct me_unit *u, const struct me_entry *e, struct me_range *r)
@@ -59,8 +137,23 @@ static void note_value(struct me_entry *e, unsigned int name, struct me_value v)
 	case DW_AT_addr_base: e->addr_base = v; break;
 	case DW_AT_rnglists_base: e->rnglists_base = v; break;
 	case DW_AT_loclists_base: e->loclists_base = v; break;
+	case DW_AT_comp_dir: e->comp_dir = v; break;
+	case DW_AT_abstract_origin: e->abstract_origin = v; break;
+	case DW_AT_specification: e->specification = v; break;
+	case DW_AT_name: e->name = v; break;
+	case DW_AT_linkage_name:
+	case DW_AT_MIPS_linkage_name: e->linkage_name = v; break;
+	case DW_AT_str_offsets_base: e->str_offsets_base = v; break;
+	case DW_AT_call_file: e->call_file = v; break;
+	case DW_AT_call_line: e->call_line = v; break;
+	case DW_AT_call_column: e->call_column = v; break;
 	default: break;
 	}
+}
+
+static bool is_place(unsigned int name)
+{
+	return name == DW_AT_call_file || name == DW_AT_call_line || name == DW_AT_call_column;
 }
 
 /* Read the values of the entry whose code was read; moves the cursor after them. */
@@ -73,6 +166,13 @@ static void read_values(const struct me_unit *u, struct me_cursor *c, struct me_
 		const uint8_t *p = c->p;
 
 		me_form_skip(c, a->form, u->version);
+		if (a->form == DW_FORM_implicit_const && is_place(a->name)) {
+			struct me_cursor v = me_abbrev_constant(e->abbrev, i);
+
+			note_value(e, a->name,
+				   (struct me_value){v.p, (uint64_t)(v.end - v.p), a->form});
+			continue;
+		}
 		note_value(e, a->name, (struct me_value){p, (uint64_t)(c->p - p), a->form});
 	}
 }
@@ -95,4 +195,64 @@ int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e)
 	else
 		read_values(u, c, e);
 	return c->bad ? -EBADMSG : 0;
+}
+
+const uint8_t *me_entry_list_field(const struct me_entry *e)
+{
+	if (e->ranges.p)
+		return e->ranges.p;
+	return e->abbrev->change == ME_ABBREV_BOTH && e->low.p < e->high.p ? e->low.p : e->high.p;
+}
+
+bool me_entry_is_changed(const struct me_unit *u, const struct me_entry *e)
+{
+	struct me_range r;
+
+	/*
+	 * With a new code, only entries of moved code and in functions that go to an added unit change; without one,
+	 * every entry of the abbreviation.
+	 */
+	return e->low.p && e->high.p && e->abbrev->touched && me_entry_range(u, e, &r) &&
+	       (!e->abbrev->new_code || me_moves_any(u->file->moves, r.lo, r.hi) ||
+		me_entry_leaves(u, e));
+}
+
+bool me_entry_leaves(const struct me_unit *u, const struct me_entry *e)
+{
+	uint64_t off = (uint64_t)(e->start - u->file->info.data);
+	uint32_t low = 0, high = u->nr_functions;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (u->functions[mid].end <= off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < u->nr_functions && u->functions[low].start <= off;
+}
+
+int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out)
+{
+	struct me_cursor c = me_value_cursor(&e->ranges);
+	struct me_range r;
+	uint64_t off;
+	int rc;
+
+	out->nr = 0;
+	if (e->ranges.p && me_value_is_offset(u, &e->ranges))
+		return me_ranges_read(u, me_value_fixed(&e->ranges), out);
+	if (e->ranges.p && e->ranges.form == DW_FORM_rnglistx) {
+		rc = me_ranges_indexed(u, me_cursor_uleb(&c), &off);
+		return rc ? rc : me_ranges_read(u, off, out);
+	}
+	if (e->ranges.p)
+		return -EPERM;
+	if (!e->low.p || !e->high.p)
+		return 0;
+	if (!me_entry_range(u, e, &r))
+		return -EBADMSG;
+	me_ranges_add(out, r.lo, r.hi);
+	return out->failed ? -ENOMEM : 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debug_index - rewrites both indexes, with the copies of extended units. Called by debug. */
+/* debug_index - rewrites .debug_aranges, with the copies of extended units. Called by debug. */
 #include "editor/debug/debug_index.h"
 
 #include <errno.h>
@@ -12,25 +12,58 @@ enum {
 
 /* ---- .debug_aranges: one set of tuples for each unit, a zero tuple ends it ---- */
 
-/* Write tuples for the copies of the ranges in file->old. */
-static void put_tuples(struct me_debug_sections *file, struct me_bytes *out)
+static void put_tuples(const struct me_ranges *ranges, struct me_bytes *out)
+{
+	for (uint32_t i = 0; i < ranges->nr && !ranges->failed; i++) {
+		me_bytes_u64(out, ranges->ranges[i].lo);
+		me_bytes_u64(out, ranges->ranges[i].hi - ranges->ranges[i].lo);
+	}
+	me_bytes_u64(out, 0);
+	me_bytes_u64(out, 0);
+}
+
+/* Write tuples for the ranges in file->old and their copies, but not for code that another unit has. */
+static bool put_extended(struct me_debug_sections *file, const struct me_added_unit *added,
+			 struct me_bytes *out)
 {
 	struct me_ranges *new = &file->new;
+	uint32_t nr = file->old.nr;
 
 	new->nr = 0;
-	for (uint32_t i = 0; i < file->old.nr; i++)
+	for (uint32_t i = 0; i < nr; i++)
 		me_moves_map(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi, new);
 	me_ranges_join(new, 0);
-	for (uint32_t i = 0; i < new->nr && !new->failed; i++) {
-		me_bytes_u64(out, new->ranges[i].lo);
-		me_bytes_u64(out, new->ranges[i].hi - new->ranges[i].lo);
-	}
+	for (uint32_t i = 0; i < new->nr && !new->failed; i++)
+		me_ranges_add(&file->old, new->ranges[i].lo, new->ranges[i].hi);
+	if (added && !me_debug_spend(file, (uint64_t)file->old.nr * (added->ranges.nr + 1)))
+		return false;
+	if (added)
+		me_ranges_subtract(&file->old, &added->ranges);
+	put_tuples(&file->old, out);
+	return true;
+}
+
+/* Write the set of a unit that was added. */
+static void put_set(const struct me_added_unit *added, struct me_bytes *out)
+{
+	size_t at = out->size;
+
+	me_bytes_u32(out, 0);
+	me_bytes_u16(out, ARANGES_VERSION);
+	me_bytes_u32(out, (uint32_t)added->off);
+	me_bytes_u8(out, ADDRESS_SIZE);
+	me_bytes_u8(out, 0);
+	me_bytes_u32(out, 0); /* tuples are aligned */
+	put_tuples(&added->ranges, out);
+	if (!out->failed)
+		me_bytes_patch_u32(out, at, (uint32_t)(out->size - at - 4));
 }
 
 /* Write one set to @out, extended if its unit is. Return: false if it cannot be read. */
 static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, struct me_bytes *out)
 {
-	const uint8_t *start = c->p;
+	const struct me_added_unit *added;
+	const uint8_t *start = c->p, *tuples;
 	size_t at = out->size;
 	uint32_t length = me_cursor_u32(c);
 	struct me_cursor set = {c->p, c->p + length, false};
@@ -49,6 +82,7 @@ static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, stru
 		me_bytes_put(out, start, (size_t)(c->p - start));
 		return true;
 	}
+	tuples = set.p;
 	file->old.nr = 0;
 	for (;;) {
 		uint64_t lo = me_cursor_u64(&set), size = me_cursor_u64(&set);
@@ -59,11 +93,13 @@ static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, stru
 			break;
 		me_ranges_add(&file->old, lo, lo + size);
 	}
-	me_bytes_put(out, start, (size_t)(set.p - TUPLE_SIZE - start));
-	put_tuples(file, out);
-	me_bytes_u64(out, 0);
-	me_bytes_u64(out, 0);
+	me_bytes_put(out, start, (size_t)(tuples - start));
+	added = me_unit_added(file, unit);
+	if (!put_extended(file, added, out))
+		return false;
 	me_bytes_patch_u32(out, at, (uint32_t)(out->size - at - 4));
+	if (added)
+		put_set(added, out);
 	return true;
 }
 
@@ -92,96 +128,6 @@ int me_aranges_extend(struct me_debug_sections *file)
 			return rc;
 		}
 	}
-	s->replaced = true;
-	return result(file, s);
-}
-
-/* ---- .gdb_index: a header of offsets; units, addresses, names ---- */
-
-enum {
-	INDEX_FIRST_VERSION = 4,
-	INDEX_LAST_VERSION = 9,
-	INDEX_UNIT_SIZE = 16,
-	INDEX_ADDRESS_SIZE = 20,
-};
-
-struct index_header {
-	uint32_t version, units, types, addresses;
-	uint32_t behind[3]; /* offsets of the parts after the addresses: names, strings, and more */
-	unsigned int nr_behind, size;
-};
-
-static bool read_index_header(const struct me_debug_section *s, struct index_header *h)
-{
-	struct me_cursor c = me_cursor_at(s->data, s->size, 0);
-	uint32_t last;
-
-	h->version = me_cursor_u32(&c);
-	if (h->version < INDEX_FIRST_VERSION || h->version > INDEX_LAST_VERSION)
-		return false;
-	h->units = me_cursor_u32(&c);
-	h->types = me_cursor_u32(&c);
-	h->addresses = me_cursor_u32(&c);
-	h->nr_behind = h->version >= 9 ? 3 : 2;
-	h->size = 16 + 4 * h->nr_behind;
-	last = h->addresses;
-	for (unsigned int i = 0; i < h->nr_behind; i++) {
-		h->behind[i] = me_cursor_u32(&c);
-		if (h->behind[i] < last)
-			return false;
-		last = h->behind[i];
-	}
-	return !c.bad && h->units >= h->size && h->types >= h->units && h->addresses >= h->types &&
-	       last <= s->size;
-}
-
-/* Offset in .debug_info of the index's unit @nr. Type units have no code and are not looked up. */
-static bool index_unit(const struct me_debug_section *s, const struct index_header *h, uint32_t nr,
-		       uint64_t *off)
-{
-	struct me_cursor c;
-
-	if (nr >= (h->types - h->units) / INDEX_UNIT_SIZE)
-		return false;
-	c = me_cursor_at(s->data, s->size, h->units + (uint64_t)nr * INDEX_UNIT_SIZE);
-	*off = me_cursor_u64(&c);
-	return !c.bad;
-}
-
-static void put_address(struct me_debug_sections *file, const struct index_header *h,
-			struct me_cursor *c, struct me_bytes *out)
-{
-	uint64_t lo = me_cursor_u64(c), hi = me_cursor_u64(c), unit;
-	uint32_t nr = me_cursor_u32(c);
-
-	file->new.nr = 0;
-	if (index_unit(&file->gdb_index, h, nr, &unit) && me_unit_is_extended(file, unit))
-		me_moves_map(file->moves, lo, hi, &file->new);
-	me_ranges_join(&file->new, 0);
-	for (uint32_t i = 0; i < file->new.nr && !file->new.failed; i++) {
-		me_bytes_u64(out, file->new.ranges[i].lo);
-		me_bytes_u64(out, file->new.ranges[i].hi);
-		me_bytes_u32(out, nr);
-	}
-}
-
-int me_gdb_index_extend(struct me_debug_sections *file)
-{
-	struct me_debug_section *s = &file->gdb_index;
-	struct index_header h;
-	struct me_cursor c;
-	uint32_t grown;
-
-	if (!s->index || !file->nr_extended || !read_index_header(s, &h))
-		return 0;
-	me_bytes_put(&s->added, s->data, h.behind[0]);
-	c = me_cursor_at(s->data, h.behind[0], h.addresses);
-	for (uint32_t n = (h.behind[0] - h.addresses) / INDEX_ADDRESS_SIZE; n; n--)
-		put_address(file, &h, &c, &s->added);
-	grown = (uint32_t)(s->added.size - h.behind[0]);
-	me_bytes_put(&s->added, s->data + h.behind[0], s->size - h.behind[0]);
-	for (unsigned int i = 0; i < h.nr_behind; i++)
-		me_bytes_patch_u32(&s->added, 16 + 4 * i, h.behind[i] + grown);
 	s->replaced = true;
 	return result(file, s);
 }

@@ -9,56 +9,9 @@
 #include <stdlib.h>
 
 #include "editor/debug/debug_form.h"
+#include "editor/debug/debug_line_private.h"
 
-enum row_flags {
-	ROW_STMT = 1 << 0,
-	ROW_BLOCK = 1 << 1,
-	ROW_PROLOGUE_END = 1 << 2,
-	ROW_EPILOGUE_BEGIN = 1 << 3,
-};
-
-/* A row without its address. */
-struct state {
-	uint64_t file, line, column, isa, discriminator;
-	uint32_t flags;
-};
-
-struct row {
-	uint64_t address;
-	struct state state;
-};
-
-struct sequence {
-	uint32_t first_row, nr_rows;
-	uint64_t start, end;
-};
-
-/* A copy of code that one sequence describes. */
-struct part {
-	uint64_t start, end; /* new addresses */
-	uint32_t move, sequence;
-};
-
-struct program {
-	struct me_debug_sections *file;
-	const uint8_t *data, *end; /* the whole unit */
-	const uint8_t *code;	   /* its opcodes */
-	bool default_stmt;
-	int8_t line_base;
-	uint8_t line_range, opcode_base;
-	const uint8_t *lengths; /* number of operands of each standard opcode */
-	struct row *rows;
-	uint32_t nr_rows, cap_rows;
-	struct sequence *sequences;
-	uint32_t nr_sequences, cap_sequences;
-	struct part *parts;
-	uint32_t nr_parts, cap_parts;
-	struct me_bytes *out;
-	bool out_stmt; /* register is_stmt of a reader of @out */
-};
-
-/* Make room for one more element. The array holds @nr of at most *@cap elements of @size bytes. */
-static bool grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
+bool me_line_grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
 {
 	void *grown;
 
@@ -72,7 +25,7 @@ static bool grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
 	return true;
 }
 
-static int read_header(struct program *p, uint64_t off)
+static int read_header(struct me_line_program *p, uint64_t off)
 {
 	static const uint8_t usual[] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
 	const struct me_debug_section *s = &p->file->line;
@@ -115,28 +68,29 @@ static int read_header(struct program *p, uint64_t off)
 /* ---- reading: collect the rows, and copy the opcodes to @out ---- */
 
 struct machine {
-	struct row now;
+	struct me_line_row now;
 	uint32_t first_row; /* of the current sequence */
 	bool disordered;
+	bool ended, split; /* the last opcode ended a sequence, whose opcodes are not copied */
 };
 
-static void reset(const struct program *p, struct machine *m)
+static void reset(const struct me_line_program *p, struct machine *m)
 {
 	*m = (struct machine){.first_row = p->nr_rows};
-	m->now.state =
-		(struct state){.file = 1, .line = 1, .flags = p->default_stmt ? ROW_STMT : 0};
+	m->now.state = (struct me_line_state){
+		.file = 1, .line = 1, .flags = p->default_stmt ? ME_LINE_STMT : 0};
 }
 
-static int add_row(struct program *p, struct machine *m)
+static int add_row(struct me_line_program *p, struct machine *m)
 {
 	if (!me_debug_spend(p->file, 1))
 		return -EPERM;
-	if (!grow((void **)&p->rows, p->nr_rows, &p->cap_rows, sizeof(*p->rows)))
+	if (!me_line_grow((void **)&p->rows, p->nr_rows, &p->cap_rows, sizeof(*p->rows)))
 		return -ENOMEM;
 	if (p->nr_rows > m->first_row && p->rows[p->nr_rows - 1].address > m->now.address)
 		m->disordered = true;
 	p->rows[p->nr_rows++] = m->now;
-	m->now.state.flags &= ROW_STMT;
+	m->now.state.flags &= ME_LINE_STMT;
 	m->now.state.discriminator = 0;
 	return 0;
 }
@@ -145,19 +99,21 @@ static int add_row(struct program *p, struct machine *m)
  * Before an opcode that appends a row: clears is_stmt if the row's code was copied. A debugger
  * then sets breakpoints only in the copies.
  */
-static void set_stmt(struct program *p, const struct machine *m)
+static void set_stmt(struct me_line_program *p, const struct machine *m)
 {
 	bool copied = me_moves_any(p->file->moves, m->now.address, m->now.address + 1);
-	bool want = m->now.state.flags & ROW_STMT && !copied;
+	bool want = m->now.state.flags & ME_LINE_STMT && !copied;
 
 	if (want != p->out_stmt)
 		me_bytes_u8(p->out, DW_LNS_negate_stmt);
 	p->out_stmt = want;
 }
 
-static int end_sequence(struct program *p, struct machine *m)
+static int end_sequence(struct me_line_program *p, struct machine *m)
 {
-	struct sequence s = {m->first_row, p->nr_rows - m->first_row, 0, m->now.address};
+	struct me_line_sequence s = {.first_row = m->first_row,
+				     .nr_rows = p->nr_rows - m->first_row,
+				     .end = m->now.address};
 
 	if (s.nr_rows)
 		s.start = p->rows[m->first_row].address;
@@ -166,17 +122,20 @@ static int end_sequence(struct program *p, struct machine *m)
 	} else {
 		if (m->disordered || p->rows[p->nr_rows - 1].address > s.end)
 			return -EBADMSG;
-		if (!grow((void **)&p->sequences, p->nr_sequences, &p->cap_sequences,
-			  sizeof(*p->sequences)))
+		s.split = p->taken && me_ranges_any(p->taken, s.start, s.end);
+		if (!me_line_grow((void **)&p->sequences, p->nr_sequences, &p->cap_sequences,
+				  sizeof(*p->sequences)))
 			return -ENOMEM;
 		p->sequences[p->nr_sequences++] = s;
 	}
 	reset(p, m);
+	m->ended = true;
+	m->split = s.split;
 	p->out_stmt = p->default_stmt;
 	return 0;
 }
 
-static int extended_opcode(struct program *p, struct machine *m, struct me_cursor *c)
+static int extended_opcode(struct me_line_program *p, struct machine *m, struct me_cursor *c)
 {
 	uint64_t length = me_cursor_uleb(c);
 	struct me_cursor e = *c;
@@ -198,10 +157,10 @@ static int extended_opcode(struct program *p, struct machine *m, struct me_curso
 	return e.bad ? -EBADMSG : 0;
 }
 
-static int standard_opcode(struct program *p, struct machine *m, uint8_t opcode,
+static int standard_opcode(struct me_line_program *p, struct machine *m, uint8_t opcode,
 			   struct me_cursor *c)
 {
-	struct state *s = &m->now.state;
+	struct me_line_state *s = &m->now.state;
 
 	switch (opcode) {
 	case DW_LNS_copy: return add_row(p, m);
@@ -209,12 +168,12 @@ static int standard_opcode(struct program *p, struct machine *m, uint8_t opcode,
 	case DW_LNS_advance_line: s->line += (uint64_t)me_cursor_sleb(c); break;
 	case DW_LNS_set_file: s->file = me_cursor_uleb(c); break;
 	case DW_LNS_set_column: s->column = me_cursor_uleb(c); break;
-	case DW_LNS_negate_stmt: s->flags ^= ROW_STMT; break;
-	case DW_LNS_set_basic_block: s->flags |= ROW_BLOCK; break;
+	case DW_LNS_negate_stmt: s->flags ^= ME_LINE_STMT; break;
+	case DW_LNS_set_basic_block: s->flags |= ME_LINE_BLOCK; break;
 	case DW_LNS_const_add_pc: m->now.address += (255u - p->opcode_base) / p->line_range; break;
 	case DW_LNS_fixed_advance_pc: m->now.address += me_cursor_u16(c); break;
-	case DW_LNS_set_prologue_end: s->flags |= ROW_PROLOGUE_END; break;
-	case DW_LNS_set_epilogue_begin: s->flags |= ROW_EPILOGUE_BEGIN; break;
+	case DW_LNS_set_prologue_end: s->flags |= ME_LINE_PROLOGUE_END; break;
+	case DW_LNS_set_epilogue_begin: s->flags |= ME_LINE_EPILOGUE_BEGIN; break;
 	case DW_LNS_set_isa: s->isa = me_cursor_uleb(c); break;
 	default:
 		for (uint8_t i = 0; i < p->lengths[opcode - 1]; i++)
@@ -224,7 +183,7 @@ static int standard_opcode(struct program *p, struct machine *m, uint8_t opcode,
 	return 0;
 }
 
-static int special_opcode(struct program *p, struct machine *m, uint8_t opcode)
+static int special_opcode(struct me_line_program *p, struct machine *m, uint8_t opcode)
 {
 	uint8_t step = opcode - p->opcode_base;
 
@@ -237,7 +196,7 @@ static int special_opcode(struct program *p, struct machine *m, uint8_t opcode)
  * Copy one opcode to @out. If it appends a row, DW_LNS_negate_stmt may precede it,
  * depending on the row's address.
  */
-static int read_opcode(struct program *p, struct machine *m, struct me_cursor *c)
+static int read_opcode(struct me_line_program *p, struct machine *m, struct me_cursor *c)
 {
 	const uint8_t *start = c->p;
 	uint8_t opcode = me_cursor_u8(c);
@@ -259,17 +218,23 @@ static int read_opcode(struct program *p, struct machine *m, struct me_cursor *c
 		return rc ? rc : -EBADMSG;
 	if (opcode != DW_LNS_negate_stmt)
 		me_bytes_put(p->out, start, (size_t)(c->p - start));
+	if (m->ended) {
+		if (m->split && !p->out->failed)
+			p->out->size = p->sequence_at;
+		p->sequence_at = p->out->size;
+		m->ended = false;
+	}
 	return 0;
 }
 
-static int read_program(struct program *p)
+static int read_program(struct me_line_program *p)
 {
 	struct me_cursor c = {.p = p->code, .end = p->end};
 	struct machine m;
 
-	me_bytes_put(p->out, p->data, (size_t)(p->code - p->data));
 	reset(p, &m);
 	p->out_stmt = p->default_stmt;
+	p->sequence_at = p->out->size;
 	while (c.p < c.end) {
 		int rc = read_opcode(p, &m, &c);
 
@@ -280,217 +245,23 @@ static int read_program(struct program *p)
 	return p->nr_rows > m.first_row ? -EBADMSG : 0;
 }
 
-/* ---- writing: sequences of the copies ---- */
-
-static int add_part(struct program *p, uint32_t move, uint32_t sequence)
+int me_line_program_read(struct me_line_program *p, uint64_t off)
 {
-	const struct me_move *m = &p->file->moves->by_old[move];
-	const struct sequence *s = &p->sequences[sequence];
-	struct part part = {m->new_vaddr, m->new_end, move, sequence};
+	int rc = read_header(p, off);
 
-	if (!me_debug_spend(p->file, 1))
-		return -EPERM;
-	if (s->start > m->old_vaddr && !me_move_address(m, s->start, &part.start))
-		return 0;
-	if (s->end - m->old_vaddr < m->old_size && s->end - m->old_vaddr <= m->body_size)
-		part.end = m->new_vaddr + (s->end - m->old_vaddr);
-	if (!grow((void **)&p->parts, p->nr_parts, &p->cap_parts, sizeof(*p->parts)))
-		return -ENOMEM;
-	p->parts[p->nr_parts++] = part;
-	return 0;
+	p->off = off;
+	if (rc)
+		return rc;
+	me_bytes_put(p->out, p->data, (size_t)(p->code - p->data));
+	return read_program(p);
 }
 
-static int by_start(const void *a, const void *b)
+void me_line_program_fini(struct me_line_program *p)
 {
-	const struct part *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
-
-static int find_parts(struct program *p)
-{
-	const struct me_moves *moves = p->file->moves;
-
-	for (uint32_t s = 0; s < p->nr_sequences; s++) {
-		const struct sequence *seq = &p->sequences[s];
-
-		for (uint32_t i = me_moves_from(moves, seq->start);
-		     i < moves->nr && moves->by_old[i].old_vaddr < seq->end; i++) {
-			int rc = add_part(p, i, s);
-
-			if (rc)
-				return rc;
-		}
-	}
-	if (p->nr_parts)
-		qsort(p->parts, p->nr_parts, sizeof(*p->parts), by_start);
-	return 0;
-}
-
-static void put_number(struct me_bytes *out, uint8_t opcode, uint64_t v)
-{
-	me_bytes_u8(out, opcode);
-	me_bytes_uleb(out, v);
-}
-
-static void put_discriminator(struct me_bytes *out, uint64_t v)
-{
-	me_bytes_u8(out, 0);
-	me_bytes_uleb(out, 1 + me_uleb_size(v));
-	put_number(out, DW_LNE_set_discriminator, v);
-}
-
-/* Write opcodes that append a row after advancing line and address. */
-static void put_step(const struct program *p, uint64_t lines, uint64_t bytes)
-{
-	int64_t line = (int64_t)lines;
-	uint64_t base;
-
-	if (line < p->line_base || line >= p->line_base + p->line_range) {
-		me_bytes_u8(p->out, DW_LNS_advance_line);
-		me_bytes_sleb(p->out, line);
-		line = 0;
-		if (p->line_base > 0 || p->line_base + p->line_range <= 0) {
-			put_number(p->out, DW_LNS_advance_pc, bytes);
-			me_bytes_u8(p->out, DW_LNS_copy);
-			return;
-		}
-	}
-	base = (uint64_t)(line - p->line_base) + p->opcode_base;
-	/* Even a line step in the header's range may have no special opcode. */
-	if (base > 255) {
-		put_number(p->out, DW_LNS_advance_pc, bytes);
-		me_bytes_u8(p->out, DW_LNS_advance_line);
-		me_bytes_sleb(p->out, line);
-		me_bytes_u8(p->out, DW_LNS_copy);
-		return;
-	}
-	if (bytes > (255 - base) / p->line_range) {
-		put_number(p->out, DW_LNS_advance_pc, bytes);
-		bytes = 0;
-	}
-	me_bytes_u8(p->out, (uint8_t)(base + bytes * p->line_range));
-}
-
-static void put_row(struct program *p, struct row *now, const struct row *want)
-{
-	const struct state *w = &want->state;
-
-	if (now->state.file != w->file)
-		put_number(p->out, DW_LNS_set_file, w->file);
-	if (now->state.column != w->column)
-		put_number(p->out, DW_LNS_set_column, w->column);
-	if (now->state.isa != w->isa)
-		put_number(p->out, DW_LNS_set_isa, w->isa);
-	if ((now->state.flags ^ w->flags) & ROW_STMT)
-		me_bytes_u8(p->out, DW_LNS_negate_stmt);
-	if (w->flags & ROW_BLOCK)
-		me_bytes_u8(p->out, DW_LNS_set_basic_block);
-	if (w->flags & ROW_PROLOGUE_END)
-		me_bytes_u8(p->out, DW_LNS_set_prologue_end);
-	if (w->flags & ROW_EPILOGUE_BEGIN)
-		me_bytes_u8(p->out, DW_LNS_set_epilogue_begin);
-	if (w->discriminator)
-		put_discriminator(p->out, w->discriminator);
-	put_step(p, w->line - now->state.line, want->address - now->address);
-	*now = *want;
-	now->state.flags &= ROW_STMT;
-	now->state.discriminator = 0;
-}
-
-static void put_start(struct program *p, struct row *now, uint64_t address)
-{
-	me_bytes_u8(p->out, 0);
-	me_bytes_uleb(p->out, 9);
-	me_bytes_u8(p->out, DW_LNE_set_address);
-	me_bytes_u64(p->out, address);
-	*now = (struct row){address,
-			    {.file = 1, .line = 1, .flags = p->default_stmt ? ROW_STMT : 0}};
-}
-
-static void put_end(struct program *p, const struct row *now, uint64_t end)
-{
-	put_number(p->out, DW_LNS_advance_pc, end - now->address);
-	me_bytes_u8(p->out, 0);
-	me_bytes_uleb(p->out, 1);
-	me_bytes_u8(p->out, DW_LNE_end_sequence);
-}
-
-/* The first row of @s at @address; if there is none, the last row before it. */
-static uint32_t covering_row(const struct program *p, const struct sequence *s, uint64_t address)
-{
-	uint32_t low = s->first_row, high = s->first_row + s->nr_rows;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (p->rows[mid].address < address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low < s->first_row + s->nr_rows && p->rows[low].address == address)
-		return low;
-	return low > s->first_row ? low - 1 : s->first_row;
-}
-
-static int put_part(struct program *p, const struct part *part, struct row *now)
-{
-	const struct sequence *s = &p->sequences[part->sequence];
-	const struct me_move *m = &p->file->moves->by_old[part->move];
-	uint64_t old = m->old_vaddr > s->start ? m->old_vaddr : s->start;
-	uint32_t i = covering_row(p, s, old);
-
-	/* The copy starts within a statement: same line, but no statement begins here. */
-	if (p->rows[i].address < old) {
-		struct row row = p->rows[i++];
-
-		row.address = part->start;
-		row.state.flags = 0;
-		put_row(p, now, &row);
-	}
-	for (; i < s->first_row + s->nr_rows && p->rows[i].address < m->old_vaddr + m->old_size;
-	     i++) {
-		struct row row = p->rows[i];
-
-		if (!me_debug_spend(p->file, 1))
-			return -EPERM;
-		if (me_move_address(m, p->rows[i].address, &row.address) && row.address < part->end)
-			put_row(p, now, &row);
-	}
-	return 0;
-}
-
-static int put_sequences(struct program *p)
-{
-	struct row now;
-	uint64_t end = 0;
-	bool open = false;
-
-	for (uint32_t i = 0; i < p->nr_parts; i++) {
-		const struct part *part = &p->parts[i];
-		int rc;
-
-		if (part->start >= part->end)
-			continue;
-		/* Not adjacent, or described by two sequences: start another sequence. */
-		if (open && part->start != end) {
-			put_end(p, &now, end);
-			open = false;
-		}
-		if (!open)
-			put_start(p, &now, part->start);
-		open = true;
-		rc = put_part(p, part, &now);
-		if (rc)
-			return rc;
-		end = part->end;
-	}
-	if (open)
-		put_end(p, &now, end);
-	return 0;
+	free(p->rows);
+	free(p->sequences);
+	free(p->parts);
+	free(p->foreign);
 }
 
 /* ---- the whole program ---- */
@@ -526,47 +297,69 @@ static int remember(struct me_debug_sections *file, uint64_t off, uint32_t new_o
 	return 0;
 }
 
-static int extend(struct program *p, uint64_t off, uint32_t *new_off)
+/* Fill in the length of the program that begins at @start of the added bytes. *@off: its offset. */
+static int end_program(struct me_debug_section *s, size_t start, uint32_t *off)
 {
-	struct me_debug_section *s = &p->file->line;
-	size_t start = s->added.size;
-	int rc = read_header(p, off);
-
-	if (!rc)
-		rc = read_program(p);
-	if (!rc)
-		rc = find_parts(p);
-	if (!rc)
-		rc = put_sequences(p);
 	if (s->added.failed)
 		return -ENOMEM;
-	if (!rc && !me_debug_section_has_room(s, 0))
-		rc = -EPERM;
-	if (rc || !p->nr_parts) {
-		s->added.size = start;
-		*new_off = (uint32_t)off;
-		return rc;
-	}
+	if (!me_debug_section_has_room(s, 0))
+		return -EPERM;
 	me_bytes_patch_u32(&s->added, start, (uint32_t)(s->added.size - start - 4));
-	*new_off = (uint32_t)(s->size + start);
+	*off = (uint32_t)(s->size + start);
 	return 0;
 }
 
-int me_line_extend(struct me_debug_sections *file, uint64_t off, uint32_t *new_off)
+/* The program of the added unit: the code of its functions, with files of the functions inlined into them. */
+static int add_program(struct me_line_program *p, uint32_t *off)
 {
-	struct program p = {.file = file, .out = &file->line.added};
+	size_t start = p->out->size;
+	int rc = me_line_find_foreign(p);
+
+	if (!rc)
+		rc = me_line_put_header(p);
+	if (!rc)
+		rc = me_line_put_sequences(p, true);
+	return rc ? rc : end_program(&p->file->line, start, off);
+}
+
+static int extend(struct me_line_program *p, uint64_t off, uint32_t *new_off, uint32_t *added_off)
+{
+	struct me_debug_section *s = &p->file->line;
+	size_t start = s->added.size;
+	int rc = me_line_program_read(p, off);
+
+	if (!rc)
+		rc = me_line_find_parts(p);
+	if (!rc)
+		rc = me_line_put_sequences(p, false);
+	if (!rc)
+		rc = end_program(s, start, new_off);
+	*added_off = *new_off;
+	if (!rc && p->taken)
+		rc = add_program(p, added_off);
+	if (s->added.failed)
+		return -ENOMEM;
+	if (rc || !p->nr_parts) {
+		s->added.size = start;
+		*new_off = *added_off = (uint32_t)off;
+	}
+	return rc;
+}
+
+int me_line_extend(struct me_debug_sections *file, uint64_t off, const struct me_ranges *taken,
+		   uint32_t *new_off, uint32_t *added_off)
+{
+	struct me_line_program p = {.file = file, .out = &file->line.added, .taken = taken};
 	uint32_t i = find_move(file, off);
 	int rc;
 
 	if (off > UINT32_MAX)
 		return -EBADMSG;
 	if (i < file->nr_line_moves && file->line_moves[i].old_off == off) {
-		*new_off = file->line_moves[i].new_off;
+		*new_off = *added_off = file->line_moves[i].new_off;
 		return 0;
 	}
-	rc = extend(&p, off, new_off);
-	free(p.rows);
-	free(p.sequences);
-	free(p.parts);
+	rc = extend(&p, off, new_off, added_off);
+	me_line_program_fini(&p);
 	return rc ? rc : remember(file, off, *new_off);
 }

@@ -13,10 +13,17 @@
 
 /*
  * me_line_extend - append an extended copy of the program at @off, once for all its
- * users. @new_off: its offset; @off if none of its code moved.
+ * users. @new_off: its offset; @off if none of its code moved. @taken: code of an added unit, which gets a program
+ * of its own at @added_off; NULL: there is no such unit.
  * Return: 0, -ENOMEM, -EBADMSG damaged, -EPERM not understood or too much. After an
  * error nothing was appended.
  */
-int me_line_extend(struct me_debug_sections *file, uint64_t off, uint32_t *new_off);
+int me_line_extend(struct me_debug_sections *file, uint64_t off, const struct me_ranges *taken,
+		   uint32_t *new_off, uint32_t *added_off);
+/*
+ * me_line_find_callees - read the lines of the inlined functions that the program at @off describes.
+ * Return: as above.
+ */
+int me_line_find_callees(struct me_debug_sections *file, uint64_t off);
 
 #endif

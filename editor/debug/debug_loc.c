@@ -142,6 +142,22 @@ static int scan_list(const struct me_unit *unit, uint64_t off, uint32_t *nr_boun
 	}
 }
 
+int me_loc_each(const struct me_unit *unit, uint64_t off,
+		bool (*good)(const struct me_unit *unit, const uint8_t *expr, uint64_t size))
+{
+	struct reader r = open_list(unit, off);
+	struct entry e;
+
+	for (;;) {
+		int rc = next(&r, &e);
+
+		if (rc || e.last)
+			return rc;
+		if (e.expr && !good(unit, e.expr, e.expr_size))
+			return -EPERM;
+	}
+}
+
 static void put_entry(const struct me_unit *unit, struct me_bytes *out, const struct me_range *at,
 		      const struct entry *e)
 {
@@ -297,6 +313,24 @@ int me_loc_renumber(struct me_unit *unit)
 		me_bytes_patch_u32(&s->added, first - s->size + 4 * i, new_off - first);
 	}
 	return 0;
+}
+
+int me_loc_empty(struct me_unit *unit, uint32_t *off)
+{
+	struct me_debug_section *s = unit->version >= 5 ? &unit->file->loclists : &unit->file->loc;
+
+	if (!me_debug_section_has_room(s, ME_LIST_HEADER + 16))
+		return -EPERM;
+	if (unit->version >= 5 && !unit->loclists.begun)
+		me_list_begin(s, &unit->loclists, 0);
+	*off = (uint32_t)(s->size + s->added.size);
+	if (unit->version >= 5) {
+		me_bytes_u8(&s->added, DW_LLE_end_of_list);
+	} else {
+		me_bytes_u64(&s->added, 0);
+		me_bytes_u64(&s->added, 0);
+	}
+	return s->added.failed ? -ENOMEM : 0;
 }
 
 void me_loc_end(struct me_unit *unit)

@@ -22,6 +22,11 @@ int me_loc_extend(struct me_unit *unit, uint32_t *off, uint32_t *views);
  * Call before me_loc_extend().
  */
 int me_loc_renumber(struct me_unit *unit);
+/* me_loc_each - call @good for each expression of the list at @off. Return: as above; -EPERM: one is not good. */
+int me_loc_each(const struct me_unit *unit, uint64_t off,
+		bool (*good)(const struct me_unit *unit, const uint8_t *expr, uint64_t size));
+/* me_loc_empty - append a list without locations; *@off: its offset. */
+int me_loc_empty(struct me_unit *unit, uint32_t *off);
 /* me_loc_end - fill in the length of the unit's new table. */
 void me_loc_end(struct me_unit *unit);
 

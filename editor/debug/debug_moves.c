@@ -225,6 +225,47 @@ void me_ranges_join(struct me_ranges *ranges, uint32_t first)
 	ranges->nr = nr;
 }
 
+uint32_t me_ranges_from(const struct me_ranges *ranges, uint64_t lo)
+{
+	uint32_t low = 0, high = ranges->nr;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (ranges->ranges[mid].hi <= lo)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+bool me_ranges_any(const struct me_ranges *ranges, uint64_t lo, uint64_t hi)
+{
+	uint32_t i = me_ranges_from(ranges, lo);
+
+	return i < ranges->nr && ranges->ranges[i].lo < hi;
+}
+
+void me_ranges_subtract(struct me_ranges *ranges, const struct me_ranges *from)
+{
+	struct me_ranges left = {0};
+
+	for (uint32_t i = 0; i < ranges->nr; i++) {
+		struct me_range r = ranges->ranges[i];
+
+		for (uint32_t k = me_ranges_from(from, r.lo);
+		     k < from->nr && from->ranges[k].lo < r.hi; k++) {
+			me_ranges_add(&left, r.lo, from->ranges[k].lo);
+			r.lo = from->ranges[k].hi;
+		}
+		me_ranges_add(&left, r.lo, r.hi);
+	}
+	left.failed |= ranges->failed;
+	free(ranges->ranges);
+	*ranges = left;
+}
+
 void me_ranges_fini(struct me_ranges *ranges)
 {
 	free(ranges->ranges);

@@ -70,6 +70,12 @@ void me_moves_map(const struct me_moves *moves, uint64_t lo, uint64_t hi, struct
 void me_ranges_add(struct me_ranges *ranges, uint64_t lo, uint64_t hi);
 /* me_ranges_join - sort the ranges from index @first on, and join those that touch or overlap. */
 void me_ranges_join(struct me_ranges *ranges, uint32_t first);
+/* me_ranges_subtract - take @from, joined, out of @ranges. */
+void me_ranges_subtract(struct me_ranges *ranges, const struct me_ranges *from);
+/* me_ranges_from - index of the first range that ends above @lo; the ranges are joined. */
+uint32_t me_ranges_from(const struct me_ranges *ranges, uint64_t lo);
+/* me_ranges_any - does a range contain an address of [@lo, @hi)? */
+bool me_ranges_any(const struct me_ranges *ranges, uint64_t lo, uint64_t hi);
 void me_ranges_fini(struct me_ranges *ranges);
 
 #endif

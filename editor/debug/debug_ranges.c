@@ -248,6 +248,52 @@ int me_ranges_write(struct me_unit *unit, uint32_t *off)
 	return unit->version >= 5 ? write_entries(unit, off) : write_pairs(unit, off);
 }
 
+/* Set file->new to what list @nr is in the changed unit. */
+static int extend_list(struct me_unit *unit, uint32_t nr)
+{
+	struct me_debug_sections *file = unit->file;
+	uint8_t use = unit->lists && nr < unit->nr_lists ? unit->lists[nr] : 0;
+	uint64_t off;
+	int rc = me_ranges_indexed(unit, nr, &off);
+
+	if (!rc)
+		rc = me_ranges_read(unit, off, &file->old);
+	if (rc)
+		return rc;
+	if (!me_ranges_extend(file, false)) {
+		struct me_ranges tmp = file->new;
+
+		file->new = file->old;
+		file->old = tmp;
+	}
+	if (use & ME_LIST_LOST)
+		file->new.nr = 0;
+	if (!(use & ME_LIST_OWN) || !unit->taken.nr)
+		return 0;
+	if (!me_debug_spend(file, (uint64_t)file->new.nr *(unit->taken.nr + 1)))
+		return -EPERM;
+	me_ranges_subtract(&file->new, &unit->taken);
+	return file->new.failed ? -ENOMEM : 0;
+}
+
+/* The first of @nr offsets is behind the header of the table. */
+static uint32_t first_offset(const struct me_unit *unit)
+{
+	return (uint32_t)unit->rnglists.off + ME_LIST_HEADER;
+}
+
+/* Write file->new as list @nr of the table. */
+static int put_list(struct me_unit *unit, uint32_t nr)
+{
+	struct me_debug_section *s = &unit->file->rnglists;
+	uint32_t off, first = first_offset(unit);
+	int rc = me_ranges_write(unit, &off);
+
+	if (!rc)
+		me_bytes_patch_u32(&s->added, first - s->size + 4 * nr, off - first);
+	return rc;
+}
+
 int me_ranges_renumber(struct me_unit *unit)
 {
 	struct me_debug_section *s = &unit->file->rnglists;
@@ -259,28 +305,55 @@ int me_ranges_renumber(struct me_unit *unit)
 	if (!me_debug_section_has_room(s, ME_LIST_HEADER + UINT64_C(4) * nr))
 		return -EPERM;
 	me_list_begin(s, &unit->rnglists, nr);
-	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t old;
-		uint32_t off, first;
-
-		rc = me_ranges_indexed(unit, i, &old);
+	for (uint32_t i = 0; i < nr && !rc; i++) {
+		rc = extend_list(unit, i);
 		if (!rc)
-			rc = me_ranges_read(unit, old, &unit->file->old);
-		if (rc)
-			return rc;
-		if (!me_ranges_extend(unit->file, false)) {
-			struct me_ranges tmp = unit->file->new;
-
-			unit->file->new = unit->file->old;
-			unit->file->old = tmp;
-		}
-		rc = me_ranges_write(unit, &off);
-		if (rc)
-			return rc;
-		first = (uint32_t)unit->rnglists.off + ME_LIST_HEADER;
-		me_bytes_patch_u32(&s->added, first - s->size + 4 * i, off - first);
+			rc = put_list(unit, i);
 	}
-	return 0;
+	return rc;
+}
+
+/* Set file->new to the code of the added unit. */
+static int own_list(struct me_unit *unit)
+{
+	struct me_ranges *new = &unit->file->new;
+
+	new->nr = 0;
+	for (uint32_t i = 0; i < unit->taken.nr; i++)
+		me_ranges_add(new, unit->taken.ranges[i].lo, unit->taken.ranges[i].hi);
+	return new->failed ? -ENOMEM : 0;
+}
+
+int me_ranges_added(struct me_unit *unit, uint32_t *base)
+{
+	struct me_debug_section *s = &unit->file->rnglists;
+	uint32_t nr = unit->rnglists.nr_offsets, empty = 0;
+	int rc;
+
+	me_ranges_end(unit);
+	if (!me_debug_section_has_room(s, ME_LIST_HEADER + UINT64_C(4) * nr))
+		return -EPERM;
+	me_list_begin(s, &unit->rnglists, nr);
+	*base = first_offset(unit);
+	unit->file->new.nr = 0;
+	rc = me_ranges_write(unit, &empty);
+	for (uint32_t i = 0; i < nr && !rc; i++) {
+		uint8_t use = i < unit->nr_lists ? unit->lists[i] : 0;
+
+		if (use & ME_LIST_ADDED) {
+			unit->lists[i] &= ~(ME_LIST_LOST | ME_LIST_OWN);
+			rc = extend_list(unit, i);
+			unit->lists[i] = use;
+		} else if (use & ME_LIST_OWN) {
+			rc = own_list(unit);
+		} else {
+			me_bytes_patch_u32(&s->added, *base - s->size + 4 * i, empty - *base);
+			continue;
+		}
+		if (!rc)
+			rc = put_list(unit, i);
+	}
+	return rc;
 }
 
 void me_ranges_end(struct me_unit *unit)

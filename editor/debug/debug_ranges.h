@@ -34,6 +34,11 @@ int me_ranges_write(struct me_unit *unit, uint32_t *off);
  * me_ranges_write().
  */
 int me_ranges_renumber(struct me_unit *unit);
+/*
+ * me_ranges_added - begin a table for the added unit, with the lists that are ME_LIST_ADDED, and the unit's own list.
+ * *@base: what the added unit calls DW_AT_rnglists_base.
+ */
+int me_ranges_added(struct me_unit *unit, uint32_t *base);
 /* me_ranges_end - fill in the length of the unit's new table. */
 void me_ranges_end(struct me_unit *unit);
 

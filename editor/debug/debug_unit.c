@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "editor/debug/debug_clone.h"
 #include "editor/debug/debug_entry_private.h"
 #include "editor/debug/debug_form.h"
+#include "editor/debug/debug_function.h"
 #include "editor/debug/debug_line.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
@@ -59,13 +61,14 @@ uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsign
 static int mark_entry(struct me_unit *u, const struct me_entry *e)
 {
 	struct me_range r;
+	bool moved;
 
-	if (!e->low.p || !e->high.p || !me_entry_range(u, e, &r) ||
-	    !me_moves_any(u->file->moves, r.lo, r.hi))
+	if (!e->low.p || !e->high.p || !me_entry_range(u, e, &r))
 		return 0;
+	moved = me_moves_any(u->file->moves, r.lo, r.hi);
 	if (e->abbrev->change == ME_ABBREV_NONE)
-		u->file->nr_scopes_left++;
-	else
+		u->file->nr_scopes_left += moved;
+	else if (moved || me_entry_leaves(u, e))
 		e->abbrev->touched = true;
 	return 0;
 }
@@ -87,14 +90,27 @@ static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct m
 
 /* ---- second walk: change the entries ---- */
 
-static uint8_t *field(const struct me_unit *u, const uint8_t *p)
+uint8_t *me_unit_field(const struct me_unit *u, const uint8_t *p)
 {
 	return u->bytes + (p - (u->file->info.data + u->off));
 }
 
 static void put_u32(struct me_unit *u, const struct me_value *v, uint32_t to)
 {
-	memcpy(field(u, v->p), &to, sizeof(to));
+	memcpy(me_unit_field(u, v->p), &to, sizeof(to));
+}
+
+/* The code of functions that move to an added unit is not this unit's. @is_own: of the unit's own entry. */
+static int leave_out(struct me_unit *u, bool is_own)
+{
+	struct me_debug_sections *file = u->file;
+
+	if (!is_own || !u->taken.nr)
+		return 0;
+	if (!me_debug_spend(file, (uint64_t)file->new.nr *(u->taken.nr + 1)))
+		return -EPERM;
+	me_ranges_subtract(&file->new, &u->taken);
+	return file->new.failed ? -ENOMEM : 0;
 }
 
 /* Replace the range @r by a list: @r and its copies, or @r alone if it did not move. */
@@ -115,18 +131,15 @@ static int change_range(struct me_unit *u, const struct me_entry *e, struct me_r
 	} else {
 		file->nr_scopes++;
 	}
-	rc = me_ranges_write(u, &off);
-	if (rc)
-		return rc;
-	if (change == ME_ABBREV_BOTH) {
-		const uint8_t *p = e->low.p < e->high.p ? e->low.p : e->high.p;
-
-		me_abbrev_fill(field(u, p), e->low.size + e->high.size, off);
-		return 0;
-	}
+	rc = leave_out(u, e->start == u->file->info.data + u->first);
+	if (!rc)
+		rc = me_ranges_write(u, &off);
 	/* The value of low_pc stays, even if the attribute is DW_AT_entry_pc now. */
-	me_abbrev_fill(field(u, e->high.p), e->high.size, off);
-	return 0;
+	if (!rc)
+		me_abbrev_fill(me_unit_field(u, me_entry_list_field(e)),
+			       change == ME_ABBREV_BOTH ? e->low.size + e->high.size : e->high.size,
+			       off);
+	return rc;
 }
 
 static int apply_one_range(struct me_unit *u, const struct me_entry *e)
@@ -138,14 +151,10 @@ static int apply_one_range(struct me_unit *u, const struct me_entry *e)
 		return 0;
 	if (!me_entry_range(u, e, &r))
 		return -EBADMSG;
-	/*
-	 * With a new code, only moved entries change; without one, every entry of the
-	 * abbreviation.
-	 */
-	if (a->new_code && !me_moves_any(u->file->moves, r.lo, r.hi))
+	if (!me_entry_is_changed(u, e))
 		return 0;
 	if (a->new_code) {
-		uint8_t *code = field(u, e->start);
+		uint8_t *code = me_unit_field(u, e->start);
 		uint64_t left = a->new_code;
 
 		for (unsigned int i = 0; i < e->code_size; i++, left >>= 7)
@@ -169,7 +178,9 @@ static int apply_ranges(struct me_unit *u, const struct me_entry *e)
 	rc = me_ranges_read(u, me_value_fixed(v), &file->old);
 	if (rc || !me_ranges_extend(file, e->abbrev->tag == DW_TAG_subprogram))
 		return rc;
-	rc = me_ranges_write(u, &off);
+	rc = leave_out(u, e->start == file->info.data + u->first);
+	if (!rc)
+		rc = me_ranges_write(u, &off);
 	if (!rc)
 		put_u32(u, v, off);
 	file->nr_scopes++;
@@ -224,7 +235,7 @@ static int apply_entry(struct me_unit *u, const struct me_entry *e)
 	    e->abbrev->tag == DW_TAG_subprogram)
 		return rc;
 	if (me_moves_address(u->file->moves, me_value_fixed(&e->entry_pc), &entry))
-		memcpy(field(u, e->entry_pc.p), &entry, sizeof(entry));
+		memcpy(me_unit_field(u, e->entry_pc.p), &entry, sizeof(entry));
 	return 0;
 }
 
@@ -259,30 +270,9 @@ static int read_bases(struct me_unit *u, const struct me_entry *e)
 	return rc;
 }
 
-/* Read the unit's ranges into file->old. */
-static int read_unit_ranges(struct me_unit *u, const struct me_entry *e)
+int me_unit_read_ranges(struct me_unit *u, const struct me_entry *own)
 {
-	struct me_debug_sections *file = u->file;
-	struct me_cursor c = me_value_cursor(&e->ranges);
-	struct me_range r;
-	uint64_t off;
-	int rc;
-
-	file->old.nr = 0;
-	if (e->ranges.p && me_value_is_offset(u, &e->ranges))
-		return me_ranges_read(u, me_value_fixed(&e->ranges), &file->old);
-	if (e->ranges.p && e->ranges.form == DW_FORM_rnglistx) {
-		rc = me_ranges_indexed(u, me_cursor_uleb(&c), &off);
-		return rc ? rc : me_ranges_read(u, off, &file->old);
-	}
-	if (e->ranges.p)
-		return -EPERM;
-	if (!e->low.p || !e->high.p)
-		return 0;
-	if (!me_entry_range(u, e, &r))
-		return -EBADMSG;
-	me_ranges_add(&file->old, r.lo, r.hi);
-	return 0;
+	return me_entry_read_ranges(u, own, &u->file->old);
 }
 
 static bool any_moved(const struct me_debug_sections *file)
@@ -336,7 +326,8 @@ static int change_line(struct me_unit *u, const struct me_entry *e)
 		return 0;
 	if (!me_value_is_offset(u, &e->stmt_list))
 		return -EPERM;
-	rc = me_line_extend(u->file, me_value_fixed(&e->stmt_list), &off);
+	rc = me_line_extend(u->file, me_value_fixed(&e->stmt_list), u->taken.nr ? &u->taken : NULL,
+			    &off, &u->added_line);
 	if (!rc)
 		put_u32(u, &e->stmt_list, off);
 	return rc;
@@ -365,8 +356,10 @@ static int change_abbrevs(struct me_unit *u)
 
 static int change(struct me_unit *u, const struct me_entry *own)
 {
-	int rc = walk(u, mark_entry);
+	int rc = me_functions_plan(u, own);
 
+	if (!rc)
+		rc = walk(u, mark_entry);
 	if (rc)
 		return rc;
 	if (!own->ranges.p) {
@@ -383,11 +376,16 @@ static int change(struct me_unit *u, const struct me_entry *own)
 		rc = walk(u, apply_entry);
 	if (!rc)
 		rc = change_abbrevs(u);
+	/* The lines tell where inlined calls stand. */
+	if (!rc)
+		rc = change_line(u, own);
+	if (!rc)
+		rc = me_functions_move(u, own);
 	if (rc)
 		return rc;
 	me_ranges_end(u);
 	me_loc_end(u);
-	return change_line(u, own);
+	return 0;
 }
 
 /* ---- the unit ---- */
@@ -425,6 +423,7 @@ static int read_header(struct me_unit *u, uint64_t *next)
 		me_cursor_skip(&c, 8);
 	if (type == DW_UT_type || type == DW_UT_split_type)
 		me_cursor_skip(&c, 12);
+	u->type = type;
 	u->first = (uint64_t)(c.p - s->data);
 	if (c.bad)
 		return -EBADMSG;
@@ -452,19 +451,22 @@ static int load_abbrevs(struct me_unit *u)
 
 /* State to restore if the unit cannot be extended. */
 struct sizes {
-	size_t abbrev, ranges, rnglists, loc, loclists;
-	uint32_t nr_scopes, nr_scopes_left;
+	size_t info, abbrev, ranges, rnglists, loc, loclists;
+	uint32_t nr_scopes, nr_scopes_left, nr_described, nr_added;
 };
 
 static struct sizes sizes_now(const struct me_debug_sections *f)
 {
-	return (struct sizes){f->abbrev.added.size, f->ranges.added.size,   f->rnglists.added.size,
-			      f->loc.added.size,    f->loclists.added.size, f->nr_scopes,
-			      f->nr_scopes_left};
+	return (struct sizes){f->info.added.size,   f->abbrev.added.size,
+			      f->ranges.added.size, f->rnglists.added.size,
+			      f->loc.added.size,    f->loclists.added.size,
+			      f->nr_scopes,	    f->nr_scopes_left,
+			      f->nr_described,	    f->nr_added};
 }
 
 static void go_back(struct me_debug_sections *f, const struct sizes *to)
 {
+	f->info.added.size = to->info;
 	f->abbrev.added.size = to->abbrev;
 	f->ranges.added.size = to->ranges;
 	f->rnglists.added.size = to->rnglists;
@@ -472,6 +474,9 @@ static void go_back(struct me_debug_sections *f, const struct sizes *to)
 	f->loclists.added.size = to->loclists;
 	f->nr_scopes = to->nr_scopes;
 	f->nr_scopes_left = to->nr_scopes_left;
+	f->nr_described = to->nr_described;
+	while (f->nr_added > to->nr_added)
+		me_ranges_fini(&f->added[--f->nr_added].ranges);
 }
 
 static int remember(struct me_debug_sections *file, uint64_t off)
@@ -509,12 +514,12 @@ static int replace(struct me_unit *u, const struct me_entry *own)
 	return me_debug_section_replace(&file->info, u->off, u->bytes, size);
 }
 
-static int extend(struct me_unit *u, uint64_t *next)
+int me_unit_open(struct me_unit *u, struct me_entry *own, uint64_t *next)
 {
 	struct me_cursor c;
-	struct me_entry own;
 	int rc = read_header(u, next);
 
+	*own = (struct me_entry){0};
 	if (!rc)
 		rc = load_abbrevs(u);
 	if (rc)
@@ -522,18 +527,30 @@ static int extend(struct me_unit *u, uint64_t *next)
 	c = (struct me_cursor){u->file->info.data + u->first, u->file->info.data + u->end, false};
 	if (c.p == c.end)
 		return 0;
-	rc = me_entry_read(u, &c, &own);
-	if (rc || !own.abbrev)
+	rc = me_entry_read(u, &c, own);
+	if (rc || !own->abbrev)
 		return rc;
 	/* me_entry_read() read no values: the unit has no attribute of interest, hence no code. */
-	if (own.abbrev->plain)
+	if (own->abbrev->plain) {
+		own->abbrev = NULL;
 		return 0;
-	rc = read_bases(u, &own);
-	if (!rc)
-		rc = read_unit_ranges(u, &own);
+	}
+	return read_bases(u, own);
+}
+
+static int extend(struct me_unit *u, uint64_t *next)
+{
+	struct me_entry own;
+	int rc = me_unit_open(u, &own, next);
+
+	if (rc || !own.abbrev)
+		return rc;
+	rc = me_unit_read_ranges(u, &own);
 	if (rc || !any_moved(u->file))
 		return rc;
-	return replace(u, &own);
+	rc = replace(u, &own);
+	me_functions_fini(u);
+	return rc;
 }
 
 int me_unit_extend(struct me_debug_sections *file, uint64_t off, uint64_t *next)
@@ -550,6 +567,21 @@ int me_unit_extend(struct me_debug_sections *file, uint64_t off, uint64_t *next)
 			file->why = rc == -EBADMSG ? "damaged" : "in an unsupported form";
 	}
 	return 0;
+}
+
+const struct me_added_unit *me_unit_added(const struct me_debug_sections *file, uint64_t off)
+{
+	uint32_t low = 0, high = file->nr_added;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (file->added[mid].old_off < off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < file->nr_added && file->added[low].old_off == off ? &file->added[low] : NULL;
 }
 
 bool me_unit_is_extended(const struct me_debug_sections *file, uint64_t off)

@@ -145,6 +145,7 @@ int vf_check_debug(const struct vf *vf)
 		.o = vf->debug->original,
 		.n = vf->debug->output,
 		.program = vf->n,
+		.code = vf,
 		.err = &why,
 		.result = vf->result,
 		.marks = vf->marks,

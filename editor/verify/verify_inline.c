@@ -161,6 +161,35 @@ static const struct mp_map_piece *last_part(const struct vf *vf, const struct mp
 	return p;
 }
 
+bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code *code)
+{
+	const struct mp_map_piece *p = &vf->map->pieces[i], *caller, *last;
+
+	if (vf->inlined[i] != 1)
+		return false;
+	caller = vf_inlined_caller(vf, p);
+	last = last_part(vf, p);
+	*code = (struct vf_inlined_code){
+		.piece = i,
+		.call = call_of(caller),
+		.callee = callee_of(vf, caller),
+		.start = p->new_vaddr,
+		.end = last->new_vaddr + last->new_size,
+	};
+	return true;
+}
+
+bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *code)
+{
+	uint32_t i = vf_first_piece(vf, now);
+
+	/* What is before a call may be empty. */
+	while (i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now)
+		if (vf_inlined_code_at(vf, i++, code))
+			return true;
+	return false;
+}
+
 bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now)
 {
 	const struct mp_map_piece *last = last_part(vf, p);

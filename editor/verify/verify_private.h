@@ -188,6 +188,7 @@ struct vf {
 	const struct mp_elf *o, *n;	     /* original, output */
 	const struct me_verify_debug *debug; /* NULL: none */
 	const struct mp_elf *program; /* if @o and @n are debug files: the output @n belongs to */
+	const struct vf *code;	      /* the same: what is known of the programs */
 	struct mp_err *err;
 	struct vf_result *result;
 	struct vf_marks *marks;
@@ -490,6 +491,17 @@ int vf_make_answers(const struct vf *vf);
 /* Does the copy @p lack the call at offset @k of the original, its last instruction, since the next
  * piece replaces it? */
 bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
+/* Code that replaces a call. */
+struct vf_inlined_code {
+	uint32_t piece;	     /* its first */
+	uint64_t call;	     /* old address */
+	uint64_t callee;     /* old address of the function that the call leads to */
+	uint64_t start, end; /* new addresses */
+};
+
+/* Does such code begin with piece @i, or at @now? */
+bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code *code);
+bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *code);
 /* Check that the function from which the inlined piece @p comes may replace the call. Its instructions
  * are compared by verify_pieces. */
 int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p);
@@ -550,6 +562,8 @@ int vf_check_symbols(const struct vf *vf);
 int vf_check_sections(const struct vf *vf);
 /* Check the debug file, and that the output names it. */
 int vf_check_debug(const struct vf *vf);
+/* Check the entries of debug information: verify/debug. */
+int vf_check_debug_info(const struct vf *vf);
 /* Is @sec the section .gnu_debuglink, which may differ? vf_check_debug() checks its contents. */
 bool vf_is_link(const struct vf *vf, const struct mp_section *sec);
 /* Check a note section of a debug file: @a before, @b now. */

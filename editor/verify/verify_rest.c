@@ -28,13 +28,13 @@ enum {
 };
 
 /*
- * Debug information describes copies, too: entries keep their places, other sections grow
- * behind their old contents. The tests of its readers check these contents; nothing that runs
- * depends on them.
+ * Debug information describes copies, too: entries keep their places, and all sections grow
+ * behind their old contents. Folder debug/ checks .debug_info. The tests of readers check the other contents;
+ * nothing that runs depends on them.
  */
 enum may_change {
 	CHANGE_NOTHING,
-	CHANGE_BYTES, /* other bytes, same size */
+	CHANGE_BYTES, /* other bytes, then new ones */
 	CHANGE_GROWS, /* old bytes, then new ones */
 	CHANGE_ALL,
 };
@@ -46,8 +46,8 @@ static const struct {
 	{".debug_info", CHANGE_BYTES},	   {".debug_abbrev", CHANGE_GROWS},
 	{".debug_line", CHANGE_GROWS},	   {".debug_ranges", CHANGE_GROWS},
 	{".debug_rnglists", CHANGE_GROWS}, {".debug_loc", CHANGE_GROWS},
-	{".debug_loclists", CHANGE_GROWS}, {".debug_aranges", CHANGE_ALL},
-	{".gdb_index", CHANGE_ALL},
+	{".debug_loclists", CHANGE_GROWS}, {".debug_line_str", CHANGE_GROWS},
+	{".debug_aranges", CHANGE_ALL},	   {".gdb_index", CHANGE_ALL},
 };
 
 static enum may_change may_change(const struct mp_section *sec)
@@ -230,8 +230,8 @@ static int check_header(const struct vf *vf, uint32_t old)
 	    a->align != b->align || a->entsize != b->entsize || !same_link(vf, a->link, b->link) ||
 	    (!vf->program && (a->flags & SHF_ALLOC || a->type == SHT_NOBITS) &&
 	     (vaddr_now(vf, a) == a->vaddr ? a->off : vf_off_now(vf, a->off)) != b->off) ||
-	    (!is_rewritten(vf, old) && change < CHANGE_GROWS && a->size != b->size) ||
-	    (change == CHANGE_GROWS && a->size > b->size) ||
+	    (!is_rewritten(vf, old) && change == CHANGE_NOTHING && a->size != b->size) ||
+	    ((change == CHANGE_BYTES || change == CHANGE_GROWS) && a->size > b->size) ||
 	    (a->type != SHT_SYMTAB &&
 	     (info ? !same_link(vf, a->info, b->info) : a->info != b->info)))
 		return vf_refuse(vf, a->vaddr, "header of section %.40s changed", a->name);
@@ -354,10 +354,7 @@ int vf_check_map_note(const struct vf *vf)
 int vf_check_sections(const struct vf *vf)
 {
 	static int (*const steps[])(const struct vf *) = {
-		check_headers,
-		check_names,
-		check_gaps,
-		vf_check_symbols,
+		check_headers, check_names, check_gaps, vf_check_debug_info, vf_check_symbols,
 	};
 	int ret = 0;
 

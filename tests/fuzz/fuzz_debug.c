@@ -4,13 +4,15 @@
  * output must verify.
  *
  * The input is a list of changes {u24 offset, u8 value} to the sections .debug_* of a program
- * that is compiled at the start. The first byte chooses the version of DWARF.
+ * that is compiled at the start. The first byte chooses the program, the version of DWARF, and with the
+ * programs of leaf.c, functions in place of calls.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "editor/emit/emit.h"
+#include "editor/evidence/leaf.h"
 #include "editor/layout/plan_all.h"
 #include "editor/verify/verify.h"
 #include "tests/support/rewrite.h"
@@ -27,10 +29,31 @@ struct program {
 	struct me_plan plan;
 };
 
-static struct program programs[4];
+#define NR_PROGRAMS 7
+
+static struct program programs[NR_PROGRAMS];
+
+/* Small functions replace calls of them. Calls end their blocks. */
+static void inline_leaves(struct program *p, const uint8_t *movable)
+{
+	struct me_leaf leaf;
+
+	for (uint32_t i = 0; i < p->plan.nr_blocks; i++) {
+		struct me_plan_block *planned = &p->plan.blocks[i];
+		const struct mp_block *block = &p->cfg->blocks[planned->block];
+
+		planned->inlined =
+			block->term == MP_TERM_FALL && block->size >= ME_LEAF_CALL_SIZE &&
+			me_leaf_called(p->cfg, block->vaddr + block->size - ME_LEAF_CALL_SIZE,
+				       &leaf) &&
+			me_leaf_find(p->cfg, leaf.func, &leaf) &&
+			me_leaf_caller(p->cfg, block->func);
+	}
+}
 
 static bool prepare(const char *command, struct program *p)
 {
+	const struct mp_cfg_options options = {.fine = true};
 	struct rewrite_bytes bytes;
 	uint8_t *movable = NULL;
 	struct mp_err err;
@@ -40,26 +63,34 @@ static bool prepare(const char *command, struct program *p)
 	p->bytes = bytes.data;
 	p->size = bytes.size;
 	if (mp_elf_open_memory("program", p->bytes, p->size, MP_ELF_ALL, &p->elf, &err) ||
-	    mp_cfg_build(p->elf, NULL, &p->cfg, &err))
+	    mp_cfg_build(p->elf, &options, &p->cfg, &err))
 		return false;
 	movable = rewrite_movable(p->cfg);
 	if (!movable || me_plan_all(p->cfg, movable, NULL, &p->plan, &err))
 		p->plan.nr_blocks = 0;
+	else
+		inline_leaves(p, movable);
 	free(movable);
 	return p->plan.nr_blocks;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static const char *const compilers[] = {"g++ -gdwarf-5", "g++ -gdwarf-4",
-						"clang++ -gdwarf-5", "g++ -gdwarf-3"};
+	static const char *const builds[NR_PROGRAMS] = {
+		"g++ -gdwarf-5 -O2 tests/data/scopes.cc",
+		"g++ -gdwarf-4 -O2 tests/data/scopes.cc",
+		"clang++ -gdwarf-5 -O2 tests/data/scopes.cc",
+		"g++ -gdwarf-3 -O2 tests/data/scopes.cc",
+		"gcc -gdwarf-5 -O2 tests/data/leaf.c",
+		"gcc -gdwarf-4 -O2 tests/data/leaf.c",
+		"clang -w -gdwarf-5 -O2 tests/data/leaf.c",
+	};
 	char command[256];
 
 	(void)argc;
 	(void)argv;
-	for (size_t i = 0; i < sizeof(compilers) / sizeof(compilers[0]); i++) {
-		snprintf(command, sizeof(command), "%s -O2 -Wl,--emit-relocs tests/data/scopes.cc",
-			 compilers[i]);
+	for (size_t i = 0; i < NR_PROGRAMS; i++) {
+		snprintf(command, sizeof(command), "%s -Wl,--emit-relocs", builds[i]);
 		if (!prepare(command, &programs[i])) {
 			programs[i].plan.nr_blocks = 0;
 			fprintf(stderr, "fuzz_debug: does not work: %s\n", command);
@@ -119,7 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	p = &programs[data[0] % 4];
+	p = &programs[data[0] % NR_PROGRAMS];
 	if (!p->plan.nr_blocks)
 		return 0;
 	copy = malloc(p->size);

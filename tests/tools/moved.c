@@ -3,11 +3,14 @@
  * moved - prints a line "NEW OLD" for each instruction of an optimised file's copies: its
  * address and that of the original's instruction, in hex. For tests of debuggers.
  *
- *	moved FILE [STEP]	only every STEPth instruction
+ *	moved FILE [STEP]		only every STEPth instruction
+ *	moved FILE --inlined ORIGINAL	"NEW OLD CALL" for each instruction of code that replaces a call
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libprof/insn/insn.h"
 #include "libprof/note/map.h"
@@ -31,26 +34,113 @@ static int print_piece(const struct mp_elf *elf, const struct mp_map *map,
 	return 0;
 }
 
+/* ---- code that replaces calls -------------------------------------------------------------- */
+
+#define CALL_SIZE 5
+
+/* Bytes of the function at @vaddr. */
+static uint64_t size_of(const struct mp_elf *elf, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		if (elf->symbols[i].vaddr == vaddr && elf->symbols[i].type == STT_FUNC &&
+		    elf->symbols[i].size)
+			return elf->symbols[i].size;
+	return 0;
+}
+
+/* Return: where the call that the copy of @p lacks leads; *@call: its address. 0: the copy lacks none. */
+static uint64_t lacking(const struct mp_elf *original, const struct mp_map_piece *p, uint64_t *call)
+{
+	const uint8_t *b;
+	int32_t disp;
+
+	if (p->old_size < CALL_SIZE || p->new_size != p->old_size - CALL_SIZE)
+		return 0;
+	*call = p->old_vaddr + p->old_size - CALL_SIZE;
+	b = mp_elf_bytes(original, *call, CALL_SIZE);
+	if (!b || *b != 0xe8)
+		return 0;
+	memcpy(&disp, b + 1, sizeof(disp));
+	return *call + CALL_SIZE + (uint64_t)(int64_t)disp;
+}
+
+static int print_inlined(const struct mp_elf *elf, const struct mp_elf *original,
+			 const struct mp_map_piece *piece, uint64_t call)
+{
+	const uint8_t *bytes = mp_elf_bytes(elf, piece->new_vaddr, piece->new_size);
+	struct mp_insn insn, old;
+
+	for (uint32_t off = 0; off < piece->new_size; off += insn.len) {
+		uint64_t at = piece->old_vaddr + off, now = piece->new_vaddr + off;
+		const uint8_t *b = mp_elf_bytes(original, at, 1);
+
+		if (!bytes || !b ||
+		    mp_insn_decode(bytes + off, piece->new_size - off, now, &insn) ||
+		    mp_insn_decode(b, piece->old_size - off, at, &old))
+			return -1;
+		printf("%" PRIx64 " %" PRIx64 " %" PRIx64 "\n", now, at, call);
+		/* The branch at the end may have another length, or be followed by a jump. */
+		if (off + old.len == piece->old_size)
+			break;
+	}
+	return 0;
+}
+
+static int print_all_inlined(const struct mp_elf *elf, const struct mp_elf *original,
+			     const struct mp_map *map)
+{
+	const struct mp_map_piece *p = map->pieces, *end = p + map->nr_pieces;
+
+	for (; p + 1 < end; p++) {
+		uint64_t call, to = lacking(original, p, &call);
+
+		/* Behind an endbr64, if any. */
+		if (!to || p[1].old_vaddr - to > 4)
+			continue;
+		for (const struct mp_map_piece *q = p + 1;
+		     q < end && q->old_vaddr - to < size_of(original, to) &&
+		     (q == p + 1 || q->old_vaddr > p[1].old_vaddr);
+		     q++)
+			if (print_inlined(elf, original, q, call))
+				return -1;
+	}
+	return 0;
+}
+
+static int print_pieces(const struct mp_elf *elf, const struct mp_map *map, unsigned long step)
+{
+	unsigned long nr = 0;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < map->nr_pieces; i++)
+		rc = print_piece(elf, map, &map->pieces[i], step, &nr);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
-	unsigned long step = argc > 2 ? strtoul(argv[2], NULL, 10) : 1, nr = 0;
+	bool inlined = argc == 4 && !strcmp(argv[2], "--inlined");
+	unsigned long step = argc == 3 ? strtoul(argv[2], NULL, 10) : 1;
+	struct mp_elf *elf = NULL, *original = NULL;
 	struct mp_map *map = NULL;
-	struct mp_elf *elf = NULL;
 	struct mp_err err = {""};
 	int rc;
 
-	if (argc < 2 || argc > 3 || !step) {
-		fprintf(stderr, "usage: moved FILE [STEP]\n");
+	if (argc < 2 || (argc > 3 && !inlined) || !step) {
+		fprintf(stderr, "usage: moved FILE [STEP]\n       moved FILE --inlined ORIGINAL\n");
 		return 2;
 	}
 	rc = mp_elf_open(argv[1], MP_ELF_SYMBOLS, &elf, &err);
 	if (!rc)
 		rc = mp_map_read(elf, &map, &err);
-	for (uint32_t i = 0; !rc && i < map->nr_pieces; i++)
-		rc = print_piece(elf, map, &map->pieces[i], step, &nr);
+	if (!rc && inlined)
+		rc = mp_elf_open(argv[3], MP_ELF_SYMBOLS, &original, &err);
+	if (!rc)
+		rc = inlined ? print_all_inlined(elf, original, map) : print_pieces(elf, map, step);
 	if (rc)
 		fprintf(stderr, "moved: %s\n", *err.msg ? err.msg : "damaged code");
 	mp_map_free(map);
+	mp_elf_close(original);
 	mp_elf_close(elf);
 	return rc ? 1 : 0;
 }

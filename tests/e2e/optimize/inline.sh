@@ -257,7 +257,7 @@ END
 )
 [ "${inlined%% *}" = 2 ] || fail "the code of mix() lies in ${inlined%% *} places, not in its copy and one caller"
 
-# The debugger shows the frames of the caller there, at the line of the call.
+# The debugger shows the frame of the called function there, and the caller's at the line of the call.
 if command -v gdb >/dev/null; then
 	call=$(grep -n 'm = mix(m' "$data/leaf.c" | cut -d: -f1)
 	nr=0
@@ -265,8 +265,9 @@ if command -v gdb >/dev/null; then
 		gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex "break *$at" -ex run -ex bt ./fixed.out >bt.txt 2>&1
 		grep -q '^#' bt.txt || continue # its own copy, which never runs
 		nr=$((nr + 1))
-		grep -q "^#0 .*work (.*leaf.c:$call" bt.txt || fail "gdb: no frame of work() at line $call: $(grep '^#' bt.txt)"
-		grep -q '^#1 .*main (' bt.txt || fail "gdb: the caller of work() is not main(): $(grep '^#' bt.txt)"
+		grep -q '^#0 .*mix (' bt.txt || fail "gdb: no frame of mix(): $(grep '^#' bt.txt)"
+		grep -q "^#1 .*work (.*leaf.c:$call" bt.txt || fail "gdb: no frame of work() at line $call: $(grep '^#' bt.txt)"
+		grep -q '^#2 .*main (' bt.txt || fail "gdb: the caller of work() is not main(): $(grep '^#' bt.txt)"
 	done
 	[ $nr = 1 ] || fail "gdb stopped in $nr inlined bodies of mix()"
 else

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * debug_clone_private - a unit that is added. Only debug_clone.c and debug_clone_call.c include this header.
+ */
+#ifndef ME_DEBUG_CLONE_PRIVATE_H
+#define ME_DEBUG_CLONE_PRIVATE_H
+
+#include "editor/debug/debug_unit.h"
+
+struct me_entry;
+
+/* Kinds of entries of inlined calls. */
+enum {
+	ME_CLONE_PARENT = 1, /* with entries below */
+	ME_CLONE_LISTED = 2, /* with a list of ranges */
+	ME_CLONE_NR_CALLS = 4,
+};
+
+struct me_copied_entry {
+	uint64_t old_off, off; /* offsets in .debug_info */
+};
+
+struct me_copied_reference {
+	size_t at; /* in the bytes of the unit */
+	uint64_t to;
+};
+
+/* A declaration in the abbreviations, without its code. */
+struct me_declared {
+	size_t at, size;
+	uint64_t code;
+};
+
+struct me_cloner {
+	struct me_unit *u;
+	struct me_bytes out, abbrevs; /* the added unit; its abbreviations */
+	uint64_t base;		      /* offset of the added unit */
+	uint32_t *codes;	      /* per old abbreviation and variant; 0: none yet */
+	uint64_t next_code;
+	uint64_t call_codes[ME_CLONE_NR_CALLS], callee_codes[16];
+	uint64_t *callees; /* per callee: offset of its entry; 0: none yet */
+	struct me_copied_entry *copied;
+	uint32_t nr_copied, cap_copied;
+	struct me_copied_reference *references;
+	uint32_t nr_references, cap_references;
+	struct open_entry {
+		uint64_t old_off;
+		bool has_calls;
+	} * open; /* the entries around the place */
+	uint32_t nr_open, cap_open;
+	struct me_declared *declared; /* of copied entries */
+	uint32_t nr_declared, cap_declared;
+	uint32_t no_locations; /* offset of a list without locations; 0: none yet */
+};
+
+bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);
+uint64_t me_clone_offset(const struct me_cloner *c, const uint8_t *p);
+void me_clone_put_attr(struct me_bytes *out, unsigned int name, unsigned int form);
+void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out);
+int me_clone_put_reference(struct me_cloner *c, uint64_t to);
+
+/* ---- debug_clone_call.c ---- */
+/* Does the entry describe code? */
+bool me_clone_is_scope(const struct me_entry *e);
+/* Notes that the entry contains calls. An entry further in comes later, and wins. */
+int me_clone_claim_calls(struct me_cloner *c, const struct me_entry *e);
+/* Is the entry the innermost scope of any call? */
+bool me_clone_has_calls(const struct me_cloner *c, const struct me_entry *e,
+			const struct me_ranges *code);
+/* Write the entries of the calls whose innermost scope is the entry at @scope. */
+int me_clone_put_calls(struct me_cloner *c, uint64_t scope, const struct me_ranges *code);
+/* Write the entries that stand for called functions. */
+int me_clone_put_callees(struct me_cloner *c);
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/* debug_inlined - collects inlined calls from a placement, and looks them up. */
+#include "editor/debug/debug_inlined.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "editor/evidence/leaf.h"
+
+static int by_call(const void *a, const void *b)
+{
+	const struct me_inlined *x = a, *y = b;
+
+	if (x->call != y->call)
+		return x->call < y->call ? -1 : 1;
+	return x->new_vaddr < y->new_vaddr ? -1 : x->new_vaddr > y->new_vaddr;
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct me_callee *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static void add_call(struct me_inlined_calls *out, const struct mp_cfg *cfg,
+		     const struct me_copy *copy, const struct me_leaf *leaf)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+	const struct mp_func *func = &cfg->funcs[leaf->func];
+	uint64_t start = copy->new_vaddr + copy->body_size;
+
+	out->callees[out->nr] =
+		(struct me_callee){.vaddr = func->vaddr, .end = func->vaddr + func->size};
+	out->calls[out->nr++] = (struct me_inlined){
+		.call = block->vaddr + block->size - ME_LEAF_CALL_SIZE,
+		.new_vaddr = start,
+		.new_end = start + copy->inlined_size,
+		.first_part = out->nr_parts,
+		.nr_parts = leaf->nr_parts,
+		.line_off = func->vaddr, /* until callees have indexes */
+	};
+	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
+		const struct me_leaf_part *part = &leaf->parts[i];
+		unsigned int end = i + 1 < leaf->nr_parts ? part[1].off : leaf->size;
+
+		out->parts[out->nr_parts++] = (struct me_inlined_part){
+			start + part->off, start + end, part->vaddr,
+			part->vaddr + part->size + part->end_size, part->size};
+	}
+}
+
+static void number_callees(struct me_inlined_calls *out)
+{
+	uint32_t nr = 0;
+
+	qsort(out->callees, out->nr, sizeof(*out->callees), by_vaddr);
+	for (uint32_t i = 0; i < out->nr; i++)
+		if (!nr || out->callees[i].vaddr != out->callees[nr - 1].vaddr)
+			out->callees[nr++] = out->callees[i];
+	out->nr_callees = nr;
+	for (uint32_t i = 0; i < out->nr; i++) {
+		struct me_inlined *call = &out->calls[i];
+
+		call->callee = (uint32_t)(me_callee_at(out, call->line_off) - out->callees);
+		call->line_off = 0;
+	}
+	qsort(out->calls, out->nr, sizeof(*out->calls), by_call);
+}
+
+int me_inlined_init(struct me_inlined_calls *out, const struct mp_cfg *cfg,
+		    const struct me_placement *placement)
+{
+	uint32_t nr = 0;
+	struct me_leaf leaf;
+
+	*out = (struct me_inlined_calls){0};
+	for (uint32_t i = 0; i < placement->nr_copies; i++)
+		nr += placement->copies[i].inlined;
+	if (!nr)
+		return 0;
+	out->calls = malloc(nr * sizeof(*out->calls));
+	out->callees = malloc(nr * sizeof(*out->callees));
+	out->parts = malloc((size_t)nr * ME_LEAF_PARTS_MAX * sizeof(*out->parts));
+	if (!out->calls || !out->callees || !out->parts)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		const struct me_copy *copy = &placement->copies[i];
+
+		/* A function that does nothing leaves no code to describe. */
+		if (copy->inlined && copy->inlined_size && me_leaf_body(cfg, copy->callee, &leaf))
+			add_call(out, cfg, copy, &leaf);
+	}
+	number_callees(out);
+	return 0;
+}
+
+void me_inlined_fini(struct me_inlined_calls *calls)
+{
+	for (uint32_t i = 0; i < calls->nr_callees; i++) {
+		free(calls->callees[i].rows);
+		free(calls->callees[i].scopes);
+		me_ranges_fini(&calls->callees[i].ranges);
+	}
+	free(calls->callees);
+	free(calls->files);
+	free(calls->calls);
+	free(calls->parts);
+	*calls = (struct me_inlined_calls){0};
+}
+
+void me_inlined_map(const struct me_inlined_calls *calls, const struct me_inlined *call,
+		    struct me_range range, struct me_ranges *out)
+{
+	for (uint32_t i = 0; i < call->nr_parts; i++) {
+		const struct me_inlined_part *part = &calls->parts[call->first_part + i];
+		uint64_t lo = range.lo > part->old_vaddr ? range.lo - part->old_vaddr : 0;
+		uint64_t end = part->new_end;
+
+		if (range.lo >= part->old_end || range.hi <= part->old_vaddr)
+			continue;
+		if (lo > part->size)
+			lo = part->size;
+		/* Branches at the end may have other lengths. */
+		if (range.hi < part->old_end && range.hi - part->old_vaddr <= part->size)
+			end = part->new_vaddr + (range.hi - part->old_vaddr);
+		me_ranges_add(out, part->new_vaddr + lo, end);
+	}
+}
+
+int me_inlined_make_files(struct me_inlined_calls *calls)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < calls->nr; i++) {
+		calls->calls[i].first_file = nr;
+		nr += calls->callees[calls->calls[i].callee].nr_scopes;
+	}
+	calls->files = calloc((size_t)nr + 1, sizeof(*calls->files));
+	return calls->files ? 0 : -ENOMEM;
+}
+
+uint32_t me_inlined_from(const struct me_inlined_calls *calls, uint64_t call)
+{
+	uint32_t low = 0, high = calls->nr;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (calls->calls[mid].call < call)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+struct me_inlined *me_inlined_at(const struct me_inlined_calls *calls, uint64_t call,
+				 uint64_t new_vaddr)
+{
+	for (uint32_t i = me_inlined_from(calls, call);
+	     i < calls->nr && calls->calls[i].call == call; i++)
+		if (calls->calls[i].new_vaddr == new_vaddr)
+			return &calls->calls[i];
+	return NULL;
+}
+
+struct me_callee *me_callee_at(const struct me_inlined_calls *calls, uint64_t vaddr)
+{
+	const struct me_callee key = {.vaddr = vaddr};
+
+	return calls->nr_callees
+		       ? bsearch(&key, calls->callees, calls->nr_callees, sizeof(key), by_vaddr)
+		       : NULL;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_debug_private - DWARF as verify reads it. Only verify_debug_*.c include this header. Numbers are
+ * checked where they are read, since both files may be hostile.
+ */
+#ifndef VERIFY_DEBUG_PRIVATE_H
+#define VERIFY_DEBUG_PRIVATE_H
+
+#include "editor/verify/verify_private.h"
+
+/* An attribute in the vendors' range that outputs fill unused bytes with. */
+#define VD_FILLER 0x2d4d
+
+struct vd_section {
+	const uint8_t *data; /* uncompressed */
+	uint64_t size;
+	uint8_t *inflated; /* owned; NULL: @data is in the file */
+};
+
+/* The sections of one file. */
+struct vd_file {
+	struct vd_section info, abbrev, line, ranges, rnglists, loc, loclists, addr, str_offsets;
+};
+
+/* Reads up to @end; a read beyond gives 0 and sets @bad. */
+struct vd_cursor {
+	const uint8_t *p, *end;
+	bool bad;
+};
+
+struct vd_attr {
+	uint16_t name, form;
+	int64_t value; /* DW_FORM_implicit_const */
+};
+
+struct vd_abbrev {
+	uint64_t code;
+	uint16_t tag;
+	bool children;
+	bool plain;   /* no attribute's value may change */
+	int32_t size; /* bytes of all values; -1: not fixed */
+	uint32_t first_attr, nr_attrs;
+	/* of an original's: the abbreviation of the output that was compared last, and whether it is the same */
+	const struct vd_abbrev *last;
+	bool same;
+};
+
+struct vd_abbrevs {
+	struct vd_abbrev *list; /* by code */
+	uint32_t nr;
+	struct vd_attr *attrs;
+	uint32_t nr_attrs;
+};
+
+struct vd_unit {
+	const struct vd_file *file;
+	uint64_t off, first, end; /* in .debug_info; @first: of the first entry */
+	uint64_t abbrev_off, abbrev_field;
+	unsigned int version, type;
+	struct vd_abbrevs abbrevs;
+	uint64_t base; /* DW_AT_low_pc */
+	uint64_t addr_base, rnglists_base, str_offsets_base, line_off;
+};
+
+struct vd_entry {
+	uint64_t off;		  /* in .debug_info */
+	struct vd_abbrev *abbrev; /* NULL: the end of a list of siblings */
+	const uint8_t *values, *end;
+};
+
+struct vd_value {
+	const uint8_t *p; /* NULL: absent */
+	uint64_t size;
+	unsigned int form;
+	int64_t constant; /* DW_FORM_implicit_const */
+};
+
+struct vd_ranges {
+	struct vf_range *list;
+	uint32_t nr, cap;
+	bool failed;
+};
+
+/* A call that an added unit describes. */
+struct vd_call {
+	uint64_t off; /* of the entry */
+	uint64_t origin, low, high, file, line, column;
+	uint64_t call;	 /* old address */
+	uint64_t callee; /* the same */
+	bool seen, good; /* rows of the line program hold for the call; one says the same */
+};
+
+/* Code that the compiler inlined into a function that replaces calls. */
+struct vd_scope {
+	uint64_t origin, file, line, column;
+	uint32_t depth;			 /* number of such scopes around it */
+	uint32_t first_range, nr_ranges; /* in @scope_ranges */
+};
+
+/* Further scopes of one function are not described. */
+#define VD_SCOPES_MAX 64
+
+/* A name: the offset of a string of .debug_str or .debug_line_str, which need not be there, or the string itself. */
+struct vd_name {
+	unsigned int form; /* 0: none */
+	uint64_t off;
+	const char *text;
+};
+
+/* An entry of a function that replaces calls, in the original. */
+struct vd_callee {
+	uint64_t vaddr;
+	uint64_t abstract, declaration; /* 0: none */
+	struct vd_name name, linkage_name;
+	uint64_t line_off; /* of its line program */
+	uint32_t first_scope, nr_scopes;
+};
+
+/* The context of all checks of .debug_info. */
+struct vd {
+	const struct vf *vf;   /* the files with the sections */
+	const struct vf *code; /* those with the code: others if the sections are in debug files */
+	struct vd_file o, n;
+	uint64_t next_unit;	   /* of the original: units before it have no added unit to come */
+	uint64_t nr_lost;	   /* functions of the original's units that have no code now */
+	uint64_t nr_moved;	   /* those that an added unit has */
+	struct vd_callee *callees; /* by address */
+	uint32_t nr_callees, cap_callees;
+	struct vd_scope *scopes;
+	uint32_t nr_scopes, cap_scopes;
+	struct vd_ranges scope_ranges;
+	uint8_t *described;	   /* per piece: an entry describes the code that begins there */
+	struct vd_ranges was, now; /* scratch lists */
+};
+
+/* ---- verify_debug_read.c ---- */
+/* Return: 0, -ENOMEM, -EPERM: a section has a form that verify cannot read. */
+int vd_file_open(const struct mp_elf *elf, struct vd_file *out);
+void vd_file_close(struct vd_file *file);
+
+struct vd_cursor vd_cursor_at(const struct vd_section *s, uint64_t off);
+uint64_t vd_fixed(struct vd_cursor *c, unsigned int size);
+uint64_t vd_uleb(struct vd_cursor *c);
+int64_t vd_sleb(struct vd_cursor *c);
+void vd_skip(struct vd_cursor *c, uint64_t size);
+/* Skip a value of @form. */
+void vd_skip_form(struct vd_cursor *c, unsigned int form, unsigned int version);
+
+/* Read the header at @off, and the abbreviations. Return: 0, -ENOMEM, -EBADMSG. Ownership: vd_unit_close(). */
+int vd_unit_open(const struct vd_file *file, uint64_t off, struct vd_unit *out);
+/* Read the header alone. Return: false: there is none. */
+bool vd_unit_header(const struct vd_file *file, uint64_t off, struct vd_unit *out);
+void vd_unit_close(struct vd_unit *unit);
+/* Read the own entry's bases. Return: false: they cannot be read. */
+bool vd_unit_read_bases(struct vd_unit *unit);
+
+/* A cursor at offset @off of .debug_info, up to the end of @unit. */
+struct vd_cursor vd_unit_at(const struct vd_unit *unit, uint64_t off);
+/* Read an entry. Return: false: there is none. */
+bool vd_entry_read(const struct vd_unit *unit, struct vd_cursor *c, struct vd_entry *out);
+/* The last value of attribute @name. */
+struct vd_value vd_entry_find(const struct vd_unit *unit, const struct vd_entry *e,
+			      unsigned int name);
+static inline const struct vd_attr *vd_attr(const struct vd_unit *u, const struct vd_abbrev *a,
+					    uint32_t i)
+{
+	return &u->abbrevs.attrs[a->first_attr + i];
+}
+static inline bool vd_same_attr(const struct vd_attr *a, const struct vd_attr *b)
+{
+	return a->name == b->name && a->form == b->form && a->value == b->value;
+}
+/* The value as a number of at most 8 bytes. */
+uint64_t vd_value_fixed(const struct vd_value *v);
+/* A number in any form; 0: the value is absent or no number. */
+uint64_t vd_value_number(const struct vd_value *v);
+/* Is the value an offset in another section? */
+bool vd_value_is_offset(const struct vd_unit *unit, const struct vd_value *v);
+bool vd_form_is_reference(unsigned int form);
+/* The offset in .debug_info that the value names; 0: it names none. */
+uint64_t vd_value_reference(const struct vd_unit *unit, const struct vd_value *v);
+struct vd_name vd_value_name(const struct vd_unit *unit, const struct vd_value *v);
+
+/* ---- verify_debug_ranges.c ---- */
+/* The address that the value is, or whose number it is. Return: false: it is none. */
+bool vd_address(const struct vd_unit *unit, const struct vd_value *v, uint64_t *address);
+/* The ranges of an entry, without empty ones. Return: 0, -ENOMEM, -EBADMSG. */
+int vd_entry_ranges(const struct vd_unit *unit, const struct vd_entry *e, struct vd_ranges *out);
+bool vd_ranges_hold(const struct vd_ranges *ranges, uint64_t vaddr);
+/* Appends a range, unless it is empty. Return: false: out of memory. */
+bool vd_ranges_add(struct vd_ranges *ranges, uint64_t start, uint64_t end);
+/* Sorts the ranges, and joins those that touch. */
+void vd_ranges_join(struct vd_ranges *ranges);
+
+/* ---- verify_debug_line.c ---- */
+bool vd_line_is_program(const struct vd_section *line, uint64_t off);
+/* Compare @calls, ascending, with the rows of the program at @off. Return: 0, -ENOMEM, -EBADMSG. */
+int vd_line_compare(const struct vd_section *line, uint64_t off, struct vd_call *calls,
+		    uint32_t nr);
+
+/* ---- verify_debug_info.c ---- */
+/* Refuse the entry or unit at @off. Return: -EBADMSG. */
+int vd_refuse(const struct vd *vd, uint64_t off, const char *why);
+/* Offset of the unit behind the one at @off; 0: its length is damaged. */
+uint64_t vd_next_unit(const struct vd_section *info, uint64_t off);
+/* The old address that the code at @now stands for: that of the call if it replaces one. */
+uint64_t vd_original(const struct vd *vd, uint64_t now);
+
+/* ---- verify_debug_added.c ---- */
+/* Check the unit of the output at @off, which the original lacks. *@next: the offset behind it. */
+int vd_check_added(struct vd *vd, uint64_t off, uint64_t *next);
+
+/* ---- verify_debug_copy.c ---- */
+/* A copied entry, and a reference of one: offsets in .debug_info. */
+struct vd_pair {
+	uint64_t old, now;
+};
+
+/* An entry of an added unit that stands for a function that replaces calls. */
+struct vd_origin {
+	uint64_t off, declaration;
+	struct vd_name name, linkage_name;
+};
+
+/* An added unit, and the units that its functions come from. */
+struct vd_added {
+	struct vd *vd;
+	struct vd_unit unit, o, n; /* @o: of the original; @n: the same in the output */
+	struct vd_cursor c;	   /* in @unit */
+	struct vd_pair *copied, *references;
+	uint32_t nr_copied, cap_copied, nr_references, cap_references;
+	struct vd_call *calls;
+	uint32_t nr_calls, cap_calls;
+	struct vd_origin *origins;
+	uint32_t nr_origins, cap_origins;
+	struct vd_ranges function; /* old code of the function at hand */
+	struct vd_ranges code;	   /* of all functions */
+};
+
+/* The entry at offset @now must be that of @old, or its copy. Return: 0, -ENOMEM. */
+int vd_add_reference(struct vd_added *x, uint64_t old, uint64_t now);
+
+/* Is @e a copy of the entry @was of the original? Return: 0, -ENOMEM, or a refusal. */
+int vd_check_copy(struct vd_added *x, const struct vd_entry *was, const struct vd_entry *e);
+/* Check the copy of the function at @off, with all entries below. Return: the same. */
+int vd_check_function(struct vd_added *x, uint64_t off);
+
+/* ---- verify_debug_call.c ---- */
+/* Find the entries of all functions that replace calls. Return: 0, -ENOMEM. */
+int vd_find_callees(struct vd *vd);
+/* Read @e, which must be the entry of a call in code of @x->function that was replaced. */
+int vd_read_call(struct vd_added *x, const struct vd_entry *e);
+/* Check what these entries say of the called functions, and where the calls stand. */
+int vd_check_calls(struct vd_added *x);
+
+/* Makes room for one more element. */
+bool vd_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);
+
+#endif
