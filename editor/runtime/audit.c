@@ -107,6 +107,15 @@ uint64_t me_audit_least_ticks(const struct me_audit_work *w)
 	return state->least;
 }
 
+uint64_t me_audit_next_look(const struct me_audit_work *w, uint64_t last)
+{
+	if (!w->state->ring)
+		return MOST_ENTRIES;
+	if (!last)
+		return FIRST_LOOK;
+	return last < LAST_LOOK / 2 ? 2 * last : LAST_LOOK;
+}
+
 /* ---- windows ----------------------------------------------------------------------------- */
 
 static void add(uint64_t *word, uint64_t value)
@@ -337,7 +346,7 @@ static void enter(const struct me_audit_work *w)
 	least = me_audit_least_ticks(w);
 	if (!least) {
 		slot->version = MP_AUDIT_A;
-		count_down(w, w->state->ring ? MOST_ENTRIES / 64 : MOST_ENTRIES);
+		count_down(w, me_audit_next_look(w, slot->entries));
 		return;
 	}
 	if (me_audit_other_is_open(w, least)) {

@@ -214,7 +214,7 @@ static void pass_point(const struct me_audit_work *w)
 	}
 	if (!least) {
 		slot->version = MP_AUDIT_A;
-		count_down(w, w->state->ring ? MOST_ENTRIES / 64 : MOST_ENTRIES);
+		count_down(w, me_audit_next_look(w, point_of(w)->rounds));
 		return;
 	}
 	if (t->open == 1 + w->function && slot->point == w->point) {

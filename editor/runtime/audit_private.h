@@ -48,6 +48,12 @@
 
 /* A thread looks for its own slots, and for a verdict, after this many entries at most. */
 #define MOST_ENTRIES 65536
+/*
+ * While the rate of the time-stamp counter is not known, the runtime looks again after so many entries,
+ * then after twice as many each time. So the first window is late by the time of CLOCKS_NS at most.
+ */
+#define FIRST_LOOK 16
+#define LAST_LOOK  1024
 
 /* The state of one call of the runtime. */
 struct me_audit_work {
@@ -78,6 +84,9 @@ static inline uint64_t me_audit_time_stamp(void)
 bool me_audit_begin(struct me_audit_work *w, const struct me_runtime_params *params,
 		    const uint64_t *ret);
 void me_audit_end(const struct me_audit_work *w);
+/* Return: entries, or rounds, until the runtime looks again at a clock that it does not know yet. @last: as many as the
+ * last time; 0: it has not looked yet. */
+uint64_t me_audit_next_look(const struct me_audit_work *w, uint64_t last);
 /* Return: ticks of the shortest window; 0: not known yet, or nobody would read it. */
 uint64_t me_audit_least_ticks(const struct me_audit_work *w);
 /*
