@@ -110,12 +110,13 @@ struct me_audit_slot {
 	uint8_t first;	   /* version of the first window */
 	uint64_t pair;	   /* number of the pair */
 	uint64_t due;	   /* time-stamp before which no pair begins */
+	uint64_t paid;	   /* time-stamp until which the pauses pay for the pairs so far */
 	uint64_t since;	   /* time-stamp when @countdown was set ... */
 	uint64_t entries;  /* ... to this value */
 	uint64_t spent;	   /* ticks that this pair's timings cost, estimated */
 	uint8_t point;	   /* of the pair: 0: entry to exit; else 1 + index in @points */
 	uint8_t decided; /* not 0: there is a verdict; stubs in loops lead to code without stubs */
-	uint8_t zero[14];
+	uint8_t zero[6];
 	struct me_audit_point points[ME_AUDIT_MAX_POINTS];
 };
 
@@ -141,7 +142,7 @@ struct me_audit_thread {
 	uint64_t tp;	   /* the owner's base of %fs */
 	uint64_t busy;	   /* stack pointer while the runtime runs; 0: it does not */
 	uint64_t random;   /* state of the generator */
-	uint64_t due;	   /* time-stamp before which no pair of any function begins */
+	uint64_t paid;	   /* as a slot's, for all functions: no pair begins before */
 	uint64_t open;	   /* 1 + number of the function whose window is open; 0: none is */
 	uint64_t began;	   /* time-stamp when the window began */
 	uint64_t switches; /* how often the thread had left its processor by then */

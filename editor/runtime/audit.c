@@ -107,6 +107,15 @@ uint64_t me_audit_least_ticks(const struct me_audit_work *w)
 	return state->least;
 }
 
+uint64_t me_audit_next_look(const struct me_audit_work *w, uint64_t last)
+{
+	if (!w->state->ring)
+		return MOST_ENTRIES;
+	if (!last)
+		return FIRST_LOOK;
+	return last < LAST_LOOK / 2 ? 2 * last : LAST_LOOK;
+}
+
 /* ---- windows ----------------------------------------------------------------------------- */
 
 static void add(uint64_t *word, uint64_t value)
@@ -152,9 +161,55 @@ void me_audit_draw_pair(const struct me_audit_work *w, struct me_audit_slot *slo
 	slot->window = 1;
 }
 
+void me_audit_first_pair(const struct me_audit_work *w)
+{
+	me_audit_draw_pair(w, w->slot);
+	w->slot->due = w->now + w->state->least * LEAD;
+	w->slot->paid = w->now;
+	if (!w->thread->paid)
+		w->thread->paid = w->now;
+}
+
+uint64_t me_audit_due(const struct me_audit_work *w)
+{
+	const struct me_audit_slot *slot = w->slot;
+	uint64_t due = slot->due;
+
+	if (slot->window == 2)
+		return due;
+	if (due < slot->paid)
+		due = slot->paid;
+	return due < w->thread->paid ? w->thread->paid : due;
+}
+
+/* Adds @pause to the pauses up to @paid. Those long ago are forgotten. */
+static uint64_t pay(const struct me_audit_work *w, uint64_t paid, uint64_t pause)
+{
+	uint64_t saved = w->state->least * SAVED, from = w->now > saved ? w->now - saved : 0;
+
+	return (paid > from ? paid : from) + pause;
+}
+
+/*
+ * The next pair comes when the pauses pay for this one. Its first version runs untimed for LEAD to
+ * three times LEAD shortest windows, at random, so that pairs keep no step with the program.
+ */
+static void pay_for_pair(const struct me_audit_work *w, struct me_audit_slot *slot)
+{
+	struct me_audit_thread *t = w->thread;
+	uint64_t lead = w->state->least * LEAD;
+
+	if (slot->spent > MOST_SPENT)
+		slot->spent = MOST_SPENT;
+	t->paid = pay(w, t->paid, slot->spent * THREAD_PAUSES);
+	slot->paid = pay(w, slot->paid, slot->spent * (PAUSES + draw(t) % (2 * PAUSES)));
+	slot->due = w->now + lead + draw(t) % (2 * lead + 1);
+	slot->spent = 0;
+}
+
 /*
  * End the open window. The second window of the pair follows when its version has run for a while,
- * or else the next pair, after a pause.
+ * or else the next pair.
  */
 static void close_window(const struct me_audit_work *w, enum mp_audit_fate fate)
 {
@@ -182,11 +237,7 @@ static void close_window(const struct me_audit_work *w, enum mp_audit_fate fate)
 		return;
 	}
 	me_audit_draw_pair(w, slot);
-	if (slot->spent > MOST_SPENT)
-		slot->spent = MOST_SPENT;
-	t->due = w->now + slot->spent * THREAD_PAUSES;
-	slot->due = w->now + slot->spent * (PAUSES + draw(t) % (2 * PAUSES));
-	slot->spent = 0;
+	pay_for_pair(w, slot);
 }
 
 /* The invocation that is timed was left without an exit. */
@@ -295,18 +346,16 @@ static void enter(const struct me_audit_work *w)
 	least = me_audit_least_ticks(w);
 	if (!least) {
 		slot->version = MP_AUDIT_A;
-		count_down(w, w->state->ring ? MOST_ENTRIES / 64 : MOST_ENTRIES);
+		count_down(w, me_audit_next_look(w, slot->entries));
 		return;
 	}
 	if (me_audit_other_is_open(w, least)) {
 		wait_for_other(w);
 		return;
 	}
-	if (!slot->window) {
-		me_audit_draw_pair(w, slot);
-		slot->due = w->now + least * LEAD;
-	}
-	due = slot->window == 1 && t->due > slot->due ? t->due : slot->due;
+	if (!slot->window)
+		me_audit_first_pair(w);
+	due = me_audit_due(w);
 	if (w->now < due) {
 		wait(w, due);
 	} else {

@@ -214,7 +214,7 @@ static void pass_point(const struct me_audit_work *w)
 	}
 	if (!least) {
 		slot->version = MP_AUDIT_A;
-		count_down(w, w->state->ring ? MOST_ENTRIES / 64 : MOST_ENTRIES);
+		count_down(w, me_audit_next_look(w, point_of(w)->rounds));
 		return;
 	}
 	if (t->open == 1 + w->function && slot->point == w->point) {
@@ -225,11 +225,9 @@ static void pass_point(const struct me_audit_work *w)
 		wait_for_other(w);
 		return;
 	}
-	if (!slot->window) {
-		me_audit_draw_pair(w, slot);
-		slot->due = w->now + least * LEAD;
-	}
-	due = slot->window == 1 && t->due > slot->due ? t->due : slot->due;
+	if (!slot->window)
+		me_audit_first_pair(w);
+	due = me_audit_due(w);
 	if (w->now < due || is_elsewhere(w, least))
 		count_down(w, w->now < due ? rounds_in(w, due - w->now) : rounds_in(w, least));
 	else if (w->version != slot->version)

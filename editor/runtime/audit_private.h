@@ -31,13 +31,16 @@
 
 /*
  * TIMING_TICKS: estimated cost of a timing in ticks, beside the ticks between the time-stamps of
- * its entry. The other two are pauses after a pair, as multiples of what the pair's timings cost:
- * for THREAD_PAUSES times that cost nothing is timed in the thread, for PAUSES times at least
- * nothing in this function. They keep the cost of timing below one percent.
+ * its entry. The next two are the pauses that a pair costs, as multiples of what its timings cost:
+ * THREAD_PAUSES times that cost in the thread, PAUSES times at least in this function. They keep the
+ * cost of timing below one percent. Pauses may come before the pairs: SAVED shortest windows in which
+ * nothing was timed, a tenth of a second, count for later pairs. So a function that is entered rarely,
+ * and then runs for some milliseconds, has many pairs in one invocation.
  */
 #define TIMING_TICKS  400
 #define THREAD_PAUSES 100
 #define PAUSES	      400
+#define SAVED	      10000
 /*
  * Most ticks that one timing can have cost: if there are more, the thread was preempted meanwhile.
  */
@@ -45,6 +48,12 @@
 
 /* A thread looks for its own slots, and for a verdict, after this many entries at most. */
 #define MOST_ENTRIES 65536
+/*
+ * While the rate of the time-stamp counter is not known, the runtime looks again after so many entries,
+ * then after twice as many each time. So the first window is late by the time of CLOCKS_NS at most.
+ */
+#define FIRST_LOOK 16
+#define LAST_LOOK  1024
 
 /* The state of one call of the runtime. */
 struct me_audit_work {
@@ -75,6 +84,9 @@ static inline uint64_t me_audit_time_stamp(void)
 bool me_audit_begin(struct me_audit_work *w, const struct me_runtime_params *params,
 		    const uint64_t *ret);
 void me_audit_end(const struct me_audit_work *w);
+/* Return: entries, or rounds, until the runtime looks again at a clock that it does not know yet. @last: as many as the
+ * last time; 0: it has not looked yet. */
+uint64_t me_audit_next_look(const struct me_audit_work *w, uint64_t last);
 /* Return: ticks of the shortest window; 0: not known yet, or nobody would read it. */
 uint64_t me_audit_least_ticks(const struct me_audit_work *w);
 /*
@@ -84,6 +96,10 @@ uint64_t me_audit_least_ticks(const struct me_audit_work *w);
 bool me_audit_obey(const struct me_audit_work *w);
 /* me_audit_draw_pair - from now on the first window's version of the next pair runs. */
 void me_audit_draw_pair(const struct me_audit_work *w, struct me_audit_slot *slot);
+/* me_audit_first_pair - the function's first pair in this thread, which has saved no pauses yet. */
+void me_audit_first_pair(const struct me_audit_work *w);
+/* Return: time-stamp before which the next window of @w's function does not begin. */
+uint64_t me_audit_due(const struct me_audit_work *w);
 void me_audit_open_window(const struct me_audit_work *w);
 /* me_audit_end_window - the last timing of the open window has ended. */
 void me_audit_end_window(const struct me_audit_work *w);

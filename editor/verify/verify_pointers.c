@@ -135,12 +135,49 @@ static void note_reloc(const struct vf *vf, const struct mp_reloc *rel)
 		note_kept(vf, to);
 }
 
+/* Moved addresses in words of data: entries of tables that only jumps read, and other words. */
+struct words {
+	struct vf_bits tables, others;
+};
+
+static void note_word(const struct vf *vf, struct words *words, uint64_t vaddr, uint64_t to)
+{
+	if (vf_bits_get(&vf->marks->pointer_moved, to))
+		vf_bits_set(vf_is_table_word(vf, vaddr) ? &words->tables : &words->others, to);
+}
+
+/* Return: 0, -ENOMEM. */
+static int find_words(const struct vf *vf, struct words *words)
+{
+	const struct mp_elf *o = vf->o;
+	int ret = vf_bits_init(&words->tables, vf->text_start, vf->text_end);
+
+	if (!ret)
+		ret = vf_bits_init(&words->others, vf->text_start, vf->text_end);
+	for (uint32_t i = 0; !ret && i < o->nr_dyn_relocs; i++)
+		if (o->dyn_relocs[i].type == R_X86_64_RELATIVE)
+			note_word(vf, words, o->dyn_relocs[i].vaddr,
+				  (uint64_t)o->dyn_relocs[i].addend);
+	for (uint32_t i = 0; !ret && i < o->nr_relocs; i++)
+		if (o->relocs[i].type == R_X86_64_64 || is_absolute(&o->relocs[i]))
+			note_word(vf, words, o->relocs[i].vaddr,
+				  o->relocs[i].sym_value + (uint64_t)o->relocs[i].addend);
+	return ret;
+}
+
+/* Does @to stand only in tables that only jumps read? No program compares it with other values. */
+static bool is_only_jumped_to(const struct words *words, uint64_t to)
+{
+	return vf_bits_get(&words->tables, to) && !vf_bits_get(&words->others, to);
+}
+
 /*
  * Note an offset in data that leads to code; it counts from @base if that is not 0. Unless it
  * is a switch's, a program may compute any address from it. Then the address it counts from
- * lies somewhere in the same section.
+ * lies somewhere in the same section. The rule does not concern labels that
+ * a program only jumps to.
  */
-static void note_offset(const struct vf *vf, const struct mp_reloc *rel,
+static void note_offset(const struct vf *vf, const struct words *words, const struct mp_reloc *rel,
 			const struct mp_section *sec, uint64_t base)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend, before = rel->vaddr - sec->vaddr, end;
@@ -157,15 +194,18 @@ static void note_offset(const struct vf *vf, const struct mp_reloc *rel,
 		end = vf->text_end;
 	to = vf_bits_next(&vf->marks->pointer_moved, to > before ? to - before : 0, end);
 	for (; to < end; to = vf_bits_next(&vf->marks->pointer_moved, to + 1, end))
-		vf_bits_set(&vf->marks->pointer_kept, to);
+		if (!is_only_jumped_to(words, to))
+			vf_bits_set(&vf->marks->pointer_kept, to);
 }
 
 /* Note all offsets in data. A run of offsets counts from its start, if code names that. */
-static void note_offsets(const struct vf *vf)
+static int note_offsets(const struct vf *vf)
 {
 	uint64_t base = 0, next = 0;
+	struct words words = {0};
+	int ret = find_words(vf, &words);
 
-	for (uint32_t i = 0; i < vf->o->nr_relocs; i++) {
+	for (uint32_t i = 0; !ret && i < vf->o->nr_relocs; i++) {
 		const struct mp_reloc *rel = &vf->o->relocs[i];
 		const struct mp_section *sec;
 		const uint8_t *a, *b;
@@ -184,8 +224,11 @@ static void note_offsets(const struct vf *vf)
 		a = mp_elf_bytes(vf->o, rel->vaddr, 4);
 		b = mp_elf_bytes(vf->n, rel->vaddr, 4);
 		if (a && b && !memcmp(a, b, 4))
-			note_offset(vf, rel, sec, base);
+			note_offset(vf, &words, rel, sec, base);
 	}
+	vf_bits_fini(&words.tables);
+	vf_bits_fini(&words.others);
+	return ret;
 }
 
 /* In programs with fixed addresses, tables that the linker made have no relocations. */
@@ -221,7 +264,7 @@ static void note_dynsym(const struct vf *vf, const struct mp_section *sec)
  * Note references to functions that no other check notes; these did not change. A word that the
  * loader fills from a dynamic symbol follows the symbol, unless it has an addend.
  */
-static void note_fixed(const struct vf *vf)
+static int note_fixed(const struct vf *vf)
 {
 	const struct mp_elf *o = vf->o;
 
@@ -237,7 +280,6 @@ static void note_fixed(const struct vf *vf)
 			note_kept(vf, o->dyn_relocs[i].sym_value);
 	for (uint32_t i = 0; i < o->nr_relocs; i++)
 		note_reloc(vf, &o->relocs[i]);
-	note_offsets(vf);
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
 		if (o->dyn_relocs[i].type == R_X86_64_IRELATIVE)
 			note_kept(vf, (uint64_t)o->dyn_relocs[i].addend);
@@ -245,6 +287,7 @@ static void note_fixed(const struct vf *vf)
 		if (o->ehdr.e_type == ET_EXEC && o->sections[i].type == SHT_PROGBITS &&
 		    !strncmp(o->sections[i].name, ".got", 4))
 			note_got(vf, &o->sections[i]);
+	return note_offsets(vf);
 }
 
 /* A copy may be empty (a dropped jump), but two functions must not get the same address. */
@@ -270,10 +313,13 @@ static int check_distinct(const struct vf *vf)
 int vf_check_pointers(const struct vf *vf)
 {
 	uint64_t both;
+	int ret;
 
 	if (!vf->result->report.nr_pointers)
 		return 0;
-	note_fixed(vf);
+	ret = note_fixed(vf);
+	if (ret)
+		return ret;
 	both = vf_bits_next(&vf->marks->pointer_moved, vf->text_start, vf->text_end);
 	for (; both < vf->text_end;
 	     both = vf_bits_next(&vf->marks->pointer_moved, both + 1, vf->text_end))

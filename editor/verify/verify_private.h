@@ -537,6 +537,8 @@ size_t vf_first_ref(const struct vf *vf, uint64_t to);
 /* Return: the only function whose operands name the table at @base, if it jumps indirectly; or
  * NULL. */
 const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base);
+/* vf_is_table_word - is the 8-byte word at @at an entry of a table that only one function's jumps read? */
+bool vf_is_table_word(const struct vf *vf, uint64_t at);
 /* Static programs: check that every reference to .eh_frame changed. */
 int vf_check_eh_refs(const struct vf *vf);
 /* Find the references to .eh_frame in an original without relocations. Needs its FDEs. */

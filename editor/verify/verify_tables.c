@@ -32,8 +32,8 @@ static const struct mp_reloc *reloc_at(const struct mp_reloc *rel, uint32_t nr, 
 	return lo < nr && rel[lo].vaddr == vaddr ? &rel[lo] : NULL;
 }
 
-/* The label in the word at @vaddr, by its relocation; 0: none. */
-static uint64_t label_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint64_t base)
+/* The address that the word at @vaddr leads to, by its relocation; 0: none. */
+static uint64_t target_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint64_t base)
 {
 	const struct mp_elf *o = vf->o;
 	const struct mp_reloc *rel = reloc_at(o->relocs, o->nr_relocs, vaddr);
@@ -64,7 +64,15 @@ static uint64_t label_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint
 		if (rel->sym_value + (uint64_t)rel->addend != label)
 			return 0;
 	}
-	return vf_is_text(vf, label) && vf_bits_get(&vf->grid, label) ? label : 0;
+	return vf_is_text(vf, label) ? label : 0;
+}
+
+/* The label in the word at @vaddr; 0: none. */
+static uint64_t label_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint64_t base)
+{
+	uint64_t target = target_at(vf, vaddr, kind, base);
+
+	return target && vf_bits_get(&vf->grid, target) ? target : 0;
 }
 
 /* May a jump table of @fde's function lead to @label? It may not lead to another function's
@@ -147,6 +155,10 @@ static int prove_table(const struct vf *vf, uint64_t at, uint8_t kind)
 		return vf_refuse(vf, at, "the table at %#llx is not one function's jump table",
 				 (unsigned long long)base);
 	for (uint64_t k = base; k < end; k += kind) {
+		/* Clang lets a case that it proved impossible lead to the function's end. Such an
+		 * entry is no label, so it must stay as it is. */
+		if (target_at(vf, k, kind, base) == user->start + user->size)
+			continue;
 		label = label_at(vf, k, kind, base);
 		if (!label || !may_be_label(vf, user, label))
 			return vf_refuse(vf, k, "entry of a changed table names no label");
@@ -179,6 +191,11 @@ static bool in_table(const struct vf *vf, uint64_t at, uint8_t kind)
 {
 	return at >= vf->result->table.start && at < vf->result->table.end &&
 	       kind == vf->result->table.kind;
+}
+
+bool vf_is_table_word(const struct vf *vf, uint64_t at)
+{
+	return in_table(vf, at, VF_TABLE_ABS64) || !prove_table(vf, at, VF_TABLE_ABS64);
 }
 
 static int check_entry(const struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)

@@ -181,6 +181,39 @@ START_TEST(verify_refuses_patch_over_a_label_of_a_table)
 }
 END_TEST
 
+/*
+ * Clang lets impossible cases of a switch lead to the function's end, behind its last instruction.
+ * Such an entry may stand in a table, but must not change.
+ */
+START_TEST(verify_refuses_another_target_of_an_impossible_case)
+{
+	const struct mp_section *sec;
+	uint32_t tried = 0;
+	struct pair p;
+
+	build(&p, "clang -w -O2 tests/hazards/code/impossible.c", 0);
+	ck_assert_uint_gt(p.report.nr_table_entries, 5);
+	sec = mp_elf_section(p.original, ".rodata");
+	ck_assert_ptr_nonnull(sec);
+	for (uint32_t i = 0; i < p.original->nr_relocs; i++) {
+		const struct mp_reloc *rel = &p.original->relocs[i];
+		const uint8_t *old = mp_elf_bytes(p.original, rel->vaddr, 4);
+		uint8_t *now;
+
+		if (rel->vaddr - sec->vaddr >= sec->size || rel->type != R_X86_64_PC32)
+			continue;
+		now = pair_at(&p, rel->vaddr);
+		if (memcmp(old, now, 4))
+			continue;
+		put32(now, get32(old) - 1);
+		ck_assert_msg(refused(&p), "%#llx", (unsigned long long)rel->vaddr);
+		tried++;
+	}
+	ck_assert_uint_gt(tried, 3);
+	pair_free(&p);
+}
+END_TEST
+
 /* An FDE and its entry in the search table agree with each other, but not with the code. */
 START_TEST(verify_refuses_shifted_fde)
 {
@@ -465,6 +498,7 @@ static Suite *verify_forged_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_inverted_condition, 0, 4);
 	tcase_add_loop_test(tc, verify_takes_a_missing_patch_but_not_half_a_one, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_patch_over_a_label_of_a_table, 0, 4);
+	tcase_add_test(tc, verify_refuses_another_target_of_an_impossible_case);
 	tcase_add_loop_test(tc, verify_refuses_shifted_fde, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_dropped_landing_pad, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_indirect_pointers, 0, 4);

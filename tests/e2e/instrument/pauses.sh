@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A function that is entered rarely, and then runs for some milliseconds, has many pairs of windows in
+# one invocation: pauses between its invocations pay for them.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/../lib.sh"
+need gcc python3
+export PATH="$BUILD:$PATH"
+scratch pauses
+
+cat >rare.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static volatile unsigned long sink;
+__attribute__((noinline, noclone)) unsigned long rounds(long n)
+{
+	unsigned long s = 1;
+	for (long i = 0; i < n; i++)
+		for (int k = 0; k < 200; k++)
+			s = s * 6364136223846793005ul + (s >> 60);
+	return s;
+}
+/* Rounds that take a millisecond. */
+static long calibrate(void)
+{
+	clock_t start = clock();
+	sink = rounds(20000);
+	return 20000 * (CLOCKS_PER_SEC / 1000) / (clock() - start + 1) + 1;
+}
+int main(int argc, char **argv)
+{
+	long calls = atol(argv[1]), ms = atol(argv[2]), pause_ms = atol(argv[3]), each = calibrate();
+	struct timespec pause = {0, pause_ms * 1000000};
+	for (long i = 0; i < calls; i++) {
+		nanosleep(&pause, NULL);
+		sink = rounds(ms * each);
+	}
+	return argc > 99;
+}
+C
+gcc -O1 -Wl,--build-id rare.c -o rare || exit 1
+morph-optimize instrument --kind=audit --all --only=rounds --report=none --counts="$PWD/ring" rare -o audited || exit 1
+./audited 12 4 70 || fail "status $?"
+windows=$(python3 -c 'import struct; print(struct.unpack("<Q", open("ring", "rb").read(40)[32:])[0])')
+# One pair a call, if no pause before a call counts; about twelve, if they do.
+[ "$windows" -ge $((12 * 8)) ] || fail "12 calls of 4 ms, each after 70 ms: only $windows windows"
+finish
