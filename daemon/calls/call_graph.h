@@ -58,7 +58,11 @@ int md_call_graph_read(struct mp_store *store, const struct md_stats_filter *fil
 		       struct md_call_graph *out, struct mp_err *err);
 void md_call_graph_fini(struct md_call_graph *graph);
 
-/* ---- for graph_edges and graph_imports ---- */
+/* ---- for the files graph_* ---- */
+
+/* Return: the function that a node of a tree stands in. .module, .function: MP_NONE if not known. */
+struct md_graph_function md_call_graph_place(const struct md_call_graph *graph,
+					     const struct mp_context_key *key);
 
 /* Finds or adds. Return: index; MP_NONE: no memory. */
 uint32_t md_call_graph_site(struct md_call_graph *graph, uint32_t module, uint32_t site);
