@@ -112,10 +112,20 @@ static void forget(struct search *s)
 			s->held[i] = (struct value){0, NR_REGISTERS};
 }
 
+/* Compilers know which registers a function of the same file leaves alone, and keep values there. */
+static bool is_local(const struct mp_cfg *cfg, const struct mp_insn *insn)
+{
+	uint32_t f = insn->kind == MP_INSN_CALL ? function_starting(cfg, insn->target) : MP_NONE;
+
+	return f != MP_NONE && cfg->funcs[f].problem != MP_PROBLEM_SPECIAL;
+}
+
 static void step(struct search *s, const uint8_t *bytes, const struct mp_insn *insn)
 {
 	struct move move = decode(bytes, insn);
 
+	if (is_local(s->cfg, insn))
+		return;
 	if (insn->kind == MP_INSN_CALL || insn->kind == MP_INSN_ICALL)
 		forget(s);
 	else if (move.kind == MOVE_ADDRESS)

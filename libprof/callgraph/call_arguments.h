@@ -30,8 +30,8 @@ struct mp_call_loads {
  * Looks at the call's block. Where the block copies an argument from a register that calls preserve, takes
  * all addresses that the function loads into that register. Addresses that come from memory, or that an
  * earlier block puts into an argument's register, are not seen. The register that holds the pointer of the
- * call itself passes nothing on. Instructions other than moves of addresses and registers are taken to leave
- * registers as they are. @loads: those of the site's function are kept here for the next call.
+ * call itself passes nothing on. Instructions other than moves of addresses and registers, and calls of
+ * functions of the file, are taken to leave registers as they are. @loads: those of the site's function are kept here for the next call.
  * Return: how many there are in @functions.
  */
 uint32_t mp_call_arguments(const struct mp_cfg *cfg, struct mp_call_loads *loads,

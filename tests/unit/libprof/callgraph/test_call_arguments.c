@@ -90,6 +90,7 @@ static const char *const code[] = {
 	FUNCTION("no_argument", "lea f(%rip), %r10\ncall *(%rax)\n"),
 	FUNCTION("replaced", "lea f(%rip), %rsi\nmov %rbx, %rsi\ncall *(%rax)\n"),
 	FUNCTION("forgotten", "lea f(%rip), %rsi\ncall *(%rax)\ncall *(%rax)\n"),
+	FUNCTION("over_local", "lea f(%rip), %rsi\ncall f\ncall *(%rax)\n"),
 	FUNCTION("compared", "lea f(%rip), %rsi\ncmp %rsi, %rax\nje 1f\nnop\n1: call *(%rax)\n"),
 	FUNCTION("kept", "lea f(%rip), %r13\n1: mov %r13, %rsi\ncall *(%rax)\ndec %ebx\njnz 1b\n"),
 	FUNCTION("copied", "lea f(%rip), %r10\nmov %r10, %rcx\ncall *(%rax)\n"),
@@ -113,6 +114,7 @@ START_TEST(what_passes_and_what_does_not)
 	ck_assert_uint_eq(passing("no_argument", "f"), 0);
 	ck_assert_uint_eq(passing("replaced", "f"), 0);
 	ck_assert_uint_eq(passing("forgotten", "f"), 1);
+	ck_assert_uint_eq(passing("over_local", "f"), 1);
 	ck_assert_uint_eq(passing("compared", "f"), 0);
 	ck_assert_uint_eq(passing("kept", "f"), 1);
 	ck_assert_uint_eq(passing("copied", "f"), 1);
