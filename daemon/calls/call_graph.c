@@ -329,6 +329,8 @@ static int add_edges(struct reading *in)
 	scale_modules(in->graph);
 	r = md_graph_resolve(in->graph);
 	if (!r)
+		r = md_graph_find_passed(in->graph);
+	if (!r)
 		r = md_graph_tails_new(in->graph, &tails);
 	for (size_t i = 0; i < in->nr_programs && !r; i++)
 		if (in->programs[i].wanted) {
@@ -444,6 +446,7 @@ void md_call_graph_fini(struct md_call_graph *graph)
 	free(graph->sites);
 	free(graph->functions);
 	free(graph->slots);
+	free(graph->passings);
 	mp_store_free_modules(graph->stored, graph->nr_stored);
 	*graph = (struct md_call_graph){0};
 }

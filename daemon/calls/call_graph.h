@@ -33,6 +33,8 @@ struct md_graph_samples {
 	uint64_t called; /* calls that a clock of calls sampled */
 };
 
+struct md_graph_passing;
+
 struct md_call_graph {
 	struct mp_callgraph graph;
 	struct md_graph_samples *samples; /* by edge */
@@ -45,6 +47,8 @@ struct md_call_graph {
 	uint64_t nr_called; /* calls that a clock of calls sampled in the programs; 0: there was none */
 	uint64_t clocked;    /* calls that these stand for */
 	uint64_t nr_unknown; /* activations of all stacks whose call site or function is not known */
+	struct md_graph_passing *passings; /* graph_callbacks */
+	uint32_t nr_passings;
 	uint32_t max_edges, max_sites, max_functions;
 	uint32_t *slots, nr_slots; /* hash table of edges; MP_NONE: free */
 };

@@ -7,6 +7,126 @@
 
 #include "libprof/callgraph/call_arguments.h"
 
+static int compare_functions(const struct md_graph_function *x, const struct md_graph_function *y)
+{
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	return (x->function > y->function) - (x->function < y->function);
+}
+
+static int compare_passings(const void *a, const void *b)
+{
+	const struct md_graph_passing *x = a, *y = b;
+	int r = compare_functions(&x->to, &y->to);
+
+	return r ? r : compare_functions(&x->passed, &y->passed);
+}
+
+static int add_passings(struct md_call_graph *graph, uint32_t *max, uint32_t module, uint32_t site,
+			struct mp_call_loads *loads)
+{
+	const struct md_graph_module *m = &graph->modules[module];
+	uint32_t passed[MP_CALL_ARGUMENTS_MAX];
+	uint32_t nr = mp_call_arguments(m->code.cfg, loads, &m->sites.sites[site], passed);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (graph->nr_passings == *max) {
+			uint32_t bigger = 2 * *max + 256;
+			void *passings =
+				reallocarray(graph->passings, bigger, sizeof(*graph->passings));
+
+			if (!passings)
+				return -ENOMEM;
+			graph->passings = passings;
+			*max = bigger;
+		}
+		graph->passings[graph->nr_passings++] =
+			(struct md_graph_passing){m->targets[site], {module, passed[i]}};
+	}
+	return 0;
+}
+
+/* By module and function: does it call through a register, where the code does not show a target? */
+static int find_callers(const struct md_call_graph *graph, bool **calls)
+{
+	for (uint32_t i = 0; i < graph->nr_modules; i++) {
+		const struct md_graph_module *m = &graph->modules[i];
+
+		if (!m->is_open)
+			continue;
+		calls[i] = calloc(m->code.cfg->nr_funcs + (size_t)1, sizeof(**calls));
+		if (!calls[i])
+			return -ENOMEM;
+		for (uint32_t k = 0; k < m->sites.nr; k++)
+			if (m->targets[k].function == MP_NONE &&
+			    mp_call_site_count(m->code.cfg, &m->counts, &m->sites.sites[k]) > 0 &&
+			    mp_call_is_by_register(m->code.cfg, &m->sites.sites[k]))
+				calls[i][m->code.cfg->blocks[m->sites.sites[k].block].func] = true;
+	}
+	return 0;
+}
+
+static bool is_direct(enum mp_call_kind kind)
+{
+	return kind == MP_CALL_DIRECT || kind == MP_CALL_TAIL;
+}
+
+static int find_passings(struct md_call_graph *graph, bool *const *calls)
+{
+	uint32_t max = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < graph->nr_modules && !r; i++) {
+		const struct md_graph_module *m = &graph->modules[i];
+		struct mp_call_loads loads = {.func = MP_NONE};
+
+		for (uint32_t k = 0; k < m->sites.nr && !r; k++) {
+			const struct md_graph_function *to = &m->targets[k];
+
+			if (to->function != MP_NONE && is_direct(m->sites.sites[k].kind) &&
+			    calls[to->module][to->function])
+				r = add_passings(graph, &max, i, k, &loads);
+		}
+	}
+	return r;
+}
+
+int md_graph_find_passed(struct md_call_graph *graph)
+{
+	bool **calls = calloc(graph->nr_modules + 1, sizeof(*calls));
+	int r = calls ? find_callers(graph, calls) : -ENOMEM;
+
+	if (!r)
+		r = find_passings(graph, calls);
+	for (uint32_t i = 0; calls && i < graph->nr_modules; i++)
+		free(calls[i]);
+	free(calls);
+	if (graph->nr_passings)
+		qsort(graph->passings, graph->nr_passings, sizeof(*graph->passings),
+		      compare_passings);
+	return r;
+}
+
+bool md_graph_is_passed_to(const struct md_call_graph *graph, struct md_graph_function to,
+			   struct md_graph_function passed)
+{
+	size_t low = 0, high = graph->nr_passings;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (compare_functions(&graph->passings[mid].to, &to) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < graph->nr_passings && !compare_functions(&graph->passings[low].to, &to); low++)
+		if (passed.function == MP_NONE ||
+		    !compare_functions(&graph->passings[low].passed, &passed))
+			return true;
+	return false;
+}
+
 /* Adds edges to @passed from the sites of @to that call through a register. */
 static int add_from(struct md_call_graph *graph, struct md_graph_function to,
 		    struct md_graph_function passed)

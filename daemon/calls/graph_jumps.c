@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/calls/graph_callbacks.h"
 #include "daemon/calls/graph_tails.h"
+#include "libprof/callgraph/call_arguments.h"
 
 /* Fewer samples do not tell whether two functions were called equally often. */
 #define ENOUGH 20
@@ -17,7 +19,7 @@
 enum known {
 	BY_NOTHING,
 	BY_POINTER, /* through a pointer at a fixed address, by as many calls as the function has */
-	BY_ARGUMENT, /* through another pointer; the call passes the function on */
+	BY_ARGUMENT, /* through another pointer; only arguments explain both functions */
 	BY_CODE,     /* a direct jump to the function */
 };
 
@@ -28,6 +30,8 @@ struct search {
 	struct md_graph_site site;
 	struct md_graph_function function;
 	bool is_asked, is_passed; /* @is_passed: the call passes the function on, if @is_asked */
+	bool is_callback; /* the call leads to what was passed on, but the function was not */
+	struct md_graph_function around; /* the function around the call */
 	enum known best;
 };
 
@@ -38,13 +42,30 @@ bool md_graph_is_near(uint64_t a, uint64_t b)
 	return difference * difference <= 9 * ((double)a + (double)b);
 }
 
-static bool is_passed(struct search *s)
+/* Asks, at the first jump through a pointer, what arguments say about the call. */
+static void ask(struct search *s)
 {
-	if (!s->is_asked)
-		s->is_passed = md_graph_is_pointer(s->graph, s->site) &&
-			       md_graph_passes(s->graph, s->site, s->function);
+	const struct md_graph_module *m = &s->graph->modules[s->site.module];
+	const struct mp_call_site *site = &m->sites.sites[s->site.site];
+	const struct md_graph_function any = {MP_NONE, MP_NONE};
+
+	if (s->is_asked)
+		return;
 	s->is_asked = true;
-	return s->is_passed;
+	if (!md_graph_is_pointer(s->graph, s->site))
+		return;
+	s->is_passed = md_graph_passes(s->graph, s->site, s->function);
+	s->around.module = s->site.module;
+	s->around.function = m->code.cfg->blocks[site->block].func;
+	s->is_callback = !s->is_passed && mp_call_is_by_register(m->code.cfg, site) &&
+			 md_graph_is_passed_to(s->graph, s->around, any) &&
+			 !md_graph_is_passed_to(s->graph, s->around, s->function);
+}
+
+static bool explains(struct search *s, struct md_graph_function from)
+{
+	ask(s);
+	return s->is_passed || (s->is_callback && md_graph_is_passed_to(s->graph, s->around, from));
 }
 
 /* Finds the jump of @from that may lead to the function, which has @self samples. */
@@ -55,7 +76,7 @@ static enum known find(struct search *s, struct md_graph_function from, uint64_t
 	if (jump->site != MP_NONE)
 		return BY_CODE;
 	*jump = md_graph_tail_open(s->graph, from);
-	if (jump->site != MP_NONE && is_passed(s))
+	if (jump->site != MP_NONE && explains(s, from))
 		return BY_ARGUMENT;
 	if (self < ENOUGH || !md_graph_is_near(self, s->tree->nodes[s->node].self))
 		return BY_NOTHING;
@@ -98,7 +119,8 @@ int md_graph_jumps_find(const struct md_call_graph *graph, const struct mp_conte
 			uint32_t node, struct md_graph_site site, struct md_graph_function function,
 			struct md_graph_jumps *out)
 {
-	struct search s = {graph, tree, node, site, function, false, false, BY_NOTHING};
+	struct search s = {
+		.graph = graph, .tree = tree, .node = node, .site = site, .function = function};
 	int r = 0;
 
 	*out = (struct md_graph_jumps){0};
@@ -130,10 +152,13 @@ struct md_graph_jump md_graph_jump_seen(const struct md_call_graph *graph,
 					struct md_graph_site site,
 					struct md_graph_function function)
 {
+	struct search s = {
+		.graph = graph, .tree = tree, .node = node, .site = site, .function = function};
 	const struct mp_context_node *above = &tree->nodes[tree->nodes[node].parent];
 	struct md_graph_jump best = {.site.site = MP_NONE};
 
-	if (!md_graph_is_pointer(graph, site) || !md_graph_passes(graph, site, function))
+	ask(&s);
+	if (!s.is_passed && !s.is_callback)
 		return best;
 	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
 		const struct mp_context_node *n = &tree->nodes[tree->nodes[i].parent];
@@ -149,7 +174,7 @@ struct md_graph_jump md_graph_jump_seen(const struct md_call_graph *graph,
 						      jump.from.module == function.module))
 			continue;
 		jump.site = md_graph_tail_open(graph, jump.from);
-		if (jump.site.site != MP_NONE)
+		if (jump.site.site != MP_NONE && explains(&s, jump.from))
 			best = jump;
 	}
 	return best;

@@ -9,6 +9,12 @@
  *
  *	call *0xb8(%rax)	with visit's address in rsi; a tree has traverse() and visit() below
  *	traverse: jmp *%rsi	so this jump led to visit()
+ *
+ * Where the callers of a function pass functions to it, a call through a register leads to one of these. A
+ * function that none of them passes was entered by a jump of one that they pass:
+ *
+ *	lea remove, %rsi; call each	each calls *%r13; a tree has remove() and hide() below
+ *	remove: jmp *0x10(%rax)		so this jump led to hide()
  */
 #ifndef MD_GRAPH_JUMPS_H
 #define MD_GRAPH_JUMPS_H
