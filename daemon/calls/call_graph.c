@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/calls/graph_callbacks.h"
 #include "daemon/calls/graph_edges.h"
 #include "daemon/calls/graph_imports.h"
 #include "daemon/code/originals.h"
@@ -111,6 +112,29 @@ uint32_t md_call_graph_edge(struct md_call_graph *graph, uint32_t site, uint32_t
 		*slot = graph->graph.nr_edges++;
 	}
 	return *slot;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static uint32_t module_of(const struct md_call_graph *graph, uint64_t id)
+{
+	for (uint32_t i = 0; id && i < graph->nr_modules; i++)
+		if (graph->modules[i].id == id)
+			return i;
+	return MP_NONE;
+}
+
+struct md_graph_function md_call_graph_place(const struct md_call_graph *graph,
+					     const struct mp_context_key *key)
+{
+	struct md_graph_function place = {MP_NONE, MP_NONE};
+
+	if (key->kind <= MP_CONTEXT_FUNCTION)
+		place.module = module_of(graph, key->module);
+	if (place.module != MP_NONE)
+		place.function = md_graph_function_at(&graph->modules[place.module],
+						      key->vaddr - (key->kind == MP_CONTEXT_CALL));
+	return place;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -305,6 +329,8 @@ static int add_edges(struct reading *in)
 	scale_modules(in->graph);
 	r = md_graph_resolve(in->graph);
 	if (!r)
+		r = md_graph_find_passed(in->graph);
+	if (!r)
 		r = md_graph_tails_new(in->graph, &tails);
 	for (size_t i = 0; i < in->nr_programs && !r; i++)
 		if (in->programs[i].wanted) {
@@ -318,6 +344,8 @@ static int add_edges(struct reading *in)
 		r = md_graph_share_targets(in->graph);
 	if (!r)
 		r = md_graph_add_direct(in->graph);
+	if (!r)
+		r = md_graph_add_callbacks(in->graph);
 	return r ? mp_err_set(in->err, ENOMEM, "out of memory") : 0;
 }
 
@@ -418,6 +446,7 @@ void md_call_graph_fini(struct md_call_graph *graph)
 	free(graph->sites);
 	free(graph->functions);
 	free(graph->slots);
+	free(graph->passings);
 	mp_store_free_modules(graph->stored, graph->nr_stored);
 	*graph = (struct md_call_graph){0};
 }

@@ -33,6 +33,8 @@ struct md_graph_samples {
 	uint64_t called; /* calls that a clock of calls sampled */
 };
 
+struct md_graph_passing;
+
 struct md_call_graph {
 	struct mp_callgraph graph;
 	struct md_graph_samples *samples; /* by edge */
@@ -45,6 +47,8 @@ struct md_call_graph {
 	uint64_t nr_called; /* calls that a clock of calls sampled in the programs; 0: there was none */
 	uint64_t clocked;    /* calls that these stand for */
 	uint64_t nr_unknown; /* activations of all stacks whose call site or function is not known */
+	struct md_graph_passing *passings; /* graph_callbacks */
+	uint32_t nr_passings;
 	uint32_t max_edges, max_sites, max_functions;
 	uint32_t *slots, nr_slots; /* hash table of edges; MP_NONE: free */
 };
@@ -58,7 +62,11 @@ int md_call_graph_read(struct mp_store *store, const struct md_stats_filter *fil
 		       struct md_call_graph *out, struct mp_err *err);
 void md_call_graph_fini(struct md_call_graph *graph);
 
-/* ---- for graph_edges and graph_imports ---- */
+/* ---- for the files graph_* ---- */
+
+/* Return: the function that a node of a tree stands in. .module, .function: MP_NONE if not known. */
+struct md_graph_function md_call_graph_place(const struct md_call_graph *graph,
+					     const struct mp_context_key *key);
 
 /* Finds or adds. Return: index; MP_NONE: no memory. */
 uint32_t md_call_graph_site(struct md_call_graph *graph, uint32_t module, uint32_t site);

@@ -5,30 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/calls/graph_jumps.h"
 #include "daemon/calls/graph_tails.h"
 
 /* ---- trees ----------------------------------------------------------------------------------- */
-
-static uint32_t module_of(const struct md_call_graph *graph, uint64_t id)
-{
-	for (uint32_t i = 0; id && i < graph->nr_modules; i++)
-		if (graph->modules[i].id == id)
-			return i;
-	return MP_NONE;
-}
-
-/* Return: the function that a node stands in; *@module: MP_NONE if not known. */
-static uint32_t function_of(const struct md_call_graph *graph, const struct mp_context_key *key,
-			    uint32_t *module)
-{
-	uint32_t f = MP_NONE;
-
-	*module = key->kind <= MP_CONTEXT_FUNCTION ? module_of(graph, key->module) : MP_NONE;
-	if (*module != MP_NONE)
-		f = md_graph_function_at(&graph->modules[*module],
-					 key->vaddr - (key->kind == MP_CONTEXT_CALL));
-	return f;
-}
 
 /* Return: index of an edge; MP_NONE: no memory. @site .site MP_NONE: outside. */
 static uint32_t add_edge(struct md_call_graph *graph, struct md_graph_site site,
@@ -81,57 +61,23 @@ static int add_calls(struct md_call_graph *graph, struct md_graph_site site,
 	return 0;
 }
 
-/* Fewer samples do not tell whether two functions were called equally often. */
-#define ENOUGH 20
-
-/* Could two numbers of samples be drawn from equally many calls? */
-static bool is_near(uint64_t a, uint64_t b)
+/* Shares @nr calls of @function out to the jumps that led there. */
+static int add_jumps(struct md_call_graph *graph, const struct md_graph_jumps *jumps,
+		     struct md_graph_function function, uint64_t nr)
 {
-	double difference = (double)a - (double)b;
+	double sum = 0, before = 0;
+	int r = 0;
 
-	return difference * difference <= 9 * ((double)a + (double)b);
-}
+	for (uint32_t i = 0; i < jumps->nr; i++)
+		sum += jumps->jumps[i].weight;
+	for (uint32_t i = 0; i < jumps->nr && !r; i++) {
+		double after = before + (double)nr * jumps->jumps[i].weight / sum;
 
-/*
- * A clock samples a function that ends with a jump as well as the function that it jumps to, below the
- * same call. Return: the jump by which @function, at @node, was entered; .site MP_NONE: none is known.
- * *@most: samples of the function that jumps.
- */
-static struct md_graph_site find_jump(const struct md_call_graph *graph,
-				      const struct mp_context_tree *tree, uint32_t node,
-				      struct md_graph_function function, uint64_t *most)
-{
-	struct md_graph_site known = {0, MP_NONE}, pointer = known;
-	uint64_t by_pointer = 0;
-
-	*most = 0;
-	for (uint32_t i = tree->nodes[tree->nodes[node].parent].first; i; i = tree->nodes[i].next) {
-		const struct mp_context_key key = mp_context_key_of(tree, i);
-		uint64_t self = tree->nodes[i].self;
-		struct md_graph_function from;
-		struct md_graph_site tail;
-
-		from.function = function_of(graph, &key, &from.module);
-		if (i == node || from.function == MP_NONE)
-			continue;
-		tail = md_graph_tail_to(graph, from, function);
-		if (tail.site != MP_NONE && self > *most) {
-			*most = self;
-			known = tail;
-		}
-		/* A pointer at a fixed address mostly leads to one function. */
-		if (tail.site != MP_NONE || self < ENOUGH || !is_near(self, tree->nodes[node].self))
-			continue;
-		tail = md_graph_tail_by_pointer(graph, from);
-		if (tail.site == MP_NONE)
-			continue;
-		by_pointer = self;
-		pointer = tail;
+		r = add_calls(graph, jumps->jumps[i].site, function,
+			      (uint64_t)(after + 0.5) - (uint64_t)(before + 0.5));
+		before = after;
 	}
-	if (known.site != MP_NONE)
-		return known;
-	*most = by_pointer;
-	return pointer;
+	return r;
 }
 
 /* Adds the calls of @function that a clock sampled below the call @site. */
@@ -141,22 +87,38 @@ static int add_called(struct md_call_graph *graph, const struct md_graph_tails *
 {
 	const struct md_graph_function *callee = &graph->modules[site.module].targets[site.site];
 	bool is_indirect = callee->function == MP_NONE;
-	uint64_t nr = tree->nodes[node].self, most, jumps = 0;
-	struct md_graph_site jump;
-	int r = 0;
+	uint64_t nr = tree->nodes[node].self, nr_jumps;
+	struct md_graph_jumps jumps;
+	int r;
 
 	if (!is_indirect && callee->module == function.module &&
 	    callee->function == function.function)
 		return add_calls(graph, site, function, nr);
-	jump = find_jump(graph, tree, node, function, &most);
-	if (jump.site != MP_NONE) {
-		jumps = most > nr || is_near(most, nr) ? nr : most;
-		r = add_calls(graph, jump, function, jumps);
-	}
+	r = md_graph_jumps_find(graph, tree, node, site, function, &jumps);
+	nr_jumps = jumps.most > nr || md_graph_is_near(jumps.most, nr) ? nr : jumps.most;
+	if (!jumps.nr)
+		nr_jumps = 0;
+	if (!r)
+		r = add_jumps(graph, &jumps, function, nr_jumps);
+	free(jumps.jumps);
 	/* Without a clock in the function that jumps, code alone tells. */
-	if (!r && !is_indirect && nr > jumps)
+	if (!r && !is_indirect && nr > nr_jumps)
 		site = md_graph_entry_find(tails, site, function).site;
-	return r ? r : add_calls(graph, site, function, nr - jumps);
+	return r ? r : add_calls(graph, site, function, nr - nr_jumps);
+}
+
+/* How @function, which a sample of time shows below the call @site, was entered. */
+static struct md_graph_entry find_entry(const struct md_call_graph *graph,
+					const struct md_graph_tails *tails,
+					struct md_graph_site site,
+					struct md_graph_function function,
+					const struct mp_context_tree *tree, uint32_t node)
+{
+	const struct md_graph_jump jump = md_graph_jump_seen(graph, tree, node, site, function);
+
+	if (jump.site.site == MP_NONE)
+		return md_graph_entry_find(tails, site, function);
+	return (struct md_graph_entry){jump.site, jump.from, site};
 }
 
 static int add_node(struct md_call_graph *graph, const struct md_graph_tails *tails,
@@ -167,12 +129,11 @@ static int add_node(struct md_call_graph *graph, const struct md_graph_tails *ta
 	const struct mp_context_key above = mp_context_key_of(tree, n->parent);
 	struct md_graph_entry entry = {.site.site = MP_NONE, .through.function = MP_NONE};
 	bool is_called = n->parent && above.kind == MP_CONTEXT_CALL;
-	struct md_graph_function f;
-	uint32_t caller;
+	const struct md_graph_function f = md_call_graph_place(graph, &key);
 
-	f.function = function_of(graph, &key, &f.module);
 	if (is_called) {
-		caller = module_of(graph, above.module);
+		uint32_t caller = md_call_graph_place(graph, &above).module;
+
 		entry.site.module = caller;
 		if (caller != MP_NONE)
 			entry.site.site =
@@ -187,7 +148,7 @@ static int add_node(struct md_call_graph *graph, const struct md_graph_tails *ta
 	if (called)
 		return add_calls(graph, entry.site, f, n->self);
 	if (is_called)
-		entry = md_graph_entry_find(tails, entry.site, f);
+		entry = find_entry(graph, tails, entry.site, f, tree, node);
 	return add_samples(graph, &entry, f, n);
 }
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/callgraph/call_arguments.h"
+
 /* Tail calls that follow one another are searched so far, and no more jumps than that. */
 #define TAIL_DEPTH  4
 #define TAIL_VISITS 256
@@ -208,6 +210,50 @@ struct md_graph_site md_graph_tail_by_pointer(const struct md_call_graph *graph,
 	return (struct md_graph_site){from.module, MP_NONE};
 }
 
+struct md_graph_site md_graph_tail_open(const struct md_call_graph *graph,
+					struct md_graph_function from)
+{
+	const struct md_graph_module *m = &graph->modules[from.module];
+	const struct mp_func *func = &m->code.cfg->funcs[from.function];
+	struct md_graph_site best = {from.module, MP_NONE};
+	uint32_t range = 0, next = 0;
+	double most = 0;
+
+	while (next_tail(m, func, &range, &next)) {
+		const struct mp_call_site *site = &m->sites.sites[next - 1];
+		double count;
+
+		if (site->kind != MP_CALL_INDIRECT_TAIL || site->target ||
+		    m->targets[next - 1].function != MP_NONE)
+			continue;
+		count = mp_call_site_count(m->code.cfg, &m->counts, site);
+		if (best.site == MP_NONE || count > most) {
+			best.site = next - 1;
+			most = count;
+		}
+	}
+	return best;
+}
+
+bool md_graph_is_pointer(const struct md_call_graph *graph, struct md_graph_site site)
+{
+	const struct md_graph_module *m = &graph->modules[site.module];
+	enum mp_call_kind kind = m->sites.sites[site.site].kind;
+
+	/* A PLT entry is not a pointer that leads to thunks. */
+	return m->targets[site.site].function == MP_NONE &&
+	       (kind == MP_CALL_INDIRECT || kind == MP_CALL_INDIRECT_TAIL);
+}
+
+bool md_graph_passes(const struct md_call_graph *graph, struct md_graph_site site,
+		     struct md_graph_function function)
+{
+	const struct md_graph_module *m = &graph->modules[site.module];
+
+	return function.module == site.module && is_pointed(graph, &function) &&
+	       mp_call_passes(m->code.cfg, &m->sites.sites[site.site], function.function);
+}
+
 /* Return: the last jump on a way of tail calls from @from to @s->to; .site MP_NONE: there is no way. */
 static struct md_graph_site find_tail(struct search *s, struct md_graph_function from,
 				      unsigned int depth)
@@ -271,9 +317,8 @@ struct md_graph_entry md_graph_entry_find(const struct md_graph_tails *tails,
 					  struct md_graph_site site,
 					  struct md_graph_function function)
 {
-	const struct md_graph_module *m = &tails->graph->modules[site.module];
 	struct md_graph_entry entry = {site, {MP_NONE, MP_NONE}, site};
-	struct md_graph_function callee = m->targets[site.site];
+	struct md_graph_function callee = tails->graph->modules[site.module].targets[site.site];
 	struct search s = {tails->graph, function, TAIL_VISITS, {0, MP_NONE}, 0};
 	struct md_graph_site found;
 
@@ -286,12 +331,8 @@ struct md_graph_entry md_graph_entry_find(const struct md_graph_tails *tails,
 		if (found.site == MP_NONE)
 			return entry;
 		entry.site = found;
-		m = &tails->graph->modules[found.module];
 	}
-	/* A PLT entry is not a pointer that leads to thunks. */
-	if (m->targets[entry.site.site].function == MP_NONE &&
-	    (m->sites.sites[entry.site.site].kind == MP_CALL_INDIRECT ||
-	     m->sites.sites[entry.site.site].kind == MP_CALL_INDIRECT_TAIL))
+	if (md_graph_is_pointer(tails->graph, entry.site))
 		go_through_thunk(tails, &entry, function);
 	return entry;
 }

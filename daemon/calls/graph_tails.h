@@ -22,6 +22,19 @@ struct md_graph_site md_graph_tail_to(const struct md_call_graph *graph,
 struct md_graph_site md_graph_tail_by_pointer(const struct md_call_graph *graph,
 					      struct md_graph_function from);
 
+/*
+ * The jump of @from that ran most often through a pointer that comes from elsewhere: neither a pointer at a
+ * fixed address nor a jump whose target the code shows.
+ */
+struct md_graph_site md_graph_tail_open(const struct md_call_graph *graph,
+					struct md_graph_function from);
+
+/* Return: does the site call or jump through a pointer whose target the code does not show? */
+bool md_graph_is_pointer(const struct md_call_graph *graph, struct md_graph_site site);
+/* Return: does the code before the call @site pass the address of @function on? */
+bool md_graph_passes(const struct md_call_graph *graph, struct md_graph_site site,
+		     struct md_graph_function function);
+
 /* How a function was entered. */
 struct md_graph_entry {
 	struct md_graph_site site; /* the last jump, or the call itself */

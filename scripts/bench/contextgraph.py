@@ -273,9 +273,11 @@ def compare_counted(work):
             "corrected": cf.overlap(found, exact)}, exact, found
 
 
+LARGE = (0.5, 0.1)  # percent of all calls
+
+
 def first_targets(ctx, exact, found):
-    """Indirect sites with at least 0.5 % of all calls: how many, and of how many the most frequent
-    target is found."""
+    """{percent: [of so many indirect sites with as many of the calls the most frequent target is found, sites]}"""
     indirect = {(real(ctx.objects[obj]), vaddr + length)
                 for obj, vaddr, length, kind in ctx.sites.values() if kind == cf.INDIRECT}
     sites, guesses, total = {}, {}, sum(exact.values())
@@ -283,10 +285,19 @@ def first_targets(ctx, exact, found):
         for (caller, at, callee, entry), weight in graph.items():
             if (caller, at) in indirect:
                 by_site.setdefault((caller, at), {})[callee, entry] = weight
-    large = [s for s, targets in sites.items() if sum(targets.values()) >= 0.005 * total]
-    right = sum(s in guesses and max(guesses[s], key=guesses[s].get) == max(sites[s], key=sites[s].get)
-                for s in large)
-    return [right, len(large)]
+    out = {}
+    for least in LARGE:
+        large = [s for s, targets in sites.items() if 100 * sum(targets.values()) >= least * total]
+        # Two targets may be called equally often.
+        right = sum(s in guesses and sites[s].get(max(guesses[s], key=guesses[s].get), 0) == max(sites[s].values())
+                    for s in large)
+        out[least] = [right, len(large)]
+    return out
+
+
+def targets_line(firsts):
+    return ", ".join(f"{right} of {nr} indirect sites with {least} % of the calls"
+                     for least, (right, nr) in firsts.items())
 
 
 def print_errors(exact, found, nr):

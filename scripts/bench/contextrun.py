@@ -115,6 +115,27 @@ select c, count(*) k from t group by c order by k desc, c limit 5;
 AWK = r"""{ for (i = 1; i <= NF; i++) c[tolower($i)]++; gsub(/[aeiou]+/, "x"); n += length($0) }
 END { for (w in c) if (c[w] > 9) m++; print n, m }"""
 
+# ---- ten more, named before the search for jumps below calls was run with any of them ----
+
+M4 = r"""define(`fib', `ifelse(eval($1 < 2), 1, $1, `eval(fib(decr($1)) + fib(decr(decr($1))))')')dnl
+define(`loop', `ifelse($1, 0, , `translit(`word$1', `a-z', `A-Z') substr(`number', eval($1 % 5)) loop(decr($1))')')dnl
+fib(16) len(loop(400)) patsubst(loop(60), `O\(.\)', `<\1>')
+"""
+MAKE = r"""
+digits := 0 1 2 3 4 5 6 7 8 9
+names := $(foreach a,$(digits),$(foreach b,$(digits),$(foreach c,1 2 3 4,n$(a)$(b)$(c))))
+lower = $(if $(filter $(1),$(2)),$(sort $(1) $(2)),$(subst n,m,$(patsubst n%,x%,$(1))))
+all: $(names:%=%.o)
+%.o: %.c ; cc $(call lower,$*,$(names)) $(notdir $<) $(words $(filter-out $*,$(names)))
+%.c: ; echo $(call lower,$*,n001 n002 $*)
+"""
+VIM = [r"%s/\<\(\w\)\(\w*\)/\u\1\2/g", "sort", "g/the/m0",
+       "let n = 0 | while n < 6000 | let n += len(split(string(n))) | endwhile", "%join", "qa!"]
+BC = """s = 0; for (i = 1; i < 20000; i++) { s += i * i % 7; if (s > 3000) s -= 3000 }
+define f(n) { if (n < 2) return n; return f(n - 1) + f(n - 2) }
+s; f(15); scale = 80; e(1) * a(1); 3 ^ 900
+"""
+
 
 class Work:
     def __init__(self, name, program, args, directory):
@@ -129,7 +150,8 @@ def inputs_write(directory):
                    for n in sorted(os.listdir(documents)) if n.endswith(".md"))
     for name, content in (("text", text), ("short", text[:60000]), ("large", text * 2),
                           ("script.pl", PERL), ("script.py", PYTHON), ("script.sh", BASH),
-                          ("script.tcl", TCL), ("script.sql", SQL)):
+                          ("script.tcl", TCL), ("script.sql", SQL), ("script.m4", M4),
+                          ("script.mk", MAKE), ("script.bc", BC)):
         with open(os.path.join(directory, name), "w", encoding="utf-8") as out:
             out.write(content)
     subprocess.run(["gcc", "-E", "-P", "-o", os.path.join(directory, "file.i"),
@@ -167,11 +189,36 @@ def five(at):
     ]
 
 
-def programs(directory, only=(), others=False):
-    """The seven programs, or the five others, as far as this system has them."""
+def ten(at):
+    text, short = (os.path.join(at, n) for n in ("text", "short"))
+    documents = os.path.join(ROOT, "Documentation")
+    libm = subprocess.run(["gcc", "-print-file-name=libm-2.36.a"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+    return [
+        ("m4", "/usr/bin/m4", [os.path.join(at, "script.m4")]),
+        ("make", "/usr/bin/make", ["-n", "-f", os.path.join(at, "script.mk")]),
+        ("find", "/usr/bin/find", [ROOT + "/editor", ROOT + "/tests", "/usr/share/doc", "-regex", r".*/[a-m][^/]*\.c",
+                                   "-size", "+2k", "-o", "-name", "*_*", "-not", "-path", "*/data/*", "-printf", "%f %s\n"]),
+        ("troff", "/usr/bin/troff", ["-mandoc", "-Tutf8", *(os.path.join(documents, n) for n in
+                                                             ("morphd.8", "morph-stats.1"))]),
+        ("vim", "/usr/bin/vim.basic", ["-u", "NONE", "-i", "NONE", "-n", "-es",
+                                       *(a for c in VIM for a in ("-c", c)), short]),
+        ("bc", "/usr/bin/bc", ["-l", os.path.join(at, "script.bc")]),
+        ("ld", "/usr/bin/x86_64-linux-gnu-ld.bfd", ["-r", "-o", "/dev/null", "--whole-archive", libm]),
+        ("sed", "/usr/bin/sed", ["-E", r"s/([a-z]+)[ ,]+([a-z]+)/\2 \1/g; /morph/I{s/e(.)/<\1>/2}; $!N; P; D", text]),
+        ("nm", "/usr/bin/x86_64-linux-gnu-nm", ["-D", "-C", "/usr/lib/x86_64-linux-gnu/libclang-cpp.so.14"]),
+        ("file", "/usr/bin/file", ["-k", *(os.path.join(documents, n) for n in sorted(os.listdir(documents)))]),
+    ]
+
+
+SETS = {"seven": seven, "others": five, "further": ten}
+
+
+def programs(directory, only=(), of="seven"):
+    """The programs of a set, as far as this system has them."""
     at = os.path.join(os.path.abspath(directory), "inputs")
     inputs_write(at)
-    for name, program, args in five(at) if others else seven(at):
+    for name, program, args in SETS[of](at):
         if only and name not in only:
             continue
         if not os.path.exists(program):

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * callgraph - calls of each kind, whose numbers follow from N: direct, through a pointer, through a
- * pointer to a thunk, by a tail call, from two places of one function, and through the PLT. Functions take
+ * pointer to a thunk, by a tail call, by a tail call to a function that was passed on, from two places of
+ * one function, and through the PLT. Functions take
  * different times, so that time says little about how often they are called. For
  * tests/e2e/bench/callgraph.sh.
  */
@@ -14,6 +15,7 @@
 
 static volatile unsigned int sink;
 static unsigned int (*volatile through[2])(unsigned int);
+static unsigned int (*volatile traversal)(unsigned int, unsigned int (*)(unsigned int));
 static char text[64];
 
 static NOINLINE unsigned int work(unsigned int nr)
@@ -92,6 +94,31 @@ static NOINLINE unsigned int tails(unsigned int n)
 	return x;
 }
 
+static NOINLINE unsigned int visit(unsigned int n)
+{
+	unsigned int x = n;
+
+	for (unsigned int i = 0; i < 10; i++)
+		x = x * 69069u + sink;
+	return x;
+}
+
+/* Ends with a jump to what it is passed. */
+static NOINLINE unsigned int traverse(unsigned int n, unsigned int (*f)(unsigned int))
+{
+	sink = n;
+	return f(n + 2);
+}
+
+static NOINLINE unsigned int callback(unsigned int n)
+{
+	unsigned int x = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		x += traversal(i, visit);
+	return x;
+}
+
 static NOINLINE unsigned int library(unsigned int n)
 {
 	unsigned int x = 0;
@@ -109,7 +136,8 @@ int main(void)
 
 	through[0] = quick;
 	through[1] = thunk;
-	x += dense(NR) + sparse(NR) + indirect(NR) + tails(NR) + library(NR);
+	traversal = traverse;
+	x += dense(NR) + sparse(NR) + indirect(NR) + tails(NR) + callback(NR) + library(NR);
 	printf("%u\n", x);
 	return 0;
 }

@@ -46,6 +46,8 @@ share indirect quick indirect 0.6 1.5
 share indirect thunk indirect 0.1 0.5
 share thunk slow tail 0.1 0.5
 share tails ends_in_tail_call direct 0.6 1.5
+share callback traverse indirect 0.6 1.5
+share traverse visit 'indirect tail' 0.6 1.5
 share ends_in_tail_call quick tail 0.15 1.1
 share ends_in_tail_call slow tail 0.2 1.1
 jq -e --arg program "$(realpath program)" '[.rows[] | select(.caller != null and .caller.module == $program and

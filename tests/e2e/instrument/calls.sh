@@ -27,9 +27,17 @@ NOINLINE unsigned long leaf(unsigned long x) { return x * 3 + sink; }
 NOINLINE unsigned long rare(unsigned long x) { return x * 5 + sink; }
 NOINLINE unsigned long tail(unsigned long x) { return leaf(x + 1); }
 static unsigned long (*volatile pointer)(unsigned long) = leaf;
+typedef unsigned long visitor(unsigned long);
+NOINLINE unsigned long visit(unsigned long x) { return x * 7 + sink; }
+/* Ends with a jump to what it is passed. */
+NOINLINE unsigned long traverse(unsigned long x, visitor *f) { return f(x + 1); }
+static unsigned long (*volatile traversal)(unsigned long, visitor *) = traverse;
 static jmp_buf out;
 NOINLINE void leave(void) { longjmp(out, 1); }
-/* For each turn: 4 calls of leaf() from here, 1 by a pointer, 1 from tail(), 1 of tail(); a rare() in 8. */
+/*
+ * For each turn: 4 calls of leaf() from here, 1 by a pointer, 1 from tail(), 1 of tail(), 1 of traverse() by a
+ * pointer, 1 of visit() from there; a rare() in 8.
+ */
 NOINLINE unsigned long turns(unsigned long n)
 {
 	unsigned long x = n;
@@ -37,6 +45,7 @@ NOINLINE unsigned long turns(unsigned long n)
 		x += leaf(i) + leaf(x) + leaf(i + x) + leaf(x * 2);
 		x += pointer(x);
 		x += tail(x);
+		x += traversal(x, visit);
 		if (i % 8 == 0)
 			x += rare(x);
 	}
@@ -107,10 +116,10 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-Os -Wl,--emit-relocs" 
 	ends 0 "check $flags" status --check --db=$p.db
 done
 
-# ---- how often: 5 times 400,000 turns, each of 7 calls and an eighth. The file has room for all samples. Threads that
+# ---- how often: 5 times 400,000 turns, each of 9 calls and an eighth. The file has room for all samples. Threads that
 # count at once lose counts, so there are fewer samples, but of each kind of call the same share.
 ends 0 "calls" calls --db=work1.db --binary work1 --json -p 0
-json "the clock" '.clock == "calls" and .sampled_calls > 10000 and .sampled_calls < 40500 and
+json "the clock" '.clock == "calls" and .sampled_calls > 10000 and .sampled_calls < 52000 and
 	.clocked_calls == 400 * .sampled_calls'
 cp out.txt calls.json
 nm work1 | sed -n 's/^0*\([0-9a-f]*\) . \(.*\)/\2 0x\1/p' >numbers
@@ -126,11 +135,15 @@ near() {
 }
 leaf=$(number turns leaf direct) pointer=$(number turns leaf indirect) tail=$(number turns tail direct)
 tail_leaf=$(number tail leaf tail) rare=$(number turns rare direct)
-turns=$(((leaf + pointer + tail + tail_leaf + rare) * 8 / 57))
+traverse=$(number turns traverse indirect) visit=$(number traverse visit 'indirect tail')
+turns=$(((leaf + pointer + tail + tail_leaf + rare + traverse + visit) * 8 / 73))
 near "turns to leaf" "$leaf" $((4 * turns))
 near "by a pointer" "$pointer" $turns
 near "turns to tail" "$tail" $turns
 near "tail to leaf" "$tail_leaf" $turns
+near "turns to traverse" "$traverse" $turns
+near "traverse to visit" "$visit" $turns
+[ "$(number turns visit indirect)" = 0 ] || fail "turns() calls visit() itself"
 near "turns to rare" "$rare" $((turns / 8))
 
 # ---- a program and a library in one file, and calls between them

@@ -53,7 +53,7 @@ tell_contexts() {
 		contexts >lines
 	cat lines
 	all=$(jq ".rows[0].samples" contexts)
-	[ "$(awk '{ n += $4 } END { print n }' lines)" -ge $((all * 9 / 10)) ] ||
+	[ "$(awk '{ n += $5 } END { print n }' lines)" -ge $((all * 9 / 10)) ] ||
 		fail "$2: of $all samples, few are below main: $(jq -c .stacks out)" >&2
 }
 
