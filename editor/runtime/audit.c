@@ -182,10 +182,14 @@ uint64_t me_audit_due(const struct me_audit_work *w)
 	return due < w->thread->paid ? w->thread->paid : due;
 }
 
-/* Adds @pause to the pauses up to @paid. Those long ago are forgotten. */
-static uint64_t pay(const struct me_audit_work *w, uint64_t paid, uint64_t pause)
+/*
+ * Adds @pause to the pauses up to @paid. Those long ago are forgotten: functions that are timed in
+ * loops may save SAVED shortest windows, others nothing.
+ */
+static uint64_t pay(const struct me_audit_work *w, bool loops, uint64_t paid, uint64_t pause)
 {
-	uint64_t saved = w->state->least * SAVED, from = w->now > saved ? w->now - saved : 0;
+	uint64_t saved = loops ? w->state->least * SAVED : 0;
+	uint64_t from = w->now > saved ? w->now - saved : 0;
 
 	return (paid > from ? paid : from) + pause;
 }
@@ -201,8 +205,9 @@ static void pay_for_pair(const struct me_audit_work *w, struct me_audit_slot *sl
 
 	if (slot->spent > MOST_SPENT)
 		slot->spent = MOST_SPENT;
-	t->paid = pay(w, t->paid, slot->spent * THREAD_PAUSES);
-	slot->paid = pay(w, slot->paid, slot->spent * (PAUSES + draw(t) % (2 * PAUSES)));
+	t->paid = pay(w, slot->point, t->paid, slot->spent * THREAD_PAUSES);
+	slot->paid =
+		pay(w, slot->point, slot->paid, slot->spent * (PAUSES + draw(t) % (2 * PAUSES)));
 	slot->due = w->now + lead + draw(t) % (2 * lead + 1);
 	slot->spent = 0;
 }
@@ -346,7 +351,7 @@ static void enter(const struct me_audit_work *w)
 	least = me_audit_least_ticks(w);
 	if (!least) {
 		slot->version = MP_AUDIT_A;
-		count_down(w, me_audit_next_look(w, slot->entries));
+		count_down(w, w->state->ring ? LAST_LOOK : MOST_ENTRIES);
 		return;
 	}
 	if (me_audit_other_is_open(w, least)) {
