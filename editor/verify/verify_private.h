@@ -156,6 +156,10 @@ struct vf_result {
 	uint64_t nr_abs_changed; /* words with absolute addresses that changed */
 	/* not added up: the last one, since changed words of one table follow each other */
 	struct vf_proved_table table;
+	/* not added up: words of 8 bytes in a row that vf_is_table_word() found to be in no table */
+	struct {
+		uint64_t start, end;
+	} no_table;
 };
 
 /* Marks that the checks of single places leave for the checks of the whole. All threads mark here: each

@@ -193,9 +193,25 @@ static bool in_table(const struct vf *vf, uint64_t at, uint8_t kind)
 	       kind == vf->result->table.kind;
 }
 
+/*
+ * A word behind one that is in no table is in none, either, unless a table may begin there. Otherwise a
+ * long array of pointers would be read again for each of its words.
+ */
 bool vf_is_table_word(const struct vf *vf, uint64_t at)
 {
-	return in_table(vf, at, VF_TABLE_ABS64) || !prove_table(vf, at, VF_TABLE_ABS64);
+	uint64_t *start = &vf->result->no_table.start, *end = &vf->result->no_table.end;
+
+	if (in_table(vf, at, VF_TABLE_ABS64))
+		return true;
+	if (at >= *start && at <= *end && !vf_bits_get(&vf->data_ref, at)) {
+		*end = at + VF_TABLE_ABS64 > *end ? at + VF_TABLE_ABS64 : *end;
+		return false;
+	}
+	if (!prove_table(vf, at, VF_TABLE_ABS64))
+		return true;
+	*start = at;
+	*end = at + VF_TABLE_ABS64;
+	return false;
 }
 
 static int check_entry(const struct vf *vf, uint64_t at, uint8_t kind, uint64_t now)
