@@ -165,7 +165,9 @@ static bool is_read(const struct vf *vf, const struct vf_fde *fde, const struct 
 		for (uint8_t i = 0; i < f.z.operand_count; i++) {
 			const ZydisDecodedOperand *op = &f.op[i];
 
-			if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			/* A no-op has an operand, but reads nothing. */
+			if (f.z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+			    op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 			    op->mem.type == ZYDIS_MEMOP_TYPE_MEM &&
 			    (op->mem.base == reg || op->mem.index == reg))
 				return true;
