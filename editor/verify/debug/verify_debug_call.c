@@ -348,6 +348,32 @@ static int read_scopes(struct vd_added *x, const struct vd_call *call)
 	}
 }
 
+/* Is all of the code from @at to @end one jump? */
+static bool is_jump(const struct vf *vf, uint64_t at, uint64_t end)
+{
+	const uint8_t *b = at < end ? mp_elf_bytes(vf->n, at, end - at) : NULL;
+	struct vf_insn insn;
+
+	return b && vf_decode(b, end - at, at, &insn) && insn.kind == VF_JMP &&
+	       insn.len == end - at;
+}
+
+/*
+ * Finds the code that the entry covers: without the jump to what is behind the call, if there is one.
+ * Code of another replaced call before it may be empty.
+ */
+static bool find_code(const struct vd *vd, const struct vd_call *call, struct vf_inlined_code *code)
+{
+	const struct vf *vf = vd->code;
+
+	for (uint32_t i = vf_first_piece(vf, call->low);
+	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == call->low; i++)
+		if (vf_inlined_code_at(vf, i, code) &&
+		    (code->end == call->high || is_jump(vf, call->high, code->end)))
+			return true;
+	return false;
+}
+
 int vd_read_call(struct vd_added *x, const struct vd_entry *e)
 {
 	struct vd *vd = x->vd;
@@ -357,7 +383,7 @@ int vd_read_call(struct vd_added *x, const struct vd_entry *e)
 
 	if (!has_range(&x->unit, e->abbrev) || !read_entry(&x->unit, e, &call))
 		return vd_refuse(vd, e->off, "an added entry is not that of a replaced call");
-	if (!vf_inlined_code(vd->code, call.low, &code) || call.high != code.end)
+	if (!find_code(vd, &call, &code))
 		return vd_refuse(vd, e->off,
 				 "an added entry does not cover the code of a replaced call");
 	if (vd->described[code.piece])
