@@ -13,7 +13,17 @@
 #define MORPH_USER_END ((u64)TASK_SIZE_MAX)
 
 /* The address for a read after a check that the CPU may not have waited for. */
-#define morph_user_address(address) array_index_nospec(address, MORPH_USER_END)
+/*
+ * x86's array_index_nospec() compares with an operand of 32 bits if the limit is a constant, as it is in a
+ * kernel without pages of five levels. So the limit goes through a register.
+ */
+static inline u64 morph_user_address(u64 address)
+{
+	unsigned long end = MORPH_USER_END;
+
+	OPTIMIZER_HIDE_VAR(end);
+	return array_index_nospec(address, end);
+}
 
 #define morph_user_begin() __uaccess_begin()
 #define morph_user_end()   __uaccess_end()
