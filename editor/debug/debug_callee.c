@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "editor/debug/debug_entry_private.h"
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line.h"
 
 static bool any_within(const struct me_inlined_calls *calls, const struct me_ranges *ranges)

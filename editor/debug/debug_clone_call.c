@@ -7,7 +7,7 @@
 
 #include "editor/debug/debug_clone_private.h"
 #include "editor/debug/debug_entry_private.h"
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_ranges.h"
 
 /* ---- called functions ---------------------------------------------------------------------- */

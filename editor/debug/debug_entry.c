@@ -7,8 +7,38 @@
 
 #include <errno.h>
 
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_ranges.h"
+
+bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_t *address)
+{
+	const struct me_debug_section *s = &unit->file->addr;
+	struct me_cursor c;
+
+	if (!unit->has_addr_base || index > s->size / 8 || unit->addr_base > s->size)
+		return false;
+	c = me_cursor_at(s->data, s->size, unit->addr_base + 8 * index);
+	*address = me_cursor_u64(&c);
+	return !c.bad;
+}
+
+uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsigned int form)
+{
+	uint64_t index, address = 0;
+
+	if (form == DW_FORM_addr)
+		return me_cursor_u64(c);
+	if (!me_form_is_addrx(form)) {
+		c->bad = true;
+		return 0;
+	}
+	index = form == DW_FORM_addrx
+			? me_cursor_uleb(c)
+			: me_cursor_fixed(c, (unsigned int)me_form_size(form, unit->version));
+	if (!me_unit_indexed_address(unit, index, &address))
+		c->bad = true;
+	return address;
+}
 
 bool me_form_is_addrx(unsigned int form)
 {

@@ -2,7 +2,7 @@
 /* debug_expr - reads every operation, since operands have no common form. Unknown operations are not portable. */
 #include "editor/debug/debug_expr.h"
 
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 
 /* Longer expressions for a value at the function's entry are not portable. */
 #define ENTRY_VALUE_MAX 16

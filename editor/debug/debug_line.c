@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line_private.h"
 
 bool me_line_grow(void **array, uint32_t nr, uint32_t *cap, size_t size)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 
 enum {
 	LNCT_PATH = 1,

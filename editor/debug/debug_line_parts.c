@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line_private.h"
 
 static int keep_part(struct me_line_program *p, const struct me_line_part *part)

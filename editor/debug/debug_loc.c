@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_ranges.h"
 
 /* One entry of a list. @bounded: it has a range. */

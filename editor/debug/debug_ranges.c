@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 
 #define ADDRESS_SIZE 8
 

@@ -13,11 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "editor/debug/debug_abbrev.h"
+#include "editor/debug/read/debug_abbrev.h"
 #include "editor/debug/debug_inlined.h"
 #include "editor/debug/debug_moves.h"
-#include "editor/debug/debug_read.h"
-#include "editor/debug/debug_section.h"
+#include "editor/debug/read/debug_read.h"
+#include "editor/debug/read/debug_section.h"
 
 /* Offset of a line program before and after it was extended. */
 struct me_line_move {

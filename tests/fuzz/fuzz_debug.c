@@ -34,7 +34,7 @@ struct program {
 static struct program programs[NR_PROGRAMS];
 
 /* Small functions replace calls of them. Calls end their blocks. */
-static void inline_leaves(struct program *p, const uint8_t *movable)
+static void inline_leaves(struct program *p)
 {
 	struct me_leaf leaf;
 
@@ -69,7 +69,7 @@ static bool prepare(const char *command, struct program *p)
 	if (!movable || me_plan_all(p->cfg, movable, NULL, &p->plan, &err))
 		p->plan.nr_blocks = 0;
 	else
-		inline_leaves(p, movable);
+		inline_leaves(p);
 	free(movable);
 	return p->plan.nr_blocks;
 }

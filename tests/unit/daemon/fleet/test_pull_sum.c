@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/fleet/pull_sum.h"
+#include "daemon/fleet/pull/pull_sum.h"
 #include "libprof/store/store_codec.h"
 #include "tests/unit/suite.h"
 

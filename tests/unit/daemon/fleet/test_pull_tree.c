@@ -3,11 +3,11 @@
  * test_pull_tree - sums of trees and paths over hosts: exact without a cap, off by less than a sample with
  * one, bounded in memory, and no row that is not sound counts.
  */
-#include "daemon/fleet/pull_tree.h"
+#include "daemon/fleet/pull/pull_tree.h"
 
 #include <string.h>
 
-#include "daemon/fleet/pull_paths.h"
+#include "daemon/fleet/pull/pull_paths.h"
 #include "libprof/base/varint.h"
 #include "libprof/context/context_codec.h"
 #include "libprof/store/fleet/fleet_paths.h"

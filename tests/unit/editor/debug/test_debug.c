@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #include "editor/debug/debug.h"
-#include "editor/debug/debug_abbrev.h"
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_abbrev.h"
+#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_moves.h"
 #include "tests/unit/edit_fixture.h"
 #include "tests/unit/suite.h"

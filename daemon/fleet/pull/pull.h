@@ -9,7 +9,7 @@
 #include <libpq-fe.h>
 #include <stdbool.h>
 
-#include "daemon/fleet/pull_sum.h"
+#include "daemon/fleet/pull/pull_sum.h"
 #include "libprof/store/fleet/fleet_base.h"
 
 /* A module that the fleet knows, as the server says. */

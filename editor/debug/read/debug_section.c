@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* debug_section - inflates a section, and writes the changed one. Does not interpret DWARF. */
-#include "editor/debug/debug_section.h"
+#include "editor/debug/read/debug_section.h"
 
 #include <errno.h>
 #include <stdlib.h>

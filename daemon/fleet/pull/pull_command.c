@@ -16,9 +16,9 @@
 
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/module_key.h"
-#include "daemon/fleet/pull.h"
-#include "daemon/fleet/pull_names.h"
-#include "daemon/fleet/pull_target.h"
+#include "daemon/fleet/pull/pull.h"
+#include "daemon/fleet/pull/pull_names.h"
+#include "daemon/fleet/pull/pull_target.h"
 #include "daemon/stats/stats.h"
 #include "libprof/base/settings.h"
 #include "libprof/cli/since.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pull_sum - sums of one kind of a module's rows; see pull_sum.h. */
-#include "daemon/fleet/pull_sum.h"
+#include "daemon/fleet/pull/pull_sum.h"
 
 #include <errno.h>
 #include <stdlib.h>

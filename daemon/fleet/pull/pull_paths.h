@@ -6,7 +6,7 @@
 #ifndef MD_FLEET_PULL_PATHS_H
 #define MD_FLEET_PULL_PATHS_H
 
-#include "daemon/fleet/pull_sum.h"
+#include "daemon/fleet/pull/pull_sum.h"
 #include "libprof/note/path_key.h"
 
 struct md_pull_paths;

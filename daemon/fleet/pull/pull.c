@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pull - the statements that read a profile; see pull.h. Everything that the server says is checked. */
-#include "daemon/fleet/pull.h"
+#include "daemon/fleet/pull/pull.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg_params.h"
-#include "daemon/fleet/pull_paths.h"
-#include "daemon/fleet/pull_tree.h"
+#include "daemon/fleet/pull/pull_paths.h"
+#include "daemon/fleet/pull/pull_tree.h"
 #include "daemon/fleet/server.h"
 
 /* So many hosts confirm each other's counts: with fewer, each may have work of its own. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pull_names - modules of trees; see pull_names.h. */
-#include "daemon/fleet/pull_names.h"
+#include "daemon/fleet/pull/pull_names.h"
 
 #include <errno.h>
 #include <stdlib.h>

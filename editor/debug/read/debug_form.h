@@ -8,7 +8,7 @@
 
 #include <dwarf.h>
 
-#include "editor/debug/debug_read.h"
+#include "editor/debug/read/debug_read.h"
 
 #define ME_FORM_VARIES	(-1)
 #define ME_FORM_UNKNOWN (-2)

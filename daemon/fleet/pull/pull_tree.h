@@ -12,7 +12,7 @@
 #ifndef MD_FLEET_PULL_TREE_H
 #define MD_FLEET_PULL_TREE_H
 
-#include "daemon/fleet/pull_sum.h"
+#include "daemon/fleet/pull/pull_sum.h"
 #include "libprof/context/context_tree.h"
 
 /* Nodes beyond which the sum is folded to half of them: some 20 MiB of memory. */

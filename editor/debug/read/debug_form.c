@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* debug_form - sizes of attribute values. */
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 
 int me_form_size(unsigned int form, unsigned int version)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pull_target - see pull_target.h. */
-#include "daemon/fleet/pull_target.h"
+#include "daemon/fleet/pull/pull_target.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* debug_abbrev - reads a table, chooses new codes, and writes a unit's own table. */
-#include "editor/debug/debug_abbrev.h"
+#include "editor/debug/read/debug_abbrev.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/debug/debug_form.h"
+#include "editor/debug/read/debug_form.h"
 
 /* An attribute in the vendors' range that no known vendor uses. */
 #define FILLER_ATTR 0x2d4d

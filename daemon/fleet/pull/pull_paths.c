@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pull_paths - sums of paths; see pull_paths.h. */
-#include "daemon/fleet/pull_paths.h"
+#include "daemon/fleet/pull/pull_paths.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pull_tree - sums of trees; see pull_tree.h. */
-#include "daemon/fleet/pull_tree.h"
+#include "daemon/fleet/pull/pull_tree.h"
 
 #include <errno.h>
 #include <string.h>
