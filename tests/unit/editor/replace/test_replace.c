@@ -173,9 +173,19 @@ START_TEST(replace_refuses_other_names_unless_told)
 {
 	struct me_replace r;
 	struct mp_err err = {""};
+	char below[320], elsewhere[340];
+
+	/* A name in another directory keeps the old file. */
+	snprintf(below, sizeof(below), "%s/below", dir);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/prog", below);
+	ck_assert_int_eq(mkdir(below, 0700), 0);
+	ck_assert_int_eq(link(path, elsewhere), 0);
+	begin(&r, path);
+	me_replace_end(&r);
+	ck_assert_int_eq(unlink(elsewhere), 0);
 
 	ck_assert_int_eq(link(path, other), 0);
-	refused(path, -EPERM, "has 2 names");
+	refused(path, -EPERM, "is the same file (a hard link)");
 	ck_assert_int_eq(me_replace_begin(&r, path, ME_REPLACE_BREAK_LINKS, &err), 0);
 	ck_assert_int_eq(write(r.new_fd, "new", 3), 3);
 	ck_assert_int_eq(me_replace_commit(&r, NULL, &err), 0);
