@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* client_access - how a command for hosts finds the fleet's database: option, environment, file; its version. */
+/* client_access - what commands for hosts share: how they find the database, numbers of options, the version. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,18 @@
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/server.h"
 #include "daemon/stats/stats.h"
+#include "libprof/base/settings.h"
+
+double md_fleet_number(struct argp_state *state, const char *option, const char *arg, double low,
+		       double high)
+{
+	struct mp_err err = {""};
+	double value = 0;
+
+	if (mp_settings_number(arg, low, high, false, &value, &err))
+		argp_error(state, "--%s=%s: %s", option, arg, err.msg);
+	return value;
+}
 
 enum {
 	KEY_CONFIG = 512

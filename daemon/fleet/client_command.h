@@ -39,6 +39,10 @@ int md_fleet_command_report(int argc, char **argv);
 /* The version of this program, as fleet.build has it. */
 const char *md_fleet_version(void);
 
+/* Return: the number that --@option has. One outside of @low to @high ends the program with a message. */
+double md_fleet_number(struct argp_state *state, const char *option, const char *arg, double low,
+		       double high);
+
 /* The options --database and --config, as an argp child. Its input is a struct md_fleet_access. */
 struct md_fleet_access {
 	const char *config_path, *database; /* NULL: not given */

@@ -206,7 +206,7 @@ static void report_batch(struct push *p)
 	}
 }
 
-/* What rows take beside their bytes, and modules: keys, names and lengths. */
+/* Bytes of a row, and of a module, on the wire beside the counts: keys, names and lengths. */
 #define ROW_BYTES    45
 #define MODULE_BYTES 130
 

@@ -11,7 +11,6 @@
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/push.h"
 #include "daemon/stats/stats.h"
-#include "libprof/base/settings.h"
 #include "libprof/cli/stdio.h"
 
 #define GIVE_UP_S 300
@@ -61,17 +60,6 @@ static const struct argp_option option_table[] = {
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0}};
 
-static double number(struct argp_state *state, const char *option, const char *arg, double low,
-		     double high)
-{
-	struct mp_err err = {""};
-	double value = 0;
-
-	if (mp_settings_number(arg, low, high, false, &value, &err))
-		argp_error(state, "--%s=%s: %s", option, arg, err.msg);
-	return value;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -81,13 +69,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_DB: o->db = arg; return 0;
 	case KEY_RATE: o->rate = arg; return 0;
 	case KEY_BATCH:
-		o->batch_kib = number(state, "batch", arg, 1, MP_FLEET_BATCH_BYTES_MAX >> 10);
+		o->batch_kib =
+			md_fleet_number(state, "batch", arg, 1, MP_FLEET_BATCH_BYTES_MAX >> 10);
 		return 0;
 	case KEY_NAMES: o->names = arg; return 0;
 	case KEY_CONTEXTS: o->contexts = arg; return 0;
 	case KEY_SALT: o->salt_file = arg; return 0;
-	case KEY_GIVE_UP: o->give_up_s = number(state, "give-up", arg, 0, 1e6); return 0;
-	case KEY_RETRY: o->first_wait_s = number(state, "retry", arg, 0.001, 1e6); return 0;
+	case KEY_GIVE_UP: o->give_up_s = md_fleet_number(state, "give-up", arg, 0, 1e6); return 0;
+	case KEY_RETRY:
+		o->first_wait_s = md_fleet_number(state, "retry", arg, 0.001, 1e6);
+		return 0;
 	case KEY_MACHINE: o->machine_id = arg; return 0;
 	case KEY_SPARING: o->sparing = true; return 0;
 	case KEY_JSON: o->json = true; return 0;

@@ -151,7 +151,7 @@ static int read_store(struct mp_store *store, int64_t since_s, struct md_machine
 	if (r)
 		return r;
 	r = mp_store_list_modules(store, since_s, &m->modules, &m->nr_modules, err);
-	/* What was pulled from a fleet is no time of this machine. */
+	/* Samples that were pulled from a fleet are not time of this machine. */
 	if (!r)
 		r = mp_fleet_keep_own(store, since_s, m->modules, m->nr_modules, err);
 	if (!r)

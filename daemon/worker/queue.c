@@ -44,7 +44,7 @@ static int consider_modules(struct mp_store *store, const struct md_policy *poli
 
 	if (ret)
 		return ret;
-	/* What a fleet's other machines spend says nothing about this machine's time. */
+	/* Samples that were pulled from a fleet are not time of this machine. */
 	ret = mp_fleet_keep_own(store, 0, modules, nr, err);
 	for (size_t i = 0; i < nr; i++)
 		all += modules[i].nr_samples;

@@ -336,7 +336,7 @@ static int declare_prefix(struct me_cloner *c, const struct me_entry *own)
 	return rc;
 }
 
-/* Where the value at @p stands in the added unit, which begins like the old one. */
+/* Return: the offset in the added unit of the value at @p. The added unit begins as the old one does. */
 static size_t place_of(const struct me_cloner *c, const uint8_t *p)
 {
 	return (size_t)(p - (c->u->file->info.data + c->u->off));

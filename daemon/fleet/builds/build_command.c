@@ -14,7 +14,6 @@
 #include "daemon/fleet/builds/build.h"
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
-#include "libprof/base/settings.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/stdio.h"
 
@@ -59,14 +58,6 @@ static void add_place(struct options *o, struct argp_state *state, const char *a
 	o->places[o->nr_places++] = real;
 }
 
-static void number(struct argp_state *state, const char *option, const char *arg, double *out)
-{
-	struct mp_err err = {""};
-
-	if (mp_settings_number(arg, 0, 1e6, false, out, &err))
-		argp_error(state, "--%s=%s: %s", option, arg, err.msg);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -75,8 +66,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
 	case KEY_ORIGINALS: add_place(o, state, arg); return 0;
 	case KEY_ONCE: o->once = true; return 0;
-	case KEY_GIVE_UP: number(state, "give-up", arg, &o->give_up_s); return 0;
-	case KEY_POLL: number(state, "poll", arg, &o->poll_s); return 0;
+	case KEY_GIVE_UP: o->give_up_s = md_fleet_number(state, "give-up", arg, 0, 1e6); return 0;
+	case KEY_POLL: o->poll_s = md_fleet_number(state, "poll", arg, 0, 1e6); return 0;
 	case ARGP_KEY_END:
 		if (!o->nr_places)
 			argp_error(state, "say where originals are: --originals=DIR|debuginfod");

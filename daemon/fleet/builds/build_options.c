@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What may follow the option's name. */
+/* The options of morph-optimize that a request may name, and whether a value follows the name. */
 static const struct allowed {
 	const char *name;
 	bool value, no_profile;

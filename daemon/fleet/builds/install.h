@@ -26,7 +26,7 @@ struct md_install {
 	bool named;	    /* somebody named the file: a version of this host's own gives way */
 };
 
-/* What became of it: a state of fleet.build_host, or "proved" without a change. */
+/* The end of an install: @state is one of fleet.build_host, or "proved" if nothing was changed. */
 struct md_install_result {
 	const char *state;
 	char why[600];

@@ -14,7 +14,7 @@
 #define SLICE	   (UINT64_C(512) << 10)
 #define NR_FIELDS  10
 #define DETAIL_MAX 1000
-/* Of this process, while it waits for an answer. */
+/* Bytes of memory that this process may take while it waits for an answer. */
 #define MEMORY_MAX (UINT64_C(256) << 20)
 
 /* A server may answer with more than was asked for. libpq would take whatever memory that needs. */

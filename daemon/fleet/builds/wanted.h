@@ -16,7 +16,7 @@
 /* More than any delta: the server's own limit is lower. */
 #define MD_DELTA_SIZE_MAX (UINT64_C(512) << 20)
 
-/* What the host should do with a module. */
+/* The build of a module that the server wants this host to install or to undo. */
 struct md_wanted {
 	bool undo; /* else install */
 	struct mp_id id;

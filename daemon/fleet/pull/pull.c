@@ -12,7 +12,7 @@
 #include "daemon/fleet/pull/pull_tree.h"
 #include "daemon/fleet/server.h"
 
-/* So many hosts confirm each other's counts: with fewer, each may have work of its own. */
+/* From this number of hosts on, a count needs another host's. Few hosts may each do other work. */
 #define CONFIRMING_HOSTS 16
 /* Modules of one answer. */
 #define MODULES_MAX    65536

@@ -193,7 +193,7 @@ static int step(const struct options *o, PGconn *conn)
 
 /* ---- one build ----------------------------------------------------------------------------- */
 
-/* What is wanted of a build: hex digits of its module or of the beginning of its build-id. */
+/* A build as the user names it: @hex is its module, or the beginning of its build-id. */
 struct wanted {
 	const struct options *options;
 	char hex[2 * MD_MODULE_KEY_MAX + 1];

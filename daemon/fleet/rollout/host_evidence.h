@@ -13,7 +13,7 @@
 #include "libprof/store/store.h"
 
 struct md_host_evidence {
-	/* Of the job, as enum mp_job_state names it; "differs": the build printed something else; "gone". */
+	/* The job's state, by its name. "differs": the build printed something else. "gone": no job. */
 	char state[24];
 	bool installed; /* in the original's place, or being audited there */
 	bool ended;	/* it will not come into place any more, unless the fleet says so */

@@ -135,7 +135,7 @@ static void undo(struct md_renew *renew, struct md_leases *leases, const struct 
 
 /* ---- one lease ----------------------------------------------------------------------------- */
 
-/* What the server said about a lease. */
+/* The server's answer to a request for a lease. */
 struct said {
 	enum md_offer answer;
 	struct md_lease next;
