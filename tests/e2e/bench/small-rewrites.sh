@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What scripts/bench/bench-small-rewrites counts, on programs with known counts: jumps to jumps, loads of
-# constants, functions that are the same, registers saved in vain, branches by call site, calls through slots.
+# constants, no-ops, functions that are the same, registers saved in vain, branches by call site, calls through slots.
 . "$(dirname "$0")/../lib.sh"
 need qemu-x86_64 gcc setarch
 scratch small-rewrites
@@ -146,7 +146,7 @@ expect() {
 }
 
 run branches.so,out=counts,edges=edges ./known
-for tool in jump-targets constant-loads same-functions save-places register-uses; do
+for tool in jump-targets constant-loads nops same-functions save-places register-uses; do
 	"$BUILD/tools/$tool" known edges >"$tool" 2>err.txt || fail "$tool: $(cat err.txt)"
 done
 for kind in branch-to-jump jump-to-jump around-jump call-to-jump jump-to-return call-return; do
@@ -157,6 +157,8 @@ expect constant-loads immediate 80
 expect constant-loads longer 20
 expect constant-loads vector 20
 expect constant-loads other 20
+# Of habit 160, of first and second 20 each
+expect nops nops 200
 expect same-functions fold-functions 1
 expect same-functions fold-run-bytes "$((0x$(nm -S known | awk '$4 == "second" { print $2 }')))"
 
@@ -226,7 +228,7 @@ slots direct -fsemantic-interposition -Wl,-Bsymbolic
 expect direct fixed 0
 
 # ---- bad input ----
-for tool in jump-targets constant-loads same-functions save-places slot-calls register-uses; do
+for tool in jump-targets constant-loads nops same-functions save-places slot-calls register-uses; do
 	for args in "known missing" "missing edges" "known known.S"; do
 		# shellcheck disable=SC2086 # Two words.
 		if "$BUILD/tools/$tool" $args >/dev/null 2>err.txt; then
