@@ -19,7 +19,7 @@ PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API_VERSION;
 #define NR_SETS	    64
 #define NR_WAYS	    8
 #define NR_PAGES    64
-#define MAX_LAYOUTS 32
+#define MAX_LAYOUTS 128
 #define MAX_PARTS   65536 /* of a block, in all layouts */
 
 struct piece {

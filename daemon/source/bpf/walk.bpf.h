@@ -22,6 +22,9 @@
 #define PIECE_BEFORE 64
 #define PAGE_BYTES   4096
 #define NR_PT_REGS   21 /* words of the kernel's struct pt_regs */
+/* The first members of a rule that needs only rsp, whatever becomes of rbp. */
+#define PLAIN	   (MORPH_ROW_REGISTER | MORPH_REG_RSP << 8 | MORPH_ROW_AT_CFA << 24)
+#define PLAIN_MASK 0xff00ffffU
 
 enum rbp_kind {
 	RBP_VALUE,
@@ -45,16 +48,17 @@ struct known_rule {
 struct walk {
 	__u64 regs[MORPH_NR_REGS]; /* of the innermost frame, by x86's numbers */
 	__u64 ip, rsp, rbp, mm;
-	__u64 slot; /* where @ip lay */
-	__u32 rbp_kind, is_first, is_exact, is_back;
-	__u32 nr, max, stop;
+	__u64 at;	      /* the address by which the frame's code and row are found */
+	__u64 slot;	      /* where @ip lay */
+	__u64 nr, first, max; /* frames in the record; before the walk; at most */
+	__u32 rbp_kind, is_back, stop;
 	__u32 nr_look_ups, nr_codes, next_code, code;
 	__u32 is_new;		     /* a file was met for the first time */
 	__u32 is_asked;		     /* a file was met whose rows morphd may not have given yet */
 	__u64 data_start, data_size; /* memory that is no code, met last */
 	struct code codes[NR_CODES];
 	__u64 node[NODE_WORDS];
-	__u64 piece_start, piece_size; /* of the program's memory, in @piece */
+	__u64 piece_start, piece_words; /* of the program's memory in @piece: addresses of words */
 	__u8 piece[PIECE_BYTES + sizeof(__u64)];
 	__u64 pt_regs[NR_PT_REGS];
 	struct known_rule known[NR_KNOWN];
@@ -90,18 +94,18 @@ static __always_inline bool read_word(struct walk *w, __u64 address, __u64 *word
 {
 	__u64 in_page = address & (PAGE_BYTES - 1), start, off = address - w->piece_start;
 
-	if (!(off < w->piece_size && w->piece_size - off >= sizeof(*word))) {
+	if (off >= w->piece_words) {
 		start = in_page < PIECE_BEFORE ? address - in_page : address - PIECE_BEFORE;
 		off = PAGE_BYTES - (start & (PAGE_BYTES - 1));
 		if (off > PIECE_BYTES)
 			off = PIECE_BYTES;
 		w->piece_start = start;
-		w->piece_size = off;
+		w->piece_words = off - (sizeof(*word) - 1);
 		hide(off);
 		off &= 2 * PIECE_BYTES - 1;
 		if (off > PIECE_BYTES || in_page > PAGE_BYTES - sizeof(*word) ||
 		    bpf_probe_read_user(w->piece, off, (const void *)start)) {
-			w->piece_size = 0;
+			w->piece_words = 0;
 			return !bpf_probe_read_user(word, sizeof(*word), (const void *)address);
 		}
 		off = address - start;
@@ -219,16 +223,17 @@ __noinline __u32 find_code(struct walk *w, __u64 ip)
 	return i + 1;
 }
 
-/* Finds what is mapped at the frame to be left. Return: 0, or that nothing is known to be. */
-static __always_inline __u32 locate(struct walk *w)
+/*
+ * Finds what is mapped at the frame to be left. @code: what the frame before was in. Return: 0, or that
+ * nothing is known to be.
+ */
+static __always_inline __u64 locate(struct walk *w, const struct code *code)
 {
-	const struct code *code = &w->codes[w->code & (NR_CODES - 1)];
-	__u64 at = w->is_exact ? w->ip : w->ip - 1;
 	__u32 found;
 
-	if (w->nr_codes && at - code->start < code->size)
+	if (w->at - code->start < code->size)
 		return MORPH_STACK_UNSAID;
-	found = find_code(w, at);
+	found = find_code(w, w->at);
 	if (!found)
 		return w->nr_look_ups < LOOK_UPS_MAX ? MORPH_STACK_UNMAPPED : MORPH_STACK_DEPTH;
 	w->code = found - 1;
@@ -244,14 +249,14 @@ static __always_inline bool may_be_return(struct walk *w, __u64 address)
 /* ---- one frame by its row ----------------------------------------------------------------- */
 
 /* Computes the CFA. Return: 0, or why that is not possible. */
-static __always_inline __u32 find_cfa(struct walk *w, const struct morph_row_rule *rule, __u64 *cfa)
+static __always_inline __u64 find_cfa(struct walk *w, const struct morph_row_rule *rule, __u64 *cfa)
 {
 	if (rule->cfa_reg == MORPH_REG_RSP) {
 		*cfa = w->rsp;
 	} else if (rule->cfa_reg == MORPH_REG_RBP) {
 		if (!get_rbp(w, cfa))
 			return MORPH_STACK_REGISTER;
-	} else if (w->is_first) {
+	} else if (w->nr == w->first) {
 		*cfa = w->regs[rule->cfa_reg & (MORPH_NR_REGS - 1)];
 	} else {
 		return MORPH_STACK_REGISTER;
@@ -281,6 +286,27 @@ static __always_inline bool find_saved(struct walk *w, __u8 saved, __s32 off, __
 	return true;
 }
 
+/* The same, and where the return address lies. */
+static __always_inline __u64 find_frame(struct walk *w, const struct morph_row_rule *rule,
+					__u64 *cfa, __u64 *slot)
+{
+	__u64 stop;
+	__u32 kinds;
+
+	/* Nearly all frames: a test of all four members, as each test costs as much as an addition. */
+	__builtin_memcpy(&kinds, rule, sizeof(kinds));
+	if ((kinds & PLAIN_MASK) == PLAIN) {
+		*cfa = w->rsp + (__s64)rule->cfa_off;
+		*slot = *cfa + (__s64)rule->ra_off;
+		return MORPH_STACK_UNSAID;
+	}
+	stop = find_cfa(w, rule, cfa);
+	if (stop)
+		return stop;
+	return find_saved(w, rule->ra, rule->ra_off, *cfa, slot) ? MORPH_STACK_UNSAID
+								 : MORPH_STACK_REGISTER;
+}
+
 /* Sets where the caller's rbp is. */
 static __always_inline void save_rbp(struct walk *w, const struct morph_row_rule *rule, __u64 cfa)
 {
@@ -304,6 +330,7 @@ static __always_inline const struct morph_row_rule *rule_of(struct walk *w, cons
 
 	hide(place);
 	known = &w->known[place & (NR_KNOWN - 1)];
+	hide(known); /* else its address is computed again for each use */
 	if (known->vaddr == vaddr && known->directory == (__u64)code->directory + 1)
 		return &known->rule;
 	known->directory = 0;
@@ -314,23 +341,21 @@ static __always_inline const struct morph_row_rule *rule_of(struct walk *w, cons
 	return &known->rule;
 }
 
-static __always_inline __u32 step_by_rule(struct walk *w, const struct code *code)
+static __always_inline __u64 step_by_rule(struct walk *w, const struct code *code)
 {
-	__u64 at = w->is_exact ? w->ip : w->ip - 1, cfa = 0, slot;
-	const struct morph_row_rule *rule = rule_of(w, code, at + code->bias);
-	__u32 stop;
+	const struct morph_row_rule *rule = rule_of(w, code, w->at + code->bias);
+	__u64 cfa = 0, slot = 0, stop;
 
 	if (!rule)
 		return MORPH_STACK_NO_ROW;
-	if (rule->flags & MORPH_ROW_BOTTOM)
-		return MORPH_STACK_BOTTOM;
-	if (rule->cfa == MORPH_ROW_STOP)
+	if (rule->cfa == MORPH_ROW_STOP) {
+		if (rule->flags & MORPH_ROW_BOTTOM)
+			return MORPH_STACK_BOTTOM;
 		return rule->stop == MORPH_ROW_STOP_NO_ROW ? MORPH_STACK_NO_ROW : MORPH_STACK_RULE;
-	stop = find_cfa(w, rule, &cfa);
+	}
+	stop = find_frame(w, rule, &cfa, &slot);
 	if (stop)
 		return stop;
-	if (!find_saved(w, rule->ra, rule->ra_off, cfa, &slot))
-		return MORPH_STACK_REGISTER;
 	if (!read_word(w, slot, &w->ip))
 		return MORPH_STACK_COPY;
 	w->slot = slot;
@@ -345,7 +370,7 @@ static __always_inline __u32 step_by_rule(struct walk *w, const struct code *cod
 		w->is_back = true;
 	}
 	w->rsp = cfa;
-	w->is_exact = rule->flags & MORPH_ROW_SIGNAL;
+	w->at = w->ip - !(rule->flags & MORPH_ROW_SIGNAL);
 	return MORPH_STACK_UNSAID;
 }
 
@@ -377,7 +402,7 @@ static long look_at(__u32 i, struct below *below)
  * A frame pointer is plausible if it lies a little above the stack pointer, code is mapped where
  * the return address leads, and no word below may be a return address.
  */
-static __always_inline __u32 step_by_rbp(struct walk *w)
+static __always_inline __u64 step_by_rbp(struct walk *w)
 {
 	struct below below = {.w = w};
 	__u64 rsp = w->rsp, ip, caller;
@@ -393,50 +418,50 @@ static __always_inline __u32 step_by_rbp(struct walk *w)
 	if (ip && !may_be_return(w, ip))
 		return MORPH_STACK_NO_ROWS;
 	w->ip = ip;
+	w->at = ip - 1;
 	w->slot = below.rbp + WORD;
 	w->rsp = below.rbp + 2 * WORD;
 	w->rbp = caller;
 	w->rbp_kind = RBP_VALUE;
-	w->is_exact = false;
 	return MORPH_STACK_UNSAID;
 }
 
 /* ---- the walk ----------------------------------------------------------------------------- */
 
 /* Goes to the caller. Return: why that is not possible; 0: it is in mapped code. */
-static __always_inline __u32 step(struct walk *w)
+static __always_inline __u64 step(struct walk *w)
 {
 	struct code *code = &w->codes[w->code & (NR_CODES - 1)];
-	__u32 stop = MORPH_STACK_NO_ROWS;
-	bool is_innermost = w->is_first;
+	__u64 stop = MORPH_STACK_NO_ROWS;
 
+	hide(code);
 	if (code->kind == CODE_ROWS)
 		stop = step_by_rule(w, code);
 	else if (code->kind == CODE_BARE)
 		stop = step_by_rbp(w);
 	if (stop)
 		return stop;
-	w->is_first = false;
 	/*
 	 * By convention, the outermost frame without unwind information returns to 0. But
 	 * there may be a 0 on a stack that the innermost function is about to change to.
 	 */
 	if (!w->ip)
-		return is_innermost ? MORPH_STACK_UNMAPPED : MORPH_STACK_BOTTOM;
-	return locate(w);
+		return w->nr == w->first ? MORPH_STACK_UNMAPPED : MORPH_STACK_BOTTOM;
+	return locate(w, code);
 }
 
 static long add_frame(__u32 i, struct walk **at)
 {
 	struct walk *w = *at;
-	__u32 nr = w->nr;
+	__u64 stop = step(w), nr = w->nr;
 
 	(void)i;
-	w->stop = step(w);
-	if (!w->stop && nr >= w->max)
-		w->stop = MORPH_STACK_DEPTH;
-	if (w->stop)
+	if (!stop && nr >= w->max)
+		stop = MORPH_STACK_DEPTH;
+	if (stop) {
+		w->stop = stop;
 		return 1;
+	}
 	hide(nr);
 	if (nr >= MD_WIRE_STACK_MAX)
 		return 1;
@@ -456,15 +481,15 @@ static __always_inline void walk(struct walk *w)
 #pragma unroll
 	for (i = 0; i < MORPH_NR_REGS; i++)
 		w->regs[i] = w->pt_regs[places[i]];
-	w->ip = w->pt_regs[16];
+	w->ip = w->at = w->pt_regs[16];
 	w->rsp = w->regs[MORPH_REG_RSP];
 	w->rbp = w->regs[MORPH_REG_RBP];
 	w->rbp_kind = RBP_VALUE;
-	w->is_first = w->is_exact = true;
+	w->first = w->nr;
 	w->is_back = w->is_new = w->is_asked = false;
-	w->nr_look_ups = w->nr_codes = w->next_code = 0;
-	w->data_size = w->piece_size = 0;
-	w->stop = locate(w);
+	w->nr_look_ups = w->nr_codes = w->next_code = w->code = 0;
+	w->codes[0].size = w->data_size = w->piece_words = 0;
+	w->stop = locate(w, &w->codes[0]);
 	if (!w->stop)
 		bpf_loop(MD_WIRE_STACK_MAX + 1, add_frame, &w, 0);
 }
