@@ -171,9 +171,13 @@ static uint64_t flags_of(uint32_t flags)
  * all bits of a short operand does is undefined. */
 static bool is_fixed_shift(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
 {
-	return z->meta.category == ZYDIS_CATEGORY_SHIFT && z->operand_count_visible == 2 &&
-	       op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && op[0].size >= 32 &&
-	       op[1].imm.value.u & (op[0].size == 64 ? 0x3f : 0x1f);
+	uint64_t bits;
+
+	if (z->meta.category != ZYDIS_CATEGORY_SHIFT || z->operand_count_visible != 2 ||
+	    op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return false;
+	bits = op[1].imm.value.u & (op[0].size == 64 ? 0x3f : 0x1f);
+	return bits && bits < op[0].size;
 }
 
 /* The flags of @changed that @z replaces in every case. */

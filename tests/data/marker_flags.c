@@ -36,15 +36,16 @@ FUNCTION(goes_tzcnt, "tzcnt %edi, %eax\n setz %al");
 FUNCTION(stays_tzcnt, "tzcnt %edi, %eax\n setc %al");
 FUNCTION(goes_shl, "shl $3, %edi\n setz %al");
 FUNCTION(goes_shr_1, "shr %rdi\n setc %al");
+FUNCTION(goes_shr_byte, "shr $4, %dil\n setz %al");
 FUNCTION(stays_shl_overflow, "shl $3, %edi\n seto %al");
 FUNCTION(stays_shl_0, "shl $32, %edi\n setz %al");
 FUNCTION(stays_shl_cl, "shl %cl, %edi\n setz %al");
 FUNCTION(stays_shl_byte, "shl $9, %dil\n setc %al");
 
 static int (*const all[])(int, int, int, int, double, double) = {
-	goes_ucomisd, goes_comiss,	  goes_bt,     stays_bt,     stays_btr,
-	goes_bsf,     stays_bsf,	  goes_tzcnt,  stays_tzcnt,  goes_shl,
-	goes_shr_1,   stays_shl_overflow, stays_shl_0, stays_shl_cl, stays_shl_byte,
+	goes_ucomisd,	    goes_comiss, goes_bt,      stays_bt,       stays_btr,  goes_bsf,
+	stays_bsf,	    goes_tzcnt,	 stays_tzcnt,  goes_shl,       goes_shr_1, goes_shr_byte,
+	stays_shl_overflow, stays_shl_0, stays_shl_cl, stays_shl_byte,
 };
 
 __attribute__((noinline)) static int checked(int n)

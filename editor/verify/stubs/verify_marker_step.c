@@ -284,6 +284,7 @@ static uint64_t flags_given(const ZydisDecodedInstruction *z, const ZydisDecoded
 {
 	const uint64_t carry = flags_of(ZYDIS_CPUFLAG_CF), zero = flags_of(ZYDIS_CPUFLAG_ZF),
 		       by_result = zero | flags_of(ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_PF);
+	uint64_t bits;
 
 	if (z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return 0;
@@ -303,9 +304,10 @@ static uint64_t flags_given(const ZydisDecodedInstruction *z, const ZydisDecoded
 	case ZYDIS_MNEMONIC_SAR: /* by fewer bits than there are, but not 0; AF, OF may be undefined */
 	case ZYDIS_MNEMONIC_SHL:
 	case ZYDIS_MNEMONIC_SHR:
-		if (op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || op[0].size < 32)
+		if (op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 			return 0;
-		return op[1].imm.value.u % op[0].size ? set & (carry | by_result) : 0;
+		bits = op[1].imm.value.u % (op[0].size == 64 ? 64 : 32);
+		return bits > 0 && bits < op[0].size ? set & (carry | by_result) : 0;
 	default: break;
 	}
 	return z->meta.category == ZYDIS_CATEGORY_BINARY ||
