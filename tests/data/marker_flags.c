@@ -5,7 +5,6 @@
  * marker in a cold part lies in front of the code of other functions.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "editor/marker/plugin/morph_marker.h"
 
@@ -48,15 +47,34 @@ static int (*const all[])(int, int, int, int, double, double) = {
 	stays_shl_overflow, stays_shl_0, stays_shl_cl, stays_shl_byte,
 };
 
-__attribute__((noinline)) static int checked(int n)
-{
-	if (n < 0) {
-		MORPH_MARKER(cold);
-		puts("negative");
-		abort();
-	}
-	return n & 3;
-}
+/* A function whose cold part lies apart, as compilers place it. */
+__asm__(".section .morph.totals, \"aw\"\n"
+	".balign 64\n"
+	".type __morph_marker_cold, @object\n"
+	".size __morph_marker_cold, 8\n"
+	"__morph_marker_cold: .quad 0\n"
+	".section .text.unlikely, \"ax\"\n"
+	".type parted.cold, @function\n"
+	"parted.cold:\n"
+	".cfi_startproc\n"
+	"addq $1, __morph_marker_cold(%rip)\n"
+	"neg %edi\n"
+	"jmp .Lpositive\n"
+	".cfi_endproc\n"
+	".size parted.cold, . - parted.cold\n"
+	".text\n"
+	".type parted, @function\n"
+	"parted:\n"
+	".cfi_startproc\n"
+	"test %edi, %edi\n"
+	"js parted.cold\n"
+	".Lpositive:\n"
+	"mov %edi, %eax\n"
+	"and $3, %eax\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size parted, . - parted\n");
+int parted(int n);
 
 int main(int argc, char **argv)
 {
@@ -67,7 +85,7 @@ int main(int argc, char **argv)
 		MORPH_MARKER(main);
 		for (unsigned int k = 0; k < sizeof(all) / sizeof(all[0]); k++)
 			sum += all[k](i, 3, 0, i & 1, i, 20);
-		sum += checked(i);
+		sum += parted(i % 2 ? i : -i);
 	}
 	printf("%d\n", sum);
 	return 0;
