@@ -167,7 +167,57 @@ static uint64_t flags_of(uint32_t flags)
 	return places;
 }
 
-static void add_flags(const ZydisDecodedInstruction *z, struct me_effect *e)
+/* Is @z a shift of fixed length that changes flags? A shift by 0 changes none, and what a shift by
+ * all bits of a short operand does is undefined. */
+static bool is_fixed_shift(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op)
+{
+	uint64_t bits;
+
+	if (z->meta.category != ZYDIS_CATEGORY_SHIFT || z->operand_count_visible != 2 ||
+	    op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return false;
+	bits = op[1].imm.value.u & (op[0].size == 64 ? 0x3f : 0x1f);
+	return bits && bits < op[0].size;
+}
+
+/* The flags of @changed that @z replaces in every case. */
+static uint64_t replaced_flags(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op,
+			       uint64_t changed)
+{
+	/* What these instructions do with other flags is undefined, so old flags may survive. */
+	static const struct {
+		ZydisMnemonic mnemonic;
+		uint32_t flags;
+	} some[] = {
+		{ZYDIS_MNEMONIC_BT, ZYDIS_CPUFLAG_CF},	  {ZYDIS_MNEMONIC_BTS, ZYDIS_CPUFLAG_CF},
+		{ZYDIS_MNEMONIC_BTR, ZYDIS_CPUFLAG_CF},	  {ZYDIS_MNEMONIC_BTC, ZYDIS_CPUFLAG_CF},
+		{ZYDIS_MNEMONIC_BSF, ZYDIS_CPUFLAG_ZF},	  {ZYDIS_MNEMONIC_BSR, ZYDIS_CPUFLAG_ZF},
+		{ZYDIS_MNEMONIC_TZCNT, ZYDIS_CPUFLAG_ZF}, {ZYDIS_MNEMONIC_LZCNT, ZYDIS_CPUFLAG_ZF},
+	};
+
+	if (z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return 0;
+	if (z->meta.category == ZYDIS_CATEGORY_BINARY || z->meta.category == ZYDIS_CATEGORY_LOGICAL)
+		return changed;
+	if (is_fixed_shift(z, op))
+		return flags_of(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_ZF |
+				ZYDIS_CPUFLAG_SF) &
+		       changed;
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_COMISS:
+	case ZYDIS_MNEMONIC_COMISD:
+	case ZYDIS_MNEMONIC_UCOMISS:
+	case ZYDIS_MNEMONIC_UCOMISD: return changed;
+	default: break;
+	}
+	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+		if (z->mnemonic == some[i].mnemonic)
+			return flags_of(some[i].flags) & changed;
+	return 0;
+}
+
+static void add_flags(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op,
+		      struct me_effect *e)
 {
 	const ZydisAccessedFlags *f = z->cpu_flags;
 	uint64_t changed;
@@ -177,11 +227,7 @@ static void add_flags(const ZydisDecodedInstruction *z, struct me_effect *e)
 	e->reads |= flags_of(f->tested);
 	changed = flags_of(f->modified | f->set_0 | f->set_1 | f->undefined);
 	e->sets |= changed;
-	/* Shifts by 0 and repetitions of 0 change nothing. */
-	if ((z->meta.category == ZYDIS_CATEGORY_BINARY ||
-	     z->meta.category == ZYDIS_CATEGORY_LOGICAL) &&
-	    z->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY)
-		e->kills |= changed;
+	e->kills |= replaced_flags(z, op, changed);
 }
 
 /* The result of `xor %eax, %eax` does not depend on the old value. */
@@ -220,7 +266,7 @@ void me_effect_of(const ZydisDecoder *decoder, const struct mp_elf *elf,
 			add_register(&z, &op[i], out);
 	}
 	forget_zeroed(&z, op, out);
-	add_flags(&z, out);
+	add_flags(&z, op, out);
 	if (out->sets >> RSP & 1)
 		out->pure = false;
 }

@@ -316,6 +316,20 @@ static enum me_slice_stay why_stays(const struct me_slice_finder *f, uint32_t fu
 	return insn->e.pure ? ME_SLICE_READ : ME_SLICE_FORM;
 }
 
+static int compare_insns(const void *a, const void *b)
+{
+	const struct me_slice_insn *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
+static int compare_accesses(const void *a, const void *b)
+{
+	const struct me_slice_access *x = a, *y = b;
+
+	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+}
+
 static int collect(struct me_slice_finder *f, struct me_slices *out)
 {
 	uint32_t nr = f->first[f->cfg->nr_blocks];
@@ -337,6 +351,9 @@ static int collect(struct me_slice_finder *f, struct me_slices *out)
 					why_stays(f, f->cfg->blocks[b].func, insn)};
 		}
 	}
+	/* A function's blocks follow each other, but its cold part may lie before other functions. */
+	qsort(out->insns, out->nr_insns, sizeof(*out->insns), compare_insns);
+	qsort(out->accesses, out->nr_accesses, sizeof(*out->accesses), compare_accesses);
 	return 0;
 }
 
@@ -441,6 +458,7 @@ const char *me_slice_stay_name(enum me_slice_stay stay)
 		[ME_SLICE_UNPROVED] = "not proved to serve only markers",
 		[ME_SLICE_FORM] = "an instruction of another kind",
 		[ME_SLICE_READ] = "something else reads the marker, perhaps a spill",
+		[ME_SLICE_BLOCK] = "not a block of its own",
 	};
 
 	return stay < ME_NR_SLICE_STAYS ? names[stay] : "?";

@@ -21,6 +21,7 @@ enum me_slice_stay {
 	ME_SLICE_UNPROVED, /* verify could not prove that a copy may lack it */
 	ME_SLICE_FORM,	   /* an instruction of another kind */
 	ME_SLICE_READ,	   /* the marker is read by something that is no marker's code */
+	ME_SLICE_BLOCK,	   /* nothing needs it, but it is no block of its own */
 	ME_NR_SLICE_STAYS
 };
 

@@ -73,8 +73,15 @@ static bool is_left_out(const struct me_slices *slices, const struct mp_block *b
 	       slices->insns[lo].len == block->size && block->term == MP_TERM_FALL;
 }
 
-/* @copied: per block, whether the plan copies it. */
-static void account(struct me_job *job, const uint8_t *copied)
+/* What the plan does with a block. */
+enum copying {
+	NOT_COPIED,
+	COPIED,
+	LEFT_OUT,
+};
+
+/* @copying: per block, enum copying. */
+static void account(struct me_job *job, const uint8_t *copying)
 {
 	struct me_markers_report *r = &job->report->markers;
 
@@ -82,31 +89,31 @@ static void account(struct me_job *job, const uint8_t *copied)
 		const struct me_slice_access *access = &job->slices.accesses[i];
 		uint32_t block = mp_cfg_block_at(job->cfg, access->vaddr);
 
-		if (block == MP_NONE || !copied[block])
+		if (block == MP_NONE || copying[block] == NOT_COPIED)
 			r->nr_not_copied++;
-		else if (access->stays == ME_SLICE_GOES)
+		else if (copying[block] == LEFT_OUT)
 			r->nr_removed++;
 		else
-			r->stays[access->stays]++;
+			r->stays[access->stays == ME_SLICE_GOES ? ME_SLICE_BLOCK : access->stays]++;
 	}
 }
 
 int me_job_leave_markers_out(struct me_job *job, struct mp_err *err)
 {
-	uint8_t *copied = calloc((size_t)job->cfg->nr_blocks + 1, 1);
+	uint8_t *copying = calloc((size_t)job->cfg->nr_blocks + 1, 1);
 
-	if (!copied)
+	if (!copying)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		struct me_plan_block *planned = &job->plan.blocks[i];
 		const struct mp_block *block = &job->cfg->blocks[planned->block];
 
 		planned->left_out = !planned->stub && is_left_out(&job->slices, block);
-		if (planned->left_out && !copied[planned->block])
+		if (planned->left_out && copying[planned->block] == NOT_COPIED)
 			job->report->markers.nr_insns += block->nr_insns;
-		copied[planned->block] = 1;
+		copying[planned->block] = planned->left_out ? LEFT_OUT : COPIED;
 	}
-	account(job, copied);
-	free(copied);
+	account(job, copying);
+	free(copying);
 	return 0;
 }

@@ -278,7 +278,46 @@ static uint64_t flags_of(uint32_t zydis)
 	return values;
 }
 
-static void read_flags(const ZydisDecodedInstruction *z, struct vf_marker_step *step)
+/* The flags among @set that get new values whatever the operands are. */
+static uint64_t flags_given(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op,
+			    uint64_t set)
+{
+	const uint64_t carry = flags_of(ZYDIS_CPUFLAG_CF), zero = flags_of(ZYDIS_CPUFLAG_ZF),
+		       by_result = zero | flags_of(ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_PF);
+	uint64_t bits;
+
+	if (z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return 0;
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_UCOMISD: /* ZF, PF and CF by the comparison; OF, SF, AF become 0 */
+	case ZYDIS_MNEMONIC_UCOMISS:
+	case ZYDIS_MNEMONIC_COMISD:
+	case ZYDIS_MNEMONIC_COMISS: return set;
+	case ZYDIS_MNEMONIC_BT: /* ZF stays; OF, SF, AF, PF are undefined, so they may stay */
+	case ZYDIS_MNEMONIC_BTC:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTS: return set & carry;
+	case ZYDIS_MNEMONIC_BSF: /* older processors run tzcnt as bsf, which need not set CF */
+	case ZYDIS_MNEMONIC_BSR:
+	case ZYDIS_MNEMONIC_LZCNT:
+	case ZYDIS_MNEMONIC_TZCNT: return set & zero;
+	case ZYDIS_MNEMONIC_SAR: /* by fewer bits than there are, but not 0; AF, OF may be undefined */
+	case ZYDIS_MNEMONIC_SHL:
+	case ZYDIS_MNEMONIC_SHR:
+		if (op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			return 0;
+		bits = op[1].imm.value.u % (op[0].size == 64 ? 64 : 32);
+		return bits > 0 && bits < op[0].size ? set & (carry | by_result) : 0;
+	default: break;
+	}
+	return z->meta.category == ZYDIS_CATEGORY_BINARY ||
+			       z->meta.category == ZYDIS_CATEGORY_LOGICAL
+		       ? set
+		       : 0;
+}
+
+static void read_flags(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op,
+		       struct vf_marker_step *step)
 {
 	const ZydisAccessedFlags *f = z->cpu_flags;
 	uint64_t set;
@@ -288,10 +327,7 @@ static void read_flags(const ZydisDecodedInstruction *z, struct vf_marker_step *
 	set = flags_of(f->modified | f->set_0 | f->set_1 | f->undefined);
 	step->reads |= flags_of(f->tested);
 	step->sets |= set;
-	if ((z->meta.category == ZYDIS_CATEGORY_BINARY ||
-	     z->meta.category == ZYDIS_CATEGORY_LOGICAL) &&
-	    z->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY)
-		step->replaces |= set;
+	step->replaces |= flags_given(z, op, set);
 }
 
 void vf_marker_step_read(const struct vf *vf, struct vf_marker *markers, uint32_t nr, uint64_t at,
@@ -327,7 +363,7 @@ void vf_marker_step_read(const struct vf *vf, struct vf_marker *markers, uint32_
 		step->reads &= ~value_of(op[0].reg.value);
 		step->replaces |= value_of(op[0].reg.value);
 	}
-	read_flags(&z, step);
+	read_flags(&z, op, step);
 	if (step->sets & VF_MARKER_REGS(VF_REG(4)))
 		step->may_go = false;
 }

@@ -3,7 +3,7 @@
 # Code markers: the plugin's and the header's totals are the same in every compilation; an output
 # with --markers=remove behaves as before, and leaves alone what the program itself reads.
 . "$(dirname "$0")/../lib.sh"
-need gcc g++ nm readelf
+need gcc g++ nm readelf objdump
 [ -e "$BUILD/morph_marker.so" ] || {
 	echo "skip: no plugin: gcc-12-plugin-dev is missing"
 	exit 77
@@ -148,6 +148,13 @@ cmp -s totals totals.kept || fail "an output that keeps its markers has other to
 # A variable that the program reads keeps its value, whatever its name is.
 leave_out "$root/tests/data/marker.c" gcc -O2 -I"$root"
 says report.txt 'stay: something else reads'
+
+# Increments whose flags nothing uses go, also behind a function with a cold part; the report counts what is there.
+leave_out "$root/tests/data/marker_flags.c" gcc -O2 -I"$root"
+says report.txt 'markers  *18 with 18 accesses in code, 10 left out'
+objdump -d -j .morph.text r | grep -o '<__morph_marker_[a-z0-9_]*>' >stay.txt
+[ "$(grep -c stays_ stay.txt)" = 8 ] && [ "$(wc -l <stay.txt)" = 8 ] ||
+	fail "other increments stay than should: $(tr '\n' ' ' <stay.txt)"
 
 # csmith's programs
 if command -v csmith >/dev/null; then

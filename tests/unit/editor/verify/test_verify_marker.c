@@ -14,20 +14,25 @@
 #include "tests/support/rewrite.h"
 #include "tests/unit/edit_fixture.h"
 
-static void build(struct fixture *f, const char *flags, bool relocs)
+static void build_of(struct fixture *f, const char *source, const char *flags, bool relocs)
 {
 	struct rewrite_bytes file;
 	char command[256];
 	struct mp_err err = {""};
 
 	memset(f, 0, sizeof(*f));
-	snprintf(command, sizeof(command), "gcc %s -I. %s tests/data/marker.c", flags,
-		 relocs ? "-Wl,--emit-relocs" : "");
+	snprintf(command, sizeof(command), "gcc %s -I. %s tests/data/%s", flags,
+		 relocs ? "-Wl,--emit-relocs" : "", source);
 	ck_assert(rewrite_compile(command, &file));
 	/* The bytes live as long as the test's process. */
 	ck_assert_int_eq(
 		mp_elf_open_memory("marker", file.data, file.size, MP_ELF_ALL, &f->elf, &err), 0);
 	ck_assert_int_eq(mp_cfg_build(f->elf, NULL, &f->cfg, &err), 0);
+}
+
+static void build(struct fixture *f, const char *flags, bool relocs)
+{
+	build_of(f, "marker.c", flags, relocs);
 }
 
 static void find_slices(const struct fixture *f, struct me_slices *slices)
@@ -136,6 +141,57 @@ START_TEST(verify_refuses_a_copy_without_an_instruction_that_is_no_markers)
 }
 END_TEST
 
+/* Which increments may go depends on the flags that the next instruction replaces. */
+START_TEST(verify_refuses_a_copy_without_an_increment_whose_flags_may_be_used)
+{
+	uint32_t nr_accepted = 0, nr_refused = 0, nr_go = 0, nr_stay = 0;
+	struct me_markers markers;
+	struct me_slices slices;
+	struct fixture f;
+	struct mp_err err = {""};
+
+	build_of(&f, "marker_flags.c", "-O2", true);
+	find_slices(&f, &slices);
+	ck_assert_int_eq(me_markers_find(f.elf, &markers, &err), 0);
+	for (uint32_t i = 0; i < slices.nr_accesses; i++) {
+		const struct me_slice_access *a = &slices.accesses[i];
+		const char *name = markers.list[a->marker].name + strlen(ME_MARKER_PREFIX);
+		bool goes = a->stays == ME_SLICE_GOES;
+
+		if (strncmp(name, "goes_", 5) && strncmp(name, "stays_", 6))
+			continue;
+		ck_assert_msg(goes == !strncmp(name, "goes_", 5), "%s", name);
+		*(goes ? &nr_go : &nr_stay) += 1;
+		forge_all(&f, name, &slices, &nr_accepted, &nr_refused);
+	}
+	ck_assert_uint_eq(nr_go, 8);
+	ck_assert_uint_eq(nr_stay, 8);
+	ck_assert_uint_ge(nr_accepted, nr_go);
+	ck_assert_uint_ge(nr_refused, 2 * (nr_go + nr_stay));
+	me_markers_fini(&markers);
+	me_slices_fini(&slices);
+	fixture_free(&f);
+}
+END_TEST
+
+/* The linker puts cold parts in front of all other code. */
+START_TEST(slices_are_in_the_order_of_addresses)
+{
+	struct me_slices slices;
+	struct fixture f;
+
+	build_of(&f, "marker_flags.c", "-O2", true);
+	find_slices(&f, &slices);
+	ck_assert_uint_gt(slices.nr_insns, 2);
+	for (uint32_t i = 1; i < slices.nr_insns; i++)
+		ck_assert_uint_lt(slices.insns[i - 1].vaddr, slices.insns[i].vaddr);
+	for (uint32_t i = 1; i < slices.nr_accesses; i++)
+		ck_assert_uint_lt(slices.accesses[i - 1].vaddr, slices.accesses[i].vaddr);
+	me_slices_fini(&slices);
+	fixture_free(&f);
+}
+END_TEST
+
 /* A variable with a marker's name that no compiler listed, and that the program reads. */
 START_TEST(verify_refuses_a_copy_without_an_access_of_a_marker_that_is_read)
 {
@@ -200,6 +256,8 @@ static Suite *verify_marker_suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, verify_refuses_a_copy_without_an_instruction_that_is_no_markers);
+	tcase_add_test(tc, verify_refuses_a_copy_without_an_increment_whose_flags_may_be_used);
+	tcase_add_test(tc, slices_are_in_the_order_of_addresses);
 	tcase_add_test(tc, verify_refuses_a_copy_without_an_access_of_a_marker_that_is_read);
 	tcase_add_test(tc, nothing_is_left_out_of_a_file_without_relocations);
 	tcase_add_test(tc, places_of_markers_are_read_from_their_section);
