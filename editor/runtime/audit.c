@@ -13,6 +13,7 @@
  * Only the outermost invocation is timed. It is known by its stack pointer: an exit with this
  * stack pointer ends it; an entry or exit above, or an entry at the same place, says that it was
  * left in another way (longjmp(), an exception, a switch of stacks). Its window is then abandoned.
+ * Recursive calls enter the runtime, too, and pauses pay for them.
  *
  * The rule for a window was fixed before any time was looked at: it counts if all of its timings
  * ended, and if the thread stayed on its processor meanwhile. Signal handlers do not show, unless
@@ -287,6 +288,7 @@ static void start_timing(const struct me_audit_work *w)
 
 	t->starts++;
 	t->rsp = w->rsp;
+	t->nested = 0;
 	w->slot->timing = 1;
 	count_down(w, 0);
 	t->entered = me_audit_time_stamp();
@@ -325,6 +327,20 @@ static void enter_loops(const struct me_audit_work *w)
 	count_down(w, w->thread->open == 1 + w->function ? 0 : MOST_ENTRIES);
 }
 
+/* The invocation that is timed calls its function. Return: false: the timing was abandoned. */
+static bool recur(const struct me_audit_work *w)
+{
+	struct me_audit_thread *t = w->thread;
+
+	if (++t->nested > MOST_RECURSIONS) {
+		me_audit_abandon(w);
+		return false;
+	}
+	count_down(w, 0);
+	w->slot->spent += TIMING_TICKS;
+	return true;
+}
+
 static void enter(const struct me_audit_work *w)
 {
 	struct me_audit_thread *t = w->thread;
@@ -341,13 +357,12 @@ static void enter(const struct me_audit_work *w)
 		enter_loops(w);
 		return;
 	}
-	if (t->open == 1 + w->function) {
-		if (t->rsp) /* it recurs */
-			count_down(w, 0);
-		else
-			start_timing(w);
+	if (t->open == 1 + w->function && !t->rsp) {
+		start_timing(w);
 		return;
 	}
+	if (t->open == 1 + w->function && recur(w))
+		return;
 	least = me_audit_least_ticks(w);
 	if (!least) {
 		slot->version = MP_AUDIT_A;
