@@ -16,8 +16,8 @@
  * Recursive calls enter the runtime, too, and pauses pay for them.
  *
  * The rule for a window was fixed before any time was looked at: it counts if all of its timings
- * ended, and if the thread stayed on its processor meanwhile. Signal handlers do not show, unless
- * they leave by longjmp().
+ * ended, none of them with too many recursive calls, and if the thread stayed on its processor
+ * meanwhile. Signal handlers do not show, unless they leave by longjmp().
  *
  * A signal handler may interrupt this code and enter an audited function, which then runs
  * untimed. No value that is read from memory is used as an address or as an index without a check.
