@@ -30,12 +30,13 @@
 #define CLOCKS_NS 1000000
 
 /*
- * TIMING_TICKS: estimated cost of a timing in ticks, beside the ticks between the time-stamps of
- * its entry. The next two are the pauses that a pair costs, as multiples of what its timings cost:
- * THREAD_PAUSES times that cost in the thread, PAUSES times at least in this function. They keep the
- * cost of timing below one percent. In loops, pauses may come before the pairs: SAVED shortest windows
- * in which nothing was timed, a tenth of a second, count for later pairs. So a function that is entered
- * rarely, and then runs for some milliseconds, has many pairs in one invocation.
+ * TIMING_TICKS: estimated cost of a timing in a loop in ticks, beside the ticks between the
+ * time-stamps of its start. The next two are the pauses that a pair costs, as multiples of what its
+ * timings cost: THREAD_PAUSES times that cost in the thread, PAUSES times at least in this
+ * function. They keep the cost of timing below one percent. In loops, pauses may come before the
+ * pairs: SAVED shortest windows in which nothing was timed, a tenth of a second, count for later
+ * pairs. So a function that is entered rarely, and then runs for some milliseconds, has many pairs
+ * in one invocation.
  */
 #define TIMING_TICKS  400
 #define THREAD_PAUSES 100
