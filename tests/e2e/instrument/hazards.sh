@@ -15,6 +15,7 @@ audited() { # WHAT OPTION...
 }
 
 audited "jumps to a trap" --every=5 traps
+audited "operands of eight bytes" --build=nopie --build=relinkable --build=-O2 models
 if command -v ld.mold >/dev/null; then
 	audited "relocations behind all sections" --build=mold --build=relinkable --build=-O2 linkers
 else
