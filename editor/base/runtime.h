@@ -148,6 +148,8 @@ struct me_audit_thread {
 	uint64_t switches; /* how often the thread had left its processor by then */
 	uint64_t rsp;	   /* where the timing began: at an entry, or in a loop; 0: none has */
 	uint64_t entered;  /* time-stamp of that */
+	uint64_t cost;	   /* ticks that the stubs of this invocation cost, estimated */
+	uint64_t nested;   /* recursive calls in the invocation that is timed */
 	uint64_t longest;  /* ticks after which others may end a window in a loop */
 	uint64_t ticks;	   /* sum of the window's timings */
 	uint64_t rounds;   /* of these timings: invocations, or rounds of the loop */

@@ -21,7 +21,7 @@
  * Both are assumptions. Alpha is divided among the functions of a file, so more functions make each
  * verdict later; the functions behind the first 90 % of the samples have little time that could be
  * gained. In programs that were measured the stubs' cost ends the choice before these limits do
- * (results.md, "What audits inside programs cost": 12 to 21 functions, 6 to 27 % of the samples).
+ * (results.md, "What audits inside programs cost": 4 to 27 functions, 4 to 57 % of the samples).
  */
 #define ME_VERSIONS_MAX	  32
 #define ME_VERSIONS_SHARE 0.9

@@ -32,6 +32,25 @@ static bool stays_inside(const struct mp_cfg *cfg, const struct mp_block *block)
 	return true;
 }
 
+/* Do the operands that name the table have four bytes? Those of the large code model have eight. */
+static bool has_short_operands(const struct mp_cfg *cfg, const struct mp_table *table)
+{
+	for (uint32_t i = 0; i < table->nr_refs; i++) {
+		const struct mp_table_ref *ref = &cfg->table_refs[table->first_ref + i];
+		uint32_t b = mp_cfg_block_at(cfg, ref->insn_vaddr);
+		uint64_t size =
+			b == MP_NONE ? 0
+				     : cfg->blocks[b].vaddr + cfg->blocks[b].size - ref->insn_vaddr;
+		const uint8_t *bytes = mp_elf_bytes(cfg->elf, ref->insn_vaddr, size);
+		struct mp_insn insn;
+
+		if (!size || !bytes || mp_insn_decode(bytes, size, ref->insn_vaddr, &insn) ||
+		    insn.len != ref->field_off + 4)
+			return false;
+	}
+	return true;
+}
+
 const char *me_version_tables_why_not(const struct mp_cfg *cfg, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
@@ -43,8 +62,9 @@ const char *me_version_tables_why_not(const struct mp_cfg *cfg, uint32_t b)
 		return "not audited: a table of it holds labels";
 	if (table->func != block->func || !table->nr_refs || !me_patch_leads_table(cfg, table))
 		return "not audited: the table of its switch may be read elsewhere";
-	if (table->kind == MP_TABLE_REL32 ? table->base != table->vaddr
-					  : cfg->elf->ehdr.e_type != ET_EXEC)
+	if (table->kind == MP_TABLE_REL32
+		    ? table->base != table->vaddr
+		    : cfg->elf->ehdr.e_type != ET_EXEC || !has_short_operands(cfg, table))
 		return "not audited: the table of its switch cannot be copied";
 	if (!stays_inside(cfg, block))
 		return "not audited: its switch leads out of it, or to its entry";

@@ -13,10 +13,11 @@
  * Only the outermost invocation is timed. It is known by its stack pointer: an exit with this
  * stack pointer ends it; an entry or exit above, or an entry at the same place, says that it was
  * left in another way (longjmp(), an exception, a switch of stacks). Its window is then abandoned.
+ * Recursive calls enter the runtime, too, and pauses pay for them.
  *
  * The rule for a window was fixed before any time was looked at: it counts if all of its timings
- * ended, and if the thread stayed on its processor meanwhile. Signal handlers do not show, unless
- * they leave by longjmp().
+ * ended, none of them with too many recursive calls, and if the thread stayed on its processor
+ * meanwhile. Signal handlers do not show, unless they leave by longjmp().
  *
  * A signal handler may interrupt this code and enter an audited function, which then runs
  * untimed. No value that is read from memory is used as an address or as an index without a check.
@@ -287,10 +288,13 @@ static void start_timing(const struct me_audit_work *w)
 
 	t->starts++;
 	t->rsp = w->rsp;
+	t->nested = 0;
 	w->slot->timing = 1;
 	count_down(w, 0);
 	t->entered = me_audit_time_stamp();
-	w->slot->spent += t->entered - w->now + TIMING_TICKS;
+	/* Its end takes about as long as its start. */
+	t->cost = 2 * (t->entered - w->now);
+	w->slot->spent += t->cost;
 }
 
 /* ---- entries and exits ------------------------------------------------------------------- */
@@ -325,6 +329,20 @@ static void enter_loops(const struct me_audit_work *w)
 	count_down(w, w->thread->open == 1 + w->function ? 0 : MOST_ENTRIES);
 }
 
+/* The invocation that is timed calls its function. Return: false: the timing was abandoned. */
+static bool recur(const struct me_audit_work *w)
+{
+	struct me_audit_thread *t = w->thread;
+
+	if (++t->nested > MOST_RECURSIONS) {
+		me_audit_abandon(w);
+		return false;
+	}
+	count_down(w, 0);
+	w->slot->spent += t->cost;
+	return true;
+}
+
 static void enter(const struct me_audit_work *w)
 {
 	struct me_audit_thread *t = w->thread;
@@ -341,13 +359,12 @@ static void enter(const struct me_audit_work *w)
 		enter_loops(w);
 		return;
 	}
-	if (t->open == 1 + w->function) {
-		if (t->rsp) /* it recurs */
-			count_down(w, 0);
-		else
-			start_timing(w);
+	if (t->open == 1 + w->function && !t->rsp) {
+		start_timing(w);
 		return;
 	}
+	if (t->open == 1 + w->function && recur(w))
+		return;
 	least = me_audit_least_ticks(w);
 	if (!least) {
 		slot->version = MP_AUDIT_A;
@@ -437,10 +454,11 @@ void me_audit_end(const struct me_audit_work *w)
 void me_runtime_audit_enter(const struct me_runtime_params *params, const uint64_t *ret)
 {
 	struct me_audit_work w;
+	uint64_t now = me_audit_time_stamp();
 
 	if (!me_audit_begin(&w, params, ret))
 		return;
-	w.now = me_audit_time_stamp();
+	w.now = now;
 	enter(&w);
 	me_audit_end(&w);
 }

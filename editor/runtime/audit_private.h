@@ -30,12 +30,13 @@
 #define CLOCKS_NS 1000000
 
 /*
- * TIMING_TICKS: estimated cost of a timing in ticks, beside the ticks between the time-stamps of
- * its entry. The next two are the pauses that a pair costs, as multiples of what its timings cost:
- * THREAD_PAUSES times that cost in the thread, PAUSES times at least in this function. They keep the
- * cost of timing below one percent. In loops, pauses may come before the pairs: SAVED shortest windows
- * in which nothing was timed, a tenth of a second, count for later pairs. So a function that is entered
- * rarely, and then runs for some milliseconds, has many pairs in one invocation.
+ * TIMING_TICKS: estimated cost of a timing in a loop in ticks, beside the ticks between the
+ * time-stamps of its start. The next two are the pauses that a pair costs, as multiples of what its
+ * timings cost: THREAD_PAUSES times that cost in the thread, PAUSES times at least in this
+ * function. They keep the cost of timing below one percent. In loops, pauses may come before the
+ * pairs: SAVED shortest windows in which nothing was timed, a tenth of a second, count for later
+ * pairs. So a function that is entered rarely, and then runs for some milliseconds, has many pairs
+ * in one invocation.
  */
 #define TIMING_TICKS  400
 #define THREAD_PAUSES 100
@@ -45,6 +46,13 @@
  * Most ticks that one timing can have cost: if there are more, the thread was preempted meanwhile.
  */
 #define MOST_SPENT 1000000
+
+/*
+ * Recursive calls in one timing from entry to exit. With more, the timing is abandoned: each of these calls enters
+ * the runtime twice. The number is the same in both versions, so neither is favoured. Most invocations of a
+ * recursive function call fewer, so the function is still timed.
+ */
+#define MOST_RECURSIONS 64
 
 /* A thread looks for its own slots, and for a verdict, after this many entries at most. */
 #define MOST_ENTRIES 65536

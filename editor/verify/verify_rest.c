@@ -167,13 +167,14 @@ int vf_read_sections(struct vf *vf)
 						 o->sections[i].name);
 			continue;
 		}
+		/* mold puts them last, so sections of counters may stand at their place. */
+		if (is_dropped(&o->sections[i]))
+			continue;
 		for (; !ret && k < n->nr_sections && is_in_segment(vf, &n->sections[k]); k++)
 			if (!is_moved(vf, &n->sections[k]))
 				ret = check_new_section(vf, &n->sections[k], &nr);
 		if (ret)
 			return ret;
-		if (is_dropped(&o->sections[i]))
-			continue;
 		if (k == n->nr_sections)
 			return vf_refuse(vf, o->sections[i].vaddr, "section %.40s is gone",
 					 o->sections[i].name);

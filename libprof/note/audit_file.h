@@ -49,7 +49,8 @@ enum mp_audit_verdict {
 enum mp_audit_fate {
 	MP_AUDIT_TIMED,
 	MP_AUDIT_PREEMPTED, /* the thread was switched off its processor */
-	MP_AUDIT_ABANDONED, /* left by longjmp(), an exception, fork() or exit; the time means nothing */
+	MP_AUDIT_ABANDONED, /* left by longjmp(), an exception, fork() or exit, or calls itself too
+			       often; the time means nothing */
 	MP_AUDIT_SIGNALLED, /* a signal handler ran meanwhile */
 	MP_AUDIT_NR_FATES
 };

@@ -10,6 +10,8 @@ import subprocess
 
 from benchlib import Failure
 
+# The runtime with symbols, and the address at which it is linked (Makefile).
+RUNTIME, RUNTIME_AT = "runtime/at-0x10000.elf", 0x10000
 WORD = rb"[\s\S]{4}"
 CALL = rb"\x48\x8d\x64\x24\x80\xe8" + WORD + rb"\xa9(" + WORD + rb")"
 COMPARE = rb"\x65\x80\x3d" + WORD + rb"\x00"
@@ -68,6 +70,27 @@ def cost(elf, edges):
             for i in range(bisect.bisect_left(addresses, start), bisect.bisect_left(addresses, start + size)):
                 stubs[found[addresses[i]]] += count
     return {"others": total - in_runtime - sum(stubs.values()), "runtime": in_runtime, "stubs": stubs}
+
+
+def runtime_functions(elf, edges, build):
+    """Of a run that `branches --edges' counted: (name, instructions, calls) of the runtime's functions, the most
+    costly first. @build: where the runtime was built."""
+    _, runtime = stub_addresses(elf)
+    text = subprocess.run(["nm", f"{build}/{RUNTIME}"], capture_output=True, text=True, check=True).stdout
+    symbols = sorted((int(at, 16) - RUNTIME_AT + runtime.start, name)
+                     for at, name in re.findall(r"^(\w+) [tT] (\S+)$", text, re.M))
+    starts = [at for at, _ in symbols]
+    insns, calls = collections.Counter(), collections.Counter()
+    with open(edges, encoding="utf-8") as f:
+        for line in f:
+            words = line.split()
+            if not words or words[0] != "block" or int(words[1], 16) not in runtime:
+                continue
+            at, nr, count = int(words[1], 16), int(words[3]), int(words[4])
+            start, name = symbols[bisect.bisect_right(starts, at) - 1]
+            insns[name] += nr * count
+            calls[name] += count if at == start else 0
+    return [(name, n, calls[name]) for name, n in insns.most_common()]
 
 
 def share(counts):

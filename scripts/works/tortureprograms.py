@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 
@@ -22,6 +23,7 @@ LINKS = {
     "nopie": (["-fno-pie"], ["-no-pie"]),
     "static": (["-fno-pie"], ["-static"]),
 }
+SHT_SYMTAB, SHF_EXECINSTR = 2, 4
 # Linked with relocations; or as distributions do, linked without and stripped.
 KINDS = ("relinkable", "stripped")
 
@@ -173,8 +175,8 @@ def build(program, config, exe, scratch):
         command.insert(1, "-Wl,--emit-relocs")
     if run(command, scratch, 120)[0] != 0:
         return "does not build", []
-    names = {n for _, _, n in functions(objects, scratch)}
-    own = [f for f in functions([exe], scratch) if f[2] in names]
+    names = {n for _, _, n in functions(objects)}
+    own = [f for f in functions([exe]) if f[2] in names]
     if config.kind == "stripped" and run(["strip", "-s", exe], scratch, 60)[0] != 0:
         return "does not build", []
     return None, own
@@ -189,16 +191,30 @@ def build_rust(program, config, exe, scratch):
         command.append("-Clink-arg=-Wl,--emit-relocs")
     if run(command, scratch, 300)[0] != 0:
         return "does not build", []
-    own = [f for f in functions([exe], scratch) if re.match(r"_ZN|_R", f[2])]
+    own = [f for f in functions([exe]) if re.match(r"_ZN|_R", f[2])]
     if config.kind == "stripped" and run(["strip", "-s", exe], scratch, 60)[0] != 0:
         return "does not build", []
     return None, own
 
 
-def functions(files, scratch):
+def text_of(data, start):
+    """The text at @start, up to its zero."""
+    return data[start:data.index(b"\0", start)].decode(errors="replace")
+
+
+def functions(files):
+    """(address, size, name) of the symbols with a size in code. As nm has them, in a tenth of the time."""
     out = []
-    for line in run(["nm", "-S", *files], scratch, 60)[1].decode(errors="replace").splitlines():
-        words = line.split()
-        if len(words) == 4 and words[2] in "tTwWi":
-            out.append((int(words[0], 16), int(words[1], 16), words[3]))
+    for path in files:
+        with open(path, "rb") as f:
+            data = f.read()
+        at, entry, number = (struct.unpack_from(form, data, off)[0] for form, off in (("<Q", 40), ("<H", 58), ("<H", 60)))
+        # Of each section: type, flags, offset, size, link.
+        sections = [struct.unpack_from("<4xIQ8xQQI", data, at + i * entry) for i in range(number)]
+        for kind, _, off, size, link in sections:
+            if kind != SHT_SYMTAB:
+                continue
+            for name, section, address, length in struct.iter_unpack("<I2xHQQ", data[off:off + size]):
+                if length and 0 < section < number and sections[section][1] & SHF_EXECINSTR:
+                    out.append((address, length, text_of(data, sections[link][2] + name)))
     return out

@@ -83,15 +83,12 @@ static int by_address(const void *a, const void *b)
 
 static int find_nodes(struct flow *w, uint8_t version)
 {
-	const struct mp_map *map = w->vf->map;
-
 	for (int fill = 0; fill < 2; fill++) {
-		for (uint32_t i = 0; i < map->nr_pieces; i++) {
-			const struct mp_map_piece *p = &map->pieces[i];
-			const struct vf_version *v =
-				p->old_size ? vf_version_at(w->vf, p->new_vaddr) : NULL;
+		struct vf_version_walk walk = {0};
+		const struct mp_map_piece *p;
 
-			if (!v || v->function != w->tables->function || v->version != version)
+		while ((p = vf_version_walk(w->vf, w->tables->function, &walk))) {
+			if (!p->old_size || walk.version != version)
 				continue;
 			if (fill)
 				w->nodes[w->nr_nodes].piece = p;

@@ -27,6 +27,28 @@ bool vf_is_in_version_tables(const struct vf *vf, uint64_t vaddr)
 	       vaddr - vf->version_tables->vaddr < vf->version_tables->size;
 }
 
+const struct mp_map_piece *vf_version_walk(const struct vf *vf, uint32_t function,
+					   struct vf_version_walk *walk)
+{
+	const struct mp_audited_func *func = &vf->audited->funcs[function];
+	const struct mp_map_piece *pieces = vf->map->pieces;
+
+	for (; walk->range < func->nr_ranges; walk->range++) {
+		const struct mp_audited_range *range =
+			&vf->audited->ranges[func->first_range + walk->range];
+		uint32_t first = vf_first_piece(vf, range->vaddr);
+
+		if (walk->next < first)
+			walk->next = first;
+		if (walk->next < vf->map->nr_pieces &&
+		    pieces[walk->next].new_vaddr < range->vaddr + range->size) {
+			walk->version = range->version;
+			return &pieces[walk->next++];
+		}
+	}
+	return NULL;
+}
+
 /* ---- operands ------------------------------------------------------------------------------ */
 
 /* An operand of a version's copy that names another table than the original's does. */
@@ -71,18 +93,20 @@ static bool read_operand(const struct vf *vf, const struct vf_insn *insn, uint64
 	return true;
 }
 
-/* Collect the operands of @p that name copied tables, or, with @tables, any of these tables. */
-static int collect_from(const struct vf *vf, const struct mp_map_piece *p, struct uses *uses,
-			const struct vf_version_tables *tables)
+/*
+ * Collect the operands of @p, a piece of @function, that name copied tables, or, with @tables, any of these
+ * tables.
+ */
+static int collect_from(const struct vf *vf, const struct mp_map_piece *p, uint32_t function,
+			uint8_t version, struct uses *uses, const struct vf_version_tables *tables)
 {
-	const struct vf_version *v = vf_version_at(vf, p->new_vaddr);
 	uint64_t common = vf->marks->common[p - vf->map->pieces], k = 0;
 	struct vf_insn insn;
 
 	for (; k < common; k += insn.len) {
 		uint64_t at = p->old_vaddr + k;
 		const uint8_t *b = mp_elf_bytes(vf->o, at, p->old_size - k);
-		struct use use = {.insn = at, .function = v->function, .version = v->version};
+		struct use use = {.insn = at, .function = function, .version = version};
 		bool wanted;
 
 		if (!b || !vf_decode(b, p->old_size - k, at, &insn))
@@ -98,20 +122,27 @@ static int collect_from(const struct vf *vf, const struct mp_map_piece *p, struc
 	return 0;
 }
 
-/* Collects the uses of function @tables->function alone; without @tables, of all functions. */
-static int collect(const struct vf *vf, const struct vf_version_tables *tables, struct uses *uses)
+/* Collects the uses of @function. */
+static int collect(const struct vf *vf, uint32_t function, const struct vf_version_tables *tables,
+		   struct uses *uses)
+{
+	struct vf_version_walk walk = {0};
+	const struct mp_map_piece *p;
+	int ret = 0;
+
+	while (!ret && (p = vf_version_walk(vf, function, &walk)))
+		if (p->old_size && p->new_size)
+			ret = collect_from(vf, p, function, walk.version, uses, tables);
+	return ret;
+}
+
+/* Collects the uses of all functions that name copied tables. */
+static int collect_all(const struct vf *vf, struct uses *uses)
 {
 	int ret = 0;
 
-	uses->nr = 0;
-	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++) {
-		const struct mp_map_piece *p = &vf->map->pieces[i];
-		const struct vf_version *v =
-			p->old_size && p->new_size ? vf_version_at(vf, p->new_vaddr) : NULL;
-
-		if (v && (!tables || v->function == tables->function))
-			ret = collect_from(vf, p, uses, tables);
-	}
+	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++)
+		ret = collect(vf, f, NULL, uses);
 	return ret;
 }
 
@@ -275,13 +306,12 @@ static int check_entries(const struct vf *vf, const struct vf_version_tables *ta
 /* Does a version have an indirect jump without a stub before it? */
 static bool has_switch(const struct vf *vf, uint32_t function)
 {
-	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
-		const struct mp_map_piece *p = &vf->map->pieces[i];
-		const struct vf_version *v = p->old_size ? vf_version_at(vf, p->new_vaddr) : NULL;
+	struct vf_version_walk walk = {0};
+	const struct mp_map_piece *p;
 
-		if (v && v->function == function && vf_is_switch(vf, p))
+	while ((p = vf_version_walk(vf, function, &walk)))
+		if (p->old_size && vf_is_switch(vf, p))
 			return true;
-	}
 	return false;
 }
 
@@ -293,7 +323,7 @@ static int check_function(const struct vf *vf, struct vf_version_tables *tables,
 	int ret = 0;
 
 	if (find_tables(vf, all, tables)) {
-		ret = collect(vf, tables, &own);
+		ret = collect(vf, tables->function, tables, &own);
 		ret = ret ? ret : find_refs(vf, &own, tables);
 	}
 	free(own.list);
@@ -324,7 +354,7 @@ int vf_check_version_tables(const struct vf *vf)
 	struct vf_version_tables *tables = calloc(1, sizeof(*tables));
 	struct uses all = {0};
 	uint64_t unproved = 0;
-	int ret = tables ? collect(vf, NULL, &all) : -ENOMEM;
+	int ret = tables ? collect_all(vf, &all) : -ENOMEM;
 
 	if (!ret && vf->version_tables)
 		ret = vf_bits_init(&vf->marks->version_table_bytes, vf->version_tables->vaddr,

@@ -261,8 +261,23 @@ static uint32_t find_targets(const struct vf *vf, const struct mp_map_piece *p, 
 	return nr;
 }
 
+/* Does control that leaves a version for @now come to a trap: in old code, or in a copy of it? */
+static bool leads_to_trap(const struct vf *vf, uint64_t now)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+
+	if (is_trap(vf, now))
+		return true;
+	/* A stub goes on to its block. */
+	for (uint32_t i = vf_first_piece(vf, now);
+	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
+		if (pieces[i].new_size)
+			return is_trap(vf, pieces[i].old_vaddr);
+	return false;
+}
+
 /*
- * Control stays in the version, but for exits, traps in old code, and behind a call that does not
+ * Control stays in the version, but for exits, traps outside of it, and behind a call that does not
  * return.
  */
 static int check_closed(const struct vf *vf, const struct mp_map_piece *p,
@@ -278,7 +293,7 @@ static int check_closed(const struct vf *vf, const struct mp_map_piece *p,
 		if (next && next->function == version->function &&
 		    next->version == version->version)
 			continue;
-		if (!next && is_trap(vf, to[i]))
+		if (!next && leads_to_trap(vf, to[i]))
 			continue;
 		if ((!next || next->function != version->function) && last_insn(vf, p, &last) &&
 		    (last.kind == VF_CALL || last.kind == VF_ICALL))

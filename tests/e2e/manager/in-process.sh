@@ -16,7 +16,7 @@ gcc -O1 -Wl,--emit-relocs -o newer "$root/tests/e2e/manager/server.c" || exit 1
 cp original prog
 # More samples than morph.conf asks for by default: with 4,000, one that falls on the entry by chance (a page
 # fault takes long) makes the function look as if it were entered too often to be timed.
-sampled db "$dir/prog" 12000 ./prog work 1000
+sampled db "$dir/prog" 16000 ./prog work 1000
 cp db db.profile
 policy "min-samples = 1000"
 me=$(id -un)
