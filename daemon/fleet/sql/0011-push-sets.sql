@@ -8,11 +8,13 @@
 -- forbid nested loops for the sake of readers; a few rows that are looked up in a large table need them.
 SET LOCAL ROLE morph_fleet_owner;
 
--- counts_total - as before, with fewer expressions for each byte.
+-- counts_total - as before, with fewer statements for each byte: they are what takes the time.
 CREATE OR REPLACE FUNCTION fleet.counts_total(data bytea) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
 	size integer := octet_length(data);
+	-- Zeros behind the data end an entry that is cut short, without a look at the size for each byte.
+	bytes bytea := data || '\x00000000';
 	pos integer := 0;
 	b integer;
 	shift integer;
@@ -22,21 +24,20 @@ DECLARE
 	total bigint := 0;
 BEGIN
 	WHILE pos < size AND next_off <= 65536 LOOP
-		token := get_byte(data, pos);
-		pos := pos + 1;
-		IF token > 127 THEN
-			b := token;
-			token := token & 127;
-			shift := 7;
-			WHILE b > 127 LOOP
-				IF pos >= size OR shift > 14 THEN
+		token := get_byte(bytes, pos);
+		IF token < 128 THEN
+			pos := pos + 1;
+		ELSE
+			token := token - 128 + (get_byte(bytes, pos + 1) << 7);
+			IF token < 16384 THEN
+				pos := pos + 2;
+			ELSE
+				token := token - 16384 + (get_byte(bytes, pos + 2) << 14);
+				pos := pos + 3;
+				IF token >= 2097152 THEN
 					RAISE 'counts: a damaged distance' USING ERRCODE = 'MF003';
 				END IF;
-				b := get_byte(data, pos);
-				pos := pos + 1;
-				token := token | ((b & 127) << shift);
-				shift := shift + 7;
-			END LOOP;
+			END IF;
 		END IF;
 		next_off := next_off + (token >> 2) + 1;
 		IF token & 3 > 0 THEN
@@ -46,15 +47,12 @@ BEGIN
 				shift := 0;
 				nr := 0;
 				WHILE b > 127 LOOP
-					IF pos >= size OR shift > 42 THEN
-						RAISE 'counts: a count that is cut short or too large' USING ERRCODE = 'MF003';
-					END IF;
-					b := get_byte(data, pos);
+					b := get_byte(bytes, pos);
 					pos := pos + 1;
 					nr := nr | ((b & 127)::bigint << shift);
 					shift := shift + 7;
 				END LOOP;
-				IF nr = 0 OR nr >= 70368744177664 THEN
+				IF nr <= 0 OR nr >= 70368744177664 OR shift > 49 THEN
 					RAISE 'counts: a count of % in one address', nr USING ERRCODE = 'MF003';
 				END IF;
 			END IF;
@@ -64,6 +62,8 @@ BEGIN
 	END LOOP;
 	IF next_off > 65536 THEN
 		RAISE 'counts: an address outside of its chunk' USING ERRCODE = 'MF003';
+	ELSIF pos > size THEN
+		RAISE 'counts: an entry that is cut short' USING ERRCODE = 'MF003';
 	END IF;
 	RETURN total;
 END $$;
