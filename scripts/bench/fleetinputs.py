@@ -244,13 +244,9 @@ def turned(p, honest, budget, most=None):
 
 def strategies(p, profiles, honest, cap, rng):
     """(name, counts) of hosts that poison."""
-    highest, second = Counter(), Counter()
+    highest = Counter()
     for counts in profiles:
-        for place, count in counts.items():
-            if count > highest[place]:
-                highest[place], count = count, highest[place]
-            second[place] = max(second[place], count)
-    second = +second
+        highest |= counts
     places = sorted(honest)
     low, high = places[0], places[-1]
     cold = [a for a in range(low, high, 4) if a not in honest]
@@ -273,8 +269,6 @@ def strategies(p, profiles, honest, cap, rng):
         yield f"{len(counts)} turned branches, {what}", counts
     yield "turned branches, as much as others confirm", turned(p, honest, cap, highest)
     yield "everything that others confirm", highest
-    yield "turned branches, as much as two others confirm", turned(p, honest, cap, second)
-    yield "everything that two others confirm", second
 
 
 def attack(p, rng):

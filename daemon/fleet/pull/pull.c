@@ -12,9 +12,8 @@
 #include "daemon/fleet/pull/pull_tree.h"
 #include "daemon/fleet/server.h"
 
-/* From these numbers of hosts on, a count needs another host's, and two others'. Few hosts may each do other work. */
-#define ONE_CONFIRMS_HOSTS 16
-#define TWO_CONFIRM_HOSTS  48
+/* From this number of hosts on, a count needs another host's. Few hosts may each do other work. */
+#define CONFIRMING_HOSTS 16
 /* Modules of one answer. */
 #define MODULES_MAX    65536
 #define NAME_MAX_BYTES 4096
@@ -210,20 +209,13 @@ static int read_rows(PGconn *conn, const struct md_pull_request *request, const 
 	return r ? r : add_rows(conn, sums, err);
 }
 
-static unsigned int confirming_hosts(const struct md_pull_request *request, int64_t nr_hosts)
-{
-	if (request->quantile >= 1 || nr_hosts < ONE_CONFIRMS_HOSTS)
-		return 0;
-	return nr_hosts < TWO_CONFIRM_HOSTS ? 1 : 2;
-}
-
 static int read_kind(PGconn *conn, const struct md_pull_request *request, const struct mp_id *id,
 		     enum mp_fleet_kind kind, int64_t nr_hosts, struct md_pull_result *out,
 		     struct mp_err *err)
 {
+	bool confirmed = request->quantile < 1 && nr_hosts >= CONFIRMING_HOSTS;
 	struct sums sums = {.kind = kind};
-	int r = md_pull_sum_new(kind, request->elf, confirming_hosts(request, nr_hosts),
-				&sums.counts, err);
+	int r = md_pull_sum_new(kind, request->elf, confirmed, &sums.counts, err);
 
 	if (r)
 		return r;

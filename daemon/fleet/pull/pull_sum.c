@@ -19,10 +19,9 @@ typedef unsigned __int128 wide;
 
 /* Sums of one address or transfer. All zeros: there are no counts of it. */
 struct place {
-	wide sum; /* of the hosts before @host */
-	wide most[MD_PULL_CONFIRMING_MAX +
-		  1]; /* from the hosts among them with the most, these first */
-	wide own;     /* from @host */
+	wide sum;	   /* of the hosts before @host */
+	wide most, second; /* from one of them, and from the host with the next most */
+	wide own;	   /* from @host */
 	int32_t host;
 };
 
@@ -35,7 +34,7 @@ struct slot {
 struct md_pull_sum {
 	enum mp_fleet_kind kind;
 	const struct mp_elf *elf;
-	unsigned int nr_confirming;
+	bool confirmed;
 	int64_t chunk;	      /* that is being added up; -1: none yet */
 	int32_t host;	      /* of its last row */
 	struct place *places; /* counts: one for each address of the chunk */
@@ -47,7 +46,7 @@ struct md_pull_sum {
 	size_t max;
 };
 
-int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, unsigned int nr_confirming,
+int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, bool confirmed,
 		    struct md_pull_sum **out, struct mp_err *err)
 {
 	struct md_pull_sum *sum = calloc(1, sizeof(*sum));
@@ -56,7 +55,7 @@ int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, unsigned 
 		return mp_err_set(err, ENOMEM, "out of memory");
 	sum->kind = kind;
 	sum->elf = elf;
-	sum->nr_confirming = nr_confirming;
+	sum->confirmed = confirmed;
 	sum->chunk = -1;
 	sum->result.exact = true;
 	sum->result.last_day = -1;
@@ -94,15 +93,12 @@ static bool is_used(const struct place *p)
 
 static void end_host(struct place *p)
 {
-	wide own = p->own, less;
-
-	p->sum += own;
-	for (int i = 0; i <= MD_PULL_CONFIRMING_MAX && own; i++) {
-		if (own <= p->most[i])
-			continue;
-		less = p->most[i];
-		p->most[i] = own;
-		own = less;
+	p->sum += p->own;
+	if (p->own > p->most) {
+		p->second = p->most;
+		p->most = p->own;
+	} else if (p->own > p->second) {
+		p->second = p->own;
 	}
 	p->own = 0;
 }
@@ -116,16 +112,13 @@ static void add_to(struct place *p, int32_t host, wide count)
 	p->own += count;
 }
 
-/* After end_host(), which adds the last host. */
-static wide sum_of(struct md_pull_sum *sum, const struct place *p)
+static wide sum_of(struct md_pull_sum *sum, struct place *p)
 {
-	const wide limit = p->most[sum->nr_confirming];
-	wide all = p->sum;
-
-	for (unsigned int i = 0; i < sum->nr_confirming; i++)
-		all -= p->most[i] - limit;
-	sum->result.exact &= all == p->sum;
-	return all;
+	end_host(p);
+	if (!sum->confirmed)
+		return p->sum;
+	sum->result.exact &= p->most == p->second;
+	return p->sum - p->most + p->second;
 }
 
 /* ---- results ------------------------------------------------------------------------------- */
@@ -177,7 +170,6 @@ static int finish_counts(struct md_pull_sum *sum, struct mp_err *err)
 	for (uint32_t i = 0; i < MP_CHUNK_SIZE; i++) {
 		if (!is_used(&sum->places[i]))
 			continue;
-		end_host(&sum->places[i]);
 		if (!round_sum(sum_of(sum, &sum->places[i]), &count))
 			return mp_err_set(err, EOVERFLOW, "the fleet has more than 2^63 counts");
 		sum->places[i] = (struct place){0};
@@ -217,7 +209,6 @@ static int finish_edges(struct md_pull_sum *sum, struct mp_err *err)
 
 		if (!is_used(&slot->count))
 			continue;
-		end_host(&slot->count);
 		if (!round_sum(sum_of(sum, &slot->count), &edge.count) ||
 		    !round_sum(slot->mispredicted, &edge.mispredicted))
 			return mp_err_set(err, EOVERFLOW, "the fleet has more than 2^63 counts");

@@ -17,8 +17,6 @@
 
 /* A host's weight, in these units: the server caps hosts that have more samples than most. */
 #define MD_PULL_WHOLE 65536
-/* Hosts that may have to confirm a count, at most. */
-#define MD_PULL_CONFIRMING_MAX 2
 
 /* One row, as the server has it. */
 struct md_pull_row {
@@ -33,11 +31,10 @@ struct md_pull_sum;
 
 /*
  * @elf: the module's file, or NULL. With it, addresses outside of its code are left out.
- * @nr_confirming: at no address, and for no transfer, does a host count with more than that many other
- * hosts have. So hosts that invent counts, up to this number, add nothing where no other host has any.
- * 0: all counts.
+ * @confirmed: at no address, and for no transfer, does a host count with more than the host with the next
+ * most. So a host that invents counts adds nothing where no other host has any.
  */
-int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, unsigned int nr_confirming,
+int md_pull_sum_new(enum mp_fleet_kind kind, const struct mp_elf *elf, bool confirmed,
 		    struct md_pull_sum **out, struct mp_err *err);
 void md_pull_sum_free(struct md_pull_sum *sum);
 /*
