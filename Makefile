@@ -710,7 +710,7 @@ install: all $(COMPLETIONS)
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \
 	done
 	$(Q)test -n "$(FLEET_LACKS)" || for u in morph-fleet.service morph-fleet.timer morph-fleet-builds.service \
-			morph-fleet-builds.timer; do \
+			morph-fleet-builds.timer morph-fleet-canary.service morph-fleet-canary.timer; do \
 		sed 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/fleet/$$u \
 			> $(DESTDIR)$(UNITDIR)/$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/$$u || exit 1; \

@@ -154,9 +154,17 @@ struct decoder {
 	uint32_t depth;
 };
 
+/* Most numbers have one byte. */
+static uint64_t get(struct decoder *d)
+{
+	if (!d->r.failed && d->r.p < d->r.end && *d->r.p < 128)
+		return *d->r.p++;
+	return mp_varint_get(&d->r);
+}
+
 static int read_modules(struct decoder *d)
 {
-	uint64_t nr = mp_varint_get(&d->r);
+	uint64_t nr = get(d);
 	const uint8_t *bytes;
 
 	if (!nr || nr > MODULES_MAX)
@@ -194,12 +202,12 @@ static bool read_samples(struct decoder *d, uint64_t token, struct mp_context_no
 {
 	if (!has_samples(node->kind))
 		return !(token & HAS_TIME);
-	node->self = mp_varint_get(&d->r);
+	node->self = get(d);
 	if (node->self > INT64_MAX ||
 	    __builtin_mul_overflow(node->self, d->period_ns, &node->self_ns))
 		return false;
 	if (token & HAS_TIME)
-		node->self_ns = mp_varint_get(&d->r);
+		node->self_ns = get(d);
 	return node->self && node->self_ns <= INT64_MAX;
 }
 
@@ -216,7 +224,7 @@ static int read_node(struct decoder *d, uint64_t token, struct mp_context_node *
 	if (node->kind == MP_CONTEXT_OTHER)
 		module = 0;
 	if (token & HAS_MODULE)
-		module = mp_varint_get(&d->r);
+		module = get(d);
 	if (module >= d->tree->nr_modules || (node->kind == MP_CONTEXT_OTHER && module))
 		return -EBADMSG;
 	node->module = (uint32_t)module;
@@ -227,26 +235,33 @@ static int read_node(struct decoder *d, uint64_t token, struct mp_context_node *
 	if (!read_samples(d, token, node))
 		return -EBADMSG;
 	if (token & HAS_NEW)
-		node->nr_new = mp_varint_get(&d->r);
+		node->nr_new = get(d);
 	return d->r.failed || node->nr_new > INT64_MAX ? -EBADMSG : 0;
 }
 
-/* Adds a node behind its siblings. The totals are added up later. */
+/* Adds a node behind its siblings. The totals are added up later, and nobody looks for nodes by keys. */
 static int add_node(struct decoder *d, const struct mp_context_node *node, uint32_t *added)
 {
-	const struct mp_context_key key = {d->tree->modules[node->module], node->vaddr,
-					   (enum mp_context_kind)node->kind};
-	uint32_t parent = d->path[d->depth - 1], before = d->tree->nodes[parent].last;
-	int r;
+	struct mp_context_tree *tree = d->tree;
+	uint32_t parent = d->path[d->depth - 1], before = tree->nodes[parent].last;
+	struct mp_context_node *new, *bigger;
 
-	if (before && compare_nodes(&d->tree->nodes[before], node) >= 0)
+	if (before && compare_nodes(&tree->nodes[before], node) >= 0)
 		return -EBADMSG;
-	r = mp_context_append(d->tree, parent, &key, added);
-	if (r)
-		return r;
-	d->tree->nodes[*added].self = node->self;
-	d->tree->nodes[*added].self_ns = node->self_ns;
-	d->tree->nodes[*added].nr_new = node->nr_new;
+	if (tree->nr_nodes == tree->max_nodes) {
+		bigger = reallocarray(tree->nodes, 2 * (size_t)tree->max_nodes, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		tree->nodes = bigger;
+		tree->max_nodes *= 2;
+	}
+	*added = tree->nr_nodes++;
+	new = &tree->nodes[*added];
+	*new = *node;
+	new->parent = parent;
+	new->prev = before;
+	*(before ? &tree->nodes[before].next : &tree->nodes[parent].first) = *added;
+	tree->nodes[parent].last = *added;
 	return 0;
 }
 
@@ -264,12 +279,12 @@ static int read_nodes(struct decoder *d)
 		}
 		d->left[d->depth - 1]--;
 		node = (struct mp_context_node){0};
-		token = mp_varint_get(&d->r);
+		token = get(d);
 		r = read_node(d, token, &node);
 		if (!r)
 			r = add_node(d, &node, &added);
 		if (!r && token & HAS_CHILDREN)
-			r = begin_children(d, added, mp_varint_get(&d->r));
+			r = begin_children(d, added, get(d));
 	}
 	return r ? r : d->r.failed || d->r.p != d->r.end ? -EBADMSG : 0;
 }
@@ -302,13 +317,13 @@ static int read_all(struct decoder *d)
 	uint64_t nr;
 	int r;
 
-	if (mp_varint_get(&d->r) != VERSION)
+	if (get(d) != VERSION)
 		return -EBADMSG;
-	d->period_ns = mp_varint_get(&d->r);
+	d->period_ns = get(d);
 	r = read_modules(d);
 	if (r)
 		return r;
-	nr = mp_varint_get(&d->r);
+	nr = get(d);
 	if (nr)
 		r = begin_children(d, 0, nr);
 	if (!r)
@@ -316,32 +331,56 @@ static int read_all(struct decoder *d)
 	return r ? r : add_up(tree);
 }
 
+static int decoded(int r, struct mp_err *err)
+{
+	if (r == -EBADMSG)
+		return mp_err_set(err, EBADMSG, "not a tree of calling contexts");
+	return r ? mp_err_set(err, -r, "out of memory") : 0;
+}
+
+/* Reads into @raw, which has at least the root. */
+static int decode(const uint8_t *data, size_t size, struct mp_context_tree *raw)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	raw->nodes[0] = (struct mp_context_node){0};
+	raw->nr_nodes = 1;
+	d->r = (struct mp_varint_reader){.p = data, .end = data + size};
+	d->tree = raw;
+	r = read_all(d);
+	free(d->last);
+	free(d);
+	return r;
+}
+
+int mp_context_decode_raw(const uint8_t *data, size_t size, struct mp_context_tree *raw,
+			  struct mp_err *err)
+{
+	int r = raw->nodes ? 0 : mp_context_tree_init(raw);
+
+	return decoded(r ? r : decode(data, size, raw), err);
+}
+
 int mp_context_decode(const uint8_t *data, size_t size, struct mp_context_tree *out,
 		      struct mp_err *err)
 {
-	struct mp_context_tree read;
-	struct decoder *d = calloc(1, sizeof(*d));
-	int r = d ? mp_context_tree_init(&read) : -ENOMEM;
+	struct mp_context_tree raw;
+	int r = mp_context_tree_init(&raw);
 
-	if (r) {
-		free(d);
-		return mp_err_set(err, ENOMEM, "out of memory");
-	}
-	d->r = (struct mp_varint_reader){.p = data, .end = data + size};
-	d->tree = &read;
-	r = read_all(d);
+	if (r)
+		return decoded(r, err);
+	r = decode(data, size, &raw);
 	/* Adding the tree to an empty one sorts the children by their totals. */
 	if (!r)
 		r = mp_context_tree_init(out);
 	if (!r) {
-		r = mp_context_add_tree(out, 0, &read, NULL, NULL);
+		r = mp_context_add_tree(out, 0, &raw, NULL, NULL);
 		if (r)
 			mp_context_tree_fini(out);
 	}
-	free(d->last);
-	free(d);
-	mp_context_tree_fini(&read);
-	if (r == -EBADMSG)
-		return mp_err_set(err, EBADMSG, "not a tree of calling contexts");
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	mp_context_tree_fini(&raw);
+	return decoded(r, err);
 }

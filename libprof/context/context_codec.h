@@ -27,6 +27,13 @@ int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t 
 int mp_context_decode(const uint8_t *data, size_t size, struct mp_context_tree *out,
 		      struct mp_err *err);
 /*
+ * mp_context_decode_raw - the same, for mp_context_merge() alone: children are in the order of the bytes, and
+ * are not found by their keys. @raw: zeros, or the result of the call before, whose memory is used again, also
+ * after an error. Ownership: mp_context_tree_fini(@raw).
+ */
+int mp_context_decode_raw(const uint8_t *data, size_t size, struct mp_context_tree *raw,
+			  struct mp_err *err);
+/*
  * mp_context_encode_within - folds @tree until its bytes are at most @max (64 or more and 8 for each
  * module), and encodes it. Return: 0, -ENOMEM.
  */

@@ -91,6 +91,8 @@ static void fold_leaf(struct fold *f, uint32_t leaf)
 	if (other) {
 		nodes[other].self += node->self;
 		nodes[other].self_ns += node->self_ns;
+		nodes[other].total += node->self;
+		nodes[other].total_ns += node->self_ns;
 		nodes[other].nr_new += node->nr_new;
 		f->gone[leaf] = true;
 		f->nr_left--;

@@ -152,15 +152,6 @@ static int add_node(struct mp_context_tree *tree, uint32_t parent, uint32_t modu
 	return 0;
 }
 
-int mp_context_append(struct mp_context_tree *tree, uint32_t parent,
-		      const struct mp_context_key *key, uint32_t *child)
-{
-	uint32_t module;
-	int r = module_index(tree, key->module, &module);
-
-	return r ? r : add_node(tree, parent, module, key->vaddr, (uint8_t)key->kind, child);
-}
-
 int mp_context_child(struct mp_context_tree *tree, uint32_t parent,
 		     const struct mp_context_key *key, uint32_t *child)
 {
@@ -271,18 +262,6 @@ static void sort_children(struct mp_context_tree *tree, uint32_t parent)
 	nodes[parent].last = last;
 }
 
-static void add_samples(struct mp_context_tree *tree, uint32_t node, uint64_t nr, uint64_t time_ns)
-{
-	tree->nodes[node].self += nr;
-	tree->nodes[node].self_ns += time_ns;
-	for (;; node = tree->nodes[node].parent) {
-		tree->nodes[node].total += nr;
-		tree->nodes[node].total_ns += time_ns;
-		if (!node)
-			break;
-	}
-}
-
 void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr, uint64_t time_ns)
 {
 	tree->nodes[node].self += nr;
@@ -322,42 +301,117 @@ int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *s
 	return 0;
 }
 
+/* The indices that the modules of one tree have in another one, found when they are met. 0: not met yet. */
+struct module_map {
+	uint32_t *above; /* each index + 1 */
+	void (*translate)(void *arg, struct mp_context_key *key);
+	void *arg;
+};
+
+/* Finds or adds the node of @to, below @parent, that is as the node @i of @from. */
+static int same_child(struct mp_context_tree *to, uint32_t parent,
+		      const struct mp_context_tree *from, uint32_t i, const struct module_map *map,
+		      uint32_t *child)
+{
+	const struct mp_context_node *node = &from->nodes[i];
+	struct mp_context_key key = mp_context_key_of(from, i);
+	uint32_t *above = &map->above[node->module];
+	int r;
+
+	if (map->translate) {
+		map->translate(map->arg, &key);
+		return mp_context_child(to, parent, &key, child);
+	}
+	if (!*above) {
+		r = module_index(to, key.module, above);
+		if (r)
+			return r;
+		++*above;
+	}
+	*child = *find_slot(to, parent, *above - 1, node->vaddr, node->kind);
+	if (*child)
+		return 0;
+	return add_node(to, parent, *above - 1, node->vaddr, node->kind, child);
+}
+
+/* Adds what @node and all below it have. */
+static int add_sums(struct mp_context_node *to, const struct mp_context_node *node)
+{
+	if (node->nr_new > INT64_MAX - to->nr_new)
+		return -EOVERFLOW;
+	to->nr_new += node->nr_new;
+	to->self += node->self;
+	to->self_ns += node->self_ns;
+	to->total += node->total;
+	to->total_ns += node->total_ns;
+	return 0;
+}
+
+/* As mp_context_add_tree(), but children stay unsorted. @new_index: where each node of @from went. */
+static int merge(struct mp_context_tree *to, uint32_t below, const struct mp_context_tree *from,
+		 const struct module_map *map, uint32_t *new_index)
+{
+	const struct mp_context_node *root = &from->nodes[0];
+	int r = has_room(to, root->total, root->total_ns) ? 0 : -EOVERFLOW;
+
+	new_index[0] = below;
+	/* A node's number is above its parent's. */
+	for (uint32_t i = 0; i < from->nr_nodes && !r; i++) {
+		const struct mp_context_node *node = &from->nodes[i];
+
+		if (!node->total)
+			continue; /* no memory came for the rest of its path */
+		if (i)
+			r = same_child(to, new_index[node->parent], from, i, map, &new_index[i]);
+		if (!r)
+			r = add_sums(&to->nodes[new_index[i]], node);
+	}
+	while (below && !r) {
+		below = to->nodes[below].parent;
+		to->nodes[below].total += root->total;
+		to->nodes[below].total_ns += root->total_ns;
+	}
+	return r;
+}
+
+static int map_init(struct module_map *map, const struct mp_context_tree *from,
+		    uint32_t **new_index)
+{
+	map->above = calloc(from->nr_modules, sizeof(*map->above));
+	*new_index = calloc(from->nr_nodes, sizeof(**new_index));
+	return map->above && *new_index ? 0 : -ENOMEM;
+}
+
+int mp_context_merge(struct mp_context_tree *to, const struct mp_context_tree *from)
+{
+	struct module_map map = {0};
+	uint32_t *new_index;
+	int r = map_init(&map, from, &new_index);
+
+	if (!r)
+		r = merge(to, 0, from, &map, new_index);
+	free(map.above);
+	free(new_index);
+	return r;
+}
+
 int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
 			const struct mp_context_tree *from,
 			void (*translate)(void *arg, struct mp_context_key *key), void *arg)
 {
-	uint32_t *new_index = calloc(from->nr_nodes, sizeof(*new_index));
-	int r = new_index ? 0 : -ENOMEM;
+	struct module_map map = {.translate = translate, .arg = arg};
+	uint32_t *new_index;
+	int r = map_init(&map, from, &new_index);
 
-	if (!r && !has_room(to, from->nodes[0].total, from->nodes[0].total_ns))
-		r = -EOVERFLOW;
 	if (!r)
-		new_index[0] = below;
-	/* A node's number is above its parent's. */
-	for (uint32_t i = 0; i < from->nr_nodes && !r; i++) {
-		const struct mp_context_node *node = &from->nodes[i];
-		struct mp_context_key key = mp_context_key_of(from, i);
-
-		if (!node->total)
-			continue; /* no memory came for the rest of its path */
-		if (i && translate)
-			translate(arg, &key);
-		if (i)
-			r = mp_context_child(to, new_index[node->parent], &key, &new_index[i]);
-		if (!r && node->nr_new > INT64_MAX - to->nodes[new_index[i]].nr_new)
-			r = -EOVERFLOW;
-		if (r)
-			break;
-		to->nodes[new_index[i]].nr_new += node->nr_new;
-		if (node->self)
-			add_samples(to, new_index[i], node->self, node->self_ns);
-	}
+		r = merge(to, below, from, &map, new_index);
 	/* Sort at the end: a node may have as many children as a tree has nodes. */
 	for (uint32_t i = 0; i < from->nr_nodes && !r; i++)
 		if (from->nodes[i].first && (!i || new_index[i]))
 			sort_children(to, new_index[i]);
 	for (uint32_t i = below; i && !r; i = to->nodes[i].parent)
 		move_up(to, i);
+	free(map.above);
 	free(new_index);
 	return r;
 }

@@ -96,13 +96,19 @@ struct mp_context_key mp_context_key_of(const struct mp_context_tree *tree, uint
 int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps,
 		   size_t nr_steps, uint64_t nr, uint64_t time_ns);
 /*
- * mp_context_add_tree - adds all of @from to @to, below the node @below; 0: the root. @translate: may
- * change a node's key; NULL: keys stay.
+ * mp_context_add_tree - adds all of @from, whose totals are right, to @to, below the node @below; 0: the root.
+ * @translate: may change a node's key; NULL: keys stay.
  * Return: 0; -ENOMEM, -EOVERFLOW: @to is half done.
  */
 int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
 			const struct mp_context_tree *from,
 			void (*translate)(void *arg, struct mp_context_key *key), void *arg);
+
+/*
+ * mp_context_merge - the same at the root, for the sum of many trees: children are not sorted, until mp_context_settle()
+ * or mp_context_fold() makes the tree anew. @from may be of mp_context_decode_raw().
+ */
+int mp_context_merge(struct mp_context_tree *to, const struct mp_context_tree *from);
 
 /*
  * mp_context_fold - folds the smallest leaves until at most @max nodes are left, but never the root.
@@ -123,9 +129,5 @@ int mp_context_subtract(struct mp_context_tree *from, const struct mp_context_tr
  * removes nodes without samples. Return: 0; -ENOMEM, -EOVERFLOW: @tree is to be given up.
  */
 int mp_context_settle(struct mp_context_tree *tree);
-
-/* For context_fold and context_codec: adds a node without looking for an equal one. */
-int mp_context_append(struct mp_context_tree *tree, uint32_t parent,
-		      const struct mp_context_key *key, uint32_t *child);
 
 #endif

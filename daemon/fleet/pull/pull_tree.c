@@ -24,6 +24,7 @@ int md_pull_tree_init(struct md_pull_tree *tree, enum mp_fleet_kind kind, struct
 void md_pull_tree_fini(struct md_pull_tree *tree)
 {
 	mp_context_tree_fini(&tree->sum);
+	mp_context_tree_fini(&tree->row);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -40,13 +41,15 @@ static uint64_t weigh(uint64_t count, int32_t weight)
 static bool weigh_tree(struct mp_context_tree *tree, int32_t weight, uint64_t *nr_new)
 {
 	struct mp_context_node *nodes = tree->nodes;
-	uint64_t time_ns = 0;
 
 	*nr_new = 0;
 	if (!nodes[0].total || nodes[0].total > SAMPLES_MAX ||
 	    nodes[0].total_ns > (unsigned __int128)nodes[0].total * TIME_MAX)
 		return false;
-	for (uint32_t i = 0; i < tree->nr_nodes; i++) {
+	for (uint32_t i = 0; i < tree->nr_nodes; i++)
+		nodes[i].total_ns = 0;
+	/* A node's number is above its parent's, so the time is complete when a node's turn comes. */
+	for (uint32_t i = tree->nr_nodes; i--;) {
 		struct mp_context_node *n = &nodes[i];
 
 		if (__builtin_add_overflow(*nr_new, n->nr_new, nr_new))
@@ -55,9 +58,10 @@ static bool weigh_tree(struct mp_context_tree *tree, int32_t weight, uint64_t *n
 		n->total *= (uint32_t)weight;
 		n->self_ns = weigh(n->self_ns, weight);
 		n->nr_new = weigh(n->nr_new, weight);
-		time_ns += n->self_ns;
+		n->total_ns += n->self_ns;
+		if (i)
+			nodes[n->parent].total_ns += n->total_ns;
 	}
-	nodes[0].total_ns = time_ns;
 	return true;
 }
 
@@ -85,7 +89,7 @@ static int add_tree(struct md_pull_tree *tree, struct mp_context_tree *row, int3
 		return 0;
 	r = make_room(&tree->sum);
 	if (!r)
-		r = mp_context_add_tree(&tree->sum, 0, row, NULL, NULL);
+		r = mp_context_merge(&tree->sum, row);
 	tree->nr_new += nr_new;
 	return r ? r : 1;
 }
@@ -93,22 +97,20 @@ static int add_tree(struct md_pull_tree *tree, struct mp_context_tree *row, int3
 int md_pull_tree_add(struct md_pull_tree *tree, const struct md_pull_row *row, struct mp_err *err)
 {
 	enum mp_context_table table = tree->kind == MP_FLEET_CALLS ? MP_CALLS : MP_CONTEXTS;
-	struct mp_context_tree read;
+	struct mp_context_tree *read = &tree->row;
 	int r = 0;
 
 	tree->nr_rows++;
 	if (!row->chunk && row->data && row->size && row->size <= mp_contexts_bytes_max(table) &&
 	    row->total > 0 && row->weight > 0 && row->weight <= MD_PULL_WHOLE &&
 	    row->last_day >= 0) {
-		r = mp_context_decode(row->data, row->size, &read, NULL);
-		if (!r) {
-			r = read.nodes[0].total == (uint64_t)row->total
-				    ? add_tree(tree, &read, row->weight)
+		r = mp_context_decode_raw(row->data, row->size, read, NULL);
+		if (!r)
+			r = read->nodes[0].total == (uint64_t)row->total
+				    ? add_tree(tree, read, row->weight)
 				    : 0;
-			mp_context_tree_fini(&read);
-		} else if (r == -EBADMSG) {
+		else if (r == -EBADMSG)
 			r = 0;
-		}
 	}
 	if (r < 0)
 		return mp_err_set(err, -r, "calling contexts: %s", strerror(-r));
@@ -148,6 +150,7 @@ int md_pull_tree_finish(struct md_pull_tree *tree, struct mp_err *err)
 		n->self_ns = n->self ? time_ns : 0;
 		time_ns -= n->self_ns;
 	}
+	mp_context_tree_fini(&tree->row);
 	r = mp_context_settle(&tree->sum);
 	return r ? mp_err_set(err, -r, "calling contexts: %s", strerror(-r)) : 0;
 }

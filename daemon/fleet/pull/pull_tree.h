@@ -21,7 +21,8 @@
 struct md_pull_tree {
 	enum mp_fleet_kind kind;
 	struct mp_context_tree sum;
-	uint64_t nr_new; /* more than any node of the sum has */
+	struct mp_context_tree row; /* the memory of the row that is being added */
+	uint64_t nr_new;	    /* more than any node of the sum has */
 	int32_t last_day;
 	uint64_t nr_rows, nr_bad;
 };

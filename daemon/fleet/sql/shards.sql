@@ -25,3 +25,26 @@ BEGIN
 	END LOOP;
 	PERFORM fleet.protect('fleet.evidence');
 END $$;
+
+-- put_rows - a statement for each row, and two where the row is new: see 0011-push-sets.sql. batch() has locked the
+-- host's epoch, so that nothing comes between them.
+CREATE OR REPLACE FUNCTION fleet.put_rows(me integer, number smallint, new_seq bigint, modules bytea[], kinds smallint[],
+	first_days integer[], last_days integer[], chunks bigint[], exacts boolean[], totals bigint[], datas bytea[])
+RETURNS integer LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	nr_new integer := 0;
+BEGIN
+	FOR i IN 1..cardinality(modules) LOOP
+		UPDATE fleet.evidence e SET last_day = last_days[i], exact = exacts[i], seq = new_seq, total = totals[i],
+			data = datas[i]
+		WHERE e.module = modules[i] AND e.kind = kinds[i] AND e.chunk = chunks[i] AND e.first_day = first_days[i]
+			AND e.host = me AND e.epoch = number AND e.seq < new_seq;
+		IF NOT FOUND THEN
+			INSERT INTO fleet.evidence(module, kind, chunk, first_day, host, epoch, last_day, exact, seq, total, data)
+			VALUES (modules[i], kinds[i], chunks[i], first_days[i], me, number, last_days[i], exacts[i], new_seq,
+				totals[i], datas[i]) ON CONFLICT DO NOTHING;
+		END IF;
+		nr_new := nr_new + FOUND::integer;
+	END LOOP;
+	RETURN nr_new;
+END $$;

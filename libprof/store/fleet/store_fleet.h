@@ -47,8 +47,8 @@ enum mp_fleet_when {
  * over many hosts is folded to that anyway.
  */
 #define MP_FLEET_TREE_BYTES (16 << 10)
-/* Rows of a batch: the server decodes and checks them in some 15 ms. */
-#define MP_FLEET_BATCH_ROWS_MAX 128
+/* Rows of a batch, which the server decodes and checks. A batch costs it as much as some twenty rows. */
+#define MP_FLEET_BATCH_ROWS_MAX 512
 
 struct mp_fleet_epoch {
 	uint8_t name[MP_FLEET_EPOCH_BYTES];

@@ -350,6 +350,37 @@ chmod 755 bin/debuginfod-find
 request 0 "debuginfod" prog --layout=functions=original
 PATH=$dir/bin:$PATH command_ends 0 "debuginfod" "$fleet" build -d "$(<maker.conn)" --once --originals=debuginfod
 build_is "done" "debuginfod" --layout=functions=original
+# A real server, which has the program under another name.
+if command -v debuginfod >/dev/null && command -v debuginfod-find >/dev/null; then
+	port=$(free_port)
+	mkdir served && cp prog served/other-name
+	debuginfod -p "$port" -d :memory: -F served >served.log 2>&1 &
+	server=$!
+	at_exit "kill $server 2>err.txt; stop_all"
+	export DEBUGINFOD_URLS=http://127.0.0.1:$port DEBUGINFOD_CACHE_PATH=$dir/served.cache
+	for ((i = 0; i < 600; i++)); do
+		debuginfod-find executable "$id" >found.txt 2>err.txt && break
+		rm -rf served.cache # It remembers what was not there.
+		sleep 0.1
+	done
+	cmp -s "$(<found.txt)" prog || fail "the server does not have the program: $(tail -n 3 err.txt served.log)"
+	request 0 "a debuginfod server" prog --layout=functions=original --min-samples=2
+	rm -rf served.cache
+	command_ends 0 "a debuginfod server" "$fleet" build -d "$(<maker.conn)" --once --originals=debuginfod
+	build_is "done" "a debuginfod server" '--layout=functions=original --min-samples=2'
+	# What it gives is checked: a file of this build-id with other code is no original.
+	command_ends 0 "the cache" debuginfod-find executable "$id"
+	cp other/stolen "$(<out.txt)"
+	request 0 "a changed file" prog --layout=functions=original --min-samples=3
+	command_ends 1 "a changed file" "$fleet" build -d "$(<maker.conn)" --once --originals=debuginfod
+	build_is failed "a changed file" '--layout=functions=original --min-samples=3'
+	kill $server
+	wait $server 2>/dev/null
+	at_exit stop_all
+	unset DEBUGINFOD_URLS DEBUGINFOD_CACHE_PATH
+else
+	left_out="$left_out a debuginfod server (the package debuginfod)"
+fi
 
 # ---- a full disk
 mkdir full

@@ -335,4 +335,23 @@ renew 0 "the list" --list
 chmod 777 state
 renew 1 "a directory that others can write"
 says err.txt 'others can write there' "a directory that others can write"
+
+# ---- the unit: its command takes the steps, as the operator whom a file names
+m=bb00000000000000cccc
+sql "UPDATE fleet.canary_policy SET automatic = true; INSERT INTO fleet.module(module, kind) VALUES ('\\x$m', 0)"
+build $m v1
+echo "database = host=$dir/pg port=$fleet_port user=op dbname=fleet" >operator.conf
+# unit: the command of the service
+unit() {
+	local command
+	command=$(sed -n 's|^ExecStart=@BINDIR@/morph-fleet ||p' "$root/daemon/fleet/morph-fleet-canary.service")
+	# shellcheck disable=SC2086 # Several words.
+	env -u MORPH_FLEET "$fleet" ${command//@SYSCONFDIR@\/morph\/fleet-operator.conf/operator.conf}
+}
+command_ends 0 "the unit" unit
+is state running "the unit"
+[ "$(sql "SELECT who FROM fleet.canary_history WHERE module = '\\x$m'")" = op ] || fail "the unit's step is not the operator's"
+sed -i 's/port=[0-9]*/port=1/' operator.conf
+command_ends 75 "the unit, and no server" unit
+grep -q '^SuccessExitStatus=75$' "$root/daemon/fleet/morph-fleet-canary.service" || fail "the unit fails without a server"
 finish

@@ -58,7 +58,7 @@ done
 		usr/share/doc/morph/examples/morphmon.modules-load.conf \
 		usr/include/morph_marker.h "${where[@]/#/usr/}"
 	[ ! -e "$BUILD/morph_marker.so" ] || echo usr/lib/morph/morph_marker.so
-	[ ! -x "$BUILD/morph-fleet" ] || printf '%s\n' usr/lib/systemd/system/morph-fleet{,-builds}.{service,timer} \
+	[ ! -x "$BUILD/morph-fleet" ] || printf '%s\n' usr/lib/systemd/system/morph-fleet{,-builds,-canary}.{service,timer} \
 		usr/share/doc/morph/examples/fleet.conf
 	for page in Documentation/*.[1458]; do
 		[ "$page" != Documentation/morph-fleet.1 ] || [ -x "$BUILD/morph-fleet" ] || continue
@@ -147,7 +147,9 @@ fi
 # ---- systemd's own checks
 if command -v systemd-analyze >/dev/null; then
 	# At most 3.0; the scale of --threshold is in tenths.
-	for u in morphd morph-optimize; do
+	units='morphd morph-optimize'
+	[ ! -x "$BUILD/morph-fleet" ] || units="$units morph-fleet morph-fleet-builds morph-fleet-canary"
+	for u in $units; do
 		systemd-analyze security --no-pager --offline=true --threshold=30 \
 			"$dest/usr/lib/systemd/system/$u.service" >"$TMPDIR/exposure" 2>&1 ||
 			fail "exposure of $u: $(grep -v ✓ "$TMPDIR/exposure")"
@@ -157,14 +159,15 @@ if command -v systemd-analyze >/dev/null; then
 	! systemd-analyze security --no-pager --offline=true --threshold=1 "$unit" >/dev/null 2>&1 ||
 		fail "systemd-analyze does not look at the threshold"
 	mkdir -p "$dest/bin" && touch "$dest/bin/kill" && chmod +x "$dest/bin/kill"
-	for target in sysinit basic shutdown multi-user local-fs timers paths; do
+	for target in sysinit basic shutdown multi-user local-fs timers paths network-online; do
 		printf '[Unit]\nDescription=%s\n' $target >"$dest/usr/lib/systemd/system/$target.target"
 	done
 	systemd-analyze verify --man=no --root="$dest" morphd.service >"$TMPDIR/verify" 2>&1 ||
 		fail "systemd-analyze verify: $(cat "$TMPDIR/verify")"
 	! grep -i 'morphd' "$TMPDIR/verify" || fail "systemd-analyze verify complains"
-	for u in service timer path; do
-		systemd-analyze verify --man=no --root="$dest" morph-optimize.$u >"$TMPDIR/verify" 2>&1 &&
+	names=$(cd "$dest/usr/lib/systemd/system" && ls morph-optimize.* morph-fleet* 2>/dev/null)
+	for u in $names; do
+		systemd-analyze verify --man=no --root="$dest" "$u" >"$TMPDIR/verify" 2>&1 &&
 			[ ! -s "$TMPDIR/verify" ] || fail "systemd-analyze verify: $(cat "$TMPDIR/verify")"
 	done
 	sed -i 's/^WatchdogSec=.*/WatchdogSecs=2min/' "$unit"

@@ -417,6 +417,32 @@ START_TEST(damaged_bytes_are_refused)
 }
 END_TEST
 
+START_TEST(merged_trees_are_added_trees)
+{
+	struct mp_context_tree part, raw = {0};
+	uint8_t *bytes;
+	size_t size;
+
+	make_tree();
+	for (size_t from = 0; from < NR_STACKS; from += NR_STACKS / 4) {
+		ck_assert_int_eq(mp_context_tree_init(&part), 0);
+		add_stacks(&part, from, from + NR_STACKS / 4);
+		ck_assert_int_eq(mp_context_encode(&part, &bytes, &size), 0);
+		/* The memory of a tree that was refused is used again. */
+		ck_assert_int_eq(mp_context_decode_raw(bytes, size - 1, &raw, NULL), -EBADMSG);
+		ck_assert_int_eq(mp_context_decode_raw(bytes, size, &raw, NULL), 0);
+		ck_assert_uint_eq(raw.nr_nodes, part.nr_nodes);
+		ck_assert_int_eq(mp_context_merge(&other, &raw), 0);
+		mp_context_tree_fini(&part);
+		free(bytes);
+	}
+	mp_context_tree_fini(&raw);
+	ck_assert_int_eq(mp_context_settle(&other), 0);
+	check_shape(&other);
+	check_equal(&tree, &other);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("context_tree");
@@ -435,6 +461,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, bytes_of_an_empty_tree_are_read);
 	tcase_add_test(tc, bytes_stay_below_a_limit);
 	tcase_add_test(tc, damaged_bytes_are_refused);
+	tcase_add_test(tc, merged_trees_are_added_trees);
 	suite_add_tcase(s, tc);
 	return s;
 }
