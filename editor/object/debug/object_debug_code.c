@@ -152,7 +152,7 @@ static int compare_intervals(const void *a, const void *b)
 	return (x->first_item > y->first_item) - (x->first_item < y->first_item);
 }
 
-/* Does @y continue @x, with nothing or padding between sections' functions between them? */
+/* Does @y continue @x, with nothing but padding between them? */
 static bool joins(const struct me_object *o, const struct me_ointerval *x,
 		  const struct me_ointerval *y)
 {

@@ -15,7 +15,7 @@ struct reader {
 	const uint8_t *data;
 	struct me_cursor c;
 	struct me_oaddr base;
-	bool locations, failed; /* @failed: refused, with a reason */
+	bool locations;
 };
 
 static int damaged(const struct reader *r)
