@@ -51,6 +51,15 @@ static void object_fini(struct me_object *o)
 		me_bytes_fini(&o->extras[i].bytes);
 		me_bytes_fini(&o->extras[i].relocs);
 	}
+	for (uint32_t i = 0; o->debug && i < o->in->nr_sections; i++) {
+		me_bytes_fini(&o->debug[i].bytes);
+		me_bytes_fini(&o->debug[i].relocs);
+	}
+	for (int i = 0; i < 2; i++) {
+		me_bytes_fini(&o->lists[i].made.bytes);
+		me_bytes_fini(&o->lists[i].made.relocs);
+	}
+	free(o->debug);
 	free(o->extras);
 	free(o->codes);
 	free(o->code_of);
@@ -107,6 +116,8 @@ static int rewrite(struct me_object *o, const struct me_object_plan *plan, struc
 		rc = me_object_emit(o, err);
 	if (!rc)
 		rc = me_object_frame(o, err);
+	if (!rc)
+		rc = me_object_debug(o, err);
 	if (!rc)
 		rc = me_object_calls(o, plan, err);
 	if (!rc)

@@ -240,10 +240,6 @@ static int check_sections(const struct me_object *o, struct mp_err *err)
 			return mp_err_set(err, EPERM,
 					  "holds the compiler's code for link-time "
 					  "optimisation");
-		if (!strncmp(s->name, ".debug_", 7) && s->nr_relocs)
-			return mp_err_set(err, EPERM,
-					  "has debug information, which cannot follow "
-					  "(objcopy --strip-debug removes it)");
 		if (s->header.sh_type == SHT_LLVM_CALL_GRAPH_PROFILE)
 			return mp_err_set(err, EPERM, "has a call graph profile already");
 	}
@@ -266,7 +262,8 @@ int me_object_code(struct me_object *o, struct mp_err *err)
 		if (o->insns[i].reloc != ME_NONE)
 			rc = refer_from_code(o, &o->insns[i], err);
 	for (uint32_t i = 1; !rc && i < o->in->nr_sections; i++)
-		if (i != o->eh_frame && !mp_relobj_is_code(&o->in->sections[i]))
+		if (i != o->eh_frame && !mp_relobj_is_code(&o->in->sections[i]) &&
+		    !me_object_is_debug(&o->in->sections[i]))
 			rc = refer_from_data(o, i, err);
 	if (!rc)
 		find_whole(o);

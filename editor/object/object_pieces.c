@@ -137,6 +137,10 @@ int me_object_sections(struct me_object *o, struct mp_err *err)
 	for (uint32_t i = 0; !rc && i < o->nr_outs; i++)
 		if (o->outs[i].added)
 			o->outs[i].section = next++;
+	me_object_debug_needs(o, &o->lists[0].needed, &o->lists[1].needed);
+	for (int i = 0; i < 2; i++)
+		if (o->lists[i].needed)
+			o->lists[i].section = next++;
 	if (!rc && next >= SHN_LORESERVE - o->nr_outs - 16)
 		rc = mp_err_set(err, EPERM, "it would have too many sections");
 	return rc;

@@ -9,6 +9,7 @@
  *   object_frame      .eh_frame
  *   object_lsda       exception tables
  *   object_symbols    symbol table, and where a reference leads now
+ *   debug/            debug information
  *   object_write      the file
  */
 #ifndef ME_OBJECT_PRIVATE_H
@@ -153,6 +154,19 @@ struct me_out {
 	bool closed;
 };
 
+/* The new contents of a section of debug information. */
+struct me_odebug_section {
+	struct me_bytes bytes, relocs;
+	bool written; /* if not, the section stays as it is */
+};
+
+/* .debug_ranges or .debug_rnglists, if the output needs one and the original has none. */
+struct me_oadded_lists {
+	bool needed;
+	uint32_t section, symbol; /* in the output; 0: it is not added */
+	struct me_odebug_section made;
+};
+
 /* An address in data that `lea' loads: the base of a table. Ascending. */
 struct me_base {
 	uint32_t section, off;
@@ -185,6 +199,8 @@ struct me_object {
 	uint32_t nr_locals, nr_inserted; /* old local symbols; symbols behind them */
 	struct me_bytes frame, frame_relocs;
 	struct me_bytes calls, call_relocs; /* .llvm.call-graph-profile */
+	struct me_odebug_section *debug;    /* per old section; NULL: no debug information */
+	struct me_oadded_lists lists[2];    /* .debug_ranges, .debug_rnglists */
 	struct me_object_report *report;
 };
 
@@ -258,6 +274,12 @@ void me_olsda_free(struct me_olsda *lsda);
 int me_object_put_lsda(struct me_object *o, const struct me_fragment *fragment, uint64_t *off,
 		       struct mp_err *err);
 int me_object_frame(struct me_object *o, struct mp_err *err);
+/* Is it a section of debug information? */
+bool me_object_is_debug(const struct mp_relobj_section *s);
+/* Which sections of ranges must be added, for units whose code may be in several ranges? */
+void me_object_debug_needs(const struct me_object *o, bool *ranges, bool *rnglists);
+/* Writes debug information. Call it when the symbols have their indexes. Return: 0, -EPERM, -ENOMEM. */
+int me_object_debug(struct me_object *o, struct mp_err *err);
 /* Writes the whole file. */
 int me_object_write(struct me_object *o, struct me_bytes *file, struct mp_err *err);
 

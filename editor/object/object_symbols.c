@@ -93,6 +93,18 @@ static void find_section_symbols(struct me_object *o)
 	free(of);
 }
 
+/* The section of ranges that gets a symbol: an added one, or one that has none. 0: none. */
+static uint32_t list_section(const struct me_object *o, int i)
+{
+	uint32_t section = mp_relobj_section(o->in, i ? ".debug_rnglists" : ".debug_ranges");
+
+	for (uint32_t k = 1; section && k < o->nr_locals; k++)
+		if (ELF64_ST_TYPE(o->in->symbols[k].st_info) == STT_SECTION &&
+		    o->in->symbols[k].st_shndx == section)
+			return 0;
+	return section ? section : o->lists[i].section;
+}
+
 int me_object_symbols(struct me_object *o, struct mp_err *err)
 {
 	uint32_t nr = 0;
@@ -110,6 +122,15 @@ int me_object_symbols(struct me_object *o, struct mp_err *err)
 		if (o->outs[i].symbol)
 			continue;
 		o->outs[i].symbol = o->nr_locals + nr++;
+		put_symbol(o, &symbol);
+	}
+	for (int i = 0; i < 2; i++) {
+		const Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION),
+					  .st_shndx = (uint16_t)list_section(o, i)};
+
+		if (!symbol.st_shndx)
+			continue;
+		o->lists[i].symbol = o->nr_locals + nr++;
 		put_symbol(o, &symbol);
 	}
 	for (uint32_t f = 0; !rc && f < o->nr_fragments; f++) {

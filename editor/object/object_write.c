@@ -210,6 +210,8 @@ static int copy_sections(struct writer *w, struct mp_err *err)
 	for (uint32_t i = 1; !rc && i < in->nr_sections; i++) {
 		uint32_t code = w->o->code_of[i];
 
+		if (w->o->debug && w->o->debug[i].written)
+			continue;
 		if (in->sections[i].relocs_section && i != w->o->eh_frame &&
 		    (code == ME_NONE || w->o->codes[code].closed))
 			rc = translate_section(w, i, err);
@@ -219,6 +221,25 @@ static int copy_sections(struct writer *w, struct mp_err *err)
 	set_data(&w->sections[in->symtab], &w->o->symbols);
 	w->sections[in->symtab].header.sh_info = w->o->nr_locals + w->o->nr_inserted;
 	return rc;
+}
+
+/* ---- sections of ranges that the original lacks -------------------------------------------- */
+
+static const char *const list_names[] = {".debug_ranges", ".debug_rnglists"};
+
+static int put_lists(struct writer *w, struct mp_err *err)
+{
+	for (int i = 0; i < 2; i++) {
+		struct section *s;
+
+		if (!w->o->lists[i].section)
+			continue;
+		s = add_section(w, list_names[i], SHT_PROGBITS);
+		if (!s)
+			return mp_err_set(err, ENOMEM, "out of memory");
+		set_data(s, &w->o->lists[i].made.bytes);
+	}
+	return 0;
 }
 
 /* ---- code ---------------------------------------------------------------------------------- */
@@ -297,6 +318,32 @@ static int put_calls(struct writer *w, struct mp_err *err)
 	return add_relocs(w, w->nr - 1, name, &w->o->call_relocs, err);
 }
 
+/* ---- debug information ------------------------------------------------------------------- */
+
+static int put_debug(struct writer *w, struct mp_err *err)
+{
+	const struct mp_relobj *in = w->o->in;
+	int rc = 0;
+
+	for (uint32_t i = 1; !rc && w->o->debug && i < in->nr_sections; i++) {
+		const struct me_odebug_section *made = &w->o->debug[i];
+		uint32_t relocs = in->sections[i].relocs_section;
+
+		if (!made->written)
+			continue;
+		set_data(&w->sections[i], &made->bytes);
+		if (relocs)
+			set_data(&w->sections[relocs], &made->relocs);
+		else
+			rc = add_relocs(w, i, in->sections[i].name, &made->relocs, err);
+	}
+	for (int i = 0; !rc && i < 2; i++)
+		if (w->o->lists[i].section)
+			rc = add_relocs(w, w->o->lists[i].section, list_names[i],
+					&w->o->lists[i].made.relocs, err);
+	return rc;
+}
+
 /* ---- the file ---------------------------------------------------------------------------- */
 
 static void put_file(struct writer *w, struct me_bytes *file)
@@ -340,9 +387,13 @@ int me_object_write(struct me_object *o, struct me_bytes *file, struct mp_err *e
 	if (!rc)
 		rc = put_outs(&w, err);
 	if (!rc)
+		rc = put_lists(&w, err);
+	if (!rc)
 		rc = put_out_relocs(&w, err);
 	if (!rc)
 		rc = put_extras(&w, err);
+	if (!rc)
+		rc = put_debug(&w, err);
 	if (!rc)
 		rc = put_calls(&w, err);
 	if (!rc) {

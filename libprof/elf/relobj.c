@@ -129,6 +129,11 @@ static int read_relocs(struct mp_relobj *obj, uint32_t index, struct mp_err *err
 	to = &obj->sections[table->header.sh_info];
 	if (to->relocs_section)
 		return mp_err_set(err, EOPNOTSUPP, "a section has relocations in two places");
+	/* Relocations count from the start of the uncompressed bytes. */
+	if (to->header.sh_flags & SHF_COMPRESSED)
+		return mp_err_set(err, EPERM,
+				  "section %s is compressed (objcopy --decompress-debug-sections)",
+				  to->name);
 	to->relocs = calloc(nr + 1, sizeof(*to->relocs));
 	if (!to->relocs)
 		return mp_err_set(err, ENOMEM, "out of memory");

@@ -42,7 +42,8 @@ struct mp_relobj {
 bool mp_relobj_is(const uint8_t *bytes, size_t size);
 
 /*
- * mp_relobj_open - Return: 0, -ENOMEM, -EBADMSG damaged, -EOPNOTSUPP not of a known kind.
+ * mp_relobj_open - Return: 0, -ENOMEM, -EBADMSG damaged, -EOPNOTSUPP not of a known kind,
+ * -EPERM a compressed section has relocations.
  * Ownership: mp_relobj_free(*@out), which takes NULL; @bytes must outlive it.
  */
 int mp_relobj_open(const uint8_t *bytes, size_t size, struct mp_relobj **out, struct mp_err *err);

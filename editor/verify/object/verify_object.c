@@ -24,7 +24,8 @@ static bool compared_elsewhere(const struct vo_side *side, uint32_t i)
 
 	return s->header.sh_type == SHT_RELA || s->header.sh_type == SHT_SYMTAB ||
 	       s->header.sh_type == SHT_STRTAB || s->header.sh_type == SHT_GROUP ||
-	       s->header.sh_type == VO_SHT_ADDRSIG || i == side->eh_frame || mp_relobj_is_code(s);
+	       s->header.sh_type == VO_SHT_ADDRSIG || i == side->eh_frame || mp_relobj_is_code(s) ||
+	       vo_is_debug(s);
 }
 
 static bool same_header(const struct mp_relobj_section *a, const struct mp_relobj_section *b)
@@ -94,7 +95,7 @@ static int compare_sections(struct vo *vo)
 		rc = compare_relocs(vo, i, grows);
 	}
 	for (uint32_t i = old->nr_sections; !rc && i < new->nr_sections; i++)
-		if (!mp_relobj_is_code(&new->sections[i]) &&
+		if (!mp_relobj_is_code(&new->sections[i]) && !vo_is_debug(&new->sections[i]) &&
 		    new->sections[i].header.sh_type != SHT_RELA &&new->sections[i].header.sh_type !=
 			    VO_SHT_CALL_GRAPH_PROFILE)
 			rc = vo_refuse(vo, &vo->new, i, 0, "is an unexpected section");
@@ -223,7 +224,9 @@ static int compare(struct vo *vo)
 		rc = compare_sections(vo);
 	if (!rc)
 		rc = compare_groups(vo);
-	return rc ? rc : vo_walk(vo);
+	if (!rc)
+		rc = vo_walk(vo);
+	return rc ? rc : vo_debug(vo);
 }
 
 static void side_fini(struct vo_side *side)
@@ -261,6 +264,7 @@ int me_verify_object(const uint8_t *old, size_t old_size, const uint8_t *new, si
 	free(vo.values.slots);
 	free(vo.origins.slots);
 	free(vo.todo);
+	free(vo.compared);
 	mp_relobj_free(a);
 	mp_relobj_free(b);
 	return rc;

@@ -69,12 +69,20 @@ struct vo_set {
 	uint32_t nr, room;
 };
 
+/* An instruction of both objects that was compared. */
+struct vo_compared {
+	struct vo_place old, new;
+	uint8_t old_len, new_len;
+};
+
 struct vo {
 	struct vo_side old, new;
 	struct vo_set seen;
 	struct vo_set values, origins; /* old address -> new one, and back */
 	struct vo_pair *todo;
 	uint32_t nr_todo, cap_todo;
+	struct vo_compared *compared;
+	uint32_t nr_compared, cap_compared;
 	struct me_verify_object_report count;
 	struct mp_err *err;
 };
@@ -124,5 +132,12 @@ bool vo_has_tables(const struct vo_side *side, uint32_t section);
 int vo_expect(struct vo *vo, struct vo_place old, struct vo_place new, bool value);
 /* Compares code until nothing waits. */
 int vo_walk(struct vo *vo);
+/* Passes over jumps inside of the object, and no-ops. */
+void vo_pass(struct vo *vo, const struct vo_side *side, struct vo_place *place);
+
+/* Is it a section of debug information? */
+bool vo_is_debug(const struct mp_relobj_section *s);
+/* Compares what debug information says of all code that was compared. Return: 0, -EPERM, -ENOMEM. */
+int vo_debug(struct vo *vo);
 
 #endif

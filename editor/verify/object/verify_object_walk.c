@@ -416,6 +416,11 @@ static int compare_pair(struct vo *vo, struct vo_pair pair)
 	if (rc)
 		return rc;
 	vo->count.nr_insns++;
+	if (!me_grow(&vo->compared, &vo->cap_compared, (uint64_t)vo->nr_compared + 1,
+		     sizeof(*vo->compared)))
+		return -ENOMEM;
+	vo->compared[vo->nr_compared++] =
+		(struct vo_compared){pair.old, pair.new, old.insn.len, new.insn.len};
 	return compare_insns(vo, &old, &new);
 }
 
@@ -426,4 +431,18 @@ int vo_walk(struct vo *vo)
 	while (!rc && vo->nr_todo)
 		rc = compare_pair(vo, vo->todo[--vo->nr_todo]);
 	return rc;
+}
+
+void vo_pass(struct vo *vo, const struct vo_side *side, struct vo_place *place)
+{
+	static _Thread_local struct vo_place passed[LIMIT];
+	struct vo_place end = *place;
+	struct mp_err *err = vo->err, ignored;
+	uint32_t nr;
+
+	/* What is no instruction stays as it is. */
+	vo->err = &ignored;
+	if (!skip(vo, side, &end, passed, &nr) && nr < LIMIT)
+		*place = end;
+	vo->err = err;
 }

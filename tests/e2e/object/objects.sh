@@ -125,10 +125,6 @@ done
 command_ends 2 "no program" "$optimize" hot.o -o x.o
 command_ends 2 "no output" "$optimize" hot.o --program=program
 command_ends 2 "a program of a program" "$optimize" program --program=program -o x
-gcc -g -O2 -c "$here/hot.c" -o debug.o
-command_ends 4 "debug information" "$optimize" debug.o --program=program --all -o x.o
-says err.txt "debug information"
-one_line "debug information"
 head -c 700 hot.o >cut.o
 command_ends 1 "a cut object" "$optimize" cut.o --program=program --all -o x.o
 one_line "a cut object"

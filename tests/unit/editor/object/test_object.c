@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_object - rewritten objects verify; verify refuses objects in which a relocation, a symbol or
- * code was changed; damaged objects are refused with a message.
+ * test_object - rewritten objects verify; verify refuses objects in which a relocation, a symbol,
+ * code or debug information was changed; damaged objects are refused with a message.
  */
 #include "tests/unit/suite.h"
 
@@ -19,16 +19,27 @@
 enum language {
 	C,
 	CPP, /* with exception tables */
-	NR_LANGUAGES
+	NR_LANGUAGES,
+	/* with debug information */
+	C_DWARF_5 = NR_LANGUAGES,
+	C_DWARF_4,
+	CPP_DWARF_5,
+	NR_OBJECTS
 };
 
-static const char *const objects[NR_LANGUAGES] = {
+static const char *const objects[NR_OBJECTS] = {
 	[C] = "gcc -O2 -fPIE -c " DIR "hot.c",
 	[CPP] = CXX "-fPIE -c tests/e2e/optimize/exceptions.cc",
+	[C_DWARF_5] = "gcc -O2 -gdwarf-5 -fPIE -c " DIR "hot.c",
+	[C_DWARF_4] = "gcc -O2 -gdwarf-4 -fPIE -c " DIR "hot.c",
+	[CPP_DWARF_5] = CXX "-gdwarf-5 -fPIE -c tests/e2e/optimize/exceptions.cc",
 };
-static const char *const programs[NR_LANGUAGES] = {
+static const char *const programs[NR_OBJECTS] = {
 	[C] = "gcc -O2 -fPIE -pie " DIR "hot.c " DIR "other.c",
 	[CPP] = CXX "-fPIE -pie tests/e2e/optimize/exceptions.cc",
+	[C_DWARF_5] = "gcc -O2 -fPIE -pie " DIR "hot.c " DIR "other.c",
+	[C_DWARF_4] = "gcc -O2 -fPIE -pie " DIR "hot.c " DIR "other.c",
+	[CPP_DWARF_5] = CXX "-fPIE -pie tests/e2e/optimize/exceptions.cc",
 };
 
 struct given {
@@ -94,7 +105,7 @@ START_TEST(object_in_any_order_verifies)
 {
 	struct given g;
 
-	given_init(&g, (enum language)_i % NR_LANGUAGES, (uint64_t)_i);
+	given_init(&g, (enum language)_i % NR_OBJECTS, (uint64_t)_i);
 	ck_assert(accepted(&g));
 	given_fini(&g);
 }
@@ -221,13 +232,129 @@ START_TEST(verify_refuses_every_changed_unwind_byte_or_finds_the_same_rows)
 }
 END_TEST
 
+/* Number of changes of the section that verify refuses: of bytes, and of relocations' addends. */
+static uint32_t refused_changes(const struct given *g, const struct mp_relobj *obj,
+				uint32_t section, uint32_t *nr)
+{
+	const struct mp_relobj_section *s = &obj->sections[section];
+	uint8_t *at = g->output.data + s->header.sh_offset;
+	uint32_t refused = 0, relocs = s->relocs_section;
+	/* about as many changes of each section */
+	uint64_t step = s->header.sh_size / 60 | 1;
+
+	*nr = 0;
+	for (uint64_t i = 0; i < s->header.sh_size; i += step) {
+		uint32_t r = mp_relobj_reloc_at(s, i < 7 ? 0 : i - 7);
+
+		/* bytes that a linker fills in have no meaning */
+		if (r < s->nr_relocs && s->relocs[r].r_offset <= i)
+			continue;
+		++*nr;
+		at[i] ^= 0x01;
+		refused += !accepted(g);
+		at[i] ^= 0x01;
+	}
+	at = g->output.data + obj->sections[relocs].header.sh_offset;
+	for (uint64_t i = 0; i < s->nr_relocs; i += step) {
+		uint8_t *addend = at + i * sizeof(Elf64_Rela) + offsetof(Elf64_Rela, r_addend);
+
+		++*nr;
+		*addend += 1;
+		refused += !accepted(g);
+		*addend -= 1;
+	}
+	return refused;
+}
+
+START_TEST(verify_refuses_changed_debug_information)
+{
+	/* In thousandths: how many changes must be refused at least. Others are lines and bounds of jumps
+	 * and padding, bytes that readers skip, and abbreviations that no entry uses. */
+	static const struct {
+		const char *name;
+		uint32_t least;
+	} sections[] = {
+		{".debug_info", 850},	  {".debug_line", 800},	   {".debug_abbrev", 900},
+		{".debug_rnglists", 600}, {".debug_ranges", 600},  {".debug_loclists", 600},
+		{".debug_loc", 600},	  {".debug_aranges", 600}, {".debug_str", 1000},
+	};
+	uint32_t total = 0, nr;
+	struct mp_relobj *obj;
+	struct mp_err err;
+	struct given g;
+
+	given_init(&g, (enum language)_i, 7);
+	ck_assert(!mp_relobj_open(g.output.data, g.output.size, &obj, &err));
+	for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++) {
+		uint32_t section = mp_relobj_section(obj, sections[i].name), refused;
+
+		if (!section)
+			continue;
+		refused = refused_changes(&g, obj, section, &nr);
+		ck_assert_msg(1000 * refused >= sections[i].least * nr, "%s: %u of %u",
+			      sections[i].name, refused, nr);
+		total += nr;
+	}
+	ck_assert_uint_gt(total, 300);
+	mp_relobj_free(obj);
+	ck_assert(accepted(&g));
+	given_fini(&g);
+}
+END_TEST
+
+/* Sections of debug information alone: of the original, and of what verify reads. */
+START_TEST(debug_information_that_is_damaged_does_no_harm)
+{
+	uint64_t state = 7 + (uint64_t)_i;
+	struct mp_relobj *old, *new;
+	uint8_t *copy, *output;
+	struct mp_err err;
+	struct given g;
+
+	given_init(&g, (enum language)_i, 3);
+	copy = malloc(g.object.size);
+	output = malloc(g.output.size);
+	ck_assert(copy && output && !mp_relobj_open(g.object.data, g.object.size, &old, &err) &&
+		  !mp_relobj_open(g.output.data, g.output.size, &new, &err));
+	for (int round = 0; round < 300; round++) {
+		const struct mp_relobj_section *s;
+		struct me_bytes out = {0};
+		int rc;
+
+		memcpy(copy, g.object.data, g.object.size);
+		memcpy(output, g.output.data, g.output.size);
+		for (int i = 0; i < 1 + round % 4; i++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			s = &old->sections[(state >> 33) % old->nr_sections];
+			if (strstr(s->name, ".debug_") && s->header.sh_size)
+				copy[s->header.sh_offset + (state >> 40) % s->header.sh_size] =
+					(uint8_t)(state >> 20);
+			s = &new->sections[(state >> 35) % new->nr_sections];
+			if (strstr(s->name, ".debug_") && s->header.sh_size)
+				output[s->header.sh_offset + (state >> 40) % s->header.sh_size] =
+					(uint8_t)(state >> 21);
+		}
+		rc = rewrite(&g, copy, g.object.size, &out, &err);
+		ck_assert(!rc || *err.msg);
+		me_bytes_fini(&out);
+		me_verify_object(copy, g.object.size, g.output.data, g.output.size, NULL, &err);
+		me_verify_object(g.object.data, g.object.size, output, g.output.size, NULL, &err);
+	}
+	mp_relobj_free(old);
+	mp_relobj_free(new);
+	free(copy);
+	free(output);
+	given_fini(&g);
+}
+END_TEST
+
 START_TEST(object_that_is_damaged_does_no_harm)
 {
 	uint64_t state = 42 + (uint64_t)_i;
 	struct given g;
 	uint8_t *copy;
 
-	given_init(&g, (enum language)_i % NR_LANGUAGES, 3);
+	given_init(&g, (enum language)_i, 3);
 	copy = malloc(g.object.size);
 	ck_assert_ptr_nonnull(copy);
 	for (int round = 0; round < 2000; round++) {
@@ -261,13 +388,19 @@ static Suite *suite(void)
 	TCase *t = tcase_create("object");
 
 	tcase_set_timeout(t, 120);
-	tcase_add_loop_test(t, object_in_any_order_verifies, 0, 8);
+	tcase_add_loop_test(t, object_in_any_order_verifies, 0, 2 * NR_OBJECTS);
 	tcase_add_loop_test(t, verify_refuses_every_changed_relocation, 0, NR_LANGUAGES);
 	tcase_add_loop_test(t, verify_refuses_every_moved_symbol, 0, NR_LANGUAGES);
 	tcase_add_test(t, verify_refuses_changed_exception_tables);
 	tcase_add_loop_test(t, verify_refuses_every_changed_unwind_byte_or_finds_the_same_rows, 0,
 			    NR_LANGUAGES);
-	tcase_add_loop_test(t, object_that_is_damaged_does_no_harm, 0, 4);
+	tcase_add_loop_test(t, object_that_is_damaged_does_no_harm, 0, NR_LANGUAGES);
+	suite_add_tcase(s, t);
+	t = tcase_create("debug");
+	tcase_set_timeout(t, 240);
+	tcase_add_loop_test(t, verify_refuses_changed_debug_information, C_DWARF_5, CPP_DWARF_5);
+	tcase_add_loop_test(t, debug_information_that_is_damaged_does_no_harm, C_DWARF_5,
+			    CPP_DWARF_5);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/* object_debug_line_private - line programs that are read and written. Only object_debug_line*.c include this header. */
+#ifndef ME_OBJECT_DEBUG_LINE_PRIVATE_H
+#define ME_OBJECT_DEBUG_LINE_PRIVATE_H
+
+#include "editor/object/debug/object_debug_private.h"
+
+enum me_orow_flags {
+	ME_OROW_STMT = 1 << 0,
+	ME_OROW_BLOCK = 1 << 1,
+	ME_OROW_PROLOGUE_END = 1 << 2,
+	ME_OROW_EPILOGUE_BEGIN = 1 << 3,
+};
+
+struct me_orow {
+	uint64_t off; /* in its section */
+	uint64_t file, line, column, isa, discriminator;
+	uint8_t flags;
+};
+
+/* A sequence of code that may move. */
+struct me_osequence {
+	uint32_t section, program;
+	uint32_t first_row, nr_rows;
+	uint64_t start, end;
+};
+
+struct me_oprogram {
+	uint64_t off, code, end; /* in .debug_line; @code: of the opcodes */
+	bool default_stmt;
+	int8_t line_base;
+	uint8_t line_range, opcode_base;
+	/* Opcodes of the output: sequences of code that does not move, then those of code that does.
+	 * Relocations count from the first opcode. */
+	struct me_bytes bytes, relocs;
+};
+
+struct me_olines {
+	struct me_odebug *d;
+	struct me_oprogram *programs;
+	uint32_t nr_programs, cap_programs;
+	struct me_osequence *sequences; /* by section and start, once all are read */
+	uint32_t nr_sequences, cap_sequences;
+	struct me_orow *rows;
+	uint32_t nr_rows, cap_rows;
+};
+
+/* Writes sequences for all code that moves. Return: 0, -ENOMEM. */
+int me_olines_put(struct me_olines *lines);
+
+#endif

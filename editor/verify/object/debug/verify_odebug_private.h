@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_odebug_private - debug information of two objects while it is compared. Only files of this folder include
+ * this header. Numbers are checked where they are read, since both files may be hostile.
+ */
+#ifndef VERIFY_ODEBUG_PRIVATE_H
+#define VERIFY_ODEBUG_PRIVATE_H
+
+#include <dwarf.h>
+
+#include "editor/verify/object/verify_object_private.h"
+
+/* Attributes of the new object that readers skip: bytes behind a list's offset, and former view numbers. */
+#define OD_FILLER     0x2d4d
+#define OD_LOCVIEWS   0x2d4e
+#define OD_ENTRY_VIEW 0x2d4f
+
+/* Reads [at, end) of a section; a read beyond gives 0 and sets @bad. */
+struct od_cursor {
+	const struct mp_relobj_section *s;
+	uint64_t at, end;
+	bool bad;
+};
+
+/* A relocated address: @section 0: a number. */
+struct od_addr {
+	uint32_t section;
+	uint64_t off;
+};
+
+/* A range of code, and the expression that holds there. */
+struct od_range {
+	uint32_t section;
+	uint64_t start, end;
+	uint64_t expr, expr_size; /* in the section of the list */
+	bool anywhere;
+};
+
+struct od_list {
+	struct od_range *list;
+	uint32_t nr, cap;
+	uint32_t section; /* that holds the expressions */
+	bool sorted;	  /* by section and start, and no two overlap */
+};
+
+struct od_attr {
+	uint64_t name, form;
+	int64_t constant; /* DW_FORM_implicit_const */
+};
+
+struct od_abbrev {
+	uint64_t code, tag;
+	bool children;
+	uint32_t first, nr; /* of its attributes */
+};
+
+struct od_unit {
+	uint32_t section;
+	uint64_t off, first, end;
+	unsigned int version;
+	uint64_t abbrevs_off;	   /* of the table that is read */
+	struct od_abbrev *abbrevs; /* by code */
+	uint32_t nr_abbrevs, cap_abbrevs;
+	struct od_attr *attrs;
+	uint32_t nr_attrs, cap_attrs;
+	struct od_addr base;
+	uint64_t addr_base, rnglists_base, loclists_base;
+};
+
+struct od_row {
+	uint32_t section, program;
+	uint64_t off;
+	uint64_t file, line, column, isa, discriminator;
+	uint8_t flags;
+	bool end; /* of a sequence: what follows has no line */
+};
+
+struct od_side {
+	struct vo_side *side;
+	uint32_t line, abbrev, addr, ranges, rnglists, loc, loclists,
+		aranges;     /* sections; 0: none */
+	struct od_row *rows; /* of code, by place; a row that ends a sequence stands before others */
+	uint32_t nr_rows, cap_rows;
+	uint64_t *programs; /* offsets of line programs */
+	uint32_t nr_programs, cap_programs;
+	struct od_unit unit;
+};
+
+/* An instruction that both objects have. */
+struct od_pair {
+	struct vo_place old, new;
+	uint8_t old_len, new_len;
+};
+
+struct od {
+	struct vo *vo;
+	struct od_side old, new;
+	struct od_pair *by_old, *by_new;
+	uint32_t nr_pairs;
+	const char *why;		   /* an entry differs */
+	struct od_list was, now;	   /* locations of the value at hand */
+	struct od_list code_was, code_now; /* code of the entry at hand */
+};
+
+/* ---- verify_odebug.c ---- */
+int od_refuse(struct od *od, const struct od_side *side, uint32_t section, uint64_t off,
+	      const char *why);
+uint64_t od_fixed(struct od_cursor *c, unsigned int size);
+uint64_t od_uleb(struct od_cursor *c);
+int64_t od_sleb(struct od_cursor *c);
+void od_skip(struct od_cursor *c, uint64_t size);
+struct od_cursor od_cursor_at(const struct od_side *side, uint32_t section, uint64_t off);
+const Elf64_Rela *od_reloc(const struct od_side *side, uint32_t section, uint64_t off);
+/* The field of @size bytes at @off: what its relocation leads to, or its number. */
+struct od_addr od_field(const struct od_side *side, uint32_t section, uint64_t off,
+			unsigned int size);
+/*
+ * od_same_bytes - are both fields of @size bytes the same, with the same relocations? Those to code
+ * must lead to a pair, those to line programs to the same one.
+ */
+bool od_same_bytes(struct od *od, struct vo_place old, struct vo_place new, uint64_t size);
+
+/* ---- verify_odebug_pairs.c ---- */
+int od_pairs(struct od *od);
+/* May the new place stand for the old one? @behind: both are the ends of instructions. */
+bool od_is_pair(const struct od *od, struct vo_place old, struct vo_place new, bool behind);
+bool od_add_range(struct od_list *list, const struct od_range *range);
+/* Does the same hold in both lists at each pair of instructions, at their first and last bytes? */
+bool od_same_lists(struct od *od, struct od_list *old, struct od_list *new);
+
+/* ---- verify_odebug_line.c ---- */
+int od_lines(struct od *od);
+
+/* ---- verify_odebug_lists.c ---- */
+/* Reads the list at @off. Return: 0, -ENOMEM, -EPERM. */
+int od_read_list(struct od *od, struct od_side *side, bool locations, uint64_t off,
+		 struct od_list *out);
+/* The address with number @index. */
+bool od_indexed(const struct od_side *side, uint64_t index, struct od_addr *out);
+
+/* ---- verify_odebug_unit.c ---- */
+/* Reads the header at @off, the abbreviations, and the bases. Return: 0, -ENOMEM, -EPERM. */
+int od_unit(struct od *od, struct od_side *side, uint32_t section, uint64_t off);
+const struct od_abbrev *od_abbrev(const struct od_unit *unit, uint64_t code);
+void od_skip_form(struct od_cursor *c, uint64_t form, unsigned int version);
+
+/* ---- verify_odebug_entry.c ---- */
+/* Compares all entries of a section. */
+int od_entries(struct od *od, uint32_t section);
+
+#endif
