@@ -146,19 +146,19 @@ expect() {
 }
 
 run branches.so,out=counts,edges=edges ./known
-for tool in jump-targets constant-loads nops same-functions save-places register-uses; do
+for tool in jump-targets spare-insns same-functions save-places register-uses; do
 	"$BUILD/tools/$tool" known edges >"$tool" 2>err.txt || fail "$tool: $(cat err.txt)"
 done
 for kind in branch-to-jump jump-to-jump around-jump call-to-jump jump-to-return call-return; do
 	expect jump-targets $kind 20
 done
 expect jump-targets call-end 40
-expect constant-loads immediate 80
-expect constant-loads longer 20
-expect constant-loads vector 20
-expect constant-loads other 20
+expect spare-insns immediate 80
+expect spare-insns longer 20
+expect spare-insns vector 20
+expect spare-insns other 20
 # Of habit 160, of first and second 20 each
-expect nops nops 200
+expect spare-insns nops 200
 expect same-functions fold-functions 1
 expect same-functions fold-run-bytes "$((0x$(nm -S known | awk '$4 == "second" { print $2 }')))"
 
@@ -228,7 +228,7 @@ slots direct -fsemantic-interposition -Wl,-Bsymbolic
 expect direct fixed 0
 
 # ---- bad input ----
-for tool in jump-targets constant-loads nops same-functions save-places slot-calls register-uses; do
+for tool in jump-targets spare-insns same-functions save-places slot-calls register-uses; do
 	for args in "known missing" "missing edges" "known known.S"; do
 		# shellcheck disable=SC2086 # Two words.
 		if "$BUILD/tools/$tool" $args >/dev/null 2>err.txt; then

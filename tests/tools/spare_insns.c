@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * constant_loads - says how many executed instructions load a constant from read-only data. For
- * scripts/bench/bench-small-rewrites.
+ * spare_insns - says how many executed instructions load a constant from read-only data, and how many
+ * change nothing. For scripts/bench/bench-small-rewrites.
  *
- *	constant-loads FILE EDGES
+ *	spare-insns FILE EDGES
  *
  * EDGES: exact counts of FILE (tests/plugin/branches.c, edges=). Counts instructions with an operand in
  * memory that they only read, at an address that is known, in a section that is neither writable nor
@@ -13,6 +13,7 @@
  *  longer		one could, in more bytes
  *  vector		the constant goes to a vector or x87 register
  *  other		the instruction has no form with an immediate there
+ *  nops		those that change nothing; endbr64 is none of them
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,10 +29,11 @@ enum kind {
 	KIND_LONGER,
 	KIND_VECTOR,
 	KIND_OTHER,
+	KIND_NOP,
 	NR_KINDS
 };
 
-static const char *const names[NR_KINDS] = {NULL, "immediate", "longer", "vector", "other"};
+static const char *const names[NR_KINDS] = {NULL, "immediate", "longer", "vector", "other", "nops"};
 
 struct full {
 	ZydisDecodedInstruction z;
@@ -148,8 +150,11 @@ static void add_run(const struct mp_elf *elf, const struct exact_run *run, uint6
 
 		if (mp_insn_decode(b, run->end - at, at, &insn))
 			return;
-		if (insn.rip_relative && insn.kind == MP_INSN_OTHER &&
-		    ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), b, insn.len, &f.z, f.op)))
+		if (insn.nop)
+			counts[KIND_NOP] += run->count;
+		else if (insn.rip_relative && insn.kind == MP_INSN_OTHER &&
+			 ZYAN_SUCCESS(
+				 ZydisDecoderDecodeFull(mp_decoder(), b, insn.len, &f.z, f.op)))
 			counts[kind_of(elf, &insn, &f)] += run->count;
 	}
 }
@@ -169,5 +174,5 @@ static int print(const struct mp_elf *elf, const struct exact_counts *counts, st
 
 int main(int argc, char **argv)
 {
-	return counted_tool(argc, argv, "constant-loads", MP_ELF_RELOCS, print);
+	return counted_tool(argc, argv, "spare-insns", MP_ELF_RELOCS, print);
 }
