@@ -101,7 +101,9 @@ static size_t make(uint32_t seed, uint64_t base, uint32_t nr_pages, uint32_t nr_
 						.cfa_off = (int32_t)i * 8,
 						.ra = MP_ROW_AT_CFA,
 						.ra_off = -8,
-						.flags = i % 3 ? 0 : i % 2 ? 4 : 8};
+						.flags = i % 3	 ? 0
+							 : i % 2 ? 4
+								 : 8};
 	rules[7] = (struct mp_row_rule){.stop = MP_ROW_STOP_RANGE};
 	for (page = 0; page < nr_pages; page++) {
 		pages[page] = nr;
