@@ -16,7 +16,7 @@
 
 struct mp_rows_page {
 	uint16_t first[MP_ROWS_GRANULES + 1]; /* of each granule: rows before it; then all rows */
-	uint16_t has_first; /* 1: the first row is the page's own */
+	uint16_t has_first;		      /* 1: the first row is the page's own */
 };
 
 /* mp_rows_laid_find - as mp_rows_find(). @none: the answer outside of all pages. */
