@@ -13,9 +13,11 @@ const char *md_rows_give_file(struct md_rows_give *give, struct md_source *sourc
 			      const struct md_modcache *mc, struct md_file *file,
 			      const struct morph_mmap *mmap)
 {
-	const struct md_module *module = md_modcache_module(mc, file->module);
+	struct md_module *module = md_modcache_module(mc, file->module);
+	struct mp_rows laid = {0};
 	struct md_source_rows rows = {
 		.mmap = mmap,
+		.laid = &laid,
 		.segments = file->segments,
 		.nr_segments = file->nr_segments,
 	};
@@ -26,7 +28,9 @@ const char *md_rows_give_file(struct md_rows_give *give, struct md_source *sourc
 	/* A file whose rows could not be read may have some. Its rbp is no frame pointer then. */
 	if (!takes_rows(source) || !module || !module->rows.rules || *given == give->session)
 		return NULL;
-	if (module->rows.nr_rows) {
+	if (module->rows.laid) {
+		laid = module->rows;
+	} else if (module->rows.nr_rows) {
 		rows.bytes = module->row_bytes;
 		rows.size = module->row_size;
 	}
@@ -35,6 +39,8 @@ const char *md_rows_give_file(struct md_rows_give *give, struct md_source *sourc
 	if (!ret) {
 		give->nr++;
 		give->bytes += rows.size;
+		if (laid.nr_rows)
+			md_module_lay_rows(module, &laid);
 	}
 	if (ret != -ENOSPC || give->was_full)
 		return NULL;

@@ -15,6 +15,7 @@
 #include "daemon/module/modread.h"
 #include "daemon/module/sandbox.h"
 #include "libprof/note/map_packed.h"
+#include "libprof/unwind/rows_laid.h"
 
 /*
  * Limit for the maps of all optimised modules together; a map of 2^24 pieces takes about 160
@@ -77,8 +78,7 @@ static int read_reply(struct md_modcache *mc, int fd, uint64_t size, const char 
 /* With other rows, the same stack would have other frames. */
 static bool same_rows(const struct md_module *a, const struct md_module *b)
 {
-	return a->row_size == b->row_size &&
-	       (!a->row_size || !memcmp(a->row_bytes, b->row_bytes, a->row_size));
+	return a->row_size == b->row_size && mp_rows_equal(&a->rows, &b->rows);
 }
 
 static bool same_map(const struct md_module *a, const struct md_module *b)

@@ -12,6 +12,7 @@
 #include "daemon/module/modcache_private.h"
 #include "libprof/elf/eh.h"
 #include "libprof/unwind/rows_compile.h"
+#include "libprof/unwind/rows_laid.h"
 
 /* Limit of .eh_frame; libLLVM-14 has 6 MiB. */
 #define FRAMES_MAX (64u << 20)
@@ -23,6 +24,38 @@ void md_module_drop_rows(struct md_module *module)
 	module->row_bytes = NULL;
 	module->row_size = module->row_come = 0;
 	module->rows = (struct mp_rows){0};
+}
+
+void md_module_lay_rows(struct md_module *module, const struct mp_rows *laid)
+{
+	free(module->row_bytes);
+	module->row_bytes = NULL;
+	module->rows = *laid;
+}
+
+static int pack_rows(struct md_module *module)
+{
+	size_t size;
+	int ret;
+
+	module->row_bytes = mp_rows_pack(&module->rows, &size);
+	if (!module->row_bytes)
+		return -ENOMEM;
+	ret = mp_rows_open(module->path, module->row_bytes, size, &module->rows, NULL);
+	return !ret && size != module->row_size ? -EBADMSG : ret;
+}
+
+void md_modcache_pack_rows(struct md_modcache *mc)
+{
+	for (uint32_t i = 1; i < mc->end; i++) {
+		struct md_module *module = mc->modules[i];
+
+		if (!module || !module->rows.laid || !pack_rows(module))
+			continue;
+		/* Walks end in a module whose rows could not be kept. */
+		mc->row_bytes -= module->row_size;
+		md_module_drop_rows(module);
+	}
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
@@ -114,7 +147,8 @@ int md_modcache_write_rows(const struct md_modcache *mc, const struct md_file *f
 	struct morph_module_unwind *record;
 	uint32_t off, nr;
 
-	if (!module || !module->rows.rules)
+	/* Only a reader sends rows, and no source has them. */
+	if (!module || !module->row_bytes || !module->rows.rules)
 		return 0;
 	for (off = 0; off < module->row_size; off += nr) {
 		nr = module->row_size - off < max ? module->row_size - off : max;

@@ -7,6 +7,7 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,13 @@
 
 const char *argp_program_version = "morphd " MORPH_VERSION;
 
+/*
+ * Arrays of this size are mappings of their own, and go back to the system when they are freed: libbpf's
+ * types of the kernel, a reader's reply, a file's unwind rows. Otherwise malloc() raises the limit to the
+ * size of the first large array, and holes between smaller ones stay.
+ */
+#define LARGE_ARRAY (256 << 10)
+
 int main(int argc, char **argv)
 {
 	struct md_options o;
@@ -34,6 +42,8 @@ int main(int argc, char **argv)
 	md_sandbox_reader(argv, MD_SANDBOX_MODULES, md_modread_file);
 	md_sandbox_reader(argv, MD_SANDBOX_ROWS, md_modread_file_with_rows);
 	md_sandbox_reader(argv, MD_SANDBOX_AUDITS, md_audited_file_work);
+	mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
+	mallopt(M_TRIM_THRESHOLD, LARGE_ARRAY);
 	mp_stdio_init("morphd");
 	md_options_parse(argc, argv, &o);
 	ret = o.is_run ? md_run_main(&o, &status, &err) : md_service_main(&o, &status, &err);

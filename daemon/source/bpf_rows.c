@@ -13,49 +13,47 @@
 
 #include "daemon/source/row_slabs.h"
 
+#define ALL_SLABS ((size_t)MD_WIRE_SLABS * MD_WIRE_SLAB)
+
 struct md_bpf_rows {
 	struct md_row_slabs slabs;
 	int slabs_fd, files_fd;
 };
 
-static size_t slab_bytes(void)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	return (MD_WIRE_SLAB_ROOM + page - 1) / page * page;
-}
-
-/* The programs' map keeps the slab; the mapping here is to fill it. */
-static int add_slab(void *arg, uint32_t nr, uint8_t **out)
+/* The programs' map keeps the slab; the mapping here is to fill it, and to read the rows. */
+static int add_slab(void *arg, uint32_t nr, uint8_t *at)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	const struct md_bpf_rows *rows = arg;
 	int fd, ret = 0;
-	void *memory;
 
 	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", sizeof(nr), MD_WIRE_SLAB_ROOM, 1, &opts);
 	if (fd < 0)
 		return fd;
-	memory = mmap(NULL, slab_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED) {
-		close(fd);
-		return -errno;
-	}
-	ret = bpf_map_update_elem(rows->slabs_fd, &nr, &fd, BPF_ANY);
+	if (mmap(at, MD_WIRE_SLAB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+	    MAP_FAILED)
+		ret = -errno;
+	if (!ret)
+		ret = bpf_map_update_elem(rows->slabs_fd, &nr, &fd, BPF_ANY);
 	close(fd);
-	if (ret)
-		munmap(memory, slab_bytes());
-	else
-		*out = memory;
 	return ret;
 }
 
 struct md_bpf_rows *md_bpf_rows_new(int slabs, int files)
 {
 	struct md_bpf_rows *rows = calloc(1, sizeof(*rows));
+	void *memory;
 
 	if (!rows)
 		return NULL;
+	/* Addresses only: a slab is mapped here when it is needed. */
+	memory = mmap(NULL, ALL_SLABS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		      0);
+	if (memory == MAP_FAILED) {
+		free(rows);
+		return NULL;
+	}
+	rows->slabs.memory = memory;
 	rows->slabs.add = add_slab;
 	rows->slabs.arg = rows;
 	rows->slabs_fd = slabs;
@@ -67,8 +65,7 @@ void md_bpf_rows_free(struct md_bpf_rows *rows)
 {
 	if (!rows)
 		return;
-	for (uint32_t i = 0; i < rows->slabs.nr; i++)
-		munmap(rows->slabs.slabs[i], slab_bytes());
+	munmap(rows->slabs.memory, ALL_SLABS);
 	free(rows);
 }
 
@@ -85,7 +82,8 @@ static int describe(const struct md_source_rows *given, struct md_wire_file_key 
 		if (file->segments[i].off + file->segments[i].size < file->segments[i].off)
 			return -EINVAL;
 	}
-	file->hash = XXH3_64bits(given->bytes, given->size);
+	if (given->bytes)
+		file->hash = XXH3_64bits(given->bytes, given->size);
 	if (!mmap)
 		return 0;
 	key->ino = mmap->ino;
@@ -97,24 +95,38 @@ static int describe(const struct md_source_rows *given, struct md_wire_file_key 
 	return 0;
 }
 
+/* Finds the rows in the slabs, or puts them there. */
+static int place(struct md_bpf_rows *rows, const struct md_source_rows *given,
+		 const struct md_wire_file_key *key, struct md_wire_file *file)
+{
+	struct md_wire_file old;
+	struct mp_rows laid;
+
+	if (given->laid && md_row_slabs_find(&rows->slabs, given->laid, file))
+		return 0;
+	if (!given->bytes)
+		return 0;
+	/* A file is given twice if its module was forgotten and is known again. */
+	if (!bpf_map_lookup_elem(rows->files_fd, key, &old) && old.hash == file->hash &&
+	    old.nr_pages) {
+		file->base = old.base;
+		file->nr_pages = old.nr_pages;
+		file->directory = old.directory;
+		file->rules = old.rules;
+		return 0;
+	}
+	return md_row_slabs_add(&rows->slabs, given->bytes, given->size, file,
+				given->laid ? given->laid : &laid);
+}
+
 int md_bpf_rows_give(struct md_bpf_rows *rows, const struct md_source_rows *given)
 {
 	struct md_wire_file_key key = {0};
-	struct md_wire_file file = {0}, old;
+	struct md_wire_file file = {0};
 	int ret = describe(given, &key, &file);
 
-	if (ret)
-		return ret;
-	/* A file is given twice if /proc named it first, and then an event that knows more. */
-	if (given->size && !bpf_map_lookup_elem(rows->files_fd, &key, &old) &&
-	    old.hash == file.hash && old.nr_pages) {
-		file.base = old.base;
-		file.nr_pages = old.nr_pages;
-		file.directory = old.directory;
-		file.rules = old.rules;
-	} else if (given->size) {
-		ret = md_row_slabs_add(&rows->slabs, given->bytes, given->size, &file);
-	}
+	if (!ret)
+		ret = place(rows, given, &key, &file);
 	/*
 	 * The system call orders what was written to the slabs before the file. A walk that is
 	 * being made has the file's earlier rows, which stay where they are.

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "libprof/unwind/rows.h"
+#include "libprof/unwind/rows_laid.h"
 
 /* The BPF programs read a rule as three words. */
 _Static_assert(sizeof(struct mp_row_rule) == 24 && MD_WIRE_SLAB_ROOM >= MD_WIRE_SLAB + 24,
@@ -16,6 +16,12 @@ _Static_assert(MP_ROWS_PAGES_MAX * sizeof(uint32_t) <= MD_WIRE_SLAB &&
 		       sizeof(struct md_wire_page) + (1 << 16) * sizeof(struct mp_row) <=
 			       MD_WIRE_SLAB,
 	       "each part fits into a slab");
+/* morphd looks rows up where the BPF programs do. */
+_Static_assert(sizeof(struct mp_rows_page) == sizeof(struct md_wire_page) &&
+		       MP_ROWS_GRANULES == MD_WIRE_GRANULES &&
+		       offsetof(struct mp_rows_page, has_first) ==
+			       offsetof(struct md_wire_page, has_first),
+	       "the same pages");
 
 static int make_slab(struct md_row_slabs *s)
 {
@@ -23,7 +29,7 @@ static int make_slab(struct md_row_slabs *s)
 
 	if (s->nr == MD_WIRE_SLABS)
 		return -ENOSPC;
-	ret = s->add(s->arg, s->nr, &s->slabs[s->nr]);
+	ret = s->add(s->arg, s->nr, s->memory + (size_t)s->nr * MD_WIRE_SLAB);
 	if (!ret)
 		s->nr++;
 	return ret;
@@ -47,7 +53,7 @@ static int take(struct md_row_slabs *s, size_t size, uint32_t align, uint32_t *p
 			return ret;
 	}
 	*position = (uint32_t)at;
-	*memory = s->slabs[at / MD_WIRE_SLAB] + at % MD_WIRE_SLAB;
+	*memory = s->memory + at;
 	s->used = (uint32_t)(at + size);
 	return 0;
 }
@@ -82,7 +88,7 @@ static int add_page(struct md_row_slabs *s, const struct mp_rows *rows, uint32_t
 			i++;
 		page->first[granule] = (uint16_t)i;
 	}
-	page->pad = 0;
+	page->has_first = has_first;
 	return 0;
 }
 
@@ -104,8 +110,30 @@ static int add_all(struct md_row_slabs *s, const struct mp_rows *rows, struct md
 	return ret;
 }
 
+static void describe(const struct md_row_slabs *s, const struct md_wire_file *file,
+		     const struct mp_rows *rows, struct mp_rows *out)
+{
+	*out = *rows;
+	out->rules = (const void *)(s->memory + file->rules);
+	out->pages = (const void *)(s->memory + file->directory);
+	out->rows = NULL;
+	out->laid = s->memory;
+}
+
+bool md_row_slabs_find(const struct md_row_slabs *s, const struct mp_rows *rows,
+		       struct md_wire_file *file)
+{
+	if (!rows->laid || rows->laid != s->memory)
+		return false;
+	file->base = rows->base;
+	file->nr_pages = rows->nr_pages;
+	file->directory = (uint32_t)((const uint8_t *)rows->pages - s->memory);
+	file->rules = (uint32_t)((const uint8_t *)rows->rules - s->memory);
+	return true;
+}
+
 int md_row_slabs_add(struct md_row_slabs *s, const void *bytes, size_t size,
-		     struct md_wire_file *file)
+		     struct md_wire_file *file, struct mp_rows *out)
 {
 	uint32_t used = s->used;
 	struct mp_rows rows;
@@ -113,6 +141,7 @@ int md_row_slabs_add(struct md_row_slabs *s, const void *bytes, size_t size,
 
 	file->base = 0;
 	file->nr_pages = file->directory = file->rules = 0;
+	*out = (struct mp_rows){0};
 	ret = mp_rows_open("", bytes, size, &rows, NULL);
 	if (ret || !rows.nr_rows)
 		return ret;
@@ -124,5 +153,6 @@ int md_row_slabs_add(struct md_row_slabs *s, const void *bytes, size_t size,
 	}
 	file->base = rows.base;
 	file->nr_pages = rows.nr_pages;
+	describe(s, file, &rows, out);
 	return 0;
 }

@@ -7,28 +7,37 @@
 #ifndef MD_ROW_SLABS_H
 #define MD_ROW_SLABS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/source/bpf/wire_rows.h"
+#include "libprof/unwind/rows.h"
 
 struct md_row_slabs {
 	/*
-	 * Gives the memory of slab @nr, MD_WIRE_SLAB_ROOM zeroed bytes. Return: 0, -errno. It is
+	 * Puts the memory of slab @nr, MD_WIRE_SLAB zeroed bytes, at @at. Return: 0, -errno. It is
 	 * called with 0, 1, 2, ..., and with a number again only if it failed.
 	 */
-	int (*add)(void *arg, uint32_t nr, uint8_t **out);
+	int (*add)(void *arg, uint32_t nr, uint8_t *at);
 	void *arg;
+	uint8_t *memory;   /* addresses for all MD_WIRE_SLABS slabs, one behind the other */
 	uint32_t nr, used; /* slabs, and bytes from the start of the first one */
-	uint8_t *slabs[MD_WIRE_SLABS];
 };
 
 /*
  * md_row_slabs_add - adds the @size bytes of rows at @bytes (8-aligned), which may be hostile. Sets the
- * members of @file that describe the rows. Return: 0, -EBADMSG (not sound), -E2BIG (more rows in one
- * page than can be described), -ENOSPC, -errno of add().
+ * members of @file that describe the rows. *@out: the rows where they lie now; without rows, nothing.
+ * Return: 0, -EBADMSG (not sound), -E2BIG (more rows in one page than can be described), -ENOSPC,
+ * -errno of add().
  */
 int md_row_slabs_add(struct md_row_slabs *slabs, const void *bytes, size_t size,
-		     struct md_wire_file *file);
+		     struct md_wire_file *file, struct mp_rows *out);
+/*
+ * md_row_slabs_find - sets the members of @file that describe the rows if @rows lie in these slabs.
+ * Return: false: they do not.
+ */
+bool md_row_slabs_find(const struct md_row_slabs *slabs, const struct mp_rows *rows,
+		       struct md_wire_file *file);
 
 #endif

@@ -16,6 +16,7 @@
 #include "daemon/record/recfile.h"
 #include "daemon/record/record.h"
 #include "libprof/base/err.h"
+#include "libprof/unwind/rows.h"
 
 /* AUTO: if the rate is so low that stacks cost less than MD_STACKS_SHARE_PPM of a CPU. */
 enum md_stacks {
@@ -56,6 +57,11 @@ struct md_source_rows {
 	uint32_t nr_segments;
 	const void *bytes;
 	size_t size; /* 0: the file has no rows */
+	/*
+	 * NULL: not wanted. Otherwise a source that keeps rows where morphd can read them, until the
+	 * source closes, describes them here. If it has done so before, there are no @bytes.
+	 */
+	struct mp_rows *laid;
 };
 
 struct md_source_ops {
@@ -84,6 +90,7 @@ struct md_source_ops {
 	void (*describe)(const struct md_source *source, struct md_recfile_info *info);
 	/* Return: a message for the user at the end, or NULL. */
 	const char *(*remark)(const struct md_source *source);
+	/* Rows that the source keeps are gone then: see md_modcache_pack_rows(). */
 	void (*close)(struct md_source *source);
 };
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libprof/unwind/rows_laid.h"
+
 static const struct mp_row_rule no_row = {.cfa = MP_ROW_STOP, .stop = MP_ROW_STOP_NO_ROW};
 
 const char *mp_row_stop_name(enum mp_row_stop stop)
@@ -139,16 +141,22 @@ static uint32_t rows_up_to(const struct mp_rows *rows, uint64_t vaddr, uint32_t 
 
 const struct mp_row_rule *mp_rows_find(const struct mp_rows *rows, uint64_t vaddr)
 {
-	uint32_t page, nr = rows_up_to(rows, vaddr, &page);
+	uint32_t page, nr;
 
+	if (rows->laid)
+		return mp_rows_laid_find(rows, vaddr, &no_row);
+	nr = rows_up_to(rows, vaddr, &page);
 	return nr ? &rows->rules[rows->rows[nr - 1].number] : &no_row;
 }
 
 bool mp_rows_entry(const struct mp_rows *rows, uint64_t vaddr, uint64_t *start)
 {
-	uint32_t page = 0, nr = rows_up_to(rows, vaddr, &page);
 	const struct mp_row_rule *rule;
+	uint32_t page = 0, nr;
 
+	if (rows->laid)
+		return mp_rows_laid_entry(rows, vaddr, start);
+	nr = rows_up_to(rows, vaddr, &page);
 	while (nr--) {
 		rule = &rows->rules[rows->rows[nr].number];
 		/* A row that stops may begin an FDE, too: what lies before it is not known to belong. */

@@ -13,12 +13,16 @@
 #include "libprof/base/err.h"
 #include "libprof/unwind/row_format.h"
 
-/* Points into the bytes that were checked. */
+/*
+ * Points into the bytes that were checked, or to rows that rows_laid describes: with @laid, @pages are
+ * positions from there, and @rows is NULL.
+ */
 struct mp_rows {
 	uint64_t base;
 	const struct mp_row_rule *rules;
 	const uint32_t *pages;
 	const struct mp_row *rows;
+	const uint8_t *laid; /* NULL: the rows are one array */
 	uint32_t nr_rules, nr_rows, nr_pages;
 };
 

@@ -33,7 +33,7 @@
 
 struct md_wire_page {
 	__u16 first[MD_WIRE_GRANULES + 1]; /* of each granule: rows that begin before it */
-	__u16 pad;
+	__u16 has_first;		   /* 1: the first row is the page's own; for morphd */
 };
 
 /* A file as the kernel knows it. The [vdso] is all zeros. */

@@ -6,12 +6,14 @@
 #include "daemon/attribute/rows_give.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/attribute/stack_walk.h"
 #include "daemon/module/modcache_private.h"
 #include "daemon/source/proc_scan.h"
+#include "daemon/source/row_slabs.h"
 #include "tests/support/kmod_walk.h"
 #include "tests/unit/suite.h"
 
@@ -38,6 +40,39 @@ static int take(struct md_source *from, const struct md_source_rows *rows)
 static const struct md_source_ops takes = {
 	.name = "takes", .give_rows = take, .rows_full = "no room"};
 static const struct md_source_ops takes_none = {.name = "takes-none"};
+
+/* ---- a source that keeps rows where morphd can read them ---- */
+
+static struct md_row_slabs slabs;
+static int nr_laid, nr_found;
+
+static int add_slab(void *arg, uint32_t nr, uint8_t *at)
+{
+	(void)arg;
+	(void)nr;
+	(void)at;
+	return 0;
+}
+
+static int keep(struct md_source *from, const struct md_source_rows *rows)
+{
+	struct md_wire_file file;
+	int ret = 0;
+
+	(void)from;
+	ck_assert_ptr_nonnull(rows->laid);
+	if (md_row_slabs_find(&slabs, rows->laid, &file)) {
+		ck_assert_ptr_null(rows->bytes);
+		nr_found++;
+	} else if (rows->bytes) {
+		ret = md_row_slabs_add(&slabs, rows->bytes, rows->size, &file, rows->laid);
+		nr_laid++;
+	}
+	return ret ? ret : answer;
+}
+
+static const struct md_source_ops keeps = {
+	.name = "keeps", .give_rows = keep, .rows_full = "no room"};
 
 static void setup(void)
 {
@@ -142,6 +177,72 @@ START_TEST(a_full_source_is_reported_once)
 }
 END_TEST
 
+START_TEST(rows_are_kept_once_and_outlive_their_source)
+{
+	struct md_modcache *other = md_modcache_new(), *kept;
+	const struct md_module *module, *same;
+	uint32_t nr = 0;
+
+	ck_assert_ptr_nonnull(other);
+	md_modcache_want_rows(other);
+	slabs = (struct md_row_slabs){.add = add_slab};
+	slabs.memory = calloc(MD_WIRE_SLABS, MD_WIRE_SLAB);
+	ck_assert_ptr_nonnull(slabs.memory);
+	source.ops = &keeps;
+	nr_laid = nr_found = 0;
+	ck_assert_int_eq(give_all(0), 0);
+	ck_assert_int_ge(nr_laid, 3);
+	ck_assert_int_eq(nr_found, 0);
+	give_all(MORPH_MMAP_GENERATION);
+	ck_assert_int_ge(nr_found, nr_laid);
+	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++) {
+		ck_assert(!module->rows.nr_rows || module->rows.laid == slabs.memory);
+		ck_assert(!module->rows.laid || !module->row_bytes);
+	}
+	md_modcache_pack_rows(modcache);
+	memset(slabs.memory, 0xff, (size_t)MD_WIRE_SLABS * MD_WIRE_SLAB);
+	free(slabs.memory);
+	/* The same files, read anew. */
+	source.ops = &takes;
+	md_rows_give_start(&give, &source, NULL, 0);
+	kept = modcache;
+	modcache = other;
+	give_all(0);
+	modcache = kept;
+	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++) {
+		same = md_modcache_module(other, i);
+		ck_assert_ptr_nonnull(same);
+		ck_assert_ptr_null(module->rows.laid);
+		ck_assert_uint_eq(module->row_size, same->row_size);
+		ck_assert(!module->row_size ||
+			  !memcmp(module->row_bytes, same->row_bytes, same->row_size));
+		nr += module->rows.nr_rows > 0;
+	}
+	ck_assert_uint_eq(nr, (uint32_t)nr_laid);
+	/* The next source gets them. */
+	nr_files = 0;
+	give_all(0);
+	ck_assert_int_ge(nr_files, nr_laid);
+	md_modcache_free(other);
+}
+END_TEST
+
+START_TEST(rows_that_a_source_refuses_stay_with_morphd)
+{
+	const struct md_module *module;
+
+	slabs = (struct md_row_slabs){.add = add_slab};
+	slabs.memory = calloc(MD_WIRE_SLABS, MD_WIRE_SLAB);
+	ck_assert_ptr_nonnull(slabs.memory);
+	source.ops = &keeps;
+	answer = -EPERM;
+	give_all(0);
+	free(slabs.memory);
+	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++)
+		ck_assert(!module->rows.nr_rows || (!module->rows.laid && module->row_bytes));
+}
+END_TEST
+
 static Suite *rows_give_suite(void)
 {
 	Suite *suite = suite_create("rows_give");
@@ -153,6 +254,8 @@ static Suite *rows_give_suite(void)
 	tcase_add_test(tc, rows_are_given_again_to_the_next_source);
 	tcase_add_test(tc, rows_are_given_to_no_source_that_makes_no_walks);
 	tcase_add_test(tc, a_full_source_is_reported_once);
+	tcase_add_test(tc, rows_are_kept_once_and_outlive_their_source);
+	tcase_add_test(tc, rows_that_a_source_refuses_stay_with_morphd);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

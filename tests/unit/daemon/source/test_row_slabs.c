@@ -9,9 +9,10 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "libprof/unwind/rows.h"
+#include "libprof/unwind/rows_laid.h"
 #include "tests/unit/suite.h"
 
 static uint8_t *memory[MD_WIRE_SLABS];
@@ -46,7 +47,7 @@ static void *find(const void *map, uint32_t key)
 
 static struct md_row_slabs laid;
 
-static int add(void *arg, uint32_t nr, uint8_t **out)
+static int add(void *arg, uint32_t nr, uint8_t *at)
 {
 	int ret = result;
 
@@ -56,21 +57,22 @@ static int add(void *arg, uint32_t nr, uint8_t **out)
 	if (ret)
 		return ret;
 	ck_assert_ptr_null(memory[nr]);
-	*out = memory[nr] = calloc(1, MD_WIRE_SLAB_ROOM);
-	ck_assert_ptr_nonnull(memory[nr]);
+	ck_assert_ptr_eq(at, laid.memory + (size_t)nr * MD_WIRE_SLAB);
+	memory[nr] = at;
 	return 0;
 }
 
 static void setup(void)
 {
 	laid = (struct md_row_slabs){.add = add, .arg = &laid};
+	laid.memory = calloc(1, (size_t)MD_WIRE_SLABS * MD_WIRE_SLAB + MD_WIRE_SLAB_ROOM);
+	ck_assert_ptr_nonnull(laid.memory);
 	result = 0;
 }
 
 static void teardown(void)
 {
-	for (uint32_t i = 0; i < MD_WIRE_SLABS; i++)
-		free(memory[i]);
+	free(laid.memory);
 	memset(memory, 0, sizeof(memory));
 }
 
@@ -98,7 +100,11 @@ static size_t make(uint32_t seed, uint64_t base, uint32_t nr_pages, uint32_t nr_
 						.cfa_reg = 4,
 						.cfa_off = (int32_t)i * 8,
 						.ra = MP_ROW_AT_CFA,
-						.ra_off = -8};
+						.ra_off = -8,
+						.flags = i % 3	 ? 0
+							 : i % 2 ? 4
+								 : 8};
+	rules[7] = (struct mp_row_rule){.stop = MP_ROW_STOP_RANGE};
 	for (page = 0; page < nr_pages; page++) {
 		pages[page] = nr;
 		if (rand() % 4 == 0 && page + 1 < nr_pages)
@@ -142,10 +148,36 @@ static void same_rules(const struct md_wire_file *file, const struct mp_rows *ro
 	ck_assert(!find_rule(&code, rows->base + size, &rule));
 }
 
+/* What morphd reads in the slabs is what the bytes have, and these bytes can be made again. */
+static void same_view(const struct mp_rows *view, const struct mp_rows *rows, size_t size,
+		      uint32_t nr)
+{
+	uint64_t span = (uint64_t)rows->nr_pages * MP_ROWS_PAGE, at, start, expected;
+	size_t packed_size;
+	void *packed;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		at = rows->base + (i % 2 ? (uint64_t)rand() % (span + 2) - 1
+					 : (uint64_t)rand() % rows->nr_pages * MP_ROWS_PAGE +
+						   (uint64_t)rand() % 3);
+		ck_assert(!memcmp(mp_rows_find(view, at), mp_rows_find(rows, at),
+				  sizeof(struct mp_row_rule)));
+		start = expected = 1;
+		ck_assert_int_eq(mp_rows_entry(view, at, &start),
+				 mp_rows_entry(rows, at, &expected));
+		ck_assert_uint_eq(start, expected);
+	}
+	ck_assert(mp_rows_equal(view, rows) && mp_rows_equal(rows, view));
+	packed = mp_rows_pack(view, &packed_size);
+	ck_assert_uint_eq(packed_size, size);
+	ck_assert(!memcmp(packed, table, size));
+	free(packed);
+}
+
 START_TEST(the_same_rule_is_found_at_each_address)
 {
-	struct md_wire_file file;
-	struct mp_rows rows;
+	struct md_wire_file file, found;
+	struct mp_rows rows, view;
 	uint64_t base;
 	size_t size;
 
@@ -153,18 +185,43 @@ START_TEST(the_same_rule_is_found_at_each_address)
 		base = i % 3 ? (uint64_t)i * MP_ROWS_PAGE : 0;
 		size = make(i, base, 1 + i % 7, i % 5 ? 3 + i * 20 : 12000);
 		ck_assert_int_eq(mp_rows_open("made", table, size, &rows, NULL), 0);
-		ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), 0);
+		ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
 		same_rules(&file, &rows, 30000);
+		same_view(&view, &rows, size, 30000);
+		ck_assert(md_row_slabs_find(&laid, &view, &found));
+		ck_assert(found.base == file.base && found.nr_pages == file.nr_pages &&
+			  found.directory == file.directory && found.rules == file.rules);
+		ck_assert(!md_row_slabs_find(&laid, &rows, &found));
 	}
 	/* Enough for parts to be pushed to the next slab. */
 	ck_assert_uint_gt(laid.nr, 1);
 }
 END_TEST
 
+START_TEST(rows_that_differ_in_one_place_are_not_equal)
+{
+	struct md_wire_file file;
+	struct mp_rows rows, view;
+	size_t size = make(5, 0, 4, 200);
+	struct mp_row *row;
+
+	ck_assert_int_eq(mp_rows_open("made", table, size, &rows, NULL), 0);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
+	ck_assert(mp_rows_equal(&view, &rows));
+	for (uint32_t i = 0; i < rows.nr_rows; i++) {
+		row = (struct mp_row *)&rows.rows[i];
+		row->low ^= 1;
+		ck_assert(!mp_rows_equal(&view, &rows));
+		row->low ^= 1;
+	}
+	ck_assert(mp_rows_equal(&view, &rows));
+}
+END_TEST
+
 START_TEST(rows_that_fill_a_page_are_found_or_refused)
 {
 	struct md_wire_file file;
-	struct mp_rows rows;
+	struct mp_rows rows, view;
 	size_t size;
 
 	size = make(1, 0, 1, 65536);
@@ -181,12 +238,13 @@ START_TEST(rows_that_fill_a_page_are_found_or_refused)
 	size = mp_rows_size(head->nr_rules, head->nr_rows, 1);
 	memset(row + 65535, 0, 8);
 	ck_assert_int_eq(mp_rows_open("full", table, size, &rows, NULL), 0);
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), 0);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
 	same_rules(&file, &rows, 100000);
+	same_view(&view, &rows, size, 10000);
 	/* With the row of the page before it, that page would have one row too many. */
 	for (uint32_t i = 0; i < 65535; i++)
 		row[i].low++;
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), -E2BIG);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), -E2BIG);
 	ck_assert_uint_eq(file.nr_pages, 0);
 }
 END_TEST
@@ -194,21 +252,21 @@ END_TEST
 START_TEST(nothing_is_taken_of_what_is_refused)
 {
 	struct md_wire_file file = {.nr_pages = 7};
+	struct mp_rows view;
 	uint32_t used;
 	size_t size = make(3, 0, 2, 100);
 
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size - 8, &file), -EBADMSG);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size - 8, &file, &view), -EBADMSG);
 	ck_assert_uint_eq(file.nr_pages, 0);
 	ck_assert_uint_eq(laid.used, 0);
 	result = -EPERM;
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), -EPERM);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), -EPERM);
 	ck_assert_uint_eq(laid.used, 0);
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), 0);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
 	used = laid.used;
 	laid.used = (MD_WIRE_SLABS << MD_WIRE_SLAB_SHIFT) - 500;
 	laid.nr = MD_WIRE_SLABS;
-	laid.slabs[MD_WIRE_SLABS - 1] = laid.slabs[0];
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), -ENOSPC);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), -ENOSPC);
 	ck_assert_uint_eq(laid.used, (MD_WIRE_SLABS << MD_WIRE_SLAB_SHIFT) - 500);
 	ck_assert_uint_gt(used, size / 2);
 }
@@ -219,9 +277,10 @@ START_TEST(a_wrong_position_leads_out_of_no_slab)
 	struct code code = {.nr_pages = 1};
 	struct md_wire_file file;
 	struct morph_row_rule rule;
+	struct mp_rows view;
 	size_t size = make(4, 0, 3, 500);
 
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file), 0);
+	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
 	for (uint32_t i = 0; i < MD_WIRE_SLAB / 8; i++)
 		((uint64_t *)memory[0])[i] = (uint64_t)rand() << 33 ^ (uint64_t)rand();
 	for (uint32_t i = 0; i < 200000; i++) {
@@ -241,6 +300,7 @@ static Suite *make_suite(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_same_rule_is_found_at_each_address);
+	tcase_add_test(tc, rows_that_differ_in_one_place_are_not_equal);
 	tcase_add_test(tc, rows_that_fill_a_page_are_found_or_refused);
 	tcase_add_test(tc, nothing_is_taken_of_what_is_refused);
 	tcase_add_test(tc, a_wrong_position_leads_out_of_no_slab);
