@@ -130,7 +130,7 @@ ends 3 morph-optimize --db=none.db -o x prog
 ends 3 morph-optimize --db=few.db -o x prog
 ends 3 morph-optimize --db=s.db --since=@99999999999 -o x prog
 ends 4 morph-optimize --db=s.db -o x golike
-gcc -O2 -fno-pie -c prog.c -o prog.o && gcc -g -O2 -fno-pie -c prog.c -o debug.o || exit 1
+gcc -O2 -fno-pie -c prog.c -o prog.o && gcc -g -gz -O2 -fno-pie -c prog.c -o debug.o || exit 1
 ends 0 morph-optimize --db=s.db --program=prog -o fast.o prog.o
 ends 0 morph-optimize verify prog.o fast.o
 ends 2 morph-optimize --db=s.db -o x prog.o
