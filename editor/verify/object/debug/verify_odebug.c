@@ -52,32 +52,35 @@ void od_skip(struct od_cursor *c, uint64_t size)
 		c->at += size;
 }
 
+/* Reads a number of any length. *@shift: bits that it has; *@last: its last byte. */
+static uint64_t leb(struct od_cursor *c, unsigned int *shift, uint64_t *last)
+{
+	uint64_t v = 0;
+
+	*shift = 0;
+	do {
+		*last = od_fixed(c, 1);
+		if (*shift < 64)
+			v |= (*last & 0x7f) << *shift;
+		*shift += 7;
+	} while (*last & 0x80);
+	return v;
+}
+
 uint64_t od_uleb(struct od_cursor *c)
 {
-	uint64_t v = 0, byte;
-	unsigned int shift = 0;
+	unsigned int shift;
+	uint64_t last;
 
-	do {
-		byte = od_fixed(c, 1);
-		if (shift < 64)
-			v |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	return v;
+	return leb(c, &shift, &last);
 }
 
 int64_t od_sleb(struct od_cursor *c)
 {
-	uint64_t v = 0, byte;
-	unsigned int shift = 0;
+	unsigned int shift;
+	uint64_t last, v = leb(c, &shift, &last);
 
-	do {
-		byte = od_fixed(c, 1);
-		if (shift < 64)
-			v |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (shift < 64 && (byte & 0x40))
+	if (shift < 64 && (last & 0x40))
 		v |= ~UINT64_C(0) << shift;
 	return (int64_t)v;
 }
