@@ -7,20 +7,9 @@
 # The code is the same as without debug information. verify refuses objects whose debug information was changed.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib.sh"
+. "$here/lib-objects.sh"
 need gcc ld readelf addr2line python3
 scratch objdebug
-optimize=$BUILD/morph-optimize
-linkers=
-for l in bfd gold lld mold; do
-	{ command -v ld.$l || command -v $l; } >/dev/null 2>&1 && linkers="$linkers $l"
-done
-
-# rewritten SEED PROGRAM FILE OUT: rewrite and verify
-rewritten() {
-	rm -f "$4"
-	command_ends 0 "rewrite $3 ($what)" "$optimize" "$3" --program="$2" --stress-layout="$1" -o "$4" || return
-	command_ends 0 "verify $4 ($what)" "$optimize" verify "$3" "$4"
-}
 
 # complaints FILE: what readelf says about its debug information
 complaints() {

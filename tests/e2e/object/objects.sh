@@ -6,19 +6,9 @@
 # them, and refuses objects that were changed.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib.sh"
+. "$here/lib-objects.sh"
 need gcc ld
 scratch object
-optimize=$BUILD/morph-optimize
-linkers=
-for l in bfd gold lld mold; do
-	{ command -v ld.$l || command -v $l; } >/dev/null 2>&1 && linkers="$linkers $l"
-done
-
-# rewritten SEED PROGRAM FILE OUT: rewrite and verify
-rewritten() {
-	command_ends 0 "rewrite $3 ($what)" "$optimize" "$3" --program="$2" --stress-layout="$1" -o "$4" || return
-	command_ends 0 "verify $4 ($what)" "$optimize" verify "$3" "$4"
-}
 
 # same WHAT PROGRAM: the program prints what the original prints
 same() {
