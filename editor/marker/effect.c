@@ -184,7 +184,7 @@ static bool is_fixed_shift(const ZydisDecodedInstruction *z, const ZydisDecodedO
 static uint64_t replaced_flags(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *op,
 			       uint64_t changed)
 {
-	/* What these instructions do with other flags is undefined, so old flags may survive. */
+	/* The manuals leave all other flags undefined, so these flags may keep their old values. */
 	static const struct {
 		ZydisMnemonic mnemonic;
 		uint32_t flags;

@@ -73,7 +73,7 @@ static bool is_left_out(const struct me_slices *slices, const struct mp_block *b
 	       slices->insns[lo].len == block->size && block->term == MP_TERM_FALL;
 }
 
-/* What the plan does with a block. */
+/* Does the plan copy a block, and with its instructions? */
 enum copying {
 	NOT_COPIED,
 	COPIED,

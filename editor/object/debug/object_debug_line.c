@@ -300,10 +300,10 @@ int me_odebug_lines(struct me_odebug *d)
 	struct me_olines lines = {.d = d};
 	int rc = d->line ? read_programs(&lines) : 0;
 
-	if (!rc && d->line)
-		rc = me_olines_put(&lines);
-	if (!rc && d->line)
+	if (!rc && d->line) {
+		me_olines_put(&lines);
 		rc = put_section(&lines);
+	}
 	for (uint32_t i = 0; i < lines.nr_programs; i++) {
 		me_bytes_fini(&lines.programs[i].bytes);
 		me_bytes_fini(&lines.programs[i].relocs);

@@ -45,7 +45,7 @@ struct me_olines {
 	uint32_t nr_rows, cap_rows;
 };
 
-/* Writes sequences for all code that moves. Return: 0, -ENOMEM. */
-int me_olines_put(struct me_olines *lines);
+/* Writes sequences for all code that moves. Without memory, the bytes of a program are marked as failed. */
+void me_olines_put(struct me_olines *lines);
 
 #endif

@@ -7,11 +7,9 @@
  * row, the row that held for it is repeated there, but begins no statement: a debugger finds the
  * line of the address, and sets no additional breakpoints.
  */
-#include <errno.h>
-
 #include "editor/object/debug/object_debug_line_private.h"
 
-/* What a reader of the bytes that were written so far knows. */
+/* The state that a reader of the line program has behind the last byte written. */
 struct writer {
 	struct me_olines *lines;
 	struct me_oprogram *program; /* whose sequence is open; NULL: none */
@@ -190,7 +188,7 @@ static void put_item(struct writer *w, const struct me_item *item)
 		put_row(w, first, item->off, lines->rows[first].flags);
 }
 
-int me_olines_put(struct me_olines *lines)
+void me_olines_put(struct me_olines *lines)
 {
 	const struct me_object *o = lines->d->o;
 	struct writer w = {.lines = lines};
@@ -206,5 +204,4 @@ int me_olines_put(struct me_olines *lines)
 		    (f + 1 == o->nr_fragments || o->fragments[f + 1].out != fragment->out))
 			close_sequence(&w, fragment->end);
 	}
-	return 0;
 }

@@ -170,7 +170,7 @@ static int read_entries(struct reader *r, struct me_olist *out)
 			return 0;
 		if (none || (!e.anywhere && e.start == e.end))
 			continue;
-		/* Where code is absent, nothing can be said of its place. */
+		/* Such a range is not in code of the object, or ends before it begins. */
 		if (!e.anywhere && (!e.section || e.start > e.end))
 			return damaged(r);
 		if (!me_grow(&out->entries, &out->cap, (uint64_t)out->nr + 1,

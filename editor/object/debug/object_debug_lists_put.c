@@ -9,7 +9,7 @@
 
 #include "editor/object/debug/object_debug_private.h"
 
-/* Where the range of one entry is now, and what is true there. */
+/* Writes one list. */
 struct writer {
 	struct me_odebug *d;
 	struct me_olists *to;

@@ -89,7 +89,7 @@ struct me_olists {
 	uint32_t nr_table;
 };
 
-/* What an entry of .debug_addr is used as. */
+/* Units use an address of .debug_addr for one of these places, or for both. */
 enum me_ouse {
 	ME_OUSE_START = 1 << 0,	 /* the place of an instruction */
 	ME_OUSE_BEHIND = 1 << 1, /* the place behind one */
@@ -118,7 +118,7 @@ int me_odebug_refuse(const struct me_odebug *d, const char *why);
 int me_odebug_no_memory(const struct me_odebug *d);
 /* The relocation at @off of a section; NULL: none. */
 const Elf64_Rela *me_odebug_reloc_at(const struct me_odebug *d, uint32_t section, uint64_t off);
-/* What the field of @size bytes at @off holds: a place if it is relocated, else a number. */
+/* Return: the value of the field of @size bytes at @off: a place if it is relocated, else a number. */
 struct me_oaddr me_odebug_field(const struct me_odebug *d, uint32_t section, uint64_t off,
 				unsigned int size);
 /* Is the place in code that moves? */
@@ -195,7 +195,7 @@ struct me_olist {
 	uint32_t nr, cap;
 };
 
-/* Where the code of @e is now; @out is empty before. In object_debug_code.c. */
+/* Puts the new ranges of the code of @e into @out, which is empty before. In object_debug_code.c. */
 int me_odebug_map_entry(struct me_odebug *d, const struct me_oentry *e, struct me_ointervals *out);
 /* Reads the list at @off of the section of @kind. Return: 0, -ENOMEM, -EPERM. */
 int me_odebug_read_list(struct me_odebug *d, const struct me_ounit *unit, enum me_olists_kind kind,

@@ -440,7 +440,7 @@ void vo_pass(struct vo *vo, const struct vo_side *side, struct vo_place *place)
 	struct mp_err *err = vo->err, ignored;
 	uint32_t nr;
 
-	/* What is no instruction stays as it is. */
+	/* If bytes cannot be decoded, @place does not change, and nothing is reported. */
 	vo->err = &ignored;
 	if (!skip(vo, side, &end, passed, &nr) && nr < LIMIT)
 		*place = end;

@@ -338,7 +338,7 @@ static void requests(void)
 	EXPECT(walks.rows_files == 1, "%llu files", walks.rows_files);
 	EXPECT(walks.rows_bytes == with_rows, "%llu bytes, before %" PRIu64, walks.rows_bytes,
 	       with_rows);
-	/* What the module keeps about a file may be larger than the rows of a small vDSO. */
+	/* The module's own record of a file may be larger than the rows of a small vDSO. */
 	EXPECT_ERRNO(give(&rows, NULL, 0), 0);
 	EXPECT_ERRNO(ioctl(reader.fd, MORPH_IOC_WALKS, &walks), 0);
 	EXPECT(walks.rows_files == 1, "%llu files", walks.rows_files);

@@ -8,7 +8,7 @@
 
 #include "editor/verify/object/debug/verify_odebug_private.h"
 
-/* What one entry says of its code. */
+/* The attributes of one entry that describe its code. */
 struct code {
 	bool low, high, ranges, entry;
 	struct od_addr low_at, high_at, entry_at;

@@ -148,7 +148,7 @@ static void same_rules(const struct md_wire_file *file, const struct mp_rows *ro
 	ck_assert(!find_rule(&code, rows->base + size, &rule));
 }
 
-/* What morphd reads in the slabs is what the bytes have, and these bytes can be made again. */
+/* morphd finds the same rows in the slabs as in the bytes, and makes the same bytes from them. */
 static void same_view(const struct mp_rows *view, const struct mp_rows *rows, size_t size,
 		      uint32_t nr)
 {
