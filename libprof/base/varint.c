@@ -57,7 +57,7 @@ const uint8_t *mp_varint_get_bytes(struct mp_varint_reader *r, size_t size)
 	return p;
 }
 
-uint64_t mp_varint_get(struct mp_varint_reader *r)
+uint64_t mp_varint_get_long(struct mp_varint_reader *r)
 {
 	uint64_t v = 0;
 

@@ -30,7 +30,14 @@ struct mp_varint_reader {
 
 /* Address of the next @size bytes, or NULL. */
 const uint8_t *mp_varint_get_bytes(struct mp_varint_reader *r, size_t size);
-uint64_t mp_varint_get(struct mp_varint_reader *r);
+uint64_t mp_varint_get_long(struct mp_varint_reader *r);
+/* Most numbers have one byte, which is read in place. */
+static inline uint64_t mp_varint_get(struct mp_varint_reader *r)
+{
+	if (!r->failed && r->p < r->end && *r->p < 128)
+		return *r->p++;
+	return mp_varint_get_long(r);
+}
 int64_t mp_varint_get_signed(struct mp_varint_reader *r);
 
 #endif

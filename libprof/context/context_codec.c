@@ -154,17 +154,9 @@ struct decoder {
 	uint32_t depth;
 };
 
-/* Most numbers have one byte. */
-static uint64_t get(struct decoder *d)
-{
-	if (!d->r.failed && d->r.p < d->r.end && *d->r.p < 128)
-		return *d->r.p++;
-	return mp_varint_get(&d->r);
-}
-
 static int read_modules(struct decoder *d)
 {
-	uint64_t nr = get(d);
+	uint64_t nr = mp_varint_get(&d->r);
 	const uint8_t *bytes;
 
 	if (!nr || nr > MODULES_MAX)
@@ -202,12 +194,12 @@ static bool read_samples(struct decoder *d, uint64_t token, struct mp_context_no
 {
 	if (!has_samples(node->kind))
 		return !(token & HAS_TIME);
-	node->self = get(d);
+	node->self = mp_varint_get(&d->r);
 	if (node->self > INT64_MAX ||
 	    __builtin_mul_overflow(node->self, d->period_ns, &node->self_ns))
 		return false;
 	if (token & HAS_TIME)
-		node->self_ns = get(d);
+		node->self_ns = mp_varint_get(&d->r);
 	return node->self && node->self_ns <= INT64_MAX;
 }
 
@@ -224,7 +216,7 @@ static int read_node(struct decoder *d, uint64_t token, struct mp_context_node *
 	if (node->kind == MP_CONTEXT_OTHER)
 		module = 0;
 	if (token & HAS_MODULE)
-		module = get(d);
+		module = mp_varint_get(&d->r);
 	if (module >= d->tree->nr_modules || (node->kind == MP_CONTEXT_OTHER && module))
 		return -EBADMSG;
 	node->module = (uint32_t)module;
@@ -235,7 +227,7 @@ static int read_node(struct decoder *d, uint64_t token, struct mp_context_node *
 	if (!read_samples(d, token, node))
 		return -EBADMSG;
 	if (token & HAS_NEW)
-		node->nr_new = get(d);
+		node->nr_new = mp_varint_get(&d->r);
 	return d->r.failed || node->nr_new > INT64_MAX ? -EBADMSG : 0;
 }
 
@@ -279,12 +271,12 @@ static int read_nodes(struct decoder *d)
 		}
 		d->left[d->depth - 1]--;
 		node = (struct mp_context_node){0};
-		token = get(d);
+		token = mp_varint_get(&d->r);
 		r = read_node(d, token, &node);
 		if (!r)
 			r = add_node(d, &node, &added);
 		if (!r && token & HAS_CHILDREN)
-			r = begin_children(d, added, get(d));
+			r = begin_children(d, added, mp_varint_get(&d->r));
 	}
 	return r ? r : d->r.failed || d->r.p != d->r.end ? -EBADMSG : 0;
 }
@@ -317,13 +309,13 @@ static int read_all(struct decoder *d)
 	uint64_t nr;
 	int r;
 
-	if (get(d) != VERSION)
+	if (mp_varint_get(&d->r) != VERSION)
 		return -EBADMSG;
-	d->period_ns = get(d);
+	d->period_ns = mp_varint_get(&d->r);
 	r = read_modules(d);
 	if (r)
 		return r;
-	nr = get(d);
+	nr = mp_varint_get(&d->r);
 	if (nr)
 		r = begin_children(d, 0, nr);
 	if (!r)
