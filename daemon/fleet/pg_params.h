@@ -8,7 +8,7 @@
 #include "daemon/fleet/pg_array.h"
 #include "libprof/base/err.h"
 
-#define MD_PG_PARAMS_MAX 12
+#define MD_PG_PARAMS_MAX 16
 
 /* The parameters of one statement, in order. Starts as zeros. Bytes stay the caller's. */
 struct md_pg_params {

@@ -191,13 +191,13 @@ static void limit_bandwidth(struct push *p, size_t nr_bytes)
 	sleep_s(p->free_s - now);
 }
 
-static void report_batch(struct push *p)
+static void report_batch(struct push *p, size_t nr_bytes)
 {
 	const struct mp_fleet_batch *b = &p->batch;
 
 	p->report->nr_batches++;
 	p->report->nr_rows += b->nr_rows;
-	p->report->nr_bytes += b->nr_bytes;
+	p->report->nr_bytes += nr_bytes;
 	for (size_t i = 0; i < b->nr_modules; i++) {
 		if (b->modules[i].key <= p->last_module)
 			continue;
@@ -207,12 +207,14 @@ static void report_batch(struct push *p)
 }
 
 /* Bytes of a row, and of a module, on the wire beside the counts: keys, names and lengths. */
-#define ROW_BYTES    45
+#define ROW_BYTES    12
 #define MODULE_BYTES 130
 
 static int send_batch(struct push *p, struct mp_err *err)
 {
-	int r = md_push_send(&p->sender, p->epoch.name, &p->batch, &p->options->names, err);
+	size_t nr_bytes;
+	int r = md_push_send(&p->sender, p->epoch.name, &p->batch, &p->options->names, &nr_bytes,
+			     err);
 
 	if (!r)
 		r = mp_fleet_confirm(p->store, p->batch.token, err);
@@ -220,10 +222,10 @@ static int send_batch(struct push *p, struct mp_err *err)
 		(void)mp_fleet_revert(p->store, NULL);
 	if (r)
 		return r;
-	report_batch(p);
+	report_batch(p, nr_bytes);
 	p->wait_s = p->options->first_wait_s;
 	p->nr_refusals = 0;
-	limit_bandwidth(p, p->batch.nr_bytes + p->batch.nr_rows * ROW_BYTES +
+	limit_bandwidth(p, nr_bytes + p->batch.nr_rows * ROW_BYTES +
 				   p->batch.nr_modules * MODULE_BYTES);
 	return 0;
 }

@@ -17,6 +17,11 @@ void md_push_sender_fini(struct md_push_sender *sender)
 {
 	for (size_t i = 0; i < sizeof(sender->arrays) / sizeof(sender->arrays[0]); i++)
 		free(sender->arrays[i].bytes);
+	for (size_t i = 0; i < MD_PUSH_COLUMNS; i++)
+		free(sender->columns[i].bytes);
+	free(sender->data.bytes);
+	free(sender->sizes);
+	md_packer_fini(&sender->packer);
 	PQfinish(sender->conn);
 	memset(sender, 0, sizeof(*sender));
 }
@@ -134,10 +139,11 @@ static int64_t clamp_day(int64_t day, int today)
 }
 
 /*
- * The numbers of rows, in the order of push_rows(). A row's module is its place in the list of the batch's
- * modules.
+ * The numbers of rows, in the order of push_rows(), but for the last one. A row's module is its place in the
+ * list of the batch's modules.
  */
 enum {
+	COLUMN_MODULE,
 	COLUMN_KIND,
 	COLUMN_FIRST_DAY,
 	COLUMN_UPTO,
@@ -145,84 +151,127 @@ enum {
 	COLUMN_CHUNK,
 	COLUMN_EXACT,
 	COLUMN_TOTAL,
-	NR_COLUMNS
+	COLUMN_SIZE /* of the data */
 };
+_Static_assert(COLUMN_SIZE + 1 == MD_PUSH_COLUMNS, "columns");
 
-static int64_t number_of(const struct mp_fleet_row *row, int column, int today)
+static int64_t number_of(const struct md_push_sender *sender, const struct mp_fleet_batch *batch,
+			 size_t i, int column)
 {
+	const struct mp_fleet_row *row = &batch->rows[i];
+
 	switch (column) {
+	case COLUMN_MODULE: return row->module + 1;
 	case COLUMN_KIND: return row->kind;
 	case COLUMN_FIRST_DAY: return row->first_day;
 	case COLUMN_UPTO: return row->last_day < INT32_MAX ? row->last_day : INT32_MAX;
-	case COLUMN_LAST_DAY: return clamp_day(row->last_day, today);
+	case COLUMN_LAST_DAY: return clamp_day(row->last_day, sender->today);
 	case COLUMN_CHUNK: return row->chunk;
 	case COLUMN_EXACT: return row->exact;
-	default: return (int64_t)row->total;
+	case COLUMN_TOTAL: return (int64_t)row->total;
+	default: return sender->sizes[i];
 	}
 }
 
 /*
- * Adds one column as the parameter @p->nr + 1, and its place in the statement to @sql. Most rows of a push
- * are of one kind and one day. A number that all rows have is sent once, and the server repeats it;
- * other numbers are sent with four bytes where these are enough. So a row takes some 30 bytes beside
- * its counts; with complete arrays it would take 95.
+ * Adds one column as the parameter @p->nr + 1, and prints the expression that makes it an array again. Most
+ * rows of a push are of one kind and one day: a number that all rows have is sent once. Other numbers have as
+ * many bytes as the largest one needs. So a row takes some 9 bytes beside its counts; with arrays of
+ * PostgreSQL it would take 95.
  */
 static int add_column(struct md_push_sender *sender, struct md_pg_params *p,
 		      const struct mp_fleet_batch *batch, int column, FILE *sql, struct mp_err *err)
 {
-	static const char *const types[NR_COLUMNS] = {"smallint", "integer", "integer", "integer",
-						      "bigint",	  "boolean", "bigint"};
-	int64_t first = number_of(&batch->rows[0], column, sender->today);
-	struct md_pg_array *array = &sender->arrays[2 + column];
-	bool same = true, is_short = true;
+	int64_t first = number_of(sender, batch, 0, column);
+	struct mp_varint_writer *bytes = &sender->columns[column];
+	uint64_t all = 0;
+	bool same = true;
+	size_t width = 1;
 
 	for (size_t i = 0; i < batch->nr_rows; i++) {
-		int64_t number = number_of(&batch->rows[i], column, sender->today);
-
-		same &= number == first;
-		is_short &= number >= INT32_MIN && number <= INT32_MAX;
+		same &= number_of(sender, batch, i, column) == first;
+		all |= (uint64_t)number_of(sender, batch, i, column);
 	}
 	if (same) {
-		fprintf(sql, ", array_fill($%d::%s, ARRAY[%zu])", p->nr + 1, types[column],
-			batch->nr_rows);
-		md_pg_add_number(p, is_short ? MD_PG_INT4 : MD_PG_INT8, first);
+		fprintf(sql, "array_fill($%d::bigint,ARRAY[%zu])", p->nr + 1, batch->nr_rows);
+		md_pg_add_number(p, MD_PG_INT8, first);
 		return 0;
 	}
-	fprintf(sql, ", $%d::%s[]", p->nr + 1, types[column]);
-	array->type = is_short ? MD_PG_INT4 : MD_PG_INT8;
-	md_pg_array_clear(array);
-	for (size_t i = 0; i < batch->nr_rows; i++)
-		md_pg_array_add_number(array, number_of(&batch->rows[i], column, sender->today));
-	return md_pg_add_array(p, is_short ? MD_PG_INT4S : MD_PG_INT8S, array, err);
+	while (width < 8 && all >> 8 * width)
+		width++;
+	bytes->size = 0;
+	for (size_t i = 0; i < batch->nr_rows; i++) {
+		char number[8];
+
+		md_pg_put(number, number_of(sender, batch, i, column), width);
+		mp_varint_put_bytes(bytes, number, width);
+	}
+	if (bytes->failed)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	fprintf(sql, "fleet.numbers($%d,%zu)", p->nr + 1, width);
+	md_pg_add_bytes(p, MD_PG_BYTEA, bytes->bytes, bytes->size);
+	return 0;
 }
 
-/* Modules and places are the parameters 3 and 4, data the last one. */
+/* Joins the data of all rows. Counts are packed where this makes them smaller. */
+static int join_data(struct md_push_sender *sender, const struct mp_fleet_batch *batch,
+		     struct mp_err *err)
+{
+	sender->data.size = 0;
+	if (!sender->sizes)
+		sender->sizes = calloc(MP_FLEET_BATCH_ROWS_MAX, sizeof(*sender->sizes));
+	for (size_t i = 0; i < batch->nr_rows && sender->sizes; i++) {
+		const struct mp_fleet_row *row = &batch->rows[i];
+		const uint8_t *data = batch->bytes + row->at;
+		size_t size = row->size;
+		long packed = row->kind == MP_FLEET_COUNTS
+				      ? md_counts_pack(&sender->packer, data, size)
+				      : 0;
+
+		if (packed < 0)
+			return mp_err_set(err, (int)-packed, "cannot pack the counts");
+		if (packed) {
+			data = sender->packer.bytes;
+			size = (size_t)packed;
+		}
+		sender->sizes[i] = (int64_t)size;
+		mp_varint_put_bytes(&sender->data, data, size);
+	}
+	if (!sender->sizes || sender->data.failed)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+/* Modules are the parameter 3, data the last one. */
 static int add_columns(struct md_push_sender *sender, struct md_pg_params *p,
 		       const struct mp_fleet_batch *batch, FILE *sql, struct mp_err *err)
 {
-	static const enum md_pg_type types[] = {MD_PG_BYTEA, MD_PG_INT2};
-	struct md_pg_array *a = start_arrays(sender, types, 2), *data = &sender->arrays[9];
+	static const char *const types[MD_PUSH_COLUMNS] = {
+		NULL, "smallint", "int", "int", "int", "bigint", "boolean", "bigint", NULL};
+	static const enum md_pg_type type[] = {MD_PG_BYTEA};
+	struct md_pg_array *modules = start_arrays(sender, type, 1);
 	uint8_t key[MD_MODULE_KEY_MAX];
 	int r;
 
-	data->type = MD_PG_BYTEA;
-	md_pg_array_clear(data);
 	for (size_t i = 0; i < batch->nr_modules; i++)
-		md_pg_array_add(&a[0], key, md_module_key(&batch->modules[i].id, key));
-	for (size_t i = 0; i < batch->nr_rows; i++) {
-		md_pg_array_add_number(&a[1], batch->rows[i].module + 1);
-		md_pg_array_add(data, batch->bytes + batch->rows[i].at, batch->rows[i].size);
-	}
-	fputs("SELECT fleet.push_rows($1, $2, ARRAY(SELECT ($3::bytea[])[u.place] FROM"
-	      " unnest($4::smallint[]) WITH ORDINALITY AS u(place, row) ORDER BY u.row)",
-	      sql);
-	r = md_pg_add_array(p, MD_PG_BYTEAS, &a[0], err);
+		md_pg_array_add(modules, key, md_module_key(&batch->modules[i].id, key));
+	r = md_pg_add_array(p, MD_PG_BYTEAS, modules, err);
+	fputs("SELECT fleet.push_rows($1,$2,fleet.pick($3,", sql);
 	if (!r)
-		r = md_pg_add_array(p, MD_PG_INT2S, &a[1], err);
-	for (int column = 0; column < NR_COLUMNS && !r; column++)
+		r = add_column(sender, p, batch, COLUMN_MODULE, sql, err);
+	fputc(')', sql);
+	for (int column = COLUMN_KIND; column < COLUMN_SIZE && !r; column++) {
+		fputc(',', sql);
 		r = add_column(sender, p, batch, column, sql, err);
-	fprintf(sql, ", $%d)", p->nr + 1);
-	return r ? r : md_pg_add_array(p, MD_PG_BYTEAS, data, err);
+		/* No cast leads from a bigint to a boolean. */
+		fprintf(sql, column == COLUMN_EXACT ? "::int[]::%s[]" : "::%s[]", types[column]);
+	}
+	fputs(",fleet.slices(", sql);
+	if (!r)
+		r = add_column(sender, p, batch, COLUMN_SIZE, sql, err);
+	fprintf(sql, ",$%d))", p->nr + 1);
+	md_pg_add_bytes(p, MD_PG_BYTEA, sender->data.bytes, sender->data.size);
+	return r;
 }
 
 static int send_rows(struct md_push_sender *sender, const uint8_t *epoch,
@@ -230,9 +279,12 @@ static int send_rows(struct md_push_sender *sender, const uint8_t *epoch,
 {
 	struct md_pg_params p = {0};
 	char statement[1024] = "";
-	FILE *sql = fmemopen(statement, sizeof(statement), "w");
-	int r;
+	FILE *sql;
+	int r = join_data(sender, batch, err);
 
+	if (r)
+		return r;
+	sql = fmemopen(statement, sizeof(statement), "w");
 	if (!sql)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	md_pg_add_bytes(&p, MD_PG_BYTEA, epoch, MP_FLEET_EPOCH_BYTES);
@@ -244,7 +296,7 @@ static int send_rows(struct md_push_sender *sender, const uint8_t *epoch,
 
 int md_push_send(struct md_push_sender *sender, const uint8_t *epoch,
 		 const struct mp_fleet_batch *batch, const struct md_file_names *names,
-		 struct mp_err *err)
+		 size_t *nr_bytes, struct mp_err *err)
 {
 	int r = md_pg_run(sender->conn, "BEGIN", NULL, "begin a batch", NULL, err);
 
@@ -255,6 +307,7 @@ int md_push_send(struct md_push_sender *sender, const uint8_t *epoch,
 		r = send_modules(sender, batch, names, err);
 	if (!r)
 		r = send_rows(sender, epoch, batch, err);
+	*nr_bytes = sender->data.size;
 	if (!r)
 		return md_pg_run(sender->conn, "COMMIT", NULL, "end a batch", NULL, err);
 	if (md_pg_run(sender->conn, "ROLLBACK", NULL, "end a batch", NULL, NULL))

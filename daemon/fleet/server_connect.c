@@ -28,6 +28,12 @@ int md_fleet_fail(PGconn *conn, const PGresult *result, const char *what, struct
 
 	if (PQstatus(conn) != CONNECTION_OK)
 		return fail_with(ENOTCONN, what, PQerrorMessage(conn), err);
+	/* No such function. */
+	if (state && !strcmp(state, "42883"))
+		return fail_with(EPROTO, what,
+				 "the server's schema is older than this program;"
+				 " an operator runs morph-fleet upgrade",
+				 err);
 	for (size_t i = 0; state && i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (!strncmp(state, codes[i].sqlstate, strlen(codes[i].sqlstate)))
 			return fail_with(codes[i].code, what, reason ? reason : state, err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/fleet/packed_counts.h"
 #include "libprof/store/store_codec.h"
 
 /* Addresses and transfers of one module: far more than any program has, and 64 MiB of memory. */
@@ -40,8 +41,10 @@ struct md_pull_sum {
 	struct place *places; /* counts: one for each address of the chunk */
 	struct slot *slots;   /* edges: a hash table */
 	size_t nr_slots, nr_used;
-	void *entries; /* of the row that is being added */
-	size_t entries_size;
+	const void *entries; /* of the row that is being added */
+	void *decoded;	     /* room for them */
+	size_t decoded_size;
+	struct md_packer packer;
 	struct md_pull_result result;
 	size_t max;
 };
@@ -78,7 +81,8 @@ void md_pull_sum_free(struct md_pull_sum *sum)
 		return;
 	free(sum->places);
 	free(sum->slots);
-	free(sum->entries);
+	free(sum->decoded);
+	md_packer_fini(&sum->packer);
 	free(sum->result.counts);
 	free(sum->result.edges);
 	free(sum);
@@ -346,6 +350,17 @@ static bool adds_up(const struct md_pull_sum *sum, size_t nr, int64_t total)
 	return all == (uint64_t)total;
 }
 
+/* Packed counts. Return: 0, -EBADMSG, -ENOMEM. */
+static int unpack(struct md_pull_sum *sum, const struct md_pull_row *row, size_t *nr,
+		  struct mp_err *err)
+{
+	int r = md_counts_unpack(&sum->packer, (uint64_t)row->chunk << MP_CHUNK_SHIFT, row->data,
+				 row->size, nr);
+
+	sum->entries = sum->packer.entries;
+	return r == -ENOMEM ? mp_err_set(err, ENOMEM, "out of memory") : r;
+}
+
 /* Decodes the row's entries. Return: 1: sound, 0: not, -ENOMEM. */
 static int decode(struct md_pull_sum *sum, const struct md_pull_row *row, size_t *nr,
 		  struct mp_err *err)
@@ -360,16 +375,21 @@ static int decode(struct md_pull_sum *sum, const struct md_pull_row *row, size_t
 	if (!row->data || !row->size || row->size > MP_FLEET_ROW_BYTES_MAX || row->total <= 0 ||
 	    row->weight <= 0 || row->weight > MD_PULL_WHOLE || row->last_day < 0)
 		return 0;
-	if (size > sum->entries_size) {
-		bigger = realloc(sum->entries, size);
+	if (sum->kind == MP_FLEET_COUNTS && md_counts_are_packed(row->data, row->size)) {
+		r = unpack(sum, row, nr, err);
+		return r == -ENOMEM ? r : !r && adds_up(sum, *nr, row->total);
+	}
+	if (size > sum->decoded_size) {
+		bigger = realloc(sum->decoded, size);
 		if (!bigger)
 			return mp_err_set(err, ENOMEM, "out of memory");
-		sum->entries = bigger;
-		sum->entries_size = size;
+		sum->decoded = bigger;
+		sum->decoded_size = size;
 	}
+	sum->entries = sum->decoded;
 	r = sum->kind == MP_FLEET_COUNTS
-		    ? mp_chunk_decode(base, row->data, row->size, sum->entries, nr)
-		    : mp_edge_decode(base, row->data, row->size, sum->entries, nr);
+		    ? mp_chunk_decode(base, row->data, row->size, sum->decoded, nr)
+		    : mp_edge_decode(base, row->data, row->size, sum->decoded, nr);
 	return !r && adds_up(sum, *nr, row->total);
 }
 

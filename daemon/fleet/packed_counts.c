@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+/* packed_counts - see packed_counts.h. */
+#include "daemon/fleet/packed_counts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DISTANCE_K_MAX 15
+#define COUNT_K_MAX    7
+/* Class and further bits of a number: a distance is below 2^16, a count below 2^46. */
+#define DISTANCE_WIDTH_MAX 16
+#define COUNT_WIDTH_MAX	   46
+#define NR_CLASSES	   (COUNT_WIDTH_MAX + 1)
+#define NR_BYTES_MAX	   3 /* of the number of entries */
+
+void md_packer_fini(struct md_packer *p)
+{
+	free(p->entries);
+	free(p->numbers);
+	free(p->sorted);
+	free(p->order);
+	free(p->left);
+	free(p->bytes);
+	memset(p, 0, sizeof(*p));
+}
+
+static int reserve(struct md_packer *p)
+{
+	if (!p->entries)
+		p->entries = malloc(MP_CHUNK_SIZE * sizeof(*p->entries));
+	if (!p->numbers)
+		p->numbers = malloc(MP_CHUNK_SIZE * sizeof(*p->numbers));
+	if (!p->sorted)
+		p->sorted = malloc(MP_CHUNK_SIZE * sizeof(*p->sorted));
+	if (!p->order)
+		p->order = malloc(MP_CHUNK_SIZE * sizeof(*p->order));
+	if (!p->left)
+		p->left = malloc(MP_CHUNK_SIZE * sizeof(*p->left));
+	return p->entries && p->numbers && p->sorted && p->order && p->left ? 0 : -ENOMEM;
+}
+
+static unsigned int class_of(uint64_t number, unsigned int k)
+{
+	return 63 - (unsigned int)__builtin_clzll((number >> k) + 1);
+}
+
+/* The first number of a class. */
+static uint64_t least_of(unsigned int class, unsigned int k)
+{
+	return ((1ull << class) - 1) << k;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+/* @end: there is no room. The bytes before are complete. */
+struct bits {
+	uint8_t *p, *end;
+	unsigned int filled; /* bits of *@p */
+	bool full;
+};
+
+static void put_bit(struct bits *b, unsigned int bit)
+{
+	if (b->p == b->end) {
+		b->full = true;
+		return;
+	}
+	if (!b->filled)
+		*b->p = 0;
+	*b->p |= (uint8_t)(bit << (7 - b->filled));
+	b->filled = (b->filled + 1) & 7;
+	b->p += !b->filled;
+}
+
+static uint64_t bits_of(const uint64_t *numbers, size_t nr, unsigned int k)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		bits += 2 * class_of(numbers[i], k) + k + 1;
+	return bits;
+}
+
+static unsigned int best_k(const uint64_t *numbers, size_t nr, unsigned int max)
+{
+	unsigned int best = 0;
+	uint64_t least = bits_of(numbers, nr, 0);
+
+	for (unsigned int k = 1; k <= max; k++) {
+		uint64_t bits = bits_of(numbers, nr, k);
+
+		if (bits < least) {
+			least = bits;
+			best = k;
+		}
+	}
+	return best;
+}
+
+static void put_list(struct bits *b, const uint64_t *numbers, size_t nr, unsigned int k)
+{
+	unsigned int nr_classes = 0;
+
+	for (size_t left = nr; left && !b->full; nr_classes++) {
+		for (size_t i = 0; i < nr; i++) {
+			unsigned int class = class_of(numbers[i], k);
+
+			if (class >= nr_classes)
+				put_bit(b, class == nr_classes);
+			left -= class == nr_classes;
+		}
+	}
+	for (unsigned int class = 0; class < nr_classes && !b->full; class++)
+		for (unsigned int bit = class + k; bit-- > 0;)
+			for (size_t i = 0; i < nr; i++)
+				if (class_of(numbers[i], k) == class)
+					put_bit(b, (numbers[i] - least_of(class, k)) >> bit & 1);
+}
+
+static uint8_t *put_nr(uint8_t *p, size_t nr)
+{
+	for (; nr > 127; nr >>= 7)
+		*p++ = (uint8_t)(nr & 127) | 128;
+	*p++ = (uint8_t)nr;
+	return p;
+}
+
+long md_counts_pack(struct md_packer *p, const uint8_t *data, size_t size)
+{
+	unsigned int distance_k, count_k;
+	uint64_t next = 0;
+	struct bits b;
+	uint8_t *room;
+	size_t nr;
+	int r = reserve(p);
+
+	if (r)
+		return r;
+	room = realloc(p->bytes, size + NR_BYTES_MAX + 1);
+	if (!room)
+		return -ENOMEM;
+	p->bytes = room;
+	r = mp_chunk_decode(0, data, size, p->entries, &nr);
+	if (r || !nr)
+		return r;
+	/* Without room for as many bytes as the row has, the row is left as it is. */
+	b = (struct bits){.p = put_nr(p->bytes, nr), .end = p->bytes + size - 1};
+	if (b.p >= b.end)
+		return 0;
+	for (size_t i = 0; i < nr; i++) {
+		p->numbers[i] = p->entries[i].vaddr - next;
+		next = p->entries[i].vaddr + 1;
+	}
+	distance_k = best_k(p->numbers, nr, DISTANCE_K_MAX);
+	put_list(&b, p->numbers, nr, distance_k);
+	for (size_t i = 0; i < nr; i++) {
+		p->numbers[i] = p->entries[i].count - 1;
+		if ((p->numbers[i] + 1) >> COUNT_WIDTH_MAX)
+			return 0;
+	}
+	count_k = best_k(p->numbers, nr, COUNT_K_MAX);
+	put_list(&b, p->numbers, nr, count_k);
+	if (b.filled)
+		b.p++;
+	if (b.full || b.p >= b.end)
+		return 0;
+	*b.p++ = (uint8_t)(128 | distance_k << 3 | count_k);
+	return b.p - p->bytes;
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* Bits past the end are zeros, and make @failed. */
+struct reader {
+	const uint8_t *p, *end;
+	uint64_t buffer; /* the next bits, at the top */
+	unsigned int nr; /* of bits in the buffer */
+	bool failed;
+};
+
+/* Takes up to @wanted bits, at least one: @*bits has them at the top. Return: how many. */
+static uint32_t get_bits(struct reader *r, uint32_t wanted, uint64_t *bits)
+{
+	while (r->nr <= 56 && r->p < r->end) {
+		r->buffer |= (uint64_t)*r->p++ << (56 - r->nr);
+		r->nr += 8;
+	}
+	if (!r->nr) {
+		r->failed = true;
+		r->nr = 32;
+	}
+	/* Never all 64, so that the shift is defined. */
+	if (wanted > 32)
+		wanted = 32;
+	if (wanted > r->nr)
+		wanted = r->nr;
+	*bits = r->buffer;
+	r->buffer <<= wanted;
+	r->nr -= wanted;
+	return wanted;
+}
+
+/* Appends a bit to each of @nr numbers. */
+static void get_digit(struct reader *r, uint64_t *numbers, uint32_t nr)
+{
+	while (nr) {
+		uint64_t bits;
+		uint32_t n = get_bits(r, nr, &bits);
+
+		for (uint32_t i = 0; i < n; i++)
+			numbers[i] = numbers[i] << 1 | (bits >> (63 - i) & 1);
+		numbers += n;
+		nr -= n;
+	}
+}
+
+/* Moves those of the @nr places in @left whose bit is 1 to @ended. Return: how many. */
+static uint32_t get_ended(struct reader *r, uint32_t *left, uint32_t nr, uint32_t *ended)
+{
+	uint32_t nr_ended = 0, nr_kept = 0;
+
+	for (uint32_t i = 0; i < nr;) {
+		uint64_t bits;
+		uint32_t n = get_bits(r, nr - i, &bits);
+
+		/* Both are written, and one of them counts: no branch depends on the bit. */
+		for (const uint32_t end = i + n; i < end; i++, bits <<= 1) {
+			uint32_t place = left[i];
+
+			ended[nr_ended] = place;
+			left[nr_kept] = place;
+			nr_ended += (uint32_t)(bits >> 63);
+			nr_kept += !(bits >> 63);
+		}
+	}
+	return nr_ended;
+}
+
+/*
+ * Reads the classes of @nr numbers. @p->order then has their places, class by class, and @ends where each
+ * class ends. Return: the number of classes; 0: no valid data.
+ */
+static unsigned int get_classes(struct md_packer *p, struct reader *r, uint32_t nr,
+				unsigned int nr_max, uint32_t *ends)
+{
+	unsigned int nr_classes = 0;
+	uint32_t done = 0;
+
+	for (uint32_t i = 0; i < nr; i++)
+		p->left[i] = i;
+	while (done < nr) {
+		if (nr_classes == nr_max || r->failed)
+			return 0;
+		done += get_ended(r, p->left, nr - done, &p->order[done]);
+		ends[nr_classes++] = done;
+	}
+	return nr_classes;
+}
+
+/* Reads @nr numbers with at most @width_max bits into @p->numbers. Return: false: no valid data. */
+static bool get_list(struct md_packer *p, struct reader *r, uint32_t nr, unsigned int k,
+		     unsigned int width_max)
+{
+	uint32_t ends[NR_CLASSES], first = 0;
+	unsigned int nr_classes = get_classes(p, r, nr, width_max - k + 1, ends);
+
+	for (unsigned int class = 0; class < nr_classes; class++) {
+		uint32_t n = ends[class] - first;
+
+		memset(p->sorted, 0, n * sizeof(*p->sorted));
+		for (unsigned int digit = 0; digit < class + k; digit++)
+			get_digit(r, p->sorted, n);
+		for (uint32_t i = 0; i < n; i++)
+			p->numbers[p->order[first + i]] = p->sorted[i] + least_of(class, k);
+		first = ends[class];
+	}
+	return nr_classes && !r->failed;
+}
+
+/* The number of entries. Return: 0: no valid one. */
+static uint32_t get_nr(struct reader *r)
+{
+	uint32_t nr = 0;
+
+	for (unsigned int shift = 0; shift < 7 * NR_BYTES_MAX && r->p < r->end; shift += 7) {
+		nr |= (uint32_t)(*r->p & 127) << shift;
+		if (*r->p++ < 128)
+			return nr <= MP_CHUNK_SIZE ? nr : 0;
+	}
+	return 0;
+}
+
+int md_counts_unpack(struct md_packer *p, uint64_t base, const uint8_t *data, size_t size,
+		     size_t *nr)
+{
+	struct reader r = {.p = data, .end = data + size - (size > 0)};
+	unsigned int ks = size ? data[size - 1] : 0;
+	uint32_t n = get_nr(&r);
+	uint64_t next = 0;
+
+	if (reserve(p))
+		return -ENOMEM;
+	if (ks < 128 || !n || !get_list(p, &r, n, ks >> 3 & 15, DISTANCE_WIDTH_MAX))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < n; i++) {
+		next += p->numbers[i];
+		if (next >= MP_CHUNK_SIZE)
+			return -EBADMSG;
+		p->entries[i].vaddr = base + next++;
+	}
+	if (!get_list(p, &r, n, ks & 7, COUNT_WIDTH_MAX) || r.p != r.end || r.nr > 7)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < n; i++) {
+		if ((p->numbers[i] + 1) >> COUNT_WIDTH_MAX)
+			return -EBADMSG;
+		p->entries[i].count = p->numbers[i] + 1;
+	}
+	*nr = n;
+	return 0;
+}
