@@ -7,7 +7,8 @@ from those of its kind. `morph-fleet pull' gives the robust sum of all hosts. Th
 scripts/works/workloads; its exact counts are from an emulator.
 
 Without --attack: how many taken branches a layout by the fleet's profile saves on the unseen input, and layouts by
-the profiles of single hosts, one of each kind. Prints the savings by the editor's own model on exact counts
+the profiles of single hosts, one of each kind; and, as bounds, layouts by the exact counts of all hosts' work and by
+those of the unseen input itself. Prints the savings by the editor's own model on exact counts
 (tests/tools/accuracy), and, for the fleet and for --run=N of the hosts, those of versions that were written and run.
 
 With --attack: honest hosts and one more host that sends the counts it likes. Prints by how many points each
@@ -110,14 +111,15 @@ class Program:
 
     # ---- layouts
 
-    def saved(self, db):
-        """Taken branches that a layout by this profile saves, in percent: on the hosts' work, on the unseen input."""
-        done = subprocess.run([f"{BUILD}/tools/accuracy", f"--samples={db}", f"--train={self.train}",
+    def saved(self, db, source="samples", train=None):
+        """Taken branches that a layout by this profile saves, in percent: on the hosts' work, on the unseen input.
+        source "exact": by the exact counts of the hosts' work instead, or by those in train."""
+        done = subprocess.run([f"{BUILD}/tools/accuracy", f"--samples={db}", f"--train={train or self.train}",
                                f"--test={self.test}", "--only=samples", self.binary], capture_output=True, env=ENV)
         if done.returncode:
             raise Failure(lib.last_line(done.stderr))
         rows = {r["source"]: r for r in json.loads(done.stdout)["rows"]}
-        return [100 * (1 - rows["samples"][k]) for k in ("train", "test")]
+        return [100 * (1 - rows[source][k]) for k in ("train", "test")]
 
     def written(self, db):
         """The same on the unseen input, of a version that is written and run."""
@@ -149,7 +151,9 @@ def compare(p, rng):
     draws = [Draw(counts) for _, counts in p.runs]
     db = p.layout(p.hosts(p.opts.hosts, rng))
     p.count_works(db)
-    fleet = p.saved(db)[1]
+    fleet_own, fleet = p.saved(db)
+    exact_own, exact = p.saved(db, "exact")
+    best = p.saved(db, "exact", p.test)[1]
     real_fleet = p.written(db) if p.opts.run else None
     own, real = [], []
     for i, (kind, _) in enumerate(p.runs):
@@ -162,7 +166,8 @@ def compare(p, rng):
     gains = sorted(fleet - s for s, _ in own)
     cells = [p.name, f"{sum(sum(c.values()) for _, c in p.runs):,}", f"{fleet:.1f}",
              f"{mean([s for s, _ in own]):.1f}", "{:.1f} ({})".format(*min(own)), "{:.1f} ({})".format(*max(own)),
-             f"{mean(gains):+.1f}", f"{median(gains):+.1f}", f"{gains[0]:+.1f}", f"{sum(g >= 4 for g in gains)} of {len(gains)}"]
+             f"{mean(gains):+.1f}", f"{median(gains):+.1f}", f"{gains[0]:+.1f}", f"{sum(g >= 4 for g in gains)} of {len(gains)}",
+             f"{exact:.1f}", f"{best:.1f}", f"{fleet_own:.1f}", f"{exact_own:.1f}"]
     if p.opts.run:
         cells += [f"{real_fleet:.1f}", f"{mean([s for s, _ in real]):.1f}", f"{mean([real_fleet - s for s, _ in real]):+.1f}"]
     print("| " + " | ".join(cells) + " |", flush=True)
@@ -173,7 +178,8 @@ def compare_all(programs, opts, rng):
     print(f"{opts.hosts} hosts with {opts.samples} samples each (median), of {len(works('gzip'))} kinds of work; taken branches "
           "saved on an unseen input, %")
     titles = ["program", "real samples", "fleet", "one host, mean", "worst", "best", "fleet's lead, mean",
-              "median", "least", "lead of 4 points"]
+              "median", "least", "lead of 4 points", "exact counts of the hosts' work", "of the unseen input",
+              "fleet, on the hosts' work", "exact counts, on the hosts' work"]
     if opts.run:
         titles += ["fleet, written", f"{opts.run} hosts, written", "lead, written"]
     print("| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|", flush=True)

@@ -39,6 +39,34 @@ def encode(base, counts):
     return bytes(out)
 
 
+def golomb(numbers, highest):
+    """The bits of a list of numbers, and its parameter: see daemon/fleet/packed_counts.h."""
+    def split(n, k):
+        c = ((n >> k) + 1).bit_length() - 1
+        return c, n - (((1 << c) - 1) << k)
+
+    k = min(range(highest + 1), key=lambda k: sum(2 * split(n, k)[0] + k for n in numbers))
+    parts = [split(n, k) for n in numbers]
+    classes = max(c for c, _ in parts) + 1
+    bits = ["1" if c == now else "0" for now in range(classes) for c, _ in parts if c >= now]
+    for now in range(classes):
+        for digit in range(now + k - 1, -1, -1):
+            bits += [str(r >> digit & 1) for c, r in parts if c == now]
+    return bits, k
+
+
+def pack(base, counts):
+    """As md_counts_pack(): the same counts in fewer bytes, if they are fewer."""
+    places = [base - 1] + [a for a, _ in counts]
+    far, far_k = golomb([b - a - 1 for a, b in zip(places, places[1:])], 15)
+    many, many_k = golomb([n - 1 for _, n in counts], 7)
+    bits = "".join(far + many)
+    bits += "0" * (-len(bits) % 8)
+    packed = varint(len(counts)) + int(bits, 2).to_bytes(len(bits) // 8, "big") + bytes([128 | far_k << 3 | many_k])
+    plain = encode(base, counts)
+    return packed if len(packed) < len(plain) else plain
+
+
 def profile(host, addresses):
     """{address: count} of a host."""
     shared = random.Random(addresses)
@@ -58,7 +86,7 @@ def chunks(counts):
     parts = {}
     for address in sorted(counts):
         parts.setdefault(address // CHUNK, []).append((address, counts[address]))
-    return [(c, sum(n for _, n in part), encode(c * CHUNK, part)) for c, part in parts.items()]
+    return [(c, sum(n for _, n in part), pack(c * CHUNK, part)) for c, part in parts.items()]
 
 
 def main():

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fleet-sum CONNINFO MODULE FIRST-DAY LAST-DAY QUANTILE - sums a module's counts over the hosts of a fleet,
- * as rows arrive. An independent reading of fleet.read_rows() for tests and benchmarks: prints each address
+ * as rows arrive. Another reading of fleet.read_packed_rows() for tests and benchmarks: prints each address
  * with its robust sum, and on stderr rows, bytes, seconds and the memory that it took. MODULE is in hex.
  */
 #include <endian.h>
@@ -12,13 +12,15 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "daemon/fleet/packed_counts.h"
 #include "daemon/fleet/server.h"
 #include "libprof/store/store_codec.h"
 
 typedef unsigned __int128 uint128_t;
 
 static uint128_t sums[MP_CHUNK_SIZE];
-static struct mp_ip_count entries[MP_CHUNK_SIZE];
+static struct mp_ip_count plain_entries[MP_CHUNK_SIZE];
+static struct md_packer packer;
 static uint64_t nr_rows, nr_bytes, nr_entries, nr_wrong;
 
 static uint64_t number_of(const PGresult *row, int column)
@@ -48,15 +50,24 @@ static void print_chunk(uint64_t chunk)
 	memset(sums, 0, sizeof(sums));
 }
 
+/* Return: the row's entries; NULL: no valid data. */
+static const struct mp_ip_count *decode(const uint8_t *data, size_t size, size_t *nr)
+{
+	if (md_counts_are_packed(data, size))
+		return md_counts_unpack(&packer, 0, data, size, nr) ? NULL : packer.entries;
+	return mp_chunk_decode(0, data, size, plain_entries, nr) ? NULL : plain_entries;
+}
+
 static void add_row(uint64_t total, uint32_t weight, const char *data, size_t size)
 {
+	const struct mp_ip_count *entries;
 	uint64_t sum = 0;
 	size_t nr;
 
 	nr_rows++;
 	nr_bytes += size;
-	if (size > sizeof(entries) ||
-	    mp_chunk_decode(0, (const uint8_t *)data, size, entries, &nr)) {
+	entries = decode((const uint8_t *)data, size, &nr);
+	if (!entries) {
 		nr_wrong++;
 		return;
 	}
@@ -81,7 +92,7 @@ static int read_rows(PGconn *conn, char **argv)
 
 	if (!PQsendQueryParams(
 		    conn,
-		    "SELECT chunk, total, weight, data FROM fleet.read_rows(decode($1, 'hex'), 0::smallint, "
+		    "SELECT chunk, total, weight, data FROM fleet.read_packed_rows(decode($1, 'hex'), 0::smallint, "
 		    "$2::int, $3::int, $4::float8, NULL)",
 		    4, NULL, params, NULL, NULL, 1) ||
 	    !PQsetSingleRowMode(conn))
@@ -130,5 +141,6 @@ int main(int argc, char **argv)
 		(double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9,
 		(double)usage.ru_maxrss / 1024);
 	PQfinish(conn);
+	md_packer_fini(&packer);
 	return nr_wrong != 0;
 }
