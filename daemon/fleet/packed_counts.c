@@ -144,8 +144,8 @@ long md_counts_pack(struct md_packer *p, const uint8_t *data, size_t size)
 	r = mp_chunk_decode(0, data, size, p->entries, &nr);
 	if (r || !nr)
 		return r;
-	/* Without room for as many bytes as the row has, the row is left as it is. */
-	b = (struct bits){.p = put_nr(p->bytes, nr), .end = p->bytes + size - 1};
+	/* A row that would not become an eighth smaller stays: packed, it would cost the server more. */
+	b = (struct bits){.p = put_nr(p->bytes, nr), .end = p->bytes + size - size / 8 - 1};
 	if (b.p >= b.end)
 		return 0;
 	for (size_t i = 0; i < nr; i++) {

@@ -37,7 +37,7 @@ struct md_packer {
 void md_packer_fini(struct md_packer *p);
 /*
  * Packs a row of the store, which is valid, with addresses below 2^64 and counts below 2^46. Return: the size of
- * the bytes in @p->bytes; 0: they would not be fewer; -EBADMSG: not valid; -ENOMEM.
+ * the bytes in @p->bytes; 0: they would hardly be fewer; -EBADMSG: not valid; -ENOMEM.
  */
 long md_counts_pack(struct md_packer *p, const uint8_t *data, size_t size);
 

@@ -13,7 +13,8 @@ those of the unseen input itself. Prints the savings by the editor's own model o
 
 With --attack: honest hosts and one more host that sends the counts it likes. Prints by how many points each
 strategy changes what the layout saves, on exact counts of the honest hosts' work and of the unseen input, and for
-comparison what one more honest host changes.
+comparison what one more honest host changes. --draws=N repeats this with other honest hosts. --rule= adds the profiles
+up in another way than morph-fleet pull (fleetrules.py).
 """
 
 import argparse
@@ -35,6 +36,7 @@ sys.dont_write_bytecode = True
 import benchlib as lib  # noqa: E402
 from benchlib import BUILD, ENV, PROGRAMS, Failure, ROOT, mean, workload  # noqa: E402
 from fleethosts import Draw, Fleet, read_store, varint  # noqa: E402
+from fleetrules import RULES, function_starts  # noqa: E402
 from fleetworks import prepare, works  # noqa: E402
 
 FIVE = ("speedtest1", "lua", "gzip", "sort", "bash")
@@ -132,7 +134,9 @@ class Program:
             raise Failure(f"{self.name}: the version behaves differently")
         return 100 * (1 - after["taken_branches"] / self.before["taken_branches"])
 
-    def layout(self, profiles, *options):
+    def layout(self, profiles, *options, rule=None):
+        if rule:
+            profiles, options = [RULES[rule](profiles, function_starts(self.binary))], ("--cap=1",)
         self.fleet.put(self.module, profiles)
         return self.fleet.pull(self.binary, self.file("pulled.db"), *options)
 
@@ -248,6 +252,20 @@ def turned(p, honest, budget, most=None):
     return counts
 
 
+def inside(honest, starts, what, rng):
+    """As many samples of each function as honest hosts have, at the wrong addresses of the function."""
+    functions = {}
+    for address, count in honest.items():
+        functions.setdefault(bisect.bisect_right(starts, address), {})[address] = count
+    counts = Counter()
+    for function in functions.values():
+        most, total = max(function.values()), sum(function.values())
+        wrong = [most / n for n in function.values()] if what == "inverted" else rng.sample(list(function.values()), len(function))
+        for address, n in zip(function, wrong):
+            counts[address] = max(1, round(n * total / sum(wrong)))
+    return counts
+
+
 def strategies(p, profiles, honest, cap, rng):
     """(name, counts) of hosts that poison."""
     highest = Counter()
@@ -273,30 +291,44 @@ def strategies(p, profiles, honest, cap, rng):
     for budget, what in ((cap, "below the cap"), (3 * cap, "three times the cap")):
         counts = turned(p, honest, budget)
         yield f"{len(counts)} turned branches, {what}", counts
+    starts = function_starts(p.binary)
+    for what in ("inverted", "shuffled"):
+        yield f"{what} in each function", inside(honest, starts, what, rng)
     yield "turned branches, as much as others confirm", turned(p, honest, cap, highest)
     yield "everything that others confirm", highest
 
 
 def attack(p, rng):
-    p.count_works(p.layout(p.hosts(p.opts.hosts, rng)))
     profiles = p.hosts(p.opts.honest + CONTROLS, rng)
     more, profiles = profiles[p.opts.honest:], profiles[:p.opts.honest]
     totals = sorted(sum(c.values()) for c in profiles)
     cap = totals[-(-9 * len(totals) // 10) - 1]
     honest = sum(profiles, Counter())
-    before = p.saved(p.layout(profiles, *p.opts.pull))
+    before = p.saved(p.layout(profiles, *p.opts.pull, rule=p.opts.rule))
     print(f"{p.name}: {len(profiles)} honest hosts with {sum(totals)} samples, cap {cap}; saved {before[0]:.2f} % of their taken "
           f"branches, {before[1]:.2f} % on the unseen input", flush=True)
     worst = {True: (0, "none"), False: (0, "none")}
     for name, counts in [*((HONEST, c) for c in more), *strategies(p, profiles, honest, cap, rng)]:
         if not counts:
             continue
-        after = p.saved(p.layout(profiles + [counts], *p.opts.pull))
+        after = p.saved(p.layout(profiles + [counts], *p.opts.pull, rule=p.opts.rule))
         change = [a - b for a, b in zip(after, before)]
         print(f"  {name}: {change[0]:+.2f} points, {change[1]:+.2f} on the unseen input", flush=True)
         worst[name == HONEST] = min(worst[name == HONEST], (min(change), name))
     print(f"  worst: {worst[False][0]:+.2f} points by {worst[False][1]}; by an honest host {worst[True][0]:+.2f}", flush=True)
-    return worst[False][0]
+    return before, worst[False][0], worst[True][0]
+
+
+def attack_all(p):
+    """Several draws of honest hosts. Returns the worst change in points."""
+    p.count_works(p.layout(p.hosts(p.opts.hosts, random.Random(p.opts.seed))))
+    draws = [attack(p, random.Random(p.opts.seed + i)) for i in range(p.opts.draws)]
+    worst = [w for _, w, _ in draws]
+    print(f"{p.name}, {len(draws)} draws of {p.opts.honest} hosts: saved {mean([b[0] for b, _, _ in draws]):.2f} % and "
+          f"{mean([b[1] for b, _, _ in draws]):.2f} % on the unseen input; the worst strategy {mean(worst):+.2f} points on average, "
+          f"{min(worst):+.2f} at worst, more than 1 in {sum(w < -1 for w in worst)}; an honest host "
+          f"{min(h for _, _, h in draws):+.2f} at worst", flush=True)
+    return min(worst)
 
 
 def main():
@@ -310,6 +342,8 @@ def main():
     p.add_argument("--attack", action="store_true", help="poisoning hosts instead")
     p.add_argument("--honest", type=int, default=50, help="honest hosts with --attack (default 50)")
     p.add_argument("--pull", action="append", default=[], metavar="OPTION", help="of morph-fleet pull, with --attack")
+    p.add_argument("--rule", choices=sorted(RULES), help="add profiles up in this way, with --attack (fleetrules.py)")
+    p.add_argument("--draws", type=int, default=1, help="draws of honest hosts, with --attack (default 1)")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--verbose", action="store_true", help="print each host's result")
     p.add_argument("--keep", metavar="DIR", help="keep samples and exact counts here, and use what is there")
@@ -320,11 +354,10 @@ def main():
         for program in programs:
             program.sample()
             program.count_test()
-        rng = random.Random(opts.seed)
         if not opts.attack:
-            compare_all(programs, opts, rng)
+            compare_all(programs, opts, random.Random(opts.seed))
             return 0
-        worst = min(attack(program, rng) for program in programs)
+        worst = min(attack_all(program) for program in programs)
         print(f"the worst of all: {worst:+.2f} points")
         return 0 if worst > -1 else 1
 

@@ -1,82 +1,87 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Counts in fewer bytes (daemon/fleet/packed_counts.h has the format). The last byte tells packed data from the
--- store's. The server checks packed data by counting ones, without reading the single counts. read_rows() unpacks,
+-- store's. The server checks packed data by counting ones, without a look at each count. read_rows() unpacks,
 -- for readers with an older Morph; newer ones call read_packed_rows(), and unpack themselves.
 SET LOCAL ROLE morph_fleet_owner;
 
--- list_sum - the sum of nr numbers with the parameter k, which begin at the bit pos (the first is 1); pos then is the
--- bit after them. Bits past the end are not looked at: the caller compares pos with the size.
-CREATE FUNCTION fleet.list_sum(bits bit varying, INOUT pos integer, nr integer, k integer, width_max integer,
-	OUT total bigint) LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
-DECLARE
-	ends integer[]; -- numbers of the class 0, 1, ...
-	ones integer;
-	kept integer := nr;
-	nr_classes integer := 0;
-BEGIN
-	total := 0;
-	WHILE kept > 0 LOOP
-		IF nr_classes + k > width_max OR pos > length(bits) THEN
-			RAISE 'counts: a number that is too large, or cut short' USING ERRCODE = 'MF003';
-		END IF;
-		ones := bit_count(substring(bits, pos, kept));
-		ends[nr_classes] := ones;
-		nr_classes := nr_classes + 1;
-		pos := pos + kept;
-		kept := kept - ones;
-	END LOOP;
-	FOR class IN 0..nr_classes - 1 LOOP
-		ones := ends[class];
-		CONTINUE WHEN ones = 0;
-		total := total + ones * ((1::bigint << class) - 1 << k);
-		FOR digit IN REVERSE class + k - 1..0 LOOP
-			total := total + (bit_count(substring(bits, pos, ones)) << digit);
-			pos := pos + ones;
-		END LOOP;
-	END LOOP;
-END $$;
-
--- packed_nr - the number of entries, and the bit that follows it.
-CREATE FUNCTION fleet.packed_nr(data bytea, OUT nr integer, OUT pos integer) LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
-DECLARE
-	bytes bytea := data || '\x0000';
-	b integer := 128;
-BEGIN
-	nr := 0;
-	pos := 0;
-	WHILE b > 127 AND pos < 3 LOOP
-		b := get_byte(bytes, pos);
-		nr := nr | ((b & 127) << 7 * pos);
-		pos := pos + 1;
-	END LOOP;
-	IF b > 127 OR nr NOT BETWEEN 1 AND 65536 THEN
-		RAISE 'counts: % entries in one chunk', nr USING ERRCODE = 'MF003';
-	END IF;
-	pos := 8 * pos + 1;
-END $$;
-
--- packed_total - as counts_total(), of packed data.
+-- packed_total - as counts_total(), of packed data. It is called for each row of a push, so it calls no other
+-- function of its own.
 CREATE FUNCTION fleet.packed_total(data bytea) RETURNS bigint LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
-	ks integer := get_byte(data, octet_length(data) - 1);
-	bits bit varying := ('x' || encode(data, 'hex'))::bit varying;
-	nr integer;
-	pos integer;
-	distances bigint;
-	total bigint;
+	-- Zeros behind the data end a number of entries that is cut short.
+	bits bit varying := ('x' || encode(data, 'hex') || '0000')::bit varying;
+	size integer := 8 * octet_length(data) - 8; -- the last byte has the parameters
+	pos integer := 0;                           -- bits that were read
+	nr integer := 0;
+	b integer := 128;
+	k integer := (get_byte(data, octet_length(data) - 1) >> 3) & 15;
+	width_max integer := 16;
+	total bigint := 0;
+	kept integer;
+	ones integer;
+	nr_classes integer;
+	ends integer[]; -- numbers of the class 0, 1, ...
 BEGIN
-	SELECT p.nr, p.pos INTO nr, pos FROM fleet.packed_nr(data) p;
-	SELECT l.pos, l.total INTO pos, distances FROM fleet.list_sum(bits, pos, nr, ks >> 3 & 15, 16) l;
-	IF distances + nr > 65536 THEN
-		RAISE 'counts: an address outside of its chunk' USING ERRCODE = 'MF003';
+	WHILE b > 127 AND pos < 24 LOOP
+		b := substring(bits, pos + 1, 8)::integer;
+		nr := nr | ((b & 127) << (pos / 8 * 7));
+		pos := pos + 8;
+	END LOOP;
+	IF b > 127 OR nr < 1 OR nr > 65536 THEN
+		RAISE 'counts: % entries in one chunk', nr USING ERRCODE = 'MF003';
 	END IF;
-	SELECT l.pos, l.total INTO pos, total FROM fleet.list_sum(bits, pos, nr, ks & 7, 46) l;
-	-- Up to seven zeros and the last byte follow.
-	IF length(bits) - 7 - pos NOT BETWEEN 0 AND 7 THEN
+	-- The distances, then the counts.
+	FOR list IN 1..2 LOOP
+		kept := nr;
+		nr_classes := 0;
+		WHILE kept > 0 LOOP
+			IF nr_classes + k > width_max OR pos >= size THEN
+				RAISE 'counts: a number that is too large, or cut short' USING ERRCODE = 'MF003';
+			END IF;
+			ones := bit_count(substring(bits, pos + 1, kept));
+			ends[nr_classes] := ones;
+			nr_classes := nr_classes + 1;
+			pos := pos + kept;
+			kept := kept - ones;
+		END LOOP;
+		total := 0;
+		FOR class IN 0..nr_classes - 1 LOOP
+			ones := ends[class];
+			CONTINUE WHEN ones = 0;
+			total := total + ones * (((1::bigint << class) - 1) << k);
+			FOR digit IN REVERSE class + k - 1..0 LOOP
+				total := total + (bit_count(substring(bits, pos + 1, ones)) << digit);
+				pos := pos + ones;
+			END LOOP;
+		END LOOP;
+		IF list = 1 THEN
+			IF total + nr > 65536 THEN
+				RAISE 'counts: an address outside of its chunk' USING ERRCODE = 'MF003';
+			END IF;
+			k := get_byte(data, octet_length(data) - 1) & 7;
+			width_max := 46;
+		END IF;
+	END LOOP;
+	IF size - pos NOT BETWEEN 0 AND 7 THEN
 		RAISE 'counts: bits that belong to no entry, or are missing' USING ERRCODE = 'MF003';
 	END IF;
 	RETURN total + nr;
+END $$;
+
+-- packed_nr - the number of entries, and the bit that follows it (the first bit is 1), of data that packed_total()
+-- accepts.
+CREATE FUNCTION fleet.packed_nr(data bytea, OUT nr integer, OUT pos integer) LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+	b integer := 128;
+BEGIN
+	nr := 0;
+	pos := 1;
+	WHILE b > 127 LOOP
+		b := get_byte(data, pos / 8);
+		nr := nr | ((b & 127) << (pos / 8 * 7));
+		pos := pos + 8;
+	END LOOP;
 END $$;
 
 -- The function of 0011-push-sets.sql keeps its text under another name; counts_total() chooses.
@@ -89,7 +94,7 @@ BEGIN
 	RETURN fleet.plain_total(data);
 END $$;
 
--- list_numbers - the numbers themselves, of a list that list_sum() accepts.
+-- list_numbers - the numbers themselves, of a list that packed_total() accepts.
 CREATE FUNCTION fleet.list_numbers(bits bit varying, INOUT pos integer, nr integer, k integer, OUT numbers bigint[])
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
@@ -118,7 +123,7 @@ BEGIN
 				number := number << 1 | get_bit(bits, pos + digit * nr_ended + i - 2);
 			END LOOP;
 			place := ended[i];
-			numbers[place] := number + ((1::bigint << class) - 1 << k);
+			numbers[place] := number + (((1::bigint << class) - 1) << k);
 		END LOOP;
 		pos := pos + digits * nr_ended;
 	END LOOP;
@@ -202,23 +207,50 @@ $$;
 
 -- ---- rows of a push, whose numbers have as many bytes as the largest of them needs
 
+-- Loops in PL/pgSQL: a connection plans each of its statements once, and those of SQL functions at each call.
+--
 -- numbers - numbers of width bytes each, the highest first.
-CREATE FUNCTION fleet.numbers(bytes bytea, width integer) RETURNS bigint[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-	SELECT ARRAY(SELECT ('x' || lpad(encode(substr(bytes, width * i + 1, width), 'hex'), 16, '0'))::bit(64)::bigint
-		FROM generate_series(0, octet_length(bytes) / width - 1) i ORDER BY i)
-$$;
+CREATE FUNCTION fleet.numbers(bytes bytea, width integer) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+	found bigint[];
+	number bigint;
+BEGIN
+	FOR i IN 0..octet_length(bytes) / width - 1 LOOP
+		number := get_byte(bytes, i * width);
+		FOR place IN i * width + 1..(i + 1) * width - 1 LOOP
+			number := (number << 8) | get_byte(bytes, place);
+		END LOOP;
+		found[i + 1] := number;
+	END LOOP;
+	RETURN found;
+END $$;
 
 -- pick - the elements of a list that the numbers name, from 1.
-CREATE FUNCTION fleet.pick(list bytea[], places bigint[]) RETURNS bytea[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-	SELECT ARRAY(SELECT list[u.place::integer] FROM unnest(places) WITH ORDINALITY AS u(place, i) ORDER BY u.i)
-$$;
+CREATE FUNCTION fleet.pick(list bytea[], places bigint[]) RETURNS bytea[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+	found bytea[];
+BEGIN
+	FOR i IN 1..cardinality(places) LOOP
+		found[i] := list[places[i]::integer];
+	END LOOP;
+	RETURN found;
+END $$;
 
 -- slices - the bytes, cut into pieces of these sizes.
-CREATE FUNCTION fleet.slices(sizes bigint[], bytes bytea) RETURNS bytea[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-	SELECT ARRAY(SELECT substr(bytes, s.past::integer - s.size::integer + 1, s.size::integer)
-		FROM (SELECT u.i, u.size, sum(u.size) OVER (ORDER BY u.i) AS past FROM unnest(sizes) WITH ORDINALITY AS u(size, i)) s
-		ORDER BY s.i)
-$$;
+CREATE FUNCTION fleet.slices(sizes bigint[], bytes bytea) RETURNS bytea[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+	found bytea[];
+	pos integer := 1;
+BEGIN
+	FOR i IN 1..cardinality(sizes) LOOP
+		found[i] := substr(bytes, pos, sizes[i]::integer);
+		pos := pos + sizes[i]::integer;
+	END LOOP;
+	RETURN found;
+END $$;
 GRANT EXECUTE ON FUNCTION fleet.numbers(bytea, integer), fleet.pick(bytea[], bigint[]), fleet.slices(bigint[], bytea)
 	TO morph_fleet_host;
 GRANT EXECUTE ON FUNCTION fleet.packed_nr(bytea), fleet.list_numbers(bit varying, integer, integer, integer),

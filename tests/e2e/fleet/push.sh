@@ -184,4 +184,13 @@ push 0 "the first one goes on"
 json "the first one goes on" '.rows > 0 and .nr_epochs == 0'
 "$fleet" pull -d "$(<alpha.conn)" --cap=1 --top=9 -o sum.db >/dev/null 2>err.txt || fail "pull: $(<err.txt)"
 "$store" compare truth.db sum.db || fail "the sums with two copies are not the truth"
+
+# ---- a server that was not upgraded says so, and nothing is lost
+"$store" add s.db truth.db 15 $today
+fleet_sql "$ADMIN" 'ALTER FUNCTION fleet.slices(bigint[], bytea) RENAME TO missing' || fail "no function"
+push 1 "an older schema"
+says err.txt 'the server.s schema is older than this program; an operator runs morph-fleet upgrade'
+fleet_sql "$ADMIN" 'ALTER FUNCTION fleet.missing(bigint[], bytea) RENAME TO slices'
+push 0 "after the upgrade"
+json "after the upgrade" '.rows > 0'
 [ $nr_failed = 0 ]

@@ -21,7 +21,7 @@ static void teardown(void)
 	md_packer_fini(&unpacker);
 }
 
-/* Return: the size of the packed bytes; 0: they would not be fewer. */
+/* Return: the size of the packed bytes; 0: they would hardly be fewer. */
 static long pack(size_t nr)
 {
 	return md_counts_pack(&packer, plain, mp_chunk_encode(0, ips, nr, plain));
