@@ -82,6 +82,10 @@ class Program:
                 [f"{BUILD}/morphd", "run", "--no-kernel", f"--rate={RATE}", f"--db={db}", "--",
                  *self.work(command, self.binary)], self.dir))
             self.module, counts, self.text_size = read_store(db, self.binary)
+            if self.opts.leave_out:
+                starts = function_starts(self.binary)
+                function = bisect.bisect_right(starts, int(self.opts.leave_out, 16))
+                counts = Counter({a: n for a, n in counts.items() if bisect.bisect_right(starts, a) != function})
             self.runs.append((kind, counts))
 
     def count_test(self):
@@ -122,6 +126,12 @@ class Program:
             raise Failure(lib.last_line(done.stderr))
         rows = {r["source"]: r for r in json.loads(done.stdout)["rows"]}
         return [100 * (1 - rows[source][k]) for k in ("train", "test")]
+
+    def foreign(self):
+        """Which part of the unseen input's taken branches no host ever takes, in percent."""
+        taken = {(start, to) for start, to, _ in read_edges(self.train)}
+        counts = [(count, (start, to) in taken) for start, to, count in read_edges(self.test)]
+        return 100 * sum(n for n, known in counts if not known) / sum(n for n, _ in counts)
 
     def written(self, db):
         """The same on the unseen input, of a version that is written and run."""
@@ -171,7 +181,7 @@ def compare(p, rng):
     cells = [p.name, f"{sum(sum(c.values()) for _, c in p.runs):,}", f"{fleet:.1f}",
              f"{mean([s for s, _ in own]):.1f}", "{:.1f} ({})".format(*min(own)), "{:.1f} ({})".format(*max(own)),
              f"{mean(gains):+.1f}", f"{median(gains):+.1f}", f"{gains[0]:+.1f}", f"{sum(g >= 4 for g in gains)} of {len(gains)}",
-             f"{exact:.1f}", f"{best:.1f}", f"{fleet_own:.1f}", f"{exact_own:.1f}"]
+             f"{p.foreign():.1f}", f"{exact:.1f}", f"{best:.1f}", f"{fleet_own:.1f}", f"{exact_own:.1f}"]
     if p.opts.run:
         cells += [f"{real_fleet:.1f}", f"{mean([s for s, _ in real]):.1f}", f"{mean([real_fleet - s for s, _ in real]):+.1f}"]
     print("| " + " | ".join(cells) + " |", flush=True)
@@ -182,7 +192,7 @@ def compare_all(programs, opts, rng):
     print(f"{opts.hosts} hosts with {opts.samples} samples each (median), of {len(works('gzip'))} kinds of work; taken branches "
           "saved on an unseen input, %")
     titles = ["program", "real samples", "fleet", "one host, mean", "worst", "best", "fleet's lead, mean",
-              "median", "least", "lead of 4 points", "exact counts of the hosts' work", "of the unseen input",
+              "median", "least", "lead of 4 points", "taken by no host", "exact counts of the hosts' work", "of the unseen input",
               "fleet, on the hosts' work", "exact counts, on the hosts' work"]
     if opts.run:
         titles += ["fleet, written", f"{opts.run} hosts, written", "lead, written"]
@@ -339,6 +349,7 @@ def main():
     p.add_argument("--hosts", type=int, default=1000, help="hosts of the fleet (default 1000)")
     p.add_argument("--samples", type=int, default=2000, help="samples of a host in the program, median (default 2000)")
     p.add_argument("--run", type=int, default=0, help="write and run so many hosts' versions, and the fleet's")
+    p.add_argument("--leave-out", metavar="ADDRESS", help="no host has samples of the function there (in hex)")
     p.add_argument("--attack", action="store_true", help="poisoning hosts instead")
     p.add_argument("--honest", type=int, default=50, help="honest hosts with --attack (default 50)")
     p.add_argument("--pull", action="append", default=[], metavar="OPTION", help="of morph-fleet pull, with --attack")
