@@ -113,7 +113,7 @@ static void put_list(struct bits *b, const uint64_t *numbers, size_t nr, unsigne
 			left -= class == nr_classes;
 		}
 	}
-	for (unsigned int class = 0; class < nr_classes && !b->full; class++)
+	for (unsigned int class = 0; class < nr_classes && !b->full; class ++)
 		for (unsigned int bit = class + k; bit-- > 0;)
 			for (size_t i = 0; i < nr; i++)
 				if (class_of(numbers[i], k) == class)
@@ -267,7 +267,7 @@ static bool get_list(struct md_packer *p, struct reader *r, uint32_t nr, unsigne
 	uint32_t ends[NR_CLASSES], first = 0;
 	unsigned int nr_classes = get_classes(p, r, nr, width_max - k + 1, ends);
 
-	for (unsigned int class = 0; class < nr_classes; class++) {
+	for (unsigned int class = 0; class < nr_classes; class ++) {
 		uint32_t n = ends[class] - first;
 
 		memset(p->sorted, 0, n * sizeof(*p->sorted));

@@ -114,8 +114,7 @@ START_TEST(the_store_s_bytes_are_not_taken_for_packed_ones)
 		size_t nr = make(seed, 1 + seed * seed, 1 + seed % 45);
 
 		if (nr)
-			ck_assert(!md_counts_are_packed(plain,
-							mp_chunk_encode(0, ips, nr, plain)));
+			ck_assert(!md_counts_are_packed(plain, mp_chunk_encode(0, ips, nr, plain)));
 	}
 	ck_assert(!md_counts_are_packed(plain, 0));
 }
