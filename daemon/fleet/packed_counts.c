@@ -102,6 +102,7 @@ static unsigned int best_k(const uint64_t *numbers, size_t nr, unsigned int max)
 
 static void put_list(struct bits *b, const uint64_t *numbers, size_t nr, unsigned int k)
 {
+	size_t members[NR_CLASSES + 1] = {0};
 	unsigned int nr_classes = 0;
 
 	for (size_t left = nr; left && !b->full; nr_classes++) {
@@ -110,11 +111,12 @@ static void put_list(struct bits *b, const uint64_t *numbers, size_t nr, unsigne
 
 			if (class >= nr_classes)
 				put_bit(b, class == nr_classes);
-			left -= class == nr_classes;
+			members[nr_classes] += class == nr_classes;
 		}
+		left -= members[nr_classes];
 	}
-	for (unsigned int class = 0; class < nr_classes && !b->full; class ++)
-		for (unsigned int bit = class + k; bit-- > 0;)
+	for (unsigned int class = 0; class < nr_classes; class ++)
+		for (unsigned int bit = class + k; bit-- > 0 && members[class] && !b->full;)
 			for (size_t i = 0; i < nr; i++)
 				if (class_of(numbers[i], k) == class)
 					put_bit(b, (numbers[i] - least_of(class, k)) >> bit & 1);

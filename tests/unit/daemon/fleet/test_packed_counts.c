@@ -40,10 +40,10 @@ static void comes_back(size_t nr, long size)
 			 0);
 	free(bytes);
 	ck_assert_uint_eq(nr_unpacked, nr);
-	for (size_t i = 0; i < nr; i++) {
-		ck_assert_uint_eq(unpacker.entries[i].vaddr, 0x70000 + ips[i].vaddr);
-		ck_assert_uint_eq(unpacker.entries[i].count, ips[i].count);
-	}
+	for (size_t i = 0; i < nr; i++)
+		if (unpacker.entries[i].vaddr != 0x70000 + ips[i].vaddr ||
+		    unpacker.entries[i].count != ips[i].count)
+			ck_abort_msg("entry %zu of %zu differs", i, nr);
 }
 
 /* Addresses and counts of many sizes, from a generator of its own. */
@@ -64,11 +64,11 @@ static size_t make(uint32_t seed, uint32_t gap, uint32_t most)
 
 START_TEST(counts_come_back)
 {
-	static const uint32_t gaps[] = {1, 3, 20, 300, 5000, 60000};
+	static const uint32_t gaps[] = {1, 9, 40, 300, 900, 5000};
 	unsigned int nr_packed = 0;
 
-	for (uint32_t seed = 0; seed < 60; seed++) {
-		size_t nr = make(seed, gaps[seed % 6], 1 + seed % 45);
+	for (uint32_t seed = 0; seed < 40; seed++) {
+		size_t nr = make(seed, gaps[seed % 6], 1 + seed * 7 % 45);
 		long size = nr ? pack(nr) : 0;
 
 		ck_assert_int_ge(size, 0);
@@ -77,7 +77,7 @@ START_TEST(counts_come_back)
 		nr_packed++;
 		comes_back(nr, size);
 	}
-	ck_assert_uint_gt(nr_packed, 20);
+	ck_assert_uint_gt(nr_packed, 10);
 }
 END_TEST
 
@@ -126,10 +126,11 @@ static void is_sound(size_t nr)
 	ck_assert_uint_ge(nr, 1);
 	ck_assert_uint_le(nr, MP_CHUNK_SIZE);
 	for (size_t i = 0; i < nr; i++) {
-		ck_assert_uint_lt(unpacker.entries[i].vaddr, MP_CHUNK_SIZE);
-		ck_assert(!i || unpacker.entries[i].vaddr > unpacker.entries[i - 1].vaddr);
-		ck_assert_uint_ge(unpacker.entries[i].count, 1);
-		ck_assert_uint_lt(unpacker.entries[i].count, (uint64_t)1 << 46);
+		const struct mp_ip_count *ip = &unpacker.entries[i];
+
+		if (ip->vaddr >= MP_CHUNK_SIZE || (i && ip->vaddr <= ip[-1].vaddr) || !ip->count ||
+		    ip->count >> 46)
+			ck_abort_msg("entry %zu of %zu is not sound", i, nr);
 	}
 }
 
