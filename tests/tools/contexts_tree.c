@@ -31,6 +31,7 @@
 #include "daemon/source/last_stacks.h"
 #include "libprof/context/context_age.h"
 #include "libprof/context/context_codec.h"
+#include "libprof/store/contexts/store_contexts.h"
 #include "libprof/unwind/walk.h"
 #include "tests/support/exact_stacks.h"
 
@@ -260,7 +261,7 @@ static void store(struct mp_context_tree *tree, size_t max)
 	uint8_t *bytes;
 	size_t size;
 
-	need(!mp_context_encode_within(tree, max, &bytes, &size));
+	need(!mp_context_pack_within(tree, max, MP_CONTEXTS_NODES_MAX, &bytes, &size));
 	mp_context_tree_fini(tree);
 	need(!mp_context_decode(bytes, size, tree, NULL));
 	free(bytes);
