@@ -61,7 +61,17 @@ bool mp_range_finish(struct mp_range_coder *rc)
 
 /* ---- bits ---------------------------------------------------------------------------------- */
 
-static bool narrow(struct mp_range_coder *rc, uint32_t zeros, bool bit)
+static inline void widen(struct mp_range_coder *rc)
+{
+	for (; rc->range < TOP; rc->range <<= 8) {
+		if (rc->reading)
+			get_byte(rc);
+		else
+			put_byte(rc);
+	}
+}
+
+static inline bool narrow(struct mp_range_coder *rc, uint32_t zeros, bool bit)
 {
 	if (rc->reading)
 		bit = rc->code >= zeros;
@@ -74,12 +84,7 @@ static bool narrow(struct mp_range_coder *rc, uint32_t zeros, bool bit)
 		else
 			rc->low += zeros;
 	}
-	for (; rc->range < TOP; rc->range <<= 8) {
-		if (rc->reading)
-			get_byte(rc);
-		else
-			put_byte(rc);
-	}
+	widen(rc);
 	return bit;
 }
 
@@ -102,12 +107,33 @@ bool mp_range_bit(struct mp_range_coder *rc, struct mp_bit_model *model, bool bi
 	return bit;
 }
 
+/* @nr: 16 at most, which leaves 256 parts of a range. */
+static uint32_t narrow_evenly(struct mp_range_coder *rc, uint32_t nr, uint32_t value)
+{
+	rc->range >>= nr;
+	if (rc->reading) {
+		value = rc->code / rc->range;
+		/* Where the range was no multiple of the parts, no writer gets to its end. */
+		value = value >> nr ? (1u << nr) - 1 : value;
+		rc->code -= value * rc->range;
+	} else {
+		rc->low += (uint64_t)value * rc->range;
+	}
+	widen(rc);
+	return value;
+}
+
 uint64_t mp_range_bits(struct mp_range_coder *rc, uint32_t nr, uint64_t value)
 {
 	uint64_t out = 0;
 
-	while (nr--)
-		out = out << 1 | narrow(rc, rc->range >> 1, value >> nr & 1);
+	while (nr) {
+		uint32_t part = nr < 16 ? nr : 16;
+
+		nr -= part;
+		out = out << part |
+		      narrow_evenly(rc, part, (uint32_t)(value >> nr) & ((1u << part) - 1));
+	}
 	return out;
 }
 
