@@ -20,7 +20,7 @@
 
 /* Nodes of all trees; beyond that the smallest leaves of the largest tree are folded. */
 #define MD_CONTEXTS_NODES_MAX 16384u
-#define MD_CONTEXTS_FLUSHES   5	  /* flushes in an interval, at most, while the trees are full */
+#define MD_CONTEXTS_FLUSHES   5 /* flushes in an interval, at most, while the trees are full */
 #define MD_CALLS_NODES_MAX    131072u /* the same for sampled calls, which only `morphd run` takes */
 
 struct md_contexts;

@@ -148,7 +148,7 @@ uint64_t mp_range_number(struct mp_range_coder *rc, struct mp_number_model *mode
 		return i;
 	left = i - 1;
 	for (uint32_t depth = 0; depth < 2 && left && i <= 16; depth++, left--)
-		out = out << 1 |
-		      mp_range_bit(rc, &model->top[i][depth ? 1 + (out & 1) : 0], value >> (left - 1) & 1);
+		out = out << 1 | mp_range_bit(rc, &model->top[i][depth ? 1 + (out & 1) : 0],
+					      value >> (left - 1) & 1);
 	return out << left | mp_range_bits(rc, left, value);
 }

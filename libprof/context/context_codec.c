@@ -66,7 +66,8 @@ static void put_node(struct encoder *e, const struct mp_context_node *node)
 	const struct mp_context_node *parent = &e->tree->nodes[node->parent];
 	uint32_t nr = add_children(e, node);
 	bool own_module = node->kind != MP_CONTEXT_OTHER && node->module != parent->module;
-	bool own_time = mp_context_has_samples(node->kind) && node->self_ns != node->self * e->period_ns;
+	bool own_time = mp_context_has_samples(node->kind) &&
+			node->self_ns != node->self * e->period_ns;
 
 	mp_varint_put(&e->w, node->kind | (nr ? HAS_CHILDREN : 0) | (node->nr_new ? HAS_NEW : 0) |
 				     (own_time ? HAS_TIME : 0) | (own_module ? HAS_MODULE : 0));

@@ -55,7 +55,7 @@ struct pack {
 	uint32_t *key_of; /* of each node */
 	/* By key. Writing: the children of a node that are not written yet; reading: those that were read. */
 	uint32_t *child_of;
-	uint32_t *queue, nr_queue;   /* nodes in the order of the bytes */
+	uint32_t *queue, nr_queue; /* nodes in the order of the bytes */
 	/* Writing: the children of a node, by key; reading: how deep each node is. */
 	uint32_t *children;
 	struct followers *followers; /* of each key, and last of the root */
@@ -143,7 +143,8 @@ static void code_key(struct pack *p, struct key *key, const struct key *last)
 	uint32_t kind = 1;
 
 	p->failed |= __builtin_add_overflow(
-		from, mp_range_number(&p->rc, &p->models->distance, key->vaddr - from), &key->vaddr);
+		from, mp_range_number(&p->rc, &p->models->distance, key->vaddr - from),
+		&key->vaddr);
 	for (uint32_t i = 3; i--;)
 		kind = kind << 1 | mp_range_bit(&p->rc, &model[kind], key->kind >> i & 1);
 	key->kind = kind & 7;
@@ -308,7 +309,8 @@ static void code_others(struct pack *p, uint32_t node, uint32_t parent, uint64_t
 			key = p->key_of[p->children[next]];
 		if (i)
 			p->failed |= __builtin_add_overflow(
-				last + 1, mp_range_number(&p->rc, &p->models->sibling, key - last - 1), &key);
+				last + 1,
+				mp_range_number(&p->rc, &p->models->sibling, key - last - 1), &key);
 		else
 			key = code_key_number(p, parent, (uint32_t)key);
 		p->failed |= key >= p->nr_keys;

@@ -105,8 +105,8 @@ static void print_tree(const char *db, const struct mp_context_tree *tree)
 	}
 	printf("%s: %" PRIu64 " samples, %" PRIu32 " nodes; %zu bytes, zlib %zu, packed %zu; "
 	       "ms: pack %.2f, read %.2f, fold %.2f; zlib %.2f and %.2f\n",
-	       db, tree->nodes[0].total, tree->nr_nodes, f.plain, f.zlib, f.packed, f.pack, f.unpack,
-	       f.fold, f.deflate, f.inflate);
+	       db, tree->nodes[0].total, tree->nr_nodes, f.plain, f.zlib, f.packed, f.pack,
+	       f.unpack, f.fold, f.deflate, f.inflate);
 }
 
 static void print_table(const char *path, enum mp_context_table table)

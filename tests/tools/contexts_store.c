@@ -256,9 +256,12 @@ int main(int argc, char **argv)
 	int r = 0;
 
 	m.contexts_only = argc == 3 && !strcmp(argv[1], "--contexts");
-	m.flush = argc == 3 && !strncmp(argv[1], "--flush=", 8) ? strtoul(argv[1] + 8, NULL, 10) : 0;
+	m.flush = argc == 3 && !strncmp(argv[1], "--flush=", 8) ? strtoul(argv[1] + 8, NULL, 10)
+								: 0;
 	if (argc != 2 + (m.contexts_only || m.flush))
-		return fputs("usage: contexts-store [--contexts | --flush=SAMPLES] DB <LINES\n", stderr), 2;
+		return fputs("usage: contexts-store [--contexts | --flush=SAMPLES] DB <LINES\n",
+			     stderr),
+		       2;
 	m.last = md_last_stacks_new();
 	if (!m.last)
 		return die("out of memory");

@@ -227,9 +227,8 @@ static void flush(struct run *r)
 
 static void flush_if_due(struct run *r)
 {
-	if (++r->nr_unflushed >= INTERVAL ||
-	    (md_contexts_is_nearly_full(r->at.contexts) &&
-	     r->nr_unflushed >= INTERVAL / MD_CONTEXTS_FLUSHES))
+	if (++r->nr_unflushed >= INTERVAL || (md_contexts_is_nearly_full(r->at.contexts) &&
+					      r->nr_unflushed >= INTERVAL / MD_CONTEXTS_FLUSHES))
 		flush(r);
 }
 

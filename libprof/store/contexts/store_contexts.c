@@ -19,7 +19,7 @@ struct table {
 	uint32_t nodes_max;
 };
 
-#define TABLE(name, stmt, max, nodes)                                                                     \
+#define TABLE(name, stmt, max, nodes)                                                              \
 	{                                                                                          \
 		.list = "SELECT key, first_day, last_day, nr_samples, length(data), checksum"      \
 			" FROM " name " WHERE module = ?1 ORDER BY first_day",                     \
@@ -31,14 +31,13 @@ struct table {
 			    " ORDER BY module, first_day",                                         \
 		.strays = "SELECT count(*) FROM " name " WHERE module NOT IN"                      \
 			  " (SELECT key FROM module)",                                             \
-		.first = (stmt), .bytes_max = (max), .nodes_max = (nodes)                                              \
+		.first = (stmt), .bytes_max = (max), .nodes_max = (nodes)                          \
 	}
 
 static const struct table tables[] = {
 	[MP_CONTEXTS] = TABLE("context", MP_STMT_CONTEXT_LIST, MP_CONTEXTS_BYTES_MAX,
 			      MP_CONTEXTS_NODES_MAX),
-	[MP_CALLS] = TABLE("call", MP_STMT_CALL_LIST, MP_CALLS_BYTES_MAX,
-			   MP_CALLS_NODES_MAX),
+	[MP_CALLS] = TABLE("call", MP_STMT_CALL_LIST, MP_CALLS_BYTES_MAX, MP_CALLS_NODES_MAX),
 };
 
 /* Statements of a table, behind its first one. */

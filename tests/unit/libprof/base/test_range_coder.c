@@ -76,7 +76,7 @@ END_TEST
 
 START_TEST(the_ends_of_the_numbers_come_back)
 {
-	static const uint64_t ends[] = {0, 1, 2, 3, 65535, 65536, INT64_MAX, UINT64_MAX - 1,
+	static const uint64_t ends[] = {0,	   1, 2, 3, 65535, 65536, INT64_MAX, UINT64_MAX - 1,
 					UINT64_MAX};
 	const size_t nr = sizeof(ends) / sizeof(ends[0]);
 

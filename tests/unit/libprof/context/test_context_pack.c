@@ -177,7 +177,8 @@ START_TEST(packed_trees_stay_below_limits_with_exact_sums)
 			total = tree.nodes[0].total;
 			time_ns = tree.nodes[0].total_ns;
 			ck_assert_int_eq(mp_context_pack_within(&tree, limits[i], nodes[k], &bytes,
-								&size), 0);
+								&size),
+					 0);
 			ck_assert_uint_le(size, limits[i]);
 			ck_assert_uint_le(tree.nr_nodes, nodes[k] > 2 ? nodes[k] : 2);
 			/* No more is folded than one of the limits needs. */
@@ -261,7 +262,8 @@ START_TEST(trees_that_are_too_deep_are_refused)
 		mp_context_tree_clear(&tree);
 		for (uint32_t k = 0; k < depths[i]; k++)
 			steps[k].key = (struct mp_context_key){
-				1, 0x100, k + 1 < depths[i] ? MP_CONTEXT_CALL : MP_CONTEXT_FUNCTION};
+				1, 0x100,
+				k + 1 < depths[i] ? MP_CONTEXT_CALL : MP_CONTEXT_FUNCTION};
 		ck_assert_int_eq(mp_context_add(&tree, steps, depths[i], 1, TIME_NS), 0);
 		ck_assert_int_eq(mp_context_pack(&tree, &bytes, &size), 0);
 		ck_assert_uint_lt(size, 300);

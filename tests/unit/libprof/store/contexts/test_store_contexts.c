@@ -159,9 +159,9 @@ static void add_random(struct mp_store *store, int64_t module, uint64_t *seed, u
 		struct mp_context_step steps[6] = {0};
 
 		for (int s = 0; s < 6; s++)
-			steps[s].key = (struct mp_context_key){
-				1, next_random(seed) % nr_keys * 64,
-				s == 5 ? MP_CONTEXT_FUNCTION : MP_CONTEXT_CALL};
+			steps[s].key = (struct mp_context_key){1, next_random(seed) % nr_keys * 64,
+							       s == 5 ? MP_CONTEXT_FUNCTION
+								      : MP_CONTEXT_CALL};
 		ck_assert_int_eq(mp_context_add(&tree, steps, 6, 1, PERIOD), 0);
 	}
 	ok(mp_store_add_contexts(store, table, module, NOW, &tree, &err));
