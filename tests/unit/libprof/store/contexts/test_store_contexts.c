@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "libprof/context/context_codec.h"
@@ -357,15 +358,26 @@ START_TEST(trees_equal_the_ledger_after_sigkill)
 	table = (enum mp_context_table)_i;
 	mp_store_close(store);
 	for (int i = 0; i < 5; i++) {
-		pid_t child = fork();
+		int written[2];
+		pid_t child;
+		char byte;
 
+		ck_assert_int_eq(pipe(written), 0);
+		child = fork();
 		ck_assert_int_ge(child, 0);
 		if (!child) {
 			store = open_as(MP_STORE_WRITE);
-			for (int k = 0;; k++)
+			for (int k = 0;; k++) {
 				add(store, session.key, module, NOW + k % 9 * DAY, (uint64_t)k * 8,
 				    1);
+				if (!k && write(written[1], "", 1) != 1)
+					_exit(1);
+			}
 		}
+		/* On a busy machine the first transaction may take longer than the pause below. */
+		ck_assert_int_eq(read(written[0], &byte, 1), 1);
+		close(written[0]);
+		close(written[1]);
 		usleep(100000 + 17000 * (useconds_t)i);
 		kill(child, SIGKILL);
 		waitpid(child, &status, 0);
