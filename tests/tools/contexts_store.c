@@ -3,9 +3,12 @@
  * contexts_store - makes a database of exact stacks, as morphd would from perfect walks.
  *
  *  contexts_store [--contexts | --flush=SAMPLES] DB <LINES
+ *  contexts_store --sizes DB...
  *
  * --contexts: stacks only, without counts of addresses. --flush: the trees of so many samples each are added one
  * after the other, as by flushes, and the CPU time of that is printed.
+ *
+ * --sizes: measures the trees that databases have (tests/support/tree_sizes.h).
  *
  * `scripts/bench/contexts graph` writes the lines:
  *  module PATH			a file; modules count from 0, and the first is the program
@@ -26,6 +29,7 @@
 #include "libprof/elf/elf.h"
 #include "libprof/store/contexts/store_contexts.h"
 #include "tests/support/rows_compare.h"
+#include "tests/support/tree_sizes.h"
 
 #define MAX_MODULES 512
 #define MAX_FRAMES  100000
@@ -255,6 +259,11 @@ int main(int argc, char **argv)
 	size_t size = 0;
 	int r = 0;
 
+	if (argc > 2 && !strcmp(argv[1], "--sizes")) {
+		for (int i = 2; i < argc; i++)
+			tree_sizes_print(argv[i]);
+		return 0;
+	}
 	m.contexts_only = argc == 3 && !strcmp(argv[1], "--contexts");
 	m.flush = argc == 3 && !strncmp(argv[1], "--flush=", 8) ? strtoul(argv[1] + 8, NULL, 10)
 								: 0;

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * contexts_blobs - how large the trees of calling contexts in databases are, and how long they take to
- * write and to read.
- *
- *  contexts_blobs DB...
- *
- * Prints for each tree: samples; nodes; bytes in the plain form, as zlib makes of these, and packed; then
- * milliseconds of CPU time, the least of some turns: to pack and to read the packed tree, to fold the tree to
- * half of its nodes, and to make and to read the plain form with zlib.
- */
+/* tree_sizes - measures the forms of trees of calling contexts; see tree_sizes.h. */
+#include "tests/support/tree_sizes.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +18,7 @@
 static void need(bool made, const char *what)
 {
 	if (!made) {
-		fprintf(stderr, "contexts-blobs: %s\n", what);
+		fprintf(stderr, "tree-sizes: %s\n", what);
 		exit(1);
 	}
 }
@@ -130,13 +123,8 @@ static void print_table(const char *path, enum mp_context_table table)
 	mp_store_close(store);
 }
 
-int main(int argc, char **argv)
+void tree_sizes_print(const char *db)
 {
-	if (argc < 2)
-		return fputs("usage: contexts-blobs DB...\n", stderr), 2;
-	for (int i = 1; i < argc; i++) {
-		print_table(argv[i], MP_CONTEXTS);
-		print_table(argv[i], MP_CALLS);
-	}
-	return 0;
+	print_table(db, MP_CONTEXTS);
+	print_table(db, MP_CALLS);
 }
