@@ -3,8 +3,8 @@
  * tree_sizes - how large the trees of calling contexts in a database are, and how long they take to write
  * and to read. Called by contexts_store.
  */
-#ifndef MORPH_TESTS_TREE_SIZES_H
-#define MORPH_TESTS_TREE_SIZES_H
+#ifndef TREE_SIZES_H
+#define TREE_SIZES_H
 
 /*
  * Prints for each tree: samples; nodes; bytes in the plain form, as zlib makes of these, and packed; then
