@@ -424,6 +424,16 @@ static int drain(struct md_pipeline *pl, struct mp_err *err)
 	return ret;
 }
 
+/* Flushes come earlier where trees of calling contexts would soon lose nodes, but not all the time. */
+static bool is_flush_due(const struct md_pipeline *pl, int64_t since_ns)
+{
+	double interval_ns = pl->interval_s * 1e9;
+
+	if (md_contexts_is_nearly_full(pl->at.contexts))
+		interval_ns /= MD_CONTEXTS_FLUSHES;
+	return (double)since_ns >= interval_ns;
+}
+
 int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 {
 	int64_t began = md_clock_ns(CLOCK_MONOTONIC), last_flush = began, now = began;
@@ -452,8 +462,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 		 * Counts are kept by day, so flush at midnight. Counts of an undecided output
 		 * wait for its answer.
 		 */
-		if ((now - last_flush >= (int64_t)(pl->interval_s * 1e9) &&
-		     !md_outputs_wait_ms(pl->outputs)) ||
+		if ((is_flush_due(pl, now - last_flush) && !md_outputs_wait_ms(pl->outputs)) ||
 		    when_s / MP_SECONDS_PER_DAY != before_s / MP_SECONDS_PER_DAY) {
 			ret = flush_or_keep(pl, before_s, err);
 			if (ret)

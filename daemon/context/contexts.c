@@ -332,6 +332,15 @@ uint64_t md_contexts_nr(const struct md_contexts *contexts)
 	return nr;
 }
 
+bool md_contexts_is_nearly_full(const struct md_contexts *contexts)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < contexts->nr; i++)
+		nr += contexts->programs[i].tree.nr_nodes;
+	return nr > contexts->max_nodes / 8 * 7;
+}
+
 /* ---- for the store -------------------------------------------------------------------------- */
 
 size_t md_contexts_nr_programs(const struct md_contexts *contexts)

@@ -20,6 +20,7 @@
 
 /* Nodes of all trees; beyond that the smallest leaves of the largest tree are folded. */
 #define MD_CONTEXTS_NODES_MAX 16384u
+#define MD_CONTEXTS_FLUSHES   5 /* flushes in an interval, at most, while the trees are full */
 #define MD_CALLS_NODES_MAX    131072u /* the same for sampled calls, which only `morphd run` takes */
 
 struct md_contexts;
@@ -57,6 +58,8 @@ int md_contexts_add_call(struct md_contexts *contexts, const struct md_space *sp
 const struct mp_context_step *md_contexts_last_path(const struct md_contexts *contexts, size_t *nr);
 /* Return: samples in all trees. */
 uint64_t md_contexts_nr(const struct md_contexts *contexts);
+/* Return: true if nodes will soon be folded, unless the trees are given to the store before. */
+bool md_contexts_is_nearly_full(const struct md_contexts *contexts);
 
 /* Return: number of trees. */
 size_t md_contexts_nr_programs(const struct md_contexts *contexts);

@@ -123,7 +123,7 @@ static const struct argp argp = {
 	parse,
 	"FILE...",
 	"Add what another profiler counted.\v"
-	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes CMD\n"
+	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes --skip-plt=no CMD\n"
 	"counters:   counts of programs that morph-optimize instrument made; give "
 	"--binary=FILE, and any number of files of counts\n"
 	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; give "

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/varint.h"
+#include "libprof/context/context_codec_private.h"
+#include "libprof/context/context_pack.h"
 
-#define VERSION	    1
-#define MODULES_MAX 4096u
-#define DEPTH_MAX   4096u
+#define DEPTH_MAX MP_CONTEXT_DEPTH_MAX
 
 enum {
 	KIND = 7,
@@ -19,11 +18,6 @@ enum {
 	HAS_TIME = 32,
 	HAS_MODULE = 64,
 };
-
-static bool has_samples(uint8_t kind)
-{
-	return kind == MP_CONTEXT_FUNCTION || kind == MP_CONTEXT_OTHER;
-}
 
 /* ---- write --------------------------------------------------------------------------------- */
 
@@ -72,7 +66,8 @@ static void put_node(struct encoder *e, const struct mp_context_node *node)
 	const struct mp_context_node *parent = &e->tree->nodes[node->parent];
 	uint32_t nr = add_children(e, node);
 	bool own_module = node->kind != MP_CONTEXT_OTHER && node->module != parent->module;
-	bool own_time = has_samples(node->kind) && node->self_ns != node->self * e->period_ns;
+	bool own_time = mp_context_has_samples(node->kind) &&
+			node->self_ns != node->self * e->period_ns;
 
 	mp_varint_put(&e->w, node->kind | (nr ? HAS_CHILDREN : 0) | (node->nr_new ? HAS_NEW : 0) |
 				     (own_time ? HAS_TIME : 0) | (own_module ? HAS_MODULE : 0));
@@ -82,7 +77,7 @@ static void put_node(struct encoder *e, const struct mp_context_node *node)
 		mp_varint_put_signed(&e->w, (int64_t)(node->vaddr - e->last[node->module]));
 		e->last[node->module] = node->vaddr;
 	}
-	if (has_samples(node->kind))
+	if (mp_context_has_samples(node->kind))
 		mp_varint_put(&e->w, node->self);
 	if (own_time)
 		mp_varint_put(&e->w, node->self_ns);
@@ -92,12 +87,23 @@ static void put_node(struct encoder *e, const struct mp_context_node *node)
 		mp_varint_put(&e->w, nr);
 }
 
-int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t *size)
+uint64_t mp_context_put_head(struct mp_varint_writer *w, unsigned int version,
+			     const struct mp_context_tree *tree)
 {
 	const struct mp_context_node *root = &tree->nodes[0];
+	uint64_t period_ns = root->total ? root->total_ns / root->total : 0;
+
+	mp_varint_put(w, version);
+	mp_varint_put(w, period_ns);
+	mp_varint_put(w, tree->nr_modules);
+	mp_varint_put_bytes(w, tree->modules + 1, (tree->nr_modules - 1) * sizeof(*tree->modules));
+	return period_ns;
+}
+
+int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t *size)
+{
 	struct encoder e = {
 		.tree = tree,
-		.period_ns = root->total ? root->total_ns / root->total : 0,
 		.last = calloc(tree->nr_modules, sizeof(*e.last)),
 		.waiting = calloc(tree->nr_nodes, sizeof(*e.waiting)),
 	};
@@ -105,12 +111,8 @@ int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t 
 	*out = NULL;
 	e.w.failed = !e.last || !e.waiting;
 	if (!e.w.failed) {
-		mp_varint_put(&e.w, VERSION);
-		mp_varint_put(&e.w, e.period_ns);
-		mp_varint_put(&e.w, tree->nr_modules);
-		mp_varint_put_bytes(&e.w, tree->modules + 1,
-				    (tree->nr_modules - 1) * sizeof(*tree->modules));
-		mp_varint_put(&e.w, add_children(&e, root));
+		e.period_ns = mp_context_put_head(&e.w, MP_CONTEXT_PLAIN, tree);
+		mp_varint_put(&e.w, add_children(&e, &tree->nodes[0]));
 	}
 	while (!e.w.failed && e.nr_waiting)
 		put_node(&e, &tree->nodes[e.waiting[--e.nr_waiting]]);
@@ -125,21 +127,39 @@ int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t 
 	return 0;
 }
 
-int mp_context_encode_within(struct mp_context_tree *tree, size_t max, uint8_t **out, size_t *size)
+typedef int (*encode_fn)(const struct mp_context_tree *tree, uint8_t **out, size_t *size);
+
+static int encode_within(struct mp_context_tree *tree, size_t max, encode_fn encode, uint8_t **out,
+			 size_t *size)
 {
 	uint64_t nodes;
-	int r = mp_context_encode(tree, out, size);
+	int r = encode(tree, out, size);
 
-	while (!r && (*size > max || tree->nr_modules > MODULES_MAX) && tree->nr_nodes > 2) {
+	while (!r && (*size > max || tree->nr_modules > MP_CONTEXT_MODULES_MAX) &&
+	       tree->nr_nodes > 2) {
 		free(*out);
 		*out = NULL;
 		/* A little fewer than the mean size of a node allows. */
 		nodes = *size > max ? (uint64_t)tree->nr_nodes * max / *size : tree->nr_nodes;
 		r = mp_context_fold(tree, (uint32_t)(nodes - nodes / 16));
 		if (!r)
-			r = mp_context_encode(tree, out, size);
+			r = encode(tree, out, size);
 	}
 	return r;
+}
+
+int mp_context_encode_within(struct mp_context_tree *tree, size_t max, uint8_t **out, size_t *size)
+{
+	return encode_within(tree, max, mp_context_encode, out, size);
+}
+
+int mp_context_pack_within(struct mp_context_tree *tree, size_t max, uint32_t max_nodes,
+			   uint8_t **out, size_t *size)
+{
+	int r = mp_context_fold(tree, max_nodes);
+
+	*out = NULL;
+	return r ? r : encode_within(tree, max, mp_context_pack, out, size);
 }
 
 /* ---- read ---------------------------------------------------------------------------------- */
@@ -154,26 +174,25 @@ struct decoder {
 	uint32_t depth;
 };
 
-static int read_modules(struct decoder *d)
+int mp_context_get_modules(struct mp_varint_reader *r, struct mp_context_tree *raw)
 {
-	uint64_t nr = mp_varint_get(&d->r);
+	uint64_t nr = mp_varint_get(r);
 	const uint8_t *bytes;
 
-	if (!nr || nr > MODULES_MAX)
+	if (!nr || nr > MP_CONTEXT_MODULES_MAX)
 		return -EBADMSG;
-	bytes = mp_varint_get_bytes(&d->r, (nr - 1) * sizeof(*d->tree->modules));
+	bytes = mp_varint_get_bytes(r, (nr - 1) * sizeof(*raw->modules));
 	if (!bytes)
 		return -EBADMSG;
-	free(d->tree->modules);
-	d->tree->modules = calloc(nr, sizeof(*d->tree->modules));
-	d->last = calloc(nr, sizeof(*d->last));
-	if (!d->tree->modules || !d->last)
+	free(raw->modules);
+	raw->modules = calloc(nr, sizeof(*raw->modules));
+	if (!raw->modules)
 		return -ENOMEM;
-	memcpy(d->tree->modules + 1, bytes, (nr - 1) * sizeof(*d->tree->modules));
-	d->tree->nr_modules = d->tree->max_modules = (uint32_t)nr;
+	memcpy(raw->modules + 1, bytes, (nr - 1) * sizeof(*raw->modules));
+	raw->nr_modules = raw->max_modules = (uint32_t)nr;
 	for (uint32_t i = 1; i < nr; i++)
 		for (uint32_t k = 0; k < i; k++)
-			if (d->tree->modules[i] == d->tree->modules[k])
+			if (raw->modules[i] == raw->modules[k])
 				return -EBADMSG;
 	return 0;
 }
@@ -192,7 +211,7 @@ static int begin_children(struct decoder *d, uint32_t node, uint64_t nr)
 /* Reads the samples and their time. Return: false: none. */
 static bool read_samples(struct decoder *d, uint64_t token, struct mp_context_node *node)
 {
-	if (!has_samples(node->kind))
+	if (!mp_context_has_samples(node->kind))
 		return !(token & HAS_TIME);
 	node->self = mp_varint_get(&d->r);
 	if (node->self > INT64_MAX ||
@@ -211,7 +230,7 @@ static int read_node(struct decoder *d, uint64_t token, struct mp_context_node *
 	node->kind = token & KIND;
 	if (token > (KIND | HAS_CHILDREN | HAS_NEW | HAS_TIME | HAS_MODULE) ||
 	    node->kind >= MP_NR_CONTEXT_KIND ||
-	    (has_samples(node->kind) == !!(token & HAS_CHILDREN)))
+	    (mp_context_has_samples(node->kind) == !!(token & HAS_CHILDREN)))
 		return -EBADMSG;
 	if (node->kind == MP_CONTEXT_OTHER)
 		module = 0;
@@ -303,24 +322,53 @@ static int add_up(struct mp_context_tree *tree)
 	return 0;
 }
 
-static int read_all(struct decoder *d)
+/* Reads what follows the version. */
+static int read_plain(struct decoder *d)
 {
-	struct mp_context_tree *tree = d->tree;
 	uint64_t nr;
 	int r;
 
-	if (mp_varint_get(&d->r) != VERSION)
-		return -EBADMSG;
 	d->period_ns = mp_varint_get(&d->r);
-	r = read_modules(d);
+	r = mp_context_get_modules(&d->r, d->tree);
 	if (r)
 		return r;
+	d->last = calloc(d->tree->nr_modules, sizeof(*d->last));
+	if (!d->last)
+		return -ENOMEM;
 	nr = mp_varint_get(&d->r);
 	if (nr)
 		r = begin_children(d, 0, nr);
-	if (!r)
-		r = read_nodes(d);
-	return r ? r : add_up(tree);
+	return r ? r : read_nodes(d);
+}
+
+static int decode_plain(struct mp_varint_reader *reader, struct mp_context_tree *raw)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	d->r = *reader;
+	d->tree = raw;
+	r = read_plain(d);
+	free(d->last);
+	free(d);
+	return r;
+}
+
+/* Reads into @raw, which has at least the root. */
+static int decode(const uint8_t *data, size_t size, struct mp_context_tree *raw)
+{
+	struct mp_varint_reader reader = {.p = data, .end = data + size};
+	int r = -EBADMSG;
+
+	raw->nodes[0] = (struct mp_context_node){0};
+	raw->nr_nodes = 1;
+	switch (mp_varint_get(&reader)) {
+	case MP_CONTEXT_PLAIN: r = decode_plain(&reader, raw); break;
+	case MP_CONTEXT_PACKED: r = mp_context_unpack(&reader, raw); break;
+	}
+	return r ? r : add_up(raw);
 }
 
 static int decoded(int r, struct mp_err *err)
@@ -328,24 +376,6 @@ static int decoded(int r, struct mp_err *err)
 	if (r == -EBADMSG)
 		return mp_err_set(err, EBADMSG, "not a tree of calling contexts");
 	return r ? mp_err_set(err, -r, "out of memory") : 0;
-}
-
-/* Reads into @raw, which has at least the root. */
-static int decode(const uint8_t *data, size_t size, struct mp_context_tree *raw)
-{
-	struct decoder *d = calloc(1, sizeof(*d));
-	int r;
-
-	if (!d)
-		return -ENOMEM;
-	raw->nodes[0] = (struct mp_context_node){0};
-	raw->nr_nodes = 1;
-	d->r = (struct mp_varint_reader){.p = data, .end = data + size};
-	d->tree = raw;
-	r = read_all(d);
-	free(d->last);
-	free(d);
-	return r;
 }
 
 int mp_context_decode_raw(const uint8_t *data, size_t size, struct mp_context_tree *raw,
@@ -359,20 +389,13 @@ int mp_context_decode_raw(const uint8_t *data, size_t size, struct mp_context_tr
 int mp_context_decode(const uint8_t *data, size_t size, struct mp_context_tree *out,
 		      struct mp_err *err)
 {
-	struct mp_context_tree raw;
-	int r = mp_context_tree_init(&raw);
+	int r = mp_context_tree_init(out);
 
-	if (r)
-		return decoded(r, err);
-	r = decode(data, size, &raw);
-	/* Adding the tree to an empty one sorts the children by their totals. */
 	if (!r)
-		r = mp_context_tree_init(out);
-	if (!r) {
-		r = mp_context_add_tree(out, 0, &raw, NULL, NULL);
-		if (r)
-			mp_context_tree_fini(out);
-	}
-	mp_context_tree_fini(&raw);
+		r = decode(data, size, out);
+	if (!r)
+		r = mp_context_tree_index(out);
+	if (r)
+		mp_context_tree_fini(out);
 	return decoded(r, err);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * context_codec - a calling context tree as bytes. Called by the store.
+ * context_codec - a calling context tree as bytes. Called by the store, which keeps the packed form
+ * (context_pack.h), and by the fleet, which sends the plain one:
  *
  *	version, time of a sample in ns, number of modules; 8 bytes for each but the first
  *	number of the root's children, then each node before its children, which ascend by module, kind and address
@@ -21,7 +22,7 @@
 /* Return: 0, -ENOMEM. Ownership: free(*@out). */
 int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t *size);
 /*
- * mp_context_decode - the bytes may come from anybody. Return: 0, -ENOMEM, -EBADMSG. Ownership:
+ * mp_context_decode - reads either form. The bytes may come from anybody. Return: 0, -ENOMEM, -EBADMSG. Ownership:
  * mp_context_tree_fini(@out), after a success.
  */
 int mp_context_decode(const uint8_t *data, size_t size, struct mp_context_tree *out,
@@ -38,5 +39,11 @@ int mp_context_decode_raw(const uint8_t *data, size_t size, struct mp_context_tr
  * module), and encodes it. Return: 0, -ENOMEM.
  */
 int mp_context_encode_within(struct mp_context_tree *tree, size_t max, uint8_t **out, size_t *size);
+/*
+ * mp_context_pack_within - the same in the packed form, and @tree has at most @max_nodes nodes then, of
+ * MP_CONTEXT_PACK_NODES_MAX at most.
+ */
+int mp_context_pack_within(struct mp_context_tree *tree, size_t max, uint32_t max_nodes,
+			   uint8_t **out, size_t *size);
 
 #endif

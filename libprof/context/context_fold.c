@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * context_fold - folds the smallest leaves of a tree; see context_tree.h. A node is a leaf if nothing
- * but an "(other)" is below it. A heap gives the smallest leaf; the tree is built anew from what is
- * left.
+ * but an "(other)" is below it. A heap gives the smallest leaf.
  */
 #include "libprof/context/context_tree.h"
 
@@ -106,62 +105,27 @@ static void fold_leaf(struct fold *f, uint32_t leaf)
 		push(f, parent);
 }
 
-/* Makes a new tree of the nodes that are left. Moves them together in f->tree. */
-static int rebuild(struct fold *f, struct mp_context_tree *out)
-{
-	struct mp_context_node *nodes = f->tree->nodes;
-	uint32_t nr = 1, *number = calloc(f->tree->nr_nodes, sizeof(*number));
-	int r = number ? mp_context_tree_init(out) : -ENOMEM;
-
-	for (uint32_t i = 1; i < f->tree->nr_nodes && !r; i++) {
-		if (f->gone[i])
-			continue;
-		number[i] = nr;
-		nodes[nr] = nodes[i];
-		nodes[nr].parent = number[nodes[nr].parent];
-		nr++;
-	}
-	free(number);
-	if (r)
-		return r;
-	f->tree->nr_nodes = nr;
-	r = mp_context_add_tree(out, 0, f->tree, NULL, NULL);
-	if (r)
-		mp_context_tree_fini(out);
-	return r;
-}
-
 int mp_context_fold(struct mp_context_tree *tree, uint32_t max)
 {
-	struct mp_context_tree work = *tree, folded;
-	struct fold f = {
-		.tree = &work,
-		.heap = calloc(tree->nr_nodes, sizeof(*f.heap)),
-		.nr_children = calloc(tree->nr_nodes, sizeof(*f.nr_children)),
-		.other = calloc(tree->nr_nodes, sizeof(*f.other)),
-		.gone = calloc(tree->nr_nodes, sizeof(*f.gone)),
-		.nr_left = tree->nr_nodes,
-	};
-	int r = 0;
+	struct fold f = {.tree = tree, .nr_left = tree->nr_nodes};
+	uint32_t *work;
+	int r;
 
-	work.nodes = NULL;
-	if (tree->nr_nodes > max) {
-		work.nodes = malloc(tree->nr_nodes * sizeof(*work.nodes));
-		r = f.heap && f.nr_children && f.other && f.gone && work.nodes ? 0 : -ENOMEM;
-		if (!r) {
-			memcpy(work.nodes, tree->nodes, tree->nr_nodes * sizeof(*work.nodes));
-			fold_init(&f);
-		}
-		while (!r && f.nr_left > max && f.nr_heap)
+	if (tree->nr_nodes <= max)
+		return 0;
+	work = calloc((size_t)tree->nr_nodes + tree->nr_modules, sizeof(*work));
+	f.heap = calloc(tree->nr_nodes, sizeof(*f.heap));
+	f.nr_children = calloc(tree->nr_nodes, sizeof(*f.nr_children));
+	f.other = calloc(tree->nr_nodes, sizeof(*f.other));
+	f.gone = calloc(tree->nr_nodes, sizeof(*f.gone));
+	r = work && f.heap && f.nr_children && f.other && f.gone ? 0 : -ENOMEM;
+	if (!r) {
+		fold_init(&f);
+		while (f.nr_left > max && f.nr_heap)
 			fold_leaf(&f, pop(&f));
-		if (!r)
-			r = rebuild(&f, &folded);
-		if (!r) {
-			mp_context_tree_fini(tree);
-			*tree = folded;
-		}
+		mp_context_tree_compact(tree, f.gone, work);
 	}
-	free(work.nodes);
+	free(work);
 	free(f.heap);
 	free(f.nr_children);
 	free(f.other);

@@ -75,20 +75,19 @@ static void add_up(struct mp_context_tree *tree)
 
 int mp_context_settle(struct mp_context_tree *tree)
 {
-	struct mp_context_tree settled;
-	int r = mp_context_tree_init(&settled);
+	uint32_t *work = calloc((size_t)tree->nr_nodes + tree->nr_modules, sizeof(*work));
+	bool *gone = calloc(tree->nr_nodes, sizeof(*gone));
+	int r = work && gone ? 0 : -ENOMEM;
 
-	if (r)
-		return r;
-	add_up(tree);
-	r = mp_context_add_tree(&settled, 0, tree, NULL, NULL);
-	if (r) {
-		mp_context_tree_fini(&settled);
-		return r;
+	if (!r) {
+		add_up(tree);
+		for (uint32_t i = 1; i < tree->nr_nodes; i++)
+			gone[i] = !tree->nodes[i].total;
+		mp_context_tree_compact(tree, gone, work);
 	}
-	mp_context_tree_fini(tree);
-	*tree = settled;
-	return 0;
+	free(work);
+	free(gone);
+	return r;
 }
 
 int mp_context_subtract(struct mp_context_tree *from, const struct mp_context_tree *what)

@@ -99,6 +99,16 @@ static uint32_t *find_slot(const struct mp_context_tree *tree, uint32_t parent, 
 	return &tree->slots[i];
 }
 
+/* Fills the hash table, of zeros. */
+static void fill_slots(struct mp_context_tree *tree)
+{
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		const struct mp_context_node *n = &tree->nodes[i];
+
+		*find_slot(tree, n->parent, n->module, n->vaddr, n->kind) = i;
+	}
+}
+
 /* Doubles the array of nodes and the hash table. */
 static int grow(struct mp_context_tree *tree)
 {
@@ -118,11 +128,7 @@ static int grow(struct mp_context_tree *tree)
 	free(tree->slots);
 	tree->slots = slots;
 	tree->nr_slots *= 2;
-	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
-		const struct mp_context_node *n = &tree->nodes[i];
-
-		*find_slot(tree, n->parent, n->module, n->vaddr, n->kind) = i;
-	}
+	fill_slots(tree);
 	return 0;
 }
 
@@ -414,4 +420,88 @@ int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
 	free(map.above);
 	free(new_index);
 	return r;
+}
+
+/* ---- after changes of nodes ------------------------------------------------------------------ */
+
+/* Makes the links from parents anew. Siblings come in the order of their numbers, then of their totals. */
+static void link_nodes(struct mp_context_tree *tree)
+{
+	struct mp_context_node *nodes = tree->nodes;
+
+	for (uint32_t i = 0; i < tree->nr_nodes; i++)
+		nodes[i].first = nodes[i].last = nodes[i].next = nodes[i].prev = 0;
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		struct mp_context_node *parent = &nodes[nodes[i].parent];
+
+		nodes[i].prev = parent->last;
+		*(parent->last ? &nodes[parent->last].next : &parent->first) = i;
+		parent->last = i;
+	}
+	for (uint32_t i = 0; i < tree->nr_nodes; i++)
+		sort_children(tree, i);
+}
+
+int mp_context_tree_index(struct mp_context_tree *tree)
+{
+	uint32_t nr_slots = 2 * START_NODES, *slots;
+
+	while (nr_slots < 2 * tree->max_nodes)
+		nr_slots *= 2;
+	slots = calloc(nr_slots, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(tree->slots);
+	tree->slots = slots;
+	tree->nr_slots = nr_slots;
+	fill_slots(tree);
+	link_nodes(tree);
+	return 0;
+}
+
+/* Moves the nodes that are left together. @number: gets their new numbers. */
+static void move_nodes(struct mp_context_tree *tree, const bool *gone, uint32_t *number)
+{
+	struct mp_context_node *nodes = tree->nodes;
+	uint32_t nr = 1;
+
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		uint32_t parent = nodes[i].parent;
+
+		if (gone[i] || (parent && !number[parent]))
+			continue;
+		number[i] = nr;
+		nodes[nr] = nodes[i];
+		nodes[nr++].parent = number[parent];
+	}
+	tree->nr_nodes = nr;
+}
+
+/* The same for modules. */
+static void move_modules(struct mp_context_tree *tree, uint32_t *number)
+{
+	uint32_t nr = 1;
+
+	for (uint32_t i = 1; i < tree->nr_nodes; i++)
+		number[tree->nodes[i].module] = 1;
+	for (uint32_t i = 1; i < tree->nr_modules; i++)
+		if (number[i]) {
+			number[i] = nr;
+			tree->modules[nr++] = tree->modules[i];
+		}
+	tree->nr_modules = nr;
+	number[0] = 0;
+	for (uint32_t i = 1; i < tree->nr_nodes; i++)
+		tree->nodes[i].module = number[tree->nodes[i].module];
+}
+
+void mp_context_tree_compact(struct mp_context_tree *tree, const bool *gone, uint32_t *work)
+{
+	uint32_t nr_before = tree->nr_nodes;
+
+	move_nodes(tree, gone, work);
+	move_modules(tree, work + nr_before);
+	memset(tree->slots, 0, tree->nr_slots * sizeof(*tree->slots));
+	fill_slots(tree);
+	link_nodes(tree);
 }

@@ -111,6 +111,17 @@ int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
 int mp_context_merge(struct mp_context_tree *to, const struct mp_context_tree *from);
 
 /*
+ * mp_context_tree_index - makes a tree that was made node by node whole: nodes are found by their keys, and children
+ * are sorted by their totals, which are right. Return: 0, -ENOMEM.
+ */
+int mp_context_tree_index(struct mp_context_tree *tree);
+/*
+ * mp_context_tree_compact - removes the nodes that are @gone, by their numbers, with all below them, and modules that
+ * no node names; then as mp_context_tree_index(). @work: zeros, one for each node and each module.
+ */
+void mp_context_tree_compact(struct mp_context_tree *tree, const bool *gone, uint32_t *work);
+
+/*
  * mp_context_fold - folds the smallest leaves until at most @max nodes are left, but never the root.
  * The samples, time and new activations of a folded node count for "(other)" below its parent; all
  * totals stay what they were. Return: 0, -ENOMEM (nothing is changed).
@@ -126,7 +137,7 @@ int mp_context_fold(struct mp_context_tree *tree, uint32_t max);
 int mp_context_subtract(struct mp_context_tree *from, const struct mp_context_tree *what);
 /*
  * mp_context_settle - makes the totals right after the caller has changed the samples of nodes, and
- * removes nodes without samples. Return: 0; -ENOMEM, -EOVERFLOW: @tree is to be given up.
+ * removes nodes without samples. Return: 0; -ENOMEM: @tree is to be given up.
  */
 int mp_context_settle(struct mp_context_tree *tree);
 

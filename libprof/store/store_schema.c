@@ -123,6 +123,8 @@ const char *const mp_store_steps[] = {
 	" checksum INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(module, first_day));",
 	/* 14 -> 15. What a fleet's server has of this database, and what came from it (fleet/). */
 	MP_STORE_STEP_FLEET,
+	/* 15 -> 16. New trees of contexts are packed, which older programs cannot read. */
+	"",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

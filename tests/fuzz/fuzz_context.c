@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fuzz_context - any bytes as a tree of calling contexts: refused, or read, written back identically,
- * added to itself and folded, with sums that stay exact. Its rates are probabilities, and the bounds of
+ * fuzz_context - any bytes as a tree of calling contexts, plain or packed: refused, or read, written in both
+ * forms and read again, added to itself and folded, with sums that stay exact. Its rates are probabilities, and the bounds of
  * its entries are in order.
  */
 #include "libprof/context/context_codec.h"
@@ -12,19 +12,25 @@
 #include <string.h>
 
 #include "libprof/context/context_age.h"
+#include "libprof/context/context_pack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_written(const struct mp_context_tree *tree)
+typedef int (*write_fn)(const struct mp_context_tree *tree, uint8_t **out, size_t *size);
+
+static void check_written(const struct mp_context_tree *tree, write_fn write)
 {
 	struct mp_context_tree again;
 	uint8_t *first, *second;
 	size_t size_first, size_second;
 
-	if (mp_context_encode(tree, &first, &size_first) ||
+	if (write(tree, &first, &size_first) ||
 	    mp_context_decode(first, size_first, &again, NULL) ||
-	    mp_context_encode(&again, &second, &size_second) || size_first != size_second ||
-	    again.nr_nodes != tree->nr_nodes || again.nodes[0].total != tree->nodes[0].total)
+	    again.nr_nodes != tree->nr_nodes || again.nodes[0].total != tree->nodes[0].total ||
+	    again.nodes[0].total_ns != tree->nodes[0].total_ns)
+		abort();
+	if (write(&again, &second, &size_second) || size_first != size_second ||
+	    memcmp(first, second, size_first))
 		abort();
 	mp_context_tree_fini(&again);
 	free(first);
@@ -79,7 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (mp_context_decode(data, size, &tree, NULL))
 		return 0;
-	check_written(&tree);
+	check_written(&tree, mp_context_encode);
+	check_written(&tree, mp_context_pack);
 	check_ages(&tree);
 	if (mp_context_tree_init(&sum) || mp_context_add_tree(&sum, 0, &tree, NULL, NULL))
 		abort();

@@ -2,9 +2,13 @@
 /*
  * contexts_store - makes a database of exact stacks, as morphd would from perfect walks.
  *
- *  contexts_store [--contexts] DB <LINES
+ *  contexts_store [--contexts | --flush=SAMPLES] DB <LINES
+ *  contexts_store --sizes DB...
  *
- * --contexts: stacks only, without counts of addresses.
+ * --contexts: stacks only, without counts of addresses. --flush: the trees of so many samples each are added one
+ * after the other, as by flushes, and the CPU time of that is printed.
+ *
+ * --sizes: measures the trees that databases have (tests/support/tree_sizes.h).
  *
  * `scripts/bench/contexts graph` writes the lines:
  *  module PATH			a file; modules count from 0, and the first is the program
@@ -18,12 +22,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/source/last_stacks.h"
 #include "libprof/context/context_tree.h"
 #include "libprof/elf/elf.h"
 #include "libprof/store/contexts/store_contexts.h"
 #include "tests/support/rows_compare.h"
+#include "tests/support/tree_sizes.h"
 
 #define MAX_MODULES 512
 #define MAX_FRAMES  100000
@@ -40,9 +46,10 @@ struct module {
 struct making {
 	struct module modules[MAX_MODULES];
 	size_t nr_modules;
-	struct mp_context_tree tree;
+	struct mp_context_tree *trees; /* the last one is being made */
+	size_t nr_trees;
 	struct md_last_stacks *last;
-	uint64_t nr_samples, nr_elsewhere;
+	uint64_t nr_samples, nr_elsewhere, flush;
 	bool contexts_only;
 	struct mp_context_step steps[MAX_FRAMES + 1];
 	uint64_t slots[MAX_FRAMES], ips[MAX_FRAMES];
@@ -110,6 +117,23 @@ static uint64_t function_start(const struct making *m, long index, uint64_t vadd
 	return mp_rows_entry(rows, vaddr, &start) ? start : vaddr;
 }
 
+static int add_to_tree(struct making *m, const struct mp_context_step *steps, size_t nr)
+{
+	struct mp_context_tree *bigger;
+
+	if (!m->nr_trees || (m->flush && m->nr_samples % m->flush == 0)) {
+		bigger = reallocarray(m->trees, m->nr_trees + 1, sizeof(*bigger));
+		if (!bigger || mp_context_tree_init(&bigger[m->nr_trees]))
+			return die("out of memory");
+		m->trees = bigger;
+		m->nr_trees++;
+	}
+	m->nr_samples++;
+	return mp_context_add(&m->trees[m->nr_trees - 1], steps, nr, 1, 100000)
+		       ? die("a stack cannot be added")
+		       : 0;
+}
+
 static int add_sample(struct making *m, char *line)
 {
 	char *at, kind;
@@ -138,10 +162,7 @@ static int add_sample(struct making *m, char *line)
 	m->steps[MAX_FRAMES].is_new = nr_new;
 	for (size_t i = 0; i < nr; i++)
 		m->steps[MAX_FRAMES - 1 - i].is_new = i + 1 < nr_new;
-	m->nr_samples++;
-	if (mp_context_add(&m->tree, m->steps + from, nr + 1, 1, 100000))
-		return die("a stack cannot be added");
-	return add_ip(m, module, vaddr);
+	return add_to_tree(m, m->steps + from, nr + 1) ? 1 : add_ip(m, module, vaddr);
 }
 
 static int compare_vaddrs(const void *a, const void *b)
@@ -174,6 +195,34 @@ static int store_module(struct mp_store *store, const struct module *module, int
 	return r;
 }
 
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* Adds the trees. Each but the first one begins a transaction of its own; the last one stays open. */
+static int store_trees(const struct making *m, struct mp_store *store, int64_t program,
+		       struct mp_err *err)
+{
+	double began = now_ms(), last = began;
+
+	for (size_t i = 0; i < m->nr_trees; i++) {
+		last = now_ms();
+		if (i && (mp_store_commit(store, err) || mp_store_begin(store, err)))
+			return -1;
+		if (mp_store_add_contexts(store, MP_CONTEXTS, program, WHEN_S, &m->trees[i], err))
+			return -1;
+	}
+	if (m->flush)
+		printf("%zu flushes: %.2f ms each, the last one %.2f ms, %.2f us a sample\n",
+		       m->nr_trees, (now_ms() - began) / (double)m->nr_trees, now_ms() - last,
+		       1e3 * (now_ms() - began) / (double)m->nr_samples);
+	return 0;
+}
+
 static int store_all(struct making *m, const char *path)
 {
 	struct mp_session session = {
@@ -195,7 +244,7 @@ static int store_all(struct making *m, const char *path)
 			return die(err.msg);
 		program = i ? program : key;
 	}
-	if (mp_store_add_contexts(store, MP_CONTEXTS, program, WHEN_S, &m->tree, &err) ||
+	if (store_trees(m, store, program, &err) ||
 	    mp_store_add_ledger(store, session.key, WHEN_S, &ledger, &err) ||
 	    mp_store_commit(store, &err))
 		return die(err.msg);
@@ -210,11 +259,20 @@ int main(int argc, char **argv)
 	size_t size = 0;
 	int r = 0;
 
+	if (argc > 2 && !strcmp(argv[1], "--sizes")) {
+		for (int i = 2; i < argc; i++)
+			tree_sizes_print(argv[i]);
+		return 0;
+	}
 	m.contexts_only = argc == 3 && !strcmp(argv[1], "--contexts");
-	if (argc != 2 + m.contexts_only)
-		return fputs("usage: contexts-store [--contexts] DB <LINES\n", stderr), 2;
+	m.flush = argc == 3 && !strncmp(argv[1], "--flush=", 8) ? strtoul(argv[1] + 8, NULL, 10)
+								: 0;
+	if (argc != 2 + (m.contexts_only || m.flush))
+		return fputs("usage: contexts-store [--contexts | --flush=SAMPLES] DB <LINES\n",
+			     stderr),
+		       2;
 	m.last = md_last_stacks_new();
-	if (!m.last || mp_context_tree_init(&m.tree))
+	if (!m.last)
 		return die("out of memory");
 	while (!r && getline(&line, &size, stdin) > 0) {
 		line[strcspn(line, "\n")] = 0;
@@ -233,7 +291,9 @@ int main(int argc, char **argv)
 		free(m.modules[i].bytes);
 		mp_elf_close(m.modules[i].elf);
 	}
-	mp_context_tree_fini(&m.tree);
+	for (size_t i = 0; i < m.nr_trees; i++)
+		mp_context_tree_fini(&m.trees[i]);
+	free(m.trees);
 	md_last_stacks_free(m.last);
 	return r;
 }

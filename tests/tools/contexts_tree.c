@@ -9,11 +9,12 @@
  * given to morphd's attribution as the records SAMPLES and STACK. A sample stands for 1 us.
  * --perf: the walk sees at most BYTES of the stack, and nothing below rsp, as with perf.
  * --depth: most callers of a walk; 127, as in the kernel module. --every: one sample in N of a
- * thread, from its sample K on (0: the first). --store: the tree is folded to BYTES, as in the store.
+ * thread, from its sample K on (0: the first). --store: the trees are added up as by flushes of 1,000 samples a
+ * second every 10 s, or earlier where morphd flushes earlier, and folded to BYTES, as in the store.
  * Prints one item in a line:
  *  sample LINE THREAD COUNT CALLERS AGED OLD STOP
  *  node NUMBER PARENT KIND OBJECT ADDRESS SELF TOTAL NEW	OBJECT: as in DIR/contexts; -: none
- *  tree PROGRAM SAMPLES
+ *  tree SAMPLES
  * and with --ages, whose nodes are those of a tree without a limit. Of a sample's nodes, OLD outermost ones
  * look old; TAKEN are taken as old without the exact number of calls of each site, COUNTED with it:
  *  age LINE NODES AGED COMPLETE OLD TAKEN COUNTED NODE...
@@ -31,6 +32,7 @@
 #include "daemon/source/last_stacks.h"
 #include "libprof/context/context_age.h"
 #include "libprof/context/context_codec.h"
+#include "libprof/store/contexts/store_contexts.h"
 #include "libprof/unwind/walk.h"
 #include "tests/support/exact_stacks.h"
 
@@ -38,6 +40,7 @@
 #define PERIOD_NS   1000
 #define DEPTH_MAX   8000
 #define THREADS_MAX 1024
+#define INTERVAL    10000 /* samples in a flush's interval */
 #define PAGE	    UINT64_C(4096)
 
 struct run {
@@ -48,7 +51,8 @@ struct run {
 	struct md_attribute at;
 	struct md_last_stacks *last;
 	struct md_buf buf;
-	size_t perf, store;
+	size_t perf, store, nr_unflushed;
+	struct mp_context_tree stored;
 	uint32_t depth, every, from, seen[THREADS_MAX];
 	struct exact_sample sample;
 	uint64_t ips[DEPTH_MAX], slots[DEPTH_MAX];
@@ -200,6 +204,34 @@ static void add_whole(struct run *r, bool is_aged, bool is_complete)
 	free(steps);
 }
 
+/* Adds the trees to what the store has, as a flush does, folds that to the store's bytes, and reads it. */
+static void flush(struct run *r)
+{
+	struct mp_context_tree tree;
+	uint32_t program;
+	uint8_t *bytes;
+	size_t size;
+
+	for (size_t t = 0; t < md_contexts_nr_programs(r->at.contexts); t++) {
+		need(!md_contexts_tree(r->at.contexts, t, r->at.modcache, &program, NULL, &tree));
+		need(!mp_context_add_tree(&r->stored, 0, &tree, NULL, NULL));
+		mp_context_tree_fini(&tree);
+	}
+	md_contexts_clear(r->at.contexts);
+	need(!mp_context_pack_within(&r->stored, r->store, MP_CONTEXTS_NODES_MAX, &bytes, &size));
+	mp_context_tree_fini(&r->stored);
+	need(!mp_context_decode(bytes, size, &r->stored, NULL));
+	free(bytes);
+	r->nr_unflushed = 0;
+}
+
+static void flush_if_due(struct run *r)
+{
+	if (++r->nr_unflushed >= INTERVAL || (md_contexts_is_nearly_full(r->at.contexts) &&
+					      r->nr_unflushed >= INTERVAL / MD_CONTEXTS_FLUSHES))
+		flush(r);
+}
+
 static void add_sample(struct run *r)
 {
 	const struct mp_walk_ops ops = {
@@ -235,6 +267,8 @@ static void add_sample(struct run *r)
 	feed(r);
 	if (r->ages)
 		add_whole(r, is_aged, result.stop == MP_WALK_BOTTOM);
+	if (r->store)
+		flush_if_due(r);
 	printf("sample %" PRIu64 " %" PRIu32 " %" PRIu64 " %zu %d %zu %s\n", s->number, s->thread,
 	       s->count, result.nr, is_aged, nr_old, mp_walk_stop_name(result.stop));
 }
@@ -254,38 +288,33 @@ static void print_object(const struct run *r, uint64_t module)
 	putchar('-');
 }
 
-/* What is left of a tree in the store's bytes for a program and day. */
-static void store(struct mp_context_tree *tree, size_t max)
+static void print_tree(const struct run *r, const struct mp_context_tree *tree)
 {
-	uint8_t *bytes;
-	size_t size;
+	for (uint32_t i = 1; i < tree->nr_nodes; i++) {
+		const struct mp_context_node *n = &tree->nodes[i];
 
-	need(!mp_context_encode_within(tree, max, &bytes, &size));
-	mp_context_tree_fini(tree);
-	need(!mp_context_decode(bytes, size, tree, NULL));
-	free(bytes);
+		printf("node %" PRIu32 " %" PRIu32 " %d ", i, n->parent, n->kind);
+		print_object(r, tree->modules[n->module]);
+		printf(" %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n->vaddr, n->self,
+		       n->total, n->nr_new);
+	}
+	printf("tree %" PRIu64 "\n", tree->nodes[0].total);
 }
 
-static int print_trees(const struct run *r)
+static int print_trees(struct run *r)
 {
 	struct mp_context_tree tree;
 	uint32_t program;
 
+	if (r->store) {
+		flush(r);
+		print_tree(r, &r->stored);
+		return 0;
+	}
 	for (size_t t = 0; t < md_contexts_nr_programs(r->at.contexts); t++) {
 		if (md_contexts_tree(r->at.contexts, t, r->at.modcache, &program, NULL, &tree))
 			return 1;
-		if (r->store)
-			store(&tree, r->store);
-		for (uint32_t i = 1; i < tree.nr_nodes; i++) {
-			const struct mp_context_node *n = &tree.nodes[i];
-
-			printf("node %" PRIu32 " %" PRIu32 " %d ", i, n->parent, n->kind);
-			print_object(r, tree.modules[n->module]);
-			printf(" %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n->vaddr,
-			       n->self, n->total, n->nr_new);
-		}
-		printf("tree %s %" PRIu64 "\n", md_modcache_module(r->at.modcache, program)->path,
-		       tree.nodes[0].total);
+		print_tree(r, &tree);
 		mp_context_tree_fini(&tree);
 	}
 	return 0;
@@ -403,7 +432,7 @@ static int make_tree(struct run *r, const char *dir)
 	r->modules = calloc(r->nr_objects, sizeof(*r->modules));
 	r->last = md_last_stacks_new();
 	need(r->modules && r->last && !md_attribute_init(&r->at) &&
-	     !mp_context_tree_init(&r->whole));
+	     !mp_context_tree_init(&r->whole) && !mp_context_tree_init(&r->stored));
 	md_modcache_want_rows(r->at.modcache);
 	md_contexts_set_period(r->at.contexts, PERIOD_NS);
 	map_objects(r);
@@ -414,6 +443,7 @@ static int make_tree(struct run *r, const char *dir)
 		print_ages(r, dir);
 	ret = print_trees(r);
 	mp_context_tree_fini(&r->whole);
+	mp_context_tree_fini(&r->stored);
 	md_attribute_fini(&r->at);
 	md_last_stacks_free(r->last);
 	md_buf_fini(&r->buf);

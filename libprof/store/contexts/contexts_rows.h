@@ -17,7 +17,8 @@ int mp_contexts_read_row(struct mp_store *store, enum mp_context_table table,
 int mp_contexts_replace_row(struct mp_store *store, enum mp_context_table table, int64_t module,
 			    const struct mp_bucket *row, struct mp_context_tree *tree,
 			    struct mp_err *err);
-/* Return: the most bytes that a tree takes. */
+/* Return: the most bytes, and the most nodes, that a tree takes. */
 size_t mp_contexts_bytes_max(enum mp_context_table table);
+uint32_t mp_contexts_nodes_max(enum mp_context_table table);
 
 #endif

@@ -16,9 +16,10 @@ struct table {
 	const char *list, *read, *delete, *add, *programs, *strays;
 	enum mp_stmt first; /* MP_STMT_CONTEXT_LIST, or the same of the other table */
 	size_t bytes_max;
+	uint32_t nodes_max;
 };
 
-#define TABLE(name, stmt, max)                                                                     \
+#define TABLE(name, stmt, max, nodes)                                                              \
 	{                                                                                          \
 		.list = "SELECT key, first_day, last_day, nr_samples, length(data), checksum"      \
 			" FROM " name " WHERE module = ?1 ORDER BY first_day",                     \
@@ -30,12 +31,13 @@ struct table {
 			    " ORDER BY module, first_day",                                         \
 		.strays = "SELECT count(*) FROM " name " WHERE module NOT IN"                      \
 			  " (SELECT key FROM module)",                                             \
-		.first = (stmt), .bytes_max = (max)                                                \
+		.first = (stmt), .bytes_max = (max), .nodes_max = (nodes)                          \
 	}
 
 static const struct table tables[] = {
-	[MP_CONTEXTS] = TABLE("context", MP_STMT_CONTEXT_LIST, MP_CONTEXTS_BYTES_MAX),
-	[MP_CALLS] = TABLE("call", MP_STMT_CALL_LIST, MP_CALLS_BYTES_MAX),
+	[MP_CONTEXTS] = TABLE("context", MP_STMT_CONTEXT_LIST, MP_CONTEXTS_BYTES_MAX,
+			      MP_CONTEXTS_NODES_MAX),
+	[MP_CALLS] = TABLE("call", MP_STMT_CALL_LIST, MP_CALLS_BYTES_MAX, MP_CALLS_NODES_MAX),
 };
 
 /* Statements of a table, behind its first one. */
@@ -85,6 +87,14 @@ static int decode(struct mp_store *store, const struct table *t, sqlite3_stmt *s
 	return mp_store_damaged(store, "calling contexts that do not add up", err);
 }
 
+static int add_tree(struct mp_store *store, struct mp_context_tree *to,
+		    const struct mp_context_tree *from, struct mp_err *err)
+{
+	int r = mp_context_add_tree(to, 0, from, NULL, NULL);
+
+	return r ? mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r)) : 0;
+}
+
 /* Adds the tree of @row to @tree. */
 static int read_row(struct mp_store *store, const struct table *t, const struct mp_bucket *row,
 		    struct mp_context_tree *tree, struct mp_err *err)
@@ -103,9 +113,17 @@ static int read_row(struct mp_store *store, const struct table *t, const struct 
 	sqlite3_reset(stmt);
 	if (r)
 		return r;
-	r = mp_context_add_tree(tree, 0, &read, NULL, NULL);
+	/* The first tree is taken as it is: most programs have one that matters. */
+	if (tree->nodes[0].total) {
+		r = add_tree(store, tree, &read, err);
+	} else {
+		struct mp_context_tree empty = *tree;
+
+		*tree = read;
+		read = empty;
+	}
 	mp_context_tree_fini(&read);
-	return r ? mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r)) : 0;
+	return r;
 }
 
 static int delete_row(struct mp_store *store, const struct table *t, int64_t key,
@@ -127,7 +145,7 @@ static int write_row(struct mp_store *store, const struct table *t, int64_t modu
 	sqlite3_stmt *stmt;
 	uint8_t *bytes;
 	size_t size;
-	int r = mp_context_encode_within(tree, t->bytes_max, &bytes, &size);
+	int r = mp_context_pack_within(tree, t->bytes_max, t->nodes_max, &bytes, &size);
 
 	if (r)
 		return mp_err_set(err, -r, "out of memory");
@@ -176,26 +194,34 @@ size_t mp_contexts_bytes_max(enum mp_context_table table)
 	return tables[table].bytes_max;
 }
 
+uint32_t mp_contexts_nodes_max(enum mp_context_table table)
+{
+	return tables[table].nodes_max;
+}
+
 /* ---- days ---------------------------------------------------------------------------------- */
 
 /*
- * Makes one row of @tree and of those of @rows that overlap @span or, with it, are older than the
- * days that are kept apart: days up to @old.
+ * Makes one row of @tree, NULL for none, and of those of @rows that overlap @span or, with it, are older
+ * than the days that are kept apart: days up to @old.
  */
 static int add_to_rows(struct mp_store *store, const struct table *t, int64_t module,
 		       const struct mp_bucket *rows, size_t nr, struct mp_span span, int64_t old,
-		       struct mp_context_tree *tree, struct mp_err *err)
+		       const struct mp_context_tree *tree, struct mp_err *err)
 {
 	bool is_old = span.last_day <= old;
-	int r = 0;
+	struct mp_context_tree sum;
+	int r = mp_context_tree_init(&sum);
 
+	if (r)
+		return mp_err_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < nr && !r; i++) {
 		bool overlaps = rows[i].first_day <= span.last_day &&
 				rows[i].last_day >= span.first_day;
 
 		if (!overlaps && !(is_old && rows[i].last_day <= old))
 			continue;
-		r = read_row(store, t, &rows[i], tree, err);
+		r = read_row(store, t, &rows[i], &sum, err);
 		if (!r)
 			r = delete_row(store, t, rows[i].key, err);
 		if (rows[i].first_day < span.first_day)
@@ -203,7 +229,13 @@ static int add_to_rows(struct mp_store *store, const struct table *t, int64_t mo
 		if (rows[i].last_day > span.last_day)
 			span.last_day = rows[i].last_day;
 	}
-	return r ? r : write_row(store, t, module, &span, tree, err);
+	/* Last: of equal leaves, those that are stored are folded first. */
+	if (!r && tree)
+		r = add_tree(store, &sum, tree, err);
+	if (!r)
+		r = write_row(store, t, module, &span, &sum, err);
+	mp_context_tree_fini(&sum);
+	return r;
 }
 
 /* Makes one row of all that are older than the days that are kept apart. */
@@ -211,7 +243,6 @@ static int fold_old(struct mp_store *store, const struct table *t, int64_t modul
 		    struct mp_err *err)
 {
 	struct mp_bucket *rows;
-	struct mp_context_tree tree;
 	size_t nr, nr_old = 0;
 	int r = list_rows(store, t, module, &rows, &nr, err);
 
@@ -222,18 +253,16 @@ static int fold_old(struct mp_store *store, const struct table *t, int64_t modul
 	if (nr_old > 1) {
 		struct mp_span span = {rows[0].first_day, rows[0].last_day, false};
 
-		r = mp_context_tree_init(&tree) ? mp_err_set(err, ENOMEM, "out of memory") : 0;
-		if (!r)
-			r = add_to_rows(store, t, module, rows, nr_old, span, old, &tree, err);
-		mp_context_tree_fini(&tree);
+		r = add_to_rows(store, t, module, rows, nr_old, span, old, NULL, err);
 	}
 	free(rows);
 	return r;
 }
 
-/* Adds @tree, which is changed, to the days of @span. */
+/* Adds @tree to the days of @span. */
 static int add_span(struct mp_store *store, const struct table *t, int64_t module,
-		    const struct mp_span *span, struct mp_context_tree *tree, struct mp_err *err)
+		    const struct mp_span *span, const struct mp_context_tree *tree,
+		    struct mp_err *err)
 {
 	struct mp_bucket *rows;
 	int64_t newest = span->last_day;
@@ -274,7 +303,6 @@ int mp_store_add_contexts(struct mp_store *store, enum mp_context_table table, i
 			  int64_t when_s, const struct mp_context_tree *tree, struct mp_err *err)
 {
 	const struct mp_span day = {mp_day_of(when_s), mp_day_of(when_s), false};
-	struct mp_context_tree sum;
 	bool began;
 	int r;
 
@@ -282,21 +310,13 @@ int mp_store_add_contexts(struct mp_store *store, enum mp_context_table table, i
 		return mp_err_set(err, EINVAL, "samples of a time before 1970");
 	if (!tree->nodes[0].total)
 		return 0;
-	if (mp_context_tree_init(&sum))
-		return mp_err_set(err, ENOMEM, "out of memory");
-	r = mp_context_add_tree(&sum, 0, tree, NULL, NULL);
+	r = mp_store_enter(store, &began, err);
 	if (r)
-		mp_err_set(err, -r, "%s: calling contexts: %s", store->path, strerror(-r));
+		return r;
+	r = check_module(store, module, err);
 	if (!r)
-		r = mp_store_enter(store, &began, err);
-	if (!r) {
-		r = check_module(store, module, err);
-		if (!r)
-			r = add_span(store, &tables[table], module, &day, &sum, err);
-		r = mp_store_leave(store, began, r, err);
-	}
-	mp_context_tree_fini(&sum);
-	return r;
+		r = add_span(store, &tables[table], module, &day, tree, err);
+	return mp_store_leave(store, began, r, err);
 }
 
 /* ---- read ---------------------------------------------------------------------------------- */

@@ -3,8 +3,9 @@
  * store_contexts - trees of calling contexts, one per program and day.
  *
  * The last seven days of a program are kept apart, older ones in one tree. A tree takes at most
- * MP_CONTEXTS_BYTES_MAX bytes: beyond that its smallest leaves are folded. The samples of all trees
- * equal the ledgers' `contexts`. Written by morphd's flush; read by morph-stats.
+ * MP_CONTEXTS_BYTES_MAX bytes in its packed form, and at most MP_CONTEXTS_NODES_MAX nodes, of 80 bytes each
+ * while morphd adds to it: beyond that its smallest leaves are folded. The samples of all trees equal the
+ * ledgers' `contexts`. Written by morphd's flush; read by morph-stats.
  *
  * A second table has the calls that programs sampled by a clock of calls, in the same form: paths of a
  * call and the function that it entered. A sample's time is the number of calls that it stands for.
@@ -17,7 +18,9 @@
 #include "libprof/store/store.h"
 
 #define MP_CONTEXTS_BYTES_MAX (64u << 10)
+#define MP_CONTEXTS_NODES_MAX 49152u
 #define MP_CALLS_BYTES_MAX    (256u << 10)
+#define MP_CALLS_NODES_MAX    131072u
 
 enum mp_context_table {
 	MP_CONTEXTS, /* of samples of time */

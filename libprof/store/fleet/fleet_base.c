@@ -272,8 +272,8 @@ static int fork_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t m
 			     .origin = MP_FLEET_FORK,
 			     .span = {bucket->first_day, bucket->last_day, false}}};
 
-	return mp_fleet_each_whole(store, kind, module, bucket, MP_CALLS_BYTES_MAX, fork_row, &fork,
-				   err);
+	/* What is taken out later may be folded less than the tree, never more. */
+	return mp_fleet_each_whole(store, kind, module, bucket, 0, fork_row, &fork, err);
 }
 
 static int fork_module(struct mp_store *store, int64_t module, struct mp_err *err)

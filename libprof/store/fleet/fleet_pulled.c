@@ -279,7 +279,8 @@ static int add_tree(struct note *note, struct mp_context_tree *tree, struct mp_e
 	enum mp_context_table table = mp_fleet_table(note->row.kind);
 	uint8_t *data;
 	size_t size;
-	int r = mp_context_encode_within(tree, mp_contexts_bytes_max(table), &data, &size);
+	int r = mp_context_pack_within(tree, mp_contexts_bytes_max(table),
+				       mp_contexts_nodes_max(table), &data, &size);
 
 	if (r)
 		return mp_err_set(err, -r, "out of memory");

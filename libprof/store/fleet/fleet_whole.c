@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libprof/context/context_codec.h"
+#include "libprof/context/context_pack.h"
 #include "libprof/store/fleet/fleet_paths.h"
 #include "libprof/store/store_path_list.h"
 #include "libprof/store/store_paths.h"
@@ -115,7 +116,8 @@ static int each_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 	int r = read_tree(store, kind, module, bucket, -1, &tree, err);
 
 	if (!r && tree.nodes[0].total) {
-		r = mp_context_encode_within(&tree, max, &data, &size);
+		r = max ? mp_context_encode_within(&tree, max, &data, &size)
+			: mp_context_pack(&tree, &data, &size);
 		if (r) {
 			mp_err_set(err, -r, "out of memory");
 		} else {

@@ -440,6 +440,7 @@ START_TEST(trees_stay_within_their_memory)
 	struct mp_context_tree tree;
 
 	program();
+	ck_assert(!md_contexts_is_nearly_full(at.contexts));
 	for (uint32_t i = 0; i < 20000; i++) {
 		for (uint32_t k = 0; k < 20; k++)
 			ips[k] = MAPPED + (i * (k + 7) * 2654435761u >> 19) + 1;
@@ -451,6 +452,9 @@ START_TEST(trees_stay_within_their_memory)
 	ck_assert_uint_gt(tree.nr_nodes, MD_CONTEXTS_NODES_MAX / 4);
 	ck_assert_uint_eq(tree.nodes[0].total, 20000);
 	ck_assert_uint_eq(at.ledger.contexts, 20000);
+	ck_assert(md_contexts_is_nearly_full(at.contexts));
+	md_contexts_clear(at.contexts);
+	ck_assert(!md_contexts_is_nearly_full(at.contexts));
 	mp_context_tree_fini(&tree);
 }
 END_TEST

@@ -8,7 +8,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
+#include <xxhash.h>
 
+#include "libprof/context/context_codec.h"
+#include "libprof/store/contexts/contexts_rows.h"
 #include "libprof/store/store_drop.h"
 #include "libprof/store/whole/store_merge.h"
 #include "tests/unit/store_fixture.h"
@@ -68,18 +72,23 @@ static uint64_t total_of(struct mp_store *store, int64_t module, int64_t since_s
 	return total;
 }
 
-static int count_rows(struct mp_store *store)
+static int number(struct mp_store *store, const char *what)
 {
 	sqlite3_stmt *stmt;
 	char sql[64];
 	int nr;
 
-	snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", names[table]);
+	snprintf(sql, sizeof(sql), "SELECT %s FROM %s", what, names[table]);
 	ck_assert_int_eq(sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL), SQLITE_OK);
 	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
 	nr = sqlite3_column_int(stmt, 0);
 	sqlite3_finalize(stmt);
 	return nr;
+}
+
+static int count_rows(struct mp_store *store)
+{
+	return number(store, "count(*)");
 }
 
 START_TEST(trees_of_a_day_add_up_and_days_are_apart)
@@ -141,43 +150,89 @@ START_TEST(old_days_become_one_tree)
 }
 END_TEST
 
-START_TEST(a_tree_stays_below_its_limit_with_exact_sums)
+/* Adds 20,000 stacks of @nr_keys addresses. */
+static void add_random(struct mp_store *store, int64_t module, uint64_t *seed, uint64_t nr_keys)
+{
+	struct mp_context_tree tree;
+
+	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
+	for (int k = 0; k < 20000; k++) {
+		struct mp_context_step steps[6] = {0};
+
+		for (int s = 0; s < 6; s++)
+			steps[s].key = (struct mp_context_key){1, next_random(seed) % nr_keys * 64,
+							       s == 5 ? MP_CONTEXT_FUNCTION
+								      : MP_CONTEXT_CALL};
+		ck_assert_int_eq(mp_context_add(&tree, steps, 6, 1, PERIOD), 0);
+	}
+	ok(mp_store_add_contexts(store, table, module, NOW, &tree, &err));
+	mp_context_tree_fini(&tree);
+}
+
+/* Trees of few addresses reach the limit of nodes, others that of bytes. */
+START_TEST(a_tree_stays_below_its_limits_with_exact_sums)
+{
+	static const uint64_t nr_keys[] = {40, 60000};
+
+	table = (enum mp_context_table)_i;
+	for (size_t i = 0; i < 2; i++) {
+		struct mp_store *store = open_as(MP_STORE_WRITE);
+		int64_t module = put(store, 1, 4096);
+		struct mp_session session = start(store);
+		uint64_t bytes_max = mp_contexts_bytes_max(table), seed = 5;
+		uint32_t nodes_max = mp_contexts_nodes_max(table);
+		struct mp_ledger delta = ledger_of(100000);
+		struct mp_context_tree tree;
+		int size;
+
+		for (int k = 0; k < 5; k++)
+			add_random(store, module, &seed, nr_keys[i]);
+		ok(mp_store_add_ledger(store, session.key, NOW, &delta, &err));
+		ck_assert_uint_eq(total_of(store, module, 0), 100000);
+		size = number(store, "length(data)");
+		ck_assert_uint_le((uint64_t)size, bytes_max);
+		ck_assert_int_eq(mp_context_tree_init(&tree), 0);
+		ok(mp_store_read_contexts(store, table, module, 0, &tree, &err));
+		ck_assert_uint_le(tree.nr_nodes, nodes_max);
+		ck_assert((uint64_t)size > bytes_max / 2 || tree.nr_nodes > nodes_max / 2);
+		mp_context_tree_fini(&tree);
+		ok(mp_store_check(store, &err));
+		mp_store_close(store);
+		unlink(db);
+	}
+}
+END_TEST
+
+/* Up to schema 15, trees were stored in the plain form. */
+START_TEST(trees_of_older_stores_are_read_and_added_to)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 4096);
 	struct mp_session session = start(store);
-	uint64_t max = _i == MP_CALLS ? MP_CALLS_BYTES_MAX : MP_CONTEXTS_BYTES_MAX, seed = 5;
-	struct mp_ledger delta;
-	char sql[64];
+	struct mp_context_tree tree = small_tree(8, 16);
+	char sql[96];
 	sqlite3_stmt *stmt;
+	uint8_t *plain;
+	size_t size;
 
 	table = (enum mp_context_table)_i;
-	for (int i = 0; i < 5; i++) {
-		struct mp_context_tree tree;
-
-		ck_assert_int_eq(mp_context_tree_init(&tree), 0);
-		for (int k = 0; k < 20000; k++) {
-			struct mp_context_step steps[6] = {0};
-
-			for (int s = 0; s < 6; s++)
-				steps[s].key = (struct mp_context_key){
-					1, next_random(&seed) % 40 * 64,
-					s == 5 ? MP_CONTEXT_FUNCTION : MP_CONTEXT_CALL};
-			ck_assert_int_eq(mp_context_add(&tree, steps, 6, 1, PERIOD), 0);
-		}
-		ok(mp_store_add_contexts(store, table, module, NOW, &tree, &err));
-		mp_context_tree_fini(&tree);
-	}
-	delta = ledger_of(100000);
-	ok(mp_store_add_ledger(store, session.key, NOW, &delta, &err));
-	ck_assert_uint_eq(total_of(store, module, 0), 100000);
-	snprintf(sql, sizeof(sql), "SELECT length(data) FROM %s", names[table]);
+	add(store, session.key, module, NOW, 8, 16);
+	ck_assert_int_eq(mp_context_encode(&tree, &plain, &size), 0);
+	ck_assert_int_eq(plain[0], 1);
+	snprintf(sql, sizeof(sql), "UPDATE %s SET data = ?1, checksum = ?2", names[table]);
 	ck_assert_int_eq(sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
-	ck_assert_int_le(sqlite3_column_int(stmt, 0), (int)max);
-	ck_assert_int_gt(sqlite3_column_int(stmt, 0), (int)(max * 2 / 3));
+	sqlite3_bind_blob(stmt, 1, plain, (int)size, SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, (int64_t)(uint32_t)XXH3_64bits(plain, size));
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_DONE);
 	sqlite3_finalize(stmt);
 	ok(mp_store_check(store, &err));
+	ck_assert_uint_eq(total_of(store, module, 0), 17);
+	add(store, session.key, module, NOW, 8, 3);
+	ok(mp_store_check(store, &err));
+	ck_assert_uint_eq(total_of(store, module, 0), 21);
+	ck_assert_int_eq(count_rows(store), 1);
+	mp_context_tree_fini(&tree);
+	free(plain);
 	mp_store_close(store);
 }
 END_TEST
@@ -303,15 +358,26 @@ START_TEST(trees_equal_the_ledger_after_sigkill)
 	table = (enum mp_context_table)_i;
 	mp_store_close(store);
 	for (int i = 0; i < 5; i++) {
-		pid_t child = fork();
+		int written[2];
+		pid_t child;
+		char byte;
 
+		ck_assert_int_eq(pipe(written), 0);
+		child = fork();
 		ck_assert_int_ge(child, 0);
 		if (!child) {
 			store = open_as(MP_STORE_WRITE);
-			for (int k = 0;; k++)
+			for (int k = 0;; k++) {
 				add(store, session.key, module, NOW + k % 9 * DAY, (uint64_t)k * 8,
 				    1);
+				if (!k && write(written[1], "", 1) != 1)
+					_exit(1);
+			}
 		}
+		/* On a busy machine the first transaction may take longer than the pause below. */
+		ck_assert_int_eq(read(written[0], &byte, 1), 1);
+		close(written[0]);
+		close(written[1]);
 		usleep(100000 + 17000 * (useconds_t)i);
 		kill(child, SIGKILL);
 		waitpid(child, &status, 0);
@@ -335,7 +401,9 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, trees_of_a_day_add_up_and_days_are_apart, MP_CONTEXTS,
 			    MP_CALLS + 1);
 	tcase_add_loop_test(tc, old_days_become_one_tree, MP_CONTEXTS, MP_CALLS + 1);
-	tcase_add_loop_test(tc, a_tree_stays_below_its_limit_with_exact_sums, MP_CONTEXTS,
+	tcase_add_loop_test(tc, a_tree_stays_below_its_limits_with_exact_sums, MP_CONTEXTS,
+			    MP_CALLS + 1);
+	tcase_add_loop_test(tc, trees_of_older_stores_are_read_and_added_to, MP_CONTEXTS,
 			    MP_CALLS + 1);
 	tcase_add_loop_test(tc, a_tree_without_its_program_is_refused, MP_CONTEXTS, MP_CALLS + 1);
 	tcase_add_loop_test(tc, merge_adds_trees_by_day, MP_CONTEXTS, MP_CALLS + 1);
