@@ -85,9 +85,12 @@ static void callbacks(void)
 
 typedef void made(void (*f)(long), long n);
 
-/* push %rbp; mov %rsp, %rbp; sub $32, %rsp; mov %rdi, %rax; mov %rsi, %rdi; call *%rax; leave; ret */
-static const unsigned char framed[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0x48,
-				       0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0xc9, 0xc3};
+/* push %rbp; mov %rsp, %rbp; push $0 (4 times); mov %rdi, %rax; mov %rsi, %rdi; call *%rax; leave; ret */
+static const unsigned char framed[] = {0x55, 0x48, 0x89, 0xe5, 0x6a, 0x00, 0x6a, 0x00, 0x6a, 0x00, 0x6a,
+				       0x00, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0xc9, 0xc3};
+/* The same with sub $32, %rsp: the frame has what earlier calls left there. */
+static const unsigned char unset[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0x48,
+				      0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0xc9, 0xc3};
 /* push %rbx; mov %rdi, %rax; mov %rsi, %rdi; call *%rax; pop %rbx; ret */
 static const unsigned char frameless[] = {0x53, 0x48, 0x89, 0xf8, 0x48, 0x89,
 					  0xf7, 0xff, 0xd0, 0x5b, 0xc3};
@@ -128,6 +131,25 @@ static void jit_framed(void)
 	f = (made *)make(framed, sizeof(framed));
 	for (long i = 0; i < 400; i++)
 		f(leaf, i);
+}
+
+/* Its stack frame, which has ended, is where the next one begins: a return address lies in that. */
+APART static void leave_address(long n)
+{
+	leaf(n);
+	sink++;
+}
+
+static void jit_unset(void)
+{
+	made *f;
+
+	code_page();
+	f = (made *)make(unset, sizeof(unset));
+	for (long i = 0; i < 400; i++) {
+		leave_address(i);
+		f(leaf, i);
+	}
 }
 
 /* A leaf that has no frame, below a function that has one, below a function of this file. */
@@ -181,6 +203,7 @@ int main(int argc, char **argv)
 		{"depth", depth},
 		{"callbacks", callbacks},
 		{"jit_framed", jit_framed},
+		{"jit_unset", jit_unset},
 		{"jit_leaf", jit_leaf},
 		{"jit_frameless", jit_frameless},
 		{"jit_misused", jit_misused},
