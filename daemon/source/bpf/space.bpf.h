@@ -20,14 +20,14 @@ static __always_inline void get_space(const struct mm_struct *mm, struct space *
 	const struct mm_struct___seqcount *seqcount = (const void *)mm;
 	const struct mm_struct___count *count = (const void *)mm;
 
-	out->id = BPF_CORE_READ(mm, context.ctx_id);
+	out->id = mm->context.ctx_id;
 	out->files = files_version;
 	out->changes = 1;
 	if (bpf_core_field_exists(seqcount->mm_lock_seq.sequence)) {
-		out->changes = BPF_CORE_READ(seqcount, mm_lock_seq.sequence);
+		out->changes = seqcount->mm_lock_seq.sequence;
 		out->is_sure = !(out->changes & 1);
 	} else if (bpf_core_field_exists(count->mm_lock_seq)) {
-		out->changes = BPF_CORE_READ(count, mm_lock_seq);
+		out->changes = count->mm_lock_seq;
 		out->is_sure = true;
 	} else {
 		out->is_sure = false;

@@ -476,11 +476,11 @@ static long add_frame(__u32 i, struct walk **at)
 }
 
 /* Forgets the mappings of the last walk, unless they are still the same. */
-static __always_inline void enter_space(struct walk *w)
+static __always_inline void enter_space(struct walk *w, const struct mm_struct *mm)
 {
 	struct space now;
 
-	get_space((const void *)w->mm, &now);
+	get_space(mm, &now);
 	if (!is_same_space(&w->space, &now)) {
 		w->nr_codes = w->next_code = 0;
 		w->codes[0].size = w->data_size = 0;
@@ -488,7 +488,7 @@ static __always_inline void enter_space(struct walk *w)
 	w->space = now;
 }
 
-/* Walks from @w->pt_regs. Sets @w->stop, and adds the callers to the record. */
+/* Walks from @w->pt_regs, in the address space that was entered. Sets @w->stop, and adds the callers to the record. */
 static __always_inline void walk(struct walk *w)
 {
 	static const __u8 places[MORPH_NR_REGS] = {10, 11, 12, 5, 19, 4, 13, 14,
@@ -505,7 +505,6 @@ static __always_inline void walk(struct walk *w)
 	w->first = w->nr;
 	w->is_back = w->is_new = w->is_asked = false;
 	w->nr_look_ups = w->code = w->piece_words = 0;
-	enter_space(w);
 	w->stop = locate(w, &w->codes[0]);
 	if (!w->stop)
 		bpf_loop(MD_WIRE_STACK_MAX + 1, add_frame, &w, 0);
