@@ -262,18 +262,16 @@ static int add_gap(struct compiler *c, uint64_t end, uint64_t next)
 }
 
 /*
- * Line @i begins a way to compute the CFA. Return: from where on that is false, as the code has changed
- * rsp and the program does not say so; @end, an offset: nowhere.
+ * Line @i begins a way to compute the CFA. @code: of the function. Return: from where on that is false, as
+ * the code has changed rsp and the program does not say so; @end, an offset: nowhere.
  */
-static uint64_t false_from(const struct compiler *c, const struct frame *frame, uint32_t i,
-			   uint64_t end)
+static uint64_t false_from(const struct compiler *c, const uint8_t *code, uint32_t i, uint64_t end)
 {
 	const struct mp_cfi_line *lines = c->table.lines;
 	const struct mp_cfi_rule *cfa = &c->cfi.rules[lines[i].row.cfa];
-	uint64_t from = lines[i].off, to = end, found;
-	const uint8_t *code;
+	uint64_t to = end, found;
 
-	if (!c->code || cfa->kind != MP_CFI_OFFSET || cfa->reg != MP_DWARF_RSP)
+	if (!code || cfa->kind != MP_CFI_OFFSET || cfa->reg != MP_DWARF_RSP)
 		return end;
 	for (uint32_t k = i + 1; k < c->table.nr; k++) {
 		if (lines[k].row.cfa != lines[i].row.cfa) {
@@ -281,10 +279,7 @@ static uint64_t false_from(const struct compiler *c, const struct frame *frame, 
 			break;
 		}
 	}
-	code = c->code->bytes(c->code->arg, frame->start, end);
-	if (!code)
-		return end;
-	found = mp_stack_change(code, end, from, to);
+	found = mp_stack_change(code, end, lines[i].off, to);
 	return found == to ? end : found;
 }
 
@@ -292,13 +287,16 @@ static uint64_t false_from(const struct compiler *c, const struct frame *frame, 
 static int add_lines(struct compiler *c, const struct frame *frame, uint64_t end, uint16_t entry)
 {
 	const struct mp_cfi_line *lines = c->table.lines;
+	const uint8_t *code = c->code ? c->code->bytes(c->code->arg, frame->start, end) : NULL;
 	uint64_t is_false = end, next;
 	uint32_t number;
 	int ret = 0;
 
+	if (code && !mp_stack_may_change(code, end))
+		code = NULL;
 	for (uint32_t i = 0; !ret && i < c->table.nr && lines[i].off < end; i++) {
 		if (!i || lines[i].row.cfa != lines[i - 1].row.cfa)
-			is_false = false_from(c, frame, i, end);
+			is_false = false_from(c, code, i, end);
 		if (lines[i].off >= is_false)
 			continue; /* @is_false is above the offset where the CFA's rule begins */
 		ret = row_rule(c, &lines[i].row, c->cies[frame->cie].signal_frame,

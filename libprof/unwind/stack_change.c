@@ -56,13 +56,31 @@ static bool decode_to(const uint8_t *code, size_t size, size_t *at, size_t to)
 	return true;
 }
 
-/* Most bytes of all code come here: one test of three bytes, which compilers' code seldom passes. */
-static bool looks_like_change(const uint8_t *p)
-{
-	uint32_t bytes = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
+/* Bytes that are looked at together: the compiler makes vectors of them. */
+#define AT_ONCE 32
 
-	return (bytes & 0x38f1fc) == 0x208148 || (bytes & 0xc7fff9) == 0xc48948 ||
-	       (bytes & 0xc7fff9) == 0xc48748;
+/* Could the three bytes at @p begin such an instruction? Few of a compiler's do. */
+static inline uint8_t looks_like_change(const uint8_t *p)
+{
+	/* To rsp from memory, from another register or by exchange; from a register to rsp, two ways. */
+	uint8_t to = ((p[0] & 0xfc) == 0x48) & ((p[1] & 0xf1) == 0x81) & ((p[2] & 0x38) == 0x20);
+	uint8_t from = ((p[0] & 0xf9) == 0x48) & ((p[1] == OP_STORE) | (p[1] == OP_XCHG)) &
+		       ((p[2] & 0xc7) == 0xc4);
+
+	return to | from;
+}
+
+bool mp_stack_may_change(const uint8_t *code, size_t size)
+{
+	size_t i = 0;
+	uint8_t any = 0;
+
+	for (; i + AT_ONCE + 2 <= size && !any; i += AT_ONCE)
+		for (size_t k = 0; k < AT_ONCE; k++)
+			any |= looks_like_change(code + i + k);
+	for (; i + 3 <= size && !any; i++)
+		any |= looks_like_change(code + i);
+	return any;
 }
 
 size_t mp_stack_change(const uint8_t *code, size_t size, size_t from, size_t to)

@@ -22,6 +22,9 @@ struct mp_code_bytes {
 /* The code of @elf, which must stay open. */
 struct mp_code_bytes mp_code_bytes_of(const struct mp_elf *elf);
 
+/* Return: false: there is no such instruction in the @size bytes at @code. Tells that fast. */
+bool mp_stack_may_change(const uint8_t *code, size_t size);
+
 /*
  * mp_stack_change - looks for instructions in [@from, @to) of the @size bytes at @code that set rsp to
  * a word of memory, or to a value that another register has. @code begins with an instruction.
