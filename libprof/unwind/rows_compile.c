@@ -400,7 +400,8 @@ static void compiler_fini(struct compiler *c)
 }
 
 int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
-		    const struct mp_code_bytes *code, void **bytes, size_t *size, struct mp_err *err)
+		    const struct mp_code_bytes *code, void **bytes, size_t *size,
+		    struct mp_err *err)
 {
 	struct compiler c = {0};
 	int ret;

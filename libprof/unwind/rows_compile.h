@@ -25,6 +25,7 @@
  * Ownership: the caller frees *@bytes.
  */
 int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
-		    const struct mp_code_bytes *code, void **bytes, size_t *size, struct mp_err *err);
+		    const struct mp_code_bytes *code, void **bytes, size_t *size,
+		    struct mp_err *err);
 
 #endif

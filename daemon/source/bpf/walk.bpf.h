@@ -57,7 +57,7 @@ struct walk {
 	__u32 is_new;		     /* a file was met for the first time */
 	__u32 is_asked;		     /* a file was met whose rows morphd may not have given yet */
 	__u64 data_start, data_size; /* memory that is no code, met last */
-	struct space space; /* whose mappings @codes and @data_start are */
+	struct space space;	     /* whose mappings @codes and @data_start are */
 	struct code codes[NR_CODES];
 	__u64 node[NODE_WORDS];
 	__u64 piece_start, piece_words; /* of the program's memory in @piece: addresses of words */

@@ -22,8 +22,7 @@ static bool is_free(int number)
 {
 	int in_case = number / NR_FORMS;
 
-	return in_case <= LAST_FREE ||
-	       ((in_case == SYMBOL || in_case == OBJECT) && number % 2);
+	return in_case <= LAST_FREE || ((in_case == SYMBOL || in_case == OBJECT) && number % 2);
 }
 
 static void build(struct pair *p, int number, enum pair_kind kind)
@@ -73,8 +72,8 @@ START_TEST(counting_versions_have_a_jump_where_the_padding_is_free)
 		ck_assert_mem_eq(at, "\xf3\x0f\x1e\xfa", 4);
 		at += 4;
 	}
-	ck_assert_msg((*at == 0xe9) == is_free(_i), "form %d of case %d: %#x",
-		      _i % NR_FORMS, _i / NR_FORMS, *at);
+	ck_assert_msg((*at == 0xe9) == is_free(_i), "form %d of case %d: %#x", _i % NR_FORMS,
+		      _i / NR_FORMS, *at);
 	pair_free(&p);
 }
 END_TEST
