@@ -7,10 +7,12 @@
  * the BPF program with the reference's. walks_bare.c, a library, is built without unwind tables.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "walks_bare.h"
 
@@ -186,6 +188,57 @@ static void jit_misused(void)
 		f(leaf, i);
 }
 
+/* ---- other code at the same address, in turns ---- */
+
+/* Maps the page of this program's file that has with_rbp to @at. Return: with_rbp there. */
+static void *map_own_code(void *at)
+{
+	unsigned long start, end, off, place = (unsigned long)(void *)with_rbp;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	void *page = MAP_FAILED;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &off) != 3 || place < start ||
+		    place >= end)
+			continue;
+		off += (place - start) & ~4095UL;
+		page = mmap(at, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd,
+			    (long)off);
+	}
+	if (maps)
+		fclose(maps);
+	close(fd);
+	if (page == MAP_FAILED)
+		exit(1);
+	return (char *)page + (place & 4095);
+}
+
+static void remapped(void)
+{
+	long (*own)(long, void (*)(long));
+	void *at = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	made *f;
+
+	if (at == MAP_FAILED)
+		exit(1);
+	for (long round = 0; round < 20; round++) {
+		own = (long (*)(long, void (*)(long)))map_own_code(at);
+		for (long i = 0; i < 20000; i++)
+			sink += own(i, leaf);
+		if (mmap(at, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+			exit(1);
+		/* It begins where with_rbp lay. */
+		made_code = (unsigned char *)own;
+		f = (made *)make(framed, sizeof(framed));
+		for (long i = 0; i < 20000; i++)
+			f(leaf, i);
+	}
+	munmap(at, 8192);
+}
+
 /* ---- a library without unwind tables ---- */
 
 static void no_rows(void)
@@ -208,6 +261,7 @@ int main(int argc, char **argv)
 		{"jit_leaf", jit_leaf},
 		{"jit_frameless", jit_frameless},
 		{"jit_misused", jit_misused},
+		{"remapped", remapped},
 		{"no_rows", no_rows},
 	};
 
