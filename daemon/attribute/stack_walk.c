@@ -71,7 +71,7 @@ static void read_vdso(struct md_stack_walk *walk)
 	    !mp_elf_open_memory("[vdso]", (const void *)(uintptr_t)start, size, MP_ELF_FDES, &elf,
 				NULL) &&
 	    mp_eh_frame_find(elf, &frames, &sized) &&
-	    !mp_rows_compile(&frames, sized, 0, &walk->vdso_bytes, &walk->vdso_size, NULL))
+	    !mp_rows_compile(&frames, sized, 0, NULL, &walk->vdso_bytes, &walk->vdso_size, NULL))
 		mp_rows_open("[vdso]", walk->vdso_bytes, walk->vdso_size, &walk->vdso, NULL);
 	mp_elf_close(elf);
 }

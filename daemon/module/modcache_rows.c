@@ -17,6 +17,8 @@
 /* Limit of .eh_frame; libLLVM-14 has 6 MiB. */
 #define FRAMES_MAX (64u << 20)
 #define HDR_SIZE   12 /* of .eh_frame_hdr up to the end of its first pointer */
+/* Code is read in pieces: functions of more bytes are not looked into. */
+#define CODE_BYTES (1u << 20)
 
 void md_module_drop_rows(struct md_module *module)
 {
@@ -111,8 +113,45 @@ static bool find_frames(const struct mp_elf *elf, int fd, uint64_t *off, uint64_
 	return false;
 }
 
+/* The piece of a file's code that was read last. */
+struct code_piece {
+	const struct mp_elf *elf;
+	int fd;
+	uint64_t start, size; /* link-time addresses */
+	uint8_t *bytes;
+};
+
+static const uint8_t *read_code(void *arg, uint64_t vaddr, uint64_t size)
+{
+	struct code_piece *piece = arg;
+	uint64_t nr, in;
+	ssize_t got;
+
+	if (vaddr - piece->start < piece->size && size <= piece->size - (vaddr - piece->start))
+		return piece->bytes + (vaddr - piece->start);
+	piece->size = 0;
+	for (uint32_t i = 0; i < piece->elf->nr_phdrs && piece->bytes; i++) {
+		const Elf64_Phdr *p = &piece->elf->phdrs[i];
+
+		in = vaddr - p->p_vaddr;
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || in >= p->p_filesz ||
+		    size > p->p_filesz - in)
+			continue;
+		nr = p->p_filesz - in < CODE_BYTES ? p->p_filesz - in : CODE_BYTES;
+		got = pread(piece->fd, piece->bytes, nr, (off_t)(p->p_offset + in));
+		if (got < 0 || (uint64_t)got < size)
+			return NULL;
+		piece->start = vaddr;
+		piece->size = (uint64_t)got;
+		return piece->bytes;
+	}
+	return NULL;
+}
+
 void md_module_read_rows(struct md_module *module, const struct mp_elf *elf, int fd)
 {
+	struct code_piece piece = {.elf = elf, .fd = fd};
+	const struct mp_code_bytes code = {read_code, &piece};
 	struct mp_eh_cursor frames = {0};
 	uint64_t off, nr;
 	void *bytes = NULL, *table = NULL;
@@ -122,10 +161,11 @@ void md_module_read_rows(struct md_module *module, const struct mp_elf *elf, int
 	if (!find_frames(elf, fd, &off, &nr, &frames.vaddr, &sized) || !nr || nr > FRAMES_MAX)
 		return;
 	bytes = malloc(nr);
+	piece.bytes = malloc(CODE_BYTES);
 	if (bytes && pread(fd, bytes, nr, (off_t)off) == (ssize_t)nr) {
 		frames.p = bytes;
 		frames.end = frames.p + nr;
-		if (!mp_rows_compile(&frames, sized, elf->start, &table, &size, NULL) &&
+		if (!mp_rows_compile(&frames, sized, elf->start, &code, &table, &size, NULL) &&
 		    size <= MD_ROWS_SIZE_MAX &&
 		    !mp_rows_open("", table, size, &module->rows, NULL)) {
 			module->row_bytes = table;
@@ -134,6 +174,7 @@ void md_module_read_rows(struct md_module *module, const struct mp_elf *elf, int
 		}
 	}
 	free(table);
+	free(piece.bytes);
 	free(bytes);
 }
 

@@ -227,7 +227,14 @@ int md_bpf_programs_sampler(const struct md_bpf_programs *p)
 
 int md_bpf_programs_give_rows(struct md_bpf_programs *p, const struct md_source_rows *rows)
 {
-	return p->rows ? md_bpf_rows_give(p->rows, rows) : 0;
+	int ret;
+
+	if (!p->rows)
+		return 0;
+	ret = md_bpf_rows_give(p->rows, rows);
+	/* Walks forget what they remember of mapped files. */
+	__atomic_add_fetch(&p->skel->bss->files_version, 1, __ATOMIC_RELEASE);
+	return ret;
 }
 
 int md_bpf_programs_fd(const struct md_bpf_programs *p)

@@ -138,23 +138,33 @@ static void restore_rest(const struct patcher *p, const struct mp_block *block, 
 }
 
 /*
- * Write a jump over the old start of a copied block. It must lie inside the block, and no
- * target may lie in its middle. Return addresses are no problem: a call in these bytes runs
+ * May a jump be written over the old start of @block? Over padding only if stubs count: a function that
+ * is smaller than a jump runs faster where it is, but what runs there is not counted.
+ */
+static bool has_room(const struct patcher *p, uint32_t block)
+{
+	return me_patch_fits(p->cfg, block) ||
+	       (p->placement->nr_stubs && me_patch_fits_padding(p->cfg, block));
+}
+
+/*
+ * Write a jump over the old start of a copied block. It must lie inside the block, or reach into
+ * padding that nothing reaches, and no target may lie in its middle. Return addresses are no problem: a call in these bytes runs
  * only after control came through the block's start, which is now the jump.
  */
 static int patch_block(struct patcher *p, const struct me_copy *copy)
 {
 	const struct mp_block *block = &p->cfg->blocks[copy->block];
 	uint64_t start = me_patch_start(p->cfg, block);
-	uint8_t *bytes = image_at(p, block->vaddr, block->size);
+	uint8_t *bytes;
 
-	if (!bytes)
-		return -EBADMSG;
-	if (!me_patch_fits(p->cfg, copy->block)) {
+	if (!has_room(p, copy->block)) {
 		p->out->nr_unpatched++;
 		return 0;
 	}
-	bytes += start - block->vaddr;
+	bytes = image_at(p, start, ME_PATCH_SIZE);
+	if (!bytes)
+		return -EBADMSG;
 	bytes[0] = 0xe9;
 	if (!me_put_rel32(bytes + 1, start + ME_PATCH_SIZE, copy->new_vaddr))
 		return -ERANGE;

@@ -32,6 +32,72 @@ bool me_patch_fits(const struct mp_cfg *cfg, uint32_t index)
 	return true;
 }
 
+/* Compilers align functions to lines of 64 bytes at most. */
+#define PADDING_MAX 63u
+#define ALIGNMENT   16u
+
+/* Is @block its whole function, and does control leave it by its last instruction only? */
+static bool is_whole(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+	uint32_t at = 0, last = block->size - block->term_len;
+	struct mp_insn insn;
+
+	if (!bytes || !(block->flags & MP_BLOCK_ENTRY) || cfg->funcs[block->func].nr_blocks != 1 ||
+	    (block->term != MP_TERM_RET && block->term != MP_TERM_TAIL &&
+	     block->term != MP_TERM_INDIRECT_TAIL))
+		return false;
+	for (; at < last; at += insn.len)
+		if (mp_insn_decode(bytes + at, last - at, block->vaddr + at, &insn) ||
+		    insn.kind != MP_INSN_OTHER)
+			return false;
+	return at == last;
+}
+
+/* Return: where the function behind the padding from @from on begins; 0: that is no padding. */
+static uint64_t padding_end(const struct mp_cfg *cfg, uint64_t from)
+{
+	const struct mp_section *sec = mp_elf_section_at(cfg->elf, from - 1);
+	struct mp_insn insn;
+	uint64_t at = from;
+
+	for (; mp_cfg_func_at(cfg, at) == MP_NONE; at += insn.len) {
+		const uint8_t *bytes;
+
+		if (!sec || at - sec->vaddr >= sec->size || at - from >= PADDING_MAX)
+			return 0;
+		bytes = mp_elf_bytes(cfg->elf, at, sec->vaddr + sec->size - at);
+		if (!bytes || mp_insn_decode(bytes, sec->vaddr + sec->size - at, at, &insn) ||
+		    !(insn.nop || *bytes == 0xcc))
+			return 0;
+		/* The padding ends with an instruction. */
+		for (uint64_t in = at + 1; in < at + insn.len; in++)
+			if (mp_cfg_func_at(cfg, in) != MP_NONE)
+				return 0;
+	}
+	return at - from <= PADDING_MAX && at % ALIGNMENT == 0 ? at : 0;
+}
+
+bool me_patch_fits_padding(const struct mp_cfg *cfg, uint32_t index)
+{
+	const struct mp_block *block = &cfg->blocks[index];
+	uint64_t start = me_patch_start(cfg, block), from = block->vaddr + block->size, end;
+	uint32_t nr_relocs;
+
+	if (from >= start + ME_PATCH_SIZE || !is_whole(cfg, block))
+		return false;
+	end = padding_end(cfg, from);
+	if (end < start + ME_PATCH_SIZE)
+		return false;
+	mp_elf_relocs_in(cfg->elf, from, end, &nr_relocs);
+	if (nr_relocs)
+		return false;
+	for (uint64_t v = start == block->vaddr ? start + 1 : start; v < end; v++)
+		if (mp_cfg_may_be_target(cfg, v))
+			return false;
+	return true;
+}
+
 bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table)
 {
 	return table->private_refs && (cfg->elf->relinkable || me_table_form_is_plain(cfg, table));

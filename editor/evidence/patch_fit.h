@@ -18,6 +18,12 @@
 uint64_t me_patch_start(const struct mp_cfg *cfg, const struct mp_block *block);
 /* Is there room for a jump at the old start of @block, without a target in its middle? */
 bool me_patch_fits(const struct mp_cfg *cfg, uint32_t block);
+/*
+ * Is there room if the jump may overwrite padding, too? The block must be its whole function, which
+ * control never runs through to its end. Only no-ops and int3 may stand between it and the next
+ * function, and nothing may lead to them or name them. Verify proves the same by itself.
+ */
+bool me_patch_fits_padding(const struct mp_cfg *cfg, uint32_t block);
 /* Will the entries of @table lead to copies? */
 bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table);
 

@@ -8,13 +8,19 @@
 #include "editor/evidence/eligible.h"
 #include "editor/evidence/patch_fit.h"
 
+/* Will a jump to its copy stand at the old block? patch asks the same. */
+static bool has_room(const struct mp_cfg *cfg, uint32_t b)
+{
+	return me_patch_fits(cfg, b) || me_patch_fits_padding(cfg, b);
+}
+
 /* May control come to the old block and stay there, because no jump fits into it? */
 static bool may_run_at(const struct mp_cfg *cfg, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
 	const struct mp_func *func = &cfg->funcs[block->func];
 
-	if (me_block_stays(block) || me_patch_fits(cfg, b))
+	if (me_block_stays(block) || has_room(cfg, b))
 		return false;
 	if (block->flags & MP_BLOCK_ENTRY)
 		return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED);
@@ -37,7 +43,7 @@ bool me_old_code_may_run(const struct mp_cfg *cfg, uint32_t f)
 			continue;
 		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
 			if (!me_block_stays(&cfg->blocks[cfg->edges[e].to]) &&
-			    !me_patch_fits(cfg, cfg->edges[e].to))
+			    !has_room(cfg, cfg->edges[e].to))
 				return true;
 	}
 	return false;
@@ -54,7 +60,7 @@ enum {
  */
 static bool mark_arrival(const struct mp_cfg *cfg, uint32_t b, uint8_t *arrival_flags)
 {
-	bool stays = me_block_stays(&cfg->blocks[b]) || !me_patch_fits(cfg, b);
+	bool stays = me_block_stays(&cfg->blocks[b]) || !has_room(cfg, b);
 	uint8_t was = arrival_flags[b];
 
 	arrival_flags[b] |= ARRIVES | (stays ? STAYS : 0);

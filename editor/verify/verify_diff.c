@@ -44,10 +44,11 @@ static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
 	uint64_t end = at + VF_PATCH_LEN;
 
-	if (end > p->old_vaddr + p->old_size)
-		return vf_refuse(vf, at, "a patch reaches beyond its block");
 	if (!fde || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)))
 		return vf_refuse(vf, at, "a patch in a function that is not understood");
+	if (end > p->old_vaddr + p->old_size &&
+	    (p->old_vaddr != fde->start || !vf_patch_may_reach(vf, fde, at, end)))
+		return vf_refuse(vf, at, "a patch reaches beyond its block");
 	if (vf->old_eh.cies[fde->cie].signal)
 		return vf_refuse(vf, at, "a patch in a signal frame");
 	if (may_be_computed(fde, p->old_vaddr))

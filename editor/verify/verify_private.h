@@ -523,6 +523,11 @@ bool vf_label_may_move(const struct vf *vf, uint64_t old);
 void vf_mark_probes(struct vf *vf);
 int vf_check_probes(const struct vf *vf);
 int vf_check_diff(const struct vf *vf);
+/*
+ * verify_padding.c: may the jump at @at, over the start of the function @fde, reach up to @end, behind the
+ * function?
+ */
+bool vf_patch_may_reach(const struct vf *vf, const struct vf_fde *fde, uint64_t at, uint64_t end);
 /* The word at @vaddr differs: prove that it is an entry of a jump table that leads to a copy
  * now. *@next: the first address behind the word. */
 int vf_check_table_word(const struct vf *vf, uint64_t vaddr, uint64_t *next);

@@ -73,6 +73,7 @@ enum morph_row_stop {
 	MORPH_ROW_STOP_PROGRAM,	   /* operations that unwinders read differently */
 	MORPH_ROW_STOP_OVERLAP,	   /* two FDEs start at one address */
 	MORPH_ROW_STOP_RANGE,	   /* an offset or a number is too large */
+	MORPH_ROW_STOP_STACK,	   /* the code has changed to another stack */
 	MORPH_NR_ROW_STOP,
 };
 

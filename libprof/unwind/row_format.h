@@ -78,6 +78,7 @@ enum mp_row_stop {
 	MP_ROW_STOP_PROGRAM, /* the FDE's program has operations that unwinders read differently */
 	MP_ROW_STOP_OVERLAP, /* two FDEs start at one address */
 	MP_ROW_STOP_RANGE,   /* an offset or a number is too large */
+	MP_ROW_STOP_STACK,   /* the code has changed to another stack, the FDE does not say so */
 	MP_NR_ROW_STOP,
 };
 

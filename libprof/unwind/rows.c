@@ -19,6 +19,7 @@ const char *mp_row_stop_name(enum mp_row_stop stop)
 		[MP_ROW_STOP_PROGRAM] = "ambiguous program",
 		[MP_ROW_STOP_OVERLAP] = "two FDEs at one address",
 		[MP_ROW_STOP_RANGE] = "out of range",
+		[MP_ROW_STOP_STACK] = "another stack",
 	};
 
 	return stop < MP_NR_ROW_STOP ? names[stop] : "?";
@@ -159,8 +160,11 @@ bool mp_rows_entry(const struct mp_rows *rows, uint64_t vaddr, uint64_t *start)
 	nr = rows_up_to(rows, vaddr, &page);
 	while (nr--) {
 		rule = &rows->rules[rows->rows[nr].number];
-		/* A row that stops may begin an FDE, too: what lies before it is not known to belong. */
-		if (rule->stop)
+		/*
+		 * A row that stops may begin an FDE, too: what lies before it is not known to belong. But
+		 * a change of stacks lies within its FDE.
+		 */
+		if (rule->stop && rule->stop != MP_ROW_STOP_STACK)
 			return false;
 		if (!(rule->flags & MP_ROW_ENTRIES))
 			continue;

@@ -49,6 +49,7 @@ struct compiler {
 	uint32_t nr_rows, max_rows;
 	uint64_t base;
 	uint64_t start; /* where the kernel enters the file; 0: nowhere */
+	const struct mp_code_bytes *code;
 };
 
 /* ---- the list of FDEs ----------------------------------------------------------------------- */
@@ -260,6 +261,55 @@ static int add_gap(struct compiler *c, uint64_t end, uint64_t next)
 	return ret;
 }
 
+/*
+ * Line @i begins a way to compute the CFA. @code: of the function. Return: from where on that is false, as
+ * the code has changed rsp and the program does not say so; @end, an offset: nowhere.
+ */
+static uint64_t false_from(const struct compiler *c, const uint8_t *code, uint32_t i, uint64_t end)
+{
+	const struct mp_cfi_line *lines = c->table.lines;
+	const struct mp_cfi_rule *cfa = &c->cfi.rules[lines[i].row.cfa];
+	uint64_t to = end, found;
+
+	if (!code || cfa->kind != MP_CFI_OFFSET || cfa->reg != MP_DWARF_RSP)
+		return end;
+	for (uint32_t k = i + 1; k < c->table.nr; k++) {
+		if (lines[k].row.cfa != lines[i].row.cfa) {
+			to = lines[k].off < end ? lines[k].off : end;
+			break;
+		}
+	}
+	found = mp_stack_change(code, end, lines[i].off, to);
+	return found == to ? end : found;
+}
+
+/* Adds the rows of the table's lines up to @end, an offset in @frame. */
+static int add_lines(struct compiler *c, const struct frame *frame, uint64_t end, uint16_t entry)
+{
+	const struct mp_cfi_line *lines = c->table.lines;
+	const uint8_t *code = c->code ? c->code->bytes(c->code->arg, frame->start, end) : NULL;
+	uint64_t is_false = end, next;
+	uint32_t number;
+	int ret = 0;
+
+	if (code && !mp_stack_may_change(code, end))
+		code = NULL;
+	for (uint32_t i = 0; !ret && i < c->table.nr && lines[i].off < end; i++) {
+		if (!i || lines[i].row.cfa != lines[i - 1].row.cfa)
+			is_false = false_from(c, code, i, end);
+		if (lines[i].off >= is_false)
+			continue; /* @is_false is above the offset where the CFA's rule begins */
+		ret = row_rule(c, &lines[i].row, c->cies[frame->cie].signal_frame,
+			       lines[i].off ? 0 : entry, &number);
+		if (!ret)
+			ret = add_row(c, frame->start + lines[i].off, number);
+		next = i + 1 < c->table.nr ? lines[i + 1].off : end;
+		if (!ret && is_false < next && is_false < end)
+			ret = add_row(c, frame->start + is_false, MP_ROW_STOP_STACK);
+	}
+	return ret;
+}
+
 /* Adds the rows of @frame up to @end. @entry: the flag of its first row. */
 static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end,
 			  uint16_t entry)
@@ -272,7 +322,6 @@ static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_
 		.program_vaddr = frame->program_vaddr,
 		.program_size = frame->program_size,
 	};
-	uint32_t number;
 	int ret = -EOPNOTSUPP;
 
 	if (cie->program_size <= CIE_PROGRAM_MAX)
@@ -281,18 +330,7 @@ static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_
 		return ret;
 	if (ret)
 		return add_row(c, frame->start, MP_ROW_STOP_PROGRAM);
-	for (uint32_t i = 0; i < c->table.nr; i++) {
-		const struct mp_cfi_line *line = &c->table.lines[i];
-
-		if (line->off >= end - frame->start)
-			break;
-		ret = row_rule(c, &line->row, cie->signal_frame, line->off ? 0 : entry, &number);
-		if (!ret)
-			ret = add_row(c, frame->start + line->off, number);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	return add_lines(c, frame, end - frame->start, entry);
 }
 
 static int add_all_rows(struct compiler *c)
@@ -361,8 +399,9 @@ static void compiler_fini(struct compiler *c)
 	free(c->numbers);
 }
 
-int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t start, void **bytes,
-		    size_t *size, struct mp_err *err)
+int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
+		    const struct mp_code_bytes *code, void **bytes, size_t *size,
+		    struct mp_err *err)
 {
 	struct compiler c = {0};
 	int ret;
@@ -376,6 +415,7 @@ int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t star
 	}
 	c.cfi.for_walking = true;
 	c.start = start;
+	c.code = code;
 	add_stop_rules(&c);
 	ret = list_frames(&c, frames, sized, err);
 	if (!ret) {

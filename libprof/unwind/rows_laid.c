@@ -65,8 +65,8 @@ bool mp_rows_laid_entry(const struct mp_rows *rows, uint64_t vaddr, uint64_t *st
 		return false;
 	for (;;) {
 		rule = &rows->rules[slice.rows[i].number];
-		/* A row that stops may begin an FDE, too: what lies before it is not known to belong. */
-		if (rule->stop)
+		/* See mp_rows_entry(). */
+		if (rule->stop && rule->stop != MP_ROW_STOP_STACK)
 			return false;
 		if (rule->flags & MP_ROW_ENTRIES && (i || slice.is_own)) {
 			*start = rows->base + (uint64_t)page * MP_ROWS_PAGE + slice.rows[i].low;

@@ -7,10 +7,12 @@
  * the BPF program with the reference's. walks_bare.c, a library, is built without unwind tables.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "walks_bare.h"
 
@@ -85,9 +87,13 @@ static void callbacks(void)
 
 typedef void made(void (*f)(long), long n);
 
-/* push %rbp; mov %rsp, %rbp; sub $32, %rsp; mov %rdi, %rax; mov %rsi, %rdi; call *%rax; leave; ret */
-static const unsigned char framed[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0x48,
-				       0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0xc9, 0xc3};
+/* push %rbp; mov %rsp, %rbp; push $0 (4 times); mov %rdi, %rax; mov %rsi, %rdi; call *%rax; leave; ret */
+static const unsigned char framed[] = {0x55, 0x48, 0x89, 0xe5, 0x6a, 0x00, 0x6a, 0x00,
+				       0x6a, 0x00, 0x6a, 0x00, 0x48, 0x89, 0xf8, 0x48,
+				       0x89, 0xf7, 0xff, 0xd0, 0xc9, 0xc3};
+/* The same with sub $32, %rsp: the frame has what earlier calls left there. */
+static const unsigned char unset[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0x48,
+				      0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0xc9, 0xc3};
 /* push %rbx; mov %rdi, %rax; mov %rsi, %rdi; call *%rax; pop %rbx; ret */
 static const unsigned char frameless[] = {0x53, 0x48, 0x89, 0xf8, 0x48, 0x89,
 					  0xf7, 0xff, 0xd0, 0x5b, 0xc3};
@@ -130,6 +136,25 @@ static void jit_framed(void)
 		f(leaf, i);
 }
 
+/* Its stack frame, which has ended, is where the next one begins: a return address lies in that. */
+APART static void leave_address(long n)
+{
+	leaf(n);
+	sink++;
+}
+
+static void jit_unset(void)
+{
+	made *f;
+
+	code_page();
+	f = (made *)make(unset, sizeof(unset));
+	for (long i = 0; i < 400; i++) {
+		leave_address(i);
+		f(leaf, i);
+	}
+}
+
 /* A leaf that has no frame, below a function that has one, below a function of this file. */
 static void jit_leaf(void)
 {
@@ -163,6 +188,57 @@ static void jit_misused(void)
 		f(leaf, i);
 }
 
+/* ---- other code at the same address, in turns ---- */
+
+/* Maps the page of this program's file that has with_rbp to @at. Return: with_rbp there. */
+static void *map_own_code(void *at)
+{
+	unsigned long start, end, off, place = (unsigned long)(void *)with_rbp;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	void *page = MAP_FAILED;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &off) != 3 || place < start ||
+		    place >= end)
+			continue;
+		off += (place - start) & ~4095UL;
+		page = mmap(at, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd,
+			    (long)off);
+	}
+	if (maps)
+		fclose(maps);
+	close(fd);
+	if (page == MAP_FAILED)
+		exit(1);
+	return (char *)page + (place & 4095);
+}
+
+static void remapped(void)
+{
+	long (*own)(long, void (*)(long));
+	void *at = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	made *f;
+
+	if (at == MAP_FAILED)
+		exit(1);
+	for (long round = 0; round < 20; round++) {
+		own = (long (*)(long, void (*)(long)))map_own_code(at);
+		for (long i = 0; i < 20000; i++)
+			sink += own(i, leaf);
+		if (mmap(at, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+			exit(1);
+		/* It begins where with_rbp lay. */
+		made_code = (unsigned char *)own;
+		f = (made *)make(framed, sizeof(framed));
+		for (long i = 0; i < 20000; i++)
+			f(leaf, i);
+	}
+	munmap(at, 8192);
+}
+
 /* ---- a library without unwind tables ---- */
 
 static void no_rows(void)
@@ -181,9 +257,11 @@ int main(int argc, char **argv)
 		{"depth", depth},
 		{"callbacks", callbacks},
 		{"jit_framed", jit_framed},
+		{"jit_unset", jit_unset},
 		{"jit_leaf", jit_leaf},
 		{"jit_frameless", jit_frameless},
 		{"jit_misused", jit_misused},
+		{"remapped", remapped},
 		{"no_rows", no_rows},
 	};
 

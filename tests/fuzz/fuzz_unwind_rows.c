@@ -46,7 +46,7 @@ static void compile(const uint8_t *data, size_t size)
 	/* Any address near the FDEs, or none. */
 	if (size >= 4)
 		start = 0x1000000 + (uint64_t)data[size - 1] * data[size - 2];
-	if (mp_rows_compile(&frames, true, start, &bytes, &table_size, NULL))
+	if (mp_rows_compile(&frames, true, start, NULL, &bytes, &table_size, NULL))
 		return;
 	if (mp_rows_open("made", bytes, table_size, &rows, NULL))
 		abort();

@@ -25,12 +25,13 @@ int rows_of_elf(const struct mp_elf *elf, void **bytes, size_t *size, struct mp_
 		struct mp_err *err)
 {
 	struct mp_eh_cursor frames;
+	struct mp_code_bytes code = mp_code_bytes_of(elf);
 	bool sized;
 	int ret;
 
 	if (!mp_eh_frame_find(elf, &frames, &sized))
 		return mp_err_set(err, ENOENT, "%s: no .eh_frame", elf->path);
-	ret = mp_rows_compile(&frames, sized, elf->start, bytes, size, err);
+	ret = mp_rows_compile(&frames, sized, elf->start, &code, bytes, size, err);
 	return ret ? ret : mp_rows_open(elf->path, *bytes, *size, rows, err);
 }
 
@@ -118,14 +119,28 @@ static void differ(struct rows_comparison *c, const char *path, uint64_t vaddr,
 			 vaddr, what, rule->cfa, rule->cfa_reg, rule->cfa_off, rule->stop);
 }
 
+/* Goes back from @end to the first address at which the rows say the same as before it. */
+static uint64_t before_change(const struct mp_rows *rows, uint64_t start, uint64_t end)
+{
+	while (end > start && mp_rows_find(rows, end - 1)->stop == MP_ROW_STOP_STACK)
+		end--;
+	return end;
+}
+
 /* Compares at @start, where libdw's @frame begins, and at each row before @end. */
 static void compare_range(const struct mp_elf *elf, const struct mp_rows *rows, Dwarf_Frame *frame,
 			  bool signal, uint64_t start, uint64_t end, struct rows_comparison *c)
 {
 	const struct mp_row_rule *rule = mp_rows_find(rows, start);
+	uint64_t told = before_change(rows, start, end);
 
 	c->nr_ranges++;
 	c->nr_bytes += end - start;
+	if (told < end && told > start) {
+		c->nr_stopped++;
+		c->stopped_bytes[MP_ROW_STOP_STACK] += end - told;
+		end = told;
+	}
 	if (rule->cfa == MP_ROW_STOP && !(rule->flags & MP_ROW_BOTTOM)) {
 		c->nr_stopped++;
 		c->stopped_bytes[rule->stop] += end - start;

@@ -345,7 +345,7 @@ static int make_rows(struct model *m)
 	FRAMES_FDE(f, SIGNAL, 0x10, 0x0f, 3, 0x77, 16, 0x06, 0x10, 6, 2, 0x77, 8, 0x10, 16, 2, 0x77,
 		   24);
 	cur = frames_cursor(f);
-	if (mp_rows_compile(&cur, true, 0, &m->table, &size, NULL))
+	if (mp_rows_compile(&cur, true, 0, NULL, &m->table, &size, NULL))
 		return -1;
 	return mp_rows_open("made", m->table, size, &m->rows, NULL);
 }

@@ -157,6 +157,16 @@ static inline void pair_refused(struct pair *p, const char *word)
 	pair_restore(p);
 }
 
+/* Is @piece a whole function? The jump over a small one may reach into the padding behind it. */
+static inline bool pair_is_function(const struct pair *p, const struct mp_map_piece *piece)
+{
+	for (uint32_t i = 0; i < p->original->nr_fdes; i++)
+		if (p->original->fdes[i].start == piece->old_vaddr &&
+		    p->original->fdes[i].size == piece->old_size)
+			return true;
+	return false;
+}
+
 /* Return: the output's byte at @vaddr, to be changed. */
 static inline uint8_t *pair_at(struct pair *p, uint64_t vaddr)
 {

@@ -206,15 +206,17 @@ static __always_inline void copy_context(__u64 *to, const struct bpf_perf_event_
  */
 static __always_inline bool start_walk(struct walk *w, const struct bpf_perf_event_data *ctx)
 {
+	/* The verifier knows these pointers: what they point to is read without a call. */
 	const struct task_struct *task = bpf_get_current_task_btf();
-	const struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	const struct mm_struct *mm = task->mm;
 
 	w->mm = (__u64)mm;
 	w->nr = 0;
 	w->max = MD_WIRE_STACK_MAX;
 	w->record.task.flags = 0;
-	if (!mm || BPF_CORE_READ(task, flags) & PF_KTHREAD || !BPF_CORE_READ(mm, start_code))
+	if (!mm || task->flags & PF_KTHREAD || !mm->start_code)
 		return false;
+	enter_space(w, mm);
 	if ((ctx->regs.cs & 3) == 3) {
 		copy_context(w->pt_regs, ctx);
 	} else {

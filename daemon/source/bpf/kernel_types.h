@@ -28,6 +28,7 @@ struct maple_arange_64 {
 };
 
 typedef struct {
+	__u64 ctx_id; /* no other address space ever has it */
 	void *vdso;
 } mm_context_t;
 
@@ -35,6 +36,20 @@ struct mm_struct {
 	struct maple_tree mm_mt; /* since Linux 6.1 */
 	mm_context_t context;
 	unsigned long start_code;
+};
+
+/* Since Linux 6.4, if mappings have locks of their own; a count of changes. */
+struct mm_struct___count {
+	int mm_lock_seq;
+};
+
+struct seqcount___any {
+	unsigned int sequence;
+};
+
+/* Since Linux 6.13: odd while somebody may change a mapping. */
+struct mm_struct___seqcount {
+	struct seqcount___any mm_lock_seq;
 };
 
 struct super_block {

@@ -10,6 +10,7 @@
 
 #include "daemon/source/bpf/mapped.bpf.h"
 #include "daemon/source/bpf/rows.bpf.h"
+#include "daemon/source/bpf/space.bpf.h"
 
 #define WORD 8
 /* Bytes between rsp and rbp in code without rows. All their words are looked at. */
@@ -56,6 +57,7 @@ struct walk {
 	__u32 is_new;		     /* a file was met for the first time */
 	__u32 is_asked;		     /* a file was met whose rows morphd may not have given yet */
 	__u64 data_start, data_size; /* memory that is no code, met last */
+	struct space space;	     /* whose mappings @codes and @data_start are */
 	struct code codes[NR_CODES];
 	__u64 node[NODE_WORDS];
 	__u64 piece_start, piece_words; /* of the program's memory in @piece: addresses of words */
@@ -179,10 +181,12 @@ static __always_inline bool describe(struct walk *w, const struct mapping *m, __
 		if (!file)
 			ask(w, &key);
 	}
-	if (!file)
+	if (!file) {
 		out->kind = CODE_ASKED;
-	else if (file->nr_pages)
+		w->space.is_sure = false; /* morphd may give its rows before the next walk */
+	} else if (file->nr_pages) {
 		return describe_rows(m, file, ip, out);
+	}
 	return true;
 }
 
@@ -471,7 +475,20 @@ static long add_frame(__u32 i, struct walk **at)
 	return 0;
 }
 
-/* Walks from @w->pt_regs. Sets @w->stop, and adds the callers to the record. */
+/* Forgets the mappings of the last walk, unless they are still the same. */
+static __always_inline void enter_space(struct walk *w, const struct mm_struct *mm)
+{
+	struct space now;
+
+	get_space(mm, &now);
+	if (!is_same_space(&w->space, &now)) {
+		w->nr_codes = w->next_code = 0;
+		w->codes[0].size = w->data_size = 0;
+	}
+	w->space = now;
+}
+
+/* Walks from @w->pt_regs, in the address space that was entered. Sets @w->stop, and adds the callers to the record. */
 static __always_inline void walk(struct walk *w)
 {
 	static const __u8 places[MORPH_NR_REGS] = {10, 11, 12, 5, 19, 4, 13, 14,
@@ -487,8 +504,7 @@ static __always_inline void walk(struct walk *w)
 	w->rbp_kind = RBP_VALUE;
 	w->first = w->nr;
 	w->is_back = w->is_new = w->is_asked = false;
-	w->nr_look_ups = w->nr_codes = w->next_code = w->code = 0;
-	w->codes[0].size = w->data_size = w->piece_words = 0;
+	w->nr_look_ups = w->code = w->piece_words = 0;
 	w->stop = locate(w, &w->codes[0]);
 	if (!w->stop)
 		bpf_loop(MD_WIRE_STACK_MAX + 1, add_frame, &w, 0);

@@ -54,8 +54,8 @@ $cc -O2 -fPIC -shared -nostartfiles -fno-asynchronous-unwind-tables -fno-unwind-
 	${CXX:-g++} -O2 -Wl,-z,lazy -o throws "$data/contexts.cc" &&
 	strip walks prog throws libwalks_bare.so || exit 1
 export LD_LIBRARY_PATH=$PWD
-for run in 'rbp 50000' 'callbacks 10000' 'depth 2000' 'jit_framed 100000' 'jit_leaf 50000' 'jit_frameless 20000' \
-	'jit_misused 30000' 'no_rows 30000'; do
+for run in 'rbp 50000' 'callbacks 10000' 'depth 2000' 'jit_framed 100000' 'jit_unset 50000' 'jit_leaf 50000' \
+	'jit_frameless 20000' 'jit_misused 30000' 'no_rows 30000' 'remapped 30'; do
 	# shellcheck disable=SC2086 # a case and its number
 	compared ${run% *} ./walks $run
 done

@@ -46,10 +46,11 @@ static int give(struct morph_rows *rows, const void *bytes, size_t size)
 static bool compile(struct mp_elf *elf, void **bytes, size_t *size)
 {
 	struct mp_eh_cursor frames;
+	struct mp_code_bytes code = mp_code_bytes_of(elf);
 	bool sized, ok;
 
 	ok = mp_eh_frame_find(elf, &frames, &sized) &&
-	     !mp_rows_compile(&frames, sized, elf->start, bytes, size, NULL);
+	     !mp_rows_compile(&frames, sized, elf->start, &code, bytes, size, NULL);
 	mp_elf_close(elf);
 	return ok;
 }

@@ -15,6 +15,7 @@
 #include "daemon/source/proc_scan.h"
 #include "daemon/source/row_slabs.h"
 #include "tests/support/kmod_walk.h"
+#include "tests/support/rows_compare.h"
 #include "tests/unit/suite.h"
 
 static struct md_modcache *modcache;
@@ -243,6 +244,36 @@ START_TEST(rows_that_a_source_refuses_stay_with_morphd)
 }
 END_TEST
 
+/* The reader has no file in memory, only a descriptor: it reads code piece by piece. */
+START_TEST(rows_of_the_reader_are_those_of_the_whole_file)
+{
+	const struct md_module *module;
+	uint32_t nr = 0, nr_changes = 0;
+
+	give_all(0);
+	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++) {
+		struct mp_rows rows;
+		struct mp_elf *elf;
+		struct mp_err err;
+		void *bytes;
+		size_t size;
+
+		if (!module->row_size || mp_elf_open(module->path, MP_ELF_FDES, &elf, &err))
+			continue;
+		ck_assert_int_eq(rows_of_elf(elf, &bytes, &size, &rows, &err), 0);
+		ck_assert_uint_eq(size, module->row_size);
+		ck_assert_mem_eq(bytes, module->row_bytes, size);
+		for (uint32_t r = 0; r < rows.nr_rows; r++)
+			nr_changes += rows.rules[rows.rows[r].number].stop == MP_ROW_STOP_STACK;
+		free(bytes);
+		mp_elf_close(elf);
+		nr++;
+	}
+	ck_assert_uint_ge(nr, 3);
+	ck_assert_uint_gt(nr_changes, 0); /* swapcontext() of libc */
+}
+END_TEST
+
 static Suite *rows_give_suite(void)
 {
 	Suite *suite = suite_create("rows_give");
@@ -256,6 +287,7 @@ static Suite *rows_give_suite(void)
 	tcase_add_test(tc, a_full_source_is_reported_once);
 	tcase_add_test(tc, rows_are_kept_once_and_outlive_their_source);
 	tcase_add_test(tc, rows_that_a_source_refuses_stay_with_morphd);
+	tcase_add_test(tc, rows_of_the_reader_are_those_of_the_whole_file);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

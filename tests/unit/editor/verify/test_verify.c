@@ -302,7 +302,7 @@ START_TEST(verify_refuses_patch_beyond_its_block_or_over_a_target)
 		struct mp_err err;
 
 		old = mp_elf_bytes(p.original, piece->old_vaddr, 5);
-		if (piece->old_size >= 5 || !old || at[0] == 0xe9)
+		if (piece->old_size >= 5 || !old || at[0] == 0xe9 || pair_is_function(&p, piece))
 			continue;
 		at[0] = 0xe9;
 		memcpy(at + 1, &disp, 4);

@@ -42,7 +42,7 @@ static void compile(void)
 	struct mp_eh_cursor cur = frames_cursor(&frames);
 	struct mp_err err;
 
-	ck_assert_int_eq(mp_rows_compile(&cur, true, start, &bytes, &size, &err), 0);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, start, NULL, &bytes, &size, &err), 0);
 	ck_assert_int_eq(mp_rows_open("made", bytes, size, &rows, &err), 0);
 }
 
@@ -164,6 +164,128 @@ START_TEST(rows_know_the_expressions_of_compilers)
 }
 END_TEST
 
+/* ---- code that changes to another stack ----------------------------------------------------- */
+
+static const uint8_t *made_code;
+static uint64_t made_size;
+
+static const uint8_t *code_at(void *arg, uint64_t vaddr, uint64_t nr)
+{
+	(void)arg;
+	return vaddr - 0x1000 <= made_size && nr <= made_size - (vaddr - 0x1000)
+		       ? made_code + (vaddr - 0x1000)
+		       : NULL;
+}
+
+/* Compiles one FDE of @code with @program, and opens its rows. */
+static void compile_code(const uint8_t *code, size_t nr, const uint8_t *program, size_t program_nr)
+{
+	const struct mp_code_bytes at = {.bytes = code_at};
+	struct mp_eh_cursor cur;
+	struct mp_err err;
+
+	made_code = code;
+	made_size = nr;
+	frames_fde(&frames, 0x1000, (uint32_t)nr, program, program_nr);
+	cur = frames_cursor(&frames);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, start, &at, &bytes, &size, &err), 0);
+	ck_assert_int_eq(mp_rows_open("made", bytes, size, &rows, &err), 0);
+}
+
+static const struct {
+	const char *name;
+	uint8_t code[8], nr;
+} changes[] = {
+	{"mov 0xa0(%rdx), %rsp", {0x48, 0x8b, 0xa2, 0xa0, 0, 0, 0}, 7},
+	{"mov (%rsi), %rsp", {0x48, 0x8b, 0x26}, 3},
+	{"mov 8(%r9), %rsp", {0x49, 0x8b, 0x61, 8}, 4},
+	{"mov 8(%rsp), %rsp", {0x48, 0x8b, 0x64, 0x24, 8}, 5},
+	{"mov %rdi, %rsp", {0x48, 0x89, 0xfc}, 3},
+	{"mov %r8, %rsp", {0x4c, 0x89, 0xc4}, 3},
+	{"mov %rdi, %rsp, the other form", {0x48, 0x8b, 0xe7}, 3},
+	{"lea -8(%r10), %rsp", {0x49, 0x8d, 0x62, 0xf8}, 4},
+	{"xchg %rsp, (%rdi)", {0x48, 0x87, 0x27}, 3},
+	{"xchg %rsp, %rbx", {0x48, 0x87, 0xe3}, 3},
+};
+
+START_TEST(rows_stop_behind_a_change_of_stacks_that_no_program_tells)
+{
+	uint8_t code[0x20], nr = changes[_i].nr;
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code + 4, changes[_i].code, nr);
+	/* rbx is saved behind the change: that says nothing about the stack pointer */
+	compile_code(code, sizeof(code), (const uint8_t[]){0x54, 0x83, 2}, 3);
+	expect_cfa(0x1000, MP_ROW_REGISTER, RSP, 8, 0);
+	expect_cfa(0x1003u + nr, MP_ROW_REGISTER, RSP, 8, 0);
+	expect_stop(0x1004u + nr, MP_ROW_STOP_STACK);
+	expect_stop(0x101f, MP_ROW_STOP_STACK);
+	expect_stop(0x1020, MP_ROW_STOP_NO_ROW);
+	expect_entry(0x101f, 0x1000);
+}
+END_TEST
+
+START_TEST(rows_go_on_where_the_program_tells_of_the_change)
+{
+	uint8_t code[0x20], nr = changes[_i].nr;
+	const uint8_t program[] = {0x40 + 4 + nr, 0x0e, 48}; /* advance; CFA = rsp + 48 */
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code + 4, changes[_i].code, nr);
+	compile_code(code, sizeof(code), program, sizeof(program));
+	expect_cfa(0x1003u + nr, MP_ROW_REGISTER, RSP, 8, 0);
+	expect_cfa(0x1004u + nr, MP_ROW_REGISTER, RSP, 48, 0);
+	expect_cfa(0x101f, MP_ROW_REGISTER, RSP, 48, 0);
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	uint8_t code[16];
+} others[] = {
+	{"sub, lea by rsp, push, pop %r12",
+	 {0x48, 0x83, 0xec, 8, 0x48, 0x8d, 0x64, 0x24, 8, 0x41, 0x54, 0x41, 0x5c, 0x90, 0x90}},
+	{"r12 instead of rsp",
+	 {0x4c, 0x8b, 0x26, 0x49, 0x89, 0xfc, 0x4c, 0x8d, 0x65, 8, 0x90, 0x90}},
+	{"from rsp",
+	 {0x48, 0x89, 0xe7, 0x48, 0x89, 0x27, 0x48, 0x8b, 0xfc, 0x49, 0x89, 0xe0, 0x90}},
+	{"in an operand", {0x48, 0xb8, 0x48, 0x8b, 0x26, 0x48, 0x89, 0xfc, 0x90, 0x90, 0x90}},
+};
+
+START_TEST(rows_are_not_stopped_by_other_instructions)
+{
+	uint8_t code[0x20];
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code, others[_i].code, sizeof(others[_i].code));
+	/* what is left of the 16 bytes */
+	for (int i = 15; !code[i]; i--)
+		code[i] = 0x90;
+	compile_code(code, sizeof(code), (const uint8_t[]){0}, 1);
+	expect_cfa(0x101f, MP_ROW_REGISTER, RSP, 8, 0);
+}
+END_TEST
+
+START_TEST(rows_by_rbp_do_not_care_about_rsp)
+{
+	uint8_t code[0x20];
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code + 8, changes[1].code, changes[1].nr);
+	/* CFA = rbp + 16 from 4 on, and by rsp again behind 16 */
+	compile_code(code, sizeof(code), (const uint8_t[]){0x44, 0x0c, 6, 16, 0x4c, 0x0c, 7, 8}, 8);
+	expect_cfa(0x100f, MP_ROW_REGISTER, RBP, 16, 0);
+	expect_cfa(0x101f, MP_ROW_REGISTER, RSP, 8, 0);
+	/* In code that cannot be decoded, it is not known where instructions begin. */
+	free(bytes);
+	memset(&frames, 0, sizeof(frames));
+	frames_cie(&frames, false);
+	code[0] = 0x06;
+	compile_code(code, sizeof(code), (const uint8_t[]){0}, 1);
+	expect_stop(0x101f, MP_ROW_STOP_STACK);
+}
+END_TEST
+
 START_TEST(rows_of_signal_frames_and_of_the_bottom_are_marked)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0x07, 16); /* rip is undefined */
@@ -277,12 +399,12 @@ START_TEST(rows_refuse_a_damaged_section_and_code_beyond_reach)
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
 	cur = frames_cursor(&frames);
 	cur.end -= 4;
-	ck_assert_int_eq(mp_rows_compile(&cur, true, start, &bytes, &size, &err), -EBADMSG);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, start, NULL, &bytes, &size, &err), -EBADMSG);
 	ck_assert_ptr_null(bytes);
 	/* The start is 32 bits relative, so the section itself must lie high. */
 	cur = frames_cursor(&frames);
 	cur.vaddr = UINT64_C(1) << 48;
-	ck_assert_int_eq(mp_rows_compile(&cur, true, start, &bytes, &size, &err), -EFBIG);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, start, NULL, &bytes, &size, &err), -EFBIG);
 }
 END_TEST
 
@@ -403,6 +525,13 @@ static Suite *rows_suite(void)
 	tcase_add_test(tc, rows_know_where_each_function_begins);
 	tcase_add_test(tc, rows_are_sorted_and_cross_pages);
 	tcase_add_test(tc, rows_know_the_expressions_of_compilers);
+	tcase_add_loop_test(tc, rows_stop_behind_a_change_of_stacks_that_no_program_tells, 0,
+			    sizeof(changes) / sizeof(changes[0]));
+	tcase_add_loop_test(tc, rows_go_on_where_the_program_tells_of_the_change, 0,
+			    sizeof(changes) / sizeof(changes[0]));
+	tcase_add_loop_test(tc, rows_are_not_stopped_by_other_instructions, 0,
+			    sizeof(others) / sizeof(others[0]));
+	tcase_add_test(tc, rows_by_rbp_do_not_care_about_rsp);
 	tcase_add_test(tc, rows_of_signal_frames_and_of_the_bottom_are_marked);
 	tcase_add_test(tc, rows_stop_where_nothing_sure_is_known);
 	tcase_add_test(tc, rows_of_an_inner_fde_end_the_outer_one);

@@ -91,7 +91,7 @@ static void setup(void)
 	FRAMES_FDE(&frames, SIGNAL, 0x10, 0x0f, 3, 0x77, 16, 0x06, 0x10, 6, 2, 0x77, 8, 0x10, 16, 2,
 		   0x77, 24);
 	cur = frames_cursor(&frames);
-	ck_assert_int_eq(mp_rows_compile(&cur, true, 0, &bytes, &size, NULL), 0);
+	ck_assert_int_eq(mp_rows_compile(&cur, true, 0, NULL, &bytes, &size, NULL), 0);
 	ck_assert_int_eq(mp_rows_open("made", bytes, size, &rows, NULL), 0);
 	start.regs[MP_WALK_RSP] = STACK;
 }
