@@ -14,6 +14,7 @@
 #include "libprof/unwind/cfi.h"
 #include "libprof/unwind/row_rule_private.h"
 #include "libprof/unwind/rows.h"
+#include "libprof/unwind/rows_laid.h"
 
 #define FDES_MAX (1u << 21)
 /* Compilers need some 20 bytes. The program runs again for each FDE, so it must be short. */
@@ -260,9 +261,26 @@ static int add_gap(struct compiler *c, uint64_t end, uint64_t next)
 	return ret;
 }
 
-/* Adds the rows of @frame up to @end. @entry: the flag of its first row. */
-static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end,
-			  uint16_t entry)
+/*
+ * Sets the number of the first row of a frame. Of the two flags, the usual one is taken: the other one only
+ * where the row before would be the same.
+ */
+static int first_rule(struct compiler *c, const struct mp_cfi_row *row, bool signal, uint64_t start,
+		      uint32_t *number)
+{
+	uint32_t last = c->nr_rows;
+	int ret = row_rule(c, row, signal, MP_ROW_ENTRY, number);
+
+	/* A row at the same address will be replaced. */
+	if (last && c->base + c->offsets[last - 1] == start)
+		last--;
+	if (ret || !last || c->numbers[last - 1] != *number)
+		return ret;
+	return row_rule(c, row, signal, MP_ROW_ENTRY_ODD, number);
+}
+
+/* Adds the rows of @frame up to @end. */
+static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end)
 {
 	const struct mp_eh_cie *cie = &c->cies[frame->cie];
 	const struct mp_eh_fde fde = {
@@ -286,7 +304,9 @@ static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_
 
 		if (line->off >= end - frame->start)
 			break;
-		ret = row_rule(c, &line->row, cie->signal_frame, line->off ? 0 : entry, &number);
+		ret = line->off
+			      ? row_rule(c, &line->row, cie->signal_frame, 0, &number)
+			      : first_rule(c, &line->row, cie->signal_frame, frame->start, &number);
 		if (!ret)
 			ret = add_row(c, frame->start + line->off, number);
 		if (ret)
@@ -313,8 +333,7 @@ static int add_all_rows(struct compiler *c)
 		if (next == frame->start || (i && frame[-1].start == frame->start))
 			ret = add_row(c, frame->start, MP_ROW_STOP_OVERLAP);
 		else
-			ret = add_frame_rows(c, frame, end,
-					     i % 2 ? MP_ROW_ENTRY_ODD : MP_ROW_ENTRY);
+			ret = add_frame_rows(c, frame, end);
 		/* Of two FDEs at one address, the longer one comes last. */
 		if (!ret && end != next && end > frame->start)
 			ret = add_gap(c, end, next);
@@ -386,5 +405,24 @@ int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t star
 			mp_err_set(err, -ret, "unwind rows: %s", strerror(-ret));
 	}
 	compiler_fini(&c);
+	return ret;
+}
+
+int mp_rows_make(const struct mp_eh_cursor *frames, bool sized, uint64_t start, void **bytes,
+		 size_t *size, struct mp_err *err)
+{
+	struct mp_rows rows;
+	void *flat;
+	int ret = mp_rows_compile(frames, sized, start, &flat, size, err);
+
+	*bytes = NULL;
+	if (!ret)
+		ret = mp_rows_open("", flat, *size, &rows, err);
+	if (!ret) {
+		ret = mp_rows_lay(&rows, bytes, size);
+		if (ret)
+			mp_err_set(err, -ret, "unwind rows: %s", strerror(-ret));
+	}
+	free(flat);
 	return ret;
 }
