@@ -317,17 +317,13 @@ static int take_batch(struct md_pipeline *pl, const struct md_batch *batch, stru
 /* Return: 0, -ENOMEM. */
 static int start_stacks(struct md_pipeline *pl)
 {
-	const void *vdso;
-	size_t size;
-
 	if (!pl->stacks) {
 		md_modcache_want_rows(pl->at.modcache);
 		pl->stacks = md_stack_walk_new();
 		if (!pl->stacks)
 			return -ENOMEM;
 	}
-	vdso = md_stack_walk_vdso(pl->stacks, &size);
-	md_rows_give_start(&pl->rows_give, pl->source, vdso, size);
+	md_rows_give_start(&pl->rows_give, pl->source, md_stack_walk_vdso(pl->stacks));
 	return 0;
 }
 

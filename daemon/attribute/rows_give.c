@@ -28,19 +28,16 @@ const char *md_rows_give_file(struct md_rows_give *give, struct md_source *sourc
 	/* A file whose rows could not be read may have some. Its rbp is no frame pointer then. */
 	if (!takes_rows(source) || !module || !module->rows.rules || *given == give->session)
 		return NULL;
-	if (module->rows.laid) {
-		laid = module->rows;
-	} else if (module->rows.nr_rows) {
-		rows.bytes = module->row_bytes;
-		rows.size = module->row_size;
-	}
+	if (module->rows.nr_rows)
+		rows.rows = &module->rows;
 	*given = give->session;
 	ret = source->ops->give_rows(source, &rows);
+	/* A source that took the rows may still have no room for the file. */
+	if (laid.nr_rows)
+		md_module_lay_rows(module, &laid);
 	if (!ret) {
 		give->nr++;
-		give->bytes += rows.size;
-		if (laid.nr_rows)
-			md_module_lay_rows(module, &laid);
+		give->bytes += module->row_size;
 	}
 	if (ret != -ENOSPC || give->was_full)
 		return NULL;
@@ -48,16 +45,15 @@ const char *md_rows_give_file(struct md_rows_give *give, struct md_source *sourc
 	return source->ops->rows_full;
 }
 
-void md_rows_give_start(struct md_rows_give *give, struct md_source *source, const void *bytes,
-			size_t size)
+void md_rows_give_start(struct md_rows_give *give, struct md_source *source,
+			const struct mp_rows *vdso)
 {
 	const struct morph_segment all = {.size = UINT32_MAX};
-	const struct md_source_rows rows = {
-		.segments = &all, .nr_segments = 1, .bytes = bytes, .size = size};
+	const struct md_source_rows rows = {.segments = &all, .nr_segments = 1, .rows = vdso};
 
 	give->session = give->session == UINT8_MAX ? 1 : give->session + 1;
 	give->was_full = false;
 	/* Without rows, walks end there: the vDSO has no frame pointers. */
-	if (takes_rows(source) && bytes)
+	if (takes_rows(source) && vdso)
 		source->ops->give_rows(source, &rows);
 }

@@ -18,10 +18,10 @@ struct md_rows_give {
 
 /*
  * md_rows_give_start - a new source begins: nothing was given to it yet. Gives it the vDSO's rows.
- * @bytes: NULL: none.
+ * @vdso: NULL: none.
  */
-void md_rows_give_start(struct md_rows_give *give, struct md_source *source, const void *bytes,
-			size_t size);
+void md_rows_give_start(struct md_rows_give *give, struct md_source *source,
+			const struct mp_rows *vdso);
 /*
  * md_rows_give_file - gives the rows of @file, once, by the identity of @mmap, which the source or
  * /proc wrote. Return: a message for the user, or NULL.

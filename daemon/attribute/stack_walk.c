@@ -11,6 +11,7 @@
 #include "daemon/source/last_stacks.h"
 #include "libprof/elf/eh.h"
 #include "libprof/unwind/rows_compile.h"
+#include "libprof/unwind/rows_laid.h"
 #include "libprof/unwind/walk.h"
 
 #define DEPTH_MAX 1024 /* callers in a record */
@@ -32,7 +33,6 @@ _Static_assert((int)MORPH_NR_STACK_STOP == (int)MP_NR_WALK_STOP, "number of reas
 struct md_stack_walk {
 	struct md_buf out;
 	void *vdso_bytes;
-	size_t vdso_size;
 	struct mp_rows vdso; /* no rows: not to be had */
 	/* the walk that is being made */
 	const struct md_attribute *at;
@@ -65,14 +65,15 @@ static void read_vdso(struct md_stack_walk *walk)
 	size_t size = start ? mapping_size(start) : 0;
 	struct mp_eh_cursor frames;
 	struct mp_elf *elf = NULL;
+	size_t vdso_size;
 	bool sized;
 
 	if (size &&
 	    !mp_elf_open_memory("[vdso]", (const void *)(uintptr_t)start, size, MP_ELF_FDES, &elf,
 				NULL) &&
 	    mp_eh_frame_find(elf, &frames, &sized) &&
-	    !mp_rows_compile(&frames, sized, 0, NULL, &walk->vdso_bytes, &walk->vdso_size, NULL))
-		mp_rows_open("[vdso]", walk->vdso_bytes, walk->vdso_size, &walk->vdso, NULL);
+	    !mp_rows_make(&frames, sized, 0, NULL, &walk->vdso_bytes, &vdso_size, NULL))
+		mp_rows_laid_open("[vdso]", walk->vdso_bytes, vdso_size, &walk->vdso, NULL);
 	mp_elf_close(elf);
 }
 
@@ -101,10 +102,9 @@ void md_stack_walk_free(struct md_stack_walk *walk)
 	free(walk);
 }
 
-const void *md_stack_walk_vdso(const struct md_stack_walk *walk, size_t *size)
+const struct mp_rows *md_stack_walk_vdso(const struct md_stack_walk *walk)
 {
-	*size = walk->vdso_size;
-	return walk->vdso.nr_rows ? walk->vdso_bytes : NULL;
+	return walk->vdso.nr_rows ? &walk->vdso : NULL;
 }
 
 static enum mp_walk_code find(void *arg, uint64_t ip, const struct mp_rows **rows, uint64_t *vaddr)

@@ -13,8 +13,8 @@ struct md_stack_walk;
 /* Return: NULL: no memory. */
 struct md_stack_walk *md_stack_walk_new(void);
 void md_stack_walk_free(struct md_stack_walk *walk);
-/* Return: bytes of the vDSO's rows, *@size of them; NULL: none. */
-const void *md_stack_walk_vdso(const struct md_stack_walk *walk, size_t *size);
+/* Return: the rows of the vDSO, in the form of rows_laid; NULL: they cannot be had. */
+const struct mp_rows *md_stack_walk_vdso(const struct md_stack_walk *walk);
 
 /*
  * md_stack_walk - the callers of the code that @record is about, by the mappings and rows of @at.

@@ -48,7 +48,7 @@ struct md_module {
 	uint8_t *path_bytes;	     /* source of @paths, possibly still incomplete */
 	uint32_t path_size, path_come;
 	struct mp_rows rows; /* for walking stacks; without rows if they were not asked for */
-	uint8_t *row_bytes;  /* source of @rows, possibly still incomplete; NULL with @rows.laid */
+	uint8_t *row_bytes; /* source of @rows, possibly still incomplete; NULL: a source keeps them */
 	uint32_t row_size, row_come;
 	uint32_t index;
 	uint32_t original; /* index of the original that @map names; 0: none */
@@ -146,12 +146,12 @@ int md_modcache_write_rows(const struct md_modcache *mc, const struct md_file *f
 
 /*
  * md_module_lay_rows - from now on @module has its rows at @laid, where a source keeps them, and no bytes
- * of its own. md_modcache_pack_rows() must be called before that source is closed, if @module is used
+ * of its own. md_modcache_gather_rows() must be called before that source is closed, if @module is used
  * afterwards.
  */
 void md_module_lay_rows(struct md_module *module, const struct mp_rows *laid);
-/* md_modcache_pack_rows - copies all rows that a source keeps. Without memory, rows are lost. */
-void md_modcache_pack_rows(struct md_modcache *mc);
+/* md_modcache_gather_rows - copies all rows that a source keeps. Without memory, rows are lost. */
+void md_modcache_gather_rows(struct md_modcache *mc);
 
 /*
  * Adds a MODULE_OUTPUT record to @buf if a recording has a file of @module. Return: 0 or

@@ -35,24 +35,24 @@ void md_module_lay_rows(struct md_module *module, const struct mp_rows *laid)
 	module->rows = *laid;
 }
 
-static int pack_rows(struct md_module *module)
+static int gather_rows(struct md_module *module)
 {
 	size_t size;
 	int ret;
 
-	module->row_bytes = mp_rows_pack(&module->rows, &size);
+	module->row_bytes = mp_rows_gather(&module->rows, &size);
 	if (!module->row_bytes)
 		return -ENOMEM;
-	ret = mp_rows_open(module->path, module->row_bytes, size, &module->rows, NULL);
+	ret = mp_rows_laid_open(module->path, module->row_bytes, size, &module->rows, NULL);
 	return !ret && size != module->row_size ? -EBADMSG : ret;
 }
 
-void md_modcache_pack_rows(struct md_modcache *mc)
+void md_modcache_gather_rows(struct md_modcache *mc)
 {
 	for (uint32_t i = 1; i < mc->end; i++) {
 		struct md_module *module = mc->modules[i];
 
-		if (!module || !module->rows.laid || !pack_rows(module))
+		if (!module || !module->rows.nr_rows || module->row_bytes || !gather_rows(module))
 			continue;
 		/* Walks end in a module whose rows could not be kept. */
 		mc->row_bytes -= module->row_size;
@@ -165,9 +165,9 @@ void md_module_read_rows(struct md_module *module, const struct mp_elf *elf, int
 	if (bytes && pread(fd, bytes, nr, (off_t)off) == (ssize_t)nr) {
 		frames.p = bytes;
 		frames.end = frames.p + nr;
-		if (!mp_rows_compile(&frames, sized, elf->start, &code, &table, &size, NULL) &&
+		if (!mp_rows_make(&frames, sized, elf->start, &code, &table, &size, NULL) &&
 		    size <= MD_ROWS_SIZE_MAX &&
-		    !mp_rows_open("", table, size, &module->rows, NULL)) {
+		    !mp_rows_laid_open("", table, size, &module->rows, NULL)) {
 			module->row_bytes = table;
 			module->row_size = module->row_come = (uint32_t)size;
 			table = NULL;
@@ -233,7 +233,7 @@ int md_modcache_add_unwind_record(struct md_modcache *mc, const struct morph_mod
 	module->row_come += record->nr;
 	if (module->row_come < module->row_size)
 		return 0;
-	ret = mp_rows_open(module->path, bytes, module->row_size, &module->rows, NULL);
+	ret = mp_rows_laid_open(module->path, bytes, module->row_size, &module->rows, NULL);
 	if (ret)
 		md_module_drop_rows(module);
 	return ret;

@@ -9,6 +9,7 @@
 
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/copy_transfers.h"
+#include "libprof/base/discard.h"
 #include "libprof/elf/elf.h"
 
 #define FILE_NUMBER 1 /* the only file number in a reply */
@@ -219,6 +220,7 @@ int md_modread_take(struct md_buf *reply, uint64_t size, struct md_modcache *int
 	const struct md_module *known;
 	struct morph_record *record;
 	const struct md_file *file;
+	const void *discarded = NULL;
 	size_t pos = 0;
 	int ret;
 
@@ -233,6 +235,9 @@ int md_modread_take(struct md_buf *reply, uint64_t size, struct md_modcache *int
 		ret = md_record_next(reply->data, reply->size, &pos, &record);
 		if (!ret)
 			ret = take_record(record, into);
+		/* Rows take much memory, and are not to be there twice. */
+		if (!ret && record->type == MORPH_REC_MODULE_UNWIND)
+			discarded = mp_discard(discarded ? discarded : record, reply->data + pos);
 	}
 	if (ret != -ENODATA)
 		return ret;

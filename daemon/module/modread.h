@@ -30,7 +30,7 @@ int md_modread_file(int fd, uint64_t size, struct md_buf *reply);
 int md_modread_file_with_rows(int fd, uint64_t size, struct md_buf *reply);
 
 /*
- * md_modread_take - check @reply, for a file of @size bytes, and declare it to @into, which is
+ * md_modread_take - check @reply, of which unwind rows are used up, for a file of @size bytes, and declare it to @into, which is
  * new. Return: 0: file 1 of @into has the module, or the reason why it has none; -ENOMEM;
  * -EBADMSG: md_modread_file() makes no such reply.
  */

@@ -31,7 +31,7 @@ const char *argp_program_version = "morphd " MORPH_VERSION;
  * types of the kernel, a reader's reply, a file's unwind rows. Otherwise malloc() raises the limit to the
  * size of the first large array, and holes between smaller ones stay.
  */
-#define LARGE_ARRAY (256 << 10)
+#define LARGE_ARRAY (64 << 10)
 
 int main(int argc, char **argv)
 {

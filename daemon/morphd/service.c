@@ -230,7 +230,7 @@ static int change_source(struct service *s, struct mp_err *err)
 
 	if (remark)
 		md_message(remark);
-	md_modcache_pack_rows(s->pl.at.modcache);
+	md_modcache_gather_rows(s->pl.at.modcache);
 	s->pl.source->ops->close(s->pl.source);
 	s->pl.source = NULL;
 	ret = md_source_open_for_service(s->o, &s->next, &s->pl.source, err);

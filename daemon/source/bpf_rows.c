@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "daemon/source/row_slabs.h"
+#include "libprof/unwind/rows_laid.h"
 
 #define ALL_SLABS ((size_t)MD_WIRE_SLABS * MD_WIRE_SLAB)
 
@@ -69,6 +70,18 @@ void md_bpf_rows_free(struct md_bpf_rows *rows)
 	free(rows);
 }
 
+static uint64_t hash_of(const struct mp_rows *rows)
+{
+	uint64_t hash = XXH3_64bits(rows->rules, rows->nr_rules * sizeof(rows->rules[0]));
+
+	for (uint32_t i = 0; i < rows->nr_pages; i++) {
+		const struct mp_rows_page *page = mp_rows_laid_page(rows, i);
+
+		hash = XXH3_64bits_withSeed(page, mp_rows_page_size(page), hash + rows->base);
+	}
+	return hash;
+}
+
 static int describe(const struct md_source_rows *given, struct md_wire_file_key *key,
 		    struct md_wire_file *file)
 {
@@ -82,8 +95,8 @@ static int describe(const struct md_source_rows *given, struct md_wire_file_key 
 		if (file->segments[i].off + file->segments[i].size < file->segments[i].off)
 			return -EINVAL;
 	}
-	if (given->bytes)
-		file->hash = XXH3_64bits(given->bytes, given->size);
+	if (given->rows)
+		file->hash = hash_of(given->rows);
 	if (!mmap)
 		return 0;
 	key->ino = mmap->ino;
@@ -102,9 +115,7 @@ static int place(struct md_bpf_rows *rows, const struct md_source_rows *given,
 	struct md_wire_file old;
 	struct mp_rows laid;
 
-	if (given->laid && md_row_slabs_find(&rows->slabs, given->laid, file))
-		return 0;
-	if (!given->bytes)
+	if (!given->rows || md_row_slabs_find(&rows->slabs, given->rows, file))
 		return 0;
 	/* A file is given twice if its module was forgotten and is known again. */
 	if (!bpf_map_lookup_elem(rows->files_fd, key, &old) && old.hash == file->hash &&
@@ -115,7 +126,7 @@ static int place(struct md_bpf_rows *rows, const struct md_source_rows *given,
 		file->rules = old.rules;
 		return 0;
 	}
-	return md_row_slabs_add(&rows->slabs, given->bytes, given->size, file,
+	return md_row_slabs_add(&rows->slabs, given->rows, given->laid, file,
 				given->laid ? given->laid : &laid);
 }
 

@@ -3,12 +3,14 @@
 #include "daemon/source/kmod_rows.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/source/kmod_request.h"
 #include "kmod/uapi/morph_dev.h"
 #include "kmod/uapi/morph_rows.h"
 #include "libprof/unwind/row_format.h"
+#include "libprof/unwind/rows_laid.h"
 
 #define STACK_DEPTH 127 /* the most that the module gives */
 
@@ -56,32 +58,46 @@ int md_kmod_rows_ask(int fd, uint32_t abi_minor, struct mp_err *err)
 		   : 0;
 }
 
+static void identify(const struct morph_mmap *mmap, struct morph_rows *r)
+{
+	if (!mmap) {
+		r->flags = MORPH_ROWS_VDSO;
+		return;
+	}
+	r->dev_major = mmap->dev_major;
+	r->dev_minor = mmap->dev_minor;
+	r->ino = mmap->ino;
+	if (mmap->task.flags & MORPH_MMAP_GENERATION) {
+		r->flags = MORPH_ROWS_GENERATION;
+		r->ino_generation = mmap->ino_generation;
+	}
+	if (mmap->build_id_len <= MORPH_BUILD_ID_MAX) {
+		r->build_id_len = mmap->build_id_len;
+		memcpy(r->build_id, mmap->build_id, r->build_id_len);
+	}
+}
+
 int md_kmod_rows_give(int fd, const struct md_source_rows *rows)
 {
 	struct morph_rows r = {
 		.nr_segments = rows->nr_segments,
 		.segments = (uintptr_t)rows->segments,
-		.bytes = (uintptr_t)rows->bytes,
-		.size = rows->size,
 	};
-	const struct morph_mmap *mmap = rows->mmap;
+	void *bytes = NULL;
+	size_t size = 0;
+	int ret;
 
 	if (rows->nr_segments > MORPH_ROWS_SEGMENTS_MAX)
 		return -EFBIG;
-	if (!mmap) {
-		r.flags = MORPH_ROWS_VDSO;
-		return md_kmod_request(fd, MORPH_IOC_ROWS, &r);
+	if (rows->rows) {
+		bytes = mp_rows_flatten(rows->rows, &size);
+		if (!bytes)
+			return -ENOMEM;
 	}
-	r.dev_major = mmap->dev_major;
-	r.dev_minor = mmap->dev_minor;
-	r.ino = mmap->ino;
-	if (mmap->task.flags & MORPH_MMAP_GENERATION) {
-		r.flags = MORPH_ROWS_GENERATION;
-		r.ino_generation = mmap->ino_generation;
-	}
-	if (mmap->build_id_len <= MORPH_BUILD_ID_MAX) {
-		r.build_id_len = mmap->build_id_len;
-		memcpy(r.build_id, mmap->build_id, r.build_id_len);
-	}
-	return md_kmod_request(fd, MORPH_IOC_ROWS, &r);
+	identify(rows->mmap, &r);
+	r.bytes = (uintptr_t)bytes;
+	r.size = size;
+	ret = md_kmod_request(fd, MORPH_IOC_ROWS, &r);
+	free(bytes);
+	return ret;
 }

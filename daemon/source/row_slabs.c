@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "libprof/base/discard.h"
 #include "libprof/unwind/rows_laid.h"
 
 /* The BPF programs read a rule as three words. */
@@ -13,14 +14,20 @@ _Static_assert(sizeof(struct mp_row_rule) == 24 && MD_WIRE_SLAB_ROOM >= MD_WIRE_
 	       "a rule at the last place of a slab");
 _Static_assert(MP_ROWS_PAGES_MAX * sizeof(uint32_t) <= MD_WIRE_SLAB &&
 		       MP_ROWS_RULES_MAX * sizeof(struct mp_row_rule) <= MD_WIRE_SLAB &&
-		       sizeof(struct md_wire_page) + (1 << 16) * sizeof(struct mp_row) <=
+		       sizeof(struct mp_rows_page) +
+				       (MP_ROWS_IN_PAGE_MAX + 1) * sizeof(struct mp_row) <=
 			       MD_WIRE_SLAB,
 	       "each part fits into a slab");
 /* morphd looks rows up where the BPF programs do. */
 _Static_assert(sizeof(struct mp_rows_page) == sizeof(struct md_wire_page) &&
 		       MP_ROWS_GRANULES == MD_WIRE_GRANULES &&
-		       offsetof(struct mp_rows_page, has_first) ==
-			       offsetof(struct md_wire_page, has_first),
+		       MP_ROWS_GRANULE_SHIFT == MD_WIRE_GRANULE_SHIFT &&
+		       MP_ROWS_FEW_NUMBERS == MD_WIRE_FEW_NUMBERS &&
+		       MP_ROWS_SHORT == MD_WIRE_SHORT && MP_ROWS_LONG == MD_WIRE_LONG &&
+		       MP_ROWS_SHORT_SHIFT == MD_WIRE_SHORT_SHIFT &&
+		       MP_ROWS_STEPS_MAX == MD_WIRE_STEPS_MAX &&
+		       offsetof(struct mp_rows_page, nr_numbers) ==
+			       offsetof(struct md_wire_page, nr_numbers),
 	       "the same pages");
 
 static int make_slab(struct md_row_slabs *s)
@@ -35,79 +42,100 @@ static int make_slab(struct md_row_slabs *s)
 	return ret;
 }
 
-/* Takes @size bytes, a multiple of @align, in one slab. Position 0 is never given. */
-static int take(struct md_row_slabs *s, size_t size, uint32_t align, uint32_t *position,
-		uint8_t **memory)
+/*
+ * Finds a place for @size bytes in one slab, at a multiple of @align from *@used on, the bytes that are
+ * taken. Position 0 is never given. Return: false: there is none. Else *@used becomes the place's end.
+ */
+static bool place(uint64_t *used, size_t size, uint32_t align)
 {
-	uint64_t at = s->used ? s->used : MD_WIRE_SLAB_ROOM - MD_WIRE_SLAB;
-	int ret;
+	uint64_t at = *used ? *used : MD_WIRE_SLAB_ROOM - MD_WIRE_SLAB;
 
 	at = (at + align - 1) / align * align;
 	if (size && at / MD_WIRE_SLAB != (at + size - 1) / MD_WIRE_SLAB)
 		at = (at / MD_WIRE_SLAB + 1) * MD_WIRE_SLAB;
-	if (at + size > (uint64_t)MD_WIRE_SLABS * MD_WIRE_SLAB)
+	*used = at + size;
+	return *used <= (uint64_t)MD_WIRE_SLABS * MD_WIRE_SLAB;
+}
+
+static int take(struct md_row_slabs *s, size_t size, uint32_t align, uint32_t *position,
+		uint8_t **memory)
+{
+	uint64_t used = s->used;
+	int ret;
+
+	if (!place(&used, size, align))
 		return -ENOSPC;
-	while (at >= (uint64_t)s->nr * MD_WIRE_SLAB) {
+	while (used > (uint64_t)s->nr * MD_WIRE_SLAB) {
 		ret = make_slab(s);
 		if (ret)
 			return ret;
 	}
-	*position = (uint32_t)at;
-	*memory = s->memory + at;
-	s->used = (uint32_t)(at + size);
+	*position = (uint32_t)(used - size);
+	*memory = s->memory + *position;
+	s->used = (uint32_t)used;
 	return 0;
 }
 
-/* Lays down page @nr. The row that the page before ends with is its first one. */
-static int add_page(struct md_row_slabs *s, const struct mp_rows *rows, uint32_t nr,
-		    uint32_t *position)
-{
-	uint32_t from = rows->pages[nr], to = rows->pages[nr + 1], i, n = 0, granule = 0;
-	bool has_first = from < to && rows->rows[from].low == 0;
-	uint32_t nr_rows = to - from + !has_first;
-	struct md_wire_page *page;
-	struct mp_row *out;
-	uint8_t *memory;
-	int ret;
+/* ---- one file ------------------------------------------------------------------------------ */
 
-	if (nr_rows > UINT16_MAX)
-		return -E2BIG;
-	ret = take(s, sizeof(*page) + nr_rows * sizeof(*out), sizeof(uint32_t), position, &memory);
-	if (ret)
-		return ret;
-	page = (void *)memory;
-	out = (void *)(page + 1);
-	/* The last row of all says that there is none, as before the first one. */
-	if (!has_first)
-		out[n++] = (struct mp_row){
-			.number = rows->rows[(from ? from : rows->nr_rows) - 1].number};
-	for (i = from; i < to; i++)
-		out[n++] = rows->rows[i];
-	for (i = 0; granule <= MD_WIRE_GRANULES; granule++) {
-		while (i < n && out[i].low < granule << MD_WIRE_GRANULE_SHIFT)
-			i++;
-		page->first[granule] = (uint16_t)i;
+/* Goes through the places that take() would give. Return: false: they are too many. */
+static bool is_room_for(const struct md_row_slabs *s, const struct mp_rows *rows)
+{
+	uint64_t at = s->used;
+
+	if (!place(&at, rows->nr_rules * sizeof(rows->rules[0]), 8) ||
+	    !place(&at, rows->nr_pages * sizeof(uint32_t), sizeof(uint32_t)))
+		return false;
+	for (uint32_t nr = 0; nr < rows->nr_pages; nr++)
+		if (!place(&at, mp_rows_page_size(mp_rows_laid_page(rows, nr)), sizeof(uint32_t)))
+			return false;
+	return true;
+}
+
+static int add_pages(struct md_row_slabs *s, const struct mp_rows *rows, bool uses_up,
+		     uint32_t *directory)
+{
+	const void *from = NULL;
+	uint8_t *memory;
+	uint32_t nr;
+	size_t size;
+	int ret = 0;
+
+	for (nr = 0; nr < rows->nr_pages && !ret; nr++) {
+		const struct mp_rows_page *page = mp_rows_laid_page(rows, nr);
+
+		size = mp_rows_page_size(page);
+		ret = take(s, size, sizeof(uint32_t), &directory[nr], &memory);
+		if (ret)
+			break;
+		memcpy(memory, page, size);
+		if (!nr)
+			from = page;
+		if (uses_up)
+			from = mp_discard(from, (const uint8_t *)page + size);
 	}
-	page->has_first = has_first;
-	return 0;
+	/* There is no memory for a slab: the caller keeps its rows. */
+	while (ret && uses_up && nr--)
+		memcpy((void *)(uintptr_t)mp_rows_laid_page(rows, nr), s->memory + directory[nr],
+		       mp_rows_page_size((const void *)(s->memory + directory[nr])));
+	return ret;
 }
 
-static int add_all(struct md_row_slabs *s, const struct mp_rows *rows, struct md_wire_file *file)
+static int add_all(struct md_row_slabs *s, const struct mp_rows *rows, bool uses_up,
+		   struct md_wire_file *file)
 {
-	uint32_t *directory, page;
 	uint8_t *memory;
 	int ret;
 
+	if (!is_room_for(s, rows))
+		return -ENOSPC;
 	ret = take(s, rows->nr_rules * sizeof(rows->rules[0]), 8, &file->rules, &memory);
 	if (ret)
 		return ret;
 	memcpy(memory, rows->rules, rows->nr_rules * sizeof(rows->rules[0]));
-	ret = take(s, rows->nr_pages * sizeof(*directory), sizeof(*directory), &file->directory,
+	ret = take(s, rows->nr_pages * sizeof(uint32_t), sizeof(uint32_t), &file->directory,
 		   &memory);
-	directory = (void *)memory;
-	for (page = 0; !ret && page < rows->nr_pages; page++)
-		ret = add_page(s, rows, page, &directory[page]);
-	return ret;
+	return ret ? ret : add_pages(s, rows, uses_up, (void *)memory);
 }
 
 static void describe(const struct md_row_slabs *s, const struct md_wire_file *file,
@@ -132,27 +160,25 @@ bool md_row_slabs_find(const struct md_row_slabs *s, const struct mp_rows *rows,
 	return true;
 }
 
-int md_row_slabs_add(struct md_row_slabs *s, const void *bytes, size_t size,
+int md_row_slabs_add(struct md_row_slabs *s, const struct mp_rows *rows, bool uses_up,
 		     struct md_wire_file *file, struct mp_rows *out)
 {
 	uint32_t used = s->used;
-	struct mp_rows rows;
 	int ret;
 
 	file->base = 0;
 	file->nr_pages = file->directory = file->rules = 0;
 	*out = (struct mp_rows){0};
-	ret = mp_rows_open("", bytes, size, &rows, NULL);
-	if (ret || !rows.nr_rows)
-		return ret;
-	ret = add_all(s, &rows, file);
+	if (!rows->nr_rows)
+		return 0;
+	ret = add_all(s, rows, uses_up, file);
 	if (ret) {
 		/* Nobody was told of these places. */
 		s->used = used;
 		return ret;
 	}
-	file->base = rows.base;
-	file->nr_pages = rows.nr_pages;
-	describe(s, file, &rows, out);
+	file->base = rows->base;
+	file->nr_pages = rows->nr_pages;
+	describe(s, file, rows, out);
 	return 0;
 }

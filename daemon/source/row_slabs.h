@@ -26,12 +26,12 @@ struct md_row_slabs {
 };
 
 /*
- * md_row_slabs_add - adds the @size bytes of rows at @bytes (8-aligned), which may be hostile. Sets the
- * members of @file that describe the rows. *@out: the rows where they lie now; without rows, nothing.
- * Return: 0, -EBADMSG (not sound), -E2BIG (more rows in one page than can be described), -ENOSPC,
- * -errno of add().
+ * md_row_slabs_add - adds rows of the form of rows_laid, which were checked. Sets the members of @file that
+ * describe them. *@out: the rows where they lie now; without rows, nothing. @uses_up: @rows lie in memory
+ * from malloc(), which is given back while it is copied. After success, they must not be read again.
+ * Return: 0, -ENOSPC, -errno of add().
  */
-int md_row_slabs_add(struct md_row_slabs *slabs, const void *bytes, size_t size,
+int md_row_slabs_add(struct md_row_slabs *slabs, const struct mp_rows *rows, bool uses_up,
 		     struct md_wire_file *file, struct mp_rows *out);
 /*
  * md_row_slabs_find - sets the members of @file that describe the rows if @rows lie in these slabs.

@@ -55,11 +55,11 @@ struct md_source_rows {
 	const struct morph_mmap *mmap; /* NULL: the [vdso] */
 	const struct morph_segment *segments;
 	uint32_t nr_segments;
-	const void *bytes;
-	size_t size; /* 0: the file has no rows */
+	const struct mp_rows *rows; /* in the form of rows_laid; NULL: the file has no rows */
 	/*
 	 * NULL: not wanted. Otherwise a source that keeps rows where morphd can read them, until the
-	 * source closes, describes them here. If it has done so before, there are no @bytes.
+	 * source closes, describes them here, and uses @rows up. If it has done so before, it has
+	 * described what @rows are.
 	 */
 	struct mp_rows *laid;
 };
@@ -90,7 +90,7 @@ struct md_source_ops {
 	void (*describe)(const struct md_source *source, struct md_recfile_info *info);
 	/* Return: a message for the user at the end, or NULL. */
 	const char *(*remark)(const struct md_source *source);
-	/* Rows that the source keeps are gone then: see md_modcache_pack_rows(). */
+	/* Rows that the source keeps are gone then: see md_modcache_gather_rows(). */
 	void (*close)(struct md_source *source);
 };
 

@@ -62,8 +62,8 @@ enum mp_row_saved {
 #define MP_ROW_SIGNAL 1U /* frame of a signal handler's return: the caller was interrupted */
 #define MP_ROW_BOTTOM 2U /* there is no caller */
 /*
- * The row begins an FDE: a function, or a part of one. FDEs take turns between the two flags, since
- * a row without a rule of its own would be merged with the row before it.
+ * The row begins an FDE: a function, or a part of one. The second flag is for a row that would have the rule
+ * of the row before it, and be merged with it.
  */
 #define MP_ROW_ENTRY	 4U
 #define MP_ROW_ENTRY_ODD 8U

@@ -34,7 +34,7 @@ size_t mp_rows_size(uint32_t nr_rules, uint32_t nr_rows, uint32_t nr_pages)
 }
 
 /* Fields that a rule's kind does not use are 0, so that equal rules have equal bytes. */
-static bool is_sound(const struct mp_row_rule *r)
+bool mp_row_rule_is_sound(const struct mp_row_rule *r)
 {
 	static const uint8_t zero[16];
 
@@ -110,7 +110,7 @@ int mp_rows_open(const char *path, const void *bytes, size_t size, struct mp_row
 		if (((const uint8_t *)bytes)[used])
 			return mp_err_set(err, EBADMSG, "%s: unwind rows: bytes behind them", path);
 	for (uint32_t i = 0; i < out->nr_rules; i++)
-		if (!is_sound(&out->rules[i]))
+		if (!mp_row_rule_is_sound(&out->rules[i]))
 			return mp_err_set(err, EBADMSG, "%s: unwind rows: rule %u makes no sense",
 					  path, i);
 	if (!are_in_order(out))

@@ -14,15 +14,15 @@
 #include "libprof/unwind/row_format.h"
 
 /*
- * Points into the bytes that were checked, or to rows that rows_laid describes: with @laid, @pages are
- * positions from there, and @rows is NULL.
+ * Points into the bytes that were checked. With @laid, they are in the form of rows_laid: @pages are
+ * positions from @laid on, and @rows is NULL.
  */
 struct mp_rows {
 	uint64_t base;
 	const struct mp_row_rule *rules;
 	const uint32_t *pages;
 	const struct mp_row *rows;
-	const uint8_t *laid; /* NULL: the rows are one array */
+	const uint8_t *laid; /* NULL: the rows are one array, as row_format says */
 	uint32_t nr_rules, nr_rows, nr_pages;
 };
 
@@ -42,6 +42,8 @@ const struct mp_row_rule *mp_rows_find(const struct mp_rows *rows, uint64_t vadd
  * Return: false if no FDE is known to cover it.
  */
 bool mp_rows_entry(const struct mp_rows *rows, uint64_t vaddr, uint64_t *start);
+/* Return: false: no walker may be given this rule. */
+bool mp_row_rule_is_sound(const struct mp_row_rule *rule);
 /* Return: bytes of the whole table. */
 size_t mp_rows_size(uint32_t nr_rules, uint32_t nr_rows, uint32_t nr_pages);
 

@@ -14,6 +14,7 @@
 #include "libprof/unwind/cfi.h"
 #include "libprof/unwind/row_rule_private.h"
 #include "libprof/unwind/rows.h"
+#include "libprof/unwind/rows_laid.h"
 
 #define FDES_MAX (1u << 21)
 /* Compilers need some 20 bytes. The program runs again for each FDE, so it must be short. */
@@ -262,6 +263,24 @@ static int add_gap(struct compiler *c, uint64_t end, uint64_t next)
 }
 
 /*
+ * Sets the number of the first row of a frame. Of the two flags, the usual one is taken: the other one only
+ * where the row before would be the same.
+ */
+static int first_rule(struct compiler *c, const struct mp_cfi_row *row, bool signal, uint64_t start,
+		      uint32_t *number)
+{
+	uint32_t last = c->nr_rows;
+	int ret = row_rule(c, row, signal, MP_ROW_ENTRY, number);
+
+	/* A row at the same address will be replaced. */
+	if (last && c->base + c->offsets[last - 1] == start)
+		last--;
+	if (ret || !last || c->numbers[last - 1] != *number)
+		return ret;
+	return row_rule(c, row, signal, MP_ROW_ENTRY_ODD, number);
+}
+
+/*
  * Line @i begins a way to compute the CFA. @code: of the function. Return: from where on that is false, as
  * the code has changed rsp and the program does not say so; @end, an offset: nowhere.
  */
@@ -284,10 +303,11 @@ static uint64_t false_from(const struct compiler *c, const uint8_t *code, uint32
 }
 
 /* Adds the rows of the table's lines up to @end, an offset in @frame. */
-static int add_lines(struct compiler *c, const struct frame *frame, uint64_t end, uint16_t entry)
+static int add_lines(struct compiler *c, const struct frame *frame, uint64_t end)
 {
 	const struct mp_cfi_line *lines = c->table.lines;
 	const uint8_t *code = c->code ? c->code->bytes(c->code->arg, frame->start, end) : NULL;
+	bool signal = c->cies[frame->cie].signal_frame;
 	uint64_t is_false = end, next;
 	uint32_t number;
 	int ret = 0;
@@ -299,8 +319,8 @@ static int add_lines(struct compiler *c, const struct frame *frame, uint64_t end
 			is_false = false_from(c, code, i, end);
 		if (lines[i].off >= is_false)
 			continue; /* @is_false is above the offset where the CFA's rule begins */
-		ret = row_rule(c, &lines[i].row, c->cies[frame->cie].signal_frame,
-			       lines[i].off ? 0 : entry, &number);
+		ret = lines[i].off ? row_rule(c, &lines[i].row, signal, 0, &number)
+				   : first_rule(c, &lines[i].row, signal, frame->start, &number);
 		if (!ret)
 			ret = add_row(c, frame->start + lines[i].off, number);
 		next = i + 1 < c->table.nr ? lines[i + 1].off : end;
@@ -310,9 +330,8 @@ static int add_lines(struct compiler *c, const struct frame *frame, uint64_t end
 	return ret;
 }
 
-/* Adds the rows of @frame up to @end. @entry: the flag of its first row. */
-static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end,
-			  uint16_t entry)
+/* Adds the rows of @frame up to @end. */
+static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_t end)
 {
 	const struct mp_eh_cie *cie = &c->cies[frame->cie];
 	const struct mp_eh_fde fde = {
@@ -330,7 +349,7 @@ static int add_frame_rows(struct compiler *c, const struct frame *frame, uint64_
 		return ret;
 	if (ret)
 		return add_row(c, frame->start, MP_ROW_STOP_PROGRAM);
-	return add_lines(c, frame, end - frame->start, entry);
+	return add_lines(c, frame, end - frame->start);
 }
 
 static int add_all_rows(struct compiler *c)
@@ -351,8 +370,7 @@ static int add_all_rows(struct compiler *c)
 		if (next == frame->start || (i && frame[-1].start == frame->start))
 			ret = add_row(c, frame->start, MP_ROW_STOP_OVERLAP);
 		else
-			ret = add_frame_rows(c, frame, end,
-					     i % 2 ? MP_ROW_ENTRY_ODD : MP_ROW_ENTRY);
+			ret = add_frame_rows(c, frame, end);
 		/* Of two FDEs at one address, the longer one comes last. */
 		if (!ret && end != next && end > frame->start)
 			ret = add_gap(c, end, next);
@@ -426,5 +444,24 @@ int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t star
 			mp_err_set(err, -ret, "unwind rows: %s", strerror(-ret));
 	}
 	compiler_fini(&c);
+	return ret;
+}
+
+int mp_rows_make(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
+		 const struct mp_code_bytes *code, void **bytes, size_t *size, struct mp_err *err)
+{
+	struct mp_rows rows;
+	void *flat;
+	int ret = mp_rows_compile(frames, sized, start, code, &flat, size, err);
+
+	*bytes = NULL;
+	if (!ret)
+		ret = mp_rows_open("", flat, *size, &rows, err);
+	if (!ret) {
+		ret = mp_rows_lay(&rows, bytes, size);
+		if (ret)
+			mp_err_set(err, -ret, "unwind rows: %s", strerror(-ret));
+	}
+	free(flat);
 	return ret;
 }

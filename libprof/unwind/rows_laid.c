@@ -5,101 +5,147 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rows of one page. */
-struct slice {
-	const struct mp_row *rows;
-	uint32_t nr;
-	bool is_own; /* the first of them begins in this page */
-};
+#include "libprof/unwind/rows_page_private.h"
 
-static struct slice laid_page(const struct mp_rows *rows, uint32_t page)
+size_t mp_rows_page_size(const struct mp_rows_page *page)
 {
-	const struct mp_rows_page *at = (const void *)(rows->laid + rows->pages[page]);
+	size_t size = sizeof(*page);
 
-	return (struct slice){(const struct mp_row *)(at + 1), at->first[MP_ROWS_GRANULES],
-			      at->has_first};
+	if (!page->nr_numbers)
+		return size + page->first[MP_ROWS_GRANULES] * sizeof(struct mp_row);
+	size += MP_ROWS_GRANULES + page->nr_numbers * sizeof(uint16_t) +
+		page->nr_pairs * sizeof(uint16_t) + page->first[MP_ROWS_GRANULES];
+	return (size + 3) & ~(size_t)3;
 }
 
-/* Return: whether @vaddr lies in a page. *@index: of its row in *@slice. */
-static bool search(const struct mp_rows *rows, uint64_t vaddr, uint32_t *page, struct slice *slice,
-		   uint32_t *index)
+/* ---- the rows of a granule -------------------------------------------------------------------- */
+
+/* Goes through the rows that begin in one granule. */
+struct cursor {
+	struct mp_page_parts parts;
+	uint32_t at, end; /* codes or rows */
+	uint32_t low;	  /* of the row met last, or of the granule */
+};
+
+static struct cursor rows_of_granule(const struct mp_rows_page *page, uint32_t granule)
+{
+	struct cursor c = {.parts = mp_page_parts(page),
+			   .at = page->first[granule],
+			   .end = page->first[granule + 1],
+			   .low = granule << MP_ROWS_GRANULE_SHIFT};
+
+	/* The first row of a wide page is not the page's own. */
+	if (c.parts.rows && !granule)
+		c.at = 1;
+	return c;
+}
+
+static bool next_row(struct cursor *c, struct mp_row *row)
+{
+	struct mp_page_row next;
+
+	if (c->at >= c->end)
+		return false;
+	if (c->parts.rows) {
+		*row = c->parts.rows[c->at++];
+		return true;
+	}
+	next = mp_page_row(&c->parts, &c->at);
+	c->low += next.distance;
+	*row = (struct mp_row){(uint16_t)c->low, c->parts.numbers[next.index]};
+	return true;
+}
+
+/* Return: the rule of the row that begins last before the granule. */
+static uint16_t number_before(const struct mp_rows_page *page, uint32_t granule)
+{
+	const struct mp_page_parts parts = mp_page_parts(page);
+
+	if (!parts.rows)
+		return parts.numbers[parts.start[granule]];
+	return parts.rows[granule ? page->first[granule] - 1 : 0].number;
+}
+
+/* ---- searching ------------------------------------------------------------------------------ */
+
+static bool page_of(const struct mp_rows *rows, uint64_t vaddr, uint32_t *page)
 {
 	uint64_t nr = (vaddr - rows->base) / MP_ROWS_PAGE;
-	uint32_t lo = 1, hi, mid;
 
-	if (vaddr < rows->base || nr >= rows->nr_pages)
-		return false;
 	*page = (uint32_t)nr;
-	*slice = laid_page(rows, *page);
-	/* Row 0 lies at or below each address of the page. Row lo becomes the first above @vaddr. */
-	hi = slice->nr;
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (slice->rows[mid].low <= (uint16_t)vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*index = lo - 1;
-	return true;
+	return vaddr >= rows->base && nr < rows->nr_pages;
 }
 
 const struct mp_row_rule *mp_rows_laid_find(const struct mp_rows *rows, uint64_t vaddr,
 					    const struct mp_row_rule *none)
 {
-	struct slice slice;
-	uint32_t page, i;
+	uint32_t nr, granule = (uint16_t)vaddr >> MP_ROWS_GRANULE_SHIFT;
+	const struct mp_rows_page *page;
+	struct cursor cursor;
+	struct mp_row row;
+	uint16_t number;
 
-	if (!search(rows, vaddr, &page, &slice, &i))
+	if (!page_of(rows, vaddr, &nr))
 		return none;
-	return &rows->rules[slice.rows[i].number];
+	page = mp_rows_laid_page(rows, nr);
+	number = number_before(page, granule);
+	cursor = rows_of_granule(page, granule);
+	while (next_row(&cursor, &row) && row.low <= (uint16_t)vaddr)
+		number = row.number;
+	return &rows->rules[number];
+}
+
+enum nearest {
+	NOTHING,
+	ENTRY,
+	STOP, /* it may begin an FDE, too: what lies before it is not known to belong */
+};
+
+/* Finds the last row of the granule at or below @low that begins an FDE or stops. */
+static enum nearest nearest_in(const struct mp_rows *rows, const struct mp_rows_page *page,
+			       uint32_t granule, uint16_t low, uint16_t *entry)
+{
+	struct cursor cursor = rows_of_granule(page, granule);
+	enum nearest nearest = NOTHING;
+	struct mp_row row;
+
+	while (next_row(&cursor, &row) && row.low <= low) {
+		const struct mp_row_rule *rule = &rows->rules[row.number];
+
+		/* See mp_rows_entry(). */
+		if (rule->stop) {
+			if (rule->stop != MP_ROW_STOP_STACK)
+				nearest = STOP;
+		} else if (rule->flags & MP_ROW_ENTRIES) {
+			nearest = ENTRY;
+			*entry = row.low;
+		}
+	}
+	return nearest;
 }
 
 bool mp_rows_laid_entry(const struct mp_rows *rows, uint64_t vaddr, uint64_t *start)
 {
-	const struct mp_row_rule *rule;
-	struct slice slice;
-	uint32_t page, i;
+	uint32_t page, granule = (uint16_t)vaddr >> MP_ROWS_GRANULE_SHIFT;
+	enum nearest nearest;
+	uint16_t low = (uint16_t)vaddr, entry = 0;
 
-	if (!search(rows, vaddr, &page, &slice, &i))
+	if (!page_of(rows, vaddr, &page))
 		return false;
 	for (;;) {
-		rule = &rows->rules[slice.rows[i].number];
-		/* See mp_rows_entry(). */
-		if (rule->stop && rule->stop != MP_ROW_STOP_STACK)
-			return false;
-		if (rule->flags & MP_ROW_ENTRIES && (i || slice.is_own)) {
-			*start = rows->base + (uint64_t)page * MP_ROWS_PAGE + slice.rows[i].low;
-			return true;
-		}
-		if (i) {
-			i--;
-		} else if (page) {
-			slice = laid_page(rows, --page);
-			i = slice.nr - 1;
-		} else {
-			return false;
-		}
+		nearest = nearest_in(rows, mp_rows_laid_page(rows, page), granule, low, &entry);
+		if (nearest == ENTRY)
+			*start = rows->base + (uint64_t)page * MP_ROWS_PAGE + entry;
+		if (nearest != NOTHING || (!granule && !page))
+			return nearest == ENTRY;
+		low = UINT16_MAX;
+		if (!granule)
+			page--;
+		granule = granule ? granule - 1 : MP_ROWS_GRANULES - 1;
 	}
 }
 
-/* ---- both kinds ----------------------------------------------------------------------------- */
-
-/* Gives the rows that page @page has of its own. */
-static struct slice own_rows(const struct mp_rows *rows, uint32_t page)
-{
-	struct slice slice;
-
-	if (!rows->laid)
-		return (struct slice){rows->rows + rows->pages[page],
-				      rows->pages[page + 1] - rows->pages[page], true};
-	slice = laid_page(rows, page);
-	if (!slice.is_own) {
-		slice.rows++;
-		slice.nr--;
-	}
-	return slice;
-}
+/* ---- whole tables ------------------------------------------------------------------------------ */
 
 bool mp_rows_equal(const struct mp_rows *a, const struct mp_rows *b)
 {
@@ -108,17 +154,49 @@ bool mp_rows_equal(const struct mp_rows *a, const struct mp_rows *b)
 		return false;
 	if (a->nr_rules && memcmp(a->rules, b->rules, a->nr_rules * sizeof(a->rules[0])))
 		return false;
-	for (uint32_t page = 0; page < a->nr_pages; page++) {
-		const struct slice of_a = own_rows(a, page), of_b = own_rows(b, page);
+	for (uint32_t nr = 0; nr < a->nr_pages; nr++) {
+		const struct mp_rows_page *of_a = mp_rows_laid_page(a, nr);
+		const struct mp_rows_page *of_b = mp_rows_laid_page(b, nr);
+		size_t size = mp_rows_page_size(of_a);
 
-		if (of_a.nr != of_b.nr ||
-		    (of_a.nr && memcmp(of_a.rows, of_b.rows, of_a.nr * sizeof(of_a.rows[0]))))
+		if (size != mp_rows_page_size(of_b) || memcmp(of_a, of_b, size))
 			return false;
 	}
 	return true;
 }
 
-void *mp_rows_pack(const struct mp_rows *rows, size_t *size)
+void *mp_rows_gather(const struct mp_rows *rows, size_t *size)
+{
+	size_t at = sizeof(struct mp_rows_head) + rows->nr_rules * sizeof(rows->rules[0]) +
+		    ((size_t)rows->nr_pages + 1) * sizeof(uint32_t);
+	struct mp_rows_head *head;
+	struct mp_row_rule *rules;
+	uint32_t *pages, nr;
+
+	*size = at;
+	for (nr = 0; nr < rows->nr_pages; nr++)
+		*size += mp_rows_page_size(mp_rows_laid_page(rows, nr));
+	*size = (*size + 7) & ~(size_t)7;
+	head = calloc(1, *size);
+	if (!head)
+		return NULL;
+	*head = (struct mp_rows_head){MP_ROWS_LAID_MAGIC, rows->nr_rules, rows->nr_rows,
+				      rows->nr_pages, rows->base};
+	rules = (struct mp_row_rule *)(head + 1);
+	memcpy(rules, rows->rules, rows->nr_rules * sizeof(rules[0]));
+	pages = (uint32_t *)(rules + rows->nr_rules);
+	for (nr = 0; nr < rows->nr_pages; nr++) {
+		const struct mp_rows_page *page = mp_rows_laid_page(rows, nr);
+
+		pages[nr] = (uint32_t)at;
+		memcpy((uint8_t *)head + at, page, mp_rows_page_size(page));
+		at += mp_rows_page_size(page);
+	}
+	pages[nr] = (uint32_t)at;
+	return head;
+}
+
+void *mp_rows_flatten(const struct mp_rows *rows, size_t *size)
 {
 	struct mp_rows_head *head;
 	struct mp_row_rule *rules;
@@ -131,16 +209,18 @@ void *mp_rows_pack(const struct mp_rows *rows, size_t *size)
 		return NULL;
 	*head = (struct mp_rows_head){MP_ROWS_MAGIC, rows->nr_rules, rows->nr_rows, rows->nr_pages,
 				      rows->base};
-	rules = (void *)(head + 1);
+	rules = (struct mp_row_rule *)(head + 1);
 	memcpy(rules, rows->rules, rows->nr_rules * sizeof(rules[0]));
-	pages = (void *)(rules + rows->nr_rules);
-	out = (void *)(pages + rows->nr_pages + 1);
+	pages = (uint32_t *)(rules + rows->nr_rules);
+	out = (struct mp_row *)(pages + rows->nr_pages + 1);
 	for (uint32_t page = 0; page < rows->nr_pages; page++) {
-		const struct slice own = own_rows(rows, page);
-
 		pages[page] = nr;
-		memcpy(out + nr, own.rows, own.nr * sizeof(out[0]));
-		nr += own.nr;
+		for (uint32_t granule = 0; granule < MP_ROWS_GRANULES; granule++) {
+			struct cursor c = rows_of_granule(mp_rows_laid_page(rows, page), granule);
+
+			while (next_row(&c, &out[nr]))
+				nr++;
+		}
 	}
 	pages[rows->nr_pages] = nr;
 	return head;

@@ -63,10 +63,11 @@ static __always_inline __u64 in_slab(__u64 position, __u32 align)
 }
 
 /*
- * The last of the rows @from to @from + @nr - 1 of a page that begins at or below @low, or the
- * one before. Comparisons are differences: branches would multiply the verifier's work.
+ * The rule of the last of the rows @from to @from + @nr - 1 of a wide page that begins at or below @low, or
+ * of the one before. Comparisons are differences: branches would multiply the verifier's work.
  */
-static __always_inline __u32 search(const __u8 *slab, __u64 rows, __u64 from, __u64 nr, __u64 low)
+static __always_inline __u32 search_wide(const __u8 *slab, __u64 rows, __u64 from, __u64 nr,
+					 __u64 low)
 {
 	__u64 half, is_below;
 	__u32 i;
@@ -78,7 +79,72 @@ static __always_inline __u32 search(const __u8 *slab, __u64 rows, __u64 from, __
 		from += half & is_below;
 		nr -= half;
 	}
-	return from ? from - 1 : 0;
+	from -= from > 0;
+	return *(const __u16 *)(slab + in_slab(rows + from * 4 + 2, 2));
+}
+
+/* Goes through the rows of a granule of a narrow page. */
+struct narrow {
+	const __u8 *slab;
+	__u64 pairs;	/* position */
+	__u64 from, to; /* positions of codes */
+	__u64 left;	/* bytes to the address that is looked up */
+	__u64 number;	/* index of the rule that holds so far */
+	__u64 shift;	/* of the distance in a pair */
+};
+
+/* Goes to the next row, if it does not begin above the address. */
+static long narrow_step(__u32 i, struct narrow *n)
+{
+	const __u8 *slab = n->slab;
+	__u64 code, bits, distance, index;
+
+	(void)i;
+	if (n->from >= n->to)
+		return 1;
+	code = *(slab + in_slab(n->from++, 1));
+	if (code < MD_WIRE_SHORT) {
+		bits = *(const __u16 *)(slab + in_slab(n->pairs + code * 2, 2));
+		distance = bits >> n->shift;
+		index = bits & ((1 << n->shift) - 1);
+	} else {
+		bits = *(slab + in_slab(n->from++, 1));
+		if (code < MD_WIRE_LONG) {
+			bits |= (code - MD_WIRE_SHORT) << 8;
+			distance = bits >> MD_WIRE_SHORT_SHIFT;
+			index = bits & ((1 << MD_WIRE_SHORT_SHIFT) - 1);
+		} else {
+			distance = (code & 1) << 8 | bits;
+			index = *(slab + in_slab(n->from++, 1));
+		}
+	}
+	if (distance > n->left)
+		return 1;
+	n->left -= distance;
+	n->number = index;
+	return 0;
+}
+
+/*
+ * The same of a narrow page, whose parts begin at @parts: its rows have codes @from to @to - 1. The verifier of
+ * Linux 6.1 would follow a loop of this program through each of its steps.
+ */
+static __always_inline __u32 search_narrow(const __u8 *slab, __u64 parts, __u32 kinds, __u64 from,
+					   __u64 to, __u64 low)
+{
+	__u64 numbers = parts + MD_WIRE_GRANULES;
+	struct narrow n = {
+		.slab = slab,
+		.pairs = numbers + (kinds & 0xff) * 2,
+		.left = low & ((1 << MD_WIRE_GRANULE_SHIFT) - 1),
+		.number = *(slab + in_slab(parts + (low >> MD_WIRE_GRANULE_SHIFT), 1)),
+		.shift = (kinds & 0xff) > MD_WIRE_FEW_NUMBERS ? 8 : 7,
+	};
+
+	n.from = n.pairs + (kinds >> 8) * 2 + from;
+	n.to = n.pairs + (kinds >> 8) * 2 + to;
+	bpf_loop(MD_WIRE_STEPS_MAX, narrow_step, &n, 0);
+	return *(const __u16 *)(slab + in_slab(numbers + n.number * 2, 2));
 }
 
 /*
@@ -89,8 +155,8 @@ bool find_rule(const struct code *code, __u64 vaddr, struct morph_row_rule *rule
 __noinline bool find_rule(const struct code *code, __u64 vaddr, struct morph_row_rule *rule)
 {
 	__u64 off, low = vaddr & (MORPH_ROWS_PAGE - 1), from, to, *words;
+	__u32 page, number, kinds;
 	const __u8 *slab;
-	__u32 page, number;
 
 	if (!code || !rule)
 		return false;
@@ -107,9 +173,13 @@ __noinline bool find_rule(const struct code *code, __u64 vaddr, struct morph_row
 	to = *(const __u16 *)(slab + in_slab(off + 2, 2));
 	if (to < from)
 		return false;
+	off = page + offsetof(struct md_wire_page, nr_numbers);
+	kinds = *(const __u16 *)(slab + in_slab(off, 2));
 	off = page + sizeof(struct md_wire_page);
-	number = search(slab, off, from, to - from, low);
-	number = *(const __u16 *)(slab + in_slab(off + number * 4 + 2, 2));
+	if (kinds & 0xff)
+		number = search_narrow(slab, off, kinds, from, to, low);
+	else
+		number = search_wide(slab, off, from, to - from, low);
 	off = code->rules + number * sizeof(*rule);
 	slab = slab_of_next(off, slab, page);
 	if (!slab)

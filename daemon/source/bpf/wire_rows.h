@@ -8,10 +8,9 @@
  *
  *	rules of a file       struct mp_row_rule[]
  *	directory of a file   u32[nr_pages]: position of each page; 0: it has no rows
- *	page                  struct md_wire_page, then its rows
+ *	page                  struct md_wire_page, and what belongs to it
  *
- * The first row of a page begins at its first address: it is the row that the page before ends with,
- * unless the page has a row of its own there. So a search needs no other page.
+ * libprof/unwind/rows_laid.h says what belongs to a page. A search needs no other page.
  */
 #ifndef MD_BPF_WIRE_ROWS_H
 #define MD_BPF_WIRE_ROWS_H
@@ -19,21 +18,28 @@
 #include "kmod/uapi/morph_dev.h"
 #include "kmod/uapi/morph_rows.h"
 
-#define MD_WIRE_SLAB_SHIFT 20
+#define MD_WIRE_SLAB_SHIFT 18
 #define MD_WIRE_SLAB	   (1U << MD_WIRE_SLAB_SHIFT)
 #define MD_WIRE_SLAB_ROOM  (MD_WIRE_SLAB + 64) /* a masked position may be the slab's last byte */
-#define MD_WIRE_SLABS	   64
+#define MD_WIRE_SLABS	   256
 #define MD_WIRE_FILES	   16384
 
 /* A granule has few rows, which makes the search in it short. */
 #define MD_WIRE_GRANULE_SHIFT 9
 #define MD_WIRE_GRANULES      (MORPH_ROWS_PAGE >> MD_WIRE_GRANULE_SHIFT)
-/* The most steps that a search in one granule takes: at most 512 rows begin in it. */
+/* The most steps that a search among all rows of a granule takes: at most 512 begin in it. */
 #define MD_WIRE_SEARCH_STEPS 10
+/* The most rows that begin in a granule of a narrow page. */
+#define MD_WIRE_STEPS_MAX   128
+#define MD_WIRE_FEW_NUMBERS 128
+#define MD_WIRE_SHORT	    0xc0
+#define MD_WIRE_SHORT_SHIFT 6
+#define MD_WIRE_LONG	    0xfe
 
 struct md_wire_page {
-	__u16 first[MD_WIRE_GRANULES + 1]; /* of each granule: rows that begin before it */
-	__u16 has_first;		   /* 1: the first row is the page's own; for morphd */
+	__u16 first[MD_WIRE_GRANULES + 1]; /* of each granule: what begins before it */
+	__u8 nr_numbers;		   /* 0: a wide page */
+	__u8 nr_pairs;
 };
 
 /* A file as the kernel knows it. The [vdso] is all zeros. */

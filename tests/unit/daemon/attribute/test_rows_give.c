@@ -14,6 +14,7 @@
 #include "daemon/module/modcache_private.h"
 #include "daemon/source/proc_scan.h"
 #include "daemon/source/row_slabs.h"
+#include "libprof/unwind/rows_laid.h"
 #include "tests/support/kmod_walk.h"
 #include "tests/support/rows_compare.h"
 #include "tests/unit/suite.h"
@@ -29,8 +30,14 @@ static int take(struct md_source *from, const struct md_source_rows *rows)
 {
 	ck_assert_ptr_eq(from, &source);
 	ck_assert_uint_ge(rows->nr_segments, 1);
-	if (rows->size)
-		ck_assert_int_eq(kmod_rows_check(rows->bytes, rows->size), 0);
+	if (rows->rows) {
+		size_t size;
+		void *bytes = mp_rows_flatten(rows->rows, &size);
+
+		ck_assert_ptr_nonnull(bytes);
+		ck_assert_int_eq(kmod_rows_check(bytes, size), 0);
+		free(bytes);
+	}
 	if (rows->mmap)
 		ck_assert_uint_ne(rows->mmap->ino, 0);
 	nr_files += rows->mmap != NULL;
@@ -62,14 +69,15 @@ static int keep(struct md_source *from, const struct md_source_rows *rows)
 
 	(void)from;
 	ck_assert_ptr_nonnull(rows->laid);
-	if (md_row_slabs_find(&slabs, rows->laid, &file)) {
-		ck_assert_ptr_null(rows->bytes);
+	if (answer)
+		return answer;
+	if (rows->rows && md_row_slabs_find(&slabs, rows->rows, &file)) {
 		nr_found++;
-	} else if (rows->bytes) {
-		ret = md_row_slabs_add(&slabs, rows->bytes, rows->size, &file, rows->laid);
+	} else if (rows->rows) {
+		ret = md_row_slabs_add(&slabs, rows->rows, true, &file, rows->laid);
 		nr_laid++;
 	}
-	return ret ? ret : answer;
+	return ret;
 }
 
 static const struct md_source_ops keeps = {
@@ -84,7 +92,7 @@ static void setup(void)
 	source = (struct md_source){.ops = &takes, .has_stacks = true};
 	memset(&give, 0, sizeof(give));
 	nr_files = nr_vdso = answer = 0;
-	md_rows_give_start(&give, &source, NULL, 0);
+	md_rows_give_start(&give, &source, NULL);
 }
 
 static void teardown(void)
@@ -140,15 +148,13 @@ END_TEST
 
 START_TEST(rows_are_given_again_to_the_next_source)
 {
-	size_t size;
 	struct md_stack_walk *walk = md_stack_walk_new();
-	const void *vdso = md_stack_walk_vdso(walk, &size);
 	int nr;
 
 	give_all(0);
 	nr = nr_files;
 	nr_files = 0;
-	md_rows_give_start(&give, &source, vdso, size);
+	md_rows_give_start(&give, &source, md_stack_walk_vdso(walk));
 	ck_assert_int_eq(nr_vdso, 1);
 	give_all(0);
 	ck_assert_int_eq(nr_files, nr);
@@ -198,14 +204,14 @@ START_TEST(rows_are_kept_once_and_outlive_their_source)
 	ck_assert_int_ge(nr_found, nr_laid);
 	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++) {
 		ck_assert(!module->rows.nr_rows || module->rows.laid == slabs.memory);
-		ck_assert(!module->rows.laid || !module->row_bytes);
+		ck_assert(!module->rows.nr_rows || !module->row_bytes);
 	}
-	md_modcache_pack_rows(modcache);
+	md_modcache_gather_rows(modcache);
 	memset(slabs.memory, 0xff, (size_t)MD_WIRE_SLABS * MD_WIRE_SLAB);
 	free(slabs.memory);
 	/* The same files, read anew. */
 	source.ops = &takes;
-	md_rows_give_start(&give, &source, NULL, 0);
+	md_rows_give_start(&give, &source, NULL);
 	kept = modcache;
 	modcache = other;
 	give_all(0);
@@ -213,7 +219,7 @@ START_TEST(rows_are_kept_once_and_outlive_their_source)
 	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++) {
 		same = md_modcache_module(other, i);
 		ck_assert_ptr_nonnull(same);
-		ck_assert_ptr_null(module->rows.laid);
+		ck_assert(!module->rows.nr_rows || module->rows.laid == module->row_bytes);
 		ck_assert_uint_eq(module->row_size, same->row_size);
 		ck_assert(!module->row_size ||
 			  !memcmp(module->row_bytes, same->row_bytes, same->row_size));
@@ -240,7 +246,7 @@ START_TEST(rows_that_a_source_refuses_stay_with_morphd)
 	give_all(0);
 	free(slabs.memory);
 	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++)
-		ck_assert(!module->rows.nr_rows || (!module->rows.laid && module->row_bytes));
+		ck_assert(!module->rows.nr_rows || module->rows.laid == module->row_bytes);
 }
 END_TEST
 

@@ -200,7 +200,7 @@ static void give_rows(void)
 	FRAMES_FDE(&frames, LINKED + PART, 0x100, 0x0e, 24);
 	FRAMES_FDE(&frames, LINKED + LEAF, 0x100, 0);
 	cur = frames_cursor(&frames);
-	ck_assert_int_eq(mp_rows_compile(&cur, true, 0, NULL, &bytes, &size, NULL), 0);
+	ck_assert_int_eq(mp_rows_make(&cur, true, 0, NULL, &bytes, &size, NULL), 0);
 	feed();
 	r = md_record_add(&buf, MORPH_REC_MODULE_UNWIND, sizeof(*r) + size);
 	r->module = 1;

@@ -31,6 +31,13 @@ static int result; /* of the next add() */
 #define hide(x)			      __asm__ volatile("" : "+r"(x))
 #define bpf_map_lookup_elem(map, key) find(map, *(key))
 
+#define bpf_loop(nr, step, arg, flags)                                                             \
+	do {                                                                                       \
+		for (uint32_t loop_nr = 0; loop_nr < (nr); loop_nr++)                              \
+			if ((step)(loop_nr, arg))                                                  \
+				break;                                                             \
+	} while (0)
+
 static void *find(const void *map, uint32_t key);
 
 #include "daemon/source/bpf/rows.bpf.h"
@@ -122,6 +129,28 @@ static size_t make(uint32_t seed, uint64_t base, uint32_t nr_pages, uint32_t nr_
 	return mp_rows_size(nr_rules, nr, nr_pages);
 }
 
+/* Lays the @size bytes of table[]. */
+static void *lay(size_t size, struct mp_rows *rows)
+{
+	struct mp_rows flat;
+	void *bytes;
+
+	ck_assert_int_eq(mp_rows_open("made", table, size, &flat, NULL), 0);
+	ck_assert_int_eq(mp_rows_lay(&flat, &bytes, &size), 0);
+	ck_assert_int_eq(mp_rows_laid_open("made", bytes, size, rows, NULL), 0);
+	return bytes;
+}
+
+static int add_table(size_t size, bool uses_up, struct md_wire_file *file, struct mp_rows *view)
+{
+	struct mp_rows rows;
+	void *bytes = lay(size, &rows);
+	int ret = md_row_slabs_add(&laid, &rows, uses_up, file, view);
+
+	free(bytes);
+	return ret;
+}
+
 static void same_rules(const struct md_wire_file *file, const struct mp_rows *rows, uint32_t nr)
 {
 	const struct code code = {.base = file->base,
@@ -167,11 +196,23 @@ static void same_view(const struct mp_rows *view, const struct mp_rows *rows, si
 				 mp_rows_entry(rows, at, &expected));
 		ck_assert_uint_eq(start, expected);
 	}
-	ck_assert(mp_rows_equal(view, rows) && mp_rows_equal(rows, view));
-	packed = mp_rows_pack(view, &packed_size);
+	packed = mp_rows_flatten(view, &packed_size);
 	ck_assert_uint_eq(packed_size, size);
 	ck_assert(!memcmp(packed, table, size));
 	free(packed);
+}
+
+/* Rows in slabs are one table again, which is that of before. */
+static void same_table(const struct mp_rows *view, size_t size)
+{
+	struct mp_rows before, again;
+	void *first = lay(size, &before), *gathered = mp_rows_gather(view, &size);
+
+	ck_assert_int_eq(mp_rows_laid_open("gathered", gathered, size, &again, NULL), 0);
+	ck_assert(!memcmp(first, gathered, size));
+	ck_assert(mp_rows_equal(view, &before) && mp_rows_equal(&again, view));
+	free(first);
+	free(gathered);
 }
 
 START_TEST(the_same_rule_is_found_at_each_address)
@@ -185,9 +226,10 @@ START_TEST(the_same_rule_is_found_at_each_address)
 		base = i % 3 ? (uint64_t)i * MP_ROWS_PAGE : 0;
 		size = make(i, base, 1 + i % 7, i % 5 ? 3 + i * 20 : 12000);
 		ck_assert_int_eq(mp_rows_open("made", table, size, &rows, NULL), 0);
-		ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
+		ck_assert_int_eq(add_table(size, i % 2, &file, &view), 0);
 		same_rules(&file, &rows, 30000);
 		same_view(&view, &rows, size, 30000);
+		same_table(&view, size);
 		ck_assert(md_row_slabs_find(&laid, &view, &found));
 		ck_assert(found.base == file.base && found.nr_pages == file.nr_pages &&
 			  found.directory == file.directory && found.rules == file.rules);
@@ -203,18 +245,29 @@ START_TEST(rows_that_differ_in_one_place_are_not_equal)
 	struct md_wire_file file;
 	struct mp_rows rows, view;
 	size_t size = make(5, 0, 4, 200);
-	struct mp_row *row;
+	struct mp_row *row =
+		(struct mp_row *)((uint32_t *)((struct mp_row_rule *)((struct mp_rows_head *)table +
+								      1) +
+					       40) +
+				  5);
+	void *bytes;
 
-	ck_assert_int_eq(mp_rows_open("made", table, size, &rows, NULL), 0);
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
-	ck_assert(mp_rows_equal(&view, &rows));
-	for (uint32_t i = 0; i < rows.nr_rows; i++) {
-		row = (struct mp_row *)&rows.rows[i];
-		row->low ^= 1;
-		ck_assert(!mp_rows_equal(&view, &rows));
-		row->low ^= 1;
+	ck_assert_int_eq(add_table(size, false, &file, &view), 0);
+	for (uint32_t i = 1; i + 1 < ((struct mp_rows_head *)table)->nr_rows; i++) {
+		uint16_t number = row[i].number;
+
+		row[i].number = number == 39 ? 38 : 39;
+		if (number != row[i].number && row[i - 1].number != row[i].number &&
+		    row[i + 1].number != row[i].number) {
+			bytes = lay(size, &rows);
+			ck_assert(!mp_rows_equal(&view, &rows));
+			free(bytes);
+		}
+		row[i].number = number;
 	}
+	bytes = lay(size, &rows);
 	ck_assert(mp_rows_equal(&view, &rows));
+	free(bytes);
 }
 END_TEST
 
@@ -222,30 +275,29 @@ START_TEST(rows_that_fill_a_page_are_found_or_refused)
 {
 	struct md_wire_file file;
 	struct mp_rows rows, view;
-	size_t size;
-
-	size = make(1, 0, 1, 65536);
-	((struct mp_rows_head *)table)->nr_rows = 0;
-	/* Each address of a page has a row. */
+	size_t size = make(1, 0, 1, 65536);
 	struct mp_rows_head *head = (void *)table;
 	uint32_t *pages = (void *)((struct mp_row_rule *)(head + 1) + head->nr_rules);
 	struct mp_row *row = (void *)(pages + 2);
+	void *bytes;
 
-	for (uint32_t i = 0; i < 65535; i++)
+	/* Nearly each address of a page has a row. */
+	memset(row, 0, 65536 * sizeof(*row));
+	for (uint32_t i = 0; i < MP_ROWS_IN_PAGE_MAX; i++)
 		row[i] = (struct mp_row){(uint16_t)i, (uint16_t)(i % 2 + 1)};
-	row[65534].number = 0;
-	pages[1] = head->nr_rows = 65535;
+	row[MP_ROWS_IN_PAGE_MAX - 1].number = 0;
+	pages[1] = head->nr_rows = MP_ROWS_IN_PAGE_MAX;
 	size = mp_rows_size(head->nr_rules, head->nr_rows, 1);
-	memset(row + 65535, 0, 8);
 	ck_assert_int_eq(mp_rows_open("full", table, size, &rows, NULL), 0);
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
+	ck_assert_int_eq(add_table(size, true, &file, &view), 0);
 	same_rules(&file, &rows, 100000);
 	same_view(&view, &rows, size, 10000);
-	/* With the row of the page before it, that page would have one row too many. */
-	for (uint32_t i = 0; i < 65535; i++)
-		row[i].low++;
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), -E2BIG);
-	ck_assert_uint_eq(file.nr_pages, 0);
+	row[MP_ROWS_IN_PAGE_MAX - 1].number = 2;
+	row[MP_ROWS_IN_PAGE_MAX] = (struct mp_row){MP_ROWS_IN_PAGE_MAX, 0};
+	pages[1] = ++head->nr_rows;
+	size = mp_rows_size(head->nr_rules, head->nr_rows, 1);
+	ck_assert_int_eq(mp_rows_open("full", table, size, &rows, NULL), 0);
+	ck_assert_int_eq(mp_rows_lay(&rows, &bytes, &size), -EFBIG);
 }
 END_TEST
 
@@ -256,19 +308,43 @@ START_TEST(nothing_is_taken_of_what_is_refused)
 	uint32_t used;
 	size_t size = make(3, 0, 2, 100);
 
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size - 8, &file, &view), -EBADMSG);
+	result = -EPERM;
+	ck_assert_int_eq(add_table(size, true, &file, &view), -EPERM);
 	ck_assert_uint_eq(file.nr_pages, 0);
 	ck_assert_uint_eq(laid.used, 0);
-	result = -EPERM;
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), -EPERM);
-	ck_assert_uint_eq(laid.used, 0);
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
+	ck_assert_int_eq(add_table(size, true, &file, &view), 0);
 	used = laid.used;
 	laid.used = (MD_WIRE_SLABS << MD_WIRE_SLAB_SHIFT) - 500;
 	laid.nr = MD_WIRE_SLABS;
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), -ENOSPC);
+	ck_assert_int_eq(add_table(size, true, &file, &view), -ENOSPC);
 	ck_assert_uint_eq(laid.used, (MD_WIRE_SLABS << MD_WIRE_SLAB_SHIFT) - 500);
-	ck_assert_uint_gt(used, size / 2);
+	ck_assert_uint_gt(used, size / 8);
+}
+END_TEST
+
+START_TEST(rows_stay_whole_where_they_were_until_all_are_laid)
+{
+	struct md_wire_file file;
+	struct mp_rows rows, view;
+	size_t size = make(6, 0, 14, 9000), laid_size;
+	uint8_t *bytes = lay(size, &rows), *copy;
+
+	laid_size = rows.pages[rows.nr_pages];
+	ck_assert_uint_gt(laid_size, MD_WIRE_SLAB / 2);
+	copy = malloc(laid_size);
+	ck_assert_ptr_nonnull(copy);
+	memcpy(copy, bytes, laid_size);
+	/* The next slab cannot be had, after some pages were copied and given back. */
+	laid.used = MD_WIRE_SLAB - (uint32_t)laid_size / 2;
+	laid.nr = 1;
+	result = -ENOMEM;
+	ck_assert_int_eq(md_row_slabs_add(&laid, &rows, true, &file, &view), -ENOMEM);
+	ck_assert(!memcmp(copy, bytes, laid_size));
+	ck_assert_int_eq(md_row_slabs_add(&laid, &rows, true, &file, &view), 0);
+	ck_assert(memcmp(copy, bytes, laid_size)); /* used up */
+	same_table(&view, size);
+	free(copy);
+	free(bytes);
 }
 END_TEST
 
@@ -280,7 +356,7 @@ START_TEST(a_wrong_position_leads_out_of_no_slab)
 	struct mp_rows view;
 	size_t size = make(4, 0, 3, 500);
 
-	ck_assert_int_eq(md_row_slabs_add(&laid, table, size, &file, &view), 0);
+	ck_assert_int_eq(add_table(size, false, &file, &view), 0);
 	for (uint32_t i = 0; i < MD_WIRE_SLAB / 8; i++)
 		((uint64_t *)memory[0])[i] = (uint64_t)rand() << 33 ^ (uint64_t)rand();
 	for (uint32_t i = 0; i < 200000; i++) {
@@ -303,6 +379,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, rows_that_differ_in_one_place_are_not_equal);
 	tcase_add_test(tc, rows_that_fill_a_page_are_found_or_refused);
 	tcase_add_test(tc, nothing_is_taken_of_what_is_refused);
+	tcase_add_test(tc, rows_stay_whole_where_they_were_until_all_are_laid);
 	tcase_add_test(tc, a_wrong_position_leads_out_of_no_slab);
 	suite_add_tcase(suite, tc);
 	return suite;
