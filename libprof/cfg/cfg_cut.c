@@ -89,8 +89,9 @@ static void cut_blocks(struct mp_cfg *cfg, uint32_t nr_blocks, uint32_t nr_edges
 		cfg->edges[e].from = first[cfg->edges[e].from + 1] - 1;
 		cfg->edges[e].to = first[cfg->edges[e].to];
 	}
-	for (uint32_t b = nr_blocks; b-- > 0;) {
-		struct mp_block rest = cfg->blocks[b];
+	/* Blocks before the first cut stay where they are. */
+	for (uint32_t b = nr_blocks; b > 0 && first[b] != b;) {
+		struct mp_block rest = cfg->blocks[--b];
 		uint32_t n = first[b], edge = nr_edges + n - b;
 
 		if (n + 1 < first[b + 1])
