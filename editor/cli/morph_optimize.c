@@ -33,7 +33,7 @@ static const struct me_cli_command *find_command(int argc, char **argv)
  * the limit to 32 MiB, and large arrays that are filled only in part take the memory of others. Smaller
  * arrays are quicker where memory was used before.
  */
-#define LARGE_ARRAY (16 << 20)
+#define LARGE_ARRAY (4 << 20)
 
 int main(int argc, char **argv)
 {
