@@ -86,7 +86,8 @@ static int put_cold(struct me_object *o, const struct me_fragment *fragment,
 	if (asprintf(&cold, "%s" COLD, name) < 0)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	/* gcc's own cold part of this function */
-	if (names->nr && bsearch(&cold, names->list, names->nr, sizeof(*names->list), compare_names)) {
+	if (names->nr &&
+	    bsearch(&cold, names->list, names->nr, sizeof(*names->list), compare_names)) {
 		free(cold);
 		if (asprintf(&cold, "%s" COLD ".1", name) < 0)
 			return mp_err_set(err, ENOMEM, "out of memory");

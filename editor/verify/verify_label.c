@@ -268,7 +268,7 @@ struct named_data {
 	struct named_word {
 		uint64_t at;
 		int64_t word;
-	} *list;
+	} * list;
 	uint32_t nr;
 	bool read;
 };

@@ -161,8 +161,7 @@ int mp_cfg_view_cut(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_
 	cut->calls = NULL;
 	if (first) {
 		nr = number(cfg, cuts, nr_cuts, first);
-		cut->blocks =
-			copy_with_room(cfg->blocks, cfg->nr_blocks, nr, sizeof(*cut->blocks));
+		cut->blocks = copy_with_room(cfg->blocks, cfg->nr_blocks, nr, sizeof(*cut->blocks));
 		cut->edges = copy_with_room(cfg->edges, cfg->nr_edges,
 					    cfg->nr_edges + nr - cfg->nr_blocks,
 					    sizeof(*cut->edges));

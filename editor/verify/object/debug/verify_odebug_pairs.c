@@ -149,8 +149,7 @@ static bool holds(const struct od_range *range, struct vo_place place)
 }
 
 /* The first range at or behind number @from that holds at @place. */
-static const struct od_range *next_at(struct od_list *list, struct vo_place place,
-				      uint32_t *from)
+static const struct od_range *next_at(struct od_list *list, struct vo_place place, uint32_t *from)
 {
 	uint32_t low = 0, high = list->nr;
 
@@ -202,8 +201,8 @@ static bool same_expr(struct od *od, const struct od_list *old, const struct od_
 	return true;
 }
 
-static bool same_at(struct od *od, struct od_list *old, struct od_list *new,
-		    struct vo_place a, struct vo_place b)
+static bool same_at(struct od *od, struct od_list *old, struct od_list *new, struct vo_place a,
+		    struct vo_place b)
 {
 	uint32_t i = 0, k = 0;
 
