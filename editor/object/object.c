@@ -138,9 +138,10 @@ int me_object_rewrite(const uint8_t *bytes, size_t size, const struct me_object_
 	o.in = in;
 	if (!rc)
 		rc = rewrite(&o, plan, out, err);
-	if (!rc && me_verify_object(bytes, size, out->data, out->size, NULL, &why))
-		rc = mp_err_set(err, EPERM, "verify refused the new object: %s", why.msg);
+	/* verify reads both files itself, and needs as much memory. */
 	object_fini(&o);
 	mp_relobj_free(in);
+	if (!rc && me_verify_object(bytes, size, out->data, out->size, NULL, &why))
+		rc = mp_err_set(err, EPERM, "verify refused the new object: %s", why.msg);
 	return rc;
 }

@@ -11,6 +11,9 @@
 
 #include "editor/object/object_private.h"
 
+/* What the names of cold parts end in. */
+#define COLD ".cold"
+
 static void put_symbol(struct me_object *o, const Elf64_Sym *symbol)
 {
 	me_bytes_put(&o->symbols, symbol, sizeof(*symbol));
@@ -44,15 +47,34 @@ put:
 	return 0;
 }
 
-static bool has_symbol(const struct me_object *o, const char *name)
+/* Names of symbols that end as those of cold parts do, ascending. */
+struct cold_names {
+	const char **list;
+	uint32_t nr;
+};
+
+static int compare_names(const void *a, const void *b)
 {
-	for (uint32_t i = 1; i < o->in->nr_symbols; i++)
-		if (!strcmp(mp_relobj_symbol_name(o->in, i), name))
-			return true;
-	return false;
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int put_cold(struct me_object *o, const struct me_fragment *fragment, struct mp_err *err)
+static bool find_cold_names(const struct me_object *o, struct cold_names *names)
+{
+	names->list = malloc(((size_t)o->in->nr_symbols + 1) * sizeof(*names->list));
+	for (uint32_t i = 1; names->list && i < o->in->nr_symbols; i++) {
+		const char *name = mp_relobj_symbol_name(o->in, i);
+		size_t len = strlen(name);
+
+		if (len > strlen(COLD) && !strcmp(name + len - strlen(COLD), COLD))
+			names->list[names->nr++] = name;
+	}
+	if (names->nr)
+		qsort(names->list, names->nr, sizeof(*names->list), compare_names);
+	return names->list;
+}
+
+static int put_cold(struct me_object *o, const struct me_fragment *fragment,
+		    const struct cold_names *names, struct mp_err *err)
 {
 	const char *name = mp_relobj_symbol_name(o->in, o->funcs[fragment->func].symbol);
 	Elf64_Sym symbol = {.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
@@ -61,12 +83,13 @@ static int put_cold(struct me_object *o, const struct me_fragment *fragment, str
 			    .st_size = fragment->end - fragment->start};
 	char *cold;
 
-	if (asprintf(&cold, "%s.cold", name) < 0)
+	if (asprintf(&cold, "%s" COLD, name) < 0)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	/* gcc's own cold part of this function */
-	if (has_symbol(o, cold)) {
+	if (names->nr &&
+	    bsearch(&cold, names->list, names->nr, sizeof(*names->list), compare_names)) {
 		free(cold);
-		if (asprintf(&cold, "%s.cold.1", name) < 0)
+		if (asprintf(&cold, "%s" COLD ".1", name) < 0)
 			return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	symbol.st_name = (uint32_t)o->names.size;
@@ -108,6 +131,7 @@ static uint32_t list_section(const struct me_object *o, int i)
 int me_object_symbols(struct me_object *o, struct mp_err *err)
 {
 	uint32_t nr = 0;
+	struct cold_names cold_names = {0};
 	int rc = 0;
 
 	o->nr_locals = o->in->sections[o->in->symtab].header.sh_info;
@@ -133,12 +157,15 @@ int me_object_symbols(struct me_object *o, struct mp_err *err)
 		o->lists[i].symbol = o->nr_locals + nr++;
 		put_symbol(o, &symbol);
 	}
+	if (!find_cold_names(o, &cold_names))
+		rc = mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t f = 0; !rc && f < o->nr_fragments; f++) {
 		if (!o->fragments[f].cold)
 			continue;
-		rc = put_cold(o, &o->fragments[f], err);
+		rc = put_cold(o, &o->fragments[f], &cold_names, err);
 		nr++;
 	}
+	free(cold_names.list);
 	o->nr_inserted = nr;
 	for (uint32_t i = o->nr_locals; !rc && i < o->in->nr_symbols; i++)
 		rc = put_old(o, i, err);

@@ -5,6 +5,8 @@
  * or the base of a computation. Reads the instructions before each jump and behind each
  * operand. Called by verify_scan.
  */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "editor/verify/verify_private.h"
@@ -261,19 +263,60 @@ static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint6
 	return nr >= 3 && differ && 2 * zeros <= nr;
 }
 
+/* Data that operands name, with the first word of each: few of these words lead into one function. */
+struct named_data {
+	struct named_word {
+		uint64_t at;
+		int64_t word;
+	} * list;
+	uint32_t nr;
+	bool read;
+};
+
+static uint64_t next_named(const struct vf *vf, uint64_t at)
+{
+	return vf_bits_next(&vf->data_ref, at, vf->image_end);
+}
+
+/* Return: 0, -ENOMEM. */
+static int read_named_data(const struct vf *vf, struct named_data *data)
+{
+	size_t nr = 0;
+
+	data->read = true;
+	for (uint64_t at = next_named(vf, vf->image_start); at < vf->image_end;
+	     at = next_named(vf, at + 1))
+		nr++;
+	data->list = malloc((nr + 1) * sizeof(*data->list));
+	if (!data->list)
+		return -ENOMEM;
+	for (uint64_t at = next_named(vf, vf->image_start); at < vf->image_end;
+	     at = next_named(vf, at + 1)) {
+		const uint8_t *p = vf_is_text(vf, at) ? NULL : mp_elf_bytes(vf->o, at, 4);
+		int32_t word;
+
+		if (!p)
+			continue;
+		memcpy(&word, p, 4);
+		data->list[data->nr++] = (struct named_word){at, word};
+	}
+	return 0;
+}
+
 /*
  * Does some data that an operand names look like differences from a label that an operand
  * names? Code that adds both must get both old addresses.
  */
-static bool has_differences(const struct vf *vf, const struct vf_fde *fde)
+static bool has_differences(const struct vf *vf, const struct vf_fde *fde,
+			    const struct named_data *data)
 {
 	uint64_t end = fde->start + fde->size;
 
 	for (uint64_t base = vf_bits_next(&vf->text_ref, fde->start + 1, end); base < end;
 	     base = vf_bits_next(&vf->text_ref, base + 1, end))
-		for (uint64_t at = vf_bits_next(&vf->data_ref, vf->image_start, vf->image_end);
-		     at < vf->image_end; at = vf_bits_next(&vf->data_ref, at + 1, vf->image_end))
-			if (!vf_is_text(vf, at) && are_differences(vf, fde, at, base))
+		for (uint32_t i = 0; i < data->nr; i++)
+			if (base + (uint64_t)data->list[i].word - fde->start < fde->size &&
+			    are_differences(vf, fde, data->list[i].at, base))
 				return true;
 	return false;
 }
@@ -287,9 +330,12 @@ bool vf_label_may_move(const struct vf *vf, uint64_t old)
 	       vf_bits_get(&vf->grid, old);
 }
 
-void vf_find_labels(const struct vf *vf)
+int vf_find_labels(const struct vf *vf)
 {
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+	struct named_data data = {0};
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < vf->old_eh.nr_fdes; i++) {
 		struct vf_fde *fde = &vf->old_eh.fdes[i];
 
 		if (!(fde->flags & VF_FDE_IJMP) || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)) ||
@@ -297,7 +343,11 @@ void vf_find_labels(const struct vf *vf)
 		    !keeps_labels(vf, fde))
 			continue;
 		fde->flags |= VF_FDE_LABELS;
-		if (has_differences(vf, fde))
+		if (!data.read)
+			ret = read_named_data(vf, &data);
+		if (!ret && has_differences(vf, fde, &data))
 			fde->flags |= VF_FDE_DIFFERENCES;
 	}
+	free(data.list);
+	return ret;
 }

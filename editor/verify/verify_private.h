@@ -515,7 +515,7 @@ int vf_check_unwind(const struct vf *vf);
 /* Part of vf_check_unwind(): check that every byte of the new exception tables has a meaning. */
 int vf_check_lsdas(const struct vf *vf);
 /* Find functions whose own addresses are labels. Call at the end of the scan. */
-void vf_find_labels(const struct vf *vf);
+int vf_find_labels(const struct vf *vf);
 /* May the address @old, inside a function, be replaced by its copy's address everywhere? */
 bool vf_label_may_move(const struct vf *vf, uint64_t old);
 /* Static probes (SystemTap): mark them as possible targets; check that their blocks were not

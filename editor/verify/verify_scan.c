@@ -533,7 +533,7 @@ int vf_scan(struct vf *vf)
 	/* Such a number is too weak to make follow_off_grid() follow a second decoding. */
 	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
 		vf->target.word[w] |= vf->maybe_address.word[w];
-	vf_find_labels(vf);
+	ret = vf_find_labels(vf);
 	if (vf->refs.nr)
 		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);
 out:

@@ -5,6 +5,7 @@
  * of outputs cut a view.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "libprof/cfg/cfg_private.h"
 
@@ -74,29 +75,34 @@ static void cut_off(const struct mp_cfg *cfg, struct mp_block *part, struct mp_b
 	rest->flags |= MP_BLOCK_CUT;
 }
 
-/* @edges: room for an edge between each two parts of a block, behind the present edges. */
-static void cut_blocks(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
-		       const uint32_t *first, struct mp_block *blocks, struct mp_edge *edges)
+/*
+ * Cuts the blocks where they lie, the last one first: no part is written over a block that is still
+ * to be cut. @cfg: with room for all parts, and for an edge between each two parts of a block behind
+ * the present edges. @nr_blocks, @nr_edges: of those that are there.
+ */
+static void cut_blocks(struct mp_cfg *cfg, uint32_t nr_blocks, uint32_t nr_edges,
+		       const uint64_t *cuts, uint32_t nr_cuts, const uint32_t *first)
 {
-	uint32_t nr_edges = cfg->nr_edges, cut = 0;
+	uint32_t cut = nr_cuts;
 
-	for (uint32_t e = 0; e < cfg->nr_edges; e++) {
-		edges[e] = cfg->edges[e];
-		edges[e].from = first[edges[e].from + 1] - 1;
-		edges[e].to = first[edges[e].to];
+	for (uint32_t e = 0; e < nr_edges; e++) {
+		cfg->edges[e].from = first[cfg->edges[e].from + 1] - 1;
+		cfg->edges[e].to = first[cfg->edges[e].to];
 	}
-	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
-		struct mp_block rest = cfg->blocks[b];
-		uint32_t n = first[b];
+	/* Blocks before the first cut stay where they are. */
+	for (uint32_t b = nr_blocks; b > 0 && first[b] != b;) {
+		struct mp_block rest = cfg->blocks[--b];
+		uint32_t n = first[b], edge = nr_edges + n - b;
 
-		cut = first_cut(cuts, nr_cuts, rest.vaddr, cut);
-		for (; n + 1 < first[b + 1]; n++, cut++) {
-			cut_off(cfg, &blocks[n], &rest, cuts[cut]);
-			blocks[n].first_edge = nr_edges;
-			edges[nr_edges++] =
+		if (n + 1 < first[b + 1])
+			cut = first_cut(cuts, nr_cuts, rest.vaddr, cut);
+		for (uint32_t at = cut; n + 1 < first[b + 1]; n++, at++, edge++) {
+			cut_off(cfg, &cfg->blocks[n], &rest, cuts[at]);
+			cfg->blocks[n].first_edge = edge;
+			cfg->edges[edge] =
 				(struct mp_edge){.from = n, .to = n + 1, .kind = MP_EDGE_FALL};
 		}
-		blocks[n] = rest;
+		cfg->blocks[n] = rest;
 	}
 }
 
@@ -122,6 +128,27 @@ void mp_cfg_view_fini(struct mp_cfg_view *view)
 	*view = (struct mp_cfg_view){0};
 }
 
+/* Cuts blocks, edges and calls. @cfg: its arrays have room for all parts of the blocks, and for the edges between them. */
+static void cut_all(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
+		    const uint32_t *first)
+{
+	uint32_t nr_blocks = cfg->nr_blocks, nr_edges = cfg->nr_edges;
+
+	cfg->nr_blocks = first[nr_blocks];
+	cfg->nr_edges += cfg->nr_blocks - nr_blocks;
+	cut_blocks(cfg, nr_blocks, nr_edges, cuts, nr_cuts, first);
+	for (uint32_t c = 0; c < cfg->nr_calls; c++)
+		move_call(cfg->blocks, first, &cfg->calls[c]);
+}
+
+/* A copy of @nr items of @size bytes at @from, with room for @room items. NULL: no memory. */
+static void *copy_with_room(const void *from, uint32_t nr, uint32_t room, size_t size)
+{
+	void *copy = malloc(((size_t)room + 1) * size);
+
+	return copy && nr ? memcpy(copy, from, nr * size) : copy;
+}
+
 int mp_cfg_view_cut(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts,
 		    struct mp_cfg_view *out, struct mp_err *err)
 {
@@ -134,22 +161,36 @@ int mp_cfg_view_cut(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_
 	cut->calls = NULL;
 	if (first) {
 		nr = number(cfg, cuts, nr_cuts, first);
-		cut->nr_blocks = nr;
-		cut->nr_edges = cfg->nr_edges + nr - cfg->nr_blocks;
-		cut->blocks = malloc(((size_t)nr + 1) * sizeof(*cut->blocks));
-		cut->edges = malloc(((size_t)cut->nr_edges + 1) * sizeof(*cut->edges));
-		cut->calls = malloc(((size_t)cfg->nr_calls + 1) * sizeof(*cut->calls));
+		cut->blocks = copy_with_room(cfg->blocks, cfg->nr_blocks, nr, sizeof(*cut->blocks));
+		cut->edges = copy_with_room(cfg->edges, cfg->nr_edges,
+					    cfg->nr_edges + nr - cfg->nr_blocks,
+					    sizeof(*cut->edges));
+		cut->calls = copy_with_room(cfg->calls, cfg->nr_calls, cfg->nr_calls,
+					    sizeof(*cut->calls));
 	}
 	if (!cut->blocks || !cut->edges || !cut->calls || nr > MP_MAX_BLOCKS) {
 		mp_cfg_view_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	cut_blocks(cfg, cuts, nr_cuts, first, cut->blocks, cut->edges);
-	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
-		cut->calls[c] = cfg->calls[c];
-		move_call(cut->blocks, first, &cut->calls[c]);
-	}
+	cut_all(cut, cuts, nr_cuts, first);
 	return 0;
+}
+
+/* Makes room for @nr blocks, and for an edge for each block that is new. Return: is there memory? */
+static bool make_room(struct mp_cfg *cfg, uint32_t nr)
+{
+	size_t nr_edges = (size_t)cfg->nr_edges + nr - cfg->nr_blocks;
+	struct mp_block *blocks = realloc(cfg->blocks, ((size_t)nr + 1) * sizeof(*blocks));
+	struct mp_edge *edges;
+
+	if (!blocks)
+		return false;
+	cfg->blocks = blocks;
+	edges = realloc(cfg->edges, (nr_edges + 1) * sizeof(*edges));
+	if (!edges)
+		return false;
+	cfg->edges = edges;
+	return true;
 }
 
 /* Leads everything but edges and calls that names blocks to the new ones. */
@@ -183,20 +224,15 @@ static void renumber(struct mp_cfg *cfg, const uint32_t *first)
 int mp_cfg_cut(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts, uint32_t **first_of,
 	       struct mp_err *err)
 {
-	struct mp_cfg_view view;
-	int rc = mp_cfg_view_cut(cfg, cuts, nr_cuts, &view, err);
+	uint32_t *first = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*first));
+	uint32_t nr = first ? number(cfg, cuts, nr_cuts, first) : 0;
 
-	if (rc)
-		return rc;
-	free(cfg->edges);
-	free(cfg->blocks);
-	free(cfg->calls);
-	cfg->edges = view.cfg.edges;
-	cfg->nr_edges = view.cfg.nr_edges;
-	cfg->blocks = view.cfg.blocks;
-	cfg->nr_blocks = view.cfg.nr_blocks;
-	cfg->calls = view.cfg.calls;
-	renumber(cfg, view.first);
-	*first_of = view.first;
+	if (!first || nr > MP_MAX_BLOCKS || !make_room(cfg, nr)) {
+		free(first);
+		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	renumber(cfg, first);
+	cut_all(cfg, cuts, nr_cuts, first);
+	*first_of = first;
 	return 0;
 }

@@ -140,6 +140,7 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 			uint64_t size, mp_word_fn *fn, void *ctx)
 {
 	uint64_t lo = UINT64_MAX, hi = 0, range;
+	bool low;
 
 	for (uint32_t i = 0; i < b->index->nr_text; i++) {
 		uint64_t start = mp_space_vaddr(b->index, b->index->text[i].at);
@@ -151,6 +152,7 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 	if (lo >= hi)
 		return;
 	range = hi - lo;
+	low = hi <= UINT64_C(1) << 32; /* as in all programs with fixed addresses */
 	for (uint64_t off = -vaddr & 3; off + 4 <= size; off += 4) {
 		uint32_t value;
 
@@ -161,6 +163,11 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 	for (uint64_t off = 0; off + 8 <= size; off++) {
 		uint64_t value;
 
+		/* This byte is in the upper half of four words, so none of them is an address. */
+		if (low && p[off + 7]) {
+			off += 3;
+			continue;
+		}
 		memcpy(&value, p + off, 8);
 		if (value - lo >= range)
 			continue;

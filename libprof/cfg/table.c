@@ -71,8 +71,7 @@ static int add_table_preds(struct mp_table_finder *f)
 					      b->uses[u].jump))
 				return -ENOMEM;
 	}
-	mp_slice_sort(&f->slice);
-	return 0;
+	return mp_slice_sort(&f->slice);
 }
 
 /*

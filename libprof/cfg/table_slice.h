@@ -13,8 +13,9 @@ struct mp_pred {
 struct mp_slice {
 	struct mp_cfg_build *b;
 	uint32_t func;
-	struct mp_pred *preds; /* ascending target */
-	uint32_t nr_preds, cap_preds;
+	struct mp_pred *preds;	/* ascending target, then source */
+	struct mp_pred *merged; /* room for sorting */
+	uint32_t nr_preds, cap_preds, cap_merged;
 };
 
 #define MP_MAX_DEFS 12
@@ -39,7 +40,7 @@ struct mp_values {
 int mp_slice_init(struct mp_slice *s, struct mp_cfg_build *b, uint32_t func);
 void mp_slice_fini(struct mp_slice *s);
 int mp_slice_add_pred(struct mp_slice *s, uint32_t target, uint32_t source);
-void mp_slice_sort(struct mp_slice *s);
+int mp_slice_sort(struct mp_slice *s);
 /* The instruction before @at in the same part, or MP_NONE. */
 uint32_t mp_slice_prev(const struct mp_slice *s, const struct mp_part *part, uint32_t at);
 /* True if execution can fall into @at; padding behind a jump is skipped. */

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* All sections together are at most as many times as large as the file: some share a string table. */
+#define SECTIONS_MAX 4
+
 bool mp_relobj_is(const uint8_t *bytes, size_t size)
 {
 	Elf64_Ehdr header;
@@ -33,6 +36,7 @@ static const char *string_at(const struct mp_relobj_section *table, uint64_t off
 static int read_sections(struct mp_relobj *obj, struct mp_err *err)
 {
 	const Elf64_Ehdr *h = &obj->header;
+	uint64_t total = 0;
 	uint32_t nr = h->e_shnum;
 
 	if (h->e_shentsize != sizeof(Elf64_Shdr) || !nr || h->e_shstrndx >= nr)
@@ -55,6 +59,10 @@ static int read_sections(struct mp_relobj *obj, struct mp_err *err)
 		if (s->header.sh_size > UINT32_MAX / 2)
 			return mp_err_set(err, EOPNOTSUPP, "section %u is too large", i);
 		s->data = obj->bytes + s->header.sh_offset;
+		/* What is read of all sections takes memory in proportion to the file. */
+		total += s->header.sh_size;
+		if (total > SECTIONS_MAX * obj->size)
+			return mp_err_set(err, EBADMSG, "sections overlap");
 	}
 	for (uint32_t i = 0; i < nr; i++) {
 		struct mp_relobj_section *s = &obj->sections[i];
@@ -115,6 +123,28 @@ static int compare_relocs(const void *a, const void *b)
 	return (x->r_offset > y->r_offset) - (x->r_offset < y->r_offset);
 }
 
+/* Debug information has a million relocations, and each field asks for one. */
+static bool index_relocs(struct mp_relobj_section *s)
+{
+	uint64_t last = s->nr_relocs ? s->relocs[s->nr_relocs - 1].r_offset : 0;
+	uint32_t r = 0;
+
+	if (!s->nr_relocs)
+		return true;
+	while (last >> s->part_shift >= s->nr_relocs)
+		s->part_shift++;
+	s->nr_parts = (uint32_t)(last >> s->part_shift) + 1;
+	s->part_relocs = malloc(((size_t)s->nr_parts + 1) * sizeof(*s->part_relocs));
+	if (!s->part_relocs)
+		return false;
+	for (uint32_t part = 0; part <= s->nr_parts; part++) {
+		while (r < s->nr_relocs && s->relocs[r].r_offset >> s->part_shift < part)
+			r++;
+		s->part_relocs[part] = r;
+	}
+	return true;
+}
+
 static int read_relocs(struct mp_relobj *obj, uint32_t index, struct mp_err *err)
 {
 	const struct mp_relobj_section *table = &obj->sections[index];
@@ -149,7 +179,7 @@ static int read_relocs(struct mp_relobj *obj, uint32_t index, struct mp_err *err
 	}
 	if (!sorted)
 		qsort(to->relocs, nr, sizeof(*to->relocs), compare_relocs);
-	return 0;
+	return index_relocs(to) ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }
 
 int mp_relobj_open(const uint8_t *bytes, size_t size, struct mp_relobj **out, struct mp_err *err)
@@ -187,8 +217,10 @@ void mp_relobj_free(struct mp_relobj *obj)
 {
 	if (!obj)
 		return;
-	for (uint32_t i = 0; i < obj->nr_sections; i++)
+	for (uint32_t i = 0; i < obj->nr_sections; i++) {
 		free(obj->sections[i].relocs);
+		free(obj->sections[i].part_relocs);
+	}
 	free(obj->sections);
 	free(obj->symbols);
 	free(obj);
@@ -213,8 +245,13 @@ uint32_t mp_relobj_section(const struct mp_relobj *obj, const char *name)
 
 uint32_t mp_relobj_reloc_at(const struct mp_relobj_section *section, uint64_t off)
 {
-	uint32_t low = 0, high = section->nr_relocs;
+	uint64_t part = off >> section->part_shift;
+	uint32_t low, high;
 
+	if (part >= section->nr_parts)
+		return section->nr_relocs;
+	low = section->part_relocs[part];
+	high = section->part_relocs[part + 1];
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 

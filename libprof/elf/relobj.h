@@ -23,6 +23,13 @@ struct mp_relobj_section {
 	Elf64_Rela *relocs;
 	uint32_t nr_relocs;
 	uint32_t relocs_section; /* the section that holds them; 0: none */
+	/*
+	 * For mp_relobj_reloc_at(): per part of 1 << part_shift bytes, and one more, the first
+	 * relocation at or behind its start. There are as many parts as relocations, or fewer.
+	 */
+	uint32_t *part_relocs;
+	uint32_t nr_parts;
+	uint8_t part_shift;
 };
 
 struct mp_relobj {

@@ -148,11 +148,13 @@ static int extended(struct me_olines *lines, struct me_oprogram *p, struct machi
 {
 	const uint8_t *data = me_odebug_section(lines->d, lines->d->line)->data;
 	uint64_t size = me_cursor_uleb(c);
-	const uint8_t *start = c->p, *end = me_cursor_skip(c, size) + size;
-	struct me_cursor in = {start, end, c->bad};
+	const uint8_t *start = me_cursor_skip(c, size);
+	struct me_cursor in = {start, c->p, c->bad};
 	int rc = 0;
 
-	switch (c->bad ? 0 : me_cursor_u8(&in)) {
+	if (c->bad)
+		return damaged(lines);
+	switch (me_cursor_u8(&in)) {
 	case DW_LNE_end_sequence:
 		rc = end_sequence(lines, p, m, (uint64_t)(c->p - data));
 		reset(lines, p, (uint64_t)(c->p - data), m);

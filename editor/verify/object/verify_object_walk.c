@@ -13,9 +13,10 @@
 
 /* ---- sets of pairs -------------------------------------------------------------------------- */
 
-static uint64_t hash_place(struct vo_place place)
+/* @before: the hash of another place, or 0. Both places may be the same. */
+static uint64_t hash_place(uint64_t before, struct vo_place place)
 {
-	return me_mix((uint64_t)place.section << 32 | place.off);
+	return me_mix(before + ((uint64_t)place.section << 32 | place.off));
 }
 
 static bool same_place(struct vo_place a, struct vo_place b)
@@ -26,7 +27,7 @@ static bool same_place(struct vo_place a, struct vo_place b)
 /* Finds the pair, or with @by_old the pair with this old place; else the free slot for it. */
 static struct vo_pair *set_slot(const struct vo_set *set, struct vo_pair pair, bool by_old)
 {
-	uint64_t hash = hash_place(pair.old) ^ (by_old ? 0 : 3 * hash_place(pair.new));
+	uint64_t old = hash_place(0, pair.old), hash = by_old ? old : hash_place(old, pair.new);
 	uint32_t i = (uint32_t)hash & (set->room - 1);
 
 	while (set->slots[i].old.section && !(same_place(set->slots[i].old, pair.old) &&

@@ -149,8 +149,7 @@ static bool holds(const struct od_range *range, struct vo_place place)
 }
 
 /* The first range at or behind number @from that holds at @place. */
-static const struct od_range *next_at(const struct od_list *list, struct vo_place place,
-				      uint32_t *from)
+static const struct od_range *next_at(struct od_list *list, struct vo_place place, uint32_t *from)
 {
 	uint32_t low = 0, high = list->nr;
 
@@ -163,6 +162,9 @@ static const struct od_range *next_at(const struct od_list *list, struct vo_plac
 	if (*from)
 		return NULL;
 	*from = 1;
+	/* The next instruction usually lies in the same range. */
+	if (list->near < list->nr && holds(&list->list[list->near], place))
+		return &list->list[list->near];
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 		const struct od_range *r = &list->list[mid];
@@ -173,7 +175,10 @@ static const struct od_range *next_at(const struct od_list *list, struct vo_plac
 		else
 			high = mid;
 	}
-	return low && holds(&list->list[low - 1], place) ? &list->list[low - 1] : NULL;
+	if (!low || !holds(&list->list[low - 1], place))
+		return NULL;
+	list->near = low - 1;
+	return &list->list[low - 1];
 }
 
 static bool same_expr(struct od *od, const struct od_list *old, const struct od_list *new,
@@ -184,11 +189,20 @@ static bool same_expr(struct od *od, const struct od_list *old, const struct od_
 
 	if (x->expr_size != y->expr_size || x->anywhere != y->anywhere)
 		return false;
-	return !x->expr_size || od_same_bytes(od, a, b, x->expr_size);
+	/* The next instruction usually lies in the same two ranges. */
+	if (!x->expr_size || (same_place(a, od->same.old) && same_place(b, od->same.new) &&
+			      x->expr_size == od->same_size))
+		return true;
+	if (!od_same_bytes(od, a, b, x->expr_size))
+		return false;
+	od->same.old = a;
+	od->same.new = b;
+	od->same_size = x->expr_size;
+	return true;
 }
 
-static bool same_at(struct od *od, const struct od_list *old, const struct od_list *new,
-		    struct vo_place a, struct vo_place b)
+static bool same_at(struct od *od, struct od_list *old, struct od_list *new, struct vo_place a,
+		    struct vo_place b)
 {
 	uint32_t i = 0, k = 0;
 
@@ -202,7 +216,7 @@ static bool same_at(struct od *od, const struct od_list *old, const struct od_li
 	}
 }
 
-static bool same_at_pair(struct od *od, const struct od_list *old, const struct od_list *new,
+static bool same_at_pair(struct od *od, struct od_list *old, struct od_list *new,
 			 const struct od_pair *p)
 {
 	struct vo_place a = p->old, b = p->new;
@@ -215,7 +229,7 @@ static bool same_at_pair(struct od *od, const struct od_list *old, const struct 
 }
 
 /* Compares at all pairs in ranges of @of, which is one of the lists. */
-static bool same_in(struct od *od, const struct od_list *old, const struct od_list *new,
+static bool same_in(struct od *od, struct od_list *old, struct od_list *new,
 		    const struct od_list *of)
 {
 	bool is_new = of == new;

@@ -41,6 +41,7 @@ struct od_list {
 	uint32_t nr, cap;
 	uint32_t section; /* that holds the expressions */
 	bool sorted;	  /* by section and start, and no two overlap */
+	uint32_t near;	  /* if sorted: the range that was found last */
 };
 
 struct od_attr {
@@ -100,6 +101,9 @@ struct od {
 	const char *why;		   /* an entry differs */
 	struct od_list was, now;	   /* locations of the value at hand */
 	struct od_list code_was, code_now; /* code of the entry at hand */
+	/* The last two expressions that were found to be the same. */
+	struct od_pair same;
+	uint64_t same_size;
 };
 
 /* ---- verify_odebug.c ---- */
