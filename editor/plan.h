@@ -37,6 +37,8 @@ enum me_why {
 	ME_WHY_STUB,	  /* a stub: counts, or keeps numbers */
 };
 
+struct me_leaf;
+
 struct me_plan_block {
 	uint32_t block; /* cfg block index; unique, but for clones and stubs */
 	uint8_t zone;	/* enum me_zone */
@@ -45,15 +47,20 @@ struct me_plan_block {
 	uint8_t align_log2, align_offset;
 	uint8_t new_line;    /* its cache line holds no code of the blocks before it */
 	uint8_t favour_fall; /* if neither successor follows: the fall-through is likelier */
-	uint8_t clone;	     /* one more copy; only the block before it falls into it */
+	uint8_t clone;	     /* one more copy; only the block before it falls into it, unless @apart */
 	uint8_t run;	     /* number of blocks, from here on, to keep in few lines */
 	uint8_t stub;	     /* no copy, but a stub before @block (instrumentation.h) */
 	uint8_t version;     /* enum me_version */
 	uint8_t left_out; /* the copy has no instruction of the block, which only falls through */
 	/* The call or jump of a PLT stub at the block's end goes through the stub's slot. */
 	uint8_t via_slot;
-	/* The called function's instructions replace the call at the block's end (evidence/leaf.h). */
-	uint8_t inlined;
+	/*
+	 * A called function's instructions replace the call at the block's end: 1 + index in the plan's
+	 * leaves; 0: none do.
+	 */
+	uint16_t inlined;
+	/* Only that part of a called function's instructions that lies apart from the block's copy. */
+	uint8_t apart;
 };
 
 /* Size of a cache line, for @new_line. */
@@ -97,6 +104,8 @@ struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
 	struct me_redirects redirects;
+	struct me_leaf *leaves; /* functions that replace calls (evidence/leaf.h) */
+	uint32_t nr_leaves;
 	uint8_t line_log2; /* size of a fetch; 0: runs do not matter */
 	uint8_t page_log2; /* page size that the new code fills up to; 0: none */
 };
@@ -105,9 +114,11 @@ struct me_plan {
 static inline void me_plan_fini(struct me_plan *plan)
 {
 	free(plan->blocks);
+	free(plan->leaves);
 	me_redirects_fini(&plan->redirects);
 	plan->blocks = NULL;
-	plan->nr_blocks = 0;
+	plan->leaves = NULL;
+	plan->nr_blocks = plan->nr_leaves = 0;
 }
 
 #endif

@@ -42,7 +42,7 @@ static void add_call(struct me_inlined_calls *out, const struct mp_cfg *cfg,
 	};
 	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
-		unsigned int end = i + 1 < leaf->nr_parts ? part[1].off : leaf->size;
+		uint32_t end = i + 1 < leaf->nr_parts ? part[1].off : leaf->size;
 
 		out->parts[out->nr_parts++] = (struct me_inlined_part){
 			start + part->off, start + end, part->vaddr,
@@ -71,25 +71,28 @@ static void number_callees(struct me_inlined_calls *out)
 int me_inlined_init(struct me_inlined_calls *out, const struct mp_cfg *cfg,
 		    const struct me_placement *placement)
 {
-	uint32_t nr = 0;
-	struct me_leaf leaf;
+	uint32_t nr = 0, nr_parts = 0;
 
 	*out = (struct me_inlined_calls){0};
-	for (uint32_t i = 0; i < placement->nr_copies; i++)
-		nr += placement->copies[i].inlined;
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		const struct me_copy *copy = &placement->copies[i];
+
+		nr += copy->inlined && !copy->apart;
+		nr_parts += copy->inlined ? placement->leaves[copy->leaf].nr_parts : 0;
+	}
 	if (!nr)
 		return 0;
 	out->calls = malloc(nr * sizeof(*out->calls));
 	out->callees = malloc(nr * sizeof(*out->callees));
-	out->parts = malloc((size_t)nr * ME_LEAF_PARTS_MAX * sizeof(*out->parts));
+	out->parts = malloc(nr_parts * sizeof(*out->parts));
 	if (!out->calls || !out->callees || !out->parts)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < placement->nr_copies; i++) {
 		const struct me_copy *copy = &placement->copies[i];
 
 		/* A function that does nothing leaves no code to describe. */
-		if (copy->inlined && copy->inlined_size && me_leaf_body(cfg, copy->callee, &leaf))
-			add_call(out, cfg, copy, &leaf);
+		if (copy->inlined && !copy->apart && copy->inlined_size)
+			add_call(out, cfg, copy, &placement->leaves[copy->leaf]);
 	}
 	number_callees(out);
 	return 0;

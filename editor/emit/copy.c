@@ -169,18 +169,21 @@ static int write_inlined(const struct mp_cfg *cfg, const struct me_placement *pl
 {
 	uint64_t vaddr = copy->new_vaddr + copy->body_size;
 	uint8_t end[ME_LEAF_END_MAX];
-	struct me_leaf leaf;
+	const struct me_leaf *leaf = &placement->leaves[copy->leaf];
+	int64_t apart = me_place_apart(placement, copy);
+	uint8_t i = copy->apart ? leaf->nr_near : 0;
+	uint8_t end_part = copy->apart ? leaf->nr_parts : leaf->nr_near;
 	int rc = 0;
 
-	if (!me_leaf_body(cfg, copy->callee, &leaf) || leaf.size != copy->inlined_size)
+	if (!apart && leaf->apart_size)
 		return -EBADMSG;
-	for (uint8_t i = 0; i < leaf.nr_parts && !rc; i++) {
-		const struct me_leaf_part *part = &leaf.parts[i];
+	for (; i < end_part && !rc; i++) {
+		const struct me_leaf_part *part = &leaf->parts[i];
 
 		rc = write_code(cfg, placement, redirects,
 				&(struct code){part->vaddr, part->size, vaddr + part->off},
 				out + part->off);
-		memcpy(out + part->off + part->size, end, me_leaf_end(&leaf, i, end));
+		memcpy(out + part->off + part->size, end, me_leaf_end(leaf, i, apart, end));
 	}
 	return rc;
 }

@@ -54,7 +54,7 @@ static uint8_t call_off(const struct me_placement *placement, const struct me_co
 /* By how many bytes the code for the call at the block's end is longer in the copy. */
 static int16_t growth(const struct mp_cfg *cfg, const struct me_copy *copy)
 {
-	if (copy->inlined)
+	if (copy->inlined && !copy->apart)
 		return (int16_t)(copy->inlined_size - ME_LEAF_CALL_SIZE);
 	return copy->via_slot && cfg->blocks[copy->block].term != MP_TERM_TAIL
 		       ? ME_SLOT_BRANCH_SIZE - ME_PLT_BRANCH_SIZE
@@ -105,6 +105,7 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 			.passed_by = e->placement.nr_stubs && targets[copy->block] != i,
 			.version = copy->version,
 			.call_off = call_off(&e->placement, copy),
+			.apart = copy->apart,
 		};
 		if (copy->falls && i + 1 < nr)
 			placed[i].padding =
@@ -119,39 +120,36 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 }
 
 /*
- * Divides the last of @map's pieces before the inlined code, of which each part has a piece: it comes
- * from the called function, with its branch or return.
+ * Adds a piece for each part of the inlined code of @copy: it comes from the called function, with its branch or
+ * return. The piece of the block ends before them.
  */
-static int divide_piece(const struct mp_cfg *cfg, const struct me_copy *copy, struct mp_map *map)
+static void add_parts(const struct me_leaf *leaf, const struct me_copy *copy, struct mp_map *map)
 {
 	uint64_t vaddr = copy->new_vaddr + copy->body_size;
-	struct me_leaf leaf;
+	uint8_t i = copy->apart ? leaf->nr_near : 0;
+	uint8_t end_part = copy->apart ? leaf->nr_parts : leaf->nr_near;
 
-	if (!me_leaf_body(cfg, copy->callee, &leaf))
-		return -EBADMSG;
-	map->pieces[map->nr_pieces - 1].new_size = copy->body_size;
-	for (uint8_t i = 0; i < leaf.nr_parts; i++) {
-		const struct me_leaf_part *part = &leaf.parts[i];
-		uint32_t end = i + 1 < leaf.nr_parts ? part[1].off
-						     : copy->new_size - copy->body_size;
+	if (!copy->apart)
+		map->pieces[map->nr_pieces - 1].new_size = copy->body_size;
+	for (; i < end_part; i++) {
+		const struct me_leaf_part *part = &leaf->parts[i];
+		uint32_t end = i + 1 < end_part ? part[1].off : copy->new_size - copy->body_size;
 
 		map->pieces[map->nr_pieces++] =
 			(struct mp_map_piece){vaddr + part->off, end - part->off,
 					      (uint32_t)part->size + part->end_size, part->vaddr};
 	}
-	return 0;
 }
 
-/* Return: the greatest number of pieces that inlined code needs. */
+/* Return: at least the number of pieces that inlined code needs. */
 static size_t count_parts(const struct me_emitter *e)
 {
-	struct me_leaf leaf;
+	const struct me_placement *p = &e->placement;
 	size_t nr = 0;
 
-	for (uint32_t i = 0; i < e->placement.nr_copies; i++)
-		if (e->placement.copies[i].inlined &&
-		    me_leaf_body(e->cfg, e->placement.copies[i].callee, &leaf))
-			nr += leaf.nr_parts;
+	for (uint32_t i = 0; i < p->nr_copies; i++)
+		if (p->copies[i].inlined)
+			nr += p->leaves[p->copies[i].leaf].nr_parts;
 	return nr;
 }
 
@@ -159,24 +157,21 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 {
 	uint32_t nr = e->placement.nr_copies;
 	struct mp_map map = {.original = e->elf->id};
-	int rc = 0;
+	int rc;
 
 	map.pieces = malloc((nr + count_parts(e) + 1) * sizeof(*map.pieces));
 	if (!map.pieces)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < nr && !rc; i++) {
+	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
 
-		map.pieces[map.nr_pieces++] = (struct mp_map_piece){copy->new_vaddr, copy->new_size,
-								    copy->stub ? 0 : block->size,
-								    block->vaddr};
+		if (!copy->apart)
+			map.pieces[map.nr_pieces++] =
+				(struct mp_map_piece){copy->new_vaddr, copy->new_size,
+						      copy->stub ? 0 : block->size, block->vaddr};
 		if (copy->inlined)
-			rc = divide_piece(e->cfg, copy, &map);
-	}
-	if (rc) {
-		free(map.pieces);
-		return mp_err_set(err, EBADMSG, "a function to be inlined is not understood");
+			add_parts(&e->placement.leaves[copy->leaf], copy, &map);
 	}
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);
@@ -383,7 +378,7 @@ static void summarise(struct me_emitter *e)
 	for (uint32_t i = 0; i < p->nr_copies; i++) {
 		out->copies_bytes += p->copies[i].new_size;
 		out->nr_via_slot += p->copies[i].via_slot;
-		out->nr_inlined += p->copies[i].inlined;
+		out->nr_inlined += p->copies[i].inlined && !p->copies[i].apart;
 	}
 	out->eh_frame_bytes = e->unwind.eh_frame_size + e->unwind.hdr_size;
 	out->lsda_bytes = e->unwind.lsda_size;

@@ -12,6 +12,13 @@
 /* Bytes of endbr64. */
 #define LANDING 4
 
+enum { /* bytes */
+	SHORT_BRANCH = 2,
+	LONG_BRANCH = 6,
+	SHORT_JUMP = 2,
+	LONG_JUMP = 5,
+};
+
 static bool is_stack_pointer(ZydisRegister reg)
 {
 	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg) ==
@@ -132,10 +139,10 @@ static bool read_part(const struct mp_cfg *cfg, const struct mp_block *block, bo
 	if (size - landing > ME_LEAF_CODE_MAX)
 		return false;
 	*part = (struct me_leaf_part){.vaddr = block->vaddr + landing,
-				      .size = (uint8_t)(size - landing),
+				      .size = (uint16_t)(size - landing),
 				      .end_size = block->term_len};
 	switch (block->term) {
-	case MP_TERM_RET: return returns_plainly(cfg, block);
+	case MP_TERM_RET: part->returns = true; return returns_plainly(cfg, block);
 	case MP_TERM_JUMP:
 	case MP_TERM_FALL: return true;
 	case MP_TERM_COND:
@@ -163,95 +170,226 @@ static bool link_part(const struct mp_block *block, struct me_leaf *leaf, uint8_
 	return part->next <= leaf->nr_parts && part->taken <= leaf->nr_parts;
 }
 
-/* Is each part reached, without a loop? Takes parts away to which no other part leads, until none is left. */
-static bool is_loop_free(const struct me_leaf *leaf)
+/* Is each part reached? */
+static bool is_reached(const struct me_leaf *leaf)
 {
-	uint8_t nr_ways[ME_LEAF_PARTS_MAX + 1] = {0}, todo[ME_LEAF_PARTS_MAX], nr = 1, done = 0;
+	bool seen[ME_LEAF_PARTS_MAX + 1] = {[0] = true};
+	uint8_t todo[ME_LEAF_PARTS_MAX] = {0}, nr = 1;
 
-	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
-		nr_ways[leaf->parts[i].next]++;
-		nr_ways[leaf->parts[i].taken]++;
-	}
-	if (nr_ways[0])
-		return false;
-	todo[0] = 0;
-	while (done < nr) {
-		const struct me_leaf_part *part = &leaf->parts[todo[done++]];
+	/* Behind the call there is nothing to do. */
+	seen[leaf->nr_parts] = true;
+	for (uint8_t done = 0; done < nr; done++) {
+		const struct me_leaf_part *part = &leaf->parts[todo[done]];
 
-		if (!--nr_ways[part->next] && part->next < leaf->nr_parts)
+		if (!seen[part->next]) {
+			seen[part->next] = true;
 			todo[nr++] = part->next;
-		if (!--nr_ways[part->taken] && part->taken < leaf->nr_parts)
+		}
+		if (!seen[part->taken]) {
+			seen[part->taken] = true;
 			todo[nr++] = part->taken;
+		}
 	}
-	return done == leaf->nr_parts;
+	return nr == leaf->nr_parts;
 }
 
-/* Places the parts. Return: false: the code is too large. */
-static bool place_parts(struct me_leaf *leaf)
+/* What stands behind part @i. */
+struct end {
+	bool branch, jump;
+	uint8_t condition;
+	uint8_t branch_to, jump_to;
+	uint8_t branch_size, jump_size; /* bytes */
+};
+
+/* Does control run from part @i into part @to? */
+static bool is_next(const struct me_leaf *leaf, uint8_t i, uint8_t to)
 {
-	uint8_t unused[ME_LEAF_END_MAX];
-	unsigned int off = 0;
-
-	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
-		leaf->parts[i].off = (uint8_t)off;
-		off += leaf->parts[i].size + me_leaf_end(leaf, i, unused);
-		if (off > (leaf->nr_parts == 1 ? ME_LEAF_BODY_MAX : ME_LEAF_CODE_MAX))
-			return false;
-	}
-	leaf->size = (uint8_t)off;
-	return true;
+	if (i + 1 == leaf->nr_near)
+		return to == leaf->nr_parts;
+	return to == i + 1 && to < leaf->nr_parts;
 }
 
-static uint8_t put_short(const struct me_leaf *leaf, uint8_t opcode, unsigned int at, uint8_t to,
-			 uint8_t *out)
-{
-	unsigned int target = to == leaf->nr_parts ? leaf->size : leaf->parts[to].off;
-
-	out[0] = opcode;
-	out[1] = (uint8_t)(target - (at + 2));
-	return 2;
-}
-
-uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, uint8_t out[ME_LEAF_END_MAX])
+/*
+ * The jump behind the branch is the branch's other way, where control does not run on. Where it runs on to neither,
+ * the likelier way gets the branch, and needs no jump.
+ */
+static bool inverts(const struct me_leaf *leaf, uint8_t i)
 {
 	const struct me_leaf_part *part = &leaf->parts[i];
-	bool invert = part->branches && part->taken == i + 1;
-	uint8_t next = invert ? part->taken : part->next, size = 0;
-	unsigned int at = part->off + part->size;
 
-	if (part->branches)
-		size = put_short(leaf, 0x70 | (part->condition ^ invert), at,
-				 invert ? part->next : part->taken, out);
-	if (next != i + 1)
-		size += put_short(leaf, 0xeb, at + size, next, out + size);
-	return size;
+	if (!part->branches || is_next(leaf, i, part->next))
+		return false;
+	return is_next(leaf, i, part->taken) || part->favour_next;
 }
 
-/* The other returns become jumps behind it. Return: false: only the first part returns, or none does. */
-static bool put_return_last(struct me_leaf *leaf, const struct mp_block **of_part)
+static struct end find_end(const struct me_leaf *leaf, uint8_t i)
 {
-	uint8_t last = leaf->nr_parts - 1, i = last;
-	struct me_leaf_part part;
-	const struct mp_block *block;
+	const struct me_leaf_part *part = &leaf->parts[i];
+	bool invert = inverts(leaf, i);
+	struct end end = {
+		.branch = part->branches,
+		.condition = part->condition ^ invert,
+		.branch_to = invert ? part->next : part->taken,
+		.jump_to = invert ? part->taken : part->next,
+	};
 
-	while (i && of_part[i]->term != MP_TERM_RET)
-		i--;
-	if (of_part[i]->term != MP_TERM_RET || (!i && last))
-		return false;
-	part = leaf->parts[i];
-	block = of_part[i];
-	memmove(&leaf->parts[i], &leaf->parts[i + 1], (last - i) * sizeof(part));
-	memmove(&of_part[i], &of_part[i + 1], (last - i) * sizeof(block));
-	leaf->parts[last] = part;
-	of_part[last] = block;
+	end.jump = !is_next(leaf, i, end.jump_to);
+	if (end.branch)
+		end.branch_size = part->long_branch ? LONG_BRANCH : SHORT_BRANCH;
+	if (end.jump)
+		end.jump_size = part->long_jump ? LONG_JUMP : SHORT_JUMP;
+	return end;
+}
+
+/* Does part @i, or with the number of parts what lies behind the call, lie apart? */
+static bool is_apart(const struct me_leaf *leaf, uint8_t i)
+{
+	return i >= leaf->nr_near && i < leaf->nr_parts;
+}
+
+static int64_t place_of(const struct me_leaf *leaf, uint8_t part, int64_t apart)
+{
+	if (part == leaf->nr_parts)
+		return leaf->size;
+	return leaf->parts[part].off + (is_apart(leaf, part) ? apart : 0);
+}
+
+/* Does a branch of part @i, which ends at @from, need the long form to lead to part @to? */
+static bool is_far(const struct me_leaf *leaf, uint8_t i, int64_t from, uint8_t to)
+{
+	int64_t distance = place_of(leaf, to, 0) - from;
+
+	return is_apart(leaf, i) != is_apart(leaf, to) || distance < INT8_MIN ||
+	       distance > INT8_MAX;
+}
+
+/* Gives part @i the long forms that it needs. Return: it had shorter ones. */
+static bool lengthen(struct me_leaf *leaf, uint8_t i)
+{
+	struct me_leaf_part *part = &leaf->parts[i];
+	struct end end = find_end(leaf, i);
+	int64_t at = part->off + part->size + end.branch_size;
+	bool had_branch = part->long_branch, had_jump = part->long_jump;
+
+	if (end.branch && is_far(leaf, i, at, end.branch_to))
+		part->long_branch = true;
+	if (end.jump && is_far(leaf, i, at + end.jump_size, end.jump_to))
+		part->long_jump = true;
+	return part->long_branch != had_branch || part->long_jump != had_jump;
+}
+
+/* Places the parts [@first, @end). Return: their bytes, or more than ME_LEAF_CODE_MAX. */
+static uint32_t place_piece(struct me_leaf *leaf, uint8_t first, uint8_t end)
+{
+	uint32_t off = 0;
+
+	for (uint8_t i = first; i < end && off <= ME_LEAF_CODE_MAX; i++) {
+		struct end behind = find_end(leaf, i);
+
+		leaf->parts[i].off = (uint16_t)off;
+		off += leaf->parts[i].size + behind.branch_size + behind.jump_size;
+	}
+	return off;
+}
+
+/* Places the parts. Sizes only grow, so this ends. Return: false: the code is too large. */
+static bool place_parts(struct me_leaf *leaf)
+{
+	bool again = true;
+
+	for (uint8_t i = 0; i < leaf->nr_parts; i++)
+		leaf->parts[i].long_branch = leaf->parts[i].long_jump = false;
+	while (again) {
+		uint32_t near = place_piece(leaf, 0, leaf->nr_near);
+		uint32_t apart = place_piece(leaf, leaf->nr_near, leaf->nr_parts);
+
+		if (near > ME_LEAF_CODE_MAX || apart > ME_LEAF_CODE_MAX)
+			return false;
+		leaf->size = (uint16_t)near;
+		leaf->apart_size = (uint16_t)apart;
+		again = false;
+		for (uint8_t i = 0; i < leaf->nr_parts; i++)
+			again |= lengthen(leaf, i);
+	}
 	return true;
 }
 
-bool me_leaf_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
+/* Return: false: it is too large. */
+static bool put_displacement(uint8_t *out, int64_t value, bool is_long)
+{
+	for (unsigned int i = 0; i < (is_long ? 4 : 1); i++)
+		out[i] = (uint8_t)((uint64_t)value >> 8 * i);
+	return is_long ? value == (int32_t)value : value == (int8_t)value;
+}
+
+uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, int64_t apart,
+		    uint8_t out[ME_LEAF_END_MAX])
+{
+	const struct me_leaf_part *part = &leaf->parts[i];
+	struct end end = find_end(leaf, i);
+	int64_t at = place_of(leaf, i, apart) + part->size + end.branch_size;
+	uint8_t *p = out;
+
+	if (end.branch) {
+		if (part->long_branch)
+			*p++ = 0x0f;
+		*p++ = (part->long_branch ? 0x80 : 0x70) | end.condition;
+		if (!put_displacement(p, place_of(leaf, end.branch_to, apart) - at,
+				      part->long_branch))
+			return 0;
+	}
+	if (end.jump) {
+		p = out + end.branch_size;
+		at += end.jump_size;
+		*p++ = part->long_jump ? 0xe9 : 0xeb;
+		if (!put_displacement(p, place_of(leaf, end.jump_to, apart) - at, part->long_jump))
+			return 0;
+	}
+	return end.branch_size + end.jump_size;
+}
+
+/* Another order that ends in the last part that returns. Return: false: none returns, but perhaps the entry. */
+static bool order_return_last(const struct me_leaf *leaf, uint8_t *order)
+{
+	uint8_t nr = 0, last = leaf->nr_parts - 1;
+
+	while (last && !leaf->parts[last].returns)
+		last--;
+	if (!leaf->parts[last].returns || (!last && leaf->nr_parts > 1))
+		return false;
+	for (uint8_t i = 0; i < leaf->nr_parts; i++)
+		if (i != last)
+			order[nr++] = i;
+	order[nr] = last;
+	return true;
+}
+
+bool me_leaf_arrange(struct me_leaf *leaf, const uint8_t *order, uint8_t nr_near)
+{
+	struct me_leaf_part parts[ME_LEAF_PARTS_MAX];
+	uint8_t now[ME_LEAF_PARTS_MAX + 1];
+
+	now[leaf->nr_parts] = leaf->nr_parts;
+	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
+		now[order[i]] = i;
+		parts[i] = leaf->parts[order[i]];
+	}
+	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
+		parts[i].next = now[parts[i].next];
+		parts[i].taken = now[parts[i].taken];
+		leaf->parts[i] = parts[i];
+	}
+	leaf->nr_near = nr_near;
+	return place_parts(leaf);
+}
+
+/* Does not look at the instructions. */
+static bool read_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	const struct mp_block *block = &cfg->blocks[f->first_block];
 	const struct mp_block *of_part[ME_LEAF_PARTS_MAX];
+	uint8_t order[ME_LEAF_PARTS_MAX];
 
 	if (f->problem || f->nr_ranges != 1 || !f->nr_blocks || block->vaddr != f->vaddr ||
 	    f->flags & (MP_FUNC_SYSCALL | MP_FUNC_IFUNC | MP_FUNC_NORETURN | MP_FUNC_GET_PC |
@@ -266,19 +404,18 @@ bool me_leaf_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 			return false;
 		of_part[leaf->nr_parts++] = &block[b];
 	}
-	if (!put_return_last(leaf, of_part))
-		return false;
 	for (uint8_t i = 0; i < leaf->nr_parts; i++)
 		if (!link_part(of_part[i], leaf, i))
 			return false;
-	return is_loop_free(leaf) && place_parts(leaf);
+	return order_return_last(leaf, order) && is_reached(leaf) &&
+	       me_leaf_arrange(leaf, order, leaf->nr_parts);
 }
 
 bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 
-	if (!me_leaf_body(cfg, func, leaf))
+	if (!read_body(cfg, func, leaf))
 		return false;
 	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
@@ -288,20 +425,6 @@ bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 			return false;
 	}
 	return me_unwind_has_no_frame(cfg, func);
-}
-
-bool me_leaf_called(const struct mp_cfg *cfg, uint64_t vaddr, struct me_leaf *leaf)
-{
-	const uint8_t *bytes = mp_elf_bytes(cfg->elf, vaddr, ME_LEAF_CALL_SIZE);
-	struct mp_insn insn;
-	uint32_t func;
-
-	if (!bytes || bytes[0] != 0xe8 || mp_insn_decode(bytes, ME_LEAF_CALL_SIZE, vaddr, &insn) ||
-	    insn.kind != MP_INSN_CALL)
-		return false;
-	func = mp_cfg_func_at(cfg, insn.target);
-	return func != MP_NONE && cfg->funcs[func].vaddr == insn.target &&
-	       me_leaf_body(cfg, func, leaf);
 }
 
 /* Does the instruction name memory below the stack pointer, or may it? push and call do not count. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * leaf - recognises functions whose code may stand in place of a call: blocks without loops that end in
- * plain returns, call nothing and do not use the stack pointer. Called by optimize, place and emit.
+ * leaf - recognises functions whose code may stand in place of a call: they call nothing, do not use the
+ * stack pointer, and end in plain returns. Called by optimize.
  *
  * Says nothing about whether that pays.
  */
@@ -15,14 +15,12 @@
 
 /* Bytes of a direct call. */
 #define ME_LEAF_CALL_SIZE 5
-/* Larger code of one block does not replace calls. */
-#define ME_LEAF_BODY_MAX 64
-/* The same for code of several blocks. Short branches reach everything in it. */
-#define ME_LEAF_CODE_MAX 120
+/* Larger code does not replace calls. */
+#define ME_LEAF_CODE_MAX 2048
 /* Functions of more blocks do not replace calls. */
-#define ME_LEAF_PARTS_MAX 16
-/* Bytes of the largest end of a part: a branch and a jump. */
-#define ME_LEAF_END_MAX 4
+#define ME_LEAF_PARTS_MAX 200
+/* Bytes of the largest end of a part: a branch and a jump, both long. */
+#define ME_LEAF_END_MAX 11
 
 /*
  * A block of such a function in the code that replaces a call. Control goes to part @taken if
@@ -30,22 +28,25 @@
  */
 struct me_leaf_part {
 	uint64_t vaddr;	  /* in the original, behind its endbr64, if any */
-	uint8_t size;	  /* bytes of instructions, which do not change */
+	uint16_t size;	  /* bytes of instructions, which do not change */
+	uint16_t off;	  /* of the part in its piece of code */
 	uint8_t end_size; /* bytes of the branch or return behind them in the original */
-	uint8_t off;	  /* of the part in the code that replaces a call */
-	bool branches;
+	bool branches, returns;
+	bool favour_next;	     /* if neither follows: @next is likelier than @taken */
+	bool long_branch, long_jump; /* rel32 rather than rel8 */
 	uint8_t condition;
 	uint8_t taken, next;
 };
 
 /*
- * The code of a function in place of a call: its blocks in their order, but the last one returns, without
- * endbr64 and returns.
+ * The code of a function in place of a call: its blocks, without endbr64 and returns. The first part is the
+ * entry. Parts [0, nr_near) stand where the call was, the last of them returns; the others lie apart.
  */
 struct me_leaf {
 	uint32_t func;
-	uint8_t size; /* 0: the function does nothing */
-	uint8_t nr_parts;
+	uint16_t size; /* bytes in place of the call; 0: the function does nothing */
+	uint16_t apart_size;
+	uint8_t nr_parts, nr_near;
 	struct me_leaf_part parts[ME_LEAF_PARTS_MAX];
 };
 
@@ -56,20 +57,20 @@ struct me_leaf {
  */
 bool me_leaf_is_plain(const struct mp_elf *elf, uint64_t vaddr, uint64_t size, uint64_t own,
 		      uint64_t own_end);
-/* me_leaf_find - is @func such a function? *@leaf: its body. */
+/* me_leaf_find - is @func such a function? *@leaf: its code, in the original's order where possible. */
 bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf);
 /*
- * me_leaf_end - writes the branch, the jump, both or neither behind part @i: a return that is not last jumps
- * to the end. Return: their bytes.
+ * me_leaf_arrange - brings the parts into another order: @order has all of their numbers, the entry's first. Of
+ * the first @nr_near, the last one returns; the others lie apart. Return: false: the code gets too large.
  */
-uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, uint8_t out[ME_LEAF_END_MAX]);
+bool me_leaf_arrange(struct me_leaf *leaf, const uint8_t *order, uint8_t nr_near);
 /*
- * me_leaf_body - *@leaf: the body of @func, if it has the form of such a function. Does not look at the
- * instructions: for functions that me_leaf_find() has found.
+ * me_leaf_end - writes the branch, the jump, both or neither behind part @i: a return that is not the last one
+ * in place of the call jumps behind it. @apart: bytes from the code in place of the call to that which lies apart.
+ * Return: their bytes; 0 as well if a displacement is too large.
  */
-bool me_leaf_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf);
-/* me_leaf_called - the same for the function that a plain call at @vaddr leads to. */
-bool me_leaf_called(const struct mp_cfg *cfg, uint64_t vaddr, struct me_leaf *leaf);
+uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, int64_t apart,
+		    uint8_t out[ME_LEAF_END_MAX]);
 /*
  * me_leaf_caller - does no instruction of @func name memory below the stack pointer? Only then calls in
  * it may be replaced: a call writes the return address there.

@@ -38,7 +38,9 @@ static int cut_plan(struct me_plan *plan, const uint32_t *first)
 		const struct me_plan_block *planned = &plan->blocks[i];
 
 		at[i] = nr;
-		nr += planned->stub ? 1 : first[planned->block + 1] - first[planned->block];
+		nr += planned->stub || planned->apart
+			      ? 1
+			      : first[planned->block + 1] - first[planned->block];
 	}
 	if (at)
 		blocks = calloc((size_t)nr + 1, sizeof(*blocks));
@@ -62,7 +64,9 @@ static int cut_plan(struct me_plan *plan, const uint32_t *first)
 							  .clone = planned->clone,
 							  .version = planned->version};
 		parts[0] = *planned;
-		parts[0].block = first[planned->block];
+		/* The call that is replaced is in the last part. */
+		parts[0].block = planned->apart ? first[planned->block + 1] - 1
+						: first[planned->block];
 		parts[0].favour_fall = parts[0].via_slot = parts[0].inlined = 0;
 		parts[0].run = run < UINT8_MAX ? (uint8_t)run : UINT8_MAX;
 		parts[nr_parts - 1].favour_fall = planned->favour_fall;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * optimize_inline - replaces calls of small leaf functions by these functions' instructions, in hot
+ * optimize_inline - replaces calls of leaf functions by these functions' instructions, in hot
  * copies. evidence/leaf.h says which functions; verify_inline.c proves the result. The layout is
  * decided before, so it does not depend on this. Called by optimize.c.
  *
@@ -9,16 +9,19 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "editor/base/grow.h"
 #include "editor/base/mix.h"
 #include "editor/evidence/leaf.h"
 #include "editor/optimize/optimize_private.h"
 
+/* Small code: some 16 instructions. */
+#define SMALL 64
 /*
- * Code of at most ME_LEAF_BODY_MAX bytes, some 16 instructions, replaces calls that are at least this part of all
- * calls; rarer ones save less than their code costs in the hot zone (results.md, "Times of slots and inlining").
- * Jikes RVM's limit for functions without counts was 23 instructions, and 17 in Lee et al. (TACO 2015,
- * section 5.2).
+ * Small code replaces calls that are at least this part of all calls; rarer ones save less than their code costs
+ * in the hot zone (results.md, "Times of slots and inlining"). Jikes RVM's limit for functions without counts was
+ * 23 instructions, and 17 in Lee et al. (TACO 2015, section 5.2).
  */
 #define SHARE_OF_CALLS 0.001
 /* For larger code, as in the inliner that they began with (Arnold et al. 2000). */
@@ -28,18 +31,38 @@ enum answer {
 	UNKNOWN,
 	YES,
 	NO,
-	LARGE, /* yes, but its code is large */
+};
+
+/* 1 + an index is below. */
+#define NO_LEAF UINT16_MAX
+
+/* A call that is replaced. */
+struct replaced {
+	uint64_t end;
+	uint16_t leaf; /* 1 + index */
 };
 
 struct finder {
 	const struct me_job *job;
 	uint8_t *copied, *hot; /* per block: does the plan copy it; into the hot zone? */
+	uint32_t *planned_at;  /* per block: where the plan copies it; UINT32_MAX: nowhere */
 	uint8_t *callers;      /* per function: enum answer to me_leaf_caller() */
-	uint8_t *callees;      /* per function: enum answer to me_leaf_find() */
+	uint16_t *leaf_of;     /* per function: 1 + index in @leaves, or NO_LEAF; 0: not asked */
 	double nr_calls;       /* executed; 0: not known */
-	uint64_t *ends;	       /* of the calls that are replaced */
-	uint32_t nr_ends;
+	bool arranges;	       /* parts do not stand as in the original */
+	bool may_divide;       /* code in place of a call may be in two pieces */
+	struct replaced *replaced;
+	uint32_t nr_replaced;
+	struct me_leaf *leaves;
+	uint32_t nr_leaves;
+	uint32_t cap_leaves;
 };
+
+/* Debug information names one range for the code that replaces a call. */
+static bool has_debug(const struct mp_elf *elf)
+{
+	return mp_elf_section(elf, ".debug_info") || mp_elf_section(elf, ".zdebug_info");
+}
 
 static bool finder_init(struct finder *f, const struct me_job *job)
 {
@@ -47,29 +70,41 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 		.job = job,
 		.copied = me_job_find_copied(job),
 		.hot = calloc((size_t)job->cfg->nr_blocks + 1, 1),
+		.planned_at = calloc((size_t)job->cfg->nr_blocks + 1, sizeof(*f->planned_at)),
 		.callers = calloc((size_t)job->cfg->nr_funcs + 1, 1),
-		.callees = calloc((size_t)job->cfg->nr_funcs + 1, 1),
-		.ends = malloc(((size_t)job->cfg->nr_calls + 1) * sizeof(*f->ends)),
+		.leaf_of = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*f->leaf_of)),
+		.replaced = malloc(((size_t)job->cfg->nr_calls + 1) * sizeof(*f->replaced)),
 	};
-	for (uint32_t i = 0; f->hot && i < job->plan.nr_blocks; i++) {
+	if (!f->copied || !f->hot || !f->planned_at || !f->callers || !f->leaf_of || !f->replaced)
+		return false;
+	f->arranges = job->counts.block || job->options->stress_inline;
+	f->may_divide = f->arranges && !has_debug(job->cfg->elf);
+	memset(f->planned_at, 0xff, job->cfg->nr_blocks * sizeof(*f->planned_at));
+	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		const struct me_plan_block *planned = &job->plan.blocks[i];
 
-		if (planned->zone == ME_ZONE_HOT && !planned->stub && !planned->left_out)
+		if (planned->stub)
+			continue;
+		if (planned->zone == ME_ZONE_HOT && !planned->left_out)
 			f->hot[planned->block] = 1;
+		if (!planned->clone)
+			f->planned_at[planned->block] = i;
 	}
 	for (uint32_t c = 0; job->counts.block && c < job->cfg->nr_calls; c++)
 		if (!job->cfg->calls[c].tail)
 			f->nr_calls += job->counts.block[job->cfg->calls[c].block];
-	return f->copied && f->hot && f->callers && f->callees && f->ends;
+	return true;
 }
 
 static void finder_fini(struct finder *f)
 {
 	free(f->copied);
 	free(f->hot);
+	free(f->planned_at);
 	free(f->callers);
-	free(f->callees);
-	free(f->ends);
+	free(f->leaf_of);
+	free(f->replaced);
+	free(f->leaves);
 }
 
 /* A number between 0 and 3 for the place @at, at random by the seed of --stress-inline. */
@@ -85,37 +120,109 @@ static bool may_lose_calls(struct finder *f, uint32_t func)
 	return f->callers[func] == YES;
 }
 
-/* Does the plan copy all of @func? verify wants that of functions that replace calls. */
-static bool is_copied(const struct finder *f, uint32_t func)
+/* Does the plan copy the entry of @func? Then its blocks may move, also those that stay. */
+static bool may_move(const struct finder *f, uint32_t func)
 {
 	const struct mp_func *fn = &f->job->cfg->funcs[func];
 
-	for (uint32_t b = fn->first_block; b < fn->first_block + fn->nr_blocks; b++)
-		if (!f->copied[b] && !(f->job->cfg->blocks[b].flags & MP_BLOCK_PADDING))
-			return false;
-	return true;
+	return fn->nr_blocks && f->copied[fn->first_block];
 }
 
-/* Return: YES, NO or LARGE. */
-static enum answer ask_leaf(struct finder *f, uint32_t func)
+/* Where a part wants to stand: by the zone of its block's copy, and by the order in it. Under stress at random. */
+static uint64_t wanted_place(const struct finder *f, const struct me_leaf_part *part)
 {
-	struct me_leaf leaf;
+	uint32_t block = mp_cfg_block_at(f->job->cfg, part->vaddr);
+	const struct me_optimize_options *o = f->job->options;
+	uint64_t place = f->planned_at[block];
 
-	if (f->callees[func] == UNKNOWN)
-		f->callees[func] = !is_copied(f, func) || !me_leaf_find(f->job->cfg, func, &leaf)
-					   ? NO
-				   : leaf.size > ME_LEAF_BODY_MAX ? LARGE
-								  : YES;
-	return f->callees[func];
+	if (o->stress_inline)
+		place = me_mix(o->stress_inline_seed + part->vaddr) % UINT32_MAX;
+	if (!f->may_divide)
+		return place;
+	return place | (uint64_t)(o->stress_inline ? place % 3 == 0 : !f->hot[block]) << 32;
 }
 
-/* Does @call pay, if it may be replaced? Under stress, the seed chooses a quarter to all of the calls. */
-static bool is_wanted(const struct finder *f, const struct mp_call *call, enum answer callee)
+/* How often a part runs, for the choice of the last one. Under stress at random. */
+static double runs(const struct finder *f, const struct me_leaf_part *part)
 {
 	const struct me_optimize_options *o = f->job->options;
 
-	if (callee == NO)
-		return false;
+	return o->stress_inline ? (double)me_mix(~o->stress_inline_seed + part->vaddr)
+				: f->job->counts.block[mp_cfg_block_at(f->job->cfg, part->vaddr)];
+}
+
+static bool favours_fall(const struct finder *f, uint32_t block)
+{
+	uint32_t at = f->planned_at[block];
+
+	return at != UINT32_MAX && f->job->plan.blocks[at].favour_fall;
+}
+
+/*
+ * The parts stand as the function's own copy has its blocks; those that are not hot lie apart. Of the near ones, the
+ * return that runs most often is last, since only it needs no jump.
+ */
+static bool arrange(const struct finder *f, struct me_leaf *leaf)
+{
+	uint64_t at[ME_LEAF_PARTS_MAX] = {0};
+	uint8_t order[ME_LEAF_PARTS_MAX] = {0}, last = 0, nr_near;
+	double most = -1;
+
+	leaf->parts[0].favour_next = favours_fall(f, f->job->cfg->funcs[leaf->func].first_block);
+	for (uint8_t i = 1; i < leaf->nr_parts; i++) {
+		struct me_leaf_part *part = &leaf->parts[i];
+		uint32_t block = mp_cfg_block_at(f->job->cfg, part->vaddr);
+		uint8_t k = i;
+
+		at[i] = wanted_place(f, part);
+		part->favour_next = favours_fall(f, block);
+		for (; k > 1 && at[order[k - 1]] > at[i]; k--)
+			order[k] = order[k - 1];
+		order[k] = i;
+		if (part->returns && runs(f, part) > most) {
+			most = runs(f, part);
+			last = i;
+		}
+	}
+	/* A function whose entry returns, and whose other blocks do not, stays as it is. */
+	if (!last)
+		return true;
+	at[last] &= UINT32_MAX;
+	nr_near = 0;
+	for (uint8_t k = 0; k < leaf->nr_parts; k++)
+		nr_near += at[order[k]] <= UINT32_MAX;
+	for (uint8_t k = 1, to = 1; k < leaf->nr_parts; k++)
+		if (order[k] != last)
+			order[to++] = order[k];
+	memmove(&order[nr_near], &order[nr_near - 1], leaf->nr_parts - nr_near);
+	order[nr_near - 1] = last;
+	return me_leaf_arrange(leaf, order, nr_near);
+}
+
+/* Return: 1 + index of the leaf that @func is, or NO_LEAF. Out of memory, no function is one. */
+static uint16_t ask_leaf(struct finder *f, uint32_t func)
+{
+	struct me_leaf *leaf;
+
+	if (f->leaf_of[func])
+		return f->leaf_of[func];
+	f->leaf_of[func] = NO_LEAF;
+	if (!may_move(f, func) || f->nr_leaves == NO_LEAF - 1 ||
+	    !me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves)))
+		return NO_LEAF;
+	leaf = &f->leaves[f->nr_leaves];
+	if (!me_leaf_find(f->job->cfg, func, leaf) || (f->arranges && !arrange(f, leaf)))
+		return NO_LEAF;
+	f->leaf_of[func] = (uint16_t)++f->nr_leaves;
+	return f->leaf_of[func];
+}
+
+/* Does @call pay, if it may be replaced? Under stress, the seed chooses a quarter to all of the calls. */
+static bool is_wanted(const struct finder *f, const struct mp_call *call,
+		      const struct me_leaf *leaf)
+{
+	const struct me_optimize_options *o = f->job->options;
+
 	if (o->stress_inline)
 		return throw_dice(o->stress_inline_seed, mp_call_insn(f->job->cfg, call)) <=
 		       o->stress_inline_seed % 4;
@@ -123,36 +230,40 @@ static bool is_wanted(const struct finder *f, const struct mp_call *call, enum a
 		return false;
 	/* Without a profile, only small code replaces calls. */
 	if (f->nr_calls <= 0)
-		return callee == YES;
+		return leaf->size <= SMALL;
 	return f->job->counts.block[call->block] >=
-	       (callee == LARGE ? SHARE_OF_CALLS_LARGE : SHARE_OF_CALLS) * f->nr_calls;
+	       (leaf->size > SMALL ? SHARE_OF_CALLS_LARGE : SHARE_OF_CALLS) * f->nr_calls;
 }
 
-/* Return: the end of @call, which may be replaced; 0: it stays. */
-static uint64_t end_of_call(struct finder *f, const struct mp_call *call)
+/* Return: 1 + index of the leaf that may replace @call, which ends at *@end; NO_LEAF: it stays. */
+static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t *end)
 {
 	const struct mp_cfg *cfg = f->job->cfg;
 	const struct mp_block *block = &cfg->blocks[call->block];
-	uint64_t vaddr = mp_call_insn(cfg, call);
-	uint64_t end = vaddr + ME_LEAF_CALL_SIZE, block_end = block->vaddr + block->size;
+	uint64_t vaddr = mp_call_insn(cfg, call), block_end = block->vaddr + block->size;
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, vaddr, 1);
 	uint32_t next;
+	uint16_t leaf;
 
+	*end = vaddr + ME_LEAF_CALL_SIZE;
 	/* A prefix is not understood. */
 	if (!bytes || *bytes != 0xe8 || call->tail || call->callee == MP_NONE ||
-	    !f->copied[call->block] || end > block_end || !cfg->funcs[call->callee].nr_blocks ||
-	    mp_call_target(cfg, call) != cfg->funcs[call->callee].vaddr ||
-	    !is_wanted(f, call, ask_leaf(f, call->callee)) || !may_lose_calls(f, block->func))
-		return 0;
-	if (end < block_end)
-		return end;
+	    !f->copied[call->block] || *end > block_end || !cfg->funcs[call->callee].nr_blocks ||
+	    mp_call_target(cfg, call) != cfg->funcs[call->callee].vaddr)
+		return NO_LEAF;
+	leaf = ask_leaf(f, call->callee);
+	if (leaf == NO_LEAF || !is_wanted(f, call, &f->leaves[leaf - 1]) ||
+	    !may_lose_calls(f, block->func))
+		return NO_LEAF;
+	if (*end < block_end)
+		return leaf;
 	/* Control must go on behind the call, in the same function. */
-	next = mp_cfg_block_starting(cfg, end);
+	next = mp_cfg_block_starting(cfg, *end);
 	return block->term == MP_TERM_FALL && next != MP_NONE &&
 			       cfg->blocks[next].func == block->func &&
 			       !(cfg->blocks[next].flags & MP_BLOCK_PADDING)
-		       ? end
-		       : 0;
+		       ? leaf
+		       : NO_LEAF;
 }
 
 static void choose(struct finder *f)
@@ -160,10 +271,10 @@ static void choose(struct finder *f)
 	const struct mp_cfg *cfg = f->job->cfg;
 
 	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
-		uint64_t end = end_of_call(f, &cfg->calls[c]);
+		struct replaced *replaced = &f->replaced[f->nr_replaced];
 
-		if (end)
-			f->ends[f->nr_ends++] = end;
+		replaced->leaf = leaf_for(f, &cfg->calls[c], &replaced->end);
+		f->nr_replaced += replaced->leaf != NO_LEAF;
 	}
 }
 
@@ -171,17 +282,18 @@ static void choose(struct finder *f)
 static int cut(const struct finder *f, struct me_job *job, struct mp_err *err)
 {
 	const struct mp_cfg *cfg = job->cfg;
-	uint64_t *cuts = malloc(((size_t)f->nr_ends + 1) * sizeof(*cuts));
+	uint64_t *cuts = malloc(((size_t)f->nr_replaced + 1) * sizeof(*cuts));
 	uint32_t nr = 0;
 	int rc = 0;
 
 	if (!cuts)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < f->nr_ends; i++) {
-		const struct mp_block *block = &cfg->blocks[mp_cfg_block_at(cfg, f->ends[i] - 1)];
+	for (uint32_t i = 0; i < f->nr_replaced; i++) {
+		uint64_t end = f->replaced[i].end;
+		const struct mp_block *block = &cfg->blocks[mp_cfg_block_at(cfg, end - 1)];
 
-		if (f->ends[i] < block->vaddr + block->size)
-			cuts[nr++] = f->ends[i];
+		if (end < block->vaddr + block->size)
+			cuts[nr++] = end;
 	}
 	if (nr)
 		rc = me_job_cut_blocks(job, cuts, nr, err);
@@ -189,28 +301,57 @@ static int cut(const struct finder *f, struct me_job *job, struct mp_err *err)
 	return rc;
 }
 
+/* Plans the code that lies apart, behind all others: it runs seldom. Return: 0, or negative with @err. */
+static int add_aparts(struct me_job *job, uint32_t nr, struct mp_err *err)
+{
+	struct me_plan *plan = &job->plan;
+	uint32_t at = plan->nr_blocks;
+	struct me_plan_block *blocks =
+		reallocarray(plan->blocks, (size_t)plan->nr_blocks + nr, sizeof(*blocks));
+
+	if (!blocks)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	plan->blocks = blocks;
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		if (blocks[i].inlined && plan->leaves[blocks[i].inlined - 1].apart_size)
+			blocks[at++] = (struct me_plan_block){.block = blocks[i].block,
+							      .zone = ME_ZONE_WARM,
+							      .why = blocks[i].why,
+							      .clone = true,
+							      .inlined = blocks[i].inlined,
+							      .apart = true};
+	plan->nr_blocks = at;
+	return 0;
+}
+
 /* Mark the planned blocks that end in such a call. Under stress, all of them or three in four, of all zones. */
-static int mark(const struct finder *f, struct me_job *job, struct mp_err *err)
+static int mark(struct finder *f, struct me_job *job, struct mp_err *err)
 {
 	const struct me_optimize_options *o = job->options;
 	const struct mp_cfg *cfg = job->cfg;
-	uint8_t *ends = calloc((size_t)cfg->nr_blocks + 1, 1);
+	uint32_t nr_apart = 0;
+	uint16_t *leaf_at = calloc((size_t)cfg->nr_blocks + 1, sizeof(*leaf_at));
 
-	if (!ends)
+	if (!leaf_at)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < f->nr_ends; i++)
-		ends[mp_cfg_block_at(cfg, f->ends[i] - 1)] = 1;
+	for (uint32_t i = 0; i < f->nr_replaced; i++)
+		leaf_at[mp_cfg_block_at(cfg, f->replaced[i].end - 1)] = f->replaced[i].leaf;
 	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		struct me_plan_block *planned = &job->plan.blocks[i];
 		bool wanted = o->stress_inline ? o->stress_inline_seed % 4 == 3 ||
 							 throw_dice(~o->stress_inline_seed, i) != 0
 					       : planned->zone == ME_ZONE_HOT;
 
-		planned->inlined = wanted && !planned->stub && !planned->left_out &&
-				   ends[planned->block];
+		planned->inlined = wanted && !planned->stub && !planned->left_out
+					   ? leaf_at[planned->block]
+					   : 0;
+		nr_apart += planned->inlined && f->leaves[planned->inlined - 1].apart_size;
 	}
-	free(ends);
-	return 0;
+	free(leaf_at);
+	job->plan.leaves = f->leaves;
+	job->plan.nr_leaves = f->nr_leaves;
+	f->leaves = NULL;
+	return nr_apart ? add_aparts(job, nr_apart, err) : 0;
 }
 
 int me_job_inline_leaves(struct me_job *job, struct mp_err *err)

@@ -65,6 +65,8 @@ static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placeme
 
 	if (block == MP_NONE || copy + 1 >= placement->nr_copies)
 		return false;
+	if (placement->copies[copy + 1].apart)
+		return false;
 	if (placement->nr_stubs)
 		return me_place_arrival(cfg, placement, &placement->copies[copy], block) ==
 		       copy + 1;
@@ -102,18 +104,13 @@ static bool begins_with_endbr64(const struct mp_cfg *cfg, const struct mp_block 
 }
 
 /* Instructions of the called function take the place of the call at the block's end. */
-static void shape_inlined(const struct mp_cfg *cfg, struct me_copy *copy)
+static void shape_inlined(const struct me_placement *placement, struct me_copy *copy, uint32_t leaf)
 {
-	const struct mp_block *block = &cfg->blocks[copy->block];
-	struct me_leaf leaf;
-
-	if (block->term != MP_TERM_FALL || block->size < ME_LEAF_CALL_SIZE ||
-	    !me_leaf_called(cfg, block->vaddr + block->size - ME_LEAF_CALL_SIZE, &leaf))
-		return;
 	copy->inlined = true;
-	copy->inlined_size = leaf.size;
-	copy->callee = leaf.func;
-	copy->body_size -= ME_LEAF_CALL_SIZE;
+	copy->inlined_size = copy->apart ? placement->leaves[leaf].apart_size
+					 : placement->leaves[leaf].size;
+	copy->leaf = leaf;
+	copy->body_size = copy->apart ? 0 : copy->body_size - ME_LEAF_CALL_SIZE;
 }
 
 static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t index,
@@ -132,6 +129,10 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 				  (copy->endbr64 ? ENDBR64 : 0);
 		copy->falls = next_is(cfg, placement, index, block->vaddr);
 		copy->jump = !copy->falls;
+		return;
+	}
+	if (copy->apart) {
+		shape_inlined(placement, copy, planned->inlined - 1U);
 		return;
 	}
 	switch (block->term) {
@@ -157,7 +158,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		if (planned->via_slot)
 			copy->body_size -= ME_PLT_BRANCH_SIZE;
 		else if (planned->inlined)
-			shape_inlined(cfg, copy);
+			shape_inlined(placement, copy, planned->inlined - 1U);
 		break;
 	default: copy->body_size = block->size; break;
 	}
@@ -436,6 +437,59 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 	qsort(out->edge_stubs, out->nr_edge_stubs, sizeof(*out->edge_stubs), me_edge_stub_compare);
 }
 
+static bool is_divided(const struct me_plan *plan, const struct me_plan_block *planned)
+{
+	return planned->inlined && !planned->apart && plan->leaves[planned->inlined - 1].apart_size;
+}
+
+/* The plan has what lies apart in the order of the copies that it belongs to. Return: false: out of memory. */
+static bool find_divided(const struct me_plan *plan, struct me_placement *out)
+{
+	uint32_t nr_near = 0, nr_apart = 0;
+
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		nr_near += is_divided(plan, &plan->blocks[i]);
+	out->divided = calloc((size_t)nr_near + 1, sizeof(*out->divided));
+	for (uint32_t i = 0, n = 0; out->divided && i < plan->nr_blocks; i++) {
+		if (is_divided(plan, &plan->blocks[i]))
+			out->divided[n++].near = i;
+		out->copies[i].apart = plan->blocks[i].apart;
+		if (plan->blocks[i].apart && nr_apart < nr_near)
+			out->divided[nr_apart++].apart = i;
+	}
+	out->nr_divided = nr_apart;
+	return out->divided;
+}
+
+static int compare_near(const void *a, const void *b)
+{
+	const struct me_divided *x = a, *y = b;
+
+	return x->near < y->near ? -1 : x->near > y->near;
+}
+
+static int compare_apart(const void *a, const void *b)
+{
+	const struct me_divided *x = a, *y = b;
+
+	return x->apart < y->apart ? -1 : x->apart > y->apart;
+}
+
+int64_t me_place_apart(const struct me_placement *placement, const struct me_copy *copy)
+{
+	uint32_t at = (uint32_t)(copy - placement->copies);
+	const struct me_divided key = {.near = at, .apart = at}, *found;
+	const struct me_copy *near, *apart;
+
+	found = bsearch(&key, placement->divided, placement->nr_divided, sizeof(key),
+			copy->apart ? compare_apart : compare_near);
+	if (!found)
+		return 0;
+	near = &placement->copies[found->near];
+	apart = &placement->copies[found->apart];
+	return (int64_t)(apart->new_vaddr - (near->new_vaddr + near->body_size));
+}
+
 int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	     const struct me_instrumentation *added, uint64_t base, struct me_placement *out,
 	     struct mp_err *err)
@@ -447,8 +501,9 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 				     .first_warm = plan->nr_blocks,
 				     .stubs = added->stubs,
 				     .nr_stubs = added->nr_stubs,
+				     .leaves = plan->leaves,
 				     .counters = added->counters};
-	if (!allocate(cfg, plan, added, out)) {
+	if (!allocate(cfg, plan, added, out) || !find_divided(plan, out)) {
 		me_placement_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
@@ -496,11 +551,14 @@ void me_placement_fini(struct me_placement *placement)
 	free(placement->target_from_outside);
 	free(placement->edge_stubs);
 	free(placement->followers);
+	free(placement->divided);
 	placement->copies = NULL;
 	placement->target_from_outside = placement->target_from_inside = placement->copy_of_block =
 		NULL;
 	placement->notes = NULL;
 	placement->edge_stubs = NULL;
 	placement->followers = NULL;
+	placement->divided = NULL;
+	placement->nr_divided = 0;
 	placement->nr_followers = placement->cap_followers = 0;
 }

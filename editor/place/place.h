@@ -30,8 +30,7 @@ struct me_copy {
 	uint32_t body_size;
 	uint32_t stub;			  /* 0: a copy; else 1 + index in @stubs */
 	uint8_t align_log2, align_offset; /* as in the plan */
-	bool new_line;			  /* as in the plan */
-	uint8_t inlined_size;		  /* bytes of the inlined instructions */
+	uint16_t inlined_size;		  /* bytes of the inlined instructions */
 	uint64_t new_vaddr;
 	uint32_t new_size;	   /* body, branch and jump; padding before it not counted */
 	uint8_t run;		   /* as in the plan */
@@ -45,10 +44,12 @@ struct me_copy {
 	bool left_out : 1;  /* it has none of the block's instructions */
 	bool via_slot : 1;  /* as in the plan; this call or jump precedes @jump */
 	bool inlined : 1;   /* as in the plan; the instructions precede @jump */
+	bool new_line : 1;  /* as in the plan */
+	bool apart : 1;	    /* as in the plan: it has nothing but inlined instructions */
 	uint8_t version;    /* enum me_version */
 	union {
 		uint32_t branch_to; /* target of the branch; MP_NONE: old code */
-		uint32_t callee;    /* if @inlined: cfg function */
+		uint32_t leaf;	    /* if @inlined: index in me_placement.leaves */
 	};
 	uint32_t jump_to; /* target of the jump; MP_NONE: old code */
 };
@@ -65,6 +66,11 @@ struct me_copy_followers {
 /* The end of block @from leads to the stub @copy before block @to. */
 struct me_edge_stub {
 	uint32_t from, to, copy;
+};
+
+/* Copies: @apart has the rest of what is inlined at the end of @near. */
+struct me_divided {
+	uint32_t near, apart;
 };
 
 struct me_placement {
@@ -86,6 +92,9 @@ struct me_placement {
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* those of the instrumentation */
 	uint32_t nr_stubs;
+	const struct me_leaf *leaves; /* as in the plan */
+	struct me_divided *divided;   /* ascending, by both */
+	uint32_t nr_divided;
 	struct me_stub_places places;	     /* addresses that stubs name */
 	uint8_t counters;		     /* enum me_counters */
 	uint64_t base, end;		     /* [base, end): all copies */
@@ -123,6 +132,11 @@ uint64_t me_place_branch(const struct mp_cfg *cfg, const struct me_placement *pl
 			 const struct me_copy *copy);
 uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *placement,
 		       const struct me_copy *copy);
+/*
+ * Return: bytes from the code in place of a call to the rest of that code, for the copy that has the one or the other;
+ * 0: there is no rest.
+ */
+int64_t me_place_apart(const struct me_placement *placement, const struct me_copy *copy);
 /* Return: the address in the original that this branch, or jump, would lead to. */
 uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy);
 uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy);

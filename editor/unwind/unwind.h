@@ -39,7 +39,12 @@ struct me_placed {
 	 * stub, the stack pointer is ME_RED_ZONE lower.
 	 */
 	uint8_t call_off;
+	/* No copy: all of the code belongs to what replaces the call at the block's end. */
+	bool apart;
 };
+
+/* Bytes of such a call. */
+#define ME_PLACED_CALL 5
 
 struct me_unwind {
 	/* Three consecutive parts, each 8-aligned, from the requested base_vaddr on. */

@@ -39,7 +39,7 @@ struct builder {
 /* Bytes of the block that the copy begins with. */
 static uint64_t body_of(const struct me_placed *placed, const struct mp_block *block)
 {
-	return placed->left_out ? 0 : block->size - block->term_len;
+	return placed->left_out || placed->apart ? 0 : block->size - block->term_len;
 }
 
 static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
@@ -198,13 +198,15 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 
 	if (!placed->new_size && !placed->padding)
 		return;
+	if (placed->apart)
+		line = mp_cfi_line_at(table, off + block->size - ME_PLACED_CALL);
 	put_row(b, new_off, &source->cie, &table->lines[line].row);
 	if (placed->call_off) {
 		put_row(b, new_off + placed->call_off, &source->cie, &b->lowered);
 		put_row(b, new_off + placed->call_off + CALL, &source->cie,
 			&table->lines[line].row);
 	}
-	if (placed->stub)
+	if (placed->stub || placed->apart)
 		return;
 	/* At @end itself lies a branch, an added jump or padding, if anything. */
 	if (placed->new_size == body_of(placed, block) + (uint64_t)placed->grown &&
@@ -328,6 +330,9 @@ static bool put_sites(struct builder *b, const struct me_placed *placed, const s
 
 		if (old->start >= end)
 			break;
+		if (placed->apart && (old->start > end - ME_PLACED_CALL ||
+				      old->start + old->size <= end - ME_PLACED_CALL))
+			continue;
 		from = old->start > start ? old->start - start : 0;
 		to = old->start + old->size < end ? old->start + old->size - start : block->size;
 		if (from > body)
@@ -515,7 +520,7 @@ int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint
 		ret = mp_err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < nr_placed && !ret; i++) {
 		ret = check_placed(&b, i);
-		if (!ret && !placed[i].passed_by)
+		if (!ret && !placed[i].passed_by && !placed[i].apart)
 			b.placed_of[placed[i].version][placed[i].block] = i;
 	}
 	if (!ret)

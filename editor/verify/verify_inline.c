@@ -17,7 +17,7 @@
 enum {
 	LANDING = 4, /* bytes of endbr64 */
 	RSP = 7,     /* in unwind rows */
-	PARTS_MAX = 32,
+	PARTS_MAX = 200,
 };
 
 enum answer {
@@ -67,96 +67,121 @@ static uint64_t find_last(const struct vf *vf, const struct mp_map_piece *p, str
 	}
 }
 
-/* Places of a function: those to which its blocks lead, and those that a part stands for. */
-struct places {
-	uint64_t vaddr[3 * PARTS_MAX + 1];
-	bool wanted[3 * PARTS_MAX + 1], found[3 * PARTS_MAX + 1];
+/* The parts that stand for a function in place of a call, in the order in which they were found. */
+struct parts {
+	uint32_t piece[PARTS_MAX];
 	uint32_t nr;
 };
 
-static uint32_t place_at(struct places *places, uint64_t vaddr)
+/* Return: is there a part for the place @old, or is it @now, where a piece begins that stands for it? */
+static bool add_part(const struct vf *vf, struct parts *parts, uint64_t old, uint64_t now)
 {
-	uint32_t i = 0;
+	const struct mp_map_piece *pieces = vf->map->pieces;
 
-	while (i < places->nr && places->vaddr[i] != vaddr)
-		i++;
-	if (i == places->nr) {
-		places->vaddr[i] = vaddr;
-		places->wanted[i] = places->found[i] = false;
-		places->nr++;
+	for (uint32_t i = 0; i < parts->nr; i++)
+		if (pieces[parts->piece[i]].old_vaddr == old)
+			return true;
+	for (uint32_t i = vf_first_piece(vf, now);
+	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++) {
+		if (pieces[i].old_vaddr != old || !pieces[i].old_size || vf->inlined[i].behind)
+			continue;
+		if (parts->nr == PARTS_MAX)
+			return false;
+		parts->piece[parts->nr++] = i;
+		return true;
 	}
-	return i;
+	return false;
 }
 
-/* Does a part stand for each place to which a block leads, and for no other? */
-static bool are_complete(const struct places *places)
+/* Follows the branches at the end of @p, in the original and now, to further parts. Return: false: no parts. */
+static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map_piece *p)
 {
-	for (uint32_t i = 0; i < places->nr; i++)
-		if (places->wanted[i] != places->found[i])
+	uint64_t end = p->new_vaddr + p->new_size, fall = p->old_vaddr + p->old_size, at, rest;
+	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
+	struct vf_insn last = {0}, now = {0};
+	uint64_t k = find_last(vf, p, &last);
+	bool branches = last.kind == VF_JCC, swapped = false;
+
+	if (k == UINT64_MAX || (!b && p->new_size))
+		return false;
+	if (last.kind == VF_STOP)
+		return true;
+	if (last.kind == VF_JMP)
+		fall = last.target;
+	else if (!branches)
+		k = p->old_size;
+	if (k > p->new_size)
+		return false;
+	at = p->new_vaddr + k;
+	if (branches) {
+		if (!vf_decode(b + k, end - at, at, &now) || now.kind != VF_JCC)
+			return false;
+		swapped = now.cc != last.cc;
+		if (!add_part(vf, parts, swapped ? fall : last.target, now.target))
+			return false;
+		at += now.len;
+	}
+	if (at == end)
+		rest = vf_falls_to(vf, p);
+	else if (vf_decode(b + (at - p->new_vaddr), end - at, at, &now) && now.kind == VF_JMP)
+		rest = now.target;
+	else
+		return false;
+	return add_part(vf, parts, swapped ? last.target : fall, rest);
+}
+
+/* Do pieces stand for the function that goes on at the original of piece @first: all to which branches lead? */
+static bool find_parts(const struct vf *vf, uint32_t first, struct parts *parts)
+{
+	parts->nr = 0;
+	if (!add_part(vf, parts, vf->map->pieces[first].old_vaddr,
+		      vf->map->pieces[first].new_vaddr) ||
+	    parts->piece[0] != first)
+		return false;
+	for (uint32_t i = 0; i < parts->nr; i++)
+		if (!follow(vf, parts, &vf->map->pieces[parts->piece[i]]))
 			return false;
 	return true;
-}
-
-/*
- * Return: how many pieces from @first on stand for the function that goes on at @entry: one for each
- * place that its blocks lead to; 0: they do not.
- */
-static uint32_t count_parts(const struct vf *vf, uint32_t first, uint64_t entry)
-{
-	struct places places = {.nr = 0};
-
-	places.wanted[place_at(&places, entry)] = true;
-	for (uint32_t n = 0; n < PARTS_MAX && first + n < vf->map->nr_pieces; n++) {
-		const struct mp_map_piece *p = &vf->map->pieces[first + n];
-		uint32_t place = place_at(&places, p->old_vaddr);
-		struct vf_insn last;
-
-		if (!p->old_size || places.found[place] || find_last(vf, p, &last) == UINT64_MAX)
-			return 0;
-		places.found[place] = true;
-		if (last.kind == VF_JCC || last.kind == VF_JMP)
-			places.wanted[place_at(&places, last.target)] = true;
-		if (last.kind != VF_STOP && last.kind != VF_JMP)
-			places.wanted[place_at(&places, p->old_vaddr + p->old_size)] = true;
-		if (are_complete(&places))
-			return n + 1;
-	}
-	return 0;
 }
 
 int vf_find_inlined(struct vf *vf)
 {
 	const struct mp_map_piece *p = vf->map->pieces;
+	struct parts parts;
 
-	vf->inlined = calloc((size_t)vf->map->nr_pieces + 1, 1);
+	vf->inlined = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vf->inlined));
 	if (!vf->inlined)
 		return -ENOMEM;
 	/* An output with stubs of its own keeps all calls. */
 	if (vf_has_stubs(vf) || vf->audit_section || vf->call_section)
 		return 0;
 	for (uint32_t i = 1; i < vf->map->nr_pieces; i++) {
-		uint32_t nr = 0;
 		uint64_t callee;
 
-		if (vf->inlined[i - 1] || p[i - 1].old_size < VF_CALL_SIZE ||
+		if (vf->inlined[i - 1].behind || vf->inlined[i].behind ||
+		    p[i - 1].old_size < VF_CALL_SIZE ||
 		    p[i - 1].new_size != p[i - 1].old_size - VF_CALL_SIZE)
 			continue;
 		callee = callee_of(vf, &p[i - 1]);
-		if (callee && p[i].old_vaddr == behind_landing(vf, callee))
-			nr = count_parts(vf, i, p[i].old_vaddr);
-		for (uint32_t n = 0; n < nr; n++)
-			vf->inlined[i + n] = (uint8_t)(n + 1);
+		if (!callee || p[i].old_vaddr != behind_landing(vf, callee) ||
+		    !find_parts(vf, i, &parts))
+			continue;
+		for (uint32_t n = 0; n < parts.nr; n++)
+			vf->inlined[parts.piece[n]] = (struct vf_inlined){
+				.behind = i, .next = n + 1 < parts.nr ? parts.piece[n + 1] : 0};
 	}
 	return 0;
 }
 
-/* Return: the last part of the code that @p belongs to. */
+/* Return: the last part that stands in place of the call that @p replaces. */
 static const struct mp_map_piece *last_part(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct mp_map_piece *end = vf->map->pieces + vf->map->nr_pieces;
+	uint32_t behind = vf->inlined[p - vf->map->pieces].behind;
 
-	while (p + 1 < end &&
-	       vf->inlined[p + 1 - vf->map->pieces] == vf->inlined[p - vf->map->pieces] + 1)
+	p = vf->map->pieces + behind;
+	while (p + 1 < end && vf->inlined[p + 1 - vf->map->pieces].behind == behind &&
+	       p[1].new_vaddr == p->new_vaddr + p->new_size)
 		p++;
 	return p;
 }
@@ -165,7 +190,7 @@ bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code 
 {
 	const struct mp_map_piece *p = &vf->map->pieces[i], *caller, *last;
 
-	if (vf->inlined[i] != 1)
+	if (!i || vf->inlined[i].behind != i)
 		return false;
 	caller = vf_inlined_caller(vf, p);
 	last = last_part(vf, p);
@@ -190,13 +215,20 @@ bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *
 	return false;
 }
 
+bool vf_inlined_holds(const struct vf *vf, uint64_t old)
+{
+	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
+		if (vf->inlined[i].behind &&
+		    old - vf->map->pieces[i].old_vaddr < vf->map->pieces[i].old_size)
+			return true;
+	return false;
+}
+
 bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now)
 {
-	const struct mp_map_piece *last = last_part(vf, p);
-
-	for (const struct mp_map_piece *q = vf_inlined_caller(vf, p) + 1; q <= last; q++)
-		if (q->old_vaddr == old)
-			return q->new_vaddr == now;
+	for (uint32_t i = vf->inlined[p - vf->map->pieces].behind; i; i = vf->inlined[i].next)
+		if (vf->map->pieces[i].old_vaddr == old)
+			return vf->map->pieces[i].new_vaddr == now;
 	return false;
 }
 
@@ -217,7 +249,9 @@ int vf_make_answers(const struct vf *vf)
 
 bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k)
 {
-	return p + 1 < vf->map->pieces + vf->map->nr_pieces && vf_is_inlined(vf, p + 1) &&
+	uint32_t i = (uint32_t)(p - vf->map->pieces) + 1;
+
+	return i < vf->map->nr_pieces && vf->inlined[i].behind == i &&
 	       k + VF_CALL_SIZE == p->old_size;
 }
 
@@ -276,8 +310,6 @@ static bool is_plain_return(const struct vf *vf, uint64_t at, const struct vf_in
 static const char *why_not(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
 			   const struct vf_insn *insn, const struct vf_full *f, bool last)
 {
-	if (!vf_piece_holding(vf, at))
-		return "an inlined function has no copy of its own";
 	if (insn->kind == VF_STOP)
 		return last && is_plain_return(vf, at, insn, f)
 			       ? NULL
@@ -389,6 +421,11 @@ static int check_caller(const struct vf *vf, const struct mp_map_piece *p)
 	return 0;
 }
 
+static bool has_debug(const struct mp_elf *elf)
+{
+	return mp_elf_section(elf, ".debug_info") || mp_elf_section(elf, ".zdebug_info");
+}
+
 int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct mp_map_piece *caller = vf_inlined_caller(vf, p);
@@ -396,11 +433,15 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, callee);
 	int ret = 0;
 
-	if (p[-1].new_vaddr + p[-1].new_size != p->new_vaddr)
+	if (caller + 1 == p && caller->new_vaddr + caller->new_size != p->new_vaddr)
 		return vf_refuse(vf, p->new_vaddr, "inlined code does not follow its caller");
+	if (p > last_part(vf, p) && has_debug(vf->n))
+		return vf_refuse(
+			vf, p->new_vaddr,
+			"inlined code lies apart, and debug information says nothing of it");
 	if (!fde || fde->start != callee || p->old_vaddr < callee ||
 	    p->old_vaddr + p->old_size > fde->start + fde->size ||
-	    !mp_elf_is_readonly(vf->o, callee))
+	    !mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, call_of(caller), "the replaced call leads to no function");
 	if (caller + 1 == p) {
 		ret = check_caller(vf, caller);

@@ -91,9 +91,13 @@ static const struct vf_fde *old_fde(const struct vf *vf, uint64_t new_vaddr)
 	/* An empty copy (a dropped jump) of the function before may have the same address, and so may
 	 * empty parts of inlined code. Inlined instructions belong to the function with the call. */
 	while (i + 1 < vf->map->nr_pieces && !piece[i].new_size &&
-	       piece[i + 1].new_vaddr == new_vaddr && (vf->inlined[i] || !vf->inlined[i + 1]))
+	       piece[i + 1].new_vaddr == new_vaddr &&
+	       (vf->inlined[i].behind || !vf->inlined[i + 1].behind))
 		i++;
-	return i < vf->map->nr_pieces ? vf_eh_find(&vf->old_eh, piece[i].old_vaddr) : NULL;
+	if (i == vf->map->nr_pieces)
+		return NULL;
+	piece = vf_is_inlined(vf, &piece[i]) ? vf_inlined_caller(vf, &piece[i]) : &piece[i];
+	return vf_eh_find(&vf->old_eh, piece->old_vaddr);
 }
 
 static uint64_t next_table(const struct vf *vf, uint32_t i, uint64_t end)

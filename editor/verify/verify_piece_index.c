@@ -67,7 +67,7 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 		return false;
 	for (uint32_t i = vf_first_piece(vf, now);
 	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].old_vaddr == old && !vf->inlined[i])
+		if (pieces[i].old_vaddr == old && !vf->inlined[i].behind)
 			return true;
 	return false;
 }
@@ -148,12 +148,12 @@ int vf_index_pieces(struct vf *vf)
 	vf->nr_by_old = rank;
 	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
 	for (uint32_t i = 0; i < nr; i++)
-		if (vf->map->pieces[i].old_size && !vf->inlined[i])
+		if (vf->map->pieces[i].old_size && !vf->inlined[i].behind)
 			index_piece(vf, i);
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
-		if (p->old_size && !vf->inlined[i] &&
+		if (p->old_size && !vf->inlined[i].behind &&
 		    vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
 			return vf_refuse(vf, p->old_vaddr,
 					 "two copies of this code have different lengths");

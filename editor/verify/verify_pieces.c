@@ -414,7 +414,8 @@ static int check_text_relocs(const struct vf *vf)
 		uint64_t at = vf->o->dyn_relocs[i].vaddr;
 
 		for (uint64_t k = at; k < at + 8; k++)
-			if (vf_is_text(vf, k) && vf_piece_holding(vf, k))
+			if (vf_is_text(vf, k) &&
+			    (vf_piece_holding(vf, k) || vf_inlined_holds(vf, k)))
 				return vf_refuse(vf, at, "the loader relocates moved code");
 	}
 	return 0;
@@ -439,9 +440,9 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 
 		ret = check_padding(vf, at, pieces[i].new_vaddr);
 		if (!ret)
-			ret = vf->inlined[i]	   ? check_inlined(vf, &pieces[i])
-			      : pieces[i].old_size ? check_piece(vf, &pieces[i])
-						   : vf_check_stub(vf, &pieces[i]);
+			ret = vf->inlined[i].behind ? check_inlined(vf, &pieces[i])
+			      : pieces[i].old_size  ? check_piece(vf, &pieces[i])
+						    : vf_check_stub(vf, &pieces[i]);
 	}
 	return ret;
 }

@@ -188,6 +188,12 @@ struct vf_refs {
  * vf_mark_*(), the headers and the scan. Steps that check get it const, and write only through
  * @result, @marks and @err.
  */
+/* A piece may be a part of the code that replaces a call. */
+struct vf_inlined {
+	uint32_t behind; /* 1 + index of the piece that lacks the call; 0: an ordinary piece */
+	uint32_t next;	 /* index of another part of the same code; 0: this is the last one */
+};
+
 struct vf {
 	const struct mp_elf *o, *n;	     /* original, output */
 	const struct me_verify_debug *debug; /* NULL: none */
@@ -249,8 +255,7 @@ struct vf {
 	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
 	uint32_t nr_by_old;
 	uint32_t *next_copy; /* per piece: another copy of the same block, or VF_NONE */
-	/* Per piece: n: the nth part of the code that replaces a call; 0: an ordinary piece */
-	uint8_t *inlined;
+	struct vf_inlined *inlined; /* per piece */
 
 	uint64_t *cuts; /* old text: function starts that nothing reaches over */
 	uint32_t nr_cuts;
@@ -478,14 +483,16 @@ int vf_find_inlined(struct vf *vf);
 /* Is @p such a piece? It is no copy to which anything from outside may lead. */
 static inline bool vf_is_inlined(const struct vf *vf, const struct mp_map_piece *p)
 {
-	return vf->inlined[p - vf->map->pieces];
+	return vf->inlined[p - vf->map->pieces].behind;
 }
 /* Return: the piece before all parts, which lacks the call that the inlined piece @p replaces. */
 static inline const struct mp_map_piece *vf_inlined_caller(const struct vf *vf,
 							   const struct mp_map_piece *p)
 {
-	return p - vf->inlined[p - vf->map->pieces];
+	return vf->map->pieces + vf->inlined[p - vf->map->pieces].behind - 1;
 }
+/* Does an inlined piece stand for the code at @old? Looks at all pieces. */
+bool vf_inlined_holds(const struct vf *vf, uint64_t old);
 /* Does another part of the code that @p belongs to stand for @old, and start at @now? */
 bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now);
 /* Is @now the place of the return that the last part of this code has in the original? Not from itself. */
@@ -495,7 +502,7 @@ int vf_make_answers(const struct vf *vf);
 /* Does the copy @p lack the call at offset @k of the original, its last instruction, since the next
  * piece replaces it? */
 bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
-/* Code that replaces a call. */
+/* Code that replaces a call, in place of the call. */
 struct vf_inlined_code {
 	uint32_t piece;	     /* its first */
 	uint64_t call;	     /* old address */

@@ -15,6 +15,7 @@
 #include "editor/evidence/leaf.h"
 #include "editor/layout/plan_all.h"
 #include "editor/verify/verify.h"
+#include "libprof/insn/insn.h"
 #include "tests/support/rewrite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,22 +34,36 @@ struct program {
 
 static struct program programs[NR_PROGRAMS];
 
-/* Small functions replace calls of them. Calls end their blocks. */
-static void inline_leaves(struct program *p)
+/* Return: 1 + index of the leaf that the call at the end of @block leads to; 0: none. */
+static uint16_t leaf_at_end(struct program *p, const struct mp_block *block)
 {
-	struct me_leaf leaf;
+	uint64_t call = block->vaddr + block->size - ME_LEAF_CALL_SIZE;
+	const uint8_t *bytes = mp_elf_bytes(p->elf, call, ME_LEAF_CALL_SIZE);
+	struct me_leaf *leaf = &p->plan.leaves[p->plan.nr_leaves];
+	struct mp_insn insn;
+	uint32_t func;
 
-	for (uint32_t i = 0; i < p->plan.nr_blocks; i++) {
+	if (block->term != MP_TERM_FALL || block->size < ME_LEAF_CALL_SIZE || !bytes ||
+	    bytes[0] != 0xe8 || mp_insn_decode(bytes, ME_LEAF_CALL_SIZE, call, &insn))
+		return 0;
+	func = mp_cfg_func_at(p->cfg, insn.target);
+	if (func == MP_NONE || p->cfg->funcs[func].vaddr != insn.target ||
+	    p->plan.nr_leaves == UINT16_MAX || !me_leaf_find(p->cfg, func, leaf) ||
+	    !me_leaf_caller(p->cfg, block->func))
+		return 0;
+	return (uint16_t)++p->plan.nr_leaves;
+}
+
+/* Small functions replace calls of them. Calls end their blocks. */
+static bool inline_leaves(struct program *p)
+{
+	p->plan.leaves = calloc((size_t)p->plan.nr_blocks + 1, sizeof(*p->plan.leaves));
+	for (uint32_t i = 0; p->plan.leaves && i < p->plan.nr_blocks; i++) {
 		struct me_plan_block *planned = &p->plan.blocks[i];
-		const struct mp_block *block = &p->cfg->blocks[planned->block];
 
-		planned->inlined =
-			block->term == MP_TERM_FALL && block->size >= ME_LEAF_CALL_SIZE &&
-			me_leaf_called(p->cfg, block->vaddr + block->size - ME_LEAF_CALL_SIZE,
-				       &leaf) &&
-			me_leaf_find(p->cfg, leaf.func, &leaf) &&
-			me_leaf_caller(p->cfg, block->func);
+		planned->inlined = leaf_at_end(p, &p->cfg->blocks[planned->block]);
 	}
+	return p->plan.leaves;
 }
 
 static bool prepare(const char *command, struct program *p)
@@ -66,10 +81,8 @@ static bool prepare(const char *command, struct program *p)
 	    mp_cfg_build(p->elf, &options, &p->cfg, &err))
 		return false;
 	movable = rewrite_movable(p->cfg);
-	if (!movable || me_plan_all(p->cfg, movable, NULL, &p->plan, &err))
+	if (!movable || me_plan_all(p->cfg, movable, NULL, &p->plan, &err) || !inline_leaves(p))
 		p->plan.nr_blocks = 0;
-	else
-		inline_leaves(p);
 	free(movable);
 	return p->plan.nr_blocks;
 }

@@ -29,6 +29,12 @@ static const char *const functions[][2] = {
 	{"leaf_backward", "jmp 2f; 1: ret; 2: test %edi, %edi; je 1b; inc %eax; jmp 1b"},
 	{"leaf_near_branches",
 	 "cmp $1, %edi; .byte 0x0f, 0x84; .long 1f - . - 4; inc %eax; 1: ret"},
+	{"leaf_loop", "1: dec %edi; jne 1b; ret"},
+	{"leaf_two_loops", "test %edi, %edi; je 1f; 2: inc %eax; 1: dec %edi; jne 2b; ret"},
+	{"leaf_large", ".rept 14; movabs $0x1122334455667788, %rax; .endr; ret"},
+	{"leaf_many", ".rept 9; test %edi, %edi; je 1f; inc %eax; 1: nop; .endr; ret"},
+	{"leaf_far",
+	 "test %edi, %edi; je 1f; .rept 14; movabs $0x1122334455667788, %rax; .endr; 1: ret"},
 	{"other_pop", "ret $8"},
 	{"other_bnd", "bnd ret"},
 	{"other_argument", "mov 8(%rsp), %rax; ret"},
@@ -42,7 +48,6 @@ static const char *const functions[][2] = {
 	{"other_leave", "leave; ret"},
 	{"other_call", "call leaf_plain; ret"},
 	{"other_indirect", "call *%rdi; ret"},
-	{"other_loop", "1: dec %edi; jne 1b; ret"},
 	{"other_tail", "jmp leaf_plain"},
 	{"other_system_call", "mov $56, %eax; syscall; ret"},
 	{"other_trap", "int3; ret"},
@@ -55,16 +60,14 @@ static const char *const functions[][2] = {
 	{"other_row", ".cfi_adjust_cfa_offset 8; mov %edi, %eax; .cfi_adjust_cfa_offset -8; ret"},
 	{"other_wrong_row", ".cfi_def_cfa %rdi, 8; mov %edi, %eax; ret"},
 	{"other_signal", ".cfi_signal_frame; mov %edi, %eax; ret"},
-	{"other_large", ".rept 14; movabs $0x1122334455667788, %rax; .endr; ret"},
-	{"other_two_loops", "test %edi, %edi; je 1f; 2: inc %eax; 1: dec %edi; jne 2b; ret"},
+	{"other_large", ".rept 210; movabs $0x1122334455667788, %rax; .endr; ret"},
+	{"other_loop_to_landing", "endbr64; dec %edi; jne other_loop_to_landing; ret"},
 	{"other_branch_out", "test %edi, %edi; je leaf_plain; ret"},
 	{"other_branch_push", "test %edi, %edi; je 1f; push %rbx; pop %rax; 1: ret"},
 	{"other_branch_pop", "test %edi, %edi; je 1f; ret; 1: ret $8"},
 	{"other_branch_trap", "test %edi, %edi; je 1f; ret; 1: ud2"},
 	{"other_counter", "jrcxz 1f; inc %eax; 1: ret"},
-	{"other_many", ".rept 9; test %edi, %edi; je 1f; inc %eax; 1: nop; .endr; ret"},
-	{"other_large_branch",
-	 "test %edi, %edi; je 1f; .rept 12; movabs $0x1122334455667788, %rax; .endr; 1: ret"},
+	{"other_many", ".rept 101; test %edi, %edi; je 1f; inc %eax; 1: nop; .endr; ret"},
 	{"other_branch_landing", "test %edi, %edi; je 1f; ret; 1: endbr64; ret"},
 	{"caller_plain",
 	 "sub $24, %rsp; .cfi_adjust_cfa_offset 24; mov %rdi, 8(%rsp); call leaf_plain; add $24, %rsp; .cfi_adjust_cfa_offset -24; ret"},
@@ -139,8 +142,8 @@ START_TEST(leaf_knows_which_functions_may_replace_calls)
 			nr[3]++;
 		}
 	}
-	ck_assert_uint_eq(nr[0], 16);
-	ck_assert_uint_eq(nr[1], 36);
+	ck_assert_uint_eq(nr[0], 21);
+	ck_assert_uint_eq(nr[1], 34);
 	ck_assert_uint_eq(nr[2], 2);
 	ck_assert_uint_eq(nr[3], 4);
 	mp_cfg_free(cfg);
@@ -200,6 +203,7 @@ static const struct shape shapes[] = {
 	{"leaf_backward", 4, {1, 2, 3, 4}, {1, 3, 3, 4}, {0, 2, 0, 0}, 6},
 	{"leaf_padded", 3, {1, 3, 3}, {2, 3, 3}, {2, 2, 0}, 8},
 	{"leaf_near_branches", 3, {1, 2, 3}, {2, 2, 3}, {2, 0, 0}, 7},
+	{"leaf_loop", 2, {1, 2}, {0, 2}, {2, 0}, 4},
 };
 
 START_TEST(leaf_has_short_branches_between_parts)
@@ -220,7 +224,7 @@ START_TEST(leaf_has_short_branches_between_parts)
 	ck_assert_uint_eq(leaf.nr_parts, shape->nr_parts);
 	for (uint8_t i = 0; i < leaf.nr_parts; i++) {
 		const struct me_leaf_part *part = &leaf.parts[i];
-		uint8_t size = me_leaf_end(&leaf, i, end);
+		uint8_t size = me_leaf_end(&leaf, i, 0, end);
 
 		ck_assert_uint_eq(part->next, shape->next[i]);
 		ck_assert_uint_eq(part->taken, shape->taken[i]);
@@ -230,10 +234,64 @@ START_TEST(leaf_has_short_branches_between_parts)
 			uint8_t to = end[k] == 0xeb ? part->next : part->taken;
 			uint8_t want = to == leaf.nr_parts ? leaf.size : leaf.parts[to].off;
 
-			ck_assert_uint_eq(part->off + part->size + k + 2 + end[k + 1], want);
+			ck_assert_int_eq(part->off + part->size + k + 2 + (int8_t)end[k + 1], want);
 		}
 	}
 	ck_assert_uint_eq(leaf.size, shape->size);
+	mp_cfg_free(cfg);
+	mp_elf_close(elf);
+	unlink(path);
+}
+END_TEST
+
+static int32_t displacement(const uint8_t *field)
+{
+	int32_t value;
+
+	memcpy(&value, field, sizeof(value));
+	return value;
+}
+
+/* leaf_two_returns with its first return apart, and leaf_far, whose branch is long where it is. */
+START_TEST(leaf_has_long_branches_between_parts_that_lie_apart)
+{
+	const struct mp_cfg_options options = {0};
+	static const uint8_t order[] = {0, 2, 1};
+	uint8_t end[ME_LEAF_END_MAX];
+	char path[256];
+	struct mp_elf *elf = open_program(path);
+	struct me_leaf leaf = {0}, far = {0};
+	struct mp_cfg *cfg;
+	struct mp_err err;
+
+	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		if (!strcmp(cfg->funcs[f].name, "leaf_two_returns"))
+			ck_assert(me_leaf_find(cfg, f, &leaf));
+		if (!strcmp(cfg->funcs[f].name, "leaf_far"))
+			ck_assert(me_leaf_find(cfg, f, &far));
+	}
+	ck_assert_uint_eq(leaf.nr_near, 3);
+	ck_assert(me_leaf_arrange(&leaf, order, 2));
+	ck_assert_uint_eq(leaf.nr_near, 2);
+	ck_assert_uint_eq(leaf.size, 2 + 6 + 5);
+	ck_assert_uint_eq(leaf.apart_size, 5 + 5);
+	/* jne, which leads apart, instead of je */
+	ck_assert_uint_eq(me_leaf_end(&leaf, 0, 1000, end), 6);
+	ck_assert_uint_eq(end[0], 0x0f);
+	ck_assert_uint_eq(end[1], 0x85);
+	ck_assert_int_eq(displacement(end + 2), 1000 - (2 + 6));
+	ck_assert_uint_eq(me_leaf_end(&leaf, 1, 1000, end), 0);
+	/* jmp behind the call */
+	ck_assert_uint_eq(me_leaf_end(&leaf, 2, 1000, end), 5);
+	ck_assert_uint_eq(end[0], 0xe9);
+	ck_assert_int_eq(displacement(end + 1), leaf.size - (1000 + 5 + 5));
+	/* Out of reach */
+	ck_assert_uint_eq(me_leaf_end(&leaf, 2, INT64_C(1) << 32, end), 0);
+
+	ck_assert_uint_eq(far.size, 2 + 6 + 140);
+	ck_assert_uint_eq(me_leaf_end(&far, 0, 0, end), 6);
+	ck_assert_int_eq(displacement(end + 2), 140);
 	mp_cfg_free(cfg);
 	mp_elf_close(elf);
 	unlink(path);
@@ -249,6 +307,7 @@ static Suite *leaf_suite(void)
 	tcase_add_test(tc, leaf_has_neither_landing_nor_return);
 	tcase_add_loop_test(tc, leaf_has_short_branches_between_parts, 0,
 			    (int)(sizeof(shapes) / sizeof(shapes[0])));
+	tcase_add_test(tc, leaf_has_long_branches_between_parts_that_lie_apart);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
