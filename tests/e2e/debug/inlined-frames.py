@@ -3,8 +3,8 @@
 """inlined-frames TOOL ORIGINAL OUTPUT MOVED - compares frames at all instructions of code that replaces calls.
 
 At such an instruction of OUTPUT, TOOL (addr2line or one with its options) must name the frames that it names in
-ORIGINAL for the same instruction of the called function, and then those that it names there for the call. MOVED is the
-program that lists these places. Prints how many instructions and calls were compared. Exit status: 1: frames differ.
+ORIGINAL for the same instruction of the called function, and then those that it names there for the call. A called
+function of which ORIGINAL's debug information says nothing has no frame. MOVED is the program that lists these places. Prints how many instructions and calls were compared. Exit status: 1: frames differ.
 """
 import os
 import re
@@ -52,6 +52,8 @@ def main():
         return 1
     wrong = 0
     for triple, a, b, c in zip(triples, now, was, calls):
+        if all(where.split(":")[0] in ("", "??") for _, where in b):
+            b = []
         if plain(a) == plain(b + c):
             continue
         wrong += 1

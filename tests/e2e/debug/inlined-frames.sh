@@ -14,10 +14,10 @@ here=$root/tests/e2e/debug
 data=$root/tests/data
 
 # optimise NAME LEAST [OPTIONS]: NAME.out has code in place of at least LEAST calls, and an entry for each but those of
-# functions that do nothing
+# functions that do nothing. Up to $LEFT calls lead to functions of a library that was compiled without -g.
 optimise() {
 	command_ends 0 "$1" "$BUILD/morph-optimize" --all --report=json "${@:3}" -o "$1.out" "$1"
-	jq -e ".code.inlined >= $2 and .debug.inlined >= $2 and .debug.inlined_left == 0 and .debug.units_left == 0" \
+	jq -e ".code.inlined >= $2 and .debug.inlined >= $2 and .debug.inlined_left <= ${LEFT:-0} and .debug.units_left == 0" \
 		out.txt >/dev/null || fail "$1: $(jq -c '.code.inlined, .debug' out.txt)"
 }
 
@@ -96,7 +96,7 @@ own() { # NAME LEAST ARGS...
 	cp "$BUILD/$name" .
 	optimise "$name" 5
 	told "$name" addr2line llvm-addr2line
-	optimise "$name" 20 --stress-inline="${SEED:-1}"
+	LEFT=8 optimise "$name" 20 --stress-inline="${SEED:-1}"
 	told "$name" addr2line
 	optimise "$name" 5
 	[ "$least" = 0 ] || stacks "$name" "$least" "$@"
