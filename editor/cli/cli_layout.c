@@ -27,7 +27,7 @@ static const struct argp_option layout_options[] = {
 	 "functions=auto (default), functions=ph, functions=cds, functions=original; line=64 "
 	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes;"
 	 " no-tails: copy no short way out twice; no-slots: copies call functions of libraries through "
-	 "stubs, as before; no-inline: no code of a small function replaces calls of it; "
+	 "stubs, as before; no-inline: no code of a leaf function replaces calls of it; "
 	 "huge-pages: align the new code for pages of 2 MiB",
 	 0},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", HIDDEN, NULL, 0},

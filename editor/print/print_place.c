@@ -15,7 +15,9 @@ static void print_copy(FILE *out, const struct me_print *data, uint32_t i)
 		me_print_zone(i < p->first_warm ? ME_ZONE_HOT : ME_ZONE_WARM));
 	if (copy->stub)
 		fputs(", stub", out);
-	if (copy->clone)
+	if (copy->apart)
+		fputs(", apart", out);
+	else if (copy->clone)
 		fputs(", clone", out);
 	if (copy->inlined)
 		fprintf(out, ", %u bytes of a called function", copy->inlined_size);

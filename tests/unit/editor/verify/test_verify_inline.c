@@ -121,6 +121,70 @@ START_TEST(verify_refuses_changed_bits_of_inlined_code)
 }
 END_TEST
 
+/* Return: the first piece of the code that lies apart, which the plan has behind everything else. */
+static uint32_t first_apart(const struct pair *p)
+{
+	uint32_t i = p->map->nr_pieces;
+
+	while (i--) {
+		uint32_t k = 0;
+
+		/* Each block has one copy of its own, too. */
+		while (k < i && p->map->pieces[k].old_vaddr != p->map->pieces[i].old_vaddr)
+			k++;
+		if (k == i)
+			return i + 1;
+	}
+	return 0;
+}
+
+START_TEST(verify_refuses_changed_bits_of_code_that_lies_apart)
+{
+	uint32_t nr_apart = 0;
+
+	for (uint64_t seed = 3; seed < 20; seed += 4) {
+		char line[512];
+		struct pair p;
+		uint32_t first;
+
+		snprintf(line, sizeof(line), "%s -s", builds[_i]);
+		pair_make(&p, line, seed, PAIR_DIVIDED);
+		first = first_apart(&p);
+		nr_apart += p.map->nr_pieces - first;
+		for (uint32_t i = first; i < p.map->nr_pieces; i++) {
+			const struct mp_map_piece *piece = &p.map->pieces[i];
+
+			for (uint32_t bit = 0; bit < 8 * piece->new_size; bit++) {
+				uint64_t at = piece->new_vaddr + bit / 8;
+				struct mp_err err;
+
+				*pair_at(&p, at) ^= (uint8_t)(1 << bit % 8);
+				ck_assert_msg(pair_verify(&p, p.size, &err) == -EBADMSG,
+					      "seed %d, bit %u at %#llx: accepted", (int)seed,
+					      bit % 8, (unsigned long long)at);
+				pair_restore(&p);
+			}
+		}
+		pair_free(&p);
+	}
+	ck_assert_uint_ge(nr_apart, 10);
+}
+END_TEST
+
+/* Debug information has one range for such code, so none of it may lie apart. */
+START_TEST(verify_finds_no_code_apart_beside_debug_information)
+{
+	char line[512];
+	struct pair p;
+
+	snprintf(line, sizeof(line), "%s -g", builds[_i]);
+	pair_make(&p, line, 3, PAIR_DIVIDED);
+	ck_assert_uint_ge(p.report.nr_inlined, 5);
+	ck_assert_uint_eq(first_apart(&p), p.map->nr_pieces);
+	pair_free(&p);
+}
+END_TEST
+
 /* Puts the code of another inlined function of the same length there. */
 START_TEST(verify_refuses_another_function)
 {
@@ -309,6 +373,8 @@ static Suite *verify_inline_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_inlined_code, 0, 2 * NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_another_function, 0, 2 * NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_a_wrong_map_of_parts, 0, 2 * NR_BUILDS);
+	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_code_that_lies_apart, 0, NR_BUILDS);
+	tcase_add_loop_test(tc, verify_finds_no_code_apart_beside_debug_information, 0, NR_BUILDS);
 	tcase_add_loop_test(tc, verify_wants_a_plain_function_and_a_plain_caller, 0,
 			    (int)(sizeof(changes) / sizeof(changes[0])));
 	suite_add_tcase(suite, tc);
