@@ -149,8 +149,9 @@ static bool has_room(const struct patcher *p, uint32_t block)
 
 /*
  * Write a jump over the old start of a copied block. It must lie inside the block, or reach into
- * padding that nothing reaches, and no target may lie in its middle. Return addresses are no problem: a call in these bytes runs
- * only after control came through the block's start, which is now the jump.
+ * padding that nothing reaches, and no target may lie in its middle. Return addresses are no
+ * problem: a call in these bytes runs only after control came through the block's start, which is
+ * now the jump.
  */
 static int patch_block(struct patcher *p, const struct me_copy *copy)
 {
