@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * leaf - calls small functions that call nothing: with integers, floating point, memory, addresses of data and
- * functions; one that does nothing; some with branches and several returns. Others may not replace their calls: they
- * use the stack, call or loop. Compiles as C and as C++, there with exceptions that a signal handler throws out of
+ * functions; one that does nothing; some with branches, loops and several returns. Others may not replace their calls:
+ * they use the stack or call. Compiles as C and as C++, there with exceptions that a signal handler throws out of
  * such functions.
  */
 #include <signal.h>
@@ -13,6 +13,7 @@
 
 #define LEAF __attribute__((noinline, noclone, noipa))
 
+static const char *const texts[] = {"17", "  4", "-3", "+99", "x", "12345678901", " -  1"};
 static unsigned int total;
 static int table[16] = {5, 3, 8, 1, 9, 2};
 static int (*chosen)(int);
@@ -62,6 +63,30 @@ LEAF static uint64_t mix(uint64_t x)
 LEAF static int stacked(int a, int b, int c, int d, int e, int f, int g)
 {
 	return a + b + c + d + e + f + g;
+}
+
+/* Some of its blocks run for few texts only. */
+LEAF static long parse(const char *s)
+{
+	long value = 0;
+	int negative = 0;
+
+	while (*s == ' ')
+		s++;
+	if (*s == '-') {
+		negative = 1;
+		s++;
+	} else if (*s == '+') {
+		s++;
+	}
+	if (*s < '0' || *s > '9')
+		return -1;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		if (value > 100000)
+			return -2;
+		value = value * 10 + *s - '0';
+	}
+	return negative ? -value : value;
 }
 
 LEAF static int looped(int n)
@@ -176,6 +201,7 @@ LEAF static unsigned int work(int rounds)
 			choose();
 		*place() += chosen(i);
 		n = add(stacked(n, i, 2, 3, 4, 5, 6), looped(i % 5));
+		n += (int)parse(texts[i % 7]);
 		n = add(n, branched(i)) & 0xffffff;
 		n = read_at(&n);
 		n = add(n, read_some(&n, i % 64 - 8)) & 0xffffff;
