@@ -510,7 +510,7 @@ struct vf_inlined_code {
 	uint64_t start, end; /* new addresses */
 };
 
-/* Does such code begin with piece @i, or at @now? */
+/* Does such code begin with piece @i, or at @now, unless it is empty? */
 bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code *code);
 bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *code);
 /* Check that the function from which the inlined piece @p comes may replace the call. Its instructions
