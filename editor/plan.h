@@ -47,10 +47,10 @@ struct me_plan_block {
 	uint8_t align_log2, align_offset;
 	uint8_t new_line;    /* its cache line holds no code of the blocks before it */
 	uint8_t favour_fall; /* if neither successor follows: the fall-through is likelier */
-	uint8_t clone;	     /* one more copy; only the block before it falls into it, unless @apart */
-	uint8_t run;	     /* number of blocks, from here on, to keep in few lines */
-	uint8_t stub;	     /* no copy, but a stub before @block (instrumentation.h) */
-	uint8_t version;     /* enum me_version */
+	uint8_t clone;	  /* one more copy; only the block before it falls into it, unless @apart */
+	uint8_t run;	  /* number of blocks, from here on, to keep in few lines */
+	uint8_t stub;	  /* no copy, but a stub before @block (instrumentation.h) */
+	uint8_t version;  /* enum me_version */
 	uint8_t left_out; /* the copy has no instruction of the block, which only falls through */
 	/* The call or jump of a PLT stub at the block's end goes through the stub's slot. */
 	uint8_t via_slot;

@@ -58,10 +58,11 @@ struct finder {
 	uint32_t cap_leaves;
 };
 
-/* Debug information names one range for the code that replaces a call. */
-static bool has_debug(const struct mp_elf *elf)
+/* Debug information, also in a file of its own, names one range for the code that replaces a call. */
+static bool has_debug(const struct me_job *job)
 {
-	return mp_elf_section(elf, ".debug_info") || mp_elf_section(elf, ".zdebug_info");
+	return job->debug || mp_elf_section(job->elf, ".debug_info") ||
+	       mp_elf_section(job->elf, ".zdebug_info");
 }
 
 static bool finder_init(struct finder *f, const struct me_job *job)
@@ -78,7 +79,7 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 	if (!f->copied || !f->hot || !f->planned_at || !f->callers || !f->leaf_of || !f->replaced)
 		return false;
 	f->arranges = job->counts.block || job->options->stress_inline;
-	f->may_divide = f->arranges && !has_debug(job->cfg->elf);
+	f->may_divide = f->arranges && !has_debug(job);
 	memset(f->planned_at, 0xff, job->cfg->nr_blocks * sizeof(*f->planned_at));
 	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		const struct me_plan_block *planned = &job->plan.blocks[i];

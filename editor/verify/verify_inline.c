@@ -204,6 +204,11 @@ bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code 
 	return true;
 }
 
+bool vf_lies_apart(const struct vf *vf, const struct mp_map_piece *p)
+{
+	return vf_is_inlined(vf, p) && (p > last_part(vf, p) || p <= vf_inlined_caller(vf, p));
+}
+
 bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *code)
 {
 	uint32_t i = vf_first_piece(vf, now);
@@ -421,11 +426,6 @@ static int check_caller(const struct vf *vf, const struct mp_map_piece *p)
 	return 0;
 }
 
-static bool has_debug(const struct mp_elf *elf)
-{
-	return mp_elf_section(elf, ".debug_info") || mp_elf_section(elf, ".zdebug_info");
-}
-
 int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct mp_map_piece *caller = vf_inlined_caller(vf, p);
@@ -435,10 +435,6 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 
 	if (caller + 1 == p && caller->new_vaddr + caller->new_size != p->new_vaddr)
 		return vf_refuse(vf, p->new_vaddr, "inlined code does not follow its caller");
-	if (p > last_part(vf, p) && has_debug(vf->n))
-		return vf_refuse(
-			vf, p->new_vaddr,
-			"inlined code lies apart, and debug information says nothing of it");
 	if (!fde || fde->start != callee || p->old_vaddr < callee ||
 	    p->old_vaddr + p->old_size > fde->start + fde->size ||
 	    !mp_elf_is_readonly(vf->o, p->old_vaddr))

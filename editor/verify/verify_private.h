@@ -254,7 +254,7 @@ struct vf {
 	struct vf_bits cloned;	    /* old addresses of blocks with several copies */
 	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
 	uint32_t nr_by_old;
-	uint32_t *next_copy; /* per piece: another copy of the same block, or VF_NONE */
+	uint32_t *next_copy;	    /* per piece: another copy of the same block, or VF_NONE */
 	struct vf_inlined *inlined; /* per piece */
 
 	uint64_t *cuts; /* old text: function starts that nothing reaches over */
@@ -491,6 +491,8 @@ static inline const struct mp_map_piece *vf_inlined_caller(const struct vf *vf,
 {
 	return vf->map->pieces + vf->inlined[p - vf->map->pieces].behind - 1;
 }
+/* Is @p a part of such code, but not beside the call? */
+bool vf_lies_apart(const struct vf *vf, const struct mp_map_piece *p);
 /* Does an inlined piece stand for the code at @old? Looks at all pieces. */
 bool vf_inlined_holds(const struct vf *vf, uint64_t old);
 /* Does another part of the code that @p belongs to stand for @old, and start at @now? */

@@ -43,6 +43,10 @@ static int collect_addresses(struct vd *vd)
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
+		if (vf_lies_apart(vd->code, &map->pieces[i]))
+			return vd_refuse(vd, 0,
+					 "code in place of a call lies apart, in a file with debug "
+					 "information");
 		if (!vf_inlined_code_at(vd->code, i, &code))
 			continue;
 		if (!vd_grow(&vd->callees, vd->nr_callees, &vd->cap_callees, sizeof(*vd->callees)))

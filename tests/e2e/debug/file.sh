@@ -132,7 +132,7 @@ S
 echo 'int sum(int); int main(int c, char **v) { (void)v; return sum(c) != 1; }' >main.c
 gcc -g -Wl,--build-id -o sum.full main.c sum.S
 objcopy --only-keep-debug sum.full sum.debug && strip -o sum sum.full
-command_ends 0 "assembly" "$optimize" --all --json --debug-file=sum.debug sum -o sum.opt
+command_ends 0 "assembly" "$optimize" --all --layout=no-inline --json --debug-file=sum.debug sum -o sum.opt
 json "assembly" '.debug.units_left == 0 and .debug.units_extended >= 2'
 objcopy --add-gnu-debuglink=sum.debug sum
 readers sum sum.opt
