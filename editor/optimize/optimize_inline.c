@@ -218,9 +218,11 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	return f->leaf_of[func];
 }
 
-/* Does @call pay, if it may be replaced? Under stress, the seed chooses a quarter to all of the calls. */
-static bool is_wanted(const struct finder *f, const struct mp_call *call,
-		      const struct me_leaf *leaf)
+/*
+ * Does @call pay, if code of @size bytes may replace it? Under stress, the seed chooses a quarter to all of the
+ * calls. Without a profile, only small code replaces calls.
+ */
+static bool is_wanted(const struct finder *f, const struct mp_call *call, uint32_t size)
 {
 	const struct me_optimize_options *o = f->job->options;
 
@@ -229,11 +231,10 @@ static bool is_wanted(const struct finder *f, const struct mp_call *call,
 		       o->stress_inline_seed % 4;
 	if (!f->hot[call->block])
 		return false;
-	/* Without a profile, only small code replaces calls. */
 	if (f->nr_calls <= 0)
-		return leaf->size <= SMALL;
+		return size <= SMALL;
 	return f->job->counts.block[call->block] >=
-	       (leaf->size > SMALL ? SHARE_OF_CALLS_LARGE : SHARE_OF_CALLS) * f->nr_calls;
+	       (size > SMALL ? SHARE_OF_CALLS_LARGE : SHARE_OF_CALLS) * f->nr_calls;
 }
 
 /* Return: 1 + index of the leaf that may replace @call, which ends at *@end; NO_LEAF: it stays. */
@@ -252,8 +253,11 @@ static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t 
 	    !f->copied[call->block] || *end > block_end || !cfg->funcs[call->callee].nr_blocks ||
 	    mp_call_target(cfg, call) != cfg->funcs[call->callee].vaddr)
 		return NO_LEAF;
+	/* Few calls pay even if the code is small, and the others need not be looked at. */
+	if (!is_wanted(f, call, 0))
+		return NO_LEAF;
 	leaf = ask_leaf(f, call->callee);
-	if (leaf == NO_LEAF || !is_wanted(f, call, &f->leaves[leaf - 1]) ||
+	if (leaf == NO_LEAF || !is_wanted(f, call, f->leaves[leaf - 1].size) ||
 	    !may_lose_calls(f, block->func))
 		return NO_LEAF;
 	if (*end < block_end)
