@@ -99,7 +99,8 @@ static inline void me_redirects_fini(struct me_redirects *redirects)
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
  * a zone the blocks of one function are contiguous. A function's entry block is in the plan if
- * any of its blocks is, and first among its blocks in its zone; stubs may precede it. */
+ * any of its blocks is, and first among its blocks in its zone; stubs may precede it. What lies
+ * apart is behind all of them, in the order of the blocks that it belongs to. */
 struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
