@@ -114,7 +114,7 @@ static int add_pages(struct md_row_slabs *s, const struct mp_rows *rows, bool us
 		if (uses_up)
 			from = mp_discard(from, (const uint8_t *)page + size);
 	}
-	/* There is no memory for a slab: the caller keeps its rows. */
+	/* After a failure the caller gets its rows back: pages whose memory was given away are copied back. */
 	while (ret && uses_up && nr--)
 		memcpy((void *)(uintptr_t)mp_rows_laid_page(rows, nr), s->memory + directory[nr],
 		       mp_rows_page_size((const void *)(s->memory + directory[nr])));

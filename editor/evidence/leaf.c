@@ -176,7 +176,7 @@ static bool is_reached(const struct me_leaf *leaf)
 	bool seen[ME_LEAF_PARTS_MAX + 1] = {[0] = true};
 	uint8_t todo[ME_LEAF_PARTS_MAX] = {0}, nr = 1;
 
-	/* Behind the call there is nothing to do. */
+	/* This number stands for the code behind the call, which is no part. */
 	seen[leaf->nr_parts] = true;
 	for (uint8_t done = 0; done < nr; done++) {
 		const struct me_leaf_part *part = &leaf->parts[todo[done]];
@@ -193,7 +193,7 @@ static bool is_reached(const struct me_leaf *leaf)
 	return nr == leaf->nr_parts;
 }
 
-/* What stands behind part @i. */
+/* The branch and the jump behind a part. */
 struct end {
 	bool branch, jump;
 	uint8_t condition;

@@ -11,7 +11,7 @@
 
 #include "editor/object/object_private.h"
 
-/* What the names of cold parts end in. */
+/* The end of the name of a function's cold part. */
 #define COLD ".cold"
 
 static void put_symbol(struct me_object *o, const Elf64_Sym *symbol)

@@ -129,7 +129,8 @@ static bool may_move(const struct finder *f, uint32_t func)
 	return fn->nr_blocks && f->copied[fn->first_block];
 }
 
-/* Where a part wants to stand: by the zone of its block's copy, and by the order in it. Under stress at random. */
+/* A key by which the parts are sorted: the zone of the block's copy, then its place in the plan. Under stress it is
+ * random. */
 static uint64_t wanted_place(const struct finder *f, const struct me_leaf_part *part)
 {
 	uint32_t block = mp_cfg_block_at(f->job->cfg, part->vaddr);

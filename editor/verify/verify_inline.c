@@ -213,7 +213,8 @@ bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *
 {
 	uint32_t i = vf_first_piece(vf, now);
 
-	/* What is before a call may be empty, and so may be the code of a function that does nothing. */
+	/* Several pieces may begin at @now: a block that was only a call is empty, and so is the code of a function that
+	 * does nothing. */
 	while (i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now)
 		if (vf_inlined_code_at(vf, i++, code) && code->end > code->start)
 			return true;

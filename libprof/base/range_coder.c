@@ -113,7 +113,7 @@ static uint32_t narrow_evenly(struct mp_range_coder *rc, uint32_t nr, uint32_t v
 	rc->range >>= nr;
 	if (rc->reading) {
 		value = rc->code / rc->range;
-		/* Where the range was no multiple of the parts, no writer gets to its end. */
+		/* Division leaves a rest of the range, which no writer uses; damaged bytes may lead there. */
 		value = value >> nr ? (1u << nr) - 1 : value;
 		rc->code -= value * rc->range;
 	} else {

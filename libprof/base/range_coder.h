@@ -11,7 +11,7 @@
 
 #include "libprof/base/varint.h"
 
-/* What was seen of one kind of bit. */
+/* How likely the next bit of one kind is 0, by the bits of this kind before it. */
 struct mp_bit_model {
 	uint16_t zero;	  /* probability of 0, in 2^-16 */
 	uint16_t nr_seen; /* it learns fast at first */

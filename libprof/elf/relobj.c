@@ -59,7 +59,7 @@ static int read_sections(struct mp_relobj *obj, struct mp_err *err)
 		if (s->header.sh_size > UINT32_MAX / 2)
 			return mp_err_set(err, EOPNOTSUPP, "section %u is too large", i);
 		s->data = obj->bytes + s->header.sh_offset;
-		/* What is read of all sections takes memory in proportion to the file. */
+		/* Sections may overlap. This limit keeps the memory for reading them in proportion to the file. */
 		total += s->header.sh_size;
 		if (total > SECTIONS_MAX * obj->size)
 			return mp_err_set(err, EBADMSG, "sections overlap");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rows - checks and searches unwind rows; see rows.h. */
+#include "libprof/unwind/rows_head_private.h"
 #include "libprof/unwind/rows.h"
 
 #include <errno.h>
@@ -84,35 +85,54 @@ static bool are_in_order(const struct mp_rows *rows)
 	return last->cfa == MP_ROW_STOP && last->stop == MP_ROW_STOP_NO_ROW;
 }
 
-int mp_rows_open(const char *path, const void *bytes, size_t size, struct mp_rows *out,
-		 struct mp_err *err)
+bool mp_rows_head_is_sound(const struct mp_rows_head *head)
 {
-	const struct mp_rows_head *head = bytes;
-	size_t used;
+	return head->nr_rules <= MP_ROWS_RULES_MAX && head->nr_rows <= MP_ROWS_MAX &&
+	       head->nr_pages <= MP_ROWS_PAGES_MAX && head->base < MP_ROWS_BASE_END &&
+	       head->base % MP_ROWS_PAGE == 0;
+}
 
-	*out = (struct mp_rows){0};
-	if (size < sizeof(*head) || head->magic != MP_ROWS_MAGIC)
-		return mp_err_set(err, EBADMSG, "%s: unwind rows: not a table of rows", path);
-	if (head->nr_rules > MP_ROWS_RULES_MAX || head->nr_rows > MP_ROWS_MAX ||
-	    head->nr_pages > MP_ROWS_PAGES_MAX || head->base >= MP_ROWS_BASE_END ||
-	    head->base % MP_ROWS_PAGE ||
-	    size != mp_rows_size(head->nr_rules, head->nr_rows, head->nr_pages))
-		return mp_err_set(err, EBADMSG, "%s: unwind rows: sizes make no sense", path);
+void mp_rows_head_read(const struct mp_rows_head *head, struct mp_rows *out)
+{
 	out->base = head->base;
 	out->nr_rules = head->nr_rules;
 	out->nr_rows = head->nr_rows;
 	out->rules = (const struct mp_row_rule *)(head + 1);
 	out->nr_pages = head->nr_pages;
 	out->pages = (const uint32_t *)(out->rules + out->nr_rules);
+}
+
+int mp_rows_check_rules(const char *path, const struct mp_rows *rows, struct mp_err *err)
+{
+	for (uint32_t i = 0; i < rows->nr_rules; i++)
+		if (!mp_row_rule_is_sound(&rows->rules[i]))
+			return mp_err_set(err, EBADMSG, "%s: unwind rows: rule %u makes no sense",
+					  path, i);
+	return 0;
+}
+
+int mp_rows_open(const char *path, const void *bytes, size_t size, struct mp_rows *out,
+		 struct mp_err *err)
+{
+	const struct mp_rows_head *head = bytes;
+	size_t used;
+	int ret;
+
+	*out = (struct mp_rows){0};
+	if (size < sizeof(*head) || head->magic != MP_ROWS_MAGIC)
+		return mp_err_set(err, EBADMSG, "%s: unwind rows: not a table of rows", path);
+	if (!mp_rows_head_is_sound(head) ||
+	    size != mp_rows_size(head->nr_rules, head->nr_rows, head->nr_pages))
+		return mp_err_set(err, EBADMSG, "%s: unwind rows: sizes make no sense", path);
+	mp_rows_head_read(head, out);
 	out->rows = (const struct mp_row *)(out->pages + out->nr_pages + 1);
 	used = (size_t)((const uint8_t *)(out->rows + out->nr_rows) - (const uint8_t *)bytes);
 	for (; used < size; used++)
 		if (((const uint8_t *)bytes)[used])
 			return mp_err_set(err, EBADMSG, "%s: unwind rows: bytes behind them", path);
-	for (uint32_t i = 0; i < out->nr_rules; i++)
-		if (!mp_row_rule_is_sound(&out->rules[i]))
-			return mp_err_set(err, EBADMSG, "%s: unwind rows: rule %u makes no sense",
-					  path, i);
+	ret = mp_rows_check_rules(path, out, err);
+	if (ret)
+		return ret;
 	if (!are_in_order(out))
 		return mp_err_set(err, EBADMSG, "%s: unwind rows: not in order", path);
 	return 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libprof/unwind/rows_head_private.h"
 #include "libprof/unwind/rows_page_private.h"
 
 #define GRANULE (1u << MP_ROWS_GRANULE_SHIFT)
@@ -149,27 +150,20 @@ int mp_rows_laid_open(const char *path, const void *bytes, size_t size, struct m
 {
 	const struct mp_rows_head *head = bytes;
 	size_t start;
+	int ret;
 
 	*out = (struct mp_rows){0};
 	if (size < sizeof(*head) || head->magic != MP_ROWS_LAID_MAGIC)
 		return mp_err_set(err, EBADMSG, "%s: unwind rows: not a table of rows", path);
 	start = sizeof(*head) + head->nr_rules * sizeof(out->rules[0]) +
 		((size_t)head->nr_pages + 1) * sizeof(out->pages[0]);
-	if (head->nr_rules > MP_ROWS_RULES_MAX || head->nr_rows > MP_ROWS_MAX ||
-	    head->nr_pages > MP_ROWS_PAGES_MAX || head->base >= MP_ROWS_BASE_END ||
-	    head->base % MP_ROWS_PAGE || size < start || size > UINT32_MAX || size % 8)
+	if (!mp_rows_head_is_sound(head) || size < start || size > UINT32_MAX || size % 8)
 		return mp_err_set(err, EBADMSG, "%s: unwind rows: sizes make no sense", path);
-	out->base = head->base;
-	out->nr_rules = head->nr_rules;
-	out->nr_rows = head->nr_rows;
-	out->rules = (const struct mp_row_rule *)(head + 1);
-	out->nr_pages = head->nr_pages;
-	out->pages = (const uint32_t *)(out->rules + out->nr_rules);
+	mp_rows_head_read(head, out);
 	out->laid = bytes;
-	for (uint32_t i = 0; i < out->nr_rules; i++)
-		if (!mp_row_rule_is_sound(&out->rules[i]))
-			return mp_err_set(err, EBADMSG, "%s: unwind rows: rule %u makes no sense",
-					  path, i);
+	ret = mp_rows_check_rules(path, out, err);
+	if (ret)
+		return ret;
 	if (!are_pages_sound(out, start, size))
 		return mp_err_set(err, EBADMSG, "%s: unwind rows: not in order", path);
 	for (size_t at = out->pages[out->nr_pages]; at < size; at++)

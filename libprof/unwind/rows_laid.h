@@ -54,7 +54,8 @@
 #define MP_ROWS_IN_PAGE_MAX 60000u
 
 struct mp_rows_page {
-	/* Of each granule: bytes of codes before it (narrow), or rows (wide); then all. */
+	/* For each granule, how much of the page lies before it: bytes of codes in a narrow page, rows in a wide
+	 * one. The last number is that of the whole page. */
 	uint16_t first[MP_ROWS_GRANULES + 1];
 	uint8_t nr_numbers; /* 0: the page is wide */
 	uint8_t nr_pairs;

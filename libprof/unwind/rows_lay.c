@@ -143,7 +143,7 @@ static void choose_pairs(struct layer *l)
 	for (uint32_t i = 0; i < l->nr_met && l->nr_pairs < MP_ROWS_SHORT; i++)
 		if (saves(l, l->met[i]) >= least)
 			give_pair(l, l->met[i]);
-	/* There may be room for some that save a little less. */
+	/* If short codes are left, pairs that save one byte less get them. */
 	for (uint32_t i = 0; i < l->nr_met && least > 3 && l->nr_pairs < MP_ROWS_SHORT; i++)
 		if (saves(l, l->met[i]) == least - 1)
 			give_pair(l, l->met[i]);

@@ -272,7 +272,7 @@ static int fork_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t m
 			     .origin = MP_FLEET_FORK,
 			     .span = {bucket->first_day, bucket->last_day, false}}};
 
-	/* What is taken out later may be folded less than the tree, never more. */
+	/* The limit is 0, so nothing is folded: a base that is folded more than its tree cannot be subtracted later. */
 	return mp_fleet_each_whole(store, kind, module, bucket, 0, fork_row, &fork, err);
 }
 
