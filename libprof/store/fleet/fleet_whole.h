@@ -23,9 +23,9 @@ static inline enum mp_context_table mp_fleet_table(enum mp_fleet_kind kind)
 
 /*
  * mp_fleet_each_whole - gives the rows of one bucket, without the base: one for a tree, one for each chunk of
- * paths, and none for what is not this database's own. @tree_max: fold a tree to so many bytes; 0: not at all. @fn: gets the
- * row's chunk, sum and bytes; the bytes are valid during the call. Stops when it does not return 0. Return: that,
- * or -errno.
+ * paths, and none for what is not this database's own. @tree_max: fold a tree to so many bytes; 0: not at
+ * all. @fn: gets the row's chunk, sum and bytes; the bytes are valid during the call. Stops when it does not
+ * return 0. Return: that, or -errno.
  */
 int mp_fleet_each_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
 			const struct mp_bucket *bucket, size_t tree_max,
