@@ -17,7 +17,7 @@ fi
 # is FILTER: true of the last run
 is() { [ "$(jq "$1" out.txt)" = true ] || fail "not $1: $(cat out.txt err.txt)"; }
 
-"$walks" --noted 400 noted.rec "$GUEST/walked" >out.txt 2>err.txt || fail "noted: exit $?: $(head -n 3 err.txt)"
+"$walks" --noted 400 noted.rec "$GUEST/walked" >out.txt 2>err.txt || fail "noted: exit $?: $(head -n 60 err.txt)"
 is '.wrong == 0'
 is '.noted | min > 10'
 jq -c '{samples, frames, complete, noted}' out.txt
@@ -25,7 +25,7 @@ echo 'sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) } f(shift)' >wo
 # Walks stop until perl's rows are compiled, and until a mapping that was just made is known. A slow guest needs
 # a longer work.
 for n in 20 22 24; do
-	"$walks" 400 perl.rec perl work.pl $n >out.txt 2>err.txt || fail "perl: exit $?: $(head -n 3 err.txt)"
+	"$walks" 400 perl.rec perl work.pl $n >out.txt 2>err.txt || fail "perl: exit $?: $(head -n 60 err.txt)"
 	is '.wrong == 0'
 	is '.shorter as $s | ([$s[]] | add) == $s["no-rows"] + $s.unmapped and 20 * $s.unmapped < .samples'
 	[ "$(jq '.same > 20' out.txt)" = false ] || break
