@@ -25,6 +25,8 @@ struct options {
 	struct md_fleet_access access;
 	const char *places[PLACES_MAX];
 	size_t nr_places;
+	struct md_packages packages;
+	const char *cache; /* NULL: the user's */
 	double give_up_s, poll_s;
 	bool once;
 };
@@ -32,6 +34,8 @@ struct options {
 enum {
 	KEY_ONCE = 256,
 	KEY_ORIGINALS,
+	KEY_PACKAGES,
+	KEY_PACKAGE_CACHE,
 	KEY_GIVE_UP,
 	KEY_POLL
 };
@@ -40,6 +44,14 @@ static const struct argp_option option_table[] = {
 	{"originals", KEY_ORIGINALS, "DIR|debuginfod", 0,
 	 "Where originals are: a directory, searched with all below it, or debuginfod, the servers of "
 	 "$DEBUGINFOD_URLS. May be given several times",
+	 0},
+	{"packages", KEY_PACKAGES, "PLACE", 0,
+	 "Where Debian packages with originals are: a folder of .deb files; or a mirror, as DIR or URL, and a suite and "
+	 "components as in sources.list ('http://NAME/debian bookworm main'). May be given several times",
+	 0},
+	{"package-cache", KEY_PACKAGE_CACHE, "DIR", 0,
+	 "Where indexes, and what the packages of folders hold, are kept (default: ~/.cache/morph-fleet; for root "
+	 "/var/cache/morph-fleet)",
 	 0},
 	{"once", KEY_ONCE, NULL, 0, "Take one job at most, and end", 0},
 	{"give-up", KEY_GIVE_UP, "SECONDS", 0,
@@ -58,6 +70,14 @@ static void add_place(struct options *o, struct argp_state *state, const char *a
 	o->places[o->nr_places++] = real;
 }
 
+static void add_packages(struct options *o, struct argp_state *state, const char *arg)
+{
+	struct mp_err err;
+
+	if (md_packages_add(&o->packages, arg, &err))
+		argp_error(state, "--packages=%s: %s", arg, err.msg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -65,12 +85,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
 	case KEY_ORIGINALS: add_place(o, state, arg); return 0;
+	case KEY_PACKAGES: add_packages(o, state, arg); return 0;
+	case KEY_PACKAGE_CACHE: o->cache = arg; return 0;
 	case KEY_ONCE: o->once = true; return 0;
 	case KEY_GIVE_UP: o->give_up_s = md_fleet_number(state, "give-up", arg, 0, 1e6); return 0;
 	case KEY_POLL: o->poll_s = md_fleet_number(state, "poll", arg, 0, 1e6); return 0;
 	case ARGP_KEY_END:
-		if (!o->nr_places)
-			argp_error(state, "say where originals are: --originals=DIR|debuginfod");
+		if (!o->nr_places && !o->packages.nr)
+			argp_error(state, "say where originals are: --originals=DIR|debuginfod or "
+					  "--packages=PLACE");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -84,7 +107,7 @@ static const struct argp argp = {
 	"Make the builds that operators have asked for: take a job from the database, optimise the "
 	"original by the fleet's profile, and store the output as a delta. Several builders take "
 	"different jobs; the job of a builder that is killed is taken again.\v"
-	"Exit status: 0 done, 1 failed, 2 usage, 75 the server is gone.",
+	"Exit status: 0 done, 1 failed, 2 usage, 75 the server, or one of packages, is gone.",
 	children,
 	NULL,
 	NULL};
@@ -124,6 +147,8 @@ static int one_job(struct md_build *build)
 		r = md_build_run(build, &job, &end, &err);
 	if (r)
 		return status_of(r, &err);
+	if (end == MD_BUILD_LATER)
+		return MD_FLEET_LATER;
 	return end == MD_BUILD_FAILED ? MD_FLEET_FAILED : MD_FLEET_DONE;
 }
 
@@ -158,23 +183,28 @@ int md_fleet_command_build(int argc, char **argv)
 {
 	struct options o = {.give_up_s = GIVE_UP_S, .poll_s = POLL_S};
 	struct md_build build = {.say = say};
+	struct mp_err err;
 	int r;
 
 	md_stats_set_program(argv[0]);
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	mp_stdio_parsed();
+	if (o.packages.nr && md_packages_set_cache(&o.packages, o.cache, &err)) {
+		md_stats_fail("%s", err.msg);
+		return MD_FLEET_FAILED;
+	}
 	r = md_fleet_access_connect(&o.access, &build.builder.conn);
 	if (r)
 		return r;
 	build.builder.version = md_fleet_version();
 	build.builder.give_up_s = o.give_up_s;
 	build.database = o.access.config.database;
-	build.originals = o.places;
-	build.nr_originals = o.nr_places;
+	build.originals = (struct md_original_places){o.places, o.nr_places, o.packages};
 	md_child_catch_signals();
 	r = work(&build, &o);
 	PQfinish(build.builder.conn);
 	for (size_t i = 0; i < o.nr_places; i++)
 		free((char *)o.places[i]);
+	md_packages_fini(&o.packages);
 	return md_stats_finish(r);
 }
