@@ -209,12 +209,18 @@ static void say(void *arg, const char *text)
 /* Return: 0; -ESTALE; -EINVAL: none was found. */
 static int find_original(struct work *w, struct mp_err *err)
 {
+	char name[MD_NAME_SIZE] = "";
 	const struct md_original_search search = {.places = &w->build->originals,
+						  .name = name,
 						  .dir = w->dir,
 						  .look = {is_unwanted, w},
 						  .say = say,
 						  .say_arg = w};
-	int r = md_fleet_original_find(&w->job->id, &search, &w->original, err);
+	int r;
+
+	if (w->build->originals.packages.nr)
+		md_build_job_name(&w->build->builder, w->job, name);
+	r = md_fleet_original_find(&w->job->id, &search, &w->original, err);
 
 	if (is_unwanted(w))
 		return -ESTALE;

@@ -26,7 +26,8 @@ struct options {
 	const char *places[PLACES_MAX];
 	size_t nr_places;
 	struct md_packages packages;
-	const char *cache; /* NULL: the user's */
+	const char *cache;     /* NULL: the user's */
+	const char *salt_file; /* NULL: the configuration's */
 	double give_up_s, poll_s;
 	bool once;
 };
@@ -36,6 +37,7 @@ enum {
 	KEY_ORIGINALS,
 	KEY_PACKAGES,
 	KEY_PACKAGE_CACHE,
+	KEY_SALT,
 	KEY_GIVE_UP,
 	KEY_POLL
 };
@@ -53,6 +55,8 @@ static const struct argp_option option_table[] = {
 	 "Where indexes, and what the packages of folders hold, are kept (default: ~/.cache/morph-fleet; for root "
 	 "/var/cache/morph-fleet)",
 	 0},
+	{"salt-file", KEY_SALT, "FILE", 0,
+	 "The salt of hashed names, to find packages by the name of a file", 0},
 	{"once", KEY_ONCE, NULL, 0, "Take one job at most, and end", 0},
 	{"give-up", KEY_GIVE_UP, "SECONDS", 0,
 	 "How long to try to reach the server again (default: 300)", 0},
@@ -87,6 +91,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_ORIGINALS: add_place(o, state, arg); return 0;
 	case KEY_PACKAGES: add_packages(o, state, arg); return 0;
 	case KEY_PACKAGE_CACHE: o->cache = arg; return 0;
+	case KEY_SALT: o->salt_file = arg; return 0;
 	case KEY_ONCE: o->once = true; return 0;
 	case KEY_GIVE_UP: o->give_up_s = md_fleet_number(state, "give-up", arg, 0, 1e6); return 0;
 	case KEY_POLL: o->poll_s = md_fleet_number(state, "poll", arg, 0, 1e6); return 0;
@@ -179,20 +184,34 @@ static int work(struct md_build *build, const struct options *o)
 	return r == -1 ? MD_FLEET_DONE : r;
 }
 
+/* What packages need beside their places. Return: exit status. */
+static int ready_packages(struct options *o)
+{
+	const char *salt_file = o->salt_file ? o->salt_file : o->access.config.salt_file;
+	struct mp_err err;
+
+	if (!o->packages.nr)
+		return 0;
+	if (md_packages_set_cache(&o->packages, o->cache, &err) ||
+	    (salt_file[0] && md_file_names_read_salt(&o->packages.names, salt_file, &err))) {
+		md_stats_fail("%s", err.msg);
+		return MD_FLEET_FAILED;
+	}
+	return 0;
+}
+
 int md_fleet_command_build(int argc, char **argv)
 {
 	struct options o = {.give_up_s = GIVE_UP_S, .poll_s = POLL_S};
 	struct md_build build = {.say = say};
-	struct mp_err err;
 	int r;
 
 	md_stats_set_program(argv[0]);
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	mp_stdio_parsed();
-	if (o.packages.nr && md_packages_set_cache(&o.packages, o.cache, &err)) {
-		md_stats_fail("%s", err.msg);
-		return MD_FLEET_FAILED;
-	}
+	r = md_fleet_access_find(&o.access);
+	if (r || (r = ready_packages(&o)))
+		return r;
 	r = md_fleet_access_connect(&o.access, &build.builder.conn);
 	if (r)
 		return r;

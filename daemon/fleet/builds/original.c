@@ -99,6 +99,7 @@ static int take_from_package(const struct mp_id *id, const struct md_original_se
 			     char **path, struct mp_err *err)
 {
 	const struct md_package_search packages = {.packages = &search->places->packages,
+						   .name = search->name,
 						   .dir = search->dir,
 						   .look = search->look,
 						   .say = search->say,

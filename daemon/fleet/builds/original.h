@@ -24,7 +24,8 @@ struct md_original_places {
 
 struct md_original_search {
 	const struct md_original_places *places;
-	const char *dir; /* for files of this search */
+	const char *name; /* under which the fleet knows the file, if it does: see packages.h */
+	const char *dir;  /* for files of this search */
 	struct md_package_look look;
 	/* Called with one line about an index or a package that cannot be used. */
 	void (*say)(void *arg, const char *text);

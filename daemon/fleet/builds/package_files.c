@@ -191,34 +191,34 @@ static int read_package(const void *arg)
 
 /* ---- the caller ---------------------------------------------------------------------------- */
 
-static int say(int r, const char *path, const struct mp_err *why, struct mp_err *err)
+static int say(int r, const char *name, const struct mp_err *why, struct mp_err *err)
 {
 	/* Its reader did something else than reading; a tar archive that dpkg would not read may lead to this, too. */
 	if (r == -EBADMSG)
 		r = DAMAGED;
 	if (r < 0)
-		return mp_err_set(err, -r, "%s: %s", path, why->msg);
+		return mp_err_set(err, -r, "%s: %s", name, why->msg);
 	switch (r) {
 	case DONE: return 0;
-	case NOT_THERE: return mp_err_set(err, ENOENT, "%s: does not have the file", path);
-	case NO_PACKAGE: return mp_err_set(err, EBADMSG, "%s: is no Debian package", path);
+	case NOT_THERE: return mp_err_set(err, ENODATA, "%s: does not have the file", name);
+	case NO_PACKAGE: return mp_err_set(err, EBADMSG, "%s: is no Debian package", name);
 	case TOO_LARGE:
 		return mp_err_set(err, ENOSPC,
-				  "%s: unpacking it needs more memory or disk than there is", path);
-	default: return mp_err_set(err, EBADMSG, "%s: is damaged or cut short", path);
+				  "%s: unpacking it needs more memory or disk than there is", name);
+	default: return mp_err_set(err, EBADMSG, "%s: is damaged or cut short", name);
 	}
 }
 
 /* A pipe or a device among packages is not opened. */
-static int open_package(const char *path, struct mp_err *err)
+static int open_package(const char *path, const char *name, struct mp_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st))
-		mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+		mp_err_set(err, errno, "%s: %s", name, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		mp_err_set(err, EBADMSG, "%s: is no regular file", path);
+		mp_err_set(err, EBADMSG, "%s: is no regular file", name);
 	else
 		return fd;
 	if (fd >= 0)
@@ -226,7 +226,7 @@ static int open_package(const char *path, struct mp_err *err)
 	return -EBADMSG;
 }
 
-static int run(const char *path, const struct task *task, int out_fd,
+static int run(const char *path, const char *name, const struct task *task, int out_fd,
 	       const struct md_package_look *look, struct mp_err *err)
 {
 	struct md_confined c = {.out_fd = out_fd,
@@ -239,12 +239,12 @@ static int run(const char *path, const struct task *task, int out_fd,
 	struct mp_err why = {""};
 	int r;
 
-	c.in_fd = open_package(path, err);
+	c.in_fd = open_package(path, name, err);
 	if (c.in_fd < 0)
 		return c.in_fd;
 	r = md_confined_run(&c, &why);
 	close(c.in_fd);
-	return say(r, path, &why, err);
+	return say(r, name, &why, err);
 }
 
 static int read_ids(int fd, const char *path, struct mp_id **ids, size_t *nr, struct mp_err *err)
@@ -280,8 +280,8 @@ int md_package_files_list(const char *path, const char *dir, const struct md_pac
 	*nr = 0;
 	if (fd < 0)
 		return fd;
-	r = run(path, &task, fd, look, err);
-	if (r == -ENOENT)
+	r = run(path, path, &task, fd, look, err);
+	if (r == -ENODATA)
 		r = read_ids(fd, path, ids, nr, err);
 	if (r) {
 		free(*ids);
@@ -292,15 +292,15 @@ int md_package_files_list(const char *path, const char *dir, const struct md_pac
 	return r;
 }
 
-int md_package_files_take(const char *path, const struct mp_id *id, const char *out,
-			  const struct md_package_look *look, struct mp_err *err)
+int md_package_files_take(const char *path, const char *name, const struct mp_id *id,
+			  const char *out, const struct md_package_look *look, struct mp_err *err)
 {
 	const struct task task = {id};
 	int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), r;
 
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: %s", out, strerror(errno));
-	r = run(path, &task, fd, look, err);
+	r = run(path, name, &task, fd, look, err);
 	close(fd);
 	if (r)
 		unlink(out);

@@ -35,10 +35,10 @@ bool md_original_has(const struct mp_elf *elf, const struct mp_id *id);
 int md_package_files_list(const char *path, const char *dir, const struct md_package_look *look,
 			  struct mp_id **ids, size_t *nr, struct mp_err *err);
 /*
- * md_package_files_take - writes the module's file to @out, which is created. Return: 0; -ENOENT: the package does not have
- * it; as md_package_files_list(). If it fails, @out is not there.
+ * md_package_files_take - writes the module's file to @out, which is created. @name: what messages call the package.
+ * Return: 0; -ENODATA: the package does not have it; as md_package_files_list(). If it fails, @out is not there.
  */
-int md_package_files_take(const char *path, const struct mp_id *id, const char *out,
-			  const struct md_package_look *look, struct mp_err *err);
+int md_package_files_take(const char *path, const char *name, const struct mp_id *id,
+			  const char *out, const struct md_package_look *look, struct mp_err *err);
 
 #endif

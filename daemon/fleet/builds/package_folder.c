@@ -191,9 +191,9 @@ static bool is_below(const char *path, const char *place)
 /* Return: 0, -ENOENT: it does not have the file, or cannot be read; -ECANCELED. */
 static int take(struct search *s, const char *path, struct mp_err *err)
 {
-	int r = md_package_files_take(path, s->id, s->out, &s->folder->look, err);
+	int r = md_package_files_take(path, path, s->id, s->out, &s->folder->look, err);
 
-	return r == -EBADMSG ? -ENOENT : r;
+	return r == -EBADMSG || r == -ENODATA ? -ENOENT : r;
 }
 
 /* Packages of which the database says that they have the file. */

@@ -2,32 +2,16 @@
 /* package_index - see package_index.h. */
 #include "daemon/fleet/builds/package_index.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/fleet/builds/archive_bytes.h"
 #include "daemon/fleet/builds/confined.h"
+#include "daemon/fleet/builds/index_lines.h"
 
-/* The largest window of xz and zstd, and a line. */
-#define MEMORY	    (UINT64_C(256) << 20)
-#define SECONDS	    300
 #define ENTRIES_MAX 256
-/* A package of a kernel's debug information has some thousand build-ids in one line. */
-#define LINE_MAX_BYTES (4u << 20)
-
-enum outcome {
-	DONE,
-	DAMAGED,
-	TOO_LARGE
-};
-
 /* ---- in the confined process --------------------------------------------------------------- */
 
 struct reader {
@@ -36,8 +20,6 @@ struct reader {
 	bool in_build_ids;	       /* the lines that continue this field belong to it */
 	bool is_foreign;	       /* of another architecture */
 	size_t nr_entries;
-	char *line;
-	size_t size, max;
 };
 
 /* Copies a value if it fits, else nothing of it. */
@@ -102,14 +84,14 @@ static bool put(const struct md_package_entry *entry)
 	return write(MD_CONFINED_OUT, entry, sizeof(*entry)) == (ssize_t)sizeof(*entry);
 }
 
-static enum outcome end_stanza(struct reader *r)
+static enum md_index_outcome end_stanza(struct reader *r)
 {
-	enum outcome result = DONE;
+	enum md_index_outcome result = MD_INDEX_DONE;
 
 	if (r->entry.is.name[0] && is_wanted(r) && r->nr_entries < ENTRIES_MAX) {
 		r->nr_entries++;
 		if (!put(&r->entry))
-			result = TOO_LARGE;
+			result = MD_INDEX_TOO_LARGE;
 	}
 	r->entry = (struct md_package_entry){0};
 	r->is_foreign = false;
@@ -140,97 +122,34 @@ static void see_field(struct reader *r, const char *name, const char *value)
 		e->has_sha256 = read_hash(value, e->sha256);
 }
 
-/* One line, which is a string now. */
-static enum outcome see_line(struct reader *r)
+static enum md_index_outcome see_line(void *arg, char *line, size_t size)
 {
+	struct reader *r = arg;
 	char *colon;
 
-	while (r->size && strchr(" \t\r", r->line[r->size - 1]))
-		r->line[--r->size] = '\0';
-	if (!r->size)
+	if (!size)
 		return end_stanza(r);
-	if (r->line[0] == ' ' || r->line[0] == '\t') {
+	if (line[0] == ' ' || line[0] == '\t') {
 		if (r->in_build_ids && r->query->build_id)
-			r->entry.has_build_id |= has_word(r->line, r->query->build_id);
-		return DONE;
+			r->entry.has_build_id |= has_word(line, r->query->build_id);
+		return MD_INDEX_DONE;
 	}
-	colon = strchr(r->line, ':');
+	colon = strchr(line, ':');
 	if (!colon)
-		return DAMAGED;
+		return MD_INDEX_DAMAGED;
 	*colon = '\0';
-	see_field(r, r->line, colon + 1 + strspn(colon + 1, " \t"));
-	return DONE;
-}
-
-static enum outcome see_bytes(struct reader *r, const char *bytes, size_t size)
-{
-	while (size) {
-		const char *end = memchr(bytes, '\n', size);
-		size_t n = end ? (size_t)(end - bytes) : size;
-		enum outcome result;
-
-		if (r->size + n >= LINE_MAX_BYTES || memchr(bytes, '\0', n))
-			return DAMAGED;
-		if (r->size + n >= r->max) {
-			r->max = 2 * (r->size + n) + 4096;
-			r->line = realloc(r->line, r->max);
-			if (!r->line)
-				return TOO_LARGE;
-		}
-		memcpy(r->line + r->size, bytes, n);
-		r->size += n;
-		r->line[r->size] = '\0';
-		if (!end)
-			return DONE;
-		result = see_line(r);
-		if (result != DONE)
-			return result;
-		r->size = 0;
-		bytes = end + 1;
-		size -= n + 1;
-	}
-	return DONE;
-}
-
-static enum outcome see_index(struct reader *r, struct archive *a)
-{
-	struct archive_entry *entry;
-	enum outcome result = DONE;
-	const void *bytes;
-	la_int64_t off;
-	size_t size;
-	int next = archive_read_next_header(a, &entry);
-
-	/* An empty index is one. */
-	if (next == ARCHIVE_EOF)
-		return DONE;
-	if (next != ARCHIVE_OK)
-		return DAMAGED;
-	while (result == DONE &&
-	       (next = archive_read_data_block(a, &bytes, &size, &off)) == ARCHIVE_OK)
-		result = see_bytes(r, bytes, size);
-	if (result != DONE)
-		return result;
-	if (next != ARCHIVE_EOF || r->size)
-		return DAMAGED; /* the last line has an end, too */
-	return end_stanza(r);
+	see_field(r, line, colon + 1 + strspn(colon + 1, " \t"));
+	return MD_INDEX_DONE;
 }
 
 static int read_index(const void *arg)
 {
-	static struct md_archive_bytes bytes = {.fd = MD_CONFINED_IN};
 	static struct reader r;
-	struct archive *a = archive_read_new();
+	enum md_index_outcome result;
 
 	r.query = arg;
-	if (!a)
-		return TOO_LARGE;
-	if (md_archive_allow_filters(a) != ARCHIVE_OK ||
-	    archive_read_support_format_raw(a) != ARCHIVE_OK ||
-	    archive_read_support_format_empty(a) != ARCHIVE_OK ||
-	    md_archive_open(a, &bytes) != ARCHIVE_OK)
-		return DAMAGED;
-	return (int)see_index(&r, a);
+	result = md_index_lines(see_line, &r);
+	return (int)(result == MD_INDEX_DONE ? end_stanza(&r) : result);
 }
 
 /* ---- the caller ---------------------------------------------------------------------------- */
@@ -287,32 +206,6 @@ static int read_entries(int fd, const char *path, struct md_package_entry **out,
 	return 0;
 }
 
-static int run(const char *path, const struct md_package_query *query, int out_fd,
-	       const struct md_package_look *look, struct mp_err *err)
-{
-	struct md_confined c = {.in_fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY),
-				.out_fd = out_fd,
-				.work = read_index,
-				.arg = query,
-				.memory = MEMORY,
-				.seconds = SECONDS,
-				.look = look->look,
-				.look_arg = look->arg};
-	struct mp_err why = {""};
-	int r;
-
-	if (c.in_fd < 0)
-		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
-	r = md_confined_run(&c, &why);
-	close(c.in_fd);
-	if (r < 0)
-		return mp_err_set(err, -r, "%s: %s", path, why.msg);
-	if (r == TOO_LARGE)
-		return mp_err_set(err, ENOSPC,
-				  "%s: reading it needs more memory or disk than there is", path);
-	return r == DONE ? 0 : mp_err_set(err, EBADMSG, "%s: is damaged or cut short", path);
-}
-
 int md_package_index_read(const char *path, const struct md_package_query *query, const char *dir,
 			  const struct md_package_look *look, struct md_package_entry **entries,
 			  size_t *nr, struct mp_err *err)
@@ -323,7 +216,7 @@ int md_package_index_read(const char *path, const struct md_package_query *query
 	*nr = 0;
 	if (fd < 0)
 		return fd;
-	r = run(path, query, fd, look, err);
+	r = md_index_run(path, read_index, query, fd, look, err);
 	if (!r)
 		r = read_entries(fd, path, entries, nr, err);
 	close(fd);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/fleet/builds/package_contents.h"
 #include "daemon/fleet/builds/package_fetch.h"
 #include "daemon/fleet/builds/package_folder.h"
 #include "daemon/fleet/builds/package_index.h"
@@ -135,7 +136,8 @@ static bool is_as_said(const char *path, const struct md_package_entry *e, struc
 	return is;
 }
 
-/* Takes the file from the package of an entry. Return: 0, -ENOENT, -EAGAIN, -EBADMSG, -ECANCELED, -errno. */
+/* Takes the file from the package of an entry. Return: 0, -ENODATA: it has another one,
+ * -ENOENT, -EAGAIN, -EBADMSG, -ECANCELED, -errno. */
 static int take_package(struct search *s, const struct md_package_place *place,
 			const struct md_package_entry *e, struct mp_err *err)
 {
@@ -158,7 +160,7 @@ static int take_package(struct search *s, const struct md_package_place *place,
 	if (!r && !is_as_said(copy ? copy : at, e, err))
 		r = -EBADMSG;
 	if (!r)
-		r = md_package_files_take(copy ? copy : at, s->id, s->out, &s->with->look, err);
+		r = md_package_files_take(copy ? copy : at, at, s->id, s->out, &s->with->look, err);
 	if (copy)
 		unlink(copy);
 	free(copy);
@@ -199,7 +201,7 @@ static int take_entries(struct search *s, const struct md_package_place *place,
 		r = take_package(s, place, &entries[i], &why);
 		if (r == -ECANCELED)
 			mp_err_set(err, ECANCELED, "%s", why.msg);
-		else if (r && (r != -ENOENT || place->is_url))
+		else if (r && (r != -ENODATA || s->names[0].version[0]))
 			note(s, r, &why);
 	}
 	return !r || r == -ECANCELED ? r : -ENOENT;
@@ -257,6 +259,54 @@ static int search_indexes(struct search *s, const struct md_package_place *place
 	return r;
 }
 
+/* Notes the packages that have a file of the module's name. Return: 0, -ECANCELED. */
+static int note_contents(struct search *s, const struct md_package_place *place,
+			 const char *component, struct mp_err *err)
+{
+	const struct md_package_search *with = s->with;
+	struct mp_err why = {""};
+	char *name, *path;
+	size_t nr = 0;
+	int r;
+
+	if (asprintf(&name, "dists/%s/%s/Contents-amd64", place->suite, component) < 0)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	r = find_index(s, place, name, &path, &why);
+	if (!r)
+		r = md_package_contents_read(path, with->name, &with->packages->names, with->dir,
+					     &with->look, &s->names[s->nr_names],
+					     NAMES_MAX - s->nr_names, &nr, &why);
+	s->nr_names += nr;
+	free(path);
+	free(name);
+	if (r == -ECANCELED)
+		return mp_err_set(err, ECANCELED, "%s", why.msg);
+	/* A mirror need not have one. */
+	if (r && r != -ENOENT)
+		note(s, r, &why);
+	return 0;
+}
+
+/* By the name of the file, for mirrors without the archive of debug information. */
+static int search_contents(struct search *s, struct mp_err *err)
+{
+	const struct md_packages *p = s->with->packages;
+	int r = 0;
+
+	if (!s->with->name || !s->with->name[0])
+		return -ENOENT;
+	s->nr_names = 0;
+	for (size_t i = 0; i < p->nr; i++)
+		for (size_t k = 0; p->places[i].suite && k < p->places[i].nr_components && !r; k++)
+			r = note_contents(s, &p->places[i], p->places[i].components[k], err);
+	if (r)
+		return r;
+	r = -ENOENT;
+	for (size_t i = 0; s->nr_names && i < p->nr && r == -ENOENT; i++)
+		r = search_indexes(s, &p->places[i], true, err);
+	return r;
+}
+
 static int search_folder(struct search *s, const struct md_package_place *place, struct mp_err *err)
 {
 	const struct md_package_folder folder = {.cache = s->with->packages->cache,
@@ -287,6 +337,8 @@ static int search_all(struct search *s, struct mp_err *err)
 		r = search_indexes(s, &p->places[i], false, err);
 	for (size_t i = 0; s->nr_names && i < p->nr && r == -ENOENT; i++)
 		r = search_indexes(s, &p->places[i], true, err);
+	if (r == -ENOENT && !s->nr_names)
+		r = search_contents(s, err);
 	for (size_t i = 0; i < p->nr && r == -ENOENT; i++)
 		if (!p->places[i].suite && !p->places[i].is_url)
 			r = search_folder(s, &p->places[i], err);
@@ -307,8 +359,11 @@ int md_packages_take(const struct md_package_search *search, const struct mp_id 
 		return mp_err_set(err, EAGAIN, "%s", s.why.msg);
 	if (s.why.msg[0])
 		return mp_err_set(err, ENOENT, "%s", s.why.msg);
-	if (s.nr_names)
+	if (s.nr_names && s.names[0].version[0])
 		return mp_err_set(err, ENOENT, "it is in %s %s, which no index has",
 				  s.names[0].name, s.names[0].version);
+	if (s.nr_names)
+		return mp_err_set(err, ENOENT, "%s has another version of the file",
+				  s.names[0].name);
 	return mp_err_set(err, ENOENT, "no package lists this build-id");
 }

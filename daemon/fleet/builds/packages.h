@@ -11,6 +11,7 @@
 #define MD_FLEET_PACKAGES_H
 
 #include "daemon/fleet/builds/package_files.h"
+#include "daemon/fleet/file_names.h"
 
 #define MD_PACKAGE_PLACES_MAX	  16
 #define MD_PACKAGE_COMPONENTS_MAX 8
@@ -28,12 +29,15 @@ struct md_package_place {
 struct md_packages {
 	struct md_package_place places[MD_PACKAGE_PLACES_MAX];
 	size_t nr;
-	char *cache; /* directory of what is remembered from job to job */
+	char *cache;		    /* directory of what is remembered from job to job */
+	struct md_file_names names; /* with the salt of hashed names, if it is known */
 };
 
 /* One search. */
 struct md_package_search {
 	const struct md_packages *packages;
+	const char *
+		name; /* under which the fleet knows the file: a path or a hash; NULL or "": not known */
 	const char *dir; /* for files of this search */
 	struct md_package_look look;
 	/* Called with one line about an index or a package that cannot be used. */

@@ -261,6 +261,33 @@ taken 0 "a folder with an index" --packages=flat
 taken 1 "a folder without an index, by http" --packages="$url/folder"
 says out.txt "/folder/Packages: there is no such index$"
 
+# ---- no archive of debug information: the mirror's Contents say which packages have a file of the module's name
+printf '%s\n' "usr/bin/prog extra					    misc/nothing" "bin/prog  	utils/other,utils/tool" "usr/share/doc/prog misc/nothing" |
+	gzip >mirror/dists/bookworm/main/Contents-amd64.gz
+taken 1 "a file without a name" --packages="$url/mirror bookworm"
+! grep -q Contents http.log || fail "the Contents were read for nothing"
+known_as() {
+	fleet_sql "$ADMIN" "UPDATE fleet.module_host SET name = '$1' WHERE substr(module, 9) = '\\x$id'"
+}
+known_as /usr/bin/prog
+taken 0 "a file with a name" --packages="$url/mirror bookworm"
+known_as /opt/prog
+taken 1 "a file with another name" --packages="$url/mirror bookworm"
+says out.txt ": no package lists this build-id$"
+head -c 32 /dev/urandom >salt
+known_as "#$(printf /usr/bin/prog | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$(od -An -v -tx1 salt | tr -d ' \n')" | sed 's/.*= //' | cut -c1-32)"
+taken 1 "a hashed name without the salt" --packages="$url/mirror bookworm"
+taken 0 "a hashed name" --packages="$url/mirror bookworm" --salt-file=salt
+rm "$deb" && index mirror bookworm
+taken 1 "another version of the package" --packages="$url/mirror bookworm" --salt-file=salt
+says out.txt ": other has another version of the file$"
+cp whole.deb "$deb" && index mirror bookworm
+gzip -dc mirror/dists/bookworm/main/Contents-amd64.gz | head -c 30 >mirror/dists/bookworm/main/Contents-amd64
+rm mirror/dists/bookworm/main/Contents-amd64.gz
+taken 1 "Contents cut short" --packages="$dir/mirror bookworm" --salt-file=salt
+says out.txt "Contents-amd64: is damaged or cut short$"
+known_as ""
+
 # ---- the server is gone: the job waits
 kill $server
 wait $server 2>/dev/null
