@@ -16,6 +16,7 @@ head -c 16 /dev/zero >salt
 	"$fleet" pull -d "$conn" --top=9 -o sum.db --json >"$out/fleet-pull.json" &&
 	"$fleet" modules -d "$conn" --json >"$out/fleet-modules.json" &&
 	"$fleet" hosts -d "$conn" --json a000 >"$out/fleet-hosts.json" &&
+	"$fleet" hosts -d "$conn" --json >"$out/fleet-fleet-hosts.json" &&
 	"$fleet" versions -d "$conn" --salt-file=salt --json /usr/bin/m0 >"$out/fleet-versions.json" || exit 1
 # A build, and its installation.
 fleet_host maker --builder

@@ -247,7 +247,8 @@ if [ -x "$BUILD/morph-fleet" ]; then
 	ends 2 morph-fleet push --config=/dev/null --db=fleet.db
 	ends 2 morph-fleet push --rate=fast -d "$nowhere"
 	ends 2 morph-fleet pull -d "$nowhere"
-	ends 2 morph-fleet hosts -d "$nowhere"
+	ends 75 morph-fleet hosts -d "$nowhere"
+	ends 2 morph-fleet hosts -d "$nowhere" a000 b000
 	ends 3 morph-fleet push -d "$nowhere" --db=none.db
 	ends 75 morph-fleet push -d "$nowhere" --db=fleet.db --give-up=0
 	ends 75 morph-fleet pull -d "$nowhere" -o x prog
