@@ -321,7 +321,7 @@ static int show_all_hosts(struct options *o, PGconn *conn)
 	md_pg_add_number(&p, MD_PG_INT4, o->since_s / MP_SECONDS_PER_DAY);
 	add_limit(&p, o);
 	return show(
-		o, conn, "hosts",
+		o, conn, "fleet-hosts",
 		"SELECT name, extract(epoch FROM last_at)::bigint, extract(epoch FROM asked_at)::bigint,"
 		" nr_files, nr_old, banned FROM fleet.list_hosts($1) LIMIT $2",
 		&p, columns, 6);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "daemon/fleet/builds/whole_file.h"
+#include "daemon/fleet/whole_file.h"
 #include "daemon/fleet/file_names.h"
 #include "daemon/fleet/module_key.h"
 #include "libprof/base/err.h"

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <zstd.h>
 
-#include "daemon/fleet/builds/confined.h"
+#include "daemon/fleet/confined.h"
 
 /* The strongest level that needs no more memory than the window for decompression. */
 #define LEVEL 19

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "daemon/fleet/builds/packages.h"
+#include "daemon/fleet/packages/packages.h"
 #include "libprof/base/err.h"
 #include "libprof/elf/id.h"
 

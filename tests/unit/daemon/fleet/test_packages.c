@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/fleet/builds/package_contents.h"
-#include "daemon/fleet/builds/package_index.h"
-#include "daemon/fleet/builds/packages.h"
+#include "daemon/fleet/packages/package_contents.h"
+#include "daemon/fleet/packages/package_index.h"
+#include "daemon/fleet/packages/packages.h"
 #include "tests/unit/suite.h"
 
 #define BUILD_ID "00112233445566778899aabbccddeeff00112233"

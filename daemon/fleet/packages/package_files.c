@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* package_files - see package_files.h. A package is an ar archive with a compressed tar archive in it. */
-#include "daemon/fleet/builds/package_files.h"
+#include "daemon/fleet/packages/package_files.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/fleet/builds/archive_bytes.h"
-#include "daemon/fleet/builds/confined.h"
+#include "daemon/fleet/packages/archive_bytes.h"
+#include "daemon/fleet/confined.h"
 #include "libprof/note/map.h"
 
 /* The largest window of xz and zstd, and one file. */

@@ -6,7 +6,7 @@
 #ifndef MD_FLEET_PACKAGE_CONTENTS_H
 #define MD_FLEET_PACKAGE_CONTENTS_H
 
-#include "daemon/fleet/builds/package_index.h"
+#include "daemon/fleet/packages/package_index.h"
 #include "daemon/fleet/file_names.h"
 
 /*

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "daemon/fleet/builds/package_files.h"
+#include "daemon/fleet/packages/package_files.h"
 
 enum md_index_outcome {
 	MD_INDEX_DONE,

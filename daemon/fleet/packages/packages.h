@@ -10,7 +10,7 @@
 #ifndef MD_FLEET_PACKAGES_H
 #define MD_FLEET_PACKAGES_H
 
-#include "daemon/fleet/builds/package_files.h"
+#include "daemon/fleet/packages/package_files.h"
 #include "daemon/fleet/file_names.h"
 
 #define MD_PACKAGE_PLACES_MAX	  16

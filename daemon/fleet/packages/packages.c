@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* packages - see packages.h. */
-#include "daemon/fleet/builds/packages.h"
+#include "daemon/fleet/packages/packages.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/fleet/builds/package_contents.h"
-#include "daemon/fleet/builds/package_fetch.h"
-#include "daemon/fleet/builds/package_folder.h"
-#include "daemon/fleet/builds/package_index.h"
-#include "daemon/fleet/builds/whole_file.h"
+#include "daemon/fleet/packages/package_contents.h"
+#include "daemon/fleet/packages/package_fetch.h"
+#include "daemon/fleet/packages/package_folder.h"
+#include "daemon/fleet/packages/package_index.h"
+#include "daemon/fleet/whole_file.h"
 
 /* Far larger than any of Debian's. */
 #define INDEX_MAX   (UINT64_C(1) << 30)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* package_folder - see package_folder.h. */
-#include "daemon/fleet/builds/package_folder.h"
+#include "daemon/fleet/packages/package_folder.h"
 
 #include <errno.h>
 #include <fts.h>

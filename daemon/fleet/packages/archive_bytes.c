@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* archive_bytes - see archive_bytes.h. */
-#include "daemon/fleet/builds/archive_bytes.h"
+#include "daemon/fleet/packages/archive_bytes.h"
 
 #include <unistd.h>
 

@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/fleet/builds/package_files.h"
-#include "daemon/fleet/builds/whole_file.h"
+#include "daemon/fleet/packages/package_files.h"
+#include "daemon/fleet/whole_file.h"
 
 /* A package that is looked for. */
 struct md_package_name {

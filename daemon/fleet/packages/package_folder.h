@@ -7,7 +7,7 @@
 #ifndef MD_FLEET_PACKAGE_FOLDER_H
 #define MD_FLEET_PACKAGE_FOLDER_H
 
-#include "daemon/fleet/builds/package_files.h"
+#include "daemon/fleet/packages/package_files.h"
 
 struct md_package_folder {
 	const char *cache; /* directory of the database */

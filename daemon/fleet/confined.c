@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* confined - see confined.h. */
-#include "daemon/fleet/builds/confined.h"
+#include "daemon/fleet/confined.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "daemon/fleet/builds/package_files.h"
+#include "daemon/fleet/packages/package_files.h"
 
 struct md_package_fetch {
 	const char *dir; /* for files of this work */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* index_lines - see index_lines.h. */
-#include "daemon/fleet/builds/index_lines.h"
+#include "daemon/fleet/packages/index_lines.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/fleet/builds/archive_bytes.h"
-#include "daemon/fleet/builds/confined.h"
+#include "daemon/fleet/packages/archive_bytes.h"
+#include "daemon/fleet/confined.h"
 
 /* The largest window of xz and zstd, and a line. */
 #define MEMORY	(UINT64_C(256) << 20)

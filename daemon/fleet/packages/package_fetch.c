@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* package_fetch - see package_fetch.h. */
-#include "daemon/fleet/builds/package_fetch.h"
+#include "daemon/fleet/packages/package_fetch.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* package_index - see package_index.h. */
-#include "daemon/fleet/builds/package_index.h"
+#include "daemon/fleet/packages/package_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "daemon/fleet/builds/confined.h"
-#include "daemon/fleet/builds/index_lines.h"
+#include "daemon/fleet/confined.h"
+#include "daemon/fleet/packages/index_lines.h"
 
 #define ENTRIES_MAX 256
 /* ---- in the confined process --------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* package_contents - see package_contents.h. A line is a path, spaces, and "SECTION/PACKAGE,...". */
-#include "daemon/fleet/builds/package_contents.h"
+#include "daemon/fleet/packages/package_contents.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/fleet/builds/confined.h"
-#include "daemon/fleet/builds/index_lines.h"
+#include "daemon/fleet/confined.h"
+#include "daemon/fleet/packages/index_lines.h"
 
 struct query {
 	const char *wanted;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* package_place - where packages are, and where what is remembered of them lies; see packages.h. */
-#include "daemon/fleet/builds/packages.h"
+#include "daemon/fleet/packages/packages.h"
 
 #include <errno.h>
 #include <limits.h>
