@@ -29,6 +29,10 @@ static int set_base(struct md_package_place *place, const char *word, struct mp_
 	place->is_url = !strncmp(word, "http://", 7) || !strncmp(word, "https://", 8);
 	if (!place->is_url && strstr(word, "://"))
 		return mp_err_set(err, EINVAL, "%s: neither a directory nor http", word);
+	/* Messages and lists of processes show the address. */
+	if (place->is_url && memchr(word, '@', strcspn(word + 8, "/") + 8))
+		return mp_err_set(err, EINVAL,
+				  "no user or password may be in it: say them in ~/.netrc");
 	real = place->is_url ? strdup(word) : realpath(word, NULL);
 	if (!real)
 		return mp_err_set(err, errno, "%s: %s", word, strerror(errno));

@@ -33,4 +33,5 @@ gcc -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog && mkdi
 	fleet_sql "$ADMIN" "INSERT INTO fleet.audit(module, options, version, host, release, seq, day, pairs, log_faster, ratio,
 		lowest, highest) SELECT module, options, version, 1, 1, 1, 1, 9, 0, 1.02, 1.01, 1.03 FROM fleet.canary" &&
 	"$fleet" canary -d "$ADMIN" --json >"$out/fleet-canary.json" &&
+	"$fleet" canary policy -d "$ADMIN" --json >"$out/fleet-canary-policy.json" &&
 	"$fleet" report -d "$conn" --json >"$out/fleet-report.json"

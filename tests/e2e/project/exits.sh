@@ -267,6 +267,8 @@ if [ -x "$BUILD/morph-fleet" ]; then
 	mkdir fleet-etc
 	ends 2 morph-fleet canary frobnicate -d "$nowhere"
 	ends 2 morph-fleet canary promote -d "$nowhere"
+	ends 2 morph-fleet canary policy -d "$nowhere" soak=1d
+	ends 75 morph-fleet canary policy -d "$nowhere" soak_s=1d
 	ends 2 morph-fleet renew --config=/dev/null
 	ends 2 morph-fleet report x -d "$nowhere"
 	ends 75 morph-fleet canary -d "$nowhere"

@@ -221,6 +221,8 @@ START_TEST(places_are_checked)
 					    "/nowhere/at/all",
 					    "/tmp ../x",
 					    "/tmp a/../../x",
+					    "http://name:secret@127.0.0.1/debian",
+					    "https://name@127.0.0.1 bookworm",
 					    "/tmp /x",
 					    "http://127.0.0.1/ x main?y",
 					    "/tmp x 1 2 3 4 5 6 7 8 9"};
@@ -243,7 +245,7 @@ START_TEST(places_are_checked)
 	ck_assert_ptr_null(p.places[1].suite);
 	ck_assert_int_eq(md_packages_add(&p, "/tmp bookworm", &err), 0);
 	ck_assert_str_eq(p.places[2].components[0], "main");
-	ck_assert_int_eq(md_packages_add(&p, "http://127.0.0.1/flat ./", &err), 0);
+	ck_assert_int_eq(md_packages_add(&p, "http://127.0.0.1/flat@2 ./", &err), 0);
 	ck_assert_ptr_null(p.places[3].suite);
 	while (p.nr < MD_PACKAGE_PLACES_MAX)
 		ck_assert_int_eq(md_packages_add(&p, "/tmp", &err), 0);
