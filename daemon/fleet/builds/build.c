@@ -29,6 +29,7 @@ struct work {
 	char detail[1000]; /* why it failed, or what was made */
 	bool lost;
 	bool later; /* a server of packages did not answer */
+	bool lacks; /* there is no original here */
 };
 
 /* ---- the directory ------------------------------------------------------------------------- */
@@ -225,6 +226,7 @@ static int find_original(struct work *w, struct mp_err *err)
 	if (is_unwanted(w))
 		return -ESTALE;
 	w->later = r == -EAGAIN;
+	w->lacks = r == -ENOENT;
 	return r ? -EINVAL : 0;
 }
 
@@ -279,7 +281,8 @@ int md_build_run(struct md_build *build, struct md_build_job *job, enum md_build
 		return mp_err_set(err, -r, "%s", why.msg);
 	if (w.later)
 		*end = MD_BUILD_LATER;
-	r = md_build_job_fail(&build->builder, job, w.later, why.msg, err);
+	r = w.lacks ? md_build_job_lack(&build->builder, job, why.msg, err)
+		    : md_build_job_fail(&build->builder, job, w.later, why.msg, err);
 	if (r == -ESTALE) {
 		*end = MD_BUILD_LOST;
 		r = 0;

@@ -157,6 +157,20 @@ int md_build_job_fail(struct md_builder *b, const struct md_build_job *job, bool
 			 "give the job back", err);
 }
 
+int md_build_job_lack(struct md_builder *b, const struct md_build_job *job, const char *why,
+		      struct mp_err *err)
+{
+	struct md_pg_params p = {0};
+	char detail[DETAIL_MAX];
+	int r;
+
+	add_job(&p, b, job);
+	md_pg_add_bytes(&p, MD_PG_TEXT, detail, clean(why, detail));
+	r = run_owned(b, "SELECT fleet.lack_build($1, $2, $3, $4, $5)", &p, "give the job up", err);
+	/* The database is older than this program. */
+	return r == -EPROTO ? md_build_job_fail(b, job, false, why, err) : r;
+}
+
 void md_build_job_name(struct md_builder *b, const struct md_build_job *job,
 		       char name[MD_NAME_SIZE])
 {

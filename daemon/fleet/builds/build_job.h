@@ -56,6 +56,12 @@ int md_build_job_fail(struct md_builder *builder, const struct md_build_job *job
 		      const char *why, struct mp_err *err);
 
 /*
+ * md_build_job_lack - gives the job up, since its original is not here. The build has failed, but another builder may
+ * take the job still. Return: as md_build_job_fail().
+ */
+int md_build_job_lack(struct md_builder *b, const struct md_build_job *job, const char *why,
+		      struct mp_err *err);
+/*
  * md_build_job_name - under which name most hosts know the job's file: a path, a hash, or "". For finding the file;
  * nothing else may depend on it.
  */
