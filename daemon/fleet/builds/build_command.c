@@ -49,7 +49,7 @@ static const struct argp_option option_table[] = {
 	 0},
 	{"packages", KEY_PACKAGES, "PLACE", 0,
 	 "Where Debian packages with originals are: a folder of .deb files; or a mirror, as DIR or URL, and a suite and "
-	 "components as in sources.list ('http://NAME/debian bookworm main'). May be given several times",
+	 "components as in sources.list. May be given several times",
 	 0},
 	{"package-cache", KEY_PACKAGE_CACHE, "DIR", 0,
 	 "Where indexes, and what the packages of folders hold, are kept (default: ~/.cache/morph-fleet; for root "
