@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * list_command - the commands that show what the fleet has: "modules", the "hosts" of a module with
+ * list_command - the commands that show what the fleet has: "modules", all "hosts", or those of a module with
  * their shares, the "versions" of a file that hosts use, and "builds".
  */
 #include <errno.h>
@@ -22,7 +22,7 @@ struct options {
 	const char *salt_file, *argument;
 	int64_t since_s;
 	long limit;
-	bool json, takes_argument, lists_builds;
+	bool json, takes_argument, may_lack_argument, lists_builds, lists_hosts;
 };
 
 enum {
@@ -46,7 +46,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->argument = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (o->takes_argument && !o->argument)
+		if (o->takes_argument && !o->argument && !o->may_lack_argument)
 			argp_error(state, "no module given");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
@@ -81,9 +81,9 @@ static const struct argp modules_argp = {
 static const struct argp hosts_argp = {
 	module_options,
 	parse,
-	"BUILD-ID|FILE",
-	"Say which hosts have samples of a module, and how much each counts in the fleet's "
-	"profile.\v" EXIT_DOC,
+	"[BUILD-ID|FILE]",
+	"Say which hosts have samples of a module, and how much each counts in the fleet's profile. "
+	"Without a module: all hosts, when each was last heard of, and whether it is banned.\v" EXIT_DOC,
 	children,
 	NULL,
 	NULL};
@@ -119,7 +119,8 @@ enum form {
 	FORM_TEXT,
 	FORM_DAY,
 	FORM_TIME,
-	FORM_WEIGHT
+	FORM_WEIGHT,
+	FORM_BOOL
 };
 
 struct column {
@@ -152,6 +153,8 @@ static void format(const PGresult *result, int row, int i, const struct column *
 		hex(data, size, out);
 	else if (c->form == FORM_TEXT)
 		snprintf(out, room, "%.*s", size, data);
+	else if (c->form == FORM_BOOL)
+		snprintf(out, room, "%s", number ? "yes" : "no");
 	else if (c->form == FORM_TIME)
 		md_stats_format_time(number, out);
 	else if (c->form == FORM_WEIGHT)
@@ -171,6 +174,8 @@ static json_t *json_of(const PGresult *result, int row, int i, const struct colu
 		return json_integer(PQgetlength(result, row, i) == c->size
 					    ? md_pg_get(PQgetvalue(result, row, i), (size_t)c->size)
 					    : 0);
+	if (c->form == FORM_BOOL)
+		return json_boolean(*PQgetvalue(result, row, i));
 	if (c->form == FORM_WEIGHT)
 		return json_real((double)md_pg_get(PQgetvalue(result, row, i), 4) / 65536);
 	format(result, row, i, c, text, sizeof(text));
@@ -235,7 +240,9 @@ static int show(struct options *o, PGconn *conn, const char *command, const char
 		r = md_stats_fail(
 			"the server answers in another form: upgrade Morph or its tables");
 	} else if (!PQntuples(result)) {
-		md_stats_fail("the fleet has no %s", o->lists_builds ? "builds" : "counts of it");
+		md_stats_fail("the fleet has no %s", o->lists_builds  ? "builds"
+						     : o->lists_hosts ? "hosts"
+								      : "counts of it");
 		r = MD_FLEET_NO_PROFILE;
 	} else {
 		r = o->json ? print_json(result, command, columns, nr)
@@ -299,13 +306,34 @@ static size_t find_key(const char *argument, uint8_t key[MD_MODULE_KEY_MAX])
 	return md_module_key(&id, key);
 }
 
+/* The whole fleet. Return: exit status. */
+static int show_all_hosts(struct options *o, PGconn *conn)
+{
+	static const struct column columns[] = {{"host", "name", FORM_TEXT, 0, 24},
+						{"last sent", "sent_at", FORM_TIME, 8, 19},
+						{"asked for builds", "asked_at", FORM_TIME, 8, 19},
+						{"files", "nr_files", FORM_NUMBER, 8, 6},
+						{"old ones", "nr_old", FORM_NUMBER, 8, 8},
+						{"banned", "banned", FORM_BOOL, 1, 0}};
+	struct md_pg_params p = {0};
+
+	o->lists_hosts = true;
+	md_pg_add_number(&p, MD_PG_INT4, o->since_s / MP_SECONDS_PER_DAY);
+	add_limit(&p, o);
+	return show(
+		o, conn, "fleet-hosts",
+		"SELECT name, extract(epoch FROM last_at)::bigint, extract(epoch FROM asked_at)::bigint,"
+		" nr_files, nr_old, banned FROM fleet.list_hosts($1) LIMIT $2",
+		&p, columns, 6);
+}
+
 int md_fleet_command_hosts(int argc, char **argv)
 {
 	static const struct column columns[] = {{"host", "name", FORM_TEXT, 0, 24},
 						{"samples", "samples", FORM_NUMBER, 8, 14},
 						{"counted", "counted", FORM_NUMBER, 8, 14},
 						{"weight", "weight", FORM_WEIGHT, 4, 0}};
-	struct options o = {.takes_argument = true};
+	struct options o = {.takes_argument = true, .may_lack_argument = true};
 	struct md_pg_params p = {0};
 	uint8_t key[MD_MODULE_KEY_MAX];
 	size_t size = 0;
@@ -315,6 +343,11 @@ int md_fleet_command_hosts(int argc, char **argv)
 
 	if (r)
 		return r;
+	if (!o.argument) {
+		r = show_all_hosts(&o, conn);
+		PQfinish(conn);
+		return r;
+	}
 	by_id = access(o.argument, F_OK) && md_build_id_parse(o.argument, key);
 	if (!by_id)
 		size = find_key(o.argument, key);

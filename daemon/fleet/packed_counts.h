@@ -29,10 +29,12 @@ struct md_packer {
 	struct mp_ip_count
 		*entries;  /* of a row that was unpacked or is packed, MP_CHUNK_SIZE of them */
 	uint64_t *numbers; /* of one list */
-	uint64_t *sorted;  /* those of one class, without its first number */
-	uint32_t *order;   /* places in the list, those of one class together */
-	uint32_t *left;	   /* places of numbers whose class is not known yet */
-	uint8_t *bytes;	   /* a row that was packed */
+	uint16_t *order;   /* places in the list, those of one class together */
+	uint16_t *left;	   /* places of numbers whose class is not known yet */
+	uint8_t *digits;   /* up to eight of each number of a class */
+	uint8_t *padded;   /* a row that is unpacked, and zeros */
+	size_t padded_size;
+	uint8_t *bytes; /* a row that was packed */
 };
 
 void md_packer_fini(struct md_packer *p);

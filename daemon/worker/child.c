@@ -136,6 +136,9 @@ static void run_child(const struct md_child *child, pid_t parent)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (getppid() != parent)
 		_exit(125);
+	if (child->file_max &&
+	    setrlimit(RLIMIT_FSIZE, &(struct rlimit){child->file_max, child->file_max}))
+		fail("setrlimit");
 	if (chdir(child->directory ? child->directory : "/"))
 		fail(child->directory ? child->directory : "/");
 	sigemptyset(&none);

@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/policy/policy.h"
@@ -23,6 +24,7 @@ struct md_child {
 	const char *out;		/* file for standard output; NULL: none */
 	const char *messages;		/* file for standard error */
 	double limit_s;			/* 0: none */
+	uint64_t file_max;		/* most bytes of a file that it writes; 0: no limit */
 	const struct md_policy *policy; /* is the machine wanted? NULL: nobody asks */
 	/* Called every MD_CHILD_LOOK_S seconds; true ends the child. NULL: none. */
 	bool (*look)(void *arg);

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "daemon/fleet/builds/delta.h"
-#include "daemon/fleet/builds/whole_file.h"
+#include "daemon/fleet/whole_file.h"
 
 static int fail(const struct mp_err *err)
 {

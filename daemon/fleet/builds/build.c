@@ -12,7 +12,6 @@
 
 #include "daemon/fleet/builds/build_options.h"
 #include "daemon/fleet/builds/delta.h"
-#include "daemon/fleet/builds/original.h"
 #include "daemon/worker/child.h"
 #include "libprof/elf/elf.h"
 
@@ -29,6 +28,8 @@ struct work {
 	char profile[4200], output[4200], report[4200], messages[4200];
 	char detail[1000]; /* why it failed, or what was made */
 	bool lost;
+	bool later; /* a server of packages did not answer */
+	bool lacks; /* there is no original here */
 };
 
 /* ---- the directory ------------------------------------------------------------------------- */
@@ -65,6 +66,15 @@ static bool has_lost_job(void *arg)
 
 	w->lost |= !md_build_job_renew(&w->build->builder, w->job);
 	return w->lost;
+}
+
+/* The same for work that does not see by itself that this process must stop. */
+static bool is_unwanted(void *arg)
+{
+	struct work *w = arg;
+
+	w->lost |= md_child_is_stopped();
+	return w->lost || has_lost_job(arg);
 }
 
 /* Runs a program of Morph. Return: its exit status; -1: it did not end by itself; -errno. */
@@ -190,6 +200,36 @@ static int store(struct work *w, struct mp_err *err)
 
 /* ---- one job ------------------------------------------------------------------------------- */
 
+static void say(void *arg, const char *text)
+{
+	const struct work *w = arg;
+
+	w->build->say(w->job, text);
+}
+
+/* Return: 0; -ESTALE; -EINVAL: none was found. */
+static int find_original(struct work *w, struct mp_err *err)
+{
+	char name[MD_NAME_SIZE] = "";
+	const struct md_original_search search = {.places = &w->build->originals,
+						  .name = name,
+						  .dir = w->dir,
+						  .look = {is_unwanted, w},
+						  .say = say,
+						  .say_arg = w};
+	int r;
+
+	if (w->build->originals.packages.nr)
+		md_build_job_name(&w->build->builder, w->job, name);
+	r = md_fleet_original_find(&w->job->id, &search, &w->original, err);
+
+	if (is_unwanted(w))
+		return -ESTALE;
+	w->later = r == -EAGAIN;
+	w->lacks = r == -ENOENT;
+	return r ? -EINVAL : 0;
+}
+
 /* Return: 0: stored; -ESTALE; -EINVAL: failed for a reason of its own; other: the server is gone. */
 static int make(struct work *w, struct mp_err *err)
 {
@@ -197,9 +237,9 @@ static int make(struct work *w, struct mp_err *err)
 
 	if (r)
 		return -EINVAL;
-	if (md_fleet_original_find(&w->job->id, w->build->originals, w->build->nr_originals, w->dir,
-				   &w->original, err))
-		return -EINVAL;
+	r = find_original(w, err);
+	if (r)
+		return r;
 	w->build->say(w->job, w->original);
 	r = w->options.no_profile ? 0 : pull(w, err);
 	if (!r)
@@ -239,7 +279,10 @@ int md_build_run(struct md_build *build, struct md_build_job *job, enum md_build
 	build->say(job, why.msg);
 	if (r != -EINVAL)
 		return mp_err_set(err, -r, "%s", why.msg);
-	r = md_build_job_fail(&build->builder, job, false, why.msg, err);
+	if (w.later)
+		*end = MD_BUILD_LATER;
+	r = w.lacks ? md_build_job_lack(&build->builder, job, why.msg, err)
+		    : md_build_job_fail(&build->builder, job, w.later, why.msg, err);
 	if (r == -ESTALE) {
 		*end = MD_BUILD_LOST;
 		r = 0;

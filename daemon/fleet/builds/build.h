@@ -8,18 +8,19 @@
 #define MD_FLEET_BUILD_H
 
 #include "daemon/fleet/builds/build_job.h"
+#include "daemon/fleet/builds/original.h"
 
 struct md_build {
 	struct md_builder builder;
 	const char *database; /* where morph-fleet pull reads the profile */
-	const char *const *originals;
-	size_t nr_originals;
+	struct md_original_places originals;
 	void (*say)(const struct md_build_job *job, const char *text);
 };
 
 enum md_build_end {
 	MD_BUILD_STORED,
 	MD_BUILD_FAILED, /* and the database says why */
+	MD_BUILD_LATER,	 /* the job is in the queue again: a server of packages did not answer */
 	MD_BUILD_LOST	 /* another builder has the job, or this one must stop */
 };
 

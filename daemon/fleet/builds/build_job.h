@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "daemon/fleet/whole_file.h"
+#include "daemon/fleet/file_names.h"
 #include "daemon/fleet/module_key.h"
-#include "daemon/fleet/builds/whole_file.h"
 #include "libprof/base/err.h"
 
 #define MD_BUILD_OPTIONS_MAX 1000
@@ -53,5 +54,18 @@ int md_build_job_finish(struct md_builder *builder, const struct md_build_job *j
 /* Gives the job up for the reason @why, or back to the queue if @again. Return: as above. */
 int md_build_job_fail(struct md_builder *builder, const struct md_build_job *job, bool again,
 		      const char *why, struct mp_err *err);
+
+/*
+ * md_build_job_lack - gives the job up, since its original is not here. The build has failed, but another builder may
+ * take the job still. Return: as md_build_job_fail().
+ */
+int md_build_job_lack(struct md_builder *b, const struct md_build_job *job, const char *why,
+		      struct mp_err *err);
+/*
+ * md_build_job_name - under which name most hosts know the job's file: a path, a hash, or "". For finding the file;
+ * nothing else may depend on it.
+ */
+void md_build_job_name(struct md_builder *b, const struct md_build_job *job,
+		       char name[MD_NAME_SIZE]);
 
 #endif

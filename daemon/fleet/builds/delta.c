@@ -8,13 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zstd.h>
 
-#include "daemon/module/sandbox.h"
+#include "daemon/fleet/confined.h"
 
 /* The strongest level that needs no more memory than the window for decompression. */
 #define LEVEL 19
@@ -78,53 +74,41 @@ struct application {
 	size_t output_size;
 };
 
-enum child_exit {
-	CHILD_DONE,
-	CHILD_DAMAGED,
-	CHILD_UNREADY /* confining it failed; it read nothing */
+enum applied {
+	APPLIED,
+	DAMAGED,
+	UNREADY
 };
 
 /* In a process of its own, which reads three mappings and writes one. */
-static _Noreturn void apply(const struct application *a)
+static int apply(const void *arg)
 {
-	const struct rlimit memory = {MD_DELTA_MEMORY, MD_DELTA_MEMORY},
-			    time = {MD_DELTA_SECONDS, MD_DELTA_SECONDS}, none = {0, 0};
-	ZSTD_DCtx *ctx;
+	const struct application *a = arg;
+	ZSTD_DCtx *ctx = ZSTD_createDCtx();
 	size_t r;
 
-	/* The connection, the store and all other files are out of reach. */
-	if (close_range(0, ~0U, 0) ||
-	    (md_sandbox_limits_memory() && setrlimit(RLIMIT_DATA, &memory)) ||
-	    setrlimit(RLIMIT_CPU, &time) || setrlimit(RLIMIT_CORE, &none) ||
-	    prctl(PR_SET_DUMPABLE, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    md_sandbox_confine())
-		_exit(CHILD_UNREADY);
-	ctx = ZSTD_createDCtx();
 	if (!ctx || has_failed(ZSTD_DCtx_refPrefix(ctx, a->original, a->original_size)))
-		_exit(CHILD_UNREADY);
+		return UNREADY;
 	r = ZSTD_decompressDCtx(ctx, a->output, a->output_size, a->delta, a->delta_size);
-	_exit(has_failed(r) || r != a->output_size ? CHILD_DAMAGED : CHILD_DONE);
+	return has_failed(r) || r != a->output_size ? DAMAGED : APPLIED;
 }
 
 static int run(const struct application *a, struct mp_err *err)
 {
-	int status;
-	pid_t pid = fork();
+	const struct md_confined c = {.in_fd = -1,
+				      .out_fd = -1,
+				      .work = apply,
+				      .arg = a,
+				      .memory = MD_DELTA_MEMORY,
+				      .seconds = MD_DELTA_SECONDS};
+	struct mp_err why = {""};
+	int r = md_confined_run(&c, &why);
 
-	if (!pid)
-		apply(a);
-	if (pid < 0)
-		return mp_err_set(err, errno, "fork: %s", strerror(errno));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_DONE)
-		return 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_DAMAGED)
+	if (r == DAMAGED)
 		return mp_err_set(err, EBADMSG, "the delta is damaged");
-	if (WIFSIGNALED(status))
-		return mp_err_set(err, EBADMSG, "the delta ended its reader by signal %d",
-				  WTERMSIG(status));
-	return mp_err_set(err, EPERM, "the reader of deltas cannot be confined here");
+	if (r == UNREADY)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	return r < 0 ? mp_err_set(err, -r, "the delta: %s", why.msg) : r;
 }
 
 int md_delta_apply(const void *original, size_t original_size, const void *delta, size_t delta_size,

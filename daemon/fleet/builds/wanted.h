@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "daemon/fleet/module_key.h"
-#include "daemon/fleet/builds/whole_file.h"
+#include "daemon/fleet/whole_file.h"
 #include "libprof/base/err.h"
 
 /* More than any delta: the server's own limit is lower. */

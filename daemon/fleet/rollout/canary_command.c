@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * canary_command - the command "canary": shows the roll-outs of builds, lets them take the steps that the
- * evidence calls for, and does what an operator decides. The database decides what follows from evidence.
+ * evidence calls for, does what an operator decides, and changes policies. The database decides what follows from evidence.
  */
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/module_key.h"
+#include "daemon/fleet/rollout/canary_policy.h"
 #include "daemon/fleet/server_json.h"
 #include "daemon/fleet/server_private.h"
 #include "daemon/stats/stats.h"
@@ -22,6 +23,7 @@
 enum action {
 	LIST,
 	STEP,
+	POLICY,
 	START,
 	PROMOTE,
 	HOLD,
@@ -30,15 +32,20 @@ enum action {
 	NR_ACTIONS
 };
 
-static const char *const action_names[NR_ACTIONS] = {"list", "step",   "start",	  "promote",
-						     "hold", "resume", "withdraw"};
+static const char *const action_names[NR_ACTIONS] = {"list",	"step", "policy", "start",
+						     "promote", "hold", "resume", "withdraw"};
+
+/* Of a policy: more than it has columns. */
+#define CHANGES_MAX 32
 
 struct options {
 	struct md_fleet_access access;
 	enum action action;
 	const char *module;	       /* a file or the beginning of a build-id */
 	const char *options, *version; /* of the build; NULL: any */
-	bool has_action, json;
+	struct md_policy_change changes[CHANGES_MAX];
+	size_t nr_changes;
+	bool has_action, drops, json;
 };
 
 enum {
@@ -54,18 +61,39 @@ static const struct argp_option option_table[] = {
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{0}};
 
+/* An argument of "policy". Return: false: it is a module. */
+static bool take_change(struct options *o, const char *arg, struct argp_state *state)
+{
+	struct mp_err err;
+
+	if (!strcmp(arg, "default")) {
+		o->drops = true;
+		return true;
+	}
+	if (!strchr(arg, '='))
+		return false;
+	if (o->nr_changes == CHANGES_MAX)
+		argp_error(state, "%s: too many arguments", arg);
+	else if (md_policy_read_change(arg, &o->changes[o->nr_changes++], &err))
+		argp_error(state, "%s", err.msg);
+	return true;
+}
+
 static void take_argument(struct options *o, const char *arg, struct argp_state *state)
 {
 	int i = md_stats_find_word(arg, action_names, NR_ACTIONS);
 
 	if (!o->has_action) {
 		if (i < 0)
-			argp_error(state,
-				   "%s: not list, step, start, promote, hold, resume or withdraw",
-				   arg);
+			argp_error(
+				state,
+				"%s: not list, step, policy, start, promote, hold, resume or withdraw",
+				arg);
 		o->action = (enum action)i;
 		o->has_action = true;
-	} else if (o->module || o->action < START) {
+	} else if (o->action == POLICY && take_change(o, arg, state)) {
+		return;
+	} else if (o->module || o->action < POLICY) {
 		argp_error(state, "%s: too many arguments", arg);
 	} else {
 		o->module = arg;
@@ -85,6 +113,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (o->action >= START && !o->module)
 			argp_error(state, "no build given: a build-id or a file");
+		if (o->drops && (!o->module || o->nr_changes))
+			argp_error(state, "`default' goes with a module, and without settings");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -95,10 +125,12 @@ static const struct argp argp = {
 	option_table,
 	parse,
 	"[list|step]\n"
+	"policy [BUILD-ID|FILE] [SETTING=VALUE...|default]\n"
 	"start|promote|hold|resume|withdraw BUILD-ID|FILE",
 	"Show the roll-outs of builds, and steer them. A build goes to few hosts first. \"step\" takes "
 	"the steps that the hosts' evidence and the time call for: more hosts, all hosts, or withdraw; "
-	"let a timer run it. The others are what an operator decides.\v"
+	"let a timer run it. \"policy\" shows the rules of roll-outs, or changes them for all modules or for one. "
+	"The others are what an operator decides.\v"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 there is no such build, 75 the server is gone.",
 	children,
 	NULL,
@@ -312,6 +344,68 @@ static int act(const struct options *o, PGconn *conn)
 	return r ? r : list(o, conn);
 }
 
+/* ---- policies ------------------------------------------------------------------------------ */
+
+/* The module of a policy, in hexadecimal. Return: exit status. */
+static int find_module(const struct options *o, PGconn *conn, char hex[2 * MD_MODULE_KEY_MAX + 1])
+{
+	struct wanted wanted;
+	const char *const params[] = {wanted.hex};
+	struct mp_err err = {""};
+	json_t *rows;
+	int r = want(o, &wanted);
+
+	if (r)
+		return r;
+	strcpy(hex, wanted.hex);
+	if (wanted.whole)
+		return 0;
+	r = md_fleet_rows(
+		conn,
+		"SELECT encode(m, 'hex') AS module FROM fleet.modules_of(decode($1, 'hex')) m", 1,
+		params, "find the module", &rows, &err);
+	if (r)
+		return fail(r, &err);
+	if (json_array_size(rows) == 1)
+		snprintf(hex, 2 * MD_MODULE_KEY_MAX + 1, "%s",
+			 md_row_text(json_array_get(rows, 0), "module"));
+	else if (json_array_size(rows))
+		r = md_stats_fail("%s: several modules begin so", o->module);
+	else
+		r = (md_stats_fail("%s: there is no such module", o->module), MD_FLEET_NO_PROFILE);
+	json_decref(rows);
+	return r;
+}
+
+static int do_policy(const struct options *o, PGconn *conn)
+{
+	char hex[2 * MD_MODULE_KEY_MAX + 1] = "";
+	struct mp_err err = {""};
+	int r = o->module ? find_module(o, conn, hex) : 0;
+
+	if (r)
+		return r;
+	if (o->drops)
+		r = md_policy_drop(conn, hex, &err);
+	else if (o->nr_changes)
+		r = md_policy_change(conn, hex, o->changes, o->nr_changes, &err);
+	if (!r)
+		r = md_policy_print(conn, o->json, &err);
+	return r ? fail(r, &err) : md_stats_finish(MD_FLEET_DONE);
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int run(const struct options *o, PGconn *conn)
+{
+	switch (o->action) {
+	case LIST: return list(o, conn);
+	case STEP: return step(o, conn);
+	case POLICY: return do_policy(o, conn);
+	default: return act(o, conn);
+	}
+}
+
 int md_fleet_command_canary(int argc, char **argv)
 {
 	struct options o = {0};
@@ -324,7 +418,7 @@ int md_fleet_command_canary(int argc, char **argv)
 	r = md_fleet_access_connect(&o.access, &conn);
 	if (r)
 		return r;
-	r = o.action == LIST ? list(&o, conn) : o.action == STEP ? step(&o, conn) : act(&o, conn);
+	r = run(&o, conn);
 	PQfinish(conn);
 	return r;
 }

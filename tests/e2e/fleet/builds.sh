@@ -28,6 +28,21 @@ make_program other/prog -O1
 command_ends 1 "another original" "$fleet" build -d "$(<maker.conn)" --once --originals=other
 build_is failed "another original"
 says out.txt "no original with the build-id $id and this code is here"
+# Another builder may have it. One that does not have it is not asked again, and an operator's request begins anew.
+command_ends 0 "another original, again" "$fleet" build -d "$(<maker.conn)" --once --originals=other
+[ ! -s out.txt ] || fail "a builder takes a job again whose original it lacks: $(cat out.txt)"
+build_is failed "another original, again"
+request 0 "after a lack" prog
+command_ends 1 "another original, asked again" "$fleet" build -d "$(<maker.conn)" --once --originals=other
+build 0 "a builder that has the original" helper
+build_is "done" "a builder that has the original"
+fleet_sql "$ADMIN" "DELETE FROM fleet.build"
+request 0 "both lack it" prog
+for name in maker helper; do
+	command_ends 1 "$name lacks it" "$fleet" build -d "$(<$name.conn)" --once --originals=other
+done
+command_ends 0 "both lack it" "$fleet" build -d "$(<helper.conn)" --once --originals=other
+build_is failed "both lack it"
 cp prog other/stolen
 printf '\x90' | dd of=other/stolen bs=1 seek=$((0x$(nm prog | awk '/ hot$/ {print $1}') - 0x400000 + 5)) conv=notrunc status=none
 request 0 "after a failure" prog

@@ -354,4 +354,37 @@ is state running "the unit"
 sed -i 's/port=[0-9]*/port=1/' operator.conf
 command_ends 75 "the unit, and no server" unit
 grep -q '^SuccessExitStatus=75$' "$root/daemon/fleet/morph-fleet-canary.service" || fail "the unit fails without a server"
+
+# ---- policies, without SQL
+policy() {
+	command_ends "$1" "$2" "$fleet" canary policy -d "${who:-$ADMIN}" --json "${@:3}"
+}
+sql "DELETE FROM fleet.canary_policy WHERE module <> ''"
+policy 0 "a policy of all modules" shares=2%,0.5,100% soak_s=12h least_hosts=5 alpha=0.5% automatic=no
+json "a policy of all modules" '.rows | length == 1 and (.[0] | .module == "" and .shares == [0.02, 0.5, 1] and .soak_s == 43200
+	and .least_hosts == 5 and .alpha == 0.005 and .automatic == false and .rolls_out and .stage_s > 0)'
+sql "INSERT INTO fleet.module(module, kind) VALUES ('\\x$m', 0), ('\\xaa00000000000001bbcc', 0) ON CONFLICT DO NOTHING"
+policy 0 "a policy of one module" "${m:16}" stage_s=2w automatic=yes
+json "a policy of one module" '.rows | length == 2 and .[1].stage_s == 1209600 and .[1].automatic and .[1].least_hosts == 5
+	and (.[0].automatic | not)'
+policy 0 "the policy of a file" "$BUILD/morph-fleet" margin=0
+json "the policy of a file" '.rows | length == 3'
+command_ends 0 "policies as text" "$fleet" canary policy -d "$ADMIN"
+says out.txt '^  shares       0.02,0.5,1$'
+for change in shares=0.5,0.1 shares=1.5 shares= soak_s=-1 soak_s=1y least_hosts=0.5 alpha=x automatic=maybe module=x 'shares={1}' \
+	"alpha=0.1'"; do
+	case $change in
+	shares=0.5,0.1) policy 1 "$change" $change ;; # only the database knows that shares grow
+	*) policy 2 "$change" "$change" ;;
+	esac
+done
+# All changes or none.
+policy 1 "a bad one among others" least_audits=9 alpha=0
+[ "$(sql "SELECT least_audits, alpha FROM fleet.canary_policy WHERE module = ''")" = "3|0.005" ] || fail "half of a change was made"
+policy 3 "no module" dddd1111 margin=0
+policy 1 "two modules" bb margin=0
+policy 2 "default of all modules" default
+policy 0 "the default" "${m:16}" default
+json "the default" '.rows | length == 2'
+who=$(<alpha.conn) policy 1 "a host" margin=0
 finish

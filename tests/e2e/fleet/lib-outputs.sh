@@ -16,6 +16,7 @@ head -c 16 /dev/zero >salt
 	"$fleet" pull -d "$conn" --top=9 -o sum.db --json >"$out/fleet-pull.json" &&
 	"$fleet" modules -d "$conn" --json >"$out/fleet-modules.json" &&
 	"$fleet" hosts -d "$conn" --json a000 >"$out/fleet-hosts.json" &&
+	"$fleet" hosts -d "$conn" --json >"$out/fleet-fleet-hosts.json" &&
 	"$fleet" versions -d "$conn" --salt-file=salt --json /usr/bin/m0 >"$out/fleet-versions.json" || exit 1
 # A build, and its installation.
 fleet_host maker --builder
@@ -32,4 +33,5 @@ gcc -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog && mkdi
 	fleet_sql "$ADMIN" "INSERT INTO fleet.audit(module, options, version, host, release, seq, day, pairs, log_faster, ratio,
 		lowest, highest) SELECT module, options, version, 1, 1, 1, 1, 9, 0, 1.02, 1.01, 1.03 FROM fleet.canary" &&
 	"$fleet" canary -d "$ADMIN" --json >"$out/fleet-canary.json" &&
+	"$fleet" canary policy -d "$ADMIN" --json >"$out/fleet-canary-policy.json" &&
 	"$fleet" report -d "$conn" --json >"$out/fleet-report.json"

@@ -185,11 +185,17 @@ sum() {
 [ "$(sum)" = 309 ] || fail "the sum before the ban: $(sum)"
 command_ends 0 "ban" "$fleet" ban b
 [ "$(sum)" = 304 ] || fail "a banned host counts: $(sum)"
+command_ends 0 "hosts" "$fleet" hosts -d "$judge" --json
+json "hosts" '[.rows[] | select(.banned).name] == ["b"] and (.rows[] | select(.name == "a").sent_at) > 0'
+command_ends 0 "hosts as text" "$fleet" hosts -d "$judge"
+says out.txt '^b .* yes$'
 [ "$(fleet_sql "$judge" 'SELECT count(DISTINCT host) FROM fleet.evidence')" = 1 ] || fail "a reader sees the rows of a banned host"
 refused MF006 "a banned host's batch" b $nr $module 0 64 "$today" 5 "0305"
 fleet_sql "$b" "SELECT fleet.my_rows('\\x$module')" >out.txt 2>err.txt && fail "a banned host reads"
 command_ends 0 "unban" "$fleet" unban b
 [ "$(sum)" = 309 ] || fail "the sum after the ban: $(sum)"
+command_ends 0 "hosts after the ban" "$fleet" hosts -d "$judge" --json
+json "hosts after the ban" 'all(.rows[]; .banned | not)'
 command_ends 1 "ban nobody" "$fleet" ban nobody
 says err.txt 'nobody: no such host'
 

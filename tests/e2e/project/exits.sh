@@ -247,7 +247,8 @@ if [ -x "$BUILD/morph-fleet" ]; then
 	ends 2 morph-fleet push --config=/dev/null --db=fleet.db
 	ends 2 morph-fleet push --rate=fast -d "$nowhere"
 	ends 2 morph-fleet pull -d "$nowhere"
-	ends 2 morph-fleet hosts -d "$nowhere"
+	ends 75 morph-fleet hosts -d "$nowhere"
+	ends 2 morph-fleet hosts -d "$nowhere" a000 b000
 	ends 3 morph-fleet push -d "$nowhere" --db=none.db
 	ends 75 morph-fleet push -d "$nowhere" --db=fleet.db --give-up=0
 	ends 75 morph-fleet pull -d "$nowhere" -o x prog
@@ -260,9 +261,14 @@ if [ -x "$BUILD/morph-fleet" ]; then
 	ends 75 morph-fleet request -d "$nowhere" prog
 	ends 75 morph-fleet builds -d "$nowhere"
 	ends 75 morph-fleet build -d "$nowhere" --once --originals=.
+	ends 2 morph-fleet build -d "$nowhere" --packages=nowhere
+	ends 1 morph-fleet build -d "$nowhere" --packages=. --package-cache=/dev/null
+	ends 75 morph-fleet build -d "$nowhere" --once --packages=. --package-cache=fleet-cache
 	mkdir fleet-etc
 	ends 2 morph-fleet canary frobnicate -d "$nowhere"
 	ends 2 morph-fleet canary promote -d "$nowhere"
+	ends 2 morph-fleet canary policy -d "$nowhere" soak=1d
+	ends 75 morph-fleet canary policy -d "$nowhere" soak_s=1d
 	ends 2 morph-fleet renew --config=/dev/null
 	ends 2 morph-fleet report x -d "$nowhere"
 	ends 75 morph-fleet canary -d "$nowhere"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* whole_file - see whole_file.h. */
-#include "daemon/fleet/builds/whole_file.h"
+#include "daemon/fleet/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * canary_policy - shows and changes the policies by which builds are rolled out: the rows of fleet.canary_policy, one
+ * for all modules and one for each module that needs its own. Called by canary_command.
+ */
+#ifndef MD_FLEET_CANARY_POLICY_H
+#define MD_FLEET_CANARY_POLICY_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libprof/base/err.h"
+
+/* One change: a column, and its value as the database takes it. */
+struct md_policy_change {
+	const char *column;
+	char value[256];
+};
+
+/*
+ * md_policy_read_change - reads "COLUMN=VALUE". Shares and chances may be in per cent, times have a unit (90s, 12h, 1d) or
+ * are seconds. Return: 0; -EINVAL with a message.
+ */
+int md_policy_read_change(const char *text, struct md_policy_change *out, struct mp_err *err);
+
+/*
+ * md_policy_change - makes all @changes or none. @module: in hexadecimal; "": the policy of all modules. A module without a
+ * policy of its own gets a copy of that of all modules first. Return: 0; -EINVAL; as md_fleet_fail().
+ */
+int md_policy_change(PGconn *conn, const char *module, const struct md_policy_change *changes,
+		     size_t nr, struct mp_err *err);
+/* The module has no policy of its own any more. Return: 0; as md_fleet_fail(). */
+int md_policy_drop(PGconn *conn, const char *module, struct mp_err *err);
+/* Prints all policies. Return: 0; as md_fleet_fail(). */
+int md_policy_print(PGconn *conn, bool json, struct mp_err *err);
+
+#endif
