@@ -121,16 +121,21 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 
 /*
  * Adds a piece for each part of the inlined code of @copy: it comes from the called function, with its branch or
- * return. The piece of the block ends before them.
+ * return. The piece of the block ends before them. The call says where they would have returned to.
  */
-static void add_parts(const struct me_leaf *leaf, const struct me_copy *copy, struct mp_map *map)
+static void add_parts(const struct mp_cfg *cfg, const struct me_leaf *leaf,
+		      const struct me_copy *copy, struct mp_map *map)
 {
+	const struct mp_block *block = &cfg->blocks[copy->block];
 	uint64_t vaddr = copy->new_vaddr + copy->body_size;
 	uint8_t i = copy->apart ? leaf->nr_near : 0;
 	uint8_t end_part = copy->apart ? leaf->nr_parts : leaf->nr_near;
 
 	if (!copy->apart)
 		map->pieces[map->nr_pieces - 1].new_size = copy->body_size;
+	map->calls[map->nr_calls++] = (struct mp_map_call){map->nr_pieces, end_part - (uint32_t)i,
+							   block->vaddr + block->size,
+							   cfg->funcs[leaf->func].vaddr};
 	for (; i < end_part; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
 		uint32_t end = i + 1 < end_part ? part[1].off : copy->new_size - copy->body_size;
@@ -141,15 +146,19 @@ static void add_parts(const struct me_leaf *leaf, const struct me_copy *copy, st
 	}
 }
 
-/* Return: at least the number of pieces that inlined code needs. */
-static size_t count_parts(const struct me_emitter *e)
+/* Return: at least the number of pieces that inlined code needs. *@nr_calls: of calls that it replaces. */
+static size_t count_parts(const struct me_emitter *e, size_t *nr_calls)
 {
 	const struct me_placement *p = &e->placement;
 	size_t nr = 0;
 
-	for (uint32_t i = 0; i < p->nr_copies; i++)
-		if (p->copies[i].inlined)
-			nr += p->leaves[p->copies[i].leaf].nr_parts;
+	*nr_calls = 0;
+	for (uint32_t i = 0; i < p->nr_copies; i++) {
+		if (!p->copies[i].inlined)
+			continue;
+		nr += p->leaves[p->copies[i].leaf].nr_parts;
+		++*nr_calls;
+	}
 	return nr;
 }
 
@@ -157,11 +166,16 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 {
 	uint32_t nr = e->placement.nr_copies;
 	struct mp_map map = {.original = e->elf->id};
+	size_t nr_calls, nr_parts = count_parts(e, &nr_calls);
 	int rc;
 
-	map.pieces = malloc((nr + count_parts(e) + 1) * sizeof(*map.pieces));
-	if (!map.pieces)
+	map.pieces = malloc((nr + nr_parts + 1) * sizeof(*map.pieces));
+	map.calls = malloc((nr_calls + 1) * sizeof(*map.calls));
+	if (!map.pieces || !map.calls) {
+		free(map.pieces);
+		free(map.calls);
 		return mp_err_set(err, ENOMEM, "out of memory");
+	}
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
@@ -171,10 +185,11 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 				(struct mp_map_piece){copy->new_vaddr, copy->new_size,
 						      copy->stub ? 0 : block->size, block->vaddr};
 		if (copy->inlined)
-			add_parts(&e->placement.leaves[copy->leaf], copy, &map);
+			add_parts(e->cfg, &e->placement.leaves[copy->leaf], copy, &map);
 	}
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);
+	free(map.calls);
 	e->note_vaddr = round_up(e->unwind_vaddr + e->unwind.size, 8);
 	return rc;
 }

@@ -214,10 +214,12 @@ START_TEST(trees_of_parts_add_up_to_the_tree_of_all)
 }
 END_TEST
 
-static void halve(void *arg, struct mp_context_key *key)
+static bool halve(void *arg, struct mp_context_key *key, struct mp_context_key *above)
 {
 	(void)arg;
+	(void)above;
 	key->vaddr &= ~UINT64_C(1);
+	return false;
 }
 
 START_TEST(translated_keys_that_become_equal_share_a_node)
