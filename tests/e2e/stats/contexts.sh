@@ -166,7 +166,8 @@ ends 0 "annotate" annotate --db calls.db --binary=calls --json spin
 json "annotate: callers" '.callers[0] | .function == "left" and .percent > 60 and (.module | endswith("/calls"))'
 if [ -x "$BUILD/morph-optimize" ]; then
 	cp calls.db copy.db
-	"$BUILD/morph-optimize" --db copy.db --all --layout=no-inline --report=none -o faster calls 2>err || fail "morph-optimize: $(cat err)"
+	"$BUILD/morph-optimize" --db copy.db --all --report=json -o faster calls >report.json 2>err || fail "morph-optimize: $(cat err)"
+	jq -e '.code.inlined >= 2' report.json >jq.out || fail "copy: $(jq .code.inlined report.json) calls were replaced"
 	sqlite3 copy.db "DELETE FROM context; DELETE FROM ledger WHERE what = 'contexts'"
 	stacks copy.db 400 ./faster 800
 	moved=$("$BUILD/morph-stats" query --by=copy --db copy.db --json | jq '[.rows[] | select(.address != .original) | .samples] | add // 0')
