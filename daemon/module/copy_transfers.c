@@ -183,9 +183,11 @@ uint64_t md_copy_translate_run(const struct mp_map *map, const uint32_t *ends, u
 		const struct mp_map_call *call = mp_map_call_of_piece(map, i + 1);
 		uint64_t from, to = next.old_vaddr;
 
-		/* Control runs on from where the call was. The code has no endbr64, the function may have one. */
-		if (call && call->first == i + 1)
-			to = call->callee;
+		/* Control runs on into a function in place of the call of it. */
+		if (call && call->first == i + 1) {
+			fn(arg, call->back - MP_MAP_CALL_SIZE, call->callee);
+			continue;
+		}
 		if (!piece.old_size || !next.old_size)
 			continue;
 		switch (leave_piece(&piece, ends ? ends[i] : UINT32_MAX, &from, to)) {

@@ -121,21 +121,16 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 
 /*
  * Adds a piece for each part of the inlined code of @copy: it comes from the called function, with its branch or
- * return. The piece of the block ends before them. The call says where they would have returned to.
+ * return. The piece of the block ends before them.
  */
-static void add_parts(const struct mp_cfg *cfg, const struct me_leaf *leaf,
-		      const struct me_copy *copy, struct mp_map *map)
+static void add_parts(const struct me_leaf *leaf, const struct me_copy *copy, struct mp_map *map)
 {
-	const struct mp_block *block = &cfg->blocks[copy->block];
 	uint64_t vaddr = copy->new_vaddr + copy->body_size;
 	uint8_t i = copy->apart ? leaf->nr_near : 0;
 	uint8_t end_part = copy->apart ? leaf->nr_parts : leaf->nr_near;
 
 	if (!copy->apart)
 		map->pieces[map->nr_pieces - 1].new_size = copy->body_size;
-	map->calls[map->nr_calls++] = (struct mp_map_call){map->nr_pieces, end_part - (uint32_t)i,
-							   block->vaddr + block->size,
-							   cfg->funcs[leaf->func].vaddr};
 	for (; i < end_part; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
 		uint32_t end = i + 1 < end_part ? part[1].off : copy->new_size - copy->body_size;
@@ -144,6 +139,18 @@ static void add_parts(const struct mp_cfg *cfg, const struct me_leaf *leaf,
 			(struct mp_map_piece){vaddr + part->off, end - part->off,
 					      (uint32_t)part->size + part->end_size, part->vaddr};
 	}
+}
+
+/* Names the call that the pieces from @first on replace: blocks are cut behind such calls. */
+static void add_call(const struct me_emitter *e, const struct me_copy *copy, uint32_t first,
+		     struct mp_map *map)
+{
+	const struct mp_block *block = &e->cfg->blocks[copy->block];
+	uint32_t callee = e->placement.leaves[copy->leaf].func;
+
+	map->calls[map->nr_calls++] =
+		(struct mp_map_call){first, map->nr_pieces - first, block->vaddr + block->size,
+				     e->cfg->funcs[callee].vaddr};
 }
 
 /* Return: at least the number of pieces that inlined code needs. *@nr_calls: of calls that it replaces. */
@@ -179,13 +186,17 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
+		uint32_t first;
 
 		if (!copy->apart)
 			map.pieces[map.nr_pieces++] =
 				(struct mp_map_piece){copy->new_vaddr, copy->new_size,
 						      copy->stub ? 0 : block->size, block->vaddr};
-		if (copy->inlined)
-			add_parts(e->cfg, &e->placement.leaves[copy->leaf], copy, &map);
+		first = map.nr_pieces;
+		if (copy->inlined) {
+			add_parts(&e->placement.leaves[copy->leaf], copy, &map);
+			add_call(e, copy, first, &map);
+		}
 	}
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);

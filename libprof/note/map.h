@@ -47,6 +47,9 @@ struct mp_map_call {
 	uint64_t callee; /* the called function */
 };
 
+/* Bytes of the call. */
+#define MP_MAP_CALL_SIZE 5
+
 struct mp_map {
 	struct mp_id original;	     /* build-id and text hash of the original file */
 	struct mp_map_piece *pieces; /* ascending new_vaddr; NULL if @packed holds them */

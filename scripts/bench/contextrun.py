@@ -211,7 +211,20 @@ def ten(at):
     ]
 
 
-SETS = {"seven": seven, "others": five, "further": ten}
+def replaced(at):
+    """Programs with functions that replace calls of them in versions."""
+    text, large = (os.path.join(at, n) for n in ("text", "large"))
+    return [
+        ("sort", "/usr/bin/sort", ["-k2", large, large]),
+        ("gzip", "/usr/bin/gzip", ["-6", "-c", large]),
+        *(w for w in five(at) if w[0] == "mawk"),
+        *(w for w in ten(at) if w[0] in ("troff", "m4", "bc", "sed")),
+        *(w for w in seven(at) if w[0] in ("perl", "bash")),
+        ("wc", "/usr/bin/wc", ["-L", text, large]),
+    ]
+
+
+SETS = {"seven": seven, "others": five, "further": ten, "replaced": replaced}
 
 
 def programs(directory, only=(), of="seven"):
