@@ -117,8 +117,8 @@ static struct place find_place(const struct md_space *space, const struct md_mod
 static uint64_t inlined_start(const struct place *place)
 {
 	const struct md_module *module = place->module;
-	const struct mp_map *map =
-		module && module->map_belief != MD_MAP_REFUSED ? module->map : NULL;
+	const struct mp_map *map = module && module->map_belief != MD_MAP_REFUSED ? module->map
+										  : NULL;
 	const struct mp_map_call *call = map ? mp_map_call_at(map, place->key.vaddr) : NULL;
 
 	return call ? mp_map_piece(map, call->first).new_vaddr : 0;

@@ -148,9 +148,9 @@ static void add_call(const struct me_emitter *e, const struct me_copy *copy, uin
 	const struct mp_block *block = &e->cfg->blocks[copy->block];
 	uint32_t callee = e->placement.leaves[copy->leaf].func;
 
-	map->calls[map->nr_calls++] =
-		(struct mp_map_call){first, map->nr_pieces - first, block->vaddr + block->size,
-				     e->cfg->funcs[callee].vaddr};
+	map->calls[map->nr_calls++] = (struct mp_map_call){first, map->nr_pieces - first,
+							   block->vaddr + block->size,
+							   e->cfg->funcs[callee].vaddr};
 }
 
 /* Return: at least the number of pieces that inlined code needs. *@nr_calls: of calls that it replaces. */

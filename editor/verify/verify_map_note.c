@@ -60,11 +60,11 @@ static int check_calls(const struct vf *vf)
 		}
 		if (!vf_inlined_code_at(vf, behind, &code) ||
 		    call->back != code.call + VF_CALL_SIZE || call->callee != code.callee)
-			return vf_refuse(vf, p->new_vaddr,
-					 "the map names a call of %#llx before %#llx instead of that at %#llx",
-					 (unsigned long long)call->callee,
-					 (unsigned long long)call->back,
-					 (unsigned long long)code.call);
+			return vf_refuse(
+				vf, p->new_vaddr,
+				"the map names a call of %#llx before %#llx instead of that at %#llx",
+				(unsigned long long)call->callee, (unsigned long long)call->back,
+				(unsigned long long)code.call);
 	}
 	return 0;
 }

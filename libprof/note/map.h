@@ -16,8 +16,8 @@
 #include "libprof/base/err.h"
 #include "libprof/elf/id.h"
 
-#define MP_MAP_NOTE_NAME "Morph"
-#define MP_MAP_NOTE_TYPE 1
+#define MP_MAP_NOTE_NAME       "Morph"
+#define MP_MAP_NOTE_TYPE       1
 #define MP_MAP_CALLS_NOTE_TYPE 2
 /* Largest number of pieces; larger maps are neither written nor read. */
 #define MP_MAP_PIECES_MAX (1u << 24)
@@ -56,7 +56,8 @@ struct mp_map {
 	uint32_t nr_pieces;
 	uint32_t nr_calls;
 	struct mp_map_packed *packed; /* NULL: none; see map_packed.h */
-	struct mp_map_call *calls;    /* ascending, no piece is in two; NULL: none, or they are not known */
+	struct mp_map_call
+		*calls; /* ascending, no piece is in two; NULL: none, or they are not known */
 };
 
 /*

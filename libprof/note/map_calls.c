@@ -57,8 +57,7 @@ static bool get_call(struct mp_varint_reader *r, const struct mp_map *map, uint3
 	if (!mp_map_call_follows(map, call, next))
 		return false;
 	call->back = usual_back(map, call->first) + (uint64_t)mp_varint_get_signed(r);
-	call->callee =
-		mp_map_piece(map, call->first).old_vaddr + (uint64_t)mp_varint_get_signed(r);
+	call->callee = mp_map_piece(map, call->first).old_vaddr + (uint64_t)mp_varint_get_signed(r);
 	return !r->failed;
 }
 
@@ -110,5 +109,6 @@ const struct mp_map_call *mp_map_call_of_piece(const struct mp_map *map, uint32_
 		else
 			hi = mid;
 	}
-	return lo && i - map->calls[lo - 1].first < map->calls[lo - 1].nr ? &map->calls[lo - 1] : NULL;
+	return lo && i - map->calls[lo - 1].first < map->calls[lo - 1].nr ? &map->calls[lo - 1]
+									  : NULL;
 }

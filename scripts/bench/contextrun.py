@@ -212,15 +212,16 @@ def ten(at):
 
 
 def replaced(at):
-    """Programs with functions that replace calls of them in versions."""
-    text, large = (os.path.join(at, n) for n in ("text", "large"))
+    """Programs with functions that replace calls of them in versions; built by scripts/works/programs --bench."""
+    text, short, large = (os.path.join(at, n) for n in ("text", "short", "large"))
+    built = os.path.join(BUILD, "programs")
     return [
-        ("sort", "/usr/bin/sort", ["-k2", large, large]),
+        ("sort", os.path.join(built, "sort-pie"), ["-k2", large]),
+        ("gawk", os.path.join(built, "gawk-pie"), [AWK, text]),
+        ("bash", os.path.join(built, "bash-pie"), [os.path.join(at, "script.sh"), short]),
         ("gzip", "/usr/bin/gzip", ["-6", "-c", large]),
+        *(w for w in ten(at) if w[0] in ("troff", "m4", "bc")),
         *(w for w in five(at) if w[0] == "mawk"),
-        *(w for w in ten(at) if w[0] in ("troff", "m4", "bc", "sed")),
-        *(w for w in seven(at) if w[0] in ("perl", "bash")),
-        ("wc", "/usr/bin/wc", ["-L", text, large]),
     ]
 
 

@@ -480,8 +480,8 @@ END_TEST
 
 START_TEST(code_around_a_replaced_call_has_one_frame)
 {
-	const uint64_t at_places[] = {MAPPED, MAPPED + 0x0a, MAPPED + 0x1b, MAPPED + 0x2a,
-				      MAPPED + 0x3f, MAPPED + 0x50};
+	const uint64_t at_places[] = {MAPPED,	     MAPPED + 0x0a, MAPPED + 0x1b,
+				      MAPPED + 0x2a, MAPPED + 0x3f, MAPPED + 0x50};
 	struct mp_context_tree tree;
 
 	inlining_output();

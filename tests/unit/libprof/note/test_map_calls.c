@@ -94,9 +94,10 @@ START_TEST(code_in_place_of_a_call_is_found_by_its_address)
 		uint64_t vaddr;
 		int call; /* -1: none */
 	} cases[] = {
-		{0x8fff, -1}, {0x9000, -1}, {0x900a, -1}, {0x900b, 0},	{0x9012, 0},  {0x9013, 0},
-		{0x9018, 0},  {0x9019, -1}, {0x9028, -1}, {0x9029, -1}, {0x9048, -1}, {0x9049, -1},
-		{0x907f, -1}, {0x9080, 2},  {0x908f, 2},  {0x9090, -1}, {0x5004, -1}, {UINT64_MAX, -1},
+		{0x8fff, -1}, {0x9000, -1}, {0x900a, -1},     {0x900b, 0},  {0x9012, 0},
+		{0x9013, 0},  {0x9018, 0},  {0x9019, -1},     {0x9028, -1}, {0x9029, -1},
+		{0x9048, -1}, {0x9049, -1}, {0x907f, -1},     {0x9080, 2},  {0x908f, 2},
+		{0x9090, -1}, {0x5004, -1}, {UINT64_MAX, -1},
 	};
 	struct mp_map without = sample;
 
@@ -126,8 +127,8 @@ START_TEST(calls_of_a_packed_map_are_the_same)
 	for (uint32_t i = 0; i < nr; i += 2) {
 		big.pieces[i] = (struct mp_map_piece){0x100000 + 32 * (uint64_t)i, 16, 21,
 						      0x900000 + 64 * (uint64_t)i};
-		big.pieces[i + 1] = (struct mp_map_piece){0x100010 + 32 * (uint64_t)i, 8, 9,
-							  0x5000 + i % 4096};
+		big.pieces[i + 1] =
+			(struct mp_map_piece){0x100010 + 32 * (uint64_t)i, 8, 9, 0x5000 + i % 4096};
 		big.calls[i / 2] = (struct mp_map_call){i + 1, 1, 0x900015 + 64 * (uint64_t)i,
 							0x5000 + i % 4096};
 	}
@@ -148,9 +149,12 @@ END_TEST
 START_TEST(calls_that_overlap_are_not_written)
 {
 	static const struct mp_map_call bad[][2] = {
-		{{1, 2, 0, 0}, {2, 1, 0, 0}}, {{2, 1, 0, 0}, {1, 1, 0, 0}},
-		{{1, 0, 0, 0}, {2, 1, 0, 0}}, {{1, 1, 0, 0}, {NR_PIECES, 1, 0, 0}},
-		{{1, 1, 0, 0}, {2, NR_PIECES - 1, 0, 0}}, {{1, 1, 0, 0}, {2, UINT32_MAX, 0, 0}},
+		{{1, 2, 0, 0}, {2, 1, 0, 0}},
+		{{2, 1, 0, 0}, {1, 1, 0, 0}},
+		{{1, 0, 0, 0}, {2, 1, 0, 0}},
+		{{1, 1, 0, 0}, {NR_PIECES, 1, 0, 0}},
+		{{1, 1, 0, 0}, {2, NR_PIECES - 1, 0, 0}},
+		{{1, 1, 0, 0}, {2, UINT32_MAX, 0, 0}},
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
