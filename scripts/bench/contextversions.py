@@ -73,7 +73,7 @@ def make_version(work, database):
 def compare(work, least, rate, exact=None):
     """A row of figures for @work. @exact: the call graph of the exact run."""
     database, again, of_version = (os.path.join(work.directory, n + ".db") for n in ("first", "again", "version"))
-    for path in (database, again, of_version):
+    for path in (p + end for p in (database, again, of_version) for end in ("", "-wal", "-shm", ".lock")):
         if os.path.exists(path):
             os.unlink(path)
     first = sample(work.program, work.args, database, least, rate)
