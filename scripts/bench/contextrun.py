@@ -216,10 +216,10 @@ def replaced(at):
     text, short, large = (os.path.join(at, n) for n in ("text", "short", "large"))
     built = os.path.join(BUILD, "programs")
     return [
-        ("sort", os.path.join(built, "sort-pie"), ["-k2", large]),
-        ("gawk", os.path.join(built, "gawk-pie"), [AWK, text]),
+        ("gzip", os.path.join(built, "gzip-pie"), ["-6", "-c", large]),
+        ("sort", os.path.join(built, "sort-pie"), ["-k2", *12 * [large]]),
+        ("gawk", os.path.join(built, "gawk-pie"), [AWK, large]),
         ("bash", os.path.join(built, "bash-pie"), [os.path.join(at, "script.sh"), short]),
-        ("gzip", "/usr/bin/gzip", ["-6", "-c", large]),
         *(w for w in ten(at) if w[0] in ("troff", "m4", "bc")),
         *(w for w in five(at) if w[0] == "mawk"),
     ]

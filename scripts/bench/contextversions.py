@@ -24,16 +24,21 @@ def tool(name, *args):
     return made.stdout
 
 
-def sample(program, args, database, least, rate):
-    """Runs @program again and again until @least samples have contexts."""
+def sample(program, args, database, opts, record=None):
+    """Runs @program again and again until enough samples have contexts. @record: called with each run's recording."""
+    recording = database + ".rec"
     for _ in range(1000):
         made = subprocess.run([os.path.join(contextrun.BUILD, "morphd"), "run", "--stacks", "--no-kernel", "--rate",
-                               str(rate), "--db", database, "--", program, *args], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+                               str(opts.rate), "--db", database, *(["--record", recording] if record else []), "--",
+                               program, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, check=False)
         if made.returncode:
             raise Failure(f"{program}: {made.stderr.strip()}")
+        if record:
+            record(recording)
+            os.unlink(recording)
         rows = tree(database)
-        if sum(rows.values()) >= least:
+        if sum(rows.values()) >= opts.samples:
             return rows
     raise Failure(f"{program}: too few samples")
 
@@ -57,50 +62,63 @@ def edges_of(rows):
     return out
 
 
-def make_version(work, database):
-    """Optimises by the samples of @database, which is emptied. Returns (version, replaced calls)."""
+def make_version(work, database, stress):
+    """Optimises by the samples of @database, which is emptied. @stress: 0, or the seed of --stress-inline.
+
+    Returns (version, replaced calls).
+    """
     out = os.path.join(work.directory, "version")
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(out)
     version = os.path.join(out, os.path.basename(work.program))
     report = json.loads(tool("morph-optimize", "--db", database, "--report=json", "-o", version,
-                             os.path.realpath(work.program)))
+                             *([f"--stress-inline={stress}"] if stress else []), os.path.realpath(work.program)))
     subprocess.run(["sqlite3", database, "DELETE FROM bucket; DELETE FROM chunk; DELETE FROM context;"
                     "DELETE FROM ledger; DELETE FROM copy_bucket; DELETE FROM copy_chunk;"], check=True)
     return version, report["code"]["inlined"]
 
 
-def compare(work, least, rate, exact=None):
+def compare(work, opts, exact=None):
     """A row of figures for @work. @exact: the call graph of the exact run."""
-    database, again, of_version = (os.path.join(work.directory, n + ".db") for n in ("first", "again", "version"))
-    for path in (p + end for p in (database, again, of_version) for end in ("", "-wal", "-shm", ".lock")):
+    databases = {n: os.path.join(work.directory, n + ".db") for n in ("first", "again", "version", "before")}
+    for path in (p + end for p in databases.values() for end in ("", "-wal", "-shm", ".lock", ".rec")):
         if os.path.exists(path):
             os.unlink(path)
-    first = sample(work.program, work.args, database, least, rate)
-    second = sample(work.program, work.args, again, least, rate)
-    shutil.copy(database, of_version)
-    version, inlined = make_version(work, of_version)
-    moved = sample(version, work.args, of_version, least, rate)
-    row = {"inlined": inlined, "samples": sum(moved.values())}
-    for name, rows in (("again", second), ("version", moved)):
-        row["tree_" + name] = cf.overlap(rows, first)
-        row["edges_" + name] = cf.overlap(edges_of(rows), edges_of(first))
-    for name, db in (("again", again), ("version", of_version)) if exact else ():
-        for column, key in (("samples", "uncorrected"), ("weight", "corrected")):
-            found = contextgraph.estimated(db, contextgraph.real(work.program), column)
-            row[f"{key}_{name}"] = cf.overlap(found, exact)
+    trees = {n: sample(work.program, work.args, databases[n], opts) for n in ("first", "again")}
+    shutil.copy(databases["first"], databases["version"])
+    version, inlined = make_version(work, databases["version"], opts.stress)
+    shutil.copy(databases["version"], databases["before"])
+
+    def replay(recording):
+        subprocess.run([os.path.join(opts.before, "morphd"), "--source=replay", "--input", recording, "--db",
+                        databases["before"]], stderr=subprocess.DEVNULL, check=True)
+
+    trees["version"] = sample(version, work.args, databases["version"], opts, replay if opts.before else None)
+    compared = ["again", "before", "version"] if opts.before else ["again", "version"]
+    if opts.before:
+        trees["before"] = tree(databases["before"])
+    row = {"inlined": inlined, "samples": sum(trees["version"].values())}
+    for name in compared:
+        row["tree_" + name] = cf.overlap(trees[name], trees["first"])
+        row["callers_" + name] = cf.overlap(edges_of(trees[name]), edges_of(trees["first"]))
+        if exact:
+            row["graph_" + name] = cf.overlap(contextgraph.estimated(
+                databases[name], contextgraph.real(work.program), "samples"), exact)
+            row["corrected_" + name] = cf.overlap(contextgraph.estimated(
+                databases[name], contextgraph.real(work.program)), exact)
     return row
 
 
-COLUMNS = ("tree_again", "tree_version", "edges_again", "edges_version", "uncorrected_again", "uncorrected_version",
-           "corrected_again", "corrected_version")
+COMPARISONS = {"tree": "tree", "callers": "callers", "graph": "call graph by samples", "corrected": "corrected"}
+NAMES = {"again": "original", "before": "without frames", "version": "version"}
 
 
-def table(rows):
-    """Yields the lines of a table, with means."""
-    yield ("| program | replaced calls | samples | tree: again | version | callers: again | version | "
-           "graph by samples: original | version | corrected: original | version |")
-    yield "|---|" + "---|" * 10
-    for name, row in rows:
-        yield (f"| {name} | {row['inlined']} | {row['samples']:,} | "
-               + " | ".join(f"{row[c]:.1f} %" if c in row else "-" for c in COLUMNS) + " |")
+def head_of(row):
+    """The head of a table whose rows are as @row."""
+    columns = [f"{COMPARISONS[c]}: {NAMES[n]}" for c in COMPARISONS for n in NAMES if f"{c}_{n}" in row]
+    return "| program | replaced calls | samples | " + " | ".join(columns) + " |\n|---|" + "---|" * (2 + len(columns))
+
+
+def line_of(name, row):
+    return (f"| {name} | {row['inlined']} | {row['samples']:,} | "
+            + " | ".join(f"{row[f'{c}_{n}']:.1f} %" for c in COMPARISONS for n in NAMES if f"{c}_{n}" in row) + " |")
