@@ -351,6 +351,9 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 	case MORPH_REC_MODULE_ENDS:
 		md_modcache_add_ends_record(at->modcache, (const void *)record);
 		return 0;
+	case MORPH_REC_MODULE_CALLS:
+		md_modcache_add_calls_record(at->modcache, (const void *)record);
+		return 0;
 	case MORPH_REC_MODULE_PATHS:
 		md_modcache_add_paths_record(at->modcache, (const void *)record);
 		return 0;

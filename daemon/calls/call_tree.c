@@ -10,9 +10,11 @@
 #include "libprof/context/context_age.h"
 #include "libprof/store/contexts/store_contexts.h"
 
-static void to_function(void *arg, struct mp_context_key *key)
+static bool to_function(void *arg, struct mp_context_key *key, struct mp_context_key *above)
 {
+	(void)above;
 	md_call_names_to_function(arg, key);
+	return false;
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */

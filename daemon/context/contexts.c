@@ -113,14 +113,30 @@ static struct place find_place(const struct md_space *space, const struct md_mod
 	return place;
 }
 
-/* Makes the address of a sample that of its function, as far as unwind rows tell. */
+/* Return: where the code begins that replaces a call and has the address @place; 0: there is none. */
+static uint64_t inlined_start(const struct place *place)
+{
+	const struct md_module *module = place->module;
+	const struct mp_map *map = module && module->map_belief != MD_MAP_REFUSED ? module->map
+										  : NULL;
+	const struct mp_map_call *call = map ? mp_map_call_at(map, place->key.vaddr) : NULL;
+
+	return call ? mp_map_piece(map, call->first).new_vaddr : 0;
+}
+
+/*
+ * Makes the address of a sample that of its function, as far as unwind rows tell. Rows of code that replaces a call
+ * are those of the calling function; translate() makes two functions of it.
+ */
 static void make_function(struct place *place)
 {
 	const struct mp_rows *rows = place->module ? &place->module->rows : NULL;
-	uint64_t start;
+	uint64_t start = inlined_start(place);
 
 	place->key.kind = MP_CONTEXT_FUNCTION;
-	if (!rows || !rows->nr_rows)
+	if (start)
+		place->key.vaddr = start;
+	if (start || !rows || !rows->nr_rows)
 		return;
 	/* One FDE covers all entries of a PLT. */
 	if (mp_rows_find(rows, place->key.vaddr)->cfa == MP_ROW_PLT)
@@ -354,28 +370,40 @@ struct translation {
 	bool failed;
 };
 
-static void translate(void *arg, struct mp_context_key *key)
+/*
+ * Code in place of a call has the frame of the calling function alone. The original has a frame more there: the called
+ * function's, which would return behind the call.
+ */
+static bool translate(void *arg, struct mp_context_key *key, struct mp_context_key *above)
 {
 	struct translation *t = arg;
 	uint32_t index = (uint32_t)key->module;
+	const struct mp_map_call *call = NULL;
 	const struct md_module *module;
 	const struct mp_map *map;
 
 	if (!index)
-		return;
+		return false;
 	module = md_modcache_module(t->modcache, index);
 	map = module ? md_module_map(module) : NULL;
 	if (map) {
+		/* The code behind a call may lie elsewhere in the original. The call itself says where. */
+		uint64_t behind = key->kind == MP_CONTEXT_CALL, at = key->vaddr - behind;
+
 		index = module->original;
 		module = md_modcache_module(t->modcache, index);
-		/* The code behind a call may lie elsewhere in the original. The call itself says where. */
-		key->vaddr = key->kind == MP_CONTEXT_CALL ? mp_map_original(map, key->vaddr - 1) + 1
-							  : mp_map_original(map, key->vaddr);
+		call = mp_map_call_at(map, at);
+		key->vaddr = call && key->kind == MP_CONTEXT_FUNCTION
+				     ? call->callee
+				     : mp_map_original(map, at) + behind;
 	}
 	t->failed = t->failed || !module;
 	if (module && t->is_named)
 		t->is_named[index] = true;
 	key->module = module ? mp_context_module_of(&module->id) : 0;
+	if (call)
+		*above = (struct mp_context_key){key->module, call->back, MP_CONTEXT_CALL};
+	return call;
 }
 
 int md_contexts_tree(const struct md_contexts *contexts, size_t i,

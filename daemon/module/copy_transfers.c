@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libprof/insn/insn.h"
+#include "libprof/note/map_calls.h"
 #include "libprof/note/map_packed.h"
 
 #define PIECE_MAX   (1u << 20) /* no block is larger */
@@ -179,8 +180,14 @@ uint64_t md_copy_translate_run(const struct mp_map *map, const uint32_t *ends, u
 	}
 	for (uint32_t i = first; i < last; i++) {
 		struct mp_map_piece piece = mp_map_piece(map, i), next = mp_map_piece(map, i + 1);
+		const struct mp_map_call *call = mp_map_call_of_piece(map, i + 1);
 		uint64_t from, to = next.old_vaddr;
 
+		/* Control runs on into a function in place of the call of it. */
+		if (call && call->first == i + 1) {
+			fn(arg, call->back - MP_MAP_CALL_SIZE, call->callee);
+			continue;
+		}
 		if (!piece.old_size || !next.old_size)
 			continue;
 		switch (leave_piece(&piece, ends ? ends[i] : UINT32_MAX, &from, to)) {

@@ -127,6 +127,7 @@ int md_modcache_add_record(struct md_modcache *mc, const struct morph_module *re
 int md_modcache_add_map_record(struct md_modcache *mc, const struct morph_module_map *record);
 int md_modcache_add_pieces_record(struct md_modcache *mc, const struct morph_module_pieces *record);
 int md_modcache_add_ends_record(struct md_modcache *mc, const struct morph_module_ends *record);
+int md_modcache_add_calls_record(struct md_modcache *mc, const struct morph_module_calls *record);
 int md_modcache_add_paths_record(struct md_modcache *mc, const struct morph_module_paths *record);
 int md_modcache_add_unwind_record(struct md_modcache *mc, const struct morph_module_unwind *record);
 int md_modcache_add_output_record(struct md_modcache *mc, const struct morph_module_output *record);
@@ -134,8 +135,8 @@ int md_modcache_add_output_record(struct md_modcache *mc, const struct morph_mod
 const struct md_file *md_modcache_kernel(const struct md_modcache *mc);
 
 /*
- * Adds the MODULE record of @file, and its MODULE_MAP or MODULE_PIECES, MODULE_ENDS and
- * MODULE_PATHS, to @buf. Return: 0 or -ENOMEM.
+ * Adds the MODULE record of @file, and its MODULE_MAP or MODULE_PIECES, MODULE_ENDS,
+ * MODULE_CALLS and MODULE_PATHS, to @buf. Return: 0 or -ENOMEM.
  */
 int md_modcache_write_records(const struct md_modcache *mc, const struct md_file *file,
 			      struct md_buf *buf);

@@ -14,6 +14,7 @@
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/modread.h"
 #include "daemon/module/sandbox.h"
+#include "libprof/note/map_calls.h"
 #include "libprof/note/map_packed.h"
 #include "libprof/unwind/rows_laid.h"
 
@@ -93,6 +94,9 @@ static bool same_map(const struct md_module *a, const struct md_module *b)
 		return false;
 	if (a->map->packed ? !mp_map_packed_equal(a->map->packed, b->map->packed)
 			   : memcmp(a->map->pieces, b->map->pieces, nr * sizeof(a->map->pieces[0])))
+		return false;
+	/* With other calls, the same stack would have other frames. */
+	if (!mp_map_same_calls(a->map, b->map))
 		return false;
 	/* With another table, the same registers would mean other paths. */
 	if (!a->paths != !b->paths || a->path_size != b->path_size ||

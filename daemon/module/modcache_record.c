@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/module/modcache_private.h"
+#include "libprof/note/map_calls.h"
 #include "libprof/note/map_packed.h"
 
 /* Prepares for the pieces of a map: the file is unreadable until all have arrived. */
@@ -225,6 +226,37 @@ int md_modcache_add_ends_record(struct md_modcache *mc, const struct morph_modul
 	return 0;
 }
 
+/* Calls of a module that is known already come again, and are not looked at. */
+int md_modcache_add_calls_record(struct md_modcache *mc, const struct morph_module_calls *record)
+{
+	struct md_file *file = md_modcache_file(mc, record->module);
+	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
+	struct mp_map *map = module ? module->map : NULL;
+	const struct mp_map_call *last;
+	struct mp_map_call *bigger;
+
+	if (!map || record->first < map->nr_calls)
+		return 0;
+	if (record->first > map->nr_calls || record->nr > map->nr_pieces - map->nr_calls)
+		return -EBADMSG;
+	bigger = reallocarray(map->calls, (size_t)map->nr_calls + record->nr + 1, sizeof(*bigger));
+	if (!bigger)
+		return -ENOMEM;
+	map->calls = bigger;
+	for (uint32_t i = 0; i < record->nr; i++) {
+		const struct morph_module_call *c = &record->calls[i];
+		const struct mp_map_call call = {c->first, c->nr, c->back, c->callee};
+
+		last = map->nr_calls ? &map->calls[map->nr_calls - 1] : NULL;
+		if (!mp_map_call_follows(map, &call, last ? last->first + last->nr : 0) ||
+		    call.back >= MD_VADDR_LIMIT || call.callee >= MD_VADDR_LIMIT)
+			return -EBADMSG;
+		map->calls[map->nr_calls++] = call;
+		mc->map_bytes += sizeof(call);
+	}
+	return 0;
+}
+
 /* Decodes the table once all its parts have arrived, in order. */
 int md_modcache_add_paths_record(struct md_modcache *mc, const struct morph_module_paths *record)
 {
@@ -387,6 +419,32 @@ static int write_ends(const struct md_file *file, const struct md_module *module
 	return 0;
 }
 
+static int write_calls(const struct md_file *file, const struct mp_map *map, struct md_buf *buf)
+{
+	const uint32_t max = (MORPH_RECORD_SIZE_MAX - sizeof(struct morph_module_calls)) /
+			     sizeof(struct morph_module_call);
+	struct morph_module_calls *record;
+	uint32_t from, nr;
+
+	for (from = 0; from < map->nr_calls; from += nr) {
+		nr = map->nr_calls - from < max ? map->nr_calls - from : max;
+		record = md_record_add(buf, MORPH_REC_MODULE_CALLS,
+				       sizeof(*record) + nr * sizeof(record->calls[0]));
+		if (!record)
+			return -ENOMEM;
+		record->module = file->number;
+		record->first = from;
+		record->nr = nr;
+		for (uint32_t i = 0; i < nr; i++) {
+			const struct mp_map_call *c = &map->calls[from + i];
+
+			record->calls[i] =
+				(struct morph_module_call){c->back, c->callee, c->first, c->nr};
+		}
+	}
+	return 0;
+}
+
 static int write_paths(const struct md_file *file, const struct md_module *module,
 		       struct md_buf *buf)
 {
@@ -456,7 +514,8 @@ int md_modcache_write_records(const struct md_modcache *mc, const struct md_file
 	if (!module->map)
 		return 0;
 	record->nr_pieces = module->map->nr_pieces;
-	if (write_map(file, module->map, buf) || write_ends(file, module, buf))
+	if (write_map(file, module->map, buf) || write_ends(file, module, buf) ||
+	    write_calls(file, module->map, buf))
 		return -ENOMEM;
 	if (write_paths(file, module, buf))
 		return -ENOMEM;

@@ -198,6 +198,7 @@ static int take_record(const struct morph_record *record, struct md_modcache *in
 	const struct morph_module_map *map = (const void *)record;
 	const struct morph_module_pieces *packed = (const void *)record;
 	const struct morph_module_ends *ends = (const void *)record;
+	const struct morph_module_calls *calls = (const void *)record;
 	const struct morph_module_paths *paths = (const void *)record;
 	const struct morph_module_unwind *unwind = (const void *)record;
 
@@ -207,6 +208,8 @@ static int take_record(const struct morph_record *record, struct md_modcache *in
 		return md_modcache_add_pieces_record(into, packed);
 	if (record->type == MORPH_REC_MODULE_ENDS && ends->module == FILE_NUMBER)
 		return md_modcache_add_ends_record(into, ends);
+	if (record->type == MORPH_REC_MODULE_CALLS && calls->module == FILE_NUMBER && has_map(into))
+		return md_modcache_add_calls_record(into, calls);
 	if (record->type == MORPH_REC_MODULE_PATHS && paths->module == FILE_NUMBER && has_map(into))
 		return md_modcache_add_paths_record(into, paths);
 	if (record->type == MORPH_REC_MODULE_UNWIND && unwind->module == FILE_NUMBER)

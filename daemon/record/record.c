@@ -61,6 +61,7 @@ static const struct {
 	[MORPH_REC_MODULE_PIECES] = {sizeof(struct morph_module_pieces), false},
 	[MORPH_REC_MODULE_UNWIND] = {sizeof(struct morph_module_unwind), false},
 	[MORPH_REC_USER_STACK] = {sizeof(struct morph_user_stack), true},
+	[MORPH_REC_MODULE_CALLS] = {sizeof(struct morph_module_calls), false},
 };
 
 #define NR_TYPES (sizeof(types) / sizeof(types[0]))
@@ -112,6 +113,7 @@ static bool is_consistent(const struct morph_record *record)
 	const struct morph_module_map *map = (const void *)record;
 	const struct morph_module_pieces *packed = (const void *)record;
 	const struct morph_module_ends *ends = (const void *)record;
+	const struct morph_module_calls *calls = (const void *)record;
 	const struct morph_mmap *mmap = (const void *)record;
 	size_t room = record->size;
 
@@ -140,6 +142,8 @@ static bool is_consistent(const struct morph_record *record)
 		       packed->nr <= room - sizeof(*packed);
 	case MORPH_REC_MODULE_ENDS:
 		return ends->nr <= (room - sizeof(*ends)) / sizeof(ends->ends[0]);
+	case MORPH_REC_MODULE_CALLS:
+		return calls->nr <= (room - sizeof(*calls)) / sizeof(calls->calls[0]);
 	case MORPH_REC_REGISTERS: return are_registers_consistent((const void *)record);
 	case MORPH_REC_MODULE_PATHS:
 		return paths->nr <= room - sizeof(*paths) && paths->off <= paths->table_size &&

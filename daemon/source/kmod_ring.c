@@ -55,7 +55,8 @@ static bool is_from_kernel(uint16_t type)
 	return type != MORPH_REC_MODULE && type != MORPH_REC_MODULE_MAP &&
 	       type != MORPH_REC_MODULE_ENDS && type != MORPH_REC_MODULE_PATHS &&
 	       type != MORPH_REC_MODULE_OUTPUT && type != MORPH_REC_MODULE_PIECES &&
-	       type != MORPH_REC_MODULE_UNWIND && type != MORPH_REC_USER_STACK;
+	       type != MORPH_REC_MODULE_UNWIND && type != MORPH_REC_USER_STACK &&
+	       type != MORPH_REC_MODULE_CALLS;
 }
 
 static uint64_t time_of(const struct md_kmod_ring *ring)

@@ -141,15 +141,31 @@ static void add_parts(const struct me_leaf *leaf, const struct me_copy *copy, st
 	}
 }
 
-/* Return: at least the number of pieces that inlined code needs. */
-static size_t count_parts(const struct me_emitter *e)
+/* Names the call that the pieces from @first on replace: blocks are cut behind such calls. */
+static void add_call(const struct me_emitter *e, const struct me_copy *copy, uint32_t first,
+		     struct mp_map *map)
+{
+	const struct mp_block *block = &e->cfg->blocks[copy->block];
+	uint32_t callee = e->placement.leaves[copy->leaf].func;
+
+	map->calls[map->nr_calls++] = (struct mp_map_call){first, map->nr_pieces - first,
+							   block->vaddr + block->size,
+							   e->cfg->funcs[callee].vaddr};
+}
+
+/* Return: at least the number of pieces that inlined code needs. *@nr_calls: of calls that it replaces. */
+static size_t count_parts(const struct me_emitter *e, size_t *nr_calls)
 {
 	const struct me_placement *p = &e->placement;
 	size_t nr = 0;
 
-	for (uint32_t i = 0; i < p->nr_copies; i++)
-		if (p->copies[i].inlined)
-			nr += p->leaves[p->copies[i].leaf].nr_parts;
+	*nr_calls = 0;
+	for (uint32_t i = 0; i < p->nr_copies; i++) {
+		if (!p->copies[i].inlined)
+			continue;
+		nr += p->leaves[p->copies[i].leaf].nr_parts;
+		++*nr_calls;
+	}
 	return nr;
 }
 
@@ -157,24 +173,34 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 {
 	uint32_t nr = e->placement.nr_copies;
 	struct mp_map map = {.original = e->elf->id};
+	size_t nr_calls, nr_parts = count_parts(e, &nr_calls);
 	int rc;
 
-	map.pieces = malloc((nr + count_parts(e) + 1) * sizeof(*map.pieces));
-	if (!map.pieces)
+	map.pieces = malloc((nr + nr_parts + 1) * sizeof(*map.pieces));
+	map.calls = malloc((nr_calls + 1) * sizeof(*map.calls));
+	if (!map.pieces || !map.calls) {
+		free(map.pieces);
+		free(map.calls);
 		return mp_err_set(err, ENOMEM, "out of memory");
+	}
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 		const struct mp_block *block = &e->cfg->blocks[copy->block];
+		uint32_t first;
 
 		if (!copy->apart)
 			map.pieces[map.nr_pieces++] =
 				(struct mp_map_piece){copy->new_vaddr, copy->new_size,
 						      copy->stub ? 0 : block->size, block->vaddr};
-		if (copy->inlined)
+		first = map.nr_pieces;
+		if (copy->inlined) {
 			add_parts(&e->placement.leaves[copy->leaf], copy, &map);
+			add_call(e, copy, first, &map);
+		}
 	}
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);
+	free(map.calls);
 	e->note_vaddr = round_up(e->unwind_vaddr + e->unwind.size, 8);
 	return rc;
 }

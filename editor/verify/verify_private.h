@@ -575,7 +575,7 @@ bool vf_note_field(const struct vf *vf, uint64_t at, const uint8_t *now);
 void vf_note_operand(const struct vf *vf, uint64_t insn, uint8_t len, uint64_t to);
 /* Find the output's section for each one of the original. */
 int vf_read_sections(struct vf *vf);
-/* Check that the map's note holds nothing but the map. */
+/* Check that the map's notes hold nothing but the map, and name the calls that inlined pieces replace. */
 int vf_check_map_note(const struct vf *vf);
 int vf_check_symbols(const struct vf *vf);
 /* Check what is not loaded: section headers, other sections, padding. Then check .symtab. */

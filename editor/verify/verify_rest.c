@@ -331,27 +331,6 @@ static int check_gaps(const struct vf *vf)
 	return ret;
 }
 
-/* The checksum covers the map; around it only one note header and zeros are allowed. */
-int vf_check_map_note(const struct vf *vf)
-{
-	const uint64_t name = sizeof(Elf64_Nhdr),
-		       desc = (name + sizeof(MP_MAP_NOTE_NAME) + 3) & ~3ULL;
-	const uint8_t *p = vf->n->map_note;
-	uint64_t size = vf->n->map_note_size, end;
-	Elf64_Nhdr nh;
-
-	if (size < desc)
-		return vf_refuse(vf, vf->segment->p_vaddr, "the map note is cut off");
-	memcpy(&nh, p, sizeof(nh));
-	end = desc + nh.n_descsz;
-	if (nh.n_type != MP_MAP_NOTE_TYPE || nh.n_namesz != sizeof(MP_MAP_NOTE_NAME) ||
-	    size != ((end + 3) & ~3ULL) || !is_zero(p + end, size - end) ||
-	    !is_zero(p + name + nh.n_namesz, desc - name - nh.n_namesz))
-		return vf_refuse(vf, vf->segment->p_vaddr,
-				 "the map's note holds more than the map");
-	return 0;
-}
-
 int vf_check_sections(const struct vf *vf)
 {
 	static int (*const steps[])(const struct vf *) = {

@@ -26,9 +26,9 @@
 /*
  * 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 5:
  * MODULE_OUTPUT; 6: MODULE_PIECES; 7: MODULE_UNWIND, USER_STACK, the flags of STACK, the signal in
- * EXIT; 8: ages in STACK; 9: rows that stop behind a change of stacks
+ * EXIT; 8: ages in STACK; 9: rows that stop behind a change of stacks; 10: MODULE_CALLS
  */
-#define MORPH_ABI_MINOR 9
+#define MORPH_ABI_MINOR 10
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -59,6 +59,7 @@ enum morph_record_type {
 	MORPH_REC_MODULE_PIECES = 20, /* also added by morphd */
 	MORPH_REC_MODULE_UNWIND = 21, /* also added by morphd */
 	MORPH_REC_USER_STACK = 22,    /* only from perf and bpf; morphd converts it into STACK */
+	MORPH_REC_MODULE_CALLS = 23,  /* added by morphd */
 };
 
 /* The start of every record. @size counts the whole record, a multiple of 8. */
@@ -388,6 +389,24 @@ struct morph_module_ends {
 	__u32 ends[]; /* offsets, or MORPH_END_UNKNOWN */
 };
 
+/* Pieces [first, first + nr) replace a call of the original. */
+struct morph_module_call {
+	__u64 back;   /* the original's address behind the call */
+	__u64 callee; /* the original's address of the called function */
+	__u32 first;
+	__u32 nr;
+};
+
+/* Follows a module's whole map: some of the calls that pieces replace, in ascending order. */
+struct morph_module_calls {
+	struct morph_record record;
+	__u32 module;
+	__u32 first; /* how many calls came before */
+	__u32 nr;
+	__u32 pad;
+	struct morph_module_call calls[];
+};
+
 /* Follows a module's whole map: part of its path table, as in the file's section .morph.paths. */
 struct morph_module_paths {
 	struct morph_record record;
@@ -535,6 +554,16 @@ MORPH_ASSERT_OFFSET(morph_module_pieces, build_id, 24);
 MORPH_ASSERT_OFFSET(morph_module_pieces, nr_pieces, 56);
 MORPH_ASSERT_OFFSET(morph_module_pieces, nr, 60);
 MORPH_ASSERT_OFFSET(morph_module_pieces, bytes, 64);
+MORPH_ASSERT_SIZE(morph_module_call, 24);
+MORPH_ASSERT_OFFSET(morph_module_call, back, 0);
+MORPH_ASSERT_OFFSET(morph_module_call, callee, 8);
+MORPH_ASSERT_OFFSET(morph_module_call, first, 16);
+MORPH_ASSERT_OFFSET(morph_module_call, nr, 20);
+MORPH_ASSERT_SIZE(morph_module_calls, 24);
+MORPH_ASSERT_OFFSET(morph_module_calls, module, 8);
+MORPH_ASSERT_OFFSET(morph_module_calls, first, 12);
+MORPH_ASSERT_OFFSET(morph_module_calls, nr, 16);
+MORPH_ASSERT_OFFSET(morph_module_calls, calls, 24);
 MORPH_ASSERT_SIZE(morph_module_ends, 24);
 MORPH_ASSERT_OFFSET(morph_module_ends, module, 8);
 MORPH_ASSERT_OFFSET(morph_module_ends, first, 12);

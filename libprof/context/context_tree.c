@@ -310,35 +310,9 @@ int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *s
 /* The indices that the modules of one tree have in another one, found when they are met. 0: not met yet. */
 struct module_map {
 	uint32_t *above; /* each index + 1 */
-	void (*translate)(void *arg, struct mp_context_key *key);
+	mp_context_translate *translate;
 	void *arg;
 };
-
-/* Finds or adds the node of @to, below @parent, that is as the node @i of @from. */
-static int same_child(struct mp_context_tree *to, uint32_t parent,
-		      const struct mp_context_tree *from, uint32_t i, const struct module_map *map,
-		      uint32_t *child)
-{
-	const struct mp_context_node *node = &from->nodes[i];
-	struct mp_context_key key = mp_context_key_of(from, i);
-	uint32_t *above = &map->above[node->module];
-	int r;
-
-	if (map->translate) {
-		map->translate(map->arg, &key);
-		return mp_context_child(to, parent, &key, child);
-	}
-	if (!*above) {
-		r = module_index(to, key.module, above);
-		if (r)
-			return r;
-		++*above;
-	}
-	*child = *find_slot(to, parent, *above - 1, node->vaddr, node->kind);
-	if (*child)
-		return 0;
-	return add_node(to, parent, *above - 1, node->vaddr, node->kind, child);
-}
 
 /* Adds what @node and all below it have. */
 static int add_sums(struct mp_context_node *to, const struct mp_context_node *node)
@@ -351,6 +325,47 @@ static int add_sums(struct mp_context_node *to, const struct mp_context_node *no
 	to->total += node->total;
 	to->total_ns += node->total_ns;
 	return 0;
+}
+
+/* As same_child(), of a node whose key changes. The node that is put above has no samples of its own. */
+static int translated_child(struct mp_context_tree *to, uint32_t parent,
+			    const struct mp_context_tree *from, uint32_t i,
+			    const struct module_map *map, uint32_t *child)
+{
+	struct mp_context_key key = mp_context_key_of(from, i), above;
+	struct mp_context_node sums = from->nodes[i];
+	int r = 0;
+
+	if (map->translate(map->arg, &key, &above)) {
+		sums.self = sums.self_ns = 0;
+		r = mp_context_child(to, parent, &above, &parent);
+		if (!r)
+			r = add_sums(&to->nodes[parent], &sums);
+	}
+	return r ? r : mp_context_child(to, parent, &key, child);
+}
+
+/* Finds or adds the node of @to, below @parent, that is as the node @i of @from. */
+static int same_child(struct mp_context_tree *to, uint32_t parent,
+		      const struct mp_context_tree *from, uint32_t i, const struct module_map *map,
+		      uint32_t *child)
+{
+	const struct mp_context_node *node = &from->nodes[i];
+	uint32_t *above = &map->above[node->module];
+	int r;
+
+	if (map->translate)
+		return translated_child(to, parent, from, i, map, child);
+	if (!*above) {
+		r = module_index(to, from->modules[node->module], above);
+		if (r)
+			return r;
+		++*above;
+	}
+	*child = *find_slot(to, parent, *above - 1, node->vaddr, node->kind);
+	if (*child)
+		return 0;
+	return add_node(to, parent, *above - 1, node->vaddr, node->kind, child);
 }
 
 /* As mp_context_add_tree(), but children stay unsorted. @new_index: where each node of @from went. */
@@ -402,8 +417,8 @@ int mp_context_merge(struct mp_context_tree *to, const struct mp_context_tree *f
 }
 
 int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
-			const struct mp_context_tree *from,
-			void (*translate)(void *arg, struct mp_context_key *key), void *arg)
+			const struct mp_context_tree *from, mp_context_translate *translate,
+			void *arg)
 {
 	struct module_map map = {.translate = translate, .arg = arg};
 	uint32_t *new_index;
@@ -412,9 +427,15 @@ int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
 	if (!r)
 		r = merge(to, below, from, &map, new_index);
 	/* Sort at the end: a node may have as many children as a tree has nodes. */
-	for (uint32_t i = 0; i < from->nr_nodes && !r; i++)
-		if (from->nodes[i].first && (!i || new_index[i]))
+	for (uint32_t i = 0; i < from->nr_nodes && !r; i++) {
+		if (i && !new_index[i])
+			continue;
+		if (from->nodes[i].first)
 			sort_children(to, new_index[i]);
+		/* A node was put above this one. */
+		if (i && to->nodes[new_index[i]].parent != new_index[from->nodes[i].parent])
+			sort_children(to, to->nodes[new_index[i]].parent);
+	}
 	for (uint32_t i = below; i && !r; i = to->nodes[i].parent)
 		move_up(to, i);
 	free(map.above);

@@ -96,13 +96,18 @@ struct mp_context_key mp_context_key_of(const struct mp_context_tree *tree, uint
 int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *steps,
 		   size_t nr_steps, uint64_t nr, uint64_t time_ns);
 /*
+ * Changes a node's key. Return: does the node become two? *@above: the key of the other one, between the node and its
+ * parent.
+ */
+typedef bool mp_context_translate(void *arg, struct mp_context_key *key,
+				  struct mp_context_key *above);
+/*
  * mp_context_add_tree - adds all of @from, whose totals are right, to @to, below the node @below; 0: the root.
- * @translate: may change a node's key; NULL: keys stay.
- * Return: 0; -ENOMEM, -EOVERFLOW: @to is half done.
+ * @translate: NULL: keys stay. Return: 0; -ENOMEM, -EOVERFLOW: @to is half done.
  */
 int mp_context_add_tree(struct mp_context_tree *to, uint32_t below,
-			const struct mp_context_tree *from,
-			void (*translate)(void *arg, struct mp_context_key *key), void *arg);
+			const struct mp_context_tree *from, mp_context_translate *translate,
+			void *arg);
 
 /*
  * mp_context_merge - the same at the root, for the sum of many trees: children are not sorted, until mp_context_settle()

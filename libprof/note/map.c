@@ -11,15 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/note/map_calls.h"
 #include "libprof/note/map_packed.h"
 #include "libprof/base/varint.h"
 #include "libprof/note/note_frame.h"
 
 #define MAP_VERSION 1
 
-static int check_pieces(const struct mp_map *map, struct mp_err *err)
+static int check(const struct mp_map *map, struct mp_err *err)
 {
 	uint64_t end = 0;
+	uint32_t next = 0;
 
 	if (map->nr_pieces > MP_MAP_PIECES_MAX)
 		return mp_err_set(err, EINVAL, "map: %u pieces of moved code, the limit is %u",
@@ -29,31 +31,59 @@ static int check_pieces(const struct mp_map *map, struct mp_err *err)
 			return mp_err_set(err, EINVAL, "map: pieces overlap or are out of order");
 		end = map->pieces[i].new_vaddr + map->pieces[i].new_size;
 	}
+	for (uint32_t i = 0; i < map->nr_calls; i++) {
+		if (!mp_map_call_follows(map, &map->calls[i], next))
+			return mp_err_set(err, EINVAL, "map: calls overlap or are out of order");
+		next = map->calls[i].first + map->calls[i].nr;
+	}
 	return map->original.build_id_len > MP_BUILD_ID_MAX
 		       ? mp_err_set(err, EINVAL, "map: the original's build-id is too long")
 		       : 0;
 }
 
-int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct mp_err *err)
+static void pad(struct mp_varint_writer *w)
 {
 	static const uint8_t zero[4];
-	Elf64_Nhdr nhdr = {
-		.n_namesz = sizeof(MP_MAP_NOTE_NAME),
-		.n_type = MP_MAP_NOTE_TYPE,
-	};
+
+	mp_varint_put_bytes(w, zero, -w->size & 3);
+}
+
+/* Begins a note. Return: offset of its descriptor. */
+static size_t begin_note(struct mp_varint_writer *w, uint32_t type)
+{
+	const Elf64_Nhdr nhdr = {.n_namesz = sizeof(MP_MAP_NOTE_NAME), .n_type = type};
+
+	mp_varint_put_bytes(w, &nhdr, sizeof(nhdr));
+	mp_varint_put_bytes(w, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME));
+	pad(w);
+	return w->size;
+}
+
+static void end_note(struct mp_varint_writer *w, size_t desc)
+{
+	const size_t name = (sizeof(MP_MAP_NOTE_NAME) + 3) & ~(size_t)3;
+	uint32_t size;
+
+	mp_frame_put_checksum(w, desc);
+	size = (uint32_t)(w->size - desc);
+	if (!w->failed)
+		memcpy(w->bytes + desc - name - sizeof(Elf64_Nhdr) + offsetof(Elf64_Nhdr, n_descsz),
+		       &size, sizeof(size));
+	pad(w);
+}
+
+int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct mp_err *err)
+{
 	struct mp_varint_writer w = {0};
 	struct mp_map_cursor at = {0};
 	size_t desc;
 	int ret;
 
 	*out = NULL;
-	ret = check_pieces(map, err);
+	ret = check(map, err);
 	if (ret)
 		return ret;
-	mp_varint_put_bytes(&w, &nhdr, sizeof(nhdr));
-	mp_varint_put_bytes(&w, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME));
-	mp_varint_put_bytes(&w, zero, -w.size & 3);
-	desc = w.size;
+	desc = begin_note(&w, MP_MAP_NOTE_TYPE);
 	mp_varint_put(&w, MAP_VERSION);
 	mp_varint_put_bytes(&w, &map->original.build_id_len, 1);
 	mp_varint_put_bytes(&w, map->original.build_id, map->original.build_id_len);
@@ -61,27 +91,24 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
 	mp_varint_put(&w, map->nr_pieces);
 	for (uint32_t i = 0; i < map->nr_pieces; i++)
 		mp_map_put_piece(&w, &at, &map->pieces[i]);
-	if (w.failed)
-		goto err_memory;
-	if (w.size > MP_ELF_MAX_MAP_NOTE - MP_FRAME_CHECKSUM_SIZE - sizeof(zero)) {
+	end_note(&w, desc);
+	if (map->nr_calls) {
+		desc = begin_note(&w, MP_MAP_CALLS_NOTE_TYPE);
+		mp_map_put_calls(&w, map);
+		end_note(&w, desc);
+	}
+	if (w.failed) {
 		free(w.bytes);
-		return mp_err_set(err, EINVAL, "map: the note takes %zu bytes, the limit is %u",
+		return mp_err_set(err, ENOMEM, "map: out of memory");
+	}
+	if (w.size > MP_ELF_MAX_MAP_NOTE) {
+		free(w.bytes);
+		return mp_err_set(err, EINVAL, "map: the notes take %zu bytes, the limit is %u",
 				  w.size, MP_ELF_MAX_MAP_NOTE);
 	}
-	mp_frame_put_checksum(&w, desc);
-	if (w.failed)
-		goto err_memory;
-	nhdr.n_descsz = (uint32_t)(w.size - desc);
-	memcpy(w.bytes, &nhdr, sizeof(nhdr));
-	mp_varint_put_bytes(&w, zero, -w.size & 3);
-	if (w.failed)
-		goto err_memory;
 	*out = w.bytes;
 	*size = w.size;
 	return 0;
-err_memory:
-	free(w.bytes);
-	return mp_err_set(err, ENOMEM, "map: out of memory");
 }
 
 /* Return: 0, -EBADMSG, -ENOMEM. */
@@ -175,14 +202,12 @@ err_memory:
 	return ret;
 }
 
-static int read_map(const struct mp_elf *elf, bool compact, struct mp_map **out, struct mp_err *err)
+/* Return: the descriptor of the first note of this type, and its size; NULL: there is none. */
+static const uint8_t *find_note(const struct mp_elf *elf, uint32_t type, size_t *desc_size)
 {
 	const uint8_t *bytes = elf->map_note;
 	size_t size = elf->map_note_size, off = 0;
 
-	*out = NULL;
-	if (!bytes)
-		return mp_err_set(err, ENOENT, "%s: carries no map", elf->path);
 	while (size - off >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr nhdr;
 		size_t name, desc;
@@ -194,14 +219,38 @@ static int read_map(const struct mp_elf *elf, bool compact, struct mp_map **out,
 		desc = (name + nhdr.n_namesz + 3) & ~(size_t)3;
 		if (desc > size || nhdr.n_descsz > size - desc)
 			break;
-		if (nhdr.n_type == MP_MAP_NOTE_TYPE && nhdr.n_namesz == sizeof(MP_MAP_NOTE_NAME) &&
+		*desc_size = nhdr.n_descsz;
+		if (nhdr.n_type == type && nhdr.n_namesz == sizeof(MP_MAP_NOTE_NAME) &&
 		    !memcmp(bytes + name, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME)))
-			return decode(elf, bytes + desc, nhdr.n_descsz, compact, out, err);
+			return bytes + desc;
 		off = (desc + nhdr.n_descsz + 3) & ~(size_t)3;
 		if (off > size)
 			break;
 	}
-	return mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
+	return NULL;
+}
+
+static int read_map(const struct mp_elf *elf, bool compact, struct mp_map **out, struct mp_err *err)
+{
+	const uint8_t *desc;
+	size_t size;
+	int ret;
+
+	*out = NULL;
+	if (!elf->map_note)
+		return mp_err_set(err, ENOENT, "%s: carries no map", elf->path);
+	desc = find_note(elf, MP_MAP_NOTE_TYPE, &size);
+	if (!desc)
+		return mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
+	ret = decode(elf, desc, size, compact, out, err);
+	desc = ret ? NULL : find_note(elf, MP_MAP_CALLS_NOTE_TYPE, &size);
+	if (desc)
+		ret = mp_map_get_calls(elf->path, desc, size, *out, err);
+	if (ret) {
+		mp_map_free(*out);
+		*out = NULL;
+	}
+	return ret;
 }
 
 int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err)
@@ -220,6 +269,7 @@ void mp_map_free(struct mp_map *map)
 		return;
 	mp_map_packed_free(map->packed);
 	free(map->pieces);
+	free(map->calls);
 	free(map);
 }
 
@@ -230,8 +280,9 @@ struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i)
 
 uint64_t mp_map_bytes(const struct mp_map *map)
 {
-	return map->packed ? mp_map_packed_bytes(map->packed)
-			   : map->nr_pieces * sizeof(map->pieces[0]);
+	return map->nr_calls * sizeof(map->calls[0]) +
+	       (map->packed ? mp_map_packed_bytes(map->packed)
+			    : map->nr_pieces * sizeof(map->pieces[0]));
 }
 
 /* Number of pieces that begin at or before @vaddr. The last of them is stored in *@piece. */
@@ -285,4 +336,15 @@ uint64_t mp_map_original(const struct mp_map *map, uint64_t vaddr)
 	if (off >= piece.old_size)
 		off = piece.old_size - 1;
 	return piece.old_vaddr + off;
+}
+
+const struct mp_map_call *mp_map_call_at(const struct mp_map *map, uint64_t vaddr)
+{
+	struct mp_map_piece piece;
+	uint32_t i;
+
+	if (!map->nr_calls)
+		return NULL;
+	i = find_piece(map, vaddr, &piece);
+	return i == map->nr_pieces ? NULL : mp_map_call_of_piece(map, i);
 }

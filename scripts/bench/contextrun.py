@@ -211,7 +211,21 @@ def ten(at):
     ]
 
 
-SETS = {"seven": seven, "others": five, "further": ten}
+def replaced(at):
+    """Programs with functions that replace calls of them in versions; built by scripts/works/programs --bench."""
+    text, short, large = (os.path.join(at, n) for n in ("text", "short", "large"))
+    built = os.path.join(BUILD, "programs")
+    return [
+        ("gzip", os.path.join(built, "gzip-pie"), ["-6", "-c", large]),
+        ("sort", os.path.join(built, "sort-pie"), ["-k2", *12 * [large]]),
+        ("gawk", os.path.join(built, "gawk-pie"), [AWK, large]),
+        ("bash", os.path.join(built, "bash-pie"), [os.path.join(at, "script.sh"), short]),
+        *(w for w in ten(at) if w[0] in ("troff", "m4", "bc")),
+        *(w for w in five(at) if w[0] == "mawk"),
+    ]
+
+
+SETS = {"seven": seven, "others": five, "further": ten, "replaced": replaced}
 
 
 def programs(directory, only=(), of="seven"):

@@ -89,7 +89,7 @@ static void check_known(const struct md_modcache *mc, const struct md_module *kn
 	if (!mp_id_equal(&known->id, &known_id) || known->text_size != 0x200 ||
 	    known->map->nr_pieces != NR_KNOWN || !mp_id_equal(&known->map->original, &original_id))
 		abort();
-	if (memcmp(known->map->pieces, known_pieces, sizeof(known_pieces)))
+	if (memcmp(known->map->pieces, known_pieces, sizeof(known_pieces)) || known->map->nr_calls)
 		abort();
 	for (size_t i = 0; i < NR_KNOWN; i++)
 		if (known->map_ends[i])
@@ -141,6 +141,7 @@ static void use_map(const struct md_module *module)
 		if (i && p->new_vaddr < p[-1].new_vaddr + p[-1].new_size)
 			abort();
 		sum += mp_map_original(map, p->new_vaddr + p->new_size / 2);
+		sum += mp_map_call_at(map, p->new_vaddr) != NULL;
 		sum += md_copy_translate_branch(map, module->map_ends, &from, &to);
 		md_copy_translate_run(map, module->map_ends, map->pieces[0].new_vaddr, p->new_vaddr,
 				      add_straight, &sum);

@@ -157,6 +157,17 @@ shares() { # DB WHAT: left() has three times as many samples as right(), both be
 	ends 0 "$2" query --callers=outer --db "$1" --json
 	json "$2: main calls outer" '.rows[0].function == "main" and .rows[0].percent > 95'
 	json "$2: most calls are seen to be the same, or new" '.rows[0].certainly_new <= .rows[0].samples'
+	ends 0 "$2" query --callers=spin --db "$1" --json
+	json "$2: spin is called by left and right alone" '([.rows[].function] | sort) == ["left", "right"] and
+		.rows[0].function == "left" and .rows[0].percent > 66 and .rows[0].percent < 82'
+	ends 0 "$2" query --by=context -p 0 --db "$1" --json
+	json "$2: the samples are in spin" '([.rows[] | select(.function == "spin") | .self_samples] | add) >
+		0.8 * .total_samples'
+	ends 0 "$2" calls --db "$1" --json
+	json "$2: two sites call spin" '[.rows[] | select(.callee.function == "spin") | .caller.function] | sort ==
+		["left", "right"]'
+	jq '[.rows[] | select(.callee.function == "spin") | [.caller, .callee | .module, .site, .address]] | sort' \
+		out.txt >"$1.sites"
 }
 stacks calls.db 400 ./calls 800
 shares calls.db "original"
@@ -166,13 +177,26 @@ ends 0 "annotate" annotate --db calls.db --binary=calls --json spin
 json "annotate: callers" '.callers[0] | .function == "left" and .percent > 60 and (.module | endswith("/calls"))'
 if [ -x "$BUILD/morph-optimize" ]; then
 	cp calls.db copy.db
-	"$BUILD/morph-optimize" --db copy.db --all --layout=no-inline --report=none -o faster calls 2>err || fail "morph-optimize: $(cat err)"
+	"$BUILD/morph-optimize" --db copy.db --all --report=json -o faster calls >report.json 2>err || fail "morph-optimize: $(cat err)"
+	jq -e '.code.inlined >= 2' report.json >jq.out || fail "copy: $(jq .code.inlined report.json) calls were replaced"
 	sqlite3 copy.db "DELETE FROM context; DELETE FROM ledger WHERE what = 'contexts'"
 	stacks copy.db 400 ./faster 800
 	moved=$("$BUILD/morph-stats" query --by=copy --db copy.db --json | jq '[.rows[] | select(.address != .original) | .samples] | add // 0')
 	[ "$moved" -gt 200 ] || fail "copy: $moved samples of moved code"
 	ends 0 "check of the copy" status --check --db copy.db
 	shares copy.db "copy"
+	cmp -s calls.db.sites copy.db.sites || fail "copy: other calls of spin: $(cat copy.db.sites)"
+	ends 0 "folded" export --format=folded --calls --db copy.db
+	says out.txt ';outer;left;spin ' "folded stacks of the copy"
+	# the same from a recording, which has the calls of the map
+	cp copy.db made.db # its list has the output, so that nothing has to be confirmed
+	"$morphd" run --stacks --source=perf --rate 1000 --db made.db --record made.rec -- ./faster 800 2>err ||
+		fail "record: $(cat err)"
+	cp copy.db replayed.db
+	sqlite3 replayed.db "DELETE FROM context; DELETE FROM ledger WHERE what = 'contexts'"
+	"$morphd" --source=replay --input=made.rec --db replayed.db 2>err || fail "replay: $(cat err)"
+	ends 0 "replayed" query --callers=spin --db replayed.db --json
+	json "replayed: spin's callers" '([.rows[].function] | sort) == ["left", "right"]'
 	ends 0 "program of the copy" query --by=context --db copy.db --json
 	json "the copy counts for its original" '.rows[0].function == "calls"'
 fi

@@ -6,10 +6,12 @@
  */
 #include "tests/unit/suite.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/module/copy_transfers.h"
+#include "libprof/note/map_calls.h"
 #include "daemon/attribute/pipeline.h"
 
 static char dir[64], recording[96], db[96];
@@ -296,6 +298,76 @@ START_TEST(ends_are_recorded_with_the_module)
 }
 END_TEST
 
+/* @calls: of module 1, whose map has four pieces. Return: how many of them are believed. */
+static uint32_t take_calls(const struct morph_module_call *calls, uint32_t first, uint32_t nr,
+			   int ret)
+{
+	struct md_modcache *mc = md_modcache_new(), *again = md_modcache_new();
+	struct morph_module_calls *r;
+	struct morph_record *record;
+	const struct mp_map *one, *two;
+	struct md_buf said = {0};
+	size_t pos = 0;
+
+	buf.size = 0;
+	add_optimised();
+	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
+		if (record->type == MORPH_REC_MODULE)
+			md_modcache_add_record(mc, (const void *)record);
+		if (record->type == MORPH_REC_MODULE_MAP)
+			md_modcache_add_map_record(mc, (const void *)record);
+	}
+	r = md_record_add(&said, MORPH_REC_MODULE_CALLS, sizeof(*r) + nr * sizeof(*calls));
+	r->module = 1;
+	r->first = first;
+	r->nr = nr;
+	memcpy(r->calls, calls, nr * sizeof(*calls));
+	ck_assert_int_eq(md_modcache_add_calls_record(mc, r), ret);
+	/* What is believed is written, and reads back the same. */
+	said.size = 0;
+	ck_assert_int_eq(md_modcache_write_records(mc, md_modcache_file(mc, 1), &said), 0);
+	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {
+		if (record->type == MORPH_REC_MODULE)
+			md_modcache_add_record(again, (const void *)record);
+		if (record->type == MORPH_REC_MODULE_MAP)
+			md_modcache_add_map_record(again, (const void *)record);
+		if (record->type == MORPH_REC_MODULE_CALLS)
+			ck_assert_int_eq(md_modcache_add_calls_record(again, (const void *)record),
+					 0);
+	}
+	one = md_modcache_module(mc, md_modcache_file(mc, 1)->module)->map;
+	two = md_modcache_module(again, md_modcache_file(again, 1)->module)->map;
+	ck_assert(mp_map_same_calls(one, two));
+	nr = one->nr_calls;
+	md_buf_fini(&said);
+	md_modcache_free(mc);
+	md_modcache_free(again);
+	return nr;
+}
+
+START_TEST(replaced_calls_are_recorded_with_the_module)
+{
+	static const struct morph_module_call good[] = {{0x401020, 0x401060, 1, 1},
+							{0x401010, 0x401060, 3, 1}};
+	static const struct morph_module_call bad[][2] = {
+		{{1, 1, 1, 1}, {1, 1, 1, 1}}, /* one piece twice */
+		{{1, 1, 3, 2}, {1, 1, 3, 1}}, /* behind the last piece */
+		{{1, 1, 1, 0}, {1, 1, 3, 1}}, /* no piece */
+		{{UINT64_C(1) << 47, 1, 1, 1}, {1, 1, 3, 1}},
+		{{1, UINT64_MAX, 1, 1}, {1, 1, 3, 1}},
+	};
+	const struct morph_module_call five[] = {
+		{1, 1, 0, 1}, {1, 1, 1, 1}, {1, 1, 2, 1}, {1, 1, 3, 1}, {1, 1, 4, 1}};
+
+	ck_assert_uint_eq(take_calls(good, 0, 2, 0), 2);
+	ck_assert_uint_eq(take_calls(good, 1, 2, -EBADMSG), 0);
+	ck_assert_uint_eq(take_calls(five, 0, 4, 0), 4);
+	ck_assert_uint_eq(take_calls(five, 0, 5, -EBADMSG), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_uint_eq(take_calls(bad[i], 0, 2, -EBADMSG), !i);
+}
+END_TEST
+
 START_TEST(branches_of_moved_code_are_those_of_the_original)
 {
 	const struct morph_branch stack[] = {
@@ -377,6 +449,29 @@ START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 }
 END_TEST
 
+/* The code of a function stands where the call of it was, without the function's endbr64. */
+START_TEST(run_into_code_in_place_of_a_call_enters_the_function)
+{
+	static const struct mp_map_piece parts[] = {{0x3000, 0x0b, 0x10, 0x1000},
+						    {0x300b, 0x08, 0x09, 0x5004},
+						    {0x3013, 0x10, 0x10, 0x1010}};
+	static const uint32_t part_ends[] = {0x0b, 0x08, 0x10};
+	static const struct mp_map_call call = {1, 1, 0x1010, 0x5000};
+	const struct mp_map inlined = {.pieces = (struct mp_map_piece *)parts,
+				       .nr_pieces = 3,
+				       .calls = (struct mp_map_call *)&call,
+				       .nr_calls = 1};
+
+	nr_seen = 0;
+	ck_assert_uint_eq(md_copy_translate_run(&inlined, part_ends, 0x3004, 0x3020, see, NULL), 0);
+	ck_assert_uint_eq(nr_seen, 2);
+	ck_assert_uint_eq(seen[0].from, 0x100b);
+	ck_assert_uint_eq(seen[0].to, 0x5000);
+	ck_assert_uint_eq(seen[1].from, 0x500c);
+	ck_assert_uint_eq(seen[1].to, 0x1010);
+}
+END_TEST
+
 static void expect_moved(uint64_t from, uint64_t to, enum md_copy_translation how,
 			 uint64_t old_from, uint64_t old_to)
 {
@@ -439,6 +534,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, branches_of_moved_code_are_those_of_the_original);
 	tcase_add_test(tc, branches_of_moved_code_whose_ends_are_known_lack_none);
 	tcase_add_test(tc, ends_are_recorded_with_the_module);
+	tcase_add_test(tc, replaced_calls_are_recorded_with_the_module);
+	tcase_add_test(tc, run_into_code_in_place_of_a_call_enters_the_function);
 	tcase_add_test(tc, straight_run_through_copies_tells_what_the_original_takes);
 	tcase_add_test(tc, either_branch_of_a_copy_is_the_originals_one);
 	tcase_add_test(tc, table_of_edges_grows_to_its_limit_and_not_beyond);

@@ -418,6 +418,136 @@ START_TEST(stack_in_a_file_that_claims_to_be_a_copy_counts_for_the_file)
 }
 END_TEST
 
+/*
+ * Module 3 is an output of 0xcc. Block 0x5000 ended in a call of the function at 0x7000, which has the blocks 0x7004,
+ * in place of the call, and 0x7020, apart. Block 0x5010 follows the call.
+ */
+static void inlining_output(void)
+{
+	const struct morph_piece pieces[] = {{LINKED, 0x5000, 0x0b, 0x10},
+					     {LINKED + 0x0b, 0x7004, 0x10, 0x11},
+					     {LINKED + 0x1b, 0x5010, 0x10, 0x10},
+					     {LINKED + 0x40, 0x7020, 0x10, 0x10}};
+	struct morph_exec *e = md_record_add_task(&buf, MORPH_REC_EXEC, sizeof(*e), 1, 1, 1);
+	struct morph_module_calls *c;
+	struct morph_module_map *m;
+
+	e->nr_threads = 1;
+	module(3, 0xdd, 4);
+	m = md_record_add(&buf, MORPH_REC_MODULE_MAP, sizeof(*m) + sizeof(pieces));
+	m->module = 3;
+	m->text_hash = 0xcc;
+	memcpy(m->pieces, pieces, sizeof(pieces));
+	for (uint32_t i = 0; i < 2; i++) {
+		c = md_record_add(&buf, MORPH_REC_MODULE_CALLS, sizeof(*c) + sizeof(c->calls[0]));
+		c->module = 3;
+		c->first = i;
+		c->nr = 1;
+		c->calls[0] = (struct morph_module_call){0x5010, 0x7000, i ? 3 : 1, 1};
+	}
+	map(3, MAPPED);
+}
+
+/* The sample hits the called function, in place of the call or apart: both are one node. */
+START_TEST(code_in_place_of_a_call_has_the_frames_of_two_functions)
+{
+	const uint64_t ips[] = {MAPPED + 0x20};
+	struct mp_context_tree tree;
+	uint32_t n;
+
+	inlining_output();
+	sample(MAPPED + 0x0b);
+	stack(MORPH_STACK_BOTTOM | MORPH_STACK_AGED, ips, 1);
+	sample(MAPPED + 0x1a);
+	stack(MORPH_STACK_BOTTOM, ips, 1);
+	sample(MAPPED + 0x44);
+	stack(MORPH_STACK_BOTTOM, ips, 1);
+	confirm();
+	tree = stored();
+	ck_assert_uint_eq(tree.nr_nodes, 4);
+	n = expect_child(&tree, 0, hash_of(0xcc), 0x5015, MP_CONTEXT_CALL);
+	n = expect_child(&tree, n, hash_of(0xcc), 0x5010, MP_CONTEXT_CALL);
+	ck_assert_uint_eq(tree.nodes[n].self, 0);
+	ck_assert_uint_eq(tree.nodes[n].total, 3);
+	ck_assert_uint_eq(tree.nodes[n].total_ns, 750000);
+	ck_assert_uint_eq(tree.nodes[n].nr_new, 1);
+	n = expect_child(&tree, n, hash_of(0xcc), 0x7000, MP_CONTEXT_FUNCTION);
+	ck_assert_uint_eq(tree.nodes[n].self, 3);
+	ck_assert_uint_eq(tree.nodes[n].nr_new, 1);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+START_TEST(code_around_a_replaced_call_has_one_frame)
+{
+	const uint64_t at_places[] = {MAPPED,	     MAPPED + 0x0a, MAPPED + 0x1b,
+				      MAPPED + 0x2a, MAPPED + 0x3f, MAPPED + 0x50};
+	struct mp_context_tree tree;
+
+	inlining_output();
+	for (size_t i = 0; i < sizeof(at_places) / sizeof(at_places[0]); i++) {
+		sample(at_places[i]);
+		stack(MORPH_STACK_BOTTOM, NULL, 0);
+	}
+	confirm();
+	tree = stored();
+	for (uint32_t i = 1; i < tree.nr_nodes; i++) {
+		ck_assert_uint_eq(tree.nodes[i].parent, 0);
+		ck_assert_int_eq(tree.nodes[i].kind, MP_CONTEXT_FUNCTION);
+	}
+	ck_assert_uint_eq(tree.nodes[0].total, 6);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+/* The kernel was entered from there; and a call from there, of a function that is not inlined. */
+START_TEST(frames_in_the_middle_of_a_stack_become_two)
+{
+	const uint64_t entered[] = {MAPPED + 0x0d, MAPPED + 0x20};
+	const uint64_t called[] = {MAPPED + 0x1b, MAPPED + 0x20};
+	struct mp_context_tree tree;
+	uint32_t n, in;
+
+	inlining_output();
+	sample(KERNEL + 5);
+	stack(MORPH_STACK_BOTTOM | MORPH_STACK_USER_IP, entered, 2);
+	sample(KERNEL + 5);
+	stack(MORPH_STACK_BOTTOM | MORPH_STACK_USER_IP, entered, 2);
+	/* A return address at the end of the code belongs to a call in it, not to what follows. */
+	sample(0x6000000);
+	stack(MORPH_STACK_BOTTOM, called, 2);
+	confirm();
+	tree = stored();
+	n = expect_child(&tree, 0, hash_of(0xcc), 0x5015, MP_CONTEXT_CALL);
+	n = expect_child(&tree, n, hash_of(0xcc), 0x5010, MP_CONTEXT_CALL);
+	ck_assert_uint_eq(tree.nodes[n].total, 3);
+	in = expect_child(&tree, n, hash_of(0xcc), 0x7006, MP_CONTEXT_AT);
+	expect_child(&tree, in, 0, MP_CONTEXT_KERNEL, MP_CONTEXT_FUNCTION);
+	in = tree.nodes[n].last;
+	ck_assert_int_eq(tree.nodes[in].kind, MP_CONTEXT_CALL);
+	ck_assert_uint_eq(tree.nodes[in].vaddr, 0x7014);
+	expect_child(&tree, in, 0, MP_CONTEXT_UNMAPPED, MP_CONTEXT_FUNCTION);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
+START_TEST(file_that_only_claims_to_replace_calls_gets_no_frames)
+{
+	const uint64_t ips[] = {MAPPED + 0x20};
+	struct mp_context_tree tree;
+	uint32_t n;
+
+	inlining_output();
+	sample(MAPPED + 0x10);
+	stack(MORPH_STACK_BOTTOM, ips, 1);
+	tree = stored();
+	ck_assert_uint_eq(tree.nr_nodes, 3);
+	n = expect_child(&tree, 0, hash_of(0xdd), LINKED + 0x20, MP_CONTEXT_CALL);
+	expect_child(&tree, n, hash_of(0xdd), LINKED + 0x0b, MP_CONTEXT_FUNCTION);
+	mp_context_tree_fini(&tree);
+}
+END_TEST
+
 START_TEST(stack_without_its_sample_is_not_counted)
 {
 	const uint64_t ips[] = {MAPPED + 0x20};
@@ -478,6 +608,10 @@ static Suite *suite(void)
 	tcase_add_test(tc, call_at_the_end_of_a_mapping_belongs_to_it);
 	tcase_add_test(tc, stack_in_a_copy_counts_for_the_original);
 	tcase_add_test(tc, stack_in_a_file_that_claims_to_be_a_copy_counts_for_the_file);
+	tcase_add_test(tc, code_in_place_of_a_call_has_the_frames_of_two_functions);
+	tcase_add_test(tc, code_around_a_replaced_call_has_one_frame);
+	tcase_add_test(tc, frames_in_the_middle_of_a_stack_become_two);
+	tcase_add_test(tc, file_that_only_claims_to_replace_calls_gets_no_frames);
 	tcase_add_test(tc, stack_without_its_sample_is_not_counted);
 	tcase_add_test(tc, trees_stay_within_their_memory);
 	suite_add_tcase(s, tc);

@@ -270,6 +270,116 @@ START_TEST(verify_refuses_a_wrong_map_of_parts)
 }
 END_TEST
 
+/* Writes the changed map, which needs at most as many bytes; the section and its segment become so small. */
+static bool put_smaller_map(struct pair *p)
+{
+	const struct mp_section *note = mp_elf_section(p->good, ".note.morph");
+	const Elf64_Ehdr *eh = &p->good->ehdr;
+	uint64_t at = eh->e_shoff + (uint64_t)(note - p->good->sections) * sizeof(Elf64_Shdr);
+	Elf64_Phdr *phdr = (void *)(p->bytes + eh->e_phoff);
+	struct mp_err err;
+	uint8_t *bytes;
+	size_t size;
+
+	ck_assert_int_eq(mp_map_encode(p->map, &bytes, &size, &err), 0);
+	if (size <= note->size) {
+		memset(p->bytes + note->off, 0, note->size);
+		memcpy(p->bytes + note->off, bytes, size);
+		memcpy(p->bytes + at + offsetof(Elf64_Shdr, sh_size), &size, sizeof(size));
+		while (phdr->p_type != PT_LOAD || phdr->p_offset > note->off ||
+		       phdr->p_offset + phdr->p_filesz <= note->off)
+			phdr++;
+		ck_assert_uint_eq(phdr->p_offset + phdr->p_filesz, note->off + note->size);
+		phdr->p_filesz = phdr->p_memsz = note->off + size - phdr->p_offset;
+	}
+	free(bytes);
+	return size <= note->size;
+}
+
+enum call_change {
+	CALL_BACK,
+	CALL_BEFORE,
+	CALL_CALLEE,
+	CALL_LONGER,
+	CALL_SHORTER,
+	CALL_LATER,
+	NR_CALL_CHANGES
+};
+
+static void change_call(struct mp_map_call *call, enum call_change how)
+{
+	call->back += how == CALL_BACK;
+	call->back -= how == CALL_BEFORE;
+	call->callee += how == CALL_CALLEE ? 4 : 0;
+	call->nr += how == CALL_LONGER;
+	call->nr -= how == CALL_SHORTER || how == CALL_LATER;
+	call->first += how == CALL_LATER;
+}
+
+START_TEST(verify_refuses_a_map_that_names_other_calls)
+{
+	uint32_t nr_changed[NR_CALL_CHANGES] = {0};
+	struct mp_map_call was;
+	struct mp_err err;
+	struct pair p;
+
+	if (_i < NR_BUILDS)
+		build(&p, 2 * _i, 0);
+	else
+		pair_make(&p, "gcc -O2 -fPIE -pie -s tests/data/leaf.c", 3, PAIR_DIVIDED);
+	ck_assert_uint_ge(p.map->nr_calls, p.report.nr_inlined);
+	if (_i == NR_BUILDS)
+		ck_assert_uint_gt(p.map->nr_calls, p.report.nr_inlined);
+	for (uint32_t i = 0; i < p.map->nr_calls; i++)
+		for (int how = 0; how < NR_CALL_CHANGES; how++) {
+			struct mp_map_call *call = &p.map->calls[i];
+			uint32_t end = call->first + call->nr;
+
+			if ((how >= CALL_SHORTER && call->nr == 1) ||
+			    (how == CALL_LONGER &&
+			     end == (i + 1 < p.map->nr_calls ? call[1].first : p.map->nr_pieces)))
+				continue;
+			was = *call;
+			change_call(call, how);
+			if (put_smaller_map(&p)) {
+				ck_assert_msg(pair_verify(&p, p.size, &err) == -EBADMSG,
+					      "accepted: call %u, change %d", i, how);
+				ck_assert_msg(strstr(err.msg, "the map "), "%s", err.msg);
+				nr_changed[how]++;
+			}
+			*call = was;
+			pair_restore(&p);
+		}
+	ck_assert_uint_ge(nr_changed[CALL_BACK], 5);
+	ck_assert_uint_ge(nr_changed[CALL_BEFORE], 5);
+	ck_assert_uint_ge(nr_changed[CALL_CALLEE], 5);
+	ck_assert_uint_ge(nr_changed[CALL_LONGER], 5);
+	ck_assert_uint_ge(nr_changed[CALL_SHORTER], 1);
+	pair_free(&p);
+}
+END_TEST
+
+/* Outputs of earlier versions name no calls. */
+START_TEST(verify_accepts_a_map_without_calls_but_not_without_some)
+{
+	struct mp_err err;
+	struct pair p;
+	uint32_t nr;
+
+	build(&p, 2 * _i, 0);
+	nr = p.map->nr_calls;
+	ck_assert_uint_ge(nr, 13);
+	p.map->nr_calls = nr - 1;
+	ck_assert(put_smaller_map(&p));
+	pair_refused(&p, "does not name the call");
+	p.map->nr_calls = 0;
+	ck_assert(put_smaller_map(&p));
+	ck_assert_msg(pair_verify(&p, p.size, &err) == 0, "%s", err.msg);
+	p.map->nr_calls = nr;
+	pair_free(&p);
+}
+END_TEST
+
 /* A change of the original: @size bytes before the constant, in all places of both files. */
 struct change {
 	const char *constant;
@@ -373,6 +483,9 @@ static Suite *verify_inline_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_inlined_code, 0, 2 * NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_another_function, 0, 2 * NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_a_wrong_map_of_parts, 0, 2 * NR_BUILDS);
+	tcase_add_loop_test(tc, verify_refuses_a_map_that_names_other_calls, 0, NR_BUILDS + 1);
+	tcase_add_loop_test(tc, verify_accepts_a_map_without_calls_but_not_without_some, 0,
+			    NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_code_that_lies_apart, 0, NR_BUILDS);
 	tcase_add_loop_test(tc, verify_finds_no_code_apart_beside_debug_information, 0, NR_BUILDS);
 	tcase_add_loop_test(tc, verify_wants_a_plain_function_and_a_plain_caller, 0,

@@ -214,11 +214,55 @@ START_TEST(trees_of_parts_add_up_to_the_tree_of_all)
 }
 END_TEST
 
-static void halve(void *arg, struct mp_context_key *key)
+static bool halve(void *arg, struct mp_context_key *key, struct mp_context_key *above)
 {
 	(void)arg;
+	(void)above;
 	key->vaddr &= ~UINT64_C(1);
+	return false;
 }
+
+/* Above a function at an odd address stands a call from 0x300. */
+static bool add_call(void *arg, struct mp_context_key *key, struct mp_context_key *above)
+{
+	(void)arg;
+	*above = (struct mp_context_key){1, 0x300, MP_CONTEXT_CALL};
+	return key->kind == MP_CONTEXT_FUNCTION && key->vaddr & 1;
+}
+
+START_TEST(node_that_becomes_two_keeps_its_samples_in_the_lower_one)
+{
+	struct mp_context_step steps[2] = {{{1, 0x100, MP_CONTEXT_CALL}, false},
+					   {{1, 0x201, MP_CONTEXT_FUNCTION}, true}};
+	const struct mp_context_key call = {1, 0x300, MP_CONTEXT_CALL};
+	uint32_t above, first;
+
+	ck_assert_int_eq(mp_context_add(&tree, steps, 2, 3, 30), 0);
+	steps[1].key.vaddr = 0x203;
+	ck_assert_int_eq(mp_context_add(&tree, steps, 2, 5, 50), 0);
+	steps[1].key.vaddr = 0x204;
+	ck_assert_int_eq(mp_context_add(&tree, steps, 2, 7, 70), 0);
+	ck_assert_int_eq(mp_context_add_tree(&other, 0, &tree, add_call, NULL), 0);
+	/* the call from 0x100, that from 0x300 below it, and three functions */
+	ck_assert_uint_eq(other.nr_nodes, 6);
+	ck_assert_uint_eq(other.nodes[0].total, 15);
+	first = other.nodes[0].first;
+	ck_assert_uint_eq(other.nodes[first].total, 15);
+	above = mp_context_find(&other, first, &call);
+	ck_assert_uint_ne(above, 0);
+	ck_assert_uint_eq(other.nodes[above].self, 0);
+	ck_assert_uint_eq(other.nodes[above].self_ns, 0);
+	ck_assert_uint_eq(other.nodes[above].total, 8);
+	ck_assert_uint_eq(other.nodes[above].total_ns, 80);
+	ck_assert_uint_eq(other.nodes[above].nr_new, 2);
+	/* Its children and those of its parent are in the order of their totals. */
+	ck_assert_uint_eq(other.nodes[first].first, above);
+	ck_assert_uint_eq(other.nodes[other.nodes[above].first].vaddr, 0x203);
+	ck_assert_uint_eq(other.nodes[other.nodes[above].first].self, 5);
+	ck_assert_uint_eq(other.nodes[other.nodes[above].last].vaddr, 0x201);
+	check_shape(&other);
+}
+END_TEST
 
 START_TEST(translated_keys_that_become_equal_share_a_node)
 {
@@ -451,6 +495,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, tree_equals_the_sums_over_its_stacks);
 	tcase_add_test(tc, trees_of_parts_add_up_to_the_tree_of_all);
+	tcase_add_test(tc, node_that_becomes_two_keeps_its_samples_in_the_lower_one);
 	tcase_add_test(tc, translated_keys_that_become_equal_share_a_node);
 	tcase_add_test(tc, fold_keeps_sums_and_the_totals_of_what_is_left);
 	tcase_add_test(tc, fold_takes_the_smallest_leaves);

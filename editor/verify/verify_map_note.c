@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_map_note - checks that the notes of the map have nothing else, and that the note of replaced calls is true:
+ * collectors put frames into stacks by it. Called by verify.
+ */
+#include "editor/verify/verify_private.h"
+#include "libprof/note/map_calls.h"
+
+static bool is_zero(const uint8_t *p, uint64_t len)
+{
+	while (len && !*p)
+		p++, len--;
+	return !len;
+}
+
+/* Return: the end of the note of this type at @at, with zeros up to its alignment; 0: it is none. */
+static uint64_t end_of_note(const struct vf *vf, uint64_t at, uint32_t type)
+{
+	const uint8_t *p = vf->n->map_note + at;
+	const uint64_t name = sizeof(Elf64_Nhdr),
+		       desc = (name + sizeof(MP_MAP_NOTE_NAME) + 3) & ~3ULL;
+	uint64_t room = vf->n->map_note_size - at, end, padded;
+	Elf64_Nhdr nh;
+
+	if (room < desc)
+		return 0;
+	memcpy(&nh, p, sizeof(nh));
+	end = desc + nh.n_descsz;
+	padded = (end + 3) & ~3ULL;
+	if (nh.n_type != type || nh.n_namesz != sizeof(MP_MAP_NOTE_NAME) ||
+	    memcmp(p + name, MP_MAP_NOTE_NAME, sizeof(MP_MAP_NOTE_NAME)) || padded > room ||
+	    !is_zero(p + name + nh.n_namesz, desc - name - nh.n_namesz) ||
+	    !is_zero(p + end, padded - end))
+		return 0;
+	return at + padded;
+}
+
+/* Outputs of earlier versions name no calls. If one is named, all are. */
+static int check_calls(const struct vf *vf)
+{
+	const struct mp_map *map = vf->map;
+	struct vf_inlined_code code;
+
+	for (uint32_t i = 0; map->nr_calls && i < map->nr_pieces; i++) {
+		const struct mp_map_call *call = mp_map_call_of_piece(map, i);
+		const struct mp_map_piece *p = &map->pieces[i];
+		uint32_t behind = vf->inlined[i].behind;
+
+		if (!behind != !call)
+			return vf_refuse(vf, p->new_vaddr,
+					 call ? "the map says that a call was replaced here"
+					      : "the map does not name the call that was replaced");
+		if (!call)
+			continue;
+		if (i > call->first) {
+			if (behind != vf->inlined[i - 1].behind)
+				return vf_refuse(vf, p->new_vaddr,
+						 "the map names one call for the code of two");
+			continue;
+		}
+		if (!vf_inlined_code_at(vf, behind, &code) ||
+		    call->back != code.call + VF_CALL_SIZE || call->callee != code.callee)
+			return vf_refuse(
+				vf, p->new_vaddr,
+				"the map names a call of %#llx before %#llx instead of that at %#llx",
+				(unsigned long long)call->callee, (unsigned long long)call->back,
+				(unsigned long long)code.call);
+	}
+	return 0;
+}
+
+/* The checksums cover the contents; around them only note headers and zeros are allowed. */
+int vf_check_map_note(const struct vf *vf)
+{
+	uint64_t end = end_of_note(vf, 0, MP_MAP_NOTE_TYPE);
+
+	/* A second note without calls is not looked at by readers. */
+	if (end && vf->map->nr_calls)
+		end = end_of_note(vf, end, MP_MAP_CALLS_NOTE_TYPE);
+	if (!end || end != vf->n->map_note_size)
+		return vf_refuse(vf, vf->segment->p_vaddr,
+				 "the map's note holds more than the map");
+	return check_calls(vf);
+}
