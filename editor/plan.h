@@ -49,6 +49,8 @@ struct me_plan_block {
 	uint8_t favour_fall; /* if neither successor follows: the fall-through is likelier */
 	uint8_t clone;	  /* one more copy; only the block before it falls into it, unless @apart */
 	uint8_t run;	  /* number of blocks, from here on, to keep in few lines */
+	uint8_t loop;	  /* the same for the loop that begins here; 0: none does */
+	uint8_t pad;	  /* the loop is worth no-ops before it, which execute */
 	uint8_t stub;	  /* no copy, but a stub before @block (instrumentation.h) */
 	uint8_t version;  /* enum me_version */
 	uint8_t left_out; /* the copy has no instruction of the block, which only falls through */
@@ -61,6 +63,7 @@ struct me_plan_block {
 	uint16_t inlined;
 	/* Only that part of a called function's instructions that lies apart from the block's copy. */
 	uint8_t apart;
+	float heat; /* how often the block is executed, if a run or a loop begins here */
 };
 
 /* Size of a cache line, for @new_line. */

@@ -102,7 +102,7 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
 		     sizeof(*out->blocks)))
 		return false;
-	block.run = 0;
+	block.run = block.loop = block.pad = 0;
 	out->blocks[out->nr_blocks++] = block;
 	return true;
 }

@@ -55,7 +55,7 @@ static void put_stub(struct writer *w, struct me_plan_block like, struct me_stub
 	added->stubs[added->nr_stubs++] = stub;
 	like.why = ME_WHY_STUB;
 	like.stub = true;
-	like.run = like.favour_fall = 0;
+	like.run = like.loop = like.pad = like.favour_fall = 0;
 	put(w, like);
 }
 
@@ -85,7 +85,7 @@ static void put_block(struct writer *w, struct me_plan_block block)
 		put_point(w, block);
 	if (exits || w->point_of[block.block])
 		block.align_log2 = block.align_offset = block.new_line = 0;
-	block.run = 0; /* the stubs changed what a run takes */
+	block.run = block.loop = block.pad = 0; /* the stubs changed what a run takes */
 	put(w, block);
 }
 

@@ -98,7 +98,7 @@ static void copy_in_order(struct adjuster *x, const uint32_t first[ME_NR_ZONES],
 	for (uint32_t i = 0; i < nr; i++) {
 		blocks[i].zone = zone;
 		blocks[i].why = ME_WHY_ORIGINAL;
-		blocks[i].run = 0;
+		blocks[i].run = blocks[i].loop = blocks[i].pad = 0;
 		if (i)
 			blocks[i].align_log2 = 0;
 	}
@@ -170,7 +170,7 @@ static void place_at(struct me_plan_block *block, uint16_t offset)
 {
 	block->align_log2 = ME_LINE_LOG2;
 	block->align_offset = (uint8_t)offset;
-	block->run = 0;
+	block->run = block->loop = block->pad = 0;
 }
 
 /* Puts a stub that waits before block @i of @out. */
@@ -180,9 +180,10 @@ static void put_wait(struct adjuster *x, uint32_t i, uint16_t bytes)
 
 	memmove(block + 1, block, (x->out.nr_blocks++ - i) * sizeof(*block));
 	block[0].why = ME_WHY_STUB;
-	block[0].run = 0;
+	block[0].run = block[0].loop = block[0].pad = 0;
 	block[0].stub = true;
-	block[1].align_log2 = block[1].align_offset = block[1].new_line = block[1].run = 0;
+	block[1].align_log2 = block[1].align_offset = block[1].new_line = block[1].run =
+		block[1].loop = block[1].pad = 0;
 	x->stubs[x->nr_stubs++] =
 		(struct me_stub){.arrivals = ME_STUB_ALL, .does = ME_STUB_WAITS, .value = bytes};
 }

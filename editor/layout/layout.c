@@ -249,7 +249,7 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (options->block_order != ME_ORDER_ORIGINAL && !options->no_tails && !ret)
 		ret = me_tails_add(cfg, counts, plan);
 	if (options->line_log2 && !ret)
-		me_lines_keep(cfg, counts, options->line_log2, plan);
+		ret = me_lines_keep(cfg, counts, options->line_log2, plan);
 out:
 	free(o.zones);
 	free(o.keep);

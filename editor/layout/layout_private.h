@@ -46,9 +46,12 @@ enum mp_order me_funcs_choose(const struct mp_cfg *cfg, const struct mp_counts *
 int me_funcs_order(const struct mp_cfg *cfg, const struct mp_counts *counts, const uint8_t *zones,
 		   enum mp_order order, uint32_t *out, uint32_t *nr_out);
 
-/* me_lines_keep - mark runs of @plan that should lie in few lines; call it when the order is final. */
-void me_lines_keep(const struct mp_cfg *cfg, const struct mp_counts *counts, uint8_t line_log2,
-		   struct me_plan *plan);
+/*
+ * me_lines_keep - mark runs and loops of @plan that should lie in few lines; call it when the order is final.
+ * Return: 0, -ENOMEM.
+ */
+int me_lines_keep(const struct mp_cfg *cfg, const struct mp_counts *counts, uint8_t line_log2,
+		  struct me_plan *plan);
 
 /* me_tails_add - add clones of short ways out to @plan. Return: 0, -ENOMEM. */
 int me_tails_add(const struct mp_cfg *cfg, const struct mp_counts *counts, struct me_plan *plan);

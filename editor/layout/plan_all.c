@@ -110,7 +110,8 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 			.favour_fall = stress ? me_next_random(state) % 2 : 0,
 			.run = stress && me_next_random(state) % 8 == 0
 				       ? 1 + me_next_random(state) % 4
-				       : 0};
+				       : 0,
+			.heat = 1};
 		add_clones(cfg, scratch[i], zone, zones, state, plan, &room);
 	}
 }

@@ -28,6 +28,14 @@ static int by_address(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* In how many parts @nr blocks from @i on are cut, by @at, the index of each block's first part. */
+static uint8_t nr_parts_of(const struct me_plan *plan, const uint32_t *at, uint32_t i, uint8_t nr)
+{
+	uint32_t end = i + nr < plan->nr_blocks ? i + nr : plan->nr_blocks, parts = at[end] - at[i];
+
+	return parts < UINT8_MAX ? (uint8_t)parts : UINT8_MAX;
+}
+
 /* Plan the parts of each block where the plan has the block. Return: 0, -ENOMEM. */
 static int cut_plan(struct me_plan *plan, const uint32_t *first)
 {
@@ -53,10 +61,6 @@ static int cut_plan(struct me_plan *plan, const uint32_t *first)
 		const struct me_plan_block *planned = &plan->blocks[i];
 		struct me_plan_block *parts = &blocks[at[i]];
 		uint32_t nr_parts = at[i + 1] - at[i];
-		uint32_t run_end = i + planned->run, run;
-
-		run_end = run_end < plan->nr_blocks ? run_end : plan->nr_blocks;
-		run = at[run_end] - at[i];
 		for (uint32_t k = 0; k < nr_parts; k++)
 			parts[k] = (struct me_plan_block){.block = first[planned->block] + k,
 							  .zone = planned->zone,
@@ -68,7 +72,8 @@ static int cut_plan(struct me_plan *plan, const uint32_t *first)
 		parts[0].block = planned->apart ? first[planned->block + 1] - 1
 						: first[planned->block];
 		parts[0].favour_fall = parts[0].via_slot = parts[0].inlined = 0;
-		parts[0].run = run < UINT8_MAX ? (uint8_t)run : UINT8_MAX;
+		parts[0].run = nr_parts_of(plan, at, i, planned->run);
+		parts[0].loop = nr_parts_of(plan, at, i, planned->loop);
 		parts[nr_parts - 1].favour_fall = planned->favour_fall;
 		parts[nr_parts - 1].via_slot = planned->via_slot;
 		parts[nr_parts - 1].inlined = planned->inlined;

@@ -173,7 +173,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 				       (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL);
 }
 
-static uint32_t copy_size(const struct me_copy *copy)
+uint32_t me_copy_size(const struct me_copy *copy)
 {
 	uint32_t size = copy->body_size + copy->inlined_size;
 
@@ -186,7 +186,7 @@ static uint32_t copy_size(const struct me_copy *copy)
 	return size;
 }
 
-static uint64_t round_up(uint64_t value, uint8_t log2)
+uint64_t me_round_up(uint64_t value, uint8_t log2)
 {
 	uint64_t mask = (UINT64_C(1) << log2) - 1;
 
@@ -196,30 +196,15 @@ static uint64_t round_up(uint64_t value, uint8_t log2)
 /* The first address from @vaddr on that is @offset modulo 1 << @log2. */
 static uint64_t next_at(uint64_t vaddr, uint8_t log2, uint8_t offset)
 {
-	return offset ? round_up(vaddr - offset, log2) + offset : round_up(vaddr, log2);
+	return offset ? me_round_up(vaddr - offset, log2) + offset : me_round_up(vaddr, log2);
 }
 
 /* The first address from @vaddr on where the plan wants @copy. */
 static uint64_t wanted_from(const struct me_copy *copy, uint64_t vaddr)
 {
 	if (copy->new_line)
-		vaddr = round_up(vaddr, ME_LINE_LOG2);
+		vaddr = me_round_up(vaddr, ME_LINE_LOG2);
 	return next_at(vaddr, copy->align_log2, copy->align_offset);
-}
-
-/* Only this much of a longer run is kept together. */
-#define MAX_RUN_LINES 2
-
-/* Would the run of copy @i touch more lines at @vaddr than it must? */
-static bool straddles(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
-{
-	uint64_t line = UINT64_C(1) << placement->line_log2, size = 0;
-
-	for (uint32_t k = 0; k < placement->copies[i].run && i + k < placement->nr_copies; k++)
-		size += copy_size(&placement->copies[i + k]);
-	if (size > MAX_RUN_LINES * line)
-		size = MAX_RUN_LINES * line;
-	return size && ((vaddr & (line - 1)) + size - 1) / line > (size - 1) / line;
 }
 
 static int compare_followers(const void *a, const void *b)
@@ -277,7 +262,7 @@ static bool follower_crosses(const struct me_placement *placement, uint32_t i, u
 			if ((vaddr + f->at[k].first) / ME_AFTER_FLDCW_LINE !=
 			    (vaddr + f->at[k].last) / ME_AFTER_FLDCW_LINE)
 				return true;
-		vaddr += copy_size(copy);
+		vaddr += me_copy_size(copy);
 		if (!copy->falls || i + 1 == placement->nr_copies)
 			return false;
 		vaddr = wanted_from(&placement->copies[i + 1], vaddr);
@@ -295,7 +280,7 @@ static uint64_t avoid_crossing(const struct me_placement *placement, uint32_t i,
 	return vaddr;
 }
 
-static void assign_addresses(struct me_placement *placement)
+static void assign_addresses(struct me_placement *placement, const struct me_plan *plan)
 {
 	uint64_t vaddr = placement->base;
 
@@ -303,12 +288,12 @@ static void assign_addresses(struct me_placement *placement)
 		struct me_copy *copy = &placement->copies[i];
 
 		vaddr = wanted_from(copy, vaddr);
-		if (copy->run && straddles(placement, i, vaddr))
-			vaddr = round_up(vaddr, placement->line_log2);
+		if (placement->line_log2)
+			vaddr = me_place_in_lines(placement, plan->blocks, i, vaddr);
 		if (placement->nr_followers && (i == 0 || !copy[-1].falls))
 			vaddr = avoid_crossing(placement, i, vaddr);
 		copy->new_vaddr = vaddr;
-		copy->new_size = copy_size(copy);
+		copy->new_size = me_copy_size(copy);
 		vaddr += copy->new_size;
 	}
 	placement->end = vaddr;
@@ -517,7 +502,6 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->copies[i].new_line = plan->blocks[i].new_line;
 		out->copies[i].clone = plan->blocks[i].clone;
 		out->copies[i].version = plan->blocks[i].version;
-		out->copies[i].run = plan->line_log2 ? plan->blocks[i].run : 0;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
 		if (plan->blocks[i].zone == ME_ZONE_HOT && !plan->blocks[i].stub &&
@@ -530,9 +514,9 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		shape(cfg, out, i, &plan->blocks[i]);
 	me_place_find_arrivals(cfg, out);
 	do {
-		assign_addresses(out);
+		assign_addresses(out, plan);
 	} while (grow(cfg, out));
-	out->text_end = plan->page_log2 ? round_up(out->end, plan->page_log2) : out->end;
+	out->text_end = plan->page_log2 ? me_round_up(out->end, plan->page_log2) : out->end;
 	return 0;
 }
 

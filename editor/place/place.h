@@ -33,7 +33,6 @@ struct me_copy {
 	uint16_t inlined_size;		  /* bytes of the inlined instructions */
 	uint64_t new_vaddr;
 	uint32_t new_size;	   /* body, branch and jump; padding before it not counted */
-	uint8_t run;		   /* as in the plan */
 	bool branch : 1, jump : 1; /* a jcc, a jmp at the end */
 	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
 	bool invert : 1;		     /* the jcc's condition */

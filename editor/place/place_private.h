@@ -10,6 +10,17 @@ uint32_t me_place_arrival(const struct mp_cfg *cfg, const struct me_placement *p
 			  const struct me_copy *copy, uint32_t block);
 /* Computed once, because branches are measured many times until all reach. */
 void me_place_find_arrivals(const struct mp_cfg *cfg, struct me_placement *placement);
+/* The first multiple of 1 << @log2 from @value on. */
+uint64_t me_round_up(uint64_t value, uint8_t log2);
+/* The bytes of @copy with the branch and the jump at its end, as long as they are so far. */
+uint32_t me_copy_size(const struct me_copy *copy);
+/*
+ * me_place_in_lines - the first address from @vaddr on, less than a line behind it, where the runs and loops lie best
+ * that begin with copy @i or with those that control falls into from there. Where control may fall into copy @i, only
+ * a loop that is worth no-ops moves. @planned: the plan's blocks.
+ */
+uint64_t me_place_in_lines(const struct me_placement *placement,
+			   const struct me_plan_block *planned, uint32_t i, uint64_t vaddr);
 /* Orders struct me_edge_stub. */
 int me_edge_stub_compare(const void *a, const void *b);
 

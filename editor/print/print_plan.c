@@ -21,6 +21,8 @@ static void print_block(FILE *out, const struct me_print *data, uint32_t i)
 		fprintf(out, " plus %u", (unsigned int)planned->align_offset);
 	if (planned->run)
 		fprintf(out, ", run of %u", (unsigned int)planned->run);
+	if (planned->loop)
+		fprintf(out, ", loop of %u", (unsigned int)planned->loop);
 	fputc('\n', out);
 }
 

@@ -90,6 +90,7 @@ START_TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
 	fixture_place_at(&f, 0x500008);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c); /* not requested */
 	f.plan.blocks[1].run = 1;
+	f.plan.blocks[1].heat = 10;
 	fixture_place_at(&f, 0x500008);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
 	fixture_place_at(&f, 0x50000c); /* not needed */
@@ -104,6 +105,79 @@ START_TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
 	f.plan.line_log2 = 0;
 	fixture_place_at(&f, 0x500008);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_moves_what_falls_into_a_loop_with_the_loop)
+{
+	struct fixture f;
+
+	/* 0 takes 4 bytes, 1 takes 12, 2 takes 10, 3 takes 1; 2 falls into 3. */
+	build_diamond(&f, 10, 10);
+	plan_order(&f, "0123");
+	f.plan.line_log2 = 4;
+	f.plan.blocks[1].loop = 1;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500008); /* a loop that never runs */
+	f.plan.blocks[1].heat = 10;
+	fixture_place_at(&f, 0x500000); /* just fits */
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500000);
+	fixture_place_at(&f, 0x500008); /* from 0xc on it needs two lines */
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x50000c);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
+	/* Two loops that do not fit both: the hotter one counts. */
+	f.plan.blocks[0].loop = 1;
+	f.plan.blocks[0].heat = 5;
+	fixture_place_at(&f, 0x500001);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr % 16, 0);
+	f.plan.blocks[0].loop = 2;
+	f.plan.blocks[0].heat = 20;
+	fixture_place_at(&f, 0x500001);
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500010);
+	/* The addresses that a function may have are those that its alignment allows. */
+	f.plan.blocks[0].loop = 0;
+	f.plan.blocks[0].align_log2 = 3;
+	fixture_place_at(&f, 0x500001);
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500010);
+	f.plan.line_log2 = 0;
+	fixture_place_at(&f, 0x500001);
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500008);
+	fixture_free(&f);
+}
+END_TEST
+
+START_TEST(place_pads_a_loop_that_is_worth_it)
+{
+	struct fixture f;
+
+	/* 2 takes 10 bytes and falls into 3; 1 jumps, so that 2 may lie anywhere. */
+	build_diamond(&f, 10, 15);
+	plan_order(&f, "0123");
+	f.plan.line_log2 = 4;
+	f.plan.blocks[2].loop = 1;
+	f.plan.blocks[2].heat = 10;
+	f.plan.blocks[3].loop = 1;
+	f.plan.blocks[3].heat = 1;
+	fixture_place_at(&f, 0x500000);
+	ck_assert_uint_eq(f.placement.copies[2].new_vaddr, 0x500010);
+	ck_assert_uint_eq(f.placement.copies[3].new_vaddr, 0x50001f);
+	/* Behind 0, control falls into 1. */
+	f.plan.blocks[1].loop = 1;
+	f.plan.blocks[1].heat = f.plan.blocks[0].heat = 10;
+	f.plan.blocks[0].loop = 1;
+	f.plan.blocks[0].align_log2 = 3;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500010);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500014); /* just fits */
+	f.plan.blocks[0].align_log2 = 4;
+	f.plan.blocks[0].align_offset = 2;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500012);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500016); /* two lines */
+	f.plan.blocks[1].pad = 1;
+	fixture_place_at(&f, 0x500008);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500020);
 	fixture_free(&f);
 }
 END_TEST
@@ -447,6 +521,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, place_keeps_branches_in_the_original_order);
 	tcase_add_test(tc, place_fills_up_the_plans_pages);
 	tcase_add_test(tc, place_moves_a_run_that_would_lie_in_one_line_too_many);
+	tcase_add_test(tc, place_moves_what_falls_into_a_loop_with_the_loop);
+	tcase_add_test(tc, place_pads_a_loop_that_is_worth_it);
 	tcase_add_test(tc, place_puts_a_block_at_an_offset_in_its_line);
 	tcase_add_test(tc, place_inverts_a_branch_whose_target_follows);
 	tcase_add_test(tc, place_drops_a_jump_to_what_follows);
