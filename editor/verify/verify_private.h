@@ -518,6 +518,24 @@ bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *
 /* Check that the function from which the inlined piece @p comes may replace the call. Its instructions
  * are compared by verify_pieces. */
 int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p);
+/*
+ * Is the stack pointer lowered in place of the call that the copy @p lacks, as the call does? The parts behind @p then
+ * have their original stack pointer.
+ */
+bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p);
+/* Bytes of the instruction that lowers it, and of the one that raises it again, in place of the last return. */
+#define VF_ADJUST_SIZE 5
+/* Does @p have, at offset @k, the instruction that raises the stack pointer again? */
+bool vf_raises(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
+/*
+ * verify_stack.c: check how the function of @fde uses the stack, in all parts of the code that begins with piece
+ * @first. @lowered: vf_lowers(). Return: 0, -ENOMEM, or a refusal.
+ */
+int vf_check_stack(const struct vf *vf, uint32_t first, const struct vf_fde *fde, bool lowered);
+/* Is @p the last part beside the call? From it, control goes on behind the call. */
+bool vf_is_last_part(const struct vf *vf, const struct mp_map_piece *p);
+/* Does an instruction of the code that @p belongs to have another stack pointer, or saved registers? */
+bool vf_has_frame(const struct vf *vf, const struct mp_map_piece *p);
 /* Read the unwind data of the output, and find out which personality routines verify knows. */
 int vf_read_unwind(struct vf *vf);
 int vf_check_unwind(const struct vf *vf);
