@@ -40,12 +40,17 @@ static bool is_other_register(const ZydisDecodedOperand *op, bool frame_pointer)
 	       (frame_pointer || op->reg.value != ZYDIS_REGISTER_RBP);
 }
 
-/* Memory at a fixed distance from the stack pointer. */
+/* Memory by the stack pointer. */
 static bool is_stack_memory(const struct me_leaf_insn *f, const ZydisDecodedOperand *op)
 {
 	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && f->z.address_width == 64 &&
-	       op->mem.base == ZYDIS_REGISTER_RSP && op->mem.index == ZYDIS_REGISTER_NONE &&
-	       op->mem.segment == ZYDIS_REGISTER_SS;
+	       op->mem.base == ZYDIS_REGISTER_RSP && op->mem.segment == ZYDIS_REGISTER_SS;
+}
+
+/* An element of an array: by C's rules, its address never reaches the return address. */
+static bool has_index(const ZydisDecodedOperand *op)
+{
+	return op->mem.index != ZYDIS_REGISTER_NONE;
 }
 
 static bool names_stack(const ZydisDecodedOperand *op)
@@ -112,10 +117,18 @@ static bool step_address(const struct me_leaf_insn *f, struct stack *s, int64_t 
 	return is_other_register(&f->op[0], false) && is_clear(s, from, 1);
 }
 
+static bool step_element(const struct me_leaf_insn *f, struct stack *s)
+{
+	s->needs_addresses = true;
+	return is_other_register(&f->op[0], false);
+}
+
 static bool step_lea(const struct me_leaf_insn *f, struct stack *s)
 {
 	if (!is_stack_memory(f, &f->op[1]))
 		return false;
+	if (has_index(&f->op[1]))
+		return step_element(f, s);
 	if (is_register(&f->op[0], ZYDIS_REGISTER_RSP))
 		return f->op[1].mem.disp.value <= DEPTH_MAX &&
 		       f->op[1].mem.disp.value >= -DEPTH_MAX &&
@@ -123,7 +136,7 @@ static bool step_lea(const struct me_leaf_insn *f, struct stack *s)
 	return step_address(f, s, f->op[1].mem.disp.value);
 }
 
-/* Any other instruction: it may name memory at a fixed distance from the stack pointer. */
+/* Any other instruction: it may name memory by the stack pointer. */
 static bool step_memory(const struct me_leaf_insn *f, struct stack *s)
 {
 	bool bit = f->z.meta.category == ZYDIS_CATEGORY_BITBYTE;
@@ -137,9 +150,9 @@ static bool step_memory(const struct me_leaf_insn *f, struct stack *s)
 		if (!is_stack_memory(f, op) || op->mem.type != ZYDIS_MEMOP_TYPE_MEM ||
 		    (bit && f->op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE))
 			return false;
-		if (!is_clear(s, op->mem.disp.value, op->size / 8))
+		if (!has_index(op) && !is_clear(s, op->mem.disp.value, op->size / 8))
 			return false;
-		if (op->size > 8 * WORD) /* It may have to be aligned. */
+		if (has_index(op) || op->size > 8 * WORD) /* It may have to be aligned. */
 			s->needs_addresses = true;
 	}
 	return true;

@@ -9,7 +9,8 @@
  *
  * The proof walks all parts in the original with the distance from the stack pointer to its value at the entry. Each
  * instruction is reached with one distance, which the unwind row there confirms; each return with 0. The 8 bytes at
- * distance 0 hold the return address in the original, and in the copy anything: no instruction names them.
+ * distance 0 hold the return address in the original, and in the copy anything: no instruction names them. (It is
+ * assumed that an index, or a pointer to a variable, does not reach them either.)
  */
 #include <errno.h>
 
@@ -86,12 +87,11 @@ static bool is_whole(const ZydisDecodedOperand *op)
 	       op->reg.value >= ZYDIS_REGISTER_RAX && op->reg.value <= ZYDIS_REGISTER_R15;
 }
 
-/* Memory at a constant distance from the stack pointer, by an address of 8 bytes */
-static bool is_at_rsp(const struct vf_full *f, const ZydisDecodedOperand *op)
+/* Memory by the stack pointer, with an address of 8 bytes */
+static bool is_by_rsp(const struct vf_full *f, const ZydisDecodedOperand *op)
 {
 	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_RSP &&
-	       op->mem.index == ZYDIS_REGISTER_NONE && op->mem.segment == ZYDIS_REGISTER_SS &&
-	       f->z.address_width == 64;
+	       op->mem.segment == ZYDIS_REGISTER_SS && f->z.address_width == 64;
 }
 
 /* A register gets the address of a variable or of an argument. A frame pointer would claim a return address. */
@@ -118,13 +118,15 @@ static int check_operands(const struct walk *w, const struct vf_full *f)
 		if (op->type != ZYDIS_OPERAND_TYPE_MEMORY ||
 		    !(is_part_of_rsp(op->mem.base) || is_part_of_rsp(op->mem.index)))
 			continue;
-		if (!is_at_rsp(f, op) || op->mem.type != ZYDIS_MEMOP_TYPE_MEM)
+		if (!is_by_rsp(f, op) || op->mem.type != ZYDIS_MEMOP_TYPE_MEM)
 			return no(w, "an inlined function adds to the stack pointer");
 		/* `bt %eax, (%rsp)` reads any bit from there on. */
 		if (f->z.meta.category == ZYDIS_CATEGORY_BITBYTE && i == 0 &&
 		    f->op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
 			return no(w, "an inlined function names any bit from the stack pointer on");
-		ret = names(w, op->mem.disp.value, op->size / 8);
+		ret = op->mem.index != ZYDIS_REGISTER_NONE
+			      ? depends(w)
+			      : names(w, op->mem.disp.value, op->size / 8);
 		if (ret)
 			return ret;
 	}
@@ -139,8 +141,12 @@ static int check_lea(struct walk *w, const struct vf_full *f)
 		return is_rsp(&f->op[0])
 			       ? no(w, "an inlined function sets the stack pointer")
 			       : check_operands(w, f);
-	if (!is_at_rsp(f, from))
+	if (!is_by_rsp(f, from) ||
+	    (from->mem.index != ZYDIS_REGISTER_NONE &&
+	     (!is_whole(&f->op[0]) || f->op[0].reg.value == ZYDIS_REGISTER_RBP)))
 		return no(w, "an inlined function adds to the stack pointer");
+	if (from->mem.index != ZYDIS_REGISTER_NONE)
+		return depends(w);
 	return is_rsp(&f->op[0]) ? move(w, from->mem.disp.value)
 				 : takes_address(w, &f->op[0], from->mem.disp.value);
 }
