@@ -8,15 +8,7 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
-
-struct ctx {
-	const struct vf *vf;
-	const struct vf_fde *old, *new; /* FDEs whose rows and call sites are loaded */
-	const struct vf_fde *callee; /* of an inlined function; its rows are loaded */
-	struct vf_rows old_rows, new_rows, callee_rows;
-	struct vf_lsda old_lsda, new_lsda;
-};
+#include "editor/verify/verify_unwind_private.h"
 
 static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
 {
@@ -79,7 +71,7 @@ static int check_old_fdes(const struct vf *vf)
 	return 0;
 }
 
-static int load_old(struct ctx *x, const struct vf_fde *fde)
+static int load_old(struct vf_unwinding *x, const struct vf_fde *fde)
 {
 	const struct vf *vf = x->vf;
 	int ret;
@@ -98,7 +90,7 @@ static int load_old(struct ctx *x, const struct vf_fde *fde)
 	return ret;
 }
 
-static int load_new(struct ctx *x, const struct vf_fde *fde)
+static int load_new(struct vf_unwinding *x, const struct vf_fde *fde)
 {
 	const struct vf *vf = x->vf;
 	int ret;
@@ -116,8 +108,7 @@ static int load_new(struct ctx *x, const struct vf_fde *fde)
 	return ret;
 }
 
-/* End of @row. NULL: the address is before the first of @rows. */
-static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
+uint64_t vf_end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 {
 	if (!row)
 		return rows->nr ? rows->row[0].loc : UINT64_MAX;
@@ -125,7 +116,7 @@ static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 }
 
 /* *@len, unless NULL: number of bytes that both rows cover. */
-static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
+static int compare_row(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t *len)
 {
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
 	const struct vf_row *b = vf_rows_at(&x->new_rows, new);
@@ -137,18 +128,17 @@ static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
 	if (vf_row_reads_pc(a))
 		return vf_refuse(x->vf, old, "unwind row depends on the program counter");
 	if (len) {
-		uint64_t left = end_of_row(&x->old_rows, a) - old;
+		uint64_t left = vf_end_of_row(&x->old_rows, a) - old;
 
-		*len = end_of_row(&x->new_rows, b) - new;
+		*len = vf_end_of_row(&x->new_rows, b) - new;
 		*len = left < *len ? left : *len;
 	}
 	return 0;
 }
 
-/* End of the row that covers @vaddr. */
-static uint64_t row_end(const struct vf_rows *rows, uint64_t vaddr)
+uint64_t vf_row_end(const struct vf_rows *rows, uint64_t vaddr)
 {
-	return end_of_row(rows, vf_rows_at(rows, vaddr));
+	return vf_end_of_row(rows, vf_rows_at(rows, vaddr));
 }
 
 static uint64_t site_end(const struct vf_lsda *lsda, uint64_t vaddr)
@@ -169,7 +159,7 @@ static uint64_t site_end(const struct vf_lsda *lsda, uint64_t vaddr)
 	return lo < lsda->nr ? lsda->site[lo].start : UINT64_MAX;
 }
 
-static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
+static int compare_site(struct vf_unwinding *x, uint64_t old, uint64_t new)
 {
 	const struct vf_call_site *a = vf_lsda_at(&x->old_lsda, old);
 	const struct vf_call_site *b = vf_lsda_at(&x->new_lsda, new);
@@ -206,7 +196,7 @@ static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
  * Offset k of the copy is offset k of the original, up to the branch at the end. Rows and call
  * sites cover ranges, so one comparison suffices for each range in which nothing changes.
  */
-static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
+static int compare_same(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
 {
 	uint64_t k, to, same;
 	int ret;
@@ -228,8 +218,7 @@ static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len,
 	return 0;
 }
 
-/* All bytes of the branch at @new must have the call site of @old. */
-static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64_t len)
+int vf_compare_sites(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len)
 {
 	int ret = 0;
 
@@ -241,7 +230,7 @@ static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64
 /* Check branches behind the common part: re-encoded, inverted or added. None of them can throw.
  * Their row is that of the old branch, or of the place where the block fell through. First, there may
  * be a call through a slot, with the row and the call site of the old call. */
-static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+static int compare_branches(struct vf_unwinding *x, const struct mp_map_piece *p, uint64_t common)
 {
 	uint64_t at = p->new_vaddr + common, end = p->new_vaddr + p->new_size;
 	uint64_t old = p->old_vaddr + common, site = old;
@@ -259,10 +248,10 @@ static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_
 		if (old >= x->old->start + x->old->size)
 			old = x->old->start + x->old->size - 1;
 		ret = compare_row(x, old, at, NULL);
-		if (!ret && row_end(&x->new_rows, at) < at + insn.len)
+		if (!ret && vf_row_end(&x->new_rows, at) < at + insn.len)
 			ret = vf_refuse(x->vf, at, "unwind row changes inside a branch");
 		if (!ret && (x->old_lsda.present || x->new_lsda.present) &&
-		    compare_branch_site(x, site, at, insn.len))
+		    vf_compare_sites(x, site, at, insn.len))
 			ret = vf_refuse(x->vf, at, "a branch in another call site than %#llx",
 					(unsigned long long)site);
 		if (ret)
@@ -276,8 +265,7 @@ static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_
 	return 0;
 }
 
-/* End of the nops that control runs through to the next copy. int3 is never reached. */
-static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
+uint64_t vf_padding_end(const struct vf *vf, const struct mp_map_piece *p)
 {
 	uint64_t at = p->new_vaddr + p->new_size;
 	const uint8_t *b;
@@ -288,24 +276,23 @@ static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
 	return b && *b != 0xcc ? p[1].new_vaddr : at;
 }
 
-/* In padding that control does not run through, no row may change. */
-static int check_unreached(struct ctx *x, const struct mp_map_piece *p)
+int vf_check_unreached(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
-	uint64_t end = padding_end(x->vf, p), next = end, changes;
+	uint64_t end = vf_padding_end(x->vf, p), next = end, changes;
 
 	if (p + 1 < x->vf->map->pieces + x->vf->map->nr_pieces)
 		next = p[1].new_vaddr;
-	changes = row_end(&x->new_rows, end);
+	changes = vf_row_end(&x->new_rows, end);
 	if (next < x->new->start + x->new->size && changes > end &&changes < next)
 		return vf_refuse(x->vf, end, "unwind row changes in padding");
 	return 0;
 }
 
-static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+static int compare_padding(struct vf_unwinding *x, const struct mp_map_piece *p, uint64_t common)
 {
 	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
-	uint64_t end = padding_end(x->vf, p);
-	int rc = check_unreached(x, p);
+	uint64_t end = vf_padding_end(x->vf, p);
+	int rc = vf_check_unreached(x, p);
 
 	if (rc)
 		return rc;
@@ -320,144 +307,38 @@ static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t
 	return 0;
 }
 
-/* All of [@at, @end) has the row of @old. */
-static int compare_range(struct ctx *x, uint64_t old, uint64_t at, uint64_t end)
+int vf_compare_range(struct vf_unwinding *x, uint64_t old, uint64_t at, uint64_t end)
 {
 	int ret = 0;
 
-	for (; !ret && at < end; at = row_end(&x->new_rows, at))
+	for (; !ret && at < end; at = vf_row_end(&x->new_rows, at))
 		ret = compare_row(x, old, at, NULL);
 	return ret;
 }
 
 /* An audit's call of the runtime: the stack pointer is lower there, nowhere else in the stub. */
-static int compare_call(struct ctx *x, uint64_t old, uint64_t call)
+static int compare_call(struct vf_unwinding *x, uint64_t old, uint64_t call)
 {
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
 	const struct vf_row *b = vf_rows_at(&x->new_rows, call);
 
-	if (!a || !b || row_end(&x->new_rows, call) < vf_point_call_end(call) ||
+	if (!a || !b || vf_row_end(&x->new_rows, call) < vf_point_call_end(call) ||
 	    !vf_row_is_lower(a, b))
 		return vf_refuse(x->vf, call,
 				 "unwind row is not that of a call below the red zone");
 	return 0;
 }
 
-static int load_callee(struct ctx *x, const struct vf_fde *fde)
-{
-	int ret;
-
-	if (!fde)
-		return vf_refuse(x->vf, 0, "an inlined function has no FDE");
-	if (x->callee == fde)
-		return 0;
-	x->callee = NULL;
-	ret = vf_rows_build(&x->vf->old_eh, fde, &x->callee_rows);
-	if (ret == -EBADMSG)
-		return vf_refuse(x->vf, fde->start, "unwind information of an inlined function is unreadable");
-	if (!ret)
-		x->callee = fde;
-	return ret;
-}
-
-/* One part of code that replaces a call, and what is compared for it. */
-struct inlined {
-	const struct vf_row *call; /* the row of the call in the original */
-	int64_t raised;		   /* bytes by which the stack pointer is higher than in the called function */
-	bool differs;		   /* an instruction has another row than the call */
-};
-
-/* Bytes [@at, @end) of the copy have the row of a called function's instruction at @old, continued by the call's. */
-static int compare_composed(struct ctx *x, struct inlined *in, uint64_t old, uint64_t at,
-			    uint64_t end)
-{
-	const struct vf_row *row = vf_rows_at(&x->callee_rows, old), *now;
-	struct vf_row want;
-
-	if (at >= end)
-		return 0;
-	if (!row || !vf_row_compose(in->call, row, in->raised, &want))
-		return vf_refuse(x->vf, at, "no unwind row in place of the call is that of %#llx",
-				 (unsigned long long)old);
-	in->differs |= !vf_row_equal(&want, in->call);
-	for (; at < end; at = end_of_row(&x->new_rows, now)) {
-		now = vf_rows_at(&x->new_rows, at);
-		x->vf->result->report.nr_unwind_rows++;
-		if (!now || !vf_row_equal(&want, now))
-			return vf_refuse(x->vf, at,
-					 "unwind row in place of a call differs from that of %#llx",
-					 (unsigned long long)old);
-	}
-	return 0;
-}
-
-static int compare_part(struct ctx *x, struct inlined *in, const struct mp_map_piece *p)
-{
-	uint64_t common = x->vf->marks->common[p - x->vf->map->pieces], step;
-	int ret = 0;
-
-	for (uint64_t k = 0; k < common && !ret; k = step) {
-		step = row_end(&x->callee_rows, p->old_vaddr + k) - p->old_vaddr;
-		if (step > common)
-			step = common;
-		ret = compare_composed(x, in, p->old_vaddr + k, p->new_vaddr + k,
-				       p->new_vaddr + step);
-	}
-	return ret;
-}
-
-/*
- * Inlined instructions have rows that lead an unwinder from them by the called function's row to the call, and from
- * there on by the call's row. Branches have the rows of the original's branches. What lies behind the last part
- * beside the call has the call's row. All have the call site of the call. A landing pad expects the call's stack
- * pointer and registers, so there is none where a row differs from the call's.
- */
-static int compare_inlined(struct ctx *x, const struct mp_map_piece *p)
-{
-	const struct mp_map_piece *caller = vf_inlined_caller(x->vf, p);
-	uint64_t call = caller->old_vaddr + caller->old_size - VF_CALL_SIZE;
-	uint64_t common = x->vf->marks->common[p - x->vf->map->pieces];
-	uint64_t at = p->new_vaddr + common, end = padding_end(x->vf, p);
-	bool lowered = vf_lowers(x->vf, caller);
-	struct inlined in = {.call = vf_rows_at(&x->old_rows, call), .raised = lowered ? 0 : 8};
-	const struct vf_call_site *site;
-	int ret = load_callee(x, vf_eh_find(&x->vf->old_eh, p->old_vaddr));
-
-	if (!ret && !in.call)
-		ret = vf_refuse(x->vf, call, "a replaced call has no unwind row");
-	if (!ret)
-		ret = compare_part(x, &in, p);
-	if (ret)
-		return ret;
-	if (vf_is_last_part(x->vf, p)) {
-		if (lowered) {
-			ret = compare_composed(x, &in, p->old_vaddr + common, at,
-					       at + VF_ADJUST_SIZE);
-			at += VF_ADJUST_SIZE;
-		}
-		if (!ret)
-			ret = compare_range(x, call, at, end);
-	} else {
-		ret = compare_composed(x, &in, p->old_vaddr + common, at, end);
-	}
-	site = vf_lsda_at(&x->old_lsda, call);
-	if (!ret && in.differs && site && site->pad)
-		ret = vf_refuse(x->vf, p->new_vaddr, "inlined code with a frame has a landing pad");
-	if (!ret && (x->old_lsda.present || x->new_lsda.present))
-		ret = compare_branch_site(x, call, p->new_vaddr, p->new_size);
-	return ret ? ret : check_unreached(x, p);
-}
-
 /* A stub throws nothing, and has the same row as the block behind it. */
-static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
+static int compare_stub(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
-	uint64_t end = padding_end(x->vf, p), call = vf_lower_call(x->vf, p);
-	int ret = compare_range(x, p->old_vaddr, p->new_vaddr, call ? call : end);
+	uint64_t end = vf_padding_end(x->vf, p), call = vf_lower_call(x->vf, p);
+	int ret = vf_compare_range(x, p->old_vaddr, p->new_vaddr, call ? call : end);
 
 	if (!ret && call)
 		ret = compare_call(x, p->old_vaddr, call);
 	if (!ret && call)
-		ret = compare_range(x, p->old_vaddr, vf_point_call_end(call), end);
+		ret = vf_compare_range(x, p->old_vaddr, vf_point_call_end(call), end);
 	if (ret)
 		return ret;
 	if (!x->new_lsda.present)
@@ -481,7 +362,7 @@ static bool base_is_readable(const struct vf_lsda *lsda, bool rust)
 		    : (lsda->base_enc & 0x70) != DW_EH_PE_funcrel;
 }
 
-static int check_bases(struct ctx *x, const struct vf_cie *cie)
+static int check_bases(struct vf_unwinding *x, const struct vf_cie *cie)
 {
 	if (cie->reads_as_rust && x->old_lsda.base_enc != DW_EH_PE_omit)
 		return vf_refuse(x->vf, x->old->start, "a table of Rust has a landing pad base");
@@ -491,7 +372,7 @@ static int check_bases(struct ctx *x, const struct vf_cie *cie)
 	return 0;
 }
 
-static int check_piece(struct ctx *x, const struct mp_map_piece *p)
+static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
 	const struct vf *vf = x->vf;
 	/* Inlined instructions belong to the function with the call, whose piece lies before them. */
@@ -504,13 +385,13 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 
 	if (!old || of->old_vaddr + of->old_size > old->start + old->size)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
-	if (padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
+	if (vf_padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
 		return 0;
 	if (old->flags & VF_FDE_SYMBOL_ONLY)
 		return new ? vf_refuse(vf, p->new_vaddr,
 				       "the copy has an FDE, but the original has none")
 			   : 0;
-	if (!new || padding_end(vf, p) > new->start + new->size)
+	if (!new || vf_padding_end(vf, p) > new->start + new->size)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
 				 (unsigned long long)p->old_vaddr);
 	ca = &vf->old_eh.cies[old->cie];
@@ -532,7 +413,7 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 	if (!p->old_size)
 		return compare_stub(x, p);
 	if (of != p)
-		return compare_inlined(x, p);
+		return vf_compare_inlined(x, p);
 	common = vf->marks->common[p - vf->map->pieces];
 	ret = compare_same(x, p->old_vaddr, p->new_vaddr, common,
 			   x->old_lsda.present || x->new_lsda.present);
@@ -561,10 +442,10 @@ static int check_new_bounds(const struct vf *vf)
 			piece++;
 		if (piece == last || piece->new_vaddr != fde->start)
 			return vf_refuse(vf, fde->start, "an FDE begins where no copy does");
-		while (piece < last && padding_end(vf, piece) < end)
+		while (piece < last && vf_padding_end(vf, piece) < end)
 			piece++;
 		if (piece == last ||
-		    (piece->new_vaddr + piece->new_size != end && padding_end(vf, piece) != end))
+		    (piece->new_vaddr + piece->new_size != end && vf_padding_end(vf, piece) != end))
 			return vf_refuse(vf, end, "an FDE ends where no copy does");
 	}
 	return 0;
@@ -617,7 +498,7 @@ static int find_personalities(const struct vf *vf)
 
 static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
-	struct ctx x = {.vf = vf};
+	struct vf_unwinding x = {.vf = vf};
 	int ret = 0;
 
 	(void)ctx;
