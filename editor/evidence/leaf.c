@@ -63,10 +63,12 @@ static bool names_stack_pointer(const struct me_leaf_insn *f)
 	for (int i = 0; i < f->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &f->op[i];
 
-		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && me_leaf_is_stack_pointer(op->reg.value))
+		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    me_leaf_is_stack_pointer(op->reg.value))
 			return true;
 		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
-		    (me_leaf_is_stack_pointer(op->mem.base) || me_leaf_is_stack_pointer(op->mem.index)))
+		    (me_leaf_is_stack_pointer(op->mem.base) ||
+		     me_leaf_is_stack_pointer(op->mem.index)))
 			return true;
 	}
 	return false;

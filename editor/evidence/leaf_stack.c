@@ -57,8 +57,8 @@ static bool names_stack(const ZydisDecodedOperand *op)
 {
 	if (op->type == ZYDIS_OPERAND_TYPE_REGISTER)
 		return me_leaf_is_stack_pointer(op->reg.value);
-	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && (me_leaf_is_stack_pointer(op->mem.base) ||
-							 me_leaf_is_stack_pointer(op->mem.index));
+	return op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	       (me_leaf_is_stack_pointer(op->mem.base) || me_leaf_is_stack_pointer(op->mem.index));
 }
 
 /* Lowers the stack pointer by @by bytes. Return: false: above the return address, or far below it. */
@@ -131,8 +131,7 @@ static bool step_lea(const struct me_leaf_insn *f, struct stack *s)
 		return step_element(f, s);
 	if (is_register(&f->op[0], ZYDIS_REGISTER_RSP))
 		return f->op[1].mem.disp.value <= DEPTH_MAX &&
-		       f->op[1].mem.disp.value >= -DEPTH_MAX &&
-		       lower(s, -f->op[1].mem.disp.value);
+		       f->op[1].mem.disp.value >= -DEPTH_MAX && lower(s, -f->op[1].mem.disp.value);
 	return step_address(f, s, f->op[1].mem.disp.value);
 }
 

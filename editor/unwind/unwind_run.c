@@ -12,9 +12,9 @@
 #include "editor/unwind/unwind_private.h"
 
 /* Padding up to this size does not split a run; it has the row before it. */
-#define MAX_GAP	      63
-#define CALL	      5 /* bytes of one in a stub */
-#define NR_SOURCES    4 /* a function's main and cold part, and those of a neighbour */
+#define MAX_GAP	   63
+#define CALL	   5 /* bytes of one in a stub */
+#define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
 
 struct builder {
 	const struct mp_cfg *cfg;
@@ -218,8 +218,8 @@ static int put_frame(struct builder *b, const struct me_placed *placed,
 		const struct me_placed_part *part = &frame->parts[i];
 		uint64_t end = i + 1 < frame->nr_parts ? part[1].off : frame->size;
 		uint64_t behind = part->vaddr + part->size;
-		const struct me_source *callee = source_of(
-			b, &b->cfg->blocks[mp_cfg_block_at(b->cfg, part->vaddr)]);
+		const struct me_source *callee =
+			source_of(b, &b->cfg->blocks[mp_cfg_block_at(b->cfg, part->vaddr)]);
 
 		if (!callee)
 			return -EBADMSG;
@@ -283,8 +283,8 @@ static int put_rows(struct builder *b, const struct me_run *run, const struct me
 		line = mp_cfi_line_at(table, call);
 		if (!rc && placed->new_size + placed->padding >
 				   block->size + (uint64_t)(int64_t)placed->grown)
-			put_row(b, new_off + block->size + (uint64_t)placed->grown,
-				&source->cie, &table->lines[mp_cfi_line_at(table, end)].row);
+			put_row(b, new_off + block->size + (uint64_t)placed->grown, &source->cie,
+				&table->lines[mp_cfi_line_at(table, end)].row);
 		return rc;
 	}
 	/* At @end itself lies a branch, an added jump or padding, if anything. */

@@ -25,8 +25,10 @@ enum answer {
 	SOMEWHERE,
 };
 
-static const uint8_t lowers[VF_ADJUST_SIZE] = {0x48, 0x8d, 0x64, 0x24, 0xf8}; /* lea -8(%rsp), %rsp */
-static const uint8_t raises[VF_ADJUST_SIZE] = {0x48, 0x8d, 0x64, 0x24, 0x08}; /* lea 8(%rsp), %rsp */
+static const uint8_t lowers[VF_ADJUST_SIZE] = {0x48, 0x8d, 0x64, 0x24,
+					       0xf8}; /* lea -8(%rsp), %rsp */
+static const uint8_t raises[VF_ADJUST_SIZE] = {0x48, 0x8d, 0x64, 0x24,
+					       0x08}; /* lea 8(%rsp), %rsp */
 
 bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p)
 {

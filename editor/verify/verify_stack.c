@@ -19,7 +19,7 @@
 enum {
 	PARTS_MAX = 200,
 	RSP = 7,	  /* in unwind rows */
-	NEAR = 1 << 16,   /* bytes; larger distances are refused */
+	NEAR = 1 << 16,	  /* bytes; larger distances are refused */
 	BELOW = 128,	  /* bytes that may be used below the stack pointer */
 	WAITS = INT32_MIN /* a distance that is not known yet */
 };
@@ -53,8 +53,7 @@ static int move(struct walk *w, int64_t by)
 /* An instruction's result depends on the stack pointer's value. */
 static int depends(const struct walk *w)
 {
-	return w->lowered ? 0
-			  : no(w, "an inlined function depends on the stack pointer's value");
+	return w->lowered ? 0 : no(w, "an inlined function depends on the stack pointer's value");
 }
 
 /* @size bytes at @disp from the stack pointer are named. */
@@ -138,9 +137,8 @@ static int check_lea(struct walk *w, const struct vf_full *f)
 	const ZydisDecodedOperand *from = &f->op[1];
 
 	if (!is_part_of_rsp(from->mem.base) && !is_part_of_rsp(from->mem.index))
-		return is_rsp(&f->op[0])
-			       ? no(w, "an inlined function sets the stack pointer")
-			       : check_operands(w, f);
+		return is_rsp(&f->op[0]) ? no(w, "an inlined function sets the stack pointer")
+					 : check_operands(w, f);
 	if (!is_by_rsp(f, from) ||
 	    (from->mem.index != ZYDIS_REGISTER_NONE &&
 	     (!is_whole(&f->op[0]) || f->op[0].reg.value == ZYDIS_REGISTER_RBP)))
@@ -212,8 +210,9 @@ static int arrive(struct walk *w, uint64_t old)
 		}
 		return w->at[i] == w->now
 			       ? 0
-			       : vf_refuse(w->vf, old,
-					   "an inlined function has two values of the stack pointer");
+			       : vf_refuse(
+					 w->vf, old,
+					 "an inlined function has two values of the stack pointer");
 	}
 	return vf_refuse(w->vf, old, "an inlined function lacks a part");
 }
@@ -225,12 +224,9 @@ static int leave(struct walk *w, const struct vf_insn *last, uint64_t end)
 
 	switch (last->kind) {
 	case VF_STOP:
-		return w->now ? no(w, "an inlined function returns with another stack pointer")
-			      : 0;
+		return w->now ? no(w, "an inlined function returns with another stack pointer") : 0;
 	case VF_JMP: return arrive(w, last->target);
-	case VF_JCC:
-		ret = arrive(w, last->target);
-		return ret ? ret : arrive(w, end);
+	case VF_JCC: ret = arrive(w, last->target); return ret ? ret : arrive(w, end);
 	default: return arrive(w, end);
 	}
 }

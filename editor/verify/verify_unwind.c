@@ -196,7 +196,8 @@ static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
  * Offset k of the copy is offset k of the original, up to the branch at the end. Rows and call
  * sites cover ranges, so one comparison suffices for each range in which nothing changes.
  */
-static int compare_same(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
+static int compare_same(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len,
+			bool sites)
 {
 	uint64_t k, to, same;
 	int ret;

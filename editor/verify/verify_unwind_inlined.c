@@ -18,7 +18,8 @@ static int load_callee(struct vf_unwinding *x, const struct vf_fde *fde)
 	x->callee = NULL;
 	ret = vf_rows_build(&x->vf->old_eh, fde, &x->callee_rows);
 	if (ret == -EBADMSG)
-		return vf_refuse(x->vf, fde->start, "unwind information of an inlined function is unreadable");
+		return vf_refuse(x->vf, fde->start,
+				 "unwind information of an inlined function is unreadable");
 	if (!ret)
 		x->callee = fde;
 	return ret;
@@ -27,8 +28,8 @@ static int load_callee(struct vf_unwinding *x, const struct vf_fde *fde)
 /* One part of code that replaces a call, and what is compared for it. */
 struct inlined {
 	const struct vf_row *call; /* the row of the call in the original */
-	int64_t raised;		   /* bytes by which the stack pointer is higher than in the called function */
-	bool differs;		   /* an instruction has another row than the call */
+	int64_t raised; /* bytes by which the stack pointer is higher than in the called function */
+	bool differs;	/* an instruction has another row than the call */
 };
 
 /* Bytes [@at, @end) of the copy have the row of a called function's instruction at @old, continued by the call's. */

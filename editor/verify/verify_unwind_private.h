@@ -8,7 +8,7 @@
 struct vf_unwinding {
 	const struct vf *vf;
 	const struct vf_fde *old, *new; /* FDEs whose rows and call sites are loaded */
-	const struct vf_fde *callee; /* of an inlined function; its rows are loaded */
+	const struct vf_fde *callee;	/* of an inlined function; its rows are loaded */
 	struct vf_rows old_rows, new_rows, callee_rows;
 	struct vf_lsda old_lsda, new_lsda;
 };

@@ -25,6 +25,7 @@ unsigned long asm_saves(unsigned long a, unsigned long b);
 unsigned long asm_array(unsigned long a, unsigned long b);
 unsigned long asm_early(unsigned long a, unsigned long b);
 unsigned long asm_place(unsigned long a, unsigned long b);
+unsigned long calls_at_once(unsigned long a, unsigned long b);
 unsigned long by_frame_pointer(unsigned long n);
 unsigned long step(unsigned long n);
 unsigned long work(unsigned long n);
@@ -70,6 +71,10 @@ __asm__(".macro save reg\n push %\\reg\n .cfi_adjust_cfa_offset 8\n .cfi_rel_off
 	" lower 24\n mov %rdi, (%rsp)\n mov %rsp, %rdx\n add (%rdx), %rsi\n lea (%rsi,%rdi), %rax\n"
 	" raise 24\n ret\n"
 	"end asm_place\n"
+	/* A call with the stack pointer of the entry, as in assembly code. */
+	"begin calls_at_once\n"
+	" call asm_saves\n add $5, %rax\n ret\n"
+	"end calls_at_once\n"
 	/* The calling function finds its frame by %rbp. */
 	"begin by_frame_pointer\n"
 	" push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
@@ -171,6 +176,7 @@ LEAF unsigned long work(unsigned long n)
 		m += asm_array(m, m ^ i);
 		m ^= asm_early(m, i);
 		m ^= asm_place(m, i);
+		m += calls_at_once(m, i);
 		m += by_frame_pointer(m);
 		p[i % 7] ^= m;
 	}
@@ -184,7 +190,8 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *found)
 	static const struct {
 		int reg;
 		unsigned long value;
-	} want[] = {{3, 0x3333}, {6, 0x6666}, {12, 0xcccc}, {13, 0xdddd}, {14, 0xeeee}, {15, 0xffff}};
+	} want[] = {{3, 0x3333},  {6, 0x6666},	{12, 0xcccc},
+		    {13, 0xdddd}, {14, 0xeeee}, {15, 0xffff}};
 
 	/* The CFA of the frame before, which is the stack pointer of this one. */
 	if (_Unwind_GetCFA(context) != sp_of_enter)
@@ -279,7 +286,8 @@ int main(int argc, char **argv)
 	action.sa_handler = on_fault;
 	sigaction(SIGSEGV, &action, NULL);
 	for (unsigned long i = 1; i < 5; i++)
-		printf("%lx %lx %lx %lx\n", caught(&i, i), caught(NULL, i), caught_here(&i, i), caught_here(NULL, i));
+		printf("%lx %lx %lx %lx\n", caught(&i, i), caught(NULL, i), caught_here(&i, i),
+		       caught_here(NULL, i));
 #endif
 	return nr_wrong != 0;
 }

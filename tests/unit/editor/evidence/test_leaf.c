@@ -10,11 +10,12 @@
 #include "tests/unit/suite.h"
 
 /* Assembler macros for functions with a frame */
-static const char macros[] = ".macro save reg\n push %\\reg\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %\\reg, 0\n .endm\n"
-			     ".macro back reg\n pop %\\reg\n .cfi_adjust_cfa_offset -8\n .cfi_restore %\\reg\n .endm\n"
-			     ".macro lower n\n sub $\\n, %rsp\n .cfi_adjust_cfa_offset \\n\n .endm\n"
-			     ".macro raise n\n add $\\n, %rsp\n .cfi_adjust_cfa_offset -\\n\n .endm\n"
-			     ".macro cfa n\n .cfi_adjust_cfa_offset \\n\n .endm\n";
+static const char macros[] =
+	".macro save reg\n push %\\reg\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %\\reg, 0\n .endm\n"
+	".macro back reg\n pop %\\reg\n .cfi_adjust_cfa_offset -8\n .cfi_restore %\\reg\n .endm\n"
+	".macro lower n\n sub $\\n, %rsp\n .cfi_adjust_cfa_offset \\n\n .endm\n"
+	".macro raise n\n add $\\n, %rsp\n .cfi_adjust_cfa_offset -\\n\n .endm\n"
+	".macro cfa n\n .cfi_adjust_cfa_offset \\n\n .endm\n";
 
 /*
  * Each function named leaf_..., saves_... or stack_... may replace a call, each named other_... may not. saves_... uses
@@ -51,7 +52,8 @@ static const char *const functions[][2] = {
 	{"saves_frame_pointer", "save rbp; mov %rdi, %rbp; lea 1(%rbp), %rax; back rbp; ret"},
 	{"saves_around_branch",
 	 "save rbx; test %edi, %edi; je 1f; mov %rsi, %rbx; 1: mov %rbx, %rax; back rbx; ret"},
-	{"saves_behind_branch", "test %edi, %edi; je 1f; save rbx; mov %rsi, %rbx; back rbx; 1: ret"},
+	{"saves_behind_branch",
+	 "test %edi, %edi; je 1f; save rbx; mov %rsi, %rbx; back rbx; 1: ret"},
 	{"saves_twice",
 	 "save rbx; test %edi, %edi; je 1f; back rbx; ret; 1: cfa 8; .cfi_offset %rbx, -16; back rbx; ret"},
 	{"saves_in_frame",
@@ -92,7 +94,8 @@ static const char *const functions[][2] = {
 	{"other_short_address", "mov -8(%esp), %rax; ret"},
 	{"other_segment", "mov %fs:-8(%rsp), %rax; ret"},
 	{"other_enter", "enter $0, $0; leave; ret"},
-	{"other_table", ".cfi_personality 0x9b, routine; .cfi_lsda 0x1b, data; save rbx; back rbx; ret"},
+	{"other_table",
+	 ".cfi_personality 0x9b, routine; .cfi_lsda 0x1b, data; save rbx; back rbx; ret"},
 	{"other_pop", "ret $8"},
 	{"other_bnd", "bnd ret"},
 	{"other_return_address", "mov (%rsp), %rax; ret"},

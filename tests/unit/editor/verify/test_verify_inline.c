@@ -22,7 +22,7 @@ static const char *const builds[] = {
 };
 
 #define FIRST_STACK 4
-#define NR_BUILDS ((int)(sizeof(builds) / sizeof(builds[0])))
+#define NR_BUILDS   ((int)(sizeof(builds) / sizeof(builds[0])))
 
 static void build(struct pair *p, int variant, uint64_t seed)
 {
@@ -36,8 +36,7 @@ static void build(struct pair *p, int variant, uint64_t seed)
 /* Does the copy lower the stack pointer in place of the call? */
 static bool is_lowered(const struct pair *p, const struct mp_map_piece *piece)
 {
-	const uint8_t *bytes =
-		mp_elf_bytes(p->good, piece->new_vaddr + piece->new_size - 5, 5);
+	const uint8_t *bytes = mp_elf_bytes(p->good, piece->new_vaddr + piece->new_size - 5, 5);
 
 	return piece->new_size == piece->old_size && bytes &&
 	       !memcmp(bytes, "\x48\x8d\x64\x24\xf8", 5);
@@ -154,7 +153,8 @@ static size_t next_fde(const struct pair *p, const struct mp_section *eh, size_t
 		memcpy(&pc, p->good->data + at + 8, sizeof(pc));
 		*size = length + 4;
 		if (length && id &&
-		    eh->vaddr + (at + 8 - eh->off) + (uint64_t)(int64_t)pc - text->vaddr < text->size)
+		    eh->vaddr + (at + 8 - eh->off) + (uint64_t)(int64_t)pc - text->vaddr <
+			    text->size)
 			return at;
 		if (!length)
 			break;
@@ -366,9 +366,9 @@ static const struct change changes[] = {
 	{LEAF, 3, "\x0f\x05\x90", "kind"},	      /* syscall */
 	{LEAF, 3, "\x0f\x31\x90", "kind"},	      /* rdtsc */
 	{LEAF, 3, "\xff\xd0\x90", "kind"},	      /* call *%rax */
-	{LEAF, 3, "\xc9\x90\x90", "stack pointer"},	      /* leave */
+	{LEAF, 3, "\xc9\x90\x90", "stack pointer"},   /* leave */
 	{LEAF, 3, "\xcc\x90\x90", "kind"},	      /* int3 */
-	{LEAF, 3, "\x9c\x9d\x90", "stack pointer"},	      /* pushf; popf */
+	{LEAF, 3, "\x9c\x9d\x90", "stack pointer"},   /* pushf; popf */
 	{TAKEN, 3, "\x48\x89\xf0", NULL},	      /* mov %rsi, %rax */
 	{TAKEN, 3, "\x48\x89\xe0", "stack pointer"},  /* mov %rsp, %rax */
 	{TAKEN, 3, "\x50\x58\x90", "row"},	      /* push %rax; pop %rax */
@@ -377,7 +377,7 @@ static const struct change changes[] = {
 	{TAKEN, 3, "\xcc\x90\x90", "kind"},	      /* int3 */
 	{LAST, 3, "\x48\x89\xf0", NULL},	      /* mov %rsi, %rax */
 	{LAST, 3, "\x48\x89\xe0", "stack pointer"},   /* mov %rsp, %rax */
-	{LAST, 3, "\x9c\x9d\x90", "stack pointer"},	      /* pushf; popf */
+	{LAST, 3, "\x9c\x9d\x90", "stack pointer"},   /* pushf; popf */
 	{LAST, 3, "\x0f\x0b\x90", "middle"},	      /* ud2 */
 	{LAST, 3, "\xc2\x08\x00", "middle"},	      /* ret $8 */
 	{LAST, 3, "\xeb\x01\x90", "middle"},	      /* jmp .+3 */
