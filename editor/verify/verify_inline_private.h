@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_inline_private - functions in place of calls of them. Included by verify_private.h only, behind struct vf.
+ * verify_inline_private - functions in place of calls of them. Included by verify_private.h only.
  */
 #ifndef ME_VERIFY_INLINE_PRIVATE_H
 #define ME_VERIFY_INLINE_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libprof/note/map.h"
+
+struct vf;
+struct vf_fde;
 
 /* Bytes of a direct call. */
 #define VF_CALL_SIZE 5
 /* Find the pieces that stand in place of a call. Return: 0, -ENOMEM. */
 int vf_find_inlined(struct vf *vf);
-/* Is @p such a piece? It is no copy to which anything from outside may lead. */
-static inline bool vf_is_inlined(const struct vf *vf, const struct mp_map_piece *p)
-{
-	return vf->inlined[p - vf->map->pieces].behind;
-}
-/* Return: the piece before all parts, which lacks the call that the inlined piece @p replaces. */
-static inline const struct mp_map_piece *vf_inlined_caller(const struct vf *vf,
-							   const struct mp_map_piece *p)
-{
-	return vf->map->pieces + vf->inlined[p - vf->map->pieces].behind - 1;
-}
 /* Is @p a part of such code, but not beside the call? */
 bool vf_lies_apart(const struct vf *vf, const struct mp_map_piece *p);
 /* Does an inlined piece stand for the code at @old? Looks at all pieces. */

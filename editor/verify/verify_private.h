@@ -476,7 +476,17 @@ int vf_check_pieces(const struct vf *vf);
 bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
 /* The same for calls only. */
 bool vf_is_slot_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
-#include "editor/verify/verify_inline_private.h"
+/* Is @p such a piece? It is no copy to which anything from outside may lead. */
+static inline bool vf_is_inlined(const struct vf *vf, const struct mp_map_piece *p)
+{
+	return vf->inlined[p - vf->map->pieces].behind;
+}
+/* Return: the piece before all parts, which lacks the call that the inlined piece @p replaces. */
+static inline const struct mp_map_piece *vf_inlined_caller(const struct vf *vf,
+							   const struct mp_map_piece *p)
+{
+	return vf->map->pieces + vf->inlined[p - vf->map->pieces].behind - 1;
+}
 /* Read the unwind data of the output, and find out which personality routines verify knows. */
 int vf_read_unwind(struct vf *vf);
 int vf_check_unwind(const struct vf *vf);
@@ -551,3 +561,4 @@ int vf_check_kept_note(const struct vf *vf, const struct mp_section *a, const st
 int vf_check_pointers(const struct vf *vf);
 
 #endif
+#include "editor/verify/verify_inline_private.h"
