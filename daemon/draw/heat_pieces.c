@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/draw/heat_after_private.h"
 #include "libprof/insn/insn.h"
@@ -19,19 +20,35 @@
  * Functions in place of calls have fewer blocks (editor/evidence/leaf.h). The limit protects against a
  * malicious file.
  */
-#define PARTS_MAX 64
+#define PARTS_MAX 200
 
 /* ---- which pieces stand in place of calls -------------------------------------------------- */
 
-/* Return: the function that the original of @piece calls at its end, if the copy lacks this call; else MP_NONE. */
-static uint32_t lacking(const struct mp_cfg *cfg, const struct mp_map_piece *piece)
+/* Does the copy lower the stack pointer in place of the original's call, as the call did? */
+static bool lowers(const struct mp_elf *elf, const struct mp_map_piece *piece)
 {
+	static const uint8_t lea[CALL_SIZE] = {0x48, 0x8d, 0x64, 0x24,
+					       0xf8}; /* lea -8(%rsp), %rsp */
+	const uint8_t *bytes =
+		piece->new_size == piece->old_size
+			? mp_elf_bytes(elf, piece->new_vaddr + piece->new_size - CALL_SIZE,
+				       CALL_SIZE)
+			: NULL;
+
+	return bytes && !memcmp(bytes, lea, CALL_SIZE);
+}
+
+/* Return: the function that the original of @piece calls at its end, if the copy lacks this call; else MP_NONE. */
+static uint32_t lacking(const struct md_heat_after *a, const struct mp_map_piece *piece)
+{
+	const struct mp_cfg *cfg = a->in->cfg;
 	uint64_t at = piece->old_vaddr + piece->old_size - CALL_SIZE;
 	const uint8_t *bytes;
 	struct mp_insn insn;
 	uint32_t func;
 
-	if (piece->old_size < CALL_SIZE || piece->new_size != piece->old_size - CALL_SIZE)
+	if (piece->old_size < CALL_SIZE ||
+	    (piece->new_size != piece->old_size - CALL_SIZE && !lowers(a->elf, piece)))
 		return MP_NONE;
 	bytes = mp_elf_bytes(cfg->elf, at, CALL_SIZE);
 	if (!bytes || mp_insn_decode(bytes, CALL_SIZE, at, &insn) || insn.kind != MP_INSN_CALL ||
@@ -64,14 +81,16 @@ static bool continues(const struct mp_cfg *cfg, const struct mp_map *map, uint32
 	return i - site <= PARTS_MAX;
 }
 
-static void mark_inlined(const struct mp_cfg *cfg, const struct mp_map *map, uint8_t *is_inlined)
+static void mark_inlined(const struct md_heat_after *a, const struct mp_map *map,
+			 uint8_t *is_inlined)
 {
 	uint32_t i = 0;
 
 	while (i < map->nr_pieces) {
-		uint32_t site = i++, func = lacking(cfg, &map->pieces[site]);
+		uint32_t site = i++, func = lacking(a, &map->pieces[site]);
 
-		while (func != MP_NONE && i < map->nr_pieces && continues(cfg, map, site, i, func))
+		while (func != MP_NONE && i < map->nr_pieces &&
+		       continues(a->in->cfg, map, site, i, func))
 			is_inlined[i++] = 1;
 	}
 }
@@ -353,7 +372,7 @@ int md_heat_pieces_read(struct md_heat_after *a, const struct mp_map *map)
 
 	if (!is_inlined)
 		return -ENOMEM;
-	mark_inlined(a->in->cfg, map, is_inlined);
+	mark_inlined(a, map, is_inlined);
 	for (uint32_t i = 0; i < map->nr_pieces; i++)
 		nr_inlined += is_inlined[i];
 	r = cut_blocks(a, map, is_inlined);

@@ -16,6 +16,7 @@
 #include "editor/emit/copy.h"
 #include "editor/emit/dynsym.h"
 #include "editor/emit/emit_private.h"
+#include "editor/emit/inlined_frames.h"
 #include "editor/emit/old_part.h"
 #include "editor/base/runtime.h"
 #include "editor/evidence/leaf.h"
@@ -85,10 +86,13 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 {
 	uint32_t nr = e->placement.nr_copies;
 	struct me_placed *placed = malloc((nr + 1) * sizeof(*placed));
+	struct me_inlined_frames frames;
 	int rc;
 
-	if (!placed)
+	if (!placed || me_inlined_frames_init(&frames, e->plan->leaves, e->plan->nr_leaves)) {
+		free(placed);
 		return mp_err_set(err, ENOMEM, "out of memory");
+	}
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_copy *copy = &e->placement.copies[i];
 		const uint32_t *targets = copy->version != ME_VERSION_NEW
@@ -106,6 +110,7 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 			.version = copy->version,
 			.call_off = call_off(&e->placement, copy),
 			.apart = copy->apart,
+			.frame = me_inlined_frame(&frames, copy, e->plan->leaves),
 		};
 		if (copy->falls && i + 1 < nr)
 			placed[i].padding =
@@ -115,6 +120,7 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 	if (!rc)
 		rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr,
 				     &e->unwind, err);
+	me_inlined_frames_fini(&frames);
 	free(placed);
 	return rc;
 }
@@ -130,7 +136,8 @@ static void add_parts(const struct me_leaf *leaf, const struct me_copy *copy, st
 	uint8_t end_part = copy->apart ? leaf->nr_parts : leaf->nr_near;
 
 	if (!copy->apart)
-		map->pieces[map->nr_pieces - 1].new_size = copy->body_size;
+		map->pieces[map->nr_pieces - 1].new_size =
+			copy->body_size + (leaf->lowers ? ME_LEAF_ADJUST_SIZE : 0);
 	for (; i < end_part; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
 		uint32_t end = i + 1 < end_part ? part[1].off : copy->new_size - copy->body_size;

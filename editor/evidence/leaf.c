@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* leaf - decodes with all operands, also those that an instruction does not name. */
-#include "editor/evidence/leaf.h"
-
-#include <Zydis/Zydis.h>
 #include <string.h>
 
+#include "editor/evidence/leaf_private.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/insn/decoder.h"
 #include "libprof/insn/insn.h"
@@ -19,14 +17,13 @@ enum { /* bytes */
 	LONG_JUMP = 5,
 };
 
-static bool is_stack_pointer(ZydisRegister reg)
+bool me_leaf_is_stack_pointer(ZydisRegister reg)
 {
 	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg) ==
 	       ZYDIS_REGISTER_RSP;
 }
 
-/* Kinds of instructions whose whole effect is on registers, flags and the memory that they name. */
-static bool is_known(const ZydisDecodedInstruction *z)
+bool me_leaf_is_known(const ZydisDecodedInstruction *z)
 {
 	switch (z->meta.category) {
 	case ZYDIS_CATEGORY_AVX:
@@ -56,26 +53,22 @@ static bool is_known(const ZydisDecodedInstruction *z)
 	}
 }
 
-/* One instruction with all of its operands. */
-struct full {
-	ZydisDecodedInstruction z;
-	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
-};
-
-static bool decode(const uint8_t *bytes, uint64_t avail, struct full *f)
+bool me_leaf_decode(const uint8_t *bytes, uint64_t avail, struct me_leaf_insn *f)
 {
 	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), bytes, avail, &f->z, f->op));
 }
 
-static bool names_stack_pointer(const struct full *f)
+static bool names_stack_pointer(const struct me_leaf_insn *f)
 {
 	for (int i = 0; i < f->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &f->op[i];
 
-		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && is_stack_pointer(op->reg.value))
+		if (op->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    me_leaf_is_stack_pointer(op->reg.value))
 			return true;
 		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
-		    (is_stack_pointer(op->mem.base) || is_stack_pointer(op->mem.index)))
+		    (me_leaf_is_stack_pointer(op->mem.base) ||
+		     me_leaf_is_stack_pointer(op->mem.index)))
 			return true;
 	}
 	return false;
@@ -86,14 +79,14 @@ bool me_leaf_is_plain(const struct mp_elf *elf, uint64_t vaddr, uint64_t size, u
 {
 	const uint8_t *bytes = mp_elf_bytes(elf, vaddr, size);
 	struct mp_insn insn;
-	struct full f;
+	struct me_leaf_insn f;
 
 	for (uint64_t off = 0; off < size; off += insn.len) {
 		if (!bytes || mp_insn_decode(bytes + off, size - off, vaddr + off, &insn) ||
 		    insn.kind != MP_INSN_OTHER || insn.endbr64 ||
-		    !decode(bytes + off, size - off, &f))
+		    !me_leaf_decode(bytes + off, size - off, &f))
 			return false;
-		if (!is_known(&f.z) || names_stack_pointer(&f))
+		if (!me_leaf_is_known(&f.z) || names_stack_pointer(&f))
 			return false;
 		if (insn.rip_relative &&
 		    (f.z.address_width != 64 || (insn.target >= own && insn.target < own_end)))
@@ -195,10 +188,11 @@ static bool is_reached(const struct me_leaf *leaf)
 
 /* The branch and the jump behind a part. */
 struct end {
+	bool raise; /* the stack pointer, at the end of the code beside the call */
 	bool branch, jump;
 	uint8_t condition;
 	uint8_t branch_to, jump_to;
-	uint8_t branch_size, jump_size; /* bytes */
+	uint8_t branch_size, jump_size, size; /* bytes; @size: of all */
 };
 
 /* Does control run from part @i into part @to? */
@@ -227,6 +221,7 @@ static struct end find_end(const struct me_leaf *leaf, uint8_t i)
 	const struct me_leaf_part *part = &leaf->parts[i];
 	bool invert = inverts(leaf, i);
 	struct end end = {
+		.raise = leaf->lowers && i + 1 == leaf->nr_near,
 		.branch = part->branches,
 		.condition = part->condition ^ invert,
 		.branch_to = invert ? part->next : part->taken,
@@ -238,6 +233,7 @@ static struct end find_end(const struct me_leaf *leaf, uint8_t i)
 		end.branch_size = part->long_branch ? LONG_BRANCH : SHORT_BRANCH;
 	if (end.jump)
 		end.jump_size = part->long_jump ? LONG_JUMP : SHORT_JUMP;
+	end.size = end.branch_size + end.jump_size + (end.raise ? ME_LEAF_ADJUST_SIZE : 0);
 	return end;
 }
 
@@ -249,8 +245,9 @@ static bool is_apart(const struct me_leaf *leaf, uint8_t i)
 
 static int64_t place_of(const struct me_leaf *leaf, uint8_t part, int64_t apart)
 {
+	/* From behind the call, control goes on; before that, the stack pointer is raised. */
 	if (part == leaf->nr_parts)
-		return leaf->size;
+		return leaf->size - (leaf->lowers ? ME_LEAF_ADJUST_SIZE : 0);
 	return leaf->parts[part].off + (is_apart(leaf, part) ? apart : 0);
 }
 
@@ -281,13 +278,11 @@ static bool lengthen(struct me_leaf *leaf, uint8_t i)
 /* Places the parts [@first, @end). Return: their bytes, or more than ME_LEAF_CODE_MAX. */
 static uint32_t place_piece(struct me_leaf *leaf, uint8_t first, uint8_t end)
 {
-	uint32_t off = 0;
+	uint32_t off = leaf->lowers && !first ? ME_LEAF_ADJUST_SIZE : 0;
 
 	for (uint8_t i = first; i < end && off <= ME_LEAF_CODE_MAX; i++) {
-		struct end behind = find_end(leaf, i);
-
 		leaf->parts[i].off = (uint16_t)off;
-		off += leaf->parts[i].size + behind.branch_size + behind.jump_size;
+		off += leaf->parts[i].size + find_end(leaf, i).size;
 	}
 	return off;
 }
@@ -322,6 +317,17 @@ static bool put_displacement(uint8_t *out, int64_t value, bool is_long)
 	return is_long ? value == (int32_t)value : value == (int8_t)value;
 }
 
+void me_leaf_put_lower(uint8_t out[ME_LEAF_ADJUST_SIZE])
+{
+	memcpy(out, "\x48\x8d\x64\x24\xf8", ME_LEAF_ADJUST_SIZE);
+}
+
+/* `lea 8(%rsp), %rsp`, which leaves the flags as they are */
+static void put_raise(uint8_t out[ME_LEAF_ADJUST_SIZE])
+{
+	memcpy(out, "\x48\x8d\x64\x24\x08", ME_LEAF_ADJUST_SIZE);
+}
+
 uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, int64_t apart,
 		    uint8_t out[ME_LEAF_END_MAX])
 {
@@ -345,7 +351,9 @@ uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, int64_t apart,
 		if (!put_displacement(p, place_of(leaf, end.jump_to, apart) - at, part->long_jump))
 			return 0;
 	}
-	return end.branch_size + end.jump_size;
+	if (end.raise)
+		put_raise(out + end.branch_size + end.jump_size);
+	return end.size;
 }
 
 /* Another order that ends in the last part that returns. Return: false: none returns, but perhaps the entry. */
@@ -411,12 +419,11 @@ static bool read_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *l
 	       me_leaf_arrange(leaf, order, leaf->nr_parts);
 }
 
-bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
+/* Does no instruction use the stack? */
+static bool is_plain(const struct mp_cfg *cfg, const struct me_leaf *leaf)
 {
-	const struct mp_func *f = &cfg->funcs[func];
+	const struct mp_func *f = &cfg->funcs[leaf->func];
 
-	if (!read_body(cfg, func, leaf))
-		return false;
 	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
 
@@ -424,18 +431,25 @@ bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 						    f->vaddr + f->size))
 			return false;
 	}
-	return me_unwind_has_no_frame(cfg, func);
+	return me_unwind_has_no_frame(cfg, leaf->func);
+}
+
+bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
+{
+	if (!read_body(cfg, func, leaf))
+		return false;
+	return is_plain(cfg, leaf) || (me_leaf_find_stack(cfg, leaf) && place_parts(leaf));
 }
 
 /* Does the instruction name memory below the stack pointer, or may it? push and call do not count. */
-static bool names_below(const struct full *f)
+static bool names_below(const struct me_leaf_insn *f)
 {
 	for (int i = 0; i < f->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &f->op[i];
 
 		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 		    op->visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
-		    is_stack_pointer(op->mem.base) &&
+		    me_leaf_is_stack_pointer(op->mem.base) &&
 		    (op->mem.index != ZYDIS_REGISTER_NONE || op->mem.disp.value < 0))
 			return true;
 	}
@@ -445,7 +459,7 @@ static bool names_below(const struct full *f)
 bool me_leaf_caller(const struct mp_cfg *cfg, uint32_t func)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	struct full full;
+	struct me_leaf_insn full;
 
 	if (f->problem || f->flags & (MP_FUNC_BARE | MP_FUNC_GET_PC))
 		return false;
@@ -456,7 +470,7 @@ bool me_leaf_caller(const struct mp_cfg *cfg, uint32_t func)
 		if (block->flags & MP_BLOCK_PADDING)
 			continue;
 		for (uint32_t off = 0; off < block->size; off += full.z.length)
-			if (!bytes || !decode(bytes + off, block->size - off, &full) ||
+			if (!bytes || !me_leaf_decode(bytes + off, block->size - off, &full) ||
 			    names_below(&full))
 				return false;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * leaf - recognises functions whose code may stand in place of a call: they call nothing, do not use the
- * stack pointer, and end in plain returns. Called by optimize.
+ * leaf - recognises functions whose code may stand in place of a call: they call nothing, use the stack in a way
+ * that is understood or not at all (leaf_stack.c), and end in plain returns. Called by optimize.
  *
  * Says nothing about whether that pays.
  */
@@ -19,6 +19,8 @@
 #define ME_LEAF_CODE_MAX 2048
 /* Functions of more blocks do not replace calls. */
 #define ME_LEAF_PARTS_MAX 200
+/* Bytes of the instruction that lowers the stack pointer in place of the call, and of the one that raises it. */
+#define ME_LEAF_ADJUST_SIZE 5
 /* Bytes of the largest end of a part: a branch and a jump, both long. */
 #define ME_LEAF_END_MAX 11
 
@@ -47,6 +49,13 @@ struct me_leaf {
 	uint16_t size; /* bytes in place of the call; 0: the function does nothing */
 	uint16_t apart_size;
 	uint8_t nr_parts, nr_near;
+	/* The function uses the stack: its instructions have unwind rows of their own. */
+	bool frame;
+	/*
+	 * The first instruction lowers the stack pointer by 8, as the call does; the last one beside the call raises
+	 * it again, and all returns lead there. So all addresses in the stack are the original's.
+	 */
+	bool lowers;
 	struct me_leaf_part parts[ME_LEAF_PARTS_MAX];
 };
 
@@ -57,6 +66,13 @@ struct me_leaf {
  */
 bool me_leaf_is_plain(const struct mp_elf *elf, uint64_t vaddr, uint64_t size, uint64_t own,
 		      uint64_t own_end);
+/* Return: bytes by which the stack pointer is higher in place of the call than in the function. */
+static inline uint8_t me_leaf_raised(const struct me_leaf *leaf)
+{
+	return leaf->lowers ? 0 : 8;
+}
+/* Write the instruction that lowers the stack pointer by the size of a return address: `lea -8(%rsp), %rsp`. */
+void me_leaf_put_lower(uint8_t out[ME_LEAF_ADJUST_SIZE]);
 /* me_leaf_find - is @func such a function? *@leaf: its code, in the original's order where possible. */
 bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf);
 /*

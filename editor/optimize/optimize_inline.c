@@ -15,6 +15,7 @@
 #include "editor/base/mix.h"
 #include "editor/evidence/leaf.h"
 #include "editor/optimize/optimize_private.h"
+#include "editor/unwind/unwind.h"
 
 /* Small code: some 16 instructions. */
 #define SMALL 64
@@ -213,7 +214,9 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	    !me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves)))
 		return NO_LEAF;
 	leaf = &f->leaves[f->nr_leaves];
-	if (!me_leaf_find(f->job->cfg, func, leaf) || (f->arranges && !arrange(f, leaf)))
+	/* Debug information would find the calling function's variables in registers that the function changes. */
+	if (!me_leaf_find(f->job->cfg, func, leaf) || (leaf->frame && has_debug(f->job)) ||
+	    (f->arranges && !arrange(f, leaf)))
 		return NO_LEAF;
 	f->leaf_of[func] = (uint16_t)++f->nr_leaves;
 	return f->leaf_of[func];
@@ -238,6 +241,14 @@ static bool is_wanted(const struct finder *f, const struct mp_call *call, uint32
 	       (size > SMALL ? SHARE_OF_CALLS_LARGE : SHARE_OF_CALLS) * f->nr_calls;
 }
 
+/* Has each instruction of @leaf an unwind row in place of the call at @vaddr? */
+static bool has_rows(const struct finder *f, const struct mp_call *call, uint64_t vaddr,
+		     const struct me_leaf *leaf)
+{
+	return !leaf->frame || me_unwind_composes(f->job->cfg, call->block, vaddr, leaf->func,
+						  me_leaf_raised(leaf));
+}
+
 /* Return: 1 + index of the leaf that may replace @call, which ends at *@end; NO_LEAF: it stays. */
 static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t *end)
 {
@@ -259,7 +270,7 @@ static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t 
 		return NO_LEAF;
 	leaf = ask_leaf(f, call->callee);
 	if (leaf == NO_LEAF || !is_wanted(f, call, f->leaves[leaf - 1].size) ||
-	    !may_lose_calls(f, block->func))
+	    !may_lose_calls(f, block->func) || !has_rows(f, call, vaddr, &f->leaves[leaf - 1]))
 		return NO_LEAF;
 	if (*end < block_end)
 		return leaf;

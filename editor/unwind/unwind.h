@@ -20,6 +20,24 @@
 /* Versions of one function whose exceptions do not mix (enum me_version of the plan). */
 #define ME_PLACED_VERSIONS 4
 
+/* A part of the code that replaces a call: instructions of the called function. */
+struct me_placed_part {
+	uint64_t vaddr; /* of its instructions in the original */
+	uint16_t off;	/* in the code that replaces the call */
+	uint16_t size;	/* bytes of instructions; branches may follow up to the next part */
+};
+
+/*
+ * Code that replaces a call of a function with a frame. Its instructions have rows of their own: those of the called
+ * function, continued by the call's row. What stands before the first part has the call's row.
+ */
+struct me_placed_frame {
+	struct me_placed_part *parts; /* ascending @off */
+	uint8_t nr_parts;
+	uint8_t raised; /* bytes by which the stack pointer is higher than in the called function */
+	uint16_t size;	/* bytes of the code */
+};
+
 /* A copied block. Instructions keep their lengths and order. Only the terminating branch may be
  * re-encoded, inverted, dropped, or followed by an added jump. So offset k of the copy, below
  * old_size - term_len, is offset k of the original; later bytes belong to the terminator. */
@@ -41,6 +59,7 @@ struct me_placed {
 	uint8_t call_off;
 	/* No copy: all of the code belongs to what replaces the call at the block's end. */
 	bool apart;
+	const struct me_placed_frame *frame; /* NULL: what replaces the call has the call's row */
 };
 
 /* Bytes of such a call. */
@@ -73,6 +92,24 @@ bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block);
  * exception table?
  */
 bool me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func);
+
+/* Rows of a function that has no exception table. */
+struct me_stack_rows;
+
+/* Return: NULL: there are none, or they are not understood; or out of memory. Ownership: me_stack_rows_free(). */
+struct me_stack_rows *me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func);
+/*
+ * Return: by how many bytes the stack pointer is lower at @vaddr than at the function's entry; -1: the row there does
+ * not find the CFA by the stack pointer.
+ */
+int64_t me_stack_rows_depth(const struct me_stack_rows *rows, uint64_t vaddr);
+void me_stack_rows_free(struct me_stack_rows *rows);
+/*
+ * me_unwind_composes - is there a row for each instruction of @func in place of the call at @call, in @block, and no
+ * landing pad for the call? @raised: as in me_placed_frame.
+ */
+bool me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call, uint32_t func,
+			int64_t raised);
 /*
  * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one function
  * share an FDE), to be loaded at @base_vaddr. @runtime: address of the runtime, which gets unwind

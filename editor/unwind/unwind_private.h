@@ -28,6 +28,18 @@ struct me_source {
 const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
 			   struct mp_cfi_rules *rules, const struct mp_fde *listed);
 void me_source_fini(struct me_source *source);
+/* Return: the FDE that holds @block, or NULL. @last: the previous block's, or NULL. */
+const struct mp_fde *me_fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
+				     const struct mp_fde *last);
+
+/*
+ * me_row_compose - *@out: the row, in the calling function's terms, of an instruction that replaces a part of a call
+ * whose row is @call. @row: the instruction's own in the called function; @raised: bytes by which the stack pointer is
+ * higher than there. @cie: the calling function's. Return: 0, -EOPNOTSUPP: no row says so, -ENOMEM.
+ */
+int me_row_compose(struct mp_cfi_rules *rules, const struct mp_eh_cie *cie,
+		   const struct mp_cfi_row *call, const struct mp_cfi_row *row, int64_t raised,
+		   struct mp_cfi_row *out);
 
 /* A new FDE: adjacent copies of one function with one CIE and LSDA. */
 struct me_run {

@@ -12,10 +12,9 @@
 #include "editor/unwind/unwind_private.h"
 
 /* Padding up to this size does not split a run; it has the row before it. */
-#define MAX_GAP	      63
-#define CALL	      5 /* bytes of one in a stub */
-#define NR_SOURCES    4 /* a function's main and cold part, and those of a neighbour */
-#define STACK_POINTER 7 /* in unwind rows */
+#define MAX_GAP	   63
+#define CALL	   5 /* bytes of one in a stub */
+#define NR_SOURCES 4 /* a function's main and cold part, and those of a neighbour */
 
 struct builder {
 	const struct mp_cfg *cfg;
@@ -49,9 +48,8 @@ static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
 	return off < fde->size && block->size <= fde->size - off;
 }
 
-/* The FDE that holds @block. @last: the previous block's, or NULL. */
-static const struct mp_fde *fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
-					 const struct mp_fde *last)
+const struct mp_fde *me_fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
+				     const struct mp_fde *last)
 {
 	uint32_t lo = 0, hi = elf->nr_fdes;
 
@@ -121,7 +119,7 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 
 		if (block->flags & MP_BLOCK_PADDING)
 			continue;
-		fde = fde_of_block(cfg->elf, block, last);
+		fde = me_fde_of_block(cfg->elf, block, last);
 		if (!fde) {
 			why = "code without unwind information";
 		} else if (fde != last) {
@@ -139,7 +137,7 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 static struct me_source *source_of(struct builder *b, const struct mp_block *block)
 {
 	const struct mp_fde *fde =
-		fde_of_block(b->cfg->elf, block, b->last ? b->last->listed : NULL);
+		me_fde_of_block(b->cfg->elf, block, b->last ? b->last->listed : NULL);
 	struct me_source *source;
 	const char *why;
 
@@ -179,35 +177,116 @@ static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie
 	b->row_off = off;
 }
 
+/* Puts the composed rows of [@from, @to) of a called function, which lie at @new_off, if they are any. */
+static int put_composed(struct builder *b, const struct me_source *source,
+			const struct mp_cfi_row *call, const struct me_source *callee,
+			uint8_t raised, uint64_t from, uint64_t to, uint64_t new_off)
+{
+	const struct mp_cfi_table *table = &callee->table;
+	uint64_t off = from - callee->fde.start, end = off + (to - from);
+	struct mp_cfi_row row;
+
+	for (uint32_t line = mp_cfi_line_at(table, off); off < end; line++) {
+		int rc = me_row_compose(b->rules, &source->cie, call, &table->lines[line].row,
+					raised, &row);
+
+		if (rc)
+			return mp_err_set(b->err, rc == -ENOMEM ? ENOMEM : EBADMSG,
+					  "0x%" PRIx64 ": no row in place of a call", from);
+		put_row(b, new_off, &source->cie, &row);
+		if (line + 1 == table->nr || table->lines[line + 1].off >= end)
+			return 0;
+		new_off += table->lines[line + 1].off - off;
+		off = table->lines[line + 1].off;
+	}
+	return 0;
+}
+
+/*
+ * The rows of the parts of a called function with a frame, whose code lies at @new_off. @call: the row of the call
+ * that they replace. Branches behind a part have the row of the branch, or of the instruction, behind it in the
+ * original.
+ */
+static int put_frame(struct builder *b, const struct me_placed *placed,
+		     const struct me_source *source, uint64_t new_off,
+		     const struct mp_cfi_row *call)
+{
+	const struct me_placed_frame *frame = placed->frame;
+	int rc = 0;
+
+	for (uint8_t i = 0; i < frame->nr_parts && !rc; i++) {
+		const struct me_placed_part *part = &frame->parts[i];
+		uint64_t end = i + 1 < frame->nr_parts ? part[1].off : frame->size;
+		uint64_t behind = part->vaddr + part->size;
+		const struct me_source *callee =
+			source_of(b, &b->cfg->blocks[mp_cfg_block_at(b->cfg, part->vaddr)]);
+
+		if (!callee)
+			return -EBADMSG;
+		rc = put_composed(b, source, call, callee, frame->raised, part->vaddr, behind,
+				  new_off + part->off);
+		if (!rc && end > (uint64_t)part->off + part->size)
+			rc = put_composed(b, source, call, callee, frame->raised, behind,
+					  behind + 1, new_off + part->off + part->size);
+	}
+	return rc;
+}
+
 /*
  * Up to the terminator the copy has its original's rows at the same offsets. A branch changes
  * no row: a re-encoded one, and a jump added behind it, have the terminator's. A jump added
  * behind a block without branch has the row that the block falls into, as has padding. A call at
- * the end that grew, or the code that replaces it, has the call's row; what lies behind the call
- * begins so many bytes later.
+ * the end that grew, or the code that replaces it, has the call's row, unless it has a frame; what lies behind the
+ * call begins so many bytes later.
  */
-static void put_rows(struct builder *b, const struct me_run *run, const struct me_placed *placed,
-		     const struct me_source *source)
+static int put_rows(struct builder *b, const struct me_run *run, const struct me_placed *placed,
+		    const struct me_source *source)
 {
 	const struct mp_block *block = &b->cfg->blocks[placed->block];
 	const struct mp_cfi_table *table = &source->table;
 	uint64_t off = block->vaddr - source->fde.start;
 	uint64_t end = off + body_of(placed, block);
+	uint64_t call = off + block->size - ME_PLACED_CALL;
 	uint64_t new_off = placed->new_vaddr - run->start;
 	uint32_t line = mp_cfi_line_at(table, off);
+	int rc = 0;
 
 	if (!placed->new_size && !placed->padding)
-		return;
-	if (placed->apart)
-		line = mp_cfi_line_at(table, off + block->size - ME_PLACED_CALL);
-	put_row(b, new_off, &source->cie, &table->lines[line].row);
+		return 0;
+	if (placed->apart) {
+		const struct mp_cfi_row *row = &table->lines[mp_cfi_line_at(table, call)].row;
+
+		if (placed->frame)
+			return put_frame(b, placed, source, new_off, row);
+		put_row(b, new_off, &source->cie, row);
+		return 0;
+	}
+	/* A copy may begin with the instructions of a called function. */
+	if (!placed->frame || placed->frame->parts[0].off || call > off)
+		put_row(b, new_off, &source->cie, &table->lines[line].row);
 	if (placed->call_off) {
 		put_row(b, new_off + placed->call_off, &source->cie, &b->lowered);
 		put_row(b, new_off + placed->call_off + CALL, &source->cie,
 			&table->lines[line].row);
 	}
-	if (placed->stub || placed->apart)
-		return;
+	if (placed->stub)
+		return 0;
+	if (placed->frame) {
+		/* Without @raised, an instruction that lowers the stack pointer stands where the call did. */
+		for (; line + 1 < table->nr &&
+		       table->lines[line + 1].off < call + !placed->frame->raised;
+		     line++)
+			put_row(b, new_off + table->lines[line + 1].off - off, &source->cie,
+				&table->lines[line + 1].row);
+		rc = put_frame(b, placed, source, new_off + (call - off),
+			       &table->lines[mp_cfi_line_at(table, call)].row);
+		line = mp_cfi_line_at(table, call);
+		if (!rc && placed->new_size + placed->padding >
+				   block->size + (uint64_t)(int64_t)placed->grown)
+			put_row(b, new_off + block->size + (uint64_t)placed->grown, &source->cie,
+				&table->lines[mp_cfi_line_at(table, end)].row);
+		return rc;
+	}
 	/* At @end itself lies a branch, an added jump or padding, if anything. */
 	if (placed->new_size == body_of(placed, block) + (uint64_t)placed->grown &&
 	    !placed->padding)
@@ -222,6 +301,7 @@ static void put_rows(struct builder *b, const struct me_run *run, const struct m
 			break;
 		put_row(b, new_off + k, &source->cie, &table->lines[line].row);
 	}
+	return 0;
 }
 
 /* The row of the call in the stub @placed. Return: 0, -EBADMSG, -ENOMEM. */
@@ -238,48 +318,6 @@ static int find_lowered(struct builder *b, const struct me_placed *placed,
 	return rc ? mp_err_set(b->err, rc == -ENOMEM ? ENOMEM : EBADMSG,
 			       "0x%" PRIx64 ": no row for a call before it", vaddr)
 		  : 0;
-}
-
-bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block)
-{
-	const struct mp_fde *fde = fde_of_block(cfg->elf, &cfg->blocks[block], NULL);
-	struct me_source source = {0};
-	struct mp_cfi_rules rules;
-	struct mp_cfi_row row;
-	bool has = false;
-
-	if (!fde || mp_cfi_rules_init(&rules))
-		return false;
-	if (!me_source_load(&source, cfg->elf, &rules, fde)) {
-		uint32_t line =
-			mp_cfi_line_at(&source.table, cfg->blocks[block].vaddr - source.fde.start);
-
-		has = !mp_cfi_row_lower(&rules, &source.table.lines[line].row, ME_RED_ZONE, &row);
-	}
-	me_source_fini(&source);
-	mp_cfi_rules_fini(&rules);
-	return has;
-}
-
-bool me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func)
-{
-	const struct mp_func *f = &cfg->funcs[func];
-	const struct mp_fde *fde = fde_of_block(cfg->elf, &cfg->blocks[f->first_block], NULL);
-	struct me_source source = {0};
-	struct mp_cfi_rules rules;
-	bool has_none = false;
-
-	if (!fde || fde->start != f->vaddr || mp_cfi_rules_init(&rules))
-		return false;
-	if (!me_source_load(&source, cfg->elf, &rules, fde) && !source.fde.lsda &&
-	    source.table.nr == 1) {
-		const struct mp_cfi_rule *cfa = &rules.rules[source.table.lines[0].row.cfa];
-
-		has_none = cfa->kind == MP_CFI_OFFSET && cfa->reg == STACK_POINTER && cfa->off == 8;
-	}
-	me_source_fini(&source);
-	mp_cfi_rules_fini(&rules);
-	return has_none;
 }
 
 static bool add_site(struct builder *b, const struct me_call_site *site)
@@ -470,11 +508,13 @@ static int build(struct builder *b, uint32_t nr_placed)
 		ret = find_lowered(b, placed, source);
 		if (ret)
 			return ret;
-		put_rows(b, run, placed, source);
+		b->last = source; /* so that reading a called function does not replace it */
+		ret = put_rows(b, run, placed, source);
+		if (ret)
+			return ret;
 		if (source->fde.lsda && !put_sites(b, placed, &source->lsda))
 			return mp_err_set(b->err, ENOMEM, "out of memory");
 		run->size = placed->new_vaddr + placed->new_size + placed->padding - run->start;
-		b->last = source;
 	}
 	return run ? finish_run(b) : 0;
 }

@@ -449,3 +449,51 @@ bool vf_row_reads_pc(const struct vf_row *row)
 			return true;
 	return false;
 }
+
+/*
+ * The rule of one register in the calling function's terms. *@below: from the CFA to the called function's; NULL: it is
+ * not known.
+ */
+static bool compose_rule(const struct vf_rule *call, const struct vf_rule *row,
+			 const int64_t *below, struct vf_rule *want)
+{
+	*want = *call;
+	if (call->kind == VF_RULE_OFFSET || call->kind == VF_RULE_UNDEFINED)
+		return true;
+	if (call->kind != VF_RULE_SAME)
+		return false;
+	if (row->kind == VF_RULE_SAME)
+		return true;
+	if (row->kind != VF_RULE_OFFSET || !below)
+		return false;
+	*want = (struct vf_rule){.kind = VF_RULE_OFFSET, .off = row->off - *below};
+	return true;
+}
+
+bool vf_row_compose(const struct vf_row *call, const struct vf_row *row, int64_t raised,
+		    struct vf_row *want)
+{
+	enum {
+		RSP = 7,
+		RA = 16
+	};
+	bool by_stack = call->cfa_reg == RSP;
+	/* The called function's CFA is the stack pointer at the call, in the original. */
+	int64_t below = call->cfa.off - raised;
+
+	*want = *call;
+	if (call->cfa.kind != VF_RULE_OFFSET || row->cfa.kind != VF_RULE_OFFSET ||
+	    row->cfa_reg != RSP || row->args_size || call->reg[RSP].kind != VF_RULE_SAME ||
+	    row->reg[RSP].kind != VF_RULE_SAME || row->reg[RA].kind != VF_RULE_OFFSET ||
+	    row->reg[RA].off != -8)
+		return false;
+	if (by_stack)
+		want->cfa.off = row->cfa.off + below;
+	else if (call->cfa_reg >= VF_NR_REGS || row->reg[call->cfa_reg].kind != VF_RULE_SAME)
+		return false;
+	for (int i = 0; i < VF_NR_REGS; i++)
+		if (i != RA && !compose_rule(&call->reg[i], &row->reg[i], by_stack ? &below : NULL,
+					     &want->reg[i]))
+			return false;
+	return true;
+}

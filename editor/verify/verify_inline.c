@@ -6,9 +6,9 @@
  * The rule: the original has a plain `call function` of 5 bytes, and control goes on behind it. The
  * function consists of an endbr64, if any, and blocks that end in branches to one another or in plain
  * returns. Its instructions come from a list of kinds that have no effect but on registers, flags and the
- * memory that they name; none names the stack pointer. Then the copy has these blocks as its parts, in any
- * order, and the stack pointer is 8 higher in them. What a call does besides is to write the return address
- * below the caller's stack pointer. No instruction of the caller's FDE names memory there.
+ * memory that they name. Then the copy has these blocks as its parts, in any order. verify_stack proves that the
+ * stack pointer stays right. What a call does besides is to write the return address below the caller's stack
+ * pointer. No instruction of the caller's FDE names memory there.
  */
 #include <errno.h>
 
@@ -16,7 +16,6 @@
 
 enum {
 	LANDING = 4, /* bytes of endbr64 */
-	RSP = 7,     /* in unwind rows */
 	PARTS_MAX = 200,
 };
 
@@ -25,6 +24,31 @@ enum answer {
 	NOWHERE,
 	SOMEWHERE,
 };
+
+static const uint8_t lowers[VF_ADJUST_SIZE] = {0x48, 0x8d, 0x64, 0x24,
+					       0xf8}; /* lea -8(%rsp), %rsp */
+static const uint8_t raises[VF_ADJUST_SIZE] = {0x48, 0x8d, 0x64, 0x24,
+					       0x08}; /* lea 8(%rsp), %rsp */
+
+bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p)
+{
+	const uint8_t *b;
+
+	if (p->new_size != p->old_size || p->new_size < VF_ADJUST_SIZE)
+		return false;
+	b = mp_elf_bytes(vf->n, p->new_vaddr + p->new_size - VF_ADJUST_SIZE, VF_ADJUST_SIZE);
+	return b && !memcmp(b, lowers, VF_ADJUST_SIZE);
+}
+
+bool vf_raises(const struct vf *vf, const struct mp_map_piece *p, uint64_t k)
+{
+	const uint8_t *b;
+
+	if (k + VF_ADJUST_SIZE > p->new_size)
+		return false;
+	b = mp_elf_bytes(vf->n, p->new_vaddr + k, VF_ADJUST_SIZE);
+	return b && !memcmp(b, raises, VF_ADJUST_SIZE);
+}
 
 static uint64_t call_of(const struct mp_map_piece *p)
 {
@@ -160,7 +184,8 @@ int vf_find_inlined(struct vf *vf)
 
 		if (vf->inlined[i - 1].behind || vf->inlined[i].behind ||
 		    p[i - 1].old_size < VF_CALL_SIZE ||
-		    p[i - 1].new_size != p[i - 1].old_size - VF_CALL_SIZE)
+		    (p[i - 1].new_size != p[i - 1].old_size - VF_CALL_SIZE &&
+		     !vf_lowers(vf, &p[i - 1])))
 			continue;
 		callee = callee_of(vf, &p[i - 1]);
 		if (!callee || p[i].old_vaddr != behind_landing(vf, callee) ||
@@ -184,6 +209,11 @@ static const struct mp_map_piece *last_part(const struct vf *vf, const struct mp
 	       p[1].new_vaddr == p->new_vaddr + p->new_size)
 		p++;
 	return p;
+}
+
+bool vf_is_last_part(const struct vf *vf, const struct mp_map_piece *p)
+{
+	return p == last_part(vf, p);
 }
 
 bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code *code)
@@ -289,20 +319,8 @@ static bool is_allowed(const ZydisDecodedInstruction *z)
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		if (z->meta.category == allowed[i])
 			return true;
-	return z->mnemonic == ZYDIS_MNEMONIC_LEA;
-}
-
-static bool names_rsp(const struct vf_full *f)
-{
-	for (int i = 0; i < f->z.operand_count; i++) {
-		const ZydisDecodedOperand *op = &f->op[i];
-
-		if ((op->type == ZYDIS_OPERAND_TYPE_REGISTER && is_rsp(op->reg.value)) ||
-		    (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
-		     (is_rsp(op->mem.base) || is_rsp(op->mem.index))))
-			return true;
-	}
-	return false;
+	return z->mnemonic == ZYDIS_MNEMONIC_LEA || z->mnemonic == ZYDIS_MNEMONIC_PUSH ||
+	       z->mnemonic == ZYDIS_MNEMONIC_POP;
 }
 
 static bool is_plain_return(const struct vf *vf, uint64_t at, const struct vf_insn *insn,
@@ -324,8 +342,6 @@ static const char *why_not(const struct vf *vf, const struct vf_fde *fde, uint64
 		return NULL;
 	if (insn->kind != VF_OTHER || insn->int3 || !is_allowed(&f->z))
 		return "an inlined function has an instruction of another kind";
-	if (names_rsp(f))
-		return "an inlined function uses the stack pointer";
 	if (insn->disp_off && (insn->eip_relative || insn->target - fde->start < fde->size))
 		return "an inlined function names a place of its own";
 	return NULL;
@@ -351,26 +367,25 @@ static int check_insns(const struct vf *vf, const struct vf_fde *fde, uint64_t a
 	return 0;
 }
 
-/* Is the row of @fde that of a function's entry throughout? Return: 0, -ENOMEM, or a refusal. */
-static int check_frame(const struct vf *vf, const struct vf_fde *fde)
+/* May code of @fde have the exception table and the personality routine of a caller? */
+static int check_tables(const struct vf *vf, const struct vf_fde *fde)
 {
-	const struct vf_cie *cie = &vf->old_eh.cies[fde->cie];
-	struct vf_rows rows = {0};
-	const struct vf_row *row;
-	bool plain = false;
-	int ret;
-
-	if (fde->flags & (VF_FDE_BAD | VF_FDE_SYMBOL_ONLY) || fde->lsda || cie->signal)
+	if (fde->flags & (VF_FDE_BAD | VF_FDE_SYMBOL_ONLY) || fde->lsda ||
+	    vf->old_eh.cies[fde->cie].signal)
 		return vf_refuse(vf, fde->start, "an inlined function has unwind data of its own");
-	ret = vf_rows_build(&vf->old_eh, fde, &rows);
-	if (!ret && rows.nr == 1) {
-		row = &rows.row[0];
-		plain = row->cfa.kind == VF_RULE_OFFSET && row->cfa_reg == RSP && row->cfa.off == 8;
-	}
+	return 0;
+}
+
+bool vf_has_frame(const struct vf *vf, const struct mp_map_piece *p)
+{
+	const struct mp_map_piece *caller = vf_inlined_caller(vf, p);
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, callee_of(vf, caller));
+	struct vf_rows rows = {0};
+	bool has = vf_lowers(vf, caller) || !fde || vf_rows_build(&vf->old_eh, fde, &rows) ||
+		   rows.nr != 1;
+
 	free(rows.row);
-	if (ret == -ENOMEM)
-		return ret;
-	return plain ? 0 : vf_refuse(vf, fde->start, "an inlined function has a frame");
+	return has;
 }
 
 /* Does an instruction of @fde name memory below the stack pointer, or may it? push and call do not count. */
@@ -416,7 +431,8 @@ static int check_caller(const struct vf *vf, const struct mp_map_piece *p)
 	if (!fde || fde->flags & (VF_FDE_BAD | VF_FDE_SYMBOL_ONLY) ||
 	    call_of(p) + VF_CALL_SIZE >= fde->start + fde->size)
 		return vf_refuse(vf, call_of(p), "a call that may not return was replaced");
-	if (!vf_bits_get(&vf->grid, call_of(p) + VF_CALL_SIZE))
+	if (!vf_bits_get(&vf->grid, call_of(p)) ||
+	    !vf_bits_get(&vf->grid, call_of(p) + VF_CALL_SIZE))
 		return vf_refuse(vf, call_of(p),
 				 "a call with no instruction behind it was replaced");
 	if (uses_below(vf, fde))
@@ -443,7 +459,10 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 	if (caller + 1 == p) {
 		ret = check_caller(vf, caller);
 		if (!ret)
-			ret = check_frame(vf, fde);
+			ret = check_tables(vf, fde);
+		if (!ret)
+			ret = vf_check_stack(vf, (uint32_t)(p - vf->map->pieces), fde,
+					     vf_lowers(vf, caller));
 	}
 	return ret ? ret : check_insns(vf, fde, p->old_vaddr, p->old_vaddr + p->old_size);
 }

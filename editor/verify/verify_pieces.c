@@ -339,21 +339,31 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 }
 
 /*
- * Control goes where the replaced call would have returned to; or, from an earlier part, to the place of
+ * If the stack pointer was lowered, it is raised here, in the last part beside the call. Control goes where the
+ * replaced call would have returned to; or, from an earlier part, to the place of
  * the return in the last part, which is checked in the same way.
  */
 static int check_inlined_return(struct pair *x)
 {
 	const struct mp_map_piece *caller = vf_inlined_caller(x->vf, x->p);
 	uint64_t back = caller->old_vaddr + caller->old_size;
+	bool before = vf_lowers(x->vf, caller); /* the stack pointer is to be raised */
 	struct tail tail;
-	int ret = read_tail(x, &tail);
+	int ret;
 
+	if (before && vf_is_last_part(x->vf, x->p)) {
+		if (!vf_raises(x->vf, x->p, x->k))
+			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+					 "the stack pointer is not raised behind inlined code");
+		x->k += VF_ADJUST_SIZE;
+		before = false;
+	}
+	ret = read_tail(x, &tail);
 	if (ret)
 		return ret;
 	x->inside = false;
-	if (tail.has_jcc ||
-	    !(leads_to(x, back, tail.rest) || vf_is_last_return(x->vf, x->p, tail.rest)))
+	if (tail.has_jcc || !((!before && leads_to(x, back, tail.rest)) ||
+			      vf_is_last_return(x->vf, x->p, tail.rest)))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 				 "leads to %#llx instead of %#llx, behind the replaced call",
 				 (unsigned long long)tail.rest, (unsigned long long)back);

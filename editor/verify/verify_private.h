@@ -476,10 +476,6 @@ int vf_check_pieces(const struct vf *vf);
 bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
 /* The same for calls only. */
 bool vf_is_slot_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
-/* Bytes of a direct call. */
-#define VF_CALL_SIZE 5
-/* Find the pieces that stand in place of a call. Return: 0, -ENOMEM. */
-int vf_find_inlined(struct vf *vf);
 /* Is @p such a piece? It is no copy to which anything from outside may lead. */
 static inline bool vf_is_inlined(const struct vf *vf, const struct mp_map_piece *p)
 {
@@ -491,33 +487,6 @@ static inline const struct mp_map_piece *vf_inlined_caller(const struct vf *vf,
 {
 	return vf->map->pieces + vf->inlined[p - vf->map->pieces].behind - 1;
 }
-/* Is @p a part of such code, but not beside the call? */
-bool vf_lies_apart(const struct vf *vf, const struct mp_map_piece *p);
-/* Does an inlined piece stand for the code at @old? Looks at all pieces. */
-bool vf_inlined_holds(const struct vf *vf, uint64_t old);
-/* Does another part of the code that @p belongs to stand for @old, and start at @now? */
-bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now);
-/* Is @now the place of the return that the last part of this code has in the original? Not from itself. */
-bool vf_is_last_return(const struct vf *vf, const struct mp_map_piece *p, uint64_t now);
-/* Make room for what is known of each FDE of the original. Call after the scan. Return: 0, -ENOMEM. */
-int vf_make_answers(const struct vf *vf);
-/* Does the copy @p lack the call at offset @k of the original, its last instruction, since the next
- * piece replaces it? */
-bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
-/* Code that replaces a call, in place of the call. */
-struct vf_inlined_code {
-	uint32_t piece;	     /* its first */
-	uint64_t call;	     /* old address */
-	uint64_t callee;     /* old address of the function that the call leads to */
-	uint64_t start, end; /* new addresses */
-};
-
-/* Does such code begin with piece @i, or at @now, unless it is empty? */
-bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code *code);
-bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *code);
-/* Check that the function from which the inlined piece @p comes may replace the call. Its instructions
- * are compared by verify_pieces. */
-int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p);
 /* Read the unwind data of the output, and find out which personality routines verify knows. */
 int vf_read_unwind(struct vf *vf);
 int vf_check_unwind(const struct vf *vf);
@@ -592,3 +561,4 @@ int vf_check_kept_note(const struct vf *vf, const struct mp_section *a, const st
 int vf_check_pointers(const struct vf *vf);
 
 #endif
+#include "editor/verify/verify_inline_private.h"

@@ -8,14 +8,7 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
-
-struct ctx {
-	const struct vf *vf;
-	const struct vf_fde *old, *new; /* FDEs whose rows and call sites are loaded */
-	struct vf_rows old_rows, new_rows;
-	struct vf_lsda old_lsda, new_lsda;
-};
+#include "editor/verify/verify_unwind_private.h"
 
 static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
 {
@@ -78,7 +71,7 @@ static int check_old_fdes(const struct vf *vf)
 	return 0;
 }
 
-static int load_old(struct ctx *x, const struct vf_fde *fde)
+static int load_old(struct vf_unwinding *x, const struct vf_fde *fde)
 {
 	const struct vf *vf = x->vf;
 	int ret;
@@ -97,7 +90,7 @@ static int load_old(struct ctx *x, const struct vf_fde *fde)
 	return ret;
 }
 
-static int load_new(struct ctx *x, const struct vf_fde *fde)
+static int load_new(struct vf_unwinding *x, const struct vf_fde *fde)
 {
 	const struct vf *vf = x->vf;
 	int ret;
@@ -115,8 +108,7 @@ static int load_new(struct ctx *x, const struct vf_fde *fde)
 	return ret;
 }
 
-/* End of @row. NULL: the address is before the first of @rows. */
-static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
+uint64_t vf_end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 {
 	if (!row)
 		return rows->nr ? rows->row[0].loc : UINT64_MAX;
@@ -124,7 +116,7 @@ static uint64_t end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 }
 
 /* *@len, unless NULL: number of bytes that both rows cover. */
-static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
+static int compare_row(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t *len)
 {
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
 	const struct vf_row *b = vf_rows_at(&x->new_rows, new);
@@ -136,18 +128,17 @@ static int compare_row(struct ctx *x, uint64_t old, uint64_t new, uint64_t *len)
 	if (vf_row_reads_pc(a))
 		return vf_refuse(x->vf, old, "unwind row depends on the program counter");
 	if (len) {
-		uint64_t left = end_of_row(&x->old_rows, a) - old;
+		uint64_t left = vf_end_of_row(&x->old_rows, a) - old;
 
-		*len = end_of_row(&x->new_rows, b) - new;
+		*len = vf_end_of_row(&x->new_rows, b) - new;
 		*len = left < *len ? left : *len;
 	}
 	return 0;
 }
 
-/* End of the row that covers @vaddr. */
-static uint64_t row_end(const struct vf_rows *rows, uint64_t vaddr)
+uint64_t vf_row_end(const struct vf_rows *rows, uint64_t vaddr)
 {
-	return end_of_row(rows, vf_rows_at(rows, vaddr));
+	return vf_end_of_row(rows, vf_rows_at(rows, vaddr));
 }
 
 static uint64_t site_end(const struct vf_lsda *lsda, uint64_t vaddr)
@@ -168,7 +159,7 @@ static uint64_t site_end(const struct vf_lsda *lsda, uint64_t vaddr)
 	return lo < lsda->nr ? lsda->site[lo].start : UINT64_MAX;
 }
 
-static int compare_site(struct ctx *x, uint64_t old, uint64_t new)
+static int compare_site(struct vf_unwinding *x, uint64_t old, uint64_t new)
 {
 	const struct vf_call_site *a = vf_lsda_at(&x->old_lsda, old);
 	const struct vf_call_site *b = vf_lsda_at(&x->new_lsda, new);
@@ -205,7 +196,8 @@ static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
  * Offset k of the copy is offset k of the original, up to the branch at the end. Rows and call
  * sites cover ranges, so one comparison suffices for each range in which nothing changes.
  */
-static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
+static int compare_same(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len,
+			bool sites)
 {
 	uint64_t k, to, same;
 	int ret;
@@ -227,8 +219,7 @@ static int compare_same(struct ctx *x, uint64_t old, uint64_t new, uint64_t len,
 	return 0;
 }
 
-/* All bytes of the branch at @new must have the call site of @old. */
-static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64_t len)
+int vf_compare_sites(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len)
 {
 	int ret = 0;
 
@@ -240,7 +231,7 @@ static int compare_branch_site(struct ctx *x, uint64_t old, uint64_t new, uint64
 /* Check branches behind the common part: re-encoded, inverted or added. None of them can throw.
  * Their row is that of the old branch, or of the place where the block fell through. First, there may
  * be a call through a slot, with the row and the call site of the old call. */
-static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+static int compare_branches(struct vf_unwinding *x, const struct mp_map_piece *p, uint64_t common)
 {
 	uint64_t at = p->new_vaddr + common, end = p->new_vaddr + p->new_size;
 	uint64_t old = p->old_vaddr + common, site = old;
@@ -258,10 +249,10 @@ static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_
 		if (old >= x->old->start + x->old->size)
 			old = x->old->start + x->old->size - 1;
 		ret = compare_row(x, old, at, NULL);
-		if (!ret && row_end(&x->new_rows, at) < at + insn.len)
+		if (!ret && vf_row_end(&x->new_rows, at) < at + insn.len)
 			ret = vf_refuse(x->vf, at, "unwind row changes inside a branch");
 		if (!ret && (x->old_lsda.present || x->new_lsda.present) &&
-		    compare_branch_site(x, site, at, insn.len))
+		    vf_compare_sites(x, site, at, insn.len))
 			ret = vf_refuse(x->vf, at, "a branch in another call site than %#llx",
 					(unsigned long long)site);
 		if (ret)
@@ -275,8 +266,7 @@ static int compare_branches(struct ctx *x, const struct mp_map_piece *p, uint64_
 	return 0;
 }
 
-/* End of the nops that control runs through to the next copy. int3 is never reached. */
-static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
+uint64_t vf_padding_end(const struct vf *vf, const struct mp_map_piece *p)
 {
 	uint64_t at = p->new_vaddr + p->new_size;
 	const uint8_t *b;
@@ -287,24 +277,23 @@ static uint64_t padding_end(const struct vf *vf, const struct mp_map_piece *p)
 	return b && *b != 0xcc ? p[1].new_vaddr : at;
 }
 
-/* In padding that control does not run through, no row may change. */
-static int check_unreached(struct ctx *x, const struct mp_map_piece *p)
+int vf_check_unreached(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
-	uint64_t end = padding_end(x->vf, p), next = end, changes;
+	uint64_t end = vf_padding_end(x->vf, p), next = end, changes;
 
 	if (p + 1 < x->vf->map->pieces + x->vf->map->nr_pieces)
 		next = p[1].new_vaddr;
-	changes = row_end(&x->new_rows, end);
+	changes = vf_row_end(&x->new_rows, end);
 	if (next < x->new->start + x->new->size && changes > end &&changes < next)
 		return vf_refuse(x->vf, end, "unwind row changes in padding");
 	return 0;
 }
 
-static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t common)
+static int compare_padding(struct vf_unwinding *x, const struct mp_map_piece *p, uint64_t common)
 {
 	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
-	uint64_t end = padding_end(x->vf, p);
-	int rc = check_unreached(x, p);
+	uint64_t end = vf_padding_end(x->vf, p);
+	int rc = vf_check_unreached(x, p);
 
 	if (rc)
 		return rc;
@@ -319,54 +308,38 @@ static int compare_padding(struct ctx *x, const struct mp_map_piece *p, uint64_t
 	return 0;
 }
 
-/* All of [@at, @end) has the row of @old. */
-static int compare_range(struct ctx *x, uint64_t old, uint64_t at, uint64_t end)
+int vf_compare_range(struct vf_unwinding *x, uint64_t old, uint64_t at, uint64_t end)
 {
 	int ret = 0;
 
-	for (; !ret && at < end; at = row_end(&x->new_rows, at))
+	for (; !ret && at < end; at = vf_row_end(&x->new_rows, at))
 		ret = compare_row(x, old, at, NULL);
 	return ret;
 }
 
 /* An audit's call of the runtime: the stack pointer is lower there, nowhere else in the stub. */
-static int compare_call(struct ctx *x, uint64_t old, uint64_t call)
+static int compare_call(struct vf_unwinding *x, uint64_t old, uint64_t call)
 {
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
 	const struct vf_row *b = vf_rows_at(&x->new_rows, call);
 
-	if (!a || !b || row_end(&x->new_rows, call) < vf_point_call_end(call) ||
+	if (!a || !b || vf_row_end(&x->new_rows, call) < vf_point_call_end(call) ||
 	    !vf_row_is_lower(a, b))
 		return vf_refuse(x->vf, call,
 				 "unwind row is not that of a call below the red zone");
 	return 0;
 }
 
-/*
- * Inlined instructions, the jump behind them and the padding have the row and the call site of the call
- * that they replace: the stack pointer is the same all the time.
- */
-static int compare_inlined(struct ctx *x, const struct mp_map_piece *p)
-{
-	const struct mp_map_piece *caller = vf_inlined_caller(x->vf, p);
-	uint64_t call = caller->old_vaddr + caller->old_size - VF_CALL_SIZE;
-	int ret = compare_range(x, call, p->new_vaddr, padding_end(x->vf, p));
-
-	if (!ret && (x->old_lsda.present || x->new_lsda.present))
-		ret = compare_branch_site(x, call, p->new_vaddr, p->new_size);
-	return ret ? ret : check_unreached(x, p);
-}
-
 /* A stub throws nothing, and has the same row as the block behind it. */
-static int compare_stub(struct ctx *x, const struct mp_map_piece *p)
+static int compare_stub(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
-	uint64_t end = padding_end(x->vf, p), call = vf_lower_call(x->vf, p);
-	int ret = compare_range(x, p->old_vaddr, p->new_vaddr, call ? call : end);
+	uint64_t end = vf_padding_end(x->vf, p), call = vf_lower_call(x->vf, p);
+	int ret = vf_compare_range(x, p->old_vaddr, p->new_vaddr, call ? call : end);
 
 	if (!ret && call)
 		ret = compare_call(x, p->old_vaddr, call);
 	if (!ret && call)
-		ret = compare_range(x, p->old_vaddr, vf_point_call_end(call), end);
+		ret = vf_compare_range(x, p->old_vaddr, vf_point_call_end(call), end);
 	if (ret)
 		return ret;
 	if (!x->new_lsda.present)
@@ -390,7 +363,7 @@ static bool base_is_readable(const struct vf_lsda *lsda, bool rust)
 		    : (lsda->base_enc & 0x70) != DW_EH_PE_funcrel;
 }
 
-static int check_bases(struct ctx *x, const struct vf_cie *cie)
+static int check_bases(struct vf_unwinding *x, const struct vf_cie *cie)
 {
 	if (cie->reads_as_rust && x->old_lsda.base_enc != DW_EH_PE_omit)
 		return vf_refuse(x->vf, x->old->start, "a table of Rust has a landing pad base");
@@ -400,7 +373,7 @@ static int check_bases(struct ctx *x, const struct vf_cie *cie)
 	return 0;
 }
 
-static int check_piece(struct ctx *x, const struct mp_map_piece *p)
+static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
 	const struct vf *vf = x->vf;
 	/* Inlined instructions belong to the function with the call, whose piece lies before them. */
@@ -413,13 +386,13 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 
 	if (!old || of->old_vaddr + of->old_size > old->start + old->size)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
-	if (padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
+	if (vf_padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
 		return 0;
 	if (old->flags & VF_FDE_SYMBOL_ONLY)
 		return new ? vf_refuse(vf, p->new_vaddr,
 				       "the copy has an FDE, but the original has none")
 			   : 0;
-	if (!new || padding_end(vf, p) > new->start + new->size)
+	if (!new || vf_padding_end(vf, p) > new->start + new->size)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
 				 (unsigned long long)p->old_vaddr);
 	ca = &vf->old_eh.cies[old->cie];
@@ -441,7 +414,7 @@ static int check_piece(struct ctx *x, const struct mp_map_piece *p)
 	if (!p->old_size)
 		return compare_stub(x, p);
 	if (of != p)
-		return compare_inlined(x, p);
+		return vf_compare_inlined(x, p);
 	common = vf->marks->common[p - vf->map->pieces];
 	ret = compare_same(x, p->old_vaddr, p->new_vaddr, common,
 			   x->old_lsda.present || x->new_lsda.present);
@@ -470,10 +443,10 @@ static int check_new_bounds(const struct vf *vf)
 			piece++;
 		if (piece == last || piece->new_vaddr != fde->start)
 			return vf_refuse(vf, fde->start, "an FDE begins where no copy does");
-		while (piece < last && padding_end(vf, piece) < end)
+		while (piece < last && vf_padding_end(vf, piece) < end)
 			piece++;
 		if (piece == last ||
-		    (piece->new_vaddr + piece->new_size != end && padding_end(vf, piece) != end))
+		    (piece->new_vaddr + piece->new_size != end && vf_padding_end(vf, piece) != end))
 			return vf_refuse(vf, end, "an FDE ends where no copy does");
 	}
 	return 0;
@@ -526,7 +499,7 @@ static int find_personalities(const struct vf *vf)
 
 static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
-	struct ctx x = {.vf = vf};
+	struct vf_unwinding x = {.vf = vf};
 	int ret = 0;
 
 	(void)ctx;
@@ -534,6 +507,7 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 		ret = check_piece(&x, &vf->map->pieces[i]);
 	free(x.old_rows.row);
 	free(x.new_rows.row);
+	free(x.callee_rows.row);
 	vf_lsda_fini(&x.old_lsda);
 	vf_lsda_fini(&x.new_lsda);
 	return ret;

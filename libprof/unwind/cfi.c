@@ -524,3 +524,11 @@ int mp_cfi_row_lower(struct mp_cfi_rules *rules, const struct mp_cfi_row *row, i
 	out->cfa = rule_number(&m, &cfa);
 	return m.error;
 }
+
+int mp_cfi_rule_number(struct mp_cfi_rules *rules, const struct mp_cfi_rule *rule, uint16_t *number)
+{
+	struct machine m = {.rules = rules};
+
+	*number = rule_number(&m, rule);
+	return m.error;
+}

@@ -89,5 +89,8 @@ uint32_t mp_cfi_line_at(const struct mp_cfi_table *table, uint64_t off);
  */
 int mp_cfi_row_lower(struct mp_cfi_rules *rules, const struct mp_cfi_row *row, int64_t by,
 		     struct mp_cfi_row *out);
+/* mp_cfi_rule_number - *@number: that of @rule, which is added if it is new. Return: 0, -ENOMEM, -EOPNOTSUPP. */
+int mp_cfi_rule_number(struct mp_cfi_rules *rules, const struct mp_cfi_rule *rule,
+		       uint16_t *number);
 
 #endif

@@ -49,6 +49,11 @@ static int collect_addresses(struct vd *vd)
 					 "information");
 		if (!vf_inlined_code_at(vd->code, i, &code))
 			continue;
+		if (vf_has_frame(vd->code, &map->pieces[i]))
+			return vd_refuse(
+				vd, 0,
+				"code in place of a call has a frame, in a file with debug "
+				"information");
 		if (!vd_grow(&vd->callees, vd->nr_callees, &vd->cap_callees, sizeof(*vd->callees)))
 			return -ENOMEM;
 		vd->callees[vd->nr_callees++] = (struct vd_callee){.vaddr = code.callee};

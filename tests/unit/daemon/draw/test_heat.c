@@ -288,6 +288,7 @@ struct called {
 static const char *const called_builds[] = {
 	"gcc -O2 -fPIE -pie tests/data/leaf.c",
 	"gcc -O2 -fno-pie -no-pie -fcf-protection tests/data/leaf.c",
+	"gcc -O2 -fPIE -pie tests/data/leaf_stack.c",
 };
 
 static void called_build(struct called *c, int variant, uint32_t seed)
@@ -437,7 +438,7 @@ static Suite *heat_suite(void)
 	tcase_add_test(tcase, heat_keeps_samples_that_no_block_holds);
 	tcase_add_loop_test(tcase, heat_after_follows_the_branches_of_the_copies, 0, 2);
 	tcase_add_test(tcase, heat_after_counts_pieces_that_are_no_blocks);
-	tcase_add_loop_test(tcase, heat_after_draws_outputs_in_which_calls_changed, 0, 2);
+	tcase_add_loop_test(tcase, heat_after_draws_outputs_in_which_calls_changed, 0, 3);
 	tcase_add_loop_test(tcase, heat_after_passes_by_stubs, 0, 2);
 	tcase_add_test(tcase, heat_after_takes_any_map);
 	suite_add_tcase(suite, tcase);

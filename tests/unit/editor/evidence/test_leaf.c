@@ -9,7 +9,18 @@
 #include "tests/support/compile.h"
 #include "tests/unit/suite.h"
 
-/* Each function named leaf_... may replace a call, each named other_... may not. */
+/* Assembler macros for functions with a frame */
+static const char macros[] =
+	".macro save reg\n push %\\reg\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %\\reg, 0\n .endm\n"
+	".macro back reg\n pop %\\reg\n .cfi_adjust_cfa_offset -8\n .cfi_restore %\\reg\n .endm\n"
+	".macro lower n\n sub $\\n, %rsp\n .cfi_adjust_cfa_offset \\n\n .endm\n"
+	".macro raise n\n add $\\n, %rsp\n .cfi_adjust_cfa_offset -\\n\n .endm\n"
+	".macro cfa n\n .cfi_adjust_cfa_offset \\n\n .endm\n";
+
+/*
+ * Each function named leaf_..., saves_... or stack_... may replace a call, each named other_... may not. saves_... uses
+ * the stack, but no address in it; in place of a call of stack_..., the stack pointer is lowered.
+ */
 static const char *const functions[][2] = {
 	{"leaf_plain", "lea (%rdi,%rsi), %eax; ret"},
 	{"leaf_nothing", "ret"},
@@ -35,14 +46,62 @@ static const char *const functions[][2] = {
 	{"leaf_many", ".rept 9; test %edi, %edi; je 1f; inc %eax; 1: nop; .endr; ret"},
 	{"leaf_far",
 	 "test %edi, %edi; je 1f; .rept 14; movabs $0x1122334455667788, %rax; .endr; 1: ret"},
+	{"saves_red_zone", "mov %rdi, -8(%rsp); mov -128(%rsp), %rax; ret"},
+	{"saves_register", "save rbx; mov %rdi, %rbx; lea (%rbx,%rsi), %rax; back rbx; ret"},
+	{"saves_constant", "push $5; cfa 8; pop %rax; cfa -8; ret"},
+	{"saves_frame_pointer", "save rbp; mov %rdi, %rbp; lea 1(%rbp), %rax; back rbp; ret"},
+	{"saves_around_branch",
+	 "save rbx; test %edi, %edi; je 1f; mov %rsi, %rbx; 1: mov %rbx, %rax; back rbx; ret"},
+	{"saves_behind_branch",
+	 "test %edi, %edi; je 1f; save rbx; mov %rsi, %rbx; back rbx; 1: ret"},
+	{"saves_twice",
+	 "save rbx; test %edi, %edi; je 1f; back rbx; ret; 1: cfa 8; .cfi_offset %rbx, -16; back rbx; ret"},
+	{"saves_in_frame",
+	 "lea -24(%rsp), %rsp; cfa 24; mov %rdi, 8(%rsp); mov 16(%rsp), %rax; lea 24(%rsp), %rsp; cfa -24; ret"},
+	{"stack_sum", "lower 24; mov %rdi, 8(%rsp); mov 16(%rsp), %rax; raise 24; ret"},
+	{"stack_argument", "mov 8(%rsp), %rax; ret"},
+	{"stack_behind_frame", "lower 24; mov 32(%rsp), %rax; mov %rax, 40(%rsp); raise 24; ret"},
+	{"stack_address", "lower 24; mov %rsp, %rax; movb $1, (%rax); raise 24; ret"},
+	{"stack_address_below", "lea -24(%rsp), %rax; mov %rdi, (%rax); ret"},
+	{"stack_vector", "movups %xmm0, -24(%rsp); movups -24(%rsp), %xmm1; ret"},
+	{"stack_array", "mov %edi, -64(%rsp,%rsi,4); mov -64(%rsp,%rdx,4), %eax; ret"},
+	{"stack_element", "lea -64(%rsp,%rdi,8), %rdx; mov %esi, (%rdx); ret"},
+	{"stack_loop",
+	 "save rbx; lower 16; 1: mov %rdi, (%rsp); dec %edi; jne 1b; mov (%rsp), %rbx; raise 16; back rbx; ret"},
+	{"other_return_half", "lower 8; mov 12(%rsp), %eax; raise 8; ret"},
+	{"other_return_part", "movups -4(%rsp), %xmm0; ret"},
+	{"other_return_place", "lower 24; lea 24(%rsp), %rax; raise 24; ret"},
+	{"other_far_below", "mov -136(%rsp), %rax; ret"},
+	{"other_frame",
+	 "save rbp; mov %rsp, %rbp; .cfi_def_cfa_register %rbp; mov (%rdi), %eax; pop %rbp; .cfi_def_cfa %rsp, 8; ret"},
+	{"other_frame_copy", "save rbp; mov %rsp, %rbp; mov (%rbp), %rax; back rbp; ret"},
+	{"other_frame_place", "save rbp; lea 8(%rsp), %rbp; mov (%rbp), %rax; back rbp; ret"},
+	{"other_align", "lower 24; and $-32, %rsp; raise 24; ret"},
+	{"other_variable", "sub %rdi, %rsp; add %rdi, %rsp; ret"},
+	{"other_above", "pop %rax; cfa -8; push %rax; cfa 8; ret"},
+	{"other_unbalanced", "push %rax; cfa 8; ret"},
+	{"other_two_depths", "test %edi, %edi; je 1f; push %rax; cfa 8; 1: pop %rax; cfa -8; ret"},
+	{"other_late_row", "save rbx; pop %rbx; nop; cfa -8; .cfi_restore %rbx; ret"},
+	{"other_memory_push", "pushq (%rdi); cfa 8; pop %rax; cfa -8; ret"},
+	{"other_short_push", "pushw %ax; cfa 2; popw %ax; cfa -2; ret"},
+	{"other_pop_stack", "push %rax; cfa 8; pop %rsp; cfa -8; ret"},
+	{"other_set", "mov %rdi, %rsp; ret"},
+	{"other_set_place", "lea (%rdi), %rsp; ret"},
+	{"other_set_element", "lea -64(%rsp,%rdi), %rsp; ret"},
+	{"other_exchange", "xchg %rsp, %rax; xchg %rsp, %rax; ret"},
+	{"other_compare", "cmp %rsp, %rdi; sete %al; ret"},
+	{"other_bit", "bt %rax, -16(%rsp); setc %al; ret"},
+	{"other_short_address", "mov -8(%esp), %rax; ret"},
+	{"other_segment", "mov %fs:-8(%rsp), %rax; ret"},
+	{"other_enter", "enter $0, $0; leave; ret"},
+	{"other_table",
+	 ".cfi_personality 0x9b, routine; .cfi_lsda 0x1b, data; save rbx; back rbx; ret"},
 	{"other_pop", "ret $8"},
 	{"other_bnd", "bnd ret"},
-	{"other_argument", "mov 8(%rsp), %rax; ret"},
 	{"other_return_address", "mov (%rsp), %rax; ret"},
-	{"other_red_zone", "mov %rdi, -8(%rsp); ret"},
 	{"other_stack_pointer", "mov %rsp, %rax; ret"},
 	{"other_part", "movzbl %spl, %eax; ret"},
-	{"other_index", "lea (%rsp,%rdi), %rax; ret"},
+	{"other_index", "lea (%rsp,%rdi), %eax; ret"},
 	{"other_push", "push %rbx; pop %rbx; ret"},
 	{"other_flags", "pushf; pop %rax; ret"},
 	{"other_leave", "leave; ret"},
@@ -91,7 +150,8 @@ static struct mp_elf *open_program(char *path)
 	snprintf(name, sizeof(name), "%s/morph-leaf-%d.s", dir ? dir : "/tmp", (int)getpid());
 	f = fopen(name, "w");
 	ck_assert_ptr_nonnull(f);
-	fputs(".data\ndata: .quad 0\n.text\n", f);
+	fputs(macros, f);
+	fputs(".data\ndata: .quad 0\nroutine: .quad __gcc_personality_v0\n.text\n", f);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		const char *name = functions[i][0];
 
@@ -126,8 +186,11 @@ START_TEST(leaf_knows_which_functions_may_replace_calls)
 		const char *name = cfg->funcs[f].name;
 		struct me_leaf leaf;
 
-		if (starts_with(name, "leaf_")) {
+		if (starts_with(name, "leaf_") || starts_with(name, "saves_") ||
+		    starts_with(name, "stack_")) {
 			ck_assert_msg(me_leaf_find(cfg, f, &leaf), "%s", name);
+			ck_assert_msg(leaf.frame == !starts_with(name, "leaf_"), "%s", name);
+			ck_assert_msg(leaf.lowers == starts_with(name, "stack_"), "%s", name);
 			ck_assert_uint_eq(leaf.func, f);
 			ck_assert_msg(leaf.size == 0 || !strstr(name, "nothing"), "%s", name);
 			nr[0]++;
@@ -142,8 +205,8 @@ START_TEST(leaf_knows_which_functions_may_replace_calls)
 			nr[3]++;
 		}
 	}
-	ck_assert_uint_eq(nr[0], 21);
-	ck_assert_uint_eq(nr[1], 34);
+	ck_assert_uint_eq(nr[0], 21 + 17);
+	ck_assert_uint_eq(nr[1], 32 + 26);
 	ck_assert_uint_eq(nr[2], 2);
 	ck_assert_uint_eq(nr[3], 4);
 	mp_cfg_free(cfg);
@@ -204,6 +267,7 @@ static const struct shape shapes[] = {
 	{"leaf_padded", 3, {1, 3, 3}, {2, 3, 3}, {2, 2, 0}, 8},
 	{"leaf_near_branches", 3, {1, 2, 3}, {2, 2, 3}, {2, 0, 0}, 7},
 	{"leaf_loop", 2, {1, 2}, {0, 2}, {2, 0}, 4},
+	{"saves_behind_branch", 3, {1, 2, 3}, {2, 2, 3}, {2, 0, 0}, 9},
 };
 
 START_TEST(leaf_has_short_branches_between_parts)
@@ -238,6 +302,40 @@ START_TEST(leaf_has_short_branches_between_parts)
 		}
 	}
 	ck_assert_uint_eq(leaf.size, shape->size);
+	mp_cfg_free(cfg);
+	mp_elf_close(elf);
+	unlink(path);
+}
+END_TEST
+
+/* All returns lead to the instruction that raises the stack pointer. */
+START_TEST(leaf_raises_the_stack_pointer_at_its_end)
+{
+	static const uint8_t raise[] = {0x48, 0x8d, 0x64, 0x24, 0x08};
+	const struct mp_cfg_options options = {0};
+	uint8_t end[ME_LEAF_END_MAX];
+	char path[256];
+	struct mp_elf *elf = open_program(path);
+	struct mp_cfg *cfg;
+	struct mp_err err;
+	uint32_t nr = 0;
+
+	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
+		const struct me_leaf_part *last;
+		struct me_leaf leaf;
+
+		if (!starts_with(cfg->funcs[f].name, "stack_"))
+			continue;
+		ck_assert(me_leaf_find(cfg, f, &leaf));
+		last = &leaf.parts[leaf.nr_parts - 1];
+		ck_assert_uint_eq(leaf.parts[0].off, ME_LEAF_ADJUST_SIZE);
+		ck_assert_uint_eq(me_leaf_end(&leaf, leaf.nr_parts - 1, 0, end), sizeof(raise));
+		ck_assert_mem_eq(end, raise, sizeof(raise));
+		ck_assert_uint_eq(last->off + last->size + sizeof(raise), leaf.size);
+		nr++;
+	}
+	ck_assert_uint_eq(nr, 9);
 	mp_cfg_free(cfg);
 	mp_elf_close(elf);
 	unlink(path);
@@ -307,6 +405,7 @@ static Suite *leaf_suite(void)
 	tcase_add_test(tc, leaf_has_neither_landing_nor_return);
 	tcase_add_loop_test(tc, leaf_has_short_branches_between_parts, 0,
 			    (int)(sizeof(shapes) / sizeof(shapes[0])));
+	tcase_add_test(tc, leaf_raises_the_stack_pointer_at_its_end);
 	tcase_add_test(tc, leaf_has_long_branches_between_parts_that_lie_apart);
 	suite_add_tcase(suite, tc);
 	return suite;

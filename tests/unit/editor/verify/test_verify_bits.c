@@ -16,6 +16,7 @@
 #include "tests/unit/verify_pair.h"
 
 #define LEAVES	"g++ -x c++ -O2 -fnon-call-exceptions -Wl,-z,noseparate-code tests/data/leaf.c"
+#define STACKS	"gcc -O2 tests/data/leaf_stack.c"
 #define MUTANTS "g++ -O2 -Wl,-z,noseparate-code tests/data/mutants.cc"
 
 /* A class of bits that mean nothing to program, loader and unwinder. */
@@ -283,15 +284,19 @@ static void build(struct pair *p, int variant)
 {
 	char command[200];
 
-	snprintf(command, sizeof(command), "%s%s", variant & 512 ? LEAVES : MUTANTS,
+	snprintf(command, sizeof(command), "%s%s",
+		 variant & 1024	 ? STACKS
+		 : variant & 512 ? LEAVES
+				 : MUTANTS,
 		 variant & 8   ? " -fPIC -shared -Wl,-z,separate-code"
 		 : variant & 1 ? " -fno-pie -no-pie"
 			       : " -fPIE -pie");
-	if (variant & (4 | 16 | 512)) {
+	if (variant & (4 | 16 | 512 | 1024)) {
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
 		pair_make(p, command, 3,
-			  variant & 512	  ? PAIR_INLINED
+			  variant & 1024  ? PAIR_DIVIDED
+			  : variant & 512 ? PAIR_INLINED
 			  : variant & 128 ? PAIR_AUDITS
 			  : variant & 256 ? PAIR_CALLS
 			  : variant & 64  ? PAIR_THREADS
@@ -352,6 +357,13 @@ END_TEST
 START_TEST(verify_refuses_every_flipped_bit_of_what_lacks_calls)
 {
 	refuse_every_bit(512 | _i);
+}
+END_TEST
+
+/* Functions that use the stack in place of all calls of them */
+START_TEST(verify_refuses_every_flipped_bit_of_what_has_frames_in_place_of_calls)
+{
+	refuse_every_bit(1024 | _i);
 }
 END_TEST
 
@@ -542,6 +554,9 @@ static Suite *verify_bits_suite(void)
 
 	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
 	tcase_add_loop_test(inlined, verify_refuses_every_flipped_bit_of_what_lacks_calls, 0, 4);
+	tcase_add_loop_test(inlined,
+			    verify_refuses_every_flipped_bit_of_what_has_frames_in_place_of_calls,
+			    2, 4);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_counts_for_each_thread);
 	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_has_two_versions);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* leaf_private - instructions of functions that may replace calls. Included by leaf.c and leaf_stack.c only. */
+#ifndef ME_LEAF_PRIVATE_H
+#define ME_LEAF_PRIVATE_H
+
+#include <Zydis/Zydis.h>
+
+#include "editor/evidence/leaf.h"
+
+/* One instruction with all of its operands. */
+struct me_leaf_insn {
+	ZydisDecodedInstruction z;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+bool me_leaf_decode(const uint8_t *bytes, uint64_t avail, struct me_leaf_insn *f);
+/* Is @reg the stack pointer, or a part of it? */
+bool me_leaf_is_stack_pointer(ZydisRegister reg);
+/* Is the whole effect of such instructions on registers, flags and the memory that they name? */
+bool me_leaf_is_known(const ZydisDecodedInstruction *z);
+/*
+ * me_leaf_find_stack - is every use of the stack by @leaf understood? Then sets @frame and @lowers; the parts must be
+ * placed again.
+ */
+bool me_leaf_find_stack(const struct mp_cfg *cfg, struct me_leaf *leaf);
+
+#endif

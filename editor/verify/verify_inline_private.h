@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_inline_private - functions in place of calls of them. Included by verify_private.h only.
+ */
+#ifndef ME_VERIFY_INLINE_PRIVATE_H
+#define ME_VERIFY_INLINE_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libprof/note/map.h"
+
+struct vf;
+struct vf_fde;
+
+/* Bytes of a direct call. */
+#define VF_CALL_SIZE 5
+/* Find the pieces that stand in place of a call. Return: 0, -ENOMEM. */
+int vf_find_inlined(struct vf *vf);
+/* Is @p a part of such code, but not beside the call? */
+bool vf_lies_apart(const struct vf *vf, const struct mp_map_piece *p);
+/* Does an inlined piece stand for the code at @old? Looks at all pieces. */
+bool vf_inlined_holds(const struct vf *vf, uint64_t old);
+/* Does another part of the code that @p belongs to stand for @old, and start at @now? */
+bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now);
+/* Is @now the place of the return that the last part of this code has in the original? Not from itself. */
+bool vf_is_last_return(const struct vf *vf, const struct mp_map_piece *p, uint64_t now);
+/* Make room for what is known of each FDE of the original. Call after the scan. Return: 0, -ENOMEM. */
+int vf_make_answers(const struct vf *vf);
+/* Does the copy @p lack the call at offset @k of the original, its last instruction, since the next
+ * piece replaces it? */
+bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
+/* Code that replaces a call, in place of the call. */
+struct vf_inlined_code {
+	uint32_t piece;	     /* its first */
+	uint64_t call;	     /* old address */
+	uint64_t callee;     /* old address of the function that the call leads to */
+	uint64_t start, end; /* new addresses */
+};
+
+/* Does such code begin with piece @i, or at @now, unless it is empty? */
+bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code *code);
+bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *code);
+/* Check that the function from which the inlined piece @p comes may replace the call. Its instructions
+ * are compared by verify_pieces. */
+int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p);
+/*
+ * Is the stack pointer lowered in place of the call that the copy @p lacks, as the call does? The parts behind @p then
+ * have their original stack pointer.
+ */
+bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p);
+/* Bytes of the instruction that lowers it, and of the one that raises it again, in place of the last return. */
+#define VF_ADJUST_SIZE 5
+/* Does @p have, at offset @k, the instruction that raises the stack pointer again? */
+bool vf_raises(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
+/*
+ * verify_stack.c: check how the function of @fde uses the stack, in all parts of the code that begins with piece
+ * @first. @lowered: vf_lowers(). Return: 0, -ENOMEM, or a refusal.
+ */
+int vf_check_stack(const struct vf *vf, uint32_t first, const struct vf_fde *fde, bool lowered);
+/* Is @p the last part beside the call? From it, control goes on behind the call. */
+bool vf_is_last_part(const struct vf *vf, const struct mp_map_piece *p);
+/* Does an instruction of the code that @p belongs to have another stack pointer, or saved registers? */
+bool vf_has_frame(const struct vf *vf, const struct mp_map_piece *p);
+
+#endif
