@@ -6,6 +6,8 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <iconv.h>
+#include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +228,19 @@ static int open_package(const char *path, const char *name, struct mp_err *err)
 	return -EBADMSG;
 }
 
+/*
+ * Archives by POSIX have names in UTF-8, which their reader converts. The C library reads files for the first
+ * conversion, which the confined process cannot do. So it is made here, and stays.
+ */
+static void load_conversion(void)
+{
+	static bool is_loaded;
+
+	if (!is_loaded)
+		iconv_open(nl_langinfo(CODESET), "UTF-8");
+	is_loaded = true;
+}
+
 static int run(const char *path, const char *name, const struct task *task, int out_fd,
 	       const struct md_package_look *look, struct mp_err *err)
 {
@@ -242,6 +257,7 @@ static int run(const char *path, const char *name, const struct task *task, int 
 	c.in_fd = open_package(path, name, err);
 	if (c.in_fd < 0)
 		return c.in_fd;
+	load_conversion();
 	r = md_confined_run(&c, &why);
 	close(c.in_fd);
 	return say(r, name, &why, err);

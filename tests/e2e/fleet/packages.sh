@@ -166,6 +166,14 @@ for how in gzip zstd none; do
 	rm -r tree
 done
 
+# Other makers of packages than dpkg-deb write archives by POSIX, whose long names stand in headers of their own.
+mkdir -p by-posix posix "tree/usr/bin/$(printf 'long%.0s' {1..60})"
+cp prog tree/usr/bin/long*/
+(cd posix && ar x ../linked/tool_1_amd64.deb && tar --format=pax -C ../tree -cJf data.tar.xz . &&
+	ar rc ../by-posix/tool_1_amd64.deb debian-binary control.tar.xz data.tar.xz) || fail "no package by POSIX"
+rm -r tree
+taken 0 "a package by POSIX" --packages=by-posix
+
 # ---- mirrors: the archive of debug information lists build-ids, and depends on the package
 mkdir mirror debug
 with second prog
@@ -175,11 +183,18 @@ package mirror/pool/main/o/other other 3
 mkdir -p tree/usr/lib/debug && cp prog.debug tree/usr/lib/debug/
 package debug/pool/main/t/tool tool-dbgsym 1:2.0-1+deb12u1 "Depends: tool (= 1:2.0-1+deb12u1)" \
 	"Build-Ids: 00112233445566778899aabbccddeeff00112233 $id" "Auto-Built-Package: debug-symbols"
+# fresh FILE: a changed file has a later time. Servers compare seconds, and this test changes files faster.
+later=$(($(date +%s) + 86400))
+fresh() {
+	later=$((later + 60))
+	touch -d "@$later" "$1"
+}
 # index ROOT SUITE: the archive's index
 index() {
 	mkdir -p "$1/dists/$2/main/binary-amd64"
 	(cd "$1" && dpkg-scanpackages --multiversion pool 2>../scan.txt) >"$1/dists/$2/main/binary-amd64/Packages"
 	[ -s "$1/dists/$2/main/binary-amd64/Packages" ] || fail "no index: $(cat scan.txt)"
+	fresh "$1/dists/$2/main/binary-amd64/Packages"
 }
 index mirror bookworm
 index debug bookworm-debug
@@ -214,7 +229,7 @@ taken 0 "mirrors by http again" "${by_http[@]}"
 [ "$(asked Packages.xz 200)" = 1 ] && [ "$(asked Packages.xz 304)" -ge 1 ] || fail "an index was read again: $(cat http.log)"
 # An index that changed is read again.
 sed -i 's/^Filename: .*tool.*/Filename: pool\/gone.deb/' mirror/dists/bookworm/main/binary-amd64/Packages
-touch -d '1 hour' mirror/dists/bookworm/main/binary-amd64/Packages
+fresh mirror/dists/bookworm/main/binary-amd64/Packages
 gzip -kf mirror/dists/bookworm/main/binary-amd64/Packages
 taken 1 "a package that is gone" "${by_http[@]}"
 says out.txt "pool/gone.deb: the server says 404$"
@@ -240,12 +255,14 @@ says out.txt "tool_.*deb: has another SHA-256 than the index says$"
 cp bad/cut_1_amd64.deb "$deb"
 sed -i "/^Filename: .*tool/,/^\$/{s/^Size: .*/Size: $(stat -c %s "$deb")/; s/^SHA256: .*/SHA256: $(sha256sum "$deb" | cut -d' ' -f1)/}" \
 	mirror/dists/bookworm/main/binary-amd64/Packages
+fresh mirror/dists/bookworm/main/binary-amd64/Packages
 taken 1 "a package cut short that the index describes" "${by_http[@]}"
 says out.txt "is damaged or cut short$"
 cp whole.deb "$deb"
 index mirror bookworm
 rm debug/dists/bookworm-debug/main/binary-amd64/Packages
 head -c 200 debug/dists/bookworm-debug/main/binary-amd64/Packages.xz >cut && mv cut debug/dists/bookworm-debug/main/binary-amd64/Packages.xz
+fresh debug/dists/bookworm-debug/main/binary-amd64/Packages.xz
 taken 1 "an index cut short" "${by_http[@]}"
 says out.txt "is damaged or cut short$"
 index debug bookworm-debug
