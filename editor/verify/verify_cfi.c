@@ -470,6 +470,18 @@ static bool compose_rule(const struct vf_rule *call, const struct vf_rule *row,
 	return true;
 }
 
+/* Is @row that of a function's entry: nothing is saved, and the stack pointer is at the return address? */
+static bool is_entry_row(const struct vf_row *row, uint64_t rsp, int ra)
+{
+	if (row->cfa.kind != VF_RULE_OFFSET || row->cfa_reg != rsp || row->cfa.off != 8 ||
+	    row->args_size || row->reg[ra].kind != VF_RULE_OFFSET || row->reg[ra].off != -8)
+		return false;
+	for (int i = 0; i < VF_NR_REGS; i++)
+		if (i != ra && row->reg[i].kind != VF_RULE_SAME)
+			return false;
+	return true;
+}
+
 bool vf_row_compose(const struct vf_row *call, const struct vf_row *row, int64_t raised,
 		    struct vf_row *want)
 {
@@ -482,6 +494,9 @@ bool vf_row_compose(const struct vf_row *call, const struct vf_row *row, int64_t
 	int64_t below = call->cfa.off - raised;
 
 	*want = *call;
+	/* All registers are as before the call, so the call's row holds, whatever its rules are. */
+	if (raised == 8 && is_entry_row(row, RSP, RA))
+		return true;
 	if (call->cfa.kind != VF_RULE_OFFSET || row->cfa.kind != VF_RULE_OFFSET ||
 	    row->cfa_reg != RSP || row->args_size || call->reg[RSP].kind != VF_RULE_SAME ||
 	    row->reg[RSP].kind != VF_RULE_SAME || row->reg[RA].kind != VF_RULE_OFFSET ||

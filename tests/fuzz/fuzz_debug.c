@@ -48,7 +48,7 @@ static uint16_t leaf_at_end(struct program *p, const struct mp_block *block)
 		return 0;
 	func = mp_cfg_func_at(p->cfg, insn.target);
 	if (func == MP_NONE || p->cfg->funcs[func].vaddr != insn.target ||
-	    p->plan.nr_leaves == UINT16_MAX || !me_leaf_find(p->cfg, func, leaf) ||
+	    p->plan.nr_leaves == UINT16_MAX || !me_leaf_find(p->cfg, func, leaf) || leaf->frame ||
 	    !me_leaf_caller(p->cfg, block->func))
 		return 0;
 	return (uint16_t)++p->plan.nr_leaves;

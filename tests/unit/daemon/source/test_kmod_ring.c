@@ -374,7 +374,7 @@ START_TEST(later_types_are_skipped_by_their_size)
 	struct writer *w = &writers[0];
 	size_t pos = 0;
 
-	put_task(w, MORPH_REC_USER_STACK + 1, 64, 10, 5, 1);
+	put_task(w, MORPH_REC_MODULE_CALLS + 1, 64, 10, 5, 1);
 	put_task(w, 999, 8, 0, 0, 0);
 	put_exec(w, 20, 5, 1);
 	read_all();
