@@ -49,16 +49,16 @@ sampled s.db work 2000 ./work 60000
 
 # An audit that knows the functions; then the verdicts are written into the store.
 command_ends 0 instrument morph-optimize instrument --kind=audit --all --only=first,second,third --counts="$dir/ring" --report=none work -o work.a
-# A busy machine interrupts most pairs of windows, and the reader finds the file of the ring only while a process runs.
-# So the program runs until there is a pair, and the functions have addresses.
+# A busy machine interrupts most pairs of windows, and the reader looks for the program every few seconds, while one
+# runs. So the program runs until there is a pair, and the functions have addresses.
 is_enough() { [ "$(sqlite3 a.db 'SELECT max(pairs) > 0 AND min(vaddr) > 0 FROM program_audit_effect')" = 1 ]; }
 for _ in {1..10}; do
 	rm -f a.db*
 	morphd run --audit=ring --db=a.db >/dev/null 2>err.txt &
 	reader=$!
 	audit_listens $reader
-	for _ in {1..5}; do
-		./work.a 20000 >/dev/null
+	for _ in {1..3}; do
+		./work.a 100000 >/dev/null
 	done
 	kill -INT $reader
 	wait $reader || fail "the reader ended with $?: $(cat err.txt)"
