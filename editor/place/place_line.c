@@ -9,7 +9,7 @@
 
 /* Only this much of a longer run is kept together. */
 #define MAX_RUN_LINES 2
-/* Of a sequence with more runs and loops, only so many are looked at. */
+/* A sequence may have more runs and loops. Only the first of them, as many as this, decide its place. */
 #define MAX_SPANS 64
 
 /* Code that executes as a whole. */

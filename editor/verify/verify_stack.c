@@ -217,7 +217,7 @@ static int arrive(struct walk *w, uint64_t old)
 	return vf_refuse(w->vf, old, "an inlined function lacks a part");
 }
 
-/* What comes behind the last instruction of a part */
+/* Follows control to the parts that may execute behind this one, or checks the return that ends it. */
 static int leave(struct walk *w, const struct vf_insn *last, uint64_t end)
 {
 	int ret;

@@ -184,7 +184,7 @@ static int work(struct md_build *build, const struct options *o)
 	return r == -1 ? MD_FLEET_DONE : r;
 }
 
-/* What packages need beside their places. Return: exit status. */
+/* Makes the cache of packages ready, and reads the salt that names of files are hashed with. Return: exit status. */
 static int ready_packages(struct options *o)
 {
 	const char *salt_file = o->salt_file ? o->salt_file : o->access.config.salt_file;

@@ -15,7 +15,7 @@
 /* The place that is no directory: what DEBUGINFOD_URLS says. */
 #define MD_ORIGINAL_DEBUGINFOD "debuginfod"
 
-/* Where originals are. Packages are searched last: they cost most. */
+/* The places where a builder looks for originals. It searches packages last, since these cost most. */
 struct md_original_places {
 	const char *const *places; /* directories, or MD_ORIGINAL_DEBUGINFOD */
 	size_t nr;

@@ -37,7 +37,7 @@ static int http_status(const char *path)
 	return atoi(text);
 }
 
-/* What curl's exit status and the server's answer mean. */
+/* Turns curl's exit status and the server's answer into a result. */
 static int outcome(const struct md_child_result *result, const char *url, int http,
 		   struct mp_err *err)
 {

@@ -21,7 +21,7 @@
 /* The largest window of xz and zstd, and one file. */
 #define MEMORY	(MD_PACKAGE_FILE_MAX + (UINT64_C(256) << 20))
 #define SECONDS 900
-/* Of one package: no package has more. */
+/* The programs of one package. A package that has more is refused. */
 #define IDS_MAX 65536
 
 enum outcome {

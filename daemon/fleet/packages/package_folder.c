@@ -114,14 +114,13 @@ static bool is_known(struct search *s, const char *path, const struct stat *st)
 	return known;
 }
 
-static bool note_file(struct search *s, sqlite3_stmt *stmt, const struct mp_id *id, int64_t package)
+static bool note_file(sqlite3_stmt *stmt, const struct mp_id *id, int64_t package)
 {
 	sqlite3_reset(stmt);
 	/* Bytes of a zero-length blob are never looked at, but NULL would be NULL. */
 	sqlite3_bind_blob(stmt, 1, id->build_id, id->build_id_len, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 2, (int64_t)id->text_hash);
 	sqlite3_bind_int64(stmt, 3, package);
-	(void)s;
 	return sqlite3_step(stmt) == SQLITE_DONE;
 }
 
@@ -169,7 +168,7 @@ static int note(struct search *s, const char *path, const struct stat *st, const
 	ok = ok && sqlite3_prepare_v2(s->db, "INSERT OR IGNORE INTO file VALUES (?, ?, ?)", -1,
 				      &stmt, NULL) == SQLITE_OK;
 	for (size_t i = 0; i < nr && ok; i++)
-		ok = note_file(s, stmt, &ids[i], package);
+		ok = note_file(stmt, &ids[i], package);
 	sqlite3_finalize(stmt);
 	if (!ok || sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
 		r = fail_db(s, err);

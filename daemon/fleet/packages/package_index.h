@@ -25,7 +25,7 @@ struct md_package_name {
 	char version[128]; /* "": any */
 };
 
-/* What an index is asked for: all fields are alternatives. */
+/* An entry of an index answers the query if it has the build-id, or one of the names. */
 struct md_package_query {
 	const char *build_id;		     /* hexadecimal; NULL: none */
 	const struct md_package_name *names; /* packages with one of these names */

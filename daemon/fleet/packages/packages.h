@@ -16,7 +16,7 @@
 #define MD_PACKAGE_PLACES_MAX	  16
 #define MD_PACKAGE_COMPONENTS_MAX 8
 
-/* Where packages are. */
+/* One place that has packages: an archive, or a folder. */
 struct md_package_place {
 	char *words;	   /* holds the text of the others */
 	const char *base;  /* a directory or an URL, without a slash at its end */

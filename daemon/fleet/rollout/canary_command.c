@@ -35,7 +35,7 @@ enum action {
 static const char *const action_names[NR_ACTIONS] = {"list",	"step", "policy", "start",
 						     "promote", "hold", "resume", "withdraw"};
 
-/* Of a policy: more than it has columns. */
+/* A command changes at most so many settings of a policy, which has fewer. */
 #define CHANGES_MAX 32
 
 struct options {

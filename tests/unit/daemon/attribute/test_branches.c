@@ -323,7 +323,7 @@ static uint32_t take_calls(const struct morph_module_call *calls, uint32_t first
 	r->nr = nr;
 	memcpy(r->calls, calls, nr * sizeof(*calls));
 	ck_assert_int_eq(md_modcache_add_calls_record(mc, r), ret);
-	/* What is believed is written, and reads back the same. */
+	/* A module with a believed map is written with its calls, and reading them gives the same calls. */
 	said.size = 0;
 	ck_assert_int_eq(md_modcache_write_records(mc, md_modcache_file(mc, 1), &said), 0);
 	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {

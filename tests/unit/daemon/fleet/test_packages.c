@@ -133,7 +133,7 @@ START_TEST(long_values_and_many_entries_are_bounded)
 	fclose(f);
 	ck_assert_int_eq(read_text(text, &query, &e, &nr), 0);
 	ck_assert_uint_eq(nr, 256);
-	/* What does not fit is left out, not cut. */
+	/* A version that does not fit is left out; it is not cut. */
 	ck_assert_str_eq(e[200].is.version, "");
 	free(e);
 	free(text);
