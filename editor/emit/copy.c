@@ -162,6 +162,21 @@ static int write_code(const struct mp_cfg *cfg, const struct me_placement *place
 	return rc ? rc : write_pointers(cfg, placement, redirects, code, out);
 }
 
+/* Where the call at the end of part @i leads, if there is one. @vaddr: the new address of that end. */
+static int write_call(const struct mp_cfg *cfg, const struct me_placement *placement,
+		      const struct me_leaf *leaf, uint8_t i, uint64_t vaddr, uint8_t *out)
+{
+	const struct me_leaf_part *part = &leaf->parts[i];
+	uint8_t field = me_leaf_call_field(leaf, i);
+	uint64_t target = me_leaf_callee(part);
+
+	if (!field)
+		return 0;
+	if (!part->via_slot)
+		target = me_place_of(cfg, placement, target);
+	return me_put_rel32(out + field, vaddr + field + 4, target) ? 0 : -ERANGE;
+}
+
 /* The instructions of the called function, in place of the call. */
 static int write_inlined(const struct mp_cfg *cfg, const struct me_placement *placement,
 			 const struct me_redirects *redirects, const struct me_copy *copy,
@@ -181,11 +196,14 @@ static int write_inlined(const struct mp_cfg *cfg, const struct me_placement *pl
 		me_leaf_put_lower(out);
 	for (; i < end_part && !rc; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
+		uint32_t behind = part->off + part->size;
 
 		rc = write_code(cfg, placement, redirects,
 				&(struct code){part->vaddr, part->size, vaddr + part->off},
 				out + part->off);
-		memcpy(out + part->off + part->size, end, me_leaf_end(leaf, i, apart, end));
+		memcpy(out + behind, end, me_leaf_end(leaf, i, apart, end));
+		if (!rc)
+			rc = write_call(cfg, placement, leaf, i, vaddr + behind, out + behind);
 	}
 	return rc;
 }

@@ -7,6 +7,8 @@
 
 #include "editor/evidence/leaf.h"
 
+_Static_assert(ME_LEAF_NEVER == ME_PLACED_NEVER, "unwind knows parts whose frame does not end");
+
 static void describe(const struct me_leaf *leaf, uint8_t first, uint8_t end, uint16_t size,
 		     struct me_placed_part *parts, struct me_placed_frame *frame)
 {
@@ -16,7 +18,7 @@ static void describe(const struct me_leaf *leaf, uint8_t first, uint8_t end, uin
 					  .size = size};
 	for (uint8_t i = first; i < end; i++)
 		parts[i] = (struct me_placed_part){leaf->parts[i].vaddr, leaf->parts[i].off,
-						   leaf->parts[i].size};
+						   leaf->parts[i].size, me_leaf_frame_end(leaf, i)};
 }
 
 int me_inlined_frames_init(struct me_inlined_frames *frames, const struct me_leaf *leaves,

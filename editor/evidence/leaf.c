@@ -10,13 +10,6 @@
 /* Bytes of endbr64. */
 #define LANDING 4
 
-enum { /* bytes */
-	SHORT_BRANCH = 2,
-	LONG_BRANCH = 6,
-	SHORT_JUMP = 2,
-	LONG_JUMP = 5,
-};
-
 bool me_leaf_is_stack_pointer(ZydisRegister reg)
 {
 	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg) ==
@@ -120,6 +113,8 @@ static uint8_t part_at(const struct me_leaf *leaf, uint64_t vaddr)
 static bool read_part(const struct mp_cfg *cfg, const struct mp_block *block, bool entry,
 		      struct me_leaf_part *part)
 {
+	const struct mp_func *func = &cfg->funcs[block->func];
+	uint64_t end_of_func = func->vaddr + func->size;
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
 	uint32_t size = block->size - block->term_len, landing = 0;
 	struct mp_insn insn;
@@ -136,6 +131,15 @@ static bool read_part(const struct mp_cfg *cfg, const struct mp_block *block, bo
 				      .end_size = block->term_len};
 	switch (block->term) {
 	case MP_TERM_RET: part->returns = true; return returns_plainly(cfg, block);
+	case MP_TERM_TAIL:
+		part->tails = true;
+		part->callee = block->distance;
+		return !mp_insn_decode(bytes + size, block->term_len, block->vaddr + size, &insn) &&
+		       insn.kind == MP_INSN_JUMP && !insn.bnd;
+	case MP_TERM_NORETURN:
+		/* That it does not return is believed where nothing follows. */
+		part->stops = block->vaddr + block->size == end_of_func;
+		return true;
 	case MP_TERM_JUMP:
 	case MP_TERM_FALL: return true;
 	case MP_TERM_COND:
@@ -154,11 +158,14 @@ static bool link_part(const struct mp_block *block, struct me_leaf *leaf, uint8_
 {
 	struct me_leaf_part *part = &leaf->parts[i];
 
-	part->next = block->term == MP_TERM_RET
-			     ? leaf->nr_parts
-			     : part_at(leaf, block->term == MP_TERM_JUMP
-						     ? mp_block_target(block)
-						     : block->vaddr + block->size);
+	if (part->returns || part->tails)
+		part->next = leaf->nr_parts;
+	else if (part->stops)
+		part->next = i;
+	else
+		part->next = part_at(leaf, block->term == MP_TERM_JUMP
+						   ? mp_block_target(block)
+						   : block->vaddr + block->size);
 	part->taken = part->branches ? part_at(leaf, mp_block_target(block)) : part->next;
 	return part->next <= leaf->nr_parts && part->taken <= leaf->nr_parts;
 }
@@ -186,211 +193,6 @@ static bool is_reached(const struct me_leaf *leaf)
 	return nr == leaf->nr_parts;
 }
 
-/* The branch and the jump behind a part. */
-struct end {
-	bool raise; /* the stack pointer, at the end of the code beside the call */
-	bool branch, jump;
-	uint8_t condition;
-	uint8_t branch_to, jump_to;
-	uint8_t branch_size, jump_size, size; /* bytes; @size: of all */
-};
-
-/* Does control run from part @i into part @to? */
-static bool is_next(const struct me_leaf *leaf, uint8_t i, uint8_t to)
-{
-	if (i + 1 == leaf->nr_near)
-		return to == leaf->nr_parts;
-	return to == i + 1 && to < leaf->nr_parts;
-}
-
-/*
- * The jump behind the branch is the branch's other way, where control does not run on. Where it runs on to neither,
- * the likelier way gets the branch, and needs no jump.
- */
-static bool inverts(const struct me_leaf *leaf, uint8_t i)
-{
-	const struct me_leaf_part *part = &leaf->parts[i];
-
-	if (!part->branches || is_next(leaf, i, part->next))
-		return false;
-	return is_next(leaf, i, part->taken) || part->favour_next;
-}
-
-static struct end find_end(const struct me_leaf *leaf, uint8_t i)
-{
-	const struct me_leaf_part *part = &leaf->parts[i];
-	bool invert = inverts(leaf, i);
-	struct end end = {
-		.raise = leaf->lowers && i + 1 == leaf->nr_near,
-		.branch = part->branches,
-		.condition = part->condition ^ invert,
-		.branch_to = invert ? part->next : part->taken,
-		.jump_to = invert ? part->taken : part->next,
-	};
-
-	end.jump = !is_next(leaf, i, end.jump_to);
-	if (end.branch)
-		end.branch_size = part->long_branch ? LONG_BRANCH : SHORT_BRANCH;
-	if (end.jump)
-		end.jump_size = part->long_jump ? LONG_JUMP : SHORT_JUMP;
-	end.size = end.branch_size + end.jump_size + (end.raise ? ME_LEAF_ADJUST_SIZE : 0);
-	return end;
-}
-
-/* Does part @i, or with the number of parts what lies behind the call, lie apart? */
-static bool is_apart(const struct me_leaf *leaf, uint8_t i)
-{
-	return i >= leaf->nr_near && i < leaf->nr_parts;
-}
-
-static int64_t place_of(const struct me_leaf *leaf, uint8_t part, int64_t apart)
-{
-	/* From behind the call, control goes on; before that, the stack pointer is raised. */
-	if (part == leaf->nr_parts)
-		return leaf->size - (leaf->lowers ? ME_LEAF_ADJUST_SIZE : 0);
-	return leaf->parts[part].off + (is_apart(leaf, part) ? apart : 0);
-}
-
-/* Does a branch of part @i, which ends at @from, need the long form to lead to part @to? */
-static bool is_far(const struct me_leaf *leaf, uint8_t i, int64_t from, uint8_t to)
-{
-	int64_t distance = place_of(leaf, to, 0) - from;
-
-	return is_apart(leaf, i) != is_apart(leaf, to) || distance < INT8_MIN ||
-	       distance > INT8_MAX;
-}
-
-/* Gives part @i the long forms that it needs. Return: it had shorter ones. */
-static bool lengthen(struct me_leaf *leaf, uint8_t i)
-{
-	struct me_leaf_part *part = &leaf->parts[i];
-	struct end end = find_end(leaf, i);
-	int64_t at = part->off + part->size + end.branch_size;
-	bool had_branch = part->long_branch, had_jump = part->long_jump;
-
-	if (end.branch && is_far(leaf, i, at, end.branch_to))
-		part->long_branch = true;
-	if (end.jump && is_far(leaf, i, at + end.jump_size, end.jump_to))
-		part->long_jump = true;
-	return part->long_branch != had_branch || part->long_jump != had_jump;
-}
-
-/* Places the parts [@first, @end). Return: their bytes, or more than ME_LEAF_CODE_MAX. */
-static uint32_t place_piece(struct me_leaf *leaf, uint8_t first, uint8_t end)
-{
-	uint32_t off = leaf->lowers && !first ? ME_LEAF_ADJUST_SIZE : 0;
-
-	for (uint8_t i = first; i < end && off <= ME_LEAF_CODE_MAX; i++) {
-		leaf->parts[i].off = (uint16_t)off;
-		off += leaf->parts[i].size + find_end(leaf, i).size;
-	}
-	return off;
-}
-
-/* Places the parts. Sizes only grow, so this ends. Return: false: the code is too large. */
-static bool place_parts(struct me_leaf *leaf)
-{
-	bool again = true;
-
-	for (uint8_t i = 0; i < leaf->nr_parts; i++)
-		leaf->parts[i].long_branch = leaf->parts[i].long_jump = false;
-	while (again) {
-		uint32_t near = place_piece(leaf, 0, leaf->nr_near);
-		uint32_t apart = place_piece(leaf, leaf->nr_near, leaf->nr_parts);
-
-		if (near > ME_LEAF_CODE_MAX || apart > ME_LEAF_CODE_MAX)
-			return false;
-		leaf->size = (uint16_t)near;
-		leaf->apart_size = (uint16_t)apart;
-		again = false;
-		for (uint8_t i = 0; i < leaf->nr_parts; i++)
-			again |= lengthen(leaf, i);
-	}
-	return true;
-}
-
-/* Return: false: it is too large. */
-static bool put_displacement(uint8_t *out, int64_t value, bool is_long)
-{
-	for (unsigned int i = 0; i < (is_long ? 4 : 1); i++)
-		out[i] = (uint8_t)((uint64_t)value >> 8 * i);
-	return is_long ? value == (int32_t)value : value == (int8_t)value;
-}
-
-void me_leaf_put_lower(uint8_t out[ME_LEAF_ADJUST_SIZE])
-{
-	memcpy(out, "\x48\x8d\x64\x24\xf8", ME_LEAF_ADJUST_SIZE);
-}
-
-/* `lea 8(%rsp), %rsp`, which leaves the flags as they are */
-static void put_raise(uint8_t out[ME_LEAF_ADJUST_SIZE])
-{
-	memcpy(out, "\x48\x8d\x64\x24\x08", ME_LEAF_ADJUST_SIZE);
-}
-
-uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, int64_t apart,
-		    uint8_t out[ME_LEAF_END_MAX])
-{
-	const struct me_leaf_part *part = &leaf->parts[i];
-	struct end end = find_end(leaf, i);
-	int64_t at = place_of(leaf, i, apart) + part->size + end.branch_size;
-	uint8_t *p = out;
-
-	if (end.branch) {
-		if (part->long_branch)
-			*p++ = 0x0f;
-		*p++ = (part->long_branch ? 0x80 : 0x70) | end.condition;
-		if (!put_displacement(p, place_of(leaf, end.branch_to, apart) - at,
-				      part->long_branch))
-			return 0;
-	}
-	if (end.jump) {
-		p = out + end.branch_size;
-		at += end.jump_size;
-		*p++ = part->long_jump ? 0xe9 : 0xeb;
-		if (!put_displacement(p, place_of(leaf, end.jump_to, apart) - at, part->long_jump))
-			return 0;
-	}
-	if (end.raise)
-		put_raise(out + end.branch_size + end.jump_size);
-	return end.size;
-}
-
-/* Another order that ends in the last part that returns. Return: false: none returns, but perhaps the entry. */
-static bool order_return_last(const struct me_leaf *leaf, uint8_t *order)
-{
-	uint8_t nr = 0, last = leaf->nr_parts - 1;
-
-	while (last && !leaf->parts[last].returns)
-		last--;
-	if (!leaf->parts[last].returns || (!last && leaf->nr_parts > 1))
-		return false;
-	for (uint8_t i = 0; i < leaf->nr_parts; i++)
-		if (i != last)
-			order[nr++] = i;
-	order[nr] = last;
-	return true;
-}
-
-bool me_leaf_arrange(struct me_leaf *leaf, const uint8_t *order, uint8_t nr_near)
-{
-	struct me_leaf_part parts[ME_LEAF_PARTS_MAX];
-	uint8_t now[ME_LEAF_PARTS_MAX + 1];
-
-	now[leaf->nr_parts] = leaf->nr_parts;
-	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
-		now[order[i]] = i;
-		parts[i] = leaf->parts[order[i]];
-	}
-	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
-		parts[i].next = now[parts[i].next];
-		parts[i].taken = now[parts[i].taken];
-		leaf->parts[i] = parts[i];
-	}
-	leaf->nr_near = nr_near;
-	return place_parts(leaf);
-}
-
 /* Does not look at the instructions. */
 static bool read_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
@@ -415,7 +217,7 @@ static bool read_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *l
 	for (uint8_t i = 0; i < leaf->nr_parts; i++)
 		if (!link_part(of_part[i], leaf, i))
 			return false;
-	return order_return_last(leaf, order) && is_reached(leaf) &&
+	return me_leaf_order(leaf, order) && is_reached(leaf) &&
 	       me_leaf_arrange(leaf, order, leaf->nr_parts);
 }
 
@@ -438,7 +240,9 @@ bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
 	if (!read_body(cfg, func, leaf))
 		return false;
-	return is_plain(cfg, leaf) || (me_leaf_find_stack(cfg, leaf) && place_parts(leaf));
+	for (uint8_t i = 0; i < leaf->nr_parts; i++)
+		leaf->calls |= leaf->parts[i].tails;
+	return is_plain(cfg, leaf) || (me_leaf_find_stack(cfg, leaf) && me_leaf_place(leaf));
 }
 
 /* Does the instruction name memory below the stack pointer, or may it? push and call do not count. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * leaf - recognises functions whose code may stand in place of a call: they call nothing, use the stack in a way
- * that is understood or not at all (leaf_stack.c), and end in plain returns. Called by optimize.
+ * leaf - recognises functions whose code may stand in place of a call: they use the stack in a way that is understood
+ * or not at all (leaf_stack.c), and end in plain returns or in jumps to other functions. They may call functions,
+ * but not themselves. Called by optimize.
  *
  * Says nothing about whether that pays.
  */
@@ -21,8 +22,8 @@
 #define ME_LEAF_PARTS_MAX 200
 /* Bytes of the instruction that lowers the stack pointer in place of the call, and of the one that raises it. */
 #define ME_LEAF_ADJUST_SIZE 5
-/* Bytes of the largest end of a part: a branch and a jump, both long. */
-#define ME_LEAF_END_MAX 11
+/* Bytes of the largest end of a part: the stack pointer is raised, a call through a slot, a long jump. */
+#define ME_LEAF_END_MAX 16
 
 /*
  * A block of such a function in the code that replaces a call. Control goes to part @taken if
@@ -30,15 +31,28 @@
  */
 struct me_leaf_part {
 	uint64_t vaddr;	  /* in the original, behind its endbr64, if any */
+	int32_t callee;	  /* see me_leaf_callee() */
 	uint16_t size;	  /* bytes of instructions, which do not change */
 	uint16_t off;	  /* of the part in its piece of code */
-	uint8_t end_size; /* bytes of the branch or return behind them in the original */
-	bool branches, returns;
-	bool favour_next;	     /* if neither follows: @next is likelier than @taken */
-	bool long_branch, long_jump; /* rel32 rather than rel8 */
+	uint8_t end_size; /* bytes of the branch, return or call behind them in the original */
+	bool branches : 1, returns : 1;
+	bool tails : 1;	   /* the original jumps to another function, where this code calls it */
+	bool via_slot : 1; /* the call at the end goes through the slot of a PLT stub */
+	bool stops : 1;	   /* control does not come to the end: a call there does not return */
+	bool favour_next : 1;		     /* if neither follows: @next is likelier than @taken */
+	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
 	uint8_t condition;
 	uint8_t taken, next;
 };
+
+/* There are many of them while a file is rewritten. */
+_Static_assert(sizeof(struct me_leaf_part) == 24, "parts have grown");
+
+/* Return: of a part with a call at its end, the function, or with @via_slot the slot. */
+static inline uint64_t me_leaf_callee(const struct me_leaf_part *part)
+{
+	return part->vaddr + part->size + part->end_size + (uint64_t)(int64_t)part->callee;
+}
 
 /*
  * The code of a function in place of a call: its blocks, without endbr64 and returns. The first part is the
@@ -51,9 +65,12 @@ struct me_leaf {
 	uint8_t nr_parts, nr_near;
 	/* The function uses the stack: its instructions have unwind rows of their own. */
 	bool frame;
+	/* It calls functions, or jumps to them: a stack that is walked meanwhile has a frame less. */
+	bool calls;
 	/*
-	 * The first instruction lowers the stack pointer by 8, as the call does; the last one beside the call raises
-	 * it again, and all returns lead there. So all addresses in the stack are the original's.
+	 * The first instruction lowers the stack pointer by 8, as the call does. It is raised again before control
+	 * goes on behind the call: at the end of the code beside the call, if the last part there returns, where all
+	 * returns lead. So all addresses in the stack are the original's.
 	 */
 	bool lowers;
 	struct me_leaf_part parts[ME_LEAF_PARTS_MAX];
@@ -76,17 +93,30 @@ void me_leaf_put_lower(uint8_t out[ME_LEAF_ADJUST_SIZE]);
 /* me_leaf_find - is @func such a function? *@leaf: its code, in the original's order where possible. */
 bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf);
 /*
+ * me_leaf_use_slots - lets calls of PLT stubs go through the slots of these. Return: false: the code gets too large,
+ * and @leaf is not to be used.
+ */
+bool me_leaf_use_slots(const struct mp_cfg *cfg, struct me_leaf *leaf);
+/*
  * me_leaf_arrange - brings the parts into another order: @order has all of their numbers, the entry's first. Of
- * the first @nr_near, the last one returns; the others lie apart. Return: false: the code gets too large.
+ * the first @nr_near, the last one returns or @tails; the others lie apart. Return: false: the code gets too large.
  */
 bool me_leaf_arrange(struct me_leaf *leaf, const uint8_t *order, uint8_t nr_near);
 /*
- * me_leaf_end - writes the branch, the jump, both or neither behind part @i: a return that is not the last one
- * in place of the call jumps behind it. @apart: bytes from the code in place of the call to that which lies apart.
- * Return: their bytes; 0 as well if a displacement is too large.
+ * me_leaf_end - writes what stands behind part @i: a branch, a call, a jump, some or none of them. A return that is
+ * not the last one in place of the call jumps behind it. @apart: bytes from the code in place of the call to that
+ * which lies apart. Return: their bytes; 0 as well if a displacement is too large.
  */
 uint8_t me_leaf_end(const struct me_leaf *leaf, uint8_t i, int64_t apart,
 		    uint8_t out[ME_LEAF_END_MAX]);
+/* Return: where the end of part @i has the 4 bytes of a call's displacement, which me_leaf_end() leaves 0; 0: no call. */
+uint8_t me_leaf_call_field(const struct me_leaf *leaf, uint8_t i);
+#define ME_LEAF_NEVER UINT8_MAX
+/*
+ * Return: from where on, in bytes from the end of part @i's instructions, the stack is that of the replaced call: the
+ * stack pointer is raised, or another function is called. ME_LEAF_NEVER: in none of the bytes before the next part.
+ */
+uint8_t me_leaf_frame_end(const struct me_leaf *leaf, uint8_t i);
 /*
  * me_leaf_caller - does no instruction of @func name memory below the stack pointer? Only then calls in
  * it may be replaced: a call writes the return address there.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* leaf_private - instructions of functions that may replace calls. Included by leaf.c and leaf_stack.c only. */
+/* leaf_private - instructions of functions that may replace calls. Included by leaf*.c only. */
 #ifndef ME_LEAF_PRIVATE_H
 #define ME_LEAF_PRIVATE_H
 
@@ -18,6 +18,10 @@ bool me_leaf_decode(const uint8_t *bytes, uint64_t avail, struct me_leaf_insn *f
 bool me_leaf_is_stack_pointer(ZydisRegister reg);
 /* Is the whole effect of such instructions on registers, flags and the memory that they name? */
 bool me_leaf_is_known(const ZydisDecodedInstruction *z);
+/* Gives the parts their places, after a change of these. Return: false: the code is too large. */
+bool me_leaf_place(struct me_leaf *leaf);
+/* An order of the parts, that of @leaf if possible, whose last part returns or tails. Return: false: there is none. */
+bool me_leaf_order(const struct me_leaf *leaf, uint8_t *order);
 /*
  * me_leaf_find_stack - is every use of the stack by @leaf understood? Then sets @frame and @lowers; the parts must be
  * placed again.

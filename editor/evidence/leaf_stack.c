@@ -182,8 +182,24 @@ static bool step(const struct me_leaf_insn *f, struct stack *s)
 	return me_leaf_is_known(&f->z) && step_memory(f, s);
 }
 
+/*
+ * Does the function called at @at find the stack pointer as it expects it? At entries it is 8 bytes above a multiple of
+ * 16, and at calls such a multiple. What is called with another one is no compiler's function: `call __fentry__` at
+ * the entry looks for the caller's return address. A function that calls itself stays apart.
+ */
+static bool may_call(const struct mp_cfg *cfg, const struct me_leaf *leaf, const struct mp_insn *insn,
+		     const struct me_leaf_insn *f, struct stack *s)
+{
+	s->needs_addresses = true;
+	if (s->depth % (2 * WORD) != WORD)
+		return false;
+	if (insn->kind == MP_INSN_CALL)
+		return insn->disp_size == 4 && insn->target != cfg->funcs[leaf->func].vaddr;
+	return f->z.meta.branch_type == ZYDIS_BRANCH_TYPE_NEAR && !names_stack(&f->op[0]);
+}
+
 /* Follows the depth through part @i. Return: false: something is not understood. */
-static bool follow_part(const struct mp_cfg *cfg, const struct me_leaf *leaf,
+static bool follow_part(const struct mp_cfg *cfg, struct me_leaf *leaf,
 			const struct me_stack_rows *rows, uint8_t i, struct stack *s)
 {
 	const struct mp_func *own = &cfg->funcs[leaf->func];
@@ -196,15 +212,21 @@ static bool follow_part(const struct mp_cfg *cfg, const struct me_leaf *leaf,
 		uint64_t at = part->vaddr + off;
 
 		if (!bytes || mp_insn_decode(bytes + off, part->size - off, at, &insn) ||
-		    insn.kind != MP_INSN_OTHER || insn.endbr64 ||
-		    !me_leaf_decode(bytes + off, part->size - off, &f) ||
-		    me_stack_rows_depth(rows, at) != s->depth || !step(&f, s))
+		    insn.endbr64 || !me_leaf_decode(bytes + off, part->size - off, &f) ||
+		    me_stack_rows_depth(rows, at) != s->depth)
 			return false;
+		if (insn.kind == MP_INSN_CALL || insn.kind == MP_INSN_ICALL) {
+			if (!may_call(cfg, leaf, &insn, &f, s))
+				return false;
+			leaf->calls = true;
+		} else if (insn.kind != MP_INSN_OTHER || !step(&f, s)) {
+			return false;
+		}
 		if (insn.rip_relative &&
 		    (f.z.address_width != 64 || insn.target - own->vaddr < own->size))
 			return false;
 	}
-	return me_stack_rows_depth(rows, part->vaddr + part->size) == s->depth;
+	return part->stops || me_stack_rows_depth(rows, part->vaddr + part->size) == s->depth;
 }
 
 /* Control comes to part @to with the depth @depth. Return: false: with another one from elsewhere. */
@@ -233,9 +255,11 @@ static bool follow(const struct mp_cfg *cfg, struct me_leaf *leaf, const struct 
 				continue;
 			done[i] = true;
 			s.depth = depths[i];
-			if (!follow_part(cfg, leaf, rows, i, &s) ||
-			    !arrive(depths, leaf->parts[i].next, s.depth, &again) ||
-			    !arrive(depths, leaf->parts[i].taken, s.depth, &again))
+			if (!follow_part(cfg, leaf, rows, i, &s))
+				return false;
+			if (!leaf->parts[i].stops &&
+			    (!arrive(depths, leaf->parts[i].next, s.depth, &again) ||
+			     !arrive(depths, leaf->parts[i].taken, s.depth, &again)))
 				return false;
 		}
 	}

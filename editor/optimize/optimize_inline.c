@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * optimize_inline - replaces calls of leaf functions by these functions' instructions, in hot
+ * optimize_inline - replaces calls of functions by these functions' instructions, in hot
  * copies. evidence/leaf.h says which functions; verify_inline.c proves the result. The layout is
  * decided before, so it does not depend on this. Called by optimize.c.
  *
@@ -14,6 +14,7 @@
 #include "editor/base/grow.h"
 #include "editor/base/mix.h"
 #include "editor/evidence/leaf.h"
+#include "editor/evidence/stack_walk.h"
 #include "editor/optimize/optimize_private.h"
 #include "editor/unwind/unwind.h"
 
@@ -52,6 +53,7 @@ struct finder {
 	double nr_calls;       /* executed; 0: not known */
 	bool arranges;	       /* parts do not stand as in the original */
 	bool may_divide;       /* code in place of a call may be in two pieces */
+	bool may_call;	       /* and may call functions itself */
 	struct replaced *replaced;
 	uint32_t nr_replaced;
 	struct me_leaf *leaves;
@@ -81,6 +83,7 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 		return false;
 	f->arranges = job->counts.block || job->options->stress_inline;
 	f->may_divide = f->arranges && !has_debug(job);
+	f->may_call = !has_debug(job) && !me_walks_stack(job->elf);
 	memset(f->planned_at, 0xff, job->cfg->nr_blocks * sizeof(*f->planned_at));
 	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		const struct me_plan_block *planned = &job->plan.blocks[i];
@@ -163,7 +166,7 @@ static bool favours_fall(const struct finder *f, uint32_t block)
 
 /*
  * The parts stand as the function's own copy has its blocks; those that are not hot lie apart. Of the near ones, the
- * return that runs most often is last, since only it needs no jump.
+ * return, or jump to another function, that runs most often is last, since only it needs no jump.
  */
 static bool arrange(const struct finder *f, struct me_leaf *leaf)
 {
@@ -182,7 +185,7 @@ static bool arrange(const struct finder *f, struct me_leaf *leaf)
 		for (; k > 1 && at[order[k - 1]] > at[i]; k--)
 			order[k] = order[k - 1];
 		order[k] = i;
-		if (part->returns && runs(f, part) > most) {
+		if ((part->returns || part->tails) && runs(f, part) > most) {
 			most = runs(f, part);
 			last = i;
 		}
@@ -216,6 +219,9 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	leaf = &f->leaves[f->nr_leaves];
 	/* Debug information would find the calling function's variables in registers that the function changes. */
 	if (!me_leaf_find(f->job->cfg, func, leaf) || (leaf->frame && has_debug(f->job)) ||
+	    (leaf->calls && !f->may_call) ||
+	    (leaf->calls && f->job->options->layout.slots &&
+	     !me_leaf_use_slots(f->job->cfg, leaf)) ||
 	    (f->arranges && !arrange(f, leaf)))
 		return NO_LEAF;
 	f->leaf_of[func] = (uint16_t)++f->nr_leaves;

@@ -20,11 +20,15 @@
 /* Versions of one function whose exceptions do not mix (enum me_version of the plan). */
 #define ME_PLACED_VERSIONS 4
 
+#define ME_PLACED_NEVER UINT8_MAX
+
 /* A part of the code that replaces a call: instructions of the called function. */
 struct me_placed_part {
 	uint64_t vaddr; /* of its instructions in the original */
 	uint16_t off;	/* in the code that replaces the call */
-	uint16_t size;	/* bytes of instructions; branches may follow up to the next part */
+	uint16_t size;	/* bytes of instructions; branches and a call may follow up to the next part */
+	/* bytes behind the instructions from which on the row is that of the replaced call; ME_PLACED_NEVER: none */
+	uint8_t frame_end;
 };
 
 /*

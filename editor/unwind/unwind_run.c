@@ -204,8 +204,8 @@ static int put_composed(struct builder *b, const struct me_source *source,
 
 /*
  * The rows of the parts of a called function with a frame, whose code lies at @new_off. @call: the row of the call
- * that they replace. Branches behind a part have the row of the branch, or of the instruction, behind it in the
- * original.
+ * that they replace. What stands behind a part has the row of the branch, or of the instruction, behind it in the
+ * original, and the call's row where the function's frame has ended.
  */
 static int put_frame(struct builder *b, const struct me_placed *placed,
 		     const struct me_source *source, uint64_t new_off,
@@ -225,9 +225,13 @@ static int put_frame(struct builder *b, const struct me_placed *placed,
 			return -EBADMSG;
 		rc = put_composed(b, source, call, callee, frame->raised, part->vaddr, behind,
 				  new_off + part->off);
-		if (!rc && end > (uint64_t)part->off + part->size)
+		if (!rc && part->frame_end && end > (uint64_t)part->off + part->size)
 			rc = put_composed(b, source, call, callee, frame->raised, behind,
 					  behind + 1, new_off + part->off + part->size);
+		if (!rc && part->frame_end != ME_PLACED_NEVER &&
+		    end > (uint64_t)part->off + part->size + part->frame_end)
+			put_row(b, new_off + part->off + part->size + part->frame_end,
+				&source->cie, call);
 	}
 	return rc;
 }

@@ -4,11 +4,13 @@
  * verify_pieces, which compares these instructions, and verify_unwind.
  *
  * The rule: the original has a plain `call function` of 5 bytes, and control goes on behind it. The
- * function consists of an endbr64, if any, and blocks that end in branches to one another or in plain
- * returns. Its instructions come from a list of kinds that have no effect but on registers, flags and the
- * memory that they name. Then the copy has these blocks as its parts, in any order. verify_stack proves that the
- * stack pointer stays right. What a call does besides is to write the return address below the caller's stack
- * pointer. No instruction of the caller's FDE names memory there.
+ * function consists of an endbr64, if any, and blocks that end in branches to one another, in plain
+ * returns or in jumps to other functions. Its instructions are calls of other functions, or come from a list of kinds
+ * that have no effect but on registers, flags and the memory that they name. Then the copy has these blocks as its
+ * parts, in any order; a jump to another function is a call of that function, from where control goes on as from a
+ * return. verify_stack proves that the stack pointer stays right. What a call does besides is to write the return
+ * address below the caller's stack pointer. No instruction of the caller's FDE names memory there. A file that may
+ * walk its own stack keeps its calls of functions that call others.
  */
 #include <errno.h>
 
@@ -117,6 +119,31 @@ static bool add_part(const struct vf *vf, struct parts *parts, uint64_t old, uin
 	return false;
 }
 
+bool vf_leaves_by(const struct vf *vf, const struct mp_map_piece *p, const struct vf_insn *last)
+{
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
+
+	return last->kind == VF_JMP && fde && last->target - fde->start >= fde->size;
+}
+
+bool vf_leaves(const struct vf *vf, const struct mp_map_piece *p)
+{
+	struct vf_insn last;
+
+	return find_last(vf, p, &last) != UINT64_MAX && vf_leaves_by(vf, p, &last);
+}
+
+/* Has @p a call at @k, or an instruction that raises the stack pointer and then a call, in place of a jump? */
+static bool has_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k)
+{
+	const uint8_t *b;
+
+	if (vf_raises(vf, p, k))
+		k += VF_ADJUST_SIZE;
+	b = k + VF_CALL_SIZE <= p->new_size ? mp_elf_bytes(vf->n, p->new_vaddr + k, 2) : NULL;
+	return b && (b[0] == 0xe8 || (b[0] == 0xff && b[1] == 0x15));
+}
+
 /* Follows the branches at the end of @p, in the original and now, to further parts. Return: false: no parts. */
 static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map_piece *p)
 {
@@ -128,10 +155,12 @@ static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map
 
 	if (k == UINT64_MAX || (!b && p->new_size))
 		return false;
-	if (last.kind == VF_STOP)
+	if (last.kind == VF_STOP || (last.kind == VF_JMP && has_call(vf, p, k)))
 		return true;
 	if (last.kind == VF_JMP)
 		fall = last.target;
+	else if (last.kind == VF_CALL && vf_is_via_slot(vf, p, k))
+		k += VF_SLOT_BRANCH;
 	else if (!branches)
 		k = p->old_size;
 	if (k > p->new_size)
@@ -151,7 +180,10 @@ static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map
 		rest = now.target;
 	else
 		return false;
-	return add_part(vf, parts, swapped ? last.target : fall, rest);
+	if (add_part(vf, parts, swapped ? last.target : fall, rest))
+		return true;
+	/* A call at the end of the function does not return. Which functions end there is not known yet. */
+	return at == end && (last.kind == VF_CALL || last.kind == VF_ICALL);
 }
 
 /* Do pieces stand for the function that goes on at the original of piece @first: all to which branches lead? */
@@ -168,10 +200,27 @@ static bool find_parts(const struct vf *vf, uint32_t first, struct parts *parts)
 	return true;
 }
 
+/* A file without names may walk its stack. */
+static bool walks_stack(const struct mp_elf *elf)
+{
+	static const char *const names[] = {
+		"backtrace",	"_Unwind_Backtrace", "_Unwind_FindEnclosingFunction",
+		"unw_step",	"unw_backtrace",     "_ULx86_64_step",
+		"_Ux86_64_step"};
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			if (elf->symbols[i].name && !strcmp(elf->symbols[i].name, names[k]))
+				return true;
+	return !elf->nr_symbols;
+}
+
 int vf_find_inlined(struct vf *vf)
 {
 	const struct mp_map_piece *p = vf->map->pieces;
 	struct parts parts;
+
+	vf->walks_stack = walks_stack(vf->o);
 
 	vf->inlined = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vf->inlined));
 	if (!vf->inlined)
@@ -330,6 +379,26 @@ static bool is_plain_return(const struct vf *vf, uint64_t at, const struct vf_in
 	       (insn->len == 1 || (insn->len == 2 && *mp_elf_bytes(vf->o, at, 1) == 0xf3));
 }
 
+/* Does the instruction call a function, or jump to one? */
+static bool calls(const struct vf_fde *fde, const struct vf_insn *insn)
+{
+	return insn->kind == VF_CALL || insn->kind == VF_ICALL ||
+	       (insn->kind == VF_JMP && insn->target - fde->start >= fde->size);
+}
+
+static const char *why_no_call(const struct vf *vf, const struct vf_fde *fde,
+			       const struct vf_insn *insn, const struct vf_full *f)
+{
+	if (vf->walks_stack)
+		return "a file that walks its own stack lost a call of a function that calls "
+		       "others";
+	if (f->z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
+		return "an inlined function has a far call";
+	return insn->kind == VF_CALL && insn->target == fde->start
+		       ? "an inlined function calls itself"
+		       : NULL;
+}
+
 /* May the instruction at @at stand in an inlined function? @last: it ends its block. NULL: it may. */
 static const char *why_not(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
 			   const struct vf_insn *insn, const struct vf_full *f, bool last)
@@ -339,7 +408,9 @@ static const char *why_not(const struct vf *vf, const struct vf_fde *fde, uint64
 			       ? NULL
 			       : "an inlined function does not end in a plain return";
 	if (last && (insn->kind == VF_JCC || insn->kind == VF_JMP))
-		return NULL;
+		return calls(fde, insn) ? why_no_call(vf, fde, insn, f) : NULL;
+	if (calls(fde, insn))
+		return why_no_call(vf, fde, insn, f);
 	if (insn->kind != VF_OTHER || insn->int3 || !is_allowed(&f->z))
 		return "an inlined function has an instruction of another kind";
 	if (insn->disp_off && (insn->eip_relative || insn->target - fde->start < fde->size))

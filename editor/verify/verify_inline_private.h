@@ -12,6 +12,7 @@
 
 struct vf;
 struct vf_fde;
+struct vf_insn;
 
 /* Bytes of a direct call. */
 #define VF_CALL_SIZE 5
@@ -51,6 +52,15 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p);
 bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p);
 /* Bytes of the instruction that lowers it, and of the one that raises it again, in place of the last return. */
 #define VF_ADJUST_SIZE 5
+/* Does control leave the called function at the end of its inlined piece @p by the jump @last? A call stands there. */
+bool vf_leaves_by(const struct vf *vf, const struct mp_map_piece *p, const struct vf_insn *last);
+/* The same, of the last instruction of its original. */
+bool vf_leaves(const struct vf *vf, const struct mp_map_piece *p);
+/*
+ * Does @p have, at offset @k, a call of what the jump at @jump of the original leads to: direct, or through the slot
+ * of a PLT stub? Return: its bytes; 0: no.
+ */
+uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint64_t k, uint64_t jump);
 /* Does @p have, at offset @k, the instruction that raises the stack pointer again? */
 bool vf_raises(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
 /*

@@ -339,31 +339,43 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 }
 
 /*
- * If the stack pointer was lowered, it is raised here, in the last part beside the call. Control goes where the
- * replaced call would have returned to; or, from an earlier part, to the place of
+ * The function returns, or by the jump @last it leaves for another one. If the stack pointer was lowered, it is raised
+ * here. In place of the jump there is a call. Control goes where the
+ * replaced call would have returned to; or, from a return in an earlier part, to the place of
  * the return in the last part, which is checked in the same way.
  */
-static int check_inlined_return(struct pair *x)
+static int check_inlined_return(struct pair *x, const struct vf_insn *last)
 {
 	const struct mp_map_piece *caller = vf_inlined_caller(x->vf, x->p);
-	uint64_t back = caller->old_vaddr + caller->old_size;
+	uint64_t back = caller->old_vaddr + caller->old_size, jump = x->p->old_vaddr + x->k;
 	bool before = vf_lowers(x->vf, caller); /* the stack pointer is to be raised */
 	struct tail tail;
 	int ret;
 
-	if (before && vf_is_last_part(x->vf, x->p)) {
-		if (!vf_raises(x->vf, x->p, x->k))
-			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
-					 "the stack pointer is not raised behind inlined code");
+	if (before && vf_raises(x->vf, x->p, x->k)) {
 		x->k += VF_ADJUST_SIZE;
 		before = false;
+	}
+	if (before && (last->kind == VF_JMP || vf_is_last_part(x->vf, x->p)))
+		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+				 "the stack pointer is not raised behind inlined code");
+	if (last->kind == VF_JMP) {
+		uint8_t size = vf_calls_instead(x->vf, x->p, x->k, jump);
+
+		if (!size)
+			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
+					 "no call of %#llx in place of a jump of an inlined function",
+					 (unsigned long long)last->target);
+		x->k += size;
 	}
 	ret = read_tail(x, &tail);
 	if (ret)
 		return ret;
 	x->inside = false;
-	if (tail.has_jcc || !((!before && leads_to(x, back, tail.rest)) ||
-			      vf_is_last_return(x->vf, x->p, tail.rest)))
+	if (tail.has_jcc ||
+	    !((!before && leads_to(x, back, tail.rest)) ||
+	      (last->kind != VF_JMP && before == vf_lowers(x->vf, caller) &&
+	       vf_is_last_return(x->vf, x->p, tail.rest))))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 				 "leads to %#llx instead of %#llx, behind the replaced call",
 				 (unsigned long long)tail.rest, (unsigned long long)back);
@@ -387,7 +399,8 @@ static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
 		if (!x.old || !x.new || !vf_decode(x.old + x.k, p->old_size - x.k, at, &insn))
 			return vf_refuse(vf, at, "an inlined function is undecodable");
 		/* vf_check_callee() has checked that these end the part, and which return this is. */
-		if (insn.kind == VF_STOP || insn.kind == VF_JCC || insn.kind == VF_JMP)
+		if (insn.kind == VF_STOP || insn.kind == VF_JCC || insn.kind == VF_JMP ||
+		    (insn.kind == VF_CALL && vf_is_via_slot(vf, p, x.k)))
 			break;
 		if (insn.len > p->new_size - x.k)
 			return vf_refuse(vf, p->new_vaddr, "the copy of %#llx is too short",
@@ -400,7 +413,14 @@ static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
 	vf->result->report.nr_inlined += vf_inlined_caller(vf, p) + 1 == p;
 	if (ret)
 		return ret;
-	return insn.kind == VF_STOP ? check_inlined_return(&x) : check_leave(&x, &insn);
+	if (insn.kind == VF_STOP || vf_leaves_by(vf, p, &insn))
+		return check_inlined_return(&x, &insn);
+	if (insn.kind == VF_CALL && x.k < p->old_size) {
+		vf->result->report.nr_insns++;
+		vf->result->report.nr_via_slot++;
+		x.k += VF_SLOT_BRANCH;
+	}
+	return check_leave(&x, &insn);
 }
 
 /* Between copies only int3 and nops are allowed. */

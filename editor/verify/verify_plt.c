@@ -86,6 +86,26 @@ bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t 
 	return slot && slot == vf_displacement_target(new + 2, at + VF_SLOT_BRANCH);
 }
 
+uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint64_t k, uint64_t jump)
+{
+	uint64_t at = p->new_vaddr + k, to;
+	const uint8_t *new = k < p->new_size ? mp_elf_bytes(vf->n, at, p->new_size - k) : NULL;
+	struct vf_insn insn;
+
+	if (!new || !vf_decode(mp_elf_bytes(vf->o, jump, 2), vf->text_end - jump, jump, &insn))
+		return 0;
+	to = insn.target;
+	if (vf_decode(new, p->new_size - k, at, &insn) && insn.kind == VF_CALL &&
+	    insn.len == DIRECT_SIZE)
+		return vf_same_place(vf, to, insn.target) ? DIRECT_SIZE : 0;
+	if (p->new_size - k < VF_SLOT_BRANCH || new[0] != 0xff || new[1] != 0x15)
+		return 0;
+	at += VF_SLOT_BRANCH;
+	return slot_of(vf, to) && slot_of(vf, to) == vf_displacement_target(new + 2, at)
+		       ? VF_SLOT_BRANCH
+		       : 0;
+}
+
 bool vf_is_slot_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k)
 {
 	const uint8_t *old = mp_elf_bytes(vf->o, p->old_vaddr + k, 1);

@@ -217,15 +217,47 @@ static int arrive(struct walk *w, uint64_t old)
 	return vf_refuse(w->vf, old, "an inlined function lacks a part");
 }
 
-/* Follows control to the parts that may execute behind this one, or checks the return that ends it. */
-static int leave(struct walk *w, const struct vf_insn *last, uint64_t end)
+/*
+ * A called function expects the stack pointer as the original has it, a multiple of 16. What expects another one is no
+ * compiler's function, and may look for its caller's return address, as what is called at entries for profiles does.
+ */
+static int check_call(const struct walk *w, const struct vf_insn *insn, const struct vf_full *f)
 {
+	int ret = depends(w);
+
+	if (ret)
+		return ret;
+	if ((w->now - 8) % 16)
+		return no(w, "an inlined function calls with another stack pointer");
+	if (insn->kind == VF_ICALL && f->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	    (is_part_of_rsp(f->op[0].mem.base) || is_part_of_rsp(f->op[0].mem.index)))
+		return no(w, "an inlined function calls what the stack names");
+	if (insn->kind == VF_ICALL && f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	    is_part_of_rsp(f->op[0].reg.value))
+		return no(w, "an inlined function calls the stack");
+	return 0;
+}
+
+/* Follows control to the parts that may execute behind this one, or checks the return that ends it. */
+static int leave(struct walk *w, const struct mp_map_piece *p, const struct vf_insn *last,
+		 uint64_t end)
+{
+	const struct vf_fde *fde = vf_eh_find(&w->vf->old_eh, p->old_vaddr);
 	int ret;
 
 	switch (last->kind) {
 	case VF_STOP:
 		return w->now ? no(w, "an inlined function returns with another stack pointer") : 0;
-	case VF_JMP: return arrive(w, last->target);
+	case VF_JMP:
+		if (vf_leaves_by(w->vf, p, last))
+			return w->now ? no(w, "an inlined function leaves with another stack "
+					      "pointer")
+				      : 0;
+		return arrive(w, last->target);
+	case VF_CALL:
+	case VF_ICALL:
+		/* It does not return: nothing follows. */
+		return fde && end == fde->start + fde->size ? 0 : arrive(w, end);
 	case VF_JCC: ret = arrive(w, last->target); return ret ? ret : arrive(w, end);
 	default: return arrive(w, end);
 	}
@@ -249,8 +281,10 @@ static int walk_part(struct walk *w, uint32_t part)
 		ret = check_row(w, w->insn);
 		if (!ret && insn.kind == VF_OTHER)
 			ret = check_insn(w, &f);
+		else if (!ret && (insn.kind == VF_CALL || insn.kind == VF_ICALL))
+			ret = check_call(w, &insn, &f);
 	}
-	return ret ? ret : leave(w, &insn, end);
+	return ret ? ret : leave(w, p, &insn, end);
 }
 
 /* Return: 0, -ENOMEM, or a refusal. */

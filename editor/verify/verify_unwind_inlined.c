@@ -73,9 +73,10 @@ static int compare_part(struct vf_unwinding *x, struct inlined *in, const struct
 
 /*
  * Inlined instructions have rows that lead an unwinder from them by the called function's row to the call, and from
- * there on by the call's row. Branches have the rows of the original's branches. What lies behind the last part
- * beside the call has the call's row. All have the call site of the call. A landing pad expects the call's stack
- * pointer and registers, so there is none where a row differs from the call's.
+ * there on by the call's row. Branches, and calls through slots, have the rows of those in the original. Where the
+ * function's frame has ended, the call's row holds: behind the instruction that raises the stack pointer, at a call in
+ * place of a jump to another function, and behind the last part beside the call. All have the call site of the call.
+ * A landing pad expects the call's stack pointer and registers, so there is none where a row differs from the call's.
  */
 int vf_compare_inlined(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
@@ -84,6 +85,7 @@ int vf_compare_inlined(struct vf_unwinding *x, const struct mp_map_piece *p)
 	uint64_t common = x->vf->marks->common[p - x->vf->map->pieces];
 	uint64_t at = p->new_vaddr + common, end = vf_padding_end(x->vf, p);
 	bool lowered = vf_lowers(x->vf, caller);
+	bool ended = (vf_is_last_part(x->vf, p) && !lowered) || vf_leaves(x->vf, p);
 	struct inlined in = {.call = vf_rows_at(&x->old_rows, call), .raised = lowered ? 0 : 8};
 	const struct vf_call_site *site;
 	int ret = load_callee(x, vf_eh_find(&x->vf->old_eh, p->old_vaddr));
@@ -94,17 +96,15 @@ int vf_compare_inlined(struct vf_unwinding *x, const struct mp_map_piece *p)
 		ret = compare_part(x, &in, p);
 	if (ret)
 		return ret;
-	if (vf_is_last_part(x->vf, p)) {
-		if (lowered) {
-			ret = compare_composed(x, &in, p->old_vaddr + common, at,
-					       at + VF_ADJUST_SIZE);
-			at += VF_ADJUST_SIZE;
-		}
-		if (!ret)
-			ret = vf_compare_range(x, call, at, end);
-	} else {
-		ret = compare_composed(x, &in, p->old_vaddr + common, at, end);
+	if (lowered && vf_raises(x->vf, p, common)) {
+		ret = compare_composed(x, &in, p->old_vaddr + common, at, at + VF_ADJUST_SIZE);
+		at += VF_ADJUST_SIZE;
+		ended = true;
 	}
+	if (ret)
+		return ret;
+	ret = ended ? vf_compare_range(x, call, at, end)
+		    : compare_composed(x, &in, p->old_vaddr + common, at, end);
 	site = vf_lsda_at(&x->old_lsda, call);
 	if (!ret && in.differs && site && site->pad)
 		ret = vf_refuse(x->vf, p->new_vaddr, "inlined code with a frame has a landing pad");
