@@ -7,48 +7,26 @@
  * the unwinder was wrong.
  */
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unwind.h>
+
+#include "steps.h"
 
 #define LEAF __attribute__((noinline, noclone, noipa))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Calls @work with known values in all callee-saved registers. */
-unsigned long enter(unsigned long (*work)(unsigned long), unsigned long n);
-extern unsigned long sp_of_enter; /* in the call */
 unsigned long asm_saves(unsigned long a, unsigned long b);
 unsigned long asm_array(unsigned long a, unsigned long b);
 unsigned long asm_early(unsigned long a, unsigned long b);
 unsigned long asm_place(unsigned long a, unsigned long b);
 unsigned long calls_at_once(unsigned long a, unsigned long b);
 unsigned long by_frame_pointer(unsigned long n);
-unsigned long step(unsigned long n);
-unsigned long work(unsigned long n);
 #ifdef __cplusplus
 }
 #endif
 
-__asm__(".macro save reg\n push %\\reg\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %\\reg, 0\n .endm\n"
-	".macro back reg\n pop %\\reg\n .cfi_adjust_cfa_offset -8\n .cfi_restore %\\reg\n .endm\n"
-	".macro lower n\n sub $\\n, %rsp\n .cfi_adjust_cfa_offset \\n\n .endm\n"
-	".macro raise n\n add $\\n, %rsp\n .cfi_adjust_cfa_offset -\\n\n .endm\n"
-	".macro begin name\n .globl \\name\n .type \\name, @function\n \\name: .cfi_startproc\n .endm\n"
-	".macro end name\n .cfi_endproc\n .size \\name, .-\\name\n .endm\n"
-	".text\n"
-	"begin enter\n"
-	" save rbx\n save rbp\n save r12\n save r13\n save r14\n save r15\n lower 8\n"
-	" mov %rsp, sp_of_enter(%rip)\n mov %rdi, %rax\n mov %rsi, %rdi\n"
-	" mov $0x3333, %ebx\n mov $0x6666, %ebp\n mov $0xcccc, %r12d\n"
-	" mov $0xdddd, %r13d\n mov $0xeeee, %r14d\n mov $0xffff, %r15d\n"
-	" call *%rax\n"
-	" raise 8\n back r15\n back r14\n back r13\n back r12\n back rbp\n back rbx\n ret\n"
-	"end enter\n"
-	/* Only registers are saved. */
+__asm__(	/* Only registers are saved. */
 	"begin asm_saves\n"
 	" save rbx\n save r12\n mov %rdi, %rbx\n lea (%rbx,%rsi,2), %r12\n test $1, %dil\n je 1f\n"
 	" xor %rsi, %r12\n1: lea 7(%r12), %rax\n back r12\n back rbx\n ret\n"
@@ -85,16 +63,7 @@ __asm__(".macro save reg\n push %\\reg\n .cfi_adjust_cfa_offset 8\n .cfi_rel_off
 	" mov %rax, %rsi\n mov %rbx, %rdi\n call asm_array\n"
 	" pop %r12\n pop %rbx\n pop %rbp\n .cfi_def_cfa %rsp, 8\n ret\n"
 	"end by_frame_pointer\n"
-	/* The trap flag is set throughout work(). */
-	"begin step\n"
-	" lower 8\n pushfq\n .cfi_adjust_cfa_offset 8\n orq $0x100, (%rsp)\n"
-	" popfq\n .cfi_adjust_cfa_offset -8\n call work\n"
-	" pushfq\n .cfi_adjust_cfa_offset 8\n andq $~0x100, (%rsp)\n"
-	" popfq\n .cfi_adjust_cfa_offset -8\n raise 8\n ret\n"
-	"end step\n");
-
-static unsigned int nr_wrong, nr_steps;
-unsigned long sp_of_enter;
+);
 
 LEAF static unsigned long saves(unsigned long a, const unsigned long *p, int n)
 {
@@ -183,35 +152,6 @@ LEAF unsigned long work(unsigned long n)
 	return m;
 }
 
-/* ---- a trap behind each instruction ---- */
-
-static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *found)
-{
-	static const struct {
-		int reg;
-		unsigned long value;
-	} want[] = {{3, 0x3333},  {6, 0x6666},	{12, 0xcccc},
-		    {13, 0xdddd}, {14, 0xeeee}, {15, 0xffff}};
-
-	/* The CFA of the frame before, which is the stack pointer of this one. */
-	if (_Unwind_GetCFA(context) != sp_of_enter)
-		return _URC_NO_REASON;
-	*(int *)found = 1;
-	for (int i = 0; i < 6; i++)
-		nr_wrong += _Unwind_GetGR(context, want[i].reg) != want[i].value;
-	return _URC_END_OF_STACK;
-}
-
-static void on_trap(int sig)
-{
-	int found = 0;
-
-	(void)sig;
-	nr_steps++;
-	_Unwind_Backtrace(look, &found);
-	nr_wrong += !found;
-}
-
 /* ---- exceptions ---- */
 
 #ifdef __cplusplus
@@ -272,22 +212,16 @@ LEAF static unsigned long caught_here(const unsigned long *p, unsigned long n)
 
 int main(int argc, char **argv)
 {
-	int steps = argc > 1 && !strcmp(argv[1], "steps");
-	unsigned long result;
+	int wrong = run_steps(argc, argv, 20000);
+#ifdef __cplusplus
 	struct sigaction action;
 
 	memset(&action, 0, sizeof(action));
-	action.sa_handler = on_trap;
-	sigaction(SIGTRAP, &action, NULL);
-	result = steps ? enter(step, 25) : enter(work, 20000);
-	printf("%lx\n", result);
-	printf("%s, %u wrong\n", nr_steps > 5000 ? "steps" : "no steps", nr_wrong);
-#ifdef __cplusplus
 	action.sa_handler = on_fault;
 	sigaction(SIGSEGV, &action, NULL);
 	for (unsigned long i = 1; i < 5; i++)
 		printf("%lx %lx %lx %lx\n", caught(&i, i), caught(NULL, i), caught_here(&i, i),
 		       caught_here(NULL, i));
 #endif
-	return nr_wrong != 0;
+	return wrong;
 }

@@ -70,6 +70,22 @@ fi
 gcc -O2 -g -o stack-debug "$data/leaf_stack.c" && optimise stack-debug --stress-inline=3
 [ "$calls" = 0 ] || fail "$calls calls of functions with a frame were replaced in a file with debug information"
 
+# Functions that call others, or end in jumps to others: the unwinder goes on from what they call, and exceptions pass.
+steps calls 12 gcc -O2 "$data/leaf_calls.c"
+steps calls-fixed 12 gcc -O1 -fno-pie -no-pie "$data/leaf_calls.c"
+steps calls-relocations 12 gcc -O2 -fcf-protection -Wl,--emit-relocs "$data/leaf_calls.c"
+steps calls-lazy 12 gcc -O2 -Wl,-z,lazy "$data/leaf_calls.c"
+steps calls-exceptions 12 g++ -x c++ -O2 "$data/leaf_calls.c"
+if [ -n "${clang:-}" ]; then
+	steps calls-clang 12 "$clang" -O2 -w "$data/leaf_calls.c"
+fi
+# Such functions keep their frames where the file asks for them, or where that is not known.
+sed 's/(walk_stack \*)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace")/_Unwind_Backtrace/' "$data/steps.h" >steps.h
+cp "$data/leaf_calls.c" .
+gcc -O2 -o calls-walks leaf_calls.c && optimise calls-walks --stress-inline=3
+[ "$calls" -le 6 ] || fail "$calls calls of functions that call others were replaced in a file that walks its stack"
+gcc -O2 -static -s -o calls-static "$data/leaf_calls.c" 2>err.txt && optimise calls-static
+
 # The debugger finds the same frames from the middle of such code, and the registers of the first function.
 if command -v gdb >/dev/null; then
 	optimise stack-fixed --stress-inline=3

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_leaf - which functions may stand in place of a call, and in which functions calls may be replaced. */
 #include "editor/evidence/leaf.h"
+#include "editor/evidence/stack_walk.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +69,18 @@ static const char *const functions[][2] = {
 	{"stack_element", "lea -64(%rsp,%rdi,8), %rdx; mov %esi, (%rdx); ret"},
 	{"stack_loop",
 	 "save rbx; lower 16; 1: mov %rdi, (%rsp); dec %edi; jne 1b; mov (%rsp), %rbx; raise 16; back rbx; ret"},
+	{"leaf_tail", "jmp leaf_plain"},
+	{"leaf_two_tails", "test %edi, %edi; je 1f; jmp leaf_plain; 1: inc %esi; jmp leaf_jump"},
+	{"saves_before_tail", "save rbx; mov %rdi, %rbx; mov %rbx, %rsi; back rbx; jmp leaf_plain"},
+	{"stack_call", "lower 8; call leaf_plain; inc %rax; raise 8; ret"},
+	{"stack_call_register", "save rbx; call *%rdi; back rbx; ret"},
+	{"stack_call_memory", "lower 24; call *data(%rip); call *8(%rdi); raise 24; ret"},
+	{"stack_call_and_tail", "save rbx; call leaf_plain; back rbx; jmp leaf_plain"},
+	{"stack_call_library", "lower 8; call getpid@plt; call leaf_plain; raise 8; jmp getppid@plt"},
+	{"stack_tail_or_return",
+	 "lower 8; call leaf_plain; test %eax, %eax; je 1f; raise 8; jmp leaf_plain; 1: cfa 8; inc %eax; raise 8; ret"},
+	{"stack_stops",
+	 "lower 8; test %edi, %edi; je 1f; raise 8; ret; 1: cfa 8; call abort@plt"},
 	{"other_return_half", "lower 8; mov 12(%rsp), %eax; raise 8; ret"},
 	{"other_return_part", "movups -4(%rsp), %xmm0; ret"},
 	{"other_return_place", "lower 24; lea 24(%rsp), %rax; raise 24; ret"},
@@ -107,7 +120,12 @@ static const char *const functions[][2] = {
 	{"other_leave", "leave; ret"},
 	{"other_call", "call leaf_plain; ret"},
 	{"other_indirect", "call *%rdi; ret"},
-	{"other_tail", "jmp leaf_plain"},
+	{"other_stack_call", "lower 24; call *8(%rsp); raise 24; ret"},
+	{"other_misaligned_call", "lower 16; call leaf_plain; raise 16; ret"},
+	{"other_recursion", "lower 8; call other_recursion; raise 8; ret"},
+	{"other_deep_tail", "lower 8; jmp leaf_plain"},
+	{"other_branch_tail", "lower 8; test %edi, %edi; je leaf_plain; raise 8; ret"},
+	{"other_never", "1: jmp 1b"},
 	{"other_system_call", "mov $56, %eax; syscall; ret"},
 	{"other_trap", "int3; ret"},
 	{"other_clock", "rdtsc; ret"},
@@ -138,6 +156,14 @@ static const char *const functions[][2] = {
 	{"keeper_index", "call leaf_plain; mov (%rsp,%rdi), %rax; ret"},
 	{"main", "ret"},
 };
+
+static uint32_t function_named(const struct mp_cfg *cfg, const char *name)
+{
+	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
+		if (!strcmp(cfg->funcs[f].name, name))
+			return f;
+	ck_abort_msg("no function %s", name);
+}
 
 static struct mp_elf *open_program(char *path)
 {
@@ -205,8 +231,8 @@ START_TEST(leaf_knows_which_functions_may_replace_calls)
 			nr[3]++;
 		}
 	}
-	ck_assert_uint_eq(nr[0], 21 + 17);
-	ck_assert_uint_eq(nr[1], 32 + 26);
+	ck_assert_uint_eq(nr[0], 23 + 25);
+	ck_assert_uint_eq(nr[1], 37 + 26);
 	ck_assert_uint_eq(nr[2], 2);
 	ck_assert_uint_eq(nr[3], 4);
 	mp_cfg_free(cfg);
@@ -229,7 +255,7 @@ START_TEST(leaf_has_neither_landing_nor_return)
 		const struct me_leaf_part *last;
 		struct me_leaf leaf;
 
-		if (!starts_with(func->name, "leaf_"))
+		if (!starts_with(func->name, "leaf_") || strstr(func->name, "tail"))
 			continue;
 		ck_assert(me_leaf_find(cfg, f, &leaf));
 		last = &leaf.parts[leaf.nr_parts - 1];
@@ -325,7 +351,8 @@ START_TEST(leaf_raises_the_stack_pointer_at_its_end)
 		const struct me_leaf_part *last;
 		struct me_leaf leaf;
 
-		if (!starts_with(cfg->funcs[f].name, "stack_"))
+		if (!starts_with(cfg->funcs[f].name, "stack_") ||
+		    strstr(cfg->funcs[f].name, "tail") || strstr(cfg->funcs[f].name, "library"))
 			continue;
 		ck_assert(me_leaf_find(cfg, f, &leaf));
 		last = &leaf.parts[leaf.nr_parts - 1];
@@ -335,7 +362,7 @@ START_TEST(leaf_raises_the_stack_pointer_at_its_end)
 		ck_assert_uint_eq(last->off + last->size + sizeof(raise), leaf.size);
 		nr++;
 	}
-	ck_assert_uint_eq(nr, 9);
+	ck_assert_uint_eq(nr, 9 + 4);
 	mp_cfg_free(cfg);
 	mp_elf_close(elf);
 	unlink(path);
@@ -396,12 +423,102 @@ START_TEST(leaf_has_long_branches_between_parts_that_lie_apart)
 }
 END_TEST
 
+/* Calls of stubs end parts of their own; so does a jump to a stub, which is a call here. */
+START_TEST(calls_of_stubs_go_through_slots)
+{
+	const struct mp_cfg_options options = {0};
+	uint8_t end[ME_LEAF_END_MAX];
+	struct me_leaf leaf;
+	char path[256];
+	struct mp_elf *elf = open_program(path);
+	struct mp_cfg *cfg;
+	struct mp_err err;
+
+	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
+	ck_assert(me_leaf_find(cfg, function_named(cfg, "stack_call_library"), &leaf));
+	ck_assert_uint_eq(leaf.nr_parts, 1);
+	ck_assert(leaf.calls && leaf.parts[0].tails && !leaf.parts[0].via_slot);
+	ck_assert(me_leaf_use_slots(cfg, &leaf));
+	ck_assert_uint_eq(leaf.nr_parts, 2);
+	ck_assert(leaf.parts[0].via_slot && !leaf.parts[0].tails);
+	ck_assert_uint_eq(leaf.parts[0].next, 1);
+	ck_assert_uint_eq(me_leaf_end(&leaf, 0, 0, end), 6);
+	ck_assert(end[0] == 0xff && end[1] == 0x15);
+	ck_assert_uint_eq(me_leaf_call_field(&leaf, 0), 2);
+	ck_assert_uint_eq(me_leaf_frame_end(&leaf, 0), ME_LEAF_NEVER);
+	ck_assert(leaf.parts[1].via_slot && leaf.parts[1].tails);
+	ck_assert_uint_eq(leaf.parts[1].vaddr, leaf.parts[0].vaddr + leaf.parts[0].size + 5);
+	/* The stack pointer is raised before the call. */
+	ck_assert_uint_eq(me_leaf_end(&leaf, 1, 0, end), 11);
+	ck_assert(end[0] == 0x48 && end[1] == 0x8d && end[5] == 0xff && end[6] == 0x15);
+	ck_assert_uint_eq(me_leaf_call_field(&leaf, 1), 7);
+	ck_assert_uint_eq(me_leaf_frame_end(&leaf, 1), 5);
+	ck_assert(me_leaf_callee(&leaf.parts[0]) != me_leaf_callee(&leaf.parts[1]));
+	mp_cfg_free(cfg);
+	mp_elf_close(elf);
+	unlink(path);
+}
+END_TEST
+
+/* Where the code beside a call ends in a call, returns raise the stack pointer themselves. */
+START_TEST(returns_are_apart_from_a_last_tail)
+{
+	const struct mp_cfg_options options = {0};
+	uint8_t end[ME_LEAF_END_MAX];
+	struct me_leaf leaf;
+	char path[256];
+	struct mp_elf *elf = open_program(path);
+	struct mp_cfg *cfg;
+	struct mp_err err;
+
+	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
+	ck_assert(me_leaf_find(cfg, function_named(cfg, "stack_tail_or_return"), &leaf));
+	ck_assert_uint_eq(leaf.nr_parts, 3);
+	ck_assert(leaf.parts[2].returns && leaf.parts[1].tails);
+	/* Raises, calls, and jumps behind the return, which raises as well. */
+	ck_assert_uint_eq(me_leaf_end(&leaf, 1, 0, end), 5 + 5 + 2);
+	ck_assert_uint_eq(end[11], leaf.parts[2].size + 5);
+	ck_assert_uint_eq(me_leaf_end(&leaf, 2, 0, end), 5);
+	ck_assert(me_leaf_arrange(&leaf, (const uint8_t[]){0, 2, 1}, 3));
+	ck_assert(leaf.parts[1].returns && leaf.parts[2].tails);
+	/* Raises, and jumps behind the call. */
+	ck_assert_uint_eq(me_leaf_end(&leaf, 1, 0, end), 5 + 2);
+	ck_assert_uint_eq(end[6], leaf.parts[2].size + 10);
+	ck_assert_uint_eq(me_leaf_end(&leaf, 2, 0, end), 10);
+	mp_cfg_free(cfg);
+	mp_elf_close(elf);
+	unlink(path);
+}
+END_TEST
+
+START_TEST(files_that_walk_stacks_have_names_that_say_so)
+{
+	struct mp_symbol symbols[] = {{.name = "puts"}, {.name = NULL}, {.name = "backtrace_full"}};
+	struct mp_elf elf = {.symbols = symbols, .nr_symbols = 3};
+
+	ck_assert(!me_walks_stack(&elf));
+	symbols[1].name = "backtrace";
+	ck_assert(me_walks_stack(&elf));
+	symbols[1].name = "_Unwind_Backtrace";
+	ck_assert(me_walks_stack(&elf));
+	symbols[1].name = "_ULx86_64_step";
+	ck_assert(me_walks_stack(&elf));
+	symbols[1].name = "_Unwind_Resume";
+	ck_assert(!me_walks_stack(&elf));
+	elf.nr_symbols = 0;
+	ck_assert(me_walks_stack(&elf));
+}
+END_TEST
+
 static Suite *leaf_suite(void)
 {
 	Suite *suite = suite_create("leaf");
 	TCase *tc = tcase_create("leaf");
 
 	tcase_add_test(tc, leaf_knows_which_functions_may_replace_calls);
+	tcase_add_test(tc, calls_of_stubs_go_through_slots);
+	tcase_add_test(tc, returns_are_apart_from_a_last_tail);
+	tcase_add_test(tc, files_that_walk_stacks_have_names_that_say_so);
 	tcase_add_test(tc, leaf_has_neither_landing_nor_return);
 	tcase_add_loop_test(tc, leaf_has_short_branches_between_parts, 0,
 			    (int)(sizeof(shapes) / sizeof(shapes[0])));

@@ -19,6 +19,9 @@ static const char *const builds[] = {
 	/* Functions that save registers and use the stack */
 	"gcc -O2 -fPIE -pie tests/data/leaf_stack.c",
 	"g++ -x c++ -O2 -fno-pie -no-pie -fnon-call-exceptions tests/data/leaf_stack.c",
+	/* Functions that call others, and end in jumps to others */
+	"gcc -O2 -fPIE -pie tests/data/leaf_calls.c",
+	"g++ -x c++ -O2 -fno-pie -no-pie tests/data/leaf_calls.c",
 };
 
 #define FIRST_STACK 4
