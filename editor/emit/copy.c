@@ -193,7 +193,7 @@ static int write_inlined(const struct mp_cfg *cfg, const struct me_placement *pl
 	if (!apart && leaf->apart_size)
 		return -EBADMSG;
 	if (leaf->lowers && !copy->apart)
-		me_leaf_put_lower(out);
+		out[0] = ME_LEAF_LOWER;
 	for (; i < end_part && !rc; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
 		uint32_t behind = part->off + part->size;

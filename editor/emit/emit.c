@@ -137,7 +137,7 @@ static void add_parts(const struct me_leaf *leaf, const struct me_copy *copy, st
 
 	if (!copy->apart)
 		map->pieces[map->nr_pieces - 1].new_size =
-			copy->body_size + (leaf->lowers ? ME_LEAF_ADJUST_SIZE : 0);
+			copy->body_size + (leaf->lowers ? ME_LEAF_LOWER_SIZE : 0);
 	for (; i < end_part; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
 		uint32_t end = i + 1 < end_part ? part[1].off : copy->new_size - copy->body_size;

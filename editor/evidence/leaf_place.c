@@ -74,7 +74,7 @@ static struct end find_end(const struct me_leaf *leaf, uint8_t i)
 	if (end.branch)
 		end.branch_size = part->long_branch ? LONG_BRANCH : SHORT_BRANCH;
 	if (end.raise)
-		end.raise_size = ME_LEAF_ADJUST_SIZE;
+		end.raise_size = ME_LEAF_RAISE_SIZE;
 	if (end.call)
 		end.call_size = part->via_slot ? ME_SLOT_BRANCH_SIZE : ME_LEAF_CALL_SIZE;
 	if (end.jump)
@@ -95,7 +95,7 @@ static int64_t place_of(const struct me_leaf *leaf, uint8_t from, uint8_t to, in
 	/* Returns may lead to where the stack pointer is raised. */
 	if (to == leaf->nr_parts)
 		return leaf->size - (leaf->parts[from].returns && raises_last(leaf)
-					     ? ME_LEAF_ADJUST_SIZE
+					     ? ME_LEAF_RAISE_SIZE
 					     : 0);
 	return leaf->parts[to].off + (is_apart(leaf, to) ? apart : 0);
 }
@@ -127,7 +127,7 @@ static bool lengthen(struct me_leaf *leaf, uint8_t i)
 /* Places the parts [@first, @end). Return: their bytes, or more than ME_LEAF_CODE_MAX. */
 static uint32_t place_piece(struct me_leaf *leaf, uint8_t first, uint8_t end)
 {
-	uint32_t off = leaf->lowers && !first ? ME_LEAF_ADJUST_SIZE : 0;
+	uint32_t off = leaf->lowers && !first ? ME_LEAF_LOWER_SIZE : 0;
 
 	for (uint8_t i = first; i < end && off <= ME_LEAF_CODE_MAX; i++) {
 		leaf->parts[i].off = (uint16_t)off;
@@ -166,15 +166,10 @@ static bool put_displacement(uint8_t *out, int64_t value, bool is_long)
 	return is_long ? value == (int32_t)value : value == (int8_t)value;
 }
 
-void me_leaf_put_lower(uint8_t out[ME_LEAF_ADJUST_SIZE])
+/* `lea 8(%rsp), %rsp` */
+static void put_raise(uint8_t out[ME_LEAF_RAISE_SIZE])
 {
-	memcpy(out, "\x48\x8d\x64\x24\xf8", ME_LEAF_ADJUST_SIZE);
-}
-
-/* `lea 8(%rsp), %rsp`, which leaves the flags as they are */
-static void put_raise(uint8_t out[ME_LEAF_ADJUST_SIZE])
-{
-	memcpy(out, "\x48\x8d\x64\x24\x08", ME_LEAF_ADJUST_SIZE);
+	memcpy(out, "\x48\x8d\x64\x24\x08", ME_LEAF_RAISE_SIZE);
 }
 
 /* `call *slot(%rip)` or `call function`, whose displacement is not known here. */

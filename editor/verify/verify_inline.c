@@ -27,29 +27,29 @@ enum answer {
 	SOMEWHERE,
 };
 
-static const uint8_t lowers[VF_ADJUST_SIZE] = {0x48, 0x8d, 0x64, 0x24,
-					       0xf8}; /* lea -8(%rsp), %rsp */
-static const uint8_t raises[VF_ADJUST_SIZE] = {0x48, 0x8d, 0x64, 0x24,
-					       0x08}; /* lea 8(%rsp), %rsp */
+enum {
+	LOWERS = 0x50 /* push %rax */
+};
+static const uint8_t raises[VF_RAISE_SIZE] = {0x48, 0x8d, 0x64, 0x24, 0x08}; /* lea 8(%rsp), %rsp */
 
 bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const uint8_t *b;
 
-	if (p->new_size != p->old_size || p->new_size < VF_ADJUST_SIZE)
+	if (p->new_size + VF_CALL_SIZE != p->old_size + VF_LOWER_SIZE)
 		return false;
-	b = mp_elf_bytes(vf->n, p->new_vaddr + p->new_size - VF_ADJUST_SIZE, VF_ADJUST_SIZE);
-	return b && !memcmp(b, lowers, VF_ADJUST_SIZE);
+	b = mp_elf_bytes(vf->n, p->new_vaddr + p->new_size - VF_LOWER_SIZE, VF_LOWER_SIZE);
+	return b && *b == LOWERS;
 }
 
 bool vf_raises(const struct vf *vf, const struct mp_map_piece *p, uint64_t k)
 {
 	const uint8_t *b;
 
-	if (k + VF_ADJUST_SIZE > p->new_size)
+	if (k + VF_RAISE_SIZE > p->new_size)
 		return false;
-	b = mp_elf_bytes(vf->n, p->new_vaddr + k, VF_ADJUST_SIZE);
-	return b && !memcmp(b, raises, VF_ADJUST_SIZE);
+	b = mp_elf_bytes(vf->n, p->new_vaddr + k, VF_RAISE_SIZE);
+	return b && !memcmp(b, raises, VF_RAISE_SIZE);
 }
 
 static uint64_t call_of(const struct mp_map_piece *p)
@@ -139,7 +139,7 @@ static bool has_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t
 	const uint8_t *b;
 
 	if (vf_raises(vf, p, k))
-		k += VF_ADJUST_SIZE;
+		k += VF_RAISE_SIZE;
 	b = k + VF_CALL_SIZE <= p->new_size ? mp_elf_bytes(vf->n, p->new_vaddr + k, 2) : NULL;
 	return b && (b[0] == 0xe8 || (b[0] == 0xff && b[1] == 0x15));
 }

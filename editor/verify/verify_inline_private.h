@@ -50,8 +50,9 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p);
  * have their original stack pointer.
  */
 bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p);
-/* Bytes of the instruction that lowers it, and of the one that raises it again, in place of the last return. */
-#define VF_ADJUST_SIZE 5
+/* Bytes of the instruction that lowers it, and of the one that raises it again. */
+#define VF_LOWER_SIZE 1
+#define VF_RAISE_SIZE 5
 /* Does control leave the called function at the end of its inlined piece @p by the jump @last? A call stands there. */
 bool vf_leaves_by(const struct vf *vf, const struct mp_map_piece *p, const struct vf_insn *last);
 /* The same, of the last instruction of its original. */

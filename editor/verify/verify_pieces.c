@@ -353,7 +353,7 @@ static int check_inlined_return(struct pair *x, const struct vf_insn *last)
 	int ret;
 
 	if (before && vf_raises(x->vf, x->p, x->k)) {
-		x->k += VF_ADJUST_SIZE;
+		x->k += VF_RAISE_SIZE;
 		before = false;
 	}
 	if (before && (last->kind == VF_JMP || vf_is_last_part(x->vf, x->p)))

@@ -97,8 +97,8 @@ int vf_compare_inlined(struct vf_unwinding *x, const struct mp_map_piece *p)
 	if (ret)
 		return ret;
 	if (lowered && vf_raises(x->vf, p, common)) {
-		ret = compare_composed(x, &in, p->old_vaddr + common, at, at + VF_ADJUST_SIZE);
-		at += VF_ADJUST_SIZE;
+		ret = compare_composed(x, &in, p->old_vaddr + common, at, at + VF_RAISE_SIZE);
+		at += VF_RAISE_SIZE;
 		ended = true;
 	}
 	if (ret)

@@ -356,7 +356,7 @@ START_TEST(leaf_raises_the_stack_pointer_at_its_end)
 			continue;
 		ck_assert(me_leaf_find(cfg, f, &leaf));
 		last = &leaf.parts[leaf.nr_parts - 1];
-		ck_assert_uint_eq(leaf.parts[0].off, ME_LEAF_ADJUST_SIZE);
+		ck_assert_uint_eq(leaf.parts[0].off, ME_LEAF_LOWER_SIZE);
 		ck_assert_uint_eq(me_leaf_end(&leaf, leaf.nr_parts - 1, 0, end), sizeof(raise));
 		ck_assert_mem_eq(end, raise, sizeof(raise));
 		ck_assert_uint_eq(last->off + last->size + sizeof(raise), leaf.size);

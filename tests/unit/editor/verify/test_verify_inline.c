@@ -39,10 +39,9 @@ static void build(struct pair *p, int variant, uint64_t seed)
 /* Does the copy lower the stack pointer in place of the call? */
 static bool is_lowered(const struct pair *p, const struct mp_map_piece *piece)
 {
-	const uint8_t *bytes = mp_elf_bytes(p->good, piece->new_vaddr + piece->new_size - 5, 5);
+	const uint8_t *last = mp_elf_bytes(p->good, piece->new_vaddr + piece->new_size - 1, 1);
 
-	return piece->new_size == piece->old_size && bytes &&
-	       !memcmp(bytes, "\x48\x8d\x64\x24\xf8", 5);
+	return piece->new_size + 4 == piece->old_size && last && *last == 0x50;
 }
 
 /* Return: where the call at the end of the original of @piece leads, if its copy lacks that call; else 0. */
