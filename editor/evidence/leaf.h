@@ -43,10 +43,10 @@ struct me_leaf_part {
 	uint16_t off;	  /* of the part in its piece of code */
 	uint8_t end_size; /* bytes of the branch, return or call behind them in the original */
 	bool branches : 1, returns : 1;
-	bool tails : 1;	   /* the original jumps to another function, where this code calls it */
-	bool via_slot : 1; /* the call at the end goes through the slot of a PLT stub */
-	bool stops : 1;	   /* control does not come to the end: a call there does not return */
-	bool favour_next : 1;		     /* if neither follows: @next is likelier than @taken */
+	bool tails : 1;	      /* the original jumps to another function, where this code calls it */
+	bool via_slot : 1;    /* the call at the end goes through the slot of a PLT stub */
+	bool stops : 1;	      /* control does not come to the end: a call there does not return */
+	bool favour_next : 1; /* if neither follows: @next is likelier than @taken */
 	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
 	uint8_t condition;
 	uint8_t taken, next;

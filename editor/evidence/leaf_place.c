@@ -94,9 +94,8 @@ static int64_t place_of(const struct me_leaf *leaf, uint8_t from, uint8_t to, in
 {
 	/* Returns may lead to where the stack pointer is raised. */
 	if (to == leaf->nr_parts)
-		return leaf->size - (leaf->parts[from].returns && raises_last(leaf)
-					     ? ME_LEAF_RAISE_SIZE
-					     : 0);
+		return leaf->size -
+		       (leaf->parts[from].returns && raises_last(leaf) ? ME_LEAF_RAISE_SIZE : 0);
 	return leaf->parts[to].off + (is_apart(leaf, to) ? apart : 0);
 }
 

@@ -187,8 +187,8 @@ static bool step(const struct me_leaf_insn *f, struct stack *s)
  * 16, and at calls such a multiple. What is called with another one is no compiler's function: `call __fentry__` at
  * the entry looks for the caller's return address. A function that calls itself stays apart.
  */
-static bool may_call(const struct mp_cfg *cfg, const struct me_leaf *leaf, const struct mp_insn *insn,
-		     const struct me_leaf_insn *f, struct stack *s)
+static bool may_call(const struct mp_cfg *cfg, const struct me_leaf *leaf,
+		     const struct mp_insn *insn, const struct me_leaf_insn *f, struct stack *s)
 {
 	s->needs_addresses = true;
 	if (s->depth % (2 * WORD) != WORD)

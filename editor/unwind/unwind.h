@@ -26,7 +26,7 @@
 struct me_placed_part {
 	uint64_t vaddr; /* of its instructions in the original */
 	uint16_t off;	/* in the code that replaces the call */
-	uint16_t size;	/* bytes of instructions; branches and a call may follow up to the next part */
+	uint16_t size; /* bytes of instructions; branches and a call may follow up to the next part */
 	/* bytes behind the instructions from which on the row is that of the replaced call; ME_PLACED_NEVER: none */
 	uint8_t frame_end;
 };

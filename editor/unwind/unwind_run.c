@@ -230,8 +230,8 @@ static int put_frame(struct builder *b, const struct me_placed *placed,
 					  behind + 1, new_off + part->off + part->size);
 		if (!rc && part->frame_end != ME_PLACED_NEVER &&
 		    end > (uint64_t)part->off + part->size + part->frame_end)
-			put_row(b, new_off + part->off + part->size + part->frame_end,
-				&source->cie, call);
+			put_row(b, new_off + part->off + part->size + part->frame_end, &source->cie,
+				call);
 	}
 	return rc;
 }

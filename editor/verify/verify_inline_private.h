@@ -61,7 +61,8 @@ bool vf_leaves(const struct vf *vf, const struct mp_map_piece *p);
  * Does @p have, at offset @k, a call of what the jump at @jump of the original leads to: direct, or through the slot
  * of a PLT stub? Return: its bytes; 0: no.
  */
-uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint64_t k, uint64_t jump);
+uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint64_t k,
+			 uint64_t jump);
 /* Does @p have, at offset @k, the instruction that raises the stack pointer again? */
 bool vf_raises(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
 /*

@@ -363,19 +363,19 @@ static int check_inlined_return(struct pair *x, const struct vf_insn *last)
 		uint8_t size = vf_calls_instead(x->vf, x->p, x->k, jump);
 
 		if (!size)
-			return vf_refuse(x->vf, x->p->new_vaddr + x->k,
-					 "no call of %#llx in place of a jump of an inlined function",
-					 (unsigned long long)last->target);
+			return vf_refuse(
+				x->vf, x->p->new_vaddr + x->k,
+				"no call of %#llx in place of a jump of an inlined function",
+				(unsigned long long)last->target);
 		x->k += size;
 	}
 	ret = read_tail(x, &tail);
 	if (ret)
 		return ret;
 	x->inside = false;
-	if (tail.has_jcc ||
-	    !((!before && leads_to(x, back, tail.rest)) ||
-	      (last->kind != VF_JMP && before == vf_lowers(x->vf, caller) &&
-	       vf_is_last_return(x->vf, x->p, tail.rest))))
+	if (tail.has_jcc || !((!before && leads_to(x, back, tail.rest)) ||
+			      (last->kind != VF_JMP && before == vf_lowers(x->vf, caller) &&
+			       vf_is_last_return(x->vf, x->p, tail.rest))))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 				 "leads to %#llx instead of %#llx, behind the replaced call",
 				 (unsigned long long)tail.rest, (unsigned long long)back);

@@ -86,7 +86,8 @@ bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t 
 	return slot && slot == vf_displacement_target(new + 2, at + VF_SLOT_BRANCH);
 }
 
-uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint64_t k, uint64_t jump)
+uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint64_t k,
+			 uint64_t jump)
 {
 	uint64_t at = p->new_vaddr + k, to;
 	const uint8_t *new = k < p->new_size ? mp_elf_bytes(vf->n, at, p->new_size - k) : NULL;

@@ -256,7 +256,7 @@ struct vf {
 	uint32_t nr_by_old;
 	uint32_t *next_copy;	    /* per piece: another copy of the same block, or VF_NONE */
 	struct vf_inlined *inlined; /* per piece */
-	bool walks_stack; /* the original may ask for the functions that called its own */
+	bool walks_stack;	    /* the original may ask for the functions that called its own */
 
 	uint64_t *cuts; /* old text: function starts that nothing reaches over */
 	uint32_t nr_cuts;
