@@ -82,9 +82,11 @@ fi
 # Such functions keep their frames where the file asks for them, or where that is not known.
 sed 's/(walk_stack \*)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace")/_Unwind_Backtrace/' "$data/steps.h" >steps.h
 cp "$data/leaf_calls.c" .
-gcc -O2 -o calls-walks leaf_calls.c && optimise calls-walks --stress-inline=3
-[ "$calls" -le 6 ] || fail "$calls calls of functions that call others were replaced in a file that walks its stack"
-gcc -O2 -static -s -o calls-static "$data/leaf_calls.c" 2>err.txt && optimise calls-static
+gcc -O2 -o calls-walks leaf_calls.c
+optimise calls --stress-inline=3 && most=$calls
+optimise calls-walks --stress-inline=3 && same calls-walks calls-walks
+[ "$calls" -gt 0 ] && [ "$calls" -le $((most - 10)) ] ||
+	fail "$calls instead of $most calls were replaced in a file that walks its stack"
 
 # The debugger finds the same frames from the middle of such code, and the registers of the first function.
 if command -v gdb >/dev/null; then
