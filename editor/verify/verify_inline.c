@@ -317,13 +317,23 @@ bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old,
 	return false;
 }
 
-bool vf_is_last_return(const struct vf *vf, const struct mp_map_piece *p, uint64_t now)
+bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised, uint64_t now)
 {
 	const struct mp_map_piece *last = last_part(vf, p);
+	bool lowered = vf_lowers(vf, vf_inlined_caller(vf, p));
 	struct vf_insn insn;
-	uint64_t k = find_last(vf, last, &insn);
+	uint64_t k = find_last(vf, last, &insn), jump = last->old_vaddr + k;
 
-	return p != last && k != UINT64_MAX && insn.kind == VF_STOP && now == last->new_vaddr + k;
+	if (p == last || k == UINT64_MAX)
+		return false;
+	if (lowered && raised)
+		k += VF_RAISE_SIZE;
+	/* In place of a jump to another function, the last part raises the stack pointer and calls that function. */
+	if (vf_leaves_by(vf, last, &insn))
+		k += vf_calls_instead(vf, last, k, jump);
+	else if (insn.kind != VF_STOP)
+		return false;
+	return (!lowered || raised || insn.kind == VF_STOP) && now == last->new_vaddr + k;
 }
 
 int vf_make_answers(const struct vf *vf)

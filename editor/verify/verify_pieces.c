@@ -340,9 +340,8 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 
 /*
  * The function returns, or by the jump @last it leaves for another one. If the stack pointer was lowered, it is raised
- * here. In place of the jump there is a call. Control goes where the
- * replaced call would have returned to; or, from a return in an earlier part, to the place of
- * the return in the last part, which is checked in the same way.
+ * here. In place of the jump there is a call. Control goes where the replaced call would have returned to; or, from
+ * another part than the last one, to the end of the last one, which is checked in the same way.
  */
 static int check_inlined_return(struct pair *x, const struct vf_insn *last)
 {
@@ -374,8 +373,7 @@ static int check_inlined_return(struct pair *x, const struct vf_insn *last)
 		return ret;
 	x->inside = false;
 	if (tail.has_jcc || !((!before && leads_to(x, back, tail.rest)) ||
-			      (last->kind != VF_JMP && before == vf_lowers(x->vf, caller) &&
-			       vf_is_last_return(x->vf, x->p, tail.rest))))
+			      vf_joins_last_part(x->vf, x->p, !before, tail.rest)))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 				 "leads to %#llx instead of %#llx, behind the replaced call",
 				 (unsigned long long)tail.rest, (unsigned long long)back);
