@@ -83,7 +83,8 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 		return false;
 	f->arranges = job->counts.block || job->options->stress_inline;
 	f->may_divide = f->arranges && !has_debug(job);
-	f->may_call = !has_debug(job) && !me_walks_stack(job->elf);
+	/* Without a profile, all of these calls would have to pay. */
+	f->may_call = f->arranges && !has_debug(job) && !me_walks_stack(job->elf);
 	memset(f->planned_at, 0xff, job->cfg->nr_blocks * sizeof(*f->planned_at));
 	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		const struct me_plan_block *planned = &job->plan.blocks[i];

@@ -34,7 +34,11 @@ static void build(struct pair *p, int variant, uint64_t seed)
 
 	snprintf(line, sizeof(line), "%s %s", builds[variant / 2],
 		 variant & 1 ? "-Wl,--emit-relocs" : "-s");
-	pair_make(p, line, seed, PAIR_INLINED);
+	/* Functions that call others only replace calls by a profile, or at random: all, by these seeds. */
+	if (variant / 2 >= FIRST_CALLS)
+		pair_make(p, line, 4 * seed + 3, PAIR_DIVIDED);
+	else
+		pair_make(p, line, seed, PAIR_INLINED);
 }
 
 /* Does the copy lower the stack pointer in place of the call? */
