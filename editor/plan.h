@@ -63,7 +63,6 @@ struct me_plan_block {
 	uint16_t inlined;
 	/* Only that part of a called function's instructions that lies apart from the block's copy. */
 	uint8_t apart;
-	uint8_t second; /* of the copy for call sites: 1; 2: a clone there */
 	float heat; /* how often the block is executed, if a run or a loop begins here */
 };
 
@@ -111,8 +110,6 @@ struct me_plan {
 	struct me_redirects redirects;
 	struct me_leaf *leaves; /* functions that replace calls (evidence/leaf.h) */
 	uint32_t nr_leaves;
-	uint64_t *seconds; /* call sites that lead to second copies, ascending */
-	uint32_t nr_seconds;
 	uint8_t line_log2; /* size of a fetch; 0: runs do not matter */
 	uint8_t page_log2; /* page size that the new code fills up to; 0: none */
 };

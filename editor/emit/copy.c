@@ -125,27 +125,6 @@ static int write_stub(const struct me_placement *placement, const struct me_copy
 	return me_stub_code_write(stub, placement->counters, &places, vaddr, out);
 }
 
-static uint64_t call_target(const struct mp_cfg *cfg, const struct me_placement *placement, uint64_t insn,
-			    uint64_t target)
-{
-	uint32_t lo = 0, hi = placement->nr_seconds, block;
-
-	while (lo < hi) {
-		uint32_t mid = (lo + hi) / 2;
-
-		if (placement->seconds[mid] < insn)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < placement->nr_seconds && placement->seconds[lo] == insn) {
-		block = mp_cfg_block_starting(cfg, target);
-		if (block != MP_NONE && placement->second_of[block] != MP_NONE)
-			return placement->copies[placement->second_of[block]].new_vaddr;
-	}
-	return me_place_of(cfg, placement, target);
-}
-
 static int write_insns(const struct mp_cfg *cfg, const struct me_placement *placement,
 		       const struct code *code, uint8_t *out)
 {
@@ -161,7 +140,7 @@ static int write_insns(const struct mp_cfg *cfg, const struct me_placement *plac
 		if (mp_insn_decode(old + off, code->size - off, code->vaddr + off, &insn))
 			return -EBADMSG;
 		if (insn.kind == MP_INSN_CALL)
-			target = call_target(cfg, placement, code->vaddr + off, insn.target);
+			target = me_place_of(cfg, placement, insn.target);
 		else if (insn.rip_relative)
 			target = insn.target;
 		else

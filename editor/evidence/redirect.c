@@ -103,8 +103,6 @@ int me_redirects_plan(const struct mp_cfg *cfg, const struct me_pointers *pointe
 		    (block->term == MP_TERM_TAIL && block->term_len == block->size))
 			continue;
 		copied[block->func] |= COPIED;
-		if (plan->blocks[i].second)
-			copied[block->func] |= ODD_PLACE;
 		if (!keeps_align(block, &plan->blocks[i]))
 			copied[block->func] |= ODD_PLACE;
 	}

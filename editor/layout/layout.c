@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/layout/layout_copies.h"
 #include "editor/layout/layout_private.h"
 #include "editor/layout/predict.h"
 #include "libprof/base/parallel.h"
@@ -192,7 +191,7 @@ static bool keeps_order(const struct me_layout_options *options)
 
 /* Chooses zones, orders functions and their blocks, and adds the blocks to @plan. */
 static int plan_fill(struct orderer *o, const uint8_t *eligible, struct me_layout_options *options,
-		     uint32_t *funcs, struct me_plan *plan, struct me_copies **copies)
+		     uint32_t *funcs, struct me_plan *plan)
 {
 	bool original = keeps_order(options);
 	uint32_t nr_funcs = 0;
@@ -208,10 +207,6 @@ static int plan_fill(struct orderer *o, const uint8_t *eligible, struct me_layou
 		ret = me_funcs_order(o->cfg, o->counts, o->zones, options->function_order, funcs,
 				     &nr_funcs);
 	o->funcs = funcs;
-	if (!ret && !original)
-		ret = me_copies_choose(o->cfg, o->counts, eligible, o->zones, copies);
-	if (*copies)
-		o->counts = me_copies_rest(*copies);
 	if (!ret)
 		ret = mp_parallel_for(
 			options->nr_threads,
@@ -237,7 +232,6 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 										 : 0};
 	size_t nr_blocks = (size_t)cfg->nr_blocks + 1, nr_all = (size_t)cfg->nr_funcs + 1;
 	uint32_t *funcs = malloc(nr_all * sizeof(*funcs));
-	struct me_copies *copies = NULL;
 	int ret = -ENOMEM;
 
 	o.zones = malloc(nr_blocks);
@@ -251,15 +245,11 @@ int me_layout_build(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	if (!o.zones || !o.keep || !o.order || !o.next || !o.copied || !o.nr || !funcs ||
 	    !plan->blocks)
 		goto out;
-	ret = plan_fill(&o, eligible, options, funcs, plan, &copies);
-	if (copies)
-		counts = me_copies_rest(copies);
+	ret = plan_fill(&o, eligible, options, funcs, plan);
 	if (options->block_order != ME_ORDER_ORIGINAL && !options->no_tails && !ret)
 		ret = me_tails_add(cfg, counts, plan);
 	if (options->line_log2 && !ret)
 		ret = me_lines_keep(cfg, counts, options->line_log2, plan);
-	if (copies && !ret)
-		ret = me_copies_add(copies, options, plan);
 out:
 	free(o.zones);
 	free(o.keep);

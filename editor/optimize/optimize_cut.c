@@ -66,7 +66,6 @@ static int cut_plan(struct me_plan *plan, const uint32_t *first)
 							  .zone = planned->zone,
 							  .why = planned->why,
 							  .clone = planned->clone,
-							  .second = planned->second,
 							  .version = planned->version};
 		parts[0] = *planned;
 		/* The call that is replaced is in the last part. */

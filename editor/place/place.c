@@ -492,11 +492,6 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		me_placement_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	if (plan->nr_seconds) {
-		out->second_of = new_index(cfg);
-		out->seconds = plan->seconds;
-		out->nr_seconds = plan->nr_seconds;
-	}
 	index_copies(cfg, plan, added, out);
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		out->copies[i].block = plan->blocks[i].block;
@@ -507,9 +502,6 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->copies[i].new_line = plan->blocks[i].new_line;
 		out->copies[i].clone = plan->blocks[i].clone;
 		out->copies[i].version = plan->blocks[i].version;
-		out->copies[i].second = plan->blocks[i].second;
-		if (plan->blocks[i].second == 1)
-			out->second_of[plan->blocks[i].block] = i;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
 		if (plan->blocks[i].zone == ME_ZONE_HOT && !plan->blocks[i].stub &&

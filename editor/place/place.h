@@ -44,7 +44,6 @@ struct me_copy {
 	bool via_slot : 1;  /* as in the plan; this call or jump precedes @jump */
 	bool inlined : 1;   /* as in the plan; the instructions precede @jump */
 	bool new_line : 1;  /* as in the plan */
-	bool second : 1; /* of a copy for call sites */
 	bool apart : 1;	    /* as in the plan: it has nothing but inlined instructions */
 	uint8_t version;    /* enum me_version */
 	union {
@@ -85,9 +84,6 @@ struct me_placement {
 	uint32_t *target_from_outside; /* target from outside of the function: a stub, or the copy */
 	uint32_t *target_from_inside;  /* target from inside of the function */
 	uint32_t *copy_of_block;       /* the copy; never a clone */
-	uint32_t *second_of; /* cfg block -> its copy for call sites; NULL: none */
-	const uint64_t *seconds;
-	uint32_t nr_seconds;
 	uint32_t *notes;	       /* the stub that notes; NULL: without polls */
 	/* targets from inside of the versions other than ME_VERSION_NEW; NULL: without audits */
 	uint32_t *of_version[ME_NR_VERSIONS];

@@ -41,8 +41,6 @@ uint32_t me_place_arrival(const struct mp_cfg *cfg, const struct me_placement *p
 	}
 	if (cfg->blocks[copy->block].func != cfg->blocks[block].func)
 		return placement->target_from_outside[block];
-	if (copy->second && placement->second_of[block] != MP_NONE)
-		return placement->second_of[block];
 	found = placement->nr_edge_stubs
 			? bsearch(&key, placement->edge_stubs, placement->nr_edge_stubs,
 				  sizeof(key), me_edge_stub_compare)
