@@ -4,16 +4,14 @@
  *
  * Decides which block follows which, so that the most frequent ways fall through. Merges chains
  * bottom-up, the heaviest link first, like Pettis and Hansen (PLDI 1990) and the greedy variant of
- * Young et al. (PLDI 1997). A second solution chooses all links at once; the better one wins.
- * Called by layout.c.
+ * Young et al. (PLDI 1997). Then layout_improve exchanges links for better ones. Called by layout.c.
  */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "editor/layout/layout_exttsp.h"
+#include "editor/layout/layout_improve.h"
 #include "editor/layout/layout_private.h"
-#include "libprof/infer/mcf.h"
 
 #define NONE MP_NONE
 
@@ -24,7 +22,7 @@ struct link {
 	uint32_t from, to; /* cfg blocks */
 	double gain;	   /* of putting `to` right behind `from` */
 	bool fall;	   /* as in the original */
-	bool chosen;	   /* by links_choose(): merged first */
+	bool chosen;	   /* by links_improve(): merged first */
 };
 
 struct chain {
@@ -148,59 +146,8 @@ static void chains_init(struct order *o)
 	}
 }
 
-/* Gains as integers for mcf; original fall-throughs win ties. */
-#define GAIN_SCALE 1073741824.0
-#define GAIN_TIE   4
-
-/*
- * The greedy choice is short-sighted: if 0 -> 1 -> 2 runs 40 times and 0 -> 2 runs 60 times, it
- * links 0 -> 2 and loses both links of 1, which are worth 80. Choose all links at once instead: each
- * block has at most one follower and at most one predecessor, and the sum is greatest. This is an
- * assignment, solved as a circulation. Merging the links heaviest first breaks its cycles at their
- * lightest link.
- */
-static int links_choose(struct order *o)
+static void chains_merge(struct order *o)
 {
-	uint32_t nr = o->func->nr_blocks, outside = 2 * nr, nr_arcs = 0;
-	struct mp_mcf_arc *arcs;
-	double most = 0;
-	int ret;
-
-	for (uint32_t i = 0; i < o->nr_links; i++)
-		most = o->links[i].gain > most ? o->links[i].gain : most;
-	if (most <= 0)
-		return 0;
-	arcs = malloc(((size_t)o->nr_links + 2 * (size_t)nr) * sizeof(*arcs));
-	if (!arcs)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < o->nr_links; i++) {
-		const struct link *link = &o->links[i];
-		int64_t gain = llround(link->gain / most * GAIN_SCALE) * GAIN_TIE;
-
-		arcs[nr_arcs++] = (struct mp_mcf_arc){
-			.from = 2 * local(o, link->from),
-			.to = 2 * local(o, link->to) + 1,
-			.capacity = 1,
-			.cost = gain ? -gain - link->fall : 0,
-		};
-	}
-	for (uint32_t i = 0; i < nr; i++) {
-		arcs[nr_arcs++] = (struct mp_mcf_arc){.from = outside, .to = 2 * i, .capacity = 1};
-		arcs[nr_arcs++] =
-			(struct mp_mcf_arc){.from = 2 * i + 1, .to = outside, .capacity = 1};
-	}
-	ret = mp_mcf_solve(outside + 1, arcs, nr_arcs, 100ull * nr_arcs + 1000, NULL);
-	for (uint32_t i = 0; i < o->nr_links && ret >= 0; i++)
-		o->links[i].chosen = arcs[i].flow && o->links[i].gain > 0;
-	free(arcs);
-	return ret < 0 ? ret : 0; /* a search that stopped early still gives consistent links */
-}
-
-/* Return: the sum of gains of the links that were merged. */
-static double chains_merge(struct order *o)
-{
-	double sum = 0;
-
 	qsort(o->links, o->nr_links, sizeof(*o->links), link_compare);
 	for (uint32_t i = 0; i < o->nr_links; i++) {
 		const struct link *link = &o->links[i];
@@ -209,36 +156,50 @@ static double chains_merge(struct order *o)
 		if (a == b || o->chains[a].tail != link->from || o->chains[b].head != link->to)
 			continue;
 		o->next[local(o, link->from)] = link->to;
-		sum += link->gain;
 		o->chain_of[b] = a;
 		o->chains[a].tail = o->chains[b].tail;
 		o->chains[a].nr_blocks += o->chains[b].nr_blocks;
 		if (o->chains[b].heat > o->chains[a].heat)
 			o->chains[a].heat = o->chains[b].heat;
 	}
-	return sum;
 }
 
-/* Computes both solutions and keeps the better one; either may win. */
+/* Exchanges links of the chains for others that are worth more together. Return: 0, -ENOMEM. */
+static int links_improve(struct order *o)
+{
+	struct me_improve_link *links = malloc(((size_t)o->nr_links + 1) * sizeof(*links));
+	int ret;
+
+	if (!links)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < o->nr_links; i++) {
+		const struct link *link = &o->links[i];
+
+		links[i] = (struct me_improve_link){
+			.from = local(o, link->from),
+			.to = local(o, link->to),
+			.gain = link->gain,
+			.chosen = o->next[local(o, link->from)] == link->to,
+		};
+	}
+	ret = me_links_improve(links, o->nr_links, o->func->nr_blocks);
+	for (uint32_t i = 0; i < o->nr_links; i++)
+		o->links[i].chosen = links[i].chosen;
+	free(links);
+	return ret;
+}
+
+/* Chains by the heaviest links first, then by the links that are better than these. */
 static int chains_build(struct order *o)
 {
-	double greedy, chosen;
 	int ret;
 
 	chains_init(o);
-	greedy = chains_merge(o);
-	ret = links_choose(o);
-	if (ret)
-		return ret;
-	chains_init(o);
-	chosen = chains_merge(o);
-	if (chosen > greedy)
-		return 0;
-	for (uint32_t i = 0; i < o->nr_links; i++)
-		o->links[i].chosen = false;
+	chains_merge(o);
+	ret = links_improve(o);
 	chains_init(o);
 	chains_merge(o);
-	return 0;
+	return ret;
 }
 
 static void chain_place(struct order *o, uint32_t c, const uint8_t *zones, enum me_zone zone,

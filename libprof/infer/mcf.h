@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * mcf - minimum-cost circulation in integers, by the primal network simplex method.
- * Knows nothing of code or profiles. infer states its estimate as such a problem, and
- * layout_block its assignment of successors.
+ * Knows nothing of code or profiles. infer states its estimate as such a problem.
  */
 #ifndef MP_MCF_H
 #define MP_MCF_H
