@@ -175,7 +175,10 @@ FUZZ_DIR := $(O)/fuzz$(if $(filter afl,$(ENGINE)),-afl)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(FUZZ_DIR)/%,$(FUZZ_SRCS))
 PLUGIN_SRCS := $(wildcard tests/plugin/*.c)
 PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
-TOOL_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/tools/fleet_%),$(wildcard tests/tools/*.c))
+# One tool emulates a processor, and is not built without the emulator.
+UNICORN_LIBS := $(shell $(PKG_CONFIG) --libs unicorn 2>/dev/null)
+TOOL_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/tools/fleet_%) \
+	$(if $(UNICORN_LIBS),,tests/tools/inlined_states.c),$(wildcard tests/tools/*.c))
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 # Programs for the guest. One of them is built several times, under different names.
@@ -473,7 +476,7 @@ define tool_prog
 $(call tool,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
 	$$(call say,LD,$$(patsubst $(O)/%,%,$$@))
 	@mkdir -p $$(@D)
-	$$(Q)$$(link) $$(LIBS) -Wl,--as-needed $(FLEET_LIBS)
+	$$(Q)$$(link) $$(LIBS) -Wl,--as-needed $(FLEET_LIBS) $(UNICORN_LIBS)
 endef
 $(foreach s,$(TOOL_SRCS),$(eval $(call tool_prog,$(s))))
 

@@ -88,7 +88,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		}
 	for (int i = 0; i < NR_INLINED; i++)
 		if (!inlined_output_make(&inlined[i], inlined_builds[i].command,
-					 inlined_builds[i].seed)) {
+					 inlined_builds[i].argument, inlined_builds[i].seed)) {
 			inlined[i].nr_insns = 0;
 			fprintf(stderr, "fuzz_verify: does not work: %s\n",
 				inlined_builds[i].command);
@@ -170,7 +170,7 @@ static void change_inlined(int which, const uint8_t *data, size_t size)
 			       (uint32_t)(data[3] | data[0] >> 4 << 8));
 	if (inlined_mutant_finish(&m) && memcmp(m.bytes, x->output.data, x->output.size) != 0 &&
 	    passes(x->original, m.bytes, x->output.size) &&
-	    !inlined_runs_alike(x, m.bytes, x->output.size, inlined_builds[which].argument)) {
+	    !inlined_runs_alike(x, m.bytes, x->output.size)) {
 		fprintf(stderr, "passed, and is another program\n");
 		abort();
 	}

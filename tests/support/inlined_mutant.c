@@ -5,15 +5,17 @@
 
 #include "tests/support/inlined_output.h"
 
-enum { INSN_MAX = 15, NOP = 0x90 };
+enum {
+	INSN_MAX = 15,
+	NOP = 0x90
+};
 
 bool inlined_mutant_init(struct inlined_mutant *m, const struct inlined_output *of)
 {
 	size_t pieces = of->map->nr_pieces * sizeof(*of->map->pieces);
 	size_t calls = of->map->nr_calls * sizeof(*of->map->calls);
 
-	*m = (struct inlined_mutant){
-		.of = of, .bytes = malloc(of->output.size), .map = *of->map};
+	*m = (struct inlined_mutant){.of = of, .bytes = malloc(of->output.size), .map = *of->map};
 	m->map.pieces = malloc(pieces);
 	m->map.calls = malloc(calls + 1);
 	if (!m->bytes || !m->map.pieces || !m->map.calls)
@@ -237,7 +239,8 @@ static void put_map(struct inlined_mutant *m, const uint8_t *bytes, size_t size)
 {
 	const struct mp_elf *good = m->of->good;
 	const struct mp_section *note = mp_elf_section(good, MP_MAP_SECTION);
-	uint64_t header = good->ehdr.e_shoff + (uint64_t)(note - good->sections) * sizeof(Elf64_Shdr);
+	uint64_t header =
+		good->ehdr.e_shoff + (uint64_t)(note - good->sections) * sizeof(Elf64_Shdr);
 	Elf64_Phdr ph;
 
 	memset(m->bytes + note->off, 0, note->size);

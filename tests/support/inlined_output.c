@@ -110,9 +110,10 @@ static bool add_insns(struct inlined_output *x, uint32_t *cap, uint64_t vaddr, u
 /* Does the copy @p, whose original ends in a call, lower the stack pointer in place of the call? */
 static bool lowers(const struct inlined_output *x, const struct mp_map_piece *p)
 {
-	const uint8_t *b = p->new_size < LOWERS
-				   ? NULL
-				   : mp_elf_bytes(x->good, p->new_vaddr + p->new_size - LOWERS, LOWERS);
+	const uint8_t *b =
+		p->new_size < LOWERS
+			? NULL
+			: mp_elf_bytes(x->good, p->new_vaddr + p->new_size - LOWERS, LOWERS);
 
 	return b && !memcmp(b, "\x48\x8d\x64\x24\xf8", LOWERS);
 }
@@ -156,34 +157,6 @@ static bool add_rows(struct inlined_output *x, uint32_t *cap)
 			return false;
 	}
 	return !lsda || add_range(x, cap, lsda->vaddr, lsda->size);
-}
-
-bool inlined_output_make(struct inlined_output *x, const char *command, uint64_t seed)
-{
-	uint32_t cap = 0;
-	struct mp_err err;
-
-	*x = (struct inlined_output){0};
-	return rewrite_compile(command, &x->program) &&
-	       optimise(&x->program, seed, &x->output) &&
-	       !mp_elf_open_memory("program", x->program.data, x->program.size, MP_ELF_ALL,
-				   &x->original, &err) &&
-	       !mp_elf_open_memory("output", x->output.data, x->output.size, MP_ELF_ALL, &x->good,
-				   &err) &&
-	       !mp_map_read(x->good, &x->map, &err) && x->map->nr_calls && add_pieces(x, &cap) &&
-	       add_rows(x, &cap);
-}
-
-void inlined_output_fini(struct inlined_output *x)
-{
-	mp_map_free(x->map);
-	mp_elf_close(x->good);
-	mp_elf_close(x->original);
-	free(x->insns);
-	free(x->ranges);
-	free(x->program.data);
-	free(x->output.data);
-	*x = (struct inlined_output){0};
 }
 
 /* ---- what it does ----------------------------------------------------------------------------- */
@@ -233,13 +206,52 @@ static ssize_t run(const uint8_t *bytes, size_t size, const char *argument, char
 	return nr;
 }
 
-bool inlined_runs_alike(const struct inlined_output *x, const uint8_t *bytes, size_t size,
-			const char *argument)
+static bool run_original(struct inlined_output *x)
 {
-	static char want[OUTPUT_MAX], got[OUTPUT_MAX];
-	int status_want = -1, status_got = -2;
-	ssize_t nr = run(x->program.data, x->program.size, argument, want, &status_want);
+	ssize_t nr;
 
-	return nr > 0 && run(bytes, size, argument, got, &status_got) == nr &&
-	       status_want == status_got && !memcmp(want, got, (size_t)nr);
+	x->want = malloc(OUTPUT_MAX);
+	nr = x->want ? run(x->program.data, x->program.size, x->argument, x->want, &x->status) : -1;
+	x->nr_want = nr > 0 ? (size_t)nr : 0;
+	return nr > 0;
+}
+
+bool inlined_output_make(struct inlined_output *x, const char *command, const char *argument,
+			 uint64_t seed)
+{
+	uint32_t cap = 0;
+	struct mp_err err;
+
+	*x = (struct inlined_output){.argument = argument};
+	return rewrite_compile(command, &x->program) && run_original(x) &&
+	       optimise(&x->program, seed, &x->output) &&
+	       !mp_elf_open_memory("program", x->program.data, x->program.size, MP_ELF_ALL,
+				   &x->original, &err) &&
+	       !mp_elf_open_memory("output", x->output.data, x->output.size, MP_ELF_ALL, &x->good,
+				   &err) &&
+	       !mp_map_read(x->good, &x->map, &err) && x->map->nr_calls && add_pieces(x, &cap) &&
+	       add_rows(x, &cap);
+}
+
+void inlined_output_fini(struct inlined_output *x)
+{
+	mp_map_free(x->map);
+	mp_elf_close(x->good);
+	mp_elf_close(x->original);
+	free(x->insns);
+	free(x->ranges);
+	free(x->program.data);
+	free(x->output.data);
+	free(x->want);
+	*x = (struct inlined_output){0};
+}
+
+bool inlined_runs_alike(const struct inlined_output *x, const uint8_t *bytes, size_t size)
+{
+	static char got[OUTPUT_MAX];
+	int status = 0;
+	ssize_t nr = run(bytes, size, x->argument, got, &status);
+
+	return nr == (ssize_t)x->nr_want && status == x->status &&
+	       !memcmp(x->want, got, x->nr_want);
 }

@@ -33,26 +33,32 @@ struct inlined_output {
 	struct inlined_range *ranges;
 	uint32_t nr_ranges;
 	uint64_t nr_bytes; /* of all ranges */
+	/* How the original ends with this argument (NULL: none), and its output. */
+	const char *argument;
+	char *want;
+	size_t nr_want; /* bytes */
+	int status;
 };
 
 /*
- * inlined_output_make - builds a program with @command (see rewrite_compile()), and replaces calls at random by @seed
- * as --all --stress-inline does. Return: false: something failed. Ownership: inlined_output_fini(), always.
+ * inlined_output_make - builds a program with @command (see rewrite_compile()), runs it, and replaces calls at random
+ * by @seed as --all --stress-inline does. Return: false: something failed. Ownership: inlined_output_fini(), always.
  */
-bool inlined_output_make(struct inlined_output *x, const char *command, uint64_t seed);
+bool inlined_output_make(struct inlined_output *x, const char *command, const char *argument,
+			 uint64_t seed);
 void inlined_output_fini(struct inlined_output *x);
 
 enum inlined_change {
-	INLINED_BYTE,	   /* byte @a of all ranges becomes @b */
-	INLINED_NOPS,	   /* instruction @a becomes no-ops */
-	INLINED_SWAP,	   /* instruction @a changes places with the next one of its piece */
-	INLINED_COPY,	   /* instruction @a becomes another one of the same length, which @b chooses */
-	INLINED_AIM,	   /* branch @a leads to instruction @b, or to piece @b */
+	INLINED_BYTE, /* byte @a of all ranges becomes @b */
+	INLINED_NOPS, /* instruction @a becomes no-ops */
+	INLINED_SWAP, /* instruction @a changes places with the next one of its piece */
+	INLINED_COPY, /* instruction @a becomes another one of the same length, which @b chooses */
+	INLINED_AIM,  /* branch @a leads to instruction @b, or to piece @b */
 	INLINED_CONDITION, /* branch @a has the condition @b */
 	INLINED_PIECE,	   /* piece @a stands for the code of piece @b */
 	INLINED_EDGE,	   /* piece @a ends, and the next one begins, @b bytes later or earlier */
 	INLINED_CALL,	   /* the note of replaced call @a changes as @b says */
-	INLINED_ROWS,	   /* the FDE of piece @a ends @b bytes later or earlier, as the next one begins */
+	INLINED_ROWS, /* the FDE of piece @a ends @b bytes later or earlier, as the next one begins */
 	NR_INLINED_CHANGES
 };
 
@@ -74,10 +80,9 @@ bool inlined_mutate(struct inlined_mutant *m, enum inlined_change how, uint32_t 
 bool inlined_mutant_finish(struct inlined_mutant *m);
 
 /*
- * inlined_runs_alike - do the changed bytes, as a program with this argument (NULL: none), end like the original, with
- * the same output? Programs that cannot be started, or run for longer than ten seconds, do not.
+ * inlined_runs_alike - do the changed bytes, as a program, end like the original, with the same output? Programs that
+ * cannot be started, or run for longer than ten seconds, do not.
  */
-bool inlined_runs_alike(const struct inlined_output *x, const uint8_t *bytes, size_t size,
-			const char *argument);
+bool inlined_runs_alike(const struct inlined_output *x, const uint8_t *bytes, size_t size);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * test_verify_mutants - changes outputs in which functions stand in place of calls: instructions that are missing,
  * exchanged or others, branches that lead elsewhere or have another condition, other maps, notes of calls, and
- * ranges of rows. verify refuses them, or they are the same program: these run and end like the original.
+ * ranges of rows. verify refuses them, or they are the same program: these run and end like the original. (An FDE may end
+ * behind the no-ops that follow its last copy, or one may end later where the next has the same row.)
  *
  * With MORPH_LONG=1 it tries every change; else an equally distributed part.
  */
@@ -20,21 +21,19 @@ struct build {
 	const char *command;
 	uint64_t seed;
 	const char *argument;
-	/* Outputs that pass: the jump behind a return may lead to another copy of the same place. */
-	uint32_t nr_least;
 };
 
 static const struct build builds[] = {
-	{"gcc -O2 -fPIE -pie -s tests/data/leaf.c", 3, NULL, 10},
-	{"gcc -O2 -fno-pie -no-pie -Wl,--emit-relocs tests/data/leaf.c", 7, NULL, 10},
-	{"gcc -O2 -fPIE -pie -s tests/data/leaf_stack.c", 3, "steps", 4},
-	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -s tests/data/leaf_stack.c", 7, "steps", 4},
-	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -g tests/data/leaf.c", 11, NULL, 10},
+	{"gcc -O2 -fPIE -pie -s tests/data/leaf.c", 3, NULL},
+	{"gcc -O2 -fno-pie -no-pie -Wl,--emit-relocs tests/data/leaf.c", 7, NULL},
+	{"gcc -O2 -fPIE -pie -s tests/data/leaf_stack.c", 3, "steps"},
+	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -s tests/data/leaf_stack.c", 7, "steps"},
+	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -g tests/data/leaf.c", 11, NULL},
 };
 
 #define NR_BUILDS ((int)(sizeof(builds) / sizeof(builds[0])))
 /* Changes of one kind that are tried of each output, if not all are. */
-#define NR_TRIED 2000
+#define NR_TRIED 400
 
 /* What became of the changes of one kind. */
 struct outcome {
@@ -72,19 +71,16 @@ static void try(struct inlined_mutant *m, const struct build *build, enum inline
 	if (rc)
 		return;
 	o->nr_passed++;
-	if (getenv("MORPH_SHOW"))
-		fprintf(stderr, "passed: %s: change %d, %u %u (%#llx)\n", build->command, how, a, b,
-			how >= INLINED_NOPS && how <= INLINED_CONDITION
-				? (unsigned long long)x->insns[a % x->nr_insns].vaddr
-				: 0);
-	if (inlined_runs_alike(x, m->bytes, x->output.size, build->argument))
+	printf("passed: %s: change %d, %u %u\n", build->command, how, a, b);
+	if (inlined_runs_alike(x, m->bytes, x->output.size))
 		return;
 	o->nr_wrong++;
-	fprintf(stderr, "another program: %s: change %d, %u %u\n", build->command, how, a, b);
+	printf("another program: %s: change %d, %u %u\n", build->command, how, a, b);
 }
 
 /* The numbers @a and @b that make a difference */
-static void limits(const struct inlined_output *x, enum inlined_change how, uint32_t *a, uint32_t *b)
+static void limits(const struct inlined_output *x, enum inlined_change how, uint32_t *a,
+		   uint32_t *b)
 {
 	*a = x->nr_insns;
 	*b = 1;
@@ -139,31 +135,28 @@ static struct outcome try_all(struct inlined_mutant *m, const struct build *buil
 START_TEST(verify_passes_no_other_program)
 {
 	static const char *const names[NR_INLINED_CHANGES] = {
-		"bytes",     "no-ops", "exchanged", "copied", "branches", "conditions",
-		"pieces",    "edges",  "calls",	    "rows",
+		"bytes",      "no-ops", "exchanged", "copied", "branches",
+		"conditions", "pieces", "edges",     "calls",  "rows",
 	};
 	const struct build *build = &builds[_i];
 	struct inlined_output x;
 	struct inlined_mutant m;
-	uint32_t nr_passed = 0;
 
-	ck_assert_msg(inlined_output_make(&x, build->command, build->seed), "%s", build->command);
+	ck_assert_msg(inlined_output_make(&x, build->command, build->argument, build->seed), "%s",
+		      build->command);
 	ck_assert_uint_ge(x.map->nr_calls, 8);
 	ck_assert_uint_ge(x.nr_insns, 100);
 	ck_assert(inlined_mutant_init(&m, &x));
 	ck_assert_int_eq(verify(&x, m.bytes), 0);
-	ck_assert(inlined_runs_alike(&x, m.bytes, x.output.size, build->argument));
+	ck_assert(inlined_runs_alike(&x, m.bytes, x.output.size));
 	for (int how = 0; how < NR_INLINED_CHANGES; how++) {
 		struct outcome o = try_all(&m, build, (enum inlined_change)how);
 
-		fprintf(stderr, "%s: %u tried, %u unreadable, %u refused, %u passed, %u wrong\n",
-			names[how], o.nr_tried, o.nr_unreadable, o.nr_refused, o.nr_passed,
-			o.nr_wrong);
+		printf("%s: %u tried, %u unreadable, %u refused, %u passed, %u wrong\n", names[how],
+		       o.nr_tried, o.nr_unreadable, o.nr_refused, o.nr_passed, o.nr_wrong);
 		ck_assert_uint_ge(o.nr_refused, 1);
 		ck_assert_uint_eq(o.nr_wrong, 0);
-		nr_passed += o.nr_passed;
 	}
-	(void)nr_passed;
 	inlined_mutant_fini(&m);
 	inlined_output_fini(&x);
 }
