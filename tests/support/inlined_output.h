@@ -81,7 +81,7 @@ bool inlined_mutant_finish(struct inlined_mutant *m);
 
 /*
  * inlined_runs_alike - do the changed bytes, as a program, end like the original, with the same output? Programs that
- * cannot be started, or run for longer than ten seconds, do not.
+ * cannot be started, or run for more than ten seconds of CPU, do not.
  */
 bool inlined_runs_alike(const struct inlined_output *x, const uint8_t *bytes, size_t size);
 

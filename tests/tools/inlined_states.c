@@ -33,9 +33,9 @@ enum {
 	NR_GENERAL = 16,
 	NR_VECTORS = 16,
 	NR_X87 = 8,
-	BLOCKS_MAX = 4000,  /* a longer run is not compared */
-	PAGES_MAX = 512,    /* that a run changes */
-	APPEARED_MAX = 256, /* pages; more are taken away before the next state */
+	BLOCKS_MAX = 4000, /* a longer run is not compared */
+	PAGES_MAX = 512,   /* that a run changes */
+	APPEARED_MAX = 64, /* pages; more are taken away before the next state */
 	EXITS_MAX = 64,
 	BELOW = 1 << 17, /* bytes below the stack pointer that may differ */
 };
@@ -226,6 +226,8 @@ static void take_back(struct test *t)
 /* Maps the file's segments that lie in [@start, @end), with the loader's relocations that need no other file. */
 static bool map_segments(struct test *t, const struct mp_elf *elf, uint64_t start, uint64_t end)
 {
+	uint64_t mapped = 0; /* up to here: two segments may share a page */
+
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
 		const Elf64_Phdr *ph = &elf->phdrs[i];
 		uint64_t from = ph->p_vaddr & -(uint64_t)PAGE;
@@ -233,11 +235,14 @@ static bool map_segments(struct test *t, const struct mp_elf *elf, uint64_t star
 
 		if (ph->p_type != PT_LOAD || ph->p_vaddr < start || ph->p_vaddr >= end)
 			continue;
-		for (uint64_t at = from; at < to; at += PAGE) /* Two segments may share a page. */
-			uc_mem_map(t->uc, at, PAGE, UC_PROT_ALL);
+		if (from < mapped)
+			from = mapped;
+		if (from < to && uc_mem_map(t->uc, from, to - from, UC_PROT_ALL))
+			return false;
+		mapped = to;
 		if (uc_mem_write(t->uc, ph->p_vaddr, elf->data + ph->p_offset, ph->p_filesz))
 			return false;
-		if (ph->p_flags & PF_X)
+		if (ph->p_flags & PF_X && from < to)
 			uc_mem_protect(t->uc, from, to - from, UC_PROT_READ | UC_PROT_EXEC);
 	}
 	for (uint32_t i = 0; i < elf->nr_dyn_relocs; i++) {
