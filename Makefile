@@ -147,7 +147,7 @@ LIBPROF_OBJS := $(call objs,$(call lib_srcs,libprof,))
 DAEMON_OBJS := $(call objs,$(filter-out daemon/fleet/%,$(call lib_srcs,daemon,$(DAEMON_MAINS))))
 FLEET_OBJS := $(call objs,$(call lib_srcs,daemon/fleet,$(FLEET_MAINS)))
 EDITOR_OBJS := $(call objs,$(call lib_srcs,editor,$(EDITOR_MAINS)))
-SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
+SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c tests/support/*/*.c))
 
 DAEMON_SRCS := $(call main_srcs,daemon,$(DAEMON_MAINS))
 EDITOR_SRCS := $(call main_srcs,editor,$(EDITOR_MAINS))
@@ -178,7 +178,7 @@ PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
 # One tool emulates a processor, and is not built without the emulator.
 UNICORN_LIBS := $(shell $(PKG_CONFIG) --libs unicorn 2>/dev/null)
 TOOL_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/tools/fleet_%) \
-	$(if $(UNICORN_LIBS),,tests/tools/inlined_states.c),$(wildcard tests/tools/*.c))
+	$(if $(UNICORN_LIBS),,tests/tools/emulated/%),$(wildcard tests/tools/*.c tests/tools/*/*.c))
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 # Programs for the guest. One of them is built several times, under different names.
@@ -489,7 +489,7 @@ FUZZ_UNUSED := $(addsuffix /%,$(addprefix daemon/,annotate audit diff draw expor
 	$(addprefix editor/,audit cli refine train) libprof/cli)
 FUZZ_LIB_SRCS := $(filter-out $(FUZZ_UNUSED),$(call lib_srcs,libprof,) \
 	$(call lib_srcs,daemon,$(DAEMON_MAINS)) $(call lib_srcs,editor,$(EDITOR_MAINS)) \
-	$(wildcard tests/support/*.c))
+	$(wildcard tests/support/*.c tests/support/*/*.c))
 ifeq ($(ENGINE),afl)
 FUZZ_CC := AFL_QUIET=1 afl-clang-fast
 FUZZ_OBJ_FLAGS := -fsanitize=address,undefined

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "editor/verify/verify.h"
-#include "tests/support/inlined_output.h"
+#include "tests/support/inlined/inlined_output.h"
 #include "tests/support/rewrite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -15,7 +15,7 @@
 
 #include "editor/base/mix.h"
 #include "editor/verify/verify.h"
-#include "tests/support/inlined_output.h"
+#include "tests/support/inlined/inlined_output.h"
 
 struct build {
 	const char *command;

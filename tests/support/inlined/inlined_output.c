@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* inlined_output - outputs with functions in place of calls; see inlined_output.h. inlined_mutant changes them. */
-#include "tests/support/inlined_output.h"
+#include "tests/support/inlined/inlined_output.h"
 
 #include <errno.h>
 #include <fcntl.h>

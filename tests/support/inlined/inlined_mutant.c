@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/inlined_output.h"
+#include "tests/support/inlined/inlined_output.h"
 
 enum {
 	INSN_MAX = 15,
