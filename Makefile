@@ -147,7 +147,7 @@ LIBPROF_OBJS := $(call objs,$(call lib_srcs,libprof,))
 DAEMON_OBJS := $(call objs,$(filter-out daemon/fleet/%,$(call lib_srcs,daemon,$(DAEMON_MAINS))))
 FLEET_OBJS := $(call objs,$(call lib_srcs,daemon/fleet,$(FLEET_MAINS)))
 EDITOR_OBJS := $(call objs,$(call lib_srcs,editor,$(EDITOR_MAINS)))
-SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
+SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c tests/support/*/*.c))
 
 DAEMON_SRCS := $(call main_srcs,daemon,$(DAEMON_MAINS))
 EDITOR_SRCS := $(call main_srcs,editor,$(EDITOR_MAINS))
@@ -175,7 +175,10 @@ FUZZ_DIR := $(O)/fuzz$(if $(filter afl,$(ENGINE)),-afl)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(FUZZ_DIR)/%,$(FUZZ_SRCS))
 PLUGIN_SRCS := $(wildcard tests/plugin/*.c)
 PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
-TOOL_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/tools/fleet_%),$(wildcard tests/tools/*.c))
+# One tool emulates a processor, and is not built without the emulator.
+UNICORN_LIBS := $(shell $(PKG_CONFIG) --libs unicorn 2>/dev/null)
+TOOL_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/tools/fleet_%) \
+	$(if $(UNICORN_LIBS),,tests/tools/emulated/%),$(wildcard tests/tools/*.c tests/tools/*/*.c))
 tool = $(O)/tools/$(subst _,-,$(basename $(notdir $(1))))
 TOOLS := $(foreach s,$(TOOL_SRCS),$(call tool,$(s)))
 # Programs for the guest. One of them is built several times, under different names.
@@ -473,7 +476,7 @@ define tool_prog
 $(call tool,$(1)): $(call objs,$(1)) $(SUPPORT) $(ARCHIVES)
 	$$(call say,LD,$$(patsubst $(O)/%,%,$$@))
 	@mkdir -p $$(@D)
-	$$(Q)$$(link) $$(LIBS) -Wl,--as-needed $(FLEET_LIBS)
+	$$(Q)$$(link) $$(LIBS) -Wl,--as-needed $(FLEET_LIBS) $(UNICORN_LIBS)
 endef
 $(foreach s,$(TOOL_SRCS),$(eval $(call tool_prog,$(s))))
 
@@ -483,10 +486,10 @@ HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
 # No fuzzer uses these folders; compiling them a second time took a third of the fuzzers' build. If a new
 # fuzzer does not link, take its folder out of this list.
 FUZZ_UNUSED := $(addsuffix /%,$(addprefix daemon/,annotate audit diff draw export fleet stats) \
-	$(addprefix editor/,audit cli marker optimize print refine train) libprof/cli)
+	$(addprefix editor/,audit cli refine train) libprof/cli)
 FUZZ_LIB_SRCS := $(filter-out $(FUZZ_UNUSED),$(call lib_srcs,libprof,) \
 	$(call lib_srcs,daemon,$(DAEMON_MAINS)) $(call lib_srcs,editor,$(EDITOR_MAINS)) \
-	$(wildcard tests/support/*.c))
+	$(wildcard tests/support/*.c tests/support/*/*.c))
 ifeq ($(ENGINE),afl)
 FUZZ_CC := AFL_QUIET=1 afl-clang-fast
 FUZZ_OBJ_FLAGS := -fsanitize=address,undefined

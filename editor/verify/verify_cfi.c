@@ -110,6 +110,7 @@ struct machine {
 	unsigned int depth;
 	struct vf_rows *rows; /* NULL while the CIE's program runs */
 	bool terse;	      /* refuse steps that change nothing: an output of Morph */
+	bool advanced;	      /* the last step began a row, which must differ from the one before */
 	uint8_t fde_enc;
 };
 
@@ -142,22 +143,37 @@ static int advance(struct machine *m, uint64_t to)
 {
 	int ret = 0;
 
-	if (!m->rows || to < m->row.loc || (m->terse && to == m->row.loc)) {
+	if (!m->rows || to < m->row.loc || (m->terse && (to == m->row.loc || m->advanced))) {
 		m->c.bad = true;
 		return 0;
 	}
 	if (to > m->row.loc)
 		ret = rows_push(m->rows, &m->row);
 	m->row.loc = to;
+	m->advanced = true;
 	return ret;
+}
+
+static bool rule_equal(const struct vf_rule *a, const struct vf_rule *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == VF_RULE_EXPR || a->kind == VF_RULE_VAL_EXPR)
+		return a->len == b->len && !memcmp(a->expr, b->expr, a->len);
+	return a->off == b->off;
+}
+
+static void set_rule(struct machine *m, struct vf_rule *r, struct vf_rule to)
+{
+	if (m->terse && !m->c.bad)
+		m->c.bad = rule_equal(r, &to);
+	m->advanced = false;
+	*r = to;
 }
 
 static void set_off(struct machine *m, uint64_t reg, uint8_t kind, int64_t off)
 {
-	struct vf_rule *r = rule(m, reg);
-
-	m->c.bad |= m->terse && r->kind == kind && r->off == off;
-	*r = (struct vf_rule){.kind = kind, .off = off};
+	set_rule(m, rule(m, reg), (struct vf_rule){.kind = kind, .off = off});
 }
 
 static struct vf_rule read_expr(struct machine *m, uint8_t kind)
@@ -173,7 +189,7 @@ static struct vf_rule read_expr(struct machine *m, uint8_t kind)
 static void restore_initial(struct machine *m, uint64_t reg)
 {
 	if (m->initial && reg < VF_NR_REGS)
-		m->row.reg[reg] = m->initial->reg[reg];
+		set_rule(m, &m->row.reg[reg], m->initial->reg[reg]);
 	else
 		m->c.bad = true;
 }
@@ -209,16 +225,19 @@ static void step_register(struct machine *m, uint8_t op)
 	case DW_CFA_restore_extended: restore_initial(m, reg); return;
 	case DW_CFA_undefined: set_off(m, reg, VF_RULE_UNDEFINED, 0); return;
 	case DW_CFA_same_value: set_off(m, reg, VF_RULE_SAME, 0); return;
-	case DW_CFA_expression: *rule(m, reg) = read_expr(m, VF_RULE_EXPR); return;
-	default: *rule(m, reg) = read_expr(m, VF_RULE_VAL_EXPR);
+	case DW_CFA_expression: set_rule(m, rule(m, reg), read_expr(m, VF_RULE_EXPR)); return;
+	default: set_rule(m, rule(m, reg), read_expr(m, VF_RULE_VAL_EXPR));
 	}
 }
 
 /* A step that sets the rule of the CFA. */
 static void step_cfa(struct machine *m, uint8_t op)
 {
+	const struct vf_rule was = m->row.cfa;
+	const uint64_t was_reg = m->row.cfa_reg;
 	struct vf_rule *cfa = &m->row.cfa;
 
+	m->advanced = false;
 	switch (op) {
 	case DW_CFA_def_cfa:
 	case DW_CFA_def_cfa_sf:
@@ -229,25 +248,34 @@ static void step_cfa(struct machine *m, uint8_t op)
 	case DW_CFA_def_cfa_expression:
 		*cfa = read_expr(m, VF_RULE_EXPR);
 		m->row.cfa_reg = 0;
-		return;
+		break;
 	default: break;
 	}
 	if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_offset)
 		cfa->off = (int64_t)vf_cursor_uleb(&m->c);
 	else if (op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_offset_sf)
 		cfa->off = vf_cursor_sleb(&m->c) * m->cie->data_align;
-	m->c.bad |= cfa->kind != VF_RULE_OFFSET;
+	m->c.bad |= op != DW_CFA_def_cfa_expression && cfa->kind != VF_RULE_OFFSET;
+	if (m->terse && !m->c.bad)
+		m->c.bad = was_reg == m->row.cfa_reg && rule_equal(&was, cfa);
+}
+
+static void set_args_size(struct machine *m, uint64_t size)
+{
+	m->c.bad |= m->terse && size == m->row.args_size;
+	m->advanced = false;
+	m->row.args_size = size;
 }
 
 static void remember_state(struct machine *m)
 {
-	if (m->depth == VF_STACK_MAX)
+	if (m->depth == VF_STACK_MAX || m->terse)
 		m->c.bad = true;
 	else
 		m->stack[m->depth++] = m->row;
 }
 
-/* Address and size of arguments are not part of the state. */
+/* Address and size of arguments are not part of the state. Morph's outputs remember no states. */
 static void restore_state(struct machine *m)
 {
 	uint64_t loc = m->row.loc, args_size = m->row.args_size;
@@ -290,7 +318,7 @@ static int step_extended(struct machine *m, uint8_t op)
 	case DW_CFA_def_cfa_expression: step_cfa(m, op); return 0;
 	case DW_CFA_remember_state: remember_state(m); return 0;
 	case DW_CFA_restore_state: restore_state(m); return 0;
-	case DW_CFA_GNU_args_size: m->row.args_size = vf_cursor_uleb(&m->c); return 0;
+	case DW_CFA_GNU_args_size: set_args_size(m, vf_cursor_uleb(&m->c)); return 0;
 	default: m->c.bad = true; return 0;
 	}
 }
@@ -318,7 +346,7 @@ static int run(struct machine *m, const uint8_t *insns, uint32_t len, uint64_t v
 		default: ret = step_extended(m, op);
 		}
 	}
-	if (!ret && m->c.bad)
+	if (!ret && (m->c.bad || (m->terse && m->advanced)))
 		ret = -EBADMSG;
 	return ret;
 }
@@ -363,15 +391,6 @@ const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr)
 			hi = mid;
 	}
 	return rows->nr && rows->row[lo].loc <= vaddr ? &rows->row[lo] : NULL;
-}
-
-static bool rule_equal(const struct vf_rule *a, const struct vf_rule *b)
-{
-	if (a->kind != b->kind)
-		return false;
-	if (a->kind == VF_RULE_EXPR || a->kind == VF_RULE_VAL_EXPR)
-		return a->len == b->len && !memcmp(a->expr, b->expr, a->len);
-	return a->off == b->off;
 }
 
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b)

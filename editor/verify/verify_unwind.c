@@ -179,7 +179,10 @@ static int compare_site(struct vf_unwinding *x, uint64_t old, uint64_t new)
 		return vf_refuse(x->vf, new, "landing pad %#llx belongs to the other version",
 				 (unsigned long long)pad_b);
 	x->vf->result->report.nr_landing_pads += pad_a != 0;
-	if (a && b && !vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action))
+	/* The new table has the bytes of the old actions, so their numbers are the same. */
+	if (a && b &&
+	    (a->action != b->action ||
+	     !vf_lsda_same_actions(&x->old_lsda, a->action, &x->new_lsda, b->action)))
 		return vf_refuse(x->vf, new, "catches other types than %#llx",
 				 (unsigned long long)old);
 	return 0;

@@ -6,6 +6,10 @@
  * The first byte chooses the program and whether the file is cut or extended. The rest is a
  * list of changes {u24 offset, u8 value}. The upper bits of an offset select the few bytes that
  * differ from the original's.
+ *
+ * In the outputs of other programs, functions stand in place of calls of them. There, a change is
+ * {u4 what becomes of it, u4 kind, u16 place, u8 what becomes of it}, with the kinds of inlined_output.h: bytes, whole
+ * instructions, branches, pieces, notes of calls, rows. What passes is run, and must end like the original.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +17,7 @@
 #include <string.h>
 
 #include "editor/verify/verify.h"
+#include "tests/support/inlined/inlined_output.h"
 #include "tests/support/rewrite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,6 +34,21 @@ struct pair {
 };
 
 static struct pair pairs[NR_PAIRS];
+
+#define NR_INLINED 4
+
+static const struct {
+	const char *command;
+	uint64_t seed;
+	const char *argument;
+} inlined_builds[NR_INLINED] = {
+	{"gcc -O2 -fPIE -pie -s tests/data/leaf.c", 3, NULL},
+	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -g tests/data/leaf.c", 11, NULL},
+	{"gcc -O2 -fno-pie -no-pie -Wl,--emit-relocs tests/data/leaf_stack.c", 3, "steps"},
+	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -s tests/data/leaf_stack.c", 7, "steps"},
+};
+
+static struct inlined_output inlined[NR_INLINED];
 
 static bool prepare(struct pair *p, const char *command, const uint64_t *seed)
 {
@@ -65,6 +85,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		if (!prepare(&pairs[i], commands[i], i < 3 ? &seed : NULL)) {
 			pairs[i].nr_changed = 0;
 			fprintf(stderr, "fuzz_verify: does not work: %s\n", commands[i]);
+		}
+	for (int i = 0; i < NR_INLINED; i++)
+		if (!inlined_output_make(&inlined[i], inlined_builds[i].command,
+					 inlined_builds[i].argument, inlined_builds[i].seed)) {
+			inlined[i].nr_insns = 0;
+			fprintf(stderr, "fuzz_verify: does not work: %s\n",
+				inlined_builds[i].command);
 		}
 	return 0;
 }
@@ -108,22 +135,46 @@ static void check_passed(const struct pair *p, const uint8_t *bytes, size_t size
 	}
 }
 
-static void verify(const struct pair *p, const uint8_t *bytes, size_t size)
+/* Return: does verify accept these bytes as an output of @original? */
+static bool passes(const struct mp_elf *original, const uint8_t *bytes, size_t size)
 {
 	struct mp_err err = {""};
 	struct mp_elf *elf;
 	int ret;
 
 	if (mp_elf_open_memory("changed", bytes, size, MP_ELF_ALL, &elf, &err))
-		return;
-	ret = me_verify(p->original, elf, NULL, &err);
+		return false;
+	ret = me_verify(original, elf, NULL, &err);
 	if (ret && ret != -EBADMSG && ret != -ENOMEM)
 		abort();
 	if (ret == -EBADMSG && !*err.msg)
 		abort();
-	if (!ret)
-		check_passed(p, bytes, size);
 	mp_elf_close(elf);
+	return !ret;
+}
+
+static void change_inlined(int which, const uint8_t *data, size_t size)
+{
+	const struct inlined_output *x = &inlined[which];
+	struct inlined_mutant m;
+
+	if (!x->nr_insns)
+		return;
+	if (!inlined_mutant_init(&m, x)) {
+		inlined_mutant_fini(&m);
+		return;
+	}
+	for (; size >= 4; data += 4, size -= 4)
+		inlined_mutate(&m, (enum inlined_change)((data[0] & 15) % NR_INLINED_CHANGES),
+			       (uint32_t)(data[1] | data[2] << 8),
+			       (uint32_t)(data[3] | data[0] >> 4 << 8));
+	if (inlined_mutant_finish(&m) && memcmp(m.bytes, x->output.data, x->output.size) != 0 &&
+	    passes(x->original, m.bytes, x->output.size) &&
+	    !inlined_runs_alike(x, m.bytes, x->output.size)) {
+		fprintf(stderr, "passed, and is another program\n");
+		abort();
+	}
+	inlined_mutant_fini(&m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -134,6 +185,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
+	if (data[0] & 4) {
+		change_inlined(data[0] % NR_INLINED, data + 1, size - 1);
+		return 0;
+	}
 	p = &pairs[data[0] % NR_PAIRS];
 	if (!p->nr_changed)
 		return 0;
@@ -156,7 +211,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (off < length)
 			bytes[off] = data[3];
 	}
-	verify(p, bytes, length);
+	if (passes(p->original, bytes, length))
+		check_passed(p, bytes, length);
 	free(bytes);
 	return 0;
 }
