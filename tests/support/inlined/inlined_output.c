@@ -18,7 +18,7 @@
 #include "libprof/note/map_calls.h"
 
 enum {
-	LOWERS = 5,   /* bytes of the instruction that lowers the stack pointer, and of a call */
+	LOWERS = 1,   /* bytes of `push %rax`, which lowers the stack pointer */
 	SECONDS = 10, /* of CPU; the time that a program waits for it is the machine's matter */
 	SECONDS_IN_ALL = 300,
 	OUTPUT_MAX = 1 << 16, /* bytes of a program's output that are compared */
@@ -116,7 +116,7 @@ static bool lowers(const struct inlined_output *x, const struct mp_map_piece *p)
 			? NULL
 			: mp_elf_bytes(x->good, p->new_vaddr + p->new_size - LOWERS, LOWERS);
 
-	return b && !memcmp(b, "\x48\x8d\x64\x24\xf8", LOWERS);
+	return b && *b == 0x50;
 }
 
 static bool add_pieces(struct inlined_output *x, uint32_t *cap)
