@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* leaf_private - instructions of functions that may replace calls. Included by leaf.c and leaf_stack.c only. */
+/* leaf_private - instructions of functions that may replace calls. Included by leaf*.c only. */
 #ifndef ME_LEAF_PRIVATE_H
 #define ME_LEAF_PRIVATE_H
 

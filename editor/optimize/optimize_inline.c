@@ -51,20 +51,12 @@ struct finder {
 	uint16_t *leaf_of;     /* per function: 1 + index in @leaves, or NO_LEAF; 0: not asked */
 	double nr_calls;       /* executed; 0: not known */
 	bool arranges;	       /* parts do not stand as in the original */
-	bool may_divide;       /* code in place of a call may be in two pieces */
 	struct replaced *replaced;
 	uint32_t nr_replaced;
 	struct me_leaf *leaves;
 	uint32_t nr_leaves;
 	uint32_t cap_leaves;
 };
-
-/* Debug information, also in a file of its own, names one range for the code that replaces a call. */
-static bool has_debug(const struct me_job *job)
-{
-	return job->debug || mp_elf_section(job->elf, ".debug_info") ||
-	       mp_elf_section(job->elf, ".zdebug_info");
-}
 
 static bool finder_init(struct finder *f, const struct me_job *job)
 {
@@ -80,7 +72,6 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 	if (!f->copied || !f->hot || !f->planned_at || !f->callers || !f->leaf_of || !f->replaced)
 		return false;
 	f->arranges = job->counts.block || job->options->stress_inline;
-	f->may_divide = f->arranges && !has_debug(job);
 	memset(f->planned_at, 0xff, job->cfg->nr_blocks * sizeof(*f->planned_at));
 	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		const struct me_plan_block *planned = &job->plan.blocks[i];
@@ -140,8 +131,6 @@ static uint64_t wanted_place(const struct finder *f, const struct me_leaf_part *
 
 	if (o->stress_inline)
 		place = me_mix(o->stress_inline_seed + part->vaddr) % UINT32_MAX;
-	if (!f->may_divide)
-		return place;
 	return place | (uint64_t)(o->stress_inline ? place % 3 == 0 : !f->hot[block]) << 32;
 }
 
@@ -214,9 +203,7 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	    !me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves)))
 		return NO_LEAF;
 	leaf = &f->leaves[f->nr_leaves];
-	/* Debug information would find the calling function's variables in registers that the function changes. */
-	if (!me_leaf_find(f->job->cfg, func, leaf) || (leaf->frame && has_debug(f->job)) ||
-	    (f->arranges && !arrange(f, leaf)))
+	if (!me_leaf_find(f->job->cfg, func, leaf) || (f->arranges && !arrange(f, leaf)))
 		return NO_LEAF;
 	f->leaf_of[func] = (uint16_t)++f->nr_leaves;
 	return f->leaf_of[func];
