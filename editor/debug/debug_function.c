@@ -123,6 +123,17 @@ static bool may_be_lost(const struct me_unit *u, const struct me_value *v)
 	return v->form == DW_FORM_exprloc || v->form == DW_FORM_block1 || me_value_is_offset(u, v);
 }
 
+bool me_entry_is_call_site(const struct me_entry *e)
+{
+	switch (e->abbrev->tag) {
+	case DW_TAG_call_site:
+	case DW_TAG_call_site_parameter:
+	case DW_TAG_GNU_call_site:
+	case DW_TAG_GNU_call_site_parameter: return true;
+	default: return false;
+	}
+}
+
 /*
  * Does the value hold in code in place of calls that changes registers @changed? Locations of variables may be left out
  * there. What call sites say holds at calls only.
@@ -130,14 +141,7 @@ static bool may_be_lost(const struct me_unit *u, const struct me_value *v)
 static bool holds(const struct me_unit *u, const struct me_entry *e, unsigned int name,
 		  const struct me_value *v, uint64_t changed)
 {
-	switch (e->abbrev->tag) {
-	case DW_TAG_call_site:
-	case DW_TAG_call_site_parameter:
-	case DW_TAG_GNU_call_site:
-	case DW_TAG_GNU_call_site_parameter: return true;
-	default: break;
-	}
-	if (name == DW_AT_location || name == DW_AT_frame_base || name == DW_AT_const_value ||
+	if (me_entry_is_call_site(e) || name == DW_AT_location || name == DW_AT_frame_base || name == DW_AT_const_value ||
 	    !me_value_is_expression(v))
 		return true;
 	return !(me_value_registers(u, v, u->frame_base) & changed);

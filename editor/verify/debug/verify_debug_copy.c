@@ -126,7 +126,7 @@ static int check_values(struct vd_added *x, const struct vd_entry *was, const st
 		   !vd_entry_find(&x->unit, e, DW_AT_low_pc).p;
 	location = vd_entry_find(&x->unit, e, DW_AT_location);
 	old_location = vd_entry_find(&x->o, was, DW_AT_location);
-	w.divided = old_location.p && vd_form_is_expression(old_location.form) &&
+	w.divided = !vd_is_call_site(e) && old_location.p && vd_form_is_expression(old_location.form) &&
 		    vd_value_is_offset(&x->unit, &location);
 	w.lost = !w.divided && has_no_location(&x->unit, e);
 	for (uint32_t i = 0; i < was->abbrev->nr_attrs && !ret; i++) {

@@ -61,7 +61,8 @@ static bool skip_operands(uint8_t op, struct vd_cursor *c)
 	} else if (op == DW_OP_const1u || op == DW_OP_const1s || op == DW_OP_pick ||
 		   op == DW_OP_deref_size || op == DW_OP_xderef_size) {
 		vd_skip(c, 1);
-	} else if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
+	} else if ((op >= DW_OP_breg0 && op <= DW_OP_breg31) || op == DW_OP_constu ||
+		   op == DW_OP_consts || op == DW_OP_plus_uconst) {
 		skip_uleb(c);
 	} else if (op < DW_OP_addr || op > DW_OP_xor) {
 		switch (op) {
@@ -105,8 +106,6 @@ static bool skip_operands(uint8_t op, struct vd_cursor *c)
 		case DW_OP_GNU_uninit: break;
 		default: return op >= DW_OP_eq && op <= DW_OP_reg31;
 		}
-	} else if (op == DW_OP_plus_uconst) {
-		skip_uleb(c);
 	}
 	return !c->bad;
 }
@@ -300,7 +299,7 @@ struct walk {
 	struct vd_ranges ranges; /* of the scopes */
 };
 
-static bool is_call_site(const struct vd_entry *e)
+bool vd_is_call_site(const struct vd_entry *e)
 {
 	return e->abbrev->tag == DW_TAG_call_site || e->abbrev->tag == DW_TAG_call_site_parameter ||
 	       e->abbrev->tag == DW_TAG_GNU_call_site ||
@@ -369,6 +368,8 @@ static int check_values(const struct walk *w, const struct vd_entry *e)
 	struct vd_cursor c = {e->values, e->end, false};
 	int ret = 0;
 
+	if (vd_is_call_site(e))
+		return 0;
 	for (uint32_t i = 0; i < e->abbrev->nr_attrs && !ret; i++) {
 		const struct vd_attr *attr = vd_attr(w->u, e->abbrev, i);
 		struct vd_value v = {c.p, 0, attr->form, attr->value};
@@ -379,10 +380,9 @@ static int check_values(const struct walk *w, const struct vd_entry *e)
 			if (vd_value_is_offset(w->u, &v) || v.form == DW_FORM_loclistx)
 				ret = check_list(w, e, &v);
 		}
-		/* Variables use the frame base; call sites are about calls. */
+		/* Variables use the frame base. */
 		if (!ret && w->added && vd_form_is_expression(v.form) &&
-		    attr->name != DW_AT_frame_base && attr->name != DW_AT_const_value &&
-		    !is_call_site(e))
+		    attr->name != DW_AT_frame_base && attr->name != DW_AT_const_value)
 			ret = check_expression(w, e, vd_value_expression(&v));
 	}
 	return ret;

@@ -281,6 +281,8 @@ int vd_check_locations(struct vd *vd, const struct vd_unit *unit, bool added);
 /* Has every range of the list at @now the expression at @expr, of @size bytes? */
 bool vd_has_one_location(const struct vd_unit *unit, const struct vd_value *now,
 			 const uint8_t *expr, uint64_t size);
+/* Is the entry about a call, or an argument of one? */
+bool vd_is_call_site(const struct vd_entry *e);
 /* Is the form that of an expression? */
 bool vd_form_is_expression(unsigned int form);
 /* The expression @v. */
