@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # For gdb: gdb -x inlined-values.py FILE. The file $PLACES has lines "ADDRESS OLD CALL", addresses in hex: of the file,
 # of the original's instruction, and of its call. Stops at each ADDRESS, up to $VISITS times for each call, and writes
-# "OLD CALL VISIT FUNCTION.VARIABLE=VALUE ..." to the file $VALUES: the variables of all functions from the one with the
-# call on. With $CALLED=1, ADDRESS is in the called function. $DYN=1: the file is position-independent. The program runs
+# "OLD CALL VISIT FRAMES FUNCTION.VARIABLE=VALUE ..." to the file $VALUES: the names of all frames, and the variables of all
+# functions from the one with the call on. With $CALLED=1, ADDRESS is in the called function. $DYN=1: the file is position-independent. The program runs
 # with the arguments in $ARGS.
 import os
 
@@ -36,6 +36,16 @@ def variables(frame):
     return found
 
 
+def names():
+    """All frames but those that gdb infers from call sites of tail calls, which copies lack."""
+    found, frame = [], gdb.newest_frame()
+    while frame is not None:
+        if frame.type() != gdb.TAILCALL_FRAME:
+            found.append(str(frame.name()))
+        frame = frame.older()
+    return ",".join(found)
+
+
 def outer(frame):
     """The first frame of the physical function around."""
     while frame.type() == gdb.INLINE_FRAME:
@@ -54,8 +64,7 @@ class Stop(gdb.Breakpoint):
             frame = frame.older()
             call = frame.pc() - 5 - base
             key = next((k for k in self.keys if k[1] == call), None)
-            while frame.type() == gdb.INLINE_FRAME:
-                key, frame = key, frame.older()
+            frame = outer(frame)
         else:
             key = next(iter(self.keys))
         if key is None:
@@ -70,7 +79,7 @@ class Stop(gdb.Breakpoint):
             except RuntimeError:
                 found.append(f"{frame.name()}.?")
             frame = frame.older()
-        out.write(f"{key[0]:x} {key[1]:x} {nr} {' '.join(found)}\n")
+        out.write(f"{key[0]:x} {key[1]:x} {nr} {names()} {' '.join(found)}\n")
         return False
 
 
