@@ -29,7 +29,8 @@ def variables(frame):
         for symbol in block:
             if symbol.is_variable or symbol.is_argument:
                 if symbol.addr_class not in (gdb.SYMBOL_LOC_STATIC, gdb.SYMBOL_LOC_OPTIMIZED_OUT):
-                    found.append(f"{frame.name()}.{symbol.name}@{symbol.line}={text(frame, symbol)}")
+                    name = f"{frame.name()}.{symbol.name}@{symbol.line}".replace(" ", "_")
+                    found.append(f"{name}={text(frame, symbol)}")
         if block.function is not None:
             break
         block = block.superblock
@@ -41,7 +42,7 @@ def names():
     found, frame = [], gdb.newest_frame()
     while frame is not None:
         if frame.type() != gdb.TAILCALL_FRAME:
-            found.append(str(frame.name()))
+            found.append(str(frame.name()).replace(" ", "_"))
         frame = frame.older()
     return ",".join(found)
 
@@ -77,7 +78,7 @@ class Stop(gdb.Breakpoint):
             try:
                 found += variables(frame)
             except RuntimeError:
-                found.append(f"{frame.name()}.?")
+                found.append("?")
             frame = frame.older()
         out.write(f"{key[0]:x} {key[1]:x} {nr} {names()} {' '.join(found)}\n")
         return False

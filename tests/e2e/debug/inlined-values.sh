@@ -11,130 +11,7 @@
 scratch inlined-values
 need jq python3
 here=$root/tests/e2e/debug
-
-cat >callee.c <<'C'
-/* Saves registers. */
-__attribute__((noinline)) unsigned long saves(unsigned long a, const unsigned long *p, int n)
-{
-	unsigned long x[7];
-
-	for (int i = 0; i < 7; i++)
-		x[i] = p[i] ^ a;
-	for (int i = 0; i < n; i++) {
-		x[0] += x[1] * a;
-		x[1] ^= x[2] + (unsigned int)n;
-		x[2] += x[3] * 3;
-		x[3] ^= x[4];
-		x[4] += x[5] << 3;
-		x[5] ^= x[6] >> 2;
-		x[6] += x[0];
-	}
-	return x[0] ^ x[1] ^ x[2] ^ x[3] ^ x[4] ^ x[5] ^ x[6];
-}
-/* Lowers the stack pointer. */
-__attribute__((noinline)) unsigned long array(unsigned long a, unsigned int n)
-{
-	volatile unsigned char bytes[200];
-
-	for (unsigned int i = 0; i < 200; i += 64)
-		bytes[i] = (unsigned char)(a >> (i & 31));
-	if (n % 3 == 0)
-		return bytes[n % 200 & 192];
-	return (unsigned long)bytes[n % 200 & 192] + bytes[(n + 7) % 200 & 192];
-}
-/* Several returns. */
-__attribute__((noinline)) unsigned long several(unsigned long a, unsigned long b)
-{
-	if (a % 5 == 0)
-		return b;
-	if (a & 1)
-		return a * 7 + b;
-	return a ^ b;
-}
-/* Another compiler's function would change all vectors. */
-__attribute__((noinline)) double mean(const double *p, int n)
-{
-	double sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += p[i] * (i + 1);
-	return sum / n;
-}
-C
-cat >caller.c <<'C'
-#include <stdio.h>
-#include <stdlib.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
-unsigned long saves(unsigned long a, const unsigned long *p, int n);
-unsigned long array(unsigned long a, unsigned int n);
-unsigned long several(unsigned long a, unsigned long b);
-double mean(const double *p, int n);
-#ifdef __cplusplus
-}
-#endif
-struct pair {
-	long first, second;
-};
-__attribute__((noinline)) unsigned long work(unsigned long n, struct pair pair, const char *text)
-{
-	unsigned long keep = n * 3 + 1, sum = 0, words[7], twice = n * 2;
-	const char *at = text;
-
-	for (int i = 0; i < 7; i++)
-		words[i] = n + (unsigned long)i;
-	for (unsigned long i = 0; i < n; i++) {
-		unsigned long local = i ^ keep;
-
-		sum += saves(i, words, (int)(i & 7));
-		if (i & 1) {
-			unsigned long inner = array(sum, (unsigned int)i);
-
-			sum ^= several(inner, local);
-			sum += inner * (unsigned long)pair.second;
-		}
-		sum += local * twice + (unsigned long)*at;
-		at += at[1] ? 1 : 0;
-	}
-	return sum + keep + (unsigned long)pair.first;
-}
-__attribute__((noinline)) double floats(int n)
-{
-	double sum = 0.5, half = n / 2.0, values[4] = {1, 2, half, sum};
-	float small = (float)n;
-
-	for (int i = 1; i <= n; i++) {
-		sum += mean(values, i & 3 ? i & 3 : 4) * half + (double)several((unsigned long)i, 3);
-		values[i & 3] += small;
-	}
-	return sum;
-}
-#ifndef __cplusplus
-/* The size of an array */
-__attribute__((noinline)) unsigned long sized(int n)
-{
-	unsigned long row[n + 7], sum = 0;
-
-	for (int i = 0; i < n + 7; i++)
-		row[i] = (unsigned long)i * 3;
-	for (int i = 0; i < n; i++)
-		sum += saves((unsigned long)i, row, i) + row[i];
-	return sum;
-}
-#else
-static unsigned long sized(int n) { return (unsigned long)n; }
-#endif
-int main(int argc, char **argv)
-{
-	int n = argc > 1 ? atoi(argv[1]) : 4;
-	struct pair pair = {n + 1, n + 2};
-	unsigned long sum = work((unsigned long)n, pair, "a text of some length");
-
-	printf("%lu %.3f %lu\n", sum, floats(n), sized(n));
-	return (int)(sum & 1) + n;
-}
-C
+data=$root/tests/data
 
 # values NAME OUT LEAST: stops at each instruction in place of calls; at LEAST times at least, a variable has its value.
 values() {
@@ -187,7 +64,7 @@ PY
 check() {
 	local name=$1 least=$2 seed
 	shift 2
-	"$@" -w -o "$name" caller.c callee.o 2>cc.err || { echo "note: $name: $(head -n 1 cc.err)"; return; }
+	"$@" -w -o "$name" "$data/leaf_values.c" ${halves:+-DONLY_CALLING called.o} 2>cc.err || { echo "note: $name: $(head -n 1 cc.err)"; return; }
 	for seed in 7 11; do
 		command_ends 0 "$name.$seed" "$BUILD/morph-optimize" --all --stress-inline=$seed --report=json \
 			-o "$name.$seed" "$name"
@@ -199,21 +76,17 @@ check() {
 	done
 }
 
-# compile COMPILER FLAGS: the called functions
-compile() { "$@" -w -c -o callee.o callee.c; }
-
 for version in ${VERSIONS-5 4}; do
-	compile gcc -O2 -g "-gdwarf-$version"
 	check "g$version" 1000 gcc -O2 -g "-gdwarf-$version"
 	# Locations of whole scopes
 	check "single$version" 1000 gcc -O2 -fno-var-tracking -g "-gdwarf-$version"
-	check "gxx$version" 500 g++ -x c++ -O2 -g "-gdwarf-$version" -x none
-	has clang || continue
-	compile clang -O2 -g "-gdwarf-$version"
-	check "c$version" 0 clang -O2 -g "-gdwarf-$version"
-	check "cframe$version" 0 clang -O1 -fno-omit-frame-pointer -g "-gdwarf-$version"
+	has clang && check "c$version" 500 clang -O2 -g "-gdwarf-$version"
 done
-compile gcc -O2 -g
+check gxx 500 g++ -x c++ -O2 -g
+# Functions with frame pointers stay calls, but not calls in such functions.
+gcc -O2 -g -DONLY_CALLED -c -o called.o "$data/leaf_values.c"
+halves=1
+has clang && check cframe 500 clang -O1 -fno-omit-frame-pointer -g
 check unoptimised 1000 gcc -O0 -g
-check frame 1000 gcc -O2 -fno-omit-frame-pointer -fno-pie -no-pie -g
+check frame 500 gcc -O2 -fno-omit-frame-pointer -fno-pie -no-pie -g
 finish
