@@ -248,7 +248,7 @@ static int clone_entry(struct me_cloner *c, const struct me_entry *e, const stru
 		if (!me_clone_grow(&c->open, c->nr_open, &c->cap_open, sizeof(*c->open)))
 			return -ENOMEM;
 		c->open[c->nr_open++] = (struct open_entry){me_clone_offset(c, e->start), calls,
-								me_clone_is_scope(e)};
+							    me_clone_is_scope(e)};
 		return 0;
 	}
 	if (!calls)

@@ -51,7 +51,7 @@ struct me_cloner {
 	struct me_declared *declared; /* of copied entries */
 	uint32_t nr_declared, cap_declared;
 	uint32_t no_locations; /* offset of a list without locations; 0: none yet */
-	uint32_t locations;    /* offset of the list in place of the current entry's location, if it has one */
+	uint32_t locations; /* offset of the list in place of the current entry's location, if it has one */
 };
 
 bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);

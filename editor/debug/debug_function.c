@@ -141,8 +141,8 @@ bool me_entry_is_call_site(const struct me_entry *e)
 static bool holds(const struct me_unit *u, const struct me_entry *e, unsigned int name,
 		  const struct me_value *v, uint64_t changed)
 {
-	if (me_entry_is_call_site(e) || name == DW_AT_location || name == DW_AT_frame_base || name == DW_AT_const_value ||
-	    !me_value_is_expression(v))
+	if (me_entry_is_call_site(e) || name == DW_AT_location || name == DW_AT_frame_base ||
+	    name == DW_AT_const_value || !me_value_is_expression(v))
 		return true;
 	return !(me_value_registers(u, v, u->frame_base) & changed);
 }

@@ -28,14 +28,14 @@ struct me_call_place {
 };
 
 struct me_inlined {
-	uint64_t call;		     /* old address of the call */
-	uint64_t start;		     /* what is in place of the call; before @new_vaddr, it only stands for the call */
-	uint64_t new_vaddr, new_end; /* the function's code in place of the call */
-	uint64_t apart, apart_end;   /* the rest of that code; empty: there is none */
-	uint32_t callee;	     /* index in @callees */
+	uint64_t call; /* old address of the call */
+	uint64_t start; /* what is in place of the call; before @new_vaddr, it only stands for the call */
+	uint64_t new_vaddr, new_end;		/* the function's code in place of the call */
+	uint64_t apart, apart_end;		/* the rest of that code; empty: there is none */
+	uint32_t callee;			/* index in @callees */
 	uint32_t first_part, nr_parts, nr_near; /* parts from @nr_near on lie apart */
-	bool described; /* debug information gets an entry for it */
-	bool written;	/* and has it; another function may claim the same code, if it is damaged */
+	bool described;				/* debug information gets an entry for it */
+	bool written; /* and has it; another function may claim the same code, if it is damaged */
 	uint64_t line_off; /* if described: line program of the calling function */
 	bool other_dir;	   /* the called function's unit was compiled in another directory */
 	struct me_call_place place;
@@ -69,7 +69,7 @@ struct me_callee_name {
 
 struct me_callee {
 	uint64_t vaddr, end;
-	bool found; /* it has an entry and lines */
+	bool found;	  /* it has an entry and lines */
 	uint64_t changed; /* registers, as me_leaf_changed() says */
 	/* offsets in .debug_info of an entry that describes no code, and of a declaration; 0: none */
 	uint64_t abstract, declaration;

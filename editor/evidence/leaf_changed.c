@@ -22,8 +22,7 @@ static const uint8_t number_of[] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13
 
 static uint64_t bit_of(ZydisRegister reg)
 {
-	ZydisRegister whole =
-		ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 	ZydisRegisterClass class = ZydisRegisterGetClass(whole);
 	ZyanI8 id = ZydisRegisterGetId(whole);
 

@@ -9,7 +9,7 @@
 
 #define VECTORS (UINT64_C(0xffff) << 17)
 /* Registers that a called function need not keep: rax, rdx, rcx, rsi, rdi, r8 to r11, vectors. */
-#define NOT_KEPT (UINT64_C(0xf37) | VECTORS)
+#define NOT_KEPT      (UINT64_C(0xf37) | VECTORS)
 #define STACK_POINTER (UINT64_C(1) << 7)
 
 /* The bit of a register, by the numbers of the System V ABI; 0: none that is told apart. */
@@ -28,8 +28,7 @@ static uint64_t bit_of(ZydisRegister reg)
 	};
 	static const ZydisRegister vectors[] = {ZYDIS_REGISTER_XMM0, ZYDIS_REGISTER_YMM0,
 						ZYDIS_REGISTER_ZMM0};
-	ZydisRegister whole =
-		ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (numbers[i].reg == whole)

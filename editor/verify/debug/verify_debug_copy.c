@@ -13,9 +13,9 @@ struct values {
 	struct vd_added *x;
 	const struct vd_entry *was, *now;
 	struct vd_cursor a, b;
-	uint32_t k;  /* attributes of the copy that were read */
-	bool listed; /* the copy has a list in place of the range */
-	bool lost;   /* the copy says that the variable has no location */
+	uint32_t k;   /* attributes of the copy that were read */
+	bool listed;  /* the copy has a list in place of the range */
+	bool lost;    /* the copy says that the variable has no location */
 	bool divided; /* the copy has a list in place of the location */
 };
 
@@ -71,8 +71,8 @@ static bool is_divided(const struct values *w, const struct vd_value *was,
 {
 	struct vd_cursor expr = vd_value_expression(was);
 
-	return !expr.bad && vd_has_one_location(&w->x->unit, now, expr.p,
-						(uint64_t)(expr.end - expr.p));
+	return !expr.bad &&
+	       vd_has_one_location(&w->x->unit, now, expr.p, (uint64_t)(expr.end - expr.p));
 }
 
 /* Check the value @v of attribute @attr of the original's entry. Return: 0, -ENOMEM, -EBADMSG. */
@@ -126,7 +126,8 @@ static int check_values(struct vd_added *x, const struct vd_entry *was, const st
 		   !vd_entry_find(&x->unit, e, DW_AT_low_pc).p;
 	location = vd_entry_find(&x->unit, e, DW_AT_location);
 	old_location = vd_entry_find(&x->o, was, DW_AT_location);
-	w.divided = !vd_is_call_site(e) && old_location.p && vd_form_is_expression(old_location.form) &&
+	w.divided = !vd_is_call_site(e) && old_location.p &&
+		    vd_form_is_expression(old_location.form) &&
 		    vd_value_is_offset(&x->unit, &location);
 	w.lost = !w.divided && has_no_location(&x->unit, e);
 	for (uint32_t i = 0; i < was->abbrev->nr_attrs && !ret; i++) {

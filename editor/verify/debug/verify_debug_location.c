@@ -67,11 +67,17 @@ static bool skip_operands(uint8_t op, struct vd_cursor *c)
 	} else if (op < DW_OP_addr || op > DW_OP_xor) {
 		switch (op) {
 		case DW_OP_deref_type:
-		case DW_OP_GNU_deref_type: vd_skip(c, 1); skip_uleb(c); break;
+		case DW_OP_GNU_deref_type:
+			vd_skip(c, 1);
+			skip_uleb(c);
+			break;
 		case DW_OP_bregx:
 		case DW_OP_bit_piece:
 		case DW_OP_regval_type:
-		case DW_OP_GNU_regval_type: skip_uleb(c); skip_uleb(c); break;
+		case DW_OP_GNU_regval_type:
+			skip_uleb(c);
+			skip_uleb(c);
+			break;
 		case DW_OP_regx:
 		case DW_OP_fbreg:
 		case DW_OP_piece:
@@ -85,7 +91,10 @@ static bool skip_operands(uint8_t op, struct vd_cursor *c)
 		case DW_OP_GNU_reinterpret: skip_uleb(c); break;
 		case DW_OP_implicit_value: vd_skip(c, vd_uleb(c)); break;
 		case DW_OP_implicit_pointer:
-		case DW_OP_GNU_implicit_pointer: vd_skip(c, 4); skip_uleb(c); break;
+		case DW_OP_GNU_implicit_pointer:
+			vd_skip(c, 4);
+			skip_uleb(c);
+			break;
 		/* The caller's register at the call of the function around. */
 		case DW_OP_entry_value:
 		case DW_OP_GNU_entry_value:
@@ -192,7 +201,10 @@ static void next_place(struct list *l, struct place *at)
 	at->bounded = true;
 	switch (vd_fixed(c, 1)) {
 	case DW_LLE_end_of_list: at->last = true; return;
-	case DW_LLE_base_addressx: l->base = indexed(l); at->bounded = false; return;
+	case DW_LLE_base_addressx:
+		l->base = indexed(l);
+		at->bounded = false;
+		return;
 	case DW_LLE_base_address:
 		l->base = vd_fixed(c, 8);
 		at->bounded = false;
@@ -356,8 +368,8 @@ static int check_list(const struct walk *w, const struct vd_entry *e, const stru
 	for (l = open_list(w->u, off); next(&l, &at);) {
 		if (!at.expr.p)
 			continue;
-		if (!at.bounded || vd_any_changing(w->vd, at.start, at.end,
-						   registers_of(at.expr, frame_base)))
+		if (!at.bounded ||
+		    vd_any_changing(w->vd, at.start, at.end, registers_of(at.expr, frame_base)))
 			return refuse(w, e);
 	}
 	return l.c.bad ? vd_refuse(w->vd, e->off, "its list of locations is damaged") : 0;

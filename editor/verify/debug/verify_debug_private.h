@@ -87,8 +87,8 @@ struct vd_call {
 	uint64_t origin, file, line, column;
 	uint64_t low, high;	   /* its code in place of the call */
 	uint64_t apart, apart_end; /* the rest of it; empty: there is none */
-	uint64_t call;	 /* old address */
-	uint64_t callee; /* the same */
+	uint64_t call;		   /* old address */
+	uint64_t callee;	   /* the same */
 	bool seen, good; /* rows of the line program hold for the call; one says the same */
 };
 
@@ -137,9 +137,9 @@ struct vd {
 	struct vd_scope *scopes;
 	uint32_t nr_scopes, cap_scopes;
 	struct vd_ranges scope_ranges;
-	uint8_t *described;	   /* per piece: an entry describes the code that begins there */
+	uint8_t *described;	      /* per piece: an entry describes the code that begins there */
 	struct vd_changing *changing; /* per piece; NULL: no function replaces a call */
-	struct vd_ranges was, now; /* scratch lists */
+	struct vd_ranges was, now;    /* scratch lists */
 };
 
 /* ---- verify_debug_read.c ---- */
