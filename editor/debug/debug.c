@@ -221,6 +221,7 @@ void me_debug_free(struct me_debug *debug)
 	me_abbrevs_fini(&debug->file.abbrevs);
 	me_ranges_fini(&debug->file.old);
 	me_ranges_fini(&debug->file.new);
+	me_ranges_fini(&debug->file.changing);
 	free(debug->file.line_moves);
 	free(debug->file.extended);
 	for (uint32_t i = 0; i < debug->file.nr_added; i++)

@@ -19,7 +19,8 @@
 enum {
 	CHANGED = 1, /* a list in place of its range */
 	CHILDREN = 2,
-	NR_VARIANTS = 4,
+	DIVIDED = 4, /* a list in place of its location */
+	NR_VARIANTS = 8,
 };
 
 bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size)
@@ -47,10 +48,9 @@ void me_clone_put_attr(struct me_bytes *out, unsigned int name, unsigned int for
 	me_bytes_uleb(out, form);
 }
 
-void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out)
+void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out, unsigned int name)
 {
-	me_clone_put_attr(out, DW_AT_ranges,
-			  c->u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
+	me_clone_put_attr(out, name, c->u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
 }
 
 int me_clone_put_reference(struct me_cloner *c, uint64_t to)
@@ -87,7 +87,9 @@ static void declare(struct me_cloner *c, const struct me_abbrev *a, unsigned int
 		if (name == DW_AT_sibling || (variant & CHANGED && i == a->low))
 			continue;
 		if (variant & CHANGED && i == a->high)
-			me_clone_put_list_attr(c, out);
+			me_clone_put_list_attr(c, out, DW_AT_ranges);
+		else if (variant & DIVIDED && name == DW_AT_location)
+			me_clone_put_list_attr(c, out, DW_AT_location);
 		else if (me_form_is_reference(form))
 			me_clone_put_attr(out, name, DW_FORM_ref_addr);
 		else
@@ -171,6 +173,8 @@ static int put_values(struct me_cloner *c, const struct me_entry *e, unsigned in
 
 			if (me_clone_put_reference(c, me_value_reference(u, &value)))
 				return -ENOMEM;
+		} else if (variant & DIVIDED && attr->name == DW_AT_location) {
+			me_bytes_u32(&c->out, c->locations);
 		} else if (lost &&
 			   (attr->name == DW_AT_location || attr->name == DW_AT_GNU_locviews)) {
 			int rc = put_no_location(c, attr->form);
@@ -188,7 +192,12 @@ static int put_entry(struct me_cloner *c, const struct me_entry *e, bool childre
 {
 	unsigned int variant = (me_entry_is_changed(c->u, e) ? CHANGED : 0) |
 			       (children && !e->abbrev->children ? CHILDREN : 0);
+	int rc = me_clone_divide_location(c, e);
 
+	if (rc < 0)
+		return rc;
+	if (rc)
+		variant |= DIVIDED;
 	if (!me_clone_grow(&c->copied, c->nr_copied, &c->cap_copied, sizeof(*c->copied)))
 		return -ENOMEM;
 	c->copied[c->nr_copied++] =
@@ -238,7 +247,8 @@ static int clone_entry(struct me_cloner *c, const struct me_entry *e, const stru
 	if (!childless) {
 		if (!me_clone_grow(&c->open, c->nr_open, &c->cap_open, sizeof(*c->open)))
 			return -ENOMEM;
-		c->open[c->nr_open++] = (struct open_entry){me_clone_offset(c, e->start), calls};
+		c->open[c->nr_open++] = (struct open_entry){me_clone_offset(c, e->start), calls,
+							    me_clone_is_scope(e)};
 		return 0;
 	}
 	if (!calls)

@@ -8,6 +8,8 @@
 #include "editor/debug/debug_clone_private.h"
 #include "editor/debug/debug_entry_private.h"
 #include "editor/debug/read/debug_form.h"
+#include "editor/debug/debug_function.h"
+#include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
 
 /* ---- called functions ---------------------------------------------------------------------- */
@@ -156,6 +158,65 @@ bool me_clone_has_calls(const struct me_cloner *c, const struct me_entry *e,
 	return false;
 }
 
+/* ---- locations ----------------------------------------------------------------------------- */
+
+/* Read the old ranges of the innermost scope around into file->old. */
+static int read_scope(struct me_cloner *c)
+{
+	struct me_unit *u = c->u;
+	uint32_t i = c->nr_open;
+	struct me_cursor in;
+	struct me_entry scope;
+	int rc;
+
+	u->file->old.nr = 0;
+	while (i && !c->open[i - 1].is_scope)
+		i--;
+	if (!i)
+		return 0;
+	in = (struct me_cursor){u->file->info.data + c->open[i - 1].old_off,
+				u->file->info.data + u->end, false};
+	rc = me_entry_read(u, &in, &scope);
+	return rc ? rc : me_entry_read_ranges(u, &scope, &u->file->old);
+}
+
+int me_clone_divide_location(struct me_cloner *c, const struct me_entry *e)
+{
+	struct me_debug_sections *file = c->u->file;
+	struct me_cursor expr;
+	uint64_t registers;
+	int rc;
+
+	if (!e->location.p || me_entry_is_call_site(e) || !me_value_is_expression(&e->location) ||
+	    me_location_is_lost(c->u, &e->location))
+		return 0;
+	registers = me_value_registers(c->u, &e->location, c->u->frame_base);
+	if (!registers)
+		return 0;
+	rc = read_scope(c);
+	if (rc)
+		return rc;
+	file->new.nr = file->changing.nr = 0;
+	for (uint32_t i = 0; i < file->old.nr; i++) {
+		struct me_range r = file->old.ranges[i];
+
+		me_ranges_add(&file->new, r.lo, r.hi);
+		me_moves_map(file->moves, r.lo, r.hi, &file->new);
+		me_inlined_changing(&file->inlined, r, registers, &file->changing);
+	}
+	if (!file->changing.nr && !file->changing.failed)
+		return 0;
+	if (!me_debug_spend(file, file->new.nr + file->changing.nr))
+		return -EPERM;
+	me_ranges_join(&file->new, 0);
+	me_ranges_subtract(&file->new, &file->changing);
+	if (file->new.failed || file->changing.failed)
+		return -ENOMEM;
+	expr = me_value_expression(&e->location);
+	rc = me_loc_write(c->u, &file->new, expr.p, (uint64_t)(expr.end - expr.p), &c->locations);
+	return rc ? rc : 1;
+}
+
 /* ---- entries ------------------------------------------------------------------------------- */
 
 static uint64_t code_of_call(struct me_cloner *c, unsigned int variant)
@@ -170,7 +231,7 @@ static uint64_t code_of_call(struct me_cloner *c, unsigned int variant)
 	me_bytes_u8(out, variant & ME_CLONE_PARENT ? DW_CHILDREN_yes : DW_CHILDREN_no);
 	me_clone_put_attr(out, DW_AT_abstract_origin, DW_FORM_ref_addr);
 	if (variant & ME_CLONE_LISTED) {
-		me_clone_put_list_attr(c, out);
+		me_clone_put_list_attr(c, out, DW_AT_ranges);
 	} else {
 		me_clone_put_attr(out, DW_AT_low_pc, DW_FORM_addr);
 		me_clone_put_attr(out, DW_AT_high_pc, DW_FORM_addr);
@@ -267,7 +328,9 @@ static int put_call(struct me_cloner *c, struct me_inlined *call)
 	if (!me_debug_spend(file, (uint64_t)callee->ranges.nr * call->nr_parts))
 		return -EPERM;
 	file->new.nr = 0;
+	/* The entry's first range begins where the function does. */
 	me_ranges_add(&file->new, call->new_vaddr, call->new_end);
+	me_ranges_add(&file->new, call->apart, call->apart_end);
 	rc = put_inlined(c, c->callees[call->callee], &call->place, nr);
 	if (!rc && nr)
 		rc = put_scopes(c, call, kept, nr);

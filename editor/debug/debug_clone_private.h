@@ -45,18 +45,19 @@ struct me_cloner {
 	uint32_t nr_references, cap_references;
 	struct open_entry {
 		uint64_t old_off;
-		bool has_calls;
+		bool has_calls, is_scope;
 	} * open; /* the entries around the place */
 	uint32_t nr_open, cap_open;
 	struct me_declared *declared; /* of copied entries */
 	uint32_t nr_declared, cap_declared;
 	uint32_t no_locations; /* offset of a list without locations; 0: none yet */
+	uint32_t locations; /* offset of the list in place of the current entry's location, if it has one */
 };
 
 bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);
 uint64_t me_clone_offset(const struct me_cloner *c, const uint8_t *p);
 void me_clone_put_attr(struct me_bytes *out, unsigned int name, unsigned int form);
-void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out);
+void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out, unsigned int name);
 int me_clone_put_reference(struct me_cloner *c, uint64_t to);
 
 /* ---- debug_clone_call.c ---- */
@@ -67,6 +68,11 @@ int me_clone_claim_calls(struct me_cloner *c, const struct me_entry *e);
 /* Is the entry the innermost scope of any call? */
 bool me_clone_has_calls(const struct me_cloner *c, const struct me_entry *e,
 			const struct me_ranges *code);
+/*
+ * Does code in place of calls in the innermost scope around change a register on which the location of @e depends? Then
+ * writes a list without this code to c->locations. Return: 1, 0, -errno.
+ */
+int me_clone_divide_location(struct me_cloner *c, const struct me_entry *e);
 /* Write the entries of the calls whose innermost scope is the entry at @scope. */
 int me_clone_put_calls(struct me_cloner *c, uint64_t scope, const struct me_ranges *code);
 /* Write the entries that stand for called functions. */

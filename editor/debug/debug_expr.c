@@ -3,6 +3,7 @@
 #include "editor/debug/debug_expr.h"
 
 #include "editor/debug/read/debug_form.h"
+#include "editor/evidence/leaf.h"
 
 /* Longer expressions for a value at the function's entry are not portable. */
 #define ENTRY_VALUE_MAX 16
@@ -111,20 +112,70 @@ static bool read_other(const struct me_unit *u, uint8_t op, struct me_cursor *c)
 	}
 }
 
+/* Return: false: the operation is not portable. */
+static bool skip_operands(const struct me_unit *u, uint8_t op, struct me_cursor *c)
+{
+	int operand = operand_size(op);
+
+	if (operand >= 0)
+		me_cursor_skip(c, (uint64_t)operand);
+	else if (has_leb_operand(op))
+		read_leb(c);
+	else if (!is_simple(op))
+		return read_other(u, op, c);
+	return true;
+}
+
 bool me_expr_is_portable(const struct me_unit *unit, const uint8_t *expr, uint64_t size)
 {
 	struct me_cursor c = {expr, expr + size, false};
 
+	while (c.p < c.end && !c.bad)
+		if (!skip_operands(unit, me_cursor_u8(&c), &c))
+			return false;
+	return !c.bad;
+}
+
+/* The bit of register @nr. */
+static uint64_t bit_of(uint64_t nr)
+{
+	return nr == 16 || nr > 32 ? ME_CHANGED_OTHERS : UINT64_C(1) << nr;
+}
+
+/* The registers that operation @op itself names. @c: its operands. */
+static uint64_t registers_of(uint8_t op, struct me_cursor c, uint64_t frame_base)
+{
+	if (op >= DW_OP_reg0 && op <= DW_OP_reg31)
+		return bit_of(op - DW_OP_reg0);
+	if (op >= DW_OP_breg0 && op <= DW_OP_breg31)
+		return bit_of(op - DW_OP_breg0);
+	switch (op) {
+	case DW_OP_regx:
+	case DW_OP_bregx:
+	case DW_OP_regval_type:
+	case DW_OP_GNU_regval_type: return bit_of(me_cursor_uleb(&c));
+	case DW_OP_fbreg: return frame_base;
+	case DW_OP_call_ref:
+	case DW_OP_implicit_pointer:
+	case DW_OP_GNU_implicit_pointer:
+	/* What has one location throughout a call is in the stack, or in such a register. */
+	case DW_OP_GNU_variable_value: return ME_CHANGED_KEPT;
+	default: return 0;
+	}
+}
+
+uint64_t me_expr_registers(const struct me_unit *unit, const uint8_t *expr, uint64_t size,
+			   uint64_t frame_base)
+{
+	struct me_cursor c = {expr, expr + size, false};
+	uint64_t registers = 0;
+
 	while (c.p < c.end && !c.bad) {
 		uint8_t op = me_cursor_u8(&c);
-		int operand = operand_size(op);
 
-		if (operand >= 0)
-			me_cursor_skip(&c, (uint64_t)operand);
-		else if (has_leb_operand(op))
-			read_leb(&c);
-		else if (!is_simple(op) && !read_other(unit, op, &c))
-			return false;
+		registers |= registers_of(op, c, frame_base);
+		if (!skip_operands(unit, op, &c))
+			return UINT64_MAX;
 	}
-	return !c.bad;
+	return c.bad ? UINT64_MAX : registers;
 }

@@ -11,4 +11,11 @@
  */
 bool me_expr_is_portable(const struct me_unit *unit, const uint8_t *expr, uint64_t size);
 
+/*
+ * me_expr_registers - a bit for each register on which the value depends, as me_leaf_changed() counts them. @frame_base:
+ * those of the function's frame base. All bits: something is not understood.
+ */
+uint64_t me_expr_registers(const struct me_unit *unit, const uint8_t *expr, uint64_t size,
+			   uint64_t frame_base);
+
 #endif

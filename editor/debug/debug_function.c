@@ -37,14 +37,13 @@ static uint64_t offset_of(const struct me_unit *u, const uint8_t *p)
 	return (uint64_t)(p - u->file->info.data);
 }
 
-/* May the value be an expression? */
-static bool is_block(unsigned int form)
+bool me_value_is_expression(const struct me_value *v)
 {
-	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 ||
-	       form == DW_FORM_block2 || form == DW_FORM_block4;
+	return v->form == DW_FORM_exprloc || v->form == DW_FORM_block ||
+	       v->form == DW_FORM_block1 || v->form == DW_FORM_block2 || v->form == DW_FORM_block4;
 }
 
-static struct me_cursor contents_of_block(const struct me_value *v)
+struct me_cursor me_value_expression(const struct me_value *v)
 {
 	struct me_cursor c = {v->p, v->p + v->size, false};
 
@@ -57,12 +56,37 @@ static struct me_cursor contents_of_block(const struct me_value *v)
 	return c;
 }
 
+/* The list of locations that @v names by its number. Return: false: there is none. */
+static bool find_numbered(const struct me_unit *u, const struct me_value *v, uint64_t *off)
+{
+	struct me_cursor c = me_value_cursor(v);
+
+	return v->form == DW_FORM_loclistx && u->has_loclists_base &&
+	       !me_list_indexed(&u->file->loclists, u->loclists_base, me_cursor_uleb(&c), off);
+}
+
+uint64_t me_value_registers(const struct me_unit *u, const struct me_value *v, uint64_t frame_base)
+{
+	uint64_t registers = 0, off;
+
+	if (me_value_is_expression(v)) {
+		struct me_cursor c = me_value_expression(v);
+
+		return me_expr_registers(u, c.p, (uint64_t)(c.end - c.p), frame_base);
+	}
+	if (me_value_is_offset(u, v))
+		off = me_value_fixed(v);
+	else if (!find_numbered(u, v, &off))
+		return v->form == DW_FORM_loclistx ? UINT64_MAX : 0;
+	return me_loc_registers(u, off, &registers) ? UINT64_MAX : registers;
+}
+
 static bool value_is_portable(const struct me_unit *u, unsigned int name, const struct me_value *v)
 {
 	if (me_form_is_reference(v->form))
 		return me_value_reference(u, v) < u->end;
-	if (is_block(v->form) && name != DW_AT_const_value) {
-		struct me_cursor c = contents_of_block(v);
+	if (me_value_is_expression(v) && name != DW_AT_const_value) {
+		struct me_cursor c = me_value_expression(v);
 
 		return me_expr_is_portable(u, c.p, (uint64_t)(c.end - c.p));
 	}
@@ -81,13 +105,9 @@ static bool value_is_portable(const struct me_unit *u, unsigned int name, const 
 		default: return true;
 		}
 	if (v->form == DW_FORM_loclistx) {
-		struct me_cursor c = {v->p, v->p + v->size, false};
 		uint64_t off;
 
-		return u->has_loclists_base &&
-		       !me_list_indexed(&u->file->loclists, u->loclists_base, me_cursor_uleb(&c),
-					&off) &&
-		       !me_loc_each(u, off, me_expr_is_portable);
+		return find_numbered(u, v, &off) && !me_loc_each(u, off, me_expr_is_portable);
 	}
 	return v->form != DW_FORM_indirect;
 }
@@ -103,7 +123,31 @@ static bool may_be_lost(const struct me_unit *u, const struct me_value *v)
 	return v->form == DW_FORM_exprloc || v->form == DW_FORM_block1 || me_value_is_offset(u, v);
 }
 
-static bool entry_is_portable(const struct me_unit *u, const struct me_entry *e)
+bool me_entry_is_call_site(const struct me_entry *e)
+{
+	switch (e->abbrev->tag) {
+	case DW_TAG_call_site:
+	case DW_TAG_call_site_parameter:
+	case DW_TAG_GNU_call_site:
+	case DW_TAG_GNU_call_site_parameter: return true;
+	default: return false;
+	}
+}
+
+/*
+ * Does the value hold in code in place of calls that changes registers @changed? Locations of variables may be left out
+ * there. What call sites say holds at calls only.
+ */
+static bool holds(const struct me_unit *u, const struct me_entry *e, unsigned int name,
+		  const struct me_value *v, uint64_t changed)
+{
+	if (me_entry_is_call_site(e) || name == DW_AT_location || name == DW_AT_frame_base ||
+	    name == DW_AT_const_value || !me_value_is_expression(v))
+		return true;
+	return !(me_value_registers(u, v, u->frame_base) & changed);
+}
+
+static bool entry_is_portable(const struct me_unit *u, const struct me_entry *e, uint64_t changed)
 {
 	const struct me_abbrevs *t = &u->file->abbrevs;
 	struct me_cursor c = {e->start + e->code_size, u->file->info.data + u->end, false};
@@ -119,20 +163,38 @@ static bool entry_is_portable(const struct me_unit *u, const struct me_entry *e)
 		if (a->name != DW_AT_sibling && !value_is_portable(u, a->name, &v) &&
 		    (a->name != DW_AT_location || !may_be_lost(u, &v)))
 			return false;
+		if (!holds(u, e, a->name, &v, changed))
+			return false;
 	}
+	return true;
+}
+
+/* Does the entry describe code of the original only? What is damaged might describe new code by chance. */
+static bool is_old(const struct me_unit *u, const struct me_entry *e)
+{
+	struct me_debug_sections *file = u->file;
+
+	if (e->abbrev->plain)
+		return true;
+	if (me_entry_read_ranges(u, e, &file->old))
+		return false;
+	for (uint32_t i = 0; i < file->old.nr; i++)
+		if (file->old.ranges[i].hi > file->moves->first_new)
+			return false;
 	return true;
 }
 
 /*
  * Moves @c, which is behind the function's own entry, to the end of all entries below it. *@good: are all
- * portable, and has no function in it code of its own? Return: 0, -EBADMSG, -EPERM.
+ * portable, and has no function in it code of its own? @changed: by code in place of its calls. Return: 0, -EBADMSG,
+ * -EPERM.
  */
-static int read_below(struct me_unit *u, const struct me_entry *function, struct me_cursor *c,
-		      bool *good)
+static int read_below(struct me_unit *u, const struct me_entry *function, uint64_t changed,
+		      struct me_cursor *c, bool *good)
 {
 	uint32_t depth = function->abbrev->children;
 
-	*good = entry_is_portable(u, function);
+	*good = changed && is_old(u, function) && entry_is_portable(u, function, changed);
 	while (depth) {
 		struct me_entry e;
 		int rc = me_entry_read(u, c, &e);
@@ -147,7 +209,7 @@ static int read_below(struct me_unit *u, const struct me_entry *function, struct
 		}
 		depth += e.abbrev->children;
 		if (*good)
-			*good = entry_is_portable(u, &e) &&
+			*good = is_old(u, &e) && entry_is_portable(u, &e, changed) &&
 				(e.abbrev->tag != DW_TAG_subprogram || (!e.low.p && !e.ranges.p));
 	}
 	return 0;
@@ -259,6 +321,19 @@ static uint32_t mark_calls(struct planner *p, bool mark)
 	return nr;
 }
 
+/* The registers that code in place of any call in the function changes. */
+static uint64_t changed_by_calls(const struct planner *p)
+{
+	const struct me_inlined_calls *calls = &p->u->file->inlined;
+	uint64_t changed = 0;
+
+	for (uint32_t r = 0; r < p->code.nr; r++)
+		for (uint32_t i = me_inlined_from(calls, p->code.ranges[r].lo);
+		     i < calls->nr && calls->calls[i].call < p->code.ranges[r].hi; i++)
+			changed |= calls->callees[calls->calls[i].callee].changed;
+	return changed;
+}
+
 /* ---- functions ----------------------------------------------------------------------------- */
 
 static int take_code(struct planner *p)
@@ -315,7 +390,7 @@ static int plan_function(struct planner *p, const struct me_entry *e, struct me_
 	if (rc)
 		p->code.nr = 0;
 	me_ranges_join(&p->code, 0);
-	rc = read_below(p->u, e, c, &good);
+	rc = read_below(p->u, e, changed_by_calls(p), c, &good);
 	if (rc || !good || !may_lose_ranges(p->u, e) || !mark_calls(p, false))
 		return rc;
 	return add_function(p, e, c->p, parents, nr_parents);
@@ -349,7 +424,7 @@ static int plan_all(struct planner *p, struct me_cursor *c)
 		if (!e.abbrev->children)
 			continue;
 		if (depth == 1 + nr_parents && e.abbrev->tag == DW_TAG_namespace &&
-		    nr_parents < PARENTS_MAX && entry_is_portable(p->u, &e))
+		    nr_parents < PARENTS_MAX && entry_is_portable(p->u, &e, 0))
 			parents[nr_parents++] = offset_of(p->u, e.start);
 		depth++;
 	}

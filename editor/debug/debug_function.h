@@ -22,5 +22,17 @@ void me_functions_fini(struct me_unit *unit);
  * has no location there.
  */
 bool me_location_is_lost(const struct me_unit *unit, const struct me_value *v);
+/*
+ * me_value_registers - the registers on which the expression or the list of locations @v depends, as
+ * me_expr_registers(); 0: it is neither.
+ */
+uint64_t me_value_registers(const struct me_unit *unit, const struct me_value *v,
+			    uint64_t frame_base);
+/* me_entry_is_call_site - is it about a call, or about an argument of one? What it says does not hold elsewhere. */
+bool me_entry_is_call_site(const struct me_entry *e);
+/* me_value_is_expression - may @v be an expression, in its form? */
+bool me_value_is_expression(const struct me_value *v);
+/* me_value_expression - the bytes of this expression. */
+struct me_cursor me_value_expression(const struct me_value *v);
 
 #endif

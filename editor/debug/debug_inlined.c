@@ -23,31 +23,59 @@ static int by_vaddr(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-static void add_call(struct me_inlined_calls *out, const struct mp_cfg *cfg,
-		     const struct me_copy *copy, const struct me_leaf *leaf)
+/* Where the code of @copy's call begins that lies apart. */
+static uint64_t apart_of(const struct me_placement *placement, const struct me_copy *copy)
 {
+	return copy->new_vaddr + copy->body_size + (uint64_t)me_place_apart(placement, copy);
+}
+
+static void add_parts(struct me_inlined_calls *out, const struct me_inlined *call, uint64_t start,
+		      const struct me_leaf *leaf)
+{
+	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
+		const struct me_leaf_part *part = &leaf->parts[i];
+		bool apart = i >= leaf->nr_near;
+		uint64_t base = apart ? call->apart : start;
+		uint64_t end = apart ? call->apart_end : call->new_end;
+
+		if (i + 1 < leaf->nr_parts && i + 1 != leaf->nr_near)
+			end = base + part[1].off;
+		out->parts[out->nr_parts++] = (struct me_inlined_part){
+			base + part->off, end, part->vaddr,
+			part->vaddr + part->size + part->end_size, part->size};
+	}
+}
+
+static void add_call(struct me_inlined_calls *out, const struct mp_cfg *cfg,
+		     const struct me_placement *placement, const struct me_copy *copy)
+{
+	const struct me_leaf *leaf = &placement->leaves[copy->leaf];
 	const struct mp_block *block = &cfg->blocks[copy->block];
 	const struct mp_func *func = &cfg->funcs[leaf->func];
 	uint64_t start = copy->new_vaddr + copy->body_size;
+	struct me_inlined *call = &out->calls[out->nr];
 
-	out->callees[out->nr] =
-		(struct me_callee){.vaddr = func->vaddr, .end = func->vaddr + func->size};
-	out->calls[out->nr++] = (struct me_inlined){
+	out->callees[out->nr++] = (struct me_callee){
+		.vaddr = func->vaddr,
+		.end = func->vaddr + func->size,
+		.changed = me_leaf_changed(cfg->elf, leaf),
+	};
+	*call = (struct me_inlined){
 		.call = block->vaddr + block->size - ME_LEAF_CALL_SIZE,
-		.new_vaddr = start,
+		.start = start,
+		/* The instruction that lowers the stack pointer stands for the call itself. */
+		.new_vaddr = start + (leaf->lowers ? ME_LEAF_LOWER_SIZE : 0),
 		.new_end = start + copy->inlined_size,
 		.first_part = out->nr_parts,
 		.nr_parts = leaf->nr_parts,
+		.nr_near = leaf->nr_near,
 		.line_off = func->vaddr, /* until callees have indexes */
 	};
-	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
-		const struct me_leaf_part *part = &leaf->parts[i];
-		uint32_t end = i + 1 < leaf->nr_parts ? part[1].off : leaf->size;
-
-		out->parts[out->nr_parts++] = (struct me_inlined_part){
-			start + part->off, start + end, part->vaddr,
-			part->vaddr + part->size + part->end_size, part->size};
+	if (leaf->apart_size) {
+		call->apart = apart_of(placement, copy);
+		call->apart_end = call->apart + leaf->apart_size;
 	}
+	add_parts(out, call, start, leaf);
 }
 
 static void number_callees(struct me_inlined_calls *out)
@@ -92,10 +120,11 @@ int me_inlined_init(struct me_inlined_calls *out, const struct mp_cfg *cfg,
 
 		/* A function that does nothing leaves no code to describe. */
 		if (copy->inlined && !copy->apart && copy->inlined_size)
-			add_call(out, cfg, copy, &placement->leaves[copy->leaf]);
+			add_call(out, cfg, placement, copy);
 	}
 	number_callees(out);
-	return 0;
+	me_inlined_changing(out, (struct me_range){0, UINT64_MAX}, ME_CHANGED_KEPT, &out->saving);
+	return out->saving.failed ? -ENOMEM : 0;
 }
 
 void me_inlined_fini(struct me_inlined_calls *calls)
@@ -105,6 +134,7 @@ void me_inlined_fini(struct me_inlined_calls *calls)
 		free(calls->callees[i].scopes);
 		me_ranges_fini(&calls->callees[i].ranges);
 	}
+	me_ranges_fini(&calls->saving);
 	free(calls->callees);
 	free(calls->files);
 	free(calls->calls);
@@ -129,6 +159,21 @@ void me_inlined_map(const struct me_inlined_calls *calls, const struct me_inline
 			end = part->new_vaddr + (range.hi - part->old_vaddr);
 		me_ranges_add(out, part->new_vaddr + lo, end);
 	}
+}
+
+void me_inlined_changing(const struct me_inlined_calls *calls, struct me_range range,
+			 uint64_t registers, struct me_ranges *out)
+{
+	for (uint32_t i = me_inlined_from(calls, range.lo);
+	     i < calls->nr && calls->calls[i].call < range.hi; i++) {
+		const struct me_inlined *call = &calls->calls[i];
+
+		if (!(calls->callees[call->callee].changed & registers))
+			continue;
+		me_ranges_add(out, call->new_vaddr, call->new_end);
+		me_ranges_add(out, call->apart, call->apart_end);
+	}
+	me_ranges_join(out, 0);
 }
 
 int me_inlined_make_files(struct me_inlined_calls *calls)
@@ -158,12 +203,11 @@ uint32_t me_inlined_from(const struct me_inlined_calls *calls, uint64_t call)
 	return low;
 }
 
-struct me_inlined *me_inlined_at(const struct me_inlined_calls *calls, uint64_t call,
-				 uint64_t new_vaddr)
+struct me_inlined *me_inlined_at(const struct me_inlined_calls *calls, uint64_t call, uint64_t at)
 {
 	for (uint32_t i = me_inlined_from(calls, call);
 	     i < calls->nr && calls->calls[i].call == call; i++)
-		if (calls->calls[i].new_vaddr == new_vaddr)
+		if (calls->calls[i].start == at || calls->calls[i].apart == at)
 			return &calls->calls[i];
 	return NULL;
 }

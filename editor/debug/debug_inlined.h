@@ -28,12 +28,14 @@ struct me_call_place {
 };
 
 struct me_inlined {
-	uint64_t call;		     /* old address of the call */
-	uint64_t new_vaddr, new_end; /* the code that replaces the call */
-	uint32_t callee;	     /* index in @callees */
-	uint32_t first_part, nr_parts;
-	bool described; /* debug information gets an entry for it */
-	bool written;	/* and has it; another function may claim the same code, if it is damaged */
+	uint64_t call; /* old address of the call */
+	uint64_t start; /* what is in place of the call; before @new_vaddr, it only stands for the call */
+	uint64_t new_vaddr, new_end;		/* the function's code in place of the call */
+	uint64_t apart, apart_end;		/* the rest of that code; empty: there is none */
+	uint32_t callee;			/* index in @callees */
+	uint32_t first_part, nr_parts, nr_near; /* parts from @nr_near on lie apart */
+	bool described;				/* debug information gets an entry for it */
+	bool written; /* and has it; another function may claim the same code, if it is damaged */
 	uint64_t line_off; /* if described: line program of the calling function */
 	bool other_dir;	   /* the called function's unit was compiled in another directory */
 	struct me_call_place place;
@@ -67,7 +69,8 @@ struct me_callee_name {
 
 struct me_callee {
 	uint64_t vaddr, end;
-	bool found; /* it has an entry and lines */
+	bool found;	  /* it has an entry and lines */
+	uint64_t changed; /* registers, as me_leaf_changed() says */
 	/* offsets in .debug_info of an entry that describes no code, and of a declaration; 0: none */
 	uint64_t abstract, declaration;
 	struct me_callee_name name, linkage_name; /* if there is neither */
@@ -88,6 +91,8 @@ struct me_inlined_calls {
 	struct me_callee *callees; /* ascending vaddr */
 	uint32_t nr_callees;
 	uint64_t *files; /* of scopes, by the numbers of the calling functions' line programs */
+	/* Code that changes registers which calls keep. Only an added unit can describe it. Joined. */
+	struct me_ranges saving;
 };
 
 /* me_inlined_init - the calls of @placement. Return: 0, -ENOMEM. Ownership: me_inlined_fini(@out), always. */
@@ -98,13 +103,15 @@ void me_inlined_fini(struct me_inlined_calls *calls);
 /* me_inlined_map - add to @out where the range of the called function's code is in the code of @call. */
 void me_inlined_map(const struct me_inlined_calls *calls, const struct me_inlined *call,
 		    struct me_range range, struct me_ranges *out);
+/* me_inlined_changing - add to @out all code in place of calls in @range that changes one of @registers. */
+void me_inlined_changing(const struct me_inlined_calls *calls, struct me_range range,
+			 uint64_t registers, struct me_ranges *out);
 /* me_inlined_make_files - make room for the files of all calls' scopes. Return: 0, -ENOMEM. */
 int me_inlined_make_files(struct me_inlined_calls *calls);
 /* me_inlined_from - index of the first call at or behind @call; calls->nr: none. */
 uint32_t me_inlined_from(const struct me_inlined_calls *calls, uint64_t call);
-/* me_inlined_at - the call at @call whose code is at @new_vaddr; NULL: none. */
-struct me_inlined *me_inlined_at(const struct me_inlined_calls *calls, uint64_t call,
-				 uint64_t new_vaddr);
+/* me_inlined_at - the call at @call that code at @at replaces, in place of the call or apart; NULL: none. */
+struct me_inlined *me_inlined_at(const struct me_inlined_calls *calls, uint64_t call, uint64_t at);
 /* me_callee_at - the function at @vaddr, if it was inlined; else NULL. */
 struct me_callee *me_callee_at(const struct me_inlined_calls *calls, uint64_t vaddr);
 

@@ -203,7 +203,7 @@ static int put_part(struct me_line_program *p, const struct me_callee *callee,
 	return 0;
 }
 
-int me_line_put_inlined(struct me_line_program *p, struct me_inlined *call,
+int me_line_put_inlined(struct me_line_program *p, struct me_inlined *call, bool apart,
 			const struct me_line_row *around, uint64_t end, struct me_line_row *now)
 {
 	struct me_inlined_calls *calls = &p->file->inlined;
@@ -215,13 +215,14 @@ int me_line_put_inlined(struct me_line_program *p, struct me_inlined *call,
 			number_of(p, callee, callee->scopes[i].place.file);
 	call->place = (struct me_call_place){around->state.file, around->state.line,
 					     around->state.column};
-	for (uint32_t i = 0; i < call->nr_parts; i++) {
+	for (uint32_t i = apart ? call->nr_near : 0; i < (apart ? call->nr_parts : call->nr_near);
+	     i++) {
 		int rc = put_part(p, callee, &calls->parts[call->first_part + i], now);
 
 		if (rc)
 			return rc;
 	}
-	row.address = call->new_end;
+	row.address = apart ? call->apart_end : call->new_end;
 	row.state.flags = 0;
 	row.state.discriminator = 0;
 	if (row.address < end)

@@ -241,6 +241,34 @@ static int put_old_part(struct me_line_program *p, const struct me_line_part *pa
 	return 0;
 }
 
+/* The row of the call at @at. Of rows at one address, readers take the last one. */
+static const struct me_line_row *row_of_call(const struct me_line_program *p,
+					     const struct me_line_sequence *s, uint64_t at)
+{
+	uint32_t i = me_line_covering_row(p, s, at);
+
+	while (i + 1 < s->first_row + s->nr_rows && p->rows[i + 1].address <= at)
+		i++;
+	return &p->rows[i];
+}
+
+/* Rows of code that lies apart: it has the call's line, unless it is described. */
+static int put_apart(struct me_line_program *p, const struct me_line_part *part,
+		     const struct me_move *m, struct me_line_row *now)
+{
+	const struct me_line_row *around =
+		row_of_call(p, &p->sequences[part->sequence], m->old_vaddr);
+	struct me_inlined *call = described(p, m);
+	struct me_line_row row = *around;
+
+	if (call && part->start == call->apart)
+		return me_line_put_inlined(p, call, true, around, part->end, now);
+	row.address = part->start;
+	row.state.flags = 0;
+	me_line_put_row(p, now, &row);
+	return 0;
+}
+
 static int put_part(struct me_line_program *p, const struct me_line_part *part,
 		    struct me_line_row *now)
 {
@@ -251,6 +279,8 @@ static int put_part(struct me_line_program *p, const struct me_line_part *part,
 	uint64_t end = call && call->new_vaddr < part->end ? call->new_vaddr : part->end;
 	uint32_t i = me_line_covering_row(p, s, old);
 
+	if (m->apart)
+		return put_apart(p, part, m, now);
 	/* The copy starts within a statement: same line, but no statement begins here. */
 	if (p->rows[i].address < old) {
 		struct me_line_row row = p->rows[i++];
@@ -271,11 +301,7 @@ static int put_part(struct me_line_program *p, const struct me_line_part *part,
 	}
 	if (!call || end == part->end)
 		return 0;
-	i = me_line_covering_row(p, s, call->call);
-	/* Of rows at one address, readers take the last one. */
-	while (i + 1 < s->first_row + s->nr_rows && p->rows[i + 1].address <= call->call)
-		i++;
-	return me_line_put_inlined(p, call, &p->rows[i], part->end, now);
+	return me_line_put_inlined(p, call, false, row_of_call(p, s, call->call), part->end, now);
 }
 
 int me_line_put_sequences(struct me_line_program *p, bool taken)

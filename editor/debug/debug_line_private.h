@@ -94,10 +94,10 @@ int me_line_find_foreign(struct me_line_program *p);
 /* Write the header of @p to @p->out, with these files. Return: 0, -EPERM. */
 int me_line_put_header(struct me_line_program *p);
 /*
- * Write the rows of @call's code: those of the called function. @around: the row of the call, for the code
- * behind, up to @end. Notes where the call stands. Return: 0, -EPERM.
+ * Write the rows of @call's code in place of the call, or of that @apart: those of the called function. @around: the row
+ * of the call, for the code behind, up to @end. Notes where the call stands. Return: 0, -EPERM.
  */
-int me_line_put_inlined(struct me_line_program *p, struct me_inlined *call,
+int me_line_put_inlined(struct me_line_program *p, struct me_inlined *call, bool apart,
 			const struct me_line_row *around, uint64_t end, struct me_line_row *now);
 
 #endif

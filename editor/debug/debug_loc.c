@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "editor/debug/read/debug_form.h"
+#include "editor/debug/debug_expr.h"
 #include "editor/debug/debug_ranges.h"
 
 /* One entry of a list. @bounded: it has a range. */
@@ -137,6 +138,9 @@ static int scan_list(const struct me_unit *unit, uint64_t off, uint32_t *nr_boun
 			return rc;
 		if (!e.bounded)
 			continue;
+		/* New code would be described by chance. */
+		if (e.hi > unit->file->moves->first_new && unit->file->inlined.nr)
+			return -EPERM;
 		(*nr_bounded)++;
 		*moved |= me_moves_any(unit->file->moves, e.lo, e.hi);
 	}
@@ -153,8 +157,25 @@ int me_loc_each(const struct me_unit *unit, uint64_t off,
 
 		if (rc || e.last)
 			return rc;
-		if (e.expr && !good(unit, e.expr, e.expr_size))
+		if (e.expr && (!e.bounded || !good(unit, e.expr, e.expr_size)))
 			return -EPERM;
+	}
+}
+
+int me_loc_registers(const struct me_unit *unit, uint64_t off, uint64_t *registers)
+{
+	struct reader r = open_list(unit, off);
+	struct entry e;
+
+	for (;;) {
+		int rc = next(&r, &e);
+
+		if (rc || e.last)
+			return rc;
+		if (e.expr && !e.bounded)
+			return -EPERM;
+		if (e.expr)
+			*registers |= me_expr_registers(unit, e.expr, e.expr_size, 0);
 	}
 }
 
@@ -174,6 +195,31 @@ static void put_entry(const struct me_unit *unit, struct me_bytes *out, const st
 	me_bytes_put(out, e->expr, e->expr_size);
 }
 
+/*
+ * Set file->new to the copies of the entry's range in which its expression holds: without code in place of calls that
+ * changes a register on which the expression depends.
+ */
+static int map_entry(struct me_unit *unit, const struct entry *e)
+{
+	struct me_debug_sections *file = unit->file;
+	struct me_ranges *list = &file->new, *changing = &file->changing;
+
+	list->nr = changing->nr = 0;
+	if (!e->bounded)
+		return 0;
+	me_moves_map(file->moves, e->lo, e->hi, list);
+	me_ranges_join(list, 0);
+	if (list->nr && file->inlined.nr)
+		me_inlined_changing(
+			&file->inlined, (struct me_range){e->lo, e->hi},
+			me_expr_registers(unit, e->expr, e->expr_size, unit->frame_base), changing);
+	if (!me_debug_spend(file, changing->nr))
+		return -EPERM;
+	if (changing->nr)
+		me_ranges_subtract(list, changing);
+	return list->failed || changing->failed ? -ENOMEM : 0;
+}
+
 /* Append the entries of the copies; *@nr: how many. Return: 0 or -errno. */
 static int put_copies(struct me_unit *unit, uint64_t off, uint32_t *nr)
 {
@@ -189,12 +235,9 @@ static int put_copies(struct me_unit *unit, uint64_t off, uint32_t *nr)
 
 		if (rc || e.last)
 			return rc;
-		list->nr = 0;
-		if (e.bounded)
-			me_moves_map(unit->file->moves, e.lo, e.hi, list);
-		me_ranges_join(list, 0);
-		if (list->failed)
-			return -ENOMEM;
+		rc = map_entry(unit, &e);
+		if (rc)
+			return rc;
 		if (!me_debug_spend(unit->file, list->nr) ||
 		    !me_debug_section_has_room(s, (uint64_t)list->nr * (e.expr_size + 30)))
 			return -EPERM;
@@ -317,19 +360,36 @@ int me_loc_renumber(struct me_unit *unit)
 
 int me_loc_empty(struct me_unit *unit, uint32_t *off)
 {
-	struct me_debug_section *s = unit->version >= 5 ? &unit->file->loclists : &unit->file->loc;
+	struct me_debug_section *s = section_of(unit);
 
 	if (!me_debug_section_has_room(s, ME_LIST_HEADER + 16))
 		return -EPERM;
 	if (unit->version >= 5 && !unit->loclists.begun)
 		me_list_begin(s, &unit->loclists, 0);
 	*off = (uint32_t)(s->size + s->added.size);
-	if (unit->version >= 5) {
-		me_bytes_u8(&s->added, DW_LLE_end_of_list);
-	} else {
-		me_bytes_u64(&s->added, 0);
+	put_end(unit, &s->added);
+	return s->added.failed ? -ENOMEM : 0;
+}
+
+int me_loc_write(struct me_unit *unit, const struct me_ranges *ranges, const uint8_t *expr,
+		 uint64_t size, uint32_t *off)
+{
+	struct me_debug_section *s = section_of(unit);
+	const struct entry e = {.expr = expr, .expr_size = size};
+
+	if (size > UINT16_MAX || !me_debug_spend(unit->file, ranges->nr) ||
+	    !me_debug_section_has_room(s, ME_LIST_HEADER + 32 + ranges->nr * (size + 30)))
+		return -EPERM;
+	if (unit->version >= 5 && !unit->loclists.begun)
+		me_list_begin(s, &unit->loclists, 0);
+	*off = (uint32_t)(s->size + s->added.size);
+	if (unit->version < 5) {
+		me_bytes_u64(&s->added, UINT64_MAX);
 		me_bytes_u64(&s->added, 0);
 	}
+	for (uint32_t i = 0; i < ranges->nr; i++)
+		put_entry(unit, &s->added, &ranges->ranges[i], &e);
+	put_end(unit, &s->added);
 	return s->added.failed ? -ENOMEM : 0;
 }
 

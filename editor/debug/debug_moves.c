@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "editor/evidence/leaf.h"
+
 static int by_old(const void *a, const void *b)
 {
 	const struct me_move *x = a, *y = b;
@@ -58,7 +60,7 @@ static int find_left(struct me_moves *out, const struct mp_cfg *cfg,
 int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 		  const struct me_placement *placement)
 {
-	*out = (struct me_moves){0};
+	*out = (struct me_moves){.first_new = placement->base};
 	out->by_old = malloc((placement->nr_copies + 1) * sizeof(*out->by_old));
 	if (!out->by_old)
 		return -ENOMEM;
@@ -67,8 +69,8 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 		const struct mp_block *block = &cfg->blocks[copy->block];
 		struct me_move *m = &out->by_old[out->nr];
 
-		/* An omitted jump left an empty copy; stubs and what lies apart have no old code. */
-		if (!copy->new_size || !block->size || copy->stub || copy->apart)
+		/* An omitted jump left an empty copy; stubs have no old code. */
+		if (!copy->new_size || !block->size || copy->stub)
 			continue;
 		*m = (struct me_move){
 			.old_vaddr = block->vaddr,
@@ -79,7 +81,12 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 			.new_size = copy->new_size,
 			.clone = copy->clone,
 			.inlined = copy->inlined,
+			.apart = copy->apart,
 		};
+		if (copy->apart) {
+			m->old_size = ME_LEAF_CALL_SIZE;
+			m->old_vaddr = block->vaddr + block->size - ME_LEAF_CALL_SIZE;
+		}
 		if (copy->falls && i + 1 < placement->nr_copies)
 			m->new_end = copy[1].new_vaddr;
 		out->nr++;

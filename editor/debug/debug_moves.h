@@ -30,12 +30,14 @@ struct me_move {
 	uint32_t new_size;
 	bool clone;
 	bool inlined; /* a called function's code behind the body: the call's line, no other facts */
+	bool apart;   /* such code alone, which stands for the call */
 };
 
 struct me_moves {
 	struct me_move *by_old; /* by old address; a block's main copy comes before its clones */
 	uint32_t nr;
 	uint64_t first_old, last_old; /* all moves lie in [first_old, last_old) */
+	uint64_t first_new;	      /* no copy lies below */
 	uint64_t *uncopied; /* blocks without a copy in functions with copies; not padding */
 	uint32_t nr_uncopied;
 };

@@ -142,7 +142,7 @@ static bool is_whole(const struct me_debug_sections *file, uint64_t entry)
 	return file->new.nr && file->new.ranges[0].lo == entry;
 }
 
-bool me_ranges_extend(struct me_debug_sections *file, bool is_function)
+bool me_ranges_extend(struct me_debug_sections *file, bool is_function, bool whole)
 {
 	struct me_ranges *new = &file->new;
 	uint64_t entry;
@@ -150,6 +150,8 @@ bool me_ranges_extend(struct me_debug_sections *file, bool is_function)
 	new->nr = 0;
 	for (uint32_t i = 0; i < file->old.nr; i++)
 		me_moves_map(file->moves, file->old.ranges[i].lo, file->old.ranges[i].hi, new);
+	if (!whole && new->nr && file->inlined.saving.nr)
+		me_ranges_subtract(new, &file->inlined.saving);
 	if (!new->nr)
 		return false;
 	me_ranges_join(new, 0);
@@ -248,8 +250,8 @@ int me_ranges_write(struct me_unit *unit, uint32_t *off)
 	return unit->version >= 5 ? write_entries(unit, off) : write_pairs(unit, off);
 }
 
-/* Set file->new to what list @nr is in the changed unit. */
-static int extend_list(struct me_unit *unit, uint32_t nr)
+/* Set file->new to what list @nr is in the changed unit, or in the added one. */
+static int extend_list(struct me_unit *unit, uint32_t nr, bool added)
 {
 	struct me_debug_sections *file = unit->file;
 	uint8_t use = unit->lists && nr < unit->nr_lists ? unit->lists[nr] : 0;
@@ -260,7 +262,7 @@ static int extend_list(struct me_unit *unit, uint32_t nr)
 		rc = me_ranges_read(unit, off, &file->old);
 	if (rc)
 		return rc;
-	if (!me_ranges_extend(file, false)) {
+	if (!me_ranges_extend(file, false, added)) {
 		struct me_ranges tmp = file->new;
 
 		file->new = file->old;
@@ -306,7 +308,7 @@ int me_ranges_renumber(struct me_unit *unit)
 		return -EPERM;
 	me_list_begin(s, &unit->rnglists, nr);
 	for (uint32_t i = 0; i < nr && !rc; i++) {
-		rc = extend_list(unit, i);
+		rc = extend_list(unit, i, false);
 		if (!rc)
 			rc = put_list(unit, i);
 	}
@@ -342,7 +344,7 @@ int me_ranges_added(struct me_unit *unit, uint32_t *base)
 
 		if (use & ME_LIST_ADDED) {
 			unit->lists[i] &= ~(ME_LIST_LOST | ME_LIST_OWN);
-			rc = extend_list(unit, i);
+			rc = extend_list(unit, i, true);
 			unit->lists[i] = use;
 		} else if (use & ME_LIST_OWN) {
 			rc = own_list(unit);

@@ -23,10 +23,10 @@ int me_ranges_read(const struct me_unit *unit, uint64_t off, struct me_ranges *o
 /* me_ranges_indexed - offset of the unit's list number @index (DW_FORM_rnglistx). */
 int me_ranges_indexed(const struct me_unit *unit, uint64_t index, uint64_t *off);
 /*
- * me_ranges_extend - set file->new to the ranges in file->old and their copies. Return:
- * false if nothing moved; file->new then is not valid.
+ * me_ranges_extend - set file->new to the ranges in file->old and their copies. @whole: also code in place of calls
+ * that changes registers which calls keep. Return: false if nothing moved; file->new then is not valid.
  */
-bool me_ranges_extend(struct me_debug_sections *file, bool is_function);
+bool me_ranges_extend(struct me_debug_sections *file, bool is_function, bool whole);
 /* me_ranges_write - append file->new as a list; *@off: its offset. */
 int me_ranges_write(struct me_unit *unit, uint32_t *off);
 /*

@@ -43,6 +43,13 @@ static int mark_entry(struct me_unit *u, const struct me_entry *e)
 	return 0;
 }
 
+static int note_frame_base(struct me_unit *u, const struct me_entry *e)
+{
+	if (e->frame_base.p)
+		u->frame_base |= me_value_registers(u, &e->frame_base, 0);
+	return 0;
+}
+
 static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct me_entry *))
 {
 	const uint8_t *data = u->file->info.data;
@@ -93,7 +100,7 @@ static int change_range(struct me_unit *u, const struct me_entry *e, struct me_r
 
 	file->old.nr = 0;
 	me_ranges_add(&file->old, r.lo, r.hi);
-	if (!me_ranges_extend(file, e->abbrev->tag == DW_TAG_subprogram)) {
+	if (!me_ranges_extend(file, e->abbrev->tag == DW_TAG_subprogram, me_entry_leaves(u, e))) {
 		struct me_ranges tmp = file->new;
 
 		file->new = file->old;
@@ -146,7 +153,8 @@ static int apply_ranges(struct me_unit *u, const struct me_entry *e)
 	if (!me_value_is_offset(u, v))
 		return 0;
 	rc = me_ranges_read(u, me_value_fixed(v), &file->old);
-	if (rc || !me_ranges_extend(file, e->abbrev->tag == DW_TAG_subprogram))
+	if (rc ||
+	    !me_ranges_extend(file, e->abbrev->tag == DW_TAG_subprogram, me_entry_leaves(u, e)))
 		return rc;
 	rc = leave_out(u, e->start == file->info.data + u->first);
 	if (!rc)
@@ -326,8 +334,10 @@ static int change_abbrevs(struct me_unit *u)
 
 static int change(struct me_unit *u, const struct me_entry *own)
 {
-	int rc = me_functions_plan(u, own);
+	int rc = u->file->inlined.nr ? walk(u, note_frame_base) : 0;
 
+	if (!rc)
+		rc = me_functions_plan(u, own);
 	if (!rc)
 		rc = walk(u, mark_entry);
 	if (rc)

@@ -48,6 +48,7 @@ struct me_debug_sections {
 	struct me_abbrevs abbrevs; /* the table read last, for units of abbrevs_version */
 	unsigned int abbrevs_version;
 	struct me_ranges old, new; /* scratch lists; see debug_ranges.h */
+	struct me_ranges changing; /* the same, for code in place of calls */
 	uint64_t budget;	   /* remaining work: limits lists that share their entries */
 	uint32_t nr_units, nr_left, nr_scopes, nr_scopes_left;
 	uint32_t nr_described; /* inlined calls with an entry */
@@ -83,6 +84,7 @@ struct me_unit {
 	unsigned int version, type;
 	uint64_t abbrev_off, abbrev_field;
 	uint64_t base; /* low_pc of the unit */
+	uint64_t frame_base; /* registers on which any function's frame base depends, see me_leaf_changed() */
 	uint64_t addr_base, rnglists_base, loclists_base;
 	bool has_addr_base, has_rnglists_base, has_loclists_base;
 	struct me_list_table rnglists, loclists;

@@ -122,6 +122,15 @@ uint8_t me_leaf_call_field(const struct me_leaf *leaf, uint8_t i);
  * stack pointer is raised, or another function is called. ME_LEAF_NEVER: in none of the bytes before the next part.
  */
 uint8_t me_leaf_frame_end(const struct me_leaf *leaf, uint8_t i);
+/* In me_leaf_changed(): all registers from DWARF's number 33 on, which are not told apart. */
+#define ME_CHANGED_OTHERS (UINT64_C(1) << 33)
+/* The stack pointer, and registers that a called function gives back: rbx, rbp, rsp, r12 to r15. */
+#define ME_CHANGED_KEPT UINT64_C(0xf0c8)
+/*
+ * me_leaf_changed - a bit for each register, by DWARF's numbers, that is changed anywhere in the code, even if it gets
+ * its value back. ME_CHANGED_OTHERS is always set.
+ */
+uint64_t me_leaf_changed(const struct mp_elf *elf, const struct me_leaf *leaf);
 /*
  * me_leaf_caller - does no instruction of @func name memory below the stack pointer? Only then calls in
  * it may be replaced: a call writes the return address there.

@@ -52,21 +52,13 @@ struct finder {
 	uint16_t *leaf_of;     /* per function: 1 + index in @leaves, or NO_LEAF; 0: not asked */
 	double nr_calls;       /* executed; 0: not known */
 	bool arranges;	       /* parts do not stand as in the original */
-	bool may_divide;       /* code in place of a call may be in two pieces */
-	bool may_call;	       /* and may call functions itself */
+	bool may_call;	       /* functions that call others replace calls */
 	struct replaced *replaced;
 	uint32_t nr_replaced;
 	struct me_leaf *leaves;
 	uint32_t nr_leaves;
 	uint32_t cap_leaves;
 };
-
-/* Debug information, also in a file of its own, names one range for the code that replaces a call. */
-static bool has_debug(const struct me_job *job)
-{
-	return job->debug || mp_elf_section(job->elf, ".debug_info") ||
-	       mp_elf_section(job->elf, ".zdebug_info");
-}
 
 static bool finder_init(struct finder *f, const struct me_job *job)
 {
@@ -82,9 +74,8 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 	if (!f->copied || !f->hot || !f->planned_at || !f->callers || !f->leaf_of || !f->replaced)
 		return false;
 	f->arranges = job->counts.block || job->options->stress_inline;
-	f->may_divide = f->arranges && !has_debug(job);
 	/* Without a profile, all of these calls would have to pay. */
-	f->may_call = f->arranges && !has_debug(job) && !me_walks_stack(job->elf);
+	f->may_call = f->arranges && !me_walks_stack(job->elf);
 	memset(f->planned_at, 0xff, job->cfg->nr_blocks * sizeof(*f->planned_at));
 	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
 		const struct me_plan_block *planned = &job->plan.blocks[i];
@@ -144,8 +135,6 @@ static uint64_t wanted_place(const struct finder *f, const struct me_leaf_part *
 
 	if (o->stress_inline)
 		place = me_mix(o->stress_inline_seed + part->vaddr) % UINT32_MAX;
-	if (!f->may_divide)
-		return place;
 	return place | (uint64_t)(o->stress_inline ? place % 3 == 0 : !f->hot[block]) << 32;
 }
 
@@ -206,6 +195,16 @@ static bool arrange(const struct finder *f, struct me_leaf *leaf)
 	return me_leaf_arrange(leaf, order, nr_near);
 }
 
+/* In place of a jump to another function stands a call, below which debug information would find a frame too many. */
+static bool may_call(const struct finder *f, const struct me_leaf *leaf)
+{
+	bool tails = false;
+
+	for (uint8_t i = 0; i < leaf->nr_parts; i++)
+		tails |= leaf->parts[i].tails;
+	return f->may_call && !(tails && has_debug(f->job));
+}
+
 /* Return: 1 + index of the leaf that @func is, or NO_LEAF. Out of memory, no function is one. */
 static uint16_t ask_leaf(struct finder *f, uint32_t func)
 {
@@ -218,9 +217,7 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	    !me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves)))
 		return NO_LEAF;
 	leaf = &f->leaves[f->nr_leaves];
-	/* Debug information would find the calling function's variables in registers that the function changes. */
-	if (!me_leaf_find(f->job->cfg, func, leaf) || (leaf->frame && has_debug(f->job)) ||
-	    (leaf->calls && !f->may_call) ||
+	if (!me_leaf_find(f->job->cfg, func, leaf) || (leaf->calls && !may_call(f, leaf)) ||
 	    (leaf->calls && f->job->options->layout.slots &&
 	     !me_leaf_use_slots(f->job->cfg, leaf)) ||
 	    (f->arranges && !arrange(f, leaf)))

@@ -62,7 +62,8 @@ static enum may_change may_change(const struct mp_section *sec)
 /* Is it a new section of range lists, in a file that had none? */
 static bool is_new_list(const struct vf *vf, const struct mp_section *sec)
 {
-	return (!strcmp(sec->name, ".debug_ranges") || !strcmp(sec->name, ".debug_rnglists")) &&
+	return (!strcmp(sec->name, ".debug_ranges") || !strcmp(sec->name, ".debug_rnglists") ||
+		!strcmp(sec->name, ".debug_loc") || !strcmp(sec->name, ".debug_loclists")) &&
 	       mp_elf_section(vf->o, ".debug_info") && !mp_elf_section(vf->o, sec->name) &&
 	       mp_elf_section(vf->n, sec->name) == sec && sec->type == SHT_PROGBITS &&
 	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&

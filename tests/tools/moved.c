@@ -36,36 +36,11 @@ static int print_piece(const struct mp_elf *elf, const struct mp_map *map,
 
 /* ---- code that replaces calls -------------------------------------------------------------- */
 
-#define CALL_SIZE 5
+#define ENDBR64_SIZE 4
 
-/* Bytes of the function at @vaddr. */
-static uint64_t size_of(const struct mp_elf *elf, uint64_t vaddr)
-{
-	for (uint32_t i = 0; i < elf->nr_symbols; i++)
-		if (elf->symbols[i].vaddr == vaddr && elf->symbols[i].type == STT_FUNC &&
-		    elf->symbols[i].size)
-			return elf->symbols[i].size;
-	return 0;
-}
-
-/* Return: where the call that the copy of @p lacks leads; *@call: its address. 0: the copy lacks none. */
-static uint64_t lacking(const struct mp_elf *original, const struct mp_map_piece *p, uint64_t *call)
-{
-	const uint8_t *b;
-	int32_t disp;
-
-	if (p->old_size < CALL_SIZE || p->new_size != p->old_size - CALL_SIZE)
-		return 0;
-	*call = p->old_vaddr + p->old_size - CALL_SIZE;
-	b = mp_elf_bytes(original, *call, CALL_SIZE);
-	if (!b || *b != 0xe8)
-		return 0;
-	memcpy(&disp, b + 1, sizeof(disp));
-	return *call + CALL_SIZE + (uint64_t)(int64_t)disp;
-}
-
+/* @last: a jump in place of the return leads on behind the call, and belongs to the calling function. */
 static int print_inlined(const struct mp_elf *elf, const struct mp_elf *original,
-			 const struct mp_map_piece *piece, uint64_t call)
+			 const struct mp_map_piece *piece, uint64_t call, bool last)
 {
 	const uint8_t *bytes = mp_elf_bytes(elf, piece->new_vaddr, piece->new_size);
 	struct mp_insn insn, old;
@@ -78,6 +53,8 @@ static int print_inlined(const struct mp_elf *elf, const struct mp_elf *original
 		    mp_insn_decode(bytes + off, piece->new_size - off, now, &insn) ||
 		    mp_insn_decode(b, piece->old_size - off, at, &old))
 			return -1;
+		if (last && old.kind == MP_INSN_RET && insn.kind == MP_INSN_JUMP)
+			break;
 		printf("%" PRIx64 " %" PRIx64 " %" PRIx64 "\n", now, at, call);
 		/* The branch at the end may have another length, or be followed by a jump. */
 		if (off + old.len == piece->old_size)
@@ -89,20 +66,18 @@ static int print_inlined(const struct mp_elf *elf, const struct mp_elf *original
 static int print_all_inlined(const struct mp_elf *elf, const struct mp_elf *original,
 			     const struct mp_map *map)
 {
-	const struct mp_map_piece *p = map->pieces, *end = p + map->nr_pieces;
+	for (uint32_t c = 0; c < map->nr_calls; c++) {
+		const struct mp_map_call *call = &map->calls[c];
 
-	for (; p + 1 < end; p++) {
-		uint64_t call, to = lacking(original, p, &call);
+		for (uint32_t i = 0; i < call->nr; i++) {
+			const struct mp_map_piece *first = &map->pieces[call->first];
+			/* What lies apart begins with another block than the function's first. */
+			bool near = first->old_vaddr - call->callee <= ENDBR64_SIZE;
 
-		/* Behind an endbr64, if any. */
-		if (!to || p[1].old_vaddr - to > 4)
-			continue;
-		for (const struct mp_map_piece *q = p + 1;
-		     q < end && q->old_vaddr - to < size_of(original, to) &&
-		     (q == p + 1 || q->old_vaddr > p[1].old_vaddr);
-		     q++)
-			if (print_inlined(elf, original, q, call))
+			if (print_inlined(elf, original, first + i, call->back - MP_MAP_CALL_SIZE,
+					  near && i + 1 == call->nr))
 				return -1;
+		}
 	}
 	return 0;
 }

@@ -316,6 +316,8 @@ static int check_unit(struct vd_added *x)
 		ret = check_code(x);
 	if (!ret)
 		ret = check_references(x);
+	if (!ret)
+		ret = vd_check_locations(x->vd, &x->unit, true);
 	return ret ? ret : vd_check_calls(x);
 }
 

@@ -2,7 +2,8 @@
 /*
  * verify_debug_call - the entry of a call that the called function's code replaces.
  *
- * The rule: it describes exactly this code, once, in the function whose original has the call. It leads to an entry
+ * The rule: it describes exactly this code, in one range or two, once, in the function whose original has the call. It
+ * leads to an entry
  * without code that the function's own entry leads to, or that has the same names or the same declaration. File, line
  * and column are those of a row that holds for the call in the original's line program.
  */
@@ -43,17 +44,8 @@ static int collect_addresses(struct vd *vd)
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
-		if (vf_lies_apart(vd->code, &map->pieces[i]))
-			return vd_refuse(vd, 0,
-					 "code in place of a call lies apart, in a file with debug "
-					 "information");
 		if (!vf_inlined_code_at(vd->code, i, &code))
 			continue;
-		if (vf_has_frame(vd->code, &map->pieces[i]))
-			return vd_refuse(
-				vd, 0,
-				"code in place of a call has a frame, in a file with debug "
-				"information");
 		if (!vd_grow(&vd->callees, vd->nr_callees, &vd->cap_callees, sizeof(*vd->callees)))
 			return -ENOMEM;
 		vd->callees[vd->nr_callees++] = (struct vd_callee){.vaddr = code.callee};
@@ -272,16 +264,18 @@ static bool read_entry(const struct vd_unit *u, const struct vd_entry *e, struct
 	if (!has_range(u, e->abbrev) && !has_list(u, e->abbrev))
 		return false;
 	call->origin = vd_fixed(&c, 4);
-	if (has_list(u, e->abbrev)) {
-		vd_skip(&c, 4);
-	} else {
-		call->low = vd_fixed(&c, 8);
-		call->high = vd_fixed(&c, 8);
-	}
+	vd_skip(&c, has_list(u, e->abbrev) ? 4 : 16);
 	call->file = vd_uleb(&c);
 	call->line = vd_uleb(&c);
 	call->column = vd_uleb(&c);
 	return !c.bad;
+}
+
+/* Is [@start, @end) within the code of @call? */
+static bool is_within(const struct vd_call *call, uint64_t start, uint64_t end)
+{
+	return (start >= call->low && end <= call->high) ||
+	       (start >= call->apart && end <= call->apart_end);
 }
 
 /* Is all code at vd->now that of @scope, in place of @call? */
@@ -294,7 +288,7 @@ static bool is_code_of(const struct vd *vd, const struct vd_call *call,
 	for (uint32_t i = 0; i < vd->now.nr; i++) {
 		const struct vf_range *r = &vd->now.list[i];
 
-		if (r->start < call->low || r->end > call->high ||
+		if (!is_within(call, r->start, r->end) ||
 		    !vd_ranges_hold(&was, mp_map_original(vd->code->map, r->start)))
 			return false;
 	}
@@ -383,18 +377,66 @@ static bool find_code(const struct vd *vd, const struct vd_call *call, struct vf
 	return false;
 }
 
+/* Set @call->apart to the parts of @code that lie apart. Return: false: they are not in one piece. */
+static bool find_apart(const struct vd *vd, const struct vf_inlined_code *code,
+		       struct vd_call *call)
+{
+	const struct vf *vf = vd->code;
+	uint64_t size = 0;
+
+	call->apart = UINT64_MAX;
+	call->apart_end = 0;
+	for (uint32_t i = code->piece; i; i = vf->inlined[i].next) {
+		const struct mp_map_piece *p = &vf->map->pieces[i];
+
+		if (!vf_lies_apart(vf, p))
+			continue;
+		if (p->new_vaddr < call->apart)
+			call->apart = p->new_vaddr;
+		if (p->new_vaddr + p->new_size > call->apart_end)
+			call->apart_end = p->new_vaddr + p->new_size;
+		size += p->new_size;
+	}
+	return !size || call->apart_end - call->apart == size;
+}
+
+/* Find the code that the entry @e covers. Return: 0, -ENOMEM, -EBADMSG: it is not that of a replaced call. */
+static int cover(struct vd_added *x, const struct vd_entry *e, struct vd_call *call,
+		 struct vf_inlined_code *code)
+{
+	const struct vd_ranges *ranges = &x->vd->now;
+	int ret = vd_entry_ranges(&x->unit, e, &x->vd->now);
+
+	if (ret || !ranges->nr)
+		return ret ? ret : -EBADMSG;
+	call->low = ranges->list[0].start;
+	call->high = ranges->list[0].end;
+	if (!find_code(x->vd, call, code) || !find_apart(x->vd, code, call))
+		return -EBADMSG;
+	if (call->apart_end <= call->apart)
+		return ranges->nr == 1 ? 0 : -EBADMSG;
+	return ranges->nr == 2 && ranges->list[1].start == call->apart &&
+			       ranges->list[1].end == call->apart_end
+		       ? 0
+		       : -EBADMSG;
+}
+
 int vd_read_call(struct vd_added *x, const struct vd_entry *e)
 {
 	struct vd *vd = x->vd;
 	struct vf_inlined_code code;
 	struct vd_call call;
 	uint32_t k;
+	int ret;
 
-	if (!has_range(&x->unit, e->abbrev) || !read_entry(&x->unit, e, &call))
+	if (!read_entry(&x->unit, e, &call))
 		return vd_refuse(vd, e->off, "an added entry is not that of a replaced call");
-	if (!find_code(vd, &call, &code))
-		return vd_refuse(vd, e->off,
-				 "an added entry does not cover the code of a replaced call");
+	ret = cover(x, e, &call, &code);
+	if (ret)
+		return ret == -ENOMEM ? ret
+				      : vd_refuse(vd, e->off,
+						  "an added entry does not cover the code of a "
+						  "replaced call");
 	if (vd->described[code.piece])
 		return vd_refuse(vd, e->off, "a replaced call has two entries");
 	vd->described[code.piece] = 1;

@@ -13,9 +13,10 @@ struct values {
 	struct vd_added *x;
 	const struct vd_entry *was, *now;
 	struct vd_cursor a, b;
-	uint32_t k;  /* attributes of the copy that were read */
-	bool listed; /* the copy has a list in place of the range */
-	bool lost;   /* the copy says that the variable has no location */
+	uint32_t k;   /* attributes of the copy that were read */
+	bool listed;  /* the copy has a list in place of the range */
+	bool lost;    /* the copy says that the variable has no location */
+	bool divided; /* the copy has a list in place of the location */
 };
 
 /* Has the variable no location, nor views of one? */
@@ -64,6 +65,16 @@ static bool is_list(const struct vd_added *x, const struct vd_attr *attr, const 
 	return attr->name == DW_AT_ranges && vd_value_is_offset(&x->unit, v);
 }
 
+/* Is @now a list of places at which the location @was of the whole scope holds? */
+static bool is_divided(const struct values *w, const struct vd_value *was,
+		       const struct vd_value *now)
+{
+	struct vd_cursor expr = vd_value_expression(was);
+
+	return !expr.bad &&
+	       vd_has_one_location(&w->x->unit, now, expr.p, (uint64_t)(expr.end - expr.p));
+}
+
 /* Check the value @v of attribute @attr of the original's entry. Return: 0, -ENOMEM, -EBADMSG. */
 static int check_value(struct values *w, const struct vd_attr *attr, const struct vd_value *v)
 {
@@ -86,6 +97,8 @@ static int check_value(struct values *w, const struct vd_attr *attr, const struc
 			       ? vd_add_reference(x, vd_value_reference(&x->o, v),
 						  vd_value_fixed(&c))
 			       : -EBADMSG;
+	if (w->divided && attr->name == DW_AT_location)
+		return is_divided(w, v, &c) ? 0 : -EBADMSG;
 	if (copied->form != attr->form || copied->value != attr->value ||
 	    (c.size != v->size && !(w->lost && attr->name == DW_AT_location)))
 		return -EBADMSG;
@@ -105,12 +118,18 @@ static int check_values(struct vd_added *x, const struct vd_entry *was, const st
 			   .now = e,
 			   .a = {was->values, was->end, false},
 			   .b = {e->values, e->end, false}};
+	struct vd_value location, old_location;
 	int ret = 0;
 
 	w.listed = vd_entry_find(&x->o, was, DW_AT_low_pc).p &&
 		   vd_entry_find(&x->o, was, DW_AT_high_pc).p &&
 		   !vd_entry_find(&x->unit, e, DW_AT_low_pc).p;
-	w.lost = has_no_location(&x->unit, e);
+	location = vd_entry_find(&x->unit, e, DW_AT_location);
+	old_location = vd_entry_find(&x->o, was, DW_AT_location);
+	w.divided = !vd_is_call_site(e) && old_location.p &&
+		    vd_form_is_expression(old_location.form) &&
+		    vd_value_is_offset(&x->unit, &location);
+	w.lost = !w.divided && has_no_location(&x->unit, e);
 	for (uint32_t i = 0; i < was->abbrev->nr_attrs && !ret; i++) {
 		const struct vd_attr *attr = vd_attr(&x->o, was->abbrev, i);
 		const uint8_t *p = w.a.p;

@@ -37,10 +37,17 @@ uint64_t vd_next_unit(const struct vd_section *info, uint64_t off)
 
 uint64_t vd_original(const struct vd *vd, uint64_t now)
 {
+	const struct vf *vf = vd->code;
 	struct vf_inlined_code code;
 
-	return vf_inlined_code(vd->code, now, &code) ? code.call
-						     : mp_map_original(vd->code->map, now);
+	if (vf_inlined_code(vf, now, &code))
+		return code.call;
+	for (uint32_t i = vf_first_piece(vf, now);
+	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now; i++)
+		if (vf_lies_apart(vf, &vf->map->pieces[i]) &&
+		    vf_inlined_code_at(vf, vf->inlined[i].behind, &code))
+			return code.call;
+	return mp_map_original(vf->map, now);
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -222,8 +229,40 @@ static int note_lost(struct unit_pair *x, const struct vd_entry *a, const struct
 	return 0;
 }
 
+static bool has_range(const struct vd_ranges *ranges, const struct vf_range *r)
+{
+	for (uint32_t i = 0; i < ranges->nr; i++)
+		if (ranges->list[i].start == r->start && ranges->list[i].end == r->end)
+			return true;
+	return false;
+}
+
+/*
+ * Code in place of calls that changes registers which calls keep is code of added units only: entries here may find
+ * variables in these registers.
+ */
+static int check_kept(struct unit_pair *x, const struct vd_entry *a, const struct vd_entry *b)
+{
+	struct vd *vd = x->vd;
+	int ret = vd_entry_ranges(&x->n, b, &vd->now);
+
+	if (!ret)
+		ret = vd_entry_ranges(&x->o, a, &vd->was);
+	for (uint32_t i = 0; i < vd->now.nr && !ret; i++) {
+		const struct vf_range *r = &vd->now.list[i];
+
+		if (vd_any_changing(vd, r->start, r->end, VD_KEPT_REGISTERS) &&
+		    !has_range(&vd->was, r))
+			return vd_refuse(vd, a->off,
+					 "an old entry describes code in place of a call that "
+					 "changes registers which calls keep");
+	}
+	return ret == -ENOMEM ? ret : 0;
+}
+
 static int check_entry(struct unit_pair *x, const struct vd_entry *a, const struct vd_entry *b)
 {
+	int ret = 0;
 	bool same = a->end - x->vd->o.info.data == b->end - x->vd->n.info.data &&
 		    a->values - x->vd->o.info.data == b->values - x->vd->n.info.data &&
 		    !a->abbrev == !b->abbrev;
@@ -236,9 +275,11 @@ static int check_entry(struct unit_pair *x, const struct vd_entry *a, const stru
 	if (!same)
 		return vd_refuse(x->vd, a->off,
 				 "an entry changed beyond the code that it describes");
-	if (a->abbrev && a->abbrev->tag == DW_TAG_subprogram && !a->abbrev->plain)
-		return note_lost(x, a, b);
-	return 0;
+	if (!a->abbrev || a->abbrev->plain)
+		return 0;
+	if (x->vd->changing)
+		ret = check_kept(x, a, b);
+	return !ret && a->abbrev->tag == DW_TAG_subprogram ? note_lost(x, a, b) : ret;
 }
 
 /* ---- units --------------------------------------------------------------------------------- */
@@ -265,6 +306,7 @@ static int check_pair(struct unit_pair *x)
 {
 	const uint8_t *o = x->vd->o.info.data, *n = x->vd->n.info.data;
 	uint64_t off = x->o.off, behind = x->o.abbrev_field + 4;
+	int ret;
 
 	if (x->n.end != x->o.end || x->n.first != x->o.first ||
 	    x->n.abbrev_field != x->o.abbrev_field ||
@@ -276,7 +318,8 @@ static int check_pair(struct unit_pair *x)
 		return vd_refuse(x->vd, off, "the own entry of a changed unit cannot be read");
 	/* Lists are relative to the old address, which may have become a list. */
 	x->n.base = x->o.base;
-	return check_entries(x);
+	ret = check_entries(x);
+	return ret ? ret : vd_check_locations(x->vd, &x->n, false);
 }
 
 static int check_unit(struct vd *vd, uint64_t off)
@@ -341,6 +384,8 @@ static int check_info(struct vd *vd)
 	if (!ret && vd->o.info.size > vd->n.info.size)
 		return vd_refuse(vd, 0, "it is cut off");
 	if (!ret)
+		ret = vd_find_changing(vd);
+	if (!ret)
 		ret = check_old(vd);
 	return ret ? ret : check_new(vd);
 }
@@ -373,6 +418,7 @@ int vf_check_debug_info(const struct vf *vf)
 	free(vd.scopes);
 	free(vd.scope_ranges.list);
 	free(vd.described);
+	free(vd.changing);
 	free(vd.was.list);
 	free(vd.now.list);
 	return ret;

@@ -59,7 +59,7 @@ struct vd_unit {
 	unsigned int version, type;
 	struct vd_abbrevs abbrevs;
 	uint64_t base; /* DW_AT_low_pc */
-	uint64_t addr_base, rnglists_base, str_offsets_base, line_off;
+	uint64_t addr_base, rnglists_base, loclists_base, str_offsets_base, line_off;
 };
 
 struct vd_entry {
@@ -84,9 +84,11 @@ struct vd_ranges {
 /* A call that an added unit describes. */
 struct vd_call {
 	uint64_t off; /* of the entry */
-	uint64_t origin, low, high, file, line, column;
-	uint64_t call;	 /* old address */
-	uint64_t callee; /* the same */
+	uint64_t origin, file, line, column;
+	uint64_t low, high;	   /* its code in place of the call */
+	uint64_t apart, apart_end; /* the rest of it; empty: there is none */
+	uint64_t call;		   /* old address */
+	uint64_t callee;	   /* the same */
 	bool seen, good; /* rows of the line program hold for the call; one says the same */
 };
 
@@ -116,6 +118,12 @@ struct vd_callee {
 	uint32_t first_scope, nr_scopes;
 };
 
+/* A piece of code in place of a call. */
+struct vd_changing {
+	uint64_t registers; /* that the whole code changes, by DWARF's numbers; 0: the piece is none */
+	uint64_t end;	    /* without a jump that leads on behind the call */
+};
+
 /* The context of all checks of .debug_info. */
 struct vd {
 	const struct vf *vf;   /* the files with the sections */
@@ -129,8 +137,9 @@ struct vd {
 	struct vd_scope *scopes;
 	uint32_t nr_scopes, cap_scopes;
 	struct vd_ranges scope_ranges;
-	uint8_t *described;	   /* per piece: an entry describes the code that begins there */
-	struct vd_ranges was, now; /* scratch lists */
+	uint8_t *described;	      /* per piece: an entry describes the code that begins there */
+	struct vd_changing *changing; /* per piece; NULL: no function replaces a call */
+	struct vd_ranges was, now;    /* scratch lists */
 };
 
 /* ---- verify_debug_read.c ---- */
@@ -252,6 +261,32 @@ int vd_find_callees(struct vd *vd);
 int vd_read_call(struct vd_added *x, const struct vd_entry *e);
 /* Check what these entries say of the called functions, and where the calls stand. */
 int vd_check_calls(struct vd_added *x);
+
+/* ---- verify_debug_changing.c ---- */
+/* What verify_debug_changing cannot tell apart: registers from number 33 on. */
+#define VD_OTHER_REGISTERS (UINT64_C(1) << 33)
+/* rbx, rbp, rsp, r12 to r15: calls keep them. */
+#define VD_KEPT_REGISTERS UINT64_C(0xf0c8)
+/* Find out which registers code in place of calls changes. Return: 0, -ENOMEM. */
+int vd_find_changing(struct vd *vd);
+/* Does any of this code within [@start, @end) change one of @registers? */
+bool vd_any_changing(const struct vd *vd, uint64_t start, uint64_t end, uint64_t registers);
+
+/* ---- verify_debug_location.c ---- */
+/*
+ * Check where the entries of @unit, one of the output, find variables in code in place of calls. @added: the original
+ * has no such unit. Return: 0, -ENOMEM, or a refusal.
+ */
+int vd_check_locations(struct vd *vd, const struct vd_unit *unit, bool added);
+/* Has every range of the list at @now the expression at @expr, of @size bytes? */
+bool vd_has_one_location(const struct vd_unit *unit, const struct vd_value *now,
+			 const uint8_t *expr, uint64_t size);
+/* Is the entry about a call, or an argument of one? */
+bool vd_is_call_site(const struct vd_entry *e);
+/* Is the form that of an expression? */
+bool vd_form_is_expression(unsigned int form);
+/* The expression @v. */
+struct vd_cursor vd_value_expression(const struct vd_value *v);
 
 /* Makes room for one more element. */
 bool vd_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);

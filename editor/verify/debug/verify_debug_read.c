@@ -518,6 +518,8 @@ bool vd_unit_read_bases(struct vd_unit *u)
 	u->addr_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
 	v = vd_entry_find(u, &own, DW_AT_rnglists_base);
 	u->rnglists_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
+	v = vd_entry_find(u, &own, DW_AT_loclists_base);
+	u->loclists_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
 	v = vd_entry_find(u, &own, DW_AT_str_offsets_base);
 	/* A table begins behind a header of 8 bytes. */
 	u->str_offsets_base = v.p ? vd_value_fixed(&v) : 8;

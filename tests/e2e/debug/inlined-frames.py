@@ -35,7 +35,7 @@ def plain(frames):
     for name, where in frames:
         file, line = re.match(r"(.*?):(\d+|\?)(:\d+)?$", where).group(1, 2)
         # Some readers name the outermost function by its symbol.
-        name = re.sub(r"\.(isra|part|constprop|cold)\b.*", "", name.split("(")[0])
+        name = re.sub(r"\.(isra|part|constprop|cold|morph)\b.*", "", name.split("(")[0])
         found.append((name, os.path.normpath(file), "?" if line == "0" else line))
     return found
 

@@ -155,6 +155,157 @@ START_TEST(verify_refuses_exchanged_bytes_of_added_units)
 }
 END_TEST
 
+/* ---- code in two pieces, and with registers saved ------------------------------------------ */
+
+static const char *const divided_builds[] = {
+	"gcc -gdwarf-5 -O2 tests/data/leaf_values.c",
+	"gcc -gdwarf-4 -O2 tests/data/leaf_values.c",
+	"gcc -gdwarf-5 -O2 -fno-var-tracking tests/data/leaf_values.c",
+	"gcc -gdwarf-4 -O2 -fno-var-tracking tests/data/leaf_values.c",
+};
+
+#define NR_DIVIDED_BUILDS ((int)(sizeof(divided_builds) / sizeof(divided_builds[0])))
+
+static bool is_version_5(int variant)
+{
+	return strstr(divided_builds[variant], "gdwarf-5");
+}
+
+/* The added bytes of a section. */
+struct added {
+	uint8_t *bytes;
+	uint64_t size;
+};
+
+static struct added added_bytes(struct pair *p, const char *name)
+{
+	const struct mp_section *was = mp_elf_section(p->original, name);
+	const struct mp_section *now = mp_elf_section(p->good, name);
+	uint64_t old = was ? was->size : 0;
+
+	ck_assert_ptr_nonnull(now);
+	ck_assert_uint_gt(now->size, old);
+	return (struct added){p->bytes + now->off + old, now->size - old};
+}
+
+/* The piece with which the code in place of call @i begins; NULL: it is a part that lies apart. */
+static const struct mp_map_piece *near_piece(const struct pair *p, uint32_t i)
+{
+	const struct mp_map_call *call = &p->map->calls[i];
+	const struct mp_map_piece *piece = &p->map->pieces[call->first];
+
+	return piece->old_vaddr - call->callee <= 4 ? piece : NULL;
+}
+
+static bool begins_code(const struct pair *p, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < p->map->nr_calls; i++) {
+		const struct mp_map_piece *piece = near_piece(p, i);
+
+		if (piece && piece->new_vaddr == vaddr)
+			return true;
+	}
+	return false;
+}
+
+static uint64_t u64_at(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* Adds 1 to the byte, whose highest bit says whether more follow. Return: is the change refused? */
+static bool is_one_more_refused(struct pair *p, uint8_t *byte)
+{
+	bool refused;
+
+	ck_assert_uint_ne(*byte & 0x7f, 0x7f);
+	*byte += 1;
+	refused = is_refused(p);
+	*byte -= 1;
+	return refused;
+}
+
+/*
+ * Each range of a location that ends where code in place of a call begins gets one byte more. Then the location says that
+ * a variable is in a register, or relative to one, that the code changes. Those of arguments may be right by chance: a
+ * function may leave registers alone that calls need not keep.
+ */
+START_TEST(verify_refuses_locations_in_code_in_place_of_calls)
+{
+	uint32_t nr = 0, nr_refused = 0;
+	struct added loc;
+	struct pair p;
+
+	pair_make(&p, divided_builds[_i], 7, PAIR_DIVIDED);
+	loc = added_bytes(&p, is_version_5(_i) ? ".debug_loclists" : ".debug_loc");
+	for (uint64_t off = 0; off + 20 < loc.size; off++) {
+		uint8_t *b = loc.bytes + off, *last = NULL;
+		uint64_t length;
+
+		if (is_version_5(_i)) {
+			/* DW_LLE_start_length, and a length of one byte or two */
+			length = b[9] & 0x80 ? (b[9] & 0x7f) + 128u * b[10] : b[9];
+			if (*b == 8 && begins_code(&p, u64_at(b + 1) + length))
+				last = b + 9;
+		} else if (begins_code(&p, u64_at(b + 8)) && u64_at(b) < u64_at(b + 8) &&
+			   u64_at(b) >= p.map->pieces[0].new_vaddr) {
+			last = b + 8;
+		}
+		if (!last || (*last & 0x7f) == 0x7f)
+			continue;
+		nr++;
+		nr_refused += is_one_more_refused(&p, last);
+	}
+	ck_assert_msg(nr_refused >= 4 && nr_refused > nr / 2, "%s: %u of %u changes refused",
+		      divided_builds[_i], nr_refused, nr);
+	pair_free(&p);
+}
+END_TEST
+
+/* The two ranges of an entry begin at other bytes, or end there. */
+START_TEST(verify_refuses_ranges_of_divided_calls)
+{
+	uint32_t nr = 0;
+	struct added ranges;
+	struct pair p;
+
+	pair_make(&p, divided_builds[_i], 7, PAIR_DIVIDED);
+	ranges = added_bytes(&p, is_version_5(_i) ? ".debug_rnglists" : ".debug_ranges");
+	for (uint64_t off = 0; off + (is_version_5(_i) ? 18 : 48) <= ranges.size; off++) {
+		uint8_t *b = ranges.bytes + off;
+
+		if (is_version_5(_i)) {
+			/* DW_RLE_base_address, two DW_RLE_offset_pair of which the first begins with 0, an end */
+			if (*b != 5 || b[9] != 4 || b[10] || !begins_code(&p, u64_at(b + 1)))
+				continue;
+			b += 11;
+			/* Its end, the second one's start and end */
+			for (int k = 0; k < 3; k++, b++) {
+				if (k == 1)
+					b++;
+				if ((*b & 0x7f) != 0x7f)
+					ck_assert(is_one_more_refused(&p, b));
+				while (*b & 0x80)
+					b++;
+			}
+		} else {
+			if (!begins_code(&p, u64_at(b)) || u64_at(b + 16) <= u64_at(b + 8) ||
+			    u64_at(b + 32))
+				continue;
+			for (int k = 0; k < 32; k += 8)
+				if ((b[k] & 0x7f) != 0x7f)
+					ck_assert(is_one_more_refused(&p, b + k));
+		}
+		nr++;
+	}
+	ck_assert_uint_ge(nr, 1);
+	pair_free(&p);
+}
+END_TEST
+
 static Suite *verify_debug_suite(void)
 {
 	Suite *suite = suite_create("verify_debug");
@@ -163,6 +314,9 @@ static Suite *verify_debug_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_added_units, 0, NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_old_units, 0, NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_exchanged_bytes_of_added_units, 0, NR_BUILDS);
+	tcase_add_loop_test(tc, verify_refuses_locations_in_code_in_place_of_calls, 0,
+			    NR_DIVIDED_BUILDS);
+	tcase_add_loop_test(tc, verify_refuses_ranges_of_divided_calls, 0, NR_DIVIDED_BUILDS);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
