@@ -108,7 +108,7 @@ struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
 	struct me_redirects redirects;
-	struct me_leaf *leaves; /* functions that replace calls (evidence/leaf.h) */
+	struct me_leaf *leaves; /* functions that replace calls (evidence/leaf/leaf.h) */
 	uint32_t nr_leaves;
 	uint8_t line_log2; /* size of a fetch; 0: runs do not matter */
 	uint8_t page_log2; /* page size that the new code fills up to; 0: none */

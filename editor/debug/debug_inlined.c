@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/evidence/leaf.h"
+#include "editor/evidence/leaf/leaf.h"
 
 static int by_call(const void *a, const void *b)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "editor/base/nops.h"
-#include "editor/evidence/leaf.h"
+#include "editor/evidence/leaf/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/stub_code.h"
 #include "libprof/note/audit_file.h"

@@ -19,7 +19,7 @@
 #include "editor/emit/inlined_frames.h"
 #include "editor/emit/old_part.h"
 #include "editor/base/runtime.h"
-#include "editor/evidence/leaf.h"
+#include "editor/evidence/leaf/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/audit_code.h"
 #include "editor/place/clock_code.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * optimize_inline - replaces calls of functions by these functions' instructions, in hot
- * copies. evidence/leaf.h says which functions; verify_inline.c proves the result. The layout is
+ * copies. evidence/leaf/leaf.h says which functions; verify_inline.c proves the result. The layout is
  * decided before, so it does not depend on this. Called by optimize.c.
  *
  * The replacement has another length than the call. So the call must be the last instruction of its
@@ -13,8 +13,8 @@
 
 #include "editor/base/grow.h"
 #include "editor/base/mix.h"
-#include "editor/evidence/leaf.h"
-#include "editor/evidence/stack_walk.h"
+#include "editor/evidence/leaf/leaf.h"
+#include "editor/evidence/leaf/stack_walk.h"
 #include "editor/optimize/optimize_private.h"
 #include "editor/unwind/unwind.h"
 
@@ -59,6 +59,12 @@ struct finder {
 	uint32_t nr_leaves;
 	uint32_t cap_leaves;
 };
+
+static bool has_debug(const struct me_job *job)
+{
+	return job->debug || mp_elf_section(job->elf, ".debug_info") ||
+	       mp_elf_section(job->elf, ".zdebug_info");
+}
 
 static bool finder_init(struct finder *f, const struct me_job *job)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/evidence/leaf.h"
+#include "editor/evidence/leaf/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/place_private.h"
 #include "editor/place/stub_code.h"

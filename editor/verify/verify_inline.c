@@ -317,7 +317,8 @@ bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old,
 	return false;
 }
 
-bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised, uint64_t now)
+bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised,
+			uint64_t now)
 {
 	const struct mp_map_piece *last = last_part(vf, p);
 	bool lowered = vf_lowers(vf, vf_inlined_caller(vf, p));

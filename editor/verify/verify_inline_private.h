@@ -28,7 +28,8 @@ bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old,
  * Does control that comes to @now from another part, @p, go on as at the end of the last part beside the call: at the
  * place of its return, or, if the stack pointer is @raised where it was lowered, behind what stands there?
  */
-bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised, uint64_t now);
+bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised,
+			uint64_t now);
 /* Make room for what is known of each FDE of the original. Call after the scan. Return: 0, -ENOMEM. */
 int vf_make_answers(const struct vf *vf);
 /* Does the copy @p lack the call at offset @k of the original, its last instruction, since the next

@@ -3,7 +3,7 @@
  * leaf_changed - the registers that a function in place of a call changes, if only for a while. Debug information must
  * not find the calling function's variables in them. Called by debug.
  */
-#include "editor/evidence/leaf_private.h"
+#include "editor/evidence/leaf/leaf_private.h"
 
 enum { /* numbers of registers in DWARF (System V ABI, figure 3.36) */
 	STACK_POINTER = 7,
@@ -14,7 +14,7 @@ enum { /* numbers of registers in DWARF (System V ABI, figure 3.36) */
 #define VECTORS ((UINT64_C(0xffff)) << FIRST_VECTOR)
 /* rax, rdx, rcx, rsi, rdi, r8 to r11, and all vectors */
 #define NOT_KEPT_BY_CALLS (UINT64_C(0xf37) | VECTORS)
-#define CHANGED_BY_CALLS (NOT_KEPT_BY_CALLS | UINT64_C(1) << STACK_POINTER)
+#define CHANGED_BY_CALLS  (NOT_KEPT_BY_CALLS | UINT64_C(1) << STACK_POINTER)
 /* rax, rcx, rsi, rdi */
 #define STRINGS UINT64_C(0x35)
 

@@ -5,7 +5,7 @@
 
 #include <Zydis/Zydis.h>
 
-#include "editor/evidence/leaf.h"
+#include "editor/evidence/leaf/leaf.h"
 
 /* One instruction with all of its operands. */
 struct me_leaf_insn {

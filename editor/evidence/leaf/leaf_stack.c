@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 
-#include "editor/evidence/leaf_private.h"
+#include "editor/evidence/leaf/leaf_private.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/insn/insn.h"
 

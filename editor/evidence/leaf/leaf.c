@@ -2,7 +2,7 @@
 /* leaf - decodes with all operands, also those that an instruction does not name. */
 #include <string.h>
 
-#include "editor/evidence/leaf_private.h"
+#include "editor/evidence/leaf/leaf_private.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/insn/decoder.h"
 #include "libprof/insn/insn.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "editor/evidence/stack_walk.h"
+#include "editor/evidence/leaf/stack_walk.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "editor/evidence/leaf_private.h"
+#include "editor/evidence/leaf/leaf_private.h"
 #include "editor/evidence/plt_stub.h"
 #include "libprof/insn/insn.h"
 
