@@ -2,8 +2,10 @@
 /*
  * leaf_values - functions with many variables call functions that save registers or use the stack, and call nothing.
  * While code of the called functions stands in place of calls, debuggers must show the variables' values, or none.
- * With ONLY_CALLED or ONLY_CALLING, the file is one half of the program.
+ * With ONLY_CALLED or ONLY_CALLING, the file is one half of the program. A file that may walk its stack keeps calls of
+ * functions that call others; with DEEP, this one does not say so.
  */
+#include <execinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -73,6 +75,10 @@ LEAF double mean(const double *p, int n)
 #endif
 
 #ifndef ONLY_CALLED
+#ifndef DEEP
+int (*volatile walks)(void **, int) = backtrace;
+#endif
+
 struct pair {
 	long first, second;
 };

@@ -20,12 +20,12 @@ values() {
 	"$moved" "$out" --inlined "$name" >places || fail "$out: its code in place of calls"
 	awk '{ print $2, $2, $3 }' places | sort -u >was.places
 	cp places now.places
-	# Addresses in the stack depend on the length of the program's name.
+	# Addresses in the stack depend on the length of the program's name, and of the environment.
 	mkdir -p was now
 	cp "$name" was/program
 	cp "$out" now/program
 	for file in was now; do
-		VISITS=2 VALUES=$file.values PLACES=$file.places DYN=$dyn ARGS=4 CALLED=$([ $file = was ] && echo 1) \
+		VISITS=2 VALUES=$file.values PLACES=$file.places DYN=$dyn ARGS=4 CALLED=$([ $file = was ] && echo 1 || echo 0) \
 			timeout 120 gdb -q -nx -batch -x "$here/inlined-values.py" \
 			./$file/program >gdb.txt 2>&1 ||
 			fail "$out: gdb: $(tail -n 3 gdb.txt)"
@@ -37,7 +37,9 @@ def read(file):
             for w in map(str.split, open(file))}
 was, now = read("was.values"), read("now.values")
 same = lost = 0
-wrong = [f"at {k}: met only once" for k in set(was) ^ set(now)]
+# A call within a function in place of a call leads to a copy, which has no code in place of that call.
+calls = {k[1] for k in now}
+wrong = [f"at {k}: met only once" for k in set(was) ^ set(now) if k[1] in calls]
 # At the first instruction of each piece of code, gdb shows the calling function alone, as if the call were still to come.
 places = [[int(x, 16) for x in line.split()] for line in open("places")]
 firsts = {(f"{old:x}", f"{call:x}") for at, old, call in places
@@ -83,6 +85,8 @@ for version in ${VERSIONS-5 4}; do
 	has clang && check "c$version" 500 clang -O2 -g "-gdwarf-$version"
 done
 check gxx 500 g++ -x c++ -O2 -g
+# Functions that call others replace calls, too. Their own variables are not known then.
+check deep 0 gcc -O2 -g -DDEEP
 # Functions with frame pointers stay calls, but not calls in such functions.
 gcc -O2 -g -DONLY_CALLED -c -o called.o "$data/leaf_values.c"
 halves=1

@@ -480,8 +480,8 @@ static void try_call(struct test *t, const struct mp_map_call *call, unsigned lo
 		}
 		t->nr_faults += was.end != UC_ERR_OK;
 		what = compare(t, &was, &now, 0, &where);
-		/* A fault before the call that stands for a jump out of the function */
-		if (what && was.end && !lowered)
+		/* A fault where the return address is missing, or at a call that stands for a jump */
+		if (what && was.end)
 			what = compare(t, &was, &now, 8, &where);
 		if (!what)
 			continue;
