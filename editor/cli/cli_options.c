@@ -102,7 +102,7 @@ static const struct argp_option profile_options[] = {
 	 "tests",
 	 2},
 	{"stress-inline", KEY_STRESS_INLINE, "SEED", 0,
-	 "Let the code of leaf functions replace calls of them at random, in hot and other code, for "
+	 "Let the code of functions replace calls of them at random, in hot and other code, for "
 	 "tests",
 	 2},
 	{0}};

@@ -27,8 +27,8 @@ static const struct {
 	 "of these, calls and jumps through the slot of a PLT stub: the original calls the stub, "
 	 "whose only act is a jump through the same slot"},
 	{offsetof(struct me_verify_report, nr_inlined),
-	 "calls replaced by the called function's instructions: it has one block, calls nothing, and "
-	 "does not use the stack pointer"},
+	 "calls replaced by the called function's instructions: wherever one of these depends on the "
+	 "stack pointer, it has the value that it has in the original"},
 	{offsetof(struct me_verify_report, nr_patches),
 	 "jumps written over old blocks: each leads to a copy of its block; no code can enter "
 	 "in the middle of the jump"},
