@@ -28,6 +28,11 @@
 #define SHARE_OF_CALLS 0.001
 /* For larger code, as in the inliner that they began with (Arnold et al. 2000). */
 #define SHARE_OF_CALLS_LARGE 0.01
+/*
+ * Larger code that calls functions itself must be executed mostly from the call that it replaces: else the hot code grows
+ * by it (results.md, "Functions that call others").
+ */
+#define SHARE_OF_CALLEE 0.8
 
 enum answer {
 	UNKNOWN,
@@ -232,23 +237,35 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	return f->leaf_of[func];
 }
 
-/*
- * Does @call pay, if code of @size bytes may replace it? Under stress, the seed chooses a quarter to all of the
- * calls. Without a profile, only small code replaces calls.
- */
-static bool is_wanted(const struct finder *f, const struct mp_call *call, uint32_t size)
+/* Under stress, the seed chooses a quarter to all of the calls. */
+static bool is_chosen(const struct finder *f, const struct mp_call *call)
 {
-	const struct me_optimize_options *o = f->job->options;
+	uint64_t seed = f->job->options->stress_inline_seed;
 
-	if (o->stress_inline)
-		return throw_dice(o->stress_inline_seed, mp_call_insn(f->job->cfg, call)) <=
-		       o->stress_inline_seed % 4;
-	if (!f->hot[call->block])
+	return throw_dice(seed, mp_call_insn(f->job->cfg, call)) <= seed % 4;
+}
+
+/* May @call pay, if the code is small enough? */
+static bool is_hot(const struct finder *f, const struct mp_call *call)
+{
+	if (f->job->options->stress_inline)
+		return is_chosen(f, call);
+	return f->hot[call->block] && (f->nr_calls <= 0 || f->job->counts.block[call->block] >=
+								   SHARE_OF_CALLS * f->nr_calls);
+}
+
+/* Does it pay that @leaf replaces @call, which is_hot()? Without a profile, only small code does. */
+static bool pays(const struct finder *f, const struct mp_call *call, const struct me_leaf *leaf)
+{
+	const struct mp_cfg *cfg = f->job->cfg;
+	const double *count = f->job->counts.block;
+
+	if (f->job->options->stress_inline || leaf->size <= SMALL)
+		return true;
+	if (f->nr_calls <= 0 || count[call->block] < SHARE_OF_CALLS_LARGE * f->nr_calls)
 		return false;
-	if (f->nr_calls <= 0)
-		return size <= SMALL;
-	return f->job->counts.block[call->block] >=
-	       (size > SMALL ? SHARE_OF_CALLS_LARGE : SHARE_OF_CALLS) * f->nr_calls;
+	return !leaf->calls ||
+	       count[call->block] >= SHARE_OF_CALLEE * count[cfg->funcs[leaf->func].first_block];
 }
 
 /* Has each instruction of @leaf an unwind row in place of the call at @vaddr? */
@@ -276,10 +293,10 @@ static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t 
 	    mp_call_target(cfg, call) != cfg->funcs[call->callee].vaddr)
 		return NO_LEAF;
 	/* Few calls pay even if the code is small, and the others need not be looked at. */
-	if (!is_wanted(f, call, 0))
+	if (!is_hot(f, call))
 		return NO_LEAF;
 	leaf = ask_leaf(f, call->callee);
-	if (leaf == NO_LEAF || !is_wanted(f, call, f->leaves[leaf - 1].size) ||
+	if (leaf == NO_LEAF || !pays(f, call, &f->leaves[leaf - 1]) ||
 	    !may_lose_calls(f, block->func) || !has_rows(f, call, vaddr, &f->leaves[leaf - 1]))
 		return NO_LEAF;
 	if (*end < block_end)
