@@ -39,6 +39,22 @@ enum me_why {
 
 struct me_leaf;
 
+/* Registers that a function must give back to its caller. */
+#define ME_NR_CALLEE_SAVED 6
+
+/*
+ * A planned block, or code, where some of these registers are not in the stack as in the original, but still hold the
+ * caller's values. Bit i of a set is the register me_callee_saved[i] (evidence/saves.h).
+ */
+struct me_unsaved {
+	uint32_t planned;	 /* index of the block in the plan */
+	uint8_t before, behind; /* such registers at the start and at the end of the copy */
+	bool saves; /* no copy: code that saves @before, and goes on to a copy of the block, or the block, where all are saved */
+	bool steps; /* the copy is one instruction that adds @adjust to the stack pointer */
+	int32_t adjust;
+	int32_t at[ME_NR_CALLEE_SAVED]; /* if @saves: places of the registers, from the stack pointer on */
+};
+
 struct me_plan_block {
 	uint32_t block; /* cfg block index; unique, but for clones and stubs */
 	uint8_t zone;	/* enum me_zone */
@@ -63,6 +79,7 @@ struct me_plan_block {
 	uint16_t inlined;
 	/* Only that part of a called function's instructions that lies apart from the block's copy. */
 	uint8_t apart;
+	uint32_t unsaved; /* 1 + index in the plan's unsaved; 0: all that the original saves is saved */
 	float heat; /* how often the block is executed, if a run or a loop begins here */
 };
 
@@ -110,6 +127,8 @@ struct me_plan {
 	struct me_redirects redirects;
 	struct me_leaf *leaves; /* functions that replace calls (evidence/leaf.h) */
 	uint32_t nr_leaves;
+	struct me_unsaved *unsaved; /* ascending @planned */
+	uint32_t nr_unsaved;
 	uint8_t line_log2; /* size of a fetch; 0: runs do not matter */
 	uint8_t page_log2; /* page size that the new code fills up to; 0: none */
 };
@@ -119,10 +138,12 @@ static inline void me_plan_fini(struct me_plan *plan)
 {
 	free(plan->blocks);
 	free(plan->leaves);
+	free(plan->unsaved);
 	me_redirects_fini(&plan->redirects);
 	plan->blocks = NULL;
 	plan->leaves = NULL;
-	plan->nr_blocks = plan->nr_leaves = 0;
+	plan->unsaved = NULL;
+	plan->nr_blocks = plan->nr_leaves = plan->nr_unsaved = 0;
 }
 
 #endif

@@ -82,6 +82,8 @@ static bool set_flag(struct me_layout_options *layout, const char *key)
 		layout->slots = false;
 	else if (!strcmp(key, "no-inline"))
 		layout->inline_leaves = false;
+	else if (!strcmp(key, "saves") || !strcmp(key, "no-saves"))
+		layout->saves = key[0] == 's';
 	else if (!strcmp(key, "huge-pages"))
 		layout->huge_pages = true;
 	else

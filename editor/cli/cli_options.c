@@ -27,6 +27,7 @@ enum key {
 	KEY_ALL,
 	KEY_STRESS,
 	KEY_STRESS_INLINE,
+	KEY_STRESS_SAVES,
 	KEY_LIST_PATCHES,
 	KEY_EXPLAIN,
 	KEY_THREADS,
@@ -105,6 +106,8 @@ static const struct argp_option profile_options[] = {
 	 "Let the code of leaf functions replace calls of them at random, in hot and other code, for "
 	 "tests",
 	 2},
+	{"stress-saves", KEY_STRESS_SAVES, "SEED", 0,
+	 "Let copies save registers later than the original, at random, for tests", 2},
 	{0}};
 
 static void read_since(struct argp_state *state, struct me_optimize_options *o, const char *arg)
@@ -154,6 +157,12 @@ static void stress_inline(struct argp_state *state, struct me_optimize_options *
 	o->stress_inline_seed = read_seed(state, "--stress-inline", arg);
 }
 
+static void stress_saves(struct argp_state *state, struct me_optimize_options *o, const char *arg)
+{
+	o->layout.saves = o->stress_saves = true;
+	o->stress_saves_seed = read_seed(state, "--stress-saves", arg);
+}
+
 static void check_profile(struct argp_state *state, const struct me_cli *cli)
 {
 	const struct me_optimize_options *o = &cli->options;
@@ -184,6 +193,7 @@ static error_t parse_profile(int key, char *arg, struct argp_state *state)
 	case KEY_ALL: o->all = true; return 0;
 	case KEY_STRESS: stress_layout(state, o, arg); return 0;
 	case KEY_STRESS_INLINE: stress_inline(state, o, arg); return 0;
+	case KEY_STRESS_SAVES: stress_saves(state, o, arg); return 0;
 	case ARGP_KEY_END: check_profile(state, cli); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}

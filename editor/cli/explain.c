@@ -29,6 +29,9 @@ static const struct {
 	{offsetof(struct me_verify_report, nr_inlined),
 	 "calls replaced by the called function's instructions: it has one block, calls nothing, and "
 	 "does not use the stack pointer"},
+	{offsetof(struct me_verify_report, nr_steps),
+	 "saves or restores that copies step over, in one instruction: the register keeps the caller's "
+	 "value, and is saved on each way to code that changes it"},
 	{offsetof(struct me_verify_report, nr_patches),
 	 "jumps written over old blocks: each leads to a copy of its block; no code can enter "
 	 "in the middle of the jump"},

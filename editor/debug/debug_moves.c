@@ -68,14 +68,15 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 		struct me_move *m = &out->by_old[out->nr];
 
 		/* An omitted jump left an empty copy; stubs and what lies apart have no old code. */
-		if (!copy->new_size || !block->size || copy->stub || copy->apart)
+		if (!copy->new_size || !block->size || copy->stub || copy->apart ||
+		    copy->saves)
 			continue;
 		*m = (struct me_move){
 			.old_vaddr = block->vaddr,
 			.new_vaddr = copy->new_vaddr,
 			.new_end = copy->new_vaddr + copy->new_size,
 			.old_size = block->size,
-			.body_size = copy->body_size,
+			.body_size = copy->steps ? 0 : copy->body_size,
 			.new_size = copy->new_size,
 			.clone = copy->clone,
 			.inlined = copy->inlined,

@@ -11,6 +11,7 @@
 #include "editor/base/nops.h"
 #include "editor/evidence/leaf.h"
 #include "editor/evidence/plt_stub.h"
+#include "editor/place/saves_code.h"
 #include "editor/place/stub_code.h"
 #include "libprof/note/audit_file.h"
 #include "libprof/insn/insn.h"
@@ -272,7 +273,9 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 
 		pad(text + (written - placement->base), copy->new_vaddr - written, falls);
 		rc = copy->stub ? write_stub(placement, copy, out)
-				: write_code(cfg, placement, redirects,
+		     : copy->saves || copy->steps
+			     ? me_saves_code_write(me_place_unsaved(placement, copy), out)
+			     : write_code(cfg, placement, redirects,
 					     &(struct code){cfg->blocks[copy->block].vaddr,
 							    copy->body_size, copy->new_vaddr},
 					     out);

@@ -21,6 +21,7 @@
 #include "editor/base/runtime.h"
 #include "editor/evidence/leaf.h"
 #include "editor/evidence/plt_stub.h"
+#include "editor/evidence/saves.h"
 #include "editor/place/audit_code.h"
 #include "editor/place/clock_code.h"
 #include "libprof/note/edge_table.h"
@@ -99,17 +100,22 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 						  ? e->placement.of_version[copy->version]
 						  : e->placement.target_from_outside;
 
+		const struct me_unsaved *u = me_place_unsaved(&e->placement, copy);
+
 		placed[i] = (struct me_placed){
 			.new_vaddr = copy->new_vaddr,
 			.new_size = copy->new_size,
 			.block = copy->block,
-			.stub = copy->stub,
+			.stub = copy->stub || copy->saves,
 			.left_out = copy->left_out,
 			.grown = growth(e->cfg, copy),
 			.passed_by = e->placement.nr_stubs && targets[copy->block] != i,
 			.version = copy->version,
 			.call_off = call_off(&e->placement, copy),
 			.apart = copy->apart,
+			.unsaved = u ? me_callee_saved_rows(u->before) : 0,
+			.unsaved_behind = u ? me_callee_saved_rows(u->behind) : 0,
+			.step_size = copy->steps ? (uint8_t)copy->body_size : 0,
 			.frame = me_inlined_frame(&frames, copy, e->plan->leaves),
 		};
 		if (copy->falls && i + 1 < nr)
@@ -198,7 +204,8 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 		if (!copy->apart)
 			map.pieces[map.nr_pieces++] =
 				(struct mp_map_piece){copy->new_vaddr, copy->new_size,
-						      copy->stub ? 0 : block->size, block->vaddr};
+						      copy->stub || copy->saves ? 0 : block->size,
+						      block->vaddr};
 		first = map.nr_pieces;
 		if (copy->inlined) {
 			add_parts(&e->placement.leaves[copy->leaf], copy, &map);
@@ -411,6 +418,7 @@ static void summarise(struct me_emitter *e)
 	for (uint32_t i = 0; i < p->nr_copies; i++) {
 		out->copies_bytes += p->copies[i].new_size;
 		out->nr_via_slot += p->copies[i].via_slot;
+		out->nr_steps += p->copies[i].steps;
 		out->nr_inlined += p->copies[i].inlined && !p->copies[i].apart;
 	}
 	out->eh_frame_bytes = e->unwind.eh_frame_size + e->unwind.hdr_size;

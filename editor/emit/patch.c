@@ -117,20 +117,21 @@ static void retarget_old_code(const struct patcher *p)
 }
 
 /*
- * If the patch that ends at @end cuts an instruction of @block, restore the instruction's rest:
- * that may have been changed to lead to a copy, and verify could not explain half a
- * displacement.
+ * If the patch that ends at @end cuts an instruction of block @index, or of one that was cut from the
+ * same block, restore the instruction's rest: that may have been changed to lead to a copy, and verify
+ * could not explain half a displacement.
  */
-static void restore_rest(const struct patcher *p, const struct mp_block *block, uint64_t end)
+static void restore_rest(const struct patcher *p, uint32_t index, uint64_t end)
 {
-	const uint8_t *old = mp_elf_bytes(p->cfg->elf, block->vaddr, block->size);
+	const struct mp_block *block = &p->cfg->blocks[index];
+	uint32_t size = me_patch_room(p->cfg, index);
+	const uint8_t *old = mp_elf_bytes(p->cfg->elf, block->vaddr, size);
 	uint64_t at = block->vaddr;
 	struct mp_insn insn = {0};
 	uint8_t *rest;
 
 	for (; old && at < end; at += insn.len)
-		if (mp_insn_decode(old + (at - block->vaddr), block->vaddr + block->size - at, at,
-				   &insn))
+		if (mp_insn_decode(old + (at - block->vaddr), block->vaddr + size - at, at, &insn))
 			return;
 	rest = at > end ? image_at(p, end, at - end) : NULL;
 	if (rest)
@@ -169,7 +170,7 @@ static int patch_block(struct patcher *p, const struct me_copy *copy)
 	bytes[0] = 0xe9;
 	if (!me_put_rel32(bytes + 1, start + ME_PATCH_SIZE, copy->new_vaddr))
 		return -ERANGE;
-	restore_rest(p, block, start + ME_PATCH_SIZE);
+	restore_rest(p, copy->block, start + ME_PATCH_SIZE);
 	p->out->patches[p->out->nr_patches++] = (struct me_patch){start, ME_PATCH_SIZE};
 	return 0;
 }

@@ -19,10 +19,22 @@ uint64_t me_patch_start(const struct mp_cfg *cfg, const struct mp_block *block)
 	return block->vaddr;
 }
 
+uint32_t me_patch_room(const struct mp_cfg *cfg, uint32_t index)
+{
+	uint32_t size = cfg->blocks[index].size, b = index;
+
+	while (b + 1 < cfg->nr_blocks && cfg->blocks[b].term == MP_TERM_FALL &&
+	       cfg->blocks[b + 1].flags & MP_BLOCK_CUT &&
+	       cfg->blocks[b + 1].vaddr == cfg->blocks[b].vaddr + cfg->blocks[b].size &&
+	       size < 2 * ME_PATCH_SIZE)
+		size += cfg->blocks[++b].size;
+	return size;
+}
+
 bool me_patch_fits(const struct mp_cfg *cfg, uint32_t index)
 {
 	const struct mp_block *block = &cfg->blocks[index];
-	uint64_t start = me_patch_start(cfg, block), end = block->vaddr + block->size;
+	uint64_t start = me_patch_start(cfg, block), end = block->vaddr + me_patch_room(cfg, index);
 
 	if (end - start < ME_PATCH_SIZE)
 		return false;

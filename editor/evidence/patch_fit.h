@@ -16,6 +16,8 @@
 
 /* Address of the jump to the copy in @block: behind an endbr64. */
 uint64_t me_patch_start(const struct mp_cfg *cfg, const struct mp_block *block);
+/* Bytes of @block and of those that were cut from its end, as far as a jump may need them. */
+uint32_t me_patch_room(const struct mp_cfg *cfg, uint32_t block);
 /* Is there room for a jump at the old start of @block, without a target in its middle? */
 bool me_patch_fits(const struct mp_cfg *cfg, uint32_t block);
 /*

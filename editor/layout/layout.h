@@ -38,6 +38,7 @@ struct me_layout_options {
 	uint8_t line_log2;     /* keep runs in lines of this size; 0: no padding */
 	bool huge_pages;       /* the new code can be backed by pages of 2 MiB */
 	bool slots; /* calls of PLT stubs go through the slots; layout itself does not ask */
+	bool saves; /* registers are saved later in hot copies; layout itself does not ask */
 	bool inline_leaves; /* small functions replace calls of them; layout itself does not ask */
 	unsigned int nr_threads; /* as mp_parallel_for() takes it; the plan does not depend on it */
 };

@@ -116,6 +116,8 @@ static int finish_plan(struct me_job *job, struct mp_err *err)
 
 	if (!rc)
 		rc = me_job_use_slots(job, err);
+	if (!rc)
+		rc = me_job_move_saves(job, err);
 	return rc ? rc : me_job_redirect(job, err);
 }
 

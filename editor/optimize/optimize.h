@@ -103,6 +103,8 @@ struct me_optimize_options {
 	/* With @layout.inline_leaves: calls are replaced at random, in all zones, whatever the profile. */
 	bool stress_inline;
 	uint64_t stress_inline_seed;
+	bool stress_saves; /* for tests: saves move at random */
+	uint64_t stress_saves_seed;
 	struct me_counting counting;
 	struct me_words skip, only;   /* functions by name: not moved; the only ones moved */
 	struct me_words adjust_words; /* FUNCTION:HOW, as me_adjust_parse() reads it */

@@ -85,7 +85,7 @@ static int cut_plan(struct me_plan *plan, const uint32_t *first)
 	return 0;
 }
 
-/* The counts that are printed beside places. Parts run as often as their block did. */
+/* Counts follow: what is decided next needs them. Parts run as often as their block did. */
 static int cut_counts(struct me_job *job, const uint32_t *first, uint32_t nr_old,
 		      uint32_t nr_old_edges)
 {
@@ -126,7 +126,7 @@ int me_job_cut_blocks(struct me_job *job, uint64_t *cuts, uint32_t nr_cuts, stru
 	if (rc)
 		return rc;
 	rc = cut_plan(&job->plan, first);
-	if (!rc && job->options->print && job->counts.block)
+	if (!rc && job->counts.block)
 		rc = cut_counts(job, first, nr_old, nr_old_edges);
 	for (uint32_t s = 0; s < job->added.nr_stubs; s++)
 		if (job->added.stubs[s].arrivals == ME_STUB_EDGE)

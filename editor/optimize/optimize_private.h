@@ -89,6 +89,8 @@ int me_job_inline_leaves(struct me_job *job, struct mp_err *err);
 /* Leads calls and jumps to PLT stubs through the stubs' slots in copies. Cuts blocks for that, so
  * the indexes of blocks change. */
 int me_job_use_slots(struct me_job *job, struct mp_err *err);
+/* Lets hot copies save registers only where these are needed. Cuts blocks for that. */
+int me_job_move_saves(struct me_job *job, struct mp_err *err);
 
 /* Marks functions without unwind information as left alone. */
 void me_job_leave_bare(struct me_job *job);

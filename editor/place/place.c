@@ -12,6 +12,7 @@
 #include "editor/evidence/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/place_private.h"
+#include "editor/place/saves_code.h"
 #include "editor/place/stub_code.h"
 
 enum {
@@ -67,7 +68,13 @@ static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placeme
 		return false;
 	if (placement->copies[copy + 1].apart)
 		return false;
-	if (placement->nr_stubs)
+	/* A second copy that has the same registers in the stack, too. */
+	if (placement->copies[copy].unsaved && placement->unsaved_copy[block] != MP_NONE &&
+	    placement->copies[copy + 1].unsaved && !placement->copies[copy].saves &&
+	    !placement->copies[copy + 1].saves && placement->copies[copy + 1].block == block)
+		return true;
+	if (placement->nr_stubs || placement->copies[copy].unsaved ||
+	    placement->copies[copy + 1].unsaved)
 		return me_place_arrival(cfg, placement, &placement->copies[copy], block) ==
 		       copy + 1;
 	return placement->copies[copy + 1].block == block;
@@ -133,6 +140,12 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	}
 	if (copy->apart) {
 		shape_inlined(placement, copy, planned->inlined - 1U);
+		return;
+	}
+	if (copy->saves || copy->steps) {
+		copy->body_size = me_saves_code_size(me_place_unsaved(placement, copy));
+		copy->falls = next_is(cfg, placement, index, copy->saves ? block->vaddr : end);
+		copy->jump = !copy->falls;
 		return;
 	}
 	switch (block->term) {
@@ -354,6 +367,12 @@ static bool allocate(const struct mp_cfg *cfg, const struct me_plan *plan,
 {
 	out->copies = calloc(plan->nr_blocks + 1, sizeof(*out->copies));
 	out->target_from_outside = out->target_from_inside = out->copy_of_block = new_index(cfg);
+	if (plan->nr_unsaved) {
+		out->unsaved_copy = new_index(cfg);
+		out->saves_before = new_index(cfg);
+		if (!out->unsaved_copy || !out->saves_before)
+			return false;
+	}
 	if (added->nr_stubs) {
 		out->target_from_inside = new_index(cfg);
 		out->copy_of_block = new_index(cfg);
@@ -386,6 +405,18 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 			out->of_version[planned->version][planned->block] = i;
 		else if (!planned->clone && !planned->stub)
 			out->target_from_outside[planned->block] = i;
+	}
+	for (uint32_t i = 0; i < plan->nr_unsaved; i++) {
+		const struct me_unsaved *u = &plan->unsaved[i];
+		struct me_copy *copy = &out->copies[u->planned];
+		uint32_t block = plan->blocks[u->planned].block;
+		uint32_t *to = u->saves ? &out->saves_before[block] : &out->unsaved_copy[block];
+
+		copy->unsaved = true;
+		copy->saves = u->saves;
+		copy->steps = u->steps;
+		if (*to == MP_NONE)
+			*to = u->planned;
 	}
 	if (!added->nr_stubs)
 		return;
@@ -487,6 +518,8 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 				     .stubs = added->stubs,
 				     .nr_stubs = added->nr_stubs,
 				     .leaves = plan->leaves,
+				     .unsaved = plan->unsaved,
+				     .nr_unsaved = plan->nr_unsaved,
 				     .counters = added->counters};
 	if (!allocate(cfg, plan, added, out) || !find_divided(plan, out)) {
 		me_placement_fini(out);
@@ -536,6 +569,9 @@ void me_placement_fini(struct me_placement *placement)
 	free(placement->edge_stubs);
 	free(placement->followers);
 	free(placement->divided);
+	free(placement->unsaved_copy);
+	free(placement->saves_before);
+	placement->unsaved_copy = placement->saves_before = NULL;
 	placement->copies = NULL;
 	placement->target_from_outside = placement->target_from_inside = placement->copy_of_block =
 		NULL;

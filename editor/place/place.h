@@ -45,6 +45,9 @@ struct me_copy {
 	bool inlined : 1;   /* as in the plan; the instructions precede @jump */
 	bool new_line : 1;  /* as in the plan */
 	bool apart : 1;	    /* as in the plan: it has nothing but inlined instructions */
+	bool unsaved : 1;   /* it has an entry in me_placement.unsaved */
+	bool saves : 1;	    /* as there: no copy */
+	bool steps : 1;	    /* as there: one instruction */
 	uint8_t version;    /* enum me_version */
 	union {
 		uint32_t branch_to; /* target of the branch; MP_NONE: old code */
@@ -92,6 +95,13 @@ struct me_placement {
 	const struct me_stub *stubs; /* those of the instrumentation */
 	uint32_t nr_stubs;
 	const struct me_leaf *leaves; /* as in the plan */
+	const struct me_unsaved *unsaved; /* as in the plan, but for copies */
+	uint32_t nr_unsaved;
+	/*
+	 * cfg block -> index in @copies, or MP_NONE: the copy where registers are not saved; the code that saves them before
+	 * the block. NULL: there are none.
+	 */
+	uint32_t *unsaved_copy, *saves_before;
 	struct me_divided *divided;   /* ascending, by both */
 	uint32_t nr_divided;
 	struct me_stub_places places;	     /* addresses that stubs name */
@@ -136,6 +146,9 @@ uint64_t me_place_jump(const struct mp_cfg *cfg, const struct me_placement *plac
  * 0: there is no rest.
  */
 int64_t me_place_apart(const struct me_placement *placement, const struct me_copy *copy);
+/* Return: what is not saved in @copy; NULL: all that the original saves is saved. */
+const struct me_unsaved *me_place_unsaved(const struct me_placement *placement,
+					  const struct me_copy *copy);
 /* Return: the address in the original that this branch, or jump, would lead to. */
 uint64_t me_copy_branch_target(const struct mp_cfg *cfg, const struct me_copy *copy);
 uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *copy);

@@ -24,11 +24,50 @@ static uint32_t arrival_in_version(const struct me_placement *placement, const s
 	return to;
 }
 
+static int compare_planned(const void *key, const void *entry)
+{
+	const uint32_t *at = key;
+	const struct me_unsaved *u = entry;
+
+	return *at < u->planned ? -1 : *at > u->planned;
+}
+
+const struct me_unsaved *me_place_unsaved(const struct me_placement *placement,
+					  const struct me_copy *copy)
+{
+	uint32_t at = (uint32_t)(copy - placement->copies);
+
+	if (!copy->unsaved)
+		return NULL;
+	return bsearch(&at, placement->unsaved, placement->nr_unsaved, sizeof(*placement->unsaved),
+		       compare_planned);
+}
+
+/*
+ * Where @copy leads on its way to @block if registers may not be saved there: to a copy in the same state, or to code
+ * that saves them. Return: MP_NONE: what goes for other copies goes for this one.
+ */
+static uint32_t arrival_unsaved(const struct me_placement *placement, const struct me_copy *copy,
+				uint32_t block)
+{
+	if (copy->saves)
+		return MP_NONE;
+	if (placement->unsaved_copy[block] != MP_NONE)
+		return placement->unsaved_copy[block];
+	return me_place_unsaved(placement, copy)->behind ? placement->saves_before[block] : MP_NONE;
+}
+
 uint32_t me_place_arrival(const struct mp_cfg *cfg, const struct me_placement *placement,
 			  const struct me_copy *copy, uint32_t block)
 {
 	struct me_edge_stub key = {copy->block, block, 0}, *found;
 
+	if (copy->unsaved && cfg->blocks[copy->block].func == cfg->blocks[block].func) {
+		uint32_t to = arrival_unsaved(placement, copy, block);
+
+		if (to != MP_NONE)
+			return to;
+	}
 	if (copy->version != ME_VERSION_NEW &&
 	    cfg->blocks[copy->block].func == cfg->blocks[block].func)
 		return arrival_in_version(placement, copy, block);
@@ -81,7 +120,7 @@ uint64_t me_copy_jump_target(const struct mp_cfg *cfg, const struct me_copy *cop
 {
 	const struct mp_block *block = &cfg->blocks[copy->block];
 
-	if (copy->stub)
+	if (copy->stub || copy->saves)
 		return block->vaddr;
 	/* The jump goes where the conditional branch does not. */
 	if (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL ||

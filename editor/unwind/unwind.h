@@ -59,6 +59,13 @@ struct me_placed {
 	uint8_t call_off;
 	/* No copy: all of the code belongs to what replaces the call at the block's end. */
 	bool apart;
+	/*
+	 * Registers, by their bits in unwind rows, that hold the caller's values at the start and at the end of the copy,
+	 * where the original has saved them.
+	 */
+	uint16_t unsaved, unsaved_behind;
+	/* One instruction of so many bytes replaces those of the block; what follows has the row behind the block. 0: none. */
+	uint8_t step_size;
 	const struct me_placed_frame *frame; /* NULL: what replaces the call has the call's row */
 };
 
@@ -98,11 +105,20 @@ struct me_stack_rows;
 
 /* Return: NULL: there are none, or they are not understood; or out of memory. Ownership: me_stack_rows_free(). */
 struct me_stack_rows *me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func);
+/* The same for the part of @func that holds its entry; other parts, with FDEs of their own, have no rows then. */
+struct me_stack_rows *me_stack_rows_of_entry(const struct mp_cfg *cfg, uint32_t func);
+/* The same for the code of one FDE, with or without an exception table. */
+struct me_stack_rows *me_stack_rows_of_fde(const struct mp_elf *elf, const struct mp_fde *fde);
 /*
  * Return: by how many bytes the stack pointer is lower at @vaddr than at the function's entry; -1: the row there does
  * not find the CFA by the stack pointer.
  */
 int64_t me_stack_rows_depth(const struct me_stack_rows *rows, uint64_t vaddr);
+/*
+ * Return: how many bytes below the CFA @reg, a number in unwind rows, is saved at @vaddr; 0: it still has the caller's
+ * value; -1: the row says something else.
+ */
+int64_t me_stack_rows_saved(const struct me_stack_rows *rows, uint64_t vaddr, int reg);
 void me_stack_rows_free(struct me_stack_rows *rows);
 /*
  * me_unwind_composes - is there a row for each instruction of @func in place of the call at @call, in @block, and no

@@ -75,22 +75,44 @@ static int64_t offset_from_stack(const struct mp_cfi_rules *rules, const struct 
 	return cfa->kind == MP_CFI_OFFSET && cfa->reg == STACK_POINTER ? cfa->off : -1;
 }
 
-struct me_stack_rows *me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func)
+struct me_stack_rows *me_stack_rows_of_fde(const struct mp_elf *elf, const struct mp_fde *fde)
 {
-	const struct mp_func *f = &cfg->funcs[func];
-	const struct mp_fde *fde = me_fde_of_block(cfg->elf, &cfg->blocks[f->first_block], NULL);
 	struct me_stack_rows *rows = calloc(1, sizeof(*rows));
 
 	if (!rows || mp_cfi_rules_init(&rows->rules)) {
 		free(rows);
 		return NULL;
 	}
-	if (!fde || fde->start != f->vaddr ||
-	    me_source_load(&rows->source, cfg->elf, &rows->rules, fde) || rows->source.fde.lsda) {
+	if (me_source_load(&rows->source, elf, &rows->rules, fde)) {
 		me_stack_rows_free(rows);
 		return NULL;
 	}
 	return rows;
+}
+
+static struct me_stack_rows *rows_of_block(const struct mp_cfg *cfg, uint32_t func, uint32_t block)
+{
+	const struct mp_fde *fde =
+		block == MP_NONE ? NULL : me_fde_of_block(cfg->elf, &cfg->blocks[block], NULL);
+	struct me_stack_rows *rows = fde && fde->start == cfg->funcs[func].vaddr
+					     ? me_stack_rows_of_fde(cfg->elf, fde)
+					     : NULL;
+
+	if (rows && rows->source.fde.lsda) {
+		me_stack_rows_free(rows);
+		return NULL;
+	}
+	return rows;
+}
+
+struct me_stack_rows *me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func)
+{
+	return rows_of_block(cfg, func, cfg->funcs[func].first_block);
+}
+
+struct me_stack_rows *me_stack_rows_of_entry(const struct mp_cfg *cfg, uint32_t func)
+{
+	return rows_of_block(cfg, func, mp_cfg_block_starting(cfg, cfg->funcs[func].vaddr));
 }
 
 int64_t me_stack_rows_depth(const struct me_stack_rows *rows, uint64_t vaddr)
@@ -103,6 +125,23 @@ int64_t me_stack_rows_depth(const struct me_stack_rows *rows, uint64_t vaddr)
 		return -1;
 	cfa = offset_from_stack(&rows->rules, &table->lines[mp_cfi_line_at(table, off)].row);
 	return cfa < SLOT ? -1 : cfa - SLOT;
+}
+
+int64_t me_stack_rows_saved(const struct me_stack_rows *rows, uint64_t vaddr, int reg)
+{
+	uint64_t off = vaddr - rows->source.fde.start;
+	const struct mp_cfi_table *table = &rows->source.table;
+	const struct mp_cfi_rule *rule;
+
+	if (off >= rows->source.fde.size)
+		return -1;
+	rule = &rows->rules.rules[table->lines[mp_cfi_line_at(table, off)].row.regs[reg]];
+	switch (rule->kind) {
+	case MP_CFI_UNSPECIFIED:
+	case MP_CFI_SAME: return 0;
+	case MP_CFI_OFFSET: return rule->off < 0 ? -rule->off : -1;
+	default: return -1;
+	}
 }
 
 void me_stack_rows_free(struct me_stack_rows *rows)

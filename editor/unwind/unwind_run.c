@@ -32,13 +32,16 @@ struct builder {
 	struct mp_cfi_row row;	   /* at @row_off of the current run */
 	struct mp_cfi_row lowered; /* of the call in the current stub */
 	uint64_t row_off;
+	uint16_t unsaved; /* registers that have no rule in the rows of the current copy */
 	struct mp_err *err;
 };
 
 /* Bytes of the block that the copy begins with. */
 static uint64_t body_of(const struct me_placed *placed, const struct mp_block *block)
 {
-	return placed->left_out || placed->apart ? 0 : block->size - block->term_len;
+	return placed->left_out || placed->apart || placed->step_size
+		       ? 0
+		       : block->size - block->term_len;
 }
 
 static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
@@ -165,15 +168,20 @@ static struct me_source *source_of(struct builder *b, const struct mp_block *blo
 }
 
 static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie,
-		    const struct mp_cfi_row *row)
+		    const struct mp_cfi_row *original)
 {
 	struct me_bytes *out = &b->out->programs;
+	struct mp_cfi_row row = *original;
 
-	if (!memcmp(&b->row, row, sizeof(*row)))
+	/* Rule 0 is "unspecified": the register's value is the caller's. */
+	for (int reg = 0; b->unsaved >> reg; reg++)
+		if (b->unsaved >> reg & 1)
+			row.regs[reg] = 0;
+	if (!memcmp(&b->row, &row, sizeof(row)))
 		return;
 	me_cfi_put_advance(out, off - b->row_off);
-	me_cfi_put_change(out, b->rules, cie, &b->row, row);
-	b->row = *row;
+	me_cfi_put_change(out, b->rules, cie, &b->row, &row);
+	b->row = row;
 	b->row_off = off;
 }
 
@@ -251,6 +259,7 @@ static int put_rows(struct builder *b, const struct me_run *run, const struct me
 	uint32_t line = mp_cfi_line_at(table, off);
 	int rc = 0;
 
+	b->unsaved = placed->unsaved;
 	if (!placed->new_size && !placed->padding)
 		return 0;
 	if (placed->apart) {
@@ -271,6 +280,13 @@ static int put_rows(struct builder *b, const struct me_run *run, const struct me
 	}
 	if (placed->stub)
 		return 0;
+	if (placed->step_size) {
+		b->unsaved = placed->unsaved_behind;
+		if (placed->new_size + placed->padding > placed->step_size)
+			put_row(b, new_off + placed->step_size, &source->cie,
+				&table->lines[mp_cfi_line_at(table, off + block->size)].row);
+		return 0;
+	}
 	if (placed->frame) {
 		/* Without @raised, an instruction that lowers the stack pointer stands where the call did. */
 		for (; line + 1 < table->nr &&

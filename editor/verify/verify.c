@@ -175,6 +175,7 @@ static void marks_fini(struct vf_marks *marks)
 	free(marks->common);
 	free(marks->pointer_now);
 	free(marks->below);
+	free(marks->kept);
 }
 
 static void vf_fini(struct vf *vf)
@@ -200,6 +201,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->by_old);
 	free(vf->next_copy);
 	free(vf->inlined);
+	free(vf->early);
 	free(vf->cuts);
 	free(vf->section_now);
 	free(vf->refs.list);
@@ -225,6 +227,7 @@ static int check(struct vf *vf)
 	} steps[] = {
 		{.read = find_spans},	     {.read = vf_read_headers},
 		{.read = vf_read_start},     {.read = vf_read_paths},
+		{.read = vf_read_old_unwind},
 		{.read = vf_index_pieces},   {.read = vf_read_audit},
 		{.read = vf_scan},	     {.check = vf_check_gs},
 		{.read = vf_read_registers}, {.read = vf_find_markers},

@@ -37,6 +37,7 @@ struct me_verify_report {
 	uint64_t nr_via_slot; /* calls and jumps of copies that go through a PLT stub's slot */
 	uint64_t nr_inlined;  /* calls of copies that were replaced by the called function's code */
 	uint64_t nr_left_out; /* runs of instructions for code markers that a copy lacks */
+	uint64_t nr_steps;    /* runs of saves, or restores, of registers that copies step over */
 	/* Functions that were refused for such registers: the first ME_MAX_UNPROVED of them. */
 	struct me_unproved unproved[ME_MAX_UNPROVED];
 	uint32_t nr_unproved;

@@ -37,6 +37,27 @@ static bool was_jump(const struct vf *vf, uint64_t at)
 	return a && *a == 0xe9 && vf_bits_get(&vf->grid, at);
 }
 
+/*
+ * Is a patch of @p that ends at @end still within the function, and do all instructions that it overwrites run on
+ * to the next? check_patch() checks that no other way leads to one of them.
+ */
+static bool runs_on(const struct vf *vf, const struct mp_map_piece *p, const struct vf_fde *fde,
+		    uint64_t end)
+{
+	const uint8_t *b = mp_elf_bytes(vf->o, p->old_vaddr, end - p->old_vaddr);
+	uint64_t at = p->old_vaddr;
+	struct vf_insn insn;
+
+	if (!b || end > fde->start + fde->size)
+		return false;
+	for (; at < p->old_vaddr + p->old_size; at += insn.len)
+		if (!vf_bits_get(&vf->grid, at) ||
+		    !vf_decode(b + (at - p->old_vaddr), end - at, at, &insn) ||
+		    (insn.kind != VF_OTHER && insn.kind != VF_CALL && insn.kind != VF_ICALL))
+			return false;
+	return at < end;
+}
+
 /* @at: address of the jump in @p's original. */
 static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 		       uint64_t *next)
@@ -46,7 +67,7 @@ static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64
 
 	if (!fde || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)))
 		return vf_refuse(vf, at, "a patch in a function that is not understood");
-	if (end > p->old_vaddr + p->old_size &&
+	if (end > p->old_vaddr + p->old_size && !runs_on(vf, p, fde, end) &&
 	    (p->old_vaddr != fde->start || !vf_patch_may_reach(vf, fde, at, end)))
 		return vf_refuse(vf, at, "a patch reaches beyond its block");
 	if (vf->old_eh.cies[fde->cie].signal)

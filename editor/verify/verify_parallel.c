@@ -35,12 +35,13 @@ static void result_add(struct vf_result *sum, const struct vf_result *more)
 	to->nr_via_slot += from->nr_via_slot;
 	to->nr_inlined += from->nr_inlined;
 	to->nr_left_out += from->nr_left_out;
+	to->nr_steps += from->nr_steps;
 	sum->nr_eh_refs += more->nr_eh_refs;
 	sum->nr_abs_changed += more->nr_abs_changed;
 }
 
 /* result_add() must add up every count. */
-_Static_assert(offsetof(struct me_verify_report, unproved) == 11 * sizeof(uint64_t) &&
+_Static_assert(offsetof(struct me_verify_report, unproved) == 12 * sizeof(uint64_t) &&
 		       offsetof(struct vf_result, table) ==
 			       sizeof(struct me_verify_report) + 2 * sizeof(uint64_t),
 	       "result_add() lacks one");

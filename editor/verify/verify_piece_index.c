@@ -53,6 +53,12 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
 	return lo;
 }
 
+/* Does piece @i expect registers that are not saved? Then it is no copy to which other code may lead. */
+static bool expects_unsaved(const struct vf *vf, uint32_t i)
+{
+	return vf->early[i].before || vf->early[i].kind == VF_EARLY_CODE;
+}
+
 /* A block may have several copies and stubs before them. An empty copy shares its address with
  * the next one. */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
@@ -67,7 +73,8 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 		return false;
 	for (uint32_t i = vf_first_piece(vf, now);
 	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].old_vaddr == old && !vf->inlined[i].behind)
+		if (pieces[i].old_vaddr == old && !vf->inlined[i].behind &&
+		    !expects_unsaved(vf, i))
 			return true;
 	return false;
 }
@@ -88,12 +95,13 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 		return vf_refuse(vf, p->new_vaddr,
 				 "the map's copies overlap or lie outside .morph.text");
 	*prev_new = p->new_vaddr + p->new_size;
-	if (!p->old_size && vf_has_stubs(vf) && vf_is_text(vf, p->old_vaddr))
+	if (!p->old_size && vf_is_text(vf, p->old_vaddr) &&
+	    (vf_has_stubs(vf) || vf_early_of(vf, p)->kind == VF_EARLY_CODE))
 		return 0; /* a stub */
 	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
 	    p->old_size > vf->text_end - p->old_vaddr)
 		return vf_refuse(vf, p->old_vaddr, "the map names an original outside the text");
-	if (vf_is_inlined(vf, p))
+	if (vf_is_inlined(vf, p) || vf_is_early(vf, p))
 		return 0;
 	if (vf_bits_get(&vf->piece_start, p->old_vaddr))
 		vf_bits_set(&vf->cloned, p->old_vaddr);
@@ -129,14 +137,18 @@ int vf_index_pieces(struct vf *vf)
 	vf->piece_rank = malloc(words * sizeof(*vf->piece_rank));
 	vf->by_old = malloc(nr * sizeof(*vf->by_old));
 	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
+	vf->marks->kept = calloc((size_t)vf->old_eh.nr_fdes + 1, 1);
 	vf->marks->common = calloc(nr, sizeof(*vf->marks->common));
 	vf->marks->pointer_now = calloc(nr, sizeof(*vf->marks->pointer_now));
-	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->marks->common ||
+	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->marks->common || !vf->marks->kept ||
 	    !vf->marks->pointer_now)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < nr && !vf_has_stubs(vf); i++)
-		vf->waits = !vf->map->pieces[i].old_size;
-	ret = vf_find_inlined(vf);
+	ret = vf_find_early(vf);
+	for (uint32_t i = 0; !ret && i < nr && !vf_has_stubs(vf); i++)
+		vf->waits = !vf->map->pieces[i].old_size &&
+			    vf->early[i].kind != VF_EARLY_CODE;
+	if (!ret)
+		ret = vf_find_inlined(vf);
 	for (uint32_t i = 0; i < nr && !ret; i++)
 		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
 	if (ret)
@@ -148,12 +160,12 @@ int vf_index_pieces(struct vf *vf)
 	vf->nr_by_old = rank;
 	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
 	for (uint32_t i = 0; i < nr; i++)
-		if (vf->map->pieces[i].old_size && !vf->inlined[i].behind)
+		if (vf->map->pieces[i].old_size && !vf->inlined[i].behind && !vf->early[i].before)
 			index_piece(vf, i);
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
-		if (p->old_size && !vf->inlined[i].behind &&
+		if (p->old_size && !vf->inlined[i].behind && !vf->early[i].before &&
 		    vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
 			return vf_refuse(vf, p->old_vaddr,
 					 "two copies of this code have different lengths");

@@ -137,6 +137,8 @@ static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
 {
 	if (now == VF_NOWHERE)
 		return false;
+	if (vf_early_of(x->vf, x->p)->behind && x->p->old_size)
+		return !x->inside && vf_early_leads_to(x->vf, x->p, old, now);
 	return x->inside ? vf_is_part(x->vf, x->p, old, now) : vf_same_place(x->vf, old, now);
 }
 
@@ -381,6 +383,8 @@ static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
 	struct vf_insn insn = {0};
 	int ret = vf_check_callee(vf, p);
 
+	if (vf_has_early(vf, p) || vf_has_early(vf, vf_inlined_caller(vf, p)))
+		return vf_refuse(vf, p->new_vaddr, "a call was replaced where registers are not saved");
 	while (!ret && x.k < p->old_size) {
 		uint64_t at = p->old_vaddr + x.k;
 
@@ -401,6 +405,42 @@ static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
 	if (ret)
 		return ret;
 	return insn.kind == VF_STOP ? check_inlined_return(&x) : check_leave(&x, &insn);
+}
+
+/* One instruction stands for those of the original, which save or restore registers. */
+static int check_step(const struct vf *vf, const struct mp_map_piece *p)
+{
+	struct pair x = {.vf = vf, .p = p, .new = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size)};
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	struct vf_save_step step;
+
+	if (!fde || p->old_vaddr + p->old_size > fde->start + fde->size ||
+	    fde->flags & VF_FDE_BAD || !vf_bits_get(&vf->grid, p->old_vaddr) ||
+	    !mp_elf_is_readonly(vf->o, p->old_vaddr) || !x.new ||
+	    !vf_read_step(vf, p, &step))
+		return vf_refuse(vf, p->old_vaddr, "saves were moved that are not understood");
+	x.k = step.new_size;
+	return check_rest(&x, p->old_vaddr + p->old_size);
+}
+
+/* Moves that save registers, and then the way on to the block. verify_unwind_saves.c knows their places. */
+static int check_code(const struct vf *vf, const struct mp_map_piece *p)
+{
+	struct pair x = {.vf = vf, .p = p, .new = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size)};
+	int64_t disp;
+	int reg;
+
+	for (uint32_t len; x.new; x.k += len) {
+		len = vf_read_save(x.new + x.k, p->new_size - x.k, &reg, &disp);
+		if (!len)
+			return check_rest(&x, p->old_vaddr);
+	}
+	return vf_refuse(vf, p->new_vaddr, "the map names bytes outside the file");
+}
+
+static int check_early(const struct vf *vf, const struct mp_map_piece *p)
+{
+	return vf_early_of(vf, p)->kind == VF_EARLY_STEP ? check_step(vf, p) : check_code(vf, p);
 }
 
 /* Between copies only int3 and nops are allowed. */
@@ -425,7 +465,8 @@ static int check_text_relocs(const struct vf *vf)
 
 		for (uint64_t k = at; k < at + 8; k++)
 			if (vf_is_text(vf, k) &&
-			    (vf_piece_holding(vf, k) || vf_inlined_holds(vf, k)))
+			    (vf_piece_holding(vf, k) || vf_inlined_holds(vf, k) ||
+			     vf_early_holds(vf, k)))
 				return vf_refuse(vf, at, "the loader relocates moved code");
 	}
 	return 0;
@@ -450,7 +491,8 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 
 		ret = check_padding(vf, at, pieces[i].new_vaddr);
 		if (!ret)
-			ret = vf->inlined[i].behind ? check_inlined(vf, &pieces[i])
+			ret = vf->early[i].kind	      ? check_early(vf, &pieces[i])
+			      : vf->inlined[i].behind ? check_inlined(vf, &pieces[i])
 			      : pieces[i].old_size  ? check_piece(vf, &pieces[i])
 						    : vf_check_stub(vf, &pieces[i]);
 	}

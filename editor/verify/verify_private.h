@@ -174,6 +174,7 @@ struct vf_marks {
 	uint32_t *common;
 	uint64_t *pointer_now; /* per piece, with counters: the address of the function that starts
 				* there; 0: not seen yet */
+	uint8_t *kept; /* per FDE of the original, and for code without one: registers to give back */
 	uint8_t *below; /* per FDE of the original: verify_inline.c's answers; 0: not asked yet */
 };
 
@@ -256,6 +257,7 @@ struct vf {
 	uint32_t nr_by_old;
 	uint32_t *next_copy;	    /* per piece: another copy of the same block, or VF_NONE */
 	struct vf_inlined *inlined; /* per piece */
+	struct vf_early *early;	    /* per piece */
 
 	uint64_t *cuts; /* old text: function starts that nothing reaches over */
 	uint32_t nr_cuts;
@@ -463,6 +465,7 @@ struct vf_file_range vf_build_id(const struct mp_elf *elf);
  * unwind data; all other differences. */
 int vf_read_headers(struct vf *vf);
 int vf_index_pieces(struct vf *vf);
+int vf_read_old_unwind(struct vf *vf);
 int vf_scan(struct vf *vf);
 /* verify_gap.c: set in @target those places of @maybe_target that must be believed. */
 int vf_mark_gap_targets(struct vf *vf);
@@ -562,3 +565,4 @@ int vf_check_pointers(const struct vf *vf);
 
 #endif
 #include "editor/verify/verify_inline_private.h"
+#include "editor/verify/verify_saves_private.h"

@@ -499,13 +499,16 @@ static int init_bits(struct vf *vf)
 	return ret;
 }
 
+int vf_read_old_unwind(struct vf *vf)
+{
+	return vf_eh_read(vf, vf->o, false, &vf->old_eh);
+}
+
 int vf_scan(struct vf *vf)
 {
 	struct vf_bits anchors = {0};
-	int ret = vf_eh_read(vf, vf->o, false, &vf->old_eh);
+	int ret = init_bits(vf);
 
-	if (!ret)
-		ret = init_bits(vf);
 	if (!ret)
 		ret = find_anchors(vf, &anchors);
 	if (ret)

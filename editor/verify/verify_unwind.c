@@ -411,6 +411,8 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 		ret = check_bases(x, ca);
 	if (ret)
 		return ret;
+	if (vf_has_early(vf, p))
+		return vf_compare_early(x, p);
 	if (!p->old_size)
 		return compare_stub(x, p);
 	if (of != p)
@@ -537,5 +539,5 @@ int vf_check_unwind(const struct vf *vf)
 		ret = vf_check_lsdas(vf);
 	if (!ret)
 		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
-	return ret;
+	return ret ? ret : vf_check_kept(vf);
 }

@@ -27,5 +27,7 @@ int vf_check_unreached(struct vf_unwinding *x, const struct mp_map_piece *p);
 int vf_compare_range(struct vf_unwinding *x, uint64_t old, uint64_t at, uint64_t end);
 /* verify_unwind_inlined.c: compare rows and call sites of a part of code that replaces a call. */
 int vf_compare_inlined(struct vf_unwinding *x, const struct mp_map_piece *p);
+/* verify_unwind_saves.c: check a piece before, in or behind which registers are not saved. */
+int vf_compare_early(struct vf_unwinding *x, const struct mp_map_piece *p);
 
 #endif
