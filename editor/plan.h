@@ -51,6 +51,7 @@ struct me_unsaved {
 	uint8_t before, behind; /* such registers at the start and at the end of the copy */
 	bool saves; /* no copy: code that saves @before, and goes on to a copy of the block, or the block, where all are saved */
 	bool steps; /* the copy is one instruction that adds @adjust to the stack pointer */
+	bool second; /* one more such copy: only the block before it falls into it */
 	int32_t adjust;
 	int32_t at[ME_NR_CALLEE_SAVED]; /* if @saves: places of the registers, from the stack pointer on */
 };

@@ -191,7 +191,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_AUDITED:
 		cli->options.audited_db = arg;
 		/* The audited version kept its calls, so no audit tested what replaces them. */
-		cli->options.layout.slots = cli->options.layout.inline_leaves = false;
+		cli->options.layout.slots = cli->options.layout.inline_leaves =
+			cli->options.layout.saves = false;
 		return 0;
 	case KEY_PROGRAM: a->program = arg; return 0;
 	case KEY_PRINT: read_print(state, a, arg); return 0;

@@ -24,7 +24,16 @@ struct maker {
 	struct me_unsaved *unsaved;
 	uint32_t nr_unsaved, cap_unsaved;
 	uint8_t *warm_done; /* per entry of @moved: its warm additions are planned */
+	uint8_t *becomes;   /* per block of the old plan: enum becomes */
+	uint8_t *reached;   /* per cfg block: control comes to its early copy */
 	bool failed;	    /* out of memory */
+};
+
+/* What a planned block becomes. */
+enum becomes {
+	SAVED, /* a copy that saves all that the original does */
+	EARLY,
+	LEFT_OUT,
 };
 
 static const struct me_moved_saves *moved_in(const struct maker *m, uint32_t block)
@@ -37,10 +46,18 @@ static const struct me_moved_saves *moved_in(const struct maker *m, uint32_t blo
 /* Return: the early block that holds cfg block @block; NULL: it is not early. */
 static const struct me_early_block *early_at(const struct me_moved_saves *moved, uint64_t vaddr)
 {
-	for (uint32_t i = 0; moved && i < moved->nr_early; i++)
-		if (vaddr >= moved->early[i].vaddr && vaddr < moved->early[i].end)
-			return &moved->early[i];
-	return NULL;
+	uint32_t lo = 0, hi = moved ? moved->nr_early : 0;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (moved->early[mid].end <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return moved && lo < moved->nr_early && moved->early[lo].vaddr <= vaddr ? &moved->early[lo]
+										 : NULL;
 }
 
 static const struct me_step *step_at(const struct me_moved_saves *moved, uint64_t vaddr)
@@ -94,6 +111,7 @@ static void put_early(struct maker *m, const struct me_moved_saves *moved,
 	};
 	struct me_plan_block copy = *planned;
 
+	unsaved.second = planned->clone;
 	if (step) {
 		unsaved.steps = true;
 		unsaved.adjust = step->adjust;
@@ -122,7 +140,8 @@ static void put_saved_copies(struct maker *m, const struct me_moved_saves *moved
 				.why = ME_WHY_FLOW,
 			};
 
-			if (unsaved_at(moved, early, cfg->blocks[b].vaddr))
+			/* If nothing reaches an early copy, the saved one is in its place. */
+			if (unsaved_at(moved, early, cfg->blocks[b].vaddr) && m->reached[b])
 				put(m, &copy);
 		}
 	}
@@ -146,6 +165,8 @@ static void put_warm(struct maker *m, uint32_t index)
 			.clone = true,
 		};
 
+		if (!m->reached[code.block])
+			continue;
 		/* The CFA is a return address above the stack pointer's value at the entry. */
 		for (int k = 0; k < ME_NR_CALLEE_SAVED; k++)
 			unsaved.at[k] = late->depth + 8 - moved->place[k];
@@ -176,28 +197,146 @@ static void put_warm_before(struct maker *m, uint32_t *next, uint32_t func, cons
 			put_warm(m, *next);
 }
 
+static const struct me_early_block *early_of(const struct maker *m, uint32_t i)
+{
+	uint32_t block = m->job->plan.blocks[i].block;
+
+	return early_at(moved_in(m, block), m->job->cfg->blocks[block].vaddr);
+}
+
 /*
- * Plans the blocks of one function from @i on. A second copy into which the block before falls has the same
- * registers saved as that block; else it is left out, with those that it falls into. Return: behind the last.
+ * Decides what each planned block becomes. A second copy into which the block before falls has the same registers
+ * saved as that block; else it is left out, with those that it falls into.
  */
+static void decide(struct maker *m)
+{
+	const struct me_plan *plan = &m->job->plan;
+	enum becomes before = SAVED;
+
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		const struct me_plan_block *planned = &plan->blocks[i];
+		const struct me_early_block *early = early_of(m, i);
+		enum becomes *at = &before;
+
+		if (begins_group(m, i))
+			before = SAVED;
+		if (!planned->clone)
+			*at = !early			       ? SAVED
+			      : m->reached[planned->block]     ? EARLY
+			      : early->saved == ME_SAVED_NONE ? LEFT_OUT
+							       : SAVED;
+		else if (before == EARLY && !early)
+			*at = LEFT_OUT;
+		m->becomes[i] = (uint8_t)*at;
+	}
+}
+
+/* For find_reached(). */
+struct ways {
+	uint32_t *early;   /* per cfg block: the planned block that is its early copy, but a second one; MP_NONE */
+	uint8_t *seen;	   /* per planned block */
+	uint8_t *reached;  /* per cfg block: early copies lead to it, other than by running on into a second copy */
+	uint32_t *todo, nr; /* planned blocks */
+};
+
+static void visit(struct ways *w, uint32_t i)
+{
+	if (i != MP_NONE && !w->seen[i]) {
+		w->seen[i] = 1;
+		w->todo[w->nr++] = i;
+	}
+}
+
+/* Follows the ways out of an early copy. */
+static void follow(const struct maker *m, struct ways *w, uint32_t i)
+{
+	const struct mp_cfg *cfg = m->job->cfg;
+	const struct me_plan_block *planned = m->job->plan.blocks;
+	const struct mp_block *block = &cfg->blocks[planned[i].block];
+	const struct me_moved_saves *moved = moved_in(m, planned[i].block);
+	uint64_t end = block->vaddr + block->size;
+	bool unsaved = unsaved_at(moved, early_of(m, i), end) != 0;
+	bool own = i + 1 < m->job->plan.nr_blocks && planned[i + 1].clone &&
+		   m->becomes[i + 1] == EARLY && !begins_group(m, i + 1);
+
+	for (uint32_t e = 0; e < block->nr_edges; e++) {
+		uint32_t to = cfg->edges[block->first_edge + e].to;
+
+		/* A branch may lead there as well. */
+		if (own && planned[i + 1].block == to) {
+			visit(w, i + 1);
+			own = false;
+			continue;
+		}
+		visit(w, w->early[to]);
+		if (unsaved || early_at(moved, cfg->blocks[to].vaddr))
+			w->reached[to] = 1;
+	}
+}
+
+/* Follows all ways from the entries. */
+static void find_reached(const struct maker *m, struct ways *w)
+{
+	const struct mp_cfg *cfg = m->job->cfg;
+	const struct me_plan *plan = &m->job->plan;
+
+	memset(w->early, 0xff, cfg->nr_blocks * sizeof(*w->early));
+	memset(w->seen, 0, plan->nr_blocks);
+	memset(w->reached, 0, cfg->nr_blocks);
+	for (uint32_t i = 0; i < plan->nr_blocks; i++)
+		if (m->becomes[i] == EARLY && !plan->blocks[i].clone)
+			w->early[plan->blocks[i].block] = i;
+	for (uint32_t i = 0; i < m->moved->nr; i++) {
+		uint32_t entry = mp_cfg_block_starting(cfg, cfg->funcs[m->moved->list[i].func].vaddr);
+
+		w->reached[entry] = 1;
+		visit(w, w->early[entry]);
+	}
+	while (w->nr)
+		follow(m, w, w->todo[--w->nr]);
+}
+
+/* Decides until the early copies are those that are reached. Return: false: out of memory. */
+static bool decide_all(struct maker *m)
+{
+	size_t nr = m->job->cfg->nr_blocks, nr_planned = m->job->plan.nr_blocks;
+	struct ways w = {
+		.early = malloc((nr + 1) * sizeof(*w.early)),
+		.seen = malloc(nr_planned + 1),
+		.reached = malloc(nr + 1),
+		.todo = malloc((nr_planned + 1) * sizeof(*w.todo)),
+	};
+	bool ok = w.early && w.seen && w.reached && w.todo, more = true;
+
+	memset(m->reached, 1, nr);
+	while (ok && more) {
+		decide(m);
+		find_reached(m, &w);
+		more = false;
+		for (size_t b = 0; b < nr; b++) {
+			more |= m->reached[b] && !w.reached[b];
+			m->reached[b] &= w.reached[b];
+		}
+	}
+	free(w.early);
+	free(w.seen);
+	free(w.reached);
+	free(w.todo);
+	return ok;
+}
+
+/* Plans the blocks of one function from @i on. Return: behind the last. */
 static uint32_t put_group(struct maker *m, uint32_t i)
 {
 	const struct me_plan *plan = &m->job->plan;
-	bool early_before = false, left_out = false;
 
 	do {
 		const struct me_plan_block *planned = &plan->blocks[i];
-		const struct me_moved_saves *moved = moved_in(m, planned->block);
-		const struct me_early_block *early = early_at(
-			moved, m->job->cfg->blocks[planned->block].vaddr);
 
-		left_out = planned->clone && (left_out || (early_before && !early));
-		if (!left_out && early && (!planned->clone || early_before))
-			put_early(m, moved, early, planned);
-		else if (!left_out)
+		if (m->becomes[i] == EARLY)
+			put_early(m, moved_in(m, planned->block), early_of(m, i), planned);
+		else if (m->becomes[i] == SAVED)
 			put(m, planned);
-		if (!planned->clone || left_out)
-			early_before = early && !left_out;
 		i++;
 	} while (i < plan->nr_blocks && !begins_group(m, i));
 	return i;
@@ -240,14 +379,18 @@ static int make_plan(struct me_job *job, const struct me_moved_saves_list *moved
 		.moved = moved,
 		.of_func = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*m.of_func)),
 		.warm_done = calloc((size_t)moved->nr + 1, 1),
+		.becomes = calloc((size_t)job->plan.nr_blocks + 1, 1),
+		.reached = calloc((size_t)job->cfg->nr_blocks + 1, 1),
 	};
-	bool ok = m.of_func && m.warm_done;
+	bool ok = m.of_func && m.warm_done && m.becomes && m.reached;
 
 	for (uint32_t i = 0; ok && i < moved->nr; i++)
 		m.of_func[moved->list[i].func] = i + 1;
-	ok = ok && make(&m);
+	ok = ok && decide_all(&m) && make(&m);
 	free(m.of_func);
 	free(m.warm_done);
+	free(m.becomes);
+	free(m.reached);
 	if (!ok) {
 		free(m.blocks);
 		free(m.unsaved);

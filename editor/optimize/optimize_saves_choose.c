@@ -80,6 +80,10 @@ static bool chooser_init(struct chooser *c, const struct me_job *job)
 		    p->version == ME_VERSION_NEW && (p->zone == ME_ZONE_HOT || is_stress(c)))
 			c->usable[p->block] = 1;
 	}
+	/* No copy of an early block has code in place of a call. */
+	for (uint32_t i = 0; i < job->plan.nr_blocks; i++)
+		if (job->plan.blocks[i].inlined || job->plan.blocks[i].left_out)
+			c->usable[job->plan.blocks[i].block] = 0;
 	for (uint32_t b = 0; job->counts.block && b < cfg->nr_blocks; b++)
 		c->nr_insns += job->counts.block[b] * cfg->blocks[b].nr_insns;
 	return true;

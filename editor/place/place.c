@@ -69,8 +69,7 @@ static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placeme
 	if (placement->copies[copy + 1].apart)
 		return false;
 	/* A second copy that has the same registers in the stack, too. */
-	if (placement->copies[copy].unsaved && placement->unsaved_copy[block] != MP_NONE &&
-	    placement->copies[copy + 1].unsaved && !placement->copies[copy].saves &&
+	if (placement->copies[copy].unsaved && placement->copies[copy + 1].unsaved && !placement->copies[copy].saves &&
 	    !placement->copies[copy + 1].saves && placement->copies[copy + 1].block == block)
 		return true;
 	if (placement->nr_stubs || placement->copies[copy].unsaved ||
@@ -415,7 +414,7 @@ static void index_copies(const struct mp_cfg *cfg, const struct me_plan *plan,
 		copy->unsaved = true;
 		copy->saves = u->saves;
 		copy->steps = u->steps;
-		if (*to == MP_NONE)
+		if (!u->second)
 			*to = u->planned;
 	}
 	if (!added->nr_stubs)

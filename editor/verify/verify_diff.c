@@ -91,6 +91,10 @@ static bool starts_with_endbr64(const struct vf *vf, uint64_t vaddr)
 	return p && !memcmp(p, endbr64, sizeof(endbr64));
 }
 
+enum {
+	ENDBR64 = 4, /* bytes */
+};
+
 static bool is_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t at)
 {
 	const uint8_t *b = mp_elf_bytes(vf->n, at, VF_PATCH_LEN);
@@ -244,6 +248,10 @@ static int check_code(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_map_piece *p = vf_piece_holding(vf, vaddr);
 
+	/* A patch behind an endbr64 that is a piece of its own */
+	if (p && p->old_vaddr == vaddr && vf_piece_from(vf, vaddr - ENDBR64) &&
+	    starts_with_endbr64(vf, vaddr - ENDBR64))
+		p = vf_piece_from(vf, vaddr - ENDBR64);
 	/* A program that writes code there may also read the old bytes. */
 	if (!mp_elf_is_readonly(vf->o, vaddr))
 		return vf_refuse(vf, vaddr, "code in writable memory changed");
