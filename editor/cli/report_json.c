@@ -69,7 +69,7 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 			 "pointers", (json_int_t)e->patches.nr_pointers, "functions_redirected",
 			 (json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks,
 			 "hot_blocks", (json_int_t)r->nr_hot_blocks, "bytes",
@@ -80,7 +80,8 @@ static json_t *json_code(const struct me_optimize_report *r)
 			 (json_int_t)e->patches.nr_patches, "retargeted",
 			 (json_int_t)e->patches.nr_retargeted, "table_entries",
 			 (json_int_t)e->patches.nr_table_entries, "via_slot",
-			 (json_int_t)e->nr_via_slot, "inlined", (json_int_t)e->nr_inlined);
+			 (json_int_t)e->nr_via_slot, "inlined", (json_int_t)e->nr_inlined,
+			 "saves_passed", (json_int_t)e->nr_steps);
 }
 
 static json_t *json_counting(const struct me_optimize_options *options,
@@ -218,12 +219,12 @@ static void json_prediction(json_t *root, const struct me_prediction *p)
 
 static json_t *json_layout(const struct me_layout_options *layout, enum mp_order functions)
 {
-	return json_pack("{s:s, s:s, s:i, s:b, s:b, s:b}", "block_order",
+	return json_pack("{s:s, s:s, s:i, s:b, s:b, s:b, s:b}", "block_order",
 			 me_order_name(layout->block_order), "function_order",
 			 mp_order_name(functions), "fetch_line",
 			 layout->line_log2 ? 1 << layout->line_log2 : 0, "huge_pages",
 			 layout->huge_pages, "slots", layout->slots, "inline",
-			 layout->inline_leaves);
+			 layout->inline_leaves, "saves", layout->saves);
 }
 
 static json_t *json_stale(const struct me_stale_report *stale)
@@ -250,10 +251,11 @@ static json_t *json_stale(const struct me_stale_report *stale)
 
 json_t *me_report_json_verified(const struct me_verify_report *v)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks",
 			 (json_int_t)v->nr_pieces, "instructions", (json_int_t)v->nr_insns,
 			 "via_slot", (json_int_t)v->nr_via_slot, "inlined",
-			 (json_int_t)v->nr_inlined, "patches", (json_int_t)v->nr_patches,
+			 (json_int_t)v->nr_inlined, "saves_passed",
+			 (json_int_t)v->nr_steps, "patches", (json_int_t)v->nr_patches,
 			 "retargeted", (json_int_t)v->nr_retargeted, "table_entries",
 			 (json_int_t)v->nr_table_entries, "unwind_rows",
 			 (json_int_t)v->nr_unwind_rows, "landing_pads",
@@ -328,6 +330,9 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 	if (options->stress_inline)
 		json_object_set_new(root, "stress_inline_seed",
 				    json_integer((json_int_t)options->stress_inline_seed));
+	if (options->stress_saves)
+		json_object_set_new(root, "stress_saves_seed",
+				    json_integer((json_int_t)options->stress_saves_seed));
 	if (options->adjust_words.nr || options->nr_adjusts || options->audited_db)
 		json_object_set_new(root, "adjusted", me_report_json_adjusted(r));
 	if (options->audited_db)

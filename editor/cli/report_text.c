@@ -183,6 +183,11 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 			" calls replaced by the called function's code; backtraces lack its "
 			"frame\n",
 			e->nr_inlined);
+	if (e->nr_steps)
+		fprintf(out,
+			"  saves      %" PRIu64
+			" runs of saves or restores of registers are passed over\n",
+			e->nr_steps);
 	fprintf(out,
 		"  old code   %" PRIu32 " patches, %" PRIu64
 		" calls and branches led to copies, %" PRIu64 " table entries\n",
@@ -473,6 +478,9 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 	if (options->stress_inline)
 		fprintf(out, "  inlining   for tests, with seed %" PRIu64 "\n",
 			options->stress_inline_seed);
+	if (options->stress_saves)
+		fprintf(out, "  saves      for tests, with seed %" PRIu64 "\n",
+			options->stress_saves_seed);
 	if (r->has_prediction)
 		text_prediction(out, r);
 	if (r->inference.nr_gave_up)

@@ -36,6 +36,7 @@ enum pair_kind {
 	PAIR_CALLS,
 	PAIR_INLINED, /* not instrumented: small functions replace calls */
 	PAIR_DIVIDED, /* the same at random, in pieces of which some lie apart */
+	PAIR_SAVES,   /* copies save registers later, at random */
 };
 
 /*
@@ -69,7 +70,9 @@ static inline void pair_make_adjusted(struct pair *p, const char *command, uint6
 	options.stress_inline = kind == PAIR_DIVIDED;
 	options.stress_inline_seed = seed;
 	options.counting.path = "/nowhere/counts";
-	options.stress = seed != 0 && kind != PAIR_DIVIDED;
+	options.stress_saves = kind == PAIR_SAVES;
+	options.stress_saves_seed = seed;
+	options.stress = seed != 0 && kind != PAIR_DIVIDED && kind != PAIR_SAVES;
 	options.stress_seed = seed;
 	ck_assert_int_eq(me_words_add(&options.adjust_words, adjust, &err), 0);
 	rc = me_optimize(&options, &report, &err);

@@ -92,7 +92,7 @@ runs stock.fast "a stock file"
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
 for o in --output --skip --only --dry-run --db --report --min-samples --since --layout --print --print-format \
-	--estimator --exact-profile --list-patches --all --stress-layout --stress-inline --threads --in-place; do
+	--estimator --exact-profile --list-patches --all --stress-layout --stress-inline --stress-saves --threads --in-place; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
 		fail "the manual page does not know $o"
@@ -108,7 +108,7 @@ ends 2 "--exact-profile with --all" --all --exact-profile --dry-run prog
 ends 2 "--exact-profile with --stress-layout" --stress-layout=1 --exact-profile --dry-run prog
 ends 2 "an unknown option" --all --dry-run --fast prog
 for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --stress-layout=x \
-	--stress-layout=9223372036854775808 --stress-inline=x --stress-inline=9223372036854775808 \
+	--stress-layout=9223372036854775808 --stress-inline=x --stress-inline=9223372036854775808 --stress-saves=x \
 	--layout=blocks=best --layout=functions=c3 --layout=line=48 --layout=blocks --layout=no-tails=1 \
 	--layout= --layout=ph --layout=blocks=ph, --print= --print=all --print=cfg: --print-format=svg \
 	--estimator=guess; do
@@ -242,7 +242,7 @@ ends 0 "a profile, json" --db db --report=json prog -o prog.fast
 jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 0
 	and .functions.moved >= 2 and .layout.block_order == "ph" and .layout.fetch_line == 64' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
 for o in --layout=blocks=original --layout=functions=original --estimator=scaled \
-	--exact-profile --layout=no-tails --layout=no-slots,no-inline --layout=huge-pages --layout=line=0 --layout=line=32 \
+	--exact-profile --layout=no-tails --layout=no-slots,no-inline --layout=no-saves --layout=huge-pages --layout=line=0 --layout=line=32 \
 	--layout=blocks=exttsp,functions=original --layout=functions=cds --layout=blocks=ph,functions=ph,line=64 \
 	--layout=functions=auto \
 	--estimator=poisson --since=1 --min-samples=3000; do
