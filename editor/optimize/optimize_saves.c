@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "editor/base/grow.h"
+#include "editor/evidence/leaf.h"
 #include "editor/optimize/optimize_saves_private.h"
 
 /* The new plan, while it is made. */
@@ -204,6 +205,14 @@ static const struct me_early_block *early_of(const struct maker *m, uint32_t i)
 	return early_at(moved_in(m, block), m->job->cfg->blocks[block].vaddr);
 }
 
+/* Does a part of the code in place of the call at the end of planned block @i lie apart? */
+static bool is_divided(const struct me_plan *plan, uint32_t i)
+{
+	const struct me_plan_block *planned = &plan->blocks[i];
+
+	return planned->inlined && !planned->apart && plan->leaves[planned->inlined - 1].apart_size;
+}
+
 /*
  * Decides what each planned block becomes. A second copy into which the block before falls has the same registers
  * saved as that block; else it is left out, with those that it falls into.
@@ -212,12 +221,20 @@ static void decide(struct maker *m)
 {
 	const struct me_plan *plan = &m->job->plan;
 	enum becomes before = SAVED;
+	uint32_t near = 0;
 
 	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
 		const struct me_plan_block *planned = &plan->blocks[i];
 		const struct me_early_block *early = early_of(m, i);
 		enum becomes *at = &before;
 
+		/* What lies apart is in the order of what it belongs to. */
+		if (planned->apart) {
+			while (!is_divided(plan, near))
+				near++;
+			m->becomes[i] = m->becomes[near++];
+			continue;
+		}
 		if (begins_group(m, i))
 			before = SAVED;
 		if (!planned->clone)
