@@ -47,7 +47,7 @@ struct me_leaf;
  * caller's values. Bit i of a set is the register me_callee_saved[i] (evidence/saves.h).
  */
 struct me_unsaved {
-	uint32_t planned;	 /* index of the block in the plan */
+	uint32_t planned;	/* index of the block in the plan */
 	uint8_t before, behind; /* such registers at the start and at the end of the copy */
 	bool saves; /* no copy: code that saves @before, and goes on to a copy of the block, or the block, where all are saved */
 	bool steps; /* the copy is one instruction that adds @adjust to the stack pointer */
@@ -81,7 +81,7 @@ struct me_plan_block {
 	/* Only that part of a called function's instructions that lies apart from the block's copy. */
 	uint8_t apart;
 	uint32_t unsaved; /* 1 + index in the plan's unsaved; 0: all that the original saves is saved */
-	float heat; /* how often the block is executed, if a run or a loop begins here */
+	float heat;	  /* how often the block is executed, if a run or a loop begins here */
 };
 
 /* Size of a cache line, for @new_line. */

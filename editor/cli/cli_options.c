@@ -159,7 +159,7 @@ static void stress_inline(struct argp_state *state, struct me_optimize_options *
 
 static void stress_saves(struct argp_state *state, struct me_optimize_options *o, const char *arg)
 {
-	o->layout.saves = o->stress_saves = true;
+	o->stress_saves = true;
 	o->stress_saves_seed = read_seed(state, "--stress-saves", arg);
 }
 

@@ -69,19 +69,17 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-			 "pointers", (json_int_t)e->patches.nr_pointers, "functions_redirected",
-			 (json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks,
-			 "hot_blocks", (json_int_t)r->nr_hot_blocks, "bytes",
-			 (json_int_t)e->text_bytes, "hot_bytes", (json_int_t)e->hot_bytes,
-			 "branches_inverted", (json_int_t)e->nr_inverted, "jumps_dropped",
-			 (json_int_t)e->nr_jumps_dropped, "jumps_added",
-			 (json_int_t)e->nr_jumps_added, "patches",
-			 (json_int_t)e->patches.nr_patches, "retargeted",
-			 (json_int_t)e->patches.nr_retargeted, "table_entries",
-			 (json_int_t)e->patches.nr_table_entries, "via_slot",
-			 (json_int_t)e->nr_via_slot, "inlined", (json_int_t)e->nr_inlined,
-			 "saves_passed", (json_int_t)e->nr_steps);
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"pointers", (json_int_t)e->patches.nr_pointers, "functions_redirected",
+		(json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks, "hot_blocks",
+		(json_int_t)r->nr_hot_blocks, "bytes", (json_int_t)e->text_bytes, "hot_bytes",
+		(json_int_t)e->hot_bytes, "branches_inverted", (json_int_t)e->nr_inverted,
+		"jumps_dropped", (json_int_t)e->nr_jumps_dropped, "jumps_added",
+		(json_int_t)e->nr_jumps_added, "patches", (json_int_t)e->patches.nr_patches,
+		"retargeted", (json_int_t)e->patches.nr_retargeted, "table_entries",
+		(json_int_t)e->patches.nr_table_entries, "via_slot", (json_int_t)e->nr_via_slot,
+		"inlined", (json_int_t)e->nr_inlined, "saves_passed", (json_int_t)e->nr_steps);
 }
 
 static json_t *json_counting(const struct me_optimize_options *options,
@@ -254,9 +252,9 @@ json_t *me_report_json_verified(const struct me_verify_report *v)
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "blocks",
 			 (json_int_t)v->nr_pieces, "instructions", (json_int_t)v->nr_insns,
 			 "via_slot", (json_int_t)v->nr_via_slot, "inlined",
-			 (json_int_t)v->nr_inlined, "saves_passed",
-			 (json_int_t)v->nr_steps, "patches", (json_int_t)v->nr_patches,
-			 "retargeted", (json_int_t)v->nr_retargeted, "table_entries",
+			 (json_int_t)v->nr_inlined, "saves_passed", (json_int_t)v->nr_steps,
+			 "patches", (json_int_t)v->nr_patches, "retargeted",
+			 (json_int_t)v->nr_retargeted, "table_entries",
 			 (json_int_t)v->nr_table_entries, "unwind_rows",
 			 (json_int_t)v->nr_unwind_rows, "landing_pads",
 			 (json_int_t)v->nr_landing_pads);

@@ -68,8 +68,7 @@ int me_moves_init(struct me_moves *out, const struct mp_cfg *cfg,
 		struct me_move *m = &out->by_old[out->nr];
 
 		/* An omitted jump left an empty copy; stubs and what lies apart have no old code. */
-		if (!copy->new_size || !block->size || copy->stub || copy->apart ||
-		    copy->saves)
+		if (!copy->new_size || !block->size || copy->stub || copy->apart || copy->saves)
 			continue;
 		*m = (struct me_move){
 			.old_vaddr = block->vaddr,

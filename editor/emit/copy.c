@@ -276,9 +276,9 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 		     : copy->saves || copy->steps
 			     ? me_saves_code_write(me_place_unsaved(placement, copy), out)
 			     : write_code(cfg, placement, redirects,
-					     &(struct code){cfg->blocks[copy->block].vaddr,
-							    copy->body_size, copy->new_vaddr},
-					     out);
+					  &(struct code){cfg->blocks[copy->block].vaddr,
+							 copy->body_size, copy->new_vaddr},
+					  out);
 		if (!rc)
 			rc = write_end(cfg, placement, redirects, copy, out);
 		if (rc)

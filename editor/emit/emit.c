@@ -202,10 +202,9 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 		uint32_t first;
 
 		if (!copy->apart)
-			map.pieces[map.nr_pieces++] =
-				(struct mp_map_piece){copy->new_vaddr, copy->new_size,
-						      copy->stub || copy->saves ? 0 : block->size,
-						      block->vaddr};
+			map.pieces[map.nr_pieces++] = (struct mp_map_piece){
+				copy->new_vaddr, copy->new_size,
+				copy->stub || copy->saves ? 0 : block->size, block->vaddr};
 		first = map.nr_pieces;
 		if (copy->inlined) {
 			add_parts(&e->placement.leaves[copy->leaf], copy, &map);

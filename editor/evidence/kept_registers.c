@@ -100,7 +100,7 @@ static uint8_t ask(struct me_kept_registers *k, uint64_t target, uint8_t set)
 		return 0;
 	if (fde == MP_NONE)
 		return set;
-	set &= (uint8_t)~(k->kept[fde] | k->seen[fde]);
+	set &= (uint8_t) ~(k->kept[fde] | k->seen[fde]);
 	if (!set)
 		return 0;
 	if (!me_grow(&k->list, &k->cap, k->nr + 1, sizeof(*k->list)))

@@ -18,8 +18,8 @@ enum { /* bytes */
 	DEPTH_MAX = 1 << 16,
 };
 
-const struct me_callee_saved me_callee_saved[ME_NR_CALLEE_SAVED] = {
-	{3, 3}, {6, 5}, {12, 12}, {13, 13}, {14, 14}, {15, 15}};
+const struct me_callee_saved me_callee_saved[ME_NR_CALLEE_SAVED] = {{3, 3},   {6, 5},	{12, 12},
+								    {13, 13}, {14, 14}, {15, 15}};
 
 uint16_t me_callee_saved_rows(uint8_t set)
 {
@@ -138,8 +138,8 @@ static bool read_effect(const struct me_save_decoded *d, struct me_save_insn *in
 	return moves_stack_pointer(d, &insn->raises) || !writes_stack_pointer(d);
 }
 
-#define STATUS                                                                         \
-	(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | \
+#define STATUS                                                                                     \
+	(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF |               \
 	 ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF)
 
 /* Does an instruction that replaces all flags, or a call or return, follow before any reads one? */
@@ -237,9 +237,8 @@ static bool add_insn(struct me_save_facts *facts, const struct me_save_insn *ins
 /* Is the way by which control leaves the block understood, with nothing in the stack where it leaves the function? */
 static bool leaves_plainly(const struct mp_cfg *cfg, const struct mp_block *block, int32_t depth)
 {
-	const uint8_t *last =
-		mp_elf_bytes(cfg->elf, block->vaddr + block->size - block->term_len,
-			     block->term_len);
+	const uint8_t *last = mp_elf_bytes(cfg->elf, block->vaddr + block->size - block->term_len,
+					   block->term_len);
 
 	switch (block->term) {
 	case MP_TERM_FALL:
@@ -262,8 +261,7 @@ static bool read_block(struct reader *r, uint32_t block_index, struct me_save_bl
 	int64_t depth = me_stack_rows_depth(r->rows, block->vaddr);
 	struct me_save_decoded d;
 
-	*out = (struct me_save_block){.depth_in = (int32_t)depth,
-				      .first_insn = r->facts->nr_insns};
+	*out = (struct me_save_block){.depth_in = (int32_t)depth, .first_insn = r->facts->nr_insns};
 	if (!bytes || depth < 0 || depth > DEPTH_MAX)
 		return true;
 	out->plain = true;
@@ -305,13 +303,12 @@ static bool read_block(struct reader *r, uint32_t block_index, struct me_save_bl
 			out->plain = false;
 			break;
 		}
-		if (insn.saves < 0 && insn.restores < 0 && (!insn.raises || push || writes ||
-							     d.z.mnemonic == ZYDIS_MNEMONIC_POP))
+		if (insn.saves < 0 && insn.restores < 0 &&
+		    (!insn.raises || push || writes || d.z.mnemonic == ZYDIS_MNEMONIC_POP))
 			continue;
-		insn.flags_used = insn.saves < 0 && insn.restores < 0 &&
-				  d.z.mnemonic != ZYDIS_MNEMONIC_LEA &&
-				  !flags_are_dead(bytes + off + insn.len,
-						  block->size - off - insn.len);
+		insn.flags_used =
+			insn.saves < 0 && insn.restores < 0 && d.z.mnemonic != ZYDIS_MNEMONIC_LEA &&
+			!flags_are_dead(bytes + off + insn.len, block->size - off - insn.len);
 		if (!add_insn(r->facts, &insn))
 			return false;
 	}

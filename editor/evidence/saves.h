@@ -36,15 +36,16 @@ struct me_save_insn {
 };
 
 struct me_save_block {
-	bool plain;	 /* all instructions are understood, and so is the way to the next block */
-	uint8_t writes;	 /* registers that it changes, but by restoring them */
+	bool plain;	/* all instructions are understood, and so is the way to the next block */
+	uint8_t writes; /* registers that it changes, but by restoring them */
 	uint8_t saves, restores;
-	int32_t depth_in, depth_out; /* bytes by which the stack pointer is lower than at the entry */
+	int32_t depth_in,
+		depth_out; /* bytes by which the stack pointer is lower than at the entry */
 	uint32_t first_insn, nr_insns; /* in me_save_facts.insns */
 };
 
 struct me_save_facts {
-	uint8_t saved; /* registers that may stay unsaved */
+	uint8_t saved;			   /* registers that may stay unsaved */
 	int32_t place[ME_NR_CALLEE_SAVED]; /* bytes below the CFA; 0: not saved */
 	struct me_save_block *blocks;	   /* of the function */
 	struct me_save_insn *insns;

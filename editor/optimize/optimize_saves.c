@@ -58,7 +58,7 @@ static const struct me_early_block *early_at(const struct me_moved_saves *moved,
 			hi = mid;
 	}
 	return moved && lo < moved->nr_early && moved->early[lo].vaddr <= vaddr ? &moved->early[lo]
-										 : NULL;
+										: NULL;
 }
 
 static const struct me_step *step_at(const struct me_moved_saves *moved, uint64_t vaddr)
@@ -238,10 +238,10 @@ static void decide(struct maker *m)
 		if (begins_group(m, i))
 			before = SAVED;
 		if (!planned->clone)
-			*at = !early			       ? SAVED
-			      : m->reached[planned->block]     ? EARLY
+			*at = !early			      ? SAVED
+			      : m->reached[planned->block]    ? EARLY
 			      : early->saved == ME_SAVED_NONE ? LEFT_OUT
-							       : SAVED;
+							      : SAVED;
 		else if (before == EARLY && !early)
 			*at = LEFT_OUT;
 		m->becomes[i] = (uint8_t)*at;
@@ -250,9 +250,9 @@ static void decide(struct maker *m)
 
 /* For find_reached(). */
 struct ways {
-	uint32_t *early;   /* per cfg block: the planned block that is its early copy, but a second one; MP_NONE */
-	uint8_t *seen;	   /* per planned block */
-	uint8_t *reached;  /* per cfg block: early copies lead to it, other than by running on into a second copy */
+	uint32_t *early; /* per cfg block: the planned block that is its early copy, but a second one; MP_NONE */
+	uint8_t *seen; /* per planned block */
+	uint8_t *reached; /* per cfg block: early copies lead to it, other than by running on into a second copy */
 	uint32_t *todo, nr; /* planned blocks */
 };
 
@@ -304,7 +304,8 @@ static void find_reached(const struct maker *m, struct ways *w)
 		if (m->becomes[i] == EARLY && !plan->blocks[i].clone)
 			w->early[plan->blocks[i].block] = i;
 	for (uint32_t i = 0; i < m->moved->nr; i++) {
-		uint32_t entry = mp_cfg_block_starting(cfg, cfg->funcs[m->moved->list[i].func].vaddr);
+		uint32_t entry =
+			mp_cfg_block_starting(cfg, cfg->funcs[m->moved->list[i].func].vaddr);
 
 		w->reached[entry] = 1;
 		visit(w, w->early[entry]);

@@ -128,15 +128,14 @@ static bool may_be_early(const struct chooser *c, uint32_t b, uint8_t set)
 	const struct mp_block *block = block_of(c, b);
 	const struct me_save_block *facts = &c->facts.blocks[b];
 	const unsigned int others = MP_BLOCK_LANDING_PAD | MP_BLOCK_TABLE_TARGET |
-				    MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY |
-				    MP_BLOCK_NAMED | MP_BLOCK_STAYS | MP_BLOCK_COLD_PART;
+				    MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY | MP_BLOCK_NAMED |
+				    MP_BLOCK_STAYS | MP_BLOCK_COLD_PART;
 
 	if (block->flags & MP_BLOCK_ENTRY)
 		return c->usable[func_of(c)->first_block + b] && facts->plain &&
 		       !(facts->writes & set);
 	return c->usable[func_of(c)->first_block + b] && facts->plain && !(facts->writes & set) &&
-	       !(block->flags & others) &&
-	       !(is_stress(c) && dice(c, ~block->vaddr, 4) == 0);
+	       !(block->flags & others) && !(is_stress(c) && dice(c, ~block->vaddr, 4) == 0);
 }
 
 /* What block @b does with registers of @set. Return: false: it saves or restores one out of turn. */
@@ -356,8 +355,7 @@ static uint8_t saved_copy(const struct chooser *c, uint32_t b)
 	if (is_stress(c))
 		return dice(c, block_of(c, b)->vaddr + 1, 2) ? ME_SAVED_HOT : ME_SAVED_WARM;
 	return c->region.saved[b] > SAVED_IS_HOT *
-						 c->job->counts.block[func_of(c)->first_block +
-								      c->entry]
+					    c->job->counts.block[func_of(c)->first_block + c->entry]
 		       ? ME_SAVED_HOT
 		       : ME_SAVED_WARM;
 }
@@ -450,8 +448,7 @@ static bool is_worth_a_look(const struct chooser *c, uint32_t entry)
 	if (entry == MP_NONE || !c->usable[entry] ||
 	    (a && a[c->job->cfg->blocks[entry].func].kinds))
 		return false;
-	return is_stress(c) || c->job->counts.block[entry] * 2 *
-						       (ME_NR_CALLEE_SAVED + 1) >=
+	return is_stress(c) || c->job->counts.block[entry] * 2 * (ME_NR_CALLEE_SAVED + 1) >=
 				       GAIN_SHARE * c->nr_insns;
 }
 

@@ -10,7 +10,7 @@
 struct me_early_block {
 	uint64_t vaddr, end;
 	uint8_t before; /* registers that the original has saved at its start, and the copy has not */
-	uint8_t saved;	/* how its other copy, where they are saved, is wanted: enum me_saved_copy */
+	uint8_t saved; /* how its other copy, where they are saved, is wanted: enum me_saved_copy */
 };
 
 enum me_saved_copy {
@@ -36,7 +36,7 @@ struct me_late_block {
 /* What changes in one function. */
 struct me_moved_saves {
 	uint32_t func;
-	uint8_t set; /* registers */
+	uint8_t set;			   /* registers */
 	int32_t place[ME_NR_CALLEE_SAVED]; /* bytes below the CFA */
 	struct me_early_block *early;	   /* ascending */
 	struct me_step *steps;		   /* ascending */

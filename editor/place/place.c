@@ -69,8 +69,9 @@ static bool next_is(const struct mp_cfg *cfg, const struct me_placement *placeme
 	if (placement->copies[copy + 1].apart)
 		return false;
 	/* A second copy that has the same registers in the stack, too. */
-	if (placement->copies[copy].unsaved && placement->copies[copy + 1].unsaved && !placement->copies[copy].saves &&
-	    !placement->copies[copy + 1].saves && placement->copies[copy + 1].block == block)
+	if (placement->copies[copy].unsaved && placement->copies[copy + 1].unsaved &&
+	    !placement->copies[copy].saves && !placement->copies[copy + 1].saves &&
+	    placement->copies[copy + 1].block == block)
 		return true;
 	if (placement->nr_stubs || placement->copies[copy].unsaved ||
 	    placement->copies[copy + 1].unsaved)

@@ -94,7 +94,7 @@ struct me_placement {
 	uint32_t nr_edge_stubs;
 	const struct me_stub *stubs; /* those of the instrumentation */
 	uint32_t nr_stubs;
-	const struct me_leaf *leaves; /* as in the plan */
+	const struct me_leaf *leaves;	  /* as in the plan */
 	const struct me_unsaved *unsaved; /* as in the plan, but for copies */
 	uint32_t nr_unsaved;
 	/*
@@ -102,7 +102,7 @@ struct me_placement {
 	 * the block. NULL: there are none.
 	 */
 	uint32_t *unsaved_copy, *saves_before;
-	struct me_divided *divided;   /* ascending, by both */
+	struct me_divided *divided; /* ascending, by both */
 	uint32_t nr_divided;
 	struct me_stub_places places;	     /* addresses that stubs name */
 	uint8_t counters;		     /* enum me_counters */

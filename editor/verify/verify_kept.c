@@ -20,8 +20,8 @@ static bool jumps_on(const struct vf *vf, uint64_t at)
 	if (b && !memcmp(b, landing, sizeof(landing)))
 		at += sizeof(landing);
 	b = mp_elf_bytes(vf->o, at, 7);
-	return b && ((b[0] == 0xff && b[1] == 0x25) ||
-		     (b[0] == 0xf2 && b[1] == 0xff && b[2] == 0x25));
+	return b &&
+	       ((b[0] == 0xff && b[1] == 0x25) || (b[0] == 0xf2 && b[1] == 0xff && b[2] == 0x25));
 }
 
 void vf_ask_kept(const struct vf *vf, uint64_t target, uint8_t set)
@@ -40,7 +40,7 @@ static uint8_t open_at(const struct vf_rows *rows, uint64_t at, uint8_t set)
 
 	for (int i = 0; row && i < VF_NR_SAVED; i++)
 		if (row->reg[vf_saved_row(i)].kind == VF_RULE_OFFSET)
-			set &= (uint8_t)~(1u << i);
+			set &= (uint8_t) ~(1u << i);
 	return set;
 }
 
@@ -65,9 +65,11 @@ static int check_fde(const struct vf *vf, const struct vf_fde *fde, uint8_t set)
 		}
 		open = open_at(&rows, at, set);
 		if (vf_saved_writes(&f) & open)
-			ret = vf_refuse(vf, at,
-					"changes a register that the caller of a copy has not saved");
-		else if (open && (insn.kind == VF_CALL || insn.kind == VF_JMP || insn.kind == VF_JCC) &&
+			ret = vf_refuse(
+				vf, at,
+				"changes a register that the caller of a copy has not saved");
+		else if (open &&
+			 (insn.kind == VF_CALL || insn.kind == VF_JMP || insn.kind == VF_JCC) &&
 			 (insn.target < fde->start || insn.target >= end))
 			vf_ask_kept(vf, insn.target, open);
 	}

@@ -73,8 +73,7 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 		return false;
 	for (uint32_t i = vf_first_piece(vf, now);
 	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].old_vaddr == old && !vf->inlined[i].behind &&
-		    !expects_unsaved(vf, i))
+		if (pieces[i].old_vaddr == old && !vf->inlined[i].behind && !expects_unsaved(vf, i))
 			return true;
 	return false;
 }
@@ -140,13 +139,12 @@ int vf_index_pieces(struct vf *vf)
 	vf->marks->kept = calloc((size_t)vf->old_eh.nr_fdes + 1, 1);
 	vf->marks->common = calloc(nr, sizeof(*vf->marks->common));
 	vf->marks->pointer_now = calloc(nr, sizeof(*vf->marks->pointer_now));
-	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->marks->common || !vf->marks->kept ||
-	    !vf->marks->pointer_now)
+	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->marks->common ||
+	    !vf->marks->kept || !vf->marks->pointer_now)
 		return -ENOMEM;
 	ret = vf_find_early(vf);
 	for (uint32_t i = 0; !ret && i < nr && !vf_has_stubs(vf); i++)
-		vf->waits = !vf->map->pieces[i].old_size &&
-			    vf->early[i].kind != VF_EARLY_CODE;
+		vf->waits = !vf->map->pieces[i].old_size && vf->early[i].kind != VF_EARLY_CODE;
 	if (!ret)
 		ret = vf_find_inlined(vf);
 	for (uint32_t i = 0; i < nr && !ret; i++)

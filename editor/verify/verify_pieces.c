@@ -384,7 +384,8 @@ static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
 	int ret = vf_check_callee(vf, p);
 
 	if (vf_has_early(vf, p) || vf_has_early(vf, vf_inlined_caller(vf, p)))
-		return vf_refuse(vf, p->new_vaddr, "a call was replaced where registers are not saved");
+		return vf_refuse(vf, p->new_vaddr,
+				 "a call was replaced where registers are not saved");
 	while (!ret && x.k < p->old_size) {
 		uint64_t at = p->old_vaddr + x.k;
 
@@ -416,8 +417,7 @@ static int check_step(const struct vf *vf, const struct mp_map_piece *p)
 
 	if (!fde || p->old_vaddr + p->old_size > fde->start + fde->size ||
 	    fde->flags & VF_FDE_BAD || !vf_bits_get(&vf->grid, p->old_vaddr) ||
-	    !mp_elf_is_readonly(vf->o, p->old_vaddr) || !x.new ||
-	    !vf_read_step(vf, p, &step))
+	    !mp_elf_is_readonly(vf->o, p->old_vaddr) || !x.new || !vf_read_step(vf, p, &step))
 		return vf_refuse(vf, p->old_vaddr, "saves were moved that are not understood");
 	x.k = step.new_size;
 	return check_rest(&x, p->old_vaddr + p->old_size);
@@ -464,9 +464,8 @@ static int check_text_relocs(const struct vf *vf)
 		uint64_t at = vf->o->dyn_relocs[i].vaddr;
 
 		for (uint64_t k = at; k < at + 8; k++)
-			if (vf_is_text(vf, k) &&
-			    (vf_piece_holding(vf, k) || vf_inlined_holds(vf, k) ||
-			     vf_early_holds(vf, k)))
+			if (vf_is_text(vf, k) && (vf_piece_holding(vf, k) ||
+						  vf_inlined_holds(vf, k) || vf_early_holds(vf, k)))
 				return vf_refuse(vf, at, "the loader relocates moved code");
 	}
 	return 0;
@@ -493,8 +492,8 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 		if (!ret)
 			ret = vf->early[i].kind	      ? check_early(vf, &pieces[i])
 			      : vf->inlined[i].behind ? check_inlined(vf, &pieces[i])
-			      : pieces[i].old_size  ? check_piece(vf, &pieces[i])
-						    : vf_check_stub(vf, &pieces[i]);
+			      : pieces[i].old_size    ? check_piece(vf, &pieces[i])
+						      : vf_check_stub(vf, &pieces[i]);
 	}
 	return ret;
 }

@@ -58,8 +58,7 @@ static int mark(const struct vf *vf, void *targets, uint64_t at)
 static int check(const struct vf *vf, void *unused, uint64_t at)
 {
 	(void)unused;
-	return vf_piece_holding(vf, at) || vf_inlined_holds(vf, at) ||
-			       vf_early_holds(vf, at)
+	return vf_piece_holding(vf, at) || vf_inlined_holds(vf, at) || vf_early_holds(vf, at)
 		       ? vf_refuse(vf, at, "a block with a static probe was copied")
 		       : 0;
 }

@@ -26,9 +26,9 @@ int vf_saved_row(int i)
 /* Return: the index of the register that @reg is, or is a part of; -1: none. */
 static int saved_index(ZydisRegister reg)
 {
-	static const ZydisRegister regs[VF_NR_SAVED] = {
-		ZYDIS_REGISTER_RBX, ZYDIS_REGISTER_RBP, ZYDIS_REGISTER_R12,
-		ZYDIS_REGISTER_R13, ZYDIS_REGISTER_R14, ZYDIS_REGISTER_R15};
+	static const ZydisRegister regs[VF_NR_SAVED] = {ZYDIS_REGISTER_RBX, ZYDIS_REGISTER_RBP,
+							ZYDIS_REGISTER_R12, ZYDIS_REGISTER_R13,
+							ZYDIS_REGISTER_R14, ZYDIS_REGISTER_R15};
 
 	reg = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 	for (int i = 0; i < VF_NR_SAVED; i++)
@@ -73,8 +73,7 @@ static uint32_t read_by_stack(const uint8_t *b, uint64_t avail, uint8_t opcode, 
 
 uint32_t vf_read_save(const uint8_t *b, uint64_t avail, int *reg, int64_t *disp)
 {
-	static const int indexes[16] = {-1, -1, -1, 0,	-1, 1, -1, -1,
-					-1, -1, -1, -1, 2,  3, 4,  5};
+	static const int indexes[16] = {-1, -1, -1, 0, -1, 1, -1, -1, -1, -1, -1, -1, 2, 3, 4, 5};
 	uint32_t len = read_by_stack(b, avail, 0x89, reg, disp);
 
 	*reg = len ? indexes[*reg] : -1;

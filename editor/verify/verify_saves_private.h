@@ -14,7 +14,7 @@
 struct vf;
 
 /* Registers that a function gives back to its caller: rbx, rbp, r12 to r15. A set has a bit for each. */
-#define VF_NR_SAVED 6
+#define VF_NR_SAVED  6
 #define VF_ALL_SAVED ((1u << VF_NR_SAVED) - 1)
 
 enum vf_early_kind {
@@ -27,7 +27,7 @@ enum vf_early_kind {
 struct vf_early {
 	uint8_t before, behind; /* at its start, and at its end */
 	uint8_t kind;		/* enum vf_early_kind */
-	bool leaves;		/* verify_pieces: a way leads out of the function to ordinary code */
+	bool leaves; /* verify_pieces: a way leads out of the function to ordinary code */
 };
 
 /* A step, as the original's instructions say it. */

@@ -15,16 +15,17 @@
 enum {
 	STACK_POINTER = 7, /* in unwind rows */
 	WORD = 8,
-	ENTRY_CFA = 8, /* distance of the CFA where nothing but the return address is in the stack */
+	ENTRY_CFA =
+		8, /* distance of the CFA where nothing but the return address is in the stack */
 };
 
 /* The piece that is looked at. */
 struct early {
 	struct vf_unwinding *x;
 	const struct mp_map_piece *p;
-	uint8_t unsaved;	 /* now */
+	uint8_t unsaved;	  /* now */
 	const struct vf_row *row; /* the original's */
-	int64_t cfa;		 /* its distance from the stack pointer */
+	int64_t cfa;		  /* its distance from the stack pointer */
 };
 
 static int refuse(const struct early *e, uint64_t at, const char *what)
@@ -92,8 +93,9 @@ static int check_code(struct early *e)
 		int64_t place = place_of(e->row, reg);
 
 		if (!(left >> reg & 1) || place < 2 * WORD || disp < 0 || disp != e->cfa - place)
-			return refuse(e, p->new_vaddr + off, "a register is saved to another place");
-		left &= (uint8_t)~(1u << reg);
+			return refuse(e, p->new_vaddr + off,
+				      "a register is saved to another place");
+		left &= (uint8_t) ~(1u << reg);
 		off += len;
 	}
 	if (!ret && left)
@@ -174,8 +176,7 @@ static int check_insn(struct early *e, uint64_t at, const struct vf_full *f,
 		return refuse(e, at, "an instruction changes a register");
 	if (!read_effect(f, &raises))
 		return refuse(e, at, "the stack pointer changes in another way");
-	if (insn->kind == VF_STOP &&
-	    (f->z.mnemonic != ZYDIS_MNEMONIC_RET || e->cfa != ENTRY_CFA))
+	if (insn->kind == VF_STOP && (f->z.mnemonic != ZYDIS_MNEMONIC_RET || e->cfa != ENTRY_CFA))
 		return refuse(e, at, "no plain return");
 	if (insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM || insn->kind == VF_ODD)
 		return refuse(e, at, "an indirect jump");
@@ -194,8 +195,7 @@ static int check_step_insn(struct early *e, uint64_t at, const struct vf_full *f
 	if (!read_effect(f, &raises))
 		return refuse(e, at, "the stack pointer changes in another way");
 	for (int i = 0; i < VF_NR_SAVED; i++)
-		if (set >> i & 1 &&
-		    (!(e->unsaved >> i & 1) || place_of(e->row, i) != e->cfa))
+		if (set >> i & 1 && (!(e->unsaved >> i & 1) || place_of(e->row, i) != e->cfa))
 			return refuse(e, at, "a register is restored from another place");
 	if ((f->z.mnemonic == ZYDIS_MNEMONIC_ADD || f->z.mnemonic == ZYDIS_MNEMONIC_SUB) &&
 	    !vf_flags_are_dead(e->x->vf, at + f->z.length, true))
@@ -208,7 +208,7 @@ static int check_step_insn(struct early *e, uint64_t at, const struct vf_full *f
 static int pushed(const struct vf_full *f)
 {
 	ZydisRegister reg = f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? f->op[0].reg.value
-									  : ZYDIS_REGISTER_NONE;
+									 : ZYDIS_REGISTER_NONE;
 
 	if (f->z.mnemonic != ZYDIS_MNEMONIC_PUSH)
 		return -1;
@@ -333,7 +333,8 @@ static int check_ways(struct early *e, const struct vf_insn *last)
 /* The row behind the original's last instruction, where control runs on; at the FDE's end, that of the instruction. */
 static int set_row_behind(struct early *e)
 {
-	uint64_t end = e->p->old_vaddr + e->p->old_size, fde_end = e->x->old->start + e->x->old->size;
+	uint64_t end = e->p->old_vaddr + e->p->old_size,
+		 fde_end = e->x->old->start + e->x->old->size;
 	int64_t cfa = e->cfa;
 	const struct vf_row *before = e->row;
 	int ret;
@@ -377,7 +378,8 @@ static int check_step(struct early *e)
 		ret = check_row_behind(e, before, at);
 		if (reg < 0 || ret)
 			continue;
-		if (e->unsaved >> reg & 1 || place_of(before, reg) || place_of(e->row, reg) != e->cfa)
+		if (e->unsaved >> reg & 1 || place_of(before, reg) ||
+		    place_of(e->row, reg) != e->cfa)
 			return refuse(e, at, "the row does not say that a register is saved");
 		e->unsaved |= (uint8_t)(1u << reg);
 		ret = check_places(e, e->row, (uint8_t)(1u << reg));
@@ -435,7 +437,8 @@ static int check_copy(struct early *e)
 	/* A PLT stub goes on at another function. */
 	if (!ret && via_slot && insn.kind == VF_JMP)
 		return e->unsaved && e->cfa != ENTRY_CFA
-			       ? refuse(e, p->new_vaddr, "the function is left with something in the stack")
+			       ? refuse(e, p->new_vaddr,
+					"the function is left with something in the stack")
 			       : 0;
 	return ret ? ret : check_ways(e, &insn);
 }

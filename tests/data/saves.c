@@ -15,7 +15,8 @@ extern unsigned long (*const made[])(unsigned long, unsigned long);
 extern const unsigned int nr_made;
 
 /* Calls @f. Return: its result. */
-unsigned long enter(unsigned long (*f)(unsigned long, unsigned long), unsigned long a, unsigned long b);
+unsigned long enter(unsigned long (*f)(unsigned long, unsigned long), unsigned long a,
+		    unsigned long b);
 unsigned long called;
 unsigned long sp_of_enter; /* in the call */
 unsigned long trap_flag;   /* 0x100 to set it during the call */
@@ -90,6 +91,7 @@ int main(int argc, char **argv)
 		sum = sum * 31 + enter(made[n % nr_made], seed >> 33, seed >> 20 & 0xffff);
 	}
 	printf("%lx\n", sum);
-	printf("%s, %u wrong, %lu changed\n", nr_steps > 5000 ? "steps" : "no steps", nr_wrong, nr_changed);
+	printf("%s, %u wrong, %lu changed\n", nr_steps > 5000 ? "steps" : "no steps", nr_wrong,
+	       nr_changed);
 	return nr_wrong || nr_changed;
 }

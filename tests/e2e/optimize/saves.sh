@@ -52,14 +52,14 @@ functions counted -fcf-protection
 "$BUILD/morph-optimize" instrument --all --report=none --counts="$PWD/%p.counts" -o counting counted || fail "counting"
 ./counting >/dev/null || fail "the counting program"
 "$BUILD/morph-stats" --db=db import --binary=counting ./*.counts >/dev/null || fail "import"
-moved counted --db=db --exact-profile && same "by counts" counted
+moved counted --db=db --exact-profile --layout=saves && same "by counts" counted
 [ "$moved" -ge 10 ] || fail "by counts, only $moved runs of saves moved"
 same "by counts, steps" counted steps
-"$BUILD/morph-optimize" --db=db --exact-profile --report=text -o counted.out counted | grep -q 'runs of saves or restores' ||
+"$BUILD/morph-optimize" --db=db --exact-profile --layout=saves --report=text -o counted.out counted | grep -q 'runs of saves or restores' ||
 	fail "the report in text says nothing"
 moved counted --db=db --exact-profile --layout=no-saves
 [ "$moved" = 0 ] || fail "--layout=no-saves: $moved"
-moved counted --all
+moved counted --all --layout=saves
 [ "$moved" = 0 ] || fail "without a profile: $moved"
 
 # Files that count save everything.

@@ -9,8 +9,8 @@
 
 #include "tests/unit/verify_pair.h"
 
-#define FUNCTIONS                                                                              \
-	"python3 tests/data/save_functions.py %d %d >${TMPDIR:-/tmp}/morph-saves-%d.S && " \
+#define FUNCTIONS                                                                                  \
+	"python3 tests/data/save_functions.py %d %d >${TMPDIR:-/tmp}/morph-saves-%d.S && "         \
 	"gcc -O2 %s tests/data/saves.c ${TMPDIR:-/tmp}/morph-saves-%d.S"
 
 /* @nr random functions. */
@@ -119,18 +119,18 @@ struct change {
 #define HELPER "\x48\xba\x21\x43\x65\x87\x44\x33\x22\x12"
 
 static const struct change changes[] = {
-	{EARLY, 5, "\xb8\x01\x00\x00\x00", NULL},	     /* mov $1, %eax */
-	{EARLY, 5, "\x48\x8d\x74\x24\x08", NULL},	     /* lea 8(%rsp), %rsi */
-	{EARLY, 5, "\x48\x89\x5c\x24\x10", NULL},	     /* mov %rbx, 16(%rsp) */
-	{EARLY, 5, "\xbb\x01\x00\x00\x00", "changes"},	     /* mov $1, %ebx */
-	{EARLY, 5, "\x41\xb4\x01\x66\x90", "changes"},	     /* mov $1, %r12b */
-	{EARLY, 5, "\x48\x93\x0f\x1f\x00", "changes"},	     /* xchg %rax, %rbx */
-	{EARLY, 5, "\x5b\x53\x0f\x1f\x00", "changes"},	     /* pop %rbx; push %rbx */
-	{EARLY, 5, "\x48\x8b\x44\x24\x28", "place"},	     /* mov 40(%rsp), %rax: where rbx is saved */
-	{EARLY, 5, "\x8b\x44\x24\x34\x90", "place"},	     /* mov 52(%rsp), %eax: the end of r12 */
-	{EARLY, 5, "\x48\x89\x44\x24\x24", "place"},	     /* mov %rax, 36(%rsp) */
-	{EARLY, 5, "\x50\x0f\x1f\x40\x00", "distance"},	     /* push %rax */
-	{EARLY, 5, "\x48\x8d\x64\x24\xf8", "distance"},	     /* lea -8(%rsp), %rsp */
+	{EARLY, 5, "\xb8\x01\x00\x00\x00", NULL},	/* mov $1, %eax */
+	{EARLY, 5, "\x48\x8d\x74\x24\x08", NULL},	/* lea 8(%rsp), %rsi */
+	{EARLY, 5, "\x48\x89\x5c\x24\x10", NULL},	/* mov %rbx, 16(%rsp) */
+	{EARLY, 5, "\xbb\x01\x00\x00\x00", "changes"},	/* mov $1, %ebx */
+	{EARLY, 5, "\x41\xb4\x01\x66\x90", "changes"},	/* mov $1, %r12b */
+	{EARLY, 5, "\x48\x93\x0f\x1f\x00", "changes"},	/* xchg %rax, %rbx */
+	{EARLY, 5, "\x5b\x53\x0f\x1f\x00", "changes"},	/* pop %rbx; push %rbx */
+	{EARLY, 5, "\x48\x8b\x44\x24\x28", "place"},	/* mov 40(%rsp), %rax: where rbx is saved */
+	{EARLY, 5, "\x8b\x44\x24\x34\x90", "place"},	/* mov 52(%rsp), %eax: the end of r12 */
+	{EARLY, 5, "\x48\x89\x44\x24\x24", "place"},	/* mov %rax, 36(%rsp) */
+	{EARLY, 5, "\x50\x0f\x1f\x40\x00", "distance"}, /* push %rax */
+	{EARLY, 5, "\x48\x8d\x64\x24\xf8", "distance"}, /* lea -8(%rsp), %rsp */
 	{EARLY, 5, "\x48\x89\xc4\x66\x90", "stack pointer"}, /* mov %rax, %rsp */
 	{EARLY, 5, "\xc9\x0f\x1f\x40\x00", "changes"},	     /* leave; %rbp is not among them */
 	{LATE, 3, "\x48\x89\xf8", NULL},		     /* mov %rdi, %rax */
