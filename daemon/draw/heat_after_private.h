@@ -36,7 +36,8 @@ struct md_heat_copy {
 /* A block of a called function, in place of the call at the end of a copy. */
 struct md_heat_inlined {
 	uint64_t vaddr, end;
-	uint32_t block, nr_insns;
+	uint32_t first_block, block; /* the piece stands for these two, and all between them */
+	uint32_t nr_insns;
 	struct md_heat_end end_of;
 	double share; /* fraction of the block's count */
 };

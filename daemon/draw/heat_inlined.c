@@ -14,9 +14,13 @@
 
 /* ---- shares -------------------------------------------------------------------------------- */
 
+/* Code in place of calls has calls whose own functions have such code: so deep it is followed. */
+#define ROUNDS 8
+
+/* How often the copy runs, as far as the rest of its function's counts is known. */
 static double flow_of(const struct md_heat_after *a, const struct md_heat_copy *copy)
 {
-	return a->counts.block[copy->block] * copy->share;
+	return a->counts.block[copy->block] * copy->share * a->rest[copy->block];
 }
 
 static uint32_t callee(const struct md_heat_after *a, const struct md_heat_copy *site)
@@ -32,8 +36,8 @@ static double entered(const struct md_heat_after *a, uint32_t func)
 	return b == MP_NONE ? 0 : a->counts.block[b];
 }
 
-/* @lost: per function: how often code in its place runs. */
-static void share_functions(struct md_heat_after *a, const double *lost)
+/* @flow: of each copy. @lost: per function: how often code in its place runs. */
+static void share_functions(struct md_heat_after *a, const double *flow, const double *lost)
 {
 	for (uint32_t i = 0; i < a->nr; i++) {
 		const struct md_heat_copy *site = &a->copies[i];
@@ -45,7 +49,7 @@ static void share_functions(struct md_heat_after *a, const double *lost)
 		func = callee(a, site);
 		/* Inferred calls may be more than the function's count. */
 		all = fmax(entered(a, func), lost[func]);
-		share = all > 0 && entered(a, func) > 0 ? flow_of(a, site) / all : 0;
+		share = all > 0 && entered(a, func) > 0 ? flow[i] / all : 0;
 		for (uint32_t k = 0; k < site->nr_inlined; k++)
 			a->inlined[site->first_inlined + k].share = share;
 	}
@@ -61,29 +65,44 @@ static void share_functions(struct md_heat_after *a, const double *lost)
 	}
 }
 
+/* Divides anew, by the rests of functions that the round before found. */
+static void share_round(struct md_heat_after *a, double *flow, double *lost)
+{
+	for (uint32_t f = 0; f < a->in->cfg->nr_funcs; f++)
+		lost[f] = 0;
+	for (uint32_t i = 0; i < a->nr; i++) {
+		flow[i] = flow_of(a, &a->copies[i]);
+		if (a->copies[i].nr_inlined)
+			lost[callee(a, &a->copies[i])] += flow[i];
+	}
+	for (uint32_t b = 0; b < a->view.cfg.nr_blocks; b++)
+		a->rest[b] = 1;
+	share_functions(a, flow, lost);
+}
+
 int md_heat_inlined_share(struct md_heat_after *a)
 {
-	double *lost = calloc((size_t)a->in->cfg->nr_funcs + 1, sizeof(*lost));
+	double *lost = malloc(((size_t)a->in->cfg->nr_funcs + 1) * sizeof(*lost));
+	double *flow = malloc(((size_t)a->nr + 1) * sizeof(*flow));
 
 	a->rest = malloc(((size_t)a->view.cfg.nr_blocks + 1) * sizeof(*a->rest));
-	if (!lost || !a->rest) {
+	if (!lost || !flow || !a->rest) {
 		free(lost);
+		free(flow);
 		return -ENOMEM;
 	}
 	for (uint32_t b = 0; b < a->view.cfg.nr_blocks; b++)
 		a->rest[b] = 1;
-	for (uint32_t i = 0; i < a->nr; i++)
-		if (a->copies[i].nr_inlined)
-			lost[callee(a, &a->copies[i])] += flow_of(a, &a->copies[i]);
-	share_functions(a, lost);
+	for (int round = 0; round < ROUNDS; round++)
+		share_round(a, flow, lost);
 	for (uint32_t i = 0; i < a->nr; i++) {
 		uint32_t stub = a->copies[i].stub;
 
 		if (stub != MP_NONE && a->counts.block[stub] > 0)
-			a->rest[stub] = fmax(0, a->rest[stub] - flow_of(a, &a->copies[i]) /
-									a->counts.block[stub]);
+			a->rest[stub] = fmax(0, a->rest[stub] - flow[i] / a->counts.block[stub]);
 	}
 	free(lost);
+	free(flow);
 	return 0;
 }
 
@@ -96,7 +115,7 @@ static bool starts(const struct md_heat_after *a, const struct md_heat_copy *sit
 	const struct md_heat_inlined *in = &a->inlined[site->first_inlined];
 
 	for (uint32_t k = 0; k < site->nr_inlined; k++)
-		if (in[k].vaddr == vaddr && in[k].block == block)
+		if (in[k].vaddr == vaddr && in[k].first_block == block)
 			return true;
 	return false;
 }

@@ -11,6 +11,7 @@
 
 #include "daemon/draw/heat_after_private.h"
 #include "libprof/insn/insn.h"
+#include "libprof/note/map_calls.h"
 
 /* Bytes of a direct call. */
 #define CALL_SIZE 5
@@ -24,18 +25,14 @@
 
 /* ---- which pieces stand in place of calls -------------------------------------------------- */
 
-/* Does the copy lower the stack pointer in place of the original's call, as the call did? */
+/* Does the copy lower the stack pointer by `push %rax` in place of the original's call, as the call did? */
 static bool lowers(const struct mp_elf *elf, const struct mp_map_piece *piece)
 {
-	static const uint8_t lea[CALL_SIZE] = {0x48, 0x8d, 0x64, 0x24,
-					       0xf8}; /* lea -8(%rsp), %rsp */
-	const uint8_t *bytes =
-		piece->new_size == piece->old_size
-			? mp_elf_bytes(elf, piece->new_vaddr + piece->new_size - CALL_SIZE,
-				       CALL_SIZE)
-			: NULL;
+	const uint8_t *last = piece->new_size + CALL_SIZE == piece->old_size + 1
+				      ? mp_elf_bytes(elf, piece->new_vaddr + piece->new_size - 1, 1)
+				      : NULL;
 
-	return bytes && !memcmp(bytes, lea, CALL_SIZE);
+	return last && *last == 0x50;
 }
 
 /* Return: the function that the original of @piece calls at its end, if the copy lacks this call; else MP_NONE. */
@@ -143,7 +140,7 @@ static int cut_counts(struct md_heat_after *a)
 	return 0;
 }
 
-static int cut_blocks(struct md_heat_after *a, const struct mp_map *map, const uint8_t *is_inlined)
+static int cut_blocks(struct md_heat_after *a, const struct mp_map *map)
 {
 	const struct mp_cfg *cfg = a->in->cfg;
 	uint64_t *ends = malloc(((size_t)map->nr_pieces + 1) * sizeof(*ends));
@@ -152,7 +149,7 @@ static int cut_blocks(struct md_heat_after *a, const struct mp_map *map, const u
 	int r = -ENOMEM;
 
 	for (uint32_t i = 0; ends && i < map->nr_pieces; i++)
-		if (!is_inlined[i] && map->pieces[i].old_size)
+		if (map->pieces[i].old_size)
 			ends[nr_ends++] = old_end(&map->pieces[i]);
 	if (ends && cuts) {
 		qsort(ends, nr_ends, sizeof(*ends), by_address);
@@ -287,18 +284,35 @@ static struct md_heat_copy *add_copy(struct md_heat_after *a, const struct mp_ma
 	return copy;
 }
 
-/* Does the original of @piece consist of block @b, perhaps without its endbr64? */
-static bool is_body(const struct mp_cfg *cfg, const struct mp_map_piece *piece, uint32_t b)
+/* Does the original of @piece begin where block @b does, or behind its endbr64? */
+static bool begins_with(const struct mp_cfg *cfg, const struct mp_map_piece *piece, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
 	struct mp_insn insn;
 
-	if (old_end(piece) != block->vaddr + block->size)
-		return false;
 	return piece->old_vaddr == block->vaddr ||
 	       (piece->old_vaddr == block->vaddr + LANDING && bytes &&
 		!mp_insn_decode(bytes, block->size, block->vaddr, &insn) && insn.endbr64);
+}
+
+/*
+ * Finds the first and the last of the blocks that the original of @piece consists of, as far as block @b was cut. Return:
+ * false: it consists of something else.
+ */
+static bool find_blocks(const struct md_heat_after *a, const struct mp_map_piece *piece, uint32_t b,
+			struct md_heat_inlined *in)
+{
+	const struct mp_cfg *cfg = &a->view.cfg;
+
+	in->first_block = MP_NONE;
+	for (in->block = a->view.first[b]; in->block < a->view.first[b + 1]; in->block++) {
+		if (begins_with(cfg, piece, in->block))
+			in->first_block = in->block;
+		if (old_end(piece) == cfg->blocks[in->block].vaddr + cfg->blocks[in->block].size)
+			return in->first_block != MP_NONE;
+	}
+	return false;
 }
 
 /* Return: false: @piece is no block of a called function. */
@@ -309,16 +323,10 @@ static bool add_inlined(struct md_heat_after *a, const struct mp_map_piece *piec
 	struct md_heat_inlined *in = &a->inlined[a->nr_inlined];
 	struct mp_insn last;
 
-	if (b == MP_NONE || !is_there(a, piece))
+	*in = (struct md_heat_inlined){.vaddr = piece->new_vaddr,
+				       .end = piece->new_vaddr + piece->new_size};
+	if (b == MP_NONE || !is_there(a, piece) || !find_blocks(a, piece, b, in))
 		return false;
-	b = a->view.first[b + 1] - 1;
-	if (!is_body(&a->view.cfg, piece, b))
-		return false;
-	*in = (struct md_heat_inlined){
-		.vaddr = piece->new_vaddr,
-		.end = piece->new_vaddr + piece->new_size,
-		.block = b,
-	};
 	in->nr_insns = read_code(a, piece->new_vaddr, piece->new_size, &in->end_of, &last);
 	a->nr_inlined++;
 	site->nr_inlined++;
@@ -353,10 +361,14 @@ static void read_pieces(struct md_heat_after *a, const struct mp_map *map,
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
 		const struct mp_map_piece *piece = &map->pieces[i];
 
+		bool placed;
+
 		if (!is_inlined[i])
 			site = piece->old_size ? add_copy(a, piece) : NULL;
-		if (is_inlined[i] ? !site || !add_inlined(a, piece, site)
-				  : piece->old_size && !site)
+		placed = is_inlined[i] ? site && add_inlined(a, piece, site)
+				       : site || !piece->old_size;
+		/* Code in place of a call that lies apart runs seldom: what of it is no copy of a block is left out. */
+		if (!placed && (is_inlined[i] || !mp_map_call_of_piece(map, i)))
 			a->out->nr_unplaced++;
 	}
 	for (uint32_t i = 0; i < a->nr; i++)
@@ -375,7 +387,7 @@ int md_heat_pieces_read(struct md_heat_after *a, const struct mp_map *map)
 	mark_inlined(a, map, is_inlined);
 	for (uint32_t i = 0; i < map->nr_pieces; i++)
 		nr_inlined += is_inlined[i];
-	r = cut_blocks(a, map, is_inlined);
+	r = cut_blocks(a, map);
 	a->copies = calloc(map->nr_pieces - nr_inlined + 1, sizeof(*a->copies));
 	a->inlined = calloc(nr_inlined + 1, sizeof(*a->inlined));
 	if (!r && (!a->copies || !a->inlined))
