@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * leaf_calls - calls functions that call others themselves, or end in jumps to them: directly, through pointers, in
- * libraries, with arrays and arguments in the stack, with a call that does not return. "steps" as in leaf_stack.c. As
- * C++, exceptions pass such functions, or are caught by their callers.
+ * libraries, with arrays and arguments in the stack, with a call that does not return, or one that returns twice.
+ * "steps" as in leaf_stack.c. As C++, exceptions pass such functions, or are caught by their callers.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -164,6 +165,25 @@ LEAF static unsigned long several(unsigned int n, ...)
 	return sum;
 }
 
+LEAF static void leaps(jmp_buf *to, unsigned long a)
+{
+	if (inner(a, 3) & 1)
+		longjmp(*to, 1);
+}
+
+/* Returns twice from a call, with the registers that were saved there. */
+LEAF static unsigned long returns_twice(unsigned long a, unsigned long b)
+{
+	jmp_buf buffer;
+	volatile unsigned long k = a ^ b;
+
+	if (setjmp(buffer))
+		return k * 3 + b;
+	k += inner(a, b);
+	leaps(&buffer, k);
+	return k + a;
+}
+
 LEAF unsigned long work(unsigned long n)
 {
 	unsigned long m = n;
@@ -181,10 +201,11 @@ LEAF unsigned long work(unsigned long n)
 		m ^= stops(m, i);
 		m += passes_stacked((long)m, i);
 		m ^= several(3, m, m + i, m ^ i);
+		m += returns_twice(m, i);
 		m += asm_calls(m, i);
 		m ^= asm_tails(m, i);
 		m += asm_only_tails(m, i);
-		m ^= asm_itself(m, i);
+		m += asm_itself(m, i);
 		m += asm_at_once(m, i);
 	}
 	return m;
