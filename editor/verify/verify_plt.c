@@ -89,11 +89,12 @@ bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t 
 uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint64_t k,
 			 uint64_t jump)
 {
-	uint64_t at = p->new_vaddr + k, to;
+	uint64_t at = p->new_vaddr + k, left = p->old_vaddr + p->old_size - jump, to;
 	const uint8_t *new = k < p->new_size ? mp_elf_bytes(vf->n, at, p->new_size - k) : NULL;
+	const uint8_t *old = mp_elf_bytes(vf->o, jump, left);
 	struct vf_insn insn;
 
-	if (!new || !vf_decode(mp_elf_bytes(vf->o, jump, 2), vf->text_end - jump, jump, &insn))
+	if (!new || !old || !vf_decode(old, left, jump, &insn))
 		return 0;
 	to = insn.target;
 	if (vf_decode(new, p->new_size - k, at, &insn) && insn.kind == VF_CALL &&
