@@ -158,7 +158,7 @@ static uint64_t registers_of(uint8_t op, struct me_cursor c, uint64_t frame_base
 	case DW_OP_call_ref:
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
-	/* What has one location throughout a call is in the stack, or in such a register. */
+	/* A variable with one location throughout a call is in the stack, or in such a register. */
 	case DW_OP_GNU_variable_value: return ME_CHANGED_KEPT;
 	default: return 0;
 	}

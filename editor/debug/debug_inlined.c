@@ -23,7 +23,7 @@ static int by_vaddr(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* Where the code of @copy's call begins that lies apart. */
+/* Return: the address of the code that lies apart, of the call that @copy lacks. */
 static uint64_t apart_of(const struct me_placement *placement, const struct me_copy *copy)
 {
 	return copy->new_vaddr + copy->body_size + (uint64_t)me_place_apart(placement, copy);

@@ -162,7 +162,7 @@ static int write_code(const struct mp_cfg *cfg, const struct me_placement *place
 	return rc ? rc : write_pointers(cfg, placement, redirects, code, out);
 }
 
-/* Where the call at the end of part @i leads, if there is one. @vaddr: the new address of that end. */
+/* Writes the displacement of the call at the end of part @i, if a call stands there. @vaddr: the end's new address. */
 static int write_call(const struct mp_cfg *cfg, const struct me_placement *placement,
 		      const struct me_leaf *leaf, uint8_t i, uint64_t vaddr, uint8_t *out)
 {

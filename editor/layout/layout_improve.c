@@ -17,7 +17,7 @@
 #define MAX_PASSES 8
 /* Long chains of large functions are not searched to the end: so many links are looked at for each link. */
 #define MAX_WORK 512
-/* Of a chain that would become a cycle, so many links are tried as the one that is given up. */
+/* Where a chain would become a cycle, one of its links is given up: at most so many are tried. */
 #define MAX_CUTS 32
 /* Smaller gains, as a share of what a step exchanges, are errors of rounding. */
 #define LEAST_GAIN 1e-9
@@ -33,7 +33,7 @@ struct search {
 	uint64_t work;		      /* links that may still be looked at */
 };
 
-/* What a step has done so far. */
+/* The changes of one step so far, and what they gained. */
 struct step {
 	double gain, exchanged;
 	uint32_t changed[MAX_CHANGES]; /* links, in this order */

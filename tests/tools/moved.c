@@ -71,7 +71,7 @@ static int print_all_inlined(const struct mp_elf *elf, const struct mp_elf *orig
 
 		for (uint32_t i = 0; i < call->nr; i++) {
 			const struct mp_map_piece *first = &map->pieces[call->first];
-			/* What lies apart begins with another block than the function's first. */
+			/* Code that lies apart begins with another block than the function's first. */
 			bool near = first->old_vaddr - call->callee <= ENDBR64_SIZE;
 
 			if (print_inlined(elf, original, first + i, call->back - MP_MAP_CALL_SIZE,

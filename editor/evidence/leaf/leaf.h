@@ -52,7 +52,7 @@ struct me_leaf_part {
 	uint8_t taken, next;
 };
 
-/* There are many of them while a file is rewritten. */
+/* A rewrite of a large file keeps many parts in memory. */
 _Static_assert(sizeof(struct me_leaf_part) == 24, "parts have grown");
 
 /* Return: of a part with a call at its end, the function, or with @via_slot the slot. */

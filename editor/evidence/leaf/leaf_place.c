@@ -16,7 +16,7 @@ enum { /* bytes */
 	LONG_JUMP = 5,
 };
 
-/* What stands behind a part, in this order. */
+/* The instructions behind a part, in the order in which they stand there. */
 struct end {
 	bool branch;
 	bool raise; /* the stack pointer */

@@ -263,7 +263,7 @@ int vd_read_call(struct vd_added *x, const struct vd_entry *e);
 int vd_check_calls(struct vd_added *x);
 
 /* ---- verify_debug_changing.c ---- */
-/* What verify_debug_changing cannot tell apart: registers from number 33 on. */
+/* Registers from number 33 on, which verify_debug_changing does not tell apart. */
 #define VD_OTHER_REGISTERS (UINT64_C(1) << 33)
 /* rbx, rbp, rsp, r12 to r15: calls keep them. */
 #define VD_KEPT_REGISTERS UINT64_C(0xf0c8)

@@ -45,7 +45,7 @@ enum {
 #define STACK_POINT (STACK + STACK_SIZE / 2)
 #define ARENA	    UINT64_C(0x7e0000000000)
 #define ARENA_SIZE  UINT64_C(0x10000)
-/* What lies below the stack pointer: it is the same at each distance, as nothing may depend on the distance. */
+/* Each word below the stack pointer has this value, since no result may depend on a word's distance. */
 #define STALE UINT64_C(0x5a5a5a5a5a5a5a5a)
 
 static const int general[NR_GENERAL] = {

@@ -460,7 +460,7 @@ START_TEST(calls_of_stubs_go_through_slots)
 }
 END_TEST
 
-/* Where the code beside a call ends in a call, returns raise the stack pointer themselves. */
+/* If the last part tails, each return raises the stack pointer in its own part. */
 START_TEST(returns_are_apart_from_a_last_tail)
 {
 	const struct mp_cfg_options options = {0};
