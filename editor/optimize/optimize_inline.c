@@ -128,12 +128,20 @@ static bool may_lose_calls(struct finder *f, uint32_t func)
 	return f->callers[func] == YES;
 }
 
-/* Does the plan copy the entry of @func? Then its blocks may move, also those that stay. */
-static bool may_move(const struct finder *f, uint32_t func)
+/* Return: the block at the entry of @func, behind which its part for cold code may lie; MP_NONE: none. */
+static uint32_t entry_of(const struct finder *f, uint32_t func)
 {
 	const struct mp_func *fn = &f->job->cfg->funcs[func];
 
-	return fn->nr_blocks && f->copied[fn->first_block];
+	return fn->nr_blocks ? mp_cfg_block_starting(f->job->cfg, fn->vaddr) : MP_NONE;
+}
+
+/* Does the plan copy the entry of @func? Then its blocks may move, also those that stay. */
+static bool may_move(const struct finder *f, uint32_t func)
+{
+	uint32_t entry = entry_of(f, func);
+
+	return entry != MP_NONE && f->copied[entry];
 }
 
 /* A key by which the parts are sorted: the zone of the block's copy, then its place in the plan. Under stress it is
@@ -175,7 +183,7 @@ static bool arrange(const struct finder *f, struct me_leaf *leaf)
 	uint8_t order[ME_LEAF_PARTS_MAX] = {0}, last = 0, nr_near;
 	double most = -1;
 
-	leaf->parts[0].favour_next = favours_fall(f, f->job->cfg->funcs[leaf->func].first_block);
+	leaf->parts[0].favour_next = favours_fall(f, entry_of(f, leaf->func));
 	for (uint8_t i = 1; i < leaf->nr_parts; i++) {
 		struct me_leaf_part *part = &leaf->parts[i];
 		uint32_t block = mp_cfg_block_at(f->job->cfg, part->vaddr);
@@ -228,7 +236,8 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	    !me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves)))
 		return NO_LEAF;
 	leaf = &f->leaves[f->nr_leaves];
-	if (!me_leaf_find(f->job->cfg, func, leaf) || (leaf->calls && !may_call(f, leaf)) ||
+	if ((f->job->cfg->funcs[func].nr_ranges > 1 && has_debug(f->job)) ||
+	    !me_leaf_find(f->job->cfg, func, leaf) || (leaf->calls && !may_call(f, leaf)) ||
 	    (leaf->calls && f->job->options->layout.slots &&
 	     !me_leaf_use_slots(f->job->cfg, leaf)) ||
 	    (f->arranges && !arrange(f, leaf)))
@@ -257,7 +266,6 @@ static bool is_hot(const struct finder *f, const struct mp_call *call)
 /* Does it pay that @leaf replaces @call, which is_hot()? Without a profile, only small code does. */
 static bool pays(const struct finder *f, const struct mp_call *call, const struct me_leaf *leaf)
 {
-	const struct mp_cfg *cfg = f->job->cfg;
 	const double *count = f->job->counts.block;
 
 	if (f->job->options->stress_inline || leaf->size <= SMALL)
@@ -265,7 +273,7 @@ static bool pays(const struct finder *f, const struct mp_call *call, const struc
 	if (f->nr_calls <= 0 || count[call->block] < SHARE_OF_CALLS_LARGE * f->nr_calls)
 		return false;
 	return !leaf->calls ||
-	       count[call->block] >= SHARE_OF_CALLEE * count[cfg->funcs[leaf->func].first_block];
+	       count[call->block] >= SHARE_OF_CALLEE * count[entry_of(f, leaf->func)];
 }
 
 /* Has each instruction of @leaf an unwind row in place of the call at @vaddr? */

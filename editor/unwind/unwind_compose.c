@@ -49,7 +49,7 @@ bool me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func)
 	struct mp_cfi_rules rules;
 	bool has_none = false;
 
-	if (!fde || fde->start != f->vaddr || mp_cfi_rules_init(&rules))
+	if (!fde || f->nr_ranges != 1 || fde->start != f->vaddr || mp_cfi_rules_init(&rules))
 		return false;
 	if (!me_source_load(&source, cfg->elf, &rules, fde) && !source.fde.lsda &&
 	    source.table.nr == 1) {
@@ -62,8 +62,10 @@ bool me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func)
 	return has_none;
 }
 
+/* A function has an FDE for each of its parts: its main one and, perhaps, one for cold code. */
 struct me_stack_rows {
-	struct me_source source;
+	struct me_source *sources;
+	uint32_t nr;
 	struct mp_cfi_rules rules;
 };
 
@@ -75,18 +77,33 @@ static int64_t offset_from_stack(const struct mp_cfi_rules *rules, const struct 
 	return cfa->kind == MP_CFI_OFFSET && cfa->reg == STACK_POINTER ? cfa->off : -1;
 }
 
+static bool load_part(struct me_stack_rows *rows, const struct mp_cfg *cfg,
+		      const struct mp_range *range)
+{
+	const struct mp_fde *fde = range->fde != MP_NONE ? &cfg->elf->fdes[range->fde] : NULL;
+	struct me_source *source = &rows->sources[rows->nr];
+
+	if (!fde || fde->start != range->start)
+		return false;
+	rows->nr++;
+	return !me_source_load(source, cfg->elf, &rows->rules, fde) && !source->fde.lsda;
+}
+
 struct me_stack_rows *me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	const struct mp_fde *fde = me_fde_of_block(cfg->elf, &cfg->blocks[f->first_block], NULL);
 	struct me_stack_rows *rows = calloc(1, sizeof(*rows));
+	bool understood = true;
 
 	if (!rows || mp_cfi_rules_init(&rows->rules)) {
 		free(rows);
 		return NULL;
 	}
-	if (!fde || fde->start != f->vaddr ||
-	    me_source_load(&rows->source, cfg->elf, &rows->rules, fde) || rows->source.fde.lsda) {
+	rows->sources = calloc((size_t)f->nr_ranges + 1, sizeof(*rows->sources));
+	for (uint32_t i = 0; i < f->nr_ranges && understood; i++)
+		understood = rows->sources &&
+			     load_part(rows, cfg, &cfg->ranges[f->first_range + i]);
+	if (!understood || !f->nr_ranges) {
 		me_stack_rows_free(rows);
 		return NULL;
 	}
@@ -95,21 +112,27 @@ struct me_stack_rows *me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func)
 
 int64_t me_stack_rows_depth(const struct me_stack_rows *rows, uint64_t vaddr)
 {
-	uint64_t off = vaddr - rows->source.fde.start;
-	const struct mp_cfi_table *table = &rows->source.table;
-	int64_t cfa;
+	for (uint32_t i = 0; i < rows->nr; i++) {
+		const struct mp_cfi_table *table = &rows->sources[i].table;
+		uint64_t off = vaddr - rows->sources[i].fde.start;
+		int64_t cfa;
 
-	if (off >= rows->source.fde.size)
-		return -1;
-	cfa = offset_from_stack(&rows->rules, &table->lines[mp_cfi_line_at(table, off)].row);
-	return cfa < SLOT ? -1 : cfa - SLOT;
+		if (off >= rows->sources[i].fde.size)
+			continue;
+		cfa = offset_from_stack(&rows->rules,
+					&table->lines[mp_cfi_line_at(table, off)].row);
+		return cfa < SLOT ? -1 : cfa - SLOT;
+	}
+	return -1;
 }
 
 void me_stack_rows_free(struct me_stack_rows *rows)
 {
 	if (!rows)
 		return;
-	me_source_fini(&rows->source);
+	for (uint32_t i = 0; i < rows->nr; i++)
+		me_source_fini(&rows->sources[i]);
+	free(rows->sources);
 	mp_cfi_rules_fini(&rows->rules);
 	free(rows);
 }
@@ -193,6 +216,19 @@ static bool lands_nowhere(const struct me_source *source, uint64_t vaddr)
 	       !source->lsda.sites[i].pad;
 }
 
+/* Does each row of @callee have one in place of the call with row @line of @source? */
+static bool compose_all(struct mp_cfi_rules *rules, const struct me_source *source, uint32_t line,
+			const struct mp_cfi_table *callee, int64_t raised)
+{
+	struct mp_cfi_row row;
+
+	for (uint32_t i = 0; i < callee->nr; i++)
+		if (me_row_compose(rules, &source->cie, &source->table.lines[line].row,
+				   &callee->lines[i].row, raised, &row))
+			return false;
+	return true;
+}
+
 bool me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call, uint32_t func,
 			int64_t raised)
 {
@@ -203,16 +239,13 @@ bool me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call,
 
 	if (callee && caller && !me_source_load(&source, cfg->elf, &callee->rules, caller) &&
 	    lands_nowhere(&source, call)) {
-		const struct mp_cfi_table *table = &callee->source.table;
 		uint64_t off = call - source.fde.start;
 		uint32_t line = mp_cfi_line_at(&source.table, off);
-		struct mp_cfi_row row;
 
 		composes = line == mp_cfi_line_at(&source.table, off + ME_PLACED_CALL);
-		for (uint32_t i = 0; i < table->nr && composes; i++)
-			composes = !me_row_compose(&callee->rules, &source.cie,
-						   &source.table.lines[line].row,
-						   &table->lines[i].row, raised, &row);
+		for (uint32_t i = 0; i < callee->nr && composes; i++)
+			composes = compose_all(&callee->rules, &source, line,
+					       &callee->sources[i].table, raised);
 	}
 	me_source_fini(&source);
 	me_stack_rows_free(callee);

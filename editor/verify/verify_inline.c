@@ -119,11 +119,18 @@ static bool add_part(const struct vf *vf, struct parts *parts, uint64_t old, uin
 	return false;
 }
 
+/* Does a part of the code that @p belongs to stand for @old? */
+static bool has_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old)
+{
+	for (uint32_t i = vf->inlined[p - vf->map->pieces].behind; i; i = vf->inlined[i].next)
+		if (vf->map->pieces[i].old_vaddr == old)
+			return true;
+	return false;
+}
+
 bool vf_leaves_by(const struct vf *vf, const struct mp_map_piece *p, const struct vf_insn *last)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
-
-	return last->kind == VF_JMP && fde && last->target - fde->start >= fde->size;
+	return last->kind == VF_JMP && !has_part(vf, p, last->target);
 }
 
 bool vf_leaves(const struct vf *vf, const struct mp_map_piece *p)
@@ -390,14 +397,19 @@ static bool is_plain_return(const struct vf *vf, uint64_t at, const struct vf_in
 	       (insn->len == 1 || (insn->len == 2 && *mp_elf_bytes(vf->o, at, 1) == 0xf3));
 }
 
-/* Does the instruction call a function, or jump to one? */
-static bool calls(const struct vf_fde *fde, const struct vf_insn *insn)
+/* Does @target lie in an FDE of the code that @p belongs to? */
+static bool is_own(const struct vf *vf, const struct mp_map_piece *p, uint64_t target)
 {
-	return insn->kind == VF_CALL || insn->kind == VF_ICALL ||
-	       (insn->kind == VF_JMP && insn->target - fde->start >= fde->size);
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, target);
+
+	for (uint32_t i = vf->inlined[p - vf->map->pieces].behind; fde && i;
+	     i = vf->inlined[i].next)
+		if (vf->map->pieces[i].old_vaddr - fde->start < fde->size)
+			return true;
+	return false;
 }
 
-static const char *why_no_call(const struct vf *vf, const struct vf_fde *fde,
+static const char *why_no_call(const struct vf *vf, const struct mp_map_piece *p,
 			       const struct vf_insn *insn, const struct vf_full *f)
 {
 	if (vf->walks_stack)
@@ -405,13 +417,13 @@ static const char *why_no_call(const struct vf *vf, const struct vf_fde *fde,
 		       "others";
 	if (f->z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 		return "an inlined function has a far call";
-	return insn->kind == VF_CALL && insn->target == fde->start
+	return insn->kind == VF_CALL && insn->target == callee_of(vf, vf_inlined_caller(vf, p))
 		       ? "an inlined function calls itself"
 		       : NULL;
 }
 
-/* May the instruction at @at stand in an inlined function? @last: it ends its block. NULL: it may. */
-static const char *why_not(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
+/* May the instruction at @at, of @p, stand in an inlined function? @last: it ends its block. NULL: it may. */
+static const char *why_not(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 			   const struct vf_insn *insn, const struct vf_full *f, bool last)
 {
 	if (insn->kind == VF_STOP)
@@ -419,30 +431,31 @@ static const char *why_not(const struct vf *vf, const struct vf_fde *fde, uint64
 			       ? NULL
 			       : "an inlined function does not end in a plain return";
 	if (last && (insn->kind == VF_JCC || insn->kind == VF_JMP))
-		return calls(fde, insn) ? why_no_call(vf, fde, insn, f) : NULL;
-	if (calls(fde, insn))
-		return why_no_call(vf, fde, insn, f);
+		return vf_leaves_by(vf, p, insn) ? why_no_call(vf, p, insn, f) : NULL;
+	if (insn->kind == VF_CALL || insn->kind == VF_ICALL)
+		return why_no_call(vf, p, insn, f);
 	if (insn->kind != VF_OTHER || insn->int3 || !is_allowed(&f->z))
 		return "an inlined function has an instruction of another kind";
-	if (insn->disp_off && (insn->eip_relative || insn->target - fde->start < fde->size))
+	if (insn->disp_off && (insn->eip_relative || is_own(vf, p, insn->target)))
 		return "an inlined function names a place of its own";
 	return NULL;
 }
 
-/* Return: 0, or a refusal. Does [@at, @end) consist of allowed instructions? */
-static int check_insns(const struct vf *vf, const struct vf_fde *fde, uint64_t at, uint64_t end)
+/* Return: 0, or a refusal. Does the original of @p consist of allowed instructions? */
+static int check_insns(const struct vf *vf, const struct mp_map_piece *p)
 {
+	uint64_t end = p->old_vaddr + p->old_size;
 	struct vf_insn insn;
 	struct vf_full f;
 
-	for (; at < end; at += insn.len) {
+	for (uint64_t at = p->old_vaddr; at < end; at += insn.len) {
 		const uint8_t *b = mp_elf_bytes(vf->o, at, 1);
 		const char *why;
 
 		if (!vf_bits_get(&vf->grid, at) || !vf_decode_full(vf, at, end, &f) ||
 		    !vf_decode(b, end - at, at, &insn) || insn.len != f.z.length)
 			return vf_refuse(vf, at, "an inlined function is undecodable");
-		why = why_not(vf, fde, at, &insn, &f, at + insn.len == end);
+		why = why_not(vf, p, at, &insn, &f, at + insn.len == end);
 		if (why)
 			return vf_refuse(vf, at, "%s", why);
 	}
@@ -456,18 +469,6 @@ static int check_tables(const struct vf *vf, const struct vf_fde *fde)
 	    vf->old_eh.cies[fde->cie].signal)
 		return vf_refuse(vf, fde->start, "an inlined function has unwind data of its own");
 	return 0;
-}
-
-bool vf_has_frame(const struct vf *vf, const struct mp_map_piece *p)
-{
-	const struct mp_map_piece *caller = vf_inlined_caller(vf, p);
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, callee_of(vf, caller));
-	struct vf_rows rows = {0};
-	bool has = vf_lowers(vf, caller) || !fde || vf_rows_build(&vf->old_eh, fde, &rows) ||
-		   rows.nr != 1;
-
-	free(rows.row);
-	return has;
 }
 
 /* Does an instruction of @fde name memory below the stack pointer, or may it? push and call do not count. */
@@ -530,21 +531,20 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 	const struct mp_map_piece *caller = vf_inlined_caller(vf, p);
 	uint64_t callee = callee_of(vf, caller);
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, callee);
-	int ret = 0;
+	/* A function has another FDE for its part for cold code, if there is one. */
+	const struct vf_fde *own = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	int ret;
 
 	if (caller + 1 == p && caller->new_vaddr + caller->new_size != p->new_vaddr)
 		return vf_refuse(vf, p->new_vaddr, "inlined code does not follow its caller");
-	if (!fde || fde->start != callee || p->old_vaddr < callee ||
-	    p->old_vaddr + p->old_size > fde->start + fde->size ||
+	if (!fde || fde->start != callee || !own ||
+	    p->old_size > own->start + own->size - p->old_vaddr ||
 	    !mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, call_of(caller), "the replaced call leads to no function");
-	if (caller + 1 == p) {
+	ret = check_tables(vf, own);
+	if (!ret && caller + 1 == p)
 		ret = check_caller(vf, caller);
-		if (!ret)
-			ret = check_tables(vf, fde);
-		if (!ret)
-			ret = vf_check_stack(vf, (uint32_t)(p - vf->map->pieces), fde,
-					     vf_lowers(vf, caller));
-	}
-	return ret ? ret : check_insns(vf, fde, p->old_vaddr, p->old_vaddr + p->old_size);
+	if (!ret && caller + 1 == p)
+		ret = vf_check_stack(vf, (uint32_t)(p - vf->map->pieces), vf_lowers(vf, caller));
+	return ret ? ret : check_insns(vf, p);
 }

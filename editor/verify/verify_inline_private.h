@@ -57,7 +57,10 @@ bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p);
 /* Bytes of the instruction that lowers it, and of the one that raises it again. */
 #define VF_LOWER_SIZE 1
 #define VF_RAISE_SIZE 5
-/* Does control leave the called function at the end of its inlined piece @p by the jump @last? A call stands there. */
+/*
+ * Does control leave the called function at the end of its inlined piece @p by the jump @last: to a place that no part
+ * stands for? A call stands there.
+ */
 bool vf_leaves_by(const struct vf *vf, const struct mp_map_piece *p, const struct vf_insn *last);
 /* The same, of the last instruction of its original. */
 bool vf_leaves(const struct vf *vf, const struct mp_map_piece *p);
@@ -70,13 +73,11 @@ uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint
 /* Does @p have, at offset @k, the instruction that raises the stack pointer again? */
 bool vf_raises(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
 /*
- * verify_stack.c: check how the function of @fde uses the stack, in all parts of the code that begins with piece
- * @first. @lowered: vf_lowers(). Return: 0, -ENOMEM, or a refusal.
+ * verify_stack.c: check how a function uses the stack, in all parts of the code that begins with piece @first.
+ * @lowered: vf_lowers(). Return: 0, -ENOMEM, or a refusal.
  */
-int vf_check_stack(const struct vf *vf, uint32_t first, const struct vf_fde *fde, bool lowered);
+int vf_check_stack(const struct vf *vf, uint32_t first, bool lowered);
 /* Is @p the last part beside the call? From it, control goes on behind the call. */
 bool vf_is_last_part(const struct vf *vf, const struct mp_map_piece *p);
-/* Does an instruction of the code that @p belongs to have another stack pointer, or saved registers? */
-bool vf_has_frame(const struct vf *vf, const struct mp_map_piece *p);
 
 #endif

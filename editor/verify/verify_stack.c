@@ -21,13 +21,16 @@ enum {
 	RSP = 7,	  /* in unwind rows */
 	NEAR = 1 << 16,	  /* bytes; larger distances are refused */
 	BELOW = 128,	  /* bytes that may be used below the stack pointer */
+	FDES_MAX = 4,	  /* of a function: for its main part and for cold code */
 	WAITS = INT32_MIN /* a distance that is not known yet */
 };
 
 /* One walk over the parts of a function. */
 struct walk {
 	const struct vf *vf;
-	const struct vf_rows *rows;
+	const struct vf_fde *fdes[FDES_MAX];
+	struct vf_rows rows[FDES_MAX]; /* of each of them */
+	uint32_t nr_fdes, fde;	       /* @fde: that of the current part */
 	bool lowered;
 	uint32_t piece[PARTS_MAX];
 	int32_t at[PARTS_MAX]; /* distance at the start of each part: not above 0 */
@@ -189,7 +192,7 @@ static int check_insn(struct walk *w, const struct vf_full *f)
 /* Is the CFA where the distance says, 8 above the return address? */
 static int check_row(const struct walk *w, uint64_t at)
 {
-	const struct vf_row *row = vf_rows_at(w->rows, at);
+	const struct vf_row *row = vf_rows_at(&w->rows[w->fde], at);
 
 	if (!row || row->cfa.kind != VF_RULE_OFFSET || row->cfa_reg != RSP ||
 	    row->cfa.off != 8 - (int64_t)w->now)
@@ -263,13 +266,32 @@ static int leave(struct walk *w, const struct mp_map_piece *p, const struct vf_i
 	}
 }
 
+/* Finds the rows of the code at @old. Return: 0, -ENOMEM, or a refusal. */
+static int find_rows(struct walk *w, uint64_t old)
+{
+	const struct vf_fde *fde = vf_eh_find(&w->vf->old_eh, old);
+	int ret;
+
+	for (w->fde = 0; w->fde < w->nr_fdes; w->fde++)
+		if (w->fdes[w->fde] == fde)
+			return 0;
+	if (!fde || w->nr_fdes == FDES_MAX)
+		return vf_refuse(w->vf, old, "an inlined function has no FDE, or too many");
+	ret = vf_rows_build(&w->vf->old_eh, fde, &w->rows[w->nr_fdes]);
+	if (ret == -EBADMSG)
+		return vf_refuse(w->vf, fde->start,
+				 "an inlined function's unwind rows are unreadable");
+	w->fdes[w->nr_fdes++] = fde;
+	return ret;
+}
+
 static int walk_part(struct walk *w, uint32_t part)
 {
 	const struct mp_map_piece *p = &w->vf->map->pieces[w->piece[part]];
 	uint64_t end = p->old_vaddr + p->old_size;
 	struct vf_insn insn = {.kind = VF_OTHER};
 	struct vf_full f;
-	int ret = 0;
+	int ret = find_rows(w, p->old_vaddr);
 
 	w->now = w->at[part];
 	for (w->insn = p->old_vaddr; w->insn < end && !ret; w->insn += insn.len) {
@@ -288,26 +310,25 @@ static int walk_part(struct walk *w, uint32_t part)
 }
 
 /* Return: 0, -ENOMEM, or a refusal. */
-int vf_check_stack(const struct vf *vf, uint32_t first, const struct vf_fde *fde, bool lowered)
+int vf_check_stack(const struct vf *vf, uint32_t first, bool lowered)
 {
-	struct vf_rows rows = {0};
-	struct walk w = {.vf = vf, .rows = &rows, .lowered = lowered};
-	int ret = vf_rows_build(&vf->old_eh, fde, &rows);
+	uint64_t entry = vf->map->pieces[first].old_vaddr;
+	struct walk w = {.vf = vf, .lowered = lowered};
+	int ret = 0;
 
-	if (ret == -EBADMSG)
-		ret = vf_refuse(vf, fde->start, "an inlined function's unwind rows are unreadable");
 	for (uint32_t i = first; i && !ret; i = vf->inlined[i].next) {
 		if (w.nr == PARTS_MAX) {
-			ret = vf_refuse(vf, fde->start, "an inlined function has too many parts");
+			ret = vf_refuse(vf, entry, "an inlined function has too many parts");
 			break;
 		}
 		w.at[w.nr] = WAITS;
 		w.piece[w.nr++] = i;
 	}
 	if (!ret)
-		ret = arrive(&w, vf->map->pieces[first].old_vaddr);
+		ret = arrive(&w, entry);
 	while (!ret && w.nr_todo)
 		ret = walk_part(&w, w.todo[--w.nr_todo]);
-	free(rows.row);
+	for (uint32_t i = 0; i < w.nr_fdes; i++)
+		free(w.rows[i].row);
 	return ret;
 }

@@ -67,10 +67,32 @@ static bool names_stack_pointer(const struct me_leaf_insn *f)
 	return false;
 }
 
-bool me_leaf_is_plain(const struct mp_elf *elf, uint64_t vaddr, uint64_t size, uint64_t own,
-		      uint64_t own_end)
+bool me_leaf_is_own(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr)
 {
-	const uint8_t *bytes = mp_elf_bytes(elf, vaddr, size);
+	const struct mp_func *f = &cfg->funcs[func];
+
+	for (uint32_t i = f->first_range; i < f->first_range + f->nr_ranges; i++)
+		if (vaddr - cfg->ranges[i].start < cfg->ranges[i].size)
+			return true;
+	return false;
+}
+
+/* Does @vaddr lie at the end of a part of @func? */
+static bool ends_range(const struct mp_cfg *cfg, const struct mp_func *func, uint64_t vaddr)
+{
+	for (uint32_t i = func->first_range; i < func->first_range + func->nr_ranges; i++)
+		if (vaddr == cfg->ranges[i].start + cfg->ranges[i].size)
+			return true;
+	return false;
+}
+
+/*
+ * Are the bytes, of @func, whole instructions that neither transfer control, nor name the stack pointer, nor depend on
+ * their address? Operands relative to the program counter are plain unless they lead into @func.
+ */
+static bool is_plain_code(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr, uint64_t size)
+{
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, vaddr, size);
 	struct mp_insn insn;
 	struct me_leaf_insn f;
 
@@ -82,7 +104,7 @@ bool me_leaf_is_plain(const struct mp_elf *elf, uint64_t vaddr, uint64_t size, u
 		if (!me_leaf_is_known(&f.z) || names_stack_pointer(&f))
 			return false;
 		if (insn.rip_relative &&
-		    (f.z.address_width != 64 || (insn.target >= own && insn.target < own_end)))
+		    (f.z.address_width != 64 || me_leaf_is_own(cfg, func, insn.target)))
 			return false;
 	}
 	return bytes;
@@ -114,7 +136,6 @@ static bool read_part(const struct mp_cfg *cfg, const struct mp_block *block, bo
 		      struct me_leaf_part *part)
 {
 	const struct mp_func *func = &cfg->funcs[block->func];
-	uint64_t end_of_func = func->vaddr + func->size;
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
 	uint32_t size = block->size - block->term_len, landing = 0;
 	struct mp_insn insn;
@@ -138,7 +159,7 @@ static bool read_part(const struct mp_cfg *cfg, const struct mp_block *block, bo
 		       insn.kind == MP_INSN_JUMP && !insn.bnd;
 	case MP_TERM_NORETURN:
 		/* That it does not return is believed where nothing follows. */
-		part->stops = block->vaddr + block->size == end_of_func;
+		part->stops = ends_range(cfg, func, block->vaddr + block->size);
 		return true;
 	case MP_TERM_JUMP:
 	case MP_TERM_FALL: return true;
@@ -197,22 +218,27 @@ static bool is_reached(const struct me_leaf *leaf)
 static bool read_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	const struct mp_block *block = &cfg->blocks[f->first_block];
 	const struct mp_block *of_part[ME_LEAF_PARTS_MAX];
+	uint32_t entry = mp_cfg_block_starting(cfg, f->vaddr);
 	uint8_t order[ME_LEAF_PARTS_MAX];
 
-	if (f->problem || f->nr_ranges != 1 || !f->nr_blocks || block->vaddr != f->vaddr ||
+	if (f->problem || !f->nr_blocks || entry == MP_NONE || cfg->blocks[entry].func != func ||
 	    f->flags & (MP_FUNC_SYSCALL | MP_FUNC_IFUNC | MP_FUNC_NORETURN | MP_FUNC_GET_PC |
 			MP_FUNC_BARE | MP_FUNC_LABELS))
 		return false;
 	*leaf = (struct me_leaf){.func = func};
-	for (uint32_t b = 0; b < f->nr_blocks; b++) {
-		if (block[b].flags & MP_BLOCK_PADDING && b)
+	/* The entry comes first. Blocks at lower addresses, as of a part for cold code, come last. */
+	for (uint32_t i = 0; i < f->nr_blocks; i++) {
+		const struct mp_block *block =
+			&cfg->blocks[f->first_block +
+				     (entry - f->first_block + i) % f->nr_blocks];
+
+		if (block->flags & MP_BLOCK_PADDING && i)
 			continue;
 		if (leaf->nr_parts == ME_LEAF_PARTS_MAX ||
-		    !read_part(cfg, &block[b], !b, &leaf->parts[leaf->nr_parts]))
+		    !read_part(cfg, block, !i, &leaf->parts[leaf->nr_parts]))
 			return false;
-		of_part[leaf->nr_parts++] = &block[b];
+		of_part[leaf->nr_parts++] = block;
 	}
 	for (uint8_t i = 0; i < leaf->nr_parts; i++)
 		if (!link_part(of_part[i], leaf, i))
@@ -224,13 +250,10 @@ static bool read_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *l
 /* Does no instruction use the stack? */
 static bool is_plain(const struct mp_cfg *cfg, const struct me_leaf *leaf)
 {
-	const struct mp_func *f = &cfg->funcs[leaf->func];
-
 	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
 
-		if (part->size && !me_leaf_is_plain(cfg->elf, part->vaddr, part->size, f->vaddr,
-						    f->vaddr + f->size))
+		if (part->size && !is_plain_code(cfg, leaf->func, part->vaddr, part->size))
 			return false;
 	}
 	return me_unwind_has_no_frame(cfg, leaf->func);

@@ -83,13 +83,6 @@ struct me_leaf {
 	struct me_leaf_part parts[ME_LEAF_PARTS_MAX];
 };
 
-/*
- * me_leaf_is_plain - are the bytes whole instructions that neither transfer control, nor name the stack
- * pointer, nor depend on their address? Operands relative to the program counter are plain unless they
- * lead into [@own, @own_end).
- */
-bool me_leaf_is_plain(const struct mp_elf *elf, uint64_t vaddr, uint64_t size, uint64_t own,
-		      uint64_t own_end);
 /* Return: bytes by which the stack pointer is higher in place of the call than in the function. */
 static inline uint8_t me_leaf_raised(const struct me_leaf *leaf)
 {

@@ -16,6 +16,8 @@ struct me_leaf_insn {
 bool me_leaf_decode(const uint8_t *bytes, uint64_t avail, struct me_leaf_insn *f);
 /* Is @reg the stack pointer, or a part of it? */
 bool me_leaf_is_stack_pointer(ZydisRegister reg);
+/* Does @vaddr lie in @func, whatever part of it? */
+bool me_leaf_is_own(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr);
 /* Is the whole effect of such instructions on registers, flags and the memory that they name? */
 bool me_leaf_is_known(const ZydisDecodedInstruction *z);
 /* Gives the parts their places, after a change of these. Return: false: the code is too large. */

@@ -202,7 +202,6 @@ static bool may_call(const struct mp_cfg *cfg, const struct me_leaf *leaf,
 static bool follow_part(const struct mp_cfg *cfg, struct me_leaf *leaf,
 			const struct me_stack_rows *rows, uint8_t i, struct stack *s)
 {
-	const struct mp_func *own = &cfg->funcs[leaf->func];
 	const struct me_leaf_part *part = &leaf->parts[i];
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, part->vaddr, part->size);
 	struct mp_insn insn;
@@ -223,7 +222,7 @@ static bool follow_part(const struct mp_cfg *cfg, struct me_leaf *leaf,
 			return false;
 		}
 		if (insn.rip_relative &&
-		    (f.z.address_width != 64 || insn.target - own->vaddr < own->size))
+		    (f.z.address_width != 64 || me_leaf_is_own(cfg, leaf->func, insn.target)))
 			return false;
 	}
 	return part->stops || me_stack_rows_depth(rows, part->vaddr + part->size) == s->depth;
