@@ -29,6 +29,7 @@ gcc -O2 -fno-pie -no-pie -Wl,--emit-relocs -o leaf-fixed "$data/leaf.c" && state
 gcc -O2 -s -o stack "$data/leaf_stack.c" && states stack 3 0 200
 gcc -O1 -fno-pie -no-pie -Wl,--emit-relocs -o stack-fixed "$data/leaf_stack.c" && states stack-fixed 7 0 200
 g++ -x c++ -O2 -fnon-call-exceptions -s -o stack-exceptions "$data/leaf_stack.c" && states stack-exceptions 11 0 200
+gcc -O2 -s -o cold "$data/leaf_cold.c" && states cold 3 0 100
 each=6
 calls=150 seeds=3 programs="bash perl python3"
 [ "${MORPH_LONG:-0}" = 0 ] || {

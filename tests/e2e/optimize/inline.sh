@@ -78,6 +78,20 @@ steps calls-exceptions 2 g++ -x c++ -O2 "$data/leaf_calls.c"
 if [ -n "${clang:-}" ]; then
 	steps calls-clang 2 "$clang" -O2 -w "$data/leaf_calls.c"
 fi
+# Functions with a part for cold code: this part stands in place of calls, too, but not in a file with debug information.
+steps cold 3 gcc -O2 "$data/leaf_cold.c"
+steps cold-fixed 3 gcc -O2 -fno-pie -no-pie -Wl,--emit-relocs "$data/leaf_cold.c"
+optimise cold --stress-inline=3
+for name in plain tails loops array stops; do
+	start=$(nm cold | awk -v name="$name.cold" '$3 == name { print $1 }')
+	[ "$("$BUILD/tools/moved" cold.out | grep -c " $(printf %x "0x${start:-0}")\$")" -ge 2 ] ||
+		fail "the cold part of $name() at '$start' stands in place of no call"
+done
+gcc -O2 -g -o cold-debug "$data/leaf_cold.c"
+optimise cold --stress-inline=7 && most=$calls
+optimise cold-debug --stress-inline=7 && same cold-debug cold-debug
+[ "$calls" -gt 0 ] && [ "$calls" -lt "$most" ] ||
+	fail "$calls instead of $most calls were replaced in a file with debug information"
 # Such functions keep their frames where the file asks for them, or where that is not known.
 sed 's/(walk_stack \*)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace")/_Unwind_Backtrace/' "$data/steps.h" >steps.h
 cp "$data/leaf_calls.c" .

@@ -289,6 +289,7 @@ static const char *const called_builds[] = {
 	"gcc -O2 -fPIE -pie tests/data/leaf.c",
 	"gcc -O2 -fno-pie -no-pie -fcf-protection tests/data/leaf.c",
 	"gcc -O2 -fPIE -pie tests/data/leaf_stack.c",
+	"gcc -O2 -fPIE -pie tests/data/leaf_cold.c",
 };
 
 static void called_build(struct called *c, int variant, uint32_t seed)

@@ -22,6 +22,8 @@ static const char *const builds[] = {
 	/* Functions that call others, and end in jumps to others */
 	"gcc -O2 -fPIE -pie tests/data/leaf_calls.c",
 	"g++ -x c++ -O2 -fno-pie -no-pie tests/data/leaf_calls.c",
+	/* Functions with a part for cold code */
+	"gcc -O2 -fPIE -pie tests/data/leaf_cold.c",
 };
 
 #define FIRST_STACK 4

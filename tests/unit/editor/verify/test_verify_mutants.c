@@ -28,6 +28,7 @@ static const struct build builds[] = {
 	{"gcc -O2 -fno-pie -no-pie -Wl,--emit-relocs tests/data/leaf.c", 7, NULL},
 	{"gcc -O2 -fPIE -pie -s tests/data/leaf_stack.c", 3, "steps"},
 	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -s tests/data/leaf_stack.c", 7, "steps"},
+	{"gcc -O2 -fPIE -pie -s tests/data/leaf_cold.c", 3, "steps"},
 	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -g tests/data/leaf.c", 11, NULL},
 };
 
