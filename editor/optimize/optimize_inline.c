@@ -224,6 +224,12 @@ static bool may_call(const struct finder *f, const struct me_leaf *leaf)
 	return f->may_call && !(tails && has_debug(f->job));
 }
 
+/* Does debug information, if there is any, get the lines of @func in place of a call? It does for one part only. */
+static bool is_described(const struct finder *f, uint32_t func)
+{
+	return f->job->cfg->funcs[func].nr_ranges == 1 || !has_debug(f->job);
+}
+
 /* Return: 1 + index of the leaf that @func is, or NO_LEAF. Out of memory, no function is one. */
 static uint16_t ask_leaf(struct finder *f, uint32_t func)
 {
@@ -236,8 +242,8 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	    !me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves)))
 		return NO_LEAF;
 	leaf = &f->leaves[f->nr_leaves];
-	if ((f->job->cfg->funcs[func].nr_ranges > 1 && has_debug(f->job)) ||
-	    !me_leaf_find(f->job->cfg, func, leaf) || (leaf->calls && !may_call(f, leaf)) ||
+	if (!is_described(f, func) || !me_leaf_find(f->job->cfg, func, leaf) ||
+	    (leaf->calls && !may_call(f, leaf)) ||
 	    (leaf->calls && f->job->options->layout.slots &&
 	     !me_leaf_use_slots(f->job->cfg, leaf)) ||
 	    (f->arranges && !arrange(f, leaf)))

@@ -230,8 +230,7 @@ static bool read_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *l
 	/* The entry comes first. Blocks at lower addresses, as of a part for cold code, come last. */
 	for (uint32_t i = 0; i < f->nr_blocks; i++) {
 		const struct mp_block *block =
-			&cfg->blocks[f->first_block +
-				     (entry - f->first_block + i) % f->nr_blocks];
+			&cfg->blocks[f->first_block + (entry - f->first_block + i) % f->nr_blocks];
 
 		if (block->flags & MP_BLOCK_PADDING && i)
 			continue;
