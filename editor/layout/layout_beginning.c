@@ -21,7 +21,7 @@
 /* A beginning ends where so large a part of what it can save is saved. */
 #define ENOUGH 0.9
 /* A jump is worth replacing if it is at least this part of all executions of blocks. */
-#define MIN_SHARE 1e-5
+#define MIN_SHARE 1e-3
 /* Beginnings may add this share of the bytes of the hot zone. */
 #define MAX_GROWTH 0.1
 /* A beginning may end in a jump to another function. */
@@ -64,6 +64,25 @@ static void finder_fini(struct finder *f)
 	free(f->found);
 }
 
+/* Return: the entry block of the function to which @block jumps at its end; MP_NONE: it jumps to no function's entry. */
+static uint32_t entry_behind(const struct mp_cfg *cfg, uint32_t block)
+{
+	uint32_t c = mp_cfg_call_from(cfg, 0, cfg->nr_calls, block);
+
+	for (; c < cfg->nr_calls && cfg->calls[c].block == block; c++) {
+		const struct mp_func *func;
+
+		if (!cfg->calls[c].tail || cfg->calls[c].callee == MP_NONE)
+			continue;
+		func = &cfg->funcs[cfg->calls[c].callee];
+		if (func->nr_blocks &&
+		    mp_block_target(&cfg->blocks[block]) == func->vaddr &&
+		    cfg->blocks[func->first_block].vaddr == func->vaddr)
+			return func->first_block;
+	}
+	return MP_NONE;
+}
+
 /*
  * Return: where the plan has the entry of the function to which the block at index @i jumps; MP_NONE: it jumps to none,
  * or the entry is not copied into that zone, or follows anyway.
@@ -72,20 +91,16 @@ static uint32_t entered(const struct finder *f, uint32_t i)
 {
 	const struct me_plan_block *planned = &f->plan->blocks[i];
 	const struct mp_block *block = &f->cfg->blocks[planned->block];
-	uint32_t to, at;
+	uint32_t to;
 
 	if (block->term != MP_TERM_TAIL || planned->left_out || !f->allowed[block->func])
 		return MP_NONE;
-	to = mp_cfg_block_starting(f->cfg, mp_block_target(block));
-	if (to == MP_NONE || f->planned_at[to] == MP_NONE)
-		return MP_NONE;
-	at = f->planned_at[to];
-	if (!f->allowed[f->cfg->blocks[to].func] ||
-	    f->cfg->funcs[f->cfg->blocks[to].func].vaddr != f->cfg->blocks[to].vaddr ||
-	    f->plan->blocks[at].zone != planned->zone ||
+	to = entry_behind(f->cfg, planned->block);
+	if (to == MP_NONE || f->planned_at[to] == MP_NONE || !f->allowed[f->cfg->blocks[to].func] ||
+	    f->plan->blocks[f->planned_at[to]].zone != planned->zone ||
 	    (i + 1 < f->plan->nr_blocks && planned[1].block == to))
 		return MP_NONE;
-	return at;
+	return f->planned_at[to];
 }
 
 /* May a clone of the block at index @i be followed by one of the next block? *@part: so often control falls there. */
