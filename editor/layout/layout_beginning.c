@@ -21,9 +21,10 @@
 /* A beginning ends where so large a part of what it can save is saved. */
 #define ENOUGH 0.9
 /* A jump is worth replacing if it is at least this part of all executions of blocks. */
-#define MIN_SHARE 1e-3
-/* Beginnings may add this share of the bytes of the hot zone. */
+#define MIN_SHARE 1e-5
+/* Beginnings may add this share of the bytes of the hot zone, or so many bytes. */
 #define MAX_GROWTH 0.1
+#define MIN_BUDGET 1024
 /* A beginning may end in a jump to another function. */
 #define ROUNDS 2
 
@@ -280,6 +281,7 @@ int me_beginnings_add(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	double budget = MAX_GROWTH * hot_bytes(cfg, plan), least = 0;
 	int ret = 0;
 
+	budget = budget > MIN_BUDGET ? budget : MIN_BUDGET;
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		least += MIN_SHARE * counts->block[b];
 	for (int round = 0; round < ROUNDS && least > 0 && !ret; round++) {

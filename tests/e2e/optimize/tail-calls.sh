@@ -66,12 +66,13 @@ cat >hot.c <<'END'
 #include <unistd.h>
 #define APART __attribute__((noinline, noclone, noipa))
 volatile unsigned long sink;
-/* What is called from a beginning shows the frames: its caller is the function that was jumped to. */
+/* Is called from a beginning. Its caller is the function that was jumped to. */
 APART void look(unsigned long n)
 {
 	sink += n;
 	if (n == 77777777)
-		raise_here: write(2, "", 0);
+		write(2, "", 0);
+	sink ^= n;
 }
 APART unsigned long target(unsigned long n)
 {
@@ -82,14 +83,53 @@ APART unsigned long target(unsigned long n)
 }
 APART unsigned long first(unsigned long n) { sink += n; return target(n + 1); }
 APART unsigned long second(unsigned long n) { sink -= n; return target(n * 2); }
-unsigned long (*pointer)(unsigned long) = target;
+unsigned long (*volatile pointer)(unsigned long) = target;
 int main(int argc, char **argv)
 {
-	unsigned long sum = 0;
-	for (unsigned long i = 0; i < strtoul(argv[1], 0, 10); i++) {
+	unsigned long sum = 0, nr = strtoul(argv[1], NULL, 10);
+	for (unsigned long i = 0; i < nr; i++) {
 		sum += first(i) ^ second(i);
 		sum += pointer(i);
 	}
 	printf("%lu %d\n", sum, pointer == target);
-	return argc > 2 ? (int)first(77777776) : 0;
+	return argc > 2 ? (int)first(77777776) & 1 : 0;
 }
+END
+for flags in "-fPIE -pie" "-fPIE -pie -s" "-fno-pie -no-pie -Wl,--emit-relocs"; do
+	# shellcheck disable=SC2086
+	gcc -O2 $flags -Wl,--build-id hot.c -o hot 2>err.txt || { fail "hot $flags: $(cat err.txt)"; continue; }
+	rm -f hot.db hot.counts
+	"$BUILD/morph-optimize" instrument --kind=edges --all --counts="$PWD/hot.counts" --report=none -o counting hot \
+		2>err.txt || fail "$(cat err.txt)"
+	./counting 20000 >/dev/null || fail "hot $flags: the counting version fails"
+	"$BUILD/morph-stats" --db=hot.db import --binary=counting hot.counts >/dev/null 2>err.txt || fail "$(cat err.txt)"
+	optimise hot --db=hot.db --exact-profile --layout=no-inline || continue
+	[ "$jumps" -ge 1 ] || fail "hot $flags: no jump was replaced"
+	same "hot $flags" hot 5000
+	optimise hot --db=hot.db --exact-profile --layout=no-inline,no-tail-calls && [ "$jumps" = 0 ] ||
+		fail "hot $flags: --layout=no-tail-calls replaces $jumps jumps"
+done
+
+# ---- frames and names
+gcc -O2 -fPIE -pie -Wl,--build-id hot.c -o hot 2>err.txt
+most=0
+for i in 0 1 2 3 4 5; do
+	optimise hot --all --stress-inline=$((4 * seed + i)) --layout=no-inline
+	same "hot, seed $i" hot 300
+	[ "$jumps" -gt "$most" ] || continue
+	most=$jumps
+	cp hot.out named
+done
+[ "$most" -ge 2 ] || fail "only $most jumps of hot were replaced"
+nm named | grep -q ' t target.morph.part$' || fail "no symbol of the copy of target's beginning: $(nm named)"
+if command -v gdb >/dev/null; then
+	for file in hot named; do
+		gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'break write' -ex 'run 1 x' -ex bt "./$file" 2>&1 |
+			grep '^#' | sed 's/ ()$//; s/.* //; s/\.morph\.[a-z]*$//' >"$file.frames"
+	done
+	cmp hot.frames named.frames || fail "other frames: $(cat named.frames) instead of $(cat hot.frames)"
+	grep -q '^target$' hot.frames || fail "target is in no frame: $(cat hot.frames)"
+else
+	left_out+=" gdb,"
+fi
+finish
