@@ -35,7 +35,6 @@ enum me_why {
 	ME_WHY_UNSAMPLED, /* no evidence either way */
 	ME_WHY_TAIL,	  /* a clone: saves a jump to a short exit */
 	ME_WHY_STUB,	  /* a stub: counts, or keeps numbers */
-	ME_WHY_BEGINNING, /* a clone: saves a jump to another function */
 };
 
 struct me_leaf;
@@ -49,7 +48,6 @@ struct me_plan_block {
 	uint8_t new_line;    /* its cache line holds no code of the blocks before it */
 	uint8_t favour_fall; /* if neither successor follows: the fall-through is likelier */
 	uint8_t clone;	  /* one more copy; only the block before it falls into it, unless @apart */
-	uint8_t foreign;  /* a clone amid the blocks of another function, which jumped to it */
 	uint8_t run;	  /* number of blocks, from here on, to keep in few lines */
 	uint8_t loop;	  /* the same for the loop that begins here; 0: none does */
 	uint8_t pad;	  /* the loop is worth no-ops before it, which execute */
@@ -103,7 +101,7 @@ static inline void me_redirects_fini(struct me_redirects *redirects)
 }
 
 /* Blocks in the order of their new addresses: all of ME_ZONE_HOT first, then ME_ZONE_WARM; inside
- * a zone the blocks of one function are contiguous, but for foreign clones among them. A function's entry block is in the plan if
+ * a zone the blocks of one function are contiguous. A function's entry block is in the plan if
  * any of its blocks is, and first among its blocks in its zone; stubs may precede it. What lies
  * apart is behind all of them, in the order of the blocks that it belongs to. */
 struct me_plan {

@@ -74,21 +74,12 @@ static uint64_t patch_target(const struct md_heat_after *a, uint32_t b)
 	return insn.kind == MP_INSN_JUMP ? insn.target : 0;
 }
 
-/* Does @block end in a jump to another function, which begins with block @to? */
-static bool enters(const struct md_heat_after *a, const struct mp_block *block, uint32_t to)
-{
-	return block->term == MP_TERM_TAIL &&
-	       mp_block_target(block) == a->view.cfg.blocks[to].vaddr;
-}
-
 /* Return: how often @from is followed by @to, over all edges. */
 static double way_count(const struct md_heat_after *a, uint32_t from, uint32_t to)
 {
 	const struct mp_block *block = &a->view.cfg.blocks[from];
 	double sum = 0;
 
-	if (enters(a, block, to))
-		return a->counts.block[from];
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
 		if (a->view.cfg.edges[e].to == to)
 			sum += a->counts.edge[e];
@@ -106,8 +97,6 @@ static double falls_into(const struct md_heat_after *a, uint32_t i)
 	if (!i || !a->copies[i - 1].end_of.falls)
 		return -1;
 	before = &a->view.cfg.blocks[a->copies[i - 1].block];
-	if (enters(a, before, a->copies[i].block))
-		return way_count(a, a->copies[i - 1].block, a->copies[i].block);
 	for (uint32_t e = before->first_edge; e < before->first_edge + before->nr_edges; e++)
 		if (a->view.cfg.edges[e].to == a->copies[i].block)
 			return way_count(a, a->copies[i - 1].block, a->copies[i].block);
@@ -323,10 +312,8 @@ static int add_copy(struct md_heat_after *a, const struct md_heat_copy *copy)
 
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges && !r; e++)
 		r = add_edge(a, copy, &cfg->edges[e], a->counts.edge[e] * share);
-	/* A jump through a slot leaves the file. A function may be entered by falling into it. */
-	if (!r && !copy->lacks_call &&
-	    !(copy->end_of.falls && copy + 1 < a->copies + a->nr &&
-	      enters(a, block, copy[1].block)))
+	/* A jump through a slot leaves the file. */
+	if (!r && !copy->lacks_call)
 		r = md_heat_add_jump(a->out, copy->end, address_now(a, mp_block_target(block)),
 				     md_heat_leaving(cfg, &a->counts, copy->block) * share,
 				     block->term == MP_TERM_TAIL ? MD_HEAT_CALL : MD_HEAT_BRANCH);

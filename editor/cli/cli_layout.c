@@ -28,7 +28,6 @@ static const struct argp_option layout_options[] = {
 	 "(default), line=32, line=0: keep runs of hot code in lines of so many bytes;"
 	 " no-tails: copy no short way out twice; no-slots: copies call functions of libraries through "
 	 "stubs, as before; no-inline: no code of a leaf function replaces calls of it; "
-	 "no-tail-calls: no copy of a function's beginning replaces jumps to it; "
 	 "huge-pages: align the new code for pages of 2 MiB",
 	 0},
 	{"block-order", KEY_BLOCK_ORDER, "ORDER", HIDDEN, NULL, 0},
@@ -83,8 +82,6 @@ static bool set_flag(struct me_layout_options *layout, const char *key)
 		layout->slots = false;
 	else if (!strcmp(key, "no-inline"))
 		layout->inline_leaves = false;
-	else if (!strcmp(key, "no-tail-calls"))
-		layout->tail_calls = false;
 	else if (!strcmp(key, "huge-pages"))
 		layout->huge_pages = true;
 	else
@@ -110,7 +107,7 @@ static void set_one(struct argp_state *state, struct me_layout_options *layout, 
 	if (value || !set_flag(layout, word))
 		argp_error(state,
 			   "%s: '%s' is not blocks=, functions=, line=, no-tails, no-slots, "
-			   "no-inline, no-tail-calls or huge-pages",
+			   "no-inline or huge-pages",
 			   option, word);
 }
 

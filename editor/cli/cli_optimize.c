@@ -192,7 +192,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		cli->options.audited_db = arg;
 		/* The audited version kept its calls, so no audit tested what replaces them. */
 		cli->options.layout.slots = cli->options.layout.inline_leaves = false;
-		cli->options.layout.tail_calls = false;
 		return 0;
 	case KEY_PROGRAM: a->program = arg; return 0;
 	case KEY_PRINT: read_print(state, a, arg); return 0;

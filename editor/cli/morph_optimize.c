@@ -44,8 +44,7 @@ int main(int argc, char **argv)
 				       .choose_functions = true,
 				       .line_log2 = 6,
 				       .slots = true,
-				       .inline_leaves = true,
-				       .tail_calls = true}},
+				       .inline_leaves = true}},
 	};
 	const struct me_cli_command *command;
 	char name[64];

@@ -69,8 +69,7 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-			 "s:I, s:I}",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 			 "pointers", (json_int_t)e->patches.nr_pointers, "functions_redirected",
 			 (json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks,
 			 "hot_blocks", (json_int_t)r->nr_hot_blocks, "bytes",
@@ -81,9 +80,7 @@ static json_t *json_code(const struct me_optimize_report *r)
 			 (json_int_t)e->patches.nr_patches, "retargeted",
 			 (json_int_t)e->patches.nr_retargeted, "table_entries",
 			 (json_int_t)e->patches.nr_table_entries, "via_slot",
-			 (json_int_t)e->nr_via_slot, "inlined", (json_int_t)e->nr_inlined,
-			 "tail_calls", (json_int_t)e->nr_tail_calls, "tail_call_bytes",
-			 (json_int_t)e->tail_call_bytes);
+			 (json_int_t)e->nr_via_slot, "inlined", (json_int_t)e->nr_inlined);
 }
 
 static json_t *json_counting(const struct me_optimize_options *options,
@@ -221,12 +218,12 @@ static void json_prediction(json_t *root, const struct me_prediction *p)
 
 static json_t *json_layout(const struct me_layout_options *layout, enum mp_order functions)
 {
-	return json_pack("{s:s, s:s, s:i, s:b, s:b, s:b, s:b}", "block_order",
+	return json_pack("{s:s, s:s, s:i, s:b, s:b, s:b}", "block_order",
 			 me_order_name(layout->block_order), "function_order",
 			 mp_order_name(functions), "fetch_line",
 			 layout->line_log2 ? 1 << layout->line_log2 : 0, "huge_pages",
 			 layout->huge_pages, "slots", layout->slots, "inline",
-			 layout->inline_leaves, "tail_calls", layout->tail_calls);
+			 layout->inline_leaves);
 }
 
 static json_t *json_stale(const struct me_stale_report *stale)

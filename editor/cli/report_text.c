@@ -183,11 +183,6 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 			" calls replaced by the called function's code; backtraces lack its "
 			"frame\n",
 			e->nr_inlined);
-	if (e->nr_tail_calls)
-		fprintf(out,
-			"  tail calls %" PRIu64 " jumps to functions replaced by %" PRIu64
-			" bytes of copies of their beginnings\n",
-			e->nr_tail_calls, e->tail_call_bytes);
 	fprintf(out,
 		"  old code   %" PRIu32 " patches, %" PRIu64
 		" calls and branches led to copies, %" PRIu64 " table entries\n",

@@ -398,11 +398,6 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 	return rc ? rc : renew_build_id(e, err);
 }
 
-static bool is_entry(const struct mp_cfg *cfg, uint32_t block)
-{
-	return cfg->blocks[block].vaddr == cfg->funcs[cfg->blocks[block].func].vaddr;
-}
-
 static void summarise(struct me_emitter *e)
 {
 	const struct me_placement *p = &e->placement;
@@ -417,10 +412,6 @@ static void summarise(struct me_emitter *e)
 		out->copies_bytes += p->copies[i].new_size;
 		out->nr_via_slot += p->copies[i].via_slot;
 		out->nr_inlined += p->copies[i].inlined && !p->copies[i].apart;
-		if (!p->copies[i].foreign)
-			continue;
-		out->tail_call_bytes += p->copies[i].new_size;
-		out->nr_tail_calls += is_entry(e->cfg, p->copies[i].block);
 	}
 	out->eh_frame_bytes = e->unwind.eh_frame_size + e->unwind.hdr_size;
 	out->lsda_bytes = e->unwind.lsda_size;

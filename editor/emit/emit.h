@@ -31,8 +31,6 @@ struct me_emitted {
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 	uint64_t nr_via_slot; /* calls and jumps that do not go to their PLT stub any more */
 	uint64_t nr_inlined;  /* calls that were replaced by the called function's instructions */
-	uint64_t nr_tail_calls; /* jumps to functions in place of which copies of their beginnings stand */
-	uint64_t tail_call_bytes; /* of these copies */
 	uint32_t nr_fdes_new;
 	uint32_t nr_redirected; /* functions whose address now is the copy's */
 	struct me_debug_report debug;

@@ -39,7 +39,6 @@ struct me_layout_options {
 	bool huge_pages;       /* the new code can be backed by pages of 2 MiB */
 	bool slots; /* calls of PLT stubs go through the slots; layout itself does not ask */
 	bool inline_leaves; /* small functions replace calls of them; layout itself does not ask */
-	bool tail_calls; /* copies of beginnings replace jumps to functions; me_layout_build() does not ask */
 	unsigned int nr_threads; /* as mp_parallel_for() takes it; the plan does not depend on it */
 };
 

@@ -162,10 +162,6 @@ static double way_count(const struct walk *w, uint32_t from, uint32_t to)
 	const struct mp_block *block = &w->cfg->blocks[from];
 	double sum = 0;
 
-	/* Jumps to other functions are no edges. */
-	if (block->term == MP_TERM_TAIL)
-		return mp_block_target(block) == w->cfg->blocks[to].vaddr ? w->counts->block[from]
-									   : 0;
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
 		if (w->cfg->edges[e].to == to)
 			sum += w->counts->edge[e];
@@ -210,25 +206,6 @@ static void shares_divide(const struct walk *w, const struct me_plan *plan, doub
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
 		if (!(share[plan->blocks[i].block] > 0))
 			share[plan->blocks[i].block] = 0;
-}
-
-int me_plan_flows(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		  const struct me_plan *plan, double *flow)
-{
-	const struct walk w = {.cfg = cfg, .counts = counts};
-	double *share = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*share));
-
-	if (!share)
-		return -ENOMEM;
-	memset(flow, 0, plan->nr_blocks * sizeof(*flow));
-	shares_divide(&w, plan, flow, share);
-	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
-		uint32_t block = plan->blocks[i].block;
-
-		flow[i] = counts->block[block] * (plan->blocks[i].clone ? flow[i] : share[block]);
-	}
-	free(share);
-	return 0;
 }
 
 static void clone_add(const struct walk *w, const struct me_plan *plan, uint32_t i, double share)

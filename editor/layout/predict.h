@@ -40,11 +40,4 @@ void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, u
 int me_layout_savings(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		      const struct me_plan *plan, double *saved);
 
-/*
- * me_plan_flows - how often each block of @plan is executed, clones included. @flow: one per planned block.
- * Return: 0, -ENOMEM.
- */
-int me_plan_flows(const struct mp_cfg *cfg, const struct mp_counts *counts,
-		  const struct me_plan *plan, double *flow);
-
 #endif

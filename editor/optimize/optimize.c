@@ -112,10 +112,8 @@ static int give_plan(struct me_job *job, struct mp_err *err)
 
 static int finish_plan(struct me_job *job, struct mp_err *err)
 {
-	int rc = me_job_copy_beginnings(job, err);
+	int rc = me_job_inline_leaves(job, err);
 
-	if (!rc)
-		rc = me_job_inline_leaves(job, err);
 	if (!rc)
 		rc = me_job_use_slots(job, err);
 	return rc ? rc : me_job_redirect(job, err);

@@ -8,12 +8,6 @@
 
 #include "editor/optimize/optimize_private.h"
 
-bool me_job_has_debug(const struct me_job *job)
-{
-	return job->debug || mp_elf_section(job->elf, ".debug_info") ||
-	       mp_elf_section(job->elf, ".zdebug_info");
-}
-
 uint8_t *me_job_find_copied(const struct me_job *job)
 {
 	uint8_t *copied = calloc((size_t)job->cfg->nr_blocks + 1, 1);
@@ -72,7 +66,6 @@ static int cut_plan(struct me_plan *plan, const uint32_t *first)
 							  .zone = planned->zone,
 							  .why = planned->why,
 							  .clone = planned->clone,
-							  .foreign = planned->foreign,
 							  .version = planned->version};
 		parts[0] = *planned;
 		/* The call that is replaced is in the last part. */

@@ -65,6 +65,12 @@ struct finder {
 	uint32_t cap_leaves;
 };
 
+static bool has_debug(const struct me_job *job)
+{
+	return job->debug || mp_elf_section(job->elf, ".debug_info") ||
+	       mp_elf_section(job->elf, ".zdebug_info");
+}
+
 static bool finder_init(struct finder *f, const struct me_job *job)
 {
 	*f = (struct finder){
@@ -207,7 +213,7 @@ static bool may_call(const struct finder *f, const struct me_leaf *leaf)
 
 	for (uint8_t i = 0; i < leaf->nr_parts; i++)
 		tails |= leaf->parts[i].tails;
-	return f->may_call && !(tails && me_job_has_debug(f->job));
+	return f->may_call && !(tails && has_debug(f->job));
 }
 
 /* Return: 1 + index of the leaf that @func is, or NO_LEAF. Out of memory, no function is one. */

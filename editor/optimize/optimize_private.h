@@ -84,10 +84,6 @@ uint8_t *me_job_find_copied(const struct me_job *job);
  * change.
  */
 int me_job_cut_blocks(struct me_job *job, uint64_t *cuts, uint32_t nr_cuts, struct mp_err *err);
-/* Does the file have debug information, or a debug file? */
-bool me_job_has_debug(const struct me_job *job);
-/* Replaces jumps to functions by copies of their beginnings. Call it before the others that finish the plan. */
-int me_job_copy_beginnings(struct me_job *job, struct mp_err *err);
 /* Replaces calls of small leaf functions in hot copies. Cuts blocks for that. */
 int me_job_inline_leaves(struct me_job *job, struct mp_err *err);
 /* Leads calls and jumps to PLT stubs through the stubs' slots in copies. Cuts blocks for that, so

@@ -501,7 +501,6 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		out->copies[i].align_offset = plan->blocks[i].align_offset;
 		out->copies[i].new_line = plan->blocks[i].new_line;
 		out->copies[i].clone = plan->blocks[i].clone;
-		out->copies[i].foreign = plan->blocks[i].foreign;
 		out->copies[i].version = plan->blocks[i].version;
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;

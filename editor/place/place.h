@@ -45,7 +45,6 @@ struct me_copy {
 	bool inlined : 1;   /* as in the plan; the instructions precede @jump */
 	bool new_line : 1;  /* as in the plan */
 	bool apart : 1;	    /* as in the plan: it has nothing but inlined instructions */
-	bool foreign : 1;   /* as in the plan */
 	uint8_t version;    /* enum me_version */
 	union {
 		uint32_t branch_to; /* target of the branch; MP_NONE: old code */

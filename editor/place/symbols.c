@@ -17,7 +17,7 @@ struct runs {
 	uint32_t first_part, nr_parts;
 };
 
-/* Further copies of a function: foreign clones, what follows them, and what lies apart. */
+/* Further code of a function, apart from its runs: what replaces its calls. */
 struct part {
 	uint32_t func;
 	uint64_t start, size;
@@ -50,53 +50,35 @@ static int compare_parts(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Does copy @i go on with what the copies of one function before it began? */
-static bool continues(const struct mp_cfg *cfg, const struct me_placement *placement, uint32_t i)
+static void add_to_run(const struct mp_cfg *cfg, const struct me_copy *copy, bool warm,
+		       struct runs *r)
 {
-	const struct me_copy *copy = &placement->copies[i];
-
-	return i && i != placement->first_warm && copy->foreign == copy[-1].foreign &&
-	       copy->apart == copy[-1].apart &&
-	       cfg->blocks[copy->block].func == cfg->blocks[copy[-1].block].func;
-}
-
-/* Adds copy @i to a run of its function, or else to the last part. @is_part: does it continue that one? */
-static bool add_copy(const struct mp_cfg *cfg, const struct me_placement *placement, uint32_t i,
-		     bool is_part, struct copies *out)
-{
-	const struct me_copy *copy = &placement->copies[i];
 	const struct mp_block *block = &cfg->blocks[copy->block];
-	struct runs *r = &out->runs[block->func];
-	bool warm = i >= placement->first_warm, goes_on = continues(cfg, placement, i);
 
-	if (goes_on ? is_part : copy->foreign || copy->apart || (warm ? r->warm_size : r->hot_size)) {
-		if (!goes_on)
-			out->parts[out->nr_parts++] = (struct part){.func = block->func};
-		extend(&out->parts[out->nr_parts - 1].start, &out->parts[out->nr_parts - 1].size,
-		       copy);
-		return true;
-	}
 	if (warm)
 		extend(&r->warm, &r->warm_size, copy);
 	else
 		extend(&r->hot, &r->hot_size, copy);
 	if (warm && !copy->clone && block->vaddr == cfg->funcs[block->func].vaddr)
 		r->enters_warm = true;
-	return false;
 }
 
-/* Parts without code have no symbol. */
+/* @before: the copy before, if that lies apart, too. */
+static void add_to_part(const struct mp_cfg *cfg, const struct me_copy *copy,
+			const struct me_copy *before, struct copies *out)
+{
+	uint32_t func = cfg->blocks[copy->block].func;
+
+	if (!before || cfg->blocks[before->block].func != func)
+		out->parts[out->nr_parts++] = (struct part){.func = func};
+	extend(&out->parts[out->nr_parts - 1].start, &out->parts[out->nr_parts - 1].size, copy);
+}
+
 static void index_parts(struct copies *out)
 {
-	uint32_t nr = 0;
-
-	for (uint32_t i = 0; i < out->nr_parts; i++)
-		if (out->parts[i].size)
-			out->parts[nr++] = out->parts[i];
-	out->nr_parts = nr;
-	if (nr)
-		qsort(out->parts, nr, sizeof(*out->parts), compare_parts);
-	for (uint32_t i = 0; i < nr; i++) {
+	if (out->nr_parts)
+		qsort(out->parts, out->nr_parts, sizeof(*out->parts), compare_parts);
+	for (uint32_t i = 0; i < out->nr_parts; i++) {
 		struct runs *r = &out->runs[out->parts[i].func];
 
 		if (!r->nr_parts++)
@@ -108,14 +90,23 @@ static void index_parts(struct copies *out)
 static bool collect_copies(const struct mp_cfg *cfg, const struct me_placement *placement,
 			   struct copies *out)
 {
-	bool is_part = false;
+	const struct me_copy *copies = placement->copies;
+	size_t nr_apart = 0;
 
+	for (uint32_t i = 0; i < placement->nr_copies; i++)
+		nr_apart += copies[i].apart;
 	out->runs = calloc((size_t)cfg->nr_funcs + 1, sizeof(*out->runs));
-	out->parts = malloc(((size_t)placement->nr_copies + 1) * sizeof(*out->parts));
+	out->parts = malloc((nr_apart + 1) * sizeof(*out->parts));
 	if (!out->runs || !out->parts)
 		return false;
-	for (uint32_t i = 0; i < placement->nr_copies; i++)
-		is_part = add_copy(cfg, placement, i, is_part, out);
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		if (copies[i].apart)
+			add_to_part(cfg, &copies[i],
+				    i && copies[i - 1].apart ? &copies[i - 1] : NULL, out);
+		else
+			add_to_run(cfg, &copies[i], i >= placement->first_warm,
+				   &out->runs[cfg->blocks[copies[i].block].func]);
+	}
 	index_parts(out);
 	return true;
 }

@@ -124,7 +124,6 @@ const char *me_print_why(const struct me_plan_block *planned)
 		[ME_WHY_UNSAMPLED] = "unsampled",
 		[ME_WHY_TAIL] = "clone of a way out",
 		[ME_WHY_STUB] = "stub",
-		[ME_WHY_BEGINNING] = "clone in place of a jump to its function",
 	};
 
 	return planned->why < sizeof(reasons) / sizeof(reasons[0]) ? reasons[planned->why] : "?";
@@ -183,7 +182,7 @@ static int index_init(const struct me_print *data, struct me_print_index *index)
 		const struct me_plan_block *planned = &data->plan->blocks[i];
 		uint32_t *first = &index->first[cfg->blocks[planned->block].func][planned->zone];
 
-		if (*first == MP_NONE && !planned->foreign)
+		if (*first == MP_NONE)
 			*first = i;
 		if (!planned->stub && !planned->clone)
 			index->copy[planned->block] = i;

@@ -43,8 +43,7 @@ void me_print_place(FILE *out, const struct me_print *data, const struct me_prin
 	for (int zone = 0; zone < ME_NR_ZONES; zone++)
 		for (uint32_t i = index->first[func][zone];
 		     i < p->nr_copies && (i < p->first_warm) == (zone == ME_ZONE_HOT) &&
-		     (p->copies[i].foreign ||
-		      data->cfg->blocks[p->copies[i].block].func == func);
+		     data->cfg->blocks[p->copies[i].block].func == func;
 		     i++, nr++)
 			print_copy(out, data, i);
 	if (!nr)

@@ -11,7 +11,7 @@
  *  jumps		direct jumps from a copy of a function to the entry of the copy of another one
  *  branches		the same by conditional branches
  *  neighbours		of the jumps: each function falls into one other, each is fallen into by one other
- * and one line for each of the first two: `site KIND FROM TO COUNT', by the originals' addresses.
+ * and one line for each place of the first two, by the originals' addresses: `site KIND FROM TO COUNT FUNCTION FUNCTION'.
  */
 #include <elf.h>
 #include <errno.h>
@@ -79,9 +79,8 @@ static int find_functions(const struct mp_elf *elf, struct tail_jumps *t)
 		if (symbol->dynamic || symbol->type != STT_FUNC || !symbol->size ||
 		    mp_map_piece_at(t->map, symbol->vaddr) < t->map->nr_pieces)
 			continue;
-		t->functions[t->nr_functions++] =
-			(struct function){symbol->vaddr, symbol->size, symbol->name,
-					  length_of_name(symbol->name)};
+		t->functions[t->nr_functions++] = (struct function){
+			symbol->vaddr, symbol->size, symbol->name, length_of_name(symbol->name)};
 	}
 	qsort(t->functions, t->nr_functions, sizeof(*t->functions), compare_functions);
 	return 0;
@@ -116,8 +115,10 @@ static void add_edge(struct tail_jumps *t, const struct exact_edge *edge)
 	if (edge->kind != EXACT_TAKEN && edge->kind != EXACT_JUMP)
 		return;
 	t->taken += edge->count;
-	if (edge->to == EXACT_ELSEWHERE || mp_map_piece_at(t->map, edge->from) == t->map->nr_pieces ||
-	    mp_map_piece_at(t->map, edge->to) == t->map->nr_pieces || mp_map_call_at(t->map, edge->to))
+	if (edge->to == EXACT_ELSEWHERE ||
+	    mp_map_piece_at(t->map, edge->from) == t->map->nr_pieces ||
+	    mp_map_piece_at(t->map, edge->to) == t->map->nr_pieces ||
+	    mp_map_call_at(t->map, edge->to))
 		return;
 	site.from = mp_map_original(t->map, edge->from);
 	site.to = mp_map_original(t->map, edge->to);
@@ -177,15 +178,16 @@ static void print(const struct tail_jumps *t)
 
 	for (size_t i = 0; i < t->nr_sites; i++)
 		counts[t->sites[i].conditional] += t->sites[i].count;
-	printf("taken %" PRIu64 "\njumps %" PRIu64 "\nbranches %" PRIu64 "\nneighbours %" PRIu64 "\n",
+	printf("taken %" PRIu64 "\njumps %" PRIu64 "\nbranches %" PRIu64 "\nneighbours %" PRIu64
+	       "\n",
 	       t->taken, counts[0], counts[1], neighbours(t));
 	for (size_t i = 0; i < t->nr_sites; i++) {
 		const struct site *site = &t->sites[i];
 
 		printf("site %s %#" PRIx64 " %#" PRIx64 " %" PRIu64 " %.*s %.*s\n",
 		       site->conditional ? "branch" : "jump", site->from, site->to, site->count,
-		       (int)site->source->name_len, site->source->name,
-		       (int)site->target->name_len, site->target->name);
+		       (int)site->source->name_len, site->source->name, (int)site->target->name_len,
+		       site->target->name);
 	}
 }
 
@@ -196,7 +198,8 @@ static int analyse(const struct mp_elf *elf, const struct exact_counts *counts, 
 	int rc = mp_map_read(elf, &map, err);
 
 	if (rc)
-		return rc == -ENOENT ? mp_err_set(err, ENOENT, "not an output of morph-optimize") : rc;
+		return rc == -ENOENT ? mp_err_set(err, ENOENT, "not an output of morph-optimize")
+				     : rc;
 	t.map = map;
 	t.sites = calloc(counts->nr_edges + 1, sizeof(*t.sites));
 	if (!t.sites || find_functions(elf, &t)) {

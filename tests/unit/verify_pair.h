@@ -35,8 +35,7 @@ enum pair_kind {
 	PAIR_AUDITS,
 	PAIR_CALLS,
 	PAIR_INLINED, /* not instrumented: small functions replace calls */
-	PAIR_DIVIDED, /* the same at random, in pieces of which some lie apart; and as below */
-	PAIR_TAIL_CALLS, /* not instrumented: functions' beginnings replace jumps to them, at random */
+	PAIR_DIVIDED, /* the same at random, in pieces of which some lie apart */
 };
 
 /*
@@ -67,11 +66,10 @@ static inline void pair_make_adjusted(struct pair *p, const char *command, uint6
 	options.counting.audit = kind == PAIR_AUDITS;
 	options.counting.calls = kind == PAIR_CALLS;
 	options.layout.inline_leaves = kind == PAIR_INLINED || kind == PAIR_DIVIDED;
-	options.layout.tail_calls = kind == PAIR_DIVIDED || kind == PAIR_TAIL_CALLS;
-	options.stress_inline = options.layout.tail_calls;
+	options.stress_inline = kind == PAIR_DIVIDED;
 	options.stress_inline_seed = seed;
 	options.counting.path = "/nowhere/counts";
-	options.stress = seed != 0 && !options.stress_inline;
+	options.stress = seed != 0 && kind != PAIR_DIVIDED;
 	options.stress_seed = seed;
 	ck_assert_int_eq(me_words_add(&options.adjust_words, adjust, &err), 0);
 	rc = me_optimize(&options, &report, &err);

@@ -61,7 +61,7 @@ static bool optimise(const struct rewrite_bytes *program, uint64_t seed, struct 
 		.input = in,
 		.output = to,
 		.all = true,
-		.layout = {.slots = true, .inline_leaves = true, .tail_calls = true},
+		.layout = {.slots = true, .inline_leaves = true},
 		.stress_inline = true,
 		.stress_inline_seed = seed,
 	};
