@@ -14,6 +14,19 @@ struct runs {
 	uint64_t hot, warm;
 	uint64_t hot_size, warm_size;
 	bool enters_warm; /* the entry's copy is in the warm run */
+	uint32_t first_part, nr_parts;
+};
+
+/* Further code of a function, apart from its runs: what replaces its calls. */
+struct part {
+	uint32_t func;
+	uint64_t start, size;
+};
+
+struct copies {
+	struct runs *runs;  /* per function */
+	struct part *parts; /* ascending function, then address */
+	uint32_t nr_parts;
 };
 
 static bool main_is_warm(const struct runs *r)
@@ -28,24 +41,74 @@ static void extend(uint64_t *start, uint64_t *size, const struct me_copy *copy)
 	*size = copy->new_vaddr + copy->new_size - *start;
 }
 
-static struct runs *collect_runs(const struct mp_cfg *cfg, const struct me_placement *placement)
+static int compare_parts(const void *a, const void *b)
 {
-	struct runs *runs = calloc(cfg->nr_funcs + 1, sizeof(*runs));
+	const struct part *x = a, *y = b;
 
-	for (uint32_t i = 0; runs && i < placement->nr_copies; i++) {
-		const struct me_copy *copy = &placement->copies[i];
-		const struct mp_block *block = &cfg->blocks[copy->block];
-		struct runs *r = &runs[block->func];
+	if (x->func != y->func)
+		return x->func < y->func ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
 
-		if (i < placement->first_warm) {
-			extend(&r->hot, &r->hot_size, copy);
-			continue;
-		}
+static void add_to_run(const struct mp_cfg *cfg, const struct me_copy *copy, bool warm,
+		       struct runs *r)
+{
+	const struct mp_block *block = &cfg->blocks[copy->block];
+
+	if (warm)
 		extend(&r->warm, &r->warm_size, copy);
-		if (!copy->clone && block->vaddr == cfg->funcs[block->func].vaddr)
-			r->enters_warm = true;
+	else
+		extend(&r->hot, &r->hot_size, copy);
+	if (warm && !copy->clone && block->vaddr == cfg->funcs[block->func].vaddr)
+		r->enters_warm = true;
+}
+
+/* @before: the copy before, if that lies apart, too. */
+static void add_to_part(const struct mp_cfg *cfg, const struct me_copy *copy,
+			const struct me_copy *before, struct copies *out)
+{
+	uint32_t func = cfg->blocks[copy->block].func;
+
+	if (!before || cfg->blocks[before->block].func != func)
+		out->parts[out->nr_parts++] = (struct part){.func = func};
+	extend(&out->parts[out->nr_parts - 1].start, &out->parts[out->nr_parts - 1].size, copy);
+}
+
+static void index_parts(struct copies *out)
+{
+	if (out->nr_parts)
+		qsort(out->parts, out->nr_parts, sizeof(*out->parts), compare_parts);
+	for (uint32_t i = 0; i < out->nr_parts; i++) {
+		struct runs *r = &out->runs[out->parts[i].func];
+
+		if (!r->nr_parts++)
+			r->first_part = i;
 	}
-	return runs;
+}
+
+/* Return: false: out of memory. */
+static bool collect_copies(const struct mp_cfg *cfg, const struct me_placement *placement,
+			   struct copies *out)
+{
+	const struct me_copy *copies = placement->copies;
+	size_t nr_apart = 0;
+
+	for (uint32_t i = 0; i < placement->nr_copies; i++)
+		nr_apart += copies[i].apart;
+	out->runs = calloc((size_t)cfg->nr_funcs + 1, sizeof(*out->runs));
+	out->parts = malloc((nr_apart + 1) * sizeof(*out->parts));
+	if (!out->runs || !out->parts)
+		return false;
+	for (uint32_t i = 0; i < placement->nr_copies; i++) {
+		if (copies[i].apart)
+			add_to_part(cfg, &copies[i],
+				    i && copies[i - 1].apart ? &copies[i - 1] : NULL, out);
+		else
+			add_to_run(cfg, &copies[i], i >= placement->first_warm,
+				   &out->runs[cfg->blocks[copies[i].block].func]);
+	}
+	index_parts(out);
+	return true;
 }
 
 struct writer {
@@ -90,11 +153,13 @@ static const struct mp_func *moved_function(const struct mp_cfg *cfg, const stru
 	return runs[func].hot_size || runs[func].warm_size ? &cfg->funcs[func] : NULL;
 }
 
-/* Add local symbols for old code and the second run of moved functions, once per function. */
-static void put_extra(struct writer *w, const struct mp_cfg *cfg, const struct runs *runs,
+/* Add local symbols for old code, the second run and further parts of moved functions, once per function. */
+static void put_extra(struct writer *w, const struct mp_cfg *cfg, const struct copies *copies,
 		      const uint8_t *old, uint32_t nr, const uint16_t *section_index,
 		      uint16_t text_section, uint8_t *named)
 {
+	const struct runs *runs = copies->runs;
+
 	for (uint32_t i = 1; i < nr; i++) {
 		const struct mp_func *func;
 		const struct runs *r;
@@ -113,6 +178,9 @@ static void put_extra(struct writer *w, const struct mp_cfg *cfg, const struct r
 			put_named(w, sym, ".morph.hot", r->hot, r->hot_size, text_section);
 		else if (r->hot_size && r->warm_size)
 			put_named(w, sym, ".morph.warm", r->warm, r->warm_size, text_section);
+		for (uint32_t k = r->first_part; k < r->first_part + r->nr_parts; k++)
+			put_named(w, sym, ".morph.part", copies->parts[k].start,
+				  copies->parts[k].size, text_section);
 	}
 }
 
@@ -140,9 +208,12 @@ int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placem
 {
 	const uint8_t *old = elf->data + symtab->off, *strings = elf->data + strtab->off;
 	uint32_t nr = (uint32_t)(symtab->size / sizeof(Elf64_Sym)), nr_locals = symtab->info;
-	struct runs *runs = collect_runs(cfg, placement);
+	struct copies copies = {0};
+	bool collected = collect_copies(cfg, placement, &copies);
+	const struct runs *runs = copies.runs;
 	uint8_t *named = calloc(cfg->nr_funcs + 1, 1);
 	size_t extra_names = 0, extra = 0;
+	const struct mp_func *func;
 	struct writer w = {out, 0};
 	Elf64_Sym sym;
 	int rc = -ENOMEM;
@@ -160,15 +231,18 @@ int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placem
 			rc = mp_err_set(err, EBADMSG, ".symtab: entry %u is damaged", i);
 			goto out;
 		}
-		if (runs && moved_function(cfg, runs, &sym)) {
-			extra += 2;
-			extra_names += 2 * (strlen((const char *)strings + sym.st_name) +
-					    sizeof(".morph.warm"));
+		func = collected ? moved_function(cfg, runs, &sym) : NULL;
+		if (func) {
+			size_t nr_extra = 2 + (size_t)runs[func - cfg->funcs].nr_parts;
+
+			extra += nr_extra;
+			extra_names += nr_extra * (strlen((const char *)strings + sym.st_name) +
+						   sizeof(".morph.warm"));
 		}
 	}
 	out->symtab = malloc((nr + extra) * sizeof(sym) + 1);
 	out->strtab = malloc(strtab->size + extra_names);
-	if (!runs || !named || !out->symtab || !out->strtab) {
+	if (!collected || !named || !out->symtab || !out->strtab) {
 		mp_err_set(err, ENOMEM, "out of memory");
 		goto out;
 	}
@@ -176,20 +250,21 @@ int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placem
 	out->strtab_size = strtab->size;
 	for (uint32_t i = 0; i < nr; i++) {
 		if (i == nr_locals) {
-			put_extra(&w, cfg, runs, old, nr, section_index, text_section, named);
+			put_extra(&w, cfg, &copies, old, nr, section_index, text_section, named);
 			out->nr_locals = w.nr;
 		}
 		memcpy(&sym, old + (size_t)i * sizeof(sym), sizeof(sym));
 		put_original(&w, cfg, runs, sym, section_index, text_section);
 	}
 	if (nr_locals == nr) {
-		put_extra(&w, cfg, runs, old, nr, section_index, text_section, named);
+		put_extra(&w, cfg, &copies, old, nr, section_index, text_section, named);
 		out->nr_locals = w.nr;
 	}
 	out->symtab_size = (size_t)w.nr * sizeof(sym);
 	rc = 0;
 out:
-	free(runs);
+	free(copies.runs);
+	free(copies.parts);
 	free(named);
 	if (rc)
 		me_symbols_fini(out);

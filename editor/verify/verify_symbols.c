@@ -10,7 +10,7 @@
 #include "editor/verify/verify_private.h"
 
 static const char old_suffix[] = ".morph.old", warm_suffix[] = ".morph.warm",
-		  hot_suffix[] = ".morph.hot";
+		  hot_suffix[] = ".morph.hot", part_suffix[] = ".morph.part";
 
 static const struct mp_symbol *find_table(const struct mp_elf *elf, uint32_t *nr)
 {
@@ -92,7 +92,8 @@ static bool is_extra(const struct vf *vf, const struct mp_symbol *b, const struc
 {
 	if (b->type != STT_FUNC || b->bind != STB_LOCAL || b->shndx >= vf->n->nr_sections)
 		return false;
-	if (*of && (is_named_after(b, *of, warm_suffix) || is_named_after(b, *of, hot_suffix)))
+	if (*of && (is_named_after(b, *of, warm_suffix) || is_named_after(b, *of, hot_suffix) ||
+		    is_named_after(b, *of, part_suffix)))
 		return b->other == (*of)->other && is_run(vf, NULL, b);
 	for (*of = *of ? *of + 1 : vf->o->symbols; *of < end; ++*of)
 		if (is_function(*of) && is_named_after(b, *of, old_suffix) &&

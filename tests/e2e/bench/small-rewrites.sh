@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What scripts/bench/bench-small-rewrites counts, on programs with known counts: jumps to jumps, loads of
-# constants, no-ops, functions that are the same, registers saved in vain, branches by call site, calls through slots.
+# constants, no-ops, functions that are the same, registers saved in vain, branches by call site, calls through slots,
+# jumps from function to function.
 . "$(dirname "$0")/../lib.sh"
 need qemu-x86_64 gcc setarch
 scratch small-rewrites
@@ -168,6 +169,16 @@ expect save-places best 10
 # Two instructions step over both places.
 expect save-places kept 30
 
+# Jumps from function to function in copies. Only "through" runs there: _start stays, and calls the old first and second.
+gcc -nostdlib -static -Wl,--build-id,--eh-frame-hdr -o linked known.S || exit 1
+"$BUILD/morph-optimize" --all --layout=no-inline --report=none -o moved linked 2>err.txt || fail "moved: $(cat err.txt)"
+run branches.so,out=counts,edges=moved.edges,object=moved ./moved
+"$BUILD/tools/tail-jumps" moved moved.edges >tail-jumps 2>err.txt || fail "tail-jumps: $(cat err.txt)"
+expect tail-jumps jumps 20
+expect tail-jumps branches 0
+expect tail-jumps neighbours 20
+grep -q '^site jump 0x.* 20 through habit$' tail-jumps || fail "tail-jumps: not this place: $(cat tail-jumps)"
+
 run activations.so,out=activations,facts=register-uses ./known
 expect activations saves 20
 expect activations in-vain 15
@@ -228,7 +239,7 @@ slots direct -fsemantic-interposition -Wl,-Bsymbolic
 expect direct fixed 0
 
 # ---- bad input ----
-for tool in jump-targets spare-insns same-functions save-places slot-calls register-uses; do
+for tool in jump-targets spare-insns same-functions save-places slot-calls register-uses tail-jumps; do
 	for args in "known missing" "missing edges" "known known.S"; do
 		# shellcheck disable=SC2086 # Two words.
 		if "$BUILD/tools/$tool" $args >/dev/null 2>err.txt; then

@@ -92,6 +92,18 @@ optimise cold --stress-inline=7 && most=$calls
 optimise cold-debug --stress-inline=7 && same cold-debug cold-debug
 [ "$calls" -gt 0 ] && [ "$calls" -lt "$most" ] ||
 	fail "$calls instead of $most calls were replaced in a file with debug information"
+# No symbol covers code of another function: what lies apart has symbols of its own.
+for seed in 3 7 11; do
+	optimise calls --stress-layout=$seed --stress-inline=$seed || continue
+	nm -S calls.out | grep -q ' t .*\.morph\.part$' || fail "seed $seed: no symbol of code that lies apart"
+	nm -S calls.out | python3 -c '
+import sys
+symbols = sorted((int(w[0], 16), int(w[1], 16), w[3]) for w in map(str.split, sys.stdin) if len(w) == 4 and w[2] in "tT")
+for a, b in zip(symbols, symbols[1:]):
+    if a[0] != b[0] and a[0] + a[1] > b[0]:
+        print(a[2], "covers", b[2])' >overlaps.txt
+	[ ! -s overlaps.txt ] || fail "seed $seed: $(head -3 overlaps.txt)"
+done
 # Such functions keep their frames where the file asks for them, or where that is not known.
 sed 's/(walk_stack \*)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace")/_Unwind_Backtrace/' "$data/steps.h" >steps.h
 cp "$data/leaf_calls.c" .
