@@ -216,6 +216,9 @@ static int run_passes(struct mp_cfg_build *b)
 		ret = mp_cfg_mark_sure(b);
 	if (!ret)
 		mp_cfg_mark_probes(b);
+	/* The last one, since a function keeps the first problem that is found. */
+	if (!ret)
+		mp_cfg_find_relocated(b, b->refs);
 	cfg->blocks = shrink(cfg->blocks, cfg->nr_blocks, sizeof(*cfg->blocks));
 	cfg->edges = shrink(cfg->edges, cfg->nr_edges, sizeof(*cfg->edges));
 	cfg->label_refs = shrink(cfg->label_refs, cfg->nr_label_refs, sizeof(*cfg->label_refs));

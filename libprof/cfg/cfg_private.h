@@ -248,6 +248,7 @@ int mp_cfg_add_far_link(struct mp_cfg_build *b, uint32_t from_part, uint32_t tar
 int mp_cfg_scan(struct mp_cfg_build *b);
 /* ---- cfg_relative.c: @refs: possible starts of tables ---- */
 void mp_cfg_find_relative(struct mp_cfg_build *b, const mp_bits refs);
+void mp_cfg_find_relocated(struct mp_cfg_build *b, const mp_bits refs);
 /* ---- cfg_gap.c: code outside of functions, and second readings ---- */
 int mp_cfg_read_gaps(struct mp_cfg_build *b);
 /* ---- cfg_target.c: evidence outside of code ---- */

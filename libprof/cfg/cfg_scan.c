@@ -47,6 +47,7 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 		}
 		if (!sure) {
 			mp_bit_set(b->index->weak_targets, target);
+			mp_bit_set(b->gap_refs, target);
 			/*
 			 * A constant often equals a code address by chance. If it equals
 			 * the address of a label in this function, chance is less likely.

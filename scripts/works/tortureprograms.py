@@ -144,12 +144,14 @@ def run(command, scratch, seconds):
 
 
 def generate(program, scratch):
-    """The program with its file; csmith writes the file if necessary."""
+    """The program with its file; csmith writes the file if necessary. TimeoutError: csmith does not end."""
     if program.files:
         return program
     source = os.path.join(scratch, program.name + ".c")
     seed = program.name.split("-")[1]
     status, said = run(["csmith", "--seed", seed, "-o", source], scratch, 60)
+    if status == "timeout":
+        raise TimeoutError
     if status != 0:
         raise Missing(f"csmith --seed {seed}: exit {status}: {said[-200:]!r}")
     return program._replace(files=[source])

@@ -30,6 +30,9 @@ gcc -O2 -s -o stack "$data/leaf_stack.c" && states stack 3 0 200
 gcc -O1 -fno-pie -no-pie -Wl,--emit-relocs -o stack-fixed "$data/leaf_stack.c" && states stack-fixed 7 0 200
 g++ -x c++ -O2 -fnon-call-exceptions -s -o stack-exceptions "$data/leaf_stack.c" && states stack-exceptions 11 0 200
 gcc -O2 -s -o cold "$data/leaf_cold.c" && states cold 3 0 100
+gcc -O2 -o calls "$data/leaf_calls.c" && states calls 3 0 200
+gcc -O1 -fno-pie -no-pie -Wl,--emit-relocs -o calls-fixed "$data/leaf_calls.c" && states calls-fixed 7 0 200
+g++ -x c++ -O2 -o calls-exceptions "$data/leaf_calls.c" && states calls-exceptions 11 0 200
 each=6
 calls=150 seeds=3 programs="bash perl python3"
 [ "${MORPH_LONG:-0}" = 0 ] || {

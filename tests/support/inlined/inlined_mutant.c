@@ -100,7 +100,9 @@ static bool aim(struct inlined_mutant *m, const struct mp_insn *branch, uint32_t
 	int64_t distance = (int64_t)(place - branch->vaddr - branch->len);
 	uint8_t *p = at(m, branch->vaddr);
 
-	if (!p || (branch->kind != MP_INSN_COND && branch->kind != MP_INSN_JUMP) ||
+	if (!p ||
+	    (branch->kind != MP_INSN_COND && branch->kind != MP_INSN_JUMP &&
+	     branch->kind != MP_INSN_CALL) ||
 	    distance != (branch->disp_size == 1 ? (int8_t)distance : (int32_t)distance))
 		return false;
 	for (uint8_t i = 0; i < branch->disp_size; i++)

@@ -5,7 +5,7 @@
  * ranges of rows. verify refuses them, or they are the same program: these run and end like the original. (An FDE may end
  * behind the no-ops that follow its last copy, or one may end later where the next has the same row.)
  *
- * With MORPH_LONG=1 it tries every change; else an equally distributed part.
+ * With MORPH_LONG=1 it tries every change; else an equally distributed part, another one by SEED in the environment.
  */
 #include "tests/unit/suite.h"
 
@@ -30,6 +30,9 @@ static const struct build builds[] = {
 	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -s tests/data/leaf_stack.c", 7, "steps"},
 	{"gcc -O2 -fPIE -pie -s tests/data/leaf_cold.c", 3, "steps"},
 	{"g++ -x c++ -O2 -fPIE -pie -fnon-call-exceptions -g tests/data/leaf.c", 11, NULL},
+	{"gcc -O2 -fPIE -pie tests/data/leaf_calls.c", 3, "steps"},
+	{"gcc -O1 -fno-pie -no-pie -Wl,--emit-relocs tests/data/leaf_calls.c", 7, "steps"},
+	{"g++ -x c++ -O2 -fPIE -pie -s tests/data/leaf_calls.c", 11, "steps"},
 };
 
 #define NR_BUILDS ((int)(sizeof(builds) / sizeof(builds[0])))
@@ -116,8 +119,8 @@ static struct outcome try_all(struct inlined_mutant *m, const struct build *buil
 			      enum inlined_change how)
 {
 	struct outcome o = {0};
-	const char *is_long = getenv("MORPH_LONG");
-	uint64_t nr, every = 1;
+	const char *is_long = getenv("MORPH_LONG"), *seed = getenv("SEED");
+	uint64_t nr, every = 1, part = seed ? strtoull(seed, NULL, 10) << 32 : 0;
 	uint32_t a, b;
 
 	limits(m->of, how, &a, &b);
@@ -125,7 +128,7 @@ static struct outcome try_all(struct inlined_mutant *m, const struct build *buil
 	if (!is_long || strcmp(is_long, "1") != 0)
 		every = nr / NR_TRIED + 1;
 	for (uint64_t i = 0; i < nr; i += every) {
-		uint64_t n = every > 1 ? i + me_mix(i + (uint64_t)how) % every : i;
+		uint64_t n = every > 1 ? i + me_mix(i + (uint64_t)how + part) % every : i;
 
 		if (n < nr)
 			try(m, build, how, (uint32_t)(n / b), (uint32_t)(n % b), &o);

@@ -525,6 +525,46 @@ START_TEST(cfg_takes_short_words_for_addresses_where_they_are_fixed)
 }
 END_TEST
 
+/* GHC's code lies outside of functions, and C code of its runtime holds addresses of it. */
+START_TEST(cfg_takes_words_behind_a_number_for_offsets)
+{
+	struct fixture f;
+	uint64_t at;
+
+	stock(&f, STOCK "-no-pie",
+	      ".globl start\n" STOCK_FUNC("start", " mov $.Lgap, %eax\n hlt\n") STOCK_FUNC(
+		      "f",
+		      " mov $1, %eax\n.Lf: mov $2, %ecx\n mov $3, %edx\n ret\n") ".balign 4\n.Lgap: .long .Lf - .Lgap, 0\n");
+	at = fixture_vaddr(&f, "f");
+	ck_assert(mp_cfg_may_be_target(f.cfg, at + 5));
+	ck_assert(!mp_cfg_may_be_target(f.cfg, at + 10));
+	fixture_free(&f);
+}
+END_TEST
+
+/* A loop with a negative index names the end of its array, behind which a table of another function may lie. */
+START_TEST(cfg_leaves_alone_a_function_whose_table_is_named_in_its_middle)
+{
+	static const char source[] = ".globl start\n" STOCK_FUNC(
+		"start", " movzbl table+8(%rip), %eax\n hlt\n")
+		STOCK_FUNC(
+			"f",
+			" lea table(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n"
+			" add %rdx, %rax\n jmp *%rax\n.La: mov $1, %eax\n ret\n"
+			".Lb: mov $0x11223344, %eax\n.Lc: ret\n") ".section .rodata\n.balign 4\n"
+								  "table: .long .Lb - table, .Lc - table, .La - table, .Lb - table\n";
+	struct fixture f;
+	const struct mp_func *func;
+
+	fixture_compile(&f, "assembler", "-nostdlib -Wl,-e,start -Wl,--emit-relocs -pie", source);
+	fixture_read(&f);
+	ck_assert(f.elf->relinkable);
+	func = &f.cfg->funcs[fixture_func(&f, "f")];
+	ck_assert_int_eq(func->problem, MP_PROBLEM_OFF_GRID);
+	fixture_free(&f);
+}
+END_TEST
+
 /* A constant outside of functions that can be read as a call of @to. */
 #define GAP_CALL(to) ".byte 0xe8\n .long " to " - . - 4\n"
 
@@ -663,6 +703,8 @@ static Suite *suite(void)
 	tcase_add_test(t, cfg_splits_block_where_code_without_unwind_information_jumps);
 	tcase_add_test(t, cfg_takes_words_behind_a_name_for_offsets_without_relocations);
 	tcase_add_test(t, cfg_takes_short_words_for_addresses_where_they_are_fixed);
+	tcase_add_test(t, cfg_takes_words_behind_a_number_for_offsets);
+	tcase_add_test(t, cfg_leaves_alone_a_function_whose_table_is_named_in_its_middle);
 	tcase_add_loop_test(t, cfg_leaves_alone_what_a_gap_leads_into, 0, 10);
 	tcase_add_loop_test(t, cfg_follows_a_pointer_over_calls_to_a_tail_call, 0, 10);
 	tcase_add_loop_test(t, cfg_leaves_alone_code_that_nothing_leads_to, 0, 3);
