@@ -67,8 +67,8 @@ static uint8_t run_length(const struct mp_cfg *cfg, const struct mp_counts *coun
 	for (; nr < MAX_RUN && i + 1 < plan->nr_blocks; i++, nr++) {
 		const struct me_plan_block *at = &plan->blocks[i];
 
-		if (at[1].zone != at->zone ||
-		    me_way_count(cfg, counts, at->block, at[1].block) < 0.5 * counts->block[at->block])
+		if (at[1].zone != at->zone || me_way_count(cfg, counts, at->block, at[1].block) <
+						      0.5 * counts->block[at->block])
 			break;
 	}
 	return nr;
