@@ -23,8 +23,8 @@
 /* No-ops may execute before a loop if control falls into at most this share of its rounds. */
 #define MAX_FALLS 0.125
 
-static double way_count(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t from,
-			uint32_t to)
+double me_way_count(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t from,
+		    uint32_t to)
 {
 	const struct mp_block *block = &cfg->blocks[from];
 	double sum = 0;
@@ -55,7 +55,7 @@ static double fall_count(const struct mp_cfg *cfg, const struct mp_counts *count
 
 	while (from && plan->blocks[from].clone)
 		from--;
-	return way_count(cfg, counts, plan->blocks[from].block, plan->blocks[from + 1].block);
+	return me_way_count(cfg, counts, plan->blocks[from].block, plan->blocks[from + 1].block);
 }
 
 /* The number of blocks, from index @i on, that likely execute in sequence. */
@@ -67,8 +67,8 @@ static uint8_t run_length(const struct mp_cfg *cfg, const struct mp_counts *coun
 	for (; nr < MAX_RUN && i + 1 < plan->nr_blocks; i++, nr++) {
 		const struct me_plan_block *at = &plan->blocks[i];
 
-		if (at[1].zone != at->zone ||
-		    way_count(cfg, counts, at->block, at[1].block) < 0.5 * counts->block[at->block])
+		if (at[1].zone != at->zone || me_way_count(cfg, counts, at->block, at[1].block) <
+						      0.5 * counts->block[at->block])
 			break;
 	}
 	return nr;

@@ -20,6 +20,9 @@
 /* At least this share of the entries into a clone must reach its end. The other
  * entries leave it before, and save no jump there. */
 #define MIN_REACH 0.5
+/* A loop keeps the jump into its middle if this share of the executions of the block there fall into it: a clone
+ * would save less than a jump in ten rounds. zstd was 1 % slower with such clones (Documentation/results.md). */
+#define PEELED_FALLS 0.9
 /* Clones may add this share of the bytes of the hot zone: a bound for files with many ways out.
  * test_layout_tail shows which clones get the bytes if there are too few. */
 #define MAX_GROWTH 0.25
@@ -35,7 +38,7 @@ struct tails {
 	const struct mp_cfg *cfg;
 	const struct mp_counts *counts;
 	const struct me_plan *plan;
-	uint8_t *hot; /* per cfg block: copied into the hot zone */
+	uint32_t *at; /* per cfg block: its index in the plan's hot zone; MP_NONE: not copied there */
 	struct tail *found;
 	uint32_t nr, capacity;
 };
@@ -80,13 +83,24 @@ static bool is_cloneable(const struct tails *t, const struct tail *tail, uint32_
 		if (tail->blocks[i] == b)
 			return false;
 	}
-	return t->hot[b] && !(block->flags & never) && t->counts->block[b] > 0;
+	return t->at[b] != MP_NONE && !(block->flags & never) && t->counts->block[b] > 0;
 }
 
 static bool ends_function(const struct mp_block *block)
 {
 	return block->term == MP_TERM_RET || block->term == MP_TERM_TABLE ||
 	       block->term == MP_TERM_INDIRECT_TAIL || block->term == MP_TERM_TAIL;
+}
+
+/* The clone would be a part of the first round of a loop with many rounds: from @next, behind the clone, control
+ * falls into the cloned blocks, and hardly anything else leads there. */
+static bool peels_loop(const struct tails *t, const struct tail *tail, uint32_t next)
+{
+	uint32_t first = tail->blocks[0];
+
+	return t->at[first] > t->at[next] &&
+	       me_way_count(t->cfg, t->counts, t->plan->blocks[t->at[first] - 1].block, first) >=
+		       PEELED_FALLS * t->counts->block[first];
 }
 
 /* Follows the likely way from @b. Return: true if it ends within the limits. */
@@ -125,7 +139,7 @@ static bool follow(const struct tails *t, uint32_t b, uint32_t next, struct tail
 	if (b != next && tail->blocks[tail->nr_blocks - 1] != b)
 		return false;
 	tail->saved *= reach;
-	return true;
+	return b != next || !peels_loop(t, tail, next);
 }
 
 static int find(struct tails *t, uint32_t i)
@@ -234,11 +248,14 @@ int me_tails_add(const struct mp_cfg *cfg, const struct mp_counts *counts, struc
 	struct tails t = {.cfg = cfg, .counts = counts, .plan = plan};
 	int ret = -ENOMEM;
 
-	t.hot = calloc((size_t)cfg->nr_blocks + 1, 1);
-	if (!t.hot)
+	t.at = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*t.at));
+	if (!t.at)
 		goto out;
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		t.at[b] = MP_NONE;
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
-		t.hot[plan->blocks[i].block] = plan->blocks[i].zone == ME_ZONE_HOT;
+		if (plan->blocks[i].zone == ME_ZONE_HOT)
+			t.at[plan->blocks[i].block] = i;
 	ret = 0;
 	for (uint32_t i = 0; i < plan->nr_blocks && !ret; i++) {
 		if (plan->blocks[i].zone == ME_ZONE_HOT)
@@ -249,7 +266,7 @@ int me_tails_add(const struct mp_cfg *cfg, const struct mp_counts *counts, struc
 	choose(&t);
 	ret = insert(&t, plan);
 out:
-	free(t.hot);
+	free(t.at);
 	free(t.found);
 	return ret;
 }

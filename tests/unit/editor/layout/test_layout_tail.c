@@ -251,6 +251,33 @@ START_TEST(tail_ends_a_loop)
 }
 END_TEST
 
+START_TEST(tail_is_no_part_of_a_first_round_of_many)
+{
+	for (int entries = 9; entries <= 20; entries += 11) {
+		/* 0 jumps into a loop: 1 falls into 2, which branches to 1 or falls into 3. */
+		int rounds = 100 - entries;
+
+		toy_init(&toy);
+		toy_func(&toy, "f");
+		toy_block(&toy, MP_TERM_JUMP, entries);
+		toy_block(&toy, MP_TERM_FALL, rounds);
+		toy_block(&toy, MP_TERM_COND, 100);
+		toy_block(&toy, MP_TERM_RET, entries);
+		ballast();
+		toy_edge(&toy, 0, 2, MP_EDGE_JUMP, entries);
+		toy_edge(&toy, 1, 2, MP_EDGE_FALL, rounds);
+		toy_edge(&toy, 2, 1, MP_EDGE_TAKEN, rounds);
+		toy_edge(&toy, 2, 3, MP_EDGE_FALL, entries);
+		toy_finish(&toy);
+		TAILS(0, 1, 2, 3);
+		if (entries < 10)
+			EXPECT(0, 1, 2, 3);
+		else
+			EXPECT(0, CLONE(2), 1, 2, 3);
+	}
+}
+END_TEST
+
 START_TEST(tail_is_reached_to_its_end)
 {
 	for (int i = 0; i < 2; i++) {
@@ -451,6 +478,7 @@ static Suite *layout_tail_suite(void)
 	tcase_add_test(tcase, tail_is_short);
 	tcase_add_test(tcase, tail_ends_before_what_follows);
 	tcase_add_test(tcase, tail_ends_a_loop);
+	tcase_add_test(tcase, tail_is_no_part_of_a_first_round_of_many);
 	tcase_add_test(tcase, tail_is_reached_to_its_end);
 	tcase_add_test(tcase, tail_budget_goes_to_the_worthiest);
 	tcase_add_test(tcase, tail_duplication_can_be_switched_off);
