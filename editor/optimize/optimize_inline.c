@@ -93,6 +93,9 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 
 		if (planned->stub)
 			continue;
+		/* In place of a call nothing would be left out. */
+		if (planned->left_out)
+			f->leaf_of[job->cfg->blocks[planned->block].func] = NO_LEAF;
 		if (planned->zone == ME_ZONE_HOT && !planned->left_out)
 			f->hot[planned->block] = 1;
 		if (!planned->clone)
