@@ -277,11 +277,11 @@ static int find_rows(struct walk *w, uint64_t old)
 			return 0;
 	if (!fde || w->nr_fdes == FDES_MAX)
 		return vf_refuse(w->vf, old, "an inlined function has no FDE, or too many");
-	ret = vf_rows_build(&w->vf->old_eh, fde, &w->rows[w->nr_fdes]);
+	w->fdes[w->nr_fdes++] = fde;
+	ret = vf_rows_build(&w->vf->old_eh, fde, &w->rows[w->fde]);
 	if (ret == -EBADMSG)
 		return vf_refuse(w->vf, fde->start,
 				 "an inlined function's unwind rows are unreadable");
-	w->fdes[w->nr_fdes++] = fde;
 	return ret;
 }
 
