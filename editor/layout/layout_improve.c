@@ -17,7 +17,7 @@
 #define MAX_PASSES 8
 /* Long chains of large functions are not searched to the end: so many links are looked at for each link. */
 #define MAX_WORK 512
-/* Where a chain would become a cycle, one of its links is given up: at most so many are tried. */
+/* A new link must not make a chain a cycle: one link of the chain is given up for that. At most so many are tried. */
 #define MAX_CUTS 32
 /* Smaller gains, as a share of what a step exchanges, are errors of rounding. */
 #define LEAST_GAIN 1e-9

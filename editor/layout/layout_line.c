@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "editor/layout/layout_private.h"
+#include "editor/layout/predict.h"
 
 /* Blocks rarer than this share of the hottest block are not worth the padding. */
 #define MIN_HEAT 1e-3
@@ -22,18 +23,6 @@
 #define MIN_ROUNDS 0.5
 /* No-ops may execute before a loop if control falls into at most this share of its rounds. */
 #define MAX_FALLS 0.125
-
-double me_way_count(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t from,
-		    uint32_t to)
-{
-	const struct mp_block *block = &cfg->blocks[from];
-	double sum = 0;
-
-	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-		if (cfg->edges[e].to == to)
-			sum += counts->edge[e];
-	return sum;
-}
 
 /* Control may fall from @from into @to, and padding between them would execute. This counts even
  * if it never happened: on other input the padding cost more than the saved lines. */

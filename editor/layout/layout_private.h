@@ -53,10 +53,6 @@ int me_funcs_order(const struct mp_cfg *cfg, const struct mp_counts *counts, con
 int me_lines_keep(const struct mp_cfg *cfg, const struct mp_counts *counts, uint8_t line_log2,
 		  struct me_plan *plan);
 
-/* me_way_count - how often control goes from block @from to block @to, by all edges between them. */
-double me_way_count(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t from,
-		    uint32_t to);
-
 /* me_tails_add - add clones of short ways out to @plan. Return: 0, -ENOMEM. */
 int me_tails_add(const struct mp_cfg *cfg, const struct mp_counts *counts, struct me_plan *plan);
 

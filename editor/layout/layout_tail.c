@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "editor/layout/layout_private.h"
+#include "editor/layout/predict.h"
 
 /* Compared with 24 and 6, these limits save 1 % more taken branches of the programs in
  * scripts/bench/bench-accuracy, for 3 % more hot bytes; no program gets worse. */

@@ -156,15 +156,15 @@ static uint32_t plan_next(const struct me_plan *plan, uint32_t i)
 	return i + 1 < plan->nr_blocks && at[1].zone == at->zone ? at[1].block : MP_NONE;
 }
 
-/* How often control goes from @from to @to. */
-static double way_count(const struct walk *w, uint32_t from, uint32_t to)
+double me_way_count(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t from,
+		    uint32_t to)
 {
-	const struct mp_block *block = &w->cfg->blocks[from];
+	const struct mp_block *block = &cfg->blocks[from];
 	double sum = 0;
 
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-		if (w->cfg->edges[e].to == to)
-			sum += w->counts->edge[e];
+		if (cfg->edges[e].to == to)
+			sum += counts->edge[e];
 	return sum;
 }
 
@@ -196,7 +196,8 @@ static void shares_divide(const struct walk *w, const struct me_plan *plan, doub
 			count = w->counts->block[at->block];
 			before = at[-1].clone ? clone[i - 1] : share[at[-1].block];
 			if (count > 0)
-				now = fmax(before, 0) * way_count(w, at[-1].block, at->block) /
+				now = fmax(before, 0) *
+				      me_way_count(w->cfg, w->counts, at[-1].block, at->block) /
 				      count;
 			changed |= now != clone[i];
 			share[at->block] += clone[i] - now;

@@ -31,6 +31,10 @@ int me_branches_count(const struct mp_cfg *cfg, const struct mp_counts *counts,
 void me_branches_add(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		     const uint32_t *next, const uint8_t *copied, struct me_branches *sum);
 
+/* me_way_count - how often control goes from block @from to block @to, by all edges between them. */
+double me_way_count(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t from,
+		    uint32_t to);
+
 /*
  * me_layout_savings - expected number of taken branches that @plan saves in each function, in
  * units of counts, by the same doubted counts as the prediction.

@@ -119,18 +119,19 @@ static bool add_part(const struct vf *vf, struct parts *parts, uint64_t old, uin
 	return false;
 }
 
-/* Does a part of the code that @p belongs to stand for @old? */
-static bool has_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old)
+/* Return: the part that stands for @old in the code that @p belongs to; NULL: none does. */
+static const struct mp_map_piece *part_for(const struct vf *vf, const struct mp_map_piece *p,
+					   uint64_t old)
 {
 	for (uint32_t i = vf->inlined[p - vf->map->pieces].behind; i; i = vf->inlined[i].next)
 		if (vf->map->pieces[i].old_vaddr == old)
-			return true;
-	return false;
+			return &vf->map->pieces[i];
+	return NULL;
 }
 
 bool vf_leaves_by(const struct vf *vf, const struct mp_map_piece *p, const struct vf_insn *last)
 {
-	return last->kind == VF_JMP && !has_part(vf, p, last->target);
+	return last->kind == VF_JMP && !part_for(vf, p, last->target);
 }
 
 bool vf_leaves(const struct vf *vf, const struct mp_map_piece *p)
@@ -318,10 +319,9 @@ bool vf_inlined_holds(const struct vf *vf, uint64_t old)
 
 bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now)
 {
-	for (uint32_t i = vf->inlined[p - vf->map->pieces].behind; i; i = vf->inlined[i].next)
-		if (vf->map->pieces[i].old_vaddr == old)
-			return vf->map->pieces[i].new_vaddr == now;
-	return false;
+	const struct mp_map_piece *part = part_for(vf, p, old);
+
+	return part && part->new_vaddr == now;
 }
 
 bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised,

@@ -36,10 +36,14 @@ static void follow(struct mp_cfg_build *b, const struct mp_span *span, uint32_t 
  * an address beside another object: which base holds is unknown then. Where one of them leads
  * between instructions, verify does not understand the function, so nothing may be changed there.
  */
-static void follow_relocated(struct mp_cfg_build *b, uint32_t base, uint32_t end)
+static void follow_relocated(struct mp_cfg_build *b, const struct mp_span *span, uint32_t base,
+			     uint32_t end)
 {
 	uint64_t base_vaddr = mp_space_vaddr(b->index, base);
 
+	(void)span;
+	if (mp_space_is_text(b->index, base))
+		return;
 	for (uint32_t at = base; at + 4 <= end; at += 4) {
 		uint64_t vaddr = mp_space_vaddr(b->index, at);
 		const uint8_t *bytes = mp_elf_bytes(b->elf, vaddr, 4);
@@ -62,33 +66,31 @@ static void follow_relocated(struct mp_cfg_build *b, uint32_t base, uint32_t end
 	}
 }
 
-void mp_cfg_find_relocated(struct mp_cfg_build *b, const mp_bits refs)
+typedef void follow_fn(struct mp_cfg_build *b, const struct mp_span *span, uint32_t base,
+		       uint32_t end);
+
+/* A table may begin at each of @refs, and ends before the next one. */
+static void follow_each(struct mp_cfg_build *b, const mp_bits refs, follow_fn *follow_one)
 {
-	if (!b->elf->relinkable)
-		return;
 	for (uint32_t i = 0; i < b->index->nr_spans; i++) {
 		const struct mp_span *span = &b->index->spans[i];
 		uint32_t end = span->at + (uint32_t)span->size, base, next;
 
 		for (base = mp_bits_next(refs, span->at, end); base < end; base = next) {
 			next = mp_bits_next(refs, base + 1, end);
-			if (!mp_space_is_text(b->index, base))
-				follow_relocated(b, base, next);
+			follow_one(b, span, base, next);
 		}
 	}
 }
 
-void mp_cfg_find_relative(struct mp_cfg_build *b, const mp_bits refs)
+void mp_cfg_find_relocated(struct mp_cfg_build *b, const mp_bits refs)
 {
 	if (b->elf->relinkable)
-		return;
-	for (uint32_t i = 0; i < b->index->nr_spans; i++) {
-		const struct mp_span *span = &b->index->spans[i];
-		uint32_t end = span->at + (uint32_t)span->size, base, next;
+		follow_each(b, refs, follow_relocated);
+}
 
-		for (base = mp_bits_next(refs, span->at, end); base < end; base = next) {
-			next = mp_bits_next(refs, base + 1, end);
-			follow(b, span, base, next);
-		}
-	}
+void mp_cfg_find_relative(struct mp_cfg_build *b, const mp_bits refs)
+{
+	if (!b->elf->relinkable)
+		follow_each(b, refs, follow);
 }

@@ -94,7 +94,7 @@ static void find_code(struct vd *vd, uint32_t first)
 		*now = (struct vd_changing){changed, pieces[i].new_vaddr + pieces[i].new_size};
 		if (!vf_is_last_part(vf, &pieces[i]) || vf_leaves(vf, &pieces[i]))
 			continue;
-		/* Behind the last return, the calling function's registers have their values again. */
+		/* At its return, the called function has given all registers back that calls keep: the code ends there. */
 		changed_in(vf, &pieces[i], &size);
 		if (vf_raises(vf, &pieces[i], size))
 			size += VF_RAISE_SIZE;
