@@ -13,6 +13,7 @@
 #include "editor/evidence/selfcheck.h"
 #include "editor/debug/debug_file.h"
 #include "editor/emit/start.h"
+#include "libprof/infer/foreseen.h"
 #include "libprof/store/store.h"
 
 static int read_debug_file(struct me_job *job, struct mp_err *err)
@@ -171,6 +172,21 @@ static int read_sampled(struct me_job *job, struct mp_err *err)
 	return 0;
 }
 
+static int add_foreseen(struct me_job *job, struct mp_err *err)
+{
+	const char *path = job->options->foreseen;
+	struct mp_foreseen *foreseen;
+	struct mp_err why;
+	size_t nr;
+	int rc = mp_foreseen_read(path, &foreseen, &nr, &why);
+
+	if (rc)
+		return mp_err_set(err, -rc, "%s: %s", path, why.msg);
+	rc = mp_foreseen_add(job->cfg, foreseen, nr, job->profile, err);
+	free(foreseen);
+	return rc;
+}
+
 static int build_profile(struct me_job *job, const struct me_evidence *evidence, struct mp_err *err)
 {
 	int rc = mp_profile_build(job->cfg, evidence->counts, evidence->nr_counts, &job->profile,
@@ -188,6 +204,8 @@ static int build_profile(struct me_job *job, const struct me_evidence *evidence,
 	if (!rc && evidence->nr_paths)
 		rc = mp_path_evidence_build(job->cfg, evidence->paths, evidence->nr_paths,
 					    &job->paths, err);
+	if (!rc && job->options->foreseen)
+		rc = add_foreseen(job, err);
 	if (!rc)
 		job->profile->exact = job->report->exact =
 			evidence->exact ||

@@ -19,6 +19,7 @@
 #include "libprof/base/parallel.h"
 #include "libprof/infer/path_infer.h"
 #include "libprof/infer/flow_connect.h"
+#include "libprof/infer/foreseen.h"
 
 /* Price of entering at a landing pad, which runs only when an exception is thrown: more than any
  * hint or layout prior. */
@@ -195,6 +196,9 @@ static void edge_fill(const struct inference *in, const struct mp_func *func, ui
 		.counted = known && edge->kind != MP_EDGE_FALL,
 		.transfers = known ? (double)in->profile->edge_transfers[e] : 0,
 	};
+	if (in->profile->edge_foreseen && !known && !in->exact)
+		mp_foreseen_fill(in->cfg, in->profile, e, in->again ? in->out->block[edge->from] : 0,
+				 out);
 }
 
 static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_block *out)

@@ -21,7 +21,8 @@ int mp_flow_check(const struct mp_flow *flow, struct mp_err *err)
 		if (flow->edges[e].from >= flow->nr_blocks || flow->edges[e].to >= flow->nr_blocks)
 			return mp_err_set(err, EINVAL, "flow: edge %u names no block", e);
 		if (!(flow->edges[e].transfers >= 0) || !isfinite(flow->edges[e].transfers) ||
-		    !(flow->edges[e].against >= 0) || flow->edges[e].against > 1e6)
+		    !(flow->edges[e].against >= 0) || flow->edges[e].against > 1e6 ||
+		    !(flow->edges[e].rate >= 0) || !isfinite(flow->edges[e].rate))
 			return mp_err_set(err, EINVAL, "flow: edge %u has no sensible number", e);
 	}
 	if (!(flow->transfer_weight >= 0) || flow->transfer_weight > 1e6)

@@ -313,7 +313,7 @@ static void edge_add(struct network *net, uint32_t e)
 
 	net->edge_arc[e] = net->nr_arcs;
 	if (mp_flow_edge_is_counted(flow, edge))
-		bundle_add(net, from, to, edge->transfers, flow->transfer_weight, 0);
+		bundle_add(net, from, to, edge->transfers, mp_flow_edge_rate(flow, edge), 0);
 	else
 		arc_add(net, from, to, MP_MCF_INFINITE, edge_prior(flow, edge));
 	net->edge_arc_end[e] = net->nr_arcs;
@@ -329,7 +329,8 @@ static int flow_shift(const struct mp_flow *flow)
 			sum += cuts[NR_CUTS - 1] * flow->blocks[b].samples / block_cost(flow, b);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		if (mp_flow_edge_is_counted(flow, &flow->edges[e]))
-			sum += cuts[NR_CUTS - 1] * flow->edges[e].transfers / flow->transfer_weight;
+			sum += cuts[NR_CUTS - 1] * flow->edges[e].transfers /
+			       mp_flow_edge_rate(flow, &flow->edges[e]);
 	frexp(sum, &exponent);
 	return exponent + FLOW_MAX_SHIFT > FLOW_BITS ? FLOW_BITS - exponent : FLOW_MAX_SHIFT;
 }

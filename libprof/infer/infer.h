@@ -65,6 +65,7 @@ struct mp_flow_edge {
 	 */
 	bool counted;
 	double transfers; /* number seen, if @counted */
+	double rate;	  /* of them per passage, if @counted; 0: the flow's transfer_weight */
 };
 
 struct mp_flow {

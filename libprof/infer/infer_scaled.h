@@ -8,10 +8,16 @@
 
 #include "libprof/infer/infer.h"
 
+/* Transfers that one passage of a counted @edge shows. */
+static inline double mp_flow_edge_rate(const struct mp_flow *flow, const struct mp_flow_edge *edge)
+{
+	return edge->rate > 0 ? edge->rate : flow->transfer_weight;
+}
+
 static inline bool mp_flow_edge_is_counted(const struct mp_flow *flow,
 					   const struct mp_flow_edge *edge)
 {
-	return edge->counted && flow->transfer_weight > 0;
+	return edge->counted && mp_flow_edge_rate(flow, edge) > 0;
 }
 
 /* Fills @block_count and @edge_count. Return: 0, -ENOMEM. */

@@ -137,5 +137,6 @@ void mp_profile_free(struct mp_profile *profile)
 	mp_profile_drop_edges(profile);
 	free(profile->block_samples);
 	free(profile->block_unknown);
+	free(profile->edge_foreseen);
 	free(profile);
 }

@@ -30,6 +30,11 @@ struct mp_profile {
 	 * another build without such a block. NULL: all blocks are known.
 	 */
 	uint8_t *block_unknown;
+	/*
+	 * Per cfg edge of a conditional branch: samples whose registers showed that control would go
+	 * this way (mp_foreseen_add()). NULL: none.
+	 */
+	uint64_t *edge_foreseen;
 	uint64_t nr_transfers;	       /* over edges of the cfg, or out of a block */
 	uint64_t nr_transfers_outside; /* other transfers: not used */
 	uint64_t nr_samples;	       /* in blocks */
