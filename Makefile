@@ -175,7 +175,7 @@ FUZZ_DIR := $(O)/fuzz$(if $(filter afl,$(ENGINE)),-afl)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(FUZZ_DIR)/%,$(FUZZ_SRCS))
 PLUGIN_SRCS := $(wildcard tests/plugin/*.c)
 PLUGINS := $(patsubst tests/plugin/%.c,$(O)/plugin/%.so,$(PLUGIN_SRCS))
-# One tool emulates a processor, and is not built without the emulator.
+# Two tools emulate a processor, and are not built without the emulator.
 UNICORN_LIBS := $(shell $(PKG_CONFIG) --libs unicorn 2>/dev/null)
 TOOL_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/tools/fleet_%) \
 	$(if $(UNICORN_LIBS),,tests/tools/emulated/%),$(wildcard tests/tools/*.c tests/tools/*/*.c))
