@@ -92,7 +92,6 @@ int me_job_plan(struct me_job *job, struct mp_err *err)
 	}
 	rc = mp_counts_build(job->cfg, job->profile, &inference, &job->counts,
 			     &job->report->inference, err);
-	if (!rc) { void hybrid_apply(const struct mp_cfg *, struct mp_counts *); hybrid_apply(job->cfg, &job->counts); }
 	mp_profile_drop_edges(job->profile);
 	mp_path_evidence_fini(&job->paths);
 	me_job_end_stage(job, ME_STAGE_INFER);

@@ -195,7 +195,7 @@ static int build_profile(struct me_job *job, const struct me_evidence *evidence,
 	if (!rc && me_unowned_samples_find(job->cfg, evidence->counts, evidence->nr_counts,
 					   &job->report->unowned))
 		rc = mp_err_set(err, ENOMEM, "out of memory");
-	if (!rc && evidence->nr_edges && !getenv("HYB_DROP_EDGES"))
+	if (!rc && evidence->nr_edges)
 		rc = mp_profile_add_edges(job->profile, job->cfg, evidence->edges,
 					  evidence->nr_edges, err);
 	if (!rc && evidence->nr_unknown)

@@ -81,7 +81,6 @@ struct inference {
 	 */
 	float *wait, *hint;
 	struct mp_counts *out;
-	int draw; double spread;
 	struct scratch scratch[MP_PARALLEL_MAX]; /* one for each worker */
 };
 
@@ -202,22 +201,6 @@ static void edge_fill(const struct inference *in, const struct mp_func *func, ui
 				 out);
 }
 
-static double uniform(uint64_t x)
-{
-	x ^= x >> 33; x *= UINT64_C(0xff51afd7ed558ccd); x ^= x >> 33; x *= UINT64_C(0xc4ceb9fe1a85ec53); x ^= x >> 33;
-	return ((double)(x >> 11) + 0.5) / 9007199254740992.0;
-}
-static double draw_factor(const struct inference *in, uint32_t b)
-{
-	double u, v, z;
-	if (!in->draw) return 1;
-	/* antithetic pairs */
-	u = uniform(((uint64_t)b << 8) + (unsigned)((in->draw + 1) / 2) * 2);
-	v = uniform(((uint64_t)b << 8) + (unsigned)((in->draw + 1) / 2) * 2 + 1);
-	z = sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-	if (in->draw % 2) z = -z;
-	return exp(in->spread * z);
-}
 static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_block *out)
 {
 	const struct mp_block *block = &in->cfg->blocks[b];
@@ -228,7 +211,7 @@ static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_bl
 		.samples = in->visits ? (double)(in->visits[b] * block->nr_insns)
 				      : (double)profile->block_samples[b],
 		.nr_insns = block->nr_insns,
-		.wait = in->wait[b] * draw_factor(in, b),
+		.wait = in->wait[b],
 		.entry = mp_block_enters(block),
 		.exit = mp_block_leaves(in->cfg, block),
 		.entry_cost = pad ? PAD_ENTRY_COST : 0,
@@ -531,23 +514,6 @@ static int rounds_infer(struct inference *in, struct mp_counts_stats *sum, struc
 	if (in->paths)
 		in->reported_weight = mp_counts_reported_weight(in->cfg, in->paths, in->out);
 	in->again = !transfers;
-	int nr = getenv("BAG") && !transfers ? atoi(getenv("BAG")) : 0;
-	if (nr) {
-		uint32_t nb = in->cfg->nr_blocks, ne = in->cfg->nr_edges;
-		double *b0 = malloc(8 * nb + 8), *e0 = malloc(8 * ne + 8), *sb = calloc(nb + 1, 8), *se = calloc(ne + 1, 8);
-		memcpy(b0, in->out->block, 8 * nb); memcpy(e0, in->out->edge, 8 * ne);
-		in->spread = getenv("SPREAD") ? atof(getenv("SPREAD")) : 0.5;
-		for (int k = 1; k <= nr; k++) {
-			memcpy(in->out->block, b0, 8 * nb); memcpy(in->out->edge, e0, 8 * ne);
-			in->draw = k;
-			ret = funcs_infer(in, sum, err);
-			for (uint32_t i = 0; i < nb; i++) sb[i] += in->out->block[i] / nr;
-			for (uint32_t i = 0; i < ne; i++) se[i] += in->out->edge[i] / nr;
-		}
-		in->draw = 0;
-		memcpy(in->out->block, sb, 8 * nb); memcpy(in->out->edge, se, 8 * ne);
-		free(b0); free(e0); free(sb); free(se);
-	} else
 	ret = funcs_infer(in, sum, err);
 	in->again = false;
 	return ret;
