@@ -96,7 +96,7 @@ struct me_optimize_options {
 	enum mp_estimator estimator;
 	struct me_stale_options stale;
 	const char *foreseen; /* file of mp_foreseen_read(): ways of branches; NULL: none */
-	bool exact_profile; /* counts are exact, whatever the store says */
+	bool exact_profile;   /* counts are exact, whatever the store says */
 	struct me_layout_options layout;
 	bool all;    /* no profile: move everything eligible, in the original order */
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */

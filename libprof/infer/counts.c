@@ -197,8 +197,8 @@ static void edge_fill(const struct inference *in, const struct mp_func *func, ui
 		.transfers = known ? (double)in->profile->edge_transfers[e] : 0,
 	};
 	if (in->profile->edge_foreseen && !known && !in->exact)
-		mp_foreseen_fill(in->cfg, in->profile, e, in->again ? in->out->block[edge->from] : 0,
-				 out);
+		mp_foreseen_fill(in->cfg, in->profile, e,
+				 in->again ? in->out->block[edge->from] : 0, out);
 }
 
 static void block_fill(const struct inference *in, uint32_t b, struct mp_flow_block *out)

@@ -86,8 +86,8 @@ int mp_foreseen_add(const struct mp_cfg *cfg, const struct mp_foreseen *foreseen
 	return 0;
 }
 
-void mp_foreseen_fill(const struct mp_cfg *cfg, const struct mp_profile *profile, uint32_t e, double runs,
-		      struct mp_flow_edge *out)
+void mp_foreseen_fill(const struct mp_cfg *cfg, const struct mp_profile *profile, uint32_t e,
+		      double runs, struct mp_flow_edge *out)
 {
 	const struct mp_block *block = &cfg->blocks[cfg->edges[e].from];
 	double seen = (double)profile->edge_foreseen[e], sum = 0, weight;

@@ -39,7 +39,7 @@ int mp_foreseen_add(const struct mp_cfg *cfg, const struct mp_foreseen *foreseen
  * mp_foreseen_fill - makes what was seen at edge @e evidence of @out. @runs: how often its branch ran, by
  * an earlier inference; 0: not known yet. Without such samples @out stays as it is.
  */
-void mp_foreseen_fill(const struct mp_cfg *cfg, const struct mp_profile *profile, uint32_t e, double runs,
-		      struct mp_flow_edge *out);
+void mp_foreseen_fill(const struct mp_cfg *cfg, const struct mp_profile *profile, uint32_t e,
+		      double runs, struct mp_flow_edge *out);
 
 #endif

@@ -22,8 +22,8 @@ int mp_infer_scaled(const struct mp_flow *flow, double *block_count, double *edg
 					 : 0;
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		if (mp_flow_edge_is_counted(flow, &flow->edges[e]))
-			sum[flow->edges[e].to] += flow->edges[e].transfers /
-						 mp_flow_edge_rate(flow, &flow->edges[e]);
+			sum[flow->edges[e].to] +=
+				flow->edges[e].transfers / mp_flow_edge_rate(flow, &flow->edges[e]);
 	for (uint32_t b = 0; b < flow->nr_blocks; b++) {
 		block_count[b] = fmax(block_count[b], sum[b]);
 		sum[b] = 0;

@@ -31,9 +31,10 @@ enum {
 };
 
 static const int registers[NR_REGISTERS] = {
-	UC_X86_REG_RAX, UC_X86_REG_RBX, UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_RSI, UC_X86_REG_RDI,
-	UC_X86_REG_RBP, UC_X86_REG_RSP, UC_X86_REG_EFLAGS, UC_X86_REG_R8, UC_X86_REG_R9, UC_X86_REG_R10,
-	UC_X86_REG_R11, UC_X86_REG_R12, UC_X86_REG_R13, UC_X86_REG_R14, UC_X86_REG_R15,
+	UC_X86_REG_RAX, UC_X86_REG_RBX, UC_X86_REG_RCX, UC_X86_REG_RDX,	   UC_X86_REG_RSI,
+	UC_X86_REG_RDI, UC_X86_REG_RBP, UC_X86_REG_RSP, UC_X86_REG_EFLAGS, UC_X86_REG_R8,
+	UC_X86_REG_R9,	UC_X86_REG_R10, UC_X86_REG_R11, UC_X86_REG_R12,	   UC_X86_REG_R13,
+	UC_X86_REG_R14, UC_X86_REG_R15,
 };
 #define FLAGS	    8	  /* in @registers */
 #define STATUS_BITS 0xcd5 /* carry, parity, adjust, zero, sign, direction, overflow */
@@ -48,7 +49,7 @@ static struct range fixed[FIXED_MAX]; /* what the file has at fixed contents */
 static unsigned int nr_fixed, nr_written, nr_insns, nr_branches;
 static uint64_t written[WRITTEN_MAX]; /* pages */
 static bool stopped;
-static uint32_t (*ways)[2];	      /* per byte of the file's addresses: fell, taken */
+static uint32_t (*ways)[2]; /* per byte of the file's addresses: fell, taken */
 
 __attribute__((noreturn)) static void die(const char *what)
 {
@@ -70,7 +71,8 @@ static void stop(uc_engine *uc)
 	uc_emu_stop(uc);
 }
 
-static void on_read(uc_engine *uc, uc_mem_type type, uint64_t vaddr, int bytes, int64_t value, void *data)
+static void on_read(uc_engine *uc, uc_mem_type type, uint64_t vaddr, int bytes, int64_t value,
+		    void *data)
 {
 	(void)type;
 	(void)bytes;
@@ -81,7 +83,8 @@ static void on_read(uc_engine *uc, uc_mem_type type, uint64_t vaddr, int bytes, 
 }
 
 /* A page appears where something is written. Return: true to go on. */
-static bool on_unmapped(uc_engine *uc, uc_mem_type type, uint64_t vaddr, int bytes, int64_t value, void *data)
+static bool on_unmapped(uc_engine *uc, uc_mem_type type, uint64_t vaddr, int bytes, int64_t value,
+			void *data)
 {
 	uint64_t end = (vaddr + (uint64_t)bytes - 1) / PAGE * PAGE;
 
@@ -99,9 +102,15 @@ static bool on_unmapped(uc_engine *uc, uc_mem_type type, uint64_t vaddr, int byt
 /* Is condition @cc, the low four bits of a branch's opcode, true with these flags? */
 static bool is_true(unsigned int cc, uint64_t flags)
 {
-	bool carry = flags & 1, parity = flags >> 2 & 1, zero = flags >> 6 & 1, sign = flags >> 7 & 1,
-	     overflow = flags >> 11 & 1;
-	const bool values[] = {overflow, carry, zero, carry || zero, sign, parity, sign != overflow,
+	bool carry = flags & 1, parity = flags >> 2 & 1, zero = flags >> 6 & 1,
+	     sign = flags >> 7 & 1, overflow = flags >> 11 & 1;
+	const bool values[] = {overflow,
+			       carry,
+			       zero,
+			       carry || zero,
+			       sign,
+			       parity,
+			       sign != overflow,
 			       zero || sign != overflow};
 
 	return values[cc >> 1] != (cc & 1);
@@ -153,7 +162,8 @@ static void file_map(uc_engine *uc, const struct mp_elf *elf)
 		if (load->p_type != PT_LOAD || load->p_flags & PF_W || nr_fixed == FIXED_MAX)
 			continue;
 		if (uc_mem_map(uc, base + start, end - start, UC_PROT_READ | UC_PROT_EXEC) ||
-		    uc_mem_write(uc, base + load->p_vaddr, elf->data + load->p_offset, load->p_filesz))
+		    uc_mem_write(uc, base + load->p_vaddr, elf->data + load->p_offset,
+				 load->p_filesz))
 			die("cannot map the file");
 		fixed[nr_fixed++] = (struct range){base + start, base + end, load->p_flags & PF_X};
 		size = end > size ? end : size;
@@ -222,7 +232,8 @@ int main(int argc, char **argv)
 	samples_run(uc);
 	for (uint64_t at = 0; at < size; at++)
 		if (ways[at][0] || ways[at][1])
-			printf("%" PRIx64 " %" PRIu32 " %" PRIu32 "\n", at, ways[at][1], ways[at][0]);
+			printf("%" PRIx64 " %" PRIu32 " %" PRIu32 "\n", at, ways[at][1],
+			       ways[at][0]);
 	uc_close(uc);
 	mp_elf_close(elf);
 	return 0;

@@ -69,7 +69,8 @@ END_TEST
 START_TEST(foreseen_ways_do_not_change_what_was_counted)
 {
 	uint64_t samples[] = {1000, 500, 500, 1000}, foreseen[TOY_MAX] = {0};
-	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 4, .nr_samples = 3000, .exact = true};
+	struct mp_profile profile = {
+		.block_samples = samples, .nr_blocks = 4, .nr_samples = 3000, .exact = true};
 	struct mp_counts alone, both;
 
 	program();
@@ -101,7 +102,8 @@ static int read_text(const char *text, struct mp_foreseen **out, size_t *nr, str
 
 START_TEST(foreseen_file_is_read_or_refused)
 {
-	static const char *const bad[] = {"12 3\n", "x 1 2\n", "12 3 4 5\n", "12 3 4294967296\n", "12 3 4"};
+	static const char *const bad[] = {"12 3\n", "x 1 2\n", "12 3 4 5\n", "12 3 4294967296\n",
+					  "12 3 4"};
 	struct mp_foreseen *out;
 	struct mp_err err = {""};
 	size_t nr;
@@ -145,8 +147,9 @@ START_TEST(foreseen_records_find_their_branches)
 		bool branch = block->term == MP_TERM_COND && block->nr_edges == 2 && at < 4096;
 
 		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-			ck_assert_uint_eq(profile.edge_foreseen[e],
-					  branch ? 2 * at + 1 + (cfg->edges[e].kind == MP_EDGE_TAKEN) : 0);
+			ck_assert_uint_eq(
+				profile.edge_foreseen[e],
+				branch ? 2 * at + 1 + (cfg->edges[e].kind == MP_EDGE_TAKEN) : 0);
 		nr_found += branch;
 	}
 	ck_assert_uint_gt(nr_found, 5);
