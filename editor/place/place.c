@@ -199,101 +199,30 @@ static uint64_t next_at(uint64_t vaddr, uint8_t log2, uint8_t offset)
 	return offset ? me_round_up(vaddr - offset, log2) + offset : me_round_up(vaddr, log2);
 }
 
-/* The first address from @vaddr on where the plan wants @copy. */
-static uint64_t wanted_from(const struct me_copy *copy, uint64_t vaddr)
+uint64_t me_place_from(const struct me_copy *copy, uint64_t vaddr)
 {
 	if (copy->new_line)
 		vaddr = me_round_up(vaddr, ME_LINE_LOG2);
 	return next_at(vaddr, copy->align_log2, copy->align_offset);
 }
 
-static int compare_followers(const void *a, const void *b)
-{
-	const struct me_copy_followers *x = a, *y = b;
-
-	return x->copy < y->copy ? -1 : x->copy > y->copy;
-}
-
-/* Return: NULL: it has none. */
-static const struct me_after_fldcw *followers_of(const struct me_placement *placement,
-						 uint32_t copy)
-{
-	const struct me_copy_followers key = {.copy = copy}, *found;
-
-	if (!placement->copies[copy].followers)
-		return NULL;
-	found = bsearch(&key, placement->followers, placement->nr_followers, sizeof(key),
-			compare_followers);
-	return found ? &found->at : NULL;
-}
-
-/* Return: false: out of memory. */
-static bool find_followers(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t copy)
-{
-	struct me_copy_followers has = {.copy = copy};
-
-	me_after_fldcw_find(cfg, placement->copies[copy].block, &has.at);
-	if (!has.at.nr)
-		return true;
-	if (placement->nr_followers == placement->cap_followers) {
-		uint32_t cap = 2 * placement->cap_followers + 16;
-		void *bigger = realloc(placement->followers, cap * sizeof(has));
-
-		if (!bigger)
-			return false;
-		placement->followers = bigger;
-		placement->cap_followers = cap;
-	}
-	placement->followers[placement->nr_followers++] = has;
-	placement->copies[copy].followers = true;
-	return true;
-}
-
-/* Would an instruction behind an fldcw cross a line if copy @i began at @vaddr? Includes the
- * copies that @i falls through to. */
-static bool follower_crosses(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
-{
-	for (;; i++) {
-		const struct me_copy *copy = &placement->copies[i];
-
-		const struct me_after_fldcw *f = followers_of(placement, i);
-
-		for (uint8_t k = 0; f && k < f->nr; k++)
-			if ((vaddr + f->at[k].first) / ME_AFTER_FLDCW_LINE !=
-			    (vaddr + f->at[k].last) / ME_AFTER_FLDCW_LINE)
-				return true;
-		vaddr += me_copy_size(copy);
-		if (!copy->falls || i + 1 == placement->nr_copies)
-			return false;
-		vaddr = wanted_from(&placement->copies[i + 1], vaddr);
-	}
-}
-
-/* The first address from @vaddr on without such a crossing; no copy falls through to copy @i. */
-static uint64_t avoid_crossing(const struct me_placement *placement, uint32_t i, uint64_t vaddr)
-{
-	uint64_t step = UINT64_C(1) << placement->copies[i].align_log2;
-
-	for (uint64_t at = vaddr; at < vaddr + ME_AFTER_FLDCW_LINE; at += step)
-		if (!follower_crosses(placement, i, at))
-			return at;
-	return vaddr;
-}
-
 static void assign_addresses(struct me_placement *placement, const struct me_plan *plan)
 {
+	struct me_taken_slots taken = {0};
 	uint64_t vaddr = placement->base;
 
 	for (uint32_t i = 0; i < placement->nr_copies; i++) {
 		struct me_copy *copy = &placement->copies[i];
 
-		vaddr = wanted_from(copy, vaddr);
+		vaddr = me_place_from(copy, vaddr);
 		if (placement->line_log2)
 			vaddr = me_place_in_lines(placement, plan->blocks, i, vaddr);
-		if (placement->nr_followers && (i == 0 || !copy[-1].falls))
-			vaddr = avoid_crossing(placement, i, vaddr);
+		if (placement->nr_loads && (i == 0 || !copy[-1].falls))
+			vaddr = me_place_loads(placement, i, vaddr, &taken);
 		copy->new_vaddr = vaddr;
 		copy->new_size = me_copy_size(copy);
+		if (copy->loads)
+			me_place_take_loads(placement, i, &taken);
 		vaddr += copy->new_size;
 	}
 	placement->end = vaddr;
@@ -505,7 +434,7 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 		if (plan->blocks[i].zone == ME_ZONE_WARM && out->first_warm == plan->nr_blocks)
 			out->first_warm = i;
 		if (plan->blocks[i].zone == ME_ZONE_HOT && !plan->blocks[i].stub &&
-		    !find_followers(cfg, out, i)) {
+		    !out->copies[i].apart && me_place_add_loads(cfg, out, i)) {
 			me_placement_fini(out);
 			return mp_err_set(err, ENOMEM, "out of memory");
 		}
@@ -534,15 +463,15 @@ void me_placement_fini(struct me_placement *placement)
 	free(placement->copies);
 	free(placement->target_from_outside);
 	free(placement->edge_stubs);
-	free(placement->followers);
+	free(placement->loads);
 	free(placement->divided);
 	placement->copies = NULL;
 	placement->target_from_outside = placement->target_from_inside = placement->copy_of_block =
 		NULL;
 	placement->notes = NULL;
 	placement->edge_stubs = NULL;
-	placement->followers = NULL;
+	placement->loads = NULL;
 	placement->divided = NULL;
 	placement->nr_divided = 0;
-	placement->nr_followers = placement->cap_followers = 0;
+	placement->nr_loads = placement->cap_loads = 0;
 }

@@ -37,15 +37,15 @@ struct me_copy {
 	bool long_branch : 1, long_jump : 1; /* rel32 rather than rel8 */
 	bool invert : 1;		     /* the jcc's condition */
 	bool falls : 1;			     /* control may run on to the next copy */
-	bool clone : 1;	    /* not the copy that branches, patches and pointers lead to */
-	bool endbr64 : 1;   /* a stub that begins with one, as its block does */
-	bool followers : 1; /* it has entries in me_placement.followers */
-	bool left_out : 1;  /* it has none of the block's instructions */
-	bool via_slot : 1;  /* as in the plan; this call or jump precedes @jump */
-	bool inlined : 1;   /* as in the plan; the instructions precede @jump */
-	bool new_line : 1;  /* as in the plan */
-	bool apart : 1;	    /* as in the plan: it has nothing but inlined instructions */
-	uint8_t version;    /* enum me_version */
+	bool clone : 1;	   /* not the copy that branches, patches and pointers lead to */
+	bool endbr64 : 1;  /* a stub that begins with one, as its block does */
+	bool loads : 1;	   /* it has an entry in me_placement.loads */
+	bool left_out : 1; /* it has none of the block's instructions */
+	bool via_slot : 1; /* as in the plan; this call or jump precedes @jump */
+	bool inlined : 1;  /* as in the plan; the instructions precede @jump */
+	bool new_line : 1; /* as in the plan */
+	bool apart : 1;	   /* as in the plan: it has nothing but inlined instructions */
+	uint8_t version;   /* enum me_version */
 	union {
 		uint32_t branch_to; /* target of the branch; MP_NONE: old code */
 		uint32_t leaf;	    /* if @inlined: index in me_placement.leaves */
@@ -56,10 +56,10 @@ struct me_copy {
 /* Large programs have millions of copies. */
 _Static_assert(sizeof(struct me_copy) == 40, "copies have grown");
 
-/* Instructions behind an fldcw in a hot copy: padding keeps them within a line where possible. */
-struct me_copy_followers {
+/* Loads of control words in a hot copy: padding keeps them from sharing a slot where possible. */
+struct me_copy_loads {
 	uint32_t copy;
-	struct me_after_fldcw at;
+	struct me_control_loads at;
 };
 
 /* The end of block @from leads to the stub @copy before block @to. */
@@ -94,12 +94,12 @@ struct me_placement {
 	const struct me_leaf *leaves; /* as in the plan */
 	struct me_divided *divided;   /* ascending, by both */
 	uint32_t nr_divided;
-	struct me_stub_places places;	     /* addresses that stubs name */
-	uint8_t counters;		     /* enum me_counters */
-	uint64_t base, end;		     /* [base, end): all copies */
-	uint64_t text_end;		     /* [base, text_end): .morph.text, up to whole pages */
-	struct me_copy_followers *followers; /* ascending @copy; few copies have any */
-	uint32_t nr_followers, cap_followers;
+	struct me_stub_places places; /* addresses that stubs name */
+	uint8_t counters;	      /* enum me_counters */
+	uint64_t base, end;	      /* [base, end): all copies */
+	uint64_t text_end;	      /* [base, text_end): .morph.text, up to whole pages */
+	struct me_copy_loads *loads;  /* ascending @copy; few copies have any */
+	uint32_t nr_loads, cap_loads;
 	uint64_t nr_inverted, nr_jumps_added, nr_jumps_dropped;
 };
 

@@ -21,6 +21,24 @@ uint32_t me_copy_size(const struct me_copy *copy);
  */
 uint64_t me_place_in_lines(const struct me_placement *placement,
 			   const struct me_plan_block *planned, uint32_t i, uint64_t vaddr);
+/* The first address from @vaddr on where the plan wants @copy. */
+uint64_t me_place_from(const struct me_copy *copy, uint64_t vaddr);
+/* Slots of loads of control words that copies placed so far take, in the page of the last one. */
+struct me_taken_slots {
+	uint64_t page;
+	uint32_t slots;
+};
+/* Notes the loads in @copy. Return: 0, -ENOMEM. */
+int me_place_add_loads(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t copy);
+/* Takes the slots of the loads in copy @i, which is placed. */
+void me_place_take_loads(const struct me_placement *placement, uint32_t i,
+			 struct me_taken_slots *taken);
+/*
+ * me_place_loads - the first address from @vaddr on, less than 64 bytes behind it, where the fewest loads share a slot
+ * that lie in copy @i or in those that control falls into from there. Control must not fall into copy @i.
+ */
+uint64_t me_place_loads(const struct me_placement *placement, uint32_t i, uint64_t vaddr,
+			const struct me_taken_slots *taken);
 /* Orders struct me_edge_stub. */
 int me_edge_stub_compare(const void *a, const void *b);
 

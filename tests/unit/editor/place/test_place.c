@@ -477,10 +477,10 @@ START_TEST(place_leads_what_was_not_copied_to_old_code)
 }
 END_TEST
 
-/* An fldcw in the second of two consecutive blocks, at any start address. */
-START_TEST(place_keeps_what_follows_an_fldcw_within_a_line)
+/* Loads of control words in the second of two consecutive blocks and in a third one, at any start address in a page. */
+START_TEST(place_keeps_loads_of_control_words_from_sharing_a_slot)
 {
-	struct me_after_fldcw found;
+	struct me_control_loads found, third;
 	struct fixture f;
 	int nr_padded = 0;
 
@@ -488,28 +488,68 @@ START_TEST(place_keeps_what_follows_an_fldcw_within_a_line)
 		      ".globl start\nstart:\n .cfi_startproc\n hlt\n .cfi_endproc\n"
 		      ".type f, @function\nf:\n .cfi_startproc\n test %edi, %edi\n je 2f\n"
 		      " fldcw -4(%rsp)\n fistpl -8(%rsp)\n fld %st(0)\n fldcw (%r9)\n"
-		      " movl $217, %eax\n2: ret\n .cfi_endproc\n.size f, .-f\n");
-	me_after_fldcw_find(f.cfg, f.cfg->funcs[fixture_func(&f, "f")].first_block + 1, &found);
-	ck_assert_uint_eq(found.nr, 2);
-	ck_assert_uint_eq(found.at[0].first, 4);
-	ck_assert_uint_eq(found.at[0].last, 7);
-	ck_assert_uint_eq(found.at[1].first, 13);
-	ck_assert_uint_eq(found.at[1].last, 17);
+		      " movl $0x6cd9, %eax\n ldmxcsr (%r12)\n vldmxcsr 4(%rsp)\n fnstcw (%rsp)\n"
+		      " stmxcsr (%rsp)\n ret\n2: fldcw -4(%rsp)\n ret\n .cfi_endproc\n"
+		      ".size f, .-f\n");
+	me_control_loads_find(f.cfg, f.cfg->funcs[fixture_func(&f, "f")].first_block, &found);
+	ck_assert_uint_eq(found.nr, 0);
+	me_control_loads_find(f.cfg, f.cfg->funcs[fixture_func(&f, "f")].first_block + 1, &found);
+	ck_assert_uint_eq(found.nr, 4);
+	ck_assert_uint_eq(found.at[0], 0);
+	ck_assert_uint_eq(found.at[1], 10);
+	ck_assert_uint_eq(found.at[2], 18);
+	ck_assert_uint_eq(found.at[3], 23);
+	me_control_loads_find(f.cfg, f.cfg->funcs[fixture_func(&f, "f")].first_block + 2, &third);
+	ck_assert_uint_eq(third.nr, 1);
 	plan_order(&f, "012");
-	for (uint64_t base = 0x500000; base < 0x500040; base++) {
-		uint64_t at;
+	for (uint64_t base = 0x500000; base < 0x501000; base++) {
+		uint32_t taken = 0, slot;
 
 		fixture_place_at(&f, base);
-		at = f.placement.copies[1].new_vaddr;
-		nr_padded += f.placement.copies[0].new_vaddr != base;
-		for (uint8_t k = 0; k < found.nr; k++)
-			ck_assert_uint_eq((at + found.at[k].first) / 64,
-					  (at + found.at[k].last) / 64);
-		ck_assert_uint_eq(at, f.placement.copies[0].new_vaddr + 4);
+		nr_padded +=
+			f.placement.copies[0].new_vaddr != base ||
+			f.placement.copies[2].new_vaddr !=
+				f.placement.copies[1].new_vaddr + f.placement.copies[1].new_size;
+		ck_assert_uint_eq(f.placement.copies[1].new_vaddr,
+				  f.placement.copies[0].new_vaddr + 4);
+		if (base > 0x500f00)
+			continue; /* they do not lie in one page */
+		for (uint8_t k = 0; k < found.nr; k++) {
+			slot = me_control_load_slot(f.placement.copies[1].new_vaddr + found.at[k]);
+			ck_assert(!(taken >> slot & 1));
+			taken |= UINT32_C(1) << slot;
+		}
+		slot = me_control_load_slot(f.placement.copies[2].new_vaddr);
+		ck_assert(!(taken >> slot & 1));
 	}
-	/* Only where needed: at seven addresses a line would end between the two. */
-	ck_assert_int_eq(nr_padded, 7);
+	/* Only where needed: ten pairs, of which each shares a slot at about one in 32 addresses. */
+	ck_assert_int_gt(nr_padded, 0);
+	ck_assert_int_lt(nr_padded, 4096 / 2);
 	fixture_free(&f);
+}
+END_TEST
+
+/* Pairs of addresses in a page whose loads were mispredicted, and others, on AMD's Zen 4. */
+START_TEST(place_knows_the_slots_of_loads)
+{
+	static const struct {
+		uint64_t a, b;
+		bool shared;
+	} pairs[] = {
+		{0x2b5, 0x7bf, true},  {0xa13, 0xce6, true},  {0x268, 0x97b, true},
+		{0x072, 0x701, true},  {0x4c4, 0xe51, true},  {0x3a3, 0x05c, true},
+		{0x2df, 0x5ac, true},  {0x53f, 0xa14, true},  {0x81f, 0x965, true},
+		{0x1bf, 0x678, true},  {0x73c, 0xa6e, true},  {0xd22, 0xbd7, true},
+		{0x145, 0xecb, false}, {0x070, 0xcdb, false}, {0x751, 0x15f, false},
+		{0xe1b, 0x684, false}, {0xa7e, 0x9f5, false}, {0x6b2, 0xeec, false},
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		ck_assert_uint_lt(me_control_load_slot(pairs[i].a), ME_CONTROL_LOAD_SLOTS);
+		ck_assert_int_eq(me_control_load_slot(pairs[i].a) ==
+					 me_control_load_slot(pairs[i].b),
+				 pairs[i].shared);
+	}
 }
 END_TEST
 
@@ -534,7 +574,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, place_grows_one_branch_because_another_grew);
 	tcase_add_test(tc, place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere);
 	tcase_add_test(tc, place_keeps_the_alignment_of_entries_that_pointers_hold);
-	tcase_add_test(tc, place_keeps_what_follows_an_fldcw_within_a_line);
+	tcase_add_test(tc, place_keeps_loads_of_control_words_from_sharing_a_slot);
+	tcase_add_test(tc, place_knows_the_slots_of_loads);
 	tcase_add_test(tc, place_says_where_the_warm_zone_begins);
 	tcase_add_test(tc, place_leads_what_was_not_copied_to_old_code);
 	suite_add_tcase(s, tc);
