@@ -35,6 +35,7 @@ void md_attribute_fini(struct md_attribute *at)
 	md_edges_fini(&at->taken_branches);
 	md_edges_fini(&at->straight_runs);
 	md_paths_fini(&at->paths);
+	md_ways_free(at->ways);
 	md_contexts_free(at->contexts);
 	md_contexts_free(at->calls);
 	free(at->activity);
@@ -208,7 +209,7 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 	return 0;
 }
 
-/* Decodes paths. The samples themselves were counted before, from another record. */
+/* Decodes paths, and takes registers for ways of branches. The samples themselves were counted before, from another record. */
 static int attribute_registers(struct md_attribute *at, const struct morph_registers *record)
 {
 	struct md_space *space =
@@ -231,6 +232,9 @@ static int attribute_registers(struct md_attribute *at, const struct morph_regis
 		if (module && module->paths)
 			at->ledger
 				.paths[md_paths_add(&at->paths, module, ip + m->bias, record, i)]++;
+		/* The code of outputs has other branches than the original. */
+		if (at->ways && module && !module->map && module->kind == MP_MODULE_FILE)
+			md_ways_add(at->ways, module->index, ip + m->bias, record, i);
 	}
 	return 0;
 }
@@ -391,6 +395,8 @@ void md_attribute_clear(struct md_attribute *at)
 	md_edges_clear(&at->taken_branches);
 	md_edges_clear(&at->straight_runs);
 	md_paths_clear(&at->paths);
+	if (at->ways)
+		md_edges_clear(&at->ways->counts);
 	md_contexts_clear(at->contexts);
 	md_contexts_clear(at->calls);
 	memset(&at->ledger, 0, sizeof(at->ledger));

@@ -19,6 +19,7 @@
 #include "daemon/context/contexts.h"
 #include "daemon/module/modcache.h"
 #include "daemon/attribute/paths.h"
+#include "daemon/attribute/ways.h"
 #include "daemon/module/procmap.h"
 #include "daemon/record/record.h"
 #include "libprof/store/store.h"
@@ -53,6 +54,7 @@ struct md_attribute {
 	/* for optimised modules: runs from a branch target to the next branch taken */
 	struct md_edges straight_runs;
 	struct md_paths paths;	      /* from samples with registers */
+	struct md_ways *ways;	      /* from such samples; NULL: not wanted */
 	struct md_contexts *contexts; /* from samples with stacks */
 	struct md_contexts *calls;    /* from programs that sample their calls (call_samples) */
 	struct mp_ledger ledger;      /* since the last flush */

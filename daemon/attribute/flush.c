@@ -13,6 +13,7 @@
 #include "libprof/store/jobs/store_crashes.h"
 #include "libprof/store/store_copies.h"
 #include "libprof/store/store_paths.h"
+#include "libprof/store/store_ways.h"
 
 int md_flush_start(struct md_flush *flush, int64_t now_s, struct mp_err *err)
 {
@@ -328,6 +329,63 @@ out:
 	return ret;
 }
 
+/* ---- ways of branches --------------------------------------------------------------------- */
+
+/* The ways in @edges, which are of one module and sorted. Return: their number. */
+static size_t take_ways(const struct md_edge *edges, size_t nr, struct mp_way_count *ways)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t vaddr = md_sample_table_vaddr(edges[i].from);
+
+		if (!kept || ways[kept - 1].vaddr != vaddr)
+			ways[kept++] = (struct mp_way_count){.vaddr = vaddr};
+		if (edges[i].to)
+			ways[kept - 1].taken += edges[i].nr;
+		else
+			ways[kept - 1].fell += edges[i].nr;
+	}
+	return kept;
+}
+
+static int write_ways(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
+		      struct mp_err *err)
+{
+	const struct md_edges *counts = at->ways ? &at->ways->counts : NULL;
+	struct mp_way_count *ways;
+	struct md_edge *list;
+	size_t nr = 0, from, to;
+	int ret = 0;
+
+	if (!counts || !counts->nr_used)
+		return 0;
+	list = malloc(counts->nr_used * sizeof(*list));
+	ways = malloc(counts->nr_used * sizeof(*ways));
+	if (!list || !ways)
+		ret = mp_err_set(err, ENOMEM, "no memory for writing ways");
+	for (size_t i = 0; i < counts->nr_slots && !ret; i++)
+		if (counts->slots[i].from)
+			list[nr++] = counts->slots[i];
+	if (nr)
+		qsort(list, nr, sizeof(*list), compare_edges);
+	for (from = 0; from < nr && !ret; from = to) {
+		uint32_t index = md_sample_table_module(list[from].from);
+		struct md_module *module = md_modcache_module(at->modcache, index);
+
+		for (to = from; to < nr && md_sample_table_module(list[to].from) == index;)
+			to++;
+		ret = module ? put_module(flush, module, when_s, err)
+			     : mp_err_set(err, EBADMSG, "ways without a module: not written");
+		if (!ret)
+			ret = mp_store_add_ways(flush->store, module->store_key, when_s, ways,
+						take_ways(list + from, to - from, ways), err);
+	}
+	free(list);
+	free(ways);
+	return ret;
+}
+
 /* ---- paths -------------------------------------------------------------------------------- */
 
 static int write_paths(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
@@ -492,6 +550,8 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 		ret = write_copies(flush, at, when_s, err);
 	if (!ret)
 		ret = write_edges(flush, at, when_s, &nr_moved, err);
+	if (!ret)
+		ret = write_ways(flush, at, when_s, err);
 	if (!ret)
 		ret = write_paths(flush, at, when_s, err);
 	if (!ret)

@@ -207,6 +207,8 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
 	if (pl->calls && md_call_samples_take(pl->calls, &pl->at, last))
 		return mp_err_set(err, ENOMEM, "no memory for calls that were sampled");
+	if (pl->at.ways)
+		md_ways_run(pl->at.ways, pl->at.modcache, last);
 	delta = pl->at.ledger;
 	md_outputs_check_list(pl->outputs, pl->at.modcache);
 	md_outputs_save(pl->outputs);
@@ -327,6 +329,16 @@ static int start_stacks(struct md_pipeline *pl)
 	return 0;
 }
 
+/* A recording's files may not be on this machine. Return: 0, -errno. */
+static int start_ways(struct md_pipeline *pl, struct mp_err *err)
+{
+	if (pl->wants_ways && pl->source->ops->is_live)
+		return pl->at.ways ? 0 : md_ways_new(&pl->at.ways, err);
+	md_ways_free(pl->at.ways);
+	pl->at.ways = NULL;
+	return 0;
+}
+
 static int start_session(struct md_pipeline *pl, struct mp_err *err)
 {
 	struct mp_session *session = &pl->flush.session;
@@ -339,6 +351,9 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 	md_modcache_set_sandbox(pl->at.modcache, pl->sandbox);
 	if (pl->source->has_stacks && start_stacks(pl))
 		return mp_err_set(err, ENOMEM, "no memory");
+	ret = start_ways(pl, err);
+	if (ret)
+		return ret;
 	md_source_describe(pl->source, &info);
 	if (info.rate_hz)
 		md_contexts_set_period(pl->at.contexts,
@@ -449,6 +464,8 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 			ret = take_outputs(pl, 0, err);
 		if (ret)
 			goto out;
+		if (pl->at.ways && md_ways_is_due(pl->at.ways))
+			md_ways_run(pl->at.ways, pl->at.modcache, false);
 		step(pl);
 		before_s = when_s;
 		when_s = stream_time_s(pl);

@@ -29,6 +29,7 @@ struct md_pipeline {
 	struct md_path_requests *polls;
 	struct md_call_samples *calls; /* NULL: no calls are sampled */
 	struct md_sandbox *sandbox;    /* reads files; NULL: this process reads them */
+	bool wants_ways;	       /* count ways of branches; may change between sources */
 	const struct md_sample_selection *selection; /* NULL: all processes */
 	/* why there is no sandbox, for the session; NULL: nothing to report */
 	const char *unconfined;

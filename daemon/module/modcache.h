@@ -100,6 +100,13 @@ uint64_t md_modcache_analysis_ns(const struct md_modcache *mc);
 /* Return: the file with this number, or NULL if no MODULE record or resolved file has it. */
 struct md_file *md_modcache_file(const struct md_modcache *mc, uint32_t number);
 
+/*
+ * md_modcache_open_module - opens a file of @module on this machine, if it is unchanged. *@out: the
+ * file, with its segments. Return: a descriptor for reading, which the caller closes; -ENOENT.
+ */
+int md_modcache_open_module(const struct md_modcache *mc, uint32_t module,
+			    const struct md_file **out);
+
 /* From now on files are read in @sandbox, which the caller owns; NULL: in this process. */
 void md_modcache_set_sandbox(struct md_modcache *mc, struct md_sandbox *sandbox);
 /* From now on unwind rows are read with each file. */

@@ -194,11 +194,24 @@ bool md_modfind_is_steady(const struct md_modfind *found)
 	return !fstat(found->fd, &st) && stamp_ns(&st.st_mtim) == found->mtime_ns;
 }
 
+static bool is_same(const struct stat *st, uint64_t dev, uint64_t ino, int64_t mtime_ns,
+		    int64_t ctime_ns)
+{
+	return st->st_dev == dev && st->st_ino == ino && stamp_ns(&st->st_mtim) == mtime_ns &&
+	       stamp_ns(&st->st_ctim) == ctime_ns;
+}
+
 bool md_modfind_is_unchanged(const char *path, uint64_t dev, uint64_t ino, int64_t mtime_ns,
 			     int64_t ctime_ns)
 {
 	struct stat st;
 
-	return !stat(path, &st) && st.st_dev == dev && st.st_ino == ino &&
-	       stamp_ns(&st.st_mtim) == mtime_ns && stamp_ns(&st.st_ctim) == ctime_ns;
+	return !stat(path, &st) && is_same(&st, dev, ino, mtime_ns, ctime_ns);
+}
+
+bool md_modfind_is_open(int fd, uint64_t dev, uint64_t ino, int64_t mtime_ns, int64_t ctime_ns)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && is_same(&st, dev, ino, mtime_ns, ctime_ns);
 }

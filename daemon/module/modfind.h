@@ -35,6 +35,9 @@ bool md_modfind_is_steady(const struct md_modfind *found);
 bool md_modfind_is_unchanged(const char *path, uint64_t dev, uint64_t ino, int64_t mtime_ns,
 			     int64_t ctime_ns);
 
+/* Return: true if @fd is that file, unchanged. */
+bool md_modfind_is_open(int fd, uint64_t dev, uint64_t ino, int64_t mtime_ns, int64_t ctime_ns);
+
 /* Return: MORPH_MODULE_KNOWN if the path names a file, else the kind of memory. */
 enum morph_module_status md_modfind_classify(const char *path);
 

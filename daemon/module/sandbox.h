@@ -41,6 +41,7 @@ struct md_sandbox_config {
 #define MD_SANDBOX_MODULES "morphd: reader"
 #define MD_SANDBOX_AUDITS  "morphd: audit reader"
 #define MD_SANDBOX_ROWS	   "morphd: unwind reader"
+#define MD_SANDBOX_WAYS	   "morphd: branch reader"
 
 struct md_sandbox_counts {
 	uint64_t files, failed;

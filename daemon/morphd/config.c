@@ -59,9 +59,10 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 		snprintf(config->database, sizeof(config->database), "%s", value);
 		break;
 	case MD_CONFIG_REGISTERS:
-		if (strcmp(value, "paths") && strcmp(value, "no"))
-			return mp_err_set(err, EINVAL, "neither paths nor no");
+		if (strcmp(value, "paths") && strcmp(value, "branches") && strcmp(value, "no"))
+			return mp_err_set(err, EINVAL, "neither paths, branches nor no");
 		config->registers = strcmp(value, "no") ? MORPH_REGS_PATHS : 0;
+		config->ways = !strcmp(value, "branches");
 		break;
 	case MD_CONFIG_STACKS:
 		if (strcmp(value, "yes") && strcmp(value, "no") && strcmp(value, "auto"))
@@ -89,8 +90,10 @@ void md_config_override(struct md_config *config, const struct md_config *by)
 		config->no_kernel = by->no_kernel;
 	if (by->given[MD_CONFIG_DATABASE])
 		memcpy(config->database, by->database, sizeof(config->database));
-	if (by->given[MD_CONFIG_REGISTERS])
+	if (by->given[MD_CONFIG_REGISTERS]) {
 		config->registers = by->registers;
+		config->ways = by->ways;
+	}
 	if (by->given[MD_CONFIG_STACKS])
 		config->stacks = by->stacks;
 }
@@ -99,7 +102,7 @@ bool md_config_needs_source(const struct md_config *now, const struct md_config 
 {
 	return strcmp(now->source, then->source) || now->rate_hz != then->rate_hz ||
 	       now->no_kernel != then->no_kernel || now->registers != then->registers ||
-	       now->stacks != then->stacks;
+	       now->ways != then->ways || now->stacks != then->stacks;
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */

@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 	md_sandbox_reader(argv, MD_SANDBOX_MODULES, md_modread_file);
 	md_sandbox_reader(argv, MD_SANDBOX_ROWS, md_modread_file_with_rows);
 	md_sandbox_reader(argv, MD_SANDBOX_AUDITS, md_audited_file_work);
+	md_sandbox_reader(argv, MD_SANDBOX_WAYS, md_ways_work);
 	mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
 	mallopt(M_TRIM_THRESHOLD, LARGE_ARRAY);
 	mp_stdio_init("morphd");

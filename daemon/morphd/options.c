@@ -55,8 +55,8 @@ static const struct argp_option daemon_options[] = {
 	 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
-	 "paths: record registers with each sample of user code; in programs that number their "
-	 "paths, they tell the path; or no (default)",
+	 "take registers with each sample of user code; paths: in programs that number their paths, "
+	 "they tell the path; branches: they tell the way of the next branches, too; or no (default)",
 	 0},
 	{"stacks", OPT_STACKS, "WHEN", OPTION_ARG_OPTIONAL,
 	 "find the callers of each sample: yes (as without WHEN), no (default), or auto: at rates "
@@ -86,8 +86,8 @@ static const struct argp_option run_options[] = {
 	{"record", 'o', "FILE", 0, "write the stream of records to FILE", 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
-	 "paths: record registers with each sample of user code; in programs that number their "
-	 "paths, they tell the path; or no (default)",
+	 "take registers with each sample of user code; paths: in programs that number their paths, "
+	 "they tell the path; branches: they tell the way of the next branches, too; or no (default)",
 	 0},
 	{"stacks", OPT_STACKS, "WHEN", OPTION_ARG_OPTIONAL,
 	 "find the callers of each sample: yes (as without WHEN), no (default), or auto: at rates "

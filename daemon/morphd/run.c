@@ -145,6 +145,7 @@ int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
 			: md_source_open_asked(o->line.source, &config, &pl->source, err);
 	if (!ret) {
 		pl->interval_s = o->line.interval_s;
+		pl->wants_ways = o->line.ways;
 		pl->should_stop = run_should_stop;
 		pl->selection = selecting ? &o->selection : NULL;
 		pl->warn = md_message_warn;

@@ -245,6 +245,7 @@ static int change_source(struct service *s, struct mp_err *err)
 	if (ret || !s->pl.source)
 		return ret;
 	s->pl.interval_s = s->config.interval_s;
+	s->pl.wants_ways = s->config.ways;
 	ret = md_pipeline_change(&s->pl, s->pl.source, err);
 	if (!ret)
 		notify_status(s, "READY=1\n");
@@ -304,6 +305,7 @@ int md_service_main(const struct md_options *o, int *status, struct mp_err *err)
 		if (!o->input && !s->config.rate_hz)
 			log_start_cost();
 		s->pl.interval_s = s->config.interval_s;
+		s->pl.wants_ways = s->config.ways;
 		s->pl.should_stop = service_should_stop;
 		s->pl.warn = service_warn;
 		s->pl.flushed = service_flushed;

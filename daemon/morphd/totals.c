@@ -71,6 +71,14 @@ static void print_paths(const struct mp_ledger *ledger)
 		printf("  %-18s %12" PRIu64 "\n", mp_path_fate_name(i), ledger->paths[i]);
 }
 
+static void print_ways(const struct md_ways_ledger *w)
+{
+	printf("for ways of branches %12" PRIu64 "\n", w->samples);
+	printf("  left out           %12" PRIu64 "\n", w->dropped);
+	printf("ways of branches     %12" PRIu64 "\n", w->ways);
+	printf("  failed batches     %12" PRIu64 "\n", w->failed);
+}
+
 static uint64_t nr_stacks(const struct mp_ledger *ledger)
 {
 	uint64_t sum = 0;
@@ -100,6 +108,8 @@ static void print_text(const struct md_pipeline *pl, const struct cost *c)
 		print_branches(b);
 	if (nr_with_registers(t))
 		print_paths(t);
+	if (pl->at.ways)
+		print_ways(&pl->at.ways->ledger);
 	if (nr_stacks(t))
 		print_stacks(pl);
 	printf("modules sampled      %12zu\n", md_pipeline_nr_modules(pl));
@@ -150,6 +160,17 @@ static json_t *paths_json(const struct mp_ledger *t)
 	return paths;
 }
 
+static json_t *ways_json(const struct md_ways_ledger *w)
+{
+	json_t *ways = json_object();
+
+	set(ways, "samples", w->samples);
+	set(ways, "left_out", w->dropped);
+	set(ways, "ways", w->ways);
+	set(ways, "failed_batches", w->failed);
+	return ways;
+}
+
 static json_t *stacks_json(const struct mp_ledger *t)
 {
 	json_t *stacks = json_object();
@@ -192,6 +213,8 @@ static int print_json(const struct md_pipeline *pl, const struct cost *c, const 
 	set(root, "branches", pl->at.branches.seen);
 	set(root, "branches_counted", pl->at.branches.counted);
 	json_object_set_new(root, "paths", paths_json(t));
+	if (pl->at.ways)
+		json_object_set_new(root, "ways", ways_json(&pl->at.ways->ledger));
 	json_object_set_new(root, "stacks", stacks_json(t));
 	set(root, "stack_frames", pl->at.nr_frames);
 	set_cost(root, pl, c);
