@@ -14,6 +14,7 @@
 #include "daemon/code/demangle.h"
 #include "daemon/code/disasm.h"
 #include "libprof/infer/counts.h"
+#include "libprof/infer/foreseen.h"
 #include "libprof/insn/insn.h"
 
 #define INLINES_MAX 64
@@ -356,6 +357,8 @@ static int infer(struct builder *b, struct mp_err *err)
 	if (b->request->nr_edges)
 		r = mp_profile_add_edges(profile, cfg, b->request->edges, b->request->nr_edges,
 					 err);
+	if (!r && b->request->nr_ways)
+		r = mp_foreseen_add(cfg, b->request->ways, b->request->nr_ways, profile, err);
 	if (!r)
 		r = mp_counts_build(cfg, profile, NULL, &counts, NULL, err);
 	mp_profile_free(profile);

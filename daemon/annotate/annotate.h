@@ -76,6 +76,8 @@ struct md_ann_request {
 	size_t nr_counts;
 	const struct mp_edge_count *edges; /* NULL: no edge counts are known */
 	size_t nr_edges;
+	const struct mp_way_count *ways; /* of branches; NULL: none */
+	size_t nr_ways;
 	bool exact; /* @counts and @edges were counted, not sampled */
 	bool intel;
 };

@@ -19,6 +19,7 @@ void md_ann_source_fini(struct md_ann_source *source)
 	mp_map_free(source->map);
 	free(source->counts);
 	free(source->edges);
+	free(source->ways);
 }
 
 static bool parse_address(const char *text, uint64_t *out)

@@ -25,6 +25,8 @@ struct md_ann_source {
 	size_t nr_counts;
 	struct mp_edge_count *edges;
 	size_t nr_edges;
+	struct mp_way_count *ways; /* of branches */
+	size_t nr_ways;
 	bool exact; /* @counts and @edges were counted, not sampled */
 };
 void md_ann_source_fini(struct md_ann_source *source);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* graph_modules - opens and infers modules; see graph_modules.h. */
 #include "daemon/calls/graph_modules.h"
+#include "daemon/code/way_evidence.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,6 +69,8 @@ static int infer(struct md_graph_module *m, struct mp_store *store, int64_t sinc
 		r = mp_profile_build(m->code.cfg, ips, nr_ips, &profile, err);
 	if (!r && nr_edges)
 		r = mp_profile_add_edges(profile, m->code.cfg, edges, nr_edges, err);
+	if (!r)
+		r = md_way_evidence_add(store, m->module->key, since_s, m->code.cfg, profile, err);
 	if (!r) {
 		profile->exact = exact;
 		r = mp_counts_build(m->code.cfg, profile, NULL, &m->counts, NULL, err);

@@ -15,6 +15,7 @@
 #include "daemon/module/outputs.h"
 #include "libprof/note/path_table.h"
 #include "libprof/store/store_span.h"
+#include "libprof/store/store_ways.h"
 
 /* Sort and add up counts each time this many have been added. */
 #define SORT_AT 65536
@@ -37,6 +38,7 @@ void md_import_free(struct md_import *import)
 		free(m->map_ends);
 		free(m->counts);
 		free(m->edges);
+		free(m->ways);
 		free(m->path);
 	}
 	free(import->modules);
@@ -276,7 +278,7 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 	int64_t key;
 	int r;
 
-	if (m->why >= 0 || (!m->nr && !m->nr_edges && !active))
+	if (m->why >= 0 || (!m->nr && !m->nr_edges && !m->nr_ways && !active))
 		return 0;
 	sort_counts(m);
 	md_import_sort_edges(m);
@@ -285,6 +287,8 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 		r = mp_store_add_ip_count_span(store, key, &day, m->counts, m->nr, err);
 	if (!r)
 		r = mp_store_add_edge_span(store, key, &day, m->edges, m->nr_edges, err);
+	if (!r)
+		r = mp_store_add_ways(store, key, when_s, m->ways, m->nr_ways, err);
 	if (!r && active)
 		r = mp_store_add_activity(store, key, when_s, a, err);
 	return r;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * import - collects counts of another profiler for the store: counts per address, edges and a
- * ledger, by module. The parsers (import_callgrind, import_counters, import_fdata, import_perf)
- * fill it; stats_import stores it.
+ * import - collects counts of another profiler for the store: counts per address, edges, ways
+ * and a ledger, by module. The parsers (import_callgrind, import_counters, import_fdata, import_perf,
+ * import_ways) fill it; stats_import stores it.
  */
 #ifndef MD_IMPORT_H
 #define MD_IMPORT_H
@@ -35,6 +35,8 @@ struct md_import_module {
 	uint32_t *map_ends;	     /* from md_copy_branch_offsets() */
 	struct mp_edge_count *edges; /* unsorted, like @counts */
 	size_t nr_edges, max_edges;
+	struct mp_way_count *ways; /* ascending by address, from md_import_ways() */
+	size_t nr_ways;
 };
 
 /*
@@ -56,6 +58,13 @@ struct md_import_transfers {
 	uint64_t nr_skipped; /* other lines: BOLT's memory events */
 };
 
+/* Ways of branches in the imported file. @seen is the sum of the next two. */
+struct md_import_ways {
+	uint64_t seen;
+	uint64_t counted;
+	uint64_t unfit; /* no conditional branch at the address */
+};
+
 struct md_import {
 	/*
 	 * The profile names the files itself, like a profile of a whole machine. Then a file's
@@ -68,6 +77,7 @@ struct md_import {
 	uint32_t nr_modules;
 	struct mp_ledger ledger;
 	struct md_import_transfers transfers;
+	struct md_import_ways ways;
 	struct mp_session session; /* collector, its reason, event, rate */
 	/* for counters only: functions with counts, and how well the counts agree */
 	uint32_t nr_counted_funcs;
@@ -153,6 +163,12 @@ int md_import_fdata(struct md_import *import, struct md_lines *lines, const char
 		    struct mp_err *err);
 /* @event: the event to import; NULL: the profile must have only one */
 int md_import_perf(struct md_import *import, struct md_lines *lines, const char *event,
+		   struct mp_err *err);
+/*
+ * Ways of branches, as lines "ADDRESS TAKEN FELL". @binary: the file whose link-time addresses they are; an
+ * optimised one is refused.
+ */
+int md_import_ways(struct md_import *import, struct md_lines *lines, const char *binary,
 		   struct mp_err *err);
 
 #endif

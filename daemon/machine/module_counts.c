@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/code/way_evidence.h"
+
 void md_module_counts_fini(struct md_module_counts *c)
 {
 	mp_counts_fini(&c->counts);
@@ -32,6 +34,8 @@ int md_module_counts_read(struct mp_store *store, const struct mp_module *module
 		r = mp_profile_build(c->code.cfg, c->ips, c->nr_ips, &c->profile, err);
 	if (!r && c->nr_edges)
 		r = mp_profile_add_edges(c->profile, c->code.cfg, c->edges, c->nr_edges, err);
+	if (!r)
+		r = md_way_evidence_add(store, module->key, since_s, c->code.cfg, c->profile, err);
 	if (r)
 		return r;
 	c->profile->exact = exact;

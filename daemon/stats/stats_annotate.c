@@ -17,6 +17,7 @@
 #include "daemon/annotate/annotate_print.h"
 #include "daemon/stats/annotate_callers.h"
 #include "daemon/stats/stats.h"
+#include "libprof/store/store_ways.h"
 
 /* Most candidates listed in a message. */
 #define LIST_MAX 20
@@ -153,6 +154,8 @@ static int add_source(struct annotate *a, struct mp_store *store, const struct m
 	if (!r && module)
 		r = mp_store_read_edges(store, module->key, a->since_s, &s->edges, &s->nr_edges,
 					err);
+	if (!r && module)
+		r = mp_store_read_ways(store, module->key, a->since_s, &s->ways, &s->nr_ways, err);
 	if (!r && module)
 		r = mp_store_is_exact(store, module->key, a->since_s, &s->exact, err);
 	return r;
@@ -471,6 +474,8 @@ static int show(struct annotate *a, struct mp_store *store)
 			.nr_counts = source->nr_counts,
 			.edges = source->edges,
 			.nr_edges = source->nr_edges,
+			.ways = source->ways,
+			.nr_ways = source->nr_ways,
 			.exact = source->exact,
 			.intel = a->intel,
 		};

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/calls/call_graph.h"
+#include "daemon/code/way_evidence.h"
 #include "daemon/export/export.h"
 #include "daemon/code/originals.h"
 #include "daemon/stats/stats.h"
@@ -173,14 +174,17 @@ static long choose(const struct export *e, struct mp_module *modules, size_t nr,
 	return nr_left;
 }
 
-static int infer(struct md_export_module *m, struct mp_profile **out_profile, struct mp_counts *out,
-		 struct mp_err *err)
+static int infer(const struct export *e, struct mp_store *store, struct md_export_module *m,
+		 struct mp_profile **out_profile, struct mp_counts *out, struct mp_err *err)
 {
 	int r = mp_profile_build(m->code->cfg, m->counts, m->nr_counts, out_profile, err);
 	struct mp_profile *profile = *out_profile;
 
 	if (!r && m->nr_edges)
 		r = mp_profile_add_edges(profile, m->code->cfg, m->edges, m->nr_edges, err);
+	if (!r)
+		r = md_way_evidence_add(store, m->module->key, e->out.since_s, m->code->cfg,
+					profile, err);
 	if (!r)
 		profile->exact = m->exact;
 	if (!r)
@@ -190,7 +194,8 @@ static int infer(struct md_export_module *m, struct mp_profile **out_profile, st
 	return r;
 }
 
-static int export_code(struct export *e, struct md_export_module *m, struct mp_err *err)
+static int export_code(struct export *e, struct mp_store *store, struct md_export_module *m,
+		       struct mp_err *err)
 {
 	unsigned int needs = e->format->needs;
 	struct md_code code;
@@ -212,7 +217,7 @@ static int export_code(struct export *e, struct md_export_module *m, struct mp_e
 		return e->format->module(&e->out, m, err);
 	}
 	m->code = &code;
-	r = needs & MD_EXPORT_COUNTS ? infer(m, &profile, &inferred, err) : 0;
+	r = needs & MD_EXPORT_COUNTS ? infer(e, store, m, &profile, &inferred, err) : 0;
 	if (!r)
 		r = e->format->module(&e->out, m, err);
 	mp_counts_fini(&inferred);
@@ -238,7 +243,7 @@ static int export_module(struct export *e, struct mp_store *store, const struct 
 	m.counts = counts;
 	m.edges = edges;
 	if (!r)
-		r = export_code(e, &m, err);
+		r = export_code(e, store, &m, err);
 	free(counts);
 	free(edges);
 	return r;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "daemon/draw/heat_draw.h"
+#include "daemon/code/way_evidence.h"
 #include "daemon/stats/outfile.h"
 #include "daemon/code/originals.h"
 #include "daemon/stats/stats.h"
@@ -211,6 +212,8 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 		r = mp_profile_build(h->cfg, h->ips, h->nr_ips, &profile, err);
 	if (!r && nr_edges)
 		r = mp_profile_add_edges(profile, h->cfg, edges, nr_edges, err);
+	if (!r)
+		r = md_way_evidence_add(store, module.key, h->since_s, h->cfg, profile, err);
 	if (!r)
 		profile->exact = exact;
 	if (!r)

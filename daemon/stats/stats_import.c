@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * stats_import - the command "import": stores callgrind's exact counts, an instrumented
- * program's, BOLT's fdata, or the text of perf script. Decides which format a file has. A file
+ * program's, BOLT's fdata, the text of perf script, or ways of branches. Decides which format a file has. A file
  * that cannot be parsed changes nothing.
  */
 #include <ctype.h>
@@ -27,13 +27,15 @@ enum format {
 	FORMAT_CALLGRIND,
 	FORMAT_COUNTERS,
 	FORMAT_FDATA,
-	FORMAT_PERF
+	FORMAT_PERF,
+	FORMAT_WAYS
 };
 
 static const char *const format_names[] = {[FORMAT_CALLGRIND] = "callgrind",
 					   [FORMAT_COUNTERS] = "counters",
 					   [FORMAT_FDATA] = "fdata",
-					   [FORMAT_PERF] = "perf"};
+					   [FORMAT_PERF] = "perf",
+					   [FORMAT_WAYS] = "ways"};
 
 struct options {
 	struct md_stats *stats;
@@ -52,9 +54,9 @@ enum {
 
 static const struct argp_option option_table[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "callgrind, counters, fdata or perf; by default, the file tells", 0},
+	 "callgrind, counters, fdata, perf or ways; by default, the file tells, except for ways", 0},
 	{"binary", KEY_BINARY, "FILE", 0,
-	 "counters: the instrumented program or library; fdata: the one that was profiled", 0},
+	 "counters: the instrumented program or library; fdata, ways: the one that was profiled", 0},
 	{"event", KEY_EVENT, "NAME", 0, "perf: take only samples of this event", 0},
 	{0},
 };
@@ -91,11 +93,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = o->stats; return 0;
 	case KEY_FORMAT:
-		for (int i = FORMAT_CALLGRIND; i <= FORMAT_PERF; i++)
+		for (int i = FORMAT_CALLGRIND; i <= FORMAT_WAYS; i++)
 			if (!strcmp(arg, format_names[i]))
 				o->format = (enum format)i;
 		if (!o->format)
-			argp_error(state, "--format=%s: none of callgrind, counters, fdata, perf",
+			argp_error(state, "--format=%s: none of callgrind, counters, fdata, perf, ways",
 				   arg);
 		return 0;
 	case KEY_BINARY: o->binary = arg; return 0;
@@ -130,7 +132,8 @@ static const struct argp argp = {
 	"--binary=FILE\n"
 	"perf:       perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events "
 	"--show-task-events --show-lost-events | morph-stats import -; with the field brstack "
-	"the branch stacks, too",
+	"the branch stacks, too\n"
+	"ways:       lines ADDRESS TAKEN FELL of conditional branches; give --binary=FILE",
 	children,
 	0,
 	0};
@@ -204,6 +207,19 @@ static int read_fdata(struct md_import *import, const struct options *o, struct 
 	return r ? r : check_fit(import, lines, o->binary, err);
 }
 
+static int read_ways(struct md_import *import, const struct options *o, struct md_lines *lines,
+		     struct mp_err *err)
+{
+	struct mp_session *s = &import->session;
+
+	if (!o->binary)
+		return mp_err_set(err, EINVAL, "%s: ways do not name their file: give --binary=FILE",
+				  lines->name);
+	snprintf(s->why, sizeof(s->why), "ways of branches from %.100s", lines->name);
+	strcpy(s->event, "ways");
+	return md_import_ways(import, lines, o->binary, err);
+}
+
 static int read_counters(struct md_import *import, const struct options *o, const char *name,
 			 struct mp_err *err)
 {
@@ -234,13 +250,15 @@ static int read_file(struct md_import *import, const struct options *o, struct m
 	r = format ? 0 : guess(lines, &format, err);
 	if (r)
 		return r;
-	if (o->binary && format != FORMAT_FDATA)
+	if (o->binary && format != FORMAT_FDATA && format != FORMAT_WAYS)
 		return mp_err_set(err, EINVAL,
-				  "%s: --binary is for counters and fdata: this format names "
+				  "%s: --binary is for counters, fdata and ways: this format names "
 				  "its files itself",
 				  lines->name);
 	if (format == FORMAT_FDATA)
 		return read_fdata(import, o, lines, err);
+	if (format == FORMAT_WAYS)
+		return read_ways(import, o, lines, err);
 	if (format == FORMAT_PERF) {
 		snprintf(s->why, sizeof(s->why), "perf script text from %.100s", lines->name);
 		import->confirms = true;
@@ -333,6 +351,13 @@ static void print_counters(const struct md_import *import)
 		printf("%" PRIu64 " would be negative, and are 0\n", d->negative);
 }
 
+static void print_ways(const struct md_import_ways *ways)
+{
+	printf("%" PRIu64 " of %" PRIu64 " ways counted\n", ways->counted, ways->seen);
+	if (ways->unfit)
+		printf("%" PRIu64 " unattributed: no conditional branch there\n", ways->unfit);
+}
+
 static int report(struct md_stats *stats, const struct md_import *import)
 {
 	const struct mp_ledger *l = &import->ledger;
@@ -343,13 +368,16 @@ static int report(struct md_stats *stats, const struct md_import *import)
 	for (uint32_t i = 0; i < import->nr_modules; i++) {
 		nr += import->modules[i].nr > 0;
 		nr_with_edges += import->modules[i].nr_edges > 0;
-		nr_either += import->modules[i].nr || import->modules[i].nr_edges;
+		nr_either += import->modules[i].nr || import->modules[i].nr_edges ||
+			     import->modules[i].nr_ways;
 	}
 	if (!stats->json) {
 		if (import->nr_counted_funcs)
 			print_counters(import);
 		if (t->seen || t->nr_skipped)
 			print_transfers(t, nr_with_edges);
+		if (import->ways.seen)
+			print_ways(&import->ways);
 		if (!l->emitted)
 			return md_stats_finish(MD_EXIT_DONE);
 		printf("%" PRIu64 " of %" PRIu64 " counted, in %zu modules\n", l->attributed,
@@ -374,6 +402,10 @@ static int report(struct md_stats *stats, const struct md_import *import)
 	json_object_set_new(root, "lost", json_integer((json_int_t)l->lost[MP_LOST_RING_FULL]));
 	json_object_set_new(root, "nr_modules", json_integer((json_int_t)nr_either));
 	json_object_set_new(root, "transfers", transfers_json(t));
+	json_object_set_new(root, "ways",
+			    json_pack("{s:I, s:I, s:I}", "seen", (json_int_t)import->ways.seen,
+				      "counted", (json_int_t)import->ways.counted, "unfit",
+				      (json_int_t)import->ways.unfit));
 	json_object_set_new(root, "counters", counters_json(import));
 	return md_stats_json_print(root);
 }
@@ -472,7 +504,7 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 		r = md_stats_fail("%s: nothing was counted: none of the %u functions with counters "
 				  "ran",
 				  lines.name, import->nr_counted_funcs);
-	else if (!import->ledger.emitted && !import->transfers.seen)
+	else if (!import->ledger.emitted && !import->transfers.seen && !import->ways.seen)
 		r = md_stats_fail("%s: holds no sample", lines.name);
 	else
 		r = import_into(stats, import, when_s);

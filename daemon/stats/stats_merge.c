@@ -242,8 +242,9 @@ static int make_new(struct merge *m)
 
 static json_t *stats_json(const struct mp_merge_stats *stats)
 {
-	return json_pack("{s:I, s:I, s:I, s:I}", "samples", (json_int_t)stats->nr_samples,
-			 "transfers", (json_int_t)stats->nr_transfers, "nr_modules",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "samples", (json_int_t)stats->nr_samples,
+			 "transfers", (json_int_t)stats->nr_transfers, "ways",
+			 (json_int_t)stats->nr_ways, "nr_modules",
 			 (json_int_t)stats->nr_modules, "nr_sessions",
 			 (json_int_t)stats->nr_sessions);
 }
@@ -260,6 +261,8 @@ static int report(const struct merge *m)
 			printf(": %" PRIu64 " samples", s->nr_samples);
 			if (s->nr_transfers)
 				printf(" and %" PRIu64 " transfers", s->nr_transfers);
+			if (s->nr_ways)
+				printf(" and %" PRIu64 " ways of branches", s->nr_ways);
 			printf(" of %zu modules in %zu sessions added\n", s->nr_modules,
 			       s->nr_sessions);
 		}

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/stats/stats.h"
+#include "libprof/store/store_ways.h"
 
 struct status {
 	struct md_stats *stats;
@@ -20,7 +21,7 @@ struct status {
 	struct mp_session *sessions;
 	size_t nr_sessions;
 	struct mp_ledger total;
-	uint64_t nr_transfers;
+	uint64_t nr_transfers, nr_ways;
 	int64_t first_s, last_s;
 };
 
@@ -61,6 +62,8 @@ static int load(struct status *status, struct mp_store *store, struct mp_err *er
 	r = mp_store_list_modules(store, 0, &status->modules, &status->nr_modules, err);
 	if (!r)
 		r = mp_store_list_sessions(store, &status->sessions, &status->nr_sessions, err);
+	if (!r)
+		r = mp_store_sum_ways(store, &status->nr_ways, err);
 	if (!r && status->check)
 		r = mp_store_check(store, err);
 	mp_store_rollback(store);
@@ -133,6 +136,8 @@ static int print_text(const struct status *status)
 	print_ledger(&status->total);
 	if (status->nr_transfers)
 		printf("Transfers of control: %" PRIu64 "\n", status->nr_transfers);
+	if (status->nr_ways)
+		printf("Ways of branches: %" PRIu64 "\n", status->nr_ways);
 	printf("Sessions: %zu\n", status->nr_sessions);
 	for (size_t i = 0; i < status->nr_sessions; i++) {
 		const struct mp_session *s = &status->sessions[i];
@@ -206,6 +211,7 @@ static int print_json(const struct status *status)
 	json_object_set_new(root, "last_s", json_integer(status->last_s));
 	json_object_set_new(root, "samples", ledger_json(&status->total));
 	json_object_set_new(root, "nr_transfers", json_integer((json_int_t)status->nr_transfers));
+	json_object_set_new(root, "nr_ways", json_integer((json_int_t)status->nr_ways));
 	json_object_set_new(root, "sessions", sessions);
 	return md_stats_json_print(root);
 }

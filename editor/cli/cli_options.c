@@ -22,7 +22,6 @@ enum key {
 	KEY_MIN_SAMPLES,
 	KEY_ESTIMATOR,
 	KEY_EXACT,
-	KEY_FORESEEN,
 	KEY_STALE,
 	KEY_NO_STALE,
 	KEY_ALL,
@@ -91,10 +90,6 @@ static const struct argp_option profile_options[] = {
 	{"exact-profile", KEY_EXACT, NULL, 0,
 	 "The counts were counted, not sampled, though the database does not say so (imported from "
 	 "BOLT): believe all of them",
-	 1},
-	{"foreseen", KEY_FORESEEN, "FILE", 0,
-	 "Use the ways of branches that registers of samples showed as well: lines of ADDRESS TAKEN "
-	 "FELL, the address in hexadecimal",
 	 1},
 	{"stale", KEY_STALE, "OLD", 0,
 	 "With too few samples of FILE, use those of this other build of it: a file, or a build-id "
@@ -170,9 +165,6 @@ static void check_profile(struct argp_state *state, const struct me_cli *cli)
 	if (o->exact_profile && o->all)
 		argp_error(state, "--exact-profile needs a profile, which --all and "
 				  "--stress-layout do without");
-	if (o->foreseen && (o->all || o->exact_profile))
-		argp_error(state, "--foreseen does not go with --all, --stress-layout or "
-				  "--exact-profile");
 }
 
 static error_t parse_profile(int key, char *arg, struct argp_state *state)
@@ -187,7 +179,6 @@ static error_t parse_profile(int key, char *arg, struct argp_state *state)
 	case KEY_SINCE: read_since(state, o, arg); return 0;
 	case KEY_ESTIMATOR: read_estimator(state, o, arg); return 0;
 	case KEY_EXACT: o->exact_profile = true; return 0;
-	case KEY_FORESEEN: o->foreseen = arg; return 0;
 	case KEY_STALE: o->stale.from = arg; return 0;
 	case KEY_NO_STALE: o->stale.never = true; return 0;
 	case KEY_ALL: o->all = true; return 0;

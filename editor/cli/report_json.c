@@ -315,6 +315,7 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "layout",
 				    json_layout(&options->layout, r->function_order));
 		json_object_set_new(root, "transfers", json_integer((json_int_t)r->transfers));
+		json_object_set_new(root, "ways", json_integer((json_int_t)r->ways));
 		json_object_set_new(root, "sampled_paths", json_integer((json_int_t)r->paths));
 		json_object_set_new(root, "sampled_paths_strange",
 				    json_integer((json_int_t)r->paths_strange));

@@ -366,6 +366,9 @@ static void text_evidence(FILE *out, const struct me_optimize_report *r)
 			r->counts, r->transfers);
 	if (r->stale.used)
 		text_stale(out, &r->stale);
+	if (r->ways)
+		fprintf(out, "  foreseen   %" PRIu64 " ways of branches, by registers of samples\n",
+			r->ways);
 	if (r->paths)
 		fprintf(out, "  followed   %" PRIu64 " paths, of %" PRIu32 " functions\n", r->paths,
 			r->inference.nr_by_paths);

@@ -17,6 +17,7 @@
 #include "libprof/store/store.h"
 #include "libprof/store/store_fingerprint.h"
 #include "libprof/store/store_paths.h"
+#include "libprof/store/store_ways.h"
 
 /* With fewer digits, a build-id could be a misspelt file name. */
 #define BUILD_ID_DIGITS_MIN 8
@@ -313,6 +314,10 @@ static int read_own(const struct me_evidence_options *o, struct mp_store *store,
 	if (r)
 		return r == -ENOENT ? 0 : r;
 	r = read_module(o, store, module->key, out, err);
+	/* Ways of another build are not carried over. */
+	if (!r)
+		r = mp_store_read_ways(store, module->key, o->since_s, &out->ways, &out->nr_ways,
+				       err);
 	if (!r)
 		r = read_entries(o, store, cfg, out, err);
 	if (!r && o->paths)
@@ -369,6 +374,7 @@ void me_evidence_fini(struct me_evidence *evidence)
 	free(evidence->counts);
 	free(evidence->edges);
 	free(evidence->paths);
+	free(evidence->ways);
 	free(evidence->unknown);
 	mp_entry_samples_fini(&evidence->entries);
 	*evidence = (struct me_evidence){0};

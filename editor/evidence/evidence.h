@@ -37,7 +37,8 @@ struct me_evidence {
 	struct mp_ip_count *counts; /* ascending; an address may occur twice */
 	struct mp_edge_count *edges;
 	struct mp_path_count *paths;
-	size_t nr_counts, nr_edges, nr_paths;
+	struct mp_way_count *ways; /* of branches, as registers of samples showed them */
+	size_t nr_counts, nr_edges, nr_paths, nr_ways;
 	bool exact;
 	uint64_t *unknown; /* blocks whose missing counts mean nothing, ascending */
 	size_t nr_unknown;

@@ -95,8 +95,7 @@ struct me_optimize_options {
 	uint64_t min_samples;
 	enum mp_estimator estimator;
 	struct me_stale_options stale;
-	const char *foreseen; /* file of mp_foreseen_read(): ways of branches; NULL: none */
-	bool exact_profile;   /* counts are exact, whatever the store says */
+	bool exact_profile; /* counts are exact, whatever the store says */
 	struct me_layout_options layout;
 	bool all;    /* no profile: move everything eligible, in the original order */
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
@@ -180,6 +179,7 @@ struct me_optimize_report {
 	uint64_t counts;	/* counts of blocks, if @samples are those of @sampled_db */
 	double share_uncounted; /* share of samples in functions that could not be counted */
 	uint64_t transfers;	/* transfers of control seen besides, or instead of, samples */
+	uint64_t ways;		/* ways of branches that registers of samples showed */
 	uint64_t paths,
 		paths_strange; /* samples with a path; those whose path is not of this file */
 	struct me_stale_report stale;

@@ -172,19 +172,14 @@ static int read_sampled(struct me_job *job, struct mp_err *err)
 	return 0;
 }
 
-static int add_foreseen(struct me_job *job, struct mp_err *err)
+/* Exact counts say more than ways do. */
+static int add_ways(struct me_job *job, const struct me_evidence *evidence, struct mp_err *err)
 {
-	const char *path = job->options->foreseen;
-	struct mp_foreseen *foreseen;
-	struct mp_err why;
-	size_t nr;
-	int rc = mp_foreseen_read(path, &foreseen, &nr, &why);
-
-	if (rc)
-		return mp_err_set(err, -rc, "%s: %s", path, why.msg);
-	rc = mp_foreseen_add(job->cfg, foreseen, nr, job->profile, err);
-	free(foreseen);
-	return rc;
+	if (job->profile->exact || !evidence->nr_ways)
+		return 0;
+	for (size_t i = 0; i < evidence->nr_ways; i++)
+		job->report->ways += evidence->ways[i].taken + evidence->ways[i].fell;
+	return mp_foreseen_add(job->cfg, evidence->ways, evidence->nr_ways, job->profile, err);
 }
 
 static int build_profile(struct me_job *job, const struct me_evidence *evidence, struct mp_err *err)
@@ -204,13 +199,11 @@ static int build_profile(struct me_job *job, const struct me_evidence *evidence,
 	if (!rc && evidence->nr_paths)
 		rc = mp_path_evidence_build(job->cfg, evidence->paths, evidence->nr_paths,
 					    &job->paths, err);
-	if (!rc && job->options->foreseen)
-		rc = add_foreseen(job, err);
-	if (!rc)
-		job->profile->exact = job->report->exact =
-			evidence->exact ||
-			(job->options->exact_profile && !job->report->stale.used);
-	return rc;
+	if (rc)
+		return rc;
+	job->profile->exact = job->report->exact =
+		evidence->exact || (job->options->exact_profile && !job->report->stale.used);
+	return add_ways(job, evidence, err);
 }
 
 int me_job_read_profile(struct me_job *job, struct mp_err *err)

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * foreseen - makes ways of branches that samples' registers showed evidence of the branches' edges.
- * Called by counts; optimize_read reads the file.
+ * mp_foreseen_add() is called by all who read ways from a store, the rest by counts.
  */
 #include "libprof/infer/foreseen.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /*
@@ -19,69 +17,23 @@
 /* Before the number of runs is known, the odds weigh as those of looks do (HINT_WEIGHT in counts.c). */
 #define ODDS_WEIGHT 5.0
 
-static int records_read(FILE *in, struct mp_foreseen **out, size_t *nr, struct mp_err *err)
-{
-	size_t capacity = 0;
-	char line[128];
-
-	for (size_t at = 1; fgets(line, sizeof(line), in); at++) {
-		struct mp_foreseen *one;
-		char end;
-
-		if (*nr == capacity) {
-			struct mp_foreseen *more;
-
-			capacity = capacity ? 2 * capacity : 1024;
-			more = realloc(*out, capacity * sizeof(*more));
-			if (!more)
-				return mp_err_set(err, ENOMEM, "out of memory");
-			*out = more;
-		}
-		one = &(*out)[*nr];
-		if (sscanf(line, "%" SCNx64 " %" SCNu64 " %" SCNu64 "%c", &one->vaddr, &one->taken,
-			   &one->fell, &end) != 4 ||
-		    end != '\n' || one->taken > UINT32_MAX || one->fell > UINT32_MAX)
-			return mp_err_set(err, EINVAL, "line %zu is not `ADDRESS TAKEN FELL'", at);
-		++*nr;
-	}
-	return ferror(in) ? mp_err_set(err, EIO, "cannot be read") : 0;
-}
-
-int mp_foreseen_read(const char *path, struct mp_foreseen **out, size_t *nr, struct mp_err *err)
-{
-	FILE *in = fopen(path, "re");
-	int rc;
-
-	*out = NULL;
-	*nr = 0;
-	if (!in)
-		return mp_err_set(err, errno, "%m");
-	rc = records_read(in, out, nr, err);
-	fclose(in);
-	if (rc) {
-		free(*out);
-		*out = NULL;
-	}
-	return rc;
-}
-
-int mp_foreseen_add(const struct mp_cfg *cfg, const struct mp_foreseen *foreseen, size_t nr,
+int mp_foreseen_add(const struct mp_cfg *cfg, const struct mp_way_count *ways, size_t nr,
 		    struct mp_profile *profile, struct mp_err *err)
 {
 	profile->edge_foreseen = calloc((size_t)cfg->nr_edges + 1, sizeof(*profile->edge_foreseen));
 	if (!profile->edge_foreseen)
 		return mp_err_set(err, ENOMEM, "profile: out of memory");
 	for (size_t i = 0; i < nr; i++) {
-		uint32_t b = mp_cfg_block_at(cfg, foreseen[i].vaddr);
+		uint32_t b = mp_cfg_block_at(cfg, ways[i].vaddr);
 		const struct mp_block *block = b == MP_NONE ? NULL : &cfg->blocks[b];
 
 		if (!block || block->term != MP_TERM_COND || block->nr_edges != 2 ||
-		    foreseen[i].vaddr != block->vaddr + block->size - block->term_len)
+		    ways[i].vaddr != block->vaddr + block->size - block->term_len)
 			continue;
 		for (uint32_t e = block->first_edge; e < block->first_edge + 2; e++)
 			profile->edge_foreseen[e] += cfg->edges[e].kind == MP_EDGE_TAKEN
-							     ? foreseen[i].taken
-							     : foreseen[i].fell;
+							     ? ways[i].taken
+							     : ways[i].fell;
 	}
 	return 0;
 }

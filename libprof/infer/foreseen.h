@@ -14,26 +14,16 @@
 #include <stdint.h>
 
 #include "libprof/base/err.h"
+#include "libprof/base/ip_count.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/infer.h"
 #include "libprof/infer/profile.h"
 
-/* How many samples showed each way of the conditional branch at link-time address @vaddr. */
-struct mp_foreseen {
-	uint64_t vaddr, taken, fell;
-};
-
 /*
- * mp_foreseen_read - reads the file @path: lines `ADDRESS TAKEN FELL', the address in hexadecimal.
- * Return: 0, -ENOMEM, -EINVAL (a line is something else), or an error of opening the file. Ownership:
- * free(*@out).
- */
-int mp_foreseen_read(const char *path, struct mp_foreseen **out, size_t *nr, struct mp_err *err);
-/*
- * mp_foreseen_add - adds @nr records to @profile, in any order; addresses that are no conditional branch
+ * mp_foreseen_add - adds @nr ways to @profile, in any order; addresses that are no conditional branch
  * with both ways in its function are left out. At most once per profile. Return: 0, -ENOMEM.
  */
-int mp_foreseen_add(const struct mp_cfg *cfg, const struct mp_foreseen *foreseen, size_t nr,
+int mp_foreseen_add(const struct mp_cfg *cfg, const struct mp_way_count *ways, size_t nr,
 		    struct mp_profile *profile, struct mp_err *err);
 /*
  * mp_foreseen_fill - makes what was seen at edge @e evidence of @out. @runs: how often its branch ran, by

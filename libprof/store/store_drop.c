@@ -116,6 +116,9 @@ static int drop(struct mp_store *store, int64_t module, struct mp_err *err)
 		" (SELECT key FROM copy_bucket WHERE module = ?1)",
 		"DELETE FROM copy_bucket WHERE module = ?1",
 		"DELETE FROM copied WHERE output = ?1",
+		"DELETE FROM way_chunk WHERE bucket IN"
+		" (SELECT key FROM way_bucket WHERE module = ?1)",
+		"DELETE FROM way_bucket WHERE module = ?1",
 		"DELETE FROM activity WHERE module = ?1",
 		"DELETE FROM context WHERE module = ?1",
 		"DELETE FROM call WHERE module = ?1",

@@ -103,6 +103,33 @@ const struct mp_series mp_series_copies = {
 	.sum = sum,
 };
 
+/* Ways of branches (store_ways.c): an edge from the branch to itself. */
+static int decode_ways(uint64_t base, const uint8_t *data, size_t size, void *out, size_t *nr)
+{
+	const struct mp_edge_count *edges = out;
+	int r = mp_edge_decode(base, data, size, out, nr);
+
+	for (size_t i = 0; !r && i < *nr; i++)
+		if (edges[i].to != edges[i].from)
+			r = -EBADMSG;
+	return r;
+}
+
+static const char *const ways_sql[] = MP_SERIES_SQL("way_bucket", "way_chunk", "nr_ways");
+
+const struct mp_series mp_series_ways = {
+	.what = "ways of branches",
+	.first_stmt = MP_STMT_WAYS,
+	.sql = ways_sql,
+	.entry_size = sizeof(struct mp_edge_count),
+	.entry_bytes_max = MP_EDGE_ENTRY_MAX,
+	.nr_max = nr_max,
+	.encode = encode,
+	.decode = decode_ways,
+	.merge = merge,
+	.sum = sum,
+};
+
 int mp_edges_add(struct mp_store *store, int64_t module, int64_t when_s, bool exact,
 		 const struct mp_edge_count *edges, size_t nr, struct mp_err *err)
 {

@@ -125,6 +125,13 @@ const char *const mp_store_steps[] = {
 	MP_STORE_STEP_FLEET,
 	/* 15 -> 16. New trees of contexts are packed, which older programs cannot read. */
 	"",
+	/* 16 -> 17. Ways of branches that registers of samples showed (store_ways). */
+	"CREATE TABLE way_bucket(key INTEGER PRIMARY KEY, module INTEGER NOT NULL,"
+	" first_day INTEGER NOT NULL, last_day INTEGER NOT NULL, nr_ways INTEGER NOT NULL,"
+	" nr_bytes INTEGER NOT NULL, exact INTEGER NOT NULL DEFAULT 0, UNIQUE(module, first_day));"
+	"CREATE TABLE way_chunk(key INTEGER PRIMARY KEY, bucket INTEGER NOT NULL,"
+	" chunk INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL,"
+	" UNIQUE(bucket, chunk));",
 };
 /* clang-format on */
 const int mp_store_nr_steps = sizeof(mp_store_steps) / sizeof(mp_store_steps[0]);

@@ -74,6 +74,7 @@ _Static_assert(MP_SERIES_CHUNK_DELETE + 1 == MP_NR_SERIES_STMT, "a slot for each
 extern const struct mp_series mp_series_ip_counts; /* store_ip_counts.c */
 extern const struct mp_series mp_series_edges;	   /* store_edges.c */
 extern const struct mp_series mp_series_copies;	   /* store_edges.c: entries of the same form */
+extern const struct mp_series mp_series_ways;	   /* likewise */
 
 /*
  * Adds ascending @entries, with the sum @total, to the day that holds @when_s. @exact: they

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * store_check - checks the whole database: the file, every chunk of counts and edges, and
- * every path. The stored counts must equal the samples that the ledgers call attributed,
- * and the paths those that they call decoded. Edges are in no ledger. Called by tests and
+ * store_check - checks the whole database: the file, every chunk of counts, edges and
+ * ways, and every path. The stored counts must equal the samples that the ledgers call attributed,
+ * and the paths those that they call decoded. Edges and ways are in no ledger. Called by tests and
  * by status.
  */
 #include <errno.h>
@@ -55,11 +55,15 @@ static const char edges_sql[] = "SELECT b.key, nr_transfers, nr_bytes, m.key IS 
 static const char copies_sql[] = "SELECT b.key, nr_samples, nr_bytes, m.key IS NOT NULL"
 				 " FROM copy_bucket b LEFT JOIN module m ON m.key = b.module"
 				 " ORDER BY b.key";
+static const char ways_sql[] = "SELECT b.key, nr_ways, nr_bytes, m.key IS NOT NULL"
+			       " FROM way_bucket b LEFT JOIN module m ON m.key = b.module"
+			       " ORDER BY b.key";
 /* Chunks without a bucket are in no sum. */
 static const char strays_sql[] =
 	"SELECT (SELECT count(*) FROM chunk WHERE bucket NOT IN (SELECT key FROM bucket)) +"
 	" (SELECT count(*) FROM edge_chunk WHERE bucket NOT IN (SELECT key FROM edge_bucket)) +"
-	" (SELECT count(*) FROM copy_chunk WHERE bucket NOT IN (SELECT key FROM copy_bucket))";
+	" (SELECT count(*) FROM copy_chunk WHERE bucket NOT IN (SELECT key FROM copy_bucket)) +"
+	" (SELECT count(*) FROM way_chunk WHERE bucket NOT IN (SELECT key FROM way_bucket))";
 
 static int read_buckets(struct mp_store *store, const char *sql, struct bucket **out, size_t *nr,
 			struct mp_err *err)
@@ -168,6 +172,8 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 		r = sum_series(store, &mp_series_copies, copies_sql, &ignored, err);
 	if (!r)
 		r = mp_store_check_copied(store, err);
+	if (!r)
+		r = sum_series(store, &mp_series_ways, ways_sql, &ignored, err);
 	if (!r)
 		r = mp_store_check_paths(store, &paths, err);
 	if (!r)

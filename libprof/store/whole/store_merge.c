@@ -20,6 +20,7 @@
 #include "libprof/store/store_process.h"
 #include "libprof/store/store_span.h"
 #include "libprof/store/audits/store_trials.h"
+#include "libprof/store/store_ways.h"
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
@@ -329,6 +330,8 @@ int mp_store_merge(struct mp_store *out, struct mp_store *in, bool again,
 			r = merge_edges(out, to, in, modules[i].key, stats, err);
 		if (!r)
 			r = merge_paths(out, to, in, modules[i].key, stats, err);
+		if (!r)
+			r = mp_store_merge_ways(out, to, in, modules[i].key, &stats->nr_ways, err);
 		if (!r)
 			r = merge_activity(out, to, modules[i].key, activity, nr_activity, err);
 		if (!r)

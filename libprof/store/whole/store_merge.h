@@ -9,14 +9,15 @@ struct mp_merge_stats {
 	size_t nr_modules; /* with samples or transfers */
 	size_t nr_sessions;
 	uint64_t nr_samples, nr_transfers;
+	uint64_t nr_ways;     /* ways of branches that registers of samples showed */
 	uint64_t nr_paths;    /* samples with a path */
 	uint64_t nr_contexts; /* samples in trees of calling contexts */
 	uint64_t nr_calls;    /* calls that a clock of calls sampled */
 };
 
 /*
- * mp_store_merge - adds all of @in to @out: modules by identity; counts, edges, paths and
- * activity by day; sessions with their ledgers. Both must be inside a transaction, so that
+ * mp_store_merge - adds all of @in to @out: modules by identity; counts, edges, ways,
+ * paths and activity by day; sessions with their ledgers. Both must be inside a transaction, so that
  * a failure can be rolled back.
  *
  * A database has no identity, but its sessions do. Two sessions are the same if they began

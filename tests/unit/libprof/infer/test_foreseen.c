@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_foreseen - ways of branches that registers showed: the file, and what inference makes of them. */
+/* test_foreseen - ways of branches that registers showed: what inference makes of them. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -86,47 +86,10 @@ START_TEST(foreseen_ways_do_not_change_what_was_counted)
 }
 END_TEST
 
-/* Reads a file with this text. */
-static int read_text(const char *text, struct mp_foreseen **out, size_t *nr, struct mp_err *err)
-{
-	char path[] = "/tmp/morph-foreseen-XXXXXX";
-	int fd = mkstemp(path), rc;
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_ge(dprintf(fd, "%s", text), 0);
-	close(fd);
-	rc = mp_foreseen_read(path, out, nr, err);
-	unlink(path);
-	return rc;
-}
-
-START_TEST(foreseen_file_is_read_or_refused)
-{
-	static const char *const bad[] = {"12 3\n", "x 1 2\n", "12 3 4 5\n", "12 3 4294967296\n",
-					  "12 3 4"};
-	struct mp_foreseen *out;
-	struct mp_err err = {""};
-	size_t nr;
-
-	ck_assert_int_eq(read_text("1f0 3 4\n0x20 0 7\n", &out, &nr, &err), 0);
-	ck_assert_uint_eq(nr, 2);
-	ck_assert_uint_eq(out[0].vaddr, 0x1f0);
-	ck_assert_uint_eq(out[0].taken, 3);
-	ck_assert_uint_eq(out[1].fell, 7);
-	free(out);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		ck_assert_int_eq(read_text(bad[i], &out, &nr, &err), -EINVAL);
-		ck_assert_str_ne(err.msg, "");
-		ck_assert_ptr_null(out);
-	}
-	ck_assert_int_eq(mp_foreseen_read("/nonexistent/ways", &out, &nr, &err), -ENOENT);
-}
-END_TEST
-
 /* Records count at the edges of the branch at their address; other addresses are left out. */
 START_TEST(foreseen_records_find_their_branches)
 {
-	struct mp_foreseen records[4096];
+	struct mp_way_count records[4096];
 	struct mp_profile profile = {0};
 	struct mp_err err = {""};
 	struct mp_elf *elf;
@@ -139,7 +102,7 @@ START_TEST(foreseen_records_find_their_branches)
 	ck_assert_msg(!mp_cfg_build(elf, NULL, &cfg, &err), "%s", err.msg);
 	unlink(path);
 	for (size_t i = 0; i < 4096; i++)
-		records[i] = (struct mp_foreseen){0x1000 + i, 2 * i + 2, 2 * i + 1};
+		records[i] = (struct mp_way_count){0x1000 + i, 2 * i + 2, 2 * i + 1};
 	ck_assert_int_eq(mp_foreseen_add(cfg, records, 4096, &profile, &err), 0);
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
@@ -167,7 +130,6 @@ static Suite *foreseen_suite(void)
 	tcase_add_test(tcase, foreseen_ways_decide_where_samples_mislead);
 	tcase_add_test(tcase, foreseen_ways_do_not_change_what_was_counted);
 	tcase_add_test(tcase, foreseen_records_find_their_branches);
-	tcase_add_test(tcase, foreseen_file_is_read_or_refused);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -14,6 +14,7 @@
 #include "libprof/store/store_paths.h"
 #include "libprof/store/audits/store_audits.h"
 #include "libprof/store/store_copies.h"
+#include "libprof/store/store_ways.h"
 #include "libprof/store/audits/store_trials.h"
 #include "tests/unit/store_fixture.h"
 
@@ -95,6 +96,7 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 	uint8_t data[MP_CHUNK_ENTRY_MAX];
 	struct mp_copy_count copy = {0x900000, 0x401000, 3};
 	struct mp_copied *copied;
+	struct mp_way_count way = {0x401000, 5, 6}, *ways;
 	struct mp_trial *trials;
 	struct mp_stored_effect effect = {.vaddr = 0x401000};
 	struct mp_stored_audit audit = {.effects = &effect, .nr_functions = 1}, *audits;
@@ -127,6 +129,9 @@ START_TEST(store_of_the_first_schema_is_brought_up_to_date)
 	ok(mp_store_list_trials(store, NULL, NULL, &trials, &nr, &err));
 	ck_assert_uint_eq(nr, 0);
 	ok(mp_store_add_copies(store, put(store, 3, 4096), 1, NOW, &copy, 1, &err));
+	ok(mp_store_read_ways(store, 1, 0, &ways, &nr, &err));
+	ck_assert_uint_eq(nr, 0);
+	ok(mp_store_add_ways(store, 1, NOW, &way, 1, &err));
 	ok(mp_store_list_audits(store, &audits, &nr, &err));
 	ck_assert_uint_eq(nr, 0);
 	ok(mp_store_put_audit(store, &audit, &err));
