@@ -53,7 +53,7 @@ void md_ways_free(struct md_ways *ways)
 void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr,
 		 const struct morph_registers *record, uint32_t nr)
 {
-	const uint64_t *words = record->entries + (size_t)nr * md_registers_words(record);
+	const __u64 *words = record->entries + (size_t)nr * md_registers_words(record);
 	struct md_ways_pending *one;
 
 	ways->ledger.samples++;
@@ -150,8 +150,8 @@ static int add_pages(struct md_buf *buf, const struct md_file *file, int fd, con
 }
 
 /* Return: 0, -ENOMEM, -EIO. */
-static int make_batch(const struct md_ways_pending *samples, uint32_t nr, const struct md_file *file,
-		      int fd, struct md_buf *buf)
+static int make_batch(const struct md_ways_pending *samples, uint32_t nr,
+		      const struct md_file *file, int fd, struct md_buf *buf)
 {
 	uint64_t *pages = malloc(2 * (size_t)nr * sizeof(*pages));
 	struct md_ways_batch head = {.nr_samples = nr};
@@ -187,9 +187,8 @@ static int execute(struct md_ways *ways, const struct md_buf *batch, struct md_b
 		done += n > 0 ? (size_t)n : 0;
 	}
 	if (!ret)
-		ret = ways->sandbox
-			      ? md_sandbox_read(ways->sandbox, fd, batch->size, reply, &err)
-			      : md_ways_work(fd, batch->size, reply);
+		ret = ways->sandbox ? md_sandbox_read(ways->sandbox, fd, batch->size, reply, &err)
+				    : md_ways_work(fd, batch->size, reply);
 	close(fd);
 	return ret;
 }
@@ -217,8 +216,8 @@ static bool take_reply(struct md_ways *ways, uint32_t module, const struct md_fi
 	if (md_edges_reserve(&ways->counts, nr))
 		return true; /* the table is at its limit until the next flush */
 	for (size_t i = 0; i < nr; i++)
-		md_edges_add(&ways->counts, md_sample_table_key(module, all[i].vaddr),
-			     all[i].taken, 1);
+		md_edges_add(&ways->counts, md_sample_table_key(module, all[i].vaddr), all[i].taken,
+			     1);
 	ways->ledger.ways += nr;
 	return true;
 }

@@ -18,7 +18,8 @@ struct batch {
 	const struct md_ways_page *pages;
 	const uint8_t **bytes; /* of each page */
 	uint32_t nr_samples, nr_pages;
-	uint8_t across[2 * INSN_MAX]; /* an instruction that begins in one page and ends in the next */
+	uint8_t across[2 *
+		       INSN_MAX]; /* an instruction that begins in one page and ends in the next */
 };
 
 static int read_whole(int fd, uint8_t *bytes, size_t size)
