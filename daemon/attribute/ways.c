@@ -154,7 +154,7 @@ static int make_batch(const struct md_ways_pending *samples, uint32_t nr,
 		      const struct md_file *file, int fd, struct md_buf *buf)
 {
 	uint64_t *pages = malloc(2 * (size_t)nr * sizeof(*pages));
-	struct md_ways_batch head = {.nr_samples = nr};
+	struct md_ways_batch head = {.magic = MD_WAYS_MAGIC, .nr_samples = nr};
 	int ret = pages ? 0 : -ENOMEM;
 
 	if (!ret) {

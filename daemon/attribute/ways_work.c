@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "libprof/foresee/foresee.h"
@@ -36,6 +37,14 @@ static int read_whole(int fd, uint8_t *bytes, size_t size)
 		done += (size_t)n;
 	}
 	return 0;
+}
+
+static bool is_batch(int fd)
+{
+	char magic[sizeof(MD_WAYS_MAGIC)];
+
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	       !memcmp(magic, MD_WAYS_MAGIC, sizeof(magic));
 }
 
 static int open_batch(const uint8_t *data, size_t size, struct batch *b)
@@ -132,6 +141,8 @@ int md_ways_work(int fd, uint64_t size, struct md_buf *reply)
 	uint8_t *data;
 	int ret;
 
+	if (!is_batch(fd))
+		return 0;
 	if (size > SIZE_MAX_OF_BATCH)
 		return -EBADMSG;
 	data = malloc((size_t)size + 1);

@@ -17,8 +17,10 @@
 
 /* A batch is one of these, the samples, the pages (ascending vaddr), and each page's bytes. */
 struct md_ways_batch {
+	char magic[8]; /* MD_WAYS_MAGIC */
 	uint32_t nr_samples, nr_pages;
 };
+#define MD_WAYS_MAGIC "waysof1" /* with its zero */
 
 struct md_ways_sample {
 	uint64_t vaddr; /* link-time address */
@@ -40,8 +42,9 @@ struct md_ways_reply {
 };
 
 /*
- * md_ways_work - fills @reply from the batch @fd of @size bytes; see md_sandbox_work. Return: 0,
- * -EBADMSG: it is no batch, -ENOMEM, -EIO.
+ * md_ways_work - fills @reply from the batch @fd of @size bytes; see md_sandbox_work. Another file, as
+ * sandbox uses to test itself, gets an empty reply. Return: 0, -EBADMSG: a malformed batch, -ENOMEM,
+ * -EIO.
  */
 int md_ways_work(int fd, uint64_t size, struct md_buf *reply);
 

@@ -17,8 +17,7 @@ static bool operand_read(const struct mp_processor *p, const ZydisDecodedOperand
 		*value = op->imm.value.u;
 		return true;
 	}
-	return op->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       mp_register_read(p, op->reg.value, value);
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && mp_register_read(p, op->reg.value, value);
 }
 
 /* Memory is not kept. */
@@ -82,8 +81,8 @@ static bool arithmetic(struct mp_processor *p, const struct mp_decoded *d)
 	default:
 		if (!(p->flags_known & MP_CF))
 			return false;
-		alu = d->insn.mnemonic == ZYDIS_MNEMONIC_ADC ? mp_alu_add(a, b, carry, bits) :
-							       mp_alu_sub(a, b, carry, bits);
+		alu = d->insn.mnemonic == ZYDIS_MNEMONIC_ADC ? mp_alu_add(a, b, carry, bits)
+							     : mp_alu_sub(a, b, carry, bits);
 	}
 	if (d->insn.mnemonic != ZYDIS_MNEMONIC_CMP && d->insn.mnemonic != ZYDIS_MNEMONIC_TEST)
 		operand_write(p, &d->operands[0], alu.value);

@@ -10,23 +10,29 @@
 #include "libprof/foresee/execute_private.h"
 #include "libprof/insn/decoder.h"
 
-enum { INSNS_MAX = 100 };
+enum {
+	INSNS_MAX = 100
+};
 
 /* What comes behind an instruction. */
-enum next { NEXT_INSN, NEXT_JUMP, NEXT_BRANCH, NEXT_UNKNOWN };
+enum next {
+	NEXT_INSN,
+	NEXT_JUMP,
+	NEXT_BRANCH,
+	NEXT_UNKNOWN
+};
 
 static bool is_unusual(const ZydisDecodedInstruction *insn)
 {
-	return insn->attributes &
-	       (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE |
-		ZYDIS_ATTRIB_IS_PRIVILEGED);
+	return insn->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
+				   ZYDIS_ATTRIB_HAS_REPNE | ZYDIS_ATTRIB_IS_PRIVILEGED);
 }
 
 /* jcc, not loop, jrcxz or xbegin. */
 static bool is_jcc(const ZydisDecodedInstruction *insn)
 {
-	return insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ? (insn->opcode & 0xf0) == 0x70 :
-							      (insn->opcode & 0xf0) == 0x80;
+	return insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ? (insn->opcode & 0xf0) == 0x70
+							    : (insn->opcode & 0xf0) == 0x80;
 }
 
 /* Processors differ in what a branch with an operand size of 16 bits does. */
