@@ -54,9 +54,11 @@ enum {
 
 static const struct argp_option option_table[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "callgrind, counters, fdata, perf or ways; by default, the file tells, except for ways", 0},
+	 "callgrind, counters, fdata, perf or ways; by default, the file tells, except for ways",
+	 0},
 	{"binary", KEY_BINARY, "FILE", 0,
-	 "counters: the instrumented program or library; fdata, ways: the one that was profiled", 0},
+	 "counters: the instrumented program or library; fdata, ways: the one that was profiled",
+	 0},
 	{"event", KEY_EVENT, "NAME", 0, "perf: take only samples of this event", 0},
 	{0},
 };
@@ -97,7 +99,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			if (!strcmp(arg, format_names[i]))
 				o->format = (enum format)i;
 		if (!o->format)
-			argp_error(state, "--format=%s: none of callgrind, counters, fdata, perf, ways",
+			argp_error(state,
+				   "--format=%s: none of callgrind, counters, fdata, perf, ways",
 				   arg);
 		return 0;
 	case KEY_BINARY: o->binary = arg; return 0;
@@ -213,7 +216,8 @@ static int read_ways(struct md_import *import, const struct options *o, struct m
 	struct mp_session *s = &import->session;
 
 	if (!o->binary)
-		return mp_err_set(err, EINVAL, "%s: ways do not name their file: give --binary=FILE",
+		return mp_err_set(err, EINVAL,
+				  "%s: ways do not name their file: give --binary=FILE",
 				  lines->name);
 	snprintf(s->why, sizeof(s->why), "ways of branches from %.100s", lines->name);
 	strcpy(s->event, "ways");

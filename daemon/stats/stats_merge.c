@@ -244,9 +244,8 @@ static json_t *stats_json(const struct mp_merge_stats *stats)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "samples", (json_int_t)stats->nr_samples,
 			 "transfers", (json_int_t)stats->nr_transfers, "ways",
-			 (json_int_t)stats->nr_ways, "nr_modules",
-			 (json_int_t)stats->nr_modules, "nr_sessions",
-			 (json_int_t)stats->nr_sessions);
+			 (json_int_t)stats->nr_ways, "nr_modules", (json_int_t)stats->nr_modules,
+			 "nr_sessions", (json_int_t)stats->nr_sessions);
 }
 
 static int report(const struct merge *m)

@@ -31,9 +31,8 @@ int mp_foreseen_add(const struct mp_cfg *cfg, const struct mp_way_count *ways, s
 		    ways[i].vaddr != block->vaddr + block->size - block->term_len)
 			continue;
 		for (uint32_t e = block->first_edge; e < block->first_edge + 2; e++)
-			profile->edge_foreseen[e] += cfg->edges[e].kind == MP_EDGE_TAKEN
-							     ? ways[i].taken
-							     : ways[i].fell;
+			profile->edge_foreseen[e] +=
+				cfg->edges[e].kind == MP_EDGE_TAKEN ? ways[i].taken : ways[i].fell;
 	}
 	return 0;
 }

@@ -80,8 +80,8 @@ int mp_store_read_ways(struct mp_store *store, int64_t module, int64_t since_s,
 int mp_store_sum_ways(struct mp_store *store, uint64_t *nr, struct mp_err *err)
 {
 	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_WAY_SUM, "SELECT sum(nr_ways) FROM way_bucket",
-			      &stmt, err);
+	int r = mp_store_stmt(store, MP_STMT_WAY_SUM, "SELECT sum(nr_ways) FROM way_bucket", &stmt,
+			      err);
 
 	if (r)
 		return r;
