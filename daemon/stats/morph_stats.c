@@ -37,7 +37,7 @@ static const struct command {
 	 false},
 	{"audit", "which versions of functions were faster, by audits inside programs",
 	 md_stats_audit, false},
-	{"import", "add callgrind's counts, BOLT's fdata, or the text of perf script",
+	{"import", "add callgrind's counts, BOLT's fdata, the text of perf script, ...",
 	 md_stats_import, false},
 	{"merge", "add databases up into one", md_stats_merge, false},
 	{"remember", "keep fingerprints of files, so that samples serve later builds",

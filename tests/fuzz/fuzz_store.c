@@ -14,6 +14,7 @@
 #include "libprof/store/store_codec.h"
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_private.h"
+#include "libprof/store/store_ways.h"
 #include "libprof/store/whole/store_merge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -60,6 +61,7 @@ static void fill(struct mp_store *store)
 {
 	static struct mp_ip_count counts[800];
 	static struct mp_edge_count edges[400];
+	static struct mp_way_count ways[400];
 	static uint8_t keys[100][3];
 	struct mp_path_count paths[100];
 	struct mp_session session = {.start_s = 86400, .collector = "replay"};
@@ -79,6 +81,8 @@ static void fill(struct mp_store *store)
 		}
 		for (unsigned int i = 0; i < 400; i++)
 			edges[i] = (struct mp_edge_count){i / 2 * 50 + m, i * 97, 1 + i % 5, i % 2};
+		for (unsigned int i = 0; i < 400; i++)
+			ways[i] = (struct mp_way_count){i * 53 + m, i % 3, 1 + i % 2};
 		for (unsigned int i = 0; i < 100; i++) {
 			keys[i][0] = (uint8_t)(1 + i);
 			keys[i][1] = (uint8_t)(2 * i % 128);
@@ -90,6 +94,8 @@ static void fill(struct mp_store *store)
 					&err) ||
 		    mp_store_add_edges(store, key, 86400 + m, edges, 400, &err) ||
 		    mp_store_add_edges(store, key, 3 * 86400, edges, 400, &err) ||
+		    mp_store_add_ways(store, key, 86400 + m, ways, 400, &err) ||
+		    mp_store_add_ways(store, key, 3 * 86400, ways, 400, &err) ||
 		    mp_store_add_paths(store, key, 86400 + m, paths, 100, &err) ||
 		    mp_store_add_paths(store, key, 3 * 86400, paths, 100, &err) ||
 		    mp_store_add_ip_counts(store, key, 86400 + m, counts, 800, &err) ||
@@ -174,6 +180,22 @@ static void read_edges(struct mp_store *store, int64_t key)
 	free(edges);
 }
 
+static void read_ways(struct mp_store *store, int64_t key)
+{
+	struct mp_way_count *ways = NULL;
+	size_t nr;
+
+	if (mp_store_read_ways(store, key, 0, &ways, &nr, NULL))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		if (!ways[i].taken && !ways[i].fell)
+			abort();
+		if (i && ways[i].vaddr <= ways[i - 1].vaddr)
+			abort();
+	}
+	free(ways);
+}
+
 static void read_paths(struct mp_store *store, int64_t key)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
@@ -223,6 +245,7 @@ static void read_database(void)
 		for (size_t i = 0; i < nr; i++) {
 			read_counts(store, modules[i].key);
 			read_edges(store, modules[i].key);
+			read_ways(store, modules[i].key);
 			read_paths(store, modules[i].key);
 			read_contexts(store, modules[i].key);
 		}

@@ -92,7 +92,7 @@ runs stock.fast "a stock file"
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
 for o in --output --skip --only --dry-run --db --report --min-samples --since --layout --print --print-format \
-	--estimator --exact-profile --foreseen --list-patches --all --stress-layout --stress-inline --threads --in-place; do
+	--estimator --exact-profile --list-patches --all --stress-layout --stress-inline --threads --in-place; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
 		fail "the manual page does not know $o"
@@ -249,21 +249,24 @@ for o in --layout=blocks=original --layout=functions=original --estimator=scaled
 	ends 0 "$o" --db db "$o" prog -o prog.opt
 	runs prog.opt "$o"
 done
-# Ways of branches: all taken, or none.
+# Ways of branches in the store: all taken, or none.
 objdump -d prog | sed -n 's/^ *\([0-9a-f]*\):.*\tj[a-ln-z][a-z]* .*/\1/p' >branches
 for o in "0 900" "900 0"; do
 	sed "s/\$/ $o/" branches >ways
-	ends 0 "--foreseen, $o" --db db --foreseen=ways prog -o "prog.${o%% *}"
-	runs "prog.${o%% *}" "--foreseen, $o"
+	rm -f ways.db*
+	cp db ways.db
+	"$BUILD/morph-stats" --db ways.db import --format=ways --binary=prog ways >/dev/null 2>err.txt ||
+		fail "import of ways: $(cat err.txt)"
+	ends 0 "ways, $o" --db ways.db prog -o "prog.${o%% *}"
+	runs "prog.${o%% *}" "ways, $o"
+	says out.txt '^  foreseen   [0-9]*00 ways of branches' "ways, $o"
+	ends 0 "exact counts and ways, $o" --db ways.db --exact-profile prog -o "exact.${o%% *}"
+	grep -q foreseen out.txt && fail "exact counts: the report names ways"
 done
-cmp -s prog.0 prog.900 && fail "--foreseen: opposite ways make the same output"
-echo "401000 7" >ways
-ends 1 "--foreseen, a bad line" --db db --foreseen=ways prog -o none
-says err.txt '^morph-optimize: .*ways: line 1 is not ' "--foreseen, a bad line"
-ends 1 "--foreseen, no file" --db db --foreseen=nowhere prog -o none
-says err.txt '^morph-optimize: .*nowhere: No such file' "--foreseen, no file"
-ends 2 "--foreseen with --all" --all --dry-run --foreseen=ways prog
-ends 2 "--foreseen with --exact-profile" --db db --dry-run --exact-profile --foreseen=ways prog
+cmp -s prog.0 prog.900 && fail "opposite ways make the same output"
+cmp -s exact.0 exact.900 || fail "exact counts: ways change the output"
+[ "$("$optimize" --db ways.db --report=json --dry-run prog 2>/dev/null | jq .ways)" -gt 900 ] || fail "ways in JSON"
+[ "$("$optimize" --db db --report=json --dry-run prog 2>/dev/null | jq .ways)" = 0 ] || fail "no ways in JSON"
 ends 3 "too little profile" --db db --min-samples=3001 prog -o none
 says err.txt '^morph-optimize: prog: too little profile: 3000 samples, want 3001' "too little profile"
 ends 3 "a profile of another file" --db db pie -o none

@@ -78,7 +78,7 @@ offers "run" morphd ''
 # ---- values
 offers "top list explain history optimize adopt undo watch report" morph ''
 offers "one.db" morph list -d o
-offers "callgrind counters fdata perf" morph-stats import --format=
+offers "callgrind counters fdata perf ways" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca
 offers "folded callgrind pprof json fdata autofdo order speedscope" morph-stats export --format=

@@ -148,6 +148,49 @@ ends 1 "a directory to add to" merge . b.db
 ends 1 "nowhere" merge /no/such/dir/out.db b.db
 one_line "nowhere"
 
+# ---- ways of branches, of a real file, add up beside counts
+jumps=$(objdump -d --disassemble=quiet prog | awk '/\tj[a-ln-z][a-z]* / { sub(":", "", $1); print $1 }')
+[ -n "$jumps" ] || fail "quiet has no conditional branch"
+sed 's/$/ 90 7/' <<<"$jumps" >prog.ways
+cp a.db wa.db
+cp b.db wb.db
+ends 0 "ways" --db wa.db import --format=ways --binary=prog prog.ways
+says out.txt "^$((97 * $(wc -l <prog.ways))) of $((97 * $(wc -l <prog.ways))) ways counted$" "ways"
+touch -d '3 days ago' prog.ways
+ends 0 "ways" --db wb.db import --format=ways --binary=prog - <prog.ways
+ends 0 "ways merged" merge w.db wa.db wb.db
+says out.txt '^wa.db: .* and [0-9]* ways of branches of' "ways merged"
+ends 0 "check" --db w.db status --check
+says out.txt "^Ways of branches: $((2 * 97 * $(wc -l <prog.ways)))$" "status"
+[ "$("$BUILD/morph-stats" --db w.db status --json | jq .nr_ways)" = $((2 * 97 * $(wc -l <prog.ways))) ] || fail "ways in JSON"
+[ "$(total w.db)" = "$(total out.db)" ] || fail "ways count as samples"
+ends 1 "ways merged again" merge w.db wa.db
+ends 0 "to JSON" merge w.db wa.db --again --json
+[ "$(jq '.inputs[0].ways' out.txt)" = $((97 * $(wc -l <prog.ways))) ] || fail "ways in JSON: $(cat out.txt)"
+cp wb.db odd.db
+sqlite3 odd.db "UPDATE way_chunk SET checksum = checksum + 1"
+ends 1 "damaged ways" merge c.db odd.db
+says err.txt 'odd.db: damaged' "damaged ways"
+unchanged "damaged ways"
+
+# refused ways: one line, and no database
+refused() { # WHAT REGEXP ARGS
+	ends 1 "$1" --db none.db import --format=ways "${@:3}"
+	one_line "$1"
+	says err.txt "$2" "$1"
+	[ ! -e none.db ] || fail "$1: made a database"
+}
+echo "401000 7" >bad.ways
+refused "a bad line of ways" 'bad.ways:1: not ADDRESS TAKEN FELL' --binary=prog bad.ways
+refused "ways of no file" 'ways do not name their file: give --binary=FILE' prog.ways
+refused "ways of a missing file" 'none: ' --binary=none prog.ways
+echo "1 7 8" >bad.ways
+refused "ways of another file" 'not the ways of prog: 15 ways' --binary=prog bad.ways
+: >bad.ways
+refused "no ways" 'holds no sample' --binary=prog bad.ways
+"$BUILD/morph-optimize" --all --report=none prog -o moved 2>/dev/null || fail "no output"
+refused "ways of an output" 'moved: is optimised: ways are those of its original' --binary=moved prog.ways
+
 # A database with only control transfers is refused the second time, too.
 printf 'int main(int c, char **v) { int s = 0; while (c--) s += v[0][0]; return s & 1; }' >t.c
 gcc -O1 -o t t.c || exit 1
