@@ -229,7 +229,7 @@ static int attribute_registers(struct md_attribute *at, const struct morph_regis
 		if (!m || m->why != MD_MAPPED)
 			continue;
 		module = md_modcache_module(at->modcache, m->module);
-		if (module && module->paths)
+		if (module && module->paths && !at->no_paths)
 			at->ledger
 				.paths[md_paths_add(&at->paths, module, ip + m->bias, record, i)]++;
 		/* The code of outputs has other branches than the original. */

@@ -54,7 +54,8 @@ struct md_attribute {
 	/* for optimised modules: runs from a branch target to the next branch taken */
 	struct md_edges straight_runs;
 	struct md_paths paths;	      /* from samples with registers */
-	struct md_ways *ways;	      /* from such samples; NULL: not wanted */
+	bool no_paths;		      /* registers were not asked for because of paths */
+	struct md_ways *ways;	      /* from samples with registers; NULL: not wanted */
 	struct md_contexts *contexts; /* from samples with stacks */
 	struct md_contexts *calls;    /* from programs that sample their calls (call_samples) */
 	struct mp_ledger ledger;      /* since the last flush */

@@ -332,7 +332,8 @@ static int start_stacks(struct md_pipeline *pl)
 /* A recording's files may not be on this machine. Return: 0, -errno. */
 static int start_ways(struct md_pipeline *pl, struct mp_err *err)
 {
-	if (pl->wants_ways && pl->source->ops->is_live)
+	pl->at.no_paths = pl->wants_ways && pl->source->ops->is_live;
+	if (pl->at.no_paths)
 		return pl->at.ways ? 0 : md_ways_new(&pl->at.ways, err);
 	md_ways_free(pl->at.ways);
 	pl->at.ways = NULL;

@@ -13,6 +13,7 @@
 #include "daemon/morphd/message.h"
 #include "daemon/morphd/signals.h"
 #include "daemon/morphd/source_open.h"
+#include "daemon/source/perf_event.h"
 #include "libprof/cli/rate.h"
 
 #define SELECT_RATE_HZ 1000 /* on every CPU, of which most samples are dropped */
@@ -107,6 +108,32 @@ static int open_selecting(const struct md_options *o, struct md_source_config *c
 			  inner.msg);
 }
 
+/*
+ * Ways of branches make a better profile of a command at no cost that shows. A recording would hold the
+ * registers; where branch stacks or stacks are read, ways add little.
+ */
+static bool ways_by_default(const struct md_options *o)
+{
+	return !o->line.given[MD_CONFIG_REGISTERS] && !md_options_select(o) && !o->record &&
+	       o->line.stacks != MD_STACKS_YES && !md_perf_has_branches();
+}
+
+/* Return: 0 with *@ways: the source gives registers; -errno. */
+static int open_for_command(const struct md_options *o, struct md_source_config *config,
+			    struct md_source **out, bool *ways, struct mp_err *err)
+{
+	*ways = o->line.ways;
+	if (ways_by_default(o)) {
+		config->registers = MORPH_REGS_PATHS;
+		if (!md_source_open_asked(o->line.source, config, out, err)) {
+			*ways = true;
+			return 0;
+		}
+		config->registers = 0;
+	}
+	return md_source_open_asked(o->line.source, config, out, err);
+}
+
 int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
 {
 	bool selecting = md_options_select(o);
@@ -141,11 +168,11 @@ int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
 		goto out;
 	if (!selecting)
 		config.command = run.command.pid;
+	pl->wants_ways = o->line.ways;
 	ret = selecting ? open_selecting(o, &config, &pl->source, err)
-			: md_source_open_asked(o->line.source, &config, &pl->source, err);
+			: open_for_command(o, &config, &pl->source, &pl->wants_ways, err);
 	if (!ret) {
 		pl->interval_s = o->line.interval_s;
-		pl->wants_ways = o->line.ways;
 		pl->should_stop = run_should_stop;
 		pl->selection = selecting ? &o->selection : NULL;
 		pl->warn = md_message_warn;
