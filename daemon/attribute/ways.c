@@ -63,7 +63,7 @@ void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr,
 	}
 	one = &ways->pending[ways->nr_pending++];
 	*one = (struct md_ways_pending){module, {.vaddr = vaddr, .known = record->registers}};
-	for (uint32_t reg = 0; reg < MORPH_NR_REGS; reg++)
+	for (uint32_t reg = 0; reg <= MORPH_REG_FLAGS; reg++)
 		if (record->registers >> reg & 1)
 			one->sample.registers[reg] = words[md_registers_word(record, reg)];
 }

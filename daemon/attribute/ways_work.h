@@ -25,7 +25,7 @@ struct md_ways_batch {
 struct md_ways_sample {
 	uint64_t vaddr; /* link-time address */
 	uint64_t known; /* bit n: register n is known */
-	uint64_t registers[16];
+	uint64_t registers[MORPH_REG_FLAGS + 1];
 };
 
 /* Code within MD_WAYS_PAGE bytes from a multiple of it on. */

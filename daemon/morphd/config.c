@@ -61,8 +61,10 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 	case MD_CONFIG_REGISTERS:
 		if (strcmp(value, "paths") && strcmp(value, "branches") && strcmp(value, "no"))
 			return mp_err_set(err, EINVAL, "neither paths, branches nor no");
-		config->registers = strcmp(value, "no") ? MORPH_REGS_PATHS : 0;
 		config->ways = !strcmp(value, "branches");
+		config->registers = config->ways	  ? MORPH_REGS_BRANCHES
+				    : strcmp(value, "no") ? MORPH_REGS_PATHS
+							  : 0;
 		break;
 	case MD_CONFIG_STACKS:
 		if (strcmp(value, "yes") && strcmp(value, "no") && strcmp(value, "auto"))

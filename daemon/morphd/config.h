@@ -31,7 +31,7 @@ struct md_config {
 	double interval_s;   /* time between two writes to the database */
 	bool no_kernel;	     /* user samples only */
 	char database[4096]; /* "": the default path */
-	uint16_t registers;  /* set of user registers that each sample carries; 0: none */
+	uint32_t registers;  /* set of user registers that each sample carries; 0: none */
 	bool ways;	     /* of branches are counted by these registers */
 	enum md_stacks stacks;
 	bool given[MD_NR_CONFIG];

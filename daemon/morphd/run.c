@@ -124,7 +124,7 @@ static int open_for_command(const struct md_options *o, struct md_source_config 
 {
 	*ways = o->line.ways;
 	if (ways_by_default(o)) {
-		config->registers = MORPH_REGS_PATHS;
+		config->registers = MORPH_REGS_BRANCHES;
 		if (!md_source_open_asked(o->line.source, config, out, err)) {
 			*ways = true;
 			return 0;

@@ -99,7 +99,7 @@ static bool are_registers_consistent(const struct morph_registers *r)
 {
 	size_t room = r->task.record.size - sizeof(*r);
 
-	return r->registers && !(r->registers & ~MORPH_REGS_PATHS) &&
+	return r->registers && !(r->registers & ~MORPH_REGS_BRANCHES) &&
 	       room % (md_registers_words(r) * sizeof(r->entries[0])) == 0;
 }
 

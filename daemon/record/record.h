@@ -59,7 +59,7 @@ static inline uint32_t md_registers_nr(const struct morph_registers *r)
 	return (r->task.record.size - sizeof(*r)) / sizeof(r->entries[0]) / md_registers_words(r);
 }
 
-/* Return: index of the word in an entry that holds register @reg, below MORPH_NR_REGS; 0: none. */
+/* Return: index of the word in an entry that holds register @reg, at most MORPH_REG_FLAGS; 0: none. */
 static inline uint32_t md_registers_word(const struct morph_registers *r, uint32_t reg)
 {
 	if (!(r->registers >> reg & 1))

@@ -62,7 +62,7 @@ int md_perf_decoder_init(struct md_perf_decoder *d, uint32_t nr_rings, uint32_t 
 	return 0;
 }
 
-int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint16_t registers)
+int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint32_t registers)
 {
 	uint32_t reg, i;
 
@@ -70,7 +70,7 @@ int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint16_t registers
 	d->user_mask = md_perf_user_mask(registers, d->stacks);
 	d->has_extra |= registers != 0;
 	d->nr_registers = 0;
-	for (reg = 0; reg < MORPH_NR_REGS; reg++)
+	for (reg = 0; reg <= MORPH_REG_FLAGS; reg++)
 		if (registers >> reg & 1)
 			d->from[d->nr_registers++] = (uint8_t)md_perf_reg_index(d->user_mask, reg);
 	d->words = calloc(d->nr_stages, MD_STAGE_WORDS * sizeof(d->words[0]));
@@ -224,7 +224,7 @@ static void decode_registers(struct md_perf_decoder *d, struct md_perf_stage *st
 	for (i = 0; i < d->nr_registers; i++)
 		memcpy(word++, data + d->from[i] * sizeof(*word), sizeof(*word));
 	stage->nr_words += 1 + d->nr_registers;
-	if (MD_STAGE_WORDS - stage->nr_words < 1u + MORPH_NR_REGS)
+	if (MD_STAGE_WORDS - stage->nr_words < 2u + MORPH_REG_FLAGS)
 		close_stage(d, stage);
 }
 

@@ -41,13 +41,13 @@ struct md_perf_stage {
 struct md_perf_decoder {
 	bool has_branches;
 	bool has_extra;	    /* samples are followed by branches or registers */
-	uint16_t registers; /* requested user registers, bit n: register n; 0: none */
+	uint32_t registers; /* requested user registers, bit n: register n; 0: none */
 	uint8_t nr_registers;
-	uint64_t *words;	     /* for all stages */
-	uint8_t from[MORPH_NR_REGS]; /* index of perf's value for the n-th of them */
-	bool stacks;		     /* samples carry all registers and a copy of the stack */
-	uint64_t user_mask;	     /* registers in each sample, as perf numbers them */
-	bool mappings_only;	     /* samples and process events come from elsewhere */
+	uint64_t *words;		   /* for all stages */
+	uint8_t from[MORPH_REG_FLAGS + 1]; /* index of perf's value for the n-th of them */
+	bool stacks;			   /* samples carry all registers and a copy of the stack */
+	uint64_t user_mask;		   /* registers in each sample, as perf numbers them */
+	bool mappings_only;		   /* samples and process events come from elsewhere */
 	uint32_t rate_hz;
 	uint32_t nr_stages;
 	struct md_perf_stage *stages; /* one per ring */
@@ -65,7 +65,7 @@ struct md_perf_decoder {
 int md_perf_decoder_init(struct md_perf_decoder *decoder, uint32_t nr_rings, uint32_t rate_hz,
 			 bool has_branches);
 /* Samples carry these registers. Return: 0 or -ENOMEM. */
-int md_perf_decoder_want_registers(struct md_perf_decoder *decoder, uint16_t registers);
+int md_perf_decoder_want_registers(struct md_perf_decoder *decoder, uint32_t registers);
 /* Samples carry copies of the stack. Call before md_perf_decoder_want_registers(). */
 void md_perf_decoder_want_stacks(struct md_perf_decoder *decoder);
 void md_perf_decoder_fini(struct md_perf_decoder *decoder);

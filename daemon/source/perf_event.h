@@ -67,7 +67,7 @@ struct md_perf_request {
 	pid_t command;	/* 0: all processes; else this one, from its next exec, and its children */
 	bool no_kernel; /* only samples of user code */
 	enum md_perf_content content;
-	uint16_t registers; /* user registers, bit n: register n as in morph_abi.h; 0: none */
+	uint32_t registers; /* user registers, bit n: register n as in morph_abi.h; 0: none */
 	bool stacks;	    /* copy a piece of the user stack with each sample */
 };
 

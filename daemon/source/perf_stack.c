@@ -15,15 +15,17 @@ static uint32_t perf_reg(uint32_t reg)
 		[MORPH_REG_RSI] = PERF_REG_X86_SI, [MORPH_REG_RDI] = PERF_REG_X86_DI,
 	};
 
+	if (reg == MORPH_REG_FLAGS)
+		return PERF_REG_X86_FLAGS;
 	return reg < 8 ? perf[reg] : PERF_REG_X86_R8 + reg - 8;
 }
 
-uint64_t md_perf_user_mask(uint16_t registers, bool stacks)
+uint64_t md_perf_user_mask(uint32_t registers, bool stacks)
 {
 	uint64_t mask = stacks ? UINT64_C(1) << PERF_REG_X86_IP : 0;
 
-	for (uint32_t reg = 0; reg < MORPH_NR_REGS; reg++)
-		if (stacks || registers >> reg & 1)
+	for (uint32_t reg = 0; reg <= MORPH_REG_FLAGS; reg++)
+		if ((stacks && reg < MORPH_NR_REGS) || registers >> reg & 1)
 			mask |= UINT64_C(1) << perf_reg(reg);
 	return mask;
 }
@@ -39,7 +41,7 @@ uint32_t md_perf_reg_index(uint64_t mask, uint32_t reg)
 	return index_of(mask, perf_reg(reg));
 }
 
-void md_perf_ask_for_stack(struct perf_event_attr *attr, uint16_t registers, bool stacks)
+void md_perf_ask_for_stack(struct perf_event_attr *attr, uint32_t registers, bool stacks)
 {
 	if (registers || stacks) {
 		attr->sample_type |= PERF_SAMPLE_REGS_USER;

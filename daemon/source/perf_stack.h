@@ -20,12 +20,12 @@
 #define MD_PERF_STACK_BYTES 16384
 
 /* Return: perf's set of user registers for @registers, and for walking if @stacks. */
-uint64_t md_perf_user_mask(uint16_t registers, bool stacks);
+uint64_t md_perf_user_mask(uint32_t registers, bool stacks);
 /* Return: index of register @reg among those of @mask in a sample. */
 uint32_t md_perf_reg_index(uint64_t mask, uint32_t reg);
 
 /* Asks for @registers (bit n: register n), and with @stacks for all that a walk needs. */
-void md_perf_ask_for_stack(struct perf_event_attr *attr, uint16_t registers, bool stacks);
+void md_perf_ask_for_stack(struct perf_event_attr *attr, uint32_t registers, bool stacks);
 
 /* User registers and stack of one sample. */
 struct md_perf_user {

@@ -34,7 +34,7 @@ struct md_source_config {
 	bool is_probe;
 	bool no_kernel; /* live: only samples of user code */
 	/* live: registers that samples of user code carry, bit n: register n */
-	uint16_t registers;
+	uint32_t registers;
 	enum md_stacks stacks; /* live: who called, with each sample */
 	/* bpf, for tests: after each STACK comes a USER_STACK of the same sample */
 	bool stack_copies;

@@ -335,7 +335,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 	if (!k->command && k->hello.abi_minor >= 3)
 		k->start.flags |= MORPH_START_LAZY;
 	if (config->registers) {
-		ret = ask_for_registers(k, config->registers, err);
+		ret = ask_for_registers(k, config->registers & MORPH_REGS_PATHS, err);
 		if (ret)
 			goto fail;
 	}

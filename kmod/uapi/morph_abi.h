@@ -28,7 +28,7 @@
  * MODULE_OUTPUT; 6: MODULE_PIECES; 7: MODULE_UNWIND, USER_STACK, the flags of STACK, the signal in
  * EXIT; 8: ages in STACK; 9: rows that stop behind a change of stacks; 10: MODULE_CALLS
  */
-#define MORPH_ABI_MINOR 10
+#define MORPH_ABI_MINOR 11
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -149,7 +149,10 @@ enum morph_stack_stop {
 #define MORPH_REG_RSI	 6
 #define MORPH_REG_RDI	 7
 #define MORPH_NR_REGS	 16
+#define MORPH_REG_FLAGS	 16	 /* rflags, where registers are named (since 1.11) */
 #define MORPH_REGS_PATHS 0xffefU /* all that may hold a path's number: never rsp */
+#define MORPH_REGS_BRANCHES                                                                        \
+	(MORPH_REGS_PATHS | 1U << MORPH_REG_FLAGS) /* all that may decide a branch */
 
 /*
  * Registers of sampled 64-bit user code, for samples of the preceding SAMPLES record; they

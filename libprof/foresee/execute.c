@@ -179,6 +179,10 @@ static bool address(struct mp_processor *p, const struct mp_decoded *d)
 	const ZydisDecodedOperandMem *mem = &d->operands[1].mem;
 	uint64_t base = 0, index = 0;
 
+	/* Without a base, some versions of Zydis name r13 where the prefix has the bit of a base. No compiler sets it. */
+	if (d->insn.raw.modrm.rm == 4 && !d->insn.raw.modrm.mod && d->insn.raw.sib.base == 5 &&
+	    d->insn.raw.rex.B)
+		return false;
 	if ((mem->base != ZYDIS_REGISTER_NONE && !mp_register_read(p, mem->base, &base)) ||
 	    (mem->index != ZYDIS_REGISTER_NONE && !mp_register_read(p, mem->index, &index)))
 		return false;
