@@ -155,7 +155,8 @@ int me_cli_training_run(struct me_cli_training *a)
 	mp_progress_stop();
 	if (rc)
 		me_cli_complain(&err);
-	if (report.trials_lost)
+	/* Without a version nothing was tried, and a store that is damaged has had its message. */
+	if (report.trials_lost && report.final.new_size)
 		fprintf(stderr, "morph-optimize: trials are not kept: %s\n", report.trials_lost);
 	if (a->cli->json && report.final.new_size)
 		failed = me_report_train_json(stdout, &a->train, &report, !rc);
