@@ -12,7 +12,7 @@ struct me_audit_tool {
 	double alpha;	      /* probability of any false claim */
 	const char *pairs;    /* as --pairs; NULL: @limit_s counts */
 	double limit_s;
-	const char *filter; /* as --filter; NULL: none */
+	const char *filter;	/* as --filter; NULL: none */
 	const char *earlier;	/* pairs of an audit of the same files to go on with; NULL: none */
 	const char *json, *csv; /* files for the result and the pairs; overwritten */
 	bool quiet;		/* its own report goes nowhere */

@@ -135,8 +135,9 @@ static bool is_sum(const struct vf_full *f)
 	if (f->z.operand_count < 2 || f->op[0].size != 64)
 		return false;
 	if (f->z.mnemonic == ZYDIS_MNEMONIC_LEA)
-		return op->mem.base != ZYDIS_REGISTER_NONE && op->mem.index != ZYDIS_REGISTER_NONE &&
-		       op->mem.scale == 1 && !op->mem.disp.value;
+		return op->mem.base != ZYDIS_REGISTER_NONE &&
+		       op->mem.index != ZYDIS_REGISTER_NONE && op->mem.scale == 1 &&
+		       !op->mem.disp.value;
 	return f->z.mnemonic == ZYDIS_MNEMONIC_ADD && op->type == ZYDIS_OPERAND_TYPE_REGISTER;
 }
 

@@ -133,8 +133,9 @@ static bool are_labels(const struct vf *vf, const struct vf_fde *fde, uint64_t s
 	for (uint64_t at = last;; at -= VF_TABLE_REL32) {
 		uint64_t target = target_at(vf, at, VF_TABLE_REL32, start);
 
-		if (!target || (target != fde->start + fde->size &&
-				(!vf_bits_get(&vf->grid, target) || !may_be_label(vf, fde, target))))
+		if (!target ||
+		    (target != fde->start + fde->size &&
+		     (!vf_bits_get(&vf->grid, target) || !may_be_label(vf, fde, target))))
 			return false;
 		if (at == start)
 			return true;
@@ -155,8 +156,7 @@ static bool is_middle(const struct vf *vf, const struct mp_section *sec, uint64_
 		start -= VF_TABLE_REL32;
 		for (size_t i = vf_first_ref(vf, start);
 		     i < vf->refs.nr && vf->refs.list[i].to == start; i++) {
-			const struct vf_fde *fde =
-				vf_eh_find(&vf->old_eh, vf->refs.list[i].insn);
+			const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs.list[i].insn);
 
 			if (fde && are_labels(vf, fde, start, named))
 				return !vf_starts_table(vf, named);

@@ -636,8 +636,6 @@ for sig in INT TERM HUP; do
 	done
 done
 
-[ -z "$left_out" ] || echo "left out:$left_out"
-
 # A file that becomes shorter while it is read: one message, no half-written output, no signal.
 mkdir shorter
 cp /bin/bash shorter/whole
@@ -658,4 +656,5 @@ kill $changer
 wait $changer 2>/dev/null
 [ -z "$(ls -d shorter/.morph.* 2>/dev/null)" ] || fail "a file that becomes shorter: left behind: $(ls -A shorter)"
 
+[ -z "$left_out" ] || echo "left out:$left_out"
 [ $nr_failed = 0 ]
