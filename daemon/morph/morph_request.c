@@ -28,7 +28,7 @@ enum action {
 struct asked {
 	struct md_stats *stats;
 	enum action action;
-	const char *name, *backup_dir;
+	const char *name, *backup_dir, *filter;
 	bool all;
 	char **command;
 	int nr_command;
@@ -38,7 +38,8 @@ struct asked {
 };
 
 enum {
-	KEY_ALL = 256
+	KEY_ALL = 256,
+	KEY_FILTER
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -48,6 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
 	case KEY_ALL: a->all = true; return 0;
+	case KEY_FILTER: a->filter = arg; return 0;
 	case ARGP_KEY_ARG:
 		if (a->action == OPTIMIZE && a->name && state->quoted &&
 		    state->next > state->quoted) {
@@ -65,6 +67,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "no program given");
 		if (a->name && a->all)
 			argp_error(state, "--all or a program, not both");
+		if (a->filter && !a->command)
+			argp_error(state, "--filter: which command? Give it behind --");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -74,8 +78,14 @@ static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}
 static const struct argp_option none[] = {{0}};
 static const struct argp_option undo_options[] = {
 	{"all", KEY_ALL, NULL, 0, "Every program that Morph has replaced", 0}, {0}};
+static const struct argp_option optimize_options[] = {
+	{"filter", KEY_FILTER, "CMD", 0,
+	 "A shell command that removes from COMMAND's output what varies from run to run, before the "
+	 "audit compares it",
+	 0},
+	{0}};
 static const struct argp optimize_argp = {
-	none,
+	optimize_options,
 	parse,
 	"PROGRAM [-- COMMAND...]",
 	"Write a faster version of PROGRAM from the samples that there are, verify it, and measure "
@@ -171,7 +181,8 @@ static int do_one(struct asked *a, const char *path)
 			       .path = path,
 			       .backup_dir = a->backup_dir,
 			       .command = a->command,
-			       .nr_command = a->nr_command};
+			       .nr_command = a->nr_command,
+			       .filter = a->filter};
 	struct mp_err err = {0};
 	int status;
 

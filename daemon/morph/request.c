@@ -199,22 +199,31 @@ static void take_audit(struct mp_job *job, const json_t *said)
 /* Return: exit status, -errno. */
 static int audit(struct md_request *r, struct mp_err *err)
 {
-	char at[4200], *argv[MAX_WORDS + 8] = {"morph-audit",	"--json",      at,  "--command",
-					       (char *)r->path, r->job.output, "--"};
-	const char *verdict = "undecided";
+	char at[4200], *filter = NULL, *argv[MAX_WORDS + 9] = {"morph-audit", "--json", at};
+	const char *verdict = "undecided", *error;
 	json_t *said = NULL;
-	int status;
+	int status, nr = 3;
 
 	if (r->nr_command > MAX_WORDS)
 		return mp_err_set(err, E2BIG, "the command has too many words");
+	if (r->filter && asprintf(&filter, "--filter=%s", r->filter) < 0)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (filter)
+		argv[nr++] = filter;
+	argv[nr++] = "--command";
+	argv[nr++] = (char *)r->path;
+	argv[nr++] = r->job.output;
+	argv[nr++] = "--";
 	snprintf(at, sizeof(at), "--at=%s", r->path);
 	for (int i = 0; i < r->nr_command; i++)
-		argv[7 + i] = r->command[i];
+		argv[nr++] = r->command[i];
 	mp_progress_say("measuring both versions in turns");
 	status = md_run_tool(argv, &said, err);
+	free(filter);
 	if (status < 0)
 		return status;
 	take_audit(&r->job, said);
+	error = json_string_value(json_object_get(said, "error"));
 	if (json_string_value(json_object_get(said, "verdict")))
 		verdict = json_string_value(json_object_get(said, "verdict"));
 	if (!status && !strcmp(verdict, "faster"))
@@ -225,7 +234,8 @@ static int audit(struct md_request *r, struct mp_err *err)
 				 "the audit could not tell which version is faster", err)
 				 ?: MD_MORPH_UNDECIDED;
 	else if (status == 1)
-		status = advance(r, MP_JOB_FAILED, "audit", "failed", "morph-audit failed", err)
+		status = advance(r, MP_JOB_FAILED, "audit", "failed",
+				 error ? error : "morph-audit failed without a message", err)
 				 ?: MD_EXIT_FAILED;
 	else
 		status = advance(r, MP_JOB_NOT_FASTER, "audit",

@@ -15,6 +15,7 @@ struct md_request {
 	const char *path;
 	char **command; /* uses the program, for the audit; its words; NULL: none */
 	int nr_command;
+	const char *filter; /* as morph-audit's --filter; NULL: none */
 	/* results */
 	int64_t changes_s; /* since when the file may have been changed; 0: it was not */
 	struct mp_job job;

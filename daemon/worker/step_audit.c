@@ -165,6 +165,17 @@ static const char *why_no_audit(const struct md_task *t)
 	return "it cannot be audited: its rule names no command, so it is only advised";
 }
 
+/* An audit that failed writes the reason in place of its result. Its messages may begin with progress. */
+static int fail(struct md_task *t, const char *report, struct md_child_result *r)
+{
+	if (r->end == MD_CHILD_EXITED)
+		md_evidence_read_failure(report, r->reason, sizeof(r->reason));
+	else if (r->end == MD_CHILD_DIED)
+		snprintf(r->reason, sizeof(r->reason), "morph-audit died of signal %d", r->status);
+	return md_task_advance(t, MP_JOB_FAILED, "audit", "failed", "%s",
+			       r->reason[0] ? r->reason : "morph-audit failed without a message");
+}
+
 int md_step_audit(struct md_task *t)
 {
 	struct md_work_path output = md_work_path(&t->dir, "output"),
@@ -187,8 +198,7 @@ int md_step_audit(struct md_task *t)
 		return ret;
 	if (r.end != MD_CHILD_EXITED || (r.status && r.status != 5 && r.status != 6) ||
 	    !md_evidence_read_audit(report.text, &evidence))
-		return md_task_advance(t, MP_JOB_FAILED, "audit", "failed", "%s",
-				       r.reason[0] ? r.reason : "morph-audit failed");
+		return fail(t, report.text, &r);
 	snprintf(evidence.original, sizeof(evidence.original), "%s", t->job->file_hash);
 	snprintf(evidence.output, sizeof(evidence.output), "%s", hash);
 	ret = md_evidence_save(&t->dir, &evidence, t->err);

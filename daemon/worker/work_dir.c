@@ -238,6 +238,17 @@ bool md_evidence_load(const struct md_work_dir *dir, struct md_evidence *out)
 	return fine && sound(out);
 }
 
+bool md_evidence_read_failure(const char *path, char *reason, size_t size)
+{
+	json_t *root = json_load_file(path, 0, NULL);
+	const char *error = json_string_value(json_object_get(root, "error"));
+
+	if (error)
+		snprintf(reason, size, "%s", error);
+	json_decref(root);
+	return error;
+}
+
 bool md_evidence_read_audit(const char *path, struct md_evidence *out)
 {
 	json_t *root = json_load_file(path, 0, NULL);

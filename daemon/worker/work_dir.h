@@ -69,5 +69,7 @@ int md_evidence_save(const struct md_work_dir *dir, const struct md_evidence *ev
 bool md_evidence_load(const struct md_work_dir *dir, struct md_evidence *out);
 /* Reads what `morph-audit --json' printed to @path. Return: false: no verdict. */
 bool md_evidence_read_audit(const char *path, struct md_evidence *out);
+/* The reason of an audit that failed, from the same file. Return: false: none; @reason is not changed. */
+bool md_evidence_read_failure(const char *path, char *reason, size_t size);
 
 #endif

@@ -224,9 +224,8 @@ static json_t *json_audit(const struct me_audit_opts *opts, const struct me_audi
 		"log_evidence_slower", log_evidence(&audit->seq, audit->seq.down));
 }
 
-int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+static int print_object(json_t *root, FILE *out)
 {
-	json_t *root = json_audit(opts, audit);
 	int ret;
 
 	if (!root)
@@ -235,6 +234,19 @@ int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit 
 	json_decref(root);
 	putc('\n', out);
 	return ret;
+}
+
+int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
+{
+	return print_object(json_audit(opts, audit), out);
+}
+
+int me_audit_print_failure(const char *reason, FILE *out)
+{
+	json_t *root = mp_json_new(ME_AUDIT_SCHEMA, "audit");
+
+	json_object_set_new(root, "error", mp_json_string(reason));
+	return print_object(root, out);
 }
 
 /* The result so far, in a few words. */

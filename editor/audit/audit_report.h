@@ -18,6 +18,8 @@
 void me_audit_print(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
 /* me_audit_print_json - write one object, see Documentation/json.md. Return: 0, -ENOMEM or -EIO. */
 int me_audit_print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out);
+/* me_audit_print_failure - the object of an audit that failed, with the reason. Return: as above. */
+int me_audit_print_failure(const char *reason, FILE *out);
 /* Progress; all fields but the first are for an output that is not a terminal. */
 struct me_audit_lines {
 	bool no_speed; /* the metric is a number that need not be a speed */

@@ -141,6 +141,10 @@ int me_stage_open(struct me_stage *stage, const struct me_audit_opts *opts, stru
 		stage->set_up = true;
 		ret = me_hook_run("--setup", opts->hooks.setup, 0, NULL, opts->mask, err);
 	}
+	/* Else the message would name A, which is not what cannot be executed. */
+	if (!ret && opts->command && access(opts->command, X_OK))
+		ret = mp_err_set(err, errno, "%s: cannot be executed: %s", opts->command,
+				 strerror(errno));
 	if (!ret)
 		ret = stage_open_programs(stage, err);
 	if (!ret)

@@ -16,6 +16,7 @@ enum key {
 	KEY_AUDIT_SECONDS = 0x580,
 	KEY_AUDIT_PAIRS,
 	KEY_BUDGET,
+	KEY_FILTER,
 	KEY_DEBUG_FILE,
 };
 
@@ -30,6 +31,10 @@ static const struct argp_option options[] = {
 	{"budget", KEY_BUDGET, "S", 0,
 	 "After the first audit, look so long for a faster version (default 120, or what 48 runs "
 	 "need, if that is at most 1800)",
+	 0},
+	{"filter", KEY_FILTER, "CMD", 0,
+	 "A shell command that removes from the command's output what varies from run to run, such "
+	 "as timings, before audits compare it",
 	 0},
 	{"debug-file", KEY_DEBUG_FILE, "PATH|auto", 0,
 	 "The debug information of the file is in this file (auto: where a debugger looks, if "
@@ -69,6 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_AUDIT_PAIRS: read_pairs(state, t, arg); return 0;
 	case KEY_BUDGET: t->budget_seconds = read_seconds(state, "--budget", arg); return 0;
+	case KEY_FILTER: t->filter = arg; return 0;
 	case KEY_DEBUG_FILE: a->cli->options.debug_file = arg; return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -95,6 +101,8 @@ void me_cli_training_check(struct argp_state *state, const struct me_cli_trainin
 		argp_error(state, "which command? Give it behind --");
 	if (a->train.audit_pairs && a->train.audit_seconds > 0)
 		argp_error(state, "--audit-seconds and --audit-pairs exclude each other");
+	if (a->train.filter && a->train.no_audit)
+		argp_error(state, "--filter does not go with --no-audit");
 }
 
 void me_cli_training_name_output(struct argp_state *state, struct me_cli_training *a)
@@ -147,7 +155,8 @@ int me_cli_training_run(struct me_cli_training *a)
 	mp_progress_stop();
 	if (rc)
 		me_cli_complain(&err);
-	if (report.trials_lost)
+	/* Without a version nothing was tried, and a store that is damaged has had its message. */
+	if (report.trials_lost && report.final.new_size)
 		fprintf(stderr, "morph-optimize: trials are not kept: %s\n", report.trials_lost);
 	if (a->cli->json && report.final.new_size)
 		failed = me_report_train_json(stdout, &a->train, &report, !rc);

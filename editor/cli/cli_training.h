@@ -12,7 +12,7 @@ struct me_cli_training {
 	char db[PATH_MAX]; /* storage for train.trials_db */
 };
 
-/* -o, --audit-seconds, --audit-pairs, --budget, --debug-file; the input is struct me_cli_training. */
+/* -o, --audit-seconds, --audit-pairs, --budget, --filter, --debug-file; the input is struct me_cli_training. */
 extern const struct argp me_cli_audit_argp;
 /* Reads one word: FILE stands before the "--", and the command behind it. */
 error_t me_cli_training_word(struct argp_state *state, struct me_cli_training *a, char *arg);

@@ -255,6 +255,24 @@ static void print_json(const struct me_audit_opts *opts, const struct me_audit *
 	me_audit_print_json(opts, audit, out);
 }
 
+/* An audit that failed has a reason instead of a result, in JSON, for the programs that run it. */
+static void tell_failure(const struct me_audit_arguments *args, const struct mp_err *err)
+{
+	const char *path = args->to_json;
+	FILE *out;
+
+	fprintf(stderr, "morph-audit: %s\n", err->msg);
+	if (args->json)
+		me_audit_print_failure(err->msg, stdout);
+	if (!path)
+		return;
+	out = strcmp(path, "-") ? fopen(path, "we") : stdout;
+	if (!out || me_audit_print_failure(err->msg, out) || fflush(out))
+		fprintf(stderr, "morph-audit: %s: %s\n", path, strerror(errno));
+	if (out && out != stdout)
+		fclose(out);
+}
+
 /* Export the pairs of an audit that failed or was interrupted, but no result. */
 static int export_all(const struct me_audit_arguments *args, const struct me_audit *result,
 		      bool failed)
@@ -272,6 +290,25 @@ static int export_all(const struct me_audit_arguments *args, const struct me_aud
 	return ret;
 }
 
+/* What must be known before the first run. @command: to be freed. Return: 0, -errno. */
+static int prepare(struct me_audit_arguments *args, char **command, struct me_audit_pairs *earlier,
+		   struct mp_err *err)
+{
+	struct me_audit_opts *opts = &args->audit;
+
+	if (args->command) {
+		*command = find_command(opts->args[0]);
+		if (!*command)
+			return mp_err_set(err, ENOENT, "%s: command not found", opts->args[0]);
+		opts->command = *command;
+	}
+	if (args->earlier) {
+		opts->earlier = earlier;
+		return me_audit_read_csv(args->earlier, earlier, err);
+	}
+	return 0;
+}
+
 static int audit(struct me_audit_arguments *args)
 {
 	struct me_audit_opts *opts = &args->audit;
@@ -279,36 +316,21 @@ static int audit(struct me_audit_arguments *args)
 				       .out = stderr,
 				       .every_s = args->progress_s};
 	struct me_audit_pairs earlier = {0};
-	struct me_audit result;
+	struct me_audit result = {0};
 	struct mp_err err = {""};
 	char *command = NULL;
 	sigset_t mask;
-	int ret;
+	int ret = prepare(args, &command, &earlier, &err);
 
-	if (args->command) {
-		command = find_command(opts->args[0]);
-		if (!command) {
-			fprintf(stderr, "morph-audit: %s: command not found\n", opts->args[0]);
-			return ME_AUDIT_STATUS_FAILED;
-		}
-		opts->command = command;
+	if (!ret) {
+		me_audit_begin(args, &lines, &mask);
+		ret = me_audit_run(opts, &result, &err);
+		mp_progress_stop();
 	}
-	if (args->earlier) {
-		if (me_audit_read_csv(args->earlier, &earlier, &err)) {
-			fprintf(stderr, "morph-audit: %s\n", err.msg);
-			me_audit_pairs_fini(&earlier);
-			free(command);
-			return ME_AUDIT_STATUS_FAILED;
-		}
-		opts->earlier = &earlier;
-	}
-	me_audit_begin(args, &lines, &mask);
-	ret = me_audit_run(opts, &result, &err);
-	mp_progress_stop();
 	if (ret == -ECANCELED)
-		fprintf(stderr, "morph-audit: interrupted after %zu pairs\n", result.nr_pairs);
-	else if (ret)
-		fprintf(stderr, "morph-audit: %s\n", err.msg);
+		mp_err_set(&err, ECANCELED, "interrupted after %zu pairs", result.nr_pairs);
+	if (ret)
+		tell_failure(args, &err);
 	else if (args->json)
 		ret = me_audit_print_json(opts, &result, stdout);
 	else

@@ -79,6 +79,25 @@ static int begin(struct me_publish *publish, const char *input, const char *outp
 	return 0;
 }
 
+/* An output and its debug file are written at the same time. */
+static struct me_publish *begun[2];
+
+static void note(struct me_publish *from, struct me_publish *to)
+{
+	for (size_t i = 0; i < sizeof(begun) / sizeof(begun[0]); i++)
+		if (begun[i] == from) {
+			begun[i] = to;
+			return;
+		}
+}
+
+void me_publish_remove_all(void)
+{
+	for (size_t i = 0; i < sizeof(begun) / sizeof(begun[0]); i++)
+		if (begun[i] && begun[i]->temporary)
+			unlink(begun[i]->temporary);
+}
+
 int me_publish_begin(struct me_publish *publish, const char *input, const char *output,
 		     struct mp_err *err)
 {
@@ -96,6 +115,8 @@ int me_publish_begin(struct me_publish *publish, const char *input, const char *
 	rc = begin(publish, input, output, err);
 	if (rc)
 		me_publish_end(publish);
+	else
+		note(NULL, publish);
 	return rc;
 }
 
@@ -138,6 +159,7 @@ void me_publish_end(struct me_publish *publish)
 		close(publish->fd);
 	if (publish->temporary)
 		unlink(publish->temporary);
+	note(publish, NULL);
 	free(publish->temporary);
 	free(publish->final);
 	publish->temporary = publish->final = NULL;

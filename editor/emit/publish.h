@@ -35,5 +35,7 @@ int me_publish_write(struct me_publish *publish, const struct me_output_parts *o
 int me_publish_commit(struct me_publish *publish, struct mp_err *err);
 /* Remove the temporary file unless it was committed. */
 void me_publish_end(struct me_publish *publish);
+/* Remove the temporary files of all that has begun. For a signal handler that ends the process. */
+void me_publish_remove_all(void);
 
 #endif

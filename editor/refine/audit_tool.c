@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "editor/refine/interrupt.h"
 #include "editor/refine/tool.h"
@@ -35,13 +36,28 @@ static int read_result(const char *path, struct me_verdict *out, struct mp_err *
 	return 0;
 }
 
+/* An audit that fails writes the reason where its result would be. */
+static int tell_failure(const struct me_audit_tool *audit, struct mp_err *err)
+{
+	json_t *root = json_load_file(audit->json, 0, NULL);
+	const char *reason = json_string_value(json_object_get(root, "error"));
+	int rc;
+
+	if (!audit->quiet)
+		reason = "morph-audit's message above says why";
+	rc = mp_err_set(err, EIO, "the audit failed: %s",
+			reason ? reason : "morph-audit did not say why");
+	json_decref(root);
+	return rc;
+}
+
 int me_audit_tool_run(const struct me_audit_tool *audit, struct me_verdict *out, int *status,
 		      struct mp_err *err)
 {
 	char at[PATH_MAX + 8], limit[96], alpha[64], json[PATH_MAX + 16], csv[PATH_MAX + 16];
-	char earlier[PATH_MAX + 16];
+	char earlier[PATH_MAX + 16], *filter = NULL;
 	struct me_tool tool;
-	char *first[12] = {tool.path, at, alpha, limit, json, csv};
+	char *first[13] = {tool.path, at, alpha, limit, json, csv};
 	size_t nr = 6;
 	char **argv;
 	int waited, rc = me_tool_find("morph-audit", &tool, err);
@@ -60,15 +76,25 @@ int me_audit_tool_run(const struct me_audit_tool *audit, struct me_verdict *out,
 		snprintf(earlier, sizeof(earlier), "--continue=%s", audit->earlier);
 		first[nr++] = earlier;
 	}
+	if (audit->filter) {
+		if (asprintf(&filter, "--filter=%s", audit->filter) < 0)
+			return mp_err_set(err, ENOMEM, "out of memory");
+		first[nr++] = filter;
+	}
 	first[nr++] = (char *)"--command";
 	first[nr++] = (char *)audit->a;
 	first[nr++] = (char *)audit->b;
 	first[nr++] = (char *)"--";
 	argv = me_tool_with_command(first, audit->command);
-	if (!argv)
+	if (!argv) {
+		free(filter);
 		return mp_err_set(err, ENOMEM, "out of memory");
+	}
+	/* The file may be that of an earlier audit. */
+	unlink(audit->json);
 	waited = me_tool_run(argv, audit->quiet);
 	free(argv);
+	free(filter);
 	rc = me_interrupt_check(err);
 	if (rc)
 		return rc;
@@ -76,6 +102,6 @@ int me_audit_tool_run(const struct me_audit_tool *audit, struct me_verdict *out,
 		return mp_err_set(err, EIO, "morph-audit could not be run");
 	*status = WEXITSTATUS(waited);
 	if (*status != 0 && *status != 5 && *status != 6)
-		return mp_err_set(err, EIO, "morph-audit failed");
+		return tell_failure(audit, err);
 	return read_result(audit->json, out, err);
 }

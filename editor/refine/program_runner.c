@@ -234,6 +234,7 @@ static int audit(void *arg, const char *a, const char *b, double alpha, double l
 				     .command = programs->options->command,
 				     .alpha = alpha,
 				     .limit_s = limit_s,
+				     .filter = programs->options->filter,
 				     .json = json.text,
 				     .csv = csv.text,
 				     .quiet = true};

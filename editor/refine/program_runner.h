@@ -16,6 +16,7 @@ struct me_program_runner_options {
 	char *const *command; /* argv, NULL-terminated */
 	/* Options for making a version; program_runner adds adjustments and names. */
 	const struct me_optimize_options *optimize;
+	const char *filter;	       /* of the output before it is compared; NULL: none */
 	const char *debug_output;      /* of versions that may be kept; NULL: none */
 	void (*say)(const char *what); /* NULL: nothing is said */
 };

@@ -98,7 +98,7 @@ static int set_version(struct engine *e, struct version *to, const char *name,
 /* Ends the refinement for a reason. Return: 1, so that no further round begins. */
 static int end(struct engine *e, const char *why)
 {
-	e->report->end = why;
+	snprintf(e->report->end, sizeof(e->report->end), "%s", why);
 	return 1;
 }
 
@@ -110,7 +110,11 @@ static int end_by(struct engine *e, int rc)
 	case -ENOMEM: return rc;
 	case -ENOTSUP: return end(e, "no samples can be taken here");
 	case -EBADE: return end(e, "a version ended in another way than the original");
-	default: return end(e, "a version could not be made or run");
+	default:
+		snprintf(e->report->end, sizeof(e->report->end),
+			 "a version could not be made or run%s%.400s", e->err->msg[0] ? ": " : "",
+			 e->err->msg);
+		return 1;
 	}
 }
 

@@ -83,7 +83,7 @@ struct me_refine_round {
 struct me_refine_report {
 	struct me_refine_round rounds[ME_REFINE_ROUNDS];
 	size_t nr_rounds;
-	const char *end; /* why it ended; static */
+	char end[512]; /* why it ended */
 	double seconds;
 	char best[32]; /* name of the fastest version shown to be faster; "": the original */
 	struct me_wishes wishes;    /* of @best */

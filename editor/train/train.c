@@ -258,8 +258,9 @@ static int run_with(struct me_trainer *t, const char *version, double *cpu_s, do
 	int rc = me_in_place_run(&run, &result, t->err);
 
 	if (!rc && WIFSIGNALED(result.status))
-		rc = mp_err_set(t->err, EIO, "%s: died of signal %d: %s", t->options->command[0],
-				WTERMSIG(result.status), result.last_stderr);
+		rc = mp_err_set(t->err, EIO, "%s: died of signal %d%s%s", t->options->command[0],
+				WTERMSIG(result.status), result.last_stderr[0] ? ": " : "",
+				result.last_stderr);
 	*cpu_s = result.cpu_s;
 	*wall_s = result.wall_s;
 	return rc;

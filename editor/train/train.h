@@ -18,6 +18,7 @@ struct me_train_options {
 	bool no_audit;
 	double audit_seconds;	 /* at most; 0: two minutes, or the time of 16 pairs */
 	const char *audit_pairs; /* as morph-audit's --pairs; NULL: as the seconds allow */
+	const char *filter;	 /* as morph-audit's --filter; NULL: none */
 	bool has_profile;	 /* optimize.db is the profile: nothing is counted (refine) */
 	bool no_refine;		 /* the first version is the last */
 	double budget_seconds;	 /* of refining; 0: two minutes, or the time of 48 runs */

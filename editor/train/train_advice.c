@@ -76,7 +76,13 @@ static void advise_undecided(FILE *out, const struct me_train_options *options,
 	me_shell_word(out, r->pairs);
 	fputs(" --export-csv=", out);
 	me_shell_word(out, r->pairs);
-	fprintf(out, " --pairs=%zu:%zu --command ", more, more > 500 ? 2 * more : 500);
+	fprintf(out, " --pairs=%zu:%zu ", more, more > 500 ? 2 * more : 500);
+	if (options->filter) {
+		fputs("--filter=", out);
+		me_shell_word(out, options->filter);
+		fputc(' ', out);
+	}
+	fputs("--command ", out);
 	me_shell_word(out, r->file);
 	fputc(' ', out);
 	me_shell_word(out, r->undecided);

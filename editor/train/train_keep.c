@@ -167,6 +167,7 @@ int me_train_audit(struct me_trainer *t)
 				      .command = o->command,
 				      .alpha = me_train_first_alpha(o),
 				      .pairs = o->audit_pairs,
+				      .filter = o->filter,
 				      .json = json.text,
 				      .csv = csv.text,
 				      .quiet = o->has_profile};
@@ -217,6 +218,7 @@ static int audit_further(struct me_trainer *t)
 				      .command = t->options->command,
 				      .alpha = 1 - r->level / 100,
 				      .limit_s = left_s,
+				      .filter = t->options->filter,
 				      .json = json.text,
 				      .quiet = true};
 	int rc;

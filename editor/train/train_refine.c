@@ -179,6 +179,7 @@ int me_train_refine(struct me_trainer *t)
 					      .file = t->file,
 					      .program = t->program,
 					      .command = t->options->command,
+					      .filter = t->options->filter,
 					      .optimize = &final.options,
 					      .say = t->options->say};
 	struct me_program_runner *programs = NULL;

@@ -516,6 +516,9 @@ int vf_check_table_word(const struct vf *vf, uint64_t vaddr, uint64_t *next);
  */
 int vf_prove_table(const struct vf *vf, uint64_t start, uint8_t *size, uint64_t *end);
 int vf_prove_switch(const struct vf *vf, uint64_t at, uint8_t size);
+/* With relocations: do all instructions that name @start read a table of offsets there, and jump to what an
+ * entry says? */
+bool vf_starts_table(const struct vf *vf, uint64_t start);
 /* vf_check_table_word() without relocations: proved by the instructions that read the table. */
 int vf_check_switch_word(const struct vf *vf, uint64_t vaddr, uint64_t *next);
 /* May @to be the start of a jump table? If so, the scan keeps the references to it. */

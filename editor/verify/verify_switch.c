@@ -127,17 +127,30 @@ static bool reads_addresses(const struct vf *vf, uint64_t at, uint64_t end, uint
 	       f.op[0].size == 64 && is_jumped_to(vf, at + f.z.length, f.op[0].reg.value);
 }
 
-/* Is the value loaded before @at added to another one and jumped to? */
-static bool becomes_target(const struct vf *vf, uint64_t at, uint64_t end)
+/* Does it add two registers of 64 bits, as add or lea (%b,%x), %x? */
+static bool is_sum(const struct vf_full *f)
+{
+	const ZydisDecodedOperand *op = &f->op[1];
+
+	if (f->z.operand_count < 2 || f->op[0].size != 64)
+		return false;
+	if (f->z.mnemonic == ZYDIS_MNEMONIC_LEA)
+		return op->mem.base != ZYDIS_REGISTER_NONE &&
+		       op->mem.index != ZYDIS_REGISTER_NONE && op->mem.scale == 1 &&
+		       !op->mem.disp.value;
+	return f->z.mnemonic == ZYDIS_MNEMONIC_ADD && op->type == ZYDIS_OPERAND_TYPE_REGISTER;
+}
+
+/* Is the value loaded before @at added to another one and jumped to, within @apart instructions? */
+static bool becomes_target(const struct vf *vf, uint64_t at, uint64_t end, unsigned int apart)
 {
 	bool added = false;
 	struct vf_full f;
 
-	for (unsigned int n = 0; n < MAX_APART && vf_decode_full(vf, at, end, &f); n++) {
+	for (unsigned int n = 0; n < apart && vf_decode_full(vf, at, end, &f); n++) {
 		if (jump_register(&f) != ZYDIS_REGISTER_NONE)
 			return added;
-		added |= f.z.mnemonic == ZYDIS_MNEMONIC_ADD &&
-			 f.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER && f.op[0].size == 64;
+		added |= is_sum(&f);
 		at += f.z.length;
 	}
 	return false;
@@ -145,7 +158,7 @@ static bool becomes_target(const struct vf *vf, uint64_t at, uint64_t end)
 
 /* Is it lea @start(%rip), %b, with a movslq (%b,%i,4) in the function whose value is jumped to? */
 static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64_t at,
-			  uint64_t start)
+			  uint64_t start, unsigned int apart)
 {
 	const uint64_t end = user->start + user->size;
 	struct vf_full f;
@@ -164,8 +177,50 @@ static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64
 			continue;
 		if (vf_decode_full(vf, at, end, &f) && is_memory(&f.op[1], 4) &&
 		    f.op[1].mem.base == base && !f.op[1].mem.disp.value &&
-		    becomes_target(vf, at + f.z.length, end))
+		    becomes_target(vf, at + f.z.length, end, apart))
 			return true;
+	}
+	return false;
+}
+
+static bool replaces(const struct vf_full *f, ZydisRegister reg)
+{
+	for (uint8_t i = 0; i < f->z.operand_count; i++)
+		if (f->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    f->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+		    ZydisRegisterGetLargestEnclosing(f->z.machine_mode, f->op[i].reg.value) == reg)
+			return true;
+	return false;
+}
+
+/*
+ * Is @start added to something and the sum jumped to, soon behind the lea at @at? Compilers that do not
+ * optimise name the table twice: to read the entry, and for the sum.
+ */
+static bool is_added_to_jump(const struct vf *vf, uint64_t at, uint64_t end, uint64_t start)
+{
+	ZydisRegister base = ZYDIS_REGISTER_NONE, sum = ZYDIS_REGISTER_NONE;
+	struct vf_full f;
+
+	for (unsigned int n = 0; n < MAX_APART_LOADED && vf_decode_full(vf, at, end, &f); n++) {
+		const ZydisRegister jump = jump_register(&f);
+
+		if (jump != ZYDIS_REGISTER_NONE)
+			return jump == sum;
+		if (f.z.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
+			return false;
+		at += f.z.length;
+		if (is_sum(&f) && base != ZYDIS_REGISTER_NONE && uses(&f, base)) {
+			sum = f.op[0].reg.value;
+			continue;
+		}
+		if (replaces(&f, sum))
+			sum = ZYDIS_REGISTER_NONE;
+		if (replaces(&f, base))
+			base = ZYDIS_REGISTER_NONE;
+		if (f.z.mnemonic == ZYDIS_MNEMONIC_LEA && f.op[1].mem.base == ZYDIS_REGISTER_RIP &&
+		    at + (uint64_t)f.op[1].mem.disp.value == start)
+			base = f.op[0].reg.value;
 	}
 	return false;
 }
@@ -187,7 +242,21 @@ static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 		if (!fde || fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
 			return false;
 		if (size == 8 ? !reads_addresses(vf, at, fde->start + fde->size, start)
-			      : !reads_offsets(vf, fde, at, start))
+			      : !reads_offsets(vf, fde, at, start, MAX_APART))
+			return false;
+	}
+	return true;
+}
+
+bool vf_starts_table(const struct vf *vf, uint64_t start)
+{
+	for (size_t i = vf_first_ref(vf, start); i < vf->refs.nr && vf->refs.list[i].to == start;
+	     i++) {
+		uint64_t at = vf->refs.list[i].insn;
+		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+
+		if (!fde || (!reads_offsets(vf, fde, at, start, MAX_APART_LOADED) &&
+			     !is_added_to_jump(vf, at, fde->start + fde->size, start)))
 			return false;
 	}
 	return true;

@@ -6,6 +6,9 @@
  * The proof is independent and simple: relocations say that every entry is a label; all
  * references to the table are operands of one function that jumps indirectly; nothing points
  * into its middle; no operand takes such a label's address elsewhere.
+ *
+ * Tables follow one another without a gap, so an operand that names a word between labels begins
+ * a further table. Where the words are offsets, it must be clear from which start they count.
  */
 #include <errno.h>
 #include <string.h>
@@ -124,6 +127,44 @@ const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 	return user && (user->flags & VF_FDE_IJMP) ? user : NULL;
 }
 
+/* Would all words from @start to @last be labels of @fde's function as offsets from @start? */
+static bool are_labels(const struct vf *vf, const struct vf_fde *fde, uint64_t start, uint64_t last)
+{
+	for (uint64_t at = last;; at -= VF_TABLE_REL32) {
+		uint64_t target = target_at(vf, at, VF_TABLE_REL32, start);
+
+		if (!target ||
+		    (target != fde->start + fde->size &&
+		     (!vf_bits_get(&vf->grid, target) || !may_be_label(vf, fde, target))))
+			return false;
+		if (at == start)
+			return true;
+	}
+}
+
+/*
+ * An operand names the word at @named, between others that are offsets to labels. Does it name the middle
+ * of a table that starts before? Not if no earlier table can reach that far, or if all
+ * instructions that name the word use it as the start of a table.
+ */
+static bool is_middle(const struct vf *vf, const struct mp_section *sec, uint64_t named)
+{
+	uint64_t start = named;
+
+	while (start - sec->vaddr >= VF_TABLE_REL32 &&
+	       vf_bits_get(&vf->label_word, start - VF_TABLE_REL32)) {
+		start -= VF_TABLE_REL32;
+		for (size_t i = vf_first_ref(vf, start);
+		     i < vf->refs.nr && vf->refs.list[i].to == start; i++) {
+			const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs.list[i].insn);
+
+			if (fde && are_labels(vf, fde, start, named))
+				return !vf_starts_table(vf, named);
+		}
+	}
+	return false;
+}
+
 /* Prove the table that holds the word at @at, and remember it for its other words. */
 static int prove_table(const struct vf *vf, uint64_t at, uint8_t kind)
 {
@@ -146,6 +187,12 @@ static int prove_table(const struct vf *vf, uint64_t at, uint8_t kind)
 	if (vf_bits_get(&vf->word_ref, base) || vf_bits_next(&vf->word_ref, base + 1, end) < end ||
 	    vf_bits_next(&vf->data_ref, base + 1, end) < end)
 		return vf_refuse(vf, at, "the table at %#llx has other references",
+				 (unsigned long long)base);
+	if (kind == VF_TABLE_REL32 &&
+	    (is_middle(vf, sec, base) ||
+	     (end - sec->vaddr < sec->size && vf_bits_get(&vf->label_word, end) &&
+	      is_middle(vf, sec, end))))
+		return vf_refuse(vf, at, "an operand names the middle of a table, near %#llx",
 				 (unsigned long long)base);
 	if (!mp_elf_is_readonly(vf->o, base) || !mp_elf_is_readonly(vf->o, end - 1))
 		return vf_refuse(vf, at, "the table at %#llx is writable",

@@ -96,6 +96,8 @@ class StockFile:
         """Write a version; return morph-optimize's report."""
         self.forget(key)
         os.makedirs(self.file(f"{key}/counts"))
+        # morphd believes that a version's samples are the original's only if it finds the original, as here beside it.
+        shutil.copy2(self.stock, self.file(f"{key}/original"))
         patches = self.file(f"{key}/patches")
         done = subprocess.run([f"{BUILD}/morph-optimize", "--json", f"--list-patches={patches}",
                                *options, self.stock, "-o", self.version(key)],

@@ -17,7 +17,8 @@ int me_program_open(struct me_program *program, const char *path, struct mp_err 
 	int ret;
 
 	program->path = path;
-	program->fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* A FIFO has its message below, and nobody waits for its writer. */
+	program->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (program->fd < 0)
 		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
 	if (fstat(program->fd, &program->st))

@@ -141,6 +141,15 @@ cp original prog
 # ---- with a command: the audit decides
 m 1 "a command that fails" --json optimize ./prog -- ./no-such-command
 json "a command that fails" '.programs[0].state == "failed"'
+json "why the audit failed" '.programs[0].reason == "./no-such-command: cannot be executed: No such file or directory"'
+printf '#!/bin/sh\n%s/prog; date +%%N\n' "$dir" >vary
+chmod +x vary
+m 1 "output that varies" --json optimize ./prog -- ./vary
+json "why output is not compared" '.programs[0].reason | test("its runs give different results.*--filter can remove")'
+"$morph" --json --db=db --backup-dir=backup optimize --filter='sed -n 1p' ./prog -- ./vary >out.txt 2>err.txt
+case $? in 0 | 5 | 7) ;; *) fail "a filter: $(cat err.txt)" ;; esac
+m 2 "a filter without a command" optimize --filter=cat ./prog
+m 1 "a command that fails" optimize ./prog -- ./no-such-command
 m 0 "explain a failure" explain ./prog
 says out.txt 'failed' "explain a failure"
 m 0 "the page with a failure"

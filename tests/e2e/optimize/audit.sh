@@ -109,7 +109,12 @@ ends 2 "--command alone" --command quick quick -- quick
 truncate -s 100 torn && chmod +x torn
 ends 1 "a torn file" quick torn
 
-# JSON
+# JSON; an audit that fails writes its reason in place of the result.
+"$BUILD/morph-audit" --json --export-json=result.json vary.sh vary.sh >out.txt 2>err.txt
+[ $? = 1 ] || fail "output that varies, as JSON: another status"
+for json in out.txt result.json; do
+	says $json '"error": "vary.sh: its runs give different results (stdout: '
+done
 if command -v python3 >/dev/null; then
 	ends 0 "json" --json slow quick
 	python3 - <<'EOF' || fail "json: wrong content"
@@ -189,6 +194,7 @@ if unshare -m true 2>/dev/null || unshare -rm true 2>/dev/null; then
 	[ "$(cksum libwork.so)" = "$before" ] || fail "--at changed the file"
 	ends 1 "--at nothing" --at=nothing-here --command slow.so quick.so -- ./user
 	ends 1 "no such command" --at=libwork.so --command slow.so quick.so -- ./no-user
+	says err.txt '^morph-audit: ./no-user: cannot be executed: No such file'
 else
 	echo "no mount namespaces here: --at is not tested"
 fi

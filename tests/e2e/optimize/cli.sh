@@ -654,5 +654,25 @@ for sig in INT TERM HUP; do
 	done
 done
 
+# A file that becomes shorter while it is read: one message, no half-written output, no signal.
+mkdir shorter
+cp /bin/bash shorter/whole
+(while :; do
+	cp shorter/whole shorter/file
+	head -c 30000 shorter/whole >shorter/file
+done) 2>/dev/null &
+changer=$!
+for _ in {1..25}; do
+	"$BUILD/morph-optimize" --all --report=none -o shorter/out shorter/file >out.txt 2>err.txt
+	case $? in
+	0 | 4) ;;
+	1) one_line "a file that becomes shorter" ;;
+	*) fail "a file that becomes shorter: $(cat err.txt)" ;;
+	esac
+done
+kill $changer
+wait $changer 2>/dev/null
+[ -z "$(ls -d shorter/.morph.* 2>/dev/null)" ] || fail "a file that becomes shorter: left behind: $(ls -A shorter)"
+
 [ -z "$left_out" ] || echo "left out:$left_out"
 [ $nr_failed = 0 ]

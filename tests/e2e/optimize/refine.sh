@@ -153,6 +153,29 @@ for signal in INT TERM; do
 	[ ! -e faster ] || fail "$signal: an output"
 done
 
+# Output that varies fails the audit, with its reason, unless a filter removes what varies.
+printf '#!/bin/sh\n./work; date +%%N\n' >vary.sh
+chmod +x vary.sh
+command_ends 1 "output that varies" "$BUILD/morph-optimize" refine --min-samples=100 -o faster ./work -- ./vary.sh
+says err.txt '^morph-optimize: the audit failed: .*work: its runs give different results (stdout: .*--filter can remove'
+[ "$(wc -l <err.txt)" = 1 ] || fail "output that varies: more than one message: $(cat err.txt)"
+"$BUILD/morph-optimize" train --no-refine -o t ./work -- ./vary.sh >out.txt 2>err.txt
+[ $? = 1 ] || fail "train: output that varies: another status"
+says err.txt '^morph-audit: .*work: its runs give different results (stdout: .*--filter can remove'
+says err.txt '^morph-optimize: the audit failed: morph-audit'
+[ ! -e t ] && [ ! -e faster ] || fail "output that varies: an output"
+for command in "refine --min-samples=100 --budget=1" "train --no-refine"; do
+	# shellcheck disable=SC2086
+	"$BUILD/morph-optimize" $command --filter='sed -n 1p' --audit-pairs=2:2 -o t ./work -- ./vary.sh >out.txt 2>err.txt
+	case $? in
+	0 | 5) ;;
+	7) says err.txt '^  morph-audit .* --filter=.sed -n 1p. --command' ;;
+	*) fail "$command: a filter: $(cat err.txt)" ;;
+	esac
+	rm -f t t.undecided t.undecided.csv
+done
+command_ends 2 "a filter without audits" "$BUILD/morph-optimize" train --filter=cat --no-audit -o t -- ./work
+
 # Training refines, too, unless it is told not to.
 command_ends 2 "no command" "$BUILD/morph-optimize" refine ./work
 command_ends 2 "no file" "$BUILD/morph-optimize" refine -- ./work

@@ -148,6 +148,17 @@ ends 2 morph-optimize train --audit-seconds=1 --audit-pairs=8 -o x -- ./long 5
 ends 2 morph-optimize train --audit-pairs=9:8 -o x -- ./long 5
 ends 2 morph-optimize --audit-pairs=8 -o x prog
 ends 2 morph-optimize refine --db=s.db -o x prog
+# Nobody waits for a FIFO's writer, and a damaged store has one message.
+mkfifo fifo || exit 1
+for command in "morph-optimize -o x fifo" "morph-optimize refine --db=s.db -o x fifo -- ./prog" \
+	"morph-optimize restore fifo" "morph-audit prog fifo" "morph-audit fifo prog"; do
+	# shellcheck disable=SC2086
+	timeout 20 $command >out.txt 2>err.txt </dev/null
+	[ $? = 1 ] && grep -q "^${command%% *}: .*fifo: not a regular file" err.txt || fail "$command: $(cat err.txt)"
+done
+head -c 5000 s.db >torn.db
+ends 1 morph-optimize refine --db=torn.db -o x prog -- ./prog
+one_line "refine with a damaged store"
 ends 3 morph-optimize refine --db=none.db -o x prog -- ./prog
 ends 1 morph-optimize refine --db=s.db -o x no-such-file -- ./prog
 sed 's/printf.*/struct stat st; stat("\/proc\/self\/exe", \&st); printf("%ld\\n", (long)st.st_size + hot(5));/

@@ -9,8 +9,8 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 compile() {
-	for f in elf err cfg; do
-		gcc -std=gnu17 -O2 -g -I. -D_GNU_SOURCE -c -o "$out/$f.o" "libprof/$f.c"
+	for f in libprof/elf/elf.c libprof/base/err.c libprof/cfg/cfg.c; do
+		gcc -std=gnu17 -O2 -g -I. -D_GNU_SOURCE -c -o "$out/${f##*/}.o" "$f"
 	done
 }
 
@@ -24,7 +24,7 @@ script() {
 }
 
 compute() {
-	cat libprof/*.c >"$out/text"
+	cat libprof/*/*.c >"$out/text"
 	gzip -9 -c "$out/text" >"$out/text.gz"
 	tr -cs '[:alnum:]_' '\n' <"$out/text" | sort | uniq -c | sort -rn >"$out/words"
 	awk '{ n += length($2) * $1 } END { for (i = 0; i < 3000000; i++) n += i % 7; print n }' \

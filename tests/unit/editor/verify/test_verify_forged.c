@@ -403,6 +403,35 @@ static uint64_t symbol(const struct mp_elf *elf, const char *name)
 	ck_abort_msg("no symbol %s", name);
 }
 
+/*
+ * The operand that names the table's middle may be the end of a search. Counted from there, an offset
+ * seems to lead to another block; the program counts from the table's start.
+ */
+START_TEST(verify_refuses_offsets_counted_from_the_middle_of_a_table)
+{
+	uint64_t middle, to, now = 0;
+	uint32_t tried = 0;
+	struct pair p;
+
+	build(&p, "gcc tests/data/table_middle.S", _i);
+	middle = symbol(p.original, "table") + 16;
+	for (uint64_t at = middle; at < middle + 16; at += 4) {
+		to = middle + (uint64_t)(int64_t)get32(mp_elf_bytes(p.original, at, 4));
+		now = 0;
+		for (uint32_t i = 0; i < p.map->nr_pieces && !now; i++)
+			if (p.map->pieces[i].old_vaddr == to)
+				now = p.map->pieces[i].new_vaddr;
+		if (!now)
+			continue;
+		put32(pair_at(&p, at), (int64_t)(now - middle));
+		ck_assert_msg(refused(&p), "%#llx", (unsigned long long)at);
+		tried++;
+	}
+	ck_assert_uint_ge(tried, 3);
+	pair_free(&p);
+}
+END_TEST
+
 /* A program that changes a call's target may first read it. */
 START_TEST(verify_refuses_changed_call_in_writable_memory)
 {
@@ -504,6 +533,7 @@ static Suite *verify_forged_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_indirect_pointers, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_changes_of_what_is_not_loaded, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_copies_of_code_in_writable_memory, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_offsets_counted_from_the_middle_of_a_table, 0, 2);
 	tcase_add_loop_test(tc, verify_refuses_changed_call_in_writable_memory, 0, 2);
 	tcase_add_loop_test(tc, verify_refuses_counters_for_threads_where_the_original_uses_gs, 0,
 			    5);
