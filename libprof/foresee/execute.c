@@ -42,6 +42,9 @@ static void forget(struct mp_processor *p, const struct mp_decoded *d)
 		if (d->operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		    d->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
 			mp_register_forget(p, d->operands[i].reg.value);
+	/* Zydis says that lahf reads ah. */
+	if (d->insn.mnemonic == ZYDIS_MNEMONIC_LAHF)
+		mp_register_forget(p, ZYDIS_REGISTER_RAX);
 	if (flags)
 		p->flags_known &=
 			~(flags->modified | flags->set_0 | flags->set_1 | flags->undefined);

@@ -16,6 +16,7 @@
 #include <unicorn/unicorn.h>
 
 #include "libprof/foresee/foresee.h"
+#include "libprof/insn/decoder.h"
 
 enum { INSNS_MAX = 14, CODE_SIZE = 0x1000, AREA_SIZE = 0x10000, EXECUTED_MAX = 200 };
 #define AREA 0x40000000u /* code, and data behind it */
@@ -220,6 +221,46 @@ static void from_address(struct insn *insn)
 		put(insn, random_value(), mod == 1 ? 1 : 4);
 }
 
+/* What ordinary programs execute. The emulated processor may crash at privileged instructions. */
+static bool is_ordinary(const struct insn *insn, unsigned int *len)
+{
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction decoded;
+
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), insn->bytes, sizeof(insn->bytes), &decoded,
+						 operands)))
+		return false;
+	*len = decoded.length;
+	return !(decoded.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) &&
+	       decoded.meta.category != ZYDIS_CATEGORY_COND_BR &&
+	       decoded.meta.category != ZYDIS_CATEGORY_UNCOND_BR &&
+	       decoded.meta.category != ZYDIS_CATEGORY_VTX && decoded.meta.category != ZYDIS_CATEGORY_SYSTEM;
+}
+
+/* Any instruction that is no jump, mostly without a memory operand. */
+static void from_bytes(struct insn *insn)
+{
+	static const uint8_t prefixes[] = {0x66, 0xf2, 0xf3};
+
+	do {
+		uint8_t *byte = insn->bytes;
+		unsigned int map = below(8);
+
+		for (unsigned int i = 0; i < sizeof(insn->bytes); i++)
+			insn->bytes[i] = (uint8_t)random64();
+		if (!below(3))
+			*byte++ = prefixes[below(3)];
+		if (below(2))
+			*byte++ = (uint8_t)(0x40 | below(16));
+		if (map < 5)
+			*byte++ = 0x0f;
+		if (map < 2)
+			*byte++ = map ? 0x38 : 0x3a;
+		if (below(12))
+			byte[1] |= 0xc0;
+	} while (!is_ordinary(insn, &insn->len));
+}
+
 static void insn_make(struct insn *insn, unsigned int nr)
 {
 	*insn = (struct insn){.target = -1};
@@ -233,14 +274,20 @@ static void insn_make(struct insn *insn, unsigned int nr)
 		put(insn, 0, 1);
 		break;
 	case 3: from_address(insn); break;
-	case 4: from_form(insn, &others[below(sizeof(others) / sizeof(others[0]))]); break;
+	case 4:
+		if (below(2)) {
+			from_bytes(insn);
+			break;
+		}
+		from_form(insn, &others[below(sizeof(others) / sizeof(others[0]))]);
+		break;
 	default: from_form(insn, &plain[below(sizeof(plain) / sizeof(plain[0]))]);
 	}
 }
 
 static void snippet_make(void)
 {
-	unsigned int nr = 2 + below(INSNS_MAX - 2), at = 0, starts[INSNS_MAX + 2];
+	unsigned int nr = 2 + below(INSNS_MAX - 1), at = 0, starts[INSNS_MAX + 2];
 	struct insn insns[INSNS_MAX];
 
 	for (unsigned int i = 0; i < nr; i++) {
@@ -342,7 +389,7 @@ int main(int argc, char **argv)
 		data[i] = (uint8_t)random64();
 	uc_mem_write(uc, AREA + CODE_SIZE, data, sizeof(data));
 	for (unsigned long k = 0; k < nr; k++) {
-		uint16_t known = below(3) ? 0xffff : (uint16_t)(random64() | random64());
+		uint16_t known = below(2) ? 0xffff : (uint16_t)(random64() | random64() | random64());
 		uint32_t nr_found, nr_both;
 
 		snippet_make();
