@@ -123,8 +123,8 @@ struct mp_alu mp_alu_shift(enum mp_shift shift, uint64_t a, unsigned int count, 
 
 struct mp_alu mp_alu_multiply(uint64_t a, uint64_t b, unsigned int bits)
 {
-	__int128 product = (__int128)(int64_t)mp_sign_extend(a, bits) *
-			   (int64_t)mp_sign_extend(b, bits);
+	__int128 product =
+		(__int128)(int64_t)mp_sign_extend(a, bits) * (int64_t)mp_sign_extend(b, bits);
 	uint64_t value = (uint64_t)product & mp_low_bits(bits);
 	bool overflows = (int64_t)mp_sign_extend(value, bits) != product;
 

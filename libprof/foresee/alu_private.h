@@ -18,7 +18,13 @@ struct mp_alu {
 };
 
 /* What mp_alu_shift() does. */
-enum mp_shift { MP_SHL, MP_SHR, MP_SAR, MP_ROL, MP_ROR };
+enum mp_shift {
+	MP_SHL,
+	MP_SHR,
+	MP_SAR,
+	MP_ROL,
+	MP_ROR
+};
 
 struct mp_alu mp_alu_add(uint64_t a, uint64_t b, bool carry, unsigned int bits);
 /* @a - @b - @borrow. */

@@ -17,8 +17,7 @@ static bool operand_read(const struct mp_processor *p, const ZydisDecodedOperand
 		*value = op->imm.value.u;
 		return true;
 	}
-	return op->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       mp_register_read(p, op->reg.value, value);
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && mp_register_read(p, op->reg.value, value);
 }
 
 /* Memory is not kept. */
@@ -42,9 +41,6 @@ static void forget(struct mp_processor *p, const struct mp_decoded *d)
 		if (d->operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		    d->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
 			mp_register_forget(p, d->operands[i].reg.value);
-	/* Zydis says that lahf reads ah. */
-	if (d->insn.mnemonic == ZYDIS_MNEMONIC_LAHF)
-		mp_register_forget(p, ZYDIS_REGISTER_RAX);
 	if (flags)
 		p->flags_known &=
 			~(flags->modified | flags->set_0 | flags->set_1 | flags->undefined);
@@ -85,8 +81,8 @@ static bool arithmetic(struct mp_processor *p, const struct mp_decoded *d)
 	default:
 		if (!(p->flags_known & MP_CF))
 			return false;
-		alu = d->insn.mnemonic == ZYDIS_MNEMONIC_ADC ? mp_alu_add(a, b, carry, bits) :
-							       mp_alu_sub(a, b, carry, bits);
+		alu = d->insn.mnemonic == ZYDIS_MNEMONIC_ADC ? mp_alu_add(a, b, carry, bits)
+							     : mp_alu_sub(a, b, carry, bits);
 	}
 	if (d->insn.mnemonic != ZYDIS_MNEMONIC_CMP && d->insn.mnemonic != ZYDIS_MNEMONIC_TEST)
 		operand_write(p, &d->operands[0], alu.value);
@@ -183,6 +179,10 @@ static bool address(struct mp_processor *p, const struct mp_decoded *d)
 	const ZydisDecodedOperandMem *mem = &d->operands[1].mem;
 	uint64_t base = 0, index = 0;
 
+	/* Without a base, some versions of Zydis name r13 where the prefix has the bit of a base. No compiler sets it. */
+	if (d->insn.raw.modrm.rm == 4 && !d->insn.raw.modrm.mod && d->insn.raw.sib.base == 5 &&
+	    d->insn.raw.rex.B)
+		return false;
 	if ((mem->base != ZYDIS_REGISTER_NONE && !mp_register_read(p, mem->base, &base)) ||
 	    (mem->index != ZYDIS_REGISTER_NONE && !mp_register_read(p, mem->index, &index)))
 		return false;

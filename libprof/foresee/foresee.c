@@ -10,23 +10,29 @@
 #include "libprof/foresee/execute_private.h"
 #include "libprof/insn/decoder.h"
 
-enum { INSNS_MAX = 100 };
+enum {
+	INSNS_MAX = 100
+};
 
 /* What comes behind an instruction. */
-enum next { NEXT_INSN, NEXT_JUMP, NEXT_BRANCH, NEXT_UNKNOWN };
+enum next {
+	NEXT_INSN,
+	NEXT_JUMP,
+	NEXT_BRANCH,
+	NEXT_UNKNOWN
+};
 
 static bool is_unusual(const ZydisDecodedInstruction *insn)
 {
-	return insn->attributes &
-	       (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE |
-		ZYDIS_ATTRIB_IS_PRIVILEGED);
+	return insn->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
+				   ZYDIS_ATTRIB_HAS_REPNE | ZYDIS_ATTRIB_IS_PRIVILEGED);
 }
 
 /* jcc, not loop, jrcxz or xbegin. */
 static bool is_jcc(const ZydisDecodedInstruction *insn)
 {
-	return insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ? (insn->opcode & 0xf0) == 0x70 :
-							      (insn->opcode & 0xf0) == 0x80;
+	return insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ? (insn->opcode & 0xf0) == 0x70
+							    : (insn->opcode & 0xf0) == 0x80;
 }
 
 /* Processors differ in what a branch with an operand size of 16 bits does. */
@@ -60,6 +66,8 @@ static enum next next_of(const struct mp_decoded *d)
 	default: break;
 	}
 	switch (d->insn.mnemonic) {
+	/* With a register in REX, this may be an exchange. */
+	case ZYDIS_MNEMONIC_PAUSE: return d->insn.raw.rex.B ? NEXT_UNKNOWN : NEXT_INSN;
 	case ZYDIS_MNEMONIC_UD0:
 	case ZYDIS_MNEMONIC_UD1:
 	case ZYDIS_MNEMONIC_UD2:
@@ -80,36 +88,54 @@ static bool decode(const struct mp_foresee_code *code, uint64_t vaddr, struct mp
 		       &d->insn, d->operands));
 }
 
-uint32_t mp_foresee(const struct mp_foresee_code *code, uint64_t vaddr,
-		    const uint64_t registers[16], uint16_t known,
-		    struct mp_foreseen_way ways[MP_FORESEE_WAYS])
+static uint32_t go(const struct mp_foresee_code *code, uint64_t vaddr, struct mp_processor *p,
+		   struct mp_foreseen_way ways[MP_FORESEE_WAYS])
 {
-	struct mp_processor p = {.known = known};
 	struct mp_decoded d;
 	uint32_t nr = 0;
 
-	memcpy(p.values, registers, sizeof(p.values));
 	for (unsigned int i = 0; i < INSNS_MAX && decode(code, vaddr, &d); i++) {
 		uint64_t behind = vaddr + d.insn.length;
-		uint64_t target = behind + d.operands[0].imm.value.u;
 		enum mp_truth truth;
 
 		switch (next_of(&d)) {
 		case NEXT_UNKNOWN: return nr;
-		case NEXT_JUMP: vaddr = target; break;
+		case NEXT_JUMP: vaddr = behind + d.operands[0].imm.value.u; break;
 		case NEXT_INSN:
-			mp_execute(&p, &d);
+			mp_execute(p, &d);
 			vaddr = behind;
 			break;
 		case NEXT_BRANCH:
-			truth = mp_condition(&p, d.insn.opcode & 15);
+			truth = mp_condition(p, d.insn.opcode & 15);
 			if (truth == MP_UNKNOWN)
 				return nr;
 			ways[nr++] = (struct mp_foreseen_way){vaddr, truth == MP_TRUE};
 			if (nr == MP_FORESEE_WAYS)
 				return nr;
-			vaddr = truth == MP_TRUE ? target : behind;
+			vaddr = behind + (truth == MP_TRUE ? d.operands[0].imm.value.u : 0);
 		}
 	}
 	return nr;
+}
+
+uint32_t mp_foresee(const struct mp_foresee_code *code, uint64_t vaddr,
+		    const uint64_t registers[16], uint16_t known,
+		    struct mp_foreseen_way ways[MP_FORESEE_WAYS])
+{
+	struct mp_processor p = {.known = known};
+
+	memcpy(p.values, registers, sizeof(p.values));
+	return go(code, vaddr, &p, ways);
+}
+
+uint32_t mp_foresee_with_flags(const struct mp_foresee_code *code, uint64_t vaddr,
+			       const uint64_t registers[16], uint16_t known, uint64_t flags,
+			       struct mp_foreseen_way ways[MP_FORESEE_WAYS])
+{
+	struct mp_processor p = {.known = known,
+				 .flags = (uint32_t)flags & MP_STATUS_FLAGS,
+				 .flags_known = MP_STATUS_FLAGS};
+
+	memcpy(p.values, registers, sizeof(p.values));
+	return go(code, vaddr, &p, ways);
 }

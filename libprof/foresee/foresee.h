@@ -4,7 +4,7 @@
  *
  * Only what follows from registers and immediates is known: nothing that is read from memory, no address that an
  * instruction computes from its own place (the code may run elsewhere than at its link-time address), and
- * no flag before an instruction has set it. Every way that is given is certain, as long as the registers
+ * without mp_foresee_with_flags() no flag before an instruction has set it. Every way that is given is certain, as long as the registers
  * are those of the moment before the first instruction.
  */
 #ifndef MP_FORESEE_H
@@ -37,5 +37,9 @@ struct mp_foresee_code {
 uint32_t mp_foresee(const struct mp_foresee_code *code, uint64_t vaddr,
 		    const uint64_t registers[16], uint16_t known,
 		    struct mp_foreseen_way ways[MP_FORESEE_WAYS]);
+/* The same, with the flags of the sample: @flags is rflags at @vaddr. */
+uint32_t mp_foresee_with_flags(const struct mp_foresee_code *code, uint64_t vaddr,
+			       const uint64_t registers[16], uint16_t known, uint64_t flags,
+			       struct mp_foreseen_way ways[MP_FORESEE_WAYS]);
 
 #endif

@@ -60,7 +60,7 @@ void mp_register_forget(struct mp_processor *p, ZydisRegister reg)
 	struct part part;
 
 	if (part_of(reg, &part))
-		p->known &= (uint16_t)~(1u << part.number);
+		p->known &= (uint16_t) ~(1u << part.number);
 }
 
 static enum mp_truth flag(const struct mp_processor *p, uint32_t bit)
@@ -87,14 +87,10 @@ static enum mp_truth differ(enum mp_truth a, enum mp_truth b)
 enum mp_truth mp_condition(const struct mp_processor *p, unsigned int cc)
 {
 	enum mp_truth less = differ(flag(p, MP_SF), flag(p, MP_OF));
-	const enum mp_truth truths[] = {flag(p, MP_OF),
-					flag(p, MP_CF),
-					flag(p, MP_ZF),
-					either(flag(p, MP_CF), flag(p, MP_ZF)),
-					flag(p, MP_SF),
-					flag(p, MP_PF),
-					less,
-					either(flag(p, MP_ZF), less)};
+	const enum mp_truth truths[] = {flag(p, MP_OF), flag(p, MP_CF),
+					flag(p, MP_ZF), either(flag(p, MP_CF), flag(p, MP_ZF)),
+					flag(p, MP_SF), flag(p, MP_PF),
+					less,		either(flag(p, MP_ZF), less)};
 	enum mp_truth truth = truths[cc >> 1 & 7];
 
 	if (truth == MP_UNKNOWN || !(cc & 1))

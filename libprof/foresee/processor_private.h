@@ -19,7 +19,11 @@
 /* The adjust flag decides no branch and is never known. */
 #define MP_STATUS_FLAGS (MP_CF | MP_PF | MP_ZF | MP_SF | MP_OF)
 
-enum mp_truth { MP_FALSE, MP_TRUE, MP_UNKNOWN };
+enum mp_truth {
+	MP_FALSE,
+	MP_TRUE,
+	MP_UNKNOWN
+};
 
 struct mp_processor {
 	uint64_t values[16];

@@ -5,7 +5,7 @@
  *	foresee FILE BASE < SAMPLES
  *
  * FILE is mapped at BASE (hexadecimal). A line of SAMPLES has 18 hexadecimal numbers: the address of a sample, then
- * rax rbx rcx rdx rsi rdi rbp rsp rflags and r8 to r15. Prints a line for each branch that mp_foresee() decides, as
+ * rax rbx rcx rdx rsi rdi rbp rsp rflags and r8 to r15. Prints a line for each branch that mp_foresee_with_flags() decides, as
  * mp_foreseen_read() reads it: ADDRESS TAKEN FELL. To stderr: how many samples showed a way, and what they cost.
  */
 #include <inttypes.h>
@@ -17,10 +17,13 @@
 #include "libprof/elf/elf.h"
 #include "libprof/foresee/foresee.h"
 
-enum { NR_NUMBERS = 17 };
+enum {
+	NR_NUMBERS = 17,
+	FLAGS = 16
+};
 
-/* x86's numbers of the registers of a line; 16: not passed on. */
-static const uint8_t numbers[NR_NUMBERS] = {0, 3, 1, 2,	 6,  7,	 5,  4,	 16,
+/* x86's numbers of the registers of a line. */
+static const uint8_t numbers[NR_NUMBERS] = {0, 3, 1,  2,  6,  7,  5,  4, FLAGS,
 					    8, 9, 10, 11, 12, 13, 14, 15};
 
 struct sum {
@@ -58,14 +61,15 @@ static uint64_t now_ns(void)
 }
 
 /* @ways: per byte of the file's addresses: fell, taken. */
-static void samples_run(const struct mp_elf *elf, uint64_t base, uint32_t (*ways)[2], struct sum *sum)
+static void samples_run(const struct mp_elf *elf, uint64_t base, uint32_t (*ways)[2],
+			struct sum *sum)
 {
 	struct mp_foresee_code code = {code_at, (void *)elf};
 	struct mp_foreseen_way found[MP_FORESEE_WAYS];
 	char line[1024];
 
 	while (fgets(line, sizeof(line), stdin)) {
-		uint64_t registers[17], start;
+		uint64_t registers[NR_NUMBERS], start;
 		char *rest = line;
 		uint64_t vaddr = strtoull(rest, &rest, 16) - base;
 		uint32_t nr;
@@ -76,7 +80,8 @@ static void samples_run(const struct mp_elf *elf, uint64_t base, uint32_t (*ways
 		for (unsigned int i = 0; i < NR_NUMBERS; i++)
 			registers[numbers[i]] = strtoull(rest, &rest, 16);
 		start = now_ns();
-		nr = mp_foresee(&code, vaddr, registers, 0xffff, found);
+		nr = mp_foresee_with_flags(&code, vaddr, registers, 0xffff, registers[FLAGS],
+					   found);
 		sum->time_ns += now_ns() - start;
 		sum->nr++;
 		sum->nr_shown += nr > 0;
@@ -91,7 +96,7 @@ int main(int argc, char **argv)
 	struct sum sum = {0};
 	struct mp_elf *elf;
 	struct mp_err err = {""};
-	uint32_t (*ways)[2];
+	uint32_t(*ways)[2];
 	uint64_t size = 0;
 
 	if (argc != 3)

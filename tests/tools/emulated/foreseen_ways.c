@@ -18,7 +18,12 @@
 #include "libprof/foresee/foresee.h"
 #include "libprof/insn/decoder.h"
 
-enum { INSNS_MAX = 14, CODE_SIZE = 0x1000, AREA_SIZE = 0x10000, EXECUTED_MAX = 200 };
+enum {
+	INSNS_MAX = 14,
+	CODE_SIZE = 0x1000,
+	AREA_SIZE = 0x10000,
+	EXECUTED_MAX = 200
+};
 #define AREA 0x40000000u /* code, and data behind it */
 
 struct insn {
@@ -45,7 +50,8 @@ static uint64_t state;
 static struct snippet snippet;
 static struct mp_foreseen_way ways[MP_FORESEE_WAYS];
 static unsigned int nr_ways;
-static uint64_t branch_behind; /* the instruction before was a branch: where it falls through; 0: none */
+static uint64_t
+	branch_behind; /* the instruction before was a branch: where it falls through; 0: none */
 static uint64_t branch_at;
 
 __attribute__((noreturn)) static void die(const char *what)
@@ -70,21 +76,9 @@ static unsigned int below(unsigned int n)
 /* Values at which flags change are as frequent as any others. */
 static uint64_t random_value(void)
 {
-	static const uint64_t edges[] = {0,
-					 1,
-					 2,
-					 0x7f,
-					 0x80,
-					 0xff,
-					 0x7fff,
-					 0x8000,
-					 0xffff,
-					 0x7fffffff,
-					 0x80000000,
-					 0xffffffff,
-					 INT64_MAX,
-					 1ull << 63,
-					 UINT64_MAX};
+	static const uint64_t edges[] = {0,	     1,		 2,	    0x7f,	0x80,
+					 0xff,	     0x7fff,	 0x8000,    0xffff,	0x7fffffff,
+					 0x80000000, 0xffffffff, INT64_MAX, 1ull << 63, UINT64_MAX};
 
 	switch (below(3)) {
 	case 0: return edges[below(sizeof(edges) / sizeof(edges[0]))];
@@ -102,55 +96,67 @@ static void put(struct insn *insn, uint64_t value, unsigned int nr)
 /* Opcodes: the map 0x0f is bit 8, a prefix before REX is in the bits from 16 on. */
 struct form {
 	uint32_t opcode;
-	uint8_t fixed;	 /* 1 + the middle of ModRM, the operation; 0: a register */
-	uint8_t imm;	 /* bytes of the immediate; 4: 2 with the prefix of 16 bits */
-	bool no_modrm;	 /* the opcode is all there is */
-	bool registers;	 /* no memory operand */
-	bool in_opcode;	 /* the opcode's low bits are a register */
-	bool condition;	 /* the opcode's low bits are a condition */
+	uint8_t fixed;	/* 1 + the middle of ModRM, the operation; 0: a register */
+	uint8_t imm;	/* bytes of the immediate; 4: 2 with the prefix of 16 bits */
+	bool no_modrm;	/* the opcode is all there is */
+	bool registers; /* no memory operand */
+	bool in_opcode; /* the opcode's low bits are a register */
+	bool condition; /* the opcode's low bits are a condition */
 };
 
 static const struct form plain[] = {
-	{0x01, 0, 0, 0, 0, 0, 0}, {0x00, 0, 0, 0, 0, 0, 0}, {0x03, 0, 0, 0, 0, 0, 0}, {0x29, 0, 0, 0, 0, 0, 0},
-	{0x28, 0, 0, 0, 0, 0, 0}, {0x2b, 0, 0, 0, 0, 0, 0}, {0x11, 0, 0, 0, 0, 0, 0}, {0x19, 0, 0, 0, 0, 0, 0},
-	{0x21, 0, 0, 0, 0, 0, 0}, {0x20, 0, 0, 0, 0, 0, 0}, {0x09, 0, 0, 0, 0, 0, 0}, {0x31, 0, 0, 0, 0, 0, 0},
-	{0x30, 0, 0, 0, 0, 0, 0}, {0x39, 0, 0, 0, 0, 0, 0}, {0x38, 0, 0, 0, 0, 0, 0}, {0x3b, 0, 0, 0, 0, 0, 0},
-	{0x85, 0, 0, 0, 0, 0, 0}, {0x84, 0, 0, 0, 0, 0, 0}, {0x89, 0, 0, 0, 0, 0, 0}, {0x88, 0, 0, 0, 0, 0, 0},
-	{0x8b, 0, 0, 0, 0, 0, 0}, {0x87, 0, 0, 0, 1, 0, 0}, {0x86, 0, 0, 0, 1, 0, 0}, {0x63, 0, 0, 0, 0, 0, 0},
-	{0x1b6, 0, 0, 0, 0, 0, 0}, {0x1b7, 0, 0, 0, 0, 0, 0}, {0x1be, 0, 0, 0, 0, 0, 0}, {0x1bf, 0, 0, 0, 0, 0, 0},
-	{0x83, 1, 1, 0, 0, 0, 0}, {0x83, 3, 1, 0, 0, 0, 0}, {0x83, 4, 1, 0, 0, 0, 0}, {0x83, 5, 1, 0, 0, 0, 0},
-	{0x83, 6, 1, 0, 0, 0, 0}, {0x83, 8, 1, 0, 0, 0, 0}, {0x81, 8, 4, 0, 0, 0, 0}, {0x81, 5, 4, 0, 0, 0, 0},
-	{0x80, 8, 1, 0, 0, 0, 0}, {0x80, 5, 1, 0, 0, 0, 0}, {0x80, 1, 1, 0, 0, 0, 0}, {0x81, 1, 4, 0, 0, 0, 0},
-	{0xf7, 1, 4, 0, 0, 0, 0}, {0xf6, 1, 1, 0, 0, 0, 0}, {0xc7, 1, 4, 0, 0, 0, 0}, {0xc6, 1, 1, 0, 0, 0, 0},
-	{0xff, 1, 0, 0, 0, 0, 0}, {0xff, 2, 0, 0, 0, 0, 0}, {0xfe, 1, 0, 0, 0, 0, 0}, {0xfe, 2, 0, 0, 0, 0, 0},
-	{0xf7, 3, 0, 0, 0, 0, 0}, {0xf6, 3, 0, 0, 0, 0, 0}, {0xf7, 4, 0, 0, 0, 0, 0}, {0xf6, 4, 0, 0, 0, 0, 0},
-	{0xc1, 1, 1, 0, 0, 0, 0}, {0xc1, 2, 1, 0, 0, 0, 0}, {0xc1, 5, 1, 0, 0, 0, 0}, {0xc1, 6, 1, 0, 0, 0, 0},
-	{0xc1, 7, 1, 0, 0, 0, 0}, {0xc1, 8, 1, 0, 0, 0, 0}, {0xc0, 1, 1, 0, 0, 0, 0}, {0xc0, 2, 1, 0, 0, 0, 0},
-	{0xc0, 5, 1, 0, 0, 0, 0}, {0xc0, 6, 1, 0, 0, 0, 0}, {0xc0, 8, 1, 0, 0, 0, 0}, {0xd1, 1, 0, 0, 0, 0, 0},
-	{0xd1, 2, 0, 0, 0, 0, 0}, {0xd1, 5, 0, 0, 0, 0, 0}, {0xd1, 6, 0, 0, 0, 0, 0}, {0xd1, 8, 0, 0, 0, 0, 0},
-	{0xd0, 5, 0, 0, 0, 0, 0}, {0xd0, 8, 0, 0, 0, 0, 0}, {0xd3, 1, 0, 0, 0, 0, 0}, {0xd3, 2, 0, 0, 0, 0, 0},
-	{0xd3, 5, 0, 0, 0, 0, 0}, {0xd3, 6, 0, 0, 0, 0, 0}, {0xd3, 7, 0, 0, 0, 0, 0}, {0xd3, 8, 0, 0, 0, 0, 0},
-	{0xd2, 5, 0, 0, 0, 0, 0}, {0xd2, 6, 0, 0, 0, 0, 0}, {0xd2, 8, 0, 0, 0, 0, 0}, {0x1af, 0, 0, 0, 0, 0, 0},
-	{0x69, 0, 4, 0, 0, 0, 0}, {0x6b, 0, 1, 0, 0, 0, 0}, {0x1a3, 0, 0, 0, 1, 0, 0}, {0x1ba, 5, 1, 0, 0, 0, 0},
-	{0x140, 0, 0, 0, 0, 0, 1}, {0x140, 0, 0, 0, 0, 0, 1}, {0x190, 1, 0, 0, 0, 0, 1}, {0x190, 1, 0, 0, 0, 0, 1},
-	{0x98, 0, 0, 1, 0, 0, 0}, {0x99, 0, 0, 1, 0, 0, 0}, {0x90, 0, 0, 1, 0, 1, 0}, {0x11f, 1, 0, 0, 0, 0, 0},
-	{0x04, 0, 1, 1, 0, 0, 0}, {0x05, 0, 4, 1, 0, 0, 0}, {0x3c, 0, 1, 1, 0, 0, 0}, {0x3d, 0, 4, 1, 0, 0, 0},
-	{0xa8, 0, 1, 1, 0, 0, 0}, {0xa9, 0, 4, 1, 0, 0, 0}, {0xb0, 0, 1, 1, 0, 1, 0}, {0x2c, 0, 1, 1, 0, 0, 0},
+	{0x01, 0, 0, 0, 0, 0, 0},  {0x00, 0, 0, 0, 0, 0, 0},  {0x03, 0, 0, 0, 0, 0, 0},
+	{0x29, 0, 0, 0, 0, 0, 0},  {0x28, 0, 0, 0, 0, 0, 0},  {0x2b, 0, 0, 0, 0, 0, 0},
+	{0x11, 0, 0, 0, 0, 0, 0},  {0x19, 0, 0, 0, 0, 0, 0},  {0x21, 0, 0, 0, 0, 0, 0},
+	{0x20, 0, 0, 0, 0, 0, 0},  {0x09, 0, 0, 0, 0, 0, 0},  {0x31, 0, 0, 0, 0, 0, 0},
+	{0x30, 0, 0, 0, 0, 0, 0},  {0x39, 0, 0, 0, 0, 0, 0},  {0x38, 0, 0, 0, 0, 0, 0},
+	{0x3b, 0, 0, 0, 0, 0, 0},  {0x85, 0, 0, 0, 0, 0, 0},  {0x84, 0, 0, 0, 0, 0, 0},
+	{0x89, 0, 0, 0, 0, 0, 0},  {0x88, 0, 0, 0, 0, 0, 0},  {0x8b, 0, 0, 0, 0, 0, 0},
+	{0x87, 0, 0, 0, 1, 0, 0},  {0x86, 0, 0, 0, 1, 0, 0},  {0x63, 0, 0, 0, 0, 0, 0},
+	{0x1b6, 0, 0, 0, 0, 0, 0}, {0x1b7, 0, 0, 0, 0, 0, 0}, {0x1be, 0, 0, 0, 0, 0, 0},
+	{0x1bf, 0, 0, 0, 0, 0, 0}, {0x83, 1, 1, 0, 0, 0, 0},  {0x83, 3, 1, 0, 0, 0, 0},
+	{0x83, 4, 1, 0, 0, 0, 0},  {0x83, 5, 1, 0, 0, 0, 0},  {0x83, 6, 1, 0, 0, 0, 0},
+	{0x83, 8, 1, 0, 0, 0, 0},  {0x81, 8, 4, 0, 0, 0, 0},  {0x81, 5, 4, 0, 0, 0, 0},
+	{0x80, 8, 1, 0, 0, 0, 0},  {0x80, 5, 1, 0, 0, 0, 0},  {0x80, 1, 1, 0, 0, 0, 0},
+	{0x81, 1, 4, 0, 0, 0, 0},  {0xf7, 1, 4, 0, 0, 0, 0},  {0xf6, 1, 1, 0, 0, 0, 0},
+	{0xc7, 1, 4, 0, 0, 0, 0},  {0xc6, 1, 1, 0, 0, 0, 0},  {0xff, 1, 0, 0, 0, 0, 0},
+	{0xff, 2, 0, 0, 0, 0, 0},  {0xfe, 1, 0, 0, 0, 0, 0},  {0xfe, 2, 0, 0, 0, 0, 0},
+	{0xf7, 3, 0, 0, 0, 0, 0},  {0xf6, 3, 0, 0, 0, 0, 0},  {0xf7, 4, 0, 0, 0, 0, 0},
+	{0xf6, 4, 0, 0, 0, 0, 0},  {0xc1, 1, 1, 0, 0, 0, 0},  {0xc1, 2, 1, 0, 0, 0, 0},
+	{0xc1, 5, 1, 0, 0, 0, 0},  {0xc1, 6, 1, 0, 0, 0, 0},  {0xc1, 7, 1, 0, 0, 0, 0},
+	{0xc1, 8, 1, 0, 0, 0, 0},  {0xc0, 1, 1, 0, 0, 0, 0},  {0xc0, 2, 1, 0, 0, 0, 0},
+	{0xc0, 5, 1, 0, 0, 0, 0},  {0xc0, 6, 1, 0, 0, 0, 0},  {0xc0, 8, 1, 0, 0, 0, 0},
+	{0xd1, 1, 0, 0, 0, 0, 0},  {0xd1, 2, 0, 0, 0, 0, 0},  {0xd1, 5, 0, 0, 0, 0, 0},
+	{0xd1, 6, 0, 0, 0, 0, 0},  {0xd1, 8, 0, 0, 0, 0, 0},  {0xd0, 5, 0, 0, 0, 0, 0},
+	{0xd0, 8, 0, 0, 0, 0, 0},  {0xd3, 1, 0, 0, 0, 0, 0},  {0xd3, 2, 0, 0, 0, 0, 0},
+	{0xd3, 5, 0, 0, 0, 0, 0},  {0xd3, 6, 0, 0, 0, 0, 0},  {0xd3, 7, 0, 0, 0, 0, 0},
+	{0xd3, 8, 0, 0, 0, 0, 0},  {0xd2, 5, 0, 0, 0, 0, 0},  {0xd2, 6, 0, 0, 0, 0, 0},
+	{0xd2, 8, 0, 0, 0, 0, 0},  {0x1af, 0, 0, 0, 0, 0, 0}, {0x69, 0, 4, 0, 0, 0, 0},
+	{0x6b, 0, 1, 0, 0, 0, 0},  {0x1a3, 0, 0, 0, 1, 0, 0}, {0x1ba, 5, 1, 0, 0, 0, 0},
+	{0x140, 0, 0, 0, 0, 0, 1}, {0x140, 0, 0, 0, 0, 0, 1}, {0x190, 1, 0, 0, 0, 0, 1},
+	{0x190, 1, 0, 0, 0, 0, 1}, {0x98, 0, 0, 1, 0, 0, 0},  {0x99, 0, 0, 1, 0, 0, 0},
+	{0x90, 0, 0, 1, 0, 1, 0},  {0x11f, 1, 0, 0, 0, 0, 0}, {0x04, 0, 1, 1, 0, 0, 0},
+	{0x05, 0, 4, 1, 0, 0, 0},  {0x3c, 0, 1, 1, 0, 0, 0},  {0x3d, 0, 4, 1, 0, 0, 0},
+	{0xa8, 0, 1, 1, 0, 0, 0},  {0xa9, 0, 4, 1, 0, 0, 0},  {0xb0, 0, 1, 1, 0, 1, 0},
+	{0x2c, 0, 1, 1, 0, 0, 0},
 };
 
 /* Instructions of which mp_foresee() knows only what they write. */
 static const struct form others[] = {
-	{0x1bc, 0, 0, 0, 0, 0, 0}, {0x1bd, 0, 0, 0, 0, 0, 0}, {0x1c1, 0, 0, 0, 0, 0, 0}, {0x1c0, 0, 0, 0, 0, 0, 0},
-	{0x1b1, 0, 0, 0, 0, 0, 0}, {0x1b0, 0, 0, 0, 0, 0, 0}, {0xf7, 5, 0, 0, 0, 0, 0}, {0xf6, 5, 0, 0, 0, 0, 0},
-	{0xf7, 6, 0, 0, 0, 0, 0}, {0xf7, 7, 0, 0, 0, 0, 0}, {0xf6, 8, 0, 0, 0, 0, 0}, {0x1c8, 0, 0, 1, 0, 1, 0},
-	{0x50, 0, 0, 1, 0, 1, 0}, {0x58, 0, 0, 1, 0, 1, 0}, {0xf8, 0, 0, 1, 0, 0, 0}, {0xf9, 0, 0, 1, 0, 0, 0},
-	{0xf5, 0, 0, 1, 0, 0, 0}, {0x9e, 0, 0, 1, 0, 0, 0}, {0x9f, 0, 0, 1, 0, 0, 0}, {0xd3, 3, 0, 0, 0, 0, 0},
-	{0xd1, 4, 0, 0, 0, 0, 0}, {0xc1, 4, 1, 0, 0, 0, 0}, {0x1a4, 0, 1, 0, 1, 0, 0}, {0x1ad, 0, 0, 0, 1, 0, 0},
-	{0x1ab, 0, 0, 0, 1, 0, 0}, {0x1ba, 7, 1, 0, 0, 0, 0}, {0x1bb, 0, 0, 0, 1, 0, 0}, {0x1a2, 0, 0, 1, 0, 0, 0},
+	{0x1bc, 0, 0, 0, 0, 0, 0},    {0x1bd, 0, 0, 0, 0, 0, 0},    {0x1c1, 0, 0, 0, 0, 0, 0},
+	{0x1c0, 0, 0, 0, 0, 0, 0},    {0x1b1, 0, 0, 0, 0, 0, 0},    {0x1b0, 0, 0, 0, 0, 0, 0},
+	{0xf7, 5, 0, 0, 0, 0, 0},     {0xf6, 5, 0, 0, 0, 0, 0},	    {0xf7, 6, 0, 0, 0, 0, 0},
+	{0xf7, 7, 0, 0, 0, 0, 0},     {0xf6, 8, 0, 0, 0, 0, 0},	    {0x1c8, 0, 0, 1, 0, 1, 0},
+	{0x50, 0, 0, 1, 0, 1, 0},     {0x58, 0, 0, 1, 0, 1, 0},	    {0xf8, 0, 0, 1, 0, 0, 0},
+	{0xf9, 0, 0, 1, 0, 0, 0},     {0xf5, 0, 0, 1, 0, 0, 0},	    {0x9e, 0, 0, 1, 0, 0, 0},
+	{0xd3, 3, 0, 0, 0, 0, 0},     {0xd1, 4, 0, 0, 0, 0, 0},	    {0xc1, 4, 1, 0, 0, 0, 0},
+	{0x1a4, 0, 1, 0, 1, 0, 0},    {0x1ad, 0, 0, 0, 1, 0, 0},    {0x1ab, 0, 0, 0, 1, 0, 0},
+	{0x1ba, 7, 1, 0, 0, 0, 0},    {0x1bb, 0, 0, 0, 1, 0, 0},    {0x1a2, 0, 0, 1, 0, 0, 0},
 	{0x66017e, 0, 0, 0, 1, 0, 0}, {0x6601d7, 0, 0, 0, 1, 0, 0}, {0x66012e, 0, 0, 0, 1, 0, 0},
-	{0xf2012c, 0, 0, 0, 1, 0, 0}, {0xf301b8, 0, 0, 0, 0, 0, 0}, {0x12f, 0, 0, 0, 1, 0, 0}, {0x9d, 0, 0, 1, 0, 0, 0},
-	{0x9c, 0, 0, 1, 0, 0, 0}, {0xc9, 0, 0, 1, 0, 0, 0}, {0xac, 0, 0, 1, 0, 0, 0}, {0xa6, 0, 0, 1, 0, 0, 0},
-	{0x8f, 1, 0, 0, 1, 0, 0}, {0xd7, 0, 0, 1, 0, 0, 0}, {0xa1, 0, 8, 1, 0, 0, 0},
+	{0xf2012c, 0, 0, 0, 1, 0, 0}, {0xf301b8, 0, 0, 0, 0, 0, 0}, {0x12f, 0, 0, 0, 1, 0, 0},
+	{0x9d, 0, 0, 1, 0, 0, 0},     {0x9c, 0, 0, 1, 0, 0, 0},	    {0xc9, 0, 0, 1, 0, 0, 0},
+	{0xac, 0, 0, 1, 0, 0, 0},     {0xa6, 0, 0, 1, 0, 0, 0},	    {0x8f, 1, 0, 0, 1, 0, 0},
+	{0xd7, 0, 0, 1, 0, 0, 0},     {0xa1, 0, 8, 1, 0, 0, 0},
 };
 
 /* A memory operand lies in the area's data, by its distance from the instruction. */
@@ -189,7 +195,10 @@ static void from_form(struct insn *insn, const struct form *form)
 	if (!form->imm)
 		return;
 	/* An operation of 64 bits ignores the prefix of 16 bits. */
-	put(insn, random_value(), form->imm == 4 && is_short && !(insn->bytes[1] >= 0x48 && insn->bytes[1] < 0x50) ? 2 : form->imm);
+	put(insn, random_value(),
+	    form->imm == 4 && is_short && !(insn->bytes[1] >= 0x48 && insn->bytes[1] < 0x50)
+		    ? 2
+		    : form->imm);
 }
 
 /* lea, of all kinds of addresses, and mov of 8 bytes. */
@@ -221,26 +230,35 @@ static void from_address(struct insn *insn)
 		put(insn, random_value(), mod == 1 ? 1 : 4);
 }
 
-/* What ordinary programs execute. The emulated processor may crash at privileged instructions. */
-static bool is_ordinary(const struct insn *insn, unsigned int *len)
+/*
+ * What ordinary programs execute. The emulated processor may crash at privileged and rare vector instructions, lets lahf behind a REX
+ * prefix write spl, and heeds a REX prefix with other prefixes behind it.
+ */
+static bool is_ordinary(const struct insn *insn, unsigned int nr_prefixes, unsigned int *len)
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction decoded;
 
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), insn->bytes, sizeof(insn->bytes), &decoded,
-						 operands)))
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), insn->bytes, sizeof(insn->bytes),
+						 &decoded, operands)))
 		return false;
 	*len = decoded.length;
-	return !(decoded.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) &&
+	return decoded.raw.prefix_count <= nr_prefixes && decoded.mnemonic != ZYDIS_MNEMONIC_LAHF &&
+	       !(decoded.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) &&
 	       decoded.meta.category != ZYDIS_CATEGORY_COND_BR &&
 	       decoded.meta.category != ZYDIS_CATEGORY_UNCOND_BR &&
-	       decoded.meta.category != ZYDIS_CATEGORY_VTX && decoded.meta.category != ZYDIS_CATEGORY_SYSTEM;
+	       !(decoded.mnemonic >= ZYDIS_MNEMONIC_PCMPESTRI &&
+		 decoded.mnemonic <= ZYDIS_MNEMONIC_PCMPESTRM) &&
+	       decoded.meta.category != ZYDIS_CATEGORY_AMD3DNOW &&
+	       decoded.meta.category != ZYDIS_CATEGORY_VTX &&
+	       decoded.meta.category != ZYDIS_CATEGORY_SYSTEM;
 }
 
 /* Any instruction that is no jump, mostly without a memory operand. */
 static void from_bytes(struct insn *insn)
 {
 	static const uint8_t prefixes[] = {0x66, 0xf2, 0xf3};
+	unsigned int nr_prefixes;
 
 	do {
 		uint8_t *byte = insn->bytes;
@@ -252,13 +270,14 @@ static void from_bytes(struct insn *insn)
 			*byte++ = prefixes[below(3)];
 		if (below(2))
 			*byte++ = (uint8_t)(0x40 | below(16));
+		nr_prefixes = (unsigned int)(byte - insn->bytes);
 		if (map < 5)
 			*byte++ = 0x0f;
 		if (map < 2)
 			*byte++ = map ? 0x38 : 0x3a;
 		if (below(12))
 			byte[1] |= 0xc0;
-	} while (!is_ordinary(insn, &insn->len));
+	} while (!is_ordinary(insn, nr_prefixes, &insn->len));
 }
 
 static void insn_make(struct insn *insn, unsigned int nr)
@@ -361,8 +380,8 @@ static void emulate(uc_engine *uc, const uint64_t values[16])
 __attribute__((noreturn)) static void differs(const uint64_t values[16], uint16_t known,
 					      const struct mp_foreseen_way *found, unsigned int n)
 {
-	fprintf(stderr, "way %u: branch +%#" PRIx64 " %s, emulated +%#" PRIx64 " %s; known %#x\n", n,
-		found[n].vaddr - AREA, found[n].taken ? "taken" : "not taken",
+	fprintf(stderr, "way %u: branch +%#" PRIx64 " %s, emulated +%#" PRIx64 " %s; known %#x\n",
+		n, found[n].vaddr - AREA, found[n].taken ? "taken" : "not taken",
 		ways[n].vaddr - AREA, ways[n].taken ? "taken" : "not taken", known);
 	for (unsigned int i = 0; i < snippet.len; i++)
 		fprintf(stderr, "%s%02x", i ? " " : "code: ", snippet.bytes[i]);
@@ -389,7 +408,8 @@ int main(int argc, char **argv)
 		data[i] = (uint8_t)random64();
 	uc_mem_write(uc, AREA + CODE_SIZE, data, sizeof(data));
 	for (unsigned long k = 0; k < nr; k++) {
-		uint16_t known = below(2) ? 0xffff : (uint16_t)(random64() | random64() | random64());
+		uint16_t known = below(2) ? 0xffff
+					  : (uint16_t)(random64() | random64() | random64());
 		uint32_t nr_found, nr_both;
 
 		snippet_make();

@@ -12,14 +12,28 @@
 
 #include "tests/unit/suite.h"
 
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10 };
-enum { CODE_MAX = 256 };
+enum {
+	RAX,
+	RCX,
+	RDX,
+	RBX,
+	RSP,
+	RBP,
+	RSI,
+	RDI,
+	R8,
+	R9,
+	R10
+};
+enum {
+	CODE_MAX = 256
+};
 
-#define CF 0x001u
-#define PF 0x004u
-#define ZF 0x040u
-#define SF 0x080u
-#define OF 0x800u
+#define CF  0x001u
+#define PF  0x004u
+#define ZF  0x040u
+#define SF  0x080u
+#define OF  0x800u
 #define ALL (CF | PF | ZF | SF | OF)
 
 /* Code that is not executed: @name to @name_end. */
@@ -179,7 +193,10 @@ struct insn {
 	bool shifts;
 };
 
-#define ROW(name, ...) {#name, name, name##_end, __VA_ARGS__}
+#define ROW(name, ...)                                                                             \
+	{                                                                                          \
+#name, name, name##_end, __VA_ARGS__                                               \
+	}
 #define ROWS(name)                                                                                 \
 	ROW(name##_8, 0, false), ROW(name##_16, 0, false), ROW(name##_32, 0, false),               \
 		ROW(name##_64, 0, false)
@@ -190,35 +207,97 @@ struct insn {
 		ROW(name##_7, OF, false)
 
 static const struct insn insns[] = {
-	ROWS(t_add), ROWS(t_adc), ROWS(t_sub), ROWS(t_sbb), ROWS(t_and), ROWS(t_or), ROWS(t_xor),
-	ROWS(t_cmp), ROWS(t_test), ROWS(t_mov), ROWS(t_xchg), ROWS(t_inc), ROWS(t_dec), ROWS(t_neg),
-	ROWS(t_not), ROWS_SHIFT(t_shl, CF), ROWS_SHIFT(t_shr, CF), ROWS_SHIFT(t_sar, 0),
-	ROWS_SHIFT(t_rol, 0), ROWS_SHIFT(t_ror, 0), ROW(t_imul_16, ALL & ~(CF | OF), false),
-	ROW(t_imul_32, ALL & ~(CF | OF), false), ROW(t_imul_64, ALL & ~(CF | OF), false),
-	ROW(t_imul_3, ALL & ~(CF | OF), false), ROW(t_imul_3w, ALL & ~(CF | OF), false),
-	ROW(t_bt, OF | SF | PF, false), ROW(t_bt_32, OF | SF | PF, false),
-	ROW(t_bt_5, OF | SF | PF, false), ROW(t_add_imm, 0, false), ROW(t_and_imm, 0, false),
-	ROW(t_cmp_imm, 0, false), ROW(t_test_imm, 0, false), ROW(t_mov_imm, 0, false),
-	ROW(t_mov_imm_32, 0, false), ROW(t_mov_imm_64, 0, false), ROW(t_movzx_8, 0, false),
-	ROW(t_movzx_16, 0, false), ROW(t_movsx_8, 0, false), ROW(t_movsx_8q, 0, false),
-	ROW(t_movsx_16, 0, false), ROW(t_movsxd, 0, false), ROW(t_lea, 0, false),
-	ROW(t_lea_32, 0, false), ROW(t_lea_16, 0, false), ROW(t_lea_67, 0, false),
-	ROW(t_lea_index, 0, false), ROW(t_high, 0, false), ROW(t_high_mov, 0, false),
-	ROW(t_cbw, 0, false), ROW(t_cwde, 0, false), ROW(t_cdqe, 0, false), ROW(t_cwd, 0, false),
-	ROW(t_cdq, 0, false), ROW(t_cqo, 0, false), ROW(t_xchg_eax, 0, false), ROW(t_setl, 0, false),
-	ROW(t_setbe, 0, false), ROW(t_setnp, 0, false), ROW(t_cmovl, 0, false),
-	ROW(t_cmova_32, 0, false), ROW(t_cmovno_16, 0, false), ROW(t_nops, 0, false),
+	ROWS(t_add),
+	ROWS(t_adc),
+	ROWS(t_sub),
+	ROWS(t_sbb),
+	ROWS(t_and),
+	ROWS(t_or),
+	ROWS(t_xor),
+	ROWS(t_cmp),
+	ROWS(t_test),
+	ROWS(t_mov),
+	ROWS(t_xchg),
+	ROWS(t_inc),
+	ROWS(t_dec),
+	ROWS(t_neg),
+	ROWS(t_not),
+	ROWS_SHIFT(t_shl, CF),
+	ROWS_SHIFT(t_shr, CF),
+	ROWS_SHIFT(t_sar, 0),
+	ROWS_SHIFT(t_rol, 0),
+	ROWS_SHIFT(t_ror, 0),
+	ROW(t_imul_16, ALL & ~(CF | OF), false),
+	ROW(t_imul_32, ALL & ~(CF | OF), false),
+	ROW(t_imul_64, ALL & ~(CF | OF), false),
+	ROW(t_imul_3, ALL & ~(CF | OF), false),
+	ROW(t_imul_3w, ALL & ~(CF | OF), false),
+	ROW(t_bt, OF | SF | PF, false),
+	ROW(t_bt_32, OF | SF | PF, false),
+	ROW(t_bt_5, OF | SF | PF, false),
+	ROW(t_add_imm, 0, false),
+	ROW(t_and_imm, 0, false),
+	ROW(t_cmp_imm, 0, false),
+	ROW(t_test_imm, 0, false),
+	ROW(t_mov_imm, 0, false),
+	ROW(t_mov_imm_32, 0, false),
+	ROW(t_mov_imm_64, 0, false),
+	ROW(t_movzx_8, 0, false),
+	ROW(t_movzx_16, 0, false),
+	ROW(t_movsx_8, 0, false),
+	ROW(t_movsx_8q, 0, false),
+	ROW(t_movsx_16, 0, false),
+	ROW(t_movsxd, 0, false),
+	ROW(t_lea, 0, false),
+	ROW(t_lea_32, 0, false),
+	ROW(t_lea_16, 0, false),
+	ROW(t_lea_67, 0, false),
+	ROW(t_lea_index, 0, false),
+	ROW(t_high, 0, false),
+	ROW(t_high_mov, 0, false),
+	ROW(t_cbw, 0, false),
+	ROW(t_cwde, 0, false),
+	ROW(t_cdqe, 0, false),
+	ROW(t_cwd, 0, false),
+	ROW(t_cdq, 0, false),
+	ROW(t_cqo, 0, false),
+	ROW(t_xchg_eax, 0, false),
+	ROW(t_setl, 0, false),
+	ROW(t_setbe, 0, false),
+	ROW(t_setnp, 0, false),
+	ROW(t_cmovl, 0, false),
+	ROW(t_cmova_32, 0, false),
+	ROW(t_cmovno_16, 0, false),
+	ROW(t_nops, 0, false),
 };
 
 static const uint64_t edges[] = {
-	0,	    1,		2,	    3,		0x7f,	       0x80,	       0x81,
-	0xff,	    0x7fff,	0x8000,	    0xffff,	0x7fffffff,    0x80000000,     0xffffffff,
-	0x100000000, INT64_MAX, 1ull << 63, UINT64_MAX, UINT64_MAX - 1, 0x1234567887654321,
+	0,
+	1,
+	2,
+	3,
+	0x7f,
+	0x80,
+	0x81,
+	0xff,
+	0x7fff,
+	0x8000,
+	0xffff,
+	0x7fffffff,
+	0x80000000,
+	0xffffffff,
+	0x100000000,
+	INT64_MAX,
+	1ull << 63,
+	UINT64_MAX,
+	UINT64_MAX - 1,
+	0x1234567887654321,
 };
 static const uint8_t counts[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 255};
 
 /* Return: the flags; the result in @result. */
-static uint64_t execute(const uint8_t *code, uint64_t rdi, uint64_t rsi, uint64_t rcx, uint64_t *result)
+static uint64_t execute(const uint8_t *code, uint64_t rdi, uint64_t rsi, uint64_t rcx,
+			uint64_t *result)
 {
 	uint64_t flags;
 
@@ -273,7 +352,8 @@ static void insn_check(const struct insn *insn, uint64_t rdi, uint64_t rsi, uint
 	}
 	memcpy(code + size, (uint8_t[]){0x4c, 0x39, 0xc7, 0x74, 0}, 5); /* cmp %r8, %rdi; je */
 	if (foresee(code, code + size + 5, 0xffff) != 1 || !ways[0].taken)
-		ck_abort_msg("%s of %#lx, %#lx, %u is not %#lx", insn->name, rdi, rsi, count, result);
+		ck_abort_msg("%s of %#lx, %#lx, %u is not %#lx", insn->name, rdi, rsi, count,
+			     result);
 }
 
 START_TEST(foresee_computes_what_this_processor_does)
@@ -282,7 +362,8 @@ START_TEST(foresee_computes_what_this_processor_does)
 
 	for (size_t k = 0; k < sizeof(insns) / sizeof(insns[0]); k++) {
 		for (size_t i = 0; i < nr * nr; i++)
-			insn_check(&insns[k], edges[i / nr], edges[i % nr], counts[(i / nr + i) % sizeof(counts)]);
+			insn_check(&insns[k], edges[i / nr], edges[i % nr],
+				   counts[(i / nr + i) % sizeof(counts)]);
 		for (size_t i = 0; i < nr * sizeof(counts); i++)
 			insn_check(&insns[k], edges[i % nr], 1, counts[i / nr]);
 	}
@@ -310,14 +391,16 @@ CODE(c_cmov_load, "cmp %rsi, %rsi; cmovne (%rsi), %edi; cmp %rsi, %rdi; je 1f; 1
 CODE(c_cmov_unknown, "cmove %rsi, %rdi; cmp %rsi, %rdi; je 1f; 1: ret");
 CODE(c_set_unknown, "setc %dil; cmp %rsi, %rdi; je 1f; 1: ret");
 CODE(c_partly, "stc; inc %rdi; jo 1f; 1: jbe 1f; 1: ret");
-CODE(c_zero_decides, "bt %rsi, %rdi; jc 1f; 1: inc %rdi; jz 1f; 1: bt $1, %r8; jb 1f; 1: je 1f; 1: ja 1f; 1: js 1f; 1: ret");
+CODE(c_zero_decides,
+     "bt %rsi, %rdi; jc 1f; 1: inc %rdi; jz 1f; 1: bt $1, %r8; jb 1f; 1: je 1f; 1: ja 1f; 1: js 1f; 1: ret");
 CODE(c_shift_zero, "test %rdi, %rdi; shl %cl, %rsi; je 1f; 1: test %rsi, %rsi; je 1f; 1: ret");
 CODE(c_shift_unknown, "test %rdi, %rdi; shl %cl, %rdi; je 1f; 1: ret");
 CODE(c_implicit, "mul %rsi; test %rdi, %rdi; je 1f; 1: test %rdx, %rdx; je 1f; 1: ret");
 CODE(c_lahf, "test %rdi, %rdi; lahf; je 1f; 1: test %al, %al; je 1f; 1: ret");
 CODE(c_push, "push %rdi; test %rdi, %rdi; je 1f; 1: pop %rdi; test %rdi, %rdi; je 1f; 1: ret");
-CODE(c_vector, "test %rdi, %rdi; paddd %xmm1, %xmm0; vpxor %ymm0, %ymm0, %ymm0; je 1f; 1: movd %xmm0, %edi; "
-	       "test %rdi, %rdi; je 1f; 1: ret");
+CODE(c_vector,
+     "test %rdi, %rdi; paddd %xmm1, %xmm0; vpxor %ymm0, %ymm0, %ymm0; je 1f; 1: movd %xmm0, %edi; "
+     "test %rdi, %rdi; je 1f; 1: ret");
 
 START_TEST(foresee_knows_what_follows_from_registers)
 {
@@ -385,7 +468,8 @@ END_TEST
 /* ---- where it goes, and where it ends ---- */
 
 CODE(c_way, "xor %eax, %eax; jmp 2f; 1: inc %eax; jne 3f; ud2; 2: je 1b; ud2; 3: jc 1f; 1: ret");
-CODE(c_near, "xor %eax, %eax; .byte 0x0f, 0x84, 1, 0, 0, 0; ret; .byte 0xe9, 1, 0, 0, 0; ret; js 1f; 1: ret");
+CODE(c_near,
+     "xor %eax, %eax; .byte 0x0f, 0x84, 1, 0, 0, 0; ret; .byte 0xe9, 1, 0, 0, 0; ret; js 1f; 1: ret");
 CODE(c_loop, "1: dec %rcx; jne 1b; jmp 1b");
 CODE(c_spin, "xor %eax, %eax; 1: nop; jmp 1b");
 CODE(c_long, "xor %eax, %eax; .rept 98; nop; .endr; je 1f; 1: je 1f; 1: ret");
