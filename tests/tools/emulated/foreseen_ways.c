@@ -16,6 +16,7 @@
 #include <unicorn/unicorn.h>
 
 #include "libprof/foresee/foresee.h"
+#include "libprof/insn/decoder.h"
 
 enum {
 	INSNS_MAX = 14,
@@ -148,14 +149,14 @@ static const struct form others[] = {
 	{0xf7, 7, 0, 0, 0, 0, 0},     {0xf6, 8, 0, 0, 0, 0, 0},	    {0x1c8, 0, 0, 1, 0, 1, 0},
 	{0x50, 0, 0, 1, 0, 1, 0},     {0x58, 0, 0, 1, 0, 1, 0},	    {0xf8, 0, 0, 1, 0, 0, 0},
 	{0xf9, 0, 0, 1, 0, 0, 0},     {0xf5, 0, 0, 1, 0, 0, 0},	    {0x9e, 0, 0, 1, 0, 0, 0},
-	{0x9f, 0, 0, 1, 0, 0, 0},     {0xd3, 3, 0, 0, 0, 0, 0},	    {0xd1, 4, 0, 0, 0, 0, 0},
-	{0xc1, 4, 1, 0, 0, 0, 0},     {0x1a4, 0, 1, 0, 1, 0, 0},    {0x1ad, 0, 0, 0, 1, 0, 0},
-	{0x1ab, 0, 0, 0, 1, 0, 0},    {0x1ba, 7, 1, 0, 0, 0, 0},    {0x1bb, 0, 0, 0, 1, 0, 0},
-	{0x1a2, 0, 0, 1, 0, 0, 0},    {0x66017e, 0, 0, 0, 1, 0, 0}, {0x6601d7, 0, 0, 0, 1, 0, 0},
-	{0x66012e, 0, 0, 0, 1, 0, 0}, {0xf2012c, 0, 0, 0, 1, 0, 0}, {0xf301b8, 0, 0, 0, 0, 0, 0},
-	{0x12f, 0, 0, 0, 1, 0, 0},    {0x9d, 0, 0, 1, 0, 0, 0},	    {0x9c, 0, 0, 1, 0, 0, 0},
-	{0xc9, 0, 0, 1, 0, 0, 0},     {0xac, 0, 0, 1, 0, 0, 0},	    {0xa6, 0, 0, 1, 0, 0, 0},
-	{0x8f, 1, 0, 0, 1, 0, 0},     {0xd7, 0, 0, 1, 0, 0, 0},	    {0xa1, 0, 8, 1, 0, 0, 0},
+	{0xd3, 3, 0, 0, 0, 0, 0},     {0xd1, 4, 0, 0, 0, 0, 0},	    {0xc1, 4, 1, 0, 0, 0, 0},
+	{0x1a4, 0, 1, 0, 1, 0, 0},    {0x1ad, 0, 0, 0, 1, 0, 0},    {0x1ab, 0, 0, 0, 1, 0, 0},
+	{0x1ba, 7, 1, 0, 0, 0, 0},    {0x1bb, 0, 0, 0, 1, 0, 0},    {0x1a2, 0, 0, 1, 0, 0, 0},
+	{0x66017e, 0, 0, 0, 1, 0, 0}, {0x6601d7, 0, 0, 0, 1, 0, 0}, {0x66012e, 0, 0, 0, 1, 0, 0},
+	{0xf2012c, 0, 0, 0, 1, 0, 0}, {0xf301b8, 0, 0, 0, 0, 0, 0}, {0x12f, 0, 0, 0, 1, 0, 0},
+	{0x9d, 0, 0, 1, 0, 0, 0},     {0x9c, 0, 0, 1, 0, 0, 0},	    {0xc9, 0, 0, 1, 0, 0, 0},
+	{0xac, 0, 0, 1, 0, 0, 0},     {0xa6, 0, 0, 1, 0, 0, 0},	    {0x8f, 1, 0, 0, 1, 0, 0},
+	{0xd7, 0, 0, 1, 0, 0, 0},     {0xa1, 0, 8, 1, 0, 0, 0},
 };
 
 /* A memory operand lies in the area's data, by its distance from the instruction. */
@@ -229,6 +230,56 @@ static void from_address(struct insn *insn)
 		put(insn, random_value(), mod == 1 ? 1 : 4);
 }
 
+/*
+ * What ordinary programs execute. The emulated processor may crash at privileged and rare vector instructions, lets lahf behind a REX
+ * prefix write spl, and heeds a REX prefix with other prefixes behind it.
+ */
+static bool is_ordinary(const struct insn *insn, unsigned int nr_prefixes, unsigned int *len)
+{
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction decoded;
+
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), insn->bytes, sizeof(insn->bytes),
+						 &decoded, operands)))
+		return false;
+	*len = decoded.length;
+	return decoded.raw.prefix_count <= nr_prefixes && decoded.mnemonic != ZYDIS_MNEMONIC_LAHF &&
+	       !(decoded.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) &&
+	       decoded.meta.category != ZYDIS_CATEGORY_COND_BR &&
+	       decoded.meta.category != ZYDIS_CATEGORY_UNCOND_BR &&
+	       !(decoded.mnemonic >= ZYDIS_MNEMONIC_PCMPESTRI &&
+		 decoded.mnemonic <= ZYDIS_MNEMONIC_PCMPESTRM) &&
+	       decoded.meta.category != ZYDIS_CATEGORY_AMD3DNOW &&
+	       decoded.meta.category != ZYDIS_CATEGORY_VTX &&
+	       decoded.meta.category != ZYDIS_CATEGORY_SYSTEM;
+}
+
+/* Any instruction that is no jump, mostly without a memory operand. */
+static void from_bytes(struct insn *insn)
+{
+	static const uint8_t prefixes[] = {0x66, 0xf2, 0xf3};
+	unsigned int nr_prefixes;
+
+	do {
+		uint8_t *byte = insn->bytes;
+		unsigned int map = below(8);
+
+		for (unsigned int i = 0; i < sizeof(insn->bytes); i++)
+			insn->bytes[i] = (uint8_t)random64();
+		if (!below(3))
+			*byte++ = prefixes[below(3)];
+		if (below(2))
+			*byte++ = (uint8_t)(0x40 | below(16));
+		nr_prefixes = (unsigned int)(byte - insn->bytes);
+		if (map < 5)
+			*byte++ = 0x0f;
+		if (map < 2)
+			*byte++ = map ? 0x38 : 0x3a;
+		if (below(12))
+			byte[1] |= 0xc0;
+	} while (!is_ordinary(insn, nr_prefixes, &insn->len));
+}
+
 static void insn_make(struct insn *insn, unsigned int nr)
 {
 	*insn = (struct insn){.target = -1};
@@ -242,14 +293,20 @@ static void insn_make(struct insn *insn, unsigned int nr)
 		put(insn, 0, 1);
 		break;
 	case 3: from_address(insn); break;
-	case 4: from_form(insn, &others[below(sizeof(others) / sizeof(others[0]))]); break;
+	case 4:
+		if (below(2)) {
+			from_bytes(insn);
+			break;
+		}
+		from_form(insn, &others[below(sizeof(others) / sizeof(others[0]))]);
+		break;
 	default: from_form(insn, &plain[below(sizeof(plain) / sizeof(plain[0]))]);
 	}
 }
 
 static void snippet_make(void)
 {
-	unsigned int nr = 2 + below(INSNS_MAX - 2), at = 0, starts[INSNS_MAX + 2];
+	unsigned int nr = 2 + below(INSNS_MAX - 1), at = 0, starts[INSNS_MAX + 2];
 	struct insn insns[INSNS_MAX];
 
 	for (unsigned int i = 0; i < nr; i++) {
@@ -351,7 +408,8 @@ int main(int argc, char **argv)
 		data[i] = (uint8_t)random64();
 	uc_mem_write(uc, AREA + CODE_SIZE, data, sizeof(data));
 	for (unsigned long k = 0; k < nr; k++) {
-		uint16_t known = below(3) ? 0xffff : (uint16_t)(random64() | random64());
+		uint16_t known = below(2) ? 0xffff
+					  : (uint16_t)(random64() | random64() | random64());
 		uint32_t nr_found, nr_both;
 
 		snippet_make();
