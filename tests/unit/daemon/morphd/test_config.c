@@ -130,7 +130,7 @@ START_TEST(wrong_line_is_refused_with_its_number)
 	refuses("interval = soon\n", ":1: interval = soon: not a number from 0.001 to 86400");
 	refuses("interval = -1\n", ":1: interval = -1: not a number from 0.001 to 86400");
 	refuses("no-kernel = true\n", ":1: no-kernel = true: neither yes nor no");
-	refuses("registers = all\n", ":1: registers = all: neither paths nor no");
+	refuses("registers = all\n", ":1: registers = all: neither paths, branches nor no");
 	refuses("source = replay\n",
 		":1: source: only the command line can choose replay, with --input");
 	refuses("database = morph.db\n", ":1: database: the path must begin with /");
