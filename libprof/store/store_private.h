@@ -177,7 +177,7 @@ int mp_store_enter(struct mp_store *store, bool *began, struct mp_err *err);
 int mp_store_enter_durably(struct mp_store *store, bool *began, struct mp_err *err);
 int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err);
 
-/* store_schema.c: one step takes version i to i + 1. */
+/* schema/store_schema.c: one step takes version i to i + 1. */
 extern const char *const mp_store_steps[];
 extern const int mp_store_nr_steps;
 int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_steps,
@@ -190,7 +190,7 @@ int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_st
 int mp_store_put_epoch(struct mp_store *store, const uint8_t *machine, struct mp_err *err);
 int mp_store_begin_epoch(struct mp_store *store, struct mp_err *err);
 /*
- * store_save.c: copies the database, which has the older schema @version, to "NAME.schema-@version".
+ * schema/store_save.c: copies the database, which has the older schema @version, to "NAME.schema-@version".
  * Called within the transaction that migrates it.
  */
 int mp_store_save(struct mp_store *store, int version, struct mp_err *err);

@@ -5,9 +5,9 @@
  * database is untrusted: its schema must be word for word the one below, so that no trigger
  * or view in it can run anything.
  */
-#include "libprof/store/store_audits_step.h"
-#include "libprof/store/store_fleet_step.h"
-#include "libprof/store/store_jobs_step.h"
+#include "libprof/store/schema/store_audits_step.h"
+#include "libprof/store/schema/store_fleet_step.h"
+#include "libprof/store/schema/store_jobs_step.h"
 #include "libprof/store/store_private.h"
 
 #include <errno.h>
