@@ -194,6 +194,7 @@ static void set_cost(json_t *root, const struct md_pipeline *pl, const struct co
 
 static int print_json(const struct md_pipeline *pl, const struct cost *c, const char *command)
 {
+	static const struct md_ways_ledger none = {0};
 	const struct mp_ledger *t = &pl->total;
 	json_t *root = mp_json_new(JSON_SCHEMA, command);
 	int ret;
@@ -213,8 +214,7 @@ static int print_json(const struct md_pipeline *pl, const struct cost *c, const 
 	set(root, "branches", pl->at.branches.seen);
 	set(root, "branches_counted", pl->at.branches.counted);
 	json_object_set_new(root, "paths", paths_json(t));
-	if (pl->at.ways)
-		json_object_set_new(root, "ways", ways_json(&pl->at.ways->ledger));
+	json_object_set_new(root, "ways", ways_json(pl->at.ways ? &pl->at.ways->ledger : &none));
 	json_object_set_new(root, "stacks", stacks_json(t));
 	set(root, "stack_frames", pl->at.nr_frames);
 	set_cost(root, pl, c);

@@ -11,7 +11,8 @@
 
 /*
  * The most samples that count at one branch: more of them tell its share no better than this, since
- * samples before one way may take longer than before the other. 30 to 1000 give the same layouts.
+ * samples before one way may take longer than before the other. From 30 to 1000, four of five programs
+ * get the same layouts.
  */
 #define MOST 100.0
 /* Before the number of runs is known, the odds weigh as those of looks do (HINT_WEIGHT in counts.c). */

@@ -19,7 +19,7 @@ if ${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -c "$root/daemon/source/source_bpf.c" 
 	${CC:-gcc} -O1 -D_GNU_SOURCE -I"$root" -o without "$root/daemon/morphd/morphd.c" plain.o \
 		"$BUILD/daemon.a" "$BUILD/libprof.a" "${libs[@]}" "${bpf[@]}" -lZydis -lZycore -lm \
 		-lpthread 2> err; then
-	./without run --db without.db -- true 2> err || fail "a build without bpf: $(cat err)"
+	./without run --registers=no --db without.db -- true 2> err || fail "a build without bpf: $(cat err)"
 	why=$(sqlite3 -readonly without.db "SELECT collector || ': ' || why FROM session")
 	[[ $why == "perf: kmod: samples the whole machine; bpf: this morphd was built without it; perf: "* ]] ||
 		fail "a build without bpf: $why"
@@ -177,7 +177,7 @@ SH
 	at_exit 'rm -rf "$user"'
 	chmod 777 "$user" && cp "$MORPHD" "$user/"
 	if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
-		(cd "$user" && setpriv --reuid=65534 --regid=65534 --clear-groups ./morphd run --db db -- \
+		(cd "$user" && setpriv --reuid=65534 --regid=65534 --clear-groups ./morphd run --registers=no --db db -- \
 			sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done') 2> err ||
 			grep -q 'perf_event_mlock_kb is used up' err || fail "an ordinary user: $(cat err)"
 		[ ! -s "$user/db" ] || [[ $(sqlite3 -readonly "$user/db" "SELECT why FROM session") == \
@@ -190,7 +190,7 @@ if unshare -m true 2> /dev/null; then
 	expect_why btf perf "bpf: this kernel has no type information (BTF); perf: "
 fi
 if unshare -fp --mount-proc true 2> /dev/null; then
-	unshare -fp --mount-proc "$MORPHD" run --db pid.db -- \
+	unshare -fp --mount-proc "$MORPHD" run --registers=no --db pid.db -- \
 		sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done' 2> err || fail "PID namespace: $(cat err)"
 	[[ $(sqlite3 -readonly pid.db "SELECT collector || why FROM session") == \
 		"perfkmod: samples the whole machine; bpf: morphd runs in a PID namespace; perf: "* ]] || fail "in a PID namespace: not perf"
