@@ -122,11 +122,7 @@ static int execute(struct batch *b, struct md_buf *reply)
 
 	for (uint32_t i = 0; i < b->nr_samples; i++) {
 		const struct md_ways_sample *s = &b->samples[i];
-		uint16_t known = (uint16_t)s->known;
-		uint32_t nr = s->known >> MORPH_REG_FLAGS & 1
-				      ? mp_foresee_with_flags(&code, s->vaddr, s->registers, known,
-							      s->registers[MORPH_REG_FLAGS], ways)
-				      : mp_foresee(&code, s->vaddr, s->registers, known, ways);
+		uint32_t nr = mp_foresee(&code, s->vaddr, s->registers, (uint32_t)s->known, ways);
 
 		for (uint32_t k = 0; k < nr; k++) {
 			struct md_ways_reply *one = md_buf_add(reply, sizeof(*one));

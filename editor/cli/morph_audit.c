@@ -290,7 +290,7 @@ static int export_all(const struct me_audit_arguments *args, const struct me_aud
 	return ret;
 }
 
-/* What must be known before the first run. @command: to be freed. Return: 0, -errno. */
+/* Finds the command and reads the earlier pairs before the first run. @command: to be freed. Return: 0, -errno. */
 static int prepare(struct me_audit_arguments *args, char **command, struct me_audit_pairs *earlier,
 		   struct mp_err *err)
 {

@@ -17,7 +17,7 @@ struct mp_alu {
 	uint32_t changed; /* flags that do not keep their value: @defined and those that become undefined */
 };
 
-/* What mp_alu_shift() does. */
+/* The instructions that mp_alu_shift() computes. */
 enum mp_shift {
 	MP_SHL,
 	MP_SHR,

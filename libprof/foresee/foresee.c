@@ -14,7 +14,7 @@ enum {
 	INSNS_MAX = 100
 };
 
-/* What comes behind an instruction. */
+/* Where control goes from an instruction. */
 enum next {
 	NEXT_INSN,
 	NEXT_JUMP,
@@ -88,12 +88,18 @@ static bool decode(const struct mp_foresee_code *code, uint64_t vaddr, struct mp
 		       &d->insn, d->operands));
 }
 
-static uint32_t go(const struct mp_foresee_code *code, uint64_t vaddr, struct mp_processor *p,
-		   struct mp_foreseen_way ways[MP_FORESEE_WAYS])
+uint32_t mp_foresee(const struct mp_foresee_code *code, uint64_t vaddr, const uint64_t *registers,
+		    uint32_t known, struct mp_foreseen_way ways[MP_FORESEE_WAYS])
 {
+	struct mp_processor p = {.known = (uint16_t)known};
 	struct mp_decoded d;
 	uint32_t nr = 0;
 
+	memcpy(p.values, registers, sizeof(p.values));
+	if (known >> MP_FORESEE_FLAGS & 1) {
+		p.flags = (uint32_t)registers[MP_FORESEE_FLAGS] & MP_STATUS_FLAGS;
+		p.flags_known = MP_STATUS_FLAGS;
+	}
 	for (unsigned int i = 0; i < INSNS_MAX && decode(code, vaddr, &d); i++) {
 		uint64_t behind = vaddr + d.insn.length;
 		enum mp_truth truth;
@@ -102,11 +108,11 @@ static uint32_t go(const struct mp_foresee_code *code, uint64_t vaddr, struct mp
 		case NEXT_UNKNOWN: return nr;
 		case NEXT_JUMP: vaddr = behind + d.operands[0].imm.value.u; break;
 		case NEXT_INSN:
-			mp_execute(p, &d);
+			mp_execute(&p, &d);
 			vaddr = behind;
 			break;
 		case NEXT_BRANCH:
-			truth = mp_condition(p, d.insn.opcode & 15);
+			truth = mp_condition(&p, d.insn.opcode & 15);
 			if (truth == MP_UNKNOWN)
 				return nr;
 			ways[nr++] = (struct mp_foreseen_way){vaddr, truth == MP_TRUE};
@@ -116,26 +122,4 @@ static uint32_t go(const struct mp_foresee_code *code, uint64_t vaddr, struct mp
 		}
 	}
 	return nr;
-}
-
-uint32_t mp_foresee(const struct mp_foresee_code *code, uint64_t vaddr,
-		    const uint64_t registers[16], uint16_t known,
-		    struct mp_foreseen_way ways[MP_FORESEE_WAYS])
-{
-	struct mp_processor p = {.known = known};
-
-	memcpy(p.values, registers, sizeof(p.values));
-	return go(code, vaddr, &p, ways);
-}
-
-uint32_t mp_foresee_with_flags(const struct mp_foresee_code *code, uint64_t vaddr,
-			       const uint64_t registers[16], uint16_t known, uint64_t flags,
-			       struct mp_foreseen_way ways[MP_FORESEE_WAYS])
-{
-	struct mp_processor p = {.known = known,
-				 .flags = (uint32_t)flags & MP_STATUS_FLAGS,
-				 .flags_known = MP_STATUS_FLAGS};
-
-	memcpy(p.values, registers, sizeof(p.values));
-	return go(code, vaddr, &p, ways);
 }

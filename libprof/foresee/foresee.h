@@ -2,10 +2,9 @@
 /*
  * foresee - which ways the next conditional branches go, by the registers of a sample.
  *
- * Only what follows from registers and immediates is known: nothing that is read from memory, no address that an
- * instruction computes from its own place (the code may run elsewhere than at its link-time address), and
- * without mp_foresee_with_flags() no flag before an instruction has set it. Every way that is given is certain, as long as the registers
- * are those of the moment before the first instruction.
+ * Only what follows from registers and immediates is known: nothing that is read from memory, and no address that an
+ * instruction computes from its own place (the code may run elsewhere than at its link-time address). Every way that is
+ * given is certain, as long as the registers are those of the moment before the first instruction.
  */
 #ifndef MP_FORESEE_H
 #define MP_FORESEE_H
@@ -27,19 +26,16 @@ struct mp_foresee_code {
 	void *data;
 };
 
+#define MP_FORESEE_FLAGS 16 /* the index of rflags among the registers */
+
 /*
  * mp_foresee - executes the code from link-time address @vaddr on. @registers: by x86's numbers (rax rcx rdx rbx rsp
- * rbp rsi rdi r8 to r15); @known: bit n: register n is known. Ends before the first branch that is not decided, at
- * calls, returns and indirect jumps, where bytes() has no code, and after 100 instructions. The code may be anything:
- * this takes constant memory and no more than 100 calls of bytes(). Return: number of @ways, 0 to
- * MP_FORESEE_WAYS, in the order of execution.
+ * rbp rsi rdi r8 to r15), then rflags, which is read only if it is known; @known: bit n: register n is known. Ends
+ * before the first branch that is not decided, at calls, returns and indirect jumps, where bytes() has no code, and after
+ * 100 instructions. The code may be anything: this takes constant memory and no more than 100 calls of bytes(). Return:
+ * number of @ways, 0 to MP_FORESEE_WAYS, in the order of execution.
  */
-uint32_t mp_foresee(const struct mp_foresee_code *code, uint64_t vaddr,
-		    const uint64_t registers[16], uint16_t known,
-		    struct mp_foreseen_way ways[MP_FORESEE_WAYS]);
-/* The same, with the flags of the sample: @flags is rflags at @vaddr. */
-uint32_t mp_foresee_with_flags(const struct mp_foresee_code *code, uint64_t vaddr,
-			       const uint64_t registers[16], uint16_t known, uint64_t flags,
-			       struct mp_foreseen_way ways[MP_FORESEE_WAYS]);
+uint32_t mp_foresee(const struct mp_foresee_code *code, uint64_t vaddr, const uint64_t *registers,
+		    uint32_t known, struct mp_foreseen_way ways[MP_FORESEE_WAYS]);
 
 #endif

@@ -48,7 +48,7 @@ struct bytes {
 	unsigned int nr_calls;
 };
 
-static uint64_t registers[16];
+static uint64_t registers[MP_FORESEE_FLAGS + 1];
 static struct mp_foreseen_way ways[MP_FORESEE_WAYS];
 
 static const uint8_t *bytes_at(void *data, uint64_t vaddr, size_t *avail)
@@ -62,7 +62,7 @@ static const uint8_t *bytes_at(void *data, uint64_t vaddr, size_t *avail)
 	return bytes->at + (vaddr - bytes->vaddr);
 }
 
-static uint32_t foresee_at(const uint8_t *code, const uint8_t *end, uint64_t vaddr, uint16_t known)
+static uint32_t foresee_at(const uint8_t *code, const uint8_t *end, uint64_t vaddr, uint32_t known)
 {
 	struct bytes bytes = {code, (size_t)(end - code), vaddr, 0};
 	struct mp_foresee_code given = {bytes_at, &bytes};
@@ -73,13 +73,13 @@ static uint32_t foresee_at(const uint8_t *code, const uint8_t *end, uint64_t vad
 	return nr;
 }
 
-static uint32_t foresee(const uint8_t *code, const uint8_t *end, uint16_t known)
+static uint32_t foresee(const uint8_t *code, const uint8_t *end, uint32_t known)
 {
 	return foresee_at(code, end, 0x401000, known);
 }
 
 /* The ways as a text: t, n. */
-static const char *ways_of(const uint8_t *code, const uint8_t *end, uint16_t known)
+static const char *ways_of(const uint8_t *code, const uint8_t *end, uint32_t known)
 {
 	static char text[MP_FORESEE_WAYS + 1];
 	uint32_t nr = foresee(code, end, known);
@@ -565,6 +565,20 @@ START_TEST(foresee_reads_nothing_behind_the_code)
 }
 END_TEST
 
+START_TEST(foresee_begins_with_the_flags_of_the_sample)
+{
+	/* je .+1; nop; jb .+1; nop; ret */
+	static const uint8_t code[] = {0x74, 0x01, 0x90, 0x72, 0x01, 0x90, 0xc3};
+	const uint8_t *end = code + sizeof(code);
+
+	registers[MP_FORESEE_FLAGS] = 0x41; /* zero and carry */
+	ck_assert_str_eq(ways_of(code, end, 1u << MP_FORESEE_FLAGS), "tt");
+	registers[MP_FORESEE_FLAGS] = 0x1;
+	ck_assert_str_eq(ways_of(code, end, 1u << MP_FORESEE_FLAGS), "nt");
+	ck_assert_str_eq(ways_of(code, end, 0xffff), "");
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("foresee");
@@ -579,6 +593,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, foresee_ends_after_eight_branches_and_a_hundred_instructions);
 	tcase_add_test(tc, foresee_ends_where_the_way_is_not_known);
 	tcase_add_test(tc, foresee_reads_nothing_behind_the_code);
+	tcase_add_test(tc, foresee_begins_with_the_flags_of_the_sample);
 	suite_add_tcase(s, tc);
 	return s;
 }
