@@ -493,6 +493,10 @@ int vf_read_unwind(struct vf *vf);
 int vf_check_unwind(const struct vf *vf);
 /* Part of vf_check_unwind(): check that every byte of the new exception tables has a meaning. */
 int vf_check_lsdas(const struct vf *vf);
+/* Does the section hold the program's own words? The loader's tables and notes do not. */
+bool vf_holds_words(const struct vf *vf, const struct mp_section *sec);
+/* Mark functions of which data may hold return addresses. Call at the end of the scan. */
+void vf_find_return_words(const struct vf *vf);
 /* Find functions whose own addresses are labels. Call at the end of the scan. */
 int vf_find_labels(const struct vf *vf);
 /* May the address @old, inside a function, be replaced by its copy's address everywhere? */

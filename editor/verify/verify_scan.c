@@ -396,8 +396,7 @@ static void scan_words(struct vf *vf, const struct mp_section *sec)
 	}
 }
 
-/* Does the section hold the program's own words? The loader's tables and notes do not. */
-static bool holds_words(const struct vf *vf, const struct mp_section *sec)
+bool vf_holds_words(const struct vf *vf, const struct mp_section *sec)
 {
 	if (!(sec->flags & SHF_ALLOC) || is_text_section(sec) || sec->vaddr == vf->old_eh.vaddr ||
 	    sec->vaddr == vf->old_eh.hdr_vaddr || !strncmp(sec->name, ".gcc_except_table", 17))
@@ -527,12 +526,13 @@ int vf_scan(struct vf *vf)
 	if (ret)
 		goto out;
 	for (uint32_t i = 0; words_may_be_addresses(vf) && i < vf->o->nr_sections; i++) {
-		if (holds_words(vf, &vf->o->sections[i]))
+		if (vf_holds_words(vf, &vf->o->sections[i]))
 			scan_words(vf, &vf->o->sections[i]);
 	}
 	/* Such a number is too weak to make follow_off_grid() follow a second decoding. */
 	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
 		vf->target.word[w] |= vf->maybe_address.word[w];
+	vf_find_return_words(vf);
 	ret = vf_find_labels(vf);
 	if (vf->refs.nr)
 		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);

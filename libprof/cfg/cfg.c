@@ -134,7 +134,6 @@ static void drop(void *array)
 static void drop_joined(struct mp_cfg_build *b)
 {
 	drop(&b->pointed);
-	drop(&b->orphans);
 	drop(&b->table_lengths);
 	drop(&b->far_links);
 	drop(&b->part_funcs);
@@ -147,6 +146,7 @@ static void drop_joined(struct mp_cfg_build *b)
  */
 static void drop_found(struct mp_cfg_build *b)
 {
+	drop(&b->orphans);
 	drop(&b->computed);
 	drop(&b->non_label_words);
 	drop(&b->pointer_jumps);
@@ -199,6 +199,8 @@ static int run_passes(struct mp_cfg_build *b)
 	ret = mp_cfg_find_returns(b);
 	if (!ret)
 		ret = mp_cfg_find_noreturn(b);
+	if (!ret)
+		mp_cfg_find_return_words(b);
 	if (!ret)
 		ret = mp_cfg_find_labels(b);
 	drop_found(b);
@@ -375,6 +377,7 @@ const char *mp_problem_name(enum mp_problem problem)
 		[MP_PROBLEM_RETURNS_ELSEWHERE] = "a call returns to another place",
 		[MP_PROBLEM_UNREACHED] = "code that no known jump or call reaches",
 		[MP_PROBLEM_WRITABLE] = "code in writable memory",
+		[MP_PROBLEM_RETURN_WORD] = "data may hold a return address in it",
 	};
 
 	return (unsigned int)problem < MP_NR_PROBLEMS ? names[problem] : "unknown";

@@ -41,13 +41,38 @@ static bool has_frame(const struct labels *l, const struct mp_part *part, uint32
 				    mp_space_vaddr(l->b->index, jump));
 }
 
+/* True if tables of switches have all targets of @jump. */
+static bool is_switch(const struct mp_cfg_build *b, uint32_t jump)
+{
+	uint32_t lo = 0, hi = b->nr_uses, u;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (b->uses[mid].jump < jump)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (u = lo; u < b->nr_uses && b->uses[u].jump == jump; u++) {
+		const struct mp_table *table = &b->cfg->tables[b->uses[u].table];
+		uint32_t base = mp_space_at(b->index, table->base);
+
+		/* Differences from a label are labels, too. */
+		if (table->labels || (table->kind == MP_TABLE_REL32 &&
+				      (base == MP_NONE || mp_space_is_text(b->index, base))))
+			return false;
+	}
+	return u > lo && !mp_bit(b->may_miss_table, jump);
+}
+
 /* Return: false if arithmetic computes the target of a jump. */
 static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 {
 	for (uint32_t i = 0; i < part->nr_flows; i++) {
 		const struct mp_flow *f = &l->b->flows[part->first_flow + i];
 
-		if (f->kind != MP_INSN_IJUMP)
+		if (f->kind != MP_INSN_IJUMP || is_switch(l->b, f->at))
 			continue;
 		/*
 		 * Jumps through a cell at a fixed address: the cell may hold a label, or a

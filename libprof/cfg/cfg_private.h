@@ -289,6 +289,8 @@ int mp_cfg_find_unreached(struct mp_cfg_build *b);
 void mp_cfg_judge_bare(struct mp_cfg_build *b);
 /* ---- cfg_return.c ---- */
 int mp_cfg_find_returns(struct mp_cfg_build *b);
+/* ---- cfg_return_word.c: functions whose return addresses may stand in data ---- */
+void mp_cfg_find_return_words(struct mp_cfg_build *b);
 /* ---- cfg_noreturn.c ---- */
 int mp_cfg_find_noreturn(struct mp_cfg_build *b);
 /* ---- table.c: indirect jumps ---- */
