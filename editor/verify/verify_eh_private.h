@@ -48,6 +48,7 @@ enum vf_fde_flag {
 	VF_FDE_DIFFERENCES = 1 << 7, /* data may hold differences from such an address */
 	VF_FDE_SYMBOL_ONLY = 1 << 8, /* no FDE: a sized symbol of code without unwind data */
 	VF_FDE_RETURN_WORD = 1 << 9, /* data may hold a return address in it */
+	VF_FDE_NAMED_CODE = 1 << 10, /* no FDE, behind a label that may name all such code here */
 };
 
 struct vf_eh {

@@ -298,6 +298,9 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 				 "a moved block belongs to a function that cannot be decoded");
 	if (!mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, p->old_vaddr, "code in writable memory was moved");
+	if (fde->flags & VF_FDE_NAMED_CODE)
+		return vf_refuse(vf, p->old_vaddr,
+				 "a moved block lies in code that a program may copy as a whole");
 	if (fde->flags & VF_FDE_RETURN_WORD)
 		return vf_refuse(vf, p->old_vaddr,
 				 "data may hold a return address in a moved function");

@@ -7,6 +7,9 @@
  * like any other function's. A symbol that overlaps an FDE, or a symbol other than its own
  * aliases, is left out; pieces of its code are then refused. verify_eh calls this for the
  * original.
+ *
+ * A program may copy such code elsewhere, as V8 copies its built-in functions. It then finds their
+ * beginning by a label, a symbol without type and size. So functions behind such a label must stay.
  */
 #include <errno.h>
 #include <string.h>
@@ -35,19 +38,55 @@ static bool bounds_code(const struct mp_elf *elf, const struct mp_symbol *sym)
 	       sym->size <= sec->size - (sym->vaddr - sec->vaddr);
 }
 
-static bool overlaps_fde(const struct vf_eh *eh, uint64_t start, uint64_t size)
+/* Index of the first FDE that ends behind @vaddr. */
+static uint32_t first_behind(const struct vf_eh *eh, uint64_t vaddr)
 {
 	uint32_t lo = 0, hi = eh->nr_fdes;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (eh->fdes[mid].start + eh->fdes[mid].size <= start)
+		if (eh->fdes[mid].start + eh->fdes[mid].size <= vaddr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < eh->nr_fdes && eh->fdes[lo].start < start + size;
+	return lo;
+}
+
+static bool overlaps_fde(const struct vf_eh *eh, uint64_t start, uint64_t size)
+{
+	uint32_t i = first_behind(eh, start);
+
+	return i < eh->nr_fdes && eh->fdes[i].start < start + size;
+}
+
+/*
+ * Mark those of @bare, ascending and outside of all FDEs, that lie behind a label without an FDE
+ * between. Each symbol is looked at once.
+ */
+static void mark_named_code(const struct vf_eh *eh, struct vf_fde *bare, uint32_t nr)
+{
+	for (uint32_t i = 0; i < eh->elf->nr_symbols; i++) {
+		const struct mp_symbol *sym = &eh->elf->symbols[i];
+		uint32_t fde = first_behind(eh, sym->vaddr), lo = 0, hi = nr;
+		uint64_t end = fde < eh->nr_fdes ? eh->fdes[fde].start : UINT64_MAX;
+
+		if (sym->type != STT_NOTYPE || sym->size || sym->shndx >= eh->elf->nr_sections ||
+		    !(eh->elf->sections[sym->shndx].flags & SHF_EXECINSTR))
+			continue;
+		while (lo < hi) {
+			uint32_t mid = lo + (hi - lo) / 2;
+
+			if (bare[mid].start < sym->vaddr)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		for (; lo < nr && bare[lo].start < end && !(bare[lo].flags & VF_FDE_NAMED_CODE);
+		     lo++)
+			bare[lo].flags |= VF_FDE_NAMED_CODE;
+	}
 }
 
 /* Remove duplicates from @bare, and all that overlap another one. Return: how many are left. */
@@ -116,6 +155,7 @@ int vf_add_symbol_fdes(struct vf_eh *eh)
 	if (nr)
 		qsort(bare, nr, sizeof(*bare), by_start);
 	nr = drop_overlapping(bare, nr);
+	mark_named_code(eh, bare, nr);
 	if (!nr || add_cie(eh)) {
 		free(all);
 		return nr ? -ENOMEM : 0;
