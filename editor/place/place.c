@@ -113,6 +113,13 @@ static void shape_inlined(const struct me_placement *placement, struct me_copy *
 	copy->body_size = copy->apart ? 0 : copy->body_size - ME_LEAF_CALL_SIZE;
 }
 
+/* A label, of GNU C or of a switch, that is only a jump: without it, two labels have one address. */
+static bool is_label_of_jump(const struct mp_block *block)
+{
+	return block->size == block->term_len &&
+	       block->flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_TABLE_TARGET);
+}
+
 static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint32_t index,
 		  const struct me_plan_block *planned)
 {
@@ -145,6 +152,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->body_size = block->size - block->term_len;
 		/* The exit of an audited function keeps its code, and so an address of its own. */
 		copy->falls = next_is(cfg, placement, index, mp_block_target(block)) &&
+			      !is_label_of_jump(block) &&
 			      !(placement->of_version[ME_VERSION_ORIGINAL] &&
 				block->term == MP_TERM_TAIL);
 		copy->jump = !copy->falls && !planned->via_slot;
