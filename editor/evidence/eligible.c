@@ -36,16 +36,45 @@ static bool dynamic_has_textrel(const struct mp_elf *elf)
 	return false;
 }
 
+/*
+ * Runtimes that find their frames by tables of their own, with distances of return addresses from a
+ * function's beginning, and the section by which their programs are known.
+ */
+static const struct {
+	const char *section, *what;
+} runtimes[] = {
+	{".gopclntab", "a Go program"},
+	{".note.go.buildid", "a Go program"},
+	{"__managedcode", "a native program of .NET"},
+	{".svm_heap", "a native image of GraalVM"},
+	{".llvm_stackmaps", "a program with stack maps of LLVM"},
+	{".llvm_faultmaps", "a program with fault maps of LLVM"},
+};
+
+static int refuse_runtimes(const struct mp_elf *elf, struct mp_err *err)
+{
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (mp_elf_section(elf, runtimes[i].section))
+			return mp_err_set(err, EPERM,
+					  "%s: its runtime keeps code addresses in "
+					  "tables of its own",
+					  runtimes[i].what);
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		if (elf->symbols[i].name && !strncmp(elf->symbols[i].name, "_kDart", 6))
+			return mp_err_set(err, EPERM,
+					  "a Dart program: its runtime keeps code addresses "
+					  "in tables of its own");
+	return 0;
+}
+
 int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 {
 	if (mp_elf_section(elf, MP_MAP_SECTION))
 		return mp_err_set(err, EPERM,
 				  "already optimised: optimise the original instead; the "
 				  "samples were counted for it");
-	if (mp_elf_section(elf, ".gopclntab") || mp_elf_section(elf, ".note.go.buildid"))
-		return mp_err_set(err, EPERM,
-				  "a Go program: its runtime keeps code addresses in "
-				  "tables of its own");
+	if (refuse_runtimes(elf, err))
+		return -EPERM;
 	if (dynamic_has_textrel(elf))
 		return mp_err_set(err, EPERM, "has text relocations (DT_TEXTREL)");
 	if (elf->nr_fdes == 0)

@@ -166,8 +166,8 @@ enum mp_problem {
 	MP_PROBLEM_SPECIAL, /* PLT, .init, .fini, entry stub: not a compiler's function */
 	/* a call in it may return to another place than the next instruction */
 	MP_PROBLEM_RETURNS_ELSEWHERE,
-	MP_PROBLEM_UNREACHED, /* holds code that no known way leads to */
-	MP_PROBLEM_WRITABLE,  /* lies in memory that the program may write to */
+	MP_PROBLEM_UNREACHED,	/* holds code that no known way leads to */
+	MP_PROBLEM_WRITABLE,	/* lies in memory that the program may write to */
 	MP_PROBLEM_RETURN_WORD, /* data may hold a return address in it */
 	MP_NR_PROBLEMS
 };

@@ -66,8 +66,7 @@ static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind ki
 	uint32_t part = part_around(b, at);
 
 	if (part == MP_NONE || from == MP_NONE || mp_space_is_text(b->index, from) ||
-	    !mp_bit(b->starts, at) ||
-	    !follows_call(b, &b->index->parts[part], at))
+	    !mp_bit(b->starts, at) || !follows_call(b, &b->index->parts[part], at))
 		return;
 	/* Without relocations, numbers of 8 bytes at their natural place may be addresses. */
 	if (kind != MP_WORD_SURE && (where % 8 || word_at(b, where) != at || ends_text(b, where)))

@@ -210,6 +210,13 @@ START_TEST(eligible_refuses_whole_files)
 		"Go");
 	file_is(KEPT, START FUNC("f", " ret\n") ".section .note.go.buildid, \"a\"\n.quad 0\n",
 		-EPERM, "Go");
+	file_is(KEPT, START FUNC("f", " ret\n") ".section __managedcode, \"ax\"\nret\n", -EPERM,
+		".NET");
+	file_is(KEPT, START FUNC("f", " ret\n") ".section .svm_heap, \"a\"\n.quad 0\n", -EPERM,
+		"GraalVM");
+	file_is(KEPT, START FUNC("f", " ret\n") ".section .llvm_stackmaps, \"a\"\n.quad 0\n",
+		-EPERM, "stack maps");
+	file_is(KEPT, START FUNC("_kDartVmSnapshotInstructions", " ret\n"), -EPERM, "Dart");
 	file_is(KEPT, START FUNC("f", " ret\n") ".section .note.morph, \"a\"\n.quad 0\n", -EPERM,
 		"already optimised");
 	file_is(KEPT " -shared -Wl,-z,notext", START FUNC("f", " movabs $d, %rax\n ret\n"), -EPERM,
