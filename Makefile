@@ -202,7 +202,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 .PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-long check-guest \
 	check-guest-debug demo \
-	check-torture check-hazards check-audits check-self check-mutation fuzz bench figure3 \
+	check-torture check-runtimes check-hazards check-audits check-self check-mutation fuzz bench figure3 \
 	deb deb-check check-system check-power install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
@@ -225,7 +225,8 @@ help:
 	@echo 'make demo           every step on speedtest1, with a report at the end'
 	@echo 'make check-hazards  the editor on programs that are easy to break, and on this machine'\''s own'
 	@echo 'make check-torture  the editor on gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
-	@echo 'make check-audits   both of these programs, audited in two versions, in full; hours'
+	@echo 'make check-runtimes  the editor on the runtimes of other languages: OCaml, Node.js, Java, ...'
+	@echo 'make check-audits   the first two of these programs, audited in two versions, in full; hours'
 	@echo 'make check-self     the tests with programs that the editor has rewritten'
 	@echo 'make check-mutation flips every bit of some outputs; verify must detect each flip'
 	@echo 'make fuzz           long runs of the fuzzers: FUZZ_SECONDS=60 for each, ENGINE=afl for AFL++'
@@ -603,6 +604,10 @@ check-torture: all
 	$(Q)BUILD=$(O) scripts/check/torture --csmith=$(CSMITH)
 	$(Q)BUILD=$(O) scripts/check/torture --rust
 	$(Q)BUILD=$(O) scripts/check/rust-program
+
+check-runtimes: all
+	$(Q)scripts/setup --runtimes
+	$(Q)BUILD=$(O) scripts/check/runtimes
 
 # The same programs, audited in two versions: each runs undecided, decided for A, and decided for B.
 # Continues an interrupted run of the torture programs.
