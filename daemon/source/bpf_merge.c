@@ -203,6 +203,9 @@ static int take_copy(struct md_bpf_merge *m, const struct md_wire_copy *wire, si
 	return take_with(m, &wire->task, wire->ip, copy, wire->task.flags & MD_WIRE_AGAIN);
 }
 
+_Static_assert(__builtin_popcount(MORPH_REGS_BRANCHES) == MD_WIRE_NR_REGISTERS,
+	       "the BPF programs send other registers");
+
 /* Makes a REGISTERS record with one entry: the registers that are wanted. */
 static int take_registers(struct md_bpf_merge *m, const struct md_wire_registers *wire, size_t size)
 {
