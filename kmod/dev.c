@@ -31,7 +31,7 @@ static DEFINE_MUTEX(lock);
 static bool is_collecting; /* under lock */
 static bool has_kernel;
 /* For the next start; under lock. */
-static u16 registers;
+static u32 registers;
 static u32 stack_depth;
 static bool is_by_rows; /* @stack_depth was requested, and replaces the parameter */
 
@@ -146,7 +146,7 @@ static int set_registers(void __user *arg)
 
 	if (get_user(mask, (u32 __user *)arg))
 		return -EFAULT;
-	if (mask & ~MORPH_REGS_PATHS)
+	if (mask & ~MORPH_REGS_BRANCHES)
 		return -EINVAL;
 	/*
 	 * Registers hold secrets of all users: CAP_PERFMON is needed, beyond access to the

@@ -91,7 +91,7 @@ struct morph_settings {
 	u32 mode;   /* enum morph_mode */
 	u32 stack_depth;
 	u32 rows_mib;
-	u16 registers;	 /* mask of MORPH_IOC_REGISTERS */
+	u32 registers;	 /* mask of MORPH_IOC_REGISTERS */
 	bool is_by_rows; /* MORPH_IOC_STACKS: walk by rows, not along frame pointers */
 	u64 ring_bytes;
 	bool user_only;

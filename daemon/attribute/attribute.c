@@ -9,8 +9,10 @@
 
 #include "kmod/uapi/morph_dev.h"
 
-#define KERNEL_BIT	(UINT64_C(1) << 63)
-#define MAX_PIECES_MMAP 16 /* most mappings that one MMAP record creates */
+#define KERNEL_BIT	  (UINT64_C(1) << 63)
+#define MAX_PIECES_MMAP	  16 /* most mappings that one MMAP record creates */
+#define DAY_NS		  (UINT64_C(86400) * 1000000000)
+#define WAYS_PLENTY_SHARE 8 /* of samples of a file that has plenty of ways */
 
 int md_attribute_init(struct md_attribute *at)
 {
@@ -209,14 +211,42 @@ static int attribute_branches(struct md_attribute *at, const struct morph_branch
 	return 0;
 }
 
-/* Decodes paths, and takes registers for ways of branches. The samples themselves were counted before, from another record. */
+/*
+ * Return: true if a sample of @module is wanted for ways of branches. The code of outputs has other
+ * branches than the original.
+ */
+static bool wants_ways(struct md_attribute *at, struct md_module *module)
+{
+	uint32_t day = (uint32_t)(at->last_time_ns / DAY_NS);
+
+	if (!at->ways || module->map || module->kind != MP_MODULE_FILE)
+		return false;
+	if (at->ways_share) {
+		at->ways_credit += at->ways_share;
+		if (at->ways_credit < MD_WAYS_SHARE_ALL)
+			return false;
+		at->ways_credit -= MD_WAYS_SHARE_ALL;
+	}
+	if (module->day_for_ways != day) {
+		module->day_for_ways = day;
+		module->nr_for_ways = 0;
+	}
+	module->nr_for_ways++;
+	return !at->ways_a_day || module->nr_for_ways <= at->ways_a_day ||
+	       module->nr_for_ways % WAYS_PLENTY_SHARE == 0;
+}
+
+/*
+ * Decodes paths, and takes registers for ways of branches. The samples themselves were counted before,
+ * from another record.
+ */
 static int attribute_registers(struct md_attribute *at, const struct morph_registers *record)
 {
 	struct md_space *space =
 		md_procmap_find(at->procmap, record->task.tgid, record->task.exec_id);
 	uint32_t nr = md_registers_nr(record), words = md_registers_words(record), i;
 	const struct md_mapping *m = NULL;
-	const struct md_module *module;
+	struct md_module *module;
 	uint64_t ip;
 
 	if (md_paths_reserve(&at->paths, nr))
@@ -232,8 +262,7 @@ static int attribute_registers(struct md_attribute *at, const struct morph_regis
 		if (module && module->paths && !at->no_paths)
 			at->ledger
 				.paths[md_paths_add(&at->paths, module, ip + m->bias, record, i)]++;
-		/* The code of outputs has other branches than the original. */
-		if (at->ways && module && !module->map && module->kind == MP_MODULE_FILE)
+		if (module && wants_ways(at, module))
 			md_ways_add(at->ways, module->index, ip + m->bias, record, i);
 	}
 	return 0;

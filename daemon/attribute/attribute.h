@@ -46,6 +46,8 @@ struct md_crash {
 };
 #define MD_MAX_CRASHES 64 /* between two flushes; more are not counted */
 
+#define MD_WAYS_SHARE_ALL 1024
+
 struct md_attribute {
 	struct md_procmap *procmap;
 	struct md_modcache *modcache;
@@ -53,9 +55,13 @@ struct md_attribute {
 	struct md_edges taken_branches; /* taken branches */
 	/* for optimised modules: runs from a branch target to the next branch taken */
 	struct md_edges straight_runs;
-	struct md_paths paths;	      /* from samples with registers */
-	bool no_paths;		      /* registers were not asked for because of paths */
-	struct md_ways *ways;	      /* from samples with registers; NULL: not wanted */
+	struct md_paths paths; /* from samples with registers */
+	bool no_paths;	       /* registers were not asked for because of paths */
+	struct md_ways *ways;  /* from samples with registers; NULL: not wanted */
+	/* of a file, on a day, then only one sample in eight shows ways; 0: no limit */
+	uint32_t ways_a_day;
+	/* so many of 1,024 samples with registers show ways; 0: all */
+	uint32_t ways_share, ways_credit;
 	struct md_contexts *contexts; /* from samples with stacks */
 	struct md_contexts *calls;    /* from programs that sample their calls (call_samples) */
 	struct mp_ledger ledger;      /* since the last flush */

@@ -12,6 +12,8 @@
 #define POLL_MS	      100
 #define REFUSED_SAID  10 /* refused outputs that get a message */
 #define BATCHES_CLOCK 8	 /* of a replay: batches between two reads of the clock */
+/* Registers wait so long for further samples of their files, each of which takes a process. */
+#define WAYS_WAIT_NS INT64_C(60000000000)
 
 uint64_t md_ledger_lost(const struct mp_ledger *ledger)
 {
@@ -198,6 +200,19 @@ size_t md_pipeline_nr_modules(const struct md_pipeline *pl)
 	return pl->nr_sampled;
 }
 
+/* Samples that wait name modules, so these must not be forgotten before. */
+static void run_ways(struct md_pipeline *pl, bool last)
+{
+	int64_t now = md_clock_ns(CLOCK_MONOTONIC);
+
+	if (!pl->at.ways ||
+	    (!last && !md_ways_is_due(pl->at.ways) && !md_modcache_is_sweep_due(pl->at.modcache) &&
+	     now - pl->ways_ns < WAYS_WAIT_NS))
+		return;
+	md_ways_run(pl->at.ways, pl->at.modcache, last);
+	pl->ways_ns = now;
+}
+
 static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_err *err)
 {
 	struct mp_ledger delta;
@@ -207,8 +222,7 @@ static int flush(struct md_pipeline *pl, int64_t when_s, bool last, struct mp_er
 		return mp_err_set(err, ENOMEM, "no memory for paths that were polled");
 	if (pl->calls && md_call_samples_take(pl->calls, &pl->at, last))
 		return mp_err_set(err, ENOMEM, "no memory for calls that were sampled");
-	if (pl->at.ways)
-		md_ways_run(pl->at.ways, pl->at.modcache, last);
+	run_ways(pl, last);
 	delta = pl->at.ledger;
 	md_outputs_check_list(pl->outputs, pl->at.modcache);
 	md_outputs_save(pl->outputs);
@@ -330,9 +344,14 @@ static int start_stacks(struct md_pipeline *pl)
 }
 
 /* A recording's files may not be on this machine. Return: 0, -errno. */
-static int start_ways(struct md_pipeline *pl, struct mp_err *err)
+static int start_ways(struct md_pipeline *pl, uint32_t rate_hz, struct mp_err *err)
 {
 	pl->at.no_paths = pl->wants_ways && pl->source->ops->is_live;
+	pl->at.ways_a_day = pl->ways_a_day;
+	pl->at.ways_share = pl->ways_a_second && rate_hz > pl->ways_a_second
+				    ? MD_WAYS_SHARE_ALL * pl->ways_a_second / rate_hz
+				    : 0;
+	pl->ways_ns = md_clock_ns(CLOCK_MONOTONIC);
 	if (pl->at.no_paths)
 		return pl->at.ways ? 0 : md_ways_new(&pl->at.ways, err);
 	md_ways_free(pl->at.ways);
@@ -352,10 +371,10 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 	md_modcache_set_sandbox(pl->at.modcache, pl->sandbox);
 	if (pl->source->has_stacks && start_stacks(pl))
 		return mp_err_set(err, ENOMEM, "no memory");
-	ret = start_ways(pl, err);
+	md_source_describe(pl->source, &info);
+	ret = start_ways(pl, info.rate_hz, err);
 	if (ret)
 		return ret;
-	md_source_describe(pl->source, &info);
 	if (info.rate_hz)
 		md_contexts_set_period(pl->at.contexts,
 				       (1000000000 + info.rate_hz / 2) / info.rate_hz);
@@ -466,7 +485,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 		if (ret)
 			goto out;
 		if (pl->at.ways && md_ways_is_due(pl->at.ways))
-			md_ways_run(pl->at.ways, pl->at.modcache, false);
+			run_ways(pl, false);
 		step(pl);
 		before_s = when_s;
 		when_s = stream_time_s(pl);

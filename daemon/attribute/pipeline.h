@@ -30,6 +30,8 @@ struct md_pipeline {
 	struct md_call_samples *calls; /* NULL: no calls are sampled */
 	struct md_sandbox *sandbox;    /* reads files; NULL: this process reads them */
 	bool wants_ways;	       /* count ways of branches; may change between sources */
+	uint32_t ways_a_second;	       /* most samples that show them, per CPU; 0: no limit */
+	uint32_t ways_a_day;	       /* as in md_attribute */
 	const struct md_sample_selection *selection; /* NULL: all processes */
 	/* why there is no sandbox, for the session; NULL: nothing to report */
 	const char *unconfined;
@@ -46,6 +48,7 @@ struct md_pipeline {
 	/* results */
 	struct md_attribute at;
 	struct md_flush flush;
+	int64_t ways_ns; /* when code was executed for ways last */
 	struct mp_ledger total;
 	uint64_t nr_records, nr_bytes;
 	uint64_t nr_batches;			   /* SAMPLES records */

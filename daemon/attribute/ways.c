@@ -14,6 +14,8 @@
 #define PENDING_MAX (2U * MD_WAYS_SAMPLES_MAX)
 /* A worker for fewer samples of a file would take more time than the samples are worth. */
 #define SAMPLES_LEAST 16
+/* At a time, while morphd goes on: those with the most samples. */
+#define FILES_MOST 32
 /* For one file; the steps of a full batch take some milliseconds. */
 #define DEADLINE_MS 10000
 #define REPLY_MAX   (MD_WAYS_SAMPLES_MAX * MP_FORESEE_WAYS * sizeof(struct md_ways_reply))
@@ -241,6 +243,9 @@ static void run_module(struct md_ways *ways, struct md_modcache *mc,
 		ways->ledger.failed++;
 	}
 	close(fd);
+	/* Registers may hold secrets of programs. */
+	if (batch.data)
+		explicit_bzero(batch.data, batch.size);
 	md_buf_fini(&batch);
 	md_buf_fini(&reply);
 }
@@ -252,17 +257,43 @@ static int compare_pending(const void *a, const void *b)
 	return (x->module > y->module) - (x->module < y->module);
 }
 
+/* Return: end of the batch that begins with sample @from; the samples are sorted. */
+static size_t batch_end(const struct md_ways *ways, size_t from)
+{
+	size_t to = from + 1;
+
+	while (to < ways->nr_pending && to - from < MD_WAYS_SAMPLES_MAX &&
+	       ways->pending[to].module == ways->pending[from].module)
+		to++;
+	return to;
+}
+
+/* Return: how many samples a batch needs, so that there are at most FILES_MOST. */
+static size_t samples_least(const struct md_ways *ways)
+{
+	size_t least = SAMPLES_LEAST / 2, nr_batches, from, to;
+
+	do {
+		least *= 2;
+		nr_batches = 0;
+		for (from = 0; from < ways->nr_pending; from = to) {
+			to = batch_end(ways, from);
+			nr_batches += to - from >= least;
+		}
+	} while (nr_batches > FILES_MOST);
+	return least;
+}
+
 void md_ways_run(struct md_ways *ways, struct md_modcache *mc, bool all)
 {
-	size_t from, to;
+	size_t from, to, least;
 
 	if (ways->nr_pending)
 		qsort(ways->pending, ways->nr_pending, sizeof(*ways->pending), compare_pending);
+	least = all ? 1 : samples_least(ways);
 	for (from = 0; from < ways->nr_pending; from = to) {
-		for (to = from + 1; to < ways->nr_pending && to - from < MD_WAYS_SAMPLES_MAX &&
-				    ways->pending[to].module == ways->pending[from].module;)
-			to++;
-		if (!all && to - from < SAMPLES_LEAST)
+		to = batch_end(ways, from);
+		if (to - from < least)
 			ways->ledger.dropped += to - from;
 		else
 			run_module(ways, mc, ways->pending + from, (uint32_t)(to - from));

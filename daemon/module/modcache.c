@@ -519,12 +519,17 @@ static void mark(void *arg, uint32_t index)
 		sweep->mc->modules[module->original]->in_use = true;
 }
 
+bool md_modcache_is_sweep_due(const struct md_modcache *mc)
+{
+	return mc->nr_modules >= MODULES_SWEEP;
+}
+
 void md_modcache_sweep(struct md_modcache *mc, const struct md_procmap *pm)
 {
 	struct sweep sweep = {mc};
 	uint32_t i;
 
-	if (mc->nr_modules < MODULES_SWEEP)
+	if (!md_modcache_is_sweep_due(mc))
 		return;
 	for (i = 1; i < mc->end; i++)
 		if (mc->modules[i])

@@ -54,6 +54,8 @@ struct md_module {
 	uint32_t original; /* index of the original that @map names; 0: none */
 	int64_t store_key; /* 0: not known yet */
 	bool in_use;	   /* mark of md_modcache_sweep() */
+	/* samples that may have shown ways of branches on this day (of the stream's clock) */
+	uint32_t nr_for_ways, day_for_ways;
 };
 
 /*
@@ -180,6 +182,8 @@ size_t md_file_mappings(const struct md_file *file, const struct morph_mmap *mma
  * only while no counts are pending.
  */
 void md_modcache_sweep(struct md_modcache *mc, const struct md_procmap *pm);
+/* Return: true if md_modcache_sweep() would do something. */
+bool md_modcache_is_sweep_due(const struct md_modcache *mc);
 /* Forgets store keys, which a rolled-back transaction made invalid. */
 void md_modcache_forget_keys(struct md_modcache *mc);
 

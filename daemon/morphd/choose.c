@@ -19,7 +19,6 @@ struct candidate {
 	const struct md_source_ops *ops;
 	bool is_for_all;	 /* always samples the whole machine */
 	bool yields_to_branches; /* cannot read branch stacks: gives way to a source that can */
-	bool has_registers;	 /* can read the registers of user code */
 	bool has_stacks;	 /* can tell who called */
 	const char *why;	 /* why it is preferred to the next one */
 };
@@ -29,9 +28,9 @@ struct candidate {
  * loaded uses it, even where another source could read branch stacks.
  */
 static const struct candidate candidates[] = {
-	{&md_source_kmod, true, false, true, true, "wakes no idle CPU"},
-	{&md_source_bpf, false, true, false, true, "cheapest to drain"},
-	{&md_source_perf, false, false, true, true, "works anywhere"},
+	{&md_source_kmod, true, false, true, "wakes no idle CPU"},
+	{&md_source_bpf, false, true, true, "cheapest to drain"},
+	{&md_source_perf, false, false, true, "works anywhere"},
 };
 
 #define NR_CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
@@ -62,10 +61,6 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
 		if (c->is_for_all && config->command && !config->is_probe) {
 			add_reason(reasons, sizeof(reasons), c->ops->name,
 				   "samples the whole machine");
-			continue;
-		}
-		if (config->registers && !c->has_registers) {
-			add_reason(reasons, sizeof(reasons), c->ops->name, "reads no registers");
 			continue;
 		}
 		if (config->stacks == MD_STACKS_YES && !c->has_stacks) {
@@ -101,6 +96,8 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
  */
 #define DRAIN_NS 500
 #define WAKE_NS	 1000000
+/* A sample whose next instructions are executed, in morphd and its workers; scripts/bench/bench-service-ways. */
+#define WAYS_SAMPLE_NS 6000
 
 struct tsc {
 	double per_ns;
@@ -193,7 +190,7 @@ static int count_samples(struct md_source *source, uint64_t *nr, struct mp_err *
 	return 0;
 }
 
-int md_choose_measure(struct md_source *source, struct md_cost *out, struct mp_err *err)
+int md_choose_measure(struct md_source *source, bool ways, struct md_cost *out, struct mp_err *err)
 {
 	double median_ns, ns;
 	uint64_t nr;
@@ -211,6 +208,7 @@ int md_choose_measure(struct md_source *source, struct md_cost *out, struct mp_e
 	out->interrupt_ns = ns < GAP_MIN_NS ? GAP_MIN_NS : ns;
 	out->drain_ns = DRAIN_NS;
 	out->wake_ns = WAKE_NS / sysconf(_SC_NPROCESSORS_ONLN);
+	out->ways_ns = ways ? MD_WAYS_A_SECOND * WAYS_SAMPLE_NS : 0;
 	return 0;
 }
 
@@ -235,8 +233,8 @@ uint32_t md_choose_rate(const struct md_cost *cost)
 {
 	uint64_t each_ns = (uint64_t)cost->interrupt_ns + cost->drain_ns, rate = RATE_MIN;
 
-	if (cost->wake_ns < BUDGET_NS)
-		rate = each_ns ? (BUDGET_NS - cost->wake_ns) / each_ns : RATE_MAX;
+	if (cost->wake_ns + cost->ways_ns < BUDGET_NS)
+		rate = each_ns ? (BUDGET_NS - cost->wake_ns - cost->ways_ns) / each_ns : RATE_MAX;
 	if (rate > RATE_MAX)
 		rate = RATE_MAX;
 	while (rate > RATE_MIN && !is_prime(rate))
@@ -248,13 +246,17 @@ uint32_t md_choose_share_ppm(const struct md_cost *cost, uint32_t rate_hz)
 {
 	uint64_t each_ns = (uint64_t)cost->interrupt_ns + cost->drain_ns;
 
-	return (each_ns * rate_hz + cost->wake_ns) / 1000;
+	return (each_ns * rate_hz + cost->wake_ns + cost->ways_ns) / 1000;
 }
 
 void md_choose_describe(const struct md_cost *cost, uint32_t rate_hz, const char *choice,
 			char *text, size_t size)
 {
-	snprintf(text, size, "%s%s%u Hz, %.2f %% of each CPU: a sample costs %.1f us", choice,
+	char ways[64] = "";
+
+	if (cost->ways_ns)
+		snprintf(ways, sizeof(ways), ", ways of branches %.2f %%", cost->ways_ns / 1e7);
+	snprintf(text, size, "%s%s%u Hz, %.2f %% of each CPU: a sample costs %.1f us%s", choice,
 		 choice[0] ? "; " : "", rate_hz, md_choose_share_ppm(cost, rate_hz) / 1e4,
-		 ((double)cost->interrupt_ns + cost->drain_ns) / 1e3);
+		 ((double)cost->interrupt_ns + cost->drain_ns) / 1e3, ways);
 }

@@ -22,16 +22,21 @@ struct md_cost {
 	uint32_t interrupt_ns; /* per sample, on the sampled CPU */
 	uint32_t drain_ns;     /* per sample, in morphd */
 	uint32_t wake_ns; /* per second and CPU, in morphd, independent of the number of samples */
+	uint32_t ways_ns; /* per second and CPU, at most, for ways of branches; 0: none are counted */
 };
 
 #define MD_MEASURING_HZ 4000
 
+/* Most samples of a CPU that the service executes for ways of branches in a second. */
+#define MD_WAYS_A_SECOND 64
+
 /*
  * md_choose_measure - measure how long a sample interrupts a program. Runs the same loop
  * alternately with and without sampling, about 200 ms in total. @source: opened with this
- * process as its command, at MD_MEASURING_HZ; cannot be used afterwards. Return: 0 or -errno.
+ * process as its command, at MD_MEASURING_HZ; cannot be used afterwards. @ways: ways of branches are to
+ * be counted. Return: 0 or -errno.
  */
-int md_choose_measure(struct md_source *source, struct md_cost *out, struct mp_err *err);
+int md_choose_measure(struct md_source *source, bool ways, struct md_cost *out, struct mp_err *err);
 
 /*
  * md_choose_rate - the highest rate within bounds whose cost is below the budget. The rate is

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/source/perf_event.h"
 #include "libprof/base/settings.h"
 
 static const char *const key_names[MD_NR_CONFIG] = {
@@ -22,7 +23,7 @@ const char *md_config_key_name(enum md_config_key key)
 
 void md_config_init(struct md_config *config)
 {
-	*config = (struct md_config){.source = "auto", .interval_s = 10};
+	*config = (struct md_config){.source = "auto", .interval_s = 10, .may_take_ways = true};
 }
 
 int md_config_set(struct md_config *config, enum md_config_key key, const char *value,
@@ -59,12 +60,14 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 		snprintf(config->database, sizeof(config->database), "%s", value);
 		break;
 	case MD_CONFIG_REGISTERS:
-		if (strcmp(value, "paths") && strcmp(value, "branches") && strcmp(value, "no"))
-			return mp_err_set(err, EINVAL, "neither paths, branches nor no");
+		if (strcmp(value, "paths") && strcmp(value, "branches") && strcmp(value, "no") &&
+		    strcmp(value, "auto"))
+			return mp_err_set(err, EINVAL, "neither paths, branches, no nor auto");
+		config->may_take_ways = !strcmp(value, "auto");
 		config->ways = !strcmp(value, "branches");
-		config->registers = config->ways	  ? MORPH_REGS_BRANCHES
-				    : strcmp(value, "no") ? MORPH_REGS_PATHS
-							  : 0;
+		config->registers = config->ways	      ? MORPH_REGS_BRANCHES
+				    : !strcmp(value, "paths") ? MORPH_REGS_PATHS
+							      : 0;
 		break;
 	case MD_CONFIG_STACKS:
 		if (strcmp(value, "yes") && strcmp(value, "no") && strcmp(value, "auto"))
@@ -78,6 +81,11 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 	if (!ret)
 		config->given[key] = true;
 	return ret;
+}
+
+bool md_config_wants_ways(const struct md_config *config)
+{
+	return config->may_take_ways && config->stacks != MD_STACKS_YES && !md_perf_has_branches();
 }
 
 void md_config_override(struct md_config *config, const struct md_config *by)
@@ -95,6 +103,7 @@ void md_config_override(struct md_config *config, const struct md_config *by)
 	if (by->given[MD_CONFIG_REGISTERS]) {
 		config->registers = by->registers;
 		config->ways = by->ways;
+		config->may_take_ways = by->may_take_ways;
 	}
 	if (by->given[MD_CONFIG_STACKS])
 		config->stacks = by->stacks;
@@ -104,7 +113,8 @@ bool md_config_needs_source(const struct md_config *now, const struct md_config 
 {
 	return strcmp(now->source, then->source) || now->rate_hz != then->rate_hz ||
 	       now->no_kernel != then->no_kernel || now->registers != then->registers ||
-	       now->ways != then->ways || now->stacks != then->stacks;
+	       now->ways != then->ways || now->may_take_ways != then->may_take_ways ||
+	       now->stacks != then->stacks;
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ struct md_config {
 	char database[4096]; /* "": the default path */
 	uint32_t registers;  /* set of user registers that each sample carries; 0: none */
 	bool ways;	     /* of branches are counted by these registers */
+	bool may_take_ways;  /* nobody said which registers: see md_config_wants_ways() */
 	enum md_stacks stacks;
 	bool given[MD_NR_CONFIG];
 };
@@ -53,6 +54,12 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
  * changes only if the whole file is valid.
  */
 int md_config_read(const char *path, struct md_config *out, struct mp_err *err);
+
+/*
+ * Return: true if registers for ways of branches should be tried though nobody asked for them. Where
+ * branch stacks or the callers of samples are read, ways add little.
+ */
+bool md_config_wants_ways(const struct md_config *config);
 
 /* Copies the settings that @by gives over those of @config. */
 void md_config_override(struct md_config *config, const struct md_config *by);

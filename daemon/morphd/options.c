@@ -56,7 +56,8 @@ static const struct argp_option daemon_options[] = {
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
 	 "take registers with each sample of user code; paths: in programs that number their paths, "
-	 "they tell the path; branches: they tell the way of the next branches; or no (default)",
+	 "they tell the path; branches: they tell the way of the next branches; no; or auto "
+	 "(default): branches, where the source gives registers",
 	 0},
 	{"stacks", OPT_STACKS, "WHEN", OPTION_ARG_OPTIONAL,
 	 "find the callers of each sample: yes (as without WHEN), no (default), or auto: at rates "
@@ -87,8 +88,8 @@ static const struct argp_option run_options[] = {
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
 	 "take registers with each sample of user code; paths: in programs that number their paths, "
-	 "they tell the path; branches (default for a COMMAND): "
-	 "they tell the way of the next branches; or no",
+	 "they tell the path; branches: they tell the way of the next branches; no; or auto "
+	 "(default): branches, where the source gives registers",
 	 0},
 	{"stacks", OPT_STACKS, "WHEN", OPTION_ARG_OPTIONAL,
 	 "find the callers of each sample: yes (as without WHEN), no (default), or auto: at rates "

@@ -13,7 +13,6 @@
 #include "daemon/morphd/message.h"
 #include "daemon/morphd/signals.h"
 #include "daemon/morphd/source_open.h"
-#include "daemon/source/perf_event.h"
 #include "libprof/cli/rate.h"
 
 #define SELECT_RATE_HZ 1000 /* on every CPU, of which most samples are dropped */
@@ -97,41 +96,15 @@ static int check_pids(const struct md_options *o, struct mp_err *err)
 
 /* Samples the whole machine; samples that were not selected are dropped later. */
 static int open_selecting(const struct md_options *o, struct md_source_config *config,
-			  struct md_source **out, struct mp_err *err)
+			  struct md_source **out, bool *ways, struct mp_err *err)
 {
 	struct mp_err inner = {{0}};
-	int ret = md_source_open_asked(o->line.source, config, out, &inner);
+	int ret = md_source_open_for_run(o, config, out, ways, &inner);
 
 	if (!ret)
 		return 0;
 	return mp_err_set(err, -ret, "--pid, --unit and --user sample the whole machine: %s",
 			  inner.msg);
-}
-
-/*
- * Ways of branches make a better profile of a command at no cost that shows. A recording would hold the
- * registers; where branch stacks or stacks are read, ways add little.
- */
-static bool ways_by_default(const struct md_options *o)
-{
-	return !o->line.given[MD_CONFIG_REGISTERS] && !md_options_select(o) && !o->record &&
-	       o->line.stacks != MD_STACKS_YES && !md_perf_has_branches();
-}
-
-/* Return: 0 with *@ways: the source gives registers; -errno. */
-static int open_for_command(const struct md_options *o, struct md_source_config *config,
-			    struct md_source **out, bool *ways, struct mp_err *err)
-{
-	*ways = o->line.ways;
-	if (ways_by_default(o)) {
-		config->registers = MORPH_REGS_BRANCHES;
-		if (!md_source_open_asked(o->line.source, config, out, err)) {
-			*ways = true;
-			return 0;
-		}
-		config->registers = 0;
-	}
-	return md_source_open_asked(o->line.source, config, out, err);
 }
 
 int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
@@ -168,9 +141,8 @@ int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
 		goto out;
 	if (!selecting)
 		config.command = run.command.pid;
-	pl->wants_ways = o->line.ways;
-	ret = selecting ? open_selecting(o, &config, &pl->source, err)
-			: open_for_command(o, &config, &pl->source, &pl->wants_ways, err);
+	ret = selecting ? open_selecting(o, &config, &pl->source, &pl->wants_ways, err)
+			: md_source_open_for_run(o, &config, &pl->source, &pl->wants_ways, err);
 	if (!ret) {
 		pl->interval_s = o->line.interval_s;
 		pl->should_stop = run_should_stop;

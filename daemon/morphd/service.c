@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/morphd/choose.h"
 #include "daemon/morphd/collect.h"
 #include "daemon/morphd/message.h"
 #include "daemon/morphd/notify.h"
@@ -21,6 +22,9 @@
 
 /* Time between two checks whether sampling has become possible. */
 #define CHECK_NS UINT64_C(5000000000)
+
+/* Samples of a file: several times as many as a training of some seconds takes. */
+#define WAYS_A_DAY 32768
 
 /* Exit status that makes systemd restart the unit, so that the device can be opened. */
 #define EXIT_START_AGAIN 75
@@ -183,6 +187,11 @@ static void report_missing(struct service *s, const char *why)
 	notify_status(s, "READY=1\n");
 }
 
+static int open_source(struct service *s, const struct md_config *config, struct mp_err *err)
+{
+	return md_source_open_for_service(s->o, config, &s->pl.source, &s->pl.wants_ways, err);
+}
+
 /*
  * With --wait, tries again until a source opens. Return: 0 with s->pl.source, or without one if
  * morphd is to end; -errno without --wait.
@@ -190,7 +199,7 @@ static void report_missing(struct service *s, const char *why)
 static int open_or_wait(struct service *s, struct mp_err *err)
 {
 	struct md_source_wait wait;
-	int ret = md_source_open_for_service(s->o, &s->config, &s->pl.source, err);
+	int ret = open_source(s, &s->config, err);
 
 	if (!ret || !s->o->wait || s->o->input)
 		return ret;
@@ -203,7 +212,7 @@ static int open_or_wait(struct service *s, struct mp_err *err)
 		if (reloaded)
 			reload(s);
 		if (reloaded || md_source_wait_is_due(&wait)) {
-			ret = md_source_open_for_service(s->o, &s->config, &s->pl.source, err);
+			ret = open_source(s, &s->config, err);
 			s->restart = ret && md_source_wait_needs_restart(&wait);
 			if (!ret || s->restart)
 				break;
@@ -233,7 +242,7 @@ static int change_source(struct service *s, struct mp_err *err)
 	md_modcache_gather_rows(s->pl.at.modcache);
 	s->pl.source->ops->close(s->pl.source);
 	s->pl.source = NULL;
-	ret = md_source_open_for_service(s->o, &s->next, &s->pl.source, err);
+	ret = open_source(s, &s->next, err);
 	if (ret) {
 		md_message(err->msg);
 		md_message("the old source stays in use");
@@ -245,7 +254,6 @@ static int change_source(struct service *s, struct mp_err *err)
 	if (ret || !s->pl.source)
 		return ret;
 	s->pl.interval_s = s->config.interval_s;
-	s->pl.wants_ways = s->config.ways;
 	ret = md_pipeline_change(&s->pl, s->pl.source, err);
 	if (!ret)
 		notify_status(s, "READY=1\n");
@@ -305,7 +313,8 @@ int md_service_main(const struct md_options *o, int *status, struct mp_err *err)
 		if (!o->input && !s->config.rate_hz)
 			log_start_cost();
 		s->pl.interval_s = s->config.interval_s;
-		s->pl.wants_ways = s->config.ways;
+		s->pl.ways_a_second = MD_WAYS_A_SECOND;
+		s->pl.ways_a_day = WAYS_A_DAY;
 		s->pl.should_stop = service_should_stop;
 		s->pl.warn = service_warn;
 		s->pl.flushed = service_flushed;

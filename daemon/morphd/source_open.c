@@ -47,7 +47,7 @@ static int open_with_measured_rate(const char *source, struct md_source_config *
 	if (md_source_open_asked(source, &mine, &probe, err))
 		/* its error message says what is missing */
 		return md_source_open_asked(source, config, out, err);
-	ret = md_choose_measure(probe, &cost, err);
+	ret = md_choose_measure(probe, config->registers == MORPH_REGS_BRANCHES, &cost, err);
 	if (ret) {
 		snprintf(choice, sizeof(choice), "%s", probe->choice);
 		fprintf(stderr, "morphd: what a sample costs cannot be measured: %s\n", err->msg);
@@ -67,8 +67,36 @@ static int open_with_measured_rate(const char *source, struct md_source_config *
 	return ret;
 }
 
-int md_source_open_for_service(const struct md_options *o, const struct md_config *config,
+/* A recording would hold the registers, and a replay has those that were recorded. */
+static bool tries_ways(const struct md_options *o, const struct md_config *config)
+{
+	return !o->record && !o->input && md_config_wants_ways(config);
+}
+
+int md_source_open_for_run(const struct md_options *o, struct md_source_config *asked,
+			   struct md_source **out, bool *ways, struct mp_err *err)
+{
+	*ways = o->line.ways;
+	if (tries_ways(o, &o->line)) {
+		asked->registers = MORPH_REGS_BRANCHES;
+		if (!md_source_open_asked(o->line.source, asked, out, err)) {
+			*ways = true;
+			return 0;
+		}
+		asked->registers = 0;
+	}
+	return md_source_open_asked(o->line.source, asked, out, err);
+}
+
+static int open_service_source(const char *source, struct md_source_config *asked,
 			       struct md_source **out, struct mp_err *err)
+{
+	return asked->input || asked->rate_hz ? md_source_open_asked(source, asked, out, err)
+					      : open_with_measured_rate(source, asked, out, err);
+}
+
+int md_source_open_for_service(const struct md_options *o, const struct md_config *config,
+			       struct md_source **out, bool *ways, struct mp_err *err)
 {
 	struct md_source_config asked = {
 		.rate_hz = config->rate_hz,
@@ -79,7 +107,15 @@ int md_source_open_for_service(const struct md_options *o, const struct md_confi
 		.nr_repeats = o->nr_repeats,
 	};
 
-	return o->input || config->rate_hz
-		       ? md_source_open_asked(config->source, &asked, out, err)
-		       : open_with_measured_rate(config->source, &asked, out, err);
+	*ways = config->ways;
+	if (tries_ways(o, config)) {
+		asked.registers = MORPH_REGS_BRANCHES;
+		if (!open_service_source(config->source, &asked, out, err)) {
+			*ways = true;
+			return 0;
+		}
+		asked.registers = 0;
+		asked.rate_hz = config->rate_hz;
+	}
+	return open_service_source(config->source, &asked, out, err);
 }

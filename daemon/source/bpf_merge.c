@@ -8,17 +8,26 @@
 
 #include "daemon/source/bpf/wire.h"
 
-int md_bpf_merge_init(struct md_bpf_merge *m, uint32_t nr_cpus, uint32_t rate_hz)
+int md_bpf_merge_init(struct md_bpf_merge *m, uint32_t nr_cpus, uint32_t rate_hz,
+		      uint32_t registers)
 {
 	memset(m, 0, sizeof(*m));
 	m->queues = calloc(nr_cpus, sizeof(m->queues[0]));
-	if (!m->queues || md_perf_decoder_init(&m->decoder, nr_cpus, rate_hz, false)) {
-		free(m->queues);
-		m->queues = NULL;
+	if (!m->queues || md_perf_decoder_init(&m->decoder, nr_cpus, rate_hz, false) ||
+	    (registers && md_perf_decoder_want_registers(&m->decoder, registers))) {
+		md_bpf_merge_fini(m);
 		return -ENOMEM;
 	}
 	m->decoder.mappings_only = true;
 	return 0;
+}
+
+/* Registers may hold secrets of programs. */
+static void free_more(struct morph_task *more)
+{
+	if (more)
+		explicit_bzero(more, more->record.size);
+	free(more);
 }
 
 void md_bpf_merge_fini(struct md_bpf_merge *m)
@@ -27,7 +36,7 @@ void md_bpf_merge_fini(struct md_bpf_merge *m)
 
 	for (i = 0; m->queues && i < m->decoder.nr_stages; i++) {
 		for (size_t k = m->queues[i].first; k < m->queues[i].nr; k++)
-			free(m->queues[i].samples[k].stack);
+			free_more(m->queues[i].samples[k].more);
 		free(m->queues[i].samples);
 	}
 	free(m->queues);
@@ -139,20 +148,20 @@ static struct morph_task *copy_task(const struct morph_task *wire, uint16_t type
 }
 
 static int take_with(struct md_bpf_merge *m, const struct morph_task *wire, uint64_t ip,
-		     struct morph_task *stack, bool is_again)
+		     struct morph_task *more, bool is_again)
 {
 	const struct md_bpf_sample sample = {
 		.time_ns = wire->time_ns,
 		.ip = ip,
 		.tgid = wire->tgid,
 		.tid = wire->tid,
-		.stack = stack,
+		.more = more,
 		.is_again = is_again,
 	};
-	int ret = stack ? take_sample(m, wire->record.cpu, &sample) : -ENOMEM;
+	int ret = more ? take_sample(m, wire->record.cpu, &sample) : -ENOMEM;
 
 	if (ret)
-		free(stack);
+		free_more(more);
 	return ret;
 }
 
@@ -171,9 +180,11 @@ static int take_stack(struct md_bpf_merge *m, const struct md_wire_stack *wire, 
 				  sizeof(*stack) + nr * sizeof(stack->ips[0]));
 	for (i = 0; stack && i < nr; i++)
 		stack->ips[i] = wire->frames[i].ip;
-	if (stack)
+	if (stack) {
+		stack->task.flags &= ~MD_WIRE_AGAIN;
 		stack->task.flags |= flags_of_age(m, wire, nr);
-	return take_with(m, &wire->task, wire->ip, (void *)stack, false);
+	}
+	return take_with(m, &wire->task, wire->ip, (void *)stack, wire->task.flags & MD_WIRE_AGAIN);
 }
 
 static int take_copy(struct md_bpf_merge *m, const struct md_wire_copy *wire, size_t size)
@@ -186,10 +197,37 @@ static int take_copy(struct md_bpf_merge *m, const struct md_wire_copy *wire, si
 		return -EBADMSG;
 	copy = copy_task(&wire->task, MORPH_REC_USER_STACK, sizeof(*copy) + behind_ip);
 	if (copy) {
-		copy->flags &= ~MD_WIRE_COPY_AGAIN;
+		copy->flags &= ~MD_WIRE_AGAIN;
 		memcpy(copy + 1, &wire->user_ip, behind_ip);
 	}
-	return take_with(m, &wire->task, wire->ip, copy, wire->task.flags & MD_WIRE_COPY_AGAIN);
+	return take_with(m, &wire->task, wire->ip, copy, wire->task.flags & MD_WIRE_AGAIN);
+}
+
+_Static_assert(__builtin_popcount(MORPH_REGS_BRANCHES) == MD_WIRE_NR_REGISTERS,
+	       "the BPF programs send other registers");
+
+/* Makes a REGISTERS record with one entry: the registers that are wanted. */
+static int take_registers(struct md_bpf_merge *m, const struct md_wire_registers *wire, size_t size)
+{
+	const uint32_t wanted = m->decoder.registers, words = 1U + m->decoder.nr_registers;
+	struct morph_registers *registers;
+	uint32_t word = 0, value = 0;
+
+	if (size != sizeof(*wire) || !wanted)
+		return -EBADMSG;
+	registers = (void *)copy_task(&wire->task, MORPH_REC_REGISTERS,
+				      sizeof(*registers) + words * sizeof(registers->entries[0]));
+	if (!registers)
+		return -ENOMEM;
+	registers->registers = wanted;
+	registers->pad = 0;
+	registers->entries[word++] = wire->ip;
+	for (uint32_t reg = 0; reg <= MORPH_REG_FLAGS; reg++) {
+		if (wanted >> reg & 1)
+			registers->entries[word++] = wire->values[value];
+		value += MORPH_REGS_BRANCHES >> reg & 1;
+	}
+	return take_with(m, &wire->task, wire->ip, (void *)registers, false);
 }
 
 static int take_samples(struct md_bpf_merge *m, const struct morph_task *task, size_t size)
@@ -200,6 +238,8 @@ static int take_samples(struct md_bpf_merge *m, const struct morph_task *task, s
 		return take_batch(m, (const void *)task, size);
 	if (task->record.type == MD_WIRE_STACK)
 		return take_stack(m, (const void *)task, size);
+	if (task->record.type == MD_WIRE_REGISTERS)
+		return take_registers(m, (const void *)task, size);
 	return take_copy(m, (const void *)task, size);
 }
 
@@ -239,7 +279,8 @@ int md_bpf_merge_take(struct md_bpf_merge *m, const void *data, size_t size)
 	if (size < sizeof(*task) || task->record.size != size)
 		return -EBADMSG;
 	type = task->record.type;
-	if (type == MD_WIRE_SAMPLES || type == MD_WIRE_STACK || type == MD_WIRE_COPY)
+	if (type == MD_WIRE_SAMPLES || type == MD_WIRE_STACK || type == MD_WIRE_COPY ||
+	    type == MD_WIRE_REGISTERS)
 		return take_samples(m, task, size);
 	if (type >= sizeof(event_size) / sizeof(event_size[0]) || !event_size[type] ||
 	    size != event_size[type])
@@ -250,6 +291,19 @@ int md_bpf_merge_take(struct md_bpf_merge *m, const void *data, size_t size)
 uint64_t md_bpf_merge_event_ns(const struct md_bpf_merge *m)
 {
 	return m->first_event < m->nr_events ? m->events[m->first_event].task.time_ns : UINT64_MAX;
+}
+
+/* Gives out what belongs to the sample @s, which was given out before. */
+static void give_more(struct md_bpf_merge *m, uint32_t cpu, struct md_bpf_sample *s)
+{
+	if (!s->more)
+		return;
+	if (s->more->record.type == MORPH_REC_REGISTERS)
+		md_perf_decoder_add_registers(&m->decoder, cpu, (const void *)s->more);
+	else
+		md_perf_decoder_add_stack(&m->decoder, cpu, s->more, s->is_again);
+	free_more(s->more);
+	s->more = NULL;
 }
 
 void md_bpf_merge_samples(struct md_bpf_merge *m, uint64_t until_ns)
@@ -267,10 +321,7 @@ void md_bpf_merge_samples(struct md_bpf_merge *m, uint64_t until_ns)
 			if (!s->is_again)
 				md_perf_decoder_add_sample(&m->decoder, cpu, cpu, s->tgid, s->tid,
 							   s->time_ns, s->ip);
-			if (s->stack)
-				md_perf_decoder_add_stack(&m->decoder, cpu, s->stack, s->is_again);
-			free(s->stack);
-			s->stack = NULL;
+			give_more(m, cpu, s);
 		}
 		if (queue->first == queue->nr)
 			queue->first = queue->nr = 0;

@@ -19,8 +19,8 @@
 struct md_bpf_sample {
 	uint64_t time_ns, ip;
 	uint32_t tgid, tid;
-	struct morph_task *stack; /* STACK or USER_STACK; NULL: none */
-	bool is_again;		  /* only @stack, of the sample before */
+	struct morph_task *more; /* STACK, USER_STACK or REGISTERS; NULL: none */
+	bool is_again;		 /* only @more, of the sample before */
 };
 
 /* In ascending time. Samples before index @first were given out. */
@@ -49,7 +49,9 @@ struct md_bpf_merge {
 	uint64_t nr_samples;	     /* samples taken in so far */
 };
 
-int md_bpf_merge_init(struct md_bpf_merge *merge, uint32_t nr_cpus, uint32_t rate_hz);
+/* @registers: of which samples carry those; 0: none. Return: 0, -ENOMEM. */
+int md_bpf_merge_init(struct md_bpf_merge *merge, uint32_t nr_cpus, uint32_t rate_hz,
+		      uint32_t registers);
 void md_bpf_merge_fini(struct md_bpf_merge *merge);
 
 /* Takes in one record of the ring. Return: 0, -EBADMSG not a valid record, -ENOMEM. */

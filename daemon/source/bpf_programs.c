@@ -35,6 +35,7 @@ struct md_bpf_programs {
 	struct collector *skel;
 	struct ring_buffer *ring;
 	struct md_bpf_rows *rows; /* NULL: samples come without stacks */
+	struct bpf_program *sampler;
 	struct md_wire_stage *stages;
 	size_t stages_size;
 	uint32_t nr_cpus;
@@ -101,6 +102,7 @@ static int set_sizes(struct md_bpf_programs *p, const struct md_bpf_request *req
 		bytes *= 2;
 	p->skel->rodata->only_tracked = request->command != 0;
 	p->skel->rodata->copy_always = request->stack_copies;
+	p->skel->rodata->with_registers = request->registers;
 	p->skel->rodata->wakeup_bytes = bytes / 4;
 	ret = bpf_map__set_max_entries(p->skel->maps.ring, bytes);
 	if (!ret)
@@ -110,15 +112,23 @@ static int set_sizes(struct md_bpf_programs *p, const struct md_bpf_request *req
 	return ret;
 }
 
-/* Without stacks, nothing of them is loaded, so that they run on older kernels, too. */
-static int choose_sampler(struct md_bpf_programs *p, bool stacks)
+/*
+ * Only one program for samples is loaded. Without stacks, nothing of them is loaded, so that the others
+ * run on older kernels, too.
+ */
+static int choose_sampler(struct md_bpf_programs *p, bool stacks, bool registers)
 {
+	struct bpf_program *samplers[] = {p->skel->progs.on_sample,
+					  p->skel->progs.on_sample_with_registers,
+					  p->skel->progs.on_sample_with_stack};
 	struct bpf_map *maps[] = {p->skel->maps.slabs, p->skel->maps.files, p->skel->maps.walks,
 				  p->skel->maps.asked, p->skel->maps.copies};
-	int ret;
+	int ret = 0;
 
-	ret = bpf_program__set_autoload(
-		stacks ? p->skel->progs.on_sample : p->skel->progs.on_sample_with_stack, false);
+	p->sampler = samplers[stacks ? 2 : registers];
+	for (size_t i = 0; !ret && i < sizeof(samplers) / sizeof(samplers[0]); i++)
+		if (samplers[i] != p->sampler)
+			ret = bpf_program__set_autoload(samplers[i], false);
 	for (size_t i = 0; !stacks && !ret && i < sizeof(maps) / sizeof(maps[0]); i++)
 		ret = bpf_map__set_autocreate(maps[i], false);
 	return ret;
@@ -160,7 +170,7 @@ static int load(struct md_bpf_programs *p, const struct md_bpf_request *request)
 	int ret = set_sizes(p, request);
 
 	if (!ret)
-		ret = choose_sampler(p, request->stacks);
+		ret = choose_sampler(p, request->stacks, request->registers);
 	if (!ret)
 		ret = collector__load(p->skel);
 	if (!ret && tgid)
@@ -221,8 +231,7 @@ void md_bpf_programs_close(struct md_bpf_programs *p)
 
 int md_bpf_programs_sampler(const struct md_bpf_programs *p)
 {
-	return bpf_program__fd(p->rows ? p->skel->progs.on_sample_with_stack
-				       : p->skel->progs.on_sample);
+	return bpf_program__fd(p->sampler);
 }
 
 int md_bpf_programs_give_rows(struct md_bpf_programs *p, const struct md_source_rows *rows)

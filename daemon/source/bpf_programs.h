@@ -18,7 +18,8 @@
 struct md_bpf_programs;
 
 struct md_bpf_request {
-	pid_t command; /* as in md_source_config, and @stack_copies */
+	pid_t command;	/* as in md_source_config, and @stack_copies */
+	bool registers; /* of user code; 64-bit code only */
 	bool stacks;
 	bool stack_copies;
 };

@@ -202,6 +202,14 @@ static size_t decode_branches(struct md_perf_decoder *d, const struct sample_bod
 	return sizeof(nr) + nr * sizeof(entry);
 }
 
+/* An entry was written: makes room for the next one. */
+static void end_entry(struct md_perf_decoder *d, struct md_perf_stage *stage)
+{
+	stage->nr_words += 1 + d->nr_registers;
+	if (MD_STAGE_WORDS - stage->nr_words < 2u + MORPH_REG_FLAGS)
+		close_stage(d, stage);
+}
+
 /*
  * Adds registers of the sample that was added last. For a sample in the kernel, perf gives the
  * registers that user code had on entry; these do not belong to the sampled address.
@@ -223,9 +231,7 @@ static void decode_registers(struct md_perf_decoder *d, struct md_perf_stage *st
 	*word++ = ip;
 	for (i = 0; i < d->nr_registers; i++)
 		memcpy(word++, data + d->from[i] * sizeof(*word), sizeof(*word));
-	stage->nr_words += 1 + d->nr_registers;
-	if (MD_STAGE_WORDS - stage->nr_words < 2u + MORPH_REG_FLAGS)
-		close_stage(d, stage);
+	end_entry(d, stage);
 }
 
 void md_perf_decoder_begin(struct md_perf_decoder *d, uint32_t stage_nr, uint32_t cpu,
@@ -398,6 +404,18 @@ void md_perf_decoder_add_event(struct md_perf_decoder *d, const struct morph_tas
 		memcpy(copy, task, task->record.size);
 	else
 		d->failed = true;
+}
+
+void md_perf_decoder_add_registers(struct md_perf_decoder *d, uint32_t stage_nr,
+				   const struct morph_registers *registers)
+{
+	struct md_perf_stage *stage = &d->stages[stage_nr];
+
+	if (!stage->nr || registers->task.time_ns < d->start_ns)
+		return;
+	memcpy(&stage->words[stage->nr_words], registers->entries,
+	       (1 + d->nr_registers) * sizeof(stage->words[0]));
+	end_entry(d, stage);
 }
 
 void md_perf_decoder_add_stack(struct md_perf_decoder *d, uint32_t stage_nr,

@@ -100,6 +100,12 @@ static inline void md_perf_decoder_add_sample(struct md_perf_decoder *d, uint32_
  */
 void md_perf_decoder_add_stack(struct md_perf_decoder *decoder, uint32_t stage_nr,
 			       const struct morph_task *stack, bool is_again);
+/*
+ * Adds the one entry of @registers, of the sample that was added to stage @stage_nr last. It has the
+ * registers of md_perf_decoder_want_registers(). An entry whose sample was not counted is dropped.
+ */
+void md_perf_decoder_add_registers(struct md_perf_decoder *decoder, uint32_t stage_nr,
+				   const struct morph_registers *registers);
 /* Adds a record of the ABI: EXEC, COMM, FORK or EXIT. */
 void md_perf_decoder_add_event(struct md_perf_decoder *decoder, const struct morph_task *task);
 /* Closes every batch. */

@@ -72,14 +72,14 @@ static int watch(struct bpf *b, int fd)
 	return epoll_ctl(b->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static int prepare(struct bpf *b, struct mp_err *err)
+static int prepare(struct bpf *b, uint32_t registers, struct mp_err *err)
 {
 	uint32_t nr_cpus = md_bpf_programs_nr_cpus(b->programs), i;
 	int ret;
 
 	if (nr_cpus < b->events.max_rings)
 		nr_cpus = b->events.max_rings;
-	if (md_bpf_merge_init(&b->merge, nr_cpus, b->events.rate_hz))
+	if (md_bpf_merge_init(&b->merge, nr_cpus, b->events.rate_hz, registers))
 		return mp_err_set(err, ENOMEM, "no memory");
 	b->epoll = epoll_create1(EPOLL_CLOEXEC);
 	ret = b->epoll < 0 ? -errno : watch(b, md_bpf_programs_fd(b->programs));
@@ -124,6 +124,7 @@ static int open_programs(struct bpf *b, const struct md_source_config *config, s
 {
 	struct md_bpf_request request = {
 		.command = config->command,
+		.registers = config->registers & MORPH_REGS_BRANCHES,
 		.stacks = md_source_wants_stacks(config->stacks, config->rate_hz, STACK_COST_NS),
 		.stack_copies = config->stack_copies,
 	};
@@ -149,8 +150,6 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 	struct bpf *b;
 	int ret;
 
-	if (config->registers)
-		return mp_err_set(err, ENOTSUP, "this source reads no registers; kmod and perf do");
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return mp_err_set(err, ENOMEM, "no memory");
@@ -161,7 +160,7 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 	if (!ret)
 		ret = md_perf_events_open(&request, &b->events, err);
 	if (!ret)
-		ret = prepare(b, err);
+		ret = prepare(b, config->registers & MORPH_REGS_BRANCHES, err);
 	if (ret)
 		goto fail;
 	b->source.has_kernel = b->events.has_kernel;

@@ -243,6 +243,11 @@ static int scan(struct kmod *k, bool whole, struct mp_err *err)
 	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
 }
 
+static bool has_flags(const struct kmod *k)
+{
+	return k->hello.abi_minor >= 12;
+}
+
 static void describe(struct kmod *k, const struct md_source_config *config)
 {
 	const struct morph_hello *hello = &k->hello;
@@ -259,16 +264,23 @@ static void describe(struct kmod *k, const struct md_source_config *config)
 	snprintf(k->info.collector, sizeof(k->info.collector), "kmod");
 	snprintf(k->info.event, sizeof(k->info.event), "%s%s", is_tick ? "tick" : "hrtimer",
 		 k->source.has_kernel ? "" : ":u");
-	snprintf(k->info.why, sizeof(k->info.why), "%s%s",
+	snprintf(k->info.why, sizeof(k->info.why), "%s%s%s",
 		 is_tick ? "morphmon at the kernel's tick" : "morphmon with timers of its own",
 		 config->no_kernel || hello->has_kernel
 			 ? ""
-			 : "; where the kernel's code lies is not known");
+			 : "; where the kernel's code lies is not known",
+		 has_flags(k) || !(config->registers >> MORPH_REG_FLAGS)
+			 ? ""
+			 : "; registers without flags, which came with record format 1.12");
 }
 
 static int ask_for_registers(const struct kmod *k, uint32_t registers, struct mp_err *err)
 {
 	int ret;
+
+	/* Fewer ways of branches are known without flags: no reason to fail. */
+	if (!has_flags(k))
+		registers &= ~(1U << MORPH_REG_FLAGS);
 
 	if (k->hello.abi_minor < 4)
 		return mp_err_set(err, ENOTSUP,
@@ -335,7 +347,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 	if (!k->command && k->hello.abi_minor >= 3)
 		k->start.flags |= MORPH_START_LAZY;
 	if (config->registers) {
-		ret = ask_for_registers(k, config->registers & MORPH_REGS_PATHS, err);
+		ret = ask_for_registers(k, config->registers, err);
 		if (ret)
 			goto fail;
 	}

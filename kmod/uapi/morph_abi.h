@@ -26,9 +26,10 @@
 /*
  * 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 5:
  * MODULE_OUTPUT; 6: MODULE_PIECES; 7: MODULE_UNWIND, USER_STACK, the flags of STACK, the signal in
- * EXIT; 8: ages in STACK; 9: rows that stop behind a change of stacks; 10: MODULE_CALLS
+ * EXIT; 8: ages in STACK; 9: rows that stop behind a change of stacks; 10: MODULE_CALLS; 11: flags
+ * in REGISTERS; 12: these from the kernel module, too
  */
-#define MORPH_ABI_MINOR 11
+#define MORPH_ABI_MINOR 12
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */

@@ -133,9 +133,9 @@ struct morph_exec_id {
 
 /*
  * From the next START on, each sample of 64-bit user code comes with a REGISTERS record of
- * these registers. Bit n: register n; only bits of MORPH_REGS_PATHS; 0, as after open():
- * none. EPERM without CAP_PERFMON. If the ring has no room for the record, the sample has
- * none. Since 1.4.
+ * these registers. Bit n: register n; only bits of MORPH_REGS_PATHS, and since 1.12 of
+ * MORPH_REGS_BRANCHES; 0, as after open(): none. EPERM without CAP_PERFMON. If the ring has no
+ * room for the record, the sample has none. Since 1.4.
  */
 #define MORPH_IOC_REGISTERS _IOW('M', 7, __u32)
 

@@ -20,10 +20,18 @@ as_service() {
 	setpriv --bounding-set="-all,$caps" --reuid=nobody --regid=nogroup --clear-groups --inh-caps="$caps" \
 		--ambient-caps="$caps" --no-new-privs "$@"
 }
-for options in "" --stacks; do
-	as_service "$BUILD/morphd" run --source=bpf --rate=999 $options --db="$PWD/db/${options:-plain}" -- \
-		gzip -9c "$(command -v perl)" >/dev/null 2>err.txt || fail "${options:-plain}: exit $?: $(head -n 3 err.txt)"
-	grep -qE 'captured [1-9][0-9]* samples of .*, 0 lost' err.txt || fail "${options:-plain}: $(tail -n 2 err.txt)"
+for options in --registers=no --registers=branches --stacks "--stacks --registers=branches"; do
+	# shellcheck disable=SC2086
+	as_service "$BUILD/morphd" run --source=bpf --rate=999 $options --db="$PWD/db/${options// /}" --json -- \
+		sh -c "gzip -9c $(command -v perl) >/dev/null" >out.json 2>err.txt || fail "$options: exit $?: $(head -n 3 err.txt)"
+	grep -qE 'captured [1-9][0-9]* samples of .*, 0 lost' err.txt || fail "$options: $(tail -n 2 err.txt)"
 	tail -n 1 err.txt
+	# The registers come with all samples of user code: where they are wanted, gzip's branches have ways.
+	grep -qE '"ways": \{"samples": [0-9]*' out.json || fail "$options: no ways in $(cat out.json)"
+	ways=$(sed -nE 's/.*"ways": ([0-9]+), "failed_batches": 0.*/\1/p' out.json)
+	case $options in
+	*branches) [ "${ways:-0}" -ge 20 ] || fail "$options: few ways: $(cat out.json)" ;;
+	*) [ "${ways:-1}" = 0 ] || fail "$options: ways that nobody asked for" ;;
+	esac
 done
 finish

@@ -2,9 +2,9 @@
 /*
  * collector - the BPF programs: they send samples and process events through one ring buffer.
  *
- * on_sample or on_sample_with_stack runs from a perf event on each CPU; flush_stage is called by
- * source_bpf; the other programs are tracepoints. Decides
- * what is written and when. source_bpf decides the rate, the processes and the order of events.
+ * on_sample, on_sample_with_registers or on_sample_with_stack runs from a perf event on each CPU;
+ * flush_stage is called by source_bpf; the other programs are tracepoints. Decides what is written and
+ * when. source_bpf decides the rate, the processes and the order of events.
  * Mappings do not come from here, but from the perf event's own ring.
  */
 #include <linux/bpf.h>
@@ -23,18 +23,19 @@
 #define hide(x) asm volatile("" : "+r"(x))
 
 #include "daemon/source/bpf/copy.bpf.h"
+#include "daemon/source/bpf/registers.bpf.h"
 #include "daemon/source/bpf/walk.bpf.h"
 
 /* A batch is flushed when a sample comes that is this much younger than the batch's first one. */
 #define BATCH_MAX_NS 50000000
 
-#define USER_CS	   0x33 /* of 64-bit code; 32-bit code has other frames */
 #define PF_KTHREAD 0x200000
 
 const volatile bool only_tracked; /* for a command: record only processes in @tracked */
 const volatile __u64 wakeup_bytes;
-const volatile bool copy_always; /* for tests: each stack comes with a copy, too */
-bool reader_sleeps;		 /* the reader sleeps longer than usual; the next exec wakes it */
+const volatile bool copy_always;    /* for tests: each stack comes with a copy, too */
+const volatile bool with_registers; /* samples with stacks come with registers, too */
+bool reader_sleeps; /* the reader sleeps longer than usual; the next exec wakes it */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -174,6 +175,52 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+/* ---- samples with registers --------------------------------------------------------------- */
+
+/* Return: false: this is no 64-bit user code, or the ring has no room for registers. */
+static __always_inline bool send_registers(const struct bpf_perf_event_data *ctx, __u64 now_ns,
+					   __u64 id)
+{
+	struct md_wire_registers *record;
+
+	if (ctx->regs.cs != USER_CS)
+		return false;
+	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	if (!record)
+		return false;
+	record->task.record.size = sizeof(*record);
+	record->task.record.type = MD_WIRE_REGISTERS;
+	record->task.record.cpu = bpf_get_smp_processor_id();
+	record->task.time_ns = now_ns;
+	record->task.tgid = id >> 32;
+	record->task.tid = id;
+	record->task.exec_id = 0;
+	record->task.flags = 0;
+	record->ip = ctx->regs.rip;
+	copy_registers(record->values, ctx);
+	bpf_ringbuf_submit(record, wakeup());
+	return true;
+}
+
+SEC("perf_event")
+int on_sample_with_registers(struct bpf_perf_event_data *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), now_ns;
+	struct md_wire_stage *stage;
+
+	if (!(id >> 32))
+		return 0; /* the idle task */
+	stage = enter();
+	if (!stage)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	__sync_fetch_and_add(&stage->nr_samples, 1);
+	if (!send_registers(ctx, now_ns, id))
+		add_sample(stage, now_ns, id, ctx->regs.rip);
+	leave(stage);
+	return 0;
+}
+
 /* ---- samples with stacks ------------------------------------------------------------------ */
 
 /* Copies the interrupted code's registers. The context is read at fixed places only. */
@@ -230,7 +277,8 @@ static __always_inline bool start_walk(struct walk *w, const struct bpf_perf_eve
 	return w->pt_regs[17] == USER_CS;
 }
 
-static __always_inline void send_stack(struct md_wire_stage *stage, struct walk *w)
+/* @flags: MD_WIRE_AGAIN, or 0. */
+static __always_inline void send_stack(struct md_wire_stage *stage, struct walk *w, __u32 flags)
 {
 	__u64 nr = w->nr, size;
 
@@ -239,7 +287,8 @@ static __always_inline void send_stack(struct md_wire_stage *stage, struct walk 
 		return;
 	size = offsetof(struct md_wire_stack, frames) + nr * sizeof(w->record.frames[0]);
 	w->record.task.record.size = size;
-	if (bpf_ringbuf_output(&ring, &w->record, size, wakeup()))
+	w->record.task.flags |= flags;
+	if (bpf_ringbuf_output(&ring, &w->record, size, wakeup()) && !flags)
 		__sync_fetch_and_add(&stage->nr_lost, 1);
 }
 
@@ -281,7 +330,7 @@ int on_sample_with_stack(struct bpf_perf_event_data *ctx)
 {
 	__u64 id = bpf_get_current_pid_tgid(), now_ns;
 	struct md_wire_stage *stage;
-	__u32 first = 0;
+	__u32 first = 0, again = 0;
 	struct walk *w = bpf_map_lookup_elem(&walks, &first);
 
 	if (!(id >> 32) || !w)
@@ -300,13 +349,15 @@ int on_sample_with_stack(struct bpf_perf_event_data *ctx)
 		w->record.ip = ctx->regs.rip;
 		walk(w);
 		w->record.task.flags |= w->stop;
+		if (with_registers && send_registers(ctx, now_ns, id))
+			again = MD_WIRE_AGAIN;
 		if (is_too_early(w) && !copy_always)
-			send_copy(stage, w, 0);
+			send_copy(stage, w, again);
 		else
-			send_stack(stage, w);
+			send_stack(stage, w, again);
 		if (copy_always)
-			send_copy(stage, w, MD_WIRE_COPY_AGAIN);
-	} else {
+			send_copy(stage, w, MD_WIRE_AGAIN);
+	} else if (!with_registers || !send_registers(ctx, now_ns, id)) {
 		add_sample(stage, now_ns, id, ctx->regs.rip);
 	}
 	leave(stage);

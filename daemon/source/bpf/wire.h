@@ -11,14 +11,16 @@
 
 #include "kmod/uapi/morph_abi.h"
 
-#define MD_WIRE_SAMPLES	    0x8001 /* a type that the ABI does not use */
-#define MD_WIRE_STACK	    0x8002
-#define MD_WIRE_COPY	    0x8003
-#define MD_WIRE_BATCH	    62
-#define MD_WIRE_STACK_MAX   255 /* callers, and the user code that entered the kernel */
-#define MD_WIRE_COPY_BYTES  16384
-#define MD_WIRE_MAX_CPUS    4096
-#define MD_WIRE_MAX_TRACKED 65536 /* processes of one command */
+#define MD_WIRE_SAMPLES	     0x8001 /* a type that the ABI does not use */
+#define MD_WIRE_STACK	     0x8002
+#define MD_WIRE_COPY	     0x8003
+#define MD_WIRE_REGISTERS    0x8004
+#define MD_WIRE_BATCH	     62
+#define MD_WIRE_STACK_MAX    255 /* callers, and the user code that entered the kernel */
+#define MD_WIRE_COPY_BYTES   16384
+#define MD_WIRE_MAX_CPUS     4096
+#define MD_WIRE_MAX_TRACKED  65536 /* processes of one command */
+#define MD_WIRE_NR_REGISTERS 16	   /* all but rsp, and the flags */
 
 struct md_wire_sample {
 	__u64 time_ns;
@@ -57,8 +59,15 @@ struct md_wire_copy {
 	__u32 below;
 	__u8 bytes[MD_WIRE_COPY_BYTES];
 };
-/* The sample itself was sent before, with its stack, for tests that compare the two. */
-#define MD_WIRE_COPY_AGAIN (1U << 31)
+/* Flag of a stack or a copy: the sample itself was sent right before, with registers or a stack. */
+#define MD_WIRE_AGAIN (1U << 31)
+
+/* One sample of 64-bit user code with its registers, straight to the ring. */
+struct md_wire_registers {
+	struct morph_task task;
+	__u64 ip;
+	__u64 values[MD_WIRE_NR_REGISTERS]; /* of MORPH_REGS_BRANCHES, ascending */
+};
 
 /*
  * The stage of one CPU. The daemon maps it read-only. A sample is put into the stage first and
@@ -86,6 +95,7 @@ MORPH_ASSERT_SIZE(md_wire_batch, 1024);
 MORPH_ASSERT_SIZE(md_wire_stage, 1152);
 MORPH_ASSERT_OFFSET(md_wire_stack, frames, 40);
 MORPH_ASSERT_OFFSET(md_wire_copy, bytes, 184);
+MORPH_ASSERT_SIZE(md_wire_registers, 168);
 MORPH_ASSERT_OFFSET(md_wire_stage, batch, 64);
 
 #endif

@@ -179,7 +179,7 @@ if [ $EUID = 0 ]; then
 		"$MORPHD" run --registers=no --db best.db -- true 2> err
 		best=$(sqlite3 -readonly best.db "SELECT collector FROM session")
 		[ "$(sqlite3 -readonly caps.db "SELECT collector FROM session")" = "$best" ] ||
-			fail "root collects with $best, the unit's capabilities do not"
+			fail "root collects with $best, the unit's capabilities do not: $(sqlite3 -readonly caps.db "SELECT collector, why FROM session"), $(cat err)"
 	fi
 else
 	echo "skip: sampling the whole system needs root"

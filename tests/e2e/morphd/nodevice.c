@@ -4,7 +4,8 @@
  *
  * The environment variable NODEVICE is the errno number that open() fails with; or "abi": open()
  * succeeds, but the module reports a later version; or "old": it reports a version without
- * registers.
+ * registers; or "flagless": it reports a version that refuses the flags among registers, and refuses
+ * other registers by EPERM, as it does without rights.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ int open(const char *path, int flags, ...)
 	va_end(args);
 	if (!what || strcmp(path, MORPH_DEV_PATH))
 		return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-	if (!strcmp(what, "abi") || !strcmp(what, "old"))
+	if (!strcmp(what, "abi") || !strcmp(what, "old") || !strcmp(what, "flagless"))
 		return syscall(SYS_openat, AT_FDCWD, "/dev/null", flags, 0);
 	errno = atoi(what);
 	return -1;
@@ -46,14 +47,22 @@ int ioctl(int fd, unsigned long request, ...)
 	va_end(args);
 	if (!getenv("NODEVICE"))
 		return syscall(SYS_ioctl, fd, request, arg);
-	if (request == MORPH_IOC_EXEC_ID && !strcmp(getenv("NODEVICE"), "old"))
+	if (request == MORPH_IOC_EXEC_ID && strcmp(getenv("NODEVICE"), "abi"))
 		return 0;
+	if (request == MORPH_IOC_REGISTERS && !strcmp(getenv("NODEVICE"), "flagless")) {
+		errno = *(const __u32 *)arg == MORPH_REGS_PATHS ? EPERM : EINVAL;
+		return -1;
+	}
 	if (request != MORPH_IOC_HELLO)
 		return syscall(SYS_ioctl, fd, request, arg);
 	hello = arg;
-	if (!strcmp(getenv("NODEVICE"), "old")) {
+	if (strcmp(getenv("NODEVICE"), "abi")) {
 		*hello = (struct morph_hello){
-			.abi_major = 1, .abi_minor = 3, .nr_cpu_ids = 1, .ring_bytes = 4096};
+			.abi_major = 1,
+			.abi_minor = !strcmp(getenv("NODEVICE"), "old") ? 3 : 11,
+			.nr_cpu_ids = 1,
+			.ring_bytes = 4096,
+		};
 		return 0;
 	}
 	hello->abi_major = 7;

@@ -196,6 +196,11 @@ static void registers_begin(void)
 	morph_begin(MORPH_MODE_HRTIMER, MORPH_REGS_PATHS, false);
 }
 
+static void flags_begin(void)
+{
+	morph_begin(MORPH_MODE_HRTIMER, MORPH_REGS_BRANCHES, false);
+}
+
 static void stacks_begin(void)
 {
 	morph_begin(MORPH_MODE_HRTIMER, 0, true);
@@ -281,6 +286,7 @@ const struct state states[] = {
 	{"hrtimer", ALL, hrtimer_begin, morph_end, morph_samples},
 	{"tick", SMALL, tick_begin, morph_end, morph_samples},
 	{"registers", "loop", registers_begin, morph_end, morph_samples},
+	{"flags", "loop", flags_begin, morph_end, morph_samples},
 	{"stacks", "loop,stack-10,stack-110,calls-10,calls-60", stacks_begin, stacks_end,
 	 morph_samples},
 	{NULL, NULL, NULL, NULL, NULL},

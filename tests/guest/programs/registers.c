@@ -57,15 +57,31 @@ static bool in_loop(uint64_t ip)
 	return ip >= (uint64_t)loop && ip < (uint64_t)loop_end;
 }
 
+#define FLAGS_ALWAYS 0x202 /* interrupts are on; bit 1 is always set */
+#define FLAGS_ZERO   0x40
+
+/* At the jump, the zero flag is that of rcx. @rcx: its value, UINT64_MAX: not known. */
+static void check_flags(uint64_t ip, uint64_t rcx, uint64_t flags)
+{
+	EXPECT((flags & FLAGS_ALWAYS) == FLAGS_ALWAYS && !(flags >> 32), "flags: %#llx",
+	       (unsigned long long)flags);
+	if (ip != (uint64_t)loop && rcx != UINT64_MAX)
+		EXPECT(!(flags & FLAGS_ZERO) == (rcx != 0), "flags %#llx, rcx %#llx",
+		       (unsigned long long)flags, (unsigned long long)rcx);
+}
+
 static void check_entry(const struct morph_registers *r, const __u64 *entry)
 {
 	const __u64 *value = entry + 1;
 	unsigned int reg;
 
-	for (reg = 0; reg < MORPH_NR_REGS; reg++) {
+	for (reg = 0; reg <= MORPH_REG_FLAGS; reg++) {
 		if (!(r->registers >> reg & 1))
 			continue;
-		if (reg == RCX)
+		if (reg == MORPH_REG_FLAGS)
+			check_flags(entry[0], r->registers >> RCX & 1 ? entry[1 + 1] : UINT64_MAX,
+				    *value);
+		else if (reg == RCX)
 			EXPECT(*value <= 20000, "rcx: %#llx", *value);
 		else
 			EXPECT(*value == VALUE(reg), "register %u: %#llx", reg, *value);
@@ -88,7 +104,7 @@ static void collect(uint32_t mask)
 		run();
 	}
 	reader_open(&r);
-	EXPECT(r.hello.abi_minor >= 4, "abi_minor %u", r.hello.abi_minor);
+	EXPECT(r.hello.abi_minor >= 12, "abi_minor %u", r.hello.abi_minor);
 	if (mask && ioctl(r.fd, MORPH_IOC_REGISTERS, &mask))
 		die("REGISTERS");
 	reader_start(&r, 2000, -1, 0);
@@ -147,7 +163,7 @@ static void requests(void)
 
 	reader_open(&r);
 	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_REGISTERS, &mask), EINVAL);
-	mask = 1 << MORPH_NR_REGS;
+	mask = 1 << (MORPH_REG_FLAGS + 1);
 	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_REGISTERS, &mask), EINVAL);
 	EXPECT_ERRNO(ioctl(r.fd, MORPH_IOC_REGISTERS, NULL), EFAULT);
 	mask = MORPH_REGS_PATHS;
@@ -173,6 +189,8 @@ int main(void)
 	/* The registers that an earlier reader requested are forgotten. */
 	collect(0);
 	collect(MORPH_REGS_PATHS);
+	collect(MORPH_REGS_BRANCHES);
+	collect(1 << MORPH_REG_FLAGS);
 	collect(1 << 11);
 	collect(1 << MORPH_REG_RAX | 1 << MORPH_REG_RDI | 1 << 15);
 	return finish();

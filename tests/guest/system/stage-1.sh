@@ -40,6 +40,9 @@ now=$(pid)
 sed -i 's/^#rate = .*/rate = 499/' /etc/morph/morphd.conf
 check "reload" systemctl reload morphd
 check "the new rate holds" within 300 rate_is 499
+# The change executed the samples that waited.
+some_ways() { [ "$(status | jq .nr_ways)" -gt 0 ] || { status; false; }; }
+check "ways of branches are in the database" within 300 some_ways
 check "in the same process" is_pid "$now"
 echo 'rate = fast' >>/etc/morph/morphd.conf
 check "a mistake makes the reload fail" fails systemctl reload morphd

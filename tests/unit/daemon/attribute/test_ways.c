@@ -225,6 +225,69 @@ START_TEST(samples_beyond_the_limit_are_left_out)
 }
 END_TEST
 
+/* Samples of @nr files that do not exist, @each of each. */
+static void pend(uint32_t nr, uint32_t each)
+{
+	for (uint32_t i = 0; i < nr * each; i++)
+		at.ways->pending[at.ways->nr_pending++] =
+			(struct md_ways_pending){.module = 1000 + i / each};
+}
+
+START_TEST(of_many_files_those_with_the_most_samples_are_executed)
+{
+	pend(64, 30);
+	sample(20, 5, 1);
+	md_ways_run(at.ways, at.modcache, false);
+	ck_assert_uint_eq(at.ways->ledger.ways, 0);
+	pend(64, 30);
+	sample(40, 5, 1);
+	md_ways_run(at.ways, at.modcache, false);
+	ck_assert_uint_eq(at.ways->ledger.ways, 80);
+	/* As many files as are executed at a time. */
+	pend(31, 30);
+	sample(20, 5, 1);
+	md_ways_run(at.ways, at.modcache, false);
+	ck_assert_uint_eq(at.ways->ledger.ways, 120);
+}
+END_TEST
+
+START_TEST(a_share_of_the_samples_shows_ways)
+{
+	at.ways_share = MD_WAYS_SHARE_ALL / 4 * 3;
+	for (int i = 0; i < 100; i++)
+		sample(1, 5, 1);
+	ck_assert_uint_eq(at.ways->ledger.samples, 75);
+	at.ways_share = 0;
+	sample(100, 5, 1);
+	ck_assert_uint_eq(at.ways->ledger.samples, 175);
+}
+END_TEST
+
+START_TEST(a_file_with_plenty_of_samples_shows_fewer_ways_until_the_next_day)
+{
+	at.ways_a_day = 40;
+	sample(40, 5, 1);
+	ck_assert_uint_eq(at.ways->ledger.samples, 40);
+	sample(80, 5, 1);
+	ck_assert_uint_eq(at.ways->ledger.samples, 50);
+	at.last_time_ns = UINT64_C(86400) * 1000000000;
+	sample(40, 5, 1);
+	ck_assert_uint_eq(at.ways->ledger.samples, 90);
+}
+END_TEST
+
+START_TEST(no_register_remains_after_a_run)
+{
+	const struct md_ways_pending none = {0};
+
+	sample(40, 0x5ec2e7, 1);
+	ck_assert_uint_eq(at.ways->pending[39].sample.registers[MORPH_REG_RDI], 0x5ec2e7);
+	md_ways_run(at.ways, at.modcache, false);
+	for (int i = 0; i < 40; i++)
+		ck_assert_int_eq(memcmp(&at.ways->pending[i], &none, sizeof(none)), 0);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("ways");
@@ -237,6 +300,10 @@ static Suite *make_suite(void)
 	tcase_add_test(own, ways_of_this_program_are_counted);
 	tcase_add_test(own, ways_of_few_samples_are_counted_at_the_end_only);
 	tcase_add_test(own, samples_beyond_the_limit_are_left_out);
+	tcase_add_test(own, of_many_files_those_with_the_most_samples_are_executed);
+	tcase_add_test(own, a_share_of_the_samples_shows_ways);
+	tcase_add_test(own, a_file_with_plenty_of_samples_shows_fewer_ways_until_the_next_day);
+	tcase_add_test(own, no_register_remains_after_a_run);
 	suite_add_tcase(suite, batch);
 	suite_add_tcase(suite, own);
 	return suite;

@@ -13,14 +13,14 @@
 #define PROMISE_PPM 3000 /* 0.3 % */
 
 static const struct md_cost costs[] = {
-	{15000, 1500, 500000},
-	{1, 0, 0},
-	{0, 0, 0},
-	{2000, 500, 10000},
-	{40000, 1500, 100000},
-	{150000, 1500, 0},
-	{13999, 1499, 1000000},
-	{9, 9, 2399999},
+	{15000, 1500, 500000, 0},
+	{1, 0, 0, 0},
+	{0, 0, 0, 0},
+	{2000, 500, 10000, 0},
+	{40000, 1500, 100000, 0},
+	{150000, 1500, 0, 0},
+	{13999, 1499, 1000000, 0},
+	{9, 9, 2399999, 0},
 };
 
 static bool is_prime(uint32_t n)
@@ -52,7 +52,7 @@ END_TEST
  */
 START_TEST(rate_uses_most_of_what_is_promised)
 {
-	const struct md_cost cost = {15000, 1500, 500000};
+	const struct md_cost cost = {15000, 1500, 500000, 0};
 	uint32_t rate = md_choose_rate(&cost);
 
 	ck_assert_uint_gt(md_choose_share_ppm(&cost, rate), PROMISE_PPM * 7 / 10);
@@ -61,7 +61,7 @@ END_TEST
 
 START_TEST(rate_has_a_floor_where_samples_are_dear)
 {
-	const struct md_cost dear = {10000000, 0, 0}, busy = {15000, 1500, 900000000};
+	const struct md_cost dear = {10000000, 0, 0, 0}, busy = {15000, 1500, 900000000, 0};
 
 	ck_assert_uint_eq(md_choose_rate(&dear), 11);
 	ck_assert_uint_eq(md_choose_rate(&busy), 11);
@@ -70,7 +70,7 @@ END_TEST
 
 START_TEST(rate_falls_when_the_cost_rises)
 {
-	struct md_cost cost = {500, 1500, 100000};
+	struct md_cost cost = {500, 1500, 100000, 0};
 	uint32_t before = md_choose_rate(&cost), rate;
 
 	for (; cost.interrupt_ns < 1000000; cost.interrupt_ns += 977) {
@@ -83,7 +83,7 @@ END_TEST
 
 START_TEST(share_is_of_samples_and_of_waking)
 {
-	const struct md_cost cost = {14000, 1000, 500000};
+	const struct md_cost cost = {14000, 1000, 500000, 0};
 
 	/* 100 x 15 us + 500 us = 2 ms per second */
 	ck_assert_uint_eq(md_choose_share_ppm(&cost, 100), 2000);
@@ -91,15 +91,31 @@ START_TEST(share_is_of_samples_and_of_waking)
 }
 END_TEST
 
+START_TEST(ways_of_branches_are_part_of_the_budget)
+{
+	const struct md_cost alone = {13000, 500, 500000, 0}, with = {13000, 500, 500000, 400000},
+			     dear = {0, 0, 0, 2400000};
+
+	ck_assert_uint_eq(md_choose_rate(&alone), 139);
+	ck_assert_uint_eq(md_choose_rate(&with), 109);
+	ck_assert_uint_eq(md_choose_share_ppm(&with, 109), 2371);
+	ck_assert_uint_eq(md_choose_rate(&dear), 11);
+}
+END_TEST
+
 START_TEST(reasons_name_the_rate_and_the_cost)
 {
-	const struct md_cost cost = {14000, 1000, 500000};
+	const struct md_cost cost = {14000, 1000, 500000, 0}, with = {14000, 1000, 500000, 400000};
 	char text[200];
 
 	md_choose_describe(&cost, 100, "", text, sizeof(text));
 	ck_assert_str_eq(text, "100 Hz, 0.20 % of each CPU: a sample costs 15.0 us");
 	md_choose_describe(&cost, 100, "bpf: cheap", text, sizeof(text));
 	ck_assert_str_eq(text, "bpf: cheap; 100 Hz, 0.20 % of each CPU: a sample costs 15.0 us");
+	md_choose_describe(&with, 100, "", text, sizeof(text));
+	ck_assert_str_eq(
+		text,
+		"100 Hz, 0.24 % of each CPU: a sample costs 15.0 us, ways of branches 0.04 %");
 }
 END_TEST
 
@@ -157,7 +173,8 @@ START_TEST(measuring_switches_on_and_off_in_turn)
 	struct md_cost cost;
 	struct mp_err err;
 
-	ck_assert_int_eq(md_choose_measure(&f.source, &cost, &err), 0);
+	ck_assert_int_eq(md_choose_measure(&f.source, false, &cost, &err), 0);
+	ck_assert_uint_eq(cost.ways_ns, 0);
 	ck_assert_uint_eq(f.nr_switches % 2, 0);
 	ck_assert_uint_ge(f.nr_switches, 10);
 	ck_assert_uint_gt(cost.interrupt_ns, 0);
@@ -172,7 +189,7 @@ START_TEST(measuring_says_that_no_samples_came)
 	struct md_cost cost;
 	struct mp_err err;
 
-	ck_assert_int_eq(md_choose_measure(&f.source, &cost, &err), -ENODATA);
+	ck_assert_int_eq(md_choose_measure(&f.source, false, &cost, &err), -ENODATA);
 	ck_assert_str_eq(err.msg, "no samples arrived");
 }
 END_TEST
@@ -184,7 +201,7 @@ START_TEST(measuring_passes_on_what_went_wrong)
 	struct mp_err err;
 
 	f.pause_fails = true;
-	ck_assert_int_eq(md_choose_measure(&f.source, &cost, &err), -EIO);
+	ck_assert_int_eq(md_choose_measure(&f.source, false, &cost, &err), -EIO);
 	ck_assert_str_eq(err.msg, "broken");
 }
 END_TEST
@@ -200,6 +217,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, rate_has_a_floor_where_samples_are_dear);
 	tcase_add_test(tc, rate_falls_when_the_cost_rises);
 	tcase_add_test(tc, share_is_of_samples_and_of_waking);
+	tcase_add_test(tc, ways_of_branches_are_part_of_the_budget);
 	tcase_add_test(tc, reasons_name_the_rate_and_the_cost);
 	tcase_add_test(tc, measuring_switches_on_and_off_in_turn);
 	tcase_add_test(tc, measuring_says_that_no_samples_came);

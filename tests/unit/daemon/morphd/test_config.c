@@ -82,6 +82,7 @@ START_TEST(empty_file_gives_the_defaults)
 	ck_assert(defaults.interval_s == 10);
 	ck_assert(!defaults.no_kernel);
 	ck_assert_uint_eq(defaults.registers, 0);
+	ck_assert(defaults.may_take_ways);
 	ck_assert_str_eq(defaults.database, "");
 	for (i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
 		takes(nothing[i], &config);
@@ -104,8 +105,18 @@ START_TEST(every_key_is_taken)
 	ck_assert_str_eq(c.database, "/a path/with = and #.db");
 	takes("registers = paths\n", &c);
 	ck_assert_uint_eq(c.registers, MORPH_REGS_PATHS);
+	ck_assert(!c.ways && !c.may_take_ways);
+	takes("registers = branches\n", &c);
+	ck_assert_uint_eq(c.registers, MORPH_REGS_BRANCHES);
+	ck_assert(c.ways && !c.may_take_ways);
 	takes("registers = no\n", &c);
 	ck_assert_uint_eq(c.registers, 0);
+	ck_assert(!c.ways && !c.may_take_ways && !md_config_wants_ways(&c));
+	takes("registers = auto\n", &c);
+	ck_assert_uint_eq(c.registers, 0);
+	ck_assert(!c.ways && c.may_take_ways);
+	takes("registers = auto\nstacks = yes\n", &c);
+	ck_assert(!md_config_wants_ways(&c));
 	takes("rate = auto\nno-kernel = no\nsource = auto\n", &c);
 	ck_assert_uint_eq(c.rate_hz, 0);
 	ck_assert(!c.no_kernel);
@@ -130,7 +141,7 @@ START_TEST(wrong_line_is_refused_with_its_number)
 	refuses("interval = soon\n", ":1: interval = soon: not a number from 0.001 to 86400");
 	refuses("interval = -1\n", ":1: interval = -1: not a number from 0.001 to 86400");
 	refuses("no-kernel = true\n", ":1: no-kernel = true: neither yes nor no");
-	refuses("registers = all\n", ":1: registers = all: neither paths, branches nor no");
+	refuses("registers = all\n", ":1: registers = all: neither paths, branches, no nor auto");
 	refuses("source = replay\n",
 		":1: source: only the command line can choose replay, with --input");
 	refuses("database = morph.db\n", ":1: database: the path must begin with /");

@@ -14,7 +14,7 @@ static struct md_bpf_merge m;
 
 static void setup(void)
 {
-	ck_assert_int_eq(md_bpf_merge_init(&m, 2, 4000), 0);
+	ck_assert_int_eq(md_bpf_merge_init(&m, 2, 4000, 0), 0);
 }
 
 static void teardown(void)
@@ -74,6 +74,25 @@ static int take_copy(uint32_t tgid, uint64_t time_ns, uint32_t nr, uint32_t room
 	wire.registers[MORPH_REG_RSP] = 4096;
 	wire.bytes[0] = 9;
 	return md_bpf_merge_take(&m, &wire, wire.task.record.size);
+}
+
+/* Takes a sample with registers; register n has the value @time_ns + n. */
+static int take_registers(uint32_t cpu, uint32_t tgid, uint64_t time_ns)
+{
+	struct md_wire_registers wire = {.ip = time_ns};
+	uint32_t nr = 0;
+
+	wire.task.record.size = sizeof(wire);
+	wire.task.record.type = MD_WIRE_REGISTERS;
+	wire.task.record.cpu = cpu;
+	wire.task.tgid = tgid;
+	wire.task.tid = tgid;
+	wire.task.time_ns = time_ns;
+	for (uint32_t reg = 0; reg <= MORPH_REG_FLAGS; reg++)
+		if (MORPH_REGS_BRANCHES >> reg & 1)
+			wire.values[nr++] = time_ns + reg;
+	ck_assert_uint_eq(nr, MD_WIRE_NR_REGISTERS);
+	return md_bpf_merge_take(&m, &wire, sizeof(wire));
 }
 
 static int take_exec(uint32_t tgid, uint64_t time_ns)
@@ -410,7 +429,7 @@ START_TEST(a_copy_becomes_a_user_stack)
 	ck_assert_int_eq(take_copy(5, 100, 12, 16, MORPH_USER_STACK_KERNEL), 0);
 	/* For tests: a stack, and the copy of the same sample. */
 	ck_assert_int_eq(take_stack(0, 5, 110, 1, MORPH_STACK_BOTTOM), 0);
-	ck_assert_int_eq(take_copy(5, 110, 8, 8, MD_WIRE_COPY_AGAIN), 0);
+	ck_assert_int_eq(take_copy(5, 110, 8, 8, MD_WIRE_AGAIN), 0);
 	give(1000);
 	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 1);
 	user = (const void *)expect_stack(&pos, MORPH_REC_USER_STACK, 100);
@@ -426,6 +445,96 @@ START_TEST(a_copy_becomes_a_user_stack)
 	ck_assert_uint_eq(user->task.flags, 0);
 	expect_end(&pos);
 	ck_assert_uint_eq(m.nr_samples, 2);
+}
+END_TEST
+
+static const struct morph_registers *next_registers(size_t *pos)
+{
+	struct morph_record *record;
+
+	ck_assert_int_eq(md_record_next(m.decoder.out.data, m.decoder.out.size, pos, &record), 0);
+	ck_assert_uint_eq(record->type, MORPH_REC_REGISTERS);
+	return (const void *)record;
+}
+
+static void want_registers(uint32_t registers)
+{
+	md_bpf_merge_fini(&m);
+	ck_assert_int_eq(md_bpf_merge_init(&m, 2, 4000, registers), 0);
+}
+
+START_TEST(registers_stand_behind_the_batch_of_their_samples)
+{
+	const struct morph_registers *registers;
+	size_t pos = 0;
+
+	want_registers(MORPH_REGS_BRANCHES);
+	/* The batch was staged first, but came later; its samples are of the kernel. */
+	ck_assert_int_eq(take_registers(0, 5, 110), 0);
+	ck_assert_int_eq(take_registers(0, 5, 130), 0);
+	ck_assert_int_eq(take_batch(0, 5, 100, 20, 2), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 4);
+	registers = next_registers(&pos);
+	ck_assert_uint_eq(registers->task.tgid, 5);
+	ck_assert_uint_eq(registers->registers, MORPH_REGS_BRANCHES);
+	ck_assert_uint_eq(md_registers_nr(registers), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const __u64 *entry = registers->entries + i * md_registers_words(registers);
+
+		ck_assert_uint_eq(entry[0], 110 + 20 * i);
+		for (uint32_t reg = 0; reg <= MORPH_REG_FLAGS; reg++)
+			if (reg != MORPH_REG_RSP)
+				ck_assert_uint_eq(entry[md_registers_word(registers, reg)],
+						  110 + 20 * i + reg);
+	}
+	expect_end(&pos);
+	ck_assert_uint_eq(m.nr_samples, 4);
+}
+END_TEST
+
+START_TEST(only_wanted_registers_are_kept)
+{
+	const struct morph_registers *registers;
+	size_t pos = 0;
+
+	want_registers(1U << MORPH_REG_RDI | 1U << 15);
+	ck_assert_int_eq(take_registers(1, 5, 100), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 1);
+	registers = next_registers(&pos);
+	ck_assert_uint_eq(registers->task.record.size, sizeof(*registers) + 24);
+	ck_assert_uint_eq(registers->entries[1], 100 + MORPH_REG_RDI);
+	ck_assert_uint_eq(registers->entries[2], 100 + 15);
+	expect_end(&pos);
+}
+END_TEST
+
+START_TEST(a_sample_with_registers_and_a_stack_counts_once)
+{
+	size_t pos = 0;
+
+	want_registers(MORPH_REGS_BRANCHES);
+	ck_assert_int_eq(take_registers(0, 5, 100), 0);
+	ck_assert_int_eq(take_stack(0, 5, 100, 2, MORPH_STACK_BOTTOM | MD_WIRE_AGAIN), 0);
+	give(1000);
+	expect(&pos, MORPH_REC_SAMPLES, 5, 100, 1);
+	ck_assert_uint_eq(next_registers(&pos)->entries[0], 100);
+	ck_assert_uint_eq(expect_stack(&pos, MORPH_REC_STACK, 100)->task.flags, MORPH_STACK_BOTTOM);
+	expect_end(&pos);
+	ck_assert_uint_eq(m.nr_samples, 1);
+}
+END_TEST
+
+START_TEST(registers_that_were_not_wanted_are_refused)
+{
+	struct md_wire_registers wire = {.task.record = {.type = MD_WIRE_REGISTERS}};
+
+	ck_assert_int_eq(take_registers(0, 5, 100), -EBADMSG);
+	want_registers(MORPH_REGS_PATHS);
+	wire.task.record.size = sizeof(wire) - 8;
+	ck_assert_int_eq(md_bpf_merge_take(&m, &wire, sizeof(wire) - 8), -EBADMSG);
+	ck_assert_uint_eq(m.nr_samples, 0);
 }
 END_TEST
 
@@ -479,6 +588,10 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, a_stack_that_is_not_given_out_yet_is_kept);
 	tcase_add_test(tc, a_stack_says_which_callers_look_old);
 	tcase_add_test(tc, a_copy_becomes_a_user_stack);
+	tcase_add_test(tc, registers_stand_behind_the_batch_of_their_samples);
+	tcase_add_test(tc, only_wanted_registers_are_kept);
+	tcase_add_test(tc, a_sample_with_registers_and_a_stack_counts_once);
+	tcase_add_test(tc, registers_that_were_not_wanted_are_refused);
 	tcase_add_test(tc, stacks_whose_sizes_lie_are_refused);
 	suite_add_tcase(suite, tc);
 	return suite;
