@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/stats/outfile.h"
+#include "libprof/base/infile.h"
 
 /* The first line of a rule that may be replaced and removed. */
 #define HEADING "# Written by morph watch."
@@ -67,11 +68,12 @@ void md_rule_name_of(const char *program, char *buf, size_t size)
 static int is_ours(const char *file)
 {
 	char line[sizeof(HEADING) + 1] = "";
-	FILE *in = fopen(file, "re");
-	int ours;
+	struct mp_err ignored;
+	FILE *in;
+	int ours = mp_infile_stream(file, &in, &ignored);
 
-	if (!in)
-		return -errno;
+	if (ours)
+		return ours;
 	ours = fgets(line, sizeof(line), in) && !strncmp(line, HEADING, strlen(HEADING));
 	fclose(in);
 	return ours;

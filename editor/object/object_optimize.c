@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "editor/emit/publish.h"
 #include "editor/object/object.h"
+#include "libprof/base/infile.h"
 #include "libprof/elf/relobj.h"
 
 enum me_object_kind me_object_kind(const char *path)
@@ -39,23 +39,18 @@ struct work {
 
 static int map_file(const char *path, const uint8_t **bytes, size_t *size, struct mp_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
+	uint64_t size_bytes;
 	void *map;
+	int fd = mp_infile_regular(path, &size_bytes, err);
 
-	if (fd < 0 || fstat(fd, &st)) {
-		int rc = mp_err_set(err, errno, "%s: %s", path, strerror(errno));
-
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd < 0)
+		return fd;
+	map = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)
 		return mp_err_set(err, EIO, "%s: cannot be mapped", path);
 	*bytes = map;
-	*size = (size_t)st.st_size;
+	*size = size_bytes;
 	return 0;
 }
 
