@@ -21,7 +21,10 @@
 #include "editor/audit/audit_simulate.h"
 #include "editor/audit/audit_svg.h"
 #include "editor/audit/run/audit_run.h"
+#include "editor/base/scratch.h"
 #include "editor/cli/audit_private.h"
+#include "editor/emit/publish.h"
+#include "libprof/cli/bus_error.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
 #include "libprof/cli/stdio.h"
@@ -346,6 +349,13 @@ static int audit(struct me_audit_arguments *args)
 	return ret;
 }
 
+/* For a signal handler. */
+static void remove_all(void)
+{
+	me_publish_remove_all();
+	me_scratch_remove_all();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -378,6 +388,7 @@ int main(int argc, char **argv)
 	int own = argc, status, i;
 
 	mp_stdio_init("morph-audit");
+	mp_bus_error_catch("morph-audit", remove_all);
 
 	/* everything behind the first `--` is for the programs */
 	for (i = 1; i < argc && own == argc; i++)

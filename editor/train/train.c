@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "editor/base/scratch.h"
 #include "editor/refine/interrupt.h"
 #include "editor/refine/tool.h"
 #include "editor/train/train_private.h"
@@ -49,27 +50,7 @@ static int make_dir(struct me_trainer *t)
 		return mp_err_set(t->err, errno, "%s: %s", parent, strerror(errno));
 	if (snprintf(t->dir, sizeof(t->dir), "%s/.morph-train.XXXXXX", template) > PATH_MAX - 64)
 		return mp_err_set(t->err, ENAMETOOLONG, "%s: too long", template);
-	if (!mkdtemp(t->dir)) {
-		int rc = mp_err_set(t->err, errno, "%s: %s", t->dir, strerror(errno));
-
-		t->dir[0] = 0;
-		return rc;
-	}
-	return 0;
-}
-
-static void remove_dir(struct me_trainer *t)
-{
-	DIR *dir = *t->dir ? opendir(t->dir) : NULL;
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	if (*t->dir)
-		rmdir(t->dir);
+	return me_scratch_make(t->dir, t->err);
 }
 
 /* Without samples, the loops decide where counters stand. So a failure to sample is no error. */
@@ -318,7 +299,7 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 		if (rc && me_interrupted())
 			rc = me_interrupt_check(err);
 	}
-	remove_dir(&t);
+	me_scratch_remove(t.dir);
 	me_wishes_fini(&t.wishes);
 	me_wishes_fini(&t.tried);
 	return rc;

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "editor/base/scratch.h"
+
 int me_program_open(struct me_program *program, const char *path, struct mp_err *err)
 {
 	int ret;
@@ -110,11 +112,9 @@ int me_slot_open(struct me_slot *slot, const char *parent, const char *name, con
 	if (snprintf(slot->dir, sizeof(slot->dir), "%s/morph-audit.XXXXXX", parent) >=
 	    (int)sizeof(slot->dir))
 		return mp_err_set(err, ENAMETOOLONG, "%s: too long", parent);
-	if (!mkdtemp(slot->dir)) {
-		ret = mp_err_set(err, errno, "%s: %s", slot->dir, strerror(errno));
-		slot->dir[0] = 0;
+	ret = me_scratch_make(slot->dir, err);
+	if (ret)
 		return ret;
-	}
 	snprintf(slot->copy, sizeof(slot->copy), "%s/%s", slot->dir, name);
 	snprintf(slot->fresh, sizeof(slot->fresh), "%s/%s.new", slot->dir, name);
 	for (int i = 0; i < 2; i++)
@@ -230,10 +230,5 @@ void me_slot_close(struct me_slot *slot)
 	if (slot->mounted)
 		umount2(slot->at, MNT_DETACH);
 	slot->mounted = false;
-	unlink(slot->fresh);
-	unlink(slot->copy);
-	unlink(slot->beside[0]);
-	unlink(slot->beside[1]);
-	rmdir(slot->dir);
-	slot->dir[0] = 0;
+	me_scratch_remove(slot->dir);
 }
