@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/stats/outfile.h"
+#include "daemon/stats/interrupt.h"
 #include "libprof/base/infile.h"
+#include "libprof/base/outfile.h"
 
 /* The first line of a rule that may be replaced and removed. */
 #define HEADING "# Written by morph watch."
@@ -177,7 +178,7 @@ void md_rule_file_settle(const char *file, bool accepted)
 int md_rule_file_write(const char *dir, const char *name, const struct md_rule_text *rule,
 		       char *file, size_t size, struct mp_err *err)
 {
-	struct md_outfile out;
+	struct mp_outfile out;
 	char folder[4200], former[4400];
 	int r;
 
@@ -200,13 +201,13 @@ int md_rule_file_write(const char *dir, const char *name, const struct md_rule_t
 	unlink(former);
 	if (link(file, former) && errno != ENOENT)
 		return mp_err_set(err, errno, "%s: cannot be kept: %s", file, strerror(errno));
-	r = md_outfile_open(file, &out, err);
+	r = mp_outfile_open(file, md_interrupt_unlinks, &out, err);
 	if (r)
 		return r;
 	/* The policy refuses a file that others can write. */
 	fchmod(fileno(out.file), 0644);
 	put_rule(out.file, rule);
-	return md_outfile_commit(&out, err);
+	return mp_outfile_commit(&out, err);
 }
 
 int md_rule_file_remove(const char *file, struct mp_err *err)

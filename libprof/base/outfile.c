@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /* outfile - writes a temporary file, then renames it; see outfile.h. */
-#include "daemon/stats/outfile.h"
+#include "libprof/base/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/stats/interrupt.h"
 #include "libprof/base/newfile.h"
 
-static int open_temporary(struct md_outfile *out)
+static void tell(const struct mp_outfile *out, const char *temporary)
+{
+	if (out->note)
+		out->note(temporary);
+}
+
+static int open_temporary(struct mp_outfile *out)
 {
 	/* O_EXCL: a symbolic link that somebody placed there is not followed. */
 	for (unsigned int i = 0; i < 100; i++) {
@@ -20,7 +26,7 @@ static int open_temporary(struct md_outfile *out)
 		if (snprintf(out->temporary, sizeof(out->temporary), "%s.%d-%u.tmp", out->path,
 			     (int)getpid(), i) >= (int)sizeof(out->temporary))
 			return -ENAMETOOLONG;
-		md_interrupt_unlinks(out->temporary);
+		tell(out, out->temporary);
 		fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0 || errno != EEXIST)
 			return fd >= 0 ? fd : -errno;
@@ -28,12 +34,38 @@ static int open_temporary(struct md_outfile *out)
 	return -EEXIST;
 }
 
-int md_outfile_open(const char *path, struct md_outfile *out, struct mp_err *err)
+int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err *err)
+{
+	struct mp_outfile probe = {.path = path};
+	struct stat st, input;
+	bool there = !stat(path, &st);
+	int fd;
+
+	for (; there && *inputs; inputs++)
+		if (!stat(*inputs, &input) && S_ISREG(input.st_mode) &&
+		    input.st_dev == st.st_dev && input.st_ino == st.st_ino)
+			return mp_err_set(err, EINVAL,
+					  "%s: is the input %s itself; give another name", path,
+					  *inputs);
+	if (there && S_ISDIR(st.st_mode))
+		return mp_err_set(err, EISDIR, "%s: %s", path, strerror(EISDIR));
+	if (there && !S_ISREG(st.st_mode))
+		return 0;
+	fd = open_temporary(&probe);
+	if (fd < 0)
+		return mp_err_set(err, -fd, "%s: %s", path, strerror(-fd));
+	close(fd);
+	unlink(probe.temporary);
+	return 0;
+}
+
+int mp_outfile_open(const char *path, mp_outfile_note *note, struct mp_outfile *out,
+		    struct mp_err *err)
 {
 	struct stat st;
 	int fd;
 
-	*out = (struct md_outfile){.file = stdout, .path = path};
+	*out = (struct mp_outfile){.file = stdout, .path = path, .note = note};
 	if (!path)
 		return 0;
 	/* Write to a pipe or a device such as /dev/stdout; do not replace it. */
@@ -52,13 +84,13 @@ int md_outfile_open(const char *path, struct md_outfile *out, struct mp_err *err
 	out->file = fdopen(fd, "w");
 	if (!out->file) {
 		fd = errno;
-		md_outfile_abandon(out);
+		mp_outfile_abandon(out);
 		return mp_err_set(err, fd, "%s: %s", path, strerror(fd));
 	}
 	return 0;
 }
 
-int md_outfile_commit(struct md_outfile *out, struct mp_err *err)
+int mp_outfile_commit(struct mp_outfile *out, struct mp_err *err)
 {
 	bool bad = fflush(out->file) || ferror(out->file);
 	int code = bad ? errno : 0;
@@ -71,22 +103,22 @@ int md_outfile_commit(struct md_outfile *out, struct mp_err *err)
 	if (!code && out->temporary[0] && rename(out->temporary, out->path))
 		code = errno;
 	if (!code && out->temporary[0])
-		md_interrupt_unlinks(NULL);
+		tell(out, NULL);
 	if (!code)
 		return 0;
-	md_outfile_abandon(out);
+	mp_outfile_abandon(out);
 	return mp_err_set(err, code, "%s: %s", out->path ? out->path : "standard output",
 			  strerror(code));
 }
 
-void md_outfile_abandon(struct md_outfile *out)
+void mp_outfile_abandon(struct mp_outfile *out)
 {
 	if (out->file && out->path)
 		fclose(out->file);
 	out->file = NULL;
 	if (out->temporary[0]) {
 		unlink(out->temporary);
-		md_interrupt_unlinks(NULL);
+		tell(out, NULL);
 	}
 	out->temporary[0] = '\0';
 }
