@@ -226,7 +226,7 @@ static int draw(const struct flame *f)
 		shown.tenths = 1000;
 		r = md_flame_round(&shown);
 	}
-	if (!r && ((f->output && mp_outfile_check(f->output, inputs, &err)) ||
+	if (!r && (mp_outfile_check(f->output, inputs, &err) ||
 		   mp_outfile_open(f->output, md_interrupt_unlinks, &out, &err))) {
 		md_flame_fini(&shown);
 		return md_stats_fail("%s", err.msg);

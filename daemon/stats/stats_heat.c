@@ -349,7 +349,7 @@ static int draw(const struct heat *h)
 	const char *inputs[] = {h->stats->path, h->binary, h->after_path, NULL};
 	struct mp_outfile out;
 	struct mp_err err = {0};
-	int r = h->output ? mp_outfile_check(h->output, inputs, &err) : 0;
+	int r = mp_outfile_check(h->output, inputs, &err);
 
 	if (!r)
 		r = mp_outfile_open(h->output, md_interrupt_unlinks, &out, &err);

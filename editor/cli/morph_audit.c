@@ -278,7 +278,7 @@ static void tell_failure(const struct me_audit_arguments *args, const struct mp_
 }
 
 /* Before the first run: an audit may take long, and its exports may replace no input. */
-static int check_exports(const struct me_audit_arguments *args, struct mp_err *err)
+static int check_exports(struct me_audit_arguments *args, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = &args->audit;
 	const char *inputs[] = {opts->a, opts->b, opts->stdin_path, opts->command, NULL};
@@ -294,6 +294,9 @@ static int check_exports(const struct me_audit_arguments *args, struct mp_err *e
 	for (size_t i = 0; !ret && i < sizeof(exports) / sizeof(exports[0]); i++)
 		if (exports[i] && strcmp(exports[i], "-"))
 			ret = mp_outfile_check(exports[i], given, err);
+	/* The reason does not go there either. */
+	if (ret)
+		args->to_json = NULL;
 	return ret;
 }
 

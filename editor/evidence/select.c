@@ -59,6 +59,7 @@ int me_words_add(struct me_words *words, const char *text, struct mp_err *err)
 {
 	int rc = 0;
 
+	words->given = true;
 	while (!rc && *text) {
 		size_t len = strcspn(text, ",");
 

@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 #include "editor/base/scratch.h"
+#include "editor/emit/publish.h"
 #include "editor/refine/interrupt.h"
 #include "editor/refine/tool.h"
 #include "editor/train/train_private.h"
+#include "libprof/base/outfile.h"
 
 struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
 {
@@ -37,6 +39,21 @@ static int find_file(struct me_trainer *t)
 		return mp_err_set(t->err, errno, "%s: %s", o->file, strerror(errno));
 	t->report->file = strdup(t->file);
 	return t->report->file ? 0 : mp_err_set(t->err, ENOMEM, "out of memory");
+}
+
+/* The output appears after minutes, by a rename that would replace whatever has its name. */
+static int check_output(struct me_trainer *t)
+{
+	const struct me_train_options *o = t->options;
+	const char *named[] = {o->trials_db, o->optimize.db, o->optimize.debug_file};
+	const char *inputs[sizeof(named) / sizeof(named[0]) + 1] = {NULL};
+	size_t nr = 0;
+	int rc = me_publish_check(t->file, o->output, t->err);
+
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		if (named[i])
+			inputs[nr++] = named[i];
+	return rc ? rc : mp_outfile_check(o->output, inputs, t->err);
 }
 
 static int make_dir(struct me_trainer *t)
@@ -269,6 +286,7 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 		bool counts; /* not with a profile */
 	} steps[] = {
 		{NULL, find_file, false},
+		{NULL, check_output, false},
 		{NULL, make_dir, false},
 		{"sampling the command", sample, true},
 		{NULL, find_where, true},

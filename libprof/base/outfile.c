@@ -34,21 +34,35 @@ static int open_temporary(struct mp_outfile *out)
 	return -EEXIST;
 }
 
-int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err *err)
+int mp_outfile_check_inputs(const char *path, const char *const *inputs, struct mp_err *err)
 {
-	struct mp_outfile probe = {.path = path};
 	struct stat st, input;
-	bool there = !stat(path, &st);
-	int fd;
 
-	for (; there && *inputs; inputs++)
-		if (!stat(*inputs, &input) && S_ISREG(input.st_mode) &&
-		    input.st_dev == st.st_dev && input.st_ino == st.st_ino)
+	for (bool there = !stat(path, &st); *inputs; inputs++)
+		if (there ? !stat(*inputs, &input) && S_ISREG(input.st_mode) &&
+				    input.st_dev == st.st_dev && input.st_ino == st.st_ino
+			  : !strcmp(path, *inputs))
 			return mp_err_set(err, EINVAL,
 					  "%s: is the input %s itself; give another name", path,
 					  *inputs);
+	return 0;
+}
+
+int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err *err)
+{
+	struct mp_outfile probe = {.path = path};
+	struct stat st;
+	bool there;
+	int fd, rc = path ? mp_outfile_check_inputs(path, inputs, err) : 0;
+
+	if (rc || !path)
+		return rc;
+	if (!*path)
+		return mp_err_set(err, ENOENT, "the output's name is empty");
+	there = !stat(path, &st);
 	if (there && S_ISDIR(st.st_mode))
 		return mp_err_set(err, EISDIR, "%s: %s", path, strerror(EISDIR));
+	/* A device or a pipe is written to as it is. */
 	if (there && !S_ISREG(st.st_mode))
 		return 0;
 	fd = open_temporary(&probe);
