@@ -14,6 +14,7 @@
 #include "editor/cli/cli.h"
 #include "editor/base/output_name.h"
 #include "editor/cli/report.h"
+#include "editor/emit/publish.h"
 #include "libprof/base/outfile.h"
 #include "libprof/cli/fleet_tool.h"
 #include "libprof/cli/progress.h"
@@ -43,21 +44,20 @@ int me_cli_check_output(const struct me_cli *cli, const char *output, const char
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
 		if (named[i])
 			inputs[nr++] = named[i];
-	return output ? mp_outfile_check_inputs(output, inputs, err) : 0;
+	return mp_outfile_check(output, inputs, err);
 }
 
 /* No output replaces an input, or the other output. */
 static int check_outputs(const struct me_cli *cli, struct mp_err *err)
 {
 	const struct me_optimize_options *o = &cli->options;
-	const char *const inputs[] = {NULL};
-	int rc = me_cli_check_output(cli, o->output, NULL, err);
+	int rc = o->output ? me_publish_check(o->input, o->output, err) : 0;
 
 	if (!rc)
-		rc = me_cli_check_output(cli, o->debug_output, NULL, err);
+		rc = me_cli_check_output(cli, o->output, NULL, err);
 	if (!rc)
-		rc = me_cli_check_output(cli, cli->patch_list, o->output, err);
-	return rc ? rc : mp_outfile_check(cli->patch_list, inputs, err);
+		rc = me_cli_check_output(cli, o->debug_output, NULL, err);
+	return rc ? rc : me_cli_check_output(cli, cli->patch_list, o->output, err);
 }
 
 static void say_stage(enum me_stage stage)

@@ -34,7 +34,8 @@ static int open_temporary(struct mp_outfile *out)
 	return -EEXIST;
 }
 
-int mp_outfile_check_inputs(const char *path, const char *const *inputs, struct mp_err *err)
+/* A device may be an input, too. */
+static int check_inputs(const char *path, const char *const *inputs, struct mp_err *err)
 {
 	struct stat st, input;
 
@@ -53,7 +54,7 @@ int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err 
 	struct mp_outfile probe = {.path = path};
 	struct stat st;
 	bool there;
-	int fd, rc = path ? mp_outfile_check_inputs(path, inputs, err) : 0;
+	int fd, rc = path ? check_inputs(path, inputs, err) : 0;
 
 	if (rc || !path)
 		return rc;

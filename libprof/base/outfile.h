@@ -22,13 +22,9 @@ struct mp_outfile {
 };
 
 /*
- * mp_outfile_check_inputs - is @path none of the @inputs, under any name? @inputs end with NULL, and
- * may be missing files. Return: 0; -EINVAL with a message.
- */
-int mp_outfile_check_inputs(const char *path, const char *const *inputs, struct mp_err *err);
-/*
- * mp_outfile_check - before long work: could @path be written? Refuses an input, a directory, and a
- * place where no file can be made. @path NULL: standard output. Return: 0 or -errno with a message.
+ * mp_outfile_check - before long work: could @path be written? Refuses one of the @inputs under any
+ * name, a directory, and a place where no file can be made. @path NULL: standard output. @inputs end
+ * with NULL, and may be missing files. Return: 0 or -errno with a message.
  */
 int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err *err);
 /* @note: NULL: nobody removes the file after a signal. Return: 0 or -errno with a message. */
