@@ -3,6 +3,7 @@
 # Whatever stands in place of a file: no command waits, or damages an input or a device, or leaves
 # something behind; one line names the file. The devices are those of a /dev of this test's own.
 . "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/lib-files.sh"
 need gcc objdump
 if [ "${1:-}" != inside ]; then
 	if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
@@ -17,30 +18,8 @@ mknod -m 666 dev/null c 1 3 && mknod -m 666 dev/zero c 1 5 && mknod -m 666 dev/f
 	mknod -m 444 dev/urandom c 1 9 && ln -s /proc/self/fd dev/fd && mount --move dev /dev || exit 1
 export PATH=$BUILD:$PATH TMPDIR=$dir/tmp LC_ALL=C
 mkdir tmp folder
-cat >prog.c <<'C'
-#include <stdio.h>
-#include <stdlib.h>
-__attribute__((noinline)) long hot(long n)
-{
-	long s = 0;
-	for (long i = 0; i < n; i++)
-		s = i % 7 == 3 ? s ^ i : s + (i * 5) % 11;
-	return s;
-}
-int main(int argc, char **argv)
-{
-	printf("%ld\n", hot(argc > 1 ? atol(argv[1]) : 1000));
-	return 0;
-}
-C
-gcc -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog && gcc -O2 -fno-pie -c prog.c || exit 1
-{
-	printf 'version: 1\npositions: instr line\nevents: Ir\nob=%s\nfl=x\nfn=hot\n' "$dir/prog"
-	objdump -d --no-show-raw-insn prog | awk '/^[0-9a-f]+ </ {on = /<hot>/} on && /^ / {
-		sub(":", "", $1); print "0x" $1, 0, 50000; sum += 50000} END {print "totals: " sum}'
-} >cg.out
-morph-stats -d s.db import cg.out >/dev/null && morph-optimize --report=none --db=s.db -o fast prog &&
-	morph-optimize --report=none --db=s.db --program=prog -o fast.o prog.o &&
+make_files
+morph-optimize --report=none --db=s.db --program=prog -o fast.o prog.o &&
 	morph-optimize instrument --report=none -o counting prog || exit 1
 mkfifo fifo && ln -s nowhere dangling && ln -s loop loop && : >empty && truncate -s 5G holes || exit 1
 ln prog hard && ln -s s.db soft && printf 'pair,a_ns\n' >some.csv
@@ -64,53 +43,54 @@ bad() {
 	*) fail "$*: status $got: $(head -n 2 err.txt)" ;;
 	esac
 	grep -qF -e "$name" err.txt || fail "$*: $name is not named: $(head -n 2 err.txt)"
-	[ $got = 3 ] || [ "$(wc -l <err.txt)" = 1 ] || fail "$*: not one line: $(cat err.txt)"
+	# Usage errors tell where the help is; without a profile, advice follows.
+	[ $got = 3 ] || [ "$(grep -vc '^Try \|^for more' err.txt)" = 1 ] || fail "$*: not one line: $(cat err.txt)"
 	[ "$(state)" = "$before" ] || {
 		fail "$*: $(diff <(echo "$before") <(state))"
 		before=$(state)
 	}
 }
 
-# ---- inputs: COMMAND with @ in place of the file
+# ---- inputs: COMMAND with % in place of the file
 audit="morph-audit --warmup=0 --pairs=2:2"
 while read -r kinds command; do
 	for name in ${kinds//,/ }; do
 		# shellcheck disable=SC2086
-		bad $name ${command//@/$name}
+		bad $name ${command//%/$name}
 	done
 done <<'LIST'
-/dev/zero,fifo,holes,folder,loop,dangling morph-stats -d none.db import @
-/dev/zero,fifo,holes morph-stats -d none.db import --format=perf @
-fifo,folder,/dev/zero morph-stats -d none.db import --format=counters --binary=counting @
-/dev/zero,fifo,holes,folder morph-optimize --db=s.db -o none --skip=@@ prog
-fifo,/dev/zero,folder,empty morph-optimize verify prog.o @
-/dev/zero,fifo,holes,folder,empty morph-optimize adopt --break-links --backup-dir=none prog @
-/dev/zero,fifo,folder,empty morph-audit prog @
-fifo,/dev/zero,holes,folder,empty morph-audit --continue=@ prog fast
-fifo,folder morph-audit --stdin=@ prog fast
-/dev/null,/dev/zero,fifo,folder,prog,hard,./fast morph-audit --compare-file=@ prog fast
-fifo,/dev/zero,holes,folder,loop,empty morphd --input=@ -d none.db
-fifo,folder,loop,dangling morphd --config=@ --foreground
-fifo,folder,prog,loop morphd run -d @ -- true
-fifo,folder,prog,holes morph-stats -d @ query
+/dev/zero,fifo,holes,folder,loop,dangling morph-stats -d none.db import %
+/dev/zero,fifo,holes morph-stats -d none.db import --format=perf %
+fifo,folder,/dev/zero morph-stats -d none.db import --format=counters --binary=counting %
+/dev/zero,fifo,holes,folder morph-optimize --db=s.db -o none --skip=@% prog
+fifo,/dev/zero,folder,empty morph-optimize verify prog.o %
+/dev/zero,fifo,holes,folder,empty morph-optimize adopt --break-links --backup-dir=none prog %
+/dev/zero,fifo,folder,empty morph-audit prog %
+fifo,/dev/zero,holes,folder,empty morph-audit --continue=% prog fast
+fifo,folder morph-audit --stdin=% prog fast
+/dev/null,/dev/zero,fifo,folder,prog,hard,./fast morph-audit --compare-file=% prog fast
+fifo,/dev/zero,holes,folder,loop,empty morphd --input=% -d none.db
+fifo,folder,loop,dangling morphd --config=% --foreground
+fifo,folder,prog,loop morphd run -d % -- true
+fifo,folder,prog,holes morph-stats -d % query
 LIST
 
-# ---- outputs: COMMAND with @ in place of the file
+# ---- outputs: COMMAND with % in place of the file
 while read -r kinds command; do
 	for name in ${kinds//,/ }; do
 		# shellcheck disable=SC2086
-		bad $name ${command//@/$name}
+		bad $name ${command//%/$name}
 	done
 done <<'LIST'
-prog,hard,s.db,soft,/dev/null,fifo,folder,dangling,none/x morph-optimize --report=none --db=s.db -o @ prog
-prog,prog.o,s.db,/dev/null,folder morph-optimize --report=none --db=s.db --program=prog -o @ prog.o
-prog,hard,s.db,soft,folder,none/x morph-optimize --report=none --db=s.db -o none --list-patches=@ prog
-prog,hard,/dev/null,fifo,folder,dangling,none/x morph-optimize train -o @ -- ./prog 5
-prog,s.db,/dev/null,folder morph-optimize refine --db=s.db -o @ prog -- ./prog 5
-prog,hard,fast,folder,none/x morph-audit --export-csv=@ prog fast
-prog,hard,fast,folder,none/x morph-audit --export-json=@ prog fast
-s.db,soft,folder,fifo,none/x morph -d s.db report -o @
-s.db,soft,folder,none/x morphd run -d s.db --record=@ -- true
+prog,hard,s.db,soft,/dev/null,fifo,folder,dangling,none/x morph-optimize --report=none --db=s.db -o % prog
+prog,prog.o,s.db,/dev/null,folder morph-optimize --report=none --db=s.db --program=prog -o % prog.o
+prog,hard,s.db,soft,folder,none/x morph-optimize --report=none --db=s.db -o none --list-patches=% prog
+prog,hard,/dev/null,fifo,folder,dangling,none/x morph-optimize train -o % -- ./prog 5
+prog,s.db,/dev/null,folder morph-optimize refine --db=s.db -o % prog -- ./prog 5
+prog,hard,fast,folder,none/x morph-audit --export-csv=% prog fast
+prog,hard,fast,folder,none/x morph-audit --export-json=% prog fast
+s.db,soft,folder,fifo,none/x morph -d s.db report -o %
+s.db,soft,folder,none/x morphd run -d s.db --record=% -- true
 LIST
 ln -s prog prog.svg && ln s.db db.svg && mkfifo fifo.svg && before=$(state)
 for name in prog.svg db.svg fifo.svg none/x.svg; do
