@@ -17,6 +17,24 @@ static void tell(const struct mp_outfile *out, const char *temporary)
 		out->note(temporary);
 }
 
+static void hold_signals(sigset_t *before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, before);
+}
+
+/* The temporary file is gone, or has its name. */
+static void release_signals(const struct mp_outfile *out)
+{
+	if (!out->note)
+		sigprocmask(SIG_SETMASK, &out->mask, NULL);
+}
+
 static int open_temporary(struct mp_outfile *out)
 {
 	/* O_EXCL: a symbolic link that somebody placed there is not followed. */
@@ -66,12 +84,14 @@ int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err 
 	/* A device or a pipe is written to as it is. */
 	if (there && !S_ISREG(st.st_mode))
 		return 0;
+	hold_signals(&probe.mask);
 	fd = open_temporary(&probe);
-	if (fd < 0)
-		return mp_err_set(err, -fd, "%s: %s", path, strerror(-fd));
-	close(fd);
-	unlink(probe.temporary);
-	return 0;
+	if (fd >= 0) {
+		close(fd);
+		unlink(probe.temporary);
+	}
+	release_signals(&probe);
+	return fd < 0 ? mp_err_set(err, -fd, "%s: %s", path, strerror(-fd)) : 0;
 }
 
 int mp_outfile_open(const char *path, mp_outfile_note *note, struct mp_outfile *out,
@@ -91,9 +111,12 @@ int mp_outfile_open(const char *path, mp_outfile_note *note, struct mp_outfile *
 		out->file = fdopen(fd, "w");
 		return out->file ? 0 : mp_err_set(err, ENOMEM, "%s: no memory", path);
 	}
+	if (!note)
+		hold_signals(&out->mask);
 	fd = open_temporary(out);
 	if (fd < 0) {
 		out->temporary[0] = '\0';
+		release_signals(out);
 		return mp_err_set(err, -fd, "%s: %s", path, strerror(-fd));
 	}
 	out->file = fdopen(fd, "w");
@@ -117,8 +140,11 @@ int mp_outfile_commit(struct mp_outfile *out, struct mp_err *err)
 	out->file = NULL;
 	if (!code && out->temporary[0] && rename(out->temporary, out->path))
 		code = errno;
-	if (!code && out->temporary[0])
+	if (!code && out->temporary[0]) {
 		tell(out, NULL);
+		release_signals(out);
+		out->temporary[0] = '\0';
+	}
 	if (!code)
 		return 0;
 	mp_outfile_abandon(out);
@@ -134,6 +160,7 @@ void mp_outfile_abandon(struct mp_outfile *out)
 	if (out->temporary[0]) {
 		unlink(out->temporary);
 		tell(out, NULL);
+		release_signals(out);
 	}
 	out->temporary[0] = '\0';
 }

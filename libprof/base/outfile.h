@@ -7,6 +7,7 @@
 #ifndef MP_OUTFILE_H
 #define MP_OUTFILE_H
 
+#include <signal.h>
 #include <stdio.h>
 
 #include "libprof/base/err.h"
@@ -18,6 +19,7 @@ struct mp_outfile {
 	FILE *file;
 	const char *path; /* NULL: standard output */
 	mp_outfile_note *note;
+	sigset_t mask; /* of the signals, before they were blocked */
 	char temporary[4096];
 };
 
@@ -27,7 +29,10 @@ struct mp_outfile {
  * with NULL, and may be missing files. Return: 0 or -errno with a message.
  */
 int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err *err);
-/* @note: NULL: nobody removes the file after a signal. Return: 0 or -errno with a message. */
+/*
+ * @note: NULL: SIGINT, SIGTERM and SIGHUP wait until the file is committed or abandoned. Return: 0 or
+ * -errno with a message.
+ */
 int mp_outfile_open(const char *path, mp_outfile_note *note, struct mp_outfile *out,
 		    struct mp_err *err);
 /* Writes what is left and renames the file. Closes it in any case. Return: 0 or -errno. */
