@@ -313,6 +313,9 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 		rc = me_interrupt_check(err);
 		if (!rc)
 			rc = steps[i].run(&t);
+		/* -EAGAIN is a verdict, unless the system gave it: no process, no memory. */
+		if (rc == -EAGAIN && steps[i].words)
+			rc = -EIO;
 		/* An interrupted step may report any error. */
 		if (rc && me_interrupted())
 			rc = me_interrupt_check(err);

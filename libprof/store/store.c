@@ -151,9 +151,13 @@ int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_er
 	case EBUSY:
 		return mp_err_set(err, code, "%s: cannot %s: another process keeps it locked",
 				  store->path, what);
-	case EIO:
+	case EIO: {
+		/* SQLite says only "disk I/O error", also for a limit on the size of files. */
+		int system = store->db ? sqlite3_system_errno(store->db) : 0;
+
 		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
-				  sqlite3_errstr(rc));
+				  system ? strerror(system) : sqlite3_errstr(rc));
+	}
 	default:
 		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
 				  strerror(code));
