@@ -14,6 +14,9 @@
 
 #include "editor/base/scratch.h"
 
+/* The slot gets a copy, which may not fill the disk. morph-optimize takes no larger file either. */
+#define PROGRAM_MAX (2ll << 30)
+
 int me_program_open(struct me_program *program, const char *path, struct mp_err *err)
 {
 	int ret;
@@ -27,6 +30,8 @@ int me_program_open(struct me_program *program, const char *path, struct mp_err 
 		ret = mp_err_set(err, errno, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(program->st.st_mode))
 		ret = mp_err_set(err, EINVAL, "%s: not a regular file", path);
+	else if (program->st.st_size > PROGRAM_MAX)
+		ret = mp_err_set(err, EFBIG, "%s: over 2 GiB", path);
 	else
 		return 0;
 	me_program_close(program);

@@ -65,7 +65,8 @@ fifo,folder,/dev/zero morph-stats -d none.db import --format=counters --binary=c
 /dev/zero,fifo,holes,folder morph-optimize --db=s.db -o none --skip=@% prog
 fifo,/dev/zero,folder,empty morph-optimize verify prog.o %
 /dev/zero,fifo,holes,folder,empty morph-optimize adopt --break-links --backup-dir=none prog %
-/dev/zero,fifo,folder,empty morph-audit prog %
+/dev/zero,fifo,folder,holes,empty morph-audit prog %
+holes morph-optimize refine --db=s.db -o none % -- ./prog
 fifo,/dev/zero,holes,folder,empty morph-audit --continue=% prog fast
 fifo,folder morph-audit --stdin=% prog fast
 /dev/null,/dev/zero,fifo,folder,prog,hard,./fast morph-audit --compare-file=% prog fast
