@@ -16,8 +16,7 @@
 
 static void report(const struct md_pipeline *pl, const char *db, const char *record)
 {
-	fprintf(stderr,
-		"morphd: captured %" PRIu64 " samples of %zu modules, %" PRIu64 " lost -> ",
+	fprintf(stderr, "morphd: captured %" PRIu64 " samples of %zu modules, %" PRIu64 " lost -> ",
 		pl->total.emitted - md_ledger_lost(&pl->total), md_pipeline_nr_modules(pl),
 		md_ledger_lost(&pl->total));
 	mp_text_put(stderr, db);

@@ -107,10 +107,11 @@ static int stage_check_files(const struct me_stage *stage, struct mp_err *err)
 		for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
 			if (inputs[i] && !stat(inputs[i], &input) && input.st_dev == st.st_dev &&
 			    input.st_ino == st.st_ino)
-				return mp_err_set(err, EINVAL,
-						  "%s: is %s itself: --compare-file removes it after "
-						  "each run",
-						  *file, inputs[i]);
+				return mp_err_set(
+					err, EINVAL,
+					"%s: is %s itself: --compare-file removes it after "
+					"each run",
+					*file, inputs[i]);
 	}
 	return 0;
 }

@@ -27,8 +27,7 @@ static int map(const char *path, struct mapped *m, struct mp_err *err)
 		bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (bytes == MAP_FAILED)
-		return mp_err_set(err, EIO, "%s: %s", path,
-				  size ? "cannot be mapped" : "is empty");
+		return mp_err_set(err, EIO, "%s: %s", path, size ? "cannot be mapped" : "is empty");
 	*m = (struct mapped){bytes, size};
 	return 0;
 }

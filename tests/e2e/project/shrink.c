@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Preloaded: makes the file $SHRINK shorter when it is mapped, so that reading its pages raises SIGBUS. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/mman.h>

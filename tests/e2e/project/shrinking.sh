@@ -9,7 +9,7 @@ export PATH=$BUILD:$PATH TMPDIR=$dir/tmp LC_ALL=C
 mkdir tmp
 # A sanitizer's own library must come first.
 ! nm -D "$BUILD/morph-stats" 2>/dev/null | grep -q __asan_ || { echo "skip: a sanitizer catches SIGBUS itself"; exit 77; }
-gcc -shared -fPIC "$root/tests/e2e/project/shrink.c" -o shrink.so || exit 1
+gcc -D_GNU_SOURCE -shared -fPIC "$root/tests/e2e/project/shrink.c" -o shrink.so || exit 1
 make_files
 cp prog whole
 

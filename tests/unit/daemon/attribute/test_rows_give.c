@@ -14,7 +14,7 @@
 #include "daemon/source/row_slabs.h"
 #include "libprof/unwind/rows_laid.h"
 #include "tests/support/kmod_walk.h"
-#include "tests/support/own_files.h"
+#include "tests/support/process/own_files.h"
 #include "tests/support/rows_compare.h"
 #include "tests/unit/suite.h"
 

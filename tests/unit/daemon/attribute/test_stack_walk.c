@@ -16,7 +16,7 @@
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/modread.h"
 #include "daemon/record/clock.h"
-#include "tests/support/own_files.h"
+#include "tests/support/process/own_files.h"
 #include "tests/unit/suite.h"
 
 static struct md_attribute at;

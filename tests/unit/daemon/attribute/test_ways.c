@@ -9,7 +9,7 @@
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/module/sandbox.h"
-#include "tests/support/own_files.h"
+#include "tests/support/process/own_files.h"
 #include "tests/unit/suite.h"
 
 /* Two branches; control falls through the first where rdi is 5. */

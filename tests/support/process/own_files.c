@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* own_files - scans /proc/self as a source does when it starts; see own_files.h. */
-#include "tests/support/own_files.h"
+#include "tests/support/process/own_files.h"
 
 #include <unistd.h>
 
