@@ -8,17 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libprof/base/infile.h"
 #include "libprof/base/text.h"
 
 #define HASH_BYTES 16 /* of SHA-256's 32 */
 
 int md_file_names_read_salt(struct md_file_names *names, const char *path, struct mp_err *err)
 {
-	FILE *file = fopen(path, "re");
 	uint8_t extra;
+	FILE *file;
+	int r = mp_infile_stream(path, &file, err);
 
-	if (!file)
-		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (r)
+		return r;
 	names->salt_size = fread(names->salt, 1, sizeof(names->salt), file);
 	if (ferror(file)) {
 		int code = errno;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libprof/base/infile.h"
 #include "libprof/base/settings.h"
 
 static int set_text(char *out, size_t size, const char *value, struct mp_err *err)
@@ -73,14 +74,11 @@ static int take(const struct mp_setting *setting, void *arg, struct mp_err *err)
 int md_fleet_config_read(struct md_fleet_config *config, const char *path, struct mp_err *err)
 {
 	const char *name = path ? path : MD_FLEET_CONFIG;
-	FILE *file = fopen(name, "re");
-	int r;
+	FILE *file;
+	int r = mp_infile_stream(name, &file, err);
 
-	if (!file) {
-		if (!path && errno == ENOENT)
-			return 0;
-		return mp_err_set(err, errno, "%s: %s", name, strerror(errno));
-	}
+	if (r)
+		return !path && r == -ENOENT ? 0 : r;
 	r = mp_settings_read(file, name, take, config, err);
 	fclose(file);
 	return r;

@@ -8,6 +8,8 @@
 
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/server_command.h"
+#include "daemon/stats/interrupt.h"
+#include "libprof/cli/bus_error.h"
 #include "libprof/cli/commands_help.h"
 #include "libprof/cli/stdio.h"
 
@@ -101,6 +103,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	mp_stdio_init("morph-fleet");
+	mp_bus_error_catch("morph-fleet", md_interrupt_remove);
 	setlocale(LC_CTYPE, "");
 	argp_err_exit_status = MD_FLEET_USAGE;
 	/* Stop at the command: later options belong to it. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/module/outputs.h"
+#include "libprof/base/infile.h"
 #include "libprof/note/path_table.h"
 #include "libprof/store/store_span.h"
 #include "libprof/store/store_ways.h"
@@ -318,29 +319,19 @@ int md_import_store(struct md_import *import, struct mp_store *store, int64_t wh
 
 int md_lines_next(struct md_lines *lines, struct mp_err *err)
 {
-	ssize_t len;
+	int r;
 
 	if (lines->repeat_line) {
 		lines->repeat_line = false;
 		return 1;
 	}
-	errno = 0;
-	len = getline(&lines->line, &lines->max, lines->file);
-	if (len < 0) {
-		int code = ferror(lines->file) ? (errno ? errno : EIO) : errno;
-
-		if (feof(lines->file) || !code)
-			return 0;
-		return mp_err_set(err, code, "%s: %s", lines->name, strerror(code));
-	}
+	r = mp_infile_line(lines->file, &lines->line, &lines->max);
+	if (!r)
+		return 0;
 	lines->nr++;
-	if (len && lines->line[len - 1] == '\n')
-		lines->line[--len] = '\0';
-	if (len && lines->line[len - 1] == '\r')
-		lines->line[--len] = '\0';
-	if (strlen(lines->line) != (size_t)len)
-		return md_lines_fail(lines, err, "not text");
-	return 1;
+	if (r == -EILSEQ || r == -EFBIG)
+		return md_lines_fail(lines, err, "%s", mp_infile_why(r));
+	return r < 0 ? mp_err_set(err, -r, "%s: %s", lines->name, mp_infile_why(r)) : 1;
 }
 
 int md_lines_fail(const struct md_lines *lines, struct mp_err *err, const char *fmt, ...)

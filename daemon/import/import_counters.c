@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/import/import.h"
+#include "libprof/base/infile.h"
 #include "libprof/note/counts_file.h"
 #include "libprof/note/edge_solve.h"
 
@@ -206,10 +207,10 @@ static int read_counters(const struct reader *r, const char *const *paths, size_
 
 	for (size_t i = 0; i < nr && !ret; i++) {
 		bool from_stdin = !strcmp(paths[i], "-");
-		int fd = from_stdin ? STDIN_FILENO : open(paths[i], O_RDONLY | O_CLOEXEC);
+		int fd = from_stdin ? STDIN_FILENO : mp_infile_open(paths[i], r->err);
 
 		if (fd < 0)
-			return mp_err_set(r->err, errno, "%s: %s", paths[i], strerror(errno));
+			return fd;
 		ret = mp_counts_file_add(from_stdin ? "standard input" : paths[i], fd,
 					 r->table->hash, counters, r->table->nr_counters, r->err);
 		if (!from_stdin)

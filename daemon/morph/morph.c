@@ -12,7 +12,9 @@
 
 #include "daemon/code/debuginfod.h"
 #include "daemon/morph/morph.h"
+#include "daemon/stats/interrupt.h"
 #include "daemon/worker/child.h"
+#include "libprof/cli/bus_error.h"
 #include "libprof/cli/commands_help.h"
 #include "libprof/cli/stdio.h"
 
@@ -131,6 +133,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	mp_stdio_init("morph");
+	mp_bus_error_catch("morph", md_interrupt_remove);
 	md_stats_set_program("morph");
 	md_debuginfod_init();
 	setlocale(LC_CTYPE, "");

@@ -10,7 +10,8 @@
 
 #include "daemon/morph/morph.h"
 #include "daemon/morph/report.h"
-#include "daemon/stats/outfile.h"
+#include "daemon/stats/interrupt.h"
+#include "libprof/base/outfile.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
 
@@ -98,16 +99,18 @@ static int write_page(struct asked *a)
 					 .host = host,
 					 .version = version ? version + 1 : "",
 					 .when_s = (int64_t)time(NULL)};
-	struct md_outfile out;
+	const char *inputs[] = {a->stats->path, NULL};
+	struct mp_outfile out;
 	struct mp_err err = {0};
 	struct stat st;
 	json_t *root;
 
 	gethostname(host, sizeof(host) - 1);
-	if (md_outfile_open(a->output, &out, &err))
+	if (mp_outfile_check(a->output, inputs, &err) ||
+	    mp_outfile_open(a->output, md_interrupt_unlinks, &out, &err))
 		return md_stats_fail("%s", err.msg);
 	md_report_write(&report, out.file);
-	if (md_outfile_commit(&out, &err))
+	if (mp_outfile_commit(&out, &err))
 		return md_stats_fail("%s", err.msg);
 	if (!a->stats->json)
 		return md_stats_finish(MD_EXIT_DONE);

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/stats/outfile.h"
+#include "daemon/stats/interrupt.h"
+#include "libprof/base/infile.h"
+#include "libprof/base/outfile.h"
 
 /* The first line of a rule that may be replaced and removed. */
 #define HEADING "# Written by morph watch."
@@ -67,11 +69,12 @@ void md_rule_name_of(const char *program, char *buf, size_t size)
 static int is_ours(const char *file)
 {
 	char line[sizeof(HEADING) + 1] = "";
-	FILE *in = fopen(file, "re");
-	int ours;
+	struct mp_err ignored;
+	FILE *in;
+	int ours = mp_infile_stream(file, &in, &ignored);
 
-	if (!in)
-		return -errno;
+	if (ours)
+		return ours;
 	ours = fgets(line, sizeof(line), in) && !strncmp(line, HEADING, strlen(HEADING));
 	fclose(in);
 	return ours;
@@ -175,7 +178,7 @@ void md_rule_file_settle(const char *file, bool accepted)
 int md_rule_file_write(const char *dir, const char *name, const struct md_rule_text *rule,
 		       char *file, size_t size, struct mp_err *err)
 {
-	struct md_outfile out;
+	struct mp_outfile out;
 	char folder[4200], former[4400];
 	int r;
 
@@ -198,13 +201,13 @@ int md_rule_file_write(const char *dir, const char *name, const struct md_rule_t
 	unlink(former);
 	if (link(file, former) && errno != ENOENT)
 		return mp_err_set(err, errno, "%s: cannot be kept: %s", file, strerror(errno));
-	r = md_outfile_open(file, &out, err);
+	r = mp_outfile_open(file, md_interrupt_unlinks, &out, err);
 	if (r)
 		return r;
 	/* The policy refuses a file that others can write. */
 	fchmod(fileno(out.file), 0644);
 	put_rule(out.file, rule);
-	return md_outfile_commit(&out, err);
+	return mp_outfile_commit(&out, err);
 }
 
 int md_rule_file_remove(const char *file, struct mp_err *err)

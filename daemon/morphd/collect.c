@@ -9,16 +9,21 @@
 #include "daemon/module/sandbox.h"
 #include "daemon/morphd/message.h"
 #include "daemon/morphd/totals.h"
+#include "libprof/base/text.h"
 
 /* Time to read one file. A large file on a slow disk takes seconds. */
 #define READ_DEADLINE_MS 10000
 
 static void report(const struct md_pipeline *pl, const char *db, const char *record)
 {
-	fprintf(stderr,
-		"morphd: captured %" PRIu64 " samples of %zu modules, %" PRIu64 " lost -> %s%s%s\n",
+	fprintf(stderr, "morphd: captured %" PRIu64 " samples of %zu modules, %" PRIu64 " lost -> ",
 		pl->total.emitted - md_ledger_lost(&pl->total), md_pipeline_nr_modules(pl),
-		md_ledger_lost(&pl->total), db, db[0] && record ? ", " : "", record ? record : "");
+		md_ledger_lost(&pl->total));
+	mp_text_put(stderr, db);
+	if (db[0] && record)
+		fputs(", ", stderr);
+	mp_text_put(stderr, record ? record : "");
+	fputc('\n', stderr);
 }
 
 /*

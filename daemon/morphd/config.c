@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/source/perf_event.h"
+#include "libprof/base/infile.h"
 #include "libprof/base/settings.h"
 
 static const char *const key_names[MD_NR_CONFIG] = {
@@ -165,11 +166,11 @@ static int take(const struct mp_setting *s, void *arg, struct mp_err *err)
 int md_config_read(const char *path, struct md_config *out, struct mp_err *err)
 {
 	struct reading r = {0};
-	FILE *f = fopen(path, "re");
-	int ret;
+	FILE *f;
+	int ret = mp_infile_stream(path, &f, err);
 
-	if (!f)
-		return mp_err_set(err, errno, "%s: cannot open: %s", path, strerror(errno));
+	if (ret)
+		return ret;
 	md_config_init(&r.config);
 	ret = mp_settings_read(f, path, take, &r, err);
 	if (!ret)

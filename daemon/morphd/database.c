@@ -9,6 +9,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/record/recfile.h"
+#include "libprof/base/outfile.h"
+
 /* The service has the default database open, so root's commands use another one. */
 static int open_other_database(struct md_database *db, struct mp_err *err)
 {
@@ -30,6 +33,21 @@ static int open_other_database(struct md_database *db, struct mp_err *err)
 	return ret;
 }
 
+/* Before a lock file or a database is made: can the files of the command line be used? */
+static int check_files(const struct md_options *o, const char *db, struct mp_err *err)
+{
+	const char *inputs[] = {o->input ? o->input : db, db, NULL};
+	struct md_recreader *reader;
+	int ret = *db ? mp_store_check_place(db, err) : 0;
+
+	if (!ret && o->input) {
+		ret = md_recreader_open(o->input, &reader, err);
+		if (!ret)
+			md_recreader_close(reader);
+	}
+	return ret ? ret : mp_outfile_check(o->record, inputs, err);
+}
+
 int md_database_open(const struct md_options *o, const struct md_config *config,
 		     struct md_database *db, struct mp_err *err)
 {
@@ -37,11 +55,13 @@ int md_database_open(const struct md_options *o, const struct md_config *config,
 
 	*db = (struct md_database){.lock.fd = -1};
 	if (!config->database[0] && o->record)
-		return 0;
+		return check_files(o, "", err);
 	if (config->database[0])
 		memcpy(db->path, config->database, sizeof(db->path));
 	else
 		ret = mp_store_default_path(db->path, sizeof(db->path), true, err);
+	if (!ret)
+		ret = check_files(o, db->path, err);
 	if (!ret)
 		ret = md_lock_take(db->path, o->is_run, &db->lock, err);
 	if (ret == -EBUSY && o->is_run && !config->database[0] && !getenv("MORPH_DB"))

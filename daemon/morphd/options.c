@@ -230,7 +230,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--source replay: morphd run cannot replay a recording");
 		return 0;
 	case 'c': o->config = arg; return 0;
-	case 'd': set(state, MD_CONFIG_DATABASE, arg); return 0;
+	case 'd':
+		if (!*arg)
+			argp_error(state, "--db: the name is empty");
+		set(state, MD_CONFIG_DATABASE, arg);
+		return 0;
 	case 'r': set(state, MD_CONFIG_RATE, arg); return 0;
 	case 'i': set(state, MD_CONFIG_INTERVAL, arg); return 0;
 	case 'o': o->record = arg; return 0;

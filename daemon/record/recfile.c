@@ -243,7 +243,7 @@ int md_recreader_open(const char *path, struct md_recreader **out, struct mp_err
 		ret = mp_err_set(err, ENOMEM, "%s: no memory", path);
 		goto fail;
 	}
-	r->fd = open(path, O_RDONLY | O_CLOEXEC);
+	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (r->fd < 0 || fstat(r->fd, &st) < 0) {
 		ret = mp_err_set(err, errno, "%s: cannot open: %s", path, strerror(errno));
 		goto fail;

@@ -33,11 +33,17 @@ void md_interrupt_release(const sigset_t *before)
 	sigprocmask(SIG_SETMASK, before, NULL);
 }
 
+void md_interrupt_remove(void)
+{
+	for (size_t i = 0; i < NR_SUFFIXES; i++)
+		if (names[i][0])
+			unlink(names[i]);
+}
+
 /* SA_RESETHAND restored the default action, so raise() ends the program. */
 static void on_signal(int sig)
 {
-	for (size_t i = 0; i < NR_SUFFIXES; i++)
-		unlink(names[i]);
+	md_interrupt_remove();
 	raise(sig);
 }
 

@@ -18,5 +18,7 @@ void md_interrupt_release(const sigset_t *before);
  * signal ends the program. Only one file at a time; NULL: none.
  */
 void md_interrupt_unlinks(const char *path);
+/* Removes that file now. For a signal handler that ends the program. */
+void md_interrupt_remove(void);
 
 #endif

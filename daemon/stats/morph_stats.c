@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "daemon/code/debuginfod.h"
+#include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
+#include "libprof/cli/bus_error.h"
 #include "libprof/cli/commands_help.h"
 #include "libprof/cli/stdio.h"
 
@@ -114,6 +116,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	mp_stdio_init("morph-stats");
+	mp_bus_error_catch("morph-stats", md_interrupt_remove);
 	md_debuginfod_init();
 	setlocale(LC_CTYPE, "");
 	argp_err_exit_status = MD_EXIT_USAGE;

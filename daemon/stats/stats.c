@@ -37,7 +37,11 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
 	struct md_stats *stats = state->input;
 
 	switch (key) {
-	case 'd': stats->db = arg; return 0;
+	case 'd':
+		if (!*arg)
+			argp_error(state, "--db: the name is empty");
+		stats->db = arg;
+		return 0;
 	case 'j': stats->json = true; return 0;
 	case KEY_BACKUP_DIR: md_originals_set_backup_dir(arg); return 0;
 	default: return ARGP_ERR_UNKNOWN;

@@ -12,9 +12,10 @@
 #include "daemon/draw/flame_calls.h"
 #include "daemon/draw/flame_draw.h"
 #include "daemon/code/originals.h"
-#include "daemon/stats/outfile.h"
+#include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
 #include "daemon/stats/stats_calls.h"
+#include "libprof/base/outfile.h"
 
 struct flame {
 	struct md_stats *stats;
@@ -214,7 +215,8 @@ static int draw(const struct flame *f)
 	struct md_flame shown = {0};
 	struct md_flame_picture picture = {
 		.root = &shown, .full = &f->root, .nr_samples = f->total, .what = ""};
-	struct md_outfile out;
+	const char *inputs[] = {f->stats->path, f->filter.binary, NULL};
+	struct mp_outfile out;
 	struct mp_err err = {0};
 	int r = copy_tree(&f->root, &shown);
 
@@ -224,7 +226,8 @@ static int draw(const struct flame *f)
 		shown.tenths = 1000;
 		r = md_flame_round(&shown);
 	}
-	if (!r && md_outfile_open(f->output, &out, &err)) {
+	if (!r && (mp_outfile_check(f->output, inputs, &err) ||
+		   mp_outfile_open(f->output, md_interrupt_unlinks, &out, &err))) {
 		md_flame_fini(&shown);
 		return md_stats_fail("%s", err.msg);
 	}
@@ -235,12 +238,12 @@ static int draw(const struct flame *f)
 		else
 			r = md_flame_draw_svg(&picture, out.file);
 		if (r)
-			md_outfile_abandon(&out);
+			mp_outfile_abandon(&out);
 	}
 	md_flame_fini(&shown);
 	if (r)
 		return md_stats_fail("out of memory");
-	return md_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MD_EXIT_DONE;
+	return mp_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MD_EXIT_DONE;
 }
 
 int md_stats_flame(struct md_stats *stats, int argc, char **argv)

@@ -13,10 +13,11 @@
 
 #include "daemon/draw/heat_draw.h"
 #include "daemon/code/way_evidence.h"
-#include "daemon/stats/outfile.h"
 #include "daemon/code/originals.h"
+#include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
 #include "daemon/code/stats_code.h"
+#include "libprof/base/outfile.h"
 #include "libprof/infer/profile.h"
 
 struct heat {
@@ -345,19 +346,22 @@ static int print_json(const struct heat *h)
 
 static int draw(const struct heat *h)
 {
-	struct md_outfile out;
+	const char *inputs[] = {h->stats->path, h->binary, h->after_path, NULL};
+	struct mp_outfile out;
 	struct mp_err err = {0};
-	int r = md_outfile_open(h->output, &out, &err);
+	int r = mp_outfile_check(h->output, inputs, &err);
 
+	if (!r)
+		r = mp_outfile_open(h->output, md_interrupt_unlinks, &out, &err);
 	if (r)
 		return md_stats_fail("%s", err.msg);
 	r = h->html ? md_heat_draw_html(&h->picture, out.file)
 		    : md_heat_draw_svg(&h->picture, out.file);
 	if (r) {
-		md_outfile_abandon(&out);
+		mp_outfile_abandon(&out);
 		return md_stats_fail("out of memory");
 	}
-	return md_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MD_EXIT_DONE;
+	return mp_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MD_EXIT_DONE;
 }
 
 static int write_all(struct heat *h)

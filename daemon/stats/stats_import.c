@@ -19,6 +19,7 @@
 #include "daemon/import/import.h"
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
+#include "libprof/base/infile.h"
 #include "libprof/note/counts_file.h"
 #include "libprof/cli/progress.h"
 
@@ -67,11 +68,12 @@ static const struct argp_option option_table[] = {
 static bool is_counters(const struct options *o)
 {
 	bool from_stdin = !strcmp(o->files[0], "-"), is;
+	struct mp_err ignored;
 	int fd;
 
 	if (o->format)
 		return o->format == FORMAT_COUNTERS;
-	fd = from_stdin ? STDIN_FILENO : open(o->files[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = from_stdin ? STDIN_FILENO : mp_infile_open(o->files[0], &ignored);
 	is = fd >= 0 && mp_counts_file_is(fd);
 	if (fd >= 0 && !from_stdin)
 		close(fd);
@@ -467,7 +469,6 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 	struct md_lines lines = {0};
 	struct md_import *import;
 	struct mp_err err = {0};
-	struct stat st;
 	int64_t when_s;
 	bool from_stdin;
 	int r;
@@ -475,9 +476,9 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 	md_stats_parse(&argp, argc, argv, &o);
 	from_stdin = !strcmp(o.files[0], "-");
 	lines.name = from_stdin ? "standard input" : o.files[0];
-	lines.file = from_stdin ? stdin : fopen(o.files[0], "re");
-	if (!lines.file) {
-		r = md_stats_fail("%s: %s", o.files[0], strerror(errno));
+	lines.file = stdin;
+	if (!from_stdin && mp_infile_stream(o.files[0], &lines.file, &err)) {
+		r = md_stats_fail("%s", err.msg);
 		goto out;
 	}
 	if (is_perf_data(lines.file)) {
@@ -486,10 +487,6 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 			"perf script -G -F comm,pid,tid,time,event,ip,sym,dso "
 			"--show-mmap-events --show-task-events --show-lost-events",
 			lines.name);
-		goto out_file;
-	}
-	if (!fstat(fileno(lines.file), &st) && S_ISDIR(st.st_mode)) {
-		r = md_stats_fail("%s: is a directory", o.files[0]);
 		goto out_file;
 	}
 	when_s = time_of(lines.file, time(NULL));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "editor/audit/audit_report.h"
+#include "libprof/base/infile.h"
 
 static const char head_of_times[] = "pair,a_ns,b_ns,speedup,metric,a_hash,b_hash\n";
 static const char head_of_values[] = "pair,a,b,speedup,metric,a_hash,b_hash,unit\n";
@@ -248,30 +249,40 @@ static int csv_line(char *line, bool times, struct me_audit_pairs *pairs)
 	return ret ? ret : csv_add(pairs, a, b);
 }
 
+/* @head ends with a newline, as it is written. */
+static bool csv_is_head(const char *line, const char *head)
+{
+	size_t len = strlen(line);
+
+	return !strncmp(line, head, len) && !strcmp(head + len, "\n");
+}
+
 int me_audit_read_csv(const char *path, struct me_audit_pairs *pairs, struct mp_err *err)
 {
-	FILE *in = fopen(path, "re");
 	char *line = NULL;
 	bool times = false;
 	size_t nr = 0, size = 0;
-	int rc = 0;
+	FILE *in;
+	int rc, got = 0;
 
 	memset(pairs, 0, sizeof(*pairs));
-	if (!in)
-		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
-	while (!rc && getline(&line, &size, in) > 0) {
+	rc = mp_infile_stream(path, &in, err);
+	if (rc)
+		return rc;
+	while (!rc && (got = mp_infile_line(in, &line, &size)) > 0) {
 		if (++nr == 1) {
-			times = !strcmp(line, head_of_times);
-			rc = times || !strcmp(line, head_of_values) ? 0 : -EINVAL;
+			times = csv_is_head(line, head_of_times);
+			rc = times || csv_is_head(line, head_of_values) ? 0 : -EINVAL;
 		} else {
-			line[strcspn(line, "\n")] = 0;
 			rc = csv_line(line, times, pairs);
 		}
 	}
-	if (!rc && ferror(in))
-		rc = -EIO;
 	free(line);
 	fclose(in);
+	if (got == -EILSEQ || got == -EFBIG)
+		rc = -EINVAL;
+	else if (got < 0)
+		rc = got;
 	if (rc == -EINVAL || (!rc && !nr))
 		return mp_err_set(err, EINVAL,
 				  "%s: line %zu: not in the form that --export-csv writes", path,

@@ -75,6 +75,47 @@ static int stage_open_programs(struct me_stage *stage, struct mp_err *err)
 	return ret;
 }
 
+/* Each run reads the input from its start. */
+static int stage_check_stdin(const char *path, struct mp_err *err)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
+		return mp_err_set(err, EINVAL,
+				  "%s: not a file that each run could read from its start", path);
+	return 0;
+}
+
+/* The files to be compared are removed after each run: none of them may be an input. */
+static int stage_check_files(const struct me_stage *stage, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = stage->opts;
+	const char *inputs[] = {opts->a, opts->b, opts->command, opts->stdin_path};
+
+	for (char *const *file = opts->files; file && *file; file++) {
+		struct stat st, input;
+
+		if (lstat(*file, &st))
+			continue;
+		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+			return mp_err_set(err, EINVAL,
+					  "%s: not a regular file: --compare-file removes it after "
+					  "each run",
+					  *file);
+		for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+			if (inputs[i] && !stat(inputs[i], &input) && input.st_dev == st.st_dev &&
+			    input.st_ino == st.st_ino)
+				return mp_err_set(
+					err, EINVAL,
+					"%s: is %s itself: --compare-file removes it after "
+					"each run",
+					*file, inputs[i]);
+	}
+	return 0;
+}
+
 static int stage_make_argv(struct me_stage *stage, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = stage->opts;
@@ -147,6 +188,10 @@ int me_stage_open(struct me_stage *stage, const struct me_audit_opts *opts, stru
 				 strerror(errno));
 	if (!ret)
 		ret = stage_open_programs(stage, err);
+	if (!ret && opts->stdin_path)
+		ret = stage_check_stdin(opts->stdin_path, err);
+	if (!ret)
+		ret = stage_check_files(stage, err);
 	if (!ret)
 		ret = stage_make_argv(stage, err);
 	if (!ret)

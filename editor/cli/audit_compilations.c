@@ -9,27 +9,31 @@
 #include "editor/cli/audit_private.h"
 #include "editor/compilations/compilations.h"
 #include "editor/compilations/compilations_report.h"
+#include "libprof/base/outfile.h"
 #include "libprof/cli/progress.h"
 
 extern char **environ;
 
 static int print(const struct me_audit_arguments *args, const struct me_compilations *result)
 {
-	FILE *out;
+	const char *path = args->to_json;
+	struct mp_outfile out;
+	struct mp_err err;
 	int ret = 0;
 
 	if (args->json)
 		ret = me_compilations_print_json(result, stdout);
 	else
 		me_compilations_print(result, stdout);
-	if (ret || !args->to_json)
+	if (ret || !path)
 		return ret;
-	out = strcmp(args->to_json, "-") ? fopen(args->to_json, "we") : stdout;
-	ret = out ? me_compilations_print_json(result, out) : -errno;
-	if (out && out != stdout && fclose(out) && !ret)
-		ret = -errno;
+	ret = mp_outfile_open(strcmp(path, "-") ? path : NULL, NULL, &out, &err);
+	if (!ret) {
+		me_compilations_print_json(result, out.file);
+		ret = mp_outfile_commit(&out, &err);
+	}
 	if (ret)
-		fprintf(stderr, "morph-audit: %s: %s\n", args->to_json, strerror(-ret));
+		fprintf(stderr, "morph-audit: %s\n", err.msg);
 	return ret;
 }
 

@@ -102,6 +102,12 @@ int me_cli_verify_object(struct me_cli *cli, const char *original);
  * temporary one.
  */
 int me_cli_choose_db(struct me_cli *cli, struct mp_err *err);
+/*
+ * Refuses an @output that is an input of the command line under any name, or that cannot be written.
+ * @output NULL: none; @other: one more input, or NULL. Return: 0 or -errno with a message.
+ */
+int me_cli_check_output(const struct me_cli *cli, const char *output, const char *other,
+			struct mp_err *err);
 /* The exit status for a return value of the editor. */
 int me_cli_exit_status(int rc);
 /* Flushes standard output unless @failed; says what failed. Return: 0, -errno. */

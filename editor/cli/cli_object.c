@@ -15,6 +15,8 @@ int me_cli_object(struct me_cli *cli, const char *program)
 	int failed = 0, rc = me_cli_choose_db(cli, &err);
 
 	if (!rc)
+		rc = me_cli_check_output(cli, cli->options.output, program, &err);
+	if (!rc)
 		rc = me_object_optimize(&cli->options, program, &report, &err);
 	if (rc)
 		me_cli_complain(&err);

@@ -14,23 +14,50 @@
 #include "editor/cli/cli.h"
 #include "editor/base/output_name.h"
 #include "editor/cli/report.h"
-#include "libprof/base/newfile.h"
+#include "editor/emit/publish.h"
+#include "libprof/base/outfile.h"
 #include "libprof/cli/fleet_tool.h"
 #include "libprof/cli/progress.h"
 #include "libprof/store/store.h"
 
 static int list_patches(const char *path, const struct me_patches *patches, struct mp_err *err)
 {
-	int failed, fd = mp_newfile_open(path, 0666, err);
-	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	struct mp_outfile out;
+	int rc = mp_outfile_open(path, NULL, &out, err);
 
-	if (!out)
-		return fd < 0 ? fd : mp_err_set(err, ENOMEM, "%s: no memory", path);
+	if (rc)
+		return rc;
 	for (uint32_t i = 0; i < patches->nr_patches; i++)
-		fprintf(out, "%#" PRIx64 " %" PRIu32 "\n", (uint64_t)patches->patches[i].vaddr,
+		fprintf(out.file, "%#" PRIx64 " %" PRIu32 "\n", (uint64_t)patches->patches[i].vaddr,
 			(uint32_t)patches->patches[i].size);
-	failed = ferror(out);
-	return fclose(out) || failed ? mp_err_set(err, EIO, "%s: %s", path, strerror(EIO)) : 0;
+	return mp_outfile_commit(&out, err);
+}
+
+int me_cli_check_output(const struct me_cli *cli, const char *output, const char *other,
+			struct mp_err *err)
+{
+	const struct me_optimize_options *o = &cli->options;
+	const char *named[] = {o->input, o->db, o->debug_file, o->audited_db, other};
+	const char *inputs[sizeof(named) / sizeof(named[0]) + 1] = {NULL};
+	size_t nr = 0;
+
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		if (named[i])
+			inputs[nr++] = named[i];
+	return mp_outfile_check(output, inputs, err);
+}
+
+/* No output replaces an input, or the other output. */
+static int check_outputs(const struct me_cli *cli, struct mp_err *err)
+{
+	const struct me_optimize_options *o = &cli->options;
+	int rc = o->output ? me_publish_check(o->input, o->output, err) : 0;
+
+	if (!rc)
+		rc = me_cli_check_output(cli, o->output, NULL, err);
+	if (!rc)
+		rc = me_cli_check_output(cli, o->debug_output, NULL, err);
+	return rc ? rc : me_cli_check_output(cli, cli->patch_list, o->output, err);
 }
 
 static void say_stage(enum me_stage stage)
@@ -110,6 +137,11 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 		rc = me_output_replaceable(o->output, &err) ? -EEXIST : 0;
 	if (!rc)
 		rc = me_cli_choose_db(cli, &err);
+	if (!rc) {
+		rc = check_outputs(cli, &err);
+		if (rc && cli->fleet)
+			mp_fleet_tool_remove(o->db);
+	}
 	if (rc) {
 		/* Without a message morph-fleet has said why. */
 		if (err.msg[0])

@@ -21,7 +21,11 @@
 #include "editor/audit/audit_simulate.h"
 #include "editor/audit/audit_svg.h"
 #include "editor/audit/run/audit_run.h"
+#include "editor/base/scratch.h"
 #include "editor/cli/audit_private.h"
+#include "editor/emit/publish.h"
+#include "libprof/base/outfile.h"
+#include "libprof/cli/bus_error.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
 #include "libprof/cli/stdio.h"
@@ -235,19 +239,17 @@ static int
 export_to(const char *path, const struct me_audit_opts *opts, const struct me_audit *result,
 	  void (*print)(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out))
 {
-	FILE *out = strcmp(path, "-") ? fopen(path, "we") : stdout;
-	int failed;
+	struct mp_outfile out;
+	struct mp_err err;
+	int ret = mp_outfile_open(strcmp(path, "-") ? path : NULL, NULL, &out, &err);
 
-	if (out) {
-		print(opts, result, out);
-		failed = fflush(out) || ferror(out);
-		if (out != stdout)
-			failed |= fclose(out);
-		if (!failed)
-			return 0;
+	if (!ret) {
+		print(opts, result, out.file);
+		ret = mp_outfile_commit(&out, &err);
 	}
-	fprintf(stderr, "morph-audit: %s: %s\n", path, strerror(errno));
-	return -EIO;
+	if (ret)
+		fprintf(stderr, "morph-audit: %s\n", err.msg);
+	return ret;
 }
 
 static void print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
@@ -259,18 +261,43 @@ static void print_json(const struct me_audit_opts *opts, const struct me_audit *
 static void tell_failure(const struct me_audit_arguments *args, const struct mp_err *err)
 {
 	const char *path = args->to_json;
-	FILE *out;
+	struct mp_outfile out;
+	struct mp_err why;
 
 	fprintf(stderr, "morph-audit: %s\n", err->msg);
 	if (args->json)
 		me_audit_print_failure(err->msg, stdout);
 	if (!path)
 		return;
-	out = strcmp(path, "-") ? fopen(path, "we") : stdout;
-	if (!out || me_audit_print_failure(err->msg, out) || fflush(out))
-		fprintf(stderr, "morph-audit: %s: %s\n", path, strerror(errno));
-	if (out && out != stdout)
-		fclose(out);
+	if (!mp_outfile_open(strcmp(path, "-") ? path : NULL, NULL, &out, &why)) {
+		me_audit_print_failure(err->msg, out.file);
+		if (!mp_outfile_commit(&out, &why))
+			return;
+	}
+	fprintf(stderr, "morph-audit: %s\n", why.msg);
+}
+
+/* Before the first run: an audit may take long, and its exports may replace no input. */
+static int check_exports(struct me_audit_arguments *args, struct mp_err *err)
+{
+	const struct me_audit_opts *opts = &args->audit;
+	const char *inputs[] = {opts->a, opts->b, opts->stdin_path, opts->command, NULL};
+	const char *exports[] = {args->csv, args->to_json, args->markdown, args->svg};
+	const char *given[sizeof(inputs) / sizeof(inputs[0])];
+	size_t nr = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+		if (inputs[i])
+			given[nr++] = inputs[i];
+	given[nr] = NULL;
+	for (size_t i = 0; !ret && i < sizeof(exports) / sizeof(exports[0]); i++)
+		if (exports[i] && strcmp(exports[i], "-"))
+			ret = mp_outfile_check(exports[i], given, err);
+	/* The reason does not go there either. */
+	if (ret)
+		args->to_json = NULL;
+	return ret;
 }
 
 /* Export the pairs of an audit that failed or was interrupted, but no result. */
@@ -303,10 +330,13 @@ static int prepare(struct me_audit_arguments *args, char **command, struct me_au
 		opts->command = *command;
 	}
 	if (args->earlier) {
+		int ret = me_audit_read_csv(args->earlier, earlier, err);
+
 		opts->earlier = earlier;
-		return me_audit_read_csv(args->earlier, earlier, err);
+		if (ret)
+			return ret;
 	}
-	return 0;
+	return check_exports(args, err);
 }
 
 static int audit(struct me_audit_arguments *args)
@@ -346,6 +376,13 @@ static int audit(struct me_audit_arguments *args)
 	return ret;
 }
 
+/* For a signal handler. */
+static void remove_all(void)
+{
+	me_publish_remove_all();
+	me_scratch_remove_all();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -378,6 +415,7 @@ int main(int argc, char **argv)
 	int own = argc, status, i;
 
 	mp_stdio_init("morph-audit");
+	mp_bus_error_catch("morph-audit", remove_all);
 
 	/* everything behind the first `--` is for the programs */
 	for (i = 1; i < argc && own == argc; i++)

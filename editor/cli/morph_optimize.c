@@ -5,15 +5,15 @@
  */
 #include <argp.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "editor/base/scratch.h"
 #include "editor/cli/cli.h"
 #include "editor/cli/answer_confirm.h"
 #include "editor/emit/publish.h"
+#include "libprof/cli/bus_error.h"
 #include "libprof/cli/stdio.h"
 
 #ifndef MORPH_VERSION
@@ -21,18 +21,6 @@
 #endif
 
 const char *argp_program_version = "morph-optimize " MORPH_VERSION;
-
-/* Files are mapped: one that becomes shorter while it is read has no error to return. */
-static void on_bus_error(int signal)
-{
-	static const char what[] = "morph-optimize: a file became shorter, or could not be read, "
-				   "while it was read\n";
-
-	(void)signal;
-	me_publish_remove_all();
-	(void)!write(STDERR_FILENO, what, sizeof(what) - 1);
-	_exit(EXIT_FAILURE);
-}
 
 /* Only the first word is a command: `./train' and `-- train' are files. */
 static const struct me_cli_command *find_command(int argc, char **argv)
@@ -50,6 +38,13 @@ static const struct me_cli_command *find_command(int argc, char **argv)
  * arrays are quicker where memory was used before.
  */
 #define LARGE_ARRAY (4 << 20)
+
+/* For a signal handler. */
+static void remove_all(void)
+{
+	me_publish_remove_all();
+	me_scratch_remove_all();
+}
 
 int main(int argc, char **argv)
 {
@@ -69,7 +64,7 @@ int main(int argc, char **argv)
 	mallopt(M_TRIM_THRESHOLD, LARGE_ARRAY);
 	me_confirm_main(argv);
 	mp_stdio_init("morph-optimize");
-	sigaction(SIGBUS, &(struct sigaction){.sa_handler = on_bus_error}, NULL);
+	mp_bus_error_catch("morph-optimize", remove_all);
 	argp_err_exit_status = ME_CLI_USAGE;
 	argv = me_cli_modernize(&cli, &argc, argv);
 	command = find_command(argc, argv);

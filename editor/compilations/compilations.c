@@ -15,6 +15,7 @@
 #include "editor/audit/run/audit_compare.h"
 #include "editor/audit/run/audit_run.h"
 #include "editor/audit/run/audit_slot.h"
+#include "editor/base/scratch.h"
 #include "editor/compilations/totals.h"
 #include "editor/refine/sample_db.h"
 #include "editor/refine/tool.h"
@@ -53,11 +54,9 @@ static int open_dir(struct work *w, struct mp_err *err)
 
 	snprintf(w->dir, sizeof(w->dir), "%.*s/morph-compilations.XXXXXX", PATH_MAX - 64,
 		 o->parent);
-	if (!mkdtemp(w->dir)) {
-		rc = mp_err_set(err, errno, "%s: %s", w->dir, strerror(errno));
-		w->dir[0] = '\0';
+	rc = me_scratch_make(w->dir, err);
+	if (rc)
 		return rc;
-	}
 	snprintf(w->db, sizeof(w->db), "%.*s/run.db", PATH_MAX - 64, w->dir);
 	snprintf(w->versions[ME_OLD], PATH_MAX, "%.*s/old", PATH_MAX - 64, w->dir);
 	snprintf(w->versions[ME_NEW], PATH_MAX, "%.*s/new", PATH_MAX - 64, w->dir);
@@ -390,12 +389,7 @@ static void clean(struct work *w)
 {
 	if (w->has_slot)
 		me_slot_close(&w->slot);
-	if (w->dir[0]) {
-		me_sample_db_remove(w->db);
-		unlink(w->versions[ME_OLD]);
-		unlink(w->versions[ME_NEW]);
-		rmdir(w->dir);
-	}
+	me_scratch_remove(w->dir);
 	free(w->argv);
 	free(w->samples[ME_OLD]);
 	free(w->samples[ME_NEW]);

@@ -30,6 +30,15 @@ static int check_replaceable(const struct stat *input, const char *output, struc
 			  S_ISLNK(st.st_mode) ? "a symbolic link" : "not a regular file");
 }
 
+int me_publish_check(const char *input, const char *output, struct mp_err *err)
+{
+	struct stat st;
+
+	if (stat(input, &st))
+		return mp_err_set(err, errno, "%s: %s", input, strerror(errno));
+	return check_replaceable(&st, output, err);
+}
+
 static int make_names(struct me_publish *publish, const char *output)
 {
 	const char *tmp = getenv("TMPDIR");

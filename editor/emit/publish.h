@@ -28,6 +28,8 @@ struct me_publish {
  */
 int me_publish_begin(struct me_publish *publish, const char *input, const char *output,
 		     struct mp_err *err);
+/* The refusals of me_publish_begin(), before long work. Return: 0 or -errno. */
+int me_publish_check(const char *input, const char *output, struct mp_err *err);
 /* Write @output to the temporary file. Return: 0 or -errno. */
 int me_publish_write(struct me_publish *publish, const struct me_output_parts *output,
 		     struct mp_err *err);

@@ -3,13 +3,15 @@
  * explain and optimize. */
 #include "editor/evidence/select.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "libprof/base/infile.h"
+#include "libprof/base/settings.h"
 
 struct me_word {
 	char *text;
@@ -33,26 +35,21 @@ static int add_word(struct me_words *words, const char *text, size_t len, bool f
 
 static int add_file(struct me_words *words, const char *path, struct mp_err *err)
 {
-	FILE *in = fopen(path, "r");
 	char *line = NULL;
 	size_t room = 0;
-	ssize_t len;
-	int rc = 0;
+	FILE *in;
+	int rc = mp_infile_stream(path, &in, err), got = 0;
 
-	if (!in)
-		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
-	while (!rc && (len = getline(&line, &room, in)) >= 0) {
-		char *word = line;
+	if (rc)
+		return rc;
+	while (!rc && (got = mp_infile_line(in, &line, &room)) > 0) {
+		char *word = mp_settings_trim(line);
 
-		while (len && isspace((unsigned char)line[len - 1]))
-			len--;
-		while (word < line + len && isspace((unsigned char)*word))
-			word++;
 		if (*word != '#')
-			rc = add_word(words, word, (size_t)(line + len - word), true, err);
+			rc = add_word(words, word, strlen(word), true, err);
 	}
-	if (!rc && ferror(in))
-		rc = mp_err_set(err, EIO, "%s: cannot be read", path);
+	if (got < 0)
+		rc = mp_err_set(err, -got, "%s: %s", path, mp_infile_why(got));
 	free(line);
 	fclose(in);
 	return rc;
@@ -62,6 +59,7 @@ int me_words_add(struct me_words *words, const char *text, struct mp_err *err)
 {
 	int rc = 0;
 
+	words->given = true;
 	while (!rc && *text) {
 		size_t len = strcspn(text, ",");
 

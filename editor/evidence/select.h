@@ -21,6 +21,7 @@ struct me_word;
 struct me_words {
 	struct me_word *words;
 	size_t nr;
+	bool given; /* also by a file that names nothing */
 };
 
 /* Adds the words in @text. Return: 0, -errno with a message. Ownership: me_words_fini(@words). */

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "editor/emit/publish.h"
 #include "editor/object/object.h"
+#include "libprof/base/infile.h"
 #include "libprof/elf/relobj.h"
 
 enum me_object_kind me_object_kind(const char *path)
@@ -39,42 +39,62 @@ struct work {
 
 static int map_file(const char *path, const uint8_t **bytes, size_t *size, struct mp_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
+	uint64_t size_bytes;
 	void *map;
+	int fd = mp_infile_regular(path, &size_bytes, err);
 
-	if (fd < 0 || fstat(fd, &st)) {
-		int rc = mp_err_set(err, errno, "%s: %s", path, strerror(errno));
-
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (fd < 0)
+		return fd;
+	map = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)
 		return mp_err_set(err, EIO, "%s: cannot be mapped", path);
 	*bytes = map;
-	*size = (size_t)st.st_size;
+	*size = size_bytes;
 	return 0;
 }
 
-static int publish(const struct work *w, const char *output, const struct me_bytes *bytes,
-		   struct mp_err *err)
+/* Writes @bytes to a temporary file. me_publish_end(@publish) always. */
+static int begin(const struct work *w, const char *output, const struct me_bytes *bytes,
+		 struct me_publish *publish, struct mp_err *err)
 {
 	struct me_output_parts parts = {0};
-	struct me_publish publish;
-	int rc = me_publish_begin(&publish, w->options->input, output, err);
+	int rc = me_publish_begin(publish, w->options->input, output, err);
 
 	if (!rc &&
 	    me_output_parts_add(&parts, bytes->data, bytes->size, 1, ME_OUTPUT_PARTS_BORROW, NULL))
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
-		rc = me_publish_write(&publish, &parts, err);
-	if (!rc)
-		rc = me_publish_commit(&publish, err);
-	me_publish_end(&publish);
+		rc = me_publish_write(publish, &parts, err);
 	me_output_parts_fini(&parts);
+	return rc;
+}
+
+/*
+ * The object and its order appear together: both are written before one gets its name, and signals
+ * wait until both have theirs. The order comes first, so that no object lacks one.
+ */
+static int publish(const struct work *w, const struct me_bytes *object,
+		   const struct me_bytes *order, struct mp_err *err)
+{
+	const char *output = w->options->output;
+	struct me_publish first, second;
+	char *order_path = NULL;
+	int rc;
+
+	if (output && asprintf(&order_path, "%s.order", output) < 0)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	rc = begin(w, order_path, order, &first, err);
+	if (!rc) {
+		rc = begin(w, output, object, &second, err);
+		if (!rc)
+			rc = me_publish_commit(&first, err);
+		if (!rc)
+			rc = me_publish_commit(&second, err);
+		me_publish_end(&second);
+	}
+	me_publish_end(&first);
+	free(order_path);
 	return rc;
 }
 
@@ -105,7 +125,6 @@ static int take_plan(void *ctx, const struct mp_cfg *cfg, const struct mp_counts
 	struct me_object_plan plan;
 	struct me_bytes out = {0}, order = {0};
 	struct mp_err why = {""};
-	char *order_path = NULL;
 	int rc = me_object_plan_init(&plan, cfg, counts, made, &why);
 
 	if (!rc)
@@ -117,14 +136,10 @@ static int take_plan(void *ctx, const struct mp_cfg *cfg, const struct mp_counts
 		rc = mp_err_set(err, -rc, "%s: %s: nothing was written", w->options->input,
 				why.msg);
 	list_order(&plan, &order);
-	if (!rc && (order.failed || (w->options->output &&
-				     asprintf(&order_path, "%s.order", w->options->output) < 0)))
+	if (!rc && order.failed)
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc)
-		rc = publish(w, w->options->output, &out, err);
-	if (!rc && w->options->output)
-		rc = publish(w, order_path, &order, err);
-	free(order_path);
+		rc = publish(w, &out, &order, err);
 	me_bytes_fini(&out);
 	me_bytes_fini(&order);
 	me_object_plan_fini(&plan);

@@ -129,7 +129,7 @@ int me_job_add_versions(struct me_job *job, struct mp_err *err)
 		.samples = profile && profile->nr_samples ? profile->block_samples : NULL,
 		.nr_samples = profile ? profile->nr_samples + profile->nr_outside : 0,
 		.counts = o->all ? NULL : &job->counts,
-		.all = o->all || o->only.nr,
+		.all = o->all || o->only.given,
 	};
 	struct me_loop_points points = {0};
 	uint16_t *unproved;

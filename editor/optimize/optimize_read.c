@@ -51,7 +51,7 @@ static int apply_selection(struct me_job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_select_functions(job->cfg, &o->only, only, err);
 	for (uint32_t f = 0; f < nr && !rc; f++) {
-		if (!job->movable[f] || (!skip[f] && (!o->only.nr || only[f])))
+		if (!job->movable[f] || (!skip[f] && (!o->only.given || only[f])))
 			continue;
 		job->movable[f] = 0;
 		job->eligible.detail[f] = skip[f] ? "left out by --skip" : "not named by --only";

@@ -302,11 +302,19 @@ static int copy_output(struct work *w, const char *output, unsigned int nr_threa
 		       struct me_optimize_report *report, struct mp_err *err)
 {
 	int original = w->original.fd >= 0 ? w->original.fd : w->replace.old_fd;
-	int rc, fd = open(output, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct me_digest digest;
+	struct mp_elf *elf;
+	int rc, fd = open(output, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: %s", output, strerror(errno));
+	/* Copying a device or a file with holes could fill the disk. */
+	rc = mp_elf_open_fd(output, fd, MP_ELF_ID, &elf, err);
+	mp_elf_close(elf);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
 	rc = me_digest_copy(fd, w->replace.new_fd, &digest, NULL);
 	close(fd);
 	if (rc)

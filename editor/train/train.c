@@ -14,9 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "editor/base/scratch.h"
+#include "editor/emit/publish.h"
 #include "editor/refine/interrupt.h"
 #include "editor/refine/tool.h"
 #include "editor/train/train_private.h"
+#include "libprof/base/outfile.h"
 
 struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
 {
@@ -38,6 +41,21 @@ static int find_file(struct me_trainer *t)
 	return t->report->file ? 0 : mp_err_set(t->err, ENOMEM, "out of memory");
 }
 
+/* The output appears after minutes, by a rename that would replace whatever has its name. */
+static int check_output(struct me_trainer *t)
+{
+	const struct me_train_options *o = t->options;
+	const char *named[] = {o->trials_db, o->optimize.db, o->optimize.debug_file};
+	const char *inputs[sizeof(named) / sizeof(named[0]) + 1] = {NULL};
+	size_t nr = 0;
+	int rc = me_publish_check(t->file, o->output, t->err);
+
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		if (named[i])
+			inputs[nr++] = named[i];
+	return rc ? rc : mp_outfile_check(o->output, inputs, t->err);
+}
+
 static int make_dir(struct me_trainer *t)
 {
 	const char *slash = strrchr(t->options->output, '/');
@@ -49,27 +67,7 @@ static int make_dir(struct me_trainer *t)
 		return mp_err_set(t->err, errno, "%s: %s", parent, strerror(errno));
 	if (snprintf(t->dir, sizeof(t->dir), "%s/.morph-train.XXXXXX", template) > PATH_MAX - 64)
 		return mp_err_set(t->err, ENAMETOOLONG, "%s: too long", template);
-	if (!mkdtemp(t->dir)) {
-		int rc = mp_err_set(t->err, errno, "%s: %s", t->dir, strerror(errno));
-
-		t->dir[0] = 0;
-		return rc;
-	}
-	return 0;
-}
-
-static void remove_dir(struct me_trainer *t)
-{
-	DIR *dir = *t->dir ? opendir(t->dir) : NULL;
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	if (*t->dir)
-		rmdir(t->dir);
+	return me_scratch_make(t->dir, t->err);
 }
 
 /* Without samples, the loops decide where counters stand. So a failure to sample is no error. */
@@ -288,6 +286,7 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 		bool counts; /* not with a profile */
 	} steps[] = {
 		{NULL, find_file, false},
+		{NULL, check_output, false},
 		{NULL, make_dir, false},
 		{"sampling the command", sample, true},
 		{NULL, find_where, true},
@@ -314,11 +313,14 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 		rc = me_interrupt_check(err);
 		if (!rc)
 			rc = steps[i].run(&t);
+		/* -EAGAIN is a verdict, unless the system gave it: no process, no memory. */
+		if (rc == -EAGAIN && steps[i].words)
+			rc = -EIO;
 		/* An interrupted step may report any error. */
 		if (rc && me_interrupted())
 			rc = me_interrupt_check(err);
 	}
-	remove_dir(&t);
+	me_scratch_remove(t.dir);
 	me_wishes_fini(&t.wishes);
 	me_wishes_fini(&t.tried);
 	return rc;

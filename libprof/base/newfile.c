@@ -118,8 +118,15 @@ static int open_special(const char *path, const struct mp_place *place, const st
 		return mp_err_set(err, EISDIR, "%s: %s", path, strerror(EISDIR));
 	if (st->st_uid != 0 && st->st_uid != geteuid())
 		return mp_err_set(err, EPERM, "%s: not a regular file, and another user's", path);
-	fd = openat(place->dir, place->name, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? mp_err_set(err, errno, "%s: %s", path, strerror(errno)) : fd;
+	/* O_NONBLOCK: nobody waits for a FIFO's reader. Writing may wait. */
+	fd = openat(place->dir, place->name,
+		    O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 && errno == ENXIO && S_ISFIFO(st->st_mode))
+		return mp_err_set(err, ENXIO, "%s: a FIFO that no program reads", path);
+	if (fd < 0)
+		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	fcntl(fd, F_SETFL, 0);
+	return fd;
 }
 
 static int open_beside(const struct mp_place *place, mode_t mode, char *name, size_t size)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,20 @@ static void check_stdout(void)
 	_exit(EXIT_FAILURE);
 }
 
+static void no_action(int signal)
+{
+	(void)signal;
+}
+
+/* Programs that this one executes get the default action, as if nothing was caught here. */
+static void catch_size_limit(void)
+{
+	struct sigaction now;
+
+	if (!sigaction(SIGXFSZ, NULL, &now) && now.sa_handler == SIG_DFL)
+		sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = no_action}, NULL);
+}
+
 void mp_stdio_init(const char *program)
 {
 	/*
@@ -29,6 +44,7 @@ void mp_stdio_init(const char *program)
 		if (fcntl(fd, F_GETFD) < 0 &&
 		    open("/dev/null", (fd ? O_RDONLY : O_WRONLY) | O_CLOEXEC) != fd)
 			abort(); /* not even /dev/null: give up */
+	catch_size_limit();
 	program_name = program;
 	atexit(check_stdout);
 }

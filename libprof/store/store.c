@@ -151,9 +151,13 @@ int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_er
 	case EBUSY:
 		return mp_err_set(err, code, "%s: cannot %s: another process keeps it locked",
 				  store->path, what);
-	case EIO:
+	case EIO: {
+		/* SQLite says only "disk I/O error", also for a limit on the size of files. */
+		int system = store->db ? sqlite3_system_errno(store->db) : 0;
+
 		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
-				  sqlite3_errstr(rc));
+				  system ? strerror(system) : sqlite3_errstr(rc));
+	}
 	default:
 		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
 				  strerror(code));
@@ -388,6 +392,31 @@ static int check_file(const char *path, enum mp_store_mode mode, struct mp_err *
 	if (code == ENOENT)
 		return mp_err_set(err, code, "%s: no such database", path);
 	return mp_err_set(err, code, "%s: %s", path, strerror(code));
+}
+
+int mp_store_check_place(const char *path, struct mp_err *err)
+{
+	static const char magic[] = "SQLite format 3";
+	char start[sizeof(magic)];
+	struct mp_place place;
+	int fd, r = check_file(path, MP_STORE_WRITE, err);
+	ssize_t n;
+
+	if (r)
+		return r;
+	r = mp_place_find(path, &place, err);
+	if (r)
+		return r;
+	/* Nothing of this process is open there, so that closing it drops no lock of SQLite's. */
+	fd = openat(place.dir, place.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	close(place.dir);
+	if (fd < 0)
+		return 0;
+	n = pread(fd, start, sizeof(start), 0);
+	close(fd);
+	if (n > 0 && memcmp(start, magic, (size_t)n))
+		return mp_err_set(err, EBADMSG, "%s: not a database", path);
+	return 0;
 }
 
 int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **out,

@@ -59,6 +59,12 @@ int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err);
 int mp_store_make_file(const char *path, struct mp_err *err);
 
 /*
+ * mp_store_check_place - could a database be opened or made at @path for writing? Before anything is
+ * made beside @path, such as a lock file. Return: 0; as mp_store_open(). No database at @path may be
+ * open in this process.
+ */
+int mp_store_check_place(const char *path, struct mp_err *err);
+/*
  * mp_store_open - opens the database at @path. Return: 0, -ENOENT, -EACCES, -EBADMSG
  * (corrupt or not a store), -EPROTO (newer schema), -ENOSPC, -EIO.
  */

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/support/process_walk.h"
+#include "tests/support/process/process_walk.h"
 
 struct figures {
 	uint64_t nr, perfect, wrong, frames, longer; /* @longer: libdwfl stopped earlier */

@@ -11,8 +11,9 @@
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/report/report_page.h"
 #include "daemon/fleet/server_json.h"
-#include "daemon/stats/outfile.h"
+#include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
+#include "libprof/base/outfile.h"
 #include "libprof/cli/stdio.h"
 
 #define DAY_S	   86400
@@ -165,7 +166,7 @@ static int write_page(const struct options *o, const struct md_fleet_report *r)
 	char path[4096];
 	const char *output = o->output;
 	struct mp_err err = {""};
-	struct md_outfile out;
+	struct mp_outfile out;
 	struct stat st;
 
 	if (output && !stat(output, &st) && S_ISDIR(st.st_mode)) {
@@ -173,10 +174,10 @@ static int write_page(const struct options *o, const struct md_fleet_report *r)
 			return md_stats_fail("%s: the name is too long", output);
 		output = path;
 	}
-	if (md_outfile_open(output, &out, &err))
+	if (mp_outfile_open(output, md_interrupt_unlinks, &out, &err))
 		return md_stats_fail("%s", err.msg);
 	md_fleet_report_write(r, out.file);
-	if (md_outfile_commit(&out, &err))
+	if (mp_outfile_commit(&out, &err))
 		return md_stats_fail("%s", err.msg);
 	return md_stats_finish(MD_FLEET_DONE);
 }

@@ -18,6 +18,7 @@
 
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/run/audit_pattern.h"
+#include "libprof/base/infile.h"
 
 /* After the program has exited: time limits for emptying the pipes and for the filter to finish. */
 #define DRAIN_NS  (5 * ME_NS_PER_SEC)
@@ -54,7 +55,12 @@ struct run_state {
 	struct me_run *run;
 	struct run_stream out, err;
 	pid_t pid, filter;
-	int pidfd;
+	int pidfd, filter_pidfd;
+	/*
+	 * What the filter reads. It stays open here, so that a program whose filter ends early
+	 * still writes all of its output and is not killed by SIGPIPE. -1: closed.
+	 */
+	int unread;
 	uint64_t start_ns, deadline_ns; /* deadline 0: none */
 };
 
@@ -162,9 +168,22 @@ static int run_filter_start(struct run_state *rs, int *from, struct mp_err *err)
 		close(pipefd[0]);
 		return ret;
 	}
-	close(*from);
+	rs->unread = *from;
 	*from = pipefd[0];
+	rs->filter_pidfd = (int)syscall(SYS_pidfd_open, rs->filter, 0);
+	if (rs->filter_pidfd < 0)
+		return mp_err_set(err, errno, "pidfd_open: %s", strerror(errno));
 	return 0;
+}
+
+/* The filter has ended: drop what it did not read. */
+static void run_drain(struct run_state *rs)
+{
+	static char buf[1 << 16];
+	ssize_t got = read(rs->unread, buf, sizeof(buf));
+
+	if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
+		run_close(&rs->unread);
 }
 
 static int run_start(struct run_state *rs, struct mp_err *err)
@@ -173,9 +192,9 @@ static int run_start(struct run_state *rs, struct mp_err *err)
 	const char *input = spec->stdin_path ? spec->stdin_path : "/dev/null";
 	int out[2] = {-1, -1}, errs[2] = {-1, -1}, in, ret;
 
-	in = open(input, O_RDONLY | O_CLOEXEC);
+	in = mp_infile_open(input, err);
 	if (in < 0)
-		return mp_err_set(err, errno, "%s: %s", input, strerror(errno));
+		return in;
 	if (pipe2(out, O_CLOEXEC) || pipe2(errs, O_CLOEXEC)) {
 		ret = mp_err_set(err, errno, "pipe: %s", strerror(errno));
 		goto out;
@@ -239,11 +258,14 @@ static void run_kill(struct run_state *rs)
 
 static int run_poll(struct run_state *rs)
 {
-	struct pollfd fds[4] = {
+	bool filter_ended = rs->unread >= 0 && rs->filter_pidfd < 0;
+	struct pollfd fds[6] = {
 		{.fd = rs->out.fd, .events = POLLIN},
 		{.fd = rs->err.fd, .events = POLLIN},
 		{.fd = rs->pidfd, .events = POLLIN},
 		{.fd = rs->pid > 0 && rs->spec->watch_fd ? rs->spec->watch_fd : -1},
+		{.fd = rs->filter_pidfd, .events = POLLIN},
+		{.fd = filter_ended ? rs->unread : -1, .events = POLLIN},
 	};
 	struct timespec wait, *timeout = NULL;
 	uint64_t now = me_now_ns();
@@ -255,12 +277,16 @@ static int run_poll(struct run_state *rs)
 		wait.tv_nsec = (long)(left % ME_NS_PER_SEC);
 		timeout = &wait;
 	}
-	if (ppoll(fds, 4, timeout, rs->spec->mask) < 0)
+	if (ppoll(fds, sizeof(fds) / sizeof(fds[0]), timeout, rs->spec->mask) < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (fds[0].revents)
 		run_stream_read(rs, &rs->out);
 	if (fds[1].revents)
 		run_stream_read(rs, &rs->err);
+	if (fds[4].revents)
+		run_close(&rs->filter_pidfd);
+	if (fds[5].revents)
+		run_drain(rs);
 	if (fds[2].revents)
 		run_reap(rs);
 	else if (fds[3].revents) {
@@ -295,13 +321,17 @@ static int run_watch(struct run_state *rs, struct mp_err *err)
 
 static int run_filter_end(struct run_state *rs, struct mp_err *err)
 {
-	int status;
+	int status = 0, ret = 0;
 
 	if (rs->filter <= 0)
 		return 0;
-	while (waitpid(rs->filter, &status, 0) < 0 && errno == EINTR)
-		;
+	while (!ret && waitpid(rs->filter, &status, 0) < 0)
+		if (errno != EINTR)
+			ret = mp_err_set(err, errno, "filter: %s: %s", rs->spec->filter,
+					 strerror(errno));
 	rs->filter = -1;
+	if (ret)
+		return ret;
 	/*
 	 * grep and diff return 1 without an error; the shell returns 127 if there is no
 	 * such filter
@@ -311,17 +341,22 @@ static int run_filter_end(struct run_state *rs, struct mp_err *err)
 	return 0;
 }
 
-/* Hash the files that the program wrote, then remove them for the next run. */
-static void run_hash_files(const struct me_run_spec *spec, struct run_stream *s)
+/*
+ * Hash the files that the program wrote, then remove them for the next run. A device or a FIFO has
+ * no end, and is not the program's to remove.
+ */
+static int run_hash_files(const struct me_run_spec *spec, struct run_stream *s, struct mp_err *err)
 {
 	static char buf[1 << 16];
 	char *const *file;
 
 	for (file = spec->files; file && *file; file++) {
-		int fd = open(*file, O_RDONLY | O_CLOEXEC);
-		uint64_t size = 0;
+		uint64_t size = 0, ignored;
+		int fd = mp_infile_regular(*file, &ignored, err);
 		ssize_t got;
 
+		if (fd < 0 && fd != -ENOENT)
+			return fd;
 		while (fd >= 0 && (got = read(fd, buf, sizeof(buf))) > 0) {
 			XXH3_128bits_update(s->state, buf, (size_t)got);
 			size += (uint64_t)got;
@@ -335,6 +370,7 @@ static void run_hash_files(const struct me_run_spec *spec, struct run_stream *s)
 		run_close(&fd);
 		unlink(*file);
 	}
+	return 0;
 }
 
 /* The output was kept for a pattern: now let the filter read it, and hash what the filter writes. */
@@ -409,6 +445,8 @@ static void run_fini(struct run_state *rs, struct run_stream *files)
 	run_close(&rs->out.fd);
 	run_close(&rs->err.fd);
 	run_close(&rs->pidfd);
+	run_close(&rs->filter_pidfd);
+	run_close(&rs->unread);
 	free(rs->out.text);
 	free(rs->err.text);
 	XXH3_freeState(rs->out.state);
@@ -424,7 +462,9 @@ int me_run(const struct me_run_spec *spec, struct me_run *run, struct mp_err *er
 			       .err = {.fd = -1},
 			       .pid = -1,
 			       .filter = -1,
-			       .pidfd = -1};
+			       .pidfd = -1,
+			       .filter_pidfd = -1,
+			       .unread = -1};
 	struct run_stream files = {.fd = -1};
 	int ret;
 
@@ -443,8 +483,9 @@ int me_run(const struct me_run_spec *spec, struct me_run *run, struct mp_err *er
 		ret = run_filter_kept(&rs, err);
 	if (!ret)
 		ret = run_filter_end(&rs, err);
+	if (!ret)
+		ret = run_hash_files(spec, &files, err);
 	if (!ret) {
-		run_hash_files(spec, &files);
 		run_stream_result(&rs.out, &run->out);
 		run_stream_result(&files, &run->files);
 		if (spec->with_stderr)

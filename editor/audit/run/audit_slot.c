@@ -12,6 +12,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "editor/base/scratch.h"
+
+/* The slot gets a copy, which may not fill the disk. morph-optimize takes no larger file either. */
+#define PROGRAM_MAX (2ll << 30)
+
 int me_program_open(struct me_program *program, const char *path, struct mp_err *err)
 {
 	int ret;
@@ -25,6 +30,8 @@ int me_program_open(struct me_program *program, const char *path, struct mp_err 
 		ret = mp_err_set(err, errno, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(program->st.st_mode))
 		ret = mp_err_set(err, EINVAL, "%s: not a regular file", path);
+	else if (program->st.st_size > PROGRAM_MAX)
+		ret = mp_err_set(err, EFBIG, "%s: over 2 GiB", path);
 	else
 		return 0;
 	me_program_close(program);
@@ -110,11 +117,9 @@ int me_slot_open(struct me_slot *slot, const char *parent, const char *name, con
 	if (snprintf(slot->dir, sizeof(slot->dir), "%s/morph-audit.XXXXXX", parent) >=
 	    (int)sizeof(slot->dir))
 		return mp_err_set(err, ENAMETOOLONG, "%s: too long", parent);
-	if (!mkdtemp(slot->dir)) {
-		ret = mp_err_set(err, errno, "%s: %s", slot->dir, strerror(errno));
-		slot->dir[0] = 0;
+	ret = me_scratch_make(slot->dir, err);
+	if (ret)
 		return ret;
-	}
 	snprintf(slot->copy, sizeof(slot->copy), "%s/%s", slot->dir, name);
 	snprintf(slot->fresh, sizeof(slot->fresh), "%s/%s.new", slot->dir, name);
 	for (int i = 0; i < 2; i++)
@@ -230,10 +235,5 @@ void me_slot_close(struct me_slot *slot)
 	if (slot->mounted)
 		umount2(slot->at, MNT_DETACH);
 	slot->mounted = false;
-	unlink(slot->fresh);
-	unlink(slot->copy);
-	unlink(slot->beside[0]);
-	unlink(slot->beside[1]);
-	rmdir(slot->dir);
-	slot->dir[0] = 0;
+	me_scratch_remove(slot->dir);
 }

@@ -16,7 +16,7 @@ struct me_leaf_insn {
 bool me_leaf_decode(const uint8_t *bytes, uint64_t avail, struct me_leaf_insn *f);
 /* Is @reg the stack pointer, or a part of it? */
 bool me_leaf_is_stack_pointer(ZydisRegister reg);
-/* Does @vaddr lie in @func, whatever part of it? */
+/* Does @vaddr lie in @func, whatever part of it? Functions may overlap, so mp_cfg_func_at() may name another. */
 bool me_leaf_is_own(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr);
 /* Is the whole effect of such instructions on registers, flags and the memory that they name? */
 bool me_leaf_is_known(const ZydisDecodedInstruction *z);

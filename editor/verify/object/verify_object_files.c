@@ -2,14 +2,13 @@
 /* verify_object_files - two objects, or two archives member by member. */
 #include <ar.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "editor/verify/object/verify_object.h"
+#include "libprof/base/infile.h"
 
 struct mapped {
 	const uint8_t *bytes;
@@ -18,18 +17,18 @@ struct mapped {
 
 static int map(const char *path, struct mapped *m, struct mp_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
 	void *bytes = MAP_FAILED;
+	uint64_t size;
+	int fd = mp_infile_regular(path, &size, err);
 
 	if (fd < 0)
-		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
-	if (!fstat(fd, &st) && st.st_size > 0)
-		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		return fd;
+	if (size)
+		bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (bytes == MAP_FAILED)
-		return mp_err_set(err, EIO, "%s: cannot be read", path);
-	*m = (struct mapped){bytes, (size_t)st.st_size};
+		return mp_err_set(err, EIO, "%s: %s", path, size ? "cannot be mapped" : "is empty");
+	*m = (struct mapped){bytes, size};
 	return 0;
 }
 

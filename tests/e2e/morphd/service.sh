@@ -32,10 +32,10 @@ checked 0 "" --config=good.conf
 checked 0 "" -c good.conf --rate=5 --db=x
 checked 0 "" -c /dev/null
 checked 2 "bad.conf:3: source = magic: not kmod, bpf, perf, replay or auto" -c bad.conf
-checked 2 "none.conf: cannot open: No such file or directory" -c none.conf
-checked 2 ".: cannot read: Is a directory" -c .
+checked 2 "none.conf: No such file or directory" -c none.conf
+checked 2 ".: Is a directory" -c .
 [ -e /etc/morph/morphd.conf ] ||
-	checked 2 "/etc/morph/morphd.conf: cannot open: No such file or directory"
+	checked 2 "/etc/morph/morphd.conf: No such file or directory"
 [ ! -e x ] && [ ! -e x.lock ] || fail "--check-config makes a database"
 # A start with this configuration is refused in the same way, before files are created.
 command_ends 2 "a start with a wrong configuration" "$MORPHD" -c bad.conf --db=x

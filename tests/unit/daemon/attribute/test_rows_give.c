@@ -8,19 +8,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/attribute/stack_walk.h"
 #include "daemon/module/modcache_private.h"
-#include "daemon/source/proc_scan.h"
 #include "daemon/source/row_slabs.h"
 #include "libprof/unwind/rows_laid.h"
 #include "tests/support/kmod_walk.h"
+#include "tests/support/process/own_files.h"
 #include "tests/support/rows_compare.h"
 #include "tests/unit/suite.h"
 
 static struct md_modcache *modcache;
-static struct md_buf scan;
 static struct md_rows_give give;
 static struct md_source source;
 static int nr_files, nr_vdso, answer;
@@ -88,7 +86,6 @@ static void setup(void)
 	modcache = md_modcache_new();
 	ck_assert_ptr_nonnull(modcache);
 	md_modcache_want_rows(modcache);
-	ck_assert_int_eq(md_proc_scan(getpid(), 0, NULL, &scan), 0);
 	source = (struct md_source){.ops = &takes, .has_stacks = true};
 	memset(&give, 0, sizeof(give));
 	nr_files = nr_vdso = answer = 0;
@@ -98,29 +95,32 @@ static void setup(void)
 static void teardown(void)
 {
 	md_modcache_free(modcache);
-	md_buf_fini(&scan);
-	memset(&scan, 0, sizeof(scan));
+}
+
+struct given {
+	uint32_t flags;
+	int nr_said;
+};
+
+static int give_one(struct morph_record *record, struct md_file *file, void *arg)
+{
+	struct morph_mmap *mmap = (void *)record;
+	struct given *given = arg;
+
+	if (!file)
+		return 0;
+	mmap->task.flags |= given->flags;
+	given->nr_said += md_rows_give_file(&give, &source, modcache, file, mmap) != NULL;
+	return 0;
 }
 
 /* Gives all files that this process has mapped. Return: number of messages. */
 static int give_all(uint32_t flags)
 {
-	struct morph_record *record;
-	struct md_file *file;
-	int nr_said = 0;
-	size_t pos = 0;
+	struct given given = {.flags = flags};
 
-	while (!md_record_next(scan.data, scan.size, &pos, &record)) {
-		struct morph_mmap *mmap = (void *)record;
-
-		if (record->type != MORPH_REC_MMAP)
-			continue;
-		ck_assert_int_eq(md_modcache_resolve(modcache, mmap, 0, &file), 0);
-		mmap->task.flags |= flags;
-		nr_said += md_rows_give_file(&give, &source, modcache, file, mmap) != NULL;
-		mmap->task.flags &= ~flags;
-	}
-	return nr_said;
+	ck_assert_int_eq(own_files_each(modcache, give_one, &given), 0);
+	return given.nr_said;
 }
 
 START_TEST(rows_of_each_file_are_given_once)

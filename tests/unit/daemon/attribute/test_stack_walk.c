@@ -16,7 +16,7 @@
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/modread.h"
 #include "daemon/record/clock.h"
-#include "daemon/source/proc_scan.h"
+#include "tests/support/process/own_files.h"
 #include "tests/unit/suite.h"
 
 static struct md_attribute at;
@@ -26,26 +26,11 @@ static struct md_buf buf;
 /* Attributes this process's EXEC and MMAP records, with the files looked up. */
 static void setup(void)
 {
-	struct md_buf scan = {0};
-	struct morph_record *record;
-	struct md_file *file;
-	size_t pos = 0;
-
 	ck_assert_int_eq(md_attribute_init(&at), 0);
 	md_modcache_want_rows(at.modcache);
 	walker = md_stack_walk_new();
 	ck_assert_ptr_nonnull(walker);
-	ck_assert_int_eq(md_proc_scan(getpid(), 0, NULL, &scan), 0);
-	while (!md_record_next(scan.data, scan.size, &pos, &record)) {
-		struct morph_mmap *mmap = (void *)record;
-
-		if (record->type == MORPH_REC_MMAP) {
-			ck_assert_int_eq(md_modcache_resolve(at.modcache, mmap, 0, &file), 0);
-			mmap->module = file->number;
-		}
-		ck_assert_int_eq(md_attribute_record(&at, record), 0);
-	}
-	md_buf_fini(&scan);
+	ck_assert_int_eq(own_files_attribute(&at), 0);
 }
 
 static void teardown(void)

@@ -9,7 +9,7 @@
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/module/sandbox.h"
-#include "daemon/source/proc_scan.h"
+#include "tests/support/process/own_files.h"
 #include "tests/unit/suite.h"
 
 /* Two branches; control falls through the first where rdi is 5. */
@@ -122,24 +122,10 @@ static struct md_attribute at;
 
 static void setup(void)
 {
-	struct md_buf scan = {0};
-	struct morph_record *record;
-	struct md_file *file;
 	struct mp_err err;
-	size_t pos = 0;
 
 	ck_assert_int_eq(md_attribute_init(&at), 0);
-	ck_assert_int_eq(md_proc_scan(getpid(), 0, NULL, &scan), 0);
-	while (!md_record_next(scan.data, scan.size, &pos, &record)) {
-		struct morph_mmap *mmap = (void *)record;
-
-		if (record->type == MORPH_REC_MMAP) {
-			ck_assert_int_eq(md_modcache_resolve(at.modcache, mmap, 0, &file), 0);
-			mmap->module = file->number;
-		}
-		ck_assert_int_eq(md_attribute_record(&at, record), 0);
-	}
-	md_buf_fini(&scan);
+	ck_assert_int_eq(own_files_attribute(&at), 0);
 	ck_assert_int_eq(md_ways_new(&at.ways, &err), 0);
 }
 

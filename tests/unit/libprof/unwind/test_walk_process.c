@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "libprof/base/sanitized.h"
-#include "tests/support/process_walk.h"
+#include "tests/support/process/process_walk.h"
 #include "tests/unit/suite.h"
 
 #ifdef __clang__

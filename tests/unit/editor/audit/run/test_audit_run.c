@@ -151,6 +151,43 @@ START_TEST(run_filters_the_output)
 }
 END_TEST
 
+START_TEST(run_goes_on_when_the_filter_ends_early)
+{
+	/* More than a pipe holds, so that a closed pipe would kill the program. */
+	struct me_run_spec spec = shell("seq 200000; echo last >&2");
+	struct me_run run;
+
+	spec.filter = "head -n 1";
+	run = run_ok(&spec);
+	ck_assert_int_eq(run.status, 0);
+	ck_assert_uint_eq(run.out.size_bytes, 2);
+	ck_assert_str_eq(run.last_stderr_line, "last");
+	spec.filter = "exec true";
+	run = run_ok(&spec);
+	ck_assert_int_eq(run.status, 0);
+	ck_assert_uint_eq(run.out.size_bytes, 0);
+}
+END_TEST
+
+START_TEST(run_removes_files_only)
+{
+	struct me_run_spec spec = shell("echo x");
+	char *files[] = {scratch, NULL};
+	struct mp_err err = {""};
+	struct me_run run;
+	char path[sizeof(scratch) + 8];
+
+	spec.files = files;
+	ck_assert_int_lt(me_run(&spec, &run, &err), 0);
+	ck_assert_ptr_nonnull(strstr(err.msg, "not a regular file"));
+	snprintf(path, sizeof(path), "%s/fifo", scratch);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	files[0] = path;
+	ck_assert_int_lt(me_run(&spec, &run, &err), 0);
+	ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
 START_TEST(run_refuses_a_filter_that_is_not_there)
 {
 	struct me_run_spec spec = shell("echo x");
@@ -335,6 +372,8 @@ static Suite *audit_run_suite(void)
 	tcase_add_test(run, run_ends_what_does_not_end);
 	tcase_add_test(run, run_kills_what_is_left_behind);
 	tcase_add_test(run, run_filters_the_output);
+	tcase_add_test(run, run_goes_on_when_the_filter_ends_early);
+	tcase_add_test(run, run_removes_files_only);
 	tcase_add_test(run, run_refuses_a_filter_that_is_not_there);
 	tcase_add_test(run, run_says_what_cannot_be_executed);
 	tcase_add_test(run, run_reads_stdin_from_the_file_each_time);

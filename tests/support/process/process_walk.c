@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* process_walk - reads a stopped process; see process_walk.h. */
-#include "tests/support/process_walk.h"
+#include "tests/support/process/process_walk.h"
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>
