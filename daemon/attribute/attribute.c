@@ -234,7 +234,7 @@ static int attribute_registers(struct md_attribute *at, const struct morph_regis
 				.paths[md_paths_add(&at->paths, module, ip + m->bias, record, i)]++;
 		/* The code of outputs has other branches than the original. */
 		if (at->ways && module && !module->map && module->kind == MP_MODULE_FILE)
-			md_ways_add(at->ways, module->index, ip + m->bias, record, i);
+			md_ways_add(at->ways, module->index, ip + m->bias, m->bias, record, i);
 	}
 	return 0;
 }

@@ -51,10 +51,11 @@ void md_ways_free(struct md_ways *ways)
 }
 
 void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr,
-		 const struct morph_registers *record, uint32_t nr)
+		 uint64_t bias, const struct morph_registers *record, uint32_t nr)
 {
 	const __u64 *words = record->entries + (size_t)nr * md_registers_words(record);
-	struct md_ways_pending *one;
+	uint32_t nr_registers = (uint32_t)__builtin_popcount(record->registers);
+	struct md_ways_sample *one;
 
 	ways->ledger.samples++;
 	if (ways->nr_pending == PENDING_MAX) {
@@ -62,10 +63,16 @@ void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr,
 		return;
 	}
 	one = &ways->pending[ways->nr_pending++];
-	*one = (struct md_ways_pending){module, {.vaddr = vaddr, .known = record->registers}};
+	one->vaddr = vaddr;
+	one->bias = bias;
+	one->known = record->registers;
+	one->module = module;
+	one->stack_words = record->stack_words < MD_WAYS_STACK_WORDS ? record->stack_words
+								     : MD_WAYS_STACK_WORDS;
+	memcpy(one->stack, words + 1 + nr_registers, one->stack_words * sizeof(*words));
 	for (uint32_t reg = 0; reg <= MORPH_REG_FLAGS; reg++)
 		if (record->registers >> reg & 1)
-			one->sample.registers[reg] = words[md_registers_word(record, reg)];
+			one->registers[reg] = words[md_registers_word(record, reg)];
 }
 
 bool md_ways_is_due(const struct md_ways *ways)
@@ -73,122 +80,40 @@ bool md_ways_is_due(const struct md_ways *ways)
 	return ways->nr_pending >= MD_WAYS_SAMPLES_MAX;
 }
 
-/* ---- the batch ---------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------ */
 
-static int compare_pages(const void *a, const void *b)
+static int write_whole(int fd, const void *bytes, size_t size)
 {
-	const uint64_t *x = a, *y = b;
+	size_t done = 0;
 
-	return (*x > *y) - (*x < *y);
-}
+	while (done < size) {
+		ssize_t n = write(fd, (const char *)bytes + done, size - done);
 
-/* The pages of the samples, and those behind them, ascending. Return: their number. */
-static uint32_t list_pages(const struct md_ways_pending *samples, uint32_t nr, uint64_t *pages)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < nr; i++) {
-		pages[2 * i] = samples[i].sample.vaddr / MD_WAYS_PAGE * MD_WAYS_PAGE;
-		pages[2 * i + 1] = pages[2 * i] + MD_WAYS_PAGE;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		done += n > 0 ? (size_t)n : 0;
 	}
-	qsort(pages, 2U * nr, sizeof(*pages), compare_pages);
-	for (uint32_t i = 0; i < 2 * nr; i++)
-		if (!kept || pages[kept - 1] != pages[i])
-			pages[kept++] = pages[i];
-	return kept < MD_WAYS_PAGES_MAX ? kept : MD_WAYS_PAGES_MAX;
-}
-
-/* Cuts the page at @vaddr to what the file has of it. *@off: its place in the file. */
-static struct md_ways_page page_in(const struct md_file *file, uint64_t vaddr, uint64_t *off)
-{
-	for (uint32_t i = 0; i < file->nr_segments; i++) {
-		const struct morph_segment *s = &file->segments[i];
-		uint64_t from = vaddr > s->vaddr ? vaddr : s->vaddr, to = vaddr + MD_WAYS_PAGE;
-
-		if (to > s->vaddr + s->size)
-			to = s->vaddr + s->size;
-		if (from >= to)
-			continue;
-		*off = s->off + (from - s->vaddr);
-		return (struct md_ways_page){.vaddr = from, .size = (uint32_t)(to - from)};
-	}
-	return (struct md_ways_page){.size = 0};
-}
-
-static int add_bytes(struct md_buf *buf, const void *bytes, size_t size)
-{
-	void *to = md_buf_add(buf, size);
-
-	if (!to)
-		return -ENOMEM;
-	memcpy(to, bytes, size);
 	return 0;
 }
 
-/* Adds the pages, and the bytes of all of them, which @fd gives. */
-static int add_pages(struct md_buf *buf, const struct md_file *file, int fd, const uint64_t *vaddrs,
-		     uint32_t nr)
+/* Executes code of @file after @samples. Return: 0; else there is no reply. */
+static int execute(struct md_ways *ways, int file, const struct md_ways_sample *samples,
+		   uint32_t nr, struct md_buf *reply)
 {
-	uint8_t bytes[MD_WAYS_PAGE];
-	struct md_ways_page page;
-	uint64_t off = 0;
-	int ret = 0;
-
-	for (uint32_t i = 0; i < nr && !ret; i++) {
-		page = page_in(file, vaddrs[i], &off);
-		if (!page.size)
-			page.vaddr = vaddrs[i];
-		ret = add_bytes(buf, &page, sizeof(page));
-	}
-	for (uint32_t i = 0; i < nr && !ret; i++) {
-		page = page_in(file, vaddrs[i], &off);
-		if (pread(fd, bytes, page.size, (off_t)off) != (ssize_t)page.size)
-			return -EIO;
-		ret = add_bytes(buf, bytes, page.size);
-	}
-	return ret;
-}
-
-/* Return: 0, -ENOMEM, -EIO. */
-static int make_batch(const struct md_ways_pending *samples, uint32_t nr,
-		      const struct md_file *file, int fd, struct md_buf *buf)
-{
-	uint64_t *pages = malloc(2 * (size_t)nr * sizeof(*pages));
-	struct md_ways_batch head = {.magic = MD_WAYS_MAGIC, .nr_samples = nr};
-	int ret = pages ? 0 : -ENOMEM;
-
-	if (!ret) {
-		head.nr_pages = list_pages(samples, nr, pages);
-		ret = add_bytes(buf, &head, sizeof(head));
-	}
-	for (uint32_t i = 0; i < nr && !ret; i++)
-		ret = add_bytes(buf, &samples[i].sample, sizeof(samples[i].sample));
-	if (!ret)
-		ret = add_pages(buf, file, fd, pages, head.nr_pages);
-	free(pages);
-	return ret;
-}
-
-/* ---- running ------------------------------------------------------------------------------ */
-
-/* Return: 0; else there is no reply. */
-static int execute(struct md_ways *ways, const struct md_buf *batch, struct md_buf *reply)
-{
-	int fd = memfd_create("morphd-ways", MFD_CLOEXEC), ret = 0;
+	const struct md_ways_batch head = {.magic = MD_WAYS_MAGIC, .nr_samples = nr};
+	uint64_t size = sizeof(head) + nr * sizeof(*samples);
+	int fd = memfd_create("morphd-ways", MFD_CLOEXEC), ret;
 	struct mp_err err;
 
 	if (fd < 0)
 		return -errno;
-	for (size_t done = 0; done < batch->size && !ret;) {
-		ssize_t n = write(fd, batch->data + done, batch->size - done);
-
-		if (n < 0 && errno != EINTR)
-			ret = -errno;
-		done += n > 0 ? (size_t)n : 0;
-	}
+	ret = write_whole(fd, &head, sizeof(head));
 	if (!ret)
-		ret = ways->sandbox ? md_sandbox_read(ways->sandbox, fd, batch->size, reply, &err)
-				    : md_ways_work(fd, batch->size, reply);
+		ret = write_whole(fd, samples, nr * sizeof(*samples));
+	if (!ret)
+		ret = ways->sandbox ? md_sandbox_read_both(ways->sandbox, fd, size, file, reply,
+							   &err)
+				    : md_ways_work(fd, size, file, reply);
 	close(fd);
 	return ret;
 }
@@ -224,30 +149,26 @@ static bool take_reply(struct md_ways *ways, uint32_t module, const struct md_fi
 
 /* Samples of one module, at most MD_WAYS_SAMPLES_MAX. */
 static void run_module(struct md_ways *ways, struct md_modcache *mc,
-		       const struct md_ways_pending *samples, uint32_t nr)
+		       const struct md_ways_sample *samples, uint32_t nr)
 {
-	struct md_buf batch = {0}, reply = {0};
 	const struct md_file *file;
+	struct md_buf reply = {0};
 	int fd = md_modcache_open_module(mc, samples[0].module, &file);
 
 	if (fd < 0) {
 		ways->ledger.dropped += nr;
 		return;
 	}
-	if (make_batch(samples, nr, file, fd, &batch)) {
-		ways->ledger.dropped += nr;
-	} else if (execute(ways, &batch, &reply) ||
-		   !take_reply(ways, samples[0].module, file, &reply)) {
+	if (execute(ways, fd, samples, nr, &reply) ||
+	    !take_reply(ways, samples[0].module, file, &reply))
 		ways->ledger.failed++;
-	}
 	close(fd);
-	md_buf_fini(&batch);
 	md_buf_fini(&reply);
 }
 
 static int compare_pending(const void *a, const void *b)
 {
-	const struct md_ways_pending *x = a, *y = b;
+	const struct md_ways_sample *x = a, *y = b;
 
 	return (x->module > y->module) - (x->module < y->module);
 }
@@ -267,7 +188,7 @@ void md_ways_run(struct md_ways *ways, struct md_modcache *mc, bool all)
 		else
 			run_module(ways, mc, ways->pending + from, (uint32_t)(to - from));
 	}
-	/* Registers may hold secrets of programs. */
+	/* Registers and stacks may hold secrets of programs. */
 	explicit_bzero(ways->pending, ways->nr_pending * sizeof(*ways->pending));
 	ways->nr_pending = 0;
 }

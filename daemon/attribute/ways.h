@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * ways - which ways branches went after samples, by the samples' registers (inference.md, "Ways that
- * registers show"). Registers wait here until a worker of sandbox executes code with them
+ * registers show"). Registers, and the stack's top, wait here until a worker of sandbox executes code with them
  * (ways_work.h); then only numbers of ways are kept. Registers are never written anywhere.
  *
  * Filled by attribute, run by pipeline, written and emptied by flush.
@@ -26,15 +26,10 @@ struct md_ways_ledger {
 	uint64_t failed;  /* batches whose worker gave up or lied */
 };
 
-struct md_ways_pending {
-	uint32_t module;
-	struct md_ways_sample sample;
-};
-
 struct md_ways {
 	struct md_sandbox *sandbox; /* executes; NULL: this process does */
 	struct md_edges counts;	    /* since the last flush; `to' is 1 for taken, 0 for not */
-	struct md_ways_pending *pending;
+	struct md_ways_sample *pending;
 	size_t nr_pending;
 	struct md_ways_ledger ledger;
 };
@@ -46,8 +41,8 @@ struct md_ways {
 int md_ways_new(struct md_ways **out, struct mp_err *err);
 void md_ways_free(struct md_ways *ways);
 
-/* Adds entry @nr of @record, a sample at link-time address @vaddr of the original @module. */
-void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr,
+/* Adds entry @nr of @record, a sample at @vaddr of the original @module: its run-time address + @bias. */
+void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr, uint64_t bias,
 		 const struct morph_registers *record, uint32_t nr);
 /* Return: true if md_ways_run() should be called before the next flush. */
 bool md_ways_is_due(const struct md_ways *ways);

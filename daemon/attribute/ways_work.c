@@ -7,21 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/attribute/ways_file.h"
 #include "libprof/foresee/foresee.h"
 
 #define SIZE_MAX_OF_BATCH                                                                          \
-	(sizeof(struct md_ways_batch) + MD_WAYS_SAMPLES_MAX * sizeof(struct md_ways_sample) +      \
-	 MD_WAYS_PAGES_MAX * (sizeof(struct md_ways_page) + MD_WAYS_PAGE))
-#define INSN_MAX 15
-
-struct batch {
-	const struct md_ways_sample *samples;
-	const struct md_ways_page *pages;
-	const uint8_t **bytes; /* of each page */
-	uint32_t nr_samples, nr_pages;
-	uint8_t across[2 *
-		       INSN_MAX]; /* an instruction that begins in one page and ends in the next */
-};
+	(sizeof(struct md_ways_batch) + MD_WAYS_SAMPLES_MAX * sizeof(struct md_ways_sample))
 
 static int read_whole(int fd, uint8_t *bytes, size_t size)
 {
@@ -47,97 +37,66 @@ static bool is_batch(int fd)
 	       !memcmp(magic, MD_WAYS_MAGIC, sizeof(magic));
 }
 
-static int open_batch(const uint8_t *data, size_t size, struct batch *b)
+/* Return: the samples of a batch, *@nr of them; NULL: it is malformed. */
+static const struct md_ways_sample *samples_of(const uint8_t *data, size_t size, uint32_t *nr)
 {
 	const struct md_ways_batch *head = (const void *)data;
-	size_t at = sizeof(*head);
+	const struct md_ways_sample *samples = (const void *)(data + sizeof(*head));
 
-	if (size < at || head->nr_samples > MD_WAYS_SAMPLES_MAX ||
-	    head->nr_pages > MD_WAYS_PAGES_MAX)
-		return -EBADMSG;
-	b->nr_samples = head->nr_samples;
-	b->nr_pages = head->nr_pages;
-	b->samples = (const void *)(data + at);
-	at += b->nr_samples * sizeof(*b->samples);
-	b->pages = (const void *)(data + at);
-	at += b->nr_pages * sizeof(*b->pages);
-	if (at > size)
-		return -EBADMSG;
-	b->bytes = calloc(b->nr_pages + 1U, sizeof(*b->bytes));
-	if (!b->bytes)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < b->nr_pages; i++) {
-		b->bytes[i] = data + at;
-		if (b->pages[i].size > MD_WAYS_PAGE || b->pages[i].size > size - at ||
-		    (i && b->pages[i].vaddr - b->pages[i - 1].vaddr < b->pages[i - 1].size) ||
-		    (i && b->pages[i].vaddr < b->pages[i - 1].vaddr))
-			return -EBADMSG;
-		at += b->pages[i].size;
-	}
-	return at == size ? 0 : -EBADMSG;
-}
-
-/* Return: index of the last page that begins at @vaddr or before; @nr_pages: none. */
-static uint32_t page_before(const struct batch *b, uint64_t vaddr)
-{
-	uint32_t low = 0, high = b->nr_pages;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (b->pages[middle].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? low - 1 : b->nr_pages;
-}
-
-static const uint8_t *bytes_at(void *data, uint64_t vaddr, size_t *avail)
-{
-	struct batch *b = data;
-	uint32_t i = page_before(b, vaddr), next = i + 1;
-	size_t nr = 0;
-
-	if (i == b->nr_pages || vaddr - b->pages[i].vaddr >= b->pages[i].size)
+	if (size < sizeof(*head) || head->nr_samples > MD_WAYS_SAMPLES_MAX ||
+	    size != sizeof(*head) + head->nr_samples * sizeof(*samples))
 		return NULL;
-	*avail = b->pages[i].size - (size_t)(vaddr - b->pages[i].vaddr);
-	if (*avail >= INSN_MAX || next == b->nr_pages ||
-	    b->pages[next].vaddr != b->pages[i].vaddr + b->pages[i].size)
-		return b->bytes[i] + (vaddr - b->pages[i].vaddr);
-	while (nr < *avail) {
-		b->across[nr] = b->bytes[i][vaddr - b->pages[i].vaddr + nr];
-		nr++;
-	}
-	for (uint32_t k = 0; k < INSN_MAX && k < b->pages[next].size; k++)
-		b->across[nr++] = b->bytes[next][k];
-	*avail = nr;
-	return b->across;
+	*nr = head->nr_samples;
+	for (uint32_t i = 0; i < *nr; i++)
+		if (samples[i].stack_words > MD_WAYS_STACK_WORDS)
+			return NULL;
+	return samples;
 }
 
-static int execute(struct batch *b, struct md_buf *reply)
+/* Return: 0, -ENOMEM. */
+static int execute(const struct mp_foresee_code *code, const struct md_ways_sample *s,
+		   struct md_buf *reply)
 {
-	const struct mp_foresee_code code = {bytes_at, b};
+	const struct mp_foresee_sample sample = {
+		.vaddr = s->vaddr,
+		.bias = s->bias,
+		.registers = s->registers,
+		.known = s->known,
+		.stack = s->stack,
+		.nr_stack = s->stack_words,
+	};
 	struct mp_foreseen_way ways[MP_FORESEE_WAYS];
+	uint32_t nr = mp_foresee(code, &sample, ways);
 
-	for (uint32_t i = 0; i < b->nr_samples; i++) {
-		const struct md_ways_sample *s = &b->samples[i];
-		uint32_t nr = mp_foresee(&code, s->vaddr, s->registers, (uint32_t)s->known, ways);
+	for (uint32_t i = 0; i < nr; i++) {
+		struct md_ways_reply *one = md_buf_add(reply, sizeof(*one));
 
-		for (uint32_t k = 0; k < nr; k++) {
-			struct md_ways_reply *one = md_buf_add(reply, sizeof(*one));
-
-			if (!one)
-				return -ENOMEM;
-			*one = (struct md_ways_reply){ways[k].vaddr, ways[k].taken};
-		}
+		if (!one)
+			return -ENOMEM;
+		*one = (struct md_ways_reply){ways[i].vaddr, ways[i].taken};
 	}
 	return 0;
 }
 
-int md_ways_work(int fd, uint64_t size, struct md_buf *reply)
+static int execute_all(int beside, const uint8_t *data, size_t size, struct md_buf *reply)
 {
-	struct batch b = {.samples = NULL};
+	struct mp_foresee_code code = {md_ways_file_bytes, md_ways_file_constant, NULL};
+	struct md_ways_file *file;
+	uint32_t nr;
+	const struct md_ways_sample *samples = samples_of(data, size, &nr);
+	int ret = samples ? md_ways_file_open(beside, &file) : -EBADMSG;
+
+	if (ret)
+		return ret;
+	code.data = file;
+	for (uint32_t i = 0; i < nr && !ret; i++)
+		ret = execute(&code, &samples[i], reply);
+	md_ways_file_close(file);
+	return ret;
+}
+
+int md_ways_work(int fd, uint64_t size, int beside, struct md_buf *reply)
+{
 	uint8_t *data;
 	int ret;
 
@@ -150,10 +109,7 @@ int md_ways_work(int fd, uint64_t size, struct md_buf *reply)
 		return -ENOMEM;
 	ret = read_whole(fd, data, (size_t)size);
 	if (!ret)
-		ret = open_batch(data, (size_t)size, &b);
-	if (!ret)
-		ret = execute(&b, reply);
-	free(b.bytes);
+		ret = execute_all(beside, data, (size_t)size, reply);
 	free(data);
 	return ret;
 }

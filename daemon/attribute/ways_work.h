@@ -11,28 +11,25 @@
 
 #include "daemon/record/record.h"
 
-#define MD_WAYS_PAGE	    4096
-#define MD_WAYS_SAMPLES_MAX 8192 /* in a batch */
-#define MD_WAYS_PAGES_MAX   4096
+#define MD_WAYS_SAMPLES_MAX 4096 /* in a batch */
+#define MD_WAYS_STACK_WORDS 64	 /* of the stack, with a sample */
 
-/* A batch is one of these, the samples, the pages (ascending vaddr), and each page's bytes. */
+/* A batch is one of these, and the samples. */
 struct md_ways_batch {
 	char magic[8]; /* MD_WAYS_MAGIC */
-	uint32_t nr_samples, nr_pages;
+	uint32_t nr_samples, pad;
 };
-#define MD_WAYS_MAGIC "waysof1" /* with its zero */
+#define MD_WAYS_MAGIC "waysof2" /* with its zero */
 
 struct md_ways_sample {
 	uint64_t vaddr; /* link-time address */
-	uint64_t known; /* bit n: register n is known */
+	uint64_t bias;	/* link-time address = run-time address + bias, modulo 2^64 */
 	uint64_t registers[MORPH_REG_FLAGS + 1];
-};
-
-/* Code within MD_WAYS_PAGE bytes from a multiple of it on. */
-struct md_ways_page {
-	uint64_t vaddr; /* of the first byte */
-	uint32_t size;	/* in bytes, at most MD_WAYS_PAGE */
+	uint32_t known;	      /* bit n: register n is known */
+	uint32_t stack_words; /* from rsp on */
+	uint32_t module;      /* of morphd's; the worker does not use it */
 	uint32_t pad;
+	uint64_t stack[MD_WAYS_STACK_WORDS];
 };
 
 /* One way in a reply. */
@@ -42,10 +39,10 @@ struct md_ways_reply {
 };
 
 /*
- * md_ways_work - fills @reply from the batch @fd of @size bytes; see md_sandbox_work. Another file, as
- * sandbox uses to test itself, gets an empty reply. Return: 0, -EBADMSG: a malformed batch, -ENOMEM,
- * -EIO.
+ * md_ways_work - fills @reply from the batch @fd of @size bytes, whose samples are of the file @beside; see
+ * md_sandbox_work. Another file as @fd, as sandbox uses to test itself, gets an empty reply. Return: 0, -EBADMSG: a
+ * malformed batch or file, -ENOMEM, -EIO.
  */
-int md_ways_work(int fd, uint64_t size, struct md_buf *reply);
+int md_ways_work(int fd, uint64_t size, int beside, struct md_buf *reply);
 
 #endif

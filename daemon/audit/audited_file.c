@@ -50,7 +50,7 @@ static struct mp_audit_table *read_table(const struct mp_elf *elf, int fd)
 	return table;
 }
 
-int md_audited_file_work(int fd, uint64_t size, struct md_buf *reply)
+int md_audited_file_work(int fd, uint64_t size, int beside, struct md_buf *reply)
 {
 	struct mp_audit_table *table = NULL;
 	struct mp_elf *elf = NULL;
@@ -58,6 +58,7 @@ int md_audited_file_work(int fd, uint64_t size, struct md_buf *reply)
 	struct reply *r;
 	int ret = 0;
 
+	(void)beside;
 	if (!mp_elf_open_sized("", fd, size, &elf, NULL))
 		table = read_table(elf, fd);
 	if (!table || mp_map_read_compact(elf, &map, NULL))
@@ -133,7 +134,7 @@ static bool read_file(const char *pid, const char *path, uint64_t table_hash,
 	if (fd < 0)
 		return false;
 	if (!(sandbox ? md_sandbox_read(sandbox, fd, size, &reply, NULL)
-		      : md_audited_file_work(fd, size, &reply)))
+		      : md_audited_file_work(fd, size, -1, &reply)))
 		found = take_reply(&reply, table_hash, out);
 	if (found)
 		snprintf(out->path, sizeof(out->path), "%.4095s", path);

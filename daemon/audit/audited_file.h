@@ -23,7 +23,7 @@ struct md_audited_file {
 };
 
 /* Reads one file, in a sandboxed process. A function of type md_sandbox_work. */
-int md_audited_file_work(int fd, uint64_t size, struct md_buf *reply);
+int md_audited_file_work(int fd, uint64_t size, int beside, struct md_buf *reply);
 #define MD_AUDITED_FILE_REPLY_MAX 4096
 
 /*

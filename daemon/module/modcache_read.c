@@ -68,8 +68,8 @@ static int read_reply(struct md_modcache *mc, int fd, uint64_t size, const char 
 	int ret;
 
 	if (!mc->sandbox)
-		return mc->wants_rows ? md_modread_file_with_rows(fd, size, reply)
-				      : md_modread_file(fd, size, reply);
+		return mc->wants_rows ? md_modread_file_with_rows(fd, size, -1, reply)
+				      : md_modread_file(fd, size, -1, reply);
 	ret = md_sandbox_read(mc->sandbox, fd, size, reply, &err);
 	if (ret)
 		remark(mc, path, err.msg);

@@ -149,13 +149,15 @@ static int read_file(int fd, uint64_t size, bool rows, struct md_buf *reply)
 	return ret;
 }
 
-int md_modread_file(int fd, uint64_t size, struct md_buf *reply)
+int md_modread_file(int fd, uint64_t size, int beside, struct md_buf *reply)
 {
+	(void)beside;
 	return read_file(fd, size, false, reply);
 }
 
-int md_modread_file_with_rows(int fd, uint64_t size, struct md_buf *reply)
+int md_modread_file_with_rows(int fd, uint64_t size, int beside, struct md_buf *reply)
 {
+	(void)beside;
 	return read_file(fd, size, true, reply);
 }
 

@@ -25,9 +25,9 @@
  * that is damaged or not a supported ELF file gets the status MORPH_MODULE_UNREADABLE. Uses
  * only pread() on the file. A function of type md_sandbox_work. Return: 0, -ENOMEM.
  */
-int md_modread_file(int fd, uint64_t size, struct md_buf *reply);
+int md_modread_file(int fd, uint64_t size, int beside, struct md_buf *reply);
 /* The same with the records of the file's unwind rows, if it has any: MODULE_UNWIND. */
-int md_modread_file_with_rows(int fd, uint64_t size, struct md_buf *reply);
+int md_modread_file_with_rows(int fd, uint64_t size, int beside, struct md_buf *reply);
 
 /*
  * md_modread_take - check @reply, of which unwind rows are used up, for a file of @size bytes, and declare it to @into, which is

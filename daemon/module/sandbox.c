@@ -293,27 +293,28 @@ static int start(struct md_sandbox *sandbox, struct mp_err *err)
 /* ---- files -------------------------------------------------------------------------------- */
 
 /* Return: 0; -EPIPE: the reader exited; -errno. */
-static int send_file(struct md_sandbox *sandbox, int fd, int reply, uint64_t size)
+static int send_file(struct md_sandbox *sandbox, int fd, int reply, int beside, uint64_t size)
 {
 	struct md_sandbox_request request = {size};
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(MD_SANDBOX_FDS * sizeof(int))];
 	} control = {0};
 	struct iovec iov = {&request, sizeof(request)};
+	size_t size_fds = (beside < 0 ? 2 : MD_SANDBOX_FDS) * sizeof(int);
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+		.msg_controllen = CMSG_SPACE(size_fds),
 	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	int fds[2] = {fd, reply};
+	int fds[MD_SANDBOX_FDS] = {fd, reply, beside};
 
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	c->cmsg_len = CMSG_LEN(size_fds);
+	memcpy(CMSG_DATA(c), fds, size_fds);
 	if (sendmsg(sandbox->sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(request))
 		return 0;
 	return errno == ECONNRESET ? -EPIPE : -errno;
@@ -378,8 +379,8 @@ static int outcome(const struct md_sandbox_answer *a, struct mp_err *err)
 }
 
 /* Return: as md_sandbox_read(), or -EPIPE: the reader ended, which is not this file's fault. */
-static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, struct patience patience,
-		    struct md_buf *reply, struct mp_err *err)
+static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, int beside,
+		    struct patience patience, struct md_buf *reply, struct mp_err *err)
 {
 	struct md_sandbox_answer a;
 	int pipefd[2], ret, gone;
@@ -389,7 +390,7 @@ static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, struct pa
 		return ret;
 	if (pipe2(pipefd, O_CLOEXEC))
 		return mp_err_set(err, errno, "pipe: %s", strerror(errno));
-	ret = send_file(sandbox, fd, pipefd[1], size);
+	ret = send_file(sandbox, fd, pipefd[1], beside, size);
 	close(pipefd[1]);
 	if (ret) {
 		close(pipefd[0]);
@@ -420,6 +421,12 @@ static int try_file(struct md_sandbox *sandbox, int fd, uint64_t size, struct pa
 int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md_buf *reply,
 		    struct mp_err *err)
 {
+	return md_sandbox_read_both(sandbox, fd, size, -1, reply, err);
+}
+
+int md_sandbox_read_both(struct md_sandbox *sandbox, int fd, uint64_t size, int beside,
+			 struct md_buf *reply, struct mp_err *err)
+{
 	const struct patience patience = deadline(sandbox);
 	size_t had = reply->size;
 	int ret = -EPIPE, tries;
@@ -428,7 +435,7 @@ int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md
 	/* Replace a reader that ended, for instance for lack of memory, but only once. */
 	for (tries = 0; tries < 2 && ret == -EPIPE; tries++) {
 		reply->size = had;
-		ret = try_file(sandbox, fd, size, patience, reply, err);
+		ret = try_file(sandbox, fd, size, beside, patience, reply, err);
 	}
 	if (!ret)
 		return 0;
@@ -465,8 +472,8 @@ static int test_read(struct md_sandbox *sandbox, struct mp_err *err)
 	if (fd < 0 || fstat(fd, &st))
 		ret = mp_err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
 	if (!ret)
-		ret = try_file(sandbox, fd, (uint64_t)st.st_size, patience_of(START_MS), &reply,
-			       err);
+		ret = try_file(sandbox, fd, (uint64_t)st.st_size, -1, patience_of(START_MS),
+			       &reply, err);
 	if (fd >= 0)
 		close(fd);
 	md_buf_fini(&reply);

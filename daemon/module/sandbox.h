@@ -5,7 +5,7 @@
  *	morphd --exec--> reader --fork--> worker, one for each file
  *
  * The reader is morphd's program executed anew: it has none of morphd's memory, descriptors or
- * rights, and waits for files. A worker has one file, open for reading, and a pipe for its
+ * rights, and waits for files. A worker has one file (or two), open for reading, and a pipe for its
  * reply. It may read, allocate and write; any other system call ends it. A file that
  * compromises its worker can lie only about itself, since the next file has another worker.
  * Called by morphd's main and by modcache.
@@ -22,10 +22,10 @@
 #include "libprof/base/err.h"
 
 /*
- * Runs in a worker: fills @reply from @fd, a regular file of @size bytes. Return: 0; else there
- * is no reply.
+ * Runs in a worker: fills @reply from @fd, a regular file of @size bytes. @beside: the file that
+ * md_sandbox_read_both() gave, or -1. Return: 0; else there is no reply.
  */
-typedef int md_sandbox_work(int fd, uint64_t size, struct md_buf *reply);
+typedef int md_sandbox_work(int fd, uint64_t size, int beside, struct md_buf *reply);
 
 struct md_sandbox_config {
 	/*
@@ -72,6 +72,10 @@ void md_sandbox_close(struct md_sandbox *sandbox);
  */
 int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md_buf *reply,
 		    struct mp_err *err);
+
+/* The same with another open file, @beside, for the worker. */
+int md_sandbox_read_both(struct md_sandbox *sandbox, int fd, uint64_t size, int beside,
+			 struct md_buf *reply, struct mp_err *err);
 
 const struct md_sandbox_counts *md_sandbox_counts(const struct md_sandbox *sandbox);
 /* Return: process id of the reader; 0: none runs. */

@@ -22,7 +22,11 @@
 #define MD_SANDBOX_ASAN 0
 #endif
 
-/* Sent to the reader with two descriptors: the file, and the write end of the reply's pipe. */
+/*
+ * Sent to the reader with two or three descriptors: the file, the write end of the reply's pipe, and
+ * perhaps a file beside.
+ */
+#define MD_SANDBOX_FDS 3
 struct md_sandbox_request {
 	uint64_t size;
 };

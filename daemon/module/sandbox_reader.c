@@ -111,7 +111,8 @@ static int confine_worker(pid_t reader)
 	return md_sandbox_filter_worker();
 }
 
-static void work_and_exit(pid_t reader, const int fds[2], uint64_t size, md_sandbox_work *work)
+static void work_and_exit(pid_t reader, const int fds[MD_SANDBOX_FDS], uint64_t size,
+			  md_sandbox_work *work)
 {
 	struct md_buf reply = {0};
 	size_t done = 0;
@@ -120,7 +121,7 @@ static void work_and_exit(pid_t reader, const int fds[2], uint64_t size, md_sand
 	close(MD_SANDBOX_SOCK);
 	if (confine_worker(reader))
 		_exit(MD_SANDBOX_UNREADY);
-	if (work(fds[0], size, &reply))
+	if (work(fds[0], size, fds[2], &reply))
 		_exit(MD_SANDBOX_GAVE_UP);
 	while (done < reply.size) {
 		n = write(fds[1], reply.data + done, reply.size - done);
@@ -131,12 +132,12 @@ static void work_and_exit(pid_t reader, const int fds[2], uint64_t size, md_sand
 	_exit(MD_SANDBOX_DONE);
 }
 
-/* Return: number of descriptors received; -1: morphd is gone. */
-static int receive(struct md_sandbox_request *request, int fds[2])
+/* Return: number of descriptors received; -1: morphd is gone. Without a file beside, fds[2] is -1. */
+static int receive(struct md_sandbox_request *request, int fds[MD_SANDBOX_FDS])
 {
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(MD_SANDBOX_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = {request, sizeof(*request)};
 	struct msghdr msg = {
@@ -155,20 +156,22 @@ static int receive(struct md_sandbox_request *request, int fds[2])
 		return -1;
 	c = CMSG_FIRSTHDR(&msg);
 	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+	    (c->cmsg_len != CMSG_LEN(2 * sizeof(int)) &&
+	     c->cmsg_len != CMSG_LEN(MD_SANDBOX_FDS * sizeof(int))))
 		return 0;
-	memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
-	return 2;
+	fds[2] = -1;
+	memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+	return fds[2] < 0 ? 2 : MD_SANDBOX_FDS;
 }
 
 static void serve(pid_t self, md_sandbox_work *work)
 {
 	struct md_sandbox_request request;
-	int fds[2], nr, status;
+	int fds[MD_SANDBOX_FDS], nr, status;
 	pid_t pid;
 
 	while ((nr = receive(&request, fds)) >= 0) {
-		if (nr != 2) {
+		if (!nr) {
 			answer(MD_SANDBOX_FORK, EMFILE);
 			continue;
 		}
@@ -178,6 +181,8 @@ static void serve(pid_t self, md_sandbox_work *work)
 		status = errno;
 		close(fds[0]);
 		close(fds[1]);
+		if (nr == MD_SANDBOX_FDS)
+			close(fds[2]);
 		if (pid < 0) {
 			answer(MD_SANDBOX_FORK, status);
 			continue;

@@ -100,6 +100,8 @@ static bool are_registers_consistent(const struct morph_registers *r)
 	size_t room = r->task.record.size - sizeof(*r);
 
 	return r->registers && !(r->registers & ~MORPH_REGS_BRANCHES) &&
+	       r->stack_words <= MORPH_STACK_WORDS_MAX &&
+	       (!r->stack_words || r->registers >> MORPH_REG_RSP & 1) &&
 	       room % (md_registers_words(r) * sizeof(r->entries[0])) == 0;
 }
 

@@ -51,7 +51,7 @@ static inline uint32_t md_branches_nr(const struct morph_branches *b)
 /* Return: words per entry: the address, and the registers. */
 static inline uint32_t md_registers_words(const struct morph_registers *r)
 {
-	return 1 + __builtin_popcount(r->registers);
+	return 1 + __builtin_popcount(r->registers) + r->stack_words;
 }
 
 static inline uint32_t md_registers_nr(const struct morph_registers *r)

@@ -69,6 +69,7 @@ int md_perf_decoder_want_registers(struct md_perf_decoder *d, uint32_t registers
 	d->registers = registers;
 	d->user_mask = md_perf_user_mask(registers, d->stacks);
 	d->has_extra |= registers != 0;
+	d->stack_words = md_perf_stack_words(registers);
 	d->nr_registers = 0;
 	for (reg = 0; reg <= MORPH_REG_FLAGS; reg++)
 		if (registers >> reg & 1)
@@ -125,6 +126,7 @@ static void close_registers(struct md_perf_decoder *d, struct md_perf_stage *sta
 	if (r) {
 		r->task.record.cpu = stage->cpu;
 		r->registers = d->registers;
+		r->stack_words = d->stack_words;
 		memcpy(r->entries, stage->words, stage->nr_words * sizeof(stage->words[0]));
 	} else {
 		d->failed = true;
@@ -202,6 +204,23 @@ static size_t decode_branches(struct md_perf_decoder *d, const struct sample_bod
 	return sizeof(nr) + nr * sizeof(entry);
 }
 
+/* Return: @size bytes of the stack that a sample has behind its registers; NULL: there are not so many. */
+static const uint8_t *find_stack(const uint8_t *data, size_t room, size_t size)
+{
+	uint64_t asked, copied;
+
+	if (!size)
+		return data;
+	if (room < sizeof(asked))
+		return NULL;
+	memcpy(&asked, data, sizeof(asked));
+	room -= sizeof(asked);
+	if (asked > room || room - asked < sizeof(copied))
+		return NULL;
+	memcpy(&copied, data + sizeof(asked) + asked, sizeof(copied));
+	return copied > asked || copied < size ? NULL : data + sizeof(asked);
+}
+
 /*
  * Adds registers of the sample that was added last. For a sample in the kernel, perf gives the
  * registers that user code had on entry; these do not belong to the sampled address.
@@ -209,22 +228,28 @@ static size_t decode_branches(struct md_perf_decoder *d, const struct sample_bod
 static void decode_registers(struct md_perf_decoder *d, struct md_perf_stage *stage, uint64_t ip,
 			     const uint8_t *data, size_t room)
 {
+	uint32_t i, nr_words = 1 + d->nr_registers + d->stack_words;
+	size_t size = (size_t)__builtin_popcountll(d->user_mask) * sizeof(uint64_t);
 	uint64_t abi, *word;
-	uint32_t i;
+	const uint8_t *stack;
 
 	if (room < sizeof(abi) || ip >> 63 || !stage->nr)
 		return;
 	memcpy(&abi, data, sizeof(abi));
-	if (abi != PERF_SAMPLE_REGS_ABI_64 ||
-	    (room - sizeof(abi)) / sizeof(*word) < (size_t)__builtin_popcountll(d->user_mask))
-		return;
 	data += sizeof(abi);
+	room -= sizeof(abi);
+	if (abi != PERF_SAMPLE_REGS_ABI_64 || room < size)
+		return;
+	stack = find_stack(data + size, room - size, d->stack_words * sizeof(*word));
+	if (!stack)
+		return;
 	word = &stage->words[stage->nr_words];
 	*word++ = ip;
 	for (i = 0; i < d->nr_registers; i++)
 		memcpy(word++, data + d->from[i] * sizeof(*word), sizeof(*word));
-	stage->nr_words += 1 + d->nr_registers;
-	if (MD_STAGE_WORDS - stage->nr_words < 2u + MORPH_REG_FLAGS)
+	memcpy(word, stack, d->stack_words * sizeof(*word));
+	stage->nr_words += nr_words;
+	if (MD_STAGE_WORDS - stage->nr_words < nr_words)
 		close_stage(d, stage);
 }
 

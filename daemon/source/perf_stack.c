@@ -30,6 +30,11 @@ uint64_t md_perf_user_mask(uint32_t registers, bool stacks)
 	return mask;
 }
 
+uint32_t md_perf_stack_words(uint32_t registers)
+{
+	return registers >> MORPH_REG_RSP & 1 ? MD_PERF_STACK_TOP / 8 : 0;
+}
+
 /* perf orders the values by its own register numbers. */
 static uint32_t index_of(uint64_t mask, uint32_t number)
 {
@@ -47,9 +52,10 @@ void md_perf_ask_for_stack(struct perf_event_attr *attr, uint32_t registers, boo
 		attr->sample_type |= PERF_SAMPLE_REGS_USER;
 		attr->sample_regs_user = md_perf_user_mask(registers, stacks);
 	}
-	if (stacks) {
+	if (stacks || md_perf_stack_words(registers)) {
 		attr->sample_type |= PERF_SAMPLE_STACK_USER;
-		attr->sample_stack_user = MD_PERF_STACK_BYTES;
+		attr->sample_stack_user = stacks ? MD_PERF_STACK_BYTES
+						 : 8 * md_perf_stack_words(registers);
 	}
 }
 

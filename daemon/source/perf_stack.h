@@ -19,6 +19,11 @@
  */
 #define MD_PERF_STACK_BYTES 16384
 
+/* Bytes that a sample copies beside its registers, if rsp is among them. */
+#define MD_PERF_STACK_TOP 512
+
+/* Return: words of the stack, from rsp on, that come with @registers. */
+uint32_t md_perf_stack_words(uint32_t registers);
 /* Return: perf's set of user registers for @registers, and for walking if @stacks. */
 uint64_t md_perf_user_mask(uint32_t registers, bool stacks);
 /* Return: index of register @reg among those of @mask in a sample. */

@@ -26,9 +26,10 @@
 /*
  * 1: MODULE_ENDS; 2: STACK; 3: FILE, SPACE, program only; 4: REGISTERS, MODULE_PATHS; 5:
  * MODULE_OUTPUT; 6: MODULE_PIECES; 7: MODULE_UNWIND, USER_STACK, the flags of STACK, the signal in
- * EXIT; 8: ages in STACK; 9: rows that stop behind a change of stacks; 10: MODULE_CALLS
+ * EXIT; 8: ages in STACK; 9: rows that stop behind a change of stacks; 10: MODULE_CALLS;
+ * 11: rflags in REGISTERS; 12: rsp and words of the stack in REGISTERS
  */
-#define MORPH_ABI_MINOR 11
+#define MORPH_ABI_MINOR 12
 
 #define MORPH_RECORD_ALIGN    8
 #define MORPH_RECORD_SIZE_MAX 65528 /* the largest multiple of 8 in a __u16 */
@@ -151,18 +152,18 @@ enum morph_stack_stop {
 #define MORPH_NR_REGS	 16
 #define MORPH_REG_FLAGS	 16	 /* rflags, where registers are named (since 1.11) */
 #define MORPH_REGS_PATHS 0xffefU /* all that may hold a path's number: never rsp */
-#define MORPH_REGS_BRANCHES                                                                        \
-	(MORPH_REGS_PATHS | 1U << MORPH_REG_FLAGS) /* all that may decide a branch */
+#define MORPH_REGS_BRANCHES 0x1ffffU /* all that may decide a branch */
+#define MORPH_STACK_WORDS_MAX 512
 
 /*
  * Registers of sampled 64-bit user code, for samples of the preceding SAMPLES record; they
  * are no additional samples. An entry is the sample's address, followed by the value of
- * each register in @registers, ascending.
+ * each register in @registers, ascending, and by @stack_words words of the stack, from rsp on.
  */
 struct morph_registers {
 	struct morph_task task;
-	__u32 registers; /* bit n: register n */
-	__u32 pad;
+	__u32 registers;   /* bit n: register n */
+	__u32 stack_words; /* at most MORPH_STACK_WORDS_MAX; 0: none; before 1.12 always 0 */
 	__u64 entries[];
 };
 

@@ -9,41 +9,46 @@
 
 #include "libprof/foresee/alu_private.h"
 
-/* @op as a zero-extended value of its size; an immediate has its sign in all 64 bits. */
-static bool operand_read(const struct mp_processor *p, const ZydisDecodedOperand *op,
-			 uint64_t *value)
+/* An instruction that stores elsewhere than its operand in memory says. */
+static bool stores_elsewhere(const ZydisDecodedInstruction *insn)
 {
-	if (op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
-		*value = op->imm.value.u;
-		return true;
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_BTC:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTS: /* a bit far from its operand */
+	case ZYDIS_MNEMONIC_CLZERO:
+	case ZYDIS_MNEMONIC_ENQCMD:
+	case ZYDIS_MNEMONIC_MOVDIR64B:
+	case ZYDIS_MNEMONIC_ENTER:
+	case ZYDIS_MNEMONIC_PUSH:
+	case ZYDIS_MNEMONIC_PUSHF:
+	case ZYDIS_MNEMONIC_PUSHFQ:
+	case ZYDIS_MNEMONIC_POP: return true;
+	default: break;
 	}
-	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && mp_register_read(p, op->reg.value, value);
-}
-
-/* Memory is not kept. */
-static void operand_write(struct mp_processor *p, const ZydisDecodedOperand *op, uint64_t value)
-{
-	if (op->type == ZYDIS_OPERAND_TYPE_REGISTER)
-		mp_register_write(p, op->reg.value, value);
-}
-
-static void flags_write(struct mp_processor *p, const struct mp_alu *alu)
-{
-	p->flags = (p->flags & ~alu->changed) | (alu->flags & alu->defined);
-	p->flags_known = (p->flags_known & ~alu->changed) | alu->defined;
+	return insn->meta.category == ZYDIS_CATEGORY_AMX_TILE ||
+	       insn->meta.category == ZYDIS_CATEGORY_XSAVE ||
+	       insn->meta.category == ZYDIS_CATEGORY_XSAVEOPT;
 }
 
 static void forget(struct mp_processor *p, const struct mp_decoded *d)
 {
 	const ZydisAccessedFlags *flags = d->insn.cpu_flags;
 
+	/* Places in memory first: registers that the instruction writes may be part of their addresses. */
+	for (unsigned int i = 0; i < d->insn.operand_count; i++)
+		if (d->operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    d->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			mp_operand_forget(p, d, &d->operands[i]);
 	for (unsigned int i = 0; i < d->insn.operand_count; i++)
 		if (d->operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		    d->operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-			mp_register_forget(p, d->operands[i].reg.value);
+			mp_operand_forget(p, d, &d->operands[i]);
 	if (flags)
 		p->flags_known &=
 			~(flags->modified | flags->set_0 | flags->set_1 | flags->undefined);
+	if (stores_elsewhere(&d->insn))
+		mp_memory_forget_all(&p->memory);
 }
 
 static bool is_same_register(const ZydisDecodedOperand *a, const ZydisDecodedOperand *b)
@@ -67,7 +72,7 @@ static bool arithmetic(struct mp_processor *p, const struct mp_decoded *d)
 	struct mp_alu alu;
 
 	if (!is_idiom_of_zero(d) &&
-	    (!operand_read(p, &d->operands[0], &a) || !operand_read(p, &d->operands[1], &b)))
+	    (!mp_operand_read(p, d, &d->operands[0], &a) || !mp_operand_read(p, d, &d->operands[1], &b)))
 		return false;
 	b &= mp_low_bits(bits);
 	switch (d->insn.mnemonic) {
@@ -85,8 +90,8 @@ static bool arithmetic(struct mp_processor *p, const struct mp_decoded *d)
 							     : mp_alu_sub(a, b, carry, bits);
 	}
 	if (d->insn.mnemonic != ZYDIS_MNEMONIC_CMP && d->insn.mnemonic != ZYDIS_MNEMONIC_TEST)
-		operand_write(p, &d->operands[0], alu.value);
-	flags_write(p, &alu);
+		mp_operand_write(p, d, &d->operands[0], alu.value);
+	mp_flags_write(p, &alu);
 	return true;
 }
 
@@ -97,7 +102,7 @@ static bool unary(struct mp_processor *p, const struct mp_decoded *d)
 	struct mp_alu alu = {0};
 	uint64_t a;
 
-	if (!operand_read(p, &d->operands[0], &a))
+	if (!mp_operand_read(p, d, &d->operands[0], &a))
 		return false;
 	switch (d->insn.mnemonic) {
 	case ZYDIS_MNEMONIC_INC: alu = mp_alu_add(a, 1, false, bits); break;
@@ -109,8 +114,8 @@ static bool unary(struct mp_processor *p, const struct mp_decoded *d)
 		alu.defined &= ~MP_CF;
 		alu.changed &= ~MP_CF;
 	}
-	operand_write(p, &d->operands[0], alu.value);
-	flags_write(p, &alu);
+	mp_operand_write(p, d, &d->operands[0], alu.value);
+	mp_flags_write(p, &alu);
 	return true;
 }
 
@@ -120,14 +125,14 @@ static bool shift(struct mp_processor *p, const struct mp_decoded *d, enum mp_sh
 	uint64_t a, count;
 	struct mp_alu alu;
 
-	if (!operand_read(p, &d->operands[1], &count))
+	if (!mp_operand_read(p, d, &d->operands[1], &count))
 		return false;
 	count &= bits == 64 ? 63 : 31;
-	if (!operand_read(p, &d->operands[0], &a))
+	if (!mp_operand_read(p, d, &d->operands[0], &a))
 		return !count; /* flags keep their values */
 	alu = mp_alu_shift(kind, a, (unsigned int)count, bits);
-	operand_write(p, &d->operands[0], alu.value);
-	flags_write(p, &alu);
+	mp_operand_write(p, d, &d->operands[0], alu.value);
+	mp_flags_write(p, &alu);
 	return true;
 }
 
@@ -138,25 +143,12 @@ static bool multiply(struct mp_processor *p, const struct mp_decoded *d)
 	struct mp_alu alu;
 	uint64_t a, b;
 
-	if (nr < 2 || !operand_read(p, &d->operands[nr - 2], &a) ||
-	    !operand_read(p, &d->operands[nr - 1], &b))
+	if (!mp_operand_read(p, d, &d->operands[nr - 2], &a) ||
+	    !mp_operand_read(p, d, &d->operands[nr - 1], &b))
 		return false;
 	alu = mp_alu_multiply(a, b, d->operands[0].size);
-	operand_write(p, &d->operands[0], alu.value);
-	flags_write(p, &alu);
-	return true;
-}
-
-/* bt: only carry gets a value; the zero flag keeps its own. */
-static bool bit_test(struct mp_processor *p, const struct mp_decoded *d)
-{
-	struct mp_alu alu = {.defined = MP_CF, .changed = MP_STATUS_FLAGS & ~MP_ZF};
-	uint64_t a, n;
-
-	if (!operand_read(p, &d->operands[0], &a) || !operand_read(p, &d->operands[1], &n))
-		return false;
-	alu.flags = a >> (n % d->operands[0].size) & 1 ? MP_CF : 0;
-	flags_write(p, &alu);
+	mp_operand_write(p, d, &d->operands[0], alu.value);
+	mp_flags_write(p, &alu);
 	return true;
 }
 
@@ -165,29 +157,21 @@ static bool move(struct mp_processor *p, const struct mp_decoded *d, bool is_sig
 {
 	uint64_t value;
 
-	if (!operand_read(p, &d->operands[1], &value))
+	if (!mp_operand_read(p, d, &d->operands[1], &value))
 		return false;
 	if (is_signed)
 		value = mp_sign_extend(value, d->operands[1].size);
-	operand_write(p, &d->operands[0], value);
+	mp_operand_write(p, d, &d->operands[0], value);
 	return true;
 }
 
-/* Addresses of the code itself are not known: the code may run elsewhere than it was linked. */
 static bool address(struct mp_processor *p, const struct mp_decoded *d)
 {
-	const ZydisDecodedOperandMem *mem = &d->operands[1].mem;
-	uint64_t base = 0, index = 0;
+	uint64_t value;
 
-	/* Without a base, some versions of Zydis name r13 where the prefix has the bit of a base. No compiler sets it. */
-	if (d->insn.raw.modrm.rm == 4 && !d->insn.raw.modrm.mod && d->insn.raw.sib.base == 5 &&
-	    d->insn.raw.rex.B)
+	if (!mp_operand_address(p, d, &d->operands[1], &value))
 		return false;
-	if ((mem->base != ZYDIS_REGISTER_NONE && !mp_register_read(p, mem->base, &base)) ||
-	    (mem->index != ZYDIS_REGISTER_NONE && !mp_register_read(p, mem->index, &index)))
-		return false;
-	base += index * mem->scale + (uint64_t)mem->disp.value;
-	operand_write(p, &d->operands[0], base & mp_low_bits(d->insn.address_width));
+	mp_operand_write(p, d, &d->operands[0], value);
 	return true;
 }
 
@@ -195,10 +179,10 @@ static bool exchange(struct mp_processor *p, const struct mp_decoded *d)
 {
 	uint64_t a, b;
 
-	if (!operand_read(p, &d->operands[0], &a) || !operand_read(p, &d->operands[1], &b))
+	if (!mp_operand_read(p, d, &d->operands[0], &a) || !mp_operand_read(p, d, &d->operands[1], &b))
 		return false;
-	operand_write(p, &d->operands[0], b);
-	operand_write(p, &d->operands[1], a);
+	mp_operand_write(p, d, &d->operands[0], b);
+	mp_operand_write(p, d, &d->operands[1], a);
 	return true;
 }
 
@@ -222,9 +206,9 @@ static bool conditional_move(struct mp_processor *p, const struct mp_decoded *d)
 	enum mp_truth truth = mp_condition(p, d->insn.opcode & 15);
 	uint64_t value;
 
-	if (truth == MP_UNKNOWN || !operand_read(p, &d->operands[truth == MP_TRUE], &value))
+	if (truth == MP_UNKNOWN || !mp_operand_read(p, d, &d->operands[truth == MP_TRUE], &value))
 		return false;
-	operand_write(p, &d->operands[0], value);
+	mp_operand_write(p, d, &d->operands[0], value);
 	return true;
 }
 
@@ -234,8 +218,15 @@ static bool condition_set(struct mp_processor *p, const struct mp_decoded *d)
 
 	if (truth == MP_UNKNOWN)
 		return false;
-	operand_write(p, &d->operands[0], truth == MP_TRUE);
+	mp_operand_write(p, d, &d->operands[0], truth == MP_TRUE);
 	return true;
+}
+
+bool mp_target_read(const struct mp_processor *p, const struct mp_decoded *d, uint64_t *target)
+{
+	return d->operands[0].size == 64 &&
+	       !(d->insn.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) &&
+	       mp_operand_read(p, d, &d->operands[0], target);
 }
 
 static bool execute(struct mp_processor *p, const struct mp_decoded *d)
@@ -275,8 +266,21 @@ static bool execute(struct mp_processor *p, const struct mp_decoded *d)
 	case ZYDIS_MNEMONIC_SAR: return shift(p, d, MP_SAR);
 	case ZYDIS_MNEMONIC_ROL: return shift(p, d, MP_ROL);
 	case ZYDIS_MNEMONIC_ROR: return shift(p, d, MP_ROR);
-	case ZYDIS_MNEMONIC_IMUL: return multiply(p, d);
-	case ZYDIS_MNEMONIC_BT: return bit_test(p, d);
+	case ZYDIS_MNEMONIC_IMUL:
+		return d->insn.operand_count_visible > 1 ? multiply(p, d)
+							 : mp_multiply_wide(p, d, true);
+	case ZYDIS_MNEMONIC_MUL: return mp_multiply_wide(p, d, false);
+	case ZYDIS_MNEMONIC_DIV: return mp_divide(p, d, false);
+	case ZYDIS_MNEMONIC_IDIV: return mp_divide(p, d, true);
+	case ZYDIS_MNEMONIC_PUSH: return mp_push_operand(p, d);
+	case ZYDIS_MNEMONIC_POP: return mp_pop_operand(p, d);
+	case ZYDIS_MNEMONIC_LEAVE: return mp_leave(p, d);
+	case ZYDIS_MNEMONIC_BT: return mp_bit_test(p, d);
+	case ZYDIS_MNEMONIC_BSF:
+	case ZYDIS_MNEMONIC_BSR:
+	case ZYDIS_MNEMONIC_TZCNT: return mp_bit_find(p, d);
+	case ZYDIS_MNEMONIC_POPCNT: return mp_bit_count(p, d);
+	case ZYDIS_MNEMONIC_BSWAP: return mp_byte_swap(p, d);
 	case ZYDIS_MNEMONIC_CBW: return widen(p, ZYDIS_REGISTER_AL, 8, ZYDIS_REGISTER_AX, none);
 	case ZYDIS_MNEMONIC_CWDE: return widen(p, ZYDIS_REGISTER_AX, 16, ZYDIS_REGISTER_EAX, none);
 	case ZYDIS_MNEMONIC_CDQE: return widen(p, ZYDIS_REGISTER_EAX, 32, ZYDIS_REGISTER_RAX, none);

@@ -2,6 +2,8 @@
 /* processor - reads and writes registers of all sizes, and decides conditions. Called by execute and foresee. */
 #include "libprof/foresee/processor_private.h"
 
+#include "libprof/foresee/alu_private.h"
+
 /* The part of a general register that a name of Zydis stands for. */
 struct part {
 	unsigned int number, shift, bits;
@@ -61,6 +63,12 @@ void mp_register_forget(struct mp_processor *p, ZydisRegister reg)
 
 	if (part_of(reg, &part))
 		p->known &= (uint16_t) ~(1u << part.number);
+}
+
+void mp_flags_write(struct mp_processor *p, const struct mp_alu *alu)
+{
+	p->flags = (p->flags & ~alu->changed) | (alu->flags & alu->defined);
+	p->flags_known = (p->flags_known & ~alu->changed) | alu->defined;
 }
 
 static enum mp_truth flag(const struct mp_processor *p, uint32_t bit)

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "libprof/foresee/memory_private.h"
+
 #define MP_CF 0x001u
 #define MP_PF 0x004u
 #define MP_ZF 0x040u
@@ -18,6 +20,8 @@
 #define MP_OF 0x800u
 /* The adjust flag decides no branch and is never known. */
 #define MP_STATUS_FLAGS (MP_CF | MP_PF | MP_ZF | MP_SF | MP_OF)
+
+struct mp_alu;
 
 enum mp_truth {
 	MP_FALSE,
@@ -29,6 +33,8 @@ struct mp_processor {
 	uint64_t values[16];
 	uint16_t known;
 	uint32_t flags, flags_known;
+	uint64_t behind; /* run-time address behind the instruction that is executed */
+	struct mp_memory memory;
 };
 
 /* The lowest @bits (1 to 64) bits. */
@@ -46,6 +52,8 @@ bool mp_register_read(const struct mp_processor *p, ZydisRegister reg, uint64_t 
 void mp_register_write(struct mp_processor *p, ZydisRegister reg, uint64_t value);
 /* Makes the whole register around @reg unknown. */
 void mp_register_forget(struct mp_processor *p, ZydisRegister reg);
+/* Flags that @alu leaves undefined become unknown. */
+void mp_flags_write(struct mp_processor *p, const struct mp_alu *alu);
 /* Is condition @cc, the low four bits of a branch's opcode, true? */
 enum mp_truth mp_condition(const struct mp_processor *p, unsigned int cc);
 

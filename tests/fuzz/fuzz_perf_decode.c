@@ -65,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (data[0] & 2)
 		md_perf_decoder_want_stacks(&d);
-	if (data[0] & 4 && md_perf_decoder_want_registers(&d, MORPH_REGS_PATHS)) {
+	if (data[0] & 4 && md_perf_decoder_want_registers(&d, data[0] & 32 ? MORPH_REGS_BRANCHES
+									   : MORPH_REGS_PATHS)) {
 		md_perf_decoder_fini(&d);
 		return 0;
 	}

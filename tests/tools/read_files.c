@@ -81,7 +81,7 @@ static void serve_all(int sock)
 			_exit(0);
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
 		reply.size = 0;
-		if (md_modread_file(fd, size, &reply) ||
+		if (md_modread_file(fd, size, -1, &reply) ||
 		    write(sock, reply.data, reply.size) != (ssize_t)reply.size)
 			_exit(1);
 		close(fd);
@@ -111,7 +111,7 @@ static int read_file(char how, int fd, uint64_t size, struct md_buf *reply, stru
 	static uint8_t bytes[1 << 16];
 
 	switch (how) {
-	case 'h': return md_modread_file(fd, size, reply);
+	case 'h': return md_modread_file(fd, size, -1, reply);
 	case 's': return md_sandbox_read(sandbox, fd, size, reply, err);
 	default: pass(one_sock, fd, size); return recv(one_sock, bytes, sizeof(bytes), 0) <= 0;
 	}

@@ -16,7 +16,7 @@ for seed in $(seq "${SEED:-1}" "$seeds"); do
 	[ $status = 3 ] && { nr_crashes=$((nr_crashes + 1)); continue; }
 	[ $status = 0 ] || { fail "seed $seed: status $status: $(tail -n 4 err.txt)"; continue; }
 	nr=$(sed -n 's/.* with a way, \([0-9]*\) ways.*/\1/p' out.txt)
-	[ "${nr:-0}" -ge $((snippets / 3)) ] || fail "seed $seed: only '$nr' ways in $snippets snippets"
+	[ "${nr:-0}" -ge $((snippets / 4)) ] || fail "seed $seed: only '$nr' ways in $snippets snippets"
 	cat out.txt
 done
 [ $nr_crashes -le 2 ] || fail "the emulator crashed $nr_crashes times"

@@ -4,8 +4,8 @@
  *
  *	foreseen-ways [SNIPPETS [SEED]]
  *
- * A snippet is a few instructions, branches to any of them, and values of registers of which mp_foresee() does not know
- * all. The branches that it gives must be those that the emulated processor (unicorn) executes, in this order, and go
+ * A snippet is a few instructions, branches, calls and jumps to any of them, values of registers of which mp_foresee()
+ * does not know all, a copy of some of the stack, and constants. The branches that it gives must be those that the emulated processor (unicorn) executes, in this order, and go
  * the same ways. Prints what was compared; the first difference ends it with status 1. Once in some million snippets
  * the emulator crashes; that ends it with status 3.
  */
@@ -25,21 +25,29 @@ enum {
 	INSNS_MAX = 14,
 	CODE_SIZE = 0x1000,
 	AREA_SIZE = 0x10000,
+	CONSTANTS_SIZE = 0x2000, /* at the area's end; writing there faults */
+	STACK_WORDS = 64,
 	EXECUTED_MAX = 200
 };
 #define AREA 0x40000000u /* code, and data behind it */
+#define BIAS (UINT64_C(0x1000) - AREA) /* for mp_foresee(), the code is linked elsewhere */
 
 struct insn {
 	uint8_t bytes[16];
 	unsigned int len;
-	int target; /* of a branch with a displacement of 1 byte: an instruction's number; -1: no branch */
-	bool conditional;
+	/*
+	 * An instruction's number, to which a displacement of 1 byte leads, of 4 bytes if this is a call, or an address
+	 * of 4 bytes if @is_address; -1: none
+	 */
+	int target;
+	bool conditional, is_address;
 };
 
 struct snippet {
 	uint8_t bytes[CODE_SIZE];
 	unsigned int len;
 	uint8_t branch_len[CODE_SIZE]; /* at the start of a conditional branch; 0: none */
+	bool starts[CODE_SIZE];	       /* here an instruction begins */
 };
 
 static const int registers[16] = {
@@ -52,11 +60,13 @@ static const int registers[16] = {
 static uint64_t state;
 static volatile sig_atomic_t emulating;
 static struct snippet snippet;
+static uint8_t data[AREA_SIZE - CODE_SIZE];
 static struct mp_foreseen_way ways[MP_FORESEE_WAYS];
 static unsigned int nr_ways;
 static uint64_t
 	branch_behind; /* the instruction before was a branch: where it falls through; 0: none */
 static uint64_t branch_at;
+static bool is_between; /* control came between two instructions of the snippet */
 
 __attribute__((noreturn)) static void die(const char *what)
 {
@@ -149,7 +159,13 @@ static const struct form plain[] = {
 	{0x90, 0, 0, 1, 0, 1, 0},  {0x11f, 1, 0, 0, 0, 0, 0}, {0x04, 0, 1, 1, 0, 0, 0},
 	{0x05, 0, 4, 1, 0, 0, 0},  {0x3c, 0, 1, 1, 0, 0, 0},  {0x3d, 0, 4, 1, 0, 0, 0},
 	{0xa8, 0, 1, 1, 0, 0, 0},  {0xa9, 0, 4, 1, 0, 0, 0},  {0xb0, 0, 1, 1, 0, 1, 0},
-	{0x2c, 0, 1, 1, 0, 0, 0},
+	{0x2c, 0, 1, 1, 0, 0, 0},  {0x50, 0, 0, 1, 0, 1, 0},  {0x50, 0, 0, 1, 0, 1, 0},
+	{0x58, 0, 0, 1, 0, 1, 0},  {0x58, 0, 0, 1, 0, 1, 0},  {0x6a, 0, 1, 1, 0, 0, 0},
+	{0xff, 7, 0, 0, 0, 0, 0},  {0xf7, 5, 0, 0, 0, 0, 0},  {0xf6, 5, 0, 0, 0, 0, 0},
+	{0xf7, 6, 0, 0, 0, 0, 0},  {0xf6, 6, 0, 0, 0, 0, 0},  {0xf7, 7, 0, 0, 0, 0, 0},
+	{0xf6, 7, 0, 0, 0, 0, 0},  {0xf6, 8, 0, 0, 0, 0, 0},  {0xd3, 6, 0, 0, 0, 0, 0},
+	{0x1bc, 0, 0, 0, 0, 0, 0}, {0x1bd, 0, 0, 0, 0, 0, 0}, {0x1c8, 0, 0, 1, 0, 1, 0},
+	{0x89, 0, 0, 0, 0, 0, 0},  {0x8b, 0, 0, 0, 0, 0, 0},  {0xc9, 0, 0, 1, 0, 0, 0},
 };
 
 /* Instructions of which mp_foresee() knows only what they write. */
@@ -167,20 +183,30 @@ static const struct form others[] = {
 	{0xf2012c, 0, 0, 0, 1, 0, 0}, {0xf301b8, 0, 0, 0, 0, 0, 0}, {0x12f, 0, 0, 0, 1, 0, 0},
 	{0x9d, 0, 0, 1, 0, 0, 0},     {0x9c, 0, 0, 1, 0, 0, 0},	    {0xc9, 0, 0, 1, 0, 0, 0},
 	{0xac, 0, 0, 1, 0, 0, 0},     {0xa6, 0, 0, 1, 0, 0, 0},	    {0x8f, 1, 0, 0, 1, 0, 0},
-	{0xd7, 0, 0, 1, 0, 0, 0},     {0xa1, 0, 8, 1, 0, 0, 0},
+	{0xd7, 0, 0, 1, 0, 0, 0},     {0xa1, 0, 8, 1, 0, 0, 0},     {0xff, 3, 0, 0, 0, 0, 0},
+	{0xff, 5, 0, 0, 0, 0, 0},     {0xff, 7, 0, 0, 0, 0, 0},	    {0x8f, 1, 0, 0, 0, 0, 0},
+	{0x110, 0, 0, 0, 0, 0, 0},    {0x111, 0, 0, 0, 0, 0, 0},    {0x660111, 0, 0, 0, 0, 0, 0},
+	{0x1b3, 0, 0, 0, 0, 0, 0},    {0x1ab, 0, 0, 0, 0, 0, 0},    {0x1c3, 0, 0, 0, 0, 0, 0},
 };
 
-/* A memory operand lies in the area's data, by its distance from the instruction. */
+/* A memory operand lies in the area's data, by its distance from the instruction, or near a register's address. */
 static void modrm(struct insn *insn, const struct form *form)
 {
-	unsigned int middle = form->fixed ? form->fixed - 1u : below(8);
+	unsigned int middle = form->fixed ? form->fixed - 1u : below(8), rm;
 
-	if (form->registers || below(12)) {
-		put(insn, 0xc0 | middle << 3 | below(8), 1);
+	switch (form->registers ? 0 : below(12)) {
+	default: put(insn, 0xc0 | middle << 3 | below(8), 1); return;
+	case 9:
+		put(insn, middle << 3 | 5, 1);
+		put(insn, 2 * CODE_SIZE + below(AREA_SIZE - 3 * CODE_SIZE), 4);
 		return;
+	case 10: rm = 4; break;
+	case 11: rm = below(8);
 	}
-	put(insn, middle << 3 | 5, 1);
-	put(insn, 2 * CODE_SIZE + below(AREA_SIZE - 4 * CODE_SIZE), 4);
+	put(insn, 0x40 | middle << 3 | rm, 1);
+	if (rm == 4)
+		put(insn, 0x24, 1);
+	put(insn, below(2) ? 8 * below(8) : below(256), 1);
 }
 
 static void from_form(struct insn *insn, const struct form *form)
@@ -291,10 +317,41 @@ static void from_bytes(struct insn *insn)
 	} while (!is_ordinary(insn, nr_prefixes, &insn->len));
 }
 
+/* A call, a return, or a jump to an address that comes from a register or the stack. */
+static void from_calls(struct insn *insn, unsigned int nr)
+{
+	unsigned int reg = below(3);
+
+	insn->target = (int)(below(4) ? nr + 1 + below(3) : below(INSNS_MAX));
+	insn->is_address = true;
+	switch (below(6)) {
+	case 0:
+	case 1:
+		insn->is_address = false;
+		put(insn, 0xe8, 1);
+		break;
+	case 2: put(insn, 0x68, 1); break;	 /* push */
+	case 3: put(insn, 0xb8 | reg, 1); break; /* mov */
+	case 4:
+		insn->target = -1;
+		put(insn, 0xff, 1);
+		put(insn, (below(2) ? 0xe0 : 0xd0) | reg, 1);
+		return;
+	default:
+		insn->target = -1;
+		put(insn, below(4) ? 0xc3 : 0xc2, 1);
+		if (insn->bytes[0] == 0xc2)
+			put(insn, 8 * below(3), 2);
+		return;
+	}
+	put(insn, 0, 4);
+}
+
 static void insn_make(struct insn *insn, unsigned int nr)
 {
 	*insn = (struct insn){.target = -1};
-	switch (below(10)) {
+	switch (below(15)) {
+	case 10: from_calls(insn, nr); break;
 	case 0:
 	case 1:
 	case 2:
@@ -315,6 +372,13 @@ static void insn_make(struct insn *insn, unsigned int nr)
 	}
 }
 
+static void write_target(struct insn *insn, unsigned int target, unsigned int behind)
+{
+	uint32_t value = insn->is_address ? AREA + target : target - behind;
+
+	memcpy(insn->bytes + 1, &value, insn->is_address || insn->bytes[0] == 0xe8 ? 4 : 1);
+}
+
 static void snippet_make(void)
 {
 	unsigned int nr = 2 + below(INSNS_MAX - 1), at = 0, starts[INSNS_MAX + 2];
@@ -327,7 +391,9 @@ static void snippet_make(void)
 	}
 	starts[nr] = at;
 	starts[nr + 1] = at + 1;
-	memset(snippet.branch_len, 0, at);
+	memset(snippet.branch_len, 0, at + 3);
+	memset(snippet.starts, 0, at);
+	memset(snippet.starts + at, 1, 3);
 	for (unsigned int i = 0; i < nr; i++) {
 		int target = insns[i].target;
 
@@ -337,34 +403,54 @@ static void snippet_make(void)
 			/* A branch to what is behind it would not show its way. */
 			if (target == (int)i + 1)
 				target++;
-			insns[i].bytes[1] = (uint8_t)(starts[target] - starts[i + 1]);
+			write_target(&insns[i], starts[target], starts[i + 1]);
 		}
 		if (insns[i].conditional)
 			snippet.branch_len[starts[i]] = (uint8_t)insns[i].len;
 		memcpy(snippet.bytes + starts[i], insns[i].bytes, insns[i].len);
+		snippet.starts[starts[i]] = true;
 	}
 	snippet.bytes[at] = snippet.bytes[at + 1] = 0x90;
-	snippet.bytes[at + 2] = 0xc3; /* where the emulated processor ends */
+	snippet.bytes[at + 2] = 0xc3; /* mostly to where there is no code */
 	snippet.len = at + 3;
 }
 
-static const uint8_t *code_at(void *data, uint64_t vaddr, size_t *avail)
+static const uint8_t *code_at(void *unused, uint64_t vaddr, size_t *avail)
 {
-	(void)data;
-	if (vaddr < AREA || vaddr >= AREA + snippet.len)
+	uint64_t off = vaddr - BIAS - AREA;
+
+	(void)unused;
+	if (off >= snippet.len)
 		return NULL;
-	*avail = AREA + snippet.len - vaddr;
-	return snippet.bytes + (vaddr - AREA);
+	*avail = snippet.len - off;
+	return snippet.bytes + off;
 }
 
-static void on_insn(uc_engine *uc, uint64_t vaddr, uint32_t len, void *data)
+static bool constant_at(void *unused, uint64_t vaddr, void *to, size_t size)
+{
+	uint64_t off = vaddr - BIAS - AREA - (AREA_SIZE - CONSTANTS_SIZE);
+
+	(void)unused;
+	if (off > CONSTANTS_SIZE - size)
+		return false;
+	memcpy(to, data + sizeof(data) - CONSTANTS_SIZE + off, size);
+	return true;
+}
+
+static void on_insn(uc_engine *uc, uint64_t vaddr, uint32_t len, void *unused)
 {
 	(void)len;
-	(void)data;
+	(void)unused;
 	if (branch_behind && nr_ways < MP_FORESEE_WAYS)
 		ways[nr_ways++] = (struct mp_foreseen_way){branch_at, vaddr != branch_behind};
 	branch_behind = 0;
 	if (vaddr < AREA || vaddr >= AREA + snippet.len || nr_ways == MP_FORESEE_WAYS) {
+		uc_emu_stop(uc);
+		return;
+	}
+	/* An address that an earlier snippet left somewhere. */
+	if (!snippet.starts[vaddr - AREA]) {
+		is_between = true;
 		uc_emu_stop(uc);
 		return;
 	}
@@ -373,7 +459,7 @@ static void on_insn(uc_engine *uc, uint64_t vaddr, uint32_t len, void *data)
 		branch_behind = vaddr + snippet.branch_len[vaddr - AREA];
 }
 
-/* Return: false if the snippet wrote into its own code, which mp_foresee() leaves out. */
+/* Return: false if the snippet wrote into its own code, or went between its instructions. */
 static bool emulate(uc_engine *uc, const uint64_t values[16])
 {
 	uint8_t bytes[CODE_SIZE];
@@ -386,11 +472,12 @@ static bool emulate(uc_engine *uc, const uint64_t values[16])
 	uc_reg_write(uc, UC_X86_REG_EFLAGS, &flags);
 	nr_ways = 0;
 	branch_behind = 0;
+	is_between = false;
 	/* Faults end it earlier; what was executed until then is right. */
 	emulating = 1;
-	uc_emu_start(uc, AREA, AREA + snippet.len - 1, 0, EXECUTED_MAX);
+	uc_emu_start(uc, AREA, AREA + CODE_SIZE, 0, EXECUTED_MAX);
 	emulating = 0;
-	return !uc_mem_read(uc, AREA, bytes, snippet.len) &&
+	return !is_between && !uc_mem_read(uc, AREA, bytes, snippet.len) &&
 	       !memcmp(bytes, snippet.bytes, snippet.len);
 }
 
@@ -398,7 +485,7 @@ __attribute__((noreturn)) static void differs(const uint64_t values[16], uint16_
 					      const struct mp_foreseen_way *found, unsigned int n)
 {
 	fprintf(stderr, "way %u: branch +%#" PRIx64 " %s, emulated +%#" PRIx64 " %s; known %#x\n",
-		n, found[n].vaddr - AREA, found[n].taken ? "taken" : "not taken",
+		n, found[n].vaddr - BIAS - AREA, found[n].taken ? "taken" : "not taken",
 		ways[n].vaddr - AREA, ways[n].taken ? "taken" : "not taken", known);
 	for (unsigned int i = 0; i < snippet.len; i++)
 		fprintf(stderr, "%s%02x", i ? " " : "code: ", snippet.bytes[i]);
@@ -407,13 +494,26 @@ __attribute__((noreturn)) static void differs(const uint64_t values[16], uint16_
 	die("\na difference");
 }
 
+/* Numbers, and addresses of the snippet's instructions to return to. */
+static void stack_fill(uint64_t *stack)
+{
+	for (unsigned int i = 0; i < STACK_WORDS; i++) {
+		unsigned int at = below(snippet.len);
+
+		stack[i] = random_value();
+		while (!snippet.starts[at])
+			at = (at + 1) % snippet.len;
+		if (!below(4))
+			stack[i] = AREA + at;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long nr = argc > 1 ? strtoul(argv[1], NULL, 10) : 100000, nr_some = 0, nr_all = 0;
-	struct mp_foresee_code code = {code_at, NULL};
+	struct mp_foresee_code code = {code_at, constant_at, NULL};
 	struct mp_foreseen_way found[MP_FORESEE_WAYS];
-	uint8_t data[AREA_SIZE - CODE_SIZE];
-	uint64_t values[16];
+	uint64_t values[16], stack[STACK_WORDS];
 	uc_engine *uc;
 	uc_hook hook;
 
@@ -426,22 +526,34 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)random64();
 	uc_mem_write(uc, AREA + CODE_SIZE, data, sizeof(data));
+	/* Data as code would make the emulator crash. */
+	uc_mem_protect(uc, AREA + CODE_SIZE, AREA_SIZE - CODE_SIZE, UC_PROT_READ | UC_PROT_WRITE);
+	uc_mem_protect(uc, AREA + AREA_SIZE - CONSTANTS_SIZE, CONSTANTS_SIZE, UC_PROT_READ);
 	for (unsigned long k = 0; k < nr; k++) {
 		uint16_t known = below(2) ? 0xffff
 					  : (uint16_t)(random64() | random64() | random64());
+		struct mp_foresee_sample sample = {AREA + BIAS, BIAS, values, known, stack, 0};
 		uint32_t nr_found, nr_both;
 
 		snippet_make();
 		for (unsigned int i = 0; i < 16; i++)
 			values[i] = random_value();
-		if (below(2))
-			values[4] = AREA + AREA_SIZE / 2;
-		nr_found = mp_foresee(&code, AREA, values, known, found);
+		/* Registers near the stack's top make stores that other loads read. */
+		if (below(4)) {
+			values[4] = AREA + AREA_SIZE / 2 + (below(4) ? 0 : below(16));
+			for (unsigned int i = below(8); i < 16; i += 1 + below(8))
+				if (i != 4)
+					values[i] = values[4] - 64 + below(256);
+			stack_fill(stack);
+			uc_mem_write(uc, values[4], stack, sizeof(stack));
+			sample.nr_stack = below(STACK_WORDS + 1);
+		}
+		nr_found = mp_foresee(&code, &sample, found);
 		if (!emulate(uc, values))
 			continue;
 		nr_both = nr_found < nr_ways ? nr_found : nr_ways;
 		for (unsigned int i = 0; i < nr_both; i++)
-			if (found[i].vaddr != ways[i].vaddr || found[i].taken != ways[i].taken)
+			if (found[i].vaddr - BIAS != ways[i].vaddr || found[i].taken != ways[i].taken)
 				differs(values, known, found, i);
 		nr_some += nr_both > 0;
 		nr_all += nr_both;

@@ -176,7 +176,7 @@ static void read_self(struct md_buf *reply, uint64_t *size)
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fstat(fd, &st), 0);
 	*size = (uint64_t)st.st_size;
-	ck_assert_int_eq(md_modread_file_with_rows(fd, *size, reply), 0);
+	ck_assert_int_eq(md_modread_file_with_rows(fd, *size, -1, reply), 0);
 	close(fd);
 }
 

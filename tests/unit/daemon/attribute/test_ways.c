@@ -2,7 +2,10 @@
 /* Ways of branches by registers of samples: batches, and this program's own code. */
 #include "daemon/attribute/ways.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,99 +23,192 @@ extern const char ways_code[], ways_first[], ways_second[];
 
 /* ---- batches ------------------------------------------------------------------------------ */
 
-#define PAGE_VADDR UINT64_C(0x401000)
-/* cmp $5, %rdi; jne .+1; nop; ret */
-static const uint8_t code[] = {0x48, 0x83, 0xff, 0x05, 0x75, 0x01, 0x90, 0xc3};
+#define CODE_VADDR     UINT64_C(0x401000)
+#define CONSTANT_VADDR UINT64_C(0x403ffe) /* across two pages of the file */
+/* cmp $5, %rdi; jne .+1; nop; cmpl $7, (%rsi); jne .+1; nop; ret: the second branch reads a constant. */
+static const uint8_t code[] = {0x48, 0x83, 0xff, 0x05, 0x75, 0x01, 0x90, 0x83,
+			       0x3e, 0x07, 0x75, 0x01, 0x90, 0xc3};
+
+enum {
+	CODE_OFF = 0xffd, /* the first instruction lies in two pages, too */
+	CONSTANT_OFF = 0x1ffe
+};
+
+struct image {
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr loads[2], dynamic;
+	Elf64_Dyn dyn[2];
+	uint8_t rest[0x3000 - sizeof(Elf64_Ehdr) - 3 * sizeof(Elf64_Phdr) - 2 * sizeof(Elf64_Dyn)];
+};
+
+/* A program of one piece of code and one constant. */
+static struct image *image_make(void)
+{
+	struct image *image = calloc(1, sizeof(*image));
+
+	ck_assert_ptr_nonnull(image);
+	memcpy(image->ehdr.e_ident, ELFMAG, SELFMAG);
+	image->ehdr.e_ident[EI_CLASS] = ELFCLASS64;
+	image->ehdr.e_machine = EM_X86_64;
+	image->ehdr.e_phoff = offsetof(struct image, loads);
+	image->ehdr.e_phentsize = sizeof(Elf64_Phdr);
+	image->ehdr.e_phnum = 3;
+	image->loads[0] = (Elf64_Phdr){.p_type = PT_LOAD,
+				       .p_flags = PF_R | PF_X,
+				       .p_offset = CODE_OFF,
+				       .p_vaddr = CODE_VADDR,
+				       .p_filesz = sizeof(code)};
+	image->loads[1] = (Elf64_Phdr){.p_type = PT_LOAD,
+				       .p_flags = PF_R,
+				       .p_offset = CONSTANT_OFF,
+				       .p_vaddr = CONSTANT_VADDR,
+				       .p_filesz = 4};
+	image->dynamic = (Elf64_Phdr){.p_type = PT_DYNAMIC,
+				      .p_offset = offsetof(struct image, dyn),
+				      .p_filesz = sizeof(image->dyn)};
+	image->dyn[0] = (Elf64_Dyn){.d_tag = DT_FLAGS, .d_un = {.d_val = DF_BIND_NOW}};
+	memcpy((uint8_t *)image + CODE_OFF, code, sizeof(code));
+	((uint8_t *)image)[CONSTANT_OFF] = 7;
+	return image;
+}
 
 struct batch {
 	struct md_ways_batch head;
 	struct md_ways_sample samples[2];
-	struct md_ways_page pages[2];
-	uint8_t bytes[sizeof(code)];
-} __attribute__((packed));
+};
 
-/* The first instruction lies in both pages. */
 static struct batch good_batch(void)
 {
-	struct batch b = {
-		.head = {MD_WAYS_MAGIC, 2, 2},
-		.samples = {{.vaddr = PAGE_VADDR, .known = 0xffef, .registers = {[7] = 5}},
-			    {.vaddr = PAGE_VADDR, .known = 0xffef, .registers = {[7] = 6}}},
-		.pages = {{.vaddr = PAGE_VADDR, .size = 3},
-			  {.vaddr = PAGE_VADDR + 3, .size = sizeof(code) - 3}},
-	};
+	const uint64_t bias = UINT64_C(0x400000) - UINT64_C(0x555500000000);
+	struct md_ways_sample sample = {.vaddr = CODE_VADDR,
+					.bias = bias,
+					.known = 0xffff,
+					.registers = {[6] = CONSTANT_VADDR - bias, [7] = 5}};
+	struct batch b = {.head = {MD_WAYS_MAGIC, 2, 0}, .samples = {sample, sample}};
 
-	memcpy(b.bytes, code, sizeof(code));
+	b.samples[1].registers[7] = 6;
 	return b;
 }
 
-static int work_on(const void *batch, size_t size, struct md_buf *reply)
+static int memory_file(const void *bytes, size_t size)
 {
-	int fd = memfd_create("test", MFD_CLOEXEC), ret;
+	int fd = memfd_create("test", MFD_CLOEXEC);
 
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq((int)write(fd, batch, size), (int)size);
-	ret = md_ways_work(fd, size, reply);
+	ck_assert_int_eq((int)write(fd, bytes, size), (int)size);
+	return fd;
+}
+
+static int work_on(const void *batch, size_t size, const struct image *image, struct md_buf *reply)
+{
+	int fd = memory_file(batch, size), beside = memory_file(image, sizeof(*image)), ret;
+
+	ret = md_ways_work(fd, size, beside, reply);
+	close(beside);
 	close(fd);
 	return ret;
 }
 
-START_TEST(work_tells_the_way_of_each_sample)
+START_TEST(work_tells_the_ways_of_each_sample)
 {
 	struct batch b = good_batch();
+	struct image *image = image_make();
 	const struct md_ways_reply *ways;
 	struct md_buf reply = {0};
 
-	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), 0);
-	ck_assert_uint_eq(reply.size, 2 * sizeof(*ways));
+	ck_assert_int_eq(work_on(&b, sizeof(b), image, &reply), 0);
+	ck_assert_uint_eq(reply.size, 4 * sizeof(*ways));
 	ways = (const void *)reply.data;
 	for (int i = 0; i < 2; i++) {
-		ck_assert_uint_eq(ways[i].vaddr, PAGE_VADDR + 4);
-		ck_assert_uint_eq(ways[i].taken, (uint64_t)i);
+		ck_assert_uint_eq(ways[2 * i].vaddr, CODE_VADDR + 4);
+		ck_assert_uint_eq(ways[2 * i].taken, (uint64_t)i);
+		ck_assert_uint_eq(ways[2 * i + 1].vaddr, CODE_VADDR + 10);
+		ck_assert_uint_eq(ways[2 * i + 1].taken, 0);
 	}
 	md_buf_fini(&reply);
+	free(image);
 }
 END_TEST
 
-START_TEST(work_says_nothing_of_unknown_registers_and_missing_code)
+static size_t nr_replies(const struct batch *b, const struct image *image)
+{
+	struct md_buf reply = {0};
+	size_t nr;
+
+	ck_assert_int_eq(work_on(b, sizeof(*b), image, &reply), 0);
+	nr = reply.size / sizeof(struct md_ways_reply);
+	md_buf_fini(&reply);
+	return nr;
+}
+
+START_TEST(work_says_nothing_of_what_is_not_known)
 {
 	struct batch b = good_batch();
-	struct md_buf reply = {0};
+	struct image *image = image_make();
 
 	b.samples[0].known = 0xff7f;
-	b.samples[1].vaddr = PAGE_VADDR - 1;
-	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), 0);
-	ck_assert_uint_eq(reply.size, 0);
-	b.samples[1].vaddr = PAGE_VADDR + sizeof(code);
-	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), 0);
-	ck_assert_uint_eq(reply.size, 0);
-	md_buf_fini(&reply);
+	b.samples[1].vaddr = CODE_VADDR - 1;
+	ck_assert_uint_eq(nr_replies(&b, image), 0);
+	b.samples[1].vaddr = CODE_VADDR + sizeof(code);
+	ck_assert_uint_eq(nr_replies(&b, image), 0);
+	b = good_batch();
+	image->loads[1].p_flags = PF_R | PF_W;
+	ck_assert_uint_eq(nr_replies(&b, image), 2);
+	image->loads[1].p_flags = PF_R;
+	image->loads[1].p_filesz = 3;
+	ck_assert_uint_eq(nr_replies(&b, image), 2);
+	image->loads[1].p_filesz = 4;
+	image->dyn[0] = (Elf64_Dyn){.d_tag = DT_TEXTREL};
+	ck_assert_uint_eq(nr_replies(&b, image), 2);
+	image->dyn[0] = (Elf64_Dyn){.d_tag = DT_FLAGS, .d_un = {.d_val = DF_TEXTREL}};
+	ck_assert_uint_eq(nr_replies(&b, image), 2);
+	image->dyn[0] = (Elf64_Dyn){.d_tag = DT_NULL};
+	ck_assert_uint_eq(nr_replies(&b, image), 4);
+	image->loads[0].p_flags = PF_R;
+	ck_assert_uint_eq(nr_replies(&b, image), 0);
+	free(image);
 }
 END_TEST
 
 START_TEST(work_refuses_what_is_no_batch)
 {
 	struct batch b = good_batch();
+	struct image *image = image_make();
 	struct md_buf reply = {0};
 
-	for (size_t size = 0; size < sizeof(b); size++)
-		ck_assert_int_eq(work_on(&b, size, &reply),
+	for (size_t size = 0; size < sizeof(b); size += size < 32 ? 1 : 61)
+		ck_assert_int_eq(work_on(&b, size, image, &reply),
 				 size < sizeof(b.head.magic) ? 0 : -EBADMSG);
 	b.head.nr_samples = MD_WAYS_SAMPLES_MAX + 1;
-	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), -EBADMSG);
+	ck_assert_int_eq(work_on(&b, sizeof(b), image, &reply), -EBADMSG);
 	b = good_batch();
-	b.head.nr_pages = UINT32_MAX;
-	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), -EBADMSG);
-	b = good_batch();
-	b.pages[0].size = MD_WAYS_PAGE + 1;
-	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), -EBADMSG);
-	b = good_batch();
-	b.pages[1].vaddr = PAGE_VADDR + 2; /* within the first */
-	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), -EBADMSG);
-	b.pages[1].vaddr = PAGE_VADDR - 16;
-	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), -EBADMSG);
+	b.samples[1].stack_words = MD_WAYS_STACK_WORDS + 1;
+	ck_assert_int_eq(work_on(&b, sizeof(b), image, &reply), -EBADMSG);
 	ck_assert_uint_eq(reply.size, 0);
-	md_buf_fini(&reply);
+	free(image);
+}
+END_TEST
+
+START_TEST(work_refuses_what_is_no_program)
+{
+	struct batch b = good_batch();
+	struct image *image = image_make();
+	struct md_buf reply = {0};
+
+	image->ehdr.e_phoff = sizeof(*image) - 1;
+	ck_assert_int_eq(work_on(&b, sizeof(b), image, &reply), -EBADMSG);
+	image->ehdr.e_phoff = UINT64_MAX;
+	ck_assert_int_eq(work_on(&b, sizeof(b), image, &reply), -EBADMSG);
+	image->ehdr.e_machine = EM_386;
+	ck_assert_int_eq(work_on(&b, sizeof(b), image, &reply), -EBADMSG);
+	free(image);
+	/* Headers that lie, and code that the file does not have. */
+	image = image_make();
+	image->loads[0].p_offset = UINT64_MAX - 4;
+	ck_assert_uint_eq(nr_replies(&b, image), 0);
+	image->loads[0].p_offset = INT64_MAX - sizeof(code);
+	ck_assert_uint_eq(nr_replies(&b, image), 0);
+	free(image);
 }
 END_TEST
 
@@ -230,9 +326,10 @@ static Suite *make_suite(void)
 	Suite *suite = suite_create("ways");
 	TCase *batch = tcase_create("batch"), *own = tcase_create("own");
 
-	tcase_add_test(batch, work_tells_the_way_of_each_sample);
-	tcase_add_test(batch, work_says_nothing_of_unknown_registers_and_missing_code);
+	tcase_add_test(batch, work_tells_the_ways_of_each_sample);
+	tcase_add_test(batch, work_says_nothing_of_what_is_not_known);
 	tcase_add_test(batch, work_refuses_what_is_no_batch);
+	tcase_add_test(batch, work_refuses_what_is_no_program);
 	tcase_add_checked_fixture(own, setup, teardown);
 	tcase_add_test(own, ways_of_this_program_are_counted);
 	tcase_add_test(own, ways_of_few_samples_are_counted_at_the_end_only);

@@ -73,13 +73,13 @@ static void turn(uint64_t nr)
 		__asm__ volatile("" ::: "memory");
 }
 
-static int work(int fd, uint64_t size, struct md_buf *reply)
+static int work(int fd, uint64_t size, int beside, struct md_buf *reply)
 {
 	char what[2] = "";
 	uint64_t nr;
 
 	if (pread(fd, what, 2, 0) != 2 || what[0] != '!')
-		return md_modread_file(fd, size, reply);
+		return md_modread_file(fd, size, beside, reply);
 	switch (what[1]) {
 	case 'p': return say(fd, size, reply);
 	case 'c': __builtin_trap();
@@ -316,7 +316,7 @@ START_TEST(sandbox_reads_what_would_be_read_here)
 			continue;
 		ck_assert_int_eq(fstat(fd, &st), 0);
 		here.size = 0;
-		ck_assert_int_eq(md_modread_file(fd, (uint64_t)st.st_size, &here), 0);
+		ck_assert_int_eq(md_modread_file(fd, (uint64_t)st.st_size, -1, &here), 0);
 		close(fd);
 		ck_assert_msg(!read_path(paths[i]), "%s", err.msg);
 		ck_assert_uint_eq(reply.size, here.size);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/source/perf_decode.h"
+#include "daemon/source/perf_stack.h"
 #include "daemon/record/recfile.h"
 #include "daemon/record/record.h"
 
@@ -123,13 +124,15 @@ START_TEST(record_that_does_not_fit_is_refused)
 	case 9:
 	case 10:
 	case 11:
+	case 16:
 		registers = md_record_add_task(&buf, MORPH_REC_REGISTERS, sizeof(*registers) + 24,
 					       5, 7, 7);
 		/*
-		 * No register; one that never holds a path's number; too many for the record's
-		 * size.
+		 * No register; one that there is not; too many for the record's size; words of a
+		 * stack of which the place is not said.
 		 */
-		registers->registers = _i == 9 ? 0 : _i == 10 ? 1 << MORPH_REG_RSP | 1 : 7;
+		registers->registers = _i == 9 ? 0 : _i == 10 ? 1 << 17 | 1 : _i == 11 ? 7 : 1;
+		registers->stack_words = _i == 16;
 		break;
 	case 12:
 	case 13:
@@ -651,6 +654,68 @@ START_TEST(decoder_gives_the_registers_of_every_sample)
 }
 END_TEST
 
+/* A sample with all registers, and @copied bytes of the stack of which @asked were wanted. */
+static void decode_stack_at(struct md_perf_decoder *d, uint64_t ip, uint64_t asked, uint64_t copied)
+{
+	static const uint32_t order[] = {0, 3, 1, 2, 6, 7, 5, 4, 16, 8, 9, 10, 11, 12, 13, 14, 15};
+	struct {
+		struct perf_event_header header;
+		uint64_t words[128];
+	} p = {.header = {.type = PERF_RECORD_SAMPLE}};
+	size_t n = 0;
+
+	p.words[n++] = ip;
+	p.words[n++] = 5 | UINT64_C(5) << 32;
+	p.words[n++] = 1;
+	p.words[n++] = 3;
+	p.words[n++] = PERF_SAMPLE_REGS_ABI_64;
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		p.words[n++] = 1000 + order[i];
+	p.words[n++] = asked;
+	for (size_t i = 0; i < MD_PERF_STACK_TOP / 8; i++)
+		p.words[n++] = 2000 + i;
+	p.words[n++] = copied;
+	p.header.size = sizeof(p.header) + n * sizeof(p.words[0]);
+	md_perf_decode(d, 0, &p.header);
+}
+
+START_TEST(decoder_keeps_the_top_of_the_stack)
+{
+	const uint32_t nr_words = MD_PERF_STACK_TOP / 8;
+	struct md_perf_decoder d;
+	const struct morph_registers *r;
+	uint64_t nr = 0;
+	size_t pos = 0;
+
+	ck_assert_int_eq(md_perf_decoder_init(&d, 1, 4000, false), 0);
+	ck_assert_int_eq(md_perf_decoder_want_registers(&d, MORPH_REGS_BRANCHES), 0);
+	for (int i = 0; i < 200; i++) {
+		decode_stack_at(&d, 0x400000 + i, MD_PERF_STACK_TOP, MD_PERF_STACK_TOP);
+		/* The stack ends there; the record does. */
+		decode_stack_at(&d, 0x500000, MD_PERF_STACK_TOP, MD_PERF_STACK_TOP - 8);
+		decode_stack_at(&d, 0x500000, MD_PERF_STACK_TOP + 8, MD_PERF_STACK_TOP);
+		decode_stack_at(&d, 0x500000, UINT64_MAX, UINT64_MAX);
+	}
+	md_perf_decoder_flush(&d);
+	while ((r = next_registers(&d, &pos))) {
+		ck_assert_uint_eq(r->registers, MORPH_REGS_BRANCHES);
+		ck_assert_uint_eq(r->stack_words, nr_words);
+		ck_assert_uint_eq(md_registers_words(r), 18 + nr_words);
+		for (uint32_t i = 0; i < md_registers_nr(r); i++) {
+			const __u64 *entry = r->entries + (size_t)i * md_registers_words(r);
+
+			ck_assert_uint_eq(entry[0], 0x400000 + nr++);
+			for (uint32_t k = 0; k <= MORPH_REG_FLAGS; k++)
+				ck_assert_uint_eq(entry[md_registers_word(r, k)], 1000 + k);
+			for (uint32_t k = 0; k < nr_words; k++)
+				ck_assert_uint_eq(entry[18 + k], 2000 + k);
+		}
+	}
+	ck_assert_uint_eq(nr, 200);
+	md_perf_decoder_fini(&d);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("record");
@@ -658,7 +723,7 @@ static Suite *make_suite(void)
 
 	tcase_add_test(tc, record_walk_returns_what_was_added);
 	tcase_add_test(tc, record_of_unknown_type_is_skipped_by_its_size);
-	tcase_add_loop_test(tc, record_that_does_not_fit_is_refused, 0, 16);
+	tcase_add_loop_test(tc, record_that_does_not_fit_is_refused, 0, 17);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("recfile");
 	tcase_add_checked_fixture(tc, make_path, remove_path);
@@ -678,6 +743,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, decoder_estimates_throttled_samples);
 	tcase_add_test(tc, decoder_keeps_branch_stacks);
 	tcase_add_loop_test(tc, decoder_keeps_the_registers_of_user_code, 0, 2);
+	tcase_add_test(tc, decoder_keeps_the_top_of_the_stack);
 	tcase_add_test(tc, decoder_gives_the_registers_of_every_sample);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -48,7 +48,15 @@ struct bytes {
 	unsigned int nr_calls;
 };
 
+/* Constants of the file, which the tests that use them set. */
+#define CONSTANTS 0x402000
+#define BIAS	  (0 - UINT64_C(0x7f0000000000)) /* the file runs so far above its link-time addresses */
+
 static uint64_t registers[MP_FORESEE_FLAGS + 1];
+static uint64_t stack[8];
+static uint32_t nr_stack;
+static uint8_t constants[16];
+static uint64_t bias;
 static struct mp_foreseen_way ways[MP_FORESEE_WAYS];
 
 static const uint8_t *bytes_at(void *data, uint64_t vaddr, size_t *avail)
@@ -62,11 +70,22 @@ static const uint8_t *bytes_at(void *data, uint64_t vaddr, size_t *avail)
 	return bytes->at + (vaddr - bytes->vaddr);
 }
 
+static bool constant_at(void *data, uint64_t vaddr, void *to, size_t size)
+{
+	(void)data;
+	ck_assert(size && size <= 8);
+	if (vaddr - CONSTANTS > sizeof(constants) - size)
+		return false;
+	memcpy(to, constants + (vaddr - CONSTANTS), size);
+	return true;
+}
+
 static uint32_t foresee_at(const uint8_t *code, const uint8_t *end, uint64_t vaddr, uint32_t known)
 {
 	struct bytes bytes = {code, (size_t)(end - code), vaddr, 0};
-	struct mp_foresee_code given = {bytes_at, &bytes};
-	uint32_t nr = mp_foresee(&given, vaddr, registers, known, ways);
+	struct mp_foresee_code given = {bytes_at, constant_at, &bytes};
+	struct mp_foresee_sample sample = {vaddr, bias, registers, known, stack, nr_stack};
+	uint32_t nr = mp_foresee(&given, &sample, ways);
 
 	ck_assert_uint_le(bytes.nr_calls, 100);
 	ck_assert_uint_le(nr, MP_FORESEE_WAYS);
@@ -114,6 +133,13 @@ static const char *ways_of(const uint8_t *code, const uint8_t *end, uint32_t kno
 	INSN(name##_16, SET, op "w %di");                                                          \
 	INSN(name##_32, SET, op "l %edi");                                                         \
 	INSN(name##_64, SET, op "q %rdi")
+#define SIZES_WIDE(name, op)                                                                       \
+	INSN(name##_8, SET, "mov %rdi, %rax; " op "b %sil; mov %rax, %rdi");                       \
+	INSN(name##_16, SET, "mov %rdi, %rax; mov %rdi, %rdx; " op "w %si; " TURN);                \
+	INSN(name##_32, SET, "mov %rdi, %rax; " op "l %esi; " TURN);                               \
+	INSN(name##_64, SET, "mov %rdi, %rax; " op "q %rsi; " TURN)
+/* Both halves of a result, without a change of flags. */
+#define TURN "lea (%rax, %rdx, 4), %rdi"
 #define SHIFTS(name, op)                                                                           \
 	INSN(name##_cl8, SET, op "b %cl, %dil");                                                   \
 	INSN(name##_cl16, SET, op "w %cl, %di");                                                   \
@@ -147,6 +173,32 @@ INSN(t_imul_32, SET, "imull %esi, %edi");
 INSN(t_imul_64, SET, "imulq %rsi, %rdi");
 INSN(t_imul_3, SET, "imulq $-3, %rsi, %rdi");
 INSN(t_imul_3w, SET, "imulw $0x7fff, %si, %di");
+SIZES_WIDE(t_mul, "mul");
+SIZES_WIDE(t_imul_1, "imul");
+INSN(t_div_8, SET, "movzbl %dil, %eax; orb $1, %sil; divb %sil; mov %rax, %rdi");
+INSN(t_div_16, SET, "mov %edi, %eax; movzbl %cl, %edx; orw $0x100, %si; divw %si; " TURN);
+INSN(t_div_32, SET, "mov %edi, %eax; movzbl %cl, %edx; orl $0x100, %esi; divl %esi; " TURN);
+INSN(t_div_64, SET, "mov %rdi, %rax; movzbl %cl, %edx; orq $0x100, %rsi; divq %rsi; " TURN);
+INSN(t_idiv_8, SET, "movsbl %dil, %eax; orb $2, %sil; andb $-2, %sil; idivb %sil; mov %rax, %rdi");
+INSN(t_idiv_16, SET, "mov %edi, %eax; mov %edi, %edx; cwtd; orw $2, %si; andw $-2, %si; idivw %si; " TURN);
+INSN(t_idiv_32, SET, "mov %edi, %eax; cltd; orl $2, %esi; andl $-2, %esi; idivl %esi; " TURN);
+INSN(t_idiv_64, SET, "mov %rdi, %rax; cqto; orq $2, %rsi; andq $-2, %rsi; idivq %rsi; " TURN);
+INSN(t_bsf, SET, "or $1, %sil; bsf %rsi, %rdi");
+INSN(t_bsf_16, SET, "orw $0x100, %si; bsfw %si, %di");
+INSN(t_bsr, SET, "or $1, %sil; bsr %rsi, %rdi");
+INSN(t_bsr_32, SET, "or $1, %sil; bsr %esi, %edi");
+INSN(t_tzcnt, SET, "or $1, %sil; rep bsf %rsi, %rdi");
+INSN(t_bswap, SET, "bswap %rdi");
+INSN(t_bswap_32, SET, "bswap %edi");
+INSN(t_push_pop, SET, "push %rdi; push %rsi; pop %rdi; pop %rax; lea (%rdi, %rax, 2), %rdi");
+INSN(t_push_flags, SET, "push $-5; pop %rdi");
+INSN(t_leave, SET, "push %rbp; mov %rsp, %rbp; push %rsi; sub $40, %rsp; mov -8(%rbp), %rdi; leave");
+INSN(t_store, SET, "mov %rdi, -40(%rsp); movb %sil, -37(%rsp); addw %si, -34(%rsp); mov -40(%rsp), %rdi");
+INSN(t_store_part, SET, "mov %rdi, -40(%rsp); mov %rsi, -36(%rsp); movslq -38(%rsp), %rdi");
+INSN(t_call, SET, "call 1f; lea (%rdi, %rdi), %rdi; jmp 2f; 1: xchg %rdi, %rsi; ret; 2:");
+INSN(t_return_taking, SET, "push %rsi; call 1f; jmp 2f; 1: add 8(%rsp), %rdi; ret $8; 2:");
+INSN(t_call_through, SET, "lea 1f(%rip), %rax; call *%rax; jmp 2f; 1: neg %rdi; ret; 2:");
+INSN(t_jump_through, SET, "lea 1f(%rip), %rax; push %rax; jmp *(%rsp); ud2; 1: pop %rax; not %rdi");
 INSN(t_bt, SET, "btq %rcx, %rdi");
 INSN(t_bt_32, SET, "btl %ecx, %edi");
 INSN(t_bt_5, SET, "btw $5, %di");
@@ -232,6 +284,38 @@ static const struct insn insns[] = {
 	ROW(t_imul_64, ALL & ~(CF | OF), false),
 	ROW(t_imul_3, ALL & ~(CF | OF), false),
 	ROW(t_imul_3w, ALL & ~(CF | OF), false),
+	ROW(t_mul_8, ALL & ~(CF | OF), false),
+	ROW(t_mul_16, ALL & ~(CF | OF), false),
+	ROW(t_mul_32, ALL & ~(CF | OF), false),
+	ROW(t_mul_64, ALL & ~(CF | OF), false),
+	ROW(t_imul_1_8, ALL & ~(CF | OF), false),
+	ROW(t_imul_1_16, ALL & ~(CF | OF), false),
+	ROW(t_imul_1_32, ALL & ~(CF | OF), false),
+	ROW(t_imul_1_64, ALL & ~(CF | OF), false),
+	ROW(t_div_8, ALL, false),
+	ROW(t_div_16, ALL, false),
+	ROW(t_div_32, ALL, false),
+	ROW(t_div_64, ALL, false),
+	ROW(t_idiv_8, ALL, false),
+	ROW(t_idiv_16, ALL, false),
+	ROW(t_idiv_32, ALL, false),
+	ROW(t_idiv_64, ALL, false),
+	ROW(t_bsf, ALL & ~ZF, false),
+	ROW(t_bsf_16, ALL & ~ZF, false),
+	ROW(t_bsr, ALL & ~ZF, false),
+	ROW(t_bsr_32, ALL & ~ZF, false),
+	ROW(t_tzcnt, ALL, false),
+	ROW(t_bswap, 0, false),
+	ROW(t_bswap_32, 0, false),
+	ROW(t_push_pop, 0, false),
+	ROW(t_push_flags, 0, false),
+	ROW(t_leave, 0, false),
+	ROW(t_store, 0, false),
+	ROW(t_store_part, 0, false),
+	ROW(t_call, 0, false),
+	ROW(t_return_taking, 0, false),
+	ROW(t_call_through, 0, false),
+	ROW(t_jump_through, 0, false),
 	ROW(t_bt, OF | SF | PF, false),
 	ROW(t_bt_32, OF | SF | PF, false),
 	ROW(t_bt_5, OF | SF | PF, false),
@@ -385,7 +469,7 @@ CODE(c_load_alu, "test %rdi, %rdi; add (%rsi), %rdi; je 1f; 1: ret");
 CODE(c_load_add, "add (%rsi), %rdi; test %rsi, %rsi; je 1f; 1: test %rdi, %rdi; je 1f; 1: ret");
 CODE(c_store, "mov %rdi, (%rsi); test %rdi, %rdi; je 1f; 1: ret");
 CODE(c_store_set, "test %rdi, %rdi; sete (%rsi); je 1f; 1: ret");
-CODE(c_lea, "lea 1f(%rip), %rdi; test %rdi, %rdi; je 1f; 1: ret");
+CODE(c_lea, "lea 1f(%rip), %rdi; cmp %rsi, %rdi; je 1f; 1: ret");
 CODE(c_cmov, "cmp %rsi, %rsi; cmove %rsi, %rdi; cmp %rsi, %rdi; je 1f; 1: ret");
 CODE(c_cmov_load, "cmp %rsi, %rsi; cmovne (%rsi), %edi; cmp %rsi, %rdi; je 1f; 1: ret");
 CODE(c_cmov_unknown, "cmove %rsi, %rdi; cmp %rsi, %rdi; je 1f; 1: ret");
@@ -395,9 +479,20 @@ CODE(c_zero_decides,
      "bt %rsi, %rdi; jc 1f; 1: inc %rdi; jz 1f; 1: bt $1, %r8; jb 1f; 1: je 1f; 1: ja 1f; 1: js 1f; 1: ret");
 CODE(c_shift_zero, "test %rdi, %rdi; shl %cl, %rsi; je 1f; 1: test %rsi, %rsi; je 1f; 1: ret");
 CODE(c_shift_unknown, "test %rdi, %rdi; shl %cl, %rdi; je 1f; 1: ret");
-CODE(c_implicit, "mul %rsi; test %rdi, %rdi; je 1f; 1: test %rdx, %rdx; je 1f; 1: ret");
+CODE(c_implicit, "cmpxchg8b (%rsi); test %rdi, %rdi; je 1f; 1: test %rdx, %rdx; je 1f; 1: ret");
 CODE(c_lahf, "test %rdi, %rdi; lahf; je 1f; 1: test %al, %al; je 1f; 1: ret");
-CODE(c_push, "push %rdi; test %rdi, %rdi; je 1f; 1: pop %rdi; test %rdi, %rdi; je 1f; 1: ret");
+/* Stored through a register that is not known: the copy of the stack is not to be relied on. */
+CODE(c_alias,
+     "push %rdi; pop %rax; test %rax, %rax; je 1f; 1: push %rdi; movl $1, (%r9); pop %rax; test %rax, %rax; je 1f; 1: ret");
+CODE(c_alias_vector, "push %rdi; movups %xmm0, -8(%rsp); pop %rax; test %rax, %rax; je 1f; 1: ret");
+CODE(c_alias_behind, "push %rdi; movups %xmm0, -16(%rsp); pop %rax; test %rax, %rax; je 1f; 1: ret");
+CODE(c_alias_bit, "push %rdi; bts %rsi, (%rsp); pop %rax; test %rax, %rax; je 1f; 1: ret");
+CODE(c_alias_flags, "push %rdi; pushfq; add $8, %rsp; pop %rax; test %rax, %rax; je 1f; 1: ret");
+CODE(c_stores, "push %rdi; .rept 80; movl $1, -100(%rsp); .endr; pop %rax; test %rax, %rax; je 1f; 1: ret");
+CODE(c_stack, "cmp $7, 8(%rsp); je 1f; 1: cmpl $2, 20(%rsp); je 1f; 1: cmpl $2, 21(%rsp); je 1f; 1: cmpl $0, 29(%rsp); je 1f; 1: ret");
+CODE(c_stack_below, "cmp $7, -8(%rsp); je 1f; 1: ret");
+CODE(c_thread, "cmp $7, %fs:8(%rsp); je 1f; 1: ret");
+CODE(c_constant, "cmpw $0x605, (%rsi, %rdi, 2); je 1f; 1: movl $3, (%r9); cmpl $5, 9(%rsi); je 1f; 1: cmpq $5, 9(%rsi); je 1f; 1: ret");
 CODE(c_vector,
      "test %rdi, %rdi; paddd %xmm1, %xmm0; vpxor %ymm0, %ymm0, %ymm0; je 1f; 1: movd %xmm0, %edi; "
      "test %rdi, %rdi; je 1f; 1: ret");
@@ -426,7 +521,7 @@ START_TEST(foresee_knows_what_follows_from_registers)
 }
 END_TEST
 
-START_TEST(foresee_knows_nothing_of_memory_and_addresses_of_code)
+START_TEST(foresee_knows_nothing_of_other_memory)
 {
 	memset(registers, 0, sizeof(registers));
 	ck_assert_str_eq(WAYS(c_load, 0xffff), "");
@@ -434,7 +529,96 @@ START_TEST(foresee_knows_nothing_of_memory_and_addresses_of_code)
 	ck_assert_str_eq(WAYS(c_load_add, 0xffff), "t");
 	ck_assert_str_eq(WAYS(c_store, 0xffff), "t");
 	ck_assert_str_eq(WAYS(c_store_set, 0xffff), "t");
-	ck_assert_str_eq(WAYS(c_lea, 0xffff), "");
+}
+END_TEST
+
+START_TEST(foresee_knows_addresses_of_code)
+{
+	memset(registers, 0, sizeof(registers));
+	registers[RSI] = 0x401000 + 12;
+	ck_assert_str_eq(WAYS(c_lea, 0xffff), "t");
+	bias = BIAS;
+	ck_assert_str_eq(WAYS(c_lea, 0xffff), "n");
+	registers[RSI] -= BIAS;
+	ck_assert_str_eq(WAYS(c_lea, 0xffff), "t");
+	bias = 0;
+}
+END_TEST
+
+START_TEST(foresee_knows_what_was_stored_unless_more_was)
+{
+	memset(registers, 0, sizeof(registers));
+	registers[RSP] = 0x7ffc0000;
+	ck_assert_str_eq(WAYS(c_alias, 0xffff), "tt");
+	ck_assert_str_eq(WAYS(c_alias, 0xffff & ~(1 << R9)), "t");
+	registers[R9] = registers[RSP] - 5;
+	ck_assert_str_eq(WAYS(c_alias, 0xffff), "tn");
+	registers[R9] = registers[RSP];
+	ck_assert_str_eq(WAYS(c_alias, 0xffff), "tt");
+	ck_assert_str_eq(WAYS(c_alias, 0xffff & ~(1 << RSP)), "");
+	ck_assert_str_eq(WAYS(c_alias_vector, 0xffff), "");
+	ck_assert_str_eq(WAYS(c_alias_behind, 0xffff), "t");
+	ck_assert_str_eq(WAYS(c_alias_bit, 0xffff), "");
+	ck_assert_str_eq(WAYS(c_alias_flags, 0xffff), "");
+	ck_assert_str_eq(WAYS(c_stores, 0xffff), "");
+}
+END_TEST
+
+START_TEST(foresee_reads_the_copy_of_the_stack)
+{
+	memset(registers, 0, sizeof(registers));
+	memset(stack, 0, sizeof(stack));
+	registers[RSP] = 0x7ffc0004;
+	stack[1] = 7;
+	stack[2] = 2ull << 32;
+	nr_stack = 4;
+	ck_assert_str_eq(WAYS(c_stack, 0xffff), "ttn");
+	ck_assert_str_eq(WAYS(c_stack, 0xffff & ~(1 << RSP)), "");
+	ck_assert_str_eq(WAYS(c_stack_below, 0xffff), "");
+	ck_assert_str_eq(WAYS(c_thread, 0xffff), "");
+	nr_stack = 3;
+	ck_assert_str_eq(WAYS(c_stack, 0xffff), "tt");
+	nr_stack = 0;
+	ck_assert_str_eq(WAYS(c_stack, 0xffff), "");
+}
+END_TEST
+
+/* Returns lead to where the stack says, if that is code of the file. */
+START_TEST(foresee_returns_into_callers)
+{
+	uint8_t code[] = {0xc3, 0x0f, 0x0b, 0x85, 0xff, 0x74, 0x00, 0xc3}; /* ret; ud2; test %edi, %edi; je .; ret */
+
+	memset(registers, 0, sizeof(registers));
+	bias = BIAS;
+	stack[0] = 0x401003 - BIAS;
+	stack[1] = 0x500000 - BIAS;
+	nr_stack = 2;
+	ck_assert_str_eq(ways_of(code, code + sizeof(code), 0xffff), "t");
+	ck_assert_uint_eq(ways[0].vaddr, 0x401005);
+	stack[1] = stack[0];
+	ck_assert_str_eq(ways_of(code, code + sizeof(code), 0xffff), "tt");
+	nr_stack = 0;
+	ck_assert_str_eq(ways_of(code, code + sizeof(code), 0xffff), "");
+	bias = 0;
+}
+END_TEST
+
+START_TEST(foresee_reads_constants)
+{
+	memset(registers, 0, sizeof(registers));
+	memset(constants, 0, sizeof(constants));
+	constants[4] = 5;
+	constants[5] = 6;
+	constants[9] = 5;
+	bias = BIAS;
+	registers[RSI] = CONSTANTS - BIAS;
+	registers[RDI] = 2;
+	/* A store to an unknown address cannot change them. Nothing is known behind them. */
+	ck_assert_str_eq(WAYS(c_constant, 0xffff & ~(1 << R9)), "tt");
+	registers[RDI] = 1;
+	ck_assert_str_eq(WAYS(c_constant, 0xffff), "nt");
+	bias = 0;
+	ck_assert_str_eq(WAYS(c_constant, 0xffff), "");
 }
 END_TEST
 
@@ -460,7 +644,6 @@ START_TEST(foresee_forgets_what_other_instructions_write)
 	memset(registers, 0, sizeof(registers));
 	ck_assert_str_eq(WAYS(c_implicit, 0xffff), "t");
 	ck_assert_str_eq(WAYS(c_lahf, 0xffff), "t");
-	ck_assert_str_eq(WAYS(c_push, 0xffff), "t");
 	ck_assert_str_eq(WAYS(c_vector, 0xffff), "t");
 }
 END_TEST
@@ -474,12 +657,14 @@ CODE(c_loop, "1: dec %rcx; jne 1b; jmp 1b");
 CODE(c_spin, "xor %eax, %eax; 1: nop; jmp 1b");
 CODE(c_long, "xor %eax, %eax; .rept 98; nop; .endr; je 1f; 1: je 1f; 1: ret");
 #define ENDS(name, text) CODE(name, "xor %eax, %eax; je 1f; 1: " text "; je 1f; 1: ret")
-ENDS(e_call, "call 1f; 1: ");
+ENDS(e_call_16, ".byte 0x66, 0xe8, 0, 0, 0, 0");
 ENDS(e_call_indirect, "call *%rdi");
 ENDS(e_jump_indirect, "jmp *%rdi");
 ENDS(e_jump_memory, "jmp *(%rdi)");
 ENDS(e_ret, "ret");
 ENDS(e_ret_rep, "rep; ret");
+ENDS(e_ret_far, "lret");
+ENDS(e_ret_16, "data16 ret");
 ENDS(e_iret, "iretq");
 ENDS(e_loop, "loop 1f; 1: ");
 ENDS(e_jrcxz, "jrcxz 1f; 1: ");
@@ -524,12 +709,14 @@ START_TEST(foresee_ends_where_the_way_is_not_known)
 {
 	memset(registers, 0, sizeof(registers));
 #define IS_END(name) ck_assert_msg(!strcmp(WAYS(name, 0xffff), "t"), #name)
-	IS_END(e_call);
+	IS_END(e_call_16);
 	IS_END(e_call_indirect);
 	IS_END(e_jump_indirect);
 	IS_END(e_jump_memory);
 	IS_END(e_ret);
 	IS_END(e_ret_rep);
+	IS_END(e_ret_far);
+	IS_END(e_ret_16);
 	IS_END(e_iret);
 	IS_END(e_loop);
 	IS_END(e_jrcxz);
@@ -586,7 +773,12 @@ static Suite *suite(void)
 
 	tcase_add_test(tc, foresee_computes_what_this_processor_does);
 	tcase_add_test(tc, foresee_knows_what_follows_from_registers);
-	tcase_add_test(tc, foresee_knows_nothing_of_memory_and_addresses_of_code);
+	tcase_add_test(tc, foresee_knows_nothing_of_other_memory);
+	tcase_add_test(tc, foresee_knows_addresses_of_code);
+	tcase_add_test(tc, foresee_knows_what_was_stored_unless_more_was);
+	tcase_add_test(tc, foresee_reads_the_copy_of_the_stack);
+	tcase_add_test(tc, foresee_returns_into_callers);
+	tcase_add_test(tc, foresee_reads_constants);
 	tcase_add_test(tc, foresee_knows_flags_one_by_one);
 	tcase_add_test(tc, foresee_forgets_what_other_instructions_write);
 	tcase_add_test(tc, foresee_follows_jumps_and_branches);
