@@ -50,8 +50,8 @@ void md_ways_free(struct md_ways *ways)
 	free(ways);
 }
 
-void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr,
-		 uint64_t bias, const struct morph_registers *record, uint32_t nr)
+void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr, uint64_t bias,
+		 const struct morph_registers *record, uint32_t nr)
 {
 	const __u64 *words = record->entries + (size_t)nr * md_registers_words(record);
 	uint32_t nr_registers = (uint32_t)__builtin_popcount(record->registers);
@@ -111,9 +111,9 @@ static int execute(struct md_ways *ways, int file, const struct md_ways_sample *
 	if (!ret)
 		ret = write_whole(fd, samples, nr * sizeof(*samples));
 	if (!ret)
-		ret = ways->sandbox ? md_sandbox_read_both(ways->sandbox, fd, size, file, reply,
-							   &err)
-				    : md_ways_work(fd, size, file, reply);
+		ret = ways->sandbox
+			      ? md_sandbox_read_both(ways->sandbox, fd, size, file, reply, &err)
+			      : md_ways_work(fd, size, file, reply);
 	close(fd);
 	return ret;
 }

@@ -157,8 +157,8 @@ static int read_headers(struct md_ways_file *file)
 	    ehdr.e_machine != EM_X86_64 || ehdr.e_phentsize != sizeof(header))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < ehdr.e_phnum && i < HEADERS_MAX; i++) {
-		if (read_at(file->fd, &header, sizeof(header),
-			    ehdr.e_phoff + i * sizeof(header)) != sizeof(header))
+		if (read_at(file->fd, &header, sizeof(header), ehdr.e_phoff + i * sizeof(header)) !=
+		    sizeof(header))
 			return -EBADMSG;
 		if (header.p_type == PT_LOAD)
 			add_load(file, &header);

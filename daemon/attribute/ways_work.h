@@ -12,7 +12,7 @@
 #include "daemon/record/record.h"
 
 #define MD_WAYS_SAMPLES_MAX 4096 /* in a batch */
-#define MD_WAYS_STACK_WORDS 64	 /* of the stack, with a sample */
+#define MD_WAYS_STACK_WORDS 32	 /* of the stack, with a sample */
 
 /* A batch is one of these, and the samples. */
 struct md_ways_batch {

@@ -472,8 +472,8 @@ static int test_read(struct md_sandbox *sandbox, struct mp_err *err)
 	if (fd < 0 || fstat(fd, &st))
 		ret = mp_err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
 	if (!ret)
-		ret = try_file(sandbox, fd, (uint64_t)st.st_size, -1, patience_of(START_MS),
-			       &reply, err);
+		ret = try_file(sandbox, fd, (uint64_t)st.st_size, -1, patience_of(START_MS), &reply,
+			       err);
 	if (fd >= 0)
 		close(fd);
 	md_buf_fini(&reply);

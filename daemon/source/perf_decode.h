@@ -43,7 +43,7 @@ struct md_perf_decoder {
 	bool has_extra;	    /* samples are followed by branches or registers */
 	uint32_t registers; /* requested user registers, bit n: register n; 0: none */
 	uint8_t nr_registers;
-	uint32_t stack_words; /* behind them */
+	uint32_t stack_words;		   /* behind them */
 	uint64_t *words;		   /* for all stages */
 	uint8_t from[MORPH_REG_FLAGS + 1]; /* index of perf's value for the n-th of them */
 	bool stacks;			   /* samples carry all registers and a copy of the stack */

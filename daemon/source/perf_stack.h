@@ -20,7 +20,7 @@
 #define MD_PERF_STACK_BYTES 16384
 
 /* Bytes that a sample copies beside its registers, if rsp is among them. */
-#define MD_PERF_STACK_TOP 512
+#define MD_PERF_STACK_TOP 256
 
 /* Return: words of the stack, from rsp on, that come with @registers. */
 uint32_t md_perf_stack_words(uint32_t registers);

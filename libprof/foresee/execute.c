@@ -71,8 +71,8 @@ static bool arithmetic(struct mp_processor *p, const struct mp_decoded *d)
 	bool carry = p->flags & MP_CF;
 	struct mp_alu alu;
 
-	if (!is_idiom_of_zero(d) &&
-	    (!mp_operand_read(p, d, &d->operands[0], &a) || !mp_operand_read(p, d, &d->operands[1], &b)))
+	if (!is_idiom_of_zero(d) && (!mp_operand_read(p, d, &d->operands[0], &a) ||
+				     !mp_operand_read(p, d, &d->operands[1], &b)))
 		return false;
 	b &= mp_low_bits(bits);
 	switch (d->insn.mnemonic) {
@@ -179,7 +179,8 @@ static bool exchange(struct mp_processor *p, const struct mp_decoded *d)
 {
 	uint64_t a, b;
 
-	if (!mp_operand_read(p, d, &d->operands[0], &a) || !mp_operand_read(p, d, &d->operands[1], &b))
+	if (!mp_operand_read(p, d, &d->operands[0], &a) ||
+	    !mp_operand_read(p, d, &d->operands[1], &b))
 		return false;
 	mp_operand_write(p, d, &d->operands[0], b);
 	mp_operand_write(p, d, &d->operands[1], a);
@@ -224,8 +225,7 @@ static bool condition_set(struct mp_processor *p, const struct mp_decoded *d)
 
 bool mp_target_read(const struct mp_processor *p, const struct mp_decoded *d, uint64_t *target)
 {
-	return d->operands[0].size == 64 &&
-	       !(d->insn.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) &&
+	return d->operands[0].size == 64 && !(d->insn.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) &&
 	       mp_operand_read(p, d, &d->operands[0], target);
 }
 

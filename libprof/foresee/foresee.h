@@ -32,11 +32,12 @@ struct mp_foresee_code {
 #define MP_FORESEE_RSP	 4
 
 struct mp_foresee_sample {
-	uint64_t vaddr;		   /* link-time address of the first instruction */
-	uint64_t bias;		   /* link-time address = run-time address + bias, modulo 2^64 */
-	const uint64_t *registers; /* by x86's numbers (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15), then rflags */
-	uint32_t known;		   /* bit n: register n is known; others are not read */
-	const uint64_t *stack;	   /* words from rsp on, which is known then */
+	uint64_t vaddr; /* link-time address of the first instruction */
+	uint64_t bias;	/* link-time address = run-time address + bias, modulo 2^64 */
+	const uint64_t *
+		registers; /* by x86's numbers (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15), then rflags */
+	uint32_t known;	       /* bit n: register n is known; others are not read */
+	const uint64_t *stack; /* words from rsp on, which is known then */
 	uint32_t nr_stack;
 };
 

@@ -29,7 +29,7 @@ enum {
 	STACK_WORDS = 64,
 	EXECUTED_MAX = 200
 };
-#define AREA 0x40000000u /* code, and data behind it */
+#define AREA 0x40000000u	       /* code, and data behind it */
 #define BIAS (UINT64_C(0x1000) - AREA) /* for mp_foresee(), the code is linked elsewhere */
 
 struct insn {
@@ -183,7 +183,7 @@ static const struct form others[] = {
 	{0xf2012c, 0, 0, 0, 1, 0, 0}, {0xf301b8, 0, 0, 0, 0, 0, 0}, {0x12f, 0, 0, 0, 1, 0, 0},
 	{0x9d, 0, 0, 1, 0, 0, 0},     {0x9c, 0, 0, 1, 0, 0, 0},	    {0xc9, 0, 0, 1, 0, 0, 0},
 	{0xac, 0, 0, 1, 0, 0, 0},     {0xa6, 0, 0, 1, 0, 0, 0},	    {0x8f, 1, 0, 0, 1, 0, 0},
-	{0xd7, 0, 0, 1, 0, 0, 0},     {0xa1, 0, 8, 1, 0, 0, 0},     {0xff, 3, 0, 0, 0, 0, 0},
+	{0xd7, 0, 0, 1, 0, 0, 0},     {0xa1, 0, 8, 1, 0, 0, 0},	    {0xff, 3, 0, 0, 0, 0, 0},
 	{0xff, 5, 0, 0, 0, 0, 0},     {0xff, 7, 0, 0, 0, 0, 0},	    {0x8f, 1, 0, 0, 0, 0, 0},
 	{0x110, 0, 0, 0, 0, 0, 0},    {0x111, 0, 0, 0, 0, 0, 0},    {0x660111, 0, 0, 0, 0, 0, 0},
 	{0x1b3, 0, 0, 0, 0, 0, 0},    {0x1ab, 0, 0, 0, 0, 0, 0},    {0x1c3, 0, 0, 0, 0, 0, 0},
@@ -553,7 +553,8 @@ int main(int argc, char **argv)
 			continue;
 		nr_both = nr_found < nr_ways ? nr_found : nr_ways;
 		for (unsigned int i = 0; i < nr_both; i++)
-			if (found[i].vaddr - BIAS != ways[i].vaddr || found[i].taken != ways[i].taken)
+			if (found[i].vaddr - BIAS != ways[i].vaddr ||
+			    found[i].taken != ways[i].taken)
 				differs(values, known, found, i);
 		nr_some += nr_both > 0;
 		nr_all += nr_both;

@@ -26,8 +26,8 @@ extern const char ways_code[], ways_first[], ways_second[];
 #define CODE_VADDR     UINT64_C(0x401000)
 #define CONSTANT_VADDR UINT64_C(0x403ffe) /* across two pages of the file */
 /* cmp $5, %rdi; jne .+1; nop; cmpl $7, (%rsi); jne .+1; nop; ret: the second branch reads a constant. */
-static const uint8_t code[] = {0x48, 0x83, 0xff, 0x05, 0x75, 0x01, 0x90, 0x83,
-			       0x3e, 0x07, 0x75, 0x01, 0x90, 0xc3};
+static const uint8_t code[] = {0x48, 0x83, 0xff, 0x05, 0x75, 0x01, 0x90,
+			       0x83, 0x3e, 0x07, 0x75, 0x01, 0x90, 0xc3};
 
 enum {
 	CODE_OFF = 0xffd, /* the first instruction lies in two pages, too */

@@ -180,7 +180,8 @@ INSN(t_div_16, SET, "mov %edi, %eax; movzbl %cl, %edx; orw $0x100, %si; divw %si
 INSN(t_div_32, SET, "mov %edi, %eax; movzbl %cl, %edx; orl $0x100, %esi; divl %esi; " TURN);
 INSN(t_div_64, SET, "mov %rdi, %rax; movzbl %cl, %edx; orq $0x100, %rsi; divq %rsi; " TURN);
 INSN(t_idiv_8, SET, "movsbl %dil, %eax; orb $2, %sil; andb $-2, %sil; idivb %sil; mov %rax, %rdi");
-INSN(t_idiv_16, SET, "mov %edi, %eax; mov %edi, %edx; cwtd; orw $2, %si; andw $-2, %si; idivw %si; " TURN);
+INSN(t_idiv_16, SET,
+     "mov %edi, %eax; mov %edi, %edx; cwtd; orw $2, %si; andw $-2, %si; idivw %si; " TURN);
 INSN(t_idiv_32, SET, "mov %edi, %eax; cltd; orl $2, %esi; andl $-2, %esi; idivl %esi; " TURN);
 INSN(t_idiv_64, SET, "mov %rdi, %rax; cqto; orq $2, %rsi; andq $-2, %rsi; idivq %rsi; " TURN);
 INSN(t_bsf, SET, "or $1, %sil; bsf %rsi, %rdi");
@@ -192,8 +193,10 @@ INSN(t_bswap, SET, "bswap %rdi");
 INSN(t_bswap_32, SET, "bswap %edi");
 INSN(t_push_pop, SET, "push %rdi; push %rsi; pop %rdi; pop %rax; lea (%rdi, %rax, 2), %rdi");
 INSN(t_push_flags, SET, "push $-5; pop %rdi");
-INSN(t_leave, SET, "push %rbp; mov %rsp, %rbp; push %rsi; sub $40, %rsp; mov -8(%rbp), %rdi; leave");
-INSN(t_store, SET, "mov %rdi, -40(%rsp); movb %sil, -37(%rsp); addw %si, -34(%rsp); mov -40(%rsp), %rdi");
+INSN(t_leave, SET,
+     "push %rbp; mov %rsp, %rbp; push %rsi; sub $40, %rsp; mov -8(%rbp), %rdi; leave");
+INSN(t_store, SET,
+     "mov %rdi, -40(%rsp); movb %sil, -37(%rsp); addw %si, -34(%rsp); mov -40(%rsp), %rdi");
 INSN(t_store_part, SET, "mov %rdi, -40(%rsp); mov %rsi, -36(%rsp); movslq -38(%rsp), %rdi");
 INSN(t_call, SET, "call 1f; lea (%rdi, %rdi), %rdi; jmp 2f; 1: xchg %rdi, %rsi; ret; 2:");
 INSN(t_return_taking, SET, "push %rsi; call 1f; jmp 2f; 1: add 8(%rsp), %rdi; ret $8; 2:");
@@ -485,14 +488,18 @@ CODE(c_lahf, "test %rdi, %rdi; lahf; je 1f; 1: test %al, %al; je 1f; 1: ret");
 CODE(c_alias,
      "push %rdi; pop %rax; test %rax, %rax; je 1f; 1: push %rdi; movl $1, (%r9); pop %rax; test %rax, %rax; je 1f; 1: ret");
 CODE(c_alias_vector, "push %rdi; movups %xmm0, -8(%rsp); pop %rax; test %rax, %rax; je 1f; 1: ret");
-CODE(c_alias_behind, "push %rdi; movups %xmm0, -16(%rsp); pop %rax; test %rax, %rax; je 1f; 1: ret");
+CODE(c_alias_behind,
+     "push %rdi; movups %xmm0, -16(%rsp); pop %rax; test %rax, %rax; je 1f; 1: ret");
 CODE(c_alias_bit, "push %rdi; bts %rsi, (%rsp); pop %rax; test %rax, %rax; je 1f; 1: ret");
 CODE(c_alias_flags, "push %rdi; pushfq; add $8, %rsp; pop %rax; test %rax, %rax; je 1f; 1: ret");
-CODE(c_stores, "push %rdi; .rept 80; movl $1, -100(%rsp); .endr; pop %rax; test %rax, %rax; je 1f; 1: ret");
-CODE(c_stack, "cmp $7, 8(%rsp); je 1f; 1: cmpl $2, 20(%rsp); je 1f; 1: cmpl $2, 21(%rsp); je 1f; 1: cmpl $0, 29(%rsp); je 1f; 1: ret");
+CODE(c_stores,
+     "push %rdi; .rept 80; movl $1, -100(%rsp); .endr; pop %rax; test %rax, %rax; je 1f; 1: ret");
+CODE(c_stack,
+     "cmp $7, 8(%rsp); je 1f; 1: cmpl $2, 20(%rsp); je 1f; 1: cmpl $2, 21(%rsp); je 1f; 1: cmpl $0, 29(%rsp); je 1f; 1: ret");
 CODE(c_stack_below, "cmp $7, -8(%rsp); je 1f; 1: ret");
 CODE(c_thread, "cmp $7, %fs:8(%rsp); je 1f; 1: ret");
-CODE(c_constant, "cmpw $0x605, (%rsi, %rdi, 2); je 1f; 1: movl $3, (%r9); cmpl $5, 9(%rsi); je 1f; 1: cmpq $5, 9(%rsi); je 1f; 1: ret");
+CODE(c_constant,
+     "cmpw $0x605, (%rsi, %rdi, 2); je 1f; 1: movl $3, (%r9); cmpl $5, 9(%rsi); je 1f; 1: cmpq $5, 9(%rsi); je 1f; 1: ret");
 CODE(c_vector,
      "test %rdi, %rdi; paddd %xmm1, %xmm0; vpxor %ymm0, %ymm0, %ymm0; je 1f; 1: movd %xmm0, %edi; "
      "test %rdi, %rdi; je 1f; 1: ret");
@@ -586,7 +593,8 @@ END_TEST
 /* Returns lead to where the stack says, if that is code of the file. */
 START_TEST(foresee_returns_into_callers)
 {
-	uint8_t code[] = {0xc3, 0x0f, 0x0b, 0x85, 0xff, 0x74, 0x00, 0xc3}; /* ret; ud2; test %edi, %edi; je .; ret */
+	uint8_t code[] = {0xc3, 0x0f, 0x0b, 0x85,
+			  0xff, 0x74, 0x00, 0xc3}; /* ret; ud2; test %edi, %edi; je .; ret */
 
 	memset(registers, 0, sizeof(registers));
 	bias = BIAS;
