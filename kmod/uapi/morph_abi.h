@@ -141,17 +141,18 @@ enum morph_stack_stop {
 };
 
 /* General registers have the numbers of x86's encoding; r8 to r15 have the numbers 8 to 15. */
-#define MORPH_REG_RAX	      0
-#define MORPH_REG_RCX	      1
-#define MORPH_REG_RDX	      2
-#define MORPH_REG_RBX	      3
-#define MORPH_REG_RSP	      4
-#define MORPH_REG_RBP	      5
-#define MORPH_REG_RSI	      6
-#define MORPH_REG_RDI	      7
-#define MORPH_NR_REGS	      16
-#define MORPH_REG_FLAGS	      16       /* rflags, where registers are named (since 1.11) */
-#define MORPH_REGS_PATHS      0xffefU  /* all that may hold a path's number: never rsp */
+#define MORPH_REG_RAX	 0
+#define MORPH_REG_RCX	 1
+#define MORPH_REG_RDX	 2
+#define MORPH_REG_RBX	 3
+#define MORPH_REG_RSP	 4
+#define MORPH_REG_RBP	 5
+#define MORPH_REG_RSI	 6
+#define MORPH_REG_RDI	 7
+#define MORPH_NR_REGS	 16
+#define MORPH_REG_FLAGS	 16	 /* rflags, where registers are named (since 1.11) */
+#define MORPH_REGS_PATHS 0xffefU /* all that may hold a path's number: never rsp */
+
 #define MORPH_REGS_BRANCHES   0x1ffffU /* all that may decide a branch */
 #define MORPH_STACK_WORDS_MAX 512
 
