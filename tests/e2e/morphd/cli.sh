@@ -37,7 +37,7 @@ expect 1 "none: cannot open: No such file or directory" "$MORPHD" --input none -
 echo "not a recording at all" > text
 expect 1 "text: not a Morph recording" "$MORPHD" --input text --db db
 expect 1 ".: not a regular file" "$MORPHD" --input . --db db
-expect 1 "/no/where/db.lock: cannot create: No such file or directory" \
+expect 1 "/no/where/db: No such file or directory" \
 	"$MORPHD" --input text --db /no/where/db
 head -c 4096 /dev/urandom > junk
 expect 1 "junk:" "$MORPHD" --input text --db junk
