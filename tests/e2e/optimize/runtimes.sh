@@ -4,7 +4,7 @@
 # functions that is copied as a whole (V8). Such functions stay, the rest of the program moves, and verify
 # refuses a version in which they moved. Then an interpreter with labels that are only a jump (Mono's).
 . "$(dirname "$0")/../lib.sh"
-data=$root/tests/data
+data=$root/tests/data/own_code
 dir=$(mktemp -d "${TMPDIR:-/tmp}/runtimes.XXXXXX") || exit 1
 at_exit 'rm -rf "$dir"'
 nr_failed=0
@@ -40,7 +40,7 @@ same() {
 
 while read -r name flags; do
 	# shellcheck disable=SC2086
-	build "frames-$name" runtime_frames.c $flags
+	build "frames-$name" frames.c $flags
 	same "frames $name" "frames-$name" 'data may hold a return address in it'
 	strip -o "frames-$name-stripped" "frames-$name"
 	case $flags in
@@ -48,10 +48,10 @@ while read -r name flags; do
 	*) same "frames $name, stripped" "frames-$name-stripped" 'data may hold a return address in it' ;;
 	esac
 	# shellcheck disable=SC2086
-	build "copied-$name" runtime_copied.c $flags
+	build "copied-$name" copied.c $flags
 	same "copied $name" "copied-$name" 'no unwind information'
 	# shellcheck disable=SC2086
-	build "labels-$name" runtime_labels.S $flags
+	build "labels-$name" labels.S $flags
 	same "labels $name" "labels-$name" 'functions'
 done <<EOF
 pie -fpie -pie
@@ -70,8 +70,8 @@ refused() {
 }
 
 # The table's words are those that differ between the two builds.
-build frames runtime_frames.c -fno-pie -no-pie -s -Wl,--build-id=none
-build zeros runtime_frames.c -DNO_TABLE -fno-pie -no-pie -s -Wl,--build-id=none
+build frames frames.c -fno-pie -no-pie -s -Wl,--build-id=none
+build zeros frames.c -DNO_TABLE -fno-pie -no-pie -s -Wl,--build-id=none
 "$BUILD/morph-optimize" --all --report=none -o moved zeros || fail "zeros: not optimised"
 cp moved moved-alone
 cmp -l zeros frames | while read -r at _ byte; do
@@ -81,7 +81,7 @@ done
 cmp -s moved moved-alone && fail "the forged version has no table"
 refused "a moved function with return addresses in data" frames moved 'data may hold a return address'
 # Without the label nothing tells that the area is copied.
-build copied runtime_copied.c -fno-pie -no-pie -Wl,--build-id=none
+build copied copied.c -fno-pie -no-pie -Wl,--build-id=none
 objcopy --strip-symbol=area copied unnamed || exit 1
 "$BUILD/morph-optimize" --all --report=none -o moved unnamed || fail "unnamed: not optimised"
 refused "moved functions in an area that is copied" copied moved 'may copy as a whole'

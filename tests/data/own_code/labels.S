@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime_labels: an interpreter by computed goto in which several labels are only a jump to another
+// labels: an interpreter by computed goto in which several labels are only a jump to another
 // label, as in Mono's. Copies of two labels must not have the same address. Prints nothing; its
 // status depends on what it computed.
 	.text

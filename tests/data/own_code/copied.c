@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * runtime_copied - a runtime that copies its built-in functions to other memory and calls them
+ * copied - a runtime that copies its built-in functions to other memory and calls them
  * there, as V8 does. They are leaves without unwind information. A label without type and size
  * names the beginning of the area.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * runtime_frames - a runtime that finds the frame of each call by a table of return addresses, as
+ * frames - a runtime that finds the frame of each call by a table of return addresses, as
  * OCaml's collector does. Ends with status 1 if a call's return address is not in the table.
  * pick() also has a switch, so that it jumps indirectly. -DNO_TABLE: words of 0 in the same places.
  */
