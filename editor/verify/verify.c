@@ -217,25 +217,45 @@ static int drop_pages(const struct vf *vf)
 	return 0;
 }
 
+/* Calls at the end of functions are told by it, before the pieces that stand for calls are found. */
+static int read_old_unwind(struct vf *vf)
+{
+	return vf_eh_read(vf, vf->o, false, &vf->old_eh);
+}
+
 static int check(struct vf *vf)
 {
 	static const struct {
 		int (*read)(struct vf *vf); /* also checks what it reads */
 		int (*check)(const struct vf *vf);
 	} steps[] = {
-		{.read = find_spans},	     {.read = vf_read_headers},
-		{.read = vf_read_start},     {.read = vf_read_paths},
-		{.read = vf_index_pieces},   {.read = vf_read_audit},
-		{.read = vf_scan},	     {.check = vf_check_gs},
-		{.read = vf_read_registers}, {.read = vf_find_markers},
-		{.check = vf_make_answers},  {.check = vf_check_pieces},
-		{.read = vf_read_unwind},    {.check = vf_check_unwind},
-		{.check = drop_pages},	     {.check = vf_check_diff},
-		{.check = drop_pages},	     {.check = vf_check_table_values},
-		{.check = vf_check_eh_refs}, {.check = vf_check_pointers},
-		{.check = vf_check_probes},  {.check = vf_check_moved},
-		{.check = drop_pages},	     {.check = vf_check_map_note},
-		{.read = vf_read_sections},  {.check = vf_check_sections},
+		{.read = find_spans},
+		{.read = vf_read_headers},
+		{.read = vf_read_start},
+		{.read = vf_read_paths},
+		{.read = read_old_unwind},
+		{.read = vf_index_pieces},
+		{.read = vf_read_audit},
+		{.read = vf_scan},
+		{.check = vf_check_gs},
+		{.read = vf_read_registers},
+		{.read = vf_find_markers},
+		{.check = vf_make_answers},
+		{.check = vf_check_pieces},
+		{.read = vf_read_unwind},
+		{.check = vf_check_unwind},
+		{.check = drop_pages},
+		{.check = vf_check_diff},
+		{.check = drop_pages},
+		{.check = vf_check_table_values},
+		{.check = vf_check_eh_refs},
+		{.check = vf_check_pointers},
+		{.check = vf_check_probes},
+		{.check = vf_check_moved},
+		{.check = drop_pages},
+		{.check = vf_check_map_note},
+		{.read = vf_read_sections},
+		{.check = vf_check_sections},
 		{.check = vf_check_debug},
 	};
 	int ret = 0;

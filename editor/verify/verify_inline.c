@@ -152,6 +152,14 @@ static bool has_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t
 	return b && (b[0] == 0xe8 || (b[0] == 0xff && b[1] == 0x15));
 }
 
+/* Does a function, or a part of one, begin at @old? A call right before does not return. */
+static bool begins_function(const struct vf *vf, uint64_t old)
+{
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old);
+
+	return fde && fde->start == old;
+}
+
 /* Follows the branches at the end of @p, in the original and now, to further parts. Return: false: no parts. */
 static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map_piece *p)
 {
@@ -174,6 +182,10 @@ static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map
 	if (k > p->new_size)
 		return false;
 	at = p->new_vaddr + k;
+	/* The next copy may be that of the next function by chance, in place of another call. */
+	if ((last.kind == VF_CALL || last.kind == VF_ICALL) && at == end &&
+	    begins_function(vf, fall))
+		return true;
 	if (branches) {
 		if (!vf_decode(b + k, end - at, at, &now) || now.kind != VF_JCC)
 			return false;

@@ -501,10 +501,8 @@ static int init_bits(struct vf *vf)
 int vf_scan(struct vf *vf)
 {
 	struct vf_bits anchors = {0};
-	int ret = vf_eh_read(vf, vf->o, false, &vf->old_eh);
+	int ret = init_bits(vf);
 
-	if (!ret)
-		ret = init_bits(vf);
 	if (!ret)
 		ret = find_anchors(vf, &anchors);
 	if (ret)
