@@ -188,9 +188,9 @@ refused 4 "its own" 'carries its debug information itself' g5.full -o no.opt --d
 refused 4 "none" 'no debug information' g5 -o no.opt --debug-file=g5
 refused 1 "absent" 'No such file' g5 -o no.opt --debug-file=absent
 refused 1 "no directory" 'No such file' g5 -o no.opt --debug-file=g5.debug --debug-output=absent/x
-refused 1 "the input's" "the input's debug file" g5 -o no.opt --debug-file=g5.debug \
+refused 1 "the input's" "is the input g5.debug itself" g5 -o no.opt --debug-file=g5.debug \
 	--debug-output=./g5.debug
-refused 1 "the input" 'the input itself' g5 -o no.opt --debug-file=g5.debug --debug-output=./g5
+refused 1 "the input" 'is the input g5 itself' g5 -o no.opt --debug-file=g5.debug --debug-output=./g5
 for command in restore "instrument --kind=edges" "instrument --kind=none"; do
 	# shellcheck disable=SC2086
 	command_ends 2 "$command" "$optimize" $command g5 --debug-file=auto
