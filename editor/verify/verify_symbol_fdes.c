@@ -83,6 +83,9 @@ static void mark_named_code(const struct vf_eh *eh, struct vf_fde *bare, uint32_
 			else
 				hi = mid;
 		}
+		/* A label inside a function names no area. */
+		if (lo && sym->vaddr < bare[lo - 1].start + bare[lo - 1].size)
+			continue;
 		for (; lo < nr && bare[lo].start < end && !(bare[lo].flags & VF_FDE_NAMED_CODE);
 		     lo++)
 			bare[lo].flags |= VF_FDE_NAMED_CODE;

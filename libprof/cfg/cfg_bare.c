@@ -77,7 +77,7 @@ static void refuse_named_code(struct mp_cfg_build *b)
 			continue;
 		}
 		named |= mp_bits_next(labels, from, part->at + 1) <= part->at;
-		from = part->at + 1;
+		from = part->end; /* a label inside a function names no area */
 		if (named)
 			mp_func_problem(&b->cfg->funcs[part->func], MP_PROBLEM_NO_FDE,
 					mp_space_vaddr(b->index, part->at));
