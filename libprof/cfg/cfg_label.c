@@ -44,17 +44,9 @@ static bool has_frame(const struct labels *l, const struct mp_part *part, uint32
 /* True if tables of switches have all targets of @jump. */
 static bool is_switch(const struct mp_cfg_build *b, uint32_t jump)
 {
-	uint32_t lo = 0, hi = b->nr_uses, u;
+	uint32_t first = mp_table_first_use(b, jump), u;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->uses[mid].jump < jump)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (u = lo; u < b->nr_uses && b->uses[u].jump == jump; u++) {
+	for (u = first; u < b->nr_uses && b->uses[u].jump == jump; u++) {
 		const struct mp_table *table = &b->cfg->tables[b->uses[u].table];
 		uint32_t base = mp_space_at(b->index, table->base);
 
@@ -63,7 +55,7 @@ static bool is_switch(const struct mp_cfg_build *b, uint32_t jump)
 				      (base == MP_NONE || mp_space_is_text(b->index, base))))
 			return false;
 	}
-	return u > lo && !mp_bit(b->may_miss_table, jump);
+	return u > first && !mp_bit(b->may_miss_table, jump);
 }
 
 /* Return: false if arithmetic computes the target of a jump. */
@@ -95,20 +87,9 @@ static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 /* True if a call that returns ends at @at. */
 static bool follows_call(const struct labels *l, const struct mp_part *part, uint32_t at)
 {
-	uint32_t lo = 0, hi = part->nr_flows;
-	const struct mp_flow *f;
+	const struct mp_flow *call = mp_call_before(l->b, part, at);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (l->b->flows[part->first_flow + mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	f = lo ? &l->b->flows[part->first_flow + lo - 1] : NULL;
-	return f && f->at + f->len == at && !f->noreturn &&
-	       (f->kind == MP_INSN_CALL || f->kind == MP_INSN_ICALL);
+	return call && !call->noreturn;
 }
 
 /*

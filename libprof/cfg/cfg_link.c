@@ -90,21 +90,6 @@ static int link_direct(struct mp_block_maker *m, uint32_t block, const struct mp
 	return 0;
 }
 
-static uint32_t first_use(const struct mp_cfg_build *b, uint32_t jump)
-{
-	uint32_t lo = 0, hi = b->nr_uses;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->uses[mid].jump < jump)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static int link_tables(struct mp_block_maker *m, uint32_t block, uint32_t jump)
 {
 	struct mp_cfg_build *b = m->b;
@@ -112,7 +97,8 @@ static int link_tables(struct mp_block_maker *m, uint32_t block, uint32_t jump)
 	uint32_t first_edge = cfg->nr_edges;
 	int ret = 0;
 
-	for (uint32_t u = first_use(b, jump); u < b->nr_uses && b->uses[u].jump == jump; u++) {
+	for (uint32_t u = mp_table_first_use(b, jump); u < b->nr_uses && b->uses[u].jump == jump;
+	     u++) {
 		struct mp_table *table = &cfg->tables[b->uses[u].table];
 
 		if (cfg->blocks[block].table == MP_NONE)

@@ -291,6 +291,9 @@ void mp_cfg_judge_bare(struct mp_cfg_build *b);
 int mp_cfg_find_returns(struct mp_cfg_build *b);
 /* ---- cfg_return_word.c: functions whose return addresses may stand in data ---- */
 void mp_cfg_find_return_words(struct mp_cfg_build *b);
+/* The call in @part that ends at @at, or NULL. */
+const struct mp_flow *mp_call_before(const struct mp_cfg_build *b, const struct mp_part *part,
+				     uint32_t at);
 /* ---- cfg_noreturn.c ---- */
 int mp_cfg_find_noreturn(struct mp_cfg_build *b);
 /* ---- table.c: indirect jumps ---- */
@@ -299,6 +302,8 @@ int mp_cfg_find_noreturn(struct mp_cfg_build *b);
  * again.
  */
 int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again);
+/* Afterwards: index of the first element of b->uses for @jump, or for a later jump. */
+uint32_t mp_table_first_use(const struct mp_cfg_build *b, uint32_t jump);
 /* ---- table_entry.c ---- */
 /* Index of the place that entry @i of @table leads to; MP_NONE: there is no such entry. */
 uint32_t mp_table_entry(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t i);

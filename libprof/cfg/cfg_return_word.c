@@ -11,8 +11,8 @@
  */
 #include "libprof/cfg/cfg_words.h"
 
-/* True if a call ends at @at. */
-static bool follows_call(const struct mp_cfg_build *b, const struct mp_part *part, uint32_t at)
+const struct mp_flow *mp_call_before(const struct mp_cfg_build *b, const struct mp_part *part,
+				     uint32_t at)
 {
 	uint32_t lo = 0, hi = part->nr_flows;
 	const struct mp_flow *f;
@@ -26,7 +26,9 @@ static bool follows_call(const struct mp_cfg_build *b, const struct mp_part *par
 			hi = mid;
 	}
 	f = lo ? &b->flows[part->first_flow + lo - 1] : NULL;
-	return f && f->at + f->len == at && (f->kind == MP_INSN_CALL || f->kind == MP_INSN_ICALL);
+	return f && f->at + f->len == at && (f->kind == MP_INSN_CALL || f->kind == MP_INSN_ICALL)
+		       ? f
+		       : NULL;
 }
 
 /* The part of a function in which @at is not the first byte, or MP_NONE. */
@@ -66,7 +68,7 @@ static void word(void *ctx, uint64_t where, uint64_t value, enum mp_word_kind ki
 	uint32_t part = part_around(b, at);
 
 	if (part == MP_NONE || from == MP_NONE || mp_space_is_text(b->index, from) ||
-	    !mp_bit(b->starts, at) || !follows_call(b, &b->index->parts[part], at))
+	    !mp_bit(b->starts, at) || !mp_call_before(b, &b->index->parts[part], at))
 		return;
 	/* Without relocations, numbers of 8 bytes at their natural place may be addresses. */
 	if (kind != MP_WORD_SURE && (where % 8 || word_at(b, where) != at || ends_text(b, where)))

@@ -189,6 +189,21 @@ static int compare_uses(const void *a, const void *b)
 	return x->table < y->table ? -1 : x->table > y->table;
 }
 
+uint32_t mp_table_first_use(const struct mp_cfg_build *b, uint32_t jump)
+{
+	uint32_t lo = 0, hi = b->nr_uses;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (b->uses[mid].jump < jump)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 static void clear(const struct mp_cfg_build *b, mp_bits bits)
 {
 	mp_bits_clear_all(bits, b->index->nr_bytes / 64 + 2);

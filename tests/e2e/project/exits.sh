@@ -3,6 +3,7 @@
 # Each exit status that a manual page documents has a test that causes it. Standard output may be
 # closed, full, or read by a process that ends early. An interrupt leaves nothing behind.
 . "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/lib-files.sh"
 scratch exits
 export PATH=$BUILD:$PATH TMPDIR=$dir/tmp
 mkdir tmp
@@ -26,32 +27,11 @@ ends() {
 	esac
 }
 
-cat >prog.c <<'C'
-#include <stdio.h>
-#include <stdlib.h>
-__attribute__((noinline)) long hot(long n)
-{
-	long s = 0;
-	for (long i = 0; i < n; i++)
-		s = i % 7 == 3 ? s ^ i : s + (i * 5) % 11;
-	return s;
-}
-int main(int argc, char **argv)
-{
-	printf("%ld\n", hot(argc > 1 ? atol(argv[1]) : 1000));
-	return 0;
-}
-C
-gcc -g -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog &&
-	objcopy --add-section .gopclntab=prog.c prog golike || exit 1
-{
-	printf 'version: 1\npositions: instr line\nevents: Ir\nob=%s\nfl=x\nfn=hot\n' "$dir/prog"
-	objdump -d --no-show-raw-insn prog | awk '/^[0-9a-f]+ </ {on = /<hot>/} on && /^ / {
-		sub(":", "", $1); print "0x" $1, 0, 50000; sum += 50000} END {print "totals: " sum}'
-} >cg.out
+make_files
+objcopy --add-section .gopclntab=prog.c prog golike || exit 1
 
 # ---- morph-stats
-ends 0 morph-stats -d s.db import cg.out
+ends 0 morph-stats -d one.db import cg.out
 { sed -n '1,6p' cg.out; echo "0x$(nm prog | awk '/ hot$/ {print $1}') 0 7"; echo "totals: 7"; } >cg1.out
 ends 0 morph-stats -d few.db import cg1.out
 cp s.db s2.db
