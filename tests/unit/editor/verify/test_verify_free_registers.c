@@ -164,6 +164,7 @@ static void open_vf(struct vf *vf, struct fixture *f, struct mp_err *err)
 		vf->text_end = end > vf->text_end ? end : vf->text_end;
 	}
 	vf->texts[vf->nr_texts++] = (struct vf_range){vf->text_start, vf->text_end};
+	ck_assert_msg(vf_eh_read(vf, vf->o, false, &vf->old_eh) == 0, "%s", err->msg);
 	ck_assert_msg(vf_scan(vf) == 0, "%s", err->msg);
 	ck_assert_int_eq(vf_graph_build(vf), 0);
 }
