@@ -51,7 +51,7 @@ start() {
 }
 find_reader() {
 	reader=
-	until reader=$(pgrep -P $pid -x morphd-reader); do
+	until reader=$(pgrep -n -P $pid -x morphd-reader); do
 		kill -0 $pid 2> /dev/null || { fail "no reader: $(cat err)"; return 1; }
 		sleep 0.02
 	done
