@@ -35,7 +35,7 @@ int mp_infile_regular(const char *path, uint64_t *size_bytes, struct mp_err *err
  * longer than MP_LINE_MAX; -ENOMEM, -errno. Ownership: free(*@line), also after an error.
  */
 int mp_infile_line(FILE *in, char **line, size_t *room);
-/* What an error of mp_infile_line() means, in words. */
+/* Return: the text for a message about the error @rc of mp_infile_line(). */
 const char *mp_infile_why(int rc);
 
 #endif

@@ -14,7 +14,7 @@ enum {
 	INSNS_MAX = 100
 };
 
-/* Where control goes from an instruction. */
+/* What the processor executes after an instruction. */
 enum next {
 	NEXT_INSN,
 	NEXT_JUMP,

@@ -157,26 +157,6 @@ static __always_inline void add_sample(struct md_wire_stage *stage, __u64 now_ns
 	}
 }
 
-SEC("perf_event")
-int on_sample(struct bpf_perf_event_data *ctx)
-{
-	__u64 id = bpf_get_current_pid_tgid(), now_ns;
-	struct md_wire_stage *stage;
-
-	if (!(id >> 32))
-		return 0; /* the idle task */
-	stage = enter();
-	if (!stage)
-		return 0;
-	now_ns = bpf_ktime_get_ns();
-	__sync_fetch_and_add(&stage->nr_samples, 1);
-	add_sample(stage, now_ns, id, ctx->regs.rip);
-	leave(stage);
-	return 0;
-}
-
-/* ---- samples with registers --------------------------------------------------------------- */
-
 /* Return: false: this is no 64-bit user code, or the ring has no room for registers. */
 static __always_inline bool send_registers(const struct bpf_perf_event_data *ctx, __u64 now_ns,
 					   __u64 id)
@@ -202,8 +182,8 @@ static __always_inline bool send_registers(const struct bpf_perf_event_data *ctx
 	return true;
 }
 
-SEC("perf_event")
-int on_sample_with_registers(struct bpf_perf_event_data *ctx)
+/* @registers: send them with the sample, where this is possible. */
+static __always_inline int take_sample(const struct bpf_perf_event_data *ctx, bool registers)
 {
 	__u64 id = bpf_get_current_pid_tgid(), now_ns;
 	struct md_wire_stage *stage;
@@ -215,10 +195,22 @@ int on_sample_with_registers(struct bpf_perf_event_data *ctx)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&stage->nr_samples, 1);
-	if (!send_registers(ctx, now_ns, id))
+	if (!registers || !send_registers(ctx, now_ns, id))
 		add_sample(stage, now_ns, id, ctx->regs.rip);
 	leave(stage);
 	return 0;
+}
+
+SEC("perf_event")
+int on_sample(struct bpf_perf_event_data *ctx)
+{
+	return take_sample(ctx, false);
+}
+
+SEC("perf_event")
+int on_sample_with_registers(struct bpf_perf_event_data *ctx)
+{
+	return take_sample(ctx, true);
 }
 
 /* ---- samples with stacks ------------------------------------------------------------------ */
