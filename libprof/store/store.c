@@ -293,7 +293,7 @@ static char *immutable_uri(const char *path)
 
 static int open_handle(struct mp_store *store, const char *name, int flags, const char *probe)
 {
-	int rc = sqlite3_open_v2(name, &store->db, flags, NULL);
+	int rc = mp_store_connect(name, flags, &store->db);
 
 	if (rc == SQLITE_OK)
 		rc = harden(store);
@@ -394,6 +394,17 @@ static int check_file(const char *path, enum mp_store_mode mode, struct mp_err *
 	return mp_err_set(err, code, "%s: %s", path, strerror(code));
 }
 
+/* Of a link that root does not follow, SQLite would only say "unable to open". */
+static int check_links(const char *path, struct mp_err *err)
+{
+	struct mp_place place;
+	int r = geteuid() ? -ENOENT : mp_place_find(path, &place, err);
+
+	if (!r)
+		close(place.dir);
+	return r == -EPERM ? r : 0;
+}
+
 int mp_store_check_place(const char *path, struct mp_err *err)
 {
 	static const char magic[] = "SQLite format 3";
@@ -425,7 +436,9 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 	struct mp_store *store;
 	int rc, r;
 
-	r = check_file(path, mode, err);
+	r = mode == MP_STORE_READ ? check_links(path, err) : 0;
+	if (!r)
+		r = check_file(path, mode, err);
 	if (r)
 		return r;
 	store = calloc(1, sizeof(*store));

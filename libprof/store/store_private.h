@@ -177,6 +177,17 @@ int mp_store_enter(struct mp_store *store, bool *began, struct mp_err *err);
 int mp_store_enter_durably(struct mp_store *store, bool *began, struct mp_err *err);
 int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err);
 
+/*
+ * store_files.c: SQLite's way to files. Of databases in directories of other users, root
+ * - follows no symbolic link of another user, in any part of a name, also of -wal, -shm and -journal;
+ * - opens no file that has a second name, and no pipe or device.
+ * For all users, the journal of a database cannot name a file to be removed.
+ * mp_store_connect - as sqlite3_open_v2(). mp_store_file_open - as open(), by these rules, for any user.
+ */
+#define MP_STORE_VFS "morph"
+int mp_store_connect(const char *name, int flags, sqlite3 **db);
+int mp_store_file_open(const char *path, int flags, int mode);
+
 /* schema/store_schema.c: one step takes version i to i + 1. */
 extern const char *const mp_store_steps[];
 extern const int mp_store_nr_steps;

@@ -11,12 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libprof/base/newfile.h"
 #include "libprof/store/store_private.h"
 
 /* SQLite does not wait for the disk when it copies. */
 static int flush(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret = 0;
+	int fd = mp_store_file_open(path, O_RDONLY, 0), ret = 0;
 
 	if (fd < 0 || fsync(fd))
 		ret = -errno;
@@ -30,7 +31,7 @@ static int copy(const char *from, const char *to, struct mp_err *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	sqlite3 *db = NULL;
-	int rc = sqlite3_open_v2(from, &db, SQLITE_OPEN_READONLY, NULL);
+	int rc = mp_store_connect(from, SQLITE_OPEN_READONLY, &db);
 
 	if (rc == SQLITE_OK)
 		rc = sqlite3_prepare_v2(db, "VACUUM INTO ?", -1, &stmt, NULL);
@@ -46,9 +47,12 @@ static int copy(const char *from, const char *to, struct mp_err *err)
 	return rc == SQLITE_OK ? 0 : -EIO;
 }
 
+/* The directory may be another user's: nothing in it is followed, and only names in it change. */
 int mp_store_save(struct mp_store *store, int version, struct mp_err *err)
 {
 	char new[PATH_MAX + 32], saved[PATH_MAX];
+	const char *name;
+	struct mp_place place;
 	int r;
 
 	if (!*store->path)
@@ -56,20 +60,26 @@ int mp_store_save(struct mp_store *store, int version, struct mp_err *err)
 	if (snprintf(saved, sizeof(saved), "%s.schema-%d", store->path, version) >=
 	    (int)sizeof(saved))
 		return mp_err_set(err, ENAMETOOLONG, "%s: too long", store->path);
+	name = strrchr(saved, '/');
+	name = name ? name + 1 : saved;
 	snprintf(new, sizeof(new), "%s.%ld.new", saved, (long)getpid());
-	unlink(new);
+	r = mp_place_find(new, &place, err);
+	if (r)
+		return r;
+	unlinkat(place.dir, place.name, 0);
 	/* The copy belongs to the owner of the directory, as the database does. */
 	r = mp_store_make_file(new, err);
 	if (!r)
 		r = copy(store->path, new, err);
 	if (!r) {
 		r = flush(new);
-		if (!r && rename(new, saved))
+		if (!r && renameat(place.dir, place.name, place.dir, name))
 			r = -errno;
 		if (r)
 			mp_err_set(err, -r, "%s: %s", saved, strerror(-r));
 	}
 	if (r)
-		unlink(new);
+		unlinkat(place.dir, place.name, 0);
+	close(place.dir);
 	return r;
 }
