@@ -64,10 +64,15 @@ static int step_profile(struct md_task *t)
 
 /* ---- write --------------------------------------------------------------------------------- */
 
-static int run_training(struct md_task *t, const char *output, struct md_child_result *result)
+/*
+ * The command runs as another user, and so does what counts for it. Nothing of theirs is executed or installed:
+ * the worker takes the counts, a database, into its own directory, and writes the version itself.
+ */
+static int run_training(struct md_task *t, const char *counts, struct md_child_result *result)
 {
-	struct md_work_path trained = md_work_path(&t->dir, "train/output");
+	struct md_work_path trained = md_work_path(&t->dir, "train/counts.db");
 	struct md_child as = {.user = md_task_user(t), .directory = t->rule->directory};
+	char profile[PATH_MAX + 16];
 	size_t nr = 0;
 	char **argv;
 	int ret = md_work_dir_train(&t->dir, as.user, t->err);
@@ -79,34 +84,91 @@ static int run_training(struct md_task *t, const char *output, struct md_child_r
 	argv = calloc(nr + 10, sizeof(*argv));
 	if (!argv)
 		return mp_err_set(t->err, ENOMEM, "out of memory");
+	snprintf(profile, sizeof(profile), "--profile=%s", trained.text);
 	memcpy(argv,
-	       (char *[]){t->worker->optimize, (char *)"train", (char *)"--no-audit",
-			  (char *)"--no-refine", (char *)"--report=none", (char *)"-o",
-			  trained.text, t->job->path, (char *)"--"},
-	       9 * sizeof(*argv));
-	memcpy(argv + 9, t->rule->train, nr * sizeof(*argv));
+	       (char *[]){t->worker->optimize, (char *)"train", (char *)"--report=none", profile,
+			  t->job->path, (char *)"--"},
+	       6 * sizeof(*argv));
+	memcpy(argv + 6, t->rule->train, nr * sizeof(*argv));
 	ret = md_task_run(t, argv, &as, result);
 	free(argv);
-	/* The file may be anything. The next step proves its contents. */
 	if (!ret && result->end == MD_CHILD_EXITED && !result->status &&
-	    md_task_take(t, trained.text, output, 4 * t->now.size + (64 << 20))) {
+	    md_task_take(t, trained.text, counts, MD_COUNTS_MAX)) {
 		result->status = 1;
 		snprintf(result->reason, sizeof(result->reason), "%.500s", t->err->msg);
 	}
 	return ret;
 }
 
-static int run_optimize(struct md_task *t, const char *output, struct md_child_result *result,
-			struct md_carried *carried)
+struct line {
+	char *argv[14];
+	size_t nr;
+};
+
+static void add(struct line *line, const char *word)
 {
-	struct md_work_path report = md_work_path(&t->dir, "report"),
-			    windows = md_work_path(&t->dir, "train/windows");
-	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
+	line->argv[line->nr++] = (char *)word;
+}
+
+/* Writes the version; the words of @line say by which profile. */
+static int run_optimize(struct md_task *t, struct line *line, const char *output,
+			struct md_child_result *result, struct md_carried *carried)
+{
+	struct md_work_path report = md_work_path(&t->dir, "report");
 	struct md_child as = {.out = report.text};
-	char db[PATH_MAX + 8], samples[64], counts[PATH_MAX + 16], since[40];
-	char *argv[14] = {t->worker->optimize};
-	size_t nr = 1;
 	json_t *root;
+	int ret;
+
+	add(line, "--json");
+	add(line, "-o");
+	add(line, output);
+	add(line, t->job->path);
+	ret = md_task_run(t, line->argv, &as, result);
+	if (ret || result->end != MD_CHILD_EXITED || result->status)
+		return ret;
+	root = json_load_file(report.text, 0, NULL);
+	t->job->gain.predicted = json_number_value(json_object_get(root, "predicted_taken_ratio"));
+	if (!(t->job->gain.predicted >= 0 && t->job->gain.predicted < 1e6))
+		t->job->gain.predicted = 0;
+	md_carried_read(root, carried);
+	json_decref(root);
+	unlink(report.text);
+	return 0;
+}
+
+/* By what a command makes the program do. */
+static int write_trained(struct md_task *t, const char *output, struct md_child_result *result)
+{
+	struct md_work_path counts = md_work_path(&t->dir, "counts.db");
+	struct line line = {{t->worker->optimize}, 1};
+	struct md_carried carried = {0};
+	char db[PATH_MAX + 8];
+	int ret;
+
+	/* A worker that was killed may have left them beside other counts. */
+	unlink(md_work_path(&t->dir, "counts.db-wal").text);
+	unlink(md_work_path(&t->dir, "counts.db-shm").text);
+	ret = run_training(t, counts.text, result);
+	if (ret || result->end != MD_CHILD_EXITED || result->status)
+		return ret;
+	snprintf(db, sizeof(db), "--db=%s", counts.text);
+	add(&line, db);
+	add(&line, "--min-samples=1");
+	add(&line, "--exact-profile");
+	add(&line, "--no-stale");
+	ret = run_optimize(t, &line, output, result, &carried);
+	unlink(counts.text);
+	return ret;
+}
+
+/* By the samples of the service. */
+static int write_sampled(struct md_task *t, const char *output, struct md_child_result *result,
+			 struct md_carried *carried)
+{
+	struct md_work_path windows = md_work_path(&t->dir, "train/windows");
+	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
+	char db[PATH_MAX + 8], samples[64], counts[PATH_MAX + 16], since[40];
+	struct line line = {{t->worker->optimize}, 1};
 	int ret;
 
 	snprintf(db, sizeof(db), "--db=%s", t->worker->db);
@@ -114,34 +176,23 @@ static int run_optimize(struct md_task *t, const char *output, struct md_child_r
 		 t->worker->policy->min_samples);
 	snprintf(counts, sizeof(counts), "--counts=%s", windows.text);
 	if (audits) {
-		argv[nr++] = (char *)"instrument";
-		argv[nr++] = (char *)"--kind=audit";
-		argv[nr++] = counts;
+		add(&line, "instrument");
+		add(&line, "--kind=audit");
+		add(&line, counts);
 	}
 	ret = md_task_has_step(t, MD_STEP_AGED);
 	if (ret < 0)
 		return ret;
 	if (ret) {
 		snprintf(since, sizeof(since), "--since=@%" PRId64, md_age_since(t));
-		argv[nr++] = since;
+		add(&line, since);
 	}
-	argv[nr++] = db;
-	argv[nr++] = samples;
-	argv[nr++] = (char *)"--json";
-	argv[nr++] = (char *)"-o";
-	argv[nr++] = (char *)output;
-	argv[nr++] = t->job->path;
-	ret = md_task_run(t, argv, &as, result);
-	if (ret || result->end != MD_CHILD_EXITED || result->status)
-		return ret;
-	root = json_load_file(report.text, 0, NULL);
-	t->job->gain.predicted = json_number_value(json_object_get(root, "predicted_taken_ratio"));
-	if (audits || !(t->job->gain.predicted >= 0 && t->job->gain.predicted < 1e6))
+	add(&line, db);
+	add(&line, samples);
+	ret = run_optimize(t, &line, output, result, carried);
+	if (audits)
 		t->job->gain.predicted = 0;
-	md_carried_read(root, carried);
-	json_decref(root);
-	unlink(report.text);
-	return 0;
+	return ret;
 }
 
 /* The output exists. A layout that failed before, in an audit or in use, is not tried again. */
@@ -183,8 +234,8 @@ static int step_write(struct md_task *t)
 	struct md_work_path output = md_work_path(&t->dir, "output");
 	struct md_carried carried = {0};
 	struct md_child_result r;
-	int ret = t->rule && t->rule->train ? run_training(t, output.text, &r)
-					    : run_optimize(t, output.text, &r, &carried);
+	int ret = t->rule && t->rule->train ? write_trained(t, output.text, &r)
+					    : write_sampled(t, output.text, &r, &carried);
 
 	if (!ret && carried.used)
 		ret = md_step_matched(t, &carried);

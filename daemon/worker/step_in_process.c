@@ -19,8 +19,6 @@
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
 
-#define DB_MAX (64u << 20) /* of an audit: some hundred functions */
-
 /* ---- in place ------------------------------------------------------------------------------ */
 
 int md_step_instrument(struct md_task *t)
@@ -263,7 +261,7 @@ static int conclude(struct md_task *t)
 	if (access(from.text, F_OK))
 		return end_without_gain(t, MP_JOB_UNDECIDED, "undecided",
 					"no process ran the version that times itself");
-	ret = md_task_take(t, from.text, db.text, DB_MAX);
+	ret = md_task_take(t, from.text, db.text, MD_COUNTS_MAX);
 	if (ret)
 		return end_without_gain(t, MP_JOB_FAILED, "failed", t->err->msg);
 	ret = write_winner(t, &found, &r);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,6 +17,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "libprof/base/remove_tree.h"
+
+#define DEPTH	   16  /* of directories that a training leaves */
 #define LOCK_TRIES 100 /* of a tenth of a second */
 
 int md_state_default_dir(char *buf, size_t size, struct mp_err *err)
@@ -142,29 +144,21 @@ void md_work_dir_flush(const struct md_work_dir *dir)
 	flush_directory(md_work_path(dir, "..").text);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)ftw;
-	if (type == FTW_DP || type == FTW_D || type == FTW_DNR)
-		(void)!rmdir(path);
-	else
-		(void)!unlink(path);
-	return 0;
-}
-
-/*
- * No link is followed. Not FTW_MOUNT: on overlayfs, a file has another device number than its directory,
- * and would stay. Nothing is mounted here; users mount in namespaces of their own.
- */
-static void remove_tree(const char *path)
-{
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 void md_work_dir_remove(const struct md_work_dir *dir)
 {
-	remove_tree(dir->path);
+	mp_remove_tree(dir->path, DEPTH);
+}
+
+/* Its user may still be at work in it: another name frees this one at once, whatever can be removed. */
+static void remove_train(const struct md_work_dir *dir, const char *path)
+{
+	struct md_work_path old = md_work_path(dir, "old.XXXXXX");
+
+	unlink(path);
+	if (!mkdtemp(old.text))
+		return;
+	(void)!rename(path, old.text);
+	mp_remove_tree(old.text, DEPTH);
 }
 
 int md_work_dir_train(const struct md_work_dir *dir, const char *user, struct mp_err *err)
@@ -174,7 +168,7 @@ int md_work_dir_train(const struct md_work_dir *dir, const char *user, struct mp
 
 	if (user && !pw)
 		return mp_err_set(err, ENOENT, "%s: there is no such user", user);
-	remove_tree(train.text);
+	remove_train(dir, train.text);
 	/* -EEXIST means something else to md_round_step(): a step that the history has already. */
 	if (mkdir(train.text, 0755) || (pw && lchown(train.text, pw->pw_uid, pw->pw_gid)))
 		return mp_err_set(err, errno == EEXIST ? ENOTEMPTY : errno, "%s: %s", train.text,

@@ -63,6 +63,7 @@ int md_task_run_beside(struct md_task *task, char *const *argv, const struct md_
  * md_task_take - copies @from, which another user may have written, to @to in the job's directory,
  * by one rename. Its contents are not trusted. Return: 0, -errno.
  */
+#define MD_COUNTS_MAX (256u << 20) /* of counts that another user wrote, in bytes */
 int md_task_take(struct md_task *task, const char *from, const char *to, uint64_t most);
 /* Puts @output in the file's place, or the original back. @audits: it times itself. Return: 0, -errno. */
 int md_task_replace(struct md_task *task, const char *output, bool audits,

@@ -14,6 +14,7 @@ enum key {
 	KEY_NO_AUDIT,
 	KEY_NO_REFINE,
 	KEY_DB,
+	KEY_PROFILE,
 	KEY_REPORT,
 };
 
@@ -26,6 +27,9 @@ static const struct argp_option options[] = {
 	{"no-refine", KEY_NO_REFINE, NULL, 0, "Do not look for a faster version than the first", 0},
 	{"db", KEY_DB, "FILE", 0,
 	 "The store that remembers which versions were tried (default: see FILES in the man page)",
+	 0},
+	{"profile", KEY_PROFILE, "DB", 0,
+	 "Write what was counted into the new store DB, and no version: `morph-optimize --db=DB' makes one",
 	 0},
 	{"report", KEY_REPORT, "FORMAT", 0, "text (default) or none", 0},
 	{0}};
@@ -52,6 +56,8 @@ static void read_report(struct argp_state *state, struct me_cli *cli, const char
 
 static void check(struct argp_state *state, struct me_cli_training *a)
 {
+	if (a->train.only_profile && !a->train.file)
+		argp_error(state, "--profile: name the FILE before the --");
 	if (!a->train.output && !a->train.file)
 		argp_error(state, "name the FILE before the --, or the output with -o");
 	me_cli_training_name_output(state, a);
@@ -80,6 +86,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_NO_AUDIT: a->train.no_audit = true; return 0;
 	case KEY_NO_REFINE: a->train.no_refine = true; return 0;
 	case KEY_DB: a->train.trials_db = arg; return 0;
+	case KEY_PROFILE:
+		if (a->train.output)
+			argp_error(state, "-o and --profile exclude each other");
+		a->train.output = arg;
+		a->train.only_profile = true;
+		return 0;
 	case KEY_REPORT: read_report(state, a->cli, arg); return 0;
 	case ARGP_KEY_ARG: return me_cli_training_word(state, a, arg);
 	case ARGP_KEY_END: check(state, a); return 0;
@@ -108,6 +120,7 @@ int me_cli_train(struct me_cli *cli, int argc, char **argv)
 	}
 	/* Without a store, the next training begins anew; that is no failure of this one. */
 	if (!a.train.trials_db && !a.train.no_refine && !a.train.no_audit &&
+	    !a.train.only_profile &&
 	    !mp_store_default_path(a.db, sizeof(a.db), true, NULL))
 		a.train.trials_db = a.db;
 	return me_cli_training_run(&a);

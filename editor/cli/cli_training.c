@@ -162,6 +162,8 @@ int me_cli_training_run(struct me_cli_training *a)
 		failed = me_report_train_json(stdout, &a->train, &report, !rc);
 	else if (!a->cli->quiet && report.final.new_size)
 		me_report_train(stdout, &a->train, &report, !rc);
+	if (!rc && a->train.only_profile && !a->cli->quiet)
+		printf("what was counted is in %s\n", a->train.output);
 	if (me_cli_flush(failed))
 		rc = rc ? rc : -EIO;
 	me_train_advice(stderr, &a->train, &report, rc);

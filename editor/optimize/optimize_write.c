@@ -12,6 +12,7 @@
 
 #include "editor/optimize/optimize_private.h"
 #include "editor/emit/publish.h"
+#include "libprof/elf/own_output.h"
 #include "libprof/note/map.h"
 #include "libprof/store/store.h"
 #include "libprof/store/store_paths.h"
@@ -136,6 +137,13 @@ static int begin_debug(struct me_job *job, struct me_publish *publish, struct mp
 	return me_publish_write(publish, &r->emitted.debug_output, err);
 }
 
+/* Without the note, root does not adopt the output, and the message then says so. */
+static void note_own(const struct me_publish *publish)
+{
+	if (publish->final)
+		mp_own_output_note(publish->fd, NULL);
+}
+
 /*
  * Publish the debug file first, so that no output lacks one. If the process is killed between the
  * two, the old output's link has another checksum, so debuggers ignore the new debug file.
@@ -159,6 +167,8 @@ static int publish(struct me_job *job, struct mp_err *err)
 	me_job_end_stage(job, ME_STAGE_VERIFY);
 	if (!rc && job->debug)
 		rc = me_publish_commit(&debug, err);
+	if (!rc)
+		note_own(&publish);
 	if (!rc)
 		rc = me_publish_commit(&publish, err);
 	if (debug.fd >= 0 || debug.temporary || debug.final)

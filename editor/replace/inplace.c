@@ -14,6 +14,7 @@
 #include "editor/replace/replace.h"
 #include "editor/evidence/selfcheck.h"
 #include "editor/verify/verify.h"
+#include "libprof/elf/own_output.h"
 #include "libprof/note/map.h"
 
 /* ---- the present file ----------------------------------------------------------------------- */
@@ -316,9 +317,13 @@ static int copy_output(struct work *w, const char *output, unsigned int nr_threa
 		return rc;
 	}
 	rc = me_digest_copy(fd, w->replace.new_fd, &digest, NULL);
+	if (rc)
+		mp_err_set(err, -rc, "%s: cannot be copied: %s", output, strerror(-rc));
+	else
+		rc = mp_own_output_check(w->replace.new_fd, fd, output, err);
 	close(fd);
 	if (rc)
-		return mp_err_set(err, -rc, "%s: cannot be copied: %s", output, strerror(-rc));
+		return rc;
 	rc = me_digest_copy(original, -1, &report->input_digest, NULL);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", w->replace.path, strerror(-rc));

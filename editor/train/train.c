@@ -8,9 +8,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,7 +50,11 @@ static int check_output(struct me_trainer *t)
 	const char *named[] = {o->trials_db, o->optimize.db, o->optimize.debug_file};
 	const char *inputs[sizeof(named) / sizeof(named[0]) + 1] = {NULL};
 	size_t nr = 0;
+	struct stat st;
 	int rc = me_publish_check(t->file, o->output, t->err);
+
+	if (!rc && o->only_profile && !lstat(o->output, &st))
+		rc = mp_err_set(t->err, EEXIST, "%s: is there already", o->output);
 
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
 		if (named[i])
@@ -195,6 +201,16 @@ static int import(struct me_trainer *t)
 	return rc;
 }
 
+/* The database is closed, so that it has no journal beside it. */
+static int keep_profile(struct me_trainer *t)
+{
+	struct me_train_path db = me_train_path(t, "exact.db");
+
+	return renameat2(AT_FDCWD, db.text, AT_FDCWD, t->options->output, RENAME_NOREPLACE)
+		       ? mp_err_set(t->err, errno, "%s: %s", t->options->output, strerror(errno))
+		       : 0;
+}
+
 void me_train_final_options(const struct me_trainer *t, struct me_train_final *final)
 {
 	struct me_optimize_options *o = &final->options;
@@ -283,30 +299,33 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 	static const struct {
 		const char *words;
 		int (*run)(struct me_trainer *t);
-		bool counts; /* not with a profile */
+		enum { ALWAYS, COUNTS, VERSION, PROFILE } when;
 	} steps[] = {
-		{NULL, find_file, false},
-		{NULL, check_output, false},
-		{NULL, make_dir, false},
-		{"sampling the command", sample, true},
-		{NULL, find_where, true},
-		{"making the counting version", write_counting, true},
-		{"running the command", run_plain, false},
-		{"running the command with counters", run_counting, true},
-		{"adding up what was counted", import, true},
-		{NULL, me_train_read_trials, false},
-		{"making the new version", write_first, false},
-		{"auditing", me_train_audit, false},
-		{"refining", me_train_refine, false},
-		{NULL, me_train_judge, false},
-		{NULL, me_train_keep, false},
+		{NULL, find_file, ALWAYS},
+		{NULL, check_output, ALWAYS},
+		{NULL, make_dir, ALWAYS},
+		{"sampling the command", sample, COUNTS},
+		{NULL, find_where, COUNTS},
+		{"making the counting version", write_counting, COUNTS},
+		{"running the command", run_plain, VERSION},
+		{"running the command with counters", run_counting, COUNTS},
+		{"adding up what was counted", import, COUNTS},
+		{NULL, keep_profile, PROFILE},
+		{NULL, me_train_read_trials, VERSION},
+		{"making the new version", write_first, VERSION},
+		{"auditing", me_train_audit, VERSION},
+		{"refining", me_train_refine, VERSION},
+		{NULL, me_train_judge, VERSION},
+		{NULL, me_train_keep, VERSION},
 	};
 	struct me_trainer t = {.options = options, .report = report, .err = err};
 	int rc = 0;
 
 	*report = (struct me_train_report){.audit = -1};
 	for (size_t i = 0; !rc && i < sizeof(steps) / sizeof(steps[0]); i++) {
-		if (steps[i].counts && options->has_profile)
+		if ((steps[i].when == COUNTS && options->has_profile) ||
+		    (steps[i].when == VERSION && options->only_profile) ||
+		    (steps[i].when == PROFILE && !options->only_profile))
 			continue;
 		if (steps[i].words && options->say)
 			options->say(steps[i].words);

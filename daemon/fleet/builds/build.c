@@ -3,7 +3,6 @@
 #include "daemon/fleet/builds/build.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "daemon/fleet/builds/build_options.h"
 #include "daemon/fleet/builds/delta.h"
 #include "daemon/worker/child.h"
+#include "libprof/base/remove_tree.h"
 #include "libprof/elf/elf.h"
 
 /* Longer than any build that is known; a builder that hangs gives its job back. */
@@ -33,15 +33,6 @@ struct work {
 };
 
 /* ---- the directory ------------------------------------------------------------------------- */
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
 
 static int make_dir(struct work *w, struct mp_err *err)
 {
@@ -260,7 +251,7 @@ int md_build_run(struct md_build *build, struct md_build_job *job, enum md_build
 	if (r)
 		return r;
 	r = make(&w, &why);
-	nftw(w.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	mp_remove_tree(w.dir, 8);
 	free(w.original);
 	if (!r) {
 		*end = MD_BUILD_STORED;
