@@ -2,8 +2,8 @@
 /*
  * cfg_noreturn - decides which calls do not return.
  * A function of this file is judged by its code alone (it has no way out). A function of
- * another module is judged by a short list of names that the C and C++ standards or the ABI
- * reserve. In doubt a call returns: a superfluous edge is harmless. Called by cfg.
+ * another module is judged by a short list of names that the C and C++ standards, POSIX or the ABI
+ * reserve; a library may define any other name as it likes. In doubt a call returns: a superfluous edge is harmless. Called by cfg.
  */
 #include <errno.h>
 
@@ -35,16 +35,12 @@ static const char *const names[] = {
 	"_longjmp",
 	"_ZSt9terminatev",
 	"abort",
-	"err",
-	"errx",
 	"exit",
 	"longjmp",
 	"pthread_exit",
 	"quick_exit",
 	"siglongjmp",
 	"thrd_exit",
-	"verr",
-	"verrx",
 };
 
 static bool is_noreturn_name(const char *name)
