@@ -102,11 +102,12 @@ static void assumed_say(const struct me_verify_report *report, bool relinkable,
 		size_t nr;
 	} lists[] = {
 		{true, assumptions, NR(assumptions)},
-		{report->counts || report->polls || report->audits || report->samples_calls,
+		{report->kind != ME_KIND_LAYOUT && report->kind != ME_KIND_NUMBERS,
 		 if_it_counts_or_polls, NR(if_it_counts_or_polls)},
-		{report->audits, if_it_audits, NR(if_it_audits)},
-		{report->keeps_numbers, if_it_keeps_numbers, NR(if_it_keeps_numbers)},
-		{report->polls, if_it_polls, NR(if_it_polls)},
+		{report->kind == ME_KIND_AUDIT, if_it_audits, NR(if_it_audits)},
+		{report->kind == ME_KIND_NUMBERS || report->kind == ME_KIND_POLLS,
+		 if_it_keeps_numbers, NR(if_it_keeps_numbers)},
+		{report->kind == ME_KIND_POLLS, if_it_polls, NR(if_it_polls)},
 		{relinkable, with_relocations, NR(with_relocations)},
 		{!relinkable, without_relocations, NR(without_relocations)},
 	};
