@@ -199,6 +199,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->piece_rank);
 	free(vf->by_old);
 	free(vf->next_copy);
+	free(vf->empty);
 	free(vf->inlined);
 	free(vf->cuts);
 	free(vf->section_now);

@@ -249,16 +249,14 @@ static int check_code(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 	return check_retargeted(vf, vaddr, next);
 }
 
+/* The loaded section that has the byte at @off of the file. */
 static const struct mp_section *section_of(const struct mp_elf *elf, uint64_t off)
 {
-	for (uint32_t i = 1; i < elf->nr_sections; i++) {
-		const struct mp_section *sec = &elf->sections[i];
+	uint64_t vaddr;
+	const struct mp_section *sec =
+		mp_elf_off_to_vaddr(elf, off, &vaddr) ? mp_elf_section_at(elf, vaddr) : NULL;
 
-		if (off - sec->off < sec->size && (sec->flags & SHF_ALLOC) &&
-		    sec->type != SHT_NOBITS)
-			return sec;
-	}
-	return NULL;
+	return sec && sec->type != SHT_NOBITS && off - sec->off < sec->size ? sec : NULL;
 }
 
 /* A dynamic symbol with a new value must name a function whose copy has this address. */

@@ -264,59 +264,16 @@ static int check_phdrs(struct vf *vf)
 	return ret;
 }
 
-static const struct mp_section *same_section(const struct vf *vf, const struct mp_section *a)
+/* verify_rest checks all section headers. Here is what other checks rely on. */
+static int find_text(struct vf *vf)
 {
-	const struct mp_elf *n = vf->n;
-	bool moved = a->size && a->type != SHT_NOBITS && vf_is_moved(vf, a->off, a->size);
-	uint64_t vaddr = moved ? vf_vaddr_now(vf, a->vaddr) : a->vaddr;
-	uint64_t off = moved ? vf_off_now(vf, a->off) : a->off;
+	const struct mp_section *text = mp_elf_section(vf->n, ".morph.text");
 
-	for (uint32_t i = 0; i < n->nr_sections; i++) {
-		const struct mp_section *b = &n->sections[i];
-
-		if (b->vaddr == vaddr && b->off == off && b->size == a->size &&
-		    b->type == a->type && b->flags == a->flags)
-			return b;
-	}
-	return NULL;
-}
-
-/* strip and patchelf work by section headers: old ones must stay, and new bytes be covered. */
-static int check_sections(struct vf *vf)
-{
-	uint64_t covered = vf->segment->p_vaddr, end = covered + vf->segment->p_memsz;
-	bool again = true;
-
-	for (uint32_t i = 1; i < vf->o->nr_sections; i++) {
-		const struct mp_section *sec = &vf->o->sections[i];
-
-		if ((sec->flags & SHF_ALLOC) && !same_section(vf, sec))
-			return vf_refuse(vf, sec->vaddr, "header of section %.40s changed",
-					 sec->name);
-	}
-	while (again && covered < end) {
-		again = false;
-		for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
-			const struct mp_section *sec = &vf->n->sections[i];
-
-			/* A gap of at most 63 bytes: the output uses no larger alignment. */
-			if (!(sec->flags & SHF_ALLOC) || sec->type == SHT_NOBITS ||
-			    sec->vaddr > covered + 63 || sec->size > vf->n->size ||
-			    sec->vaddr + sec->size <= covered)
-				continue;
-			covered = sec->vaddr + sec->size;
-			again = true;
-		}
-	}
-	if (covered < end)
-		return vf_refuse(vf, covered, "no section header covers the new segment here");
-	vf->new_text = mp_elf_section(vf->n, ".morph.text");
-	if (!vf->new_text || vf->new_text->type != SHT_PROGBITS ||
-	    vf->new_text->flags != (SHF_ALLOC | SHF_EXECINSTR) ||
-	    vf->new_text->vaddr < vf->segment->p_vaddr || vf->new_text->vaddr >= end ||
-	    vf->new_text->size > end - vf->new_text->vaddr ||
-	    !mp_elf_bytes(vf->n, vf->new_text->vaddr, vf->new_text->size))
+	if (!text || text->type != SHT_PROGBITS || text->flags != (SHF_ALLOC | SHF_EXECINSTR) ||
+	    text->vaddr != vf->segment->p_vaddr || text->size > vf->segment->p_memsz ||
+	    !mp_elf_bytes(vf->n, text->vaddr, text->size))
 		return vf_refuse(vf, vf->segment->p_vaddr, "no section .morph.text in the segment");
+	vf->new_text = text;
 	return 0;
 }
 
@@ -336,7 +293,7 @@ int vf_read_headers(struct vf *vf)
 	if (!ret)
 		ret = check_phdrs(vf);
 	if (!ret)
-		ret = check_sections(vf);
+		ret = find_text(vf);
 	if (!ret && vf->o->id.build_id_len && vf->o->id.build_id_len == vf->n->id.build_id_len &&
 	    !memcmp(vf->o->id.build_id, vf->n->id.build_id, vf->o->id.build_id_len))
 		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has the original's build-id");

@@ -264,6 +264,8 @@ struct vf {
 	struct vf_bits cloned;	    /* old addresses of blocks with several copies */
 	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
 	uint32_t nr_by_old;
+	uint32_t *empty; /* pieces without bytes, by their address, then their block's */
+	uint32_t nr_empty;
 	uint32_t *next_copy;	    /* per piece: another copy of the same block, or VF_NONE */
 	struct vf_inlined *inlined; /* per piece */
 	bool walks_stack;	    /* the original may ask for the functions that called its own */
@@ -323,6 +325,8 @@ const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr
 const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr);
 /* Return: index of the first piece whose copy starts at @new_vaddr or later. */
 uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr);
+/* Return: index of the piece with bytes that starts at @new_vaddr; nr_pieces: there is none. */
+uint32_t vf_whole_piece(const struct vf *vf, uint64_t new_vaddr);
 /* Does a copy of the block at @old start at @now? */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 /* May control that went to old address @old go to @now instead? */

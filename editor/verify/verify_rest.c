@@ -377,7 +377,8 @@ static int check_gaps(const struct vf *vf)
 {
 	const struct mp_elf *n = vf->n;
 	struct extent *part = malloc((n->nr_sections + 3) * sizeof(*part));
-	uint64_t at = vf->alloc_end;
+	const Elf64_Phdr *seg = vf->segment;
+	uint64_t at = vf->alloc_end, segment_end = seg->p_offset + seg->p_filesz, end = 0;
 	size_t nr = 0;
 	int ret = 0;
 
@@ -412,8 +413,13 @@ static int check_gaps(const struct vf *vf)
 		else
 			vf_own(vf, at, part[i].start - at, ME_OWNER_GAP);
 		at = part[i].end;
+		end = at <= segment_end ? at : end;
 	}
 	free(part);
+	/* strip and patchelf work by section headers. */
+	if (!ret && !vf->program && end != segment_end)
+		ret = vf_refuse(vf, seg->p_vaddr + (end - seg->p_offset),
+				"no section header covers the new segment here");
 	return ret;
 }
 
