@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cli_verify - `morph-optimize verify': two files that exist, and nothing is written. */
 #include <argp.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ enum key {
 	KEY_DEBUG_FILE = 0x600,
 	KEY_DEBUG_OUTPUT,
 	KEY_EXPLAIN,
+	KEY_KIND,
 	KEY_THREADS,
 };
 
@@ -25,6 +27,10 @@ static const struct argp_option options[] = {
 	 "Where that of FILE is (default: where the link in FILE leads to, beside it)", 0},
 	{"explain", KEY_EXPLAIN, NULL, 0, "Say what was verified, how often, and what is assumed",
 	 0},
+	{"kind", KEY_KIND, "KIND", 0,
+	 "FILE must be of this kind: layout, or a KIND of `instrument' (edges for all kinds of edges); may be given "
+	 "several times (default: any)",
+	 0},
 	{"threads", KEY_THREADS, "N", 0,
 	 "Work on so many threads (default: as many as there are processors, at most 8)", 0},
 	{0}};
@@ -32,7 +38,17 @@ static const struct argp_option options[] = {
 struct verification {
 	struct me_cli *cli;
 	const char *original;
+	unsigned int kinds; /* a bit for each enum me_kind that FILE may be; 0: all */
 };
+
+static unsigned int read_kind(struct argp_state *state, const char *name)
+{
+	int kind = me_kind_find(name);
+
+	if (kind < 0)
+		argp_error(state, "--kind=%s: there is no such kind", name);
+	return 1u << kind;
+}
 
 static void check(struct argp_state *state, const struct me_optimize_options *o)
 {
@@ -54,6 +70,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_DEBUG_FILE: o->debug_file = arg; return 0;
 	case KEY_DEBUG_OUTPUT: o->debug_output = arg; return 0;
 	case KEY_EXPLAIN: o->explain = true; return 0;
+	case KEY_KIND: a->kinds |= read_kind(state, arg); return 0;
 	case KEY_THREADS: me_cli_threads(state, a->cli, arg); return 0;
 	case ARGP_KEY_ARG:
 		if (o->input)
@@ -89,6 +106,9 @@ int me_cli_verify(struct me_cli *cli, int argc, char **argv)
 	if (me_object_kind(a.original) != ME_OBJECT_NONE)
 		return me_cli_verify_object(cli, a.original);
 	rc = me_verify_files(a.original, &cli->options, &report, &relinkable, &err);
+	if (!rc && a.kinds && !(a.kinds & 1u << report.kind))
+		rc = mp_err_set(&err, EPERM, "%s: is of another kind: %s", cli->options.input,
+				me_kind_name(report.kind));
 	if (rc)
 		me_cli_complain(&err);
 	else if (!cli->quiet)

@@ -15,7 +15,7 @@
 #include "libprof/elf/elf.h"
 
 static const struct {
-	size_t count; /* offset in the report; SIZE_MAX: not counted */
+	size_t count; /* offset in the report */
 	const char *what;
 } checks[] = {
 	{offsetof(struct me_verify_report, nr_pieces),
@@ -42,7 +42,6 @@ static const struct {
 	 "unwind rows: the same as in the original at every instruction"},
 	{offsetof(struct me_verify_report, nr_landing_pads),
 	 "landing pads: the same as in the original, or copies of them, for the same types"},
-	{SIZE_MAX, "every other byte of the file: unchanged"},
 };
 
 static const char *const assumptions[] = {
@@ -102,11 +101,12 @@ static void assumed_say(const struct me_verify_report *report, bool relinkable,
 		size_t nr;
 	} lists[] = {
 		{true, assumptions, NR(assumptions)},
-		{report->counts || report->polls || report->audits || report->samples_calls,
+		{report->kind != ME_KIND_LAYOUT && report->kind != ME_KIND_NUMBERS,
 		 if_it_counts_or_polls, NR(if_it_counts_or_polls)},
-		{report->audits, if_it_audits, NR(if_it_audits)},
-		{report->keeps_numbers, if_it_keeps_numbers, NR(if_it_keeps_numbers)},
-		{report->polls, if_it_polls, NR(if_it_polls)},
+		{report->kind == ME_KIND_AUDIT, if_it_audits, NR(if_it_audits)},
+		{report->kind == ME_KIND_NUMBERS || report->kind == ME_KIND_POLLS,
+		 if_it_keeps_numbers, NR(if_it_keeps_numbers)},
+		{report->kind == ME_KIND_POLLS, if_it_polls, NR(if_it_polls)},
 		{relinkable, with_relocations, NR(with_relocations)},
 		{!relinkable, without_relocations, NR(without_relocations)},
 	};
@@ -129,30 +129,32 @@ static void say_item(void *array, const char *what)
 void me_explain_text(FILE *out, const struct me_verify_report *report, bool relinkable)
 {
 	fprintf(out, "  checked, original against output:\n");
-	for (size_t i = 0; i < NR(checks); i++) {
-		if (checks[i].count == SIZE_MAX)
-			fprintf(out, "    %10s %s\n", "", checks[i].what);
-		else
-			fprintf(out, "    %10" PRIu64 " %s\n", count_of(report, i), checks[i].what);
-	}
+	for (size_t i = 0; i < NR(checks); i++)
+		fprintf(out, "    %10" PRIu64 " %s\n", count_of(report, i), checks[i].what);
+	fprintf(out, "  every byte of the output has one owner, and is right:\n");
+	for (int i = 0; i < ME_NR_OWNERS; i++)
+		if (report->owned[i])
+			fprintf(out, "    %10" PRIu64 " %s\n", report->owned[i],
+				me_owner_name((enum me_owner)i));
 	fprintf(out, "  assumed:\n");
 	assumed_say(report, relinkable, say_line, out);
 }
 
 json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
 {
-	json_t *checked = json_array(), *assumed = json_array();
+	json_t *checked = json_array(), *owned = json_array(), *assumed = json_array();
 
-	for (size_t i = 0; i < NR(checks); i++) {
-		json_t *count = checks[i].count == SIZE_MAX
-					? json_null()
-					: json_integer((json_int_t)count_of(report, i));
-
-		json_array_append_new(checked, json_pack("{s:o, s:s}", "count", count, "what",
+	for (size_t i = 0; i < NR(checks); i++)
+		json_array_append_new(checked, json_pack("{s:I, s:s}", "count",
+							 (json_int_t)count_of(report, i), "what",
 							 checks[i].what));
-	}
+	for (int i = 0; i < ME_NR_OWNERS; i++)
+		if (report->owned[i])
+			json_array_append_new(
+				owned, json_pack("{s:I, s:s}", "bytes", (json_int_t)report->owned[i],
+						 "owner", me_owner_name((enum me_owner)i)));
 	assumed_say(report, relinkable, say_item, assumed);
-	return json_pack("{s:o, s:o}", "checked", checked, "assumed", assumed);
+	return json_pack("{s:o, s:o, s:o}", "checked", checked, "owned", owned, "assumed", assumed);
 }
 
 /*

@@ -16,7 +16,7 @@
 
 /* me_explain_text - @relinkable: the original was linked with --emit-relocs. */
 void me_explain_text(FILE *out, const struct me_verify_report *report, bool relinkable);
-/* me_explain_json - two arrays, "checked" and "assumed". Return: NULL if out of memory. */
+/* me_explain_json - three arrays, "checked", "owned" and "assumed". Return: NULL if out of memory. */
 json_t *me_explain_json(const struct me_verify_report *report, bool relinkable);
 
 /*

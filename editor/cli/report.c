@@ -55,10 +55,11 @@ int me_report_verified(FILE *out, bool json, const char *original,
 		       const struct me_verify_report *verified, bool relinkable)
 {
 	if (json) {
-		json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:o}", "schema", ME_REPORT_SCHEMA,
-					 "command", "verify", "input",
+		json_t *root = json_pack("{s:i, s:s, s:o, s:o, s:s, s:o}", "schema",
+					 ME_REPORT_SCHEMA, "command", "verify", "input",
 					 mp_json_string(options->input), "original",
-					 mp_json_string(original), "verified",
+					 mp_json_string(original), "kind",
+					 me_kind_name(verified->kind), "verified",
 					 me_report_json_verified(verified));
 
 		if (root && options->explain)
@@ -68,6 +69,7 @@ int me_report_verified(FILE *out, bool json, const char *original,
 	}
 	me_report_line(out, "", options->input, ": made of ");
 	me_report_line(out, "", original, "\n");
+	fprintf(out, "  kind       %s\n", me_kind_name(verified->kind));
 	me_report_text_verified(out, verified);
 	if (options->explain)
 		me_explain_text(out, verified, relinkable);

@@ -290,8 +290,7 @@ static int prove(int original, int output, const char *name, bool may_audit,
 		if (rc)
 			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", name, why.msg);
 	}
-	if (!rc && (report.counts || report.keeps_numbers || report.polls || report.samples_calls ||
-		    (report.audits && !may_audit)))
+	if (!rc && report.kind != ME_KIND_LAYOUT && !(report.kind == ME_KIND_AUDIT && may_audit))
 		rc = mp_err_set(err, EPERM, "%s: counts or times, and is not for use", name);
 	mp_elf_close(n);
 	mp_elf_close(o);

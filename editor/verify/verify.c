@@ -199,6 +199,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->piece_rank);
 	free(vf->by_old);
 	free(vf->next_copy);
+	free(vf->empty);
 	free(vf->inlined);
 	free(vf->cuts);
 	free(vf->section_now);
@@ -256,6 +257,8 @@ static int check(struct vf *vf)
 		{.check = vf_check_map_note},
 		{.read = vf_read_sections},
 		{.check = vf_check_sections},
+		{.check = vf_check_link},
+		{.check = vf_check_owned},
 		{.check = vf_check_debug},
 	};
 	int ret = 0;
@@ -265,15 +268,45 @@ static int check(struct vf *vf)
 	return ret;
 }
 
+static const char *const kinds[ME_NR_KINDS] = {
+	[ME_KIND_LAYOUT] = "layout",  [ME_KIND_COUNTS] = "edges", [ME_KIND_NUMBERS] = "pep",
+	[ME_KIND_POLLS] = "pep,poll", [ME_KIND_AUDIT] = "audit",  [ME_KIND_CALLS] = "calls",
+};
+
+const char *me_kind_name(enum me_kind kind)
+{
+	return (unsigned int)kind < ME_NR_KINDS ? kinds[kind] : NULL;
+}
+
+int me_kind_find(const char *name)
+{
+	for (int i = 0; i < ME_NR_KINDS; i++)
+		if (!strcmp(name, kinds[i]))
+			return i;
+	return -1;
+}
+
+/* By the sections of which vf_read_headers() allows those of one kind only. */
+static enum me_kind kind_of(const struct vf *vf)
+{
+	if (vf->path_section)
+		return vf->counters ? ME_KIND_POLLS : ME_KIND_NUMBERS;
+	if (vf->audit_section)
+		return ME_KIND_AUDIT;
+	if (vf->call_section)
+		return ME_KIND_CALLS;
+	return vf->counters ? ME_KIND_COUNTS : ME_KIND_LAYOUT;
+}
+
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err)
 {
 	return me_verify_parallel(original, output, NULL, 1, report, err);
 }
 
-int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *output,
-		       const struct me_verify_debug *debug, unsigned int nr_threads,
-		       struct me_verify_report *report, struct mp_err *err)
+static int verify(const struct mp_elf *original, const struct mp_elf *output,
+		  const struct me_verify_debug *debug, unsigned int nr_threads,
+		  struct vf_owned *owned, struct me_verify_report *report, struct mp_err *err)
 {
 	struct vf_result result = {0};
 	struct vf_marks marks = {0};
@@ -283,6 +316,7 @@ int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *outpu
 			.err = err,
 			.result = &result,
 			.marks = &marks,
+			.owned = owned,
 			.nr_threads = nr_threads};
 	int ret;
 
@@ -296,13 +330,34 @@ int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *outpu
 	ret = check(&vf);
 	if (ret == -ENOMEM)
 		mp_err_set(err, ENOMEM, "verify: out of memory");
-	result.report.keeps_numbers = vf.path_section;
-	result.report.polls = vf.counters && vf.path_section;
-	result.report.counts = vf_counts_edges(&vf);
-	result.report.samples_calls = vf.call_section;
-	result.report.audits = vf.audit_section;
+	result.report.kind = kind_of(&vf);
+	for (size_t i = 0; !ret && i < owned->nr; i++)
+		result.report.owned[owned->list[i].owner] +=
+			owned->list[i].end - owned->list[i].start;
 	if (report)
 		*report = result.report;
 	vf_fini(&vf);
+	return ret;
+}
+
+int me_verify_parallel(const struct mp_elf *original, const struct mp_elf *output,
+		       const struct me_verify_debug *debug, unsigned int nr_threads,
+		       struct me_verify_report *report, struct mp_err *err)
+{
+	struct vf_owned owned = {0};
+	int ret = verify(original, output, debug, nr_threads, &owned, report, err);
+
+	vf_owned_fini(&owned);
+	return ret;
+}
+
+int me_verify_owners(const struct mp_elf *original, const struct mp_elf *output,
+		     struct me_owned **list, size_t *nr, struct mp_err *err)
+{
+	struct vf_owned owned = {0};
+	int ret = verify(original, output, NULL, 1, &owned, NULL, err);
+
+	*list = owned.list;
+	*nr = owned.nr;
 	return ret;
 }

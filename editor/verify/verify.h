@@ -26,6 +26,63 @@ struct me_unproved {
 	uint16_t registers;
 };
 
+/*
+ * Who checked bytes of an output. verify ends with: each byte of the file has one owner.
+ */
+enum me_owner {
+	ME_OWNER_EHDR,
+	ME_OWNER_PHDRS,
+	ME_OWNER_OLD,
+	ME_OWNER_BUILD_ID,
+	ME_OWNER_MOVED,
+	ME_OWNER_GAP,
+	ME_OWNER_COPY,
+	ME_OWNER_STUB,
+	ME_OWNER_PADDING,
+	ME_OWNER_RUNTIME,
+	ME_OWNER_COUNTS_PATH,
+	ME_OWNER_VERSION_TABLES,
+	ME_OWNER_LSDA,
+	ME_OWNER_EH_FRAME,
+	ME_OWNER_EH_FRAME_HDR,
+	ME_OWNER_MAP,
+	ME_OWNER_KEPT,
+	ME_OWNER_SYMBOLS,
+	ME_OWNER_STRINGS,
+	ME_OWNER_SECTION_NAMES,
+	ME_OWNER_SHDRS,
+	ME_OWNER_DEBUG_INFO,
+	ME_OWNER_DEBUG_ADDED,
+	ME_OWNER_LINK,
+	ME_OWNER_TABLE,
+	ME_NR_OWNERS,
+};
+
+/* File offsets [start, end). */
+struct me_owned {
+	uint32_t start, end, owner;
+};
+
+/* Return: what the bytes are, in words; why some may have other values, or NULL: none may. */
+const char *me_owner_name(enum me_owner owner);
+const char *me_owner_freedom(enum me_owner owner);
+
+/* What an output is for. Only a layout may take the place of its original. */
+enum me_kind {
+	ME_KIND_LAYOUT,
+	ME_KIND_COUNTS,	 /* counts edges */
+	ME_KIND_NUMBERS, /* keeps path numbers in registers */
+	ME_KIND_POLLS,	 /* the same, and can be polled for them */
+	ME_KIND_AUDIT,	 /* has two versions of some functions, and times them */
+	ME_KIND_CALLS,	 /* samples calls */
+	ME_NR_KINDS,
+};
+
+/* Return: a name, as in --json; or NULL: there is no such kind. */
+const char *me_kind_name(enum me_kind kind);
+/* Return: -1: there is none with this name. */
+int me_kind_find(const char *name);
+
 struct me_verify_report {
 	uint64_t nr_pieces, nr_insns; /* copied code compared */
 	uint64_t nr_patches;	      /* jumps written over old block starts */
@@ -43,9 +100,8 @@ struct me_verify_report {
 	/* Instructions that copies lack and that may be needed: the first ME_MAX_UNPROVED. */
 	uint64_t needed[ME_MAX_UNPROVED];
 	uint32_t nr_needed;
-	/* Instrumentation: the output counts, keeps path numbers in registers, polls, audits, samples
-	 * calls. */
-	bool counts, keeps_numbers, polls, audits, samples_calls;
+	enum me_kind kind;	      /* true if the output is proved */
+	uint64_t owned[ME_NR_OWNERS]; /* bytes of each owner; of a proved output only */
 };
 
 /*
@@ -56,6 +112,12 @@ struct me_verify_report {
  */
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err);
+/*
+ * me_verify(), and who owns each byte of the output, ascending.
+ * Ownership: free(*@owned), also if the output is refused.
+ */
+int me_verify_owners(const struct mp_elf *original, const struct mp_elf *output,
+		     struct me_owned **owned, size_t *nr, struct mp_err *err);
 /* Separate debug files, both opened with MP_ELF_DEBUG and MP_ELF_SYMBOLS. */
 struct me_verify_debug {
 	const struct mp_elf *original, *output;

@@ -21,21 +21,26 @@ bool vf_is_link(const struct vf *vf, const struct mp_section *sec)
 }
 
 /* The section holds a name, zeros up to a multiple of four bytes, the checksum. */
-static int check_link(const struct vf *vf)
+int vf_check_link(const struct vf *vf)
 {
 	const struct mp_section *sec = mp_elf_section(vf->n, LINK);
-	const struct mp_elf *debug = vf->debug->output;
-	size_t len = strlen(vf->debug->name), at = (len + 4) & ~(size_t)3;
-	uint32_t crc = (uint32_t)crc32_z(0, debug->data, debug->size);
-	uint32_t zero = 0;
+	const struct mp_elf *debug = vf->debug ? vf->debug->output : NULL;
+	size_t len, at;
+	uint32_t crc, zero = 0;
 	const uint8_t *p;
 
+	if (!debug)
+		return 0;
+	len = strlen(vf->debug->name);
+	at = (len + 4) & ~(size_t)3;
+	crc = (uint32_t)crc32_z(0, debug->data, debug->size);
 	if (!sec || !vf_is_link(vf, sec) || sec->size != at + sizeof(crc))
 		return vf_refuse(vf, 0, "no " LINK " leads to the debug file");
 	p = vf->n->data + sec->off;
 	if (memcmp(p, vf->debug->name, len) || memcmp(p + len, &zero, at - len) ||
 	    memcmp(p + at, &crc, sizeof(crc)))
 		return vf_refuse(vf, 0, LINK " does not match the debug file");
+	vf_own(vf, sec->off, sec->size, ME_OWNER_LINK);
 	return 0;
 }
 
@@ -52,6 +57,7 @@ int vf_check_kept_note(const struct vf *vf, const struct mp_section *a, const st
 	}
 	if (memcmp(want, vf->n->data + b->off, b->size))
 		return vf_refuse(vf, a->vaddr, "contents of section %.40s changed", a->name);
+	vf_own(vf, b->off, b->size, ME_OWNER_KEPT);
 	return 0;
 }
 
@@ -67,6 +73,7 @@ static int check_ehdr(const struct vf *vf)
 	a.e_phnum = (uint16_t)vf->program->nr_phdrs;
 	if (memcmp(&a, &b, sizeof(a)))
 		return vf_refuse(vf, 0, "ELF header changed beyond its tables");
+	vf_own(vf, 0, sizeof(b), ME_OWNER_EHDR);
 	return 0;
 }
 
@@ -113,6 +120,7 @@ static int check_phdrs(struct vf *vf)
 			return vf_refuse(vf, a.p_vaddr, "program header %u is not the program's",
 					 i);
 	}
+	vf_own(vf, sizeof(Elf64_Ehdr), end - sizeof(Elf64_Ehdr), ME_OWNER_PHDRS);
 	return 0;
 }
 
@@ -126,21 +134,22 @@ static int check_debug_file(struct vf *vf)
 		ret = vf_read_sections(vf);
 	if (!ret)
 		ret = vf_check_sections(vf);
+	if (!ret)
+		ret = vf_check_owned(vf);
 	free(vf->section_now);
+	vf_owned_fini(vf->owned);
 	return ret;
 }
 
 int vf_check_debug(const struct vf *vf)
 {
+	struct vf_owned owned = {0};
 	struct mp_err why = {""};
 	struct vf debug;
 	int ret;
 
 	if (!vf->debug)
 		return 0;
-	ret = check_link(vf);
-	if (ret)
-		return ret;
 	debug = (struct vf){
 		.o = vf->debug->original,
 		.n = vf->debug->output,
@@ -149,6 +158,7 @@ int vf_check_debug(const struct vf *vf)
 		.err = &why,
 		.result = vf->result,
 		.marks = vf->marks,
+		.owned = &owned,
 		.map = vf->map,
 		.segment = vf->segment,
 		.moved = vf->moved,

@@ -249,16 +249,14 @@ static int check_code(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 	return check_retargeted(vf, vaddr, next);
 }
 
+/* The loaded section that has the byte at @off of the file. */
 static const struct mp_section *section_of(const struct mp_elf *elf, uint64_t off)
 {
-	for (uint32_t i = 1; i < elf->nr_sections; i++) {
-		const struct mp_section *sec = &elf->sections[i];
+	uint64_t vaddr;
+	const struct mp_section *sec =
+		mp_elf_off_to_vaddr(elf, off, &vaddr) ? mp_elf_section_at(elf, vaddr) : NULL;
 
-		if (off - sec->off < sec->size && (sec->flags & SHF_ALLOC) &&
-		    sec->type != SHT_NOBITS)
-			return sec;
-	}
-	return NULL;
+	return sec && sec->type != SHT_NOBITS && off - sec->off < sec->size ? sec : NULL;
 }
 
 /* A dynamic symbol with a new value must name a function whose copy has this address. */
@@ -267,14 +265,16 @@ static int check_moved_symbol(const struct vf *vf, uint64_t at, const Elf64_Sym 
 {
 	uint8_t type = ELF64_ST_TYPE(a->st_info);
 	const struct mp_section *sec = &vf->n->sections[b->st_shndx];
+	uint32_t last;
 
 	if ((type != STT_FUNC && type != STT_NOTYPE) || a->st_shndx == SHN_UNDEF ||
 	    !vf_note_pointer(vf, a->st_value, b->st_value))
 		return vf_refuse(vf, at,
 				 "the new value of a dynamic symbol is no copy of its function");
-	if (b->st_value < sec->vaddr || b->st_value - sec->vaddr >= sec->size ||
-	    b->st_size > sec->size - (b->st_value - sec->vaddr) || !a->st_size != !b->st_size)
-		return vf_refuse(vf, at, "a dynamic symbol is not within its section");
+	/* The size is for debuggers and dladdr(): it may end with any copy of the function. */
+	if (sec != vf->new_text || !a->st_size != !b->st_size ||
+	    (b->st_size && !vf_is_run(vf, a->st_value, b->st_value, b->st_size, &last)))
+		return vf_refuse(vf, at, "a dynamic symbol does not cover copies of its function");
 	return 0;
 }
 
@@ -461,6 +461,11 @@ int vf_check_diff(const struct vf *vf)
 		off = stop;
 	}
 	ret = vf_parallel(vf, ranges.nr, 1, check_some, &ranges);
+	if (!ret && !vf_is_moved(vf, skip[2].start, 1))
+		vf_own(vf, skip[2].start, skip[2].end - skip[2].start, ME_OWNER_BUILD_ID);
+	for (uint32_t i = 0; !ret && i < ranges.nr; i++)
+		vf_own(vf, ranges.range[i].start, ranges.range[i].end - ranges.range[i].start,
+		       ME_OWNER_OLD);
 	free(ranges.range);
 	return ret;
 }

@@ -221,6 +221,8 @@ static int check_search_table(const struct vf *vf, struct vf_eh *eh, struct vf_c
 		return vf_refuse(vf, eh->hdr_vaddr,
 				 "PT_GNU_EH_FRAME does not cover exactly the "
 				 "section .eh_frame_hdr");
+	vf_own_at(vf, eh->vaddr, eh->size, ME_OWNER_EH_FRAME);
+	vf_own_at(vf, eh->hdr_vaddr, sec->size, ME_OWNER_EH_FRAME_HDR);
 	return 0;
 }
 
@@ -277,7 +279,9 @@ static int index_pages(struct vf_eh *eh)
 int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh)
 {
 	const struct mp_section *sec = mp_elf_section(elf, ".eh_frame");
+	const struct mp_section *hdr = strict ? mp_elf_section(elf, ".eh_frame_hdr") : NULL;
 	const Elf64_Phdr *ph = NULL;
+	Elf64_Phdr none;
 	struct vf_cursor c = {0};
 	int ret = 0;
 
@@ -287,6 +291,11 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
 		if (elf->phdrs[i].p_type == PT_GNU_EH_FRAME)
 			ph = &elf->phdrs[i];
+	/* An output of a static program has the table all the same, and no header that leads to it. */
+	if (!ph && hdr) {
+		none = (Elf64_Phdr){.p_vaddr = hdr->vaddr, .p_filesz = hdr->size};
+		ph = &none;
+	}
 	if (ph)
 		ret = find_by_header(vf, ph, &c, eh);
 	else if (sec)

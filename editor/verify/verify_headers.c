@@ -8,6 +8,12 @@
 
 #include "editor/verify/verify_private.h"
 
+/* A page, or a large one: the least and the largest alignment that the output chooses. */
+#define VF_PAGE	      4096u
+#define VF_LARGE_PAGE (UINT64_C(2) << 20)
+/* The hole before the new segment is at most so long, or as long as the file. */
+#define VF_HOLE_MAX (UINT64_C(2) << 20)
+
 static int check_ehdr(const struct vf *vf)
 {
 	Elf64_Ehdr a = vf->o->ehdr, b = vf->n->ehdr;
@@ -20,6 +26,7 @@ static int check_ehdr(const struct vf *vf)
 	a.e_phnum = b.e_phnum;
 	if (memcmp(&a, &b, sizeof(a)))
 		return vf_refuse(vf, 0, "ELF header changed beyond its section table");
+	vf_own(vf, 0, sizeof(b), ME_OWNER_EHDR);
 	if (vf->n->nr_phdrs != vf->o->nr_phdrs && vf->n->nr_phdrs != vf->o->nr_phdrs + 1)
 		return vf_refuse(vf, 0, "number of program headers changed");
 	return 0;
@@ -58,29 +65,49 @@ static bool has_build_id_note(const struct mp_elf *elf)
 	return vf_build_id(elf).start != 0;
 }
 
+/*
+ * The loader and the kernel align the whole file to the largest alignment of a segment: address bits that are not
+ * random then. So it must be the original's largest one, a page, or a large page for code that asks for it.
+ */
+static bool is_aligned(const struct vf *vf, const Elf64_Phdr *seg)
+{
+	uint64_t align = VF_PAGE;
+
+	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++)
+		if (vf->o->phdrs[i].p_type == PT_LOAD && vf->o->phdrs[i].p_align > align)
+			align = vf->o->phdrs[i].p_align;
+	if (seg->p_align != align && (seg->p_align != VF_LARGE_PAGE || align > VF_LARGE_PAGE))
+		return false;
+	return !(seg->p_align & (seg->p_align - 1)) && !(seg->p_vaddr % seg->p_align) &&
+	       !(seg->p_offset % seg->p_align);
+}
+
 static int check_segment(const struct vf *vf, const Elf64_Phdr *seg)
 {
-	const struct mp_elf *o = vf->o;
-	uint64_t prev = 0;
+	uint64_t prev = 0, end = 0;
 
 	if (seg->p_flags != (PF_R | PF_X) || seg->p_paddr != seg->p_vaddr)
 		return vf_refuse(vf, seg->p_vaddr, "new segment is not R+X");
-	if (seg->p_align < 4096 || (seg->p_align & (seg->p_align - 1)) ||
-	    (seg->p_offset - seg->p_vaddr) % seg->p_align)
+	if (!is_aligned(vf, seg))
 		return vf_refuse(vf, seg->p_vaddr, "new segment is misaligned");
 	if (!seg->p_filesz || seg->p_filesz != seg->p_memsz || seg->p_offset > vf->n->size ||
 	    seg->p_filesz > vf->n->size - seg->p_offset)
 		return vf_refuse(vf, seg->p_vaddr, "new segment's size does not fit the file");
 	if (seg->p_vaddr + seg->p_memsz < seg->p_vaddr || seg->p_offset < vf->alloc_end)
 		return vf_refuse(vf, seg->p_vaddr, "new segment overlaps the original's bytes");
-	for (uint32_t i = 0; i < o->nr_phdrs; i++) {
-		const Elf64_Phdr *ph = &o->phdrs[i];
-		uint64_t end = (ph->p_vaddr + ph->p_memsz + 4095) & ~4095ULL;
+	if (seg->p_offset - vf->alloc_end >
+	    (vf->alloc_end > VF_HOLE_MAX ? vf->alloc_end : VF_HOLE_MAX) + seg->p_align)
+		return vf_refuse(vf, seg->p_vaddr, "new segment is too far behind the others");
+	for (uint32_t i = 0; i < vf->n->nr_phdrs; i++) {
+		const Elf64_Phdr *ph = &vf->n->phdrs[i];
 
 		/* PT_LOAD only: the end of PT_TLS occupies no addresses. */
-		if (ph->p_type == PT_LOAD && seg->p_vaddr < end)
-			return vf_refuse(vf, seg->p_vaddr, "new segment is not above all others");
+		if (ph != seg && ph->p_type == PT_LOAD && ph->p_vaddr + ph->p_memsz > end)
+			end = ph->p_vaddr + ph->p_memsz;
 	}
+	/* In its place no bits are left to choose, and program break and mappings stay near. */
+	if (seg->p_vaddr != ((end + seg->p_align - 1) & ~(seg->p_align - 1)))
+		return vf_refuse(vf, seg->p_vaddr, "new segment is not right above all others");
 	for (uint32_t i = 0; i < vf->n->nr_phdrs; i++) {
 		const Elf64_Phdr *ph = &vf->n->phdrs[i];
 
@@ -99,12 +126,14 @@ static int check_segment(const struct vf *vf, const Elf64_Phdr *seg)
  */
 static bool is_merged(const Elf64_Phdr *m, const Elf64_Phdr *a, const Elf64_Phdr *b)
 {
+	uint64_t gap = b->p_vaddr - (a->p_vaddr + a->p_memsz);
+
 	return a->p_type == PT_LOAD && b->p_type == PT_LOAD && m->p_type == PT_LOAD &&
 	       !((a->p_flags | b->p_flags) & PF_W) && m->p_flags == (a->p_flags | b->p_flags) &&
-	       a->p_filesz == a->p_memsz && b->p_filesz == b->p_memsz &&
-	       m->p_filesz == m->p_memsz && m->p_offset == a->p_offset &&
-	       m->p_vaddr == a->p_vaddr && m->p_paddr == a->p_paddr && m->p_align == a->p_align &&
-	       a->p_vaddr - a->p_offset == b->p_vaddr - b->p_offset &&
+	       (gap < VF_PAGE || gap < a->p_align) && a->p_filesz == a->p_memsz &&
+	       b->p_filesz == b->p_memsz && m->p_filesz == m->p_memsz &&
+	       m->p_offset == a->p_offset && m->p_vaddr == a->p_vaddr && m->p_paddr == a->p_paddr &&
+	       m->p_align == a->p_align && a->p_vaddr - a->p_offset == b->p_vaddr - b->p_offset &&
 	       b->p_vaddr >= a->p_vaddr + a->p_memsz &&
 	       m->p_vaddr + m->p_memsz == b->p_vaddr + b->p_memsz;
 }
@@ -227,62 +256,24 @@ static int check_phdrs(struct vf *vf)
 		return vf_refuse(vf, eh->p_vaddr,
 				 "PT_GNU_EH_FRAME does not point into the new segment");
 	ret = check_segment(vf, seg);
-	return ret || !vf->has_new_phdr ? ret : vf_check_phdr_extend(vf);
+	if (!ret && vf->has_new_phdr)
+		ret = vf_check_phdr_extend(vf);
+	if (!ret)
+		vf_own(vf, vf->o->ehdr.e_phoff, vf->n->nr_phdrs * sizeof(Elf64_Phdr),
+		       ME_OWNER_PHDRS);
+	return ret;
 }
 
-static const struct mp_section *same_section(const struct vf *vf, const struct mp_section *a)
+/* verify_rest checks all section headers. Here is what other checks rely on. */
+static int find_text(struct vf *vf)
 {
-	const struct mp_elf *n = vf->n;
-	bool moved = a->size && a->type != SHT_NOBITS && vf_is_moved(vf, a->off, a->size);
-	uint64_t vaddr = moved ? vf_vaddr_now(vf, a->vaddr) : a->vaddr;
-	uint64_t off = moved ? vf_off_now(vf, a->off) : a->off;
+	const struct mp_section *text = mp_elf_section(vf->n, ".morph.text");
 
-	for (uint32_t i = 0; i < n->nr_sections; i++) {
-		const struct mp_section *b = &n->sections[i];
-
-		if (b->vaddr == vaddr && b->off == off && b->size == a->size &&
-		    b->type == a->type && b->flags == a->flags)
-			return b;
-	}
-	return NULL;
-}
-
-/* strip and patchelf work by section headers: old ones must stay, and new bytes be covered. */
-static int check_sections(struct vf *vf)
-{
-	uint64_t covered = vf->segment->p_vaddr, end = covered + vf->segment->p_memsz;
-	bool again = true;
-
-	for (uint32_t i = 1; i < vf->o->nr_sections; i++) {
-		const struct mp_section *sec = &vf->o->sections[i];
-
-		if ((sec->flags & SHF_ALLOC) && !same_section(vf, sec))
-			return vf_refuse(vf, sec->vaddr, "header of section %.40s changed",
-					 sec->name);
-	}
-	while (again && covered < end) {
-		again = false;
-		for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
-			const struct mp_section *sec = &vf->n->sections[i];
-
-			/* A gap of at most 63 bytes: the output uses no larger alignment. */
-			if (!(sec->flags & SHF_ALLOC) || sec->type == SHT_NOBITS ||
-			    sec->vaddr > covered + 63 || sec->size > vf->n->size ||
-			    sec->vaddr + sec->size <= covered)
-				continue;
-			covered = sec->vaddr + sec->size;
-			again = true;
-		}
-	}
-	if (covered < end)
-		return vf_refuse(vf, covered, "no section header covers the new segment here");
-	vf->new_text = mp_elf_section(vf->n, ".morph.text");
-	if (!vf->new_text || vf->new_text->type != SHT_PROGBITS ||
-	    vf->new_text->flags != (SHF_ALLOC | SHF_EXECINSTR) ||
-	    vf->new_text->vaddr < vf->segment->p_vaddr || vf->new_text->vaddr >= end ||
-	    vf->new_text->size > end - vf->new_text->vaddr ||
-	    !mp_elf_bytes(vf->n, vf->new_text->vaddr, vf->new_text->size))
+	if (!text || text->type != SHT_PROGBITS || text->flags != (SHF_ALLOC | SHF_EXECINSTR) ||
+	    text->vaddr != vf->segment->p_vaddr || text->size > vf->segment->p_memsz ||
+	    !mp_elf_bytes(vf->n, text->vaddr, text->size))
 		return vf_refuse(vf, vf->segment->p_vaddr, "no section .morph.text in the segment");
+	vf->new_text = text;
 	return 0;
 }
 
@@ -294,14 +285,15 @@ int vf_read_headers(struct vf *vf)
 	vf_find_paths(vf);
 	if (!vf->path_section)
 		vf_find_calls(vf);
+	if (vf->path_section && vf->audit_section)
+		return vf_refuse(vf, 0, "the output is of two kinds");
 	ret = check_ehdr(vf);
-
 	if (!ret && vf->n->size < vf->alloc_end)
 		ret = vf_refuse(vf, 0, "output is shorter than the original's contents");
 	if (!ret)
 		ret = check_phdrs(vf);
 	if (!ret)
-		ret = check_sections(vf);
+		ret = find_text(vf);
 	if (!ret && vf->o->id.build_id_len && vf->o->id.build_id_len == vf->n->id.build_id_len &&
 	    !memcmp(vf->o->id.build_id, vf->n->id.build_id, vf->o->id.build_id_len))
 		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has the original's build-id");

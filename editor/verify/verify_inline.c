@@ -79,10 +79,20 @@ static uint64_t behind_landing(const struct vf *vf, uint64_t vaddr)
 	return b && !memcmp(b, "\xf3\x0f\x1e\xfa", LANDING) ? vaddr + LANDING : vaddr;
 }
 
-/* Return: the offset of the last instruction of the original of @p, *@last; UINT64_MAX: undecodable. */
+/* Bytes of the longest instruction. */
+#define INSN_MAX 15
+/* What find_parts() may look at, for each byte of the output and each piece. */
+#define WORK_PER_BYTE 4
+
+/*
+ * Return: the offset of the last instruction of the original of @p, *@last; UINT64_MAX: undecodable, or more code than
+ * a part can stand for, which lacks the last instruction at most.
+ */
 static uint64_t find_last(const struct vf *vf, const struct mp_map_piece *p, struct vf_insn *last)
 {
-	const uint8_t *b = mp_elf_bytes(vf->o, p->old_vaddr, p->old_size);
+	const uint8_t *b = p->old_size <= p->new_size + INSN_MAX
+				   ? mp_elf_bytes(vf->o, p->old_vaddr, p->old_size)
+				   : NULL;
 	uint64_t k = 0;
 
 	for (;; k += last->len) {
@@ -97,22 +107,30 @@ static uint64_t find_last(const struct vf *vf, const struct mp_map_piece *p, str
 struct parts {
 	uint32_t piece[PARTS_MAX];
 	uint32_t nr;
+	uint64_t work; /* bytes and pieces that were looked at for all calls, also in vain */
 };
 
 /* Return: is there a part for the place @old, or is it @now, where a piece begins that stands for it? */
-static bool add_part(const struct vf *vf, struct parts *parts, uint64_t old, uint64_t now)
+static bool add_part(const struct vf *vf, struct parts *parts, uint32_t first, uint64_t old,
+		     uint64_t now)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
 
-	for (uint32_t i = 0; i < parts->nr; i++)
-		if (pieces[parts->piece[i]].old_vaddr == old)
+	for (uint32_t k = 0; k < parts->nr; k++)
+		if (pieces[parts->piece[k]].old_vaddr == old)
 			return true;
-	for (uint32_t i = vf_first_piece(vf, now);
-	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++) {
+	uint32_t i = vf_first_piece(vf, now);
+
+	/* Code before, in place of other calls, may be empty. */
+	if (i < first && pieces[first].new_vaddr == now)
+		i = first;
+	for (; i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++) {
+		parts->work++;
 		if (pieces[i].old_vaddr != old || !pieces[i].old_size || vf->inlined[i].behind)
 			continue;
 		if (parts->nr == PARTS_MAX)
 			return false;
+		parts->work += pieces[i].old_size;
 		parts->piece[parts->nr++] = i;
 		return true;
 	}
@@ -190,7 +208,7 @@ static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map
 		if (!vf_decode(b + k, end - at, at, &now) || now.kind != VF_JCC)
 			return false;
 		swapped = now.cc != last.cc;
-		if (!add_part(vf, parts, swapped ? fall : last.target, now.target))
+		if (!add_part(vf, parts, parts->piece[0], swapped ? fall : last.target, now.target))
 			return false;
 		at += now.len;
 	}
@@ -200,7 +218,7 @@ static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map
 		rest = now.target;
 	else
 		return false;
-	if (add_part(vf, parts, swapped ? last.target : fall, rest))
+	if (add_part(vf, parts, parts->piece[0], swapped ? last.target : fall, rest))
 		return true;
 	/* A call at the end of the function does not return. Which functions end there is not known yet. */
 	return at == end && (last.kind == VF_CALL || last.kind == VF_ICALL);
@@ -210,7 +228,7 @@ static bool follow(const struct vf *vf, struct parts *parts, const struct mp_map
 static bool find_parts(const struct vf *vf, uint32_t first, struct parts *parts)
 {
 	parts->nr = 0;
-	if (!add_part(vf, parts, vf->map->pieces[first].old_vaddr,
+	if (!add_part(vf, parts, first, vf->map->pieces[first].old_vaddr,
 		      vf->map->pieces[first].new_vaddr) ||
 	    parts->piece[0] != first)
 		return false;
@@ -238,7 +256,7 @@ static bool walks_stack(const struct mp_elf *elf)
 int vf_find_inlined(struct vf *vf)
 {
 	const struct mp_map_piece *p = vf->map->pieces;
-	struct parts parts;
+	struct parts parts = {.work = 0};
 
 	vf->walks_stack = walks_stack(vf->o);
 
@@ -259,10 +277,14 @@ int vf_find_inlined(struct vf *vf)
 		callee = callee_of(vf, &p[i - 1]);
 		if (!callee || p[i].old_vaddr != behind_landing(vf, callee) ||
 		    !find_parts(vf, i, &parts))
-			continue;
+			parts.nr = 0;
 		for (uint32_t n = 0; n < parts.nr; n++)
 			vf->inlined[parts.piece[n]] = (struct vf_inlined){
 				.behind = i, .next = n + 1 < parts.nr ? parts.piece[n + 1] : 0};
+		/* Each byte belongs to one call only; those that are found in vain are few. */
+		if (parts.work > WORK_PER_BYTE * (vf->n->size + vf->map->nr_pieces))
+			return vf_refuse(vf, p[i].new_vaddr,
+					 "the map seems to replace the same calls again and again");
 	}
 	return 0;
 }

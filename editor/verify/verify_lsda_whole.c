@@ -138,6 +138,8 @@ int vf_check_lsdas(const struct vf *vf)
 				       !are_own_sites(&new, fde) || !is_composed(&old, &new, end)))
 			ret = vf_refuse(vf, fde->lsda,
 					"an exception table is not made of the old one");
+		if (!ret)
+			vf_own_at(vf, at, end - at, ME_OWNER_LSDA);
 		at = end;
 	}
 	vf_lsda_fini(&old);

@@ -80,5 +80,6 @@ int vf_check_map_note(const struct vf *vf)
 	if (!end || end != vf->n->map_note_size)
 		return vf_refuse(vf, vf->segment->p_vaddr,
 				 "the map's note holds more than the map");
+	vf_own(vf, mp_elf_section(vf->n, MP_MAP_SECTION)->off, end, ME_OWNER_MAP);
 	return check_calls(vf);
 }

@@ -220,13 +220,38 @@ static int check_bytes(const struct vf *vf)
 	return 0;
 }
 
+/* All of the moved bytes but the build-id were compared. */
+static void own_moved(const struct vf *vf)
+{
+	const struct vf_file_range id = vf_build_id(vf->n);
+	uint64_t off = vf_off_now(vf, vf->moved.start), end = off + vf->moved.end - vf->moved.start;
+
+	if (id.start < off || id.end > end) {
+		vf_own(vf, off, end - off, ME_OWNER_MOVED);
+		return;
+	}
+	vf_own(vf, off, id.start - off, ME_OWNER_MOVED);
+	vf_own(vf, id.start, id.end - id.start, ME_OWNER_BUILD_ID);
+	vf_own(vf, id.end, end - id.end, ME_OWNER_MOVED);
+}
+
 int vf_check_phdr_extend(const struct vf *vf)
 {
+	const struct vf_moved *m = &vf->moved;
+	uint64_t behind = m->start > entry_of(vf).end ? m->start : entry_of(vf).end;
 	int ret = check_headers(vf);
 
 	if (!ret)
 		ret = check_old_sections(vf);
-	return ret ? ret : check_bytes(vf);
+	if (!ret)
+		ret = check_bytes(vf);
+	if (ret || m->end == m->start)
+		return ret;
+	/* The old place, where it is no part of the table, and the new one */
+	if (m->end > behind)
+		vf_own(vf, behind, m->end - behind, ME_OWNER_MOVED);
+	own_moved(vf);
+	return 0;
 }
 
 /* No tag that holds an address may lead to bytes that moved. */

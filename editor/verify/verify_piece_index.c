@@ -53,11 +53,66 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
 	return lo;
 }
 
+uint32_t vf_whole_piece(const struct vf *vf, uint64_t new_vaddr)
+{
+	uint32_t next = vf_first_piece(vf, new_vaddr + 1);
+	const struct mp_map_piece *p = next ? &vf->map->pieces[next - 1] : NULL;
+
+	return p && p->new_vaddr == new_vaddr && p->new_size ? next - 1 : vf->map->nr_pieces;
+}
+
+static int by_place(const void *a, const void *b, void *arg)
+{
+	const struct mp_map_piece *pieces = arg, *x = &pieces[*(const uint32_t *)a],
+				  *y = &pieces[*(const uint32_t *)b];
+
+	if (x->new_vaddr != y->new_vaddr)
+		return x->new_vaddr < y->new_vaddr ? -1 : 1;
+	return x->old_vaddr < y->old_vaddr ? -1 : x->old_vaddr > y->old_vaddr;
+}
+
+/* Empty copies by their address and their block's: any number of them may have one address. */
+static int find_empty(struct vf *vf)
+{
+	const struct mp_map_piece *pieces = vf->map->pieces;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
+		nr += !pieces[i].new_size && !vf->inlined[i].behind;
+	vf->empty = malloc((nr + 1) * sizeof(*vf->empty));
+	if (!vf->empty)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
+		if (!pieces[i].new_size && !vf->inlined[i].behind)
+			vf->empty[vf->nr_empty++] = i;
+	qsort_r(vf->empty, nr, sizeof(*vf->empty), by_place, (void *)pieces);
+	return 0;
+}
+
+static bool is_empty_copy(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	uint32_t lo = 0, hi = vf->nr_empty;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		const struct mp_map_piece *p = &vf->map->pieces[vf->empty[mid]];
+
+		if (p->new_vaddr == now && p->old_vaddr == old)
+			return true;
+		if (p->new_vaddr < now || (p->new_vaddr == now && p->old_vaddr < old))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return false;
+}
+
 /* A block may have several copies and stubs before them. An empty copy shares its address with
  * the next one. */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
-	const struct mp_map_piece *pieces = vf->map->pieces, *copy = vf_piece_from(vf, old);
+	const struct mp_map_piece *copy = vf_piece_from(vf, old);
+	uint32_t i;
 
 	if (vf_is_guarded(vf, now))
 		return false;
@@ -65,11 +120,10 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 		return true;
 	if (!vf_has_stubs(vf) && (!copy || !vf_bits_get(&vf->cloned, old)))
 		return false;
-	for (uint32_t i = vf_first_piece(vf, now);
-	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].old_vaddr == old && !vf->inlined[i].behind)
-			return true;
-	return false;
+	i = vf_whole_piece(vf, now);
+	if (i < vf->map->nr_pieces && vf->map->pieces[i].old_vaddr == old && !vf->inlined[i].behind)
+		return true;
+	return is_empty_copy(vf, old, now);
 }
 
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now)
@@ -88,7 +142,7 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 		return vf_refuse(vf, p->new_vaddr,
 				 "the map's copies overlap or lie outside .morph.text");
 	*prev_new = p->new_vaddr + p->new_size;
-	if (!p->old_size && vf_has_stubs(vf) && vf_is_text(vf, p->old_vaddr))
+	if (!p->old_size && p->new_size && vf_has_stubs(vf) && vf_is_text(vf, p->old_vaddr))
 		return 0; /* a stub */
 	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
 	    p->old_size > vf->text_end - p->old_vaddr)
@@ -137,6 +191,8 @@ int vf_index_pieces(struct vf *vf)
 	for (uint32_t i = 0; i < nr && !vf_has_stubs(vf); i++)
 		vf->waits = !vf->map->pieces[i].old_size;
 	ret = vf_find_inlined(vf);
+	if (!ret)
+		ret = find_empty(vf);
 	for (uint32_t i = 0; i < nr && !ret; i++)
 		ret = check_bounds(vf, &vf->map->pieces[i], &prev);
 	if (ret)

@@ -92,10 +92,12 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 /* Not 0, because a call of a missing weak function leads to 0. */
 #define VF_NOWHERE UINT64_MAX
 
+#define VF_NOP_MAX 9
+
 /* Length of the nop at @p, if processors' manuals name it; else 0. */
 static size_t padding_len(const uint8_t *p, size_t avail)
 {
-	static const uint8_t nops[][9] = {
+	static const uint8_t nops[][VF_NOP_MAX] = {
 		{0x90},
 		{0x66, 0x90},
 		{0x0f, 0x1f, 0x00},
@@ -107,7 +109,7 @@ static size_t padding_len(const uint8_t *p, size_t avail)
 		{0x66, 0x0f, 0x1f, 0x84},
 	};
 
-	for (size_t len = 1; len <= sizeof(nops[0]) && len <= avail; len++)
+	for (size_t len = 1; len <= VF_NOP_MAX && len <= avail; len++)
 		if (!memcmp(p, nops[len - 1], len))
 			return len;
 	return 0;
@@ -427,16 +429,19 @@ static int check_inlined(const struct vf *vf, const struct mp_map_piece *p)
 	return check_leave(&x, &insn);
 }
 
-/* Between copies only int3 and nops are allowed. */
+/* Between copies are either int3, or as few nops as possible, of which the last may be shorter. */
 static int check_padding(const struct vf *vf, uint64_t at, uint64_t end)
 {
-	while (at < end) {
-		const uint8_t *p = mp_elf_bytes(vf->n, at, end - at);
-		size_t len = !p ? 0 : *p == 0xcc ? 1 : padding_len(p, end - at);
+	const uint8_t *p = at < end ? mp_elf_bytes(vf->n, at, end - at) : NULL;
+	bool trap = p && *p == 0xcc;
 
-		if (!len)
+	while (at < end) {
+		size_t want = trap ? 1 : end - at < VF_NOP_MAX ? end - at : VF_NOP_MAX;
+
+		if (!p || (trap ? *p != 0xcc : padding_len(p, end - at) != want))
 			return vf_refuse(vf, at, "code that is neither a copy nor a stub");
-		at += len;
+		at += want;
+		p += want;
 	}
 	return 0;
 }
@@ -481,6 +486,22 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 	return ret;
 }
 
+/* Every byte of the section was checked as part of a piece, or as padding before one or behind the last. */
+static void own_pieces(const struct vf *vf)
+{
+	const struct mp_map_piece *p = vf->map->pieces, *last = p + vf->map->nr_pieces;
+	uint64_t off = vf->new_text->off, at = vf->new_text->vaddr;
+
+	for (; p < last; p++) {
+		vf_own(vf, off + (at - vf->new_text->vaddr), p->new_vaddr - at, ME_OWNER_PADDING);
+		vf_own(vf, off + (p->new_vaddr - vf->new_text->vaddr), p->new_size,
+		       p->old_size ? ME_OWNER_COPY : ME_OWNER_STUB);
+		at = p->new_vaddr + p->new_size;
+	}
+	at -= vf->new_text->vaddr;
+	vf_own(vf, off + at, vf->new_text->size - at, ME_OWNER_PADDING);
+}
+
 int vf_check_pieces(const struct vf *vf)
 {
 	const struct mp_map_piece *last = &vf->map->pieces[vf->map->nr_pieces - 1];
@@ -491,6 +512,8 @@ int vf_check_pieces(const struct vf *vf)
 	if (!ret)
 		ret = check_padding(vf, last->new_vaddr + last->new_size,
 				    vf->new_text->vaddr + vf->new_text->size);
+	if (!ret)
+		own_pieces(vf);
 	if (!ret && vf_counts_edges(vf) && !vf_all_are_counted(vf))
 		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that no stub increments");
 	if (!ret)

@@ -177,6 +177,15 @@ struct vf_marks {
 	uint8_t *below; /* per FDE of the original: verify_inline.c's answers; 0: not asked yet */
 };
 
+/* The list of verify_own.c. */
+struct vf_owned {
+	struct me_owned *list;
+	size_t nr, cap;
+	uint32_t nr_runs;
+	bool failed;  /* out of memory */
+	bool outside; /* a claim was not within the file */
+};
+
 /* Operands that may name a jump table. */
 struct vf_refs {
 	struct vf_ref *list; /* sorted by @to once the scan is done */
@@ -210,6 +219,7 @@ struct vf {
 	uint32_t nr_texts;
 	uint64_t image_start, image_end; /* span of the original's file-backed segments */
 	uint64_t alloc_end;		 /* file offset behind the last of these segments */
+	struct vf_owned *owned;		 /* who checked which bytes of @n */
 	const Elf64_Phdr *segment;	 /* the output's new one */
 	bool has_new_phdr;		 /* the output has one program header more */
 	struct vf_moved moved;		 /* bytes that moved to make room for it */
@@ -254,6 +264,8 @@ struct vf {
 	struct vf_bits cloned;	    /* old addresses of blocks with several copies */
 	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
 	uint32_t nr_by_old;
+	uint32_t *empty; /* pieces without bytes, by their address, then their block's */
+	uint32_t nr_empty;
 	uint32_t *next_copy;	    /* per piece: another copy of the same block, or VF_NONE */
 	struct vf_inlined *inlined; /* per piece */
 	bool walks_stack;	    /* the original may ask for the functions that called its own */
@@ -268,6 +280,16 @@ struct vf {
 /* Set the message of a refusal, with address and symbol. Return: -EBADMSG. */
 int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * vf_own - @owner has proved each of these bytes of the output. Call it outside of vf_parallel(), where @off
+ * ascends if possible. vf_own_at() is the same by the address in the output.
+ */
+void vf_own(const struct vf *vf, uint64_t off, uint64_t size, enum me_owner owner);
+void vf_own_at(const struct vf *vf, uint64_t vaddr, uint64_t size, enum me_owner owner);
+/* Run at the end: has each byte of the output one owner? */
+int vf_check_owned(const struct vf *vf);
+void vf_owned_fini(struct vf_owned *owned);
 
 /*
  * Give mapped pages back, which are most of verify's memory for large files. Later steps load again
@@ -303,6 +325,8 @@ const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr
 const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr);
 /* Return: index of the first piece whose copy starts at @new_vaddr or later. */
 uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr);
+/* Return: index of the piece with bytes that starts at @new_vaddr; nr_pieces: there is none. */
+uint32_t vf_whole_piece(const struct vf *vf, uint64_t new_vaddr);
 /* Does a copy of the block at @old start at @now? */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
 /* May control that went to old address @old go to @now instead? */
@@ -555,9 +579,15 @@ int vf_read_sections(struct vf *vf);
 /* Check that the map's notes hold nothing but the map, and name the calls that inlined pieces replace. */
 int vf_check_map_note(const struct vf *vf);
 int vf_check_symbols(const struct vf *vf);
+/*
+ * Do [@start, @start + @size) cover whole copies, of the function at @old among others unless this is 0? (Cold parts
+ * of a function have FDEs of their own.) *@last: index of the last piece.
+ */
+bool vf_is_run(const struct vf *vf, uint64_t old, uint64_t start, uint64_t size, uint32_t *last);
 /* Check what is not loaded: section headers, other sections, padding. Then check .symtab. */
 int vf_check_sections(const struct vf *vf);
-/* Check the debug file, and that the output names it. */
+/* Check that the output names its debug file; then that file. */
+int vf_check_link(const struct vf *vf);
 int vf_check_debug(const struct vf *vf);
 /* Check the entries of debug information: verify/debug. */
 int vf_check_debug_info(const struct vf *vf);

@@ -14,13 +14,13 @@
 static const struct {
 	const char *name;
 	uint32_t type;
-	uint64_t flags;
+	uint64_t flags, align;
 } new_sections[] = {
-	{".morph.text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR},
-	{".gcc_except_table.morph", SHT_PROGBITS, SHF_ALLOC},
-	{".eh_frame", SHT_PROGBITS, SHF_ALLOC},
-	{".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC},
-	{MP_MAP_SECTION, SHT_NOTE, SHF_ALLOC},
+	{".morph.text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 64},
+	{".gcc_except_table.morph", SHT_PROGBITS, SHF_ALLOC, 8},
+	{".eh_frame", SHT_PROGBITS, SHF_ALLOC, 8},
+	{".eh_frame_hdr", SHT_PROGBITS, SHF_ALLOC, 8},
+	{MP_MAP_SECTION, SHT_NOTE, SHF_ALLOC, 4},
 };
 
 enum {
@@ -127,13 +127,12 @@ static int check_new_section(const struct vf *vf, const struct mp_section *sec, 
 
 	if (i == NR_NEW || strcmp(sec->name, new_sections[i].name) ||
 	    sec->type != (vf->program ? SHT_NOBITS : new_sections[i].type) ||
-	    sec->flags != new_sections[i].flags)
+	    sec->flags != new_sections[i].flags || sec->align != new_sections[i].align)
 		return vf_refuse(vf, sec->vaddr, "section %.40s is not one of the new ones",
 				 sec->name);
 	if ((vf->program ? !is_twin(mp_elf_section(vf->program, sec->name), sec)
 			 : sec->off - vf->segment->p_offset != sec->vaddr - vf->segment->p_vaddr) ||
-	    !sec->align || (sec->align & (sec->align - 1)) || sec->vaddr % sec->align ||
-	    sec->link || sec->info || sec->entsize)
+	    sec->vaddr % sec->align || sec->link || sec->info || sec->entsize)
 		return vf_refuse(vf, sec->vaddr, "header of new section %.40s is wrong", sec->name);
 	return 0;
 }
@@ -145,6 +144,22 @@ static uint32_t next_moved(const struct vf *vf, uint32_t *at)
 		if (vf->n->sections[*at].flags & SHF_ALLOC && is_moved(vf, &vf->n->sections[*at]))
 			return *at;
 	return 0;
+}
+
+/* Is it a section that only some outputs have? Others prove what lies in memory, and the link. */
+static bool is_added(const struct vf *vf, const struct mp_section *sec)
+{
+	if (is_new_list(vf, sec)) {
+		vf_own(vf, sec->off, sec->size, ME_OWNER_DEBUG_ADDED);
+		return true;
+	}
+	if (vf_is_counter_section(vf, sec) || vf_is_path_section(vf, sec) ||
+	    vf_is_audit_section(vf, sec) || vf_is_call_section(vf, sec)) {
+		if (!(sec->flags & SHF_ALLOC))
+			vf_own(vf, sec->off, sec->size, ME_OWNER_TABLE);
+		return true;
+	}
+	return vf_is_version_table_section(vf, sec) || is_new_link(vf, sec);
 }
 
 /* The output's new sections stand between those of the original. */
@@ -185,13 +200,7 @@ int vf_read_sections(struct vf *vf)
 		return vf_refuse(vf, vf->segment->p_vaddr,
 				 "the output has a moved section that the original lacks");
 	for (; !ret && k < n->nr_sections; k++)
-		if (!is_moved(vf, &n->sections[k]) && !is_new_list(vf, &n->sections[k]) &&
-		    !vf_is_counter_section(vf, &n->sections[k]) &&
-		    !vf_is_path_section(vf, &n->sections[k]) &&
-		    !vf_is_audit_section(vf, &n->sections[k]) &&
-		    !vf_is_call_section(vf, &n->sections[k]) &&
-		    !vf_is_version_table_section(vf, &n->sections[k]) &&
-		    !is_new_link(vf, &n->sections[k]))
+		if (!is_moved(vf, &n->sections[k]) && !is_added(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);
 	if (!ret && nr != NR_NEW)
 		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has %u of %d new sections",
@@ -219,6 +228,37 @@ static uint32_t type_now(const struct vf *vf, const struct mp_section *sec)
 									      : sec->type;
 }
 
+/* What became of the bytes of a section that is not loaded. */
+static void own_contents(const struct vf *vf, const struct mp_section *a,
+			 const struct mp_section *b, enum may_change change)
+{
+	uint64_t kept = change == CHANGE_NOTHING || change == CHANGE_GROWS ? a->size : 0;
+
+	if (vf_is_link(vf, a))
+		return; /* check_link() */
+	vf_own(vf, b->off, kept, ME_OWNER_KEPT);
+	vf_own(vf, b->off + kept, b->size - kept,
+	       change == CHANGE_BYTES || !strcmp(a->name, ".debug_info") ? ME_OWNER_DEBUG_INFO
+									 : ME_OWNER_DEBUG_ADDED);
+}
+
+static const Elf64_Shdr *raw_header(const struct mp_elf *elf, uint32_t i)
+{
+	return (const Elf64_Shdr *)(elf->data + elf->ehdr.e_shoff) + i;
+}
+
+/* The first header and others without a type have nothing that means anything. */
+static bool same_empty(const struct vf *vf, uint32_t old, uint32_t now)
+{
+	Elf64_Shdr a, b;
+
+	memcpy(&a, raw_header(vf->o, old), sizeof(a));
+	memcpy(&b, raw_header(vf->n, now), sizeof(b));
+	if (old)
+		a.sh_name = b.sh_name; /* check_names() */
+	return !memcmp(&a, &b, sizeof(a));
+}
+
 static int check_header(const struct vf *vf, uint32_t old)
 {
 	const struct mp_section *a = &vf->o->sections[old];
@@ -226,6 +266,10 @@ static int check_header(const struct vf *vf, uint32_t old)
 	bool info = a->flags & SHF_INFO_LINK || a->type == SHT_RELA;
 	enum may_change change = vf_is_link(vf, a) ? CHANGE_ALL : may_change(a);
 
+	if (a->type == SHT_NULL)
+		return same_empty(vf, old, vf->section_now[old])
+			       ? 0
+			       : vf_refuse(vf, 0, "section header %u changed", old);
 	if (strcmp(b->name, name_now(a->name)))
 		return vf_refuse(vf, a->vaddr, "section %.40s is called %.40s", a->name, b->name);
 	if (type_now(vf, a) != b->type || a->flags != b->flags || vaddr_now(vf, a) != b->vaddr ||
@@ -247,6 +291,7 @@ static int check_header(const struct vf *vf, uint32_t old)
 	if ((change == CHANGE_NOTHING || change == CHANGE_GROWS) &&
 	    memcmp(vf->o->data + a->off, vf->n->data + b->off, a->size))
 		return vf_refuse(vf, a->vaddr, "contents of section %.40s changed", a->name);
+	own_contents(vf, a, b, change);
 	return 0;
 }
 
@@ -256,34 +301,47 @@ static int check_headers(const struct vf *vf)
 	int ret = 0;
 
 	/* The first header is empty. The section of names must be the same one. */
-	if (!o->nr_sections || !n->nr_sections ||
-	    memcmp(o->data + o->ehdr.e_shoff, n->data + n->ehdr.e_shoff, sizeof(Elf64_Shdr)) ||
+	if (!o->nr_sections || !n->nr_sections || !same_empty(vf, 0, 0) ||
 	    !same_link(vf, o->ehdr.e_shstrndx, n->ehdr.e_shstrndx))
 		return vf_refuse(vf, 0, "the section header table does not fit the ELF header");
 	for (uint32_t i = 1; !ret && i < o->nr_sections; i++)
 		if (vf->section_now[i])
 			ret = check_header(vf, i);
+	vf_own(vf, n->ehdr.e_shoff, n->nr_sections * sizeof(Elf64_Shdr), ME_OWNER_SHDRS);
 	return ret;
 }
 
-/* Every byte of the section names belongs to a section's name. */
+/* Every byte of the section names belongs to one section's name. */
 static int check_names(const struct vf *vf)
 {
+	const struct mp_section *names = &vf->n->sections[vf->n->ehdr.e_shstrndx];
 	uint64_t used = 1;
 
-	for (uint32_t i = 1; i < vf->n->nr_sections; i++)
-		used += strlen(vf->n->sections[i].name) + 1;
-	if (used != vf->n->sections[vf->n->ehdr.e_shstrndx].size ||
-	    vf->n->data[vf->n->sections[vf->n->ehdr.e_shstrndx].off])
+	if (!names->size || vf->n->data[names->off])
+		return vf_refuse(vf, 0, "the string table of section names has no empty name");
+	vf_own(vf, names->off, 1, ME_OWNER_SECTION_NAMES);
+	for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
+		uint64_t len = strlen(vf->n->sections[i].name) + 1;
+		Elf64_Shdr raw;
+
+		memcpy(&raw, raw_header(vf->n, i), sizeof(raw));
+		/* The reader ends a name that the file does not. */
+		if (raw.sh_name >= names->size || len > names->size - raw.sh_name ||
+		    vf->n->data[names->off + raw.sh_name + len - 1])
+			return vf_refuse(vf, 0, "name of section %u is cut off", i);
+		vf_own(vf, names->off + raw.sh_name, len, ME_OWNER_SECTION_NAMES);
+		used += len;
+	}
+	if (used != names->size)
 		return vf_refuse(vf, 0,
 				 "the string table of section names holds more than the "
 				 "sections' names");
 	return 0;
 }
 
-/* A used part of the file. */
+/* A used part of the file. It begins at the next multiple of @align behind the part before, or, if that is 0, later. */
 struct extent {
-	uint64_t start, end;
+	uint64_t start, end, align;
 };
 
 static int by_start(const void *a, const void *b)
@@ -298,11 +356,29 @@ static bool is_zero(const uint8_t *p, uint64_t len)
 	return !len || (!*p && !memcmp(p, p + 1, len - 1));
 }
 
+static uint64_t round_up(uint64_t value, uint64_t align)
+{
+	return value > UINT64_MAX - align ? UINT64_MAX : (value + align - 1) / align * align;
+}
+
+/* Return: 0: verify_headers checked where the part begins. */
+static uint64_t align_of(const struct vf *vf, const struct mp_section *sec)
+{
+	if (vf->program)
+		return sec->flags & SHF_ALLOC ? 0 : sec->align > 1 ? sec->align : 1;
+	if (!is_in_segment(vf, sec))
+		return sec->align > 1 ? sec->align : 1;
+	if (sec->vaddr == vf->segment->p_vaddr)
+		return 0;
+	return sec->align > 8 ? sec->align : 8; /* of everything behind the code */
+}
+
 static int check_gaps(const struct vf *vf)
 {
 	const struct mp_elf *n = vf->n;
-	struct extent *part = malloc((n->nr_sections + 2) * sizeof(*part));
-	uint64_t at = vf->alloc_end;
+	struct extent *part = malloc((n->nr_sections + 3) * sizeof(*part));
+	const Elf64_Phdr *seg = vf->segment;
+	uint64_t at = vf->alloc_end, segment_end = seg->p_offset + seg->p_filesz, end = 0;
 	size_t nr = 0;
 	int ret = 0;
 
@@ -312,23 +388,38 @@ static int check_gaps(const struct vf *vf)
 		const struct mp_section *sec = &n->sections[i];
 
 		if (sec->type != SHT_NOBITS && sec->size &&
-		    (vf->program || is_in_segment(vf, sec) || !(sec->flags & SHF_ALLOC)))
-			part[nr++] = (struct extent){sec->off, sec->off + sec->size};
+		    (vf->program || is_in_segment(vf, sec) || !(sec->flags & SHF_ALLOC)) &&
+		    (vf->program || !(sec->flags & SHF_ALLOC) || !is_moved(vf, sec)))
+			part[nr++] =
+				(struct extent){sec->off, sec->off + sec->size, align_of(vf, sec)};
 	}
-	part[nr++] = (struct extent){n->ehdr.e_shoff, n->ehdr.e_shoff + (uint64_t)n->nr_sections *
-										sizeof(Elf64_Shdr)};
-	part[nr++] = (struct extent){n->size, n->size};
+	if (!vf->program && vf->moved.end > vf->moved.start) {
+		uint64_t off = vf_off_now(vf, vf->moved.start);
+
+		part[nr++] = (struct extent){off, off + vf->moved.end - vf->moved.start, 0};
+	}
+	part[nr++] = (struct extent){n->ehdr.e_shoff,
+				     n->ehdr.e_shoff + n->nr_sections * sizeof(Elf64_Shdr), 8};
+	part[nr++] = (struct extent){n->size, n->size, 1};
 	qsort(part, nr, sizeof(*part), by_start);
 	for (size_t i = 0; !ret && i < nr; i++) {
 		if (part[i].start < at || part[i].end > n->size || part[i].end < part[i].start)
 			ret = vf_refuse(vf, 0, "file offset %#llx belongs to two sections",
 					(unsigned long long)part[i].start);
-		else if (!is_zero(n->data + at, part[i].start - at))
+		else if (!is_zero(n->data + at, part[i].start - at) ||
+			 (part[i].align && part[i].start != round_up(at, part[i].align)))
 			ret = vf_refuse(vf, 0, "bytes at file offset %#llx belong to no section",
 					(unsigned long long)at);
+		else
+			vf_own(vf, at, part[i].start - at, ME_OWNER_GAP);
 		at = part[i].end;
+		end = at <= segment_end ? at : end;
 	}
 	free(part);
+	/* strip and patchelf work by section headers. */
+	if (!ret && !vf->program && end != segment_end)
+		ret = vf_refuse(vf, seg->p_vaddr + (end - seg->p_offset),
+				"no section header covers the new segment here");
 	return ret;
 }
 

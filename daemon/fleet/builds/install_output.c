@@ -139,7 +139,7 @@ int md_install_prove(const char *original, const char *output, struct mp_err *er
 {
 	char program[PATH_MAX], messages[PATH_MAX];
 	char *argv[] = {program,	  (char *)"verify", (char *)"--report=none",
-			(char *)original, (char *)output,   NULL};
+			(char *)"--kind=layout", (char *)original, (char *)output, NULL};
 	struct md_child child = {.argv = argv, .messages = messages, .limit_s = PROOF_LIMIT_S};
 	struct md_child_result result;
 	int r = md_child_find("morph-optimize", program, err);

@@ -91,15 +91,13 @@ static bool enters_version(const struct vf *vf, const struct mp_map_piece *p, ui
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
 	const struct vf_version *to = vf_version_at(vf, now);
+	uint32_t i;
 
 	if (!to || to->function != function || to->version != version)
 		return false;
-	for (uint32_t i = vf_first_piece(vf, now);
-	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].old_vaddr == p->old_vaddr && pieces[i].new_size &&
-		    !vf_is_guarded(vf, now))
-			return true;
-	return false;
+	i = vf_whole_piece(vf, now);
+	return i < vf->map->nr_pieces && pieces[i].old_vaddr == p->old_vaddr &&
+	       !vf_is_guarded(vf, now);
 }
 
 /*

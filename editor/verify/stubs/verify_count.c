@@ -155,6 +155,11 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 	    !memchr(p.path, 0, sizeof(p.path)) ||
 	    !is_zero(p.path + strlen(p.path), p.path + sizeof(p.path)))
 		return vf_refuse(vf, at, "the runtime's parameters do not match this output");
+	vf_own(vf, sec->off, me_runtime_blob_size + offsetof(struct me_runtime_params, path),
+	       ME_OWNER_RUNTIME);
+	vf_own(vf, sec->off + sec->size - sizeof(p.path), strlen(p.path), ME_OWNER_COUNTS_PATH);
+	vf_own(vf, sec->off + sec->size - sizeof(p.path) + strlen(p.path),
+	       sizeof(p.path) - strlen(p.path), ME_OWNER_RUNTIME);
 	vf->thread_state = p.state ? at + (uint64_t)p.state : 0;
 	*next = p.next ? at + (uint64_t)p.next : 0;
 	return vf->path_section ? 0 : read_table(vf, &p);

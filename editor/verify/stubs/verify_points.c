@@ -46,14 +46,12 @@ static bool is_block_of(const struct vf *vf, const struct mp_map_piece *p, uint6
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
 	const struct vf_version *to = vf_version_at(vf, now);
+	uint32_t i;
 
 	if (!to || to->function != function || to->version != version)
 		return false;
-	for (uint32_t i = vf_first_piece(vf, now);
-	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].old_vaddr == p->old_vaddr && pieces[i].old_size && pieces[i].new_size)
-			return true;
-	return false;
+	i = vf_whole_piece(vf, now);
+	return i < vf->map->nr_pieces && pieces[i].old_vaddr == p->old_vaddr && pieces[i].old_size;
 }
 
 /* The number that the stub's instruction `test` must hold; UINT32_MAX: there is no such point. */

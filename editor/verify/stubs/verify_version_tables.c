@@ -346,6 +346,7 @@ static int check_covered(const struct vf *vf)
 		if (!p || (*p && !vf_bits_get(&vf->marks->version_table_bytes, at)))
 			return vf_refuse(vf, at, "data that is no entry of a version's table");
 	}
+	vf_own(vf, sec->off, sec->size, ME_OWNER_VERSION_TABLES);
 	return 0;
 }
 

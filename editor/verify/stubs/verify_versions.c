@@ -264,16 +264,11 @@ static uint32_t find_targets(const struct vf *vf, const struct mp_map_piece *p, 
 /* Does control that leaves a version for @now come to a trap: in old code, or in a copy of it? */
 static bool leads_to_trap(const struct vf *vf, uint64_t now)
 {
-	const struct mp_map_piece *pieces = vf->map->pieces;
+	uint32_t i = vf_whole_piece(vf, now);
 
-	if (is_trap(vf, now))
-		return true;
 	/* A stub goes on to its block. */
-	for (uint32_t i = vf_first_piece(vf, now);
-	     i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++)
-		if (pieces[i].new_size)
-			return is_trap(vf, pieces[i].old_vaddr);
-	return false;
+	return is_trap(vf, now) ||
+	       (i < vf->map->nr_pieces && is_trap(vf, vf->map->pieces[i].old_vaddr));
 }
 
 /*
