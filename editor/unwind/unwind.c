@@ -60,7 +60,7 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 	if (ret)
 		goto out;
 	eh_frame_vaddr = base_vaddr + round_up8(runs.lsdas.size);
-	ret = me_frames_build(cfg->elf, &runs, eh_frame_vaddr, runtime, &rules, &frames, err);
+	ret = me_frames_build(cfg->elf, &runs, eh_frame_vaddr, runtime, &frames, err);
 	if (ret)
 		goto out;
 	hdr_vaddr = eh_frame_vaddr + round_up8(frames.eh_frame.size);

@@ -20,12 +20,10 @@ struct known_cie {
 
 struct writer {
 	const struct mp_elf *elf;
-	struct mp_cfi_rules *rules;
 	struct me_frames *out;
 	uint64_t vaddr;		/* of the new .eh_frame */
 	struct known_cie *cies; /* ascending old_vaddr */
 	uint32_t nr_cies, cap_cies;
-	struct mp_cfi_table table;
 	bool out_of_reach;
 	struct mp_err *err;
 };
@@ -173,31 +171,11 @@ static int add_entry(struct writer *w, uint64_t pc, uint64_t size, size_t off)
 	return 0;
 }
 
-/* Rewrite a program that contains addresses from its rows. */
-static int put_rows(struct writer *w, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde)
-{
-	const struct mp_cfi_row *row = &w->table.initial;
-	uint64_t off = 0;
-	int ret;
-
-	ret = mp_cfi_expand(w->rules, cie, fde, &w->table);
-	if (ret)
-		return ret == -ENOMEM ? no_memory(w) : refuse(w, fde->vaddr, "unreadable CFI");
-	for (uint32_t i = 0; i < w->table.nr; i++) {
-		me_cfi_put_advance(&w->out->eh_frame, w->table.lines[i].off - off);
-		me_cfi_put_change(&w->out->eh_frame, w->rules, cie, row, &w->table.lines[i].row);
-		off = w->table.lines[i].off;
-		row = &w->table.lines[i].row;
-	}
-	return 0;
-}
-
 static int put_old_fde(struct writer *w, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde)
 {
 	const struct known_cie *known = find_cie(w, cie->vaddr);
 	size_t start, end;
 	bool set_loc;
-	int ret = 0;
 
 	/* A linker leaves such an FDE of dropped code. */
 	if (!fde->start || !fde->size)
@@ -206,12 +184,10 @@ static int put_old_fde(struct writer *w, const struct mp_eh_cie *cie, const stru
 		return refuse(w, fde->vaddr, "an FDE before its CIE");
 	start = start_fde(w, known, fde->start, fde->size, fde->lsda);
 	end = me_cfi_program_end(cie, fde->program, fde->program_size, &set_loc);
+	/* LLVM's unwinder takes the address for a distance. */
 	if (set_loc)
-		ret = put_rows(w, cie, fde);
-	else
-		me_bytes_put(&w->out->eh_frame, fde->program, end);
-	if (ret)
-		return ret;
+		return refuse(w, fde->vaddr, "an FDE that sets a location");
+	me_bytes_put(&w->out->eh_frame, fde->program, end);
 	finish_entry(w, start);
 	return add_entry(w, fde->start, fde->size, start);
 }
@@ -300,12 +276,10 @@ static int put_runtime(struct writer *w, uint64_t runtime)
 }
 
 int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64_t vaddr,
-		    uint64_t runtime, struct mp_cfi_rules *rules, struct me_frames *frames,
-		    struct mp_err *err)
+		    uint64_t runtime, struct me_frames *frames, struct mp_err *err)
 {
 	struct writer w = {
 		.elf = elf,
-		.rules = rules,
 		.out = frames,
 		.vaddr = vaddr,
 		.err = err,
@@ -323,7 +297,6 @@ int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64
 	if (!ret && w.out_of_reach)
 		ret = refuse(&w, vaddr, "code out of reach of 32-bit offsets");
 	free(w.cies);
-	mp_cfi_table_fini(&w.table);
 	return ret;
 }
 

@@ -15,6 +15,8 @@
 #include "editor/verify/verify_private.h"
 
 #define VF_STACK_MAX 16
+/* More rows than any function has. They limit what a hostile file costs. */
+#define VF_ROWS_MAX (1u << 18)
 
 const uint8_t *vf_cursor_skip(struct vf_cursor *c, uint64_t len)
 {
@@ -61,6 +63,7 @@ uint64_t vf_cursor_uleb(struct vf_cursor *c)
 int64_t vf_cursor_sleb(struct vf_cursor *c)
 {
 	uint64_t v = 0;
+	uint8_t sign = 0;
 
 	for (unsigned int shift = 0; shift < 64; shift += 7) {
 		const uint8_t *p = vf_cursor_skip(c, 1);
@@ -68,8 +71,11 @@ int64_t vf_cursor_sleb(struct vf_cursor *c)
 		if (!p)
 			return 0;
 		v |= (uint64_t)(*p & 0x7f) << shift;
-		if (*p & 0x80)
+		if (*p & 0x80) {
+			sign = *p & 0x40;
 			continue;
+		}
+		c->bad |= c->terse && shift && *p == (sign ? 0x7f : 0);
 		if ((*p & 0x40) && shift + 7 < 64)
 			v |= ~0ULL << (shift + 7);
 		return (int64_t)v;
@@ -109,10 +115,54 @@ struct machine {
 	struct vf_row *stack;
 	unsigned int depth;
 	struct vf_rows *rows; /* NULL while the CIE's program runs */
-	bool terse;	      /* refuse steps that change nothing: an output of Morph */
-	bool advanced;	      /* the last step began a row, which must differ from the one before */
+	/*
+	 * An output of Morph: only steps that all unwinders read alike, in their shortest form. In each row, they
+	 * follow one another in the order CFA, registers, argument size; each occurs once and changes something.
+	 */
+	bool terse;
+	uint8_t order; /* of the next step in this row, at least; 0: the row has none yet */
+	uint64_t end;  /* no row of a terse program begins here or behind */
 	uint8_t fde_enc;
 };
+
+enum {
+	ORDER_CFA = 0,
+	ORDER_REGISTERS = 1,
+	ORDER_ARGS_SIZE = ORDER_REGISTERS + VF_NR_REGS,
+};
+
+/* A step of @order: there is none behind it in this row. */
+static void take_turn(struct machine *m, unsigned int order)
+{
+	m->c.bad |= m->terse && order < m->order;
+	m->order = (uint8_t)(order + 1);
+}
+
+/* A factored offset. libgcc calculates with 64 bits, others need not. */
+static int64_t scaled(struct machine *m, int64_t n)
+{
+	int64_t off = 0;
+
+	m->c.bad |= __builtin_mul_overflow(n, m->cie->data_align, &off);
+	return off;
+}
+
+static int64_t read_unsigned(struct machine *m)
+{
+	uint64_t n = vf_cursor_uleb(&m->c);
+
+	m->c.bad |= n > INT64_MAX;
+	return (int64_t)n;
+}
+
+/* A number with a sign, which a terse program has only where it needs one. */
+static int64_t read_signed(struct machine *m)
+{
+	int64_t n = vf_cursor_sleb(&m->c);
+
+	m->c.bad |= m->terse && n >= 0;
+	return n;
+}
 
 static struct vf_rule *rule(struct machine *m, uint64_t reg)
 {
@@ -128,29 +178,37 @@ static int rows_push(struct vf_rows *rows, const struct vf_row *row)
 {
 	if (rows->nr == rows->cap) {
 		uint32_t cap = rows->cap ? rows->cap * 2 : 32;
-		struct vf_row *grown = realloc(rows->row, cap * sizeof(*grown));
+		struct vf_row *grown;
 
+		if (cap > VF_ROWS_MAX)
+			return -EBADMSG;
+		grown = realloc(rows->row, cap * sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
 		rows->row = grown;
 		rows->cap = cap;
 	}
 	rows->row[rows->nr++] = *row;
+	/* LLVM's unwinder reads register 0 as "none", and libgcc has no place for vector registers. */
+	rows->ambiguous |= row->cfa.kind != VF_RULE_EXPR && (!row->cfa_reg || row->cfa_reg > 16);
 	return 0;
 }
 
-static int advance(struct machine *m, uint64_t to)
+/* @least: the smallest distance that needs this form of the step. */
+static int advance(struct machine *m, uint64_t to, uint64_t least)
 {
 	int ret = 0;
 
-	if (!m->rows || to < m->row.loc || (m->terse && (to == m->row.loc || m->advanced))) {
+	/* Only the first row of a terse program may be the CIE's. */
+	if (!m->rows || to < m->row.loc ||
+	    (m->terse && (to - m->row.loc < least || to >= m->end || (m->rows->nr && !m->order)))) {
 		m->c.bad = true;
 		return 0;
 	}
 	if (to > m->row.loc)
 		ret = rows_push(m->rows, &m->row);
 	m->row.loc = to;
-	m->advanced = true;
+	m->order = 0;
 	return ret;
 }
 
@@ -167,13 +225,21 @@ static void set_rule(struct machine *m, struct vf_rule *r, struct vf_rule to)
 {
 	if (m->terse && !m->c.bad)
 		m->c.bad = rule_equal(r, &to);
-	m->advanced = false;
 	*r = to;
+}
+
+static void set_register(struct machine *m, uint64_t reg, struct vf_rule to)
+{
+	struct vf_rule *r = rule(m, reg);
+
+	if (reg < VF_NR_REGS)
+		take_turn(m, ORDER_REGISTERS + (unsigned int)reg);
+	set_rule(m, r, to);
 }
 
 static void set_off(struct machine *m, uint64_t reg, uint8_t kind, int64_t off)
 {
-	set_rule(m, rule(m, reg), (struct vf_rule){.kind = kind, .off = off});
+	set_register(m, reg, (struct vf_rule){.kind = kind, .off = off});
 }
 
 static struct vf_rule read_expr(struct machine *m, uint8_t kind)
@@ -186,12 +252,15 @@ static struct vf_rule read_expr(struct machine *m, uint8_t kind)
 	return r;
 }
 
+/* libgcc forgets the register's rule; other unwinders return to the CIE's. */
 static void restore_initial(struct machine *m, uint64_t reg)
 {
-	if (m->initial && reg < VF_NR_REGS)
-		set_rule(m, &m->row.reg[reg], m->initial->reg[reg]);
-	else
+	if (!m->initial || reg >= VF_NR_REGS) {
 		m->c.bad = true;
+		return;
+	}
+	m->rows->ambiguous |= m->initial->reg[reg].kind != VF_RULE_DEFAULT;
+	set_register(m, reg, m->initial->reg[reg]);
 }
 
 /*
@@ -200,24 +269,25 @@ static void restore_initial(struct machine *m, uint64_t reg)
  */
 static void step_register(struct machine *m, uint8_t op)
 {
-	int64_t da = m->cie->data_align;
 	uint64_t reg = vf_cursor_uleb(&m->c);
 
 	switch (op) {
 	case DW_CFA_offset_extended:
-		set_off(m, reg, VF_RULE_OFFSET, (int64_t)vf_cursor_uleb(&m->c) * da);
+		set_off(m, reg, VF_RULE_OFFSET, scaled(m, read_unsigned(m)));
 		return;
 	case DW_CFA_offset_extended_sf:
-		set_off(m, reg, VF_RULE_OFFSET, vf_cursor_sleb(&m->c) * da);
+		set_off(m, reg, VF_RULE_OFFSET, scaled(m, read_signed(m)));
 		return;
-	case DW_CFA_GNU_negative_offset_extended:
-		set_off(m, reg, VF_RULE_OFFSET, -((int64_t)vf_cursor_uleb(&m->c) * da));
+	case DW_CFA_GNU_negative_offset_extended: /* libunwind does not multiply it */
+		if (m->rows)
+			m->rows->ambiguous = true;
+		set_off(m, reg, VF_RULE_OFFSET, scaled(m, -read_unsigned(m)));
 		return;
 	case DW_CFA_val_offset:
-		set_off(m, reg, VF_RULE_VAL_OFFSET, (int64_t)vf_cursor_uleb(&m->c) * da);
+		set_off(m, reg, VF_RULE_VAL_OFFSET, scaled(m, read_unsigned(m)));
 		return;
 	case DW_CFA_val_offset_sf:
-		set_off(m, reg, VF_RULE_VAL_OFFSET, vf_cursor_sleb(&m->c) * da);
+		set_off(m, reg, VF_RULE_VAL_OFFSET, scaled(m, read_signed(m)));
 		return;
 	case DW_CFA_register:
 		set_off(m, reg, VF_RULE_REGISTER, (int64_t)vf_cursor_uleb(&m->c));
@@ -225,8 +295,8 @@ static void step_register(struct machine *m, uint8_t op)
 	case DW_CFA_restore_extended: restore_initial(m, reg); return;
 	case DW_CFA_undefined: set_off(m, reg, VF_RULE_UNDEFINED, 0); return;
 	case DW_CFA_same_value: set_off(m, reg, VF_RULE_SAME, 0); return;
-	case DW_CFA_expression: set_rule(m, rule(m, reg), read_expr(m, VF_RULE_EXPR)); return;
-	default: set_rule(m, rule(m, reg), read_expr(m, VF_RULE_VAL_EXPR));
+	case DW_CFA_expression: set_register(m, reg, read_expr(m, VF_RULE_EXPR)); return;
+	default: set_register(m, reg, read_expr(m, VF_RULE_VAL_EXPR));
 	}
 }
 
@@ -237,7 +307,7 @@ static void step_cfa(struct machine *m, uint8_t op)
 	const uint64_t was_reg = m->row.cfa_reg;
 	struct vf_rule *cfa = &m->row.cfa;
 
-	m->advanced = false;
+	take_turn(m, ORDER_CFA);
 	switch (op) {
 	case DW_CFA_def_cfa:
 	case DW_CFA_def_cfa_sf:
@@ -252,9 +322,9 @@ static void step_cfa(struct machine *m, uint8_t op)
 	default: break;
 	}
 	if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_offset)
-		cfa->off = (int64_t)vf_cursor_uleb(&m->c);
+		cfa->off = read_unsigned(m);
 	else if (op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_offset_sf)
-		cfa->off = vf_cursor_sleb(&m->c) * m->cie->data_align;
+		cfa->off = scaled(m, read_signed(m));
 	m->c.bad |= op != DW_CFA_def_cfa_expression && cfa->kind != VF_RULE_OFFSET;
 	if (m->terse && !m->c.bad)
 		m->c.bad = was_reg == m->row.cfa_reg && rule_equal(&was, cfa);
@@ -262,20 +332,20 @@ static void step_cfa(struct machine *m, uint8_t op)
 
 static void set_args_size(struct machine *m, uint64_t size)
 {
+	take_turn(m, ORDER_ARGS_SIZE);
 	m->c.bad |= m->terse && size == m->row.args_size;
-	m->advanced = false;
 	m->row.args_size = size;
 }
 
 static void remember_state(struct machine *m)
 {
-	if (m->depth == VF_STACK_MAX || m->terse)
+	if (m->depth == VF_STACK_MAX)
 		m->c.bad = true;
 	else
 		m->stack[m->depth++] = m->row;
 }
 
-/* Address and size of arguments are not part of the state. Morph's outputs remember no states. */
+/* For libgcc, address and size of arguments are not part of the state; for LLVM's unwinder the size is. */
 static void restore_state(struct machine *m)
 {
 	uint64_t loc = m->row.loc, args_size = m->row.args_size;
@@ -285,20 +355,60 @@ static void restore_state(struct machine *m)
 		return;
 	}
 	m->row = m->stack[--m->depth];
+	if (m->rows)
+		m->rows->ambiguous |= m->row.args_size != args_size;
 	m->row.loc = loc;
 	m->row.args_size = args_size;
 }
 
+static int set_loc(struct machine *m)
+{
+	uint64_t to = vf_cursor_encoded(&m->c, m->fde_enc);
+
+	if (m->rows)
+		m->rows->ambiguous = true; /* LLVM's unwinder takes the address for a distance */
+	return advance(m, to, 0);
+}
+
+/* The forms of steps that a terse program has. */
+static bool is_plain(uint8_t op)
+{
+	switch (op) {
+	case DW_CFA_advance_loc1:
+	case DW_CFA_advance_loc2:
+	case DW_CFA_advance_loc4:
+	case DW_CFA_offset_extended_sf:
+	case DW_CFA_val_offset:
+	case DW_CFA_val_offset_sf:
+	case DW_CFA_undefined:
+	case DW_CFA_same_value:
+	case DW_CFA_register:
+	case DW_CFA_expression:
+	case DW_CFA_val_expression:
+	case DW_CFA_def_cfa:
+	case DW_CFA_def_cfa_sf:
+	case DW_CFA_def_cfa_register:
+	case DW_CFA_def_cfa_offset:
+	case DW_CFA_def_cfa_expression:
+	case DW_CFA_GNU_args_size: return true;
+	default: return false;
+	}
+}
+
 static int step_extended(struct machine *m, uint8_t op)
 {
-	uint64_t ca = m->cie->code_align;
+	uint64_t at = m->row.loc, ca = m->cie->code_align;
 
+	if (m->terse && !is_plain(op)) {
+		m->c.bad = true;
+		return 0;
+	}
 	switch (op) {
 	case DW_CFA_nop: return 0;
-	case DW_CFA_set_loc: return advance(m, vf_cursor_encoded(&m->c, m->fde_enc));
-	case DW_CFA_advance_loc1: return advance(m, m->row.loc + vf_cursor_fixed(&m->c, 1) * ca);
-	case DW_CFA_advance_loc2: return advance(m, m->row.loc + vf_cursor_fixed(&m->c, 2) * ca);
-	case DW_CFA_advance_loc4: return advance(m, m->row.loc + vf_cursor_fixed(&m->c, 4) * ca);
+	case DW_CFA_set_loc: return set_loc(m);
+	case DW_CFA_advance_loc1: return advance(m, at + vf_cursor_fixed(&m->c, 1) * ca, 0x40);
+	case DW_CFA_advance_loc2: return advance(m, at + vf_cursor_fixed(&m->c, 2) * ca, 0x100);
+	case DW_CFA_advance_loc4: return advance(m, at + vf_cursor_fixed(&m->c, 4) * ca, 0x10000);
 	case DW_CFA_offset_extended:
 	case DW_CFA_offset_extended_sf:
 	case DW_CFA_GNU_negative_offset_extended:
@@ -323,6 +433,65 @@ static int step_extended(struct machine *m, uint8_t op)
 	}
 }
 
+uint32_t vf_program_size(const uint8_t *insns, uint32_t len)
+{
+	struct vf_cursor c = {.p = insns, .end = insns + len};
+	uint32_t size = 0;
+
+	while (c.p < c.end) {
+		uint8_t op = (uint8_t)vf_cursor_fixed(&c, 1);
+
+		switch (op & 0xc0 ? op & 0xc0 : op) {
+		case DW_CFA_nop: continue;
+		case DW_CFA_advance_loc:
+		case DW_CFA_restore:
+		case DW_CFA_remember_state:
+		case DW_CFA_restore_state: break;
+		case DW_CFA_advance_loc1: vf_cursor_skip(&c, 1); break;
+		case DW_CFA_advance_loc2: vf_cursor_skip(&c, 2); break;
+		case DW_CFA_advance_loc4: vf_cursor_skip(&c, 4); break;
+		case DW_CFA_offset:
+		case DW_CFA_restore_extended:
+		case DW_CFA_undefined:
+		case DW_CFA_same_value:
+		case DW_CFA_def_cfa_register:
+		case DW_CFA_def_cfa_offset:
+		case DW_CFA_def_cfa_offset_sf:
+		case DW_CFA_GNU_args_size: vf_cursor_uleb(&c); break;
+		case DW_CFA_offset_extended:
+		case DW_CFA_offset_extended_sf:
+		case DW_CFA_GNU_negative_offset_extended:
+		case DW_CFA_val_offset:
+		case DW_CFA_val_offset_sf:
+		case DW_CFA_register:
+		case DW_CFA_def_cfa:
+		case DW_CFA_def_cfa_sf:
+			vf_cursor_uleb(&c);
+			vf_cursor_uleb(&c);
+			break;
+		case DW_CFA_expression:
+		case DW_CFA_val_expression: vf_cursor_uleb(&c); /* fall through */
+		case DW_CFA_def_cfa_expression: vf_cursor_skip(&c, vf_cursor_uleb(&c)); break;
+		default: return len;
+		}
+		if (c.bad)
+			return len;
+		size = (uint32_t)(c.p - insns);
+	}
+	return size;
+}
+
+/* No-ops end a terse program, as many as its entry needs to be a multiple of four bytes long. */
+static bool is_last_padding(const struct vf_cursor *c)
+{
+	if (c->end - c->p >= 4)
+		return false;
+	for (const uint8_t *p = c->p; p < c->end; p++)
+		if (*p)
+			return false;
+	return true;
+}
+
 static int run(struct machine *m, const uint8_t *insns, uint32_t len, uint64_t vaddr)
 {
 	int ret = 0;
@@ -330,23 +499,23 @@ static int run(struct machine *m, const uint8_t *insns, uint32_t len, uint64_t v
 	m->c = (struct vf_cursor){
 		.p = insns, .end = insns + len, .vaddr = vaddr, .terse = m->terse};
 	while (!ret && !m->c.bad && m->c.p < m->c.end) {
-		uint8_t op = (uint8_t)vf_cursor_fixed(&m->c, 1);
+		uint8_t op = *m->c.p;
 
+		if (m->terse && op == DW_CFA_nop && is_last_padding(&m->c))
+			break;
+		vf_cursor_skip(&m->c, 1);
 		switch (op & 0xc0) {
 		case DW_CFA_advance_loc:
-			ret = advance(m, m->row.loc + (op & 63) * m->cie->code_align);
+			ret = advance(m, m->row.loc + (op & 63) * m->cie->code_align, 1);
 			break;
-		case DW_CFA_offset: {
-			int64_t off = (int64_t)vf_cursor_uleb(&m->c) * m->cie->data_align;
-
-			set_off(m, op & 63, VF_RULE_OFFSET, off);
+		case DW_CFA_offset:
+			set_off(m, op & 63, VF_RULE_OFFSET, scaled(m, read_unsigned(m)));
 			break;
-		}
 		case DW_CFA_restore: restore_initial(m, op & 63); break;
 		default: ret = step_extended(m, op);
 		}
 	}
-	if (!ret && (m->c.bad || (m->terse && m->advanced)))
+	if (!ret && (m->c.bad || (m->terse && m->rows->nr && !m->order)))
 		ret = -EBADMSG;
 	return ret;
 }
@@ -359,6 +528,7 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 	int ret;
 
 	rows->nr = 0;
+	rows->ambiguous = false;
 	m.stack = malloc(VF_STACK_MAX * sizeof(*m.stack));
 	if (!m.stack)
 		return -ENOMEM;
@@ -367,8 +537,11 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 		goto out;
 	initial = m.row;
 	m.initial = &initial;
+	m.depth = 0; /* no state of the CIE's program is left for this one */
+	m.order = 0;
 	m.rows = rows;
 	m.terse = eh->strict && fde->start >= eh->new_start;
+	m.end = fde->start + fde->size;
 	m.row.loc = fde->start;
 	ret = run(&m, fde->insns, fde->insns_len, fde->insns_vaddr);
 	if (!ret)
@@ -479,9 +652,9 @@ static bool compose_rule(const struct vf_rule *call, const struct vf_rule *row,
 	*want = *call;
 	if (call->kind == VF_RULE_OFFSET || call->kind == VF_RULE_UNDEFINED)
 		return true;
-	if (call->kind != VF_RULE_SAME)
+	if (!vf_rule_keeps(call))
 		return false;
-	if (row->kind == VF_RULE_SAME)
+	if (vf_rule_keeps(row))
 		return true;
 	if (row->kind != VF_RULE_OFFSET || !below)
 		return false;
@@ -496,7 +669,7 @@ static bool is_entry_row(const struct vf_row *row, uint64_t rsp, int ra)
 	    row->args_size || row->reg[ra].kind != VF_RULE_OFFSET || row->reg[ra].off != -8)
 		return false;
 	for (int i = 0; i < VF_NR_REGS; i++)
-		if (i != ra && row->reg[i].kind != VF_RULE_SAME)
+		if (i != ra && !vf_rule_keeps(&row->reg[i]))
 			return false;
 	return true;
 }
@@ -517,13 +690,13 @@ bool vf_row_compose(const struct vf_row *call, const struct vf_row *row, int64_t
 	if (raised == 8 && is_entry_row(row, RSP, RA))
 		return true;
 	if (call->cfa.kind != VF_RULE_OFFSET || row->cfa.kind != VF_RULE_OFFSET ||
-	    row->cfa_reg != RSP || row->args_size || call->reg[RSP].kind != VF_RULE_SAME ||
-	    row->reg[RSP].kind != VF_RULE_SAME || row->reg[RA].kind != VF_RULE_OFFSET ||
+	    row->cfa_reg != RSP || row->args_size || call->reg[RSP].kind != VF_RULE_DEFAULT ||
+	    row->reg[RSP].kind != VF_RULE_DEFAULT || row->reg[RA].kind != VF_RULE_OFFSET ||
 	    row->reg[RA].off != -8)
 		return false;
 	if (by_stack)
 		want->cfa.off = row->cfa.off + below;
-	else if (call->cfa_reg >= VF_NR_REGS || row->reg[call->cfa_reg].kind != VF_RULE_SAME)
+	else if (call->cfa_reg >= VF_NR_REGS || !vf_rule_keeps(&row->reg[call->cfa_reg]))
 		return false;
 	for (int i = 0; i < VF_NR_REGS; i++)
 		if (i != RA && !compose_rule(&call->reg[i], &row->reg[i], by_stack ? &below : NULL,

@@ -26,12 +26,40 @@ static int find_cie(const struct vf_eh *eh, uint64_t vaddr)
 	return lo < eh->nr_cies && eh->cies[lo].vaddr == vaddr ? (int)lo : -1;
 }
 
+/* The form of all pointers in outputs: these need no relocation. */
+#define VF_EH_RELATIVE (DW_EH_PE_pcrel | DW_EH_PE_sdata4)
+
+/*
+ * Letters that all unwinders know, each once, in the order in which compilers write them. libgcc looks for the encoding
+ * of FDEs (R) in front of S only.
+ */
+static bool are_known_letters(const char *aug)
+{
+	const char *left = "PLRS";
+
+	for (aug++; *aug; aug++) {
+		left = strchr(left, *aug);
+		if (!left++)
+			return false;
+	}
+	return true;
+}
+
+/* Are the pointers of an output's CIE, and of its FDEs, of the form that serves any file? */
+static bool are_relative(const struct vf_cie *cie)
+{
+	return cie->version == 1 && cie->fde_enc == VF_EH_RELATIVE &&
+	       (cie->lsda_enc == DW_EH_PE_omit || cie->lsda_enc == VF_EH_RELATIVE) &&
+	       (!cie->personality ||
+		(cie->personality_enc & (uint8_t)~DW_EH_PE_indirect) == VF_EH_RELATIVE);
+}
+
 static bool read_augmentation(struct vf_cursor *c, const char *aug, bool strict, struct vf_cie *cie)
 {
 	uint64_t len = vf_cursor_uleb(c);
 	const uint8_t *end = c->p + len;
 
-	if (c->bad || len > (uint64_t)(c->end - c->p))
+	if (c->bad || len > (uint64_t)(c->end - c->p) || !are_known_letters(aug))
 		return false;
 	cie->has_aug = true;
 	for (aug++; *aug; aug++) {
@@ -39,17 +67,16 @@ static bool read_augmentation(struct vf_cursor *c, const char *aug, bool strict,
 		case 'L':
 			cie->lsda_enc = (uint8_t)vf_cursor_fixed(c, 1);
 			cie->has_lsda = cie->lsda_enc != DW_EH_PE_omit;
+			c->bad |= strict && !cie->has_lsda;
 			break;
 		case 'R': cie->fde_enc = (uint8_t)vf_cursor_fixed(c, 1); break;
 		case 'P':
 			cie->personality_enc = (uint8_t)vf_cursor_fixed(c, 1);
 			cie->personality = vf_cursor_encoded(
 				c, cie->personality_enc & (uint8_t)~DW_EH_PE_indirect);
-			cie->has_personality = true;
+			c->bad |= strict && !cie->personality;
 			break;
-		case 'S': cie->signal = true; break;
-		case 'B': break;
-		default: return false;
+		default: cie->signal = true;
 		}
 	}
 	if (c->bad || c->p > end || (strict && c->p != end))
@@ -77,7 +104,7 @@ static bool read_cie(struct vf_cursor *c, bool strict, struct vf_cie *cie)
 		return false;
 	cie->insns = c->p;
 	cie->insns_len = (uint32_t)(c->end - c->p);
-	return !c->bad;
+	return !c->bad && (!strict || are_relative(cie));
 }
 
 static bool read_fde(struct vf_cursor *c, const struct vf_cie *cie, bool strict, struct vf_fde *fde)
@@ -137,12 +164,15 @@ static int read_entry(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c
 	ret = grow(&eh->fdes, eh->nr_fdes, sizeof(*eh->fdes));
 	if (ret)
 		return ret;
-	eh->fdes[eh->nr_fdes] = (struct vf_fde){.vaddr = at, .cie = (uint32_t)cie};
+	eh->fdes[eh->nr_fdes] =
+		(struct vf_fde){.vaddr = at, .cie = (uint32_t)cie, .nr = eh->nr_fdes};
 	if (!read_fde(c, &eh->cies[cie], eh->strict, &eh->fdes[eh->nr_fdes]))
 		return vf_refuse(vf, at, "FDE not understood");
-	/* The linker leaves FDEs of discarded functions with size or start 0. */
+	/* The linker leaves FDEs of discarded functions with size or start 0; outputs have none. */
 	if (eh->fdes[eh->nr_fdes].size && eh->fdes[eh->nr_fdes].start)
 		eh->nr_fdes++;
+	else if (eh->strict)
+		return vf_refuse(vf, at, "an FDE covers nothing");
 	return 0;
 }
 
@@ -167,6 +197,8 @@ static int read_section(const struct vf *vf, struct vf_eh *eh)
 		}
 		if (len < 4 || !vf_cursor_skip(&all, len))
 			return vf_refuse(vf, at, ".eh_frame entry is cut off");
+		if (eh->strict && len % 4)
+			return vf_refuse(vf, at, ".eh_frame entry has an odd length");
 		c.end = all.p;
 		ret = read_entry(vf, eh, &c, at);
 		if (ret)
@@ -219,31 +251,33 @@ static int check_search_table(const struct vf *vf, struct vf_eh *eh, struct vf_c
 	if (c->p != c->end || !sec || sec->vaddr != eh->hdr_vaddr ||
 	    sec->vaddr + sec->size != c->vaddr)
 		return vf_refuse(vf, eh->hdr_vaddr,
-				 "PT_GNU_EH_FRAME does not cover exactly the "
+				 "the search table does not cover exactly the "
 				 "section .eh_frame_hdr");
 	vf_own_at(vf, eh->vaddr, eh->size, ME_OWNER_EH_FRAME);
 	vf_own_at(vf, eh->hdr_vaddr, sec->size, ME_OWNER_EH_FRAME_HDR);
 	return 0;
 }
 
-/* Go from the header to the section. @c then stands at the search table's count. */
-static int find_by_header(const struct vf *vf, const Elf64_Phdr *ph, struct vf_cursor *c,
+/* Go from the header at @vaddr to the section. @c then stands at the search table's count. */
+static int find_by_header(const struct vf *vf, uint64_t vaddr, uint64_t size, struct vf_cursor *c,
 			  struct vf_eh *eh)
 {
 	uint8_t enc;
 
-	c->p = mp_elf_bytes(eh->elf, ph->p_vaddr, ph->p_filesz);
+	c->p = mp_elf_bytes(eh->elf, vaddr, size);
 	if (!c->p)
-		return vf_refuse(vf, ph->p_vaddr, "PT_GNU_EH_FRAME is not in the file");
-	c->end = c->p + ph->p_filesz;
-	c->vaddr = eh->hdr_vaddr = ph->p_vaddr;
+		return vf_refuse(vf, vaddr, ".eh_frame_hdr is not in the file");
+	c->end = c->p + size;
+	c->vaddr = eh->hdr_vaddr = vaddr;
 	if (vf_cursor_fixed(c, 1) != 1)
-		return vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr of an unknown version");
+		return vf_refuse(vf, vaddr, ".eh_frame_hdr of an unknown version");
 	enc = (uint8_t)vf_cursor_fixed(c, 1);
 	eh->count_enc = (uint8_t)vf_cursor_fixed(c, 1);
 	eh->table_enc = (uint8_t)vf_cursor_fixed(c, 1);
 	eh->vaddr = vf_cursor_encoded(c, enc);
-	return c->bad ? vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr is cut off") : 0;
+	if (c->bad || (eh->strict && enc != VF_EH_RELATIVE))
+		return vf_refuse(vf, vaddr, ".eh_frame_hdr names no .eh_frame");
+	return 0;
 }
 
 #define VF_EH_PAGE 1024u
@@ -279,9 +313,8 @@ static int index_pages(struct vf_eh *eh)
 int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh)
 {
 	const struct mp_section *sec = mp_elf_section(elf, ".eh_frame");
-	const struct mp_section *hdr = strict ? mp_elf_section(elf, ".eh_frame_hdr") : NULL;
+	const struct mp_section *hdr = mp_elf_section(elf, ".eh_frame_hdr");
 	const Elf64_Phdr *ph = NULL;
-	Elf64_Phdr none;
 	struct vf_cursor c = {0};
 	int ret = 0;
 
@@ -291,13 +324,10 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
 		if (elf->phdrs[i].p_type == PT_GNU_EH_FRAME)
 			ph = &elf->phdrs[i];
-	/* An output of a static program has the table all the same, and no header that leads to it. */
-	if (!ph && hdr) {
-		none = (Elf64_Phdr){.p_vaddr = hdr->vaddr, .p_filesz = hdr->size};
-		ph = &none;
-	}
 	if (ph)
-		ret = find_by_header(vf, ph, &c, eh);
+		ret = find_by_header(vf, ph->p_vaddr, ph->p_filesz, &c, eh);
+	else if (strict && hdr) /* nothing reads it, but it has these bytes and no others */
+		ret = find_by_header(vf, hdr->vaddr, hdr->size, &c, eh);
 	else if (sec)
 		eh->vaddr = sec->vaddr;
 	if (ret)
@@ -312,7 +342,7 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 		ret = sort_fdes(vf, eh);
 	if (!ret && !strict)
 		ret = vf_add_symbol_fdes(eh);
-	if (!ret && strict && ph)
+	if (!ret && strict)
 		ret = check_search_table(vf, eh, &c);
 	if (!ret)
 		ret = index_pages(eh);

@@ -16,14 +16,14 @@ struct vf;
 /* ---- unwind sections -------------------------------------------------------------------- */
 
 struct vf_cie {
-	uint64_t vaddr, personality; /* address as encoded, not followed */
+	uint64_t vaddr, personality; /* address as encoded, not followed; 0: none */
 	const uint8_t *insns;
 	uint32_t insns_len;
 	uint64_t code_align;
 	int64_t data_align;
 	uint32_t ra;
 	uint8_t version, fde_enc, lsda_enc, personality_enc;
-	bool has_aug, has_personality, has_lsda, signal;
+	bool has_aug, has_lsda, signal;
 	bool known_personality; /* a routine that verify_lsda understands */
 	bool reads_as_rust;	/* the routine is Rust's */
 };
@@ -33,7 +33,8 @@ struct vf_fde {
 	const uint8_t *insns;
 	uint64_t insns_vaddr; /* of @insns; only a pc-relative DW_CFA_set_loc needs it */
 	uint32_t insns_len;
-	uint32_t cie;
+	uint32_t cie;	/* its number; so many CIEs stand before this one's */
+	uint32_t nr;	/* FDEs before this one in the section */
 	uint16_t flags; /* enum vf_fde_flag; set by scan, of old FDEs only */
 };
 
@@ -71,7 +72,8 @@ struct vf_eh {
 #define VF_NR_REGS 33 /* general registers, return address, xmm0 to xmm15 */
 
 enum vf_rule_kind {
-	VF_RULE_SAME, /* unchanged, explicitly or by default */
+	VF_RULE_DEFAULT, /* no rule: the register is unchanged, but the stack pointer is the CFA */
+	VF_RULE_SAME,
 	VF_RULE_UNDEFINED,
 	VF_RULE_OFFSET,
 	VF_RULE_VAL_OFFSET,
@@ -100,6 +102,7 @@ struct vf_row {
 struct vf_rows {
 	struct vf_row *row; /* ascending loc; the last row reaches to the FDE's end */
 	uint32_t nr, cap;
+	bool ambiguous; /* unwinders read the program differently */
 };
 
 /* A cursor over encoded bytes. @bad is set once a value was cut off or not understood. */
@@ -107,7 +110,7 @@ struct vf_cursor {
 	const uint8_t *p, *end;
 	uint64_t vaddr; /* of @p */
 	bool bad;
-	bool terse; /* set @bad for a number that is longer than needed */
+	bool terse; /* set @bad for a LEB128 number that is longer than needed */
 };
 
 /* Read a number of @size bytes, or in LEB128; or skip @len bytes. Return: 0, or NULL, if @bad. */
@@ -133,6 +136,16 @@ const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
 /* verify_personality.c: does @cie of the original name a routine that reads tables as
  * verify_lsda does? *@rust: whether it is Rust's routine. */
 bool vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust);
+/*
+ * Bytes of @fde's, or the CIE's, program without the no-ops at its end. Operands may end in zeros, too, so this reads
+ * the program. If it is not understood, these are all bytes.
+ */
+uint32_t vf_program_size(const uint8_t *insns, uint32_t len);
+/* Does the unwinder find the caller's value in the register itself? */
+static inline bool vf_rule_keeps(const struct vf_rule *rule)
+{
+	return rule->kind == VF_RULE_DEFAULT || rule->kind == VF_RULE_SAME;
+}
 /* Compare the rules of two rows, not their addresses. */
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
 /*
@@ -158,8 +171,10 @@ struct vf_lsda {
 	uint32_t nr, cap;
 	const uint8_t *actions, *end;
 	uint64_t actions_vaddr, ttype_vaddr;   /* @ttype_vaddr: end of the types; 0: none */
+	uint64_t base;			       /* from which landing pads count */
 	uint8_t base_enc, ttype_enc, site_enc; /* @base_enc: landing pads' base */
 	bool present;
+	bool terse; /* an output's: accept no superfluous bytes; set before the table is read */
 };
 
 /* Read the table at @vaddr; 0: there is none. Return: 0, -ENOMEM, -EBADMSG. Ownership:

@@ -98,6 +98,8 @@ int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
 	lsda->actions = c.p + off;
 	lsda->actions_vaddr = c.vaddr + off;
 	lsda->end = c.end;
+	lsda->base = lpstart;
+	c.terse = lsda->terse;
 	return read_sites(&c, lsda->actions, enc, func_start, lpstart, lsda);
 }
 

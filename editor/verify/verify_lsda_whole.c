@@ -76,9 +76,45 @@ static bool is_composed(const struct vf_lsda *old, const struct vf_lsda *new, ui
 	return is_padding(types + from, room - from);
 }
 
-/* Are the call sites within the FDE, and in the encoding that emit uses? */
-static bool are_own_sites(const struct vf_lsda *lsda, const struct vf_fde *fde)
+/* Does @site begin and end in copies, *@i or later ones? Then verify_unwind compares it with the original's. */
+static bool is_in_copies(const struct vf *vf, const struct vf_call_site *site, uint32_t *i)
 {
+	const struct mp_map_piece *piece = vf->map->pieces;
+	const uint64_t ends[] = {site->start, site->end - 1};
+
+	for (int k = 0; k < 2; k++) {
+		while (*i < vf->map->nr_pieces &&
+		       piece[*i].new_vaddr + piece[*i].new_size <= ends[k])
+			++*i;
+		if (*i == vf->map->nr_pieces || piece[*i].new_vaddr > ends[k])
+			return false;
+	}
+	return site->start < site->end;
+}
+
+/*
+ * Are the call sites within the FDE, and in the form that emit uses? Neighbours differ, and the landing pads' base is
+ * right below the lowest one, so that an offset of 0 means "none".
+ */
+static bool are_own_sites(const struct vf *vf, const struct vf_lsda *lsda, const struct vf_fde *fde)
+{
+	uint32_t piece = vf_first_piece(vf, fde->start);
+	uint64_t lowest = UINT64_MAX;
+
+	for (uint32_t i = 0; i < lsda->nr; i++) {
+		const struct vf_call_site *site = &lsda->site[i];
+		const struct vf_call_site *last = i ? &lsda->site[i - 1] : NULL;
+
+		if (!is_in_copies(vf, site, &piece) ||
+		    (last && last->end == site->start && last->pad == site->pad &&
+		     last->action == site->action))
+			return false;
+		if (site->pad && site->pad < lowest)
+			lowest = site->pad;
+	}
+	if (lowest == UINT64_MAX ? lsda->base_enc != DW_EH_PE_omit
+				 : lsda->base_enc == DW_EH_PE_omit || lsda->base != lowest - 1)
+		return false;
 	return lsda->site_enc == DW_EH_PE_uleb128 &&
 	       (!lsda->nr || lsda->site[lsda->nr - 1].end <= fde->start + fde->size);
 }
@@ -111,7 +147,7 @@ static uint64_t next_table(const struct vf *vf, uint32_t i, uint64_t end)
 int vf_check_lsdas(const struct vf *vf)
 {
 	const struct mp_section *sec = mp_elf_section(vf->n, ".gcc_except_table.morph");
-	struct vf_lsda old = {0}, new = {0};
+	struct vf_lsda old = {0}, new = {.terse = true};
 	uint64_t at, end;
 	int ret = 0;
 
@@ -134,14 +170,17 @@ int vf_check_lsdas(const struct vf *vf)
 		ret = vf_lsda_read(vf->o, from->lsda, from->start, &old);
 		if (!ret)
 			ret = vf_lsda_read(vf->n, fde->lsda, fde->start, &new);
-		if (ret != -ENOMEM && (ret || new.actions_vaddr > end ||
-				       !are_own_sites(&new, fde) || !is_composed(&old, &new, end)))
+		if (ret != -ENOMEM &&
+		    (ret || new.actions_vaddr > end || !are_own_sites(vf, &new, fde) ||
+		     !is_composed(&old, &new, end)))
 			ret = vf_refuse(vf, fde->lsda,
 					"an exception table is not made of the old one");
 		if (!ret)
 			vf_own_at(vf, at, end - at, ME_OWNER_LSDA);
 		at = end;
 	}
+	if (!ret && at != sec->vaddr + sec->size)
+		ret = vf_refuse(vf, at, "no copy has this exception table");
 	vf_lsda_fini(&old);
 	vf_lsda_fini(&new);
 	return ret;

@@ -178,7 +178,7 @@ static bool tables_read(const struct vf *vf, const struct vf_cie *cie, bool plai
 		const struct vf_fde *fde = &vf->old_eh.fdes[i];
 		const struct vf_cie *other = &vf->old_eh.cies[fde->cie];
 
-		if (!fde->lsda || !other->has_personality || other->personality != cie->personality)
+		if (!fde->lsda || !other->personality || other->personality != cie->personality)
 			continue;
 		good = !vf_lsda_read(vf->o, fde->lsda, fde->start, &lsda);
 		if (plain && lsda.ttype_enc != DW_EH_PE_omit)

@@ -12,40 +12,58 @@
 
 static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
 {
-	if (a->has_personality != b->has_personality)
+	return a->personality == b->personality &&
+	       (!a->personality ||
+		!((a->personality_enc ^ b->personality_enc) & DW_EH_PE_indirect));
+}
+
+/* Is the output's program @b the original's, with as many no-ops behind it as its entry needs? */
+static bool same_program(const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
+{
+	uint32_t size = vf_program_size(a, la);
+
+	if (lb < size || lb - size >= 4 || memcmp(a, b, size))
 		return false;
-	if (!a->has_personality)
-		return true;
-	if (a->personality != b->personality)
-		return false;
-	return (a->personality_enc & DW_EH_PE_indirect) == (b->personality_enc & DW_EH_PE_indirect);
+	for (; size < lb; size++)
+		if (b[size] != DW_CFA_nop)
+			return false;
+	return true;
 }
 
 static bool same_cie(const struct vf_cie *a, const struct vf_cie *b)
 {
-	return a->version == b->version && a->code_align == b->code_align &&
-	       a->data_align == b->data_align && a->ra == b->ra && a->signal == b->signal &&
-	       same_personality(a, b);
+	return a->code_align == b->code_align && a->data_align == b->data_align && a->ra == b->ra &&
+	       a->signal == b->signal && a->has_lsda == b->has_lsda && same_personality(a, b) &&
+	       same_program(a->insns, a->insns_len, b->insns, b->insns_len);
 }
 
-static uint32_t trimmed(const uint8_t *insns, uint32_t len)
+/*
+ * The output's CIEs are the original's, in the same order, and then the runtime's. So FDEs have the same CIE if the
+ * numbers of their CIEs are equal.
+ */
+static int check_cies(const struct vf *vf)
 {
-	while (len && insns[len - 1] == DW_CFA_nop)
-		len--;
-	return len;
+	uint32_t nr = vf->old_eh.nr_cies - (vf->old_eh.nr_symbol_only != 0);
+	uint64_t end = vf->new_eh.vaddr + vf->new_eh.size - 4;
+
+	if (vf->runtime)
+		end -= me_runtime_frames_size;
+	for (uint32_t i = 0; i < vf->new_eh.nr_cies; i++) {
+		const struct vf_cie *cie = &vf->new_eh.cies[i];
+
+		if (i < nr ? !same_cie(&vf->old_eh.cies[i], cie) : cie->vaddr < end)
+			return vf_refuse(vf, cie->vaddr, "this CIE is not the original's");
+	}
+	if (vf->new_eh.nr_cies < nr)
+		return vf_refuse(vf, vf->new_eh.vaddr, "%u CIEs instead of %u", vf->new_eh.nr_cies,
+				 nr);
+	return 0;
 }
 
-/* Are both programs equal but for padding? Operands may end in zeros, too, but in both. */
-static bool same_program(const uint8_t *a, uint32_t la, const uint8_t *b, uint32_t lb)
-{
-	if (la > lb)
-		return same_program(b, lb, a, la);
-	return !memcmp(a, b, la) && trimmed(b, lb) <= la;
-}
-
-/* Old code must still have the same FDE. */
+/* Old code must still have the same FDE, at the same position. */
 static int check_old_fdes(const struct vf *vf)
 {
+	const struct vf_fde *b = vf->new_eh.fdes;
 	uint32_t nr = 0;
 
 	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
@@ -54,19 +72,16 @@ static int check_old_fdes(const struct vf *vf)
 		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code instead of %u", nr,
 				 vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only);
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		const struct vf_fde *a = &vf->old_eh.fdes[i], *b;
-		const struct vf_cie *ca = &vf->old_eh.cies[a->cie], *cb;
+		const struct vf_fde *a = &vf->old_eh.fdes[i];
 
 		if (a->flags & VF_FDE_SYMBOL_ONLY)
 			continue;
-		b = vf_eh_find(&vf->new_eh, a->start);
-		if (!b || b->start != a->start || b->size != a->size)
+		if (b->start != a->start || b->size != a->size)
 			return vf_refuse(vf, a->start, "the FDE of old code is missing");
-		cb = &vf->new_eh.cies[b->cie];
-		if (!same_cie(ca, cb) || a->lsda != b->lsda ||
-		    !same_program(ca->insns, ca->insns_len, cb->insns, cb->insns_len) ||
+		if (a->cie != b->cie || a->nr != b->nr || a->lsda != b->lsda ||
 		    !same_program(a->insns, a->insns_len, b->insns, b->insns_len))
 			return vf_refuse(vf, a->start, "the FDE of old code changed");
+		b++;
 	}
 	return 0;
 }
@@ -80,6 +95,8 @@ static int load_old(struct vf_unwinding *x, const struct vf_fde *fde)
 		return 0;
 	x->old = NULL;
 	ret = vf_rows_build(&vf->old_eh, fde, &x->old_rows);
+	if (!ret && x->old_rows.ambiguous)
+		return vf_refuse(vf, fde->start, "unwinders read its unwind rows differently");
 	if (!ret)
 		ret = vf_lsda_read(vf->o, fde->lsda, fde->start, &x->old_lsda);
 	if (ret == -EBADMSG)
@@ -99,6 +116,8 @@ static int load_new(struct vf_unwinding *x, const struct vf_fde *fde)
 		return 0;
 	x->new = NULL;
 	ret = vf_rows_build(&vf->new_eh, fde, &x->new_rows);
+	if (!ret && x->new_rows.ambiguous)
+		return vf_refuse(vf, fde->start, "unwinders read a copy's unwind rows differently");
 	if (!ret)
 		ret = vf_lsda_read(vf->n, fde->lsda, fde->start, &x->new_lsda);
 	if (ret == -EBADMSG)
@@ -282,12 +301,11 @@ uint64_t vf_padding_end(const struct vf *vf, const struct mp_map_piece *p)
 
 int vf_check_unreached(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
-	uint64_t end = vf_padding_end(x->vf, p), next = end, changes;
+	uint64_t end = vf_padding_end(x->vf, p), next = end;
 
 	if (p + 1 < x->vf->map->pieces + x->vf->map->nr_pieces)
 		next = p[1].new_vaddr;
-	changes = vf_row_end(&x->new_rows, end);
-	if (next < x->new->start + x->new->size && changes > end &&changes < next)
+	if (next < x->new->start + x->new->size && vf_row_end(&x->new_rows, end - 1) < next)
 		return vf_refuse(x->vf, end, "unwind row changes in padding");
 	return 0;
 }
@@ -356,14 +374,12 @@ static int compare_stub(struct vf_unwinding *x, const struct mp_map_piece *p)
 /*
  * Rust's std of 1.63 reads a pc-relative base differently from later versions. All versions
  * read the distance from the FDE's start alike, but LLVM's C++ routine does not read such a
- * distance.
+ * distance. A position-independent file has no absolute base, since nothing relocates it.
  */
 static bool base_is_readable(const struct vf_lsda *lsda, bool rust)
 {
-	if (lsda->base_enc == DW_EH_PE_omit)
-		return true;
-	return rust ? lsda->base_enc == (DW_EH_PE_funcrel | DW_EH_PE_sdata4)
-		    : (lsda->base_enc & 0x70) != DW_EH_PE_funcrel;
+	return lsda->base_enc == DW_EH_PE_omit ||
+	       lsda->base_enc == ((rust ? DW_EH_PE_funcrel : DW_EH_PE_pcrel) | DW_EH_PE_sdata4);
 }
 
 static int check_bases(struct vf_unwinding *x, const struct vf_cie *cie)
@@ -383,7 +399,7 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 	const struct mp_map_piece *of = vf_is_inlined(vf, p) ? vf_inlined_caller(vf, p) : p;
 	const struct vf_fde *old = vf_eh_find(&vf->old_eh, of->old_vaddr);
 	const struct vf_fde *new = vf_eh_find(&vf->new_eh, p->new_vaddr);
-	const struct vf_cie *ca, *cb;
+	const struct vf_cie *ca;
 	uint64_t common;
 	int ret;
 
@@ -399,10 +415,10 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
 				 (unsigned long long)p->old_vaddr);
 	ca = &vf->old_eh.cies[old->cie];
-	cb = &vf->new_eh.cies[new->cie];
-	if (!same_cie(ca, cb))
-		return vf_refuse(vf, p->new_vaddr,
-				 "the copy has another personality routine, or CIE");
+	if (old->cie != new->cie)
+		return vf_refuse(vf, p->new_vaddr, "the copy has another CIE");
+	if (!old->lsda != !new->lsda)
+		return vf_refuse(vf, p->new_vaddr, "only one of copy and original has a table");
 	if (ca->signal)
 		return vf_refuse(vf, p->old_vaddr, "a signal frame was moved");
 	if (old->lsda && !ca->known_personality)
@@ -429,11 +445,12 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 }
 
 /* An FDE of copies must begin where a copy begins, and end where a copy or the nops behind it
- * end. */
+ * end. These FDEs follow those of old code in the order of their code. */
 static int check_new_bounds(const struct vf *vf)
 {
 	const struct mp_map_piece *piece = vf->map->pieces;
 	const struct mp_map_piece *last = piece + vf->map->nr_pieces;
+	uint32_t nr = vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only;
 
 	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++) {
 		const struct vf_fde *fde = &vf->new_eh.fdes[i];
@@ -446,6 +463,8 @@ static int check_new_bounds(const struct vf *vf)
 			piece++;
 		if (piece == last || piece->new_vaddr != fde->start)
 			return vf_refuse(vf, fde->start, "an FDE begins where no copy does");
+		if (fde->nr != nr++)
+			return vf_refuse(vf, fde->start, "an FDE is not in its place");
 		while (piece < last && vf_padding_end(vf, piece) < end)
 			piece++;
 		if (piece == last ||
@@ -530,8 +549,10 @@ int vf_read_unwind(struct vf *vf)
 
 int vf_check_unwind(const struct vf *vf)
 {
-	int ret = check_old_fdes(vf);
+	int ret = check_cies(vf);
 
+	if (!ret)
+		ret = check_old_fdes(vf);
 	if (!ret)
 		ret = check_new_bounds(vf);
 	if (!ret)

@@ -181,6 +181,22 @@ static int entry_header(struct mp_eh_cursor *cur, struct mp_eh_cursor *body, uin
 	return body->failed ? -EBADMSG : 1;
 }
 
+/*
+ * Each letter once, in the order in which compilers write them. libgcc looks for the encoding of FDEs (R) in front of S
+ * only.
+ */
+static bool in_order(const char *letters)
+{
+	const char *left = "PLRS";
+
+	for (letters++; *letters; letters++) {
+		left = strchr(left, *letters);
+		if (!left++)
+			return false;
+	}
+	return true;
+}
+
 static int parse_augmentation(struct mp_eh_cursor *body, const char *letters, struct mp_eh_cie *cie)
 {
 	struct mp_eh_cursor data;
@@ -193,6 +209,8 @@ static int parse_augmentation(struct mp_eh_cursor *body, const char *letters, st
 		return -EBADMSG;
 	data.end = body->p;
 	cie->augmented = true;
+	if (!in_order(letters))
+		return -EOPNOTSUPP;
 	for (const char *letter = letters + 1; *letter; letter++) {
 		switch (*letter) {
 		case 'R': cie->fde_enc = mp_eh_u8(&data); break;
@@ -203,8 +221,7 @@ static int parse_augmentation(struct mp_eh_cursor *body, const char *letters, st
 				return -EOPNOTSUPP;
 			cie->personality = mp_eh_pointer(&data, cie->personality_enc, 0);
 			break;
-		case 'S': cie->signal_frame = true; break;
-		default: return -EOPNOTSUPP;
+		default: cie->signal_frame = true;
 		}
 	}
 	if (data.failed)

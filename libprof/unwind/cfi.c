@@ -11,9 +11,10 @@
 
 #include "libprof/unwind/cfi_ops.h"
 
-#define RSP	   7
-#define MAX_STATES 64	      /* depth of DW_CFA_remember_state; compilers use one */
-#define MAX_LINES  (1u << 18) /* limits a hostile FDE to 20 MiB of rows */
+#define RSP	       7
+#define RETURN_ADDRESS 16
+#define MAX_STATES     64	  /* depth of DW_CFA_remember_state; compilers use one */
+#define MAX_LINES      (1u << 18) /* limits a hostile FDE to 20 MiB of rows */
 
 _Static_assert(sizeof(struct mp_cfi_row) == 8 + 2 * (1 + MP_CFI_NR_REGS + 2), "padding");
 
@@ -233,6 +234,9 @@ static void set_cfa(struct machine *m, uint64_t reg, int64_t off)
 {
 	struct mp_cfi_rule rule = {.kind = MP_CFI_OFFSET, .reg = (uint16_t)reg, .off = off};
 
+	/* LLVM's unwinder reads register 0 as "none", and libgcc has no place for vector registers. */
+	if (!m->rules->for_walking && (!reg || reg > RETURN_ADDRESS))
+		fail(m, -EOPNOTSUPP);
 	m->row.cfa = rule_number(m, &rule);
 }
 
@@ -306,7 +310,9 @@ static void run_register_op(struct machine *m, uint8_t op)
 	case MP_CFA_OFFSET_EXTENDED_SF:
 		set_register(m, reg, MP_CFI_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
 		break;
-	case MP_CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
+	case MP_CFA_GNU_NEGATIVE_OFFSET_EXTENDED: /* libunwind does not multiply it */
+		if (!m->rules->for_walking)
+			fail(m, -EOPNOTSUPP);
 		set_register(m, reg, MP_CFI_OFFSET, factored(m, -read_unsigned(m)));
 		break;
 	case MP_CFA_VAL_OFFSET:
@@ -349,7 +355,10 @@ static void run_state_op(struct machine *m, uint8_t op)
 		return;
 	}
 	m->row = m->states[--m->nr_states];
-	m->row.args_size = args_size; /* as in libgcc, not part of the state */
+	/* For libgcc it is not part of the state, for LLVM's unwinder it is. */
+	if (m->row.args_size != args_size && !m->rules->for_walking)
+		fail(m, -EOPNOTSUPP);
+	m->row.args_size = args_size;
 }
 
 /* Run one operation that does not advance the location. */

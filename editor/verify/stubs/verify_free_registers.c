@@ -61,9 +61,9 @@ static uint16_t rules(const struct vf_row *row, bool saved)
 	uint16_t mask = 0;
 
 	for (unsigned int i = 0; i < 16; i++) {
-		uint8_t kind = row->reg[i].kind;
+		const struct vf_rule *rule = &row->reg[i];
 
-		if (saved == (kind != VF_RULE_SAME && kind != VF_RULE_UNDEFINED))
+		if (saved == (!vf_rule_keeps(rule) && rule->kind != VF_RULE_UNDEFINED))
 			mask |= by_dwarf(i);
 	}
 	return mask & VF_CALLEE_SAVED;

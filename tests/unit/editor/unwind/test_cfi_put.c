@@ -83,11 +83,25 @@ END_TEST
 
 START_TEST(cfi_args_size_is_no_part_of_the_remembered_state)
 {
+	rules.for_walking = true;
 	ck_assert_int_eq(EXPAND(0x0a, 0x41, 0x2e, 32, 0x0e, 48, 0x41, 0x0b), 0);
 	ck_assert_uint_eq(row_at(0)->args_size, 0);
 	ck_assert_uint_eq(row_at(1)->args_size, 32);
 	ck_assert_int_eq(cfa_at(2)->off, 8);
 	ck_assert_uint_eq(row_at(2)->args_size, 32);
+	rules.for_walking = false;
+	ck_assert_int_eq(EXPAND(0x0a, 0x41, 0x2e, 32, 0x0e, 48, 0x41, 0x2e, 0, 0x0b), 0);
+}
+END_TEST
+
+/* A copy's row would mean something else to some of them. */
+START_TEST(cfi_refuses_what_unwinders_read_differently)
+{
+	ck_assert_int_eq(EXPAND(0x0a, 0x41, 0x2e, 32, 0x0e, 48, 0x41, 0x0b), -EOPNOTSUPP);
+	ck_assert_int_eq(EXPAND(0x0d, 0), -EOPNOTSUPP);	 /* LLVM takes register 0 for none */
+	ck_assert_int_eq(EXPAND(0x0d, 17), -EOPNOTSUPP); /* libgcc has no such column */
+	ck_assert_int_eq(EXPAND(0xd0), -EOPNOTSUPP); /* restore of a register that the CIE saves */
+	ck_assert_int_eq(EXPAND(0x2f, 3, 2), -EOPNOTSUPP);
 }
 END_TEST
 
@@ -216,6 +230,7 @@ static Suite *cfi_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, cfi_follows_a_prologue_and_an_early_return);
 	tcase_add_test(tc, cfi_args_size_is_no_part_of_the_remembered_state);
+	tcase_add_test(tc, cfi_refuses_what_unwinders_read_differently);
 	tcase_add_test(tc, cfi_reads_addresses_relative_to_their_place);
 	tcase_add_test(tc, cfi_refuses_what_is_not_understood_in_full);
 	tcase_add_test(tc, cfi_a_row_written_is_the_row_read);
