@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/evidence/ranges.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/note/map.h"
 #include "libprof/base/parallel.h"
@@ -79,7 +80,7 @@ int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 		return mp_err_set(err, EPERM, "has text relocations (DT_TEXTREL)");
 	if (elf->nr_fdes == 0)
 		return mp_err_set(err, EPERM, "has no unwind information (.eh_frame)");
-	return 0;
+	return me_ranges_file(elf, err);
 }
 
 /*
@@ -149,54 +150,44 @@ static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const cha
 	return *detail ? ME_REFUSED_UNWIND : ME_ELIGIBLE;
 }
 
-/* Sections that list addresses of code which is rewritten while the program runs. */
-static const char *const probe_sections[] = {
-	"__patchable_function_entries",
-	"xray_instr_map",
-	"__jump_table",
-	"__mcount_loc",
-};
-
-static void refuse_at(const struct mp_cfg *cfg, struct me_eligible *out, uint64_t vaddr)
+static void refuse(struct me_eligible *out, uint32_t func, enum me_refusal why, const char *detail)
 {
-	uint32_t func = mp_cfg_func_at(cfg, vaddr);
-
 	if (func == MP_NONE || out->verdict[func] != ME_ELIGIBLE)
 		return;
-	out->verdict[func] = ME_REFUSED_PROBE;
-	out->detail[func] = "holds a probe or a patchable entry";
+	out->verdict[func] = (uint8_t)why;
+	out->detail[func] = detail;
 }
 
-static void refuse_probed(const struct mp_cfg *cfg, struct me_eligible *out)
+struct marking {
+	const struct mp_cfg *cfg;
+	struct me_eligible *out;
+};
+
+static void refuse_place(void *ctx, uint64_t vaddr)
 {
-	for (size_t i = 0; i < sizeof(probe_sections) / sizeof(probe_sections[0]); i++) {
-		const struct mp_section *s = mp_elf_section(cfg->elf, probe_sections[i]);
-		const struct mp_reloc *relocs;
-		const uint8_t *bytes;
-		uint32_t nr;
+	const struct marking *m = ctx;
 
-		if (!s)
-			continue;
-		relocs = mp_elf_relocs_in(cfg->elf, s->vaddr, s->vaddr + s->size, &nr);
-		for (uint32_t r = 0; r < nr; r++)
-			refuse_at(cfg, out, relocs[r].sym_value + relocs[r].addend);
-		/*
-		 * Without relocations: take the loader's dynamic relocation, or else
-		 * the word itself.
-		 */
-		bytes = s->type == SHT_NOBITS ? NULL : mp_elf_bytes(cfg->elf, s->vaddr, s->size);
-		for (uint64_t off = 0; bytes && off + 8 <= s->size; off += 8) {
-			const struct mp_reloc *r = mp_elf_dyn_reloc_at(cfg->elf, s->vaddr + off);
-			uint64_t word;
+	refuse(m->out, mp_cfg_func_at(m->cfg, vaddr), ME_REFUSED_PROBE,
+	       "holds a probe or a patchable entry");
+}
 
-			memcpy(&word, bytes + off, sizeof(word));
-			refuse_at(cfg, out, r ? r->sym_value + (uint64_t)r->addend : word);
-		}
-	}
+/* Code that others know by its place. */
+static void refuse_known(const struct mp_cfg *cfg, struct me_eligible *out)
+{
+	struct marking m = {cfg, out};
+
+	me_ranges_places(cfg, refuse_place, &m);
 	/* A block with a static probe stays while its function moves, unless it is the entry. */
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		if (cfg->blocks[b].flags & MP_BLOCK_PROBE && cfg->blocks[b].flags & MP_BLOCK_ENTRY)
-			refuse_at(cfg, out, cfg->blocks[b].vaddr);
+			refuse_place(&m, cfg->blocks[b].vaddr);
+	for (uint32_t r = 0; r < cfg->nr_ranges; r++) {
+		const struct mp_section *sec = mp_elf_section_at(cfg->elf, cfg->ranges[r].start);
+
+		if (sec && me_ranges_section(sec))
+			refuse(out, cfg->ranges[r].func, ME_REFUSED_RANGE,
+			       "lies in a section that programs know by its bounds");
+	}
 }
 
 struct judging {
@@ -238,7 +229,7 @@ int me_eligible_functions(const struct mp_cfg *cfg, unsigned int nr_threads,
 					      .run = some_judge,
 					      .ctx = &judging},
 			NULL);
-	refuse_probed(cfg, out);
+	refuse_known(cfg, out);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		out->nr_eligible += out->verdict[f] == ME_ELIGIBLE;
 	return 0;

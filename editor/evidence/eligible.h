@@ -24,6 +24,7 @@ enum me_refusal {
 	ME_REFUSED_STOP,	/* has an int3 in its code, which may continue after it */
 	ME_REFUSED_UNWIND,	/* its unwind information cannot be carried over */
 	ME_REFUSED_PROBE,	/* a probe, sled or patchable entry points into it */
+	ME_REFUSED_RANGE,	/* known by the bounds of its section: see ranges.h */
 	ME_REFUSED_ENTRIES,	/* safe but not useful: see entries.h */
 	ME_NR_REFUSALS
 };

@@ -95,6 +95,7 @@ static int note_operands(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde
 	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
 	int ret = 0;
 
+	vf_note_ends(vf, at, insn);
 	if (insn->disp_off)
 		ret = note_operand(vf, refs, fde, at, insn->len, insn->target, true);
 	if (!ret && fixed && insn->abs_off && in_image(vf, insn->abs) &&
@@ -508,6 +509,7 @@ int vf_scan(struct vf *vf)
 	if (ret)
 		goto out;
 	note_relocs(vf);
+	vf_find_ends(vf);
 	mark_led(vf, vf->o->ehdr.e_entry);
 	vf_mark_probes(vf);
 	ret = scan_text(vf, &anchors);
@@ -531,6 +533,7 @@ int vf_scan(struct vf *vf)
 	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
 		vf->target.word[w] |= vf->maybe_address.word[w];
 	vf_find_return_words(vf);
+	vf_find_known(vf);
 	ret = vf_find_labels(vf);
 	if (vf->refs.nr)
 		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "editor/evidence/ranges.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- addresses behind code or memory ------------------------------------------------------- */
+
+#define MAX_ENDS 24
+
+/* Addresses at which nothing begins. Whoever names one asks what lies before it. */
+struct ends {
+	uint64_t vaddr[MAX_ENDS];
+	uint32_t nr;
+	uint64_t low, high;
+};
+
+static void add_end(const struct mp_elf *elf, struct ends *ends, uint64_t vaddr)
+{
+	if (!vaddr || ends->nr == MAX_ENDS || mp_elf_section_at(elf, vaddr))
+		return;
+	if (!ends->nr || vaddr < ends->low)
+		ends->low = vaddr;
+	if (!ends->nr || vaddr > ends->high)
+		ends->high = vaddr;
+	ends->vaddr[ends->nr++] = vaddr;
+}
+
+static bool is_end(const struct ends *ends, uint64_t vaddr)
+{
+	if (vaddr < ends->low || vaddr > ends->high)
+		return false;
+	for (uint32_t i = 0; i < ends->nr; i++)
+		if (ends->vaddr[i] == vaddr)
+			return true;
+	return false;
+}
+
+static bool is_code(const struct mp_section *sec)
+{
+	return sec->flags & SHF_ALLOC && sec->flags & SHF_EXECINSTR && sec->size;
+}
+
+/*
+ * What linkers call etext: the end of .fini or .text (GNU ld), of the last section with code (lld, mold), of the
+ * segment (gold).
+ */
+static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
+{
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *p = &elf->phdrs[i];
+		uint64_t last = 0;
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+			continue;
+		for (uint32_t k = 0; k < elf->nr_sections; k++) {
+			const struct mp_section *sec = &elf->sections[k];
+			uint64_t end = sec->vaddr + sec->size;
+
+			if (!is_code(sec) || sec->vaddr - p->p_vaddr >= p->p_memsz)
+				continue;
+			last = end > last ? end : last;
+			if (!strcmp(sec->name, ".fini") || !strcmp(sec->name, ".text"))
+				add_end(elf, ends, end);
+		}
+		add_end(elf, ends, last);
+		add_end(elf, ends, p->p_vaddr + p->p_memsz);
+	}
+}
+
+/*
+ * Is the field of 4 bytes at @p an operand that names such an end? @at: its address. At least 2 bytes
+ * stand before it.
+ */
+static bool field_names_end(const struct ends *ends, const uint8_t *p, uint64_t at, bool fixed)
+{
+	bool absolute = p[-1] == 0x25 && (p[-2] & 0xc7) == 0x04;
+	int32_t field;
+
+	memcpy(&field, p, sizeof(field));
+	if ((p[-1] & 0xc7) == 0x05 && !absolute && is_end(ends, at + 4 + (uint64_t)(int64_t)field))
+		return true;
+	if (!fixed || field <= 0 || !is_end(ends, (uint64_t)field))
+		return false;
+	/* mov $, %reg; add $, %eax and its like; push $; other operations with a constant */
+	return absolute || (p[-1] & 0xf8) == 0xb8 || (p[-1] & 0xc7) == 0x05 || p[-1] == 0x68 ||
+	       ((p[-1] & 0xc0) == 0xc0 && (p[-2] == 0x81 || p[-2] == 0xc7));
+}
+
+static bool code_names_end(const struct mp_elf *elf, const struct mp_section *sec,
+			   const struct ends *ends)
+{
+	const uint8_t *p = sec->type == SHT_NOBITS ? NULL
+						   : mp_elf_bytes(elf, sec->vaddr, sec->size);
+	bool found = false, fixed = elf->ehdr.e_type == ET_EXEC;
+	uint64_t from = 0;
+
+	for (uint64_t k = 2; p && !found && k + 4 <= sec->size; k++) {
+		found = field_names_end(ends, p + k, sec->vaddr + k, fixed);
+		if (k - from >= MP_ELF_READ_AT_ONCE) {
+			mp_elf_drop_bytes(elf, p + from, k - from);
+			from = k;
+		}
+	}
+	if (p)
+		mp_elf_drop_bytes(elf, p + from, sec->size - from);
+	return found;
+}
+
+static bool data_names_end(const struct mp_elf *elf, const struct mp_section *sec,
+			   const struct ends *ends)
+{
+	const uint8_t *p = mp_elf_bytes(elf, sec->vaddr, sec->size);
+
+	for (uint64_t k = -sec->vaddr & 7; p && k + 8 <= sec->size; k += 8) {
+		uint64_t word;
+
+		memcpy(&word, p + k, sizeof(word));
+		if (is_end(ends, word))
+			return true;
+	}
+	return false;
+}
+
+/* Does an operand, or a word of data, hold one of these addresses? */
+static bool names_end(const struct mp_elf *elf, const struct ends *ends)
+{
+	for (uint32_t i = 0; ends->nr && i < elf->nr_sections; i++) {
+		const struct mp_section *sec = &elf->sections[i];
+
+		if (is_code(sec) ? code_names_end(elf, sec, ends)
+				 : elf->ehdr.e_type == ET_EXEC && sec->type == SHT_PROGBITS &&
+					   sec->flags & SHF_ALLOC && data_names_end(elf, sec, ends))
+			return true;
+	}
+	for (uint32_t i = 0; ends->nr && i < elf->nr_dyn_relocs; i++) {
+		const struct mp_reloc *r = &elf->dyn_relocs[i];
+
+		if ((r->type == R_X86_64_RELATIVE || r->type == R_X86_64_64 ||
+		     r->type == R_X86_64_GLOB_DAT) &&
+		    is_end(ends, r->sym_value + (uint64_t)r->addend))
+			return true;
+	}
+	return false;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static bool imports(const struct mp_elf *elf, const char *const *names)
+{
+	for (uint32_t i = 0; i < elf->nr_symbols; i++)
+		for (uint32_t k = 0; names[k]; k++)
+			if (elf->symbols[i].dynamic && elf->symbols[i].shndx == SHN_UNDEF &&
+			    elf->symbols[i].name && !strcmp(elf->symbols[i].name, names[k]))
+				return true;
+	return false;
+}
+
+/*
+ * The kernel lets the program break begin behind the last segment: a new one would move it. Some programs expect it
+ * where their own memory ends: those that were dumped into a file with their heap (.bss is empty then, and the last
+ * segment comes from the file as a whole), and those that name this end and move the break themselves.
+ */
+static bool heap_goes_on(const struct mp_elf *elf)
+{
+	static const char *const breaks[] = {"sbrk", "brk", NULL};
+	const struct mp_section *bss = mp_elf_section(elf, ".bss");
+	const Elf64_Phdr *last = NULL;
+	struct ends ends = {.nr = 0};
+
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
+		if (elf->phdrs[i].p_type == PT_LOAD &&
+		    (!last || elf->phdrs[i].p_vaddr >= last->p_vaddr))
+			last = &elf->phdrs[i];
+	if (!last || !(last->p_flags & PF_W))
+		return false;
+	if (elf->ehdr.e_type == ET_EXEC && bss && !bss->size && last->p_filesz == last->p_memsz)
+		return true;
+	if (!imports(elf, breaks))
+		return false;
+	add_end(elf, &ends, last->p_vaddr + last->p_memsz);
+	add_end(elf, &ends, (last->p_vaddr + last->p_memsz + 7) & ~UINT64_C(7));
+	return names_end(elf, &ends);
+}
+
+int me_ranges_file(const struct mp_elf *elf, struct mp_err *err)
+{
+	static const char *const counters[] = {"mcount", "_mcount", "__fentry__", NULL};
+	struct ends ends = {.nr = 0};
+
+	if (heap_goes_on(elf))
+		return mp_err_set(err, EPERM,
+				  "its heap begins where its memory ends: a new segment would move "
+				  "the program break");
+	if (imports(elf, counters))
+		return mp_err_set(err, EPERM,
+				  "compiled with -pg: gprof counts no calls between copies");
+	find_code_ends(elf, &ends);
+	if (names_end(elf, &ends))
+		return mp_err_set(err, EPERM,
+				  "it asks where its code ends (etext), and copies lie behind");
+	return 0;
+}
+
+/* ---- functions ----------------------------------------------------------------------------- */
+
+static bool is_c_name(const char *name)
+{
+	if (!*name || (*name >= '0' && *name <= '9'))
+		return false;
+	for (; *name; name++)
+		if (*name != '_' && !(*name >= '0' && *name <= '9') &&
+		    !(*name >= 'a' && *name <= 'z') && !(*name >= 'A' && *name <= 'Z'))
+			return false;
+	return true;
+}
+
+bool me_ranges_section(const struct mp_section *section)
+{
+	return is_c_name(section->name) && is_code(section);
+}
+
+/* Tables of code that is overwritten while the program runs. Their fields need not be aligned. */
+static bool lists_patched_code(const char *name)
+{
+	static const char *const names[] = {"__patchable_function_entries", "xray_instr_map",
+					    "xray_fn_idx", "__jump_table", "__mcount_loc"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+struct places {
+	const struct mp_cfg *cfg;
+	void (*found)(void *ctx, uint64_t vaddr);
+	void *ctx;
+};
+
+/* A distance from a field to a function's entry may be a pointer; inside a function it is a place. */
+static void found_distance(const struct places *x, uint64_t vaddr, bool patched)
+{
+	uint32_t func = mp_cfg_func_at(x->cfg, vaddr);
+
+	if (func != MP_NONE && (patched || x->cfg->funcs[func].vaddr != vaddr))
+		x->found(x->ctx, vaddr);
+}
+
+/*
+ * A field is an address (a word, or what the loader puts there), or a distance from itself: XRay's since version 2 of
+ * its map has 8 bytes, that of jump labels 4.
+ */
+static void read_table(const struct places *x, const struct mp_section *sec)
+{
+	const struct mp_elf *elf = x->cfg->elf;
+	bool patched = lists_patched_code(sec->name);
+	const uint8_t *p = mp_elf_bytes(elf, sec->vaddr, sec->size);
+
+	for (uint64_t k = 0; p && k + 4 <= sec->size; k += patched ? 1 : 4) {
+		uint64_t at = sec->vaddr + k, word;
+		int32_t half;
+
+		memcpy(&half, p + k, sizeof(half));
+		found_distance(x, at + (uint64_t)(int64_t)half, patched);
+		if (k + sizeof(word) > sec->size)
+			continue;
+		memcpy(&word, p + k, sizeof(word));
+		found_distance(x, at + word, patched);
+		if (patched) {
+			const struct mp_reloc *r = mp_elf_dyn_reloc_at(elf, at);
+
+			x->found(x->ctx, r ? r->sym_value + (uint64_t)r->addend : word);
+		}
+	}
+}
+
+void me_ranges_places(const struct mp_cfg *cfg, void (*found)(void *ctx, uint64_t vaddr), void *ctx)
+{
+	const struct mp_elf *elf = cfg->elf;
+	const struct places x = {cfg, found, ctx};
+
+	for (uint32_t i = 0; i < elf->nr_sections; i++) {
+		const struct mp_section *sec = &elf->sections[i];
+		const struct mp_reloc *relocs;
+		uint32_t nr;
+
+		if (!(sec->flags & SHF_ALLOC) || sec->flags & SHF_EXECINSTR ||
+		    sec->type == SHT_NOBITS || !is_c_name(sec->name))
+			continue;
+		read_table(&x, sec);
+		if (!lists_patched_code(sec->name))
+			continue;
+		relocs = mp_elf_relocs_in(elf, sec->vaddr, sec->vaddr + sec->size, &nr);
+		for (uint32_t r = 0; r < nr; r++)
+			found(ctx, relocs[r].sym_value + (uint64_t)relocs[r].addend);
+	}
+}

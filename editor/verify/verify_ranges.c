@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_ranges - finds code that others know by a range of addresses or by a table, which a copy would leave.
+ *
+ * Three kinds: the program names the end of its code (etext), or the end of its memory, from which it expects the
+ * program break to go on; a section with code has a C name, so that linkers define its bounds; a section of data with a
+ * C name holds places in code. Called by verify_scan and verify.
+ */
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+static void add_end(struct vf *vf, uint64_t vaddr)
+{
+	const struct mp_elf *o = vf->o;
+
+	for (uint32_t i = 0; i < o->nr_sections; i++)
+		if (o->sections[i].flags & SHF_ALLOC &&
+		    vaddr - o->sections[i].vaddr < o->sections[i].size)
+			return;
+	if (vf->nr_ends < VF_ENDS_MAX)
+		vf->ends[vf->nr_ends++] = vaddr;
+}
+
+static bool holds_code(const struct mp_section *sec)
+{
+	return sec->size && sec->flags & SHF_ALLOC && sec->flags & SHF_EXECINSTR;
+}
+
+/* etext is the end of .fini, of .text, of the last section with code, or of a segment with code. */
+static void add_code_ends(struct vf *vf, const Elf64_Phdr *ph)
+{
+	uint64_t reached = ph->p_vaddr;
+
+	for (uint32_t i = 0; i < vf->o->nr_sections; i++) {
+		const struct mp_section *sec = &vf->o->sections[i];
+
+		if (!holds_code(sec) || sec->vaddr < ph->p_vaddr ||
+		    sec->vaddr >= ph->p_vaddr + ph->p_memsz)
+			continue;
+		if (sec->vaddr + sec->size > reached)
+			reached = sec->vaddr + sec->size;
+		if (!strcmp(sec->name, ".text") || !strcmp(sec->name, ".fini"))
+			add_end(vf, sec->vaddr + sec->size);
+	}
+	add_end(vf, reached);
+	add_end(vf, ph->p_vaddr + ph->p_memsz);
+}
+
+static const Elf64_Phdr *last_segment(const struct mp_elf *o)
+{
+	const Elf64_Phdr *last = NULL;
+
+	for (uint32_t i = 0; i < o->nr_phdrs; i++)
+		if (o->phdrs[i].p_type == PT_LOAD &&
+		    (!last || o->phdrs[i].p_vaddr >= last->p_vaddr))
+			last = &o->phdrs[i];
+	return last;
+}
+
+static uint32_t bit_of(const struct vf *vf, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < vf->nr_ends; i++)
+		if (vf->ends[i] == vaddr)
+			return 1U << i;
+	return 0;
+}
+
+static bool is_pointer(uint32_t type)
+{
+	return type == R_X86_64_RELATIVE || type == R_X86_64_64 || type == R_X86_64_GLOB_DAT;
+}
+
+/* Words of data: those that the loader fills in, and, in a file with fixed addresses, all others. */
+static void note_words(struct vf *vf)
+{
+	const struct mp_elf *o = vf->o;
+
+	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
+		if (is_pointer(o->dyn_relocs[i].type))
+			vf->named_ends |= bit_of(vf, o->dyn_relocs[i].sym_value +
+							     (uint64_t)o->dyn_relocs[i].addend);
+	for (uint32_t i = 0; o->ehdr.e_type == ET_EXEC && i < o->nr_sections; i++) {
+		const struct mp_section *sec = &o->sections[i];
+		const uint8_t *p = vf_holds_words(vf, sec) ? mp_elf_bytes(o, sec->vaddr, sec->size)
+							   : NULL;
+
+		for (uint64_t k = -sec->vaddr & 7; p && k + 8 <= sec->size; k += 8) {
+			uint64_t word;
+
+			memcpy(&word, p + k, sizeof(word));
+			vf->named_ends |= bit_of(vf, word);
+		}
+	}
+}
+
+void vf_find_ends(struct vf *vf)
+{
+	const Elf64_Phdr *last = last_segment(vf->o);
+
+	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++)
+		if (vf->o->phdrs[i].p_type == PT_LOAD && vf->o->phdrs[i].p_flags & PF_X)
+			add_code_ends(vf, &vf->o->phdrs[i]);
+	vf->nr_code_ends = vf->nr_ends;
+	if (last && last->p_flags & PF_W) {
+		add_end(vf, last->p_vaddr + last->p_memsz);
+		add_end(vf, (last->p_vaddr + last->p_memsz + 7) & ~7ULL);
+	}
+	note_words(vf);
+}
+
+/* Is the field at the instruction's end the constant of a move, of arithmetic with %rax, of a push, or of an
+ * operation on a register? */
+static bool is_constant(const uint8_t *p, uint32_t off)
+{
+	uint8_t before = off ? p[off - 1] : 0;
+
+	return (before & 0xf8) == 0xb8 || (before & 0xc7) == 0x05 || before == 0x68 ||
+	       (off > 1 && before >= 0xc0 && (p[off - 2] == 0x81 || p[off - 2] == 0xc7));
+}
+
+void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn)
+{
+	uint32_t named = 0;
+	const uint8_t *p;
+
+	if (insn->disp_off && insn->disp_off + 4 == insn->len)
+		named = bit_of(vf, insn->target);
+	if (vf->o->ehdr.e_type == ET_EXEC && insn->imm_size >= 4 &&
+	    insn->imm_off + insn->imm_size == insn->len) {
+		p = mp_elf_bytes(vf->o, at, insn->len);
+		if (p && is_constant(p, insn->imm_off))
+			named |= bit_of(vf, (uint64_t)insn->imm);
+	}
+	if (named)
+		__atomic_fetch_or(&vf->named_ends, named, __ATOMIC_RELAXED);
+}
+
+static bool is_imported(const struct mp_elf *o, const char *name)
+{
+	for (uint32_t i = 0; i < o->nr_symbols; i++)
+		if (o->symbols[i].dynamic && o->symbols[i].shndx == SHN_UNDEF &&
+		    o->symbols[i].name && !strcmp(o->symbols[i].name, name))
+			return true;
+	return false;
+}
+
+/* Was the program written into a file with its heap? Then the last segment holds no zeros of its own. */
+static bool is_dumped(const struct mp_elf *o)
+{
+	const Elf64_Phdr *last = last_segment(o);
+	const struct mp_section *bss = mp_elf_section(o, ".bss");
+
+	return o->ehdr.e_type == ET_EXEC && last && last->p_flags & PF_W &&
+	       last->p_filesz == last->p_memsz && bss && !bss->size;
+}
+
+int vf_check_ranges(const struct vf *vf)
+{
+	const struct mp_elf *o = vf->o;
+
+	for (uint32_t i = 0; i < vf->nr_ends; i++) {
+		if (!(vf->named_ends >> i & 1))
+			continue;
+		if (i < vf->nr_code_ends)
+			return vf_refuse(vf, vf->ends[i],
+					 "the program asks where its code ends, and copies lie "
+					 "behind");
+		if (is_imported(o, "sbrk") || is_imported(o, "brk"))
+			return vf_refuse(vf, vf->ends[i],
+					 "the program break begins elsewhere, and the program "
+					 "names the end of its memory");
+	}
+	if (is_dumped(o))
+		return vf_refuse(vf, vf->image_end,
+				 "the program break begins elsewhere, and a dumped heap ends "
+				 "here");
+	if (is_imported(o, "mcount") || is_imported(o, "_mcount") || is_imported(o, "__fentry__"))
+		return vf_refuse(vf, vf->text_start, "gprof's counters leave copies out");
+	return 0;
+}
+
+/* ---- functions ----------------------------------------------------------------------------- */
+
+/* Linkers define __start_NAME and __stop_NAME for sections with such names. */
+static bool has_c_name(const struct mp_section *sec)
+{
+	static const char first[] = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t len = strlen(sec->name);
+
+	return len && strchr(first, sec->name[0]) &&
+	       strspn(sec->name + 1,
+		      "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == len - 1;
+}
+
+static void mark_section(const struct vf *vf, const struct mp_section *sec)
+{
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
+		if (vf->old_eh.fdes[i].start - sec->vaddr < sec->size)
+			vf->old_eh.fdes[i].flags |= VF_FDE_KNOWN;
+}
+
+static void mark_place(const struct vf *vf, uint64_t vaddr)
+{
+	struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+
+	if (fde)
+		fde->flags |= VF_FDE_KNOWN;
+}
+
+/* A distance from a field of a program's own table: to an instruction inside a function. */
+static void mark_inside(const struct vf *vf, uint64_t vaddr)
+{
+	struct vf_fde *fde = vf_bits_get(&vf->grid, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+
+	if (fde && fde->start != vaddr)
+		fde->flags |= VF_FDE_KNOWN;
+}
+
+static int64_t signed_at(const uint8_t *p, unsigned int size)
+{
+	int64_t whole;
+	int32_t half;
+
+	if (size == 8) {
+		memcpy(&whole, p, sizeof(whole));
+		return whole;
+	}
+	memcpy(&half, p, sizeof(half));
+	return half;
+}
+
+/* Tables of code that is overwritten: any field of any of their versions may be at any byte. */
+static void read_patched(const struct vf *vf, const struct mp_section *sec, const uint8_t *p)
+{
+	for (uint64_t k = 0; k + 4 <= sec->size; k++) {
+		const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, sec->vaddr + k);
+
+		mark_place(vf, sec->vaddr + k + (uint64_t)signed_at(p + k, 4));
+		if (rel)
+			mark_place(vf, rel->sym_value + (uint64_t)rel->addend);
+		if (k + 8 > sec->size)
+			continue;
+		mark_place(vf, (uint64_t)signed_at(p + k, 8));
+		mark_place(vf, sec->vaddr + k + (uint64_t)signed_at(p + k, 8));
+	}
+}
+
+static void read_own(const struct vf *vf, const struct mp_section *sec, const uint8_t *p)
+{
+	for (uint64_t k = 0; k + 4 <= sec->size; k += 4) {
+		mark_inside(vf, sec->vaddr + k + (uint64_t)signed_at(p + k, 4));
+		if (k + 8 <= sec->size)
+			mark_inside(vf, sec->vaddr + k + (uint64_t)signed_at(p + k, 8));
+	}
+}
+
+void vf_find_known(const struct vf *vf)
+{
+	static const char patched[] = " __patchable_function_entries xray_instr_map xray_fn_idx "
+				      "__jump_table __mcount_loc ";
+
+	for (uint32_t i = 0; i < vf->o->nr_sections; i++) {
+		const struct mp_section *sec = &vf->o->sections[i];
+		const uint8_t *p;
+		const char *at;
+
+		if (!(sec->flags & SHF_ALLOC) || !has_c_name(sec))
+			continue;
+		if (holds_code(sec)) {
+			mark_section(vf, sec);
+			continue;
+		}
+		p = sec->type == SHT_NOBITS ? NULL : mp_elf_bytes(vf->o, sec->vaddr, sec->size);
+		if (!p)
+			continue;
+		at = strstr(patched, sec->name);
+		if (at && at[-1] == ' ' && at[strlen(sec->name)] == ' ')
+			read_patched(vf, sec, p);
+		else
+			read_own(vf, sec, p);
+	}
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ranges - code that others know by a range of addresses or by a table. A test of verify
+ * then changes headers and names in the original and the output alike, so that one of these kinds comes about. MARK is a place a little behind an end.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+extern char etext[], _end[];
+
+__attribute__((section(".inner"), noinline)) static int inner(int n)
+{
+	return n % 7 ? n * 3 + (int)getpid() % 1 : n - 1;
+}
+
+/* A distance to a place inside of it, from the field itself, stands in a table. */
+__attribute__((noinline)) static int switched(int n)
+{
+	if (n == 1000)
+		goto on;
+	__asm__ goto("1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
+		     ".pushsection ._jump_table, \"a\"\n"
+		     ".long 1b - ., %l[on] - .\n"
+		     ".popsection"
+		     :
+		     :
+		     :
+		     : on);
+	return n + 1;
+on:
+	return n * 100;
+}
+
+__attribute__((noinline)) static int below(const void *p)
+{
+	return (const char *)p < MARK;
+}
+
+int main(int argc, char **argv)
+{
+	(void)argv;
+	printf("%d %d %d %d\n", inner(argc), switched(argc), below(argv), sbrk(0) != NULL);
+	return 0;
+}
