@@ -46,10 +46,10 @@ all_commands() {
 		harmless "$1" "$BUILD/morph" --db=db $command
 	done
 	harmless "$1" "$BUILD/morph" --db=db --json list
-	for command in status check 'query --by=module' 'query --by=function' 'query --by=process' 'query --by=unit' \
-		'query --by=user' 'query --by=line' 'query --by=module --json' 'query --by=process --json' \
-		'annotate hot' 'annotate hot --json' 'callers hot' 'calls' 'ledger' 'sessions' 'diff --before=1d' 'heat' 'flame' \
-		'export --format=json' 'jobs' 'audits' 'remember'; do
+	for command in status 'status --json' 'query --by=module' 'query --by=function' 'query --by=block' 'query --by=path' \
+		'query --by=copy' 'query --by=context' 'query --by=module --json' 'query --by=function --json' 'annotate hot' \
+		'annotate hot --json' calls activity audit trials 'trials --json' 'diff db kept.db' heat flame \
+		'export --format=json' remember; do
 		# shellcheck disable=SC2086
 		harmless "$1" "$stats" $command --db=db
 	done
@@ -97,8 +97,8 @@ at=$(nm original | awk '$3 == "hot" { print "0x" $1 }')
 } >perf.text
 harmless "symbols" "$stats" import --db=db perf.text
 nr_seen=0
-for command in 'query --by=function' 'query --by=function --json' 'query --by=process' 'calls' 'heat' 'flame' \
-	'diff db db' 'export --format=json' "annotate $at" "annotate $at --json" 'query --by=line'; do
+for command in 'query --by=function' 'query --by=function --json' 'query --by=block' calls heat flame 'diff db kept.db' \
+	'export --format=json' "annotate $at" "annotate $at --json" status; do
 	# shellcheck disable=SC2086
 	harmless "symbols" "$stats" $command --db=db
 done
