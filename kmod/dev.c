@@ -25,6 +25,7 @@
 
 DECLARE_WAIT_QUEUE_HEAD(morph_readers);
 
+/* By the reader. Who may only look opens the device beside it. */
 static atomic_t is_open = ATOMIC_INIT(0);
 /* Serialises starting, stopping and read(): threads may share the file. */
 static DEFINE_MUTEX(lock);
@@ -246,11 +247,25 @@ static int sync(void __user *arg)
 	return put_user(now_ns, (u64 __user *)arg);
 }
 
+/* The reader may write. Others see nothing that another open could free, and change nothing. */
+static bool is_reader(const struct file *file)
+{
+	return file->f_mode & FMODE_WRITE;
+}
+
+static bool changes_nothing(unsigned int request)
+{
+	return request == MORPH_IOC_HELLO || request == MORPH_IOC_COUNTS ||
+	       request == MORPH_IOC_WALKS;
+}
+
 static long morph_ioctl(struct file *file, unsigned int request, unsigned long arg)
 {
 	void __user *to = (void __user *)arg;
 	long ret;
 
+	if (!is_reader(file) && !changes_nothing(request))
+		return -EBADF;
 	switch (request) {
 	case MORPH_IOC_HELLO:
 		return hello(to);
@@ -301,6 +316,8 @@ static int morph_mmap_pages(struct file *file, struct vm_area_struct *vma)
 	struct morph_ring *ring;
 	u64 size;
 
+	if (!is_reader(file))
+		return -EACCES;
 	if (id >= nr_cpu_ids || !cpu_possible(id))
 		return -ENXIO;
 	ring = &per_cpu_ptr(&morph_cpus, id)->ring;
@@ -325,6 +342,8 @@ static __poll_t morph_poll(struct file *file, struct poll_table_struct *table)
 	const struct morph_ring *ring;
 	unsigned int id;
 
+	if (!is_reader(file))
+		return EPOLLERR;
 	poll_wait(file, &morph_readers, table);
 	for_each_possible_cpu(id) {
 		ring = &per_cpu_ptr(&morph_cpus, id)->ring;
@@ -380,6 +399,9 @@ static ssize_t morph_read(struct file *file, char __user *to, size_t room, loff_
 {
 	ssize_t ret;
 
+	/* What one reads, the other does not get. */
+	if (!is_reader(file))
+		return -EBADF;
 	while (room) {
 		if (mutex_lock_interruptible(&lock))
 			return -ERESTARTSYS;
@@ -401,13 +423,15 @@ static ssize_t morph_read(struct file *file, char __user *to, size_t room, loff_
 
 static int morph_open(struct inode *inode, struct file *file)
 {
-	if (atomic_cmpxchg(&is_open, 0, 1))
+	if (is_reader(file) && atomic_cmpxchg(&is_open, 0, 1))
 		return -EBUSY;
 	return nonseekable_open(inode, file);
 }
 
 static int morph_release(struct inode *inode, struct file *file)
 {
+	if (!is_reader(file))
+		return 0;
 	mutex_lock(&lock);
 	stop();
 	morph_collect_free();

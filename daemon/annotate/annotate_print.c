@@ -13,6 +13,7 @@
 
 #include "daemon/code/demangle.h"
 #include "libprof/base/text.h"
+#include "libprof/cli/stdio.h"
 
 #define RED    "\033[31m"
 #define GREEN  "\033[32m"
@@ -25,8 +26,11 @@
 
 static void color(const struct md_ann_print *p, const char *escape)
 {
-	if (p->color)
-		fputs(escape, stdout);
+	if (!p->color)
+		return;
+	mp_stdio_raw(true);
+	fputs(escape, stdout);
+	mp_stdio_raw(false);
 }
 
 static double percent(uint64_t part, uint64_t whole)

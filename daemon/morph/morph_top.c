@@ -222,9 +222,15 @@ static int show(struct top *t)
 {
 	struct timespec end, now;
 	int r = 0, key;
+	FILE *screen;
 
-	if (!newterm(NULL, stdout, stdin))
+	/* Curses escapes what it is given, and needs a stream with a descriptor. */
+	screen = fdopen(dup(STDOUT_FILENO), "w");
+	if (!screen || !newterm(NULL, screen, stdin)) {
+		if (screen)
+			fclose(screen);
 		return print_table(t);
+	}
 	cbreak();
 	noecho();
 	curs_set(0);
@@ -243,6 +249,7 @@ static int show(struct top *t)
 			break;
 	} while (!r && key != 'q' && key != 'Q' && key != 27);
 	endwin();
+	fclose(screen);
 	return r ? r : MD_EXIT_DONE;
 }
 

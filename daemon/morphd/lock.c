@@ -46,7 +46,7 @@ int md_lock_take(const char *db, bool shared, struct md_lock *out, struct mp_err
 	if (ret)
 		return mp_err_set(err, -ret, "%s: cannot create: %s", path, strerror(-ret));
 	/* Another user may own the directory, and morphd may be root: follow no symbolic link. */
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	fd = mp_store_file_open(path, O_RDWR, 0);
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: cannot create: %s", path, strerror(errno));
 	if (!flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* deny - the list of what is left alone, and why; see deny.h. */
+/*
+ * deny - the list of what is left alone, and why; see deny.h. The AppArmor profile of the worker has a line for each
+ * pattern (tests/e2e/trust/denied.sh).
+ */
 #include "daemon/policy/deny.h"
 
 #include <errno.h>
@@ -34,7 +37,7 @@ static const struct denial denials[] = {
 	{"*/vmlinu[xz]*", kernel},
 	{"*/ld-linux*.so*", loader},
 	{"*/ld-musl*.so*", loader},
-	{"*/ld[.-]*so*", loader},
+	{"*/ld[-.]*so*", loader},
 	{"*/libc.so.6", library},
 	{"*/libc-[0-9]*.so", library},
 	{"*/libpthread*.so*", library},

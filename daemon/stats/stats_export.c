@@ -18,6 +18,7 @@
 #include "daemon/code/originals.h"
 #include "daemon/stats/stats.h"
 #include "daemon/stats/stats_calls.h"
+#include "libprof/cli/stdio.h"
 
 static const struct md_export_format *const formats[] = {
 	&md_export_folded,  &md_export_fdata, &md_export_callgrind, &md_export_pprof,
@@ -395,6 +396,8 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv)
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)
 		return r;
+	/* A program that reads the format wants the names as they are. */
+	mp_stdio_raw(!isatty(STDOUT_FILENO) && strcmp(e.format->name, "json") != 0);
 	r = mp_store_begin(store, &err) ? md_stats_fail("%s", err.msg)
 	    : e.calls			? run_calls(&e, store)
 					: run(&e, store);

@@ -16,6 +16,7 @@
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
 #include "libprof/cli/progress.h"
+#include "libprof/base/newfile.h"
 #include "libprof/store/whole/store_merge.h"
 
 struct input {
@@ -214,10 +215,13 @@ static int make_new(struct merge *m)
 {
 	char temporary[4096];
 	mode_t mask = umask(0);
+	struct mp_err err;
 	sigset_t before;
 	int fd, r;
 
 	umask(mask);
+	if (mp_directory_check(m->out, &err))
+		return md_stats_fail("%s", err.msg);
 	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", m->out) >= (int)sizeof(temporary))
 		return md_stats_fail("the path of the database is too long");
 	md_interrupt_hold(&before);

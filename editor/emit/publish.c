@@ -3,13 +3,15 @@
 #include "editor/emit/publish.h"
 
 #include <errno.h>
-#include <libgen.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "libprof/base/newfile.h"
 
 /*
  * The rename replaces whatever has the output's name. A device or a pipe (-o /dev/null, as
@@ -41,9 +43,8 @@ int me_publish_check(const char *input, const char *output, struct mp_err *err)
 
 static int make_names(struct me_publish *publish, const char *output)
 {
+	static unsigned int nr; /* an output and its debug file have two */
 	const char *tmp = getenv("TMPDIR");
-	char *copy;
-	int n;
 
 	if (!output)
 		return asprintf(&publish->temporary, "%s/morph-dry-run.XXXXXX",
@@ -51,14 +52,43 @@ static int make_names(struct me_publish *publish, const char *output)
 			       ? -ENOMEM
 			       : 0;
 	publish->final = strdup(output);
-	copy = strdup(output);
-	if (!publish->final || !copy) {
-		free(copy);
-		return -ENOMEM;
+	return !publish->final || asprintf(&publish->temporary, "%.*s.morph.%d-%u",
+					   (int)(mp_base_name(output) - output), output,
+					   (int)getpid(), nr++) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* The directory may be another user's, who may exchange its parents meanwhile. Return: a descriptor, -errno. */
+static int open_temporary(struct me_publish *publish, struct mp_err *err)
+{
+	const char *name = mp_base_name(publish->temporary);
+	int fd, rc;
+
+	if (!publish->final) {
+		fd = mkstemp(publish->temporary);
+		return fd < 0 ? mp_err_set(err, errno, "%s: %s", publish->temporary, strerror(errno)) : fd;
 	}
-	n = asprintf(&publish->temporary, "%s/.morph.XXXXXX", dirname(copy));
-	free(copy);
-	return n < 0 ? -ENOMEM : 0;
+	publish->dir = mp_directory_open(publish->final, err);
+	if (publish->dir < 0)
+		return publish->dir;
+	/* A process with the same number was killed. */
+	unlinkat(publish->dir, name, 0);
+	fd = openat(publish->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	rc = mp_err_set(err, errno, "%s: %s", publish->final, strerror(errno));
+	close(publish->dir);
+	publish->dir = -1;
+	return rc;
+}
+
+static void remove_temporary(const struct me_publish *publish)
+{
+	if (publish->dir >= 0)
+		unlinkat(publish->dir, mp_base_name(publish->temporary), 0);
+	else
+		remove_temporary(publish);
 }
 
 static int begin(struct me_publish *publish, const char *input, const char *output,
@@ -76,10 +106,10 @@ static int begin(struct me_publish *publish, const char *input, const char *outp
 		publish->temporary = NULL;
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	publish->fd = mkstemp(publish->temporary);
+	publish->fd = open_temporary(publish, err);
 	if (publish->fd < 0) {
-		rc = mp_err_set(err, errno, "%s: %s", output ? output : publish->temporary,
-				strerror(errno));
+		rc = publish->fd;
+		publish->fd = -1;
 		free(publish->temporary);
 		publish->temporary = NULL;
 		return rc;
@@ -104,7 +134,7 @@ void me_publish_remove_all(void)
 {
 	for (size_t i = 0; i < sizeof(begun) / sizeof(begun[0]); i++)
 		if (begun[i] && begun[i]->temporary)
-			unlink(begun[i]->temporary);
+			remove_temporary(begun[i]);
 }
 
 int me_publish_begin(struct me_publish *publish, const char *input, const char *output,
@@ -113,7 +143,7 @@ int me_publish_begin(struct me_publish *publish, const char *input, const char *
 	sigset_t mask;
 	int rc;
 
-	*publish = (struct me_publish){.fd = -1};
+	*publish = (struct me_publish){.fd = -1, .dir = -1};
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
@@ -149,7 +179,8 @@ int me_publish_commit(struct me_publish *publish, struct mp_err *err)
 	/* No process can execute it while it is open for writing. */
 	close(publish->fd);
 	publish->fd = -1;
-	if (rename(publish->temporary, publish->final))
+	if (renameat(publish->dir, mp_base_name(publish->temporary), publish->dir,
+		     mp_base_name(publish->final)))
 		return mp_err_set(err, errno, "%s: %s", publish->final, strerror(errno));
 	free(publish->temporary);
 	publish->temporary = NULL;
@@ -167,8 +198,11 @@ void me_publish_end(struct me_publish *publish)
 	if (publish->fd >= 0)
 		close(publish->fd);
 	if (publish->temporary)
-		unlink(publish->temporary);
+		remove_temporary(publish);
 	note(publish, NULL);
+	if (publish->dir >= 0)
+		close(publish->dir);
+	publish->dir = -1;
 	free(publish->temporary);
 	free(publish->final);
 	publish->temporary = publish->final = NULL;

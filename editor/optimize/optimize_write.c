@@ -151,7 +151,7 @@ static void note_own(const struct me_publish *publish)
 static int publish(struct me_job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
-	struct me_publish publish, debug = {.fd = -1};
+	struct me_publish publish, debug = {.fd = -1, .dir = -1};
 	int rc = me_publish_begin(&publish, job->options->input, job->options->output, err);
 
 	if (rc)

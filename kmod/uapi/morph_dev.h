@@ -12,9 +12,12 @@
 #include "kmod/uapi/morph_abi.h"
 
 /*
- * The device has one reader at a time; open() by another one fails with EBUSY. Closing it,
- * as a dying reader does, too, stops collecting and frees the rings. A reader either maps
- * the rings or calls read(): the mapped tail and read()'s are the same.
+ * Who opens the device for writing is its reader. It has one reader at a time; open() by another
+ * one fails with EBUSY. Closing it, as a dying reader does, too, stops collecting and frees the
+ * rings. A reader either maps the rings or calls read(): the mapped tail and read()'s are the same.
+ *
+ * Whoever opens it for reading only may look beside the reader: HELLO, COUNTS and WALKS. Other
+ * requests, and read(), fail with EBADF, mmap() with EACCES, and poll() gives POLLERR.
  *
  * Each CPU that was online since START has a ring, at the offset MORPH_DEV_RING(cpu):
  *	+----------------------+ MORPH_DEV_RING(cpu)

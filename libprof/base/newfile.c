@@ -108,6 +108,43 @@ int mp_place_find(const char *path, struct mp_place *place, struct mp_err *err)
 	return mp_err_set(err, -rc, "%s: %s", path, strerror(-rc));
 }
 
+const char *mp_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int mp_directory_open(const char *path, struct mp_err *err)
+{
+	struct mp_place place;
+	char dir[PATH_MAX];
+	int rc;
+
+	/* The dot makes the walk enter the last directory. */
+	if (snprintf(dir, sizeof(dir), "%.*s.", (int)(mp_base_name(path) - path), path) >=
+	    (int)sizeof(dir))
+		return mp_err_set(err, ENAMETOOLONG, "%s: %s", path, strerror(ENAMETOOLONG));
+	if (geteuid()) {
+		rc = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return rc < 0 ? mp_err_set(err, errno, "%s: %s", path, strerror(errno)) : rc;
+	}
+	rc = mp_place_find(dir, &place, err);
+	if (rc && rc != -EPERM)
+		mp_err_set(err, -rc, "%s: %s", path, strerror(-rc));
+	return rc ? rc : place.dir;
+}
+
+int mp_directory_check(const char *path, struct mp_err *err)
+{
+	int fd = mp_directory_open(path, err);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 /* Opens a pipe or device. Its owner can read the output, so it must belong to us or root. */
 static int open_special(const char *path, const struct mp_place *place, const struct stat *st,
 			struct mp_err *err)

@@ -26,6 +26,15 @@ struct mp_place {
  */
 int mp_place_find(const char *path, struct mp_place *place, struct mp_err *err);
 /*
+ * mp_directory_open - the directory in which @path lies, for openat() and the like. For root, as mp_place_find(); others
+ * follow any link, since they name what they may write to. Return: a descriptor, or -errno with a message.
+ */
+int mp_directory_open(const char *path, struct mp_err *err);
+/* Return: 0: its directory can be opened so; -errno with a message. */
+int mp_directory_check(const char *path, struct mp_err *err);
+/* The last part of @path. */
+const char *mp_base_name(const char *path);
+/*
  * mp_newfile_open - opens an empty file at @path for writing. An existing file is replaced
  * and not written to, since it may have another name elsewhere. A pipe or a device is
  * written to.

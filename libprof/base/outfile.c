@@ -35,21 +35,32 @@ static void release_signals(const struct mp_outfile *out)
 		sigprocmask(SIG_SETMASK, &out->mask, NULL);
 }
 
-static int open_temporary(struct mp_outfile *out)
+/* The directory may be another user's, who may exchange its parents meanwhile. */
+static int open_temporary(struct mp_outfile *out, struct mp_err *err)
 {
-	/* O_EXCL: a symbolic link that somebody placed there is not followed. */
-	for (unsigned int i = 0; i < 100; i++) {
-		int fd;
+	int fd = -1, code = EEXIST;
 
+	out->dir = mp_directory_open(out->path, err);
+	if (out->dir < 0)
+		return out->dir;
+	/* O_EXCL: a symbolic link that somebody placed there is not followed. */
+	for (unsigned int i = 0; fd < 0 && code == EEXIST && i < 100; i++) {
 		if (snprintf(out->temporary, sizeof(out->temporary), "%s.%d-%u.tmp", out->path,
-			     (int)getpid(), i) >= (int)sizeof(out->temporary))
-			return -ENAMETOOLONG;
+			     (int)getpid(), i) >= (int)sizeof(out->temporary)) {
+			code = ENAMETOOLONG;
+			break;
+		}
 		tell(out, out->temporary);
-		fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 || errno != EEXIST)
-			return fd >= 0 ? fd : -errno;
+		fd = openat(out->dir, mp_base_name(out->temporary),
+			    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		code = fd < 0 ? errno : 0;
 	}
-	return -EEXIST;
+	if (fd >= 0)
+		return fd;
+	close(out->dir);
+	out->dir = -1;
+	out->temporary[0] = '\0';
+	return mp_err_set(err, code, "%s: %s", out->path, strerror(code));
 }
 
 /* A device may be an input, too. */
@@ -69,7 +80,7 @@ static int check_inputs(const char *path, const char *const *inputs, struct mp_e
 
 int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err *err)
 {
-	struct mp_outfile probe = {.path = path};
+	struct mp_outfile probe = {.path = path, .dir = -1};
 	struct stat st;
 	bool there;
 	int fd, rc = path ? check_inputs(path, inputs, err) : 0;
@@ -85,13 +96,14 @@ int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err 
 	if (there && !S_ISREG(st.st_mode))
 		return 0;
 	hold_signals(&probe.mask);
-	fd = open_temporary(&probe);
+	fd = open_temporary(&probe, err);
 	if (fd >= 0) {
 		close(fd);
-		unlink(probe.temporary);
+		unlinkat(probe.dir, mp_base_name(probe.temporary), 0);
+		close(probe.dir);
 	}
 	release_signals(&probe);
-	return fd < 0 ? mp_err_set(err, -fd, "%s: %s", path, strerror(-fd)) : 0;
+	return fd < 0 ? fd : 0;
 }
 
 int mp_outfile_open(const char *path, mp_outfile_note *note, struct mp_outfile *out,
@@ -100,7 +112,7 @@ int mp_outfile_open(const char *path, mp_outfile_note *note, struct mp_outfile *
 	struct stat st;
 	int fd;
 
-	*out = (struct mp_outfile){.file = stdout, .path = path, .note = note};
+	*out = (struct mp_outfile){.file = stdout, .path = path, .note = note, .dir = -1};
 	if (!path)
 		return 0;
 	/* Write to a pipe or a device such as /dev/stdout; do not replace it. */
@@ -113,11 +125,10 @@ int mp_outfile_open(const char *path, mp_outfile_note *note, struct mp_outfile *
 	}
 	if (!note)
 		hold_signals(&out->mask);
-	fd = open_temporary(out);
+	fd = open_temporary(out, err);
 	if (fd < 0) {
-		out->temporary[0] = '\0';
 		release_signals(out);
-		return mp_err_set(err, -fd, "%s: %s", path, strerror(-fd));
+		return fd;
 	}
 	out->file = fdopen(fd, "w");
 	if (!out->file) {
@@ -138,9 +149,11 @@ int mp_outfile_commit(struct mp_outfile *out, struct mp_err *err)
 	if (out->path && fclose(out->file) && !code)
 		code = errno;
 	out->file = NULL;
-	if (!code && out->temporary[0] && rename(out->temporary, out->path))
+	if (!code && out->temporary[0] &&
+	    renameat(out->dir, mp_base_name(out->temporary), out->dir, mp_base_name(out->path)))
 		code = errno;
 	if (!code && out->temporary[0]) {
+		close(out->dir);
 		tell(out, NULL);
 		release_signals(out);
 		out->temporary[0] = '\0';
@@ -158,7 +171,8 @@ void mp_outfile_abandon(struct mp_outfile *out)
 		fclose(out->file);
 	out->file = NULL;
 	if (out->temporary[0]) {
-		unlink(out->temporary);
+		unlinkat(out->dir, mp_base_name(out->temporary), 0);
+		close(out->dir);
 		tell(out, NULL);
 		release_signals(out);
 	}

@@ -20,6 +20,7 @@ struct mp_outfile {
 	const char *path; /* NULL: standard output */
 	mp_outfile_note *note;
 	sigset_t mask; /* of the signals, before they were blocked */
+	int dir;       /* where @temporary lies; -1: there is none */
 	char temporary[4096];
 };
 

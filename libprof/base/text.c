@@ -16,28 +16,67 @@ static bool is_control(uint32_t c)
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
+/*
+ * Bytes of the character at @text, of which @nr are there; 0: they are none. With a beginning of one, it may
+ * exceed @nr. *@c: the character.
+ */
+static size_t decode(const unsigned char *text, size_t nr, uint32_t *c)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t size = text[0] < 0x80			? 1
+		      : text[0] >= 0xf0 && text[0] < 0xf8 ? 4
+		      : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+		      : text[0] >= 0xc0 && text[0] < 0xe0 ? 2
+							: 0;
+
+	*c = text[0];
+	if (size > 1)
+		*c &= 0x7f >> size;
+	for (size_t i = 1; i < size; i++) {
+		if (i == nr)
+			return size;
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		*c = *c << 6 | (text[i] & 0x3f);
+	}
+	if ((size > 1 && *c < least[size]) || *c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000))
+		return 0;
+	return size;
+}
+
 /* Bytes of the printable character at @text; 0: escape its first byte. */
 static size_t printable(const unsigned char *text)
 {
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	uint32_t c = text[0];
-	size_t nr = c < 0x80		    ? 1
-		    : c >= 0xf0 && c < 0xf8 ? 4
-		    : c >= 0xe0 && c < 0xf0 ? 3
-		    : c >= 0xc0 && c < 0xe0 ? 2
-					    : 0;
+	uint32_t c;
+	size_t nr = decode(text, SIZE_MAX, &c);
 
-	if (nr > 1)
-		c &= 0x7f >> nr;
-	for (size_t i = 1; i < nr; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (text[i] & 0x3f);
+	return nr && !is_control(c) ? nr : 0;
+}
+
+size_t mp_text_filter(const char *text, size_t nr, char *out, size_t *taken)
+{
+	const unsigned char *p = (const unsigned char *)text, *end = p + nr;
+	size_t at = 0;
+
+	while (p < end) {
+		uint32_t c;
+		size_t size = decode(p, (size_t)(end - p), &c);
+
+		if (size > (size_t)(end - p))
+			break;
+		if (size && (!is_control(c) || c == '\n' || c == '\t')) {
+			memcpy(out + at, p, size);
+			at += size;
+		} else if (size && c >= 0x7f) {
+			at += (size_t)sprintf(out + at, "\\u%04x", c);
+		} else {
+			at += (size_t)sprintf(out + at, "\\x%02x", *p);
+			size = 1;
+		}
+		p += size;
 	}
-	if (!nr || (nr > 1 && c < least[nr]) || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ||
-	    is_control(c))
-		return 0;
-	return nr;
+	*taken = (size_t)(p - (const unsigned char *)text);
+	return at;
 }
 
 char *mp_text_escape(const char *text, char *buf, size_t size)

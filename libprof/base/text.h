@@ -20,6 +20,14 @@
 char *mp_text_escape(const char *text, char *buf, size_t size);
 /* Prints the escaped @text to @out. Return: number of columns, one per character. */
 size_t mp_text_put(FILE *out, const char *text);
+/*
+ * mp_text_filter - for output as a whole, whose lines and tabs stay: @nr bytes into @out, which has room for
+ * MP_TEXT_FILTER_MAX bytes for each. Characters that control a terminal or the direction of writing become \uNNNN,
+ * as JSON writes them, and other bytes that are no text \xNN. A character that is not complete at the end is left.
+ * Return: bytes of @out; *@taken: bytes of @text.
+ */
+#define MP_TEXT_FILTER_MAX 6
+size_t mp_text_filter(const char *text, size_t nr, char *out, size_t *taken);
 /* The escaped @text in new memory. Return: NULL if out of memory. Ownership: free(). */
 char *mp_text_escaped(const char *text);
 

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libprof/base/text.h"
+
 enum {
 	FIRST_MS = 1000, /* shorter work shows no line */
 	EVERY_MS = 100,
@@ -111,7 +113,7 @@ void mp_progress_say(const char *fmt, ...)
 {
 	int room =
 		line.columns - 1 - (line.ticks ? 10 : 0); /* a line that wraps cannot be erased */
-	char text[LINE_MAX_BYTES];
+	char plain[LINE_MAX_BYTES], text[LINE_MAX_BYTES];
 	sigset_t alarm, before;
 	int64_t at_ms;
 	va_list ap;
@@ -119,16 +121,14 @@ void mp_progress_say(const char *fmt, ...)
 
 	if (!line.on)
 		return;
-	nr = snprintf(text, sizeof(text), "%s: ", line.program);
+	nr = snprintf(plain, sizeof(plain), "%s: ", line.program);
 	va_start(ap, fmt);
-	if (nr > 0 && nr < (int)sizeof(text))
-		vsnprintf(text + nr, sizeof(text) - (size_t)nr, fmt, ap);
+	if (nr > 0 && nr < (int)sizeof(plain))
+		vsnprintf(plain + nr, sizeof(plain) - (size_t)nr, fmt, ap);
 	va_end(ap);
+	mp_text_escape(plain, text, sizeof(text));
 	if (room >= 0 && room < (int)sizeof(text))
 		text[room] = '\0';
-	for (unsigned char *p = (unsigned char *)text; *p; p++)
-		if (*p < 0x20 || *p == 0x7f)
-			*p = '?';
 	sigemptyset(&alarm);
 	sigaddset(&alarm, SIGALRM);
 	sigprocmask(SIG_BLOCK, &alarm, &before);

@@ -57,6 +57,12 @@ int mp_store_own_path(char *buf, size_t size, bool make, struct mp_err *err);
  * Return: 0; -EPERM: another user's link leads there; -errno.
  */
 int mp_store_make_file(const char *path, struct mp_err *err);
+/*
+ * mp_store_file_open - as open(), for a database and the files beside it, in a directory of any user: follows no
+ * symbolic link of another user, and opens no pipe or device, nor a file with a second name that the directory's
+ * owner may have given it.
+ */
+int mp_store_file_open(const char *path, int flags, int mode);
 
 /*
  * mp_store_check_place - could a database be opened or made at @path for writing? Before anything is

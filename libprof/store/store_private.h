@@ -182,11 +182,10 @@ int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err
  * - follows no symbolic link of another user, in any part of a name, also of -wal, -shm and -journal;
  * - opens no file that has a second name, and no pipe or device.
  * For all users, the journal of a database cannot name a file to be removed.
- * mp_store_connect - as sqlite3_open_v2(). mp_store_file_open - as open(), by these rules, for any user.
+ * mp_store_connect - as sqlite3_open_v2().
  */
 #define MP_STORE_VFS "morph"
 int mp_store_connect(const char *name, int flags, sqlite3 **db);
-int mp_store_file_open(const char *path, int flags, int mode);
 
 /* schema/store_schema.c: one step takes version i to i + 1. */
 extern const char *const mp_store_steps[];

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libprof/base/newfile.h"
+
 /* A database with counts of this machine must not be lost to a wrong --output. */
 static int check_old(const char *path, struct mp_err *err)
 {
@@ -48,9 +50,11 @@ static void remove_temporary(const struct md_pull_target *target)
 static int make_temporary(struct md_pull_target *target, struct mp_err *err)
 {
 	mode_t mask = umask(0);
-	int fd;
+	int fd, r = mp_directory_check(target->path, err);
 
 	umask(mask);
+	if (r)
+		return r;
 	if (snprintf(target->temporary, sizeof(target->temporary), "%s.XXXXXX", target->path) >=
 	    (int)sizeof(target->temporary))
 		return mp_err_set(err, ENAMETOOLONG, "%s: too long", target->path);

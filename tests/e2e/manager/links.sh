@@ -109,7 +109,7 @@ rm -f cores/*
 rm -rf state backup
 begin original
 install -m 600 original secrets/key
-sed -i '2i [ "$1" != train ] || exec "'"$dir"'/leak" "$6"' bin/morph-optimize
+sed -i '2i [ "$1" != train ] || exec "'"$dir"'/leak" "${3#--profile=}"' bin/morph-optimize
 printf '%s\n' "program = $dir/home/bin/prog" "mode = advise" "user = root" "train = $dir/home/bin/prog 1" \
 	>etc/watch.d/prog.conf
 for leak in "ln -f" "ln -sf" mkfifo cp; do
@@ -120,8 +120,8 @@ for leak in "ln -f" "ln -sf" mkfifo cp; do
 	work 0 "a training that leaves a file by $leak" --now
 	kept=$(find state -type f ! -path '*/train/*' -size +1k)
 	case $leak in
-	cp) # It is the user's own file, but no version of the program.
-		[ "$(db 'SELECT state FROM job')" = refused ] || fail "by $leak: $(db 'SELECT state, detail FROM job')"
+	cp) # It is the user's own file, but no store.
+		[ "$(db 'SELECT state FROM job')" = failed ] || fail "by $leak: $(db 'SELECT state, detail FROM job')"
 		;;
 	*)
 		[ -z "$kept" ] || fail "by $leak: taken: $kept"

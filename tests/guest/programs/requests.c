@@ -93,6 +93,34 @@ static void check_start(int fd)
 	EXPECT_ERRNO(ioctl(fd, MORPH_IOC_STOP), 0);
 }
 
+/* Beside the reader, who may only look asks for totals, and changes nothing. */
+static void check_look(void)
+{
+	static const unsigned long changing[] = {
+		MORPH_IOC_START, MORPH_IOC_STOP, MORPH_IOC_RATE,   MORPH_IOC_EXEC_ID,
+		MORPH_IOC_SYNC,	 MORPH_IOC_ROWS, MORPH_IOC_STACKS, MORPH_IOC_REGISTERS,
+	};
+	struct morph_hello h = {.abi_major = MORPH_ABI_MAJOR};
+	int fd[64], all = sizeof(fd) / sizeof(fd[0]);
+	struct morph_counts c;
+	struct morph_walks w;
+	uint64_t zeros[32] = {0};
+	char byte;
+
+	for (int i = 0; i < all; i++) {
+		fd[i] = open(MORPH_DEV_PATH, O_RDONLY);
+		EXPECT(fd[i] >= 0, "cannot look beside the reader: %s", strerror(errno));
+	}
+	EXPECT_ERRNO(ioctl(fd[0], MORPH_IOC_HELLO, &h), 0);
+	EXPECT_ERRNO(ioctl(fd[0], MORPH_IOC_COUNTS, &c), 0);
+	EXPECT_ERRNO(ioctl(fd[0], MORPH_IOC_WALKS, &w), 0);
+	for (size_t i = 0; i < sizeof(changing) / sizeof(changing[0]); i++)
+		EXPECT_ERRNO(ioctl(fd[0], changing[i], zeros), EBADF);
+	EXPECT_ERRNO((int)read(fd[0], &byte, 1), EBADF);
+	for (int i = 0; i < all; i++)
+		close(fd[i]);
+}
+
 static void check_others(int fd)
 {
 	struct morph_exec_id e = {.tgid = getpid()}, of_one = {.tgid = 1};
@@ -121,7 +149,7 @@ static void check_others(int fd)
 	EXPECT_ERRNO(lseek(fd, 0, SEEK_SET), ESPIPE);
 	EXPECT_ERRNO(write(fd, &c, 1), EINVAL);
 	EXPECT_ERRNO(open(MORPH_DEV_PATH, O_RDWR), EBUSY);
-	EXPECT_ERRNO(open(MORPH_DEV_PATH, O_RDONLY), EBUSY);
+	check_look();
 }
 
 /*
@@ -170,7 +198,7 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	struct reader r;
-	int fd;
+	int fd, look;
 
 	if (!strcmp(what, "open")) {
 		fd = open(MORPH_DEV_PATH, O_RDWR);
@@ -185,9 +213,13 @@ int main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
+	/* Who looks keeps no reader out. */
+	look = open(MORPH_DEV_PATH, O_RDONLY);
+	EXPECT(look >= 0, "cannot look: %s", strerror(errno));
 	fd = open(MORPH_DEV_PATH, O_RDWR);
 	if (fd < 0)
 		die("open");
+	close(look);
 	check_hello(fd);
 	check_start(fd);
 	check_others(fd);

@@ -50,6 +50,22 @@ START_TEST(text_that_is_no_utf8_is_escaped)
 }
 END_TEST
 
+START_TEST(output_keeps_lines_and_loses_what_controls_a_terminal)
+{
+	static const char in[] = "a\tb\n\x1b[31m\xc2\x9b\xe2\x80\xae\x9b\x7f\r\xc3\xa9\xc3";
+	char out[sizeof(in) * MP_TEXT_FILTER_MAX + 1];
+	size_t taken, nr = mp_text_filter(in, sizeof(in) - 1, out, &taken);
+
+	out[nr] = '\0';
+	ck_assert_str_eq(out, "a\tb\n\\x1b[31m\\u009b\\u202e\\x9b\\u007f\\x0d\xc3\xa9");
+	/* The beginning of a character waits for the rest. */
+	ck_assert_uint_eq(taken, sizeof(in) - 2);
+	nr = mp_text_filter("\xe2\x41", 2, out, &taken);
+	ck_assert_uint_eq(taken, 2);
+	ck_assert_uint_eq(nr, 5);
+}
+END_TEST
+
 START_TEST(text_is_cut_behind_a_whole_character)
 {
 	char buf[6];
@@ -108,6 +124,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, text_that_controls_a_terminal_is_escaped);
 	tcase_add_test(tc, text_that_is_no_utf8_is_escaped);
 	tcase_add_test(tc, text_is_cut_behind_a_whole_character);
+	tcase_add_test(tc, output_keeps_lines_and_loses_what_controls_a_terminal);
 	suite_add_tcase(s, tc);
 	tc = tcase_create("messages");
 	tcase_add_test(tc, message_has_room_for_the_longest_path);
