@@ -579,6 +579,34 @@ enum {
 	NR_CHANGES = sizeof(changes) / sizeof(changes[0])
 };
 
+/* Is every changed byte the original's again? */
+static bool is_old_code(const struct trial *t)
+{
+	for (uint64_t i = 0; i < t->output->size; i++)
+		if (t->changed[i] != t->output->data[i] &&
+		    (i >= t->original->size || t->changed[i] != t->original->data[i]))
+			return false;
+	return true;
+}
+
+static void print_change(const struct trial *t, const char *name)
+{
+	uint64_t first = 0, end = t->output->size, vaddr = 0;
+
+	while (t->changed[first] == t->output->data[first])
+		first++;
+	while (t->changed[end - 1] == t->output->data[end - 1])
+		end--;
+	mp_elf_off_to_vaddr(t->output, first, &vaddr);
+	printf("accepted: %s, file offset %#" PRIx64 ", address %#" PRIx64 ":", name, first, vaddr);
+	for (uint64_t i = first; i < end && i < first + 16; i++)
+		printf(" %02x", t->output->data[i]);
+	printf(" became");
+	for (uint64_t i = first; i < end && i < first + 16; i++)
+		printf(" %02x", t->changed[i]);
+	printf("\n");
+}
+
 static int make_changes(struct trial *t, uint64_t nr)
 {
 	uint64_t tried[NR_CHANGES] = {0}, accepted[NR_CHANGES] = {0}, tries = 50 * nr;
@@ -587,7 +615,6 @@ static int make_changes(struct trial *t, uint64_t nr)
 
 	for (uint64_t i = 0; rc != -ENOMEM && i < nr && tries; tries--) {
 		uint32_t k = (uint32_t)draw(t, NR_CHANGES);
-		uint64_t was = t->random;
 
 		t->reason = NULL;
 		if (changes[k].make(t) &&
@@ -596,10 +623,11 @@ static int make_changes(struct trial *t, uint64_t nr)
 			i++;
 			tried[k]++;
 			accepted[k] += !rc;
+			if (!rc && !t->reason && is_old_code(t))
+				t->reason = old_code;
 			why[k] = !rc && t->reason ? t->reason : why[k];
 			if (!rc && !t->reason) {
-				printf("accepted: %s, random state %#" PRIx64 "\n", changes[k].name,
-				       was);
+				print_change(t, changes[k].name);
 				t->nr_bad++;
 			}
 		}
