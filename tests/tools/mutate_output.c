@@ -112,11 +112,12 @@ static bool is_same_word(const struct trial *t, uint64_t off)
 	return same_place(t, a, b);
 }
 
-static bool is_size_of_symbol(const struct trial *t, uint64_t off)
+static bool is_size_of_symbol(const struct trial *t, uint64_t off, const char *table)
 {
-	const struct mp_section *sec = mp_elf_section(t->output, ".symtab");
+	const struct mp_section *sec = mp_elf_section(t->output, table);
 
-	return sec && (off - sec->off) % sizeof(Elf64_Sym) >= offsetof(Elf64_Sym, st_size);
+	return sec && off - sec->off < sec->size &&
+	       (off - sec->off) % sizeof(Elf64_Sym) >= offsetof(Elf64_Sym, st_size);
 }
 
 static bool is_free_field(const struct trial *t, uint64_t off)
@@ -141,8 +142,9 @@ static bool is_explained(const struct trial *t, uint64_t off, enum me_owner owne
 	case ME_OWNER_COPY:
 		if (mp_elf_off_to_vaddr(t->output, off, &vaddr) && is_same_way(t, vaddr))
 			return true;
-		return owner == ME_OWNER_OLD && is_same_word(t, off);
-	case ME_OWNER_SYMBOLS: return is_size_of_symbol(t, off);
+		return owner == ME_OWNER_OLD &&
+		       (is_same_word(t, off) || is_size_of_symbol(t, off, ".dynsym"));
+	case ME_OWNER_SYMBOLS: return is_size_of_symbol(t, off, ".symtab");
 	case ME_OWNER_SHDRS: return is_free_field(t, off);
 	default: return true;
 	}
@@ -513,13 +515,10 @@ static bool change_relocation(struct trial *t)
 static bool change_symbol(struct trial *t)
 {
 	uint64_t off = any_word(t, is_symbols, 8);
-	const struct mp_section *dynsym = mp_elf_section(t->output, ".dynsym");
-	bool dynamic = dynsym && off - dynsym->off < dynsym->size;
 
 	if (!off)
 		return false;
-	if (dynamic ? (off - dynsym->off) % sizeof(Elf64_Sym) == offsetof(Elf64_Sym, st_size)
-		    : is_size_of_symbol(t, off))
+	if (is_size_of_symbol(t, off, ".symtab") || is_size_of_symbol(t, off, ".dynsym"))
 		t->reason = me_owner_freedom(ME_OWNER_SYMBOLS);
 	return put_word(t, off, draw(t, 4) ? other_value(t, word_at(t, off)) : any_place(t), 8);
 }
