@@ -219,31 +219,34 @@ static int check_search_table(const struct vf *vf, struct vf_eh *eh, struct vf_c
 	if (c->p != c->end || !sec || sec->vaddr != eh->hdr_vaddr ||
 	    sec->vaddr + sec->size != c->vaddr)
 		return vf_refuse(vf, eh->hdr_vaddr,
-				 "PT_GNU_EH_FRAME does not cover exactly the "
+				 "the search table does not cover exactly the "
 				 "section .eh_frame_hdr");
+	/* Each entry was read to its end; verify_unwind checks what the FDEs say. */
 	vf_own_at(vf, eh->vaddr, eh->size, ME_OWNER_EH_FRAME);
 	vf_own_at(vf, eh->hdr_vaddr, sec->size, ME_OWNER_EH_FRAME_HDR);
 	return 0;
 }
 
-/* Go from the header to the section. @c then stands at the search table's count. */
-static int find_by_header(const struct vf *vf, const Elf64_Phdr *ph, struct vf_cursor *c,
+/* Go from the header at @vaddr to the section. @c then stands at the search table's count. */
+static int find_by_header(const struct vf *vf, uint64_t vaddr, uint64_t size, struct vf_cursor *c,
 			  struct vf_eh *eh)
 {
 	uint8_t enc;
 
-	c->p = mp_elf_bytes(eh->elf, ph->p_vaddr, ph->p_filesz);
+	c->p = mp_elf_bytes(eh->elf, vaddr, size);
 	if (!c->p)
-		return vf_refuse(vf, ph->p_vaddr, "PT_GNU_EH_FRAME is not in the file");
-	c->end = c->p + ph->p_filesz;
-	c->vaddr = eh->hdr_vaddr = ph->p_vaddr;
+		return vf_refuse(vf, vaddr, ".eh_frame_hdr is not in the file");
+	c->end = c->p + size;
+	c->vaddr = eh->hdr_vaddr = vaddr;
 	if (vf_cursor_fixed(c, 1) != 1)
-		return vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr of an unknown version");
+		return vf_refuse(vf, vaddr, ".eh_frame_hdr of an unknown version");
 	enc = (uint8_t)vf_cursor_fixed(c, 1);
 	eh->count_enc = (uint8_t)vf_cursor_fixed(c, 1);
 	eh->table_enc = (uint8_t)vf_cursor_fixed(c, 1);
 	eh->vaddr = vf_cursor_encoded(c, enc);
-	return c->bad ? vf_refuse(vf, ph->p_vaddr, ".eh_frame_hdr is cut off") : 0;
+	if (c->bad || (eh->strict && enc != (DW_EH_PE_pcrel | DW_EH_PE_sdata4)))
+		return vf_refuse(vf, vaddr, ".eh_frame_hdr names no .eh_frame");
+	return 0;
 }
 
 #define VF_EH_PAGE 1024u
@@ -279,9 +282,8 @@ static int index_pages(struct vf_eh *eh)
 int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh)
 {
 	const struct mp_section *sec = mp_elf_section(elf, ".eh_frame");
-	const struct mp_section *hdr = strict ? mp_elf_section(elf, ".eh_frame_hdr") : NULL;
+	const struct mp_section *hdr = mp_elf_section(elf, ".eh_frame_hdr");
 	const Elf64_Phdr *ph = NULL;
-	Elf64_Phdr none;
 	struct vf_cursor c = {0};
 	int ret = 0;
 
@@ -291,13 +293,10 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
 		if (elf->phdrs[i].p_type == PT_GNU_EH_FRAME)
 			ph = &elf->phdrs[i];
-	/* An output of a static program has the table all the same, and no header that leads to it. */
-	if (!ph && hdr) {
-		none = (Elf64_Phdr){.p_vaddr = hdr->vaddr, .p_filesz = hdr->size};
-		ph = &none;
-	}
 	if (ph)
-		ret = find_by_header(vf, ph, &c, eh);
+		ret = find_by_header(vf, ph->p_vaddr, ph->p_filesz, &c, eh);
+	else if (strict && hdr) /* nothing reads it, but it has these bytes and no others */
+		ret = find_by_header(vf, hdr->vaddr, hdr->size, &c, eh);
 	else if (sec)
 		eh->vaddr = sec->vaddr;
 	if (ret)
@@ -312,7 +311,7 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 		ret = sort_fdes(vf, eh);
 	if (!ret && !strict)
 		ret = vf_add_symbol_fdes(eh);
-	if (!ret && strict && ph)
+	if (!ret && strict)
 		ret = check_search_table(vf, eh, &c);
 	if (!ret)
 		ret = index_pages(eh);
