@@ -253,6 +253,7 @@ static int check_search_table(const struct vf *vf, struct vf_eh *eh, struct vf_c
 		return vf_refuse(vf, eh->hdr_vaddr,
 				 "the search table does not cover exactly the "
 				 "section .eh_frame_hdr");
+	/* Each entry was read to its end; verify_unwind checks what the FDEs say. */
 	vf_own_at(vf, eh->vaddr, eh->size, ME_OWNER_EH_FRAME);
 	vf_own_at(vf, eh->hdr_vaddr, sec->size, ME_OWNER_EH_FRAME_HDR);
 	return 0;

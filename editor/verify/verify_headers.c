@@ -11,6 +11,8 @@
 /* A page, or a large one: the least and the largest alignment that the output chooses. */
 #define VF_PAGE	      4096u
 #define VF_LARGE_PAGE (UINT64_C(2) << 20)
+/* Each look at an address may go over all segments. */
+#define VF_PHDRS_MAX 256u
 /* The hole before the new segment is at most so long, or as long as the file. */
 #define VF_HOLE_MAX (UINT64_C(2) << 20)
 
@@ -285,6 +287,8 @@ int vf_read_headers(struct vf *vf)
 	vf_find_paths(vf);
 	if (!vf->path_section)
 		vf_find_calls(vf);
+	if (vf->o->nr_phdrs > VF_PHDRS_MAX)
+		return vf_refuse(vf, 0, "the original has %u program headers", vf->o->nr_phdrs);
 	if (vf->path_section && vf->audit_section)
 		return vf_refuse(vf, 0, "the output is of two kinds");
 	ret = check_ehdr(vf);

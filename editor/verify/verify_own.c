@@ -26,7 +26,8 @@ static const struct {
 	[ME_OWNER_PHDRS] = {"program headers", NULL},
 	[ME_OWNER_OLD] =
 		{"bytes of the original, the same or changed as proved",
-		 "a branch, a table or a pointer may lead to a block's old place or to any copy of it"},
+		 "a branch, a table or a pointer may lead to a block's old place or to any copy of it; "
+		 "the size of a dynamic symbol may end with any copy"},
 	[ME_OWNER_BUILD_ID] = {"build-id",
 			       "a name of which nothing is computed: any but the original's"},
 	[ME_OWNER_MOVED] = {"bytes behind the program headers, which moved", NULL},

@@ -339,6 +339,9 @@ static int check_names(const struct vf *vf)
 	return 0;
 }
 
+/* Notes and the name of the loader have no larger alignment. */
+#define VF_MOVED_ALIGN 64u
+
 /* A used part of the file. It begins at the next multiple of @align behind the part before, or, if that is 0, later. */
 struct extent {
 	uint64_t start, end, align;
@@ -371,6 +374,15 @@ static uint64_t align_of(const struct vf *vf, const struct mp_section *sec)
 	if (sec->vaddr == vf->segment->p_vaddr)
 		return 0;
 	return sec->align > 8 ? sec->align : 8; /* of everything behind the code */
+}
+
+/* May the part begin there if the one before ends at @at? */
+static bool may_begin(const struct vf *vf, const struct extent *part, uint64_t at)
+{
+	if (part->align)
+		return part->start == round_up(at, part->align);
+	/* The new segment follows a hole; what moved has an alignment of its own. */
+	return vf->program || at == vf->alloc_end || part->start - at < VF_MOVED_ALIGN;
 }
 
 static int check_gaps(const struct vf *vf)
@@ -406,8 +418,7 @@ static int check_gaps(const struct vf *vf)
 		if (part[i].start < at || part[i].end > n->size || part[i].end < part[i].start)
 			ret = vf_refuse(vf, 0, "file offset %#llx belongs to two sections",
 					(unsigned long long)part[i].start);
-		else if (!is_zero(n->data + at, part[i].start - at) ||
-			 (part[i].align && part[i].start != round_up(at, part[i].align)))
+		else if (!is_zero(n->data + at, part[i].start - at) || !may_begin(vf, &part[i], at))
 			ret = vf_refuse(vf, 0, "bytes at file offset %#llx belong to no section",
 					(unsigned long long)at);
 		else

@@ -66,8 +66,8 @@ uint64_t mp_varint_get_long(struct mp_varint_reader *r)
 
 		if (!p)
 			return 0;
-		if (shift == 63 && (*p & 0x7e))
-			break; /* more than 64 bits */
+		if ((shift == 63 && (*p & 0x7e)) || (shift && !*p))
+			break; /* more than 64 bits, or more bytes than needed */
 		v |= (uint64_t)(*p & 0x7f) << shift;
 		if (!(*p & 0x80))
 			return v;

@@ -25,7 +25,7 @@ void mp_varint_put_signed(struct mp_varint_writer *w, int64_t v);
 
 struct mp_varint_reader {
 	const uint8_t *p, *end;
-	bool failed; /* past the end, or more than 64 bits; reads then give 0 */
+	bool failed; /* past the end, more than 64 bits, or longer than needed; reads then give 0 */
 };
 
 /* Address of the next @size bytes, or NULL. */

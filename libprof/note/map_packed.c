@@ -57,14 +57,16 @@ void mp_map_get_piece(struct mp_varint_reader *r, struct mp_map_cursor *at,
 	uint64_t gap = head & PIECE_GAP ? mp_varint_get(r) : 0;
 	int64_t old_size = (int64_t)(head >> PIECE_SHIFT);
 
-	if (head >> PIECE_SHIFT > UINT32_MAX || gap > UINT64_MAX - at->new_end) {
+	/* One piece has one form only. */
+	if (head >> PIECE_SHIFT > UINT32_MAX || gap > UINT64_MAX - at->new_end ||
+	    (head & PIECE_GAP && !gap)) {
 		r->failed = true;
 		return;
 	}
 	if (head & PIECE_RESIZED) {
 		int64_t diff = mp_varint_get_signed(r);
 
-		if (diff < -(int64_t)UINT32_MAX || diff > (int64_t)UINT32_MAX)
+		if (diff < -(int64_t)UINT32_MAX || diff > (int64_t)UINT32_MAX || !diff)
 			r->failed = true;
 		else
 			old_size += diff;

@@ -31,6 +31,6 @@ done
 ends 4 "a layout does not poll" verify --kind=pep,poll prog layout
 ends 2 "no such kind" verify --kind=none prog layout
 
-"$root/scripts/check/replace-bytes" --draws=300 "$dir/prog" >owners.txt || fail "$(cat owners.txt)"
-says owners.txt '^[1-9][0-9]* bytes replaced' "bytes that were replaced"
+"$root/scripts/check/mutate-outputs" --bytes=200 --changes=400 "$dir/prog" >owners.txt || fail "$(cat owners.txt)"
+says owners.txt '^[1-9][0-9]* changes, ' "bytes and other changes"
 finish
