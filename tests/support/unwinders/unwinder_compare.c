@@ -210,6 +210,27 @@ static bool load(const struct unwinder_image *image, struct found_frame *frames,
 	return true;
 }
 
+/* Is @new the copy of @old? A copy may be empty, where it was only a jump to what follows. */
+static bool is_copy(const struct mp_map *map, uint64_t old, uint64_t new)
+{
+	uint32_t lo = 0, hi = map->nr_pieces;
+
+	if (old == new)
+		return true;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (map->pieces[mid].new_vaddr < new)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < map->nr_pieces && map->pieces[lo].new_vaddr == new; lo++)
+		if (map->pieces[lo].old_vaddr == old)
+			return true;
+	return false;
+}
+
 static bool check_landing(struct check *c, uint64_t old, uint64_t new)
 {
 	struct found_landing a, b;
@@ -219,8 +240,8 @@ static bool check_landing(struct check *c, uint64_t old, uint64_t new)
 	c->report->nr_landings++;
 	return found_landing_read(c->old_image, &c->old[0], old, &a) &&
 	       found_landing_read(c->new_image, &c->new[0], new, &b) && a.table == b.table &&
-	       a.listed == b.listed && a.catches == b.catches &&
-	       a.pad == (b.pad ? mp_map_original(c->map, b.pad) : 0);
+	       a.listed == b.listed && a.catches == b.catches && !a.pad == !b.pad &&
+	       is_copy(c->map, a.pad, b.pad);
 }
 
 /* @old 0: the row has no original of its own, so only the unwinders' agreement is checked. */
