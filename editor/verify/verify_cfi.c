@@ -328,6 +328,9 @@ static void step_cfa(struct machine *m, uint8_t op)
 	m->c.bad |= op != DW_CFA_def_cfa_expression && cfa->kind != VF_RULE_OFFSET;
 	if (m->terse && !m->c.bad)
 		m->c.bad = was_reg == m->row.cfa_reg && rule_equal(&was, cfa);
+	/* A change of one half has a shorter form. */
+	if (m->terse && op == DW_CFA_def_cfa && was.kind == VF_RULE_OFFSET)
+		m->c.bad |= was_reg == m->row.cfa_reg || was.off == cfa->off;
 }
 
 static void set_args_size(struct machine *m, uint64_t size)

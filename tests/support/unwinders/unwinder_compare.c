@@ -135,19 +135,22 @@ static bool say(bool print, const char *what, enum unwinder who, uint64_t vaddr,
 	return true;
 }
 
-/* Compares rows and call sites at all addresses of @a's FDE, which are those of @b's. */
+/* Compares rows and call sites at all addresses of @a's FDE. In @y, it may be divided. */
 static bool frames_differ(const struct unwinder_image *x, const struct unwinder_image *y,
-			  enum unwinder who, const struct found_frame *a,
-			  const struct found_frame *b, bool print)
+			  enum unwinder who, const struct found_frame *a, struct found_frame *b,
+			  bool print)
 {
 	uint64_t end = a->start + a->size;
 
-	if (!same_frame(a, b) || a->start != b->start || a->size != b->size)
-		return say(print, "another FDE", who, a->start, NULL);
 	for (uint64_t at = a->start; at < end; at++) {
-		const struct found_row *r = found_row_at(a, at), *s = found_row_at(b, at);
+		const struct found_row *r = found_row_at(a, at), *s;
 		struct found_landing l, m;
 
+		if ((at == a->start || at - b->start >= b->size) && !unwinder_find(y, who, at, b))
+			return say(print, "no FDE", who, at, NULL);
+		if (b->dies || !same_frame(a, b))
+			return say(print, "another FDE", who, at, b->dies);
+		s = found_row_at(b, at);
 		if (!r || !s || !found_rows_equal(r, s))
 			return say(print, "another row", who, at, NULL);
 		if (!a->lsda || who != UNWINDER_LIBGCC || a->lsda == b->lsda)
@@ -167,20 +170,9 @@ bool unwinders_differ(const struct unwinder_image *a, const struct unwinder_imag
 
 	for (uint32_t i = 0; i < a->nr_entries && !differ; i++) {
 		for (enum unwinder who = 0; who < NR_UNWINDERS && !differ; who++) {
-			uint64_t start, end;
-
-			start = image_entry_start(a, i, &end);
-			if (!unwinder_find(a, who, start, &x) || x.dies)
+			if (!unwinder_find(a, who, image_entry_start(a, i), &x) || x.dies)
 				continue;
-			for (int k = 0; k < 2 && !differ; k++) {
-				uint64_t at = k ? end - 1 : start;
-
-				if (!unwinder_find(b, who, at, &y))
-					differ = say(print, "no FDE", who, at, NULL);
-				else if (y.dies)
-					differ = say(print, "no row", who, at, y.dies);
-			}
-			differ = differ || frames_differ(a, b, who, &x, &y, print);
+			differ = frames_differ(a, b, who, &x, &y, print);
 		}
 	}
 	found_frame_fini(&x);
