@@ -328,6 +328,9 @@ static void step_cfa(struct machine *m, uint8_t op)
 	m->c.bad |= op != DW_CFA_def_cfa_expression && cfa->kind != VF_RULE_OFFSET;
 	if (m->terse && !m->c.bad)
 		m->c.bad = was_reg == m->row.cfa_reg && rule_equal(&was, cfa);
+	/* A change of one half has a shorter form. */
+	if (m->terse && op == DW_CFA_def_cfa && was.kind == VF_RULE_OFFSET)
+		m->c.bad |= was_reg == m->row.cfa_reg || was.off == cfa->off;
 }
 
 static void set_args_size(struct machine *m, uint64_t size)
@@ -431,54 +434,6 @@ static int step_extended(struct machine *m, uint8_t op)
 	case DW_CFA_GNU_args_size: set_args_size(m, vf_cursor_uleb(&m->c)); return 0;
 	default: m->c.bad = true; return 0;
 	}
-}
-
-uint32_t vf_program_size(const uint8_t *insns, uint32_t len)
-{
-	struct vf_cursor c = {.p = insns, .end = insns + len};
-	uint32_t size = 0;
-
-	while (c.p < c.end) {
-		uint8_t op = (uint8_t)vf_cursor_fixed(&c, 1);
-
-		switch (op & 0xc0 ? op & 0xc0 : op) {
-		case DW_CFA_nop: continue;
-		case DW_CFA_advance_loc:
-		case DW_CFA_restore:
-		case DW_CFA_remember_state:
-		case DW_CFA_restore_state: break;
-		case DW_CFA_advance_loc1: vf_cursor_skip(&c, 1); break;
-		case DW_CFA_advance_loc2: vf_cursor_skip(&c, 2); break;
-		case DW_CFA_advance_loc4: vf_cursor_skip(&c, 4); break;
-		case DW_CFA_offset:
-		case DW_CFA_restore_extended:
-		case DW_CFA_undefined:
-		case DW_CFA_same_value:
-		case DW_CFA_def_cfa_register:
-		case DW_CFA_def_cfa_offset:
-		case DW_CFA_def_cfa_offset_sf:
-		case DW_CFA_GNU_args_size: vf_cursor_uleb(&c); break;
-		case DW_CFA_offset_extended:
-		case DW_CFA_offset_extended_sf:
-		case DW_CFA_GNU_negative_offset_extended:
-		case DW_CFA_val_offset:
-		case DW_CFA_val_offset_sf:
-		case DW_CFA_register:
-		case DW_CFA_def_cfa:
-		case DW_CFA_def_cfa_sf:
-			vf_cursor_uleb(&c);
-			vf_cursor_uleb(&c);
-			break;
-		case DW_CFA_expression:
-		case DW_CFA_val_expression: vf_cursor_uleb(&c); /* fall through */
-		case DW_CFA_def_cfa_expression: vf_cursor_skip(&c, vf_cursor_uleb(&c)); break;
-		default: return len;
-		}
-		if (c.bad)
-			return len;
-		size = (uint32_t)(c.p - insns);
-	}
-	return size;
 }
 
 /* No-ops end a terse program, as many as its entry needs to be a multiple of four bytes long. */
@@ -640,67 +595,4 @@ bool vf_row_reads_pc(const struct vf_row *row)
 		if (reads_pc(&row->reg[i]))
 			return true;
 	return false;
-}
-
-/*
- * The rule of one register in the calling function's terms. *@below: from the CFA to the called function's; NULL: it is
- * not known.
- */
-static bool compose_rule(const struct vf_rule *call, const struct vf_rule *row,
-			 const int64_t *below, struct vf_rule *want)
-{
-	*want = *call;
-	if (call->kind == VF_RULE_OFFSET || call->kind == VF_RULE_UNDEFINED)
-		return true;
-	if (!vf_rule_keeps(call))
-		return false;
-	if (vf_rule_keeps(row))
-		return true;
-	if (row->kind != VF_RULE_OFFSET || !below)
-		return false;
-	*want = (struct vf_rule){.kind = VF_RULE_OFFSET, .off = row->off - *below};
-	return true;
-}
-
-/* Is @row that of a function's entry: nothing is saved, and the stack pointer is at the return address? */
-static bool is_entry_row(const struct vf_row *row, uint64_t rsp, int ra)
-{
-	if (row->cfa.kind != VF_RULE_OFFSET || row->cfa_reg != rsp || row->cfa.off != 8 ||
-	    row->args_size || row->reg[ra].kind != VF_RULE_OFFSET || row->reg[ra].off != -8)
-		return false;
-	for (int i = 0; i < VF_NR_REGS; i++)
-		if (i != ra && !vf_rule_keeps(&row->reg[i]))
-			return false;
-	return true;
-}
-
-bool vf_row_compose(const struct vf_row *call, const struct vf_row *row, int64_t raised,
-		    struct vf_row *want)
-{
-	enum {
-		RSP = 7,
-		RA = 16
-	};
-	bool by_stack = call->cfa_reg == RSP;
-	/* The called function's CFA is the stack pointer at the call, in the original. */
-	int64_t below = call->cfa.off - raised;
-
-	*want = *call;
-	/* All registers are as before the call, so the call's row holds, whatever its rules are. */
-	if (raised == 8 && is_entry_row(row, RSP, RA))
-		return true;
-	if (call->cfa.kind != VF_RULE_OFFSET || row->cfa.kind != VF_RULE_OFFSET ||
-	    row->cfa_reg != RSP || row->args_size || call->reg[RSP].kind != VF_RULE_DEFAULT ||
-	    row->reg[RSP].kind != VF_RULE_DEFAULT || row->reg[RA].kind != VF_RULE_OFFSET ||
-	    row->reg[RA].off != -8)
-		return false;
-	if (by_stack)
-		want->cfa.off = row->cfa.off + below;
-	else if (call->cfa_reg >= VF_NR_REGS || !vf_rule_keeps(&row->reg[call->cfa_reg]))
-		return false;
-	for (int i = 0; i < VF_NR_REGS; i++)
-		if (i != RA && !compose_rule(&call->reg[i], &row->reg[i], by_stack ? &below : NULL,
-					     &want->reg[i]))
-			return false;
-	return true;
 }

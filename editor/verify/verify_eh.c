@@ -350,6 +350,54 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 	return ret;
 }
 
+uint32_t vf_program_size(const uint8_t *insns, uint32_t len)
+{
+	struct vf_cursor c = {.p = insns, .end = insns + len};
+	uint32_t size = 0;
+
+	while (c.p < c.end) {
+		uint8_t op = (uint8_t)vf_cursor_fixed(&c, 1);
+
+		switch (op & 0xc0 ? op & 0xc0 : op) {
+		case DW_CFA_nop: continue;
+		case DW_CFA_advance_loc:
+		case DW_CFA_restore:
+		case DW_CFA_remember_state:
+		case DW_CFA_restore_state: break;
+		case DW_CFA_advance_loc1: vf_cursor_skip(&c, 1); break;
+		case DW_CFA_advance_loc2: vf_cursor_skip(&c, 2); break;
+		case DW_CFA_advance_loc4: vf_cursor_skip(&c, 4); break;
+		case DW_CFA_offset:
+		case DW_CFA_restore_extended:
+		case DW_CFA_undefined:
+		case DW_CFA_same_value:
+		case DW_CFA_def_cfa_register:
+		case DW_CFA_def_cfa_offset:
+		case DW_CFA_def_cfa_offset_sf:
+		case DW_CFA_GNU_args_size: vf_cursor_uleb(&c); break;
+		case DW_CFA_offset_extended:
+		case DW_CFA_offset_extended_sf:
+		case DW_CFA_GNU_negative_offset_extended:
+		case DW_CFA_val_offset:
+		case DW_CFA_val_offset_sf:
+		case DW_CFA_register:
+		case DW_CFA_def_cfa:
+		case DW_CFA_def_cfa_sf:
+			vf_cursor_uleb(&c);
+			vf_cursor_uleb(&c);
+			break;
+		case DW_CFA_expression:
+		case DW_CFA_val_expression: vf_cursor_uleb(&c); /* fall through */
+		case DW_CFA_def_cfa_expression: vf_cursor_skip(&c, vf_cursor_uleb(&c)); break;
+		default: return len;
+		}
+		if (c.bad)
+			return len;
+		size = (uint32_t)(c.p - insns);
+	}
+	return size;
+}
+
 void vf_eh_fini(struct vf_eh *eh)
 {
 	free(eh->cies);

@@ -150,13 +150,6 @@ static inline bool vf_rule_keeps(const struct vf_rule *rule)
 }
 /* Compare the rules of two rows, not their addresses. */
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
-/*
- * vf_row_compose - *@want: the row that leads from an instruction of a called function, in place of the call, to the
- * caller of the calling function. @call: the row of the call; @row: the instruction's in the called function;
- * @raised: bytes by which the stack pointer is higher than there. Return: false: no row says so.
- */
-bool vf_row_compose(const struct vf_row *call, const struct vf_row *row, int64_t raised,
-		    struct vf_row *want);
 /* Does an expression of @row read the program counter, or may it? */
 bool vf_row_reads_pc(const struct vf_row *row);
 

@@ -500,20 +500,41 @@ static int check_runtime_fdes(const struct vf *vf)
 	return 0;
 }
 
+/* More routines than any program has. Asking for one reads the symbols, or all tables. */
+#define VF_ROUTINES_MAX 64
+
+/* An answer for a CIE with the same routine. */
+static const struct vf_cie *answer_of(const struct vf_cie *const *answers, uint32_t nr,
+				      const struct vf_cie *cie)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (same_personality(answers[i], cie))
+			return answers[i];
+	return NULL;
+}
+
 static int find_personalities(const struct vf *vf)
 {
 	uint8_t *asked = calloc((size_t)vf->old_eh.nr_cies + 1, 1);
+	const struct vf_cie *answers[VF_ROUTINES_MAX], *answer;
+	uint32_t nr = 0;
 
 	if (!asked)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		uint32_t cie = vf->old_eh.fdes[i].cie;
+		struct vf_cie *cie = &vf->old_eh.cies[vf->old_eh.fdes[i].cie];
 
-		if (!vf->old_eh.fdes[i].lsda || asked[cie])
+		if (!vf->old_eh.fdes[i].lsda || asked[vf->old_eh.fdes[i].cie])
 			continue;
-		asked[cie] = 1;
-		vf->old_eh.cies[cie].known_personality = vf_known_personality(
-			vf, &vf->old_eh.cies[cie], &vf->old_eh.cies[cie].reads_as_rust);
+		asked[vf->old_eh.fdes[i].cie] = 1;
+		answer = answer_of(answers, nr, cie);
+		if (answer) {
+			cie->known_personality = answer->known_personality;
+			cie->reads_as_rust = answer->reads_as_rust;
+		} else if (nr < VF_ROUTINES_MAX) {
+			cie->known_personality = vf_known_personality(vf, cie, &cie->reads_as_rust);
+			answers[nr++] = cie;
+		}
 	}
 	free(asked);
 	return 0;

@@ -25,6 +25,74 @@ static int load_callee(struct vf_unwinding *x, const struct vf_fde *fde)
 	return ret;
 }
 
+/*
+ * The rule of one register in the calling function's terms. *@below: from the CFA to the called function's; NULL: it is
+ * not known.
+ */
+static bool compose_rule(const struct vf_rule *call, const struct vf_rule *row,
+			 const int64_t *below, struct vf_rule *want)
+{
+	*want = *call;
+	if (call->kind == VF_RULE_OFFSET || call->kind == VF_RULE_UNDEFINED)
+		return true;
+	if (!vf_rule_keeps(call))
+		return false;
+	if (vf_rule_keeps(row))
+		return true;
+	if (row->kind != VF_RULE_OFFSET || !below)
+		return false;
+	*want = (struct vf_rule){.kind = VF_RULE_OFFSET, .off = row->off - *below};
+	return true;
+}
+
+/* Is @row that of a function's entry: nothing is saved, and the stack pointer is at the return address? */
+static bool is_entry_row(const struct vf_row *row, uint64_t rsp, int ra)
+{
+	if (row->cfa.kind != VF_RULE_OFFSET || row->cfa_reg != rsp || row->cfa.off != 8 ||
+	    row->args_size || row->reg[ra].kind != VF_RULE_OFFSET || row->reg[ra].off != -8)
+		return false;
+	for (int i = 0; i < VF_NR_REGS; i++)
+		if (i != ra && !vf_rule_keeps(&row->reg[i]))
+			return false;
+	return true;
+}
+
+/*
+ * *@want: the row that leads from an instruction of a called function, in place of the call, to the caller of the
+ * calling function. @call: the row of the call; @row: the instruction's in the called function; @raised: bytes by which
+ * the stack pointer is higher than there. Return: false: no row says so.
+ */
+static bool compose_row(const struct vf_row *call, const struct vf_row *row, int64_t raised,
+			struct vf_row *want)
+{
+	enum {
+		RSP = 7,
+		RA = 16
+	};
+	bool by_stack = call->cfa_reg == RSP;
+	/* The called function's CFA is the stack pointer at the call, in the original. */
+	int64_t below = call->cfa.off - raised;
+
+	*want = *call;
+	/* All registers are as before the call, so the call's row holds, whatever its rules are. */
+	if (raised == 8 && is_entry_row(row, RSP, RA))
+		return true;
+	if (call->cfa.kind != VF_RULE_OFFSET || row->cfa.kind != VF_RULE_OFFSET ||
+	    row->cfa_reg != RSP || row->args_size || call->reg[RSP].kind != VF_RULE_DEFAULT ||
+	    row->reg[RSP].kind != VF_RULE_DEFAULT || row->reg[RA].kind != VF_RULE_OFFSET ||
+	    row->reg[RA].off != -8)
+		return false;
+	if (by_stack)
+		want->cfa.off = row->cfa.off + below;
+	else if (call->cfa_reg >= VF_NR_REGS || !vf_rule_keeps(&row->reg[call->cfa_reg]))
+		return false;
+	for (int i = 0; i < VF_NR_REGS; i++)
+		if (i != RA && !compose_rule(&call->reg[i], &row->reg[i], by_stack ? &below : NULL,
+					     &want->reg[i]))
+			return false;
+	return true;
+}
+
 /* One part of code that replaces a call, and what is compared for it. */
 struct inlined {
 	const struct vf_row *call; /* the row of the call in the original */
@@ -41,7 +109,7 @@ static int compare_composed(struct vf_unwinding *x, struct inlined *in, uint64_t
 
 	if (at >= end)
 		return 0;
-	if (!row || !vf_row_compose(in->call, row, in->raised, &want))
+	if (!row || !compose_row(in->call, row, in->raised, &want))
 		return vf_refuse(x->vf, at, "no unwind row in place of the call is that of %#llx",
 				 (unsigned long long)old);
 	in->differs |= !vf_row_equal(&want, in->call);

@@ -135,19 +135,22 @@ static bool say(bool print, const char *what, enum unwinder who, uint64_t vaddr,
 	return true;
 }
 
-/* Compares rows and call sites at all addresses of @a's FDE, which are those of @b's. */
+/* Compares rows and call sites at all addresses of @a's FDE. In @y, it may be divided. */
 static bool frames_differ(const struct unwinder_image *x, const struct unwinder_image *y,
-			  enum unwinder who, const struct found_frame *a,
-			  const struct found_frame *b, bool print)
+			  enum unwinder who, const struct found_frame *a, struct found_frame *b,
+			  bool print)
 {
 	uint64_t end = a->start + a->size;
 
-	if (!same_frame(a, b) || a->start != b->start || a->size != b->size)
-		return say(print, "another FDE", who, a->start, NULL);
 	for (uint64_t at = a->start; at < end; at++) {
-		const struct found_row *r = found_row_at(a, at), *s = found_row_at(b, at);
+		const struct found_row *r = found_row_at(a, at), *s;
 		struct found_landing l, m;
 
+		if ((at == a->start || at - b->start >= b->size) && !unwinder_find(y, who, at, b))
+			return say(print, "no FDE", who, at, NULL);
+		if (b->dies || !same_frame(a, b))
+			return say(print, "another FDE", who, at, b->dies);
+		s = found_row_at(b, at);
 		if (!r || !s || !found_rows_equal(r, s))
 			return say(print, "another row", who, at, NULL);
 		if (!a->lsda || who != UNWINDER_LIBGCC || a->lsda == b->lsda)
@@ -167,20 +170,9 @@ bool unwinders_differ(const struct unwinder_image *a, const struct unwinder_imag
 
 	for (uint32_t i = 0; i < a->nr_entries && !differ; i++) {
 		for (enum unwinder who = 0; who < NR_UNWINDERS && !differ; who++) {
-			uint64_t start, end;
-
-			start = image_entry_start(a, i, &end);
-			if (!unwinder_find(a, who, start, &x) || x.dies)
+			if (!unwinder_find(a, who, image_entry_start(a, i), &x) || x.dies)
 				continue;
-			for (int k = 0; k < 2 && !differ; k++) {
-				uint64_t at = k ? end - 1 : start;
-
-				if (!unwinder_find(b, who, at, &y))
-					differ = say(print, "no FDE", who, at, NULL);
-				else if (y.dies)
-					differ = say(print, "no row", who, at, y.dies);
-			}
-			differ = differ || frames_differ(a, b, who, &x, &y, print);
+			differ = frames_differ(a, b, who, &x, &y, print);
 		}
 	}
 	found_frame_fini(&x);
@@ -210,6 +202,27 @@ static bool load(const struct unwinder_image *image, struct found_frame *frames,
 	return true;
 }
 
+/* Is @new the copy of @old? A copy may be empty, where it was only a jump to what follows. */
+static bool is_copy(const struct mp_map *map, uint64_t old, uint64_t new)
+{
+	uint32_t lo = 0, hi = map->nr_pieces;
+
+	if (old == new)
+		return true;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (map->pieces[mid].new_vaddr < new)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < map->nr_pieces && map->pieces[lo].new_vaddr == new; lo++)
+		if (map->pieces[lo].old_vaddr == old)
+			return true;
+	return false;
+}
+
 static bool check_landing(struct check *c, uint64_t old, uint64_t new)
 {
 	struct found_landing a, b;
@@ -219,8 +232,8 @@ static bool check_landing(struct check *c, uint64_t old, uint64_t new)
 	c->report->nr_landings++;
 	return found_landing_read(c->old_image, &c->old[0], old, &a) &&
 	       found_landing_read(c->new_image, &c->new[0], new, &b) && a.table == b.table &&
-	       a.listed == b.listed && a.catches == b.catches &&
-	       a.pad == (b.pad ? mp_map_original(c->map, b.pad) : 0);
+	       a.listed == b.listed && a.catches == b.catches && !a.pad == !b.pad &&
+	       is_copy(c->map, a.pad, b.pad);
 }
 
 /* @old 0: the row has no original of its own, so only the unwinders' agreement is checked. */

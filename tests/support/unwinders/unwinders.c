@@ -263,9 +263,8 @@ void unwinder_image_fini(struct unwinder_image *image)
 	*image = (struct unwinder_image){0};
 }
 
-uint64_t image_entry_start(const struct unwinder_image *image, uint32_t i, uint64_t *end)
+uint64_t image_entry_start(const struct unwinder_image *image, uint32_t i)
 {
-	*end = image->entries[i].start + image->entries[i].size;
 	return image->entries[i].start;
 }
 

@@ -76,8 +76,8 @@ struct unwinder_image {
 /* Return: false: there is no unwind information, or no memory. */
 bool unwinder_image_init(struct unwinder_image *image, const struct mp_elf *elf);
 void unwinder_image_fini(struct unwinder_image *image);
-/* Start and end of the code of FDE @i. */
-uint64_t image_entry_start(const struct unwinder_image *image, uint32_t i, uint64_t *end);
+/* Where the code of FDE @i begins. */
+uint64_t image_entry_start(const struct unwinder_image *image, uint32_t i);
 /*
  * Finds the FDE for @vaddr and runs its program. @frame: zero, or one that was found before. Return: false: the
  * unwinder finds none.
