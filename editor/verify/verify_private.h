@@ -275,6 +275,8 @@ void vf_find_ends(struct vf *vf);
 void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn);
 /* After the scan: mark functions that stay in place, since a table or bounds of a section name them. */
 void vf_find_known(const struct vf *vf);
+/* verify_enclosing.c, after the scan: mark functions that the program may look for in its stack. */
+void vf_find_asked(const struct vf *vf);
 /* Does the program ask where its code ends, or rely on where its memory ends? */
 int vf_check_ranges(const struct vf *vf);
 
