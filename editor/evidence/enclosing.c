@@ -100,23 +100,16 @@ static uint32_t function_named(const struct mp_cfg *cfg, const char *name)
 	return MP_NONE;
 }
 
-/* A routine reads the region of its frame itself, or in a helper that nothing else calls. */
+/* A routine reads the region of its frame itself, or in a helper: some routine calls it, or another helper does. */
 static bool is_for_tables(const struct mp_cfg *cfg, uint32_t func, int depth)
 {
-	const char *name = cfg->funcs[func].name;
-	bool called = false;
-
-	if (is_routine(cfg, func) || strstr(name, "personality"))
+	if (is_routine(cfg, func) || strstr(cfg->funcs[func].name, "personality"))
 		return true;
-	if (!depth)
-		return false;
-	for (uint32_t i = 0; i < cfg->nr_calls; i++)
-		if (cfg->calls[i].callee == func) {
-			called = true;
-			if (!is_for_tables(cfg, cfg->blocks[cfg->calls[i].block].func, depth - 1))
-				return false;
-		}
-	return called;
+	for (uint32_t i = 0; depth && i < cfg->nr_calls; i++)
+		if (cfg->calls[i].callee == func &&
+		    is_for_tables(cfg, cfg->blocks[cfg->calls[i].block].func, depth - 1))
+			return true;
+	return false;
 }
 
 static bool contains_asking(const struct mp_cfg *cfg)
@@ -188,8 +181,8 @@ void me_enclosing_functions(const struct mp_cfg *cfg, void (*found)(void *ctx, u
 	rust = is_rust(elf);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
 		const struct mp_func *func = &cfg->funcs[f];
-		bool named = func->nr_blocks &&
-			     cfg->blocks[func->first_block].flags & MP_BLOCK_NAMED;
+		uint32_t entry = mp_cfg_block_starting(cfg, func->vaddr);
+		bool named = entry != MP_NONE && cfg->blocks[entry].flags & MP_BLOCK_NAMED;
 
 		/* With fixed addresses, operands and words may be mere numbers. */
 		if (named || (elf->ehdr.e_type == ET_EXEC &&

@@ -97,20 +97,20 @@ static bool is_named_routine(const struct vf *vf, uint64_t vaddr)
 	return false;
 }
 
-/* Does @fde belong to a routine: is it one, or do only such functions call it? */
+/* Does @fde belong to a routine: is it one, or does one call it, perhaps through another such function? */
 static bool is_for_tables(const struct vf *vf, const struct vf_fde *fde, int depth)
 {
 	struct callers c;
+	bool called = false;
 
 	if (is_routine(vf, fde->start) || is_named_routine(vf, fde->start))
 		return true;
 	if (!depth)
 		return false;
 	find_callers(vf, fde, &c);
-	for (uint32_t i = 0; i < c.nr; i++)
-		if (!is_for_tables(vf, c.fde[i], depth - 1))
-			return false;
-	return c.nr && !c.too_many;
+	for (uint32_t i = 0; !called && i < c.nr; i++)
+		called = is_for_tables(vf, c.fde[i], depth - 1);
+	return called;
 }
 
 /* _Unwind_GetRegionStart() of libgcc: [endbr64] mov 0xb8(%rdi), %rax; ret. */
