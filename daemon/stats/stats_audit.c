@@ -31,7 +31,8 @@ struct row {
 };
 
 /* morph-optimize adds this to the names of functions whose code it copied. */
-#define OLD_SUFFIX ".morph.old"
+#define OLD_SUFFIX  ".morph.old"
+#define RUST_SUFFIX ".llvm.0"
 
 /* How much faster the program is, by the effects of its functions. */
 struct sum {
@@ -87,6 +88,7 @@ static const char *name_in_copy(const struct mp_elf *copy, uint64_t vaddr, size_
 		const struct mp_symbol *symbol = &copy->symbols[i];
 		const char *old = strstr(symbol->name, OLD_SUFFIX);
 
+		old = old ? old : strstr(symbol->name, RUST_SUFFIX);
 		if (symbol->vaddr != vaddr || symbol->type != STT_FUNC)
 			continue;
 		*size = old ? (size_t)(old - symbol->name) : strlen(symbol->name);

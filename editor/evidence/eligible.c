@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/evidence/enclosing.h"
 #include "editor/evidence/ranges.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/note/map.h"
@@ -171,12 +172,20 @@ static void refuse_place(void *ctx, uint64_t vaddr)
 	       "holds a probe or a patchable entry");
 }
 
+static void refuse_asked(void *ctx, uint32_t func)
+{
+	const struct marking *m = ctx;
+
+	refuse(m->out, func, ME_REFUSED_ASKED, "the program may look for it in its stack");
+}
+
 /* Code that others know by its place. */
 static void refuse_known(const struct mp_cfg *cfg, struct me_eligible *out)
 {
 	struct marking m = {cfg, out};
 
 	me_ranges_places(cfg, refuse_place, &m);
+	me_enclosing_functions(cfg, refuse_asked, &m);
 	/* A block with a static probe stays while its function moves, unless it is the entry. */
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
 		if (cfg->blocks[b].flags & MP_BLOCK_PROBE && cfg->blocks[b].flags & MP_BLOCK_ENTRY)

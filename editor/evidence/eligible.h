@@ -25,6 +25,7 @@ enum me_refusal {
 	ME_REFUSED_UNWIND,	/* its unwind information cannot be carried over */
 	ME_REFUSED_PROBE,	/* a probe, sled or patchable entry points into it */
 	ME_REFUSED_RANGE,	/* known by the bounds of its section: see ranges.h */
+	ME_REFUSED_ASKED,	/* the program may look for it in its stack: see enclosing.h */
 	ME_REFUSED_ENTRIES,	/* safe but not useful: see entries.h */
 	ME_NR_REFUSALS
 };

@@ -68,10 +68,17 @@ static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 	}
 }
 
+static bool is_operation(uint8_t opcode)
+{
+	return opcode == 0x81 || opcode == 0xc7;
+}
+
 /*
- * Is the field of 4 bytes at @p an operand that names such an end? @at: its address. At least 2 bytes
+ * Is the field of 4 bytes at @p an operand that names such an end? @at: its address. At least FIELD_BEFORE bytes
  * stand before it.
  */
+#define FIELD_BEFORE 7
+
 static bool field_names_end(const struct ends *ends, const uint8_t *p, uint64_t at, bool fixed)
 {
 	bool absolute = p[-1] == 0x25 && (p[-2] & 0xc7) == 0x04;
@@ -82,9 +89,12 @@ static bool field_names_end(const struct ends *ends, const uint8_t *p, uint64_t 
 		return true;
 	if (!fixed || field <= 0 || !is_end(ends, (uint64_t)field))
 		return false;
-	/* mov $, %reg; add $, %eax and its like; push $; other operations with a constant */
-	return absolute || (p[-1] & 0xf8) == 0xb8 || (p[-1] & 0xc7) == 0x05 || p[-1] == 0x68 ||
-	       ((p[-1] & 0xc0) == 0xc0 && (p[-2] == 0x81 || p[-2] == 0xc7));
+	/* mov $, %reg; add $, %eax and its like; push $ */
+	if (absolute || (p[-1] & 0xf8) == 0xb8 || (p[-1] & 0xc7) == 0x05 || p[-1] == 0x68)
+		return true;
+	/* Operations with a constant, on a register or on memory by any form of an address. */
+	return is_operation(p[-2]) || is_operation(p[-3]) || is_operation(p[-4]) ||
+	       is_operation(p[-6]) || is_operation(p[-7]);
 }
 
 static bool code_names_end(const struct mp_elf *elf, const struct mp_section *sec,
@@ -95,7 +105,7 @@ static bool code_names_end(const struct mp_elf *elf, const struct mp_section *se
 	bool found = false, fixed = elf->ehdr.e_type == ET_EXEC;
 	uint64_t from = 0;
 
-	for (uint64_t k = 2; p && !found && k + 4 <= sec->size; k++) {
+	for (uint64_t k = FIELD_BEFORE; p && !found && k + 4 <= sec->size; k++) {
 		found = field_names_end(ends, p + k, sec->vaddr + k, fixed);
 		if (k - from >= MP_ELF_READ_AT_ONCE) {
 			mp_elf_drop_bytes(elf, p + from, k - from);
@@ -125,7 +135,7 @@ static bool data_names_end(const struct mp_elf *elf, const struct mp_section *se
 /* Does an operand, or a word of data, hold one of these addresses? */
 static bool names_end(const struct mp_elf *elf, const struct ends *ends)
 {
-	for (uint32_t i = 0; ends->nr && i < elf->nr_sections; i++) {
+	for (uint32_t i = 0; i < elf->nr_sections; i++) {
 		const struct mp_section *sec = &elf->sections[i];
 
 		if (is_code(sec) ? code_names_end(elf, sec, ends)
@@ -133,7 +143,7 @@ static bool names_end(const struct mp_elf *elf, const struct ends *ends)
 					   sec->flags & SHF_ALLOC && data_names_end(elf, sec, ends))
 			return true;
 	}
-	for (uint32_t i = 0; ends->nr && i < elf->nr_dyn_relocs; i++) {
+	for (uint32_t i = 0; i < elf->nr_dyn_relocs; i++) {
 		const struct mp_reloc *r = &elf->dyn_relocs[i];
 
 		if ((r->type == R_X86_64_RELATIVE || r->type == R_X86_64_64 ||
@@ -178,8 +188,11 @@ static bool heap_goes_on(const struct mp_elf *elf)
 		return true;
 	if (!imports(elf, breaks))
 		return false;
+	/* The linker may round the end, and programs round it to a page by adding 4095 first. */
 	add_end(elf, &ends, last->p_vaddr + last->p_memsz);
 	add_end(elf, &ends, (last->p_vaddr + last->p_memsz + 7) & ~UINT64_C(7));
+	add_end(elf, &ends, last->p_vaddr + last->p_memsz + 0xfff);
+	add_end(elf, &ends, ((last->p_vaddr + last->p_memsz + 7) & ~UINT64_C(7)) + 0xfff);
 	return names_end(elf, &ends);
 }
 

@@ -111,6 +111,13 @@ static bool collect_copies(const struct mp_cfg *cfg, const struct me_placement *
 	return true;
 }
 
+enum extra {
+	OLD,
+	WARM,
+	HOT,
+	PART,
+};
+
 struct writer {
 	struct me_symbols *out;
 	uint32_t nr;
@@ -121,12 +128,29 @@ static void put(struct writer *w, const Elf64_Sym *sym)
 	memcpy(w->out->symtab + (size_t)w->nr++ * sizeof(*sym), sym, sizeof(*sym));
 }
 
-/* A local symbol "<name><suffix>"; @name lies in the copied string table. */
-static void put_named(struct writer *w, Elf64_Sym sym, const char *suffix, uint64_t vaddr,
+/* Rust's mangled names: version 0, and the older ones, which end in 17h, 16 digits and E. */
+static bool is_rust(const char *name, size_t len)
+{
+	return !strncmp(name, "_R", 2) ||
+	       (len > 23 && !strncmp(name, "_ZN", 3) && !strncmp(name + len - 20, "17h", 3));
+}
+
+/*
+ * A local symbol "<name><suffix>"; @name lies in the copied string table. Rust's traces leave out ".llvm.<digits>",
+ * and only such a suffix.
+ */
+static void put_named(struct writer *w, Elf64_Sym sym, enum extra what, uint64_t vaddr,
 		      uint64_t size, uint16_t shndx)
 {
+	static const char *const suffixes[][2] = {
+		[OLD] = {".morph.old", ".llvm.0"},
+		[WARM] = {".morph.warm", ".llvm.1"},
+		[HOT] = {".morph.hot", ".llvm.2"},
+		[PART] = {".morph.part", ".llvm.3"},
+	};
 	const char *name = (const char *)w->out->strtab + sym.st_name;
 	size_t len = strlen(name);
+	const char *suffix = suffixes[what][is_rust(name, len)];
 
 	memcpy(w->out->strtab + w->out->strtab_size, name, len);
 	memcpy(w->out->strtab + w->out->strtab_size + len, suffix, strlen(suffix) + 1);
@@ -171,16 +195,16 @@ static void put_extra(struct writer *w, const struct mp_cfg *cfg, const struct c
 			continue;
 		named[func - cfg->funcs] = 1;
 		r = &runs[func - cfg->funcs];
-		put_named(w, sym, ".morph.old", sym.st_value, sym.st_size,
+		put_named(w, sym, OLD, sym.st_value, sym.st_size,
 			  sym.st_shndx < SHN_LORESERVE ? section_index[sym.st_shndx]
 						       : sym.st_shndx);
 		if (r->hot_size && r->warm_size && r->enters_warm)
-			put_named(w, sym, ".morph.hot", r->hot, r->hot_size, text_section);
+			put_named(w, sym, HOT, r->hot, r->hot_size, text_section);
 		else if (r->hot_size && r->warm_size)
-			put_named(w, sym, ".morph.warm", r->warm, r->warm_size, text_section);
+			put_named(w, sym, WARM, r->warm, r->warm_size, text_section);
 		for (uint32_t k = r->first_part; k < r->first_part + r->nr_parts; k++)
-			put_named(w, sym, ".morph.part", copies->parts[k].start,
-				  copies->parts[k].size, text_section);
+			put_named(w, sym, PART, copies->parts[k].start, copies->parts[k].size,
+				  text_section);
 	}
 }
 

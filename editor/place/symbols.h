@@ -5,7 +5,8 @@
  * foo names the copy of its entry, so profilers and debuggers show what runs. foo.morph.old
  * names the old code. foo.morph.warm names the part in the warm zone; if the entry is in that
  * zone, foo.morph.hot names the part in the hot zone. foo.morph.part names code in place of a call
- * in foo that lies apart from both.
+ * in foo that lies apart from both. Names of Rust get ".llvm.0" to ".llvm.3" instead, which Rust's
+ * traces leave out.
  */
 #ifndef ME_SYMBOLS_H
 #define ME_SYMBOLS_H

@@ -306,6 +306,9 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 	if (fde->flags & VF_FDE_KNOWN)
 		return vf_refuse(vf, p->old_vaddr,
 				 "a moved function is known by a table or by its section's bounds");
+	if (fde->flags & VF_FDE_ASKED)
+		return vf_refuse(vf, p->old_vaddr,
+				 "the program may look for a moved function in its stack");
 	if (fde->flags & VF_FDE_RETURN_WORD)
 		return vf_refuse(vf, p->old_vaddr,
 				 "data may hold a return address in a moved function");

@@ -142,7 +142,7 @@ struct vf_version {
 
 /* Programs with more segments that hold code are refused. */
 #define VF_TEXTS_MAX 8
-#define VF_ENDS_MAX  32
+#define VF_ENDS_MAX  24
 
 /* A jump table that was proved: [start, end). The proof covers all of its entries. */
 struct vf_proved_table {
@@ -269,11 +269,11 @@ struct vf {
 	uint32_t nr_empty;
 	uint32_t *next_copy;	    /* per piece: another copy of the same block, or VF_NONE */
 	struct vf_inlined *inlined; /* per piece */
-	/* verify_ranges.c: addresses behind code, or behind all memory, at which nothing begins */
-	uint64_t ends[VF_ENDS_MAX];
-	uint32_t nr_ends, nr_code_ends; /* the first ones lie behind code */
-	uint32_t named_ends;		/* a bit for each that an operand or a word of data names */
-	bool walks_stack;	    /* the original may ask for the functions that called its own */
+	/* verify_ranges.c: addresses behind code at which nothing begins, and the end of memory */
+	uint64_t ends[VF_ENDS_MAX], memory_end;
+	uint32_t nr_ends;
+	uint32_t named_ends; /* a bit for each that an operand or a word of data names */
+	bool walks_stack;    /* the original may ask for the functions that called its own */
 
 	uint64_t *cuts; /* old text: function starts that nothing reaches over */
 	uint32_t nr_cuts;
@@ -287,6 +287,8 @@ void vf_find_ends(struct vf *vf);
 void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn);
 /* After the scan: mark functions that stay in place, since a table or bounds of a section name them. */
 void vf_find_known(const struct vf *vf);
+/* verify_enclosing.c, after the scan: mark functions that the program may look for in its stack. */
+void vf_find_asked(const struct vf *vf);
 /* Does the program ask where its code ends, or rely on where its memory ends? */
 int vf_check_ranges(const struct vf *vf);
 

@@ -60,8 +60,16 @@ static const Elf64_Phdr *last_segment(const struct mp_elf *o)
 	return last;
 }
 
+/* The end of memory, perhaps rounded to 8 by the linker, perhaps with 4095 added, as programs round it to a page. */
+#define MEMORY_END (1U << 31)
+
 static uint32_t bit_of(const struct vf *vf, uint64_t vaddr)
 {
+	uint64_t end = vf->memory_end, rounded = (end + 7) & ~7ULL;
+
+	if (end &&
+	    (vaddr == end || vaddr == rounded || vaddr == end + 4095 || vaddr == rounded + 4095))
+		return MEMORY_END;
 	for (uint32_t i = 0; i < vf->nr_ends; i++)
 		if (vf->ends[i] == vaddr)
 			return 1U << i;
@@ -103,22 +111,23 @@ void vf_find_ends(struct vf *vf)
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++)
 		if (vf->o->phdrs[i].p_type == PT_LOAD && vf->o->phdrs[i].p_flags & PF_X)
 			add_code_ends(vf, &vf->o->phdrs[i]);
-	vf->nr_code_ends = vf->nr_ends;
-	if (last && last->p_flags & PF_W) {
-		add_end(vf, last->p_vaddr + last->p_memsz);
-		add_end(vf, (last->p_vaddr + last->p_memsz + 7) & ~7ULL);
-	}
+	if (last && last->p_flags & PF_W)
+		vf->memory_end = last->p_vaddr + last->p_memsz;
 	note_words(vf);
 }
 
 /* Is the field at the instruction's end the constant of a move, of arithmetic with %rax, of a push, or of an
- * operation on a register? */
+ * operation on a register or on memory? */
 static bool is_constant(const uint8_t *p, uint32_t off)
 {
 	uint8_t before = off ? p[off - 1] : 0;
 
-	return (before & 0xf8) == 0xb8 || (before & 0xc7) == 0x05 || before == 0x68 ||
-	       (off > 1 && before >= 0xc0 && (p[off - 2] == 0x81 || p[off - 2] == 0xc7));
+	if ((before & 0xf8) == 0xb8 || (before & 0xc7) == 0x05 || before == 0x68)
+		return true;
+	for (uint32_t k = 2; k <= 7 && k <= off; k++)
+		if (k != 5 && (p[off - k] == 0x81 || p[off - k] == 0xc7))
+			return true;
+	return false;
 }
 
 void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn)
@@ -161,18 +170,15 @@ int vf_check_ranges(const struct vf *vf)
 {
 	const struct mp_elf *o = vf->o;
 
-	for (uint32_t i = 0; i < vf->nr_ends; i++) {
-		if (!(vf->named_ends >> i & 1))
-			continue;
-		if (i < vf->nr_code_ends)
+	for (uint32_t i = 0; i < vf->nr_ends; i++)
+		if (vf->named_ends >> i & 1)
 			return vf_refuse(vf, vf->ends[i],
 					 "the program asks where its code ends, and copies lie "
 					 "behind");
-		if (is_imported(o, "sbrk") || is_imported(o, "brk"))
-			return vf_refuse(vf, vf->ends[i],
-					 "the program break begins elsewhere, and the program "
-					 "names the end of its memory");
-	}
+	if (vf->named_ends & MEMORY_END && (is_imported(o, "sbrk") || is_imported(o, "brk")))
+		return vf_refuse(vf, vf->memory_end,
+				 "the program break begins elsewhere, and the program names the "
+				 "end of its memory");
 	if (is_dumped(o))
 		return vf_refuse(vf, vf->image_end,
 				 "the program break begins elsewhere, and a dumped heap ends "

@@ -534,6 +534,7 @@ int vf_scan(struct vf *vf)
 		vf->target.word[w] |= vf->maybe_address.word[w];
 	vf_find_return_words(vf);
 	vf_find_known(vf);
+	vf_find_asked(vf);
 	ret = vf_find_labels(vf);
 	if (vf->refs.nr)
 		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);

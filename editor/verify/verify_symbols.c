@@ -10,8 +10,10 @@
 
 #include "editor/verify/verify_private.h"
 
-static const char old_suffix[] = ".morph.old", warm_suffix[] = ".morph.warm",
-		  hot_suffix[] = ".morph.hot", part_suffix[] = ".morph.part";
+/* For old code, and for copies; Rust's names have a suffix that Rust's traces leave out. */
+static const char *const old_suffixes[] = {".morph.old", ".llvm.0", NULL};
+static const char *const copy_suffixes[] = {".morph.warm", ".morph.hot", ".morph.part", ".llvm.1",
+					    ".llvm.2",	   ".llvm.3",	 NULL};
 
 static const struct mp_symbol *find_table(const struct mp_elf *elf, uint32_t *nr)
 {
@@ -141,11 +143,16 @@ static int check_symbol(const struct vf *vf, const struct known *known, const st
 	return 0;
 }
 
-static bool is_named_after(const struct mp_symbol *b, const struct mp_symbol *a, const char *suffix)
+static bool is_named_after(const struct mp_symbol *b, const struct mp_symbol *a,
+			   const char *const *suffixes)
 {
 	size_t len = strlen(a->name);
 
-	return !strncmp(b->name, a->name, len) && !strcmp(b->name + len, suffix);
+	if (strncmp(b->name, a->name, len))
+		return false;
+	while (*suffixes && strcmp(b->name + len, *suffixes))
+		suffixes++;
+	return *suffixes;
 }
 
 /* Is @b an added symbol, for old code or a further run of copies? These are in the order of the
@@ -155,11 +162,10 @@ static bool is_extra(const struct vf *vf, const struct known *known, const struc
 {
 	if (b->type != STT_FUNC || b->bind != STB_LOCAL || b->shndx >= vf->n->nr_sections)
 		return false;
-	if (*of && (is_named_after(b, *of, warm_suffix) || is_named_after(b, *of, hot_suffix) ||
-		    is_named_after(b, *of, part_suffix)))
+	if (*of && is_named_after(b, *of, copy_suffixes))
 		return b->other == (*of)->other && is_run(vf, known, NULL, b);
 	for (*of = *of ? *of + 1 : vf->o->symbols; *of < end; ++*of)
-		if (is_function(*of) && is_named_after(b, *of, old_suffix) &&
+		if (is_function(*of) && is_named_after(b, *of, old_suffixes) &&
 		    b->other == (*of)->other && same_place(vf, *of, b))
 			return true;
 	return false;

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_enclosing - marks functions that a program may look for among the frames of its stack.
+ *
+ * It asks the unwinder where a frame's unwind information begins, and compares the answer with a function's address.
+ * For a frame of a copy, this is another address. So in a file that asks, functions whose address operands or words
+ * hold have no copies. Personality routines ask as well, but to read their own tables. Called by verify_scan.
+ */
+#include <dwarf.h>
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+#define CALLERS_MAX 64
+
+/* Functions that branch to one of a static program's functions. */
+struct callers {
+	const struct vf_fde *fde[CALLERS_MAX];
+	uint32_t nr;
+	bool too_many;
+};
+
+static void add_caller(struct callers *c, const struct vf_fde *fde)
+{
+	if (c->nr && c->fde[c->nr - 1] == fde)
+		return;
+	if (c->nr == CALLERS_MAX)
+		c->too_many = true;
+	else
+		c->fde[c->nr++] = fde;
+}
+
+static void find_callers(const struct vf *vf, const struct vf_fde *callee, struct callers *c)
+{
+	*c = (struct callers){.nr = 0};
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->old_eh.fdes[i];
+		uint64_t end = fde->start + fde->size, at = fde->start;
+		const uint8_t *p = fde == callee ? NULL : mp_elf_bytes(vf->o, at, fde->size);
+
+		for (; p && at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
+			struct vf_insn insn;
+
+			if (vf_decode(p + (at - fde->start), end - at, at, &insn) &&
+			    insn.rel_size && insn.target == callee->start)
+				add_caller(c, fde);
+		}
+	}
+}
+
+static uint64_t routine_of(const struct vf *vf, const struct vf_cie *cie)
+{
+	const struct mp_reloc *rel;
+	const uint8_t *p;
+	uint64_t to = 0;
+
+	if (!cie->has_personality || !(cie->personality_enc & DW_EH_PE_indirect))
+		return cie->has_personality ? cie->personality : 0;
+	rel = mp_elf_dyn_reloc_at(vf->o, cie->personality);
+	if (rel)
+		return rel->sym && rel->sym_shndx == SHN_UNDEF
+			       ? 0
+			       : rel->sym_value + (uint64_t)rel->addend;
+	p = mp_elf_bytes(vf->o, cie->personality, sizeof(to));
+	if (p)
+		memcpy(&to, p, sizeof(to));
+	return to;
+}
+
+/* Is the function at @vaddr a personality routine? 0: is any function of this file? */
+static bool is_routine(const struct vf *vf, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < vf->old_eh.nr_cies; i++) {
+		uint64_t to = routine_of(vf, &vf->old_eh.cies[i]);
+
+		if (to && (vaddr ? to == vaddr : vf_is_text(vf, to)))
+			return true;
+	}
+	return false;
+}
+
+static const struct mp_symbol *defined(const struct mp_elf *o, const char *name)
+{
+	for (uint32_t i = 0; i < o->nr_symbols; i++)
+		if (o->symbols[i].shndx != SHN_UNDEF && o->symbols[i].type == STT_FUNC &&
+		    o->symbols[i].name && !strcmp(o->symbols[i].name, name))
+			return &o->symbols[i];
+	return NULL;
+}
+
+static bool is_named_routine(const struct vf *vf, uint64_t vaddr)
+{
+	for (uint32_t i = 0; i < vf->o->nr_symbols; i++)
+		if (vf->o->symbols[i].vaddr == vaddr && vf->o->symbols[i].name &&
+		    strstr(vf->o->symbols[i].name, "personality"))
+			return true;
+	return false;
+}
+
+/* Does @fde belong to a routine: is it one, or does one call it, perhaps through another such function? */
+static bool is_for_tables(const struct vf *vf, const struct vf_fde *fde, int depth)
+{
+	struct callers c;
+	bool called = false;
+
+	if (is_routine(vf, fde->start) || is_named_routine(vf, fde->start))
+		return true;
+	if (!depth)
+		return false;
+	find_callers(vf, fde, &c);
+	for (uint32_t i = 0; !called && i < c.nr; i++)
+		called = is_for_tables(vf, c.fde[i], depth - 1);
+	return called;
+}
+
+/* _Unwind_GetRegionStart() of libgcc: [endbr64] mov 0xb8(%rdi), %rax; ret. */
+static bool loads_region(const struct vf *vf, const struct vf_fde *fde)
+{
+	static const char code[] = "\x48\x8b\x87\xb8\0\0\0\xc3";
+	uint64_t off = fde->size == 12 ? 4 : 0;
+	const uint8_t *p = fde->size == 8 + off ? mp_elf_bytes(vf->o, fde->start, 8 + off) : NULL;
+
+	return p && (!off || !memcmp(p, "\xf3\x0f\x1e\xfa", 4)) && !memcmp(p + off, code, 8);
+}
+
+static bool contains_asking(const struct vf *vf)
+{
+	const struct mp_symbol *sym = defined(vf->o, "_Unwind_GetRegionStart"),
+			       *to = defined(vf->o, "_Unwind_FindEnclosingFunction");
+	struct vf_fde *region = sym ? vf_eh_find(&vf->old_eh, sym->vaddr) : NULL,
+		      *find = to ? vf_eh_find(&vf->old_eh, to->vaddr) : NULL;
+	struct callers c;
+
+	for (uint32_t i = 0; !region && i + 1 < vf->old_eh.nr_fdes; i++)
+		if (loads_region(vf, &vf->old_eh.fdes[i])) {
+			region = &vf->old_eh.fdes[i];
+			find = region + 1;
+		}
+	if (!region || (sym && sym->dynamic))
+		return false;
+	for (uint32_t i = 0; i < vf->o->nr_symbols; i++)
+		if (vf->o->symbols[i].dynamic && vf->o->symbols[i].vaddr == region->start)
+			return false;
+	if (find && (vf_bits_get(&vf->text_ref, find->start)))
+		return true;
+	if (find) {
+		find_callers(vf, find, &c);
+		if (c.nr)
+			return true;
+	}
+	find_callers(vf, region, &c);
+	for (uint32_t i = 0; i < c.nr; i++)
+		if (!is_for_tables(vf, c.fde[i], 2))
+			return true;
+	return c.too_many;
+}
+
+static bool imports_asking(const struct vf *vf)
+{
+	static const char *const names[] = {
+		"_Unwind_GetRegionStart",  "_Unwind_FindEnclosingFunction",
+		"_Unwind_Find_FDE",	   "unw_get_proc_info",
+		"_ULx86_64_get_proc_info", "_Ux86_64_get_proc_info"};
+
+	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
+		const struct mp_symbol *sym = &vf->o->symbols[i];
+
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			if (sym->dynamic && sym->shndx == SHN_UNDEF && sym->name &&
+			    !strcmp(sym->name, names[k]) && (k || !is_routine(vf, 0)))
+				return true;
+	}
+	return false;
+}
+
+static void mark(const struct vf *vf, uint64_t vaddr)
+{
+	struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+
+	if (fde && fde->start == vaddr)
+		fde->flags |= VF_FDE_ASKED;
+}
+
+/* Words of data. Rust's are called, but not compared; those of .got stand for operands. */
+static void mark_words(const struct vf *vf)
+{
+	bool rust = memmem(vf->o->data, vf->o->size, "library/std/src/", 16) ||
+		    memmem(vf->o->data, vf->o->size, "library/core/src/", 17);
+	const struct mp_section *got = mp_elf_section(vf->o, ".got");
+
+	for (uint32_t i = 0; i < vf->o->nr_dyn_relocs; i++) {
+		const struct mp_reloc *rel = &vf->o->dyn_relocs[i];
+
+		if (rel->type != R_X86_64_JUMP_SLOT &&
+		    (!rust || (got && rel->vaddr - got->vaddr < got->size)))
+			mark(vf, rel->sym_value + (uint64_t)rel->addend);
+	}
+	if (rust)
+		return;
+	for (uint32_t i = 0; i < vf->o->nr_relocs; i++)
+		if (vf->o->relocs[i].type == R_X86_64_64 && !vf_is_text(vf, vf->o->relocs[i].vaddr))
+			mark(vf, vf->o->relocs[i].sym_value + (uint64_t)vf->o->relocs[i].addend);
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
+		if (vf_bits_get(&vf->maybe_address, vf->old_eh.fdes[i].start))
+			vf->old_eh.fdes[i].flags |= VF_FDE_ASKED;
+}
+
+void vf_find_asked(const struct vf *vf)
+{
+	if (!imports_asking(vf) && !contains_asking(vf))
+		return;
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
+		if (vf_bits_get(&vf->text_ref, vf->old_eh.fdes[i].start))
+			vf->old_eh.fdes[i].flags |= VF_FDE_ASKED;
+	mark_words(vf);
+}
