@@ -131,8 +131,8 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 /* Return: the row that covers @vaddr, or NULL. */
 const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
 /* verify_personality.c: does @cie of the original name a routine that reads tables as
- * verify_lsda does? *@rust: whether it is Rust's routine. */
-bool vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust);
+ * verify_lsda does? *@rust: whether it is Rust's routine. Return: 1, 0, -ENOMEM. */
+int vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust);
 /* Compare the rules of two rows, not their addresses. */
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b);
 /*

@@ -484,20 +484,22 @@ static int check_runtime_fdes(const struct vf *vf)
 static int find_personalities(const struct vf *vf)
 {
 	uint8_t *asked = calloc((size_t)vf->old_eh.nr_cies + 1, 1);
+	int known = 0;
 
 	if (!asked)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes && known >= 0; i++) {
 		uint32_t cie = vf->old_eh.fdes[i].cie;
 
 		if (!vf->old_eh.fdes[i].lsda || asked[cie])
 			continue;
 		asked[cie] = 1;
-		vf->old_eh.cies[cie].known_personality = vf_known_personality(
-			vf, &vf->old_eh.cies[cie], &vf->old_eh.cies[cie].reads_as_rust);
+		known = vf_known_personality(vf, &vf->old_eh.cies[cie],
+					     &vf->old_eh.cies[cie].reads_as_rust);
+		vf->old_eh.cies[cie].known_personality = known > 0;
 	}
 	free(asked);
-	return 0;
+	return known < 0 ? known : 0;
 }
 
 static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
