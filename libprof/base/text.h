@@ -20,6 +20,8 @@
 char *mp_text_escape(const char *text, char *buf, size_t size);
 /* Prints the escaped @text to @out. Return: number of columns, one per character. */
 size_t mp_text_put(FILE *out, const char *text);
+/* The same, for a format that has a meaning for the characters @but: they are escaped, too. */
+size_t mp_text_put_but(FILE *out, const char *text, const char *but);
 /* The escaped @text in new memory. Return: NULL if out of memory. Ownership: free(). */
 char *mp_text_escaped(const char *text);
 
