@@ -328,9 +328,10 @@ static int map_file(struct reader *r, const struct mmap_line *m)
 	uint32_t index;
 	int ret, why = -1;
 
-	switch (md_modfind_classify(m->path)) {
+	switch (md_modfind_classify(m->path, m->ino)) {
 	case MORPH_MODULE_KNOWN: break;
 	case MORPH_MODULE_VDSO: return map_reason(r, m, MP_UNATTR_VDSO);
+	case MORPH_MODULE_UNREADABLE: return map_reason(r, m, MP_UNATTR_UNREADABLE);
 	default: return map_reason(r, m, MP_UNATTR_ANONYMOUS);
 	}
 	ret = md_import_find_file(r->import, m->path, &index, r->err);

@@ -78,11 +78,15 @@ page=$((off / 4096 * 4096))
 		PERF_RECORD_MMAP ' lead' 'trail ' '%s%n' '1/1 1.5: cycles'; do
 		printf '%s 7/7 2.5: cpu-clock:u: %16x f (%s)\n' "$name" "$code" "$PWD/prog"
 	done
+	# The kernel's word for a path longer than PATH_MAX
+	printf 'prog 7/7 2.5: PERF_RECORD_MMAP2 7/7: [0x7f0000000000(0x1000) @ 0 00:00 0 0]: r-xp //toolong\n'
+	printf 'prog 7/7 2.5: cpu-clock:u: 7f0000000010 f (//toolong)\n'
 	printf 'nl\nx 1/1 7/7 2.6: PERF_RECORD_COMM: nl\nx 1/1:7/7\n'
 } >perf.txt
 rm -f p.db
 ends 0 "odd names of threads" -d p.db import perf.txt
-says out.txt '^13 of 13 counted'
+says out.txt '^13 of 14 counted'
+says out.txt '^1 unattributed: unreadable$'
 says out.txt '^4 lines not understood, and skipped$'
 ends 0 "the same as JSON" -d p.db import --json perf.txt
 json "unread lines" '.unread_lines == 4 and .attributed == 13'
