@@ -128,7 +128,7 @@ static int open_binary(struct heat *h, struct mp_store *store, struct mp_err *er
 	 * After --in-place the path has the optimised version, and the original is kept
 	 * elsewhere.
 	 */
-	r = h->after_path ? -EINVAL : md_original_find(&id, &h->original);
+	r = h->after_path ? -EINVAL : md_original_find(&id, h->binary, &h->original);
 	if (!r) {
 		h->after_path = h->binary;
 		h->binary = h->original;
