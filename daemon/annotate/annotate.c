@@ -428,7 +428,7 @@ int md_annotate(const struct md_ann_request *request, struct md_annotation *out,
 	if (!r)
 		r = sum_samples(out);
 	if (r) {
-		mp_err_set(err, -r, "out of memory");
+		mp_err_code(err, -r);
 	} else {
 		fill_blocks(out);
 		mark_hot(out);

@@ -161,7 +161,7 @@ int md_ann_find(const struct md_ann_source *source, size_t index,
 	md_names_fini(&names);
 	md_debuginfo_close(debug);
 	mp_elf_close(elf);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 static int compare(const void *a, const void *b)

@@ -204,12 +204,14 @@ size_t md_pipeline_nr_modules(const struct md_pipeline *pl)
 static void run_ways(struct md_pipeline *pl, bool last)
 {
 	int64_t now = md_clock_ns(CLOCK_MONOTONIC);
+	struct mp_err said;
 
 	if (!pl->at.ways ||
 	    (!last && !md_ways_is_due(pl->at.ways) && !md_modcache_is_sweep_due(pl->at.modcache) &&
 	     now - pl->ways_ns < WAYS_WAIT_NS))
 		return;
-	md_ways_run(pl->at.ways, pl->at.modcache, last);
+	md_ways_run(pl->at.ways, pl->at.modcache, last, &said);
+	warn(pl, said.msg);
 	pl->ways_ns = now;
 }
 

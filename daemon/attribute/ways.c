@@ -174,13 +174,13 @@ static int make_batch(const struct md_ways_pending *samples, uint32_t nr,
 /* ---- running ------------------------------------------------------------------------------ */
 
 /* Return: 0; else there is no reply. */
-static int execute(struct md_ways *ways, const struct md_buf *batch, struct md_buf *reply)
+static int execute(struct md_ways *ways, const struct md_buf *batch, struct md_buf *reply,
+		   struct mp_err *err)
 {
 	int fd = memfd_create("morphd-ways", MFD_CLOEXEC), ret = 0;
-	struct mp_err err;
 
 	if (fd < 0)
-		return -errno;
+		return mp_err_code(err, errno);
 	for (size_t done = 0; done < batch->size && !ret;) {
 		ssize_t n = write(fd, batch->data + done, batch->size - done);
 
@@ -188,9 +188,14 @@ static int execute(struct md_ways *ways, const struct md_buf *batch, struct md_b
 			ret = -errno;
 		done += n > 0 ? (size_t)n : 0;
 	}
-	if (!ret)
-		ret = ways->sandbox ? md_sandbox_read(ways->sandbox, fd, batch->size, reply, &err)
-				    : md_ways_work(fd, batch->size, reply);
+	if (!ret && ways->sandbox) {
+		ret = md_sandbox_read(ways->sandbox, fd, batch->size, reply, err);
+	} else {
+		if (!ret)
+			ret = md_ways_work(fd, batch->size, reply);
+		if (ret)
+			mp_err_code(err, -ret);
+	}
 	close(fd);
 	return ret;
 }
@@ -224,12 +229,22 @@ static bool take_reply(struct md_ways *ways, uint32_t module, const struct md_fi
 	return true;
 }
 
+static void count_failed(struct md_ways *ways, const struct md_file *file, uint32_t nr,
+			 const struct mp_err *why, struct mp_err *said)
+{
+	ways->ledger.failed += nr;
+	if (!ways->has_said)
+		mp_err_set(said, EPROTO, "%s: no ways of branches: %s", file->path, why->msg);
+	ways->has_said = true;
+}
+
 /* Samples of one module, at most MD_WAYS_SAMPLES_MAX. */
 static void run_module(struct md_ways *ways, struct md_modcache *mc,
-		       const struct md_ways_pending *samples, uint32_t nr)
+		       const struct md_ways_pending *samples, uint32_t nr, struct mp_err *said)
 {
 	struct md_buf batch = {0}, reply = {0};
 	const struct md_file *file;
+	struct mp_err why;
 	int fd = md_modcache_open_module(mc, samples[0].module, &file);
 
 	if (fd < 0) {
@@ -238,9 +253,11 @@ static void run_module(struct md_ways *ways, struct md_modcache *mc,
 	}
 	if (make_batch(samples, nr, file, fd, &batch)) {
 		ways->ledger.dropped += nr;
-	} else if (execute(ways, &batch, &reply) ||
-		   !take_reply(ways, samples[0].module, file, &reply)) {
-		ways->ledger.failed++;
+	} else if (execute(ways, &batch, &reply, &why)) {
+		count_failed(ways, file, nr, &why, said);
+	} else if (!take_reply(ways, samples[0].module, file, &reply)) {
+		mp_err_set(&why, EPROTO, "the reader's reply is wrong");
+		count_failed(ways, file, nr, &why, said);
 	}
 	close(fd);
 	/* Registers may hold secrets of programs. */
@@ -284,10 +301,11 @@ static size_t samples_least(const struct md_ways *ways)
 	return least;
 }
 
-void md_ways_run(struct md_ways *ways, struct md_modcache *mc, bool all)
+void md_ways_run(struct md_ways *ways, struct md_modcache *mc, bool all, struct mp_err *said)
 {
 	size_t from, to, least;
 
+	said->msg[0] = '\0';
 	if (ways->nr_pending)
 		qsort(ways->pending, ways->nr_pending, sizeof(*ways->pending), compare_pending);
 	least = all ? 1 : samples_least(ways);
@@ -296,7 +314,7 @@ void md_ways_run(struct md_ways *ways, struct md_modcache *mc, bool all)
 		if (to - from < least)
 			ways->ledger.dropped += to - from;
 		else
-			run_module(ways, mc, ways->pending + from, (uint32_t)(to - from));
+			run_module(ways, mc, ways->pending + from, (uint32_t)(to - from), said);
 	}
 	/* Registers may hold secrets of programs. */
 	explicit_bzero(ways->pending, ways->nr_pending * sizeof(*ways->pending));

@@ -23,7 +23,7 @@ struct md_ways_ledger {
 	uint64_t samples; /* of code of originals, with registers */
 	uint64_t dropped; /* too many at once, too few in their file, or their file cannot be read */
 	uint64_t ways;	  /* of branches; a sample may show several */
-	uint64_t failed;  /* batches whose worker gave up or lied */
+	uint64_t failed;  /* samples whose worker gave up or lied */
 };
 
 struct md_ways_pending {
@@ -37,6 +37,7 @@ struct md_ways {
 	struct md_ways_pending *pending;
 	size_t nr_pending;
 	struct md_ways_ledger ledger;
+	bool has_said; /* why the first ones failed */
 };
 
 /*
@@ -53,8 +54,9 @@ void md_ways_add(struct md_ways *ways, uint32_t module, uint64_t vaddr,
 bool md_ways_is_due(const struct md_ways *ways);
 /*
  * md_ways_run - executes code after the samples that wait, and forgets their registers. Files with
- * few samples are left out, since each file takes a worker of its own, unless @all.
+ * few samples are left out, since each file takes a worker of its own, unless @all. *@said: why samples
+ * failed for the first time, else empty.
  */
-void md_ways_run(struct md_ways *ways, struct md_modcache *mc, bool all);
+void md_ways_run(struct md_ways *ways, struct md_modcache *mc, bool all, struct mp_err *said);
 
 #endif

@@ -176,7 +176,7 @@ static int read_program(struct reading *in, const struct mp_id *id, int64_t modu
 		r = mp_context_tree_init(&p->calls);
 	in->nr_programs++;
 	if (r)
-		return mp_err_set(in->err, -r, "out of memory");
+		return mp_err_code(in->err, -r);
 	p->module = module;
 	r = mp_store_read_contexts(in->store, MP_CONTEXTS, module, in->since_s, &p->tree, in->err);
 	if (!r)
@@ -346,7 +346,7 @@ static int add_edges(struct reading *in)
 		r = md_graph_add_direct(in->graph);
 	if (!r)
 		r = md_graph_add_callbacks(in->graph);
-	return r ? mp_err_set(in->err, ENOMEM, "out of memory") : 0;
+	return r ? mp_err_code(in->err, -r) : 0;
 }
 
 /* ---- the solve ------------------------------------------------------------------------------- */

@@ -88,7 +88,7 @@ static int add_program(struct md_calls *calls, struct mp_store *store,
 	int r = mp_context_tree_init(&tree);
 
 	if (r)
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -r);
 	r = mp_store_read_contexts(store, MP_CONTEXTS, module->key, since_s, &tree, err);
 	if (!r) {
 		r = mp_context_child(&calls->tree, 0, &key, &program);
@@ -98,7 +98,7 @@ static int add_program(struct md_calls *calls, struct mp_store *store,
 		if (!r)
 			r = add_entries(calls, program, from, &tree);
 		if (r)
-			mp_err_set(err, -r, "out of memory");
+			mp_err_code(err, -r);
 		calls->nr_programs++;
 	}
 	mp_context_tree_fini(&tree);

@@ -140,7 +140,7 @@ int md_graph_module_count(struct md_graph_module *m, struct mp_store *store, int
 	}
 	for (uint32_t i = 0; !r && i < m->sites.nr; i++)
 		m->site_ids[i] = MP_NONE;
-	return r ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 uint32_t md_graph_function_at(const struct md_graph_module *m, uint64_t vaddr)

@@ -45,6 +45,47 @@ static bool is_file(const char *path, const struct mp_id *id)
 	return same;
 }
 
+/* The default name of an output is its original's with this behind it. */
+#define OUTPUT_SUFFIX ".morph"
+/* Files that are looked at in an output's directory. */
+#define BESIDE_MAX 256
+
+/* Return: the original of the output at @output, in its directory; NULL: not found. Ownership: free(). */
+static char *find_beside(const char *output, const struct mp_id *id)
+{
+	size_t len = strlen(output), end = strlen(OUTPUT_SUFFIX);
+	const char *slash = strrchr(output, '/');
+	int prefix = slash ? (int)(slash + 1 - output) : 0;
+	char *path = NULL, *dir;
+	struct dirent *d;
+	DIR *entries;
+
+	if (len > end && !strcmp(output + len - end, OUTPUT_SUFFIX)) {
+		path = strndup(output, len - end);
+		if (path && is_file(path, id))
+			return path;
+		free(path);
+		path = NULL;
+	}
+	if (!prefix || !(dir = strndup(output, (size_t)prefix)))
+		return NULL;
+	entries = opendir(dir);
+	for (int i = 0; entries && !path && i < BESIDE_MAX && (d = readdir(entries)); i++) {
+		if (d->d_type != DT_REG || asprintf(&path, "%s%s", dir, d->d_name) < 0) {
+			path = NULL;
+			continue;
+		}
+		if (!is_file(path, id)) {
+			free(path);
+			path = NULL;
+		}
+	}
+	if (entries)
+		closedir(entries);
+	free(dir);
+	return path;
+}
+
 static bool has_symtab(const char *path)
 {
 	struct mp_elf *elf;
@@ -140,11 +181,15 @@ static char *in_tree(const char *tree, const struct mp_id *id, const char *suffi
 	return asprintf(&path, "%s/%.2s/%s%s", tree, hex, hex + 2, suffix) < 0 ? NULL : path;
 }
 
-int md_original_find(const struct mp_id *id, char **path)
+int md_original_find(const struct mp_id *id, const char *beside, char **path)
 {
 	char *found = NULL, *closed = NULL;
-	int r = find_any_backup(id, path);
+	int r;
 
+	*path = beside ? find_beside(beside, id) : NULL;
+	if (*path)
+		return 0;
+	r = find_any_backup(id, path);
 	if (!r || r == -ENOMEM)
 		return r;
 	if (r == -EACCES)

@@ -3,7 +3,7 @@
  * originals - finds a profiled file that is no longer at its path, and the debug file with its
  * names.
  *
- * Searches the directory of backups (libprof/elf/backup_dir.h) and the trees of build-ids below
+ * Searches the directory of an output, the directory of backups (libprof/elf/backup_dir.h) and the trees of build-ids below
  * /usr/lib and /usr/lib/debug. Asks debuginfod if DEBUGINFOD_URLS is set. Decides by identity
  * whether a file is the original. Called by stats_code and stats_heat.
  */
@@ -24,11 +24,11 @@ void md_originals_set_backup_dir(const char *dir);
 const char *md_originals_backup_dir(void);
 
 /*
- * md_original_find - find a file whose identity is @id. Return: 0; -ENOENT: not found; -EACCES:
- * not found, but a directory of backups cannot be read (*@path names it); -ENOMEM. Ownership:
+ * md_original_find - find a file whose identity is @id; @beside: a path where its output lies, or NULL: the same
+ * directory is searched, too. Return: 0; -ENOENT: not found; -EACCES: not found, but a directory of backups cannot be read (*@path names it); -ENOMEM. Ownership:
  * free(*@path).
  */
-int md_original_find(const struct mp_id *id, char **path);
+int md_original_find(const struct mp_id *id, const char *beside, char **path);
 
 /*
  * md_original_symbols - open the debug file with @id's build-id and a symbol table. Return:

@@ -34,7 +34,7 @@ static int open_file(const char *path, const struct mp_id *id, struct mp_elf **o
 }
 
 /*
- * Opens the original where it is kept. @r and @err describe why the module's path could not be
+ * Opens the original where it is kept, or beside its output. @r and @err describe why the module's path could not be
  * opened; they stay if no original is found. Return: 0 or @r.
  */
 static int open_original(const struct mp_module *module, int r, struct mp_elf **out,
@@ -42,7 +42,7 @@ static int open_original(const struct mp_module *module, int r, struct mp_elf **
 {
 	char *path = NULL;
 	struct mp_err ignored;
-	int s = md_original_find(&module->id, &path);
+	int s = md_original_find(&module->id, module->path, &path);
 
 	if (!s && !open_file(path, &module->id, out, &ignored))
 		r = 0;

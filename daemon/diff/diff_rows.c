@@ -274,5 +274,5 @@ int md_diff_code_rows(struct md_diff *diff, struct mp_err *err)
 	for (size_t g = 0; g < diff->nr_groups && !r; g++)
 		if (diff->groups[g].wanted)
 			r = add_group(diff, g);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }

@@ -6,6 +6,7 @@
  * Samples do not say which caller caused them. As gprof does (Graham, Kessler, McKusick, 1982),
  * the inclusive cost of a function is divided among its callers by the number of calls.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "daemon/export/export_callcost.h"
 #include "daemon/export/export_calls.h"
 #include "daemon/export/export_source.h"
+#include "libprof/base/text.h"
 
 struct callgrind {
 	uint64_t total;
@@ -29,17 +31,10 @@ struct writer {
 	const char *file; /* file of the current cost lines; "???": not known */
 };
 
-/* A name ends with its line, so replace control characters. */
-static void put_name(FILE *out, const char *text)
-{
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-		putc(*p < 0x20 || *p == 0x7f ? '?' : *p, out);
-}
-
-static void put(FILE *out, const char *key, const char *name)
+void md_export_put_callgrind(FILE *out, const char *key, const char *name)
 {
 	fprintf(out, "%s=", key);
-	put_name(out, name);
+	mp_text_put_but(out, name, name[0] == '(' && isdigit((unsigned char)name[1]) ? "(" : "");
 	putc('\n', out);
 }
 
@@ -60,14 +55,14 @@ static void put_function(struct writer *w, uint32_t f)
 	w->file = NULL;
 	if (f == MP_NONE) {
 		w->file = "???";
-		put(w->e->out, "fl", w->file);
-		put(w->e->out, "fn", "???");
+		md_export_put_callgrind(w->e->out, "fl", w->file);
+		md_export_put_callgrind(w->e->out, "fn", "???");
 		return;
 	}
 	line = line_at(w, w->m->code->cfg->funcs[f].vaddr);
 	w->file = line.file;
-	put(w->e->out, "fl", line.file);
-	put(w->e->out, "fn", md_export_source_name(&w->source, f, buf));
+	md_export_put_callgrind(w->e->out, "fl", line.file);
+	md_export_put_callgrind(w->e->out, "fn", md_export_source_name(&w->source, f, buf));
 }
 
 /* Writes "0xADDRESS LINE". If the file changes (inlined code), writes the new file first. */
@@ -78,7 +73,8 @@ static void put_position(struct writer *w, uint64_t vaddr, const char *function_
 	if (!line.line && w->file)
 		line.file = w->file;
 	if (!w->file || strcmp(line.file, w->file)) {
-		put(w->e->out, strcmp(line.file, function_file) ? "fi" : "fe", line.file);
+		md_export_put_callgrind(w->e->out, strcmp(line.file, function_file) ? "fi" : "fe",
+					line.file);
 		w->file = line.file;
 	}
 	fprintf(w->e->out, "0x%" PRIx64 " %d", vaddr, line.line);
@@ -91,12 +87,14 @@ static void put_call(struct writer *w, const struct md_export_call *call, const 
 	struct md_line target = line_at(w, callee->vaddr), line;
 	char buf[32];
 
-	put(w->e->out, "cfi", target.file);
-	put(w->e->out, "cfn", md_export_source_name(&w->source, call->callee, buf));
+	md_export_put_callgrind(w->e->out, "cfi", target.file);
+	md_export_put_callgrind(w->e->out, "cfn",
+				md_export_source_name(&w->source, call->callee, buf));
 	/* The line after "calls=" refers to the current file, so change that file first. */
 	line = line_at(w, call->at);
 	if (line.line && strcmp(line.file, w->file)) {
-		put(w->e->out, strcmp(line.file, function_file) ? "fi" : "fe", line.file);
+		md_export_put_callgrind(w->e->out, strcmp(line.file, function_file) ? "fi" : "fe",
+					line.file);
 		w->file = line.file;
 	}
 	fprintf(w->e->out, "calls=%" PRIu64 " 0x%" PRIx64 " %d\n", count, callee->vaddr,
@@ -198,12 +196,12 @@ static int callgrind_module(struct md_export *e, const struct md_export_module *
 	}
 	if (!r) {
 		putc('\n', e->out);
-		put(e->out, "ob", m->module->path);
+		md_export_put_callgrind(e->out, "ob", m->module->path);
 		r = put_costs(&w);
 	}
 	md_callcost_fini(&w.cost);
 	md_export_source_fini(&w.source);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 static int callgrind_end(struct md_export *e, struct mp_err *err)

@@ -4,6 +4,8 @@
  * program is a profile of its own.
  */
 #include "daemon/export/export_calls.h"
+#include "libprof/base/text.h"
+#include "libprof/cli/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +23,7 @@ struct writer {
 	uint32_t program; /* 0: none */
 	json_t *samples, *weights;
 	uint64_t sum;
+	bool failed; /* out of memory */
 };
 
 /* ---- folded --------------------------------------------------------------------------------- */
@@ -33,7 +36,8 @@ static int put_folded(void *arg, const uint32_t *path, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		if (i)
 			putc(';', w->e->out);
-		md_export_put_frame(w->e->out, md_export_calls_name(w->calls, path[i]));
+		mp_text_put_but(w->e->out, md_export_calls_name(w->calls, path[i]),
+				MD_EXPORT_FRAMES_END);
 	}
 	fprintf(w->e->out, " %" PRIu64 "\n", samples);
 	w->e->nr_written += samples;
@@ -45,16 +49,18 @@ int md_export_calls_folded(struct md_export *e, const struct md_calls *calls, st
 	struct writer w = {.e = e, .calls = calls};
 	int r = md_calls_each_path(calls, put_folded, &w);
 
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 /* ---- speedscope ----------------------------------------------------------------------------- */
 
 static json_t *json_text(const char *text)
 {
-	json_t *string = json_string(text);
+	char *clean = mp_text_escaped(text);
+	json_t *string = clean ? json_string(clean) : NULL;
 
-	return string ? string : json_string("?"); /* not UTF-8 */
+	free(clean);
+	return string;
 }
 
 /* Return: number of the frame of @node. */
@@ -67,13 +73,16 @@ static uint32_t frame_of(struct writer *w, uint32_t node)
 
 	if (w->frame_of[node])
 		return w->frame_of[node] - 1;
-	if (asprintf(&key, "%s %s", name, module ? module->path : "") < 0)
+	if (asprintf(&key, "%s %s", name, module ? module->path : "") < 0) {
+		w->failed = true;
 		return 0;
+	}
 	number = json_object_get(w->numbers, key);
 	if (!number) {
 		number = json_integer((json_int_t)json_array_size(w->frames));
 		json_object_set_new(w->numbers, key, number);
 		frame = json_pack("{s:o}", "name", json_text(name));
+		w->failed |= !frame;
 		if (module)
 			json_object_set_new(frame, "file", json_text(module->path));
 		json_array_append_new(w->frames, frame);
@@ -139,15 +148,15 @@ int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls
 	bool ok = w.frame_of && w.frames && w.numbers && w.profiles &&
 		  !md_calls_each_path(calls, add_sample, &w);
 
-	ok = !end_profile(&w) && ok;
+	ok = !end_profile(&w) && ok && !w.failed;
 	if (ok)
 		root = json_pack("{s:s, s:{s:O}, s:O, s:s}", "$schema",
 				 "https://www.speedscope.app/file-format-schema.json", "shared",
 				 "frames", w.frames, "profiles", w.profiles, "exporter",
 				 "morph-stats");
-	if (root && !json_dumpf(root, e->out, JSON_COMPACT))
+	ok = mp_json_is_whole(root);
+	if (ok && !json_dumpf(root, e->out, JSON_COMPACT))
 		putc('\n', e->out);
-	ok = root != NULL;
 	json_decref(root);
 	json_decref(w.profiles);
 	json_decref(w.frames);

@@ -16,8 +16,10 @@ int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls
 			       struct mp_err *err);
 int md_export_calls_callgrind(struct md_export *e, const struct md_calls *calls,
 			      struct mp_err *err);
-/* Writes the name of a frame of the format folded, in which ';' ends a frame. */
-void md_export_put_frame(FILE *out, const char *text);
+/* What ends a frame of the format folded. */
+#define MD_EXPORT_FRAMES_END ";"
+/* Writes a line "KEY=NAME" of the format callgrind, where a number in parentheses stands for another name. */
+void md_export_put_callgrind(FILE *out, const char *key, const char *name);
 
 /* Return: the node's name, never NULL. */
 static inline const char *md_export_calls_name(const struct md_calls *calls, uint32_t node)

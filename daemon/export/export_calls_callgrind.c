@@ -188,23 +188,15 @@ static void join_calls(struct writer *w)
 
 /* ---- the format ------------------------------------------------------------------------------ */
 
-/* A name ends with its line. */
-static void put(FILE *out, const char *key, const char *name)
-{
-	fprintf(out, "%s=", key);
-	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
-		putc(*p < 0x20 || *p == 0x7f ? '?' : *p, out);
-	putc('\n', out);
-}
-
 static void put_function(const struct writer *w, const char *object_key, const char *file_key,
 			 const char *name_key, uint32_t function)
 {
 	const struct mp_module *module = md_calls_module(w->calls, w->nodes[function]);
 
-	put(w->e->out, object_key, module ? module->path : "???");
-	put(w->e->out, file_key, "???");
-	put(w->e->out, name_key, md_export_calls_name(w->calls, w->nodes[function]));
+	md_export_put_callgrind(w->e->out, object_key, module ? module->path : "???");
+	md_export_put_callgrind(w->e->out, file_key, "???");
+	md_export_put_callgrind(w->e->out, name_key,
+				md_export_calls_name(w->calls, w->nodes[function]));
 }
 
 /* A call that a sample saw happened at least once. */
@@ -252,5 +244,5 @@ int md_export_calls_callgrind(struct md_export *e, const struct md_calls *calls,
 	free(w.self);
 	free(w.nodes);
 	free(w.function_of);
-	return r ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }

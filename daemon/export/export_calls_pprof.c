@@ -175,5 +175,5 @@ int md_export_calls_pprof(struct md_export *e, const struct md_calls *calls, str
 	md_gzip_free(p.gz);
 	free(p.location_of);
 	free(p.stack);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }

@@ -57,12 +57,19 @@ static struct place place_of(const struct fdata *f, uint64_t vaddr)
 	return (struct place){range, range == MP_NONE ? 0 : vaddr - f->cfg->ranges[range].start};
 }
 
-/* Return: false: the name is too long. No compiler makes such names. */
+/* Return: false: the name is too long, or would end its line. No compiler makes such names. */
 static bool name_place(struct fdata *f, struct place place, char *buf)
 {
 	return place.range == MP_NONE ||
-	       md_export_symbols_format_bolt(&f->names, f->cfg->ranges[place.range].start, buf,
-					     NAME_MAX_BYTES) < NAME_MAX_BYTES;
+	       (md_export_symbols_format_bolt(&f->names, f->cfg->ranges[place.range].start, buf,
+					      NAME_MAX_BYTES) < NAME_MAX_BYTES &&
+		!strchr(buf, '\n'));
+}
+
+static void count_unnamed(struct fdata *f, struct md_export *e)
+{
+	for (uint32_t r = 0; r < f->cfg->nr_ranges; r++)
+		e->nr_unnamed += !name_place(f, (struct place){.range = r}, f->name[0]);
 }
 
 static void put_place(struct fdata *f, struct place place, const char *name)
@@ -250,12 +257,14 @@ static int fdata_module(struct md_export *e, const struct md_export_module *m, s
 		r = fdata_inferred(f);
 	else if (!r)
 		fdata_seen(f);
+	if (!r)
+		count_unnamed(f, e);
 	if (!r && branches != MD_BRANCHES_NONE)
 		md_export_count_blocks(e, m);
 	if (f)
 		fdata_fini(f);
 	free(f);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 const struct md_export_format md_export_fdata = {

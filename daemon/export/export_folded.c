@@ -6,12 +6,7 @@
 #include "daemon/export/export_calls.h"
 #include "daemon/code/ksyms.h"
 #include "daemon/code/stats_rows.h"
-
-void md_export_put_frame(FILE *out, const char *text)
-{
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-		putc(*p == ';' ? ':' : *p < 0x20 || *p == 0x7f ? '?' : *p, out);
-}
+#include "libprof/base/text.h"
 
 static int folded_module(struct md_export *e, const struct md_export_module *m, struct mp_err *err)
 {
@@ -35,20 +30,20 @@ static int folded_module(struct md_export *e, const struct md_export_module *m, 
 			unknown += rows.rows[i].samples;
 			continue;
 		}
-		md_export_put_frame(e->out, file);
+		mp_text_put_but(e->out, file, MD_EXPORT_FRAMES_END);
 		putc(';', e->out);
-		md_export_put_frame(e->out, rows.rows[i].function);
+		mp_text_put_but(e->out, rows.rows[i].function, MD_EXPORT_FRAMES_END);
 		fprintf(e->out, " %" PRIu64 "\n", rows.rows[i].samples);
 		e->nr_written += rows.rows[i].samples;
 	}
 	if (unknown) {
-		md_export_put_frame(e->out, file);
+		mp_text_put_but(e->out, file, MD_EXPORT_FRAMES_END);
 		fprintf(e->out, ";[unknown] %" PRIu64 "\n", unknown);
 		e->nr_written += unknown;
 	}
 	md_rows_free(&rows);
 	md_ksyms_fini(&ksyms);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 const struct md_export_format md_export_folded = {

@@ -219,7 +219,7 @@ static int json_module(struct md_export *e, const struct md_export_module *m, st
 		fputs(",\n  \"functions\": []", e->out);
 	putc('}', e->out);
 	e->nr_written += m->module->nr_samples;
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 static int json_end(struct md_export *e, struct mp_err *err)

@@ -172,7 +172,7 @@ static int order_module(struct md_export *e, const struct md_export_module *m, s
 	order_fini(&o);
 	if (!r)
 		md_export_count_blocks(e, m);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 const struct md_export_format md_export_order = {

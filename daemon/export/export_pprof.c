@@ -17,6 +17,7 @@
 #include "daemon/export/export_source.h"
 #include "daemon/export/pprof_fields.h"
 #include "daemon/export/protobuf.h"
+#include "libprof/base/text.h"
 
 #define INLINES_MAX 64
 #define PAGE_MASK   UINT64_C(0xfff)
@@ -58,6 +59,7 @@ static uint64_t string_id(struct pprof *p, const char *text)
 {
 	size_t len = strlen(text);
 	struct string *s;
+	char *clean;
 
 	HASH_FIND(hh, p->strings, text, len, s);
 	if (s)
@@ -75,9 +77,14 @@ static uint64_t string_id(struct pprof *p, const char *text)
 			free(s);
 		return 0;
 	}
+	/* Readers refuse what is no UTF-8. */
+	clean = mp_text_escaped(text);
 	md_pb_reset(&p->top);
-	md_pb_bytes(&p->top, PROFILE_STRING, text, len);
-	p->failed = p->failed || p->top.failed || md_gzip_write(p->gz, p->top.bytes, p->top.nr);
+	if (clean)
+		md_pb_bytes(&p->top, PROFILE_STRING, clean, strlen(clean));
+	p->failed = p->failed || !clean || p->top.failed ||
+		    md_gzip_write(p->gz, p->top.bytes, p->top.nr);
+	free(clean);
 	return s->id;
 }
 

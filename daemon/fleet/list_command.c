@@ -15,6 +15,7 @@
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg_params.h"
 #include "daemon/stats/stats.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 struct options {
@@ -258,7 +259,7 @@ static int show(struct options *o, PGconn *conn, const char *command, const char
 static int start(struct options *o, const struct argp *argp, int argc, char **argv, PGconn **conn)
 {
 	md_stats_set_program(argv[0]);
-	argp_parse(argp, argc, argv, 0, NULL, o);
+	mp_args_parse(argp, argc, argv, 0, o);
 	mp_stdio_parsed();
 	return md_fleet_access_connect(&o->access, conn);
 }

@@ -9,6 +9,7 @@
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/server_command.h"
 #include "daemon/stats/interrupt.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/commands_help.h"
 #include "libprof/cli/stdio.h"
@@ -107,7 +108,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	argp_err_exit_status = MD_FLEET_USAGE;
 	/* Stop at the command: later options belong to it. */
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
+	mp_args_parse(&argp, argc, argv, ARGP_IN_ORDER, &line);
 	snprintf(name, sizeof(name), "morph-fleet %s", line.command->name);
 	argv[line.first] = name;
 	return line.command->run(argc - line.first, argv + line.first);

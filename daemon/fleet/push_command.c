@@ -11,6 +11,7 @@
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/push.h"
 #include "daemon/stats/stats.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 #define GIVE_UP_S 300
@@ -219,7 +220,7 @@ int md_fleet_command_push(int argc, char **argv)
 	int r;
 
 	md_stats_set_program(argv[0]);
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	r = configure(&o, &push);
 	if (!r)

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/fleet/server.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/since.h"
 #include "libprof/cli/stdio.h"
 
@@ -106,7 +107,7 @@ static int open_database(const struct argp_option *own, const char *args_doc, co
 				  .children = children};
 	struct mp_err err;
 
-	argp_parse(&argp, argc, argv, 0, NULL, options);
+	mp_args_parse(&argp, argc, argv, 0, options);
 	mp_stdio_parsed();
 	return md_fleet_connect(options->database, conn, &err) ? fail(argv[0], &err) : 0;
 }

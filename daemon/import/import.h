@@ -79,6 +79,7 @@ struct md_import {
 	struct md_import_transfers transfers;
 	struct md_import_ways ways;
 	struct mp_session session; /* collector, its reason, event, rate */
+	uint64_t nr_unread_lines;  /* of perf script's text, that were not understood */
 	/* for counters only: functions with counts, and how well the counts agree */
 	uint32_t nr_counted_funcs;
 	struct mp_edge_discrepancy discrepancy;

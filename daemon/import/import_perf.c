@@ -31,6 +31,7 @@ struct reader {
 	struct md_lines *lines;
 	const char *event; /* NULL: accept the first event seen, and no other */
 	char seen_event[32];
+	struct mp_err unread; /* why the first of the lines that were not understood was not */
 	struct mp_err *err;
 	struct md_procmap *pm;
 	bool have_mmaps, have_branches;
@@ -53,6 +54,14 @@ struct header {
 	bool have_pid;
 	const char *rest;
 };
+
+/* A name with a line break in it is two lines, so lines that say nothing are counted. Return: 0. */
+static int skip_line(struct reader *r, const char *why)
+{
+	if (!r->import->nr_unread_lines++)
+		md_lines_fail(r->lines, &r->unread, "%s", why);
+	return 0;
+}
 
 /* ---- pieces of a line ---------------------------------------------------------------------- */
 
@@ -113,9 +122,20 @@ static const char *after_time(const char *p)
 }
 
 /*
- * A command name may contain blanks and digits. So find the first word that is a time and has
+ * A command name may contain blanks, digits and colons. So find the first word that is a time and has
  * "pid/tid" or "tid" (and perhaps "[cpu]") before it.
  */
+static bool read_ids(const char *p, struct header *out)
+{
+	if (!get_id(&p, &out->pid))
+		return false;
+	out->tid = out->pid;
+	out->have_pid = *p == '/';
+	if (out->have_pid)
+		p++;
+	return (!out->have_pid || get_id(&p, &out->tid)) && (*p == ' ' || *p == '\t');
+}
+
 static bool read_header(const char *line, struct header *out)
 {
 	const char *word, *ids = NULL;
@@ -123,18 +143,9 @@ static bool read_header(const char *line, struct header *out)
 	for (word = skip_space(line); *word; word = skip_space(word)) {
 		const char *rest = ids ? after_time(word) : NULL;
 
-		if (rest) {
-			const char *p = ids;
-
+		if (rest && read_ids(ids, out)) {
 			out->rest = skip_space(rest);
-			if (!get_id(&p, &out->pid))
-				return false;
-			out->tid = out->pid;
-			out->have_pid = *p == '/';
-			if (out->have_pid)
-				p++;
-			return (!out->have_pid || get_id(&p, &out->tid)) &&
-			       (*p == ' ' || *p == '\t');
+			return true;
 		}
 		if (*word != '[')
 			ids = word;
@@ -317,9 +328,10 @@ static int map_file(struct reader *r, const struct mmap_line *m)
 	uint32_t index;
 	int ret, why = -1;
 
-	switch (md_modfind_classify(m->path)) {
+	switch (md_modfind_classify(m->path, m->ino)) {
 	case MORPH_MODULE_KNOWN: break;
 	case MORPH_MODULE_VDSO: return map_reason(r, m, MP_UNATTR_VDSO);
+	case MORPH_MODULE_UNREADABLE: return map_reason(r, m, MP_UNATTR_UNREADABLE);
 	default: return map_reason(r, m, MP_UNATTR_ANONYMOUS);
 	}
 	ret = md_import_find_file(r->import, m->path, &index, r->err);
@@ -364,14 +376,16 @@ static int read_fork_line(struct reader *r, const char *rest)
 	return 0;
 }
 
-/* Reads "COMM exec: name:pid/tid". Without "exec", only the name changed. */
-static int read_comm_line(struct reader *r, const char *rest)
+/* Reads "COMM exec: name:pid/tid". Without "exec", only the name changed. A name may hide the numbers. */
+static int read_comm_line(struct reader *r, const struct header *h, const char *rest)
 {
 	const char *p = strrchr(rest, ':');
 	uint32_t pid, tid;
 
-	if (!p || (p++, !get_id(&p, &pid)) || *p++ != '/' || !get_id(&p, &tid))
-		return md_lines_fail(r->lines, r->err, "not a name as perf script prints it");
+	if (!p || (p++, !get_id(&p, &pid)) || *p++ != '/' || !get_id(&p, &tid)) {
+		pid = process_of(r, h);
+		tid = h->tid;
+	}
 	learn_thread(r, pid, tid);
 	if (!strncmp(rest, " exec:", 6) && md_procmap_exec(r->pm, pid, 0, 1))
 		return mp_err_set(r->err, ENOMEM, "out of memory");
@@ -388,17 +402,17 @@ static bool starts(const char *line, const char *with, const char **rest)
 	return true;
 }
 
-static int read_record(struct reader *r, const char *p)
+static int read_record(struct reader *r, const struct header *h)
 {
+	const char *p = h->rest, *rest;
 	unsigned long long nr;
-	const char *rest;
 
 	if (starts(p, "PERF_RECORD_MMAP2 ", &rest) || starts(p, "PERF_RECORD_MMAP ", &rest))
 		return read_mmap_line(r, rest);
 	if (starts(p, "PERF_RECORD_FORK", &rest))
 		return read_fork_line(r, rest);
 	if (starts(p, "PERF_RECORD_COMM", &rest))
-		return read_comm_line(r, rest);
+		return read_comm_line(r, h, rest);
 	if (starts(p, "PERF_RECORD_LOST", &rest)) {
 		rest += strcspn(rest, "0123456789");
 		if (sscanf(rest, "%llu", &nr) == 1)
@@ -500,7 +514,7 @@ static int read_sample(struct reader *r, const struct header *h)
 		p = skip_space(p + len);
 	len = strcspn(p, " \t");
 	if (!len || p[len - 1] != ':')
-		return md_lines_fail(r->lines, r->err, "no event: " HOW_TO);
+		return skip_line(r, "no event: " HOW_TO);
 	if (!r->seen_event[0]) {
 		const char *name = r->event ? r->event : p;
 
@@ -523,7 +537,7 @@ static int read_sample(struct reader *r, const struct header *h)
 		return add_branches(r, process_of(r, h), p);
 	}
 	if (!get_hex(&p, &ip) || (*p && *p != ' ' && *p != '\t'))
-		return md_lines_fail(r->lines, r->err, "no ip after the event: " HOW_TO);
+		return skip_line(r, "no ip after the event: " HOW_TO);
 	ret = add_sample(r, process_of(r, h), ip);
 	return ret ? ret : add_branches(r, process_of(r, h), p);
 }
@@ -536,9 +550,9 @@ static int read_line(struct reader *r)
 	if (!*skip_space(line) || *line == '#')
 		return 0;
 	if (!read_header(line, &h))
-		return md_lines_fail(r->lines, r->err, "neither a sample nor a record: " HOW_TO);
+		return skip_line(r, "neither a sample nor a record: " HOW_TO);
 	if (!strncmp(h.rest, "PERF_RECORD_", 12))
-		return read_record(r, h.rest);
+		return read_record(r, &h);
 	return read_sample(r, &h);
 }
 
@@ -563,6 +577,8 @@ int md_import_perf(struct md_import *import, struct md_lines *lines, const char 
 		if (ret)
 			break;
 	}
+	if (!ret && import->nr_unread_lines && !import->ledger.emitted && !import->transfers.seen)
+		ret = mp_err_set(err, EBADMSG, "%s", r->unread.msg);
 	if (!ret && (import->ledger.emitted || import->transfers.seen) && !r->have_mmaps)
 		ret = mp_err_set(err, EBADMSG, "%s: has no records of mappings: " HOW_TO,
 				 lines->name);

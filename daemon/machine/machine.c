@@ -214,7 +214,7 @@ int md_machine_estimate_one(struct md_machine *machine, struct mp_store *store,
 		return mp_err_set(err, ENODATA, "%s: there is no sample of it", p->path);
 	r = md_module_counts_read(store, p->module, since_s, &c, err);
 	if (!r && (r = md_saving_compute(c.code.cfg, &c.counts, c.profile, &p->saving)))
-		mp_err_set(err, -r, "out of memory");
+		mp_err_code(err, -r);
 	md_module_counts_fini(&c);
 	if (r)
 		return r;

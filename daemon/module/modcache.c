@@ -376,7 +376,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 			struct md_file **out)
 {
 	uint64_t dev = makedev(mmap->dev_major, mmap->dev_minor);
-	enum morph_module_status status = md_modfind_classify(mmap->path);
+	enum morph_module_status status = md_modfind_classify(mmap->path, mmap->ino);
 	uint64_t began = md_clock_now_ns();
 	struct md_file *file, **bucket;
 	struct md_modfind found;

@@ -18,8 +18,11 @@ static int64_t stamp_ns(const struct timespec *t)
 	return t->tv_sec * INT64_C(1000000000) + t->tv_nsec;
 }
 
-enum morph_module_status md_modfind_classify(const char *path)
+enum morph_module_status md_modfind_classify(const char *path, uint64_t ino)
 {
+	/* What perf and, of a file, morphmon say instead of a path. */
+	if (!strcmp(path, MD_MODFIND_TOO_LONG) || !strcmp(path, "//enomem") || (!path[0] && ino))
+		return MORPH_MODULE_UNREADABLE;
 	if (!strncmp(path, "[vdso]", 6) || !strncmp(path, "[vsyscall]", 10))
 		return MORPH_MODULE_VDSO;
 	/* "//anon", "[heap]", "[stack]", "[anon:...]", "", shared memory */
@@ -138,7 +141,7 @@ void md_modfind_open(const struct morph_mmap *mmap, int64_t mapped_ns, struct md
 	size_t i;
 
 	*out = (struct md_modfind){.fd = -1};
-	out->status = md_modfind_classify(mmap->path);
+	out->status = md_modfind_classify(mmap->path, mmap->ino);
 	if (out->status)
 		return;
 	snprintf(plain, sizeof(plain), "%s", mmap->path);

@@ -15,6 +15,9 @@
 
 #include "kmod/uapi/morph_abi.h"
 
+/* Stands for a path that is longer than PATH_MAX. */
+#define MD_MODFIND_TOO_LONG "//toolong"
+
 struct md_modfind {
 	int fd; /* -1: none */
 	enum morph_module_status status;
@@ -38,7 +41,10 @@ bool md_modfind_is_unchanged(const char *path, uint64_t dev, uint64_t ino, int64
 /* Return: true if @fd is that file, unchanged. */
 bool md_modfind_is_open(int fd, uint64_t dev, uint64_t ino, int64_t mtime_ns, int64_t ctime_ns);
 
-/* Return: MORPH_MODULE_KNOWN if the path names a file, else the kind of memory. */
-enum morph_module_status md_modfind_classify(const char *path);
+/*
+ * Return: MORPH_MODULE_KNOWN if the path names a file, MORPH_MODULE_UNREADABLE if the kernel could not give the
+ * path of a file, as of one longer than PATH_MAX; else the kind of memory. @ino: of the mapped file, 0: none.
+ */
+enum morph_module_status md_modfind_classify(const char *path, uint64_t ino);
 
 #endif

@@ -14,6 +14,7 @@
 #include "daemon/morph/morph.h"
 #include "daemon/stats/interrupt.h"
 #include "daemon/worker/child.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/commands_help.h"
 #include "libprof/cli/stdio.h"
@@ -139,7 +140,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	argp_err_exit_status = MD_EXIT_USAGE;
 	/* Stop at the command: later options belong to it. */
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
+	mp_args_parse(&argp, argc, argv, ARGP_IN_ORDER, &line);
 	if (line.other)
 		return run_other(line.other, argv + line.first);
 	if (!line.command) {

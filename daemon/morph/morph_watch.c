@@ -15,6 +15,7 @@
 #include "daemon/policy/deny.h"
 #include "daemon/policy/policy.h"
 #include "libprof/base/text.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 struct watch {
@@ -410,7 +411,7 @@ int md_morph_watch(struct md_stats *stats, int argc, char **argv)
 	if (!w.what)
 		return md_stats_fail("out of memory");
 	/* In order, so that what stands behind -- stays apart from the programs. */
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
+	mp_args_parse(&argp, argc, argv, ARGP_IN_ORDER, &w);
 	mp_stdio_parsed();
 	if (w.policy_dir)
 		r = snprintf(w.dir, sizeof(w.dir), "%s", w.policy_dir) >= (int)sizeof(w.dir)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libprof/audit/program_audit.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 #include "libprof/note/call_file.h"
 #include "libprof/note/polls.h"
@@ -305,9 +306,9 @@ void md_options_parse(int argc, char **argv, struct md_options *out)
 	if (out->is_run) {
 		argv[1] = "morphd run";
 		/* Stop at the command's name: later options belong to the command. */
-		argp_parse(&run_argp, argc - 1, argv + 1, ARGP_IN_ORDER, NULL, out);
+		mp_args_parse(&run_argp, argc - 1, argv + 1, ARGP_IN_ORDER, out);
 	} else {
-		argp_parse(&daemon_argp, argc, argv, 0, NULL, out);
+		mp_args_parse(&daemon_argp, argc, argv, 0, out);
 	}
 	mp_stdio_parsed();
 }

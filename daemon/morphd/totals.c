@@ -76,7 +76,7 @@ static void print_ways(const struct md_ways_ledger *w)
 	printf("for ways of branches %12" PRIu64 "\n", w->samples);
 	printf("  left out           %12" PRIu64 "\n", w->dropped);
 	printf("ways of branches     %12" PRIu64 "\n", w->ways);
-	printf("  failed batches     %12" PRIu64 "\n", w->failed);
+	printf("  failed             %12" PRIu64 "\n", w->failed);
 }
 
 static uint64_t nr_stacks(const struct mp_ledger *ledger)
@@ -167,7 +167,7 @@ static json_t *ways_json(const struct md_ways_ledger *w)
 	set(ways, "samples", w->samples);
 	set(ways, "left_out", w->dropped);
 	set(ways, "ways", w->ways);
-	set(ways, "failed_batches", w->failed);
+	set(ways, "failed", w->failed);
 	return ways;
 }
 
@@ -218,7 +218,7 @@ static int print_json(const struct md_pipeline *pl, const struct cost *c, const 
 	json_object_set_new(root, "stacks", stacks_json(t));
 	set(root, "stack_frames", pl->at.nr_frames);
 	set_cost(root, pl, c);
-	ret = root ? json_dumpf(root, stdout, JSON_REAL_PRECISION(15)) : -1;
+	ret = mp_json_is_whole(root) ? json_dumpf(root, stdout, JSON_REAL_PRECISION(15)) : -1;
 	json_decref(root);
 	return ret || putchar('\n') == EOF ? -1 : 0;
 }

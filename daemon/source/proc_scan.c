@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* proc_scan - reads /proc; see proc_scan.h. */
+#include "daemon/module/modfind.h"
 #include "daemon/record/clock.h"
 #include "daemon/source/proc_scan.h"
 
@@ -7,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +67,9 @@ static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint32_t exec_id
 	if (start >> 63)
 		return 0;
 	line[strcspn(line, "\n")] = 0;
-	mmap = md_record_add_mmap(out, time_ns, pid, pid, line + path);
+	mmap = md_record_add_mmap(out, time_ns, pid, pid,
+				  strlen(line + path) < PATH_MAX ? line + path
+								 : MD_MODFIND_TOO_LONG);
 	if (!mmap)
 		return -ENOMEM;
 	mmap->task.exec_id = exec_id;

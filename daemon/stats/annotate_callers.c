@@ -68,7 +68,7 @@ int md_annotate_callers(struct mp_store *store, const char *function, const stru
 		r = add_all(&calls, &edges, out, nr);
 	free(edges.edges);
 	md_calls_fini(&calls);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 void md_annotate_callers_free(struct md_ann_caller *callers, size_t nr)

@@ -11,6 +11,7 @@
 #include "daemon/code/debuginfod.h"
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/commands_help.h"
 #include "libprof/cli/stdio.h"
@@ -121,7 +122,7 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	argp_err_exit_status = MD_EXIT_USAGE;
 	/* Stop at the command: later options belong to it. */
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
+	mp_args_parse(&argp, argc, argv, ARGP_IN_ORDER, &line);
 	snprintf(name, sizeof(name), "morph-stats %s", line.command->name);
 	argv[line.first] = name;
 	return line.command->run(&line.stats, argc - line.first, argv + line.first);

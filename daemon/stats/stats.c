@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "daemon/code/originals.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/fleet_tool.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
@@ -88,7 +89,7 @@ const struct argp md_stats_fleet_argp = {
 void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
 	/* Exits with status 2 on wrong usage, 0 on --help. */
-	argp_parse(argp, argc, argv, 0, NULL, input);
+	mp_args_parse(argp, argc, argv, 0, input);
 	mp_stdio_parsed();
 }
 
@@ -213,7 +214,9 @@ json_t *md_stats_json_new(const char *command)
 
 int md_stats_json_print(json_t *root)
 {
-	int r = root ? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) : -1;
+	int r = mp_json_is_whole(root)
+			? json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10))
+			: -1;
 	int code = errno;
 
 	json_decref(root);

@@ -300,7 +300,7 @@ static void say_what_is_missing(const struct export *e)
 	if (e->out.nr_skipped)
 		md_stats_note("%" PRIu64 " samples in no function are left out", e->out.nr_skipped);
 	if (e->out.nr_unnamed)
-		md_stats_note("%" PRIu64 " functions have no name that a linker can be told",
+		md_stats_note("%" PRIu64 " functions have no name that the format can hold",
 			      e->out.nr_unnamed);
 	if (e->out.nr_shared_names)
 		md_stats_note("%" PRIu64 " functions share a name: linkers move all of that name",

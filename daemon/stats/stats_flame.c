@@ -108,7 +108,7 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 	md_code_close(&code);
 	md_ksyms_fini(&ksyms);
 	free(counts);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)

@@ -128,7 +128,7 @@ static int open_binary(struct heat *h, struct mp_store *store, struct mp_err *er
 	 * After --in-place the path has the optimised version, and the original is kept
 	 * elsewhere.
 	 */
-	r = h->after_path ? -EINVAL : md_original_find(&id, &h->original);
+	r = h->after_path ? -EINVAL : md_original_find(&id, h->binary, &h->original);
 	if (!r) {
 		h->after_path = h->binary;
 		h->binary = h->original;
@@ -240,7 +240,7 @@ static int count(struct heat *h, struct mp_err *err)
 	if (!r && h->map)
 		r = md_heat_figures_count(&h->after, h->before.insns, &h->picture.after_figures);
 	if (r)
-		return mp_err_set(err, -r, "out of memory");
+		return mp_err_code(err, -r);
 	if (h->after.nr_unplaced)
 		return mp_err_set(err, EBADMSG,
 				  "%s: %" PRIu32 " pieces of its map are no blocks of %s: write it "

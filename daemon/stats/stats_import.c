@@ -384,6 +384,9 @@ static int report(struct md_stats *stats, const struct md_import *import)
 			print_transfers(t, nr_with_edges);
 		if (import->ways.seen)
 			print_ways(&import->ways);
+		if (import->nr_unread_lines)
+			printf("%" PRIu64 " lines not understood, and skipped\n",
+			       import->nr_unread_lines);
 		if (!l->emitted)
 			return md_stats_finish(MD_EXIT_DONE);
 		printf("%" PRIu64 " of %" PRIu64 " counted, in %zu modules\n", l->attributed,
@@ -407,6 +410,8 @@ static int report(struct md_stats *stats, const struct md_import *import)
 	json_object_set_new(root, "unattributed", unattributed);
 	json_object_set_new(root, "lost", json_integer((json_int_t)l->lost[MP_LOST_RING_FULL]));
 	json_object_set_new(root, "nr_modules", json_integer((json_int_t)nr_either));
+	json_object_set_new(root, "unread_lines",
+			    json_integer((json_int_t)import->nr_unread_lines));
 	json_object_set_new(root, "transfers", transfers_json(t));
 	json_object_set_new(root, "ways",
 			    json_pack("{s:I, s:I, s:I}", "seen", (json_int_t)import->ways.seen,

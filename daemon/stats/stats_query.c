@@ -189,7 +189,7 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 	md_code_close(&code);
 	md_ksyms_fini(&ksyms);
 	free(counts);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 /* Adds rows for the paths that precede samples with registers. */
@@ -209,7 +209,7 @@ static int add_path_rows(struct query *q, struct mp_store *store, const struct m
 	r = md_rows_of_paths(&q->rows, module, code.cfg ? &code : NULL, q->function, paths, nr);
 	md_code_close(&code);
 	free(paths);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 static const struct mp_module *module_of(const struct query *q, int64_t key)
@@ -237,7 +237,7 @@ static int add_output_rows(struct query *q, struct mp_store *store, const struct
 	r = md_rows_of_copies(&q->rows, output, code.cfg ? &code : NULL, q->function, copies, nr);
 	md_code_close(&code);
 	free(copies);
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 /* Adds rows for the copies of all outputs that match by themselves or by their original. */

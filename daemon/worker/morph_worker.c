@@ -16,6 +16,7 @@
 #include "daemon/worker/queue.h"
 #include "daemon/worker/worker.h"
 #include "libprof/base/text.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 #ifndef MORPH_VERSION
@@ -336,7 +337,7 @@ int main(int argc, char **argv)
 
 	mp_stdio_init("morph-worker");
 	argp_err_exit_status = 2;
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	md_child_catch_signals();
 	ret = choose_paths(&o, &err);

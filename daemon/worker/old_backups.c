@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/file_state.h"
+#include "libprof/cli/json.h"
 #include "libprof/elf/backup_dir.h"
 
 #define RECORD_MAX (4 << 20)
@@ -161,7 +162,9 @@ static int save_notes(const char *notes, const json_t *now, struct mp_err *err)
 
 	snprintf(new, sizeof(new), "%s.new", notes);
 	fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || json_dumpfd(now, fd, 0) || rename(new, notes))
+	if (!mp_json_is_whole(now))
+		ret = mp_err_code(err, ENOMEM);
+	else if (fd < 0 || json_dumpfd(now, fd, 0) || rename(new, notes))
 		ret = mp_err_set(err, errno, "%s: cannot be written: %s", notes, strerror(errno));
 	if (fd >= 0)
 		close(fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* work_dir - directories of jobs, and the evidence of audits; see work_dir.h. */
 #include "daemon/worker/work_dir.h"
+#include "libprof/cli/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -204,8 +205,10 @@ int md_evidence_save(const struct md_work_dir *dir, const struct md_evidence *e,
 	int fd = open(new.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int ret = 0;
 
-	if (!root || fd < 0 || json_dumpfd(root, fd, 0) || fsync(fd) || rename(new.text, path.text))
-		ret = mp_err_set(err, root ? errno : ENOMEM, "%s: cannot be written", path.text);
+	if (!mp_json_is_whole(root))
+		ret = mp_err_code(err, ENOMEM);
+	else if (fd < 0 || json_dumpfd(root, fd, 0) || fsync(fd) || rename(new.text, path.text))
+		ret = mp_err_set(err, errno, "%s: cannot be written", path.text);
 	if (fd >= 0)
 		close(fd);
 	json_decref(root);

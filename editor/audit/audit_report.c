@@ -228,8 +228,10 @@ static int print_object(json_t *root, FILE *out)
 {
 	int ret;
 
-	if (!root)
+	if (!mp_json_is_whole(root)) {
+		json_decref(root);
 		return -ENOMEM;
+	}
 	ret = json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ? -EIO : 0;
 	json_decref(root);
 	putc('\n', out);

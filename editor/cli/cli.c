@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libprof/base/parallel.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 const struct me_cli_command me_cli_commands[] = {
@@ -33,7 +34,7 @@ void me_cli_renamed(struct me_cli *cli, const char *old, const char *now)
 
 void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **argv, void *input)
 {
-	argp_parse(argp, argc, argv, ARGP_IN_ORDER, NULL, input);
+	mp_args_parse(argp, argc, argv, ARGP_IN_ORDER, input);
 	mp_stdio_parsed();
 	if (!cli->options.nr_threads)
 		cli->options.nr_threads = mp_parallel_cpus();

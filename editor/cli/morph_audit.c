@@ -25,6 +25,7 @@
 #include "editor/cli/audit_private.h"
 #include "editor/emit/publish.h"
 #include "libprof/base/outfile.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
@@ -199,7 +200,10 @@ static int simulate_json(const struct me_audit_arguments *args)
 	json_object_set_new(root, "max_pairs", json_integer((json_int_t)args->audit.max_pairs));
 	json_object_set_new(root, "rows", rows);
 	json_object_set_new(root, "power", power);
-	if (!ret && json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
+	if (!ret && !mp_json_is_whole(root)) {
+		errno = ENOMEM;
+		ret = ME_AUDIT_STATUS_FAILED;
+	} else if (!ret && json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
 		ret = ME_AUDIT_STATUS_FAILED; /* main() says why */
 	putchar('\n');
 	json_decref(root);
@@ -424,7 +428,7 @@ int main(int argc, char **argv)
 	if (own < argc)
 		args.audit.args = argv + own + 1;
 	argp_err_exit_status = ME_AUDIT_STATUS_USAGE;
-	argp_parse(&argp, own, argv, 0, NULL, &args);
+	mp_args_parse(&argp, own, argv, 0, &args);
 	mp_stdio_parsed();
 	status = args.simulate	     ? simulate(&args)
 		 : args.compilations ? me_audit_compilations(&args)

@@ -270,7 +270,7 @@ static json_t *json_in_place(const struct me_inplace_report *done)
 
 int me_report_json_print(json_t *root, FILE *out)
 {
-	int rc = root ? 0 : -ENOMEM;
+	int rc = mp_json_is_whole(root) ? 0 : -ENOMEM;
 
 	if (!rc && (json_dumpf(root, out, JSON_INDENT(2)) || fputc('\n', out) == EOF))
 		rc = -EIO;

@@ -32,11 +32,12 @@ static int compare_reasons(const void *a, const void *b)
 	return x->nr != y->nr ? (x->nr < y->nr ? 1 : -1) : strcmp(x->why, y->why);
 }
 
-/* Return: NULL: no reasons, or no memory. Ownership: free(). */
-static struct reason *add_up_reasons(const struct me_optimize_report *r, size_t *nr)
+/* *@out: NULL: no reasons. Return: false: out of memory. Ownership: free(*@out). */
+static bool add_up_reasons(const struct me_optimize_report *r, struct reason **out, size_t *nr)
 {
 	struct reason *reasons = NULL;
 
+	*out = NULL;
 	*nr = 0;
 	for (uint32_t i = 0; i < r->nr_left_alone; i++) {
 		const struct me_left_alone *l = &r->left_alone[i];
@@ -47,8 +48,10 @@ static struct reason *add_up_reasons(const struct me_optimize_report *r, size_t 
 		if (k == *nr) {
 			struct reason *grown = realloc(reasons, (k + 1) * sizeof(*grown));
 
-			if (!grown)
-				break;
+			if (!grown) {
+				free(reasons);
+				return false;
+			}
 			reasons = grown;
 			reasons[(*nr)++] = (struct reason){l->why, 0, 0};
 		}
@@ -57,7 +60,8 @@ static struct reason *add_up_reasons(const struct me_optimize_report *r, size_t 
 	}
 	if (reasons)
 		qsort(reasons, *nr, sizeof(*reasons), compare_reasons);
-	return reasons;
+	*out = reasons;
+	return true;
 }
 
 /* Prints a function that was left alone, or left out of the audited ones, and why. */
@@ -76,9 +80,13 @@ static void text_left(FILE *out, const char *name, uint64_t vaddr, uint64_t nr, 
 
 static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 {
+	struct reason *reasons;
 	size_t nr;
-	struct reason *reasons = add_up_reasons(r, &nr);
 
+	if (!add_up_reasons(r, &reasons, &nr)) {
+		fputs("            out of memory for the reasons\n", out);
+		return;
+	}
 	for (size_t i = 0; i < nr; i++)
 		fprintf(out, "    %6" PRIu32 "  %s\n", reasons[i].nr, reasons[i].why);
 	free(reasons);

@@ -164,6 +164,8 @@ int me_compilations_print_json(const struct me_compilations *result, FILE *out)
 
 	for (int d = 0; d < ME_NR_DIVISIONS && !ret; d++)
 		ret = add_division(root, result, d);
+	if (!ret && !mp_json_is_whole(root))
+		ret = -ENOMEM;
 	if (!ret && json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
 		ret = -EIO;
 	json_decref(root);

@@ -191,7 +191,7 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 	report->cpu_seconds = now_s(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_s;
 	if (rc) {
 		me_debug_free(debug);
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -rc);
 	}
 	*out = debug;
 	return 0;

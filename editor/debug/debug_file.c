@@ -151,7 +151,7 @@ static int put_sections(struct writer *w, struct mp_err *err)
 		else
 			rc = put_unloaded(w, i);
 	}
-	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
+	return rc ? mp_err_code(err, -rc) : 0;
 }
 
 /* Write the program's headers; each covers only those bytes that this file has. */

@@ -300,7 +300,7 @@ static int renew_build_id(struct me_emitter *e, struct mp_err *err)
 			memcpy(desc + done, &hash, n < sizeof(hash) ? n : sizeof(hash));
 	}
 	me_old_part_fini(&part);
-	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
+	return rc ? mp_err_code(err, -rc) : 0;
 }
 
 /*

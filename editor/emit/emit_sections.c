@@ -197,7 +197,7 @@ static int add_unloaded(struct me_emitter *e, struct me_symbols *symbols, struct
 		rc = me_output_parts_add(&e->out->output, bytes, h->sh_size, h->sh_addralign, own,
 					 &h->sh_offset);
 	}
-	return rc < 0 ? mp_err_set(err, -rc, "out of memory") : 0;
+	return rc < 0 ? mp_err_code(err, -rc) : 0;
 }
 
 static int build_symbols(struct me_emitter *e, struct me_symbols *symbols, struct mp_err *err)
@@ -233,12 +233,12 @@ static int assemble(struct me_emitter *e, struct mp_err *err)
 				 NULL);
 	if (rc) {
 		free(new_segment);
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -rc);
 	}
 	output->size_bytes = e->segment.off;
 	rc = me_output_parts_add(output, new_segment, e->new_segment_size, 1, 1, NULL);
 	if (rc)
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -rc);
 	rc = build_symbols(e, &symbols, err);
 	if (!rc)
 		rc = add_unloaded(e, &symbols, err);
@@ -249,7 +249,7 @@ static int assemble(struct me_emitter *e, struct mp_err *err)
 				 e->sections.nr_shdrs * sizeof(Elf64_Shdr), 8, 1, &ehdr.e_shoff);
 	e->sections.shdrs = NULL;
 	if (rc)
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -rc);
 	ehdr.e_shnum = (uint16_t)e->sections.nr_shdrs;
 	ehdr.e_shstrndx = e->sections.shstrtab;
 	memcpy(old_part, &ehdr, sizeof(ehdr));

@@ -113,9 +113,11 @@ static bool stops_for_debugger(const struct mp_cfg *cfg, uint32_t b, uint32_t fi
 	       (before && (before->term == MP_TERM_COND || before->term == MP_TERM_FALL));
 }
 
-static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const char **detail)
+/* Return: enum me_refusal, -ENOMEM. */
+static int judge(const struct mp_cfg *cfg, uint32_t index, const char **detail)
 {
 	const struct mp_func *func = &cfg->funcs[index];
+	int rc;
 
 	if (func->problem != MP_PROBLEM_NONE) {
 		*detail = mp_problem_name(func->problem);
@@ -147,8 +149,8 @@ static enum me_refusal judge(const struct mp_cfg *cfg, uint32_t index, const cha
 			return ME_REFUSED_STOP;
 		}
 	}
-	*detail = me_unwind_check(cfg, index);
-	return *detail ? ME_REFUSED_UNWIND : ME_ELIGIBLE;
+	rc = me_unwind_check(cfg, index, detail);
+	return rc == -EPERM ? ME_REFUSED_UNWIND : rc;
 }
 
 static void refuse(struct me_eligible *out, uint32_t func, enum me_refusal why, const char *detail)
@@ -210,9 +212,13 @@ static int some_judge(void *ctx, unsigned int worker, uint32_t first, uint32_t e
 	const struct judging *j = ctx;
 
 	(void)worker;
-	(void)err;
-	for (uint32_t f = first; f < end; f++)
-		j->out->verdict[f] = judge(j->cfg, f, &j->out->detail[f]);
+	for (uint32_t f = first; f < end; f++) {
+		int verdict = judge(j->cfg, f, &j->out->detail[f]);
+
+		if (verdict < 0)
+			return mp_err_code(err, -verdict);
+		j->out->verdict[f] = (uint8_t)verdict;
+	}
 	return 0;
 }
 
@@ -223,6 +229,7 @@ int me_eligible_functions(const struct mp_cfg *cfg, unsigned int nr_threads,
 			  struct me_eligible *out, struct mp_err *err)
 {
 	struct judging judging = {cfg, out};
+	int rc;
 
 	out->nr_funcs = cfg->nr_funcs;
 	out->nr_eligible = 0;
@@ -232,12 +239,16 @@ int me_eligible_functions(const struct mp_cfg *cfg, unsigned int nr_threads,
 		me_eligible_fini(out);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	mp_parallel_for(nr_threads,
-			&(struct mp_parallel){.nr_items = cfg->nr_funcs,
-					      .grain = GRAIN,
-					      .run = some_judge,
-					      .ctx = &judging},
-			NULL);
+	rc = mp_parallel_for(nr_threads,
+			     &(struct mp_parallel){.nr_items = cfg->nr_funcs,
+						   .grain = GRAIN,
+						   .run = some_judge,
+						   .ctx = &judging},
+			     err);
+	if (rc) {
+		me_eligible_fini(out);
+		return rc;
+	}
 	refuse_known(cfg, out);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		out->nr_eligible += out->verdict[f] == ME_ELIGIBLE;

@@ -32,21 +32,23 @@ static bool is_entry(const struct mp_cfg *cfg, uint32_t block)
 	return cfg->blocks[block].flags & MP_BLOCK_ENTRY;
 }
 
-/* Entries beyond the first one, in hand-written code, must be able to count as well. */
-static bool may_count(const struct planner *p, uint32_t func)
+/* Entries beyond the first one, in hand-written code, must be able to count as well. Return: 1: yes, 0: no, -ENOMEM. */
+static int may_count(const struct planner *p, uint32_t func)
 {
 	const struct mp_func *f = &p->cfg->funcs[func];
-	bool any = false;
+	int has_frame, any = 0;
 
 	if (p->flags.shared[func] || me_old_code_may_run(p->cfg, func))
-		return false;
+		return 0;
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		if (!is_entry(p->cfg, b))
 			continue;
-		if (me_block_stays(&p->cfg->blocks[b]) || p->flags.live[b] ||
-		    !me_unwind_has_frame(p->cfg, b))
-			return false;
-		any = true;
+		if (me_block_stays(&p->cfg->blocks[b]) || p->flags.live[b])
+			return 0;
+		has_frame = me_unwind_has_frame(p->cfg, b);
+		if (has_frame <= 0)
+			return has_frame;
+		any = 1;
 	}
 	return any;
 }
@@ -63,9 +65,11 @@ static bool add_stubs(struct planner *p, uint32_t block)
 static bool add_function(struct planner *p, uint32_t func)
 {
 	const struct mp_func *f = &p->cfg->funcs[func];
-	bool counts = may_count(p, func);
+	int counts = may_count(p, func);
 
-	p->report->nr_funcs += counts;
+	if (counts < 0)
+		return false;
+	p->report->nr_funcs += (uint32_t)counts;
 	p->report->nr_without += !counts;
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		p->report->insns += runs(p, b) * p->cfg->blocks[b].nr_insns;
@@ -107,5 +111,5 @@ int me_call_clock_plan(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	added->table_name = MP_CALL_TABLE_SECTION;
 	me_stubs_fini(&p.stubs);
 	me_flags_fini(&p.flags);
-	return rc ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	return rc ? mp_err_code(err, -rc) : 0;
 }

@@ -166,7 +166,7 @@ int me_instrument_new(const struct mp_cfg *cfg, uint8_t *movable, const char **d
 			continue;
 		rc = choose(in, f, &why);
 		if (rc)
-			mp_err_set(err, ENOMEM, "out of memory");
+			mp_err_code(err, -rc);
 		in->nr_uncounted[why]++;
 		movable[f] = why == ME_COUNTED;
 		if (why != ME_COUNTED)

@@ -74,6 +74,7 @@ struct chooser {
 	struct me_distances distances;
 	uint32_t *from[ME_AUDIT_MAX_POINTS + 1]; /* distances from each point, and from a block */
 	struct me_loop_choice *choice;
+	bool failed; /* out of memory */
 };
 
 static double count_of(const struct chooser *c, uint32_t block)
@@ -83,21 +84,25 @@ static double count_of(const struct chooser *c, uint32_t block)
 
 /*
  * May a stub that calls the runtime stand before the block, so that all control to the block passes
- * it?
+ * it? Out of memory, sets @failed.
  */
-static bool may_stand(const struct chooser *c, uint32_t b)
+static bool may_stand(struct chooser *c, uint32_t b)
 {
 	const struct mp_block *block = &c->cfg->blocks[b];
 	const uint16_t bad = MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_TABLE_TARGET |
 			     MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY | MP_BLOCK_NAMED;
 	const uint8_t *bytes = mp_elf_bytes(c->cfg->elf, block->vaddr, block->size);
 	struct mp_insn insn;
+	int has_frame;
 
 	if (block->flags & bad || me_block_stays(block) || me_versions_is_exit(block) ||
 	    c->flags->live[b] || block->size == block->term_len || !bytes)
 		return false;
-	return !mp_insn_decode(bytes, block->size, block->vaddr, &insn) && !insn.endbr64 &&
-	       me_unwind_has_frame(c->cfg, b);
+	if (mp_insn_decode(bytes, block->size, block->vaddr, &insn) || insn.endbr64)
+		return false;
+	has_frame = me_unwind_has_frame(c->cfg, b);
+	c->failed |= has_frame < 0;
+	return has_frame > 0;
 }
 
 /* Does the block run once in each round of the loop, by the profile? */
@@ -271,6 +276,8 @@ static int choose_in(struct chooser *c, uint32_t func, const struct me_plan *pla
 		for (uint32_t i = 0; i < c->loops.nr; i++)
 			if (c->loops.list[i].parent == MP_NONE)
 				try_loop(c, i, (enum pass)pass);
+	if (c->failed)
+		rc = -ENOMEM;
 	if (!rc && !c->choice->nr_points)
 		c->choice->why_none = c->loops.nr ? "no block of its loops can be timed"
 						  : "it has no loop";
@@ -355,7 +362,7 @@ int me_loop_points_choose(const struct mp_cfg *cfg, const uint8_t *movable, cons
 	me_flags_fini(&flags);
 	if (rc) {
 		me_loop_points_fini(out);
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -rc);
 	}
 	return 0;
 }

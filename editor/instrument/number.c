@@ -275,7 +275,7 @@ int me_number_plan(struct me_number *n, const struct mp_counts *counts, const ui
 	if (!rc)
 		rc = me_stubs_put(n->cfg, movable, &n->stubs, plan, added, &report->nr_inline);
 	if (rc)
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -rc);
 	if (report->nr_polls) {
 		added->polls = true;
 		added->nr_counters = ME_POLLS_BYTES / 8;

@@ -77,17 +77,23 @@ static const char *why_block_is_fixed(const struct mp_cfg *cfg, uint32_t b)
 		return "not audited: a conditional branch of it leaves the function";
 	if (me_versions_is_exit(block) && block->size != block->term_len)
 		return "not audited: an exit of it is no block of its own";
-	if ((me_versions_is_exit(block) || block->flags & MP_BLOCK_ENTRY) &&
-	    !me_block_stays(block) && !me_unwind_has_frame(cfg, b))
-		return "not audited: its entry or an exit of it has no plain unwind row";
 	return NULL;
 }
 
-/* Why versions of the function cannot be kept apart and timed; NULL: they can. */
-static const char *why_fixed(const struct mp_cfg *cfg, const struct me_flags *flags, uint32_t func)
+/* Does the runtime get control at the block, which needs a plain unwind row for that? */
+static bool needs_frame(const struct mp_block *block)
+{
+	return (me_versions_is_exit(block) || block->flags & MP_BLOCK_ENTRY) &&
+	       !(block->flags & MP_BLOCK_PADDING) && !me_block_stays(block);
+}
+
+/* Why versions of the function cannot be kept apart and timed; NULL: they can. Out of memory, sets *@failed. */
+static const char *why_fixed(const struct mp_cfg *cfg, const struct me_flags *flags, uint32_t func,
+			     bool *failed)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	bool enters = false;
+	int has_frame;
 
 	if (f->flags & MP_FUNC_LABELS)
 		return "not audited: its labels are values";
@@ -101,6 +107,10 @@ static const char *why_fixed(const struct mp_cfg *cfg, const struct me_flags *fl
 
 		if (why)
 			return why;
+		has_frame = needs_frame(block) ? me_unwind_has_frame(cfg, b) : 1;
+		*failed |= has_frame < 0;
+		if (has_frame <= 0)
+			return "not audited: its entry or an exit of it has no plain unwind row";
 		if ((block->flags & MP_BLOCK_ENTRY || me_versions_is_exit(block)) && flags->live[b])
 			return "not audited: arithmetic flags are read at its entry or exit";
 		enters |= block->flags & MP_BLOCK_ENTRY && !me_block_stays(block);
@@ -212,23 +222,25 @@ static void leave_out(const struct mp_cfg *cfg, const struct candidate *c, const
 
 /*
  * Fills in what the stubs of each candidate cost, and why it is left out regardless of other
- * candidates.
+ * candidates. Return: 0, -ENOMEM.
  */
-static void judge(const struct mp_cfg *cfg, const struct me_flags *flags,
-		  const struct me_versions_request *in, struct candidate *list, uint32_t nr)
+static int judge(const struct mp_cfg *cfg, const struct me_flags *flags,
+		 const struct me_versions_request *in, struct candidate *list, uint32_t nr)
 {
 	double insns = sum_insns(cfg, in->counts);
+	bool failed = false;
 
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t f = list[i].func;
 
 		list[i].cost = insns > 0 ? STUB_INSNS * list[i].entries / insns : 0;
 		list[i].decided = insns > 0 ? DECIDED_INSNS * list[i].entries / insns : 0;
-		list[i].why = why_fixed(cfg, flags, f);
+		list[i].why = why_fixed(cfg, flags, f, &failed);
 		if (in->unproved && in->unproved[f])
 			list[i].why = "not audited: the tables of its switch are not proved to "
 				      "serve it alone";
 	}
+	return failed ? -ENOMEM : 0;
 }
 
 /* Functions with the most samples per cost of their stubs come first. */
@@ -342,8 +354,9 @@ int me_versions_choose(const struct mp_cfg *cfg, const uint8_t *movable, const s
 			       : me_flags_find(cfg, movable, true, &flags, err);
 
 	*report = (struct me_versions_report){0};
+	if (!rc && judge(cfg, &flags, request, all, nr))
+		rc = mp_err_set(err, ENOMEM, "out of memory");
 	if (!rc) {
-		judge(cfg, &flags, request, all, nr);
 		(request->all ? take_all : take_worth)(request, all, nr, report);
 		for (uint32_t i = 0; i < nr; i++)
 			chosen[all[i].func] = all[i].taken;

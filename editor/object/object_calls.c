@@ -133,7 +133,7 @@ int me_object_calls(struct me_object *o, const struct me_object_plan *plan, stru
 		put_arcs(o, &arcs);
 	free(arcs.arcs);
 	free(arcs.symbols);
-	return rc || o->calls.failed || o->call_relocs.failed
-		       ? mp_err_set(err, ENOMEM, "out of memory")
-		       : 0;
+	if (!rc && (o->calls.failed || o->call_relocs.failed))
+		rc = -ENOMEM;
+	return rc ? mp_err_code(err, -rc) : 0;
 }

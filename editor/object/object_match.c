@@ -272,8 +272,7 @@ static int use_match(struct me_object *o, uint32_t f, const struct me_object_pla
 			rc = me_object_add_fragment(o, f, false, o->nr_pieces - 1, err);
 	} else {
 		rc = cut_blocks(o, func, &blocks);
-		rc = rc ? mp_err_set(err, ENOMEM, "out of memory")
-			: split(o, f, plan, program_func, &blocks, err);
+		rc = rc ? mp_err_code(err, -rc) : split(o, f, plan, program_func, &blocks, err);
 		free(blocks.first);
 		free(blocks.placed);
 	}

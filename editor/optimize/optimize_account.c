@@ -138,7 +138,7 @@ int me_job_account(struct me_job *job, struct mp_err *err)
 	free(t.moved);
 	free(t.copied);
 	if (rc)
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -rc);
 	r->samples_moved = r->samples ? t.seen_moved : 0;
 	if (t.seen_in_all) {
 		r->share_moved = (double)t.seen_moved / (double)t.seen_in_all;

@@ -177,5 +177,5 @@ int me_job_note_adjusted(struct me_job *job, const struct me_placement *placemen
 		if (job->adjustments[f].kinds)
 			rc = note_adjusted(job, f, placement);
 	me_job_note_decided(job, placement);
-	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
+	return rc ? mp_err_code(err, -rc) : 0;
 }

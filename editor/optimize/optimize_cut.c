@@ -135,5 +135,5 @@ int me_job_cut_blocks(struct me_job *job, uint64_t *cuts, uint32_t nr_cuts, stru
 		if (job->adjustments[f].loop != MP_NONE)
 			job->adjustments[f].loop = first[job->adjustments[f].loop];
 	free(first);
-	return rc ? mp_err_set(err, -rc, "out of memory") : 0;
+	return rc ? mp_err_code(err, -rc) : 0;
 }

@@ -63,6 +63,7 @@ struct finder {
 	struct me_leaf *leaves;
 	uint32_t nr_leaves;
 	uint32_t cap_leaves;
+	bool failed; /* out of memory */
 };
 
 static bool has_debug(const struct me_job *job)
@@ -233,20 +234,25 @@ static bool is_described(const struct finder *f, uint32_t func)
 	return f->job->cfg->funcs[func].nr_ranges == 1 || !has_debug(f->job);
 }
 
-/* Return: 1 + index of the leaf that @func is, or NO_LEAF. Out of memory, no function is one. */
+/* Return: 1 + index of the leaf that @func is, or NO_LEAF. Out of memory, sets @failed. */
 static uint16_t ask_leaf(struct finder *f, uint32_t func)
 {
 	struct me_leaf *leaf;
+	int is;
 
 	if (f->leaf_of[func])
 		return f->leaf_of[func];
 	f->leaf_of[func] = NO_LEAF;
-	if (!may_move(f, func) || f->nr_leaves == NO_LEAF - 1 ||
-	    !me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves)))
+	if (!may_move(f, func) || f->nr_leaves == NO_LEAF - 1 || !is_described(f, func))
 		return NO_LEAF;
+	if (!me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves))) {
+		f->failed = true;
+		return NO_LEAF;
+	}
 	leaf = &f->leaves[f->nr_leaves];
-	if (!is_described(f, func) || !me_leaf_find(f->job->cfg, func, leaf) ||
-	    (leaf->calls && !may_call(f, leaf)) ||
+	is = me_leaf_find(f->job->cfg, func, leaf);
+	f->failed |= is < 0;
+	if (is <= 0 || (leaf->calls && !may_call(f, leaf)) ||
 	    (leaf->calls && f->job->options->layout.slots &&
 	     !me_leaf_use_slots(f->job->cfg, leaf)) ||
 	    (f->arranges && !arrange(f, leaf)))
@@ -285,12 +291,16 @@ static bool pays(const struct finder *f, const struct mp_call *call, const struc
 	       count[call->block] >= SHARE_OF_CALLEE * count[entry_of(f, leaf->func)];
 }
 
-/* Has each instruction of @leaf an unwind row in place of the call at @vaddr? */
-static bool has_rows(const struct finder *f, const struct mp_call *call, uint64_t vaddr,
+/* Has each instruction of @leaf an unwind row in place of the call at @vaddr? Out of memory, sets @failed. */
+static bool has_rows(struct finder *f, const struct mp_call *call, uint64_t vaddr,
 		     const struct me_leaf *leaf)
 {
-	return !leaf->frame || me_unwind_composes(f->job->cfg, call->block, vaddr, leaf->func,
-						  me_leaf_raised(leaf));
+	int has = !leaf->frame ? 1
+			       : me_unwind_composes(f->job->cfg, call->block, vaddr, leaf->func,
+						    me_leaf_raised(leaf));
+
+	f->failed |= has < 0;
+	return has > 0;
 }
 
 /* Return: 1 + index of the leaf that may replace @call, which ends at *@end; NO_LEAF: it stays. */
@@ -327,7 +337,7 @@ static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t 
 		       : NO_LEAF;
 }
 
-static void choose(struct finder *f)
+static int choose(struct finder *f, struct mp_err *err)
 {
 	const struct mp_cfg *cfg = f->job->cfg;
 
@@ -337,6 +347,7 @@ static void choose(struct finder *f)
 		replaced->leaf = leaf_for(f, &cfg->calls[c], &replaced->end);
 		f->nr_replaced += replaced->leaf != NO_LEAF;
 	}
+	return f->failed ? mp_err_set(err, ENOMEM, "out of memory") : 0;
 }
 
 /* Cut blocks behind calls in their middle. Return: 0, or negative with @err. */
@@ -424,8 +435,9 @@ int me_job_inline_leaves(struct me_job *job, struct mp_err *err)
 	    job->added.nr_stubs)
 		return 0;
 	if (finder_init(&f, job)) {
-		choose(&f);
-		rc = cut(&f, job, err);
+		rc = choose(&f, err);
+		if (!rc)
+			rc = cut(&f, job, err);
 		if (!rc)
 			rc = mark(&f, job, err);
 	} else {

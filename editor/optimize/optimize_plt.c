@@ -88,7 +88,7 @@ int me_job_use_slots(struct me_job *job, struct mp_err *err)
 	copied = me_job_find_copied(job);
 	rc = copied ? find_cuts(job->cfg, copied, &cuts, &nr_cuts) : -ENOMEM;
 	free(copied);
-	rc = rc ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	rc = rc ? mp_err_code(err, -rc) : 0;
 	if (!rc && nr_cuts)
 		rc = me_job_cut_blocks(job, cuts, nr_cuts, err);
 	free(cuts);

@@ -50,7 +50,7 @@ static int run_row(struct me_screen *s, unsigned int row, uint64_t *counts, stru
 
 	snprintf(name, sizeof(name), "row-%u", row);
 	if (rc) {
-		rc = mp_err_set(err, -rc, "out of memory");
+		rc = mp_err_code(err, -rc);
 	} else if (me_wishes_equal(&wishes, s->wishes)) {
 		version = s->version;
 	} else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* backup_record - reads and writes the JSON. A damaged file is an error. */
 #include "editor/replace/backup_record.h"
+#include "libprof/cli/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -215,7 +216,8 @@ static int write_text(int fd, const char *text)
 
 int me_record_save(int dir_fd, const char *name, const json_t *record, struct mp_err *err)
 {
-	char *text = json_dumps(record, JSON_INDENT(1) | JSON_SORT_KEYS);
+	char *text = mp_json_is_whole(record) ? json_dumps(record, JSON_INDENT(1) | JSON_SORT_KEYS)
+					      : NULL;
 	char temporary[NAME_MAX + 1];
 	int fd, rc;
 

@@ -84,7 +84,7 @@ static int read_first(const struct me_trainer *t, struct me_wishes *out)
 								 .bytes = how->bytes[kind],
 								 .kind = kind});
 		}
-	return rc ? mp_err_set(t->err, ENOMEM, "out of memory") : 0;
+	return rc ? mp_err_code(t->err, -rc) : 0;
 }
 
 static double seconds_of(const struct me_optimize_report *r)

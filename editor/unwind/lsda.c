@@ -5,44 +5,51 @@
  */
 #include "editor/unwind/lsda.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libprof/elf/eh.h"
 
 static const char unreadable[] = "unreadable LSDA";
-static const char no_memory[] = "out of memory";
+
+/* Return: -EPERM, with the reason why the table cannot be carried over. */
+static int refuse(const char **why, const char *reason)
+{
+	*why = reason;
+	return -EPERM;
+}
 
 /* Limits for hostile tables; larger than in any real function. */
 #define MAX_TYPES (1u << 16)
 #define MAX_SITES (1u << 20)
 #define MAX_STEPS (1u << 20)
 
-static const char *add_site(struct me_lsda *lsda, const struct me_call_site *site)
+static int add_site(struct me_lsda *lsda, const struct me_call_site *site, const char **why)
 {
 	if (lsda->nr_sites == lsda->cap_sites) {
 		uint32_t cap = lsda->cap_sites ? lsda->cap_sites * 2 : 32;
 		struct me_call_site *sites;
 
 		if (cap > MAX_SITES)
-			return unreadable;
+			return refuse(why, unreadable);
 		sites = reallocarray(lsda->sites, cap, sizeof(*sites));
 		if (!sites)
-			return no_memory;
+			return -ENOMEM;
 		lsda->sites = sites;
 		lsda->cap_sites = cap;
 	}
 	lsda->sites[lsda->nr_sites++] = *site;
-	return NULL;
+	return 0;
 }
 
-static const char *read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t start, uint64_t size,
-			      uint64_t lpstart, struct me_lsda *lsda)
+static int read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t start, uint64_t size,
+		      uint64_t lpstart, struct me_lsda *lsda, const char **why)
 {
 	uint64_t end = 0;
 
 	if (enc & 0xf0)
-		return "call sites in an unknown encoding";
+		return refuse(why, "call sites in an unknown encoding");
 	while (cur->p < cur->end) {
 		uint64_t off = mp_eh_pointer(cur, enc, 0), len = mp_eh_pointer(cur, enc, 0);
 		uint64_t pad = mp_eh_pointer(cur, enc, 0), action = mp_eh_uleb(cur);
@@ -52,24 +59,24 @@ static const char *read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t st
 			.pad = pad ? lpstart + pad : 0,
 			.action = action,
 		};
-		const char *why;
+		int rc;
 
 		if (cur->failed)
-			return unreadable;
+			return refuse(why, unreadable);
 		/*
 		 * The personality routine takes the first match, and stops at the first
 		 * range after the address: it needs ranges in ascending order.
 		 */
 		if (off < end || off > size || len > size - off)
-			return "call sites out of order or range";
+			return refuse(why, "call sites out of order or range");
 		end = off + len;
 		if (!len)
 			continue;
-		why = add_site(lsda, &site);
-		if (why)
-			return why;
+		rc = add_site(lsda, &site, why);
+		if (rc)
+			return rc;
 	}
-	return NULL;
+	return 0;
 }
 
 /* Sizes of the tables that reachable actions refer to. */
@@ -80,29 +87,29 @@ struct extent {
 };
 
 /* An exception specification: type filters, ended by a zero. */
-static const char *walk_spec(const struct mp_eh_cursor *specs, int64_t filter,
-			     struct extent *extent)
+static int walk_spec(const struct mp_eh_cursor *specs, int64_t filter, struct extent *extent,
+		     const char **why)
 {
 	struct mp_eh_cursor cur = *specs;
 	uint64_t type;
 
 	if (!specs->p)
-		return unreadable;
+		return refuse(why, unreadable);
 	mp_eh_skip(&cur, (uint64_t)(-(filter + 1)));
 	do {
 		type = mp_eh_uleb(&cur);
 		if (cur.failed || type > MAX_TYPES || extent->steps++ > MAX_STEPS)
-			return unreadable;
+			return refuse(why, unreadable);
 		if (type > extent->nr_types)
 			extent->nr_types = type;
 	} while (type);
 	if ((uint64_t)(cur.p - specs->p) > extent->specs)
 		extent->specs = (uint64_t)(cur.p - specs->p);
-	return NULL;
+	return 0;
 }
 
-static const char *walk_action(const struct mp_eh_cursor *actions, uint64_t action,
-			       const struct mp_eh_cursor *specs, struct extent *extent)
+static int walk_action(const struct mp_eh_cursor *actions, uint64_t action,
+		       const struct mp_eh_cursor *specs, struct extent *extent, const char **why)
 {
 	uint64_t at = action - 1;
 
@@ -110,28 +117,28 @@ static const char *walk_action(const struct mp_eh_cursor *actions, uint64_t acti
 		struct mp_eh_cursor cur = *actions;
 		int64_t filter, next;
 		uint64_t next_at;
-		const char *why;
+		int rc;
 
 		mp_eh_skip(&cur, at);
 		filter = mp_eh_sleb(&cur);
 		next_at = cur.vaddr - actions->vaddr;
 		next = mp_eh_sleb(&cur);
 		if (cur.failed || filter > MAX_TYPES)
-			return unreadable;
+			return refuse(why, unreadable);
 		if (cur.vaddr - actions->vaddr > extent->actions)
 			extent->actions = cur.vaddr - actions->vaddr;
 		if (filter > 0 && (uint64_t)filter > extent->nr_types)
 			extent->nr_types = (uint64_t)filter;
 		if (filter < 0) {
-			why = walk_spec(specs, filter, extent);
-			if (why)
-				return why;
+			rc = walk_spec(specs, filter, extent, why);
+			if (rc)
+				return rc;
 		}
 		if (!next)
-			return NULL;
+			return 0;
 		at = next_at + (uint64_t)next;
 	}
-	return "actions of the LSDA form a cycle";
+	return refuse(why, "actions of the LSDA form a cycle");
 }
 
 static bool has_dynamic_reloc(const struct mp_elf *elf, uint64_t start, uint64_t end)
@@ -149,28 +156,29 @@ static bool has_dynamic_reloc(const struct mp_elf *elf, uint64_t start, uint64_t
 	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr < end;
 }
 
-static const char *read_types(const struct mp_elf *elf, uint64_t base, uint64_t nr,
-			      struct me_lsda *lsda)
+static int read_types(const struct mp_elf *elf, uint64_t base, uint64_t nr, struct me_lsda *lsda,
+		      const char **why)
 {
 	unsigned int size = mp_eh_pointer_size(lsda->type_enc);
 	uint8_t relative = lsda->type_enc & 0x70;
 
 	if (!nr)
-		return NULL;
+		return 0;
 	if (lsda->type_enc == MP_EH_PE_OMIT)
-		return unreadable;
+		return refuse(why, unreadable);
 	if (size < 4 || (relative && relative != MP_EH_PE_PCREL))
-		return "LSDA type table in an unknown encoding";
+		return refuse(why, "LSDA type table in an unknown encoding");
 	if (nr > base / size)
-		return unreadable;
+		return refuse(why, unreadable);
 	if (has_dynamic_reloc(elf, base - nr * size, base) ||
 	    (!relative && elf->ehdr.e_type != ET_EXEC))
-		return "absolute pointer in LSDA type table needs a dynamic relocation";
+		return refuse(why,
+			      "absolute pointer in LSDA type table needs a dynamic relocation");
 	if (nr > lsda->cap_types) {
 		uint64_t *types = reallocarray(lsda->types, nr, sizeof(*types));
 
 		if (!types)
-			return no_memory;
+			return -ENOMEM;
 		lsda->types = types;
 		lsda->cap_types = (uint32_t)nr;
 	}
@@ -179,21 +187,21 @@ static const char *read_types(const struct mp_elf *elf, uint64_t base, uint64_t 
 
 		cur.p = mp_elf_bytes(elf, cur.vaddr, size);
 		if (!cur.p)
-			return unreadable;
+			return refuse(why, unreadable);
 		cur.end = cur.p + size;
 		lsda->types[i] = mp_eh_pointer(&cur, lsda->type_enc, 0);
 	}
 	lsda->nr_types = (uint32_t)nr;
-	return NULL;
+	return 0;
 }
 
-static const char *read_actions(const struct mp_elf *elf, const struct mp_eh_cursor *actions,
-				uint64_t type_base, struct me_lsda *lsda)
+static int read_actions(const struct mp_elf *elf, const struct mp_eh_cursor *actions,
+			uint64_t type_base, struct me_lsda *lsda, const char **why)
 {
 	struct mp_eh_cursor specs = {0};
 	struct extent extent = {0};
 	uint64_t last = 0;
-	const char *why;
+	int rc;
 
 	if (type_base && !mp_eh_cursor_at(elf, type_base, &specs))
 		specs = (struct mp_eh_cursor){0};
@@ -204,37 +212,37 @@ static const char *read_actions(const struct mp_elf *elf, const struct mp_eh_cur
 		if (!action || action == last)
 			continue;
 		last = action;
-		why = walk_action(actions, action, &specs, &extent);
-		if (why)
-			return why;
+		rc = walk_action(actions, action, &specs, &extent, why);
+		if (rc)
+			return rc;
 	}
 	lsda->actions = actions->p;
 	lsda->actions_size = extent.actions;
 	lsda->specs = specs.p;
 	lsda->specs_size = extent.specs;
-	return read_types(elf, type_base, extent.nr_types, lsda);
+	return read_types(elf, type_base, extent.nr_types, lsda, why);
 }
 
-const char *me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t start, uint64_t size,
-			 struct me_lsda *lsda)
+int me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t start, uint64_t size,
+		 struct me_lsda *lsda, const char **why)
 {
 	uint64_t lpstart = start, type_base = 0, table_size;
 	struct mp_eh_cursor cur, table;
-	const char *why;
+	int rc;
 	uint8_t enc;
 
 	lsda->nr_sites = 0;
 	lsda->nr_types = 0;
 	lsda->type_enc = MP_EH_PE_OMIT;
 	if (!mp_eh_cursor_at(elf, vaddr, &cur))
-		return unreadable;
+		return refuse(why, unreadable);
 	lsda->base_enc = enc = mp_eh_u8(&cur);
 	lsda->from_start = false;
 	if ((enc & 0xf0) == MP_EH_PE_FUNCREL) {
 		lpstart = start + mp_eh_pointer(&cur, enc & 0x0f, 0);
 	} else if (enc != MP_EH_PE_OMIT) {
 		if (enc & (MP_EH_PE_INDIRECT | 0x60))
-			return "LSDA with an unknown landing pad base";
+			return refuse(why, "LSDA with an unknown landing pad base");
 		lpstart = mp_eh_pointer(&cur, enc, 0);
 	}
 	lsda->type_enc = mp_eh_u8(&cur);
@@ -242,7 +250,7 @@ const char *me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t star
 		uint64_t off = mp_eh_uleb(&cur);
 
 		if (cur.failed || off > (uint64_t)(cur.end - cur.p))
-			return unreadable;
+			return refuse(why, unreadable);
 		type_base = cur.vaddr + off;
 	}
 	enc = mp_eh_u8(&cur);
@@ -250,10 +258,10 @@ const char *me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t star
 	table = cur;
 	mp_eh_skip(&cur, table_size);
 	if (cur.failed)
-		return unreadable;
+		return refuse(why, unreadable);
 	table.end = cur.p;
-	why = read_sites(&table, enc, start, size, lpstart, lsda);
-	return why ? why : read_actions(elf, &cur, type_base, lsda);
+	rc = read_sites(&table, enc, start, size, lpstart, lsda, why);
+	return rc ? rc : read_actions(elf, &cur, type_base, lsda, why);
 }
 
 void me_lsda_fini(struct me_lsda *lsda)

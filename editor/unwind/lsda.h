@@ -38,11 +38,11 @@ struct me_lsda {
 /*
  * me_lsda_read - read the table at @vaddr for the FDE that starts at @start and has
  * @size bytes. @lsda may be reused; zero it before its first use.
- * Return: NULL, or the reason why the table cannot be carried over. Ownership:
- * me_lsda_fini(@lsda).
+ * Return: 0; -EPERM, with *@why: the reason why the table cannot be carried over; -ENOMEM.
+ * Ownership: me_lsda_fini(@lsda).
  */
-const char *me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t start, uint64_t size,
-			 struct me_lsda *lsda);
+int me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t start, uint64_t size,
+		 struct me_lsda *lsda, const char **why);
 void me_lsda_fini(struct me_lsda *lsda);
 
 /* me_lsda_site_at - index of the first call site that ends after @vaddr. */

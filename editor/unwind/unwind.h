@@ -81,27 +81,29 @@ struct me_unwind {
 
 /*
  * me_unwind_check - can @func's unwind information be carried over to a copy?
- * Return: NULL yes, else a short reason in words (static string), e.g. "absolute pointer in LSDA
- * type table needs a dynamic relocation", "unknown personality", "unreadable CFI".
+ * Return: 0: yes; -EPERM: no, with a short reason in words in *@why (static string), e.g. "absolute
+ * pointer in LSDA type table needs a dynamic relocation", "unknown personality", "unreadable CFI";
+ * -ENOMEM.
  */
-const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func);
+int me_unwind_check(const struct mp_cfg *cfg, uint32_t func, const char **why);
 
 /*
  * me_unwind_has_frame - does the row at the start of @block find the frame by a register and an
  * offset, and all that was saved by the frame? Only then a stub before it may push something.
+ * Return: 1: yes, 0: no, -ENOMEM.
  */
-bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block);
+int me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block);
 /*
  * me_unwind_has_no_frame - does @func have one unwind row, that of a function at its entry, and no
- * exception table?
+ * exception table? Return: 1: yes, 0: no, -ENOMEM.
  */
-bool me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func);
+int me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func);
 
 /* Rows of a function that has no exception table. */
 struct me_stack_rows;
 
-/* Return: NULL: there are none, or they are not understood; or out of memory. Ownership: me_stack_rows_free(). */
-struct me_stack_rows *me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func);
+/* *@out: NULL: there are none, or they are not understood. Return: 0, -ENOMEM. Ownership: me_stack_rows_free(). */
+int me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func, struct me_stack_rows **out);
 /*
  * Return: by how many bytes the stack pointer is lower at @vaddr than at the function's entry; -1: the row there does
  * not find the CFA by the stack pointer.
@@ -110,10 +112,10 @@ int64_t me_stack_rows_depth(const struct me_stack_rows *rows, uint64_t vaddr);
 void me_stack_rows_free(struct me_stack_rows *rows);
 /*
  * me_unwind_composes - is there a row for each instruction of @func in place of the call at @call, in @block, and no
- * landing pad for the call? @raised: as in me_placed_frame.
+ * landing pad for the call? @raised: as in me_placed_frame. Return: 1: yes, 0: no, -ENOMEM.
  */
-bool me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call, uint32_t func,
-			int64_t raised);
+int me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call, uint32_t func,
+		       int64_t raised);
 /*
  * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one function
  * share an FDE), to be loaded at @base_vaddr. @runtime: address of the runtime, which gets unwind

@@ -20,46 +20,60 @@ enum { /* registers in unwind rows */
 /* Bytes of a return address. */
 #define SLOT 8
 
-bool me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block)
+/* Return: 1: what is asked holds, 0: it does not, or its FDE is not understood; -ENOMEM. */
+static int answer(int rc, bool holds)
+{
+	return rc == -ENOMEM ? rc : !rc && holds;
+}
+
+int me_unwind_has_frame(const struct mp_cfg *cfg, uint32_t block)
 {
 	const struct mp_fde *fde = me_fde_of_block(cfg->elf, &cfg->blocks[block], NULL);
 	struct me_source source = {0};
 	struct mp_cfi_rules rules;
 	struct mp_cfi_row row;
-	bool has = false;
+	const char *why;
+	int rc;
 
-	if (!fde || mp_cfi_rules_init(&rules))
-		return false;
-	if (!me_source_load(&source, cfg->elf, &rules, fde)) {
+	if (!fde)
+		return 0;
+	if (mp_cfi_rules_init(&rules))
+		return -ENOMEM;
+	rc = me_source_load(&source, cfg->elf, &rules, fde, &why);
+	if (!rc) {
 		uint32_t line =
 			mp_cfi_line_at(&source.table, cfg->blocks[block].vaddr - source.fde.start);
 
-		has = !mp_cfi_row_lower(&rules, &source.table.lines[line].row, ME_RED_ZONE, &row);
+		rc = mp_cfi_row_lower(&rules, &source.table.lines[line].row, ME_RED_ZONE, &row);
 	}
 	me_source_fini(&source);
 	mp_cfi_rules_fini(&rules);
-	return has;
+	return answer(rc, true);
 }
 
-bool me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func)
+int me_unwind_has_no_frame(const struct mp_cfg *cfg, uint32_t func)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	const struct mp_fde *fde = me_fde_of_block(cfg->elf, &cfg->blocks[f->first_block], NULL);
 	struct me_source source = {0};
 	struct mp_cfi_rules rules;
 	bool has_none = false;
+	const char *why;
+	int rc;
 
-	if (!fde || f->nr_ranges != 1 || fde->start != f->vaddr || mp_cfi_rules_init(&rules))
-		return false;
-	if (!me_source_load(&source, cfg->elf, &rules, fde) && !source.fde.lsda &&
-	    source.table.nr == 1) {
+	if (!fde || f->nr_ranges != 1 || fde->start != f->vaddr)
+		return 0;
+	if (mp_cfi_rules_init(&rules))
+		return -ENOMEM;
+	rc = me_source_load(&source, cfg->elf, &rules, fde, &why);
+	if (!rc && !source.fde.lsda && source.table.nr == 1) {
 		const struct mp_cfi_rule *cfa = &rules.rules[source.table.lines[0].row.cfa];
 
 		has_none = cfa->kind == MP_CFI_OFFSET && cfa->reg == STACK_POINTER && cfa->off == 8;
 	}
 	me_source_fini(&source);
 	mp_cfi_rules_fini(&rules);
-	return has_none;
+	return answer(rc, has_none);
 }
 
 /* A function has an FDE for each of its parts: its main one and, perhaps, one for cold code. */
@@ -77,37 +91,43 @@ static int64_t offset_from_stack(const struct mp_cfi_rules *rules, const struct 
 	return cfa->kind == MP_CFI_OFFSET && cfa->reg == STACK_POINTER ? cfa->off : -1;
 }
 
-static bool load_part(struct me_stack_rows *rows, const struct mp_cfg *cfg,
-		      const struct mp_range *range)
+/* Return: 1: the part's rows are understood, 0: they are not, -ENOMEM. */
+static int load_part(struct me_stack_rows *rows, const struct mp_cfg *cfg,
+		     const struct mp_range *range)
 {
 	const struct mp_fde *fde = range->fde != MP_NONE ? &cfg->elf->fdes[range->fde] : NULL;
 	struct me_source *source = &rows->sources[rows->nr];
+	const char *why;
+	int rc;
 
 	if (!fde || fde->start != range->start)
-		return false;
+		return 0;
 	rows->nr++;
-	return !me_source_load(source, cfg->elf, &rows->rules, fde) && !source->fde.lsda;
+	rc = me_source_load(source, cfg->elf, &rows->rules, fde, &why);
+	return answer(rc, !source->fde.lsda);
 }
 
-struct me_stack_rows *me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func)
+int me_stack_rows_new(const struct mp_cfg *cfg, uint32_t func, struct me_stack_rows **out)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	struct me_stack_rows *rows = calloc(1, sizeof(*rows));
-	bool understood = true;
+	int understood = f->nr_ranges != 0;
 
+	*out = NULL;
 	if (!rows || mp_cfi_rules_init(&rows->rules)) {
 		free(rows);
-		return NULL;
+		return -ENOMEM;
 	}
 	rows->sources = calloc((size_t)f->nr_ranges + 1, sizeof(*rows->sources));
-	for (uint32_t i = 0; i < f->nr_ranges && understood; i++)
-		understood = rows->sources &&
-			     load_part(rows, cfg, &cfg->ranges[f->first_range + i]);
-	if (!understood || !f->nr_ranges) {
+	if (!rows->sources)
+		understood = -ENOMEM;
+	for (uint32_t i = 0; i < f->nr_ranges && understood > 0; i++)
+		understood = load_part(rows, cfg, &cfg->ranges[f->first_range + i]);
+	if (understood > 0)
+		*out = rows;
+	else
 		me_stack_rows_free(rows);
-		return NULL;
-	}
-	return rows;
+	return understood < 0 ? understood : 0;
 }
 
 int64_t me_stack_rows_depth(const struct me_stack_rows *rows, uint64_t vaddr)
@@ -216,38 +236,44 @@ static bool lands_nowhere(const struct me_source *source, uint64_t vaddr)
 	       !source->lsda.sites[i].pad;
 }
 
-/* Does each row of @callee have one in place of the call with row @line of @source? */
-static bool compose_all(struct mp_cfi_rules *rules, const struct me_source *source, uint32_t line,
-			const struct mp_cfi_table *callee, int64_t raised)
+/* Has each row of @callee one in place of the call with row @line of @source? Return: 1, 0, -ENOMEM. */
+static int compose_all(struct mp_cfi_rules *rules, const struct me_source *source, uint32_t line,
+		       const struct mp_cfi_table *callee, int64_t raised)
 {
 	struct mp_cfi_row row;
+	int rc = 0;
 
-	for (uint32_t i = 0; i < callee->nr; i++)
-		if (me_row_compose(rules, &source->cie, &source->table.lines[line].row,
-				   &callee->lines[i].row, raised, &row))
-			return false;
-	return true;
+	for (uint32_t i = 0; i < callee->nr && !rc; i++)
+		rc = me_row_compose(rules, &source->cie, &source->table.lines[line].row,
+				    &callee->lines[i].row, raised, &row);
+	return answer(rc, true);
 }
 
-bool me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call, uint32_t func,
-			int64_t raised)
+int me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call, uint32_t func,
+		       int64_t raised)
 {
 	const struct mp_fde *caller = me_fde_of_block(cfg->elf, &cfg->blocks[block], NULL);
-	struct me_stack_rows *callee = me_stack_rows_new(cfg, func);
 	struct me_source source = {0};
-	bool composes = false;
+	struct me_stack_rows *callee;
+	const char *why;
+	int composes = 0, rc;
 
-	if (callee && caller && !me_source_load(&source, cfg->elf, &callee->rules, caller) &&
-	    lands_nowhere(&source, call)) {
+	if (!caller)
+		return 0;
+	rc = me_stack_rows_new(cfg, func, &callee);
+	if (rc || !callee)
+		return rc;
+	rc = me_source_load(&source, cfg->elf, &callee->rules, caller, &why);
+	if (!rc && lands_nowhere(&source, call)) {
 		uint64_t off = call - source.fde.start;
 		uint32_t line = mp_cfi_line_at(&source.table, off);
 
 		composes = line == mp_cfi_line_at(&source.table, off + ME_PLACED_CALL);
-		for (uint32_t i = 0; i < callee->nr && composes; i++)
+		for (uint32_t i = 0; i < callee->nr && composes > 0; i++)
 			composes = compose_all(&callee->rules, &source, line,
 					       &callee->sources[i].table, raised);
 	}
 	me_source_fini(&source);
 	me_stack_rows_free(callee);
-	return composes;
+	return rc == -ENOMEM ? rc : composes;
 }

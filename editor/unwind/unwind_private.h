@@ -23,10 +23,10 @@ struct me_source {
 	struct me_lsda lsda; /* only if fde.lsda is not 0 */
 };
 
-/* Read the FDE @listed into @source, which may be reused. Return: NULL, or why its code cannot
- * move. */
-const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
-			   struct mp_cfi_rules *rules, const struct mp_fde *listed);
+/* Read the FDE @listed into @source, which may be reused. Return: 0; -EPERM, with *@why: why its code
+ * cannot move; -ENOMEM. */
+int me_source_load(struct me_source *source, const struct mp_elf *elf, struct mp_cfi_rules *rules,
+		   const struct mp_fde *listed, const char **why);
 void me_source_fini(struct me_source *source);
 /* Return: the FDE that holds @block, or NULL. @last: the previous block's, or NULL. */
 const struct mp_fde *me_fde_of_block(const struct mp_elf *elf, const struct mp_block *block,

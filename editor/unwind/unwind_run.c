@@ -86,34 +86,34 @@ static uint32_t block_at(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr
 	return MP_NONE;
 }
 
-/* Landing pads must start blocks of the function. */
-static const char *check_pads(const struct mp_cfg *cfg, uint32_t func,
-			      const struct me_source *source)
+/* Reads the FDE @fde of @func. Landing pads must start blocks of the function. */
+static int load_source(struct me_source *source, const struct mp_cfg *cfg, uint32_t func,
+		       struct mp_cfi_rules *rules, const struct mp_fde *fde, const char **why)
 {
 	const struct me_lsda *lsda = &source->lsda;
+	int rc = me_source_load(source, cfg->elf, rules, fde, why);
 
-	if (!source->fde.lsda)
-		return NULL;
-	for (uint32_t i = 0; i < lsda->nr_sites; i++) {
-		if (lsda->sites[i].pad && block_at(cfg, func, lsda->sites[i].pad) == MP_NONE)
-			return "landing pad that starts no block";
-	}
-	return NULL;
+	for (uint32_t i = 0; !rc && source->fde.lsda && i < lsda->nr_sites; i++)
+		if (lsda->sites[i].pad && block_at(cfg, func, lsda->sites[i].pad) == MP_NONE) {
+			*why = "landing pad that starts no block";
+			rc = -EPERM;
+		}
+	return rc;
 }
 
-const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
+int me_unwind_check(const struct mp_cfg *cfg, uint32_t func, const char **why)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	const struct mp_fde *last = NULL;
 	struct me_source source = {0};
 	struct mp_cfi_rules rules;
-	const char *why = NULL;
+	int rc = 0;
 
 	if (f->flags & MP_FUNC_BARE) /* its copy has no unwind information either */
-		return NULL;
+		return 0;
 	if (mp_cfi_rules_init(&rules))
-		return "out of memory";
-	for (uint32_t i = 0; i < f->nr_blocks && !why; i++) {
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->nr_blocks && !rc; i++) {
 		const struct mp_block *block = &cfg->blocks[f->first_block + i];
 		const struct mp_fde *fde;
 
@@ -121,47 +121,45 @@ const char *me_unwind_check(const struct mp_cfg *cfg, uint32_t func)
 			continue;
 		fde = me_fde_of_block(cfg->elf, block, last);
 		if (!fde) {
-			why = "code without unwind information";
+			*why = "code without unwind information";
+			rc = -EPERM;
 		} else if (fde != last) {
-			why = me_source_load(&source, cfg->elf, &rules, fde);
-			if (!why)
-				why = check_pads(cfg, func, &source);
+			rc = load_source(&source, cfg, func, &rules, fde, why);
 			last = fde;
 		}
 	}
 	me_source_fini(&source);
 	mp_cfi_rules_fini(&rules);
-	return why;
+	return rc;
 }
 
-static struct me_source *source_of(struct builder *b, const struct mp_block *block)
+/* Gives the source of @block in *@out. Return: 0, -EBADMSG, -ENOMEM. */
+static int source_of(struct builder *b, const struct mp_block *block, struct me_source **out)
 {
 	const struct mp_fde *fde =
 		me_fde_of_block(b->cfg->elf, block, b->last ? b->last->listed : NULL);
 	struct me_source *source;
-	const char *why;
+	const char *why = "out of memory";
+	int rc;
 
-	if (!fde) {
-		mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": code without unwind information",
-			   block->vaddr);
-		return NULL;
-	}
-	for (unsigned int i = 0; i < NR_SOURCES; i++) {
-		if (b->sources[i].listed == fde)
-			return &b->sources[i];
-	}
+	if (!fde)
+		return mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": code without unwind information",
+				  block->vaddr);
+	for (unsigned int i = 0; i < NR_SOURCES; i++)
+		if (b->sources[i].listed == fde) {
+			*out = &b->sources[i];
+			return 0;
+		}
 	do
 		source = &b->sources[b->next_source++ % NR_SOURCES];
 	while (source == b->last);
-	why = me_source_load(source, b->cfg->elf, b->rules, fde);
-	if (!why)
-		why = check_pads(b->cfg, block->func, source);
-	if (why) {
-		source->listed = NULL;
-		mp_err_set(b->err, EBADMSG, "0x%" PRIx64 ": %s", block->vaddr, why);
-		return NULL;
-	}
-	return source;
+	*out = source;
+	rc = load_source(source, b->cfg, block->func, b->rules, fde, &why);
+	if (!rc)
+		return 0;
+	source->listed = NULL;
+	return mp_err_set(b->err, rc == -ENOMEM ? ENOMEM : EBADMSG, "0x%" PRIx64 ": %s",
+			  block->vaddr, why);
 }
 
 static void put_row(struct builder *b, uint64_t off, const struct mp_eh_cie *cie,
@@ -218,11 +216,11 @@ static int put_frame(struct builder *b, const struct me_placed *placed,
 		const struct me_placed_part *part = &frame->parts[i];
 		uint64_t end = i + 1 < frame->nr_parts ? part[1].off : frame->size;
 		uint64_t behind = part->vaddr + part->size;
-		const struct me_source *callee =
-			source_of(b, &b->cfg->blocks[mp_cfg_block_at(b->cfg, part->vaddr)]);
+		struct me_source *callee;
 
-		if (!callee)
-			return -EBADMSG;
+		rc = source_of(b, &b->cfg->blocks[mp_cfg_block_at(b->cfg, part->vaddr)], &callee);
+		if (rc)
+			return rc;
 		rc = put_composed(b, source, call, callee, frame->raised, part->vaddr, behind,
 				  new_off + part->off);
 		if (!rc && part->frame_end && end > (uint64_t)part->off + part->size)
@@ -498,9 +496,9 @@ static int build(struct builder *b, uint32_t nr_placed)
 			run = NULL;
 			continue;
 		}
-		source = source_of(b, block);
-		if (!source)
-			return -EBADMSG;
+		ret = source_of(b, block, &source);
+		if (ret)
+			return ret;
 		if (!run || !continues(b, i, run, source)) {
 			ret = run ? finish_run(b) : 0;
 			if (!ret)

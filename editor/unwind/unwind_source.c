@@ -23,43 +23,52 @@ static bool known_personality(const char *name)
 			is_named(name, "__gcc_personality_v0") || is_named(name, rust_personality));
 }
 
-/* Versions of Rust's std disagree about a pc-relative base (lsda_put). */
-static const char *check_rust(struct me_lsda *lsda)
+static int refuse(const char **why, const char *reason)
 {
-	if (lsda->base_enc != MP_EH_PE_OMIT)
-		return "LSDA of Rust with a landing pad base";
-	lsda->from_start = true;
-	return NULL;
+	*why = reason;
+	return -EPERM;
 }
 
-const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
-			   struct mp_cfi_rules *rules, const struct mp_fde *listed)
+static int load_lsda(struct me_source *source, const struct mp_elf *elf, const char *personality,
+		     const char **why)
 {
-	const char *why;
-	int ret;
+	int rc;
+
+	if (!source->cie.personality)
+		return refuse(why, "LSDA without a personality");
+	rc = me_lsda_read(elf, source->fde.lsda, source->fde.start, source->fde.size, &source->lsda,
+			  why);
+	if (rc || !is_named(personality, rust_personality))
+		return rc;
+	/* Versions of Rust's std disagree about a pc-relative base (lsda_put). */
+	if (source->lsda.base_enc != MP_EH_PE_OMIT)
+		return refuse(why, "LSDA of Rust with a landing pad base");
+	source->lsda.from_start = true;
+	return 0;
+}
+
+int me_source_load(struct me_source *source, const struct mp_elf *elf, struct mp_cfi_rules *rules,
+		   const struct mp_fde *listed, const char **why)
+{
+	int rc;
 
 	source->listed = NULL;
 	if (listed->signal_frame)
-		return "signal frame";
+		return refuse(why, "signal frame");
 	if (mp_eh_read_fde(elf, listed->fde_vaddr, &source->cie, &source->fde))
-		return "unreadable CFI";
-	ret = mp_cfi_expand(rules, &source->cie, &source->fde, &source->table);
-	if (ret)
-		return ret == -ENOMEM ? "out of memory" : "unreadable CFI";
+		return refuse(why, "unreadable CFI");
+	rc = mp_cfi_expand(rules, &source->cie, &source->fde, &source->table);
+	if (rc)
+		return rc == -ENOMEM ? rc : refuse(why, "unreadable CFI");
 	if (source->cie.personality && !known_personality(listed->personality_name))
-		return "unknown personality";
+		return refuse(why, "unknown personality");
 	if (source->fde.lsda) {
-		if (!source->cie.personality)
-			return "LSDA without a personality";
-		why = me_lsda_read(elf, source->fde.lsda, source->fde.start, source->fde.size,
-				   &source->lsda);
-		if (!why && is_named(listed->personality_name, rust_personality))
-			why = check_rust(&source->lsda);
-		if (why)
-			return why;
+		rc = load_lsda(source, elf, listed->personality_name, why);
+		if (rc)
+			return rc;
 	}
 	source->listed = listed;
-	return NULL;
+	return 0;
 }
 
 void me_source_fini(struct me_source *source)

@@ -136,8 +136,8 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 /* Return: the row that covers @vaddr, or NULL. */
 const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
 /* verify_personality.c: does @cie of the original name a routine that reads tables as
- * verify_lsda does? *@rust: whether it is Rust's routine. */
-bool vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust);
+ * verify_lsda does? *@rust: whether it is Rust's routine. Return: 1, 0, -ENOMEM. */
+int vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust);
 /*
  * Bytes of @fde's, or the CIE's, program without the no-ops at its end. Operands may end in zeros, too, so this reads
  * the program. If it is not understood, these are all bytes.

@@ -168,11 +168,12 @@ static bool calls_like_rust(const struct mp_elf *o, const uint8_t *p, uint64_t s
 	       reads_slot(o, p, size, vaddr, "_Unwind_SetIP");
 }
 
-/* Are all tables of @cie's routine readable? @plain: and without types and actions. */
-static bool tables_read(const struct vf *vf, const struct vf_cie *cie, bool plain)
+/* Are all tables of @cie's routine readable? @plain: and without types and actions. Return: 1, 0, -ENOMEM. */
+static int tables_read(const struct vf *vf, const struct vf_cie *cie, bool plain)
 {
 	struct vf_lsda lsda = {0};
 	bool good = true;
+	int ret = 0;
 
 	for (uint32_t i = 0; good && i < vf->old_eh.nr_fdes; i++) {
 		const struct vf_fde *fde = &vf->old_eh.fdes[i];
@@ -180,7 +181,8 @@ static bool tables_read(const struct vf *vf, const struct vf_cie *cie, bool plai
 
 		if (!fde->lsda || !other->personality || other->personality != cie->personality)
 			continue;
-		good = !vf_lsda_read(vf->o, fde->lsda, fde->start, &lsda);
+		ret = vf_lsda_read(vf->o, fde->lsda, fde->start, &lsda);
+		good = !ret;
 		if (plain && lsda.ttype_enc != DW_EH_PE_omit)
 			good = false;
 		for (uint32_t k = 0; good && k < lsda.nr; k++)
@@ -189,10 +191,10 @@ static bool tables_read(const struct vf *vf, const struct vf_cie *cie, bool plai
 			       (!lsda.site[k].pad || vf_is_text(vf, lsda.site[k].pad));
 	}
 	vf_lsda_fini(&lsda);
-	return good;
+	return ret == -ENOMEM ? ret : good;
 }
 
-static bool known_by_code(const struct vf *vf, const struct vf_cie *cie, bool *rust)
+static int known_by_code(const struct vf *vf, const struct vf_cie *cie, bool *rust)
 {
 	bool indirect = cie->personality_enc & DW_EH_PE_indirect;
 	uint64_t vaddr = indirect ? in_slot(vf->o, cie->personality) : cie->personality;
@@ -208,12 +210,12 @@ static bool known_by_code(const struct vf *vf, const struct vf_cie *cie, bool *r
 		return tables_read(vf, cie, false);
 	if (has_rust_library(vf->o)) {
 		*rust = calls_like_rust(vf->o, p, fde->size, vaddr);
-		return *rust && tables_read(vf, cie, false);
+		return *rust ? tables_read(vf, cie, false) : 0;
 	}
-	return answers_like_c(p, fde->size) && tables_read(vf, cie, true);
+	return answers_like_c(p, fde->size) ? tables_read(vf, cie, true) : 0;
 }
 
-bool vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust)
+int vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust)
 {
 	static const char *const known[] = {
 		"__gxx_personality_v0", "__gcc_personality_v0",	 "__gnu_objc_personality_v0",

@@ -375,8 +375,8 @@ int vf_read_paths(struct vf *vf);
  * that. */
 int vf_check_path_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 		       uint64_t at, uint64_t *next);
-/* Mark @p in @unproved unless @reg is proved dead at its block. */
-void vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg);
+/* Mark @p in @unproved unless @reg is proved dead at its block. Return: 0, -ENOMEM. */
+int vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg);
 /* Check instructions that poll, or note a number, at @at in the stub @p. Return: their length;
  * 0: they do something else; negative: refused. */
 int vf_check_poll(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at);
@@ -392,10 +392,10 @@ void vf_registers_fini(struct vf *vf);
  * -ENOMEM. */
 int vf_find_markers(struct vf *vf);
 /* Is general register @reg dead at @vaddr of the original: does nothing read it before it is
- * set? Several threads may call this at once. */
-bool vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg);
-/* Does an unwinder need @reg at @vaddr to find the frame? True also if this is not known. */
-bool vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg);
+ * set? Several threads may call this at once. Return: 1: yes, 0: not proved, -ENOMEM. */
+int vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg);
+/* Does an unwinder need @reg at @vaddr to find the frame? Return: 1: yes, or not known; 0: no; -ENOMEM. */
+int vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg);
 /* Return: bits 8 to 15 for those of xmm8 to xmm15 that the instruction at @b names; or that any
  * instruction of the original names (needs the scan). */
 uint32_t vf_vectors_of(const uint8_t *b, size_t avail);

@@ -518,10 +518,11 @@ static int find_personalities(const struct vf *vf)
 	uint8_t *asked = calloc((size_t)vf->old_eh.nr_cies + 1, 1);
 	const struct vf_cie *answers[VF_ROUTINES_MAX], *answer;
 	uint32_t nr = 0;
+	int known = 0;
 
 	if (!asked)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes && known >= 0; i++) {
 		struct vf_cie *cie = &vf->old_eh.cies[vf->old_eh.fdes[i].cie];
 
 		if (!vf->old_eh.fdes[i].lsda || asked[vf->old_eh.fdes[i].cie])
@@ -532,12 +533,13 @@ static int find_personalities(const struct vf *vf)
 			cie->known_personality = answer->known_personality;
 			cie->reads_as_rust = answer->reads_as_rust;
 		} else if (nr < VF_ROUTINES_MAX) {
-			cie->known_personality = vf_known_personality(vf, cie, &cie->reads_as_rust);
+			known = vf_known_personality(vf, cie, &cie->reads_as_rust);
+			cie->known_personality = known > 0;
 			answers[nr++] = cie;
 		}
 	}
 	free(asked);
-	return 0;
+	return known < 0 ? known : 0;
 }
 
 static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)

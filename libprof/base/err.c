@@ -2,6 +2,7 @@
 /* err - keeps one message. Every parser sets it; only main() prints it. */
 #include "libprof/base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,4 +55,9 @@ int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)
 	free(clean);
 	free(text);
 	return -code;
+}
+
+int mp_err_code(struct mp_err *err, int code)
+{
+	return mp_err_set(err, code, "%s", code == ENOMEM ? "out of memory" : strerror(code));
 }

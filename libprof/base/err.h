@@ -27,4 +27,7 @@ struct mp_err {
 int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* mp_err_code - the same, with what @code itself means as the message. Return: -@code. */
+int mp_err_code(struct mp_err *err, int code);
+
 #endif

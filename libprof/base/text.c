@@ -104,11 +104,16 @@ char *mp_text_escape(const char *text, char *buf, size_t size)
 
 size_t mp_text_put(FILE *out, const char *text)
 {
+	return mp_text_put_but(out, text, "");
+}
+
+size_t mp_text_put_but(FILE *out, const char *text, const char *but)
+{
 	const unsigned char *p = (const unsigned char *)text;
 	size_t columns = 0;
 
 	while (*p) {
-		size_t nr = printable(p);
+		size_t nr = strchr(but, *p) ? 0 : printable(p);
 
 		if (nr) {
 			fwrite(p, 1, nr, out);

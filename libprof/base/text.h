@@ -28,6 +28,8 @@ size_t mp_text_put(FILE *out, const char *text);
  */
 #define MP_TEXT_FILTER_MAX 6
 size_t mp_text_filter(const char *text, size_t nr, char *out, size_t *taken);
+/* The same, for a format that has a meaning for the characters @but: they are escaped, too. */
+size_t mp_text_put_but(FILE *out, const char *text, const char *but);
 /* The escaped @text in new memory. Return: NULL if out of memory. Ownership: free(). */
 char *mp_text_escaped(const char *text);
 

@@ -2,8 +2,31 @@
 /* json - builds JSON that is always valid; see json.h. */
 #include "libprof/cli/json.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+static atomic_bool ran_out;
+
+static void *allocate(size_t size)
+{
+	void *memory = malloc(size);
+
+	if (!memory)
+		atomic_store_explicit(&ran_out, true, memory_order_relaxed);
+	return memory;
+}
+
+/* Before any object is made. Fields are put into objects in many places, of which none looks at its result. */
+__attribute__((constructor)) static void watch_memory(void)
+{
+	json_set_alloc_funcs(allocate, free);
+}
+
+bool mp_json_is_whole(const json_t *root)
+{
+	return root && !atomic_load_explicit(&ran_out, memory_order_relaxed);
+}
 
 json_t *mp_json_new(int schema, const char *command)
 {

@@ -7,9 +7,15 @@
 #define MP_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /* A new object with "schema" and "command"; NULL if out of memory. */
 json_t *mp_json_new(int schema, const char *command);
+/*
+ * Is @root all that was put into it? False if @root is NULL, or once memory ran out for any JSON of this process:
+ * objects may lack fields then. To be asked before an object is written.
+ */
+bool mp_json_is_whole(const json_t *root);
 /*
  * Converts @text, which may hold any bytes: each byte that is no UTF-8 becomes U+FFFD. NULL
  * gives null.

@@ -375,7 +375,7 @@ static int decoded(int r, struct mp_err *err)
 {
 	if (r == -EBADMSG)
 		return mp_err_set(err, EBADMSG, "not a tree of calling contexts");
-	return r ? mp_err_set(err, -r, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 int mp_context_decode_raw(const uint8_t *data, size_t size, struct mp_context_tree *raw,

@@ -186,7 +186,7 @@ static int check_numbers(const struct mp_path_table *table, struct mp_err *err)
 	int ret = ways_init(&ways, table);
 
 	if (ret)
-		mp_err_set(err, ENOMEM, "out of memory");
+		mp_err_code(err, -ret);
 	for (uint32_t b = 0; b < table->nr_blocks && !ret; b++)
 		if (ways.state[b] == STATE_NEW)
 			ret = ways_count(table, &ways, b, err);

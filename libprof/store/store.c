@@ -138,6 +138,17 @@ static int errno_of(struct mp_store *store, int rc)
 	}
 }
 
+/* SQLite reports EIO as damage, too. */
+static bool read_failed(struct mp_store *store)
+{
+	int code = 0;
+
+	return store->db &&
+	       sqlite3_file_control(store->db, "main", SQLITE_FCNTL_LAST_ERRNO, &code) ==
+		       SQLITE_OK &&
+	       code == EIO;
+}
+
 int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_err *err)
 {
 	int code = errno_of(store, rc);
@@ -146,6 +157,9 @@ int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_er
 	case EBADMSG:
 		if ((rc & 0xff) == SQLITE_NOTADB)
 			return mp_err_set(err, code, "%s: not a database", store->path);
+		if (read_failed(store))
+			return mp_err_set(err, EIO, "%s: cannot %s: %s", store->path, what,
+					  strerror(EIO));
 		return mp_err_set(err, code, "%s: damaged: cannot %s: %s", store->path, what,
 				  store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
 	case EBUSY:
@@ -160,7 +174,7 @@ int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_er
 	}
 	default:
 		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
-				  strerror(code));
+				  code == ENOMEM ? "out of memory" : strerror(code));
 	}
 }
 

@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store_transaction - transactions of the store, nested by enter and leave. */
+#include <errno.h>
 #include <sqlite3.h>
 
 #include "libprof/store/store_private.h"
 
+/* What is written to a file without a name is lost. SQLite looks at that only where it has no WAL. */
+static bool was_removed(struct mp_store *store)
+{
+	int moved = 0;
+
+	return sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) ==
+		       SQLITE_OK &&
+	       moved;
+}
+
 int mp_store_begin(struct mp_store *store, struct mp_err *err)
 {
-	int rc = mp_store_exec(store, store->writable ? "BEGIN IMMEDIATE" : "BEGIN");
+	int rc;
 
+	if (store->writable && was_removed(store))
+		return mp_err_set(
+			err, ESTALE,
+			"%s: was removed or replaced while it was in use: what is not yet "
+			"stored is lost",
+			store->path);
+	rc = mp_store_exec(store, store->writable ? "BEGIN IMMEDIATE" : "BEGIN");
 	store->folded = false;
 	return rc == SQLITE_OK ? 0 : mp_store_fail(store, rc, "begin", err);
 }

@@ -45,6 +45,7 @@ static void use_fdes(const struct mp_elf *elf)
 	struct mp_cfi_rules rules;
 	struct me_bytes out = {0};
 	struct me_lsda lsda = {0};
+	const char *why;
 	struct mp_eh_cie cie;
 	struct mp_eh_fde fde;
 
@@ -62,7 +63,7 @@ static void use_fdes(const struct mp_elf *elf)
 						  &table.lines[k].row);
 			out.size = 0;
 		}
-		if (fde.lsda && !me_lsda_read(elf, fde.lsda, fde.start, fde.size, &lsda)) {
+		if (fde.lsda && !me_lsda_read(elf, fde.lsda, fde.start, fde.size, &lsda, &why)) {
 			me_lsda_put(&out, 0x1000, &lsda, lsda.sites, lsda.nr_sites, fde.start);
 			out.size = 0;
 		}

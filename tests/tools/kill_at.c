@@ -4,15 +4,23 @@
  * system call that changes files. Prints that call's number on stderr. Exit status: 137 if the
  * command was killed, else the command's. So N = 1, 2, 3, ... until another status tests every
  * moment.
+ *
+ *	kill-at -e N COMMAND...	its Nth system call that reads fails with EIO instead; its exit status is the
+ *				command's. If there are fewer such calls, it prints how many
  */
+#include <errno.h>
+#include <stddef.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <linux/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,10 +71,37 @@ static bool changes_files(const struct ptrace_syscall_info *info)
 	}
 }
 
-static int trace(pid_t pid, long nr)
+static bool reads_files(const struct ptrace_syscall_info *info)
+{
+	switch (info->entry.nr) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_pread64:
+	case SYS_preadv:
+	case SYS_preadv2:
+	case SYS_getdents64: return true;
+	case SYS_mmap: return !(info->entry.args[3] & MAP_ANONYMOUS);
+	default: return false;
+	}
+}
+
+/* The system call at whose beginning the process stands fails with EIO. */
+static int fail(pid_t pid)
+{
+	int status;
+
+	if (ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, orig_rax), -1L) ||
+	    ptrace(PTRACE_SYSCALL, pid, 0, 0) || waitpid(pid, &status, 0) < 0 ||
+	    ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rax), (long)-EIO))
+		return 125;
+	return 0;
+}
+
+static int trace(pid_t pid, long nr, bool errors)
 {
 	struct ptrace_syscall_info info;
 	int status, deliver = 0;
+	long all = nr;
 
 	if (waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status))
 		return 125;
@@ -75,8 +110,11 @@ static int trace(pid_t pid, long nr)
 		if (ptrace(PTRACE_SYSCALL, pid, 0, deliver) || waitpid(pid, &status, 0) < 0)
 			return 125;
 		deliver = 0;
-		if (WIFEXITED(status))
+		if (WIFEXITED(status)) {
+			if (errors && nr > 0)
+				fprintf(stderr, "kill-at: %ld system calls\n", all - nr);
 			return WEXITSTATUS(status);
+		}
 		if (WIFSIGNALED(status))
 			return 128 + WTERMSIG(status);
 		if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
@@ -85,8 +123,16 @@ static int trace(pid_t pid, long nr)
 		}
 		if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) <= 0)
 			return 125;
-		if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !changes_files(&info) || --nr)
+		if (info.op != PTRACE_SYSCALL_INFO_ENTRY ||
+		    !(errors ? reads_files : changes_files)(&info) || --nr)
 			continue;
+		if (errors) {
+			fprintf(stderr, "kill-at: system call %llu fails\n",
+				(unsigned long long)info.entry.nr);
+			if (fail(pid))
+				return 125;
+			continue;
+		}
 		fprintf(stderr, "kill-at: before system call %llu\n",
 			(unsigned long long)info.entry.nr);
 		kill(pid, SIGKILL);
@@ -97,10 +143,13 @@ static int trace(pid_t pid, long nr)
 
 int main(int argc, char **argv)
 {
+	bool errors = argc > 1 && !strcmp(argv[1], "-e");
 	pid_t pid;
 
+	argc -= errors;
+	argv += errors;
 	if (argc < 3) {
-		fprintf(stderr, "usage: kill-at N COMMAND [ARGUMENT...]\n");
+		fprintf(stderr, "usage: kill-at [-e] N COMMAND [ARGUMENT...]\n");
 		return 2;
 	}
 	pid = fork();
@@ -112,5 +161,5 @@ int main(int argc, char **argv)
 		execvp(argv[2], argv + 2);
 		_exit(127);
 	}
-	return trace(pid, atol(argv[1]));
+	return trace(pid, atol(argv[1]), errors);
 }

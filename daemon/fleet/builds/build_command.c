@@ -15,6 +15,7 @@
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
 #include "libprof/base/text.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 #define PLACES_MAX 16
@@ -207,7 +208,7 @@ int md_fleet_command_build(int argc, char **argv)
 	int r;
 
 	md_stats_set_program(argv[0]);
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	r = md_fleet_access_find(&o.access);
 	if (r || (r = ready_packages(&o)))

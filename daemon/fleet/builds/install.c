@@ -110,7 +110,7 @@ static int find_original(struct work *w, struct mp_err *err)
 	if (!w->program->is_output)
 		w->original = strdup(w->program->path);
 	else
-		r = md_original_find(&w->program->id, &w->original);
+		r = md_original_find(&w->program->id, NULL, &w->original);
 	if (r == -EACCES)
 		return mp_err_set(err, EACCES, "%s: cannot be read", w->original);
 	if (r)

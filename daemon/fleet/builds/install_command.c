@@ -14,6 +14,7 @@
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
 #include "daemon/worker/work_dir.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 #include "libprof/store/jobs/store_jobs.h"
 
@@ -426,7 +427,7 @@ int md_fleet_command_install(int argc, char **argv)
 	int r;
 
 	md_stats_set_program(argv[0]);
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	md_child_catch_signals();
 	if (o.json)

@@ -61,7 +61,7 @@ static int check_hash(int fd, const struct md_wanted *w, struct mp_err *err)
 	r = md_sha256(bytes, w->output_size, hash);
 	munmap(bytes, w->output_size);
 	if (r)
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -r);
 	if (memcmp(hash, w->output_hash, MD_SHA256_SIZE) != 0)
 		return mp_err_set(err, EBADMSG, "the output has another hash than the build says");
 	return 0;

@@ -12,6 +12,7 @@
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg_params.h"
 #include "daemon/stats/stats.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 struct options {
@@ -163,7 +164,7 @@ int md_fleet_command_request(int argc, char **argv)
 	int r;
 
 	md_stats_set_program(argv[0]);
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
+	mp_args_parse(&argp, argc, argv, ARGP_IN_ORDER, &o);
 	mp_stdio_parsed();
 	if (md_build_options_join(o.words, o.nr_words, &checked, options, &err)) {
 		md_stats_fail("%s", err.msg);

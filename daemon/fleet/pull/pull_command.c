@@ -21,6 +21,7 @@
 #include "daemon/fleet/pull/pull_target.h"
 #include "daemon/stats/stats.h"
 #include "libprof/base/settings.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/since.h"
 #include "libprof/cli/stdio.h"
 #include "libprof/note/map.h"
@@ -373,7 +374,7 @@ int md_fleet_command_pull(int argc, char **argv)
 	int r;
 
 	md_stats_set_program(argv[0]);
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	r = md_fleet_access_connect(&o.access, &p.conn);
 	if (r)

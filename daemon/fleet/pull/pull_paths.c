@@ -129,7 +129,7 @@ static int finish_chunk(struct md_pull_paths *p, struct mp_err *err)
 	p->keys_size = 0;
 	if (r == -EOVERFLOW)
 		return mp_err_set(err, EOVERFLOW, "the fleet has more than 2^63 counts");
-	return r ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	return r ? mp_err_code(err, -r) : 0;
 }
 
 int md_pull_paths_finish(struct md_pull_paths *p, struct md_pull_paths_result *out,

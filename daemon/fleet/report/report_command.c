@@ -14,6 +14,7 @@
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
 #include "libprof/base/outfile.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 #define DAY_S	   86400
@@ -194,7 +195,7 @@ int md_fleet_command_report(int argc, char **argv)
 	int r;
 
 	md_stats_set_program(argv[0]);
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	report.since_s = o.since_s;
 	report.lag_s = o.lag_s;

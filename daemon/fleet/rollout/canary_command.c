@@ -18,6 +18,7 @@
 #include "daemon/fleet/server_json.h"
 #include "daemon/fleet/server_private.h"
 #include "daemon/stats/stats.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 enum action {
@@ -413,7 +414,7 @@ int md_fleet_command_canary(int argc, char **argv)
 	int r;
 
 	md_stats_set_program(argv[0]);
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	r = md_fleet_access_connect(&o.access, &conn);
 	if (r)

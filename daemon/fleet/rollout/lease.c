@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* lease - reads, checks and writes the file of leases; see lease.h. */
 #include "daemon/fleet/rollout/lease.h"
+#include "libprof/cli/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -163,9 +164,11 @@ static int write_leases(const struct md_leases *leases, struct mp_err *err)
 		if (json_array_append_new(rows, json_of(&leases->list[i])))
 			r = mp_err_set(err, EILSEQ, "%s: cannot have a lease, its name is no UTF-8",
 				       leases->list[i].path);
+	if (!mp_json_is_whole(root))
+		r = mp_err_code(err, ENOMEM);
 	snprintf(new, sizeof(new), "%s.new", leases->file);
 	fd = r ? -1 : open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (!r && (!root || fd < 0 || json_dumpfd(root, fd, JSON_INDENT(1)) || fsync(fd) ||
+	if (!r && (fd < 0 || json_dumpfd(root, fd, JSON_INDENT(1)) || fsync(fd) ||
 		   rename(new, leases->file)))
 		r = mp_err_set(err, errno ? errno : EIO, "%s: cannot be written", leases->file);
 	if (fd >= 0)

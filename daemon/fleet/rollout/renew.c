@@ -14,6 +14,7 @@
 #include "daemon/fleet/pg_params.h"
 #include "daemon/morph/request.h"
 #include "daemon/worker/work_dir.h"
+#include "libprof/cli/json.h"
 
 const char *md_renew_result_name(enum md_renew_result result)
 {
@@ -36,8 +37,10 @@ static int send_evidence(struct md_renew *renew, const struct md_lease *lease,
 	char *facts = json_dumps(evidence->facts, JSON_COMPACT | JSON_REAL_PRECISION(12));
 	int r;
 
-	if (!facts)
+	if (!facts || !mp_json_is_whole(evidence->facts)) {
+		free(facts);
 		return mp_err_set(err, ENOMEM, "out of memory");
+	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	md_lease_add_build(&p, lease);
 	md_pg_add_number(&p, MD_PG_INT8, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);

@@ -12,6 +12,7 @@
 #include "daemon/fleet/server.h"
 #include "daemon/stats/stats.h"
 #include "daemon/worker/work_dir.h"
+#include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
 struct options {
@@ -173,7 +174,7 @@ int md_fleet_command_renew(int argc, char **argv)
 	int r;
 
 	md_stats_set_program(argv[0]);
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	if (!o.list) {
 		r = md_fleet_access_find(&o.access);

@@ -246,25 +246,31 @@ static bool read_body(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *l
 	       me_leaf_arrange(leaf, order, leaf->nr_parts);
 }
 
-/* Does no instruction use the stack? */
-static bool is_plain(const struct mp_cfg *cfg, const struct me_leaf *leaf)
+/* Does no instruction use the stack? Return: 1: none does, 0, -ENOMEM. */
+static int is_plain(const struct mp_cfg *cfg, const struct me_leaf *leaf)
 {
 	for (uint8_t i = 0; i < leaf->nr_parts; i++) {
 		const struct me_leaf_part *part = &leaf->parts[i];
 
 		if (part->size && !is_plain_code(cfg, leaf->func, part->vaddr, part->size))
-			return false;
+			return 0;
 	}
 	return me_unwind_has_no_frame(cfg, leaf->func);
 }
 
-bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
+int me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 {
+	int is;
+
 	if (!read_body(cfg, func, leaf))
-		return false;
+		return 0;
 	for (uint8_t i = 0; i < leaf->nr_parts; i++)
 		leaf->calls |= leaf->parts[i].tails;
-	return is_plain(cfg, leaf) || (me_leaf_find_stack(cfg, leaf) && me_leaf_place(leaf));
+	is = is_plain(cfg, leaf);
+	if (is)
+		return is;
+	is = me_leaf_find_stack(cfg, leaf);
+	return is > 0 ? me_leaf_place(leaf) : is;
 }
 
 /* Does the instruction name memory below the stack pointer, or may it? push and call do not count. */

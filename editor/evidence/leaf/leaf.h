@@ -88,8 +88,11 @@ static inline uint8_t me_leaf_raised(const struct me_leaf *leaf)
 {
 	return leaf->lowers ? 0 : 8;
 }
-/* me_leaf_find - is @func such a function? *@leaf: its code, in the original's order where possible. */
-bool me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf);
+/*
+ * me_leaf_find - is @func such a function? *@leaf: its code, in the original's order where possible. Return: 1: yes,
+ * 0: no, -ENOMEM.
+ */
+int me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf);
 /*
  * me_leaf_use_slots - lets calls of PLT stubs go through the slots of these. Return: false: the code gets too large,
  * and @leaf is not to be used.

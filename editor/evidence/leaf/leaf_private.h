@@ -26,8 +26,8 @@ bool me_leaf_place(struct me_leaf *leaf);
 bool me_leaf_order(const struct me_leaf *leaf, uint8_t *order);
 /*
  * me_leaf_find_stack - is every use of the stack by @leaf understood? Then sets @frame and @lowers; the parts must be
- * placed again.
+ * placed again. Return: 1: yes, 0: no, -ENOMEM.
  */
-bool me_leaf_find_stack(const struct mp_cfg *cfg, struct me_leaf *leaf);
+int me_leaf_find_stack(const struct mp_cfg *cfg, struct me_leaf *leaf);
 
 #endif

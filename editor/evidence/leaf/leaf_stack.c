@@ -270,11 +270,13 @@ static bool follow(const struct mp_cfg *cfg, struct me_leaf *leaf, const struct 
 	return true;
 }
 
-bool me_leaf_find_stack(const struct mp_cfg *cfg, struct me_leaf *leaf)
+int me_leaf_find_stack(const struct mp_cfg *cfg, struct me_leaf *leaf)
 {
-	struct me_stack_rows *rows = me_stack_rows_new(cfg, leaf->func);
-	bool understood = rows && follow(cfg, leaf, rows);
+	struct me_stack_rows *rows;
+	int rc = me_stack_rows_new(cfg, leaf->func, &rows);
 
+	if (!rc)
+		rc = rows && follow(cfg, leaf, rows);
 	me_stack_rows_free(rows);
-	return understood;
+	return rc;
 }

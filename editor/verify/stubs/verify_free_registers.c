@@ -106,18 +106,21 @@ static uint16_t named_by_row(const struct vf_row *row)
 	return mask;
 }
 
-bool vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg)
+int vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
+	int ret = fde ? 0 : -EBADMSG;
 	struct vf_rows rows = {0};
-	const struct vf_row *row = NULL;
-	bool reads;
+	const struct vf_row *row;
 
-	if (fde && !vf_rows_build(&vf->old_eh, fde, &rows))
-		row = vf_rows_at(&rows, vaddr);
-	reads = !row || named_by_row(row) >> reg & 1;
+	if (!ret)
+		ret = vf_rows_build(&vf->old_eh, fde, &rows);
+	if (ret != -ENOMEM) {
+		row = ret ? NULL : vf_rows_at(&rows, vaddr);
+		ret = !row || named_by_row(row) >> reg & 1;
+	}
 	free(rows.row);
-	return reads;
+	return ret;
 }
 
 /* ---- parts --------------------------------------------------------------------------------- */
@@ -542,7 +545,7 @@ void vf_registers_fini(struct vf *vf)
 }
 
 /* Live registers of the FDE's blocks, computed on first use. Two threads may do this at once:
- * one result is kept. */
+ * one result is kept. Return: NULL: out of memory. */
 static const uint16_t *live_in(const struct vf *vf, uint32_t fde, uint32_t nr)
 {
 	uint16_t **slot = &vf->graph->live[fde], *none = NULL, *live;
@@ -563,7 +566,7 @@ static const uint16_t *live_in(const struct vf *vf, uint32_t fde, uint32_t nr)
 	return none;
 }
 
-bool vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg)
+int vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg)
 {
 	const struct vf_graph *g = vf->graph;
 	uint32_t block = vf_block_at(vf, vaddr), fde, first;
@@ -571,17 +574,17 @@ bool vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg)
 	uint32_t nr = 0;
 
 	if (block == VF_NONE || reg > 15 || reg == 4 || reg == 5)
-		return false;
+		return 0;
 	fde = g->blocks[block].fde;
 	if (fde == VF_NONE || vf->old_eh.fdes[fde].flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
-		return false;
+		return 0;
 	if (!((VF_CALLEE_SAVED | g->not_preserved[fde]) >> reg & 1))
-		return false;
+		return 0;
 	first = vf_block_at(vf, vf->old_eh.fdes[fde].start);
 	if (first == VF_NONE)
-		return false;
+		return 0;
 	while (first + nr < g->nr_blocks && g->blocks[first + nr].fde == fde)
 		nr++;
 	live = live_in(vf, fde, nr);
-	return live && !(live[block - first] >> reg & 1);
+	return live ? !(live[block - first] >> reg & 1) : -ENOMEM;
 }

@@ -418,13 +418,15 @@ static void start_behind(struct search *s)
 
 /* ---- result ------------------------------------------------------------------------------------ */
 
-/* The unwinder must find the same frame, whatever it reads there. */
-static bool frees_unwinder(const struct vf *vf, const struct line *l)
+/* Does the unwinder read a register that the instruction sets? It must find the same frame. Return: 1, 0, -ENOMEM. */
+static int serves_unwinder(const struct vf *vf, const struct line *l)
 {
-	for (unsigned int reg = 0; reg < 16; reg++)
-		if (l->step.sets & VF_MARKER_REGS(VF_REG(reg)) && vf_unwinder_reads(vf, l->at, reg))
-			return false;
-	return true;
+	int reads = 0;
+
+	for (unsigned int reg = 0; reg < 16 && !reads; reg++)
+		if (l->step.sets & VF_MARKER_REGS(VF_REG(reg)))
+			reads = vf_unwinder_reads(vf, l->at, reg);
+	return reads;
 }
 
 static int note_missing(struct search *s)
@@ -437,11 +439,13 @@ static int note_missing(struct search *s)
 		if (!s->lines[k].needed)
 			vf_bits_set(&vf->may_lack, s->lines[k].at);
 	/* Only those that a copy lacks matter, and rows are slow to build. */
-	for (uint32_t k = 0; k < nr; k++) {
+	for (uint32_t k = 0; k < nr && !ret; k++) {
 		const struct mp_map_piece *p =
 			s->lines[k].needed ? NULL : vf_piece_holding(vf, s->lines[k].at);
+		int serves = p && p->new_size < p->old_size ? serves_unwinder(vf, &s->lines[k]) : 0;
 
-		if (p && p->new_size < p->old_size && !frees_unwinder(vf, &s->lines[k]))
+		ret = serves < 0 ? serves : 0;
+		if (serves > 0)
 			vf->may_lack.word[(s->lines[k].at - vf->may_lack.base) / 64] &=
 				~(1ULL << ((s->lines[k].at - vf->may_lack.base) % 64));
 	}

@@ -83,11 +83,14 @@ static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int re
 	       vf->paths->blocks[block].reg == reg;
 }
 
-void vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
+int vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
 {
+	int is_dead = vf_register_is_dead(vf, p->old_vaddr, reg);
+
 	/* One thread alone checks a piece, so no lock is needed. */
-	if (!vf_register_is_dead(vf, p->old_vaddr, reg))
+	if (!is_dead)
 		vf->marks->unproved[p - vf->map->pieces] |= (uint16_t)(1u << reg);
+	return is_dead < 0 ? is_dead : 0;
 }
 
 static int check_setter(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
@@ -97,8 +100,7 @@ static int check_setter(const struct vf *vf, const struct mp_map_piece *p, uint6
 		return vf_refuse(vf, at,
 				 "a stub sets a register that holds no path number at %#llx",
 				 (unsigned long long)p->old_vaddr);
-	vf_check_dead(vf, p, reg);
-	return 0;
+	return vf_check_dead(vf, p, reg);
 }
 
 int vf_check_path_stub(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,

@@ -193,14 +193,17 @@ int vf_check_poll(const struct vf *vf, const struct mp_map_piece *p, const uint8
 /* May the scratch register, or the one that saves it, be overwritten there? */
 static int check_scratch(const struct vf *vf, const struct mp_map_piece *p, const struct note *n)
 {
-	if (!n->kept) {
-		vf_check_dead(vf, p, n->scratch);
-		return 0;
-	}
+	int reads;
+
+	if (!n->kept)
+		return vf_check_dead(vf, p, n->scratch);
 	if (vf->named_vectors >> n->kept & 1)
 		return vf_refuse(vf, p->new_vaddr,
 				 "a stub uses xmm%u, which the program uses as well", n->kept);
-	if (vf_unwinder_reads(vf, p->old_vaddr, n->scratch))
+	reads = vf_unwinder_reads(vf, p->old_vaddr, n->scratch);
+	if (reads < 0)
+		return reads;
+	if (reads)
 		return vf_refuse(vf, p->new_vaddr,
 				 "a stub uses register %u, which the unwinder needs at %#llx",
 				 n->scratch, (unsigned long long)p->old_vaddr);

@@ -63,6 +63,7 @@ struct flow {
 	uint64_t used; /* operands that led to a jump */
 	struct state now;
 	bool from_outside; /* this world begins at another place than the function's entry */
+	bool failed;	   /* out of memory */
 };
 
 struct full {
@@ -391,8 +392,11 @@ static bool lead_to_pad(struct flow *w, uint64_t at)
 	if (!fde || !fde->lsda)
 		return fde;
 	if (w->lsda_of != fde->start) {
+		int ret = vf_lsda_read(w->vf->o, fde->lsda, fde->start, &w->lsda);
+
+		w->failed |= ret == -ENOMEM;
 		w->lsda_of = fde->start;
-		if (vf_lsda_read(w->vf->o, fde->lsda, fde->start, &w->lsda))
+		if (ret)
 			return false;
 	}
 	site = vf_lsda_at(&w->lsda, at);
@@ -499,6 +503,8 @@ int vf_table_flow(const struct vf *vf, const struct vf_version_tables *tables, u
 
 	if (!ret)
 		ret = follow(&w);
+	if (w.failed)
+		ret = -ENOMEM;
 	vf_lsda_fini(&w.lsda);
 	free(w.nodes);
 	free(w.queue);

@@ -148,7 +148,7 @@ static int write_row(struct mp_store *store, const struct table *t, int64_t modu
 	int r = mp_context_pack_within(tree, t->bytes_max, t->nodes_max, &bytes, &size);
 
 	if (r)
-		return mp_err_set(err, -r, "out of memory");
+		return mp_err_code(err, -r);
 	r = mp_store_stmt(store, t->first + ADD, t->add, &stmt, err);
 	if (!r) {
 		sqlite3_bind_int64(stmt, 1, module);
@@ -214,7 +214,7 @@ static int add_to_rows(struct mp_store *store, const struct table *t, int64_t mo
 	int r = mp_context_tree_init(&sum);
 
 	if (r)
-		return mp_err_set(err, ENOMEM, "out of memory");
+		return mp_err_code(err, -r);
 	for (size_t i = 0; i < nr && !r; i++) {
 		bool overlaps = rows[i].first_day <= span.last_day &&
 				rows[i].last_day >= span.first_day;

@@ -283,7 +283,7 @@ static int add_tree(struct note *note, struct mp_context_tree *tree, struct mp_e
 				       mp_contexts_nodes_max(table), &data, &size);
 
 	if (r)
-		return mp_err_set(err, -r, "out of memory");
+		return mp_err_code(err, -r);
 	r = mp_store_add_contexts(note->store, table, note->row.module,
 				  note->row.span.last_day * MP_SECONDS_PER_DAY, tree, err);
 	if (!r)

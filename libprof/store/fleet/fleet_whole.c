@@ -101,7 +101,7 @@ static int read_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 	int r = mp_context_tree_init(out);
 
 	if (r)
-		return mp_err_set(err, -r, "out of memory");
+		return mp_err_code(err, -r);
 	r = mp_contexts_read_row(store, mp_fleet_table(kind), bucket, out, err);
 	return r ? r : each_base(store, kind, module, &span, origin, take_tree, &s, err);
 }
@@ -119,7 +119,7 @@ static int each_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 		r = max ? mp_context_encode_within(&tree, max, &data, &size)
 			: mp_context_pack(&tree, &data, &size);
 		if (r) {
-			mp_err_set(err, -r, "out of memory");
+			mp_err_code(err, -r);
 		} else {
 			r = fn(arg, 0, tree.nodes[0].total, data, size, err);
 			free(data);
@@ -233,7 +233,7 @@ int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr,
 	int r = chunks && data ? sort_by_chunk(paths, nr, chunks) : -ENOMEM;
 
 	if (r)
-		mp_err_set(err, -r, "out of memory");
+		mp_err_code(err, -r);
 	for (size_t i = 0, end; i < nr && !r; i = end) {
 		for (end = i + 1; end < nr && chunks[end] == chunks[i];)
 			end++;

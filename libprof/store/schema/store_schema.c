@@ -169,11 +169,18 @@ static int read_definitions(sqlite3 *db, char **out)
 				" WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
 				-1, &stmt, NULL);
 	if (rc == SQLITE_OK) {
-		while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+		while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+			const unsigned char *sql = sqlite3_column_text(stmt, 2);
+
+			/* NULL: an index that SQLite made, or out of memory. */
+			if (!sql && sqlite3_column_type(stmt, 2) != SQLITE_NULL)
+				break;
 			sqlite3_str_appendf(text, "%s %s %s\n", sqlite3_column_text(stmt, 0),
-					    sqlite3_column_text(stmt, 1),
-					    sqlite3_column_text(stmt, 2));
+					    sqlite3_column_text(stmt, 1), sql);
+		}
 	}
+	if (rc == SQLITE_ROW || sqlite3_str_errcode(text))
+		rc = SQLITE_NOMEM;
 	sqlite3_finalize(stmt);
 	*out = sqlite3_str_finish(text);
 	if (rc == SQLITE_DONE && !*out)

@@ -40,6 +40,10 @@ moved=$(jq '[.rows[] | select(.address != .original) | .samples] | add' copies)
 jq -e 'all(.rows[]; .module | test("faster$"))' copies > jq.out || fail "copies: not the output's name"
 "$BUILD/morph-stats" query --by=copy --db db --binary busy -f spin > text || fail "query --by=copy -f spin"
 grep -q 'spin+0x' text || fail "copies: no block of spin: $(cat text)"
+# The original lies beside its output, the only one of both that the database has a path of.
+"$BUILD/morph-stats" query --by=function --db db --json > functions || fail "query --by=function"
+jq -e '[.rows[] | select(.function == "spin") | .samples] | add > 100' functions > jq.out ||
+	fail "functions without their names: $(jq -c '[.rows[] | [.function, .samples]]' functions)"
 rm busy
 mv faster elsewhere
 "$MORPHD" --input rec --db again --json > again.out 2> err || fail "replay: $(cat err)"

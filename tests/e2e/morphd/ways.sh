@@ -47,7 +47,7 @@ run() {
 
 # checked SOURCE: whether all ways are stored and right
 checked() {
-	[ "$(jq .ways.failed_batches live.out)" = 0 ] || fail "$1: $(jq -c .ways live.out)"
+	[ "$(jq .ways.failed live.out)" = 0 ] || fail "$1: $(jq -c .ways live.out)"
 	[ "$(jq .ways.ways live.out)" -gt 300 ] || fail "$1: few ways: $(jq -c .ways live.out)"
 	"$STATS" status --check --db live.db > /dev/null || fail "$1: status --check"
 	[ "$("$STATS" status --db live.db --json | jq .nr_ways)" = "$(jq .ways.ways live.out)" ] ||

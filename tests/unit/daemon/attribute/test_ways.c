@@ -119,6 +119,7 @@ END_TEST
 /* ---- this program ------------------------------------------------------------------------- */
 
 static struct md_attribute at;
+static struct mp_err said;
 
 static void setup(void)
 {
@@ -172,7 +173,7 @@ START_TEST(ways_of_this_program_are_counted)
 {
 	sample(40, 5, 1);
 	sample(20, 6, UINT64_MAX);
-	md_ways_run(at.ways, at.modcache, false);
+	md_ways_run(at.ways, at.modcache, false, &said);
 	ck_assert_uint_eq(at.ways->nr_pending, 0);
 	ck_assert_uint_eq(at.ways->ledger.samples, 60);
 	ck_assert_uint_eq(at.ways->ledger.dropped, 0);
@@ -190,10 +191,10 @@ END_TEST
 START_TEST(ways_of_few_samples_are_counted_at_the_end_only)
 {
 	sample(3, 5, 1);
-	md_ways_run(at.ways, at.modcache, false);
+	md_ways_run(at.ways, at.modcache, false, &said);
 	ck_assert_uint_eq(at.ways->ledger.dropped, 3);
 	sample(3, 5, 1);
-	md_ways_run(at.ways, at.modcache, true);
+	md_ways_run(at.ways, at.modcache, true, &said);
 	ck_assert_uint_eq(at.ways->ledger.ways, 6);
 }
 END_TEST
@@ -204,7 +205,7 @@ START_TEST(samples_beyond_the_limit_are_left_out)
 		sample(MD_WAYS_SAMPLES_MAX / 16, 5, 1);
 	ck_assert(md_ways_is_due(at.ways));
 	ck_assert_uint_eq(at.ways->ledger.dropped, MD_WAYS_SAMPLES_MAX);
-	md_ways_run(at.ways, at.modcache, false);
+	md_ways_run(at.ways, at.modcache, false, &said);
 	ck_assert(!md_ways_is_due(at.ways));
 	ck_assert_uint_eq(at.ways->ledger.ways, 4ULL * MD_WAYS_SAMPLES_MAX);
 	ck_assert_uint_eq(nr_ways(ways_first, 0), 2ULL * MD_WAYS_SAMPLES_MAX);
@@ -219,20 +220,42 @@ static void pend(uint32_t nr, uint32_t each)
 			(struct md_ways_pending){.module = 1000 + i / each};
 }
 
+/* A reader that is gone: its samples are counted, and why is said once. */
+START_TEST(samples_whose_reader_fails_are_counted_with_the_reason)
+{
+	const struct md_sandbox_config none = {10000, 0, MD_SANDBOX_WAYS};
+	struct mp_err err;
+
+	md_sandbox_close(at.ways->sandbox);
+	at.ways->sandbox = NULL;
+	if (md_sandbox_open(&none, &at.ways->sandbox, &err))
+		MORPH_SKIP("no sandbox");
+	sample(40, 5, 1);
+	md_ways_run(at.ways, at.modcache, false, &said);
+	ck_assert_uint_eq(at.ways->ledger.ways, 0);
+	ck_assert_uint_eq(at.ways->ledger.failed, 40);
+	ck_assert_ptr_nonnull(strstr(said.msg, "no ways of branches: "));
+	sample(40, 5, 1);
+	md_ways_run(at.ways, at.modcache, false, &said);
+	ck_assert_uint_eq(at.ways->ledger.failed, 80);
+	ck_assert_str_eq(said.msg, "");
+}
+END_TEST
+
 START_TEST(of_many_files_those_with_the_most_samples_are_executed)
 {
 	pend(64, 30);
 	sample(20, 5, 1);
-	md_ways_run(at.ways, at.modcache, false);
+	md_ways_run(at.ways, at.modcache, false, &said);
 	ck_assert_uint_eq(at.ways->ledger.ways, 0);
 	pend(64, 30);
 	sample(40, 5, 1);
-	md_ways_run(at.ways, at.modcache, false);
+	md_ways_run(at.ways, at.modcache, false, &said);
 	ck_assert_uint_eq(at.ways->ledger.ways, 80);
 	/* As many files as are executed at a time. */
 	pend(31, 30);
 	sample(20, 5, 1);
-	md_ways_run(at.ways, at.modcache, false);
+	md_ways_run(at.ways, at.modcache, false, &said);
 	ck_assert_uint_eq(at.ways->ledger.ways, 120);
 }
 END_TEST
@@ -268,7 +291,7 @@ START_TEST(no_register_remains_after_a_run)
 
 	sample(40, 0x5ec2e7, 1);
 	ck_assert_uint_eq(at.ways->pending[39].sample.registers[MORPH_REG_RDI], 0x5ec2e7);
-	md_ways_run(at.ways, at.modcache, false);
+	md_ways_run(at.ways, at.modcache, false, &said);
 	for (int i = 0; i < 40; i++)
 		ck_assert_int_eq(memcmp(&at.ways->pending[i], &none, sizeof(none)), 0);
 }
@@ -286,6 +309,7 @@ static Suite *make_suite(void)
 	tcase_add_test(own, ways_of_this_program_are_counted);
 	tcase_add_test(own, ways_of_few_samples_are_counted_at_the_end_only);
 	tcase_add_test(own, samples_beyond_the_limit_are_left_out);
+	tcase_add_test(own, samples_whose_reader_fails_are_counted_with_the_reason);
 	tcase_add_test(own, of_many_files_those_with_the_most_samples_are_executed);
 	tcase_add_test(own, a_share_of_the_samples_shows_ways);
 	tcase_add_test(own, a_file_with_plenty_of_samples_shows_fewer_ways_until_the_next_day);

@@ -344,7 +344,6 @@ START_TEST(perf_refuses_with_the_line)
 		 "r-xp /x\n",
 		 "FILE:1: not a mapping"},
 		{"p 7/7 1.1: PERF_RECORD_FORK x\n", "FILE:1: not a fork"},
-		{"p 7/7 1.1: PERF_RECORD_COMM exec: x\n", "FILE:1: not a name"},
 		{"p 7/7 1.1: cpu-clock: 1234 f (/x)\n", "FILE: has no records of mappings"},
 	};
 

@@ -87,6 +87,7 @@ static bool is_size_of_call_site(const struct pair *p, uint64_t off, int bit)
 {
 	const struct mp_fde *fde = NULL;
 	struct me_lsda a = {0}, b = {0};
+	const char *why;
 	struct mp_elf *changed;
 	struct mp_err err;
 	uint64_t vaddr;
@@ -104,8 +105,8 @@ static bool is_size_of_call_site(const struct pair *p, uint64_t off, int bit)
 	}
 	if (!fde || mp_elf_open_memory("changed", p->bytes, p->size, MP_ELF_ALL, &changed, &err))
 		return false;
-	same = !me_lsda_read(p->good, fde->lsda, fde->start, fde->size, &a) &&
-	       !me_lsda_read(changed, fde->lsda, fde->start, fde->size, &b) &&
+	same = !me_lsda_read(p->good, fde->lsda, fde->start, fde->size, &a, &why) &&
+	       !me_lsda_read(changed, fde->lsda, fde->start, fde->size, &b, &why) &&
 	       differ_over_padding(p, fde, &a, &b);
 	me_lsda_fini(&a);
 	me_lsda_fini(&b);

@@ -543,6 +543,22 @@ START_TEST(store_full_disk_rolls_back_and_goes_on)
 }
 END_TEST
 
+START_TEST(store_that_lost_its_file_writes_nothing_more)
+{
+	struct mp_store *store = open_as(MP_STORE_WRITE), *other;
+
+	put(store, 1, 0);
+	ck_assert_int_eq(unlink(db), 0);
+	ck_assert_int_eq(mp_store_begin(store, &err), -ESTALE);
+	ck_assert_ptr_nonnull(strstr(err.msg, "was removed or replaced"));
+	other = open_as(MP_STORE_WRITE);
+	ck_assert_int_eq(mp_store_begin(store, &err), -ESTALE);
+	put(other, 1, 0);
+	mp_store_close(other);
+	mp_store_close(store);
+}
+END_TEST
+
 START_TEST(store_full_file_system_keeps_what_was_committed)
 {
 	static struct mp_ip_count counts[2000];
@@ -621,6 +637,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, store_reads_while_another_writes);
 	tcase_add_test(tc, store_lets_two_processes_create_and_write_it);
 	tcase_add_test(tc, store_full_disk_rolls_back_and_goes_on);
+	tcase_add_test(tc, store_that_lost_its_file_writes_nothing_more);
 	tcase_add_test(tc, store_full_file_system_keeps_what_was_committed);
 	suite_add_tcase(s, tc);
 	return s;

@@ -1,0 +1,150 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 600
+# An error is no verdict. For many N, the Nth allocation of a program fails, then its Nth read. Each time the
+# program ends as without that, with the same output; or it says what failed, with status 1, and leaves
+# nothing behind. MORPH_LONG=1 tries every N.
+. "$(dirname "$0")/../lib.sh"
+need gcc g++
+scratch no-memory
+export PATH=$BUILD:$PATH TMPDIR=$dir/tmp LC_ALL=C
+mkdir tmp
+# A sanitizer has an allocator of its own.
+! nm -D "$BUILD/morph-stats" 2>/dev/null | grep -q __asan_ || { echo "skip: a sanitizer allocates by itself"; exit 77; }
+gcc -O1 -shared -fPIC "$root/tests/e2e/project/no_memory.c" -o no-memory.so &&
+	gcc -O1 -D_GNU_SOURCE -o kill-at "$root/tests/tools/kill_at.c" || exit 1
+
+# Landing pads, a jump table, code that replaces calls, debug information
+cat >prog.cc <<'C'
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+struct Guard {
+	long *sum;
+	explicit Guard(long *s) : sum(s) {}
+	~Guard() { ++*sum; }
+};
+__attribute__((noinline)) static long leaf(long a)
+{
+	return a * 3 + 1;
+}
+__attribute__((noinline)) static long stacked(long a)
+{
+	volatile long kept = a;
+	return kept > 4 ? leaf(kept) : kept;
+}
+__attribute__((noinline)) static long choose(long n)
+{
+	switch (n % 9) {
+	case 0: return n + 3;
+	case 1: return leaf(n);
+	case 2: return n ^ 5;
+	case 3: return stacked(n) * 7;
+	case 4: return n - leaf(n + 1);
+	case 5: return n / 3;
+	case 6: if (n % 1000 == 6) throw std::runtime_error("six"); return n;
+	case 7: if (n % 1001 == 7) throw 7L; return n << 1;
+	default: return ~n;
+	}
+}
+__attribute__((noinline)) static long guarded(long n, long *sum)
+{
+	Guard guard(sum);
+	try {
+		return choose(n) + leaf(n);
+	} catch (long v) {
+		return v;
+	} catch (const std::exception &e) {
+		return static_cast<long>(std::strlen(e.what()));
+	}
+}
+int main(int argc, char **argv)
+{
+	long n = argc > 1 ? std::atol(argv[1]) : 100000, sum = 0;
+	for (long i = 0; i < n; i++)
+		sum += guarded(i, &sum);
+	std::printf("%ld\n", sum);
+	return 0;
+}
+C
+g++ -g -O2 -Wl,--emit-relocs,--build-id prog.cc -o prog && morph-optimize instrument --all --report=none -o prog.i prog &&
+	./prog.i >/dev/null && morph-stats -d s.db import --binary=prog.i prog.i.counts >/dev/null 2>&1 &&
+	morph-optimize --all --report=none -o fast prog || exit 1
+if [ -n "${MORPH_LONG:-}" ]; then spread=1000000; else spread=${SPREAD:-16}; fi
+nr_runs=0
+
+names() {
+	find . -not -name 's.db-*' -not -path './try.*' -not -path ./new | sort
+}
+
+# check WHAT STATUS MESSAGE: the run that just ended; its output is ./new, if it writes one
+check() {
+	nr_runs=$((nr_runs + 1))
+	if [ "$2" = "$want_status" ]; then
+		cmp -s try.out want.out || fail "$1: another text: $(diff want.out try.out | head -n 4)"
+		[ ! -e want ] || cmp -s new want || fail "$1: another output"
+	else
+		[ "$2" = 1 ] || fail "$1: status $2: $(cat try.err)"
+		grep -qE "$3" try.err || fail "$1: no word of the reason: $(cat try.err)"
+		[ ! -e new ] || fail "$1: an output in spite of: $(cat try.err)"
+	fi
+	[ "$(names)" = "$before" ] || fail "$1: left behind: $(diff <(echo "$before") <(names))"
+	rm -f new
+}
+
+# steps N: some of the numbers from 1 to N
+steps() {
+	seq 1 $((($1 + spread - 1) / spread)) "$1"
+}
+
+# tries COMMAND...: its standard output, without times, and ./new stay what they are
+tries() {
+	local n nr status=0
+	rm -f want new count
+	NO_MEMORY_COUNT=count LD_PRELOAD=./no-memory.so "$@" >want.out 2>want.err || status=$?
+	want_status=$status
+	[ ! -e new ] || mv new want
+	nr=$(tail -n 1 count)
+	rm -f count
+	before=$(names)
+	for n in $(steps "$nr"); do
+		status=0
+		NO_MEMORY_AT=$n LD_PRELOAD=./no-memory.so "$@" >try.out 2>try.err || status=$?
+		check "$* (allocation $n)" $status "out of memory"
+	done
+	can_trace || return
+	nr=$(./kill-at -e 99999999 "$@" 2>&1 >/dev/null | sed -n 's/^kill-at: \([0-9]*\) system calls$/\1/p')
+	rm -f new
+	for n in $(steps "$nr"); do
+		status=0
+		./kill-at -e "$n" "$@" >try.out 2>try.err || status=$?
+		# The loader of programs reads as well.
+		[ $status = 127 ] && grep -q 'error while loading shared libraries' try.err && continue
+		sed -i '/^kill-at: /d' try.err
+		check "$* (read $n)" $status "Input/output error|I/O error"
+	done
+}
+
+can_trace() {
+	./kill-at -e 99999999 true 2>/dev/null
+}
+can_trace || left_out=" failing reads, since nothing may be traced here,"
+
+while read -r command; do
+	# shellcheck disable=SC2086
+	tries $command
+done <<'LIST'
+morph-optimize --threads=1 --report=none --all -o new prog
+morph-optimize --threads=1 --report=none --db=s.db -o new prog
+morph-optimize --threads=1 --report=none --stress-layout=3 --stress-inline=3 -o new prog
+morph-optimize instrument --threads=1 --report=none --all -o new prog
+morph-optimize instrument --threads=1 --report=none --all --kind=audit -o new prog
+morph-optimize instrument --threads=1 --report=none --all --kind=pep,poll -o new prog
+morph-optimize instrument --threads=1 --report=none --all --kind=calls -o new prog
+morph-optimize verify --threads=1 --report=none prog fast
+morph-stats -d s.db query --by=function
+morph-stats -d s.db query --by=block --json
+LIST
+echo "$nr_runs runs"
+finish
