@@ -25,6 +25,7 @@ enum me_refusal {
 	ME_REFUSED_UNWIND,	/* its unwind information cannot be carried over */
 	ME_REFUSED_PROBE,	/* a probe, sled or patchable entry points into it */
 	ME_REFUSED_ENTRIES,	/* safe but not useful: see entries.h */
+	ME_REFUSED_ATTEMPT,	/* verify refused an output with its copy, or none could be made */
 	ME_NR_REFUSALS
 };
 

@@ -32,6 +32,20 @@ static const char *check_rust(struct me_lsda *lsda)
 	return NULL;
 }
 
+/*
+ * A register that the CIE does not mention has its caller's value, with or without
+ * DW_CFA_same_value: so a copy's rows have one form of this. The return address has another rule.
+ */
+static void drop_same_values(const struct mp_cfi_rules *rules, const struct mp_eh_cie *cie,
+			     struct mp_cfi_table *table)
+{
+	for (uint32_t i = 0; i < table->nr; i++)
+		for (uint16_t reg = 0; reg < MP_CFI_NR_REGS; reg++)
+			if (rules->rules[table->lines[i].row.regs[reg]].kind == MP_CFI_SAME &&
+			    !table->initial.regs[reg] && reg != cie->ra_reg)
+				table->lines[i].row.regs[reg] = 0;
+}
+
 const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
 			   struct mp_cfi_rules *rules, const struct mp_fde *listed)
 {
@@ -46,6 +60,7 @@ const char *me_source_load(struct me_source *source, const struct mp_elf *elf,
 	ret = mp_cfi_expand(rules, &source->cie, &source->fde, &source->table);
 	if (ret)
 		return ret == -ENOMEM ? "out of memory" : "unreadable CFI";
+	drop_same_values(rules, &source->cie, &source->table);
 	if (source->cie.personality && !known_personality(listed->personality_name))
 		return "unknown personality";
 	if (source->fde.lsda) {

@@ -18,12 +18,19 @@
 #include "libprof/base/err.h"
 
 #define ME_MAX_UNPROVED 256
+#define ME_MAX_REFUSED	32
 
 /* A function of the original, and the registers that stubs of its copy set and that may be
  * live. */
 struct me_unproved {
 	uint64_t start;
 	uint16_t registers;
+};
+
+/* A function of the original that was refused, and why. */
+struct me_refused {
+	uint64_t vaddr; /* in the function */
+	char why[240];
 };
 
 struct me_verify_report {
@@ -43,6 +50,12 @@ struct me_verify_report {
 	/* Instructions that copies lack and that may be needed: the first ME_MAX_UNPROVED. */
 	uint64_t needed[ME_MAX_UNPROVED];
 	uint32_t nr_needed;
+	/*
+	 * If each difference that was found belongs to a function: the first of these functions, at
+	 * most ME_MAX_REFUSED. An output without their copies may be accepted.
+	 */
+	struct me_refused refused[ME_MAX_REFUSED];
+	uint32_t nr_refused;
 	/* Instrumentation: the output counts, keeps path numbers in registers, polls, audits, samples
 	 * calls. */
 	bool counts, keeps_numbers, polls, audits, samples_calls;

@@ -136,8 +136,9 @@ int vf_check_lsdas(const struct vf *vf)
 			ret = vf_lsda_read(vf->n, fde->lsda, fde->start, &new);
 		if (ret != -ENOMEM && (ret || new.actions_vaddr > end ||
 				       !are_own_sites(&new, fde) || !is_composed(&old, &new, end)))
-			ret = vf_refuse(vf, fde->lsda,
-					"an exception table is not made of the old one");
+			ret = vf_go_on(vf, vf_refuse(vf, fde->start,
+						     "an exception table is not made of the old "
+						     "one"));
 		at = end;
 	}
 	vf_lsda_fini(&old);
