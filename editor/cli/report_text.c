@@ -100,6 +100,25 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 	}
 }
 
+static void text_left_out(FILE *out, const struct me_optimize_report *r)
+{
+	if (!r->nr_left_out)
+		return;
+	fprintf(out,
+		"  refused    the copies of %" PRIu32 " functions, in earlier attempts; these functions "
+		"stay:\n",
+		r->nr_left_out);
+	for (uint32_t i = 0; i < r->nr_left_out && i < LEFT_ALONE_SHOWN; i++) {
+		const struct me_left_out *l = &r->left_out[i];
+
+		if (*l->name)
+			me_report_line(out, "      ", l->name, "");
+		else
+			fprintf(out, "      %#" PRIx64, l->refused.vaddr);
+		fprintf(out, "  %s\n", l->refused.why);
+	}
+}
+
 static void text_unowned(FILE *out, const struct me_unowned_samples_list *unowned)
 {
 	if (!unowned->nr)
@@ -473,6 +492,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n",
 			r->nr_not_worth);
 	text_left_alone(out, r);
+	text_left_out(out, r);
 	text_unowned(out, &r->unowned);
 	if (!options->all)
 		text_layout(out, &options->layout, r->function_order);

@@ -278,7 +278,8 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 }
 
 int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement,
-		  const struct me_redirects *redirects, uint8_t *text, struct mp_err *err)
+		  const struct me_redirects *redirects, uint8_t *text, uint64_t *failed_at,
+		  struct mp_err *err)
 {
 	uint64_t written = placement->base, dropped = written;
 	bool falls = false;
@@ -297,8 +298,9 @@ int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement
 		if (!rc)
 			rc = write_end(cfg, placement, redirects, copy, out);
 		if (rc)
-			return mp_err_set(err, -rc, "%#llx: %s",
-					  (unsigned long long)cfg->blocks[copy->block].vaddr,
+			*failed_at = cfg->blocks[copy->block].vaddr;
+		if (rc)
+			return mp_err_set(err, -rc, "%#llx: %s", (unsigned long long)*failed_at,
 					  rc == -ERANGE ? "a displacement cannot reach its "
 							  "target from the new segment"
 							: "cannot be copied");

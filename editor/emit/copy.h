@@ -15,7 +15,8 @@
  * Return: 0, -ERANGE a displacement does not fit (the new segment is too far away), -EBADMSG.
  */
 int me_copy_write(const struct mp_cfg *cfg, const struct me_placement *placement,
-		  const struct me_redirects *redirects, uint8_t *text, struct mp_err *err);
+		  const struct me_redirects *redirects, uint8_t *text, uint64_t *failed_at,
+		  struct mp_err *err);
 
 /* me_put_rel32 - store @target - @field_end as a rel32. Return: false if it does not fit. */
 bool me_put_rel32(uint8_t *field, uint64_t field_end, uint64_t target);

@@ -120,6 +120,7 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 	if (!rc)
 		rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr,
 				     &e->unwind, err);
+	e->out->failed_at = e->unwind.failed_at;
 	me_inlined_frames_fini(&frames);
 	free(placed);
 	return rc;
@@ -242,7 +243,8 @@ static int build_new_segment(struct me_emitter *e, struct mp_err *err)
 	free(e->unwind.bytes);
 	free(e->note);
 	e->unwind.bytes = e->note = NULL;
-	rc = me_copy_write(e->cfg, &e->placement, &e->plan->redirects, e->new_segment, err);
+	rc = me_copy_write(e->cfg, &e->placement, &e->plan->redirects, e->new_segment,
+			   &e->out->failed_at, err);
 	return rc ? rc
 		  : me_version_tables_write(e->cfg, &e->placement, &e->version_tables,
 					    e->segment.vaddr, e->new_segment, err);

@@ -35,6 +35,7 @@ struct me_emitted {
 	uint32_t nr_redirected; /* functions whose address now is the copy's */
 	struct me_debug_report debug;
 	const char *slot_replaced; /* what the program header slot held before */
+	uint64_t failed_at; /* code of the original that cannot be copied; 0: there is none */
 };
 
 /*

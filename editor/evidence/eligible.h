@@ -27,6 +27,7 @@ enum me_refusal {
 	ME_REFUSED_RANGE,	/* known by the bounds of its section: see ranges.h */
 	ME_REFUSED_ASKED,	/* the program may look for it in its stack: see enclosing.h */
 	ME_REFUSED_ENTRIES,	/* safe but not useful: see entries.h */
+	ME_REFUSED_ATTEMPT,	/* verify refused an output with its copy, or none could be made */
 	ME_NR_REFUSALS
 };
 

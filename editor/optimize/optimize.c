@@ -119,14 +119,11 @@ static int finish_plan(struct me_job *job, struct mp_err *err)
 	return rc ? rc : me_job_redirect(job, err);
 }
 
-static int optimize(const struct me_optimize_options *options,
-		    const struct me_unproved_registers *unproved,
-		    const struct me_slice_barred *barred, struct me_optimize_report *report,
-		    struct mp_err *err)
+static int optimize(const struct me_optimize_options *options, const struct me_next_try *learnt,
+		    struct me_optimize_report *report, struct mp_err *err)
 {
 	struct me_job job = {.options = options,
-			     .unproved = unproved,
-			     .barred = barred,
+			     .learnt = learnt,
 			     .report = report,
 			     .stage_start_s = now_s(CLOCK_MONOTONIC),
 			     .stage_start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
@@ -183,38 +180,27 @@ static int optimize(const struct me_optimize_options *options,
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
 		struct mp_err *err)
 {
-	struct me_unproved_registers unproved = {0};
-	struct me_slice_barred barred = {0};
+	struct me_next_try learnt = {0};
 	double stage_s[ME_NR_STAGES] = {0}, stage_cpu_s[ME_NR_STAGES] = {0};
 	uint32_t nr_attempts = 0;
 	int rc;
 
-	/* Each attempt avoids the registers, or functions, that verify refused, or keeps the
-	 * instructions that verify wants. Most files need at most one further attempt. */
+	/* Most files need no second attempt. */
 	for (;;) {
-		rc = optimize(options, &unproved, &barred, report, err);
+		rc = optimize(options, &learnt, report, err);
 		/* Failed attempts count, too. */
 		for (int i = 0; i < ME_NR_STAGES; i++) {
 			report->stage_s[i] = stage_s[i] += report->stage_s[i];
 			report->stage_cpu_s[i] = stage_cpu_s[i] += report->stage_cpu_s[i];
 		}
 		report->nr_attempts = ++nr_attempts;
-		if (rc != -EPERM)
+		if (rc != -EPERM && rc != -EBADMSG)
 			break;
-		if ((options->counting.paths || options->counting.audit) &&
-		    report->verified.nr_unproved)
-			rc = me_unproved_registers_add(&unproved, &report->verified, err);
-		else if (options->remove_markers && report->verified.nr_needed)
-			rc = me_slice_barred_add(&barred, report->verified.needed,
-						 report->verified.nr_needed, err);
-		else
-			break;
-		if (rc)
+		if (me_next_try_learn(&learnt, &report->verified, err))
 			break;
 		me_optimize_report_fini(report);
 	}
-	free(unproved.list);
-	free(barred.vaddrs);
+	me_next_try_fini(&learnt);
 	return rc;
 }
 
@@ -229,6 +215,11 @@ void me_optimize_report_fini(struct me_optimize_report *report)
 	for (uint32_t i = 0; i < report->nr_decided; i++)
 		free(report->decided[i].name);
 	free(report->decided);
+	for (uint32_t i = 0; i < report->nr_left_out; i++)
+		free(report->left_out[i].name);
+	free(report->left_out);
+	report->left_out = NULL;
+	report->nr_left_out = 0;
 	report->decided = NULL;
 	report->nr_decided = 0;
 	for (uint32_t i = 0; i < report->nr_adjust_unknown; i++)

@@ -214,6 +214,12 @@ struct me_optimize_report {
 		const char *why; /* static */
 	} * left_alone;
 	uint32_t nr_left_alone;
+	/* Functions that stay because an attempt with their copies was refused. */
+	struct me_left_out {
+		char *name;
+		struct me_refused refused;
+	} * left_out;
+	uint32_t nr_left_out;
 	struct me_adjusted *adjusted; /* ascending vaddr */
 	uint32_t nr_adjusted;
 	struct me_decided *decided; /* ascending vaddr */

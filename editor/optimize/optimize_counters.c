@@ -34,7 +34,7 @@ int me_job_number_registers(struct me_job *job, struct mp_err *err)
 
 	if (!barred)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	me_unproved_registers_spread(job->unproved, job->cfg, barred);
+	me_next_try_bar(job->learnt, job->cfg, barred);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
 		if (barred[f] != ME_UNPROVED_ANY || !job->movable[f])
 			continue;
@@ -146,7 +146,7 @@ int me_job_add_versions(struct me_job *job, struct mp_err *err)
 		free(unproved);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	me_unproved_registers_spread(job->unproved, job->cfg, unproved);
+	me_next_try_bar(job->learnt, job->cfg, unproved);
 	rc = me_versions_choose(job->cfg, job->movable, &job->plan, &request, chosen,
 				&job->report->audited, &why);
 	if (!rc)

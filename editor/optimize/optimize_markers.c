@@ -50,7 +50,7 @@ int me_job_find_markers(struct me_job *job, struct mp_err *err)
 	int rc = me_markers_find(job->elf, &markers, err);
 
 	if (!rc)
-		rc = me_slices_find(job->cfg, &markers, job->barred, &job->slices, err);
+		rc = me_slices_find(job->cfg, &markers, &job->learnt->needed, &job->slices, err);
 	job->report->markers.nr_markers = markers.nr;
 	job->report->markers.nr_accesses = job->slices.nr_accesses;
 	me_markers_fini(&markers);

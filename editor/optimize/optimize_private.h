@@ -9,8 +9,8 @@
 #include "editor/evidence/pointer.h"
 #include "editor/instrument/instrument.h"
 #include "editor/instrument/number.h"
+#include "editor/optimize/next_try.h"
 #include "editor/optimize/optimize.h"
-#include "editor/optimize/unproved_registers.h"
 #include "libprof/callgraph/entry_samples.h"
 #include "libprof/infer/path_evidence.h"
 #include "libprof/infer/profile.h"
@@ -30,9 +30,8 @@ struct me_job {
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
-	const struct me_unproved_registers *unproved;
-	const struct me_slice_barred *barred; /* instructions of markers that stay */
-	struct me_number *number;	      /* NULL: no path numbers */
+	const struct me_next_try *learnt; /* of earlier attempts */
+	struct me_number *number;	  /* NULL: no path numbers */
 	struct mp_counts counts;
 	struct me_pointers pointers; /* empty until they are found */
 	struct me_plan plan;

@@ -61,6 +61,33 @@ static int apply_selection(struct me_job *job, struct mp_err *err)
 	return rc;
 }
 
+/* Functions whose copies were refused stay. */
+static int leave_out_refused(struct me_job *job, struct mp_err *err)
+{
+	const struct me_next_try *learnt = job->learnt;
+	struct me_optimize_report *r = job->report;
+
+	r->left_out = calloc((size_t)learnt->nr_left_out + 1, sizeof(*r->left_out));
+	for (uint32_t i = 0; r->left_out && i < learnt->nr_left_out; i++) {
+		uint32_t f = mp_cfg_func_at(job->cfg, learnt->left_out[i].vaddr);
+		struct me_left_out *out = &r->left_out[r->nr_left_out];
+
+		if (f == MP_NONE)
+			continue;
+		out->name = strdup(job->cfg->funcs[f].name);
+		if (!out->name)
+			return mp_err_set(err, ENOMEM, "out of memory");
+		out->refused = learnt->left_out[i];
+		r->nr_left_out++;
+		if (!job->movable[f])
+			continue;
+		job->movable[f] = 0;
+		job->eligible.verdict[f] = ME_REFUSED_ATTEMPT;
+		job->eligible.detail[f] = "its copy was refused";
+	}
+	return r->left_out ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+}
+
 /* Functions, blocks and edges of the file, and which of the functions may move. */
 static int analyse(struct me_job *job, struct mp_err *err)
 {
@@ -84,6 +111,8 @@ static int analyse(struct me_job *job, struct mp_err *err)
 	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++)
 		job->movable[f] = job->eligible.verdict[f] == ME_ELIGIBLE;
 	rc = apply_selection(job, err);
+	if (!rc)
+		rc = leave_out_refused(job, err);
 	return rc ? rc : me_job_read_adjustments(job, err);
 }
 

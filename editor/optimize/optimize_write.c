@@ -201,6 +201,17 @@ static int write_open(struct me_job *job, struct mp_err *err)
 	return rc;
 }
 
+/* A stage that cannot make the copy of a function: the next attempt leaves the function out. */
+static void note_failed(struct me_job *job, const struct mp_err *why)
+{
+	struct me_verify_report *v = &job->report->verified;
+
+	v->refused[0].vaddr = job->report->emitted.failed_at;
+	v->nr_refused = v->refused[0].vaddr != 0;
+	snprintf(v->refused[0].why, sizeof(v->refused[0].why), "%.*s",
+		 (int)sizeof(v->refused[0].why) - 1, why->msg);
+}
+
 static int show_places(void *ctx, const struct me_placement *placement, struct mp_err *err)
 {
 	struct me_job *job = ctx;
@@ -219,9 +230,11 @@ int me_job_produce(struct me_job *job, struct mp_err *err)
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
 	rc = me_emit_free_plan(job->cfg, &job->plan, &job->added, job->debug, debug_name(job),
 			       &observer, &r->emitted, &why);
-	if (rc)
+	if (rc) {
+		note_failed(job, &why);
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,
 				  why.msg);
+	}
 	forget_analysis(job);
 	me_job_end_stage(job, ME_STAGE_EMIT);
 	r->stage_s[ME_STAGE_DEBUG] = r->emitted.debug.seconds;

@@ -57,6 +57,7 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 	if (mp_cfi_rules_init(&rules))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	ret = me_runs_build(cfg, placed, nr_placed, base_vaddr, &rules, &runs, err);
+	out->failed_at = runs.failed_at;
 	if (ret)
 		goto out;
 	eh_frame_vaddr = base_vaddr + round_up8(runs.lsdas.size);

@@ -77,6 +77,7 @@ struct me_unwind {
 	size_t eh_frame_off, eh_frame_size; /* with terminating zero -> section .eh_frame */
 	size_t hdr_off, hdr_size;	    /* -> section .eh_frame_hdr, PT_GNU_EH_FRAME */
 	uint32_t nr_fdes_new;
+	uint64_t failed_at; /* code that has no rows; 0: there is none */
 };
 
 /*

@@ -53,6 +53,7 @@ struct me_runs {
 	struct me_run *runs;
 	uint32_t nr, cap;
 	struct me_bytes programs, lsdas;
+	uint64_t failed_at; /* code for which no run could be built; 0: there is none */
 };
 
 int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,

@@ -489,6 +489,7 @@ static int build(struct builder *b, uint32_t nr_placed)
 		const struct mp_block *block = &b->cfg->blocks[placed->block];
 		struct me_source *source;
 
+		b->out->failed_at = block->vaddr;
 		if (b->cfg->funcs[block->func].flags & MP_FUNC_BARE) {
 			ret = run ? finish_run(b) : 0;
 			if (ret)
@@ -518,7 +519,10 @@ static int build(struct builder *b, uint32_t nr_placed)
 			return mp_err_set(b->err, ENOMEM, "out of memory");
 		run->size = placed->new_vaddr + placed->new_size + placed->padding - run->start;
 	}
-	return run ? finish_run(b) : 0;
+	ret = run ? finish_run(b) : 0;
+	if (!ret)
+		b->out->failed_at = 0;
+	return ret;
 }
 
 static uint32_t *new_index(uint32_t nr)

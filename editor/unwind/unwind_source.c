@@ -29,6 +29,20 @@ static int refuse(const char **why, const char *reason)
 	return -EPERM;
 }
 
+/*
+ * A register that the CIE does not mention has its caller's value, with or without
+ * DW_CFA_same_value: so a copy's rows have one form of this. The return address has another rule.
+ */
+static void drop_same_values(const struct mp_cfi_rules *rules, const struct mp_eh_cie *cie,
+			     struct mp_cfi_table *table)
+{
+	for (uint32_t i = 0; i < table->nr; i++)
+		for (uint16_t reg = 0; reg < MP_CFI_NR_REGS; reg++)
+			if (rules->rules[table->lines[i].row.regs[reg]].kind == MP_CFI_SAME &&
+			    !table->initial.regs[reg] && reg != cie->ra_reg)
+				table->lines[i].row.regs[reg] = 0;
+}
+
 static int load_lsda(struct me_source *source, const struct mp_elf *elf, const char *personality,
 		     const char **why)
 {
@@ -60,6 +74,7 @@ int me_source_load(struct me_source *source, const struct mp_elf *elf, struct mp
 	rc = mp_cfi_expand(rules, &source->cie, &source->fde, &source->table);
 	if (rc)
 		return rc == -ENOMEM ? rc : refuse(why, "unreadable CFI");
+	drop_same_values(rules, &source->cie, &source->table);
 	if (source->cie.personality && !known_personality(listed->personality_name))
 		return refuse(why, "unknown personality");
 	if (source->fde.lsda) {

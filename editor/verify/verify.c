@@ -76,6 +76,35 @@ static const struct mp_symbol *symbol_at(const struct mp_elf *elf, uint64_t vadd
 	return best;
 }
 
+/*
+ * Which function has to stay so that the difference at @vaddr is gone? An address in the new segment
+ * belongs to a copy, one in data to a table that an operand names.
+ * Return: an address in the original's function; 0: not known.
+ */
+static uint64_t blamed(const struct vf *vf, uint64_t vaddr)
+{
+	const struct mp_map_piece *p = vf->map ? vf->map->pieces : NULL;
+	size_t ref;
+
+	if (!vaddr || vf->program)
+		return 0;
+	if (vf_is_text(vf, vaddr))
+		return vaddr;
+	if (vf->segment && p && vaddr >= vf->segment->p_vaddr) {
+		uint32_t i = vf_first_piece(vf, vaddr);
+
+		if (i == vf->map->nr_pieces || p[i].new_vaddr > vaddr)
+			i = i ? i - 1 : i;
+		return i < vf->map->nr_pieces && vaddr >= p[i].new_vaddr &&
+				       vaddr - p[i].new_vaddr <= p[i].new_size
+			       ? p[i].old_vaddr
+			       : 0;
+	}
+	/* The scan sorts the references. */
+	ref = vf->new_eh.nr_fdes ? vf_first_ref(vf, vaddr + 1) : 0;
+	return ref ? vf->refs.list[ref - 1].insn : 0;
+}
+
 int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 {
 	const struct mp_symbol *sym = symbol_at(vf->o, vaddr);
@@ -94,7 +123,31 @@ int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 	else
 		mp_err_set(vf->err, EBADMSG, "verify: at %#llx: %s", (unsigned long long)vaddr,
 			   what);
+	vf->refusals->blamed = blamed(vf, vaddr);
 	return -EBADMSG;
+}
+
+int vf_go_on(const struct vf *vf, int ret)
+{
+	struct vf_refusals *r = vf->refusals;
+	const struct vf_fde *fde;
+	uint64_t start;
+
+	if (ret != -EBADMSG || !r->blamed)
+		return ret;
+	fde = vf_eh_find(&vf->old_eh, r->blamed);
+	start = fde ? fde->start : r->blamed;
+	for (uint32_t i = 0; i < r->nr; i++)
+		if (r->list[i].what.vaddr == start)
+			return 0;
+	if (r->nr == r->max)
+		return ret;
+	r->list[r->nr].order = r->nr;
+	r->list[r->nr].what.vaddr = start;
+	snprintf(r->list[r->nr].what.why, sizeof(r->list[r->nr].what.why), "%.*s",
+		 (int)sizeof(r->list[r->nr].what.why) - 1, vf->err->msg);
+	r->nr++;
+	return 0;
 }
 
 static bool is_in(const Elf64_Phdr *load, uint64_t vaddr)
@@ -264,8 +317,11 @@ static int check(struct vf *vf)
 	};
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < sizeof(steps) / sizeof(steps[0]); i++)
+	for (size_t i = 0; !ret && i < sizeof(steps) / sizeof(steps[0]); i++) {
 		ret = steps[i].read ? steps[i].read(vf) : steps[i].check(vf);
+		if (!ret && vf->refusals->nr)
+			ret = -EBADMSG;
+	}
 	return ret;
 }
 
@@ -299,6 +355,17 @@ static enum me_kind kind_of(const struct vf *vf)
 	return vf->counters ? ME_KIND_COUNTS : ME_KIND_LAYOUT;
 }
 
+/* Says which functions were refused, if the last refusal is one of them. */
+static void report_refused(const struct vf *vf, struct me_verify_report *report)
+{
+	(void)vf_go_on(vf, -EBADMSG);
+	if (!vf->refusals->blamed)
+		return;
+	report->nr_refused = vf->refusals->nr;
+	for (uint32_t i = 0; i < report->nr_refused; i++)
+		report->refused[i] = vf->refusals->list[i].what;
+}
+
 int me_verify(const struct mp_elf *original, const struct mp_elf *output,
 	      struct me_verify_report *report, struct mp_err *err)
 {
@@ -311,13 +378,16 @@ static int verify(const struct mp_elf *original, const struct mp_elf *output,
 {
 	struct vf_result result = {0};
 	struct vf_marks marks = {0};
+	struct vf_refusals refusals = {.max = ME_MAX_REFUSED};
+	struct mp_err ignored;
 	struct vf vf = {.o = original,
 			.n = output,
 			.debug = debug,
-			.err = err,
+			.err = err ? err : &ignored,
 			.result = &result,
 			.marks = &marks,
 			.owned = owned,
+			.refusals = &refusals,
 			.nr_threads = nr_threads};
 	int ret;
 
@@ -329,6 +399,8 @@ static int verify(const struct mp_elf *original, const struct mp_elf *output,
 	if (ret)
 		return ret;
 	ret = check(&vf);
+	if (ret == -EBADMSG)
+		report_refused(&vf, &result.report);
 	if (ret == -ENOMEM)
 		mp_err_set(err, ENOMEM, "verify: out of memory");
 	result.report.kind = kind_of(&vf);

@@ -18,6 +18,7 @@
 #include "libprof/base/err.h"
 
 #define ME_MAX_UNPROVED 256
+#define ME_MAX_REFUSED	32
 
 /* A function of the original, and the registers that stubs of its copy set and that may be
  * live. */
@@ -83,6 +84,12 @@ const char *me_kind_name(enum me_kind kind);
 /* Return: -1: there is none with this name. */
 int me_kind_find(const char *name);
 
+/* A function of the original that was refused, and why. */
+struct me_refused {
+	uint64_t vaddr; /* in the function */
+	char why[240];
+};
+
 struct me_verify_report {
 	uint64_t nr_pieces, nr_insns; /* copied code compared */
 	uint64_t nr_patches;	      /* jumps written over old block starts */
@@ -102,6 +109,12 @@ struct me_verify_report {
 	uint32_t nr_needed;
 	enum me_kind kind;	      /* true if the output is proved */
 	uint64_t owned[ME_NR_OWNERS]; /* bytes of each owner; of a proved output only */
+	/*
+	 * If each difference that was found belongs to a function: the first of these functions, at
+	 * most ME_MAX_REFUSED. An output without their copies may be accepted.
+	 */
+	struct me_refused refused[ME_MAX_REFUSED];
+	uint32_t nr_refused;
 };
 
 /*

@@ -357,6 +357,16 @@ static uint64_t next_difference(const struct vf *vf, uint64_t off, uint64_t end)
 	return end;
 }
 
+/* The byte at file offset @off was refused. Return: where to go on: behind its function, or word. */
+static uint64_t behind_refused(const struct vf *vf, uint64_t off)
+{
+	const struct mp_section *sec = section_of(vf->o, off);
+	uint64_t vaddr = sec ? sec->vaddr + (off - sec->off) : 0;
+	const struct vf_fde *fde = sec ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+
+	return off + (fde ? fde->start + fde->size - vaddr : 8);
+}
+
 /* *@off: where to go on, which may be behind @end. */
 static int check_some_bytes(const struct vf *vf, uint64_t *off, uint64_t end)
 {
@@ -368,6 +378,10 @@ static int check_some_bytes(const struct vf *vf, uint64_t *off, uint64_t end)
 		if (at == end)
 			break;
 		ret = check_byte(vf, at, off);
+		if (ret) {
+			ret = vf_go_on(vf, ret);
+			*off = behind_refused(vf, at);
+		}
 		if (ret)
 			return ret;
 	}

@@ -173,8 +173,9 @@ int vf_check_lsdas(const struct vf *vf)
 		if (ret != -ENOMEM &&
 		    (ret || new.actions_vaddr > end || !are_own_sites(vf, &new, fde) ||
 		     !is_composed(&old, &new, end)))
-			ret = vf_refuse(vf, fde->lsda,
-					"an exception table is not made of the old one");
+			ret = vf_go_on(vf, vf_refuse(vf, fde->start,
+						     "an exception table is not made of the old "
+						     "one"));
 		if (!ret)
 			vf_own_at(vf, at, end - at, ME_OWNER_LSDA);
 		at = end;

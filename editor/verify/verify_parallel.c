@@ -4,9 +4,11 @@
  * parts of verify.
  *
  * Each call sees a struct vf with a result and a message of its own. All share the marks: a call
- * writes only entries of its own items. Marks of pointers use vf_bits_share().
+ * writes only entries of its own items. Marks of pointers use vf_bits_share(). If items of some
+ * functions are refused, all others are checked, too.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stddef.h>
 
 #include "editor/verify/verify_private.h"
@@ -17,7 +19,33 @@ struct job {
 	int (*run)(const struct vf *vf, void *ctx, uint32_t first, uint32_t end);
 	void *ctx;
 	struct vf_result results[MP_PARALLEL_MAX]; /* one per worker */
+	struct vf_refusals refusals;		   /* ascending order */
+	pthread_mutex_t lock;			   /* of @refusals */
 };
+
+/* Refused functions of one call: with more, a call ends. */
+#define REFUSALS_PER_CALL 4
+
+/* The first ones stay, so that the result does not depend on the speed of threads. */
+static void add_refusals(struct job *job, uint32_t first, const struct vf_refusals *more)
+{
+	struct vf_refusals *r = &job->refusals;
+
+	pthread_mutex_lock(&job->lock);
+	for (uint32_t i = 0; i < more->nr; i++) {
+		uint64_t order = (uint64_t)first << 8 | i;
+		uint32_t k = r->nr < r->max ? r->nr++ : r->nr;
+
+		for (; k && r->list[k - 1].order > order; k--)
+			if (k < r->max)
+				r->list[k] = r->list[k - 1];
+		if (k == r->max)
+			break;
+		r->list[k].order = order;
+		r->list[k].what = more->list[i].what;
+	}
+	pthread_mutex_unlock(&job->lock);
+}
 
 static void result_add(struct vf_result *sum, const struct vf_result *more)
 {
@@ -49,25 +77,45 @@ static int run_some(void *ctx, unsigned int worker, uint32_t first, uint32_t end
 		    struct mp_err *err)
 {
 	struct job *job = ctx;
+	struct vf_refusals found = {.max = REFUSALS_PER_CALL};
 	struct vf own = *job->vf;
+	int ret;
 
 	own.err = err;
+	own.refusals = &found;
 	own.result = &job->results[worker];
 	own.result->table = job->vf->result->table;
-	return job->run(&own, job->ctx, first, end);
+	ret = vf_go_on(&own, job->run(&own, job->ctx, first, end));
+	if (found.nr)
+		add_refusals(job, first, &found);
+	return ret == -EBADMSG && found.blamed ? 0 : ret;
+}
+
+/* Return: -EBADMSG, with the first refusal's message. */
+static int take_refusals(const struct vf *vf, const struct vf_refusals *found)
+{
+	mp_err_set(vf->err, EBADMSG, "%s", found->list[0].what.why);
+	for (uint32_t i = 0; i < found->nr && vf->refusals->nr < vf->refusals->max; i++)
+		vf->refusals->list[vf->refusals->nr++] = found->list[i];
+	vf->refusals->blamed = found->list[0].what.vaddr;
+	return -EBADMSG;
 }
 
 int vf_parallel(const struct vf *vf, uint32_t nr_items, uint32_t grain,
 		int (*run)(const struct vf *vf, void *ctx, uint32_t first, uint32_t end), void *ctx)
 {
-	struct job job = {.vf = vf, .run = run, .ctx = ctx};
+	struct job job = {.vf = vf,
+			  .run = run,
+			  .ctx = ctx,
+			  .refusals = {.max = ME_MAX_REFUSED},
+			  .lock = PTHREAD_MUTEX_INITIALIZER};
 	const struct mp_parallel work = {
 		.nr_items = nr_items, .grain = grain, .run = run_some, .ctx = &job};
 	int ret = mp_parallel_for(vf->nr_threads, &work, vf->err);
 
 	for (unsigned int i = 0; i < MP_PARALLEL_MAX; i++)
 		result_add(vf->result, &job.results[i]);
-	return ret;
+	return !ret && job.refusals.nr ? take_refusals(vf, &job.refusals) : ret;
 }
 
 /* Least number of bytes of text between two cuts. */

@@ -488,6 +488,7 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 			ret = vf->inlined[i].behind ? check_inlined(vf, &pieces[i])
 			      : pieces[i].old_size  ? check_piece(vf, &pieces[i])
 						    : vf_check_stub(vf, &pieces[i]);
+		ret = vf_go_on(vf, ret);
 	}
 	return ret;
 }

@@ -321,11 +321,11 @@ int vf_check_pointers(const struct vf *vf)
 	if (ret)
 		return ret;
 	both = vf_bits_next(&vf->marks->pointer_moved, vf->text_start, vf->text_end);
-	for (; both < vf->text_end;
+	for (; !ret && both < vf->text_end;
 	     both = vf_bits_next(&vf->marks->pointer_moved, both + 1, vf->text_end))
 		if (vf_bits_get(&vf->marks->pointer_kept, both))
-			return vf_refuse(vf, both,
-					 "some pointers to this function hold its old "
-					 "address, others its copy's");
-	return check_distinct(vf);
+			ret = vf_go_on(vf, vf_refuse(vf, both,
+						     "some pointers to this function hold its old "
+						     "address, others its copy's"));
+	return ret ? ret : check_distinct(vf);
 }

@@ -187,6 +187,16 @@ struct vf_owned {
 	bool outside; /* a claim was not within the file */
 };
 
+/* Refused functions, in the order in which one thread would find them. */
+struct vf_refusals {
+	uint64_t blamed; /* by the last vf_refuse(): code of the original; 0: no function */
+	uint32_t nr, max;
+	struct {
+		uint64_t order; /* smaller is earlier */
+		struct me_refused what;
+	} list[ME_MAX_REFUSED];
+};
+
 /* Operands that may name a jump table. */
 struct vf_refs {
 	struct vf_ref *list; /* sorted by @to once the scan is done */
@@ -196,7 +206,7 @@ struct vf_refs {
 /*
  * The context of all checks: what is known of original and output. Steps that read fill it: vf_find_*(), vf_read_*(),
  * vf_mark_*(), the headers and the scan. Steps that check get it const, and write only through
- * @result, @marks and @err.
+ * @result, @marks, @refusals and @err.
  */
 /* A piece may be a part of the code that replaces a call. */
 struct vf_inlined {
@@ -212,6 +222,7 @@ struct vf {
 	struct mp_err *err;
 	struct vf_result *result;
 	struct vf_marks *marks;
+	struct vf_refusals *refusals;
 	unsigned int nr_threads;
 	struct mp_map *map;
 
@@ -305,6 +316,13 @@ void vf_own_at(const struct vf *vf, uint64_t vaddr, uint64_t size, enum me_owner
 /* Run at the end: has each byte of the output one owner? */
 int vf_check_owned(const struct vf *vf);
 void vf_owned_fini(struct vf_owned *owned);
+
+/*
+ * vf_go_on - @ret is the result of a check of one of many functions. If it refused the function,
+ * notes that, so that the next functions can be checked, too.
+ * Return: 0: go on; else @ret.
+ */
+int vf_go_on(const struct vf *vf, int ret);
 
 /*
  * Give mapped pages back, which are most of verify's memory for large files. Later steps load again

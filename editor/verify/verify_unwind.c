@@ -549,7 +549,7 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 
 	(void)ctx;
 	for (uint32_t i = first; !ret && i < end; i++)
-		ret = check_piece(&x, &vf->map->pieces[i]);
+		ret = vf_go_on(vf, check_piece(&x, &vf->map->pieces[i]));
 	free(x.old_rows.row);
 	free(x.new_rows.row);
 	free(x.callee_rows.row);

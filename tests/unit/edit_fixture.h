@@ -29,6 +29,7 @@ struct fixture {
 	struct me_patches patches;
 	uint8_t *image; /* copy of the file's bytes, changed by me_patch_image() */
 	uint8_t *text;	/* written by me_copy_write() */
+	uint64_t failed_at;
 };
 
 /* @language: c, c++ or assembler. @flags may replace the startup code, for instance -nostdlib. */
@@ -185,7 +186,7 @@ static inline int fixture_copy(struct fixture *f, struct mp_err *err)
 	free(f->text);
 	f->text = calloc(1, f->placement.end - f->placement.base + 1);
 	ck_assert_ptr_nonnull(f->text);
-	return me_copy_write(f->cfg, &f->placement, &f->plan.redirects, f->text, err);
+	return me_copy_write(f->cfg, &f->placement, &f->plan.redirects, f->text, &f->failed_at, err);
 }
 
 static inline int fixture_patch(struct fixture *f, struct mp_err *err)

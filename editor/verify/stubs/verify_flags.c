@@ -94,6 +94,19 @@ static bool go_on(struct search *s, uint64_t at, uint32_t flags)
 	return true;
 }
 
+/* Is this VF_ODD a branch whose target is certain? After an abort, the flags are those at xbegin. */
+static bool may_branch(const ZydisDecodedInstruction *z)
+{
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_XBEGIN:
+	case ZYDIS_MNEMONIC_LOOP:
+	case ZYDIS_MNEMONIC_LOOPE:
+	case ZYDIS_MNEMONIC_LOOPNE:
+	case ZYDIS_MNEMONIC_JRCXZ: return !(z->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE);
+	default: return false;
+	}
+}
+
 /* Follow one path to its end; branches add paths. */
 static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint32_t *steps)
 {
@@ -112,6 +125,9 @@ static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint
 		way.flags &= ~overwritten(&z);
 		switch (insn.kind) {
 		case VF_JCC:
+		case VF_ODD:
+			if (insn.kind == VF_ODD && !may_branch(&z))
+				return false;
 			if (!go_on(s, insn.target, way.flags))
 				return false;
 			break;

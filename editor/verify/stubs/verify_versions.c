@@ -69,18 +69,27 @@ static uint64_t last_insn(const struct vf *vf, const struct mp_map_piece *p, str
 /* Most instructions before a trap; compilers let a null pointer be read before. */
 #define MAX_BEFORE_TRAP 8
 
-/* Does the code end the process, unless a signal handler goes on? A trap is ud2, hlt, int3; no
- * branch and no call comes before. */
+/* ud0, ud1, ud2, hlt, int3. Clang's ud1 has a prefix, since its address says which check failed. */
+static bool traps(const uint8_t *b)
+{
+	if (b[0] == 0xf4 || b[0] == 0xcc)
+		return true;
+	b += b[0] == 0x67;
+	return b[0] == 0x0f && (b[1] == 0x0b || b[1] == 0xb9 || b[1] == 0xff);
+}
+
+/* Does the code end the process, unless a signal handler goes on? No branch and no call comes
+ * before the trap. */
 static bool is_trap(const struct vf *vf, uint64_t at)
 {
 	const uint8_t *b;
 	struct vf_insn insn;
 
 	for (unsigned int n = 0; n <= MAX_BEFORE_TRAP; n++, at += insn.len) {
-		b = mp_elf_bytes(vf->o, at, 2);
+		b = mp_elf_bytes(vf->o, at, 3);
 		if (!b)
 			return false;
-		if (b[0] == 0xf4 || b[0] == 0xcc || (b[0] == 0x0f && b[1] == 0x0b))
+		if (traps(b))
 			return true;
 		b = vf_is_text(vf, at) ? mp_elf_bytes(vf->o, at, 15) : NULL;
 		if (!b || !vf_decode(b, 15, at, &insn) || insn.kind != VF_OTHER)
@@ -204,8 +213,9 @@ int vf_read_audit(struct vf *vf)
 				vf_bits_set(&vf->guarded, p->new_vaddr);
 			break;
 		default:
-			ret = vf_refuse(vf, p->old_vaddr,
-					"an audited function has an exit that cannot be timed");
+			ret = vf_go_on(vf, vf_refuse(vf, p->old_vaddr,
+						     "an audited function has an exit that cannot "
+						     "be timed"));
 		}
 	}
 	return ret;
@@ -341,6 +351,7 @@ int vf_check_versions(const struct vf *vf)
 		ret = check_closed(vf, p, version);
 		if (!ret && vf_is_guarded(vf, p->new_vaddr))
 			ret = check_guard(vf, p, version);
+		ret = vf_go_on(vf, ret);
 	}
 	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++)
 		if (!(entered[f / 64] >> f % 64 & 1))
