@@ -257,6 +257,9 @@ static void vf_fini(struct vf *vf)
 	free(vf->cuts);
 	free(vf->section_now);
 	free(vf->refs.list);
+	vf_bits_fini(&vf->summed);
+	free(vf->names.list);
+	free(vf->bases);
 	mp_path_table_free(vf->paths);
 	mp_audit_table_free(vf->audited);
 	free(vf->versions);

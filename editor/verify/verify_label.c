@@ -321,6 +321,46 @@ static bool has_differences(const struct vf *vf, const struct vf_fde *fde,
 	return false;
 }
 
+/* Do the words at @table lead from @base into the function, up to the next address that an operand names? */
+static bool leads_inside(const struct vf *vf, const struct vf_fde *fde, uint64_t table,
+			 uint64_t base)
+{
+	uint64_t end = vf_bits_next(&vf->data_ref, table + 1, vf->image_end);
+	uint64_t first = 0;
+	bool differ = false;
+
+	for (unsigned int nr = 0; nr < DIFFERENCES && table + 4 <= end; table += 4, nr++) {
+		const uint8_t *p = mp_elf_bytes(vf->o, table, 4);
+		uint64_t to = p ? vf_displacement_target(p, base) : 0;
+
+		if (to - fde->start >= fde->size || !vf_bits_get(&vf->grid, to))
+			break;
+		first = nr ? first : to;
+		differ |= to != first;
+	}
+	return differ;
+}
+
+/* Is each label to which the function adds something the base of a table of differences? Else the target of
+ * the sum is not known. */
+static bool sums_are_known(const struct vf *vf, const struct vf_fde *fde,
+			   const struct named_data *data)
+{
+	uint64_t end = fde->start + fde->size;
+
+	for (uint64_t base = vf_bits_next(&vf->summed, fde->start + 1, end); base < end;
+	     base = vf_bits_next(&vf->summed, base + 1, end)) {
+		bool known = false;
+
+		for (uint32_t i = 0; !known && i < data->nr; i++)
+			known = base + (uint64_t)data->list[i].word - fde->start < fde->size &&
+				leads_inside(vf, fde, data->list[i].at, base);
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
 bool vf_label_may_move(const struct vf *vf, uint64_t old)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old);
@@ -342,10 +382,14 @@ int vf_find_labels(const struct vf *vf)
 		    (!(fde->flags & VF_FDE_WORD) && !is_named_inside(vf, fde)) ||
 		    !keeps_labels(vf, fde))
 			continue;
-		fde->flags |= VF_FDE_LABELS;
 		if (!data.read)
 			ret = read_named_data(vf, &data);
-		if (!ret && has_differences(vf, fde, &data))
+		if (ret || !sums_are_known(vf, fde, &data))
+			continue;
+		fde->flags |= VF_FDE_LABELS;
+		if (vf_bits_next(&vf->summed, fde->start + 1, fde->start + fde->size) <
+			    fde->start + fde->size ||
+		    has_differences(vf, fde, &data))
 			fde->flags |= VF_FDE_DIFFERENCES;
 	}
 	free(data.list);

@@ -312,6 +312,13 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 	if (fde->flags & VF_FDE_RETURN_WORD)
 		return vf_refuse(vf, p->old_vaddr,
 				 "data may hold a return address in a moved function");
+	if (fde->flags & VF_FDE_PLACE)
+		return vf_refuse(
+			vf, p->old_vaddr,
+			"data may know a place in a moved function, as tables of faults do");
+	if (fde->flags & VF_FDE_READ)
+		return vf_refuse(vf, p->old_vaddr,
+				 "the program may read the code of a moved function");
 	if (is_left_out(&x)) {
 		vf->result->report.nr_left_out++;
 		return check_rest(&x, p->old_vaddr + p->old_size);

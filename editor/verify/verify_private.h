@@ -270,6 +270,12 @@ struct vf {
 	struct vf_bits word_ref;      /* addresses that words of data name */
 	struct vf_bits label_word;    /* words of data that hold a text address by relocation */
 	struct vf_refs refs;
+	struct vf_refs names; /* operands of functions that name code, or cells of the GOT */
+	uint64_t *bases;      /* addresses in code to which code adds, or from which it subtracts */
+	uint32_t nr_bases;
+	uint64_t got_base;     /* _GLOBAL_OFFSET_TABLE_; 0: none */
+	struct vf_range got;   /* section .got */
+	struct vf_bits summed; /* places inside functions to which their function adds something */
 
 	struct vf_bits piece_start; /* old addresses */
 	uint32_t *piece_rank;	    /* pieces before each 64 bits of piece_start */
@@ -554,6 +560,10 @@ int vf_check_lsdas(const struct vf *vf);
 bool vf_holds_words(const struct vf *vf, const struct mp_section *sec);
 /* Mark functions of which data may hold return addresses. Call at the end of the scan. */
 void vf_find_return_words(const struct vf *vf);
+/* Find functions whose code the program may read, and @bases. Return: 0, -ENOMEM. */
+int vf_find_reads(struct vf *vf);
+/* Mark functions of which data may know places. Needs @bases and @refs in order. */
+void vf_find_places(const struct vf *vf);
 /* Find functions whose own addresses are labels. Call at the end of the scan. */
 int vf_find_labels(const struct vf *vf);
 /* May the address @old, inside a function, be replaced by its copy's address everywhere? */

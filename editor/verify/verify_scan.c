@@ -35,6 +35,11 @@ static void mark_chance(struct vf *vf, uint64_t vaddr)
 		vf_bits_share(&vf->maybe_address, vaddr);
 }
 
+/* What operands name. */
+struct found {
+	struct vf_refs refs, names;
+};
+
 static int add_ref(struct vf_refs *refs, uint64_t to, uint64_t insn)
 {
 	if (refs->nr == refs->cap) {
@@ -52,9 +57,12 @@ static int add_ref(struct vf_refs *refs, uint64_t to, uint64_t insn)
 
 /* An operand of the instruction at @insn names @to, which goes to @refs if it may be a table. Not @sure: it is a number that may be an
  * address. */
-static int note_operand(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde, uint64_t insn,
+static int note_operand(struct vf *vf, struct found *found, struct vf_fde *fde, uint64_t insn,
 			uint8_t len, uint64_t to, bool sure)
 {
+	if (fde && (vf_is_text(vf, to) || to - vf->got.start < vf->got.end - vf->got.start) &&
+	    add_ref(&found->names, to, insn))
+		return -ENOMEM;
 	if (vf_is_text(vf, to)) {
 		vf_note_operand(vf, insn, len, to);
 		vf_bits_share(!sure ? &vf->maybe_address
@@ -70,7 +78,7 @@ static int note_operand(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde,
 	vf_bits_share(&vf->data_ref, to);
 	if (!vf_bits_get(&vf->label_word, to) && !vf_may_be_switch(vf, to))
 		return 0;
-	return add_ref(refs, to, insn);
+	return add_ref(&found->refs, to, insn);
 }
 
 /* The linker's relocations tell which numbers are addresses; without them every number may be. */
@@ -89,7 +97,7 @@ static bool in_image(const struct vf *vf, int64_t value)
 	return (uint64_t)value >= vf->image_start && (uint64_t)value < vf->image_end;
 }
 
-static int note_operands(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde, uint64_t at,
+static int note_operands(struct vf *vf, struct found *found, struct vf_fde *fde, uint64_t at,
 			 const struct vf_insn *insn)
 {
 	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
@@ -97,19 +105,24 @@ static int note_operands(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde
 
 	vf_note_ends(vf, at, insn);
 	if (insn->disp_off)
-		ret = note_operand(vf, refs, fde, at, insn->len, insn->target, true);
+		ret = note_operand(vf, found, fde, at, insn->len, insn->target, true);
 	if (!ret && fixed && insn->abs_off && in_image(vf, insn->abs) &&
 	    is_address(vf, at + insn->abs_off))
-		ret = note_operand(vf, refs, fde, at, insn->len, (uint64_t)insn->abs,
+		ret = note_operand(vf, found, fde, at, insn->len, (uint64_t)insn->abs,
 				   vf->o->relinkable);
 	if (!ret && (fixed ? insn->imm_size >= 4 : insn->imm_size == 8) &&
 	    in_image(vf, insn->imm) && is_address(vf, at + insn->imm_off))
-		ret = note_operand(vf, refs, fde, at, insn->len, (uint64_t)insn->imm,
+		ret = note_operand(vf, found, fde, at, insn->len, (uint64_t)insn->imm,
 				   vf->o->relinkable);
+	/* Code for any distance adds 8 bytes to the GOT's address. */
+	if (!ret && insn->imm_size == 8 && vf->got_base &&
+	    in_image(vf, (int64_t)(vf->got_base + (uint64_t)insn->imm)))
+		ret = note_operand(vf, found, fde, at, insn->len,
+				   vf->got_base + (uint64_t)insn->imm, false);
 	return ret;
 }
 
-static int note_insn(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde, uint64_t at,
+static int note_insn(struct vf *vf, struct found *found, struct vf_fde *fde, uint64_t at,
 		     const struct vf_insn *insn)
 {
 	if (insn->rel_size && fde)
@@ -118,7 +131,7 @@ static int note_insn(struct vf *vf, struct vf_refs *refs, struct vf_fde *fde, ui
 		vf_bits_share(&vf->maybe_target, insn->target);
 	if (fde && (insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM))
 		fde->flags |= VF_FDE_IJMP | (insn->kind == VF_IJMP_REG ? VF_FDE_IJMP_REG : 0);
-	return note_operands(vf, refs, fde, at, insn);
+	return note_operands(vf, found, fde, at, insn);
 }
 
 /* A symbol of a section that is not loaded has an offset for its value, not an address. */
@@ -157,7 +170,7 @@ static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 /* Text between two cuts, which one thread decodes: a linear decode starts again at each cut. */
 struct part {
 	uint64_t start, end;
-	struct vf_refs refs; /* found in this part */
+	struct found found;
 };
 
 struct parts {
@@ -210,7 +223,7 @@ static int scan_section(struct vf *vf, const struct vf_bits *anchors, struct par
 			continue;
 		}
 		vf_bits_set(&vf->grid, at);
-		ret = note_insn(vf, &part->refs, fde, at, &insn);
+		ret = note_insn(vf, &part->found, fde, at, &insn);
 		if (ret)
 			return ret;
 		if (at + insn.len > next && fde)
@@ -243,24 +256,24 @@ static int scan_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t en
 	return ret;
 }
 
-/* Join the references of all parts, in order. */
-static int join_refs(struct vf *vf, const struct parts *parts)
+/* Join what was found in all parts, in order, in @all. @names: the names, else the references. */
+static int join(const struct parts *parts, bool names, struct vf_refs *all)
 {
 	size_t nr = 0;
 
 	for (uint32_t i = 0; i < parts->nr; i++)
-		nr += parts->part[i].refs.nr;
-	vf->refs.list = malloc((nr + 1) * sizeof(*vf->refs.list));
-	if (!vf->refs.list)
+		nr += (names ? &parts->part[i].found.names : &parts->part[i].found.refs)->nr;
+	all->list = malloc((nr + 1) * sizeof(*all->list));
+	if (!all->list)
 		return -ENOMEM;
-	vf->refs.cap = nr + 1;
+	all->cap = nr + 1;
 	for (uint32_t i = 0; i < parts->nr; i++) {
-		const struct vf_refs *more = &parts->part[i].refs;
+		const struct vf_refs *more = names ? &parts->part[i].found.names
+						   : &parts->part[i].found.refs;
 
 		if (more->nr)
-			memcpy(vf->refs.list + vf->refs.nr, more->list,
-			       more->nr * sizeof(*more->list));
-		vf->refs.nr += more->nr;
+			memcpy(all->list + all->nr, more->list, more->nr * sizeof(*more->list));
+		all->nr += more->nr;
 	}
 	return 0;
 }
@@ -282,9 +295,13 @@ static int scan_text(struct vf *vf, const struct vf_bits *anchors)
 	}
 	ret = vf_parallel(vf, parts.nr, 1, scan_some, &parts);
 	if (!ret)
-		ret = join_refs(vf, &parts);
-	for (uint32_t i = 0; i < parts.nr; i++)
-		free(parts.part[i].refs.list);
+		ret = join(&parts, false, &vf->refs);
+	if (!ret)
+		ret = join(&parts, true, &vf->names);
+	for (uint32_t i = 0; i < parts.nr; i++) {
+		free(parts.part[i].found.refs.list);
+		free(parts.part[i].found.names.list);
+	}
 	free(parts.part);
 	return ret;
 }
@@ -429,12 +446,17 @@ static int follow_off_grid(struct vf *vf)
 			fde->flags |= VF_FDE_OFF_GRID;
 			while (at < fde->start + fde->size && !vf_bits_get(&vf->grid, at)) {
 				const uint8_t *p = mp_elf_bytes(vf->o, at, 1);
+				struct found found = {0};
 				struct vf_insn insn;
 				int ret;
 
 				if (!p || !vf_decode(p, fde->start + fde->size - at, at, &insn))
 					break;
-				ret = note_insn(vf, &vf->refs, fde, at, &insn);
+				ret = note_insn(vf, &found, fde, at, &insn);
+				for (size_t i = 0; !ret && i < found.refs.nr; i++)
+					ret = add_ref(&vf->refs, found.refs.list[i].to, at);
+				free(found.refs.list);
+				free(found.names.list);
 				if (ret)
 					return ret;
 				at += insn.len;
@@ -487,6 +509,8 @@ static int init_bits(struct vf *vf)
 	if (!ret)
 		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
 	if (!ret)
+		ret = vf_bits_init(&vf->summed, vf->text_start, vf->text_end);
+	if (!ret)
 		ret = vf_bits_init(&vf->marks->pointer_kept, vf->text_start, vf->text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->marks->pointer_moved, vf->text_start, vf->text_end);
@@ -499,6 +523,21 @@ static int init_bits(struct vf *vf)
 	return ret;
 }
 
+/* _GLOBAL_OFFSET_TABLE_ has a symbol, or starts one of two sections. */
+static void find_got(struct vf *vf)
+{
+	const struct mp_section *got = mp_elf_section(vf->o, ".got");
+	const struct mp_section *plt = mp_elf_section(vf->o, ".got.plt");
+
+	if (got)
+		vf->got = (struct vf_range){got->vaddr, got->vaddr + got->size};
+	vf->got_base = plt ? plt->vaddr : vf->got.start;
+	for (uint32_t i = 0; i < vf->o->nr_symbols; i++)
+		if (vf->o->symbols[i].name &&
+		    !strcmp(vf->o->symbols[i].name, "_GLOBAL_OFFSET_TABLE_"))
+			vf->got_base = vf->o->symbols[i].vaddr;
+}
+
 int vf_scan(struct vf *vf)
 {
 	struct vf_bits anchors = {0};
@@ -508,6 +547,7 @@ int vf_scan(struct vf *vf)
 		ret = find_anchors(vf, &anchors);
 	if (ret)
 		goto out;
+	find_got(vf);
 	note_relocs(vf);
 	vf_find_ends(vf);
 	mark_led(vf, vf->o->ehdr.e_entry);
@@ -535,9 +575,13 @@ int vf_scan(struct vf *vf)
 	vf_find_return_words(vf);
 	vf_find_known(vf);
 	vf_find_asked(vf);
-	ret = vf_find_labels(vf);
+	ret = vf_find_reads(vf);
+	if (!ret)
+		ret = vf_find_labels(vf);
 	if (vf->refs.nr)
 		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);
+	if (!ret)
+		vf_find_places(vf);
 out:
 	vf_bits_fini(&anchors);
 	return ret;

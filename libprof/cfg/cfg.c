@@ -96,6 +96,9 @@ static void fini_build(struct mp_cfg_build *b)
 	free(b->flows);
 	free(b->ref_list);
 	free(b->text_refs);
+	free(b->code_refs);
+	free(b->bases);
+	free(b->summed);
 	free(b->uses);
 	free(b->table_lengths);
 	free(b->far_links);
@@ -151,6 +154,7 @@ static void drop_found(struct mp_cfg_build *b)
 	drop(&b->non_label_words);
 	drop(&b->pointer_jumps);
 	drop(&b->text_refs);
+	drop(&b->code_refs);
 	if (!b->elf->relinkable) /* else mp_cfg_find_offsets() needs them */
 		drop(&b->entries);
 }
@@ -196,7 +200,11 @@ static int run_passes(struct mp_cfg_build *b)
 	}
 	drop_joined(b);
 	mp_cfg_find_taken(b);
-	ret = mp_cfg_find_returns(b);
+	ret = mp_cfg_find_reads(b);
+	if (!ret)
+		mp_cfg_find_places(b);
+	if (!ret)
+		ret = mp_cfg_find_returns(b);
 	if (!ret)
 		ret = mp_cfg_find_noreturn(b);
 	if (!ret)
@@ -377,6 +385,7 @@ const char *mp_problem_name(enum mp_problem problem)
 		[MP_PROBLEM_RETURNS_ELSEWHERE] = "a call returns to another place",
 		[MP_PROBLEM_UNREACHED] = "code that no known jump or call reaches",
 		[MP_PROBLEM_WRITABLE] = "code in writable memory",
+		[MP_PROBLEM_READ] = "the program reads its code",
 		[MP_PROBLEM_RETURN_WORD] = "data may hold a return address in it",
 	};
 

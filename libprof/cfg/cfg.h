@@ -168,6 +168,7 @@ enum mp_problem {
 	MP_PROBLEM_RETURNS_ELSEWHERE,
 	MP_PROBLEM_UNREACHED,	/* holds code that no known way leads to */
 	MP_PROBLEM_WRITABLE,	/* lies in memory that the program may write to */
+	MP_PROBLEM_READ,	/* the program reads its bytes, or computes with its address */
 	MP_PROBLEM_RETURN_WORD, /* data may hold a return address in it */
 	MP_NR_PROBLEMS
 };

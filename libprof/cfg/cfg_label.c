@@ -64,7 +64,8 @@ static bool look_at_jumps(struct labels *l, const struct mp_part *part)
 	for (uint32_t i = 0; i < part->nr_flows; i++) {
 		const struct mp_flow *f = &l->b->flows[part->first_flow + i];
 
-		if (f->kind != MP_INSN_IJUMP || is_switch(l->b, f->at))
+		if (f->kind != MP_INSN_IJUMP ||
+		    (!mp_bit(l->b->computed, f->at) && is_switch(l->b, f->at)))
 			continue;
 		/*
 		 * Jumps through a cell at a fixed address: the cell may hold a label, or a
@@ -395,6 +396,35 @@ static void find_differences(struct labels *l, uint32_t first_ref_index)
 	}
 }
 
+/*
+ * Does the function add something to a label, and no table of differences of 4 bytes explains what? *@any: it
+ * adds something to one.
+ */
+static bool has_unknown_sum(const struct labels *l, bool *any)
+{
+	const struct mp_cfg_build *b = l->b;
+	const struct mp_func *func = &b->cfg->funcs[l->func];
+
+	for (uint32_t i = 0; i < b->nr_summed; i++) {
+		uint32_t base = b->summed[i];
+		bool known = false;
+
+		if (b->index->parts[mp_part_at(b->index, base)].func != l->func)
+			continue;
+		*any = true;
+		for (uint32_t r = func->first_range; r < func->first_range + func->nr_ranges; r++) {
+			const struct mp_part *part = part_of(l, r);
+
+			for (uint32_t k = mp_ref_first(b, part->at);
+			     !known && k < b->nr_refs && b->ref_list[k].at < part->end; k++)
+				known = may_be_differences(l, b->ref_list[k].target, base, false);
+		}
+		if (!known)
+			return true;
+	}
+	return false;
+}
+
 /* True if a table holds differences from a label, which code adds to that label. */
 static bool has_sum_table(const struct labels *l)
 {
@@ -438,7 +468,7 @@ static int look_at_func(struct labels *l, uint32_t index)
 {
 	struct mp_func *func = &l->b->cfg->funcs[index];
 	uint32_t refs = l->b->cfg->nr_label_refs;
-	bool known = true, any = false;
+	bool known = true, any = false, sums = false;
 	int ret = 0;
 
 	l->func = index;
@@ -448,7 +478,7 @@ static int look_at_func(struct labels *l, uint32_t index)
 		known = look_at_jumps(l, part_of(l, r));
 	for (uint32_t r = func->first_range; known && r < func->first_range + func->nr_ranges; r++)
 		known = look_at_places(l, part_of(l, r), r == func->first_range, &any);
-	known &= l->jumps && any;
+	known = known && l->jumps && any && !has_unknown_sum(l, &sums);
 	for (uint32_t r = func->first_range;
 	     !ret && known && r < func->first_range + func->nr_ranges; r++)
 		ret = look_at_refs(l, part_of(l, r), r == func->first_range, &known);
@@ -458,7 +488,7 @@ static int look_at_func(struct labels *l, uint32_t index)
 		return ret;
 	}
 	func->flags |= MP_FUNC_LABELS;
-	if (has_sum_table(l))
+	if (sums || has_sum_table(l))
 		func->flags |= MP_FUNC_LABEL_SUMS;
 	find_differences(l, refs);
 	enter_by_tables(l);

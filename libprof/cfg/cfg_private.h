@@ -161,6 +161,13 @@ struct mp_cfg_build {
 	uint32_t nr_refs, cap_refs;
 	struct mp_ref *text_refs; /* references to code, but not to the entries of functions */
 	uint32_t nr_text_refs, cap_text_refs;
+	struct mp_ref *code_refs; /* references of functions to any code */
+	uint32_t nr_code_refs, cap_code_refs;
+	uint64_t *bases; /* addresses in code to which code adds, or from which it subtracts */
+	uint32_t nr_bases, cap_bases;
+	uint32_t *summed; /* places to which their own function adds something */
+	uint32_t nr_summed, cap_summed;
+	uint64_t got; /* _GLOBAL_OFFSET_TABLE_, from which code for any distance counts; 0: none */
 	uint32_t cap_tables, cap_table_refs, cap_blocks, cap_edges, cap_calls;
 	/* jump -> table: one indirect jump may use several tables, several jumps one table */
 	struct mp_table_use {
@@ -261,6 +268,12 @@ void mp_cfg_find_taken(struct mp_cfg_build *b);
  * of tables.
  */
 void mp_cfg_find_offsets(struct mp_cfg_build *b);
+/* ---- cfg_read.c ---- */
+/* Functions whose bytes the program may read are left alone; finds b->bases. Return: 0, -ENOMEM. */
+int mp_cfg_find_reads(struct mp_cfg_build *b);
+/* ---- cfg_place.c ---- */
+/* After tables are known: functions of which data may know a place are left alone. */
+void mp_cfg_find_places(struct mp_cfg_build *b);
 /* ---- cfg_label.c ---- */
 /* After cfg_taken and cfg_noreturn: finds functions whose labels are values and all known. */
 int mp_cfg_find_labels(struct mp_cfg_build *b);

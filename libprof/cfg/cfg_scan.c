@@ -38,6 +38,12 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 	struct mp_cfg_build *b = s->b;
 
 	if (mp_space_is_text(b->index, target)) {
+		if (s->func) {
+			if (mp_grow(&b->code_refs, &b->cap_code_refs, b->nr_code_refs,
+				    sizeof(*b->code_refs)))
+				return -ENOMEM;
+			b->code_refs[b->nr_code_refs++] = (struct mp_ref){at, target};
+		}
 		if (!mp_bit(b->entries, target) &&
 		    (sure || (s->func && target > s->from && target < s->to))) {
 			if (mp_grow(&b->text_refs, &b->cap_text_refs, b->nr_text_refs,
@@ -96,6 +102,24 @@ static int scan_absolute(struct scan *s, const struct mp_insn *insn, const uint8
 	return add_ref(s, at, target, false);
 }
 
+/* Code for any distance (-mcmodel=large) adds 8 bytes to the GOT's address. */
+static int scan_got_relative(struct scan *s, const uint8_t *imm, uint32_t at)
+{
+	struct mp_cfg_build *b = s->b;
+	uint64_t value;
+	uint32_t target;
+
+	memcpy(&value, imm, sizeof(value));
+	target = b->got ? mp_space_at(b->index, b->got + value) : MP_NONE;
+	if (target == MP_NONE)
+		return 0;
+	if (mp_bit(b->entries, target)) {
+		mp_bit_set(b->address_taken, target);
+		mp_bit_set(b->named, target);
+	}
+	return add_ref(s, at, target, false);
+}
+
 static int scan_branch(struct scan *s, const struct mp_insn *insn, uint32_t at)
 {
 	struct mp_flow flow = {.at = at, .target = MP_NONE, .len = insn->len, .kind = insn->kind};
@@ -129,6 +153,8 @@ static int scan_insn(struct scan *s, const struct mp_insn *insn, const uint8_t *
 	}
 	if (!ret && !b->moves && (insn->imm_size >= 4 || insn->mem_disp_off))
 		ret = scan_absolute(s, insn, bytes, at);
+	if (!ret && insn->imm_size == 8)
+		ret = scan_got_relative(s, bytes + insn->imm_off, at);
 	if (!ret && b->moves && insn->imm_size == 8) {
 		uint64_t value;
 
@@ -221,12 +247,28 @@ static int scan_gap(struct mp_cfg_build *b, uint32_t from, uint32_t to)
 	return 0;
 }
 
+/* Linkers put the symbol at the start of one of two sections. */
+static void find_got(struct mp_cfg_build *b)
+{
+	const struct mp_section *sec = mp_elf_section(b->elf, ".got.plt");
+
+	if (!sec)
+		sec = mp_elf_section(b->elf, ".got");
+	if (sec)
+		b->got = sec->vaddr;
+	for (uint32_t i = 0; i < b->elf->nr_symbols; i++)
+		if (b->elf->symbols[i].name &&
+		    !strcmp(b->elf->symbols[i].name, "_GLOBAL_OFFSET_TABLE_"))
+			b->got = b->elf->symbols[i].vaddr;
+}
+
 int mp_cfg_scan(struct mp_cfg_build *b)
 {
 	struct mp_cfg_index *index = b->index;
 	uint32_t at = 0;
 	int ret;
 
+	find_got(b);
 	for (uint32_t i = 0; i < index->nr_parts; i++) {
 		struct mp_part *part = &index->parts[i];
 		struct scan s = {

@@ -13,6 +13,14 @@ static bool is_unwind_section(const struct mp_section *sec)
 		       !strncmp(sec->name, ".gcc_except_table", 17));
 }
 
+bool mp_is_word_section(const struct mp_section *sec)
+{
+	if (!(sec->flags & SHF_ALLOC) || (sec->flags & SHF_EXECINSTR) || is_unwind_section(sec))
+		return false;
+	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||
+	       sec->type == SHT_FINI_ARRAY || sec->type == SHT_PREINIT_ARRAY;
+}
+
 static void static_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
 {
 	const struct mp_elf *elf = b->elf;
@@ -186,13 +194,7 @@ static void plain_data(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
 		const struct mp_section *sec = &elf->sections[i];
 		const uint8_t *p;
 
-		if (!(sec->flags & SHF_ALLOC) || (sec->flags & SHF_EXECINSTR) ||
-		    is_unwind_section(sec))
-			continue;
-		if (sec->type != SHT_PROGBITS && sec->type != SHT_INIT_ARRAY &&
-		    sec->type != SHT_FINI_ARRAY && sec->type != SHT_PREINIT_ARRAY)
-			continue;
-		p = mp_elf_bytes(elf, sec->vaddr, sec->size);
+		p = mp_is_word_section(sec) ? mp_elf_bytes(elf, sec->vaddr, sec->size) : NULL;
 		if (p)
 			plain_bytes(b, p, sec->vaddr, sec->size, fn, ctx);
 	}

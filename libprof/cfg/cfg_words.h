@@ -16,4 +16,7 @@ typedef void mp_word_fn(void *ctx, uint64_t where, uint64_t value, enum mp_word_
 /* Calls @fn for each. @where: address of the word; 0 if it is not loaded. */
 void mp_words_walk(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx);
 
+/* True if the section holds words of the program. Unwind tables refer to code by design; other passes read them. */
+bool mp_is_word_section(const struct mp_section *sec);
+
 #endif

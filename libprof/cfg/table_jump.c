@@ -123,6 +123,8 @@ static void consider_all(struct mp_table_finder *f, enum mp_table_kind kind, uin
 			}
 		}
 	}
+	/* In a function with labels, the offset may count from a label instead. */
+	f->computed |= kind == MP_TABLE_REL32;
 }
 
 /*
@@ -152,6 +154,8 @@ static bool consider_labels(struct mp_table_finder *f, uint64_t vaddr, struct mp
 			bool stop;
 			uint32_t run = mp_table_run(b, &probe, 0, &stop);
 
+			/* Which one of several labels it is, is not known. */
+			f->computed |= run > 1 && base && probe.base != base;
 			if (run <= best)
 				continue;
 			best = run;
@@ -315,32 +319,6 @@ static bool try_sum(struct mp_table_finder *f, uint32_t at, uint8_t one, uint8_t
 	return try_load(f, &load, MP_TABLE_REL32, &values);
 }
 
-/* True if @reg before @at holds 4 bytes that a callee returned. */
-static bool is_returned(struct mp_table_finder *f, uint32_t at, uint8_t reg)
-{
-	struct mp_defs defs;
-
-	if (reg != 0)
-		return false;
-	mp_slice_defs(&f->slice, at, reg, &defs);
-	if (defs.nr == 1 && defs.op[0].kind == MP_OP_COPY && defs.op[0].src == 0 &&
-	    defs.op[0].size == 4)
-		mp_slice_defs(&f->slice, defs.op[0].at, 0, &defs);
-	return defs.nr == 1 && !defs.incomplete && defs.op[0].kind == MP_OP_OTHER &&
-	       (defs.op[0].writes & MP_CALLER_SAVED) == MP_CALLER_SAVED;
-}
-
-/* No table explains this sum. It may be a label plus a kept difference of labels. */
-static void note_sum(struct mp_table_finder *f, uint32_t at, uint8_t one, uint8_t other)
-{
-	struct mp_op load;
-
-	f->odd = true;
-	if (!rel32_load(f, at, one, &load, 0) && !rel32_load(f, at, other, &load, 0) &&
-	    !is_returned(f, at, one) && !is_returned(f, at, other))
-		f->computed = true;
-}
-
 static bool is_entry(const struct mp_table_finder *f, uint64_t vaddr)
 {
 	uint32_t at = mp_space_at(f->b->index, vaddr);
@@ -361,15 +339,16 @@ static void trace_def(struct mp_table_finder *f, const struct mp_op *op, uint8_t
 			try_computed(f, op);
 		break;
 	case MP_OP_ADD:
+		/* If no table explains the sum, it may be a label plus a difference of labels. */
 		if (!try_sum(f, op->at, op->dst, op->src) && !try_sum(f, op->at, op->src, op->dst))
-			note_sum(f, op->at, op->dst, op->src);
+			f->odd = f->computed = true;
 		break;
 	case MP_OP_LEA:
 		if (op->index == MP_NO_REG || op->base == MP_NO_REG || op->scale != 1 || op->disp)
 			f->odd = f->computed = true;
 		else if (!try_sum(f, op->at, op->base, op->index) &&
 			 !try_sum(f, op->at, op->index, op->base))
-			note_sum(f, op->at, op->base, op->index);
+			f->odd = f->computed = true;
 		break;
 	case MP_OP_CMOV:
 		trace(f, op->at, op->dst, depth + 1);

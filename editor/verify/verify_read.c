@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_read - marks functions whose bytes the original may read as data, and finds the addresses in
+ * code that it computes with.
+ *
+ * A program that copies a function's bytes must find the old ones, so no byte of the function may
+ * change, and nothing may lead to a copy. From each operand with an address in code, the address is
+ * followed through registers, words of the frame and arguments. Data may count from an address to
+ * which code adds something, or that it subtracts: verify_place needs these. Called by verify_scan.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "editor/verify/verify_private.h"
+
+/* Number of instructions that are read behind an operand, without and with the address in the frame. */
+#define NEAR  24
+#define FAR   96
+#define CALLS 2
+#define WORDS 4
+
+#define BIT(n) ((uint16_t)(1u << (n)))
+/* rax rcx rdx rsi rdi r8 to r11, and the registers of arguments */
+#define LOST	  (BIT(0) | BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(10) | BIT(11))
+#define ARGUMENTS (BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9))
+#define FIRST	  BIT(7)
+#define SECOND	  BIT(6)
+
+struct trace {
+	const struct vf *vf;
+	uint16_t have; /* general registers with the address */
+	struct {
+		ZydisRegister base;
+		int64_t disp;
+	} word[WORDS]; /* of the frame */
+	uint32_t nr_words;
+	bool from_got; /* the registers have a distance from the GOT, until its address is added */
+	bool read, computed;
+};
+
+/* Arguments at which functions of libraries read bytes. */
+static uint16_t read_arguments(const char *name)
+{
+	static const char *const first[] = {"memcmp", "bcmp",	"bcopy",
+					    "memchr", "fwrite", "mprotect"};
+	static const char *const second[] = {
+		"memcpy",	 "memmove", "mempcpy", "__memcpy_chk", "__memmove_chk",
+		"__mempcpy_chk", "memcmp",  "bcmp",    "write",	       "pwrite",
+		"send",		 "crc32",   "adler32",
+	};
+	uint16_t read = 0;
+
+	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++)
+		read |= strcmp(name, first[i]) ? 0 : FIRST;
+	for (size_t i = 0; i < sizeof(second) / sizeof(second[0]); i++)
+		read |= strcmp(name, second[i]) ? 0 : SECOND;
+	return read;
+}
+
+static uint16_t bit_of(ZydisRegister reg)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	return whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15
+		       ? BIT(whole - ZYDIS_REGISTER_RAX)
+		       : 0;
+}
+
+static uint16_t bit_of_operand(const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER ? bit_of(op->reg.value) : 0;
+}
+
+/* Return: 0 to WORDS - 1: the word @op of the frame has the address; -1: it has not, or is none. */
+static int frame_word(const struct trace *t, const ZydisDecodedOperand *op)
+{
+	for (uint32_t i = 0; op->type == ZYDIS_OPERAND_TYPE_MEMORY && i < t->nr_words; i++)
+		if (op->size == 64 && op->mem.index == ZYDIS_REGISTER_NONE &&
+		    op->mem.base == t->word[i].base && op->mem.disp.value == t->word[i].disp)
+			return (int)i;
+	return -1;
+}
+
+static void write_frame(struct trace *t, const ZydisDecodedOperand *op, bool address)
+{
+	int known = frame_word(t, op);
+
+	if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->size != 64 ||
+	    op->mem.index != ZYDIS_REGISTER_NONE ||
+	    (op->mem.base != ZYDIS_REGISTER_RSP && op->mem.base != ZYDIS_REGISTER_RBP))
+		return;
+	if (known >= 0 && !address) {
+		t->word[known] = t->word[--t->nr_words];
+	} else if (known < 0 && address && t->nr_words < WORDS) {
+		t->word[t->nr_words].base = op->mem.base;
+		t->word[t->nr_words++].disp = op->mem.disp.value;
+	}
+}
+
+/*
+ * What the loader puts into @cell: the address of a function, or 0 and *@name, that of another file's.
+ * Several versions have only functions that read strings and memory.
+ */
+static uint64_t loaded(const struct vf *vf, uint64_t cell, const char **name)
+{
+	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, cell);
+	uint32_t dynamic = vf->o->nr_symbols;
+
+	switch (rel ? rel->type : R_X86_64_NONE) {
+	case R_X86_64_RELATIVE: return (uint64_t)rel->addend;
+	case R_X86_64_IRELATIVE: *name = "memcmp"; return 0;
+	case R_X86_64_JUMP_SLOT:
+	case R_X86_64_GLOB_DAT: break;
+	default: return 0;
+	}
+	if (rel->sym && rel->sym_shndx != SHN_UNDEF)
+		return rel->sym_value + (uint64_t)rel->addend;
+	while (dynamic && vf->o->symbols[dynamic - 1].dynamic)
+		dynamic--;
+	if (rel->sym < vf->o->nr_symbols - dynamic)
+		*name = vf->o->symbols[dynamic + rel->sym].name;
+	return 0;
+}
+
+/* The cell through which a stub at @at jumps; 0: it is none. */
+static uint64_t jump_cell(const struct vf *vf, uint64_t at)
+{
+	for (int i = 0; i < 2; i++) {
+		const uint8_t *b = mp_elf_bytes(vf->o, at, 15);
+		struct vf_insn insn;
+
+		if (!b || !vf_decode(b, 15, at, &insn))
+			return 0;
+		if (insn.kind == VF_IJMP_MEM)
+			return insn.disp_off ? insn.target : 0;
+		if (memcmp(b, "\xf3\x0f\x1e\xfa", 4))
+			return 0;
+		at += insn.len;
+	}
+	return 0;
+}
+
+static void trace_from(struct trace *t, uint64_t at, unsigned int calls);
+
+/* Control goes to another function at @to, or to the one that @cell holds. */
+static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls)
+{
+	const struct vf *vf = t->vf;
+	const char *name = NULL;
+
+	if (!(t->have & ARGUMENTS))
+		return;
+	if (!cell && vf_is_text(vf, to) && !vf_eh_find(&vf->old_eh, to))
+		cell = jump_cell(vf, to);
+	if (cell)
+		to = loaded(vf, cell, &name);
+	if (name) {
+		t->read |= (t->have & read_arguments(name)) != 0;
+	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old_eh, to)) {
+		struct trace callee = {.vf = vf, .have = t->have & ARGUMENTS};
+
+		trace_from(&callee, to, calls + 1);
+		t->read |= callee.read;
+		t->computed |= callee.computed;
+	}
+}
+
+/* Return: the register that has the address behind the instruction, or 0. */
+static uint16_t result(struct trace *t, const struct vf_full *f)
+{
+	const ZydisDecodedOperand *op = f->op;
+	uint16_t to = bit_of_operand(&op[0]), from = 0;
+	bool has;
+
+	if (f->z.operand_count > 1)
+		from = bit_of_operand(&op[1]);
+	has = (t->have & from) || (f->z.operand_count > 1 && frame_word(t, &op[1]) >= 0);
+	switch (f->z.mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		write_frame(t, &op[0], t->have & from);
+		return has && op[0].size == 64 ? to : 0;
+	case ZYDIS_MNEMONIC_LEA:
+		from = bit_of(op[1].mem.base) | bit_of(op[1].mem.index);
+		has = t->have & from;
+		if (has && op[1].mem.base != ZYDIS_REGISTER_NONE &&
+		    op[1].mem.index != ZYDIS_REGISTER_NONE) {
+			t->computed |= !t->from_got;
+			t->from_got = false;
+		}
+		return has ? to : 0;
+	case ZYDIS_MNEMONIC_SUB:
+		t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+			       (has || (t->have & to));
+		return t->have & to;
+	case ZYDIS_MNEMONIC_ADD:
+		if (has || (t->have & to)) {
+			t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !t->from_got;
+			t->from_got = false;
+		}
+		return has || (t->have & to) ? to : 0;
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_AND: return t->have & to;
+	default:
+		return f->z.meta.category == ZYDIS_CATEGORY_CMOV && (t->have & (from | to)) ? to
+											    : 0;
+	}
+}
+
+static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
+{
+	const struct vf *vf = t->vf;
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+
+	for (unsigned int n = 0;
+	     fde && (t->have || t->nr_words) && !t->read && n < (t->nr_words ? FAR : NEAR); n++) {
+		uint64_t end = fde->start + fde->size, to = 0, cell = 0;
+		uint16_t now, written = 0;
+		struct vf_full f;
+
+		if (!vf_decode_full(vf, at, end, &f))
+			return;
+		at += f.z.length;
+		for (uint8_t i = 0; i < f.z.operand_count; i++) {
+			const ZydisDecodedOperand *op = &f.op[i];
+
+			if (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+				written |= bit_of_operand(op);
+			if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			    op->mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+			    f.z.mnemonic != ZYDIS_MNEMONIC_NOP && !t->from_got &&
+			    (t->have & (bit_of(op->mem.base) | bit_of(op->mem.index))))
+				t->read = true;
+		}
+		switch (f.z.meta.category) {
+		case ZYDIS_CATEGORY_CALL:
+		case ZYDIS_CATEGORY_UNCOND_BR:
+			if (f.op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+				to = at + (uint64_t)f.op[0].imm.value.s;
+			else if (f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				 f.op[0].mem.base == ZYDIS_REGISTER_RIP)
+				cell = at + (uint64_t)f.op[0].mem.disp.value;
+			if (f.z.meta.category == ZYDIS_CATEGORY_UNCOND_BR &&
+			    to - fde->start < fde->size) {
+				at = to;
+				continue;
+			}
+			pass(t, to, cell, calls);
+			if (f.z.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
+				return;
+			t->have &= (uint16_t)~LOST;
+			break;
+		case ZYDIS_CATEGORY_RET: return;
+		default:
+			if (f.z.mnemonic == ZYDIS_MNEMONIC_UD2 ||
+			    f.z.mnemonic == ZYDIS_MNEMONIC_HLT)
+				return;
+			break;
+		}
+		now = result(t, &f);
+		t->have = (t->have & (uint16_t)~written) | now;
+	}
+}
+
+/* Code for any distance finds the GOT by a place of its own and a distance of 8 bytes. */
+static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t insn, uint64_t to)
+{
+	struct vf_full f;
+
+	for (int i = 0; i < 4; i++) {
+		if (!vf_decode_full(vf, insn, user->start + user->size, &f))
+			return false;
+		if (i && vf->got_base && f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+		    f.z.raw.imm[0].size == 64 && to + f.z.raw.imm[0].value.u == vf->got_base)
+			return true;
+		insn += f.z.length;
+	}
+	return false;
+}
+
+/* The instruction at @insn names @to; @by_cell: the loader puts @to into the cell that it names. */
+static int look_at_name(struct vf *vf, uint64_t insn, uint64_t to, bool by_cell)
+{
+	const struct vf_fde *user = vf_eh_find(&vf->old_eh, insn);
+	struct vf_fde *fde = vf_eh_find(&vf->old_eh, to);
+	struct trace t = {.vf = vf};
+	struct vf_full f;
+	uint64_t *grown;
+
+	if (!user || finds_got(vf, user, insn, to) ||
+	    !vf_decode_full(vf, insn, user->start + user->size, &f) || f.z.operand_count < 2)
+		return 0;
+	/* Without relocations, many numbers equal some address. */
+	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !vf->o->relinkable &&
+	    !(fde && fde->start == to))
+		return 0;
+	switch (f.z.mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		t.read = !by_cell && f.op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			 f.op[1].mem.base == ZYDIS_REGISTER_RIP;
+		t.from_got = f.z.raw.imm[0].size == 64 && f.z.raw.imm[0].value.u != to;
+		write_frame(&t, &f.op[0], true);
+		/* fall through */
+	case ZYDIS_MNEMONIC_LEA:
+		t.have = bit_of_operand(&f.op[0]);
+		trace_from(&t, insn + f.z.length, 0);
+		break;
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+		t.computed = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+		break;
+	default: return 0;
+	}
+	/* Labels, and constants between instructions, are other checks' matter. */
+	if (fde && fde == user && fde->start != to) {
+		if (t.computed)
+			vf_bits_set(&vf->summed, to);
+		return 0;
+	}
+	if (fde && fde->start == to && (t.read || t.computed))
+		fde->flags |= VF_FDE_READ;
+	if (!t.computed)
+		return 0;
+	grown = realloc(vf->bases, (vf->nr_bases + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	vf->bases = grown;
+	vf->bases[vf->nr_bases++] = to;
+	return 0;
+}
+
+int vf_find_reads(struct vf *vf)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < vf->names.nr; i++) {
+		const struct vf_ref *name = &vf->names.list[i];
+		const char *ignored;
+		uint64_t to = vf_is_text(vf, name->to) ? 0 : loaded(vf, name->to, &ignored);
+
+		if (!to)
+			ret = look_at_name(vf, name->insn, name->to, false);
+		else if (vf_is_text(vf, to))
+			ret = look_at_name(vf, name->insn, to, true);
+	}
+	return ret;
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg_place - finds functions of which data may know a place inside: a table of faulting
+ * instructions and where to go on, in any encoding that the linker leaves no relocation for.
+ *
+ * A handler compares such a place with the address of a fault, so nothing that it names may move.
+ * Words count from zero, from their own place, from their table, from the GOT, or from an address
+ * that code names together with the table, at any alignment. A single word is chance. So two words
+ * side by side must lead to instructions, except in sections of the program's own, which hold
+ * nothing but such tables. Entries of recognised jump tables do not count. Called by cfg, after
+ * tables are known.
+ */
+#include <errno.h>
+
+#include "libprof/cfg/cfg_words.h"
+
+struct places {
+	struct mp_cfg_build *b;
+	uint64_t lo, range; /* of the text */
+	bool absolute;	    /* numbers may be addresses */
+};
+
+/* The part in which @vaddr is an instruction, but not the first; MP_NONE: none. */
+static uint32_t inside(const struct places *p, uint64_t vaddr)
+{
+	uint32_t at = vaddr - p->lo < p->range ? mp_space_at(p->b->index, vaddr) : MP_NONE, part;
+
+	if (at == MP_NONE || !mp_bit(p->b->starts, at))
+		return MP_NONE;
+	part = mp_part_at(p->b->index, at);
+	return part != MP_NONE && p->b->index->parts[part].at != at ? part : MP_NONE;
+}
+
+/*
+ * Is there an instruction at @vaddr inside function *@func, or in no function? *@func is set if it was MP_NONE.
+ */
+static bool is_companion(const struct places *p, uint64_t vaddr, uint32_t *func)
+{
+	uint32_t at = vaddr - p->lo < p->range ? mp_space_at(p->b->index, vaddr) : MP_NONE, part;
+
+	if (at == MP_NONE || !mp_bit(p->b->starts, at))
+		return false;
+	part = mp_part_at(p->b->index, at);
+	if (part == MP_NONE || mp_bit(p->b->entries, at))
+		return true;
+	if (*func == MP_NONE)
+		*func = p->b->index->parts[part].func;
+	return p->b->index->parts[part].func == *func;
+}
+
+static void take(const struct places *p, uint64_t vaddr)
+{
+	uint32_t part = inside(p, vaddr);
+
+	if (part != MP_NONE)
+		mp_func_problem(&p->b->cfg->funcs[p->b->index->parts[part].func],
+				MP_PROBLEM_MID_ESCAPE, vaddr);
+}
+
+/*
+ * What the word of @width bytes at @bytes says, counted from @base. Offsets of 4 bytes have a sign;
+ * addresses (@base is 0) have none.
+ */
+static uint64_t place_at(const uint8_t *bytes, unsigned int width, uint64_t base)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, bytes, width);
+	if (width == 4 && base)
+		value = (uint64_t)(int64_t)(int32_t)value;
+	return base + value;
+}
+
+/* ---- tables that code names ---- */
+
+static bool jumps_indirectly(const struct mp_cfg_build *b, uint32_t func)
+{
+	const struct mp_func *f = &b->cfg->funcs[func];
+
+	for (uint32_t r = f->first_range; r < f->first_range + f->nr_ranges; r++) {
+		const struct mp_part *part = &b->index->parts[b->part_of_range[r]];
+
+		for (uint32_t i = 0; i < part->nr_flows; i++)
+			if (b->flows[part->first_flow + i].kind == MP_INSN_IJUMP)
+				return true;
+	}
+	return false;
+}
+
+/* A base that is the word's own place. */
+#define OWN_PLACE UINT64_MAX
+/* A table may begin with other fields, and its words may be packed. */
+#define MAX_HEAD 8
+
+/*
+ * Do two words at @vaddr lead from @base to instructions of one function, or one of them to another
+ * function's entry or to code outside of functions? A function with an indirect jump has differences
+ * of labels there: cfg_label judges them.
+ */
+static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base, unsigned int width)
+{
+	const struct mp_cfg_build *b = p->b;
+	unsigned int nr = width == 2 ? 4 : 2;
+	uint32_t func = MP_NONE;
+	uint64_t value[4], low = 0;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		uint64_t where = vaddr + i * width;
+		const uint8_t *bytes = mp_elf_bytes(b->elf, where, width);
+		uint32_t at = mp_space_at(b->index, where);
+
+		if (!bytes || at == MP_NONE)
+			return;
+		value[i] = place_at(bytes, width, base == OWN_PLACE ? where : base);
+		if (value[i] - p->lo >= p->range || value[i] == base || mp_bit(b->in_table, at) ||
+		    mp_space_is_text(b->index, at) || !is_companion(p, value[i], &func))
+			return;
+		for (unsigned int k = 0; k < i; k++)
+			if (value[k] == value[i])
+				return;
+		low |= value[i] & 0xff;
+	}
+	/* Small numbers look like addresses if they are read a byte too early. */
+	if (func == MP_NONE || !low || jumps_indirectly(b, func) ||
+	    (b->elf->relinkable && mp_elf_reloc_at(b->elf, vaddr)))
+		return;
+	for (unsigned int i = 0; i < nr; i++)
+		take(p, value[i]);
+}
+
+/* At most so many words of a table are read. */
+#define MAX_WORDS 8
+
+/* Do the words at @table lead to instructions, up to zeros or to what an operand names? */
+static bool leads_on(const struct places *p, uint64_t table, uint64_t base, unsigned int width)
+{
+	const struct mp_cfg_build *b = p->b;
+
+	for (unsigned int i = 0; i < MAX_WORDS; i++) {
+		const uint8_t *bytes = mp_elf_bytes(b->elf, table + i * width, width);
+		uint32_t func = MP_NONE;
+		uint64_t value;
+
+		if (!bytes || (i && mp_bit(b->refs, mp_space_at(b->index, table + i * width))))
+			break;
+		value = place_at(bytes, width, base);
+		if (value == base)
+			break;
+		if (value - p->lo >= p->range || !is_companion(p, value, &func))
+			return false;
+	}
+	return true;
+}
+
+static void look_at_table(const struct places *p, uint64_t table)
+{
+	const struct mp_cfg_build *b = p->b;
+
+	for (uint64_t at = table; at <= table + MAX_HEAD; at++) {
+		uint32_t place = mp_space_at(b->index, at);
+
+		if (place == MP_NONE || (at != table && mp_bit(b->refs, place)))
+			break;
+		for (unsigned int width = 4; width <= 8; width *= 2) {
+			if (p->absolute && (width == 4 || at % 8))
+				look_at_words(p, at, 0, width);
+			if (!b->elf->relinkable)
+				look_at_words(p, at, OWN_PLACE, width);
+			look_at_words(p, at, table, width);
+			if (b->got)
+				look_at_words(p, at, b->got, width);
+		}
+	}
+	/* Small numbers lead into the functions behind a base. */
+	for (unsigned int width = 2; width <= 8; width *= 2)
+		for (uint32_t k = 0; k < b->nr_bases; k++)
+			if (leads_on(p, table, b->bases[k], width))
+				look_at_words(p, table, b->bases[k], width);
+}
+
+static void look_at_named(const struct places *p)
+{
+	const struct mp_cfg_build *b = p->b;
+	uint32_t end = b->index->nr_bytes;
+
+	for (uint32_t at = mp_bits_next(b->refs, 0, end); at < end;
+	     at = mp_bits_next(b->refs, at + 1, end)) {
+		uint64_t table = mp_space_vaddr(b->index, at);
+		const struct mp_section *sec = mp_elf_section_at(b->elf, table);
+
+		if (sec ? mp_is_word_section(sec) : !b->elf->nr_sections)
+			look_at_table(p, table);
+	}
+}
+
+/* ---- sections of the program's own ---- */
+
+/*
+ * True for a section that neither compilers nor linkers make of themselves: the program gave it its name,
+ * to find what lies in it.
+ */
+static bool is_own_section(const struct mp_section *sec)
+{
+	static const char *const known[] = {
+		".rodata", ".data",    ".ldata",    ".lrodata",	   ".got",     ".dyn",
+		".gnu",	   ".tdata",   ".init_arr", ".fini_",	   ".preinit", ".ctors",
+		".dtors",  ".jcr",     ".tm_",	    ".interp",	   ".note",    ".hash",
+		".rel",	   ".stapsdt", ".eh_frame", ".gcc_except", ".debug",   ".sframe",
+		".qt",	   ".comment",
+	};
+
+	/* Words of writable sections are read as any other data: they may be large (Python's are). */
+	if (sec->type != SHT_PROGBITS || !(sec->flags & SHF_ALLOC) ||
+	    (sec->flags & (SHF_EXECINSTR | SHF_WRITE)))
+		return false;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strncmp(sec->name, known[i], strlen(known[i])))
+			return false;
+	return true;
+}
+
+/* Any word of such a section may be a place. */
+static void look_at_own(const struct places *p, const struct mp_section *sec)
+{
+	const struct mp_cfg_build *b = p->b;
+	const uint8_t *bytes = is_own_section(sec) ? mp_elf_bytes(b->elf, sec->vaddr, sec->size)
+						   : NULL;
+
+	for (uint64_t off = 0; bytes && off < sec->size; off++) {
+		for (unsigned int width = 2; width <= 8 && off + width <= sec->size; width *= 2) {
+			const uint8_t *word = bytes + off;
+
+			if (width > 2) {
+				take(p, place_at(word, width, sec->vaddr + off));
+				take(p, p->absolute ? place_at(word, width, 0) : 0);
+			}
+			take(p, place_at(word, width, sec->vaddr));
+			take(p, b->got ? place_at(word, width, b->got) : 0);
+			for (uint32_t k = 0; k < b->nr_bases; k++)
+				take(p, place_at(word, width, b->bases[k]));
+		}
+	}
+}
+
+void mp_cfg_find_places(struct mp_cfg_build *b)
+{
+	struct places p = {.b = b, .absolute = !b->moves && !b->elf->relinkable};
+	uint64_t hi = 0;
+
+	p.lo = UINT64_MAX;
+	for (uint32_t i = 0; i < b->index->nr_text; i++) {
+		uint64_t start = mp_space_vaddr(b->index, b->index->text[i].at);
+		uint64_t end = start + (b->index->text[i].end - b->index->text[i].at);
+
+		p.lo = start < p.lo ? start : p.lo;
+		hi = end > hi ? end : hi;
+	}
+	if (hi <= p.lo)
+		return;
+	p.range = hi - p.lo;
+	for (uint32_t i = 0; i < b->elf->nr_sections; i++)
+		look_at_own(&p, &b->elf->sections[i]);
+	look_at_named(&p);
+}

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cfg_read - finds functions whose bytes the program may read, and the addresses in code that it
+ * computes with.
+ *
+ * A program that copies a function, or sums up its bytes, must find the old ones: such a function is
+ * left alone. Its address is followed from each operand that names it, through registers, slots of
+ * the frame and arguments, to an instruction that reads memory by it, or to a library's function that
+ * does. An address to which code adds something, or that it subtracts, may be a base from which data
+ * counts: cfg_place uses these. Does not follow addresses through other memory. Called by cfg.
+ */
+#include <errno.h>
+
+#include "libprof/cfg/cfg_private.h"
+#include "libprof/insn/decoder.h"
+
+/* Instructions that are read behind an operand; more, if the address is kept in the frame. */
+#define BUDGET	     24
+#define FRAME_BUDGET 96
+#define MAX_DEPTH    2
+#define MAX_SLOTS    4
+
+enum {
+	RAX,
+	RCX,
+	RDX,
+	RBX,
+	RSP,
+	RBP,
+	RSI,
+	RDI
+};
+
+#define CALLER_SAVED 0x0fc7u
+#define ARGUMENTS    (1u << RDI | 1u << RSI | 1u << RDX | 1u << RCX | 3u << 8)
+
+/* Functions that read, or let others read, the bytes at some of their arguments. */
+static const struct {
+	const char *name;
+	uint16_t reads; /* registers */
+} readers[] = {
+	{"__memcpy_chk", 1u << RSI},
+	{"__memmove_chk", 1u << RSI},
+	{"__mempcpy_chk", 1u << RSI},
+	{"adler32", 1u << RSI},
+	{"bcmp", 1u << RDI | 1u << RSI},
+	{"bcopy", 1u << RDI},
+	{"crc32", 1u << RSI},
+	{"fwrite", 1u << RDI},
+	{"memchr", 1u << RDI},
+	{"memcmp", 1u << RDI | 1u << RSI},
+	{"memcpy", 1u << RSI},
+	{"memmove", 1u << RSI},
+	{"mempcpy", 1u << RSI},
+	{"mprotect", 1u << RDI},
+	{"pwrite", 1u << RSI},
+	{"send", 1u << RSI},
+	{"write", 1u << RSI},
+};
+
+struct follow {
+	struct mp_cfg_build *b;
+	uint16_t regs; /* that hold the address */
+	struct slot {
+		uint8_t reg;
+		int64_t disp;
+	} slots[MAX_SLOTS];
+	unsigned int nr_slots;
+	bool from_got; /* the registers have a distance from the GOT, until its address is added */
+	bool read, computed;
+};
+
+static uint8_t gpr(ZydisRegister reg)
+{
+	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	return wide >= ZYDIS_REGISTER_RAX && wide <= ZYDIS_REGISTER_R15
+		       ? (uint8_t)(wide - ZYDIS_REGISTER_RAX)
+		       : 0xff;
+}
+
+static bool holds(const struct follow *f, ZydisRegister reg)
+{
+	uint8_t n = reg == ZYDIS_REGISTER_NONE ? 0xff : gpr(reg);
+
+	return n != 0xff && f->regs >> n & 1;
+}
+
+static bool is_slot(const ZydisDecodedOperand *o)
+{
+	return o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->size == 64 &&
+	       o->mem.index == ZYDIS_REGISTER_NONE &&
+	       (o->mem.base == ZYDIS_REGISTER_RSP || o->mem.base == ZYDIS_REGISTER_RBP);
+}
+
+/* The slot of the frame that @o names, or NULL. */
+static struct slot *find_slot(struct follow *f, const ZydisDecodedOperand *o)
+{
+	for (unsigned int i = 0; i < f->nr_slots; i++)
+		if (f->slots[i].reg == gpr(o->mem.base) && f->slots[i].disp == o->mem.disp.value)
+			return &f->slots[i];
+	return NULL;
+}
+
+static void store(struct follow *f, const ZydisDecodedOperand *to, bool address)
+{
+	struct slot *slot = find_slot(f, to);
+
+	if (slot && !address)
+		*slot = f->slots[--f->nr_slots];
+	else if (!slot && address && f->nr_slots < MAX_SLOTS)
+		f->slots[f->nr_slots++] = (struct slot){gpr(to->mem.base), to->mem.disp.value};
+}
+
+/* What @cell names once the file is loaded: *@name, a function of another module, or the address. */
+static uint64_t cell_at(const struct mp_cfg_build *b, uint64_t cell, const char **name)
+{
+	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(b->elf, cell);
+
+	*name = NULL;
+	if (!rel)
+		return 0;
+	if (rel->type == R_X86_64_RELATIVE)
+		return (uint64_t)rel->addend;
+	if (rel->type == R_X86_64_IRELATIVE) {
+		*name = "memcmp"; /* only functions of strings and memory have several versions */
+		return 0;
+	}
+	if (rel->type != R_X86_64_JUMP_SLOT && rel->type != R_X86_64_GLOB_DAT)
+		return 0;
+	if (rel->sym && rel->sym_shndx != SHN_UNDEF)
+		return rel->sym_value + (uint64_t)rel->addend;
+	if (rel->sym < b->elf->nr_symbols - b->first_dynsym)
+		*name = b->elf->symbols[b->first_dynsym + rel->sym].name;
+	return 0;
+}
+
+/* The cell through which the stub at @at jumps; 0: that is no stub. */
+static uint64_t stub_cell(const struct mp_cfg_build *b, uint32_t at)
+{
+	uint64_t vaddr = mp_space_vaddr(b->index, at);
+
+	for (int i = 0; i < 2; i++) {
+		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
+		struct mp_insn insn;
+
+		if (!bytes || mp_insn_decode(bytes, 15, vaddr, &insn))
+			return 0;
+		if (insn.kind == MP_INSN_IJUMP)
+			return insn.rip_relative ? insn.target : 0;
+		if (!insn.endbr64)
+			return 0;
+		at += insn.len;
+		vaddr += insn.len;
+	}
+	return 0;
+}
+
+static void follow_from(struct follow *f, uint32_t at, unsigned int depth);
+
+/* The function at @target, or behind @cell, gets the address in @f->regs. */
+static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int depth)
+{
+	uint32_t at = mp_space_at(f->b->index, target);
+	const char *name = NULL;
+
+	if (!(f->regs & ARGUMENTS))
+		return;
+	if (!cell && at != MP_NONE && mp_part_at(f->b->index, at) == MP_NONE)
+		cell = stub_cell(f->b, at);
+	if (cell) {
+		target = cell_at(f->b, cell, &name);
+		at = mp_space_at(f->b->index, target);
+	}
+	for (size_t i = 0; name && i < sizeof(readers) / sizeof(readers[0]); i++)
+		if (!strcmp(name, readers[i].name))
+			f->read |= f->regs & readers[i].reads;
+	if (!name && at != MP_NONE && mp_part_at(f->b->index, at) != MP_NONE && depth < MAX_DEPTH) {
+		struct follow inner = {.b = f->b, .regs = f->regs & ARGUMENTS};
+
+		follow_from(&inner, at, depth + 1);
+		f->read |= inner.read;
+		f->computed |= inner.computed;
+	}
+}
+
+static void look_at_memory(struct follow *f, const ZydisDecodedInstruction *z,
+			   const ZydisDecodedOperand *o)
+{
+	for (unsigned int i = 0; i < z->operand_count; i++)
+		if (o[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM && !f->from_got &&
+		    z->mnemonic != ZYDIS_MNEMONIC_NOP &&
+		    (holds(f, o[i].mem.base) || holds(f, o[i].mem.index)))
+			f->read = true;
+}
+
+/* The instruction adds something to the address. */
+static void note_sum(struct follow *f)
+{
+	f->computed |= !f->from_got;
+	f->from_got = false;
+}
+
+/* The registers that hold the address behind the instruction; before its writes are known. */
+static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
+			 const ZydisDecodedOperand *o)
+{
+	uint8_t to = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(o[0].reg.value) : 0xff;
+	bool reg1 = z->operand_count > 1 && o[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+	bool had = to != 0xff && f->regs >> to & 1, has = reg1 && holds(f, o[1].reg.value);
+
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		if (is_slot(&o[0]))
+			store(f, &o[0], has);
+		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
+		return to != 0xff && o[0].size == 64 && has ? 1u << to : 0;
+	case ZYDIS_MNEMONIC_LEA:
+		has = holds(f, o[1].mem.base) || holds(f, o[1].mem.index);
+		if (has && o[1].mem.base != ZYDIS_REGISTER_NONE &&
+		    o[1].mem.index != ZYDIS_REGISTER_NONE)
+			note_sum(f);
+		return to != 0xff && has ? 1u << to : 0;
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
+		if ((had || has) && o[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			note_sum(f);
+		return to != 0xff && (had || (has && z->mnemonic == ZYDIS_MNEMONIC_ADD)) ? 1u << to
+											 : 0;
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_AND: return had ? 1u << to : 0;
+	default:
+		if (z->meta.category == ZYDIS_CATEGORY_CMOV)
+			return had || has ? 1u << to : 0;
+		return 0;
+	}
+}
+
+static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
+{
+	struct mp_cfg_build *b = f->b;
+	unsigned int n = 0;
+
+	while ((f->regs || f->nr_slots) && !f->read &&
+	       n++ < (f->nr_slots ? FRAME_BUDGET : BUDGET)) {
+		const struct mp_span *span = mp_space_span(b->index, at);
+		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+		ZydisDecodedInstruction z;
+		uint16_t gains;
+		uint64_t next, target = 0, cell = 0;
+
+		if (!span ||
+		    ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), span->bytes + (at - span->at),
+						       span->size - (at - span->at), &z, o)))
+			return;
+		next = span->vaddr + (at - span->at) + z.length;
+		look_at_memory(f, &z, o);
+		if (z.meta.category == ZYDIS_CATEGORY_CALL ||
+		    z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
+			if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+				target = next + (uint64_t)o[0].imm.value.s;
+			else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				 o[0].mem.base == ZYDIS_REGISTER_RIP)
+				cell = next + (uint64_t)o[0].mem.disp.value;
+		}
+		if (z.meta.category == ZYDIS_CATEGORY_CALL) {
+			enter(f, target, cell, depth);
+			f->regs &= (uint16_t)~CALLER_SAVED;
+		} else if (z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
+			uint32_t to = mp_space_at(b->index, target);
+			uint32_t part = mp_part_at(b->index, at);
+
+			if (to == MP_NONE || part == MP_NONE || mp_part_at(b->index, to) != part) {
+				enter(f, target, cell, depth);
+				return;
+			}
+			at = to;
+			continue;
+		} else if (z.meta.category == ZYDIS_CATEGORY_RET ||
+			   z.mnemonic == ZYDIS_MNEMONIC_UD2 || z.mnemonic == ZYDIS_MNEMONIC_HLT) {
+			return;
+		}
+		gains = moved_to(f, &z, o);
+		for (unsigned int i = 0; i < z.operand_count; i++)
+			if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
+			    gpr(o[i].reg.value) != 0xff)
+				f->regs &= (uint16_t) ~(1u << gpr(o[i].reg.value));
+		f->regs |= gains;
+		at += z.length;
+	}
+}
+
+/* The instruction at @at names @target. */
+static int note(struct mp_cfg_build *b, uint32_t at, uint32_t target, const struct follow *f)
+{
+	uint32_t part = mp_part_at(b->index, target);
+
+	/* Labels, and constants between instructions, are other passes' matter. */
+	if (part != MP_NONE && target != b->index->parts[part].at &&
+	    part == mp_part_at(b->index, at)) {
+		if (!f->computed)
+			return 0;
+		if (mp_grow(&b->summed, &b->cap_summed, b->nr_summed, sizeof(*b->summed)))
+			return -ENOMEM;
+		b->summed[b->nr_summed++] = target;
+		return 0;
+	}
+	if ((f->read || f->computed) && part != MP_NONE && target == b->index->parts[part].at)
+		mp_func_problem(&b->cfg->funcs[b->index->parts[part].func], MP_PROBLEM_READ,
+				mp_space_vaddr(b->index, target));
+	if (!f->computed)
+		return 0;
+	if (mp_grow(&b->bases, &b->cap_bases, b->nr_bases, sizeof(*b->bases)))
+		return -ENOMEM;
+	b->bases[b->nr_bases++] = mp_space_vaddr(b->index, target);
+	return 0;
+}
+
+/* True if code for any distance finds the GOT there: by a place of its own, and a distance of 8 bytes. */
+static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target)
+{
+	const struct mp_span *span = mp_space_span(b->index, at);
+
+	for (int i = 0; i < 4; i++) {
+		const uint8_t *bytes = span->bytes + (at - span->at);
+		struct mp_insn insn;
+		uint64_t imm;
+
+		if (mp_insn_decode(bytes, span->size - (at - span->at), 0, &insn))
+			return false;
+		if (i && insn.imm_size == 8) {
+			memcpy(&imm, bytes + insn.imm_off, sizeof(imm));
+			if (b->got && mp_space_vaddr(b->index, target) + imm == b->got)
+				return true;
+		}
+		at += insn.len;
+	}
+	return false;
+}
+
+/* The instruction at @at names @target: by its own operand, or by the cell @loads. */
+static int look_at(struct mp_cfg_build *b, uint32_t at, uint32_t target, bool loads)
+{
+	/* Many numbers equal an address by chance, few the entry of a function. */
+	bool number;
+	const struct mp_span *span = mp_space_span(b->index, at);
+	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+	struct follow f = {.b = b};
+	ZydisDecodedInstruction z;
+	uint8_t to;
+
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), span->bytes + (at - span->at),
+					       span->size - (at - span->at), &z, o)))
+		return 0;
+	if (finds_got(b, at, target))
+		return 0;
+	number = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !b->elf->relinkable;
+	if (number && !mp_bit(b->entries, target))
+		return 0;
+	to = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(o[0].reg.value) : 0xff;
+	if (z.mnemonic == ZYDIS_MNEMONIC_LEA || z.mnemonic == ZYDIS_MNEMONIC_MOV) {
+		f.read = z.mnemonic == ZYDIS_MNEMONIC_MOV && !loads &&
+			 o[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			 o[1].mem.base == ZYDIS_REGISTER_RIP;
+		f.from_got = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && z.raw.imm[0].size == 64 &&
+			     z.raw.imm[0].value.u != mp_space_vaddr(b->index, target);
+		if (is_slot(&o[0]))
+			store(&f, &o[0], true);
+		else if (to != 0xff)
+			f.regs = (uint16_t)(1u << to);
+		follow_from(&f, at + z.length, 0);
+	} else if (z.mnemonic == ZYDIS_MNEMONIC_ADD || z.mnemonic == ZYDIS_MNEMONIC_SUB) {
+		f.computed = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
+	}
+	return note(b, at, target, &f);
+}
+
+int mp_cfg_find_reads(struct mp_cfg_build *b)
+{
+	const struct mp_section *got = mp_elf_section(b->elf, ".got");
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < b->nr_code_refs; i++)
+		ret = look_at(b, b->code_refs[i].at, b->code_refs[i].target, false);
+	for (uint32_t i = 0; !ret && got && i < b->nr_refs; i++) {
+		uint64_t cell = mp_space_vaddr(b->index, b->ref_list[i].target);
+		const char *name;
+		uint32_t at;
+
+		if (cell - got->vaddr >= got->size)
+			continue;
+		at = mp_space_at(b->index, cell_at(b, cell, &name));
+		if (at != MP_NONE && mp_space_is_text(b->index, at))
+			ret = look_at(b, b->ref_list[i].at, at, true);
+	}
+	return ret;
+}
