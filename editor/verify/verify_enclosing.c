@@ -54,8 +54,8 @@ static uint64_t routine_of(const struct vf *vf, const struct vf_cie *cie)
 	const uint8_t *p;
 	uint64_t to = 0;
 
-	if (!cie->has_personality || !(cie->personality_enc & DW_EH_PE_indirect))
-		return cie->has_personality ? cie->personality : 0;
+	if (!cie->personality || !(cie->personality_enc & DW_EH_PE_indirect))
+		return cie->personality;
 	rel = mp_elf_dyn_reloc_at(vf->o, cie->personality);
 	if (rel)
 		return rel->sym && rel->sym_shndx == SHN_UNDEF
