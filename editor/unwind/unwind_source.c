@@ -36,7 +36,11 @@ static int refuse(const char **why, const char *reason)
 static void drop_same_values(const struct mp_cfi_rules *rules, const struct mp_eh_cie *cie,
 			     struct mp_cfi_table *table)
 {
-	for (uint32_t i = 0; i < table->nr; i++)
+	bool any = false;
+
+	for (uint32_t i = 0; !any && i < rules->nr; i++)
+		any = rules->rules[i].kind == MP_CFI_SAME;
+	for (uint32_t i = 0; any && i < table->nr; i++)
 		for (uint16_t reg = 0; reg < MP_CFI_NR_REGS; reg++)
 			if (rules->rules[table->lines[i].row.regs[reg]].kind == MP_CFI_SAME &&
 			    !table->initial.regs[reg] && reg != cie->ra_reg)

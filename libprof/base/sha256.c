@@ -2,6 +2,9 @@
 /* sha256 - see sha256.h. The constants are the first bits of roots of primes, as the standard says. */
 #include "libprof/base/sha256.h"
 
+#include <cpuid.h>
+#include <immintrin.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define BLOCK 64
@@ -23,51 +26,112 @@ static uint32_t rotate(uint32_t x, int bits)
 	return x >> bits | x << (32 - bits);
 }
 
-static void add_block(uint32_t state[8], const uint8_t block[BLOCK])
+static void add_blocks(uint32_t state[8], const uint8_t *p, size_t nr)
 {
-	uint32_t w[64], s[8];
+	for (; nr; nr--, p += BLOCK) {
+		uint32_t w[64], s[8];
 
-	for (int i = 0; i < 16; i++)
-		w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
-		       (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
-	for (int i = 16; i < 64; i++) {
-		uint32_t a = w[i - 15], b = w[i - 2];
+		for (int i = 0; i < 16; i++)
+			w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 |
+			       (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
+		for (int i = 16; i < 64; i++) {
+			uint32_t a = w[i - 15], b = w[i - 2];
 
-		w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +
-		       (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+			w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +
+			       (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+		}
+		memcpy(s, state, sizeof(s));
+		for (int i = 0; i < 64; i++) {
+			uint32_t up = s[7] +
+				      (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
+				      ((s[4] & s[5]) ^ (~s[4] & s[6])) + round_constants[i] + w[i];
+			uint32_t down = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
+					((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+
+			memmove(s + 1, s, 7 * sizeof(*s));
+			s[4] += up;
+			s[0] = up + down;
+		}
+		for (int i = 0; i < 8; i++)
+			state[i] += s[i];
 	}
-	memcpy(s, state, sizeof(s));
-	for (int i = 0; i < 64; i++) {
-		uint32_t up = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
-			      ((s[4] & s[5]) ^ (~s[4] & s[6])) + round_constants[i] + w[i];
-		uint32_t down = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
-				((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+}
 
-		memmove(s + 1, s, 7 * sizeof(*s));
-		s[4] += up;
-		s[0] = up + down;
+/*
+ * By the processor's instructions, which make two rounds each. They keep the eight words of the state as (a, b, e, f)
+ * and (c, d, g, h), the first one in the highest lane.
+ */
+__attribute__((target("sha,sse4.1"))) static void
+add_blocks_by_processor(uint32_t state[8], const uint8_t *p, size_t nr)
+{
+	const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+	__m128i badc = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)state), 0xb1);
+	__m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(state + 4)), 0x1b);
+	__m128i abef = _mm_alignr_epi8(badc, efgh, 8), cdgh = _mm_blend_epi16(efgh, badc, 0xf0);
+
+	for (; nr; nr--, p += BLOCK) {
+		__m128i w[4], first = abef, second = cdgh;
+
+		for (int i = 0; i < 16; i++) {
+			__m128i *now = &w[i % 4], with;
+
+			if (i < 4) {
+				*now = _mm_shuffle_epi8(
+					_mm_loadu_si128((const __m128i *)(p + 16 * i)), swap);
+			} else {
+				__m128i late = w[(i + 3) % 4];
+
+				*now = _mm_add_epi32(_mm_sha256msg1_epu32(*now, w[(i + 1) % 4]),
+						     _mm_alignr_epi8(late, w[(i + 2) % 4], 4));
+				*now = _mm_sha256msg2_epu32(*now, late);
+			}
+			with = _mm_add_epi32(
+				*now, _mm_loadu_si128((const __m128i *)(round_constants + 4 * i)));
+			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, with);
+			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(with, 0x0e));
+		}
+		abef = _mm_add_epi32(abef, first);
+		cdgh = _mm_add_epi32(cdgh, second);
 	}
-	for (int i = 0; i < 8; i++)
-		state[i] += s[i];
+	badc = _mm_shuffle_epi32(abef, 0x1b);
+	efgh = _mm_shuffle_epi32(cdgh, 0xb1);
+	_mm_storeu_si128((__m128i *)state, _mm_blend_epi16(badc, efgh, 0xf0));
+	_mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(efgh, badc, 8));
+}
+
+static bool processor_can(void)
+{
+	unsigned int a, b, c, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_1) && (c & bit_SSSE3) &&
+	       __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+}
+
+static void hash(void (*add)(uint32_t state[8], const uint8_t *p, size_t nr), const void *data,
+		 size_t size, uint8_t out[MP_SHA256_BYTES])
+{
+	uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+			     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+	uint8_t last[2 * BLOCK] = {0};
+	size_t rest = size % BLOCK, nr_last = rest < BLOCK - 8 ? BLOCK : 2 * BLOCK;
+
+	add(state, data, size / BLOCK);
+	if (rest)
+		memcpy(last, (const uint8_t *)data + size - rest, rest);
+	last[rest] = 0x80;
+	for (size_t i = 0; i < 8; i++)
+		last[nr_last - 1 - i] = (uint8_t)((uint64_t)size * 8 >> 8 * i);
+	add(state, last, nr_last / BLOCK);
+	for (size_t i = 0; i < MP_SHA256_BYTES; i++)
+		out[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void mp_sha256_plain(const void *data, size_t size, uint8_t out[MP_SHA256_BYTES])
+{
+	hash(add_blocks, data, size, out);
 }
 
 void mp_sha256(const void *data, size_t size, uint8_t out[MP_SHA256_BYTES])
 {
-	uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-			     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-	const uint8_t *p = data;
-	uint8_t last[2 * BLOCK] = {0};
-	size_t rest = size % BLOCK, nr_last = rest < BLOCK - 8 ? BLOCK : 2 * BLOCK;
-
-	for (size_t i = 0; i + BLOCK <= size; i += BLOCK)
-		add_block(state, p + i);
-	if (rest)
-		memcpy(last, p + size - rest, rest);
-	last[rest] = 0x80;
-	for (size_t i = 0; i < 8; i++)
-		last[nr_last - 1 - i] = (uint8_t)((uint64_t)size * 8 >> 8 * i);
-	for (size_t i = 0; i < nr_last; i += BLOCK)
-		add_block(state, last + i);
-	for (size_t i = 0; i < MP_SHA256_BYTES; i++)
-		out[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
+	hash(processor_can() ? add_blocks_by_processor : add_blocks, data, size, out);
 }

@@ -11,9 +11,11 @@
 static const char *hex(const void *data, size_t size)
 {
 	static char out[2 * MP_SHA256_BYTES + 1];
-	uint8_t hash[MP_SHA256_BYTES];
+	uint8_t hash[MP_SHA256_BYTES], plain[MP_SHA256_BYTES];
 
 	mp_sha256(data, size, hash);
+	mp_sha256_plain(data, size, plain);
+	ck_assert_mem_eq(hash, plain, sizeof(hash));
 	for (size_t i = 0; i < sizeof(hash); i++)
 		snprintf(out + 2 * i, 3, "%02x", hash[i]);
 	return out;
@@ -44,6 +46,18 @@ START_TEST(sha256_of_a_million_bytes)
 }
 END_TEST
 
+/* Both ways, with the processor's instructions and without, agree about every length of a last block. */
+START_TEST(sha256_of_all_lengths)
+{
+	char data[300];
+
+	for (size_t i = 0; i < sizeof(data); i++) {
+		data[i] = (char)(i * 37 + i / 64);
+		ck_assert_uint_eq(strlen(hex(data, i)), 2 * MP_SHA256_BYTES);
+	}
+}
+END_TEST
+
 START_TEST(machine_without_an_id_has_zeros)
 {
 	static const uint8_t none[MP_MACHINE_BYTES];
@@ -65,6 +79,7 @@ static Suite *suite(void)
 
 	tcase_add_test(tc, sha256_of_the_standards_examples);
 	tcase_add_test(tc, sha256_of_a_million_bytes);
+	tcase_add_test(tc, sha256_of_all_lengths);
 	tcase_add_test(tc, machine_without_an_id_has_zeros);
 	suite_add_tcase(s, tc);
 	return s;
