@@ -88,7 +88,7 @@ static void remove_temporary(const struct me_publish *publish)
 	if (publish->dir >= 0)
 		unlinkat(publish->dir, mp_base_name(publish->temporary), 0);
 	else
-		remove_temporary(publish);
+		unlink(publish->temporary);
 }
 
 static int begin(struct me_publish *publish, const char *input, const char *output,
