@@ -128,14 +128,12 @@ static int check_segment(const struct vf *vf, const Elf64_Phdr *seg)
  */
 static bool is_merged(const Elf64_Phdr *m, const Elf64_Phdr *a, const Elf64_Phdr *b)
 {
-	uint64_t gap = b->p_vaddr - (a->p_vaddr + a->p_memsz);
-
 	return a->p_type == PT_LOAD && b->p_type == PT_LOAD && m->p_type == PT_LOAD &&
 	       !((a->p_flags | b->p_flags) & PF_W) && m->p_flags == (a->p_flags | b->p_flags) &&
-	       (gap < VF_PAGE || gap < a->p_align) && a->p_filesz == a->p_memsz &&
-	       b->p_filesz == b->p_memsz && m->p_filesz == m->p_memsz &&
-	       m->p_offset == a->p_offset && m->p_vaddr == a->p_vaddr && m->p_paddr == a->p_paddr &&
-	       m->p_align == a->p_align && a->p_vaddr - a->p_offset == b->p_vaddr - b->p_offset &&
+	       a->p_filesz == a->p_memsz && b->p_filesz == b->p_memsz &&
+	       m->p_filesz == m->p_memsz && m->p_offset == a->p_offset &&
+	       m->p_vaddr == a->p_vaddr && m->p_paddr == a->p_paddr && m->p_align == a->p_align &&
+	       a->p_vaddr - a->p_offset == b->p_vaddr - b->p_offset &&
 	       b->p_vaddr >= a->p_vaddr + a->p_memsz &&
 	       m->p_vaddr + m->p_memsz == b->p_vaddr + b->p_memsz;
 }

@@ -313,10 +313,7 @@ int vf_check_ranges(const struct vf *vf);
 int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/*
- * vf_own - @owner has proved each of these bytes of the output. Call it outside of vf_parallel(), where @off
- * ascends if possible. vf_own_at() is the same by the address in the output.
- */
+/* @owner has proved these bytes of the output. Call it outside of vf_parallel(), and with ascending @off if possible. */
 void vf_own(const struct vf *vf, uint64_t off, uint64_t size, enum me_owner owner);
 void vf_own_at(const struct vf *vf, uint64_t vaddr, uint64_t size, enum me_owner owner);
 /* Run at the end: has each byte of the output one owner? */
@@ -622,10 +619,7 @@ int vf_read_sections(struct vf *vf);
 /* Check that the map's notes hold nothing but the map, and name the calls that inlined pieces replace. */
 int vf_check_map_note(const struct vf *vf);
 int vf_check_symbols(const struct vf *vf);
-/*
- * Do [@start, @start + @size) cover whole copies, of the function at @old among others unless this is 0? (Cold parts
- * of a function have FDEs of their own.) *@last: index of the last piece.
- */
+/* Do [@start, @start + @size) cover whole copies, with some of the function at @old unless it is 0? *@last: the last. */
 bool vf_is_run(const struct vf *vf, uint64_t old, uint64_t start, uint64_t size, uint32_t *last);
 /* Check what is not loaded: section headers, other sections, padding. Then check .symtab. */
 int vf_check_sections(const struct vf *vf);

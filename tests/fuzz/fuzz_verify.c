@@ -104,22 +104,6 @@ static bool is_in(const struct mp_section *sec, uint64_t off)
 	return sec && sec->type != SHT_NOBITS && off - sec->off < sec->size;
 }
 
-/* Several alignments of the new segment may fit its address and its offset. */
-static bool is_new_alignment(const struct pair *p, uint64_t off)
-{
-	const struct mp_elf *good = p->good;
-	uint64_t at = off - good->ehdr.e_phoff, i = at / sizeof(Elf64_Phdr);
-
-	if (i >= good->nr_phdrs || at % sizeof(Elf64_Phdr) < offsetof(Elf64_Phdr, p_align) ||
-	    good->phdrs[i].p_type != PT_LOAD)
-		return false;
-	for (uint32_t k = 0; k < p->original->nr_phdrs; k++)
-		if (p->original->phdrs[k].p_type == PT_LOAD &&
-		    p->original->phdrs[k].p_vaddr == good->phdrs[i].p_vaddr)
-			return false;
-	return true;
-}
-
 /*
  * Return: true for mapped data of the original that the editor did not change: it must be
  * unchanged. The build-id is only a name. New data may have several encodings.
@@ -128,8 +112,6 @@ static bool must_stay(const struct pair *p, uint64_t off)
 {
 	const struct mp_elf *good = p->good, *original = p->original;
 
-	if (is_new_alignment(p, off))
-		return false;
 	if (off < sizeof(Elf64_Ehdr) ||
 	    off - good->ehdr.e_phoff < good->nr_phdrs * sizeof(Elf64_Phdr) ||
 	    is_in(mp_elf_section(good, ".dynamic"), off))

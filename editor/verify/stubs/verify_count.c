@@ -139,7 +139,7 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 			   : vf->call_section  ? MP_CALL_TABLE_SECTION
 					       : MP_EDGE_TABLE_SECTION;
 	const struct mp_section *sec = vf->runtime, *table;
-	uint64_t at = sec->vaddr + me_runtime_blob_size;
+	uint64_t at = sec->vaddr + me_runtime_blob_size, path;
 	struct me_runtime_params p;
 	const uint8_t *bytes;
 
@@ -157,9 +157,11 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 		return vf_refuse(vf, at, "the runtime's parameters do not match this output");
 	vf_own(vf, sec->off, me_runtime_blob_size + offsetof(struct me_runtime_params, path),
 	       ME_OWNER_RUNTIME);
-	vf_own(vf, sec->off + sec->size - sizeof(p.path), strlen(p.path), ME_OWNER_COUNTS_PATH);
-	vf_own(vf, sec->off + sec->size - sizeof(p.path) + strlen(p.path),
-	       sizeof(p.path) - strlen(p.path), ME_OWNER_RUNTIME);
+	/* With another byte in place of its end, it is a longer path. */
+	path = sec->off + sec->size - sizeof(p.path);
+	vf_own(vf, path, strlen(p.path) + 1, ME_OWNER_COUNTS_PATH);
+	vf_own(vf, path + strlen(p.path) + 1, sizeof(p.path) - strlen(p.path) - 1,
+	       ME_OWNER_RUNTIME);
 	vf->thread_state = p.state ? at + (uint64_t)p.state : 0;
 	*next = p.next ? at + (uint64_t)p.next : 0;
 	return vf->path_section ? 0 : read_table(vf, &p);

@@ -190,6 +190,67 @@ START_TEST(pieces_at_one_address_are_not_compared_one_by_one)
 }
 END_TEST
 
+/* Is @at the start of a block that has a copy? */
+static bool find_block(const struct pair *p, uint64_t at, struct mp_map_piece *block)
+{
+	for (uint32_t i = 0; i < p->map->nr_pieces; i++)
+		if (p->map->pieces[i].old_vaddr == at) {
+			*block = p->map->pieces[i];
+			return true;
+		}
+	return false;
+}
+
+/* The first part of a block of the original, up to a direct call of another block, and that block. */
+static void find_call(const struct pair *p, struct mp_map_piece *caller,
+		      struct mp_map_piece *callee)
+{
+	struct vf_insn insn;
+
+	for (uint32_t i = 0; i < p->map->nr_pieces; i++) {
+		*caller = p->map->pieces[i];
+		for (uint32_t k = 0; k < caller->old_size; k += insn.len) {
+			uint64_t at = caller->old_vaddr + k;
+
+			if (!vf_decode(mp_elf_bytes(p->original, at, 1), caller->old_size - k, at,
+				       &insn))
+				break;
+			if (insn.kind != VF_CALL || insn.len != 5 ||
+			    !find_block(p, insn.target, callee))
+				continue;
+			caller->old_size = k + insn.len;
+			return;
+		}
+	}
+	ck_abort_msg("no call");
+}
+
+/* Each pair of pieces looks like a call that is replaced by the same code, which is then none. */
+START_TEST(code_in_place_of_calls_is_not_looked_at_again_and_again)
+{
+	struct mp_map_piece caller, callee;
+	struct mp_err err = {""};
+	struct pair p;
+	struct vf vf;
+
+	pair_build(&p, "g++ -O2 -fcf-protection=none tests/data/mutants.cc", 0);
+	open_index(&vf, &p, &err);
+	find_call(&p, &caller, &callee);
+	caller.new_vaddr = vf.new_text->vaddr;
+	caller.new_size = caller.old_size - 5;
+	callee.new_vaddr = UINT64_MAX / 2;
+	callee.new_size = callee.old_size;
+	while (vf.map->nr_pieces < NR_EMPTY) {
+		vf.map->pieces[vf.map->nr_pieces++] = caller;
+		vf.map->pieces[vf.map->nr_pieces++] = callee;
+	}
+	ck_assert_int_eq(vf_find_inlined(&vf), -EBADMSG);
+	ck_assert_msg(strstr(err.msg, "again and again") != NULL, "%s", err.msg);
+	close_index(&vf);
+	pair_free(&p);
+}
+END_TEST
+
 static Suite *verify_own_suite(void)
 {
 	Suite *suite = suite_create("verify_own");
@@ -200,6 +261,7 @@ static Suite *verify_own_suite(void)
 	tcase_add_test(tc, verify_refuses_bytes_behind_the_last_owner);
 	tcase_add_test(tc, verify_refuses_other_padding);
 	tcase_add_test(tc, pieces_at_one_address_are_not_compared_one_by_one);
+	tcase_add_test(tc, code_in_place_of_calls_is_not_looked_at_again_and_again);
 	tcase_set_timeout(tc, 120);
 	suite_add_tcase(suite, tc);
 	return suite;
