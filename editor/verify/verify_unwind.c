@@ -299,6 +299,14 @@ uint64_t vf_padding_end(const struct vf *vf, const struct mp_map_piece *p)
 	return b && *b != 0xcc ? p[1].new_vaddr : at;
 }
 
+/* Where the piece behind @p begins; at most @end. */
+static uint64_t next_piece(const struct vf *vf, const struct mp_map_piece *p, uint64_t end)
+{
+	if (p + 1 == vf->map->pieces + vf->map->nr_pieces || p[1].new_vaddr > end)
+		return end;
+	return p[1].new_vaddr;
+}
+
 int vf_check_unreached(struct vf_unwinding *x, const struct mp_map_piece *p)
 {
 	uint64_t end = vf_padding_end(x->vf, p), next = end;
@@ -361,10 +369,10 @@ static int compare_stub(struct vf_unwinding *x, const struct mp_map_piece *p)
 		ret = compare_call(x, p->old_vaddr, call);
 	if (!ret && call)
 		ret = vf_compare_range(x, p->old_vaddr, vf_point_call_end(call), end);
-	if (ret)
+	if (!ret)
+		ret = vf_check_unreached(x, p);
+	if (ret || !x->new_lsda.present)
 		return ret;
-	if (!x->new_lsda.present)
-		return 0;
 	if (vf_lsda_at(&x->new_lsda, p->new_vaddr) ||
 	    site_end(&x->new_lsda, p->new_vaddr) < p->new_vaddr + p->new_size)
 		return vf_refuse(x->vf, p->new_vaddr, "a stub lies in a call site");
@@ -406,7 +414,10 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 	if (!old || of->old_vaddr + of->old_size > old->start + old->size)
 		return vf_refuse(vf, p->old_vaddr, "a moved block has no FDE");
 	if (vf_padding_end(vf, p) == p->new_vaddr) /* a dropped jump: no code, no rows */
-		return 0;
+		return new && p->new_vaddr < next_piece(vf, p, new->start + new->size)
+			       ? vf_refuse(vf, p->new_vaddr,
+					   "padding behind an empty copy has rows")
+			       : 0;
 	if (old->flags & VF_FDE_SYMBOL_ONLY)
 		return new ? vf_refuse(vf, p->new_vaddr,
 				       "the copy has an FDE, but the original has none")

@@ -712,15 +712,23 @@ static void end_the_stack(struct work *w)
 	each_copy(w, (uint8_t[]){0x07, 16, 0xd0}, 3);
 }
 
+/* Copies get CIEs that remember a state, which the FDEs restore. */
 static void cross_the_border(struct work *w)
 {
-	for (uint32_t i = 0; i < w->m.nr; i++)
-		if (w->m.entries[i].is_cie)
-			splice(w, &w->m.entries[i], w->m.entries[i].len, 0,
-			       (uint8_t[]){0x0a, 0x0c, 7, 16}, 4);
-	for (uint32_t i = 0; i < w->m.nr; i++)
-		if (!w->m.entries[i].is_cie)
-			splice(w, &w->m.entries[i], 0, 0, (uint8_t[]){0x0b}, 1);
+	for (uint32_t c = w->m.nr; c-- > 0;) {
+		struct mutant_entry added = w->m.entries[c];
+
+		if (!added.is_cie)
+			continue;
+		unwind_mutant_insert(&w->m, c + 1, added);
+		splice(w, &w->m.entries[c + 1], added.len, 0, (uint8_t[]){0x0a, 0x0c, 7, 16}, 4);
+		for (uint32_t i = c + 2; i < w->m.nr; i++)
+			if (!w->m.entries[i].is_cie && w->m.entries[i].cie == c &&
+			    w->m.entries[i].start >= w->m.copies) {
+				w->m.entries[i].cie = c + 1;
+				splice(w, &w->m.entries[i], 0, 0, (uint8_t[]){0x0b}, 1);
+			}
+	}
 }
 
 static void make_lsdas_absolute(struct work *w)
