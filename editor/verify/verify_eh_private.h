@@ -49,8 +49,8 @@ enum vf_fde_flag {
 	VF_FDE_SYMBOL_ONLY = 1 << 8, /* no FDE: a sized symbol of code without unwind data */
 	VF_FDE_RETURN_WORD = 1 << 9, /* data may hold a return address in it */
 	VF_FDE_NAMED_CODE = 1 << 10, /* no FDE, behind a label that may name all such code here */
-	VF_FDE_KNOWN = 1 << 11,	     /* a table names a place in it, or the bounds of its section do */
-	VF_FDE_ASKED = 1 << 12,	     /* the program may look for it among the frames of its stack */
+	VF_FDE_KNOWN = 1 << 11, /* a table names a place in it, or the bounds of its section do */
+	VF_FDE_ASKED = 1 << 12, /* the program may look for it among the frames of its stack */
 };
 
 struct vf_eh {
