@@ -538,6 +538,8 @@ int vf_scan(struct vf *vf)
 	ret = vf_find_labels(vf);
 	if (vf->refs.nr)
 		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);
+	if (!ret)
+		ret = vf_check_ranges(vf);
 out:
 	vf_bits_fini(&anchors);
 	return ret;
