@@ -294,7 +294,6 @@ static int check(struct vf *vf)
 		{.read = vf_index_pieces},
 		{.read = vf_read_audit},
 		{.read = vf_scan},
-		{.check = vf_check_ranges},
 		{.check = vf_check_gs},
 		{.read = vf_read_registers},
 		{.read = vf_find_markers},

@@ -50,10 +50,10 @@ enum vf_fde_flag {
 	VF_FDE_SYMBOL_ONLY = 1 << 8, /* no FDE: a sized symbol of code without unwind data */
 	VF_FDE_RETURN_WORD = 1 << 9, /* data may hold a return address in it */
 	VF_FDE_NAMED_CODE = 1 << 10, /* no FDE, behind a label that may name all such code here */
-	VF_FDE_KNOWN = 1 << 11,	     /* a table names a place in it, or the bounds of its section do */
-	VF_FDE_ASKED = 1 << 12,	     /* the program may look for it among the frames of its stack */
-	VF_FDE_PLACE = 1 << 13,	     /* data may know a place in it that is no label */
-	VF_FDE_READ = 1 << 14,	     /* its bytes may be read, or its address computed with */
+	VF_FDE_KNOWN = 1 << 11, /* a table names a place in it, or the bounds of its section do */
+	VF_FDE_ASKED = 1 << 12, /* the program may look for it among the frames of its stack */
+	VF_FDE_PLACE = 1 << 13, /* data may know a place in it that is no label */
+	VF_FDE_READ = 1 << 14,	/* its bytes may be read, or its address computed with */
 };
 
 struct vf_eh {

@@ -4,7 +4,7 @@
  *
  * Three kinds: the program names the end of its code (etext), or the end of its memory, from which it expects the
  * program break to go on; a section with code has a C name, so that linkers define its bounds; a section of data with a
- * C name holds places in code. Called by verify_scan and verify.
+ * C name holds places in code. Called by verify_scan.
  */
 #include <string.h>
 

@@ -582,6 +582,8 @@ int vf_scan(struct vf *vf)
 		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);
 	if (!ret)
 		vf_find_places(vf);
+	if (!ret)
+		ret = vf_check_ranges(vf);
 out:
 	vf_bits_fini(&anchors);
 	return ret;

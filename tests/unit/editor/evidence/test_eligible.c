@@ -184,6 +184,36 @@ START_TEST(eligible_refuses_a_real_probe)
 }
 END_TEST
 
+/* Functions that others know by the bounds of a section, by a table, or among the frames of the stack. */
+START_TEST(eligible_refuses_code_known_by_its_place)
+{
+	static const char *const flags[] = {"-O2 -no-pie", "-O2 -pie"};
+	struct me_eligible e;
+	struct fixture f;
+
+	fixture_build(
+		&f, "c", flags[_i],
+		"#include <stdio.h>\n#include <unwind.h>\n"
+		"#define KEEP __attribute__((noinline))\n"
+		"__attribute__((section(\"insides\"))) KEEP int inner(int n) { return n % 7 + 3; }\n"
+		"KEEP int sled(int n) {\n"
+		"	if (n == 77) goto on;\n"
+		"	__asm__ goto(\"1: nopl 0(%%rax,%%rax,1)\\n.pushsection xray_instr_map,\\\"a\\\"\\n\"\n"
+		"		     \".quad 1b - ., 0\\n.popsection\" : : : : on);\n"
+		"	return n + 1;\non: return n * 9; }\n"
+		"KEEP int looked_for(int n) { puts(\"\"); return n % 9 + 5; }\n"
+		"int main(int argc, char **argv) { return inner(argc) + sled(argc) + looked_for(argc)"
+		" + (_Unwind_FindEnclosingFunction(argv) == (void *)looked_for); }\n");
+	e = judge(&f);
+	is(&f, &e, "inner", ME_REFUSED_RANGE, "bounds");
+	/* The linker's relocations tell of a place in its middle, too. */
+	ck_assert(e.verdict[fixture_func(&f, "sled")] != ME_ELIGIBLE);
+	is(&f, &e, "looked_for", ME_REFUSED_ASKED, "stack");
+	me_eligible_fini(&e);
+	fixture_free(&f);
+}
+END_TEST
+
 static void file_is(const char *flags, const char *source, int want, const char *reason)
 {
 	struct mp_err err = {""};
@@ -221,6 +251,7 @@ START_TEST(eligible_refuses_whole_files)
 		"already optimised");
 	file_is(KEPT " -shared -Wl,-z,notext", START FUNC("f", " movabs $d, %rax\n ret\n"), -EPERM,
 		"text relocations");
+	file_is(ASM, START FUNC("f", " lea etext(%rip), %rax\n ret\n"), -EPERM, "etext");
 	file_is(KEPT, ".globl start\nstart: mov d(%rip), %eax\n hlt\n.data\nd: .quad 0\n", -EPERM,
 		"unwind");
 }
@@ -237,6 +268,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, eligible_lets_a_probe_stay_behind);
 	tcase_add_loop_test(tc, eligible_refuses_patchable_entries_without_relocations, 0, 3);
 	tcase_add_test(tc, eligible_refuses_a_real_probe);
+	tcase_add_loop_test(tc, eligible_refuses_code_known_by_its_place, 0, 2);
 	tcase_add_test(tc, eligible_refuses_whole_files);
 	suite_add_tcase(s, tc);
 	return s;

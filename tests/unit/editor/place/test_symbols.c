@@ -177,6 +177,31 @@ START_TEST(symbols_move_every_alias_and_add_once)
 }
 END_TEST
 
+/* Rust's traces leave such a suffix out, so they name old code and copies as the original. */
+START_TEST(symbols_of_rust_have_a_suffix_of_llvm)
+{
+	static const char *const names[] = {"_RNvCs1_1p4deep", "_ZN1p4deep17h0123456789abcdefE"};
+	char source[512], old[64];
+	struct fixture f;
+	struct table t;
+	Elf64_Sym sym;
+
+	snprintf(
+		source, sizeof(source),
+		".globl start\nstart: hlt\n.globl %s\n.type %s, @function\n%s: .cfi_startproc\n ret\n"
+		" .cfi_endproc\n.size %s, . - %s\n",
+		names[_i], names[_i], names[_i], names[_i], names[_i]);
+	fixture_build(&f, "assembler", ASM, source);
+	fixture_plan_all(&f, names[_i]);
+	build(&f, &t);
+	snprintf(old, sizeof(old), "%s.llvm.0", names[_i]);
+	ck_assert_uint_eq(find(&t, names[_i], &sym), 1);
+	ck_assert_uint_eq(find(&t, old, &sym), 1);
+	table_free(&t);
+	fixture_free(&f);
+}
+END_TEST
+
 START_TEST(symbols_put_locals_before_globals)
 {
 	struct fixture f;
@@ -270,6 +295,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, symbols_name_the_warm_run);
 	tcase_add_test(tc, symbols_name_the_run_of_the_entry);
 	tcase_add_test(tc, symbols_move_every_alias_and_add_once);
+	tcase_add_loop_test(tc, symbols_of_rust_have_a_suffix_of_llvm, 0, 2);
 	tcase_add_test(tc, symbols_put_locals_before_globals);
 	tcase_add_test(tc, symbols_keep_all_else_but_section_numbers);
 	tcase_add_test(tc, symbols_refuse_damaged_tables);
