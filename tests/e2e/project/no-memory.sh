@@ -73,6 +73,8 @@ g++ -g -O2 -Wl,--emit-relocs,--build-id prog.cc -o prog && morph-optimize instru
 	morph-optimize --all --report=none -o fast prog || exit 1
 if [ -n "${MORPH_LONG:-}" ]; then spread=1000000; else spread=${SPREAD:-16}; fi
 nr_runs=0
+# In words of Morph, and of the C library
+no_memory="out of memory|Cannot allocate memory"
 
 names() {
 	find . -not -name 's.db-*' -not -path './try.*' -not -path ./new | sort
@@ -111,7 +113,7 @@ tries() {
 	for n in $(steps "$nr"); do
 		status=0
 		NO_MEMORY_AT=$n LD_PRELOAD=./no-memory.so "$@" >try.out 2>try.err || status=$?
-		check "$* (allocation $n)" $status "out of memory"
+		check "$* (allocation $n)" $status "$no_memory"
 	done
 	can_trace || return
 	nr=$(./kill-at -e 99999999 "$@" 2>&1 >/dev/null | sed -n 's/^kill-at: \([0-9]*\) system calls$/\1/p')
@@ -145,6 +147,49 @@ morph-optimize instrument --threads=1 --report=none --all --kind=calls -o new pr
 morph-optimize verify --threads=1 --report=none prog fast
 morph-stats -d s.db query --by=function
 morph-stats -d s.db query --by=block --json
+morph-stats -d s.db annotate --binary=prog choose
+morph-stats -d s.db export --format=pprof -m prog
+morph-stats -d s.db export --format=fdata -m prog
 LIST
+
+# ends_as WHAT WANT GOT: an allocation failed; the program says the same, or why it does not
+ends_as() {
+	nr_runs=$((nr_runs + 1))
+	[ "$2" = "$3" ] || { [ "${3%% *}" = 1 ] && grep -qE "$no_memory" try.err; } || fail "$1: ${3%% *}, not ${2%% *}, or other rows: $(cat try.err)"
+}
+
+# import, of which all samples or none are stored, and the same of a recording
+imported() {
+	local status=0
+	rm -f t.db*
+	"$@" >try.out 2>try.err || status=$?
+	echo "$status $(morph-stats -d t.db query --by=function --json 2>&1 | grep -v _s\")"
+}
+commands=("morph-stats -d t.db import --binary=prog.i prog.i.counts")
+if morphd run --no-kernel --rate=4000 --db=r.db --record=recording -- ./prog 3000000 >/dev/null 2>err.txt; then
+	commands+=("morphd --input=recording --db=t.db")
+else
+	echo "skip: replay: $(head -n 1 err.txt)"
+fi
+for command in "${commands[@]}"; do
+	want=$(NO_MEMORY_COUNT=count LD_PRELOAD=./no-memory.so imported $command)
+	nr=$(head -n 1 count)
+	rm -f count
+	for n in $(steps "$nr"); do
+		ends_as "$command (allocation $n)" "$want" "$(NO_MEMORY_AT=$n NO_MEMORY_PROGRAM=${command%% *} \
+			LD_PRELOAD=./no-memory.so imported $command)"
+	done
+done
+
+# An audit of a file and itself: a run that could not be made is no difference.
+for n in $(seq 1 $((spread > 99 ? 1 : 6)) 60); do
+	status=0
+	NO_MEMORY_AT=$n NO_MEMORY_PROGRAM=morph-audit LD_PRELOAD=./no-memory.so \
+		morph-audit --pairs=8:8 prog prog -- 10 >try.out 2>try.err || status=$?
+	case $status in
+	0 | 5) ;;
+	*) ends_as "morph-audit (allocation $n)" 5 "$status" ;;
+	esac
+done
 echo "$nr_runs runs"
 finish
