@@ -343,6 +343,22 @@ static void note_crash(struct md_attribute *at, const struct morph_task *task)
 		at->crashes[at->nr_crashes++] = (struct md_crash){module, (uint8_t)signal};
 }
 
+static int add_module(struct md_modcache *mc, const struct morph_record *record)
+{
+	const void *r = record;
+
+	switch (record->type) {
+	case MORPH_REC_MODULE: return md_modcache_add_record(mc, r);
+	case MORPH_REC_MODULE_MAP: return md_modcache_add_map_record(mc, r);
+	case MORPH_REC_MODULE_PIECES: return md_modcache_add_pieces_record(mc, r);
+	case MORPH_REC_MODULE_ENDS: return md_modcache_add_ends_record(mc, r);
+	case MORPH_REC_MODULE_CALLS: return md_modcache_add_calls_record(mc, r);
+	case MORPH_REC_MODULE_PATHS: return md_modcache_add_paths_record(mc, r);
+	case MORPH_REC_MODULE_OUTPUT: return md_modcache_add_output_record(mc, r);
+	default: return 0;
+	}
+}
+
 int md_attribute_record(struct md_attribute *at, const struct morph_record *record)
 {
 	const struct morph_task *task = (const void *)record;
@@ -374,24 +390,14 @@ int md_attribute_record(struct md_attribute *at, const struct morph_record *reco
 			md_procmap_exit(at->procmap, task->tgid);
 		return 0;
 	case MORPH_REC_LOST: attribute_lost(at, (const void *)record); return 0;
-	case MORPH_REC_MODULE: md_modcache_add_record(at->modcache, (const void *)record); return 0;
+	case MORPH_REC_MODULE:
 	case MORPH_REC_MODULE_MAP:
-		md_modcache_add_map_record(at->modcache, (const void *)record);
-		return 0;
 	case MORPH_REC_MODULE_PIECES:
-		md_modcache_add_pieces_record(at->modcache, (const void *)record);
-		return 0;
 	case MORPH_REC_MODULE_ENDS:
-		md_modcache_add_ends_record(at->modcache, (const void *)record);
-		return 0;
 	case MORPH_REC_MODULE_CALLS:
-		md_modcache_add_calls_record(at->modcache, (const void *)record);
-		return 0;
 	case MORPH_REC_MODULE_PATHS:
-		md_modcache_add_paths_record(at->modcache, (const void *)record);
-		return 0;
 	case MORPH_REC_MODULE_OUTPUT:
-		md_modcache_add_output_record(at->modcache, (const void *)record);
+		at->lacks_module |= add_module(at->modcache, record) == -ENOMEM;
 		return 0;
 	case MORPH_REC_STACK: attribute_stack(at, (const void *)record); return 0;
 	case MORPH_REC_BRANCHES: return attribute_branches(at, (const void *)record);

@@ -72,6 +72,7 @@ struct md_attribute {
 	struct md_branch_ledger branches;
 	uint64_t nr_frames;    /* callers in stacks, since the start */
 	uint64_t nr_processes; /* known processes that were sampled */
+	bool lacks_module; /* out of memory for one of a recording, whose samples belong nowhere now */
 	uint64_t last_time_ns; /* latest time in the stream */
 };
 

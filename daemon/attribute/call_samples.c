@@ -219,7 +219,7 @@ int md_call_samples_start(const struct md_call_samples_config *config, struct md
 	int ret;
 
 	if (!c)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	c->config = *config;
 	c->salt = new_seed();
 	ret = open_file(c, err);

@@ -254,7 +254,7 @@ int md_path_requests_start(const struct md_path_requests_config *config,
 	int ret;
 
 	if (!p)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	if (!config->samples || !config->stride || !config->rate_hz ||
 	    (uint64_t)config->samples + config->stride - 1 > MP_POLLS_MAX) {
 		free(p);

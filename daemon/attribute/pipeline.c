@@ -79,7 +79,7 @@ static int record_file(struct md_pipeline *pl, struct md_file *file, struct mp_e
 		return 0;
 	ret = md_modcache_write_records(pl->at.modcache, file, &buf);
 	if (ret)
-		mp_err_set(err, -ret, "no memory");
+		mp_err_set(err, -ret, "out of memory");
 	while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
 		ret = md_recwriter_add(pl->writer, record, err);
 	md_buf_fini(&buf);
@@ -98,7 +98,7 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 		mapped_ns = mmap->task.time_ns + md_clock_ns(CLOCK_REALTIME) -
 			    md_clock_ns(CLOCK_MONOTONIC);
 	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	warn(pl, md_modcache_remark(pl->at.modcache));
 	warn(pl, md_rows_give_file(&pl->rows_give, pl->source, pl->at.modcache, file, mmap));
 	mmap->module = file->number;
@@ -137,7 +137,7 @@ static int take_outputs(struct md_pipeline *pl, int timeout_ms, struct mp_err *e
 		pos = buf.size = 0;
 		ret = md_modcache_write_output_record(pl->at.modcache, module, &buf);
 		if (ret)
-			mp_err_set(err, -ret, "no memory");
+			mp_err_set(err, -ret, "out of memory");
 		while (!ret && !md_record_next(buf.data, buf.size, &pos, &record))
 			ret = md_recwriter_add(pl->writer, record, err);
 	}
@@ -286,7 +286,7 @@ static int take_record(struct md_pipeline *pl, struct morph_record *record, stru
 	if (ret)
 		return ret;
 	if (!md_attribute_record(&pl->at, record))
-		return 0;
+		return pl->at.lacks_module ? mp_err_code(err, ENOMEM) : 0;
 	/* A table is full: flush. If that fails, count the record as lost. */
 	ret = flush_or_keep(pl, stream_time_s(pl), err);
 	if (ret)
@@ -372,7 +372,7 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 
 	md_modcache_set_sandbox(pl->at.modcache, pl->sandbox);
 	if (pl->source->has_stacks && start_stacks(pl))
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	md_source_describe(pl->source, &info);
 	ret = start_ways(pl, info.rate_hz, err);
 	if (ret)
@@ -384,7 +384,7 @@ static int start_session(struct md_pipeline *pl, struct mp_err *err)
 		ret = md_modcache_resolve_kernel(pl->at.modcache, pl->source->kernel_base, &kernel,
 						 &remark);
 		if (ret)
-			return mp_err_set(err, -ret, "no memory");
+			return mp_err_set(err, -ret, "out of memory");
 		warn(pl, remark);
 		ret = record_file(pl, kernel, err);
 		if (ret)
@@ -433,7 +433,7 @@ int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
 						      program_of, pl);
 		ret = pl->flush.owner ? 0 : -ENOMEM;
 	}
-	return ret ? mp_err_set(err, -ret, "no memory") : start_session(pl, err);
+	return ret ? mp_err_set(err, -ret, "out of memory") : start_session(pl, err);
 }
 
 int md_pipeline_change(struct md_pipeline *pl, struct md_source *source, struct mp_err *err)

@@ -31,7 +31,7 @@ int md_ways_new(struct md_ways **out, struct mp_err *err)
 		ways->pending = malloc(PENDING_MAX * sizeof(*ways->pending));
 	if (!ways || !ways->pending) {
 		free(ways);
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	ret = md_sandbox_open(&config, &ways->sandbox, &why);
 	if (ret && md_sandbox_is_needed()) {

@@ -90,7 +90,7 @@ static int open_file(struct md_audit_reader *r, struct mp_err *err)
 		r->audit = mp_program_audit_new(r->ring.nr_functions, r->config.alpha);
 		r->table_hash = r->ring.table_hash;
 		if (!r->audit)
-			ret = mp_err_set(err, ENOMEM, "no memory");
+			ret = mp_err_set(err, ENOMEM, "out of memory");
 	} else if (r->table_hash != r->ring.table_hash ||
 		   mp_program_audit_nr_functions(r->audit) != r->ring.nr_functions) {
 		ret = mp_err_set(err, EBADMSG, "%s: replaced by another program's file",
@@ -128,7 +128,7 @@ static int take_records(struct md_audit_reader *r, const struct mp_audit_record 
 	for (size_t i = 0; i < nr && !ret; i++) {
 		ret = mp_program_audit_add(r->audit, &records[i], &function);
 		if (ret)
-			ret = mp_err_set(err, -ret, "no memory");
+			ret = mp_err_set(err, -ret, "out of memory");
 		else if (function != UINT32_MAX)
 			ret = mp_audit_ring_decide(&r->ring, function,
 						   mp_program_audit_verdict(r->audit, function),
@@ -261,7 +261,7 @@ int md_audit_reader_start(const struct md_audit_config *config, struct md_audit_
 
 	*out = NULL;
 	if (!r)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	r->config = *config;
 	r->ring.fd = -1;
 	r->search_s = 1;
@@ -364,7 +364,7 @@ int md_audit_reader_save(struct md_audit_reader *r, struct mp_store *store, stru
 		if (a.effects && a.path)
 			fill(r, &a);
 		else
-			ret = mp_err_set(err, ENOMEM, "no memory");
+			ret = mp_err_set(err, ENOMEM, "out of memory");
 	}
 	pthread_mutex_unlock(&r->lock);
 	if (!ret && a.nr_functions) {

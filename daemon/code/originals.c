@@ -57,9 +57,12 @@ static char *find_beside(const char *output, const struct mp_id *id)
 	const char *slash = strrchr(output, '/');
 	int prefix = slash ? (int)(slash + 1 - output) : 0;
 	char *path = NULL, *dir;
+	struct mp_id original;
 	struct dirent *d;
 	DIR *entries;
 
+	if (!md_original_is_of(output, &original) || !mp_id_equal(&original, id))
+		return NULL;
 	if (len > end && !strcmp(output + len - end, OUTPUT_SUFFIX)) {
 		path = strndup(output, len - end);
 		if (path && is_file(path, id))

@@ -107,6 +107,7 @@ static void read_file(const struct md_import *import, struct md_import_module *m
 	int r = mp_elf_open(m->path, MP_ELF_ID, &m->elf, NULL);
 
 	if (r) {
+		m->no_memory = r == -ENOMEM;
 		m->why = r == -ENOENT ? MP_UNATTR_DELETED : MP_UNATTR_UNREADABLE;
 		return;
 	}
@@ -114,6 +115,7 @@ static void read_file(const struct md_import *import, struct md_import_module *m
 	m->id = m->elf->id;
 	m->text_size = mp_elf_text_size(m->elf);
 	r = mp_map_read(m->elf, &m->map, NULL);
+	m->no_memory = r == -ENOMEM;
 	if (!r && import->confirms && !is_confirmed(import, m)) {
 		mp_map_free(m->map);
 		m->map = NULL;
@@ -298,8 +300,13 @@ static int store_module(struct md_import_module *m, struct mp_store *store, int6
 int md_import_store(struct md_import *import, struct mp_store *store, int64_t when_s,
 		    struct mp_err *err)
 {
-	int r = mp_store_begin(store, err);
+	int r;
 
+	for (uint32_t i = 0; i < import->nr_modules; i++)
+		if (import->modules[i].no_memory)
+			return mp_err_set(err, ENOMEM, "%s: out of memory",
+					  import->modules[i].path);
+	r = mp_store_begin(store, err);
 	if (r)
 		return r;
 	for (uint32_t i = 0; i < import->nr_modules && !r; i++)

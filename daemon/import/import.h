@@ -26,6 +26,7 @@ struct md_import_module {
 	struct mp_elf *elf;	    /* NULL: the kernel, or a file that cannot be used (@why) */
 	struct mp_map *map;	    /* NULL: not an optimised file */
 	int why;		    /* -1, or enum mp_unattributed: why the module cannot be used */
+	bool no_memory;		    /* to read the file: nothing may be stored */
 	struct mp_ip_count *counts; /* unsorted until md_import_store() */
 	size_t nr, max;
 	bool exact;		     /* @counts and @edges were counted, not sampled */

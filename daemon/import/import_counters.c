@@ -193,7 +193,9 @@ static int open_binary(struct reader *r, const char *binary)
 	r->code = md_import_code(m);
 	r->map = m->map;
 	if (!r->code)
-		return mp_err_set(r->err, EBADMSG, "%s: its code cannot be read", binary);
+		return m->no_memory
+			       ? mp_err_code(r->err, ENOMEM)
+			       : mp_err_set(r->err, EBADMSG, "%s: its code cannot be read", binary);
 	ret = mp_edge_table_read(r->code, &r->table, r->err);
 	if (!ret && !r->map)
 		ret = mp_err_set(r->err, EBADMSG, "%s: instrumented, but carries no map", binary);

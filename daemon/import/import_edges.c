@@ -22,11 +22,13 @@
 
 const struct mp_elf *md_import_code(struct md_import_module *m)
 {
-	int fd;
+	int fd, r;
 
 	if (m->code || m->why >= 0 || m->kind != MP_MODULE_FILE)
 		return m->code;
-	if (mp_elf_open(m->path, MP_ELF_SYMBOLS, &m->code, NULL)) {
+	r = mp_elf_open(m->path, MP_ELF_SYMBOLS, &m->code, NULL);
+	if (r) {
+		m->no_memory = r == -ENOMEM;
 		m->code = NULL;
 		m->why = MP_UNATTR_UNREADABLE;
 		return NULL;
@@ -39,7 +41,9 @@ const struct mp_elf *md_import_code(struct md_import_module *m)
 	}
 	fd = m->map ? open(m->path, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd >= 0) {
+		errno = 0;
 		m->map_ends = md_copy_branch_offsets(m->code, fd, m->map);
+		m->no_memory |= !m->map_ends && errno == ENOMEM;
 		close(fd);
 	}
 	return m->code;

@@ -272,7 +272,9 @@ int md_import_fdata(struct md_import *import, struct md_lines *lines, const char
 		return ret;
 	code = md_import_code(&import->modules[r.module]);
 	if (!code)
-		return mp_err_set(err, EBADMSG, "%s: its code cannot be read", binary);
+		return import->modules[r.module].no_memory
+			       ? mp_err_code(err, ENOMEM)
+			       : mp_err_set(err, EBADMSG, "%s: its code cannot be read", binary);
 	r.names = md_symbol_index_new(code);
 	if (!r.names)
 		return mp_err_set(err, ENOMEM, "out of memory");

@@ -201,7 +201,8 @@ bool md_modcache_read_file(struct md_modcache *mc, int fd, struct md_file *file)
 	if (!ret)
 		ret = adopt(mc, from, fd, file);
 	if (ret)
-		remark(mc, file->path, ret == -ENOMEM ? "no memory" : "its contents make no sense");
+		remark(mc, file->path,
+		       ret == -ENOMEM ? "out of memory" : "its contents make no sense");
 out:
 	md_buf_fini(&reply);
 	md_modcache_free(from);

@@ -481,7 +481,7 @@ int md_sandbox_open(const struct md_sandbox_config *config, struct md_sandbox **
 
 	*out = NULL;
 	if (!sandbox)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	sandbox->config = *config;
 	sandbox->sock = -1;
 	ret = start(sandbox, err);

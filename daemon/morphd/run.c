@@ -128,7 +128,7 @@ int md_run_main(const struct md_options *o, int *status, struct mp_err *err)
 		free(pl);
 		return md_audit_main(o, err);
 	}
-	ret = pl ? check_pids(o, err) : mp_err_set(err, ENOMEM, "no memory");
+	ret = pl ? check_pids(o, err) : mp_err_set(err, ENOMEM, "out of memory");
 	if (!ret)
 		ret = md_database_open(o, &o->line, &db, err);
 	if (ret)

@@ -294,7 +294,7 @@ int md_service_main(const struct md_options *o, int *status, struct mp_err *err)
 	int ret;
 
 	if (!s)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	md_signals_catch();
 	s->o = o;
 	ret = load_config(o, &s->config, err);

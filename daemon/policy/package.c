@@ -99,8 +99,9 @@ int md_package_list(const char *admin_dir, const char *package, char **out)
 		close(pipes[0]);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
+		/* Status 1 says that there is no such package, all else that it is not known. */
 		if (!r && (!WIFEXITED(status) || WEXITSTATUS(status)))
-			r = -ENOENT;
+			r = WIFEXITED(status) && WEXITSTATUS(status) == 1 ? -ENOENT : -EIO;
 	} else {
 		close(pipes[0]);
 	}

@@ -252,15 +252,15 @@ void md_policy_fini(struct md_policy *policy)
 
 /* ---- which rule --------------------------------------------------------------------------- */
 
-/* /lib and /usr/lib are one directory today, and dpkg may know either. */
-static bool package_has(const struct md_policy *policy, const char *package, const char *path)
+/* /lib and /usr/lib are one directory today, and dpkg may know either. Return: 1, 0, -errno: not known. */
+static int package_has(const struct md_policy *policy, const char *package, const char *path)
 {
 	const char *merged = !strncmp(path, "/usr/", 5) ? path + 4 : path;
 	char *list, *rest, *line;
-	bool found = false;
+	int found = md_package_list(policy->dpkg_admin, package, &list);
 
-	if (md_package_list(policy->dpkg_admin, package, &list))
-		return false;
+	if (found)
+		return found == -ENOENT ? 0 : found;
 	rest = list;
 	while (!found && (line = md_package_next(&rest)))
 		found = !strcmp(line, path) || !strcmp(line, merged);
@@ -276,9 +276,13 @@ const struct md_rule *md_policy_rule(const struct md_policy *policy, const char 
 		for (char **p = rule->programs; p && *p; p++)
 			if (!fnmatch(*p, path, 0))
 				return rule;
-		for (char **p = rule->packages; p && *p; p++)
-			if (package_has(policy, *p, path))
-				return rule;
+		for (char **p = rule->packages; p && *p; p++) {
+			int has = package_has(policy, *p, path);
+
+			/* A later rule may allow more than one that is not known to match. */
+			if (has)
+				return has > 0 ? rule : NULL;
+		}
 	}
 	return NULL;
 }

@@ -92,7 +92,10 @@ int md_policy_default_dir(char *buf, size_t size, struct mp_err *err);
 int md_policy_read(const char *dir, struct md_policy *out, struct mp_err *err);
 void md_policy_fini(struct md_policy *policy);
 
-/* The first rule that names @path, an absolute path without links; NULL: none. */
+/*
+ * The first rule that names @path, an absolute path without links; NULL: none, or it is not known whether a rule
+ * does, since dpkg-query failed.
+ */
 const struct md_rule *md_policy_rule(const struct md_policy *policy, const char *path);
 /* May a version that audits itself be in place of a file of @rule (NULL: no rule) for a while? */
 bool md_policy_may_instrument(const struct md_policy *policy, const struct md_rule *rule);

@@ -78,7 +78,7 @@ int md_recwriter_open(const char *path, const struct md_recfile_info *info,
 
 	if (!w || !(w->path = strdup(path))) {
 		free(w);
-		return mp_err_set(err, ENOMEM, "%s: no memory", path);
+		return mp_err_set(err, ENOMEM, "%s: out of memory", path);
 	}
 	/* 0600: a recording reveals which programs ran and which files they used. */
 	w->fd = mp_newfile_open(path, 0600, err);
@@ -130,7 +130,7 @@ int md_recwriter_add(struct md_recwriter *w, const struct morph_record *record, 
 	void *room = md_buf_add(&w->buf, record->size);
 
 	if (!room)
-		return mp_err_set(err, ENOMEM, "%s: no memory", w->path);
+		return mp_err_set(err, ENOMEM, "%s: out of memory", w->path);
 	memcpy(room, record, record->size);
 	w->head.nr += md_record_emitted(record);
 	return w->buf.size >= CHUNK_FULL ? write_chunk(w, err) : w->failed;
@@ -235,12 +235,12 @@ int md_recreader_open(const char *path, struct md_recreader **out, struct mp_err
 	int ret;
 
 	if (!r)
-		return mp_err_set(err, ENOMEM, "%s: no memory", path);
+		return mp_err_set(err, ENOMEM, "%s: out of memory", path);
 	r->fd = -1;
 	r->path = strdup(path);
 	r->buf = malloc(READ_MAX);
 	if (!r->path || !r->buf) {
-		ret = mp_err_set(err, ENOMEM, "%s: no memory", path);
+		ret = mp_err_set(err, ENOMEM, "%s: out of memory", path);
 		goto fail;
 	}
 	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -199,7 +199,7 @@ int md_bpf_programs_open(const struct md_bpf_request *request, struct md_bpf_pro
 		return mp_err_set(err, ENOTSUP, "cannot find the number of CPUs");
 	p = calloc(1, sizeof(*p));
 	if (!p)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	p->nr_cpus = ret;
 	libbpf_set_print(quiet);
 	p->skel = open_skeleton();

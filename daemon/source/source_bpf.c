@@ -80,7 +80,7 @@ static int prepare(struct bpf *b, uint32_t registers, struct mp_err *err)
 	if (nr_cpus < b->events.max_rings)
 		nr_cpus = b->events.max_rings;
 	if (md_bpf_merge_init(&b->merge, nr_cpus, b->events.rate_hz, registers))
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	b->epoll = epoll_create1(EPOLL_CLOEXEC);
 	ret = b->epoll < 0 ? -errno : watch(b, md_bpf_programs_fd(b->programs));
 	for (i = 0; !ret && i < b->events.nr_rings; i++)
@@ -152,7 +152,7 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 
 	b = calloc(1, sizeof(*b));
 	if (!b)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	b->source.ops = &md_source_bpf;
 	b->command = config->command;
 	b->epoll = -1;

@@ -95,7 +95,8 @@ static int add_ring(struct kmod *k, uint32_t cpu, struct mp_err *err)
 				map + 2 * k->page_bytes, k->hello.ring_bytes, err);
 	if (ret)
 		return ret;
-	return md_kmod_merge_add_ring(&k->merge, &ring) ? mp_err_set(err, ENOMEM, "no memory") : 0;
+	return md_kmod_merge_add_ring(&k->merge, &ring) ? mp_err_set(err, ENOMEM, "out of memory")
+							: 0;
 }
 
 /* Maps rings that are not mapped yet: all at the start, later those of CPUs that came online. */
@@ -163,7 +164,7 @@ static int open_device(struct kmod *k, struct mp_err *err)
 	if (!hello->nr_cpu_ids || hello->nr_cpu_ids > CPUS_MAX || hello->ring_bytes > UINT32_MAX)
 		return mp_err_set(err, EBADMSG, MORPH_DEV_PATH ": its answer makes no sense");
 	k->maps = calloc(hello->nr_cpu_ids, sizeof(k->maps[0]));
-	return k->maps ? 0 : mp_err_set(err, ENOMEM, "no memory");
+	return k->maps ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }
 
 static int get_exec_id(void *arg, pid_t pid, uint32_t *exec_id)
@@ -323,7 +324,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 	int ret;
 
 	if (!k)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	k->source.ops = &md_source_kmod;
 	k->fd = -1;
 	k->page_bytes = sysconf(_SC_PAGESIZE);
@@ -335,7 +336,7 @@ static int kmod_open(const struct md_source_config *config, struct md_source **o
 			fail(-ret, "the command", err);
 	}
 	if (!ret && md_kmod_merge_init(&k->merge, k->command, exec_id))
-		ret = mp_err_set(err, ENOMEM, "no memory");
+		ret = mp_err_set(err, ENOMEM, "out of memory");
 	if (ret)
 		goto fail;
 	k->start.rate_hz = config->rate_hz < MORPH_RATE_MAX ? config->rate_hz : MORPH_RATE_MAX;

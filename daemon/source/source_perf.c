@@ -136,7 +136,7 @@ static int number_rings(struct perf *p, struct mp_err *err)
 	if (!p->rings || !p->fds || !p->heads ||
 	    md_perf_decoder_init(&p->decoder, max * step, p->events.rate_hz,
 				 p->events.has_branches))
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	for (i = 0; i < max; i++) {
 		p->rings[i * step] = &p->events.rings[i];
 		if (!p->apart.rings)
@@ -183,7 +183,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 	int ret;
 
 	if (!p)
-		return mp_err_set(err, ENOMEM, "no memory");
+		return mp_err_set(err, ENOMEM, "out of memory");
 	p->source.ops = &md_source_perf;
 	p->command = config->command;
 	ret = open_events(p, &request, err);
@@ -196,7 +196,7 @@ static int perf_open(const struct md_source_config *config, struct md_source **o
 	ret = config->registers ? md_perf_decoder_want_registers(&p->decoder, config->registers)
 				: 0;
 	if (ret) {
-		mp_err_set(err, ENOMEM, "no memory");
+		mp_err_set(err, ENOMEM, "out of memory");
 		goto fail;
 	}
 	count_rings(p);

@@ -49,7 +49,7 @@ static int replay_open(const struct md_source_config *config, struct md_source *
 				  "the replay source needs a recording (--input FILE)");
 	r = calloc(1, sizeof(*r));
 	if (!r)
-		return mp_err_set(err, ENOMEM, "%s: no memory", config->input);
+		return mp_err_set(err, ENOMEM, "%s: out of memory", config->input);
 	r->source.ops = &md_source_replay;
 	r->nr_repeats = config->nr_repeats ? config->nr_repeats : 1;
 	ret = md_recreader_open(config->input, &r->reader, err);
@@ -91,7 +91,7 @@ static int say_lost(struct replay *r, uint64_t nr, struct md_batch *batch, struc
 {
 	r->lost.size = 0;
 	if (!md_record_add_lost(&r->lost, 0, nr, MORPH_LOST_TORN, MORPH_LOST_STATE))
-		return mp_err_set(err, ENOMEM, "replay: no memory");
+		return mp_err_set(err, ENOMEM, "replay: out of memory");
 	batch->data = r->lost.data;
 	batch->size = r->lost.size;
 	return 0;

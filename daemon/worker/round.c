@@ -281,9 +281,10 @@ static int step_verify(struct md_task *t)
 	if (r.end == MD_CHILD_EXITED && !r.status)
 		return md_task_advance(t, MP_JOB_VERIFIED, "verify", "done",
 				       "it is proved to do the same as the original");
-	return md_task_advance(
-		t, r.end == MD_CHILD_EXITED && r.status == 4 ? MP_JOB_REFUSED : MP_JOB_FAILED,
-		"verify", "refused", "%s", r.reason[0] ? r.reason : "morph-optimize verify failed");
+	if (r.end == MD_CHILD_EXITED && r.status == 4)
+		return md_task_advance(t, MP_JOB_REFUSED, "verify", "refused", "%s", r.reason);
+	return md_task_advance(t, MP_JOB_FAILED, "verify", "failed", "%s",
+			       r.reason[0] ? r.reason : "morph-optimize verify failed");
 }
 
 /* ---- which step ---------------------------------------------------------------------------- */

@@ -141,7 +141,10 @@ int me_object_rewrite(const uint8_t *bytes, size_t size, const struct me_object_
 	/* verify reads both files itself, and needs as much memory. */
 	object_fini(&o);
 	mp_relobj_free(in);
-	if (!rc && me_verify_object(bytes, size, out->data, out->size, NULL, &why))
-		rc = mp_err_set(err, EPERM, "verify refused the new object: %s", why.msg);
-	return rc;
+	if (rc)
+		return rc;
+	rc = me_verify_object(bytes, size, out->data, out->size, NULL, &why);
+	if (rc == -ENOMEM)
+		return mp_err_code(err, ENOMEM);
+	return rc ? mp_err_set(err, EPERM, "verify refused the new object: %s", why.msg) : 0;
 }

@@ -139,7 +139,10 @@ static int put_fde(struct frame *f, const struct mp_eh_cie *cie, const struct mp
 	if (o->codes[known->code].closed)
 		return put_same(f, cie, fde, end, err);
 	at_zero.start = 0;
-	if (mp_cfi_expand(&f->rules, cie, &at_zero, &f->table) || !f->table.nr)
+	rc = mp_cfi_expand(&f->rules, cie, &at_zero, &f->table);
+	if (rc == -ENOMEM)
+		return mp_err_code(err, ENOMEM);
+	if (rc || !f->table.nr)
 		return mp_err_set(err, EPERM, "unreadable unwind information");
 	for (uint32_t i = 0; !rc && i < o->funcs[known->func].nr_fragments; i++)
 		rc = put_fragment(f, cie, fde,

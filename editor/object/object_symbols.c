@@ -100,11 +100,13 @@ static int put_cold(struct me_object *o, const struct me_fragment *fragment,
 }
 
 /* Sections of code have one symbol each, to which places in them refer. */
-static void find_section_symbols(struct me_object *o)
+static bool find_section_symbols(struct me_object *o)
 {
 	uint32_t *of = calloc(o->in->nr_sections, sizeof(*of));
 
-	for (uint32_t i = 1; of && i < o->nr_locals; i++) {
+	if (!of)
+		return false;
+	for (uint32_t i = 1; i < o->nr_locals; i++) {
 		const Elf64_Sym *symbol = &o->in->symbols[i];
 
 		if (ELF64_ST_TYPE(symbol->st_info) == STT_SECTION &&
@@ -112,8 +114,9 @@ static void find_section_symbols(struct me_object *o)
 			of[symbol->st_shndx] = i;
 	}
 	for (uint32_t i = 0; i < o->nr_outs; i++)
-		o->outs[i].symbol = o->outs[i].added || !of ? 0 : of[o->outs[i].section];
+		o->outs[i].symbol = o->outs[i].added ? 0 : of[o->outs[i].section];
 	free(of);
+	return true;
 }
 
 /* The section of ranges that gets a symbol: an added one, or one that has none. 0: none. */
@@ -136,7 +139,8 @@ int me_object_symbols(struct me_object *o, struct mp_err *err)
 
 	o->nr_locals = o->in->sections[o->in->symtab].header.sh_info;
 	me_bytes_put(&o->names, o->in->strings, o->in->strings_size);
-	find_section_symbols(o);
+	if (!find_section_symbols(o))
+		return mp_err_code(err, ENOMEM);
 	for (uint32_t i = 0; !rc && i < o->nr_locals; i++)
 		rc = put_old(o, i, err);
 	for (uint32_t i = 0; i < o->nr_outs; i++) {

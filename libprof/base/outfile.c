@@ -121,7 +121,7 @@ int mp_outfile_open(const char *path, mp_outfile_note *note, struct mp_outfile *
 		if (fd < 0)
 			return fd;
 		out->file = fdopen(fd, "w");
-		return out->file ? 0 : mp_err_set(err, ENOMEM, "%s: no memory", path);
+		return out->file ? 0 : mp_err_set(err, ENOMEM, "%s: out of memory", path);
 	}
 	if (!note)
 		hold_signals(&out->mask);

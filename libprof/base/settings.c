@@ -101,7 +101,7 @@ int mp_settings_read(FILE *file, const char *path, mp_setting_take *take, void *
 	int ret;
 
 	if (!text)
-		return mp_err_set(err, ENOMEM, "%s: no memory", path);
+		return mp_err_set(err, ENOMEM, "%s: out of memory", path);
 	size = fread(text, 1, FILE_MAX_BYTES + 1, file);
 	text[size] = 0;
 	if (ferror(file))

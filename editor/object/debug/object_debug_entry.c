@@ -378,7 +378,9 @@ static int put_entry(struct walk *w)
 		struct me_bytes code = {0};
 
 		me_bytes_uleb(&code, a->new_code);
-		if (code.failed || w->at + code.size > (uint64_t)(w->c.p - w->data) ||
+		if (code.failed)
+			return me_odebug_no_memory(w->d);
+		if (w->at + code.size > (uint64_t)(w->c.p - w->data) ||
 		    w->at + code.size != (uint64_t)(w->c.p - w->data))
 			rc = damaged(w);
 		else

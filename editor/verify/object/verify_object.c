@@ -249,6 +249,8 @@ int me_verify_object(const uint8_t *old, size_t old_size, const uint8_t *new, si
 		vo.old.obj = a;
 		vo.new.obj = b;
 		rc = compare(&vo);
+		if (vo.old.no_memory || vo.new.no_memory)
+			rc = -ENOMEM;
 		if (rc == -ENOMEM)
 			mp_err_set(err, ENOMEM, "out of memory");
 	}

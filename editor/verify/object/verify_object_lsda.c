@@ -34,7 +34,8 @@ static bool read_base(const struct vo_side *side, const struct vo_fde *fde, stru
 	return ref.code;
 }
 
-static bool read_rows(struct vf_cursor *c, const uint8_t *end, struct vo_table *table)
+static bool read_rows(struct vo_side *side, struct vf_cursor *c, const uint8_t *end,
+		      struct vo_table *table)
 {
 	while (c->p < end) {
 		struct vo_row row = {0};
@@ -45,15 +46,18 @@ static bool read_rows(struct vf_cursor *c, const uint8_t *end, struct vo_table *
 		row.action = vf_cursor_uleb(c);
 		if (c->bad || c->p > end || row.end < row.start || row.end > UINT32_MAX ||
 		    row.pad > UINT32_MAX || row.action > UINT32_MAX ||
-		    (table->nr && row.start < table->rows[table->nr - 1].end) ||
-		    !me_grow(&table->rows, &table->cap, table->nr + 1, sizeof(*table->rows)))
+		    (table->nr && row.start < table->rows[table->nr - 1].end))
 			return false;
+		if (!me_grow(&table->rows, &table->cap, table->nr + 1, sizeof(*table->rows))) {
+			side->no_memory = true;
+			return false;
+		}
 		table->rows[table->nr++] = row;
 	}
 	return true;
 }
 
-static bool read_table(const struct vo_side *side, const struct vo_fde *fde, struct vo_table *table)
+static bool read_table(struct vo_side *side, const struct vo_fde *fde, struct vo_table *table)
 {
 	const Elf64_Rela *r = &side->obj->sections[side->eh_frame].relocs[fde->lsda - 1];
 	const Elf64_Sym *symbol = &side->obj->symbols[ELF64_R_SYM(r->r_info)];
@@ -84,7 +88,7 @@ static bool read_table(const struct vo_side *side, const struct vo_fde *fde, str
 	if (vf_cursor_fixed(&c, 1) != DW_EH_PE_uleb128)
 		return false;
 	size = vf_cursor_uleb(&c);
-	if (c.bad || size > (uint64_t)(c.end - c.p) || !read_rows(&c, c.p + size, table))
+	if (c.bad || size > (uint64_t)(c.end - c.p) || !read_rows(side, &c, c.p + size, table))
 		return false;
 	table->actions = (uint64_t)(c.p - s->data);
 	return true;
@@ -106,7 +110,7 @@ static bool usual_personality(const struct vo_side *side, const struct vo_fde *f
 	       is_usual(mp_relobj_symbol_name(side->obj, ELF64_R_SYM(s->relocs[r].r_info)));
 }
 
-bool vo_table_known(const struct vo_side *side, struct vo_fde *fde)
+bool vo_table_known(struct vo_side *side, struct vo_fde *fde)
 {
 	if (!fde->table_read) {
 		fde->table_read = true;

@@ -49,6 +49,7 @@ struct vo_fde {
 };
 
 struct vo_side {
+	bool no_memory; /* what was read is not all: the verdict does not count */
 	const struct mp_relobj *obj;
 	uint32_t eh_frame; /* section, or 0 */
 	struct vf_eh eh;   /* CIEs only */
@@ -118,7 +119,7 @@ bool vo_table_distance(const struct vo_side *side, uint32_t section, const Elf64
 int vo_scan(struct vo *vo);
 
 /* Is the exception table of @fde of the usual form? */
-bool vo_table_known(const struct vo_side *side, struct vo_fde *fde);
+bool vo_table_known(struct vo_side *side, struct vo_fde *fde);
 /* Do both FDEs refer to the old table? */
 bool vo_same_table(const struct vo *vo, const struct vo_fde *old, const struct vo_fde *new);
 /* Must the function of the original keep all distances? */

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
+# timeout: 1800
 # An error is no verdict. For many N, the Nth allocation of a program fails, then its Nth read. Each time the
 # program ends as without that, with the same output; or it says what failed, with status 1, and leaves
-# nothing behind. MORPH_LONG=1 tries every N.
+# nothing behind. MORPH_LONG=1 tries every N up to 2,000.
 . "$(dirname "$0")/../lib.sh"
 need gcc g++
 scratch no-memory
@@ -68,14 +68,16 @@ int main(int argc, char **argv)
 	return 0;
 }
 C
-g++ -g -O2 -Wl,--emit-relocs,--build-id prog.cc -o prog && morph-optimize instrument --all --report=none -o prog.i prog &&
+g++ -g -O2 -c prog.cc -o prog.o && g++ -Wl,--emit-relocs,--build-id prog.o -o prog && morph-optimize instrument --all --report=none -o prog.i prog &&
 	./prog.i >/dev/null && morph-stats -d s.db import --binary=prog.i prog.i.counts >/dev/null 2>&1 &&
 	morph-optimize --all --report=none -o fast prog || exit 1
-if [ -n "${MORPH_LONG:-}" ]; then spread=1000000; else spread=${SPREAD:-16}; fi
+if [ -n "${MORPH_LONG:-}" ]; then spread=2000; else spread=${SPREAD:-16}; fi
 nr_runs=0
+# In words of Morph, and of the C library
+no_memory="out of memory|Cannot allocate memory"
 
 names() {
-	find . -not -name 's.db-*' -not -path './try.*' -not -path ./new | sort
+	find . -not -name 's.db-*' -not -path './try.*' -not -path './new*' | sort
 }
 
 # check WHAT STATUS MESSAGE: the run that just ended; its output is ./new, if it writes one
@@ -87,10 +89,10 @@ check() {
 	else
 		[ "$2" = 1 ] || fail "$1: status $2: $(cat try.err)"
 		grep -qE "$3" try.err || fail "$1: no word of the reason: $(cat try.err)"
-		[ ! -e new ] || fail "$1: an output in spite of: $(cat try.err)"
+		[ -z "$(compgen -G "new*")" ] || fail "$1: an output in spite of: $(cat try.err)"
 	fi
 	[ "$(names)" = "$before" ] || fail "$1: left behind: $(diff <(echo "$before") <(names))"
-	rm -f new
+	rm -f new new.order
 }
 
 # steps N: some of the numbers from 1 to N
@@ -101,21 +103,22 @@ steps() {
 # tries COMMAND...: its standard output, without times, and ./new stay what they are
 tries() {
 	local n nr status=0
-	rm -f want new count
+	rm -f want new new.order count
 	NO_MEMORY_COUNT=count LD_PRELOAD=./no-memory.so "$@" >want.out 2>want.err || status=$?
 	want_status=$status
 	[ ! -e new ] || mv new want
+	rm -f new.order
 	nr=$(tail -n 1 count)
 	rm -f count
 	before=$(names)
 	for n in $(steps "$nr"); do
 		status=0
 		NO_MEMORY_AT=$n LD_PRELOAD=./no-memory.so "$@" >try.out 2>try.err || status=$?
-		check "$* (allocation $n)" $status "out of memory"
+		check "$* (allocation $n)" $status "$no_memory"
 	done
 	can_trace || return
 	nr=$(./kill-at -e 99999999 "$@" 2>&1 >/dev/null | sed -n 's/^kill-at: \([0-9]*\) system calls$/\1/p')
-	rm -f new
+	rm -f new new.order
 	for n in $(steps "$nr"); do
 		status=0
 		./kill-at -e "$n" "$@" >try.out 2>try.err || status=$?
@@ -136,15 +139,60 @@ while read -r command; do
 	tries $command
 done <<'LIST'
 morph-optimize --threads=1 --report=none --all -o new prog
+morph-optimize --threads=4 --report=none --all -o new prog
 morph-optimize --threads=1 --report=none --db=s.db -o new prog
 morph-optimize --threads=1 --report=none --stress-layout=3 --stress-inline=3 -o new prog
 morph-optimize instrument --threads=1 --report=none --all -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=audit -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=pep,poll -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=calls -o new prog
+morph-optimize --threads=1 --report=none --db=s.db --program=prog -o new prog.o
 morph-optimize verify --threads=1 --report=none prog fast
 morph-stats -d s.db query --by=function
 morph-stats -d s.db query --by=block --json
+morph-stats -d s.db annotate --binary=prog choose
+morph-stats -d s.db export --format=pprof -m prog
+morph-stats -d s.db export --format=fdata -m prog
 LIST
+
+# ends_as WHAT WANT GOT: an allocation failed; the program says the same, or why it does not
+ends_as() {
+	nr_runs=$((nr_runs + 1))
+	[ "$2" = "$3" ] || { [ "${3%% *}" = 1 ] && grep -qE "$no_memory" try.err; } || fail "$1: ${3%% *}, not ${2%% *}, or other rows: $(cat try.err)"
+}
+
+# import, of which all samples or none are stored, and the same of a recording
+imported() {
+	local status=0
+	rm -f t.db*
+	"$@" >try.out 2>try.err || status=$?
+	echo "$status $(morph-stats -d t.db query --by=function --json 2>&1 | grep -v _s\")"
+}
+commands=("morph-stats -d t.db import --binary=prog.i prog.i.counts")
+if morphd run --no-kernel --rate=4000 --db=r.db --record=recording -- ./prog 3000000 >/dev/null 2>err.txt; then
+	commands+=("morphd --input=recording --db=t.db")
+else
+	echo "skip: replay: $(head -n 1 err.txt)"
+fi
+for command in "${commands[@]}"; do
+	want=$(NO_MEMORY_COUNT=count LD_PRELOAD=./no-memory.so imported $command)
+	nr=$(head -n 1 count)
+	rm -f count
+	for n in $(steps "$nr"); do
+		ends_as "$command (allocation $n)" "$want" "$(NO_MEMORY_AT=$n NO_MEMORY_PROGRAM=${command%% *} \
+			LD_PRELOAD=./no-memory.so imported $command)"
+	done
+done
+
+# An audit of a file and itself: a run that could not be made is no difference.
+for n in $(seq 1 $((spread > 99 ? 1 : 6)) 60); do
+	status=0
+	NO_MEMORY_AT=$n NO_MEMORY_PROGRAM=morph-audit LD_PRELOAD=./no-memory.so \
+		morph-audit --pairs=8:8 prog prog -- 10 >try.out 2>try.err || status=$?
+	case $status in
+	0 | 5) ;;
+	*) ends_as "morph-audit (allocation $n)" 5 "$status" ;;
+	esac
+done
 echo "$nr_runs runs"
 finish

@@ -67,8 +67,10 @@ static void begin_sequence(struct program *p)
 static bool add_row(struct od_side *side, struct program *p, bool end)
 {
 	if (!me_grow(&side->rows, &side->cap_rows, (uint64_t)side->nr_rows + 1,
-		     sizeof(*side->rows)))
+		     sizeof(*side->rows))) {
+		side->side->no_memory = true;
 		return false;
+	}
 	p->row.end = end;
 	if (p->in_code)
 		side->rows[side->nr_rows++] = p->row;

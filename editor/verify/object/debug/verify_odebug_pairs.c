@@ -266,6 +266,11 @@ static bool in_sections(const struct od *od, const struct od_list *new)
 
 bool od_same_lists(struct od *od, struct od_list *old, struct od_list *new)
 {
-	return in_sections(od, new) && sort_list(old) && sort_list(new) &&
-	       same_in(od, old, new, old) && same_in(od, old, new, new);
+	if (!in_sections(od, new))
+		return false;
+	if (!sort_list(old) || !sort_list(new)) {
+		od->vo->old.no_memory = true;
+		return false;
+	}
+	return same_in(od, old, new, old) && same_in(od, old, new, new);
 }

@@ -57,8 +57,10 @@ void od_skip_form(struct od_cursor *c, uint64_t form, unsigned int version)
 	}
 }
 
-static bool read_attrs(struct od_unit *unit, struct od_abbrev *a, struct od_cursor *c)
+static bool read_attrs(struct od_side *side, struct od_abbrev *a, struct od_cursor *c)
 {
+	struct od_unit *unit = &side->unit;
+
 	a->first = unit->nr_attrs;
 	for (;; a->nr++) {
 		struct od_attr attr = {od_uleb(c), od_uleb(c), 0};
@@ -68,8 +70,10 @@ static bool read_attrs(struct od_unit *unit, struct od_abbrev *a, struct od_curs
 		if (c->bad || (!attr.name && !attr.form))
 			return !c->bad;
 		if (!me_grow(&unit->attrs, &unit->cap_attrs, (uint64_t)unit->nr_attrs + 1,
-			     sizeof(*unit->attrs)))
+			     sizeof(*unit->attrs))) {
+			side->side->no_memory = true;
 			return false;
+		}
 		unit->attrs[unit->nr_attrs++] = attr;
 	}
 }
@@ -81,8 +85,10 @@ static int compare_codes(const void *a, const void *b)
 	return (x->code > y->code) - (x->code < y->code);
 }
 
-static bool read_abbrevs(struct od_unit *unit, struct od_cursor *c)
+static bool read_abbrevs(struct od_side *side, struct od_cursor *c)
 {
+	struct od_unit *unit = &side->unit;
+
 	unit->nr_abbrevs = unit->nr_attrs = 0;
 	for (;;) {
 		struct od_abbrev a = {.code = od_uleb(c)};
@@ -91,10 +97,13 @@ static bool read_abbrevs(struct od_unit *unit, struct od_cursor *c)
 			break;
 		a.tag = od_uleb(c);
 		a.children = od_fixed(c, 1) != 0;
-		if (!read_attrs(unit, &a, c) ||
-		    !me_grow(&unit->abbrevs, &unit->cap_abbrevs, (uint64_t)unit->nr_abbrevs + 1,
-			     sizeof(*unit->abbrevs)))
+		if (!read_attrs(side, &a, c))
 			return false;
+		if (!me_grow(&unit->abbrevs, &unit->cap_abbrevs, (uint64_t)unit->nr_abbrevs + 1,
+			     sizeof(*unit->abbrevs))) {
+			side->side->no_memory = true;
+			return false;
+		}
 		unit->abbrevs[unit->nr_abbrevs++] = a;
 	}
 	if (unit->nr_abbrevs)
@@ -189,7 +198,7 @@ int od_unit(struct od *od, struct od_side *side, uint32_t section, uint64_t off)
 	table = od_cursor_at(side, side->abbrev, abbrevs.off);
 	if (!known || unit->abbrevs_off != abbrevs.off) {
 		unit->abbrevs_off = abbrevs.off;
-		if (!read_abbrevs(unit, &table))
+		if (!read_abbrevs(side, &table))
 			return od_refuse(od, side, section, off, "has damaged abbreviations");
 	}
 	return read_bases(side) ? 0 : od_refuse(od, side, section, off, "has damaged bases");
