@@ -72,7 +72,9 @@ static json_t *json_growth(const struct me_emitted *e)
 
 static json_t *json_functions(const struct me_optimize_report *r)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "in_file", (json_int_t)r->nr_funcs,
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "code_bytes",
+			 (json_int_t)r->code_bytes, "code_described",
+			 (json_int_t)r->code_described, "in_file", (json_int_t)r->nr_funcs,
 			 "considered", (json_int_t)r->nr_considered, "moved",
 			 (json_int_t)r->nr_moved, "too_little_evidence",
 			 (json_int_t)r->nr_not_worth, "left_alone", json_left_alone(r),

@@ -209,6 +209,25 @@ static bool section_is_loaded(const struct mp_elf *elf, const Elf64_Shdr *shdr)
 	return false;
 }
 
+/* patchelf may leave a section of which one segment loads the start and the next one the end. */
+static bool lies_in_two(const struct mp_elf *elf, const Elf64_Shdr *shdr)
+{
+	const struct mp_elf_private *priv = elf->private_data;
+	uint64_t end = shdr->sh_addr + shdr->sh_size;
+
+	for (uint32_t i = 0; i + 1 < priv->nr_loads; i++) {
+		const Elf64_Phdr *a = &priv->loads[i], *b = a + 1;
+
+		if (shdr->sh_addr >= a->p_vaddr && shdr->sh_addr < b->p_vaddr &&
+		    a->p_vaddr + a->p_filesz == b->p_vaddr && a->p_filesz == a->p_memsz &&
+		    a->p_offset + a->p_filesz == b->p_offset &&
+		    end <= b->p_vaddr + b->p_filesz &&
+		    shdr->sh_offset - a->p_offset == shdr->sh_addr - a->p_vaddr)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Tools that add sections to finished files (objcopy, postject) may mark data as loaded that no
  * segment loads. Kernel and loader do not read section headers: these bytes are as good as those
@@ -251,6 +270,9 @@ static int convert_section(struct mp_elf *elf, uint32_t i, const Elf64_Shdr *shd
 	    !((shdr->sh_flags & SHF_TLS) && shdr->sh_type == SHT_NOBITS) &&
 	    !section_is_loaded(elf, shdr)) {
 		claims = claims_only(elf, shdr);
+		if (!claims && lies_in_two(elf, shdr))
+			return mp_err_set(err, EPERM, "%s: section %u lies in two segments",
+					  elf->path, i);
 		if (!claims)
 			return mp_err_set(err, EBADMSG, "%s: section %u lies outside its segment",
 					  elf->path, i);

@@ -96,6 +96,14 @@ fixed -o static -DNAMED
 command_ends 4 "bytes that data names" "$BUILD/morph-optimize" --all -o out static
 says err.txt "uses bytes behind its program headers" "bytes that data names"
 
+# patchelf writes X behind the longer table, where the interpreter's name was.
+if command -v patchelf >/dev/null && gcc -O2 -fuse-ld=lld -fPIE -pie -o prog prog.c 2>/dev/null; then
+	patchelf --set-rpath "/$(printf 'x/%.0s' $(seq 1 3000))" prog
+	works "lld and patchelf" prog
+else
+	left_out=" lld and patchelf"
+fi
+
 gcc -O2 -mcmodel=medium -DGIGABYTES=3L -o prog prog.c || exit 1
 command_ends 4 "3 GiB of .bss" "$BUILD/morph-optimize" --all -o out prog
 says err.txt "2 GiB of memory or more" "3 GiB of .bss"
