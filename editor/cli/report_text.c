@@ -108,7 +108,8 @@ static void text_left_out(FILE *out, const struct me_optimize_report *r)
 	if (!r->nr_left_out)
 		return;
 	fprintf(out,
-		"  refused    the copies of %" PRIu32 " functions, in earlier attempts; these functions "
+		"  refused    the copies of %" PRIu32
+		" functions, in earlier attempts; these functions "
 		"stay:\n",
 		r->nr_left_out);
 	for (uint32_t i = 0; i < r->nr_left_out && i < LEFT_ALONE_SHOWN; i++) {

@@ -305,9 +305,10 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 	if (out->page > ALIGN_MAX)
 		return mp_err_set(err, EPERM, "segment alignment is larger than any page");
 	if (out->vaddr > out->lowest && out->vaddr - out->lowest > REACH_MAX)
-		return mp_err_set(err, EPERM,
-				  "its segments take some 2 GiB of memory or more (.bss?): new code "
-				  "behind them would be out of reach");
+		return mp_err_set(
+			err, EPERM,
+			"its segments take some 2 GiB of memory or more (.bss?): new code "
+			"behind them would be out of reach");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 

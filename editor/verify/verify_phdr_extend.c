@@ -278,9 +278,8 @@ static bool data_names(const struct vf *vf, uint64_t start, uint64_t end)
 {
 	for (uint32_t s = 1; s < vf->o->nr_sections; s++) {
 		const struct mp_section *sec = &vf->o->sections[s];
-		const uint8_t *p = vf_holds_words(vf, sec)
-					   ? mp_elf_bytes(vf->o, sec->vaddr, sec->size)
-					   : NULL;
+		const uint8_t *p =
+			vf_holds_words(vf, sec) ? mp_elf_bytes(vf->o, sec->vaddr, sec->size) : NULL;
 
 		for (uint64_t k = 0; p && k + 4 <= sec->size; k++) {
 			uint64_t w64 = 0;

@@ -220,8 +220,7 @@ static bool lies_in_two(const struct mp_elf *elf, const Elf64_Shdr *shdr)
 
 		if (shdr->sh_addr >= a->p_vaddr && shdr->sh_addr < b->p_vaddr &&
 		    a->p_vaddr + a->p_filesz == b->p_vaddr && a->p_filesz == a->p_memsz &&
-		    a->p_offset + a->p_filesz == b->p_offset &&
-		    end <= b->p_vaddr + b->p_filesz &&
+		    a->p_offset + a->p_filesz == b->p_offset && end <= b->p_vaddr + b->p_filesz &&
 		    shdr->sh_offset - a->p_offset == shdr->sh_addr - a->p_vaddr)
 			return true;
 	}
