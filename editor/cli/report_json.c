@@ -26,11 +26,10 @@ static json_t *json_left_out(const struct me_optimize_report *r)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < r->nr_left_out; i++)
-		json_array_append_new(
-			list, json_pack("{s:o, s:I, s:s}", "function",
-					mp_json_string(r->left_out[i].name), "vaddr",
-					(json_int_t)r->left_out[i].refused.vaddr, "why",
-					r->left_out[i].refused.why));
+		json_array_append_new(list, json_pack("{s:o, s:I, s:s}", "function",
+						      mp_json_string(r->left_out[i].name), "vaddr",
+						      (json_int_t)r->left_out[i].refused.vaddr,
+						      "why", r->left_out[i].refused.why));
 	return list;
 }
 
@@ -72,11 +71,12 @@ static json_t *json_growth(const struct me_emitted *e)
 
 static json_t *json_functions(const struct me_optimize_report *r)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "in_file", (json_int_t)r->nr_funcs,
-			 "considered", (json_int_t)r->nr_considered, "moved",
-			 (json_int_t)r->nr_moved, "too_little_evidence",
-			 (json_int_t)r->nr_not_worth, "left_alone", json_left_alone(r),
-			 "refused_copies", json_left_out(r));
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "code_bytes",
+			 (json_int_t)r->code_bytes, "code_described", (json_int_t)r->code_described,
+			 "in_file", (json_int_t)r->nr_funcs, "considered",
+			 (json_int_t)r->nr_considered, "moved", (json_int_t)r->nr_moved,
+			 "too_little_evidence", (json_int_t)r->nr_not_worth, "left_alone",
+			 json_left_alone(r), "refused_copies", json_left_out(r));
 }
 
 static json_t *json_code(const struct me_optimize_report *r)

@@ -100,12 +100,24 @@ static void text_left_alone(FILE *out, const struct me_optimize_report *r)
 	}
 }
 
+/* Padding between functions has no unwind information either. */
+static void text_undescribed(FILE *out, const struct me_optimize_report *r)
+{
+	/* Start-up files alone are as much. */
+	if (me_lacks_unwind(r) && r->code_bytes - r->code_described > 4096)
+		fprintf(out,
+			"  bounds     %.0f %% of the code has no unwind information (.eh_frame), which tells "
+			"where functions begin and end\n",
+			100.0 * (1.0 - (double)r->code_described / (double)r->code_bytes));
+}
+
 static void text_left_out(FILE *out, const struct me_optimize_report *r)
 {
 	if (!r->nr_left_out)
 		return;
 	fprintf(out,
-		"  refused    the copies of %" PRIu32 " functions, in earlier attempts; these functions "
+		"  refused    the copies of %" PRIu32
+		" functions, in earlier attempts; these functions "
 		"stay:\n",
 		r->nr_left_out);
 	for (uint32_t i = 0; i < r->nr_left_out && i < LEFT_ALONE_SHOWN; i++) {
@@ -493,6 +505,7 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 			r->nr_not_worth);
 	text_left_alone(out, r);
 	text_left_out(out, r);
+	text_undescribed(out, r);
 	text_unowned(out, &r->unowned);
 	if (!options->all)
 		text_layout(out, &options->layout, r->function_order);

@@ -80,7 +80,13 @@ int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 	if (dynamic_has_textrel(elf))
 		return mp_err_set(err, EPERM, "has text relocations (DT_TEXTREL)");
 	if (elf->nr_fdes == 0)
-		return mp_err_set(err, EPERM, "has no unwind information (.eh_frame)");
+		return mp_err_set(
+			err, EPERM,
+			"has no unwind information in .eh_frame%s, which tells where functions "
+			"begin and end",
+			mp_elf_section(elf, ".debug_frame") || mp_elf_section(elf, ".zdebug_frame")
+				? ", only in .debug_frame"
+				: "");
 	return me_ranges_file(elf, err);
 }
 

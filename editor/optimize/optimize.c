@@ -77,6 +77,14 @@ static int nothing_to_move(struct me_job *job, struct mp_err *err)
 	struct me_optimize_report *r = job->report;
 
 	r->nothing_to_move = true;
+	if (me_lacks_unwind(r))
+		return mp_err_set(
+			err, ENODATA,
+			"%s: nothing can be moved, nothing was written: %.0f %% of its code has "
+			"no unwind information (.eh_frame), which tells where functions begin "
+			"and end",
+			job->options->input,
+			100.0 * (1.0 - (double)r->code_described / (double)r->code_bytes));
 	if (!r->nr_left_alone)
 		return mp_err_set(err, ENODATA, "%s: nothing worth moving, nothing was written",
 				  job->options->input);

@@ -167,7 +167,9 @@ struct me_optimize_report {
 	char build_id[2 * MP_BUILD_ID_MAX + 1];
 	struct mp_id id; /* of the original */
 	struct me_digest
-		input_digest; /* of the bytes that were read and verified; only with @files */
+		input_digest;	 /* of the bytes that were read and verified; only with @files */
+	uint64_t code_bytes;	 /* of executable sections */
+	uint64_t code_described; /* of these, bytes with unwind information, which bounds functions */
 	uint32_t nr_funcs, nr_considered; /* considered: with samples (--all: all) */
 	uint32_t nr_moved;
 	uint32_t refused[ME_NR_REFUSALS];  /* considered functions, by refusal */
@@ -230,6 +232,12 @@ struct me_optimize_report {
 	bool nothing_to_move;
 	const struct me_inplace_report *in_place; /* NULL: not --in-place */
 };
+
+/* Does much of the code have no unwind information? */
+static inline bool me_lacks_unwind(const struct me_optimize_report *r)
+{
+	return r->code_described < r->code_bytes / 4 * 3;
+}
 
 /*
  * me_optimize - read, infer, lay out, emit, verify; only then the output appears, by rename.

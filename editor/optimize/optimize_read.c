@@ -88,6 +88,20 @@ static int leave_out_refused(struct me_job *job, struct mp_err *err)
 	return r->left_out ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }
 
+/* Only unwind information says for certain where functions begin and end. */
+static void measure_code(const struct mp_elf *elf, struct me_optimize_report *r)
+{
+	for (uint32_t i = 1; i < elf->nr_sections; i++) {
+		const struct mp_section *s = &elf->sections[i];
+
+		if (s->flags & SHF_ALLOC && s->flags & SHF_EXECINSTR && s->type == SHT_PROGBITS)
+			r->code_bytes += s->size;
+	}
+	for (uint32_t i = 0; i < elf->nr_fdes; i++)
+		if (mp_elf_is_code(elf, elf->fdes[i].start))
+			r->code_described += elf->fdes[i].size;
+}
+
 /* Functions, blocks and edges of the file, and which of the functions may move. */
 static int analyse(struct me_job *job, struct mp_err *err)
 {
@@ -104,6 +118,7 @@ static int analyse(struct me_job *job, struct mp_err *err)
 		rc = me_eligible_functions(job->cfg, o->nr_threads, &job->eligible, err);
 	if (rc)
 		return rc;
+	measure_code(job->elf, job->report);
 	job->report->nr_funcs = job->cfg->nr_funcs;
 	job->movable = malloc(job->cfg->nr_funcs + 1);
 	if (!job->movable)

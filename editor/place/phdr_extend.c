@@ -150,8 +150,9 @@ bool me_phdr_extend_find(const struct mp_elf *elf, struct me_displaced *out)
 	uint64_t end;
 
 	*out = (struct me_displaced){0};
-	/* In a position-independent file, operands and relocations tell all addresses. */
-	if (elf->ehdr.e_type != ET_DYN || elf->nr_phdrs + 1 >= PN_XNUM)
+	/* verify looks whether anything else names the bytes. */
+	if ((elf->ehdr.e_type != ET_DYN && elf->ehdr.e_type != ET_EXEC) ||
+	    elf->nr_phdrs + 1 >= PN_XNUM)
 		return false;
 	r.start = elf->ehdr.e_phoff + elf->nr_phdrs * sizeof(Elf64_Phdr);
 	r.end = r.start + sizeof(Elf64_Phdr);

@@ -12,6 +12,8 @@
 
 #define ALIGN_MAX (UINT64_C(1) << 30) /* the largest pages */
 #define HOLE_MAX  (UINT64_C(2) << 20) /* or the file's size, if that is more */
+/* Jumps and unwind tables reach 2 GiB; the new segment itself needs room, too. */
+#define REACH_MAX ((UINT64_C(1) << 31) - (UINT64_C(64) << 20))
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
@@ -248,6 +250,7 @@ static uint32_t scan(const struct mp_elf *elf, uint64_t align, struct me_segment
 	uint64_t vaddr_end = 0;
 	uint32_t last_load = 0;
 
+	out->lowest = UINT64_MAX;
 	out->page = 0x1000;
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
 		const Elf64_Phdr *p = &elf->phdrs[i];
@@ -257,6 +260,8 @@ static uint32_t scan(const struct mp_elf *elf, uint64_t align, struct me_segment
 		if (p->p_type != PT_LOAD)
 			continue;
 		last_load = i;
+		if (p->p_vaddr < out->lowest)
+			out->lowest = p->p_vaddr;
 		if (p->p_vaddr + p->p_memsz > vaddr_end)
 			vaddr_end = p->p_vaddr + p->p_memsz;
 		if (p->p_offset + p->p_filesz > out->old_end)
@@ -299,6 +304,11 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 		return mp_err_set(err, EPERM, "segment alignment is no power of two");
 	if (out->page > ALIGN_MAX)
 		return mp_err_set(err, EPERM, "segment alignment is larger than any page");
+	if (out->vaddr > out->lowest && out->vaddr - out->lowest > REACH_MAX)
+		return mp_err_set(
+			err, EPERM,
+			"its segments take some 2 GiB of memory or more (.bss?): new code "
+			"behind them would be out of reach");
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 

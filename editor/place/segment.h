@@ -26,6 +26,7 @@ struct me_segment {
 	bool grown;		       /* the table has one entry more than the original's */
 	struct me_displaced displaced; /* bytes that moved to make room for it */
 	uint64_t vaddr, off, align;
+	uint64_t lowest;	    /* address of the original's segments */
 	uint64_t page;		    /* greatest alignment of the original's segments */
 	uint64_t old_end;	    /* file bytes [0, old_end) are kept at their offsets */
 	uint64_t zeros, zeros_size; /* writable memory of me_segment_reserve() */

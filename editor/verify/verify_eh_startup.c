@@ -20,18 +20,32 @@ static uint32_t word_at(const uint8_t *bytes)
 	return word;
 }
 
+/* test %rax, %rax; je +N, perhaps with mov %rsp, %rbp between. Return: offset of N; 0: other code. */
+static uint32_t find_je(const uint8_t *code)
+{
+	static const uint8_t test[] = {0x48, 0x85, 0xc0}, frame[] = {0x48, 0x89, 0xe5};
+	uint32_t at = sizeof(test);
+
+	if (memcmp(code, test, sizeof(test)))
+		return 0;
+	if (!memcmp(code + at, frame, sizeof(frame)))
+		at += sizeof(frame);
+	return code[at] == 0x74 ? at + 1 : 0;
+}
+
 /* mov $F, %eax; test %rax, %rax; je +N, and within those N bytes mov $LABEL, %edi; call F. */
 static uint64_t find_in_function(const struct vf *vf, uint64_t start, uint32_t *label)
 {
-	static const uint8_t test_je[] = {0x48, 0x85, 0xc0, 0x74};
 	const uint8_t *code = mp_elf_bytes(vf->o, start, LOOK);
 
-	for (uint32_t i = 0; code && i + 10 < LOOK; i++) {
-		uint32_t end = i + 10 + code[i + 9], at = 0;
+	for (uint32_t i = 0; code && i + 13 < LOOK; i++) {
+		uint32_t je = code[i] == 0xb8 ? find_je(code + i + 5) : 0, next, end, at = 0;
 
-		if (code[i] != 0xb8 || memcmp(code + i + 5, test_je, sizeof(test_je)))
+		if (!je)
 			continue;
-		for (uint32_t k = i + 10; k + 5 <= end && k + 5 <= LOOK; k++) {
+		next = i + 5 + je + 1;
+		end = next + code[next - 1];
+		for (uint32_t k = next; k + 5 <= end && k + 5 <= LOOK; k++) {
 			uint64_t to = start + k + 5 + (uint64_t)(int32_t)word_at(code + k + 1);
 
 			if (code[k] == 0xbf && !at &&

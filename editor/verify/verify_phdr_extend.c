@@ -5,8 +5,8 @@
  * addresses.
  *
  * The table must stay at its place. Program headers alone may lead to the bytes that it now
- * covers: no instruction, relocation or symbol may name them. These bytes must be in the new
- * segment unchanged.
+ * covers: no instruction, relocation or symbol may name them, and no word of data in a program with
+ * fixed addresses. These bytes must be in the new segment unchanged.
  */
 #include <string.h>
 
@@ -104,7 +104,7 @@ int vf_find_moved(struct vf *vf, uint32_t slot)
 	struct vf_moved *m = &vf->moved;
 	const Elf64_Phdr *load = table_segment(vf);
 
-	if (vf->o->ehdr.e_type != ET_DYN || !load || load->p_flags & PF_W)
+	if (!load || load->p_flags & PF_W)
 		return vf_refuse(vf, 0, "the table of program headers may not grow here");
 	vf->has_new_phdr = true;
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
@@ -189,8 +189,9 @@ static int check_bytes(const struct vf *vf)
 	const Elf64_Phdr *seg = vf->segment;
 	uint64_t size = m->end - m->start, off;
 
+	/* patchelf writes X over the sections that it moves. vf_check_moved() sees that nothing names them. */
 	for (uint64_t at = entry_of(vf).start; at < entry_of(vf).end; at++)
-		if (!vf_is_moved(vf, at, 1) && vf->o->data[at])
+		if (!vf_is_moved(vf, at, 1) && vf->o->data[at] && vf->o->data[at] != 'X')
 			return vf_refuse(vf, 0,
 					 "the new program header overwrites bytes that "
 					 "belong to no section");
@@ -297,6 +298,30 @@ static int check_dynamic(const struct vf *vf, uint64_t start, uint64_t end)
 	return 0;
 }
 
+/* With fixed addresses any number of the program's data may be one: is none in [start, end)? */
+static bool data_names(const struct vf *vf, uint64_t start, uint64_t end)
+{
+	for (uint32_t s = 1; s < vf->o->nr_sections; s++) {
+		const struct mp_section *sec = &vf->o->sections[s];
+		const uint8_t *p =
+			vf_holds_words(vf, sec) ? mp_elf_bytes(vf->o, sec->vaddr, sec->size) : NULL;
+
+		for (uint64_t k = 0; p && k + 4 <= sec->size; k++) {
+			uint64_t w64 = 0;
+			uint32_t w32;
+
+			memcpy(&w32, p + k, sizeof(w32));
+			if (w32 < (uint32_t)start || w32 >= end)
+				continue;
+			memcpy(&w64, p + k, k + 8 <= sec->size ? 8 : 4);
+			if ((sec->vaddr + k) % 4 == 0 || (w64 >= start && w64 < end))
+				return true;
+		}
+		vf_drop_bytes(vf->o, sec->vaddr, sec->vaddr + sec->size);
+	}
+	return false;
+}
+
 int vf_check_moved(const struct vf *vf)
 {
 	const Elf64_Phdr *load;
@@ -309,7 +334,8 @@ int vf_check_moved(const struct vf *vf)
 	start = entry_of(vf).start + bias;
 	end = (vf->moved.end > entry_of(vf).end ? vf->moved.end : entry_of(vf).end) + bias;
 	if (vf_bits_next(&vf->data_ref, start, end) < end ||
-	    vf_bits_next(&vf->word_ref, start, end) < end)
+	    vf_bits_next(&vf->word_ref, start, end) < end ||
+	    (vf->o->ehdr.e_type == ET_EXEC && (end > UINT32_MAX || data_names(vf, start, end))))
 		return vf_refuse(vf, start,
 				 "the program uses bytes behind its program headers "
 				 "that were moved");

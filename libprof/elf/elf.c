@@ -209,10 +209,51 @@ static bool section_is_loaded(const struct mp_elf *elf, const Elf64_Shdr *shdr)
 	return false;
 }
 
+/* patchelf may leave a section of which one segment loads the start and the next one the end. */
+static bool lies_in_two(const struct mp_elf *elf, const Elf64_Shdr *shdr)
+{
+	const struct mp_elf_private *priv = elf->private_data;
+	uint64_t end = shdr->sh_addr + shdr->sh_size;
+
+	for (uint32_t i = 0; i + 1 < priv->nr_loads; i++) {
+		const Elf64_Phdr *a = &priv->loads[i], *b = a + 1;
+
+		if (shdr->sh_addr >= a->p_vaddr && shdr->sh_addr < b->p_vaddr &&
+		    a->p_vaddr + a->p_filesz == b->p_vaddr && a->p_filesz == a->p_memsz &&
+		    a->p_offset + a->p_filesz == b->p_offset && end <= b->p_vaddr + b->p_filesz &&
+		    shdr->sh_offset - a->p_offset == shdr->sh_addr - a->p_vaddr)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Tools that add sections to finished files (objcopy, postject) may mark data as loaded that no
+ * segment loads. Kernel and loader do not read section headers: these bytes are as good as those
+ * of a section that is not loaded.
+ */
+static bool claims_only(const struct mp_elf *elf, const Elf64_Shdr *shdr)
+{
+	const struct mp_elf_private *priv = elf->private_data;
+
+	if (shdr->sh_flags & (SHF_EXECINSTR | SHF_TLS) ||
+	    (shdr->sh_type != SHT_PROGBITS && shdr->sh_type != SHT_NOTE))
+		return false;
+	for (uint32_t i = 0; i < priv->nr_loads; i++) {
+		const Elf64_Phdr *load = &priv->loads[i];
+
+		if (shdr->sh_offset < load->p_offset + load->p_filesz &&
+		    load->p_offset < shdr->sh_offset + shdr->sh_size)
+			return false;
+	}
+	return true;
+}
+
 static int convert_section(struct mp_elf *elf, uint32_t i, const Elf64_Shdr *shdr, bool loaded,
 			   struct mp_err *err)
 {
 	struct mp_section *sec = &elf->sections[i];
+	bool claims = false;
 
 	sec->name = "";
 	if (i == 0 || shdr->sh_type == SHT_NULL)
@@ -226,13 +267,19 @@ static int convert_section(struct mp_elf *elf, uint32_t i, const Elf64_Shdr *shd
 	/* .tbss has an address but takes no room there. */
 	if (loaded && (shdr->sh_flags & SHF_ALLOC) && shdr->sh_size &&
 	    !((shdr->sh_flags & SHF_TLS) && shdr->sh_type == SHT_NOBITS) &&
-	    !section_is_loaded(elf, shdr))
-		return mp_err_set(err, EBADMSG, "%s: section %u lies outside its segment",
-				  elf->path, i);
+	    !section_is_loaded(elf, shdr)) {
+		claims = claims_only(elf, shdr);
+		if (!claims && lies_in_two(elf, shdr))
+			return mp_err_set(err, EPERM, "%s: section %u lies in two segments",
+					  elf->path, i);
+		if (!claims)
+			return mp_err_set(err, EBADMSG, "%s: section %u lies outside its segment",
+					  elf->path, i);
+	}
 	*sec = (struct mp_section){
 		.name = "",
 		.type = shdr->sh_type,
-		.flags = shdr->sh_flags,
+		.flags = claims ? shdr->sh_flags & ~(uint64_t)SHF_ALLOC : shdr->sh_flags,
 		.vaddr = shdr->sh_addr,
 		.off = shdr->sh_offset,
 		.size = shdr->sh_size,

@@ -24,7 +24,7 @@
 struct mp_section {
 	const char *name;
 	uint32_t type;	/* SHT_* */
-	uint64_t flags; /* SHF_* */
+	uint64_t flags; /* SHF_*; without SHF_ALLOC if no segment loads the bytes */
 	uint64_t vaddr, off, size, entsize, align;
 	uint32_t link, info;
 };

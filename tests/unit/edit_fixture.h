@@ -186,7 +186,8 @@ static inline int fixture_copy(struct fixture *f, struct mp_err *err)
 	free(f->text);
 	f->text = calloc(1, f->placement.end - f->placement.base + 1);
 	ck_assert_ptr_nonnull(f->text);
-	return me_copy_write(f->cfg, &f->placement, &f->plan.redirects, f->text, &f->failed_at, err);
+	return me_copy_write(f->cfg, &f->placement, &f->plan.redirects, f->text, &f->failed_at,
+			     err);
 }
 
 static inline int fixture_patch(struct fixture *f, struct mp_err *err)

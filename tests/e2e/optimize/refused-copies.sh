@@ -1,11 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A function whose copy is refused costs itself, not the file: the next attempt leaves it out. Here
-# numbers in a section whose name begins as that of unwind information look like addresses of the second
-# bytes of two functions, so a jump over their starts might have a target inside; verify refuses
-# both, in one attempt.
+# A function whose copy is refused costs itself, not the file: the next attempt leaves it out
+# (tests/data/refused.c). verify refuses both of them in one attempt.
 . "$(dirname "$0")/../lib.sh"
-need gcc nm python3
+need gcc python3
 scratch refused-copies
 
 cat >read.py <<'X'
@@ -18,28 +16,7 @@ left = {f["function"]: f["why"] for f in r["left_alone"]}
 assert all(left[f] == "its copy was refused" for f in refused), left
 assert r["moved"] > 0
 X
-cat >prog.c <<'X'
-#include <stdio.h>
-__attribute__((section(".eh_frame_numbers"))) volatile unsigned long numbers[] = {0x1122334455667788, 0x8877665544332211, 3};
-__attribute__((noinline)) int first(int a) { return a * 3 + (int)numbers[2]; }
-__attribute__((noinline)) int second(int a) { return a * 5 - (int)numbers[2]; }
-__attribute__((noinline)) int third(int a) { return a * 7 ^ (int)numbers[2]; }
-int main(int argc, char **argv)
-{
-	(void)argv;
-	printf("%d %d %d\n", first(argc), second(argc), third(argc));
-	return 0;
-}
-X
-gcc -O2 -fcf-protection=none -fno-pie -no-pie -o prog prog.c || exit 1
-python3 - "$(nm prog | awk '$3 == "first" { print $1 }')" "$(nm prog | awk '$3 == "second" { print $1 }')" <<'X'
-import struct, sys
-data = open("prog", "rb").read()
-for number, function in ((0x1122334455667788, sys.argv[1]), (0x8877665544332211, sys.argv[2])):
-    assert data.count(struct.pack("<Q", number)) == 1
-    data = data.replace(struct.pack("<Q", number), struct.pack("<Q", int(function, 16) + 2))
-open("prog", "wb").write(data)
-X
+gcc -O2 -fcf-protection=none -fno-pie -no-pie -o prog "$root/tests/data/refused.c" || exit 1
 ./prog >want.txt
 
 # check WHAT FUNCTIONS ARGS: the output works; the report says that copies of FUNCTIONS were refused
