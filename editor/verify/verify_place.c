@@ -15,6 +15,8 @@
 
 /* Other fields may stand before the first word. */
 #define HEAD 8
+/* Bytes from one row of a table to the next. */
+#define ROW 64
 /* Number of words that must lead to instructions if they count from an address in code. */
 #define RUN 8
 
@@ -61,7 +63,7 @@ static struct vf_fde *around(const struct vf *vf, uint64_t place)
 /* Mark the function of which the words from @w on know places, if they know some. */
 static void look_at(const struct vf *vf, struct word w)
 {
-	uint64_t place[4], low = 0;
+	uint64_t place[4], low = 0, start = w.at;
 	struct vf_fde *fde = NULL;
 	int nr = w.size == 2 ? 4 : 2;
 
@@ -83,8 +85,17 @@ static void look_at(const struct vf *vf, struct word w)
 	}
 	/* Bytes of small numbers that are read too early end in zero. Differences of labels, and entries of
 	 * switches, are other checks' matter. */
-	if (fde && low && !(fde->flags & VF_FDE_IJMP))
+	if (!fde || !low || (fde->flags & VF_FDE_IJMP))
+		return;
+	/* Further rows follow. */
+	for (uint64_t last = start; start - last < ROW; start++) {
+		w.at = start;
+		fde = leads(vf, &w, &place[0]) ? around(vf, place[0]) : NULL;
+		if (!fde)
+			continue;
 		fde->flags |= VF_FDE_PLACE;
+		last = start;
+	}
 }
 
 /* Do the words from @w on lead to instructions, up to a zero or to the next address that is named? */
@@ -130,7 +141,7 @@ static void look_at_table(const struct vf *vf, uint64_t table)
 		if (at != table && vf_bits_get(&vf->data_ref, at))
 			break;
 		for (uint8_t size = 4; size <= 8; size *= 2) {
-			if (addresses && (size == 4 || at % 8))
+			if (addresses)
 				look_at(vf, (struct word){at, 0, size, FROM_ZERO});
 			if (!vf->o->relinkable)
 				look_at(vf, (struct word){at, 0, size, FROM_WORD});

@@ -17,7 +17,10 @@
 #define NEAR  24
 #define FAR   96
 #define CALLS 2
-#define WORDS 4
+/* Number of instructions behind a function's first operand, and before an indirect call. */
+#define NEAR_GOT    16
+#define BEFORE_CALL 16
+#define WORDS	    4
 
 #define BIT(n) ((uint16_t)(1u << (n)))
 /* rax rcx rdx rsi rdi r8 to r11, and the registers of arguments */
@@ -34,6 +37,7 @@ struct trace {
 		int64_t disp;
 	} word[WORDS]; /* of the frame */
 	uint32_t nr_words;
+	bool far;      /* code for any distance, where most calls go through registers */
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
 };
@@ -140,6 +144,35 @@ static uint64_t jump_cell(const struct vf *vf, uint64_t at)
 	return 0;
 }
 
+/*
+ * What the instruction at @call, `call *%reg', calls if a constant says so. Code for any distance adds the GOT's
+ * address to it. Return: 0: not known.
+ */
+static uint64_t called(const struct vf *vf, const struct vf_fde *fde, uint64_t call, uint16_t reg)
+{
+	uint64_t added = 0;
+	unsigned int n = 0;
+
+	for (uint64_t at = call; at-- > fde->start && n < BEFORE_CALL;) {
+		struct vf_full f;
+
+		if (!vf_bits_get(&vf->grid, at))
+			continue;
+		n++;
+		if (!vf_decode_full(vf, at, fde->start + fde->size, &f))
+			return 0;
+		if (f.z.operand_count < 2 || bit_of_operand(&f.op[0]) != reg)
+			continue;
+		if (f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+		    f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			return added + f.op[1].imm.value.u;
+		if (f.z.mnemonic != ZYDIS_MNEMONIC_ADD)
+			return 0;
+		added = vf->got_base;
+	}
+	return 0;
+}
+
 static void trace_from(struct trace *t, uint64_t at, unsigned int calls);
 
 /* Control goes to another function at @to, or to the one that @cell holds. */
@@ -157,7 +190,7 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 	if (name) {
 		t->read |= (t->have & read_arguments(name)) != 0;
 	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old_eh, to)) {
-		struct trace callee = {.vf = vf, .have = t->have & ARGUMENTS};
+		struct trace callee = {.vf = vf, .have = t->have & ARGUMENTS, .far = t->far};
 
 		trace_from(&callee, to, calls + 1);
 		t->read |= callee.read;
@@ -236,24 +269,36 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 		case ZYDIS_CATEGORY_UNCOND_BR:
 			if (f.op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 				to = at + (uint64_t)f.op[0].imm.value.s;
-			else if (f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-				 f.op[0].mem.base == ZYDIS_REGISTER_RIP)
+			else if (f.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+				 (t->have & ARGUMENTS)) {
+				to = called(vf, fde, at - f.z.length, bit_of_operand(&f.op[0]));
+				/* Some function of a library may read the argument. */
+				t->read |= !to && t->far &&
+					   f.z.meta.category == ZYDIS_CATEGORY_CALL &&
+					   (t->have & (FIRST | SECOND));
+			} else if (f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				   f.op[0].mem.base == ZYDIS_REGISTER_RIP)
 				cell = at + (uint64_t)f.op[0].mem.disp.value;
-			if (f.z.meta.category == ZYDIS_CATEGORY_UNCOND_BR &&
-			    to - fde->start < fde->size) {
-				at = to;
-				continue;
+			if (f.z.meta.category == ZYDIS_CATEGORY_CALL) {
+				pass(t, to, cell, calls);
+				t->have &= (uint16_t)~LOST;
+				break;
 			}
-			pass(t, to, cell, calls);
-			if (f.z.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
+			if (to - fde->start >= fde->size)
+				pass(t, to, cell, calls);
+			/* Code anywhere behind may read a word of the frame. */
+			if (t->nr_words)
+				t->have = 0;
+			else if (to - fde->start < fde->size)
+				at = to;
+			else
 				return;
-			t->have &= (uint16_t)~LOST;
-			break;
-		case ZYDIS_CATEGORY_RET: return;
+			continue;
+		case ZYDIS_CATEGORY_RET: t->have = 0; break;
 		default:
 			if (f.z.mnemonic == ZYDIS_MNEMONIC_UD2 ||
 			    f.z.mnemonic == ZYDIS_MNEMONIC_HLT)
-				return;
+				t->have = 0;
 			break;
 		}
 		now = result(t, &f);
@@ -266,7 +311,7 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 {
 	struct vf_full f;
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < NEAR_GOT; i++) {
 		if (!vf_decode_full(vf, insn, user->start + user->size, &f))
 			return false;
 		if (i && vf->got_base && f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
@@ -289,15 +334,26 @@ static int look_at_name(struct vf *vf, uint64_t insn, uint64_t to, bool by_cell)
 	if (!user || finds_got(vf, user, insn, to) ||
 	    !vf_decode_full(vf, insn, user->start + user->size, &f) || f.z.operand_count < 2)
 		return 0;
-	/* Without relocations, many numbers equal some address. */
+	/* Where the loader moves the program, a number is no address; elsewhere, many equal one. */
+	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && vf->o->ehdr.e_type == ET_DYN &&
+	    f.op[1].imm.value.u == to)
+		return 0;
 	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !vf->o->relinkable &&
 	    !(fde && fde->start == to))
 		return 0;
+	for (uint8_t i = 0; i < f.z.operand_count && !by_cell; i++) {
+		uint64_t from = f.op[i].mem.base == ZYDIS_REGISTER_RIP ? insn + f.z.length : 0;
+
+		if (f.op[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    f.op[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+		    f.z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+		    from + (uint64_t)f.op[i].mem.disp.value == to)
+			t.read = true;
+	}
 	switch (f.z.mnemonic) {
 	case ZYDIS_MNEMONIC_MOV:
-		t.read = !by_cell && f.op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			 f.op[1].mem.base == ZYDIS_REGISTER_RIP;
-		t.from_got = f.z.raw.imm[0].size == 64 && f.z.raw.imm[0].value.u != to;
+		t.far = f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && f.z.raw.imm[0].size == 64;
+		t.from_got = t.far && f.z.raw.imm[0].value.u != to;
 		write_frame(&t, &f.op[0], true);
 		/* fall through */
 	case ZYDIS_MNEMONIC_LEA:
@@ -308,7 +364,7 @@ static int look_at_name(struct vf *vf, uint64_t insn, uint64_t to, bool by_cell)
 	case ZYDIS_MNEMONIC_SUB:
 		t.computed = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 		break;
-	default: return 0;
+	default: break;
 	}
 	/* Labels, and constants between instructions, are other checks' matter. */
 	if (fde && fde == user && fde->start != to) {

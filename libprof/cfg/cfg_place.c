@@ -91,6 +91,8 @@ static bool jumps_indirectly(const struct mp_cfg_build *b, uint32_t func)
 #define OWN_PLACE UINT64_MAX
 /* A table may begin with other fields, and its words may be packed. */
 #define MAX_HEAD 8
+/* Bytes from one row of a table to the next. */
+#define MAX_GAP 64
 
 /*
  * Do two words at @vaddr lead from @base to instructions of one function, or one of them to another
@@ -124,8 +126,18 @@ static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base,
 	if (func == MP_NONE || !low || jumps_indirectly(b, func) ||
 	    (b->elf->relinkable && mp_elf_reloc_at(b->elf, vaddr)))
 		return;
-	for (unsigned int i = 0; i < nr; i++)
-		take(p, value[i]);
+	/* Here is a table: whatever follows may belong to it. */
+	for (uint64_t where = vaddr, last = vaddr; where - last < MAX_GAP; where++) {
+		const uint8_t *bytes = mp_elf_bytes(b->elf, where, width);
+
+		if (!bytes)
+			break;
+		value[0] = place_at(bytes, width, base == OWN_PLACE ? where : base);
+		if (inside(p, value[0]) == MP_NONE)
+			continue;
+		take(p, value[0]);
+		last = where;
+	}
 }
 
 /* At most so many words of a table are read. */
@@ -162,7 +174,7 @@ static void look_at_table(const struct places *p, uint64_t table)
 		if (place == MP_NONE || (at != table && mp_bit(b->refs, place)))
 			break;
 		for (unsigned int width = 4; width <= 8; width *= 2) {
-			if (p->absolute && (width == 4 || at % 8))
+			if (p->absolute)
 				look_at_words(p, at, 0, width);
 			if (!b->elf->relinkable)
 				look_at_words(p, at, OWN_PLACE, width);

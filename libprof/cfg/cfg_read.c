@@ -18,7 +18,11 @@
 #define BUDGET	     24
 #define FRAME_BUDGET 96
 #define MAX_DEPTH    2
-#define MAX_SLOTS    4
+/* Instructions between a function's first operand and the distance of the GOT from it. */
+#define NEAR_GOT 16
+/* Instructions that are read before an indirect call. */
+#define BEFORE_CALL 16
+#define MAX_SLOTS   4
 
 enum {
 	RAX,
@@ -66,6 +70,7 @@ struct follow {
 		int64_t disp;
 	} slots[MAX_SLOTS];
 	unsigned int nr_slots;
+	bool far;      /* code for any distance, where most calls go through registers */
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
 };
@@ -176,12 +181,47 @@ static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int
 		if (!strcmp(name, readers[i].name))
 			f->read |= f->regs & readers[i].reads;
 	if (!name && at != MP_NONE && mp_part_at(f->b->index, at) != MP_NONE && depth < MAX_DEPTH) {
-		struct follow inner = {.b = f->b, .regs = f->regs & ARGUMENTS};
+		struct follow inner = {.b = f->b, .regs = f->regs & ARGUMENTS, .far = f->far};
 
 		follow_from(&inner, at, depth + 1);
 		f->read |= inner.read;
 		f->computed |= inner.computed;
 	}
+}
+
+/*
+ * The function that the call at @at through @reg calls, if a constant before the call says so: its address, or
+ * its distance from the GOT, if the GOT's address is added.
+ */
+static uint64_t callee(const struct mp_cfg_build *b, uint32_t at, uint8_t reg)
+{
+	uint32_t part = mp_part_at(b->index, at),
+		 start = part == MP_NONE ? at : b->index->parts[part].at;
+	uint64_t base = 0;
+
+	for (unsigned int n = 0; at > start && n < BEFORE_CALL;) {
+		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+		ZydisDecodedInstruction z;
+		const uint8_t *bytes;
+
+		if (!mp_bit(b->starts, --at))
+			continue;
+		n++;
+		bytes = mp_space_bytes(b->index, at, 15);
+		if (!bytes || ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, 15, &z, o)))
+			return 0;
+		if (z.operand_count < 2 || o[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    gpr(o[0].reg.value) != reg)
+			continue;
+		if (z.mnemonic == ZYDIS_MNEMONIC_ADD)
+			base = b->got;
+		else
+			return z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+					       o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE
+				       ? base + o[1].imm.value.u
+				       : 0;
+	}
+	return 0;
 }
 
 static void look_at_memory(struct follow *f, const ZydisDecodedInstruction *z,
@@ -225,8 +265,10 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
-		if ((had || has) && o[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		if ((had || has) && o[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+			f->from_got &= z->mnemonic == ZYDIS_MNEMONIC_ADD;
 			note_sum(f);
+		}
 		return to != 0xff && (had || (has && z->mnemonic == ZYDIS_MNEMONIC_ADD)) ? 1u << to
 											 : 0;
 	case ZYDIS_MNEMONIC_INC:
@@ -241,10 +283,11 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 {
 	struct mp_cfg_build *b = f->b;
+	const uint32_t part = mp_part_at(b->index, at);
 	unsigned int n = 0;
 
-	while ((f->regs || f->nr_slots) && !f->read &&
-	       n++ < (f->nr_slots ? FRAME_BUDGET : BUDGET)) {
+	while (part != MP_NONE && mp_part_at(b->index, at) == part && (f->regs || f->nr_slots) &&
+	       !f->read && n++ < (f->nr_slots ? FRAME_BUDGET : BUDGET)) {
 		const struct mp_span *span = mp_space_span(b->index, at);
 		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
 		ZydisDecodedInstruction z;
@@ -261,8 +304,14 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 		    z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
 			if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 				target = next + (uint64_t)o[0].imm.value.s;
-			else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-				 o[0].mem.base == ZYDIS_REGISTER_RIP)
+			else if (o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && f->regs & ARGUMENTS) {
+				target = callee(b, at, gpr(o[0].reg.value));
+				/* It may be any function of a library. */
+				f->read |= !target && f->far &&
+					   z.meta.category == ZYDIS_CATEGORY_CALL &&
+					   f->regs & (1u << RDI | 1u << RSI);
+			} else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				   o[0].mem.base == ZYDIS_REGISTER_RIP)
 				cell = next + (uint64_t)o[0].mem.disp.value;
 		}
 		if (z.meta.category == ZYDIS_CATEGORY_CALL) {
@@ -270,17 +319,19 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			f->regs &= (uint16_t)~CALLER_SAVED;
 		} else if (z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
 			uint32_t to = mp_space_at(b->index, target);
-			uint32_t part = mp_part_at(b->index, at);
+			bool inside = to != MP_NONE && mp_part_at(b->index, to) == part;
 
-			if (to == MP_NONE || part == MP_NONE || mp_part_at(b->index, to) != part) {
+			if (!inside)
 				enter(f, target, cell, depth);
+			/* What is kept in the frame may be read anywhere behind. */
+			if (!inside && !f->nr_slots)
 				return;
-			}
-			at = to;
+			at = f->nr_slots ? at + z.length : to;
+			f->regs = f->nr_slots ? 0 : f->regs;
 			continue;
 		} else if (z.meta.category == ZYDIS_CATEGORY_RET ||
 			   z.mnemonic == ZYDIS_MNEMONIC_UD2 || z.mnemonic == ZYDIS_MNEMONIC_HLT) {
-			return;
+			f->regs = 0;
 		}
 		gains = moved_to(f, &z, o);
 		for (unsigned int i = 0; i < z.operand_count; i++)
@@ -324,7 +375,7 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 {
 	const struct mp_span *span = mp_space_span(b->index, at);
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < NEAR_GOT; i++) {
 		const uint8_t *bytes = span->bytes + (at - span->at);
 		struct mp_insn insn;
 		uint64_t imm;
@@ -361,12 +412,18 @@ static int look_at(struct mp_cfg_build *b, uint32_t at, uint32_t target, bool lo
 	if (number && !mp_bit(b->entries, target))
 		return 0;
 	to = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(o[0].reg.value) : 0xff;
+	for (unsigned int i = 0; i < z.operand_count && !loads; i++)
+		f.read |= o[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			  o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+			  z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+			  (uint64_t)o[i].mem.disp.value +
+					  (o[i].mem.base == ZYDIS_REGISTER_RIP
+						   ? mp_space_vaddr(b->index, at) + z.length
+						   : 0) ==
+				  mp_space_vaddr(b->index, target);
 	if (z.mnemonic == ZYDIS_MNEMONIC_LEA || z.mnemonic == ZYDIS_MNEMONIC_MOV) {
-		f.read = z.mnemonic == ZYDIS_MNEMONIC_MOV && !loads &&
-			 o[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			 o[1].mem.base == ZYDIS_REGISTER_RIP;
-		f.from_got = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && z.raw.imm[0].size == 64 &&
-			     z.raw.imm[0].value.u != mp_space_vaddr(b->index, target);
+		f.far = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && z.raw.imm[0].size == 64;
+		f.from_got = f.far && z.raw.imm[0].value.u != mp_space_vaddr(b->index, target);
 		if (is_slot(&o[0]))
 			store(&f, &o[0], true);
 		else if (to != 0xff)
