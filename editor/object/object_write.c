@@ -380,8 +380,10 @@ int me_object_write(struct me_object *o, struct me_bytes *file, struct mp_err *e
 	w.names = names == strings ? &o->names : &w.own_names;
 	if (names != strings)
 		me_bytes_put(w.names, in->sections[names].data, in->sections[names].header.sh_size);
-	if (!me_grow(&w.sections, &w.cap, in->nr_sections, sizeof(*w.sections)))
+	if (!me_grow(&w.sections, &w.cap, in->nr_sections, sizeof(*w.sections))) {
+		me_bytes_fini(&w.own_names);
 		return mp_err_set(err, ENOMEM, "out of memory");
+	}
 	memset(w.sections, 0, in->nr_sections * sizeof(*w.sections));
 	rc = copy_sections(&w, err);
 	if (!rc)
