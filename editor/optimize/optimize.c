@@ -112,8 +112,10 @@ static int give_plan(struct me_job *job, struct mp_err *err)
 
 static int finish_plan(struct me_job *job, struct mp_err *err)
 {
-	int rc = me_job_inline_leaves(job, err);
+	int rc = job->options->save_plan ? me_job_begin_saving(job, err) : 0;
 
+	if (!rc)
+		rc = me_job_inline_leaves(job, err);
 	if (!rc)
 		rc = me_job_use_slots(job, err);
 	return rc ? rc : me_job_redirect(job, err);
@@ -124,7 +126,8 @@ static int optimize(const struct me_optimize_options *options,
 		    const struct me_slice_barred *barred, struct me_optimize_report *report,
 		    struct mp_err *err)
 {
-	struct me_job job = {.options = options,
+	struct me_optimize_options own = *options;
+	struct me_job job = {.options = &own,
 			     .unproved = unproved,
 			     .barred = barred,
 			     .report = report,
@@ -139,7 +142,7 @@ static int optimize(const struct me_optimize_options *options,
 	if (!rc && !options->all)
 		rc = me_job_read_profile(&job, err);
 	if (!rc)
-		rc = me_job_plan(&job, err);
+		rc = options->plan ? me_job_read_plan(&job, &own, err) : me_job_plan(&job, err);
 	if (!rc && options->remove_markers)
 		rc = me_job_leave_markers_out(&job, err);
 	if (!rc)
@@ -165,6 +168,8 @@ static int optimize(const struct me_optimize_options *options,
 	forget_profile(&job);
 	if (!rc && !options->take_plan)
 		rc = me_job_produce(&job, err);
+	if (!rc && options->save_plan)
+		rc = me_job_save_plan(&job, err);
 	mp_counts_fini(&job.counts);
 	me_pointers_fini(&job.pointers);
 	me_plan_fini(&job.plan);
@@ -173,6 +178,9 @@ static int optimize(const struct me_optimize_options *options,
 	me_eligible_fini(&job.eligible);
 	free(job.movable);
 	free(job.adjustments);
+	me_plan_file_fini(&job.given);
+	me_plan_writer_free(job.saved);
+	free(job.replaced);
 	mp_cfg_free(job.cfg);
 	mp_elf_close(job.debug);
 	mp_elf_close(job.elf);
