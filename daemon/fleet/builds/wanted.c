@@ -213,7 +213,7 @@ int md_wanted_report(PGconn *conn, const struct md_wanted *w, const char *state,
 	add_build(&p, w, key);
 	md_pg_add_bytes(&p, MD_PG_TEXT, state, strlen(state));
 	md_pg_add_bytes(&p, MD_PG_TEXT, clean, size);
-	md_pg_add_bytes(&p, MD_PG_BYTEA, hash, hash ? MD_SHA256_SIZE : 0);
+	md_pg_add_bytes(&p, MD_PG_BYTEA, hash, hash ? MD_SHA256_SIZE : 0); /* NULL: no value */
 	return run(conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6, $7)", &p,
 		   "report the build", NULL, err);
 }

@@ -76,6 +76,8 @@ read_plan="SELECT fleet.read_plan('\\x$module', '', '$version', 1, 0, 10) IS NUL
 [ "$(fleet_sql "$alpha" "$read_plan")" = f ] || fail "a host cannot read the build that it has asked for"
 fleet_sql "$(<beta.conn)" "SELECT fleet.report_build('\\x$module', '', 'x', 1, 'installed', '', NULL)" -v VERBOSITY=sqlstate >out.txt 2>err.txt
 says err.txt MF002 "a report about a module that the host did not ask for"
+fleet_sql "$alpha" "SELECT fleet.report_build('\\x$module', '', 'x', 1, 'installed', '', '\\x0011')" -v VERBOSITY=sqlstate >out.txt 2>err.txt
+says err.txt MF003 "a report with a hash that is none"
 host_is alpha asked "a host that asks"
 
 # Even if a function of the owner has a hole, a host changes no build, and no row of another host.
