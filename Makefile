@@ -70,9 +70,9 @@ BPF_CFLAGS := -DMORPH_BPF -I$(O)/bpf
 PKGS += libbpf
 endif
 
-# morph-fleet needs PostgreSQL's client library, zstd and libarchive, and no other program does. Without them
+# morph-fleet needs PostgreSQL's client library and libcrypto, and no other program does. Without them
 # morph-fleet is not built, and make says so.
-FLEET_PKGS := libpq libcrypto libzstd libarchive
+FLEET_PKGS := libpq libcrypto
 FLEET_LACKS := $(strip $(foreach p,$(FLEET_PKGS),$(if $(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null && \
 	echo y),,$(p))))
 FLEET_CFLAGS := -I$(O)/fleet $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --cflags $(FLEET_PKGS)))

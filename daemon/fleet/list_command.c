@@ -426,11 +426,10 @@ int md_fleet_command_builds(int argc, char **argv)
 	static const struct column columns[] = {{"state", "state", FORM_TEXT, 0, 9},
 						{"since", "since", FORM_TIME, 8, 19},
 						{"build-id", "build_id", FORM_HEX, 0, 40},
-						{"original", "original_bytes", FORM_NUMBER, 8, 10},
-						{"output", "output_bytes", FORM_NUMBER, 8, 10},
-						{"delta", "delta_bytes", FORM_NUMBER, 8, 9},
+						{"plan", "plan_bytes", FORM_NUMBER, 8, 9},
 						{"release", "release", FORM_NUMBER, 4, 7},
 						{"in place", "nr_installed", FORM_NUMBER, 8, 8},
+						{"other", "nr_other", FORM_NUMBER, 8, 6},
 						{"waiting", "nr_waiting", FORM_NUMBER, 8, 7},
 						{"refused", "nr_refused", FORM_NUMBER, 8, 7},
 						{"version", "version", FORM_TEXT, 0, 16},
@@ -446,8 +445,8 @@ int md_fleet_command_builds(int argc, char **argv)
 	add_limit(&p, &o);
 	r = show(&o, conn, "builds",
 		 "SELECT state, extract(epoch FROM changed_at)::bigint, substr(module, 9),"
-		 " original_size, output_size, delta_size, release, nr_installed, nr_waiting,"
-		 " nr_refused, version, options, detail FROM fleet.list_builds() LIMIT $1",
+		 " plan_size, release, nr_installed, nr_other, nr_waiting, nr_refused,"
+		 " version, options, detail FROM fleet.list_builds() LIMIT $1",
 		 &p, columns, sizeof(columns) / sizeof(columns[0]));
 	PQfinish(conn);
 	return r;

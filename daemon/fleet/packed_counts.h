@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * packed_counts - the counts of one chunk in about three quarters of the store's bytes, for the wire and
- * the server. Called by push_send and pull_sum; daemon/fleet/sql/0012-packed-counts.sql checks and reads the same.
+ * the server. Called by push_send and pull_sum; daemon/fleet/sql/0002-codec.sql checks and reads the same.
  *
  * Two lists of numbers are packed: distances (each address minus the one before, minus 1; the first from the
  * byte before the chunk) and counts minus 1. A number n of a list with the parameter k has the class c and c + k

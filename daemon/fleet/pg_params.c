@@ -32,11 +32,6 @@ void md_pg_add_float(struct md_pg_params *p, double value)
 	md_pg_add_bytes(p, MD_PG_FLOAT8, p->numbers[p->nr], 8);
 }
 
-void md_pg_add_null(struct md_pg_params *p, enum md_pg_type type)
-{
-	md_pg_add_bytes(p, type, NULL, 0);
-}
-
 int md_pg_add_array(struct md_pg_params *p, enum md_pg_type type, const struct md_pg_array *array,
 		    struct mp_err *err)
 {

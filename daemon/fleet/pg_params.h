@@ -23,7 +23,6 @@ void md_pg_add_bytes(struct md_pg_params *p, enum md_pg_type type, const void *d
 /* A number of the type int2, int4, int8. */
 void md_pg_add_number(struct md_pg_params *p, enum md_pg_type type, int64_t value);
 void md_pg_add_float(struct md_pg_params *p, double value);
-void md_pg_add_null(struct md_pg_params *p, enum md_pg_type type);
 /* Return: 0, -ENOMEM: the array is not complete. */
 int md_pg_add_array(struct md_pg_params *p, enum md_pg_type type, const struct md_pg_array *array,
 		    struct mp_err *err);

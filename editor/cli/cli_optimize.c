@@ -25,6 +25,8 @@ enum key {
 	KEY_MARKERS,
 	KEY_AUDITED,
 	KEY_PROGRAM,
+	KEY_PLAN,
+	KEY_SAVE_PLAN,
 };
 
 static const struct argp_option options[] = {
@@ -53,6 +55,14 @@ static const struct argp_option options[] = {
 	 "FILE is a relocatable object or an archive: take the profile of PROGRAM, which was linked "
 	 "from it",
 	 1},
+	{"plan", KEY_PLAN, "FILE", 0,
+	 "Use no profile: do what this plan says, which --save-plan wrote for the same file, here or "
+	 "elsewhere",
+	 1},
+	{"save-plan", KEY_SAVE_PLAN, "FILE", 0,
+	 "Write the plan of the output here: with it, the same Morph makes the same output without the "
+	 "profile",
+	 1},
 	{"print", KEY_PRINT, "WHAT[:FUNCTION,...]", 0,
 	 "Print what was computed instead of the report: cfg, counts, plan or place; of these "
 	 "functions only, which are named as with --only",
@@ -65,7 +75,8 @@ struct optimize {
 	struct me_inplace_options inplace;
 	struct me_print_options print;
 	const char *program;
-	enum me_object_kind kind; /* of the input */
+	enum me_object_kind kind;	 /* of the input */
+	struct me_layout_options layout; /* without options */
 	bool in_place, printing;
 };
 
@@ -84,9 +95,26 @@ static void check_object(struct argp_state *state, const struct optimize *a)
 	if (!o->output && !a->cli->dry_run)
 		argp_error(state, "a relocatable object or an archive needs -o FILE");
 	if (a->in_place || o->debug_file || o->audited_db || o->remove_markers || a->printing ||
-	    a->cli->patch_list || o->nr_adjusts || o->adjust_words.nr || o->explain)
+	    a->cli->patch_list || o->plan || o->save_plan || o->nr_adjusts || o->adjust_words.nr ||
+	    o->explain)
 		argp_error(state, "for relocatable objects and archives there is only the profile, "
 				  "--layout, --skip and --only");
+}
+
+/* A plan has decided what these options decide. */
+static void check_plan(struct argp_state *state, const struct optimize *a)
+{
+	const struct me_optimize_options *o = &a->cli->options;
+
+	if (o->plan && (o->db || a->cli->fleet || o->since_s || o->stale.from || o->exact_profile ||
+			o->all || o->stress_inline || o->audited_db || o->remove_markers ||
+			o->skip.given || o->only.given || o->adjust_words.nr ||
+			memcmp(&o->layout, &a->layout, sizeof(o->layout)) != 0))
+		argp_error(state, "--plan says what moves: it goes neither with a profile nor with "
+				  "another choice of functions or layout");
+	if (o->save_plan && (o->remove_markers || o->stress_inline))
+		argp_error(state,
+			   "--save-plan does not go with --markers=remove or --stress-inline");
 }
 
 static void check(struct argp_state *state, const struct optimize *a)
@@ -110,6 +138,7 @@ static void check(struct argp_state *state, const struct optimize *a)
 				  "build-id");
 	if (o->debug_output && o->output && !strcmp(o->debug_output, o->output))
 		argp_error(state, "--debug-output: is the output itself");
+	check_plan(state, a);
 	if (a->print.dot && !a->printing)
 		argp_error(state, "--print-format needs --print");
 	if (a->printing && cli->json)
@@ -194,12 +223,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		cli->options.layout.slots = cli->options.layout.inline_leaves = false;
 		return 0;
 	case KEY_PROGRAM: a->program = arg; return 0;
+	case KEY_PLAN: cli->options.plan = arg; return 0;
+	case KEY_SAVE_PLAN: cli->options.save_plan = arg; return 0;
 	case KEY_PRINT: read_print(state, a, arg); return 0;
 	case KEY_MARKERS: read_markers(state, cli, arg); return 0;
 	case KEY_PRINT_FORMAT: read_format(state, a, arg); return 0;
 	case ARGP_KEY_ARG: read_file(state, cli, arg); return 0;
 	case ARGP_KEY_END:
 		check(state, a);
+		cli->options.all |= cli->options.plan != NULL;
 		a->kind = me_object_kind(cli->options.input);
 		check_object(state, a);
 		if (!cli->options.output && !cli->dry_run && !a->in_place)
@@ -237,7 +269,7 @@ static const struct argp argp = {
 
 int me_cli_optimize(struct me_cli *cli, int argc, char **argv)
 {
-	struct optimize a = {.cli = cli};
+	struct optimize a = {.cli = cli, .layout = cli->options.layout};
 	int status;
 
 	me_cli_parse(&argp, cli, argc, argv, &a);

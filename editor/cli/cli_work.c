@@ -37,7 +37,7 @@ int me_cli_check_output(const struct me_cli *cli, const char *output, const char
 			struct mp_err *err)
 {
 	const struct me_optimize_options *o = &cli->options;
-	const char *named[] = {o->input, o->db, o->debug_file, o->audited_db, other};
+	const char *named[] = {o->input, o->db, o->debug_file, o->audited_db, o->plan, other};
 	const char *inputs[sizeof(named) / sizeof(named[0]) + 1] = {NULL};
 	size_t nr = 0;
 
@@ -57,6 +57,8 @@ static int check_outputs(const struct me_cli *cli, struct mp_err *err)
 		rc = me_cli_check_output(cli, o->output, NULL, err);
 	if (!rc)
 		rc = me_cli_check_output(cli, o->debug_output, NULL, err);
+	if (!rc && o->save_plan)
+		rc = me_cli_check_output(cli, o->save_plan, o->output, err);
 	return rc ? rc : me_cli_check_output(cli, cli->patch_list, o->output, err);
 }
 

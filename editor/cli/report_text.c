@@ -501,8 +501,8 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		" moved, %" PRIu32 " left alone:\n",
 		r->nr_funcs, r->nr_considered, r->nr_moved, r->nr_considered - r->nr_moved);
 	if (r->nr_not_worth)
-		fprintf(out, "    %6" PRIu32 "  too little evidence that they run\n",
-			r->nr_not_worth);
+		fprintf(out, "    %6" PRIu32 "  %s\n", r->nr_not_worth,
+			options->plan ? "not in the plan" : "too little evidence that they run");
 	text_left_alone(out, r);
 	text_left_out(out, r);
 	text_undescribed(out, r);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/evidence/eligible.h"
 #include "editor/layout/layout_private.h"
 #include "editor/layout/predict.h"
 #include "libprof/base/parallel.h"
@@ -53,7 +54,7 @@ static void zones_original(const struct mp_cfg *cfg, const uint8_t *eligible, ui
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 		bool move = block->func != MP_NONE && eligible[block->func] &&
-			    !(block->flags & MP_BLOCK_STAYS);
+			    !me_block_stays(block);
 
 		zones[b] = move ? ME_ZONE_HOT : ME_STAY;
 	}

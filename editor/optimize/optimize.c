@@ -120,8 +120,10 @@ static int give_plan(struct me_job *job, struct mp_err *err)
 
 static int finish_plan(struct me_job *job, struct mp_err *err)
 {
-	int rc = me_job_inline_leaves(job, err);
+	int rc = job->options->save_plan ? me_job_begin_saving(job, err) : 0;
 
+	if (!rc)
+		rc = me_job_inline_leaves(job, err);
 	if (!rc)
 		rc = me_job_use_slots(job, err);
 	return rc ? rc : me_job_redirect(job, err);
@@ -130,7 +132,8 @@ static int finish_plan(struct me_job *job, struct mp_err *err)
 static int optimize(const struct me_optimize_options *options, const struct me_next_try *learnt,
 		    struct me_optimize_report *report, struct mp_err *err)
 {
-	struct me_job job = {.options = options,
+	struct me_optimize_options own = *options;
+	struct me_job job = {.options = &own,
 			     .learnt = learnt,
 			     .report = report,
 			     .stage_start_s = now_s(CLOCK_MONOTONIC),
@@ -144,7 +147,7 @@ static int optimize(const struct me_optimize_options *options, const struct me_n
 	if (!rc && !options->all)
 		rc = me_job_read_profile(&job, err);
 	if (!rc)
-		rc = me_job_plan(&job, err);
+		rc = options->plan ? me_job_read_plan(&job, &own, err) : me_job_plan(&job, err);
 	if (!rc && options->remove_markers)
 		rc = me_job_leave_markers_out(&job, err);
 	if (!rc)
@@ -170,6 +173,8 @@ static int optimize(const struct me_optimize_options *options, const struct me_n
 	forget_profile(&job);
 	if (!rc && !options->take_plan)
 		rc = me_job_produce(&job, err);
+	if (!rc && options->save_plan)
+		rc = me_job_save_plan(&job, err);
 	mp_counts_fini(&job.counts);
 	me_pointers_fini(&job.pointers);
 	me_plan_fini(&job.plan);
@@ -178,6 +183,9 @@ static int optimize(const struct me_optimize_options *options, const struct me_n
 	me_eligible_fini(&job.eligible);
 	free(job.movable);
 	free(job.adjustments);
+	me_plan_file_fini(&job.given);
+	me_plan_writer_free(job.saved);
+	free(job.replaced);
 	mp_cfg_free(job.cfg);
 	mp_elf_close(job.debug);
 	mp_elf_close(job.elf);
@@ -202,7 +210,8 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 			report->stage_cpu_s[i] = stage_cpu_s[i] += report->stage_cpu_s[i];
 		}
 		report->nr_attempts = ++nr_attempts;
-		if (rc != -EPERM && rc != -EBADMSG)
+		/* A plan from a file says which functions have copies. */
+		if ((rc != -EPERM && rc != -EBADMSG) || options->plan)
 			break;
 		if (me_next_try_learn(&learnt, &report->verified, err))
 			break;

@@ -97,7 +97,9 @@ struct me_optimize_options {
 	struct me_stale_options stale;
 	bool exact_profile; /* counts are exact, whatever the store says */
 	struct me_layout_options layout;
-	bool all;    /* no profile: move everything eligible, in the original order */
+	bool all; /* no profile: move everything eligible, in the original order, or what @plan says */
+	const char *plan;      /* with @all: a file with the plan (plan_file.h); NULL: none */
+	const char *save_plan; /* write the plan of the output here; NULL: do not */
 	bool stress; /* with @all: in an order that exercises the editor, see plan_all.h */
 	uint64_t stress_seed;
 	/* With @layout.inline_leaves: calls are replaced at random, in all zones, whatever the profile. */

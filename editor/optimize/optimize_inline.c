@@ -55,9 +55,10 @@ struct finder {
 	uint32_t *planned_at;  /* per block: where the plan copies it; UINT32_MAX: nowhere */
 	uint8_t *callers;      /* per function: enum answer to me_leaf_caller() */
 	uint16_t *leaf_of;     /* per function: 1 + index in @leaves, or NO_LEAF; 0: not asked */
-	double nr_calls;       /* executed; 0: not known */
-	bool arranges;	       /* parts do not stand as in the original */
-	bool may_call;	       /* functions that call others replace calls */
+	uint8_t *last_of; /* per function: the part that arrange() chose as the last one; 0: none */
+	double nr_calls;  /* executed; 0: not known */
+	bool arranges;	  /* parts do not stand as in the original */
+	bool may_call;	  /* functions that call others replace calls */
 	struct replaced *replaced;
 	uint32_t nr_replaced;
 	struct me_leaf *leaves;
@@ -81,11 +82,13 @@ static bool finder_init(struct finder *f, const struct me_job *job)
 		.planned_at = calloc((size_t)job->cfg->nr_blocks + 1, sizeof(*f->planned_at)),
 		.callers = calloc((size_t)job->cfg->nr_funcs + 1, 1),
 		.leaf_of = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*f->leaf_of)),
+		.last_of = calloc((size_t)job->cfg->nr_funcs + 1, 1),
 		.replaced = malloc(((size_t)job->cfg->nr_calls + 1) * sizeof(*f->replaced)),
 	};
-	if (!f->copied || !f->hot || !f->planned_at || !f->callers || !f->leaf_of || !f->replaced)
+	if (!f->copied || !f->hot || !f->planned_at || !f->callers || !f->leaf_of || !f->last_of ||
+	    !f->replaced)
 		return false;
-	f->arranges = job->counts.block || job->options->stress_inline;
+	f->arranges = job->counts.block || job->options->stress_inline || job->given.arranges;
 	/* Without a profile, all of these calls would have to pay. */
 	f->may_call = f->arranges && !me_walks_stack(job->elf);
 	memset(f->planned_at, 0xff, job->cfg->nr_blocks * sizeof(*f->planned_at));
@@ -115,6 +118,7 @@ static void finder_fini(struct finder *f)
 	free(f->planned_at);
 	free(f->callers);
 	free(f->leaf_of);
+	free(f->last_of);
 	free(f->replaced);
 	free(f->leaves);
 }
@@ -123,6 +127,23 @@ static void finder_fini(struct finder *f)
 static uint64_t throw_dice(uint64_t seed, uint64_t at)
 {
 	return me_mix(seed * UINT64_C(0x9e3779b97f4a7c15) + at) % 4;
+}
+
+/* Return: what the plan that was given says of a call which ends at @end; NULL: it stays. */
+static const struct me_plan_call *given_call(const struct finder *f, uint64_t end)
+{
+	const struct me_plan_file *given = &f->job->given;
+	uint32_t low = 0, high = given->nr_calls;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (given->calls[mid].end < end)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < given->nr_calls && given->calls[low].end == end ? &given->calls[low] : NULL;
 }
 
 static bool may_lose_calls(struct finder *f, uint32_t func)
@@ -198,11 +219,15 @@ static bool arrange(const struct finder *f, struct me_leaf *leaf)
 		for (; k > 1 && at[order[k - 1]] > at[i]; k--)
 			order[k] = order[k - 1];
 		order[k] = i;
-		if ((part->returns || part->tails) && runs(f, part) > most) {
+		if (f->job->options->plan)
+			last = (part->returns || part->tails) && i == f->last_of[leaf->func] ? i
+											     : last;
+		else if ((part->returns || part->tails) && runs(f, part) > most) {
 			most = runs(f, part);
 			last = i;
 		}
 	}
+	f->last_of[leaf->func] = last;
 	/* A function whose entry returns, and whose other blocks do not, stays as it is. */
 	if (!last)
 		return true;
@@ -272,6 +297,8 @@ static bool is_chosen(const struct finder *f, const struct mp_call *call)
 /* May @call pay, if the code is small enough? */
 static bool is_hot(const struct finder *f, const struct mp_call *call)
 {
+	if (f->job->options->plan)
+		return given_call(f, mp_call_insn(f->job->cfg, call) + ME_LEAF_CALL_SIZE);
 	if (f->job->options->stress_inline)
 		return is_chosen(f, call);
 	return f->hot[call->block] && (f->nr_calls <= 0 || f->job->counts.block[call->block] >=
@@ -283,7 +310,7 @@ static bool pays(const struct finder *f, const struct mp_call *call, const struc
 {
 	const double *count = f->job->counts.block;
 
-	if (f->job->options->stress_inline || leaf->size <= SMALL)
+	if (f->job->options->plan || f->job->options->stress_inline || leaf->size <= SMALL)
 		return true;
 	if (f->nr_calls <= 0 || count[call->block] < SHARE_OF_CALLS_LARGE * f->nr_calls)
 		return false;
@@ -322,6 +349,8 @@ static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t 
 	/* Few calls pay even if the code is small, and the others need not be looked at. */
 	if (!is_hot(f, call))
 		return NO_LEAF;
+	if (f->job->options->plan && !f->leaf_of[call->callee])
+		f->last_of[call->callee] = given_call(f, *end)->last;
 	leaf = ask_leaf(f, call->callee);
 	if (leaf == NO_LEAF || !pays(f, call, &f->leaves[leaf - 1]) ||
 	    !may_lose_calls(f, block->func) || !has_rows(f, call, vaddr, &f->leaves[leaf - 1]))
@@ -337,6 +366,7 @@ static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t 
 		       : NO_LEAF;
 }
 
+/* Return: 0, -EBADMSG: the plan wants another call replaced. */
 static int choose(struct finder *f, struct mp_err *err)
 {
 	const struct mp_cfg *cfg = f->job->cfg;
@@ -347,7 +377,26 @@ static int choose(struct finder *f, struct mp_err *err)
 		replaced->leaf = leaf_for(f, &cfg->calls[c], &replaced->end);
 		f->nr_replaced += replaced->leaf != NO_LEAF;
 	}
-	return f->failed ? mp_err_set(err, ENOMEM, "out of memory") : 0;
+	if (f->failed)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (f->job->options->plan && f->nr_replaced != f->job->given.nr_calls)
+		return mp_err_set(err, EBADMSG, "%s: replaces a call that has to stay",
+				  f->job->options->plan);
+	return 0;
+}
+
+/* For the plan's file. */
+static int note_replaced(const struct finder *f, struct me_job *job, struct mp_err *err)
+{
+	job->replaced = calloc((size_t)f->nr_replaced + 1, sizeof(*job->replaced));
+	if (!job->replaced)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < f->nr_replaced; i++)
+		job->replaced[i] = (struct me_plan_call){
+			.end = f->replaced[i].end,
+			.last = f->last_of[f->leaves[f->replaced[i].leaf - 1].func]};
+	job->nr_replaced = f->nr_replaced;
+	return 0;
 }
 
 /* Cut blocks behind calls in their middle. Return: 0, or negative with @err. */
@@ -436,6 +485,8 @@ int me_job_inline_leaves(struct me_job *job, struct mp_err *err)
 		return 0;
 	if (finder_init(&f, job)) {
 		rc = choose(&f, err);
+		if (!rc && job->options->save_plan)
+			rc = note_replaced(&f, job, err);
 		if (!rc)
 			rc = cut(&f, job, err);
 		if (!rc)

@@ -11,6 +11,7 @@
 #include "editor/instrument/number.h"
 #include "editor/optimize/next_try.h"
 #include "editor/optimize/optimize.h"
+#include "editor/optimize/plan_file.h"
 #include "libprof/callgraph/entry_samples.h"
 #include "libprof/infer/path_evidence.h"
 #include "libprof/infer/profile.h"
@@ -39,6 +40,10 @@ struct me_job {
 	struct me_adjustment *adjustments; /* per function; NULL: none is wanted */
 	struct me_slices slices;	   /* of code markers; only with remove_markers */
 	struct mp_output verified;	   /* the output that verify accepted */
+	struct me_plan_file given;	   /* with options->plan */
+	struct me_plan_writer *saved;	   /* with options->save_plan */
+	struct me_plan_call *replaced;	   /* for @saved */
+	uint32_t nr_replaced;
 	double stage_start_s, stage_start_cpu_s;
 };
 
@@ -56,6 +61,13 @@ int me_job_read_file(struct me_job *job, struct mp_err *err);
 int me_job_read_profile(struct me_job *job, struct mp_err *err);
 /* Infers counts and lays the code out; with --all it does neither. */
 int me_job_plan(struct me_job *job, struct mp_err *err);
+
+/* Reads the plan that the user gives. Its settings are those of @options from now on. */
+int me_job_read_plan(struct me_job *job, struct me_optimize_options *options, struct mp_err *err);
+/* Notes the plan for its file, before blocks are cut. */
+int me_job_begin_saving(struct me_job *job, struct mp_err *err);
+/* Writes the file. Call it when the output is there. */
+int me_job_save_plan(struct me_job *job, struct mp_err *err);
 
 /* Chooses the addresses that become those of copies. This completes the plan. */
 int me_job_redirect(struct me_job *job, struct mp_err *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fleet-sum CONNINFO MODULE FIRST-DAY LAST-DAY QUANTILE - sums a module's counts over the hosts of a fleet,
- * as rows arrive. Another reading of fleet.read_packed_rows() for tests and benchmarks: prints each address
+ * as rows arrive. Another reading of fleet.read_rows() for tests and benchmarks: prints each address
  * with its robust sum, and on stderr rows, bytes, seconds and the memory that it took. MODULE is in hex.
  */
 #include <endian.h>
@@ -92,7 +92,7 @@ static int read_rows(PGconn *conn, char **argv)
 
 	if (!PQsendQueryParams(
 		    conn,
-		    "SELECT chunk, total, weight, data FROM fleet.read_packed_rows(decode($1, 'hex'), 0::smallint, "
+		    "SELECT chunk, total, weight, data FROM fleet.read_rows(decode($1, 'hex'), 0::smallint, "
 		    "$2::int, $3::int, $4::float8, NULL)",
 		    4, NULL, params, NULL, NULL, 1) ||
 	    !PQsetSingleRowMode(conn))

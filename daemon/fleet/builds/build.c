@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "daemon/fleet/builds/build_options.h"
-#include "daemon/fleet/builds/delta.h"
 #include "daemon/worker/child.h"
 #include "libprof/base/remove_tree.h"
 #include "libprof/elf/elf.h"
@@ -25,10 +24,9 @@ struct work {
 	struct md_build_options options;
 	char dir[4096];
 	char *original;
-	char profile[4200], output[4200], report[4200], messages[4200];
+	char profile[4200], output[4200], plan[4200], report[4200], messages[4200];
 	char detail[1000]; /* why it failed, or what was made */
 	bool lost;
-	bool later; /* a server of packages did not answer */
 	bool lacks; /* there is no original here */
 };
 
@@ -43,6 +41,7 @@ static int make_dir(struct work *w, struct mp_err *err)
 		return mp_err_set(err, errno, "%s: %s", w->dir, strerror(errno));
 	snprintf(w->profile, sizeof(w->profile), "%s/profile.db", w->dir);
 	snprintf(w->output, sizeof(w->output), "%s/output", w->dir);
+	snprintf(w->plan, sizeof(w->plan), "%s/plan", w->dir);
 	snprintf(w->report, sizeof(w->report), "%s/report", w->dir);
 	snprintf(w->messages, sizeof(w->messages), "%s/messages", w->dir);
 	return 0;
@@ -57,15 +56,6 @@ static bool has_lost_job(void *arg)
 
 	w->lost |= !md_build_job_renew(&w->build->builder, w->job);
 	return w->lost;
-}
-
-/* The same for work that does not see by itself that this process must stop. */
-static bool is_unwanted(void *arg)
-{
-	struct work *w = arg;
-
-	w->lost |= md_child_is_stopped();
-	return w->lost || has_lost_job(arg);
 }
 
 /* Runs a program of Morph. Return: its exit status; -1: it did not end by itself; -errno. */
@@ -113,10 +103,11 @@ static int pull(struct work *w, struct mp_err *err)
 
 static int optimize(struct work *w, struct mp_err *err)
 {
-	char db[4300], *argv[MD_BUILD_WORDS_MAX + 8] = {NULL, "--json"};
-	size_t nr = 2;
+	char db[4300], plan[4300], *argv[MD_BUILD_WORDS_MAX + 8] = {NULL, "--json", plan};
+	size_t nr = 3;
 
 	snprintf(db, sizeof(db), "--db=%s", w->profile);
+	snprintf(plan, sizeof(plan), "--save-plan=%s", w->plan);
 	if (!w->options.no_profile)
 		argv[nr++] = db;
 	for (size_t i = 0; i < w->options.nr; i++)
@@ -141,82 +132,52 @@ static int read_id(const char *path, struct mp_id *id, struct mp_err *err)
 	return 0;
 }
 
-static void describe(struct work *w, size_t delta_size)
+static void describe(struct work *w, size_t plan_size)
 {
 	json_t *report = json_load_file(w->report, 0, NULL);
 	double predicted = json_number_value(json_object_get(report, "predicted_taken_ratio"));
 
 	if (predicted > 0 && predicted < 1e6 && !w->options.no_profile)
 		snprintf(w->detail, sizeof(w->detail),
-			 "taken branches are predicted to change by %+.1f %%, %zu bytes of delta",
-			 100 * (predicted - 1), delta_size);
+			 "taken branches are predicted to change by %+.1f %%, %zu bytes of plan",
+			 100 * (predicted - 1), plan_size);
 	else
-		snprintf(w->detail, sizeof(w->detail), "%zu bytes of delta", delta_size);
+		snprintf(w->detail, sizeof(w->detail), "%zu bytes of plan", plan_size);
 	json_decref(report);
 }
 
 /* Return: 0; -ESTALE; -EINVAL: this build cannot be stored; other: the server did not answer. */
 static int store(struct work *w, struct mp_err *err)
 {
-	struct md_whole_file original = {0}, output = {0};
-	struct md_build_result result = {.original = &original, .output = &output};
-	uint8_t *delta = NULL;
-	size_t size = 0;
-	int r = md_whole_file_open(w->original, &original, err);
+	struct md_whole_file output = {0}, plan = {0};
+	struct md_build_result result = {.output = &output, .plan = &plan, .detail = w->detail};
+	int r = md_whole_file_open(w->output, &output, err);
 
 	if (!r)
-		r = md_whole_file_open(w->output, &output, err);
+		r = md_whole_file_open(w->plan, &plan, err);
 	if (!r)
 		r = read_id(w->output, &result.id, err);
-	if (!r && output.size > md_delta_output_max(original.size))
-		r = mp_err_set(err, EFBIG, "the output is %zu bytes: no host takes it",
-			       output.size);
-	if (!r)
-		r = md_delta_make(original.bytes, original.size, output.bytes, output.size, &delta,
-				  &size, err);
 	if (r) {
 		r = -EINVAL;
 	} else {
-		describe(w, size);
-		result.delta = delta;
-		result.delta_size = size;
-		result.detail = w->detail;
+		describe(w, plan.size);
 		r = md_build_job_finish(&w->build->builder, w->job, &result, err);
 	}
-	free(delta);
+	md_whole_file_close(&plan);
 	md_whole_file_close(&output);
-	md_whole_file_close(&original);
 	return r;
 }
 
 /* ---- one job ------------------------------------------------------------------------------- */
 
-static void say(void *arg, const char *text)
-{
-	const struct work *w = arg;
-
-	w->build->say(w->job, text);
-}
-
 /* Return: 0; -ESTALE; -EINVAL: none was found. */
 static int find_original(struct work *w, struct mp_err *err)
 {
-	char name[MD_NAME_SIZE] = "";
-	const struct md_original_search search = {.places = &w->build->originals,
-						  .name = name,
-						  .dir = w->dir,
-						  .look = {is_unwanted, w},
-						  .say = say,
-						  .say_arg = w};
-	int r;
+	int r = md_fleet_original_find(&w->job->id, &w->build->originals, &w->original, err);
 
-	if (w->build->originals.packages.nr)
-		md_build_job_name(&w->build->builder, w->job, name);
-	r = md_fleet_original_find(&w->job->id, &search, &w->original, err);
-
-	if (is_unwanted(w))
+	w->lost |= md_child_is_stopped();
+	if (has_lost_job(w))
 		return -ESTALE;
-	w->later = r == -EAGAIN;
 	w->lacks = r == -ENOENT;
 	return r ? -EINVAL : 0;
 }
@@ -270,10 +231,8 @@ int md_build_run(struct md_build *build, struct md_build_job *job, enum md_build
 	build->say(job, why.msg);
 	if (r != -EINVAL)
 		return mp_err_set(err, -r, "%s", why.msg);
-	if (w.later)
-		*end = MD_BUILD_LATER;
 	r = w.lacks ? md_build_job_lack(&build->builder, job, why.msg, err)
-		    : md_build_job_fail(&build->builder, job, w.later, why.msg, err);
+		    : md_build_job_fail(&build->builder, job, false, why.msg, err);
 	if (r == -ESTALE) {
 		*end = MD_BUILD_LOST;
 		r = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * build - makes one build: finds the original, pulls the fleet's profile, runs morph-optimize as a process,
- * and stores the output as a delta. Decides nothing about hosts: they verify what is made here. Called by
+ * and stores the plan of the output. Decides nothing about hosts: they verify what is made here. Called by
  * the command "build".
  */
 #ifndef MD_FLEET_BUILD_H
@@ -20,7 +20,6 @@ struct md_build {
 enum md_build_end {
 	MD_BUILD_STORED,
 	MD_BUILD_FAILED, /* and the database says why */
-	MD_BUILD_LATER,	 /* the job is in the queue again: a server of packages did not answer */
 	MD_BUILD_LOST	 /* another builder has the job, or this one must stop */
 };
 

@@ -26,9 +26,6 @@ struct options {
 	struct md_fleet_access access;
 	const char *places[PLACES_MAX];
 	size_t nr_places;
-	struct md_packages packages;
-	const char *cache;     /* NULL: the user's */
-	const char *salt_file; /* NULL: the configuration's */
 	double give_up_s, poll_s;
 	bool once;
 };
@@ -36,28 +33,15 @@ struct options {
 enum {
 	KEY_ONCE = 256,
 	KEY_ORIGINALS,
-	KEY_PACKAGES,
-	KEY_PACKAGE_CACHE,
-	KEY_SALT,
 	KEY_GIVE_UP,
 	KEY_POLL
 };
 
 static const struct argp_option option_table[] = {
-	{"originals", KEY_ORIGINALS, "DIR|debuginfod", 0,
-	 "Where originals are: a directory, searched with all below it, or debuginfod, the servers of "
-	 "$DEBUGINFOD_URLS. May be given several times",
+	{"originals", KEY_ORIGINALS, "DIR", 0,
+	 "Where originals are: a directory, searched with all below it, such as /usr. May be given "
+	 "several times",
 	 0},
-	{"packages", KEY_PACKAGES, "PLACE", 0,
-	 "Where Debian packages with originals are: a folder of .deb files; or a mirror, as DIR or URL, and a suite and "
-	 "components as in sources.list. May be given several times",
-	 0},
-	{"package-cache", KEY_PACKAGE_CACHE, "DIR", 0,
-	 "Where indexes, and what the packages of folders hold, are kept (default: ~/.cache/morph-fleet; for root "
-	 "/var/cache/morph-fleet)",
-	 0},
-	{"salt-file", KEY_SALT, "FILE", 0,
-	 "The salt of hashed names, to find packages by the name of a file", 0},
 	{"once", KEY_ONCE, NULL, 0, "Take one job at most, and end", 0},
 	{"give-up", KEY_GIVE_UP, "SECONDS", 0,
 	 "How long to try to reach the server again (default: 300)", 0},
@@ -66,21 +50,13 @@ static const struct argp_option option_table[] = {
 
 static void add_place(struct options *o, struct argp_state *state, const char *arg)
 {
-	char *real = strcmp(arg, "debuginfod") != 0 ? realpath(arg, NULL) : strdup(arg);
+	char *real = realpath(arg, NULL);
 
 	if (o->nr_places == PLACES_MAX)
 		argp_error(state, "at most %d places of originals", PLACES_MAX);
 	if (!real)
 		argp_error(state, "--originals=%s: %s", arg, strerror(errno));
 	o->places[o->nr_places++] = real;
-}
-
-static void add_packages(struct options *o, struct argp_state *state, const char *arg)
-{
-	struct mp_err err;
-
-	if (md_packages_add(&o->packages, arg, &err))
-		argp_error(state, "--packages=%s: %s", arg, err.msg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -90,16 +66,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
 	case KEY_ORIGINALS: add_place(o, state, arg); return 0;
-	case KEY_PACKAGES: add_packages(o, state, arg); return 0;
-	case KEY_PACKAGE_CACHE: o->cache = arg; return 0;
-	case KEY_SALT: o->salt_file = arg; return 0;
 	case KEY_ONCE: o->once = true; return 0;
 	case KEY_GIVE_UP: o->give_up_s = md_fleet_number(state, "give-up", arg, 0, 1e6); return 0;
 	case KEY_POLL: o->poll_s = md_fleet_number(state, "poll", arg, 0, 1e6); return 0;
 	case ARGP_KEY_END:
-		if (!o->nr_places && !o->packages.nr)
-			argp_error(state, "say where originals are: --originals=DIR|debuginfod or "
-					  "--packages=PLACE");
+		if (!o->nr_places)
+			argp_error(state, "say where originals are: --originals=DIR");
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -111,9 +83,9 @@ static const struct argp argp = {
 	parse,
 	NULL,
 	"Make the builds that operators have asked for: take a job from the database, optimise the "
-	"original by the fleet's profile, and store the output as a delta. Several builders take "
+	"original by the fleet's profile, and store the plan of the output. Several builders take "
 	"different jobs; the job of a builder that is killed is taken again.\v"
-	"Exit status: 0 done, 1 failed, 2 usage, 75 the server, or one of packages, is gone.",
+	"Exit status: 0 done, 1 failed, 2 usage, 75 the server is gone.",
 	children,
 	NULL,
 	NULL};
@@ -153,8 +125,6 @@ static int one_job(struct md_build *build)
 		r = md_build_run(build, &job, &end, &err);
 	if (r)
 		return status_of(r, &err);
-	if (end == MD_BUILD_LATER)
-		return MD_FLEET_LATER;
 	return end == MD_BUILD_FAILED ? MD_FLEET_FAILED : MD_FLEET_DONE;
 }
 
@@ -185,22 +155,6 @@ static int work(struct md_build *build, const struct options *o)
 	return r == -1 ? MD_FLEET_DONE : r;
 }
 
-/* Makes the cache of packages ready, and reads the salt that names of files are hashed with. Return: exit status. */
-static int ready_packages(struct options *o)
-{
-	const char *salt_file = o->salt_file ? o->salt_file : o->access.config.salt_file;
-	struct mp_err err;
-
-	if (!o->packages.nr)
-		return 0;
-	if (md_packages_set_cache(&o->packages, o->cache, &err) ||
-	    (salt_file[0] && md_file_names_read_salt(&o->packages.names, salt_file, &err))) {
-		md_stats_fail("%s", err.msg);
-		return MD_FLEET_FAILED;
-	}
-	return 0;
-}
-
 int md_fleet_command_build(int argc, char **argv)
 {
 	struct options o = {.give_up_s = GIVE_UP_S, .poll_s = POLL_S};
@@ -211,7 +165,7 @@ int md_fleet_command_build(int argc, char **argv)
 	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	r = md_fleet_access_find(&o.access);
-	if (r || (r = ready_packages(&o)))
+	if (r)
 		return r;
 	r = md_fleet_access_connect(&o.access, &build.builder.conn);
 	if (r)
@@ -219,12 +173,11 @@ int md_fleet_command_build(int argc, char **argv)
 	build.builder.version = md_fleet_version();
 	build.builder.give_up_s = o.give_up_s;
 	build.database = o.access.config.database;
-	build.originals = (struct md_original_places){o.places, o.nr_places, o.packages};
+	build.originals = (struct md_original_places){o.places, o.nr_places};
 	md_child_catch_signals();
 	r = work(&build, &o);
 	PQfinish(build.builder.conn);
 	for (size_t i = 0; i < o.nr_places; i++)
 		free((char *)o.places[i]);
-	md_packages_fini(&o.packages);
 	return md_stats_finish(r);
 }

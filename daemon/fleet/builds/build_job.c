@@ -132,16 +132,12 @@ int md_build_job_finish(struct md_builder *b, const struct md_build_job *job,
 	char detail[DETAIL_MAX];
 
 	add_job(&p, b, job);
-	md_pg_add_number(&p, MD_PG_INT8, (int64_t)result->original->size);
-	md_pg_add_bytes(&p, MD_PG_BYTEA, result->original->hash, MD_SHA256_SIZE);
 	md_pg_add_bytes(&p, MD_PG_BYTEA, output, md_module_key(&result->id, output));
-	md_pg_add_number(&p, MD_PG_INT8, (int64_t)result->output->size);
 	md_pg_add_bytes(&p, MD_PG_BYTEA, result->output->hash, MD_SHA256_SIZE);
-	md_pg_add_bytes(&p, MD_PG_BYTEA, result->delta, result->delta_size);
+	md_pg_add_bytes(&p, MD_PG_BYTEA, result->plan->bytes, result->plan->size);
 	md_pg_add_bytes(&p, MD_PG_TEXT, detail, clean(result->detail, detail));
-	return run_owned(b,
-			 "SELECT fleet.finish_build($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-			 &p, "store the build", err);
+	return run_owned(b, "SELECT fleet.finish_build($1, $2, $3, $4, $5, $6, $7, $8)", &p,
+			 "store the build", err);
 }
 
 int md_build_job_fail(struct md_builder *b, const struct md_build_job *job, bool again,
@@ -162,29 +158,9 @@ int md_build_job_lack(struct md_builder *b, const struct md_build_job *job, cons
 {
 	struct md_pg_params p = {0};
 	char detail[DETAIL_MAX];
-	int r;
 
 	add_job(&p, b, job);
 	md_pg_add_bytes(&p, MD_PG_TEXT, detail, clean(why, detail));
-	r = run_owned(b, "SELECT fleet.lack_build($1, $2, $3, $4, $5)", &p, "give the job up", err);
-	/* The database is older than this program. */
-	return r == -EPROTO ? md_build_job_fail(b, job, false, why, err) : r;
-}
-
-void md_build_job_name(struct md_builder *b, const struct md_build_job *job,
-		       char name[MD_NAME_SIZE])
-{
-	struct md_pg_params p = {0};
-	struct mp_err ignored;
-	PGresult *result;
-
-	name[0] = '\0';
-	md_pg_add_bytes(&p, MD_PG_BYTEA, job->module, job->module_size);
-	if (md_pg_run(b->conn, "SELECT name FROM fleet.module_facts($1)", &p, "ask for a name",
-		      &result, &ignored))
-		return;
-	if (PQntuples(result) == 1 && PQnfields(result) == 1 &&
-	    PQgetlength(result, 0, 0) < MD_NAME_SIZE)
-		strcpy(name, PQgetvalue(result, 0, 0));
-	PQclear(result);
+	return run_owned(b, "SELECT fleet.lack_build($1, $2, $3, $4, $5)", &p, "give the job up",
+			 err);
 }

@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "daemon/fleet/whole_file.h"
-#include "daemon/fleet/file_names.h"
 #include "daemon/fleet/module_key.h"
 #include "libprof/base/err.h"
 
@@ -34,10 +33,8 @@ struct md_build_job {
 };
 
 struct md_build_result {
-	const struct md_whole_file *original, *output;
+	const struct md_whole_file *output, *plan;
 	struct mp_id id; /* of the output */
-	const uint8_t *delta;
-	size_t delta_size;
 	const char *detail;
 };
 
@@ -61,11 +58,4 @@ int md_build_job_fail(struct md_builder *builder, const struct md_build_job *job
  */
 int md_build_job_lack(struct md_builder *b, const struct md_build_job *job, const char *why,
 		      struct mp_err *err);
-/*
- * md_build_job_name - under which name most hosts know the job's file: a path, a hash, or "". For finding the file;
- * nothing else may depend on it.
- */
-void md_build_job_name(struct md_builder *b, const struct md_build_job *job,
-		       char name[MD_NAME_SIZE]);
-
 #endif

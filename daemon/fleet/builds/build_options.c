@@ -14,7 +14,7 @@ static const struct allowed {
 	{"layout", true, false},       {"min-samples", true, false},	{"since", true, false},
 	{"estimator", true, false},    {"exact-profile", false, false}, {"all", false, true},
 	{"stress-layout", true, true}, {"skip", true, false},		{"only", true, false},
-	{"adjust", true, false},       {"markers", true, false},
+	{"adjust", true, false},
 };
 
 static const char value_chars[] =

@@ -70,36 +70,50 @@ static bool is_from_fleet(const struct work *w)
 	return found;
 }
 
-/* Return: true: the file in place has the bytes of the build. */
-static bool is_in_place(const struct work *w)
+/* Are the bytes of @path those that this host has made of the build? */
+static bool is_made(const struct work *w, const char *path)
 {
+	const struct md_wanted *wanted = w->wanted;
 	struct md_whole_file now;
-	bool same = !md_whole_file_open(w->program->path, &now, NULL) &&
-		    now.size == w->wanted->output_size &&
-		    !memcmp(now.hash, w->wanted->output_hash, MD_SHA256_SIZE);
+	struct md_leases leases;
+	char layout[MP_JOB_HASH_MAX];
+	bool same = !md_whole_file_open(path, &now, NULL);
 
+	if (!same)
+		return false;
+	memcpy(w->result->hash, now.hash, MD_SHA256_SIZE);
+	same = !memcmp(now.hash, wanted->output_hash, MD_SHA256_SIZE);
 	md_whole_file_close(&now);
+	w->result->made = same;
+	/* Another version of Morph makes other bytes: then the lease knows them. */
+	if (same || md_file_hash(path, layout) || md_leases_open(w->in->state_dir, &leases, NULL))
+		return same;
+	for (size_t i = 0; i < leases.nr && !same; i++) {
+		const struct md_lease *l = &leases.list[i];
+
+		same = !strcmp(l->path, w->program->path) && l->release == wanted->release &&
+		       !strcmp(l->options, wanted->options) &&
+		       !strcmp(l->version, wanted->version) && !strcmp(l->layout, layout);
+	}
+	md_leases_close(&leases);
+	w->result->made = same;
 	return same;
 }
 
-/* The version waits for the worker already. */
-static bool is_waiting(const struct work *w)
+/* Does the version, at @w->path, wait for the worker already? */
+static bool is_waiting(struct work *w)
 {
-	struct md_whole_file made;
 	struct mp_job job;
 	bool waits;
 
 	if (!w->in->store || mp_store_find_job(w->in->store, w->program->path, &job, NULL))
 		return false;
 	waits = w->from_fleet && job.state != MP_JOB_FAILED && job.state != MP_JOB_NOT_FASTER &&
-		job.state != MP_JOB_UNDONE && job.output && job.output[0] &&
-		!md_whole_file_open(job.output, &made, NULL);
+		job.state != MP_JOB_UNDONE && job.state != MP_JOB_ADOPTED &&
+		job.state != MP_JOB_KEPT && job.output && job.output[0] && is_made(w, job.output);
+	if (waits)
+		snprintf(w->path, sizeof(w->path), "%s", job.output);
 	mp_store_fini_job(&job);
-	if (!waits)
-		return false;
-	waits = made.size == w->wanted->output_size &&
-		!memcmp(made.hash, w->wanted->output_hash, MD_SHA256_SIZE);
-	md_whole_file_close(&made);
 	return waits;
 }
 
@@ -149,7 +163,7 @@ static int choose_path(struct work *w, struct mp_err *err)
 	return r;
 }
 
-/* ---- make and prove ------------------------------------------------------------------------ */
+/* ---- make, and verify ------------------------------------------------------------------------ */
 
 static bool is_rejected(const struct work *w)
 {
@@ -164,10 +178,11 @@ static bool is_rejected(const struct work *w)
 /* Return: 0; 1: there is a result; -errno. */
 static int make(struct work *w, struct mp_err *err)
 {
-	int r = md_install_make(w->in->conn, w->wanted, w->original, w->new, err);
+	int r = md_install_make(w->in->conn, w->wanted, w->original, w->new, w->result->hash, err);
 
-	if (r == -EBADMSG)
-		return end(w, "refused", "%s", err->msg), 1;
+	w->result->made = !r;
+	if (r == -EPERM)
+		return end(w, "refused", "not proved: %s", err->msg), 1;
 	if (r == -ENOEXEC || r == -ESTALE)
 		return end(w, "failed", "%s", err->msg), 1;
 	if (r)
@@ -176,11 +191,7 @@ static int make(struct work *w, struct mp_err *err)
 		unlink(w->new);
 		return end(w, "rejected", "this very version was undone or was not faster here"), 1;
 	}
-	r = md_install_prove(w->original, w->new, err);
-	if (!r)
-		return 0;
-	unlink(w->new);
-	return r == -EPERM ? (end(w, "refused", "not proved: %s", err->msg), 1) : r;
+	return 0;
 }
 
 /* ---- put in place -------------------------------------------------------------------------- */
@@ -278,6 +289,17 @@ static int put(struct work *w, struct mp_err *err)
 	return r ? r : hand_over(w, err);
 }
 
+/* Says so if other bytes were made than the builder's. */
+static void compare(const struct work *w)
+{
+	struct md_install_result *result = w->result;
+	size_t size = strlen(result->why);
+
+	if (result->made && memcmp(result->hash, w->wanted->output_hash, MD_SHA256_SIZE) != 0)
+		snprintf(result->why + size, sizeof(result->why) - size,
+			 "; not the builder's bytes, which Morph %.100s made", w->wanted->version);
+}
+
 /* ---- one file ------------------------------------------------------------------------------ */
 
 static int install(struct work *w, struct mp_err *err)
@@ -286,7 +308,7 @@ static int install(struct work *w, struct mp_err *err)
 	char why[512];
 	int r;
 
-	if (changes && is_in_place(w)) {
+	if (changes && is_made(w, w->program->path)) {
 		w->result->unchanged = true;
 		/* A new release may have the same bytes. */
 		r = take_lease(w, w->program->path, err);
@@ -298,7 +320,8 @@ static int install(struct work *w, struct mp_err *err)
 		return end(w, "rejected", "a version that this host made is in place");
 	if (changes && w->to_worker && is_waiting(w)) {
 		w->result->unchanged = true;
-		return end(w, "waiting", "waits for the policy's audit");
+		r = take_lease(w, w->path, err);
+		return r ? (r > 0 ? 0 : r) : end(w, "waiting", "waits for the policy's audit");
 	}
 	r = find_original(w, err);
 	if (r == -ENOENT)
@@ -342,6 +365,8 @@ int md_install_do(struct md_install *install_, const struct md_program *program,
 		 wanted->options[0] ? " " : "", wanted->options, wanted->version,
 		 (int)wanted->release);
 	r = wanted->undo ? withdraw(&w, err) : install(&w, err);
+	if (!r)
+		compare(&w);
 	free(w.original);
 	return r;
 }

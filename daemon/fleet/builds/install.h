@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * install - does on this host what the fleet wants with one file: makes the output from the delta, has it
- * proved by this host's own verifier against this host's own original, and hands it over: to morph-worker, if
+ * install - does on this host what the fleet wants with one file: has this host's own morph-optimize make the
+ * output by the plan, from this host's own original, and verify it, and hands it over: to morph-worker, if
  * a rule of the policy says how to audit it, else to the place of the file, on probation. Trusts neither the
  * builder nor the server. Called by the command "install".
  */
@@ -31,6 +31,8 @@ struct md_install_result {
 	const char *state;
 	char why[600];
 	bool unchanged; /* it was so before */
+	bool made;	/* @hash is that of this host's output */
+	uint8_t hash[MD_SHA256_SIZE];
 };
 
 /*

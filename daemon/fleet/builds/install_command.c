@@ -92,8 +92,8 @@ static const struct argp argp = {
 	option_table,
 	parse,
 	"FILE|BUILD-ID...",
-	"Put the fleet's builds of files in their place. Each build is proved first, by this host's own "
-	"morph-optimize against this host's own original. `morph undo' puts the original back.\v"
+	"Put the fleet's builds of files in their place. A build is a plan: this host's own morph-optimize makes "
+	"the output from this host's own original, and verifies it. `morph undo' puts the original back.\v"
 	"If a rule of the policy says how to audit a file, morph-worker audits the build before it puts it "
 	"in place. Exit status: 0 done, or the fleet wants nothing of these files; 1 failed; 2 usage; 3 the "
 	"store knows no such build-id; 4 a build was refused; 75 the server is gone.",
@@ -236,12 +236,14 @@ static void print(struct run *run, const struct md_program *program, const struc
 {
 	if (run->rows) {
 		json_array_append_new(
-			run->rows,
-			json_pack("{s:o, s:s, s:s, s:o, s:o, s:i}", "path",
-				  md_stats_json_string(program->path), "action",
-				  w->undo ? "undo" : "install", "state", result->state, "reason",
-				  md_stats_json_string(result->why), "options",
-				  md_stats_json_string(w->options), "release", (int)w->release));
+			run->rows, json_pack("{s:o, s:s, s:s, s:o, s:o, s:i, s:b}", "path",
+					     md_stats_json_string(program->path), "action",
+					     w->undo ? "undo" : "install", "state", result->state,
+					     "reason", md_stats_json_string(result->why), "options",
+					     md_stats_json_string(w->options), "release",
+					     (int)w->release, "same_bytes",
+					     result->made && !memcmp(result->hash, w->output_hash,
+								     MD_SHA256_SIZE)));
 		return;
 	}
 	md_stats_put_text(program->path);
@@ -272,7 +274,8 @@ static int do_one(struct run *run, const struct md_program *program, const struc
 	if (run->install.output || run->install.dry_run)
 		return 0;
 	/* The file is as it should be, even if the server does not get to know it now. */
-	if (md_wanted_report(run->install.conn, w, result.state, result.why, &err))
+	if (md_wanted_report(run->install.conn, w, result.state, result.why,
+			     result.made ? result.hash : NULL, &err))
 		md_stats_note("%s", err.msg);
 	return md_child_is_stopped() ? MD_FLEET_FAILED : 0;
 }

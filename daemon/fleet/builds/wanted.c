@@ -12,7 +12,7 @@
 #include "daemon/module/sandbox.h"
 
 #define SLICE	   (UINT64_C(512) << 10)
-#define NR_FIELDS  10
+#define NR_FIELDS  7
 #define DETAIL_MAX 1000
 /* Bytes of memory that this process may take while it waits for an answer. */
 #define MEMORY_MAX (UINT64_C(256) << 20)
@@ -91,12 +91,9 @@ static bool take_row(const PGresult *result, int row, struct md_wanted *w)
 				 (size_t)PQgetlength(result, row, 0), &w->id) &&
 	       take_text(result, row, 2, w->options, sizeof(w->options)) &&
 	       take_text(result, row, 3, w->version, sizeof(w->version)) &&
-	       take_size(result, row, 5, install, &w->original_size) &&
-	       take_hash(result, row, 6, install, w->original_hash) &&
-	       take_size(result, row, 7, install, &w->output_size) &&
-	       take_hash(result, row, 8, install, w->output_hash) &&
-	       take_size(result, row, 9, install, &w->delta_size) &&
-	       w->delta_size <= MD_DELTA_SIZE_MAX;
+	       take_hash(result, row, 5, install, w->output_hash) &&
+	       take_size(result, row, 6, install, &w->plan_size) &&
+	       w->plan_size <= MD_PLAN_SIZE_MAX;
 }
 
 int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct md_wanted **out,
@@ -117,8 +114,7 @@ int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct m
 	r = md_pg_add_array(&p, MD_PG_BYTEAS, &keys, err);
 	if (!r)
 		r = run(conn,
-			"SELECT module, action, options, version, release, original_size,"
-			" original_hash, output_size, output_hash, delta_size"
+			"SELECT module, action, options, version, release, output_hash, plan_size"
 			" FROM fleet.wanted_builds($1)",
 			&p, "ask for builds", &result, err);
 	free(keys.bytes);
@@ -165,7 +161,7 @@ static int write_all(int fd, const char *bytes, size_t size, struct mp_err *err)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return mp_err_set(err, errno, "the delta cannot be written: %s",
+			return mp_err_set(err, errno, "the plan cannot be written: %s",
 					  strerror(errno));
 		bytes += n;
 		size -= (size_t)n;
@@ -177,8 +173,8 @@ int md_wanted_fetch(PGconn *conn, const struct md_wanted *w, int fd, struct mp_e
 {
 	uint8_t key[MD_MODULE_KEY_MAX];
 
-	for (uint64_t done = 0; done < w->delta_size;) {
-		uint64_t want = w->delta_size - done < SLICE ? w->delta_size - done : SLICE;
+	for (uint64_t done = 0; done < w->plan_size;) {
+		uint64_t want = w->plan_size - done < SLICE ? w->plan_size - done : SLICE;
 		struct md_pg_params p = {0};
 		PGresult *result;
 		int r;
@@ -186,14 +182,14 @@ int md_wanted_fetch(PGconn *conn, const struct md_wanted *w, int fd, struct mp_e
 		add_build(&p, w, key);
 		md_pg_add_number(&p, MD_PG_INT4, (int64_t)done);
 		md_pg_add_number(&p, MD_PG_INT4, (int64_t)want);
-		r = run(conn, "SELECT fleet.read_delta($1, $2, $3, $4, $5, $6)", &p,
+		r = run(conn, "SELECT fleet.read_plan($1, $2, $3, $4, $5, $6)", &p,
 			"read the build", &result, err);
 		if (r)
 			return r;
 		if (PQntuples(result) != 1 || PQgetisnull(result, 0, 0))
 			r = mp_err_set(err, ESTALE, "the build was withdrawn, or made anew");
 		else if ((uint64_t)PQgetlength(result, 0, 0) != want)
-			r = mp_err_set(err, EPROTO, "the build's delta has another size");
+			r = mp_err_set(err, EPROTO, "the build's plan has another size");
 		else
 			r = write_all(fd, PQgetvalue(result, 0, 0), want, err);
 		PQclear(result);
@@ -205,7 +201,7 @@ int md_wanted_fetch(PGconn *conn, const struct md_wanted *w, int fd, struct mp_e
 }
 
 int md_wanted_report(PGconn *conn, const struct md_wanted *w, const char *state, const char *detail,
-		     struct mp_err *err)
+		     const uint8_t *hash, struct mp_err *err)
 {
 	uint8_t key[MD_MODULE_KEY_MAX];
 	struct md_pg_params p = {0};
@@ -217,6 +213,7 @@ int md_wanted_report(PGconn *conn, const struct md_wanted *w, const char *state,
 	add_build(&p, w, key);
 	md_pg_add_bytes(&p, MD_PG_TEXT, state, strlen(state));
 	md_pg_add_bytes(&p, MD_PG_TEXT, clean, size);
-	return run(conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6)", &p,
+	md_pg_add_bytes(&p, MD_PG_BYTEA, hash, hash ? MD_SHA256_SIZE : 0); /* NULL: no value */
+	return run(conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6, $7)", &p,
 		   "report the build", NULL, err);
 }

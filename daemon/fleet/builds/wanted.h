@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * wanted - a host's side of builds in the database: asks which builds the host should have, reads a
- * delta, reports what became of it. Checks all that the server says. Called by install.
+ * plan, reports what became of it. Checks all that the server says. Called by install.
  */
 #ifndef MD_FLEET_WANTED_H
 #define MD_FLEET_WANTED_H
@@ -13,8 +13,8 @@
 #include "daemon/fleet/whole_file.h"
 #include "libprof/base/err.h"
 
-/* More than any delta: the server's own limit is lower. */
-#define MD_DELTA_SIZE_MAX (UINT64_C(512) << 20)
+/* More than any plan (editor/optimize/plan_file.h): the server's own limit is lower. */
+#define MD_PLAN_SIZE_MAX (UINT64_C(64) << 20)
 
 /* The build of a module that the server wants this host to install or to undo. */
 struct md_wanted {
@@ -22,8 +22,8 @@ struct md_wanted {
 	struct mp_id id;
 	char options[1001], version[201];
 	int32_t release;
-	uint64_t original_size, output_size, delta_size;
-	uint8_t original_hash[MD_SHA256_SIZE], output_hash[MD_SHA256_SIZE];
+	uint64_t plan_size;
+	uint8_t output_hash[MD_SHA256_SIZE]; /* of the builder's output */
 };
 
 /*
@@ -33,12 +33,12 @@ struct md_wanted {
 int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct md_wanted **out,
 		  size_t *nr_out, struct mp_err *err);
 /*
- * Writes the delta to @fd. Return: 0; -ESTALE: the build was withdrawn or made anew; -EPROTO: its size is
+ * Writes the plan to @fd. Return: 0; -ESTALE: the build was withdrawn or made anew; -EPROTO: its size is
  * not the one that was told; -errno; as md_fleet_fail().
  */
 int md_wanted_fetch(PGconn *conn, const struct md_wanted *wanted, int fd, struct mp_err *err);
-/* @state: as in fleet.build_host. */
+/* @state: as in fleet.build_host. @hash: of the output that this host has made; NULL: none. */
 int md_wanted_report(PGconn *conn, const struct md_wanted *wanted, const char *state,
-		     const char *detail, struct mp_err *err);
+		     const char *detail, const uint8_t *hash, struct mp_err *err);
 
 #endif

@@ -125,7 +125,7 @@ int md_pull_top(PGconn *conn, int32_t until_day, int limit, struct md_pull_modul
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* Parameters of read_packed_rows() and read_hosts(). */
+/* Parameters of read_rows() and read_hosts(). */
 static void add_parameters(struct md_pg_params *p, const struct md_pull_request *request,
 			   const uint8_t *key, size_t size, enum mp_fleet_kind kind)
 {
@@ -204,7 +204,7 @@ static int read_rows(PGconn *conn, const struct md_pull_request *request, const 
 	add_parameters(&p, request, key, size, sums->kind);
 	r = md_pg_send(conn,
 		       "SELECT chunk, last_day, exact, total, weight, data, host"
-		       " FROM fleet.read_packed_rows" ROWS_ARGUMENTS " ORDER BY chunk, host",
+		       " FROM fleet.read_rows" ROWS_ARGUMENTS " ORDER BY chunk, host",
 		       &p, "read counts", err);
 	return r ? r : add_rows(conn, sums, err);
 }

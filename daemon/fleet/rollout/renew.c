@@ -79,7 +79,7 @@ static void report_undone(struct md_renew *renew, const struct md_lease *lease, 
 	md_lease_add_build(&p, lease);
 	add_text(&p, "undone");
 	add_text(&p, why);
-	md_pg_run(renew->conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6)", &p,
+	md_pg_run(renew->conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6, NULL)", &p,
 		  "report a build", NULL, &unknown);
 }
 

@@ -26,7 +26,7 @@ BEGIN
 	PERFORM fleet.protect('fleet.evidence');
 END $$;
 
--- put_rows - a statement for each row, and two where the row is new: see 0011-push-sets.sql. batch() has locked the
+-- put_rows - a statement for each row, and two where the row is new: see 0003-push.sql. batch() has locked the
 -- host's epoch, so that nothing comes between them.
 CREATE OR REPLACE FUNCTION fleet.put_rows(me integer, number smallint, new_seq bigint, modules bytea[], kinds smallint[],
 	first_days integer[], last_days integer[], chunks bigint[], exacts boolean[], totals bigint[], datas bytea[])

@@ -54,9 +54,8 @@ build 0 "a build" maker
 build_is done "a build"
 build 0 "no job is left" maker
 command_ends 0 "builds" "$fleet" builds -d "$ADMIN" --json
-json "builds" ".rows | length == 1 and (.[0] | .state == \"done\" and .build_id == \"$id\" and .release == 1 and .delta_bytes > 0 and .delta_bytes < .output_bytes / 4)"
-fleet_sql "$ADMIN" "SELECT original_size, output_size, octet_length(delta) FROM fleet.build" >sizes.txt
-echo "bytes of original, output and delta: $(<sizes.txt)"
+json "builds" ".rows | length == 1 and (.[0] | .state == \"done\" and .build_id == \"$id\" and .release == 1 and .plan_bytes > 0 and .plan_bytes < 5000)"
+echo "bytes of the plan: $(fleet_sql "$ADMIN" "SELECT octet_length(plan) FROM fleet.build")"
 command_ends 0 "builds as text" "$fleet" builds -d "$(<maker.conn)"
 says out.txt '^done '
 request 0 "a build that is there" prog
@@ -64,19 +63,21 @@ says out.txt 'is done already'
 
 # ---- what a host may
 alpha=$(<alpha.conn)
-for sql in "SELECT * FROM fleet.build" "UPDATE fleet.build SET delta = ''" "SELECT * FROM fleet.build_host" \
+for sql in "SELECT * FROM fleet.build" "UPDATE fleet.build SET plan = ''" "SELECT * FROM fleet.build_host" \
 	"SELECT fleet.take_build('x')" "SELECT fleet.choose_build(1, '')" "SELECT fleet.request_build('\\x0011223344556677', '', 'x', true)" \
-	"SELECT fleet.finish_build('', '', '', 1, 1, '', '', 1, '', '', '')" "SELECT fleet.enrol_builder('alpha')"; do
+	"SELECT fleet.finish_build('', '', '', 1, '', '', '', '')" "SELECT fleet.enrol_builder('alpha')"; do
 	! fleet_sql "$alpha" "$sql" >out.txt 2>err.txt || fail "a host may: $sql"
 done
 version=$("$fleet" --version | cut -d' ' -f2)
 module=$(fleet_sql "$ADMIN" "SELECT encode(module, 'hex') FROM fleet.build")
-read_delta="SELECT fleet.read_delta('\\x$module', '', '$version', 1, 0, 10) IS NULL"
-[ "$(fleet_sql "$alpha" "$read_delta")" = t ] || fail "a host reads a build that it has not asked for"
+read_plan="SELECT fleet.read_plan('\\x$module', '', '$version', 1, 0, 10) IS NULL"
+[ "$(fleet_sql "$alpha" "$read_plan")" = t ] || fail "a host reads a build that it has not asked for"
 [ "$(fleet_sql "$alpha" "SELECT count(*) FROM fleet.wanted_builds(ARRAY['\\x$module'::bytea])")" = 1 ] || fail "no build is wanted"
-[ "$(fleet_sql "$alpha" "$read_delta")" = f ] || fail "a host cannot read the build that it has asked for"
-fleet_sql "$(<beta.conn)" "SELECT fleet.report_build('\\x$module', '', 'x', 1, 'installed', '')" -v VERBOSITY=sqlstate >out.txt 2>err.txt
+[ "$(fleet_sql "$alpha" "$read_plan")" = f ] || fail "a host cannot read the build that it has asked for"
+fleet_sql "$(<beta.conn)" "SELECT fleet.report_build('\\x$module', '', 'x', 1, 'installed', '', NULL)" -v VERBOSITY=sqlstate >out.txt 2>err.txt
 says err.txt MF002 "a report about a module that the host did not ask for"
+fleet_sql "$alpha" "SELECT fleet.report_build('\\x$module', '', 'x', 1, 'installed', '', '\\x0011')" -v VERBOSITY=sqlstate >out.txt 2>err.txt
+says err.txt MF003 "a report with a hash that is none"
 host_is alpha asked "a host that asks"
 
 # Even if a function of the owner has a hole, a host changes no build, and no row of another host.
@@ -90,7 +91,7 @@ hole() {
 	fleet_sql "$alpha" "SELECT fleet.hole(\$x\$$1\$x\$)" 2>err.txt
 }
 [ "$(hole "SELECT FROM fleet.build")" = 1 ] || fail "a hole does not even show the host's build: $(cat err.txt)"
-[ "$(hole "UPDATE fleet.build SET delta = NULL")" = 0 ] || fail "a hole changes a build"
+[ "$(hole "UPDATE fleet.build SET plan = NULL")" = 0 ] || fail "a hole changes a build"
 [ "$(hole "DELETE FROM fleet.build")" = 0 ] || fail "a hole deletes a build"
 ! hole "INSERT INTO fleet.build(module, options, version, state) VALUES (decode('0011223344556677', 'hex'), '', 'x', 'done')" || fail "a hole adds a build"
 [ "$(hole "UPDATE fleet.build_host SET state = 'installed'")" = 1 ] || fail "a hole changes rows of other hosts"
@@ -108,7 +109,7 @@ is_original alpha "--output"
 cmp local output || fail "the build is not what morph-optimize makes of the same profile"
 host_is alpha asked "--output"
 install 0 "install" alpha --json alpha/prog
-json "install" '.files | length == 1 and (.[0] | .action == "install" and .state == "installed" and .release == 1)'
+json "install" '.files | length == 1 and (.[0] | .action == "install" and .state == "installed" and .release == 1 and .same_bytes)'
 is_output alpha "install"
 host_is alpha installed "install"
 got=$(sqlite3 alpha.db "SELECT group_concat(step || ':' || verdict, ' ') FROM (SELECT * FROM history ORDER BY key)")
@@ -119,17 +120,29 @@ says out.txt 'installed: is in place'
 install 0 "a build-id" alpha --dry-run "$id"
 [ ! -s out.txt ] || says out.txt ': proved:' "a build-id"
 command_ends 0 "the number of hosts" "$fleet" builds -d "$ADMIN" --json
-json "the number of hosts" '.rows[0].nr_installed == 1'
+json "the number of hosts" '.rows[0] | .nr_installed == 1 and .nr_other == 0'
 # The worker looks after it as after a version of its own.
 command_ends 0 "the worker" "$BUILD/morph-worker" --now --config=etc --db=alpha.db --state-dir=alpha/state --backup-dir=alpha/backup
 [ "$(sqlite3 alpha.db 'SELECT state FROM job')" = adopted ] || fail "the worker does not know the version: $(cat err.txt)"
 is_output alpha "after the worker"
 
 # ---- other files on a host
-strip -o beta/prog prog
-install 1 "a stripped original" beta beta/prog
-says out.txt 'failed: the build was made from a file with the same code but other bytes'
-host_is beta failed "a stripped original"
+# The plan fits a stripped copy as well, whose output has other bytes. It is this host's own.
+strip -o beta/small prog
+cp beta/small stripped
+install 0 "a stripped original" beta beta/small
+says out.txt "installed: proved, and in place; not the builder's bytes, which Morph $version made"
+host_is beta installed "a stripped original"
+[ "$(beta/small 12345)" = "$(./prog 12345)" ] || fail "a stripped original: it prints something else"
+hash=$(sha256sum beta/small | cut -c1-64)
+got=$(fleet_sql "$ADMIN" "SELECT encode(output_hash, 'hex') FROM fleet.build_host WHERE state = 'installed' AND output_hash <> (SELECT output_hash FROM fleet.build)")
+[ "$got" = "$hash" ] || fail "a stripped original: the host reports the hash '$got', not $hash"
+command_ends 0 "hosts with other bytes" "$fleet" builds -d "$ADMIN" --json
+json "hosts with other bytes" '.rows[0] | .nr_installed == 2 and .nr_other == 1'
+install 0 "a stripped original, again" beta --json beta/small
+json "a stripped original, again" '.files[0] | .state == "installed" and (.reason | startswith("is in place; not the builder")) and (.same_bytes | not)'
+"$BUILD/morph-optimize" restore --backup-dir=beta/backup beta/small >/dev/null && cmp beta/small stripped || fail "restore of a stripped original"
+sqlite3 beta.db 'DELETE FROM job; DELETE FROM history'
 cp other/stolen beta/prog
 install 0 "an original with other code" beta beta/prog
 [ ! -s out.txt ] || fail "an original with other code: $(cat out.txt)"
@@ -191,40 +204,64 @@ fleet_sql "$ADMIN" "UPDATE fleet.build SET state = 'done'"
 layout=$(sqlite3 alpha.db "SELECT layout FROM history WHERE step = 'write' ORDER BY key DESC LIMIT 1")
 [ -n "$layout" ] || fail "the history has no layout"
 
-# ---- a version that counts is no layout: it is neither put in place nor written down
-delta=$BUILD/tools/fleet-delta
-"$BUILD/morph-optimize" instrument --db=local.db --kind=edges,plain --counts="$dir/leak" -o counting prog >/dev/null || fail "no counting version"
-# store_build OUTPUT: an attacker's row, all of whose hashes are right
-store_build() {
-	"$delta" make prog "$1" forged.delta || fail "no delta"
+# ---- a hostile server, or builder: what it may choose is a plan
+# store_plan FILE [HASH]: an attacker's row
+store_plan() {
 	psql -X -q -v ON_ERROR_STOP=1 -d "$ADMIN" <<SQL || fail "the build was not stored"
-UPDATE fleet.build SET release = release + 1, output_size = $(stat -c %s "$1"), output_hash = '\x$(sha256sum "$1" | cut -c1-64)',
-	delta = '\x$(od -An -v -tx1 forged.delta | tr -d ' \n')';
+UPDATE fleet.build SET release = release + 1, output_hash = '\x${2:-$(sha256sum output | cut -c1-64)}',
+	plan = '\x$(od -An -v -tx1 "$1" | tr -d ' \n')';
 SQL
 }
-store_build counting
-install 4 "a version that counts" alpha alpha/prog
-says out.txt 'refused: not proved: .*is of another kind: edges'
-is_original alpha "a version that counts"
-store_build other/prog
-install 4 "another program" alpha alpha/prog
-says out.txt 'refused: not proved'
-is_original alpha "another program"
-host_is alpha refused "another program"
-store_build prog.c
-install 4 "no program" alpha alpha/prog
-is_original alpha "no program"
-fleet_sql "$ADMIN" "UPDATE fleet.build SET output_size = 1::bigint << 40"
-install 4 "a size of a tebibyte" alpha alpha/prog
-fleet_sql "$ADMIN" "UPDATE fleet.build SET output_size = 100, delta = convert_to(repeat('x', 200000), 'UTF8')"
-install 4 "a delta larger than the output" alpha alpha/prog
-store_build output
-fleet_sql "$ADMIN" "UPDATE fleet.build SET output_size = output_size - 1"
-install 4 "a size that is too small" alpha alpha/prog
-fleet_sql "$ADMIN" "UPDATE fleet.build SET output_size = output_size + 2"
-install 4 "a size that is too large" alpha alpha/prog
-store_build output
+# no_plan WHAT PATTERN FILE: the host refuses it with one message
+no_plan() {
+	store_plan "$3"
+	install 1 "$1" alpha alpha/prog
+	says out.txt "failed: .*$2" "$1"
+	[ "$(wc -l <out.txt)" = 1 ] || fail "$1: more than one line: $(cat out.txt)"
+	is_original alpha "$1"
+	host_is alpha failed "$1"
+}
+"$BUILD/morph-optimize" --db=local.db --save-plan=good.plan -o local prog >/dev/null || fail "no plan"
+"$BUILD/morph-optimize" --all --save-plan=other.plan -o other/out other/prog >/dev/null || fail "no plan of another program"
+head -c -3 good.plan >cut.plan
+{ cat good.plan; echo; } >longer.plan
+{ head -c 50 good.plan; head -c 100000 /dev/urandom; } >noise.plan
+no_plan "the plan of another program" 'is the plan of another file' other.plan
+no_plan "a program instead of a plan" 'is no plan' output
+no_plan "a plan that is cut off" 'is cut off' cut.plan
+no_plan "a plan with more behind it" 'too long' longer.plan
+no_plan "noise" '' noise.plan
+fleet_sql "$ADMIN" "UPDATE fleet.build SET plan = convert_to(repeat('x', 70000000), 'UTF8')"
+install 1 "a giant plan" alpha alpha/prog
+says err.txt 'the server gives a damaged build'
+one_line "a giant plan"
+fleet_sql "$ADMIN" "UPDATE fleet.build SET plan = ''"
+install 1 "an empty plan" alpha alpha/prog
+one_line "an empty plan"
+is_original alpha "an empty plan"
+# Another hash, and an older plan: the output is a layout of this host's own, and the server hears that it is another one.
+store_plan good.plan "$(printf '%064d' 0)"
+install 0 "another hash" alpha alpha/prog
+says out.txt "installed: .*; not the builder's bytes"
+[ "$(alpha/prog 12345)" = "$(./prog 12345)" ] || fail "another hash: it prints something else"
+install 0 "another hash, again" alpha alpha/prog
+says out.txt "installed: is in place; not the builder's bytes"
+"$BUILD/morph-optimize" restore --backup-dir=alpha/backup alpha/prog >/dev/null || fail "restore"
+"$BUILD/morph-optimize" --all --save-plan=older.plan -o older prog >/dev/null || fail "no older plan"
+store_plan older.plan
+install 0 "an older plan" alpha -o replayed alpha/prog
+cmp older replayed || fail "an older plan gives another output than its own"
+says out.txt "not the builder's bytes"
+# Names that the server chooses.
+store_plan good.plan
+fleet_sql "$ADMIN" "UPDATE fleet.build SET version = E'1\033[31m\nx', options = E'--all\033]0;x\007'"
+install 0 "terminal escapes" alpha --dry-run alpha/prog
+! grep -q $'\033\|\007' out.txt err.txt || fail "terminal escapes are printed"
+[ "$(wc -l <out.txt)" = 1 ] || fail "terminal escapes: $(cat out.txt)"
+fleet_sql "$ADMIN" "UPDATE fleet.build SET version = '$version', options = ''"
 is_original alpha "all of these"
+cp local output
+store_plan good.plan
 finish_installs() { install 0 "$1" alpha alpha/prog && is_output alpha "$1"; }
 
 # ---- a host that is killed at any moment has the original or the build, whole
@@ -358,52 +395,14 @@ build 1 "no profile" helper
 build_is failed "no profile" --min-samples=1000000000
 fleet_sql "$ADMIN" "UPDATE fleet.build SET state = 'done' WHERE options = ''"
 
-# ---- debuginfod
-mkdir bin
-printf '#!/bin/sh\n[ "$1 $2" = "executable %s" ] && echo "%s/prog"\n' "$id" "$dir" >bin/debuginfod-find
-chmod 755 bin/debuginfod-find
-request 0 "debuginfod" prog --layout=functions=original
-PATH=$dir/bin:$PATH command_ends 0 "debuginfod" "$fleet" build -d "$(<maker.conn)" --once --originals=debuginfod
-build_is "done" "debuginfod" --layout=functions=original
-# A real server, which has the program under another name.
-if command -v debuginfod >/dev/null && command -v debuginfod-find >/dev/null; then
-	port=$(free_port)
-	mkdir served && cp prog served/other-name
-	debuginfod -p "$port" -d :memory: -F served >served.log 2>&1 &
-	server=$!
-	at_exit "kill $server 2>err.txt; stop_all"
-	export DEBUGINFOD_URLS=http://127.0.0.1:$port DEBUGINFOD_CACHE_PATH=$dir/served.cache
-	for ((i = 0; i < 600; i++)); do
-		debuginfod-find executable "$id" >found.txt 2>err.txt && break
-		rm -rf served.cache # It remembers what was not there.
-		sleep 0.1
-	done
-	cmp -s "$(<found.txt)" prog || fail "the server does not have the program: $(tail -n 3 err.txt served.log)"
-	request 0 "a debuginfod server" prog --layout=functions=original --min-samples=2
-	rm -rf served.cache
-	command_ends 0 "a debuginfod server" "$fleet" build -d "$(<maker.conn)" --once --originals=debuginfod
-	build_is "done" "a debuginfod server" '--layout=functions=original --min-samples=2'
-	# What it gives is checked: a file of this build-id with other code is no original.
-	command_ends 0 "the cache" debuginfod-find executable "$id"
-	cp other/stolen "$(<out.txt)"
-	request 0 "a changed file" prog --layout=functions=original --min-samples=3
-	command_ends 1 "a changed file" "$fleet" build -d "$(<maker.conn)" --once --originals=debuginfod
-	build_is failed "a changed file" '--layout=functions=original --min-samples=3'
-	kill $server
-	wait $server 2>/dev/null
-	at_exit stop_all
-	unset DEBUGINFOD_URLS DEBUGINFOD_CACHE_PATH
-else
-	left_out="$left_out a debuginfod server (the package debuginfod)"
-fi
-
 # ---- a full disk
 mkdir full
 if mount -t tmpfs -o size=24k,mode=700 none full 2>/dev/null; then
 	"$fleet" install -d "$alpha" --db=alpha.db --policy=etc --backup-dir=full --state-dir=alpha/state alpha/prog >out.txt 2>err.txt
 	got=$?
 	[ $got = 1 ] || fail "a full disk: status $got"
-	says err.txt 'No space left' "a full disk"
+	cat out.txt err.txt >both.txt
+	says both.txt 'No space left' "a full disk"
 	is_original alpha "a full disk"
 	[ -z "$(find full -type f)" ] || fail "a full disk: files are left: $(find full -type f)"
 	umount full

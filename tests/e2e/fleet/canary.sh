@@ -96,6 +96,18 @@ got=$(sql "SELECT (exp(fleet.host_factor(ln(200), 1e9)) / 200 + exp(fleet.host_f
 
 # ---- evidence of several hosts; a step that is repeated changes nothing
 say_all true 6 -6
+# Hosts that made other bytes by the plan, with another version of Morph, say nothing about the builder's output. What
+# they refuse, and what prints something else, counts.
+nr=$(canary nr_hosts)
+sql "UPDATE fleet.build SET output_hash = sha256('made')
+	WHERE module = '\\x$m'; UPDATE fleet.audit SET output_hash = sha256('other'); UPDATE fleet.audit SET output_hash = sha256('made') WHERE host = (SELECT min(host) FROM fleet.audit)"
+is "nr_hosts || ' ' || nr_audits || ' ' || (log_faster < 5)" "1 1 true" "hosts with other bytes"
+step "hosts with other bytes"
+is "state || ' ' || stage" "running 1" "hosts with other bytes"
+sql "UPDATE fleet.audit SET state = 'differs' WHERE output_hash = sha256('other')"
+is nr_alarms $((nr - 1)) "hosts with other bytes that print something else"
+sql "UPDATE fleet.audit SET state = 'kept', output_hash = NULL"
+is nr_hosts "$nr" "hosts that did not say what they made"
 step "faster"
 is "state || ' ' || stage" "running 2" "faster"
 is cause faster "faster"

@@ -42,6 +42,8 @@ install 0 "again" alpha alpha/prog
 is_output alpha "again"
 renew 0 "renew" alpha
 says out.txt 'alpha/prog: leased until' "renew"
+got=$(fleet_sql "$ADMIN" "SELECT count(*) FROM fleet.audit a JOIN fleet.build b ON a.output_hash = b.output_hash")
+[ "$got" = 1 ] || fail "the evidence is not of the builder's bytes: $got"
 
 # ---- killed at any moment: no build is in place without a lease
 nr_in_place=0

@@ -41,7 +41,7 @@ flags=(-std=gnu17 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Werror
 	-D_GNU_SOURCE '-DMORPH_VERSION="test"' -I"$BUILD/runtime" -fsyntax-only)
 packages=(libelf libdw sqlite3 libxxhash jansson check)
 # Without PostgreSQL's library, nothing of morph-fleet is built.
-if pkg-config --exists libpq libcrypto libzstd && [ -e "$BUILD/fleet/fleet_sql.h" ]; then
+if pkg-config --exists libpq libcrypto && [ -e "$BUILD/fleet/fleet_sql.h" ]; then
 	packages+=(libpq libcrypto)
 	flags+=(-I"$BUILD/fleet")
 else

@@ -114,7 +114,8 @@ $$;
 
 -- ---- evidence
 
--- canary_evidence - the combined evidence of the hosts that have a build. nr_audits: hosts whose audit or probation has
+-- canary_evidence - the combined evidence of the hosts that have the output of a build, by its hash: what other versions
+-- of Morph make by the plan is another output, whose alarms alone count here. nr_audits: hosts whose audit or probation has
 -- said anything. nr_alarms: hosts whose verifier refused the build, or that saw it print something else.
 CREATE FUNCTION fleet.canary_evidence(the_module bytea, the_options text, the_version text, the_release integer,
 	the_cutoff double precision, policy jsonb) RETURNS TABLE(nr_hosts bigint, nr_audits bigint, nr_alarms bigint,
@@ -124,19 +125,20 @@ LANGUAGE sql STABLE AS $$
 		fleet.faster_e(e.faster, e.used_faster, e.doubted, e.most),
 		fleet.slower_e(e.slower, e.used_slower, e.crashes, e.doubted, e.most)
 	FROM (
-		SELECT pg_catalog.count(*) AS nr_hosts,
-			pg_catalog.count(*) FILTER (WHERE a.pairs > 0 OR a.used_ratio IS NOT NULL) AS nr_audits,
+		SELECT pg_catalog.count(*) FILTER (WHERE a.same) AS nr_hosts,
+			pg_catalog.count(*) FILTER (WHERE a.same AND (a.pairs > 0 OR a.used_ratio IS NOT NULL)) AS nr_audits,
 			pg_catalog.count(*) FILTER (WHERE a.state = 'differs') + (SELECT pg_catalog.count(*) FROM fleet.build_host b
 				WHERE b.module = the_module AND b.options = the_options AND b.version = the_version
 					AND b.release = the_release AND b.state = 'refused'
 					AND fleet.host_hash(b.module, b.options, b.version, b.host) <= the_cutoff
 					AND b.host NOT IN (SELECT h.id FROM fleet.host h WHERE h.banned_at IS NOT NULL)) AS nr_alarms,
-			pg_catalog.count(*) FILTER (WHERE a.state IN ('undoing', 'undone')) AS nr_undone,
-			pg_catalog.array_agg(a.log_faster) AS faster, pg_catalog.array_agg(a.log_slower) AS slower,
-			pg_catalog.array_agg(a.log_used_faster) AS used_faster,
-			pg_catalog.array_agg(a.log_used_slower) AS used_slower, pg_catalog.array_agg(a.log_crashes) AS crashes,
+			pg_catalog.count(*) FILTER (WHERE a.same AND a.state IN ('undoing', 'undone')) AS nr_undone,
+			pg_catalog.array_agg(a.log_faster) FILTER (WHERE a.same) AS faster, pg_catalog.array_agg(a.log_slower) FILTER (WHERE a.same) AS slower,
+			pg_catalog.array_agg(a.log_used_faster) FILTER (WHERE a.same) AS used_faster,
+			pg_catalog.array_agg(a.log_used_slower) FILTER (WHERE a.same) AS used_slower, pg_catalog.array_agg(a.log_crashes) FILTER (WHERE a.same) AS crashes,
 			(policy ->> 'doubted')::double precision AS doubted, (policy ->> 'most_factor')::double precision AS most
-		FROM fleet.audit a
+		FROM (SELECT x.*, x.output_hash IS NULL OR b.output_hash IS NULL OR x.output_hash = b.output_hash AS same
+			FROM fleet.audit x LEFT JOIN fleet.build b USING (module, options, version)) a
 		WHERE a.module = the_module AND a.options = the_options AND a.version = the_version AND a.release = the_release
 			AND fleet.host_hash(a.module, a.options, a.version, a.host) <= the_cutoff
 			AND a.host NOT IN (SELECT h.id FROM fleet.host h WHERE h.banned_at IS NOT NULL)
@@ -170,9 +172,11 @@ BEGIN
 		RETURN false;
 	END IF;
 	margin := (c.policy ->> 'margin')::double precision;
-	INSERT INTO fleet.audit(module, options, version, host, release, seq, day, pairs, log_faster, log_slower, ratio,
+	INSERT INTO fleet.audit(module, options, version, host, release, seq, day, output_hash, pairs, log_faster, log_slower, ratio,
 		lowest, highest, log_used_faster, log_used_slower, used_ratio, log_crashes, crashes, state, sent_at)
 	VALUES (the_module, the_options, the_version, me, the_release, new_seq, fleet.today(),
+		(SELECT h.output_hash FROM fleet.build_host h WHERE h.module = the_module AND h.host = me AND h.options = the_options
+			AND h.version = the_version AND h.release = the_release),
 		fleet.a_fact(facts, 'pairs', 0, 1e12, 0), fleet.a_fact(facts, 'log_faster', -1e6, 1e6, 0),
 		fleet.a_fact(facts, 'log_slower', -1e6, 1e6, 0), fleet.a_fact(facts, 'ratio', 1e-6, 1e6, NULL),
 		fleet.a_fact(facts, 'lowest', 0, 1e6, NULL), fleet.a_fact(facts, 'highest', 1e-6, 1e12, NULL),
@@ -184,7 +188,7 @@ BEGIN
 			fleet.a_fact(facts, 'before_s', 0, 1e9, 0), nr_crashes, fleet.a_fact(facts, 'after_s', 0, 1e9, 0)),
 		nr_crashes, the_state, now())
 	ON CONFLICT (module, options, version, host, epoch) DO UPDATE SET release = excluded.release, seq = excluded.seq,
-		day = excluded.day, pairs = excluded.pairs, log_faster = excluded.log_faster, log_slower = excluded.log_slower,
+		day = excluded.day, output_hash = excluded.output_hash, pairs = excluded.pairs, log_faster = excluded.log_faster, log_slower = excluded.log_slower,
 		ratio = excluded.ratio, lowest = excluded.lowest, highest = excluded.highest,
 		log_used_faster = excluded.log_used_faster, log_used_slower = excluded.log_used_slower,
 		used_ratio = excluded.used_ratio, log_crashes = excluded.log_crashes, crashes = excluded.crashes,
@@ -227,8 +231,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 		ON b.module = the_module AND b.options = the_options AND b.version = the_version
 $$;
 
--- choose_build - as 0007 says: the newest build that this host was chosen for; else, a withdrawn one is undone.
-CREATE OR REPLACE FUNCTION fleet.choose_build(the_host integer, the_module bytea) RETURNS TABLE(action text,
+-- choose_build - which build a host should have of a module: at most one row, whose action is install or undo. The newest
+-- build that this host was chosen for; else, a withdrawn one is undone. No row: the host leaves everything as it is.
+CREATE FUNCTION fleet.choose_build(the_host integer, the_module bytea) RETURNS TABLE(action text,
 	options text, version text)
 LANGUAGE sql STABLE AS $$
 	(SELECT 'install', b.options, b.version

@@ -13,24 +13,6 @@
 -- Over kinds of evidence (audits, probations, crashes), which depend on each other, e-values are averaged.
 SET LOCAL ROLE morph_fleet_owner;
 
--- The state of a host's audit and probation of a build: absolute, so that a host that sends it twice changes
--- nothing. Logarithms are natural.
-ALTER TABLE fleet.audit RENAME COLUMN log_e_value TO log_faster; -- of the audit: against "it is not faster"
-ALTER TABLE fleet.audit
-	ALTER COLUMN epoch SET DEFAULT 0, -- a host has one state, whatever its epochs
-	ALTER COLUMN ratio DROP NOT NULL,
-	ALTER COLUMN lowest DROP NOT NULL,
-	ALTER COLUMN highest DROP NOT NULL,
-	ADD COLUMN release integer NOT NULL DEFAULT 0,
-	ADD COLUMN log_slower double precision NOT NULL DEFAULT 0, -- against "it is not slower"
-	ADD COLUMN log_used_faster double precision NOT NULL DEFAULT 0, -- the same two of the probation
-	ADD COLUMN log_used_slower double precision NOT NULL DEFAULT 0,
-	ADD COLUMN log_crashes double precision NOT NULL DEFAULT 0, -- against "it crashes as often as before"
-	ADD COLUMN used_ratio double precision, -- time for the same work after / before
-	ADD COLUMN crashes bigint NOT NULL DEFAULT 0,
-	ADD COLUMN state text NOT NULL DEFAULT '', -- of the host's job
-	ADD COLUMN sent_at timestamptz NOT NULL DEFAULT now();
-
 -- mean_e - the logarithm of the mean of e-values, given by their logarithms.
 CREATE FUNCTION fleet.mean_e(logs double precision[]) RETURNS double precision LANGUAGE sql IMMUTABLE AS $$
 	SELECT m.most + pg_catalog.ln(pg_catalog.avg(pg_catalog.exp(greatest(l - m.most, -700))))
