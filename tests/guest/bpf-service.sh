@@ -28,7 +28,7 @@ for options in --registers=no --registers=branches --stacks "--stacks --register
 	tail -n 1 err.txt
 	# The registers come with all samples of user code: where they are wanted, gzip's branches have ways.
 	grep -qE '"ways": \{"samples": [0-9]*' out.json || fail "$options: no ways in $(cat out.json)"
-	ways=$(sed -nE 's/.*"ways": ([0-9]+), "failed_batches": 0.*/\1/p' out.json)
+	ways=$(sed -nE 's/.*"ways": ([0-9]+), "failed": 0.*/\1/p' out.json)
 	case $options in
 	*branches) [ "${ways:-0}" -ge 20 ] || fail "$options: few ways: $(cat out.json)" ;;
 	*) [ "${ways:-1}" = 0 ] || fail "$options: ways that nobody asked for" ;;
