@@ -19,7 +19,7 @@ service() { # CONFIGURATION: the service, while the program runs
 }
 load
 service "registers = auto"
-[ "$(jq '.ways.ways > 50 and .ways.failed_batches == 0' out.json)" = true ] || fail "few ways: $(jq -c .ways out.json)"
+[ "$(jq '.ways.ways > 50 and .ways.failed == 0' out.json)" = true ] || fail "few ways: $(jq -c .ways out.json)"
 [ "$("$BUILD/morph-stats" status --db db --json | jq .nr_ways)" = "$(jq .ways.ways out.json)" ] || fail "the store has others"
 "$BUILD/morph-stats" status --db db --json | jq -r '.sessions[0].why' | grep 'without flags' && fail "no flags"
 service "registers = no"
