@@ -311,6 +311,20 @@ static int check_headers(const struct vf *vf)
 	return ret;
 }
 
+/* The reader ignores SHF_ALLOC of sections that no segment loads. An output's header lacks the flag. */
+static int check_flags(const struct vf *vf)
+{
+	for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
+		Elf64_Shdr raw;
+
+		memcpy(&raw, raw_header(vf->n, i), sizeof(raw));
+		if (raw.sh_type != SHT_NULL && raw.sh_flags != vf->n->sections[i].flags)
+			return vf_refuse(vf, 0, "section %.40s claims to be loaded",
+					 vf->n->sections[i].name);
+	}
+	return 0;
+}
+
 /* Every byte of the section names belongs to one section's name. */
 static int check_names(const struct vf *vf)
 {
@@ -437,7 +451,8 @@ static int check_gaps(const struct vf *vf)
 int vf_check_sections(const struct vf *vf)
 {
 	static int (*const steps[])(const struct vf *) = {
-		check_headers, check_names, check_gaps, vf_check_debug_info, vf_check_symbols,
+		check_headers, check_flags,	    check_names,
+		check_gaps,    vf_check_debug_info, vf_check_symbols,
 	};
 	int ret = 0;
 

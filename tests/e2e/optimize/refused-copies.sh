@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A function whose copy is refused costs itself, not the file: the next attempt leaves it out
-# (tests/data/refused.c). verify refuses both of them in one attempt.
+# (tests/data/own_code/refused.c). verify refuses both of them in one attempt.
 . "$(dirname "$0")/../lib.sh"
 need gcc python3
 scratch refused-copies
@@ -16,7 +16,7 @@ left = {f["function"]: f["why"] for f in r["left_alone"]}
 assert all(left[f] == "its copy was refused" for f in refused), left
 assert r["moved"] > 0
 X
-gcc -O2 -fcf-protection=none -fno-pie -no-pie -o prog "$root/tests/data/refused.c" || exit 1
+gcc -O2 -fcf-protection=none -fno-pie -no-pie -o prog "$root/tests/data/own_code/refused.c" || exit 1
 ./prog >want.txt
 
 # check WHAT FUNCTIONS ARGS: the output works; the report says that copies of FUNCTIONS were refused

@@ -252,9 +252,6 @@ if [ -x "$BUILD/morph-fleet" ]; then
 	ends 75 morph-fleet request -d "$nowhere" prog
 	ends 75 morph-fleet builds -d "$nowhere"
 	ends 75 morph-fleet build -d "$nowhere" --once --originals=.
-	ends 2 morph-fleet build -d "$nowhere" --packages=nowhere
-	ends 1 morph-fleet build -d "$nowhere" --packages=. --package-cache=/dev/null
-	ends 75 morph-fleet build -d "$nowhere" --once --packages=. --package-cache=fleet-cache
 	mkdir fleet-etc
 	ends 2 morph-fleet canary frobnicate -d "$nowhere"
 	ends 2 morph-fleet canary promote -d "$nowhere"

@@ -118,7 +118,7 @@ says export-format 0 morph-stats -d s.db export --format=json
 cmp export.json export-format.json || fail "export --json is not export --format=json"
 says optimize 0 morph-optimize --json --db=s.db -o fast "./$prog"
 says all 0 morph-optimize --report=json --all --dry-run "./$prog"
-gcc -O2 -fcf-protection=none -fno-pie -no-pie "$root/tests/data/refused.c" -o refused || exit 1
+gcc -O2 -fcf-protection=none -fno-pie -no-pie "$root/tests/data/own_code/refused.c" -o refused || exit 1
 says refused 0 morph-optimize --json --all -o refused.morph ./refused
 gcc -O2 -I"$root" -Wl,--emit-relocs "$root/tests/data/marker.c" -o marked || exit 1
 says markers 0 morph-optimize --json --all --markers=remove --dry-run ./marked

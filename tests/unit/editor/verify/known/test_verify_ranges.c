@@ -135,7 +135,7 @@ START_TEST(verify_refuses_copies_of_known_code)
 	    (kinds[kind].change == name_table && _i & 2) ||
 	    (kinds[kind].change == name_own_table && _i & 2))
 		return;
-	snprintf(line, sizeof(line), "gcc -O2 %s tests/data/ranges.c %s %s", modes[_i & 1],
+	snprintf(line, sizeof(line), "gcc -O2 %s tests/data/own_code/ranges.c %s %s", modes[_i & 1],
 		 kinds[kind].flags, _i & 2 ? "-Wl,--emit-relocs" : "-s");
 	{
 		struct mp_err err = {""};
