@@ -63,6 +63,9 @@ static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 			if (!strcmp(sec->name, ".fini") || !strcmp(sec->name, ".text"))
 				add_end(elf, ends, end);
 		}
+		/* Where code lies among data that is written, the end is that of the data. */
+		if (p->p_flags & PF_W)
+			continue;
 		add_end(elf, ends, last);
 		add_end(elf, ends, p->p_vaddr + p->p_memsz);
 	}
@@ -202,6 +205,8 @@ static bool heap_goes_on(const struct mp_elf *elf)
 int me_ranges_file(const struct mp_elf *elf, struct mp_err *err)
 {
 	static const char *const counters[] = {"mcount", "_mcount", "__fentry__", NULL};
+	/* Such a program hands it the end of its code: to be profiled by time, without mcount. */
+	static const char *const timed[] = {"monstartup", NULL};
 	struct ends ends = {.nr = 0};
 
 	if (heap_goes_on(elf))
@@ -211,6 +216,8 @@ int me_ranges_file(const struct mp_elf *elf, struct mp_err *err)
 	if (imports(elf, counters))
 		return mp_err_set(err, EPERM,
 				  "compiled with -pg: gprof counts no calls between copies");
+	if (imports(elf, timed))
+		return 0;
 	find_code_ends(elf, &ends);
 	if (names_end(elf, &ends))
 		return mp_err_set(err, EPERM,

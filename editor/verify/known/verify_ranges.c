@@ -45,6 +45,9 @@ static void add_code_ends(struct vf *vf, const Elf64_Phdr *ph)
 		if (!strcmp(sec->name, ".text") || !strcmp(sec->name, ".fini"))
 			add_end(vf, sec->vaddr + sec->size);
 	}
+	/* Where code lies among data that is written, the end of the segment is that of the data. */
+	if (ph->p_flags & PF_W)
+		return;
 	add_end(vf, reached);
 	add_end(vf, ph->p_vaddr + ph->p_memsz);
 }
@@ -170,7 +173,8 @@ int vf_check_ranges(const struct vf *vf)
 {
 	const struct mp_elf *o = vf->o;
 
-	for (uint32_t i = 0; i < vf->nr_ends; i++)
+	/* A program that imports monstartup() hands it this end: to be profiled by time, without mcount. */
+	for (uint32_t i = 0; i < vf->nr_ends && !is_imported(o, "monstartup"); i++)
 		if (vf->named_ends >> i & 1)
 			return vf_refuse(vf, vf->ends[i],
 					 "the program asks where its code ends, and copies lie "
