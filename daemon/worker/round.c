@@ -263,10 +263,14 @@ static int step_verify(struct md_task *t)
 	struct md_work_path output = md_work_path(&t->dir, "output");
 	/* A version that times its functions inside the program may only follow where the policy allows it. */
 	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
-	char *argv[] = {t->worker->optimize, (char *)"verify", (char *)"--report=none",
+	char *argv[] = {t->worker->optimize,
+			(char *)"verify",
+			(char *)"--report=none",
 			(char *)"--kind=layout",
 			(char *)(audits ? "--kind=audit" : "--kind=layout"),
-			t->job->path, output.text, NULL};
+			t->job->path,
+			output.text,
+			NULL};
 	struct md_child as = {0};
 	struct md_child_result r;
 	char hash[33];

@@ -120,8 +120,7 @@ int me_cli_train(struct me_cli *cli, int argc, char **argv)
 	}
 	/* Without a store, the next training begins anew; that is no failure of this one. */
 	if (!a.train.trials_db && !a.train.no_refine && !a.train.no_audit &&
-	    !a.train.only_profile &&
-	    !mp_store_default_path(a.db, sizeof(a.db), true, NULL))
+	    !a.train.only_profile && !mp_store_default_path(a.db, sizeof(a.db), true, NULL))
 		a.train.trials_db = a.db;
 	return me_cli_training_run(&a);
 }

@@ -150,9 +150,10 @@ json_t *me_explain_json(const struct me_verify_report *report, bool relinkable)
 							 checks[i].what));
 	for (int i = 0; i < ME_NR_OWNERS; i++)
 		if (report->owned[i])
-			json_array_append_new(
-				owned, json_pack("{s:I, s:s}", "bytes", (json_int_t)report->owned[i],
-						 "owner", me_owner_name((enum me_owner)i)));
+			json_array_append_new(owned,
+					      json_pack("{s:I, s:s}", "bytes",
+							(json_int_t)report->owned[i], "owner",
+							me_owner_name((enum me_owner)i)));
 	assumed_say(report, relinkable, say_item, assumed);
 	return json_pack("{s:o, s:o, s:o}", "checked", checked, "owned", owned, "assumed", assumed);
 }

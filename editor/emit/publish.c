@@ -67,7 +67,9 @@ static int open_temporary(struct me_publish *publish, struct mp_err *err)
 
 	if (!publish->final) {
 		fd = mkstemp(publish->temporary);
-		return fd < 0 ? mp_err_set(err, errno, "%s: %s", publish->temporary, strerror(errno)) : fd;
+		return fd < 0 ? mp_err_set(err, errno, "%s: %s", publish->temporary,
+					   strerror(errno))
+			      : fd;
 	}
 	publish->dir = mp_directory_open(publish->final, err);
 	if (publish->dir < 0)

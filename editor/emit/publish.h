@@ -16,7 +16,7 @@ struct me_publish {
 	char *temporary; /* path of the file while it is being written and verified */
 	char *final;	 /* NULL: a dry run, the temporary file is removed in the end */
 	int fd;
-	int dir; /* of @final; -1: none */
+	int dir;	   /* of @final; -1: none */
 	mode_t mode;	   /* permission bits of the finished file */
 	sigset_t old_mask; /* signals wait until the temporary file is gone */
 };

@@ -42,14 +42,14 @@ static bool is_code(const struct mp_section *sec)
 }
 
 /*
- * What linkers call etext: the end of .fini or .text (GNU ld), of the last section with code (lld, mold), of the
- * segment (gold).
+ * What linkers call etext: the end of .fini or, without one, of .text (GNU ld), of the last section with code (lld, mold),
+ * of the segment (gold).
  */
 static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 {
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
 		const Elf64_Phdr *p = &elf->phdrs[i];
-		uint64_t last = 0;
+		uint64_t last = 0, text = 0, fini = 0;
 
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
 			continue;
@@ -60,9 +60,10 @@ static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 			if (!is_code(sec) || sec->vaddr - p->p_vaddr >= p->p_memsz)
 				continue;
 			last = end > last ? end : last;
-			if (!strcmp(sec->name, ".fini") || !strcmp(sec->name, ".text"))
-				add_end(elf, ends, end);
+			text = !strcmp(sec->name, ".text") ? end : text;
+			fini = !strcmp(sec->name, ".fini") ? end : fini;
 		}
+		add_end(elf, ends, fini ? fini : text);
 		/* Where code lies among data that is written, the end is that of the data. */
 		if (p->p_flags & PF_W)
 			continue;

@@ -299,7 +299,12 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 	static const struct {
 		const char *words;
 		int (*run)(struct me_trainer *t);
-		enum { ALWAYS, COUNTS, VERSION, PROFILE } when;
+		enum {
+			ALWAYS,
+			COUNTS,
+			VERSION,
+			PROFILE
+		} when;
 	} steps[] = {
 		{NULL, find_file, ALWAYS},
 		{NULL, check_output, ALWAYS},

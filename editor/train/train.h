@@ -12,8 +12,8 @@
 #include "libprof/base/err.h"
 
 struct me_train_options {
-	const char *output; /* the new version; with @only_profile, the database */
-	bool only_profile;  /* ends when the counts are in the database: no version is made */
+	const char *output;   /* the new version; with @only_profile, the database */
+	bool only_profile;    /* ends when the counts are in the database: no version is made */
 	char *const *command; /* argv, NULL-terminated */
 	const char *file;     /* the file to optimise, which the command uses; NULL: its program */
 	bool no_audit;

@@ -23,11 +23,11 @@ static bool is_control(uint32_t c)
 static size_t decode(const unsigned char *text, size_t nr, uint32_t *c)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t size = text[0] < 0x80			? 1
+	size_t size = text[0] < 0x80			  ? 1
 		      : text[0] >= 0xf0 && text[0] < 0xf8 ? 4
 		      : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
 		      : text[0] >= 0xc0 && text[0] < 0xe0 ? 2
-							: 0;
+							  : 0;
 
 	*c = text[0];
 	if (size > 1)

@@ -56,7 +56,8 @@ static int open_list(void)
 	else if (st.st_uid || (st.st_mode & 022))
 		code = EPERM;
 	else
-		fd = openat(dir, "written", O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = openat(dir, "written", O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 	if (!code && (fd < 0 || flock(fd, LOCK_EX)))
 		code = errno;
 	close(dir);
@@ -159,10 +160,11 @@ int mp_own_output_check(int copy, int fd, const char *name, struct mp_err *err)
 	if (r > 0)
 		return 0;
 	if (!r && !geteuid())
-		return mp_err_set(err, EPERM,
-				  "%s: was not written by root's own programs on this machine, so root does "
-				  "not put it in place; let root's morph-optimize write the version",
-				  name);
+		return mp_err_set(
+			err, EPERM,
+			"%s: was not written by root's own programs on this machine, so root does "
+			"not put it in place; let root's morph-optimize write the version",
+			name);
 	if (!r && fstat(fd, &st))
 		r = -errno;
 	if (r)

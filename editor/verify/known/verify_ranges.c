@@ -29,10 +29,10 @@ static bool holds_code(const struct mp_section *sec)
 	return sec->size && sec->flags & SHF_ALLOC && sec->flags & SHF_EXECINSTR;
 }
 
-/* etext is the end of .fini, of .text, of the last section with code, or of a segment with code. */
+/* etext is the end of .fini or, without one, of .text; of the last section with code; or of a segment with code. */
 static void add_code_ends(struct vf *vf, const Elf64_Phdr *ph)
 {
-	uint64_t reached = ph->p_vaddr;
+	uint64_t reached = ph->p_vaddr, text = 0, fini = 0;
 
 	for (uint32_t i = 0; i < vf->o->nr_sections; i++) {
 		const struct mp_section *sec = &vf->o->sections[i];
@@ -42,9 +42,13 @@ static void add_code_ends(struct vf *vf, const Elf64_Phdr *ph)
 			continue;
 		if (sec->vaddr + sec->size > reached)
 			reached = sec->vaddr + sec->size;
-		if (!strcmp(sec->name, ".text") || !strcmp(sec->name, ".fini"))
-			add_end(vf, sec->vaddr + sec->size);
+		if (!strcmp(sec->name, ".text"))
+			text = sec->vaddr + sec->size;
+		if (!strcmp(sec->name, ".fini"))
+			fini = sec->vaddr + sec->size;
 	}
+	if (fini || text)
+		add_end(vf, fini ? fini : text);
 	/* Where code lies among data that is written, the end of the segment is that of the data. */
 	if (ph->p_flags & PF_W)
 		return;

@@ -19,7 +19,7 @@ __attribute__((noinline)) static int switched(int n)
 	if (n == 1000)
 		goto on;
 	__asm__ goto("1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
-		     ".pushsection ._jump_table, \"a\"\n"
+		     ".pushsection .rodata_tabl, \"a\"\n"
 		     ".long 1b - ., %l[on] - .\n"
 		     ".popsection"
 		     :

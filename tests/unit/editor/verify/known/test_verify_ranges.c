@@ -71,12 +71,12 @@ static void name_section(const struct changed *c)
 
 static void name_table(const struct changed *c)
 {
-	rename_section(c, "._jump_table", "__jump_table");
+	rename_section(c, ".rodata_tabl", "__jump_table");
 }
 
 static void name_own_table(const struct changed *c)
 {
-	rename_section(c, "._jump_table", "my_own_table");
+	rename_section(c, ".rodata_tabl", "my_own_table");
 }
 
 static void shorten_code(const struct changed *c)
