@@ -358,6 +358,11 @@ bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old,
 	return part && part->new_vaddr == now;
 }
 
+bool vf_is_part_behind(const struct vf *vf, const struct mp_map_piece *p, uint64_t old)
+{
+	return part_for(vf, p, old) > p;
+}
+
 bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised,
 			uint64_t now)
 {

@@ -142,6 +142,18 @@ static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
 	return x->inside ? vf_is_part(x->vf, x->p, old, now) : vf_same_place(x->vf, old, now);
 }
 
+/*
+ * leads_to() for control that falls, or jumps, out of the copy. One that has no code, since its jump was dropped, must
+ * lead to a later one: a circle of empty copies, as of a jump to itself, would let control out of a loop.
+ */
+static bool leads_on(const struct pair *x, uint64_t old, uint64_t now)
+{
+	if (!leads_to(x, old, now))
+		return false;
+	return x->p->new_size || (x->inside ? vf_is_part_behind(x->vf, x->p, old)
+					    : vf_is_copy_behind(x->vf, x->p, old, now));
+}
+
 /* Code of the copy behind the common part: [jcc] [jmp]. */
 struct tail {
 	bool has_jcc;
@@ -205,7 +217,7 @@ static int check_rest(struct pair *x, uint64_t old)
 
 	if (ret)
 		return ret;
-	if (tail.has_jcc || !leads_to(x, old, tail.rest))
+	if (tail.has_jcc || !leads_on(x, old, tail.rest))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k, "leads to %#llx instead of %#llx",
 				 (unsigned long long)tail.rest, (unsigned long long)old);
 	return 0;
@@ -393,7 +405,7 @@ static int check_inlined_return(struct pair *x, const struct vf_insn *last)
 	if (ret)
 		return ret;
 	x->inside = false;
-	if (tail.has_jcc || !((!before && leads_to(x, back, tail.rest)) ||
+	if (tail.has_jcc || !((!before && leads_on(x, back, tail.rest)) ||
 			      vf_joins_last_part(x->vf, x->p, !before, tail.rest)))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 				 "leads to %#llx instead of %#llx, behind the replaced call",

@@ -365,6 +365,9 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr);
 uint32_t vf_whole_piece(const struct vf *vf, uint64_t new_vaddr);
 /* Does a copy of the block at @old start at @now? */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
+/* The same for a copy that is a later piece than @p, or has code. */
+bool vf_is_copy_behind(const struct vf *vf, const struct mp_map_piece *p, uint64_t old,
+		       uint64_t now);
 /* May control that went to old address @old go to @now instead? */
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 
