@@ -487,7 +487,7 @@ HAVE_CLANG := $(shell command -v $(CLANG) 2>/dev/null)
 # No fuzzer uses these folders; compiling them a second time took a third of the fuzzers' build. If a new
 # fuzzer does not link, take its folder out of this list.
 FUZZ_UNUSED := $(addsuffix /%,$(addprefix daemon/,annotate audit diff draw export fleet stats) \
-	$(addprefix editor/,audit cli refine train) libprof/cli)
+	$(addprefix editor/,audit cli refine train))
 FUZZ_LIB_SRCS := $(filter-out $(FUZZ_UNUSED),$(call lib_srcs,libprof,) \
 	$(call lib_srcs,daemon,$(DAEMON_MAINS)) $(call lib_srcs,editor,$(EDITOR_MAINS)) \
 	$(wildcard tests/support/*.c tests/support/*/*.c))

@@ -106,6 +106,9 @@ static bool code_names_end(const struct mp_elf *elf, const struct mp_section *se
 	uint64_t from = 0;
 
 	for (uint64_t k = FIELD_BEFORE; p && !found && k + 4 <= sec->size; k++) {
+		/* Without fixed addresses, only a RIP-relative operand can name an end. */
+		if (!fixed && (p[k - 1] & 0xc7) != 0x05)
+			continue;
 		found = field_names_end(ends, p + k, sec->vaddr + k, fixed);
 		if (k - from >= MP_ELF_READ_AT_ONCE) {
 			mp_elf_drop_bytes(elf, p + from, k - from);

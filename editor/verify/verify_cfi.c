@@ -111,6 +111,7 @@ struct machine {
 	struct vf_cursor c;
 	const struct vf_cie *cie;
 	const struct vf_row *initial; /* NULL while the CIE's own program runs */
+	bool expressions;	      /* some rule was one */
 	struct vf_row row;
 	struct vf_row *stack;
 	unsigned int depth;
@@ -249,6 +250,7 @@ static struct vf_rule read_expr(struct machine *m, uint8_t kind)
 
 	r.expr = vf_cursor_skip(&m->c, len);
 	r.len = (uint32_t)len;
+	m->expressions = true;
 	return r;
 }
 
@@ -483,7 +485,7 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 	int ret;
 
 	rows->nr = 0;
-	rows->ambiguous = false;
+	rows->ambiguous = rows->expressions = false;
 	m.stack = malloc(VF_STACK_MAX * sizeof(*m.stack));
 	if (!m.stack)
 		return -ENOMEM;
@@ -501,6 +503,7 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 	ret = run(&m, fde->insns, fde->insns_len, fde->insns_vaddr);
 	if (!ret)
 		ret = rows_push(rows, &m.row);
+	rows->expressions = m.expressions;
 out:
 	free(m.stack);
 	return ret;

@@ -106,7 +106,8 @@ struct vf_row {
 struct vf_rows {
 	struct vf_row *row; /* ascending loc; the last row reaches to the FDE's end */
 	uint32_t nr, cap;
-	bool ambiguous; /* unwinders read the program differently */
+	bool ambiguous;	  /* unwinders read the program differently */
+	bool expressions; /* some rule is one */
 };
 
 /* A cursor over encoded bytes. @bad is set once a value was cut off or not understood. */

@@ -37,18 +37,25 @@ static bool numbers_are_addresses(const struct vf *vf)
 	return vf->o->ehdr.e_type == ET_EXEC && !vf->o->relinkable;
 }
 
+/* Where the word with the bytes @p leads. */
+static uint64_t meant(const struct word *w, const uint8_t *p)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, p, w->size);
+	if (w->size == 4 && w->count != FROM_ZERO)
+		value = (uint64_t)(int64_t)(int32_t)value;
+	return value + (w->count == FROM_WORD ? w->at : w->count == FROM_BASE ? w->base : 0);
+}
+
 /* *@place: where the word leads. Return: false if that is no instruction. */
 static bool leads(const struct vf *vf, const struct word *w, uint64_t *place)
 {
 	const uint8_t *p = mp_elf_bytes(vf->o, w->at, w->size);
-	uint64_t value = 0;
 
 	if (!p)
 		return false;
-	memcpy(&value, p, w->size);
-	if (w->size == 4 && w->count != FROM_ZERO)
-		value = (uint64_t)(int64_t)(int32_t)value;
-	*place = value + (w->count == FROM_WORD ? w->at : w->count == FROM_BASE ? w->base : 0);
+	*place = meant(w, p);
 	return *place >= vf->text_start && *place < vf->text_end && vf_bits_get(&vf->grid, *place);
 }
 
@@ -131,23 +138,36 @@ static bool has_switch(const struct vf *vf, uint64_t vaddr)
 	return false;
 }
 
+/* look_at(), if the first word leads into the text, as few do. @p: its bytes; NULL: not known. */
+static void look_if_near(const struct vf *vf, const uint8_t *p, struct word w)
+{
+	uint64_t place = p ? meant(&w, p) : vf->text_start;
+
+	if (place >= vf->text_start && place < vf->text_end)
+		look_at(vf, w);
+}
+
 static void look_at_table(const struct vf *vf, uint64_t table)
 {
+	const uint8_t *head = mp_elf_bytes(vf->o, table, HEAD + 8);
 	bool addresses = numbers_are_addresses(vf);
 
 	if (has_switch(vf, table))
 		return;
 	for (uint64_t at = table; at <= table + HEAD; at++) {
+		const uint8_t *p = head ? head + (at - table) : NULL;
+
 		if (at != table && vf_bits_get(&vf->data_ref, at))
 			break;
 		for (uint8_t size = 4; size <= 8; size *= 2) {
 			if (addresses)
-				look_at(vf, (struct word){at, 0, size, FROM_ZERO});
+				look_if_near(vf, p, (struct word){at, 0, size, FROM_ZERO});
 			if (!vf->o->relinkable)
-				look_at(vf, (struct word){at, 0, size, FROM_WORD});
-			look_at(vf, (struct word){at, table, size, FROM_BASE});
+				look_if_near(vf, p, (struct word){at, 0, size, FROM_WORD});
+			look_if_near(vf, p, (struct word){at, table, size, FROM_BASE});
 			if (vf->got_base)
-				look_at(vf, (struct word){at, vf->got_base, size, FROM_BASE});
+				look_if_near(vf, p,
+					     (struct word){at, vf->got_base, size, FROM_BASE});
 		}
 	}
 	for (uint8_t size = 2; size <= 8; size *= 2) {

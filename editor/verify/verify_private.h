@@ -273,9 +273,10 @@ struct vf {
 	struct vf_refs names; /* operands of functions that name code, or cells of the GOT */
 	uint64_t *bases;      /* addresses in code to which code adds, or from which it subtracts */
 	uint32_t nr_bases;
-	uint64_t got_base;     /* _GLOBAL_OFFSET_TABLE_; 0: none */
-	struct vf_range got;   /* section .got */
-	struct vf_bits summed; /* places inside functions to which their function adds something */
+	uint64_t got_base;	/* _GLOBAL_OFFSET_TABLE_; 0: none */
+	struct vf_range got;	/* section .got */
+	uint32_t first_dynamic; /* of the original's symbols; set by vf_find_reads() */
+	struct vf_bits summed;	/* places inside functions to which their function adds something */
 
 	struct vf_bits piece_start; /* old addresses */
 	uint32_t *piece_rank;	    /* pieces before each 64 bits of piece_start */

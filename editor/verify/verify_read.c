@@ -29,9 +29,20 @@
 #define FIRST	  BIT(7)
 #define SECOND	  BIT(6)
 
+/* What a trace from the start of a function found. Many operands lead to the same functions. */
+struct passed {
+	uint64_t to;
+	uint16_t have;
+	uint8_t calls; /* 0: free */
+	bool far, read, computed;
+};
+
+#define NR_PASSED 4096
+
 struct trace {
 	const struct vf *vf;
-	uint16_t have; /* general registers with the address */
+	struct passed *passed; /* NR_PASSED: the last ones */
+	uint16_t have;	       /* general registers with the address */
 	struct {
 		ZydisRegister base;
 		int64_t disp;
@@ -108,7 +119,6 @@ static void write_frame(struct trace *t, const ZydisDecodedOperand *op, bool add
 static uint64_t loaded(const struct vf *vf, uint64_t cell, const char **name)
 {
 	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, cell);
-	uint32_t dynamic = vf->o->nr_symbols;
 
 	switch (rel ? rel->type : R_X86_64_NONE) {
 	case R_X86_64_RELATIVE: return (uint64_t)rel->addend;
@@ -119,10 +129,8 @@ static uint64_t loaded(const struct vf *vf, uint64_t cell, const char **name)
 	}
 	if (rel->sym && rel->sym_shndx != SHN_UNDEF)
 		return rel->sym_value + (uint64_t)rel->addend;
-	while (dynamic && vf->o->symbols[dynamic - 1].dynamic)
-		dynamic--;
-	if (rel->sym < vf->o->nr_symbols - dynamic)
-		*name = vf->o->symbols[dynamic + rel->sym].name;
+	if (rel->sym < vf->o->nr_symbols - vf->first_dynamic)
+		*name = vf->o->symbols[vf->first_dynamic + rel->sym].name;
 	return 0;
 }
 
@@ -190,11 +198,19 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 	if (name) {
 		t->read |= (t->have & read_arguments(name)) != 0;
 	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old_eh, to)) {
-		struct trace callee = {.vf = vf, .have = t->have & ARGUMENTS, .far = t->far};
+		uint16_t have = t->have & ARGUMENTS;
+		struct passed *p = &t->passed[(to * 31 + have) % NR_PASSED];
 
-		trace_from(&callee, to, calls + 1);
-		t->read |= callee.read;
-		t->computed |= callee.computed;
+		if (p->to != to || p->have != have || p->calls != calls + 1 || p->far != t->far) {
+			struct trace callee = {
+				.vf = vf, .passed = t->passed, .have = have, .far = t->far};
+
+			trace_from(&callee, to, calls + 1);
+			*p = (struct passed){to,     have,	  (uint8_t)(calls + 1),
+					     t->far, callee.read, callee.computed};
+		}
+		t->read |= p->read;
+		t->computed |= p->computed;
 	}
 }
 
@@ -311,6 +327,8 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 {
 	struct vf_full f;
 
+	if (to - user->start >= user->size)
+		return false;
 	for (int i = 0; i < NEAR_GOT; i++) {
 		if (!vf_decode_full(vf, insn, user->start + user->size, &f))
 			return false;
@@ -323,11 +341,12 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 }
 
 /* The instruction at @insn names @to; @by_cell: the loader puts @to into the cell that it names. */
-static int look_at_name(struct vf *vf, uint64_t insn, uint64_t to, bool by_cell)
+static int look_at_name(struct vf *vf, struct passed *passed, uint64_t insn, uint64_t to,
+			bool by_cell)
 {
 	const struct vf_fde *user = vf_eh_find(&vf->old_eh, insn);
 	struct vf_fde *fde = vf_eh_find(&vf->old_eh, to);
-	struct trace t = {.vf = vf};
+	struct trace t = {.vf = vf, .passed = passed};
 	struct vf_full f;
 	uint64_t *grown;
 
@@ -386,17 +405,22 @@ static int look_at_name(struct vf *vf, uint64_t insn, uint64_t to, bool by_cell)
 
 int vf_find_reads(struct vf *vf)
 {
-	int ret = 0;
+	struct passed *passed = calloc(NR_PASSED, sizeof(*passed));
+	int ret = passed ? 0 : -ENOMEM;
 
+	vf->first_dynamic = vf->o->nr_symbols;
+	while (vf->first_dynamic && vf->o->symbols[vf->first_dynamic - 1].dynamic)
+		vf->first_dynamic--;
 	for (size_t i = 0; !ret && i < vf->names.nr; i++) {
 		const struct vf_ref *name = &vf->names.list[i];
 		const char *ignored;
 		uint64_t to = vf_is_text(vf, name->to) ? 0 : loaded(vf, name->to, &ignored);
 
 		if (!to)
-			ret = look_at_name(vf, name->insn, name->to, false);
+			ret = look_at_name(vf, passed, name->insn, name->to, false);
 		else if (vf_is_text(vf, to))
-			ret = look_at_name(vf, name->insn, to, true);
+			ret = look_at_name(vf, passed, name->insn, to, true);
 	}
+	free(passed);
 	return ret;
 }

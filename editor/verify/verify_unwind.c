@@ -144,7 +144,7 @@ static int compare_row(struct vf_unwinding *x, uint64_t old, uint64_t new, uint6
 	if (!a || !b || !vf_row_equal(a, b))
 		return vf_refuse(x->vf, new, "unwind row differs from the one at %#llx",
 				 (unsigned long long)old);
-	if (vf_row_reads_pc(a))
+	if (x->old_rows.expressions && vf_row_reads_pc(a))
 		return vf_refuse(x->vf, old, "unwind row depends on the program counter");
 	if (len) {
 		uint64_t left = vf_end_of_row(&x->old_rows, a) - old;

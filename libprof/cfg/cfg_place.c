@@ -164,29 +164,40 @@ static bool leads_on(const struct places *p, uint64_t table, uint64_t base, unsi
 	return true;
 }
 
+/* Does the word at @bytes lead into the text? Few do, so this is asked first. @bytes: NULL: it may. */
+static bool may_lead(const struct places *p, const uint8_t *bytes, unsigned int width,
+		     uint64_t base)
+{
+	return !bytes || place_at(bytes, width, base) - p->lo < p->range;
+}
+
 static void look_at_table(const struct places *p, uint64_t table)
 {
 	const struct mp_cfg_build *b = p->b;
+	const uint8_t *head = mp_elf_bytes(b->elf, table, MAX_HEAD + 8);
 
 	for (uint64_t at = table; at <= table + MAX_HEAD; at++) {
+		const uint8_t *word = head ? head + (at - table) : NULL;
 		uint32_t place = mp_space_at(b->index, at);
 
 		if (place == MP_NONE || (at != table && mp_bit(b->refs, place)))
 			break;
 		for (unsigned int width = 4; width <= 8; width *= 2) {
-			if (p->absolute)
+			if (p->absolute && may_lead(p, word, width, 0))
 				look_at_words(p, at, 0, width);
-			if (!b->elf->relinkable)
+			if (!b->elf->relinkable && may_lead(p, word, width, at))
 				look_at_words(p, at, OWN_PLACE, width);
-			look_at_words(p, at, table, width);
-			if (b->got)
+			if (may_lead(p, word, width, table))
+				look_at_words(p, at, table, width);
+			if (b->got && may_lead(p, word, width, b->got))
 				look_at_words(p, at, b->got, width);
 		}
 	}
 	/* Small numbers lead into the functions behind a base. */
 	for (unsigned int width = 2; width <= 8; width *= 2)
 		for (uint32_t k = 0; k < b->nr_bases; k++)
-			if (leads_on(p, table, b->bases[k], width))
+			if (may_lead(p, head, width, b->bases[k]) &&
+			    leads_on(p, table, b->bases[k], width))
 				look_at_words(p, table, b->bases[k], width);
 }
 

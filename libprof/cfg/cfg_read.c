@@ -62,9 +62,20 @@ static const struct {
 	{"write", 1u << RSI},
 };
 
+/* What following an address from the start of a function led to. Many operands lead to the same functions. */
+struct entered {
+	uint32_t at;
+	uint16_t regs;
+	uint8_t depth; /* 0: free */
+	bool far, read, computed;
+};
+
+#define NR_ENTERED 4096
+
 struct follow {
 	struct mp_cfg_build *b;
-	uint16_t regs; /* that hold the address */
+	struct entered *entered; /* NR_ENTERED: the last ones */
+	uint16_t regs;		 /* that hold the address */
 	struct slot {
 		uint8_t reg;
 		int64_t disp;
@@ -181,11 +192,19 @@ static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int
 		if (!strcmp(name, readers[i].name))
 			f->read |= f->regs & readers[i].reads;
 	if (!name && at != MP_NONE && mp_part_at(f->b->index, at) != MP_NONE && depth < MAX_DEPTH) {
-		struct follow inner = {.b = f->b, .regs = f->regs & ARGUMENTS, .far = f->far};
+		uint16_t regs = f->regs & ARGUMENTS;
+		struct entered *e = &f->entered[(at * 31 + regs) % NR_ENTERED];
 
-		follow_from(&inner, at, depth + 1);
-		f->read |= inner.read;
-		f->computed |= inner.computed;
+		if (e->at != at || e->regs != regs || e->depth != depth + 1 || e->far != f->far) {
+			struct follow inner = {
+				.b = f->b, .entered = f->entered, .regs = regs, .far = f->far};
+
+			follow_from(&inner, at, depth + 1);
+			*e = (struct entered){at,     regs,	  (uint8_t)(depth + 1),
+					      f->far, inner.read, inner.computed};
+		}
+		f->read |= e->read;
+		f->computed |= e->computed;
 	}
 }
 
@@ -375,6 +394,8 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 {
 	const struct mp_span *span = mp_space_span(b->index, at);
 
+	if (mp_part_at(b->index, at) != mp_part_at(b->index, target))
+		return false;
 	for (int i = 0; i < NEAR_GOT; i++) {
 		const uint8_t *bytes = span->bytes + (at - span->at);
 		struct mp_insn insn;
@@ -393,13 +414,14 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 }
 
 /* The instruction at @at names @target: by its own operand, or by the cell @loads. */
-static int look_at(struct mp_cfg_build *b, uint32_t at, uint32_t target, bool loads)
+static int look_at(struct mp_cfg_build *b, struct entered *entered, uint32_t at, uint32_t target,
+		   bool loads)
 {
 	/* Many numbers equal an address by chance, few the entry of a function. */
 	bool number;
 	const struct mp_span *span = mp_space_span(b->index, at);
 	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
-	struct follow f = {.b = b};
+	struct follow f = {.b = b, .entered = entered};
 	ZydisDecodedInstruction z;
 	uint8_t to;
 
@@ -438,10 +460,11 @@ static int look_at(struct mp_cfg_build *b, uint32_t at, uint32_t target, bool lo
 int mp_cfg_find_reads(struct mp_cfg_build *b)
 {
 	const struct mp_section *got = mp_elf_section(b->elf, ".got");
-	int ret = 0;
+	struct entered *entered = calloc(NR_ENTERED, sizeof(*entered));
+	int ret = entered ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; !ret && i < b->nr_code_refs; i++)
-		ret = look_at(b, b->code_refs[i].at, b->code_refs[i].target, false);
+		ret = look_at(b, entered, b->code_refs[i].at, b->code_refs[i].target, false);
 	for (uint32_t i = 0; !ret && got && i < b->nr_refs; i++) {
 		uint64_t cell = mp_space_vaddr(b->index, b->ref_list[i].target);
 		const char *name;
@@ -451,7 +474,8 @@ int mp_cfg_find_reads(struct mp_cfg_build *b)
 			continue;
 		at = mp_space_at(b->index, cell_at(b, cell, &name));
 		if (at != MP_NONE && mp_space_is_text(b->index, at))
-			ret = look_at(b, b->ref_list[i].at, at, true);
+			ret = look_at(b, entered, b->ref_list[i].at, at, true);
 	}
+	free(entered);
 	return ret;
 }
