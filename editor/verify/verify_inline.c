@@ -581,6 +581,8 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 	    !mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, call_of(caller), "the replaced call leads to no function");
 	ret = check_tables(vf, own);
+	if (!ret)
+		ret = vf_check_known(vf, own, p->old_vaddr);
 	if (!ret && caller + 1 == p)
 		ret = check_caller(vf, caller);
 	if (!ret && caller + 1 == p)

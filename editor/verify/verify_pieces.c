@@ -294,6 +294,29 @@ static bool is_left_out(const struct pair *x)
 				    insn.kind == VF_JMP && insn.len == x->p->new_size));
 }
 
+/* Must the function have no copy, since the program, or a runtime, may look at it? @at: the block to blame. */
+int vf_check_known(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
+{
+	if (fde->flags & VF_FDE_NAMED_CODE)
+		return vf_refuse(vf, at,
+				 "a moved block lies in code that a program may copy as a whole");
+	if (fde->flags & VF_FDE_KNOWN)
+		return vf_refuse(vf, at,
+				 "a moved function is known by a table or by its section's bounds");
+	if (fde->flags & VF_FDE_ASKED)
+		return vf_refuse(vf, at, "the program may look for a moved function in its stack");
+	if (fde->flags & VF_FDE_RETURN_WORD)
+		return vf_refuse(vf, at, "data may hold a return address in a moved function");
+	if (fde->flags & VF_FDE_PLACE)
+		return vf_refuse(
+			vf, at,
+			"data, or two operands, may know places in a moved function, as tables of "
+			"faults do");
+	if (fde->flags & VF_FDE_READ)
+		return vf_refuse(vf, at, "the program may read the code of a moved function");
+	return 0;
+}
+
 static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct pair x = {.vf = vf, .p = p};
@@ -312,25 +335,9 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 				 "a moved block belongs to a function that cannot be decoded");
 	if (!mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, p->old_vaddr, "code in writable memory was moved");
-	if (fde->flags & VF_FDE_NAMED_CODE)
-		return vf_refuse(vf, p->old_vaddr,
-				 "a moved block lies in code that a program may copy as a whole");
-	if (fde->flags & VF_FDE_KNOWN)
-		return vf_refuse(vf, p->old_vaddr,
-				 "a moved function is known by a table or by its section's bounds");
-	if (fde->flags & VF_FDE_ASKED)
-		return vf_refuse(vf, p->old_vaddr,
-				 "the program may look for a moved function in its stack");
-	if (fde->flags & VF_FDE_RETURN_WORD)
-		return vf_refuse(vf, p->old_vaddr,
-				 "data may hold a return address in a moved function");
-	if (fde->flags & VF_FDE_PLACE)
-		return vf_refuse(
-			vf, p->old_vaddr,
-			"data may know a place in a moved function, as tables of faults do");
-	if (fde->flags & VF_FDE_READ)
-		return vf_refuse(vf, p->old_vaddr,
-				 "the program may read the code of a moved function");
+	ret = vf_check_known(vf, fde, p->old_vaddr);
+	if (ret)
+		return ret;
 	if (is_left_out(&x)) {
 		vf->result->report.nr_left_out++;
 		return check_rest(&x, p->old_vaddr + p->old_size);
