@@ -304,6 +304,15 @@ static int check_headers(const struct vf *vf)
 	if (!o->nr_sections || !n->nr_sections || !same_empty(vf, 0, 0) ||
 	    !same_link(vf, o->ehdr.e_shstrndx, n->ehdr.e_shstrndx))
 		return vf_refuse(vf, 0, "the section header table does not fit the ELF header");
+	for (uint32_t i = 1; i < n->nr_sections; i++) {
+		Elf64_Shdr raw;
+
+		memcpy(&raw, raw_header(n, i), sizeof(raw));
+		/* The reader takes a section that no segment loads for what it is. */
+		if (raw.sh_type != SHT_NULL && raw.sh_flags != n->sections[i].flags)
+			return vf_refuse(vf, 0, "section %.40s claims to be loaded",
+					 n->sections[i].name);
+	}
 	for (uint32_t i = 1; !ret && i < o->nr_sections; i++)
 		if (vf->section_now[i])
 			ret = check_header(vf, i);
