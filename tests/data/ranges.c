@@ -13,14 +13,14 @@ __attribute__((section(".inner"), noinline)) static int inner(int n)
 	return n % 7 ? n * 3 + (int)getpid() % 1 : n - 1;
 }
 
-/* A distance to a place inside of it, from the field itself, stands in a table. */
+/* A distance to a place inside of it, from the field itself, stands in a table, at which nobody looks but by its name. */
 __attribute__((noinline)) static int switched(int n)
 {
 	if (n == 1000)
 		goto on;
 	__asm__ goto("1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
-		     ".pushsection ._jump_table, \"a\"\n"
-		     ".long 1b - ., %l[on] - .\n"
+		     ".pushsection ._jump_table, \"aw\"\n"
+		     ".zero 32\n.long 1b - ., %l[on] - .\n.zero 32\n"
 		     ".popsection"
 		     :
 		     :
