@@ -64,7 +64,9 @@ static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 				add_end(elf, ends, end);
 		}
 		add_end(elf, ends, last);
-		add_end(elf, ends, p->p_vaddr + p->p_memsz);
+		/* A segment with data, too, ends with memory: _end. */
+		if (!(p->p_flags & PF_W))
+			add_end(elf, ends, p->p_vaddr + p->p_memsz);
 	}
 }
 

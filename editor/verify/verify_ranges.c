@@ -47,7 +47,9 @@ static void add_code_ends(struct vf *vf, const Elf64_Phdr *ph)
 			add_end(vf, sec->vaddr + sec->size);
 	}
 	add_end(vf, reached);
-	add_end(vf, ph->p_vaddr + ph->p_memsz);
+	/* A segment with data, too, ends with memory: _end. */
+	if (!(ph->p_flags & PF_W))
+		add_end(vf, ph->p_vaddr + ph->p_memsz);
 }
 
 static const Elf64_Phdr *last_segment(const struct mp_elf *o)
