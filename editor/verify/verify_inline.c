@@ -358,6 +358,11 @@ bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old,
 	return part && part->new_vaddr == now;
 }
 
+bool vf_is_part_behind(const struct vf *vf, const struct mp_map_piece *p, uint64_t old)
+{
+	return part_for(vf, p, old) > p;
+}
+
 bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised,
 			uint64_t now)
 {
@@ -576,6 +581,8 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 	    !mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, call_of(caller), "the replaced call leads to no function");
 	ret = check_tables(vf, own);
+	if (!ret)
+		ret = vf_check_known(vf, own, p->old_vaddr);
 	if (!ret && caller + 1 == p)
 		ret = check_caller(vf, caller);
 	if (!ret && caller + 1 == p)

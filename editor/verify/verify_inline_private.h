@@ -24,6 +24,8 @@ bool vf_lies_apart(const struct vf *vf, const struct mp_map_piece *p);
 bool vf_inlined_holds(const struct vf *vf, uint64_t old);
 /* Does another part of the code that @p belongs to stand for @old, and start at @now? */
 bool vf_is_part(const struct vf *vf, const struct mp_map_piece *p, uint64_t old, uint64_t now);
+/* Is that part a later piece than @p? */
+bool vf_is_part_behind(const struct vf *vf, const struct mp_map_piece *p, uint64_t old);
 /*
  * Does control that comes to @now from another part, @p, go on as at the end of the last part beside the call: at the
  * place of its return, or, if the stack pointer is @raised where it was lowered, behind what stands there?

@@ -68,10 +68,12 @@ static int by_place(const void *a, const void *b, void *arg)
 
 	if (x->new_vaddr != y->new_vaddr)
 		return x->new_vaddr < y->new_vaddr ? -1 : 1;
-	return x->old_vaddr < y->old_vaddr ? -1 : x->old_vaddr > y->old_vaddr;
+	if (x->old_vaddr != y->old_vaddr)
+		return x->old_vaddr < y->old_vaddr ? -1 : 1;
+	return x < y ? -1 : x > y;
 }
 
-/* Empty copies by their address and their block's: any number of them may have one address. */
+/* Empty copies by their address, their block's and their order: any number of them may have one address. */
 static int find_empty(struct vf *vf)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
@@ -89,22 +91,31 @@ static int find_empty(struct vf *vf)
 	return 0;
 }
 
-static bool is_empty_copy(const struct vf *vf, uint64_t old, uint64_t now)
+/* Return: the last empty copy of the block at @old that has the address @now; NULL: none. */
+static const struct mp_map_piece *empty_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
+	const struct mp_map_piece *p = NULL;
 	uint32_t lo = 0, hi = vf->nr_empty;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
-		const struct mp_map_piece *p = &vf->map->pieces[vf->empty[mid]];
 
-		if (p->new_vaddr == now && p->old_vaddr == old)
-			return true;
-		if (p->new_vaddr < now || (p->new_vaddr == now && p->old_vaddr < old))
+		p = &vf->map->pieces[vf->empty[mid]];
+		if (p->new_vaddr < now || (p->new_vaddr == now && p->old_vaddr <= old))
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return false;
+	p = lo ? &vf->map->pieces[vf->empty[lo - 1]] : NULL;
+	return p && p->new_vaddr == now && p->old_vaddr == old ? p : NULL;
+}
+
+static bool is_whole_copy(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	uint32_t i = vf_whole_piece(vf, now);
+
+	return i < vf->map->nr_pieces && vf->map->pieces[i].old_vaddr == old &&
+	       !vf->inlined[i].behind;
 }
 
 /* A block may have several copies and stubs before them. An empty copy shares its address with
@@ -112,7 +123,6 @@ static bool is_empty_copy(const struct vf *vf, uint64_t old, uint64_t now)
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
 	const struct mp_map_piece *copy = vf_piece_from(vf, old);
-	uint32_t i;
 
 	if (vf_is_guarded(vf, now))
 		return false;
@@ -120,10 +130,13 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 		return true;
 	if (!vf_has_stubs(vf) && (!copy || !vf_bits_get(&vf->cloned, old)))
 		return false;
-	i = vf_whole_piece(vf, now);
-	if (i < vf->map->nr_pieces && vf->map->pieces[i].old_vaddr == old && !vf->inlined[i].behind)
-		return true;
-	return is_empty_copy(vf, old, now);
+	return is_whole_copy(vf, old, now) || empty_copy(vf, old, now);
+}
+
+bool vf_is_copy_behind(const struct vf *vf, const struct mp_map_piece *p, uint64_t old,
+		       uint64_t now)
+{
+	return is_whole_copy(vf, old, now) || empty_copy(vf, old, now) > p;
 }
 
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now)

@@ -142,6 +142,18 @@ static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
 	return x->inside ? vf_is_part(x->vf, x->p, old, now) : vf_same_place(x->vf, old, now);
 }
 
+/*
+ * leads_to() for control that falls, or jumps, out of the copy. One that has no code, since its jump was dropped, must
+ * lead to a later one: a circle of empty copies, as of a jump to itself, would let control out of a loop.
+ */
+static bool leads_on(const struct pair *x, uint64_t old, uint64_t now)
+{
+	if (!leads_to(x, old, now))
+		return false;
+	return x->p->new_size || (x->inside ? vf_is_part_behind(x->vf, x->p, old)
+					    : vf_is_copy_behind(x->vf, x->p, old, now));
+}
+
 /* Code of the copy behind the common part: [jcc] [jmp]. */
 struct tail {
 	bool has_jcc;
@@ -205,7 +217,7 @@ static int check_rest(struct pair *x, uint64_t old)
 
 	if (ret)
 		return ret;
-	if (tail.has_jcc || !leads_to(x, old, tail.rest))
+	if (tail.has_jcc || !leads_on(x, old, tail.rest))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k, "leads to %#llx instead of %#llx",
 				 (unsigned long long)tail.rest, (unsigned long long)old);
 	return 0;
@@ -282,6 +294,29 @@ static bool is_left_out(const struct pair *x)
 				    insn.kind == VF_JMP && insn.len == x->p->new_size));
 }
 
+/* Must the function have no copy, since the program, or a runtime, may look at it? @at: the block to blame. */
+int vf_check_known(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
+{
+	if (fde->flags & VF_FDE_NAMED_CODE)
+		return vf_refuse(vf, at,
+				 "a moved block lies in code that a program may copy as a whole");
+	if (fde->flags & VF_FDE_KNOWN)
+		return vf_refuse(vf, at,
+				 "a moved function is known by a table or by its section's bounds");
+	if (fde->flags & VF_FDE_ASKED)
+		return vf_refuse(vf, at, "the program may look for a moved function in its stack");
+	if (fde->flags & VF_FDE_RETURN_WORD)
+		return vf_refuse(vf, at, "data may hold a return address in a moved function");
+	if (fde->flags & VF_FDE_PLACE)
+		return vf_refuse(
+			vf, at,
+			"data, or two operands, may know places in a moved function, as tables of "
+			"faults do");
+	if (fde->flags & VF_FDE_READ)
+		return vf_refuse(vf, at, "the program may read the code of a moved function");
+	return 0;
+}
+
 static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct pair x = {.vf = vf, .p = p};
@@ -300,25 +335,9 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 				 "a moved block belongs to a function that cannot be decoded");
 	if (!mp_elf_is_readonly(vf->o, p->old_vaddr))
 		return vf_refuse(vf, p->old_vaddr, "code in writable memory was moved");
-	if (fde->flags & VF_FDE_NAMED_CODE)
-		return vf_refuse(vf, p->old_vaddr,
-				 "a moved block lies in code that a program may copy as a whole");
-	if (fde->flags & VF_FDE_KNOWN)
-		return vf_refuse(vf, p->old_vaddr,
-				 "a moved function is known by a table or by its section's bounds");
-	if (fde->flags & VF_FDE_ASKED)
-		return vf_refuse(vf, p->old_vaddr,
-				 "the program may look for a moved function in its stack");
-	if (fde->flags & VF_FDE_RETURN_WORD)
-		return vf_refuse(vf, p->old_vaddr,
-				 "data may hold a return address in a moved function");
-	if (fde->flags & VF_FDE_PLACE)
-		return vf_refuse(
-			vf, p->old_vaddr,
-			"data may know a place in a moved function, as tables of faults do");
-	if (fde->flags & VF_FDE_READ)
-		return vf_refuse(vf, p->old_vaddr,
-				 "the program may read the code of a moved function");
+	ret = vf_check_known(vf, fde, p->old_vaddr);
+	if (ret)
+		return ret;
 	if (is_left_out(&x)) {
 		vf->result->report.nr_left_out++;
 		return check_rest(&x, p->old_vaddr + p->old_size);
@@ -393,7 +412,7 @@ static int check_inlined_return(struct pair *x, const struct vf_insn *last)
 	if (ret)
 		return ret;
 	x->inside = false;
-	if (tail.has_jcc || !((!before && leads_to(x, back, tail.rest)) ||
+	if (tail.has_jcc || !((!before && leads_on(x, back, tail.rest)) ||
 			      vf_joins_last_part(x->vf, x->p, !before, tail.rest)))
 		return vf_refuse(x->vf, x->p->new_vaddr + x->k,
 				 "leads to %#llx instead of %#llx, behind the replaced call",

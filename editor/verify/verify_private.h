@@ -305,6 +305,8 @@ void vf_find_ends(struct vf *vf);
 void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn);
 /* After the scan: mark functions that stay in place, since a table or bounds of a section name them. */
 void vf_find_known(const struct vf *vf);
+/* Find functions of which operands name bounds inside. Return: 0, -ENOMEM. */
+int vf_find_bounds(const struct vf *vf);
 /* verify_enclosing.c, after the scan: mark functions that the program may look for in its stack. */
 void vf_find_asked(const struct vf *vf);
 /* Does the program ask where its code ends, or rely on where its memory ends? */
@@ -366,6 +368,9 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr);
 uint32_t vf_whole_piece(const struct vf *vf, uint64_t new_vaddr);
 /* Does a copy of the block at @old start at @now? */
 bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now);
+/* The same for a copy that is a later piece than @p, or has code. */
+bool vf_is_copy_behind(const struct vf *vf, const struct mp_map_piece *p, uint64_t old,
+		       uint64_t now);
 /* May control that went to old address @old go to @now instead? */
 bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now);
 
@@ -529,6 +534,7 @@ int vf_scan(struct vf *vf);
 /* verify_gap.c: set in @target those places of @maybe_target that must be believed. */
 int vf_mark_gap_targets(struct vf *vf);
 int vf_check_pieces(const struct vf *vf);
+int vf_check_known(const struct vf *vf, const struct vf_fde *fde, uint64_t at);
 /* Bytes of `call *slot(%rip)` and of `jmp *slot(%rip)`. */
 #define VF_SLOT_BRANCH 6
 /*

@@ -304,25 +304,20 @@ static int check_headers(const struct vf *vf)
 	if (!o->nr_sections || !n->nr_sections || !same_empty(vf, 0, 0) ||
 	    !same_link(vf, o->ehdr.e_shstrndx, n->ehdr.e_shstrndx))
 		return vf_refuse(vf, 0, "the section header table does not fit the ELF header");
+	for (uint32_t i = 1; i < n->nr_sections; i++) {
+		Elf64_Shdr raw;
+
+		memcpy(&raw, raw_header(n, i), sizeof(raw));
+		/* The reader takes a section that no segment loads for what it is. */
+		if (raw.sh_type != SHT_NULL && raw.sh_flags != n->sections[i].flags)
+			return vf_refuse(vf, 0, "section %.40s claims to be loaded",
+					 n->sections[i].name);
+	}
 	for (uint32_t i = 1; !ret && i < o->nr_sections; i++)
 		if (vf->section_now[i])
 			ret = check_header(vf, i);
 	vf_own(vf, n->ehdr.e_shoff, n->nr_sections * sizeof(Elf64_Shdr), ME_OWNER_SHDRS);
 	return ret;
-}
-
-/* The reader ignores SHF_ALLOC of sections that no segment loads. An output's header lacks the flag. */
-static int check_flags(const struct vf *vf)
-{
-	for (uint32_t i = 1; i < vf->n->nr_sections; i++) {
-		Elf64_Shdr raw;
-
-		memcpy(&raw, raw_header(vf->n, i), sizeof(raw));
-		if (raw.sh_type != SHT_NULL && raw.sh_flags != vf->n->sections[i].flags)
-			return vf_refuse(vf, 0, "section %.40s claims to be loaded",
-					 vf->n->sections[i].name);
-	}
-	return 0;
 }
 
 /* Every byte of the section names belongs to one section's name. */

@@ -577,6 +577,8 @@ int vf_scan(struct vf *vf)
 	vf_find_asked(vf);
 	ret = vf_find_reads(vf);
 	if (!ret)
+		ret = vf_find_bounds(vf);
+	if (!ret)
 		ret = vf_find_labels(vf);
 	if (vf->refs.nr)
 		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);

@@ -158,6 +158,7 @@ int vf_check_debug(const struct vf *vf)
 		.err = &why,
 		.result = vf->result,
 		.marks = vf->marks,
+		.refusals = vf->refusals,
 		.owned = &owned,
 		.map = vf->map,
 		.segment = vf->segment,

@@ -6,6 +6,7 @@
  * program break to go on; a section with code has a C name, so that linkers define its bounds; a section of data with a
  * C name holds places in code. Called by verify_scan.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "editor/verify/verify_private.h"
@@ -296,4 +297,41 @@ void vf_find_known(const struct vf *vf)
 		else
 			read_own(vf, sec, p);
 	}
+}
+
+/*
+ * A handler of faults may ask whether an instruction lies between two places of another function, and go on at one of
+ * them: two operands of one function name such places. In a file with fixed addresses operands are numbers as well, of
+ * which a single one may be a place by chance. Labels of a function that jumps to them are another check's matter.
+ */
+int vf_find_bounds(const struct vf *vf)
+{
+	const struct vf_fde *user = NULL;
+	/* For each FDE: the last function that named a place in it, and the first place of these. */
+	struct {
+		const struct vf_fde *by;
+		uint64_t to;
+	} *named = calloc((size_t)vf->old_eh.nr_fdes + 1, sizeof(*named));
+
+	if (!named)
+		return -ENOMEM;
+	for (size_t i = 0; i < vf->names.nr; i++) {
+		uint64_t insn = vf->names.list[i].insn, to = vf->names.list[i].to;
+		struct vf_fde *fde = vf_is_text(vf, to) && vf_bits_get(&vf->grid, to)
+					     ? vf_eh_find(&vf->old_eh, to)
+					     : NULL;
+
+		if (!user || insn - user->start >= user->size)
+			user = vf_eh_find(&vf->old_eh, insn);
+		if (!fde || fde == user || fde->start == to || fde->flags & VF_FDE_IJMP)
+			continue;
+		if (named[fde - vf->old_eh.fdes].by != user) {
+			named[fde - vf->old_eh.fdes].by = user;
+			named[fde - vf->old_eh.fdes].to = to;
+		} else if (named[fde - vf->old_eh.fdes].to != to) {
+			fde->flags |= VF_FDE_PLACE;
+		}
+	}
+	free(named);
+	return 0;
 }

@@ -282,6 +282,63 @@ bool vf_all_are_counted(const struct vf *vf)
 	return nr == vf->nr_counters;
 }
 
+/* So many stubs of a block may follow one another. */
+#define STUBS_IN_A_ROW 8
+
+/*
+ * *@now: where control goes from the end of the stub @p. Return: false if it is undecodable, or may go back to the
+ * stub @from.
+ */
+static bool leave_stub(const struct vf *vf, const struct mp_map_piece *p,
+		       const struct mp_map_piece *from, uint64_t *now)
+{
+	uint64_t at = p->new_vaddr, end = at + p->new_size;
+	const uint8_t *b = mp_elf_bytes(vf->n, at, p->new_size);
+	struct vf_insn insn = {0};
+
+	for (; b && at < end; at += insn.len, b += insn.len)
+		if (!vf_decode(b, end - at, at, &insn) ||
+		    (insn.kind == VF_JCC && insn.target == from->new_vaddr))
+			return false;
+	*now = insn.kind == VF_JMP ? insn.target : vf_falls_to(vf, p);
+	return b && at == end;
+}
+
+/* A patch may stand at the block's old place @old. *@now: where it leads. */
+static bool is_patched(const struct vf *vf, uint64_t old, uint64_t *now)
+{
+	const uint8_t *a = mp_elf_bytes(vf->o, old, 4), *b;
+
+	if (a && !memcmp(a, "\xf3\x0f\x1e\xfa", 4))
+		old += 4;
+	a = mp_elf_bytes(vf->o, old, 5);
+	b = mp_elf_bytes(vf->n, old, 5);
+	if (!a || !b || !memcmp(a, b, 5) || b[0] != 0xe9)
+		return false;
+	*now = vf_displacement_target(b + 1, old + 5);
+	return true;
+}
+
+/* The stub @from goes on at @now. Does control come to its block then, and not round and round by stubs alone? */
+static bool comes_to_block(const struct vf *vf, const struct mp_map_piece *from, uint64_t now)
+{
+	for (unsigned int n = 0; n < STUBS_IN_A_ROW; n++) {
+		const struct mp_map_piece *p;
+		uint32_t i;
+
+		if (now == from->old_vaddr && !is_patched(vf, now, &now))
+			return true;
+		i = vf_whole_piece(vf, now);
+		p = &vf->map->pieces[i];
+		/* A copy without code leads on to other code. */
+		if (i == vf->map->nr_pieces || p->old_size || p->old_vaddr != from->old_vaddr)
+			return true;
+		if (p == from || !leave_stub(vf, p, from, &now))
+			return false;
+	}
+	return false;
+}
+
 /* [endbr64], the stub's work, then on to the start of @p's original: a copy of it, or the next
  * stub before it. */
 int vf_check_stub(const struct vf *vf, const struct mp_map_piece *p)
@@ -312,11 +369,13 @@ int vf_check_stub(const struct vf *vf, const struct mp_map_piece *p)
 	if (at < end) {
 		if (!vf_decode(b + (at - p->new_vaddr), end - at, at, &insn) ||
 		    insn.kind != VF_JMP || at + insn.len != end ||
-		    !vf_same_place(vf, p->old_vaddr, insn.target))
+		    !vf_same_place(vf, p->old_vaddr, insn.target) ||
+		    !comes_to_block(vf, p, insn.target))
 			return vf_refuse(vf, at, "a stub does not continue at %#llx",
 					 (unsigned long long)p->old_vaddr);
 	} else if (to == vf->map->pieces + vf->map->nr_pieces ||
-		   vf_falls_to(vf, p) != to->new_vaddr || to->old_vaddr != p->old_vaddr) {
+		   vf_falls_to(vf, p) != to->new_vaddr || to->old_vaddr != p->old_vaddr ||
+		   !comes_to_block(vf, p, to->new_vaddr)) {
 		return vf_refuse(vf, at, "a stub does not run on into the copy of %#llx",
 				 (unsigned long long)p->old_vaddr);
 	}

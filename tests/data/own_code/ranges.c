@@ -13,7 +13,7 @@ __attribute__((section(".inner"), noinline)) static int inner(int n)
 	return n % 7 ? n * 3 + (int)getpid() % 1 : n - 1;
 }
 
-/* A distance to a place inside of it, from the field itself, stands in a table. */
+/* A distance to a place inside of it, from the field itself, stands in a table, at which nobody looks but by its name. */
 __attribute__((noinline)) static int switched(int n)
 {
 	if (n == 1000)

@@ -195,6 +195,96 @@ START_TEST(verify_refuses_a_map_that_is_wrong_about_a_clone)
 }
 END_TEST
 
+/* Return: index of the copy of a jump to itself; nr_pieces: there is none, or nothing stands right behind it. */
+static uint32_t find_endless(const struct pair *p)
+{
+	const struct mp_map_piece *piece = p->map->pieces;
+	uint32_t i = 0;
+
+	for (; i < p->map->nr_pieces; i++) {
+		const uint8_t *b = mp_elf_bytes(p->good, piece[i].new_vaddr, piece[i].new_size);
+
+		if (piece[i].new_size == 2 && !memcmp(b, "\xeb\xfe", 2) &&
+		    i + 1 < p->map->nr_pieces && piece[i + 1].new_vaddr == piece[i].new_vaddr + 2)
+			break;
+	}
+	return i;
+}
+
+/* An endless loop becomes a no-op with an empty copy behind it, which falls into the next block. */
+START_TEST(verify_refuses_an_endless_loop_without_code)
+{
+	static const char program[] =
+		"sh -c 'for i in 1 2 3 4 5 6 7 8; do [ $i -gt %d ] || echo \"int f$i(void) { return $i; }\"; "
+		"done; echo \"int main(int c, char **v) { (void)v; if (c > 1) for (;;); return c * 3; }\"' | "
+		"gcc -O1 -x c -";
+	uint32_t nr = 0;
+
+	for (int k = 0; k < 8; k++) {
+		char command[512];
+		struct mp_err err;
+		struct pair p;
+		uint32_t i;
+
+		snprintf(command, sizeof(command), program, k);
+		pair_build_as_it_is(&p, command, 0);
+		i = find_endless(&p);
+		ck_assert_uint_ne(i, p.map->nr_pieces);
+		memcpy(pair_at(&p, p.map->pieces[i].new_vaddr), "\x66\x90", 2);
+		p.map->pieces[i].new_vaddr += 2;
+		p.map->pieces[i].new_size = 0;
+		/* The map has a few bytes more. */
+		if (put_map(&p, p.map)) {
+			ck_assert_int_eq(pair_verify(&p, p.size, &err), -EBADMSG);
+			ck_assert_msg(strstr(err.msg, "leads to"), "%s", err.msg);
+			nr++;
+		}
+		pair_free(&p);
+	}
+	ck_assert_uint_gt(nr, 0);
+}
+END_TEST
+
+/* Each stub that ends in a jump leads to itself; or to the old place of its block, whose patch leads back. */
+START_TEST(verify_refuses_stubs_that_go_round)
+{
+	uint32_t nr[2] = {0};
+	struct pair p;
+
+	pair_make(&p, CONTROL, 3, PAIR_COUNTS);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *stub = &p.map->pieces[i];
+		uint64_t end = stub->new_vaddr + stub->new_size;
+		uint8_t *jump, *patch = pair_at(&p, stub->old_vaddr);
+		int32_t disp = (int32_t)-stub->new_size;
+
+		if (stub->old_size || stub->new_size < 5)
+			continue;
+		jump = pair_at(&p, end - 5);
+		if (jump[3] != 0xeb && jump[0] != 0xe9)
+			continue;
+		if (jump[0] == 0xe9)
+			memcpy(jump + 1, &disp, 4);
+		else
+			jump[4] = (uint8_t)disp;
+		pair_refused(&p, "does not continue");
+		nr[0]++;
+		if (jump[0] != 0xe9 || patch[0] != 0xe9 ||
+		    !memcmp(patch, mp_elf_bytes(p.original, stub->old_vaddr, 5), 5))
+			continue;
+		disp = (int32_t)(stub->old_vaddr - end);
+		memcpy(jump + 1, &disp, 4);
+		disp = (int32_t)(stub->new_vaddr - stub->old_vaddr - 5);
+		memcpy(patch + 1, &disp, 4);
+		pair_refused(&p, "does not continue");
+		nr[1]++;
+	}
+	ck_assert_uint_gt(nr[0], 5);
+	ck_assert_uint_gt(nr[1], 0);
+	pair_free(&p);
+}
+END_TEST
+
 /* ---- addresses that a program sees ---------------------------------------------------------- */
 
 #define TEXT                                                                                       \
@@ -319,6 +409,8 @@ static Suite *verify_clones_suite(void)
 	tcase_add_test(tc, verify_refuses_a_clone_that_falls_into_another_block);
 	tcase_add_test(tc, verify_takes_a_jump_to_any_copy_of_its_target);
 	tcase_add_test(tc, verify_refuses_a_map_that_is_wrong_about_a_clone);
+	tcase_add_test(tc, verify_refuses_an_endless_loop_without_code);
+	tcase_add_test(tc, verify_refuses_stubs_that_go_round);
 	tcase_add_test(tc, verify_refuses_a_pointer_to_a_function_with_two_copies_of_its_entry);
 	tcase_add_test(tc, verify_refuses_words_of_one_label_that_lead_to_different_copies);
 	suite_add_tcase(suite, tc);

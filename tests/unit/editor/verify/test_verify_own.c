@@ -137,8 +137,9 @@ static void open_index(struct vf *vf, const struct pair *p, struct mp_err *err)
 	vf->texts[vf->nr_texts++] = (struct vf_range){vf->text_start, vf->text_end};
 	vf->result = calloc(1, sizeof(*vf->result));
 	vf->marks = calloc(1, sizeof(*vf->marks));
+	vf->refusals = calloc(1, sizeof(*vf->refusals));
 	vf->map = calloc(1, sizeof(*vf->map));
-	ck_assert(vf->result && vf->marks && vf->map);
+	ck_assert(vf->result && vf->marks && vf->refusals && vf->map);
 	vf->map->pieces = calloc(NR_EMPTY + 3, sizeof(*vf->map->pieces));
 	ck_assert_ptr_nonnull(vf->map->pieces);
 }
@@ -150,6 +151,7 @@ static void close_index(struct vf *vf)
 	free(vf->marks->common);
 	free(vf->marks->pointer_now);
 	free(vf->marks);
+	free(vf->refusals);
 	free(vf->result);
 	vf_bits_fini(&vf->piece_start);
 	vf_bits_fini(&vf->cloned);
