@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_cfi - runs an FDE's program and gives rows: the rule of each register from an address
- * on.
+ * verify_cfi - runs an FDE's program and gives rows: each register's rule from an address on.
  *
  * Morph has its own interpreter for two reasons: it also knows DW_CFA_GNU_args_size, which
  * libdw ignores and the C++ runtime needs; and a pass over a whole FDE costs what libdw spends
@@ -592,10 +591,9 @@ static inline bool reads_pc(const struct vf_rule *r)
 
 bool vf_row_reads_pc(const struct vf_row *row)
 {
-	if (reads_pc(&row->cfa))
-		return true;
-	for (int i = 0; i < VF_NR_REGS; i++)
-		if (reads_pc(&row->reg[i]))
-			return true;
-	return false;
+	bool reads = reads_pc(&row->cfa);
+
+	for (int i = 0; !reads && i < VF_NR_REGS; i++)
+		reads = reads_pc(&row->reg[i]);
+	return reads;
 }

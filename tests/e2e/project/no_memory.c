@@ -4,9 +4,12 @@
  * The number of allocations is appended to the file $NO_MEMORY_COUNT. Children that execute another program
  * than $NO_MEMORY_PROGRAM are left alone.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
