@@ -191,8 +191,9 @@ static bool in_order(const char *letters)
 
 	for (letters++; *letters; letters++) {
 		left = strchr(left, *letters);
-		if (!left++)
+		if (!left)
 			return false;
+		left++;
 	}
 	return true;
 }

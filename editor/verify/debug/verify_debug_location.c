@@ -357,13 +357,24 @@ static int check_expression(const struct walk *w, const struct vd_entry *e, stru
 	return 0;
 }
 
+/* Has the original's entry this value, too? Then the list is one of the original's, or none, if it is damaged. */
+static bool is_old_value(const struct walk *w, const struct vd_value *v)
+{
+	const struct vd_section *o = &w->vd->o.info, *n = &w->vd->n.info;
+	uint64_t off = v->p ? (uint64_t)(v->p - n->data) : UINT64_MAX;
+
+	return !w->added && off <= o->size && v->size <= o->size - off &&
+	       !memcmp(o->data + off, v->p, v->size);
+}
+
 static int check_list(const struct walk *w, const struct vd_entry *e, const struct vd_value *v)
 {
 	uint64_t frame_base = w->nr_scopes ? w->scopes[w->nr_scopes - 1].frame_base : 0, off;
 	struct place at;
 	struct list l;
 
-	if (!find_list(w->u, v, &off) || off < section_of(&w->vd->o, w->u)->size)
+	if (!find_list(w->u, v, &off) || off < section_of(&w->vd->o, w->u)->size ||
+	    is_old_value(w, v))
 		return 0;
 	for (l = open_list(w->u, off); next(&l, &at);) {
 		if (!at.expr.p)
