@@ -593,8 +593,7 @@ static Suite *verify_inline_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_another_function, 0, 2 * FIRST_STACK);
 	tcase_add_loop_test(tc, verify_refuses_a_wrong_map_of_parts, 0, 2 * NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_a_map_that_names_other_calls, 0, NR_BUILDS + 1);
-	tcase_add_loop_test(tc, verify_refuses_a_map_without_some_calls, 0,
-			    NR_BUILDS);
+	tcase_add_loop_test(tc, verify_refuses_a_map_without_some_calls, 0, NR_BUILDS);
 	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_code_that_lies_apart, 0, NR_BUILDS);
 	tcase_add_loop_test(tc, verify_proves_code_apart_beside_debug_information, 0, NR_BUILDS);
 	tcase_add_loop_test(tc, verify_wants_a_plain_function_and_a_plain_caller, 0,
