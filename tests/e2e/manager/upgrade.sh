@@ -105,6 +105,8 @@ work 0 "remembered anew" --now
 history_is "$round1" "remembered anew"
 db "DELETE FROM fingerprint"
 rm -r backup
+# Beside its output it would be found.
+mkdir apart && mv original apart/
 work 0 "no original" --now
 work 0 "no original, again" --now
 history_is "$round1 remember:failed" "no original"

@@ -34,7 +34,8 @@ int main(void)
 C
 # shellcheck disable=SC2086
 $cc -O2 -Wl,--build-id,--emit-relocs prog.c -o prog || exit 1
-cp prog pristine
+# Apart: an original beside its output is found without a backup.
+mkdir apart && cp prog apart/pristine
 valgrind -q --tool=callgrind --dump-instr=yes --callgrind-out-file=cg.out ./prog >/dev/null 2>&1 ||
 	{ echo "skip: valgrind does not run here"; exit 77; }
 ends 0 "import" --db db import cg.out
@@ -44,7 +45,7 @@ says before.txt inner
 
 command_ends 0 "in place" "$BUILD/morph-optimize" --in-place --all --db db --backup-dir "$PWD/kept" \
 	"$PWD/prog"
-cmp -s prog pristine && fail "nothing was replaced"
+cmp -s prog apart/pristine && fail "nothing was replaced"
 
 # Without the backup the functions have no names, and a message says why.
 ends 0 "no backup" --db db --backup-dir "$PWD/none" query --by=function --module=prog
@@ -76,16 +77,16 @@ for f in "$folder"*; do
 	case $f in *.json) continue ;; esac
 	chmod u+w "$f"
 	printf '\314' | dd of="$f" bs=1 conv=notrunc status=none \
-		seek=$((0x$(readelf -SW pristine | sed -n 's/^.* \.text *PROGBITS *[0-9a-f]* *\([0-9a-f]*\) .*/\1/p')))
+		seek=$((0x$(readelf -SW apart/pristine | sed -n 's/^.* \.text *PROGBITS *[0-9a-f]* *\([0-9a-f]*\) .*/\1/p')))
 done
 ends 0 "damaged backup" --db db --backup-dir "$PWD/kept" query --by=function --module=prog
 grep -q inner out.txt && fail "a damaged backup was taken for the original"
 
 # debuginfod from a directory, because the library accepts file: URLs.
-id=$(readelf -n pristine | sed -n 's/.*Build ID: //p')
+id=$(readelf -n apart/pristine | sed -n 's/.*Build ID: //p')
 if ldconfig -p | grep -q libdebuginfod.so.1; then
 	mkdir -p "server/buildid/$id"
-	cp pristine "server/buildid/$id/executable"
+	cp apart/pristine "server/buildid/$id/executable"
 	export DEBUGINFOD_CACHE_PATH=$PWD/cache
 	DEBUGINFOD_URLS="file://$PWD/server" ends 0 "debuginfod" --db db --backup-dir "$PWD/none" \
 		query --by=function --module=prog
@@ -109,7 +110,7 @@ time.sleep(120)' >port &
 	fi
 	# The functions of a stripped program have the names of its debug file.
 	strip prog -o /dev/null 2>/dev/null
-	cp pristine prog && objcopy --only-keep-debug prog prog.debug && strip prog
+	cp apart/pristine prog && objcopy --only-keep-debug prog prog.debug && strip prog
 	rm "server/buildid/$id/executable"
 	cp prog.debug "server/buildid/$id/debuginfo"
 	ends 0 "stripped" --db db query --by=function --binary=prog
@@ -120,18 +121,18 @@ time.sleep(120)' >port &
 else
 	left_out="libdebuginfod is not installed"
 fi
-cp pristine prog
+cp apart/pristine prog
 
 # The tree of build-ids, where only root can write.
 tree=/usr/lib/debug/.build-id/${id:0:2}
 if [ "$(id -u)" = 0 ] && mkdir -p "$tree" 2>/dev/null; then
 	: >prog
-	cp pristine "$tree/${id:2}"
+	cp apart/pristine "$tree/${id:2}"
 	ends 0 "tree of build-ids" --db db query --by=function --module=prog
 	rm "$tree/${id:2}"
 	cmp -s out.txt before.txt || fail "tree of build-ids: $(diff before.txt out.txt)"
-	cp pristine prog && strip prog
-	objcopy --only-keep-debug pristine "$tree/${id:2}.debug"
+	cp apart/pristine prog && strip prog
+	objcopy --only-keep-debug apart/pristine "$tree/${id:2}.debug"
 	ends 0 "debug file in the tree" --db db query --by=function --binary=prog
 	rm "$tree/${id:2}.debug"
 	rmdir "$tree" 2>/dev/null
