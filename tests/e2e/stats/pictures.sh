@@ -174,9 +174,12 @@ if [ -e prog.morph ]; then
 		fail "--after --json: $(head -c 900 out.txt)"
 	ends 0 "--json with -o" --db p.db heat prog --after prog.morph --json -o both.svg
 	cmp -s both.svg after.svg || fail "--json changes the picture"
-	ends 1 "an output in place of its original" --db p.db heat prog.morph
-	says err.txt 'name its original' "an output in place of its original"
-	says err.txt "$dir/prog" "an output in place of its original"
+	# The original is found beside its output, and nowhere else.
+	ends 0 "an output beside its original" --db p.db heat prog.morph -o beside.svg
+	sound beside.svg
+	mkdir apart && cp prog.morph apart/
+	ends 1 "an output apart from its original" --db p.db heat apart/prog.morph
+	says err.txt 'name its original' "an output apart from its original"
 	sed 's/quiet(n \/ 2)/quiet(n \/ 4)/' prog.c >other.c
 	$cc -O1 -Wl,--build-id other.c -o other 2>/dev/null || $cc -O1 -Wl,--build-id -xc - -o other \
 		<<<'int main(void) { return 0; }'
