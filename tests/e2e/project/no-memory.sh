@@ -71,7 +71,7 @@ C
 g++ -g -O2 -c prog.cc -o prog.o && g++ -Wl,--emit-relocs,--build-id prog.o -o prog && morph-optimize instrument --all --report=none -o prog.i prog &&
 	./prog.i >/dev/null && morph-stats -d s.db import --binary=prog.i prog.i.counts >/dev/null 2>&1 &&
 	morph-optimize --all --report=none -o fast prog || exit 1
-if [ -n "${MORPH_LONG:-}" ]; then spread=2000; else spread=${SPREAD:-16}; fi
+if [ "${MORPH_LONG:-0}" != 0 ]; then spread=2000; else spread=${SPREAD:-16}; fi
 nr_runs=0
 # In words of Morph, and of the C library
 no_memory="out of memory|Cannot allocate memory"
