@@ -64,7 +64,7 @@ static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 			fini = !strcmp(sec->name, ".fini") ? end : fini;
 		}
 		add_end(elf, ends, fini ? fini : text);
-		/* Where code lies among data that is written, the end is that of the data. */
+		/* A writable segment ends with its data (_end), not with its code. */
 		if (p->p_flags & PF_W)
 			continue;
 		add_end(elf, ends, last);

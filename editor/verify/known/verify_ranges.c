@@ -50,7 +50,7 @@ static void add_code_ends(struct vf *vf, const Elf64_Phdr *ph)
 	}
 	if (fini || text)
 		add_end(vf, fini ? fini : text);
-	/* Where code lies among data that is written, the end of the segment is that of the data. */
+	/* A writable segment ends with its data (_end), not with its code. */
 	if (ph->p_flags & PF_W)
 		return;
 	add_end(vf, reached);

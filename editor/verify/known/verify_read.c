@@ -29,7 +29,7 @@
 #define FIRST	  BIT(7)
 #define SECOND	  BIT(6)
 
-/* What a trace from the start of a function found. Many operands lead to the same functions. */
+/* The result of a trace from the start of a function: many operands lead to the same functions. */
 struct passed {
 	uint64_t to;
 	uint16_t have;

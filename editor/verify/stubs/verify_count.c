@@ -282,7 +282,7 @@ bool vf_all_are_counted(const struct vf *vf)
 	return nr == vf->nr_counters;
 }
 
-/* So many stubs of a block may follow one another. */
+/* Number of stubs of one block that may follow one another. */
 #define STUBS_IN_A_ROW 8
 
 /*
