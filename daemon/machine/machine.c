@@ -114,7 +114,7 @@ static void look_at_policy(struct md_machine *machine)
 
 static bool is_audit(const struct mp_trial *trial)
 {
-	return trial->ratio > 0 && strcmp(trial->verdict, "screened") != 0;
+	return trial->ratio > 0;
 }
 
 static void take_gain(const struct md_machine *machine, struct md_machine_program *p)

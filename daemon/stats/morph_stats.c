@@ -45,7 +45,7 @@ static const struct command {
 	{"merge", "add databases up into one", md_stats_merge, false},
 	{"remember", "keep fingerprints of files, so that samples serve later builds",
 	 md_stats_remember, false},
-	{"trials", "which versions of files refining tried", md_stats_trials, false},
+	{"trials", "which versions of files refining audited", md_stats_trials, false},
 	{"export", "samples and counts for other tools: BOLT, pprof, linkers, ...", md_stats_export,
 	 true},
 };

@@ -194,11 +194,10 @@ static const struct mp_trial *find_trial(const struct mp_trial *trials, size_t n
 {
 	const struct mp_trial *found = NULL;
 
-	/* Oldest first; a screened trial is no audit. */
+	/* Oldest first */
 	for (size_t i = 0; i < nr && is_known(&audit->original); i++)
 		if (mp_id_equal(&trials[i].original, &audit->original) &&
-		    !strcmp(trials[i].machine, audit->machine) &&
-		    strcmp(trials[i].verdict, "screened") != 0 && trials[i].ratio > 0)
+		    !strcmp(trials[i].machine, audit->machine) && trials[i].ratio > 0)
 			found = &trials[i];
 	return found;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stats_trials - the command "trials": shows the versions of files that refining tried. Decides
+ * stats_trials - the command "trials": shows the versions of files that refining audited. Decides
  * wording only.
  */
 #include <errno.h>
@@ -43,7 +43,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	NULL,
-	"Show which versions of files morph-optimize refine and train tried, "
+	"Show which versions of files morph-optimize refine and train audited, "
 	"and what came of each.",
 	children,
 	0,

@@ -45,7 +45,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "FILE -- COMMAND [ARGS...]",
 	.doc = "Optimise FILE by its profile, and run COMMAND, which uses FILE, to find the fastest "
-	       "version: functions that take longer than in the original are placed in other ways. "
+	       "version: functions that take longer than in the original stay where it has them. "
 	       "The result is kept if an audit finds it faster.",
 	.children = children,
 };

@@ -19,22 +19,13 @@ static void print_name(FILE *out, const char *name, uint64_t vaddr)
 	me_report_line(out, "", *name ? name : address, "");
 }
 
-static const char *what_became(const struct me_refine_culprit *c, char *buf)
-{
-	if (!c->moved)
-		return "was not moved";
-	return c->changed ? me_wish_text(&c->wish, buf) : "as it is";
-}
-
 static void print_culprit(FILE *out, const struct me_refine_culprit *c)
 {
-	char buf[ME_ADJUST_TEXT_MAX];
-
 	fputs("    ", out);
 	print_name(out, c->name, c->vaddr);
 	fprintf(out, ": %.2f times as long (%" PRIu64 ", now %" PRIu64 " samples; p %.1g%s): %s\n",
 		c->found.factor, c->found.before, c->found.after, c->found.p,
-		c->suspect ? ", only a suspect" : "", what_became(c, buf));
+		c->suspect ? ", only a suspect" : "", c->moved ? "stays" : "was not moved");
 }
 
 static void print_verdict(FILE *out, const struct me_verdict *v)
@@ -46,18 +37,17 @@ static void print_verdict(FILE *out, const struct me_verdict *v)
 	fprintf(out, ", %zu pair%s\n", v->nr_pairs, v->nr_pairs == 1 ? "" : "s");
 }
 
-static void print_round(FILE *out, const struct me_refine_round *round, size_t nr)
+static void print_refinement(FILE *out, const struct me_refine_report *r)
 {
-	fprintf(out, "  round %zu    %zu function%s take%s longer, by %zu runs\n", nr,
-		round->nr_culprits, round->nr_culprits == 1 ? "" : "s",
-		round->nr_culprits == 1 ? "s" : "", round->nr_runs);
-	for (size_t i = 0; i < round->nr_culprits; i++)
-		print_culprit(out, &round->culprits[i]);
-	if (!round->verdict.verdict[0])
+	fprintf(out, "  longer     %zu function%s take%s longer, by %zu runs\n", r->nr_culprits,
+		r->nr_culprits == 1 ? "" : "s", r->nr_culprits == 1 ? "s" : "", r->nr_runs);
+	for (size_t i = 0; i < r->nr_culprits; i++)
+		print_culprit(out, &r->culprits[i]);
+	if (!r->verdict.verdict[0])
 		return;
-	fprintf(out, "    against the %s: ",
-		round->against_original ? "original" : "best version before");
-	print_verdict(out, &round->verdict);
+	fprintf(out, "  without    them, against the %s: ",
+		r->against_original ? "original" : "first version");
+	print_verdict(out, &r->verdict);
 }
 
 void me_report_text_refined(FILE *out, const struct me_train_report *r)
@@ -71,8 +61,8 @@ void me_report_text_refined(FILE *out, const struct me_train_report *r)
 		return;
 	fputs("  first      ", out);
 	print_verdict(out, &r->first);
-	for (size_t i = 0; i < refinement->nr_rounds; i++)
-		print_round(out, &refinement->rounds[i], i + 1);
+	if (refinement->nr_runs)
+		print_refinement(out, refinement);
 	fprintf(out, "  refined    in %.0f s: %s\n", refinement->seconds, refinement->end);
 }
 
@@ -109,49 +99,27 @@ static json_t *json_address(uint64_t vaddr)
 
 static json_t *json_culprit(const struct me_refine_culprit *c)
 {
-	char buf[ME_ADJUST_TEXT_MAX];
-
-	return json_pack("{s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:b, s:b, s:o}", "function",
+	return json_pack("{s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:b, s:b}", "function",
 			 mp_json_string(c->name), "address", json_address(c->vaddr),
 			 "samples_before", (json_int_t)c->found.before, "samples_after",
 			 (json_int_t)c->found.after, "factor", c->found.factor, "p", c->found.p,
-			 "harm", c->found.harm, "suspect", c->suspect, "moved", c->moved, "chosen",
-			 c->changed ? json_string(me_wish_text(&c->wish, buf)) : json_null());
-}
-
-static json_t *json_tried(const struct me_refine_tried *t)
-{
-	char buf[ME_ADJUST_TEXT_MAX];
-
-	return json_pack("{s:o, s:o, s:s, s:f, s:I}", "function", mp_json_string(t->name),
-			 "address", json_address(t->wish.vaddr), "how", me_wish_text(&t->wish, buf),
-			 "ratio", t->ratio, "runs", (json_int_t)t->nr_runs);
-}
-
-static json_t *json_round(const struct me_refine_round *round)
-{
-	json_t *culprits = json_array(), *tried = json_array();
-
-	for (size_t i = 0; i < round->nr_culprits; i++)
-		json_array_append_new(culprits, json_culprit(&round->culprits[i]));
-	for (size_t i = 0; i < round->nr_tried; i++)
-		json_array_append_new(tried, json_tried(&round->tried[i]));
-	return json_pack("{s:o, s:o, s:I, s:o, s:s, s:o}", "culprits", culprits, "tried", tried,
-			 "runs", (json_int_t)round->nr_runs, "adjustments",
-			 json_wishes(&round->wishes), "against",
-			 round->against_original ? "original" : "best", "audit",
-			 json_verdict(&round->verdict));
+			 "harm", c->found.harm, "suspect", c->suspect, "moved", c->moved);
 }
 
 static json_t *json_refinement(const struct me_train_report *r)
 {
 	const struct me_refine_report *refinement = &r->refinement;
-	json_t *rounds = json_array();
+	json_t *culprits = json_array();
 
-	for (size_t i = 0; i < refinement->nr_rounds; i++)
-		json_array_append_new(rounds, json_round(&refinement->rounds[i]));
-	return json_pack("{s:o, s:o, s:f, s:s}", "first", json_verdict(&r->first), "rounds", rounds,
-			 "seconds", refinement->seconds, "end", refinement->end);
+	for (size_t i = 0; i < refinement->nr_culprits; i++)
+		json_array_append_new(culprits, json_culprit(&refinement->culprits[i]));
+	return json_pack("{s:o, s:o, s:I, s:o, s:s, s:o, s:f, s:s}", "first",
+			 json_verdict(&r->first), "culprits", culprits, "runs",
+			 (json_int_t)refinement->nr_runs, "adjustments",
+			 json_wishes(&refinement->wishes), "against",
+			 refinement->against_original ? "original" : "first", "audit",
+			 json_verdict(&refinement->verdict), "seconds", refinement->seconds, "end",
+			 refinement->end);
 }
 
 int me_report_train_json(FILE *out, const struct me_train_options *options,
@@ -162,8 +130,6 @@ int me_report_train_json(FILE *out, const struct me_train_options *options,
 				 .highest = r->highest,
 				 .alpha = 1 - r->level / 100,
 				 .nr_pairs = r->nr_pairs};
-	struct me_wishes none = {0};
-	const struct me_refine_report *refinement = &r->refinement;
 
 	snprintf(end.verdict, sizeof(end.verdict), "%s", r->verdict);
 	return me_report_json_print(
@@ -174,9 +140,7 @@ int me_report_train_json(FILE *out, const struct me_train_options *options,
 			  "undecided_pairs", r->pairs ? mp_json_string(r->pairs) : json_null(),
 			  "known", json_wishes(&r->known), "audit", json_verdict(&end),
 			  "adjustments",
-			  json_wishes(refinement->best[0]	 ? &refinement->wishes
-				      : refinement->undecided[0] ? &refinement->undecided_wishes
-								 : &none),
+			  json_wishes(&r->chosen),
 			  "refinement", r->refined ? json_refinement(r) : json_null()),
 		out);
 }

@@ -63,15 +63,7 @@ static void say(void *arg, const char *what)
 		p->options->say(what);
 }
 
-static void drop(void *arg, const char *name)
-{
-	struct path path = path_of(arg, name, "");
-
-	unlink(path.text);
-}
-
-static int make(void *arg, const struct me_wishes *wishes, bool may_be_kept, const char *name,
-		struct mp_err *err)
+static int make(void *arg, const struct me_wishes *wishes, const char *name, struct mp_err *err)
 {
 	const struct me_program_runner *p = arg;
 	struct path path = path_of(p, name, "");
@@ -89,8 +81,6 @@ static int make(void *arg, const struct me_wishes *wishes, bool may_be_kept, con
 	o.keeps_nothing = true; /* the store need not know of every version */
 	o.progress = NULL;
 	o.debug_output = p->options->debug_output;
-	if (!may_be_kept)
-		o.debug_file = NULL;
 	rc = me_optimize(&o, &report, err);
 	me_optimize_report_fini(&report);
 	return rc;
@@ -187,8 +177,6 @@ static int read_samples(const struct me_program_runner *p, const struct mp_id *o
 	if (rc)
 		return rc;
 	rc = read_counts(p, store, out, err);
-	if (!rc)
-		rc = me_sample_db_whole(store, &out->whole, err);
 	if (!rc && output && out->moved)
 		rc = read_moved(p, store, output, out->moved, err);
 	mp_store_close(store);
@@ -292,7 +280,6 @@ struct me_runner me_program_runner_callbacks(struct me_program_runner *programs)
 				  .make = make,
 				  .sample = sample,
 				  .audit = audit,
-				  .drop = drop,
 				  .say = say};
 }
 

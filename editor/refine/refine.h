@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * refine - begins with an output that was audited, and looks for the fastest version within a
- * stated time. Counts propose and time decides, at the level of functions:
+ * refine - begins with an output that was audited, and looks for functions that became slower in it:
  *
  *	sample the original and the version, several runs each -> culprits (culprits.h)
- *	try each culprit in four ways, several at once (design.h, screen.h)
- *	make the version with the best way of each, and audit it against the best version so far
+ *	make the version again, with these functions left where the original has them
+ *	audit it against the version before if that is faster than the original, else against the original
  *
- * These steps are one round; there are at most three. A version replaces the best one so far, at
- * first the original, only if an audit of the two shows it to be faster. So the result is never
- * slower than the original, except with the probability alpha that the caller allows: the first
- * audit may use half of it, and the audits of the rounds a quarter, an eighth and an eighth. Each
- * audit runs pairs of its own: samples choose versions, and never count as evidence that one is
- * faster.
+ * A version replaces the best one so far, at first the original, only if an audit of the two shows it
+ * to be faster. So the result is never slower than the original, except with the probability alpha
+ * that the caller allows: each of the two audits may use half of it. Each audit runs pairs of its own:
+ * samples choose functions, and never count as evidence that a version is faster.
  *
  * Called by the commands train and refine of morph-optimize. It opens no files: the runner does.
  */
@@ -20,15 +17,10 @@
 #define ME_REFINE_H
 
 #include "editor/refine/culprits.h"
-#include "editor/refine/design.h"
 #include "editor/refine/runner.h"
 
-/*
- * Most rounds. The aim is to repair a slow function within three; planted ones needed one each
- * (results.md, "Refining"). me_refine_round_alpha() divides the promise among this many audits:
- * more rounds would leave less alpha for each, so that each audit takes longer.
- */
-#define ME_REFINE_ROUNDS 3
+/* Most functions that are left alone without proof, since the whole became slower. */
+#define ME_REFINE_SUSPECTS 5
 
 struct me_refine_func {
 	const char *name;
@@ -41,11 +33,10 @@ struct me_refine_options {
 	size_t nr_funcs;
 	const char *version;	 /* the name of the version to begin with */
 	struct me_wishes wishes; /* its adjustments */
-	struct me_wishes tried;	 /* not to be tried again */
 	struct me_verdict first; /* of an audit of the original and this version */
 	double alpha;		 /* the whole promise, of which half is spent */
 	double budget_s;	 /* take about this long at most */
-	double run_s, make_s;	 /* time of one run, and of making a version */
+	double run_s;		 /* time of one run */
 	uint64_t seed;		 /* of the order of runs */
 };
 
@@ -53,50 +44,36 @@ struct me_refine_culprit {
 	struct me_culprit found;
 	char *name; /* "": not known */
 	uint64_t vaddr;
-	bool suspect; /* rose by no more than chance; tried since an audit found the version slower */
-	bool moved;   /* false: it has no copy that could be adjusted */
-	bool changed; /* @wish was chosen; otherwise it stays as it is */
-	struct me_adjust wish;
-};
-
-/* One way for one function, as the rows of the design showed it. */
-struct me_refine_tried {
-	char *name;
-	struct me_adjust wish;
-	double ratio; /* times as fast as in the layout before, by the function's own samples */
-	uint32_t nr_runs;
-};
-
-struct me_refine_round {
-	struct me_refine_culprit *culprits; /* most harmful first */
-	size_t nr_culprits;
-	bool screened; /* false: no time for a screen; culprits stay where the original has them */
-	struct me_refine_tried *tried;
-	size_t nr_tried;
-	size_t nr_runs;		   /* of sampling */
-	struct me_wishes wishes;   /* of the version that was audited */
-	char version[32];	   /* its name; "": none was made */
-	bool against_original;	   /* otherwise against the best version so far */
-	struct me_verdict verdict; /* of this audit; "": there was none */
+	bool suspect; /* rose by no more than chance; named since an audit found the version slower */
+	bool moved;   /* false: it has no copy that could be left out */
 };
 
 struct me_refine_report {
-	struct me_refine_round rounds[ME_REFINE_ROUNDS];
-	size_t nr_rounds;
-	char end[512]; /* why it ended */
+	struct me_refine_culprit *culprits; /* most harmful first */
+	size_t nr_culprits;
+	size_t nr_runs;		   /* of sampling */
+	struct me_wishes wishes;   /* of the version without the culprits */
+	bool against_original;	   /* it was audited against this, otherwise against the first version */
+	struct me_verdict verdict; /* of this audit; "": there was none */
+	char end[512];		   /* why it ended */
 	double seconds;
-	char best[32]; /* name of the fastest version shown to be faster; "": the original */
-	struct me_wishes wishes;    /* of @best */
+	/* The fastest version that was shown to be faster than the original. */
+	enum me_refine_best {
+		ME_REFINE_ORIGINAL,
+		ME_REFINE_FIRST,
+		ME_REFINE_SECOND,
+	} best;
 	struct me_verdict estimate; /* of @best against the original */
-	/* If @best is the original: the version that may be faster, and its audit; "": none. */
-	char undecided[32];
-	struct me_wishes undecided_wishes;
+	/* If @best is the original: the version that may be faster, and its audit. */
+	enum me_refine_best undecided; /* ME_REFINE_ORIGINAL: none */
 	struct me_verdict undecided_verdict;
 };
 
-/* Share of the promise @alpha for the audit before all rounds, and for that of @round, from 0. */
-double me_refine_first_alpha(double alpha);
-double me_refine_round_alpha(double alpha, size_t round);
+/* The version without the culprits. */
+#define ME_REFINE_SECOND_NAME "refined"
+
+/* Share of the promise @alpha for each of the two audits. */
+double me_refine_alpha(double alpha);
 
 /*
  * me_refine - Return: 0, also where nothing could be improved; -EINTR; -ENOMEM. Versions that cannot

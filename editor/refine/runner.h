@@ -17,7 +17,6 @@
 struct me_sampled {
 	uint64_t *counts; /* of each function of the original; the caller's, zero before */
 	bool *moved; /* functions with samples in copies; the caller's, only ever set; may be NULL */
-	uint64_t whole; /* all samples of the command, other files included */
 };
 
 /* The result of an audit. */
@@ -34,18 +33,15 @@ struct me_runner {
 	void *arg;
 	double (*now_s)(void *arg);
 	/*
-	 * Makes a verified version. @may_be_kept: it may become the result, not only be sampled.
-	 * Return: 0; -ENODATA: nothing is left to move; -errno.
+	 * Makes a verified version. Return: 0; -ENODATA: nothing is left to move; -errno.
 	 */
-	int (*make)(void *arg, const struct me_wishes *wishes, bool may_be_kept, const char *name,
+	int (*make)(void *arg, const struct me_wishes *wishes, const char *name,
 		    struct mp_err *err);
 	/* Return: 0; -ENOTSUP: no samples can be taken here; -EBADE: it ends otherwise; -errno. */
 	int (*sample)(void *arg, const char *name, struct me_sampled *out, struct mp_err *err);
 	/* Is @b faster than @a? Takes about @limit_s at most. */
 	int (*audit)(void *arg, const char *a, const char *b, double alpha, double limit_s,
 		     struct me_verdict *out, struct mp_err *err);
-	/* A version that is no longer needed. */
-	void (*drop)(void *arg, const char *name);
 	/* Prints a line of progress. */
 	void (*say)(void *arg, const char *what);
 };

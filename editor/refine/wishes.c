@@ -10,11 +10,6 @@
 
 #include "editor/layout/adjust_text.h"
 
-static bool same(const struct me_adjust *a, const struct me_adjust *b)
-{
-	return a->vaddr == b->vaddr && a->kind == b->kind && a->bytes == b->bytes;
-}
-
 int me_wishes_add(struct me_wishes *wishes, const struct me_adjust *wish)
 {
 	struct me_adjust *grown = reallocarray(wishes->list, wishes->nr + 1, sizeof(*wishes->list));
@@ -49,31 +44,14 @@ int me_wishes_replace(struct me_wishes *wishes, const struct me_adjust *wish)
 	return me_wishes_add(wishes, wish);
 }
 
-bool me_wishes_have(const struct me_wishes *wishes, const struct me_adjust *wish)
-{
-	for (size_t i = 0; i < wishes->nr; i++)
-		if (same(&wishes->list[i], wish))
-			return true;
-	return false;
-}
-
-bool me_wishes_equal(const struct me_wishes *a, const struct me_wishes *b)
-{
-	if (a->nr != b->nr)
-		return false;
-	for (size_t i = 0; i < a->nr; i++)
-		if (!me_wishes_have(b, &a->list[i]))
-			return false;
-	return true;
-}
-
 void me_wishes_fini(struct me_wishes *wishes)
 {
 	free(wishes->list);
 	*wishes = (struct me_wishes){0};
 }
 
-char *me_wish_text(const struct me_adjust *wish, char *buf)
+/* How one wish is written: "loop=0". @buf holds ME_ADJUST_TEXT_MAX bytes. Return: @buf. */
+static char *wish_text(const struct me_adjust *wish, char *buf)
 {
 	struct me_adjustment alone = {0};
 
@@ -93,7 +71,7 @@ char *me_wishes_format(const struct me_wishes *wishes)
 		return NULL;
 	for (size_t i = 0; i < wishes->nr; i++)
 		fprintf(out, "%s0x%" PRIx64 ":%s", i ? " " : "", wishes->list[i].vaddr,
-			me_wish_text(&wishes->list[i], word));
+			wish_text(&wishes->list[i], word));
 	if (fclose(out)) {
 		free(text);
 		return NULL;

@@ -22,12 +22,8 @@ int me_wishes_add(struct me_wishes *wishes, const struct me_adjust *wish);
 int me_wishes_copy(struct me_wishes *to, const struct me_wishes *from);
 /* Replaces all wishes for the function of @wish by @wish. */
 int me_wishes_replace(struct me_wishes *wishes, const struct me_adjust *wish);
-bool me_wishes_have(const struct me_wishes *wishes, const struct me_adjust *wish);
-bool me_wishes_equal(const struct me_wishes *a, const struct me_wishes *b);
 void me_wishes_fini(struct me_wishes *wishes);
 
-/* How one wish is written: "loop=0". @buf holds ME_ADJUST_TEXT_MAX bytes. Return: @buf. */
-char *me_wish_text(const struct me_adjust *wish, char *buf);
 /* Ownership: free(). Return: NULL: no memory. */
 char *me_wishes_format(const struct me_wishes *wishes);
 /* Return: 0, -EINVAL: not such a text, -ENOMEM. @out is empty after an error. */

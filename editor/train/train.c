@@ -346,7 +346,6 @@ int me_train(const struct me_train_options *options, struct me_train_report *rep
 	}
 	me_scratch_remove(t.dir);
 	me_wishes_fini(&t.wishes);
-	me_wishes_fini(&t.tried);
 	return rc;
 }
 
@@ -356,6 +355,7 @@ void me_train_report_fini(struct me_train_report *report)
 	me_optimize_report_fini(&report->final);
 	me_where_fini(&report->where);
 	me_wishes_fini(&report->known);
+	me_wishes_fini(&report->chosen);
 	me_refine_report_fini(&report->refinement);
 	free(report->trials_lost);
 	free(report->undecided);

@@ -56,6 +56,7 @@ struct me_train_report {
 	double level;		 /* of the interval, in per cent */
 	struct me_verdict first; /* the audit of the first version */
 	struct me_wishes known;	 /* its adjustments, by earlier trials */
+	struct me_wishes chosen; /* of the result of refining */
 	bool refined;		 /* @refinement was done */
 	struct me_refine_report refinement;
 	char *trials_lost; /* why trials could not be kept or read; NULL: nothing is lost */

@@ -93,7 +93,7 @@ static int keep_undecided(struct me_trainer *t)
 
 double me_train_first_alpha(const struct me_train_options *options)
 {
-	return options->no_refine ? ME_TRAIN_ALPHA : me_refine_first_alpha(ME_TRAIN_ALPHA);
+	return options->no_refine ? ME_TRAIN_ALPHA : me_refine_alpha(ME_TRAIN_ALPHA);
 }
 
 size_t me_train_least_pairs(const struct me_train_options *options)
@@ -191,13 +191,14 @@ static void take_refined(struct me_trainer *t)
 	struct me_train_report *r = t->report;
 	const struct me_refine_report *refinement = &r->refinement;
 
-	if (refinement->best[0]) {
+	enum me_refine_best version = refinement->best ? refinement->best : refinement->undecided;
+
+	if (refinement->best)
 		set_verdict(r, &refinement->estimate);
-		snprintf(t->version, sizeof(t->version), "%s", refinement->best);
-	} else if (refinement->undecided[0]) {
+	else if (refinement->undecided)
 		set_verdict(r, &refinement->undecided_verdict);
-		snprintf(t->version, sizeof(t->version), "%s", refinement->undecided);
-	}
+	if (version == ME_REFINE_SECOND)
+		snprintf(t->version, sizeof(t->version), "%s", ME_REFINE_SECOND_NAME);
 }
 
 /*

@@ -19,7 +19,6 @@ struct me_trainer {
 	char program[PATH_MAX];	 /* what the command runs */
 	char file[PATH_MAX];	 /* what is optimised */
 	struct me_wishes wishes; /* adjustments of the final version */
-	struct me_wishes tried;	 /* by earlier refinements */
 	bool without_words;	 /* @wishes hold the user's adjustments, too */
 	char version[32];	 /* name of the version that was audited last for the result */
 };

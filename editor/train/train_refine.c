@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * train_refine - the part of a training that looks for a faster version than the first: reads earlier
+ * train_refine - the part of a training that looks for functions that became slower: reads earlier
  * trials, refines, keeps the trials, and makes the best version again under its final name. Called
  * by train.c.
  */
@@ -55,7 +55,7 @@ int me_train_read_trials(struct me_trainer *t)
 	rc = mp_elf_open(t->file, MP_ELF_ID, &elf, t->err);
 	if (rc)
 		return rc;
-	rc = me_trials_read(t->options->trials_db, &elf->id, &t->wishes, &t->tried, &why);
+	rc = me_trials_read(t->options->trials_db, &elf->id, &t->wishes, &why);
 	mp_elf_close(elf);
 	if (rc)
 		return lose_trials(t, &why);
@@ -87,15 +87,6 @@ static int read_first(const struct me_trainer *t, struct me_wishes *out)
 	return rc ? mp_err_code(t->err, -rc) : 0;
 }
 
-static double seconds_of(const struct me_optimize_report *r)
-{
-	double sum = 0;
-
-	for (int i = 0; i < ME_NR_STAGES; i++)
-		sum += r->stage_s[i];
-	return sum;
-}
-
 static uint64_t draw_seed(void)
 {
 	uint64_t seed = 1;
@@ -113,12 +104,10 @@ static int refine(struct me_trainer *t, struct me_program_runner *programs,
 	struct me_refine_options o = {.runner = &runner,
 				      .version = "final",
 				      .wishes = *first,
-				      .tried = t->tried,
 				      .first = r->first,
 				      .alpha = ME_TRAIN_ALPHA,
 				      .budget_s = me_train_budget_s(t),
 				      .run_s = fmax(r->plain_wall_s, 0.001),
-				      .make_s = seconds_of(&r->final),
 				      .seed = draw_seed()};
 	struct mp_err why = {""};
 	int rc;
@@ -183,6 +172,7 @@ int me_train_refine(struct me_trainer *t)
 					      .optimize = &final.options,
 					      .say = t->options->say};
 	struct me_program_runner *programs = NULL;
+	enum me_refine_best version;
 	struct me_wishes first = {0};
 	int rc;
 
@@ -196,12 +186,18 @@ int me_train_refine(struct me_trainer *t)
 	if (!rc)
 		rc = refine(t, programs, &first);
 	me_program_runner_close(programs);
-	me_wishes_fini(&first);
-	if (rc)
+	if (rc) {
+		me_wishes_fini(&first);
 		return rc;
-	if (refined->best[0])
-		return make_again(t, refined->best, &refined->wishes);
-	if (refined->undecided[0])
-		return make_again(t, refined->undecided, &refined->undecided_wishes);
-	return 0;
+	}
+	version = refined->best ? refined->best : refined->undecided;
+	if (version == ME_REFINE_SECOND)
+		rc = make_again(t, ME_REFINE_SECOND_NAME, &refined->wishes);
+	else if (version == ME_REFINE_FIRST)
+		rc = make_again(t, "final", &first);
+	if (!rc && version &&
+	    me_wishes_copy(&t->report->chosen, version == ME_REFINE_SECOND ? &refined->wishes : &first))
+		rc = mp_err_set(t->err, ENOMEM, "out of memory");
+	me_wishes_fini(&first);
+	return rc;
 }

@@ -17,7 +17,7 @@ struct mp_trial {
 	char *machine;	       /* kind of processor, such as "AMD EPYC 7B13" */
 	char *functions;       /* names of the functions that were adjusted, separated by blanks */
 	char *adjustments;     /* by address, separated by blanks; "": the layout alone */
-	/* "faster", "slower", "equal", "undecided" or "differs" by an audit; else "screened" */
+	/* an audit's: "faster", "slower", "equal", "undecided" or "output differs" */
 	char *verdict;
 	uint32_t nr_runs; /* pairs of an audit, or runs */
 	/* times as fast as the version it was compared with, and an interval; 0: not known */
