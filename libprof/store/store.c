@@ -483,8 +483,7 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 			r = mp_store_fail(store, rc, "open", err);
 		goto close;
 	}
-	r = store->writable ? mp_store_migrate(store, mp_store_steps, mp_store_nr_steps, err)
-			    : mp_store_check_schema(store, mp_store_nr_steps, err);
+	r = store->writable ? mp_store_create(store, err) : mp_store_check_schema(store, err);
 	if (r)
 		goto close;
 	*out = store;

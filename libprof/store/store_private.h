@@ -187,11 +187,14 @@ int mp_store_leave(struct mp_store *store, bool began, int r, struct mp_err *err
 #define MP_STORE_VFS "morph"
 int mp_store_connect(const char *name, int flags, sqlite3 **db);
 
-/* schema/store_schema.c: one step takes version i to i + 1. */
-extern const char *const mp_store_steps[];
-extern const int mp_store_nr_steps;
-int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_steps,
-		     struct mp_err *err);
+/*
+ * schema/store_schema.c: makes the tables of an unused database; refuses one that is not Morph's, or
+ * of another schema. Numbers below this one are of the time before the first release.
+ */
+#define MP_STORE_SCHEMA 18
+int mp_store_create(struct mp_store *store, struct mp_err *err);
+/* For a read-only store: refuses what mp_store_create() would refuse, and an unused database. */
+int mp_store_check_schema(struct mp_store *store, struct mp_err *err);
 /*
  * store_epoch.c: names the database anew. @machine: MP_MACHINE_BYTES bytes; the second one notes this
  * machine.
@@ -199,16 +202,6 @@ int mp_store_migrate(struct mp_store *store, const char *const *steps, int nr_st
 #define MP_EPOCH_BYTES 16
 int mp_store_put_epoch(struct mp_store *store, const uint8_t *machine, struct mp_err *err);
 int mp_store_begin_epoch(struct mp_store *store, struct mp_err *err);
-/*
- * schema/store_save.c: copies the database, which has the older schema @version, to "NAME.schema-@version".
- * Called within the transaction that migrates it.
- */
-int mp_store_save(struct mp_store *store, int version, struct mp_err *err);
-/*
- * For a read-only store: refuses a database that mp_store_migrate() would refuse or have to
- * change.
- */
-int mp_store_check_schema(struct mp_store *store, int nr_steps, struct mp_err *err);
 
 static inline int64_t mp_day_of(int64_t when_s)
 {

@@ -203,8 +203,8 @@ START_TEST(a_tree_stays_below_its_limits_with_exact_sums)
 }
 END_TEST
 
-/* Up to schema 15, trees were stored in the plain form. */
-START_TEST(trees_of_older_stores_are_read_and_added_to)
+/* A tree in the plain form, as a fleet sends it, is read, too. */
+START_TEST(trees_in_the_plain_form_are_read_and_added_to)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 4096);
@@ -403,7 +403,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, old_days_become_one_tree, MP_CONTEXTS, MP_CALLS + 1);
 	tcase_add_loop_test(tc, a_tree_stays_below_its_limits_with_exact_sums, MP_CONTEXTS,
 			    MP_CALLS + 1);
-	tcase_add_loop_test(tc, trees_of_older_stores_are_read_and_added_to, MP_CONTEXTS,
+	tcase_add_loop_test(tc, trees_in_the_plain_form_are_read_and_added_to, MP_CONTEXTS,
 			    MP_CALLS + 1);
 	tcase_add_loop_test(tc, a_tree_without_its_program_is_refused, MP_CONTEXTS, MP_CALLS + 1);
 	tcase_add_loop_test(tc, merge_adds_trees_by_day, MP_CONTEXTS, MP_CALLS + 1);

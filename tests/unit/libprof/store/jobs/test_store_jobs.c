@@ -248,35 +248,6 @@ START_TEST(store_remembers_layouts_that_are_never_tried_again)
 }
 END_TEST
 
-/* Up to schema 12 the table of rejected layouts had another name. */
-START_TEST(store_of_schema_12_keeps_its_rejected_layouts)
-{
-	struct mp_id none = {.text_hash = 5};
-	struct mp_store *store;
-	bool rejected;
-	char sql[160];
-
-	for (int i = 0; i < 12; i++)
-		tamper(mp_store_steps[i]);
-	snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = 12",
-		 MP_STORE_APPLICATION_ID);
-	tamper(sql);
-	tamper("INSERT INTO shunned VALUES(x'', 5, 'aa', 7, 'slower')");
-	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EPROTO);
-	store = open_as(MP_STORE_WRITE);
-	ok(mp_store_is_rejected(store, &none, "aa", &rejected, &err));
-	ck_assert(rejected);
-	ok(mp_store_is_rejected(store, &none, "bb", &rejected, &err));
-	ck_assert(!rejected);
-	ok(mp_store_reject_layout(store, &none, "bb", "crashed", NOW, &err));
-	mp_store_close(store);
-	store = open_as(MP_STORE_READ);
-	ok(mp_store_is_rejected(store, &none, "bb", &rejected, &err));
-	ck_assert(rejected);
-	mp_store_close(store);
-}
-END_TEST
-
 START_TEST(store_adds_up_what_a_day_has_cost)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
@@ -355,7 +326,6 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, store_keeps_neither_half_of_a_step_that_is_rolled_back);
 	tcase_add_test(tc, store_refuses_paths_and_cuts_long_reasons);
 	tcase_add_test(tc, store_remembers_layouts_that_are_never_tried_again);
-	tcase_add_test(tc, store_of_schema_12_keeps_its_rejected_layouts);
 	tcase_add_test(tc, store_adds_up_what_a_day_has_cost);
 	tcase_add_test(tc, store_names_states);
 	tcase_add_loop_test(tc, store_check_finds_impossible_jobs, 0,
