@@ -21,7 +21,6 @@ enum option_key {
 	OPT_STATS = 256,
 	OPT_JSON,
 	OPT_REPEAT,
-	OPT_FOREGROUND,
 	OPT_NO_KERNEL,
 	OPT_REGISTERS,
 	OPT_STACKS,
@@ -66,7 +65,6 @@ static const struct argp_option daemon_options[] = {
 	 0},
 	{"wait", OPT_WAIT, NULL, 0,
 	 "if sampling is not possible, say what to do, and start once it is; for services", 0},
-	{"foreground", OPT_FOREGROUND, NULL, 0, "do not detach (morphd never does)", 0},
 	{"stats", OPT_STATS, NULL, 0, "at the end, print where time and samples went", 0},
 	{"json", OPT_JSON, NULL, 0, "as --stats, but print JSON", 0},
 	{0}};
@@ -261,7 +259,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_USER: add_selection(state, key, arg); return 0;
 	case OPT_CHECK_CONFIG: o->check_config = true; return 0;
 	case OPT_WAIT: o->wait = true; return 0;
-	case OPT_FOREGROUND: return 0;
 	case OPT_JSON: o->json = true; /* fall through */
 	case OPT_STATS: o->stats = true; return 0;
 	case ARGP_KEY_ARG:

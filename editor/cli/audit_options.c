@@ -32,10 +32,8 @@ enum {
 	KEY_INDIFFERENCE,
 	KEY_JSON,
 	KEY_LIBRARY,
-	KEY_MAX_PAIRS,
 	KEY_MAX_SECONDS,
 	KEY_METRIC,
-	KEY_MIN_PAIRS,
 	KEY_NAME,
 	KEY_PAIRING,
 	KEY_PAIRS,
@@ -104,10 +102,8 @@ const struct argp_option me_audit_options[] = {
 	{0, 0, 0, 0, "When it ends:", 4},
 	{"alpha", KEY_ALPHA, "P", 0, "Chance of a false claim (default: 0.01)", 0},
 	{"warmup", KEY_WARMUP, "N", 0, "Warm-up pairs, which do not count (default: 1)", 0},
-	{"pairs", KEY_PAIRS, "MIN[:MAX]", 0,
+	{"pairs", KEY_PAIRS, "[MIN][:MAX]", 0,
 	 "At least MIN pairs, however long they take, and at most MAX (default: 8:500)", 0},
-	{"min-pairs", KEY_MIN_PAIRS, "N", 0, "Sets MIN of --pairs", 0},
-	{"max-pairs", KEY_MAX_PAIRS, "N", 0, "Sets MAX of --pairs", 0},
 	{"max-seconds", KEY_MAX_SECONDS, "S", 0,
 	 "End the audit undecided after S seconds (default: 600, or MIN pairs if these take "
 	 "longer); without MIN, that may be before 8 pairs",
@@ -225,6 +221,9 @@ static void parse_pairs(struct argp_state *state, struct me_audit_arguments *arg
 		args->audit.max_pairs = parse_count(state, colon + 1, "--pairs", 1);
 		*colon = 0;
 	}
+	/* ":MAX" leaves the minimum as it is. */
+	if (!*arg && colon)
+		return;
 	args->audit.min_pairs = parse_count(state, arg, "--pairs", 1);
 	args->min_given = true;
 }
@@ -239,11 +238,6 @@ static error_t parse_ending(struct argp_state *state, int key, char *arg,
 	case KEY_CONTINUE: args->earlier = arg; return 0;
 	case KEY_WARMUP: a->warmup = parse_count(state, arg, "--warmup", 0); return 0;
 	case KEY_PAIRS: parse_pairs(state, args, arg); return 0;
-	case KEY_MIN_PAIRS:
-		a->min_pairs = parse_count(state, arg, "--min-pairs", 1);
-		args->min_given = true;
-		return 0;
-	case KEY_MAX_PAIRS: a->max_pairs = parse_count(state, arg, "--max-pairs", 1); return 0;
 	case KEY_MAX_SECONDS:
 		a->max_seconds = parse_number(state, arg, "--max-seconds", 0, 1e9);
 		args->seconds_given = true;

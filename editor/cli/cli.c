@@ -24,25 +24,12 @@ const struct me_cli_command me_cli_commands[] = {
 	{"restore", "put the original back that adopt or --in-place replaced", me_cli_restore},
 	{0}};
 
-void me_cli_renamed(struct me_cli *cli, const char *old, const char *now)
-{
-	if (cli->old)
-		return;
-	cli->old = old;
-	snprintf(cli->now, sizeof(cli->now), "%s", now);
-}
-
 void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **argv, void *input)
 {
 	mp_args_parse(argp, argc, argv, ARGP_IN_ORDER, input);
 	mp_stdio_parsed();
 	if (!cli->options.nr_threads)
 		cli->options.nr_threads = mp_parallel_cpus();
-	if (cli->old && !cli->quiet)
-		fprintf(stderr,
-			"morph-optimize: %s is spelled %s now; the next release drops the old "
-			"spelling\n",
-			cli->old, cli->now);
 }
 
 int me_cli_exit_status(int rc)

@@ -33,8 +33,6 @@ struct me_cli {
 	bool dry_run;
 	const char *patch_list;
 	const char *fleet;     /* take the profile from this fleet's database; NULL: from a store */
-	const char *old;       /* an old spelling that was used; NULL: none */
-	char now[64];	       /* the spelling of @old today */
 	bool default_output;   /* the output is FILE.morph, which -o did not name */
 	char db[PATH_MAX];     /* storage for options.db */
 	char counts[PATH_MAX]; /* storage for options.counting.path */
@@ -57,15 +55,6 @@ int me_cli_refine(struct me_cli *cli, int argc, char **argv);
 int me_cli_verify(struct me_cli *cli, int argc, char **argv);
 int me_cli_adopt(struct me_cli *cli, int argc, char **argv);
 int me_cli_restore(struct me_cli *cli, int argc, char **argv);
-
-/*
- * me_cli_modernize - translate a command line of an older release: the options --train, --restore,
- * --verify and --instrument became commands. If it changes anything, it sets cli->old.
- * Return: @argv, or a new vector that lives as long as the process; @argc is adjusted.
- */
-char **me_cli_modernize(struct me_cli *cli, int *argc, char **argv);
-/* Notes that @old is spelled @now today. */
-void me_cli_renamed(struct me_cli *cli, const char *old, const char *now);
 
 /* ---- groups of options; their input is struct me_cli ---- */
 

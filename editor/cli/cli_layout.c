@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cli_layout - reads --layout, which collects the choices for experiments with layouts. Also reads
- * the options of older releases that --layout replaced.
+ * cli_layout - reads --layout, which collects the choices for experiments with layouts.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -12,14 +11,7 @@
 
 enum key {
 	KEY_LAYOUT = 0x100,
-	KEY_BLOCK_ORDER,
-	KEY_FUNCTION_ORDER,
-	KEY_FETCH_LINE,
-	KEY_NO_TAILS,
-	KEY_HUGE_PAGES,
 };
-
-#define HIDDEN OPTION_HIDDEN
 
 static const struct argp_option layout_options[] = {
 	{"layout", KEY_LAYOUT, "KEY[=VALUE],...", 0,
@@ -30,11 +22,6 @@ static const struct argp_option layout_options[] = {
 	 "stubs, as before; no-inline: no code of a leaf function replaces calls of it; "
 	 "huge-pages: align the new code for pages of 2 MiB",
 	 0},
-	{"block-order", KEY_BLOCK_ORDER, "ORDER", HIDDEN, NULL, 0},
-	{"function-order", KEY_FUNCTION_ORDER, "ORDER", HIDDEN, NULL, 0},
-	{"fetch-line", KEY_FETCH_LINE, "BYTES", HIDDEN, NULL, 0},
-	{"no-tail-duplication", KEY_NO_TAILS, NULL, HIDDEN, NULL, 0},
-	{"huge-pages", KEY_HUGE_PAGES, NULL, HIDDEN, NULL, 0},
 	{0}};
 
 static bool set_line(struct me_layout_options *layout, const char *value)
@@ -89,8 +76,7 @@ static bool set_flag(struct me_layout_options *layout, const char *key)
 	return true;
 }
 
-static void set_one(struct argp_state *state, struct me_layout_options *layout, char *word,
-		    const char *option)
+static void set_one(struct argp_state *state, struct me_layout_options *layout, char *word)
 {
 	char *value = strchr(word, '=');
 
@@ -100,15 +86,15 @@ static void set_one(struct argp_state *state, struct me_layout_options *layout, 
 		if (strcmp(word, settings[i].key))
 			continue;
 		if (!value || !settings[i].set(layout, value))
-			argp_error(state, "%s: '%s' is not %s", option, value ? value : "",
+			argp_error(state, "--layout: '%s' is not %s", value ? value : "",
 				   settings[i].values);
 		return;
 	}
 	if (value || !set_flag(layout, word))
 		argp_error(state,
-			   "%s: '%s' is not blocks=, functions=, line=, no-tails, no-slots, "
+			   "--layout: '%s' is not blocks=, functions=, line=, no-tails, no-slots, "
 			   "no-inline or huge-pages",
-			   option, word);
+			   word);
 }
 
 void me_cli_layout(struct argp_state *state, struct me_layout_options *layout, const char *arg)
@@ -118,20 +104,8 @@ void me_cli_layout(struct argp_state *state, struct me_layout_options *layout, c
 	if (!words)
 		argp_failure(state, EXIT_FAILURE, 0, "out of memory");
 	while ((word = strsep(&rest, ",")))
-		set_one(state, layout, word, "--layout");
+		set_one(state, layout, word);
 	free(words);
-}
-
-/* Handles @option of an older release, which is @key of --layout today. */
-static void set_old(struct argp_state *state, struct me_cli *cli, const char *option,
-		    const char *key, const char *value)
-{
-	char word[64], now[80];
-
-	snprintf(word, sizeof(word), "%s%s%s", key, value ? "=" : "", value ? value : "");
-	snprintf(now, sizeof(now), "--layout=%.50s", word);
-	set_one(state, &cli->options.layout, word, option);
-	me_cli_renamed(cli, option, now);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -140,13 +114,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case KEY_LAYOUT: me_cli_layout(state, &cli->options.layout, arg); return 0;
-	case KEY_BLOCK_ORDER: set_old(state, cli, "--block-order", "blocks", arg); return 0;
-	case KEY_FUNCTION_ORDER:
-		set_old(state, cli, "--function-order", "functions", arg);
-		return 0;
-	case KEY_FETCH_LINE: set_old(state, cli, "--fetch-line", "line", arg); return 0;
-	case KEY_NO_TAILS: set_old(state, cli, "--no-tail-duplication", "no-tails", NULL); return 0;
-	case KEY_HUGE_PAGES: set_old(state, cli, "--huge-pages", "huge-pages", NULL); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }

@@ -66,7 +66,6 @@ int main(int argc, char **argv)
 	mp_stdio_init("morph-optimize");
 	mp_bus_error_catch("morph-optimize", remove_all);
 	argp_err_exit_status = ME_CLI_USAGE;
-	argv = me_cli_modernize(&cli, &argc, argv);
 	command = find_command(argc, argv);
 	if (!command)
 		return me_cli_optimize(&cli, argc, argv);

@@ -109,7 +109,7 @@ wait $pid
 
 # A daemon: SIGTERM stores the samples and is no failure. No other process can write meanwhile.
 if [ $EUID = 0 ]; then
-	"$MORPHD" --foreground --source=perf --rate 1000 --db=daemon.db --record daemon.rec 2> daemon.err &
+	"$MORPHD" --source=perf --rate 1000 --db=daemon.db --record daemon.rec 2> daemon.err &
 	pid=$!
 	until [ -s daemon.rec ] && [ -s daemon.db ]; do kill -0 $pid || break; sleep 0.05; done
 	expect 1 "daemon.db: in use by another morphd, process $pid; name another with --db" \

@@ -72,7 +72,7 @@ has '.verdict == "output differs"'
 printf '#!/bin/sh\necho a >made\n' >writes.sh
 printf '#!/bin/sh\necho a >/dev/tcp/127.0.0.1/9 2>/dev/null\n' | sed 's/bin.sh/bin\/bash/' >talks.sh
 chmod +x writes.sh talks.sh
-few=(--max-pairs=3 --pairs=3:3)
+few=(--pairs=:3 --pairs=3:3)
 audited 5 "a file is written" "${few[@]}" ./writes.sh ./writes.sh
 in_turns "it changes the file $dir/made"
 audited 5 "a server is asked" "${few[@]}" --stderr ./talks.sh ./talks.sh

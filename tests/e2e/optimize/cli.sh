@@ -325,9 +325,9 @@ rm pie.morph
 
 # The default B of morph-audit.
 audit() { # STATUS WHAT ARGS
-	command_ends "$1" "$2" timeout 60 "$BUILD/morph-audit" --max-pairs=2 --min-pairs=1 --warmup=0 "${@:3}"
+	command_ends "$1" "$2" timeout 60 "$BUILD/morph-audit" --pairs=1:2 --warmup=0 "${@:3}"
 }
-"$BUILD/morph-audit" --max-pairs=2 --min-pairs=1 --warmup=0 ./prog -- 12345 >out.txt 2>err.txt
+"$BUILD/morph-audit" --pairs=1:2 --warmup=0 ./prog -- 12345 >out.txt 2>err.txt
 case $? in 0 | 5) ;; *) fail "morph-audit of one program: $(cat err.txt)" ;; esac
 says out.txt '^  B .* ./prog.morph$' "morph-audit of one program"
 audit 2 "morph-audit without an output" ./pie
@@ -506,7 +506,7 @@ says err.txt 'verify: at 0x' "a damaged output"
 ends 4 "no output at all" verify prog prog
 ends 2 "two things at once" verify prog --in-place proved
 
-# ---- commands, each with its own options; spellings of older releases
+# ---- commands, each with its own options
 for command in train refine instrument verify adopt restore; do
 	ends 0 "$command --help" $command --help
 	says out.txt "^Usage: morph-optimize $command " "$command --help"
@@ -524,52 +524,20 @@ done
 ends 0 "restore --help" restore --help
 grep -qE '^ +--(db|in-place|layout)' out.txt && fail "restore --help: lists options of others"
 ends 0 "--help" --help
-grep -qE '^ +--(audit-|counts|block-order)' out.txt && fail "--help: lists options of commands"
+grep -qE '^ +--(audit-|counts)' out.txt && fail "--help: lists options of commands"
 ends 2 "a command that does not come first" --json verify prog proved
 says err.txt "a command comes first: morph-optimize verify" "a command that does not come first"
-ends 0 "an output for old spellings" --all prog -o old
-# old STATUS NOW ARGS: one line says how that is spelled now; quietly no line does.
-old() {
-	local status=$1 now=$2
-	shift 2
-	ends "$status" "$*" "$@"
-	[ "$(grep -c "spelled .*$now.* now" err.txt)" = 1 ] || fail "$*: $(cat err.txt)"
-	ends "$status" "$* --report=none" "$@" --report=none
-	! grep -q spelled err.txt || fail "$*: hints though it is to be quiet"
-}
-old 0 'morph-optimize verify' --verify=prog old
-old 0 'morph-optimize verify' --verify prog old
-old 4 'morph-optimize restore' --restore prog
-old 0 'morph-optimize instrument' --instrument=pep --all prog -o old.pep
-old 0 'morph-optimize instrument' --all prog --instrument edges,plain -o old.edges
-old 0 '--layout=line=32' --all -n --fetch-line=32 prog
-old 0 '--layout=blocks=original' --all -n --block-order=original --huge-pages prog
-ends 2 "--train" --train -o x
-says err.txt "which command" "--train"
+ends 0 "an output" --all prog -o old
 ends 2 "train without a file and an output" train -- ./prog
 says err.txt "name the FILE before the --" "train without a file and an output"
 cp prog prog.morph
 ends 1 "train: FILE.morph is no output" train ./prog -- ./prog
 says err.txt "prog.morph" "train: FILE.morph is no output"
 rm prog.morph
-ends 0 "instrument" instrument --kind=edges,plain --all prog -o new.edges --counts="$dir/old.edges.counts"
-cmp old.edges new.edges || fail "instrument writes something else than --instrument did"
 ends 2 "instrument, what?" instrument --kind=branches prog -o x
 ends 2 "instrument without a place for counts" instrument --all prog
 ends 2 "verify of one file" verify prog
 ends 2 "verify of three files" verify prog old prog
-for o in --block-order=original --function-order=cds --fetch-line=0 --no-tail-duplication; do
-	case $o in
-	--block-order=*) now=blocks=original ;;
-	--function-order=*) now=functions=cds ;;
-	--fetch-line=*) now=line=0 ;;
-	*) now=no-tails ;;
-	esac
-	ends 0 "$o" --db db --report=none $o prog -o old
-	ends 0 "--layout=$now" --db db --report=none --layout=$now prog -o new
-	cmp old new || fail "--layout=$now is not $o"
-done
-
 # ---- what stages computed
 ends 0 "--print=cfg" --all -n --print=cfg prog
 says out.txt '^function pick at 0x[0-9a-f]*: [0-9]* blocks, [0-9]* bytes$' "--print=cfg"

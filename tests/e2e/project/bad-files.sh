@@ -71,7 +71,7 @@ fifo,/dev/zero,holes,folder,empty morph-audit --continue=% prog fast
 fifo,folder morph-audit --stdin=% prog fast
 /dev/null,/dev/zero,fifo,folder,prog,hard,./fast morph-audit --compare-file=% prog fast
 fifo,/dev/zero,holes,folder,loop,empty morphd --input=% -d none.db
-fifo,folder,loop,dangling morphd --config=% --foreground
+fifo,folder,loop,dangling morphd --config=%
 fifo,folder,prog,loop morphd run -d % -- true
 fifo,folder,prog,holes morph-stats -d % query
 LIST

@@ -173,7 +173,7 @@ ends 5 morph-optimize train --db=trials.db --budget=2 -o x -- ./weigh "$(stat -c
 [ ! -e x ] || fail "morph-optimize wrote a file although it failed"
 
 # ---- morph-audit: the other program is slower, or behaves differently
-audit="--warmup=0 --min-pairs=2 --max-pairs=40"
+audit="--warmup=0 --pairs=2:40"
 printf '#!/bin/sh\ni=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done\n' >slow && chmod +x slow
 printf '#!/bin/sh\n:\n' >quick && chmod +x quick
 # shellcheck disable=SC2086
@@ -351,8 +351,8 @@ full morph-optimize --all --json -o fast2 prog
 {
 	full morph-audit $audit ./prog ./prog
 	full morph-audit $audit --json ./prog ./prog
-	full morph-audit --simulate=1 --max-pairs=5
-	full morph-audit --json --simulate=1 --max-pairs=5
+	full morph-audit --simulate=1 --pairs=:5
+	full morph-audit --json --simulate=1 --pairs=:5
 }
 if [ -n "$sampling" ]; then
 	full morphd --input=r.rec -d r3.db --stats
@@ -372,7 +372,7 @@ morph-stats -d closed.db import cg.out <&- >&- 2>&-
 # ---- a reader that ends after one line: the program ends quietly
 for line in "morph-stats -d s.db export --format=json" "morph-stats -d s.db query" \
 	"morph-stats -d s.db annotate hot" "morph-stats --help" "morph-optimize --help" \
-	"morph-audit --simulate=1 --max-pairs=5"; do
+	"morph-audit --simulate=1 --pairs=:5"; do
 	nr=$((nr + 1))
 	# shellcheck disable=SC2086
 	first=$(timeout 60 $line 2>err.txt | head -n 1)

@@ -158,12 +158,12 @@ says in-place 0 morph-optimize --json --db=s.db --in-place --backup-dir=kept "in
 says in-place-back 0 morph-optimize restore --json --backup-dir=kept "in $prog"
 says adopt 0 morph-optimize adopt --json --backup-dir=kept "in $prog" fast
 says restore 0 morph-optimize restore --json --backup-dir=kept "in $prog"
-audit="morph-audit --json --warmup=0 --min-pairs=2 --max-pairs=8"
+audit="morph-audit --json --warmup=0 --pairs=2:8"
 $audit "./$prog" fast -- 100000 >audit.json 2>audit.err
 case $? in 0 | 5) ;; *) fail "morph-audit: $(cat audit.err)" ;; esac
 says audit-failed 1 $audit "./$prog" /nothing/here
 says differs 6 $audit "./$prog" /bin/true
-says simulate 0 morph-audit --json --simulate=2 --max-pairs=10
+says simulate 0 morph-audit --json --simulate=2 --pairs=:10
 # Two compilations with markers by hand, one of which runs more rounds of one loop.
 cat >marked.c <<'C'
 #include <stdio.h>

@@ -136,7 +136,7 @@ for terminal, term in ((False, "xterm"), (True, "dumb")):
         fail(f"{name}: {run.child.returncode} {run.seen!r}")
 
 # An audit until its line was seen; then an interrupt, after which it still cleans up.
-audit = ["morph-audit", "--max-pairs=100000", "--max-seconds=300", "--indifference=0",
+audit = ["morph-audit", "--pairs=:100000", "--max-seconds=300", "--indifference=0",
          "--precision=0.001", "./some", "./some"]
 run = Run(audit)
 if not run.until(b" pairs: B "):
@@ -145,7 +145,7 @@ run.child.send_signal(signal.SIGINT)
 run.finish()
 if not erased(run, "audit").startswith(b"morph-audit: interrupted after "):
     fail(f"audit: {run.seen!r}")
-run = Run(["morph-audit", "--max-pairs=40", "--min-pairs=40", "./some", "./some"], terminal=False)
+run = Run(["morph-audit", "--pairs=40:40", "./some", "./some"], terminal=False)
 run.finish()
 if run.seen:
     fail(f"audit without a terminal: {run.seen!r}")
