@@ -161,12 +161,13 @@ ends_as() {
 	[ "$2" = "$3" ] || { [ "${3%% *}" = 1 ] && grep -qE "$no_memory" try.err; } || fail "$1: ${3%% *}, not ${2%% *}, or other rows: $(cat try.err)"
 }
 
-# import, of which all samples or none are stored, and the same of a recording
+# import, of which all samples or none are stored, and the same of a recording. The rows are read with all
+# memory.
 imported() {
 	local status=0
 	rm -f t.db*
 	"$@" >try.out 2>try.err || status=$?
-	echo "$status $(morph-stats -d t.db query --by=function --json 2>&1 | grep -v _s\")"
+	echo "$status $(LD_PRELOAD='' morph-stats -d t.db query --by=function --json 2>&1 | grep -v _s\")"
 }
 commands=("morph-stats -d t.db import --binary=prog.i prog.i.counts")
 if morphd run --no-kernel --rate=4000 --db=r.db --record=recording -- ./prog 3000000 >/dev/null 2>err.txt; then
@@ -175,7 +176,8 @@ else
 	echo "skip: replay: $(head -n 1 err.txt)"
 fi
 for command in "${commands[@]}"; do
-	want=$(NO_MEMORY_COUNT=count LD_PRELOAD=./no-memory.so imported $command)
+	want=$(NO_MEMORY_COUNT=count NO_MEMORY_PROGRAM=${command%% *} \
+		LD_PRELOAD=./no-memory.so imported $command)
 	nr=$(head -n 1 count)
 	rm -f count
 	for n in $(steps "$nr"); do
