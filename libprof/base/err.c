@@ -61,3 +61,8 @@ int mp_err_code(struct mp_err *err, int code)
 {
 	return mp_err_set(err, code, "%s", code == ENOMEM ? "out of memory" : strerror(code));
 }
+
+bool mp_err_is_failure(int r)
+{
+	return r == -ENOMEM || r == -EIO || r == -EMFILE || r == -ENFILE;
+}
