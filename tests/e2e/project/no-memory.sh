@@ -95,14 +95,16 @@ check() {
 	rm -f new new.order
 }
 
-# steps N: some of the numbers from 1 to N
+# steps N [SPREAD]: some of the numbers from 1 to N
 steps() {
-	seq 1 $((($1 + spread - 1) / spread)) "$1"
+	seq 1 $((($1 + ${2:-spread} - 1) / ${2:-spread})) "$1"
 }
 
-# tries COMMAND...: its standard output, without times, and ./new stay what they are
+# tries [reads] COMMAND...: its standard output, without times, and ./new stay what they are. With `reads` each
+# read fails, in the short form, too.
 tries() {
-	local n nr status=0
+	local n nr status=0 reads=$spread
+	[ "$1" != reads ] || { reads=2000; shift; }
 	rm -f want new new.order count
 	NO_MEMORY_COUNT=count LD_PRELOAD=./no-memory.so "$@" >want.out 2>want.err || status=$?
 	want_status=$status
@@ -119,7 +121,7 @@ tries() {
 	can_trace || return
 	nr=$(./kill-at -e 99999999 "$@" 2>&1 >/dev/null | sed -n 's/^kill-at: \([0-9]*\) system calls$/\1/p')
 	rm -f new new.order
-	for n in $(steps "$nr"); do
+	for n in $(steps "$nr" "$reads"); do
 		status=0
 		./kill-at -e "$n" "$@" >try.out 2>try.err || status=$?
 		# The loader of programs reads as well.
@@ -146,13 +148,16 @@ morph-optimize instrument --threads=1 --report=none --all -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=audit -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=pep,poll -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=calls -o new prog
-morph-optimize --threads=1 --report=none --db=s.db --program=prog -o new prog.o
+reads morph-optimize --threads=1 --report=none --db=s.db --program=prog -o new prog.o
 morph-optimize verify --threads=1 --report=none prog fast
 morph-stats -d s.db query --by=function
-morph-stats -d s.db query --by=block --json
+reads morph-stats -d s.db query --by=block --json
 morph-stats -d s.db annotate --binary=prog choose
 morph-stats -d s.db export --format=pprof -m prog
 morph-stats -d s.db export --format=fdata -m prog
+morph-stats -d s.db flame --json
+morph-stats -d s.db heat --json prog
+morph-stats diff --by=function s.db s.db
 LIST
 
 # ends_as WHAT WANT GOT: an allocation failed; the program says the same, or why it does not
