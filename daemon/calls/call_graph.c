@@ -397,19 +397,15 @@ int md_call_graph_read(struct mp_store *store, const struct md_stats_filter *fil
 		       struct md_call_graph *out, struct mp_err *err)
 {
 	struct reading in = {out, store, filter, since_s, NULL, 0, note, arg, err};
-	struct mp_elf *elf = NULL;
 	struct mp_id id = {0};
 	int r;
 
 	*out = (struct md_call_graph){0};
 	r = mp_store_list_modules(store, 0, &out->stored, &out->nr_stored, err);
 	if (!r && filter->binary)
-		r = mp_elf_open(filter->binary, MP_ELF_ID, &elf, err);
-	/* Samples of an output are stored for its original. */
-	if (!r && elf && !md_original_is_of(filter->binary, &id))
-		id = elf->id;
+		r = md_original_id(filter->binary, &id, err);
 	if (!r)
-		r = read_trees(&in, elf ? &id : NULL);
+		r = read_trees(&in, filter->binary ? &id : NULL);
 	if (!r)
 		r = open_modules(&in);
 	if (!r) {
@@ -428,7 +424,6 @@ int md_call_graph_read(struct mp_store *store, const struct md_stats_filter *fil
 		mp_context_tree_fini(&in.programs[i].calls);
 	}
 	free(in.programs);
-	mp_elf_close(elf);
 	if (r)
 		md_call_graph_fini(out);
 	return r;

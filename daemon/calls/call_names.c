@@ -31,6 +31,8 @@ struct md_call_names {
 	const char *binary;
 	void (*note)(void *arg, const char *message);
 	void *arg;
+	struct mp_err failure;
+	int failed;	    /* 0, or -errno and @failure: a file was not read */
 	struct name *names; /* hash table; text NULL: free */
 	size_t nr_names, nr_slots;
 };
@@ -105,21 +107,37 @@ static struct opened *open_module(struct md_call_names *names, uint64_t module)
 	size_t i = module ? index_of(names, module) : names->nr;
 	struct opened *o = &names->opened[i];
 	struct mp_err why = {0};
+	int r;
 
 	if (i == names->nr)
 		return NULL;
 	if (o->module)
 		return o->is_open ? o : NULL;
 	o->module = &names->modules[i];
-	if (md_code_open(o->module, names->binary, false, &o->code, &why) &&
-	    (!names->binary || md_code_open(o->module, NULL, false, &o->code, &why))) {
+	r = md_code_open(o->module, names->binary, false, &o->code, &why);
+	if (r && names->binary && !mp_err_is_failure(r))
+		r = md_code_open(o->module, NULL, false, &o->code, &why);
+	o->is_open = !r;
+	if (r && !mp_err_is_failure(r)) {
 		if (o->module->kind == MP_MODULE_FILE)
 			names->note(names->arg, why.msg);
 		return NULL;
 	}
-	o->is_open = true;
-	o->has_symbols = !md_names_build(o->code.elf, NULL, &o->symbols);
-	return o;
+	if (!r && (r = md_names_build(o->code.elf, NULL, &o->symbols)))
+		mp_err_code(&why, -r);
+	o->has_symbols = !r;
+	if (r) {
+		names->failed = r;
+		names->failure = why;
+	}
+	return o->is_open ? o : NULL;
+}
+
+int md_call_names_failed(const struct md_call_names *names, struct mp_err *err)
+{
+	if (names->failed)
+		*err = names->failure;
+	return names->failed;
 }
 
 void md_call_names_to_function(struct md_call_names *names, struct mp_context_key *key)

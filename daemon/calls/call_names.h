@@ -31,6 +31,8 @@ void md_call_names_to_function(struct md_call_names *names, struct mp_context_ke
  * "[kernel]" or "(truncated: copy)"; NULL: no memory. Valid as long as @names. C++ names are mangled.
  */
 const char *md_call_names_get(struct md_call_names *names, const struct mp_context_key *key);
+/* Return: 0; -errno: a file was not read for a failure of the machine, and names are missing. */
+int md_call_names_failed(const struct md_call_names *names, struct mp_err *err);
 /* Return: the module of a key; NULL: none, or not known. */
 const struct mp_module *md_call_names_module(const struct md_call_names *names, uint64_t module);
 

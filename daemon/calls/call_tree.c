@@ -143,7 +143,6 @@ int md_calls_read(struct mp_store *store, const struct md_stats_filter *filter, 
 		  void (*note)(void *arg, const char *message), void *arg, struct md_calls *out,
 		  struct mp_err *err)
 {
-	struct mp_elf *elf = NULL;
 	struct mp_id id = {0};
 	int r;
 
@@ -152,18 +151,16 @@ int md_calls_read(struct mp_store *store, const struct md_stats_filter *filter, 
 	if (!r)
 		r = mp_store_list_modules(store, 0, &out->modules, &out->nr_modules, err);
 	if (!r && filter->binary)
-		r = mp_elf_open(filter->binary, MP_ELF_ID, &elf, err);
-	/* Samples of an output are stored for its original. */
-	if (!r && elf && !md_original_is_of(filter->binary, &id))
-		id = elf->id;
+		r = md_original_id(filter->binary, &id, err);
 	if (!r) {
 		out->names =
 			md_call_names_new(out->modules, out->nr_modules, filter->binary, note, arg);
 		r = out->names ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 	}
 	if (!r)
-		r = add_programs(out, store, filter, elf ? &id : NULL, since_s, err);
-	mp_elf_close(elf);
+		r = add_programs(out, store, filter, filter->binary ? &id : NULL, since_s, err);
+	if (!r)
+		r = md_call_names_failed(out->names, err);
 	if (r)
 		md_calls_fini(out);
 	return r;

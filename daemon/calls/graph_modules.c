@@ -13,9 +13,15 @@ int md_graph_module_open(struct md_graph_module *m, const char *binary,
 {
 	struct mp_err why = {0};
 	size_t nr;
+	int r = md_code_open(m->module, binary, true, &m->code, &why);
 
-	if (md_code_open(m->module, binary, true, &m->code, &why) &&
-	    (!binary || md_code_open(m->module, NULL, true, &m->code, &why))) {
+	if (r && binary && !mp_err_is_failure(r))
+		r = md_code_open(m->module, NULL, true, &m->code, &why);
+	if (mp_err_is_failure(r)) {
+		*err = why;
+		return r;
+	}
+	if (r) {
 		if (m->module->kind == MP_MODULE_FILE)
 			note(arg, why.msg);
 		return 0;

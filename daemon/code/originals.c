@@ -28,21 +28,27 @@ const char *md_originals_backup_dir(void)
 	return backup_dir;
 }
 
-static bool is_file(const char *path, const struct mp_id *id)
+/* A file that is not what is looked for is left out; a failure of the machine is none. */
+static int or_failure(int r)
+{
+	return !r || mp_err_is_failure(r) ? r : -ENOENT;
+}
+
+/* Return: 0; -ENOENT: it is another file, or none; -errno: a failure of the machine. */
+static int is_file(const char *path, const struct mp_id *id)
 {
 	struct mp_elf *elf;
 	struct mp_map *map = NULL;
-	bool same;
+	int r = mp_elf_open(path, MP_ELF_ID, &elf, NULL);
 
-	if (mp_elf_open(path, MP_ELF_ID, &elf, NULL))
-		return false;
-	same = mp_id_equal(&elf->id, id);
+	if (r)
+		return or_failure(r);
+	r = mp_id_equal(&elf->id, id) ? mp_map_read(elf, &map, NULL) : -ESTALE;
 	/* Refuse an output with this id: its map note shows that it is not the original. */
-	if (same && !mp_map_read(elf, &map, NULL))
-		same = false;
+	r = !r ? -ENOENT : mp_err_is_failure(r) ? r : r == -ESTALE ? -ENOENT : 0;
 	mp_map_free(map);
 	mp_elf_close(elf);
-	return same;
+	return r;
 }
 
 /* The default name of an output is its original's with this behind it. */
@@ -50,55 +56,62 @@ static bool is_file(const char *path, const struct mp_id *id)
 /* Files that are looked at in an output's directory. */
 #define BESIDE_MAX 256
 
-/* Return: the original of the output at @output, in its directory; NULL: not found. Ownership: free(). */
-static char *find_beside(const char *output, const struct mp_id *id)
+/* Takes @found, NULL without memory, if it is the file. Return: as is_file(). Ownership: free(*@path). */
+static int take(char *found, const struct mp_id *id, char **path)
+{
+	int r = found ? is_file(found, id) : -ENOMEM;
+
+	if (r)
+		free(found);
+	else
+		*path = found;
+	return r;
+}
+
+/* Finds the original of the output at @output in its directory. Return: as is_file(). */
+static int find_beside(const char *output, const struct mp_id *id, char **path)
 {
 	size_t len = strlen(output), end = strlen(OUTPUT_SUFFIX);
 	const char *slash = strrchr(output, '/');
 	int prefix = slash ? (int)(slash + 1 - output) : 0;
-	char *path = NULL, *dir;
 	struct mp_id original;
 	struct dirent *d;
+	char *found;
 	DIR *entries;
+	int r = or_failure(md_original_id(output, &original, NULL));
 
-	if (!md_original_is_of(output, &original) || !mp_id_equal(&original, id))
-		return NULL;
-	if (len > end && !strcmp(output + len - end, OUTPUT_SUFFIX)) {
-		path = strndup(output, len - end);
-		if (path && is_file(path, id))
-			return path;
-		free(path);
-		path = NULL;
-	}
-	if (!prefix || !(dir = strndup(output, (size_t)prefix)))
-		return NULL;
-	entries = opendir(dir);
-	for (int i = 0; entries && !path && i < BESIDE_MAX && (d = readdir(entries)); i++) {
-		if (d->d_type != DT_REG || asprintf(&path, "%s%s", dir, d->d_name) < 0) {
-			path = NULL;
-			continue;
-		}
-		if (!is_file(path, id)) {
-			free(path);
-			path = NULL;
-		}
-	}
+	if (r || !mp_id_equal(&original, id))
+		return r ? r : -ENOENT;
+	if (len > end && !strcmp(output + len - end, OUTPUT_SUFFIX))
+		r = take(strndup(output, len - end), id, path);
+	else
+		r = -ENOENT;
+	if (r != -ENOENT || !prefix)
+		return r;
+	found = strndup(output, (size_t)prefix);
+	entries = found ? opendir(found) : NULL;
+	if (!entries)
+		r = found ? or_failure(-errno) : -ENOMEM;
+	free(found);
+	for (int i = 0; entries && r == -ENOENT && i < BESIDE_MAX && (d = readdir(entries)); i++)
+		if (d->d_type == DT_REG)
+			r = take(asprintf(&found, "%.*s%s", prefix, output, d->d_name) < 0 ? NULL
+											   : found,
+				 id, path);
 	if (entries)
 		closedir(entries);
-	free(dir);
-	return path;
+	return r;
 }
 
-static bool has_symtab(const char *path)
+static int has_symtab(const char *path, bool *has)
 {
 	struct mp_elf *elf;
-	bool has;
+	int r = mp_elf_open(path, MP_ELF_SYMBOLS, &elf, NULL);
 
-	if (mp_elf_open(path, MP_ELF_SYMBOLS, &elf, NULL))
-		return false;
-	has = elf->has_symtab;
-	mp_elf_close(elf);
-	return has;
+	*has = !r && elf->has_symtab;
+	if (!r)
+		mp_elf_close(elf);
+	return mp_err_is_failure(r) ? r : 0;
 }
 
 /*
@@ -117,7 +130,7 @@ static int find_backup(const char *dir, const struct mp_id *id, char **path)
 		return -ENOMEM;
 	entries = opendir(all);
 	if (!entries)
-		r = errno == EACCES ? -EACCES : -ENOENT;
+		r = errno == EACCES ? -EACCES : or_failure(-errno);
 	while (!r && !named && (d = readdir(entries))) {
 		char *file;
 
@@ -127,15 +140,16 @@ static int find_backup(const char *dir, const struct mp_id *id, char **path)
 			r = -ENOMEM;
 			break;
 		}
-		if (is_file(file, id)) {
-			named = has_symtab(file);
-			if (named || !best) {
-				free(best);
-				best = file;
-				continue;
-			}
+		r = is_file(file, id);
+		if (!r)
+			r = has_symtab(file, &named);
+		if (!r && (named || !best)) {
+			free(best);
+			best = file;
+			continue;
 		}
 		free(file);
+		r = r == -ENOENT ? 0 : r;
 	}
 	if (entries)
 		closedir(entries);
@@ -160,9 +174,9 @@ static int find_any_backup(const struct mp_id *id, char **path)
 		return find_backup(backup_dir, id, path);
 	own = mp_backup_default_dir(NULL);
 	r = own ? find_backup(own, id, path) : -ENOENT;
-	if (r && (!own || strcmp(own, MP_BACKUP_DIR_ROOT))) {
+	if (r && !mp_err_is_failure(r) && (!own || strcmp(own, MP_BACKUP_DIR_ROOT))) {
 		s = find_backup(MP_BACKUP_DIR_ROOT, id, &other);
-		if (!s || s == -EACCES) {
+		if (s != -ENOENT) {
 			if (r == -EACCES)
 				free(*path);
 			*path = other;
@@ -173,88 +187,99 @@ static int find_any_backup(const struct mp_id *id, char **path)
 	return r;
 }
 
-/* Return: the path TREE/ab/cdef...SUFFIX. */
-static char *in_tree(const char *tree, const struct mp_id *id, const char *suffix)
+/* The path TREE/ab/cdef...SUFFIX. Return: 0; -ENOENT: the build-id is too short; -ENOMEM. */
+static int in_tree(const char *tree, const struct mp_id *id, const char *suffix, char **path)
 {
-	char hex[2 * MP_BUILD_ID_MAX + 1], *path;
+	char hex[2 * MP_BUILD_ID_MAX + 1];
 
 	if (id->build_id_len < 2)
-		return NULL;
+		return -ENOENT;
 	mp_id_format_build_id(id, hex);
-	return asprintf(&path, "%s/%.2s/%s%s", tree, hex, hex + 2, suffix) < 0 ? NULL : path;
+	return asprintf(path, "%s/%.2s/%s%s", tree, hex, hex + 2, suffix) < 0 ? -ENOMEM : 0;
+}
+
+static int find_elsewhere(const struct mp_id *id, char **path)
+{
+	int r = -ENOENT;
+	char *found;
+
+	for (size_t i = 0; i < NR_TREES && r == -ENOENT; i++) {
+		r = in_tree(trees[i], id, "", &found);
+		if (!r)
+			r = take(found, id, path);
+	}
+	if (r == -ENOENT && (found = md_debuginfod_find(id, MD_DEBUGINFOD_EXECUTABLE)))
+		r = take(found, id, path);
+	return r;
 }
 
 int md_original_find(const struct mp_id *id, const char *beside, char **path)
 {
-	char *found = NULL, *closed = NULL;
-	int r;
+	char *closed = NULL;
+	int r = -ENOENT;
 
-	*path = beside ? find_beside(beside, id) : NULL;
-	if (*path)
-		return 0;
-	r = find_any_backup(id, path);
-	if (!r || r == -ENOMEM)
+	*path = NULL;
+	if (beside)
+		r = find_beside(beside, id, path);
+	if (r == -ENOENT)
+		r = find_any_backup(id, path);
+	if (r != -ENOENT && r != -EACCES)
 		return r;
 	if (r == -EACCES)
 		closed = *path;
-	for (size_t i = 0; i < NR_TREES && !found; i++) {
-		found = in_tree(trees[i], id, "");
-		if (found && !is_file(found, id)) {
-			free(found);
-			found = NULL;
-		}
+	*path = NULL;
+	r = find_elsewhere(id, path);
+	if (r == -ENOENT && closed) {
+		*path = closed;
+		return -EACCES;
 	}
-	if (!found)
-		found = md_debuginfod_find(id, MD_DEBUGINFOD_EXECUTABLE);
-	if (found && !is_file(found, id)) {
-		free(found);
-		found = NULL;
-	}
-	*path = found ? found : closed;
-	if (found)
-		free(closed);
-	return found ? 0 : closed ? -EACCES : -ENOENT;
+	free(closed);
+	return r;
 }
 
-/* Ownership: frees @path. */
-static struct mp_elf *open_symbols(char *path, const struct mp_id *id)
+/* Opens the file at @path, if it has a symbol table and @id's build-id. Return: as is_file(). Ownership: frees @path. */
+static int open_symbols(char *path, const struct mp_id *id, struct mp_elf **out)
 {
-	struct mp_elf *elf = NULL;
+	int r = mp_elf_open(path, MP_ELF_SYMBOLS | MP_ELF_DEBUG, out, NULL);
 
-	if (path && mp_elf_open(path, MP_ELF_SYMBOLS | MP_ELF_DEBUG, &elf, NULL))
-		elf = NULL;
 	free(path);
-	if (elf && (!elf->has_symtab || elf->id.build_id_len != id->build_id_len ||
-		    memcmp(elf->id.build_id, id->build_id, id->build_id_len))) {
-		mp_elf_close(elf);
-		elf = NULL;
-	}
-	return elf;
+	if (!r && (*out)->has_symtab && (*out)->id.build_id_len == id->build_id_len &&
+	    !memcmp((*out)->id.build_id, id->build_id, id->build_id_len))
+		return 0;
+	if (!r)
+		mp_elf_close(*out);
+	*out = NULL;
+	return r ? or_failure(r) : -ENOENT;
 }
 
-struct mp_elf *md_original_symbols(const struct mp_id *id)
+int md_original_symbols(const struct mp_id *id, struct mp_elf **out)
 {
-	struct mp_elf *elf = NULL;
+	int r = -ENOENT;
+	char *path;
 
-	for (size_t i = 0; i < NR_TREES && !elf; i++)
-		elf = open_symbols(in_tree(trees[i], id, ".debug"), id);
-	if (!elf && id->build_id_len)
-		elf = open_symbols(md_debuginfod_find(id, MD_DEBUGINFOD_DEBUG), id);
-	return elf;
+	*out = NULL;
+	for (size_t i = 0; i < NR_TREES && r == -ENOENT; i++) {
+		r = in_tree(trees[i], id, ".debug", &path);
+		if (!r)
+			r = open_symbols(path, id, out);
+	}
+	if (r == -ENOENT && id->build_id_len &&
+	    (path = md_debuginfod_find(id, MD_DEBUGINFOD_DEBUG)))
+		r = open_symbols(path, id, out);
+	return r == -ENOENT ? 0 : r;
 }
 
-bool md_original_is_of(const char *path, struct mp_id *original)
+int md_original_id(const char *path, struct mp_id *id, struct mp_err *err)
 {
 	struct mp_map *map = NULL;
 	struct mp_elf *elf;
-	int r;
+	int r = mp_elf_open(path, MP_ELF_ID, &elf, err);
 
-	if (mp_elf_open(path, MP_ELF_ID, &elf, NULL))
-		return false;
-	r = mp_map_read(elf, &map, NULL);
-	if (!r)
-		*original = map->original;
+	if (r)
+		return r;
+	r = mp_map_read(elf, &map, err);
+	*id = r ? elf->id : map->original;
 	mp_map_free(map);
 	mp_elf_close(elf);
-	return !r;
+	return mp_err_is_failure(r) ? r : 0;
 }

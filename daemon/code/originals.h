@@ -24,19 +24,22 @@ void md_originals_set_backup_dir(const char *dir);
 const char *md_originals_backup_dir(void);
 
 /*
- * md_original_find - find a file whose identity is @id; @beside: a path where its output lies, or NULL: the same
- * directory is searched, too. Return: 0; -ENOENT: not found; -EACCES: not found, but a directory of backups cannot be read (*@path names it); -ENOMEM. Ownership:
- * free(*@path).
+ * md_original_find - find a file whose identity is @id; @beside: a path where its output lies, or NULL: the
+ * same directory is searched, too. Return: 0; -ENOENT: not found; -EACCES: not found, but a directory of
+ * backups cannot be read (*@path names it); -errno: a failure of the machine. Ownership: free(*@path).
  */
 int md_original_find(const struct mp_id *id, const char *beside, char **path);
 
 /*
- * md_original_symbols - open the debug file with @id's build-id and a symbol table. Return:
- * NULL: there is none. Ownership: mp_elf_close().
+ * md_original_symbols - open the debug file with @id's build-id and a symbol table. *@out NULL:
+ * there is none. Return: 0, -errno: a failure of the machine. Ownership: mp_elf_close().
  */
-struct mp_elf *md_original_symbols(const struct mp_id *id);
+int md_original_symbols(const struct mp_id *id, struct mp_elf **out);
 
-/* Return: true if @path is an output of morph-optimize; @original gets the id of its original. */
-bool md_original_is_of(const char *path, struct mp_id *original);
+/*
+ * md_original_id - the identity by which samples of the file at @path are stored: its own; of an output, that
+ * of its original. Return: 0, -errno.
+ */
+int md_original_id(const char *path, struct mp_id *id, struct mp_err *err);
 
 #endif

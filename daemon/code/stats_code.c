@@ -35,31 +35,41 @@ static int open_file(const char *path, const struct mp_id *id, struct mp_elf **o
 
 /*
  * Opens the original where it is kept, or beside its output. @r and @err describe why the module's path could not be
- * opened; they stay if no original is found. Return: 0 or @r.
+ * opened; they stay if no original is found. Return: 0, @r, or a failure of the machine.
  */
 static int open_original(const struct mp_module *module, int r, struct mp_elf **out,
 			 struct mp_err *err)
 {
 	char *path = NULL;
-	struct mp_err ignored;
+	struct mp_err why = {0};
 	int s = md_original_find(&module->id, module->path, &path);
 
-	if (!s && !open_file(path, &module->id, out, &ignored))
-		r = 0;
+	if (mp_err_is_failure(s))
+		r = mp_err_code(err, -s);
 	else if (s == -EACCES)
-		mp_err_set(err, -r, "%.150s; %s may not be read", err ? err->msg : "", path);
+		mp_err_set(err, -r, "%.150s; %s may not be read", err->msg, path);
+	else if (!s)
+		s = open_file(path, &module->id, out, &why);
+	if (!s)
+		r = 0;
+	else if (why.msg[0] && mp_err_is_failure(s)) {
+		*err = why;
+		r = s;
+	}
 	free(path);
 	return r;
 }
 
 /* strip keeps only the names in .dynsym; the debug file has the others. */
-static void name_functions(struct md_code *code)
+static int name_functions(struct md_code *code, struct mp_err *err)
 {
 	struct md_names names = {0};
+	int r = md_original_symbols(&code->elf->id, &code->debug_file);
 
-	code->debug_file = md_original_symbols(&code->elf->id);
-	if (!code->debug_file || md_names_build(code->debug_file, NULL, &names))
-		return;
+	if (!r && code->debug_file)
+		r = md_names_build(code->debug_file, NULL, &names);
+	if (r)
+		return mp_err_code(err, -r);
 	for (uint32_t i = 0; i < code->cfg->nr_funcs; i++) {
 		struct mp_func *func = &code->cfg->funcs[i];
 		const struct md_name *name = func->name[0] ? NULL
@@ -69,6 +79,7 @@ static void name_functions(struct md_code *code)
 			func->name = name->name;
 	}
 	md_names_fini(&names);
+	return 0;
 }
 
 int md_code_open(const struct mp_module *module, const char *binary, bool blocks,
@@ -77,25 +88,33 @@ int md_code_open(const struct mp_module *module, const char *binary, bool blocks
 	const struct mp_cfg_options functions_only = {.want = want_none};
 	const char *path = binary ? binary : module->path;
 	struct mp_id original;
-	struct mp_err local;
-	int r;
+	struct mp_err local, why;
+	bool is_of = !binary;
+	int r, s;
 
 	memset(out, 0, sizeof(*out));
 	err = err ? err : &local;
 	if (module->kind != MP_MODULE_FILE)
 		return mp_err_set(err, ENOENT, "%s: not a file", module->path);
 	r = open_file(path, &module->id, &out->elf, err);
-	if (r && (!binary ||
-		  (md_original_is_of(binary, &original) && mp_id_equal(&original, &module->id))))
+	if (r == -ESTALE && binary) {
+		s = md_original_id(binary, &original, &why);
+		if (mp_err_is_failure(s)) {
+			*err = why;
+			return s;
+		}
+		is_of = !s && mp_id_equal(&original, &module->id);
+	}
+	if (r && is_of && !mp_err_is_failure(r))
 		r = open_original(module, r, &out->elf, err);
 	if (r)
 		return r;
 	out->blocks = blocks;
 	r = mp_cfg_build(out->elf, blocks ? NULL : &functions_only, &out->cfg, err);
+	if (!r && !out->elf->has_symtab)
+		r = name_functions(out, err);
 	if (r)
 		md_code_close(out);
-	else if (!out->elf->has_symtab)
-		name_functions(out);
 	return r;
 }
 

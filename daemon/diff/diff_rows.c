@@ -72,22 +72,29 @@ static size_t find_name(const struct build *build, const char *name, const struc
 
 /* ---- code ---------------------------------------------------------------------------------- */
 
-/* Opens the --binary that is this build, else the file at the module's last known path. */
-static void open_code(struct builds *b, struct build *build)
+/*
+ * Opens the --binary that is this build, else the file at the module's last known path. Return: 0, also if
+ * there is none; -errno: a failure of the machine.
+ */
+static int open_code(struct builds *b, struct build *build)
 {
-	struct mp_err err = {0}, why = {0};
+	struct mp_err why = {0};
 	bool blocks = b->diff->by == MD_BY_BLOCK;
 	char text[MP_ERR_SIZE + 64];
+	int r = -ENOENT;
 
-	for (size_t i = 0; i < b->diff->nr_binaries && !build->open; i++)
-		build->open = !md_code_open(build->module, b->diff->binaries[i], blocks,
-					    &build->code, &err);
-	if (!build->open)
-		build->open = !md_code_open(build->module, NULL, blocks, &build->code, &why);
+	for (size_t i = 0; i < b->diff->nr_binaries && r && !mp_err_is_failure(r); i++)
+		r = md_code_open(build->module, b->diff->binaries[i], blocks, &build->code, &why);
+	if (r && !mp_err_is_failure(r))
+		r = md_code_open(build->module, NULL, blocks, &build->code, &why);
+	build->open = !r;
+	if (mp_err_is_failure(r))
+		return r;
 	if (build->open || build->module->kind != MP_MODULE_FILE)
-		return;
+		return 0;
 	snprintf(text, sizeof(text), "%s: its functions are not known", why.msg);
 	b->diff->note(b->diff->ctx, text);
+	return 0;
 }
 
 static struct build *find_build(struct builds *b, const struct mp_module *module)
@@ -133,7 +140,10 @@ static int open_builds(struct builds *b)
 		}
 	}
 	for (size_t i = 0; i < b->nr; i++) {
-		open_code(b, &b->all[i]);
+		int r = open_code(b, &b->all[i]);
+
+		if (r)
+			return r;
 		if (b->all[i].open && b->nr > 1 && sort_names(&b->all[i]))
 			return -ENOMEM;
 	}

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/code/originals.h"
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg_params.h"
@@ -300,7 +301,7 @@ static size_t find_key(const char *argument, uint8_t key[MD_MODULE_KEY_MAX])
 	struct mp_err err = {""};
 	struct mp_id id;
 
-	if (md_module_of_file(argument, &id, &err)) {
+	if (md_original_id(argument, &id, &err)) {
 		md_stats_fail("%s", err.msg);
 		return 0;
 	}

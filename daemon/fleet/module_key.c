@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/elf/elf.h"
-#include "libprof/note/map.h"
-
 size_t md_module_key(const struct mp_id *id, uint8_t key[MD_MODULE_KEY_MAX])
 {
 	for (int i = 0; i < 8; i++)
@@ -26,22 +23,6 @@ int md_module_of_key(const uint8_t *key, size_t size, struct mp_id *id)
 		id->text_hash = id->text_hash << 8 | key[i];
 	id->build_id_len = (uint8_t)(size - 8);
 	memcpy(id->build_id, key + 8, size - 8);
-	return 0;
-}
-
-int md_module_of_file(const char *path, struct mp_id *id, struct mp_err *err)
-{
-	struct mp_map *map = NULL;
-	struct mp_elf *elf;
-	int r = mp_elf_open(path, MP_ELF_ID, &elf, err);
-
-	if (r)
-		return r;
-	*id = elf->id;
-	if (!mp_map_read(elf, &map, NULL))
-		*id = map->original;
-	mp_map_free(map);
-	mp_elf_close(elf);
 	return 0;
 }
 

@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libprof/base/err.h"
 #include "libprof/elf/id.h"
 
 #define MD_MODULE_KEY_MAX (8 + MP_BUILD_ID_MAX)
@@ -18,8 +17,6 @@
 size_t md_module_key(const struct mp_id *id, uint8_t key[MD_MODULE_KEY_MAX]);
 /* Return: 0, -EINVAL: no key has @size bytes. */
 int md_module_of_key(const uint8_t *key, size_t size, struct mp_id *id);
-/* The identity of the file at @path; of an output, that of its original. Return: 0, -errno. */
-int md_module_of_file(const char *path, struct mp_id *id, struct mp_err *err);
 /* The first digits of a build-id, in hex. Return: bytes, 0: @text is none. An odd digit cannot be looked for. */
 size_t md_build_id_parse(const char *text, uint8_t out[MP_BUILD_ID_MAX]);
 

@@ -57,13 +57,17 @@ int md_program_read(const char *path, struct md_program *out, struct mp_err *err
 		return r;
 	}
 	out->id = elf->id;
-	if (!mp_map_read(elf, &map, NULL)) {
+	r = mp_map_read(elf, &map, err);
+	if (!r) {
 		out->id = map->original;
 		out->is_output = true;
 	}
 	mp_map_free(map);
 	mp_elf_close(elf);
-	return 0;
+	if (!mp_err_is_failure(r))
+		return 0;
+	md_program_fini(out);
+	return r;
 }
 
 /* Takes @program, unless it is there already. Return: 0, -ENOMEM. */

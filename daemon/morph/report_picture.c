@@ -54,16 +54,20 @@ static int sort_samples(struct drawing *d)
 }
 
 /* The optimised version, if it is in the program's place. Without it the original is drawn alone. */
-static void open_after(struct drawing *d, const struct md_machine_program *p)
+static int open_after(struct drawing *d, const struct md_machine_program *p, struct mp_err *err)
 {
-	if (p->file != MD_FILE_OUTPUT ||
-	    mp_elf_open(p->path, MP_ELF_SYMBOLS, &d->after_elf, NULL) ||
-	    mp_map_read(d->after_elf, &d->map, NULL))
-		return;
+	int r = p->file == MD_FILE_OUTPUT ? mp_elf_open(p->path, MP_ELF_SYMBOLS, &d->after_elf, err)
+					  : -ENOENT;
+
+	if (!r)
+		r = mp_map_read(d->after_elf, &d->map, err);
+	if (r)
+		return mp_err_is_failure(r) ? r : 0;
 	if (!mp_id_equal(&d->map->original, &d->counts.code.elf->id)) {
 		mp_map_free(d->map);
 		d->map = NULL;
 	}
+	return 0;
 }
 
 static int compute(struct drawing *d)
@@ -97,10 +101,10 @@ int md_report_picture_draw(struct mp_store *store, const struct md_machine_progr
 	if (!p->module)
 		return mp_err_set(err, ENODATA, "%s: no sample", p->path);
 	r = md_module_counts_read(store, p->module, 0, &d.counts, err);
-	if (!r) {
-		open_after(&d, p);
+	if (!r)
+		r = open_after(&d, p, err);
+	if (!r)
 		r = compute(&d);
-	}
 	if (!r) {
 		d.picture.program = p->path;
 		d.picture.cfg = d.counts.code.cfg;

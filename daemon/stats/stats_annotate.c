@@ -211,10 +211,17 @@ static int add_module(struct annotate *a, struct mp_store *store, const struct m
 	struct mp_map *map;
 	struct mp_id id;
 	char text[400];
+	int r = -ENOENT;
 
-	if (module->kind != MP_MODULE_FILE) {
+	if (module->kind != MP_MODULE_FILE)
 		mp_err_set(&why, ENOENT, "%s: not a file", module->path);
-	} else if (!identify(module->path, &id, &map, &why)) {
+	else
+		r = identify(module->path, &id, &map, &why);
+	if (mp_err_is_failure(r)) {
+		*err = why;
+		return r;
+	}
+	if (!r) {
 		if (!map && mp_id_equal(&id, &module->id))
 			return add_source(a, store, module, module->path, NULL, err);
 		if (map && mp_id_equal(&map->original, &module->id)) {
@@ -233,16 +240,29 @@ static int add_module(struct annotate *a, struct mp_store *store, const struct m
 	return 0;
 }
 
-/* Finds the module if --module names an optimised file: the store knows only its original. */
-static const struct mp_module *original_of(struct annotate *a)
+/*
+ * Finds the module if --module names an optimised file: the store knows only its original. *@out NULL: there is
+ * none. Return: 0; -errno: a failure of the machine.
+ */
+static int original_of(struct annotate *a, const struct mp_module **out, struct mp_err *err)
 {
 	const struct mp_module *module = NULL;
+	struct mp_err why = {0};
 	struct mp_map *map;
 	struct mp_id id;
 	char text[400];
+	int r;
 
-	if (!a->filter.module || identify(a->filter.module, &id, &map, NULL) || !map)
-		return NULL;
+	*out = NULL;
+	if (!a->filter.module)
+		return 0;
+	r = identify(a->filter.module, &id, &map, &why);
+	if (mp_err_is_failure(r)) {
+		*err = why;
+		return r;
+	}
+	if (r || !map)
+		return 0;
 	module = module_of(a, &map->original);
 	mp_map_free(map);
 	if (module) {
@@ -251,53 +271,66 @@ static const struct mp_module *original_of(struct annotate *a)
 			 a->filter.module, module->path);
 		note(a, text);
 	}
-	return module;
+	*out = module;
+	return 0;
 }
 
 /*
- * True for an output. The store lists outputs because samples of their copies are stored apart;
- * their counts are stored for the original.
+ * Return: 1 for an output; else 0, or -errno: a failure of the machine. The store lists outputs because samples of
+ * their copies are stored apart; their counts are stored for the original.
  */
-static bool is_output(const struct mp_module *module)
+static int is_output(const struct mp_module *module, struct mp_err *err)
 {
+	struct mp_err why = {0};
 	struct mp_map *map;
 	struct mp_id id;
-	bool output;
+	int r;
 
-	if (module->nr_samples || module->kind != MP_MODULE_FILE ||
-	    identify(module->path, &id, &map, NULL))
-		return false;
-	output = map && mp_id_equal(&id, &module->id);
+	if (module->nr_samples || module->kind != MP_MODULE_FILE)
+		return 0;
+	r = identify(module->path, &id, &map, &why);
+	if (mp_err_is_failure(r))
+		*err = why;
+	else
+		r = !r && map && mp_id_equal(&id, &module->id);
 	mp_map_free(map);
-	return output;
+	return r;
 }
 
 /* Return: number of modules that matched, or -errno. */
 static long add_modules(struct annotate *a, struct mp_store *store, struct mp_err *err)
 {
-	const struct mp_module *original;
+	const struct mp_module *original = NULL;
 	long nr = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < a->nr_modules && !r; i++) {
+	for (size_t i = 0; i < a->nr_modules && r >= 0; i++) {
 		/* Include modules without samples only if the user named them. */
 		if (!md_stats_filter_matches(&a->filter, &a->modules[i]) ||
-		    (!a->filter.module && !a->filter.build_id && !a->modules[i].nr_samples) ||
-		    is_output(&a->modules[i]))
+		    (!a->filter.module && !a->filter.build_id && !a->modules[i].nr_samples))
+			continue;
+		r = is_output(&a->modules[i], err);
+		if (r)
 			continue;
 		nr++;
 		r = add_module(a, store, &a->modules[i], err);
 	}
-	if (!r && !nr && (original = original_of(a))) {
+	if (r >= 0)
+		r = nr ? 0 : original_of(a, &original, err);
+	if (original) {
 		struct mp_err why = {0};
 		struct mp_map *map = NULL;
 		struct mp_id id;
 
 		nr++;
-		if (!identify(original->path, &id, &map, &why) && !map &&
-		    mp_id_equal(&id, &original->id))
+		r = identify(original->path, &id, &map, &why);
+		if (!r && !map && mp_id_equal(&id, &original->id))
 			return add_source(a, store, original, original->path, NULL, err) ?: nr;
 		mp_map_free(map);
+		if (mp_err_is_failure(r)) {
+			*err = why;
+			return r;
+		}
 		r = identify(a->filter.module, &id, &map, err);
 		if (!r)
 			r = add_source(a, store, original, a->filter.module, map, err);
@@ -366,7 +399,7 @@ static int find(struct annotate *a, struct mp_err *err)
 		struct mp_err why = {0};
 		int r = md_ann_find(&a->sources[i], i, &a->wanted, &a->candidates, &why);
 
-		if (r == -ENOMEM || (r && a->nr_sources == 1)) {
+		if (mp_err_is_failure(r) || (r && a->nr_sources == 1)) {
 			*err = why;
 			return r;
 		}

@@ -430,31 +430,43 @@ static void complete(const struct asked *asked, struct mp_stored_audit *a)
 		a->effects[f].vaddr = asked->table->funcs[f].vaddr;
 }
 
-/* Return: the file that ran, at its path or at @file; NULL: it is not there. */
-static struct mp_elf *open_copy(const struct mp_stored_audit *audit, const char *file)
+/*
+ * The file that ran, at its path or at @file. *@out NULL: it is not there. Return: 0; -errno: a failure of the
+ * machine.
+ */
+static int open_copy(const struct mp_stored_audit *audit, const char *file, struct mp_elf **out,
+		     struct mp_err *err)
 {
 	const char *paths[] = {file, audit->path};
-	struct mp_elf *elf = NULL;
+	struct mp_err why = {0};
 
-	for (int i = 0; i < 2 && !elf; i++) {
-		if (!paths[i] || !*paths[i] || mp_elf_open(paths[i], MP_ELF_SYMBOLS, &elf, NULL))
-			elf = NULL;
-		if (elf && !mp_id_equal(&elf->id, &audit->id)) {
-			mp_elf_close(elf);
-			elf = NULL;
+	*out = NULL;
+	for (int i = 0; i < 2 && !*out; i++) {
+		int r = paths[i] && *paths[i] ? mp_elf_open(paths[i], MP_ELF_SYMBOLS, out, &why)
+					      : -ENOENT;
+
+		if (mp_err_is_failure(r)) {
+			*err = why;
+			return r;
+		}
+		if (r)
+			*out = NULL;
+		if (*out && !mp_id_equal(&(*out)->id, &audit->id)) {
+			mp_elf_close(*out);
+			*out = NULL;
 		}
 	}
-	return elf;
+	return 0;
 }
 
 static int fill(struct mp_store *store, const char *file, struct shown *s, struct mp_err *err)
 {
 	struct mp_module module = {0};
 	struct md_code code = {0};
-	struct mp_err unknown;
+	struct mp_err unknown = {0};
 	struct mp_elf *copy = NULL;
 	bool opened = false;
-	int r = 0;
+	int r;
 
 	s->rows = calloc(s->audit->nr_functions, sizeof(*s->rows));
 	if (!s->rows)
@@ -463,16 +475,26 @@ static int fill(struct mp_store *store, const char *file, struct shown *s, struc
 		s->rows[f].stored = &s->audit->effects[f];
 		s->rows[f].share = NAN;
 	}
-	if (mp_store_find_module(store, &s->audit->original, &module, &unknown)) {
+	r = mp_store_find_module(store, &s->audit->original, &module, &unknown);
+	if (r && !mp_err_is_failure(r)) {
 		module.id = s->audit->original;
 		module.path = strdup(s->audit->path);
+		r = module.path ? -ENOENT : mp_err_code(&unknown, ENOMEM);
 	}
-	if (module.path && is_known(&module.id))
-		opened = !md_code_open(&module, file, false, &code, &unknown) ||
-			 (file && !md_code_open(&module, NULL, false, &code, &unknown));
-	if (!opened)
-		copy = open_copy(s->audit, file);
-	name_rows(opened ? &code : NULL, copy, s);
+	if (!mp_err_is_failure(r) && is_known(&module.id)) {
+		r = md_code_open(&module, file, false, &code, &unknown);
+		if (r && file && !mp_err_is_failure(r))
+			r = md_code_open(&module, NULL, false, &code, &unknown);
+		opened = !r;
+	}
+	if (mp_err_is_failure(r)) {
+		*err = unknown;
+		free(module.path);
+		return r;
+	}
+	r = opened ? 0 : open_copy(s->audit, file, &copy, err);
+	if (!r)
+		name_rows(opened ? &code : NULL, copy, s);
 	mp_elf_close(copy);
 	if (opened && module.key)
 		r = add_shares(store, &module, &code, s, err);

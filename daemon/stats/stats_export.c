@@ -149,29 +149,21 @@ static const struct argp argp = {
  */
 static long choose(const struct export *e, struct mp_module *modules, size_t nr, struct mp_err *err)
 {
-	struct mp_elf *elf = NULL;
 	struct mp_id id = {0};
 	long nr_left = 0;
-	int r;
+	int r = e->filter.binary ? md_original_id(e->filter.binary, &id, err) : 0;
 
-	if (e->filter.binary) {
-		r = mp_elf_open(e->filter.binary, MP_ELF_ID, &elf, err);
-		if (r)
-			return r;
-		/* Samples of an output are stored for its original. */
-		if (!md_original_is_of(e->filter.binary, &id))
-			id = elf->id;
-	}
+	if (r)
+		return r;
 	for (size_t i = 0; i < nr; i++) {
 		bool any = modules[i].nr_samples ||
 			   (modules[i].nr_transfers && (e->format->needs & MD_EXPORT_EDGES));
 
 		if (!any || !md_stats_filter_matches(&e->filter, &modules[i]) ||
-		    (elf && !mp_id_equal(&id, &modules[i].id)))
+		    (e->filter.binary && !mp_id_equal(&id, &modules[i].id)))
 			modules[i].key = 0;
 		nr_left += modules[i].key != 0;
 	}
-	mp_elf_close(elf);
 	return nr_left;
 }
 
@@ -207,10 +199,11 @@ static int export_code(struct export *e, struct mp_store *store, struct md_expor
 
 	if (e->format->wants_counts && !e->format->wants_counts(&e->out, m->nr_edges))
 		needs &= ~MD_EXPORT_COUNTS;
-	if (md_code_open(m->module, e->filter.binary, needs & MD_EXPORT_COUNTS, &code, &why)) {
-		if (needs & MD_EXPORT_ONE) {
+	r = md_code_open(m->module, e->filter.binary, needs & MD_EXPORT_COUNTS, &code, &why);
+	if (r) {
+		if (needs & MD_EXPORT_ONE || mp_err_is_failure(r)) {
 			*err = why;
-			return -ENOENT;
+			return mp_err_is_failure(r) ? r : -ENOENT;
 		}
 		if (m->module->kind == MP_MODULE_FILE)
 			md_stats_note("%s: its functions are not known", why.msg);

@@ -95,9 +95,18 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 
 	if (r)
 		return r;
-	kernel = !md_ksyms_open(module, &ksyms);
-	if (md_code_open(module, f->filter.binary, true, &code, &why)) {
+	r = md_ksyms_open(module, &ksyms);
+	kernel = !r;
+	if (mp_err_is_failure(r)) {
+		mp_err_code(&why, -r);
+	} else if ((r = md_code_open(module, f->filter.binary, true, &code, &why))) {
 		known = false;
+	}
+	if (mp_err_is_failure(r)) {
+		*err = why;
+		goto out;
+	}
+	if (!known) {
 		if (module->kind == MP_MODULE_FILE) {
 			md_stats_note("%s: its functions are not known", why.msg);
 			json_array_append_new(f->notes, md_stats_json_string(why.msg));
@@ -105,16 +114,18 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 	}
 	r = md_flame_add_module(&f->root, module, known ? &code : NULL, kernel ? &ksyms : NULL,
 				counts, nr);
+	if (r)
+		mp_err_code(err, -r);
+out:
 	md_code_close(&code);
 	md_ksyms_fini(&ksyms);
 	free(counts);
-	return r ? mp_err_code(err, -r) : 0;
+	return r;
 }
 
 static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
 {
 	struct mp_module *modules = NULL;
-	struct mp_elf *elf = NULL;
 	struct mp_id id = {0};
 	size_t nr = 0;
 	int r = mp_store_period_start(store, f->since_s, &f->start_s, err);
@@ -122,17 +133,13 @@ static int read_all(struct flame *f, struct mp_store *store, struct mp_err *err)
 	if (!r)
 		r = mp_store_list_modules(store, f->since_s, &modules, &nr, err);
 	if (!r && f->filter.binary)
-		r = mp_elf_open(f->filter.binary, MP_ELF_ID, &elf, err);
-	/* Samples of an output are stored for its original. */
-	if (!r && elf && !md_original_is_of(f->filter.binary, &id))
-		id = elf->id;
+		r = md_original_id(f->filter.binary, &id, err);
 	for (size_t i = 0; i < nr && !r; i++) {
 		f->total += modules[i].nr_samples;
 		if (modules[i].nr_samples && md_stats_filter_matches(&f->filter, &modules[i]) &&
-		    (!elf || mp_id_equal(&id, &modules[i].id)))
+		    (!f->filter.binary || mp_id_equal(&id, &modules[i].id)))
 			r = add_module(f, store, &modules[i], err);
 	}
-	mp_elf_close(elf);
 	mp_store_free_modules(modules, nr);
 	if (!r && md_flame_add_build_ids(&f->root))
 		r = mp_err_set(err, ENOMEM, "out of memory");

@@ -119,6 +119,8 @@ static int open_binary(struct heat *h, struct mp_store *store, struct mp_err *er
 	r = mp_map_read(h->elf, &map, NULL);
 	if (r == -ENOENT)
 		return 0;
+	if (mp_err_is_failure(r))
+		return mp_err_code(err, -r);
 	if (r)
 		return mp_err_set(err, EBADMSG, "%s: an optimised version whose map is damaged",
 				  h->binary);
@@ -129,6 +131,8 @@ static int open_binary(struct heat *h, struct mp_store *store, struct mp_err *er
 	 * elsewhere.
 	 */
 	r = h->after_path ? -EINVAL : md_original_find(&id, h->binary, &h->original);
+	if (mp_err_is_failure(r))
+		return mp_err_code(err, -r);
 	if (!r) {
 		h->after_path = h->binary;
 		h->binary = h->original;

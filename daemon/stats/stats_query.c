@@ -160,7 +160,23 @@ static int add_module_row(struct query *q, const struct mp_module *module)
 	return md_rows_add(&q->rows, &row);
 }
 
-/* Adds rows for functions or blocks. A file that cannot be used is no failure. */
+/* A file that cannot be used is no failure: it is noted. Return: 0; -errno: a failure of the machine. */
+static int open_code(struct query *q, const struct mp_module *module, bool blocks,
+		     struct md_code *code, struct mp_err *err)
+{
+	struct mp_err why = {0};
+	int r = md_code_open(module, q->filter.binary, blocks, code, &why);
+
+	if (mp_err_is_failure(r)) {
+		*err = why;
+		return r;
+	}
+	if (r && module->kind == MP_MODULE_FILE)
+		note(q, why.msg);
+	return 0;
+}
+
+/* Adds rows for functions or blocks. */
 static int add_code_rows(struct query *q, struct mp_store *store, const struct mp_module *module,
 			 struct mp_err *err)
 {
@@ -168,28 +184,33 @@ static int add_code_rows(struct query *q, struct mp_store *store, const struct m
 	struct mp_ip_count *counts = NULL;
 	struct md_ksyms ksyms = {0};
 	struct md_code code = {0};
-	struct mp_err why = {0};
 	size_t nr = 0;
-	int r = mp_store_read_ip_counts(store, module->key, q->since_s, &counts, &nr, err);
+	int r = mp_store_read_ip_counts(store, module->key, q->since_s, &counts, &nr, err), s;
 
 	if (r)
 		return r;
-	if (!md_ksyms_open(module, &ksyms)) {
+	s = md_ksyms_open(module, &ksyms);
+	if (mp_err_is_failure(s))
+		r = mp_err_code(err, -s);
+	else if (s)
+		r = open_code(q, module, blocks, &code, err);
+	if (r)
+		goto out;
+	if (!s)
 		r = md_rows_of_kernel(&q->rows, module, &ksyms, blocks, q->function, counts, nr);
-	} else if (md_code_open(module, q->filter.binary, blocks, &code, &why)) {
-		if (module->kind == MP_MODULE_FILE)
-			note(q, why.msg);
-		if (!q->function)
-			r = md_rows_of_addresses(&q->rows, module, counts, nr);
-	} else if (blocks) {
+	else if (!code.cfg)
+		r = q->function ? 0 : md_rows_of_addresses(&q->rows, module, counts, nr);
+	else if (blocks)
 		r = md_rows_of_blocks(&q->rows, module, &code, q->function, counts, nr);
-	} else {
+	else
 		r = md_rows_of_functions(&q->rows, module, &code, q->function, counts, nr);
-	}
+	if (r)
+		mp_err_code(err, -r);
+out:
 	md_code_close(&code);
 	md_ksyms_fini(&ksyms);
 	free(counts);
-	return r ? mp_err_code(err, -r) : 0;
+	return r;
 }
 
 /* Adds rows for the paths that precede samples with registers. */
@@ -198,18 +219,18 @@ static int add_path_rows(struct query *q, struct mp_store *store, const struct m
 {
 	struct mp_path_count *paths = NULL;
 	struct md_code code = {0};
-	struct mp_err why = {0};
 	size_t nr = 0;
 	int r = mp_store_read_paths(store, module->key, q->since_s, &paths, &nr, err);
 
 	if (r || !nr)
 		return r;
-	if (md_code_open(module, q->filter.binary, false, &code, &why))
-		note(q, why.msg);
-	r = md_rows_of_paths(&q->rows, module, code.cfg ? &code : NULL, q->function, paths, nr);
+	r = open_code(q, module, false, &code, err);
+	if (!r && (r = md_rows_of_paths(&q->rows, module, code.cfg ? &code : NULL, q->function,
+					paths, nr)))
+		mp_err_code(err, -r);
 	md_code_close(&code);
 	free(paths);
-	return r ? mp_err_code(err, -r) : 0;
+	return r;
 }
 
 static const struct mp_module *module_of(const struct query *q, int64_t key)
@@ -226,18 +247,18 @@ static int add_output_rows(struct query *q, struct mp_store *store, const struct
 {
 	struct mp_copy_count *copies = NULL;
 	struct md_code code = {0};
-	struct mp_err why = {0};
 	size_t nr = 0;
 	int r = mp_store_read_copies(store, output->key, q->since_s, &copies, &nr, err);
 
 	if (r || !nr)
 		return r;
-	if (md_code_open(original, q->filter.binary, true, &code, &why))
-		note(q, why.msg);
-	r = md_rows_of_copies(&q->rows, output, code.cfg ? &code : NULL, q->function, copies, nr);
+	r = open_code(q, original, true, &code, err);
+	if (!r && (r = md_rows_of_copies(&q->rows, output, code.cfg ? &code : NULL, q->function,
+					 copies, nr)))
+		mp_err_code(err, -r);
 	md_code_close(&code);
 	free(copies);
-	return r ? mp_err_code(err, -r) : 0;
+	return r;
 }
 
 /* Adds rows for the copies of all outputs that match by themselves or by their original. */
@@ -264,28 +285,13 @@ static int add_copy_rows(struct query *q, struct mp_store *store, const struct m
 	return r;
 }
 
-/* Finds the module by the identity of the --binary. */
-static int read_binary_id(const struct query *q, struct mp_id *id, struct mp_err *err)
-{
-	struct mp_elf *elf;
-	int r = mp_elf_open(q->filter.binary, MP_ELF_ID, &elf, err);
-
-	if (r)
-		return r;
-	/* Samples of an output are stored for its original. */
-	if (!md_original_is_of(q->filter.binary, id))
-		*id = elf->id;
-	mp_elf_close(elf);
-	return 0;
-}
-
 static int find_rows(struct query *q, struct mp_store *store, struct mp_err *err)
 {
 	struct mp_id id;
 	int r = mp_store_list_modules(store, q->since_s, &q->modules, &q->nr_modules, err);
 
 	if (!r && q->filter.binary)
-		r = read_binary_id(q, &id, err);
+		r = md_original_id(q->filter.binary, &id, err);
 	for (size_t i = 0; i < q->nr_modules; i++)
 		q->total += q->modules[i].nr_samples;
 	if (!r && q->by == MD_BY_COPY)

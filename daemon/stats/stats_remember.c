@@ -127,7 +127,12 @@ static int remember_one(struct remember *r, struct mp_store *store, const struct
 
 	row->module = module;
 	mp_progress_say("reading %s", module->path);
-	if (md_code_open(module, r->filter.binary, true, &code, &why)) {
+	ret = md_code_open(module, r->filter.binary, true, &code, &why);
+	if (mp_err_is_failure(ret)) {
+		*err = why;
+		return ret;
+	}
+	if (ret) {
 		snprintf(row->why, sizeof(row->why), "%s", why.msg);
 		return 0;
 	}

@@ -206,6 +206,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct optimize *a = state->input;
 	struct me_cli *cli = a->cli;
+	struct mp_err err = {""};
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -232,7 +233,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		check(state, a);
 		cli->options.all |= cli->options.plan != NULL;
-		a->kind = me_object_kind(cli->options.input);
+		if (me_object_kind(cli->options.input, &a->kind, &err))
+			argp_failure(state, EXIT_FAILURE, 0, "%s", err.msg);
 		check_object(state, a);
 		if (!cli->options.output && !cli->dry_run && !a->in_place)
 			choose_output(state, cli);

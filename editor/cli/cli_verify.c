@@ -98,14 +98,17 @@ int me_cli_verify(struct me_cli *cli, int argc, char **argv)
 {
 	struct verification a = {.cli = cli};
 	struct me_verify_report report = {0};
+	enum me_object_kind kind;
 	struct mp_err err = {""};
 	bool relinkable = false;
 	int rc;
 
 	me_cli_parse(&argp, cli, argc, argv, &a);
-	if (me_object_kind(a.original) != ME_OBJECT_NONE)
+	rc = me_object_kind(a.original, &kind, &err);
+	if (!rc && kind != ME_OBJECT_NONE)
 		return me_cli_verify_object(cli, a.original);
-	rc = me_verify_files(a.original, &cli->options, &report, &relinkable, &err);
+	if (!rc)
+		rc = me_verify_files(a.original, &cli->options, &report, &relinkable, &err);
 	if (!rc && a.kinds && !(a.kinds & 1u << report.kind))
 		rc = mp_err_set(&err, EPERM, "%s: is of another kind: %s", cli->options.input,
 				me_kind_name(report.kind));

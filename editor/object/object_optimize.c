@@ -17,17 +17,24 @@
 #include "libprof/base/infile.h"
 #include "libprof/elf/relobj.h"
 
-enum me_object_kind me_object_kind(const char *path)
+int me_object_kind(const char *path, enum me_object_kind *kind, struct mp_err *err)
 {
 	uint8_t start[sizeof(Elf64_Ehdr)];
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n = fd < 0 ? -1 : pread(fd, start, sizeof(start), 0);
+	int code = n < 0 ? errno : 0;
 
 	if (fd >= 0)
 		close(fd);
+	*kind = ME_OBJECT_NONE;
+	/* What else is wrong with the file, who opens it says. */
+	if (mp_err_is_failure(-code))
+		return mp_err_set(err, code, "%s: %s", path, strerror(code));
 	if (n >= SARMAG && !memcmp(start, ARMAG, SARMAG))
-		return ME_OBJECT_ARCHIVE;
-	return n > 0 && mp_relobj_is(start, (size_t)n) ? ME_OBJECT_REL : ME_OBJECT_NONE;
+		*kind = ME_OBJECT_ARCHIVE;
+	else if (n > 0 && mp_relobj_is(start, (size_t)n))
+		*kind = ME_OBJECT_REL;
+	return 0;
 }
 
 struct work {
@@ -41,14 +48,15 @@ static int map_file(const char *path, const uint8_t **bytes, size_t *size, struc
 {
 	uint64_t size_bytes;
 	void *map;
-	int fd = mp_infile_regular(path, &size_bytes, err);
+	int fd = mp_infile_regular(path, &size_bytes, err), code;
 
 	if (fd < 0)
 		return fd;
 	map = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	code = errno;
 	close(fd);
 	if (map == MAP_FAILED)
-		return mp_err_set(err, EIO, "%s: cannot be mapped", path);
+		return mp_err_set(err, code, "%s: cannot be mapped: %s", path, strerror(code));
 	*bytes = map;
 	*size = size_bytes;
 	return 0;

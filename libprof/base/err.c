@@ -35,7 +35,7 @@ static void keep_ends(const char *text, char *msg, size_t size)
 
 int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)
 {
-	char *text = NULL, *clean = NULL;
+	char *text = NULL, *clean = NULL, local[MP_ERR_SIZE];
 	va_list ap;
 	int n;
 
@@ -48,10 +48,15 @@ int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)
 		clean = mp_text_escaped(text);
 	else
 		text = NULL;
-	if (clean)
+	if (clean) {
 		keep_ends(clean, err->msg, sizeof(err->msg));
-	else
-		snprintf(err->msg, sizeof(err->msg), "out of memory");
+	} else {
+		/* Without memory a long message loses its end. @fmt's arguments may lie in err->msg. */
+		va_start(ap, fmt);
+		vsnprintf(local, sizeof(local), fmt, ap);
+		va_end(ap);
+		mp_text_escape(local, err->msg, sizeof(err->msg));
+	}
 	free(clean);
 	free(text);
 	return -code;
@@ -60,4 +65,9 @@ int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)
 int mp_err_code(struct mp_err *err, int code)
 {
 	return mp_err_set(err, code, "%s", code == ENOMEM ? "out of memory" : strerror(code));
+}
+
+bool mp_err_is_failure(int r)
+{
+	return r == -ENOMEM || r == -EIO || r == -EMFILE || r == -ENFILE;
 }

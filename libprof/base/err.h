@@ -30,4 +30,10 @@ int mp_err_set(struct mp_err *err, int code, const char *fmt, ...)
 /* mp_err_code - the same, with what @code itself means as the message. Return: -@code. */
 int mp_err_code(struct mp_err *err, int code);
 
+/*
+ * mp_err_is_failure - is @r, 0 or -errno, a failure of the machine: no memory, a failed read, no more
+ * descriptors? It then says nothing about the file that was looked at, and is no reason to do without it.
+ */
+bool mp_err_is_failure(int r);
+
 #endif

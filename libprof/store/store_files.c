@@ -16,6 +16,7 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static sqlite3_vfs *system_vfs, own_vfs;
+static int prepared; /* SQLITE_OK, or why SQLite could not be */
 
 int mp_store_file_open(const char *path, int flags, int mode)
 {
@@ -107,7 +108,8 @@ static int open_for(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 
 static void prepare(void)
 {
-	system_vfs = sqlite3_vfs_find(NULL);
+	prepared = sqlite3_initialize();
+	system_vfs = prepared == SQLITE_OK ? sqlite3_vfs_find(NULL) : NULL;
 	if (!system_vfs || system_vfs->iVersion < 3)
 		return;
 	own_vfs = *system_vfs;
@@ -117,12 +119,14 @@ static void prepare(void)
 	if (!system_vfs->xSetSystemCall(system_vfs, "open", (sqlite3_syscall_ptr)open_file) &&
 	    !system_vfs->xSetSystemCall(system_vfs, "unlink", (sqlite3_syscall_ptr)remove_file) &&
 	    !system_vfs->xSetSystemCall(system_vfs, "readlink", (sqlite3_syscall_ptr)read_link))
-		sqlite3_vfs_register(&own_vfs, 0);
+		prepared = sqlite3_vfs_register(&own_vfs, 0);
 }
 
 int mp_store_connect(const char *name, int flags, sqlite3 **db)
 {
 	/* Without its own way to files, "no such vfs" is the error. */
 	pthread_once(&once, prepare);
+	if (prepared != SQLITE_OK)
+		return prepared;
 	return sqlite3_open_v2(name, db, flags, MP_STORE_VFS);
 }

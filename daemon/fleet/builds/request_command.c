@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/code/originals.h"
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/builds/build_options.h"
 #include "daemon/fleet/module_key.h"
@@ -147,7 +148,7 @@ static int request_file(PGconn *conn, const struct options *o, const char *optio
 	struct mp_err err = {""};
 	struct mp_id id;
 
-	if (md_module_of_file(o->module, &id, &err))
+	if (md_original_id(o->module, &id, &err))
 		return md_stats_fail("%s", err.msg);
 	return request(conn, o, options, key, md_module_key(&id, key));
 }

@@ -258,10 +258,12 @@ static int pull_file(struct pull *p, const char *path)
 	module.id = elf->id;
 	module.text_size = mp_elf_text_size(elf);
 	/* The counts of an optimised file are those of its original, whose code it still has. */
-	if (!mp_map_read(elf, &map, NULL))
+	r = mp_map_read(elf, &map, &err);
+	if (!r)
 		module.id = map->original;
 	p->request.elf = elf;
-	r = pull_module(p, &module, real ? real : path);
+	r = mp_err_is_failure(r) ? md_stats_fail("%s", err.msg)
+				 : pull_module(p, &module, real ? real : path);
 	p->request.elf = NULL;
 	mp_map_free(map);
 	mp_elf_close(elf);

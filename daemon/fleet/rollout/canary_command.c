@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "daemon/code/originals.h"
 #include "daemon/fleet/client_command.h"
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/rollout/canary_policy.h"
@@ -286,7 +287,7 @@ static int want(const struct options *o, struct wanted *w)
 
 	*w = (struct wanted){.options = o, .whole = !size};
 	if (!size) {
-		if (md_module_of_file(o->module, &id, &err))
+		if (md_original_id(o->module, &id, &err))
 			return md_stats_fail("%s", err.msg);
 		size = md_module_key(&id, bytes);
 	}

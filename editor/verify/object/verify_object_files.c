@@ -19,15 +19,18 @@ static int map(const char *path, struct mapped *m, struct mp_err *err)
 {
 	void *bytes = MAP_FAILED;
 	uint64_t size;
-	int fd = mp_infile_regular(path, &size, err);
+	int fd = mp_infile_regular(path, &size, err), code;
 
 	if (fd < 0)
 		return fd;
 	if (size)
 		bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	code = errno;
 	close(fd);
+	if (!size)
+		return mp_err_set(err, EIO, "%s: is empty", path);
 	if (bytes == MAP_FAILED)
-		return mp_err_set(err, EIO, "%s: %s", path, size ? "cannot be mapped" : "is empty");
+		return mp_err_set(err, code, "%s: cannot be mapped: %s", path, strerror(code));
 	*m = (struct mapped){bytes, size};
 	return 0;
 }

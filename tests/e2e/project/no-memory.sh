@@ -95,14 +95,16 @@ check() {
 	rm -f new new.order
 }
 
-# steps N: some of the numbers from 1 to N
+# steps N [SPREAD]: some of the numbers from 1 to N
 steps() {
-	seq 1 $((($1 + spread - 1) / spread)) "$1"
+	seq 1 $((($1 + ${2:-spread} - 1) / ${2:-spread})) "$1"
 }
 
-# tries COMMAND...: its standard output, without times, and ./new stay what they are
+# tries [reads] COMMAND...: its standard output, without times, and ./new stay what they are. With `reads` each
+# read fails, in the short form, too.
 tries() {
-	local n nr status=0
+	local n nr status=0 reads=$spread
+	[ "$1" != reads ] || { reads=2000; shift; }
 	rm -f want new new.order count
 	NO_MEMORY_COUNT=count LD_PRELOAD=./no-memory.so "$@" >want.out 2>want.err || status=$?
 	want_status=$status
@@ -119,7 +121,7 @@ tries() {
 	can_trace || return
 	nr=$(./kill-at -e 99999999 "$@" 2>&1 >/dev/null | sed -n 's/^kill-at: \([0-9]*\) system calls$/\1/p')
 	rm -f new new.order
-	for n in $(steps "$nr"); do
+	for n in $(steps "$nr" "$reads"); do
 		status=0
 		./kill-at -e "$n" "$@" >try.out 2>try.err || status=$?
 		# The loader of programs reads as well.
@@ -146,13 +148,16 @@ morph-optimize instrument --threads=1 --report=none --all -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=audit -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=pep,poll -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=calls -o new prog
-morph-optimize --threads=1 --report=none --db=s.db --program=prog -o new prog.o
+reads morph-optimize --threads=1 --report=none --db=s.db --program=prog -o new prog.o
 morph-optimize verify --threads=1 --report=none prog fast
 morph-stats -d s.db query --by=function
-morph-stats -d s.db query --by=block --json
+reads morph-stats -d s.db query --by=block --json
 morph-stats -d s.db annotate --binary=prog choose
 morph-stats -d s.db export --format=pprof -m prog
 morph-stats -d s.db export --format=fdata -m prog
+morph-stats -d s.db flame --json
+morph-stats -d s.db heat --json prog
+morph-stats diff --by=function s.db s.db
 LIST
 
 # ends_as WHAT WANT GOT: an allocation failed; the program says the same, or why it does not
@@ -161,12 +166,13 @@ ends_as() {
 	[ "$2" = "$3" ] || { [ "${3%% *}" = 1 ] && grep -qE "$no_memory" try.err; } || fail "$1: ${3%% *}, not ${2%% *}, or other rows: $(cat try.err)"
 }
 
-# import, of which all samples or none are stored, and the same of a recording
+# import, of which all samples or none are stored, and the same of a recording. The rows are read with all
+# memory.
 imported() {
 	local status=0
 	rm -f t.db*
 	"$@" >try.out 2>try.err || status=$?
-	echo "$status $(morph-stats -d t.db query --by=function --json 2>&1 | grep -v _s\")"
+	echo "$status $(LD_PRELOAD='' morph-stats -d t.db query --by=function --json 2>&1 | grep -v _s\")"
 }
 commands=("morph-stats -d t.db import --binary=prog.i prog.i.counts")
 if morphd run --no-kernel --rate=4000 --db=r.db --record=recording -- ./prog 3000000 >/dev/null 2>err.txt; then
@@ -175,7 +181,8 @@ else
 	echo "skip: replay: $(head -n 1 err.txt)"
 fi
 for command in "${commands[@]}"; do
-	want=$(NO_MEMORY_COUNT=count LD_PRELOAD=./no-memory.so imported $command)
+	want=$(NO_MEMORY_COUNT=count NO_MEMORY_PROGRAM=${command%% *} \
+		LD_PRELOAD=./no-memory.so imported $command)
 	nr=$(head -n 1 count)
 	rm -f count
 	for n in $(steps "$nr"); do
