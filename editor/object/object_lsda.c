@@ -138,10 +138,11 @@ static bool is_known(const char *name)
 {
 	if (!strncmp(name, "DW.ref.", 7))
 		name += 7;
-	return !strcmp(name, "__gxx_personality_v0") || !strcmp(name, "__gcc_personality_v0");
+	return !strcmp(name, "__gxx_personality_v0");
 }
 
-/* Is the personality routine of the CIE at @off one that reads tables as this file writes them? */
+/* Is the personality routine of the CIE at @off one that reads tables as this file writes them? LLVM's for C is none: it
+ * skips the base. */
 static bool knows_personality(const struct me_object *o, uint32_t off)
 {
 	const struct mp_relobj_section *frame = &o->in->sections[o->eh_frame];

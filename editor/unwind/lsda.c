@@ -237,7 +237,7 @@ int me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t start, uint6
 	if (!mp_eh_cursor_at(elf, vaddr, &cur))
 		return refuse(why, unreadable);
 	lsda->base_enc = enc = mp_eh_u8(&cur);
-	lsda->from_start = false;
+	lsda->from_start = lsda->baseless = false;
 	if ((enc & 0xf0) == MP_EH_PE_FUNCREL) {
 		lpstart = start + mp_eh_pointer(&cur, enc & 0x0f, 0);
 	} else if (enc != MP_EH_PE_OMIT) {

@@ -28,7 +28,8 @@ struct me_lsda {
 	size_t actions_size; /* only the part that call sites use */
 	uint8_t base_enc;    /* of the landing pads' base; MP_EH_PE_OMIT: function's start */
 	bool from_start;     /* write the copy's base as a distance from the FDE's start */
-	uint8_t type_enc;    /* MP_EH_PE_OMIT: no types */
+	bool baseless;	  /* write no base: landing pads as signed distances from the FDE's start */
+	uint8_t type_enc; /* MP_EH_PE_OMIT: no types */
 	uint32_t nr_types, cap_types;
 	uint64_t *types;      /* [i] is filter i + 1: address, pointer's address or 0 */
 	const uint8_t *specs; /* exception specifications, after the types */

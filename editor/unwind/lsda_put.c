@@ -5,10 +5,11 @@
  * Landing pads may lie in old and in new code, and an offset of 0 means "no pad". So
  * the table has an explicit base below every pad.
  *
- * C's and C++'s routines take a base relative to its own field. Rust's must not get
+ * C++'s routines take a base relative to its own field. Rust's must not get
  * such a base: std of 1.63 adds the address after the field, later versions the
  * field's. All versions of Rust agree on a distance from the FDE's start, but LLVM's
- * C++ routine aborts on that.
+ * C++ routine aborts on that. LLVM's C routine skips any base. So tables of C have none, and
+ * numbers of four bytes, which may be negative.
  */
 #include <stdlib.h>
 
@@ -32,6 +33,24 @@ static uint64_t pad_base(const struct me_call_site *sites, uint32_t nr)
 			lowest = sites[i].pad;
 	}
 	return lowest == UINT64_MAX ? 0 : lowest - 1;
+}
+
+/* Return: false if a landing pad is out of reach, or at the start of a table without base. */
+static bool put_fixed_sites(struct me_bytes *out, const struct me_call_site *sites, uint32_t nr,
+			    uint64_t start)
+{
+	bool reach = true;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		int64_t pad = sites[i].pad ? (int64_t)(sites[i].pad - start) : 0;
+
+		reach &= pad == (int32_t)pad && (pad || !sites[i].pad);
+		me_bytes_u32(out, (uint32_t)(sites[i].start - start));
+		me_bytes_u32(out, (uint32_t)sites[i].size);
+		me_bytes_u32(out, (uint32_t)pad);
+		me_bytes_uleb(out, sites[i].action);
+	}
+	return reach;
 }
 
 static void put_sites(struct me_bytes *out, const struct me_call_site *sites, uint32_t nr,
@@ -97,13 +116,16 @@ static bool put_types(struct me_bytes *out, uint64_t out_vaddr, const struct me_
 bool me_lsda_put(struct me_bytes *out, uint64_t out_vaddr, const struct me_lsda *lsda,
 		 const struct me_call_site *sites, uint32_t nr_sites, uint64_t start)
 {
-	uint64_t lpstart = pad_base(sites, nr_sites), off;
+	uint64_t lpstart = lsda->baseless ? 0 : pad_base(sites, nr_sites), off;
 	bool actions = any_action(sites, nr_sites), types, reach = true;
 	struct me_bytes table = {0};
 	unsigned int width;
 	size_t padding;
 
-	put_sites(&table, sites, nr_sites, start, lpstart);
+	if (lsda->baseless)
+		reach = put_fixed_sites(&table, sites, nr_sites, start);
+	else
+		put_sites(&table, sites, nr_sites, start, lpstart);
 	me_bytes_align(out, 4);
 	if (lpstart && lsda->from_start) {
 		int64_t rel = (int64_t)(lpstart - start);
@@ -128,7 +150,7 @@ bool me_lsda_put(struct me_bytes *out, uint64_t out_vaddr, const struct me_lsda 
 				  &width, &padding);
 		me_bytes_uleb_padded(out, off, width);
 	}
-	me_bytes_u8(out, MP_EH_PE_ULEB128);
+	me_bytes_u8(out, lsda->baseless ? MP_EH_PE_SDATA4 : MP_EH_PE_ULEB128);
 	me_bytes_uleb(out, table.size);
 	me_bytes_put(out, table.data, table.size);
 	if (actions)

@@ -344,12 +344,17 @@ static bool add_site(struct builder *b, const struct me_call_site *site)
 	return true;
 }
 
-static uint64_t copy_of_pad(const struct builder *b, uint32_t func, uint64_t pad, uint8_t version)
+static uint64_t copy_of_pad(const struct builder *b, const struct me_lsda *lsda, uint32_t func,
+			    uint64_t pad, uint8_t version)
 {
 	uint32_t block = pad ? block_at(b->cfg, func, pad) : MP_NONE;
 	const uint32_t *placed_of = b->placed_of[version];
 
 	if (block == MP_NONE || placed_of[block] == MP_NONE)
+		return pad;
+	/* Without a base, a pad at the run's start would be none. */
+	if (lsda->baseless &&
+	    b->placed[placed_of[block]].new_vaddr == b->out->runs[b->out->nr - 1].start)
 		return pad;
 	return b->placed[placed_of[block]].new_vaddr;
 }
@@ -386,7 +391,7 @@ static bool put_sites(struct builder *b, const struct me_placed *placed, const s
 		site = (struct me_call_site){
 			.start = placed->new_vaddr + from,
 			.size = to - from,
-			.pad = copy_of_pad(b, block->func, old->pad, placed->version),
+			.pad = copy_of_pad(b, lsda, block->func, old->pad, placed->version),
 			.action = old->action,
 		};
 		if (!add_site(b, &site))

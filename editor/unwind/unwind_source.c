@@ -7,6 +7,7 @@
 #include "editor/unwind/unwind_private.h"
 
 static const char rust_personality[] = "rust_eh_personality";
+static const char c_personality[] = "__gcc_personality_v0";
 
 /* In .symtab a version may follow the name: NAME@VERSION. */
 static bool is_named(const char *name, const char *want)
@@ -19,8 +20,8 @@ static bool is_named(const char *name, const char *want)
 /* These routines read the LSDA as lsda.h describes. Others may keep anything in it. */
 static bool known_personality(const char *name)
 {
-	return name && (is_named(name, "__gxx_personality_v0") ||
-			is_named(name, "__gcc_personality_v0") || is_named(name, rust_personality));
+	return name && (is_named(name, "__gxx_personality_v0") || is_named(name, c_personality) ||
+			is_named(name, rust_personality));
 }
 
 static int refuse(const char **why, const char *reason)
@@ -56,6 +57,7 @@ static int load_lsda(struct me_source *source, const struct mp_elf *elf, const c
 		return refuse(why, "LSDA without a personality");
 	rc = me_lsda_read(elf, source->fde.lsda, source->fde.start, source->fde.size, &source->lsda,
 			  why);
+	source->lsda.baseless = is_named(personality, c_personality);
 	if (rc || !is_named(personality, rust_personality))
 		return rc;
 	/* Versions of Rust's std disagree about a pc-relative base (lsda_put). */

@@ -15,6 +15,13 @@ struct vf;
 
 /* ---- unwind sections -------------------------------------------------------------------- */
 
+/* Languages whose routines read the same tables in different ways: verify_unwind.c says how. */
+enum vf_language {
+	VF_CXX,
+	VF_C,
+	VF_RUST,
+};
+
 struct vf_cie {
 	uint64_t vaddr, personality; /* address as encoded, not followed; 0: none */
 	const uint8_t *insns;
@@ -25,7 +32,7 @@ struct vf_cie {
 	uint8_t version, fde_enc, lsda_enc, personality_enc;
 	bool has_aug, has_lsda, signal;
 	bool known_personality; /* a routine that verify_lsda understands */
-	bool reads_as_rust;	/* the routine is Rust's */
+	uint8_t language;	/* enum vf_language: the routine's */
 };
 
 struct vf_fde {
@@ -139,8 +146,8 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 /* Return: the row that covers @vaddr, or NULL. */
 const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr);
 /* verify_personality.c: does @cie of the original name a routine that reads tables as
- * verify_lsda does? *@rust: whether it is Rust's routine. Return: 1, 0, -ENOMEM. */
-int vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust);
+ * verify_lsda does? *@language: whose routine it is. Return: 1, 0, -ENOMEM. */
+int vf_known_personality(const struct vf *vf, const struct vf_cie *cie, uint8_t *language);
 /*
  * Bytes of @fde's, or the CIE's, program without the no-ops at its end. Operands may end in zeros, too, so this reads
  * the program. If it is not understood, these are all bytes.

@@ -94,9 +94,11 @@ static bool is_in_copies(const struct vf *vf, const struct vf_call_site *site, u
 
 /*
  * Are the call sites within the FDE, and in the form that emit uses? Neighbours differ, and the landing pads' base is
- * right below the lowest one, so that an offset of 0 means "none".
+ * right below the lowest one, so that an offset of 0 means "none". @plain: C's tables have no base, and numbers of four
+ * bytes.
  */
-static bool are_own_sites(const struct vf *vf, const struct vf_lsda *lsda, const struct vf_fde *fde)
+static bool are_own_sites(const struct vf *vf, const struct vf_lsda *lsda, const struct vf_fde *fde,
+			  bool plain)
 {
 	uint32_t piece = vf_first_piece(vf, fde->start);
 	uint64_t lowest = UINT64_MAX;
@@ -112,10 +114,11 @@ static bool are_own_sites(const struct vf *vf, const struct vf_lsda *lsda, const
 		if (site->pad && site->pad < lowest)
 			lowest = site->pad;
 	}
-	if (lowest == UINT64_MAX ? lsda->base_enc != DW_EH_PE_omit
-				 : lsda->base_enc == DW_EH_PE_omit || lsda->base != lowest - 1)
+	if (plain || lowest == UINT64_MAX
+		    ? lsda->base_enc != DW_EH_PE_omit
+		    : lsda->base_enc == DW_EH_PE_omit || lsda->base != lowest - 1)
 		return false;
-	return lsda->site_enc == DW_EH_PE_uleb128 &&
+	return lsda->site_enc == (plain ? DW_EH_PE_sdata4 : DW_EH_PE_uleb128) &&
 	       (!lsda->nr || lsda->site[lsda->nr - 1].end <= fde->start + fde->size);
 }
 
@@ -171,7 +174,8 @@ int vf_check_lsdas(const struct vf *vf)
 		if (!ret)
 			ret = vf_lsda_read(vf->n, fde->lsda, fde->start, &new);
 		if (ret != -ENOMEM &&
-		    (ret || new.actions_vaddr > end || !are_own_sites(vf, &new, fde) ||
+		    (ret || new.actions_vaddr > end ||
+		     !are_own_sites(vf, &new, fde, vf->old_eh.cies[from->cie].language == VF_C) ||
 		     !is_composed(&old, &new, end)))
 			ret = vf_go_on(vf, vf_refuse(vf, fde->start,
 						     "an exception table is not made of the old "

@@ -194,12 +194,13 @@ static int tables_read(const struct vf *vf, const struct vf_cie *cie, bool plain
 	return ret == -ENOMEM ? ret : good;
 }
 
-static int known_by_code(const struct vf *vf, const struct vf_cie *cie, bool *rust)
+static int known_by_code(const struct vf *vf, const struct vf_cie *cie, uint8_t *language)
 {
 	bool indirect = cie->personality_enc & DW_EH_PE_indirect;
 	uint64_t vaddr = indirect ? in_slot(vf->o, cie->personality) : cie->personality;
 	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
 	const uint8_t *p;
+	int known;
 
 	if (!fde || fde->start != vaddr || has_names(vf->o))
 		return false;
@@ -209,28 +210,36 @@ static int known_by_code(const struct vf *vf, const struct vf_cie *cie, bool *ru
 	if (holds_class(p, fde->size))
 		return tables_read(vf, cie, false);
 	if (has_rust_library(vf->o)) {
-		*rust = calls_like_rust(vf->o, p, fde->size, vaddr);
-		return *rust ? tables_read(vf, cie, false) : 0;
+		if (!calls_like_rust(vf->o, p, fde->size, vaddr))
+			return 0;
+		*language = VF_RUST;
+		return tables_read(vf, cie, false);
 	}
-	return answers_like_c(p, fde->size) ? tables_read(vf, cie, true) : 0;
+	if (!answers_like_c(p, fde->size))
+		return 0;
+	known = tables_read(vf, cie, true);
+	if (known > 0)
+		*language = VF_C;
+	return known;
 }
 
-int vf_known_personality(const struct vf *vf, const struct vf_cie *cie, bool *rust)
+int vf_known_personality(const struct vf *vf, const struct vf_cie *cie, uint8_t *language)
 {
 	static const char *const known[] = {
-		"__gxx_personality_v0", "__gcc_personality_v0",	 "__gnu_objc_personality_v0",
-		"rust_eh_personality",	"__gnat_personality_v0",
+		[VF_CXX] = "__gxx_personality_v0",
+		[VF_C] = "__gcc_personality_v0",
+		[VF_RUST] = "rust_eh_personality",
 	};
 	const char *name = personality_name(vf, cie);
 
-	*rust = false;
+	*language = VF_CXX;
 	if (!name)
-		return known_by_code(vf, cie, rust);
+		return known_by_code(vf, cie, language);
 	if (!strncmp(name, "DW.ref.", 7))
 		name += 7;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	for (uint8_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strncmp(name, known[i], strlen(known[i]))) {
-			*rust = !strncmp(name, "rust_", 5);
+			*language = i;
 			return true;
 		}
 	return false;

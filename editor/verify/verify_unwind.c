@@ -382,19 +382,26 @@ static int compare_stub(struct vf_unwinding *x, const struct mp_map_piece *p)
 /*
  * Rust's std of 1.63 reads a pc-relative base differently from later versions. All versions
  * read the distance from the FDE's start alike, but LLVM's C++ routine does not read such a
- * distance. A position-independent file has no absolute base, since nothing relocates it.
+ * distance, and LLVM's C routine skips any base. A position-independent file has no absolute base, since
+ * nothing relocates it.
  */
-static bool base_is_readable(const struct vf_lsda *lsda, bool rust)
+static bool base_is_readable(const struct vf_lsda *lsda, uint8_t language)
 {
-	return lsda->base_enc == DW_EH_PE_omit ||
-	       lsda->base_enc == ((rust ? DW_EH_PE_funcrel : DW_EH_PE_pcrel) | DW_EH_PE_sdata4);
+	if (lsda->base_enc == DW_EH_PE_omit)
+		return true;
+	switch (language) {
+	case VF_CXX: return lsda->base_enc == (DW_EH_PE_pcrel | DW_EH_PE_sdata4);
+	case VF_RUST: return lsda->base_enc == (DW_EH_PE_funcrel | DW_EH_PE_sdata4);
+	default: return false;
+	}
 }
 
 static int check_bases(struct vf_unwinding *x, const struct vf_cie *cie)
 {
-	if (cie->reads_as_rust && x->old_lsda.base_enc != DW_EH_PE_omit)
-		return vf_refuse(x->vf, x->old->start, "a table of Rust has a landing pad base");
-	if (!base_is_readable(&x->new_lsda, cie->reads_as_rust))
+	if (cie->language != VF_CXX && x->old_lsda.base_enc != DW_EH_PE_omit)
+		return vf_refuse(x->vf, x->old->start,
+				 "a table of C or Rust has a landing pad base");
+	if (!base_is_readable(&x->new_lsda, cie->language))
 		return vf_refuse(x->vf, x->new->start,
 				 "the landing pad base has a form that its language cannot read");
 	return 0;
@@ -542,9 +549,9 @@ static int find_personalities(const struct vf *vf)
 		answer = answer_of(answers, nr, cie);
 		if (answer) {
 			cie->known_personality = answer->known_personality;
-			cie->reads_as_rust = answer->reads_as_rust;
+			cie->language = answer->language;
 		} else if (nr < VF_ROUTINES_MAX) {
-			known = vf_known_personality(vf, cie, &cie->reads_as_rust);
+			known = vf_known_personality(vf, cie, &cie->language);
 			cie->known_personality = known > 0;
 			answers[nr++] = cie;
 		}

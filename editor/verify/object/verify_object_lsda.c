@@ -94,10 +94,11 @@ static bool read_table(struct vo_side *side, const struct vo_fde *fde, struct vo
 	return true;
 }
 
+/* C's routine is none: LLVM's skips the base. */
 static bool is_usual(const char *name)
 {
 	name += strncmp(name, "DW.ref.", 7) ? 0 : 7;
-	return !strcmp(name, "__gxx_personality_v0") || !strcmp(name, "__gcc_personality_v0");
+	return !strcmp(name, "__gxx_personality_v0");
 }
 
 static bool usual_personality(const struct vo_side *side, const struct vo_fde *fde)

@@ -154,6 +154,25 @@ START_TEST(lsda_keeps_pads_below_and_far_above)
 	ck_assert_uint_eq(again.nr_sites, 3);
 	ck_assert(!memcmp(again.sites, sites, sizeof(sites)));
 	lsda.from_start = false;
+	/* LLVM's routine of C skips a base: C's tables have none. */
+	out.size = 0;
+	lsda.baseless = true;
+	ck_assert(me_lsda_put(&out, 0x10000, &lsda, sites, 3, 0x700000));
+	ck_assert_uint_eq(out.data[0], 0xff);
+	sec.data = out.data;
+	sec.size = out.size;
+	mp_elf_close(elf);
+	free(bytes);
+	bytes = tiny_elf_build(&sec, 1, NULL, 0, &size);
+	ck_assert_int_eq(mp_elf_open_memory("t", bytes, size, MP_ELF_ALL, &elf, NULL), 0);
+	ck_assert_int_eq(me_lsda_read(elf, 0x10000, 0x700000, 0x100, &again, &why), 0);
+	ck_assert_uint_eq(again.base_enc, 0xff);
+	ck_assert_uint_eq(again.nr_sites, 3);
+	ck_assert(!memcmp(again.sites, sites, sizeof(sites)));
+	/* A pad at the start would be none. */
+	sites[2].pad = 0x700000;
+	ck_assert(!me_lsda_put(&out, 0x10000, &lsda, sites, 3, 0x700000));
+	lsda.baseless = false;
 	/* Out of reach of 32 bits. */
 	ck_assert(!me_lsda_put(&out, 5ull << 32, &lsda, sites, 3, 0x700000));
 	me_lsda_fini(&again);
