@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: morphd in an emulator
 # Stacks by the module from end to end: the sandboxed reader compiles rows, morphd gives them to the module,
 # whose walks become trees in the database. Of a stripped program of the distribution.
 . "$(dirname "$0")/lib.sh"

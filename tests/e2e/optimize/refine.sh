@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it measures time alone for half a minute
 # alone: it measures time
 # morph-optimize refine and train: a planted slow function is named first and repaired, nothing is
 # tried twice, the time is kept, and a signal leaves nothing behind. The planted slowness is large, so
