@@ -565,18 +565,18 @@ setup:
 # Setup may install the compiler itself. scripts/check/run therefore starts a new
 # make, which looks for the installed tools again.
 check:
-	$(Q)scripts/setup --guest --deb
+	$(Q)scripts/setup --guest
 	$(Q)MAKE='$(MAKE)' scripts/check/run --build=$(O)
 
 # REST=1: only what make check leaves out.
 REST ?= 0
 check-all:
-	$(Q)scripts/setup --guest --deb
+	$(Q)scripts/setup --guest --deb --bench
 	$(Q)MAKE='$(MAKE)' scripts/check/run --$(if $(filter 1,$(REST)),rest,all) --build=$(O)
 
 # The tests that have a line '# long' as well.
 check-long:
-	$(Q)scripts/setup --guest --deb
+	$(Q)scripts/setup --guest --deb --bench
 	$(Q)MAKE='$(MAKE)' scripts/check/run --long --build=$(O)
 
 # A module is built for each kernel, but not for a kernel without headers.
