@@ -193,14 +193,15 @@ GUEST_PROGS := $(patsubst tests/guest/programs/%.c,$(O)/guest/%,$(GUEST_SRCS)) \
 MARKER_PLUGIN := $(if $(MARKER_LACKS),,$(O)/morph_marker.so)
 
 ALL_OBJS := $(LIBPROF_OBJS) $(DAEMON_OBJS) $(EDITOR_OBJS) $(FLEET_OBJS) $(SUPPORT_OBJS) \
-	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(FLEET_SRCS) $(TEST_SRCS) $(TOOL_SRCS))
+	$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(FLEET_SRCS) $(TEST_SRCS) $(TOOL_SRCS) \
+	$(FUZZ_SRCS) tests/fuzz/driver.c)
 
 MAN_SRCS := $(filter-out $(if $(FLEET_LACKS),Documentation/morph-fleet.1),$(wildcard Documentation/*.[1458]))
 COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-long check-guest \
+.PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-all check-long check-guest \
 	check-guest-debug demo \
 	check-torture check-runtimes check-hazards check-audits check-self check-mutation fuzz bench figure3 \
 	deb deb-check check-system check-power install install-dkms format format-check layers setup clean help FORCE
@@ -218,8 +219,9 @@ help:
 	@echo 'make [all]          programs and QEMU plugins, in $$(O)'
 	@echo 'make tests tools fuzzers plugins   programs for the tests'
 	@echo 'make kmod           morphmon.ko, for each kernel of scripts/kernel/kernels, in $$(O)/kmod'
-	@echo 'make check          the tests; last line counts them'
-	@echo 'make check-long     the long tests as well'
+	@echo 'make check          most tests, 12 minutes on 2 cores; last line counts them'
+	@echo 'make check-all      all of them; REST=1: only those that make check leaves out'
+	@echo 'make check-long     the long tests and forms as well; hours'
 	@echo 'make check-guest    long tests of the module in virtual machines'
 	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and similar checks'
 	@echo 'make demo           every step on speedtest1, with a report at the end'
@@ -525,6 +527,13 @@ $(FUZZ_DIR)/fuzz_%: $(FUZZ_DIR)/obj/tests/fuzz/fuzz_%.o $(FUZZ_DRIVER) $(FUZZ_AR
 	$(call say,LD,$(patsubst $(O)/%,%,$@))
 	$(Q)$(FUZZ_CC) $(FUZZ_LINK_FLAGS) -o $@ $(filter %.o,$^) $(FUZZ_ARCHIVE) $(LIBS)
 
+# The seeds of a fuzzer, replayed by the build that the other tests use.
+SEEDS_TESTS := $(patsubst tests/fuzz/fuzz_%.c,$(O)/tests/seeds_%,$(FUZZ_SRCS))
+$(O)/tests/seeds_%: $(O)/obj/tests/fuzz/fuzz_%.o $(O)/obj/tests/fuzz/driver.o $(SUPPORT) $(ARCHIVES)
+	$(call say,LD,$(patsubst $(O)/%,%,$@))
+	@mkdir -p $(@D)
+	$(Q)$(link) $(LIBS) -Wl,--as-needed $(FLEET_LIBS)
+
 # GCC loads this plugin. Its headers leave parameters unused.
 $(O)/morph_marker.so: editor/marker/plugin/morph_marker.cc
 	$(call say,MARKER,$<)
@@ -556,12 +565,18 @@ setup:
 # Setup may install the compiler itself. scripts/check/run therefore starts a new
 # make, which looks for the installed tools again.
 check:
-	$(Q)scripts/setup --guest --deb
+	$(Q)scripts/setup --guest
 	$(Q)MAKE='$(MAKE)' scripts/check/run --build=$(O)
+
+# REST=1: only what make check leaves out.
+REST ?= 0
+check-all:
+	$(Q)scripts/setup --guest --deb --bench
+	$(Q)MAKE='$(MAKE)' scripts/check/run --$(if $(filter 1,$(REST)),rest,all) --build=$(O)
 
 # The tests that have a line '# long' as well.
 check-long:
-	$(Q)scripts/setup --guest --deb
+	$(Q)scripts/setup --guest --deb --bench
 	$(Q)MAKE='$(MAKE)' scripts/check/run --long --build=$(O)
 
 # A module is built for each kernel, but not for a kernel without headers.

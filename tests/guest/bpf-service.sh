@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: morphd in an emulator, four times
 # one kernel
 # morphd samples with BPF with the service's rights: another user than root, with the capabilities of its unit and no
 # more. Root may do more than these allow, for example list the kernel's modules, so a test as root shows less. The

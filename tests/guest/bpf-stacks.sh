@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: the BPF programs in an emulator
 # The BPF program that walks stacks, on this kernel: the verifier takes it, it finds its way in this kernel's
 # structures, and its stacks are exactly what a program notes itself, and the reference's. Without the module.
 # shellcheck disable=SC2016 # the $ of perl and jq

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: morphd in an emulator
 # Stacks by the module from end to end: the sandboxed reader compiles rows, morphd gives them to the module,
 # whose walks become trees in the database. Of a stripped program of the distribution.
 . "$(dirname "$0")/lib.sh"
@@ -16,12 +17,16 @@ until [ -n "$(sqlite3 -readonly m.db "SELECT key FROM session" 2>/dev/null)" ]; 
 	kill -0 $daemon 2>/dev/null || { fail "morphd: $(cat m.err)"; finish; }
 	sleep 0.1
 done
+# The first runs bring the rows of gzip's files. An emulator reads them slowly.
+enough() {
+	"$BUILD/morph-stats" --db m.db query --by=context -m gzip --json 2>/dev/null |
+		jq -e '([.rows[].samples] | add // 0) > 20' >/dev/null &&
+		[ "$(sqlite3 -readonly m.db "SELECT coalesce(sum(nr), 0) FROM ledger WHERE what = 'stacks:complete'")" -gt 50 ]
+}
 seq 1 60000 >numbers
-# The first run brings the rows of its files. An emulator reads them slowly.
-gzip -9 -c numbers >numbers.gz
-sleep 5
-for _ in 1 2 3 4 5 6; do
+for _ in {1..100}; do
 	gzip -9 -c numbers >numbers.gz || fail "gzip: exit $?"
+	! enough || break
 done
 kill -TERM $daemon
 wait $daemon || fail "morphd: exit $?: $(cat m.err)"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: many files in an emulator
 # one kernel
 # Files that ended processes had mapped do not stay in the kernel's memory.
 . "$(dirname "$0")/lib.sh"

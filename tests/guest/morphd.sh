@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: hundreds of processes, and morphd, in an emulator
 # morphd and the module together: one program, many programs, a library that is loaded late, files
 # that are replaced while they run. Each program runs in a slot of its own, so a sample attributed
 # to the wrong program lies in a slot where that program never runs.

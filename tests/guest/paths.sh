@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: morphd in an emulator
 # one kernel
 # The module, morphd and a program that numbers its paths: with registers, each sample of the
 # program has an existing path. The shares of the paths are not tested, because the emulator takes

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: a suite in an emulator
 # one kernel
 # timeout: 3000
 # The suite for every source of samples, with the module. Except in the long run, only a part of it.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: the module is loaded again and again
 # one kernel
 # timeout: 100000
 # insmod and rmmod under load, many times: with a reader that opens and closes the device, with a

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: thousands of samples, one by one
 # one kernel
 # Samples and events add up: with a reader that keeps up, in both modes; with losses, which are
 # counted exactly; with a reader that writes garbage; over many starts and stops.

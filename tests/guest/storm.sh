@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: hundreds of processes in an emulator
 # one kernel
 # Many short-lived processes of similar programs: by the module's records alone, no sample lies in a
 # program that did not run there.

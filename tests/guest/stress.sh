@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: readers that follow no rule, for seconds each
 # timeout: 3000
 # Readers that follow no rule, that die, that find no memory; with load, and
 # with CPUs that go offline and come back. Messages of the kernel are

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: morphd in an emulator, three times
 # one kernel
 # The module and morphd: registers of samples, with the flags, tell ways of branches. The service takes them by default,
 # and so does `morphd run --pid`; with registers = no there are none.

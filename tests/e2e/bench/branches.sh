@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: only benchmarks use what it tests
 # The plugin that counts branches: exact on programs with known counts, equal to single-stepping on
 # a program of difficult cases, and it reports executions inside patches.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone; only benchmarks use what it tests
 # alone: it samples
 # scripts/bench/figure3 and scripts/bench/pairs: the tables agree with the results, also with missing ones. One
 # program passes all steps and is not made twice; times are kept from run to run.

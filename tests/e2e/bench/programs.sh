@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: a program is built and counted under an emulator
 # The benchmark's own scripts: counting a program and continuing work, and
 # agreement of the table and plot with the results. Also a program that only
 # benchmarks use: with everything moved, it behaves the same.

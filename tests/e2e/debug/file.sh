@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: several readers of debug information at every instruction
 # Stripped programs with their debug information in a separate file: --debug-file makes such a file
 # for the output. Debuggers find the file, and it describes the copies.
 # shellcheck source=tests/e2e/lib.sh

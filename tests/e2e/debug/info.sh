@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: several readers of debug information at every instruction
 # Debug information of copies: every instruction of moved code has the lines, functions and inlined
 # calls of the original's instruction. Tested with several readers, DWARF versions, compilers and
 # ways to store it. gdb stops in copies and shows variables.

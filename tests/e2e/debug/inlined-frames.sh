@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: debuggers are asked at every instruction
 # Programs with functions in place of calls: at every instruction of this code, readers of debug information name the
 # frames that they name in the original for the called function and the call. gdb has the same stack where it stops in
 # this code as in the called function in the original. perf names the called function, too.

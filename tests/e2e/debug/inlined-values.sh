@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: gdb is asked for each variable at every instruction
 # Functions that save registers or use the stack, in place of calls, in one piece and in two: at each instruction of this
 # code, gdb shows the original's frames, and each variable of the calling functions has the original's value or is
 # optimized out.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: several debuggers, each on several programs
 # Debug information of functions in place of calls: backtraces have the frame of the called function
 # and the line of the call, by several readers; gdb stops in the called function wherever it stands.
 # shellcheck source=tests/e2e/lib.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: builders and hosts are killed at many moments, a minute
 # Builds: an operator asks for one, a builder makes it, a host proves it and puts it in place. Builders are
 # killed, work at the same time, and lose the server; hosts are killed, have another original, or a full disk.
 . "$(dirname "$0")/lib-builds.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: roll-outs to hosts in many states
 # Roll-outs: which hosts get a build, what evidence decides and what a lying host can do, steps that are repeated or
 # run at once, what an operator decides, and a host that undoes a build when the server is gone.
 . "$(dirname "$0")/lib-fleet.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: calling contexts of several hosts, with clients killed on the way
 # Calling contexts of a real program on two hosts: the fleet's tree is the sum of theirs, whatever happens on
 # the way; morph-stats and morph-optimize use it; what a host sends may be anything.
 . "$(dirname "$0")/lib-fleet.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: 120 pushes, with clients and servers killed on the way
 # The fleet's sums of counts, transfers, paths and calling contexts equal the truth to the last count, whatever happens on the way: kill -9 of clients and of
 # the server at random moments, batches that come twice, late or in another order, clocks that jump, days that
 # are folded, hosts that are restored from backups, and hosts that are cloned.

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Names are data: random names with quotes, comments, control characters, broken UTF-8 and pieces of SQL, as
 # names of files, hosts and databases, and as build-ids. None of them changes the database otherwise than a
-# harmless name does. NAMES= says how many (default 60), SEED= which ones.
+# harmless name does. NAMES= says how many (default 20, with MORPH_LONG=1 60), SEED= which ones.
 . "$(dirname "$0")/lib-fleet.sh"
+NAMES=${NAMES:-$((20 + 40 * ${MORPH_LONG:-0}))}
 need python3 jq
 fleet_start
 "$fleet" init >/dev/null || exit 1
@@ -17,7 +18,7 @@ echo machine >id
 fleet_sql "$ADMIN" "CREATE TABLE public.canary AS SELECT 'sings' AS state"
 
 # Names, each ended by a NUL.
-python3 - "${SEED:-1}" "${NAMES:-60}" >names <<'PYTHON'
+python3 - "${SEED:-1}" "$NAMES" >names <<'PYTHON'
 import random
 import sys
 
@@ -36,7 +37,7 @@ for i in range(int(sys.argv[2])):
     sys.stdout.buffer.write(name + b"\0")
 PYTHON
 mapfile -d '' -t names <names
-[ ${#names[@]} = "${NAMES:-60}" ] || fail "${#names[@]} names"
+[ ${#names[@]} = "$NAMES" ] || fail "${#names[@]} names"
 
 # state: what no name may change: the schema, rights, functions, roles, rows, the canary
 state() {

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: a day of several hosts
 # The server is gone for a day. Hosts go on collecting, and their pushes fail each hour or wait. When the server
 # is back, those that wait send the day by themselves, and nothing is lost: the sums are the truth to the last
 # count. HOSTS= says how many hosts (default 8).

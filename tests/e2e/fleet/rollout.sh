@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: the whole way of a build on two hosts
 # The whole way of a build on two hosts: nothing is installed before it is rolled out; install notes a lease before the
 # build is in place; a host without its server undoes the build when the lease is over; a withdrawn build is undone; a
 # build that waits for an audit is not put in place any more.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: servers are killed again and again while they are set up
 # morph-fleet init, upgrade and check: the schema is made, a killed upgrade can be repeated, two upgrades at
 # once do not disturb each other, and check finds each damage.
 . "$(dirname "$0")/lib-fleet.sh"

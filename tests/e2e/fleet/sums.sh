@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: many sums, counted twice
 # The fleet's sums: the server's, a reader's and the truth are equal; kills of PostgreSQL, batches that come
 # twice or out of order, and restored hosts change nothing; two shards give the same sums as one cluster.
 . "$(dirname "$0")/lib-fleet.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: an emulator counts each run
 # After a verdict, audits cost nearly nothing, by exact counts of an emulator: a loop that runs already
 # leaves its stubs, and each entry of a function has one jump more. Which functions are audited follows
 # from a budget for these jumps. The runtime may be unable to change code; then the stubs stay.

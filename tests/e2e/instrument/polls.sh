@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone
 # alone: it samples
 # A program with polls reports its paths when it is polled, with threads, children and libraries.
 # The reported paths are those it takes. Polled or not, it behaves like the original.

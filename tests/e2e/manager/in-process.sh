@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone and waits for samples of a server in several phases, more than a minute
 # alone: it samples
 # timeout: 600
 # morph-worker audits a server inside its process, if the rule says `instrument': a version that times its

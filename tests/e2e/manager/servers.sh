@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: audits of servers, a minute
 # timeout: 600
 # morph-worker audits a server by its rule's recipe (command, ready, client), which `morph watch` or a person wrote:
 # a faster version is adopted, a planted slower one is not, a server that does not start fails the round; nothing

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone until verdicts are certain
 # alone: it samples
 # morphd run --audit: verdicts on known effects have the right sign and are obeyed, by several
 # processes and threads, with killed writers, overwritten windows, and files that are replaced, cut

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone, on a program for each hard case
 # alone: it samples
 # timeout: 600
 # The stacks that the BPF program walks are those of the reference, for the same registers and the same

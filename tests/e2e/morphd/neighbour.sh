@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone
 # alone: it samples
 # perf and gdb work as usual while morphd samples the whole system, and two
 # morphd at once do not disturb each other.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone, for each source
 # alone: it samples
 # A program keeps the number of its path in a register. Samples with registers tell its paths, live
 # and from a recording, at the original's addresses. Without --registers no path is stored.

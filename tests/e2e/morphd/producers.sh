@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone, for each source and each kind of process
 # alone: it samples
 # One suite for every producer of samples: exec, fork, short-lived processes, libraries that follow
 # each other at one address, threads, JIT, deleted and replaced files, mount namespaces. Each stream

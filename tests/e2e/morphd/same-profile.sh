@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone until chance is out of the question
 # alone: it samples
 # The same work gives the same profile with every source: modules, functions, blocks, the kernel's
 # part. The test has a false-alarm rate of one in a million. The sources of the runs are in a random

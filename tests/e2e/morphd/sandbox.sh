@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone, and readers are stopped and killed
 # alone: it samples
 # morphd reads unknown files in processes without rights. Tests the rights of these readers,
 # malformed files, and readers that are stopped, killed, or cannot be started. No samples are lost,

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: each source samples one selection of processes after the other
 # morphd run --pid, --unit, --user: with each source, only the named processes are sampled. Also the
 # process, unit and user of each sample.
 . "$(dirname "$0")/../lib.sh"

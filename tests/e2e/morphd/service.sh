@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone for half a minute
 # alone: it samples
 # morphd as a service, without systemd: its configuration, SIGHUP, its
 # messages on the notify socket, its watchdog messages, its state after a

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone, for each source
 # alone: it samples
 # timeout: 600
 # morphd run --stacks=yes|no|auto with the sources perf and bpf, on stripped programs of the distribution:

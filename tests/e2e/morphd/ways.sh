@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone, for each source and each way to select processes
 # alone: it samples
 # Registers of samples tell which way a program's branches go, with each source. morphd counts these ways by default: of
 # a command, of processes that are selected, and as a service; but not in a recording or where other registers, or none,

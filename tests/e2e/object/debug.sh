@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: programs are linked again by every linker, and gdb steps through them
 # timeout: 900
 #
 # Objects with debug information: after they are rewritten and linked again by every linker, each instruction has

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: other tools read the addresses of each of many outputs
 # --adjust: the functions lie where the user wants them, by addresses that other tools read; nops
 # that wait stand in the loop; programs behave the same; wrong values are refused.
 . "$(dirname "$0")/../lib.sh"

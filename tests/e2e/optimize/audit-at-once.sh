@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it measures time alone
 # alone: it measures time
 # morph-audit: both runs of a pair at the same time. Which commands that is done for, that nothing is
 # left behind, and that a difference which comes from running twice is no difference of the programs.

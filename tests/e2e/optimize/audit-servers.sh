@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: servers that hang in each phase, a minute
 # timeout: 600
 # morph-audit of servers: start, client, CPU time, end; with and without root; servers that fail in
 # each phase. No process and no file may stay. Where a test asks for a verdict, B has a hundredth of the work.

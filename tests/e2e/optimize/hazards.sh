@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: each of a hundred programs is built, moved and run
 # A part of tests/hazards, covering every way of building over time, and of this machine's own
 # programs: moved, they give the same output and status.
 . "$(dirname "$0")/../lib.sh"

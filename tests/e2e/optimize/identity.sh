@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: many programs in several variants
 # Programs that are easy to break behave the same after optimisation: each in several variants, with
 # all functions moved, and blocks in order and shuffled. Same output, same exit status.
 set -u

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: files are replaced again and again while others read them
 # morph-optimize --in-place and --restore: all attributes of a file are kept and the original comes
 # back. At every moment, the path holds the old or the new file, complete.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: several kinds of files, and all registers behind each of many calls
 # Small functions in place of calls of them: the same behaviour in several kinds of files, the same registers,
 # flags and memory behind the calls of random functions, with and without branches, frames and exceptions in
 # such code.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: programs of four linkers and three compilers
 # Files of every linker: bfd, gold, lld and mold; programs with and without fixed addresses, static
 # position-independent ones, and libraries; with relocations and stripped; by gcc, clang and rustc.
 # Exceptions, panics and threads work as before. The kernel, ld.so as a command and qemu-user find

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: every order of blocks and functions, each run step by step
 # With every order of blocks and functions, with and without padding and huge pages, the program
 # behaves the same, and execution never starts inside a patch.
 set -u

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: plans of several kinds of files, and many damaged ones
 # --save-plan and --plan: a plan gives the output of the run that saved it, byte for byte, for files of several kinds,
 # with a profile and without; a plan that is damaged, hostile, or of another file is refused with one message.
 . "$(dirname "$0")/../lib.sh"

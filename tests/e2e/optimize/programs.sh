@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: three programs are built, trained and run
 # timeout: 3600
 # Three of the five programs, each link variant at least once, with all movable code moved (MORPH_LONG=1: lua
 # and gzip in all variants; MORPH_PROGRAMS=all: all five in all variants; sort and bash take minutes to build).

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it measures time alone for half a minute
 # alone: it measures time
 # timeout: 1500
 # morph-optimize refine and train: a planted slow function is named first and stays where it was, what was

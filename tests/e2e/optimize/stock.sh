@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: large programs of the distribution, with real work
 # The distribution's own programs and libraries as they are: stripped, linked without --emit-relocs.
 # All movable code is moved and shuffled; real work gives the same output and status. An output
 # still works after strip.

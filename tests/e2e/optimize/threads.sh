@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: each file is optimised three times, a large one as well
 # morph-optimize with one, two and five threads: the same output, the same report except for seconds
 # and memory, the same refusal. On a program with relocations and on the distribution's own.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: a part of the C torture programs, in all configurations
 # A part of GCC's C torture programs, each of the 48 configurations once, and of csmith's: in stress
 # layout, they behave the same. The script continues after an interruption.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: the completion of each option of each program
 # The completion that `make install' gives to bash offers each option and command of --help. The
 # program accepts everything that is offered. Pressing the key works.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: the packages are a build of their own
 # The Debian packages of the committed tree build outside of the source tree
 # and pass scripts/package/deb-check.
 . "$(dirname "$0")/../lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: each exit status of each program, and signals at many moments
 # Each exit status that a manual page documents has a test that causes it. Standard output may be
 # closed, full, or read by a process that ends early. An interrupt leaves nothing behind.
 . "$(dirname "$0")/../lib.sh"

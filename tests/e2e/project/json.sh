@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The output of each program with --json is valid whatever the names of files and functions, and has
-# exactly the fields that Documentation/json.md documents.
+# exactly the fields that Documentation/json.md documents. It takes half a minute: each program has to print each of its
+# outputs once, of samples, audits and a fleet as well.
 . "$(dirname "$0")/../lib.sh"
 scratch json
 export PATH=$BUILD:$BUILD/tools:$PATH

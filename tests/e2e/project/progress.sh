@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: long work is a large program under valgrind
 # Long work shows a progress line on standard error, only on a terminal, and erases the line at the
 # end. The test does not depend on the machine's speed: work continues after the line was seen.
 . "$(dirname "$0")/../lib.sh"

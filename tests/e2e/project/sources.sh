@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: two compilers read the whole tree once more
 # Every source names the right licence in its first line and compiles without a warning under gcc
 # and clang. Every header compiles alone. No folder has more than 40 sources, and no source of a
 # program 600 lines (contributing.md).

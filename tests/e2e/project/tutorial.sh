@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: it runs alone for half a minute
 # alone: it samples and audits
 # Each command of Documentation/tutorial.md ends as the document says, and prints what the document
 # shows, but for figures that differ from machine to machine.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: BOLT optimises a program with each kind of profile
 # fdata for llvm-bolt: samples in the format of perf2bolt, inferred branches and observed branches
 # that bolt accepts without complaint; and merge-fdata.
 . "$(dirname "$0")/lib-export.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: BOLT, callgrind and single steps of the same run
 # Transfers of control from real files of other tools: counts of BOLT's instrumented program,
 # perf2bolt, merge-fdata and callgrind equal those of single-stepping the same run. Transfers of an
 # optimised program count for the original.

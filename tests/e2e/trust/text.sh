@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# check-all: each hostile text in each output of each program
 # timeout: 400
 # Whatever stands in stores, files, symbols, processes, policies and recordings: no program prints what controls a
 # terminal or the direction of writing, or is no text. Output in JSON stays JSON.

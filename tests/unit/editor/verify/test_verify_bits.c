@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// check-all: one bit of each byte of several outputs
 /*
  * test_verify_bits - every changed bit of an output must be noticed: of headers, old code and
  * data, copies, unwind tables, map, symbols, names and padding, with and without relocations.

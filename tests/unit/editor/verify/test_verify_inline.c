@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// check-all: many programs are built, changed and verified
 /*
  * test_verify_inline - functions that replace calls of them in copies: verify proves the good ones, and refuses
  * changed ones, and functions and callers of other kinds.

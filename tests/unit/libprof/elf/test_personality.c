@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// check-all: large static C++ programs
 /*
  * test_personality - a personality routine without a name is recognised by its code and its
  * tables together. The reader and verify do so independently.
