@@ -224,7 +224,7 @@ help:
 	@echo 'make check-long     the long tests and forms as well; hours'
 	@echo 'make check-guest    long tests of the module in virtual machines'
 	@echo 'make check-guest-debug   the same on a kernel with lockdep, KASAN and similar checks'
-	@echo 'make demo           every step on speedtest1, with a report at the end'
+	@echo 'make demo           makes this machine'\''s C compiler faster, and measures by how much'
 	@echo 'make check-hazards  the editor on programs that are easy to break, and on this machine'\''s own'
 	@echo 'make check-torture  the editor on gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
 	@echo 'make check-runtimes  the editor on the runtimes of other languages: OCaml, Node.js, Java, ...'
@@ -232,7 +232,7 @@ help:
 	@echo 'make check-self     the tests with programs that the editor has rewritten'
 	@echo 'make check-mutation flips every bit of some outputs; verify must detect each flip'
 	@echo 'make fuzz           long runs of the fuzzers: FUZZ_SECONDS=60 for each, ENGINE=afl for AFL++'
-	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/results.md'
+	@echo 'make bench          Morph beside BOLT on each program; writes Documentation/lab/results.md'
 	@echo 'make figure3        the Morph paper'\''s Figure 3 with today'\''s programs; FIGURE3=--time=20 adds times'
 	@echo 'make install        DESTDIR= PREFIX= (default /usr/local)'
 	@echo 'make deb            the Debian packages of the committed tree, in $$(O)/deb'
@@ -241,7 +241,7 @@ help:
 	@echo 'make check-power    the machine loses its power in the middle of rounds (CUTS=30)'
 	@echo 'make format-check   checks the format; make format changes the files'
 	@echo 'make layers         checks the direction of includes'
-	@echo 'make setup          installs the needed packages (Debian, root)'
+	@echo 'make setup          installs what the build needs (Debian, root); the tests install the rest'
 	@echo 'make clean          removes the build'\''s files from $$(O)'
 	@echo 'settings: O=DIR V=1 DEBUG=1 ASAN=1 TSAN=1 CC=clang CFLAGS= LDFLAGS='
 
@@ -560,7 +560,7 @@ $(O)/plugin/%.so: tests/plugin/%.c
 # ---- check, demo, bench ---------------------------------------------------
 
 setup:
-	$(Q)scripts/setup
+	$(Q)scripts/setup --build
 
 # Setup may install the compiler itself. scripts/check/run therefore starts a new
 # make, which looks for the installed tools again.
@@ -596,9 +596,10 @@ check-guest-debug:
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)BUILD=$(O) scripts/check/check-guest --debug
 
+# Builds the four programs that the demo needs.
 demo:
-	$(Q)scripts/setup
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)scripts/setup --build
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) $(addprefix $(O)/,morphd morph-stats morph-optimize morph-audit)
 	$(Q)$(call need,scripts/demo)
 	$(Q)BUILD=$(O) scripts/demo
 
@@ -665,7 +666,7 @@ figure3:
 	$(Q)BUILD=$(O) scripts/bench/figure3 --keep=$(O)/figure3 $(FIGURE3)
 
 deb:
-	$(Q)scripts/setup --deb
+	$(Q)scripts/setup --build --deb
 	$(call say,DEB,$(O)/deb)
 	$(Q)scripts/package/deb --output=$(O)/deb
 

@@ -57,8 +57,8 @@ struct md_effect {
 
 /*
  * md_effect_fit - a line through the origin, fitted to audits of this machine. The programs of
- * Documentation/results.md (worth_prior.h) are the prior: their slope, with a standard deviation of
- * the same size, since taken branches may cost another processor nothing, or twice as much. Each
+ * Documentation/lab/results.md (worth_prior.h) are the prior: their slope, with a standard deviation
+ * of the same size, since taken branches may cost another processor nothing, or twice as much. Each
  * audit makes the slope more certain.
  */
 void md_effect_fit(const struct md_effect_point *here, size_t nr, struct md_effect *out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * worth_prior - what saved taken branches were worth in time, program by program, on the machine
- * of Documentation/results.md. Written by scripts/report/worth-prior; do not edit. Included by
+ * of Documentation/lab/results.md. Written by scripts/report/worth-prior; do not edit. Included by
  * worth.c only.
  */
 #ifndef MD_WORTH_PRIOR_H

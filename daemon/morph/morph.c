@@ -122,8 +122,8 @@ static int run_other(const char *name, char **argv)
 	execvp(argv[0], argv);
 	if (errno != ENOENT)
 		return md_stats_fail("%s: %s", argv[0], strerror(errno));
-	md_stats_fail("%s: no such command, and no program morph-%s; morph --help lists the "
-		      "commands",
+	md_stats_fail("%s: no such command, and no program morph-%s; morph --help and morph stats "
+		      "--help list the commands",
 		      name, name);
 	return MD_EXIT_USAGE;
 }

@@ -10,11 +10,26 @@
 #include "daemon/code/stats_filter.h"
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
+#include "daemon/worker/collector.h"
 
 int md_morph_nothing_collected(void)
 {
-	md_stats_note("nothing was collected yet: `systemctl enable --now morphd' collects on the "
-		      "whole machine, `morphd run -- COMMAND' for one command");
+	struct md_collector service;
+
+	/* A service that waits for the right to sample has no database. */
+	md_collector_look(MP_STORE_SERVICE_PATH, &service);
+	if (service.runs)
+		md_stats_note(
+			"nothing was collected yet, though morphd runs: `systemctl status "
+			"morphd' says what it waits for; `morphd run -- COMMAND' collects for "
+			"one command");
+	else if (service.may_not)
+		md_stats_note("nothing was collected yet: %s; `morphd run -- COMMAND' as root "
+			      "collects for one command",
+			      service.why);
+	else
+		md_stats_note("nothing was collected yet: `systemctl enable --now morphd' collects "
+			      "on the whole machine, `morphd run -- COMMAND' for one command");
 	return MD_EXIT_NO_PROFILE;
 }
 

@@ -25,6 +25,8 @@ enum action {
 	UNDO
 };
 
+static const char *const names[] = {"optimize", "adopt", "undo"};
+
 struct asked {
 	struct md_stats *stats;
 	enum action action;
@@ -236,6 +238,16 @@ static bool may_be_undone(struct asked *a, const struct md_program *program)
 		 entry->job->state == MP_JOB_UNDOING));
 }
 
+/* A rename replaces the file, so the directory decides. */
+static bool may_replace(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
+
+	snprintf(dir, sizeof(dir), "%.*s", slash > path ? (int)(slash - path) : 1, path);
+	return !access(dir, W_OK) || errno != EACCES;
+}
+
 static int do_named(struct asked *a)
 {
 	const struct md_policy none_said = {.dir = ""};
@@ -257,6 +269,9 @@ static int do_named(struct asked *a)
 	} else if (a->action == UNDO && !may_be_undone(a, &program)) {
 		md_stats_fail("%s: Morph has not replaced this file", program.path);
 		r = MD_MORPH_REFUSED;
+	} else if (a->action != OPTIMIZE && !may_replace(program.path)) {
+		r = md_stats_fail("%s: you may not replace it; `sudo morph %s %s' does",
+				  program.path, names[a->action], program.path);
 	} else {
 		r = do_one(a, program.path);
 	}
@@ -289,6 +304,9 @@ static int open_store(struct asked *a)
 	if (r)
 		return r == MD_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
 	mp_store_close(read);
+	if (access(a->stats->path, W_OK) && errno == EACCES)
+		return md_stats_fail("%s: you may not write to it; `sudo morph %s %s' may",
+				     a->stats->path, names[a->action], a->name ? a->name : "--all");
 	if (mp_store_open(a->stats->path, MP_STORE_WRITE, &a->store, &err) ||
 	    md_machine_load(a->store, 0, &a->machine, &err))
 		return md_stats_fail("%s", err.msg);
@@ -297,7 +315,6 @@ static int open_store(struct asked *a)
 
 static int run(struct asked *a, const struct argp *argp, int argc, char **argv)
 {
-	static const char *const names[] = {"optimize", "adopt", "undo"};
 	json_t *root;
 	int r;
 

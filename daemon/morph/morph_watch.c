@@ -128,6 +128,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				   w->name);
 		if (w->rule.command && strcmp(w->action, "add") != 0)
 			argp_error(state, "only add takes a command");
+		if (!strcmp(w->action, "add") && !w->rule.command && w->rule.mode &&
+		    !strcmp(w->rule.mode, "adopt"))
+			argp_error(state, "--adopt: what was not found faster is never adopted, "
+					  "and a COMMAND that uses the program is needed to find "
+					  "out; give it behind --");
 		check_recipe(w, state);
 		return 0;
 	default: return ARGP_ERR_UNKNOWN;
@@ -241,10 +246,6 @@ static int write_rule(struct watch *w)
 		md_stats_fail("%s", err.msg);
 		return r == -EEXIST || r == -EINVAL ? MD_EXIT_USAGE : MD_EXIT_FAILED;
 	}
-	if (w->rule.mode && !strcmp(w->rule.mode, "adopt") && !w->rule.command)
-		md_stats_note("without a COMMAND there is nothing to audit with, and what was not "
-			      "found faster is not adopted; see %s",
-			      file);
 	units = start_worker(w);
 	if (w->stats->json)
 		return md_stats_json_print(action_json(w, file));

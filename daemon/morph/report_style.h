@@ -43,6 +43,7 @@ static const char md_report_style[] =
 	"details{background:var(--card);border:1px solid var(--line);border-radius:10px;"
 	"margin:0 0 10px;padding:0 16px}summary{cursor:pointer;padding:12px 0;font-weight:500}"
 	".picture{background:#fff;border-radius:8px;margin:0 0 16px;padding:8px}"
+	"@media(prefers-color-scheme:dark){.picture{filter:invert(.9) hue-rotate(180deg)}}"
 	".picture img{display:block;width:100%;height:auto}"
 	"footer{margin-top:48px;color:var(--soft);font-size:13px}"
 	"@media(max-width:720px){thead{display:none}tr{display:flex;flex-wrap:wrap;gap:4px 14px;"

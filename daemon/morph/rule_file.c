@@ -149,6 +149,21 @@ static bool has_line_break(const struct md_rule_text *rule)
 	return has;
 }
 
+/* A new user has no ~/.config either. */
+static int make_parent(const char *path, struct mp_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[4200];
+
+	if (!slash || slash == path)
+		return 0;
+	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
+	if (mkdir(parent, geteuid() ? 0700 : 0755) && errno != EEXIST)
+		return mp_err_set(err, errno, "%s: cannot make the directory: %s", parent,
+				  strerror(errno));
+	return 0;
+}
+
 static int make_directory(const char *path, struct mp_err *err)
 {
 	if (mkdir(path, geteuid() ? 0700 : 0755) && errno != EEXIST)
@@ -188,7 +203,9 @@ int md_rule_file_write(const char *dir, const char *name, const struct md_rule_t
 	    snprintf(file, size, "%s/%s.conf", folder, name) >= (int)size ||
 	    !name_former(file, former, sizeof(former)))
 		return mp_err_set(err, ENAMETOOLONG, "%s: the name is too long", dir);
-	r = make_directory(dir, err);
+	r = make_parent(dir, err);
+	if (!r)
+		r = make_directory(dir, err);
 	if (!r)
 		r = make_directory(folder, err);
 	if (r)

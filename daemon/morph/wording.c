@@ -38,10 +38,18 @@ bool md_wording_has_nothing_yet(const struct md_machine_program *p)
 	return p->job && p->job->state == MP_JOB_REFUSED && p->job->before_samples;
 }
 
+/* morph optimize without a command writes a version that nobody measured. */
+static bool is_unmeasured(const struct md_machine_program *p)
+{
+	return p->job && p->job->state == MP_JOB_ADVISED && !(p->job->gain.ratio > 0);
+}
+
 const char *md_wording_state(const struct md_machine_program *p)
 {
 	if (md_wording_has_nothing_yet(p))
 		return "nothing to move yet";
+	if (is_unmeasured(p))
+		return "written, not measured";
 	if (p->job && p->job->state < MP_NR_JOB_STATES)
 		return job_words[p->job->state];
 	if (p->denied)
@@ -120,6 +128,10 @@ static void put_reason(FILE *out, const struct md_machine_program *p)
 	if (p->job && p->job->state < MP_NR_JOB_STATES) {
 		if (md_wording_has_nothing_yet(p))
 			fputs("By its samples so far, there was nothing to move in it.", out);
+		else if (is_unmeasured(p))
+			fputs("A version is written, but nobody measured whether it is faster: "
+			      "morph optimize PROGRAM -- COMMAND does.",
+			      out);
 		else
 			fputs(job_reasons[p->job->state], out);
 		if (p->job->detail && p->job->detail[0])
@@ -185,6 +197,10 @@ const char *md_wording_gain(const struct mp_job_gain *gain, char *buf)
 		snprintf(buf, MD_WORDING_MAX, "%.1f %% %s",
 			 100 * (gain->ratio < 1 ? 1 - gain->ratio : gain->ratio - 1),
 			 gain->ratio < 1 ? "slower" : "faster");
+	else if (gain->ratio < 1)
+		snprintf(buf, MD_WORDING_MAX, "%.1f %% slower (%.1f to %.1f)",
+			 100 * (1 - gain->ratio), 100 * (1 - gain->highest),
+			 100 * (1 - gain->lowest));
 	else
 		snprintf(buf, MD_WORDING_MAX, "%.1f %% faster (%.1f to %.1f)",
 			 100 * (gain->ratio - 1), 100 * (gain->lowest - 1),

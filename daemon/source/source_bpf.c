@@ -114,8 +114,8 @@ static int start(struct bpf *b, struct mp_err *err)
 }
 
 /*
- * Assumed to be enough for one stack, with what morphd does with it; Documentation/contexts.md has the
- * figures.
+ * Assumed to be enough for one stack, with what morphd does with it; Documentation/lab/contexts.md
+ * has the figures.
  */
 #define STACK_COST_NS 12000
 

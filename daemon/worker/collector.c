@@ -62,10 +62,12 @@ static void explain_absence(struct md_collector *out)
 
 	if (read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)))
 		paranoid = atoi(text);
-	if (paranoid > 2 && access("/sys/module/morphmon", F_OK))
+	out->may_not = paranoid > 2 && access("/sys/module/morphmon", F_OK);
+	if (out->may_not)
 		snprintf(out->why, sizeof(out->why),
-			 "morphd does not run, and could not sample: kernel.perf_event_paranoid is "
-			 "%d and the module morphmon is not loaded",
+			 "morphd does not run or waits, since it may not sample: "
+			 "kernel.perf_event_paranoid is %d and the module morphmon is not loaded; "
+			 "`sysctl kernel.perf_event_paranoid=2' lets it",
 			 paranoid);
 	else
 		snprintf(out->why, sizeof(out->why),

@@ -12,6 +12,7 @@
 
 struct md_collector {
 	bool runs;
+	bool may_not; /* it does not run, and would not be allowed to sample */
 	pid_t pid;
 	int64_t since_s;    /* start of the process; 0: not running */
 	double cpu_percent; /* of one CPU, since its start */

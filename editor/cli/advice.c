@@ -15,7 +15,7 @@
 #include "libprof/cli/rate.h"
 #include "libprof/store/store.h"
 
-/* With this many samples, no test program took more branches (Documentation/results.md). */
+/* With this many samples, no test program took more branches (Documentation/lab/results.md). */
 #define GOOD_SAMPLES 30000
 
 /* Write @text, quoted where a shell needs it, as one word. */

@@ -5,7 +5,7 @@
  * cycles. AMD's Zen 4 keeps the predictions in a table of 32 slots, and the slot follows from the
  * instruction's address. Two loads of different values that share a slot are mispredicted each
  * time: sqlite's conversion of numbers to text ran eight times slower at such addresses.
- * Documentation/results.md, "Loads of control words", has the measurement.
+ * Documentation/lab/results.md, "Loads of control words", has the measurement.
  */
 #ifndef ME_CONTROL_WORD_H
 #define ME_CONTROL_WORD_H

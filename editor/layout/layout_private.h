@@ -34,7 +34,7 @@ int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, ui
 /*
  * me_funcs_choose - the order of functions that made compilers fastest, where more code is hot than the first level of an
  * iTLB covers: by exact counts MP_ORDER_CDS; by samples MP_ORDER_ORIGINAL, since samples know few of the calls.
- * Less hot code: MP_ORDER_PH, the order of the paper. Documentation/results.md has the times.
+ * Less hot code: MP_ORDER_PH, the order of the paper. Documentation/lab/results.md has the times.
  */
 enum mp_order me_funcs_choose(const struct mp_cfg *cfg, const struct mp_counts *counts,
 			      const uint8_t *zones);

@@ -22,7 +22,7 @@
  * entries leave it before, and save no jump there. */
 #define MIN_REACH 0.5
 /* A loop keeps the jump into its middle if this share of the executions of the block there fall into it: a clone
- * would save less than a jump in ten rounds. zstd was 1 % slower with such clones (Documentation/results.md). */
+ * would save less than a jump in ten rounds. zstd was 1 % slower with such clones (lab/results.md). */
 #define PEELED_FALLS 0.9
 /* Clones may add this share of the bytes of the hot zone: a bound for files with many ways out.
  * test_layout_tail shows which clones get the bytes if there are too few. */

@@ -21,6 +21,7 @@
 #include "editor/refine/interrupt.h"
 #include "editor/refine/tool.h"
 #include "editor/train/train_private.h"
+#include "libprof/base/infile.h"
 #include "libprof/base/outfile.h"
 
 struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
@@ -31,16 +32,43 @@ struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
 	return path;
 }
 
+/* A script is not what runs; its interpreter is. */
+static int check_script(struct me_trainer *t)
+{
+	char line[256] = "", interpreter[256] = "";
+	uint64_t size;
+	int fd = mp_infile_regular(t->file, &size, t->err), rc = 0;
+
+	if (fd < 0)
+		return fd;
+	if (pread(fd, line, sizeof(line) - 1, 0) < 0)
+		rc = mp_err_set(t->err, errno, "%s: %s", t->file, strerror(errno));
+	else if (sscanf(line, "#!%*[ ]%255s", interpreter) == 1 ||
+		 sscanf(line, "#!%255s", interpreter) == 1)
+		rc = mp_err_set(t->err, EINVAL,
+				"%s: is a script for %s; to make that faster, give it as FILE, and "
+				"-o for the output",
+				t->file, interpreter);
+	close(fd);
+	t->report->file = rc ? NULL : strdup(t->file);
+	return rc || t->report->file ? rc : mp_err_set(t->err, ENOMEM, "out of memory");
+}
+
 static int find_file(struct me_trainer *t)
 {
 	const struct me_train_options *o = t->options;
+	char found[sizeof(t->program)];
+	const char *named = o->file ? found : t->program;
 
 	if (!me_tool_find_program(o->command[0], t->program))
 		return mp_err_set(t->err, ENOENT, "%s: command not found", o->command[0]);
-	if (!realpath(o->file ? o->file : t->program, t->file))
-		return mp_err_set(t->err, errno, "%s: %s", o->file, strerror(errno));
-	t->report->file = strdup(t->file);
-	return t->report->file ? 0 : mp_err_set(t->err, ENOMEM, "out of memory");
+	/* A bare name is a program of PATH, unless such a file is here. */
+	if (o->file && (strchr(o->file, '/') || !access(o->file, F_OK) ||
+			!me_tool_find_program(o->file, found)))
+		named = o->file;
+	if (!realpath(named, t->file))
+		return mp_err_set(t->err, errno, "%s: %s", named, strerror(errno));
+	return check_script(t);
 }
 
 /* The output appears after minutes, by a rename that would replace whatever has its name. */

@@ -103,8 +103,14 @@ static void advise_library(FILE *out, const struct me_train_options *options,
 	size_t len = slash ? (size_t)(slash - options->output) : 0;
 	char *name = me_soname(r->file), *directory;
 
-	if (!name)
+	if (!name) {
+		fprintf(out, "To use it, run %s", slash ? "" : "./");
+		me_shell_word(out, options->output);
+		fputs(" in place of ", out);
+		me_shell_word(out, r->file);
+		fputs(", which is as it was; to be rid of it, delete it.\n", out);
 		return;
+	}
 	directory = slash ? strndup(options->output, len ? len : 1) : strdup(".");
 	if (directory && !strcmp(base, name)) {
 		fputs("To use the library:\n", out);

@@ -9,7 +9,7 @@
  * Threshold: ways from .cold parts back to hot code, per conditional branch. Without a
  * profile, a compiler puts code into a .cold part that ends there: it aborts, throws, or
  * cleans up after an exception. Of thirteen programs and libraries of a Debian system
- * (scripts/bench/bench-stock) twelve have at most 0.004 ways back for each conditional branch.
+ * (scripts/works/stockworks.py) twelve have at most 0.004 ways back for each conditional branch.
  * Python, which was built with a profile, has 0.26. Of 1,165 files below 8 MB only python,
  * binutils (also built with a profile) and libXrandr are above this share.
  */

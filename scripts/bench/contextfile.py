@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what tests/plugin/contexts.c writes (Documentation/contexts.md).
+"""Reads what tests/plugin/contexts.c writes (Documentation/lab/contexts.md).
 
 Trees of real programs have millions of nodes: columns are arrays, and a node
 is its number. Node 0 is the parent of first functions.

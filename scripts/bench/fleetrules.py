@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other ways to add the profiles of a fleet's hosts up, for bench-fleet-inputs --attack --rule=.
 
-None of them is in use: Documentation/fleet-scale.md says what they are worth beside `morph-fleet pull'.
+None of them is in use: Documentation/lab/fleet-scale.md says what they are worth beside `morph-fleet pull'.
 """
 
 import bisect

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports results.json of scripts/bench/run: the table of Documentation/results.md, the plot
-Documentation/bench.svg, and a summary for the terminal. Measures nothing."""
+"""Reports results.json of scripts/bench/run: the table of Documentation/lab/results.md, the plot
+Documentation/lab/bench.svg, and a summary for the terminal. Measures nothing."""
 
 import os
 import re

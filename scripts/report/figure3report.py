@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports the results of scripts/bench/figure3: the tables of Documentation/results.md and the figures
+"""Reports the results of scripts/bench/figure3: the tables of Documentation/lab/results.md and the figures
 for the plot. Measures nothing."""
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training and test work of the distribution's own files, for bench-stock.
+"""Training and test work of the distribution's own files, for scripts/bench.
 
 Each file has training work (shell commands), test work of another kind (one command), and the same
 kind of test work for the emulator, where a second becomes a minute. In commands {} is the program,

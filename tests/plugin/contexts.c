@@ -3,7 +3,7 @@
  * contexts - a plugin for QEMU's user mode: the exact calling context tree and call graph of a
  * process, and exact stacks at drawn instructions.
  *
- * Documentation/contexts.md describes the tree and the formats; scripts/bench/contexts runs the plugin
+ * Documentation/lab/contexts.md describes the tree and the formats; scripts/bench/contexts runs the plugin
  * and reads them. Counts no forked children. Arguments, all KEY=VALUE:
  *   out=FILE      tree and graph (required)
  *   samples=FILE  stacks at drawn instructions

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * exact_stacks - reads the exact stacks that tests/plugin/contexts.c writes, with registers and
- * memory of each sample. Documentation/contexts.md has the formats. Used by tools that compare
+ * memory of each sample. Documentation/lab/contexts.md has the formats. Used by tools that compare
  * walkers with them.
  */
 #ifndef TESTS_EXACT_STACKS_H

@@ -78,6 +78,9 @@ static int slot_write_file(const char *path, const char *text)
 	return put < 0 ? -EIO : 0;
 }
 
+/* Only what uses one path for both versions needs mounts: --at, and commands that are no program's path. */
+#define NO_RIGHT " (in a chroot or a container, work outside of it, or run the program by its path)"
+
 /* Move into a mount namespace of our own; without root, into a user namespace as well. */
 static int slot_enter_namespace(struct mp_err *err)
 {
@@ -86,7 +89,8 @@ static int slot_enter_namespace(struct mp_err *err)
 
 	if (unshare(CLONE_NEWNS)) {
 		if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS))
-			return mp_err_set(err, errno, "--at: cannot create a mount namespace: %s",
+			return mp_err_set(err, errno, "cannot put a version in the place of the program: no mount "
+					  "namespace: %s" NO_RIGHT,
 					  strerror(errno));
 		snprintf(map, sizeof(map), "%u %u 1", uid, uid);
 		slot_write_file("/proc/self/setgroups", "deny");
@@ -97,7 +101,8 @@ static int slot_enter_namespace(struct mp_err *err)
 			return mp_err_set(err, EPERM, "--at: cannot map the group id");
 	}
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		return mp_err_set(err, errno, "--at: cannot make the mounts private: %s",
+		return mp_err_set(err, errno, "cannot put a version in the place of the program: cannot make "
+				  "the mounts private: %s" NO_RIGHT,
 				  strerror(errno));
 	return 0;
 }

@@ -94,7 +94,7 @@ for case in recursion jumps signals threads library contexts hands; do
 done
 
 # ---- Morph's outputs: copies, in a hostile order, with counters and with paths in a register
-head -c 40000 "$root/Documentation/results.md" >text
+head -c 40000 "$root/Documentation/lab/results.md" >text
 for kind in edges pep pep,poll; do
 	counts=
 	[ $kind = pep ] || counts=--counts=$PWD/counts.%p

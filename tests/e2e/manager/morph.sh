@@ -66,6 +66,8 @@ done
 PATH=$dir/bin:$PATH m 0 "a command" explain tool
 says out.txt "^$dir/prog: " "a command"
 m 1 "no such name" explain nothing-has-this-name
+m 2 "a command of morph stats" import
+says err.txt 'morph stats --help' "a command of morph stats"
 one_line "no such name"
 m 1 "a script" explain "$0"
 mkdir other && cp newer other/prog && profile other/prog 5000
@@ -95,7 +97,10 @@ m 0 "optimize" --json optimize ./prog
 json "optimize" '.action == "optimize" and .programs[0].state == "advised" and .programs[0].status == 0'
 cmp -s prog original || fail "optimize has changed the program"
 m 0 "the page with advice"
-says out.txt 'ready to be adopted' "the page with advice"
+says out.txt 'written, not measured' "the page with advice"
+m 0 "explain what nobody measured" explain ./prog
+tr '\n' ' ' <out.txt >line.txt
+says line.txt 'nobody measured whether it is faster: morph optimize PROGRAM -- COMMAND' "explain what nobody measured"
 mkfifo hold
 ./prog 400000000 <hold >/dev/null &
 runs=$!
@@ -202,6 +207,8 @@ says etc/watch.d/prog.conf '^mode = adopt$' "watch add"
 "$BUILD/morph-worker" --check --config=etc >/dev/null || fail "morph-worker refuses the rule"
 w 0 "watch list" --json list
 json "watch list" ".rules[0] | .name == \"prog\" and .mode == \"adopt\" and .audit == \"command\" and .programs == [\"$dir/prog\"]"
+w 2 "watch: nothing to find out with" --adopt --name=other add ./prog
+says err.txt 'a COMMAND that uses the program is needed' "watch: nothing to find out with"
 w 2 "watch: a client alone" --client=true --name=server add ./prog -- "$dir/prog"
 w 2 "watch: a client, no command" --client=true --ready=true --name=server add ./prog
 w 2 "watch: an empty metric" --metric= --name=server add ./prog -- "$dir/prog"

@@ -9,7 +9,7 @@ need openssl gcc jq
 scratch assembly
 export LC_ALL=C
 libs=/usr/lib/x86_64-linux-gnu
-head -c 70001 "$root/Documentation/results.md" >data
+head -c 70001 "$root/Documentation/lab/results.md" >data
 openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out rsa.pem 2>/dev/null
 openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out ec.pem 2>/dev/null
 openssl pkey -in ec.pem -pubout -out ec.pub

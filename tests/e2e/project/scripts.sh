@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Each script that measures or tests explains itself with --help, and does nothing else then. Files of the
-# repository that scripts and shell tests name are there. Documentation/benchmarks.md names every benchmark.
+# repository that scripts and shell tests name are there. Documentation/lab/benchmarks.md names every benchmark.
 . "$(dirname "$0")/../lib.sh"
 need python3 git
 scratch scripts
@@ -16,7 +16,7 @@ mapfile -t scripts < <(find "$root"/scripts/bench/* "$root"/scripts/check/{check
 for script in "${scripts[@]}"; do
 	command_ends 0 "${script#"$root"/} --help" timeout 60 "$script" --help </dev/null
 	[ -s out.txt ] || fail "${script#"$root"/} --help says nothing"
-	[[ $script != */bench-* ]] || grep -q "^| .*scripts/bench/${script##*/}[\` ]" "$root/Documentation/benchmarks.md" ||
+	[[ $script != */bench-* ]] || grep -q "^| .*scripts/bench/${script##*/}[\` ]" "$root/Documentation/lab/benchmarks.md" ||
 		fail "benchmarks.md lacks ${script##*/}"
 done
 

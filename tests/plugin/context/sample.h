@@ -2,7 +2,7 @@
 /*
  * sample - writes the exact stack of a thread at drawn instructions (samples=).
  *
- * Documentation/contexts.md has the format. An activation is written once, when the first sample
+ * Documentation/lab/contexts.md has the format. An activation is written once, when the first sample
  * sees it, and names its caller's. Included by contexts.c.
  */
 #ifndef MORPH_TESTS_SAMPLE_H

@@ -2,7 +2,7 @@
 /*
  * write - writes the tree and the call graph of the whole process (out=).
  *
- * Documentation/contexts.md has the format. Included by contexts.c.
+ * Documentation/lab/contexts.md has the format. Included by contexts.c.
  */
 #ifndef MORPH_TESTS_WRITE_H
 #define MORPH_TESTS_WRITE_H

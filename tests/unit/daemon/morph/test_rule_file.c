@@ -151,6 +151,20 @@ START_TEST(rule_with_a_line_break_is_refused)
 }
 END_TEST
 
+START_TEST(rule_of_a_new_user_makes_the_folder_of_settings)
+{
+	const char *programs[] = {"/usr/bin/perl"};
+	struct md_rule_text rule = {.programs = programs, .nr_programs = 1};
+	struct mp_err err = {""};
+	char config[8192], file[8192];
+
+	snprintf(config, sizeof(config), "%s/.config/morph", dir);
+	ck_assert_msg(!md_rule_file_write(config, "mine", &rule, file, sizeof(file), &err), "%s",
+		      err.msg);
+	ck_assert_int_eq(access(file, R_OK), 0);
+}
+END_TEST
+
 START_TEST(rule_gets_a_name_that_is_a_file_name)
 {
 	char name[128];
@@ -179,6 +193,7 @@ static Suite *suite(void)
 	tcase_add_test(t, rule_of_a_server_has_its_recipe);
 	tcase_add_test(t, rule_of_a_person_stays);
 	tcase_add_test(t, rule_with_a_line_break_is_refused);
+	tcase_add_test(t, rule_of_a_new_user_makes_the_folder_of_settings);
 	tcase_add_test(t, rule_gets_a_name_that_is_a_file_name);
 	suite_add_tcase(s, t);
 	return s;
