@@ -275,15 +275,12 @@ static void add_samples(struct reading *in)
 		for (uint32_t k = 1; k < p->tree.nr_nodes; k++) {
 			const struct mp_context_node *n = &p->tree.nodes[k];
 			uint64_t id = p->tree.modules[n->module];
-			size_t module = 0;
-			uint32_t f;
+			uint32_t module, f;
 
-			if (n->kind != MP_CONTEXT_FUNCTION || !id)
+			if (n->kind != MP_CONTEXT_FUNCTION)
 				continue;
-			while (module < in->graph->nr_modules &&
-			       in->graph->modules[module].id != id)
-				module++;
-			if (module == in->graph->nr_modules)
+			module = module_of(in->graph, id);
+			if (module == MP_NONE)
 				continue;
 			f = md_graph_function_at(&in->graph->modules[module], n->vaddr);
 			if (f == MP_NONE)

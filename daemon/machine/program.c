@@ -233,24 +233,6 @@ static int find_package(const struct md_program_search *search, const char *pack
 	return r;
 }
 
-int md_package_programs(const struct md_program_search *search, const char *package,
-			struct md_program **out, size_t *nr, struct mp_err *err)
-{
-	struct found found = {0};
-	int r = find_package(search, package, &found);
-
-	if (r) {
-		fini(&found);
-		return mp_err_set(err, -r,
-				  r == -ENOENT ? "%s: no such package is installed"
-					       : "%s: out of memory",
-				  package);
-	}
-	*out = found.list;
-	*nr = found.nr;
-	return 0;
-}
-
 /* ---- all together --------------------------------------------------------------------------- */
 
 static int ambiguous(const char *name, const struct found *found, struct mp_err *err)

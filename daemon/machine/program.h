@@ -50,12 +50,6 @@ void md_program_fini(struct md_program *program);
  */
 int md_program_read(const char *path, struct md_program *out, struct mp_err *err);
 
-/*
- * md_package_programs - the programs and libraries that dpkg says @package has. Return: 0, -ENOENT:
- * no such package is installed, -errno. Ownership: md_programs_free().
- */
-int md_package_programs(const struct md_program_search *search, const char *package,
-			struct md_program **out, size_t *nr, struct mp_err *err);
 void md_programs_free(struct md_program *programs, size_t nr);
 
 /* Return: @module has the identity or, where it has a build-id, the build-id of @program. */

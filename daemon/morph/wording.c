@@ -184,11 +184,6 @@ char *md_wording_reason(const struct md_machine_program *program)
 
 /* ---- numbers and columns ---------------------------------------------------------------------- */
 
-double md_wording_saved(double ratio)
-{
-	return ratio > 0 ? 100 * (1 - 1 / ratio) : 0;
-}
-
 const char *md_wording_gain(const struct mp_job_gain *gain, char *buf)
 {
 	if (!(gain->ratio > 0))

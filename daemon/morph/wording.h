@@ -29,8 +29,6 @@ char *md_wording_reason(const struct md_machine_program *program);
 const char *md_wording_gain(const struct mp_job_gain *gain, char *buf);
 /* "1.93 % (0.41 to 3.44)". @buf holds MD_WORDING_MAX bytes. */
 const char *md_wording_worth(const struct md_worth *worth, char *buf);
-/* Percent of time saved by a version that is @ratio times as fast. */
-double md_wording_saved(double ratio);
 
 /* Prints @text in exactly @width columns; a longer one loses its beginning. */
 void md_wording_put_path(FILE *out, const char *text, size_t width);

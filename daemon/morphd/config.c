@@ -17,11 +17,6 @@ static const char *const key_names[MD_NR_CONFIG] = {
 	[MD_CONFIG_STACKS] = "stacks",
 };
 
-const char *md_config_key_name(enum md_config_key key)
-{
-	return key_names[key];
-}
-
 void md_config_init(struct md_config *config)
 {
 	*config = (struct md_config){.source = "auto", .interval_s = 10, .may_take_ways = true};

@@ -41,9 +41,6 @@ struct md_config {
 /* Sets every setting to its default. */
 void md_config_init(struct md_config *config);
 
-/* Return: the key's name in the file, such as "no-kernel". */
-const char *md_config_key_name(enum md_config_key key);
-
 /* Return: 0, -EINVAL with what is wrong with @value. The message does not name the key. */
 int md_config_set(struct md_config *config, enum md_config_key key, const char *value,
 		  struct mp_err *err);

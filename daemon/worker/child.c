@@ -177,11 +177,11 @@ static void stop_child(pid_t pid, int pidfd)
 	kill(pid, SIGKILL);
 }
 
-/* @looked_s: when @child->look was called last. Return: false: the child goes on. */
+/* @looked_s: when @child->look was called last. Return: @why was set; false: the child goes on. */
 static bool must_stop(const struct md_child *child, struct md_idle_watch *watch, double start_s,
 		      double *looked_s, enum md_child_end *why)
 {
-	bool look = child->look && now_s() - *looked_s >= MD_CHILD_LOOK_S;
+	bool look = child->look && now_s() - *looked_s >= MD_CHILD_LOOK_S, stop = true;
 
 	if (stopped)
 		*why = MD_CHILD_STOPPED;
@@ -192,10 +192,10 @@ static bool must_stop(const struct md_child *child, struct md_idle_watch *watch,
 	else if (look && child->look(child->look_arg))
 		*why = MD_CHILD_ENOUGH;
 	else
-		why = NULL;
+		stop = false;
 	if (look)
 		*looked_s = now_s();
-	return why;
+	return stop;
 }
 
 static void wait_child(const struct md_child *child, pid_t pid, int pidfd,

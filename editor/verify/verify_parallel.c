@@ -139,18 +139,3 @@ int vf_find_cuts(struct vf *vf)
 	}
 	return 0;
 }
-
-uint32_t vf_first_cut(const struct vf *vf, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = vf->nr_cuts;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (vf->cuts[mid] < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}

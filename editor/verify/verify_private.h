@@ -332,8 +332,6 @@ int vf_parallel(const struct vf *vf, uint32_t nr_items, uint32_t grain,
 		void *ctx);
 /* Fill @vf->cuts; needs the FDEs. Each cut lies at a whole word of the bitmaps of the text. */
 int vf_find_cuts(struct vf *vf);
-/* Return: index of the first cut at @vaddr or later, or @vf->nr_cuts. */
-uint32_t vf_first_cut(const struct vf *vf, uint64_t vaddr);
 /* Find the counters and the runtime of an instrumented output. */
 void vf_find_counters(struct vf *vf);
 /* Is header @b header @a, extended by the counters? */

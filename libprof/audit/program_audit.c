@@ -123,11 +123,6 @@ uint32_t mp_program_audit_nr_functions(const struct mp_program_audit *audit)
 	return audit->nr_functions;
 }
 
-double mp_program_audit_alpha(const struct mp_program_audit *audit)
-{
-	return audit->alpha;
-}
-
 uint64_t mp_program_audit_foreign(const struct mp_program_audit *audit)
 {
 	return mp_window_pairs_foreign(audit->pairs);

@@ -63,7 +63,6 @@ enum mp_audit_verdict mp_program_audit_verdict(const struct mp_program_audit *au
 void mp_program_audit_effect(struct mp_program_audit *audit, uint32_t function, bool exact,
 			     struct mp_audit_effect *out);
 uint32_t mp_program_audit_nr_functions(const struct mp_program_audit *audit);
-double mp_program_audit_alpha(const struct mp_program_audit *audit);
 /* Return: records that name a function which the file does not have. */
 uint64_t mp_program_audit_foreign(const struct mp_program_audit *audit);
 

@@ -18,8 +18,6 @@
 
 #define MD_LEASE_OPTIONS_MAX 1000
 #define MD_LEASE_VERSION_MAX 200
-/* Without an answer of the server about its lease, a host has a build so long. */
-#define MD_LEASE_FIRST_S 86400
 
 struct md_lease {
 	char path[PATH_MAX];

@@ -35,11 +35,6 @@ const char *mp_job_state_name(enum mp_job_state state)
 	return state_names[state];
 }
 
-const char *mp_job_asker_name(enum mp_job_asker asker)
-{
-	return asker_names[asker];
-}
-
 static int find_name(const char *const *names, int nr, const char *name)
 {
 	int i;

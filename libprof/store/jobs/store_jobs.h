@@ -61,7 +61,6 @@ enum mp_job_asker {
 	MP_JOB_BY_WATCH,   /* the policy names the file */
 	MP_NR_JOB_ASKERS
 };
-const char *mp_job_asker_name(enum mp_job_asker asker);
 
 /* The result of an audit or a prediction; 0: not known. */
 struct mp_job_gain {
