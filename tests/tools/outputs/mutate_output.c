@@ -8,8 +8,9 @@
  * turns. CHANGES times it makes a change that means something: to a branch, an operand, an instruction, a word of data,
  * a relocation, a dynamic entry, a symbol, a patch, the map, padding, a header.
  *
- * Prints `OWNER: TRIED ACCEPTED` and `KIND OF CHANGE: TRIED ACCEPTED` and, if some were accepted, the reason; and a
- * line for each that was accepted without a reason, or against it: then the exit status is 1.
+ * Prints `OWNER: TRIED ACCEPTED` and `KIND OF CHANGE: TRIED ACCEPTED` and, if some were accepted, the reason (for each
+ * other reason one more line, with 0 tried); and a line for each that was accepted without a reason, or against it:
+ * then the exit status is 1.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -575,7 +576,13 @@ static const struct change {
 };
 
 enum {
-	NR_CHANGES = sizeof(changes) / sizeof(changes[0])
+	NR_CHANGES = sizeof(changes) / sizeof(changes[0]),
+	NR_REASONS = 8
+};
+
+struct tally {
+	uint64_t tried, accepted[NR_REASONS];
+	const char *reasons[NR_REASONS]; /* of @accepted; NULL: there is none */
 };
 
 /* Is every changed byte the original's again? */
@@ -606,10 +613,31 @@ static void print_change(const struct trial *t, const char *name)
 	printf("\n");
 }
 
+/* Counts what was accepted by its reason. A kind of change has few. */
+static void count(struct tally *tally, const char *reason)
+{
+	size_t i = 0;
+
+	while (i < NR_REASONS - 1 && tally->accepted[i] && tally->reasons[i] != reason)
+		i++;
+	tally->reasons[i] = reason;
+	tally->accepted[i]++;
+}
+
+static void print_tally(const char *name, const struct tally *tally)
+{
+	for (size_t i = 0; i < NR_REASONS && (tally->accepted[i] || (!i && tally->tried)); i++)
+		printf("%s: %" PRIu64 " %" PRIu64 "%s%s\n", name, i ? 0 : tally->tried,
+		       tally->accepted[i], tally->accepted[i] ? ": " : "",
+		       !tally->accepted[i] ? ""
+		       : tally->reasons[i] ? tally->reasons[i]
+					   : "?");
+}
+
 static int make_changes(struct trial *t, uint64_t nr)
 {
-	uint64_t tried[NR_CHANGES] = {0}, accepted[NR_CHANGES] = {0}, tries = 50 * nr;
-	const char *why[NR_CHANGES] = {0};
+	struct tally tallies[NR_CHANGES] = {0};
+	uint64_t tries = 50 * nr;
 	int rc = 0;
 
 	for (uint64_t i = 0; rc != -ENOMEM && i < nr && tries; tries--) {
@@ -620,11 +648,11 @@ static int make_changes(struct trial *t, uint64_t nr)
 		    memcmp(t->changed, t->output->data, t->output->size) != 0) {
 			rc = verify(t);
 			i++;
-			tried[k]++;
-			accepted[k] += !rc;
+			tallies[k].tried++;
 			if (!rc && !t->reason && is_old_code(t))
 				t->reason = old_code;
-			why[k] = !rc && t->reason ? t->reason : why[k];
+			if (!rc)
+				count(&tallies[k], t->reason);
 			if (!rc && !t->reason) {
 				print_change(t, changes[k].name);
 				t->nr_bad++;
@@ -633,9 +661,7 @@ static int make_changes(struct trial *t, uint64_t nr)
 		memcpy(t->changed, t->output->data, t->output->size);
 	}
 	for (int k = 0; k < NR_CHANGES; k++)
-		if (tried[k])
-			printf("%s: %" PRIu64 " %" PRIu64 "%s%s\n", changes[k].name, tried[k],
-			       accepted[k], why[k] ? ": " : "", why[k] ? why[k] : "");
+		print_tally(changes[k].name, &tallies[k]);
 	return rc == -ENOMEM ? rc : 0;
 }
 
