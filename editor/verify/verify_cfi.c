@@ -106,11 +106,14 @@ uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc)
 	return c->bad ? 0 : v;
 }
 
+#define PC 16 /* the return address's column, which holds the program counter in the frame itself */
+
 struct machine {
 	struct vf_cursor c;
 	const struct vf_cie *cie;
 	const struct vf_row *initial; /* NULL while the CIE's own program runs */
 	bool expressions;	      /* some rule was one */
+	bool names_pc;		      /* some register has the program counter's value */
 	struct vf_row row;
 	struct vf_row *stack;
 	unsigned int depth;
@@ -189,8 +192,11 @@ static int rows_push(struct vf_rows *rows, const struct vf_row *row)
 		rows->cap = cap;
 	}
 	rows->row[rows->nr++] = *row;
-	/* LLVM's unwinder reads register 0 as "none", and libgcc has no place for vector registers. */
-	rows->ambiguous |= row->cfa.kind != VF_RULE_EXPR && (!row->cfa_reg || row->cfa_reg > 16);
+	/*
+	 * LLVM's unwinder reads register 0 as "none", and libgcc has no place for vector registers. The program counter
+	 * is another one in a copy.
+	 */
+	rows->ambiguous |= row->cfa.kind != VF_RULE_EXPR && (!row->cfa_reg || row->cfa_reg >= PC);
 	return 0;
 }
 
@@ -270,7 +276,7 @@ static void restore_initial(struct machine *m, uint64_t reg)
  */
 static void step_register(struct machine *m, uint8_t op)
 {
-	uint64_t reg = vf_cursor_uleb(&m->c);
+	uint64_t reg = vf_cursor_uleb(&m->c), from;
 
 	switch (op) {
 	case DW_CFA_offset_extended:
@@ -291,7 +297,9 @@ static void step_register(struct machine *m, uint8_t op)
 		set_off(m, reg, VF_RULE_VAL_OFFSET, scaled(m, read_signed(m)));
 		return;
 	case DW_CFA_register:
-		set_off(m, reg, VF_RULE_REGISTER, (int64_t)vf_cursor_uleb(&m->c));
+		from = vf_cursor_uleb(&m->c);
+		m->names_pc |= from == PC;
+		set_off(m, reg, VF_RULE_REGISTER, (int64_t)from);
 		return;
 	case DW_CFA_restore_extended: restore_initial(m, reg); return;
 	case DW_CFA_undefined: set_off(m, reg, VF_RULE_UNDEFINED, 0); return;
@@ -503,6 +511,7 @@ int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_ro
 	if (!ret)
 		ret = rows_push(rows, &m.row);
 	rows->expressions = m.expressions;
+	rows->ambiguous |= m.names_pc;
 out:
 	free(m.stack);
 	return ret;
@@ -572,12 +581,14 @@ static bool expression_reads_pc(const struct vf_rule *r)
 {
 	struct vf_cursor c = {.p = r->expr, .end = r->expr + r->len};
 
-	while (!c.bad && c.p < c.end && skip_plain(&c))
-		;
-	if (!c.bad && c.p == c.end)
+	while (!c.bad && c.p < c.end)
+		if (!skip_plain(&c))
+			c.bad = true;
+	if (!c.bad)
 		return false;
 	for (uint32_t i = 0; i < r->len; i++)
 		if (r->expr[i] == DW_OP_breg16 || r->expr[i] == DW_OP_bregx ||
+		    r->expr[i] == DW_OP_reg16 || r->expr[i] == DW_OP_regx ||
 		    (i == 0 && r->expr[i] == DW_OP_addr))
 			return true;
 	return false;

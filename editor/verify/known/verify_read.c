@@ -20,6 +20,7 @@
 /* Number of instructions behind a function's first operand, and before an indirect call. */
 #define NEAR_GOT    16
 #define BEFORE_CALL 16
+#define NEAR_TEST   4
 #define WORDS	    4
 
 #define BIT(n) ((uint16_t)(1u << (n)))
@@ -28,13 +29,15 @@
 #define ARGUMENTS (BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9))
 #define FIRST	  BIT(7)
 #define SECOND	  BIT(6)
+#define THIRD	  BIT(2)
+#define FOURTH	  BIT(1)
 
 /* The result of a trace from the start of a function: many operands lead to the same functions. */
 struct passed {
 	uint64_t to;
 	uint16_t have;
 	uint8_t calls; /* 0: free */
-	bool far, read, computed;
+	bool far, read, computed, compared;
 };
 
 #define NR_PASSED 4096
@@ -51,24 +54,31 @@ struct trace {
 	bool far;      /* code for any distance, where most calls go through registers */
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
+	bool compared; /* the program asks what lies before or behind the address */
 };
 
-/* Arguments at which functions of libraries read bytes. */
+/* Arguments at which functions of libraries read or write bytes. */
 static uint16_t read_arguments(const char *name)
 {
-	static const char *const first[] = {"memcmp", "bcmp",	"bcopy",
-					    "memchr", "fwrite", "mprotect"};
-	static const char *const second[] = {
-		"memcpy",	 "memmove", "mempcpy", "__memcpy_chk", "__memmove_chk",
-		"__mempcpy_chk", "memcmp",  "bcmp",    "write",	       "pwrite",
-		"send",		 "crc32",   "adler32",
+	static const struct {
+		uint16_t arguments;
+		const char *names; /* each between two blanks */
+	} readers[] = {
+		{FIRST, " memcmp bcmp bcopy memchr fwrite fwrite_unlocked mprotect pkey_mprotect "},
+		{SECOND,
+		 " memcpy memmove mempcpy __memcpy_chk __memmove_chk __mempcpy_chk memcmp bcmp "
+		 "write pwrite pwrite64 send crc32 crc32_z adler32 adler32_z "
+		 "EVP_DigestUpdate HMAC_Update "},
+		{THIRD, " ptrace "},
+		{FOURTH, " pwrite pwrite64 "},
 	};
+	size_t len = strlen(name);
 	uint16_t read = 0;
 
-	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++)
-		read |= strcmp(name, first[i]) ? 0 : FIRST;
-	for (size_t i = 0; i < sizeof(second) / sizeof(second[0]); i++)
-		read |= strcmp(name, second[i]) ? 0 : SECOND;
+	for (size_t i = 0; len && i < sizeof(readers) / sizeof(readers[0]); i++)
+		for (const char *at = readers[i].names; (at = strstr(at, name)); at++)
+			if (at[-1] == ' ' && at[len] == ' ')
+				read |= readers[i].arguments;
 	return read;
 }
 
@@ -206,11 +216,17 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 				.vf = vf, .passed = t->passed, .have = have, .far = t->far};
 
 			trace_from(&callee, to, calls + 1);
-			*p = (struct passed){to,     have,	  (uint8_t)(calls + 1),
-					     t->far, callee.read, callee.computed};
+			*p = (struct passed){to,
+					     have,
+					     (uint8_t)(calls + 1),
+					     t->far,
+					     callee.read,
+					     callee.computed,
+					     callee.compared};
 		}
 		t->read |= p->read;
 		t->computed |= p->computed;
+		t->compared |= p->compared;
 	}
 }
 
@@ -255,6 +271,35 @@ static uint16_t result(struct trace *t, const struct vf_full *f)
 	}
 }
 
+/* Does an instruction, behind moves at most, test whether one number was less than another, without signs? */
+static bool tests_less(const struct vf *vf, uint64_t at, uint64_t end)
+{
+	struct vf_full f;
+
+	for (int n = 0; n < NEAR_TEST; n++, at += f.z.length)
+		if (!vf_decode_full(vf, at, end, &f))
+			return false;
+		else if (f.z.mnemonic != ZYDIS_MNEMONIC_MOV)
+			break;
+	switch (f.z.mnemonic) {
+	case ZYDIS_MNEMONIC_JB:
+	case ZYDIS_MNEMONIC_JNB:
+	case ZYDIS_MNEMONIC_JBE:
+	case ZYDIS_MNEMONIC_JNBE:
+	case ZYDIS_MNEMONIC_SETB:
+	case ZYDIS_MNEMONIC_SETNB:
+	case ZYDIS_MNEMONIC_SETBE:
+	case ZYDIS_MNEMONIC_SETNBE:
+	case ZYDIS_MNEMONIC_CMOVB:
+	case ZYDIS_MNEMONIC_CMOVNB:
+	case ZYDIS_MNEMONIC_CMOVBE:
+	case ZYDIS_MNEMONIC_CMOVNBE:
+	case ZYDIS_MNEMONIC_ADC:
+	case ZYDIS_MNEMONIC_SBB: return true;
+	default: return false;
+	}
+}
+
 static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 {
 	const struct vf *vf = t->vf;
@@ -280,6 +325,11 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 			    (t->have & (bit_of(op->mem.base) | bit_of(op->mem.index))))
 				t->read = true;
 		}
+		if (f.z.mnemonic == ZYDIS_MNEMONIC_CMP && !t->from_got &&
+		    f.op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+		    ((t->have & (bit_of_operand(&f.op[0]) | bit_of_operand(&f.op[1]))) ||
+		     frame_word(t, &f.op[0]) >= 0 || frame_word(t, &f.op[1]) >= 0))
+			t->compared |= tests_less(vf, at, end);
 		switch (f.z.meta.category) {
 		case ZYDIS_CATEGORY_CALL:
 		case ZYDIS_CATEGORY_UNCOND_BR:
@@ -341,9 +391,9 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 }
 
 /* The instruction at @insn names @to; @by_cell: the loader puts @to into the cell that it names. */
-static int look_at_name(struct vf *vf, struct passed *passed, uint64_t insn, uint64_t to,
-			bool by_cell)
+static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *named, bool by_cell)
 {
+	const uint64_t insn = named->insn, to = named->to;
 	const struct vf_fde *user = vf_eh_find(&vf->old_eh, insn);
 	struct vf_fde *fde = vf_eh_find(&vf->old_eh, to);
 	struct trace t = {.vf = vf, .passed = passed};
@@ -383,8 +433,13 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint64_t insn, uin
 	case ZYDIS_MNEMONIC_SUB:
 		t.computed = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 		break;
+	case ZYDIS_MNEMONIC_CMP:
+		t.compared = (by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) &&
+			     tests_less(vf, insn + f.z.length, user->start + user->size);
+		break;
 	default: break;
 	}
+	named->use = t.read || t.computed ? VF_READS : t.compared ? VF_COMPARES : VF_USED;
 	/* Labels, and constants between instructions, are other checks' matter. */
 	if (fde && fde == user && fde->start != to) {
 		if (t.computed)
@@ -406,7 +461,9 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint64_t insn, uin
 int vf_find_reads(struct vf *vf)
 {
 	struct passed *passed = calloc(NR_PASSED, sizeof(*passed));
-	int ret = passed ? 0 : -ENOMEM;
+	struct vf_named *named = calloc(vf->names.nr + 1, sizeof(*named));
+	int ret = passed && named ? 0 : -ENOMEM;
+	size_t nr = 0;
 
 	vf->first_dynamic = vf->o->nr_symbols;
 	while (vf->first_dynamic && vf->o->symbols[vf->first_dynamic - 1].dynamic)
@@ -416,11 +473,14 @@ int vf_find_reads(struct vf *vf)
 		const char *ignored;
 		uint64_t to = vf_is_text(vf, name->to) ? 0 : loaded(vf, name->to, &ignored);
 
-		if (!to)
-			ret = look_at_name(vf, passed, name->insn, name->to, false);
-		else if (vf_is_text(vf, to))
-			ret = look_at_name(vf, passed, name->insn, to, true);
+		if (to && !vf_is_text(vf, to))
+			continue;
+		named[nr] = (struct vf_named){name->insn, to ? to : name->to, VF_USED};
+		ret = look_at_name(vf, passed, &named[nr++], to != 0);
 	}
+	if (!ret)
+		ret = vf_find_bounded(vf, named, nr);
 	free(passed);
+	free(named);
 	return ret;
 }

@@ -22,7 +22,9 @@
 #define NEAR_GOT 16
 /* Instructions that are read before an indirect call. */
 #define BEFORE_CALL 16
-#define MAX_SLOTS   4
+/* Moves between a comparison and a condition. */
+#define MOVES	  3
+#define MAX_SLOTS 4
 
 enum {
 	RAX,
@@ -46,18 +48,26 @@ static const struct {
 	{"__memcpy_chk", 1u << RSI},
 	{"__memmove_chk", 1u << RSI},
 	{"__mempcpy_chk", 1u << RSI},
+	{"EVP_DigestUpdate", 1u << RSI},
+	{"HMAC_Update", 1u << RSI},
 	{"adler32", 1u << RSI},
+	{"adler32_z", 1u << RSI},
 	{"bcmp", 1u << RDI | 1u << RSI},
 	{"bcopy", 1u << RDI},
 	{"crc32", 1u << RSI},
+	{"crc32_z", 1u << RSI},
 	{"fwrite", 1u << RDI},
+	{"fwrite_unlocked", 1u << RDI},
 	{"memchr", 1u << RDI},
 	{"memcmp", 1u << RDI | 1u << RSI},
 	{"memcpy", 1u << RSI},
 	{"memmove", 1u << RSI},
 	{"mempcpy", 1u << RSI},
 	{"mprotect", 1u << RDI},
-	{"pwrite", 1u << RSI},
+	{"pkey_mprotect", 1u << RDI},
+	{"ptrace", 1u << RDX},
+	{"pwrite", 1u << RSI | 1u << RCX}, /* to memory, by its file */
+	{"pwrite64", 1u << RSI | 1u << RCX},
 	{"send", 1u << RSI},
 	{"write", 1u << RSI},
 };
@@ -67,7 +77,7 @@ struct entered {
 	uint32_t at;
 	uint16_t regs;
 	uint8_t depth; /* 0: free */
-	bool far, read, computed;
+	bool far, read, computed, ordered;
 };
 
 #define NR_ENTERED 4096
@@ -84,6 +94,7 @@ struct follow {
 	bool far;      /* code for any distance, where most calls go through registers */
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
+	bool ordered; /* the program asks what lies before or behind the address */
 };
 
 static uint8_t gpr(ZydisRegister reg)
@@ -200,11 +211,13 @@ static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int
 				.b = f->b, .entered = f->entered, .regs = regs, .far = f->far};
 
 			follow_from(&inner, at, depth + 1);
-			*e = (struct entered){at,     regs,	  (uint8_t)(depth + 1),
-					      f->far, inner.read, inner.computed};
+			*e = (struct entered){at,	    regs,	(uint8_t)(depth + 1),
+					      f->far,	    inner.read, inner.computed,
+					      inner.ordered};
 		}
 		f->read |= e->read;
 		f->computed |= e->computed;
+		f->ordered |= e->ordered;
 	}
 }
 
@@ -299,6 +312,40 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	}
 }
 
+/* Does the code at @at ask whether one number was below another? Before that, it may move others. */
+static bool asks_order(const struct mp_cfg_build *b, uint32_t at)
+{
+	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction z;
+	int n = 0;
+
+	do {
+		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
+
+		if (!bytes || ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, 15, &z, o)))
+			return false;
+		at += z.length;
+	} while (z.mnemonic == ZYDIS_MNEMONIC_MOV && ++n < MOVES);
+	/* Of conditions, "below" and "above" test the carry, and are 2, 3, 6, 7. */
+	if (z.meta.category == ZYDIS_CATEGORY_COND_BR || z.meta.category == ZYDIS_CATEGORY_SETCC ||
+	    z.meta.category == ZYDIS_CATEGORY_CMOV)
+		return (z.opcode & 0x0a) == 2;
+	return z.mnemonic == ZYDIS_MNEMONIC_SBB || z.mnemonic == ZYDIS_MNEMONIC_ADC;
+}
+
+static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
+			  const ZydisDecodedOperand *o, uint32_t next)
+{
+	if (z->mnemonic != ZYDIS_MNEMONIC_CMP || f->from_got ||
+	    o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return;
+	for (int i = 0; i < 2; i++)
+		if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER
+			    ? holds(f, o[i].reg.value)
+			    : is_slot(&o[i]) && find_slot(f, &o[i]) != NULL)
+			f->ordered |= asks_order(f->b, next);
+}
+
 static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 {
 	struct mp_cfg_build *b = f->b;
@@ -319,6 +366,7 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			return;
 		next = span->vaddr + (at - span->at) + z.length;
 		look_at_memory(f, &z, o);
+		look_at_order(f, &z, o, at + z.length);
 		if (z.meta.category == ZYDIS_CATEGORY_CALL ||
 		    z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
 			if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -363,8 +411,14 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 	}
 }
 
+struct looking {
+	struct entered *entered;
+	struct mp_borders borders;
+};
+
 /* The instruction at @at names @target. */
-static int note(struct mp_cfg_build *b, uint32_t at, uint32_t target, const struct follow *f)
+static int note(struct mp_cfg_build *b, struct mp_borders *borders, uint32_t at, uint32_t target,
+		const struct follow *f)
 {
 	uint32_t part = mp_part_at(b->index, target);
 
@@ -377,6 +431,12 @@ static int note(struct mp_cfg_build *b, uint32_t at, uint32_t target, const stru
 			return -ENOMEM;
 		b->summed[b->nr_summed++] = target;
 		return 0;
+	}
+	if (f->read || f->computed || f->ordered) {
+		if (mp_grow(&borders->list, &borders->cap, borders->nr, sizeof(*borders->list)))
+			return -ENOMEM;
+		borders->list[borders->nr++] =
+			(struct mp_border){at, target, f->read || f->computed};
 	}
 	if ((f->read || f->computed) && part != MP_NONE && target == b->index->parts[part].at)
 		mp_func_problem(&b->cfg->funcs[b->index->parts[part].func], MP_PROBLEM_READ,
@@ -414,14 +474,14 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 }
 
 /* The instruction at @at names @target: by its own operand, or by the cell @loads. */
-static int look_at(struct mp_cfg_build *b, struct entered *entered, uint32_t at, uint32_t target,
-		   bool loads)
+static int look_at(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t target, bool loads)
 {
+	struct looking *x = ctx;
 	/* Many numbers equal an address by chance, few the entry of a function. */
 	bool number;
 	const struct mp_span *span = mp_space_span(b->index, at);
 	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
-	struct follow f = {.b = b, .entered = entered};
+	struct follow f = {.b = b, .entered = x->entered};
 	ZydisDecodedInstruction z;
 	uint8_t to;
 
@@ -453,18 +513,23 @@ static int look_at(struct mp_cfg_build *b, struct entered *entered, uint32_t at,
 		follow_from(&f, at + z.length, 0);
 	} else if (z.mnemonic == ZYDIS_MNEMONIC_ADD || z.mnemonic == ZYDIS_MNEMONIC_SUB) {
 		f.computed = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
+	} else if (z.mnemonic == ZYDIS_MNEMONIC_CMP) {
+		f.ordered = (o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads) &&
+			    asks_order(b, at + z.length);
 	}
-	return note(b, at, target, &f);
+	return note(b, &x->borders, at, target, &f);
 }
 
-int mp_cfg_find_reads(struct mp_cfg_build *b)
+/* Calls @look for each instruction that names code: by its operand, or by a cell that the loader fills in. */
+static int for_each_name(struct mp_cfg_build *b, void *ctx,
+			 int (*look)(struct mp_cfg_build *b, void *ctx, uint32_t at,
+				     uint32_t target, bool loads))
 {
 	const struct mp_section *got = mp_elf_section(b->elf, ".got");
-	struct entered *entered = calloc(NR_ENTERED, sizeof(*entered));
-	int ret = entered ? 0 : -ENOMEM;
+	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < b->nr_code_refs; i++)
-		ret = look_at(b, entered, b->code_refs[i].at, b->code_refs[i].target, false);
+		ret = look(b, ctx, b->code_refs[i].at, b->code_refs[i].target, false);
 	for (uint32_t i = 0; !ret && got && i < b->nr_refs; i++) {
 		uint64_t cell = mp_space_vaddr(b->index, b->ref_list[i].target);
 		const char *name;
@@ -474,8 +539,30 @@ int mp_cfg_find_reads(struct mp_cfg_build *b)
 			continue;
 		at = mp_space_at(b->index, cell_at(b, cell, &name));
 		if (at != MP_NONE && mp_space_is_text(b->index, at))
-			ret = look_at(b, entered, b->ref_list[i].at, at, true);
+			ret = look(b, ctx, b->ref_list[i].at, at, true);
 	}
-	free(entered);
+	return ret;
+}
+
+static int pair(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t target, bool loads)
+{
+	struct looking *x = ctx;
+
+	(void)loads;
+	mp_borders_pair(b, &x->borders, at, target);
+	return 0;
+}
+
+int mp_cfg_find_reads(struct mp_cfg_build *b)
+{
+	struct looking x = {.entered = calloc(NR_ENTERED, sizeof(*x.entered))};
+	int ret = x.entered ? for_each_name(b, &x, look_at) : -ENOMEM;
+
+	if (!ret)
+		ret = mp_borders_start(b, &x.borders);
+	if (!ret && x.borders.nr)
+		ret = for_each_name(b, &x, pair);
+	mp_borders_end(b, &x.borders);
+	free(x.entered);
 	return ret;
 }

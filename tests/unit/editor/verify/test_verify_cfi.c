@@ -110,6 +110,44 @@ START_TEST(verify_cfi_gives_the_rows_of_libdw)
 }
 END_TEST
 
+/* Rows in which the program counter has a part are other ones in a copy. */
+START_TEST(verify_cfi_notes_rows_that_read_the_program_counter)
+{
+	static const struct {
+		uint8_t program[8], size;
+		bool reads;
+	} programs[] = {
+		{{DW_CFA_def_cfa, 7, 16}, 3, false},
+		{{DW_CFA_def_cfa, 16, 8}, 3, true},
+		{{DW_CFA_register, 16, 3}, 3, false},
+		{{DW_CFA_register, 3, 16}, 3, true},
+		{{DW_CFA_val_expression, 3, 2, DW_OP_breg7, 8}, 5, false},
+		{{DW_CFA_val_expression, 3, 2, DW_OP_breg16, 0}, 5, true},
+		{{DW_CFA_val_expression, 3, 1, DW_OP_reg16}, 4, true},
+		{{DW_CFA_val_expression, 3, 2, DW_OP_regx, 16}, 5, true},
+	};
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		struct vf_cie cie = {.code_align = 1, .data_align = -8, .ra = 16};
+		struct vf_fde fde = {.start = 0x1000,
+				     .size = 16,
+				     .insns = programs[i].program,
+				     .insns_len = programs[i].size};
+		struct vf_eh eh = {.cies = &cie, .nr_cies = 1};
+		struct vf_rows rows = {0};
+		const uint8_t first[] = {DW_CFA_def_cfa, 7, 8};
+
+		cie.insns = first;
+		cie.insns_len = sizeof(first);
+		ck_assert_int_eq(vf_rows_build(&eh, &fde, &rows), 0);
+		ck_assert_msg((rows.ambiguous || vf_row_reads_pc(&rows.row[0])) ==
+				      programs[i].reads,
+			      "program %zu", i);
+		free(rows.row);
+	}
+}
+END_TEST
+
 static Suite *verify_cfi_suite(void)
 {
 	Suite *suite = suite_create("verify_cfi");
@@ -117,6 +155,7 @@ static Suite *verify_cfi_suite(void)
 
 	tcase_add_loop_test(tc, verify_cfi_gives_the_rows_of_libdw, 0,
 			    (int)(sizeof(files) / sizeof(files[0])));
+	tcase_add_test(tc, verify_cfi_notes_rows_that_read_the_program_counter);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
