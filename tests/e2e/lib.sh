@@ -64,6 +64,16 @@ says() {
 	}
 }
 
+# awaits CONDITION: wait until this shell command is true. The limit only ends hangs; a fact is what the test
+# waits for. Return: whether it is true.
+awaits() {
+	local end=$((SECONDS + 300))
+	until eval "$1"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.02
+	done
+}
+
 # audit_listens PID: wait until `morphd run --audit` in the background listens, or has ended. It then has
 # threads. Before that it may still ignore SIGINT, as bash starts background commands so.
 audit_listens() {

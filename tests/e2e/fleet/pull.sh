@@ -159,9 +159,5 @@ says err.txt 'morph-fleet is not installed' "morph-stats without morph-fleet"
 	kill -9 $!
 	wait $!
 } 2>/dev/null
-for _ in {1..100}; do
-	[ -n "$(ls -A tmp)" ] || break
-	sleep 0.1
-done
-[ -z "$(ls -A tmp)" ] || fail "left behind: $(ls -A tmp)"
+awaits '[ -z "$(ls -A tmp)" ]' || fail "left behind: $(ls -A tmp)"
 [ $nr_failed = 0 ]

@@ -69,10 +69,7 @@ interrupted() {
 	rm -f begun ended
 	"$BUILD/morph-audit" --teardown='echo ended >ended' "$@" /bin/true /bin/true >out.txt 2>err.txt &
 	pid=$!
-	for _ in {1..500}; do
-		[ -e begun ] && break
-		sleep 0.02
-	done
+	awaits '[ -e begun ]' || fail "$what: it does not begin"
 	kill -TERM $pid
 	wait $pid
 	[ $? = 1 ] || fail "$what: status"

@@ -213,10 +213,7 @@ sums sum.db
 for i in 1 2 3; do
 	"$morphd" run --stacks --source=perf --rate 1000 --interval 0.1 --db killed.db -- ./calls 20000 2>err &
 	pid=$!
-	for _ in {1..200}; do
-		[ "$(ledger killed.db contexts 2>/dev/null || echo 0)" -le $((i * 50)) ] || break
-		sleep 0.05
-	done
+	awaits '[ "$(ledger killed.db contexts 2>/dev/null || echo 0)" -gt $((i * 50)) ] || ! kill -0 $pid 2>/dev/null'
 	child=$(pgrep -P $pid)
 	kill -KILL $pid
 	wait $pid 2>/dev/null
