@@ -141,7 +141,9 @@ static int adopt(struct md_modcache *mc, struct md_modcache *from, int fd, struc
 		module->text_size = got->text_size;
 		md_module_learn_path(module, file->path);
 	} else if (md_module_bytes(got) > MAPS_MAX_BYTES - mc->map_bytes) {
-		remark(mc, file->path, "no room for the map of one more optimised module");
+		remark(mc, file->path,
+		       "no room for the map of one more optimised module; its samples are left out "
+		       "until morphd starts anew (systemctl restart morphd)");
 		return 0;
 	} else {
 		module =

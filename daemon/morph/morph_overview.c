@@ -154,11 +154,13 @@ static void put_next(const struct overview *o)
 		return;
 	}
 	path = o->next[0]->path;
+	/* A command that is cut cannot be pasted. */
 	fits = strlen(path) <= o->columns - 55;
-	fputs(fits ? "Next: morph optimize " : "Next: ", stdout);
-	md_wording_put_path(stdout, path, fits ? strlen(path) : o->columns - 40);
+	fputs("Next: morph optimize ", stdout);
+	mp_text_put(stdout, path);
 	if (o->next[0]->estimated)
-		printf(", may gain %s", md_wording_worth(&o->next[0]->worth, worth));
+		printf("%smay gain %s", fits ? ", " : "\n      ",
+		       md_wording_worth(&o->next[0]->worth, worth));
 	putchar('\n');
 }
 

@@ -186,6 +186,7 @@ static int do_one(struct asked *a, const char *path)
 			       .nr_command = a->nr_command,
 			       .filter = a->filter};
 	struct mp_err err = {0};
+	char gain[MD_WORDING_MAX];
 	int status;
 
 	mp_progress_start("morph", true);
@@ -197,6 +198,9 @@ static int do_one(struct asked *a, const char *path)
 		md_stats_fail("%s", err.msg);
 		snprintf(r.why, sizeof(r.why), "%.500s", err.msg);
 		status = MD_EXIT_FAILED;
+	} else if (status && a->action == OPTIMIZE && r.job.gain.ratio > 0) {
+		md_stats_fail("%s: %s; measured: %s", path, r.why,
+			      md_wording_gain(&r.job.gain, gain));
 	} else if (status) {
 		md_stats_fail("%s: %s", path, r.why);
 	}
