@@ -7,6 +7,7 @@
 #include <Zydis/Zydis.h>
 
 #include "libprof/insn/decoder.h"
+#include "libprof/insn/insn_quick.h"
 
 static bool is_load(const ZydisDecodedInstruction *z)
 {
@@ -18,17 +19,26 @@ void me_control_loads_find(const struct mp_cfg *cfg, uint32_t block, struct me_c
 {
 	const struct mp_block *b = &cfg->blocks[block];
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, b->vaddr, b->size);
-	ZydisDecodedInstruction z;
+	uint32_t len;
 
 	out->nr = 0;
 	/* Most blocks have neither of the two opcodes. */
 	if (!bytes || b->size > UINT16_MAX ||
 	    (!memchr(bytes, 0xd9, b->size) && !memchr(bytes, 0xae, b->size)))
 		return;
-	for (uint32_t off = 0; off < b->size && out->nr < ME_CONTROL_LOADS_MAX; off += z.length) {
+	for (uint32_t off = 0; off < b->size && out->nr < ME_CONTROL_LOADS_MAX; off += len) {
+		ZydisDecodedInstruction z;
+		struct mp_insn insn;
+
+		/* The quick decoder knows none of these loads. */
+		if (mp_insn_decode_quick(bytes + off, b->size - off, 0, &insn)) {
+			len = insn.len;
+			continue;
+		}
 		if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(mp_decoder(), NULL, bytes + off,
 							      b->size - off, &z)))
 			return;
+		len = z.length;
 		if (is_load(&z))
 			out->at[out->nr++] = (uint16_t)off;
 	}

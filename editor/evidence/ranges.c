@@ -101,6 +101,48 @@ static bool field_names_end(const struct ends *ends, const uint8_t *p, uint64_t 
 	       is_operation(p[-6]) || is_operation(p[-7]);
 }
 
+/* The filter below asks for so many fields at once, of which each begins a byte behind the one before. */
+#define FIELDS 16
+
+typedef uint32_t four_numbers __attribute__((vector_size(16)));
+typedef int32_t four_signed __attribute__((vector_size(16)));
+
+/* The four fields at @p, with @more added. */
+static inline four_numbers fields_at(const uint8_t *p, four_numbers more)
+{
+	four_numbers fields;
+
+	memcpy(&fields, p, sizeof(fields));
+	return fields + more;
+}
+
+/*
+ * May one of the FIELDS fields from @p on name an end? Asks only if the lower 32 bits of a value fit: very few do. A
+ * number is at most @limit if it is so as a signed one when 2^31 is added to both.
+ */
+static inline bool may_name_end(const struct ends *ends, const uint8_t *p, uint64_t at, bool fixed)
+{
+	const uint32_t half = UINT32_C(1) << 31;
+	uint64_t span = ends->high - ends->low, all[2];
+	uint32_t more = half - (uint32_t)ends->low;
+	int32_t limit = (int32_t)((span > UINT32_MAX ? UINT32_MAX : (uint32_t)span) + half);
+	four_numbers behind = (four_numbers){4, 8, 12, 16} + ((uint32_t)at + more);
+	four_numbers number = (four_numbers){0} + more;
+	four_signed above = (four_signed)fields_at(p, behind) > limit;
+
+	above &= (four_signed)fields_at(p + 1, behind + 1) > limit;
+	above &= (four_signed)fields_at(p + 2, behind + 2) > limit;
+	above &= (four_signed)fields_at(p + 3, behind + 3) > limit;
+	if (fixed) {
+		above &= (four_signed)fields_at(p, number) > limit;
+		above &= (four_signed)fields_at(p + 1, number) > limit;
+		above &= (four_signed)fields_at(p + 2, number) > limit;
+		above &= (four_signed)fields_at(p + 3, number) > limit;
+	}
+	memcpy(all, &above, sizeof(all));
+	return (all[0] & all[1]) != UINT64_MAX;
+}
+
 static bool code_names_end(const struct mp_elf *elf, const struct mp_section *sec,
 			   const struct ends *ends)
 {
@@ -109,11 +151,15 @@ static bool code_names_end(const struct mp_elf *elf, const struct mp_section *se
 	bool found = false, fixed = elf->ehdr.e_type == ET_EXEC;
 	uint64_t from = 0;
 
-	for (uint64_t k = FIELD_BEFORE; p && !found && k + 4 <= sec->size; k++) {
-		/* Without fixed addresses, only a RIP-relative operand can name an end. */
-		if (!fixed && (p[k - 1] & 0xc7) != 0x05)
-			continue;
-		found = field_names_end(ends, p + k, sec->vaddr + k, fixed);
+	for (uint64_t k = FIELD_BEFORE; p && ends->nr && !found && k + 4 <= sec->size;) {
+		uint64_t next = k + FIELDS;
+
+		if (next + 3 > sec->size)
+			next = sec->size - 3;
+		else if (!may_name_end(ends, p + k, sec->vaddr + k, fixed))
+			k = next;
+		for (; !found && k < next; k++)
+			found = field_names_end(ends, p + k, sec->vaddr + k, fixed);
 		if (k - from >= MP_ELF_READ_AT_ONCE) {
 			mp_elf_drop_bytes(elf, p + from, k - from);
 			from = k;

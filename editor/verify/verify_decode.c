@@ -46,6 +46,13 @@ static const ZydisDecoder *decoder(void)
 
 static void decode_memory(const ZydisDecodedInstruction *z, uint64_t vaddr, struct vf_insn *insn)
 {
+	insn->base = z->raw.modrm.rm == 4 ? VF_BASE | VF_INDEX | z->raw.sib.base
+					  : VF_BASE | z->raw.modrm.rm;
+	if (z->raw.modrm.rm == 4 && z->raw.sib.index == 4 && !z->raw.rex.X &&
+	    z->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		insn->base &= (uint8_t)~VF_INDEX;
+	if (z->raw.disp.size == 8)
+		insn->disp8_off = z->raw.disp.offset;
 	if (z->raw.modrm.mod == 0 && z->raw.modrm.rm == 5) {
 		insn->disp_off = z->raw.disp.offset;
 		insn->target = vaddr + z->length + (uint64_t)z->raw.disp.value;

@@ -31,10 +31,21 @@ struct vf_insn {
 	uint8_t imm_off, imm_size;
 	bool eip_relative; /* rip-relative with a 32-bit address: wraps */
 	bool nop, int3, lea;
+	uint8_t base;	   /* of memory: VF_BASE, VF_INDEX, the register's last three bits; else 0 */
+	uint8_t disp8_off; /* offset of its displacement, if that has one byte; else 0 */
 	uint64_t target; /* branch target or rip-relative operand */
 	int64_t abs;	 /* value of that disp32, sign-extended */
 	int64_t imm;
 };
+
+#define VF_BASE	 8  /* there is one */
+#define VF_INDEX 16 /* there may be an index as well */
+
+/* Return: the displacement from the base in the instruction at @b. */
+static inline int64_t vf_base_disp(const struct vf_insn *insn, const uint8_t *b)
+{
+	return insn->abs_off ? insn->abs : insn->disp8_off ? (int8_t)b[insn->disp8_off] : 0;
+}
 
 /* Decode one instruction. Return: false if the bytes are no instruction or are cut off. */
 bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);

@@ -514,10 +514,18 @@ static int check_tables(const struct vf *vf, const struct vf_fde *fde)
 static bool names_below(const struct vf *vf, const struct vf_fde *fde)
 {
 	uint64_t end = fde->start + fde->size;
+	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
+	struct vf_insn insn;
 	struct vf_full f;
 
-	for (uint64_t at = fde->start; at < end; at += f.z.length) {
-		if (!vf_decode_full(vf, at, end, &f))
+	for (uint64_t at = fde->start; at < end; b += insn.len, at += insn.len) {
+		if (!b || !vf_decode(b, end - at, at, &insn))
+			return true;
+		/* Few may: those whose base is %rsp or %r12. Zydis tells all operands of these alone. */
+		if ((insn.base & ~VF_INDEX) != (VF_BASE | 4) ||
+		    (!(insn.base & VF_INDEX) && vf_base_disp(&insn, b) >= 0))
+			continue;
+		if (!vf_decode_full(vf, at, end, &f) || f.z.length != insn.len)
 			return true;
 		for (int i = 0; i < f.z.operand_count; i++) {
 			const ZydisDecodedOperand *op = &f.op[i];

@@ -237,6 +237,7 @@ struct vf {
 	struct vf_inlined *inlined; /* per piece */
 	/* verify_ranges.c: addresses behind code at which nothing begins, and the end of memory */
 	uint64_t ends[VF_ENDS_MAX], memory_end;
+	uint64_t ends_low, ends_span; /* @ends lie in [low, low + span] */
 	uint32_t nr_ends;
 	uint32_t named_ends; /* a bit for each that an operand or a word of data names */
 	bool walks_stack;    /* the original may ask for the functions that called its own */
@@ -250,7 +251,23 @@ struct vf {
 
 /* verify_ranges.c. Before the scan: find the ends. In the scan: note the ends that an instruction names. */
 void vf_find_ends(struct vf *vf);
-void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn);
+void vf_note_end(struct vf *vf, uint64_t at, const struct vf_insn *insn);
+/* Programs round the end of memory to 8, and to a page by adding 4095. */
+#define VF_MEMORY_END_SPAN (7 + 4095)
+/* Does @vaddr lie among the ends of code, or near that of memory? Few operands do. */
+static inline bool vf_may_be_end(const struct vf *vf, uint64_t vaddr)
+{
+	return vaddr - vf->ends_low <= vf->ends_span ||
+	       vaddr - vf->memory_end <= VF_MEMORY_END_SPAN;
+}
+
+static inline void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn)
+{
+	if ((insn->disp_off && vf_may_be_end(vf, insn->target)) ||
+	    (insn->imm_size >= 4 && vf_may_be_end(vf, (uint64_t)insn->imm)))
+		vf_note_end(vf, at, insn);
+}
+
 /* After the scan: mark functions that stay in place, since a table or bounds of a section name them. */
 void vf_find_known(const struct vf *vf);
 /* Find functions of which operands name bounds inside. Return: 0, -ENOMEM. */
@@ -369,6 +386,8 @@ int vf_find_markers(struct vf *vf);
 int vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg);
 /* Does an unwinder need @reg at @vaddr to find the frame? Return: 1: yes, or not known; 0: no; -ENOMEM. */
 int vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg);
+/* Return: a bit for each general register that the instruction at @b reads or may set; all: not known. */
+uint16_t vf_registers_of(const uint8_t *b, size_t avail);
 /* Return: bits 8 to 15 for those of xmm8 to xmm15 that the instruction at @b names; or that any
  * instruction of the original names (needs the scan). */
 uint32_t vf_vectors_of(const uint8_t *b, size_t avail);

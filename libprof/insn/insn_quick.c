@@ -164,7 +164,7 @@ static uint16_t group_form(bool map_0f, uint8_t op, uint8_t modrm, uint16_t form
 }
 
 /* Bytes of SIB and displacement behind modrm; *@disp_size: 0, 1 or 4 of them are displacement. */
-static size_t memory_size(const uint8_t *p, uint8_t modrm, uint8_t *disp_size)
+static inline size_t memory_size(const uint8_t *p, uint8_t modrm, uint8_t *disp_size)
 {
 	uint8_t mod = modrm >> 6, rm = modrm & 7;
 	size_t sib = mod != 3 && rm == 4;
@@ -203,47 +203,61 @@ static inline void set_displacement(struct mp_insn *insn, const uint8_t *bytes, 
 	insn->target = insn->vaddr + insn->len + (uint64_t)(int64_t)disp;
 }
 
-static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
-{
-	const uint8_t *p = bytes;
-	uint16_t prefix = PLAIN, form = one_byte[*p];
-	uint8_t op, modrm = 0, rex = 0, disp_size = 0, imm_size;
-	bool map_0f = false;
+/* Prefixes, opcode and modrm. */
+struct head {
+	uint16_t prefix, form; /* @form: NONE: not in the table */
+	uint8_t op, modrm, rex;
+	bool map_0f;
+};
 
-	if (form & LEAD) {
+/* Return: what stands behind the head. */
+static inline __attribute__((always_inline)) const uint8_t *
+read_head(const uint8_t *p, struct head *h)
+{
+	*h = (struct head){.prefix = PLAIN, .form = one_byte[*p]};
+	if (h->form & LEAD) {
 		if (*p == 0x66 || *p == 0xf2 || *p == 0xf3) {
-			prefix = *p == 0x66 ? P66 : *p == 0xf2 ? PF2 : PF3;
+			h->prefix = *p == 0x66 ? P66 : *p == 0xf2 ? PF2 : PF3;
 			p++;
 		}
 		if ((*p & 0xf0) == 0x40)
-			rex = *p++;
-		map_0f = *p == 0x0f;
-		p += map_0f;
-		form = map_0f ? two_byte[*p] : one_byte[*p];
+			h->rex = *p++;
+		h->map_0f = *p == 0x0f;
+		p += h->map_0f;
+		h->form = h->map_0f ? two_byte[*p] : one_byte[*p];
 	}
-	op = *p++;
-	if (form & BARE ? prefix != PLAIN || rex : !(form & prefix))
+	h->op = *p++;
+	if (h->form & BARE ? h->prefix != PLAIN || h->rex : !(h->form & h->prefix))
+		h->form = NONE;
+	if (h->form & MODRM) {
+		h->modrm = *p++;
+		if (h->form & GROUP)
+			h->form = group_form(h->map_0f, h->op, h->modrm, h->form);
+	}
+	return p;
+}
+
+static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
+{
+	uint8_t disp_size = 0, imm_size;
+	struct head h;
+	const uint8_t *p = read_head(bytes, &h);
+
+	if (h.form == NONE)
 		return false;
 	memset(insn, 0, sizeof(*insn));
-	if (form & MODRM) {
-		modrm = *p++;
-		if (form & GROUP) {
-			form = group_form(map_0f, op, modrm, form);
-			if (form == NONE)
-				return false;
-		}
-		p += memory_size(p, modrm, &disp_size);
-	}
-	imm_size = immediate_size(form, prefix == P66, rex & 8);
+	if (h.form & MODRM)
+		p += memory_size(p, h.modrm, &disp_size);
+	imm_size = immediate_size(h.form, h.prefix == P66, h.rex & 8);
 	insn->vaddr = vaddr;
 	insn->len = (uint8_t)(p + imm_size - bytes);
-	insn->kind = (uint8_t)(form >> KIND);
-	insn->nop = op == (map_0f ? 0x1f : 0x90);
+	insn->kind = (uint8_t)(h.form >> KIND);
+	insn->nop = h.op == (h.map_0f ? 0x1f : 0x90);
 	if (disp_size == 4)
-		set_displacement(insn, bytes, p, modrm);
+		set_displacement(insn, bytes, p, h.modrm);
 	if (!imm_size)
 		return true;
-	if (form & REL) {
+	if (h.form & REL) {
 		int32_t rel = (int8_t)*p;
 
 		if (imm_size == 4)
@@ -251,7 +265,7 @@ static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 		insn->disp_off = (uint8_t)(p - bytes);
 		insn->disp_size = imm_size;
 		insn->target = vaddr + insn->len + (uint64_t)(int64_t)rel;
-		insn->cc = insn->kind == MP_INSN_COND ? op & 15 : 0;
+		insn->cc = insn->kind == MP_INSN_COND ? h.op & 15 : 0;
 	} else {
 		insn->imm_off = (uint8_t)(p - bytes);
 		insn->imm_size = imm_size;
@@ -292,4 +306,87 @@ bool mp_insn_decode_quick(const uint8_t *bytes, size_t avail, uint64_t vaddr, st
 	if (avail < 16)
 		bytes = end_padded(bytes, avail, copy);
 	return decode(bytes, vaddr, insn) && insn->len <= avail;
+}
+
+#define REG(n) ((uint16_t)(1u << (n)))
+/* The first four registers of 8 bits, and, without REX, bits 8 to 15 of them. */
+#define REG8(n) ((uint16_t)(REG(n) | REG((n) & 3)))
+
+/* Registers that an opcode uses without naming them, or names by its own bits. */
+static uint16_t opcode_registers(const struct head *h)
+{
+	uint16_t named = REG((h->op & 7) | (h->rex & 1) << 3);
+
+	if (h->map_0f)
+		return (h->op & 0xf8) == 0xc8 ? named : h->op == 0xa5 || h->op == 0xad ? REG(1) : 0;
+	switch (h->op) {
+	case 0x00 ... 0x3f: return (h->op & 7) >= 4 ? REG(0) : 0;
+	case 0x50 ... 0x5f: return named | REG(MP_INSN_SP);
+	case 0x68:
+	case 0x6a: return REG(MP_INSN_SP);
+	case 0x98:
+	case 0x99:
+	case 0xf6:
+	case 0xf7: return REG(0) | REG(2);
+	case 0xa8:
+	case 0xa9: return REG(0);
+	case 0xb0 ... 0xb7: return named | REG8(h->op & 7);
+	case 0xb8 ... 0xbf: return named;
+	case 0xd2:
+	case 0xd3: return REG(1);
+	case 0xff: return REG(MP_INSN_SP); /* push */
+	default: return 0;
+	}
+}
+
+/* Does modrm.reg tell operations apart, rather than name a register? */
+static bool is_group(const struct head *h)
+{
+	return h->map_0f ? h->op == 0xba
+			 : (h->form & GROUP && h->op != 0x8d) || (h->op & 0xfc) == 0x80;
+}
+
+bool mp_insn_operands(const uint8_t *bytes, const struct mp_insn *insn, struct mp_insn_operands *o)
+{
+	struct head h;
+	const uint8_t *p;
+	uint8_t disp_size, rm, reg, mod;
+
+	if (insn->kind != MP_INSN_OTHER)
+		return false;
+	p = read_head(bytes, &h);
+	if (h.form == NONE)
+		return false;
+	*o = (struct mp_insn_operands){opcode_registers(&h), MP_INSN_NO_REG, MP_INSN_NO_REG, 0};
+	if (!(h.form & MODRM))
+		return true;
+	mod = h.modrm >> 6;
+	reg = (uint8_t)((h.modrm >> 3 & 7) | (h.rex & 4) << 1);
+	rm = (uint8_t)((h.modrm & 7) | (h.rex & 1) << 3);
+	if (!is_group(&h))
+		o->registers |= h.rex ? REG(reg) : REG(reg) | REG8(reg);
+	if (mod == 3) {
+		o->registers |= h.rex ? REG(rm) : REG(rm) | REG8(rm);
+		return true;
+	}
+	if ((h.modrm & 7) == 4) {
+		uint8_t index = (uint8_t)((*p >> 3 & 7) | (h.rex & 2) << 2);
+
+		o->index = index == MP_INSN_SP ? MP_INSN_NO_REG : index;
+		o->base = (*p & 7) == 5 && !mod
+				  ? MP_INSN_NO_REG
+				  : (uint8_t)((*p & 7) | (h.rex & 1) << 3);
+	} else if (mod || (h.modrm & 7) != 5) {
+		o->base = rm;
+	}
+	p += memory_size(p, h.modrm, &disp_size);
+	if (disp_size == 1)
+		o->disp = (int8_t)p[-1];
+	else if (disp_size == 4)
+		memcpy(&o->disp, p - 4, sizeof(o->disp));
+	if (o->base != MP_INSN_NO_REG)
+		o->registers |= REG(o->base);
+	if (o->index != MP_INSN_NO_REG)
+		o->registers |= REG(o->index);
+	return true;
 }

@@ -51,6 +51,13 @@ bool me_leaf_decode(const uint8_t *bytes, uint64_t avail, struct me_leaf_insn *f
 	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), bytes, avail, &f->z, f->op));
 }
 
+bool me_leaf_is_simple(const uint8_t *bytes, const struct mp_insn *insn)
+{
+	struct mp_insn_operands o;
+
+	return mp_insn_operands(bytes, insn, &o) && !(o.registers >> MP_INSN_SP & 1);
+}
+
 static bool names_stack_pointer(const struct me_leaf_insn *f)
 {
 	for (int i = 0; i < f->z.operand_count; i++) {
@@ -98,13 +105,13 @@ static bool is_plain_code(const struct mp_cfg *cfg, uint32_t func, uint64_t vadd
 
 	for (uint64_t off = 0; off < size; off += insn.len) {
 		if (!bytes || mp_insn_decode(bytes + off, size - off, vaddr + off, &insn) ||
-		    insn.kind != MP_INSN_OTHER || insn.endbr64 ||
-		    !me_leaf_decode(bytes + off, size - off, &f))
+		    insn.kind != MP_INSN_OTHER || insn.endbr64)
 			return false;
-		if (!me_leaf_is_known(&f.z) || names_stack_pointer(&f))
+		if (!me_leaf_is_simple(bytes + off, &insn) &&
+		    (!me_leaf_decode(bytes + off, size - off, &f) || !me_leaf_is_known(&f.z) ||
+		     names_stack_pointer(&f) || (insn.rip_relative && f.z.address_width != 64)))
 			return false;
-		if (insn.rip_relative &&
-		    (f.z.address_width != 64 || me_leaf_is_own(cfg, func, insn.target)))
+		if (insn.rip_relative && me_leaf_is_own(cfg, func, insn.target))
 			return false;
 	}
 	return bytes;
@@ -273,9 +280,28 @@ int me_leaf_find(const struct mp_cfg *cfg, uint32_t func, struct me_leaf *leaf)
 	return is > 0 ? me_leaf_place(leaf) : is;
 }
 
-/* Does the instruction name memory below the stack pointer, or may it? push and call do not count. */
-static bool names_below(const struct me_leaf_insn *f)
+/*
+ * Does the instruction name memory below the stack pointer, or may it? push and call do not count. Return: its bytes;
+ * 0: it does, or is undecodable.
+ */
+static uint32_t none_below(const uint8_t *bytes, uint64_t avail)
 {
+	struct mp_insn_operands o;
+	struct me_leaf_insn full, *f = &full;
+	struct mp_insn insn;
+
+	if (!mp_insn_decode(bytes, avail, 0, &insn)) {
+		if (insn.kind == MP_INSN_COND || insn.kind == MP_INSN_JUMP ||
+		    insn.kind == MP_INSN_CALL)
+			return insn.len;
+		if (mp_insn_operands(bytes, &insn, &o))
+			return o.base == MP_INSN_SP &&
+					       (o.index != MP_INSN_NO_REG || o.disp < 0)
+				       ? 0
+				       : insn.len;
+	}
+	if (!me_leaf_decode(bytes, avail, f))
+		return 0;
 	for (int i = 0; i < f->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &f->op[i];
 
@@ -283,15 +309,14 @@ static bool names_below(const struct me_leaf_insn *f)
 		    op->visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
 		    me_leaf_is_stack_pointer(op->mem.base) &&
 		    (op->mem.index != ZYDIS_REGISTER_NONE || op->mem.disp.value < 0))
-			return true;
+			return 0;
 	}
-	return false;
+	return f->z.length;
 }
 
 bool me_leaf_caller(const struct mp_cfg *cfg, uint32_t func)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	struct me_leaf_insn full;
 
 	if (f->problem || f->flags & (MP_FUNC_BARE | MP_FUNC_GET_PC))
 		return false;
@@ -301,10 +326,11 @@ bool me_leaf_caller(const struct mp_cfg *cfg, uint32_t func)
 
 		if (block->flags & MP_BLOCK_PADDING)
 			continue;
-		for (uint32_t off = 0; off < block->size; off += full.z.length)
-			if (!bytes || !me_leaf_decode(bytes + off, block->size - off, &full) ||
-			    names_below(&full))
+		for (uint32_t off = 0, len; off < block->size; off += len) {
+			len = bytes ? none_below(bytes + off, block->size - off) : 0;
+			if (!len)
 				return false;
+		}
 	}
 	return true;
 }

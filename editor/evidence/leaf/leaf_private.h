@@ -6,6 +6,7 @@
 #include <Zydis/Zydis.h>
 
 #include "editor/evidence/leaf/leaf.h"
+#include "libprof/insn/insn.h"
 
 /* One instruction with all of its operands. */
 struct me_leaf_insn {
@@ -14,6 +15,8 @@ struct me_leaf_insn {
 };
 
 bool me_leaf_decode(const uint8_t *bytes, uint64_t avail, struct me_leaf_insn *f);
+/* Is the instruction certainly me_leaf_is_known(), with addresses of 64 bits, and no user of the stack pointer? */
+bool me_leaf_is_simple(const uint8_t *bytes, const struct mp_insn *insn);
 /* Is @reg the stack pointer, or a part of it? */
 bool me_leaf_is_stack_pointer(ZydisRegister reg);
 /* Does @vaddr lie in @func, whatever part of it? Functions may overlap, so mp_cfg_func_at() may name another. */

@@ -209,20 +209,24 @@ static bool follow_part(const struct mp_cfg *cfg, struct me_leaf *leaf,
 
 	for (uint32_t off = 0; off < part->size; off += insn.len) {
 		uint64_t at = part->vaddr + off;
+		bool simple;
 
 		if (!bytes || mp_insn_decode(bytes + off, part->size - off, at, &insn) ||
-		    insn.endbr64 || !me_leaf_decode(bytes + off, part->size - off, &f) ||
+		    insn.endbr64)
+			return false;
+		simple = me_leaf_is_simple(bytes + off, &insn);
+		if ((!simple && !me_leaf_decode(bytes + off, part->size - off, &f)) ||
 		    me_stack_rows_depth(rows, at) != s->depth)
 			return false;
 		if (insn.kind == MP_INSN_CALL || insn.kind == MP_INSN_ICALL) {
 			if (!may_call(cfg, leaf, &insn, &f, s))
 				return false;
 			leaf->calls = true;
-		} else if (insn.kind != MP_INSN_OTHER || !step(&f, s)) {
+		} else if (!simple && (insn.kind != MP_INSN_OTHER || !step(&f, s))) {
 			return false;
 		}
-		if (insn.rip_relative &&
-		    (f.z.address_width != 64 || me_leaf_is_own(cfg, leaf->func, insn.target)))
+		if (insn.rip_relative && ((!simple && f.z.address_width != 64) ||
+					  me_leaf_is_own(cfg, leaf->func, insn.target)))
 			return false;
 	}
 	return part->stops || me_stack_rows_depth(rows, part->vaddr + part->size) == s->depth;

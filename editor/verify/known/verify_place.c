@@ -138,38 +138,46 @@ static bool has_switch(const struct vf *vf, uint64_t vaddr)
 	return false;
 }
 
-/* look_at(), if the first word leads into the text, as few do. @p: its bytes; NULL: not known. */
-static void look_if_near(const struct vf *vf, const uint8_t *p, struct word w)
+/* May the word at @p, of @size bytes, lead into the text from any of the places that it may count from? Few do. */
+static bool may_lead(const struct vf *vf, const uint8_t *p, uint64_t at, uint64_t table,
+		     uint8_t size)
 {
-	uint64_t place = p ? meant(&w, p) : vf->text_start;
+	uint64_t span = vf->text_end - vf->text_start, value = 0, number;
 
-	if (place >= vf->text_start && place < vf->text_end)
-		look_at(vf, w);
+	memcpy(&value, p, size);
+	number = value;
+	if (size == 4)
+		value = (uint64_t)(int64_t)(int32_t)value;
+	value -= vf->text_start;
+	return value + at < span || value + table < span || value + vf->got_base < span ||
+	       number - vf->text_start < span;
+}
+
+static void look_at_words(const struct vf *vf, uint64_t table)
+{
+	const uint8_t *head = mp_elf_bytes(vf->o, table, HEAD + 8);
+	uint64_t end = vf_bits_next(&vf->data_ref, table + 1, table + HEAD + 1);
+
+	for (uint64_t at = table; at < end; at++) {
+		for (uint8_t size = 4; size <= 8; size *= 2) {
+			if (head && !may_lead(vf, head + (at - table), at, table, size))
+				continue;
+			if (numbers_are_addresses(vf))
+				look_at(vf, (struct word){at, 0, size, FROM_ZERO});
+			if (!vf->o->relinkable)
+				look_at(vf, (struct word){at, 0, size, FROM_WORD});
+			look_at(vf, (struct word){at, table, size, FROM_BASE});
+			if (vf->got_base)
+				look_at(vf, (struct word){at, vf->got_base, size, FROM_BASE});
+		}
+	}
 }
 
 static void look_at_table(const struct vf *vf, uint64_t table)
 {
-	const uint8_t *head = mp_elf_bytes(vf->o, table, HEAD + 8);
-	bool addresses = numbers_are_addresses(vf);
-
 	if (has_switch(vf, table))
 		return;
-	for (uint64_t at = table; at <= table + HEAD; at++) {
-		const uint8_t *p = head ? head + (at - table) : NULL;
-
-		if (at != table && vf_bits_get(&vf->data_ref, at))
-			break;
-		for (uint8_t size = 4; size <= 8; size *= 2) {
-			if (addresses)
-				look_if_near(vf, p, (struct word){at, 0, size, FROM_ZERO});
-			if (!vf->o->relinkable)
-				look_if_near(vf, p, (struct word){at, 0, size, FROM_WORD});
-			look_if_near(vf, p, (struct word){at, table, size, FROM_BASE});
-			if (vf->got_base)
-				look_if_near(vf, p,
-					     (struct word){at, vf->got_base, size, FROM_BASE});
-		}
-	}
+	look_at_words(vf, table);
 	for (uint8_t size = 2; size <= 8; size *= 2) {
 		for (uint32_t k = 0; k < vf->nr_bases; k++) {
 			struct word w = {table, vf->bases[k], size, FROM_BASE};

@@ -75,6 +75,8 @@ static uint32_t bit_of(const struct vf *vf, uint64_t vaddr)
 {
 	uint64_t end = vf->memory_end, rounded = (end + 7) & ~7ULL;
 
+	if (!vf_may_be_end(vf, vaddr))
+		return 0;
 	if (end &&
 	    (vaddr == end || vaddr == rounded || vaddr == end + 4095 || vaddr == rounded + 4095))
 		return MEMORY_END;
@@ -115,12 +117,19 @@ static void note_words(struct vf *vf)
 void vf_find_ends(struct vf *vf)
 {
 	const Elf64_Phdr *last = last_segment(vf->o);
+	uint64_t high = 0;
 
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++)
 		if (vf->o->phdrs[i].p_type == PT_LOAD && vf->o->phdrs[i].p_flags & PF_X)
 			add_code_ends(vf, &vf->o->phdrs[i]);
 	if (last && last->p_flags & PF_W)
 		vf->memory_end = last->p_vaddr + last->p_memsz;
+	vf->ends_low = UINT64_MAX;
+	for (uint32_t i = 0; i < vf->nr_ends; i++) {
+		vf->ends_low = vf->ends[i] < vf->ends_low ? vf->ends[i] : vf->ends_low;
+		high = vf->ends[i] > high ? vf->ends[i] : high;
+	}
+	vf->ends_span = vf->nr_ends ? high - vf->ends_low : 0;
 	note_words(vf);
 }
 
@@ -138,7 +147,7 @@ static bool is_constant(const uint8_t *p, uint32_t off)
 	return false;
 }
 
-void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn)
+void vf_note_end(struct vf *vf, uint64_t at, const struct vf_insn *insn)
 {
 	uint32_t named = 0;
 	const uint8_t *p;

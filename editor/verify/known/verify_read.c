@@ -300,6 +300,37 @@ static bool tests_less(const struct vf *vf, uint64_t at, uint64_t end)
 	}
 }
 
+/* Does the instruction at @b name a word of the frame with the address, or another place as far from its base? */
+static bool may_name_word(const struct trace *t, const struct vf_insn *insn, const uint8_t *b)
+{
+	for (uint32_t i = 0; insn->base && i < t->nr_words; i++)
+		if (vf_base_disp(insn, b) == t->word[i].disp)
+			return true;
+	return false;
+}
+
+/*
+ * Passes the instruction at @at if it is a direct call, or says nothing of the address: it uses no register and no word
+ * with it, and control goes on behind. Nearly all are such. Return: its bytes; 0: it is another one.
+ */
+static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int calls)
+{
+	const uint8_t *b = at < end ? mp_elf_bytes(t->vf->o, at, end - at) : NULL;
+	struct vf_insn insn;
+
+	if (!b || !vf_decode(b, end - at, at, &insn))
+		return 0;
+	if (insn.kind == VF_CALL && !(t->have & BIT(4))) {
+		pass(t, insn.target, 0, calls);
+		t->have &= (uint16_t)~LOST;
+		return insn.len;
+	}
+	if ((insn.kind != VF_OTHER && insn.kind != VF_JCC) || may_name_word(t, &insn, b) ||
+	    vf_registers_of(b, end - at) & t->have)
+		return 0;
+	return insn.len;
+}
+
 static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 {
 	const struct vf *vf = t->vf;
@@ -309,8 +340,13 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 	     fde && (t->have || t->nr_words) && !t->read && n < (t->nr_words ? FAR : NEAR); n++) {
 		uint64_t end = fde->start + fde->size, to = 0, cell = 0;
 		uint16_t now, written = 0;
+		uint8_t passed = pass_by(t, at, end, calls);
 		struct vf_full f;
 
+		if (passed) {
+			at += passed;
+			continue;
+		}
 		if (!vf_decode_full(vf, at, end, &f))
 			return;
 		at += f.z.length;

@@ -2,7 +2,8 @@
 /*
  * verify_effect - tells which parts of the general registers one instruction reads, and which
  * it certainly replaces, by Zydis's operands. Where these are not certain, a part counts as
- * read and not replaced. Called by verify_graph, verify_table_bases and verify_free_registers.
+ * read and not replaced. Called by verify_graph, verify_table_bases, verify_free_registers
+ * and verify_read.
  */
 #include <stddef.h>
 #include <string.h>
@@ -224,4 +225,11 @@ struct vf_effect vf_effect_of(const uint8_t *bytes, size_t avail)
 		k->effect = e;
 	}
 	return e;
+}
+
+uint16_t vf_registers_of(const uint8_t *b, size_t avail)
+{
+	struct vf_effect e = vf_effect_of(b, avail);
+
+	return e.reads[VF_PART_LOW] | e.reads[VF_PART_HIGH] | e.reads[VF_PART_REST] | e.sets;
 }

@@ -171,18 +171,39 @@ static bool may_lead(const struct places *p, const uint8_t *bytes, unsigned int 
 	return !bytes || place_at(bytes, width, base) - p->lo < p->range;
 }
 
-static void look_at_table(const struct places *p, uint64_t table)
+/* may_lead() from any of the bases that look_at_table() tries for the word at @at. */
+static bool may_lead_anywhere(const struct places *p, const uint8_t *word, unsigned int width,
+			      uint64_t at, uint64_t table)
+{
+	uint64_t value = 0, whole;
+
+	if (!word)
+		return true;
+	memcpy(&value, word, width);
+	whole = width == 4 ? (uint64_t)(int64_t)(int32_t)value : value;
+	return value - p->lo < p->range || whole + at - p->lo < p->range ||
+	       whole + table - p->lo < p->range || whole + p->b->got - p->lo < p->range;
+}
+
+/* @first: index of @table. */
+static void look_at_table(const struct places *p, uint64_t table, uint32_t first)
 {
 	const struct mp_cfg_build *b = p->b;
 	const uint8_t *head = mp_elf_bytes(b->elf, table, MAX_HEAD + 8);
+	uint64_t end = table + MAX_HEAD + 1;
 
-	for (uint64_t at = table; at <= table + MAX_HEAD; at++) {
+	/* The next address that something names is another table. */
+	if (head)
+		end = table + (mp_bits_next(b->refs, first + 1, first + MAX_HEAD + 1) - first);
+	for (uint64_t at = table; at < end; at++) {
 		const uint8_t *word = head ? head + (at - table) : NULL;
-		uint32_t place = mp_space_at(b->index, at);
+		uint32_t place = head ? first : mp_space_at(b->index, at);
 
-		if (place == MP_NONE || (at != table && mp_bit(b->refs, place)))
+		if (place == MP_NONE || (!head && at != table && mp_bit(b->refs, place)))
 			break;
 		for (unsigned int width = 4; width <= 8; width *= 2) {
+			if (!may_lead_anywhere(p, word, width, at, table))
+				continue;
 			if (p->absolute && may_lead(p, word, width, 0))
 				look_at_words(p, at, 0, width);
 			if (!b->elf->relinkable && may_lead(p, word, width, at))
@@ -205,14 +226,20 @@ static void look_at_named(const struct places *p)
 {
 	const struct mp_cfg_build *b = p->b;
 	uint32_t end = b->index->nr_bytes;
+	const struct mp_section *sec = NULL;
+	bool words = false;
 
 	for (uint32_t at = mp_bits_next(b->refs, 0, end); at < end;
 	     at = mp_bits_next(b->refs, at + 1, end)) {
 		uint64_t table = mp_space_vaddr(b->index, at);
-		const struct mp_section *sec = mp_elf_section_at(b->elf, table);
 
-		if (sec ? mp_is_word_section(sec) : !b->elf->nr_sections)
-			look_at_table(p, table);
+		/* Most lie in the section of the one before. */
+		if (!sec || table - sec->vaddr >= sec->size) {
+			sec = mp_elf_section_at(b->elf, table);
+			words = sec ? mp_is_word_section(sec) : !b->elf->nr_sections;
+		}
+		if (words)
+			look_at_table(p, table, at);
 	}
 }
 

@@ -346,6 +346,33 @@ static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
 			f->ordered |= asks_order(f->b, next);
 }
 
+/*
+ * Takes the instruction at @vaddr if it is a direct call, or certainly changes nothing of @f: it names neither a register
+ * nor a slot with the address, and control goes on behind. Nearly all are such. Return: its bytes; 0: it is another one.
+ */
+static uint8_t step_quickly(struct follow *f, const uint8_t *bytes, size_t avail, uint64_t vaddr,
+			    unsigned int depth)
+{
+	struct mp_insn_operands o;
+	struct mp_insn insn;
+
+	if (mp_insn_decode(bytes, avail, vaddr, &insn))
+		return 0;
+	if (insn.kind == MP_INSN_COND)
+		return insn.len;
+	if (insn.kind == MP_INSN_CALL && !(f->regs >> RSP & 1)) {
+		enter(f, insn.target, 0, depth);
+		f->regs &= (uint16_t)~CALLER_SAVED;
+		return insn.len;
+	}
+	if (!mp_insn_operands(bytes, &insn, &o) || o.registers & f->regs)
+		return 0;
+	for (unsigned int i = 0; i < f->nr_slots; i++)
+		if (f->slots[i].reg == o.base && f->slots[i].disp == o.disp)
+			return 0;
+	return insn.len;
+}
+
 static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 {
 	struct mp_cfg_build *b = f->b;
@@ -359,7 +386,15 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 		ZydisDecodedInstruction z;
 		uint16_t gains;
 		uint64_t next, target = 0, cell = 0;
+		uint8_t done = !span ? 0
+				     : step_quickly(f, span->bytes + (at - span->at),
+						    span->size - (at - span->at),
+						    span->vaddr + (at - span->at), depth);
 
+		if (done) {
+			at += done;
+			continue;
+		}
 		if (!span ||
 		    ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), span->bytes + (at - span->at),
 						       span->size - (at - span->at), &z, o)))
@@ -454,7 +489,7 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 {
 	const struct mp_span *span = mp_space_span(b->index, at);
 
-	if (mp_part_at(b->index, at) != mp_part_at(b->index, target))
+	if (!b->got || mp_part_at(b->index, at) != mp_part_at(b->index, target))
 		return false;
 	for (int i = 0; i < NEAR_GOT; i++) {
 		const uint8_t *bytes = span->bytes + (at - span->at);
@@ -465,7 +500,7 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 			return false;
 		if (i && insn.imm_size == 8) {
 			memcpy(&imm, bytes + insn.imm_off, sizeof(imm));
-			if (b->got && mp_space_vaddr(b->index, target) + imm == b->got)
+			if (mp_space_vaddr(b->index, target) + imm == b->got)
 				return true;
 		}
 		at += insn.len;

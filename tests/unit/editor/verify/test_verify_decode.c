@@ -24,6 +24,37 @@ static const char *hex(const uint8_t *bytes)
 	return text;
 }
 
+/* Zydis's operands have no other base than the one that @insn tells, if they have a base at all. */
+static void check_base(const uint8_t *bytes, size_t avail, const struct vf_insn *insn)
+{
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction z;
+
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(vf_full_decoder(), bytes, avail, &z, op)))
+		return;
+	for (int i = 0; i < z.operand_count; i++) {
+		const ZydisDecodedOperand *o = &op[i];
+		ZydisRegister base = ZydisRegisterGetLargestEnclosing(
+			ZYDIS_MACHINE_MODE_LONG_64, o->mem.base);
+		bool scaled = z.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX ||
+			      z.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX;
+
+		if (o->type != ZYDIS_OPERAND_TYPE_MEMORY ||
+		    o->visibility != ZYDIS_OPERAND_VISIBILITY_EXPLICIT ||
+		    base < ZYDIS_REGISTER_RAX || base > ZYDIS_REGISTER_R15)
+			continue;
+		/* Zydis takes "no base" with REX.B and short addresses for a base. */
+		if (z.address_width != 64 && base == ZYDIS_REGISTER_R13)
+			continue;
+		if (!(insn->base & VF_BASE) ||
+		    (insn->base & 7) != ((base - ZYDIS_REGISTER_RAX) & 7) ||
+		    (!(insn->base & VF_INDEX) && o->mem.index != ZYDIS_REGISTER_NONE) ||
+		    (vf_base_disp(insn, bytes) < 0) != (o->mem.disp.value < 0) ||
+		    (!scaled && vf_base_disp(insn, bytes) != o->mem.disp.value))
+			ck_abort_msg("another base: %s(%zu)", hex(bytes), avail);
+	}
+}
+
 static void compare(const uint8_t *bytes, size_t avail, uint64_t vaddr)
 {
 	struct vf_insn a = {0}, b = {0};
@@ -40,8 +71,9 @@ static void compare(const uint8_t *bytes, size_t avail, uint64_t vaddr)
 	      a.rel_off == b.rel_off && a.rel_size == b.rel_size && a.abs_off == b.abs_off &&
 	      a.imm_off == b.imm_off && a.imm_size == b.imm_size &&
 	      a.eip_relative == b.eip_relative && a.nop == b.nop && a.int3 == b.int3 &&
-	      a.lea == b.lea && a.target == b.target && a.abs == b.abs && a.imm == b.imm))
+	      a.lea == b.lea && a.base == b.base && a.disp8_off == b.disp8_off && a.target == b.target && a.abs == b.abs && a.imm == b.imm))
 		ck_abort_msg("differs: %s(%zu)", hex(bytes), avail);
+	check_base(bytes, avail, &a);
 }
 
 /* Each head with several tails: the second and later ones come from the cache. */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "libprof/insn/decoder.h"
 #include "tests/unit/suite.h"
 
 static unsigned long nr_quick, nr_declined;
@@ -15,6 +16,51 @@ static const char *hex(const uint8_t *bytes)
 	for (size_t i = 0; i < 16; i++)
 		sprintf(text + 3 * i, "%02x ", bytes[i]);
 	return text;
+}
+
+static int number_of(ZydisRegister reg)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	return whole >= ZYDIS_REGISTER_RAX && whole <= ZYDIS_REGISTER_R15
+		       ? whole - ZYDIS_REGISTER_RAX
+		       : MP_INSN_NO_REG;
+}
+
+static bool is_in(int number, uint16_t registers)
+{
+	return number == MP_INSN_NO_REG || registers >> number & 1;
+}
+
+/* Zydis knows no register of the instruction that is not in the mask, and the same memory. */
+static void compare_operands(const uint8_t *bytes, const struct mp_insn *insn)
+{
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	struct mp_insn_operands o;
+	ZydisDecodedInstruction z;
+	bool same = true;
+
+	if (!mp_insn_operands(bytes, insn, &o)) {
+		if (insn->kind == MP_INSN_OTHER)
+			ck_abort_msg("operands are not known: %s", hex(bytes));
+		return;
+	}
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, insn->len, &z, op)))
+		ck_abort_msg("Zydis does not accept %s", hex(bytes));
+	for (int i = 0; i < z.operand_count; i++) {
+		if (op[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
+			same &= is_in(number_of(op[i].reg.value), o.registers);
+		if (op[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
+			continue;
+		same &= is_in(number_of(op[i].mem.base), o.registers) &&
+			is_in(number_of(op[i].mem.index), o.registers);
+		if (op[i].visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+			same &= o.base == number_of(op[i].mem.base) &&
+				o.index == number_of(op[i].mem.index) &&
+				o.disp == op[i].mem.disp.value;
+	}
+	if (!same || z.address_width != 64)
+		ck_abort_msg("operands differ from Zydis: %s", hex(bytes));
 }
 
 static void compare(const uint8_t *bytes, size_t avail)
@@ -38,6 +84,7 @@ static void compare(const uint8_t *bytes, size_t avail)
 	      quick.target == full.target))
 		ck_abort_msg("differs from Zydis: %s: len %u/%u kind %u/%u", hex(bytes), quick.len,
 			     full.len, quick.kind, full.kind);
+	compare_operands(bytes, &quick);
 }
 
 /* Every prefix that is read, every opcode, every ModRM byte, with distinctive operands. */
