@@ -296,8 +296,8 @@ $(O)/fleet/fleet_sql.h: $(FLEET_SQL)
 			od -An -v -tx1 $$f | sed 's/ \([0-9a-f]*\)/0x\1, /g'; echo '0};'; done; \
 		echo 'static const struct md_fleet_sql sql_files[] = {'; \
 		for f in $(FLEET_SQL); do n=$$(basename $$f .sql); v=sql_$$(echo $$n | tr - _); \
-			printf '\t{"%s", %s, sizeof(%s) - 1},\n' $$n $$v $$v; done; echo '};'; } > $@
-$(O)/obj/daemon/fleet/server_upgrade.o: $(O)/fleet/fleet_sql.h
+			printf '\t{"%s", %s},\n' $$n $$v; done; echo '};'; } > $@
+$(O)/obj/daemon/fleet/schema.o: $(O)/fleet/fleet_sql.h
 $(filter $(foreach d,daemon/fleet tests/unit/daemon/fleet tests/tools/fleet_,$(O)/obj/$(d)%),$(ALL_OBJS)): \
 	MORPH_CFLAGS += $(FLEET_CFLAGS)
 

@@ -173,7 +173,7 @@ static int store(struct work *w, struct mp_err *err)
 /* Return: 0; -ESTALE; -EINVAL: none was found. */
 static int find_original(struct work *w, struct mp_err *err)
 {
-	int r = md_fleet_original_find(&w->job->id, &w->build->originals, &w->original, err);
+	int r = md_fleet_original_find(&w->job->id, w->build->originals, &w->original, err);
 
 	w->lost |= md_child_is_stopped();
 	if (has_lost_job(w))
@@ -224,15 +224,14 @@ int md_build_run(struct md_build *build, struct md_build_job *job, enum md_build
 		build->say(job, "the job is not this builder's any more, or it must stop");
 		/* If it stops, another builder may begin at once. */
 		if (md_child_is_stopped())
-			md_build_job_fail(&build->builder, job, true, "the builder was stopped",
+			md_build_job_fail(&build->builder, job, "again", "the builder was stopped",
 					  &why);
 		return 0;
 	}
 	build->say(job, why.msg);
 	if (r != -EINVAL)
 		return mp_err_set(err, -r, "%s", why.msg);
-	r = w.lacks ? md_build_job_lack(&build->builder, job, why.msg, err)
-		    : md_build_job_fail(&build->builder, job, false, why.msg, err);
+	r = md_build_job_fail(&build->builder, job, w.lacks ? "lacking" : "failed", why.msg, err);
 	if (r == -ESTALE) {
 		*end = MD_BUILD_LOST;
 		r = 0;

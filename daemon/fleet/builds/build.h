@@ -13,7 +13,7 @@
 struct md_build {
 	struct md_builder builder;
 	const char *database; /* where morph-fleet pull reads the profile */
-	struct md_original_places originals;
+	const struct md_places *originals;
 	void (*say)(const struct md_build_job *job, const char *text);
 };
 

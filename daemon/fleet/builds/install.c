@@ -231,7 +231,7 @@ static int take_lease(struct work *w, const char *output, struct mp_err *err)
 	snprintf(lease.path, sizeof(lease.path), "%s", w->program->path);
 	snprintf(lease.options, sizeof(lease.options), "%s", w->wanted->options);
 	snprintf(lease.version, sizeof(lease.version), "%s", w->wanted->version);
-	lease.module_size = md_module_key(&w->wanted->id, lease.module);
+	lease.id = w->wanted->id;
 	r = md_file_hash(output, lease.layout);
 	if (r)
 		return mp_err_set(err, -r, "%s: %s", output, strerror(-r));

@@ -66,16 +66,16 @@ static char *find_below(const char *place, const struct mp_id *id)
 	return found;
 }
 
-int md_fleet_original_find(const struct mp_id *id, const struct md_original_places *places,
-			   char **path, struct mp_err *err)
+int md_fleet_original_find(const struct mp_id *id, const struct md_places *places, char **path,
+			   struct mp_err *err)
 {
 	char hex[2 * MP_BUILD_ID_MAX + 1];
 
 	*path = NULL;
 	for (size_t i = 0; i < places->nr && !*path; i++) {
-		*path = find_by_name(places->places[i], id);
+		*path = find_by_name(places->list[i], id);
 		if (!*path)
-			*path = find_below(places->places[i], id);
+			*path = find_below(places->list[i], id);
 	}
 	if (*path)
 		return 0;

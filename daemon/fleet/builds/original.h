@@ -6,22 +6,15 @@
 #ifndef MD_FLEET_ORIGINAL_H
 #define MD_FLEET_ORIGINAL_H
 
-#include <stddef.h>
-
+#include "daemon/fleet/command.h"
 #include "libprof/base/err.h"
 #include "libprof/elf/id.h"
-
-/* The directories where a builder looks for originals, and below them. */
-struct md_original_places {
-	const char *const *places;
-	size_t nr;
-};
 
 /*
  * md_fleet_original_find - searches the places in their order. Return: 0; -ENOENT: no place has it, with a
  * message. Ownership: free(*@path).
  */
-int md_fleet_original_find(const struct mp_id *id, const struct md_original_places *places,
-			   char **path, struct mp_err *err);
+int md_fleet_original_find(const struct mp_id *id, const struct md_places *places, char **path,
+			   struct mp_err *err);
 
 #endif

@@ -6,10 +6,10 @@
 #ifndef MD_FLEET_WANTED_H
 #define MD_FLEET_WANTED_H
 
-#include <libpq-fe.h>
 #include <stdbool.h>
 
 #include "daemon/fleet/module_key.h"
+#include "daemon/fleet/pg.h"
 #include "daemon/fleet/whole_file.h"
 #include "libprof/base/err.h"
 
@@ -28,13 +28,13 @@ struct md_wanted {
 
 /*
  * md_wanted_ask - what to do with the @nr modules, at most 1000. Modules with nothing to do are left out.
- * Ownership: free(*@out). Return: 0; -EPROTO: the server gives a damaged answer; as md_fleet_fail().
+ * Ownership: free(*@out). Return: 0; -EPROTO: the server gives a damaged answer; as md_pg_run().
  */
 int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct md_wanted **out,
 		  size_t *nr_out, struct mp_err *err);
 /*
  * Writes the plan to @fd. Return: 0; -ESTALE: the build was withdrawn or made anew; -EPROTO: its size is
- * not the one that was told; -errno; as md_fleet_fail().
+ * not the one that was told; -errno; as md_pg_run().
  */
 int md_wanted_fetch(PGconn *conn, const struct md_wanted *wanted, int fd, struct mp_err *err);
 /* @state: as in fleet.build_host. @hash: of the output that this host has made; NULL: none. */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "daemon/fleet/server_json.h"
+#include "daemon/fleet/pg.h"
 #include "libprof/cli/svg.h"
 
 #define PLOT_WIDTH 400.0

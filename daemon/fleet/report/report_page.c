@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/fleet/report/report_gains.h"
-#include "daemon/fleet/server_json.h"
+#include "daemon/fleet/pg.h"
 #include "daemon/morph/report_style.h"
 #include "daemon/morph/wording.h"
 #include "libprof/cli/svg.h"

@@ -8,235 +8,171 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/fleet/server_json.h"
-#include "daemon/fleet/server_private.h"
+#include "daemon/fleet/module_key.h"
 #include "daemon/stats/stats.h"
-
-enum form {
-	FORM_YES_NO,
-	FORM_SHARES, /* several, between commas */
-	FORM_SHARE,
-	FORM_COUNT,
-	FORM_NUMBER,
-	FORM_SECONDS
-};
 
 /* The columns of fleet.canary_policy. The database checks values, too. */
 static const struct column {
 	const char *name;
-	enum form form;
+	const char *units; /* that a number may have; NULL: it is yes or no */
+	double most;
+	bool whole, list; /* @list: several, between commas */
 } columns[] = {
-	{"rolls_out", FORM_YES_NO},  {"automatic", FORM_YES_NO},   {"shares", FORM_SHARES},
-	{"least_hosts", FORM_COUNT}, {"least_audits", FORM_COUNT}, {"soak_s", FORM_SECONDS},
-	{"stage_s", FORM_SECONDS},   {"lease_s", FORM_SECONDS},	   {"alpha", FORM_SHARE},
-	{"doubted", FORM_SHARE},     {"most_factor", FORM_NUMBER}, {"margin", FORM_SHARE},
+	{"rolls_out", NULL, 0, false, false},	 {"automatic", NULL, 0, false, false},
+	{"shares", "%", 1, false, true},	 {"least_hosts", "", 1e9, true, false},
+	{"least_audits", "", 1e9, true, false},	 {"soak_s", "smhdw", 1e12, true, false},
+	{"stage_s", "smhdw", 1e12, true, false}, {"lease_s", "smhdw", 1e12, true, false},
+	{"alpha", "%", 1, false, false},	 {"doubted", "%", 1, false, false},
+	{"most_factor", "", 1e9, false, false},	 {"margin", "%", 1, false, false},
 };
 
 #define NR_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
 /* ---- one change ---------------------------------------------------------------------------- */
 
-/* A number, and what stands behind it. Return: false: there is none. */
-static bool read_number(const char *text, double *number, const char **rest)
+/* Appends a number to @out. */
+static bool read_number(const struct column *c, const char *text, char *out, size_t room)
 {
-	char *end;
+	static const char units[] = "%smhdw";
+	static const double factors[] = {0.01, 1, 60, 3600, 86400, 604800};
+	size_t used = strlen(out);
+	char *unit;
+	double number = strtod(text, &unit);
 
-	*number = strtod(text, &end);
-	*rest = end;
-	return end != text && isfinite(*number) && *number >= 0;
+	if (unit == text || (*unit && (unit[1] || !strchr(c->units, *unit))))
+		return false;
+	if (*unit)
+		number *= factors[strchr(units, *unit) - units];
+	if (!(number >= 0 && number <= c->most) || (c->whole && number != floor(number)))
+		return false;
+	return snprintf(out + used, room - used, "%s%.12g", used > 1 ? "," : "", number) + 1 <
+	       (int)(room - used);
 }
 
-static bool read_share(const char *text, double *share)
+static bool read_value(const struct column *c, char *text, char *out, size_t room)
 {
-	const char *rest;
-
-	if (!read_number(text, share, &rest))
-		return false;
-	if (!strcmp(rest, "%"))
-		*share /= 100;
-	else if (*rest)
-		return false;
-	return *share <= 1;
-}
-
-static bool read_shares(char *text, char *out, size_t room)
-{
-	size_t size = 0;
 	char *save;
 
-	for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-		double share;
-
-		if (!read_share(word, &share) || size + 32 > room)
-			return false;
-		size += (size_t)snprintf(out + size, room - size, "%s%.9g", size ? "," : "", share);
-	}
-	return size > 0;
-}
-
-static bool read_seconds(const char *text, double *seconds)
-{
-	static const struct {
-		const char *unit;
-		double seconds;
-	} units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
-	const char *rest;
-
-	if (!read_number(text, seconds, &rest))
-		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(rest, units[i].unit) != 0)
-			continue;
-		*seconds = round(*seconds * units[i].seconds);
-		return *seconds < 1e12;
-	}
-	return false;
-}
-
-static bool read_value(enum form form, char *text, char *out, size_t room)
-{
-	const char *rest;
-	double number;
-
-	switch (form) {
-	case FORM_YES_NO:
-		snprintf(out, room, "%s", text);
+	snprintf(out, room, "%s", c->list ? "{" : c->units ? "" : text);
+	if (!c->units)
 		return !strcmp(text, "yes") || !strcmp(text, "no");
-	case FORM_SHARES: return read_shares(text, out, room);
-	case FORM_SHARE:
-		snprintf(out, room, "%.9g", read_share(text, &number) ? number : -1);
-		return *out != '-';
-	case FORM_SECONDS:
-		snprintf(out, room, "%.0f", read_seconds(text, &number) ? number : -1);
-		return *out != '-';
-	case FORM_COUNT:
-	case FORM_NUMBER:
-		if (!read_number(text, &number, &rest) || *rest || number >= 1e9 ||
-		    (form == FORM_COUNT && number != floor(number)))
+	if (!c->list)
+		return read_number(c, text, out, room);
+	for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save))
+		if (!read_number(c, word, out, room))
 			return false;
-		snprintf(out, room, "%.9g", number);
-		return true;
-	}
-	return false;
+	strcat(out, "}");
+	return strlen(out) > 2;
 }
 
-int md_policy_read_change(const char *text, struct md_policy_change *out, struct mp_err *err)
+int md_policy_read_change(struct md_policy_changes *changes, const char *text, struct mp_err *err)
 {
-	const char *equals = strchr(text, '=');
-	size_t size = equals ? (size_t)(equals - text) : 0;
+	size_t size = strcspn(text, "=");
 	char value[256];
 
-	for (size_t i = 0; equals && i < NR_COLUMNS; i++) {
+	for (size_t i = 0; i < NR_COLUMNS; i++) {
 		const struct column *c = &columns[i];
 
 		if (strlen(c->name) != size || strncmp(c->name, text, size) != 0)
 			continue;
-		out->column = c->name;
-		snprintf(value, sizeof(value), "%s", equals + 1);
-		if (strlen(equals + 1) < sizeof(value) &&
-		    read_value(c->form, value, out->value, sizeof(out->value)))
-			return 0;
-		return mp_err_set(err, EINVAL, "%s: no such value", text);
+		if (changes->nr == MD_POLICY_CHANGES_MAX)
+			return mp_err_set(err, EINVAL, "%s: too many arguments", text);
+		if (snprintf(value, sizeof(value), "%s", text + size + 1) >= (int)sizeof(value) ||
+		    !read_value(c, value, changes->list[changes->nr].value,
+				sizeof(changes->list[0].value)))
+			return mp_err_set(err, EINVAL, "%s: no such value", text);
+		changes->list[changes->nr++].column = c->name;
+		return 0;
 	}
 	return mp_err_set(err, EINVAL, "%s: no such setting", text);
 }
 
 /* ---- the database -------------------------------------------------------------------------- */
 
-/* A module's own policy begins as a copy. */
-static int copy_policy(PGconn *conn, const char *module, struct mp_err *err)
-{
-	char sql[1024], names[512] = "";
+#define MODULE "coalesce(($1::bytea[])[1], '')"
 
-	for (size_t i = 0; i < NR_COLUMNS; i++)
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), ", %s",
-			 columns[i].name);
-	snprintf(sql, sizeof(sql),
-		 "INSERT INTO fleet.canary_policy(module%s) SELECT decode($1, 'hex')%s"
-		 " FROM fleet.canary_policy WHERE module = '' ON CONFLICT DO NOTHING",
-		 names, names);
-	return md_fleet_run(conn, sql, 1, &module, "copy the policy", NULL, err);
+struct change {
+	const char *module;
+	const struct md_policy_changes *changes;
+};
+
+/* In a transaction. A module's own policy begins as a copy. */
+static int change(PGconn *conn, void *arg, struct mp_err *err)
+{
+	const struct change *c = arg;
+	struct md_pg_params p = {0};
+	char sql[1024] = "UPDATE fleet.canary_policy SET ";
+	int r = md_pg_run(conn, "copy the policy", NULL, err,
+			  "INSERT INTO fleet.canary_policy"
+			  " SELECT (jsonb_populate_record(p, jsonb_build_object('module', " MODULE
+			  "))).*"
+			  " FROM fleet.canary_policy p WHERE module = '' ON CONFLICT DO NOTHING",
+			  "t", c->module);
+
+	md_pg_add(&p, "t", c->module);
+	for (size_t i = 0; i < c->changes->nr; i++) {
+		/* The column's name comes from this file, and its type decides how the text is read. */
+		snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), "%s%s = $%d", i ? ", " : "",
+			 c->changes->list[i].column, p.nr + 1);
+		md_pg_add(&p, "t", c->changes->list[i].value);
+	}
+	strcat(sql, " WHERE module = " MODULE);
+	return r ? r : md_pg_run_with(conn, "change the policy", NULL, err, sql, &p);
 }
 
-static int set_column(PGconn *conn, const char *module, const struct md_policy_change *change,
-		      struct mp_err *err)
+int md_policy_change(PGconn *conn, const char *module, const struct md_policy_changes *changes,
+		     struct mp_err *err)
 {
-	const char *const params[] = {module, change->value};
-	bool list = !strcmp(change->column, "shares");
-	char sql[256];
+	struct change c = {module, changes};
 
-	/* The column's name comes from this file, and its type decides how the text is read. */
-	snprintf(sql, sizeof(sql),
-		 "UPDATE fleet.canary_policy SET %s = %s WHERE module = decode($1, 'hex')",
-		 change->column, list ? "('{' || $2 || '}')::double precision[]" : "$2");
-	return md_fleet_run(conn, sql, 2, params, change->column, NULL, err);
-}
-
-int md_policy_change(PGconn *conn, const char *module, const struct md_policy_change *changes,
-		     size_t nr, struct mp_err *err)
-{
-	int r = md_fleet_run(conn, "BEGIN", 0, NULL, "change the policy", NULL, err);
-
-	if (r)
-		return r;
-	if (*module)
-		r = copy_policy(conn, module, err);
-	for (size_t i = 0; i < nr && !r; i++)
-		r = set_column(conn, module, &changes[i], err);
-	if (!r)
-		return md_fleet_run(conn, "COMMIT", 0, NULL, "change the policy", NULL, err);
-	md_fleet_run(conn, "ROLLBACK", 0, NULL, "change the policy", NULL, NULL);
-	return r;
+	return md_pg_transaction(conn, change, &c, "change the policy", err);
 }
 
 int md_policy_drop(PGconn *conn, const char *module, struct mp_err *err)
 {
-	return md_fleet_run(
-		conn,
-		"DELETE FROM fleet.canary_policy WHERE module = decode($1, 'hex') AND module <> ''",
-		1, &module, "remove the policy", NULL, err);
+	return md_pg_run(conn, "remove the policy", NULL, err,
+			 "DELETE FROM fleet.canary_policy WHERE module = " MODULE
+			 " AND module <> ''",
+			 "t", module);
 }
 
 /* ---- print --------------------------------------------------------------------------------- */
 
-static const char policies[] =
-	"SELECT encode(module, 'hex') AS module, encode(substr(module, 9), 'hex') AS build_id, rolls_out, automatic, "
-	"array_to_json(shares) AS shares, least_hosts, least_audits, soak_s, stage_s, lease_s, alpha, doubted, "
-	"most_factor, margin FROM fleet.canary_policy ORDER BY module";
-
-static void put_value(const json_t *value)
+static void put_value(json_t *value)
 {
-	const json_t *share;
+	json_t *share;
 	size_t i;
 
 	if (json_is_boolean(value))
 		fputs(json_is_true(value) ? "yes" : "no", stdout);
-	else if (json_is_array(value))
-		json_array_foreach((json_t *)value, i, share)
-			printf("%s%.9g", i ? "," : "", json_number_value(share));
-	else
+	json_array_foreach(value, i, share)
+		printf("%s%.9g", i ? "," : "", json_number_value(share));
+	if (json_is_number(value))
 		printf("%.9g", json_number_value(value));
+	putchar('\n');
 }
 
 static void put_policy(const json_t *row)
 {
-	const char *build_id = md_row_text(row, "build_id");
+	const char *build_id = md_row_text(row, "build_id"), *module = md_row_text(row, "module");
 
-	if (!md_row_text(row, "module")[0])
-		puts("all modules");
-	else
-		printf("%s\n", *build_id ? build_id : md_row_text(row, "module"));
+	puts(*build_id ? build_id : *module ? module : "all modules");
 	for (size_t i = 0; i < NR_COLUMNS; i++) {
 		printf("  %-12s ", columns[i].name);
 		put_value(json_object_get(row, columns[i].name));
-		putchar('\n');
 	}
 }
 
 int md_policy_print(PGconn *conn, bool json, struct mp_err *err)
 {
-	json_t *rows, *root;
-	int r = md_fleet_rows(conn, policies, 0, NULL, "read the policies", &rows, err);
+	json_t *rows, *root, *row;
+	size_t i;
+	int r = md_pg_rows(
+		conn, "read the policies", &rows, err,
+		"SELECT encode(module, 'hex') AS module, encode(substr(module, 9), 'hex') AS build_id, "
+		"rolls_out, automatic, shares, least_hosts, least_audits, soak_s, stage_s, lease_s, alpha, "
+		"doubted, most_factor, margin FROM fleet.canary_policy ORDER BY canary_policy.module",
+		"");
 
 	if (r)
 		return r;
@@ -245,8 +181,7 @@ int md_policy_print(PGconn *conn, bool json, struct mp_err *err)
 		json_object_set(root, "rows", rows);
 		md_stats_json_print(root);
 	} else {
-		for (size_t i = 0; i < json_array_size(rows); i++)
-			put_policy(json_array_get(rows, i));
+		json_array_foreach(rows, i, row) put_policy(row);
 	}
 	json_decref(rows);
 	return 0;

@@ -25,56 +25,30 @@ bool md_lease_is_over(const struct md_lease *lease, int64_t now_s)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static bool take_text(const json_t *object, const char *name, char *out, size_t size)
+static bool copy(const char *text, char *out, size_t size)
 {
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text && snprintf(out, size, "%s", text) < (int)size;
+	return snprintf(out, size, "%s", text) < (int)size;
 }
 
-static bool take_time(const json_t *object, const char *name, int64_t *out)
+static bool take(json_t *object, struct md_lease *lease)
 {
-	const json_t *value = json_object_get(object, name);
-
-	*out = json_integer_value(value);
-	return json_is_integer(value) && *out >= 0;
-}
-
-static bool take_module(const json_t *object, struct md_lease *lease)
-{
-	char hex[2 * MD_MODULE_KEY_MAX + 1];
-	size_t len;
-
-	if (!take_text(object, "module", hex, sizeof(hex)))
-		return false;
-	len = strlen(hex);
-	if (len < 16 || len % 2 || strspn(hex, "0123456789abcdef") != len)
-		return false;
-	for (size_t i = 0; i < len / 2; i++) {
-		const char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
-
-		lease->module[i] = (uint8_t)strtoul(digits, NULL, 16);
-	}
-	lease->module_size = len / 2;
-	return true;
-}
-
-static bool take(const json_t *object, struct md_lease *lease)
-{
-	int64_t release;
+	const char *path, *module, *options, *version, *layout;
+	json_int_t release, granted, expires;
 
 	*lease = (struct md_lease){0};
-	if (!take_text(object, "path", lease->path, sizeof(lease->path)) || lease->path[0] != '/' ||
-	    !take_module(object, lease) ||
-	    !take_text(object, "options", lease->options, sizeof(lease->options)) ||
-	    !take_text(object, "version", lease->version, sizeof(lease->version)) ||
-	    !take_text(object, "layout", lease->layout, sizeof(lease->layout)) ||
-	    !take_time(object, "release", &release) || release > INT32_MAX ||
-	    !take_time(object, "granted_s", &lease->granted_s) ||
-	    !take_time(object, "expires_s", &lease->expires_s))
+	if (json_unpack(object, "{s:s, s:s, s:s, s:s, s:I, s:s, s:I, s:I}", "path", &path, "module",
+			&module, "options", &options, "version", &version, "release", &release,
+			"layout", &layout, "granted_s", &granted, "expires_s", &expires))
 		return false;
 	lease->release = (int32_t)release;
-	return true;
+	lease->granted_s = granted;
+	lease->expires_s = expires;
+	return path[0] == '/' && copy(path, lease->path, sizeof(lease->path)) &&
+	       !md_module_of_text(module, &lease->id) &&
+	       copy(options, lease->options, sizeof(lease->options)) &&
+	       copy(version, lease->version, sizeof(lease->version)) &&
+	       copy(layout, lease->layout, sizeof(lease->layout)) && release >= 0 &&
+	       release <= INT32_MAX && granted >= 0 && expires >= 0;
 }
 
 static int read_leases(struct md_leases *leases, struct mp_err *err)
@@ -143,10 +117,10 @@ void md_leases_close(struct md_leases *leases)
 
 static json_t *json_of(const struct md_lease *lease)
 {
-	char hex[2 * MD_MODULE_KEY_MAX + 1] = "";
+	char hex[2 * MD_MODULE_KEY_MAX + 1];
+	uint8_t key[MD_MODULE_KEY_MAX];
 
-	for (size_t i = 0; i < lease->module_size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", lease->module[i]);
+	md_hex_write(key, md_module_key(&lease->id, key), hex);
 	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:I, s:I}", "path", lease->path, "module",
 			 hex, "options", lease->options, "version", lease->version, "release",
 			 (int)lease->release, "layout", lease->layout, "granted_s",

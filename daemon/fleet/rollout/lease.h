@@ -23,8 +23,7 @@
 
 struct md_lease {
 	char path[PATH_MAX];
-	uint8_t module[MD_MODULE_KEY_MAX];
-	size_t module_size;
+	struct mp_id id;
 	char options[MD_LEASE_OPTIONS_MAX + 1], version[MD_LEASE_VERSION_MAX + 1];
 	int32_t release;
 	char layout[MP_JOB_HASH_MAX]; /* hash of the build's bytes; "": not known */

@@ -46,112 +46,62 @@ struct collect {
 static int sum_sent(struct collect *c, enum mp_fleet_kind kind, const struct mp_span *span,
 		    int64_t *nr, uint64_t *total, struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(c->store, MP_STMT_FLEET_BUCKET_SUM,
-			      "SELECT count(*), sum(total) FROM fleet_bucket WHERE module = ?1 AND"
-			      " kind = ?2 AND first_day >= ?3 AND first_day <= ?4",
-			      &stmt, err);
+	int64_t out[2];
+	int r = mp_fleet_run(c->store, MP_STMT_FLEET_BUCKET_SUM,
+			     "SELECT count(*), sum(total) FROM fleet_bucket WHERE module = ?1 AND"
+			     " kind = ?2 AND first_day >= ?3 AND first_day <= ?4",
+			     out, 2, err, c->module->key, kind, span->first_day, span->last_day);
 
-	if (r)
-		return r;
-	mp_fleet_bind_days(stmt, c->module->key, kind, span->first_day, span->last_day);
-	r = mp_store_step(c->store, stmt, "read", err);
-	*nr = 0;
-	*total = 0;
-	if (r > 0) {
-		*nr = sqlite3_column_int64(stmt, 0);
-		*total = (uint64_t)sqlite3_column_int64(stmt, 1);
-	}
-	sqlite3_reset(stmt);
+	*nr = out[0];
+	*total = (uint64_t)out[1];
 	return r < 0 ? r : 0;
-}
-
-/* Forgets the notes about the days @from to @to. */
-static int drop_notes(struct collect *c, enum mp_stmt which, const char *sql,
-		      enum mp_fleet_kind kind, int64_t from, int64_t to, struct mp_err *err)
-{
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(c->store, which, sql, &stmt, err);
-
-	if (r)
-		return r;
-	mp_fleet_bind_days(stmt, c->module->key, kind, from, to);
-	return mp_store_run(c->store, stmt, "write", err);
 }
 
 /* All of the days in @span is sent, with the sum @total, the last of it in the batch @seq. */
 static int note_bucket(struct collect *c, enum mp_fleet_kind kind, const struct mp_span *span,
 		       uint64_t total, int64_t seq, struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int r = drop_notes(c, MP_STMT_FLEET_BUCKET_DROP,
-			   "DELETE FROM fleet_bucket WHERE module = ?1 AND kind = ?2 AND"
-			   " first_day >= ?3 AND first_day <= ?4",
-			   kind, span->first_day, span->last_day, err);
+	int r = mp_fleet_run(c->store, MP_STMT_FLEET_BUCKET_DROP,
+			     "DELETE FROM fleet_bucket WHERE module = ?1 AND kind = ?2 AND"
+			     " first_day >= ?3 AND first_day <= ?4",
+			     NULL, 0, err, c->module->key, kind, span->first_day, span->last_day);
 
 	/* The hashes of the first day stay: a chunk without counts of later days keeps its bytes. */
 	if (!r && span->last_day > span->first_day)
-		r = drop_notes(c, MP_STMT_FLEET_CHUNK_DROP,
-			       "DELETE FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
-			       " first_day >= ?3 AND first_day <= ?4",
-			       kind, span->first_day + 1, span->last_day, err);
-	if (!r)
-		r = mp_store_stmt(c->store, MP_STMT_FLEET_BUCKET_PUT,
-				  "INSERT INTO fleet_bucket(kind, module, first_day, last_day,"
-				  " total, seq) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-				  &stmt, err);
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, kind);
-	sqlite3_bind_int64(stmt, 2, c->module->key);
-	sqlite3_bind_int64(stmt, 3, span->first_day);
-	sqlite3_bind_int64(stmt, 4, span->last_day);
-	sqlite3_bind_int64(stmt, 5, (int64_t)total);
-	sqlite3_bind_int64(stmt, 6, seq);
-	return mp_store_run(c->store, stmt, "write", err);
+		r = mp_fleet_run(c->store, MP_STMT_FLEET_CHUNK_DROP,
+				 "DELETE FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
+				 " first_day > ?3 AND first_day <= ?4",
+				 NULL, 0, err, c->module->key, kind, span->first_day,
+				 span->last_day);
+	return r ? r
+		 : mp_fleet_run(c->store, MP_STMT_FLEET_BUCKET_PUT,
+				"INSERT INTO fleet_bucket(kind, module, first_day, last_day,"
+				" total, seq) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+				NULL, 0, err, kind, c->module->key, span->first_day, span->last_day,
+				(int64_t)total, seq);
 }
 
 static int is_sent(struct collect *c, const struct mp_fleet_row *row, uint64_t hash, bool *sent,
 		   struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(c->store, MP_STMT_FLEET_CHUNK_FIND,
-			      "SELECT hash FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
-			      " first_day = ?3 AND chunk = ?4",
-			      &stmt, err);
+	int64_t found;
+	int r = mp_fleet_run(c->store, MP_STMT_FLEET_CHUNK_FIND,
+			     "SELECT hash FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
+			     " first_day = ?3 AND chunk = ?4",
+			     &found, 1, err, c->module->key, row->kind, row->first_day, row->chunk);
 
-	*sent = false;
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, c->module->key);
-	sqlite3_bind_int64(stmt, 2, row->kind);
-	sqlite3_bind_int64(stmt, 3, row->first_day);
-	sqlite3_bind_int64(stmt, 4, row->chunk);
-	r = mp_store_step(c->store, stmt, "read", err);
-	if (r > 0)
-		*sent = (uint64_t)sqlite3_column_int64(stmt, 0) == hash;
-	sqlite3_reset(stmt);
+	*sent = r > 0 && (uint64_t)found == hash;
 	return r < 0 ? r : 0;
 }
 
 static int note_chunk(struct collect *c, const struct mp_fleet_row *row, uint64_t hash,
 		      struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(c->store, MP_STMT_FLEET_CHUNK_PUT,
-			      "REPLACE INTO fleet_chunk(kind, module, first_day, chunk, hash, seq)"
-			      " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-			      &stmt, err);
-
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, row->kind);
-	sqlite3_bind_int64(stmt, 2, c->module->key);
-	sqlite3_bind_int64(stmt, 3, row->first_day);
-	sqlite3_bind_int64(stmt, 4, row->chunk);
-	sqlite3_bind_int64(stmt, 5, (int64_t)hash);
-	sqlite3_bind_int64(stmt, 6, c->seq);
-	return mp_store_run(c->store, stmt, "write", err);
+	return mp_fleet_run(c->store, MP_STMT_FLEET_CHUNK_PUT,
+			    "REPLACE INTO fleet_chunk(kind, module, first_day, chunk, hash, seq)"
+			    " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+			    NULL, 0, err, row->kind, c->module->key, row->first_day, row->chunk,
+			    (int64_t)hash, c->seq);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -438,28 +388,23 @@ void mp_fleet_batch_fini(struct mp_fleet_batch *batch)
 }
 
 /* Attempts of one batch that may still be on their way; older ones have arrived, or never will. */
-#define PENDING_MAX "64"
+#define PENDING_MAX 64
 
 /* Notes which token is on its way: after a power cut it must be known. */
 static int note_pending(struct collect *c, int64_t *token, struct mp_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc;
+	int r;
 
 	for (*token = 0; !*token; *token &= INT64_MAX)
 		if (getrandom(token, sizeof(*token), 0) != (ssize_t)sizeof(*token))
 			return mp_err_set(err, EIO, "no random numbers: %s", strerror(errno));
-	rc = mp_store_exec(c->store, "DELETE FROM fleet_pending WHERE key <="
-				     " (SELECT max(key) FROM fleet_pending) - " PENDING_MAX);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(c->store->db, "INSERT INTO fleet_pending(token) VALUES(?1)",
-					-1, &stmt, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_int64(stmt, 1, *token);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_DONE ? 0 : mp_store_fail(c->store, rc, "write", err);
+	r = mp_fleet_run(c->store, MP_NR_STMT,
+			 "DELETE FROM fleet_pending WHERE key <="
+			 " (SELECT max(key) FROM fleet_pending) - ?1",
+			 NULL, 0, err, PENDING_MAX);
+	return r ? r
+		 : mp_fleet_run(c->store, MP_NR_STMT, "INSERT INTO fleet_pending(token) VALUES(?1)",
+				NULL, 0, err, *token);
 }
 
 static int collect(struct collect *c, struct mp_err *err)

@@ -66,27 +66,11 @@ CREATE TABLE fleet.canary_history(
 	PRIMARY KEY (module, options, version, revision)
 );
 
-DO $$
-DECLARE
-	the_table text;
-BEGIN
-	FOREACH the_table IN ARRAY ARRAY['canary_policy', 'canary', 'canary_history'] LOOP
-		EXECUTE format('ALTER TABLE fleet.%I ENABLE ROW LEVEL SECURITY', the_table);
-		EXECUTE format('ALTER TABLE fleet.%I FORCE ROW LEVEL SECURITY', the_table);
-		EXECUTE format('CREATE POLICY operators ON fleet.%I TO morph_fleet_owner USING ((SELECT fleet.is_operator())) '
-			'WITH CHECK ((SELECT fleet.is_operator()))', the_table);
-		EXECUTE format('CREATE POLICY readers ON fleet.%I FOR SELECT TO morph_fleet_reader, morph_fleet_operator '
-			'USING (true)', the_table);
-		EXECUTE format('GRANT SELECT ON fleet.%I TO morph_fleet_reader, morph_fleet_operator', the_table);
-	END LOOP;
-END $$;
+SELECT fleet.protect(t::regclass, false)
+FROM unnest(ARRAY['fleet.canary_policy', 'fleet.canary', 'fleet.canary_history']) t;
 -- Functions for hosts say whether this host is chosen.
 CREATE POLICY see ON fleet.canary FOR SELECT TO morph_fleet_owner USING (true);
 CREATE POLICY see ON fleet.canary_policy FOR SELECT TO morph_fleet_owner USING (true);
-CREATE POLICY operators_read ON fleet.audit FOR SELECT TO morph_fleet_operator USING (true);
-CREATE POLICY operators_read ON fleet.host FOR SELECT TO morph_fleet_operator USING (true);
-CREATE POLICY operators_read ON fleet.module_host FOR SELECT TO morph_fleet_operator USING (true);
-GRANT SELECT ON fleet.audit, fleet.host, fleet.module_host TO morph_fleet_operator;
 
 -- ---- which hosts
 
@@ -435,17 +419,10 @@ LANGUAGE sql STABLE AS $$
 	ORDER BY c.started_at DESC, c.module, c.options, c.version
 $$;
 
-GRANT EXECUTE ON FUNCTION fleet.push_audit(bytea, text, text, integer, bigint, text, jsonb),
-	fleet.canary_offer(bytea, text, text, integer) TO morph_fleet_host;
-GRANT EXECUTE ON FUNCTION fleet.start_canary(bytea, text, text), fleet.decide_canary(bytea, text, text),
-	fleet.step_canaries(), fleet.set_canary(bytea, text, text, integer, text) TO morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.push_audit, fleet.canary_offer TO morph_fleet_host;
+GRANT EXECUTE ON FUNCTION fleet.start_canary, fleet.decide_canary, fleet.step_canaries, fleet.set_canary TO morph_fleet_operator;
 GRANT INSERT, UPDATE, DELETE ON fleet.canary_policy TO morph_fleet_operator;
-GRANT EXECUTE ON FUNCTION fleet.are_shares(double precision[]) TO morph_fleet_operator; -- in a CHECK
+GRANT EXECUTE ON FUNCTION fleet.are_shares TO morph_fleet_operator; -- in a CHECK
 CREATE POLICY operators_set ON fleet.canary_policy TO morph_fleet_operator USING (true) WITH CHECK (true);
-GRANT EXECUTE ON FUNCTION fleet.mean_e(double precision[]), fleet.host_factor(double precision, double precision),
-	fleet.nr_doubted(bigint, double precision), fleet.product_e(double precision[], double precision, double precision),
-	fleet.faster_e(double precision[], double precision[], double precision, double precision),
-	fleet.slower_e(double precision[], double precision[], double precision[], double precision, double precision),
-	fleet.host_hash(bytea, text, text, integer),
-	fleet.canary_evidence(bytea, text, text, integer, double precision, jsonb), fleet.list_canaries()
-	TO morph_fleet_reader, morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.mean_e, fleet.host_factor, fleet.nr_doubted, fleet.product_e, fleet.faster_e, fleet.slower_e,
+	fleet.host_hash, fleet.canary_evidence, fleet.list_canaries TO morph_fleet_reader, morph_fleet_operator;

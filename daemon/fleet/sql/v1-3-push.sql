@@ -242,9 +242,5 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 	WHERE e.module = the_module AND e.host = fleet.require_host() ORDER BY 1, 2, 3, 5
 $$;
 
-GRANT EXECUTE ON FUNCTION fleet.today(), fleet.my_host() TO morph_fleet_host, morph_fleet_reader, morph_fleet_operator;
-GRANT EXECUTE ON FUNCTION fleet.epoch(bytea), fleet.batch(bytea, bigint, bigint, bigint),
-	fleet.push_modules(bytea[], smallint[], bigint[], text[]),
-	fleet.push_rows(bytea, bigint, bytea[], smallint[], integer[], integer[], integer[], bigint[], boolean[], bigint[],
-		bytea[]),
-	fleet.my_rows(bytea) TO morph_fleet_host;
+GRANT EXECUTE ON FUNCTION fleet.today, fleet.my_host TO morph_fleet_host, morph_fleet_reader, morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.epoch, fleet.batch, fleet.push_modules, fleet.push_rows, fleet.my_rows TO morph_fleet_host;
