@@ -18,9 +18,10 @@
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pull/pull.h"
 #include "daemon/fleet/pull/pull_names.h"
-#include "daemon/fleet/pull/pull_target.h"
 #include "daemon/stats/stats.h"
+#include "libprof/base/newfile.h"
 #include "libprof/note/map.h"
+#include "libprof/store/store.h"
 
 #define QUANTILE      0.9
 #define ARGUMENTS_MAX 256
@@ -72,6 +73,120 @@ static const struct md_usage usage = {
 	.doc = "Read the fleet's profile of modules into a database. A second pull replaces the first.\v"
 	       "A build-id may be cut to its first digits. Exit status: 0 done, 1 failed, 2 usage, 3 the "
 	       "fleet has no profile of a module, 75 the server is gone."};
+
+/* ---- the database that gets the profiles ---------------------------------------------------- */
+
+/* An existing database, or a file that appears complete or not at all. */
+struct target {
+	struct mp_store *store;
+	char path[4096];
+	char temporary[4096]; /* ""; or the file that will get @path's name */
+};
+
+/* A database with counts of this machine must not be lost to a wrong --output. */
+static int check_old(const char *path, struct mp_err *err)
+{
+	struct mp_session *sessions = NULL;
+	struct mp_store *store;
+	struct stat st;
+	size_t nr = 0;
+	bool pulled = true;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0
+				       : mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || mp_store_open(path, MP_STORE_READ, &store, NULL))
+		return mp_err_set(err, EEXIST, "%s: exists, and no pull wrote it", path);
+	if (mp_store_list_sessions(store, &sessions, &nr, NULL))
+		pulled = false;
+	for (size_t i = 0; i < nr; i++)
+		pulled &= !strcmp(sessions[i].collector, "fleet");
+	free(sessions);
+	mp_store_close(store);
+	if (!pulled)
+		return mp_err_set(err, EEXIST, "%s: exists, and no pull wrote it", path);
+	return 0;
+}
+
+static void remove_temporary(const struct target *target)
+{
+	static const char *const suffixes[] = {"", "-wal", "-shm"};
+	char name[4200];
+
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s%s", target->temporary, suffixes[i]);
+		unlink(name);
+	}
+}
+
+static int make_temporary(struct target *target, struct mp_err *err)
+{
+	mode_t mask = umask(0);
+	int fd, r = mp_directory_check(target->path, err);
+
+	umask(mask);
+	if (r)
+		return r;
+	if (snprintf(target->temporary, sizeof(target->temporary), "%s.XXXXXX", target->path) >=
+	    (int)sizeof(target->temporary))
+		return mp_err_set(err, ENAMETOOLONG, "%s: too long", target->path);
+	fd = mkstemp(target->temporary);
+	if (fd < 0) {
+		target->temporary[0] = '\0';
+		return mp_err_set(err, errno, "%s: %s", target->path, strerror(errno));
+	}
+	fchmod(fd, 0644 & ~mask);
+	close(fd);
+	return 0;
+}
+
+/*
+ * Opens the database @db, or a new file for @output, or the default database if both are NULL. @output may exist if it is a
+ * database with nothing but pulled profiles. Return: 0, -EEXIST, -errno.
+ */
+static int open_target(struct target *target, const char *db, const char *output,
+		       struct mp_err *err)
+{
+	const char *path = output ? output : db;
+	int r = 0;
+
+	memset(target, 0, sizeof(*target));
+	if (path &&
+	    snprintf(target->path, sizeof(target->path), "%s", path) >= (int)sizeof(target->path))
+		return mp_err_set(err, ENAMETOOLONG, "the path of the database is too long");
+	if (!path)
+		r = mp_store_default_path(target->path, sizeof(target->path), true, err);
+	if (!r && output)
+		r = check_old(target->path, err);
+	if (!r && output)
+		r = make_temporary(target, err);
+	if (!r)
+		r = mp_store_open(output ? target->temporary : target->path, MP_STORE_WRITE,
+				  &target->store, err);
+	if (r && target->temporary[0])
+		remove_temporary(target);
+	return r;
+}
+
+/* Closes it. A new file gets its name if @keep, and is removed otherwise. */
+static int close_target(struct target *target, bool keep, struct mp_err *err)
+{
+	char name[4200];
+	int r = 0;
+
+	mp_store_close(target->store);
+	target->store = NULL;
+	if (!target->temporary[0])
+		return 0;
+	snprintf(name, sizeof(name), "%s-wal", target->temporary);
+	if (keep && !access(name, F_OK))
+		r = mp_err_set(err, EIO, "%s: could not be completed", target->path);
+	else if (keep && rename(target->temporary, target->path))
+		r = mp_err_set(err, errno, "%s: %s", target->path, strerror(errno));
+	if (r || !keep)
+		remove_temporary(target);
+	return r;
+}
 
 /* ---- one module ---------------------------------------------------------------------------- */
 
@@ -307,7 +422,7 @@ static int report(const struct pull *p, const char *path)
 int md_fleet_command_pull(int argc, char **argv)
 {
 	struct options o = {.quantile = QUANTILE};
-	struct md_pull_target target;
+	struct target target;
 	struct pull p = {.options = &o};
 	struct mp_err err = {""};
 	bool keep;
@@ -323,7 +438,7 @@ int md_fleet_command_pull(int argc, char **argv)
 	/* The server's day may have begun already. */
 	p.request.until_day += !o.as_of_s;
 	p.modules = json_array();
-	r = md_pull_target_open(&target, o.db, o.output, &err);
+	r = open_target(&target, o.db, o.output, &err);
 	if (r) {
 		r = md_stats_fail("%s", err.msg);
 	} else {
@@ -332,7 +447,7 @@ int md_fleet_command_pull(int argc, char **argv)
 		if ((!r || r == MD_FLEET_NO_PROFILE) && p.names.nr && find_names(&p))
 			r = MD_FLEET_FAILED;
 		keep = !r || (r == MD_FLEET_NO_PROFILE && json_array_size(p.modules));
-		if (md_pull_target_close(&target, keep, &err))
+		if (close_target(&target, keep, &err))
 			r = md_stats_fail("%s", err.msg);
 	}
 	if (!r)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* lease - reads, checks and writes the file of leases; see lease.h. */
 #include "daemon/fleet/rollout/lease.h"
-#include "libprof/cli/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LEASES_MAX 10000
+#include "daemon/stats/stats.h"
+#include "libprof/cli/json.h"
+
+/* No policy means a longer time. */
+#define LEASE_MAX_S (366 * 86400.0)
+#define LEASES_MAX  10000
 /* Clocks are corrected by so much without being wrong. */
 #define CLOCK_SLACK_S 300
 
@@ -193,4 +197,38 @@ int md_leases_remove(struct md_leases *leases, const char *path, struct mp_err *
 		return 0;
 	*place = leases->list[--leases->nr];
 	return write_leases(leases, err);
+}
+
+/* ---- the server --------------------------------------------------------------------------- */
+
+int md_lease_ask(PGconn *conn, struct md_lease *lease, int64_t now_s, enum md_offer *answer,
+		 char *cause, size_t size, struct mp_err *err)
+{
+	static const char *const names[] = {"lease", "keep", "wait", "no", "withdrawn"};
+	uint8_t key[MD_MODULE_KEY_MAX];
+	const json_t *row;
+	double lease_s;
+	json_t *rows;
+	int i, r = md_pg_rows(
+		       conn, "ask for a lease", &rows, err,
+		       "SELECT answer, cause, lease_s FROM fleet.canary_offer($1, $2, $3, $4)",
+		       "btti", key, md_module_key(&lease->id, key), lease->options, lease->version,
+		       (int64_t)lease->release);
+
+	if (r)
+		return r;
+	row = json_array_get(rows, 0);
+	lease_s = md_row_number(row, "lease_s");
+	i = md_stats_find_word(md_row_text(row, "answer"), names, 5);
+	if (i < 0 || (i == MD_OFFER_LEASE && (lease_s < 1 || lease_s > LEASE_MAX_S)))
+		r = mp_err_set(err, EPROTO, "%s",
+			       "the server answers in another form: upgrade Morph or its tables");
+	*answer = (enum md_offer)i;
+	snprintf(cause, size, "%s", md_row_text(row, "cause"));
+	if (!r && i <= MD_OFFER_KEEP) {
+		lease->granted_s = now_s;
+		lease->expires_s = i == MD_OFFER_KEEP ? 0 : now_s + (int64_t)lease_s;
+	}
+	json_decref(rows);
+	return r;
 }

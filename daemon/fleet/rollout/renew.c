@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/fleet/rollout/host_evidence.h"
-#include "daemon/fleet/rollout/lease_offer.h"
+#include "daemon/fleet/rollout/lease.h"
 #include "daemon/morph/request.h"
 #include "daemon/worker/work_dir.h"
 #include "libprof/cli/json.h"
