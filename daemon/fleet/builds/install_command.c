@@ -292,64 +292,42 @@ static int absolute(const char *path, char out[PATH_MAX])
 		       : -ENAMETOOLONG;
 }
 
-static int read_policy(struct run *run)
-{
-	const struct options *o = run->options;
-	struct mp_err err = {""};
-	int r = 0;
-
-	if (o->policy_dir)
-		snprintf(run->policy_dir, sizeof(run->policy_dir), "%s", o->policy_dir);
-	else
-		r = md_policy_default_dir(run->policy_dir, sizeof(run->policy_dir), &err);
-	if (!r)
-		r = md_policy_read(run->policy_dir, &run->policy, &err);
-	if (!r)
-		return 0;
-	md_stats_fail("%s", err.msg);
-	return r == -EINVAL ? MD_FLEET_USAGE : MD_FLEET_FAILED;
-}
-
-/* The worker must not work on a file at the same time. */
-static int open_state(struct run *run)
-{
-	const struct options *o = run->options;
-	struct mp_err err = {""};
-	int r = 0;
-
-	if (o->state_dir)
-		snprintf(run->state_dir, sizeof(run->state_dir), "%s", o->state_dir);
-	else
-		r = md_state_default_dir(run->state_dir, sizeof(run->state_dir), &err);
-	if (!r) {
-		run->lock = md_state_lock(run->state_dir, &err);
-		r = run->lock < 0 ? run->lock : 0;
-	}
-	if (!r && o->db)
-		snprintf(run->db, sizeof(run->db), "%s", o->db);
-	else if (!r)
-		r = mp_store_default_path(run->db, sizeof(run->db), true, &err);
-	if (!r)
-		r = mp_store_open(run->db, MP_STORE_WRITE, &run->install.store, &err);
-	if (!r)
-		return 0;
-	md_stats_fail("%s", err.msg);
-	return r == -EBUSY ? MD_FLEET_LATER : MD_FLEET_FAILED;
-}
-
+/* Nothing is changed with --output and --dry-run; --all and build-ids need the store. */
 static int start(struct run *run)
 {
 	const struct options *o = run->options;
 	struct md_install *in = &run->install;
-	int r = read_policy(run);
+	struct mp_err err = {""};
+	int r = 0;
 
-	if (!r && o->output && absolute(o->output, run->output))
-		r = md_stats_fail("%s: %s", o->output, strerror(ENAMETOOLONG));
-	/* Nothing is changed with --output and --dry-run; --all and build-ids need the store. */
+	snprintf(run->policy_dir, PATH_MAX, "%s", o->policy_dir ? o->policy_dir : "");
+	snprintf(run->state_dir, PATH_MAX, "%s", o->state_dir ? o->state_dir : "");
+	if (!o->policy_dir)
+		r = md_policy_default_dir(run->policy_dir, PATH_MAX, &err);
 	if (!r)
-		r = open_state(run);
+		r = md_policy_read(run->policy_dir, &run->policy, &err);
+	if (r) {
+		md_stats_fail("%s", err.msg);
+		return r == -EINVAL ? MD_FLEET_USAGE : MD_FLEET_FAILED;
+	}
+	if (o->output && absolute(o->output, run->output))
+		return md_stats_fail("%s: %s", o->output, strerror(ENAMETOOLONG));
+	if (!o->state_dir)
+		r = md_state_default_dir(run->state_dir, PATH_MAX, &err);
+	/* The worker must not work on a file at the same time. */
 	if (!r)
-		r = md_fleet_access_connect(&run->options->access, &in->conn);
+		r = run->lock = md_state_lock(run->state_dir, &err);
+	if (r >= 0 && o->db)
+		snprintf(run->db, PATH_MAX, "%s", o->db);
+	else if (r >= 0)
+		r = mp_store_default_path(run->db, PATH_MAX, true, &err);
+	if (r >= 0)
+		r = mp_store_open(run->db, MP_STORE_WRITE, &in->store, &err);
+	if (r < 0) {
+		md_stats_fail("%s", err.msg);
+		return r == -EBUSY ? MD_FLEET_LATER : MD_FLEET_FAILED;
+	}
+	r = md_fleet_access_connect(&run->options->access, &in->conn);
 	if (r)
 		return r;
 	md_originals_set_backup_dir(o->backup_dir);

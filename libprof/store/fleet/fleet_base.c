@@ -269,64 +269,26 @@ int mp_fleet_base_write(void *writer, int64_t chunk, uint64_t total, const uint8
 
 /* ---- a fork -------------------------------------------------------------------------------- */
 
-static int fork_bucket(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		       const struct mp_bucket *bucket, struct mp_err *err)
-{
-	const struct mp_series *series = mp_fleet_series(kind);
-	struct mp_fleet_base_row row = {.kind = kind,
-					.module = module,
-					.origin = MP_FLEET_FORK,
-					.span = {bucket->first_day, bucket->last_day, false}};
-	struct mp_store_array entries = {0};
-	sqlite3_stmt *stmt;
-	size_t nr, size;
-	int r;
-
-	row.chunk = -1;
-	r = mp_series_chunk_list(store, series, bucket->key, &stmt, err);
-	if (r)
-		return r;
-	while ((r = mp_series_chunk_next(store, series, stmt, &row.chunk, &entries, 0, &nr, &size,
-					 err)) > 0) {
-		r = mp_fleet_base_take(store, kind, module, &row.span, row.chunk, entries.data, &nr,
-				       err);
-		if (!r && nr)
-			r = mp_fleet_base_add(store, &row, entries.data, nr, err);
-		if (r)
-			break;
-	}
-	sqlite3_reset(stmt);
-	free(entries.data);
-	return r;
-}
-
-static int fork_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		      const struct mp_bucket *bucket, struct mp_err *err)
-{
-	struct mp_fleet_base_writer fork = {store,
-					    {.kind = kind,
-					     .module = module,
-					     .origin = MP_FLEET_FORK,
-					     .span = {bucket->first_day, bucket->last_day, false}}};
-
-	/* The limit is 0, so nothing is folded: a base that is folded more than its tree cannot be subtracted later. */
-	return mp_fleet_each_whole(store, kind, module, bucket, 0, mp_fleet_base_write, &fork, err);
-}
-
 static int fork_module(struct mp_store *store, int64_t module, struct mp_err *err)
 {
 	int r = 0;
 
 	for (int kind = 0; kind < MP_NR_FLEET_KINDS && !r; kind++) {
+		struct mp_fleet_base_writer fork = {store,
+						    {.kind = (enum mp_fleet_kind)kind,
+						     .module = module,
+						     .origin = MP_FLEET_FORK}};
 		struct mp_bucket *buckets = NULL;
 		size_t nr = 0;
 
-		r = mp_fleet_buckets(store, (enum mp_fleet_kind)kind, module, &buckets, &nr, err);
-		for (size_t i = 0; i < nr && !r; i++)
-			r = kind < MP_NR_FLEET_SERIES ? fork_bucket(store, (enum mp_fleet_kind)kind,
-								    module, &buckets[i], err)
-						      : fork_whole(store, (enum mp_fleet_kind)kind,
-								   module, &buckets[i], err);
+		r = mp_fleet_buckets(store, fork.row.kind, module, &buckets, &nr, err);
+		/* Nothing is folded: a base that is folded more than its tree cannot be subtracted later. */
+		for (size_t i = 0; i < nr && !r; i++) {
+			fork.row.span =
+				(struct mp_span){buckets[i].first_day, buckets[i].last_day, false};
+			r = mp_fleet_each_row(store, fork.row.kind, module, &buckets[i], 0,
+					      mp_fleet_base_write, &fork, err);
+		}
 		free(buckets);
 	}
 	return r;

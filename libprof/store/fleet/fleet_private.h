@@ -53,7 +53,7 @@ int mp_fleet_base_put(struct mp_store *store, const struct mp_fleet_base_row *ro
 		      const uint8_t *data, size_t size, struct mp_err *err);
 int mp_fleet_base_add(struct mp_store *store, const struct mp_fleet_base_row *row,
 		      const void *entries, size_t nr, struct mp_err *err);
-/* Writes rows of one kind to the base: a mp_fleet_whole_fn, which sets the row's chunk. */
+/* Writes rows of one kind to the base: a mp_fleet_row_fn, which sets the row's chunk. */
 struct mp_fleet_base_writer {
 	struct mp_store *store;
 	struct mp_fleet_base_row row;

@@ -9,6 +9,7 @@
 #include "libprof/context/context_codec.h"
 #include "libprof/context/context_pack.h"
 #include "libprof/store/fleet/fleet_paths.h"
+#include "libprof/store/store_codec.h"
 #include "libprof/store/store_path_list.h"
 #include "libprof/store/store_paths.h"
 
@@ -17,7 +18,7 @@ static const char not_there[] = "a fleet's paths or contexts that its days do no
 /* ---- the base ------------------------------------------------------------------------------ */
 
 struct rows {
-	mp_fleet_whole_fn *fn;
+	mp_fleet_row_fn *fn;
 	void *arg;
 };
 
@@ -35,7 +36,7 @@ static int give_row(struct mp_store *store, sqlite3_stmt *stmt, void *arg, struc
 
 /* Calls @fn for the rows of the base. @origin: -1: all. */
 static int each_base(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		     const struct mp_span *span, int origin, mp_fleet_whole_fn *fn, void *arg,
+		     const struct mp_span *span, int origin, mp_fleet_row_fn *fn, void *arg,
 		     struct mp_err *err)
 {
 	struct rows rows = {fn, arg};
@@ -106,7 +107,7 @@ static int read_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 }
 
 static int each_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		     const struct mp_bucket *bucket, size_t max, mp_fleet_whole_fn *fn, void *arg,
+		     const struct mp_bucket *bucket, size_t max, mp_fleet_row_fn *fn, void *arg,
 		     struct mp_err *err)
 {
 	struct mp_context_tree tree;
@@ -222,8 +223,8 @@ static int sort_by_chunk(struct mp_path_count *paths, size_t nr, int64_t *chunks
 	return 0;
 }
 
-int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr, mp_fleet_whole_fn *fn,
-			     void *arg, struct mp_err *err)
+int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr, mp_fleet_row_fn *fn, void *arg,
+			     struct mp_err *err)
 {
 	int64_t *chunks = calloc(nr + 1, sizeof(*chunks));
 	uint8_t *data = malloc(mp_fleet_paths_size(paths, nr));
@@ -243,7 +244,7 @@ int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr, mp_fleet_wh
 }
 
 static int each_path_chunk(struct mp_store *store, int64_t module, const struct mp_bucket *bucket,
-			   mp_fleet_whole_fn *fn, void *arg, struct mp_err *err)
+			   mp_fleet_row_fn *fn, void *arg, struct mp_err *err)
 {
 	struct mp_path_count *paths = NULL;
 	size_t nr = 0;
@@ -255,12 +256,45 @@ static int each_path_chunk(struct mp_store *store, int64_t module, const struct 
 	return r;
 }
 
-/* ---- both ---------------------------------------------------------------------------------- */
+/* ---- all kinds ------------------------------------------------------------------------------ */
 
-int mp_fleet_each_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-			const struct mp_bucket *bucket, size_t tree_max, mp_fleet_whole_fn *fn,
-			void *arg, struct mp_err *err)
+static int each_chunk(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		      const struct mp_bucket *bucket, mp_fleet_row_fn *fn, void *arg,
+		      struct mp_err *err)
 {
+	const struct mp_series *series = mp_fleet_series(kind);
+	const struct mp_span span = {bucket->first_day, bucket->last_day, false};
+	struct mp_store_array entries = {0}, bytes = {0};
+	int64_t chunk = -1;
+	sqlite3_stmt *stmt;
+	size_t nr, size;
+	int r = mp_series_chunk_list(store, series, bucket->key, &stmt, err);
+
+	if (r)
+		return r;
+	while (!r && (r = mp_series_chunk_next(store, series, stmt, &chunk, &entries, 0, &nr, &size,
+					       err)) > 0) {
+		r = mp_fleet_base_take(store, kind, module, &span, chunk, entries.data, &nr, err);
+		if (!r && nr)
+			r = mp_store_array_reserve(&bytes, nr * series->entry_bytes_max, err);
+		if (!r && nr)
+			r = fn(arg, chunk, series->sum(entries.data, nr), bytes.data,
+			       series->encode((uint64_t)chunk << MP_CHUNK_SHIFT, entries.data, nr,
+					      bytes.data),
+			       err);
+	}
+	sqlite3_reset(stmt);
+	free(entries.data);
+	free(bytes.data);
+	return r;
+}
+
+int mp_fleet_each_row(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		      const struct mp_bucket *bucket, size_t tree_max, mp_fleet_row_fn *fn,
+		      void *arg, struct mp_err *err)
+{
+	if (kind < MP_NR_FLEET_SERIES)
+		return each_chunk(store, kind, module, bucket, fn, arg, err);
 	return mp_fleet_is_tree(kind)
 		       ? each_tree(store, kind, module, bucket, tree_max, fn, arg, err)
 		       : each_path_chunk(store, module, bucket, fn, arg, err);

@@ -37,7 +37,6 @@ struct collect {
 	const struct mp_module *module;
 	size_t max_bytes;
 	int64_t seq;
-	struct mp_store_array entries, bytes;
 	bool full;
 };
 
@@ -130,8 +129,8 @@ static int batch_module(struct collect *c, uint32_t *index, struct mp_err *err)
 	return 0;
 }
 
-/* Appends the row, whose bytes are in @c->bytes. */
-static int append(struct collect *c, struct mp_fleet_row *row, uint64_t hash, struct mp_err *err)
+static int append(struct collect *c, struct mp_fleet_row *row, const uint8_t *data, uint64_t hash,
+		  struct mp_err *err)
 {
 	struct mp_fleet_batch *b = c->batch;
 	struct mp_store_array bytes = {b->bytes, b->max_bytes};
@@ -150,16 +149,17 @@ static int append(struct collect *c, struct mp_fleet_row *row, uint64_t hash, st
 	if (r)
 		return r;
 	row->at = b->nr_bytes;
-	memcpy(b->bytes + row->at, c->bytes.data, row->size);
+	memcpy(b->bytes + row->at, data, row->size);
 	b->nr_bytes += row->size;
 	b->rows[b->nr_rows++] = *row;
 	return 0;
 }
 
-/* The row, whose bytes are in @c->bytes, if the server lacks it. Sets @c->full instead if there is no room. */
-static int offer(struct collect *c, struct mp_fleet_row *row, struct mp_err *err)
+/* The row, if the server lacks it. Sets @c->full instead if there is no room. */
+static int offer(struct collect *c, struct mp_fleet_row *row, const uint8_t *data,
+		 struct mp_err *err)
 {
-	uint64_t hash = XXH3_64bits_withSeed(c->bytes.data, row->size, row->exact);
+	uint64_t hash = XXH3_64bits_withSeed(data, row->size, row->exact);
 	bool sent;
 	int r = is_sent(c, row, hash, &sent, err);
 
@@ -175,26 +175,7 @@ static int offer(struct collect *c, struct mp_fleet_row *row, struct mp_err *err
 		c->full = true;
 		return 0;
 	}
-	return append(c, row, hash, err);
-}
-
-/* One chunk, whose @nr entries are in @c->entries. */
-static int collect_chunk(struct collect *c, const struct mp_span *span, struct mp_fleet_row *row,
-			 size_t nr, struct mp_err *err)
-{
-	const struct mp_series *series = mp_fleet_series(row->kind);
-	int r = mp_fleet_base_take(c->store, row->kind, c->module->key, span, row->chunk,
-				   c->entries.data, &nr, err);
-
-	if (r || !nr)
-		return r;
-	r = mp_store_array_reserve(&c->bytes, nr * series->entry_bytes_max, err);
-	if (r)
-		return r;
-	row->total = series->sum(c->entries.data, nr);
-	row->size = series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT, c->entries.data, nr,
-				   c->bytes.data);
-	return offer(c, row, err);
+	return append(c, row, data, hash, err);
 }
 
 /* Is it time to send the days in @span, with the sum @total, of which @sent was sent? */
@@ -215,34 +196,7 @@ static int is_due(struct collect *c, enum mp_fleet_kind kind, const struct mp_sp
 	return r;
 }
 
-static int collect_chunks(struct collect *c, enum mp_fleet_kind kind,
-			  const struct mp_bucket *bucket, struct mp_err *err)
-{
-	const struct mp_series *series = mp_fleet_series(kind);
-	struct mp_span span = {bucket->first_day, bucket->last_day, bucket->exact};
-	int64_t chunk = -1;
-	sqlite3_stmt *stmt;
-	size_t nr, size;
-	int r = mp_series_chunk_list(c->store, series, bucket->key, &stmt, err);
-
-	while (!r && !c->full) {
-		struct mp_fleet_row row = {.kind = kind,
-					   .first_day = span.first_day,
-					   .last_day = span.last_day,
-					   .exact = span.exact};
-
-		r = mp_series_chunk_next(c->store, series, stmt, &chunk, &c->entries, 0, &nr, &size,
-					 err);
-		if (r <= 0)
-			break;
-		row.chunk = chunk;
-		r = collect_chunk(c, &span, &row, nr, err);
-	}
-	sqlite3_reset(stmt);
-	return r;
-}
-
-struct whole {
+struct rows {
 	struct collect *collect;
 	struct mp_fleet_row row;
 };
@@ -250,29 +204,28 @@ struct whole {
 static int collect_row(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
 		       struct mp_err *err)
 {
-	struct whole *w = arg;
-	struct collect *c = w->collect;
-	struct mp_fleet_row row = w->row;
-	int r = mp_store_array_reserve(&c->bytes, size, err);
+	const struct rows *rows = arg;
+	struct mp_fleet_row row = rows->row;
+	int r;
 
-	if (r)
-		return r;
-	memcpy(c->bytes.data, data, size);
 	row.chunk = chunk;
 	row.total = total;
 	row.size = size;
-	r = offer(c, &row, err);
-	return r || !c->full ? r : FULL;
+	r = offer(rows->collect, &row, data, err);
+	return r || !rows->collect->full ? r : FULL;
 }
 
-static int collect_whole(struct collect *c, enum mp_fleet_kind kind, const struct mp_bucket *bucket,
-			 struct mp_err *err)
+static int collect_rows(struct collect *c, enum mp_fleet_kind kind, const struct mp_bucket *bucket,
+			struct mp_err *err)
 {
-	struct whole w = {
-		c, {.kind = kind, .first_day = bucket->first_day, .last_day = bucket->last_day}};
+	struct rows rows = {c,
+			    {.kind = kind,
+			     .first_day = bucket->first_day,
+			     .last_day = bucket->last_day,
+			     .exact = kind < MP_NR_FLEET_SERIES && bucket->exact}};
 	size_t max = c->batch->when == MP_FLEET_DAILY ? MP_FLEET_TREE_BYTES : MP_CALLS_BYTES_MAX;
-	int r = mp_fleet_each_whole(c->store, kind, c->module->key, bucket, max, collect_row, &w,
-				    err);
+	int r = mp_fleet_each_row(c->store, kind, c->module->key, bucket, max, collect_row, &rows,
+				  err);
 
 	return r == FULL ? 0 : r;
 }
@@ -308,8 +261,7 @@ static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 	r = is_due(c, kind, &span, sent, bucket->total - base, &due, err);
 	if (r || !due)
 		return r;
-	r = kind < MP_NR_FLEET_SERIES ? collect_chunks(c, kind, bucket, err)
-				      : collect_whole(c, kind, bucket, err);
+	r = collect_rows(c, kind, bucket, err);
 	if (r || c->full)
 		return r;
 	return note_bucket(c, kind, &span, bucket->total - base, c->seq, err);
@@ -440,8 +392,6 @@ int mp_fleet_collect(struct mp_store *store, struct mp_fleet_batch *batch, size_
 	if (r)
 		return r;
 	r = collect(&c, err);
-	free(c.entries.data);
-	free(c.bytes.data);
 	r = mp_store_leave(store, began, r, err);
 	if (r)
 		empty(batch);
