@@ -719,7 +719,8 @@ install: all $(COMPLETIONS)
 	done
 	$(Q)test -n "$(FLEET_LACKS)" || for u in morph-fleet.service morph-fleet.timer morph-fleet-builds.service \
 			morph-fleet-builds.timer morph-fleet-canary.service morph-fleet-canary.timer; do \
-		sed 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/fleet/$$u \
+		sed -e 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
+			-e '/^@SERVICE@$$/{r daemon/fleet/service.conf' -e 'd;}' daemon/fleet/$$u \
 			> $(DESTDIR)$(UNITDIR)/$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/$$u || exit 1; \
 	done

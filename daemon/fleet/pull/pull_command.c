@@ -18,6 +18,7 @@
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pull/pull.h"
 #include "daemon/fleet/pull/pull_names.h"
+#include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
 #include "libprof/base/newfile.h"
 #include "libprof/note/map.h"
@@ -108,17 +109,6 @@ static int check_old(const char *path, struct mp_err *err)
 	return 0;
 }
 
-static void remove_temporary(const struct target *target)
-{
-	static const char *const suffixes[] = {"", "-wal", "-shm"};
-	char name[4200];
-
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(name, sizeof(name), "%s%s", target->temporary, suffixes[i]);
-		unlink(name);
-	}
-}
-
 static int make_temporary(struct target *target, struct mp_err *err)
 {
 	mode_t mask = umask(0);
@@ -135,6 +125,7 @@ static int make_temporary(struct target *target, struct mp_err *err)
 		target->temporary[0] = '\0';
 		return mp_err_set(err, errno, "%s: %s", target->path, strerror(errno));
 	}
+	md_interrupt_unlinks(target->temporary);
 	fchmod(fd, 0644 & ~mask);
 	close(fd);
 	return 0;
@@ -163,8 +154,8 @@ static int open_target(struct target *target, const char *db, const char *output
 	if (!r)
 		r = mp_store_open(output ? target->temporary : target->path, MP_STORE_WRITE,
 				  &target->store, err);
-	if (r && target->temporary[0])
-		remove_temporary(target);
+	if (r)
+		md_interrupt_remove();
 	return r;
 }
 
@@ -184,7 +175,8 @@ static int close_target(struct target *target, bool keep, struct mp_err *err)
 	else if (keep && rename(target->temporary, target->path))
 		r = mp_err_set(err, errno, "%s: %s", target->path, strerror(errno));
 	if (r || !keep)
-		remove_temporary(target);
+		md_interrupt_remove();
+	md_interrupt_unlinks(NULL);
 	return r;
 }
 

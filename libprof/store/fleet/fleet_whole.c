@@ -227,19 +227,22 @@ int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr, mp_fleet_ro
 			     struct mp_err *err)
 {
 	int64_t *chunks = calloc(nr + 1, sizeof(*chunks));
-	uint8_t *data = malloc(mp_fleet_paths_size(paths, nr));
-	int r = chunks && data ? sort_by_chunk(paths, nr, chunks) : -ENOMEM;
+	struct mp_varint_writer data = {0};
+	int r = chunks ? sort_by_chunk(paths, nr, chunks) : -ENOMEM;
 
-	if (r)
-		mp_err_code(err, -r);
 	for (size_t i = 0, end; i < nr && !r; i = end) {
 		for (end = i + 1; end < nr && chunks[end] == chunks[i];)
 			end++;
-		r = fn(arg, chunks[i], mp_fleet_paths_sum(paths + i, end - i), data,
-		       mp_fleet_paths_encode(paths + i, end - i, data), err);
+		data.size = 0;
+		mp_fleet_paths_encode(paths + i, end - i, &data);
+		r = data.failed ? -ENOMEM
+				: fn(arg, chunks[i], mp_fleet_paths_sum(paths + i, end - i),
+				     data.bytes, data.size, err);
 	}
+	if (r == -ENOMEM)
+		mp_err_code(err, ENOMEM);
 	free(chunks);
-	free(data);
+	free(data.bytes);
 	return r;
 }
 

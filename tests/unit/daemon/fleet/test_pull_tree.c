@@ -225,7 +225,7 @@ static struct md_pull_result paths;
 
 static size_t path_row(uint64_t first, uint64_t last, uint64_t count, uint8_t *out)
 {
-	struct mp_varint_writer w = {0};
+	struct mp_varint_writer w = {0}, row = {0};
 	struct mp_path_count path;
 	size_t n;
 
@@ -233,7 +233,10 @@ static size_t path_row(uint64_t first, uint64_t last, uint64_t count, uint8_t *o
 	mp_varint_put_signed(&w, (int64_t)(last - first));
 	path = (struct mp_path_count){w.bytes, (uint32_t)w.size, count};
 	ck_assert_int_eq(mp_fleet_path_chunk(&path), (int64_t)(last >> 16));
-	n = mp_fleet_paths_encode(&path, 1, out);
+	mp_fleet_paths_encode(&path, 1, &row);
+	n = row.size;
+	memcpy(out, row.bytes, n);
+	free(row.bytes);
 	free(w.bytes);
 	return n;
 }
