@@ -298,8 +298,8 @@ $(O)/fleet/fleet_sql.h: $(FLEET_SQL)
 			od -An -v -tx1 $$f | sed 's/ \([0-9a-f]*\)/0x\1, /g'; echo '0};'; done; \
 		echo 'static const struct md_fleet_sql sql_files[] = {'; \
 		for f in $(FLEET_SQL); do n=$$(basename $$f .sql); v=sql_$$(echo $$n | tr - _); \
-			printf '\t{"%s", %s, sizeof(%s) - 1},\n' $$n $$v $$v; done; echo '};'; } > $@
-$(O)/obj/daemon/fleet/server_upgrade.o: $(O)/fleet/fleet_sql.h
+			printf '\t{"%s", %s},\n' $$n $$v; done; echo '};'; } > $@
+$(O)/obj/daemon/fleet/schema.o: $(O)/fleet/fleet_sql.h
 $(filter $(foreach d,daemon/fleet tests/unit/daemon/fleet tests/tools/fleet_,$(O)/obj/$(d)%),$(ALL_OBJS)): \
 	MORPH_CFLAGS += $(FLEET_CFLAGS)
 
@@ -735,7 +735,8 @@ install: all $(COMPLETIONS)
 	done
 	$(Q)test -n "$(FLEET_LACKS)" || for u in morph-fleet.service morph-fleet.timer morph-fleet-builds.service \
 			morph-fleet-builds.timer morph-fleet-canary.service morph-fleet-canary.timer; do \
-		sed 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/fleet/$$u \
+		sed -e 's|@BINDIR@|$(BINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
+			-e '/^@SERVICE@$$/{r daemon/fleet/service.conf' -e 'd;}' daemon/fleet/$$u \
 			> $(DESTDIR)$(UNITDIR)/$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/$$u || exit 1; \
 	done

@@ -18,21 +18,22 @@ static int set_text(char *out, size_t size, const char *value, struct mp_err *er
 	return 0;
 }
 
-/* Return: the place of @value among the three @words; -1: it is none of them. */
-static int find_word(const char *value, const char *const words[3])
-{
-	for (int i = 0; i < 3; i++)
-		if (!strcmp(value, words[i]))
-			return i;
-	return -1;
-}
-
 int md_fleet_config_set(struct md_fleet_config *config, const char *key, const char *value,
 			struct mp_err *err)
 {
-	static const char *const names[] = {"hashed", "plain", "no"};
-	static const char *const times[] = {"daily", "always", "no"};
-	int i;
+	/* Keys with a word as their value, in the order of their enums. */
+	const struct {
+		const char *key, *words[3], *why;
+		int *out;
+	} lists[] = {{"names",
+		      {"hashed", "plain", "no"},
+		      "not hashed, plain or no",
+		      (int *)&config->names},
+		     {"contexts",
+		      {"daily", "always", "no"},
+		      "not daily, always or no",
+		      (int *)&config->contexts},
+		     {"install", {"rules", "all"}, "not rules or all", (int *)&config->install}};
 
 	if (!strcmp(key, "database"))
 		return set_text(config->database, sizeof(config->database), value, err);
@@ -40,26 +41,17 @@ int md_fleet_config_set(struct md_fleet_config *config, const char *key, const c
 		return set_text(config->salt_file, sizeof(config->salt_file), value, err);
 	if (!strcmp(key, "rate"))
 		return mp_settings_number(value, 1, 1e9, false, &config->rate, err);
-	if (!strcmp(key, "contexts")) {
-		i = find_word(value, times);
-		if (i < 0)
-			return mp_err_set(err, EINVAL, "not daily, always or no");
-		config->contexts = (enum mp_fleet_when)i;
-		return 0;
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		if (strcmp(key, lists[i].key) != 0)
+			continue;
+		for (int word = 0; word < 3; word++)
+			if (lists[i].words[word] && !strcmp(value, lists[i].words[word])) {
+				*lists[i].out = word;
+				return 0;
+			}
+		return mp_err_set(err, EINVAL, "%s", lists[i].why);
 	}
-	if (!strcmp(key, "install")) {
-		config->install = !strcmp(value, "all") ? MD_INSTALL_ALL : MD_INSTALL_RULES;
-		return config->install == MD_INSTALL_ALL || !strcmp(value, "rules")
-			       ? 0
-			       : mp_err_set(err, EINVAL, "not rules or all");
-	}
-	if (strcmp(key, "names"))
-		return mp_err_set(err, EINVAL, "no such key");
-	i = find_word(value, names);
-	if (i < 0)
-		return mp_err_set(err, EINVAL, "not hashed, plain or no");
-	config->names = (enum md_names)i;
-	return 0;
+	return mp_err_set(err, EINVAL, "no such key");
 }
 
 static int take(const struct mp_setting *setting, void *arg, struct mp_err *err)

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/fleet/client_command.h"
-#include "daemon/fleet/server_command.h"
+#include "daemon/fleet/command.h"
 #include "daemon/stats/interrupt.h"
 #include "libprof/cli/args.h"
 #include "libprof/cli/bus_error.h"

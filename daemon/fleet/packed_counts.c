@@ -20,8 +20,6 @@ void md_packer_fini(struct md_packer *p)
 {
 	free(p->entries);
 	free(p->numbers);
-	free(p->digits);
-	free(p->padded);
 	free(p->order);
 	free(p->left);
 	free(p->bytes);
@@ -36,11 +34,9 @@ static int reserve(struct md_packer *p)
 		p->numbers = malloc(MP_CHUNK_SIZE * sizeof(*p->numbers));
 	if (!p->order)
 		p->order = malloc(MP_CHUNK_SIZE * sizeof(*p->order));
-	if (!p->digits)
-		p->digits = malloc(MP_CHUNK_SIZE);
 	if (!p->left)
 		p->left = malloc(MP_CHUNK_SIZE * sizeof(*p->left));
-	return p->entries && p->numbers && p->order && p->digits && p->left ? 0 : -ENOMEM;
+	return p->entries && p->numbers && p->order && p->left ? 0 : -ENOMEM;
 }
 
 static unsigned int class_of(uint64_t number, unsigned int k)
@@ -176,67 +172,32 @@ long md_counts_pack(struct md_packer *p, const uint8_t *data, size_t size)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Bytes that a reader may look at behind the last one. */
-#define PADDING 8
-/* Bits of a word that are there wherever it begins inside a byte. */
-#define WORD_BITS 56
-
 struct reader {
-	const uint8_t *bytes; /* with PADDING zeros behind them */
-	uint64_t next, end;   /* in bits */
+	const uint8_t *p, *end;
+	uint64_t word; /* bits that were taken from the bytes, at the top */
+	unsigned int filled;
 };
 
-/* The bits from @at on, at the top: WORD_BITS of them, then others. */
-static uint64_t word_at(const struct reader *r, uint64_t at)
+/* The next bit; zeros behind the end, which the caller checks by the number of bits that are left. */
+static inline unsigned int get_bit(struct reader *r)
 {
-	uint64_t word;
+	unsigned int bit;
 
-	memcpy(&word, r->bytes + (at >> 3), sizeof(word));
-	return __builtin_bswap64(word) << (at & 7);
-}
-
-/* The eight bits from @at on. */
-static uint64_t byte_at(const struct reader *r, uint64_t at)
-{
-	uint16_t two;
-
-	memcpy(&two, r->bytes + (at >> 3), sizeof(two));
-	return (uint32_t)__builtin_bswap16(two) >> (8 - (at & 7)) & 255;
-}
-
-/* One byte of a word for each bit of @bits, the highest bit first in memory: 1 or 0. */
-static uint64_t spread(uint64_t bits)
-{
-	const uint64_t each = 0x0101010101010101;
-	/* All eight bits in each byte, of which byte i keeps bit 7 - i. */
-	uint64_t kept = (bits * each) & 0x0102040810204080;
-
-	return (kept + 0x7f * each) >> 7 & each;
-}
-
-/*
- * Moves those of the @nr places in @left whose bit is 1 to @ended. Return: how many; the caller checked that there
- * are as many bits.
- */
-static uint32_t get_ended(struct reader *r, uint16_t *left, uint32_t nr, uint16_t *ended)
-{
-	uint32_t nr_ended = 0;
-
-	for (uint32_t i = 0; i < nr;) {
-		uint64_t bits = word_at(r, r->next + i);
-		const uint32_t end = nr - i < WORD_BITS ? nr : i + WORD_BITS;
-
-		/* Both are written, and one of them counts: no branch depends on the bit. */
-		for (; i < end; i++, bits <<= 1) {
-			uint16_t place = left[i];
-
-			ended[nr_ended] = place;
-			left[i - nr_ended] = place;
-			nr_ended += (uint32_t)(bits >> 63);
-		}
+	if (!r->filled) {
+		for (r->word = 0; r->filled < 64 && r->p < r->end; r->filled += 8)
+			r->word |= (uint64_t)*r->p++ << (56 - r->filled);
+		if (!r->filled)
+			return 0;
 	}
-	r->next += nr;
-	return nr_ended;
+	bit = (unsigned int)(r->word >> 63);
+	r->word <<= 1;
+	r->filled--;
+	return bit;
+}
+
+static uint64_t bits_left(const struct reader *r)
+{
+	return 8 * (uint64_t)(r->end - r->p) + r->filled;
 }
 
 /*
@@ -247,57 +208,28 @@ static unsigned int get_classes(struct md_packer *p, struct reader *r, uint32_t 
 				unsigned int nr_max, uint32_t *ends)
 {
 	unsigned int nr_classes = 0;
-	uint32_t done = 0;
+	uint32_t done = 0, nr_left = nr;
 
 	for (uint32_t i = 0; i < nr; i++)
 		p->left[i] = (uint16_t)i;
-	while (done < nr) {
-		if (nr_classes == nr_max || r->end - r->next < nr - done)
+	while (nr_left) {
+		uint32_t kept = 0;
+
+		if (nr_classes == nr_max || bits_left(r) < nr_left)
 			return 0;
-		done += get_ended(r, p->left, nr - done, &p->order[done]);
+		/* Both are written, and one of them counts: no branch depends on the bit. */
+		for (uint32_t i = 0; i < nr_left; i++) {
+			unsigned int ends_here = get_bit(r);
+
+			p->order[done] = p->left[i];
+			p->left[kept] = p->left[i];
+			done += ends_here;
+			kept += !ends_here;
+		}
+		nr_left = kept;
 		ends[nr_classes++] = done;
 	}
 	return nr_classes;
-}
-
-/*
- * Reads @digits, at most eight, of each of @n numbers into @p->digits. The first digits of all of them come first, then
- * the second ones, ...
- */
-static void get_digits(struct md_packer *p, struct reader *r, uint32_t n, unsigned int digits)
-{
-	for (uint32_t i = 0; i < n; i += 8) {
-		uint64_t at = r->next + i, eight = 0;
-
-		for (unsigned int digit = 0; digit < digits; digit++, at += n)
-			eight = eight << 1 | spread(byte_at(r, at));
-		memcpy(&p->digits[i], &eight, sizeof(eight));
-	}
-	r->next += (uint64_t)n * digits;
-}
-
-/* Reads the @n numbers of a class into the @places of @p->numbers. Return: false: too few bits. */
-static bool get_class(struct md_packer *p, struct reader *r, const uint16_t *places, uint32_t n,
-		      unsigned int class, unsigned int k)
-{
-	unsigned int now = class + k < 8 ? class + k : 8, left = class + k - now;
-	const uint64_t top = (uint64_t)1 << now;
-
-	if (r->end - r->next < (uint64_t)n * (class + k))
-		return false;
-	get_digits(p, r, n, now);
-	/* A one before the digits of a number, less 1 << k, is least_of() and the digits. */
-	for (uint32_t i = 0; i < n; i++)
-		p->numbers[places[i]] = (top | p->digits[i]) - (left ? 0 : (uint64_t)1 << k);
-	while (left) {
-		now = left < 8 ? left : 8;
-		left -= now;
-		get_digits(p, r, n, now);
-		for (uint32_t i = 0; i < n; i++)
-			p->numbers[places[i]] = (p->numbers[places[i]] << now | p->digits[i]) -
-						(left ? 0 : (uint64_t)1 << k);
-	}
-	return true;
 }
 
 /* Reads @nr numbers with at most @width_max bits into @p->numbers. Return: false: no valid data. */
@@ -307,61 +239,46 @@ static bool get_list(struct md_packer *p, struct reader *r, uint32_t nr, unsigne
 	uint32_t ends[NR_CLASSES], first = 0;
 	unsigned int nr_classes = get_classes(p, r, nr, width_max - k + 1, ends);
 
-	for (unsigned int class = 0; class < nr_classes; class ++) {
-		if (!get_class(p, r, &p->order[first], ends[class] - first, class, k))
+	for (unsigned int class = 0; class < nr_classes; first = ends[class ++]) {
+		const uint32_t end = ends[class];
+
+		if (bits_left(r) < (uint64_t)(end - first) * (class + k))
 			return false;
-		first = ends[class];
+		for (uint32_t i = first; i < end; i++)
+			p->numbers[p->order[i]] = 0;
+		for (unsigned int digit = 0; digit < class + k; digit++)
+			for (uint32_t i = first; i < end; i++) {
+				uint64_t *number = &p->numbers[p->order[i]];
+
+				*number = *number << 1 | get_bit(r);
+			}
+		for (uint32_t i = first; i < end; i++)
+			p->numbers[p->order[i]] += least_of(class, k);
 	}
 	return nr_classes > 0;
-}
-
-/* The number of entries. Return: 0: no valid one. */
-static uint32_t get_nr(struct reader *r)
-{
-	uint32_t nr = 0;
-
-	for (unsigned int shift = 0; shift < 7 * NR_BYTES_MAX && r->next < r->end; shift += 7) {
-		uint8_t byte = r->bytes[r->next >> 3];
-
-		r->next += 8;
-		nr |= (uint32_t)(byte & 127) << shift;
-		if (byte < 128)
-			return nr <= MP_CHUNK_SIZE ? nr : 0;
-	}
-	return 0;
-}
-
-/* A copy with zeros behind it. Return: NULL: out of memory. */
-static const uint8_t *pad(struct md_packer *p, const uint8_t *data, size_t size)
-{
-	if (size + PADDING > p->padded_size) {
-		uint8_t *room = realloc(p->padded, 2 * size + PADDING);
-
-		if (!room)
-			return NULL;
-		p->padded = room;
-		p->padded_size = 2 * size + PADDING;
-	}
-	memcpy(p->padded, data, size);
-	memset(p->padded + size, 0, PADDING);
-	return p->padded;
 }
 
 int md_counts_unpack(struct md_packer *p, uint64_t base, const uint8_t *data, size_t size,
 		     size_t *nr)
 {
-	struct reader r = {.end = size ? 8 * ((uint64_t)size - 1) : 0};
-	unsigned int ks = size ? data[size - 1] : 0;
+	struct reader r = {.p = data, .end = data};
+	unsigned int ks = size ? data[size - 1] : 0, b = 128;
 	uint64_t next = 0;
-	uint32_t n;
+	uint32_t n = 0;
 
 	if (ks < 128)
 		return -EBADMSG;
-	r.bytes = pad(p, data, size - 1);
-	if (!r.bytes || reserve(p))
+	r.end += size - 1;
+	for (unsigned int shift = 0; b > 127 && shift < 7 * NR_BYTES_MAX && r.p < r.end;
+	     shift += 7) {
+		b = *r.p++;
+		n |= (b & 127) << shift;
+	}
+	if (b > 127 || !n || n > MP_CHUNK_SIZE)
+		return -EBADMSG;
+	if (reserve(p))
 		return -ENOMEM;
-	n = get_nr(&r);
-	if (!n || !get_list(p, &r, n, ks >> 3 & 15, DISTANCE_WIDTH_MAX))
+	if (!get_list(p, &r, n, ks >> 3 & 15, DISTANCE_WIDTH_MAX))
 		return -EBADMSG;
 	for (uint32_t i = 0; i < n; i++) {
 		next += p->numbers[i];
@@ -369,7 +286,7 @@ int md_counts_unpack(struct md_packer *p, uint64_t base, const uint8_t *data, si
 			return -EBADMSG;
 		p->entries[i].vaddr = base + next++;
 	}
-	if (!get_list(p, &r, n, ks & 7, COUNT_WIDTH_MAX) || r.end - r.next > 7)
+	if (!get_list(p, &r, n, ks & 7, COUNT_WIDTH_MAX) || bits_left(&r) > 7)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < n; i++) {
 		if ((p->numbers[i] + 1) >> COUNT_WIDTH_MAX)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * packed_counts - the counts of one chunk in about three quarters of the store's bytes, for the wire and
- * the server. Called by push_send and pull_sum; daemon/fleet/sql/0002-codec.sql checks and reads the same.
+ * the server. Called by push_send and pull_sum; daemon/fleet/sql/v1-2-codec.sql checks and reads the same.
  *
  * Two lists of numbers are packed: distances (each address minus the one before, minus 1; the first from the
  * byte before the chunk) and counts minus 1. A number n of a list with the parameter k has the class c and c + k
@@ -31,10 +31,7 @@ struct md_packer {
 	uint64_t *numbers; /* of one list */
 	uint16_t *order;   /* places in the list, those of one class together */
 	uint16_t *left;	   /* places of numbers whose class is not known yet */
-	uint8_t *digits;   /* up to eight of each number of a class */
-	uint8_t *padded;   /* a row that is unpacked, and zeros */
-	size_t padded_size;
-	uint8_t *bytes; /* a row that was packed */
+	uint8_t *bytes;	   /* a row that was packed */
 };
 
 void md_packer_fini(struct md_packer *p);

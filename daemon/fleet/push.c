@@ -12,8 +12,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "daemon/fleet/pg.h"
 #include "daemon/fleet/push_send.h"
-#include "daemon/fleet/server.h"
 
 /* Hosts that wait for a server come within so many seconds after it is back, evenly spread. */
 #define WAIT_MAX_S 600.0

@@ -8,11 +8,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "daemon/fleet/client_command.h"
+#include "daemon/fleet/command.h"
 #include "daemon/fleet/push.h"
 #include "daemon/stats/stats.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
 
 #define GIVE_UP_S 300
 /* The server decodes and checks so much in some 50 ms. */
@@ -26,105 +24,60 @@ struct options {
 	bool sparing, json;
 };
 
-enum {
-	KEY_DB = 256,
-	KEY_RATE,
-	KEY_BATCH,
-	KEY_NAMES,
-	KEY_CONTEXTS,
-	KEY_SALT,
-	KEY_GIVE_UP,
-	KEY_RETRY,
-	KEY_MACHINE,
-	KEY_SPARING,
-	KEY_JSON
-};
+static const struct md_option option_table[] = {
+	MD_VALUE(TEXT, "db", 0, db, "FILE",
+		 "The store to send (default: see FILES in the man page)"),
+	MD_VALUE(TEXT, "rate", 0, rate, "KIB", "Send at most so many KiB per second"),
+	MD_NUMBER("batch", batch_kib, 1, MP_FLEET_BATCH_BYTES_MAX >> 10, "KIB",
+		  "Send at most so many KiB in one transaction (default: 48)"),
+	MD_VALUE(TEXT, "names", 0, names, "HOW",
+		 "Send names of files hashed (default; not at all without a salt), plain, or no"),
+	MD_VALUE(TEXT, "contexts", 0, contexts, "WHEN",
+		 "Send paths, calling contexts and sampled calls daily (default: those of a day when it is "
+		 "over), always, or no"),
+	MD_VALUE(TEXT, "salt-file", 0, salt_file, "FILE",
+		 "The salt of hashed names, the same on all hosts"),
+	MD_NUMBER("give-up", give_up_s, 0, 1e6, "SECONDS",
+		  "Try so long to reach the server (default: 300)"),
+	MD_NUMBER("retry", first_wait_s, 0.001, 1e6, "SECONDS",
+		  "The first wait between attempts (default: 1)"),
+	MD_VALUE(TEXT, "machine-id", 0, machine_id, "FILE",
+		 "What tells this machine from others (default: /etc/machine-id)"),
+	MD_FLAG("sparing", sparing,
+		"Send most counts of today when the day is over, not each time"),
+	MD_JSON,
+	MD_OPTIONS_END};
 
-static const struct argp_option option_table[] = {
-	{"db", KEY_DB, "FILE", 0, "The store to send (default: see FILES in the man page)", 0},
-	{"rate", KEY_RATE, "KIB", 0, "Send at most so many KiB per second", 0},
-	{"batch", KEY_BATCH, "KIB", 0, "Send at most so many KiB in one transaction (default: 48)",
-	 0},
-	{"names", KEY_NAMES, "HOW", 0,
-	 "Send names of files hashed (default; not at all without a salt), plain, or no", 0},
-	{"contexts", KEY_CONTEXTS, "WHEN", 0,
-	 "Send paths, calling contexts and sampled calls daily (default: those of a day when it is "
-	 "over), always, or no",
-	 0},
-	{"salt-file", KEY_SALT, "FILE", 0, "The salt of hashed names, the same on all hosts", 0},
-	{"give-up", KEY_GIVE_UP, "SECONDS", 0, "Try so long to reach the server (default: 300)", 0},
-	{"retry", KEY_RETRY, "SECONDS", 0, "The first wait between attempts (default: 1)", 0},
-	{"machine-id", KEY_MACHINE, "FILE", 0,
-	 "What tells this machine from others (default: /etc/machine-id)", 0},
-	{"sparing", KEY_SPARING, NULL, 0,
-	 "Send most counts of today when the day is over, not each time", 0},
-	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
-	{0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
-	case KEY_DB: o->db = arg; return 0;
-	case KEY_RATE: o->rate = arg; return 0;
-	case KEY_BATCH:
-		o->batch_kib =
-			md_fleet_number(state, "batch", arg, 1, MP_FLEET_BATCH_BYTES_MAX >> 10);
-		return 0;
-	case KEY_NAMES: o->names = arg; return 0;
-	case KEY_CONTEXTS: o->contexts = arg; return 0;
-	case KEY_SALT: o->salt_file = arg; return 0;
-	case KEY_GIVE_UP: o->give_up_s = md_fleet_number(state, "give-up", arg, 0, 1e6); return 0;
-	case KEY_RETRY:
-		o->first_wait_s = md_fleet_number(state, "retry", arg, 0.001, 1e6);
-		return 0;
-	case KEY_MACHINE: o->machine_id = arg; return 0;
-	case KEY_SPARING: o->sparing = true; return 0;
-	case KEY_JSON: o->json = true; return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: no argument is expected", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_fleet_access_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	option_table,
-	parse,
-	NULL,
-	"Send the counts of this host's store that the fleet's server lacks. May be killed at any "
-	"moment: the next push continues.\v"
-	"Build-ids, hashes and counts leave the host, and nothing else that is not configured. "
-	"Exit status: 0 done, 1 failed, 2 usage, 3 no store, 75 the server is gone or takes no more "
-	"today.",
-	children,
-	NULL,
-	NULL};
-
-static int usage(const char *option, const char *value, const struct mp_err *err)
-{
-	md_stats_fail("--%s=%s: %s", option, value, err->msg);
-	return MD_FLEET_USAGE;
-}
+static const struct md_usage usage = {
+	.options = option_table,
+	.doc = "Send the counts of this host's store that the fleet's server lacks. May be killed at any "
+	       "moment: the next push continues.\v"
+	       "Build-ids, hashes and counts leave the host, and nothing else that is not configured. "
+	       "Exit status: 0 done, 1 failed, 2 usage, 3 no store, 75 the server is gone or takes no more "
+	       "today."};
 
 /* The options override the file. */
 static int configure(struct options *o, struct md_push_options *push)
 {
+	const struct {
+		const char *key, *value;
+	} given[] = {{"rate", o->rate},
+		     {"names", o->names},
+		     {"contexts", o->contexts},
+		     {"salt-file", o->salt_file}};
 	struct md_fleet_config *config = &o->access.config;
 	struct mp_err err = {""};
 	int r = md_fleet_access_find(&o->access);
 
 	if (r)
 		return r;
-	if (o->rate && md_fleet_config_set(config, "rate", o->rate, &err))
-		return usage("rate", o->rate, &err);
-	if (o->names && md_fleet_config_set(config, "names", o->names, &err))
-		return usage("names", o->names, &err);
-	if (o->contexts && md_fleet_config_set(config, "contexts", o->contexts, &err))
-		return usage("contexts", o->contexts, &err);
-	if (o->salt_file && md_fleet_config_set(config, "salt-file", o->salt_file, &err))
-		return usage("salt-file", o->salt_file, &err);
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		if (!given[i].value ||
+		    !md_fleet_config_set(config, given[i].key, given[i].value, &err))
+			continue;
+		md_stats_fail("--%s=%s: %s", given[i].key, given[i].value, err.msg);
+		return MD_FLEET_USAGE;
+	}
 	push->database = config->database;
 	push->names.how = config->names;
 	push->contexts = config->contexts;
@@ -185,14 +138,14 @@ static int print(const struct options *o, const struct md_push_report *r)
 		return md_stats_finish(MD_FLEET_DONE);
 	}
 	root = md_stats_json_new("push");
-	json_object_set_new(root, "rows", json_integer((json_int_t)r->nr_rows));
-	json_object_set_new(root, "nr_modules", json_integer((json_int_t)r->nr_modules));
-	json_object_set_new(root, "bytes", json_integer((json_int_t)r->nr_bytes));
-	json_object_set_new(root, "nr_batches", json_integer((json_int_t)r->nr_batches));
-	json_object_set_new(root, "nr_waits", json_integer((json_int_t)r->nr_waits));
-	json_object_set_new(root, "nr_epochs", json_integer((json_int_t)r->nr_epochs));
-	json_object_set_new(root, "nr_refused", json_integer((json_int_t)r->nr_refused));
-	json_object_set_new(root, "too_large", json_integer((json_int_t)r->nr_too_large));
+	json_object_update_new(
+		root,
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rows",
+			  (json_int_t)r->nr_rows, "nr_modules", (json_int_t)r->nr_modules, "bytes",
+			  (json_int_t)r->nr_bytes, "nr_batches", (json_int_t)r->nr_batches,
+			  "nr_waits", (json_int_t)r->nr_waits, "nr_epochs",
+			  (json_int_t)r->nr_epochs, "nr_refused", (json_int_t)r->nr_refused,
+			  "too_large", (json_int_t)r->nr_too_large));
 	return md_stats_json_print(root);
 }
 
@@ -219,9 +172,7 @@ int md_fleet_command_push(int argc, char **argv)
 	struct mp_err err = {""};
 	int r;
 
-	md_stats_set_program(argv[0]);
-	mp_args_parse(&argp, argc, argv, 0, &o);
-	mp_stdio_parsed();
+	md_fleet_parse(&usage, argc, argv, &o);
 	r = configure(&o, &push);
 	if (!r)
 		r = read_machine(o.machine_id, &push);
@@ -234,6 +185,5 @@ int md_fleet_command_push(int argc, char **argv)
 	mp_store_close(store);
 	if (!r)
 		return print(&o, &report);
-	md_stats_fail("%s", err.msg);
-	return r == -EAGAIN ? MD_FLEET_LATER : MD_FLEET_FAILED;
+	return md_fleet_failed(r, &err);
 }

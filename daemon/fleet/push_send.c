@@ -8,17 +8,17 @@
 #include <string.h>
 
 #include "daemon/fleet/module_key.h"
-#include "daemon/fleet/pg_params.h"
+#include "daemon/fleet/pg.h"
 
 /* The server takes days of the last 400, and no later one than its own. */
 #define DAYS_BACK 399
 
 void md_push_sender_fini(struct md_push_sender *sender)
 {
-	for (size_t i = 0; i < sizeof(sender->arrays) / sizeof(sender->arrays[0]); i++)
-		free(sender->arrays[i].bytes);
 	for (size_t i = 0; i < MD_PUSH_COLUMNS; i++)
 		free(sender->columns[i].bytes);
+	free(sender->keys.bytes);
+	free(sender->names.bytes);
 	free(sender->data.bytes);
 	free(sender->sizes);
 	md_packer_fini(&sender->packer);
@@ -26,20 +26,16 @@ void md_push_sender_fini(struct md_push_sender *sender)
 	memset(sender, 0, sizeof(*sender));
 }
 
-/* ---- statements ---------------------------------------------------------------------------- */
+/* ---- what the server has ------------------------------------------------------------------- */
 
 int md_push_today(struct md_push_sender *sender, struct mp_err *err)
 {
 	PGresult *result;
-	int r = md_pg_run(sender->conn, "SELECT fleet.today()", NULL, "ask for the server's day",
-			  &result, err);
+	int r = md_pg_run(sender->conn, "ask for the server's day", &result, err,
+			  "SELECT fleet.today()", "");
 
-	if (r)
-		return r;
-	if (PQntuples(result) == 1 && PQgetlength(result, 0, 0) == 4)
-		sender->today = (int)md_pg_get(PQgetvalue(result, 0, 0), 4);
-	else
-		r = mp_err_set(err, EPROTO, "the server does not tell its day");
+	if (!r)
+		sender->today = atoi(PQgetvalue(result, 0, 0));
 	PQclear(result);
 	return r;
 }
@@ -47,87 +43,23 @@ int md_push_today(struct md_push_sender *sender, struct mp_err *err)
 int md_push_ask_epoch(struct md_push_sender *sender, const uint8_t *name, bool *has, int64_t *seq,
 		      int64_t *token, struct mp_err *err)
 {
-	struct md_pg_params p = {0};
 	PGresult *result;
-	int r;
+	int r = md_pg_run(sender->conn, "ask what the server has", &result, err,
+			  "SELECT seq, token FROM fleet.epoch($1)", "b", name,
+			  (size_t)MP_FLEET_EPOCH_BYTES);
 
-	*has = false;
-	md_pg_add_bytes(&p, MD_PG_BYTEA, name, MP_FLEET_EPOCH_BYTES);
-	r = md_pg_run(sender->conn, "SELECT seq, token FROM fleet.epoch($1)", &p,
-		      "ask what the server has", &result, err);
-	if (r)
-		return r;
-	if (PQntuples(result)) {
-		*has = PQntuples(result) == 1 && PQgetlength(result, 0, 0) == 8 &&
-		       PQgetlength(result, 0, 1) == 8;
-		if (*has) {
-			*seq = md_pg_get(PQgetvalue(result, 0, 0), 8);
-			*token = md_pg_get(PQgetvalue(result, 0, 1), 8);
-		}
-		if (!*has || *seq <= 0 || *seq >= INT64_MAX / 2 || *token <= 0)
+	*has = !r && PQntuples(result);
+	if (*has) {
+		*seq = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+		*token = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+		if (*seq <= 0 || *seq >= INT64_MAX / 2 || *token <= 0)
 			r = mp_err_set(err, EPROTO, "the server has an impossible epoch");
 	}
 	PQclear(result);
 	return r;
 }
 
-/* ---- batch --------------------------------------------------------------------------------- */
-
-static int begin_batch(PGconn *conn, const uint8_t *epoch, const struct mp_fleet_batch *batch,
-		       struct mp_err *err)
-{
-	struct md_pg_params p = {0};
-
-	md_pg_add_bytes(&p, MD_PG_BYTEA, epoch, MP_FLEET_EPOCH_BYTES);
-	md_pg_add_number(&p, MD_PG_INT8, batch->previous);
-	md_pg_add_number(&p, MD_PG_INT8, batch->token);
-	md_pg_add_number(&p, MD_PG_INT8, batch->seq);
-	return md_pg_run(conn, "SELECT fleet.batch($1, $2, $3, $4)", &p, "begin a batch", NULL,
-			 err);
-}
-
-/* Empties the arrays, and gives them the @types of their elements. */
-static struct md_pg_array *start_arrays(struct md_push_sender *sender, const enum md_pg_type *types,
-					size_t nr)
-{
-	for (size_t i = 0; i < nr; i++) {
-		sender->arrays[i].type = types[i];
-		md_pg_array_clear(&sender->arrays[i]);
-	}
-	return sender->arrays;
-}
-
-static int send_modules(struct md_push_sender *sender, const struct mp_fleet_batch *batch,
-			const struct md_file_names *names, struct mp_err *err)
-{
-	static const enum md_pg_type types[] = {MD_PG_BYTEA, MD_PG_INT2, MD_PG_INT8, MD_PG_TEXT};
-	static const enum md_pg_type lists[] = {MD_PG_BYTEAS, MD_PG_INT2S, MD_PG_INT8S,
-						MD_PG_TEXTS};
-	struct md_pg_array *a = start_arrays(sender, types, 4);
-	struct md_pg_params p = {0};
-	int r = 0;
-
-	for (size_t i = 0; i < batch->nr_modules; i++) {
-		const struct mp_module *m = &batch->modules[i];
-		uint8_t key[MD_MODULE_KEY_MAX];
-		char buf[MD_NAME_SIZE];
-		const char *name = md_file_name(names, m->path, buf);
-
-		md_pg_array_add(&a[0], key, md_module_key(&m->id, key));
-		md_pg_array_add_number(&a[1], m->kind);
-		md_pg_array_add_number(&a[2], (int64_t)m->text_size);
-		if (name)
-			md_pg_array_add(&a[3], name, strlen(name));
-		else
-			md_pg_array_add_null(&a[3]);
-	}
-	for (int i = 0; i < 4 && !r; i++)
-		r = md_pg_add_array(&p, lists[i], &a[i], err);
-	if (!r)
-		r = md_pg_run(sender->conn, "SELECT fleet.push_modules($1, $2, $3, $4)", &p,
-			      "send modules", NULL, err);
-	return r;
-}
+/* ---- numbers ------------------------------------------------------------------------------- */
 
 /*
  * Days are what the host's clock said. The server has its own clock: a day that this host has too early
@@ -139,8 +71,8 @@ static int64_t clamp_day(int64_t day, int today)
 }
 
 /*
- * The numbers of rows, in the order of push_rows(), but for the last one. A row's module is its place in the
- * list of the batch's modules.
+ * The numbers of rows, in the order of push_rows(), and of modules. A row's module is its place in the list of the batch's
+ * modules.
  */
 enum {
 	COLUMN_MODULE,
@@ -151,14 +83,18 @@ enum {
 	COLUMN_CHUNK,
 	COLUMN_EXACT,
 	COLUMN_TOTAL,
-	COLUMN_SIZE /* of the data */
+	COLUMN_SIZE, /* of the data */
+	COLUMN_KEY_SIZE,
+	COLUMN_MODULE_KIND,
+	COLUMN_TEXT_SIZE
 };
-_Static_assert(COLUMN_SIZE + 1 == MD_PUSH_COLUMNS, "columns");
+_Static_assert(COLUMN_TEXT_SIZE + 1 == MD_PUSH_COLUMNS, "columns");
 
 static int64_t number_of(const struct md_push_sender *sender, const struct mp_fleet_batch *batch,
 			 size_t i, int column)
 {
 	const struct mp_fleet_row *row = &batch->rows[i];
+	const struct mp_module *m = &batch->modules[i];
 
 	switch (column) {
 	case COLUMN_MODULE: return row->module + 1;
@@ -169,48 +105,84 @@ static int64_t number_of(const struct md_push_sender *sender, const struct mp_fl
 	case COLUMN_CHUNK: return row->chunk;
 	case COLUMN_EXACT: return row->exact;
 	case COLUMN_TOTAL: return (int64_t)row->total;
-	default: return sender->sizes[i];
+	case COLUMN_SIZE: return sender->sizes[i];
+	case COLUMN_KEY_SIZE: return 8 + m->id.build_id_len;
+	case COLUMN_MODULE_KIND: return m->kind;
+	default: return (int64_t)m->text_size;
 	}
 }
 
+/* A statement that is being written, with its parameters. */
+struct statement {
+	struct md_push_sender *sender;
+	const struct mp_fleet_batch *batch;
+	struct md_pg_params params;
+	FILE *sql;
+};
+
 /*
- * Adds one column as the parameter @p->nr + 1, and prints the expression that makes it an array again. Most
+ * Adds one column as the next parameter, and prints the expression that makes it an array again. Most
  * rows of a push are of one kind and one day: a number that all rows have is sent once. Other numbers have as
  * many bytes as the largest one needs. So a row takes some 9 bytes beside its counts; with arrays of
  * PostgreSQL it would take 95.
  */
-static int add_column(struct md_push_sender *sender, struct md_pg_params *p,
-		      const struct mp_fleet_batch *batch, int column, FILE *sql, struct mp_err *err)
+static void add_column(struct statement *s, int column)
 {
-	int64_t first = number_of(sender, batch, 0, column);
-	struct mp_varint_writer *bytes = &sender->columns[column];
+	struct mp_varint_writer *bytes = &s->sender->columns[column];
+	size_t nr = column < COLUMN_KEY_SIZE ? s->batch->nr_rows : s->batch->nr_modules, width = 1;
+	int64_t first = number_of(s->sender, s->batch, 0, column);
 	uint64_t all = 0;
 	bool same = true;
-	size_t width = 1;
 
-	for (size_t i = 0; i < batch->nr_rows; i++) {
-		same &= number_of(sender, batch, i, column) == first;
-		all |= (uint64_t)number_of(sender, batch, i, column);
+	for (size_t i = 0; i < nr; i++) {
+		same &= number_of(s->sender, s->batch, i, column) == first;
+		all |= (uint64_t)number_of(s->sender, s->batch, i, column);
 	}
 	if (same) {
-		fprintf(sql, "array_fill($%d::bigint,ARRAY[%zu])", p->nr + 1, batch->nr_rows);
-		md_pg_add_number(p, MD_PG_INT8, first);
-		return 0;
+		fprintf(s->sql, "array_fill($%d::bigint,ARRAY[%zu])", s->params.nr + 1, nr);
+		md_pg_add(&s->params, "i", first);
+		return;
 	}
 	while (width < 8 && all >> 8 * width)
 		width++;
 	bytes->size = 0;
-	for (size_t i = 0; i < batch->nr_rows; i++) {
-		char number[8];
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t number =
+			__builtin_bswap64((uint64_t)number_of(s->sender, s->batch, i, column));
 
-		md_pg_put(number, number_of(sender, batch, i, column), width);
-		mp_varint_put_bytes(bytes, number, width);
+		mp_varint_put_bytes(bytes, (const char *)&number + 8 - width, width);
 	}
-	if (bytes->failed)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	fprintf(sql, "fleet.numbers($%d,%zu)", p->nr + 1, width);
-	md_pg_add_bytes(p, MD_PG_BYTEA, bytes->bytes, bytes->size);
-	return 0;
+	fprintf(s->sql, "fleet.numbers($%d,%zu)", s->params.nr + 1, width);
+	md_pg_add(&s->params, "b", bytes->bytes, bytes->size);
+}
+
+/* Adds pieces of bytes, whose sizes are a column. */
+static void add_pieces(struct statement *s, int column, const struct mp_varint_writer *bytes)
+{
+	fputs("fleet.slices(", s->sql);
+	add_column(s, column);
+	fprintf(s->sql, ",$%d)", s->params.nr + 1);
+	md_pg_add(&s->params, "b", bytes->bytes, bytes->size);
+}
+
+/* ---- batch --------------------------------------------------------------------------------- */
+
+/* Joins the keys of all modules, and their names, each behind an end of line. "" is no name. */
+static void join_modules(struct md_push_sender *sender, const struct mp_fleet_batch *batch,
+			 const struct md_file_names *names)
+{
+	sender->keys.size = sender->names.size = 0;
+	for (size_t i = 0; i < batch->nr_modules; i++) {
+		uint8_t key[MD_MODULE_KEY_MAX];
+		char buf[MD_NAME_SIZE];
+		const char *name = md_file_name(names, batch->modules[i].path, buf);
+
+		mp_varint_put_bytes(&sender->keys, key, md_module_key(&batch->modules[i].id, key));
+		mp_varint_put_bytes(&sender->names, "\n", 1);
+		if (name)
+			mp_varint_put_bytes(&sender->names, name, strlen(name));
+	}
+	mp_varint_put_bytes(&sender->names, "", 1);
 }
 
 /* Joins the data of all rows. Counts are packed where this makes them smaller. */
@@ -242,75 +214,92 @@ static int join_data(struct md_push_sender *sender, const struct mp_fleet_batch 
 	return 0;
 }
 
-/* Modules are the parameter 3, data the last one. */
-static int add_columns(struct md_push_sender *sender, struct md_pg_params *p,
-		       const struct mp_fleet_batch *batch, FILE *sql, struct mp_err *err)
+static void write_modules(struct statement *s)
 {
-	static const char *const types[MD_PUSH_COLUMNS] = {
-		NULL, "smallint", "int", "int", "int", "bigint", "boolean", "bigint", NULL};
-	static const enum md_pg_type type[] = {MD_PG_BYTEA};
-	struct md_pg_array *modules = start_arrays(sender, type, 1);
-	uint8_t key[MD_MODULE_KEY_MAX];
-	int r;
-
-	for (size_t i = 0; i < batch->nr_modules; i++)
-		md_pg_array_add(modules, key, md_module_key(&batch->modules[i].id, key));
-	r = md_pg_add_array(p, MD_PG_BYTEAS, modules, err);
-	fputs("SELECT fleet.push_rows($1,$2,fleet.pick($3,", sql);
-	if (!r)
-		r = add_column(sender, p, batch, COLUMN_MODULE, sql, err);
-	fputc(')', sql);
-	for (int column = COLUMN_KIND; column < COLUMN_SIZE && !r; column++) {
-		fputc(',', sql);
-		r = add_column(sender, p, batch, column, sql, err);
-		/* No cast leads from a bigint to a boolean. */
-		fprintf(sql, column == COLUMN_EXACT ? "::int[]::%s[]" : "::%s[]", types[column]);
-	}
-	fputs(",fleet.slices(", sql);
-	if (!r)
-		r = add_column(sender, p, batch, COLUMN_SIZE, sql, err);
-	fprintf(sql, ",$%d))", p->nr + 1);
-	md_pg_add_bytes(p, MD_PG_BYTEA, sender->data.bytes, sender->data.size);
-	return r;
+	fputs("SELECT fleet.push_modules(", s->sql);
+	add_pieces(s, COLUMN_KEY_SIZE, &s->sender->keys);
+	fputc(',', s->sql);
+	add_column(s, COLUMN_MODULE_KIND);
+	fputs("::smallint[],", s->sql);
+	add_column(s, COLUMN_TEXT_SIZE);
+	fprintf(s->sql, ",(string_to_array($%d,E'\\n',''))[2:])", s->params.nr + 1);
+	md_pg_add(&s->params, "t", s->sender->names.bytes);
 }
 
-static int send_rows(struct md_push_sender *sender, const uint8_t *epoch,
-		     const struct mp_fleet_batch *batch, struct mp_err *err)
+static void write_rows(struct statement *s, const uint8_t *epoch)
 {
-	struct md_pg_params p = {0};
-	char statement[1024] = "";
-	FILE *sql;
-	int r = join_data(sender, batch, err);
+	/* No cast leads from a bigint to a boolean. */
+	static const char *const casts[] = {[COLUMN_KIND] = "::smallint[]",
+					    [COLUMN_FIRST_DAY] = "::int[]",
+					    [COLUMN_UPTO] = "::int[]",
+					    [COLUMN_LAST_DAY] = "::int[]",
+					    [COLUMN_CHUNK] = "",
+					    [COLUMN_EXACT] = "::int[]::boolean[]",
+					    [COLUMN_TOTAL] = ""};
 
-	if (r)
-		return r;
-	sql = fmemopen(statement, sizeof(statement), "w");
-	if (!sql)
+	md_pg_add(&s->params, "bi", epoch, (size_t)MP_FLEET_EPOCH_BYTES, s->batch->seq);
+	fputs("SELECT fleet.push_rows($1,$2,fleet.pick(", s->sql);
+	add_pieces(s, COLUMN_KEY_SIZE, &s->sender->keys);
+	fputc(',', s->sql);
+	add_column(s, COLUMN_MODULE);
+	fputs("),", s->sql);
+	for (int column = COLUMN_KIND; column < COLUMN_SIZE; column++) {
+		add_column(s, column);
+		fprintf(s->sql, "%s,", casts[column]);
+	}
+	add_pieces(s, COLUMN_SIZE, &s->sender->data);
+	fputc(')', s->sql);
+}
+
+/* Sends the batch's modules, or its rows if @epoch is given. */
+static int send_part(struct md_push_sender *sender, const struct mp_fleet_batch *batch,
+		     const uint8_t *epoch, struct mp_err *err)
+{
+	struct statement s = {.sender = sender, .batch = batch};
+	char statement[1024] = "";
+	bool failed = sender->keys.failed || sender->names.failed || sender->data.failed;
+
+	s.sql = fmemopen(statement, sizeof(statement), "w");
+	if (!s.sql)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	md_pg_add_bytes(&p, MD_PG_BYTEA, epoch, MP_FLEET_EPOCH_BYTES);
-	md_pg_add_number(&p, MD_PG_INT8, batch->seq);
-	r = add_columns(sender, &p, batch, sql, err);
-	fclose(sql);
-	return r ? r : md_pg_run(sender->conn, statement, &p, "send counts", NULL, err);
+	if (epoch)
+		write_rows(&s, epoch);
+	else
+		write_modules(&s);
+	for (int i = 0; i < MD_PUSH_COLUMNS; i++)
+		failed |= sender->columns[i].failed;
+	if (fclose(s.sql) || failed)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	return md_pg_run_with(sender->conn, epoch ? "send counts" : "send modules", NULL, err,
+			      statement, &s.params);
+}
+
+struct sending {
+	struct md_push_sender *sender;
+	const uint8_t *epoch;
+	const struct mp_fleet_batch *batch;
+};
+
+static int send_all(PGconn *conn, void *arg, struct mp_err *err)
+{
+	const struct sending *s = arg;
+	int r = md_pg_run(conn, "begin a batch", NULL, err, "SELECT fleet.batch($1, $2, $3, $4)",
+			  "biii", s->epoch, (size_t)MP_FLEET_EPOCH_BYTES, s->batch->previous,
+			  s->batch->token, s->batch->seq);
+
+	if (!r)
+		r = send_part(s->sender, s->batch, NULL, err);
+	return r ? r : send_part(s->sender, s->batch, s->epoch, err);
 }
 
 int md_push_send(struct md_push_sender *sender, const uint8_t *epoch,
 		 const struct mp_fleet_batch *batch, const struct md_file_names *names,
 		 size_t *nr_bytes, struct mp_err *err)
 {
-	int r = md_pg_run(sender->conn, "BEGIN", NULL, "begin a batch", NULL, err);
+	struct sending sending = {sender, epoch, batch};
+	int r = join_data(sender, batch, err);
 
-	if (r)
-		return r;
-	r = begin_batch(sender->conn, epoch, batch, err);
-	if (!r)
-		r = send_modules(sender, batch, names, err);
-	if (!r)
-		r = send_rows(sender, epoch, batch, err);
+	join_modules(sender, batch, names);
 	*nr_bytes = sender->data.size;
-	if (!r)
-		return md_pg_run(sender->conn, "COMMIT", NULL, "end a batch", NULL, err);
-	if (md_pg_run(sender->conn, "ROLLBACK", NULL, "end a batch", NULL, NULL))
-		return -ENOTCONN;
-	return r;
+	return r ? r : md_pg_transaction(sender->conn, send_all, &sending, "send a batch", err);
 }

@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 #include "libprof/base/err.h"
+#include "libprof/base/sha256.h"
 
-#define MD_SHA256_SIZE 32
+#define MD_SHA256_SIZE MP_SHA256_BYTES
 
 struct md_whole_file {
 	const uint8_t *bytes;
@@ -26,7 +27,5 @@ struct md_whole_file {
  */
 int md_whole_file_open(const char *path, struct md_whole_file *out, struct mp_err *err);
 void md_whole_file_close(struct md_whole_file *file);
-/* Return: 0, -ENOMEM. */
-int md_sha256(const void *bytes, size_t size, uint8_t hash[MD_SHA256_SIZE]);
 
 #endif

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "daemon/fleet/packed_counts.h"
-#include "daemon/fleet/server.h"
+#include "daemon/fleet/pg.h"
 #include "libprof/store/store_codec.h"
 
 typedef unsigned __int128 uint128_t;

@@ -3,16 +3,19 @@
 #include "daemon/fleet/builds/build.h"
 
 #include <errno.h>
+#include <fts.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/fleet/builds/build_options.h"
 #include "daemon/worker/child.h"
 #include "libprof/base/remove_tree.h"
 #include "libprof/elf/elf.h"
+#include "libprof/note/map.h"
 
 /* Longer than any build that is known; a builder that hangs gives its job back. */
 #define LIMIT_S (6 * 3600)
@@ -29,6 +32,81 @@ struct work {
 	bool lost;
 	bool lacks; /* there is no original here */
 };
+
+/* ---- the original -------------------------------------------------------------------------- */
+
+/* An output of Morph may have its original's identity, and its note says what it is. */
+static bool is_original(const char *path, const struct mp_id *id)
+{
+	struct mp_map *map = NULL;
+	struct mp_elf *elf;
+	bool is;
+
+	if (mp_elf_open(path, MP_ELF_ID, &elf, NULL))
+		return false;
+	is = mp_id_equal(&elf->id, id) && mp_map_read(elf, &map, NULL);
+	mp_map_free(map);
+	mp_elf_close(elf);
+	return is;
+}
+
+/* @path, if it is the module's file. */
+static char *take_if(const char *path, const struct mp_id *id)
+{
+	return is_original(path, id) ? strdup(path) : NULL;
+}
+
+/* DIR/.build-id/ab/cdef..., as debuggers and backups have it. */
+static char *find_by_name(const char *place, const struct mp_id *id)
+{
+	char hex[2 * MP_BUILD_ID_MAX + 1], *path, *found;
+
+	if (id->build_id_len < 2)
+		return NULL;
+	mp_id_format_build_id(id, hex);
+	if (asprintf(&path, "%s/.build-id/%.2s/%s", place, hex, hex + 2) < 0)
+		return NULL;
+	found = take_if(path, id);
+	free(path);
+	return found;
+}
+
+/* All regular files below the directory. Symbolic links inside are not followed. */
+static char *find_below(const char *place, const struct mp_id *id)
+{
+	char *root = strdup(place), *found = NULL;
+	FTS *tree = root ? fts_open((char *[]){root, NULL},
+				    FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL)
+			 : NULL;
+	FTSENT *entry;
+
+	while (tree && !found && (entry = fts_read(tree)))
+		if (entry->fts_info == FTS_F)
+			found = take_if(entry->fts_path, id);
+	if (tree)
+		fts_close(tree);
+	free(root);
+	return found;
+}
+
+/* Searches the places in their order. Return: 0; -ENOENT, with a message. Ownership: free(*@path). */
+static int search(const struct mp_id *id, const struct md_places *places, char **path,
+		  struct mp_err *err)
+{
+	char hex[2 * MP_BUILD_ID_MAX + 1];
+
+	*path = NULL;
+	for (size_t i = 0; i < places->nr && !*path; i++) {
+		*path = find_by_name(places->list[i], id);
+		if (!*path)
+			*path = find_below(places->list[i], id);
+	}
+	if (*path)
+		return 0;
+	mp_id_format_build_id(id, hex);
+	return mp_err_set(err, ENOENT, "no original with the build-id %s and this code is here",
+			  hex);
+}
 
 /* ---- the directory ------------------------------------------------------------------------- */
 
@@ -173,7 +251,7 @@ static int store(struct work *w, struct mp_err *err)
 /* Return: 0; -ESTALE; -EINVAL: none was found. */
 static int find_original(struct work *w, struct mp_err *err)
 {
-	int r = md_fleet_original_find(&w->job->id, &w->build->originals, &w->original, err);
+	int r = search(&w->job->id, w->build->originals, &w->original, err);
 
 	w->lost |= md_child_is_stopped();
 	if (has_lost_job(w))
@@ -224,15 +302,14 @@ int md_build_run(struct md_build *build, struct md_build_job *job, enum md_build
 		build->say(job, "the job is not this builder's any more, or it must stop");
 		/* If it stops, another builder may begin at once. */
 		if (md_child_is_stopped())
-			md_build_job_fail(&build->builder, job, true, "the builder was stopped",
+			md_build_job_fail(&build->builder, job, "again", "the builder was stopped",
 					  &why);
 		return 0;
 	}
 	build->say(job, why.msg);
 	if (r != -EINVAL)
 		return mp_err_set(err, -r, "%s", why.msg);
-	r = w.lacks ? md_build_job_lack(&build->builder, job, why.msg, err)
-		    : md_build_job_fail(&build->builder, job, false, why.msg, err);
+	r = md_build_job_fail(&build->builder, job, w.lacks ? "lacking" : "failed", why.msg, err);
 	if (r == -ESTALE) {
 		*end = MD_BUILD_LOST;
 		r = 0;

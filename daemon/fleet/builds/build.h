@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * build - makes one build: finds the original, pulls the fleet's profile, runs morph-optimize as a process,
+ * build - makes one build: finds the original in directories (its build-id and the hash of its code are the module's), pulls the fleet's profile, runs morph-optimize as a process,
  * and stores the plan of the output. Decides nothing about hosts: they verify what is made here. Called by
  * the command "build".
  */
@@ -8,12 +8,12 @@
 #define MD_FLEET_BUILD_H
 
 #include "daemon/fleet/builds/build_job.h"
-#include "daemon/fleet/builds/original.h"
+#include "daemon/fleet/command.h"
 
 struct md_build {
 	struct md_builder builder;
 	const char *database; /* where morph-fleet pull reads the profile */
-	struct md_original_places originals;
+	const struct md_places *originals;
 	void (*say)(const struct md_build_job *job, const char *text);
 };
 

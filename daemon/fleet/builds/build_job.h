@@ -7,12 +7,12 @@
 #ifndef MD_FLEET_BUILD_JOB_H
 #define MD_FLEET_BUILD_JOB_H
 
-#include <libpq-fe.h>
 #include <stdbool.h>
 #include <time.h>
 
-#include "daemon/fleet/whole_file.h"
 #include "daemon/fleet/module_key.h"
+#include "daemon/fleet/pg.h"
+#include "daemon/fleet/whole_file.h"
 #include "libprof/base/err.h"
 
 #define MD_BUILD_OPTIONS_MAX 1000
@@ -24,9 +24,7 @@ struct md_builder {
 };
 
 struct md_build_job {
-	uint8_t module[MD_MODULE_KEY_MAX];
-	size_t module_size;
-	struct mp_id id; /* what @module says */
+	struct mp_id id;
 	char options[MD_BUILD_OPTIONS_MAX + 1];
 	int64_t lease, lease_s;
 	time_t renewed; /* the last time */
@@ -38,24 +36,21 @@ struct md_build_result {
 	const char *detail;
 };
 
-/* Return: 0; -ENOENT: there is no job; as md_fleet_fail(). */
+/* Return: 0; -ENOENT: there is no job; as md_pg_run(). */
 int md_build_job_take(struct md_builder *builder, struct md_build_job *job, struct mp_err *err);
 /*
  * Renews the lease if a quarter of it is over. Return: false: the job is not this builder's any more. A
  * server that is gone does not count.
  */
 bool md_build_job_renew(struct md_builder *builder, struct md_build_job *job);
-/* Stores the result. Return: 0; -ESTALE: the job is not this builder's any more; as md_fleet_fail(). */
+/* Stores the result. Return: 0; -ESTALE: the job is not this builder's any more; as md_pg_run(). */
 int md_build_job_finish(struct md_builder *builder, const struct md_build_job *job,
 			const struct md_build_result *result, struct mp_err *err);
-/* Gives the job up for the reason @why, or back to the queue if @again. Return: as above. */
-int md_build_job_fail(struct md_builder *builder, const struct md_build_job *job, bool again,
+/*
+ * Gives the job up for the reason @why. @how: "failed"; "lacking": its original is not here, and another builder may take the
+ * job still; "again": back to the queue. Return: as above.
+ */
+int md_build_job_fail(struct md_builder *builder, const struct md_build_job *job, const char *how,
 		      const char *why, struct mp_err *err);
 
-/*
- * md_build_job_lack - gives the job up, since its original is not here. The build has failed, but another builder may
- * take the job still. Return: as md_build_job_fail().
- */
-int md_build_job_lack(struct md_builder *b, const struct md_build_job *job, const char *why,
-		      struct mp_err *err);
 #endif

@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/code/originals.h"
-#include "daemon/fleet/builds/install_output.h"
-#include "daemon/fleet/rollout/lease_offer.h"
+#include "daemon/fleet/rollout/lease.h"
 #include "daemon/morph/request.h"
 #include "daemon/policy/deny.h"
 #include "daemon/worker/file_state.h"
@@ -178,7 +177,7 @@ static bool is_rejected(const struct work *w)
 /* Return: 0; 1: there is a result; -errno. */
 static int make(struct work *w, struct mp_err *err)
 {
-	int r = md_install_make(w->in->conn, w->wanted, w->original, w->new, w->result->hash, err);
+	int r = md_wanted_make(w->in->conn, w->wanted, w->original, w->new, w->result->hash, err);
 
 	w->result->made = !r;
 	if (r == -EPERM)
@@ -231,7 +230,7 @@ static int take_lease(struct work *w, const char *output, struct mp_err *err)
 	snprintf(lease.path, sizeof(lease.path), "%s", w->program->path);
 	snprintf(lease.options, sizeof(lease.options), "%s", w->wanted->options);
 	snprintf(lease.version, sizeof(lease.version), "%s", w->wanted->version);
-	lease.module_size = md_module_key(&w->wanted->id, lease.module);
+	lease.id = w->wanted->id;
 	r = md_file_hash(output, lease.layout);
 	if (r)
 		return mp_err_set(err, -r, "%s: %s", output, strerror(-r));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* install_command - the command "install": options, which files are meant, reports; see install.h. */
-#include <argp.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,13 +8,11 @@
 #include <unistd.h>
 
 #include "daemon/code/originals.h"
-#include "daemon/fleet/client_command.h"
 #include "daemon/fleet/builds/install.h"
+#include "daemon/fleet/command.h"
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
 #include "daemon/worker/work_dir.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
 #include "libprof/store/jobs/store_jobs.h"
 
 #define FILES_MAX 256
@@ -25,81 +22,44 @@ struct options {
 	struct md_fleet_access access;
 	const char *db, *policy_dir, *backup_dir, *state_dir, *output;
 	bool all, dry_run, at_once, json;
-	const char *files[FILES_MAX];
-	size_t nr_files;
 };
 
-enum {
-	KEY_ALL = 256,
-	KEY_DB,
-	KEY_POLICY,
-	KEY_BACKUP,
-	KEY_STATE,
-	KEY_AT_ONCE,
-	KEY_DRY_RUN,
-	KEY_JSON
-};
+static const struct md_option option_table[] = {
+	MD_FLAG("all", all, "All files that the store knows and a rule of the policy names"),
+	MD_FLAG("dry-run", dry_run, "Fetch and prove the builds, but change nothing"),
+	MD_VALUE(TEXT, "output", 'o', output, "FILE",
+		 "Write the proved build to FILE, and change nothing else"),
+	MD_FLAG("at-once", at_once, "Do not wait for an audit that the policy asks for"),
+	MD_VALUE(TEXT, "db", 0, db, "FILE", "The store (default: see FILES in the man page)"),
+	MD_VALUE(TEXT, "policy", 0, policy_dir, "DIR",
+		 "The policy's directory (default: /etc/morph)"),
+	MD_VALUE(TEXT, "backup-dir", 0, backup_dir, "DIR",
+		 "Where originals are kept, as in morph-optimize"),
+	MD_VALUE(TEXT, "state-dir", 0, state_dir, "DIR",
+		 "Where morph-worker's work in progress lies"),
+	MD_JSON,
+	MD_OPTIONS_END};
 
-static const struct argp_option option_table[] = {
-	{"all", KEY_ALL, NULL, 0, "All files that the store knows and a rule of the policy names",
-	 0},
-	{"dry-run", KEY_DRY_RUN, NULL, 0, "Fetch and prove the builds, but change nothing", 0},
-	{"output", 'o', "FILE", 0, "Write the proved build to FILE, and change nothing else", 0},
-	{"at-once", KEY_AT_ONCE, NULL, 0, "Do not wait for an audit that the policy asks for", 0},
-	{"db", KEY_DB, "FILE", 0, "The store (default: see FILES in the man page)", 0},
-	{"policy", KEY_POLICY, "DIR", 0, "The policy's directory (default: /etc/morph)", 0},
-	{"backup-dir", KEY_BACKUP, "DIR", 0, "Where originals are kept, as in morph-optimize", 0},
-	{"state-dir", KEY_STATE, "DIR", 0, "Where morph-worker's work in progress lies", 0},
-	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
-	{0}};
-
-static error_t finish(const struct options *o, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	if (o->all == (o->nr_files > 0))
+	const struct options *o = options;
+
+	if (o->all == (o->access.nr_arguments > 0))
 		argp_error(state, o->all ? "--all or files, not both" : "no file given, nor --all");
-	if (o->output && o->nr_files != 1)
+	if (o->output && o->access.nr_arguments != 1)
 		argp_error(state, "--output goes with one file");
-	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
-	case KEY_ALL: o->all = true; return 0;
-	case KEY_DRY_RUN: o->dry_run = true; return 0;
-	case 'o': o->output = arg; return 0;
-	case KEY_AT_ONCE: o->at_once = true; return 0;
-	case KEY_DB: o->db = arg; return 0;
-	case KEY_POLICY: o->policy_dir = arg; return 0;
-	case KEY_BACKUP: o->backup_dir = arg; return 0;
-	case KEY_STATE: o->state_dir = arg; return 0;
-	case KEY_JSON: o->json = true; return 0;
-	case ARGP_KEY_ARG:
-		if (o->nr_files == FILES_MAX)
-			argp_error(state, "at most %d files", FILES_MAX);
-		o->files[o->nr_files++] = arg;
-		return 0;
-	case ARGP_KEY_END: return finish(o, state);
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_fleet_access_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	option_table,
-	parse,
-	"FILE|BUILD-ID...",
-	"Put the fleet's builds of files in their place. A build is a plan: this host's own morph-optimize makes "
-	"the output from this host's own original, and verifies it. `morph undo' puts the original back.\v"
-	"If a rule of the policy says how to audit a file, morph-worker audits the build before it puts it "
-	"in place. Exit status: 0 done, or the fleet wants nothing of these files; 1 failed; 2 usage; 3 the "
-	"store knows no such build-id; 4 a build was refused; 75 the server is gone.",
-	children,
-	NULL,
-	NULL};
+static const struct md_usage usage = {
+	.options = option_table,
+	.arguments = "FILE|BUILD-ID...",
+	.most = FILES_MAX,
+	.check = check,
+	.doc = "Put the fleet's builds of files in their place. A build is a plan: this host's own morph-optimize makes "
+	       "the output from this host's own original, and verifies it. `morph undo' puts the original back.\v"
+	       "If a rule of the policy says how to audit a file, morph-worker audits the build before it puts it "
+	       "in place. Exit status: 0 done, or the fleet wants nothing of these files; 1 failed; 2 usage; 3 the "
+	       "store knows no such build-id; 4 a build was refused; 75 the server is gone."};
 
 /* ---- which files ---------------------------------------------------------------------------- */
 
@@ -224,8 +184,8 @@ static int find_files(struct run *run)
 	const struct options *o = run->options;
 	int r = o->all ? add_all(run) : 0;
 
-	for (size_t i = 0; i < o->nr_files && !r; i++)
-		r = add_named(run, o->files[i]);
+	for (int i = 0; i < o->access.nr_arguments && !r; i++)
+		r = add_named(run, o->access.arguments[i]);
 	return r;
 }
 
@@ -261,8 +221,7 @@ static int do_one(struct run *run, const struct md_program *program, const struc
 	int r = md_install_do(&run->install, program, w, &result, &err);
 
 	if (r) {
-		md_stats_fail("%s", err.msg);
-		if (r == -ENOTCONN || r == -EAGAIN)
+		if (md_fleet_failed(r, &err) == MD_FLEET_LATER)
 			return MD_FLEET_LATER;
 		run->nr_failed++;
 		result.state = "failed";
@@ -295,11 +254,8 @@ static int do_group(struct run *run, size_t first, size_t nr)
 		ids[i] = run->programs[first + i].id;
 	r = md_wanted_ask(run->install.conn, ids, nr, &wanted, &nr_wanted, &err);
 	free(ids);
-	if (r) {
-		md_stats_fail("%s", err.msg);
-		return r == -ENOTCONN || r == -EAGAIN || r == -EDQUOT ? MD_FLEET_LATER
-								      : MD_FLEET_FAILED;
-	}
+	if (r)
+		return md_fleet_failed(r, &err);
 	for (size_t i = 0; i < nr && !r; i++)
 		for (size_t j = 0; j < nr_wanted; j++)
 			if (mp_id_equal(&run->programs[first + i].id, &wanted[j].id)) {
@@ -336,64 +292,42 @@ static int absolute(const char *path, char out[PATH_MAX])
 		       : -ENAMETOOLONG;
 }
 
-static int read_policy(struct run *run)
-{
-	const struct options *o = run->options;
-	struct mp_err err = {""};
-	int r = 0;
-
-	if (o->policy_dir)
-		snprintf(run->policy_dir, sizeof(run->policy_dir), "%s", o->policy_dir);
-	else
-		r = md_policy_default_dir(run->policy_dir, sizeof(run->policy_dir), &err);
-	if (!r)
-		r = md_policy_read(run->policy_dir, &run->policy, &err);
-	if (!r)
-		return 0;
-	md_stats_fail("%s", err.msg);
-	return r == -EINVAL ? MD_FLEET_USAGE : MD_FLEET_FAILED;
-}
-
-/* The worker must not work on a file at the same time. */
-static int open_state(struct run *run)
-{
-	const struct options *o = run->options;
-	struct mp_err err = {""};
-	int r = 0;
-
-	if (o->state_dir)
-		snprintf(run->state_dir, sizeof(run->state_dir), "%s", o->state_dir);
-	else
-		r = md_state_default_dir(run->state_dir, sizeof(run->state_dir), &err);
-	if (!r) {
-		run->lock = md_state_lock(run->state_dir, &err);
-		r = run->lock < 0 ? run->lock : 0;
-	}
-	if (!r && o->db)
-		snprintf(run->db, sizeof(run->db), "%s", o->db);
-	else if (!r)
-		r = mp_store_default_path(run->db, sizeof(run->db), true, &err);
-	if (!r)
-		r = mp_store_open(run->db, MP_STORE_WRITE, &run->install.store, &err);
-	if (!r)
-		return 0;
-	md_stats_fail("%s", err.msg);
-	return r == -EBUSY ? MD_FLEET_LATER : MD_FLEET_FAILED;
-}
-
+/* Nothing is changed with --output and --dry-run; --all and build-ids need the store. */
 static int start(struct run *run)
 {
 	const struct options *o = run->options;
 	struct md_install *in = &run->install;
-	int r = read_policy(run);
+	struct mp_err err = {""};
+	int r = 0;
 
-	if (!r && o->output && absolute(o->output, run->output))
-		r = md_stats_fail("%s: %s", o->output, strerror(ENAMETOOLONG));
-	/* Nothing is changed with --output and --dry-run; --all and build-ids need the store. */
+	snprintf(run->policy_dir, PATH_MAX, "%s", o->policy_dir ? o->policy_dir : "");
+	snprintf(run->state_dir, PATH_MAX, "%s", o->state_dir ? o->state_dir : "");
+	if (!o->policy_dir)
+		r = md_policy_default_dir(run->policy_dir, PATH_MAX, &err);
 	if (!r)
-		r = open_state(run);
+		r = md_policy_read(run->policy_dir, &run->policy, &err);
+	if (r) {
+		md_stats_fail("%s", err.msg);
+		return r == -EINVAL ? MD_FLEET_USAGE : MD_FLEET_FAILED;
+	}
+	if (o->output && absolute(o->output, run->output))
+		return md_stats_fail("%s: %s", o->output, strerror(ENAMETOOLONG));
+	if (!o->state_dir)
+		r = md_state_default_dir(run->state_dir, PATH_MAX, &err);
+	/* The worker must not work on a file at the same time. */
 	if (!r)
-		r = md_fleet_access_connect(&run->options->access, &in->conn);
+		r = run->lock = md_state_lock(run->state_dir, &err);
+	if (r >= 0 && o->db)
+		snprintf(run->db, PATH_MAX, "%s", o->db);
+	else if (r >= 0)
+		r = mp_store_default_path(run->db, PATH_MAX, true, &err);
+	if (r >= 0)
+		r = mp_store_open(run->db, MP_STORE_WRITE, &in->store, &err);
+	if (r < 0) {
+		md_stats_fail("%s", err.msg);
+		return r == -EBUSY ? MD_FLEET_LATER : MD_FLEET_FAILED;
+	}
+	r = md_fleet_access_connect(&run->options->access, &in->conn);
 	if (r)
 		return r;
 	md_originals_set_backup_dir(o->backup_dir);
@@ -429,9 +363,7 @@ int md_fleet_command_install(int argc, char **argv)
 	json_t *root;
 	int r;
 
-	md_stats_set_program(argv[0]);
-	mp_args_parse(&argp, argc, argv, 0, &o);
-	mp_stdio_parsed();
+	md_fleet_parse(&usage, argc, argv, &o);
 	md_child_catch_signals();
 	if (o.json)
 		run.rows = json_array();

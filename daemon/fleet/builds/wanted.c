@@ -3,217 +3,261 @@
 #include "daemon/fleet/builds/wanted.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/fleet/pg_params.h"
 #include "daemon/module/sandbox.h"
+#include "daemon/worker/child.h"
+#include "libprof/base/text.h"
+#include "libprof/base/varint.h"
 
+/* Large programs take half a minute; a plan may be made to take longer. */
+#define LIMIT_S 3600
+/* Exit status of morph-optimize: refused as unsafe. */
+#define REFUSED	   4
+#define NAME_ROOM  (PATH_MAX + 16)
 #define SLICE	   (UINT64_C(512) << 10)
-#define NR_FIELDS  7
 #define DETAIL_MAX 1000
 /* Bytes of memory that this process may take while it waits for an answer. */
 #define MEMORY_MAX (UINT64_C(256) << 20)
 
-/* A server may answer with more than was asked for. libpq would take whatever memory that needs. */
-static int run(PGconn *conn, const char *sql, const struct md_pg_params *p, const char *what,
-	       PGresult **out, struct mp_err *err)
+/*
+ * A server may answer with more than was asked for. libpq would take whatever memory that needs. Return: whether the memory
+ * is limited, and @was is to be set again.
+ */
+static bool limit_memory(struct rlimit *was)
 {
-	struct rlimit was, limit;
-	bool limited = md_sandbox_limits_memory() && !getrlimit(RLIMIT_DATA, &was);
-	int r;
+	struct rlimit limit;
 
-	if (limited) {
-		limit = was;
-		limit.rlim_cur = was.rlim_max < MEMORY_MAX ? was.rlim_max : MEMORY_MAX;
-		limited = !setrlimit(RLIMIT_DATA, &limit);
-	}
-	r = md_pg_run(conn, sql, p, what, out, err);
-	if (limited)
-		setrlimit(RLIMIT_DATA, &was);
-	return r;
+	if (!md_sandbox_limits_memory() || getrlimit(RLIMIT_DATA, was))
+		return false;
+	limit = *was;
+	limit.rlim_cur = was->rlim_max < MEMORY_MAX ? was->rlim_max : MEMORY_MAX;
+	return !setrlimit(RLIMIT_DATA, &limit);
 }
 
 /* ---- ask ----------------------------------------------------------------------------------- */
 
-static bool take_text(const PGresult *result, int row, int field, char *out, size_t room)
+static bool take_text(const json_t *row, const char *column, char *out, size_t room)
 {
-	size_t size = (size_t)PQgetlength(result, row, field);
-
-	if (size >= room || PQgetisnull(result, row, field))
-		return false;
-	memcpy(out, PQgetvalue(result, row, field), size);
-	out[size] = '\0';
-	return strlen(out) == size;
+	return json_is_string(json_object_get(row, column)) &&
+	       snprintf(out, room, "%s", md_row_text(row, column)) < (int)room;
 }
 
-/* A size, of 8 bytes. A build without an output has none. */
-static bool take_size(const PGresult *result, int row, int field, bool needed, uint64_t *out)
+/* A build that is to be undone may have no plan any more. */
+static bool take_row(const json_t *row, struct md_wanted *w)
 {
-	int64_t value;
+	const char *action = md_row_text(row, "action");
+	double plan_size = md_row_number(row, "plan_size"), release = md_row_number(row, "release");
 
-	if (PQgetisnull(result, row, field))
-		return !needed;
-	if (PQgetlength(result, row, field) != 8)
+	*w = (struct md_wanted){.undo = !strcmp(action, "undo")};
+	if ((!w->undo && strcmp(action, "install") != 0) ||
+	    md_module_of_text(md_row_text(row, "module"), &w->id) ||
+	    !take_text(row, "options", w->options, sizeof(w->options)) ||
+	    !take_text(row, "version", w->version, sizeof(w->version)) || release < 0 ||
+	    release > INT32_MAX || plan_size < 0 || plan_size > (double)MD_PLAN_SIZE_MAX)
 		return false;
-	value = md_pg_get(PQgetvalue(result, row, field), 8);
-	*out = (uint64_t)value;
-	return value > 0;
+	w->release = (int32_t)release;
+	w->plan_size = (uint64_t)plan_size;
+	return w->undo ||
+	       (w->plan_size && md_hex_read(md_row_text(row, "output_hash"), w->output_hash,
+					    MD_SHA256_SIZE) == MD_SHA256_SIZE);
 }
 
-static bool take_hash(const PGresult *result, int row, int field, bool needed,
-		      uint8_t out[MD_SHA256_SIZE])
+/* The server may say what it likes, but not more than was asked for. */
+static int take_rows(const json_t *rows, size_t nr, struct md_wanted **out, size_t *nr_out,
+		     struct mp_err *err)
 {
-	if (PQgetisnull(result, row, field))
-		return !needed;
-	if (PQgetlength(result, row, field) != MD_SHA256_SIZE)
-		return false;
-	memcpy(out, PQgetvalue(result, row, field), MD_SHA256_SIZE);
-	return true;
+	*nr_out = json_array_size(rows);
+	if (*nr_out > nr)
+		return mp_err_set(err, EPROTO, "the server gives a damaged list of builds");
+	*out = calloc(*nr_out + 1, sizeof(**out));
+	if (!*out)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < *nr_out; i++) {
+		if (take_row(json_array_get(rows, i), &(*out)[i]))
+			continue;
+		free(*out);
+		return mp_err_set(err, EPROTO, "the server gives a damaged build");
+	}
+	return 0;
 }
 
-static bool take_row(const PGresult *result, int row, struct md_wanted *w)
+/* The modules, as PostgreSQL writes a list of bytes. */
+static char *list_of(const struct mp_id *modules, size_t nr)
 {
-	char action[16];
-	bool install;
+	struct mp_varint_writer list = {0};
 
-	*w = (struct md_wanted){0};
-	if (!take_text(result, row, 1, action, sizeof(action)))
-		return false;
-	install = !strcmp(action, "install");
-	w->undo = !strcmp(action, "undo");
-	if (PQgetlength(result, row, 4) == 4)
-		w->release = (int32_t)md_pg_get(PQgetvalue(result, row, 4), 4);
-	return (install || w->undo) &&
-	       !md_module_of_key((const uint8_t *)PQgetvalue(result, row, 0),
-				 (size_t)PQgetlength(result, row, 0), &w->id) &&
-	       take_text(result, row, 2, w->options, sizeof(w->options)) &&
-	       take_text(result, row, 3, w->version, sizeof(w->version)) &&
-	       take_hash(result, row, 5, install, w->output_hash) &&
-	       take_size(result, row, 6, install, &w->plan_size) &&
-	       w->plan_size <= MD_PLAN_SIZE_MAX;
+	for (size_t i = 0; i < nr; i++) {
+		char hex[2 * MD_MODULE_KEY_MAX + 1];
+		uint8_t key[MD_MODULE_KEY_MAX];
+
+		md_hex_write(key, md_module_key(&modules[i], key), hex);
+		mp_varint_put_bytes(&list, i ? ",\\\\x" : "{\\\\x", 4);
+		mp_varint_put_bytes(&list, hex, strlen(hex));
+	}
+	mp_varint_put_bytes(&list, "}", 2);
+	if (!list.failed)
+		return (char *)list.bytes;
+	free(list.bytes);
+	return NULL;
 }
 
 int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct md_wanted **out,
 		  size_t *nr_out, struct mp_err *err)
 {
-	struct md_pg_array keys = {.type = MD_PG_BYTEA};
-	struct md_pg_params p = {0};
-	PGresult *result = NULL;
-	struct md_wanted *list = NULL;
-	int r, n;
+	char *list = list_of(modules, nr);
+	struct rlimit was;
+	bool limited;
+	json_t *rows;
+	int r;
 
-	md_pg_array_clear(&keys);
-	for (size_t i = 0; i < nr; i++) {
-		uint8_t key[MD_MODULE_KEY_MAX];
-
-		md_pg_array_add(&keys, key, md_module_key(&modules[i], key));
-	}
-	r = md_pg_add_array(&p, MD_PG_BYTEAS, &keys, err);
-	if (!r)
-		r = run(conn,
-			"SELECT module, action, options, version, release, output_hash, plan_size"
-			" FROM fleet.wanted_builds($1)",
-			&p, "ask for builds", &result, err);
-	free(keys.bytes);
+	if (!list)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	limited = limit_memory(&was);
+	r = md_pg_rows(conn, "ask for builds", &rows, err,
+		       "SELECT module, action, options, version, release, output_hash, plan_size"
+		       " FROM fleet.wanted_builds($1)",
+		       "t", list);
+	if (limited)
+		setrlimit(RLIMIT_DATA, &was);
+	free(list);
 	if (r)
 		return r;
-	n = PQntuples(result);
-	/* The server may say what it likes, but not more than was asked for. */
-	if (PQnfields(result) != NR_FIELDS || (size_t)n > nr)
-		r = mp_err_set(err, EPROTO, "the server gives a damaged list of builds");
-	if (!r) {
-		list = calloc((size_t)n + 1, sizeof(*list));
-		if (!list)
-			r = mp_err_set(err, ENOMEM, "out of memory");
-	}
-	for (int i = 0; i < n && !r; i++)
-		if (!take_row(result, i, &list[i]))
-			r = mp_err_set(err, EPROTO, "the server gives a damaged build");
-	PQclear(result);
-	if (r) {
-		free(list);
-		return r;
-	}
-	*out = list;
-	*nr_out = (size_t)n;
-	return 0;
+	r = take_rows(rows, nr, out, nr_out, err);
+	json_decref(rows);
+	return r;
 }
 
 /* ---- fetch --------------------------------------------------------------------------------- */
 
-static void add_build(struct md_pg_params *p, const struct md_wanted *w,
-		      uint8_t key[MD_MODULE_KEY_MAX])
+/* Appends the bytes that @hex is to the plan. */
+static int write_slice(const char *hex, uint64_t want, int fd, struct mp_err *err)
 {
-	md_pg_add_bytes(p, MD_PG_BYTEA, key, md_module_key(&w->id, key));
-	md_pg_add_bytes(p, MD_PG_TEXT, w->options, strlen(w->options));
-	md_pg_add_bytes(p, MD_PG_TEXT, w->version, strlen(w->version));
-	md_pg_add_number(p, MD_PG_INT4, w->release);
-}
+	uint8_t *bytes = malloc(want);
+	int r = 0;
 
-static int write_all(int fd, const char *bytes, size_t size, struct mp_err *err)
-{
-	while (size) {
-		ssize_t n = write(fd, bytes, size);
+	if (!bytes)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	if (md_hex_read(hex, bytes, want) != want)
+		r = mp_err_set(err, EPROTO, "the build's plan has another size");
+	for (uint64_t done = 0; done < want && !r;) {
+		ssize_t n = write(fd, bytes + done, want - done);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return mp_err_set(err, errno, "the plan cannot be written: %s",
-					  strerror(errno));
-		bytes += n;
-		size -= (size_t)n;
+		if (n >= 0)
+			done += (uint64_t)n;
+		else if (errno != EINTR)
+			r = mp_err_set(err, errno, "the plan cannot be written: %s",
+				       strerror(errno));
 	}
-	return 0;
+	free(bytes);
+	return r;
 }
 
-int md_wanted_fetch(PGconn *conn, const struct md_wanted *w, int fd, struct mp_err *err)
+static int fetch_plan(PGconn *conn, const struct md_wanted *w, int fd, struct mp_err *err)
 {
 	uint8_t key[MD_MODULE_KEY_MAX];
+	int r = 0;
 
-	for (uint64_t done = 0; done < w->plan_size;) {
+	for (uint64_t done = 0; done < w->plan_size && !r; done += SLICE) {
 		uint64_t want = w->plan_size - done < SLICE ? w->plan_size - done : SLICE;
-		struct md_pg_params p = {0};
 		PGresult *result;
-		int r;
+		struct rlimit was;
+		bool limited = limit_memory(&was);
 
-		add_build(&p, w, key);
-		md_pg_add_number(&p, MD_PG_INT4, (int64_t)done);
-		md_pg_add_number(&p, MD_PG_INT4, (int64_t)want);
-		r = run(conn, "SELECT fleet.read_plan($1, $2, $3, $4, $5, $6)", &p,
-			"read the build", &result, err);
-		if (r)
-			return r;
-		if (PQntuples(result) != 1 || PQgetisnull(result, 0, 0))
+		r = md_pg_run(conn, "read the build", &result, err,
+			      "SELECT fleet.read_plan($1, $2, $3, $4, $5, $6)", "bttiii", key,
+			      md_module_key(&w->id, key), w->options, w->version,
+			      (int64_t)w->release, (int64_t)done, (int64_t)want);
+		if (limited)
+			setrlimit(RLIMIT_DATA, &was);
+		if (!r && (PQntuples(result) != 1 || PQgetisnull(result, 0, 0)))
 			r = mp_err_set(err, ESTALE, "the build was withdrawn, or made anew");
-		else if ((uint64_t)PQgetlength(result, 0, 0) != want)
-			r = mp_err_set(err, EPROTO, "the build's plan has another size");
-		else
-			r = write_all(fd, PQgetvalue(result, 0, 0), want, err);
+		else if (!r)
+			r = write_slice(PQgetvalue(result, 0, 0), want, fd, err);
 		PQclear(result);
-		if (r)
-			return r;
-		done += want;
 	}
-	return 0;
+	return r;
 }
+
+static int fetch(PGconn *conn, const struct md_wanted *w, const char *plan, struct mp_err *err)
+{
+	int fd, r;
+
+	unlink(plan);
+	fd = open(plan, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return mp_err_set(err, errno, "%s: %s", plan, strerror(errno));
+	r = fetch_plan(conn, w, fd, err);
+	if (close(fd) && !r)
+		r = mp_err_set(err, errno, "%s: %s", plan, strerror(errno));
+	return r;
+}
+
+static int emit(const char *original, const char *plan, const char *path, struct mp_err *err)
+{
+	char program[PATH_MAX], messages[NAME_ROOM], plan_option[NAME_ROOM + 16];
+	char *argv[] = {program,      (char *)"--report=none", plan_option, (char *)"-o",
+			(char *)path, (char *)original,	       NULL};
+	struct md_child child = {.argv = argv, .messages = messages, .limit_s = LIMIT_S};
+	struct md_child_result result;
+	int r = md_child_find("morph-optimize", program, err);
+
+	if (r)
+		return r;
+	snprintf(messages, sizeof(messages), "%s.messages", path);
+	snprintf(plan_option, sizeof(plan_option), "--plan=%s", plan);
+	unlink(messages);
+	unlink(path);
+	r = md_child_run(&child, &result, err);
+	unlink(messages);
+	if (r)
+		return r;
+	if (result.end == MD_CHILD_STOPPED)
+		return mp_err_set(err, EINTR, "the work was stopped");
+	if (result.end == MD_CHILD_EXITED && !result.status)
+		return 0;
+	return mp_err_set(
+		err, result.end == MD_CHILD_EXITED && result.status == REFUSED ? EPERM : ENOEXEC,
+		"%s", result.reason[0] ? result.reason : "morph-optimize ended without a message");
+}
+
+int md_wanted_make(PGconn *conn, const struct md_wanted *w, const char *original, const char *path,
+		   uint8_t hash[MD_SHA256_SIZE], struct mp_err *err)
+{
+	struct md_whole_file made;
+	char plan[NAME_ROOM];
+	int r;
+
+	snprintf(plan, sizeof(plan), "%s.plan", path);
+	r = fetch(conn, w, plan, err);
+	if (!r)
+		r = emit(original, plan, path, err);
+	unlink(plan);
+	if (r)
+		return r;
+	r = md_whole_file_open(path, &made, err);
+	memcpy(hash, made.hash, MD_SHA256_SIZE);
+	md_whole_file_close(&made);
+	return r;
+}
+
+/* ---- report -------------------------------------------------------------------------------- */
 
 int md_wanted_report(PGconn *conn, const struct md_wanted *w, const char *state, const char *detail,
 		     const uint8_t *hash, struct mp_err *err)
 {
 	uint8_t key[MD_MODULE_KEY_MAX];
-	struct md_pg_params p = {0};
-	char clean[DETAIL_MAX];
-	size_t size = 0;
+	char clean[DETAIL_MAX + 1];
 
-	for (; *detail && size < sizeof(clean); detail++)
-		clean[size++] = *detail >= ' ' && *detail <= '~' ? *detail : '?';
-	add_build(&p, w, key);
-	md_pg_add_bytes(&p, MD_PG_TEXT, state, strlen(state));
-	md_pg_add_bytes(&p, MD_PG_TEXT, clean, size);
-	md_pg_add_bytes(&p, MD_PG_BYTEA, hash, hash ? MD_SHA256_SIZE : 0); /* NULL: no value */
-	return run(conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6, $7)", &p,
-		   "report the build", NULL, err);
+	return md_pg_run(conn, "report the build", NULL, err,
+			 "SELECT fleet.report_build($1, $2, $3, $4, $5, $6, $7)", "bttittb", key,
+			 md_module_key(&w->id, key), w->options, w->version, (int64_t)w->release,
+			 state, mp_text_escape(detail, clean, sizeof(clean)), hash,
+			 (size_t)MD_SHA256_SIZE);
 }

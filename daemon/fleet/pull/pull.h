@@ -32,12 +32,12 @@ struct md_pull_stats {
 	uint64_t samples, transfers, paths, contexts, calls;
 	int64_t nr_hosts; /* with samples, or else with transfers */
 	uint64_t nr_rows, nr_bad, outside;
-	uint64_t left_out; /* counts of paths for which there was no room */
+	uint64_t left_out; /* counts for which there was no room */
 };
 
 /*
  * Finds modules whose build-id begins with the @size bytes @build_id. Ownership: free each name,
- * free(*@out). Return: 0; -ENOENT: there is none; as md_fleet_fail().
+ * free(*@out). Return: 0; -ENOENT: there is none; as md_pg_run().
  */
 int md_pull_find(PGconn *conn, const uint8_t *build_id, size_t size, struct md_pull_module **out,
 		 size_t *nr, struct mp_err *err);
@@ -48,8 +48,8 @@ void md_pull_free_modules(struct md_pull_module *modules, size_t nr);
 
 /*
  * md_pull_profile - reads the profile of @out->id: its counts, edges, paths, trees and day. Ownership:
- * md_pull_free_profile(@out), after a success. Return: 0; -ENOENT: the fleet has no counts of it; -EPROTO, -EFBIG, -EOVERFLOW: what the
- * server says is impossible; as md_fleet_fail().
+ * md_pull_free_profile(@out), after a success. Return: 0; -ENOENT: the fleet has no counts of it; -EPROTO, -EOVERFLOW:
+ * what the server says is impossible; as md_pg_run().
  */
 int md_pull_profile(PGconn *conn, const struct md_pull_request *request,
 		    struct mp_fleet_profile *out, struct md_pull_stats *stats, struct mp_err *err);

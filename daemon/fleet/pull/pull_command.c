@@ -14,17 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/fleet/client_command.h"
+#include "daemon/fleet/command.h"
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pull/pull.h"
 #include "daemon/fleet/pull/pull_names.h"
-#include "daemon/fleet/pull/pull_target.h"
+#include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
-#include "libprof/base/settings.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/since.h"
-#include "libprof/cli/stdio.h"
+#include "libprof/base/newfile.h"
 #include "libprof/note/map.h"
+#include "libprof/store/store.h"
 
 #define QUANTILE      0.9
 #define ARGUMENTS_MAX 256
@@ -36,95 +34,151 @@ struct options {
 	double quantile;
 	bool json, all_hosts, counts_only;
 	long top;
-	const char *arguments[ARGUMENTS_MAX];
-	size_t nr_arguments;
 };
 
-enum {
-	KEY_DB = 256,
-	KEY_AS_OF,
-	KEY_CAP,
-	KEY_ALL_HOSTS,
-	KEY_TOP,
-	KEY_COUNTS_ONLY,
-	KEY_JSON
-};
+static const struct md_option option_table[] = {
+	MD_VALUE(TEXT, "db", 0, db, "FILE",
+		 "Add the profiles to this database, instead of what was pulled before (default: see FILES "
+		 "in the man page)"),
+	MD_VALUE(TEXT, "output", 'o', output, "FILE",
+		 "Write the profiles to a database of their own"),
+	MD_VALUE(TIME, "as-of", 0, as_of_s, "TIME", "Leave out counts of later days"),
+	MD_NUMBER(
+		"cap", quantile, 0, 1, "QUANTILE",
+		"No host counts with more samples than this quantile of the hosts has (default: 0.9; 1: "
+		"no cap)"),
+	MD_FLAG("all-hosts", all_hosts,
+		"Include what this host sent. --db leaves it out, since the database may have it already"),
+	MD_FLAG("counts-only", counts_only, "Leave out paths, calling contexts and sampled calls"),
+	MD_VALUE(LIMIT, "top", 0, top, "N", "The N modules with the most samples"),
+	MD_JSON,
+	MD_OPTIONS_END};
 
-static const struct argp_option option_table[] = {
-	{"db", KEY_DB, "FILE", 0,
-	 "Add the profiles to this database, instead of what was pulled before (default: see FILES "
-	 "in the man page)",
-	 0},
-	{"output", 'o', "FILE", 0, "Write the profiles to a database of their own", 0},
-	{"as-of", KEY_AS_OF, "TIME", 0, "Leave out counts of later days", 0},
-	{"cap", KEY_CAP, "QUANTILE", 0,
-	 "No host counts with more samples than this quantile of the hosts has (default: 0.9; 1: "
-	 "no cap)",
-	 0},
-	{"all-hosts", KEY_ALL_HOSTS, NULL, 0,
-	 "Include what this host sent. --db leaves it out, since the database may have it already",
-	 0},
-	{"counts-only", KEY_COUNTS_ONLY, NULL, 0,
-	 "Leave out paths, calling contexts and sampled calls", 0},
-	{"top", KEY_TOP, "N", 0, "The N modules with the most samples", 0},
-	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
-	{0}};
-
-static void parse_cap(struct options *o, struct argp_state *state, const char *arg)
+static void check(void *options, struct argp_state *state)
 {
-	struct mp_err err = {""};
+	const struct options *o = options;
 
-	if (mp_settings_number(arg, 0, 1, false, &o->quantile, &err))
-		argp_error(state, "--cap=%s: %s", arg, err.msg);
-}
-
-static error_t finish(const struct options *o, struct argp_state *state)
-{
 	if (o->db && o->output)
 		argp_error(state, "--db and --output exclude each other");
-	if (!o->nr_arguments && !o->top)
+	if (!o->access.nr_arguments && !o->top)
 		argp_error(state, "no module given: a build-id, a file, or --top=N");
+	if (o->as_of_s < 0)
+		argp_error(state, "--as-of: a time before 1970");
+}
+
+static const struct md_usage usage = {
+	.options = option_table,
+	.arguments = "BUILD-ID|FILE...",
+	.most = ARGUMENTS_MAX,
+	.check = check,
+	.doc = "Read the fleet's profile of modules into a database. A second pull replaces the first.\v"
+	       "A build-id may be cut to its first digits. Exit status: 0 done, 1 failed, 2 usage, 3 the "
+	       "fleet has no profile of a module, 75 the server is gone."};
+
+/* ---- the database that gets the profiles ---------------------------------------------------- */
+
+/* An existing database, or a file that appears complete or not at all. */
+struct target {
+	struct mp_store *store;
+	char path[4096];
+	char temporary[4096]; /* ""; or the file that will get @path's name */
+};
+
+/* A database with counts of this machine must not be lost to a wrong --output. */
+static int check_old(const char *path, struct mp_err *err)
+{
+	struct mp_session *sessions = NULL;
+	struct mp_store *store;
+	struct stat st;
+	size_t nr = 0;
+	bool pulled = true;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0
+				       : mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || mp_store_open(path, MP_STORE_READ, &store, NULL))
+		return mp_err_set(err, EEXIST, "%s: exists, and no pull wrote it", path);
+	if (mp_store_list_sessions(store, &sessions, &nr, NULL))
+		pulled = false;
+	for (size_t i = 0; i < nr; i++)
+		pulled &= !strcmp(sessions[i].collector, "fleet");
+	free(sessions);
+	mp_store_close(store);
+	if (!pulled)
+		return mp_err_set(err, EEXIST, "%s: exists, and no pull wrote it", path);
 	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static int make_temporary(struct target *target, struct mp_err *err)
 {
-	struct options *o = state->input;
+	mode_t mask = umask(0);
+	int fd, r = mp_directory_check(target->path, err);
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
-	case KEY_DB: o->db = arg; return 0;
-	case 'o': o->output = arg; return 0;
-	case KEY_AS_OF:
-		if (mp_since_parse(arg, time(NULL), &o->as_of_s) || o->as_of_s < 0)
-			argp_error(state, "--as-of=%s: " MP_SINCE_FORMATS, arg);
-		return 0;
-	case KEY_CAP: parse_cap(o, state, arg); return 0;
-	case KEY_ALL_HOSTS: o->all_hosts = true; return 0;
-	case KEY_TOP: md_stats_limit(state, arg, &o->top); return 0;
-	case KEY_COUNTS_ONLY: o->counts_only = true; return 0;
-	case KEY_JSON: o->json = true; return 0;
-	case ARGP_KEY_ARG:
-		if (o->nr_arguments == ARGUMENTS_MAX)
-			argp_error(state, "at most %d modules", ARGUMENTS_MAX);
-		o->arguments[o->nr_arguments++] = arg;
-		return 0;
-	case ARGP_KEY_END: return finish(o, state);
-	default: return ARGP_ERR_UNKNOWN;
+	umask(mask);
+	if (r)
+		return r;
+	if (snprintf(target->temporary, sizeof(target->temporary), "%s.XXXXXX", target->path) >=
+	    (int)sizeof(target->temporary))
+		return mp_err_set(err, ENAMETOOLONG, "%s: too long", target->path);
+	fd = mkstemp(target->temporary);
+	if (fd < 0) {
+		target->temporary[0] = '\0';
+		return mp_err_set(err, errno, "%s: %s", target->path, strerror(errno));
 	}
+	md_interrupt_unlinks(target->temporary);
+	fchmod(fd, 0644 & ~mask);
+	close(fd);
+	return 0;
 }
 
-static const struct argp_child children[] = {{&md_fleet_access_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	option_table,
-	parse,
-	"BUILD-ID|FILE...",
-	"Read the fleet's profile of modules into a database. A second pull replaces the first.\v"
-	"A build-id may be cut to its first digits. Exit status: 0 done, 1 failed, 2 usage, 3 the "
-	"fleet has no profile of a module, 75 the server is gone.",
-	children,
-	NULL,
-	NULL};
+/*
+ * Opens the database @db, or a new file for @output, or the default database if both are NULL. @output may exist if it is a
+ * database with nothing but pulled profiles. Return: 0, -EEXIST, -errno.
+ */
+static int open_target(struct target *target, const char *db, const char *output,
+		       struct mp_err *err)
+{
+	const char *path = output ? output : db;
+	int r = 0;
+
+	memset(target, 0, sizeof(*target));
+	if (path &&
+	    snprintf(target->path, sizeof(target->path), "%s", path) >= (int)sizeof(target->path))
+		return mp_err_set(err, ENAMETOOLONG, "the path of the database is too long");
+	if (!path)
+		r = mp_store_default_path(target->path, sizeof(target->path), true, err);
+	if (!r && output)
+		r = check_old(target->path, err);
+	if (!r && output)
+		r = make_temporary(target, err);
+	if (!r)
+		r = mp_store_open(output ? target->temporary : target->path, MP_STORE_WRITE,
+				  &target->store, err);
+	if (r)
+		md_interrupt_remove();
+	return r;
+}
+
+/* Closes it. A new file gets its name if @keep, and is removed otherwise. */
+static int close_target(struct target *target, bool keep, struct mp_err *err)
+{
+	char name[4200];
+	int r = 0;
+
+	mp_store_close(target->store);
+	target->store = NULL;
+	if (!target->temporary[0])
+		return 0;
+	snprintf(name, sizeof(name), "%s-wal", target->temporary);
+	if (keep && !access(name, F_OK))
+		r = mp_err_set(err, EIO, "%s: could not be completed", target->path);
+	else if (keep && rename(target->temporary, target->path))
+		r = mp_err_set(err, errno, "%s: %s", target->path, strerror(errno));
+	if (r || !keep)
+		md_interrupt_remove();
+	md_interrupt_unlinks(NULL);
+	return r;
+}
 
 /* ---- one module ---------------------------------------------------------------------------- */
 
@@ -183,20 +237,16 @@ static void report_module(struct pull *p, const struct mp_fleet_profile *profile
 			  const struct md_pull_stats *s)
 {
 	char build_id[2 * MP_BUILD_ID_MAX + 1];
-	json_t *m = json_object();
+	json_t *m;
 
 	mp_id_format_build_id(&profile->id, build_id);
-	json_object_set_new(m, "build_id", json_string(build_id));
-	json_object_set_new(m, "path", md_stats_json_string(profile->path));
-	json_object_set_new(m, "samples", json_integer((json_int_t)s->samples));
-	json_object_set_new(m, "transfers", json_integer((json_int_t)s->transfers));
-	json_object_set_new(m, "paths", json_integer((json_int_t)s->paths));
-	json_object_set_new(m, "contexts", json_integer((json_int_t)s->contexts));
-	json_object_set_new(m, "calls", json_integer((json_int_t)s->calls));
-	json_object_set_new(m, "nr_hosts", json_integer((json_int_t)s->nr_hosts));
-	json_object_set_new(m, "rows", json_integer((json_int_t)s->nr_rows));
-	json_object_set_new(m, "bad_rows", json_integer((json_int_t)s->nr_bad));
-	json_object_set_new(m, "outside", json_integer((json_int_t)s->outside));
+	m = json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "build_id",
+		      build_id, "path", md_stats_json_string(profile->path), "samples",
+		      (json_int_t)s->samples, "transfers", (json_int_t)s->transfers, "paths",
+		      (json_int_t)s->paths, "contexts", (json_int_t)s->contexts, "calls",
+		      (json_int_t)s->calls, "nr_hosts", (json_int_t)s->nr_hosts, "rows",
+		      (json_int_t)s->nr_rows, "bad_rows", (json_int_t)s->nr_bad, "outside",
+		      (json_int_t)s->outside);
 	json_array_append_new(p->modules, m);
 	if (!p->options->json)
 		print_module(profile->path[0] ? profile->path : build_id, s);
@@ -237,9 +287,7 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 	if (!r)
 		return 0;
 	md_stats_fail("%s: %s", name[0] ? name : build_id, err.msg);
-	if (r == -ENOENT)
-		return 0;
-	return r == -ENOTCONN || r == -EAGAIN ? MD_FLEET_LATER : MD_FLEET_FAILED;
+	return r == -ENOENT ? 0 : md_fleet_status(r);
 }
 
 static int pull_file(struct pull *p, const char *path)
@@ -325,9 +373,11 @@ static int pull_all(struct pull *p)
 	const struct options *o = p->options;
 	int r = 0;
 
-	for (size_t i = 0; i < o->nr_arguments && !r; i++)
-		r = access(o->arguments[i], F_OK) ? pull_build_id(p, o->arguments[i])
-						  : pull_file(p, o->arguments[i]);
+	for (int i = 0; i < o->access.nr_arguments && !r; i++) {
+		const char *name = o->access.arguments[i];
+
+		r = access(name, F_OK) ? pull_build_id(p, name) : pull_file(p, name);
+	}
 	if (!r && o->top)
 		r = pull_top(p);
 	return !r && p->nr_missing ? MD_FLEET_NO_PROFILE : r;
@@ -348,10 +398,7 @@ static int find_names(struct pull *p)
 		local = NULL;
 	r = md_pull_names_find(&p->names, p->conn, local, p->store, &err);
 	mp_store_close(local);
-	if (!r)
-		return 0;
-	md_stats_fail("%s", err.msg);
-	return r == -ENOTCONN || r == -EAGAIN ? MD_FLEET_LATER : MD_FLEET_FAILED;
+	return r ? md_fleet_failed(r, &err) : 0;
 }
 
 static int report(const struct pull *p, const char *path)
@@ -369,16 +416,13 @@ static int report(const struct pull *p, const char *path)
 int md_fleet_command_pull(int argc, char **argv)
 {
 	struct options o = {.quantile = QUANTILE};
-	struct md_pull_target target;
+	struct target target;
 	struct pull p = {.options = &o};
 	struct mp_err err = {""};
 	bool keep;
 	int r;
 
-	md_stats_set_program(argv[0]);
-	mp_args_parse(&argp, argc, argv, 0, &o);
-	mp_stdio_parsed();
-	r = md_fleet_access_connect(&o.access, &p.conn);
+	r = md_fleet_start(&usage, argc, argv, &o, &p.conn);
 	if (r)
 		return r;
 	p.request.quantile = o.quantile;
@@ -388,7 +432,7 @@ int md_fleet_command_pull(int argc, char **argv)
 	/* The server's day may have begun already. */
 	p.request.until_day += !o.as_of_s;
 	p.modules = json_array();
-	r = md_pull_target_open(&target, o.db, o.output, &err);
+	r = open_target(&target, o.db, o.output, &err);
 	if (r) {
 		r = md_stats_fail("%s", err.msg);
 	} else {
@@ -397,7 +441,7 @@ int md_fleet_command_pull(int argc, char **argv)
 		if ((!r || r == MD_FLEET_NO_PROFILE) && p.names.nr && find_names(&p))
 			r = MD_FLEET_FAILED;
 		keep = !r || (r == MD_FLEET_NO_PROFILE && json_array_size(p.modules));
-		if (md_pull_target_close(&target, keep, &err))
+		if (close_target(&target, keep, &err))
 			r = md_stats_fail("%s", err.msg);
 	}
 	if (!r)

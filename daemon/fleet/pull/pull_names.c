@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "daemon/fleet/module_key.h"
-#include "daemon/fleet/pg_params.h"
+#include "daemon/fleet/pg.h"
 
 /* Hosts can name modules that nobody has. */
 #define HASHES_MAX  65536
@@ -105,13 +105,15 @@ struct found {
 
 static bool read_module(const PGresult *result, struct mp_module *out)
 {
+	int64_t kind;
+
 	*out = (struct mp_module){0};
-	if (PQgetisnull(result, 0, 0) || PQgetlength(result, 0, 1) != 2 ||
+	if (PQgetisnull(result, 0, 0) || !md_pg_number(result, 1, 2, &kind) ||
 	    md_module_of_key((const uint8_t *)PQgetvalue(result, 0, 0),
 			     (size_t)PQgetlength(result, 0, 0), &out->id))
 		return false;
-	out->kind = (enum mp_module_kind)md_pg_get(PQgetvalue(result, 0, 1), 2);
-	return out->kind <= MP_MODULE_VDSO;
+	out->kind = (enum mp_module_kind)kind;
+	return kind >= MP_MODULE_FILE && kind <= MP_MODULE_VDSO;
 }
 
 static int keep(struct found *found, const struct mp_module *m)
@@ -134,10 +136,9 @@ static int list_modules(struct md_pull_names *names, PGconn *conn, struct found 
 			struct mp_err *err)
 {
 	static const char what[] = "ask for modules";
-	const struct md_pg_params none = {0};
 	PGresult *result;
 	int failed = 0,
-	    r = md_pg_send(conn, "SELECT module, kind FROM fleet.module", &none, what, err);
+	    r = md_pg_send(conn, what, err, "SELECT module, kind FROM fleet.module", "");
 
 	if (r)
 		return r;
@@ -155,22 +156,20 @@ static int list_modules(struct md_pull_names *names, PGconn *conn, struct found 
 static int add_named(PGconn *conn, struct mp_module *m, struct mp_store *store, struct mp_err *err)
 {
 	uint8_t key[MD_MODULE_KEY_MAX];
-	struct md_pg_params p = {0};
-	PGresult *result;
-	int r;
+	json_t *rows;
+	const json_t *row;
+	int r = md_pg_rows(conn, "ask for a module", &rows, err,
+			   "SELECT name, text_size FROM fleet.module_facts($1)", "b", key,
+			   md_module_key(&m->id, key));
 
-	md_pg_add_bytes(&p, MD_PG_BYTEA, key, md_module_key(&m->id, key));
-	r = md_pg_run(conn, "SELECT name, text_size FROM fleet.module_facts($1)", &p,
-		      "ask for a module", &result, err);
 	if (r)
 		return r;
-	if (PQntuples(result) == 1 && PQgetlength(result, 0, 0) <= NAME_LENGTH)
-		m->path = strndup(PQgetvalue(result, 0, 0), (size_t)PQgetlength(result, 0, 0));
-	if (PQntuples(result) == 1 && PQgetlength(result, 0, 1) == 8)
-		m->text_size = (uint64_t)md_pg_get(PQgetvalue(result, 0, 1), 8);
-	PQclear(result);
-	if (m->text_size > UINT32_MAX)
-		m->text_size = 0;
+	row = json_array_get(rows, 0);
+	if (strlen(md_row_text(row, "name")) <= NAME_LENGTH)
+		m->path = strdup(md_row_text(row, "name"));
+	if (md_row_number(row, "text_size") > 0 && md_row_number(row, "text_size") <= UINT32_MAX)
+		m->text_size = (uint64_t)md_row_number(row, "text_size");
+	json_decref(rows);
 	r = add(store, m, err);
 	free(m->path);
 	m->path = NULL;

@@ -101,9 +101,7 @@ int md_pull_tree_add(struct md_pull_tree *tree, const struct md_pull_row *row, s
 	int r = 0;
 
 	tree->nr_rows++;
-	if (!row->chunk && row->data && row->size && row->size <= mp_contexts_bytes_max(table) &&
-	    row->total > 0 && row->weight > 0 && row->weight <= MD_PULL_WHOLE &&
-	    row->last_day >= 0) {
+	if (!row->chunk && md_pull_row_is_sound(row, mp_contexts_bytes_max(table))) {
 		r = mp_context_decode_raw(row->data, row->size, read, NULL);
 		if (!r)
 			r = read->nodes[0].total == (uint64_t)row->total

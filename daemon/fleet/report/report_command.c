@@ -1,168 +1,236 @@
 // SPDX-License-Identifier: Apache-2.0
-/* report_command - the command "report": reads the fleet and writes the page; see report_page.h. */
-#include <errno.h>
-#include <inttypes.h>
+/*
+ * report_command - the command "report": the fleet as one HTML page, a table for each question. The page needs no network and
+ * runs nothing: its own policy forbids both. All texts come from hosts, and are escaped. Without colours it says the same.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/fleet/client_command.h"
-#include "daemon/fleet/report/report_page.h"
-#include "daemon/fleet/server_json.h"
+#include "daemon/fleet/command.h"
+#include "daemon/fleet/pg.h"
+#include "daemon/morph/report_style.h"
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
 #include "libprof/base/outfile.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
+#include "libprof/cli/svg.h"
 
-#define DAY_S	   86400
 #define SINCE_DAYS 30
 #define LAG_DAYS   2
-
-extern const char *argp_program_version;
 
 struct options {
 	struct md_fleet_access access;
 	const char *output;
-	int64_t since_s, lag_s;
+	int64_t since_s, lag_since_s;
 	bool json;
 };
 
-enum {
-	KEY_LAG = 256,
-	KEY_JSON
+static const struct md_option option_table[] = {
+	MD_VALUE(TEXT, "output", 'o', output, "FILE|DIR",
+		 "Write FILE, or index.html in DIR, instead of to standard output"),
+	MD_VALUE(TIME, "since", 's', since_s, "WHEN",
+		 "Leave out older days: 3d, 2026-11-20, ... (default: 30d)"),
+	MD_VALUE(TIME, "lag", 0, lag_since_s, "WHEN",
+		 "A host lags that has sent nothing since: 12h, 3d, ... (default: 2d)"),
+	MD_FLAG("json", json, "Print as JSON what the page shows"), MD_OPTIONS_END};
+
+static void check(void *options, struct argp_state *state)
+{
+	const struct options *o = options;
+
+	if (!o->output && !o->json && isatty(STDOUT_FILENO))
+		argp_error(state, "the page is HTML: name a file with --output=FILE");
+}
+
+static const struct md_usage usage = {
+	.options = option_table,
+	.check = check,
+	.doc = "Write an HTML page about the fleet: modules by samples, gains, roll-outs, versions in use, hosts "
+	       "that lag. The page needs no network.\v"
+	       "Exit status: 0 done, 1 failed, 2 usage, 75 the server is gone."};
+
+/* ---- what is read -------------------------------------------------------------------------- */
+
+/* What --json prints, by its names. $1: the first day; $2: since when a host must have been heard of. */
+#define GIVEN "WITH given AS (SELECT $1::integer AS since, $2::bigint AS lag) "
+
+static const struct part {
+	const char *name, *sql;
+} parts[] = {
+	{"modules",
+	 "SELECT encode(module, 'hex') AS module, encode(build_id, 'hex') AS build_id, name, "
+	 "nr_hosts, total, first_day, last_day FROM fleet.list_modules($1, 2147483647) LIMIT 5000"},
+	{"gains",
+	 "SELECT (SELECT f.name FROM fleet.module_facts(module) f) AS name, "
+	 "encode(substr(module, 9), 'hex') AS build_id, options, version, release, nr_hosts, pairs, "
+	 "ratio, lowest, highest, by_ranks FROM fleet.list_gains() LIMIT 1000"},
+	{"canaries",
+	 "SELECT name, encode(build_id, 'hex') AS build_id, options, version, release, state, stage, "
+	 "nr_stages, cutoff AS share, cause, nr_hosts, nr_audits, log_faster, log_slower "
+	 "FROM fleet.list_canaries() LIMIT 1000"},
+	{"history",
+	 "SELECT encode(substr(module, 9), 'hex') AS build_id, options, version, state, cause, stage, who, "
+	 "nr_hosts, floor(extract(epoch FROM at))::bigint AS at_s FROM fleet.canary_history "
+	 "ORDER BY at DESC, revision DESC LIMIT 60"},
+	{"hosts",
+	 "SELECT name, banned, coalesce(floor(extract(epoch FROM greatest(last_at, asked_at))), 0)::bigint "
+	 "AS last_s, nr_files, nr_old FROM fleet.list_hosts($1) ORDER BY 3, 1"},
+};
+#define NR_PARTS (sizeof(parts) / sizeof(parts[0]))
+
+/* The tables of the page. Names of columns are their heads. */
+#define MODULE(name, id) "concat_ws(' ', " name ", left(encode(" id ", 'hex'), 12)) AS \"Module\", "
+#define BUILD		 "concat_ws(' ', version, options) AS \"Build\", "
+#define COUNT(number)	 "to_char(" number ", 'FM999,999,999,999,999,999')"
+#define DAY(day)	 "to_char(date '1970-01-01' + " day ", 'YYYY-MM-DD')"
+#define TIME(time)	 "to_char(" time " AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')"
+#define GAIN(ratio)	 "to_char(100 * (" ratio " - 1), 'FMS9990.0')"
+#define EVIDENCE(log)                                                                              \
+	"CASE WHEN abs(" log ") < 7 THEN to_char(exp(" log "), 'FM9990.00')"                       \
+	" ELSE to_char(exp(least(greatest(" log ", -600), 600)), '9.9EEEE') END"
+
+static const struct table {
+	const char *title, *about, *none, *sql;
+} tables[] = {
+	{"What the fleet's time goes to", "Samples of all hosts, without caps.",
+	 "No host has sent samples in this time.",
+	 "SELECT " MODULE("name", "build_id") "to_char(100 * total / sum(total) OVER (), 'FM990.00') || ' %' AS \"Share\", " COUNT(
+		 "total") " AS \"Samples\", " COUNT("nr_hosts") " AS \"Hosts\", " DAY("last_day") " AS \"Last day\" FROM given, fleet.list_modules(since, 2147483647) LIMIT 40"},
+	{"What builds gained",
+	 "Hosts measure both versions in turns. The gain in speed is the median of the hosts' gains, with an "
+	 "interval for this median, 99 %, if there are 11 hosts or more.",
+	 "No host has measured a build yet.",
+	 "SELECT " MODULE("(SELECT f.name FROM fleet.module_facts(module) f)", "substr(module, 9)")
+		 BUILD
+	 "format('%s %% (%s to %s)', " GAIN("ratio") ", " GAIN("lowest") ", coalesce(" GAIN(
+		 "highest") ", '?')) AS \"Gain\", format('%s hosts, %s pairs%s', nr_hosts, pairs, CASE WHEN by_ranks THEN '' "
+			    "ELSE '; range of their intervals' END) AS \"Measured by\" FROM fleet.list_gains() LIMIT 60"},
+	{"Roll-outs",
+	 "A build goes to a share of the hosts first. The evidence of all of them is one number for each "
+	 "direction. 1 says nothing; with the usual policy, 200 decides.",
+	 "No build was rolled out yet.",
+	 "SELECT " MODULE("name", "build_id") BUILD
+	 "state AS \"State\", format('%s of %s, %s %%', stage, "
+	 "nr_stages, to_char(100 * cutoff, 'FM990.099')) AS \"Stage\", nr_hosts AS \"Hosts\", "
+	 "nr_audits AS \"Audits\", " EVIDENCE("log_faster") " AS \"Faster\", " EVIDENCE(
+		 "log_slower") " AS \"Slower\", cause AS \"Cause\" FROM fleet.list_canaries() LIMIT 1000"},
+	{"What was decided", "Changes of roll-outs, the newest first. Times are UTC.",
+	 "Nothing yet.",
+	 "SELECT " TIME("at") " AS \"When\", " MODULE("NULL", "substr(module, 9)") BUILD
+	 "state AS \"State\", "
+	 "stage AS \"Stage\", nr_hosts AS \"Hosts\", cause AS \"Cause\", who AS \"Who\" "
+	 "FROM fleet.canary_history ORDER BY at DESC, revision DESC LIMIT 60"},
+	{"Versions in use", "Files with more than one version, the newest first.",
+	 "No file has more than one version, or hosts send no names.",
+	 "SELECT name AS \"File\", left(encode(build_id, 'hex'), 16) AS \"Build-id\", " COUNT("nr_hosts") " AS \"Hosts\", " COUNT(
+		 "total") " AS \"Samples\", " DAY("first_day") " AS \"First day\", " DAY("last_day") " AS \"Last day\" FROM (SELECT m.*, count(*) OVER (PARTITION BY name) AS nr "
+												     "FROM given, fleet.list_modules(since, 2147483647) m) v WHERE nr > 1 AND name IS NOT NULL "
+												     "ORDER BY name, v.first_day DESC LIMIT 100"},
+	{"Hosts that lag",
+	 "They are silent, or use older versions than other hosts. Times are UTC.", "None.",
+	 "SELECT name AS \"Host\", " TIME(
+		 "last") " AS \"Heard of last\", format('%s of %s', nr_old, nr_files) "
+			 "AS \"Files with an old version\", CASE WHEN banned THEN 'banned' WHEN last IS NULL THEN 'never sent' "
+			 "WHEN extract(epoch FROM last) < lag THEN 'silent' ELSE 'old versions' END AS \"State\" "
+			 "FROM given, LATERAL (SELECT h.*, greatest(last_at, asked_at) AS last FROM fleet.list_hosts(since) h) l "
+			 "WHERE banned OR nr_old > 0 OR last IS NULL OR extract(epoch FROM last) < lag "
+			 "ORDER BY last NULLS FIRST, name LIMIT 100"},
+};
+#define NR_TABLES (sizeof(tables) / sizeof(tables[0]))
+
+/* What one of the two lists gives. */
+struct answers {
+	json_t *rows[NR_TABLES];
 };
 
-static const struct argp_option option_table[] = {
-	{"output", 'o', "FILE|DIR", 0,
-	 "Write FILE, or index.html in DIR, instead of to standard output", 0},
-	{"since", 's', "WHEN", 0, "Leave out older days: 3d, 2026-11-20, ... (default: 30d)", 0},
-	{"lag", KEY_LAG, "WHEN", 0,
-	 "A host lags that has sent nothing since: 12h, 3d, ... (default: 2d)", 0},
-	{"json", KEY_JSON, NULL, 0, "Print as JSON what the page shows", 0},
-	{0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static int read_rows(PGconn *conn, const struct options *o, size_t i, struct answers *answers,
+		     struct mp_err *err)
 {
-	struct options *o = state->input;
-	int64_t then_s;
+	char sql[2048];
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
-	case 'o': o->output = arg; return 0;
-	case 's': md_stats_since(state, arg, &o->since_s); return 0;
-	case KEY_LAG:
-		md_stats_since(state, arg, &then_s);
-		o->lag_s = (int64_t)time(NULL) - then_s;
-		return 0;
-	case KEY_JSON: o->json = true; return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	case ARGP_KEY_END:
-		if (!o->output && !o->json && isatty(STDOUT_FILENO))
-			argp_error(state, "the page is HTML: name a file with --output=FILE");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_fleet_access_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	option_table,
-	parse,
-	NULL,
-	"Write an HTML page about the fleet: modules by samples, gains, roll-outs, versions in use, hosts "
-	"that lag. The page needs no network.\v"
-	"Exit status: 0 done, 1 failed, 2 usage, 75 the server is gone.",
-	children,
-	NULL,
-	NULL};
-
-/* ---- reading ------------------------------------------------------------------------------- */
-
-#define BUILD_NAMES                                                                                \
-	"(SELECT f.name FROM fleet.module_facts(module) f) AS name, "                              \
-	"encode(substr(module, 9), 'hex') AS build_id"
-
-static int read_modules(PGconn *conn, struct md_fleet_report *r, struct mp_err *err)
-{
-	char since[24];
-	const char *const params[] = {since};
-
-	snprintf(since, sizeof(since), "%" PRId64, r->since_s / DAY_S);
-	return md_fleet_rows(
-		conn,
-		"SELECT encode(module, 'hex') AS module, encode(build_id, 'hex') AS build_id, name, "
-		"nr_hosts, total, first_day, last_day FROM fleet.list_modules($1::integer, 2147483647) "
-		"LIMIT 5000",
-		1, params, "read the modules", &r->modules, err);
-}
-
-static int read_hosts(PGconn *conn, struct md_fleet_report *r, struct mp_err *err)
-{
-	char since[24];
-	const char *const params[] = {since};
-
-	snprintf(since, sizeof(since), "%" PRId64, r->since_s / DAY_S);
-	return md_fleet_rows(
-		conn,
-		"SELECT name, banned, coalesce(floor(extract(epoch FROM greatest(last_at, asked_at))), 0)"
-		"::bigint AS last_s, nr_files, nr_old FROM fleet.list_hosts($1::integer) ORDER BY 3, 1",
-		1, params, "read the hosts", &r->hosts, err);
-}
-
-static int read_fleet(PGconn *conn, struct md_fleet_report *r, struct mp_err *err)
-{
-	int ret = read_modules(conn, r, err);
-
-	if (!ret)
-		ret = md_fleet_rows(
-			conn,
-			"SELECT " BUILD_NAMES ", options, version, release, nr_hosts, pairs, "
-			"ratio, lowest, highest, by_ranks FROM fleet.list_gains() LIMIT 1000",
-			0, NULL, "read the gains", &r->gains, err);
-	if (!ret)
-		ret = md_fleet_rows(
-			conn,
-			"SELECT name, encode(build_id, 'hex') AS build_id, options, version, "
-			"release, state, stage, nr_stages, cutoff AS share, cause, nr_hosts, "
-			"nr_audits, log_faster, log_slower FROM fleet.list_canaries() LIMIT 1000",
-			0, NULL, "read the roll-outs", &r->canaries, err);
-	if (!ret)
-		ret = md_fleet_rows(
-			conn,
-			"SELECT encode(substr(module, 9), 'hex') AS build_id, options, version, state, "
-			"cause, stage, who, nr_hosts, floor(extract(epoch FROM at))::bigint AS at_s "
-			"FROM fleet.canary_history ORDER BY at DESC, revision DESC LIMIT 60",
-			0, NULL, "read the history", &r->history, err);
-	return ret ? ret : read_hosts(conn, r, err);
-}
-
-static void fini(struct md_fleet_report *r)
-{
-	json_decref(r->modules);
-	json_decref(r->gains);
-	json_decref(r->canaries);
-	json_decref(r->history);
-	json_decref(r->hosts);
+	snprintf(sql, sizeof(sql), GIVEN "%s", o->json ? parts[i].sql : tables[i].sql);
+	return md_pg_rows(conn, "read the fleet", &answers->rows[i], err, sql, "ii",
+			  o->since_s / MP_SECONDS_PER_DAY, o->lag_since_s);
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static int print_json(const struct md_fleet_report *r)
+static int print_json(const struct answers *answers)
 {
 	json_t *root = md_stats_json_new("fleet-report");
 
-	json_object_set(root, "modules", r->modules);
-	json_object_set(root, "gains", r->gains);
-	json_object_set(root, "canaries", r->canaries);
-	json_object_set(root, "history", r->history);
-	json_object_set(root, "hosts", r->hosts);
+	for (size_t i = 0; i < NR_PARTS; i++)
+		json_object_set(root, parts[i].name, answers->rows[i]);
 	return md_stats_json_print(root);
 }
 
-static int write_page(const struct options *o, const struct md_fleet_report *r)
+static void put_cell(FILE *out, const json_t *value)
+{
+	static const char *const bad[] = {"withdrawn", "banned", "never sent", "silent"};
+	const char *text = json_string_value(value);
+	char number[32];
+
+	snprintf(number, sizeof(number), "%.0f", json_number_value(value));
+	if (text && (!strcmp(text, "released") || md_stats_find_word(text, bad, 4) >= 0))
+		mp_svg_put(out, "<td><span class=\"state %s\">%t</span></td>",
+			   *text == 'r' ? "good" : "bad", text);
+	else
+		mp_svg_put(out, "<td class=\"num\">%t</td>",
+			   text			 ? text
+			   : json_is_null(value) ? ""
+						 : number);
+}
+
+static void put_table(FILE *out, const struct table *table, json_t *rows)
+{
+	const char *head;
+	json_t *row, *value;
+	size_t i;
+
+	mp_svg_put(out, "<h2>%t</h2>\n<p class=\"soft\">%t</p>\n", table->title,
+		   json_array_size(rows) ? table->about : table->none);
+	if (!json_array_size(rows))
+		return;
+	fputs("<div class=\"card\"><table><thead><tr>", out);
+	json_object_foreach(json_array_get(rows, 0), head, value)
+		mp_svg_put(out, "<th>%t</th>", head);
+	fputs("</tr></thead><tbody>\n", out);
+	json_array_foreach(rows, i, row)
+	{
+		fputs("<tr>", out);
+		json_object_foreach(row, head, value) put_cell(out, value);
+		fputs("</tr>\n", out);
+	}
+	fputs("</tbody></table></div>\n", out);
+}
+
+/* On narrow screens these tables keep their heads and are moved sideways. */
+static const char own_style[] =
+	"@media(max-width:720px){thead{display:table-header-group}tr{display:table-row}"
+	"td,td:empty{display:table-cell;padding:7px 14px 7px 0}td:nth-child(4)::after{content:none}}";
+
+static void put_page(const struct options *o, const struct answers *answers, FILE *out)
+{
+	char now[32], since[32];
+
+	mp_svg_put(out,
+		   "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+		   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		   "style-src 'unsafe-inline'\">\n"
+		   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+		   "<title>Morph: the fleet</title>\n<style>%s%s</style></head>\n<body><main>\n"
+		   "<h1>The fleet</h1>\n<p class=\"soft\">Samples since %t. Written %t.</p>\n",
+		   md_report_style, own_style, md_stats_format_time(o->since_s, since),
+		   md_stats_format_time((int64_t)time(NULL), now));
+	for (size_t i = 0; i < NR_TABLES; i++)
+		put_table(out, &tables[i], answers->rows[i]);
+	mp_svg_put(out, "<footer><p>Morph %t</p></footer>\n</main></body></html>\n",
+		   md_fleet_version());
+}
+
+static int write_page(const struct options *o, const struct answers *answers)
 {
 	char path[4096];
 	const char *output = o->output;
@@ -177,7 +245,7 @@ static int write_page(const struct options *o, const struct md_fleet_report *r)
 	}
 	if (mp_outfile_open(output, md_interrupt_unlinks, &out, &err))
 		return md_stats_fail("%s", err.msg);
-	md_fleet_report_write(r, out.file);
+	put_page(o, answers, out.file);
 	if (mp_outfile_commit(&out, &err))
 		return md_stats_fail("%s", err.msg);
 	return md_stats_finish(MD_FLEET_DONE);
@@ -185,31 +253,24 @@ static int write_page(const struct options *o, const struct md_fleet_report *r)
 
 int md_fleet_command_report(int argc, char **argv)
 {
-	const char *version = strchr(argp_program_version, ' ');
-	struct md_fleet_report report = {.now_s = (int64_t)time(NULL),
-					 .version = version ? version + 1 : ""};
-	struct options o = {.since_s = report.now_s - SINCE_DAYS * DAY_S,
-			    .lag_s = LAG_DAYS * DAY_S};
+	const int64_t now_s = time(NULL);
+	struct options o = {.since_s = now_s - SINCE_DAYS * MP_SECONDS_PER_DAY,
+			    .lag_since_s = now_s - LAG_DAYS * MP_SECONDS_PER_DAY};
+	struct answers answers = {0};
 	struct mp_err err = {""};
 	PGconn *conn;
-	int r;
+	int r = md_fleet_start(&usage, argc, argv, &o, &conn);
 
-	md_stats_set_program(argv[0]);
-	mp_args_parse(&argp, argc, argv, 0, &o);
-	mp_stdio_parsed();
-	report.since_s = o.since_s;
-	report.lag_s = o.lag_s;
-	r = md_fleet_access_connect(&o.access, &conn);
 	if (r)
 		return r;
-	r = read_fleet(conn, &report, &err);
+	for (size_t i = 0; i < (o.json ? NR_PARTS : NR_TABLES) && !r; i++)
+		r = read_rows(conn, &o, i, &answers, &err);
 	PQfinish(conn);
-	if (r) {
-		md_stats_fail("%s", err.msg);
-		r = r == -ENOTCONN || r == -EAGAIN ? MD_FLEET_LATER : MD_FLEET_FAILED;
-	} else {
-		r = o.json ? print_json(&report) : write_page(&o, &report);
-	}
-	fini(&report);
+	if (r)
+		r = md_fleet_failed(r, &err);
+	else
+		r = o.json ? print_json(&answers) : write_page(&o, &answers);
+	for (size_t i = 0; i < NR_TABLES; i++)
+		json_decref(answers.rows[i]);
 	return r;
 }

@@ -3,24 +3,15 @@
  * canary_command - the command "canary": shows the roll-outs of builds, lets them take the steps that the
  * evidence calls for, does what an operator decides, and changes policies. The database decides what follows from evidence.
  */
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <unistd.h>
 
-#include "daemon/code/originals.h"
-#include "daemon/fleet/client_command.h"
 #include "daemon/fleet/module_key.h"
-#include "daemon/fleet/rollout/canary_policy.h"
-#include "daemon/fleet/server_json.h"
-#include "daemon/fleet/server_private.h"
+#include "daemon/fleet/table.h"
 #include "daemon/stats/stats.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
 
 enum action {
 	LIST,
@@ -38,63 +29,124 @@ static const char *const action_names[NR_ACTIONS] = {"list",	"step", "policy", "
 						     "promote", "hold", "resume", "withdraw"};
 
 /* A command changes at most so many settings of a policy, which has fewer. */
-#define CHANGES_MAX 32
+#define CHANGES_MAX 14
+
+/* Columns with new values, as the database takes them. Starts as zeros. */
+struct changes {
+	struct {
+		const char *column;
+		char value[256];
+	} list[CHANGES_MAX];
+	size_t nr;
+};
 
 struct options {
 	struct md_fleet_access access;
 	enum action action;
 	const char *module;	       /* a file or the beginning of a build-id */
 	const char *options, *version; /* of the build; NULL: any */
-	struct md_policy_change changes[CHANGES_MAX];
-	size_t nr_changes;
-	bool has_action, drops, json;
+	struct changes changes;
+	bool drops, json;
 };
 
-enum {
-	KEY_OPTIONS = 256,
-	KEY_FOR,
-	KEY_JSON
+static const struct md_option option_table[] = {
+	MD_VALUE(TEXT, "options", 0, options, "TEXT",
+		 "The build with these options, as `builds' shows them"),
+	MD_VALUE(TEXT, "for", 0, version, "VERSION", "The build of this version of Morph"), MD_JSON,
+	MD_OPTIONS_END};
+
+/* ---- settings ---------------------------------------------------------------------------- */
+
+/* The columns of fleet.canary_policy. The database checks values, too. */
+static const struct column {
+	const char *name;
+	const char *units; /* that a number may have; NULL: it is yes or no */
+	double most;
+	bool whole, list; /* @list: several, between commas */
+} columns[] = {
+	{"rolls_out", NULL, 0, false, false},	 {"automatic", NULL, 0, false, false},
+	{"shares", "%", 1, false, true},	 {"least_hosts", "", 1e9, true, false},
+	{"least_audits", "", 1e9, true, false},	 {"soak_s", "smhdw", 1e12, true, false},
+	{"stage_s", "smhdw", 1e12, true, false}, {"lease_s", "smhdw", 1e12, true, false},
+	{"alpha", "%", 1, false, false},	 {"doubted", "%", 1, false, false},
+	{"most_factor", "", 1e9, false, false},	 {"margin", "%", 1, false, false},
 };
 
-static const struct argp_option option_table[] = {
-	{"options", KEY_OPTIONS, "TEXT", 0, "The build with these options, as `builds' shows them",
-	 0},
-	{"for", KEY_FOR, "VERSION", 0, "The build of this version of Morph", 0},
-	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
-	{0}};
+#define NR_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-/* An argument of "policy". Return: false: it is a module. */
-static bool take_change(struct options *o, const char *arg, struct argp_state *state)
+/* Appends a number to @out. */
+static bool read_number(const struct column *c, const char *text, char *out, size_t room)
+{
+	static const char units[] = "%smhdw";
+	static const double factors[] = {0.01, 1, 60, 3600, 86400, 604800};
+	size_t used = strlen(out);
+	char *unit;
+	double number = strtod(text, &unit);
+
+	if (unit == text || (*unit && (unit[1] || !strchr(c->units, *unit))))
+		return false;
+	if (*unit)
+		number *= factors[strchr(units, *unit) - units];
+	if (!(number >= 0 && number <= c->most) || (c->whole && number != floor(number)))
+		return false;
+	return snprintf(out + used, room - used, "%s%.12g", used > 1 ? "," : "", number) + 1 <
+	       (int)(room - used);
+}
+
+static bool read_value(const struct column *c, char *text, char *out, size_t room)
+{
+	char *save;
+
+	snprintf(out, room, "%s", c->list ? "{" : c->units ? "" : text);
+	if (!c->units)
+		return !strcmp(text, "yes") || !strcmp(text, "no");
+	if (!c->list)
+		return read_number(c, text, out, room);
+	for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save))
+		if (!read_number(c, word, out, room))
+			return false;
+	strcat(out, "}");
+	return strlen(out) > 2;
+}
+
+/*
+ * Adds "COLUMN=VALUE". Shares and chances may be in per cent, times have a unit (90s, 12h, 1d) or are seconds. Return: 0;
+ * -EINVAL with a message.
+ */
+static int read_change(struct changes *changes, const char *text, struct mp_err *err)
+{
+	size_t size = strcspn(text, "=");
+	char value[256];
+
+	for (size_t i = 0; i < NR_COLUMNS; i++) {
+		const struct column *c = &columns[i];
+
+		if (strlen(c->name) != size || strncmp(c->name, text, size) != 0)
+			continue;
+		if (changes->nr == CHANGES_MAX)
+			return mp_err_set(err, EINVAL, "%s: too many arguments", text);
+		if (snprintf(value, sizeof(value), "%s", text + size + 1) >= (int)sizeof(value) ||
+		    !read_value(c, value, changes->list[changes->nr].value,
+				sizeof(changes->list[0].value)))
+			return mp_err_set(err, EINVAL, "%s: no such value", text);
+		changes->list[changes->nr++].column = c->name;
+		return 0;
+	}
+	return mp_err_set(err, EINVAL, "%s: no such setting", text);
+}
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+/* An argument behind the action. */
+static void take_argument(struct options *o, const char *arg, struct argp_state *state)
 {
 	struct mp_err err;
 
-	if (!strcmp(arg, "default")) {
+	if (o->action == POLICY && !strcmp(arg, "default"))
 		o->drops = true;
-		return true;
-	}
-	if (!strchr(arg, '='))
-		return false;
-	if (o->nr_changes == CHANGES_MAX)
-		argp_error(state, "%s: too many arguments", arg);
-	else if (md_policy_read_change(arg, &o->changes[o->nr_changes++], &err))
-		argp_error(state, "%s", err.msg);
-	return true;
-}
-
-static void take_argument(struct options *o, const char *arg, struct argp_state *state)
-{
-	int i = md_stats_find_word(arg, action_names, NR_ACTIONS);
-
-	if (!o->has_action) {
-		if (i < 0)
-			argp_error(
-				state,
-				"%s: not list, step, policy, start, promote, hold, resume or withdraw",
-				arg);
-		o->action = (enum action)i;
-		o->has_action = true;
-	} else if (o->action == POLICY && take_change(o, arg, state)) {
-		return;
+	else if (o->action == POLICY && strchr(arg, '=')) {
+		if (read_change(&o->changes, arg, &err))
+			argp_error(state, "%s", err.msg);
 	} else if (o->module || o->action < POLICY) {
 		argp_error(state, "%s: too many arguments", arg);
 	} else {
@@ -102,111 +154,70 @@ static void take_argument(struct options *o, const char *arg, struct argp_state 
 	}
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct options *o = state->input;
+	struct options *o = options;
+	char **arguments = o->access.arguments;
+	int i = 0;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
-	case KEY_OPTIONS: o->options = arg; return 0;
-	case KEY_FOR: o->version = arg; return 0;
-	case KEY_JSON: o->json = true; return 0;
-	case ARGP_KEY_ARG: take_argument(o, arg, state); return 0;
-	case ARGP_KEY_END:
-		if (o->action >= START && !o->module)
-			argp_error(state, "no build given: a build-id or a file");
-		if (o->drops && (!o->module || o->nr_changes))
-			argp_error(state, "`default' goes with a module, and without settings");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (o->access.nr_arguments)
+		i = md_stats_find_word(arguments[0], action_names, NR_ACTIONS);
+	if (i < 0)
+		argp_error(state,
+			   "%s: not list, step, policy, start, promote, hold, resume or withdraw",
+			   arguments[0]);
+	o->action = (enum action)i;
+	for (i = 1; i < o->access.nr_arguments; i++)
+		take_argument(o, arguments[i], state);
+	if (o->action >= START && !o->module)
+		argp_error(state, "no build given: a build-id or a file");
+	if (o->drops && (!o->module || o->changes.nr))
+		argp_error(state, "`default' goes with a module, and without settings");
 }
 
-static const struct argp_child children[] = {{&md_fleet_access_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	option_table,
-	parse,
-	"[list|step]\n"
-	"policy [BUILD-ID|FILE] [SETTING=VALUE...|default]\n"
-	"start|promote|hold|resume|withdraw BUILD-ID|FILE",
-	"Show the roll-outs of builds, and steer them. A build goes to few hosts first. \"step\" takes "
-	"the steps that the hosts' evidence and the time call for: more hosts, all hosts, or withdraw; "
-	"let a timer run it. \"policy\" shows the rules of roll-outs, or changes them for all modules or for one. "
-	"The others are what an operator decides.\v"
-	"Exit status: 0 done, 1 failed, 2 usage, 3 there is no such build, 75 the server is gone.",
-	children,
-	NULL,
-	NULL};
-
-static int fail(int r, const struct mp_err *err)
-{
-	md_stats_fail("%s", err->msg);
-	return r == -ENOTCONN || r == -EAGAIN ? MD_FLEET_LATER : MD_FLEET_FAILED;
-}
+static const struct md_usage usage = {
+	.options = option_table,
+	.arguments = "[list|step]\n"
+		     "policy [BUILD-ID|FILE] [SETTING=VALUE...|default]\n"
+		     "start|promote|hold|resume|withdraw BUILD-ID|FILE",
+	.most = CHANGES_MAX + 2,
+	.check = check,
+	.doc = "Show the roll-outs of builds, and steer them. A build goes to few hosts first. \"step\" takes "
+	       "the steps that the hosts' evidence and the time call for: more hosts, all hosts, or withdraw; "
+	       "let a timer run it. \"policy\" shows the rules of roll-outs, or changes them for all modules or for one. "
+	       "The others are what an operator decides.\v"
+	       "Exit status: 0 done, 1 failed, 2 usage, 3 there is no such build, 75 the server is gone."};
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
-static const char canaries[] =
-	"SELECT encode(module, 'hex') AS module, encode(build_id, 'hex') AS build_id, options, version, "
-	"release, state, cause, stage, nr_stages, cutoff AS share, revision, "
-	"floor(extract(epoch FROM started_at))::bigint AS started_s, "
-	"floor(extract(epoch FROM stage_at))::bigint AS stage_s, nr_hosts, nr_audits, nr_alarms, "
-	"nr_undone, log_faster, log_slower, name FROM fleet.list_canaries()";
-
-/* An e-value by its logarithm, for people: "12", "0.04", "3e+20". */
-static const char *evidence(double log_e, char buf[32])
-{
-	double e = exp(fmin(log_e, 700));
-
-	snprintf(buf, 32, e < 1000 && e >= 0.005 ? "%.2f" : "%.0e", e);
-	return buf;
-}
-
-static void put_row(const json_t *row)
-{
-	char stage[32], share[32], faster[32], slower[32];
-
-	snprintf(stage, sizeof(stage), "%.0f/%.0f", md_row_number(row, "stage"),
-		 md_row_number(row, "nr_stages"));
-	snprintf(share, sizeof(share), "%.3g %%", 100 * md_row_number(row, "share"));
-	printf("%-9.9s %-5s %8s %6.0f %6.0f %8s %8s %-16.16s ", md_row_text(row, "state"), stage,
-	       share, md_row_number(row, "nr_hosts"), md_row_number(row, "nr_audits"),
-	       evidence(md_row_number(row, "log_faster"), faster),
-	       evidence(md_row_number(row, "log_slower"), slower), md_row_text(row, "build_id"));
-	md_stats_put_text(md_row_text(row, "version"));
-	putchar(' ');
-	md_stats_put_text(md_row_text(row, "options"));
-	fputs(md_row_text(row, "options")[0] ? ": " : "", stdout);
-	md_stats_put_text(md_row_text(row, "cause"));
-	putchar('\n');
-}
-
-static int put_rows(const struct options *o, json_t *rows)
-{
-	json_t *root;
-
-	if (!o->json) {
-		printf("%-9s %-5s %8s %6s %6s %8s %8s %-16s %s\n", "state", "stage", "share",
-		       "hosts", "audits", "faster", "slower", "build-id",
-		       "version, options: cause");
-		for (size_t i = 0; i < json_array_size(rows); i++)
-			put_row(json_array_get(rows, i));
-		return md_stats_finish(MD_FLEET_DONE);
-	}
-	root = md_stats_json_new("canary");
-	json_object_set(root, "rows", rows);
-	return md_stats_json_print(root);
-}
+#define CANARIES                                                                                          \
+	"SELECT encode(module, 'hex') AS module, encode(build_id, 'hex') AS build_id, options, version, " \
+	"release, state, cause, stage, nr_stages, cutoff AS share, revision, "                            \
+	"floor(extract(epoch FROM started_at))::bigint AS started_s, "                                    \
+	"floor(extract(epoch FROM stage_at))::bigint AS stage_s, nr_hosts, nr_audits, nr_alarms, "        \
+	"nr_undone, log_faster, log_slower, name FROM fleet.list_canaries()"
 
 static int list(const struct options *o, PGconn *conn)
 {
+	static const struct md_column columns[] = {{"state", "state", 9, 0},
+						   {"stage", "stage", 5, 0},
+						   {"of", "nr_stages", 2, 0},
+						   {"share", "share", 7, MD_FORM_SHARE},
+						   {"hosts", "nr_hosts", 6, 0},
+						   {"audits", "nr_audits", 6, 0},
+						   {"faster", "log_faster", 8, MD_FORM_LOG},
+						   {"slower", "log_slower", 8, MD_FORM_LOG},
+						   {"build-id", "build_id", 40, 0},
+						   {"version", "version", 16, 0},
+						   {"options", "options", 16, 0},
+						   {"cause", "cause", 0, 0}};
 	struct mp_err err = {""};
 	json_t *rows;
-	int r = md_fleet_rows(conn, canaries, 0, NULL, "read the roll-outs", &rows, &err);
+	int r = md_pg_rows(conn, "read the roll-outs", &rows, &err, CANARIES, "");
 
 	if (r)
-		return fail(r, &err);
-	r = put_rows(o, rows);
+		return md_fleet_failed(r, &err);
+	r = md_table_print(rows, o->json, "canary", columns);
 	json_decref(rows);
 	return r;
 }
@@ -214,36 +225,13 @@ static int list(const struct options *o, PGconn *conn)
 static int step(const struct options *o, PGconn *conn)
 {
 	struct mp_err err = {""};
-	json_t *rows;
-	int r = md_fleet_rows(conn,
-			      "SELECT encode(module, 'hex') AS module FROM fleet.step_canaries()",
-			      0, NULL, "take the roll-outs' steps", &rows, &err);
+	int r = md_pg_run(conn, "take the roll-outs' steps", NULL, &err,
+			  "SELECT FROM fleet.step_canaries()", "");
 
-	if (r)
-		return fail(r, &err);
-	json_decref(rows);
-	return list(o, conn);
+	return r ? md_fleet_failed(r, &err) : list(o, conn);
 }
 
 /* ---- one build ----------------------------------------------------------------------------- */
-
-/* A build as the user names it: @hex is its module, or the beginning of its build-id. */
-struct wanted {
-	const struct options *options;
-	char hex[2 * MD_MODULE_KEY_MAX + 1];
-	bool whole; /* @hex is the module */
-};
-
-static bool is_wanted(const struct wanted *w, const json_t *row)
-{
-	const struct options *o = w->options;
-
-	if (w->whole ? strcmp(md_row_text(row, "module"), w->hex) != 0
-		     : strncmp(md_row_text(row, "build_id"), w->hex, strlen(w->hex)) != 0)
-		return false;
-	return (!o->options || !strcmp(md_row_text(row, "options"), o->options)) &&
-	       (!o->version || !strcmp(md_row_text(row, "version"), o->version));
-}
 
 /* A row that waits for a decision goes before others. */
 static bool is_open(const json_t *row)
@@ -253,174 +241,219 @@ static bool is_open(const json_t *row)
 }
 
 /* Return: exit status. *@out is borrowed from @rows. */
-static int find(const struct wanted *w, const json_t *rows, const json_t **out)
+static int choose(const struct options *o, const json_t *rows, const json_t **out)
 {
-	size_t nr = 0, nr_open = 0;
+	size_t nr = json_array_size(rows), nr_open = 0;
 
 	*out = NULL;
-	for (size_t i = 0; i < json_array_size(rows); i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const json_t *row = json_array_get(rows, i);
 
-		if (!is_wanted(w, row))
-			continue;
-		nr++;
 		nr_open += is_open(row);
 		if (!*out || (is_open(row) && !is_open(*out)))
 			*out = row;
 	}
 	if (!nr) {
-		md_stats_fail("%s: there is no such build", w->options->module);
+		md_stats_fail("%s: there is no such build", o->module);
 		return MD_FLEET_NO_PROFILE;
 	}
 	if (nr > 1 && nr_open != 1)
 		return md_stats_fail("%s: there are several such builds; say --options= or --for=",
-				     w->options->module);
-	return 0;
-}
-
-static int want(const struct options *o, struct wanted *w)
-{
-	uint8_t bytes[MD_MODULE_KEY_MAX];
-	struct mp_err err = {""};
-	struct mp_id id;
-	size_t size = access(o->module, F_OK) ? md_build_id_parse(o->module, bytes) : 0;
-
-	*w = (struct wanted){.options = o, .whole = !size};
-	if (!size) {
-		if (md_original_id(o->module, &id, &err))
-			return md_stats_fail("%s", err.msg);
-		size = md_module_key(&id, bytes);
-	}
-	for (size_t i = 0; i < size; i++)
-		snprintf(w->hex + 2 * i, 3, "%02x", bytes[i]);
+				     o->module);
 	return 0;
 }
 
 /* Return: exit status. */
 static int change(const struct options *o, PGconn *conn, const json_t *row)
 {
-	char revision[32];
-	const char *const params[] = {md_row_text(row, "module"), md_row_text(row, "options"),
-				      md_row_text(row, "version"), revision,
-				      action_names[o->action]};
 	struct mp_err err = {""};
 	bool changed;
 	int r;
 
-	snprintf(revision, sizeof(revision), "%.0f", md_row_number(row, "revision"));
 	if (o->action == START)
-		r = md_fleet_ask(conn, "SELECT fleet.start_canary(decode($1, 'hex'), $2, $3)", 3,
-				 params, "start the roll-out", &changed, &err);
+		r = md_pg_ask(conn, "start the roll-out", &changed, &err,
+			      "SELECT fleet.start_canary(decode($1, 'hex'), $2, $3)", "ttt",
+			      md_row_text(row, "module"), md_row_text(row, "options"),
+			      md_row_text(row, "version"));
 	else
-		r = md_fleet_ask(
-			conn, "SELECT fleet.set_canary(decode($1, 'hex'), $2, $3, $4::integer, $5)",
-			5, params, "change the roll-out", &changed, &err);
+		r = md_pg_ask(conn, "change the roll-out", &changed, &err,
+			      "SELECT fleet.set_canary(decode($1, 'hex'), $2, $3, $4, $5)", "tttit",
+			      md_row_text(row, "module"), md_row_text(row, "options"),
+			      md_row_text(row, "version"), (int64_t)md_row_number(row, "revision"),
+			      action_names[o->action]);
 	if (r)
-		return fail(r, &err);
+		return md_fleet_failed(r, &err);
 	if (!changed)
 		md_stats_note("%s: it is so already", o->module);
-	return 0;
+	return list(o, conn);
 }
+
+#define CHOSEN                                                                                     \
+	" WHERE module = ANY($1::bytea[]) AND ($2::text IS NULL OR options = $2)"                  \
+	" AND ($3::text IS NULL OR version = $3)"
 
 static int act(const struct options *o, PGconn *conn)
 {
-	static const char builds[] =
-		"SELECT encode(module, 'hex') AS module, encode(substr(module, 9), 'hex') AS build_id, "
-		"options, version FROM fleet.build WHERE state = 'done'";
-	const char *query = o->action == START ? builds : canaries;
 	struct mp_err err = {""};
-	struct wanted wanted;
 	const json_t *row;
 	json_t *rows;
-	int r = want(o, &wanted);
+	char *modules;
+	int r = md_modules_named(conn, o->module, &modules);
 
 	if (r)
 		return r;
-	r = md_fleet_rows(conn, query, 0, NULL, "read the builds", &rows, &err);
+	r = md_pg_rows(conn, "read the builds", &rows, &err,
+		       o->action == START
+			       ? "SELECT encode(module, 'hex') AS module, options, version"
+				 " FROM fleet.build" CHOSEN " AND state = 'done'"
+			       : CANARIES CHOSEN,
+		       "ttt", modules, o->options, o->version);
+	free(modules);
 	if (r)
-		return fail(r, &err);
-	r = find(&wanted, rows, &row);
+		return md_fleet_failed(r, &err);
+	r = choose(o, rows, &row);
 	if (!r)
 		r = change(o, conn, row);
-	json_decref(rows);
-	return r ? r : list(o, conn);
-}
-
-/* ---- policies ------------------------------------------------------------------------------ */
-
-/* The module of a policy, in hexadecimal. Return: exit status. */
-static int find_module(const struct options *o, PGconn *conn, char hex[2 * MD_MODULE_KEY_MAX + 1])
-{
-	struct wanted wanted;
-	const char *const params[] = {wanted.hex};
-	struct mp_err err = {""};
-	json_t *rows;
-	int r = want(o, &wanted);
-
-	if (r)
-		return r;
-	strcpy(hex, wanted.hex);
-	if (wanted.whole)
-		return 0;
-	r = md_fleet_rows(
-		conn,
-		"SELECT encode(m, 'hex') AS module FROM fleet.modules_of(decode($1, 'hex')) m", 1,
-		params, "find the module", &rows, &err);
-	if (r)
-		return fail(r, &err);
-	if (json_array_size(rows) == 1)
-		snprintf(hex, 2 * MD_MODULE_KEY_MAX + 1, "%s",
-			 md_row_text(json_array_get(rows, 0), "module"));
-	else if (json_array_size(rows))
-		r = md_stats_fail("%s: several modules begin so", o->module);
-	else
-		r = (md_stats_fail("%s: there is no such module", o->module), MD_FLEET_NO_PROFILE);
 	json_decref(rows);
 	return r;
 }
 
-static int do_policy(const struct options *o, PGconn *conn)
+/* ---- policies -------------------------------------------------------------------------- */
+
+#define MODULE "coalesce(($1::bytea[])[1], '')"
+
+struct policy_change {
+	const char *module;
+	const struct changes *changes;
+};
+
+/* In a transaction. A module's own policy begins as a copy. */
+static int change_columns(PGconn *conn, void *arg, struct mp_err *err)
 {
-	char hex[2 * MD_MODULE_KEY_MAX + 1] = "";
-	struct mp_err err = {""};
-	int r = o->module ? find_module(o, conn, hex) : 0;
+	const struct policy_change *c = arg;
+	struct md_pg_params p = {0};
+	char sql[1024] = "UPDATE fleet.canary_policy SET ";
+	int r = md_pg_run(conn, "copy the policy", NULL, err,
+			  "INSERT INTO fleet.canary_policy"
+			  " SELECT (jsonb_populate_record(p, jsonb_build_object('module', " MODULE
+			  "))).*"
+			  " FROM fleet.canary_policy p WHERE module = '' ON CONFLICT DO NOTHING",
+			  "t", c->module);
+
+	md_pg_add(&p, "t", c->module);
+	for (size_t i = 0; i < c->changes->nr; i++) {
+		/* The column's name comes from this file, and its type decides how the text is read. */
+		snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), "%s%s = $%d", i ? ", " : "",
+			 c->changes->list[i].column, p.nr + 1);
+		md_pg_add(&p, "t", c->changes->list[i].value);
+	}
+	strcat(sql, " WHERE module = " MODULE);
+	return r ? r : md_pg_run_with(conn, "change the policy", NULL, err, sql, &p);
+}
+
+static int policy_change(PGconn *conn, const char *module, const struct changes *changes,
+			 struct mp_err *err)
+{
+	struct policy_change c = {module, changes};
+
+	return md_pg_transaction(conn, change_columns, &c, "change the policy", err);
+}
+
+static int policy_drop(PGconn *conn, const char *module, struct mp_err *err)
+{
+	return md_pg_run(conn, "remove the policy", NULL, err,
+			 "DELETE FROM fleet.canary_policy WHERE module = " MODULE
+			 " AND module <> ''",
+			 "t", module);
+}
+
+/* ---- print --------------------------------------------------------------------------------- */
+
+static void put_value(json_t *value)
+{
+	json_t *share;
+	size_t i;
+
+	if (json_is_boolean(value))
+		fputs(json_is_true(value) ? "yes" : "no", stdout);
+	json_array_foreach(value, i, share)
+		printf("%s%.9g", i ? "," : "", json_number_value(share));
+	if (json_is_number(value))
+		printf("%.9g", json_number_value(value));
+	putchar('\n');
+}
+
+static void put_policy(const json_t *row)
+{
+	const char *build_id = md_row_text(row, "build_id"), *module = md_row_text(row, "module");
+
+	puts(*build_id ? build_id : *module ? module : "all modules");
+	for (size_t i = 0; i < NR_COLUMNS; i++) {
+		printf("  %-12s ", columns[i].name);
+		put_value(json_object_get(row, columns[i].name));
+	}
+}
+
+static int policy_print(PGconn *conn, bool json, struct mp_err *err)
+{
+	json_t *rows, *root, *row;
+	size_t i;
+	int r = md_pg_rows(
+		conn, "read the policies", &rows, err,
+		"SELECT encode(module, 'hex') AS module, encode(substr(module, 9), 'hex') AS build_id, "
+		"rolls_out, automatic, shares, least_hosts, least_audits, soak_s, stage_s, lease_s, alpha, "
+		"doubted, most_factor, margin FROM fleet.canary_policy ORDER BY canary_policy.module",
+		"");
 
 	if (r)
 		return r;
-	if (o->drops)
-		r = md_policy_drop(conn, hex, &err);
-	else if (o->nr_changes)
-		r = md_policy_change(conn, hex, o->changes, o->nr_changes, &err);
-	if (!r)
-		r = md_policy_print(conn, o->json, &err);
-	return r ? fail(r, &err) : md_stats_finish(MD_FLEET_DONE);
+	if (json) {
+		root = md_stats_json_new("canary-policy");
+		json_object_set(root, "rows", rows);
+		md_stats_json_print(root);
+	} else {
+		json_array_foreach(rows, i, row) put_policy(row);
+	}
+	json_decref(rows);
+	return 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------- */
-
-static int run(const struct options *o, PGconn *conn)
+static int do_policy(const struct options *o, PGconn *conn)
 {
-	switch (o->action) {
-	case LIST: return list(o, conn);
-	case STEP: return step(o, conn);
-	case POLICY: return do_policy(o, conn);
-	default: return act(o, conn);
+	struct mp_err err = {""};
+	char *module = NULL;
+	int r = o->module ? md_modules_named(conn, o->module, &module) : 0;
+
+	if (!r && module && strchr(module, ','))
+		r = md_stats_fail("%s: several modules begin so", o->module);
+	if (r) {
+		free(module);
+		return r;
 	}
+	if (o->drops)
+		r = policy_drop(conn, module, &err);
+	else if (o->changes.nr)
+		r = policy_change(conn, module ? module : "{}", &o->changes, &err);
+	free(module);
+	if (!r)
+		r = policy_print(conn, o->json, &err);
+	return r ? md_fleet_failed(r, &err) : md_stats_finish(MD_FLEET_DONE);
 }
 
 int md_fleet_command_canary(int argc, char **argv)
 {
 	struct options o = {0};
 	PGconn *conn;
-	int r;
+	int r = md_fleet_start(&usage, argc, argv, &o, &conn);
 
-	md_stats_set_program(argv[0]);
-	mp_args_parse(&argp, argc, argv, 0, &o);
-	mp_stdio_parsed();
-	r = md_fleet_access_connect(&o.access, &conn);
 	if (r)
 		return r;
-	r = run(&o, conn);
+	switch (o.action) {
+	case LIST: r = list(&o, conn); break;
+	case STEP: r = step(&o, conn); break;
+	case POLICY: r = do_policy(&o, conn); break;
+	default: r = act(&o, conn);
+	}
 	PQfinish(conn);
 	return r;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* lease - reads, checks and writes the file of leases; see lease.h. */
 #include "daemon/fleet/rollout/lease.h"
-#include "libprof/cli/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LEASES_MAX 10000
+#include "daemon/stats/stats.h"
+#include "libprof/cli/json.h"
+
+/* No policy means a longer time. */
+#define LEASE_MAX_S (366 * 86400.0)
+#define LEASES_MAX  10000
 /* Clocks are corrected by so much without being wrong. */
 #define CLOCK_SLACK_S 300
 
@@ -25,56 +29,30 @@ bool md_lease_is_over(const struct md_lease *lease, int64_t now_s)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static bool take_text(const json_t *object, const char *name, char *out, size_t size)
+static bool copy(const char *text, char *out, size_t size)
 {
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text && snprintf(out, size, "%s", text) < (int)size;
+	return snprintf(out, size, "%s", text) < (int)size;
 }
 
-static bool take_time(const json_t *object, const char *name, int64_t *out)
+static bool take(json_t *object, struct md_lease *lease)
 {
-	const json_t *value = json_object_get(object, name);
-
-	*out = json_integer_value(value);
-	return json_is_integer(value) && *out >= 0;
-}
-
-static bool take_module(const json_t *object, struct md_lease *lease)
-{
-	char hex[2 * MD_MODULE_KEY_MAX + 1];
-	size_t len;
-
-	if (!take_text(object, "module", hex, sizeof(hex)))
-		return false;
-	len = strlen(hex);
-	if (len < 16 || len % 2 || strspn(hex, "0123456789abcdef") != len)
-		return false;
-	for (size_t i = 0; i < len / 2; i++) {
-		const char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
-
-		lease->module[i] = (uint8_t)strtoul(digits, NULL, 16);
-	}
-	lease->module_size = len / 2;
-	return true;
-}
-
-static bool take(const json_t *object, struct md_lease *lease)
-{
-	int64_t release;
+	const char *path, *module, *options, *version, *layout;
+	json_int_t release, granted, expires;
 
 	*lease = (struct md_lease){0};
-	if (!take_text(object, "path", lease->path, sizeof(lease->path)) || lease->path[0] != '/' ||
-	    !take_module(object, lease) ||
-	    !take_text(object, "options", lease->options, sizeof(lease->options)) ||
-	    !take_text(object, "version", lease->version, sizeof(lease->version)) ||
-	    !take_text(object, "layout", lease->layout, sizeof(lease->layout)) ||
-	    !take_time(object, "release", &release) || release > INT32_MAX ||
-	    !take_time(object, "granted_s", &lease->granted_s) ||
-	    !take_time(object, "expires_s", &lease->expires_s))
+	if (json_unpack(object, "{s:s, s:s, s:s, s:s, s:I, s:s, s:I, s:I}", "path", &path, "module",
+			&module, "options", &options, "version", &version, "release", &release,
+			"layout", &layout, "granted_s", &granted, "expires_s", &expires))
 		return false;
 	lease->release = (int32_t)release;
-	return true;
+	lease->granted_s = granted;
+	lease->expires_s = expires;
+	return path[0] == '/' && copy(path, lease->path, sizeof(lease->path)) &&
+	       !md_module_of_text(module, &lease->id) &&
+	       copy(options, lease->options, sizeof(lease->options)) &&
+	       copy(version, lease->version, sizeof(lease->version)) &&
+	       copy(layout, lease->layout, sizeof(lease->layout)) && release >= 0 &&
+	       release <= INT32_MAX && granted >= 0 && expires >= 0;
 }
 
 static int read_leases(struct md_leases *leases, struct mp_err *err)
@@ -143,10 +121,10 @@ void md_leases_close(struct md_leases *leases)
 
 static json_t *json_of(const struct md_lease *lease)
 {
-	char hex[2 * MD_MODULE_KEY_MAX + 1] = "";
+	char hex[2 * MD_MODULE_KEY_MAX + 1];
+	uint8_t key[MD_MODULE_KEY_MAX];
 
-	for (size_t i = 0; i < lease->module_size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", lease->module[i]);
+	md_hex_write(key, md_module_key(&lease->id, key), hex);
 	return json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:I, s:I}", "path", lease->path, "module",
 			 hex, "options", lease->options, "version", lease->version, "release",
 			 (int)lease->release, "layout", lease->layout, "granted_s",
@@ -219,4 +197,38 @@ int md_leases_remove(struct md_leases *leases, const char *path, struct mp_err *
 		return 0;
 	*place = leases->list[--leases->nr];
 	return write_leases(leases, err);
+}
+
+/* ---- the server --------------------------------------------------------------------------- */
+
+int md_lease_ask(PGconn *conn, struct md_lease *lease, int64_t now_s, enum md_offer *answer,
+		 char *cause, size_t size, struct mp_err *err)
+{
+	static const char *const names[] = {"lease", "keep", "wait", "no", "withdrawn"};
+	uint8_t key[MD_MODULE_KEY_MAX];
+	const json_t *row;
+	double lease_s;
+	json_t *rows;
+	int i, r = md_pg_rows(
+		       conn, "ask for a lease", &rows, err,
+		       "SELECT answer, cause, lease_s FROM fleet.canary_offer($1, $2, $3, $4)",
+		       "btti", key, md_module_key(&lease->id, key), lease->options, lease->version,
+		       (int64_t)lease->release);
+
+	if (r)
+		return r;
+	row = json_array_get(rows, 0);
+	lease_s = md_row_number(row, "lease_s");
+	i = md_stats_find_word(md_row_text(row, "answer"), names, 5);
+	if (i < 0 || (i == MD_OFFER_LEASE && (lease_s < 1 || lease_s > LEASE_MAX_S)))
+		r = mp_err_set(err, EPROTO, "%s",
+			       "the server answers in another form: upgrade Morph or its tables");
+	*answer = (enum md_offer)i;
+	snprintf(cause, size, "%s", md_row_text(row, "cause"));
+	if (!r && i <= MD_OFFER_KEEP) {
+		lease->granted_s = now_s;
+		lease->expires_s = i == MD_OFFER_KEEP ? 0 : now_s + (int64_t)lease_s;
+	}
+	json_decref(rows);
+	return r;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/fleet/module_key.h"
+#include "daemon/fleet/pg.h"
 #include "libprof/base/err.h"
 #include "libprof/store/jobs/store_jobs.h"
 
@@ -21,8 +22,7 @@
 
 struct md_lease {
 	char path[PATH_MAX];
-	uint8_t module[MD_MODULE_KEY_MAX];
-	size_t module_size;
+	struct mp_id id;
 	char options[MD_LEASE_OPTIONS_MAX + 1], version[MD_LEASE_VERSION_MAX + 1];
 	int32_t release;
 	char layout[MP_JOB_HASH_MAX]; /* hash of the build's bytes; "": not known */
@@ -53,5 +53,20 @@ int md_leases_remove(struct md_leases *leases, const char *path, struct mp_err *
  * nothing: then it is over, too.
  */
 bool md_lease_is_over(const struct md_lease *lease, int64_t now_s);
+
+enum md_offer {
+	MD_OFFER_LEASE,	    /* for a time */
+	MD_OFFER_KEEP,	    /* for ever: the build is released to all hosts */
+	MD_OFFER_WAIT,	    /* no new lease */
+	MD_OFFER_NO,	    /* this host is not chosen */
+	MD_OFFER_WITHDRAWN, /* no host may have it */
+};
+
+/*
+ * md_lease_ask - asks about the build of @lease, and sets its times as the answer says. @cause: the server's
+ * reason. Return: 0; -EPROTO: a damaged answer; as md_pg_run().
+ */
+int md_lease_ask(PGconn *conn, struct md_lease *lease, int64_t now_s, enum md_offer *answer,
+		 char *cause, size_t size, struct mp_err *err);
 
 #endif

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/fleet/rollout/host_evidence.h"
-#include "daemon/fleet/rollout/lease_offer.h"
-#include "daemon/fleet/pg_params.h"
+#include "daemon/fleet/rollout/lease.h"
 #include "daemon/morph/request.h"
 #include "daemon/worker/work_dir.h"
 #include "libprof/cli/json.h"
@@ -24,15 +23,10 @@ const char *md_renew_result_name(enum md_renew_result result)
 	return names[result];
 }
 
-static void add_text(struct md_pg_params *p, const char *text)
-{
-	md_pg_add_bytes(p, MD_PG_TEXT, text, strlen(text));
-}
-
 static int send_evidence(struct md_renew *renew, const struct md_lease *lease,
 			 const struct md_host_evidence *evidence, struct mp_err *err)
 {
-	struct md_pg_params p = {0};
+	uint8_t key[MD_MODULE_KEY_MAX];
 	struct timespec now;
 	char *facts = json_dumps(evidence->facts, JSON_COMPACT | JSON_REAL_PRECISION(12));
 	int r;
@@ -42,12 +36,11 @@ static int send_evidence(struct md_renew *renew, const struct md_lease *lease,
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	clock_gettime(CLOCK_REALTIME, &now);
-	md_lease_add_build(&p, lease);
-	md_pg_add_number(&p, MD_PG_INT8, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
-	add_text(&p, evidence->state);
-	add_text(&p, facts);
-	r = md_pg_run(renew->conn, "SELECT fleet.push_audit($1, $2, $3, $4, $5, $6, $7::jsonb)", &p,
-		      "send what is known of a build", NULL, err);
+	r = md_pg_run(renew->conn, "send what is known of a build", NULL, err,
+		      "SELECT fleet.push_audit($1, $2, $3, $4, $5, $6, $7)", "bttiitt", key,
+		      md_module_key(&lease->id, key), lease->options, lease->version,
+		      (int64_t)lease->release, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000,
+		      evidence->state, facts);
 	free(facts);
 	return r;
 }
@@ -71,16 +64,14 @@ static int put_back(struct md_renew *renew, const struct md_lease *lease, struct
 /* Tells the server. An old lease may be of a build that the server does not know any more. */
 static void report_undone(struct md_renew *renew, const struct md_lease *lease, const char *why)
 {
-	struct md_pg_params p = {0};
+	uint8_t key[MD_MODULE_KEY_MAX];
 	struct mp_err unknown;
 
-	if (!renew->conn || renew->lost)
-		return;
-	md_lease_add_build(&p, lease);
-	add_text(&p, "undone");
-	add_text(&p, why);
-	md_pg_run(renew->conn, "SELECT fleet.report_build($1, $2, $3, $4, $5, $6, NULL)", &p,
-		  "report a build", NULL, &unknown);
+	if (renew->conn && !renew->lost)
+		md_pg_run(renew->conn, "report a build", NULL, &unknown,
+			  "SELECT fleet.report_build($1, $2, $3, $4, 'undone', $5, NULL)", "bttit",
+			  key, md_module_key(&lease->id, key), lease->options, lease->version,
+			  (int64_t)lease->release, why);
 }
 
 static void fail(struct md_renewal *out, const struct mp_err *err)

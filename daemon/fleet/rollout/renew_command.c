@@ -7,13 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/fleet/client_command.h"
+#include "daemon/fleet/command.h"
+#include "daemon/fleet/pg.h"
 #include "daemon/fleet/rollout/renew.h"
-#include "daemon/fleet/server.h"
 #include "daemon/stats/stats.h"
 #include "daemon/worker/work_dir.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
 
 struct options {
 	struct md_fleet_access access;
@@ -22,51 +20,22 @@ struct options {
 	bool list;
 };
 
-enum {
-	KEY_DB = 256,
-	KEY_STATE,
-	KEY_BACKUP,
-	KEY_LIST,
-	KEY_JSON
-};
+static const struct md_option option_table[] = {
+	MD_VALUE(TEXT, "db", 0, stats.db, "FILE", "The store (default: see FILES in the man page)"),
+	MD_VALUE(TEXT, "state-dir", 0, state_dir, "DIR",
+		 "morph-worker's directory, which has the leases"),
+	MD_VALUE(TEXT, "backup-dir", 0, backup_dir, "DIR", "Where the originals are"),
+	MD_FLAG("list", list, "Say which leases there are, and do nothing"),
+	MD_FLAG("json", stats.json, "Print JSON"),
+	MD_OPTIONS_END};
 
-static const struct argp_option option_table[] = {
-	{"db", KEY_DB, "FILE", 0, "The store (default: see FILES in the man page)", 0},
-	{"state-dir", KEY_STATE, "DIR", 0, "morph-worker's directory, which has the leases", 0},
-	{"backup-dir", KEY_BACKUP, "DIR", 0, "Where the originals are", 0},
-	{"list", KEY_LIST, NULL, 0, "Say which leases there are, and do nothing", 0},
-	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
-	{0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = &o->access; return 0;
-	case KEY_DB: o->stats.db = arg; return 0;
-	case KEY_STATE: o->state_dir = arg; return 0;
-	case KEY_BACKUP: o->backup_dir = arg; return 0;
-	case KEY_LIST: o->list = true; return 0;
-	case KEY_JSON: o->stats.json = true; return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: no argument is expected", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_fleet_access_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	option_table,
-	parse,
-	NULL,
-	"Look after the fleet's builds that are in place on this host: send what is known of them, "
-	"renew their leases, and put the original back where a build was withdrawn. Without the "
-	"server, originals are put back where the lease is over.\v"
-	"Exit status: 0 done, 1 a build could not be undone, 2 usage, 75 the server is gone; leases "
-	"that are over were undone.",
-	children,
-	NULL,
-	NULL};
+static const struct md_usage usage = {
+	.options = option_table,
+	.doc = "Look after the fleet's builds that are in place on this host: send what is known of them, "
+	       "renew their leases, and put the original back where a build was withdrawn. Without the "
+	       "server, originals are put back where the lease is over.\v"
+	       "Exit status: 0 done, 1 a build could not be undone, 2 usage, 75 the server is gone; leases "
+	       "that are over were undone."};
 
 /* ---- output -------------------------------------------------------------------------------- */
 
@@ -173,9 +142,7 @@ int md_fleet_command_renew(int argc, char **argv)
 	struct mp_err err = {""};
 	int r;
 
-	md_stats_set_program(argv[0]);
-	mp_args_parse(&argp, argc, argv, 0, &o);
-	mp_stdio_parsed();
+	md_fleet_parse(&usage, argc, argv, &o);
 	if (!o.list) {
 		r = md_fleet_access_find(&o.access);
 		if (r)

@@ -23,10 +23,10 @@ BEGIN
 			'OPTIONS (schema_name ''fleet_shard'', table_name ''evidence'')',
 			i, nr, i - 1, servers[i]);
 	END LOOP;
-	PERFORM fleet.protect('fleet.evidence');
+	PERFORM fleet.protect('fleet.evidence', true);
 END $$;
 
--- put_rows - a statement for each row, and two where the row is new: see 0003-push.sql. batch() has locked the
+-- put_rows - a statement for each row, and two where the row is new: see v1-3-push.sql. batch() has locked the
 -- host's epoch, so that nothing comes between them.
 CREATE OR REPLACE FUNCTION fleet.put_rows(me integer, number smallint, new_seq bigint, modules bytea[], kinds smallint[],
 	first_days integer[], last_days integer[], chunks bigint[], exacts boolean[], totals bigint[], datas bytea[])

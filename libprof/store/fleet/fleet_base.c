@@ -36,6 +36,55 @@ int mp_fleet_buckets(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 	return mp_buckets_read(store, stmt, out, nr, err);
 }
 
+/* ---- statements ---------------------------------------------------------------------------- */
+
+int mp_fleet_run_with(struct mp_store *store, enum mp_stmt which, const char *sql, int64_t *out,
+		      int nr_out, struct mp_err *err, const int64_t *numbers, int nr)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc, r = 0;
+
+	for (int i = 0; i < nr_out; i++)
+		out[i] = 0;
+	if (which < MP_NR_STMT)
+		r = mp_store_stmt(store, which, sql, &stmt, err);
+	if (r)
+		return r;
+	rc = stmt ? SQLITE_OK : sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
+	for (int i = 0; i < nr && i < sqlite3_bind_parameter_count(stmt) && rc == SQLITE_OK; i++)
+		rc = sqlite3_bind_int64(stmt, i + 1, numbers[i]);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(stmt);
+	for (int i = 0; i < nr_out && rc == SQLITE_ROW; i++)
+		out[i] = sqlite3_column_int64(stmt, i);
+	r = rc == SQLITE_ROW	? 1
+	    : rc == SQLITE_DONE ? 0
+				: mp_store_fail(store, rc, nr_out ? "read" : "write", err);
+	if (which < MP_NR_STMT)
+		sqlite3_reset(stmt);
+	else
+		sqlite3_finalize(stmt);
+	return r;
+}
+
+int mp_fleet_each_with(struct mp_store *store, const char *sql,
+		       int (*row)(struct mp_store *store, sqlite3_stmt *stmt, void *arg,
+				  struct mp_err *err),
+		       void *arg, struct mp_err *err, const int64_t *numbers, int nr)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL), r = 0;
+
+	for (int i = 0; i < nr && i < sqlite3_bind_parameter_count(stmt) && rc == SQLITE_OK; i++)
+		rc = sqlite3_bind_int64(stmt, i + 1, numbers[i]);
+	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+		rc = SQLITE_OK;
+		r = row(store, stmt, arg, err);
+	}
+	sqlite3_finalize(stmt);
+	return r || rc == SQLITE_DONE ? r : mp_store_fail(store, rc, "read", err);
+}
+
 /* ---- subtraction --------------------------------------------------------------------------- */
 
 static bool take_counts(struct mp_ip_count *from, size_t *nr, const struct mp_ip_count *what,
@@ -123,51 +172,47 @@ int mp_fleet_decode(struct mp_store *store, enum mp_fleet_kind kind, int64_t chu
 int mp_fleet_base_total(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
 			const struct mp_span *span, uint64_t *total, struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int64_t sum = 0;
-	int r = mp_store_stmt(store, MP_STMT_FLEET_BASE_SUM,
-			      "SELECT sum(total) FROM fleet_base WHERE module = ?1 AND kind = ?2"
-			      " AND first_day >= ?3 AND last_day <= ?4",
-			      &stmt, err);
+	int64_t sum;
+	int r = mp_fleet_run(store, MP_STMT_FLEET_BASE_SUM,
+			     "SELECT sum(total) FROM fleet_base WHERE module = ?1 AND kind = ?2"
+			     " AND first_day >= ?3 AND last_day <= ?4",
+			     &sum, 1, err, module, kind, span->first_day, span->last_day);
 
-	if (r)
-		return r;
-	mp_fleet_bind_days(stmt, module, kind, span->first_day, span->last_day);
-	r = mp_store_step(store, stmt, "read", err);
-	if (r > 0)
-		sum = sqlite3_column_int64(stmt, 0);
-	sqlite3_reset(stmt);
 	*total = (uint64_t)sum;
 	if (r >= 0 && sum < 0)
 		return mp_store_damaged(store, "an impossible sum of a fleet", err);
 	return r < 0 ? r : 0;
 }
 
+struct taking {
+	enum mp_fleet_kind kind;
+	int64_t chunk;
+	void *entries;
+	size_t *nr;
+	struct mp_store_array base;
+};
+
+static int take_base(struct mp_store *store, sqlite3_stmt *stmt, void *arg, struct mp_err *err)
+{
+	struct taking *t = arg;
+	size_t nr;
+	int r = mp_fleet_decode(store, t->kind, t->chunk, stmt, 0, &t->base, &nr, err);
+
+	return r ? r : mp_fleet_subtract(store, t->kind, t->entries, t->nr, t->base.data, nr, err);
+}
+
 int mp_fleet_base_take(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
 		       const struct mp_span *span, int64_t chunk, void *entries, size_t *nr,
 		       struct mp_err *err)
 {
-	struct mp_store_array base = {0};
-	sqlite3_stmt *stmt;
-	size_t nr_base;
-	int r = mp_store_stmt(store, MP_STMT_FLEET_BASE_LIST,
+	struct taking t = {.kind = kind, .chunk = chunk, .entries = entries, .nr = nr};
+	int r = mp_fleet_each(store,
 			      "SELECT checksum, data FROM fleet_base WHERE module = ?1 AND"
 			      " kind = ?2 AND first_day >= ?3 AND last_day <= ?4 AND chunk = ?5",
-			      &stmt, err);
+			      take_base, &t, err, module, kind, span->first_day, span->last_day,
+			      chunk);
 
-	if (r)
-		return r;
-	mp_fleet_bind_days(stmt, module, kind, span->first_day, span->last_day);
-	sqlite3_bind_int64(stmt, 5, chunk);
-	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		r = mp_fleet_decode(store, kind, chunk, stmt, 0, &base, &nr_base, err);
-		if (!r)
-			r = mp_fleet_subtract(store, kind, entries, nr, base.data, nr_base, err);
-		if (r)
-			break;
-	}
-	sqlite3_reset(stmt);
-	free(base.data);
+	free(t.base.data);
 	return r;
 }
 
@@ -176,6 +221,10 @@ int mp_fleet_base_take(struct mp_store *store, enum mp_fleet_kind kind, int64_t 
 int mp_fleet_base_put(struct mp_store *store, const struct mp_fleet_base_row *row, uint64_t total,
 		      const uint8_t *data, size_t size, struct mp_err *err)
 {
+	const int64_t numbers[] = {
+		row->kind,	     row->module,	 row->origin,
+		row->span.first_day, row->span.last_day, row->chunk,
+		row->session,	     (int64_t)total,	 (uint32_t)XXH3_64bits(data, size)};
 	sqlite3_stmt *stmt;
 	int r = mp_store_stmt(store, MP_STMT_FLEET_BASE_ADD,
 			      "INSERT INTO fleet_base(kind, module, origin, first_day,"
@@ -185,15 +234,8 @@ int mp_fleet_base_put(struct mp_store *store, const struct mp_fleet_base_row *ro
 
 	if (r)
 		return r;
-	sqlite3_bind_int64(stmt, 1, row->kind);
-	sqlite3_bind_int64(stmt, 2, row->module);
-	sqlite3_bind_int64(stmt, 3, row->origin);
-	sqlite3_bind_int64(stmt, 4, row->span.first_day);
-	sqlite3_bind_int64(stmt, 5, row->span.last_day);
-	sqlite3_bind_int64(stmt, 6, row->chunk);
-	sqlite3_bind_int64(stmt, 7, row->session);
-	sqlite3_bind_int64(stmt, 8, (int64_t)total);
-	sqlite3_bind_int64(stmt, 9, (uint32_t)XXH3_64bits(data, size));
+	for (int i = 0; i < 9; i++)
+		sqlite3_bind_int64(stmt, i + 1, numbers[i]);
 	sqlite3_bind_blob(stmt, 10, data, (int)size, SQLITE_STATIC);
 	r = mp_store_run(store, stmt, "write", err);
 	sqlite3_clear_bindings(stmt);
@@ -216,80 +258,37 @@ int mp_fleet_base_add(struct mp_store *store, const struct mp_fleet_base_row *ro
 	return r;
 }
 
+int mp_fleet_base_write(void *writer, int64_t chunk, uint64_t total, const uint8_t *data,
+			size_t size, struct mp_err *err)
+{
+	struct mp_fleet_base_writer *w = writer;
+
+	w->row.chunk = chunk;
+	return mp_fleet_base_put(w->store, &w->row, total, data, size, err);
+}
+
 /* ---- a fork -------------------------------------------------------------------------------- */
-
-static int fork_bucket(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		       const struct mp_bucket *bucket, struct mp_err *err)
-{
-	const struct mp_series *series = mp_fleet_series(kind);
-	struct mp_fleet_base_row row = {.kind = kind,
-					.module = module,
-					.origin = MP_FLEET_FORK,
-					.span = {bucket->first_day, bucket->last_day, false}};
-	struct mp_store_array entries = {0};
-	sqlite3_stmt *stmt;
-	size_t nr, size;
-	int r;
-
-	row.chunk = -1;
-	r = mp_series_chunk_list(store, series, bucket->key, &stmt, err);
-	if (r)
-		return r;
-	while ((r = mp_series_chunk_next(store, series, stmt, &row.chunk, &entries, 0, &nr, &size,
-					 err)) > 0) {
-		r = mp_fleet_base_take(store, kind, module, &row.span, row.chunk, entries.data, &nr,
-				       err);
-		if (!r && nr)
-			r = mp_fleet_base_add(store, &row, entries.data, nr, err);
-		if (r)
-			break;
-	}
-	sqlite3_reset(stmt);
-	free(entries.data);
-	return r;
-}
-
-struct fork {
-	struct mp_store *store;
-	struct mp_fleet_base_row row;
-};
-
-static int fork_row(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
-		    struct mp_err *err)
-{
-	struct fork *fork = arg;
-
-	fork->row.chunk = chunk;
-	return mp_fleet_base_put(fork->store, &fork->row, total, data, size, err);
-}
-
-static int fork_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		      const struct mp_bucket *bucket, struct mp_err *err)
-{
-	struct fork fork = {store,
-			    {.kind = kind,
-			     .module = module,
-			     .origin = MP_FLEET_FORK,
-			     .span = {bucket->first_day, bucket->last_day, false}}};
-
-	/* The limit is 0, so nothing is folded: a base that is folded more than its tree cannot be subtracted later. */
-	return mp_fleet_each_whole(store, kind, module, bucket, 0, fork_row, &fork, err);
-}
 
 static int fork_module(struct mp_store *store, int64_t module, struct mp_err *err)
 {
 	int r = 0;
 
 	for (int kind = 0; kind < MP_NR_FLEET_KINDS && !r; kind++) {
+		struct mp_fleet_base_writer fork = {store,
+						    {.kind = (enum mp_fleet_kind)kind,
+						     .module = module,
+						     .origin = MP_FLEET_FORK}};
 		struct mp_bucket *buckets = NULL;
 		size_t nr = 0;
 
-		r = mp_fleet_buckets(store, (enum mp_fleet_kind)kind, module, &buckets, &nr, err);
-		for (size_t i = 0; i < nr && !r; i++)
-			r = kind < MP_NR_FLEET_SERIES ? fork_bucket(store, (enum mp_fleet_kind)kind,
-								    module, &buckets[i], err)
-						      : fork_whole(store, (enum mp_fleet_kind)kind,
-								   module, &buckets[i], err);
+		r = mp_fleet_buckets(store, fork.row.kind, module, &buckets, &nr, err);
+		/* Nothing is folded: a base that is folded more than its tree cannot be subtracted later. */
+		for (size_t i = 0; i < nr && !r; i++) {
+			fork.row.span =
+				(struct mp_span){buckets[i].first_day, buckets[i].last_day, false};
+			r = mp_fleet_each_row(store, fork.row.kind, module, &buckets[i], 0,
+					      mp_fleet_base_write, &fork, err);
+		}
 		free(buckets);
 	}
 	return r;
@@ -299,56 +298,60 @@ int mp_fleet_base_fork(struct mp_store *store, struct mp_err *err)
 {
 	struct mp_module *modules = NULL;
 	size_t nr = 0;
-	int rc = mp_store_exec(store, "DELETE FROM fleet_base WHERE origin = 0"), r;
+	int r = mp_fleet_run(store, MP_NR_STMT, "DELETE FROM fleet_base WHERE origin = ?1", NULL, 0,
+			     err, MP_FLEET_FORK);
 
-	if (rc != SQLITE_OK)
-		return mp_store_fail(store, rc, "write", err);
-	r = mp_store_list_modules(store, 0, &modules, &nr, err);
+	if (!r)
+		r = mp_store_list_modules(store, 0, &modules, &nr, err);
 	for (size_t i = 0; i < nr && !r; i++)
 		r = fork_module(store, modules[i].key, err);
 	mp_store_free_modules(modules, nr);
 	return r;
 }
-_Static_assert(MP_FLEET_FORK == 0, "mp_fleet_base_fork() deletes it");
 
 /* ---- own counts ----------------------------------------------------------------------------- */
 
-static void take_pulled(struct mp_module *m, int64_t kind, uint64_t total)
-{
-	uint64_t *nr = kind == MP_FLEET_COUNTS ? &m->nr_samples : &m->nr_transfers;
+struct own {
+	struct mp_module *modules;
+	size_t nr;
+	int64_t since_s;
+};
 
-	*nr -= total < *nr ? total : *nr;
+static int take_pulled(struct mp_store *store, sqlite3_stmt *stmt, void *arg, struct mp_err *err)
+{
+	const struct own *own = arg;
+	int64_t total = sqlite3_column_int64(stmt, 3);
+
+	(void)store;
+	(void)err;
+	for (size_t i = 0; i < own->nr && total > 0; i++) {
+		struct mp_module *m = &own->modules[i];
+		uint64_t *nr = sqlite3_column_int64(stmt, 1) == MP_FLEET_COUNTS ? &m->nr_samples
+										: &m->nr_transfers;
+
+		if (m->key == sqlite3_column_int64(stmt, 0) &&
+		    mp_day_wanted(sqlite3_column_int64(stmt, 2), own->since_s))
+			*nr -= (uint64_t)total < *nr ? (uint64_t)total : *nr;
+	}
+	return 0;
 }
 
 int mp_fleet_keep_own(struct mp_store *store, int64_t since_s, struct mp_module *modules, size_t nr,
 		      struct mp_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(store->db,
-				    "SELECT module, kind, last_day, total FROM fleet_base"
-				    " WHERE origin = 1 AND kind <= 1",
-				    -1, &stmt, NULL);
+	struct own own = {modules, nr, since_s};
 
-	while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		int64_t total = sqlite3_column_int64(stmt, 3);
-
-		rc = SQLITE_OK;
-		for (size_t i = 0; i < nr && total > 0; i++)
-			if (modules[i].key == sqlite3_column_int64(stmt, 0) &&
-			    mp_day_wanted(sqlite3_column_int64(stmt, 2), since_s))
-				take_pulled(&modules[i], sqlite3_column_int64(stmt, 1),
-					    (uint64_t)total);
-	}
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_DONE ? 0 : mp_store_fail(store, rc, "read", err);
+	return mp_fleet_each(store,
+			     "SELECT module, kind, last_day, total FROM fleet_base"
+			     " WHERE origin = ?1 AND kind <= ?2",
+			     take_pulled, &own, err, MP_FLEET_PULLED, MP_FLEET_EDGES);
 }
-_Static_assert(MP_FLEET_PULLED == 1 && MP_FLEET_EDGES == 1, "the statement above names them");
 
 /* ---- check --------------------------------------------------------------------------------- */
 
-static int check_row(struct mp_store *store, sqlite3_stmt *stmt, struct mp_store_array *entries,
-		     struct mp_err *err)
+static int check_row(struct mp_store *store, sqlite3_stmt *stmt, void *arg, struct mp_err *err)
 {
+	struct mp_store_array *entries = arg;
 	int64_t kind = sqlite3_column_int64(stmt, 0), origin = sqlite3_column_int64(stmt, 1);
 	const struct mp_series *series;
 	const uint8_t *data;
@@ -375,24 +378,17 @@ static int check_row(struct mp_store *store, sqlite3_stmt *stmt, struct mp_store
 int mp_fleet_check(struct mp_store *store, struct mp_err *err)
 {
 	struct mp_store_array entries = {0};
-	sqlite3_stmt *stmt = NULL;
-	int rc, r = mp_store_check_none(store,
-					"SELECT count(*) FROM fleet_base WHERE module NOT IN"
-					" (SELECT key FROM module)",
-					"counts of a fleet without a module", err);
+	int r = mp_store_check_none(store,
+				    "SELECT count(*) FROM fleet_base WHERE module NOT IN"
+				    " (SELECT key FROM module)",
+				    "counts of a fleet without a module", err);
 
 	if (r)
 		return r;
-	rc = sqlite3_prepare_v2(store->db,
-				"SELECT kind, origin, chunk, total, checksum, data FROM fleet_base",
-				-1, &stmt, NULL);
-	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = SQLITE_OK;
-		r = check_row(store, stmt, &entries, err);
-	}
-	sqlite3_finalize(stmt);
+	r = mp_fleet_each(store,
+			  "SELECT kind, origin, chunk, total, checksum, data FROM fleet_base"
+			  " WHERE ?1",
+			  check_row, &entries, err, 1);
 	free(entries.data);
-	if (!r && rc != SQLITE_DONE)
-		r = mp_store_fail(store, rc, "check", err);
 	return r;
 }

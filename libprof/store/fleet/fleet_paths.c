@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/varint.h"
 #include "libprof/store/store_codec.h"
 #include "libprof/store/store_path_list.h"
 #include "libprof/store/store_paths.h"
@@ -23,36 +22,14 @@ int64_t mp_fleet_path_chunk(const struct mp_path_count *path)
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-static size_t put(uint8_t *out, uint64_t v)
+void mp_fleet_paths_encode(const struct mp_path_count *paths, size_t nr,
+			   struct mp_varint_writer *out)
 {
-	size_t n = 0;
-
-	for (; v > 127; v >>= 7)
-		out[n++] = (uint8_t)(v | 128);
-	out[n++] = (uint8_t)v;
-	return n;
-}
-
-size_t mp_fleet_paths_size(const struct mp_path_count *paths, size_t nr)
-{
-	size_t size = 1;
-
-	for (size_t i = 0; i < nr; i++)
-		size += paths[i].key_size + 2 * (size_t)10;
-	return size;
-}
-
-size_t mp_fleet_paths_encode(const struct mp_path_count *paths, size_t nr, uint8_t *out)
-{
-	size_t size = 0;
-
 	for (size_t i = 0; i < nr; i++) {
-		size += put(out + size, paths[i].key_size);
-		memcpy(out + size, paths[i].key, paths[i].key_size);
-		size += paths[i].key_size;
-		size += put(out + size, paths[i].count);
+		mp_varint_put(out, paths[i].key_size);
+		mp_varint_put_bytes(out, paths[i].key, paths[i].key_size);
+		mp_varint_put(out, paths[i].count);
 	}
-	return size;
 }
 
 int mp_fleet_paths_decode(int64_t chunk, const uint8_t *data, size_t size,

@@ -9,6 +9,7 @@
 #ifndef MP_FLEET_PATHS_H
 #define MP_FLEET_PATHS_H
 
+#include "libprof/base/varint.h"
 #include "libprof/note/path_key.h"
 
 /* The fewest bytes of a path in a row. */
@@ -16,10 +17,9 @@
 
 /* Return: the chunk that the path belongs to; -1: the key is none. */
 int64_t mp_fleet_path_chunk(const struct mp_path_count *path);
-/* Return: the most bytes that the @nr @paths need. */
-size_t mp_fleet_paths_size(const struct mp_path_count *paths, size_t nr);
-/* Writes @paths, in the order of keys. Return: their bytes. */
-size_t mp_fleet_paths_encode(const struct mp_path_count *paths, size_t nr, uint8_t *out);
+/* Appends @paths, in the order of keys. */
+void mp_fleet_paths_encode(const struct mp_path_count *paths, size_t nr,
+			   struct mp_varint_writer *out);
 /*
  * Reads a row, which may come from anybody, into @out, with room for @size / MP_FLEET_PATH_MIN paths. Their
  * keys lie in @data. Return: 0, -EBADMSG.

@@ -15,24 +15,10 @@
 #include "libprof/store/store_drop.h"
 #include "libprof/store/store_paths.h"
 
-/* Rare, so nothing is prepared in advance. *@value: the first column of the first row; 0: no row. */
-static int run(struct mp_store *store, const char *sql, const int64_t *args, int nr, int64_t *value,
-	       struct mp_err *err)
-{
-	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
-
-	if (value)
-		*value = 0;
-	for (int i = 0; i < nr && rc == SQLITE_OK; i++)
-		rc = sqlite3_bind_int64(stmt, i + 1, args[i]);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW && value)
-		*value = sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : mp_store_fail(store, rc, "write", err);
-}
+/* Rare, so nothing is prepared in advance. */
+#define run(store, sql, err, ...) mp_fleet_run(store, MP_NR_STMT, sql, NULL, 0, err, __VA_ARGS__)
+#define ask(store, sql, out, err, ...)                                                             \
+	mp_fleet_run(store, MP_NR_STMT, sql, out, 1, err, __VA_ARGS__)
 
 /* ---- taking out ---------------------------------------------------------------------------- */
 
@@ -76,7 +62,7 @@ static int take_from_chunk(struct mp_store *store, enum mp_fleet_kind kind, int6
 		return r;
 	if (!nr) {
 		*shrunk = (int64_t)row.size + MP_CHUNK_ROW_BYTES;
-		return run(store, statements[kind].drop_chunk, &row.key, 1, NULL, err);
+		return run(store, statements[kind].drop_chunk, err, row.key);
 	}
 	r = mp_series_chunk_write(store, series, bucket, chunk, &row,
 				  store->scratch.entries[0].data, nr, &size, err);
@@ -89,31 +75,31 @@ static int take_row(struct mp_store *store, int64_t module, sqlite3_stmt *stmt,
 		    struct mp_store_array *what, struct mp_err *err)
 {
 	int64_t kind = sqlite3_column_int64(stmt, 0), chunk = sqlite3_column_int64(stmt, 3);
-	int64_t find[3] = {module, sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2)};
-	int64_t change[3] = {0, sqlite3_column_int64(stmt, 5), 0};
+	int64_t total = sqlite3_column_int64(stmt, 5), bucket, shrunk = 0;
 	size_t nr = 0;
 	int r;
 
-	if (kind < 0 || kind >= MP_NR_FLEET_SERIES || change[1] < 0)
+	if (kind < 0 || kind >= MP_NR_FLEET_SERIES || total < 0)
 		return mp_store_damaged(store, "impossible counts of a fleet", err);
 	r = mp_fleet_decode(store, (enum mp_fleet_kind)kind, chunk, stmt, 6, what, &nr, err);
+	if (r)
+		return r;
+	r = ask(store, statements[kind].find, &bucket, err, module, sqlite3_column_int64(stmt, 1),
+		sqlite3_column_int64(stmt, 2));
 	if (!r)
-		r = run(store, statements[kind].find, find, 3, &change[0], err);
-	if (!r && !change[0])
-		r = mp_store_damaged(store, "counts of a fleet without a day", err);
+		return mp_store_damaged(store, "counts of a fleet without a day", err);
+	if (r > 0)
+		r = take_from_chunk(store, (enum mp_fleet_kind)kind, bucket, chunk, what->data, nr,
+				    &shrunk, err);
 	if (!r)
-		r = take_from_chunk(store, (enum mp_fleet_kind)kind, change[0], chunk, what->data,
-				    nr, &change[2], err);
-	if (!r)
-		r = run(store, statements[kind].shrink, change, 3, NULL, err);
-	if (!r)
-		r = run(store, statements[kind].drop_bucket, change, 1, NULL, err);
-	return r;
+		r = run(store, statements[kind].shrink, err, bucket, total, shrunk);
+	return r ? r : run(store, statements[kind].drop_bucket, err, bucket);
 }
 
 /* Samples that were pulled, by the words of the ledger. */
 struct pulled {
-	int64_t session;
+	int64_t module, session;
+	struct mp_store_array what; /* entries of a row */
 	int64_t nr[MP_NR_FLEET_KINDS];
 };
 
@@ -122,17 +108,6 @@ static const char *const lines[MP_NR_FLEET_KINDS] = {[MP_FLEET_COUNTS] = "attrib
 						     [MP_FLEET_CONTEXTS] = "contexts",
 						     [MP_FLEET_CALLS] = "calls"};
 
-/* *@value: a line of the session's ledger; 0: there is none. */
-static int read_line(struct mp_store *store, int64_t session, const char *line, int64_t *value,
-		     struct mp_err *err)
-{
-	char sql[120];
-
-	snprintf(sql, sizeof(sql), "SELECT nr FROM ledger WHERE session = ?1 AND what = '%s'",
-		 line);
-	return run(store, sql, &session, 1, value, err);
-}
-
 /*
  * Takes samples out of a line of the ledger. It may have fewer, since another module was dropped: then
  * other sessions have the rest.
@@ -140,18 +115,22 @@ static int read_line(struct mp_store *store, int64_t session, const char *line, 
 static int take_line(struct mp_store *store, const struct pulled *p, enum mp_fleet_kind kind,
 		     struct mp_err *err)
 {
-	int64_t has, args[2] = {p->session, 0};
+	const char *line = lines[kind], *too = kind == MP_FLEET_COUNTS ? "emitted" : line;
+	int64_t has, taken;
 	char sql[160];
-	int r = read_line(store, p->session, lines[kind], &has, err);
+	int r;
 
-	args[1] = has < p->nr[kind] ? has : p->nr[kind];
+	snprintf(sql, sizeof(sql), "SELECT nr FROM ledger WHERE session = ?1 AND what = '%s'",
+		 line);
+	r = ask(store, sql, &has, err, p->session);
+	taken = has < p->nr[kind] ? has : p->nr[kind];
 	snprintf(sql, sizeof(sql),
-		 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what IN ('%s', '%s')",
-		 lines[kind], kind == MP_FLEET_COUNTS ? "emitted" : lines[kind]);
-	if (!r)
-		r = run(store, sql, args, 2, NULL, err);
-	if (!r && p->nr[kind] > args[1])
-		r = mp_store_take_line(store, p->nr[kind] - args[1], lines[kind], err);
+		 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what IN ('%s', '%s')", line,
+		 too);
+	if (r >= 0)
+		r = run(store, sql, err, p->session, taken);
+	if (!r && p->nr[kind] > taken)
+		r = mp_store_take_line(store, p->nr[kind] - taken, line, err);
 	return r;
 }
 
@@ -164,22 +143,21 @@ static int take_session(struct mp_store *store, const struct pulled *p, struct m
 		if (lines[kind] && p->nr[kind])
 			r = take_line(store, p, (enum mp_fleet_kind)kind, err);
 	if (!r)
-		r = run(store, "SELECT sum(nr) FROM ledger WHERE session = ?1", &p->session, 1,
-			&left, err);
-	if (!r && !left)
-		r = run(store, "DELETE FROM ledger WHERE session = ?1", &p->session, 1, NULL, err);
-	if (!r && !left)
-		r = run(store, "DELETE FROM session WHERE key = ?1", &p->session, 1, NULL, err);
-	return r;
+		r = ask(store, "SELECT sum(nr) FROM ledger WHERE session = ?1", &left, err,
+			p->session);
+	if (r < 0 || left)
+		return r < 0 ? r : 0;
+	r = run(store, "DELETE FROM ledger WHERE session = ?1", err, p->session);
+	return r ? r : run(store, "DELETE FROM session WHERE key = ?1", err, p->session);
 }
 
 /*
  * A row of the base that was pulled: kind, first_day, last_day, chunk, session, total, checksum, data. All
  * rows of one kind have the same days: paths and trees are taken out together, with the first one.
  */
-static int take_base(struct mp_store *store, int64_t module, sqlite3_stmt *stmt, struct pulled *p,
-		     struct mp_store_array *what, struct mp_err *err)
+static int take_base(struct mp_store *store, sqlite3_stmt *stmt, void *arg, struct mp_err *err)
 {
+	struct pulled *p = arg;
 	int64_t kind = sqlite3_column_int64(stmt, 0), total = sqlite3_column_int64(stmt, 5);
 	struct mp_span span = {sqlite3_column_int64(stmt, 1), sqlite3_column_int64(stmt, 2), false};
 	bool is_first;
@@ -191,41 +169,27 @@ static int take_base(struct mp_store *store, int64_t module, sqlite3_stmt *stmt,
 	if (__builtin_add_overflow(p->nr[kind], total, &p->nr[kind]))
 		return mp_store_damaged(store, "an impossible sum of a fleet", err);
 	if (kind < MP_NR_FLEET_SERIES)
-		return take_row(store, module, stmt, what, err);
-	return is_first ? mp_fleet_take_whole(store, (enum mp_fleet_kind)kind, module, &span, err)
-			: 0;
+		return take_row(store, p->module, stmt, &p->what, err);
+	return is_first
+		       ? mp_fleet_take_whole(store, (enum mp_fleet_kind)kind, p->module, &span, err)
+		       : 0;
 }
 
 static int take_pulled(struct mp_store *store, int64_t module, struct mp_err *err)
 {
-	struct mp_store_array what = {0};
-	struct pulled pulled = {0};
-	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(store->db,
-				    "SELECT kind, first_day, last_day, chunk, session, total,"
-				    " checksum, data FROM fleet_base WHERE module = ?1 AND"
-				    " origin = 1",
-				    -1, &stmt, NULL);
-	int r = 0;
+	struct pulled pulled = {.module = module};
+	int r = mp_fleet_each(store,
+			      "SELECT kind, first_day, last_day, chunk, session, total,"
+			      " checksum, data FROM fleet_base WHERE module = ?1 AND origin = ?2",
+			      take_base, &pulled, err, module, MP_FLEET_PULLED);
 
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_int64(stmt, 1, module);
-	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		rc = SQLITE_OK;
-		r = take_base(store, module, stmt, &pulled, &what, err);
-	}
-	sqlite3_finalize(stmt);
-	free(what.data);
-	if (!r && rc != SQLITE_DONE)
-		r = mp_store_fail(store, rc, "read", err);
+	free(pulled.what.data);
 	if (!r && pulled.session)
 		r = take_session(store, &pulled, err);
-	if (!r)
-		r = run(store, "DELETE FROM fleet_base WHERE module = ?1 AND origin = 1", &module,
-			1, NULL, err);
-	return r;
+	return r ? r
+		 : run(store, "DELETE FROM fleet_base WHERE module = ?1 AND origin = ?2", err,
+		       module, MP_FLEET_PULLED);
 }
-_Static_assert(MP_FLEET_PULLED == 1, "the statements above name it");
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
@@ -259,22 +223,9 @@ static int note_entries(struct mp_store *store, struct mp_fleet_base_row *row, c
 	return r;
 }
 
-struct note {
-	struct mp_store *store;
-	struct mp_fleet_base_row row;
-};
-
-static int note_row(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
-		    struct mp_err *err)
-{
-	struct note *note = arg;
-
-	note->row.chunk = chunk;
-	return mp_fleet_base_put(note->store, &note->row, total, data, size, err);
-}
-
 /* Adds a tree, folded to what the store keeps of one. @note: where it goes. */
-static int add_tree(struct note *note, struct mp_context_tree *tree, struct mp_err *err)
+static int add_tree(struct mp_fleet_base_writer *note, struct mp_context_tree *tree,
+		    struct mp_err *err)
 {
 	enum mp_context_table table = mp_fleet_table(note->row.kind);
 	uint8_t *data;
@@ -287,7 +238,7 @@ static int add_tree(struct note *note, struct mp_context_tree *tree, struct mp_e
 	r = mp_store_add_contexts(note->store, table, note->row.module,
 				  note->row.span.last_day * MP_SECONDS_PER_DAY, tree, err);
 	if (!r)
-		r = note_row(note, 0, tree->nodes[0].total, data, size, err);
+		r = mp_fleet_base_write(note, 0, tree->nodes[0].total, data, size, err);
 	free(data);
 	return r;
 }
@@ -324,16 +275,17 @@ static int choose_trees(struct mp_store *store, struct mp_fleet_profile *p, int6
 static int add_paths_and_trees(struct mp_store *store, struct mp_fleet_profile *p, int64_t module,
 			       int64_t session, struct mp_err *err)
 {
-	struct note note = {store,
-			    {.kind = MP_FLEET_PATHS,
-			     .origin = MP_FLEET_PULLED,
-			     .module = module,
-			     .session = session,
-			     .span = {p->day, p->day, false}}};
+	struct mp_fleet_base_writer note = {store,
+					    {.kind = MP_FLEET_PATHS,
+					     .origin = MP_FLEET_PULLED,
+					     .module = module,
+					     .session = session,
+					     .span = {p->day, p->day, false}}};
 	int r = mp_store_add_path_span(store, module, &note.row.span, p->paths, p->nr_paths, err);
 
 	if (!r)
-		r = mp_fleet_each_path_chunk(p->paths, p->nr_paths, note_row, &note, err);
+		r = mp_fleet_each_path_chunk(p->paths, p->nr_paths, mp_fleet_base_write, &note,
+					     err);
 	note.row.kind = MP_FLEET_CONTEXTS;
 	if (!r && p->contexts.nr_nodes > 1 && !p->left_out_contexts)
 		r = add_tree(&note, &p->contexts, err);

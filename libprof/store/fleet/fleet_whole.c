@@ -9,44 +9,44 @@
 #include "libprof/context/context_codec.h"
 #include "libprof/context/context_pack.h"
 #include "libprof/store/fleet/fleet_paths.h"
+#include "libprof/store/store_codec.h"
 #include "libprof/store/store_path_list.h"
 #include "libprof/store/store_paths.h"
 
 static const char not_there[] = "a fleet's paths or contexts that its days do not have";
 
-typedef int (*row_fn)(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
-		      struct mp_err *err);
-
 /* ---- the base ------------------------------------------------------------------------------ */
 
-/* Calls @fn for the rows of the base. @origin: -1: all. Rare, so nothing is prepared in advance. */
+struct rows {
+	mp_fleet_row_fn *fn;
+	void *arg;
+};
+
+static int give_row(struct mp_store *store, sqlite3_stmt *stmt, void *arg, struct mp_err *err)
+{
+	const struct rows *rows = arg;
+	const uint8_t *data;
+	size_t size;
+	int r = mp_fleet_bytes(store, stmt, 0, &data, &size, err);
+
+	return r ? r
+		 : rows->fn(rows->arg, sqlite3_column_int64(stmt, 2),
+			    (uint64_t)sqlite3_column_int64(stmt, 3), data, size, err);
+}
+
+/* Calls @fn for the rows of the base. @origin: -1: all. */
 static int each_base(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		     const struct mp_span *span, int origin, row_fn fn, void *arg,
+		     const struct mp_span *span, int origin, mp_fleet_row_fn *fn, void *arg,
 		     struct mp_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int r = 0, rc = sqlite3_prepare_v2(store->db,
-					   "SELECT checksum, data, chunk, total FROM fleet_base"
-					   " WHERE module = ?1 AND kind = ?2 AND first_day >= ?3"
-					   " AND last_day <= ?4 AND (?5 < 0 OR origin = ?5)",
-					   -1, &stmt, NULL);
+	struct rows rows = {fn, arg};
 
-	if (rc == SQLITE_OK) {
-		mp_fleet_bind_days(stmt, module, kind, span->first_day, span->last_day);
-		rc = sqlite3_bind_int64(stmt, 5, origin);
-	}
-	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-		const uint8_t *data;
-		size_t size;
-
-		rc = SQLITE_OK;
-		r = mp_fleet_bytes(store, stmt, 0, &data, &size, err);
-		if (!r)
-			r = fn(arg, sqlite3_column_int64(stmt, 2),
-			       (uint64_t)sqlite3_column_int64(stmt, 3), data, size, err);
-	}
-	sqlite3_finalize(stmt);
-	return r || rc == SQLITE_DONE ? r : mp_store_fail(store, rc, "read", err);
+	return mp_fleet_each(store,
+			     "SELECT checksum, data, chunk, total FROM fleet_base"
+			     " WHERE module = ?1 AND kind = ?2 AND first_day >= ?3"
+			     " AND last_day <= ?4 AND (?5 < 0 OR origin = ?5)",
+			     give_row, &rows, err, module, kind, span->first_day, span->last_day,
+			     origin);
 }
 
 /* ---- trees --------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static int read_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 }
 
 static int each_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-		     const struct mp_bucket *bucket, size_t max, row_fn fn, void *arg,
+		     const struct mp_bucket *bucket, size_t max, mp_fleet_row_fn *fn, void *arg,
 		     struct mp_err *err)
 {
 	struct mp_context_tree tree;
@@ -223,30 +223,31 @@ static int sort_by_chunk(struct mp_path_count *paths, size_t nr, int64_t *chunks
 	return 0;
 }
 
-int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr,
-			     int (*fn)(void *arg, int64_t chunk, uint64_t total,
-				       const uint8_t *data, size_t size, struct mp_err *err),
-			     void *arg, struct mp_err *err)
+int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr, mp_fleet_row_fn *fn, void *arg,
+			     struct mp_err *err)
 {
 	int64_t *chunks = calloc(nr + 1, sizeof(*chunks));
-	uint8_t *data = malloc(mp_fleet_paths_size(paths, nr));
-	int r = chunks && data ? sort_by_chunk(paths, nr, chunks) : -ENOMEM;
+	struct mp_varint_writer data = {0};
+	int r = chunks ? sort_by_chunk(paths, nr, chunks) : -ENOMEM;
 
-	if (r)
-		mp_err_code(err, -r);
 	for (size_t i = 0, end; i < nr && !r; i = end) {
 		for (end = i + 1; end < nr && chunks[end] == chunks[i];)
 			end++;
-		r = fn(arg, chunks[i], mp_fleet_paths_sum(paths + i, end - i), data,
-		       mp_fleet_paths_encode(paths + i, end - i, data), err);
+		data.size = 0;
+		mp_fleet_paths_encode(paths + i, end - i, &data);
+		r = data.failed ? -ENOMEM
+				: fn(arg, chunks[i], mp_fleet_paths_sum(paths + i, end - i),
+				     data.bytes, data.size, err);
 	}
+	if (r == -ENOMEM)
+		mp_err_code(err, ENOMEM);
 	free(chunks);
-	free(data);
+	free(data.bytes);
 	return r;
 }
 
 static int each_path_chunk(struct mp_store *store, int64_t module, const struct mp_bucket *bucket,
-			   row_fn fn, void *arg, struct mp_err *err)
+			   mp_fleet_row_fn *fn, void *arg, struct mp_err *err)
 {
 	struct mp_path_count *paths = NULL;
 	size_t nr = 0;
@@ -258,14 +259,45 @@ static int each_path_chunk(struct mp_store *store, int64_t module, const struct 
 	return r;
 }
 
-/* ---- both ---------------------------------------------------------------------------------- */
+/* ---- all kinds ------------------------------------------------------------------------------ */
 
-int mp_fleet_each_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-			const struct mp_bucket *bucket, size_t tree_max,
-			int (*fn)(void *arg, int64_t chunk, uint64_t total, const uint8_t *data,
-				  size_t size, struct mp_err *err),
-			void *arg, struct mp_err *err)
+static int each_chunk(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		      const struct mp_bucket *bucket, mp_fleet_row_fn *fn, void *arg,
+		      struct mp_err *err)
 {
+	const struct mp_series *series = mp_fleet_series(kind);
+	const struct mp_span span = {bucket->first_day, bucket->last_day, false};
+	struct mp_store_array entries = {0}, bytes = {0};
+	int64_t chunk = -1;
+	sqlite3_stmt *stmt;
+	size_t nr, size;
+	int r = mp_series_chunk_list(store, series, bucket->key, &stmt, err);
+
+	if (r)
+		return r;
+	while (!r && (r = mp_series_chunk_next(store, series, stmt, &chunk, &entries, 0, &nr, &size,
+					       err)) > 0) {
+		r = mp_fleet_base_take(store, kind, module, &span, chunk, entries.data, &nr, err);
+		if (!r && nr)
+			r = mp_store_array_reserve(&bytes, nr * series->entry_bytes_max, err);
+		if (!r && nr)
+			r = fn(arg, chunk, series->sum(entries.data, nr), bytes.data,
+			       series->encode((uint64_t)chunk << MP_CHUNK_SHIFT, entries.data, nr,
+					      bytes.data),
+			       err);
+	}
+	sqlite3_reset(stmt);
+	free(entries.data);
+	free(bytes.data);
+	return r;
+}
+
+int mp_fleet_each_row(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		      const struct mp_bucket *bucket, size_t tree_max, mp_fleet_row_fn *fn,
+		      void *arg, struct mp_err *err)
+{
+	if (kind < MP_NR_FLEET_SERIES)
+		return each_chunk(store, kind, module, bucket, fn, arg, err);
 	return mp_fleet_is_tree(kind)
 		       ? each_tree(store, kind, module, bucket, tree_max, fn, arg, err)
 		       : each_path_chunk(store, module, bucket, fn, arg, err);
@@ -274,22 +306,15 @@ int mp_fleet_each_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t
 static int replace_paths(struct mp_store *store, int64_t module, const struct mp_bucket *bucket,
 			 const struct mp_path_count *paths, size_t nr, struct mp_err *err)
 {
-	static const char *const drop[] = {"DELETE FROM path WHERE bucket = ?1",
-					   "DELETE FROM path_bucket WHERE key = ?1"};
 	const struct mp_span span = {bucket->first_day, bucket->last_day, false};
+	int r = mp_fleet_run(store, MP_NR_STMT, "DELETE FROM path WHERE bucket = ?1", NULL, 0, err,
+			     bucket->key);
 
-	for (int i = 0; i < 2; i++) {
-		sqlite3_stmt *stmt = NULL;
-		int rc = sqlite3_prepare_v2(store->db, drop[i], -1, &stmt, NULL);
-
-		if (rc == SQLITE_OK)
-			rc = sqlite3_bind_int64(stmt, 1, bucket->key);
-		if (rc == SQLITE_OK)
-			rc = sqlite3_step(stmt);
-		sqlite3_finalize(stmt);
-		if (rc != SQLITE_DONE)
-			return mp_store_fail(store, rc, "write", err);
-	}
+	if (!r)
+		r = mp_fleet_run(store, MP_NR_STMT, "DELETE FROM path_bucket WHERE key = ?1", NULL,
+				 0, err, bucket->key);
+	if (r)
+		return r;
 	return mp_store_add_path_span(store, module, &span, paths, nr, err);
 }
 

@@ -21,22 +21,20 @@ static inline enum mp_context_table mp_fleet_table(enum mp_fleet_kind kind)
 	return kind == MP_FLEET_CALLS ? MP_CALLS : MP_CONTEXTS;
 }
 
+/* Gets the chunk of a row, its sum and its bytes, which are valid during the call. */
+typedef int mp_fleet_row_fn(void *arg, int64_t chunk, uint64_t total, const uint8_t *data,
+			    size_t size, struct mp_err *err);
 /*
- * mp_fleet_each_whole - gives the rows of one bucket, without the base: one for a tree, one for each chunk of
- * paths, and none for what is not this database's own. @tree_max: fold a tree to so many bytes; 0: not at
- * all. @fn: gets the row's chunk, sum and bytes; the bytes are valid during the call. Stops when it does not
- * return 0. Return: that, or -errno.
+ * mp_fleet_each_row - gives the rows of one bucket, without the base: one for a tree, one for each chunk of
+ * others, and none for what is not this database's own. @tree_max: fold a tree to so many bytes; 0: not at
+ * all. Stops when @fn does not return 0. Return: that, or -errno.
  */
-int mp_fleet_each_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
-			const struct mp_bucket *bucket, size_t tree_max,
-			int (*fn)(void *arg, int64_t chunk, uint64_t total, const uint8_t *data,
-				  size_t size, struct mp_err *err),
-			void *arg, struct mp_err *err);
+int mp_fleet_each_row(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
+		      const struct mp_bucket *bucket, size_t tree_max, mp_fleet_row_fn *fn,
+		      void *arg, struct mp_err *err);
 /* The same for @paths, which it sorts by chunks. */
-int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr,
-			     int (*fn)(void *arg, int64_t chunk, uint64_t total,
-				       const uint8_t *data, size_t size, struct mp_err *err),
-			     void *arg, struct mp_err *err);
+int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr, mp_fleet_row_fn *fn, void *arg,
+			     struct mp_err *err);
 /* The module's buckets of paths, in order of days. Ownership: free(*@out). */
 int mp_fleet_path_buckets(struct mp_store *store, int64_t module, struct mp_bucket **out,
 			  size_t *nr, struct mp_err *err);

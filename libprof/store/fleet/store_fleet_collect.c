@@ -37,7 +37,6 @@ struct collect {
 	const struct mp_module *module;
 	size_t max_bytes;
 	int64_t seq;
-	struct mp_store_array entries, bytes;
 	bool full;
 };
 
@@ -46,112 +45,62 @@ struct collect {
 static int sum_sent(struct collect *c, enum mp_fleet_kind kind, const struct mp_span *span,
 		    int64_t *nr, uint64_t *total, struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(c->store, MP_STMT_FLEET_BUCKET_SUM,
-			      "SELECT count(*), sum(total) FROM fleet_bucket WHERE module = ?1 AND"
-			      " kind = ?2 AND first_day >= ?3 AND first_day <= ?4",
-			      &stmt, err);
+	int64_t out[2];
+	int r = mp_fleet_run(c->store, MP_STMT_FLEET_BUCKET_SUM,
+			     "SELECT count(*), sum(total) FROM fleet_bucket WHERE module = ?1 AND"
+			     " kind = ?2 AND first_day >= ?3 AND first_day <= ?4",
+			     out, 2, err, c->module->key, kind, span->first_day, span->last_day);
 
-	if (r)
-		return r;
-	mp_fleet_bind_days(stmt, c->module->key, kind, span->first_day, span->last_day);
-	r = mp_store_step(c->store, stmt, "read", err);
-	*nr = 0;
-	*total = 0;
-	if (r > 0) {
-		*nr = sqlite3_column_int64(stmt, 0);
-		*total = (uint64_t)sqlite3_column_int64(stmt, 1);
-	}
-	sqlite3_reset(stmt);
+	*nr = out[0];
+	*total = (uint64_t)out[1];
 	return r < 0 ? r : 0;
-}
-
-/* Forgets the notes about the days @from to @to. */
-static int drop_notes(struct collect *c, enum mp_stmt which, const char *sql,
-		      enum mp_fleet_kind kind, int64_t from, int64_t to, struct mp_err *err)
-{
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(c->store, which, sql, &stmt, err);
-
-	if (r)
-		return r;
-	mp_fleet_bind_days(stmt, c->module->key, kind, from, to);
-	return mp_store_run(c->store, stmt, "write", err);
 }
 
 /* All of the days in @span is sent, with the sum @total, the last of it in the batch @seq. */
 static int note_bucket(struct collect *c, enum mp_fleet_kind kind, const struct mp_span *span,
 		       uint64_t total, int64_t seq, struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int r = drop_notes(c, MP_STMT_FLEET_BUCKET_DROP,
-			   "DELETE FROM fleet_bucket WHERE module = ?1 AND kind = ?2 AND"
-			   " first_day >= ?3 AND first_day <= ?4",
-			   kind, span->first_day, span->last_day, err);
+	int r = mp_fleet_run(c->store, MP_STMT_FLEET_BUCKET_DROP,
+			     "DELETE FROM fleet_bucket WHERE module = ?1 AND kind = ?2 AND"
+			     " first_day >= ?3 AND first_day <= ?4",
+			     NULL, 0, err, c->module->key, kind, span->first_day, span->last_day);
 
 	/* The hashes of the first day stay: a chunk without counts of later days keeps its bytes. */
 	if (!r && span->last_day > span->first_day)
-		r = drop_notes(c, MP_STMT_FLEET_CHUNK_DROP,
-			       "DELETE FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
-			       " first_day >= ?3 AND first_day <= ?4",
-			       kind, span->first_day + 1, span->last_day, err);
-	if (!r)
-		r = mp_store_stmt(c->store, MP_STMT_FLEET_BUCKET_PUT,
-				  "INSERT INTO fleet_bucket(kind, module, first_day, last_day,"
-				  " total, seq) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-				  &stmt, err);
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, kind);
-	sqlite3_bind_int64(stmt, 2, c->module->key);
-	sqlite3_bind_int64(stmt, 3, span->first_day);
-	sqlite3_bind_int64(stmt, 4, span->last_day);
-	sqlite3_bind_int64(stmt, 5, (int64_t)total);
-	sqlite3_bind_int64(stmt, 6, seq);
-	return mp_store_run(c->store, stmt, "write", err);
+		r = mp_fleet_run(c->store, MP_STMT_FLEET_CHUNK_DROP,
+				 "DELETE FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
+				 " first_day > ?3 AND first_day <= ?4",
+				 NULL, 0, err, c->module->key, kind, span->first_day,
+				 span->last_day);
+	return r ? r
+		 : mp_fleet_run(c->store, MP_STMT_FLEET_BUCKET_PUT,
+				"INSERT INTO fleet_bucket(kind, module, first_day, last_day,"
+				" total, seq) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+				NULL, 0, err, kind, c->module->key, span->first_day, span->last_day,
+				(int64_t)total, seq);
 }
 
 static int is_sent(struct collect *c, const struct mp_fleet_row *row, uint64_t hash, bool *sent,
 		   struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(c->store, MP_STMT_FLEET_CHUNK_FIND,
-			      "SELECT hash FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
-			      " first_day = ?3 AND chunk = ?4",
-			      &stmt, err);
+	int64_t found;
+	int r = mp_fleet_run(c->store, MP_STMT_FLEET_CHUNK_FIND,
+			     "SELECT hash FROM fleet_chunk WHERE module = ?1 AND kind = ?2 AND"
+			     " first_day = ?3 AND chunk = ?4",
+			     &found, 1, err, c->module->key, row->kind, row->first_day, row->chunk);
 
-	*sent = false;
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, c->module->key);
-	sqlite3_bind_int64(stmt, 2, row->kind);
-	sqlite3_bind_int64(stmt, 3, row->first_day);
-	sqlite3_bind_int64(stmt, 4, row->chunk);
-	r = mp_store_step(c->store, stmt, "read", err);
-	if (r > 0)
-		*sent = (uint64_t)sqlite3_column_int64(stmt, 0) == hash;
-	sqlite3_reset(stmt);
+	*sent = r > 0 && (uint64_t)found == hash;
 	return r < 0 ? r : 0;
 }
 
 static int note_chunk(struct collect *c, const struct mp_fleet_row *row, uint64_t hash,
 		      struct mp_err *err)
 {
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(c->store, MP_STMT_FLEET_CHUNK_PUT,
-			      "REPLACE INTO fleet_chunk(kind, module, first_day, chunk, hash, seq)"
-			      " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-			      &stmt, err);
-
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, row->kind);
-	sqlite3_bind_int64(stmt, 2, c->module->key);
-	sqlite3_bind_int64(stmt, 3, row->first_day);
-	sqlite3_bind_int64(stmt, 4, row->chunk);
-	sqlite3_bind_int64(stmt, 5, (int64_t)hash);
-	sqlite3_bind_int64(stmt, 6, c->seq);
-	return mp_store_run(c->store, stmt, "write", err);
+	return mp_fleet_run(c->store, MP_STMT_FLEET_CHUNK_PUT,
+			    "REPLACE INTO fleet_chunk(kind, module, first_day, chunk, hash, seq)"
+			    " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+			    NULL, 0, err, row->kind, c->module->key, row->first_day, row->chunk,
+			    (int64_t)hash, c->seq);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -180,8 +129,8 @@ static int batch_module(struct collect *c, uint32_t *index, struct mp_err *err)
 	return 0;
 }
 
-/* Appends the row, whose bytes are in @c->bytes. */
-static int append(struct collect *c, struct mp_fleet_row *row, uint64_t hash, struct mp_err *err)
+static int append(struct collect *c, struct mp_fleet_row *row, const uint8_t *data, uint64_t hash,
+		  struct mp_err *err)
 {
 	struct mp_fleet_batch *b = c->batch;
 	struct mp_store_array bytes = {b->bytes, b->max_bytes};
@@ -200,16 +149,17 @@ static int append(struct collect *c, struct mp_fleet_row *row, uint64_t hash, st
 	if (r)
 		return r;
 	row->at = b->nr_bytes;
-	memcpy(b->bytes + row->at, c->bytes.data, row->size);
+	memcpy(b->bytes + row->at, data, row->size);
 	b->nr_bytes += row->size;
 	b->rows[b->nr_rows++] = *row;
 	return 0;
 }
 
-/* The row, whose bytes are in @c->bytes, if the server lacks it. Sets @c->full instead if there is no room. */
-static int offer(struct collect *c, struct mp_fleet_row *row, struct mp_err *err)
+/* The row, if the server lacks it. Sets @c->full instead if there is no room. */
+static int offer(struct collect *c, struct mp_fleet_row *row, const uint8_t *data,
+		 struct mp_err *err)
 {
-	uint64_t hash = XXH3_64bits_withSeed(c->bytes.data, row->size, row->exact);
+	uint64_t hash = XXH3_64bits_withSeed(data, row->size, row->exact);
 	bool sent;
 	int r = is_sent(c, row, hash, &sent, err);
 
@@ -225,26 +175,7 @@ static int offer(struct collect *c, struct mp_fleet_row *row, struct mp_err *err
 		c->full = true;
 		return 0;
 	}
-	return append(c, row, hash, err);
-}
-
-/* One chunk, whose @nr entries are in @c->entries. */
-static int collect_chunk(struct collect *c, const struct mp_span *span, struct mp_fleet_row *row,
-			 size_t nr, struct mp_err *err)
-{
-	const struct mp_series *series = mp_fleet_series(row->kind);
-	int r = mp_fleet_base_take(c->store, row->kind, c->module->key, span, row->chunk,
-				   c->entries.data, &nr, err);
-
-	if (r || !nr)
-		return r;
-	r = mp_store_array_reserve(&c->bytes, nr * series->entry_bytes_max, err);
-	if (r)
-		return r;
-	row->total = series->sum(c->entries.data, nr);
-	row->size = series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT, c->entries.data, nr,
-				   c->bytes.data);
-	return offer(c, row, err);
+	return append(c, row, data, hash, err);
 }
 
 /* Is it time to send the days in @span, with the sum @total, of which @sent was sent? */
@@ -265,34 +196,7 @@ static int is_due(struct collect *c, enum mp_fleet_kind kind, const struct mp_sp
 	return r;
 }
 
-static int collect_chunks(struct collect *c, enum mp_fleet_kind kind,
-			  const struct mp_bucket *bucket, struct mp_err *err)
-{
-	const struct mp_series *series = mp_fleet_series(kind);
-	struct mp_span span = {bucket->first_day, bucket->last_day, bucket->exact};
-	int64_t chunk = -1;
-	sqlite3_stmt *stmt;
-	size_t nr, size;
-	int r = mp_series_chunk_list(c->store, series, bucket->key, &stmt, err);
-
-	while (!r && !c->full) {
-		struct mp_fleet_row row = {.kind = kind,
-					   .first_day = span.first_day,
-					   .last_day = span.last_day,
-					   .exact = span.exact};
-
-		r = mp_series_chunk_next(c->store, series, stmt, &chunk, &c->entries, 0, &nr, &size,
-					 err);
-		if (r <= 0)
-			break;
-		row.chunk = chunk;
-		r = collect_chunk(c, &span, &row, nr, err);
-	}
-	sqlite3_reset(stmt);
-	return r;
-}
-
-struct whole {
+struct rows {
 	struct collect *collect;
 	struct mp_fleet_row row;
 };
@@ -300,29 +204,28 @@ struct whole {
 static int collect_row(void *arg, int64_t chunk, uint64_t total, const uint8_t *data, size_t size,
 		       struct mp_err *err)
 {
-	struct whole *w = arg;
-	struct collect *c = w->collect;
-	struct mp_fleet_row row = w->row;
-	int r = mp_store_array_reserve(&c->bytes, size, err);
+	const struct rows *rows = arg;
+	struct mp_fleet_row row = rows->row;
+	int r;
 
-	if (r)
-		return r;
-	memcpy(c->bytes.data, data, size);
 	row.chunk = chunk;
 	row.total = total;
 	row.size = size;
-	r = offer(c, &row, err);
-	return r || !c->full ? r : FULL;
+	r = offer(rows->collect, &row, data, err);
+	return r || !rows->collect->full ? r : FULL;
 }
 
-static int collect_whole(struct collect *c, enum mp_fleet_kind kind, const struct mp_bucket *bucket,
-			 struct mp_err *err)
+static int collect_rows(struct collect *c, enum mp_fleet_kind kind, const struct mp_bucket *bucket,
+			struct mp_err *err)
 {
-	struct whole w = {
-		c, {.kind = kind, .first_day = bucket->first_day, .last_day = bucket->last_day}};
+	struct rows rows = {c,
+			    {.kind = kind,
+			     .first_day = bucket->first_day,
+			     .last_day = bucket->last_day,
+			     .exact = kind < MP_NR_FLEET_SERIES && bucket->exact}};
 	size_t max = c->batch->when == MP_FLEET_DAILY ? MP_FLEET_TREE_BYTES : MP_CALLS_BYTES_MAX;
-	int r = mp_fleet_each_whole(c->store, kind, c->module->key, bucket, max, collect_row, &w,
-				    err);
+	int r = mp_fleet_each_row(c->store, kind, c->module->key, bucket, max, collect_row, &rows,
+				  err);
 
 	return r == FULL ? 0 : r;
 }
@@ -358,8 +261,7 @@ static int collect_bucket(struct collect *c, enum mp_fleet_kind kind,
 	r = is_due(c, kind, &span, sent, bucket->total - base, &due, err);
 	if (r || !due)
 		return r;
-	r = kind < MP_NR_FLEET_SERIES ? collect_chunks(c, kind, bucket, err)
-				      : collect_whole(c, kind, bucket, err);
+	r = collect_rows(c, kind, bucket, err);
 	if (r || c->full)
 		return r;
 	return note_bucket(c, kind, &span, bucket->total - base, c->seq, err);
@@ -438,28 +340,23 @@ void mp_fleet_batch_fini(struct mp_fleet_batch *batch)
 }
 
 /* Attempts of one batch that may still be on their way; older ones have arrived, or never will. */
-#define PENDING_MAX "64"
+#define PENDING_MAX 64
 
 /* Notes which token is on its way: after a power cut it must be known. */
 static int note_pending(struct collect *c, int64_t *token, struct mp_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc;
+	int r;
 
 	for (*token = 0; !*token; *token &= INT64_MAX)
 		if (getrandom(token, sizeof(*token), 0) != (ssize_t)sizeof(*token))
 			return mp_err_set(err, EIO, "no random numbers: %s", strerror(errno));
-	rc = mp_store_exec(c->store, "DELETE FROM fleet_pending WHERE key <="
-				     " (SELECT max(key) FROM fleet_pending) - " PENDING_MAX);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(c->store->db, "INSERT INTO fleet_pending(token) VALUES(?1)",
-					-1, &stmt, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_int64(stmt, 1, *token);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_DONE ? 0 : mp_store_fail(c->store, rc, "write", err);
+	r = mp_fleet_run(c->store, MP_NR_STMT,
+			 "DELETE FROM fleet_pending WHERE key <="
+			 " (SELECT max(key) FROM fleet_pending) - ?1",
+			 NULL, 0, err, PENDING_MAX);
+	return r ? r
+		 : mp_fleet_run(c->store, MP_NR_STMT, "INSERT INTO fleet_pending(token) VALUES(?1)",
+				NULL, 0, err, *token);
 }
 
 static int collect(struct collect *c, struct mp_err *err)
@@ -495,8 +392,6 @@ int mp_fleet_collect(struct mp_store *store, struct mp_fleet_batch *batch, size_
 	if (r)
 		return r;
 	r = collect(&c, err);
-	free(c.entries.data);
-	free(c.bytes.data);
 	r = mp_store_leave(store, began, r, err);
 	if (r)
 		empty(batch);

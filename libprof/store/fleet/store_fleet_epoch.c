@@ -6,63 +6,51 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libprof/store/fleet/fleet_base.h"
-#include "libprof/store/fleet/store_fleet.h"
-#include "libprof/store/store_private.h"
+#include "libprof/store/fleet/fleet_private.h"
 
-/* Rare, so nothing is prepared in advance. @a is bound if the statement has a parameter. */
+/* Changes the notes. @a: the statement's parameter, if it has one. */
 static int run(struct mp_store *store, const char *sql, int64_t a, struct mp_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
-
-	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(stmt))
-		rc = sqlite3_bind_int64(stmt, 1, a);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_DONE ? 0 : mp_store_fail(store, rc, "write", err);
+	return mp_fleet_run(store, MP_NR_STMT, sql, NULL, 0, err, a);
 }
 
-static int read_columns(struct mp_store *store, sqlite3_stmt *stmt, const uint8_t *machine,
-			struct mp_fleet_epoch *out, struct mp_err *err)
+/* What is read, and compared with this machine. */
+struct reading {
+	const uint8_t *machine;
+	bool *has;
+	struct mp_fleet_epoch *out;
+};
+
+static int read_columns(struct mp_store *store, sqlite3_stmt *stmt, void *arg, struct mp_err *err)
 {
 	static const uint8_t none[MP_FLEET_MACHINE_BYTES];
+	const struct reading *reading = arg;
+	struct mp_fleet_epoch *out = reading->out;
 	const void *name = sqlite3_column_blob(stmt, 0), *where = sqlite3_column_blob(stmt, 1);
 
 	if (sqlite3_column_bytes(stmt, 0) != MP_FLEET_EPOCH_BYTES || !name ||
 	    sqlite3_column_bytes(stmt, 1) != MP_FLEET_MACHINE_BYTES || !where)
 		return mp_store_damaged(store, "an impossible epoch", err);
 	memcpy(out->name, name, MP_FLEET_EPOCH_BYTES);
-	out->is_same_machine = !memcmp(where, machine, MP_FLEET_MACHINE_BYTES);
+	out->is_same_machine = !memcmp(where, reading->machine, MP_FLEET_MACHINE_BYTES);
 	out->is_machine_known = memcmp(where, none, MP_FLEET_MACHINE_BYTES) != 0;
 	out->seq = sqlite3_column_int64(stmt, 2);
 	out->token = sqlite3_column_int64(stmt, 3);
 	if (out->seq < 0 || out->seq == INT64_MAX || out->token < 0)
 		return mp_store_damaged(store, "an impossible epoch", err);
+	*reading->has = true;
 	return 0;
 }
 
 int mp_fleet_epoch_read(struct mp_store *store, const uint8_t *machine, bool *has,
 			struct mp_fleet_epoch *out, struct mp_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(store->db, "SELECT epoch, machine, seq, token FROM fleet_epoch",
-				    -1, &stmt, NULL);
-	int r = 0;
+	struct reading reading = {machine, has, out};
 
 	*has = false;
 	memset(out, 0, sizeof(*out));
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW) {
-		r = read_columns(store, stmt, machine, out, err);
-		*has = !r;
-	} else if (rc != SQLITE_DONE) {
-		r = mp_store_fail(store, rc, "read", err);
-	}
-	sqlite3_finalize(stmt);
-	return r;
+	return mp_fleet_each(store, "SELECT epoch, machine, seq, token FROM fleet_epoch WHERE ?1",
+			     read_columns, &reading, err, 1);
 }
 
 /* Forgets what the server has. */
@@ -77,17 +65,12 @@ static int forget_sent(struct mp_store *store, struct mp_err *err)
 
 int mp_fleet_is_pending(struct mp_store *store, int64_t token, bool *is, struct mp_err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int rc = sqlite3_prepare_v2(store->db, "SELECT 1 FROM fleet_pending WHERE token = ?1", -1,
-				    &stmt, NULL);
+	int64_t one;
+	int r = mp_fleet_run(store, MP_NR_STMT, "SELECT 1 FROM fleet_pending WHERE token = ?1",
+			     &one, 1, err, token);
 
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_int64(stmt, 1, token);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(stmt);
-	*is = rc == SQLITE_ROW;
-	sqlite3_finalize(stmt);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : mp_store_fail(store, rc, "read", err);
+	*is = r > 0;
+	return r < 0 ? r : 0;
 }
 
 int mp_fleet_epoch_begin(struct mp_store *store, const uint8_t *machine, bool fork,

@@ -66,7 +66,7 @@ says out.txt 'is done already'
 alpha=$(<alpha.conn)
 for sql in "SELECT * FROM fleet.build" "UPDATE fleet.build SET plan = ''" "SELECT * FROM fleet.build_host" \
 	"SELECT fleet.take_build('x')" "SELECT fleet.choose_build(1, '')" "SELECT fleet.request_build('\\x0011223344556677', '', 'x', true)" \
-	"SELECT fleet.finish_build('', '', '', 1, '', '', '', '')" "SELECT fleet.enrol_builder('alpha')"; do
+	"SELECT fleet.finish_build('', '', '', 1, '', '', '', '')" "SELECT fleet.enrol('alpha', true, true)"; do
 	! fleet_sql "$alpha" "$sql" >out.txt 2>err.txt || fail "a host may: $sql"
 done
 version=$("$fleet" --version | cut -d' ' -f2)

@@ -246,7 +246,7 @@ if [ -x "$BUILD/morph-fleet" ]; then
 	ends 75 morph-fleet pull -d "$nowhere" -o x prog
 	ends 75 morph-fleet modules -d "$nowhere"
 	ends 1 morph-fleet push -d "$nowhere" --db=junk.db
-	ends 1 morph-fleet check -d "$nowhere"
+	ends 75 morph-fleet check -d "$nowhere"
 	ends 2 morph-fleet request prog --output=x -d "$nowhere"
 	ends 2 morph-fleet build -d "$nowhere"
 	ends 2 morph-fleet install -d "$nowhere"

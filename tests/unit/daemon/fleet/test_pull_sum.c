@@ -33,8 +33,7 @@ static void teardown(void)
 {
 	md_pull_sum_free(sum);
 	sum = NULL;
-	free(result.counts);
-	free(result.edges);
+	free(result.entries);
 	memset(&result, 0, sizeof(result));
 }
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "daemon/fleet/pull/pull_paths.h"
+#include "daemon/fleet/pull/pull_sum.h"
 #include "libprof/base/varint.h"
 #include "libprof/context/context_codec.h"
 #include "libprof/store/fleet/fleet_paths.h"
@@ -221,11 +221,11 @@ END_TEST
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-static struct md_pull_paths_result paths;
+static struct md_pull_result paths;
 
 static size_t path_row(uint64_t first, uint64_t last, uint64_t count, uint8_t *out)
 {
-	struct mp_varint_writer w = {0};
+	struct mp_varint_writer w = {0}, row = {0};
 	struct mp_path_count path;
 	size_t n;
 
@@ -233,43 +233,46 @@ static size_t path_row(uint64_t first, uint64_t last, uint64_t count, uint8_t *o
 	mp_varint_put_signed(&w, (int64_t)(last - first));
 	path = (struct mp_path_count){w.bytes, (uint32_t)w.size, count};
 	ck_assert_int_eq(mp_fleet_path_chunk(&path), (int64_t)(last >> 16));
-	n = mp_fleet_paths_encode(&path, 1, out);
+	mp_fleet_paths_encode(&path, 1, &row);
+	n = row.size;
+	memcpy(out, row.bytes, n);
+	free(row.bytes);
 	free(w.bytes);
 	return n;
 }
 
 START_TEST(paths_of_hosts_add_up)
 {
-	struct md_pull_paths *p = md_pull_paths_new(NULL);
+	struct md_pull_sum *p;
 	uint8_t data[64];
 	struct md_pull_row row = {.chunk = 4, .last_day = 9, .weight = MD_PULL_WHOLE, .data = data};
 
-	ck_assert_ptr_nonnull(p);
+	ok(md_pull_sum_new(MP_FLEET_PATHS, NULL, false, &p, &err));
 	row.size = path_row(0x30010, 0x40020, 5, data);
 	row.total = 5;
 	for (int host = 0; host < 10; host++)
-		ok(md_pull_paths_add(p, &row, &err));
+		ok(md_pull_sum_add(p, &row, &err));
 	row.weight = MD_PULL_WHOLE / 2;
-	ok(md_pull_paths_add(p, &row, &err));
+	ok(md_pull_sum_add(p, &row, &err));
 	row.weight = MD_PULL_WHOLE;
 	row.total = 6;
-	ok(md_pull_paths_add(p, &row, &err));
+	ok(md_pull_sum_add(p, &row, &err));
 	for (size_t i = 1; i < row.size; i++) {
 		struct md_pull_row cut = row;
 
 		cut.total = 5;
 		cut.size = i;
-		ok(md_pull_paths_add(p, &cut, &err));
+		ok(md_pull_sum_add(p, &cut, &err));
 	}
 	row.chunk = 5;
 	row.total = 5;
-	ok(md_pull_paths_add(p, &row, &err)); /* a path of another chunk */
+	ok(md_pull_sum_add(p, &row, &err)); /* a path of another chunk */
 	row.size = path_row(0x30010, 0x50020, 7, data);
 	row.total = 7;
-	ok(md_pull_paths_add(p, &row, &err));
+	ok(md_pull_sum_add(p, &row, &err));
 	row.chunk = 4;
-	ck_assert_int_lt(md_pull_paths_add(p, &row, &err), 0);
-	ok(md_pull_paths_finish(p, &paths, &err));
+	ck_assert_int_lt(md_pull_sum_add(p, &row, &err), 0);
+	ok(md_pull_sum_finish(p, &paths, &err));
 	ck_assert_uint_eq(paths.nr, 2);
 	ck_assert_uint_eq(paths.paths[0].count, 53);
 	ck_assert_uint_eq(paths.paths[1].count, 7);
@@ -277,7 +280,7 @@ START_TEST(paths_of_hosts_add_up)
 	ck_assert_int_eq(paths.last_day, 9);
 	ck_assert_uint_eq(paths.nr_rows - paths.nr_bad, 12);
 	free(paths.paths);
-	md_pull_paths_free(p);
+	md_pull_sum_free(p);
 }
 END_TEST
 

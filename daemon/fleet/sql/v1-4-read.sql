@@ -114,9 +114,6 @@ LANGUAGE sql STABLE AS $$
 	WHERE h.name = the_name GROUP BY h.module ORDER BY 7 NULLS FIRST, 1
 $$;
 
-GRANT EXECUTE ON FUNCTION fleet.read_hosts(bytea, smallint, integer, integer, double precision, integer),
-	fleet.read_rows(bytea, smallint, integer, integer, double precision, integer),
-	fleet.sum_counts(bytea, integer, integer, double precision),
-	fleet.host_shares(bytea, smallint, integer, integer, double precision), fleet.text_hash_of(bytea),
-	fleet.module_facts(bytea), fleet.find_modules(bytea), fleet.list_modules(integer, integer),
-	fleet.versions(text) TO morph_fleet_reader;
+GRANT EXECUTE ON FUNCTION fleet.read_hosts, fleet.read_rows, fleet.sum_counts, fleet.host_shares, fleet.text_hash_of,
+	fleet.module_facts, fleet.find_modules, fleet.list_modules, fleet.versions TO morph_fleet_reader;
+GRANT EXECUTE ON FUNCTION fleet.text_hash_of, fleet.module_facts, fleet.find_modules TO morph_fleet_operator;

@@ -5,10 +5,9 @@
 -- and can sum counts by itself. A program that reads many rows decodes them itself.
 SET LOCAL ROLE morph_fleet_owner;
 
--- plain_total - the sum of the counts of one chunk in the store's form. SQLSTATE MF003: no valid data, or a count of
--- 2^46 and more.
-CREATE FUNCTION fleet.plain_total(data bytea) RETURNS bigint
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+-- decode_plain - the counts of one chunk in the store's form. SQLSTATE MF003: no valid data, or a count of 2^46 and more.
+CREATE FUNCTION fleet.decode_plain(chunk bigint, data bytea) RETURNS TABLE(vaddr bigint, count bigint)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 200 AS $$
 DECLARE
 	size integer := octet_length(data);
 	-- Zeros behind the data end an entry that is cut short, without a look at the size for each byte.
@@ -18,10 +17,9 @@ DECLARE
 	shift integer;
 	token integer;
 	next_off integer := 0;
-	nr bigint := 1;
-	total bigint := 0;
 BEGIN
-	WHILE pos < size AND next_off <= 65536 LOOP
+	count := 1;
+	WHILE pos < size LOOP
 		token := get_byte(bytes, pos);
 		IF token < 128 THEN
 			pos := pos + 1;
@@ -32,38 +30,29 @@ BEGIN
 			ELSE
 				token := token - 16384 + (get_byte(bytes, pos + 2) << 14);
 				pos := pos + 3;
-				IF token >= 2097152 THEN
-					RAISE 'counts: a damaged distance' USING ERRCODE = 'MF003';
-				END IF;
 			END IF;
 		END IF;
 		next_off := next_off + (token >> 2) + 1;
 		IF token & 3 > 0 THEN
-			nr := token & 3;
-			IF nr = 3 THEN
+			count := token & 3;
+			IF count = 3 THEN
 				b := 128;
 				shift := 0;
-				nr := 0;
+				count := 0;
 				WHILE b > 127 LOOP
 					b := get_byte(bytes, pos);
 					pos := pos + 1;
-					nr := nr | ((b & 127)::bigint << shift);
+					count := count | ((b & 127)::bigint << shift);
 					shift := shift + 7;
 				END LOOP;
-				IF nr <= 0 OR nr >= 70368744177664 OR shift > 49 THEN
-					RAISE 'counts: a count of % in one address', nr USING ERRCODE = 'MF003';
-				END IF;
 			END IF;
 		END IF;
-		-- At most 65537 counts below 2^46: no overflow.
-		total := total + nr;
+		IF token >= 2097152 OR next_off > 65536 OR pos > size OR count NOT BETWEEN 1 AND 70368744177663 OR shift > 49 THEN
+			RAISE 'counts: a damaged entry, a count of % at %', count, next_off - 1 USING ERRCODE = 'MF003';
+		END IF;
+		vaddr := (chunk << 16) + next_off - 1;
+		RETURN NEXT;
 	END LOOP;
-	IF next_off > 65536 THEN
-		RAISE 'counts: an address outside of its chunk' USING ERRCODE = 'MF003';
-	ELSIF pos > size THEN
-		RAISE 'counts: an entry that is cut short' USING ERRCODE = 'MF003';
-	END IF;
-	RETURN total;
 END $$;
 
 -- edges_total - the sum of the transfers of one chunk.
@@ -120,7 +109,7 @@ BEGIN
 	RETURN total;
 END $$;
 
--- packed_total - as plain_total(), of packed data. It is called for each row of a push, so it calls no other
+-- packed_total - the sum of the counts of packed data. It is called for each row of a push, so it calls no other
 -- function of its own.
 CREATE FUNCTION fleet.packed_total(data bytea) RETURNS bigint LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
@@ -190,136 +179,73 @@ BEGIN
 	IF octet_length(data) > 0 AND get_byte(data, octet_length(data) - 1) > 127 THEN
 		RETURN fleet.packed_total(data);
 	END IF;
-	RETURN fleet.plain_total(data);
-END $$;
-
--- packed_nr - the number of entries, and the bit that follows it (the first bit is 1), of data that packed_total()
--- accepts.
-CREATE FUNCTION fleet.packed_nr(data bytea, OUT nr integer, OUT pos integer) LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
-DECLARE
-	b integer := 128;
-BEGIN
-	nr := 0;
-	pos := 1;
-	WHILE b > 127 LOOP
-		b := get_byte(data, pos / 8);
-		nr := nr | ((b & 127) << (pos / 8 * 7));
-		pos := pos + 8;
-	END LOOP;
-END $$;
-
--- list_numbers - the numbers themselves, of a list that packed_total() accepts.
-CREATE FUNCTION fleet.list_numbers(bits bit varying, INOUT pos integer, nr integer, k integer, OUT numbers bigint[])
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
-DECLARE
-	kept integer[] := ARRAY(SELECT generate_series(1, nr)); -- places whose class is not known yet
-	ended integer[];
-	classes text[]; -- places of each class, as a text: arrays of arrays have one size
-	nr_ended integer;
-	place integer;
-	number bigint;
-	digits integer;
-BEGIN
-	WHILE kept <> '{}' LOOP
-		SELECT coalesce(array_agg(u.place ORDER BY u.i) FILTER (WHERE get_bit(bits, pos + u.i::integer - 2) = 1), '{}'),
-			coalesce(array_agg(u.place ORDER BY u.i) FILTER (WHERE get_bit(bits, pos + u.i::integer - 2) = 0), '{}')
-		INTO ended, kept FROM unnest(kept) WITH ORDINALITY AS u(place, i);
-		pos := pos + cardinality(ended) + cardinality(kept);
-		classes := classes || ended::text;
-	END LOOP;
-	FOR class IN 0..coalesce(cardinality(classes), 0) - 1 LOOP
-		ended := classes[class + 1];
-		nr_ended := cardinality(ended);
-		digits := class + k;
-		FOR i IN 1..nr_ended LOOP
-			number := 0;
-			FOR digit IN 0..digits - 1 LOOP
-				number := number << 1 | get_bit(bits, pos + digit * nr_ended + i - 2);
-			END LOOP;
-			place := ended[i];
-			numbers[place] := number + (((1::bigint << class) - 1) << k);
-		END LOOP;
-		pos := pos + digits * nr_ended;
-	END LOOP;
-END $$;
-
--- decode_plain - the counts of one chunk whose data plain_total() accepts.
-CREATE FUNCTION fleet.decode_plain(chunk bigint, data bytea) RETURNS TABLE(vaddr bigint, count bigint)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 200 AS $$
-DECLARE
-	size integer := octet_length(data);
-	pos integer := 0;
-	b integer;
-	shift integer;
-	token integer;
-BEGIN
-	vaddr := (chunk << 16) - 1;
-	count := 1;
-	WHILE pos < size LOOP
-		b := get_byte(data, pos);
-		pos := pos + 1;
-		token := b & 127;
-		shift := 7;
-		WHILE b > 127 LOOP
-			b := get_byte(data, pos);
-			pos := pos + 1;
-			token := token | ((b & 127) << shift);
-			shift := shift + 7;
-		END LOOP;
-		vaddr := vaddr + (token >> 2) + 1;
-		token := token & 3;
-		IF token = 3 THEN
-			b := 128;
-			shift := 0;
-			count := 0;
-			WHILE b > 127 LOOP
-				b := get_byte(data, pos);
-				pos := pos + 1;
-				count := count | ((b & 127)::bigint << shift);
-				shift := shift + 7;
-			END LOOP;
-		ELSIF token > 0 THEN
-			count := token;
-		END IF;
-		RETURN NEXT;
-	END LOOP;
-END $$;
-
-CREATE FUNCTION fleet.decode_packed(chunk bigint, data bytea) RETURNS TABLE(vaddr bigint, count bigint)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 200 AS $$
-DECLARE
-	ks integer := get_byte(data, octet_length(data) - 1);
-	bits bit varying := ('x' || encode(data, 'hex'))::bit varying;
-	nr integer;
-	pos integer;
-	distances bigint[];
-	counts bigint[];
-BEGIN
-	SELECT p.nr, p.pos INTO nr, pos FROM fleet.packed_nr(data) p;
-	SELECT l.pos, l.numbers INTO pos, distances FROM fleet.list_numbers(bits, pos, nr, ks >> 3 & 15) l;
-	SELECT l.numbers INTO counts FROM fleet.list_numbers(bits, pos, nr, ks & 7) l;
-	vaddr := (chunk << 16) - 1;
-	FOR i IN 1..nr LOOP
-		vaddr := vaddr + distances[i] + 1;
-		count := counts[i] + 1;
-		RETURN NEXT;
-	END LOOP;
+	RETURN (SELECT coalesce(sum(d.count), 0) FROM fleet.decode_plain(0, data) d);
 END $$;
 
 -- decode_counts - the counts of one chunk whose data counts_total() accepts.
 CREATE FUNCTION fleet.decode_counts(chunk bigint, data bytea) RETURNS TABLE(vaddr bigint, count bigint)
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 200 AS $$
+DECLARE
+	ks integer := get_byte(data, octet_length(data) - 1);
+	bits bit varying := ('x' || encode(data, 'hex'))::bit varying;
+	pos integer := 0;
+	nr integer := 0;
+	k integer := ks >> 3 & 15;
+	unread integer;
+	nr_classes integer;
+	class_of integer[]; -- by place
+	numbers bigint[];
+	distances bigint[];
 BEGIN
-	IF octet_length(data) > 0 AND get_byte(data, octet_length(data) - 1) > 127 THEN
-		RETURN QUERY SELECT d.vaddr, d.count FROM fleet.decode_packed(chunk, data) d;
-	ELSE
+	IF ks < 128 THEN
 		RETURN QUERY SELECT d.vaddr, d.count FROM fleet.decode_plain(chunk, data) d;
+		RETURN;
 	END IF;
+	LOOP
+		nr := nr | ((get_byte(data, pos / 8) & 127) << (pos / 8 * 7));
+		pos := pos + 8;
+		EXIT WHEN get_byte(data, pos / 8 - 1) < 128;
+	END LOOP;
+	-- The distances, then the counts.
+	FOR list IN 1..2 LOOP
+		class_of := array_fill(NULL::integer, ARRAY[nr]);
+		unread := nr;
+		nr_classes := 0;
+		WHILE unread > 0 LOOP
+			FOR place IN 1..nr LOOP
+				CONTINUE WHEN class_of[place] IS NOT NULL;
+				IF get_bit(bits, pos) = 1 THEN
+					class_of[place] := nr_classes;
+					unread := unread - 1;
+				END IF;
+				pos := pos + 1;
+			END LOOP;
+			nr_classes := nr_classes + 1;
+		END LOOP;
+		-- A one before the digits of a number, less 1 << k, is the first number of its class and the digits.
+		numbers := array_fill(1::bigint, ARRAY[nr]);
+		FOR class IN 0..nr_classes - 1 LOOP
+			FOR digit IN 1..class + k LOOP
+				FOR place IN 1..nr LOOP
+					CONTINUE WHEN class_of[place] <> class;
+					numbers[place] := numbers[place] << 1 | get_bit(bits, pos);
+					pos := pos + 1;
+				END LOOP;
+			END LOOP;
+		END LOOP;
+		IF list = 1 THEN
+			distances := numbers;
+			k := ks & 7;
+		END IF;
+	END LOOP;
+	vaddr := (chunk << 16) - 1;
+	FOR place IN 1..nr LOOP
+		vaddr := vaddr + distances[place] - (1 << (ks >> 3 & 15)) + 1;
+		count := numbers[place] - (1 << k) + 1;
+		RETURN NEXT;
+	END LOOP;
 END $$;
-
-GRANT EXECUTE ON FUNCTION fleet.packed_nr(bytea), fleet.list_numbers(bit varying, integer, integer, integer),
-	fleet.decode_plain(bigint, bytea), fleet.decode_packed(bigint, bytea), fleet.decode_counts(bigint, bytea)
-	TO morph_fleet_reader;
+GRANT EXECUTE ON FUNCTION fleet.decode_plain, fleet.decode_counts TO morph_fleet_reader;
 
 -- ---- rows of a push, whose numbers have as many bytes as the largest of them needs
 
@@ -367,5 +293,4 @@ BEGIN
 	END LOOP;
 	RETURN found;
 END $$;
-GRANT EXECUTE ON FUNCTION fleet.numbers(bytea, integer), fleet.pick(bytea[], bigint[]), fleet.slices(bigint[], bytea)
-	TO morph_fleet_host;
+GRANT EXECUTE ON FUNCTION fleet.numbers, fleet.pick, fleet.slices TO morph_fleet_host;

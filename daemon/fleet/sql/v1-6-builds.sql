@@ -6,24 +6,7 @@
 -- A builder takes a job for a while, its lease, and renews the lease while it works. The job of a builder that
 -- was killed is free when the lease has ended. The lease's number says whether a result still belongs to it.
 
-DO $$
-BEGIN
-	IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'morph_fleet_builder') THEN
-		CREATE ROLE morph_fleet_builder NOLOGIN;
-	END IF;
-	IF NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
-		EXECUTE format('GRANT morph_fleet_builder TO %I WITH ADMIN OPTION', current_user);
-	END IF;
-	EXECUTE format('GRANT CONNECT ON DATABASE %I TO morph_fleet_builder', current_database());
-END $$;
 SET LOCAL ROLE morph_fleet_owner;
-GRANT USAGE ON SCHEMA fleet TO morph_fleet_builder;
-
-INSERT INTO fleet.setting VALUES
-	('plan_bytes', 16 * 1024 * 1024),  -- that a build's plan may have
-	('lease_seconds', 120),            -- that a builder has a job without renewing it
-	('build_attempts', 3),             -- of builders that ended over a job
-	('modules_asked', 10000);          -- that a host may ask builds of
 
 -- A build is the plan of an output of a module, by the options and the version of Morph. A builder takes a row that is
 -- queued with FOR UPDATE SKIP LOCKED.
@@ -48,12 +31,7 @@ CREATE TABLE fleet.build(
 CREATE INDEX build_queued ON fleet.build(changed_at) WHERE state = 'queued';
 CREATE INDEX build_taken ON fleet.build(lease_until) WHERE state = 'taken';
 ALTER TABLE fleet.build ALTER COLUMN plan SET STORAGE EXTERNAL; -- it is compressed already
-ALTER TABLE fleet.build ENABLE ROW LEVEL SECURITY;
-ALTER TABLE fleet.build FORCE ROW LEVEL SECURITY;
-CREATE POLICY operators ON fleet.build TO morph_fleet_owner USING ((SELECT fleet.is_operator()))
-	WITH CHECK ((SELECT fleet.is_operator()));
-CREATE POLICY readers ON fleet.build FOR SELECT TO morph_fleet_reader USING (true);
-GRANT SELECT ON fleet.build TO morph_fleet_reader;
+SELECT fleet.protect('fleet.build', false);
 
 -- What a host knows of a build: absolute, so that a host that sends it twice changes nothing. Logarithms are natural.
 CREATE TABLE fleet.audit(
@@ -81,7 +59,7 @@ CREATE TABLE fleet.audit(
 	sent_at timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (module, options, version, host, epoch)
 );
-SELECT fleet.protect('fleet.audit');
+SELECT fleet.protect('fleet.audit', true);
 
 -- What a host has of a module's builds. A host sees the builds of modules that it has asked for.
 CREATE TABLE fleet.build_host(
@@ -105,7 +83,7 @@ CREATE TABLE fleet.build_host(
 	PRIMARY KEY (module, host)
 );
 CREATE INDEX build_host_host ON fleet.build_host(host);
-SELECT fleet.protect('fleet.build_host');
+SELECT fleet.protect('fleet.build_host', true);
 
 -- A banned builder is none.
 CREATE FUNCTION fleet.is_builder() RETURNS boolean LANGUAGE sql STABLE AS $$
@@ -116,27 +94,12 @@ CREATE POLICY builders ON fleet.build TO morph_fleet_owner USING ((SELECT fleet.
 	WITH CHECK ((SELECT fleet.is_builder()));
 CREATE POLICY hosts ON fleet.build FOR SELECT TO morph_fleet_owner USING (state IN ('done', 'withdrawn') AND EXISTS (
 	SELECT FROM fleet.build_host h WHERE h.module = build.module AND h.host = (SELECT fleet.current_host())));
-CREATE POLICY operators_read ON fleet.build FOR SELECT TO morph_fleet_operator USING (true);
 CREATE POLICY operators_read ON fleet.build_host FOR SELECT TO morph_fleet_operator USING (true);
-GRANT SELECT ON fleet.build, fleet.build_host TO morph_fleet_operator;
+CREATE POLICY operators_read ON fleet.audit FOR SELECT TO morph_fleet_operator USING (true);
+CREATE POLICY operators_read ON fleet.module_host FOR SELECT TO morph_fleet_operator USING (true);
+GRANT SELECT ON fleet.build_host, fleet.audit, fleet.module_host TO morph_fleet_operator;
 
 -- ---- operators
-
--- enrol_builder - a host that may also read profiles and take jobs. Runs with the operator's rights, as enrol().
-CREATE FUNCTION fleet.enrol_builder(the_name text) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	PERFORM fleet.enrol(the_name, true);
-	EXECUTE format('GRANT morph_fleet_builder TO %I', the_name);
-END $$;
-
--- modules_of - the modules whose build-id begins with these bytes.
-CREATE FUNCTION fleet.modules_of(the_build_id bytea) RETURNS SETOF bytea LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $$
-	SELECT m.module FROM fleet.module m
-	WHERE m.build_id >= the_build_id AND substr(m.build_id, 1, octet_length(the_build_id)) = the_build_id
-	ORDER BY m.module
-$$;
 
 -- request_build - queues a build. One that was made already is made again only if this is asked for, and one
 -- that is queued or taken stays. Returns the state that the build had; NULL: it is new.
@@ -179,9 +142,8 @@ LANGUAGE sql STABLE AS $$
 	ORDER BY b.changed_at DESC, b.module, b.options, b.version
 $$;
 
-GRANT EXECUTE ON FUNCTION fleet.enrol_builder(text), fleet.modules_of(bytea),
-	fleet.request_build(bytea, text, text, boolean) TO morph_fleet_operator;
-GRANT EXECUTE ON FUNCTION fleet.list_builds() TO morph_fleet_operator, morph_fleet_reader;
+GRANT EXECUTE ON FUNCTION fleet.request_build TO morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.list_builds TO morph_fleet_operator, morph_fleet_reader;
 
 -- ---- builders
 
@@ -261,38 +223,23 @@ BEGIN
 	RETURN FOUND;
 END $$;
 
--- fail_build - gives a job up, or back to the queue: at once, or behind all others. False: as renew_build().
-CREATE FUNCTION fleet.fail_build(the_module bytea, the_options text, the_version text, the_lease bigint,
-	again boolean, the_detail text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-	me integer := fleet.require_builder();
-BEGIN
-	UPDATE fleet.build b SET state = CASE WHEN again THEN 'queued' ELSE 'failed' END, changed_at = now(),
-		lease_until = NULL, nr_attempts = b.nr_attempts - again::integer, detail = left(the_detail, 1000)
-	WHERE b.module = the_module AND b.options = the_options AND b.version = the_version AND b.state = 'taken'
-		AND b.lease = the_lease AND b.builder = me;
-	RETURN FOUND;
-END $$;
-
--- lack_build - gives a job up whose original this builder does not have. False: as renew_build().
-CREATE FUNCTION fleet.lack_build(the_module bytea, the_options text, the_version text, the_lease bigint,
+-- fail_build - gives a job up, or back to the queue. how: 'failed', 'lacking' (this builder does not have the original), or
+-- 'again'. False: as renew_build().
+CREATE FUNCTION fleet.fail_build(the_module bytea, the_options text, the_version text, the_lease bigint, how text,
 	the_detail text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	me integer := fleet.require_builder();
 BEGIN
-	UPDATE fleet.build b SET state = 'failed', changed_at = now(), lease_until = NULL, nr_attempts = b.nr_attempts - 1,
-		lacking = b.lacking || me, detail = left(the_detail, 1000)
+	UPDATE fleet.build b SET state = CASE how WHEN 'again' THEN 'queued' ELSE 'failed' END, changed_at = now(),
+		lease_until = NULL, nr_attempts = b.nr_attempts - (how <> 'failed')::integer, detail = left(the_detail, 1000),
+		lacking = CASE how WHEN 'lacking' THEN b.lacking || me ELSE b.lacking END
 	WHERE b.module = the_module AND b.options = the_options AND b.version = the_version AND b.state = 'taken'
 		AND b.lease = the_lease AND b.builder = me;
 	RETURN FOUND;
 END $$;
 
-GRANT EXECUTE ON FUNCTION fleet.take_build(text), fleet.renew_build(bytea, text, text, bigint),
-	fleet.finish_build(bytea, text, text, bigint, bytea, bytea, bytea, text),
-	fleet.fail_build(bytea, text, text, bigint, boolean, text),
-	fleet.lack_build(bytea, text, text, bigint, text) TO morph_fleet_builder;
+GRANT EXECUTE ON FUNCTION fleet.take_build, fleet.renew_build, fleet.finish_build, fleet.fail_build TO morph_fleet_builder;
 
 -- ---- hosts
 
@@ -364,6 +311,4 @@ BEGIN
 	END IF;
 END $$;
 
-GRANT EXECUTE ON FUNCTION fleet.wanted_builds(bytea[]),
-	fleet.read_plan(bytea, text, text, integer, integer, integer),
-	fleet.report_build(bytea, text, text, integer, text, text, bytea) TO morph_fleet_host;
+GRANT EXECUTE ON FUNCTION fleet.wanted_builds, fleet.read_plan, fleet.report_build TO morph_fleet_host;

@@ -13,7 +13,8 @@ DO $$
 DECLARE
 	role text;
 BEGIN
-	FOREACH role IN ARRAY ARRAY['morph_fleet_owner', 'morph_fleet_host', 'morph_fleet_reader', 'morph_fleet_operator'] LOOP
+	FOREACH role IN ARRAY ARRAY['morph_fleet_owner', 'morph_fleet_host', 'morph_fleet_reader', 'morph_fleet_operator',
+			'morph_fleet_builder'] LOOP
 		IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role) THEN
 			EXECUTE format('CREATE ROLE %I NOLOGIN', role);
 		END IF;
@@ -23,29 +24,28 @@ BEGIN
 		END IF;
 	END LOOP;
 	EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
-	EXECUTE format('GRANT CONNECT ON DATABASE %I TO morph_fleet_host, morph_fleet_reader, morph_fleet_operator',
-		current_database());
+	EXECUTE format('GRANT CONNECT ON DATABASE %I TO morph_fleet_host, morph_fleet_reader, morph_fleet_operator, '
+		'morph_fleet_builder', current_database());
 END $$;
 
 CREATE SCHEMA fleet AUTHORIZATION morph_fleet_owner;
 SET LOCAL ROLE morph_fleet_owner;
 ALTER DEFAULT PRIVILEGES FOR ROLE morph_fleet_owner REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
-GRANT USAGE ON SCHEMA fleet TO morph_fleet_host, morph_fleet_reader, morph_fleet_operator;
+GRANT USAGE ON SCHEMA fleet TO morph_fleet_host, morph_fleet_reader, morph_fleet_operator, morph_fleet_builder;
 
--- Which of these files were applied.
-CREATE TABLE fleet.migration(
-	number integer PRIMARY KEY,
-	name text NOT NULL,
-	hash bytea NOT NULL, -- SHA-256 of the file
-	applied_at timestamptz NOT NULL DEFAULT now()
-);
+-- The versions that the schema had; the highest one is today's.
+CREATE TABLE fleet.migration(number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());
 
 -- Limits, in bytes and days. An operator may change them.
 CREATE TABLE fleet.setting(name text PRIMARY KEY, value bigint NOT NULL);
 INSERT INTO fleet.setting VALUES
 	('bytes_per_day', 64 * 1024 * 1024), -- that a host may send
 	('oldest_day', 400),                 -- before today
-	('epochs', 1000);                    -- that a host may begin
+	('epochs', 1000),                    -- that a host may begin
+	('plan_bytes', 16 * 1024 * 1024),    -- that a build's plan may have
+	('lease_seconds', 120),              -- that a builder has a job without renewing it
+	('build_attempts', 3),               -- of builders that ended over a job
+	('modules_asked', 10000);            -- that a host may ask builds of
 
 -- A host is named by its role, which is the name in its certificate.
 CREATE TABLE fleet.host(
@@ -133,40 +133,35 @@ BEGIN
 	RETURN (SELECT h.id FROM fleet.host h
 		WHERE h.name OPERATOR(pg_catalog.=) session_user::text COLLATE pg_catalog."default" AND h.banned_at IS NULL);
 END $$;
-GRANT EXECUTE ON FUNCTION fleet.is_operator(), fleet.current_host() TO morph_fleet_host, morph_fleet_reader,
-	morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.is_operator, fleet.current_host TO morph_fleet_host, morph_fleet_reader, morph_fleet_operator;
 
--- protect - row-level security of a table with a column host: hosts have their own rows, operators all,
--- readers those of hosts that are not banned.
-CREATE FUNCTION fleet.protect(the_table regclass) RETURNS void LANGUAGE plpgsql
+-- protect - row-level security of a table. Operators have all rows. by_host: the table has a column host; hosts have their own
+-- rows, and readers see those of hosts that are not banned. Else readers and operators see all rows.
+CREATE FUNCTION fleet.protect(the_table regclass, by_host boolean) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	readers text := CASE WHEN by_host THEN 'morph_fleet_reader' ELSE 'morph_fleet_reader, morph_fleet_operator' END;
 BEGIN
-	EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', the_table);
-	EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', the_table);
-	EXECUTE format('CREATE POLICY own_rows ON %s TO morph_fleet_owner USING (host = (SELECT fleet.current_host())) '
-		'WITH CHECK (host = (SELECT fleet.current_host()))', the_table);
+	EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', the_table);
 	EXECUTE format('CREATE POLICY operators ON %s TO morph_fleet_owner USING ((SELECT fleet.is_operator())) '
 		'WITH CHECK ((SELECT fleet.is_operator()))', the_table);
-	EXECUTE format('CREATE POLICY readers ON %s FOR SELECT TO morph_fleet_reader '
-		'USING (host NOT IN (SELECT h.id FROM fleet.host h WHERE h.banned_at IS NOT NULL))', the_table);
-	EXECUTE format('GRANT SELECT ON %s TO morph_fleet_reader', the_table);
+	EXECUTE format('CREATE POLICY readers ON %s FOR SELECT TO %s USING (%s)', the_table, readers, CASE WHEN by_host
+		THEN 'host NOT IN (SELECT h.id FROM fleet.host h WHERE h.banned_at IS NOT NULL)' ELSE 'true' END);
+	EXECUTE format('GRANT SELECT ON %s TO %s', the_table, readers);
+	IF by_host THEN
+		EXECUTE format('CREATE POLICY own_rows ON %s TO morph_fleet_owner USING (host = (SELECT fleet.current_host())) '
+			'WITH CHECK (host = (SELECT fleet.current_host()))', the_table);
+	END IF;
 END $$;
 
-ALTER TABLE fleet.host ENABLE ROW LEVEL SECURITY;
-ALTER TABLE fleet.host FORCE ROW LEVEL SECURITY;
+SELECT fleet.protect(t::regclass, true)
+FROM unnest(ARRAY['fleet.epoch', 'fleet.traffic', 'fleet.module_host', 'fleet.evidence']) t;
+SELECT fleet.protect('fleet.host', false);
 CREATE POLICY own_row ON fleet.host FOR SELECT TO morph_fleet_owner USING (name = session_user::text COLLATE pg_catalog."default");
-CREATE POLICY operators ON fleet.host TO morph_fleet_owner USING ((SELECT fleet.is_operator()))
-	WITH CHECK ((SELECT fleet.is_operator()));
-CREATE POLICY readers ON fleet.host FOR SELECT TO morph_fleet_reader USING (true);
-GRANT SELECT ON fleet.host TO morph_fleet_reader;
 
 -- Any host may say that a module exists; a module's row holds nothing else.
-ALTER TABLE fleet.module ENABLE ROW LEVEL SECURITY;
-ALTER TABLE fleet.module FORCE ROW LEVEL SECURITY;
-CREATE POLICY see ON fleet.module FOR SELECT TO morph_fleet_owner, morph_fleet_reader USING (true);
+ALTER TABLE fleet.module ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY see ON fleet.module FOR SELECT TO morph_fleet_owner, morph_fleet_reader, morph_fleet_operator USING (true);
 CREATE POLICY add ON fleet.module FOR INSERT TO morph_fleet_owner
 	WITH CHECK ((SELECT fleet.current_host()) IS NOT NULL OR (SELECT fleet.is_operator()));
-GRANT SELECT ON fleet.module TO morph_fleet_reader;
-
-SELECT fleet.protect(t::regclass)
-FROM unnest(ARRAY['fleet.epoch', 'fleet.traffic', 'fleet.module_host', 'fleet.evidence']) t;
+GRANT SELECT ON fleet.module TO morph_fleet_reader, morph_fleet_operator;

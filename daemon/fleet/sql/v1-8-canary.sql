@@ -66,27 +66,11 @@ CREATE TABLE fleet.canary_history(
 	PRIMARY KEY (module, options, version, revision)
 );
 
-DO $$
-DECLARE
-	the_table text;
-BEGIN
-	FOREACH the_table IN ARRAY ARRAY['canary_policy', 'canary', 'canary_history'] LOOP
-		EXECUTE format('ALTER TABLE fleet.%I ENABLE ROW LEVEL SECURITY', the_table);
-		EXECUTE format('ALTER TABLE fleet.%I FORCE ROW LEVEL SECURITY', the_table);
-		EXECUTE format('CREATE POLICY operators ON fleet.%I TO morph_fleet_owner USING ((SELECT fleet.is_operator())) '
-			'WITH CHECK ((SELECT fleet.is_operator()))', the_table);
-		EXECUTE format('CREATE POLICY readers ON fleet.%I FOR SELECT TO morph_fleet_reader, morph_fleet_operator '
-			'USING (true)', the_table);
-		EXECUTE format('GRANT SELECT ON fleet.%I TO morph_fleet_reader, morph_fleet_operator', the_table);
-	END LOOP;
-END $$;
+SELECT fleet.protect(t::regclass, false)
+FROM unnest(ARRAY['fleet.canary_policy', 'fleet.canary', 'fleet.canary_history']) t;
 -- Functions for hosts say whether this host is chosen.
 CREATE POLICY see ON fleet.canary FOR SELECT TO morph_fleet_owner USING (true);
 CREATE POLICY see ON fleet.canary_policy FOR SELECT TO morph_fleet_owner USING (true);
-CREATE POLICY operators_read ON fleet.audit FOR SELECT TO morph_fleet_operator USING (true);
-CREATE POLICY operators_read ON fleet.host FOR SELECT TO morph_fleet_operator USING (true);
-CREATE POLICY operators_read ON fleet.module_host FOR SELECT TO morph_fleet_operator USING (true);
-GRANT SELECT ON fleet.audit, fleet.host, fleet.module_host TO morph_fleet_operator;
 
 -- ---- which hosts
 
@@ -172,6 +156,8 @@ BEGIN
 		RETURN false;
 	END IF;
 	margin := (c.policy ->> 'margin')::double precision;
+	DELETE FROM fleet.audit a WHERE a.module = the_module AND a.options = the_options AND a.version = the_version AND a.host = me
+		AND a.seq < new_seq;
 	INSERT INTO fleet.audit(module, options, version, host, release, seq, day, output_hash, pairs, log_faster, log_slower, ratio,
 		lowest, highest, log_used_faster, log_used_slower, used_ratio, log_crashes, crashes, state, sent_at)
 	VALUES (the_module, the_options, the_version, me, the_release, new_seq, fleet.today(),
@@ -187,13 +173,7 @@ BEGIN
 		fleet.crash_e(fleet.a_fact(facts, 'crashes_before', 0, 1e6, 0)::bigint,
 			fleet.a_fact(facts, 'before_s', 0, 1e9, 0), nr_crashes, fleet.a_fact(facts, 'after_s', 0, 1e9, 0)),
 		nr_crashes, the_state, now())
-	ON CONFLICT (module, options, version, host, epoch) DO UPDATE SET release = excluded.release, seq = excluded.seq,
-		day = excluded.day, output_hash = excluded.output_hash, pairs = excluded.pairs, log_faster = excluded.log_faster, log_slower = excluded.log_slower,
-		ratio = excluded.ratio, lowest = excluded.lowest, highest = excluded.highest,
-		log_used_faster = excluded.log_used_faster, log_used_slower = excluded.log_used_slower,
-		used_ratio = excluded.used_ratio, log_crashes = excluded.log_crashes, crashes = excluded.crashes,
-		state = excluded.state, sent_at = excluded.sent_at
-	WHERE audit.seq < excluded.seq;
+	ON CONFLICT DO NOTHING;
 	IF FOUND THEN
 		PERFORM fleet.add_traffic(me, 0, 1, octet_length(facts::text) + 96);
 		RETURN true;
@@ -355,20 +335,15 @@ BEGIN
 	RETURN verdict;
 END $$;
 
--- step_canaries - starts what the policy starts, and decides everything that can be decided. Returns what changed.
-CREATE FUNCTION fleet.step_canaries() RETURNS TABLE(module bytea, options text, version text, state text, stage integer,
-	cause text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- step_canaries - starts what the policy starts, and decides everything that can be decided.
+CREATE FUNCTION fleet.step_canaries() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	c record;
 BEGIN
 	-- One step at a time. This lock comes first: two steps that wait for each other's rows would both fail.
 	LOCK TABLE fleet.canary IN SHARE ROW EXCLUSIVE MODE;
 	FOR c IN SELECT k.module, k.options, k.version FROM fleet.canary k WHERE k.state <> 'withdrawn' ORDER BY 1, 2, 3 LOOP
-		IF fleet.decide_canary(c.module, c.options, c.version) <> 'hold' THEN
-			RETURN QUERY SELECT k.module, k.options, k.version, k.state, k.stage, k.cause FROM fleet.canary k
-			WHERE k.module = c.module AND k.options = c.options AND k.version = c.version;
-		END IF;
+		PERFORM fleet.decide_canary(c.module, c.options, c.version);
 	END LOOP;
 	-- The newest build of each module, unless one of its builds is being rolled out.
 	FOR c IN SELECT DISTINCT ON (b.module) b.module, b.options, b.version, b.release,
@@ -378,10 +353,7 @@ BEGIN
 		WHERE b.state = 'done' ORDER BY b.module, b.changed_at DESC, b.options, b.version LOOP
 		CONTINUE WHEN NOT c.automatic OR EXISTS (SELECT FROM fleet.canary k WHERE k.module = c.module
 			AND (k.options, k.version) <> (c.options, c.version) AND k.state IN ('running', 'held'));
-		IF fleet.start_canary(c.module, c.options, c.version) THEN
-			RETURN QUERY SELECT k.module, k.options, k.version, k.state, k.stage, k.cause FROM fleet.canary k
-			WHERE k.module = c.module AND k.options = c.options AND k.version = c.version;
-		END IF;
+		PERFORM fleet.start_canary(c.module, c.options, c.version);
 	END LOOP;
 END $$;
 
@@ -435,17 +407,10 @@ LANGUAGE sql STABLE AS $$
 	ORDER BY c.started_at DESC, c.module, c.options, c.version
 $$;
 
-GRANT EXECUTE ON FUNCTION fleet.push_audit(bytea, text, text, integer, bigint, text, jsonb),
-	fleet.canary_offer(bytea, text, text, integer) TO morph_fleet_host;
-GRANT EXECUTE ON FUNCTION fleet.start_canary(bytea, text, text), fleet.decide_canary(bytea, text, text),
-	fleet.step_canaries(), fleet.set_canary(bytea, text, text, integer, text) TO morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.push_audit, fleet.canary_offer TO morph_fleet_host;
+GRANT EXECUTE ON FUNCTION fleet.start_canary, fleet.decide_canary, fleet.step_canaries, fleet.set_canary TO morph_fleet_operator;
 GRANT INSERT, UPDATE, DELETE ON fleet.canary_policy TO morph_fleet_operator;
-GRANT EXECUTE ON FUNCTION fleet.are_shares(double precision[]) TO morph_fleet_operator; -- in a CHECK
+GRANT EXECUTE ON FUNCTION fleet.are_shares TO morph_fleet_operator; -- in a CHECK
 CREATE POLICY operators_set ON fleet.canary_policy TO morph_fleet_operator USING (true) WITH CHECK (true);
-GRANT EXECUTE ON FUNCTION fleet.mean_e(double precision[]), fleet.host_factor(double precision, double precision),
-	fleet.nr_doubted(bigint, double precision), fleet.product_e(double precision[], double precision, double precision),
-	fleet.faster_e(double precision[], double precision[], double precision, double precision),
-	fleet.slower_e(double precision[], double precision[], double precision[], double precision, double precision),
-	fleet.host_hash(bytea, text, text, integer),
-	fleet.canary_evidence(bytea, text, text, integer, double precision, jsonb), fleet.list_canaries()
-	TO morph_fleet_reader, morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.mean_e, fleet.host_factor, fleet.nr_doubted, fleet.product_e, fleet.faster_e, fleet.slower_e,
+	fleet.host_hash, fleet.canary_evidence, fleet.list_canaries TO morph_fleet_reader, morph_fleet_operator;

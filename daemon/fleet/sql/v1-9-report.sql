@@ -57,4 +57,4 @@ LANGUAGE sql STABLE AS $$
 		LEFT JOIN files f ON f.host = h.id
 	ORDER BY e.last_at NULLS FIRST, h.name
 $$;
-GRANT EXECUTE ON FUNCTION fleet.list_gains(), fleet.list_hosts(integer) TO morph_fleet_reader;
+GRANT EXECUTE ON FUNCTION fleet.list_gains, fleet.list_hosts TO morph_fleet_reader;

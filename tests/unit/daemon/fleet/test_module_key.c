@@ -1,44 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_pg_array - the bytes of PostgreSQL's arrays, keys of modules, and hashed names. */
+/* test_module_key - bytes in hex, keys of modules, and hashed names. */
 #include <errno.h>
 #include <string.h>
 
 #include "daemon/fleet/file_names.h"
 #include "daemon/fleet/module_key.h"
-#include "daemon/fleet/pg_array.h"
 #include "tests/unit/suite.h"
 
-START_TEST(array_has_the_documented_bytes)
+START_TEST(hex_comes_back)
 {
-	struct md_pg_array array = {.type = MD_PG_INT4};
-	static const char want[] = "\0\0\0\1\0\0\0\1\0\0\0\27\0\0\0\3\0\0\0\1"
-				   "\0\0\0\4\0\0\1\2\377\377\377\377\0\0\0\4\377\377\377\376";
+	uint8_t bytes[4];
+	char hex[9];
 
-	md_pg_array_clear(&array);
-	md_pg_array_add_number(&array, 258);
-	md_pg_array_add_null(&array);
-	md_pg_array_add_number(&array, -2);
-	ck_assert(!array.failed);
-	ck_assert_uint_eq(array.size, sizeof(want) - 1);
-	ck_assert_mem_eq(array.bytes, want, sizeof(want) - 1);
-	md_pg_array_clear(&array);
-	ck_assert_uint_eq(array.size, 20);
-	ck_assert_uint_eq(array.bytes[15], 0);
-	free(array.bytes);
-}
-END_TEST
-
-START_TEST(numbers_come_back)
-{
-	static const int64_t numbers[] = {0, 1, -1, 127, -128, INT64_MAX, INT64_MIN};
-	char bytes[8];
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		md_pg_put(bytes, numbers[i], 8);
-		ck_assert_int_eq(md_pg_get(bytes, 8), numbers[i]);
-	}
-	md_pg_put(bytes, -128, 1);
-	ck_assert_int_eq(md_pg_get(bytes, 1), -128);
+	ck_assert_uint_eq(md_hex_read("00ff7a", bytes, 4), 3);
+	md_hex_write(bytes, 3, hex);
+	ck_assert_str_eq(hex, "00ff7a");
+	ck_assert_uint_eq(md_hex_read("\\x0102", bytes, 2), 2);
+	ck_assert_uint_eq(bytes[1], 2);
+	ck_assert_uint_eq(md_hex_read("010203", bytes, 2), 0);
+	ck_assert_uint_eq(md_hex_read("012", bytes, 4), 0);
+	ck_assert_uint_eq(md_hex_read("0g", bytes, 4), 0);
+	ck_assert_uint_eq(md_build_id_parse("0102", bytes), 2);
+	ck_assert_uint_eq(md_build_id_parse("01", bytes), 0);
 }
 END_TEST
 
@@ -55,6 +38,8 @@ START_TEST(key_of_a_module_comes_back)
 	ck_assert_uint_eq(key[7], 1);
 	ck_assert_int_eq(md_module_of_key(key, 11, &back), 0);
 	ck_assert(mp_id_equal(&id, &back));
+	ck_assert_int_eq(md_module_of_text("\\xff000000000000010908ff", &back), 0);
+	ck_assert_uint_eq(back.build_id_len, 3);
 	ck_assert_int_eq(md_module_of_key(key, 7, &back), -EINVAL);
 	ck_assert_int_eq(md_module_of_key(key, MD_MODULE_KEY_MAX + 1, &back), -EINVAL);
 }
@@ -88,11 +73,10 @@ END_TEST
 
 static Suite *suite(void)
 {
-	Suite *s = suite_create("pg_array");
+	Suite *s = suite_create("module_key");
 	TCase *tc = tcase_create("bytes");
 
-	tcase_add_test(tc, array_has_the_documented_bytes);
-	tcase_add_test(tc, numbers_come_back);
+	tcase_add_test(tc, hex_comes_back);
 	tcase_add_test(tc, key_of_a_module_comes_back);
 	tcase_add_test(tc, name_is_hashed_or_not_sent);
 	suite_add_tcase(s, tc);

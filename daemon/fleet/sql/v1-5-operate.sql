@@ -10,8 +10,8 @@ BEGIN
 END $$;
 
 -- enrol - gives a host a role. It runs with the operator's rights, who must be allowed to create roles. A role
--- that is there and is no host's is never taken: it may be a superuser's.
-CREATE FUNCTION fleet.enrol(the_name text, reads boolean) RETURNS void LANGUAGE plpgsql
+-- that is there and is no host's is never taken: it may be a superuser's. A builder also reads profiles and takes jobs.
+CREATE FUNCTION fleet.enrol(the_name text, reads boolean, builds boolean) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF (the_name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$' AND the_name !~ '^(pg_|morph_fleet_)'
@@ -28,8 +28,11 @@ BEGIN
 	) THEN
 		RAISE 'the role % is there, and is not a host''s', the_name USING ERRCODE = 'MF003';
 	END IF;
-	IF reads THEN
+	IF reads OR builds THEN
 		EXECUTE format('GRANT morph_fleet_reader TO %I', the_name);
+	END IF;
+	IF builds THEN
+		EXECUTE format('GRANT morph_fleet_builder TO %I', the_name);
 	END IF;
 	PERFORM fleet.add_host(the_name);
 END $$;
@@ -54,8 +57,6 @@ BEGIN
 	RETURN nr;
 END $$;
 
-GRANT EXECUTE ON FUNCTION fleet.add_host(text), fleet.enrol(text, boolean), fleet.ban(text, boolean),
-	fleet.forget(integer) TO morph_fleet_operator;
+GRANT EXECUTE ON FUNCTION fleet.add_host, fleet.enrol, fleet.ban, fleet.forget TO morph_fleet_operator;
 GRANT SELECT ON fleet.migration TO morph_fleet_operator, morph_fleet_reader;
-GRANT SELECT ON fleet.setting TO morph_fleet_operator;
-GRANT UPDATE ON fleet.setting TO morph_fleet_operator;
+GRANT SELECT, UPDATE ON fleet.setting TO morph_fleet_operator;
