@@ -566,12 +566,18 @@ static const struct change {
 	const char *name;
 	bool (*make)(struct trial *t);
 } changes[] = {
-	{"branches", change_branch},	     {"conditions", change_condition},
-	{"operands", change_operand},	     {"instructions", change_insn},
-	{"patches", change_patch},	     {"pieces of the map", change_map},
-	{"padding", change_padding},	     {"words of data", change_data},
-	{"dynamic entries", change_dynamic}, {"relocations", change_relocation},
-	{"symbols", change_symbol},	     {"notes", change_note},
+	{"branches", change_branch},
+	{"conditions", change_condition},
+	{"operands", change_operand},
+	{"instructions", change_insn},
+	{"patches", change_patch},
+	{"pieces of the map", change_map},
+	{"padding", change_padding},
+	{"words of data", change_data},
+	{"dynamic entries", change_dynamic},
+	{"relocations", change_relocation},
+	{"fields of symbols", change_symbol},
+	{"notes", change_note},
 	{"headers", change_header},
 };
 
