@@ -440,6 +440,49 @@ static bool may_change(const struct finder *f, uint64_t target)
 	       (f->cfg->elf->relinkable || !mp_cfg_is_weak_target(f->cfg, target));
 }
 
+/* A larger gap before a function is not read. */
+#define GAP_MAX 4096u
+
+/*
+ * Do bytes that are no padding stand right before the function at @vaddr? Whoever has its address may read them: hashes
+ * of its type, which are checked before calls (-fsanitize=kcfi), or a table. The start-up files' code there ends in a
+ * direct jump.
+ */
+static bool has_prefix(const struct mp_elf *elf, uint64_t vaddr)
+{
+	const struct mp_section *sec = mp_elf_section_at(elf, vaddr);
+	uint64_t at = sec ? sec->vaddr : vaddr, before;
+	uint32_t lo = 0, hi = elf->nr_fdes;
+	const uint8_t *bytes;
+	bool prefix = false;
+	struct mp_insn insn;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (elf->fdes[mid].start < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	before = lo ? elf->fdes[lo - 1].start + elf->fdes[lo - 1].size : 0;
+	at = before > at ? before : at;
+	if (at >= vaddr)
+		return false;
+	bytes = vaddr - at <= GAP_MAX ? mp_elf_bytes(elf, at, vaddr - at) : NULL;
+	for (uint64_t k = 0; bytes && k < vaddr - at; k += insn.len) {
+		bool known = !mp_insn_decode(bytes + k, vaddr - at - k, at + k, &insn);
+
+		if (!bytes[k] || !known)
+			insn.len = 1;
+		if (known && insn.kind == MP_INSN_JUMP && mp_elf_is_code(elf, insn.target))
+			prefix = false;
+		else if (bytes[k] && bytes[k] != 0xcc && !(known && insn.nop))
+			prefix = true;
+	}
+	return prefix || !bytes;
+}
+
 static void keep_what_may_change(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -448,7 +491,8 @@ static void keep_what_may_change(struct finder *f)
 
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
 		if (!f->barred[i] && !(cfg->funcs[i].flags & MP_FUNC_IFUNC) &&
-		    cfg->funcs[i].vaddr != cfg->elf->ehdr.e_entry)
+		    cfg->funcs[i].vaddr != cfg->elf->ehdr.e_entry &&
+		    !has_prefix(cfg->elf, cfg->funcs[i].vaddr))
 			out->functions[i] |= ME_POINTERS_MAY_CHANGE;
 		if (f->exported[i])
 			out->functions[i] |= ME_POINTERS_EXPORTED;

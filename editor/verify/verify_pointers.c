@@ -30,6 +30,46 @@ static bool as_aligned(uint64_t old, uint64_t now)
 	return now % (align > 16 ? 16 : align) == 0;
 }
 
+/* More bytes between two functions are not read. */
+#define VF_BETWEEN_MAX 4096u
+
+/*
+ * Between the function before @start and @start: is there anything but padding, and code that ends in a direct jump, as
+ * the start-up files' does? A caller may read what stands before the address that it has: type hashes, or tables.
+ */
+static bool has_data_before(const struct vf *vf, uint64_t start)
+{
+	const struct mp_section *sec = mp_elf_section_at(vf->o, start);
+	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, start);
+	uint64_t at = sec ? sec->vaddr : start;
+	bool data = false;
+	const uint8_t *b;
+
+	while (fde && fde > vf->old_eh.fdes && (--fde)->flags & VF_FDE_SYMBOL_ONLY)
+		;
+	if (fde && fde->start < start && !(fde->flags & VF_FDE_SYMBOL_ONLY) &&
+	    fde->start + fde->size > at)
+		at = fde->start + fde->size;
+	if (start - at > VF_BETWEEN_MAX)
+		return true;
+	b = mp_elf_bytes(vf->o, at, start - at);
+	while (b && at < start) {
+		struct vf_insn insn;
+
+		if (!*b || *b == 0xcc || !vf_decode(b, start - at, at, &insn)) {
+			data |= *b && *b != 0xcc;
+			insn.len = 1;
+		} else if (insn.kind == VF_JMP && vf_is_text(vf, insn.target)) {
+			data = false;
+		} else {
+			data |= !insn.nop;
+		}
+		at += insn.len;
+		b += insn.len;
+	}
+	return data;
+}
+
 /* Is @now the address of the copy, or of a stub before it, the same one in all places? */
 static bool is_address_now(const struct vf *vf, const struct mp_map_piece *copy, uint64_t old,
 			   uint64_t now)
@@ -60,7 +100,8 @@ bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 	/* A function with several copies keeps its old address, but for one whose versions a stub
 	 * enters; for a label one copy is chosen. */
 	if (!copy || (!label && vf_bits_get(&vf->cloned, old) && !vf_enters_versions(vf, now)) ||
-	    !is_address_now(vf, copy, old, now) || (!label && !as_aligned(old, now)))
+	    !is_address_now(vf, copy, old, now) ||
+	    (!label && (!as_aligned(old, now) || has_data_before(vf, old))))
 		return false;
 	vf_bits_share(&vf->marks->pointer_moved, old);
 	vf->result->report.nr_pointers++;

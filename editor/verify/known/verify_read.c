@@ -435,6 +435,7 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 	struct trace t = {.vf = vf, .passed = passed};
 	struct vf_full f;
 	uint64_t *grown;
+	bool direct;
 
 	if (!user || finds_got(vf, user, insn, to) ||
 	    !vf_decode_full(vf, insn, user->start + user->size, &f) || f.z.operand_count < 2)
@@ -455,6 +456,7 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 		    from + (uint64_t)f.op[i].mem.disp.value == to)
 			t.read = true;
 	}
+	direct = t.read; /* only the bytes that the operand itself names */
 	switch (f.z.mnemonic) {
 	case ZYDIS_MNEMONIC_MOV:
 		t.far = f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && f.z.raw.imm[0].size == 64;
@@ -475,7 +477,10 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 		break;
 	default: break;
 	}
-	named->use = t.read || t.computed ? VF_READS : t.compared ? VF_COMPARES : VF_USED;
+	if ((t.read && !direct) || t.computed)
+		named->use = VF_READS;
+	else if (t.compared)
+		named->use = VF_COMPARES;
 	/* Labels, and constants between instructions, are other checks' matter. */
 	if (fde && fde == user && fde->start != to) {
 		if (t.computed)

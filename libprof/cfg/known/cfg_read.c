@@ -95,6 +95,7 @@ struct follow {
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
 	bool ordered; /* the program asks what lies before or behind the address */
+	bool direct;  /* it reads only the bytes that the operand itself names */
 };
 
 static uint8_t gpr(ZydisRegister reg)
@@ -467,7 +468,7 @@ static int note(struct mp_cfg_build *b, struct mp_borders *borders, uint32_t at,
 		b->summed[b->nr_summed++] = target;
 		return 0;
 	}
-	if (f->read || f->computed || f->ordered) {
+	if ((f->read && !f->direct) || f->computed || f->ordered) {
 		if (mp_grow(&borders->list, &borders->cap, borders->nr, sizeof(*borders->list)))
 			return -ENOMEM;
 		borders->list[borders->nr++] =
@@ -538,6 +539,7 @@ static int look_at(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t targ
 						   ? mp_space_vaddr(b->index, at) + z.length
 						   : 0) ==
 				  mp_space_vaddr(b->index, target);
+	f.direct = f.read;
 	if (z.mnemonic == ZYDIS_MNEMONIC_LEA || z.mnemonic == ZYDIS_MNEMONIC_MOV) {
 		f.far = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && z.raw.imm[0].size == 64;
 		f.from_got = f.far && z.raw.imm[0].value.u != mp_space_vaddr(b->index, target);
