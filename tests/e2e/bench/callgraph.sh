@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # The call graph of `morph-stats calls`: its edges beside those that a program has by its source and those
 # that the plugin contexts counts; what the command prints and refuses.
 # shellcheck source=tests/e2e/lib.sh

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-all: only benchmarks use what it tests
-# timeout: 900
 # The plugin contexts: its tree has the activations that programs count themselves, the paths that
 # follow from their sources, and as many instructions as another plugin counts. Its stacks are paths of the
 # tree, and memory has their return addresses.

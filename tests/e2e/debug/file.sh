@@ -89,7 +89,7 @@ id=$(build_id g5.opt)
 mkdir -p "global/.build-id/${id:0:2}" elsewhere
 cp g5.opt.debug "global/.build-id/${id:0:2}/${id:2}.debug"
 objcopy --remove-section .gnu_debuglink g5.opt elsewhere/g5.opt
-timeout 60 gdb -q -nx -batch -ex 'set debuginfod enabled off' \
+timeout 600 gdb -q -nx -batch -ex 'set debuginfod enabled off' \
 	-iex "set debug-file-directory $PWD/global" -ex "break scopes.cc:$line" -ex 'run 400' -ex bt \
 	elsewhere/g5.opt >gdb.txt 2>&1
 says gdb.txt "^#0 .*leaf (x=33[0-9]) at .*scopes.cc:$line" "by build-id"

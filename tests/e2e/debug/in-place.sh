@@ -67,7 +67,7 @@ for way in tree beside; do
 		stops place/bin/prog "$way"
 		readers full place/bin/prog 3
 	else
-		timeout 60 gdb -q -nx -batch -ex 'set debuginfod enabled off' \
+		timeout 600 gdb -q -nx -batch -ex 'set debuginfod enabled off' \
 			-iex "set debug-file-directory $PWD/place/debug" -ex "break scopes.cc:$line" \
 			-ex 'run 400' -ex 'print/x $pc' -ex bt place/bin/prog >gdb.txt 2>&1
 		says gdb.txt "^#0 .*leaf (x=33[0-9]) at .*scopes.cc:$line" "$way: gdb"

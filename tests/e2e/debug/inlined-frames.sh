@@ -4,7 +4,6 @@
 # Programs with functions in place of calls: at every instruction of this code, readers of debug information name the
 # frames that they name in the original for the called function and the call. gdb has the same stack where it stops in
 # this code as in the called function in the original. perf names the called function, too.
-# timeout: 600
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/e2e/debug/lib-readers.sh

@@ -4,7 +4,6 @@
 # Functions that save registers or use the stack, in place of calls, in one piece and in two: at each instruction of this
 # code, gdb shows the original's frames, and each variable of the calling functions has the original's value or is
 # optimized out.
-# timeout: 900
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/e2e/debug/lib-readers.sh

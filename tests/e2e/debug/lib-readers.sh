@@ -56,7 +56,7 @@ debugger() { # FILE COMMAND...: to gdb.txt
 	local file=$1 args=() cmd
 	shift
 	for cmd; do args+=(-ex "$cmd"); done
-	timeout 60 gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'set width 0' "${args[@]}" \
+	timeout 600 gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'set width 0' "${args[@]}" \
 		"$file" >gdb.txt 2>&1
 }
 

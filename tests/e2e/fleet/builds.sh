@@ -313,7 +313,7 @@ slow() {
 slow_build() {
 	slow/morph-fleet build -d "$(<maker.conn)" --once --originals=originals --give-up="$1" >slow.out 2>slow.err &
 	pid=$!
-	for _ in {1..200}; do [ -s slow.pid ] && break; sleep 0.05; done
+	awaits '[ -s slow.pid ]' || fail "a slow builder: $(<slow.err)"
 }
 # lease_ends: as if its time were over
 lease_ends() {
@@ -328,12 +328,9 @@ build_is taken "a job with a lease"
 { kill -9 $pid; wait $pid; } 2>/dev/null
 lease_ends
 # It may be a zombie that nobody has collected yet.
-for _ in {1..100}; do
-	state=$(sed 's/.*) //; s/ .*//' "/proc/$(<slow.pid)/stat" 2>/dev/null)
-	[ "${state:-Z}" = Z ] && break
-	sleep 0.1
-done
-[ "${state:-Z}" = Z ] || fail "the killed builder's morph-optimize runs on"
+state=$(<slow.pid)
+awaits '[ ! -e "/proc/$state" ] || grep -q "^State:.*Z" "/proc/$state/status" 2>/dev/null' ||
+	fail "the killed builder's morph-optimize runs on"
 build 0 "a job whose builder was killed" helper
 build_is "done" "a job whose builder was killed"
 [ "$(fleet_sql "$ADMIN" "SELECT nr_attempts || ' ' || (lease_until IS NULL) FROM fleet.build")" = "0 true" ] || fail "the lease is left"

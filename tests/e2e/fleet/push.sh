@@ -113,7 +113,8 @@ one_line "a server that is gone"
 says err.txt 'connect to the fleet' "a server that is gone"
 "$fleet" push -d "$(<alpha.conn)" --db=s.db --machine-id=id --give-up=60 --retry=0.1 --json >waited.txt 2>waited.err &
 pusher=$!
-sleep 0.5
+# It sleeps (nanosleep, clock_nanosleep) before its next attempt.
+awaits 'grep -qE "^(35|230) " /proc/$pusher/syscall'
 fleet_restart
 wait $pusher || fail "a server that comes back: status $?: $(<waited.err)"
 jq -e '.rows > 0 and .nr_waits > 0' waited.txt >/dev/null || fail "a server that comes back: $(<waited.txt)"

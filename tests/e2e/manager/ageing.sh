@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # check-all: it runs alone, and rounds have to be seconds apart
 # alone: it samples
-# timeout: 600
 # morph-worker makes a kept version anew when the use of the program has changed, by samples of the version in
 # place, and not before; the new version is made for the new use. The samples are real.
 . "$(dirname "$0")/../lib.sh"

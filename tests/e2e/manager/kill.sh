@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-all: a round is killed before each of its system calls
-# timeout: 900
 # alone: it samples
 # morph-worker killed before each system call that changes files: of a whole round, an undo, an upgrade with the
 # round that follows, the end of probation, and an audit inside the program. The path always holds a whole

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # Root's worker, and a user who owns a directory of a program's path: between two programs of a round the user puts
 # a symbolic link in the directory's place. It leads to a file of root's with the very bytes of the user's file. Root's
 # file stays as it is, in an adoption and when an original is put back. A training cannot hand a file of root's to the

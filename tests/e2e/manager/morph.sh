@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command morph: its page, names of programs, what each command says and does, and what it leaves
 # as it was. Nothing is sampled: the profile is made.
-# timeout: 900
 . "$(dirname "$0")/../lib.sh"
 . "$root/tests/e2e/manager/lib-manager.sh"
 need gcc objdump readelf jq sqlite3
@@ -253,7 +252,8 @@ says out.txt ' 70.59 %  .*prog ' "top"
 m 0 "top as JSON" --json top
 json "top as JSON" '.command == "top" and (.programs | length) >= 1'
 if command -v script >/dev/null && command -v timeout >/dev/null; then
-	(sleep 1; printf q) | TERM=xterm timeout 60 script -qec "stty rows 24 cols 80; $morph --db=db top --delay=1" typescript >/dev/null 2>&1
+	rm -f typescript
+	(awaits 'grep -aqs "Morph is not collecting" typescript'; printf q) | TERM=xterm timeout 600 script -qfec "stty rows 24 cols 80; $morph --db=db top --delay=1" typescript >/dev/null 2>&1
 	got=$?
 	[ $got = 0 ] || fail "top on a terminal: status $got"
 	grep -aq "Morph is not collecting" typescript || fail "top on a terminal: $(head -c 300 typescript)"

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-all: a round for each moment at which dpkg may act
-# timeout: 900
 # morph-worker beside dpkg: a package is upgraded, or removed, before and after each program that a round starts.
 # The file that dpkg wrote stays, whatever the round was about to do; the next round optimises the new version; a
 # removed program is gone, with one line that says so, and its original is dropped after the retention.

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The page of `morph report': one file without references, complete in both themes, with escaped names.
 # Chromium shows it if it is installed.
-# timeout: 600
 . "$(dirname "$0")/../lib.sh"
 . "$root/tests/e2e/manager/lib-manager.sh"
 need gcc objdump readelf python3 sqlite3

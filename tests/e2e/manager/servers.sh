@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-all: audits of servers, a minute
-# timeout: 600
 # morph-worker audits a server by its rule's recipe (command, ready, client), which `morph watch` or a person wrote:
 # a faster version is adopted, a planted slower one is not, a server that does not start fails the round; nothing
 # stays behind.
@@ -30,13 +29,9 @@ recipe() { # SOCKET OPTION...
 		"client = python3 $dir/client.py $dir/run/s 40" "audit-time = 120" "${@:2}"
 }
 nothing_left() {
-	local lines
-	for _ in {1..50}; do # the supervisor of an audit needs a moment
-		lines=$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -o "$dir/[p]rog $dir/run/s")
-		[ -n "$lines" ] || return 0
-		sleep 0.1
-	done
-	fail "$1: a server is left"
+	# The supervisor of an audit needs a moment.
+	awaits "! cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -q '$dir/[p]rog $dir/run/s'" ||
+		fail "$1: a server is left"
 }
 
 # ---- from the command line alone

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # morph-worker stopped in the middle of an audit, by SIGTERM, and then because the machine is wanted: the job
 # keeps its state, the pairs are kept, the next start goes on with them, and history has each step once.
 . "$(dirname "$0")/../lib.sh"

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # morph-worker of a user without privileges: own programs are optimised in the same way, with own policy, store,
 # state and backups; other users' files stay as they are, whatever rules, links and names say; a user who swaps
 # a file below root's worker gains nothing; and the system's store is not shown.

@@ -163,7 +163,7 @@ rm -f ring a.db*
 listen ring a.db
 audit-writer functions=2 effects=10 rate=3000 seconds=60 ring >/dev/null
 rm ring
-timeout 60 audit-writer functions=2 effects=10 rate=100 seconds=50 ring >pairs.txt || fail "replaced: $?"
+timeout 600 audit-writer functions=2 effects=10 rate=100 seconds=50 ring >pairs.txt || fail "replaced: $?"
 hear 0 replaced
 [ "$(word ring 0)$(word ring 1)" = 22 ] || fail "replaced: words $(word ring 0) $(word ring 1)"
 # Another program's file is not read on.

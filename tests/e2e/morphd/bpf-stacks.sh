@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # check-all: it runs alone, on a program for each hard case
 # alone: it samples
-# timeout: 600
 # The stacks that the BPF program walks are those of the reference, for the same registers and the same
 # memory: of stripped programs of the distribution, and of a program for each hard case. They are exactly
 # what a stripped program without frame pointers notes itself.

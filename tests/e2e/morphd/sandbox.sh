@@ -57,10 +57,7 @@ find_reader() {
 		sleep 0.02
 	done
 	# The reader has its name before it has given up the last of its rights.
-	for _ in {1..500}; do
-		[ "$(field "$reader" Seccomp)" != 2 ] && [ -e "/proc/$reader" ] || break
-		sleep 0.02
-	done
+	awaits '[ "$(field "$reader" Seccomp)" = 2 ] || [ ! -e "/proc/$reader" ]'
 }
 finish_run() { wait $pid || fail "$1: exit $?: $(cat err)"; }
 # The sampled shell runs $1 and, once the file "go" exists, $2.
@@ -85,11 +82,8 @@ no_rights() {
 	[ "$(ps -o sid= -p "$1" | tr -d ' ')" = "$1" ] || fail "reader: session"
 	# It has more descriptors open while it reads.
 	[ $EUID = 0 ] || return
-	for _ in {1..500}; do
-		[ "$(ls "/proc/$1/fd" | wc -l)" != 4 ] || break
-		sleep 0.02
-	done
-	[ "$(ls "/proc/$1/fd" | wc -l)" = 4 ] || fail "reader: $(ls -l "/proc/$1/fd")"
+	set=$1
+	awaits '[ "$(ls "/proc/$set/fd" | wc -l)" = 4 ]' || fail "reader: $(ls -l "/proc/$1/fd")"
 }
 
 # The reader's rights, and that it ends with morphd.

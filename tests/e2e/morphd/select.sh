@@ -82,7 +82,7 @@ for source in $sources; do
 
 	# Children are sampled too, also later ones. morphd ends when all of them have ended.
 	start ./wanted 4 "$PWD/other"
-	command_ends 0 "$source: children" timeout 60 "$BUILD/morphd" run --source=$source --db child.db \
+	command_ends 0 "$source: children" timeout 600 "$BUILD/morphd" run --source=$source --db child.db \
 		--pid=$last
 	ends 0 "$source: children" --db child.db --json activity --by=process
 	json "$source: child" '[.rows[].process] | sort == ["other", "wanted"]'

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # check-all: it runs alone, for each source
 # alone: it samples
-# timeout: 600
 # morphd run --stacks=yes|no|auto with the sources perf and bpf, on stripped programs of the distribution:
 # every sample has a stack or a reason, most stacks are complete, and they are off where they are not wanted.
 # shellcheck disable=SC2016 # the $ of perl, bash and jq

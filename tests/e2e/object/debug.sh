@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-all: programs are linked again by every linker, and gdb steps through them
-# timeout: 900
 #
 # Objects with debug information: after they are rewritten and linked again by every linker, each instruction has
 # the line that it had, gdb shows the same frames with the same variables, and readers of DWARF find nothing wrong.
@@ -20,7 +19,7 @@ complaints() {
 
 # dwarfdump FILE: llvm-dwarfdump's verdict. It takes minutes for gcc's files.
 dwarfdump() {
-	timeout 60 llvm-dwarfdump --verify "$1" 2>&1 | grep -e '^error' -e '^warning' -e '^No errors'
+	timeout 600 llvm-dwarfdump --verify "$1" 2>&1 | grep -e '^error' -e '^warning' -e '^No errors'
 }
 
 # frames PROGRAM FUNCTION: gdb's frames and variables where the function is called for the third time

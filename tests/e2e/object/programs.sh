@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 1200
 # long
 #
 # A real program whose objects were rewritten by an exact profile, and linked again by every linker, prints what

@@ -18,7 +18,7 @@ unshare -m true 2>/dev/null || unshare -rm true 2>/dev/null || {
 
 # audited STATUS WHAT ARGS: as JSON in out.txt
 audited() {
-	command_ends "$1" "$2" "$BUILD/morph-audit" --json --alpha=1e-4 --max-seconds=120 "${@:3}"
+	command_ends "$1" "$2" "$BUILD/morph-audit" --json --alpha=1e-4 --max-seconds=900 "${@:3}"
 	[ -z "$(ls slots)" ] || fail "$2: left behind: $(ls slots)"
 }
 # has FILTER: the JSON is so
@@ -58,7 +58,9 @@ audited 0 "a whole command" --at=./tenth --command ./tenth ./less -- sh -c './te
 has "$at_once"
 audited 0 "in turns, as asked" --pairing=turns ./tenth ./less
 has '.pairs_at_once == 0 and .turns_because == null'
-audited 0 "wall time" --metric=wall ./tenth ./less
+# Too few pairs for a verdict: this is about how they are made.
+few=(--max-pairs=3 --pairs=3:3)
+audited 5 "wall time" "${few[@]}" --metric=wall ./tenth ./less
 in_turns 'only CPU time'
 command_ends 2 "another pairing" "$BUILD/morph-audit" --pairing=some ./tenth ./less
 
@@ -73,7 +75,6 @@ has '.verdict == "output differs"'
 printf '#!/bin/sh\necho a >made\n' >writes.sh
 printf '#!/bin/sh\necho a >/dev/tcp/127.0.0.1/9 2>/dev/null\n' | sed 's/bin.sh/bin\/bash/' >talks.sh
 chmod +x writes.sh talks.sh
-few=(--pairs=:3 --pairs=3:3)
 audited 5 "a file is written" "${few[@]}" ./writes.sh ./writes.sh
 in_turns "it changes the file $dir/made"
 audited 5 "a server is asked" "${few[@]}" --stderr ./talks.sh ./talks.sh
@@ -121,11 +122,7 @@ stopped() {
 	[ "$(pgrep -cf 'sleep 1.7345')" = 2 ] || fail "$1: the two runs do not go on at the same time"
 	kill "-$1" $pid
 	wait $pid 2>/dev/null
-	for ((i = 0; i < 30; i++)); do
-		pgrep -f 'sleep 1.7345' >/dev/null || return
-		sleep 0.05
-	done
-	fail "$1: a run goes on"
+	awaits '! pgrep -f "sleep 1.7345" >/dev/null' || fail "$1: a run goes on"
 }
 stopped INT
 [ -z "$(ls slots)" ] || fail "INT: left behind: $(ls slots)"

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # morph-audit --library: a library at its place, with and without the right to mount, in commands and in
 # servers; a command that does not use the library is an error.
 . "$(dirname "$0")/../lib.sh"
@@ -12,7 +11,7 @@ export TMPDIR=$dir/slots
 
 # ends STATUS WHAT ARGS
 ends() {
-	command_ends "$1" "$2" "${within[@]}" "$BUILD/morph-audit" --alpha=0.2 --max-seconds=120 "${@:3}"
+	command_ends "$1" "$2" "${within[@]}" "$BUILD/morph-audit" --alpha=0.2 --max-seconds=900 "${@:3}"
 	[ -z "$(ls slots)" ] || fail "$2: left behind: $(ls slots)"
 	[ "$(cksum <place/libwork.so.1)" = "$original" ] || fail "$2: the library changed"
 }

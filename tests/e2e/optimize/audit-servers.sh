@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-all: servers that hang in each phase, a minute
-# timeout: 600
 # morph-audit of servers: start, client, CPU time, end; with and without root; servers that fail in
 # each phase. No process and no file may stay. Where a test asks for a verdict, B has a hundredth of the work.
 . "$(dirname "$0")/../lib.sh"
@@ -30,14 +29,10 @@ END
 ask="python3 $dir/client.py $dir/s"
 
 nothing_left() {
-	local lines
 	[ -z "$(ls slots)" ] || fail "$1: left behind: $(ls slots)"
-	for _ in {1..50}; do # the supervisor of a killed audit needs a moment
-		lines=$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' ' ' | grep -o "$dir/[s] [a-z-]*")
-		[ -n "$lines" ] || return 0
-		sleep 0.1
-	done
-	fail "$1: processes are left: $lines"
+	# The supervisor of a killed audit needs a moment.
+	awaits "! cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -q '$dir/[s] [a-z-]*'" ||
+		fail "$1: processes are left"
 }
 
 # ends STATUS WHAT OPTION...: the audit of ./server and ./quick, or what PAIR says
@@ -46,7 +41,7 @@ ends() {
 	local status=$1 what=$2 mode=$3
 	shift 3
 	# shellcheck disable=SC2086
-	command_ends "$status" "$what" "$audit" --alpha=0.2 --max-seconds=120 --ready="unix:$dir/s" "$@" $PAIR -- \
+	command_ends "$status" "$what" "$audit" --alpha=0.2 --max-seconds=900 --ready="unix:$dir/s" "$@" $PAIR -- \
 		"$dir/s" "$mode"
 	nothing_left "$what"
 }
@@ -165,10 +160,7 @@ interrupted() {
 	printf '#!/bin/sh\nexec python3 server-as "$1" %s\n' "$mode" >bad
 	"$audit" --ready="$4" --client="$5" ./bad ./bad -- "$dir/s" - >out.txt 2>err.txt &
 	pid=$!
-	for _ in {1..500}; do
-		[ -e begun ] && break
-		sleep 0.02
-	done
+	awaits '[ -e begun ]' || fail "$what: it does not begin"
 	kill -"$signal" $pid
 	if [ "$mode" = stubborn ]; then
 		sleep 0.5

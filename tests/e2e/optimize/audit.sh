@@ -13,7 +13,7 @@ export TMPDIR=$dir/slots
 
 # ends STATUS WHAT ARGS
 ends() {
-	command_ends "$1" "$2" "$BUILD/morph-audit" --alpha=1e-6 --max-seconds=120 "${@:3}"
+	command_ends "$1" "$2" "$BUILD/morph-audit" --alpha=1e-6 --max-seconds=900 "${@:3}"
 	[ -z "$(ls slots)" ] || fail "$2: left behind: $(ls slots)"
 }
 

@@ -325,7 +325,7 @@ rm pie.morph
 
 # The default B of morph-audit.
 audit() { # STATUS WHAT ARGS
-	command_ends "$1" "$2" timeout 60 "$BUILD/morph-audit" --pairs=1:2 --warmup=0 "${@:3}"
+	command_ends "$1" "$2" timeout 600 "$BUILD/morph-audit" --pairs=1:2 --warmup=0 "${@:3}"
 }
 "$BUILD/morph-audit" --pairs=1:2 --warmup=0 ./prog -- 12345 >out.txt 2>err.txt
 case $? in 0 | 5) ;; *) fail "morph-audit of one program: $(cat err.txt)" ;; esac

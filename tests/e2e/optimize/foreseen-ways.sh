@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Which ways the next branches go, by registers: of random snippets of code, as on an emulated processor. The long form
 # has more snippets. SEED in the environment: other snippets.
-# timeout: 600
 . "$(dirname "$0")/../lib.sh"
 scratch foreseen-ways
 [ -x "$BUILD/tools/foreseen-ways" ] || { echo "skip: foreseen-ways: no emulator (libunicorn-dev)"; exit 77; }

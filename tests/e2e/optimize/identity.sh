@@ -14,9 +14,9 @@ fail() {
 }
 
 same() { # NAME ORIGINAL OPTIMISED
-	timeout 60 "$2" >out.1 2>err.1 </dev/null
+	timeout 600 "$2" >out.1 2>err.1 </dev/null
 	local status=$?
-	timeout 60 "$3" >out.2 2>err.2 </dev/null
+	timeout 600 "$3" >out.2 2>err.2 </dev/null
 	local status2=$?
 	nr_run=$((nr_run + 1))
 	[ $status = $status2 ] || fail "$1: exit $status2 instead of $status"

@@ -103,7 +103,7 @@ time.sleep(120)' >port &
 		silent=$!
 		for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s port ] || sleep 0.2; done
 		DEBUGINFOD_CACHE_PATH=$PWD/cache2 DEBUGINFOD_URLS="http://127.0.0.1:$(cat port)" \
-			timeout 60 "$BUILD/morph-stats" --db db --backup-dir "$PWD/none" query \
+			timeout 600 "$BUILD/morph-stats" --db db --backup-dir "$PWD/none" query \
 			--by=function --module=prog >out.txt 2>err.txt || fail "silent server: $?"
 		kill $silent
 		says out.txt prog "silent server"

@@ -38,9 +38,9 @@ runs() {
 	local got
 	if [ "$library" = 1 ]; then
 		mkdir -p lib && cp "$1" lib/liblibrary.so
-		LD_LIBRARY_PATH=$dir/lib timeout 60 ./uses >out.txt 2>&1 </dev/null
+		LD_LIBRARY_PATH=$dir/lib timeout 600 ./uses >out.txt 2>&1 </dev/null
 	else
-		timeout 60 "$1" >out.txt 2>&1 </dev/null
+		timeout 600 "$1" >out.txt 2>&1 </dev/null
 	fi
 	got=$?
 	nr_run=$((nr_run + 1))

@@ -91,9 +91,9 @@ runs() {
 	if [ $type = shared ]; then
 		mkdir -p lib
 		cp "$file" lib/liblinkers.so
-		LD_LIBRARY_PATH=$PWD/lib timeout 60 "$@" ./main >out 2>err </dev/null || got=$?
+		LD_LIBRARY_PATH=$PWD/lib timeout 600 "$@" ./main >out 2>err </dev/null || got=$?
 	else
-		timeout 60 "$@" "$file" >out 2>err </dev/null || got=$?
+		timeout 600 "$@" "$file" >out 2>err </dev/null || got=$?
 	fi
 	echo "status $got" >>out
 	echo run >>nr_runs

@@ -41,7 +41,7 @@ map_of() { readelf -nW "$1" 2>/dev/null | grep -A2 -i "morph" | head -3 | sha256
 
 check_after() { # NAME FILE EXPECTED-OUTPUT EXPECTED-STATUS MAP
 	local status
-	timeout 60 "$2" >out.2 2>err.2 </dev/null
+	timeout 600 "$2" >out.2 2>err.2 </dev/null
 	status=$?
 	nr_run=$((nr_run + 1))
 	[ $status = "$4" ] || fail "$1: exit $status instead of $4: $(head -n 1 err.2)"
@@ -55,7 +55,7 @@ check_program() { # NAME COMPILER FLAGS...
 	local name=$1 step status
 	shift
 	"$@" -w -Wl,--emit-relocs -o "$name" || { fail "$name: does not build"; return; }
-	timeout 60 "./$name" >out.1 2>err.1 </dev/null
+	timeout 600 "./$name" >out.1 2>err.1 </dev/null
 	status=$?
 	"$BUILD/morph-optimize" --stress-layout=3 "$name" -o "$name.opt" >opt.log 2>&1 ||
 		{ fail "$name: $(tail -n 1 opt.log)"; return; }

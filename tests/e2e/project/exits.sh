@@ -134,7 +134,7 @@ mkfifo fifo || exit 1
 for command in "morph-optimize -o x fifo" "morph-optimize refine --db=s.db -o x fifo -- ./prog" \
 	"morph-optimize restore fifo" "morph-audit prog fifo" "morph-audit fifo prog"; do
 	# shellcheck disable=SC2086
-	timeout 20 $command >out.txt 2>err.txt </dev/null
+	timeout 600 $command >out.txt 2>err.txt </dev/null
 	[ $? = 1 ] && grep -q "^${command%% *}: .*fifo: not a regular file" err.txt || fail "$command: $(cat err.txt)"
 done
 head -c 5000 s.db >torn.db
@@ -376,7 +376,7 @@ for line in "morph-stats -d s.db export --format=json" "morph-stats -d s.db quer
 	"morph-audit --simulate=1 --pairs=:5"; do
 	nr=$((nr + 1))
 	# shellcheck disable=SC2086
-	first=$(timeout 60 $line 2>err.txt | head -n 1)
+	first=$(timeout 600 $line 2>err.txt | head -n 1)
 	[ -n "$first" ] || fail "$line | head -n 1: nothing"
 	[ "$(wc -l <err.txt)" -le 1 ] || fail "$line | head -n 1: $(cat err.txt)"
 done

@@ -282,10 +282,7 @@ mo optimize 0 optimize "./morph $prog"
 mo adopt 0 adopt "./morph $prog"
 "./morph $prog" 3000000000 >out.txt &
 user=$!
-for _ in {1..100}; do
-	[ "$(readlink /proc/$user/exe)" = "$(readlink /proc/$$/exe)" ] || break
-	sleep 0.1
-done
+awaits '[ "$(readlink /proc/$user/exe)" != "$(readlink /proc/$$/exe)" ]' || fail "morph $prog does not start"
 sqlite3 morph.db "UPDATE job SET ratio = 1.1, lowest = 1.05, highest = 1.2" || fail "sqlite3"
 mo undo 0 undo "./morph $prog"
 mo list-users 0 list

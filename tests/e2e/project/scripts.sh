@@ -14,7 +14,7 @@ mapfile -t scripts < <(find "$root"/scripts/bench/* "$root"/scripts/check/{check
 	-type f -perm -u+x | grep -vE '\.py$|/(markbyhand|objects-cc)$')
 [ ${#scripts[@]} -ge 60 ] || fail "only ${#scripts[@]} scripts found"
 for script in "${scripts[@]}"; do
-	command_ends 0 "${script#"$root"/} --help" timeout 60 "$script" --help </dev/null
+	command_ends 0 "${script#"$root"/} --help" timeout 600 "$script" --help </dev/null
 	[ -s out.txt ] || fail "${script#"$root"/} --help says nothing"
 	[[ $script != */bench-* ]] || grep -q "^| .*scripts/bench/${script##*/}[\` ]" "$root/Documentation/lab/benchmarks.md" ||
 		fail "benchmarks.md lacks ${script##*/}"

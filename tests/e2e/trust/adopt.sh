@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # What root puts in place was written by root's own programs: not by another user, however well it verifies; a
 # training command, which runs as another user, gives counts alone.
 . "$(dirname "$0")/lib-trust.sh"

@@ -48,7 +48,7 @@ for how in "as_nobody ln -s $dir/precious" "as_nobody ln -s $dir/rootdir/new" "l
 	rm -f theirs/*
 	as_nobody cp other.db theirs/db
 	$how theirs/db.lock
-	timeout 60 "$BUILD/morphd" run --db=theirs/db -- true >out.txt 2>err.txt
+	timeout 600 "$BUILD/morphd" run --db=theirs/db -- true >out.txt 2>err.txt
 	[ $? != 124 ] || fail "lock: $how: waited for"
 	untouched "lock: $how"
 done

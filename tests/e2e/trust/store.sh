@@ -52,7 +52,7 @@ for name in db-wal db-shm db-journal; do
 	untouched "a second name $name"
 	rm -f theirs/$name
 	as_nobody mkfifo theirs/$name
-	timeout 20 "$BUILD/morph-stats" status --db=theirs/db >out.txt 2>err.txt
+	timeout 600 "$BUILD/morph-stats" status --db=theirs/db >out.txt 2>err.txt
 	[ $? != 124 ] || fail "a pipe $name: waited for"
 done
 
