@@ -78,7 +78,7 @@ static int slot_write_file(const char *path, const char *text)
 	return put < 0 ? -EIO : 0;
 }
 
-/* Only what uses one path for both versions needs mounts: --at, and commands that are no program's path. */
+/* A program that runs by a path of its own needs no mounts. */
 #define NO_RIGHT " (in a chroot or a container, work outside of it, or run the program by its path)"
 
 /* Move into a mount namespace of our own; without root, into a user namespace as well. */
