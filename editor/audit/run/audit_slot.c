@@ -78,7 +78,7 @@ static int slot_write_file(const char *path, const char *text)
 	return put < 0 ? -EIO : 0;
 }
 
-/* Only what uses one path for both versions needs mounts: --at, and commands that are no program's path. */
+/* A program that runs by a path of its own needs no mounts. */
 #define NO_RIGHT " (in a chroot or a container, work outside of it, or run the program by its path)"
 
 /* Move into a mount namespace of our own; without root, into a user namespace as well. */
@@ -89,9 +89,11 @@ static int slot_enter_namespace(struct mp_err *err)
 
 	if (unshare(CLONE_NEWNS)) {
 		if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS))
-			return mp_err_set(err, errno, "cannot put a version in the place of the program: no mount "
-					  "namespace: %s" NO_RIGHT,
-					  strerror(errno));
+			return mp_err_set(
+				err, errno,
+				"cannot put a version in the place of the program: no mount "
+				"namespace: %s" NO_RIGHT,
+				strerror(errno));
 		snprintf(map, sizeof(map), "%u %u 1", uid, uid);
 		slot_write_file("/proc/self/setgroups", "deny");
 		if (slot_write_file("/proc/self/uid_map", map))
@@ -101,7 +103,8 @@ static int slot_enter_namespace(struct mp_err *err)
 			return mp_err_set(err, EPERM, "--at: cannot map the group id");
 	}
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		return mp_err_set(err, errno, "cannot put a version in the place of the program: cannot make "
+		return mp_err_set(err, errno,
+				  "cannot put a version in the place of the program: cannot make "
 				  "the mounts private: %s" NO_RIGHT,
 				  strerror(errno));
 	return 0;

@@ -531,13 +531,13 @@ ends 0 "an output" --all prog -o old
 ends 2 "train without a file and an output" train -- ./prog
 says err.txt "name the FILE before the --" "train without a file and an output"
 cp prog prog.morph
-mkdir scripts && printf '#!/bin/sh -e\n' >scripts/found && chmod +x scripts/found
-ends 1 "train: a script" train -o x -- scripts/found
+mkdir inpath && printf '#!/bin/sh -e\n' >inpath/found && chmod +x inpath/found
+ends 1 "train: a script" train -o x -- inpath/found
 says err.txt "is a script for /bin/sh; to make that faster, give it as FILE" "train: a script"
 ends 1 "train: a name that PATH lacks" train -o x found -- ./prog
 says err.txt "found: No such file" "train: a name that PATH lacks"
-PATH=$PWD/scripts:$PATH ends 1 "train: a name in PATH" train -o x found -- ./prog
-says err.txt "/scripts/found: is a script" "train: a name in PATH"
+PATH=$PWD/inpath:$PATH ends 1 "train: a name in PATH" train -o x found -- ./prog
+says err.txt "/inpath/found: is a script" "train: a name in PATH"
 ends 1 "train: FILE.morph is no output" train ./prog -- ./prog
 says err.txt "prog.morph" "train: FILE.morph is no output"
 rm prog.morph
