@@ -130,7 +130,7 @@ static const uint16_t two_byte[256] = {
 };
 
 /* Form of an opcode that also depends on modrm.reg or modrm.mod; NONE: not in the table. */
-static uint16_t group_form(bool map_0f, uint8_t op, uint8_t modrm, uint16_t form)
+static inline uint16_t group_form(bool map_0f, uint8_t op, uint8_t modrm, uint16_t form)
 {
 	uint8_t reg = modrm >> 3 & 7;
 	bool memory = modrm < 0xc0;
