@@ -130,7 +130,7 @@ static const uint16_t two_byte[256] = {
 };
 
 /* Form of an opcode that also depends on modrm.reg or modrm.mod; NONE: not in the table. */
-static uint16_t group_form(bool map_0f, uint8_t op, uint8_t modrm, uint16_t form)
+static inline uint16_t group_form(bool map_0f, uint8_t op, uint8_t modrm, uint16_t form)
 {
 	uint8_t reg = modrm >> 3 & 7;
 	bool memory = modrm < 0xc0;
@@ -205,12 +205,12 @@ static inline void set_displacement(struct mp_insn *insn, const uint8_t *bytes, 
 
 /* Prefixes, opcode and modrm. */
 struct head {
-	uint16_t prefix, form; /* @form: NONE: not in the table */
+	uint16_t prefix, form;
 	uint8_t op, modrm, rex;
 	bool map_0f;
 };
 
-/* Return: what stands behind the head. */
+/* Return: what stands behind the head; NULL: it is not in the tables. */
 static inline __attribute__((always_inline)) const uint8_t *
 read_head(const uint8_t *p, struct head *h)
 {
@@ -228,13 +228,25 @@ read_head(const uint8_t *p, struct head *h)
 	}
 	h->op = *p++;
 	if (h->form & BARE ? h->prefix != PLAIN || h->rex : !(h->form & h->prefix))
-		h->form = NONE;
+		return NULL;
 	if (h->form & MODRM) {
 		h->modrm = *p++;
-		if (h->form & GROUP)
+		if (h->form & GROUP) {
 			h->form = group_form(h->map_0f, h->op, h->modrm, h->form);
+			if (h->form == NONE)
+				return NULL;
+		}
 	}
 	return p;
+}
+
+/* endbr64, with which functions begin */
+static bool is_landing(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
+{
+	if (memcmp(bytes, "\xf3\x0f\x1e\xfa", 4))
+		return false;
+	*insn = (struct mp_insn){.vaddr = vaddr, .len = 4, .endbr64 = true};
+	return true;
 }
 
 static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
@@ -243,8 +255,8 @@ static bool decode(const uint8_t *bytes, uint64_t vaddr, struct mp_insn *insn)
 	struct head h;
 	const uint8_t *p = read_head(bytes, &h);
 
-	if (h.form == NONE)
-		return false;
+	if (!p)
+		return is_landing(bytes, vaddr, insn);
 	memset(insn, 0, sizeof(*insn));
 	if (h.form & MODRM)
 		p += memory_size(p, h.modrm, &disp_size);
@@ -354,10 +366,13 @@ bool mp_insn_operands(const uint8_t *bytes, const struct mp_insn *insn, struct m
 
 	if (insn->kind != MP_INSN_OTHER)
 		return false;
+	*o = (struct mp_insn_operands){0, MP_INSN_NO_REG, MP_INSN_NO_REG, 0};
+	if (insn->endbr64)
+		return true;
 	p = read_head(bytes, &h);
-	if (h.form == NONE)
+	if (!p)
 		return false;
-	*o = (struct mp_insn_operands){opcode_registers(&h), MP_INSN_NO_REG, MP_INSN_NO_REG, 0};
+	o->registers = opcode_registers(&h);
 	if (!(h.form & MODRM))
 		return true;
 	mod = h.modrm >> 6;

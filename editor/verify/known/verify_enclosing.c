@@ -30,22 +30,83 @@ static void add_caller(struct callers *c, const struct vf_fde *fde)
 		c->fde[c->nr++] = fde;
 }
 
+/* Does an instruction of @fde that starts in [@at, @end) branch to @to? */
+static bool branches(const struct vf *vf, const struct vf_fde *fde, uint64_t at, uint64_t end,
+		     uint64_t to)
+{
+	uint64_t behind = fde->start + fde->size;
+	const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size);
+
+	for (at = vf_bits_next(&vf->grid, at, end); p && at < end;
+	     at = vf_bits_next(&vf->grid, at + 1, end)) {
+		struct vf_insn insn;
+
+		if (vf_decode(p + (at - fde->start), behind - at, at, &insn) && insn.rel_size &&
+		    insn.target == to)
+			return true;
+	}
+	return false;
+}
+
+#define FIELDS 16
+
+typedef uint32_t four_fields __attribute__((vector_size(16)));
+
+static inline four_fields fields_at(const uint8_t *p)
+{
+	four_fields fields;
+
+	memcpy(&fields, p, sizeof(fields));
+	return fields;
+}
+
+/* Does one of the FIELDS fields of 4 bytes from @p on, of which each begins a byte behind the one before, lead to
+ * @distance from @p? */
+static inline bool may_lead(const uint8_t *p, uint64_t distance)
+{
+	four_fields want = (uint32_t)distance - (four_fields){4, 8, 12, 16}, found;
+	uint64_t any[2];
+
+	found = (four_fields)(fields_at(p) == want) | (four_fields)(fields_at(p + 1) == want - 1) |
+		(four_fields)(fields_at(p + 2) == want - 2) |
+		(four_fields)(fields_at(p + 3) == want - 3);
+	memcpy(any, &found, sizeof(any));
+	return any[0] | any[1];
+}
+
+/* Offsets of two bytes reach so far, with the instruction. */
+#define SHORT_REACH (0x8000 + 15)
+
+/* The same for all of @fde. From farther away, an instruction can branch to @to by a field of 4 bytes only. */
+static bool function_branches(const struct vf *vf, const struct vf_fde *fde, uint64_t to)
+{
+	uint64_t end = fde->start + fde->size;
+	const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size);
+
+	if (to + SHORT_REACH >= fde->start && to < end + SHORT_REACH)
+		return branches(vf, fde, fde->start, end, to);
+	for (uint64_t k = 0, next; p && k + 4 <= fde->size; k = next) {
+		uint64_t at = fde->start + k, first = k > 15 ? at - 15 : fde->start;
+
+		next = k + FIELDS;
+		if ((next + 3 > fde->size || may_lead(p + k, to - at)) &&
+		    branches(vf, fde, first, next < fde->size ? fde->start + next : end, to))
+			return true;
+	}
+	return false;
+}
+
 static void find_callers(const struct vf *vf, const struct vf_fde *callee, struct callers *c)
 {
 	*c = (struct callers){.nr = 0};
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		const struct vf_fde *fde = &vf->old_eh.fdes[i];
-		uint64_t end = fde->start + fde->size, at = fde->start;
-		const uint8_t *p = fde == callee ? NULL : mp_elf_bytes(vf->o, at, fde->size);
-
-		for (; p && at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
-			struct vf_insn insn;
-
-			if (vf_decode(p + (at - fde->start), end - at, at, &insn) &&
-			    insn.rel_size && insn.target == callee->start)
-				add_caller(c, fde);
-		}
-	}
+	/* The scan marks what code branches to. */
+	if (vf_is_text(vf, callee->start) && !vf_bits_get(&vf->sure_target, callee->start) &&
+	    !vf_bits_get(&vf->maybe_target, callee->start))
+		return;
+	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
+		if (&vf->old_eh.fdes[i] != callee &&
+		    function_branches(vf, &vf->old_eh.fdes[i], callee->start))
+			add_caller(c, &vf->old_eh.fdes[i]);
 }
 
 static uint64_t routine_of(const struct vf *vf, const struct vf_cie *cie)

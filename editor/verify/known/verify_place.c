@@ -138,19 +138,19 @@ static bool has_switch(const struct vf *vf, uint64_t vaddr)
 	return false;
 }
 
-/* May the word at @p, of @size bytes, lead into the text from any of the places that it may count from? Few do. */
-static bool may_lead(const struct vf *vf, const uint8_t *p, uint64_t at, uint64_t table,
-		     uint8_t size)
+/* May the word of @size bytes at @p lead into the text from any of the places that it may count from? Few do. */
+static inline bool may_lead(const struct vf *vf, const uint8_t *p, uint8_t size, uint64_t at,
+			    uint64_t table)
 {
-	uint64_t span = vf->text_end - vf->text_start, value = 0, number;
+	uint64_t span = vf->text_end - vf->text_start, whole, place;
+	uint32_t part;
 
-	memcpy(&value, p, size);
-	number = value;
-	if (size == 4)
-		value = (uint64_t)(int64_t)(int32_t)value;
-	value -= vf->text_start;
-	return value + at < span || value + table < span || value + vf->got_base < span ||
-	       number - vf->text_start < span;
+	memcpy(&whole, p, sizeof(whole));
+	part = (uint32_t)whole;
+	place = size == 4 ? (uint64_t)(int64_t)(int32_t)part : whole;
+	place -= vf->text_start;
+	return place + at < span || place + table < span || place + vf->got_base < span ||
+	       (size == 4 ? part : whole) - vf->text_start < span;
 }
 
 static void look_at_words(const struct vf *vf, uint64_t table)
@@ -160,7 +160,7 @@ static void look_at_words(const struct vf *vf, uint64_t table)
 
 	for (uint64_t at = table; at < end; at++) {
 		for (uint8_t size = 4; size <= 8; size *= 2) {
-			if (head && !may_lead(vf, head + (at - table), at, table, size))
+			if (head && !may_lead(vf, head + (at - table), size, at, table))
 				continue;
 			if (numbers_are_addresses(vf))
 				look_at(vf, (struct word){at, 0, size, FROM_ZERO});

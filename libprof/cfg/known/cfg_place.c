@@ -172,17 +172,20 @@ static bool may_lead(const struct places *p, const uint8_t *bytes, unsigned int 
 }
 
 /* may_lead() from any of the bases that look_at_table() tries for the word at @at. */
-static bool may_lead_anywhere(const struct places *p, const uint8_t *word, unsigned int width,
-			      uint64_t at, uint64_t table)
+static inline bool may_lead_anywhere(const struct places *p, const uint8_t *word,
+				     unsigned int width, uint64_t at, uint64_t table)
 {
-	uint64_t value = 0, whole;
+	uint64_t number, value;
+	int32_t half;
 
 	if (!word)
 		return true;
-	memcpy(&value, word, width);
-	whole = width == 4 ? (uint64_t)(int64_t)(int32_t)value : value;
-	return value - p->lo < p->range || whole + at - p->lo < p->range ||
-	       whole + table - p->lo < p->range || whole + p->b->got - p->lo < p->range;
+	memcpy(&number, word, sizeof(number));
+	memcpy(&half, word, sizeof(half));
+	value = (width == 4 ? (uint64_t)half : number) - p->lo;
+	number = (width == 4 ? (uint32_t)half : number) - p->lo;
+	return number < p->range || value + at < p->range || value + table < p->range ||
+	       value + p->b->got < p->range;
 }
 
 /* @first: index of @table. */
