@@ -169,18 +169,17 @@ static int print_json(const struct answers *answers)
 static void put_cell(FILE *out, const json_t *value)
 {
 	static const char *const bad[] = {"withdrawn", "banned", "never sent", "silent"};
-	const char *text = json_string_value(value);
-	char number[32];
+	const char *text = json_string_value(value), *shown;
+	char number[32] = "";
 
-	snprintf(number, sizeof(number), "%.0f", json_number_value(value));
+	if (json_is_number(value))
+		snprintf(number, sizeof(number), "%.0f", json_number_value(value));
+	shown = text ? text : number;
 	if (text && (!strcmp(text, "released") || md_stats_find_word(text, bad, 4) >= 0))
 		mp_svg_put(out, "<td><span class=\"state %s\">%t</span></td>",
 			   *text == 'r' ? "good" : "bad", text);
 	else
-		mp_svg_put(out, "<td class=\"num\">%t</td>",
-			   text			 ? text
-			   : json_is_null(value) ? ""
-						 : number);
+		mp_svg_put(out, "<td%s>%t</td>", strlen(shown) > 24 ? "" : " class=\"num\"", shown);
 }
 
 static void put_table(FILE *out, const struct table *table, json_t *rows)

@@ -5,9 +5,10 @@
 -- and can sum counts by itself. A program that reads many rows decodes them itself.
 SET LOCAL ROLE morph_fleet_owner;
 
--- decode_plain - the counts of one chunk in the store's form. SQLSTATE MF003: no valid data, or a count of 2^46 and more.
-CREATE FUNCTION fleet.decode_plain(chunk bigint, data bytea) RETURNS TABLE(vaddr bigint, count bigint)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 200 AS $$
+-- read_plain - the counts of one chunk in the store's form, and their sum. lists: whether the lists are wanted. SQLSTATE MF003:
+-- no valid data, or a count of 2^46 and more.
+CREATE FUNCTION fleet.read_plain(data bytea, lists boolean, OUT total bigint, OUT offs integer[], OUT counts bigint[])
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
 	size integer := octet_length(data);
 	-- Zeros behind the data end an entry that is cut short, without a look at the size for each byte.
@@ -17,8 +18,10 @@ DECLARE
 	shift integer;
 	token integer;
 	next_off integer := 0;
+	count bigint := 1;
+	nr integer := 0;
 BEGIN
-	count := 1;
+	total := 0;
 	WHILE pos < size LOOP
 		token := get_byte(bytes, pos);
 		IF token < 128 THEN
@@ -50,8 +53,13 @@ BEGIN
 		IF token >= 2097152 OR next_off > 65536 OR pos > size OR count NOT BETWEEN 1 AND 70368744177663 OR shift > 49 THEN
 			RAISE 'counts: a damaged entry, a count of % at %', count, next_off - 1 USING ERRCODE = 'MF003';
 		END IF;
-		vaddr := (chunk << 16) + next_off - 1;
-		RETURN NEXT;
+		-- At most 65536 counts below 2^46: no overflow.
+		total := total + count;
+		IF lists THEN
+			nr := nr + 1;
+			offs[nr] := next_off - 1;
+			counts[nr] := count;
+		END IF;
 	END LOOP;
 END $$;
 
@@ -179,7 +187,7 @@ BEGIN
 	IF octet_length(data) > 0 AND get_byte(data, octet_length(data) - 1) > 127 THEN
 		RETURN fleet.packed_total(data);
 	END IF;
-	RETURN (SELECT coalesce(sum(d.count), 0) FROM fleet.decode_plain(0, data) d);
+	RETURN (fleet.read_plain(data, false)).total;
 END $$;
 
 -- decode_counts - the counts of one chunk whose data counts_total() accepts.
@@ -198,7 +206,7 @@ DECLARE
 	distances bigint[];
 BEGIN
 	IF ks < 128 THEN
-		RETURN QUERY SELECT d.vaddr, d.count FROM fleet.decode_plain(chunk, data) d;
+		RETURN QUERY SELECT (chunk << 16) + u.off, u.count FROM fleet.read_plain(data, true) p, unnest(p.offs, p.counts) u(off, count);
 		RETURN;
 	END IF;
 	LOOP
@@ -245,7 +253,7 @@ BEGIN
 		RETURN NEXT;
 	END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION fleet.decode_plain, fleet.decode_counts TO morph_fleet_reader;
+GRANT EXECUTE ON FUNCTION fleet.read_plain, fleet.decode_counts TO morph_fleet_reader;
 
 -- ---- rows of a push, whose numbers have as many bytes as the largest of them needs
 
