@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <xxhash.h>
 
+#include "editor/emit/answers.h"
 #include "editor/emit/audit_ranges.h"
 #include "editor/emit/copy.h"
 #include "editor/emit/dynsym.h"
@@ -62,17 +63,21 @@ static int16_t growth(const struct mp_cfg *cfg, const struct me_copy *copy)
 		       : 0;
 }
 
-/* Choose the addresses of the runtime, the tables of versions and the unwind tables. */
+/* Choose the addresses of the runtime, the code that answers, the tables of versions and the unwind tables. */
 static int place_behind_text(struct me_emitter *e, struct mp_err *err)
 {
-	int rc = 0;
+	int rc;
 
 	e->unwind_vaddr = round_up(e->placement.text_end, 8);
 	if (e->added->nr_counters) {
 		e->runtime_vaddr = round_up(e->placement.text_end, 16);
 		e->unwind_vaddr = round_up(e->runtime_vaddr + me_start_size(), 8);
 	}
-	if (e->added->nr_audited) {
+	rc = me_answers_find(e->cfg, &e->placement, round_up(e->unwind_vaddr, 16), &e->answers,
+			     err);
+	if (!rc && e->answers.size)
+		e->unwind_vaddr = round_up(e->answers.vaddr + e->answers.size, 8);
+	if (!rc && e->added->nr_audited) {
 		rc = me_version_tables_find(e->cfg, &e->placement, e->unwind_vaddr,
 					    &e->version_tables, err);
 		e->unwind_vaddr = round_up(e->unwind_vaddr + e->version_tables.size, 8);
@@ -119,7 +124,7 @@ static int build_unwind(struct me_emitter *e, struct mp_err *err)
 	rc = place_behind_text(e, err);
 	if (!rc)
 		rc = me_unwind_build(e->cfg, placed, nr, e->unwind_vaddr, e->runtime_vaddr,
-				     &e->unwind, err);
+				     e->answers.vaddr, &e->unwind, err);
 	e->out->failed_at = e->unwind.failed_at;
 	me_inlined_frames_fini(&frames);
 	free(placed);
@@ -386,6 +391,11 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 		if (rc)
 			return rc;
 	}
+	rc = me_answers_write(e->cfg, &e->answers,
+			      e->new_segment + (e->answers.vaddr - e->segment.vaddr), e->old_part,
+			      e->segment.old_end, err);
+	if (rc)
+		return rc;
 	e->out->patches.nr_pointers += me_dynsym_write(e->cfg, &e->placement, &e->plan->redirects,
 						       &e->sections, e->old_part,
 						       e->segment.old_end);
@@ -485,6 +495,7 @@ static void emitter_fini(struct me_emitter *e)
 	me_placement_fini(&e->placement);
 	me_sections_fini(&e->sections);
 	me_version_tables_fini(&e->version_tables);
+	me_answers_fini(&e->answers);
 	me_debug_free(e->debug);
 	free(e->unwind.bytes);
 	free(e->link);

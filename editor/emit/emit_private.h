@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "editor/emit/answers.h"
 #include "editor/emit/emit.h"
 #include "editor/emit/start.h"
 #include "editor/place/sections.h"
@@ -33,6 +34,7 @@ struct me_emitter {
 	const struct me_instrumentation *added;
 	struct me_start start; /* start, runtime_vaddr: only in an instrumented output */
 	uint64_t runtime_vaddr;
+	struct me_answers answers;
 	struct me_version_tables version_tables; /* of audited functions */
 	const uint8_t *table; /* what the stubs mean: that of @added, or @audit_table */
 	uint8_t *audit_table;

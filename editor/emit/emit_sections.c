@@ -78,6 +78,23 @@ static int add_counting(struct me_emitter *e, struct mp_err *err)
 	return 0;
 }
 
+/* Add the section of the code that answers, with its table. */
+static int add_answers(struct me_emitter *e, struct mp_err *err)
+{
+	uint32_t i;
+
+	if (!e->answers.size)
+		return 0;
+	if (me_sections_append(&e->sections, ".morph.enclosing", SHT_PROGBITS, &i))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	e->sections.shdrs[i].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+	e->sections.shdrs[i].sh_addr = e->answers.vaddr;
+	e->sections.shdrs[i].sh_offset = e->answers.vaddr - e->segment.vaddr + e->segment.off;
+	e->sections.shdrs[i].sh_size = e->answers.size;
+	e->sections.shdrs[i].sh_addralign = 16;
+	return 0;
+}
+
 /* Add the section of tables that version A of audited functions has for itself. */
 static int add_version_tables(struct me_emitter *e, struct mp_err *err)
 {
@@ -267,6 +284,8 @@ int me_emitter_build_rest(struct me_emitter *e, const struct me_emit_request *in
 		rc = add_counting(e, err);
 	if (!rc)
 		rc = add_version_tables(e, err);
+	if (!rc)
+		rc = add_answers(e, err);
 	if (!rc && e->table)
 		rc = add_table(e, err);
 	return rc ? rc : assemble(e, err);

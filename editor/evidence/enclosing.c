@@ -10,7 +10,7 @@ static const char find_name[] = "_Unwind_FindEnclosingFunction",
 
 static bool is_asking_import(const char *name)
 {
-	static const char *const names[] = {find_name, "_Unwind_Find_FDE", "unw_get_proc_info",
+	static const char *const names[] = {"_Unwind_Find_FDE", "unw_get_proc_info",
 					    "_ULx86_64_get_proc_info", "_Ux86_64_get_proc_info"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -37,38 +37,18 @@ static uint64_t routine_of(const struct mp_elf *elf, const struct mp_fde *fde)
 	return vaddr;
 }
 
-/* Is @func such a routine, or if it is MP_NONE, any function? A routine asks for the region to read its tables. */
+/* Is @func such a routine? It asks for the region to read its tables. */
 static bool is_routine(const struct mp_cfg *cfg, uint32_t func)
 {
 	const struct mp_fde *fdes = cfg->elf->fdes;
 
 	for (uint32_t i = 0; i < cfg->elf->nr_fdes; i++) {
-		uint32_t of;
-
 		if (!fdes[i].personality || (i && fdes[i].personality == fdes[i - 1].personality))
 			continue;
-		of = mp_cfg_func_at(cfg, routine_of(cfg->elf, &fdes[i]));
-		if (of != MP_NONE && (func == MP_NONE || of == func))
+		if (mp_cfg_func_at(cfg, routine_of(cfg->elf, &fdes[i])) == func)
 			return true;
 	}
 	return false;
-}
-
-static bool imports_asking(const struct mp_cfg *cfg)
-{
-	const struct mp_elf *elf = cfg->elf;
-	bool region = false;
-
-	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
-		const struct mp_symbol *sym = &elf->symbols[i];
-
-		if (!sym->dynamic || sym->shndx != SHN_UNDEF || !sym->name)
-			continue;
-		if (is_asking_import(sym->name))
-			return true;
-		region |= !strcmp(sym->name, region_name);
-	}
-	return region && !is_routine(cfg, MP_NONE);
 }
 
 /*
@@ -138,6 +118,62 @@ static bool contains_asking(const struct mp_cfg *cfg)
 	return false;
 }
 
+/* Only routines, which read their tables, may ask the unwinder's library for the region. */
+static bool imports_region(const struct mp_cfg *cfg)
+{
+	struct me_import_use use;
+
+	me_import_use_find(cfg, region_name, &use);
+	for (uint32_t i = 0; i < use.nr_users; i++)
+		if (!is_for_tables(cfg, use.users[i], 2))
+			return true;
+	return use.unknown || use.elsewhere;
+}
+
+enum asking {
+	ASKS_NOT,
+	ASKS_ANSWERED, /* in such a way that the output can answer for copies */
+	ASKS,
+};
+
+/* @use: of the import of _Unwind_FindEnclosingFunction(). */
+static enum asking asking_of(const struct mp_cfg *cfg, struct me_import_use *use)
+{
+	const struct mp_elf *elf = cfg->elf;
+	bool finds = false, region = false;
+
+	*use = (struct me_import_use){0};
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *sym = &elf->symbols[i];
+
+		if (!sym->dynamic || sym->shndx != SHN_UNDEF || !sym->name)
+			continue;
+		if (is_asking_import(sym->name))
+			return ASKS;
+		finds |= !strcmp(sym->name, find_name);
+		region |= !strcmp(sym->name, region_name);
+	}
+	/* A file that imports these contains no unwinder. */
+	if (region ? imports_region(cfg) : !finds && contains_asking(cfg))
+		return ASKS;
+	if (!finds)
+		return ASKS_NOT;
+	me_import_use_find(cfg, find_name, use);
+	return use->unknown || use->unsure ? ASKS : use->nr_sites ? ASKS_ANSWERED : ASKS_NOT;
+}
+
+bool me_enclosing_answered(const struct mp_cfg *cfg, struct me_import_use *use)
+{
+	const struct mp_elf *elf = cfg->elf;
+	bool finds = false;
+
+	/* Most files import nothing of this. */
+	for (uint32_t i = 0; i < elf->nr_symbols && !finds; i++)
+		finds = elf->symbols[i].dynamic && elf->symbols[i].name &&
+			!strcmp(elf->symbols[i].name, find_name);
+	return finds && asking_of(cfg, use) == ASKS_ANSWERED;
+}
+
 /* ---- for which functions? ------------------------------------------------------------------ */
 
 /*
@@ -174,9 +210,13 @@ void me_enclosing_functions(const struct mp_cfg *cfg, void (*found)(void *ctx, u
 {
 	const struct looking x = {cfg, found, ctx};
 	const struct mp_elf *elf = cfg->elf;
+	struct me_import_use use;
+	enum asking asking = asking_of(cfg, &use);
 	bool rust;
 
-	if (!imports_asking(cfg) && !contains_asking(cfg))
+	for (uint32_t i = 0; i < use.nr_users; i++)
+		found(ctx, use.users[i]);
+	if (asking != ASKS)
 		return;
 	rust = is_rust(elf);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {

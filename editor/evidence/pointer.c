@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/evidence/enclosing.h"
 #include "editor/evidence/label.h"
 #include "editor/evidence/offset_base.h"
 #include "editor/evidence/patch_fit.h"
@@ -568,6 +569,7 @@ int me_pointers_find(const struct mp_cfg *cfg, struct me_pointers *out, struct m
 {
 	struct finder f = {.cfg = cfg, .out = out, .offsets = {.cfg = cfg}};
 	bool relinkable = cfg->elf->relinkable;
+	struct me_import_use asks;
 
 	*out = (struct me_pointers){0};
 	out->functions = calloc(cfg->nr_funcs + 1, 1);
@@ -577,7 +579,7 @@ int me_pointers_find(const struct mp_cfg *cfg, struct me_pointers *out, struct m
 	if (!f.failed)
 		collect_switches(&f);
 	if (!f.failed && (relinkable || cfg->elf->ehdr.e_type == ET_DYN) &&
-	    !asks_for_text_bounds(cfg->elf)) {
+	    !asks_for_text_bounds(cfg->elf) && !me_enclosing_answered(cfg, &asks)) {
 		if (relinkable)
 			find_all(&f);
 		else

@@ -13,7 +13,7 @@
 
 /* me_sections_append() is called at most for range lists of two kinds, counters, and a debug
  * link. */
-#define MAX_APPENDED 6
+#define MAX_APPENDED 7
 
 /* Limit for sections that are not loaded: their offsets change. */
 #define MAX_ALIGN 65536

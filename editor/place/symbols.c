@@ -121,6 +121,7 @@ enum extra {
 struct writer {
 	struct me_symbols *out;
 	uint32_t nr;
+	bool rust; /* a function has one of Rust's names */
 };
 
 static void put(struct writer *w, const Elf64_Sym *sym)
@@ -137,7 +138,7 @@ static bool is_rust(const char *name, size_t len)
 
 /*
  * A local symbol "<name><suffix>"; @name lies in the copied string table. Rust's traces leave out ".llvm.<digits>",
- * and only such a suffix.
+ * and only such a suffix, of Rust's names. They print others (main) as they are.
  */
 static void put_named(struct writer *w, Elf64_Sym sym, enum extra what, uint64_t vaddr,
 		      uint64_t size, uint16_t shndx)
@@ -150,7 +151,8 @@ static void put_named(struct writer *w, Elf64_Sym sym, enum extra what, uint64_t
 	};
 	const char *name = (const char *)w->out->strtab + sym.st_name;
 	size_t len = strlen(name);
-	const char *suffix = suffixes[what][is_rust(name, len)];
+	bool rust = is_rust(name, len);
+	const char *suffix = w->rust && !rust ? "" : suffixes[what][rust];
 
 	memcpy(w->out->strtab + w->out->strtab_size, name, len);
 	memcpy(w->out->strtab + w->out->strtab_size + len, suffix, strlen(suffix) + 1);
@@ -238,7 +240,7 @@ int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placem
 	uint8_t *named = calloc(cfg->nr_funcs + 1, 1);
 	size_t extra_names = 0, extra = 0;
 	const struct mp_func *func;
-	struct writer w = {out, 0};
+	struct writer w = {out, 0, false};
 	Elf64_Sym sym;
 	int rc = -ENOMEM;
 
@@ -255,6 +257,9 @@ int me_symbols_build(const struct mp_cfg *cfg, const struct me_placement *placem
 			rc = mp_err_set(err, EBADMSG, ".symtab: entry %u is damaged", i);
 			goto out;
 		}
+		w.rust |= ELF64_ST_TYPE(sym.st_info) == STT_FUNC &&
+			  is_rust((const char *)strings + sym.st_name,
+				  strlen((const char *)strings + sym.st_name));
 		func = collected ? moved_function(cfg, runs, &sym) : NULL;
 		if (func) {
 			size_t nr_extra = 2 + (size_t)runs[func - cfg->funcs].nr_parts;

@@ -42,7 +42,7 @@ static int join(const struct me_bytes *lsdas, const struct me_bytes *eh_frame,
 }
 
 int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
-		    uint64_t base_vaddr, uint64_t runtime, struct me_unwind *out,
+		    uint64_t base_vaddr, uint64_t runtime, uint64_t answers, struct me_unwind *out,
 		    struct mp_err *err)
 {
 	struct me_frames frames = {0};
@@ -61,7 +61,7 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 	if (ret)
 		goto out;
 	eh_frame_vaddr = base_vaddr + round_up8(runs.lsdas.size);
-	ret = me_frames_build(cfg->elf, &runs, eh_frame_vaddr, runtime, &frames, err);
+	ret = me_frames_build(cfg->elf, &runs, eh_frame_vaddr, runtime, answers, &frames, err);
 	if (ret)
 		goto out;
 	hdr_vaddr = eh_frame_vaddr + round_up8(frames.eh_frame.size);

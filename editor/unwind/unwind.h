@@ -119,12 +119,12 @@ int me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call, 
 		       int64_t raised);
 /*
  * me_unwind_build - makes tables for @placed (ascending new_vaddr; adjacent pieces of one function
- * share an FDE), to be loaded at @base_vaddr. @runtime: address of the runtime, which gets unwind
- * tables of its own; 0: there is none. The size does not depend on the addresses. Return: 0,
+ * share an FDE), to be loaded at @base_vaddr. @runtime, @answers: addresses of the runtime and of the code that
+ * answers (base/enclosing_code.h), which get unwind tables of their own; 0: there is none. The size does not depend on the addresses. Return: 0,
  * -ENOMEM, -EBADMSG. Ownership: free(out->bytes).
  */
 int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint32_t nr_placed,
-		    uint64_t base_vaddr, uint64_t runtime, struct me_unwind *out,
+		    uint64_t base_vaddr, uint64_t runtime, uint64_t answers, struct me_unwind *out,
 		    struct mp_err *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "editor/base/enclosing_code.h"
 #include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
 
@@ -275,8 +276,20 @@ static int put_runtime(struct writer *w, uint64_t runtime)
 	return ret;
 }
 
+static int put_answers(struct writer *w, uint64_t answers)
+{
+	struct me_bytes *out = &w->out->eh_frame;
+	uint8_t bytes[ME_ENCLOSING_FRAMES_SIZE];
+	size_t at = out->size;
+
+	w->out_of_reach |= !me_enclosing_frames_write(answers, w->vaddr + at, bytes);
+	me_bytes_put(out, bytes, sizeof(bytes));
+	return add_entry(w, answers, ME_ENCLOSING_CODE_SIZE, at + ME_ENCLOSING_FDE);
+}
+
 int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64_t vaddr,
-		    uint64_t runtime, struct me_frames *frames, struct mp_err *err)
+		    uint64_t runtime, uint64_t answers, struct me_frames *frames,
+		    struct mp_err *err)
 {
 	struct writer w = {
 		.elf = elf,
@@ -291,6 +304,8 @@ int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64
 		ret = put_new(&w, runs);
 	if (!ret && runtime)
 		ret = put_runtime(&w, runtime);
+	if (!ret && answers)
+		ret = put_answers(&w, answers);
 	me_bytes_u32(&frames->eh_frame, 0);
 	if (!ret && frames->eh_frame.failed)
 		ret = no_memory(&w);

@@ -73,9 +73,10 @@ struct me_frames {
 };
 
 /* Write all CIEs and FDEs of the original, then those of @runs, then those of the runtime at
- * @runtime, if it is not 0. */
+ * @runtime and of the code at @answers, if these are not 0. */
 int me_frames_build(const struct mp_elf *elf, const struct me_runs *runs, uint64_t vaddr,
-		    uint64_t runtime, struct me_frames *frames, struct mp_err *err);
+		    uint64_t runtime, uint64_t answers, struct me_frames *frames,
+		    struct mp_err *err);
 /* Write @frames->hdr, to be loaded at @vaddr. Sorts the entries. */
 int me_frames_put_hdr(struct me_frames *frames, uint64_t eh_frame_vaddr, uint64_t vaddr,
 		      const struct mp_elf *elf, struct mp_err *err);

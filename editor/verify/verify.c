@@ -301,6 +301,7 @@ static int check(struct vf *vf)
 		{.check = vf_check_pieces},
 		{.read = vf_read_unwind},
 		{.check = vf_check_unwind},
+		{.check = vf_check_answers},
 		{.check = drop_pages},
 		{.check = vf_check_diff},
 		{.check = drop_pages},

@@ -223,6 +223,8 @@ static int check_code(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_map_piece *p = vf_piece_holding(vf, vaddr);
 
+	if (vf_is_question(vf, vaddr, next))
+		return 0;
 	/* A program that writes code there may also read the old bytes. */
 	if (!mp_elf_is_readonly(vf->o, vaddr))
 		return vf_refuse(vf, vaddr, "code in writable memory changed");

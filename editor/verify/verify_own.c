@@ -41,6 +41,7 @@ static const struct {
 		 "a stub keeps says only what a profile means"},
 	[ME_OWNER_PADDING] = {"no-ops and int3 between copies", NULL},
 	[ME_OWNER_RUNTIME] = {"runtime", NULL},
+	[ME_OWNER_ANSWERS] = {"answers about enclosing functions", NULL},
 	[ME_OWNER_COUNTS_PATH] = {"path of the file of counts", "it says where counts go"},
 	[ME_OWNER_VERSION_TABLES] = {"jump tables of versions",
 				     "an entry may lead to any copy of its block"},

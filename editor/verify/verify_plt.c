@@ -42,8 +42,7 @@ static bool has_bytes(const struct vf *vf, uint64_t at, const char *want, size_t
 	return bytes && !memcmp(bytes, want, size);
 }
 
-/* Return: the slot of the stub at @stub of the original; 0: there is no stub. */
-static uint64_t slot_of(const struct vf *vf, uint64_t stub)
+uint64_t vf_stub_slot(const struct vf *vf, uint64_t stub)
 {
 	uint64_t at = stub, end;
 	const uint8_t *field;
@@ -82,7 +81,7 @@ bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t 
 	    (!call && p->new_size != k + VF_SLOT_BRANCH))
 		return false;
 	to = vf_displacement_target(old + 1, from + DIRECT_SIZE);
-	slot = to != from + DIRECT_SIZE ? slot_of(vf, to) : 0;
+	slot = to != from + DIRECT_SIZE ? vf_stub_slot(vf, to) : 0;
 	return slot && slot == vf_displacement_target(new + 2, at + VF_SLOT_BRANCH);
 }
 
@@ -103,7 +102,7 @@ uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint
 	if (p->new_size - k < VF_SLOT_BRANCH || new[0] != 0xff || new[1] != 0x15)
 		return 0;
 	at += VF_SLOT_BRANCH;
-	return slot_of(vf, to) && slot_of(vf, to) == vf_displacement_target(new + 2, at)
+	return vf_stub_slot(vf, to) && vf_stub_slot(vf, to) == vf_displacement_target(new + 2, at)
 		       ? VF_SLOT_BRANCH
 		       : 0;
 }

@@ -162,6 +162,22 @@ struct vf_inlined {
 	uint32_t next;	 /* index of another part of the same code; 0: this is the last one */
 };
 
+enum {
+	VF_USE_SLOTS = 4,
+	VF_USE_SITES = 256,
+};
+
+/* What code does with an import: verify_answers.c. */
+struct vf_uses {
+	uint64_t slots[VF_USE_SLOTS], stubs[VF_USE_SLOTS]; /* cells of the GOT; stubs of a PLT */
+	uint64_t sites[VF_USE_SITES];	    /* calls and jumps through a slot, without prefixes */
+	struct vf_fde *users[VF_USE_SITES]; /* functions that use a slot or a stub */
+	uint32_t nr_slots, nr_stubs, nr_sites, nr_users;
+	bool unknown;	/* there may be other uses */
+	bool unsure;	/* a site may be in the middle of an instruction */
+	bool elsewhere; /* code that can have no copies may use a stub */
+};
+
 struct vf {
 	const struct mp_elf *o, *n;	     /* original, output */
 	const struct me_verify_debug *debug; /* NULL: none */
@@ -197,6 +213,8 @@ struct vf {
 	struct vf_version *versions; /* ranges of both versions of all functions, ascending */
 	uint32_t nr_versions;
 	const struct mp_section *version_tables; /* NULL: no version has a table for itself */
+	struct vf_uses asking;			 /* uses of _Unwind_FindEnclosingFunction() */
+	const struct mp_section *answers; /* the code that answers for copies; NULL: none does */
 	struct vf_bits guarded; /* new text: exits, to which only the stub before them leads */
 	struct vf_bits exits;	/* old text: these exits */
 	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
@@ -273,7 +291,16 @@ void vf_find_known(const struct vf *vf);
 /* Find functions of which operands name bounds inside. Return: 0, -ENOMEM. */
 int vf_find_bounds(const struct vf *vf);
 /* verify_enclosing.c, after the scan: mark functions that the program may look for in its stack. */
-void vf_find_asked(const struct vf *vf);
+void vf_find_asked(struct vf *vf);
+/* verify_answers.c: find what code does with the import @name. */
+void vf_find_uses(const struct vf *vf, const char *name, struct vf_uses *uses);
+/* Find, and recognise, the section of the code that answers for copies. */
+const struct mp_section *vf_answers(const struct vf *vf);
+bool vf_is_answers_section(const struct vf *vf, const struct mp_section *sec);
+/* Is the byte at @vaddr one of a call or jump that leads to this code now? *@next: behind that. */
+bool vf_is_question(const struct vf *vf, uint64_t vaddr, uint64_t *next);
+/* Check the code, its table, and all questions. Call after the unwind information was checked. */
+int vf_check_answers(const struct vf *vf);
 /* Does the program ask where its code ends, or rely on where its memory ends? */
 int vf_check_ranges(const struct vf *vf);
 
@@ -502,6 +529,8 @@ int vf_check_pieces(const struct vf *vf);
 int vf_check_known(const struct vf *vf, const struct vf_fde *fde, uint64_t at);
 /* Bytes of `call *slot(%rip)` and of `jmp *slot(%rip)`. */
 #define VF_SLOT_BRANCH 6
+/* Return: the slot of the PLT stub at @stub of the original; 0: there is no stub. */
+uint64_t vf_stub_slot(const struct vf *vf, uint64_t stub);
 /*
  * Is the instruction at offset @k of the copy @p a call, or a jump, through the slot of the PLT
  * stub that the last instruction of the original calls, or jumps to?

@@ -159,7 +159,8 @@ static bool is_added(const struct vf *vf, const struct mp_section *sec)
 			vf_own(vf, sec->off, sec->size, ME_OWNER_TABLE);
 		return true;
 	}
-	return vf_is_version_table_section(vf, sec) || is_new_link(vf, sec);
+	return vf_is_version_table_section(vf, sec) || vf_is_answers_section(vf, sec) ||
+	       is_new_link(vf, sec);
 }
 
 /* The output's new sections stand between those of the original. */

@@ -10,10 +10,12 @@
 
 #include "editor/verify/verify_private.h"
 
-/* For old code, and for copies; Rust's names have a suffix that Rust's traces leave out. */
-static const char *const old_suffixes[] = {".morph.old", ".llvm.0", NULL};
-static const char *const copy_suffixes[] = {".morph.warm", ".morph.hot", ".morph.part", ".llvm.1",
-					    ".llvm.2",	   ".llvm.3",	 NULL};
+/*
+ * For old code, and for copies. Rust's names have a suffix that Rust's traces leave out; beside these, others have none.
+ */
+static const char *const old_suffixes[] = {".morph.old", ".llvm.0", "", NULL};
+static const char *const copy_suffixes[] = {
+	".morph.warm", ".morph.hot", ".morph.part", ".llvm.1", ".llvm.2", ".llvm.3", "", NULL};
 
 static const struct mp_symbol *find_table(const struct mp_elf *elf, uint32_t *nr)
 {
@@ -162,8 +164,9 @@ static bool is_extra(const struct vf *vf, const struct known *known, const struc
 {
 	if (b->type != STT_FUNC || b->bind != STB_LOCAL || b->shndx >= vf->n->nr_sections)
 		return false;
-	if (*of && is_named_after(b, *of, copy_suffixes))
-		return b->other == (*of)->other && is_run(vf, known, NULL, b);
+	if (*of && is_named_after(b, *of, copy_suffixes) && b->other == (*of)->other &&
+	    is_run(vf, known, NULL, b))
+		return true;
 	for (*of = *of ? *of + 1 : vf->o->symbols; *of < end; ++*of)
 		if (is_function(*of) && is_named_after(b, *of, old_suffixes) &&
 		    b->other == (*of)->other && same_place(vf, *of, b))

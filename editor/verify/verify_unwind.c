@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/base/enclosing_code.h"
 #include "editor/base/runtime.h"
 #include "editor/verify/verify_unwind_private.h"
 
@@ -38,7 +39,7 @@ static bool same_cie(const struct vf_cie *a, const struct vf_cie *b)
 }
 
 /*
- * The output's CIEs are the original's, in the same order, and then the runtime's. So FDEs have the same CIE if the
+ * The output's CIEs are the original's, in the same order, and then Morph's own. So FDEs have the same CIE if the
  * numbers of their CIEs are equal.
  */
 static int check_cies(const struct vf *vf)
@@ -48,6 +49,8 @@ static int check_cies(const struct vf *vf)
 
 	if (vf->runtime)
 		end -= me_runtime_frames_size;
+	if (vf->answers)
+		end -= ME_ENCLOSING_FRAMES_SIZE;
 	for (uint32_t i = 0; i < vf->new_eh.nr_cies; i++) {
 		const struct vf_cie *cie = &vf->new_eh.cies[i];
 
@@ -475,7 +478,8 @@ static int check_new_bounds(const struct vf *vf)
 		uint64_t end = fde->start + fde->size;
 
 		if (fde->start < vf->new_text->vaddr ||
-		    (vf->runtime && fde->start - vf->runtime->vaddr < me_runtime_blob_size))
+		    (vf->runtime && fde->start - vf->runtime->vaddr < me_runtime_blob_size) ||
+		    (vf->answers && fde->start - vf->answers->vaddr < ME_ENCLOSING_CODE_SIZE))
 			continue;
 		while (piece < last && piece->new_vaddr < fde->start)
 			piece++;
@@ -492,11 +496,13 @@ static int check_new_bounds(const struct vf *vf)
 	return 0;
 }
 
-/* The FDEs of the runtime must be Morph's to the byte, the last of the section. */
+/* The FDEs of the runtime must be Morph's to the byte; only that of the code that answers follows. */
 static int check_runtime_fdes(const struct vf *vf)
 {
 	uint32_t off = 0, frame, nr = 0, nr_seen = 0;
-	uint64_t start, size, at = vf->new_eh.vaddr + vf->new_eh.size - 4 - me_runtime_frames_size;
+	uint64_t start, size,
+		at = vf->new_eh.vaddr + vf->new_eh.size - 4 - me_runtime_frames_size -
+		     (vf->answers ? ME_ENCLOSING_FRAMES_SIZE : 0);
 	const uint8_t *now = mp_elf_bytes(vf->n, at, me_runtime_frames_size);
 	uint8_t *want;
 	bool same;

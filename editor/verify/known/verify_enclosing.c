@@ -4,7 +4,7 @@
  *
  * It asks the unwinder where a frame's unwind information begins, and compares the answer with a function's address.
  * For a frame of a copy, this is another address. So in a file that asks, functions whose address operands or words
- * hold have no copies. Personality routines ask as well, but to read their own tables. Called by verify_scan.
+ * hold have no copies, unless the output answers for copies (verify_answers). Personality routines ask as well, but to read their own tables. Called by verify_scan.
  */
 #include <dwarf.h>
 #include <string.h>
@@ -128,15 +128,12 @@ static uint64_t routine_of(const struct vf *vf, const struct vf_cie *cie)
 	return to;
 }
 
-/* Is the function at @vaddr a personality routine? 0: is any function of this file? */
+/* Is the function at @vaddr a personality routine? */
 static bool is_routine(const struct vf *vf, uint64_t vaddr)
 {
-	for (uint32_t i = 0; i < vf->old_eh.nr_cies; i++) {
-		uint64_t to = routine_of(vf, &vf->old_eh.cies[i]);
-
-		if (to && (vaddr ? to == vaddr : vf_is_text(vf, to)))
+	for (uint32_t i = 0; i < vf->old_eh.nr_cies; i++)
+		if (routine_of(vf, &vf->old_eh.cies[i]) == vaddr)
 			return true;
-	}
 	return false;
 }
 
@@ -216,22 +213,45 @@ static bool contains_asking(const struct vf *vf)
 	return c.too_many;
 }
 
+/* Does the program ask in other functions than those that read tables? If it imports nothing, it may contain the unwinder. */
+static bool asks_region(const struct vf *vf)
+{
+	struct vf_uses uses;
+
+	vf_find_uses(vf, "_Unwind_GetRegionStart", &uses);
+	if (!uses.nr_slots && !uses.unknown && !vf->asking.nr_slots)
+		return contains_asking(vf);
+	for (uint32_t i = 0; i < uses.nr_users; i++)
+		if (!is_for_tables(vf, uses.users[i], 2))
+			return true;
+	return uses.unknown || uses.elsewhere;
+}
+
 static bool imports_asking(const struct vf *vf)
 {
-	static const char *const names[] = {
-		"_Unwind_GetRegionStart",  "_Unwind_FindEnclosingFunction",
-		"_Unwind_Find_FDE",	   "unw_get_proc_info",
-		"_ULx86_64_get_proc_info", "_Ux86_64_get_proc_info"};
+	static const char *const names[] = {"_Unwind_Find_FDE", "unw_get_proc_info",
+					    "_ULx86_64_get_proc_info", "_Ux86_64_get_proc_info"};
 
 	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
 		const struct mp_symbol *sym = &vf->o->symbols[i];
 
 		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
 			if (sym->dynamic && sym->shndx == SHN_UNDEF && sym->name &&
-			    !strcmp(sym->name, names[k]) && (k || !is_routine(vf, 0)))
+			    !strcmp(sym->name, names[k]))
 				return true;
 	}
-	return false;
+	return asks_region(vf);
+}
+
+/* Does the program ask in a way for which the output has no answers? Functions that ask stay in any case. */
+static bool asks_for_itself(struct vf *vf)
+{
+	vf_find_uses(vf, "_Unwind_FindEnclosingFunction", &vf->asking);
+	for (uint32_t i = 0; i < vf->asking.nr_users; i++)
+		vf->asking.users[i]->flags |= VF_FDE_ASKED;
+	if (!vf->asking.unknown && !vf->asking.unsure && vf->asking.nr_sites)
+		vf->answers = vf_answers(vf);
+	return (vf->asking.nr_slots || vf->asking.unknown) && !vf->answers;
 }
 
 static void mark(const struct vf *vf, uint64_t vaddr)
@@ -266,9 +286,9 @@ static void mark_words(const struct vf *vf)
 			vf->old_eh.fdes[i].flags |= VF_FDE_ASKED;
 }
 
-void vf_find_asked(const struct vf *vf)
+void vf_find_asked(struct vf *vf)
 {
-	if (!imports_asking(vf) && !contains_asking(vf))
+	if (!asks_for_itself(vf) && !imports_asking(vf))
 		return;
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
 		if (vf_bits_get(&vf->text_ref, vf->old_eh.fdes[i].start))

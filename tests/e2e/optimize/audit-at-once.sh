@@ -59,7 +59,7 @@ has "$at_once"
 audited 0 "in turns, as asked" --pairing=turns ./tenth ./less
 has '.pairs_at_once == 0 and .turns_because == null'
 # Too few pairs for a verdict: this is about how they are made.
-few=(--max-pairs=3 --pairs=3:3)
+few=(--pairs=3:3)
 audited 5 "wall time" "${few[@]}" --metric=wall ./tenth ./less
 in_turns 'only CPU time'
 command_ends 2 "another pairing" "$BUILD/morph-audit" --pairing=some ./tenth ./less

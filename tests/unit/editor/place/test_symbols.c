@@ -181,7 +181,7 @@ END_TEST
 START_TEST(symbols_of_rust_have_a_suffix_of_llvm)
 {
 	static const char *const names[] = {"_RNvCs1_1p4deep", "_ZN1p4deep17h0123456789abcdefE"};
-	char source[512], old[64];
+	char source[640], old[64];
 	struct fixture f;
 	struct table t;
 	Elf64_Sym sym;
@@ -189,14 +189,20 @@ START_TEST(symbols_of_rust_have_a_suffix_of_llvm)
 	snprintf(
 		source, sizeof(source),
 		".globl start\nstart: hlt\n.globl %s\n.type %s, @function\n%s: .cfi_startproc\n ret\n"
-		" .cfi_endproc\n.size %s, . - %s\n",
+		" .cfi_endproc\n.size %s, . - %s\n"
+		".globl main\n.type main, @function\nmain: .cfi_startproc\n ret\n .cfi_endproc\n"
+		".size main, . - main\n",
 		names[_i], names[_i], names[_i], names[_i], names[_i]);
 	fixture_build(&f, "assembler", ASM, source);
 	fixture_plan_all(&f, names[_i]);
+	fixture_plan_all(&f, "main");
 	build(&f, &t);
 	snprintf(old, sizeof(old), "%s.llvm.0", names[_i]);
 	ck_assert_uint_eq(find(&t, names[_i], &sym), 1);
 	ck_assert_uint_eq(find(&t, old, &sym), 1);
+	/* They print other names as they are. */
+	ck_assert_uint_eq(find(&t, "main", &sym), 2);
+	ck_assert_uint_eq(find(&t, "main.morph.old", &sym), 0);
 	table_free(&t);
 	fixture_free(&f);
 }

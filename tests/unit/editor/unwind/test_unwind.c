@@ -307,7 +307,7 @@ static bool setup(struct fixture *f, const char *flags, uint32_t one_of)
 	make_cfg(f, one_of);
 	place(f);
 	ck_assert_uint_gt(f->nr_placed, 100);
-	ret = me_unwind_build(&f->cfg, f->placed, f->nr_placed, NEW_BASE + 0x1000000, 0, &f->out,
+	ret = me_unwind_build(&f->cfg, f->placed, f->nr_placed, NEW_BASE + 0x1000000, 0, 0, &f->out,
 			      &err);
 	ck_assert_msg(ret == 0, "%s", err.msg);
 	return true;
@@ -738,7 +738,7 @@ START_TEST(unwind_refuses_overlapping_copies)
 	f.placed[5].new_vaddr = f.placed[4].new_vaddr;
 	f.placed[4].new_size += 8;
 	ck_assert_int_lt(
-		me_unwind_build(&f.cfg, f.placed, f.nr_placed, NEW_BASE * 2, 0, &out, &err), 0);
+		me_unwind_build(&f.cfg, f.placed, f.nr_placed, NEW_BASE * 2, 0, 0, &out, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "overlap"));
 	teardown(&f);
 }
@@ -752,8 +752,8 @@ START_TEST(unwind_refuses_what_is_out_of_reach)
 
 	if (!setup(&f, "-O2 -fpie -pie", 1))
 		MORPH_SKIP("no g++");
-	ck_assert_int_lt(me_unwind_build(&f.cfg, f.placed, f.nr_placed, 3ull << 32, 0, &out, &err),
-			 0);
+	ck_assert_int_lt(
+		me_unwind_build(&f.cfg, f.placed, f.nr_placed, 3ull << 32, 0, 0, &out, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "reach"));
 	teardown(&f);
 }
@@ -766,7 +766,7 @@ START_TEST(unwind_size_does_not_depend_on_the_base)
 
 	if (!setup(&f, "-O2 -fpie -pie", 1))
 		MORPH_SKIP("no g++");
-	ck_assert_int_eq(me_unwind_build(&f.cfg, f.placed, f.nr_placed, NEW_BASE + 0x1234568, 0,
+	ck_assert_int_eq(me_unwind_build(&f.cfg, f.placed, f.nr_placed, NEW_BASE + 0x1234568, 0, 0,
 					 &out, NULL),
 			 0);
 	ck_assert_uint_eq(out.size, f.out.size);
