@@ -12,28 +12,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libprof/base/err.h"
+
 #define SIZE_MAX_BYTES (16 << 20)
 
-/* Reads at most @size bytes. Return: NULL: failed. */
-static char *read_all(int fd, size_t size, size_t *nr)
+/* Reads at most @size bytes into file->text. Return: 0, -errno. */
+static int read_all(struct md_srcfile *file, int fd, size_t size, size_t *nr)
 {
-	char *text = malloc(size + 1);
-
 	*nr = 0;
-	while (text && *nr < size) {
-		ssize_t n = read(fd, text + *nr, size - *nr);
+	file->text = malloc(size + 1);
+	if (!file->text)
+		return -ENOMEM;
+	while (*nr < size) {
+		ssize_t n = read(fd, file->text + *nr, size - *nr);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) {
-			free(text);
-			return NULL;
-		}
+		if (n < 0)
+			return -errno;
 		if (!n)
 			break;
 		*nr += (size_t)n;
 	}
-	return text;
+	return 0;
 }
 
 static int index_lines(struct md_srcfile *file, size_t size)
@@ -56,17 +57,20 @@ static int index_lines(struct md_srcfile *file, size_t size)
 	return 0;
 }
 
-static void load(struct md_srcfile *file, int64_t built_s)
+/* Return: 0, also if there is nothing to show; -errno. */
+static int load(struct md_srcfile *file, int64_t built_s)
 {
 	/* O_NONBLOCK: do not wait for a FIFO or a device. */
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	size_t size = 0;
+	int r = 0;
 
 	if (fd < 0) {
-		if (errno != ENOENT && errno != ENOTDIR)
+		r = -errno;
+		if (r != -ENOENT && r != -ENOTDIR)
 			file->why = "cannot be opened";
-		return;
+		return mp_err_is_failure(r) ? r : 0;
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		file->why = "not a regular file";
@@ -75,12 +79,15 @@ static void load(struct md_srcfile *file, int64_t built_s)
 	else if (built_s && st.st_mtime > built_s)
 		file->why = "written after the program was built: its lines are not shown";
 	else
-		file->text = read_all(fd, (size_t)st.st_size, &size);
+		r = read_all(file, fd, (size_t)st.st_size, &size);
 	close(fd);
-	if (file->text && index_lines(file, size)) {
+	if (!r && file->text)
+		r = index_lines(file, size);
+	if (r) {
 		free(file->text);
 		file->text = NULL;
 	}
+	return r;
 }
 
 const struct md_srcfile *md_srcfiles_get(struct md_srcfiles *files, const char *path)
@@ -92,16 +99,20 @@ const struct md_srcfile *md_srcfiles_get(struct md_srcfiles *files, const char *
 		if (!strcmp(files->files[i].path, path))
 			return &files->files[i];
 	bigger = realloc(files->files, (files->nr + 1) * sizeof(*files->files));
-	if (!bigger)
+	if (!bigger) {
+		files->failed = -ENOMEM;
 		return NULL;
+	}
 	files->files = bigger;
 	file = &files->files[files->nr];
 	memset(file, 0, sizeof(*file));
 	file->path = strdup(path);
-	if (!file->path)
+	if (!file->path) {
+		files->failed = -ENOMEM;
 		return NULL;
+	}
 	files->nr++;
-	load(file, files->built_s);
+	files->failed = load(file, files->built_s) ?: files->failed;
 	return file;
 }
 

@@ -21,6 +21,7 @@ struct md_srcfiles {
 	struct md_srcfile *files;
 	size_t nr;
 	int64_t built_s; /* files written later are not the compiled sources; 0: not known */
+	int failed;	 /* 0; -errno: a file could not be read */
 };
 
 /*

@@ -449,14 +449,17 @@ static int print(struct annotate *a, struct mp_store *store, const struct md_ann
 				 .percent_limit = a->percent_limit,
 				 .color = wants_color(a)};
 	struct stat st;
-	int status = MD_EXIT_DONE;
+	int status = MD_EXIT_DONE, r;
 
 	if (!stat(source->path, &st))
 		sources.built_s = st.st_mtime;
 	if (!annotation->samples)
 		note(a, "no sample of this function is stored");
-	if (md_annotate_callers(store, annotation->name, id, a->since_s, &callers, &p.nr_callers,
-				&err))
+	r = md_annotate_callers(store, annotation->name, id, a->since_s, &callers, &p.nr_callers,
+				&err);
+	if (mp_err_is_failure(r))
+		return md_stats_fail("%s", err.msg[0] ? err.msg : strerror(-r));
+	if (r)
 		note(a, err.msg);
 	p.callers = callers;
 	if (a->stats->json) {
@@ -468,6 +471,8 @@ static int print(struct annotate *a, struct mp_store *store, const struct md_ann
 	} else {
 		md_annotation_print(&p);
 		note_sources(a, &sources);
+		if (sources.failed)
+			status = md_stats_fail("source files: %s", strerror(-sources.failed));
 		status = md_stats_finish(status);
 	}
 	md_annotate_callers_free(callers, p.nr_callers);

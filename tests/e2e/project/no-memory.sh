@@ -152,7 +152,7 @@ reads morph-optimize --threads=1 --report=none --db=s.db --program=prog -o new p
 morph-optimize verify --threads=1 --report=none prog fast
 morph-stats -d s.db query --by=function
 reads morph-stats -d s.db query --by=block --json
-morph-stats -d s.db annotate --binary=prog choose
+reads morph-stats -d s.db annotate --binary=prog choose
 morph-stats -d s.db export --format=pprof -m prog
 morph-stats -d s.db export --format=fdata -m prog
 morph-stats -d s.db flame --json
