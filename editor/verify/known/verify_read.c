@@ -517,7 +517,9 @@ int vf_find_reads(struct vf *vf)
 		if (to && !vf_is_text(vf, to))
 			continue;
 		named[nr] = (struct vf_named){name->insn, to ? to : name->to, VF_USED};
-		ret = look_at_name(vf, passed, &named[nr++], to != 0);
+		ret = look_at_name(vf, passed, &named[nr], to != 0);
+		nr += vf_is_text(vf,
+				 named[nr].to); /* else it is a cell that holds no code's address */
 	}
 	if (!ret)
 		ret = vf_find_bounded(vf, named, nr);
