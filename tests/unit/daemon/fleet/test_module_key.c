@@ -9,7 +9,7 @@
 
 START_TEST(hex_comes_back)
 {
-	uint8_t bytes[4];
+	uint8_t bytes[MP_BUILD_ID_MAX];
 	char hex[9];
 
 	ck_assert_uint_eq(md_hex_read("00ff7a", bytes, 4), 3);

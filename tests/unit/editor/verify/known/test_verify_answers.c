@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_verify_answers - outputs that answer for copies which function encloses an address: each byte of that is needed. */
-#define _GNU_SOURCE
 #include "tests/unit/suite.h"
 
 #include <elf.h>
