@@ -299,7 +299,7 @@ const struct mp_section *vf_answers(const struct vf *vf);
 bool vf_is_answers_section(const struct vf *vf, const struct mp_section *sec);
 /* Is the byte at @vaddr one of a call or jump that leads to this code now? *@next: behind that. */
 bool vf_is_question(const struct vf *vf, uint64_t vaddr, uint64_t *next);
-/* Check the code, its table, and all questions. Call after the unwind information was checked. */
+/* Check the code, its table, and all questions. Call after the pointers were checked. */
 int vf_check_answers(const struct vf *vf);
 /* Does the program ask where its code ends, or rely on where its memory ends? */
 int vf_check_ranges(const struct vf *vf);
