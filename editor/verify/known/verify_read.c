@@ -427,9 +427,9 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 }
 
 /* The instruction at @insn names @to; @by_cell: the loader puts @to into the cell that it names. */
-static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *named, bool by_cell)
+static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint64_t insn,
+			uint64_t to, bool by_cell)
 {
-	const uint64_t insn = named->insn, to = named->to;
 	const struct vf_fde *user = vf_eh_find(&vf->old_eh, insn);
 	struct vf_fde *fde = vf_eh_find(&vf->old_eh, to);
 	struct trace t = {.vf = vf, .passed = passed};
@@ -478,9 +478,9 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 	default: break;
 	}
 	if ((t.read && !direct) || t.computed)
-		named->use = VF_READS;
+		*use = VF_READS;
 	else if (t.compared)
-		named->use = VF_COMPARES;
+		*use = VF_COMPARES;
 	/* Labels, and constants between instructions, are other checks' matter. */
 	if (fde && fde == user && fde->start != to) {
 		if (t.computed)
@@ -499,31 +499,33 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 	return 0;
 }
 
+uint64_t vf_named_code(const struct vf *vf, const struct vf_ref *name)
+{
+	const char *ignored;
+	uint64_t to = vf_is_text(vf, name->to) ? name->to : loaded(vf, name->to, &ignored);
+
+	return vf_is_text(vf, to) ? to : 0;
+}
+
 int vf_find_reads(struct vf *vf)
 {
 	struct passed *passed = calloc(NR_PASSED, sizeof(*passed));
-	struct vf_named *named = calloc(vf->names.nr + 1, sizeof(*named));
-	int ret = passed && named ? 0 : -ENOMEM;
-	size_t nr = 0;
+	uint8_t *use = calloc(vf->names.nr + 1, 1);
+	int ret = passed && use ? 0 : -ENOMEM;
 
 	vf->first_dynamic = vf->o->nr_symbols;
 	while (vf->first_dynamic && vf->o->symbols[vf->first_dynamic - 1].dynamic)
 		vf->first_dynamic--;
 	for (size_t i = 0; !ret && i < vf->names.nr; i++) {
 		const struct vf_ref *name = &vf->names.list[i];
-		const char *ignored;
-		uint64_t to = vf_is_text(vf, name->to) ? 0 : loaded(vf, name->to, &ignored);
+		uint64_t to = vf_named_code(vf, name);
 
-		if (to && !vf_is_text(vf, to))
-			continue;
-		named[nr] = (struct vf_named){name->insn, to ? to : name->to, VF_USED};
-		ret = look_at_name(vf, passed, &named[nr], to != 0);
-		nr += vf_is_text(vf,
-				 named[nr].to); /* else it is a cell that holds no code's address */
+		if (to)
+			ret = look_at_name(vf, passed, &use[i], name->insn, to, to != name->to);
 	}
 	if (!ret)
-		ret = vf_find_bounded(vf, named, nr);
+		ret = vf_find_bounded(vf, use);
 	free(passed);
-	free(named);
+	free(use);
 	return ret;
 }
