@@ -357,7 +357,9 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				written |= bit_of_operand(op);
 			if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 			    op->mem.type == ZYDIS_MEMOP_TYPE_MEM &&
-			    f.z.mnemonic != ZYDIS_MNEMONIC_NOP && !t->from_got &&
+			    f.z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+			    (!t->from_got || (op->mem.base != ZYDIS_REGISTER_NONE &&
+					      op->mem.index != ZYDIS_REGISTER_NONE)) &&
 			    (t->have & (bit_of(op->mem.base) | bit_of(op->mem.index))))
 				t->read = true;
 		}
@@ -437,9 +439,15 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 	uint64_t *grown;
 	bool direct;
 
-	if (!user || finds_got(vf, user, insn, to) ||
-	    !vf_decode_full(vf, insn, user->start + user->size, &f) || f.z.operand_count < 2)
+	if (!user || !vf_decode_full(vf, insn, user->start + user->size, &f) ||
+	    f.z.operand_count < 2)
 		return 0;
+	if (finds_got(vf, user, insn, to)) {
+		/* The GOT counts from this place, which is no label. */
+		if (to != user->start)
+			vf_bits_set(&vf->summed, to);
+		return 0;
+	}
 	/* Where the loader moves the program, a number is no address; elsewhere, many equal one. */
 	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && vf->o->ehdr.e_type == ET_DYN &&
 	    f.op[1].imm.value.u == to)
