@@ -529,7 +529,7 @@ static int look_at(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t targ
 	/* The GOT counts from this place, which is no label. */
 	if (finds_got(b, at, target)) {
 		f.computed = target != b->index->parts[mp_part_at(b->index, target)].at;
-		return f.computed ? note(b, at, target, &f) : 0;
+		return f.computed ? note(b, &x->borders, at, target, &f) : 0;
 	}
 	number = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !b->elf->relinkable;
 	if (number && !mp_bit(b->entries, target))
