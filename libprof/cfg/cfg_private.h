@@ -269,25 +269,16 @@ void mp_cfg_find_taken(struct mp_cfg_build *b);
  */
 void mp_cfg_find_offsets(struct mp_cfg_build *b);
 /* ---- known/cfg_borders.c ---- */
-/* The instruction at @at names @target; the program reads from there (@sure), or asks which addresses lie behind. */
+/* The instruction at @at names @target; the program reads from there, or asks which addresses lie behind. */
 struct mp_border {
 	uint32_t at, target;
-	bool sure;
 };
 
-struct mp_borders {
-	struct mp_border *list;
-	uint32_t nr, cap;
-	int32_t *change; /* per part: of the number of ranges that hold it; NULL: no bounds */
-};
-
-/* All bounds are listed. Return: 0, -ENOMEM. */
-int mp_borders_start(const struct mp_cfg_build *b, struct mp_borders *borders);
-/* The instruction at @at names @target: with a bound nearby, both may enclose functions. */
-void mp_borders_pair(const struct mp_cfg_build *b, struct mp_borders *borders, uint32_t at,
-		     uint32_t target);
-/* Leave the functions in these ranges alone; free all. */
-void mp_borders_end(struct mp_cfg_build *b, struct mp_borders *borders);
+/*
+ * Leaves functions alone that lie between two borders which one function names close together: functions are stored, or
+ * handed on, side by side everywhere, so both must be borders. Sorts @list. Return: 0, -ENOMEM.
+ */
+int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr);
 /* ---- known/cfg_read.c ---- */
 /* Functions whose bytes the program may read are left alone; finds b->bases. Return: 0, -ENOMEM. */
 int mp_cfg_find_reads(struct mp_cfg_build *b);

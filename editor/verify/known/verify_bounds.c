@@ -23,14 +23,10 @@ struct end {
 	uint8_t use;
 };
 
-/* It is enough if the program reads from one of them, else it compares both. */
+/* Functions are stored, or handed on, side by side everywhere: the program must read or compare both. */
 static bool may_bound(const struct vf *vf, const struct end *a, const struct end *b)
 {
-	bool reads = (a->use == VF_READS && begins(vf, a->to)) ||
-		     (b->use == VF_READS && begins(vf, b->to));
-
-	return a->to != b->to && (reads || (a->use && b->use)) &&
-	       (begins(vf, a->to) || begins(vf, b->to));
+	return a->to != b->to && a->use && b->use && (begins(vf, a->to) || begins(vf, b->to));
 }
 
 /* The number of FDEs that begin before @vaddr. */

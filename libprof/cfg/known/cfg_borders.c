@@ -18,31 +18,6 @@ static int by_at(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-int mp_borders_start(const struct mp_cfg_build *b, struct mp_borders *borders)
-{
-	if (!borders->nr)
-		return 0;
-	qsort(borders->list, borders->nr, sizeof(*borders->list), by_at);
-	borders->change = calloc((size_t)b->index->nr_parts + 1, sizeof(*borders->change));
-	return borders->change ? 0 : -ENOMEM;
-}
-
-/* Index of the first bound that an instruction at or behind @at names. */
-static uint32_t first_border(const struct mp_borders *borders, uint32_t at)
-{
-	uint32_t lo = 0, hi = borders->nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (borders->list[mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static bool is_start(const struct mp_cfg_build *b, uint32_t target)
 {
 	uint32_t part = mp_part_at(b->index, target);
@@ -67,42 +42,51 @@ static uint32_t first_part(const struct mp_cfg_build *b, uint32_t at, bool ends)
 	return lo;
 }
 
-void mp_borders_pair(const struct mp_cfg_build *b, struct mp_borders *borders, uint32_t at,
-		     uint32_t target)
+/* Does one function name both, of which one begins a function? Then what lies between them is read or asked about. */
+static bool are_ends(const struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y)
 {
-	uint32_t part = mp_part_at(b->index, at), i = first_border(borders, at);
-	bool strong = i < borders->nr && borders->list[i].at == at;
+	uint32_t part = mp_part_at(b->index, x->at);
 
-	if (part == MP_NONE || mp_part_at(b->index, target) == part)
-		return;
-	i = first_border(borders, at < NEAR_BYTES ? 0 : at - NEAR_BYTES);
-	for (; i < borders->nr && borders->list[i].at <= at + NEAR_BYTES; i++) {
-		const struct mp_border *other = &borders->list[i];
-		uint32_t low = target < other->target ? target : other->target;
-		uint32_t high = target < other->target ? other->target : target;
-
-		if (low == high || mp_part_at(b->index, other->at) != part ||
-		    !(strong || (other->sure && is_start(b, other->target))) ||
-		    !(is_start(b, low) || is_start(b, high)))
-			continue;
-		borders->change[first_part(b, low, true)]++;
-		/* The function at the end keeps its address. */
-		borders->change[first_part(b, high + 1, false)]--;
-	}
+	return x->target != y->target && part != MP_NONE && mp_part_at(b->index, y->at) == part &&
+	       mp_part_at(b->index, x->target) != part && mp_part_at(b->index, y->target) != part &&
+	       (is_start(b, x->target) || is_start(b, y->target));
 }
 
-void mp_borders_end(struct mp_cfg_build *b, struct mp_borders *borders)
+static void mark(struct mp_cfg_build *b, const int32_t *change)
 {
 	int32_t inside = 0;
 
-	for (uint32_t i = 0; borders->change && i < b->index->nr_parts; i++) {
+	for (uint32_t i = 0; i < b->index->nr_parts; i++) {
 		const struct mp_part *part = &b->index->parts[i];
 
-		inside += borders->change[i];
+		inside += change[i];
 		if (inside > 0)
 			mp_func_problem(&b->cfg->funcs[part->func], MP_PROBLEM_READ,
 					mp_space_vaddr(b->index, part->at));
 	}
-	free(borders->change);
-	free(borders->list);
+}
+
+int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr)
+{
+	int32_t *change; /* per part: of the number of ranges that hold it */
+
+	if (nr < 2)
+		return 0;
+	change = calloc((size_t)b->index->nr_parts + 1, sizeof(*change));
+	if (!change)
+		return -ENOMEM;
+	qsort(list, nr, sizeof(*list), by_at);
+	for (uint32_t i = 0; i < nr; i++)
+		for (uint32_t k = i + 1; k < nr && list[k].at - list[i].at <= NEAR_BYTES; k++) {
+			uint32_t a = list[i].target, z = list[k].target;
+
+			if (!are_ends(b, &list[i], &list[k]))
+				continue;
+			change[first_part(b, a < z ? a : z, true)]++;
+			/* The function at the end keeps its address. */
+			change[first_part(b, (a < z ? z : a) + 1, false)]--;
+		}
+	mark(b, change);
+	free(change);
+	return 0;
 }

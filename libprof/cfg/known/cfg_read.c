@@ -451,11 +451,12 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 
 struct looking {
 	struct entered *entered;
-	struct mp_borders borders;
+	struct mp_border *borders;
+	uint32_t nr_borders, cap_borders;
 };
 
 /* The instruction at @at names @target. */
-static int note(struct mp_cfg_build *b, struct mp_borders *borders, uint32_t at, uint32_t target,
+static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t target,
 		const struct follow *f)
 {
 	uint32_t part = mp_part_at(b->index, target);
@@ -471,10 +472,9 @@ static int note(struct mp_cfg_build *b, struct mp_borders *borders, uint32_t at,
 		return 0;
 	}
 	if ((f->read && !f->direct) || f->computed || f->ordered) {
-		if (mp_grow(&borders->list, &borders->cap, borders->nr, sizeof(*borders->list)))
+		if (mp_grow(&x->borders, &x->cap_borders, x->nr_borders, sizeof(*x->borders)))
 			return -ENOMEM;
-		borders->list[borders->nr++] =
-			(struct mp_border){at, target, f->read || f->computed};
+		x->borders[x->nr_borders++] = (struct mp_border){at, target};
 	}
 	if ((f->read || f->computed) && part != MP_NONE && target == b->index->parts[part].at)
 		mp_func_problem(&b->cfg->funcs[b->index->parts[part].func], MP_PROBLEM_READ,
@@ -512,9 +512,9 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 }
 
 /* The instruction at @at names @target: by its own operand, or by the cell @loads. */
-static int look_at(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t target, bool loads)
+static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t target,
+		   bool loads)
 {
-	struct looking *x = ctx;
 	/* Many numbers equal an address by chance, few the entry of a function. */
 	bool number;
 	const struct mp_span *span = mp_space_span(b->index, at);
@@ -529,7 +529,7 @@ static int look_at(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t targ
 	/* The GOT counts from this place, which is no label. */
 	if (finds_got(b, at, target)) {
 		f.computed = target != b->index->parts[mp_part_at(b->index, target)].at;
-		return f.computed ? note(b, &x->borders, at, target, &f) : 0;
+		return f.computed ? note(b, x, at, target, &f) : 0;
 	}
 	number = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !b->elf->relinkable;
 	if (number && !mp_bit(b->entries, target))
@@ -559,19 +559,17 @@ static int look_at(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t targ
 		f.ordered = (o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads) &&
 			    asks_order(b, at + z.length);
 	}
-	return note(b, &x->borders, at, target, &f);
+	return note(b, x, at, target, &f);
 }
 
-/* Calls @look for each instruction that names code: by its operand, or by a cell that the loader fills in. */
-static int for_each_name(struct mp_cfg_build *b, void *ctx,
-			 int (*look)(struct mp_cfg_build *b, void *ctx, uint32_t at,
-				     uint32_t target, bool loads))
+/* Looks at each instruction that names code: by its operand, or by a cell that the loader fills in. */
+static int look_at_all(struct mp_cfg_build *b, struct looking *x)
 {
 	const struct mp_section *got = mp_elf_section(b->elf, ".got");
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < b->nr_code_refs; i++)
-		ret = look(b, ctx, b->code_refs[i].at, b->code_refs[i].target, false);
+		ret = look_at(b, x, b->code_refs[i].at, b->code_refs[i].target, false);
 	for (uint32_t i = 0; !ret && got && i < b->nr_refs; i++) {
 		uint64_t cell = mp_space_vaddr(b->index, b->ref_list[i].target);
 		const char *name;
@@ -581,30 +579,19 @@ static int for_each_name(struct mp_cfg_build *b, void *ctx,
 			continue;
 		at = mp_space_at(b->index, cell_at(b, cell, &name));
 		if (at != MP_NONE && mp_space_is_text(b->index, at))
-			ret = look(b, ctx, b->ref_list[i].at, at, true);
+			ret = look_at(b, x, b->ref_list[i].at, at, true);
 	}
 	return ret;
-}
-
-static int pair(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t target, bool loads)
-{
-	struct looking *x = ctx;
-
-	(void)loads;
-	mp_borders_pair(b, &x->borders, at, target);
-	return 0;
 }
 
 int mp_cfg_find_reads(struct mp_cfg_build *b)
 {
 	struct looking x = {.entered = calloc(NR_ENTERED, sizeof(*x.entered))};
-	int ret = x.entered ? for_each_name(b, &x, look_at) : -ENOMEM;
+	int ret = x.entered ? look_at_all(b, &x) : -ENOMEM;
 
 	if (!ret)
-		ret = mp_borders_start(b, &x.borders);
-	if (!ret && x.borders.nr)
-		ret = for_each_name(b, &x, pair);
-	mp_borders_end(b, &x.borders);
+		ret = mp_cfg_mark_between(b, x.borders, x.nr_borders);
+	free(x.borders);
 	free(x.entered);
 	return ret;
 }
