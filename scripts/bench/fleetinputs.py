@@ -104,7 +104,7 @@ class Program:
         """Exact counts of the hosts' work, by a version with counters."""
         def run(path):
             version = self.file("counting")
-            lib.quiet([f"{BUILD}/morph-optimize", "--report=none", f"--db={db}", "--instrument=edges",
+            lib.quiet([f"{BUILD}/morph-optimize", "instrument", "--report=none", f"--db={db}",
                        f"--counts={self.file('%p.counts')}", "-o", version, self.binary], self.dir)
             for kind, command in works(self.name):
                 if kind not in NOT_COUNTED:

@@ -12,7 +12,7 @@ import benchlib as lib
 from benchlib import BUILD, ENV, Failure, ROOT
 
 # The layout of a version with counters, but without the counters.
-SAME_LAYOUT = "--instrument=none"
+SAME_LAYOUT = ("instrument", "--kind=none")
 
 
 class StockFile:
@@ -99,8 +99,8 @@ class StockFile:
         # morphd believes that a version's samples are the original's only if it finds the original, as here beside it.
         shutil.copy2(self.stock, self.file(f"{key}/original"))
         patches = self.file(f"{key}/patches")
-        done = subprocess.run([f"{BUILD}/morph-optimize", "--json", f"--list-patches={patches}",
-                               *options, self.stock, "-o", self.version(key)],
+        done = subprocess.run([f"{BUILD}/morph-optimize", *options, "--json", f"--list-patches={patches}",
+                               self.stock, "-o", self.version(key)],
                               cwd=self.dir, env=ENV, capture_output=True, text=True)
         if done.returncode:
             raise Failure(lib.last_line(done.stderr.encode()).removeprefix("morph-optimize: "))
@@ -114,16 +114,16 @@ class StockFile:
 
     def counting(self, key, what, *options):
         """A version with counters; each process writes a file of its own."""
-        return self.optimize(key, f"--instrument={what}",
+        return self.optimize(key, "instrument", f"--kind={what}",
                              f"--counts={self.file(key)}/counts/%p", *options)
 
     def numbering(self, key, *options):
         """A version that keeps path numbers in registers."""
-        return self.optimize(key, "--instrument=pep", *options)
+        return self.optimize(key, "instrument", "--kind=pep", *options)
 
     def polling(self, key, *options):
         """A version with path numbers that is also polled for its paths."""
-        return self.optimize(key, "--instrument=pep,poll", f"--counts={self.file(key)}/polls",
+        return self.optimize(key, "instrument", "--kind=pep,poll", f"--counts={self.file(key)}/polls",
                              *options)
 
     # ---- runs -------------------------------------------------------------

@@ -101,7 +101,7 @@ static bool verifies(const struct mp_elf *elf, const struct me_output_parts *par
 	return !rc;
 }
 
-/* Like morph-optimize --instrument. Return: true if the output is complete. */
+/* Like morph-optimize instrument. Return: true if the output is complete. */
 static bool write_once(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		       const struct wish *wish, uint8_t *movable, struct me_verify_report *report)
 {

@@ -83,7 +83,7 @@ if [ -s agree.json ]; then
 		fail "samples: $(cat agree.json)"
 	# The version without numbers, for measuring their cost, has the same copies.
 	for kind in none pep; do
-		command_ends 0 $kind "$BUILD/morph-optimize" --min-samples=1 --db=db --instrument=$kind \
+		command_ends 0 $kind "$BUILD/morph-optimize" instrument --min-samples=1 --db=db --kind=$kind \
 			--report=json prog -o $kind
 		jq '.functions.moved, (.code | .blocks, .hot_blocks, .branches_inverted)' out.txt >$kind.txt
 	done

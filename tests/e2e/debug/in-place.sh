@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Stripped programs optimised in place: debuggers find the new debug file, the original's stays, and
-# --restore brings back every byte and every name. Also with a kill at any moment.
+# restore brings back every byte and every name. Also with a kill at any moment.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/e2e/debug/lib-readers.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-all: an emulator counts each run
-# A program with --instrument=edges behaves like the original. Its counts equal an emulator's counts
+# A program with counters of its edges behaves like the original. Its counts equal an emulator's counts
 # of the original, for each instruction and branch. Also with threads, children and libraries, and
 # however the program ends.
 # shellcheck source=tests/e2e/lib.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # long
-# --instrument=edges,threads: each thread counts in a set of its own, and the sum of all sets is
+# instrument --kind=edges,threads: each thread counts in a set of its own, and the sum of all sets is
 # exact. Tested with many threads, new threads on old stacks, several processes, children,
 # coroutines, signals, static programs and libraries. Programs that use %gs themselves are refused,
 # by the editor or at start.

@@ -143,14 +143,14 @@ work "$dir/none" >want.txt
 [ "$(grep -c '= [0-9a-f]*$' want.txt)" -gt 30 ] || fail "only: $(head -n 5 want.txt)"
 grep -q '^4294967295 0$' want.txt && fail "nothing was enciphered: $(grep -i error want.txt | head -n 3)"
 says want.txt "Verified OK"
-for how in "" --instrument=edges --instrument=pep; do
+for how in "" "instrument --kind=edges" "instrument --kind=pep"; do
 	rm -rf moved && mkdir moved
 	for lib in libcrypto.so.3 libc.so.6 libm.so.6 $gmp; do
 		[ -e "$libs/$lib" ] || { left_out="$left_out $lib"; continue; }
 		# A different seed for each, but the same in each run.
 		seed=$(($(cksum <<<"$lib $how" | cut -d' ' -f1) % 99))
-		# shellcheck disable=SC2086 # none or one
-		command_ends 0 "$lib $how" "$BUILD/morph-optimize" --stress-layout=$seed $how --report=json \
+		# shellcheck disable=SC2086 # none or two words
+		command_ends 0 "$lib $how" "$BUILD/morph-optimize" $how --stress-layout=$seed --report=json \
 			"$libs/$lib" -o "moved/$lib"
 		echo "$lib $how, seed $seed: $(jq -c '[.functions.moved, .functions.in_file]' out.txt) functions"
 	done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check-all: files are replaced again and again while others read them
-# morph-optimize --in-place and --restore: all attributes of a file are kept and the original comes
+# morph-optimize --in-place and restore: all attributes of a file are kept and the original comes
 # back. At every moment, the path holds the old or the new file, complete.
 . "$(dirname "$0")/../lib.sh"
 need gcc jq strip objdump readelf

@@ -35,10 +35,10 @@ for pair in ".init .fini" ".plt .text"; do
 	# shellcheck disable=SC2086
 	swap "$program" swapped $pair || fail "$pair: not swapped"
 	chmod +x swapped
-	for how in --all --stress-layout=5 --instrument=edges --instrument=pep --instrument=pep,poll; do
-		options=("$how")
-		[[ $how != --instrument=* ]] || options+=(--all)
-		"$optimize" "${options[@]}" --report=none -o moved swapped 2>err ||
+	for how in --all --stress-layout=5 "instrument --all --kind=edges" "instrument --all --kind=pep" \
+		"instrument --all --kind=pep,poll"; do
+		# shellcheck disable=SC2086
+		"$optimize" $how --report=none -o moved swapped 2>err ||
 			fail "$pair $how: exit $?: $(head -n 1 err)"
 		./moved -nc text >out || fail "$pair $how: gzip's exit $?"
 		cmp -s out expected || fail "$pair $how: another output"
