@@ -139,8 +139,7 @@ int me_report_train_json(FILE *out, const struct me_train_options *options,
 			  "undecided", r->undecided ? mp_json_string(r->undecided) : json_null(),
 			  "undecided_pairs", r->pairs ? mp_json_string(r->pairs) : json_null(),
 			  "known", json_wishes(&r->known), "audit", json_verdict(&end),
-			  "adjustments",
-			  json_wishes(&r->chosen),
-			  "refinement", r->refined ? json_refinement(r) : json_null()),
+			  "adjustments", json_wishes(&r->chosen), "refinement",
+			  r->refined ? json_refinement(r) : json_null()),
 		out);
 }

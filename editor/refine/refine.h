@@ -51,9 +51,9 @@ struct me_refine_culprit {
 struct me_refine_report {
 	struct me_refine_culprit *culprits; /* most harmful first */
 	size_t nr_culprits;
-	size_t nr_runs;		   /* of sampling */
-	struct me_wishes wishes;   /* of the version without the culprits */
-	bool against_original;	   /* it was audited against this, otherwise against the first version */
+	size_t nr_runs;		 /* of sampling */
+	struct me_wishes wishes; /* of the version without the culprits */
+	bool against_original; /* it was audited against this, otherwise against the first version */
 	struct me_verdict verdict; /* of this audit; "": there was none */
 	char end[512];		   /* why it ended */
 	double seconds;

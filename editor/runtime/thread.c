@@ -157,7 +157,7 @@ static void find_set(struct me_thread_state *state, uint64_t rsp, uint64_t tp, u
 static void refuse(void)
 {
 	static const char text[] = "morph: something else in this process uses %gs: count with "
-				   "--instrument=edges,atomic\n";
+				   "--kind=edges,atomic\n";
 
 	call4(SYS_write, 2, (long)text, sizeof(text) - 1, 0);
 	call1(SYS_exit_group, 127);

@@ -196,7 +196,8 @@ int me_train_refine(struct me_trainer *t)
 	else if (version == ME_REFINE_FIRST)
 		rc = make_again(t, "final", &first);
 	if (!rc && version &&
-	    me_wishes_copy(&t->report->chosen, version == ME_REFINE_SECOND ? &refined->wishes : &first))
+	    me_wishes_copy(&t->report->chosen,
+			   version == ME_REFINE_SECOND ? &refined->wishes : &first))
 		rc = mp_err_set(t->err, ENOMEM, "out of memory");
 	me_wishes_fini(&first);
 	return rc;

@@ -31,10 +31,10 @@ struct vf_insn {
 	uint8_t imm_off, imm_size;
 	bool eip_relative; /* rip-relative with a 32-bit address: wraps */
 	bool nop, int3, lea;
-	uint8_t base;	   /* of memory: VF_BASE, VF_INDEX, the register's last three bits; else 0 */
+	uint8_t base; /* of memory: VF_BASE, VF_INDEX, the register's last three bits; else 0 */
 	uint8_t disp8_off; /* offset of its displacement, if that has one byte; else 0 */
-	uint64_t target; /* branch target or rip-relative operand */
-	int64_t abs;	 /* value of that disp32, sign-extended */
+	uint64_t target;   /* branch target or rip-relative operand */
+	int64_t abs;	   /* value of that disp32, sign-extended */
 	int64_t imm;
 };
 

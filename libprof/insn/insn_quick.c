@@ -211,8 +211,8 @@ struct head {
 };
 
 /* Return: what stands behind the head; NULL: it is not in the tables. */
-static inline __attribute__((always_inline)) const uint8_t *
-read_head(const uint8_t *p, struct head *h)
+static inline __attribute__((always_inline)) const uint8_t *read_head(const uint8_t *p,
+								      struct head *h)
 {
 	*h = (struct head){.prefix = PLAIN, .form = one_byte[*p]};
 	if (h->form & LEAD) {
@@ -322,7 +322,7 @@ bool mp_insn_decode_quick(const uint8_t *bytes, size_t avail, uint64_t vaddr, st
 
 #define REG(n) ((uint16_t)(1u << (n)))
 /* The first four registers of 8 bits, and, without REX, bits 8 to 15 of them. */
-#define REG8(n) ((uint16_t)(REG(n) | REG((n) & 3)))
+#define REG8(n) ((uint16_t)(REG(n) | REG((n)&3)))
 
 /* Registers that an opcode uses without naming them, or names by its own bits. */
 static uint16_t opcode_registers(const struct head *h)
@@ -388,9 +388,8 @@ bool mp_insn_operands(const uint8_t *bytes, const struct mp_insn *insn, struct m
 		uint8_t index = (uint8_t)((*p >> 3 & 7) | (h.rex & 2) << 2);
 
 		o->index = index == MP_INSN_SP ? MP_INSN_NO_REG : index;
-		o->base = (*p & 7) == 5 && !mod
-				  ? MP_INSN_NO_REG
-				  : (uint8_t)((*p & 7) | (h.rex & 1) << 3);
+		o->base = (*p & 7) == 5 && !mod ? MP_INSN_NO_REG
+						: (uint8_t)((*p & 7) | (h.rex & 1) << 3);
 	} else if (mod || (h.modrm & 7) != 5) {
 		o->base = rm;
 	}

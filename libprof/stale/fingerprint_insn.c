@@ -21,10 +21,10 @@ uint32_t mp_print_mix(uint32_t a, uint32_t b)
 
 /* Tables: each instruction asks several times. */
 static const bool is_prefix[256] = {
-	[0x26] = true, [0x2e] = true, [0x36] = true, [0x3e] = true,
+	[0x26] = true,		[0x2e] = true, [0x36] = true, [0x3e] = true,
 	[0x40 ... 0x4f] = true, /* REX */
-	[0x64] = true, [0x65] = true, [0x66] = true, [0x67] = true,
-	[0xf0] = true, [0xf2] = true, [0xf3] = true,
+	[0x64] = true,		[0x65] = true, [0x66] = true, [0x67] = true,
+	[0xf0] = true,		[0xf2] = true, [0xf3] = true,
 };
 
 /* Opcodes of one byte whose ModRM byte selects the operation by three bits. */

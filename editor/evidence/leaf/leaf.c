@@ -295,8 +295,7 @@ static uint32_t none_below(const uint8_t *bytes, uint64_t avail)
 		    insn.kind == MP_INSN_CALL)
 			return insn.len;
 		if (mp_insn_operands(bytes, &insn, &o))
-			return o.base == MP_INSN_SP &&
-					       (o.index != MP_INSN_NO_REG || o.disp < 0)
+			return o.base == MP_INSN_SP && (o.index != MP_INSN_NO_REG || o.disp < 0)
 				       ? 0
 				       : insn.len;
 	}

@@ -43,7 +43,8 @@ static uint32_t first_part(const struct mp_cfg_build *b, uint32_t at, bool ends)
 }
 
 /* Does one function name both, of which one begins a function? Then what lies between them is read or asked about. */
-static bool are_ends(const struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y)
+static bool are_ends(const struct mp_cfg_build *b, const struct mp_border *x,
+		     const struct mp_border *y)
 {
 	uint32_t part = mp_part_at(b->index, x->at);
 

@@ -289,10 +289,11 @@ static int check_owner(struct mp_store *store, bool *unused, struct mp_err *err)
 				  store->path, version, MP_STORE_SCHEMA);
 	if (version < 1)
 		return mp_err_set(err, EBADMSG, "%s: damaged: schema %d", store->path, version);
-	return mp_err_set(err, EPROTO,
-			  "%s: has schema %d, of a Morph before the first release: move it away, and "
-			  "a new one is begun",
-			  store->path, version);
+	return mp_err_set(
+		err, EPROTO,
+		"%s: has schema %d, of a Morph before the first release: move it away, and "
+		"a new one is begun",
+		store->path, version);
 }
 
 int mp_store_check_schema(struct mp_store *store, struct mp_err *err)

@@ -34,8 +34,8 @@ static void check_base(const uint8_t *bytes, size_t avail, const struct vf_insn 
 		return;
 	for (int i = 0; i < z.operand_count; i++) {
 		const ZydisDecodedOperand *o = &op[i];
-		ZydisRegister base = ZydisRegisterGetLargestEnclosing(
-			ZYDIS_MACHINE_MODE_LONG_64, o->mem.base);
+		ZydisRegister base =
+			ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o->mem.base);
 		bool scaled = z.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX ||
 			      z.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX;
 
@@ -71,7 +71,8 @@ static void compare(const uint8_t *bytes, size_t avail, uint64_t vaddr)
 	      a.rel_off == b.rel_off && a.rel_size == b.rel_size && a.abs_off == b.abs_off &&
 	      a.imm_off == b.imm_off && a.imm_size == b.imm_size &&
 	      a.eip_relative == b.eip_relative && a.nop == b.nop && a.int3 == b.int3 &&
-	      a.lea == b.lea && a.base == b.base && a.disp8_off == b.disp8_off && a.target == b.target && a.abs == b.abs && a.imm == b.imm))
+	      a.lea == b.lea && a.base == b.base && a.disp8_off == b.disp8_off &&
+	      a.target == b.target && a.abs == b.abs && a.imm == b.imm))
 		ck_abort_msg("differs: %s(%zu)", hex(bytes), avail);
 	check_base(bytes, avail, &a);
 }

@@ -51,7 +51,8 @@ START_TEST(store_open_refuses_another_schema)
 	tamper("PRAGMA user_version = 17");
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_READ, &store, &err), -EPROTO);
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EPROTO);
-	ck_assert_ptr_nonnull(strstr(err.msg, "has schema 17, of a Morph before the first release"));
+	ck_assert_ptr_nonnull(
+		strstr(err.msg, "has schema 17, of a Morph before the first release"));
 	tamper("PRAGMA user_version = 0");
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EBADMSG);
 	tamper("PRAGMA user_version = 77");
