@@ -223,7 +223,7 @@ if morphd run -d probe.db -- true 2>/dev/null; then
 	# culprit is found and audited; each attempt has a database of its own.
 	for times in 1 4 16; do
 		sqlite3 run.db ".backup refine-$times.db"
-		morph-optimize refine --json --db=refine-$times.db --min-samples=1 --adjust=other:wait=2000 --audit-pairs=2:2 \
+		morph-optimize refine --json --db=refine-$times.db --min-samples=1 --adjust=other:wait=150 --audit-pairs=2:2 \
 			--budget=$((60 * times)) -o refined "./$prog" -- "./$prog" $((1000000 * times)) >refine.json 2>refine.err
 		case $? in 0 | 5 | 7) ;; *) fail "refine: $(head -n 3 refine.err)" ;; esac
 		! jq -e '.refinement.audit != null' refine.json >/dev/null || break
