@@ -103,7 +103,7 @@ chmod +x limited
 within=(unshare -r ./limited)
 if "${within[@]}" sh -c '! unshare -m true' 2>/dev/null; then
 	command_ends 5 "no namespaces" "${within[@]}" "$BUILD/morph-audit" --json "${few[@]}" ./one.sh ./one.sh
-	in_turns 'cannot create a mount namespace'
+	in_turns 'no mount namespace'
 fi
 
 # Interrupted or killed while both run: no process stays, and no file unless it was killed.
