@@ -568,6 +568,7 @@ struct vf_named {
 		VF_COMPARES, /* the program asks whether something lies before or behind @to */
 		VF_READS,    /* it reads from there, or computes with the address */
 	} use;
+	bool computed;
 };
 
 /* Find functions between two bounds; @named: ascending by @insn. Return: 0, -ENOMEM. */

@@ -272,7 +272,7 @@ void mp_cfg_find_offsets(struct mp_cfg_build *b);
 /* The instruction at @at names @target; the program reads from there (@sure), or asks which addresses lie behind. */
 struct mp_border {
 	uint32_t at, target;
-	bool sure;
+	bool sure, computed;
 };
 
 struct mp_borders {

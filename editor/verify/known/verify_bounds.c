@@ -23,6 +23,10 @@ static bool may_bound(const struct vf *vf, const struct vf_named *a, const struc
 	bool reads = (a->use == VF_READS && begins(vf, a->to)) ||
 		     (b->use == VF_READS && begins(vf, b->to));
 
+	/* Labels outside of functions: the distance of one from the other. */
+	if ((a->computed || b->computed) && !vf_eh_find(&vf->old_eh, a->to) &&
+	    !vf_eh_find(&vf->old_eh, b->to))
+		return a->to != b->to;
 	return a->to != b->to && (reads || (a->use && b->use)) &&
 	       (begins(vf, a->to) || begins(vf, b->to));
 }

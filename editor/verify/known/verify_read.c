@@ -444,8 +444,8 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && vf->o->ehdr.e_type == ET_DYN &&
 	    f.op[1].imm.value.u == to)
 		return 0;
-	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !vf->o->relinkable &&
-	    !(fde && fde->start == to))
+	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !vf->o->relinkable && fde &&
+	    fde->start != to)
 		return 0;
 	for (uint8_t i = 0; i < f.z.operand_count && !by_cell; i++) {
 		uint64_t from = f.op[i].mem.base == ZYDIS_REGISTER_RIP ? insn + f.z.length : 0;
@@ -477,6 +477,7 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 		break;
 	default: break;
 	}
+	named->computed = t.computed;
 	if ((t.read && !direct) || t.computed)
 		named->use = VF_READS;
 	else if (t.compared)
@@ -516,7 +517,7 @@ int vf_find_reads(struct vf *vf)
 
 		if (to && !vf_is_text(vf, to))
 			continue;
-		named[nr] = (struct vf_named){name->insn, to ? to : name->to, VF_USED};
+		named[nr] = (struct vf_named){.insn = name->insn, .to = to ? to : name->to};
 		ret = look_at_name(vf, passed, &named[nr], to != 0);
 		nr += vf_is_text(vf,
 				 named[nr].to); /* else it is a cell that holds no code's address */

@@ -81,9 +81,13 @@ void mp_borders_pair(const struct mp_cfg_build *b, struct mp_borders *borders, u
 		uint32_t low = target < other->target ? target : other->target;
 		uint32_t high = target < other->target ? other->target : target;
 
-		if (low == high || mp_part_at(b->index, other->at) != part ||
-		    !(strong || (other->sure && is_start(b, other->target))) ||
-		    !(is_start(b, low) || is_start(b, high)))
+		if (low == high || mp_part_at(b->index, other->at) != part)
+			continue;
+		/* Two labels outside of functions: one has been taken from the other. */
+		if (!(other->computed && mp_part_at(b->index, low) == MP_NONE &&
+		      mp_part_at(b->index, high) == MP_NONE) &&
+		    (!(strong || (other->sure && is_start(b, other->target))) ||
+		     !(is_start(b, low) || is_start(b, high))))
 			continue;
 		borders->change[first_part(b, low, true)]++;
 		/* The function at the end keeps its address. */

@@ -472,7 +472,7 @@ static int note(struct mp_cfg_build *b, struct mp_borders *borders, uint32_t at,
 		if (mp_grow(&borders->list, &borders->cap, borders->nr, sizeof(*borders->list)))
 			return -ENOMEM;
 		borders->list[borders->nr++] =
-			(struct mp_border){at, target, f->read || f->computed};
+			(struct mp_border){at, target, f->read || f->computed, f->computed};
 	}
 	if ((f->read || f->computed) && part != MP_NONE && target == b->index->parts[part].at)
 		mp_func_problem(&b->cfg->funcs[b->index->parts[part].func], MP_PROBLEM_READ,
@@ -527,7 +527,7 @@ static int look_at(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t targ
 	if (finds_got(b, at, target))
 		return 0;
 	number = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !b->elf->relinkable;
-	if (number && !mp_bit(b->entries, target))
+	if (number && !mp_bit(b->entries, target) && mp_part_at(b->index, target) != MP_NONE)
 		return 0;
 	to = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(o[0].reg.value) : 0xff;
 	for (unsigned int i = 0; i < z.operand_count && !loads; i++)
