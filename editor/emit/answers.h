@@ -18,8 +18,9 @@ struct me_answers {
 };
 
 /* me_answers_find - the table for copies that lie below @vaddr, where the code will be. Return: 0, -ENOMEM, -EPERM. */
-int me_answers_find(const struct mp_cfg *cfg, const struct me_placement *placement, uint64_t vaddr,
-		    struct me_answers *out, struct mp_err *err);
+int me_answers_find(const struct mp_cfg *cfg, const struct me_placement *placement,
+		    const struct me_redirects *redirects, uint64_t vaddr, struct me_answers *out,
+		    struct mp_err *err);
 /* Writes code and table to @out, and the questions to @old_part, of [0, old_end) of the file. Return: 0, -EPERM. */
 int me_answers_write(const struct mp_cfg *cfg, const struct me_answers *answers, uint8_t *out,
 		     uint8_t *old_part, uint64_t old_end, struct mp_err *err);

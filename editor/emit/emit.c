@@ -73,8 +73,8 @@ static int place_behind_text(struct me_emitter *e, struct mp_err *err)
 		e->runtime_vaddr = round_up(e->placement.text_end, 16);
 		e->unwind_vaddr = round_up(e->runtime_vaddr + me_start_size(), 8);
 	}
-	rc = me_answers_find(e->cfg, &e->placement, round_up(e->unwind_vaddr, 16), &e->answers,
-			     err);
+	rc = me_answers_find(e->cfg, &e->placement, &e->plan->redirects,
+			     round_up(e->unwind_vaddr, 16), &e->answers, err);
 	if (!rc && e->answers.size)
 		e->unwind_vaddr = round_up(e->answers.vaddr + e->answers.size, 8);
 	if (!rc && e->added->nr_audited) {

@@ -192,6 +192,15 @@ struct looking {
 	void *ctx;
 };
 
+/* A part that a function took in, as one to which a table leads, has unwind information of its own. */
+static bool begins_range(const struct mp_cfg *cfg, const struct mp_func *func, uint64_t vaddr)
+{
+	for (uint32_t i = func->first_range; i < func->first_range + func->nr_ranges; i++)
+		if (cfg->ranges[i].start == vaddr)
+			return true;
+	return false;
+}
+
 static void look_at(const struct looking *x, const struct mp_reloc *r, bool rust)
 {
 	uint64_t to = r->sym_value + (uint64_t)r->addend;
@@ -201,7 +210,7 @@ static void look_at(const struct looking *x, const struct mp_reloc *r, bool rust
 	if (!sec || sec->flags & SHF_EXECINSTR || (rust && strcmp(sec->name, ".got")))
 		return;
 	func = mp_cfg_func_at(x->cfg, to);
-	if (func != MP_NONE && x->cfg->funcs[func].vaddr == to)
+	if (func != MP_NONE && begins_range(x->cfg, &x->cfg->funcs[func], to))
 		x->found(x->ctx, func);
 }
 

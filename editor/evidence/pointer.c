@@ -25,7 +25,8 @@ struct finder {
 	struct me_offsets offsets; /* bases of offsets that no known jump uses */
 	struct me_labels labels;
 	uint32_t capacity;
-	bool failed; /* out of memory */
+	bool answers; /* about functions by their addresses: labels stay */
+	bool failed;  /* out of memory */
 };
 
 static uint32_t entry_at(const struct finder *f, uint64_t vaddr)
@@ -437,7 +438,7 @@ static bool may_change(const struct finder *f, uint64_t target)
 	if (f->cfg->funcs[func].vaddr == target)
 		return f->out->functions[func] & ME_POINTERS_MAY_CHANGE;
 	/* Without relocations, an offset in data may lead to this label, too: then it stays. */
-	return me_labels_may_change(&f->labels, target) &&
+	return !f->answers && me_labels_may_change(&f->labels, target) &&
 	       (f->cfg->elf->relinkable || !mp_cfg_is_weak_target(f->cfg, target));
 }
 
@@ -578,8 +579,10 @@ int me_pointers_find(const struct mp_cfg *cfg, struct me_pointers *out, struct m
 	f.failed = !out->functions || !f.barred || !f.exported || me_labels_init(cfg, &f.labels);
 	if (!f.failed)
 		collect_switches(&f);
-	if (!f.failed && (relinkable || cfg->elf->ehdr.e_type == ET_DYN) &&
-	    !asks_for_text_bounds(cfg->elf) && !me_enclosing_answered(cfg, &asks)) {
+	f.answers = me_enclosing_answered(cfg, &asks);
+	/* The table of answers has new addresses of exported functions alone. */
+	if (!f.failed && (relinkable ? !f.answers : cfg->elf->ehdr.e_type == ET_DYN) &&
+	    !asks_for_text_bounds(cfg->elf)) {
 		if (relinkable)
 			find_all(&f);
 		else

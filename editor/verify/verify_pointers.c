@@ -98,10 +98,10 @@ bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 		return true;
 	}
 	/*
-	 * An answer about an enclosing function is the old address. A function with several copies keeps its
-	 * old address, but for one whose versions a stub enters; for a label one copy is chosen.
+	 * Answers are about addresses of functions, so that a label keeps its own. A function with several copies
+	 * keeps its old address, but for one whose versions a stub enters; for a label one copy is chosen.
 	 */
-	if (!copy || vf->answers ||
+	if (!copy || (label && vf->answers) ||
 	    (!label && vf_bits_get(&vf->cloned, old) && !vf_enters_versions(vf, now)) ||
 	    !is_address_now(vf, copy, old, now) ||
 	    (!label && (!as_aligned(old, now) || has_data_before(vf, old))))

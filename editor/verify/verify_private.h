@@ -299,7 +299,7 @@ const struct mp_section *vf_answers(const struct vf *vf);
 bool vf_is_answers_section(const struct vf *vf, const struct mp_section *sec);
 /* Is the byte at @vaddr one of a call or jump that leads to this code now? *@next: behind that. */
 bool vf_is_question(const struct vf *vf, uint64_t vaddr, uint64_t *next);
-/* Check the code, its table, and all questions. Call after the unwind information was checked. */
+/* Check the code, its table, and all questions. Call after the pointers were checked. */
 int vf_check_answers(const struct vf *vf);
 /* Does the program ask where its code ends, or rely on where its memory ends? */
 int vf_check_ranges(const struct vf *vf);
@@ -560,19 +560,18 @@ bool vf_holds_words(const struct vf *vf, const struct mp_section *sec);
 void vf_find_return_words(const struct vf *vf);
 /* Find functions whose code the program may read, and @bases. Return: 0, -ENOMEM. */
 int vf_find_reads(struct vf *vf);
-/* The instruction at @insn names code at @to. */
-struct vf_named {
-	uint64_t insn, to;
-	enum vf_use {
-		VF_USED,
-		VF_COMPARES, /* the program asks whether something lies before or behind @to */
-		VF_READS,    /* it reads from there, or computes with the address */
-	} use;
-	bool computed;
+/* What the program does with an address in code. */
+enum vf_use {
+	VF_USED,
+	VF_COMPARES, /* asks whether something lies before or behind it */
+	VF_READS,    /* reads from there */
+	VF_COMPUTES, /* adds to it, or subtracts, and may read from there as well */
 };
 
-/* Find functions between two bounds; @named: ascending by @insn. Return: 0, -ENOMEM. */
-int vf_find_bounded(const struct vf *vf, const struct vf_named *named, size_t nr);
+/* The code that an operand of @names leads to, itself or by a cell that the loader fills in; 0: none. */
+uint64_t vf_named_code(const struct vf *vf, const struct vf_ref *name);
+/* Find functions between two addresses of @names; @use: enum vf_use of each. Return: 0, -ENOMEM. */
+int vf_find_bounded(const struct vf *vf, const uint8_t *use);
 /* Mark functions of which data may know places. Needs @bases and @refs in order. */
 void vf_find_places(const struct vf *vf);
 /* Find functions whose own addresses are labels. Call at the end of the scan. */

@@ -4,7 +4,8 @@
  *
  * The program asks by calls and jumps through slots of _Unwind_FindEnclosingFunction(). Each of them leads to Morph's
  * code, whose table has all copies with their originals. It asks for the original instead, and then leaves by the same
- * slot. So the answer for a copy is that for its original, as it was. verify_enclosing calls the part that finds uses of
+ * slot. So the answer for a copy is that for its original, as it was; and if all pointers to a function lead to a copy
+ * now, the answer for all of it is that for the start of this copy. verify_enclosing calls the part that finds uses of
  * imports.
  */
 #include <string.h>
@@ -214,52 +215,94 @@ static int check_questions(const struct vf *vf)
 	return 0;
 }
 
-/* Return: where the FDE begins that is the original of @p; 0: it has none. */
-static uint64_t original_of(const struct vf *vf, const struct mp_map_piece *p)
+/* Return: the original of @p; NULL: it has no FDE. */
+static const struct vf_fde *original_of(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct vf_fde *fde;
 
 	if (vf_is_inlined(vf, p))
 		p = vf_inlined_caller(vf, p);
 	fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
-	return fde && !(fde->flags & VF_FDE_SYMBOL_ONLY) ? fde->start : 0;
+	return fde && !(fde->flags & VF_FDE_SYMBOL_ONLY) ? fde : NULL;
 }
 
-/* The table has an entry for each run of copies of one original, in their order, behind one with their number. */
+/* Return: the address of the function that begins at @start: its copy's if all pointers changed; 0: not an FDE's start. */
+static uint64_t address_now(const struct vf *vf, uint64_t start)
+{
+	const struct mp_map_piece *copy = vf_piece_from(vf, start);
+	const struct vf_fde *fde;
+	uint64_t now;
+
+	if (!copy || !vf_bits_get(&vf->marks->pointer_moved, start))
+		return start;
+	now = vf->marks->pointer_now ? vf->marks->pointer_now[copy - vf->map->pieces] : 0;
+	if (!now)
+		now = copy->new_vaddr;
+	fde = vf_eh_find(&vf->new_eh, now);
+	return fde && fde->start == now ? now : 0;
+}
+
+/* The table is read from its first entry on. */
+struct table {
+	const uint8_t *bytes;
+	uint64_t vaddr;
+	size_t size, nr;
+};
+
+static bool has_entry(struct table *t, uint64_t start, uint64_t end, uint64_t function)
+{
+	const struct me_enclosing_entry want = {(int32_t)(start - t->vaddr),
+						(uint32_t)(end - start),
+						(int32_t)(function - t->vaddr)};
+
+	return function && (++t->nr + 1) * sizeof(want) <= t->size &&
+	       !memcmp(t->bytes + t->nr * sizeof(want), &want, sizeof(want)) &&
+	       t->vaddr + (uint64_t)(int64_t)want.start == start &&
+	       t->vaddr + (uint64_t)(int64_t)want.function == function;
+}
+
+/*
+ * The table has an entry for the old code of each function with another address, then one for each run of copies of one
+ * original, in their order. The first one is their number.
+ */
 static int check_table(const struct vf *vf)
 {
-	uint64_t table = vf->answers->vaddr + ME_ENCLOSING_CODE_SIZE, start = 0, end = 0, of = 0;
-	size_t size = vf->answers->size - ME_ENCLOSING_CODE_SIZE, nr = 0;
-	const uint8_t *b = mp_elf_bytes(vf->n, table, size);
-	struct me_enclosing_entry want;
+	struct table t = {.vaddr = vf->answers->vaddr + ME_ENCLOSING_CODE_SIZE,
+			  .size = vf->answers->size - ME_ENCLOSING_CODE_SIZE};
+	const struct vf_fde *of = NULL;
+	struct me_enclosing_entry first;
+	uint64_t start = 0, end = 0;
 
-	for (uint32_t i = 0; b && i <= vf->map->nr_pieces; i++) {
+	t.bytes = mp_elf_bytes(vf->n, t.vaddr, t.size);
+	for (uint32_t i = 0; t.bytes && i < vf->old_eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->old_eh.fdes[i];
+		uint64_t now = address_now(vf, fde->start);
+
+		if (now != fde->start && !(fde->flags & VF_FDE_SYMBOL_ONLY) &&
+		    !has_entry(&t, fde->start, fde->start + fde->size, now))
+			return vf_refuse(vf, fde->start,
+					 "the table of enclosing functions has no entry for this "
+					 "function, whose address changed");
+	}
+	for (uint32_t i = 0; t.bytes && i <= vf->map->nr_pieces; i++) {
 		const struct mp_map_piece *p = i < vf->map->nr_pieces ? &vf->map->pieces[i] : NULL;
-		uint64_t now = p ? original_of(vf, p) : 0;
+		const struct vf_fde *now = p ? original_of(vf, p) : NULL;
 
 		if (p && !p->new_size)
 			continue;
-		if (of && now != of) {
-			want.start = (int32_t)(start - table);
-			want.size = (uint32_t)(end - start);
-			want.function = (int32_t)(of - table);
-			nr++;
-			if ((nr + 1) * sizeof(want) > size ||
-			    memcmp(b + nr * sizeof(want), &want, sizeof(want)) ||
-			    table + (uint64_t)(int64_t)want.start != start ||
-			    table + (uint64_t)(int64_t)want.function != of)
-				return vf_refuse(vf, start,
-						 "the table of enclosing functions has no "
-						 "entry for this copy");
-		}
+		if (of && now != of && !has_entry(&t, start, end, address_now(vf, of->start)))
+			return vf_refuse(vf, start,
+					 "the table of enclosing functions has no entry for this "
+					 "copy");
 		if (p && now != of)
 			start = p->new_vaddr;
 		of = now;
 		end = p ? p->new_vaddr + p->new_size : 0;
 	}
-	want = (struct me_enclosing_entry){(int32_t)nr, 0, 0};
-	if (!b || (nr + 1) * sizeof(want) != size || memcmp(b, &want, sizeof(want)))
-		return vf_refuse(vf, table, "the table of enclosing functions has other entries");
+	first = (struct me_enclosing_entry){(int32_t)t.nr, 0, 0};
+	if (!t.bytes || (t.nr + 1) * sizeof(first) != t.size ||
+	    memcmp(t.bytes, &first, sizeof(first)))
+		return vf_refuse(vf, t.vaddr, "the table of enclosing functions has other entries");
 	return 0;
 }
 

@@ -17,14 +17,20 @@ static bool begins(const struct vf *vf, uint64_t vaddr)
 	return fde && fde->start == vaddr;
 }
 
-/* @use: what the program does with the first address; that is enough if it reads there, else both are compared. */
-static bool may_bound(const struct vf *vf, const struct vf_named *a, const struct vf_named *b)
+/* One of two addresses that a function names. */
+struct end {
+	uint64_t to;
+	uint8_t use;
+};
+
+/* It is enough if the program reads from one of them, else it compares both. */
+static bool may_bound(const struct vf *vf, const struct end *a, const struct end *b)
 {
-	bool reads = (a->use == VF_READS && begins(vf, a->to)) ||
-		     (b->use == VF_READS && begins(vf, b->to));
+	bool reads = (a->use >= VF_READS && begins(vf, a->to)) ||
+		     (b->use >= VF_READS && begins(vf, b->to));
 
 	/* Labels outside of functions: the distance of one from the other. */
-	if ((a->computed || b->computed) && !vf_eh_find(&vf->old_eh, a->to) &&
+	if ((a->use == VF_COMPUTES || b->use == VF_COMPUTES) && !vf_eh_find(&vf->old_eh, a->to) &&
 	    !vf_eh_find(&vf->old_eh, b->to))
 		return a->to != b->to;
 	return a->to != b->to && (reads || (a->use && b->use)) &&
@@ -60,24 +66,36 @@ static void enclose(const struct vf *vf, uint32_t *limit, uint64_t a, uint64_t b
 		limit[first] = end;
 }
 
-int vf_find_bounded(const struct vf *vf, const struct vf_named *named, size_t nr)
+/* Another operand of the same function, nearby, may name the other end. */
+static void look_around(const struct vf *vf, const uint8_t *use, size_t i, uint32_t *limit)
+{
+	const struct vf_ref *name = vf->names.list;
+	const struct vf_fde *user = vf_eh_find(&vf->old_eh, name[i].insn);
+	struct end a = {vf_named_code(vf, &name[i]), use[i]};
+	size_t k = i;
+
+	while (k && name[i].insn - name[k - 1].insn <= NEAR_BYTES)
+		k--;
+	for (; user && k < vf->names.nr && (k < i || name[k].insn - name[i].insn <= NEAR_BYTES);
+	     k++) {
+		struct end b = {vf_named_code(vf, &name[k]), use[k]};
+
+		if (b.to && name[k].insn - user->start < user->size &&
+		    a.to - user->start >= user->size && b.to - user->start >= user->size &&
+		    may_bound(vf, &a, &b))
+			enclose(vf, limit, a.to, b.to);
+	}
+}
+
+int vf_find_bounded(const struct vf *vf, const uint8_t *use)
 {
 	uint32_t *limit = calloc((size_t)vf->old_eh.nr_fdes + 1, sizeof(*limit)), end = 0;
 
 	if (!limit)
 		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++) {
-		const struct vf_fde *user = vf_eh_find(&vf->old_eh, named[i].insn);
-
-		for (size_t k = i + 1;
-		     user && k < nr && named[k].insn - named[i].insn <= NEAR_BYTES &&
-		     named[k].insn - user->start < user->size;
-		     k++)
-			if (may_bound(vf, &named[i], &named[k]) &&
-			    named[i].to - user->start >= user->size &&
-			    named[k].to - user->start >= user->size)
-				enclose(vf, limit, named[i].to, named[k].to);
-	}
+	for (size_t i = 0; i < vf->names.nr; i++)
+		if (use[i])
+			look_around(vf, use, i, limit);
 	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
 		end = limit[i] > end ? limit[i] : end;
 		if (i < end)

@@ -357,7 +357,9 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				written |= bit_of_operand(op);
 			if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 			    op->mem.type == ZYDIS_MEMOP_TYPE_MEM &&
-			    f.z.mnemonic != ZYDIS_MNEMONIC_NOP && !t->from_got &&
+			    f.z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+			    (!t->from_got || (op->mem.base != ZYDIS_REGISTER_NONE &&
+					      op->mem.index != ZYDIS_REGISTER_NONE)) &&
 			    (t->have & (bit_of(op->mem.base) | bit_of(op->mem.index))))
 				t->read = true;
 		}
@@ -427,9 +429,9 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 }
 
 /* The instruction at @insn names @to; @by_cell: the loader puts @to into the cell that it names. */
-static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *named, bool by_cell)
+static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint64_t insn,
+			uint64_t to, bool by_cell)
 {
-	const uint64_t insn = named->insn, to = named->to;
 	const struct vf_fde *user = vf_eh_find(&vf->old_eh, insn);
 	struct vf_fde *fde = vf_eh_find(&vf->old_eh, to);
 	struct trace t = {.vf = vf, .passed = passed};
@@ -437,9 +439,15 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 	uint64_t *grown;
 	bool direct;
 
-	if (!user || finds_got(vf, user, insn, to) ||
-	    !vf_decode_full(vf, insn, user->start + user->size, &f) || f.z.operand_count < 2)
+	if (!user || !vf_decode_full(vf, insn, user->start + user->size, &f) ||
+	    f.z.operand_count < 2)
 		return 0;
+	if (finds_got(vf, user, insn, to)) {
+		/* The GOT counts from this place, which is no label. */
+		if (to != user->start)
+			vf_bits_set(&vf->summed, to);
+		return 0;
+	}
 	/* Where the loader moves the program, a number is no address; elsewhere, many equal one. */
 	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && vf->o->ehdr.e_type == ET_DYN &&
 	    f.op[1].imm.value.u == to)
@@ -477,11 +485,12 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 		break;
 	default: break;
 	}
-	named->computed = t.computed;
-	if ((t.read && !direct) || t.computed)
-		named->use = VF_READS;
+	if (t.computed)
+		*use = VF_COMPUTES;
+	else if (t.read && !direct)
+		*use = VF_READS;
 	else if (t.compared)
-		named->use = VF_COMPARES;
+		*use = VF_COMPARES;
 	/* Labels, and constants between instructions, are other checks' matter. */
 	if (fde && fde == user && fde->start != to) {
 		if (t.computed)
@@ -500,31 +509,33 @@ static int look_at_name(struct vf *vf, struct passed *passed, struct vf_named *n
 	return 0;
 }
 
+uint64_t vf_named_code(const struct vf *vf, const struct vf_ref *name)
+{
+	const char *ignored;
+	uint64_t to = vf_is_text(vf, name->to) ? name->to : loaded(vf, name->to, &ignored);
+
+	return vf_is_text(vf, to) ? to : 0;
+}
+
 int vf_find_reads(struct vf *vf)
 {
 	struct passed *passed = calloc(NR_PASSED, sizeof(*passed));
-	struct vf_named *named = calloc(vf->names.nr + 1, sizeof(*named));
-	int ret = passed && named ? 0 : -ENOMEM;
-	size_t nr = 0;
+	uint8_t *use = calloc(vf->names.nr + 1, 1);
+	int ret = passed && use ? 0 : -ENOMEM;
 
 	vf->first_dynamic = vf->o->nr_symbols;
 	while (vf->first_dynamic && vf->o->symbols[vf->first_dynamic - 1].dynamic)
 		vf->first_dynamic--;
 	for (size_t i = 0; !ret && i < vf->names.nr; i++) {
 		const struct vf_ref *name = &vf->names.list[i];
-		const char *ignored;
-		uint64_t to = vf_is_text(vf, name->to) ? 0 : loaded(vf, name->to, &ignored);
+		uint64_t to = vf_named_code(vf, name);
 
-		if (to && !vf_is_text(vf, to))
-			continue;
-		named[nr] = (struct vf_named){.insn = name->insn, .to = to ? to : name->to};
-		ret = look_at_name(vf, passed, &named[nr], to != 0);
-		nr += vf_is_text(vf,
-				 named[nr].to); /* else it is a cell that holds no code's address */
+		if (to)
+			ret = look_at_name(vf, passed, &use[i], name->insn, to, to != name->to);
 	}
 	if (!ret)
-		ret = vf_find_bounded(vf, named, nr);
+		ret = vf_find_bounded(vf, use);
 	free(passed);
-	free(named);
+	free(use);
 	return ret;
 }

@@ -261,9 +261,11 @@ static void look_at_memory(struct follow *f, const ZydisDecodedInstruction *z,
 			   const ZydisDecodedOperand *o)
 {
 	for (unsigned int i = 0; i < z->operand_count; i++)
+		/* A distance from the GOT is an address only beside the GOT's. */
 		if (o[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-		    o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM && !f->from_got &&
-		    z->mnemonic != ZYDIS_MNEMONIC_NOP &&
+		    o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM && z->mnemonic != ZYDIS_MNEMONIC_NOP &&
+		    (!f->from_got || (o[i].mem.base != ZYDIS_REGISTER_NONE &&
+				      o[i].mem.index != ZYDIS_REGISTER_NONE)) &&
 		    (holds(f, o[i].mem.base) || holds(f, o[i].mem.index)))
 			f->read = true;
 }
@@ -524,8 +526,11 @@ static int look_at(struct mp_cfg_build *b, void *ctx, uint32_t at, uint32_t targ
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), span->bytes + (at - span->at),
 					       span->size - (at - span->at), &z, o)))
 		return 0;
-	if (finds_got(b, at, target))
-		return 0;
+	/* The GOT counts from this place, which is no label. */
+	if (finds_got(b, at, target)) {
+		f.computed = target != b->index->parts[mp_part_at(b->index, target)].at;
+		return f.computed ? note(b, &x->borders, at, target, &f) : 0;
+	}
 	number = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !b->elf->relinkable;
 	if (number && !mp_bit(b->entries, target) && mp_part_at(b->index, target) != MP_NONE)
 		return 0;

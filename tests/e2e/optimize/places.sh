@@ -27,6 +27,8 @@ look() {
 need jq
 look "copy-memcpy-memmove-end-plain-small-pie-gcc-O2" template "reads its code"
 look "copy-call-loop-end-plain-small-fixed-gcc-O0" template "reads its code"
+look "copy-memcpy-memmove-size-sum-large-pie-relocs-gcc-O2" template "reads its code"
+look "copy-memcpy-memmove-size-plain-large-static-pie-gcc-O2" template "reads its code"
 look "fault-own-w4-skip2-extab-small-pie-gcc-O2" safe_0 "an address in its middle"
 look "fault-text-w4-skip1-rodata.extab-small-pie-relocs-gcc-O2" safe_1 "an address in its middle"
 look "fault-zero-w8-skip3-extab-small-fixed-gcc-O2" safe_1 "an address in its middle"
