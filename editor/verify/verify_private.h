@@ -564,7 +564,8 @@ int vf_find_reads(struct vf *vf);
 enum vf_use {
 	VF_USED,
 	VF_COMPARES, /* asks whether something lies before or behind it */
-	VF_READS,    /* reads from there, or computes with it */
+	VF_READS,    /* reads from there */
+	VF_COMPUTES, /* adds to it, or subtracts, and may read from there as well */
 };
 
 /* The code that an operand of @names leads to, itself or by a cell that the loader fills in; 0: none. */

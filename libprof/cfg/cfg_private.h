@@ -269,14 +269,18 @@ void mp_cfg_find_taken(struct mp_cfg_build *b);
  */
 void mp_cfg_find_offsets(struct mp_cfg_build *b);
 /* ---- known/cfg_borders.c ---- */
-/* The instruction at @at names @target; the program reads from there, or asks which addresses lie behind. */
+/*
+ * The instruction at @at names @target. @used: the program reads from there, computes with it (@computed), or asks which
+ * addresses lie behind. Otherwise it is a label outside of functions.
+ */
 struct mp_border {
 	uint32_t at, target;
+	bool used, computed;
 };
 
 /*
  * Leaves functions alone that lie between two borders which one function names close together: functions are stored, or
- * handed on, side by side everywhere, so both must be borders. Sorts @list. Return: 0, -ENOMEM.
+ * handed on, side by side everywhere, so both must be used. Sorts @list. Return: 0, -ENOMEM.
  */
 int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr);
 /* ---- known/cfg_read.c ---- */

@@ -26,7 +26,12 @@ struct end {
 /* Functions are stored, or handed on, side by side everywhere: the program must read or compare both. */
 static bool may_bound(const struct vf *vf, const struct end *a, const struct end *b)
 {
-	return a->to != b->to && a->use && b->use && (begins(vf, a->to) || begins(vf, b->to));
+	bool outside = (a->use == VF_COMPUTES || b->use == VF_COMPUTES) &&
+		       !vf_eh_find(&vf->old_eh, a->to) && !vf_eh_find(&vf->old_eh, b->to);
+
+	/* Labels outside of functions: the distance of one from the other. */
+	return a->to != b->to &&
+	       (outside || (a->use && b->use && (begins(vf, a->to) || begins(vf, b->to))));
 }
 
 /* The number of FDEs that begin before @vaddr. */

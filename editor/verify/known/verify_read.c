@@ -452,8 +452,8 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && vf->o->ehdr.e_type == ET_DYN &&
 	    f.op[1].imm.value.u == to)
 		return 0;
-	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !vf->o->relinkable &&
-	    !(fde && fde->start == to))
+	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !vf->o->relinkable && fde &&
+	    fde->start != to)
 		return 0;
 	for (uint8_t i = 0; i < f.z.operand_count && !by_cell; i++) {
 		uint64_t from = f.op[i].mem.base == ZYDIS_REGISTER_RIP ? insn + f.z.length : 0;
@@ -485,7 +485,9 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 		break;
 	default: break;
 	}
-	if ((t.read && !direct) || t.computed)
+	if (t.computed)
+		*use = VF_COMPUTES;
+	else if (t.read && !direct)
 		*use = VF_READS;
 	else if (t.compared)
 		*use = VF_COMPARES;

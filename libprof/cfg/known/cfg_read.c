@@ -460,6 +460,7 @@ static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t
 		const struct follow *f)
 {
 	uint32_t part = mp_part_at(b->index, target);
+	bool used;
 
 	/* Labels, and constants between instructions, are other passes' matter. */
 	if (part != MP_NONE && target != b->index->parts[part].at &&
@@ -471,10 +472,11 @@ static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t
 		b->summed[b->nr_summed++] = target;
 		return 0;
 	}
-	if ((f->read && !f->direct) || f->computed || f->ordered) {
+	used = (f->read && !f->direct) || f->computed || f->ordered;
+	if (used || part == MP_NONE) {
 		if (mp_grow(&x->borders, &x->cap_borders, x->nr_borders, sizeof(*x->borders)))
 			return -ENOMEM;
-		x->borders[x->nr_borders++] = (struct mp_border){at, target};
+		x->borders[x->nr_borders++] = (struct mp_border){at, target, used, f->computed};
 	}
 	if ((f->read || f->computed) && part != MP_NONE && target == b->index->parts[part].at)
 		mp_func_problem(&b->cfg->funcs[b->index->parts[part].func], MP_PROBLEM_READ,
@@ -532,7 +534,7 @@ static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint3
 		return f.computed ? note(b, x, at, target, &f) : 0;
 	}
 	number = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !b->elf->relinkable;
-	if (number && !mp_bit(b->entries, target))
+	if (number && !mp_bit(b->entries, target) && mp_part_at(b->index, target) != MP_NONE)
 		return 0;
 	to = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(o[0].reg.value) : 0xff;
 	for (unsigned int i = 0; i < z.operand_count && !loads; i++)

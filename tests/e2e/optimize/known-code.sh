@@ -46,6 +46,13 @@ for flags in "-fno-pie -no-pie" "-fPIE -pie" "-fno-pie -no-pie -mfentry" "-fno-p
 	esac
 done
 
+for flags in "-fPIE -pie" "-fno-pie -no-pie" "-fno-pie -no-pie -s" "-fno-pie -no-pie -Wl,-q" "-fno-pie -static -s" "-O0"; do
+	# shellcheck disable=SC2086
+	gcc -O2 $flags -o block "$root/tests/data/own_code/block.c" || exit 1
+	same "a block $flags" block ./block
+	says now.txt "^36 13$" "a block $flags"
+done
+
 cat >sleds.cc <<'C'
 #include <stdio.h>
 #include <xray/xray_interface.h>
