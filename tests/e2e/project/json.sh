@@ -48,9 +48,11 @@ long lone(long n);
 __asm__(".text\nlone: lea 1(%rdi), %rax\n ret\n");
 int main(int argc, char **argv)
 {
-	long n = argc > 1 ? atol(argv[1]) : 1000;
+	long n = argc > 1 ? atol(argv[1]) : 1000, s = 0;
 
-	printf("%ld\n", bad(n) + other(n) + lone(alone(n)));
+	for (long i = 0; i < 8 * n; i++)
+		s = s * 5 + (i ^ s >> 3);
+	printf("%ld\n", s + bad(n) + other(n) + lone(alone(n)));
 	return 0;
 }
 C
@@ -219,8 +221,8 @@ if morphd run -d probe.db -- true 2>/dev/null; then
 	else
 		left_out="${left_out:-} stacks"
 	fi
-	# A planted waiting time, so that there is something to refine. A busy machine needs longer until a
-	# culprit is found and audited; each attempt has a database of its own.
+	# A planted waiting time, so that there is something to refine; main() stays as fast as it was. A busy machine
+	# needs longer until a culprit is found and audited; each attempt has a database of its own.
 	for times in 1 4 16; do
 		sqlite3 run.db ".backup refine-$times.db"
 		morph-optimize refine --json --db=refine-$times.db --min-samples=1 --adjust=other:wait=150 --audit-pairs=2:2 \
