@@ -225,6 +225,10 @@ void me_enclosing_functions(const struct mp_cfg *cfg, void (*found)(void *ctx, u
 
 	for (uint32_t i = 0; i < use.nr_users; i++)
 		found(ctx, use.users[i]);
+	/* With answers, pointers of a relinkable file stay, its dynamic symbols, too: dladdr() would not name a copy. */
+	for (uint32_t f = 0; asking == ASKS_ANSWERED && elf->relinkable && f < cfg->nr_funcs; f++)
+		if (cfg->funcs[f].flags & MP_FUNC_EXPORTED)
+			found(ctx, f);
 	if (asking != ASKS)
 		return;
 	rust = is_rust(elf);

@@ -3,7 +3,7 @@
 # check-all: two compilers read the whole tree once more
 # Every source names the right licence in its first line and compiles without a warning under gcc
 # and clang. Every header compiles alone. No folder has more than 40 sources, and no source of a
-# program 600 lines (contributing.md).
+# program 900 lines (contributing.md).
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 cd "$root" || exit 1
@@ -30,7 +30,7 @@ for folder in $(dirname "${sources[@]}" | sort | uniq -c | awk '$1 > 40 { print 
 	fail "$folder has more than 40 sources"
 done
 for f in "${sources[@]}"; do
-	[[ $f == tests/* ]] || [ "$(wc -l <"$f")" -lt 600 ] || fail "$f has 600 lines or more"
+	[[ $f == tests/* ]] || [ "$(wc -l <"$f")" -lt 900 ] || fail "$f has 900 lines or more"
 done
 
 # The kernel's code and BPF need other flags; files of tests/data and tests/hazards are test inputs.
