@@ -109,6 +109,13 @@ static void add_user(struct finder *f, uint64_t vaddr)
 		out->users[out->nr_users++] = func;
 }
 
+static bool is_of_plt(const struct mp_elf *elf, uint64_t vaddr)
+{
+	const struct mp_section *sec = mp_elf_section_at(elf, vaddr);
+
+	return sec && !strncmp(sec->name, ".plt", 4);
+}
+
 /* The displacement at @field, of the instruction at @at, leads to @slot. 0: the instruction is not known. */
 static void add_site(struct finder *f, uint64_t field, uint64_t at, uint64_t slot)
 {
@@ -127,7 +134,8 @@ static void add_site(struct finder *f, uint64_t field, uint64_t at, uint64_t slo
 	/* A function that only jumps there is a stub, too: calls of it may go through the slot. */
 	if (stub)
 		out->stubs[out->nr_stubs++] = stub;
-	if (!stub || func != MP_NONE)
+	/* Linkers give their stubs unwind information, too, as if they were one function. */
+	if (!stub || (func != MP_NONE && !is_of_plt(f->cfg->elf, stub)))
 		add_user(f, field);
 	if (!stub)
 		out->unsure |= at != field - 2 || f->cfg->funcs[func].problem != MP_PROBLEM_NONE;

@@ -95,6 +95,14 @@ static enum use use_of(const struct vf *vf, uint64_t field, uint64_t to)
 		       : USE_NONE;
 }
 
+static bool in_stubs(const struct vf *vf, uint64_t vaddr)
+{
+	const struct mp_section *sec = mp_elf_section_at(vf->o, vaddr);
+
+	return sec && (!strcmp(sec->name, ".plt") || !strcmp(sec->name, ".plt.sec") ||
+		       !strcmp(sec->name, ".plt.got"));
+}
+
 static void add_site(const struct vf *vf, struct vf_uses *uses, uint64_t at, uint64_t slot,
 		     bool known)
 {
@@ -111,7 +119,8 @@ static void add_site(const struct vf *vf, struct vf_uses *uses, uint64_t at, uin
 	/* A function may be a stub, too: calls of it may go through the slot. */
 	if (stub)
 		uses->stubs[uses->nr_stubs++] = stub;
-	if (!stub || fde)
+	/* All stubs of a section may share one FDE: its code is the linker's, and does not ask. */
+	if (!stub || (fde && !in_stubs(vf, stub)))
 		add_user(vf, uses, at);
 	if (!stub)
 		uses->unsure |= !fde || fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID) ||
