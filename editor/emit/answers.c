@@ -125,8 +125,6 @@ int me_answers_write(const struct mp_cfg *cfg, const struct me_answers *answers,
 	struct me_enclosing_entry first = {(int32_t)answers->nr_entries, 0, 0};
 	bool reached = true;
 
-	if (!answers->size)
-		return 0;
 	reached = me_enclosing_code_write(answers->vaddr, use->slots[0], out);
 	out += ME_ENCLOSING_CODE_SIZE;
 	memcpy(out, &first, sizeof(first));

@@ -391,11 +391,13 @@ static int build_old_part(struct me_emitter *e, struct mp_err *err)
 		if (rc)
 			return rc;
 	}
-	rc = me_answers_write(e->cfg, &e->answers,
-			      e->new_segment + (e->answers.vaddr - e->segment.vaddr), e->old_part,
-			      e->segment.old_end, err);
-	if (rc)
-		return rc;
+	if (e->answers.size) {
+		rc = me_answers_write(e->cfg, &e->answers,
+				      e->new_segment + (e->answers.vaddr - e->segment.vaddr),
+				      e->old_part, e->segment.old_end, err);
+		if (rc)
+			return rc;
+	}
 	e->out->patches.nr_pointers += me_dynsym_write(e->cfg, &e->placement, &e->plan->redirects,
 						       &e->sections, e->old_part,
 						       e->segment.old_end);

@@ -103,9 +103,9 @@ path signals 5 0 0 'interrupted;leaf'
 runs stacks ./prog contexts
 counted stacks
 total stacks stacks 10
-path stacks 10 0 0 '[^;]*;\$co_body'
-path stacks 28 0 0 '[^;]*;\$co_body;co_step'
-path stacks 28 0 0 '[^;]*;\$co_body;co_step;leaf'
+path stacks 10 0 0 '[^;]*;[$]co_body'
+path stacks 28 0 0 '[^;]*;[$]co_body;co_step'
+path stacks 28 0 0 '[^;]*;[$]co_body;co_step;leaf'
 runs hands ./prog hands
 counted hands
 total hands stacks 1
