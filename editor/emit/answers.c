@@ -15,19 +15,9 @@
 /* Return: the original's FDE around @vaddr; NULL: there is none. */
 static const struct mp_fde *fde_at(const struct mp_elf *elf, uint64_t vaddr)
 {
-	uint32_t low = 0, high = elf->nr_fdes;
+	const struct mp_fde *fde = mp_elf_fde_before(elf, vaddr);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (elf->fdes[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && vaddr - elf->fdes[low - 1].start < elf->fdes[low - 1].size
-		       ? &elf->fdes[low - 1]
-		       : NULL;
+	return fde && vaddr - fde->start < fde->size ? fde : NULL;
 }
 
 struct adder {

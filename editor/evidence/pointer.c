@@ -453,21 +453,12 @@ static bool may_change(const struct finder *f, uint64_t target)
 static bool has_prefix(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_section *sec = mp_elf_section_at(elf, vaddr);
-	uint64_t at = sec ? sec->vaddr : vaddr, before;
-	uint32_t lo = 0, hi = elf->nr_fdes;
+	const struct mp_fde *fde = mp_elf_fde_before(elf, vaddr - 1);
+	uint64_t at = sec ? sec->vaddr : vaddr, before = fde ? fde->start + fde->size : 0;
 	const uint8_t *bytes;
 	bool prefix = false;
 	struct mp_insn insn;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->fdes[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	before = lo ? elf->fdes[lo - 1].start + elf->fdes[lo - 1].size : 0;
 	at = before > at ? before : at;
 	if (at >= vaddr)
 		return false;

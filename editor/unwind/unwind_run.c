@@ -51,20 +51,13 @@ static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
 const struct mp_fde *me_fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
 				     const struct mp_fde *last)
 {
-	uint32_t lo = 0, hi = elf->nr_fdes;
+	const struct mp_fde *fde;
 
 	if (last && fde_holds(last, block) &&
-	    (last + 1 == elf->fdes + hi || last[1].start > block->vaddr))
+	    (last + 1 == elf->fdes + elf->nr_fdes || last[1].start > block->vaddr))
 		return last;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->fdes[mid].start <= block->vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && fde_holds(&elf->fdes[lo - 1], block) ? &elf->fdes[lo - 1] : NULL;
+	fde = mp_elf_fde_before(elf, block->vaddr);
+	return fde && fde_holds(fde, block) ? fde : NULL;
 }
 
 /* The block of @func that starts at @vaddr, or MP_NONE. */

@@ -177,6 +177,8 @@ bool mp_elf_vaddr_to_off(const struct mp_elf *elf, uint64_t vaddr, uint64_t *off
 /* Static relocations with vaddr in [start, end): *@n entries from the returned pointer. */
 const struct mp_reloc *mp_elf_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,
 					uint32_t *n);
+/* The last FDE that begins at @vaddr or before; it may end before @vaddr. NULL: there is none. */
+const struct mp_fde *mp_elf_fde_before(const struct mp_elf *elf, uint64_t vaddr);
 /* The linker's or the loader's relocation of the field at @vaddr. NULL: there is none. */
 const struct mp_reloc *mp_elf_reloc_at(const struct mp_elf *elf, uint64_t vaddr);
 const struct mp_reloc *mp_elf_dyn_reloc_at(const struct mp_elf *elf, uint64_t vaddr);

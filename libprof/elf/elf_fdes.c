@@ -99,3 +99,18 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 	finish(elf, room);
 	return 0;
 }
+
+const struct mp_fde *mp_elf_fde_before(const struct mp_elf *elf, uint64_t vaddr)
+{
+	uint32_t lo = 0, hi = elf->nr_fdes;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (elf->fdes[mid].start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &elf->fdes[lo - 1] : NULL;
+}
