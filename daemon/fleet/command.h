@@ -48,7 +48,7 @@ const char *md_fleet_version(void);
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-/* What an option's value is read into. */
+/* The type of the variable that gets an option's value. */
 enum md_option_kind {
 	MD_OPTION_FLAG,	  /* bool */
 	MD_OPTION_TEXT,	  /* const char * */

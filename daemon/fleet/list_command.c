@@ -23,7 +23,7 @@ struct options {
 #define EXIT_DOC                                                                                   \
 	"Exit status: 0 done, 1 failed, 2 usage, 3 the fleet has nothing, 75 the server is gone."
 
-/* What a command shows: the rows of @sql, whose parameters are an argument, a day, and the most rows. */
+/* A list that a command shows. @sql gives its rows; its parameters are an argument, a day, and the number of rows. */
 struct list {
 	const char *command, *none, *sql;
 	const struct md_column *columns;

@@ -57,7 +57,7 @@ enum field {
 	FIELD_NUMBER,  /* an absolute address, or a number */
 };
 
-/* What are the 4 bytes at @field to the instruction around them? *@at: its address. */
+/* Which part of an instruction are the 4 bytes at @field? *@at: the instruction's address. */
 static enum field field_of(const struct mp_cfg *cfg, uint64_t field, uint64_t to, uint64_t *at)
 {
 	uint32_t func = mp_cfg_func_at(cfg, field);
@@ -188,7 +188,7 @@ static void scan(struct finder *f, const uint64_t *to, uint32_t nr, bool are_slo
 			int32_t word;
 
 			memcpy(&word, bytes + off, sizeof(word));
-			/* Behind the displacement may stand an immediate of up to 4 bytes. */
+			/* The instruction may end in an immediate of up to 4 bytes, behind its displacement. */
 			for (uint32_t k = 0; k < nr; k++)
 				if (to[k] - (s->vaddr + off + 4 + (uint64_t)(int64_t)word) <= 4 ||
 				    (uint32_t)word == to[k])

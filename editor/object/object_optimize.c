@@ -27,7 +27,7 @@ int me_object_kind(const char *path, enum me_object_kind *kind, struct mp_err *e
 	if (fd >= 0)
 		close(fd);
 	*kind = ME_OBJECT_NONE;
-	/* What else is wrong with the file, who opens it says. */
+	/* Any other fault of the file is reported by the code that opens it. */
 	if (mp_err_is_failure(-code))
 		return mp_err_set(err, code, "%s: %s", path, strerror(code));
 	if (n >= SARMAG && !memcmp(start, ARMAG, SARMAG))

@@ -167,7 +167,7 @@ enum {
 	VF_USE_SITES = 256,
 };
 
-/* What code does with an import: verify_answers.c. */
+/* The instructions and functions that use an imported function; verify_answers.c finds them. */
 struct vf_uses {
 	uint64_t slots[VF_USE_SLOTS], stubs[VF_USE_SLOTS]; /* cells of the GOT; stubs of a PLT */
 	uint64_t sites[VF_USE_SITES];	    /* calls and jumps through a slot, without prefixes */
@@ -560,7 +560,7 @@ bool vf_holds_words(const struct vf *vf, const struct mp_section *sec);
 void vf_find_return_words(const struct vf *vf);
 /* Find functions whose code the program may read, and @bases. Return: 0, -ENOMEM. */
 int vf_find_reads(struct vf *vf);
-/* What the program does with an address in code. */
+/* How the program uses an address in code. */
 enum vf_use {
 	VF_USED,
 	VF_COMPARES, /* asks whether something lies before or behind it */

@@ -252,7 +252,7 @@ static int read_tree(PGconn *conn, const struct md_pull_request *request, enum m
 	return 0;
 }
 
-/* What is read, in one transaction. */
+/* One transaction that reads a profile for @request into @out. */
 struct reading {
 	const struct md_pull_request *request;
 	struct mp_fleet_profile *out;

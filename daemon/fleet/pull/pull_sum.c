@@ -12,7 +12,7 @@
 #include "libprof/store/fleet/fleet_paths.h"
 #include "libprof/store/store_codec.h"
 
-/* Of one module: far more than any program has. */
+/* Most sums of one module, by kind: far more than any program has. */
 static const size_t results_max[] = {1u << 22, 1u << 21, 1u << 21};
 static const size_t sizes[] = {sizeof(struct mp_ip_count), sizeof(struct mp_edge_count),
 			       sizeof(struct mp_path_count)};

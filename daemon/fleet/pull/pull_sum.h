@@ -28,7 +28,7 @@ struct md_pull_row {
 	size_t size;
 };
 
-/* What a row of any kind has in common; its bytes are not looked at. */
+/* Checks the fields that rows of all kinds have, but not the bytes of @row->data. */
 static inline bool md_pull_row_is_sound(const struct md_pull_row *row, size_t bytes_max)
 {
 	return row->data && row->size && row->size <= bytes_max && row->total > 0 &&

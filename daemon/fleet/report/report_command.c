@@ -140,7 +140,7 @@ static const struct table {
 };
 #define NR_TABLES (sizeof(tables) / sizeof(tables[0]))
 
-/* What one of the two lists gives. */
+/* The rows of each query of a list, `parts' or `tables', in its order. */
 struct answers {
 	json_t *rows[NR_TABLES];
 };

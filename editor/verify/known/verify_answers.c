@@ -70,7 +70,7 @@ enum use {
 	USE_NUMBER,
 };
 
-/* What are the 4 bytes at @field to the instruction around them, as the linear decode saw it? */
+/* Which part of an instruction of the linear decode are the 4 bytes at @field? */
 static enum use use_of(const struct vf *vf, uint64_t field, uint64_t to)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, field);
