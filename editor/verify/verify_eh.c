@@ -39,8 +39,9 @@ static bool are_known_letters(const char *aug)
 
 	for (aug++; *aug; aug++) {
 		left = strchr(left, *aug);
-		if (!left++)
+		if (!left)
 			return false;
+		left++;
 	}
 	return true;
 }
