@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* output_parts - collects the parts of an output file, and writes them. */
 #include "editor/place/output_parts.h"
+#include "libprof/base/assert.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,6 +90,7 @@ static int write_part(const struct me_part *part, int fd)
 
 int me_output_parts_write(const struct me_output_parts *output, int fd)
 {
+	mp_assert(mp_ascends(output->parts, output->nr_parts, off));
 	for (uint32_t i = 0; i < output->nr_parts; i++) {
 		int rc = write_part(&output->parts[i], fd);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "editor/unwind/unwind_private.h"
+#include "libprof/base/assert.h"
 
 static size_t round_up8(size_t v)
 {
@@ -51,6 +52,7 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 	uint64_t eh_frame_vaddr, hdr_vaddr;
 	int ret;
 
+	mp_assert(mp_ascends(placed, nr_placed, new_vaddr));
 	*out = (struct me_unwind){0};
 	if (base_vaddr & 7)
 		return mp_err_set(err, EBADMSG, "unwind tables must start at a multiple of 8");

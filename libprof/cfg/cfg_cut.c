@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libprof/cfg/cfg_private.h"
+#include "libprof/base/assert.h"
 
 /* Index of the first cut behind @vaddr. @near: probably this one. */
 static uint32_t first_cut(const uint64_t *cuts, uint32_t nr, uint64_t vaddr, uint32_t near)
@@ -225,8 +226,10 @@ int mp_cfg_cut(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts, uint3
 	       struct mp_err *err)
 {
 	uint32_t *first = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*first));
-	uint32_t nr = first ? number(cfg, cuts, nr_cuts, first) : 0;
+	uint32_t nr;
 
+	mp_assert(mp_numbers_ascend(cuts, nr_cuts));
+	nr = first ? number(cfg, cuts, nr_cuts, first) : 0;
 	if (!first || nr > MP_MAX_BLOCKS || !make_room(cfg, nr)) {
 		free(first);
 		return mp_err_set(err, ENOMEM, "out of memory");

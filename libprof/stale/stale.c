@@ -5,6 +5,7 @@
  * Called by morph-optimize.
  */
 #include "libprof/stale/stale.h"
+#include "libprof/base/assert.h"
 
 #include <errno.h>
 #include <math.h>
@@ -293,6 +294,7 @@ int mp_stale_carry(const struct mp_stale_match *match, const struct mp_ip_count 
 	struct carrying c = {.match = match, .from = from, .to = match->new_build, .out = out};
 	int r = 0;
 
+	mp_assert(mp_ascends(counts, nr_counts, vaddr) && mp_ascends(edges, nr_edges, from));
 	*out = (struct mp_stale_counts){0};
 	c.order = malloc(((size_t)from->nr_blocks + 1) * sizeof(*c.order));
 	c.func = calloc((size_t)from->nr_blocks + 1, sizeof(*c.func));
