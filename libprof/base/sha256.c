@@ -35,8 +35,8 @@ static inline void make_round(uint32_t s[8], int j, uint32_t add)
 		      ((e & f) ^ (~e & g)) + add;
 
 	s[(3 - j) & 7] += up;
-	s[(7 - j) & 7] = up + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-			 ((a & b) ^ (a & c) ^ (b & c));
+	s[(7 - j) & 7] =
+		up + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
 }
 
 static void add_blocks(uint32_t state[8], const uint8_t *p, size_t nr)

@@ -200,7 +200,8 @@ static void read_program(struct pair *p, const char *program)
 static int emit(struct pair *p, struct mp_err *err)
 {
 	struct me_emitted emitted;
-	int rc = rewrite_emit_with_debug_file(p->cfg, &p->plan, NULL, p->debug, NAME, &emitted, err);
+	int rc =
+		rewrite_emit_with_debug_file(p->cfg, &p->plan, NULL, p->debug, NAME, &emitted, err);
 
 	if (rc)
 		return rc;
