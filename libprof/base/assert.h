@@ -16,9 +16,8 @@
 _Noreturn void mp_assert_failed(const char *what, const char *file, int line);
 
 #define mp_assert(condition)                                                                       \
-	(__builtin_expect(!(condition), 0)                                                         \
-		 ? mp_assert_failed(#condition, __FILE__, __LINE__)                                \
-		 : (void)0)
+	(__builtin_expect(!(condition), 0) ? mp_assert_failed(#condition, __FILE__, __LINE__)      \
+					   : (void)0)
 
 /* Does @field of the @nr structures of @list ascend? Equal neighbours are allowed. */
 #define mp_ascends(list, nr, field)                                                                \
