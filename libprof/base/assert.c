@@ -6,6 +6,7 @@
 
 void mp_assert_failed(const char *what, const char *file, int line)
 {
-	fprintf(stderr, "%s:%d: a fault of Morph: this must hold, and does not: %s\n", file, line, what);
+	fprintf(stderr, "%s:%d: a fault of Morph: this must hold, and does not: %s\n", file, line,
+		what);
 	abort();
 }
