@@ -37,6 +37,10 @@ slide:
 #ifdef SLIDE
 	.fill	5000, 1, 0x90
 #endif
+#ifdef BREAKPOINT
+	int3
+	.byte	0xf1
+#endif
 	mov	$0x55, %eax
 	ret
 	.cfi_endproc

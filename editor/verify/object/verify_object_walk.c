@@ -328,6 +328,14 @@ static int expect_tls_call(struct vo *vo, const struct code *old, const struct c
 	return rc;
 }
 
+/* int3 or int1: a handler returns behind it. Other traps come back to themselves. */
+static bool is_breakpoint(const struct code *code)
+{
+	uint8_t opcode = code->bytes[code->insn.len - 1];
+
+	return code->insn.kind == MP_INSN_TRAP && (opcode == 0xcc || opcode == 0xf1);
+}
+
 static int compare_insns(struct vo *vo, const struct code *old, const struct code *new)
 {
 	int rc;
@@ -338,10 +346,12 @@ static int compare_insns(struct vo *vo, const struct code *old, const struct cod
 	if (!rc)
 		rc = vo_tables_same(vo, old->place, new->place, old->insn.len);
 	if (rc || old->insn.kind == MP_INSN_JUMP || old->insn.kind == MP_INSN_IJUMP ||
-	    old->insn.kind == MP_INSN_RET || old->insn.kind == MP_INSN_TRAP)
+	    old->insn.kind == MP_INSN_RET ||
+	    (old->insn.kind == MP_INSN_TRAP && !is_breakpoint(old)))
 		return rc;
 	/* A call at the function's end does not return. */
-	if ((old->insn.kind == MP_INSN_CALL || old->insn.kind == MP_INSN_ICALL) &&
+	if ((old->insn.kind == MP_INSN_CALL || old->insn.kind == MP_INSN_ICALL ||
+	     old->insn.kind == MP_INSN_TRAP) &&
 	    ends_function(vo, old))
 		return 0;
 	rc = expect_tls_call(vo, old, new);

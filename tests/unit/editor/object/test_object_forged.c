@@ -266,6 +266,11 @@ static void constant_in_code(struct forged *f)
 	*code(f, "constant", 3) = 0x91;
 }
 
+static void behind_breakpoint(struct forged *f)
+{
+	*code(f, "slide", 3) = 0x56;
+}
+
 static void behind_no_ops(struct forged *f)
 {
 	*code(f, "slide", 5001) = 0x56;
@@ -372,6 +377,7 @@ static const struct {
 	{nothing, gap_in_array, "", "is another section"},
 	{nothing, constant_in_code, "-DREADS", "reads bytes of code that changed"},
 	{nothing, behind_no_ops, "-DSLIDE", "too many no-ops"},
+	{nothing, behind_breakpoint, "-DBREAKPOINT", "is another instruction"},
 	{nothing, restored, "", "another unwind row"},
 	{nothing, early_end, "", "sections are missing"},
 	{nothing, no_frame_bytes, "", "has no bytes"},
