@@ -118,7 +118,8 @@ static int compare_sections(struct vo *vo)
 		    (!mp_relobj_is_code(a) && a->header.sh_type != SHT_RELA &&
 					   strcmp(a->name, b->name)))
 			return vo_refuse(vo, &vo->new, i, 0, "is another section");
-		if (a->header.sh_type == VO_SHT_ADDRSIG)
+		/* Tools that number symbols anew take the link away, and linkers ignore such a table. */
+		if (a->header.sh_type == VO_SHT_ADDRSIG && a->header.sh_link == old->symtab)
 			rc = compare_addrsig(vo, i);
 		if (rc || compared_elsewhere(&vo->old, i))
 			continue;

@@ -90,10 +90,7 @@ bool vo_fills_field(const struct mp_insn *insn, const Elf64_Rela *reloc, uint64_
 		return size == insn->disp_size;
 	if (insn->mem_disp_off && at == insn->mem_disp_off)
 		return size == 4;
-	if (insn->imm_size)
-		return at == insn->imm_off && size == insn->imm_size;
-	/* a move between the accumulator and an address of 8 bytes */
-	return !insn->disp_size && !insn->mem_disp_off && size == 8 && at + size == insn->len;
+	return insn->imm_size && at == insn->imm_off && size == insn->imm_size;
 }
 
 struct vo_ref vo_ref_of(const struct vo_side *side, const Elf64_Rela *reloc, int64_t bias)
