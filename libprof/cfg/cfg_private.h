@@ -362,6 +362,8 @@ int mp_cfg_make_blocks(struct mp_cfg_build *b);
 
 static inline void mp_func_problem(struct mp_func *func, enum mp_problem problem, uint64_t vaddr)
 {
+	if (problem == MP_PROBLEM_OFF_GRID)
+		func->flags |= MP_FUNC_OFF_GRID;
 	if (func->problem != MP_PROBLEM_NONE)
 		return;
 	func->problem = (uint8_t)problem;
