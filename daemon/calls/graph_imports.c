@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 /* Instructions of a PLT entry up to its jump. */
 #define PLT_INSNS 3
 
@@ -60,16 +62,8 @@ static struct md_graph_function find_export(const struct export *exports, size_t
 					    const char *name)
 {
 	const struct md_graph_function none = {MP_NONE, MP_NONE};
-	size_t low = 0, high = nr;
+	size_t low = mp_search(mid, 0, nr, strcmp(exports[mid].name, name) < 0);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (strcmp(exports[mid].name, name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (low == nr || strcmp(exports[low].name, name) != 0 || exports[low].function == MP_NONE)
 		return none;
 	/* One module may have several versions of a symbol. */

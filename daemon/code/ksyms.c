@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/module/kernel.h"
+#include "libprof/base/search.h"
 
 static int add(struct md_ksyms *ksyms, uint64_t vaddr, const char *name)
 {
@@ -128,16 +129,8 @@ void md_ksyms_fini(struct md_ksyms *ksyms)
 
 const struct md_ksym *md_ksyms_at(const struct md_ksyms *ksyms, uint64_t vaddr)
 {
-	size_t low = 0, high = ksyms->nr;
+	size_t low = mp_search(i, 0, ksyms->nr, ksyms->all[i].vaddr <= vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ksyms->all[mid].vaddr <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low || vaddr - ksyms->all[low - 1].vaddr >= ksyms->all[low - 1].size)
 		return NULL;
 	return &ksyms->all[low - 1];

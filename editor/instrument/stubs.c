@@ -10,6 +10,7 @@
 
 #include "editor/evidence/eligible.h"
 #include "editor/base/grow.h"
+#include "libprof/base/search.h"
 
 /* Compilers align functions like this at -O2. */
 #define ENTRY_ALIGN_LOG2 4
@@ -54,17 +55,7 @@ static int compare_stubs(const void *a, const void *b)
 
 static uint32_t first_stub(const struct putter *p, uint32_t block)
 {
-	uint32_t lo = 0, hi = p->stubs->nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (p->stubs->list[mid].block < block)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, p->stubs->nr, p->stubs->list[i].block < block);
 }
 
 static bool put_stub(struct putter *p, const struct me_stub_to *stub, struct me_plan_block like)
@@ -123,17 +114,7 @@ static int compare_between(const void *a, const void *b)
 
 static uint32_t first_between(const struct between *all, uint32_t nr, uint32_t from)
 {
-	uint32_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (all[mid].from < from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, nr, all[i].from < from);
 }
 
 struct run {

@@ -11,6 +11,7 @@
 
 #include "editor/base/grow.h"
 #include "editor/object/object.h"
+#include "libprof/base/search.h"
 #include "libprof/elf/relobj.h"
 
 struct member {
@@ -123,16 +124,9 @@ static int fix_index(const struct archive *a, struct me_bytes *out, struct mp_er
 		return mp_err_set(err, EBADMSG, "the archive's symbol index is damaged");
 	for (uint32_t i = 0; i < nr; i++) {
 		uint8_t *at = index + 4 + 4 * (size_t)i;
-		uint32_t old = read_be32(at), low = 0, high = a->nr;
+		uint32_t old = read_be32(at);
+		uint32_t low = mp_search(mid, 0, a->nr, a->members[mid].old_off < old);
 
-		while (low < high) {
-			uint32_t mid = low + (high - low) / 2;
-
-			if (a->members[mid].old_off < old)
-				low = mid + 1;
-			else
-				high = mid;
-		}
 		if (low == a->nr || a->members[low].old_off != old)
 			return mp_err_set(err, EBADMSG, "the archive's symbol index is damaged");
 		if (a->members[low].new_off > UINT32_MAX)

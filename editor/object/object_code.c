@@ -9,6 +9,7 @@
 
 #include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/search.h"
 
 static bool is_pc_relative(uint32_t type)
 {
@@ -38,18 +39,10 @@ static bool table_bias(const struct me_object *o, uint32_t section, const Elf64_
 		       int64_t *bias)
 {
 	const struct mp_relobj_section *s = &o->in->sections[section];
-	uint32_t low = 0, high = o->nr_bases, first;
+	const struct me_base key = {section, (uint32_t)reloc->r_offset};
+	uint32_t low = mp_search(i, 0, o->nr_bases, compare_bases(&o->bases[i], &key) <= 0), first;
 	uint64_t distance;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct me_base key = {section, (uint32_t)reloc->r_offset};
-
-		if (compare_bases(&o->bases[mid], &key) <= 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low || o->bases[low - 1].section != section)
 		return false;
 	distance = reloc->r_offset - o->bases[low - 1].off;

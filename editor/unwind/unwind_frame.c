@@ -10,6 +10,7 @@
 #include "editor/base/enclosing_code.h"
 #include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
+#include "libprof/base/search.h"
 
 #define ENC_REL32 (MP_EH_PE_PCREL | MP_EH_PE_SDATA4)
 
@@ -122,16 +123,8 @@ static int put_cie(struct writer *w, const struct mp_eh_cie *cie)
 
 static const struct known_cie *find_cie(const struct writer *w, uint64_t old_vaddr)
 {
-	uint32_t lo = 0, hi = w->nr_cies;
+	uint32_t lo = mp_search(i, 0, w->nr_cies, w->cies[i].old_vaddr < old_vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (w->cies[mid].old_vaddr < old_vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < w->nr_cies && w->cies[lo].old_vaddr == old_vaddr ? &w->cies[lo] : NULL;
 }
 

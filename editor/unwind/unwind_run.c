@@ -10,6 +10,7 @@
 
 #include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
+#include "libprof/base/search.h"
 
 /* Padding up to this size does not split a run; it has the row before it. */
 #define MAX_GAP	   63
@@ -64,19 +65,10 @@ const struct mp_fde *me_fde_of_block(const struct mp_elf *elf, const struct mp_b
 static uint32_t block_at(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	uint32_t lo = f->first_block, hi = lo + f->nr_blocks;
+	uint32_t end = f->first_block + f->nr_blocks;
+	uint32_t lo = mp_search(i, f->first_block, end, cfg->blocks[i].vaddr < vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (cfg->blocks[mid].vaddr == vaddr)
-			return mid;
-		if (cfg->blocks[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return MP_NONE;
+	return lo < end && cfg->blocks[lo].vaddr == vaddr ? lo : MP_NONE;
 }
 
 /* Reads the FDE @fde of @func. Landing pads must start blocks of the function. */

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_block_private.h"
 #include "libprof/cfg/cfg_private.h"
 
@@ -160,16 +161,9 @@ static uint32_t next_cut(const struct mp_cfg_build *b, uint32_t at, uint32_t end
 {
 	const struct mp_cfg_options *o = b->options;
 	uint64_t vaddr = mp_space_vaddr(b->index, at);
-	uint32_t lo = 0, hi = o ? o->nr_cuts : 0, nr = hi;
+	uint32_t nr = o ? o->nr_cuts : 0;
+	uint32_t lo = mp_search(i, 0, nr, o->cuts[i] <= vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (o->cuts[mid] <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	for (; lo < nr && o->cuts[lo] - vaddr < end - at; lo++)
 		if (mp_bit(b->starts, at + (uint32_t)(o->cuts[lo] - vaddr)))
 			return at + (uint32_t)(o->cuts[lo] - vaddr);

@@ -5,22 +5,15 @@
  */
 #include <errno.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_block_private.h"
 #include "libprof/cfg/cfg_private.h"
 
 /* Block of the function that starts at @at, or MP_NONE. */
 static uint32_t block_at(const struct mp_block_maker *m, uint32_t at)
 {
-	uint32_t lo = 0, hi = m->func->nr_blocks;
+	uint32_t lo = mp_search(i, 0, m->func->nr_blocks, m->block_at[i] < at);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (m->block_at[mid] < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo < m->func->nr_blocks && m->block_at[lo] == at)
 		return m->func->first_block + lo;
 	return MP_NONE;

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 
 struct scan {
@@ -217,16 +218,8 @@ static int scan_run(struct scan *s)
 
 static int scan_gap(struct mp_cfg_build *b, uint32_t from, uint32_t to)
 {
-	uint32_t lo = 0, hi = b->index->nr_text;
+	uint32_t lo = mp_search(mid, 0, b->index->nr_text, b->index->text[mid].end <= from);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->index->text[mid].end <= from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	/* Only text: a gap may reach over the end of a section or of a segment. */
 	for (uint32_t i = lo; i < b->index->nr_text; i++) {
 		struct mp_text *text = &b->index->text[i];

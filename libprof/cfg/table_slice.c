@@ -8,6 +8,8 @@
 
 #include <errno.h>
 
+#include "libprof/base/search.h"
+
 #define BUDGET	  1500
 #define MAX_SEEN  256
 #define MAX_DEPTH 6
@@ -145,16 +147,8 @@ bool mp_slice_falls_into(const struct mp_slice *s, const struct mp_part *part, u
 
 uint32_t mp_slice_first_pred(const struct mp_slice *s, uint32_t at)
 {
-	uint32_t lo = 0, hi = s->nr_preds;
+	uint32_t lo = mp_search(i, 0, s->nr_preds, s->preds[i].target < at);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (s->preds[mid].target < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < s->nr_preds && s->preds[lo].target == at ? lo : s->nr_preds;
 }
 

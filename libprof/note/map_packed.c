@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 #define GROUP 16 /* pieces per group */
 
 /* The low bits of a piece's first number; the other bits are its size. */
@@ -195,19 +197,11 @@ struct mp_map_piece mp_map_next(const struct mp_map *map, struct mp_map_walk *wa
 uint32_t mp_map_packed_rank(const struct mp_map_packed *packed, uint64_t vaddr,
 			    struct mp_map_piece *piece)
 {
-	size_t lo = 0, hi = packed->nr_groups;
 	struct mp_varint_reader r;
 	struct mp_map_cursor at;
 	uint32_t rank;
+	size_t lo = mp_search(i, 0, packed->nr_groups, packed->groups[i].new_vaddr <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (packed->groups[mid].new_vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo)
 		return 0;
 	rank = (uint32_t)(lo - 1) * GROUP;
