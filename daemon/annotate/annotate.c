@@ -13,6 +13,7 @@
 
 #include "daemon/code/demangle.h"
 #include "daemon/code/disasm.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/infer/counts.h"
 #include "libprof/infer/foreseen.h"
@@ -178,15 +179,8 @@ static int add_insn(struct builder *b, const uint8_t *bytes, size_t avail, uint6
 	uint32_t block;
 	int r = 0;
 
-	if (a->nr_insns == a->max_insns) {
-		size_t more = a->max_insns ? 2 * a->max_insns : 256;
-		void *bigger = realloc(a->insns, more * sizeof(*a->insns));
-
-		if (!bigger)
-			return -ENOMEM;
-		a->insns = bigger;
-		a->max_insns = more;
-	}
+	if (mp_grow(a->insns, a->max_insns, a->nr_insns + 1))
+		return -ENOMEM;
 	out = &a->insns[a->nr_insns];
 	memset(out, 0, sizeof(*out));
 	out->vaddr = vaddr;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/module/copy_transfers.h"
+#include "libprof/base/grow.h"
 #include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/jobs/store_crashes.h"
 #include "libprof/store/store_copies.h"
@@ -204,16 +205,9 @@ static void add_edge(void *arg, uint64_t from, uint64_t to)
 {
 	struct edge_list *list = arg;
 
-	if (list->nr == list->max) {
-		size_t max = list->max ? 2 * list->max : 1024;
-		void *bigger = realloc(list->edges, max * sizeof(*list->edges));
-
-		if (!bigger) {
-			list->failed = true;
-			return;
-		}
-		list->edges = bigger;
-		list->max = max;
+	if (mp_grow(list->edges, list->max, list->nr + 1)) {
+		list->failed = true;
+		return;
 	}
 	list->edges[list->nr++] =
 		(struct md_edge){md_sample_table_key(list->module, from), to, list->times};

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/callgraph/call_arguments.h"
 
@@ -31,18 +32,9 @@ static int add_passings(struct md_call_graph *graph, uint32_t *max, uint32_t mod
 	uint32_t nr = mp_call_arguments(m->code.cfg, loads, &m->sites.sites[site], passed);
 
 	for (uint32_t i = 0; i < nr; i++) {
-		if (graph->nr_passings == *max) {
-			uint32_t bigger = 2 * *max + 256;
-			void *passings =
-				reallocarray(graph->passings, bigger, sizeof(*graph->passings));
-
-			if (!passings)
-				return -ENOMEM;
-			graph->passings = passings;
-			*max = bigger;
-		}
-		graph->passings[graph->nr_passings++] =
-			(struct md_graph_passing){m->targets[site], {module, passed[i]}};
+		if (mp_push(graph->passings, graph->nr_passings, *max,
+			    (struct md_graph_passing){m->targets[site], {module, passed[i]}}))
+			return -ENOMEM;
 	}
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* Instructions of a PLT entry up to its jump. */
@@ -206,17 +207,7 @@ struct imports {
 
 static int add_import(struct imports *in, const struct import *import)
 {
-	if (in->nr == in->max) {
-		size_t max = in->max ? 2 * in->max : 256;
-		void *imports = reallocarray(in->imports, max, sizeof(*in->imports));
-
-		if (!imports)
-			return -ENOMEM;
-		in->imports = imports;
-		in->max = max;
-	}
-	in->imports[in->nr++] = *import;
-	return 0;
+	return mp_push(in->imports, in->nr, in->max, *import);
 }
 
 /* The sites that ran, or that a tree has. */
@@ -281,15 +272,8 @@ static int list_targets(const struct imports *in, size_t first, size_t end, uint
 				k++;
 			if (k < *nr)
 				continue;
-			if (*nr == max) {
-				void *more = reallocarray(*targets, max + 8, sizeof(**targets));
-
-				if (!more)
-					return -ENOMEM;
-				*targets = more;
-				max += 8;
-			}
-			(*targets)[(*nr)++] = graph->graph.edges[e].function;
+			if (mp_push(*targets, *nr, max, graph->graph.edges[e].function))
+				return -ENOMEM;
 		}
 	}
 	return 0;

@@ -8,21 +8,13 @@
 #include <string.h>
 
 #include "daemon/module/kernel.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 static int add(struct md_ksyms *ksyms, uint64_t vaddr, const char *name)
 {
-	struct md_ksym *bigger;
-
-	if (ksyms->nr == ksyms->max) {
-		size_t max = ksyms->max ? 2 * ksyms->max : 4096;
-
-		bigger = reallocarray(ksyms->all, max, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		ksyms->all = bigger;
-		ksyms->max = max;
-	}
+	if (mp_grow(ksyms->all, ksyms->max, ksyms->nr + 1))
+		return -ENOMEM;
 	ksyms->all[ksyms->nr] = (struct md_ksym){.vaddr = vaddr, .name = strdup(name)};
 	return ksyms->all[ksyms->nr++].name ? 0 : -ENOMEM;
 }

@@ -8,21 +8,15 @@
 #include <string.h>
 
 #include "daemon/code/demangle.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/insn/insn.h"
 
 static void add(struct md_names *names, const struct md_name *name)
 {
-	if (names->nr == names->max) {
-		size_t more = names->max ? 2 * names->max : 256;
-		void *bigger = realloc(names->names, more * sizeof(*names->names));
-
-		if (!bigger) {
-			names->elf = NULL; /* no memory; md_names_build() checks it */
-			return;
-		}
-		names->names = bigger;
-		names->max = more;
+	if (mp_grow(names->names, names->max, names->nr + 1)) {
+		names->elf = NULL; /* no memory; md_names_build() checks it */
+		return;
 	}
 	names->names[names->nr++] = *name;
 }

@@ -13,6 +13,7 @@
 #include "editor/evidence/label.h"
 #include "editor/evidence/offset_base.h"
 #include "editor/evidence/patch_fit.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/insn/insn.h"
 
@@ -66,16 +67,9 @@ static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_
 		me_labels_forbid(&f->labels, target);
 		return;
 	}
-	if (out->nr_sites == f->capacity) {
-		uint32_t capacity = f->capacity ? 2 * f->capacity : 256;
-		struct me_site *sites = realloc(out->sites, capacity * sizeof(*sites));
-
-		if (!sites) {
-			f->failed = true;
-			return;
-		}
-		out->sites = sites;
-		f->capacity = capacity;
+	if (mp_grow(out->sites, f->capacity, out->nr_sites + 1)) {
+		f->failed = true;
+		return;
 	}
 	out->sites[out->nr_sites++] = (struct me_site){vaddr, target, kind};
 }

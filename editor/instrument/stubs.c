@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "editor/evidence/eligible.h"
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* Compilers align functions like this at -O2. */
@@ -27,7 +27,7 @@ struct putter {
 
 bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub)
 {
-	if (!me_grow(&stubs->list, &stubs->cap, (uint64_t)stubs->nr + 1, sizeof(*stubs->list)))
+	if (mp_grow(stubs->list, stubs->cap, stubs->nr + 1))
 		return false;
 	stubs->list[stubs->nr++] = stub;
 	return true;
@@ -62,9 +62,8 @@ static bool put_stub(struct putter *p, const struct me_stub_to *stub, struct me_
 {
 	struct me_plan *out = &p->out;
 
-	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
-		     sizeof(*out->blocks)) ||
-	    !me_grow(&p->list, &p->cap_list, (uint64_t)p->nr_list + 1, sizeof(*p->list)))
+	if (mp_grow(out->blocks, p->cap_blocks, out->nr_blocks + 1) ||
+	    mp_grow(p->list, p->cap_list, p->nr_list + 1))
 		return false;
 	out->blocks[out->nr_blocks++] = (struct me_plan_block){.block = stub->block,
 							       .zone = like.zone,
@@ -90,8 +89,7 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 		p->nr_inline++;
 		block.align_log2 = 0;
 	}
-	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
-		     sizeof(*out->blocks)))
+	if (mp_grow(out->blocks, p->cap_blocks, out->nr_blocks + 1))
 		return false;
 	block.run = block.loop = block.pad = 0;
 	out->blocks[out->nr_blocks++] = block;

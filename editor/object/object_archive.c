@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/elf/relobj.h"
 
@@ -71,7 +71,7 @@ static int put_member(struct archive *a, const struct ar_hdr *header, const uint
 	if (n > (int)sizeof(changed.ar_size))
 		return mp_err_set(err, EFBIG, "a member would be too large");
 	memcpy(changed.ar_size, digits, sizeof(changed.ar_size));
-	if (!me_grow(&a->members, &a->cap, a->nr + 1, sizeof(*a->members)))
+	if (mp_grow(a->members, a->cap, a->nr + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	a->members[a->nr++] =
 		(struct member){(uint64_t)((const uint8_t *)header - a->bytes), out->size};

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 static bool is_pc_relative(uint32_t type)
@@ -110,7 +110,7 @@ static int find_bases(struct me_object *o, struct mp_err *err)
 		if (ELF64_R_TYPE(r->r_info) != R_X86_64_PC32 || symbol->st_shndx == SHN_UNDEF ||
 		    symbol->st_shndx >= o->in->nr_sections || off > UINT32_MAX)
 			continue;
-		if (!me_grow(&o->bases, &o->cap_bases, o->nr_bases + 1, sizeof(*o->bases)))
+		if (mp_grow(o->bases, o->cap_bases, o->nr_bases + 1))
 			return mp_err_set(err, ENOMEM, "out of memory");
 		o->bases[o->nr_bases++] = (struct me_base){symbol->st_shndx, (uint32_t)off};
 	}

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
 
@@ -18,7 +18,7 @@
 
 static bool add_site(struct me_olsda *lsda, const struct me_osite *site)
 {
-	if (!me_grow(&lsda->sites, &lsda->cap_sites, lsda->nr_sites + 1, sizeof(*lsda->sites)))
+	if (mp_grow(lsda->sites, lsda->cap_sites, lsda->nr_sites + 1))
 		return false;
 	lsda->sites[lsda->nr_sites++] = *site;
 	return true;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
 #include "libprof/base/search.h"
 

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/base/mix.h"
 #include "editor/evidence/leaf/leaf.h"
 #include "editor/evidence/leaf/stack_walk.h"
 #include "editor/optimize/optimize_private.h"
 #include "editor/unwind/unwind.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* Small code: some 16 instructions. */
@@ -263,7 +263,7 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	f->leaf_of[func] = NO_LEAF;
 	if (!may_move(f, func) || f->nr_leaves == NO_LEAF - 1 || !is_described(f, func))
 		return NO_LEAF;
-	if (!me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves))) {
+	if (mp_grow(f->leaves, f->cap_leaves, f->nr_leaves + 1)) {
 		f->failed = true;
 		return NO_LEAF;
 	}

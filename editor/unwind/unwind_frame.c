@@ -10,6 +10,7 @@
 #include "editor/base/enclosing_code.h"
 #include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 #define ENC_REL32 (MP_EH_PE_PCREL | MP_EH_PE_SDATA4)
@@ -80,15 +81,8 @@ static int put_cie(struct writer *w, const struct mp_eh_cie *cie)
 		return refuse(w, cie->vaddr, "absolute pointers");
 	if (cie->ra_reg > UINT8_MAX)
 		return refuse(w, cie->vaddr, "unknown return address register");
-	if (w->nr_cies == w->cap_cies) {
-		uint32_t cap = w->cap_cies ? w->cap_cies * 2 : 16;
-		struct known_cie *cies = reallocarray(w->cies, cap, sizeof(*cies));
-
-		if (!cies)
-			return no_memory(w);
-		w->cies = cies;
-		w->cap_cies = cap;
-	}
+	if (mp_grow(w->cies, w->cap_cies, w->nr_cies + 1))
+		return no_memory(w);
 	w->cies[w->nr_cies++] = (struct known_cie){cie->vaddr, start, *cie};
 	me_bytes_u32(out, 0);
 	me_bytes_u32(out, 0);
@@ -152,15 +146,8 @@ static int add_entry(struct writer *w, uint64_t pc, uint64_t size, size_t off)
 {
 	struct me_frames *out = w->out;
 
-	if (out->nr == out->cap) {
-		uint32_t cap = out->cap ? out->cap + out->cap / 2 : 1024;
-		struct me_frame_entry *entries = reallocarray(out->entries, cap, sizeof(*entries));
-
-		if (!entries)
-			return no_memory(w);
-		out->entries = entries;
-		out->cap = cap;
-	}
+	if (mp_grow(out->entries, out->cap, out->nr + 1))
+		return no_memory(w);
 	out->entries[out->nr++] = (struct me_frame_entry){pc, size, w->vaddr + off};
 	return 0;
 }

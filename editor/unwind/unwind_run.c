@@ -10,6 +10,7 @@
 
 #include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* Padding up to this size does not split a run; it has the row before it. */
@@ -316,15 +317,8 @@ static bool add_site(struct builder *b, const struct me_call_site *site)
 		last->size += site->size;
 		return true;
 	}
-	if (b->nr_sites == b->cap_sites) {
-		uint32_t cap = b->cap_sites ? b->cap_sites * 2 : 32;
-		struct me_call_site *sites = reallocarray(b->sites, cap, sizeof(*sites));
-
-		if (!sites)
-			return false;
-		b->sites = sites;
-		b->cap_sites = cap;
-	}
+	if (mp_grow(b->sites, b->cap_sites, b->nr_sites + 1))
+		return false;
 	b->sites[b->nr_sites++] = *site;
 	return true;
 }
@@ -425,15 +419,8 @@ static int start_run(struct builder *b, const struct me_placed *placed,
 {
 	struct me_runs *out = b->out;
 
-	if (out->nr == out->cap) {
-		uint32_t cap = out->cap ? out->cap * 2 : 64;
-		struct me_run *runs = reallocarray(out->runs, cap, sizeof(*runs));
-
-		if (!runs)
-			return mp_err_set(b->err, ENOMEM, "out of memory");
-		out->runs = runs;
-		out->cap = cap;
-	}
+	if (mp_grow(out->runs, out->cap, out->nr + 1))
+		return mp_err_set(b->err, ENOMEM, "out of memory");
 	out->runs[out->nr++] = (struct me_run){
 		.start = placed->new_vaddr,
 		.cie_vaddr = source->cie.vaddr,

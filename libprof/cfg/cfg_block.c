@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/cfg/cfg_block_private.h"
 #include "libprof/cfg/cfg_private.h"
@@ -73,9 +74,8 @@ static int add_block(struct mp_block_maker *m, const struct mp_part *part, uint3
 	struct mp_block *block;
 
 	if (cfg->nr_blocks == MP_MAX_BLOCKS ||
-	    mp_grow(&cfg->blocks, &b->cap_blocks, cfg->nr_blocks, sizeof(*cfg->blocks)) ||
-	    mp_grow(&m->block_at, &m->cap_at, n, sizeof(*m->block_at)) ||
-	    mp_grow(&m->flow_of, &m->cap_flow, n, sizeof(*m->flow_of)))
+	    mp_grow(cfg->blocks, b->cap_blocks, cfg->nr_blocks + 1) ||
+	    mp_grow(m->block_at, m->cap_at, n + 1) || mp_grow(m->flow_of, m->cap_flow, n + 1))
 		return -ENOMEM;
 	block = &cfg->blocks[cfg->nr_blocks++];
 	*block = (struct mp_block){

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 #include "libprof/cfg/table_op.h"
@@ -259,9 +260,8 @@ static int look_at_refs(struct labels *l, const struct mp_part *part, bool first
 			 !is_read_through(l, ref->at);
 		if (!*known)
 			break;
-		if (mp_grow(&b->cfg->label_refs, &l->cap_refs, b->cfg->nr_label_refs, sizeof(out)))
+		if (mp_push(b->cfg->label_refs, b->cfg->nr_label_refs, l->cap_refs, out))
 			return -ENOMEM;
-		b->cfg->label_refs[b->cfg->nr_label_refs++] = out;
 	}
 	return 0;
 }

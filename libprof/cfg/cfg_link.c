@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/cfg/cfg_block_private.h"
 #include "libprof/cfg/cfg_private.h"
@@ -24,7 +25,7 @@ static int add_edge(struct mp_block_maker *m, uint32_t from, uint32_t to, enum m
 	struct mp_cfg *cfg = m->b->cfg;
 
 	if (cfg->blocks[from].nr_edges == MP_MAX_BLOCK_EDGES ||
-	    mp_grow(&cfg->edges, &m->b->cap_edges, cfg->nr_edges, sizeof(*cfg->edges)))
+	    mp_grow(cfg->edges, m->b->cap_edges, cfg->nr_edges + 1))
 		return -ENOMEM;
 	cfg->edges[cfg->nr_edges++] = (struct mp_edge){from, to, kind};
 	cfg->blocks[from].nr_edges++;
@@ -38,7 +39,7 @@ static int add_call(struct mp_block_maker *m, uint32_t block, const struct mp_fl
 	uint64_t vaddr = mp_space_vaddr(m->b->index, f->at), target = 0;
 	struct mp_call *call;
 
-	if (mp_grow(&cfg->calls, &m->b->cap_calls, cfg->nr_calls, sizeof(*cfg->calls)))
+	if (mp_grow(cfg->calls, m->b->cap_calls, cfg->nr_calls + 1))
 		return -ENOMEM;
 	call = &cfg->calls[cfg->nr_calls++];
 	*call = (struct mp_call){

@@ -254,22 +254,3 @@ void mp_bits_or_common(uint64_t *bits, const uint64_t *x, const uint64_t *y, uin
 		if (x[i] & y[i] & ~bits[i])
 			bits[i] |= x[i] & y[i];
 }
-
-int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size)
-{
-	void **p = array;
-	uint32_t want;
-	void *q;
-
-	if (nr < *cap)
-		return 0;
-	if (nr > UINT32_MAX / 2 - 64)
-		return -ENOMEM;
-	want = nr + nr / 2 + 64;
-	q = reallocarray(*p, want, size);
-	if (!q)
-		return -ENOMEM;
-	*p = q;
-	*cap = want;
-	return 0;
-}

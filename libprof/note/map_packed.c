@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 #define GROUP 16 /* pieces per group */
@@ -110,17 +111,9 @@ void mp_map_packed_free(struct mp_map_packed *packed)
 
 static int add_group(struct mp_map_packed *packed, uint64_t new_vaddr)
 {
-	if (packed->nr_groups == packed->room) {
-		size_t room = packed->room + packed->room / 2 + 64;
-		struct group *groups = realloc(packed->groups, room * sizeof(*groups));
-
-		if (!groups)
-			return -ENOMEM;
-		packed->groups = groups;
-		packed->room = room;
-	}
-	packed->groups[packed->nr_groups++] =
-		(struct group){new_vaddr, packed->at.old_end, packed->bytes.size};
+	if (mp_push(packed->groups, packed->nr_groups, packed->room,
+		    (struct group){new_vaddr, packed->at.old_end, packed->bytes.size}))
+		return -ENOMEM;
 	packed->at.new_end = new_vaddr;
 	return 0;
 }
