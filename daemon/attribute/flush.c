@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* flush - writes counts into the store; see flush.h. */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/attribute/flush.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/module/copy_transfers.h"
 #include "libprof/base/grow.h"
@@ -524,7 +523,7 @@ static int write_processes(struct md_flush *flush, int64_t when_s, struct mp_err
 int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
 		   struct mp_err *err)
 {
-	uint64_t began = md_clock_now_ns(), nr_moved = 0;
+	uint64_t began = mp_now_ns(), nr_moved = 0;
 	int ret;
 
 	if (!at->ledger.emitted && !at->taken_branches.nr_used && !at->straight_runs.nr_used &&
@@ -569,7 +568,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 		md_modcache_forget_keys(at->modcache);
 		return ret;
 	}
-	flush->time_ns += md_clock_now_ns() - began;
+	flush->time_ns += mp_now_ns() - began;
 	flush->nr++;
 	at->branches.untranslated += nr_moved;
 	md_attribute_clear(at);
