@@ -18,7 +18,7 @@
 #include "daemon/morphd/source_open.h"
 #include "daemon/morphd/source_wait.h"
 #include "daemon/morphd/watchdog.h"
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 
 /* Time between two checks whether sampling has become possible. */
 #define CHECK_NS UINT64_C(5000000000)
@@ -103,7 +103,7 @@ static void reload(struct service *s)
 	struct mp_err err = {{0}};
 	int ret = 0;
 
-	md_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, md_clock_now_ns() / 1000);
+	md_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, mp_now_ns() / 1000);
 	if (!o->config)
 		ret = mp_err_set(&err, ENOENT,
 				 "SIGHUP: without --config there is no "
@@ -153,7 +153,7 @@ static void log_start_cost(void)
 	fprintf(stderr,
 		"morphd: starting took %.2f s of processor time, not counted in that share: to "
 		"measure the cost of a sample and to look at running processes\n",
-		(double)md_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+		(double)mp_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
 }
 
 /* Sleeps until the next check. A signal ends it, even one that came just before. */

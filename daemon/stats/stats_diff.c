@@ -274,7 +274,6 @@ static void put_share(const struct md_diff_row *row, int side)
 static void print_row(const struct options *o, const struct md_diff_row *row)
 {
 	const struct md_diff_group *group = &o->diff.groups[row->group];
-	const char *slash = strrchr(group->path, '/');
 	bool bracket = group->path[0] != '[' && o->diff.by != MD_BY_MODULE;
 	char buf[16];
 
@@ -295,7 +294,7 @@ static void print_row(const struct options *o, const struct md_diff_row *row)
 	if (row->code)
 		printf(row->code == MD_DIFF_ADDED ? " (added)" : " (gone)");
 	printf(bracket ? "  [" : "  ");
-	md_stats_put_text(slash ? slash + 1 : group->path);
+	md_stats_put_text(basename(group->path));
 	printf(bracket ? "]\n" : "\n");
 }
 

@@ -138,13 +138,12 @@ static void put_function(const struct md_graph_module *m, uint32_t f)
 {
 	char buf[32], *brief;
 	const char *name = md_code_function_name(&m->code.cfg->funcs[f], buf);
-	const char *slash = strrchr(m->module->path, '/');
 
 	brief = md_name_brief(name);
 	md_stats_put_text(brief ? brief : name);
 	free(brief);
 	printf("  [");
-	md_stats_put_text(slash ? slash + 1 : m->module->path);
+	md_stats_put_text(basename(m->module->path));
 	putchar(']');
 }
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/code/ksyms.h"
 #include "daemon/code/originals.h"
@@ -359,7 +358,6 @@ static void print_path(const struct md_row *row)
 
 static void print_row(const struct query *q, const struct md_row *row)
 {
-	const char *slash = strrchr(row->module->path, '/');
 	char buf[80];
 
 	printf("%6.2f%% %12" PRIu64 " ", percent_of(q, row), row->samples);
@@ -395,7 +393,7 @@ static void print_row(const struct query *q, const struct md_row *row)
 	}
 	/* The kernel's name already has brackets. */
 	printf(row->module->path[0] == '[' ? "  " : "  [");
-	md_stats_put_text(slash ? slash + 1 : row->module->path);
+	md_stats_put_text(basename(row->module->path));
 	printf(row->module->path[0] == '[' ? "\n" : "]\n");
 }
 

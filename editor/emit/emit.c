@@ -24,13 +24,9 @@
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/audit_code.h"
 #include "editor/place/clock_code.h"
+#include "libprof/base/round.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
-
-static uint64_t round_up(uint64_t value, uint64_t align)
-{
-	return (value + align - 1) & ~(align - 1);
-}
 
 /*
  * Offset in the copy at which a stub calls the runtime, with the stack pointer below the red zone;
@@ -68,19 +64,19 @@ static int place_behind_text(struct me_emitter *e, struct mp_err *err)
 {
 	int rc;
 
-	e->unwind_vaddr = round_up(e->placement.text_end, 8);
+	e->unwind_vaddr = mp_round_up(e->placement.text_end, 8);
 	if (e->added->nr_counters) {
-		e->runtime_vaddr = round_up(e->placement.text_end, 16);
-		e->unwind_vaddr = round_up(e->runtime_vaddr + me_start_size(), 8);
+		e->runtime_vaddr = mp_round_up(e->placement.text_end, 16);
+		e->unwind_vaddr = mp_round_up(e->runtime_vaddr + me_start_size(), 8);
 	}
 	rc = me_answers_find(e->cfg, &e->placement, &e->plan->redirects,
-			     round_up(e->unwind_vaddr, 16), &e->answers, err);
+			     mp_round_up(e->unwind_vaddr, 16), &e->answers, err);
 	if (!rc && e->answers.size)
-		e->unwind_vaddr = round_up(e->answers.vaddr + e->answers.size, 8);
+		e->unwind_vaddr = mp_round_up(e->answers.vaddr + e->answers.size, 8);
 	if (!rc && e->added->nr_audited) {
 		rc = me_version_tables_find(e->cfg, &e->placement, e->unwind_vaddr,
 					    &e->version_tables, err);
-		e->unwind_vaddr = round_up(e->unwind_vaddr + e->version_tables.size, 8);
+		e->unwind_vaddr = mp_round_up(e->unwind_vaddr + e->version_tables.size, 8);
 	}
 	return rc;
 }
@@ -214,7 +210,7 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);
 	free(map.calls);
-	e->note_vaddr = round_up(e->unwind_vaddr + e->unwind.size, 8);
+	e->note_vaddr = mp_round_up(e->unwind_vaddr + e->unwind.size, 8);
 	return rc;
 }
 

@@ -23,14 +23,13 @@
 /* The name of the debug file in the output. NULL: named by the build-id. */
 static const char *debug_name(const struct me_job *job)
 {
-	const char *path = job->report->debug_output, *slash;
+	const char *path = job->report->debug_output;
 
 	if (job->options->files)
 		return NULL;
 	if (!path)
 		path = job->report->debug_file;
-	slash = path ? strrchr(path, '/') : NULL;
-	return slash ? slash + 1 : path;
+	return path ? basename(path) : NULL;
 }
 
 /* A file that was written: its name in messages, and its descriptor. */

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "libprof/base/grow.h"
+
 static void part_fini(struct me_part *part)
 {
 	if (part->mapped)
@@ -24,16 +26,9 @@ int me_output_parts_add(struct me_output_parts *output, const uint8_t *bytes, si
 	struct me_part part = {at, bytes, size, own ? (uint8_t *)bytes : NULL,
 			       own == ME_OUTPUT_PARTS_UNMAP};
 
-	if (output->nr_parts == output->capacity) {
-		uint32_t capacity = output->capacity ? 2 * output->capacity : 32;
-		struct me_part *parts = realloc(output->parts, capacity * sizeof(*parts));
-
-		if (!parts) {
-			part_fini(&part);
-			return -ENOMEM;
-		}
-		output->parts = parts;
-		output->capacity = capacity;
+	if (mp_grow(output->parts, output->capacity, output->nr_parts + 1)) {
+		part_fini(&part);
+		return -ENOMEM;
 	}
 	output->parts[output->nr_parts++] = part;
 	output->size_bytes = at + size;

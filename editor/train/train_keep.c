@@ -25,10 +25,9 @@
 
 struct me_train_path me_train_final_debug(const struct me_trainer *t)
 {
-	const char *output = t->options->output, *slash = strrchr(output, '/');
 	char name[NAME_MAX + 1];
 
-	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, slash ? slash + 1 : output);
+	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, basename(t->options->output));
 	return me_train_path(t, name);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "libprof/base/assert.h"
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 
 static void free_index(struct mp_cfg_index *index)
@@ -332,15 +333,7 @@ uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
 
 uint32_t mp_cfg_call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block)
 {
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (cfg->calls[mid].block < block)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, low, high, cfg->calls[i].block < block);
 }
 
 uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr)

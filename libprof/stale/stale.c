@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 struct carrying {
 	const struct mp_stale_match *match;
 	const struct mp_fingerprint *from, *to;
@@ -37,17 +39,10 @@ static int compare_blocks(const void *a, const void *b, void *arg)
 
 static uint32_t block_at(const struct carrying *c, uint64_t vaddr)
 {
-	uint32_t low = 0, high = c->from->nr_blocks;
 	const struct mp_print_block *block;
+	uint32_t low =
+		mp_search(i, 0, c->from->nr_blocks, c->from->blocks[c->order[i]].vaddr <= vaddr);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (c->from->blocks[c->order[middle]].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low)
 		return MP_NONE;
 	block = &c->from->blocks[c->order[low - 1]];

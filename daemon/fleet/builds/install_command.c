@@ -13,6 +13,7 @@
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
 #include "daemon/worker/work_dir.h"
+#include "libprof/base/grow.h"
 #include "libprof/store/jobs/store_jobs.h"
 
 #define FILES_MAX 256
@@ -83,16 +84,9 @@ static int add(struct run *run, struct md_program *program)
 			md_program_fini(program);
 			return 0;
 		}
-	if (run->nr == run->room) {
-		size_t room = run->room ? 2 * run->room : 64;
-		struct md_program *more = realloc(run->programs, room * sizeof(*more));
-
-		if (!more) {
-			md_program_fini(program);
-			return md_stats_fail("out of memory");
-		}
-		run->programs = more;
-		run->room = room;
+	if (mp_grow(run->programs, run->room, run->nr + 1)) {
+		md_program_fini(program);
+		return md_stats_fail("out of memory");
 	}
 	run->programs[run->nr++] = *program;
 	return 0;
