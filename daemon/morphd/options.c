@@ -297,7 +297,6 @@ void md_options_parse(int argc, char **argv, struct md_options *out)
 					     MD_PATH_REQUESTS_STRIDE, MD_PATH_REQUESTS_RATE_HZ},
 				   .calls = {NULL, MD_CALL_SAMPLES_PERIOD},
 				   .audit.alpha = MP_PROGRAM_AUDIT_ALPHA};
-	argp_err_exit_status = 2;
 	md_config_init(&out->line);
 	out->is_run = argc > 1 && !strcmp(argv[1], "run");
 	if (out->is_run) {

@@ -56,14 +56,13 @@ int me_audit_compilations(struct me_audit_arguments *args)
 	else
 		ret = print(args, &result);
 	if (ret == -ENODATA)
-		ret = ME_AUDIT_STATUS_NO_SAMPLES;
+		ret = MP_EXIT_NO_PROFILE;
 	else if (ret)
-		ret = ME_AUDIT_STATUS_FAILED;
+		ret = MP_EXIT_FAILED;
 	else if (result.differs)
-		ret = ME_AUDIT_STATUS_DIFFERS;
+		ret = MP_EXIT_DIFFERS;
 	else
-		ret = me_compilations_is_better(&result) ? ME_AUDIT_STATUS_FASTER
-							 : ME_AUDIT_STATUS_SLOW;
+		ret = me_compilations_is_better(&result) ? MP_EXIT_DONE : MP_EXIT_NOT_FASTER;
 	me_compilations_fini(&result);
 	return ret;
 }

@@ -195,7 +195,7 @@ static void parse_file(struct argp_state *state, struct me_audit_arguments *args
 	char **files = realloc(args->files, (args->nr_files + 2) * sizeof(*files));
 
 	if (!files)
-		argp_failure(state, ME_AUDIT_STATUS_FAILED, ENOMEM, "--compare-file");
+		argp_failure(state, MP_EXIT_FAILED, ENOMEM, "--compare-file");
 	files[args->nr_files++] = arg;
 	files[args->nr_files] = NULL;
 	args->files = files;
@@ -268,7 +268,7 @@ static void find_output(struct argp_state *state, struct me_audit_arguments *arg
 		argp_error(state, "there is no %s: give a second program, or run morph-optimize %s",
 			   args->output, a->a);
 	if (rc)
-		argp_failure(state, ME_AUDIT_STATUS_FAILED, 0, "%s", err.msg);
+		argp_failure(state, MP_EXIT_FAILED, 0, "%s", err.msg);
 	a->b = args->output;
 }
 

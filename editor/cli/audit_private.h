@@ -13,15 +13,7 @@
 
 #include "editor/audit/audit.h"
 #include "editor/audit/audit_report.h"
-
-enum me_audit_status {
-	ME_AUDIT_STATUS_FASTER = 0,
-	ME_AUDIT_STATUS_FAILED = 1,
-	ME_AUDIT_STATUS_USAGE = 2,
-	ME_AUDIT_STATUS_NO_SAMPLES = 3,
-	ME_AUDIT_STATUS_SLOW = 5,
-	ME_AUDIT_STATUS_DIFFERS = 6
-};
+#include "libprof/cli/exit_status.h"
 
 struct me_audit_arguments {
 	struct me_audit_opts audit;

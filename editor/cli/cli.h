@@ -16,15 +16,8 @@
 #include "editor/replace/inplace.h"
 #include "editor/optimize/optimize.h"
 #include "libprof/base/err.h"
-
-enum me_cli_status {
-	ME_CLI_USAGE = 2,
-	ME_CLI_NO_PROFILE = 3,
-	ME_CLI_REFUSED = 4,
-	ME_CLI_NOT_FASTER = 5,
-	ME_CLI_DIFFERS = 6,
-	ME_CLI_UNDECIDED = 7,
-};
+#include "libprof/cli/commands.h"
+#include "libprof/cli/exit_status.h"
 
 /* The parsed command line. */
 struct me_cli {
@@ -40,13 +33,13 @@ struct me_cli {
 };
 
 struct me_cli_command {
-	const char *name, *doc;
+	struct mp_command command;
 	/* Return: the exit status. */
 	int (*run)(struct me_cli *cli, int argc, char **argv);
 };
 
-/* All commands, up to one whose name is NULL. */
-extern const struct me_cli_command me_cli_commands[];
+/* Its rows are struct me_cli_command. */
+extern const struct mp_commands me_cli_commands;
 
 int me_cli_optimize(struct me_cli *cli, int argc, char **argv);
 int me_cli_instrument(struct me_cli *cli, int argc, char **argv);

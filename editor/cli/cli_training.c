@@ -132,10 +132,10 @@ static void say_warning(const char *what)
 static int status_of(int rc)
 {
 	switch (rc) {
-	case -ECANCELED: return ME_CLI_NOT_FASTER;
-	case -EBADE: return ME_CLI_DIFFERS;
-	case -EAGAIN: return ME_CLI_UNDECIDED;
-	case -ESRCH: return ME_CLI_NO_PROFILE;
+	case -ECANCELED: return MP_EXIT_NOT_FASTER;
+	case -EBADE: return MP_EXIT_DIFFERS;
+	case -EAGAIN: return MP_EXIT_UNDECIDED;
+	case -ESRCH: return MP_EXIT_NO_PROFILE;
 	default: return me_cli_exit_status(rc);
 	}
 }

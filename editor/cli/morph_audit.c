@@ -28,16 +28,11 @@
 #include "libprof/cli/args.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/json.h"
+#include "libprof/cli/program.h"
 #include "libprof/cli/progress.h"
 #include "libprof/cli/stdio.h"
 
-#ifndef MORPH_VERSION
-#define MORPH_VERSION "unknown"
-#endif
-
 extern char **environ;
-
-const char *argp_program_version = "morph-audit " MORPH_VERSION;
 
 /* Find a command in PATH, as the shell would. Return: NULL: not found. Ownership: the caller
  * frees it. */
@@ -114,7 +109,7 @@ static int simulate_row(const struct me_audit_arguments *args, const struct tabl
 	sim.seed = 1;
 	if (me_simulate(&sim)) {
 		fputs("morph-audit: out of memory\n", stderr);
-		return ME_AUDIT_STATUS_FAILED;
+		return MP_EXIT_FAILED;
 	}
 	table->row(&sim, table->arg);
 	return 0;
@@ -202,9 +197,9 @@ static int simulate_json(const struct me_audit_arguments *args)
 	json_object_set_new(root, "power", power);
 	if (!ret && !mp_json_is_whole(root)) {
 		errno = ENOMEM;
-		ret = ME_AUDIT_STATUS_FAILED;
+		ret = MP_EXIT_FAILED;
 	} else if (!ret && json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
-		ret = ME_AUDIT_STATUS_FAILED; /* main() says why */
+		ret = MP_EXIT_FAILED; /* main() says why */
 	putchar('\n');
 	json_decref(root);
 	return ret;
@@ -232,9 +227,9 @@ static int simulate(const struct me_audit_arguments *args)
 static int audit_status(enum me_audit_verdict verdict)
 {
 	switch (verdict) {
-	case ME_AUDIT_FASTER: return ME_AUDIT_STATUS_FASTER;
-	case ME_AUDIT_DIFFERS: return ME_AUDIT_STATUS_DIFFERS;
-	default: return ME_AUDIT_STATUS_SLOW;
+	case ME_AUDIT_FASTER: return MP_EXIT_DONE;
+	case ME_AUDIT_DIFFERS: return MP_EXIT_DIFFERS;
+	default: return MP_EXIT_NOT_FASTER;
 	}
 }
 
@@ -373,7 +368,7 @@ static int audit(struct me_audit_arguments *args)
 		me_audit_plot(opts, &result, stdout);
 	if (export_all(args, &result, ret))
 		ret = -EIO;
-	ret = ret ? ME_AUDIT_STATUS_FAILED : audit_status(result.verdict);
+	ret = ret ? MP_EXIT_FAILED : audit_status(result.verdict);
 	me_audit_fini(&result);
 	me_audit_pairs_fini(&earlier);
 	free(command);
@@ -418,7 +413,7 @@ int main(int argc, char **argv)
 	};
 	int own = argc, status, i;
 
-	mp_stdio_init("morph-audit");
+	mp_program_init("morph-audit");
 	mp_bus_error_catch("morph-audit", remove_all);
 
 	/* everything behind the first `--` is for the programs */
@@ -427,7 +422,6 @@ int main(int argc, char **argv)
 			own = i;
 	if (own < argc)
 		args.audit.args = argv + own + 1;
-	argp_err_exit_status = ME_AUDIT_STATUS_USAGE;
 	mp_args_parse(&argp, own, argv, 0, &args);
 	mp_stdio_parsed();
 	status = args.simulate	     ? simulate(&args)
@@ -437,7 +431,7 @@ int main(int argc, char **argv)
 	me_metric_fini(&args.audit.metric);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "morph-audit: standard output: %s\n", strerror(errno));
-		return ME_AUDIT_STATUS_FAILED;
+		return MP_EXIT_FAILED;
 	}
 	return status;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "editor/audit/run/audit_run.h"
+#include "libprof/cli/exit_status.h"
 
 uint64_t me_now_ns(void)
 {
@@ -69,8 +70,8 @@ int me_child_start(const struct me_child *child, pid_t *pid, struct mp_err *err)
 	if (forked == 0) {
 		error = child_exec(child);
 		if (write(report[1], &error, sizeof(error)) < 0)
-			_exit(126);
-		_exit(127);
+			_exit(MP_EXIT_NOT_EXECUTABLE);
+		_exit(MP_EXIT_NOT_FOUND);
 	}
 	close(report[1]);
 	if (forked < 0) {
