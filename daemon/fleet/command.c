@@ -104,8 +104,9 @@ void md_fleet_parse(const struct md_usage *usage, int argc, char **argv, void *o
 	for (int i = 0; i < line.nr; i++) {
 		const struct md_option *o = line.options[i];
 
-		list[i] = (struct argp_option){
-			o->name, o->letter ? o->letter : FIRST_KEY + i, o->value, 0, o->doc, 0};
+		list[i] = (struct argp_option){o->name,	 o->letter ? o->letter : FIRST_KEY + i,
+					       o->value, o->doc ? 0 : OPTION_HIDDEN,
+					       o->doc,	 0};
 	}
 	md_stats_set_program(argv[0]);
 	mp_args_parse(&argp, argc, argv, usage->in_order ? ARGP_IN_ORDER : 0, &line);

@@ -55,8 +55,8 @@ struct md_places {
 
 struct md_option {
 	const char *name;
-	int letter; /* or 0 */
-	const char *value, *doc;
+	int letter;		 /* or 0 */
+	const char *value, *doc; /* doc NULL: --help does not print it */
 	enum md_option_kind kind;
 	size_t at;	  /* in the command's options */
 	double low, high; /* MD_OPTION_NUMBER */

@@ -156,7 +156,7 @@ static int write_trained(struct md_task *t, const char *output, struct md_child_
 	add(&line, db);
 	add(&line, "--min-samples=1");
 	add(&line, "--exact-profile");
-	add(&line, "--no-stale");
+	add(&line, "--stale=none");
 	ret = run_optimize(t, &line, output, result, &carried);
 	unlink(counts.text);
 	return ret;

@@ -79,7 +79,7 @@ static void make_line(struct md_task *t, const char *output, const char *pairs, 
 	add(line, t->worker->audit, "");
 	add(line, "--json", "");
 	add(line, limit, "");
-	add(line, "--export-csv=", pairs);
+	add(line, "--export=", pairs);
 	/* The directory train/ belongs to the user who audits; $TMPDIR may be root's. */
 	add(line, "--dir=", train.text);
 	/* The pairs of an audit that was stopped. */

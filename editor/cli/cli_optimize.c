@@ -113,8 +113,7 @@ static void check_plan(struct argp_state *state, const struct optimize *a)
 		argp_error(state, "--plan says what moves: it goes neither with a profile nor with "
 				  "another choice of functions or layout");
 	if (o->save_plan && (o->remove_markers || o->stress_inline))
-		argp_error(state,
-			   "--save-plan does not go with --markers=remove or --stress-inline");
+		argp_error(state, "--save-plan does not go with --markers=remove or stress-inline");
 }
 
 static void check(struct argp_state *state, const struct optimize *a)
@@ -124,6 +123,8 @@ static void check(struct argp_state *state, const struct optimize *a)
 
 	if (!o->input)
 		argp_error(state, "which file?");
+	if (o->counting.none)
+		argp_error(state, "--lab=kind=none: see `instrument'");
 	if (o->output && (a->in_place || cli->dry_run))
 		argp_error(state, "-o and --in-place exclude each other, and --dry-run goes with "
 				  "--in-place alone");
@@ -144,8 +145,7 @@ static void check(struct argp_state *state, const struct optimize *a)
 	if (a->printing && cli->json)
 		argp_error(state, "--print does not go with --json");
 	if (a->print.on[ME_PRINT_COUNTS] && o->all)
-		argp_error(state, "--print=counts needs a profile, which --all and "
-				  "--stress-layout do without");
+		argp_error(state, "--print=counts needs a profile, which --all does without");
 }
 
 /* Without -o the output lies beside the input. */

@@ -99,6 +99,10 @@ void me_cli_training_check(struct argp_state *state, const struct me_cli_trainin
 {
 	if (!a->train.command)
 		argp_error(state, "which command? Give it behind --");
+	if (a->cli->options.all)
+		argp_error(state, "a profile is needed: --all does without");
+	if (a->cli->options.counting.none || a->cli->patch_list)
+		argp_error(state, "--lab: kind= and list-patches= are for one version");
 	if (a->train.audit_pairs && a->train.audit_seconds > 0)
 		argp_error(state, "--audit-seconds and --audit-pairs exclude each other");
 	if (a->train.filter && a->train.no_audit)

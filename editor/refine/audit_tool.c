@@ -67,8 +67,8 @@ int me_audit_tool_run(const struct me_audit_tool *audit, struct me_verdict *out,
 		return rc;
 	snprintf(at, sizeof(at), "--at=%s", audit->at);
 	snprintf(alpha, sizeof(alpha), "--alpha=%.12g", audit->alpha);
-	snprintf(json, sizeof(json), "--export-json=%s", audit->json);
-	snprintf(csv, sizeof(csv), "--export-csv=%s", audit->csv);
+	snprintf(json, sizeof(json), "--export=%s", audit->json);
+	snprintf(csv, sizeof(csv), "--export=%s", audit->csv);
 	if (audit->pairs)
 		snprintf(limit, sizeof(limit), "--pairs=%s", audit->pairs);
 	else
