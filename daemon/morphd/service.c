@@ -19,6 +19,7 @@
 #include "daemon/morphd/source_wait.h"
 #include "daemon/morphd/watchdog.h"
 #include "libprof/base/clock.h"
+#include "libprof/cli/exit_status.h"
 
 /* Time between two checks whether sampling has become possible. */
 #define CHECK_NS UINT64_C(5000000000)
@@ -299,7 +300,7 @@ int md_service_main(const struct md_options *o, int *status, struct mp_err *err)
 	s->o = o;
 	ret = load_config(o, &s->config, err);
 	if (ret || o->check_config) {
-		*status = ret ? 2 : 0;
+		*status = ret ? MP_EXIT_USAGE : MP_EXIT_DONE;
 		free(s);
 		return ret;
 	}

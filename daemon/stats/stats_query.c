@@ -474,7 +474,7 @@ static int print(const struct query *q, int64_t start_s)
 			print_row(q, row);
 	}
 	if (!rows)
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "by", json_string(bys[q->by]));
 	json_object_set_new(root, "percent_of",
 			    json_string(q->by == MD_BY_PATH ? "all paths" : "all samples"));
@@ -498,7 +498,7 @@ static int say_nothing_found(const struct query *q)
 		md_stats_note("%s: no sample there has a path", q->stats->path);
 	else
 		md_stats_note("%s: no sample of such a function", q->stats->path);
-	return MD_EXIT_NO_PROFILE;
+	return MP_EXIT_NO_PROFILE;
 }
 
 static int query_calls(struct query *q, struct mp_store *store, int64_t start_s)

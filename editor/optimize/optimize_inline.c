@@ -124,7 +124,7 @@ static void finder_fini(struct finder *f)
 	free(f->leaves);
 }
 
-/* A number between 0 and 3 for the place @at, at random by the seed of --stress-inline. */
+/* A number between 0 and 3 for the place @at, at random by the seed of --lab=stress-inline. */
 static uint64_t throw_dice(uint64_t seed, uint64_t at)
 {
 	return me_mix(seed * UINT64_C(0x9e3779b97f4a7c15) + at) % 4;

@@ -16,6 +16,7 @@
 
 #include "editor/audit/run/audit_run.h"
 #include "libprof/base/clock.h"
+#include "libprof/cli/exit_status.h"
 
 /* In the child: undo our signal handling, connect the streams, and execute. */
 static int child_exec(const struct me_child *child)
@@ -62,8 +63,8 @@ int me_child_start(const struct me_child *child, pid_t *pid, struct mp_err *err)
 	if (forked == 0) {
 		error = child_exec(child);
 		if (write(report[1], &error, sizeof(error)) < 0)
-			_exit(126);
-		_exit(127);
+			_exit(MP_EXIT_NOT_EXECUTABLE);
+		_exit(MP_EXIT_NOT_FOUND);
 	}
 	close(report[1]);
 	if (forked < 0) {
