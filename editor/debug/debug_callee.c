@@ -133,7 +133,7 @@ static int read_unit(struct me_unit *u, const struct me_entry *own)
 {
 	struct me_debug_sections *file = u->file;
 	struct walk w = {.u = u, .own = own};
-	struct me_cursor c = {own->start, file->info.data + u->end, false};
+	struct mp_cursor c = mp_cursor_over(own->start, file->info.data + u->end);
 	struct me_entry e;
 	int rc = me_unit_read_ranges(u, own);
 

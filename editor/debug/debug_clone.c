@@ -69,21 +69,21 @@ int me_clone_put_reference(struct me_cloner *c, uint64_t to)
 static void declare(struct me_cloner *c, const struct me_abbrev *a, unsigned int variant,
 		    uint64_t code)
 {
-	struct me_cursor d = {a->bytes, a->end, false};
+	struct mp_cursor d = mp_cursor_over(a->bytes, a->end);
 	struct me_bytes *out = &c->abbrevs;
 
-	me_cursor_uleb(&d);
+	mp_cursor_uleb(&d);
 	me_bytes_uleb(out, code);
-	me_bytes_uleb(out, me_cursor_uleb(&d));
-	me_cursor_u8(&d);
+	me_bytes_uleb(out, mp_cursor_uleb(&d));
+	mp_cursor_u8(&d);
 	me_bytes_u8(out, a->children || variant & CHILDREN);
 	for (uint32_t i = 0; i < a->nr_attrs; i++) {
 		const uint8_t *start = d.p;
-		unsigned int name = (unsigned int)me_cursor_uleb(&d);
-		unsigned int form = (unsigned int)me_cursor_uleb(&d);
+		unsigned int name = (unsigned int)mp_cursor_uleb(&d);
+		unsigned int form = (unsigned int)mp_cursor_uleb(&d);
 
 		if (form == DW_FORM_implicit_const)
-			me_cursor_sleb(&d);
+			mp_cursor_sleb(&d);
 		if (name == DW_AT_sibling || (variant & CHANGED && i == a->low))
 			continue;
 		if (variant & CHANGED && i == a->high)
@@ -154,7 +154,7 @@ static int put_values(struct me_cloner *c, const struct me_entry *e, unsigned in
 {
 	const struct me_unit *u = c->u;
 	const struct me_abbrev *a = e->abbrev;
-	struct me_cursor v = {e->start + e->code_size, u->file->info.data + u->end, false};
+	struct mp_cursor v = mp_cursor_over(e->start + e->code_size, u->file->info.data + u->end);
 	bool lost = me_location_is_lost(u, &e->location);
 
 	for (uint32_t i = 0; i < a->nr_attrs; i++) {
@@ -211,7 +211,7 @@ static int put_entry(struct me_cloner *c, const struct me_entry *e, bool childre
 static int find_scopes(struct me_cloner *c, const struct me_moved_function *f)
 {
 	const uint8_t *data = c->u->file->info.data;
-	struct me_cursor in = {data + f->start, data + f->end, false};
+	struct mp_cursor in = mp_cursor_over(data + f->start, data + f->end);
 
 	while (in.p < in.end) {
 		struct me_entry e;
@@ -228,8 +228,8 @@ static int find_scopes(struct me_cloner *c, const struct me_moved_function *f)
 /* The added unit needs the entry's numbered list of ranges. */
 static void note_list(struct me_unit *u, const struct me_entry *e)
 {
-	struct me_cursor c = me_value_cursor(&e->ranges);
-	uint64_t nr = e->ranges.p && e->ranges.form == DW_FORM_rnglistx ? me_cursor_uleb(&c)
+	struct mp_cursor c = me_value_cursor(&e->ranges);
+	uint64_t nr = e->ranges.p && e->ranges.form == DW_FORM_rnglistx ? mp_cursor_uleb(&c)
 									: UINT64_MAX;
 
 	if (nr < u->nr_lists)
@@ -275,7 +275,7 @@ static int close_entry(struct me_cloner *c, const struct me_ranges *code)
 static int clone_function(struct me_cloner *c, const struct me_moved_function *f)
 {
 	const uint8_t *data = c->u->file->info.data;
-	struct me_cursor in = {data + f->start, data + f->end, false};
+	struct mp_cursor in = mp_cursor_over(data + f->start, data + f->end);
 	struct me_ranges code = {0};
 	struct me_entry e;
 	int rc = find_scopes(c, f);
@@ -301,7 +301,7 @@ static int clone_within(struct me_cloner *c, const struct me_moved_function *f)
 	int rc = 0;
 
 	for (uint8_t i = 0; i < f->nr_parents && !rc; i++) {
-		struct me_cursor in = {data + f->parents[i], data + c->u->end, false};
+		struct mp_cursor in = mp_cursor_over(data + f->parents[i], data + c->u->end);
 		struct me_entry e;
 
 		rc = me_entry_read(c->u, &in, &e);
@@ -325,7 +325,7 @@ static int declare_prefix(struct me_cloner *c, const struct me_entry *own)
 {
 	struct me_unit *u = c->u;
 	const uint8_t *data = u->file->info.data;
-	struct me_cursor in = {own->start, data + u->prefix_end, false};
+	struct mp_cursor in = mp_cursor_over(own->start, data + u->prefix_end);
 	struct me_entry e;
 	int rc = me_entry_read(u, &in, &e);
 	uint64_t last = 0;
@@ -432,7 +432,7 @@ static int write_unit(struct me_cloner *c, const struct me_entry *own)
 static int empty_function(struct me_unit *u, const struct me_moved_function *f, uint32_t list)
 {
 	const uint8_t *data = u->file->info.data;
-	struct me_cursor c = {data + f->start, data + f->end, false};
+	struct mp_cursor c = mp_cursor_over(data + f->start, data + f->end);
 
 	while (c.p < c.end) {
 		struct me_entry e;

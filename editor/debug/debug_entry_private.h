@@ -36,7 +36,7 @@ bool me_form_is_reference(unsigned int form);
 /* The offset in .debug_info that a value of such a form names. */
 uint64_t me_value_reference(const struct me_unit *u, const struct me_value *v);
 
-struct me_cursor me_value_cursor(const struct me_value *v);
+struct mp_cursor me_value_cursor(const struct me_value *v);
 uint64_t me_value_fixed(const struct me_value *v);
 /* A number in any form; 0: the value is absent or no number. */
 uint64_t me_value_number(const struct me_value *v);
@@ -54,7 +54,7 @@ bool me_value_is_offset(const struct me_unit *u, const struct me_value *v);
 /* Read the range of an entry with low_pc and high_pc. Return: false if it cannot be read. */
 bool me_entry_range(const struct me_unit *u, const struct me_entry *e, struct me_range *r);
 /* Read one entry. It has no abbreviation if it ends a list of siblings. Return: 0, -EBADMSG. */
-int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e);
+int me_entry_read(struct me_unit *u, struct mp_cursor *c, struct me_entry *e);
 
 /* Read the ranges of an entry into @out; none if it has no code. Return: as above. */
 int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out);

@@ -33,6 +33,6 @@ bool me_entry_is_call_site(const struct me_entry *e);
 /* me_value_is_expression - may @v be an expression, in its form? */
 bool me_value_is_expression(const struct me_value *v);
 /* me_value_expression - the bytes of this expression. */
-struct me_cursor me_value_expression(const struct me_value *v);
+struct mp_cursor me_value_expression(const struct me_value *v);
 
 #endif

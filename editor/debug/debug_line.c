@@ -29,8 +29,8 @@ static int read_header(struct me_line_program *p, uint64_t off)
 {
 	static const uint8_t usual[] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
 	const struct me_debug_section *s = &p->file->line;
-	struct me_cursor c = me_cursor_at(s->data, s->size, off);
-	uint32_t length = me_cursor_u32(&c), header_length;
+	struct mp_cursor c = mp_cursor_at(s->data, s->size, off);
+	uint32_t length = mp_cursor_u32(&c), header_length;
 	unsigned int version, nr;
 
 	if (c.bad)
@@ -41,25 +41,25 @@ static int read_header(struct me_line_program *p, uint64_t off)
 		return -EBADMSG;
 	p->data = s->data + off;
 	p->end = c.end = c.p + length;
-	version = me_cursor_u16(&c);
-	if (version < 2 || version > 5 || (version == 5 && me_cursor_u16(&c) != 8))
+	version = mp_cursor_u16(&c);
+	if (version < 2 || version > 5 || (version == 5 && mp_cursor_u16(&c) != 8))
 		return c.bad ? -EBADMSG : -EPERM;
-	header_length = me_cursor_u32(&c);
+	header_length = mp_cursor_u32(&c);
 	if (c.bad || header_length > (uint64_t)(c.end - c.p))
 		return -EBADMSG;
 	p->code = c.p + header_length;
 	c.end = p->code;
 	/* x86: instructions of at least one byte, one operation in each. */
-	if (me_cursor_u8(&c) != 1 || (version >= 4 && me_cursor_u8(&c) != 1))
+	if (mp_cursor_u8(&c) != 1 || (version >= 4 && mp_cursor_u8(&c) != 1))
 		return c.bad ? -EBADMSG : -EPERM;
-	p->default_stmt = me_cursor_u8(&c);
-	p->line_base = (int8_t)me_cursor_u8(&c);
-	p->line_range = me_cursor_u8(&c);
-	p->opcode_base = me_cursor_u8(&c);
+	p->default_stmt = mp_cursor_u8(&c);
+	p->line_base = (int8_t)mp_cursor_u8(&c);
+	p->line_range = mp_cursor_u8(&c);
+	p->opcode_base = mp_cursor_u8(&c);
 	if (c.bad || !p->line_range || p->opcode_base < 10)
 		return -EBADMSG;
 	nr = p->opcode_base - 1u;
-	p->lengths = me_cursor_skip(&c, nr);
+	p->lengths = mp_cursor_skip(&c, nr);
 	if (c.bad)
 		return -EBADMSG;
 	return memcmp(p->lengths, usual, nr < sizeof(usual) ? nr : sizeof(usual)) ? -EPERM : 0;
@@ -135,22 +135,22 @@ static int end_sequence(struct me_line_program *p, struct machine *m)
 	return 0;
 }
 
-static int extended_opcode(struct me_line_program *p, struct machine *m, struct me_cursor *c)
+static int extended_opcode(struct me_line_program *p, struct machine *m, struct mp_cursor *c)
 {
-	uint64_t length = me_cursor_uleb(c);
-	struct me_cursor e = *c;
+	uint64_t length = mp_cursor_uleb(c);
+	struct mp_cursor e = *c;
 
-	if (!me_cursor_skip(c, length) || !length)
+	if (!mp_cursor_skip(c, length) || !length)
 		return -EBADMSG;
 	e.end = c->p;
-	switch (me_cursor_u8(&e)) {
+	switch (mp_cursor_u8(&e)) {
 	case DW_LNE_end_sequence: return end_sequence(p, m);
 	case DW_LNE_set_address:
 		if (length != 9)
 			return -EPERM;
-		m->now.address = me_cursor_u64(&e);
+		m->now.address = mp_cursor_u64(&e);
 		return 0;
-	case DW_LNE_set_discriminator: m->now.state.discriminator = me_cursor_uleb(&e); break;
+	case DW_LNE_set_discriminator: m->now.state.discriminator = mp_cursor_uleb(&e); break;
 	case DW_LNE_define_file: break;
 	default: return -EPERM;
 	}
@@ -158,26 +158,26 @@ static int extended_opcode(struct me_line_program *p, struct machine *m, struct 
 }
 
 static int standard_opcode(struct me_line_program *p, struct machine *m, uint8_t opcode,
-			   struct me_cursor *c)
+			   struct mp_cursor *c)
 {
 	struct me_line_state *s = &m->now.state;
 
 	switch (opcode) {
 	case DW_LNS_copy: return add_row(p, m);
-	case DW_LNS_advance_pc: m->now.address += me_cursor_uleb(c); break;
-	case DW_LNS_advance_line: s->line += (uint64_t)me_cursor_sleb(c); break;
-	case DW_LNS_set_file: s->file = me_cursor_uleb(c); break;
-	case DW_LNS_set_column: s->column = me_cursor_uleb(c); break;
+	case DW_LNS_advance_pc: m->now.address += mp_cursor_uleb(c); break;
+	case DW_LNS_advance_line: s->line += (uint64_t)mp_cursor_sleb(c); break;
+	case DW_LNS_set_file: s->file = mp_cursor_uleb(c); break;
+	case DW_LNS_set_column: s->column = mp_cursor_uleb(c); break;
 	case DW_LNS_negate_stmt: s->flags ^= ME_LINE_STMT; break;
 	case DW_LNS_set_basic_block: s->flags |= ME_LINE_BLOCK; break;
 	case DW_LNS_const_add_pc: m->now.address += (255u - p->opcode_base) / p->line_range; break;
-	case DW_LNS_fixed_advance_pc: m->now.address += me_cursor_u16(c); break;
+	case DW_LNS_fixed_advance_pc: m->now.address += mp_cursor_u16(c); break;
 	case DW_LNS_set_prologue_end: s->flags |= ME_LINE_PROLOGUE_END; break;
 	case DW_LNS_set_epilogue_begin: s->flags |= ME_LINE_EPILOGUE_BEGIN; break;
-	case DW_LNS_set_isa: s->isa = me_cursor_uleb(c); break;
+	case DW_LNS_set_isa: s->isa = mp_cursor_uleb(c); break;
 	default:
 		for (uint8_t i = 0; i < p->lengths[opcode - 1]; i++)
-			me_cursor_uleb(c);
+			mp_cursor_uleb(c);
 		break;
 	}
 	return 0;
@@ -196,10 +196,10 @@ static int special_opcode(struct me_line_program *p, struct machine *m, uint8_t 
  * Copy one opcode to @out. If it appends a row, DW_LNS_negate_stmt may precede it,
  * depending on the row's address.
  */
-static int read_opcode(struct me_line_program *p, struct machine *m, struct me_cursor *c)
+static int read_opcode(struct me_line_program *p, struct machine *m, struct mp_cursor *c)
 {
 	const uint8_t *start = c->p;
-	uint8_t opcode = me_cursor_u8(c);
+	uint8_t opcode = mp_cursor_u8(c);
 	struct machine row = *m;
 	int rc;
 
@@ -229,7 +229,7 @@ static int read_opcode(struct me_line_program *p, struct machine *m, struct me_c
 
 static int read_program(struct me_line_program *p)
 {
-	struct me_cursor c = {.p = p->code, .end = p->end};
+	struct mp_cursor c = {.p = p->code, .end = p->end};
 	struct machine m;
 
 	reset(p, &m);

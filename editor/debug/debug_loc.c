@@ -18,7 +18,7 @@ struct entry {
 
 struct reader {
 	const struct me_unit *unit;
-	struct me_cursor c;
+	struct mp_cursor c;
 	uint64_t base;
 };
 
@@ -26,15 +26,15 @@ static uint64_t indexed(struct reader *r)
 {
 	uint64_t address = 0;
 
-	if (!me_unit_indexed_address(r->unit, me_cursor_uleb(&r->c), &address))
+	if (!me_unit_indexed_address(r->unit, mp_cursor_uleb(&r->c), &address))
 		r->c.bad = true;
 	return address;
 }
 
 static int next_pair(struct reader *r, struct entry *e)
 {
-	e->lo = me_cursor_u64(&r->c);
-	e->hi = me_cursor_u64(&r->c);
+	e->lo = mp_cursor_u64(&r->c);
+	e->hi = mp_cursor_u64(&r->c);
 	if (!e->lo && !e->hi) {
 		e->last = true;
 	} else if (e->lo == UINT64_MAX) {
@@ -42,8 +42,8 @@ static int next_pair(struct reader *r, struct entry *e)
 	} else {
 		e->lo += r->base;
 		e->hi += r->base;
-		e->expr_size = me_cursor_u16(&r->c);
-		e->expr = me_cursor_skip(&r->c, e->expr_size);
+		e->expr_size = mp_cursor_u16(&r->c);
+		e->expr = mp_cursor_skip(&r->c, e->expr_size);
 		e->bounded = true;
 	}
 	return 0;
@@ -51,17 +51,17 @@ static int next_pair(struct reader *r, struct entry *e)
 
 static int next_entry(struct reader *r, struct entry *e)
 {
-	struct me_cursor *c = &r->c;
+	struct mp_cursor *c = &r->c;
 
 	e->bounded = true;
-	switch (me_cursor_u8(c)) {
+	switch (mp_cursor_u8(c)) {
 	case DW_LLE_end_of_list: e->last = true; return 0;
 	case DW_LLE_base_addressx:
 		r->base = indexed(r);
 		e->bounded = false;
 		return 0;
 	case DW_LLE_base_address:
-		r->base = me_cursor_u64(c);
+		r->base = mp_cursor_u64(c);
 		e->bounded = false;
 		return 0;
 	case DW_LLE_startx_endx:
@@ -70,25 +70,25 @@ static int next_entry(struct reader *r, struct entry *e)
 		break;
 	case DW_LLE_startx_length:
 		e->lo = indexed(r);
-		e->hi = e->lo + me_cursor_uleb(c);
+		e->hi = e->lo + mp_cursor_uleb(c);
 		break;
 	case DW_LLE_offset_pair:
-		e->lo = r->base + me_cursor_uleb(c);
-		e->hi = r->base + me_cursor_uleb(c);
+		e->lo = r->base + mp_cursor_uleb(c);
+		e->hi = r->base + mp_cursor_uleb(c);
 		break;
 	case DW_LLE_default_location: e->bounded = false; break;
 	case DW_LLE_start_end:
-		e->lo = me_cursor_u64(c);
-		e->hi = me_cursor_u64(c);
+		e->lo = mp_cursor_u64(c);
+		e->hi = mp_cursor_u64(c);
 		break;
 	case DW_LLE_start_length:
-		e->lo = me_cursor_u64(c);
-		e->hi = e->lo + me_cursor_uleb(c);
+		e->lo = mp_cursor_u64(c);
+		e->hi = e->lo + mp_cursor_uleb(c);
 		break;
 	default: return -EPERM;
 	}
-	e->expr_size = me_cursor_uleb(c);
-	e->expr = me_cursor_skip(c, e->expr_size);
+	e->expr_size = mp_cursor_uleb(c);
+	e->expr = mp_cursor_skip(c, e->expr_size);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ static struct reader open_list(const struct me_unit *unit, uint64_t off)
 {
 	const struct me_debug_section *s = section_of(unit);
 
-	return (struct reader){unit, me_cursor_at(s->data, s->size, off), unit->base};
+	return (struct reader){unit, mp_cursor_at(s->data, s->size, off), unit->base};
 }
 
 /*
@@ -270,12 +270,12 @@ static int put_views(struct me_unit *unit, uint64_t old, uint32_t nr_old, uint32
 		     uint32_t *views)
 {
 	struct me_debug_section *s = section_of(unit);
-	struct me_cursor c = me_cursor_at(s->data, s->size, old);
+	struct mp_cursor c = mp_cursor_at(s->data, s->size, old);
 
 	*views = (uint32_t)(s->size + s->added.size);
 	for (uint32_t i = 0; i < nr_old; i++) {
-		me_bytes_uleb(&s->added, me_cursor_uleb(&c));
-		me_bytes_uleb(&s->added, me_cursor_uleb(&c));
+		me_bytes_uleb(&s->added, mp_cursor_uleb(&c));
+		me_bytes_uleb(&s->added, mp_cursor_uleb(&c));
 	}
 	for (uint32_t i = 0; i < nr_new; i++)
 		me_bytes_u16(&s->added, 0);

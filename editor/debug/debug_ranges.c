@@ -11,11 +11,11 @@
 static int read_pairs(const struct me_unit *unit, uint64_t off, struct me_ranges *out)
 {
 	struct me_debug_sections *file = unit->file;
-	struct me_cursor c = me_cursor_at(file->ranges.data, file->ranges.size, off);
+	struct mp_cursor c = mp_cursor_at(file->ranges.data, file->ranges.size, off);
 	uint64_t base = unit->base;
 
 	for (;;) {
-		uint64_t lo = me_cursor_u64(&c), hi = me_cursor_u64(&c);
+		uint64_t lo = mp_cursor_u64(&c), hi = mp_cursor_u64(&c);
 
 		if (c.bad)
 			return -EBADMSG;
@@ -30,11 +30,11 @@ static int read_pairs(const struct me_unit *unit, uint64_t off, struct me_ranges
 	}
 }
 
-static uint64_t indexed(const struct me_unit *unit, struct me_cursor *c)
+static uint64_t indexed(const struct me_unit *unit, struct mp_cursor *c)
 {
 	uint64_t address = 0;
 
-	if (!me_unit_indexed_address(unit, me_cursor_uleb(c), &address))
+	if (!me_unit_indexed_address(unit, mp_cursor_uleb(c), &address))
 		c->bad = true;
 	return address;
 }
@@ -42,11 +42,11 @@ static uint64_t indexed(const struct me_unit *unit, struct me_cursor *c)
 static int read_entries(const struct me_unit *unit, uint64_t off, struct me_ranges *out)
 {
 	struct me_debug_sections *file = unit->file;
-	struct me_cursor c = me_cursor_at(file->rnglists.data, file->rnglists.size, off);
+	struct mp_cursor c = mp_cursor_at(file->rnglists.data, file->rnglists.size, off);
 	uint64_t base = unit->base;
 
 	for (;;) {
-		uint8_t kind = me_cursor_u8(&c);
+		uint8_t kind = mp_cursor_u8(&c);
 		uint64_t lo = 0, hi = 0;
 
 		switch (kind) {
@@ -58,20 +58,20 @@ static int read_entries(const struct me_unit *unit, uint64_t off, struct me_rang
 			break;
 		case DW_RLE_startx_length:
 			lo = indexed(unit, &c);
-			hi = lo + me_cursor_uleb(&c);
+			hi = lo + mp_cursor_uleb(&c);
 			break;
 		case DW_RLE_offset_pair:
-			lo = base + me_cursor_uleb(&c);
-			hi = base + me_cursor_uleb(&c);
+			lo = base + mp_cursor_uleb(&c);
+			hi = base + mp_cursor_uleb(&c);
 			break;
-		case DW_RLE_base_address: base = me_cursor_u64(&c); break;
+		case DW_RLE_base_address: base = mp_cursor_u64(&c); break;
 		case DW_RLE_start_end:
-			lo = me_cursor_u64(&c);
-			hi = me_cursor_u64(&c);
+			lo = mp_cursor_u64(&c);
+			hi = mp_cursor_u64(&c);
 			break;
 		case DW_RLE_start_length:
-			lo = me_cursor_u64(&c);
-			hi = lo + me_cursor_uleb(&c);
+			lo = mp_cursor_u64(&c);
+			hi = lo + mp_cursor_uleb(&c);
 			break;
 		default: return -EPERM;
 		}
@@ -365,17 +365,17 @@ void me_ranges_end(struct me_unit *unit)
 
 int me_list_count(const struct me_debug_section *section, uint64_t base, uint32_t *nr)
 {
-	struct me_cursor c = {.bad = true};
+	struct mp_cursor c = {.bad = true};
 	uint64_t length;
 	unsigned int version, address_size, segment_size;
 
 	if (base >= ME_LIST_HEADER)
-		c = me_cursor_at(section->data, section->size, base - ME_LIST_HEADER);
-	length = me_cursor_u32(&c);
-	version = me_cursor_u16(&c);
-	address_size = me_cursor_u8(&c);
-	segment_size = me_cursor_u8(&c);
-	*nr = me_cursor_u32(&c);
+		c = mp_cursor_at(section->data, section->size, base - ME_LIST_HEADER);
+	length = mp_cursor_u32(&c);
+	version = mp_cursor_u16(&c);
+	address_size = mp_cursor_u8(&c);
+	segment_size = mp_cursor_u8(&c);
+	*nr = mp_cursor_u32(&c);
 	if (c.bad || version != 5 || address_size != ADDRESS_SIZE || segment_size ||
 	    length < ME_LIST_HEADER - 4 || length - (ME_LIST_HEADER - 4) < UINT64_C(4) * *nr ||
 	    length - (ME_LIST_HEADER - 4) > (uint64_t)(c.end - c.p))
@@ -386,7 +386,7 @@ int me_list_count(const struct me_debug_section *section, uint64_t base, uint32_
 int me_list_indexed(const struct me_debug_section *section, uint64_t base, uint64_t index,
 		    uint64_t *off)
 {
-	struct me_cursor c;
+	struct mp_cursor c;
 	uint32_t nr;
 	int rc = me_list_count(section, base, &nr);
 
@@ -394,8 +394,8 @@ int me_list_indexed(const struct me_debug_section *section, uint64_t base, uint6
 		return rc;
 	if (index >= nr)
 		return -EBADMSG;
-	c = me_cursor_at(section->data, section->size, base + 4 * index);
-	*off = base + me_cursor_u32(&c);
+	c = mp_cursor_at(section->data, section->size, base + 4 * index);
+	*off = base + mp_cursor_u32(&c);
 	return c.bad ? -EBADMSG : 0;
 }
 

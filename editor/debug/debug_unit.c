@@ -53,7 +53,7 @@ static int note_frame_base(struct me_unit *u, const struct me_entry *e)
 static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct me_entry *))
 {
 	const uint8_t *data = u->file->info.data;
-	struct me_cursor c = {data + u->first, data + u->end, false};
+	struct mp_cursor c = mp_cursor_over(data + u->first, data + u->end);
 	struct me_entry e;
 	int rc = me_entry_read(u, &c, &e); /* the unit's own entry, see extend() */
 
@@ -240,7 +240,7 @@ static int read_bases(struct me_unit *u, const struct me_entry *e)
 	if (!rc)
 		rc = read_base(u, &e->loclists_base, &u->loclists_base, &u->has_loclists_base);
 	if (!rc && e->low.p) {
-		struct me_cursor c = me_value_cursor(&e->low);
+		struct mp_cursor c = me_value_cursor(&e->low);
 
 		u->base = me_unit_address(u, &c, e->low.form);
 		rc = c.bad ? -EBADMSG : 0;
@@ -374,35 +374,35 @@ static int change(struct me_unit *u, const struct me_entry *own)
 static int read_header(struct me_unit *u, uint64_t *next)
 {
 	const struct me_debug_section *s = &u->file->info;
-	struct me_cursor c = me_cursor_at(s->data, s->size, u->off);
-	uint64_t length = me_cursor_u32(&c);
+	struct mp_cursor c = mp_cursor_at(s->data, s->size, u->off);
+	uint64_t length = mp_cursor_u32(&c);
 	bool wide = length == UINT32_MAX;
 	unsigned int type = DW_UT_compile, address_size = 0;
 
 	*next = 0;
 	if (wide)
-		length = me_cursor_u64(&c);
+		length = mp_cursor_u64(&c);
 	if (c.bad || (length >= 0xfffffff0 && !wide) || length > (uint64_t)(c.end - c.p))
 		return -EBADMSG;
 	c.end = c.p + length;
 	*next = u->end = u->off + (uint64_t)(c.end - (s->data + u->off));
 	if (wide)
 		return -EPERM;
-	u->version = me_cursor_u16(&c);
+	u->version = mp_cursor_u16(&c);
 	if (c.bad || u->version < 2 || u->version > 5)
 		return -EPERM;
 	if (u->version == 5) {
-		type = me_cursor_u8(&c);
-		address_size = me_cursor_u8(&c);
+		type = mp_cursor_u8(&c);
+		address_size = mp_cursor_u8(&c);
 	}
 	u->abbrev_field = (uint64_t)(c.p - (s->data + u->off));
-	u->abbrev_off = me_cursor_u32(&c);
+	u->abbrev_off = mp_cursor_u32(&c);
 	if (u->version < 5)
-		address_size = me_cursor_u8(&c);
+		address_size = mp_cursor_u8(&c);
 	if (type == DW_UT_skeleton || type == DW_UT_split_compile)
-		me_cursor_skip(&c, 8);
+		mp_cursor_skip(&c, 8);
 	if (type == DW_UT_type || type == DW_UT_split_type)
-		me_cursor_skip(&c, 12);
+		mp_cursor_skip(&c, 12);
 	u->type = type;
 	u->first = (uint64_t)(c.p - s->data);
 	if (c.bad)
@@ -496,7 +496,7 @@ static int replace(struct me_unit *u, const struct me_entry *own)
 
 int me_unit_open(struct me_unit *u, struct me_entry *own, uint64_t *next)
 {
-	struct me_cursor c;
+	struct mp_cursor c;
 	int rc = read_header(u, next);
 
 	*own = (struct me_entry){0};
@@ -504,7 +504,7 @@ int me_unit_open(struct me_unit *u, struct me_entry *own, uint64_t *next)
 		rc = load_abbrevs(u);
 	if (rc)
 		return rc;
-	c = (struct me_cursor){u->file->info.data + u->first, u->file->info.data + u->end, false};
+	c = mp_cursor_over(u->file->info.data + u->first, u->file->info.data + u->end);
 	if (c.p == c.end)
 		return 0;
 	rc = me_entry_read(u, &c, own);

@@ -16,7 +16,7 @@
 #include "editor/debug/read/debug_abbrev.h"
 #include "editor/debug/debug_inlined.h"
 #include "editor/debug/debug_moves.h"
-#include "editor/debug/read/debug_read.h"
+#include "libprof/base/dwarf_cursor.h"
 #include "editor/debug/read/debug_section.h"
 
 /* Offset of a line program before and after it was extended. */
@@ -112,7 +112,7 @@ const struct me_added_unit *me_unit_added(const struct me_debug_sections *file, 
 bool me_unit_is_extended(const struct me_debug_sections *file, uint64_t off);
 
 /* me_unit_address - read the address of an attribute of @form at @c. */
-uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsigned int form);
+uint64_t me_unit_address(const struct me_unit *unit, struct mp_cursor *c, unsigned int form);
 /* me_unit_indexed_address - read entry @index of the unit's part of .debug_addr. */
 bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_t *address);
 /* me_debug_spend - use up @work of the file's budget. Return: false if not enough is left. */

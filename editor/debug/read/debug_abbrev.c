@@ -46,14 +46,14 @@ static int add_attr(struct me_abbrevs *t, uint32_t *cap, uint64_t name, uint64_t
 	return 0;
 }
 
-static int read_attrs(struct me_abbrevs *t, uint32_t *cap, struct me_abbrev *a, struct me_cursor *c,
+static int read_attrs(struct me_abbrevs *t, uint32_t *cap, struct me_abbrev *a, struct mp_cursor *c,
 		      unsigned int version)
 {
 	a->first_attr = t->nr_attrs;
 	a->low = a->high = ME_NO_ATTR;
 	a->plain = true;
 	for (;;) {
-		uint64_t name = me_cursor_uleb(c), form = me_cursor_uleb(c);
+		uint64_t name = mp_cursor_uleb(c), form = mp_cursor_uleb(c);
 		uint32_t i = t->nr_attrs - a->first_attr;
 		int size, rc;
 
@@ -62,7 +62,7 @@ static int read_attrs(struct me_abbrevs *t, uint32_t *cap, struct me_abbrev *a, 
 		if (!name && !form)
 			break;
 		if (form == DW_FORM_implicit_const)
-			me_cursor_sleb(c);
+			mp_cursor_sleb(c);
 		rc = add_attr(t, cap, name, form);
 		if (rc)
 			return rc;
@@ -88,7 +88,7 @@ static int by_code(const void *a, const void *b)
 	return x->code < y->code ? -1 : x->code > y->code;
 }
 
-static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int version)
+static int read_all(struct me_abbrevs *t, struct mp_cursor *c, unsigned int version)
 {
 	uint32_t cap = 0, attr_cap = 0;
 
@@ -97,13 +97,13 @@ static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int vers
 		uint64_t tag;
 		int rc;
 
-		a.code = me_cursor_uleb(c);
+		a.code = mp_cursor_uleb(c);
 		if (c->bad)
 			return -EBADMSG;
 		if (!a.code)
 			break;
-		tag = me_cursor_uleb(c);
-		a.children = me_cursor_u8(c);
+		tag = mp_cursor_uleb(c);
+		a.children = mp_cursor_u8(c);
 		if (tag > UINT16_MAX)
 			return -EBADMSG;
 		a.tag = (uint16_t)tag;
@@ -134,7 +134,7 @@ static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int vers
 int me_abbrevs_read(const uint8_t *data, uint64_t size, uint64_t off, unsigned int version,
 		    struct me_abbrevs *out)
 {
-	struct me_cursor c = me_cursor_at(data, size, off);
+	struct mp_cursor c = mp_cursor_at(data, size, off);
 	int rc;
 
 	*out = (struct me_abbrevs){.off = off};
@@ -169,25 +169,25 @@ struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code)
 	return low < table->nr && table->abbrevs[low].code == code ? &table->abbrevs[low] : NULL;
 }
 
-struct me_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i)
+struct mp_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i)
 {
-	struct me_cursor c = {.p = abbrev->bytes, .end = abbrev->end};
+	struct mp_cursor c = {.p = abbrev->bytes, .end = abbrev->end};
 
-	me_cursor_uleb(&c);
-	me_cursor_uleb(&c);
-	me_cursor_u8(&c);
+	mp_cursor_uleb(&c);
+	mp_cursor_uleb(&c);
+	mp_cursor_u8(&c);
 	for (uint32_t k = 0; k <= i; k++) {
 		const uint8_t *p;
 
-		me_cursor_uleb(&c);
-		if (me_cursor_uleb(&c) != DW_FORM_implicit_const)
+		mp_cursor_uleb(&c);
+		if (mp_cursor_uleb(&c) != DW_FORM_implicit_const)
 			continue;
 		p = c.p;
-		me_cursor_sleb(&c);
+		mp_cursor_sleb(&c);
 		if (k == i)
-			return (struct me_cursor){p, c.p, c.bad};
+			return (struct mp_cursor){.p = p, .end = c.p, .bad = c.bad};
 	}
-	return (struct me_cursor){.bad = true};
+	return (struct mp_cursor){.bad = true};
 }
 
 static bool has_attr(const struct me_abbrevs *t, const struct me_abbrev *a, unsigned int name)
@@ -384,18 +384,18 @@ static bool put_changed(const struct me_abbrevs *t, const struct me_abbrev *a, u
 static void write_changed(const struct me_abbrevs *t, const struct me_abbrev *a,
 			  unsigned int version, struct me_bytes *out)
 {
-	struct me_cursor c = {.p = a->bytes, .end = a->end};
+	struct mp_cursor c = {.p = a->bytes, .end = a->end};
 
-	me_cursor_uleb(&c);
+	mp_cursor_uleb(&c);
 	me_bytes_uleb(out, a->new_code ? a->new_code : a->code);
-	me_bytes_uleb(out, me_cursor_uleb(&c));
-	me_bytes_u8(out, me_cursor_u8(&c));
+	me_bytes_uleb(out, mp_cursor_uleb(&c));
+	me_bytes_u8(out, mp_cursor_u8(&c));
 	for (uint32_t i = 0; i < a->nr_attrs; i++) {
 		const uint8_t *start = c.p;
 
-		me_cursor_uleb(&c);
-		if (me_cursor_uleb(&c) == DW_FORM_implicit_const)
-			me_cursor_sleb(&c);
+		mp_cursor_uleb(&c);
+		if (mp_cursor_uleb(&c) == DW_FORM_implicit_const)
+			mp_cursor_sleb(&c);
 		if (!put_changed(t, a, i, version, out))
 			me_bytes_put(out, start, (size_t)(c.p - start));
 	}

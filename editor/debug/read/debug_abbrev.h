@@ -62,7 +62,7 @@ void me_abbrevs_fini(struct me_abbrevs *table);
 struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code);
 
 /* me_abbrev_constant - the value of attribute @i in the declaration (DW_FORM_implicit_const), as signed LEB128. */
-struct me_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i);
+struct mp_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i);
 /* me_abbrevs_begin - start a unit of @version: set each @change anew, clear @used and @touched. */
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version);
 /*

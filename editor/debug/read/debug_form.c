@@ -57,21 +57,21 @@ int me_form_size(unsigned int form, unsigned int version)
 	}
 }
 
-void me_form_skip(struct me_cursor *c, unsigned int form, unsigned int version)
+void me_form_skip(struct mp_cursor *c, unsigned int form, unsigned int version)
 {
 	int size = me_form_size(form, version);
 
 	if (size >= 0) {
-		me_cursor_skip(c, (uint64_t)size);
+		mp_cursor_skip(c, (uint64_t)size);
 		return;
 	}
 	switch (form) {
-	case DW_FORM_string: me_cursor_string(c); break;
-	case DW_FORM_block1: me_cursor_skip(c, me_cursor_u8(c)); break;
-	case DW_FORM_block2: me_cursor_skip(c, me_cursor_u16(c)); break;
-	case DW_FORM_block4: me_cursor_skip(c, me_cursor_u32(c)); break;
+	case DW_FORM_string: mp_cursor_string(c); break;
+	case DW_FORM_block1: mp_cursor_skip(c, mp_cursor_u8(c)); break;
+	case DW_FORM_block2: mp_cursor_skip(c, mp_cursor_u16(c)); break;
+	case DW_FORM_block4: mp_cursor_skip(c, mp_cursor_u32(c)); break;
 	case DW_FORM_block:
-	case DW_FORM_exprloc: me_cursor_skip(c, me_cursor_uleb(c)); break;
+	case DW_FORM_exprloc: mp_cursor_skip(c, mp_cursor_uleb(c)); break;
 	case DW_FORM_sdata:
 	case DW_FORM_udata:
 	case DW_FORM_ref_udata:
@@ -82,7 +82,7 @@ void me_form_skip(struct me_cursor *c, unsigned int form, unsigned int version)
 	case DW_FORM_GNU_addr_index:
 	case DW_FORM_GNU_str_index:
 		/* A LEB128 number: find its end. */
-		while (!c->bad && me_cursor_u8(c) & 0x80)
+		while (!c->bad && mp_cursor_u8(c) & 0x80)
 			;
 		break;
 	/* DW_FORM_indirect: no producer writes it. */

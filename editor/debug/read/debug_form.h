@@ -8,7 +8,7 @@
 
 #include <dwarf.h>
 
-#include "editor/debug/read/debug_read.h"
+#include "libprof/base/dwarf_cursor.h"
 
 #define ME_FORM_VARIES	(-1)
 #define ME_FORM_UNKNOWN (-2)
@@ -19,6 +19,6 @@
  */
 int me_form_size(unsigned int form, unsigned int version);
 /* me_form_skip - skip one value. An unknown form sets @c->bad. */
-void me_form_skip(struct me_cursor *c, unsigned int form, unsigned int version);
+void me_form_skip(struct mp_cursor *c, unsigned int form, unsigned int version);
 
 #endif

@@ -22,7 +22,7 @@ struct walk {
 	const struct me_ounit *unit;
 	struct me_otable *table;
 	const uint8_t *data;
-	struct me_cursor c;
+	struct mp_cursor c;
 	struct me_abbrev *abbrev; /* NULL: the end of a list of siblings */
 	uint64_t at;		  /* of the entry */
 	bool one_range;		  /* it has DW_AT_low_pc and DW_AT_high_pc */
@@ -51,7 +51,7 @@ static struct value value_of(struct walk *w, uint32_t i)
 static int begin_entry(struct walk *w)
 {
 	const uint8_t *start = w->c.p, *values;
-	uint64_t code = me_cursor_uleb(&w->c);
+	uint64_t code = mp_cursor_uleb(&w->c);
 
 	w->at = (uint64_t)(start - w->data);
 	w->abbrev = code ? me_abbrevs_find(&w->table->abbrevs, code) : NULL;
@@ -88,7 +88,8 @@ static int read_range(struct walk *w)
 	struct me_odebug *d = w->d;
 	struct me_oentry e = {0};
 	struct me_oaddr start, end;
-	struct me_cursor c = {w->data + w->high.at, w->data + w->high.at + w->high.size, false};
+	struct mp_cursor c =
+		mp_cursor_over(w->data + w->high.at, w->data + w->high.at + w->high.size);
 	int rc = me_odebug_address(d, w->unit, w->low.form, w->low.at, &start);
 
 	if (!rc && is_address(w->high.form)) {
@@ -96,8 +97,8 @@ static int read_range(struct walk *w)
 	} else if (!rc) {
 		end = start;
 		end.off += w->high.form == DW_FORM_udata
-				   ? me_cursor_uleb(&c)
-				   : me_cursor_fixed(
+				   ? mp_cursor_uleb(&c)
+				   : mp_cursor_fixed(
 					     &c, w->high.size > 8 ? 0 : (unsigned int)w->high.size);
 	}
 	if (rc)
@@ -128,7 +129,7 @@ static int begin_unit(struct walk *w, uint32_t i)
 	w->unit = &w->d->units[i];
 	w->table = &w->d->abbrevs[w->unit->table];
 	w->data = me_odebug_section(w->d, w->unit->section)->data;
-	w->c = me_cursor_at(w->data, w->unit->end, w->unit->first);
+	w->c = mp_cursor_at(w->data, w->unit->end, w->unit->first);
 	return w->c.bad ? damaged(w) : 0;
 }
 
@@ -197,7 +198,7 @@ static int put_point(struct walk *w, const struct value *v, enum me_ouse use)
 {
 	struct me_odebug *d = w->d;
 	struct me_oaddr addr;
-	struct me_cursor c = {w->data + v->at, w->data + v->at + v->size, false};
+	struct mp_cursor c = mp_cursor_over(w->data + v->at, w->data + v->at + v->size);
 	uint32_t out, off;
 	uint64_t at;
 	int rc;
@@ -207,8 +208,8 @@ static int put_point(struct walk *w, const struct value *v, enum me_ouse use)
 	if (v->form != DW_FORM_addr) {
 		rc = me_odebug_indexed(d, w->unit,
 				       v->form == DW_FORM_addrx
-					       ? me_cursor_uleb(&c)
-					       : me_cursor_fixed(&c, (unsigned int)v->size),
+					       ? mp_cursor_uleb(&c)
+					       : mp_cursor_fixed(&c, (unsigned int)v->size),
 				       &addr, &at);
 		if (!rc)
 			d->uses[at] |= use;
@@ -244,8 +245,8 @@ static int put_list(struct walk *w, const struct value *v, enum me_olists_kind k
 static int put_numbered(struct walk *w, const struct value *v, enum me_olists_kind kind)
 {
 	struct me_odebug *d = w->d;
-	struct me_cursor c = {w->data + v->at, w->data + v->at + v->size, false};
-	uint64_t index = me_cursor_uleb(&c), off;
+	struct mp_cursor c = mp_cursor_over(w->data + v->at, w->data + v->at + v->size);
+	uint64_t index = mp_cursor_uleb(&c), off;
 	int rc = me_odebug_list_off(d, w->unit, kind, index, &off);
 
 	if (!rc)

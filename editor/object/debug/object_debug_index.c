@@ -92,17 +92,17 @@ static int put_table(struct me_odebug *d, uint64_t *off)
 {
 	const struct mp_relobj_section *s = me_odebug_section(d, d->aranges);
 	struct me_odebug_section *to = &d->o->debug[d->aranges];
-	struct me_cursor c = me_cursor_at(s->data, s->header.sh_size, *off);
+	struct mp_cursor c = mp_cursor_at(s->data, s->header.sh_size, *off);
 	uint64_t start = to->bytes.size, at = *off, end;
-	uint32_t size = me_cursor_u32(&c);
+	uint32_t size = mp_cursor_u32(&c);
 	int rc;
 
 	/* version, offset of the unit, bytes of an address and of a segment; pairs are aligned */
-	if (c.bad || size < 12 || size > s->header.sh_size - at - 4 || me_cursor_u16(&c) != 2 ||
+	if (c.bad || size < 12 || size > s->header.sh_size - at - 4 || mp_cursor_u16(&c) != 2 ||
 	    start % 16 != at % 16)
 		return damaged(d);
-	me_cursor_u32(&c);
-	if (me_cursor_u16(&c) != 8)
+	mp_cursor_u32(&c);
+	if (mp_cursor_u16(&c) != 8)
 		return damaged(d);
 	*off = end = at + 4 + size;
 	me_bytes_put(&to->bytes, s->data + at, 16);

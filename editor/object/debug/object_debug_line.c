@@ -38,27 +38,27 @@ static int read_header(struct me_olines *lines, struct me_oprogram *p)
 {
 	static const uint8_t lengths[] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
 	const struct mp_relobj_section *s = me_odebug_section(lines->d, lines->d->line);
-	struct me_cursor c = me_cursor_at(s->data, s->header.sh_size, p->off);
-	uint32_t size = me_cursor_u32(&c), header;
-	unsigned int version = me_cursor_u16(&c), nr;
+	struct mp_cursor c = mp_cursor_at(s->data, s->header.sh_size, p->off);
+	uint32_t size = mp_cursor_u32(&c), header;
+	unsigned int version = mp_cursor_u16(&c), nr;
 	const uint8_t *operands;
 
 	if (c.bad || size >= 0xfffffff0 || size > s->header.sh_size - p->off - 4 || version < 2 ||
 	    version > 5)
 		return damaged(lines);
 	p->end = p->off + 4 + size;
-	if (version == 5 && me_cursor_u16(&c) != 8) /* of an address; of a segment: 0 */
+	if (version == 5 && mp_cursor_u16(&c) != 8) /* of an address; of a segment: 0 */
 		return damaged(lines);
-	header = me_cursor_u32(&c);
+	header = mp_cursor_u32(&c);
 	p->code = (uint64_t)(c.p - s->data) + header;
-	if (me_cursor_u8(&c) != 1 || (version >= 4 && me_cursor_u8(&c) != 1))
+	if (mp_cursor_u8(&c) != 1 || (version >= 4 && mp_cursor_u8(&c) != 1))
 		return damaged(lines);
-	p->default_stmt = me_cursor_u8(&c);
-	p->line_base = (int8_t)me_cursor_u8(&c);
-	p->line_range = me_cursor_u8(&c);
-	p->opcode_base = me_cursor_u8(&c);
+	p->default_stmt = mp_cursor_u8(&c);
+	p->line_base = (int8_t)mp_cursor_u8(&c);
+	p->line_range = mp_cursor_u8(&c);
+	p->opcode_base = mp_cursor_u8(&c);
 	nr = p->opcode_base - 1u;
-	operands = me_cursor_skip(&c, nr);
+	operands = mp_cursor_skip(&c, nr);
 	if (c.bad || !p->line_range || p->opcode_base < 10 || nr > sizeof(lengths) ||
 	    memcmp(operands, lengths, nr) || p->code > p->end || p->code < p->off)
 		return damaged(lines);
@@ -144,17 +144,17 @@ static int set_address(struct me_olines *lines, struct machine *m, uint64_t off)
 }
 
 static int extended(struct me_olines *lines, struct me_oprogram *p, struct machine *m,
-		    struct me_cursor *c)
+		    struct mp_cursor *c)
 {
 	const uint8_t *data = me_odebug_section(lines->d, lines->d->line)->data;
-	uint64_t size = me_cursor_uleb(c);
-	const uint8_t *start = me_cursor_skip(c, size);
-	struct me_cursor in = {start, c->p, c->bad};
+	uint64_t size = mp_cursor_uleb(c);
+	const uint8_t *start = mp_cursor_skip(c, size);
+	struct mp_cursor in = {.p = start, .end = c->p, .bad = c->bad};
 	int rc = 0;
 
 	if (c->bad)
 		return damaged(lines);
-	switch (me_cursor_u8(&in)) {
+	switch (mp_cursor_u8(&in)) {
 	case DW_LNE_end_sequence:
 		rc = end_sequence(lines, p, m, (uint64_t)(c->p - data));
 		reset(lines, p, (uint64_t)(c->p - data), m);
@@ -163,28 +163,28 @@ static int extended(struct me_olines *lines, struct me_oprogram *p, struct machi
 		if (size != 9)
 			return damaged(lines);
 		return set_address(lines, m, (uint64_t)(in.p - data));
-	case DW_LNE_set_discriminator: m->row.discriminator = me_cursor_uleb(&in); break;
+	case DW_LNE_set_discriminator: m->row.discriminator = mp_cursor_uleb(&in); break;
 	default: return damaged(lines);
 	}
 	return rc ? rc : in.bad || in.p != in.end ? damaged(lines) : 0;
 }
 
 static int standard(struct me_olines *lines, const struct me_oprogram *p, struct machine *m,
-		    uint8_t opcode, struct me_cursor *c)
+		    uint8_t opcode, struct mp_cursor *c)
 {
 	switch (opcode) {
 	case DW_LNS_copy: return add_row(lines, m);
-	case DW_LNS_advance_pc: m->row.off += me_cursor_uleb(c); break;
-	case DW_LNS_advance_line: m->row.line += (uint64_t)me_cursor_sleb(c); break;
-	case DW_LNS_set_file: m->row.file = me_cursor_uleb(c); break;
-	case DW_LNS_set_column: m->row.column = me_cursor_uleb(c); break;
+	case DW_LNS_advance_pc: m->row.off += mp_cursor_uleb(c); break;
+	case DW_LNS_advance_line: m->row.line += (uint64_t)mp_cursor_sleb(c); break;
+	case DW_LNS_set_file: m->row.file = mp_cursor_uleb(c); break;
+	case DW_LNS_set_column: m->row.column = mp_cursor_uleb(c); break;
 	case DW_LNS_negate_stmt: m->row.flags ^= ME_OROW_STMT; break;
 	case DW_LNS_set_basic_block: m->row.flags |= ME_OROW_BLOCK; break;
 	case DW_LNS_const_add_pc: m->row.off += (255u - p->opcode_base) / p->line_range; break;
-	case DW_LNS_fixed_advance_pc: m->row.off += me_cursor_u16(c); break;
+	case DW_LNS_fixed_advance_pc: m->row.off += mp_cursor_u16(c); break;
 	case DW_LNS_set_prologue_end: m->row.flags |= ME_OROW_PROLOGUE_END; break;
 	case DW_LNS_set_epilogue_begin: m->row.flags |= ME_OROW_EPILOGUE_BEGIN; break;
-	case DW_LNS_set_isa: m->row.isa = me_cursor_uleb(c); break;
+	case DW_LNS_set_isa: m->row.isa = mp_cursor_uleb(c); break;
 	default: return damaged(lines);
 	}
 	m->row.line &= UINT32_MAX;
@@ -194,13 +194,13 @@ static int standard(struct me_olines *lines, const struct me_oprogram *p, struct
 static int read_program(struct me_olines *lines, struct me_oprogram *p)
 {
 	const struct mp_relobj_section *s = me_odebug_section(lines->d, lines->d->line);
-	struct me_cursor c = me_cursor_at(s->data, p->end, p->code);
+	struct mp_cursor c = mp_cursor_at(s->data, p->end, p->code);
 	struct machine m;
 	int rc = 0;
 
 	reset(lines, p, p->code, &m);
 	while (!rc && c.p < c.end) {
-		uint8_t opcode = me_cursor_u8(&c);
+		uint8_t opcode = mp_cursor_u8(&c);
 
 		if (opcode >= p->opcode_base) {
 			uint8_t value = (uint8_t)(opcode - p->opcode_base);

@@ -13,7 +13,7 @@ struct reader {
 	const struct me_ounit *unit;
 	uint32_t section;
 	const uint8_t *data;
-	struct me_cursor c;
+	struct mp_cursor c;
 	struct me_oaddr base;
 	bool locations;
 };
@@ -29,7 +29,7 @@ static struct me_oaddr address(struct reader *r)
 {
 	uint64_t off = (uint64_t)(r->c.p - r->data);
 
-	me_cursor_skip(&r->c, 8);
+	mp_cursor_skip(&r->c, 8);
 	return me_odebug_field(r->d, r->section, off, 8);
 }
 
@@ -38,7 +38,7 @@ static struct me_oaddr indexed(struct reader *r)
 	struct me_oaddr addr = {0, 0};
 	uint64_t at;
 
-	if (me_odebug_indexed(r->d, r->unit, me_cursor_uleb(&r->c), &addr, &at))
+	if (me_odebug_indexed(r->d, r->unit, mp_cursor_uleb(&r->c), &addr, &at))
 		r->c.bad = true;
 	return addr;
 }
@@ -100,7 +100,7 @@ static int kind_of(const struct reader *r, unsigned int kind)
 
 static int next_entry(struct reader *r, struct me_oentry *e, bool *last, bool *none)
 {
-	unsigned int kind = me_cursor_u8(&r->c);
+	unsigned int kind = mp_cursor_u8(&r->c);
 	struct me_oaddr start = {0, 0}, end;
 
 	if (r->locations && kind == DW_LLE_default_location) {
@@ -123,11 +123,11 @@ static int next_entry(struct reader *r, struct me_oentry *e, bool *last, bool *n
 		break;
 	case DW_RLE_startx_length:
 		start = indexed(r);
-		end = (struct me_oaddr){start.section, start.off + me_cursor_uleb(&r->c)};
+		end = (struct me_oaddr){start.section, start.off + mp_cursor_uleb(&r->c)};
 		break;
 	case DW_RLE_offset_pair:
-		start.off = me_cursor_uleb(&r->c);
-		end = (struct me_oaddr){0, me_cursor_uleb(&r->c)};
+		start.off = mp_cursor_uleb(&r->c);
+		end = (struct me_oaddr){0, mp_cursor_uleb(&r->c)};
 		start = from_base(r, start);
 		end = from_base(r, end);
 		break;
@@ -137,7 +137,7 @@ static int next_entry(struct reader *r, struct me_oentry *e, bool *last, bool *n
 		break;
 	case DW_RLE_start_length:
 		start = address(r);
-		end = (struct me_oaddr){start.section, start.off + me_cursor_uleb(&r->c)};
+		end = (struct me_oaddr){start.section, start.off + mp_cursor_uleb(&r->c)};
 		break;
 	default: return damaged(r);
 	}
@@ -159,10 +159,10 @@ static int read_entries(struct reader *r, struct me_olist *out)
 		rc = r->unit->version >= 5 ? next_entry(r, &e, &last, &none)
 					   : next_pair(r, &e, &last, &none);
 		if (!rc && r->locations && !last && !none) {
-			e.expr_size = r->unit->version >= 5 ? me_cursor_uleb(&r->c)
-							    : me_cursor_u16(&r->c);
+			e.expr_size = r->unit->version >= 5 ? mp_cursor_uleb(&r->c)
+							    : mp_cursor_u16(&r->c);
 			e.expr = (uint64_t)(r->c.p - r->data);
-			me_cursor_skip(&r->c, e.expr_size);
+			mp_cursor_skip(&r->c, e.expr_size);
 		}
 		if (rc || r->c.bad)
 			return damaged(r);
@@ -198,7 +198,7 @@ int me_odebug_read_list(struct me_odebug *d, const struct me_ounit *unit, enum m
 	if (!r.section || !s->data || off >= s->header.sh_size)
 		return damaged(&r);
 	r.data = s->data;
-	r.c = me_cursor_at(s->data, s->header.sh_size, off);
+	r.c = mp_cursor_at(s->data, s->header.sh_size, off);
 	return read_entries(&r, out);
 }
 
@@ -208,12 +208,12 @@ int me_odebug_list_off(struct me_odebug *d, const struct me_ounit *unit, enum me
 	bool ranges = kind == ME_OLISTS_RNGLISTS;
 	uint64_t base = ranges ? unit->rnglists_base : unit->loclists_base;
 	const struct mp_relobj_section *s = me_odebug_section(d, d->lists[kind].section);
-	struct me_cursor c = me_cursor_at(s->data, s->header.sh_size, base);
+	struct mp_cursor c = mp_cursor_at(s->data, s->header.sh_size, base);
 
 	if (!(ranges ? unit->has_rnglists_base : unit->has_loclists_base) || base < 4 ||
 	    index >= s->header.sh_size)
 		return me_odebug_refuse(d, "has a number of no list");
-	me_cursor_skip(&c, 4 * index);
-	*off = base + me_cursor_u32(&c);
+	mp_cursor_skip(&c, 4 * index);
+	*off = base + mp_cursor_u32(&c);
 	return c.bad ? me_odebug_refuse(d, "has a number of no list") : 0;
 }

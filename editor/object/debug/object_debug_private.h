@@ -22,7 +22,7 @@
 #include "editor/base/bytes.h"
 #include "editor/debug/read/debug_abbrev.h"
 #include "editor/debug/read/debug_form.h"
-#include "editor/debug/read/debug_read.h"
+#include "libprof/base/dwarf_cursor.h"
 #include "editor/object/object_private.h"
 
 /* A place in the original: @off in a section, or a number (@section 0). */

@@ -27,17 +27,17 @@ void me_object_debug_needs(const struct me_object *o, bool *ranges, bool *rnglis
 	*ranges = *rnglists = false;
 	for (uint32_t i = 1; i < o->in->nr_sections; i++) {
 		const struct mp_relobj_section *s = &o->in->sections[i];
-		struct me_cursor c = me_cursor_at(s->data, s->header.sh_size, 0);
+		struct mp_cursor c = mp_cursor_at(s->data, s->header.sh_size, 0);
 
 		while (has_units(s) && !c.bad && c.p < c.end) {
-			uint32_t size = me_cursor_u32(&c);
-			uint16_t version = me_cursor_u16(&c);
+			uint32_t size = mp_cursor_u32(&c);
+			uint16_t version = mp_cursor_u16(&c);
 
 			if (size < 2)
 				break;
 			*ranges |= !c.bad && version < 5;
 			*rnglists |= !c.bad && version >= 5;
-			me_cursor_skip(&c, size - 2);
+			mp_cursor_skip(&c, size - 2);
 		}
 	}
 	*ranges &= !mp_relobj_section(o->in, ".debug_ranges");
@@ -115,19 +115,19 @@ static void put_declared(const struct me_otable *t, const struct me_abbrev *a, u
 static void put_abbrev(const struct me_otable *t, const struct me_abbrev *a, bool split,
 		       uint64_t code, struct me_bytes *out)
 {
-	struct me_cursor c = {.p = a->bytes, .end = a->end};
+	struct mp_cursor c = {.p = a->bytes, .end = a->end};
 
-	me_cursor_uleb(&c);
+	mp_cursor_uleb(&c);
 	me_bytes_uleb(out, code);
-	me_bytes_uleb(out, me_cursor_uleb(&c));
-	me_bytes_u8(out, me_cursor_u8(&c));
+	me_bytes_uleb(out, mp_cursor_uleb(&c));
+	me_bytes_u8(out, mp_cursor_u8(&c));
 	for (uint32_t i = 0; i < a->nr_attrs; i++) {
 		const uint8_t *form;
 
-		me_cursor_uleb(&c);
+		mp_cursor_uleb(&c);
 		form = c.p;
-		if (me_cursor_uleb(&c) == DW_FORM_implicit_const)
-			me_cursor_sleb(&c);
+		if (mp_cursor_uleb(&c) == DW_FORM_implicit_const)
+			mp_cursor_sleb(&c);
 		put_declared(t, a, i, split, form, c.p, out);
 	}
 	me_bytes_u16(out, 0);
@@ -176,9 +176,9 @@ static int damaged(struct me_odebug *d)
 static int read_unit(struct me_odebug *d, uint32_t section, uint64_t off, uint64_t *next)
 {
 	const struct mp_relobj_section *s = me_odebug_section(d, section);
-	struct me_cursor c = me_cursor_at(s->data, s->header.sh_size, off);
-	uint32_t size = me_cursor_u32(&c);
-	struct me_ounit unit = {.section = section, .off = off, .version = me_cursor_u16(&c)};
+	struct mp_cursor c = mp_cursor_at(s->data, s->header.sh_size, off);
+	uint32_t size = mp_cursor_u32(&c);
+	struct me_ounit unit = {.section = section, .off = off, .version = mp_cursor_u16(&c)};
 	unsigned int type = strcmp(s->name, ".debug_types") ? DW_UT_compile : DW_UT_type, bytes = 0;
 	struct me_oaddr table;
 
@@ -187,15 +187,15 @@ static int read_unit(struct me_odebug *d, uint32_t section, uint64_t off, uint64
 		return damaged(d);
 	*next = unit.end = off + 4 + size;
 	if (unit.version == 5) {
-		type = me_cursor_u8(&c);
-		bytes = me_cursor_u8(&c);
+		type = mp_cursor_u8(&c);
+		bytes = mp_cursor_u8(&c);
 	}
 	table = me_odebug_field(d, section, (uint64_t)(c.p - s->data), 4);
-	me_cursor_skip(&c, 4);
+	mp_cursor_skip(&c, 4);
 	if (unit.version < 5)
-		bytes = me_cursor_u8(&c);
+		bytes = mp_cursor_u8(&c);
 	if (type == DW_UT_type)
-		me_cursor_skip(&c, 12);
+		mp_cursor_skip(&c, 12);
 	unit.first = (uint64_t)(c.p - s->data);
 	if (type == DW_UT_skeleton)
 		return me_odebug_refuse(d, "is split (-gsplit-dwarf)");
@@ -244,8 +244,8 @@ int me_odebug_bases(struct me_odebug *d, struct me_ounit *unit)
 {
 	const struct mp_relobj_section *s = me_odebug_section(d, unit->section);
 	struct me_abbrevs *t = &d->abbrevs[unit->table].abbrevs;
-	struct me_cursor c = me_cursor_at(s->data, unit->end, unit->first);
-	const struct me_abbrev *a = me_abbrevs_find(t, me_cursor_uleb(&c));
+	struct mp_cursor c = mp_cursor_at(s->data, unit->end, unit->first);
+	const struct me_abbrev *a = me_abbrevs_find(t, mp_cursor_uleb(&c));
 	uint64_t low_at = 0;
 	unsigned int low_form = 0;
 	int rc = 0;
@@ -294,19 +294,19 @@ int me_odebug_address(struct me_odebug *d, const struct me_ounit *unit, unsigned
 		      uint64_t off, struct me_oaddr *out)
 {
 	const struct mp_relobj_section *s = me_odebug_section(d, unit->section);
-	struct me_cursor c = me_cursor_at(s->data, unit->end, off);
+	struct mp_cursor c = mp_cursor_at(s->data, unit->end, off);
 	uint64_t at;
 
 	switch (form) {
 	case DW_FORM_addr: *out = me_odebug_field(d, unit->section, off, 8); return 0;
-	case DW_FORM_addrx: return me_odebug_indexed(d, unit, me_cursor_uleb(&c), out, &at);
+	case DW_FORM_addrx: return me_odebug_indexed(d, unit, mp_cursor_uleb(&c), out, &at);
 	case DW_FORM_addrx1:
 	case DW_FORM_addrx2:
 	case DW_FORM_addrx3:
 	case DW_FORM_addrx4:
 		return me_odebug_indexed(
 			d, unit,
-			me_cursor_fixed(&c, (unsigned int)me_form_size(form, unit->version)), out,
+			mp_cursor_fixed(&c, (unsigned int)me_form_size(form, unit->version)), out,
 			&at);
 	default: return me_odebug_refuse(d, "has an address of an unknown form");
 	}
