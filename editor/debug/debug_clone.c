@@ -23,20 +23,6 @@ enum {
 	NR_VARIANTS = 8,
 };
 
-bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size)
-{
-	void **v = array, *grown;
-
-	if (nr < *cap)
-		return true;
-	grown = realloc(*v, (*cap ? 2 * (size_t)*cap : 64) * size);
-	if (!grown)
-		return false;
-	*v = grown;
-	*cap = *cap ? 2 * *cap : 64;
-	return true;
-}
-
 uint64_t me_clone_offset(const struct me_cloner *c, const uint8_t *p)
 {
 	return (uint64_t)(p - c->u->file->info.data);
@@ -55,8 +41,8 @@ void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out, uns
 
 int me_clone_put_reference(struct me_cloner *c, uint64_t to)
 {
-	if (!me_clone_grow(&c->references, c->nr_references, &c->cap_references,
-			   sizeof(*c->references)))
+	if (!me_grow(&c->references, &c->cap_references, c->nr_references + 1,
+		     sizeof(*c->references)))
 		return -ENOMEM;
 	c->references[c->nr_references++] = (struct me_copied_reference){c->out.size, to};
 	me_bytes_u32(&c->out, 0);
@@ -111,7 +97,7 @@ static uint64_t find_same(struct me_cloner *c, size_t start, uint64_t code)
 		if (c->declared[i].size == size &&
 		    !memcmp(c->abbrevs.data + c->declared[i].at, body, size))
 			return c->declared[i].code;
-	if (me_clone_grow(&c->declared, c->nr_declared, &c->cap_declared, sizeof(*c->declared)))
+	if (me_grow(&c->declared, &c->cap_declared, c->nr_declared + 1, sizeof(*c->declared)))
 		c->declared[c->nr_declared++] = (struct me_declared){start + skip, size, code};
 	return 0;
 }
@@ -198,7 +184,7 @@ static int put_entry(struct me_cloner *c, const struct me_entry *e, bool childre
 		return rc;
 	if (rc)
 		variant |= DIVIDED;
-	if (!me_clone_grow(&c->copied, c->nr_copied, &c->cap_copied, sizeof(*c->copied)))
+	if (!me_grow(&c->copied, &c->cap_copied, c->nr_copied + 1, sizeof(*c->copied)))
 		return -ENOMEM;
 	c->copied[c->nr_copied++] =
 		(struct me_copied_entry){me_clone_offset(c, e->start), c->base + c->out.size};
@@ -245,7 +231,7 @@ static int clone_entry(struct me_cloner *c, const struct me_entry *e, const stru
 	if (rc)
 		return rc;
 	if (!childless) {
-		if (!me_clone_grow(&c->open, c->nr_open, &c->cap_open, sizeof(*c->open)))
+		if (!me_grow(&c->open, &c->cap_open, c->nr_open + 1, sizeof(*c->open)))
 			return -ENOMEM;
 		c->open[c->nr_open++] = (struct open_entry){me_clone_offset(c, e->start), calls,
 							    me_clone_is_scope(e)};
@@ -461,14 +447,9 @@ static int empty_old(struct me_unit *u)
 static int remember(struct me_unit *u, uint64_t off, uint64_t size)
 {
 	struct me_debug_sections *file = u->file;
-	uint32_t nr = file->nr_added;
-	struct me_added_unit *grown = file->added;
 
-	if ((nr & (nr - 1)) == 0) /* 0, 1, 2, 4, 8, ... */
-		grown = realloc(grown, (nr ? 2 * (size_t)nr : 1) * sizeof(*grown));
-	if (!grown)
+	if (!me_grow(&file->added, &file->cap_added, file->nr_added + 1, sizeof(*file->added)))
 		return -ENOMEM;
-	file->added = grown;
 	file->added[file->nr_added++] = (struct me_added_unit){u->off, off, size, u->taken};
 	u->taken = (struct me_ranges){0};
 	return 0;

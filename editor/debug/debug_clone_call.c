@@ -187,8 +187,8 @@ int me_clone_divide_location(struct me_cloner *c, const struct me_entry *e)
 	uint64_t registers;
 	int rc;
 
-	if (!e->location.p || me_entry_is_call_site(e) || !me_value_is_expression(&e->location) ||
-	    me_location_is_lost(c->u, &e->location))
+	if (!e->location.p || me_entry_is_call_site(e) ||
+	    !me_form_is_expression(e->location.form) || me_location_is_lost(c->u, &e->location))
 		return 0;
 	registers = me_value_registers(c->u, &e->location, c->u->frame_base);
 	if (!registers)

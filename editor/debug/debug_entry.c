@@ -9,65 +9,35 @@
 
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_ranges.h"
+#include "libprof/base/search.h"
 
-bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_t *address)
+bool me_unit_indexed(const void *unit, uint64_t index, struct me_addr *out)
 {
-	const struct me_debug_section *s = &unit->file->addr;
+	const struct me_unit *u = unit;
+	const struct me_debug_section *s = &u->file->addr;
 	struct mp_cursor c;
 
-	if (!unit->has_addr_base || index > s->size / 8 || unit->addr_base > s->size)
+	if (!u->has_addr_base || index > s->size / 8 || u->addr_base > s->size)
 		return false;
-	c = mp_cursor_at(s->data, s->size, unit->addr_base + 8 * index);
-	*address = mp_cursor_u64(&c);
+	c = mp_cursor_at(s->data, s->size, u->addr_base + 8 * index);
+	out->off = mp_cursor_u64(&c);
 	return !c.bad;
 }
 
-uint64_t me_unit_address(const struct me_unit *unit, struct mp_cursor *c, unsigned int form)
+bool me_value_address(const struct me_unit *u, const struct me_value *v, uint64_t *address)
 {
-	uint64_t index, address = 0;
+	struct me_addr addr = {0, me_value_index(v)};
 
-	if (form == DW_FORM_addr)
-		return mp_cursor_u64(c);
-	if (!me_form_is_addrx(form)) {
-		c->bad = true;
-		return 0;
-	}
-	index = form == DW_FORM_addrx
-			? mp_cursor_uleb(c)
-			: mp_cursor_fixed(c, (unsigned int)me_form_size(form, unit->version));
-	if (!me_unit_indexed_address(unit, index, &address))
-		c->bad = true;
-	return address;
-}
-
-bool me_form_is_addrx(unsigned int form)
-{
-	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
-}
-
-bool me_form_is_reference(unsigned int form)
-{
-	return form == DW_FORM_ref1 || form == DW_FORM_ref2 || form == DW_FORM_ref4 ||
-	       form == DW_FORM_ref8 || form == DW_FORM_ref_udata;
+	if (!me_form_is_address(v->form) ||
+	    (v->form != DW_FORM_addr && !me_unit_indexed(u, addr.off, &addr)))
+		return false;
+	*address = addr.off;
+	return true;
 }
 
 uint64_t me_value_reference(const struct me_unit *u, const struct me_value *v)
 {
-	struct mp_cursor c = me_value_cursor(v);
-
-	return u->off + (v->form == DW_FORM_ref_udata ? mp_cursor_uleb(&c) : me_value_fixed(v));
-}
-
-struct mp_cursor me_value_cursor(const struct me_value *v)
-{
-	return mp_cursor_over(v->p, v->p ? v->p + v->size : NULL);
-}
-
-uint64_t me_value_fixed(const struct me_value *v)
-{
-	struct mp_cursor c = me_value_cursor(v);
-
-	return mp_cursor_fixed(&c, v->size > 8 ? 8 : (unsigned int)v->size);
+	return u->off + me_value_index(v);
 }
 
 uint64_t me_value_number(const struct me_value *v)
@@ -75,13 +45,13 @@ uint64_t me_value_number(const struct me_value *v)
 	struct mp_cursor c = me_value_cursor(v);
 
 	switch (v->p ? v->form : 0) {
-	case DW_FORM_udata: return mp_cursor_uleb(&c);
 	case DW_FORM_sdata:
 	case DW_FORM_implicit_const: return (uint64_t)mp_cursor_sleb(&c);
+	case DW_FORM_udata:
 	case DW_FORM_data1:
 	case DW_FORM_data2:
 	case DW_FORM_data4:
-	case DW_FORM_data8: return me_value_fixed(v);
+	case DW_FORM_data8: return me_value_index(v);
 	default: return 0;
 	}
 }
@@ -117,8 +87,7 @@ struct me_callee_name me_value_name(const struct me_unit *u, const struct me_val
 		return (struct me_callee_name){v->form, 0, (const char *)v->p};
 	if (!v->p || !is_strx(v->form))
 		return (struct me_callee_name){0};
-	index = v->form == DW_FORM_strx ? mp_cursor_uleb(&c)
-					: mp_cursor_fixed(&c, (unsigned int)v->size);
+	index = me_value_index(v);
 	if (first > s->size || index > s->size / 4)
 		return (struct me_callee_name){0};
 	c = mp_cursor_at(s->data, s->size, first + 4 * index);
@@ -141,16 +110,12 @@ const char *me_name_text(const struct me_debug_sections *file, const struct me_c
 
 bool me_entry_range(const struct me_unit *u, const struct me_entry *e, struct me_range *r)
 {
-	struct mp_cursor low = me_value_cursor(&e->low), high = me_value_cursor(&e->high);
-
-	r->lo = me_unit_address(u, &low, e->low.form);
-	if (e->high.form == DW_FORM_addr || me_form_is_addrx(e->high.form))
-		r->hi = me_unit_address(u, &high, e->high.form);
-	else if (e->high.form == DW_FORM_udata)
-		r->hi = r->lo + mp_cursor_uleb(&high);
-	else
-		r->hi = r->lo + me_value_fixed(&e->high);
-	return !low.bad && !high.bad;
+	if (!me_value_address(u, &e->low, &r->lo))
+		return false;
+	if (me_form_is_address(e->high.form))
+		return me_value_address(u, &e->high, &r->hi);
+	r->hi = r->lo + me_value_index(&e->high);
+	return true;
 }
 
 static void note_value(struct me_entry *e, unsigned int name, struct me_value v)
@@ -250,22 +215,13 @@ bool me_entry_is_changed(const struct me_unit *u, const struct me_entry *e)
 bool me_entry_leaves(const struct me_unit *u, const struct me_entry *e)
 {
 	uint64_t off = (uint64_t)(e->start - u->file->info.data);
-	uint32_t low = 0, high = u->nr_functions;
+	uint32_t i = mp_search(k, 0, u->nr_functions, u->functions[k].end <= off);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (u->functions[mid].end <= off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < u->nr_functions && u->functions[low].start <= off;
+	return i < u->nr_functions && u->functions[i].start <= off;
 }
 
 int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out)
 {
-	struct mp_cursor c = me_value_cursor(&e->ranges);
 	struct me_range r;
 	uint64_t off;
 	int rc;
@@ -274,7 +230,7 @@ int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, stru
 	if (e->ranges.p && me_value_is_offset(u, &e->ranges))
 		return me_ranges_read(u, me_value_fixed(&e->ranges), out);
 	if (e->ranges.p && e->ranges.form == DW_FORM_rnglistx) {
-		rc = me_ranges_indexed(u, mp_cursor_uleb(&c), &off);
+		rc = me_ranges_indexed(u, me_value_index(&e->ranges), &off);
 		return rc ? rc : me_ranges_read(u, off, out);
 	}
 	if (e->ranges.p)

@@ -10,13 +10,7 @@
 #include <stdint.h>
 
 #include "editor/debug/debug_unit.h"
-
-/* An attribute's value in .debug_info. */
-struct me_value {
-	const uint8_t *p; /* NULL: absent */
-	uint64_t size;
-	unsigned int form;
-};
+#include "editor/debug/read/debug_form.h"
 
 struct me_entry {
 	struct me_abbrev *abbrev;
@@ -28,16 +22,11 @@ struct me_entry {
 	struct me_value str_offsets_base, call_file, call_line, call_column;
 };
 
-/* Is the form an index into .debug_addr? */
-bool me_form_is_addrx(unsigned int form);
-
-/* Is the form an offset in the unit? */
-bool me_form_is_reference(unsigned int form);
-/* The offset in .debug_info that a value of such a form names. */
+/* The offset in .debug_info that a reference in the unit names. */
 uint64_t me_value_reference(const struct me_unit *u, const struct me_value *v);
 
-struct mp_cursor me_value_cursor(const struct me_value *v);
-uint64_t me_value_fixed(const struct me_value *v);
+/* The address that the value is, or whose number it is. Return: false: it is none. */
+bool me_value_address(const struct me_unit *u, const struct me_value *v, uint64_t *address);
 /* A number in any form; 0: the value is absent or no number. */
 uint64_t me_value_number(const struct me_value *v);
 /* The offset in .debug_info that the value names, in the unit or elsewhere; 0: none. */

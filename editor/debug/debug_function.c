@@ -16,6 +16,7 @@
 #include "editor/debug/debug_line_files.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
+#include "editor/base/grow.h"
 
 #define PARENTS_MAX (sizeof(((struct me_moved_function *)0)->parents) / sizeof(uint64_t))
 
@@ -37,25 +38,6 @@ static uint64_t offset_of(const struct me_unit *u, const uint8_t *p)
 	return (uint64_t)(p - u->file->info.data);
 }
 
-bool me_value_is_expression(const struct me_value *v)
-{
-	return v->form == DW_FORM_exprloc || v->form == DW_FORM_block ||
-	       v->form == DW_FORM_block1 || v->form == DW_FORM_block2 || v->form == DW_FORM_block4;
-}
-
-struct mp_cursor me_value_expression(const struct me_value *v)
-{
-	struct mp_cursor c = mp_cursor_over(v->p, v->p + v->size);
-
-	switch (v->form) {
-	case DW_FORM_block1: mp_cursor_skip(&c, 1); break;
-	case DW_FORM_block2: mp_cursor_skip(&c, 2); break;
-	case DW_FORM_block4: mp_cursor_skip(&c, 4); break;
-	default: mp_cursor_uleb(&c); break;
-	}
-	return c;
-}
-
 /* The list of locations that @v names by its number. Return: false: there is none. */
 static bool find_numbered(const struct me_unit *u, const struct me_value *v, uint64_t *off)
 {
@@ -69,7 +51,7 @@ uint64_t me_value_registers(const struct me_unit *u, const struct me_value *v, u
 {
 	uint64_t registers = 0, off;
 
-	if (me_value_is_expression(v)) {
+	if (me_form_is_expression(v->form)) {
 		struct mp_cursor c = me_value_expression(v);
 
 		return me_expr_registers(u, c.p, (uint64_t)(c.end - c.p), frame_base);
@@ -85,7 +67,7 @@ static bool value_is_portable(const struct me_unit *u, unsigned int name, const 
 {
 	if (me_form_is_reference(v->form))
 		return me_value_reference(u, v) < u->end;
-	if (me_value_is_expression(v) && name != DW_AT_const_value) {
+	if (me_form_is_expression(v->form) && name != DW_AT_const_value) {
 		struct mp_cursor c = me_value_expression(v);
 
 		return me_expr_is_portable(u, c.p, (uint64_t)(c.end - c.p));
@@ -142,7 +124,7 @@ static bool holds(const struct me_unit *u, const struct me_entry *e, unsigned in
 		  const struct me_value *v, uint64_t changed)
 {
 	if (me_entry_is_call_site(e) || name == DW_AT_location || name == DW_AT_frame_base ||
-	    name == DW_AT_const_value || !me_value_is_expression(v))
+	    name == DW_AT_const_value || !me_form_is_expression(v->form))
 		return true;
 	return !(me_value_registers(u, v, u->frame_base) & changed);
 }
@@ -355,15 +337,8 @@ static int add_function(struct planner *p, const struct me_entry *e, const uint8
 	struct me_unit *u = p->u;
 	struct me_moved_function *f;
 
-	if (u->nr_functions == p->cap) {
-		uint32_t cap = 2 * p->cap + 16;
-		void *grown = realloc(u->functions, cap * sizeof(*u->functions));
-
-		if (!grown)
-			return -ENOMEM;
-		u->functions = grown;
-		p->cap = cap;
-	}
+	if (!me_grow(&u->functions, &p->cap, u->nr_functions + 1, sizeof(*u->functions)))
+		return -ENOMEM;
 	f = &u->functions[u->nr_functions++];
 	*f = (struct me_moved_function){
 		.start = offset_of(u, e->start),

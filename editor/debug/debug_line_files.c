@@ -66,27 +66,16 @@ bool me_line_files_read(const struct me_debug_sections *file, uint64_t off,
 			struct me_line_files *out)
 {
 	const struct me_debug_section *s = &file->line;
-	struct mp_cursor c = mp_cursor_at(s->data, s->size, off);
-	uint32_t length = mp_cursor_u32(&c), header;
-	uint8_t opcodes;
+	struct me_line_header h;
+	struct mp_cursor c;
 
-	*out = (struct me_line_files){.start = s->data + off};
-	if (c.bad || length >= 0xfffffff0 || length > (uint64_t)(c.end - c.p))
+	if (me_line_header_read(s->data, s->size, off, &h))
 		return false;
-	c.end = c.p + length;
-	out->version = mp_cursor_u16(&c);
-	if (out->version == 5)
-		mp_cursor_u16(&c);
-	out->header_length_at = (uint32_t)(c.p - out->start);
-	header = mp_cursor_u32(&c);
-	if (c.bad || header > (uint64_t)(c.end - c.p))
-		return false;
-	c.end = out->end = c.p + header;
-	mp_cursor_skip(&c, out->version >= 4 ? 5 : 4);
-	opcodes = mp_cursor_u8(&c);
-	mp_cursor_skip(&c, opcodes ? opcodes - 1u : 0);
-	if (c.bad || out->version < 2 || out->version > 5)
-		return false;
+	*out = (struct me_line_files){.start = h.start,
+				      .end = h.code,
+				      .header_length_at = (uint32_t)(h.size - h.start),
+				      .version = h.version};
+	c = mp_cursor_over(h.tables, h.code);
 	if (out->version == 5 ? !read_table5(&c, &out->dirs) || !read_table5(&c, &out->files)
 			      : !read_table4(&c, &out->dirs, 0) || !read_table4(&c, &out->files, 3))
 		return false;

@@ -10,7 +10,7 @@
 /* ---- .debug_addr ------------------------------------------------------------------------------ */
 
 /* The address at @off is the place of an instruction, that behind one, or is not used. */
-static int put_addr(struct me_odebug *d, const Elf64_Rela *r, struct me_oaddr addr)
+static int put_addr(struct me_odebug *d, const Elf64_Rela *r, struct me_addr addr)
 {
 	struct me_odebug_section *to = &d->o->debug[d->addr];
 	uint8_t uses = d->uses[r->r_offset];
@@ -44,7 +44,7 @@ int me_odebug_addrs(struct me_odebug *d)
 	to->written = true;
 	for (uint32_t i = 0; !rc && i < s->nr_relocs; i++) {
 		const Elf64_Rela *r = &s->relocs[i];
-		struct me_oaddr addr = me_odebug_field(d, d->addr, r->r_offset, 8);
+		struct me_addr addr = me_odebug_field(d, d->addr, r->r_offset, 8);
 		const Elf64_Sym *symbol = &d->o->in->symbols[ELF64_R_SYM(r->r_info)];
 
 		if (me_odebug_moves(d, addr) &&
@@ -66,8 +66,8 @@ static int damaged(struct me_odebug *d)
 
 static int put_arange(struct me_odebug *d, uint64_t off, struct me_odebug_section *to)
 {
-	struct me_oaddr addr = me_odebug_field(d, d->aranges, off, 8);
-	struct me_oaddr size = me_odebug_field(d, d->aranges, off + 8, 8);
+	struct me_addr addr = me_odebug_field(d, d->aranges, off, 8);
+	struct me_addr size = me_odebug_field(d, d->aranges, off + 8, 8);
 	int rc;
 
 	if (!addr.section)
