@@ -55,7 +55,7 @@ static int add_fde(struct me_object *o, const struct mp_eh_cie *cie, const struc
 static int read_frame(struct me_object *o, struct mp_err *err)
 {
 	const struct mp_relobj_section *s;
-	struct mp_eh_cursor cur, first;
+	struct mp_cursor cur, first;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	int rc = 0;
@@ -67,7 +67,7 @@ static int read_frame(struct me_object *o, struct mp_err *err)
 		if (!strcmp(o->in->sections[i].name, ".eh_frame"))
 			return mp_err_set(err, EPERM, "two sections .eh_frame");
 	s = &o->in->sections[o->eh_frame];
-	cur = (struct mp_eh_cursor){.p = s->data, .end = s->data + s->header.sh_size};
+	cur = (struct mp_cursor){.p = s->data, .end = s->data + s->header.sh_size};
 	first = cur;
 	while (!rc && cur.p < cur.end) {
 		uint64_t off = cur.vaddr;

@@ -184,7 +184,7 @@ static bool has_dynamic_reloc(const struct mp_elf *elf, uint64_t start, uint64_t
 
 static int put_old(struct writer *w)
 {
-	struct mp_eh_cursor first, cur;
+	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	bool sized;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "editor/verify/dwarf/verify_dwarf.h"
 #include "libprof/elf/elf.h"
 
 struct vf;
@@ -117,22 +118,6 @@ struct vf_rows {
 	bool expressions; /* some rule is one */
 };
 
-/* A cursor over encoded bytes. @bad is set once a value was cut off or not understood. */
-struct vf_cursor {
-	const uint8_t *p, *end;
-	uint64_t vaddr; /* of @p */
-	bool bad;
-	bool terse; /* set @bad for a LEB128 number that is longer than needed */
-};
-
-/* Read a number of @size bytes, or in LEB128; or skip @len bytes. Return: 0, or NULL, if @bad. */
-uint64_t vf_cursor_fixed(struct vf_cursor *c, unsigned int size);
-uint64_t vf_cursor_uleb(struct vf_cursor *c);
-int64_t vf_cursor_sleb(struct vf_cursor *c);
-const uint8_t *vf_cursor_skip(struct vf_cursor *c, uint64_t len);
-/* Read a DW_EH_PE_ pointer that is not indirect. Return: 0 if the raw value is 0. */
-uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc);
-
 /* Read PT_GNU_EH_FRAME and the .eh_frame it names; without this header, the section .eh_frame.
  * @strict: @elf is an output, whose search table must list every FDE. */
 int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struct vf_eh *eh);
@@ -189,8 +174,6 @@ int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
 void vf_lsda_fini(struct vf_lsda *lsda);
 /* Return: the call site that covers @vaddr, or NULL. */
 const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr);
-/* Return: bytes of a pointer with encoding @enc; 0: not known. */
-unsigned int vf_lsda_pointer_size(uint8_t enc);
 /* *@type: the address in entry @index of the types, not followed. Entries are numbered from 1,
  * backwards from the table's end. Return: false if there is none, or it cannot be read. */
 bool vf_lsda_type(const struct vf_lsda *lsda, uint64_t index, uint64_t *type);

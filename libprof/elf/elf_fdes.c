@@ -68,7 +68,7 @@ static void finish(struct mp_elf *elf, uint32_t room)
 
 int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 {
-	struct mp_eh_cursor first, cur;
+	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	uint32_t room = 0;

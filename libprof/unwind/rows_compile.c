@@ -91,10 +91,10 @@ static int compare_frames(const void *a, const void *b)
 	return fa->size < fb->size ? -1 : fa->size > fb->size;
 }
 
-static int list_frames(struct compiler *c, const struct mp_eh_cursor *first, bool sized,
+static int list_frames(struct compiler *c, const struct mp_cursor *first, bool sized,
 		       struct mp_err *err)
 {
-	struct mp_eh_cursor cur = *first;
+	struct mp_cursor cur = *first;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	bool sorted = true;
@@ -401,7 +401,7 @@ static void compiler_fini(struct compiler *c)
 	free(c->numbers);
 }
 
-int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
+int mp_rows_compile(const struct mp_cursor *frames, bool sized, uint64_t start,
 		    const struct mp_code_bytes *code, void **bytes, size_t *size,
 		    struct mp_err *err)
 {
@@ -431,7 +431,7 @@ int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t star
 	return ret;
 }
 
-int mp_rows_make(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
+int mp_rows_make(const struct mp_cursor *frames, bool sized, uint64_t start,
 		 const struct mp_code_bytes *code, void **bytes, size_t *size, struct mp_err *err)
 {
 	struct mp_rows rows;

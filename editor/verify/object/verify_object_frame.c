@@ -6,6 +6,7 @@
 
 #include "editor/base/grow.h"
 #include "editor/verify/object/verify_object_private.h"
+#include "libprof/base/search.h"
 
 #define ENCODING 0x1b /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
 
@@ -202,18 +203,12 @@ bool vo_has_tables(const struct vo_side *side, uint32_t section)
 
 struct vo_fde *vo_frame_at(const struct vo_side *side, struct vo_place place)
 {
-	uint32_t low = 0, high = side->nr_fdes;
+	const struct vo_fde *fde = side->fdes;
+	uint32_t low = mp_search(i, 0, side->nr_fdes,
+				 fde[i].start.section < place.section ||
+					 (fde[i].start.section == place.section &&
+					  fde[i].start.off <= place.off));
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct vo_fde *fde = &side->fdes[mid];
-
-		if (fde->start.section < place.section ||
-		    (fde->start.section == place.section && fde->start.off <= place.off))
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low || side->fdes[low - 1].start.section != place.section ||
 	    place.off - side->fdes[low - 1].start.off >= side->fdes[low - 1].size)
 		return NULL;
