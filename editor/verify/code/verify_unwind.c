@@ -9,7 +9,7 @@
 
 #include "editor/base/enclosing_code.h"
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_unwind_private.h"
+#include "editor/verify/code/verify_unwind_private.h"
 
 static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
 {

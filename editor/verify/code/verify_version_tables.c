@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_version_tables_private.h"
+#include "editor/verify/code/verify_version_tables_private.h"
 
 bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *sec)
 {

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "editor/verify/verify_unwind_private.h"
+#include "editor/verify/code/verify_unwind_private.h"
 
 static int load_callee(struct vf_unwinding *x, const struct vf_fde *fde)
 {

@@ -20,7 +20,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_version_tables_private.h"
+#include "editor/verify/code/verify_version_tables_private.h"
 
 /* A function with more blocks that nothing seems to lead to is not proved. */
 #define MAX_WORLDS 1024
