@@ -14,142 +14,6 @@
 
 #include "editor/verify/verify_private.h"
 
-/* Larger spans are refused: their bitmaps would take too much memory. */
-#define VF_SPAN_MAX (1ULL << 30)
-
-int vf_bits_init(struct vf_bits *bits, uint64_t start, uint64_t end)
-{
-	bits->base = start;
-	bits->nr = end > start ? end - start : 0;
-	if (bits->nr > VF_SPAN_MAX)
-		return -EBADMSG;
-	bits->word = calloc(bits->nr / 64 + 1, sizeof(*bits->word));
-	return bits->word ? 0 : -ENOMEM;
-}
-
-void vf_bits_fini(struct vf_bits *bits)
-{
-	free(bits->word);
-	memset(bits, 0, sizeof(*bits));
-}
-
-uint64_t vf_bits_next(const struct vf_bits *bits, uint64_t vaddr, uint64_t end)
-{
-	uint64_t i, stop, w, last = end;
-
-	if (vaddr < bits->base)
-		vaddr = bits->base;
-	if (last > bits->base + bits->nr)
-		last = bits->base + bits->nr;
-	/* Return the caller's @end even if the bitmap ends earlier: callers loop until they
-	 * reach it. */
-	if (vaddr >= last)
-		return end;
-	i = vaddr - bits->base;
-	stop = last - bits->base;
-	w = bits->word[i / 64] & (~0ULL << (i % 64));
-	for (i /= 64;; w = bits->word[i]) {
-		if (w) {
-			i = i * 64 + (uint64_t)__builtin_ctzll(w);
-			return i < stop ? bits->base + i : end;
-		}
-		if (++i * 64 >= stop)
-			return end;
-	}
-}
-
-/* Runs once, for a refusal, so a walk over all symbols is fast enough. */
-static const struct mp_symbol *symbol_at(const struct mp_elf *elf, uint64_t vaddr)
-{
-	const struct mp_symbol *best = NULL;
-
-	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
-		const struct mp_symbol *sym = &elf->symbols[i];
-
-		if (sym->type != STT_FUNC || sym->shndx == SHN_UNDEF || sym->vaddr > vaddr)
-			continue;
-		if (vaddr - sym->vaddr >= (sym->size ? sym->size : 1))
-			continue;
-		if (!best || sym->vaddr > best->vaddr)
-			best = sym;
-	}
-	return best;
-}
-
-/*
- * Which function has to stay so that the difference at @vaddr is gone? An address in the new segment
- * belongs to a copy, one in data to a table that an operand names.
- * Return: an address in the original's function; 0: not known.
- */
-static uint64_t blamed(const struct vf *vf, uint64_t vaddr)
-{
-	const struct mp_map_piece *p = vf->map ? vf->map->pieces : NULL;
-	size_t ref;
-
-	if (!vaddr || vf->program)
-		return 0;
-	if (vf_is_text(vf, vaddr))
-		return vaddr;
-	if (vf->segment && p && vaddr >= vf->segment->p_vaddr) {
-		uint32_t i = vf_first_piece(vf, vaddr);
-
-		if (i == vf->map->nr_pieces || p[i].new_vaddr > vaddr)
-			i = i ? i - 1 : i;
-		return i < vf->map->nr_pieces && vaddr >= p[i].new_vaddr &&
-				       vaddr - p[i].new_vaddr <= p[i].new_size
-			       ? p[i].old_vaddr
-			       : 0;
-	}
-	/* The scan sorts the references. */
-	ref = vf->new_eh.nr_fdes ? vf_first_ref(vf, vaddr + 1) : 0;
-	return ref ? vf->refs.list[ref - 1].insn : 0;
-}
-
-int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
-{
-	const struct mp_symbol *sym = symbol_at(vf->o, vaddr);
-	char what[160];
-	va_list ap;
-
-	if (!sym)
-		sym = symbol_at(vf->n, vaddr);
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	if (sym && sym->name)
-		mp_err_set(vf->err, EBADMSG, "verify: at %#llx (%.48s+%#llx): %s",
-			   (unsigned long long)vaddr, sym->name,
-			   (unsigned long long)(vaddr - sym->vaddr), what);
-	else
-		mp_err_set(vf->err, EBADMSG, "verify: at %#llx: %s", (unsigned long long)vaddr,
-			   what);
-	vf->refusals->blamed = blamed(vf, vaddr);
-	return -EBADMSG;
-}
-
-int vf_go_on(const struct vf *vf, int ret)
-{
-	struct vf_refusals *r = vf->refusals;
-	const struct vf_fde *fde;
-	uint64_t start;
-
-	if (ret != -EBADMSG || !r->blamed)
-		return ret;
-	fde = vf_eh_find(&vf->old_eh, r->blamed);
-	start = fde ? fde->start : r->blamed;
-	for (uint32_t i = 0; i < r->nr; i++)
-		if (r->list[i].what.vaddr == start)
-			return 0;
-	if (r->nr == r->max)
-		return ret;
-	r->list[r->nr].order = r->nr;
-	r->list[r->nr].what.vaddr = start;
-	snprintf(r->list[r->nr].what.why, sizeof(r->list[r->nr].what.why), "%.*s",
-		 (int)sizeof(r->list[r->nr].what.why) - 1, vf->err->msg);
-	r->nr++;
-	return 0;
-}
-
 static bool is_in(const Elf64_Phdr *load, uint64_t vaddr)
 {
 	return load->p_type == PT_LOAD && vaddr - load->p_vaddr < load->p_memsz;
@@ -314,6 +178,8 @@ static int check(struct vf *vf)
 		{.check = vf_check_map_note},
 		{.read = vf_read_sections},
 		{.check = vf_check_sections},
+		{.check = vf_check_debug_info},
+		{.check = vf_check_symbols},
 		{.check = vf_check_link},
 		{.check = vf_check_owned},
 		{.check = vf_check_debug},

@@ -60,6 +60,10 @@ static inline uint64_t vf_displacement_target(const uint8_t *b, uint64_t end)
 	return end + (uint64_t)(int64_t)disp;
 }
 
+#define VF_NOP_MAX 9
+/* Length of the nop at @p, if processors' manuals name it; else 0. */
+size_t vf_nop_len(const uint8_t *p, size_t avail);
+
 /* The calling thread's Zydis decoder, for callers that need operands. */
 const ZydisDecoder *vf_full_decoder(void);
 

@@ -189,6 +189,8 @@ int vf_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t func_start,
 void vf_lsda_fini(struct vf_lsda *lsda);
 /* Return: the call site that covers @vaddr, or NULL. */
 const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr);
+/* Return: the end of that call site; without one, the start of the next; UINT64_MAX: there is none. */
+uint64_t vf_lsda_site_end(const struct vf_lsda *lsda, uint64_t vaddr);
 /* Return: bytes of a pointer with encoding @enc; 0: not known. */
 unsigned int vf_lsda_pointer_size(uint8_t enc);
 /* *@type: the address in entry @index of the types, not followed. Entries are numbered from 1,

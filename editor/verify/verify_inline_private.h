@@ -16,6 +16,9 @@ struct vf_insn;
 
 /* Bytes of a direct call. */
 #define VF_CALL_SIZE 5
+/* Return: address of the call at the end of the original of @p; where it leads, 0: there is none. */
+uint64_t vf_call_of(const struct mp_map_piece *p);
+uint64_t vf_callee_of(const struct vf *vf, const struct mp_map_piece *p);
 /* Find the pieces that stand in place of a call. Return: 0, -ENOMEM. */
 int vf_find_inlined(struct vf *vf);
 /* Is @p a part of such code, but not beside the call? */

@@ -31,6 +31,9 @@ struct vf_bits {
 	uint64_t *word;
 };
 
+/* Larger spans are refused: their bitmaps would take too much memory. */
+#define VF_SPAN_MAX (1ULL << 30)
+
 /* All bits are 0. Return: 0, -ENOMEM, -EBADMSG the range is too large. */
 int vf_bits_init(struct vf_bits *bits, uint64_t start, uint64_t end);
 void vf_bits_fini(struct vf_bits *bits);
@@ -340,6 +343,13 @@ static inline void vf_drop_bytes(const struct mp_elf *elf, uint64_t start, uint6
 		mp_elf_drop_bytes(elf, bytes, end - start);
 }
 
+/* Does the section hold code that the file has? */
+static inline bool vf_is_text_section(const struct mp_section *sec)
+{
+	return (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
+	       sec->type != SHT_NOBITS && sec->size;
+}
+
 static inline bool vf_is_text(const struct vf *vf, uint64_t vaddr)
 {
 	if (vaddr < vf->text_start || vaddr >= vf->text_end)
@@ -440,12 +450,29 @@ int vf_check_version_tables(const struct vf *vf);
 bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *sec);
 /* Does @vaddr lie in the tables that versions have for themselves? */
 bool vf_is_in_version_tables(const struct vf *vf, uint64_t vaddr);
+/*
+ * A walk over the copies in all versions of one audited function, in ascending order. Before the first step
+ * all is zero.
+ */
+struct vf_version_walk {
+	uint32_t range;	 /* of the function's ranges */
+	uint32_t next;	 /* piece */
+	uint8_t version; /* that has the last piece */
+};
+
+/* Return: the next piece of @function; NULL: there is no other. */
+const struct mp_map_piece *vf_version_walk(const struct vf *vf, uint32_t function,
+					   struct vf_version_walk *walk);
 /* Return: the version that holds @vaddr; NULL: none. */
 const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr);
 /* Do both addresses lie in one audited function, in different versions? */
 bool vf_is_other_version(const struct vf *vf, uint64_t vaddr, uint64_t other);
 /* Is @now an exit of an audited function, or a timing point, to which only a stub may lead? */
-bool vf_is_guarded(const struct vf *vf, uint64_t now);
+static inline bool vf_is_guarded(const struct vf *vf, uint64_t now)
+{
+	return vf->audit_section && vf_bits_get(&vf->guarded, now);
+}
+
 /* Is @p the stub at an exit of the audited function around it? */
 bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p);
 /* Return: the number of the timing point at @old_vaddr of an audited function; UINT32_MAX: none. */
@@ -493,7 +520,9 @@ int vf_check_stub(const struct vf *vf, const struct mp_map_piece *p);
 int vf_check_wait(const struct vf *vf, const struct mp_map_piece *p);
 /* Are the arithmetic flags dead at @vaddr of the original? Without @carry, CF may be live. */
 bool vf_flags_are_dead(const struct vf *vf, uint64_t vaddr, bool carry);
-/* Return: where control is when it falls through the end of copy @p; UINT64_MAX: it cannot. */
+/* Not 0, because a call of a missing weak function leads to 0. */
+#define VF_NOWHERE UINT64_MAX
+/* Return: where control is when it falls through the end of copy @p; VF_NOWHERE: it cannot. */
 uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p);
 
 /* May the new segment take the place of this program header? */
@@ -568,6 +597,11 @@ enum vf_use {
 	VF_COMPUTES, /* adds to it, or subtracts, and may read from there as well */
 };
 
+/*
+ * What the loader puts into @cell: the address of a function, or 0 and *@name, that of another file's.
+ * Several versions have only functions that read strings and memory.
+ */
+uint64_t vf_loaded(const struct vf *vf, uint64_t cell, const char **name);
 /* The code that an operand of @names leads to, itself or by a cell that the loader fills in; 0: none. */
 uint64_t vf_named_code(const struct vf *vf, const struct vf_ref *name);
 /* Find functions between two addresses of @names; @use: enum vf_use of each. Return: 0, -ENOMEM. */
@@ -624,6 +658,8 @@ int vf_check_table_values(const struct vf *vf);
  * Return: false if @now is neither @old nor the copy of the function that starts at @old.
  */
 bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now);
+/* Does the linker put an absolute address of 4 bytes there? */
+bool vf_is_absolute(const struct mp_reloc *rel);
 /* vf_note_pointer() for the 4 bytes @now at @at, which hold an absolute address by relocation. */
 bool vf_note_field(const struct vf *vf, uint64_t at, const uint8_t *now);
 void vf_note_operand(const struct vf *vf, uint64_t insn, uint8_t len, uint64_t to);

@@ -261,3 +261,23 @@ bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_ins
 	known_put(k, head, &z, insn);
 	return true;
 }
+
+size_t vf_nop_len(const uint8_t *p, size_t avail)
+{
+	static const uint8_t nops[][VF_NOP_MAX] = {
+		{0x90},
+		{0x66, 0x90},
+		{0x0f, 0x1f, 0x00},
+		{0x0f, 0x1f, 0x40},
+		{0x0f, 0x1f, 0x44},
+		{0x66, 0x0f, 0x1f, 0x44},
+		{0x0f, 0x1f, 0x80},
+		{0x0f, 0x1f, 0x84},
+		{0x66, 0x0f, 0x1f, 0x84},
+	};
+
+	for (size_t len = 1; len <= VF_NOP_MAX && len <= avail; len++)
+		if (!memcmp(p, nops[len - 1], len))
+			return len;
+	return 0;
+}

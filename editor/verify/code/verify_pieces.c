@@ -89,52 +89,6 @@ static int compare_insn(struct pair *x, const struct vf_insn *insn)
 	return 0;
 }
 
-/* Not 0, because a call of a missing weak function leads to 0. */
-#define VF_NOWHERE UINT64_MAX
-
-#define VF_NOP_MAX 9
-
-/* Length of the nop at @p, if processors' manuals name it; else 0. */
-static size_t padding_len(const uint8_t *p, size_t avail)
-{
-	static const uint8_t nops[][VF_NOP_MAX] = {
-		{0x90},
-		{0x66, 0x90},
-		{0x0f, 0x1f, 0x00},
-		{0x0f, 0x1f, 0x40},
-		{0x0f, 0x1f, 0x44},
-		{0x66, 0x0f, 0x1f, 0x44},
-		{0x0f, 0x1f, 0x80},
-		{0x0f, 0x1f, 0x84},
-		{0x66, 0x0f, 0x1f, 0x84},
-	};
-
-	for (size_t len = 1; len <= VF_NOP_MAX && len <= avail; len++)
-		if (!memcmp(p, nops[len - 1], len))
-			return len;
-	return 0;
-}
-
-uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p)
-{
-	const struct mp_map *map = vf->map;
-	uint64_t at = p->new_vaddr + p->new_size, end;
-	const struct mp_map_piece *next = p + 1;
-
-	if (next == map->pieces + map->nr_pieces)
-		return VF_NOWHERE;
-	end = next->new_vaddr;
-	while (at < end) {
-		const uint8_t *bytes = mp_elf_bytes(vf->n, at, end - at);
-		size_t len = bytes ? padding_len(bytes, end - at) : 0;
-
-		if (!len)
-			return VF_NOWHERE;
-		at += len;
-	}
-	return end;
-}
-
 static bool leads_to(const struct pair *x, uint64_t old, uint64_t now)
 {
 	if (now == VF_NOWHERE)
@@ -294,29 +248,6 @@ static bool is_left_out(const struct pair *x)
 				    insn.kind == VF_JMP && insn.len == x->p->new_size));
 }
 
-/* Must the function have no copy, since the program, or a runtime, may look at it? @at: the block to blame. */
-int vf_check_known(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
-{
-	if (fde->flags & VF_FDE_NAMED_CODE)
-		return vf_refuse(vf, at,
-				 "a moved block lies in code that a program may copy as a whole");
-	if (fde->flags & VF_FDE_KNOWN)
-		return vf_refuse(vf, at,
-				 "a moved function is known by a table or by its section's bounds");
-	if (fde->flags & VF_FDE_ASKED)
-		return vf_refuse(vf, at, "the program may look for a moved function in its stack");
-	if (fde->flags & VF_FDE_RETURN_WORD)
-		return vf_refuse(vf, at, "data may hold a return address in a moved function");
-	if (fde->flags & VF_FDE_PLACE)
-		return vf_refuse(
-			vf, at,
-			"data, or two operands, may know places in a moved function, as tables of "
-			"faults do");
-	if (fde->flags & VF_FDE_READ)
-		return vf_refuse(vf, at, "the program may read the code of a moved function");
-	return 0;
-}
-
 static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct pair x = {.vf = vf, .p = p};
@@ -470,7 +401,7 @@ static int check_padding(const struct vf *vf, uint64_t at, uint64_t end)
 	while (at < end) {
 		size_t want = trap ? 1 : end - at < VF_NOP_MAX ? end - at : VF_NOP_MAX;
 
-		if (!p || (trap ? *p != 0xcc : padding_len(p, end - at) != want))
+		if (!p || (trap ? *p != 0xcc : vf_nop_len(p, end - at) != want))
 			return vf_refuse(vf, at, "code that is neither a copy nor a stub");
 		at += want;
 		p += want;
@@ -553,6 +484,8 @@ int vf_check_pieces(const struct vf *vf)
 		ret = vf_check_unproved(vf);
 	if (!ret)
 		ret = vf_check_versions(vf);
+	if (!ret && vf->audit_section)
+		ret = vf_check_version_tables(vf);
 	vf->result->report.nr_pieces = vf->map->nr_pieces;
 	return ret;
 }

@@ -233,12 +233,6 @@ static int scan_section(struct vf *vf, const struct vf_bits *anchors, struct par
 	return 0;
 }
 
-static bool is_text_section(const struct mp_section *sec)
-{
-	return (sec->flags & SHF_ALLOC) && (sec->flags & SHF_EXECINSTR) &&
-	       sec->type != SHT_NOBITS && sec->size;
-}
-
 static int scan_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
 	struct parts *parts = ctx;
@@ -248,7 +242,7 @@ static int scan_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t en
 		struct part *part = &parts->part[i];
 
 		for (uint32_t s = 0; !ret && s < vf->o->nr_sections; s++)
-			if (is_text_section(&vf->o->sections[s]))
+			if (vf_is_text_section(&vf->o->sections[s]))
 				ret = scan_section(parts->vf, parts->anchors, part,
 						   &vf->o->sections[s]);
 		vf_drop_bytes(vf->o, part->start, part->end);
@@ -412,15 +406,6 @@ static void scan_words(struct vf *vf, const struct mp_section *sec)
 		memcpy(&w64, p + k, 8);
 		mark_chance(vf, w64);
 	}
-}
-
-bool vf_holds_words(const struct vf *vf, const struct mp_section *sec)
-{
-	if (!(sec->flags & SHF_ALLOC) || is_text_section(sec) || sec->vaddr == vf->old_eh.vaddr ||
-	    sec->vaddr == vf->old_eh.hdr_vaddr || !strncmp(sec->name, ".gcc_except_table", 17))
-		return false;
-	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||
-	       sec->type == SHT_FINI_ARRAY || sec->type == SHT_PREINIT_ARRAY;
 }
 
 static bool words_may_be_addresses(const struct vf *vf)

@@ -510,3 +510,19 @@ int vf_table_flow(const struct vf *vf, const struct vf_version_tables *tables, u
 	free(w.queue);
 	return ret;
 }
+
+uint64_t vf_version_entry(const struct mp_elf *elf, uint64_t at, uint64_t start, uint8_t size)
+{
+	const uint8_t *p = mp_elf_bytes(elf, at, size);
+	uint64_t label;
+	int32_t off;
+
+	if (!p)
+		return 0;
+	if (size == 8) {
+		memcpy(&label, p, sizeof(label));
+		return label;
+	}
+	memcpy(&off, p, sizeof(off));
+	return start + (uint64_t)(int64_t)off;
+}

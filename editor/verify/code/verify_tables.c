@@ -97,21 +97,6 @@ static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t
 	return false;
 }
 
-size_t vf_first_ref(const struct vf *vf, uint64_t base)
-{
-	size_t lo = 0, hi = vf->refs.nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (vf->refs.list[mid].to < base)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 {
 	const struct vf_fde *user = NULL;

@@ -19,6 +19,19 @@ uint64_t vf_end_of_row(const struct vf_rows *rows, const struct vf_row *row);
 uint64_t vf_row_end(const struct vf_rows *rows, uint64_t vaddr);
 /* All bytes of [@new, @new + @len) must have the call site of @old. */
 int vf_compare_sites(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len);
+/* All bytes of the row at @new must have the rules of that at @old. *@len, unless NULL: bytes that both rows cover. */
+int vf_compare_row(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t *len);
+/*
+ * Offset k of the copy is offset k of the original, up to the branch at the end. Rows and call
+ * sites cover ranges, so one comparison suffices for each range in which nothing changes.
+ */
+int vf_compare_same(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len, bool sites);
+/* Check branches behind the common part: re-encoded, inverted or added. None of them can throw.
+ * Their row is that of the old branch, or of the place where the block fell through. First, there may
+ * be a call through a slot, with the row and the call site of the old call. */
+int vf_compare_branches(struct vf_unwinding *x, const struct mp_map_piece *p, uint64_t common);
+/* Compare the rows of the padding behind @p that control runs through. */
+int vf_compare_padding(struct vf_unwinding *x, const struct mp_map_piece *p, uint64_t common);
 /* End of the nops that control runs through to the next copy. int3 is never reached. */
 uint64_t vf_padding_end(const struct vf *vf, const struct mp_map_piece *p);
 /* In padding that control does not run through, no row may change. */

@@ -27,28 +27,6 @@ bool vf_is_in_version_tables(const struct vf *vf, uint64_t vaddr)
 	       vaddr - vf->version_tables->vaddr < vf->version_tables->size;
 }
 
-const struct mp_map_piece *vf_version_walk(const struct vf *vf, uint32_t function,
-					   struct vf_version_walk *walk)
-{
-	const struct mp_audited_func *func = &vf->audited->funcs[function];
-	const struct mp_map_piece *pieces = vf->map->pieces;
-
-	for (; walk->range < func->nr_ranges; walk->range++) {
-		const struct mp_audited_range *range =
-			&vf->audited->ranges[func->first_range + walk->range];
-		uint32_t first = vf_first_piece(vf, range->vaddr);
-
-		if (walk->next < first)
-			walk->next = first;
-		if (walk->next < vf->map->nr_pieces &&
-		    pieces[walk->next].new_vaddr < range->vaddr + range->size) {
-			walk->version = range->version;
-			return &pieces[walk->next++];
-		}
-	}
-	return NULL;
-}
-
 /* ---- operands ------------------------------------------------------------------------------ */
 
 /* An operand of a version's copy that names another table than the original's does. */
@@ -147,22 +125,6 @@ static int collect_all(const struct vf *vf, struct uses *uses)
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
-
-uint64_t vf_version_entry(const struct mp_elf *elf, uint64_t at, uint64_t start, uint8_t size)
-{
-	const uint8_t *p = mp_elf_bytes(elf, at, size);
-	uint64_t label;
-	int32_t off;
-
-	if (!p)
-		return 0;
-	if (size == 8) {
-		memcpy(&label, p, sizeof(label));
-		return label;
-	}
-	memcpy(&off, p, sizeof(off));
-	return start + (uint64_t)(int64_t)off;
-}
 
 /* The tables that operands of @function name in other places than the original's. */
 static bool find_tables(const struct vf *vf, const struct uses *uses, struct vf_version_tables *out)

@@ -27,19 +27,6 @@ struct vf_version_tables {
 	uint32_t nr_refs;
 };
 
-/*
- * A walk over the copies in all versions of one audited function, in ascending order. Before the first step
- * all is zero.
- */
-struct vf_version_walk {
-	uint32_t range;	 /* of the function's ranges */
-	uint32_t next;	 /* piece */
-	uint8_t version; /* that has the last piece */
-};
-
-/* Return: the next piece of @function; NULL: there is no other. */
-const struct mp_map_piece *vf_version_walk(const struct vf *vf, uint32_t function,
-					   struct vf_version_walk *walk);
 /* Return: the label in entry @at of the table, as @elf has it. 0: cannot be read. */
 uint64_t vf_version_entry(const struct mp_elf *elf, uint64_t at, uint64_t start, uint8_t size);
 /*

@@ -34,33 +34,6 @@ static int check_ehdr(const struct vf *vf)
 	return 0;
 }
 
-struct vf_file_range vf_build_id(const struct mp_elf *elf)
-{
-	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
-		const Elf64_Phdr *ph = &elf->phdrs[i];
-		uint64_t off = 0, align = ph->p_align == 8 ? 8 : 4;
-
-		if (ph->p_type != PT_NOTE || ph->p_offset > elf->size ||
-		    ph->p_filesz > elf->size - ph->p_offset)
-			continue;
-		while (ph->p_filesz - off >= sizeof(Elf64_Nhdr)) {
-			uint64_t at = ph->p_offset + off, desc;
-			Elf64_Nhdr nh;
-
-			memcpy(&nh, elf->data + at, sizeof(nh));
-			desc = (sizeof(nh) + nh.n_namesz + align - 1) & ~(align - 1);
-			off += (desc + nh.n_descsz + align - 1) & ~(align - 1);
-			if (off > ph->p_filesz)
-				break;
-			if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 &&
-			    nh.n_descsz <= MP_BUILD_ID_MAX &&
-			    !memcmp(elf->data + at + sizeof(nh), "GNU", 4))
-				return (struct vf_file_range){at + desc, at + desc + nh.n_descsz};
-		}
-	}
-	return (struct vf_file_range){0, 0};
-}
-
 /* Does a PT_NOTE still cover the build-id note? */
 static bool has_build_id_note(const struct mp_elf *elf)
 {

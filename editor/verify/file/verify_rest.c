@@ -447,7 +447,7 @@ static int check_gaps(const struct vf *vf)
 int vf_check_sections(const struct vf *vf)
 {
 	static int (*const steps[])(const struct vf *) = {
-		check_headers, check_names, check_gaps, vf_check_debug_info, vf_check_symbols,
+		check_headers, check_names, check_gaps,
 	};
 	int ret = 0;
 

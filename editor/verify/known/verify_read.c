@@ -122,28 +122,6 @@ static void write_frame(struct trace *t, const ZydisDecodedOperand *op, bool add
 	}
 }
 
-/*
- * What the loader puts into @cell: the address of a function, or 0 and *@name, that of another file's.
- * Several versions have only functions that read strings and memory.
- */
-static uint64_t loaded(const struct vf *vf, uint64_t cell, const char **name)
-{
-	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, cell);
-
-	switch (rel ? rel->type : R_X86_64_NONE) {
-	case R_X86_64_RELATIVE: return (uint64_t)rel->addend;
-	case R_X86_64_IRELATIVE: *name = "memcmp"; return 0;
-	case R_X86_64_JUMP_SLOT:
-	case R_X86_64_GLOB_DAT: break;
-	default: return 0;
-	}
-	if (rel->sym && rel->sym_shndx != SHN_UNDEF)
-		return rel->sym_value + (uint64_t)rel->addend;
-	if (rel->sym < vf->o->nr_symbols - vf->first_dynamic)
-		*name = vf->o->symbols[vf->first_dynamic + rel->sym].name;
-	return 0;
-}
-
 /* The cell through which a stub at @at jumps; 0: it is none. */
 static uint64_t jump_cell(const struct vf *vf, uint64_t at)
 {
@@ -204,7 +182,7 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 	if (!cell && vf_is_text(vf, to) && !vf_eh_find(&vf->old_eh, to))
 		cell = jump_cell(vf, to);
 	if (cell)
-		to = loaded(vf, cell, &name);
+		to = vf_loaded(vf, cell, &name);
 	if (name) {
 		t->read |= (t->have & read_arguments(name)) != 0;
 	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old_eh, to)) {
@@ -507,14 +485,6 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 	vf->bases = grown;
 	vf->bases[vf->nr_bases++] = to;
 	return 0;
-}
-
-uint64_t vf_named_code(const struct vf *vf, const struct vf_ref *name)
-{
-	const char *ignored;
-	uint64_t to = vf_is_text(vf, name->to) ? name->to : loaded(vf, name->to, &ignored);
-
-	return vf_is_text(vf, to) ? to : 0;
 }
 
 int vf_find_reads(struct vf *vf)

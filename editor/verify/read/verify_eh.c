@@ -426,3 +426,12 @@ struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr)
 	}
 	return lo < eh->nr_fdes && eh->fdes[lo].start <= vaddr ? &eh->fdes[lo] : NULL;
 }
+
+bool vf_holds_words(const struct vf *vf, const struct mp_section *sec)
+{
+	if (!(sec->flags & SHF_ALLOC) || vf_is_text_section(sec) || sec->vaddr == vf->old_eh.vaddr ||
+	    sec->vaddr == vf->old_eh.hdr_vaddr || !strncmp(sec->name, ".gcc_except_table", 17))
+		return false;
+	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||
+	       sec->type == SHT_FINI_ARRAY || sec->type == SHT_PREINIT_ARRAY;
+}

@@ -238,3 +238,21 @@ bool vf_lsda_same_actions(const struct vf_lsda *a, uint64_t action_a, const stru
 	}
 	return false;
 }
+
+uint64_t vf_lsda_site_end(const struct vf_lsda *lsda, uint64_t vaddr)
+{
+	const struct vf_call_site *site = vf_lsda_at(lsda, vaddr);
+	uint32_t lo = 0, hi = lsda->nr;
+
+	if (site)
+		return site->end;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (lsda->site[mid].start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < lsda->nr ? lsda->site[lo].start : UINT64_MAX;
+}

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "editor/verify/verify_private.h"
 #include "libprof/base/parallel.h"
@@ -137,5 +138,28 @@ int vf_find_cuts(struct vf *vf)
 			last = vf->cuts[vf->nr_cuts++] = fde->start;
 		reached = end > reached ? end : reached;
 	}
+	return 0;
+}
+
+int vf_go_on(const struct vf *vf, int ret)
+{
+	struct vf_refusals *r = vf->refusals;
+	const struct vf_fde *fde;
+	uint64_t start;
+
+	if (ret != -EBADMSG || !r->blamed)
+		return ret;
+	fde = vf_eh_find(&vf->old_eh, r->blamed);
+	start = fde ? fde->start : r->blamed;
+	for (uint32_t i = 0; i < r->nr; i++)
+		if (r->list[i].what.vaddr == start)
+			return 0;
+	if (r->nr == r->max)
+		return ret;
+	r->list[r->nr].order = r->nr;
+	r->list[r->nr].what.vaddr = start;
+	snprintf(r->list[r->nr].what.why, sizeof(r->list[r->nr].what.why), "%.*s",
+		 (int)sizeof(r->list[r->nr].what.why) - 1, vf->err->msg);
+	r->nr++;
 	return 0;
 }

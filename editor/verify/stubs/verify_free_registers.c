@@ -46,83 +46,6 @@ struct body {
 
 /* ---- unwind rows --------------------------------------------------------------------------- */
 
-/* DWARF's order: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp. */
-static uint16_t by_dwarf(uint64_t reg)
-{
-	static const uint8_t number[] = {0, 2, 1, 3, 6, 7, 5, 4};
-
-	if (reg >= 16)
-		return 0;
-	return VF_REG(reg < 8 ? number[reg] : reg);
-}
-
-static uint16_t rules(const struct vf_row *row, bool saved)
-{
-	uint16_t mask = 0;
-
-	for (unsigned int i = 0; i < 16; i++) {
-		const struct vf_rule *rule = &row->reg[i];
-
-		if (saved == (!vf_rule_keeps(rule) && rule->kind != VF_RULE_UNDEFINED))
-			mask |= by_dwarf(i);
-	}
-	return mask & VF_CALLEE_SAVED;
-}
-
-uint16_t vf_row_saves(const struct vf_row *row)
-{
-	return rules(row, true);
-}
-
-/* Registers in an expression [DW_OP_bregN offset] [DW_OP_deref]; all registers for any other
- * one. */
-static uint16_t named_by_expr(const struct vf_rule *rule)
-{
-	struct vf_cursor c = {.p = rule->expr, .end = rule->expr + rule->len};
-	uint8_t op = (uint8_t)vf_cursor_fixed(&c, 1);
-
-	if (op < DW_OP_breg0 || op > DW_OP_breg31)
-		return VF_ALL_REGS;
-	vf_cursor_sleb(&c);
-	if (!c.bad && c.p < c.end && *c.p == DW_OP_deref)
-		c.p++;
-	return c.bad || c.p != c.end ? VF_ALL_REGS : by_dwarf(op - DW_OP_breg0);
-}
-
-/* Registers that the unwinder reads to find the caller's frame and registers. */
-static uint16_t named_by_row(const struct vf_row *row)
-{
-	uint16_t mask = row->cfa.kind == VF_RULE_OFFSET ? by_dwarf(row->cfa_reg)
-							: named_by_expr(&row->cfa);
-
-	for (unsigned int i = 0; i < VF_NR_REGS; i++) {
-		const struct vf_rule *rule = &row->reg[i];
-
-		if (rule->kind == VF_RULE_REGISTER)
-			mask |= by_dwarf((uint64_t)rule->off);
-		else if (rule->kind == VF_RULE_EXPR || rule->kind == VF_RULE_VAL_EXPR)
-			mask |= named_by_expr(rule);
-	}
-	return mask;
-}
-
-int vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg)
-{
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
-	int ret = fde ? 0 : -EBADMSG;
-	struct vf_rows rows = {0};
-	const struct vf_row *row;
-
-	if (!ret)
-		ret = vf_rows_build(&vf->old_eh, fde, &rows);
-	if (ret != -ENOMEM) {
-		row = ret ? NULL : vf_rows_at(&rows, vaddr);
-		ret = !row || named_by_row(row) >> reg & 1;
-	}
-	free(rows.row);
-	return ret;
-}
-
 /* ---- parts --------------------------------------------------------------------------------- */
 
 static struct node *node_of(struct body *body, uint32_t block)
@@ -271,12 +194,12 @@ static uint16_t wanted_at(const struct body *body, const struct part *p, const s
 
 	if (!row)
 		return VF_ALL_REGS;
-	want = named_by_row(row);
+	want = vf_named_by_row(row);
 	if (at != body->vf->text_start + b->last ||
 	    (b->kind != VF_END_CALL && b->kind != VF_END_ICALL))
 		return want;
 	/* An exception that passes through needs unsaved callee-saved registers unchanged. */
-	want |= VF_ARGUMENT_REGS | rules(row, false);
+	want |= VF_ARGUMENT_REGS | vf_row_rules(row, false);
 	if (b->kind == VF_END_CALL && b->to != VF_NONE)
 		want |= vf_wanted_any(unsaved(vf_wanted_of_callers(g, b->to)));
 	return want | body->arguments;

@@ -145,6 +145,10 @@ void vf_find_not_preserved(const struct vf *vf);
 int vf_graph_find_tables(const struct vf *vf);
 /* Does the loader fill the cell at @vaddr with a function that never returns? */
 bool vf_is_noreturn_slot(const struct vf *vf, uint64_t vaddr);
+/* Return: callee-saved registers that the unwinder finds elsewhere by @row, or, not @saved, that it leaves as they are. */
+uint16_t vf_row_rules(const struct vf_row *row, bool saved);
+/* Return: registers that the unwinder reads to find the caller's frame and registers. */
+uint16_t vf_named_by_row(const struct vf_row *row);
 /* Return: callee-saved registers that @row finds in the stack. */
 uint16_t vf_row_saves(const struct vf_row *row);
 /* Does control continue behind the call that ends block @i? Not at the end of a function. */

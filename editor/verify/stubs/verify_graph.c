@@ -11,17 +11,6 @@
 
 #include "editor/verify/stubs/verify_free_registers_private.h"
 
-uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr)
-{
-	const struct vf_graph *g = vf->graph;
-	uint64_t i = vaddr - g->head.base;
-
-	if (!vf_bits_get(&g->head, vaddr))
-		return VF_NONE;
-	return g->rank[i / 64] +
-	       (uint32_t)__builtin_popcountll(g->head.word[i / 64] & ((1ULL << (i % 64)) - 1));
-}
-
 /* ---- where blocks start -------------------------------------------------------------------- */
 
 static bool ends_block(const struct vf_insn *insn)
@@ -401,14 +390,6 @@ static int fill_blocks(const struct vf *vf)
 }
 
 /* ---- calls that never return --------------------------------------------------------------- */
-
-bool vf_continues_after_call(const struct vf_graph *g, uint32_t i)
-{
-	const struct vf_block *b = &g->blocks[i];
-
-	return b->returns && i + 1 < g->nr_blocks && g->blocks[i + 1].start == b->end &&
-	       (b->fde == VF_NONE || g->blocks[i + 1].fde == b->fde);
-}
 
 /* May control get from block @i to a return, by what is known in @returns? */
 static bool returns_from(const struct vf_graph *g, uint32_t i, const uint8_t *returns)

@@ -21,15 +21,6 @@ struct window {
 	unsigned int nr;
 };
 
-bool vf_decode_step(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct vf_step *s)
-{
-	uint64_t avail = fde->start + fde->size - at;
-	const uint8_t *p = mp_elf_bytes(vf->o, at, avail);
-
-	s->at = at;
-	return p && ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), p, avail, &s->z, s->op));
-}
-
 static uint64_t previous(const struct vf *vf, uint64_t at, uint64_t start)
 {
 	for (uint64_t k = at; k-- > start && at - k <= 15;)

@@ -83,16 +83,6 @@ static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int re
 	       vf->paths->blocks[block].reg == reg;
 }
 
-int vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
-{
-	int is_dead = vf_register_is_dead(vf, p->old_vaddr, reg);
-
-	/* One thread alone checks a piece, so no lock is needed. */
-	if (!is_dead)
-		vf->marks->unproved[p - vf->map->pieces] |= (uint16_t)(1u << reg);
-	return is_dead < 0 ? is_dead : 0;
-}
-
 static int check_setter(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 			unsigned int reg)
 {
@@ -123,35 +113,4 @@ int vf_check_path_stub(const struct vf *vf, const struct mp_map_piece *p, const 
 		return vf_refuse(vf, at, "a stub neither sets a register nor polls");
 	*next = at + setter + (len > 0 ? len : 0);
 	return len < 0 ? len : 0;
-}
-
-void vf_note_unproved(const struct vf *vf, uint64_t old_vaddr, uint16_t registers)
-{
-	struct me_verify_report *r = &vf->result->report;
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old_vaddr);
-	uint64_t start = fde ? fde->start : old_vaddr;
-
-	for (uint32_t i = 0; i < r->nr_unproved; i++)
-		if (r->unproved[i].start == start) {
-			r->unproved[i].registers |= registers;
-			return;
-		}
-	if (r->nr_unproved < ME_MAX_UNPROVED)
-		r->unproved[r->nr_unproved++] = (struct me_unproved){start, registers};
-}
-
-int vf_check_unproved(const struct vf *vf)
-{
-	const struct mp_map_piece *first = NULL;
-
-	for (uint32_t i = 0; vf->marks->unproved && i < vf->map->nr_pieces; i++) {
-		if (!vf->marks->unproved[i])
-			continue;
-		first = first ? first : &vf->map->pieces[i];
-		vf_note_unproved(vf, vf->map->pieces[i].old_vaddr, vf->marks->unproved[i]);
-	}
-	return first ? vf_refuse(vf, first->new_vaddr,
-				 "a stub sets a register that is read from %#llx on",
-				 (unsigned long long)first->old_vaddr)
-		     : 0;
 }

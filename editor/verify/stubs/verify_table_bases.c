@@ -214,3 +214,12 @@ int vf_find_table_bases(const struct vf *vf, struct vf_predecessors *predecessor
 		find_bases(vf, predecessors, block, (unsigned int)ZydisRegisterGetId(reg), bases);
 	return ret;
 }
+
+bool vf_decode_step(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct vf_step *s)
+{
+	uint64_t avail = fde->start + fde->size - at;
+	const uint8_t *p = mp_elf_bytes(vf->o, at, avail);
+
+	s->at = at;
+	return p && ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), p, avail, &s->z, s->op));
+}

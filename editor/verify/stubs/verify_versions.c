@@ -20,21 +20,6 @@ static int compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = vf->nr_versions;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (vf->versions[mid].end <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < vf->nr_versions && vf->versions[lo].start <= vaddr ? &vf->versions[lo] : NULL;
-}
-
 bool vf_is_other_version(const struct vf *vf, uint64_t vaddr, uint64_t other)
 {
 	const struct vf_version *a = vf_version_at(vf, vaddr), *b = vf_version_at(vf, other);
@@ -221,11 +206,6 @@ int vf_read_audit(struct vf *vf)
 	return ret;
 }
 
-bool vf_is_guarded(const struct vf *vf, uint64_t now)
-{
-	return vf->audit_section && vf_bits_get(&vf->guarded, now);
-}
-
 /* Is @p, a copy in a version, an exit? */
 static bool is_exit(const struct vf *vf, const struct mp_map_piece *p,
 		    const struct vf_version *version)
@@ -357,5 +337,27 @@ int vf_check_versions(const struct vf *vf)
 		if (!(entered[f / 64] >> f % 64 & 1))
 			ret = vf_refuse(vf, vf->audited->funcs[f].vaddr,
 					"no stub enters this audited function");
-	return ret ? ret : vf_check_version_tables(vf);
+	return ret;
+}
+
+const struct mp_map_piece *vf_version_walk(const struct vf *vf, uint32_t function,
+					   struct vf_version_walk *walk)
+{
+	const struct mp_audited_func *func = &vf->audited->funcs[function];
+	const struct mp_map_piece *pieces = vf->map->pieces;
+
+	for (; walk->range < func->nr_ranges; walk->range++) {
+		const struct mp_audited_range *range =
+			&vf->audited->ranges[func->first_range + walk->range];
+		uint32_t first = vf_first_piece(vf, range->vaddr);
+
+		if (walk->next < first)
+			walk->next = first;
+		if (walk->next < vf->map->nr_pieces &&
+		    pieces[walk->next].new_vaddr < range->vaddr + range->size) {
+			walk->version = range->version;
+			return &pieces[walk->next++];
+		}
+	}
+	return NULL;
 }
