@@ -12,7 +12,36 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_inline.h"
+#include "editor/verify/code/verify_pieces.h"
+#include "editor/verify/code/verify_pointers.h"
+#include "editor/verify/code/verify_probe.h"
+#include "editor/verify/code/verify_scan.h"
+#include "editor/verify/code/verify_tables.h"
+#include "editor/verify/code/verify_unwind.h"
+#include "editor/verify/debug/verify_debug_file.h"
+#include "editor/verify/debug/verify_debug_info.h"
+#include "editor/verify/file/verify_diff.h"
+#include "editor/verify/file/verify_headers.h"
+#include "editor/verify/file/verify_link.h"
+#include "editor/verify/file/verify_map_note.h"
+#include "editor/verify/file/verify_phdr_extend.h"
+#include "editor/verify/file/verify_rest.h"
+#include "editor/verify/file/verify_symbols.h"
+#include "editor/verify/known/verify_answers.h"
+#include "editor/verify/read/verify_eh.h"
+#include "editor/verify/read/verify_map.h"
+#include "editor/verify/read/verify_parallel.h"
+#include "editor/verify/stubs/verify_count.h"
+#include "editor/verify/stubs/verify_free_registers.h"
+#include "editor/verify/stubs/verify_marker.h"
+#include "editor/verify/stubs/verify_paths.h"
+#include "editor/verify/stubs/verify_threads.h"
+#include "editor/verify/stubs/verify_versions.h"
 
 static bool is_in(const Elf64_Phdr *load, uint64_t vaddr)
 {

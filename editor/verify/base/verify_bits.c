@@ -3,9 +3,10 @@
  * verify_bits - one bit for each byte address in a range.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
 
 int vf_bits_init(struct vf_bits *bits, uint64_t start, uint64_t end)
 {

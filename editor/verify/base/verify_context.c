@@ -2,7 +2,7 @@
 /*
  * verify_context - lookups in what all checks know of original and output.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
 
 uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
 {

@@ -7,8 +7,9 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_head_private.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_head.h"
 
 const ZydisDecoder *vf_full_decoder(void)
 {

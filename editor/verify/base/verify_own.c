@@ -8,7 +8,9 @@
  */
 #include <errno.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
 
 /*
  *	offset  0      64     232          0x3000 0x3140  0x3150 ...    size

@@ -7,7 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_refuse.h"
 
 /* Runs once, for a refusal, so a walk over all symbols is fast enough. */
 static const struct mp_symbol *symbol_at(const struct mp_elf *elf, uint64_t vaddr)

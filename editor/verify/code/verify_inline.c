@@ -14,7 +14,15 @@
  */
 #include <errno.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_inline.h"
+#include "editor/verify/code/verify_stack.h"
+#include "editor/verify/known/verify_known.h"
+#include "editor/verify/read/verify_parts.h"
 
 enum answer {
 	NOT_ASKED,

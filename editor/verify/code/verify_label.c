@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/code/verify_label.h"
 
 /* Number of instructions that are read before a jump, and behind an operand. */
 #define BEFORE 24

@@ -10,7 +10,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_lsda_whole.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/read/verify_parallel.h"
 
 /* Alignment of tables, and of their types. */
 #define VF_LSDA_ALIGN 4

@@ -5,7 +5,14 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/code/verify_label.h"
+#include "editor/verify/code/verify_note.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_versions.h"
 
 /* Programs keep addresses of functions' starts, and of labels that are values. Return: its
  * copy. */

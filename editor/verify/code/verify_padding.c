@@ -4,7 +4,11 @@
  * it. The bytes must be nobody's: control cannot run into them, nothing leads to them or names them,
  * and they are what compilers put between functions. verify_diff asks for each such patch.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/code/verify_padding.h"
 
 /* Compilers align functions to 16 bytes at least, and to lines of 64 bytes at most. */
 #define VF_ALIGNMENT   16u

@@ -6,7 +6,24 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_inline.h"
+#include "editor/verify/code/verify_note.h"
+#include "editor/verify/code/verify_pieces.h"
+#include "editor/verify/code/verify_version_tables.h"
+#include "editor/verify/known/verify_known.h"
+#include "editor/verify/read/verify_parallel.h"
+#include "editor/verify/read/verify_parts.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/read/verify_plt.h"
+#include "editor/verify/stubs/verify_count.h"
+#include "editor/verify/stubs/verify_unproved.h"
+#include "editor/verify/stubs/verify_versions.h"
 
 /* One block, its copy, and how far both were compared. */
 struct pair {

@@ -9,7 +9,13 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_note.h"
+#include "editor/verify/code/verify_pointers.h"
+#include "editor/verify/code/verify_tables.h"
+#include "editor/verify/read/verify_parallel.h"
 
 static void note_kept(const struct vf *vf, uint64_t vaddr)
 {

@@ -5,7 +5,13 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_probe.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_parts.h"
+#include "editor/verify/read/verify_piece_index.h"
 
 #define NT_STAPSDT 3
 

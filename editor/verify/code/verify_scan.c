@@ -10,7 +10,24 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/code/verify_gap.h"
+#include "editor/verify/code/verify_label.h"
+#include "editor/verify/code/verify_note.h"
+#include "editor/verify/code/verify_probe.h"
+#include "editor/verify/code/verify_scan.h"
+#include "editor/verify/code/verify_switch.h"
+#include "editor/verify/known/verify_enclosing.h"
+#include "editor/verify/known/verify_place.h"
+#include "editor/verify/known/verify_ranges.h"
+#include "editor/verify/known/verify_read.h"
+#include "editor/verify/known/verify_return_words.h"
+#include "editor/verify/read/verify_eh.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/read/verify_parallel.h"
 
 /* Limit on a table's size. */
 #define VF_TABLE_MAX (1U << 20)

@@ -14,7 +14,13 @@
  */
 #include <errno.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_stack.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_parts.h"
 
 enum {
 	PARTS_MAX = 200,

@@ -10,7 +10,13 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_switch.h"
+#include "editor/verify/read/verify_piece_index.h"
 
 /* Most instructions between a load of an offset, or of an address, and its jump. */
 #define MAX_APART	 5

@@ -20,6 +20,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/stubs/verify_versions.h"
 #include "editor/verify/code/verify_version_tables_private.h"
 
 /* A function with more blocks that nothing seems to lead to is not proved. */

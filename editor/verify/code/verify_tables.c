@@ -13,7 +13,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_note.h"
+#include "editor/verify/code/verify_switch.h"
+#include "editor/verify/code/verify_tables.h"
+#include "editor/verify/read/verify_piece_index.h"
 
 enum vf_table_kind {
 	VF_TABLE_REL32 = 4,

@@ -7,6 +7,20 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_lsda_whole.h"
+#include "editor/verify/code/verify_unwind.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_eh.h"
+#include "editor/verify/read/verify_eh_startup.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/read/verify_parallel.h"
+#include "editor/verify/read/verify_personality.h"
+#include "editor/verify/read/verify_plt.h"
+#include "editor/verify/stubs/verify_audit.h"
+#include "editor/verify/stubs/verify_points.h"
 #include "editor/base/enclosing_code.h"
 #include "editor/base/runtime.h"
 #include "editor/verify/code/verify_unwind_private.h"
@@ -246,7 +260,7 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 		return vf_compare_inlined(x, p);
 	common = vf->marks->common[p - vf->map->pieces];
 	ret = vf_compare_same(x, p->old_vaddr, p->new_vaddr, common,
-			   x->old_lsda.present || x->new_lsda.present);
+			      x->old_lsda.present || x->new_lsda.present);
 	if (!ret && common < p->new_size)
 		ret = vf_compare_branches(x, p, common);
 	if (vf_is_slot_call(vf, p, common))

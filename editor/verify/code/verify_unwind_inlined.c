@@ -5,6 +5,12 @@
  */
 #include <errno.h>
 
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/read/verify_parts.h"
 #include "editor/verify/code/verify_unwind_private.h"
 
 static int load_callee(struct vf_unwinding *x, const struct vf_fde *fde)

@@ -3,7 +3,10 @@
 #ifndef ME_VERIFY_UNWIND_PRIVATE_H
 #define ME_VERIFY_UNWIND_PRIVATE_H
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_lsda.h"
 
 struct vf_unwinding {
 	const struct vf *vf;

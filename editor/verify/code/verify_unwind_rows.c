@@ -3,6 +3,13 @@
  * verify_unwind_rows - compares unwind rows and call sites of a copy, its branches and the padding behind it with those
  * of the original. Called by verify_unwind and verify_unwind_inlined.
  */
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_versions.h"
 #include "editor/verify/code/verify_unwind_private.h"
 
 uint64_t vf_end_of_row(const struct vf_rows *rows, const struct vf_row *row)
@@ -73,8 +80,7 @@ static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
 	return m < c ? m : c;
 }
 
-int vf_compare_same(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len,
-			bool sites)
+int vf_compare_same(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len, bool sites)
 {
 	uint64_t k, to, same;
 	int ret;

@@ -11,6 +11,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_tables.h"
+#include "editor/verify/code/verify_version_tables.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_unproved.h"
+#include "editor/verify/stubs/verify_versions.h"
 #include "editor/verify/code/verify_version_tables_private.h"
 
 bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *sec)

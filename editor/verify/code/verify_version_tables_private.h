@@ -6,7 +6,7 @@
 #ifndef ME_VERIFY_VERSION_TABLES_PRIVATE_H
 #define ME_VERIFY_VERSION_TABLES_PRIVATE_H
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
 
 /* Functions with more tables, or more operands that name them, are not proved. */
 #define VF_MAX_VERSION_TABLES 64

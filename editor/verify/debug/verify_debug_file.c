@@ -9,7 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/debug/verify_debug_file.h"
+#include "editor/verify/debug/verify_debug_info.h"
+#include "editor/verify/file/verify_rest.h"
+#include "editor/verify/file/verify_symbols.h"
 
 static int check_ehdr(const struct vf *vf)
 {

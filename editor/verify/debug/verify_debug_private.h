@@ -6,7 +6,15 @@
 #ifndef VERIFY_DEBUG_PRIVATE_H
 #define VERIFY_DEBUG_PRIVATE_H
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/debug/verify_debug_file.h"
+#include "editor/verify/debug/verify_debug_info.h"
+#include "editor/verify/file/verify_rest.h"
+#include "editor/verify/file/verify_symbols.h"
+#include "editor/verify/read/verify_parts.h"
 
 /* An attribute in the vendors' range that outputs fill unused bytes with. */
 #define VD_FILLER 0x2d4d

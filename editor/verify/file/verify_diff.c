@@ -8,7 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_note.h"
+#include "editor/verify/code/verify_padding.h"
+#include "editor/verify/code/verify_tables.h"
+#include "editor/verify/file/verify_diff.h"
+#include "editor/verify/file/verify_map_note.h"
+#include "editor/verify/file/verify_phdr_extend.h"
+#include "editor/verify/file/verify_symbols.h"
+#include "editor/verify/known/verify_answers.h"
+#include "editor/verify/read/verify_parallel.h"
+#include "editor/verify/read/verify_piece_index.h"
 
 #define VF_PATCH_LEN 5
 

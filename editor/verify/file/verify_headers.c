@@ -6,7 +6,16 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/file/verify_headers.h"
+#include "editor/verify/file/verify_map_note.h"
+#include "editor/verify/file/verify_phdr_extend.h"
+#include "editor/verify/file/verify_slot.h"
+#include "editor/verify/stubs/verify_calls.h"
+#include "editor/verify/stubs/verify_count.h"
+#include "editor/verify/stubs/verify_paths.h"
 
 /* A page, or a large one: the least and the largest alignment that the output chooses. */
 #define VF_PAGE	      4096u

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/file/verify_link.h"
 
 #define LINK ".gnu_debuglink"
 

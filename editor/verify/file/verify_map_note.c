@@ -3,7 +3,11 @@
  * verify_map_note - checks that the notes of the map have nothing else, and that the note of replaced calls is true:
  * collectors put frames into stacks by it. Called by verify.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/file/verify_map_note.h"
+#include "editor/verify/read/verify_parts.h"
 #include "libprof/note/map_calls.h"
 
 static bool is_zero(const uint8_t *p, uint64_t len)

@@ -10,7 +10,13 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/file/verify_map_note.h"
+#include "editor/verify/file/verify_phdr_extend.h"
+#include "editor/verify/read/verify_eh.h"
 
 /* Bytes [start, end) of the original's file, which must hold nothing that stays there. */
 struct span {

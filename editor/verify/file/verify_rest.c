@@ -9,7 +9,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_version_tables.h"
+#include "editor/verify/file/verify_link.h"
+#include "editor/verify/file/verify_phdr_extend.h"
+#include "editor/verify/file/verify_rest.h"
+#include "editor/verify/known/verify_answers.h"
+#include "editor/verify/stubs/verify_audit.h"
+#include "editor/verify/stubs/verify_calls.h"
+#include "editor/verify/stubs/verify_count.h"
+#include "editor/verify/stubs/verify_paths.h"
 
 static const struct {
 	const char *name;
@@ -447,7 +458,9 @@ static int check_gaps(const struct vf *vf)
 int vf_check_sections(const struct vf *vf)
 {
 	static int (*const steps[])(const struct vf *) = {
-		check_headers, check_names, check_gaps,
+		check_headers,
+		check_names,
+		check_gaps,
 	};
 	int ret = 0;
 

@@ -9,7 +9,8 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/file/verify_slot.h"
 
 static bool covered_by_property(const struct mp_elf *elf, const Elf64_Phdr *note)
 {

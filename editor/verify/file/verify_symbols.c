@@ -8,7 +8,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/file/verify_phdr_extend.h"
+#include "editor/verify/file/verify_symbols.h"
+#include "editor/verify/read/verify_piece_index.h"
 
 /*
  * For old code, and for copies. Rust's names have a suffix that Rust's traces leave out; beside these, others have none.

@@ -11,7 +11,15 @@
 #include <string.h>
 
 #include "editor/base/enclosing_code.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/known/verify_answers.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/read/verify_plt.h"
 
 #define SECTION ".morph.enclosing"
 

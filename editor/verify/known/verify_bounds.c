@@ -5,7 +5,10 @@
  */
 #include <errno.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_bounds.h"
+#include "editor/verify/known/verify_cell.h"
 
 /* From one operand to the other. */
 #define NEAR_BYTES 128u

@@ -2,7 +2,8 @@
 /*
  * verify_cell - what the loader puts into a cell of the original, and which code an operand leads to by it.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/known/verify_cell.h"
 
 uint64_t vf_loaded(const struct vf *vf, uint64_t cell, const char **name)
 {

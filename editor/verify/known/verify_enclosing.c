@@ -9,7 +9,12 @@
 #include <dwarf.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_answers.h"
+#include "editor/verify/known/verify_enclosing.h"
 
 #define CALLERS_MAX 64
 

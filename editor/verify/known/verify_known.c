@@ -2,7 +2,10 @@
 /*
  * verify_known - refuses copies of functions that others know by their place.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/known/verify_known.h"
 
 /* Must the function have no copy, since the program, or a runtime, may look at it? @at: the block to blame. */
 int vf_check_known(const struct vf *vf, const struct vf_fde *fde, uint64_t at)

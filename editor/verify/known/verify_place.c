@@ -11,7 +11,11 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_place.h"
+#include "editor/verify/read/verify_eh.h"
 
 /* Other fields may stand before the first word. */
 #define HEAD 8

@@ -9,7 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/known/verify_ranges.h"
+#include "editor/verify/read/verify_eh.h"
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 

@@ -11,7 +11,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_bounds.h"
+#include "editor/verify/known/verify_cell.h"
+#include "editor/verify/known/verify_read.h"
+#include "editor/verify/read/verify_effect.h"
 
 /* Number of instructions that are read behind an operand, without and with the address in the frame. */
 #define NEAR  24

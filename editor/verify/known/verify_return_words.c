@@ -9,7 +9,12 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_return_words.h"
+#include "editor/verify/read/verify_eh.h"
 
 #define INSN_MAX 15
 

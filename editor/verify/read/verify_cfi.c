@@ -9,9 +9,12 @@
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
 
 #define VF_STACK_MAX 16
 /* More rows than any function has. They limit what a hostile file costs. */

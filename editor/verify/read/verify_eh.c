@@ -9,7 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_eh.h"
+#include "editor/verify/read/verify_symbol_fdes.h"
 
 static int find_cie(const struct vf_eh *eh, uint64_t vaddr)
 {
@@ -282,8 +288,6 @@ static int find_by_header(const struct vf *vf, uint64_t vaddr, uint64_t size, st
 	return 0;
 }
 
-#define VF_EH_PAGE 1024u
-
 /* An index for vf_eh_find(), which runs for each piece, patch and changed call. */
 static int index_pages(struct vf_eh *eh)
 {
@@ -407,30 +411,11 @@ void vf_eh_fini(struct vf_eh *eh)
 	memset(eh, 0, sizeof(*eh));
 }
 
-struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = eh->nr_fdes;
-	uint64_t page = (vaddr - eh->pages_start) / VF_EH_PAGE;
-
-	if (eh->pages && page < eh->nr_pages) {
-		lo = eh->pages[page];
-		hi = eh->pages[page + 1];
-	}
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (eh->fdes[mid].start + eh->fdes[mid].size <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < eh->nr_fdes && eh->fdes[lo].start <= vaddr ? &eh->fdes[lo] : NULL;
-}
-
 bool vf_holds_words(const struct vf *vf, const struct mp_section *sec)
 {
-	if (!(sec->flags & SHF_ALLOC) || vf_is_text_section(sec) || sec->vaddr == vf->old_eh.vaddr ||
-	    sec->vaddr == vf->old_eh.hdr_vaddr || !strncmp(sec->name, ".gcc_except_table", 17))
+	if (!(sec->flags & SHF_ALLOC) || vf_is_text_section(sec) ||
+	    sec->vaddr == vf->old_eh.vaddr || sec->vaddr == vf->old_eh.hdr_vaddr ||
+	    !strncmp(sec->name, ".gcc_except_table", 17))
 		return false;
 	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||
 	       sec->type == SHT_FINI_ARRAY || sec->type == SHT_PREINIT_ARRAY;

@@ -6,7 +6,9 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_eh_startup.h"
 
 enum {
 	LOOK = 80, /* bytes read from the start of the function */

@@ -6,9 +6,12 @@
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "libprof/elf/elf.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_lsda.h"
 
 #define VF_CHAIN_MAX 4096
 

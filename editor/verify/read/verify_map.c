@@ -6,7 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_map.h"
+#include "editor/verify/read/verify_parts.h"
+#include "editor/verify/read/verify_piece_index.h"
 
 static int by_place(const void *a, const void *b, void *arg)
 {

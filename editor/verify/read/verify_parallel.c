@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_parallel.h"
 #include "libprof/base/parallel.h"
 
 struct job {

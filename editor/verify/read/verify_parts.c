@@ -5,7 +5,13 @@
  */
 #include <errno.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_parts.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/read/verify_plt.h"
 
 enum {
 	LANDING = 4, /* bytes of endbr64 */

@@ -13,7 +13,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/read/verify_personality.h"
 
 static const char *personality_at(const struct mp_elf *o, uint64_t vaddr)
 {

@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/read/verify_piece_index.h"
 
 const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr)
 {

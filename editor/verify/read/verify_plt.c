@@ -11,7 +11,10 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/read/verify_plt.h"
 
 enum {
 	DIRECT_SIZE = 5,

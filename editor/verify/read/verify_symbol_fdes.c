@@ -12,9 +12,12 @@
  * beginning by a label, a symbol without type and size. So functions behind such a label must stay.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "libprof/elf/elf.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_symbol_fdes.h"
 
 static int by_start(const void *a, const void *b)
 {

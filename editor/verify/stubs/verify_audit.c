@@ -10,7 +10,14 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_audit.h"
+#include "editor/verify/stubs/verify_calls.h"
+#include "editor/verify/stubs/verify_flags.h"
+#include "editor/verify/stubs/verify_points.h"
 #include "libprof/note/audit_table.h"
 
 #define LEA_SIZE   5

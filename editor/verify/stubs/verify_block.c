@@ -2,7 +2,9 @@
 /*
  * verify_block - lookups in the blocks of verify_graph.
  */
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/stubs/verify_block.h"
 
 uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr)
 {

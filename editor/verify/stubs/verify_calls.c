@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_calls.h"
+#include "editor/verify/stubs/verify_flags.h"
 #include "libprof/note/call_table.h"
 
 #define DECL_SIZE   6

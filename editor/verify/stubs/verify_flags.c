@@ -4,7 +4,10 @@
  * behind it. Follows all paths forward until the flags are overwritten. Called by verify_count,
  * verify_polls and verify_threads.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/stubs/verify_flags.h"
 
 #define STATUS                                                                                     \
 	(ZYDIS_CPUFLAG_OF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_AF |               \

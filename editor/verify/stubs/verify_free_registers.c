@@ -11,7 +11,17 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_free_registers.h"
+#include "editor/verify/stubs/verify_graph.h"
+#include "editor/verify/stubs/verify_unwinder.h"
+#include "editor/verify/stubs/verify_vectors.h"
 
 /* Limit on parts of functions that jump into one another. */
 #define MAX_PARTS 64

@@ -9,7 +9,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_graph.h"
+#include "editor/verify/stubs/verify_jump.h"
+#include "editor/verify/stubs/verify_results.h"
+#include "editor/verify/stubs/verify_unwinder.h"
+#include "editor/verify/stubs/verify_wants.h"
 
 /* ---- where blocks start -------------------------------------------------------------------- */
 

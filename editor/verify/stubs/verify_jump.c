@@ -9,7 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_jump.h"
+#include "editor/verify/stubs/verify_table_bases.h"
 
 /* Number of instructions read, the jump included. */
 #define WINDOW 16

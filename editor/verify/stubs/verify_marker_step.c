@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/read/verify_effect.h"
 #include "editor/verify/stubs/verify_marker_private.h"
 
 #define PREFIX	"__morph_marker_"

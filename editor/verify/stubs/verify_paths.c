@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_paths.h"
+#include "editor/verify/stubs/verify_polls.h"
+#include "editor/verify/stubs/verify_unproved.h"
 #include "libprof/note/path_table.h"
 
 /* Runs before the headers are checked, so it looks at section names alone. */

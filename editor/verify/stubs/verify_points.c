@@ -13,7 +13,11 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_points.h"
 #include "libprof/note/audit_table.h"
 
 /* decl 7; jns 2; lea 5; call 5; test 5; cmpb 8; jne 6; cmpb 8; jne 6 */

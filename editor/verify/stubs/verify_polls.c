@@ -7,7 +7,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_flags.h"
+#include "editor/verify/stubs/verify_polls.h"
+#include "editor/verify/stubs/verify_unproved.h"
+#include "editor/verify/stubs/verify_unwinder.h"
 #include "libprof/note/path_table.h"
 #include "libprof/note/polls.h"
 

@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_results.h"
 
 struct result_search {
 	const struct vf_graph *g;

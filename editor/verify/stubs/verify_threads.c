@@ -8,7 +8,12 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_flags.h"
+#include "editor/verify/stubs/verify_threads.h"
 
 /* Largest distance, in bytes of code, between the two numbers of one system call. */
 #define VF_CALL_BYTES 96

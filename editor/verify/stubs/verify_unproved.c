@@ -3,7 +3,11 @@
  * verify_unproved - registers that stubs set and that are not proved dead: which stubs, and the refusal of all of them
  * together.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_free_registers.h"
+#include "editor/verify/stubs/verify_unproved.h"
 
 int vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
 {

@@ -6,7 +6,11 @@
 #include <dwarf.h>
 #include <errno.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/stubs/verify_unwinder.h"
 
 /* DWARF's order: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp. */
 static uint16_t by_dwarf(uint64_t reg)

@@ -3,7 +3,9 @@
  * verify_vectors - finds the vector registers that instructions of the original name, by
  * prefixes, opcode and ModRM. Called by verify_free_registers for verify_polls.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/stubs/verify_vectors.h"
 
 #define ALL 0xff00u
 

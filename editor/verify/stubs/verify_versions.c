@@ -10,7 +10,15 @@
 #include <errno.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_parallel.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_audit.h"
+#include "editor/verify/stubs/verify_points.h"
+#include "editor/verify/stubs/verify_versions.h"
 #include "libprof/note/audit_table.h"
 
 static int compare(const void *a, const void *b)

@@ -4,7 +4,12 @@
  * and callers of their callees. Finds the registers that each function changes. Called by
  * verify_graph.
  */
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_wants.h"
 
 /* ---- wanted registers ---------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_decode.h"
 
 static uint64_t state = 1;
 static unsigned long nr_valid;

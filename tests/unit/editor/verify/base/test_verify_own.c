@@ -7,7 +7,12 @@
 
 #include <errno.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/read/verify_map.h"
+#include "editor/verify/read/verify_parts.h"
+#include "editor/verify/read/verify_piece_index.h"
 #include "tests/unit/verify_pair.h"
 
 #define MUTANTS "g++ -O2 tests/data/mutants.cc"

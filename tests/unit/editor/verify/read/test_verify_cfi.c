@@ -11,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_eh.h"
 
 static const char *const files[] = {
 	"/proc/self/exe",

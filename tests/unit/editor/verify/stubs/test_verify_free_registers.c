@@ -5,7 +5,12 @@
  */
 #include "tests/unit/suite.h"
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/code/verify_scan.h"
+#include "editor/verify/read/verify_eh.h"
+#include "editor/verify/stubs/verify_free_registers.h"
+#include "editor/verify/stubs/verify_graph.h"
 #include "tests/unit/edit_fixture.h"
 
 #define FUNCTION(name, body)                                                                       \

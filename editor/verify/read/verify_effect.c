@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
-#include "editor/verify/verify_head_private.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_head.h"
+#include "editor/verify/read/verify_effect.h"
 
 #define R(n) ((uint16_t)(1u << (n)))
 

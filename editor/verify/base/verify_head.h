@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_head_private - the head of an instruction: its bytes before displacement and immediate.
+ * verify_head - the head of an instruction: its bytes before displacement and immediate.
  *
  * Instructions with equal heads differ only in the values of displacement and immediate. Code
  * repeats itself, so caches that are indexed by heads seldom need Zydis. Included by
  * verify_decode and verify_effect, which cache different answers.
  */
-#ifndef ME_VERIFY_HEAD_PRIVATE_H
-#define ME_VERIFY_HEAD_PRIVATE_H
+#ifndef ME_VERIFY_HEAD_H
+#define ME_VERIFY_HEAD_H
 
 #include <Zydis/Zydis.h>
 #include <stddef.h>

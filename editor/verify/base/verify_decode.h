@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify_decode_private - single instructions, as verify reads them by Zydis alone. */
-#ifndef ME_VERIFY_DECODE_PRIVATE_H
-#define ME_VERIFY_DECODE_PRIVATE_H
+/*
+ * verify_decode - single instructions, as verify reads them by Zydis alone.
+ */
+#ifndef ME_VERIFY_DECODE_H
+#define ME_VERIFY_DECODE_H
 
 #include <Zydis/Zydis.h>
 #include <stdbool.h>
@@ -9,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-struct vf;
+#include "editor/verify/base/verify_context.h"
 
 enum vf_kind {
 	VF_OTHER, /* falls through */
@@ -51,6 +53,7 @@ static inline int64_t vf_base_disp(const struct vf_insn *insn, const uint8_t *b)
 bool vf_decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
 /* vf_decode() without its cache of earlier instructions. The tests compare both. */
 bool vf_decode_anew(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf_insn *insn);
+
 /* Return: the target of the displacement at @b, in an instruction that ends at @end. */
 static inline uint64_t vf_displacement_target(const uint8_t *b, uint64_t end)
 {
@@ -63,7 +66,6 @@ static inline uint64_t vf_displacement_target(const uint8_t *b, uint64_t end)
 #define VF_NOP_MAX 9
 /* Length of the nop at @p, if processors' manuals name it; else 0. */
 size_t vf_nop_len(const uint8_t *p, size_t avail);
-
 /* The calling thread's Zydis decoder, for callers that need operands. */
 const ZydisDecoder *vf_full_decoder(void);
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify_inline_private - functions in place of calls of them. Included by verify_private.h only.
+ * verify_parts - which pieces of the map stand in place of a call, and where control goes on
+ * behind them.
  */
-#ifndef ME_VERIFY_INLINE_PRIVATE_H
-#define ME_VERIFY_INLINE_PRIVATE_H
+#ifndef ME_VERIFY_PARTS_H
+#define ME_VERIFY_PARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "libprof/note/map.h"
+#include "editor/verify/base/verify_context.h"
 
-struct vf;
-struct vf_fde;
 struct vf_insn;
 
 /* Bytes of a direct call. */
@@ -35,11 +34,10 @@ bool vf_is_part_behind(const struct vf *vf, const struct mp_map_piece *p, uint64
  */
 bool vf_joins_last_part(const struct vf *vf, const struct mp_map_piece *p, bool raised,
 			uint64_t now);
-/* Make room for what is known of each FDE of the original. Call after the scan. Return: 0, -ENOMEM. */
-int vf_make_answers(const struct vf *vf);
 /* Does the copy @p lack the call at offset @k of the original, its last instruction, since the next
  * piece replaces it? */
 bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
+
 /* Code that replaces a call, in place of the call. */
 struct vf_inlined_code {
 	uint32_t piece;	     /* its first */
@@ -51,9 +49,6 @@ struct vf_inlined_code {
 /* Does such code begin with piece @i, or at @now, unless it is empty? */
 bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code *code);
 bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *code);
-/* Check that the function from which the inlined piece @p comes may replace the call. Its instructions
- * are compared by verify_pieces. */
-int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p);
 /*
  * Is the stack pointer lowered in place of the call that the copy @p lacks, as the call does? The parts behind @p then
  * have their original stack pointer.
@@ -69,19 +64,8 @@ bool vf_lowers(const struct vf *vf, const struct mp_map_piece *p);
 bool vf_leaves_by(const struct vf *vf, const struct mp_map_piece *p, const struct vf_insn *last);
 /* The same, of the last instruction of its original. */
 bool vf_leaves(const struct vf *vf, const struct mp_map_piece *p);
-/*
- * Does @p have, at offset @k, a call of what the jump at @jump of the original leads to: direct, or through the slot
- * of a PLT stub? Return: its bytes; 0: no.
- */
-uint8_t vf_calls_instead(const struct vf *vf, const struct mp_map_piece *p, uint64_t k,
-			 uint64_t jump);
 /* Does @p have, at offset @k, the instruction that raises the stack pointer again? */
 bool vf_raises(const struct vf *vf, const struct mp_map_piece *p, uint64_t k);
-/*
- * verify_stack.c: check how a function uses the stack, in all parts of the code that begins with piece @first.
- * @lowered: vf_lowers(). Return: 0, -ENOMEM, or a refusal.
- */
-int vf_check_stack(const struct vf *vf, uint32_t first, bool lowered);
 /* Is @p the last part beside the call? From it, control goes on behind the call. */
 bool vf_is_last_part(const struct vf *vf, const struct mp_map_piece *p);
 
