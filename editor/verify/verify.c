@@ -51,18 +51,18 @@ static bool is_in(const Elf64_Phdr *load, uint64_t vaddr)
 static int add_text(struct vf *vf, uint64_t start, uint64_t end)
 {
 	const Elf64_Phdr *load = vf->o->phdrs;
-	struct vf_range *text = vf->texts;
+	struct vf_range *text = vf->old.texts;
 
 	/* The section's bytes are loaded, so one PT_LOAD contains it. */
 	while (!is_in(load, start))
 		load++;
-	while (text < vf->texts + vf->nr_texts && !is_in(load, text->start))
+	while (text < vf->old.texts + vf->old.nr_texts && !is_in(load, text->start))
 		text++;
-	if (text == vf->texts + VF_TEXTS_MAX)
+	if (text == vf->old.texts + VF_TEXTS_MAX)
 		return vf_refuse(vf, start, "original has code in too many segments");
-	if (text == vf->texts + vf->nr_texts) {
+	if (text == vf->old.texts + vf->old.nr_texts) {
 		*text = (struct vf_range){start, end};
-		vf->nr_texts++;
+		vf->old.nr_texts++;
 	}
 	text->start = start < text->start ? start : text->start;
 	text->end = end > text->end ? end : text->end;
@@ -74,7 +74,7 @@ static int find_spans(struct vf *vf)
 	const struct mp_elf *o = vf->o;
 	int ret;
 
-	vf->text_start = vf->image_start = UINT64_MAX;
+	vf->old.text_start = vf->old.image_start = UINT64_MAX;
 	for (uint32_t i = 0; i < o->nr_sections; i++) {
 		const struct mp_section *sec = &o->sections[i];
 
@@ -86,28 +86,28 @@ static int find_spans(struct vf *vf)
 		ret = add_text(vf, sec->vaddr, sec->vaddr + sec->size);
 		if (ret)
 			return ret;
-		if (sec->vaddr < vf->text_start)
-			vf->text_start = sec->vaddr;
-		if (sec->vaddr + sec->size > vf->text_end)
-			vf->text_end = sec->vaddr + sec->size;
+		if (sec->vaddr < vf->old.text_start)
+			vf->old.text_start = sec->vaddr;
+		if (sec->vaddr + sec->size > vf->old.text_end)
+			vf->old.text_end = sec->vaddr + sec->size;
 	}
 	for (uint32_t i = 0; i < o->nr_phdrs; i++) {
 		const Elf64_Phdr *ph = &o->phdrs[i];
 
 		if (ph->p_type != PT_LOAD)
 			continue;
-		if (ph->p_vaddr < vf->image_start)
-			vf->image_start = ph->p_vaddr;
-		if (ph->p_vaddr + ph->p_filesz > vf->image_end)
-			vf->image_end = ph->p_vaddr + ph->p_filesz;
-		if (ph->p_offset + ph->p_filesz > vf->alloc_end)
-			vf->alloc_end = ph->p_offset + ph->p_filesz;
+		if (ph->p_vaddr < vf->old.image_start)
+			vf->old.image_start = ph->p_vaddr;
+		if (ph->p_vaddr + ph->p_filesz > vf->old.image_end)
+			vf->old.image_end = ph->p_vaddr + ph->p_filesz;
+		if (ph->p_offset + ph->p_filesz > vf->old.alloc_end)
+			vf->old.alloc_end = ph->p_offset + ph->p_filesz;
 	}
-	if (vf->text_start >= vf->text_end || vf->image_start >= vf->image_end)
+	if (vf->old.text_start >= vf->old.text_end || vf->old.image_start >= vf->old.image_end)
 		return vf_refuse(vf, 0, "original has no executable section");
-	if (vf->image_end - vf->image_start > VF_SPAN_MAX ||
-	    vf->text_end - vf->text_start > VF_SPAN_MAX)
-		return vf_refuse(vf, vf->image_end, "original spans more than 1 GiB");
+	if (vf->old.image_end - vf->old.image_start > VF_SPAN_MAX ||
+	    vf->old.text_end - vf->old.text_start > VF_SPAN_MAX)
+		return vf_refuse(vf, vf->old.image_end, "original spans more than 1 GiB");
 	return 0;
 }
 
@@ -128,36 +128,36 @@ static void vf_fini(struct vf *vf)
 	mp_map_free(vf->map);
 	/* Free this before the unwind data, whose number of FDEs it needs. */
 	vf_registers_fini(vf);
-	vf_eh_fini(&vf->old_eh);
-	vf_eh_fini(&vf->new_eh);
-	vf_bits_fini(&vf->grid);
-	vf_bits_fini(&vf->target);
-	vf_bits_fini(&vf->sure_target);
-	vf_bits_fini(&vf->maybe_target);
-	vf_bits_fini(&vf->maybe_address);
-	vf_bits_fini(&vf->text_ref);
-	vf_bits_fini(&vf->data_ref);
-	vf_bits_fini(&vf->may_lack);
-	vf_bits_fini(&vf->word_ref);
-	vf_bits_fini(&vf->label_word);
-	vf_bits_fini(&vf->piece_start);
-	vf_bits_fini(&vf->cloned);
-	free(vf->piece_rank);
-	free(vf->by_old);
-	free(vf->next_copy);
-	free(vf->empty);
-	free(vf->inlined);
-	free(vf->cuts);
-	free(vf->section_now);
-	free(vf->refs.list);
-	vf_bits_fini(&vf->summed);
-	free(vf->names.list);
-	free(vf->bases);
-	mp_path_table_free(vf->paths);
-	mp_audit_table_free(vf->audited);
-	free(vf->versions);
-	vf_bits_fini(&vf->guarded);
-	vf_bits_fini(&vf->exits);
+	vf_eh_fini(&vf->old.eh);
+	vf_eh_fini(&vf->now.eh);
+	vf_bits_fini(&vf->old.grid);
+	vf_bits_fini(&vf->old.target);
+	vf_bits_fini(&vf->old.sure_target);
+	vf_bits_fini(&vf->old.maybe_target);
+	vf_bits_fini(&vf->old.maybe_address);
+	vf_bits_fini(&vf->old.text_ref);
+	vf_bits_fini(&vf->old.data_ref);
+	vf_bits_fini(&vf->old.may_lack);
+	vf_bits_fini(&vf->old.word_ref);
+	vf_bits_fini(&vf->old.label_word);
+	vf_bits_fini(&vf->index.piece_start);
+	vf_bits_fini(&vf->index.cloned);
+	free(vf->index.piece_rank);
+	free(vf->index.by_old);
+	free(vf->index.next_copy);
+	free(vf->index.empty);
+	free(vf->index.inlined);
+	free(vf->old.cuts);
+	free(vf->now.section);
+	free(vf->old.refs.list);
+	vf_bits_fini(&vf->old.summed);
+	free(vf->old.names.list);
+	free(vf->old.bases);
+	mp_path_table_free(vf->stubs.paths);
+	mp_audit_table_free(vf->stubs.audited);
+	free(vf->stubs.versions);
+	vf_bits_fini(&vf->stubs.guarded);
+	vf_bits_fini(&vf->stubs.exits);
 	marks_fini(vf->marks);
 }
 
@@ -170,7 +170,7 @@ static int drop_pages(const struct vf *vf)
 /* Calls at the end of functions are told by it, before the pieces that stand for calls are found. */
 static int read_old_unwind(struct vf *vf)
 {
-	return vf_eh_read(vf, vf->o, false, &vf->old_eh);
+	return vf_eh_read(vf, vf->o, false, &vf->old.eh);
 }
 
 static int check(struct vf *vf)
@@ -244,13 +244,13 @@ int me_kind_find(const char *name)
 /* By the sections of which vf_read_headers() allows those of one kind only. */
 static enum me_kind kind_of(const struct vf *vf)
 {
-	if (vf->path_section)
-		return vf->counters ? ME_KIND_POLLS : ME_KIND_NUMBERS;
-	if (vf->audit_section)
+	if (vf->stubs.path_section)
+		return vf->stubs.counters ? ME_KIND_POLLS : ME_KIND_NUMBERS;
+	if (vf->stubs.audit_section)
 		return ME_KIND_AUDIT;
-	if (vf->call_section)
+	if (vf->stubs.call_section)
 		return ME_KIND_CALLS;
-	return vf->counters ? ME_KIND_COUNTS : ME_KIND_LAYOUT;
+	return vf->stubs.counters ? ME_KIND_COUNTS : ME_KIND_LAYOUT;
 }
 
 /* Says which functions were refused, if the last refusal is one of them. */

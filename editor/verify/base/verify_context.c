@@ -21,12 +21,12 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr)
 
 size_t vf_first_ref(const struct vf *vf, uint64_t base)
 {
-	size_t lo = 0, hi = vf->refs.nr;
+	size_t lo = 0, hi = vf->old.refs.nr;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (vf->refs.list[mid].to < base)
+		if (vf->old.refs.list[mid].to < base)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -36,15 +36,17 @@ size_t vf_first_ref(const struct vf *vf, uint64_t base)
 
 const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = vf->nr_versions;
+	uint32_t lo = 0, hi = vf->stubs.nr_versions;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (vf->versions[mid].end <= vaddr)
+		if (vf->stubs.versions[mid].end <= vaddr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < vf->nr_versions && vf->versions[lo].start <= vaddr ? &vf->versions[lo] : NULL;
+	return lo < vf->stubs.nr_versions && vf->stubs.versions[lo].start <= vaddr
+		       ? &vf->stubs.versions[lo]
+		       : NULL;
 }

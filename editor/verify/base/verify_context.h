@@ -138,6 +138,92 @@ struct vf_uses {
 	bool elsewhere; /* code that can have no copies may use a stub */
 };
 
+/* What is known of the original, without the map. */
+struct vf_old {
+	struct vf_eh eh;
+	uint64_t text_start, text_end;	     /* span of the original's executable sections */
+	struct vf_range texts[VF_TEXTS_MAX]; /* their spans in each segment; data lies between */
+	uint32_t nr_texts;
+	uint64_t image_start, image_end; /* span of the original's file-backed segments */
+	uint64_t alloc_end;		 /* file offset behind the last of these segments */
+	struct vf_uses asking;		 /* uses of _Unwind_FindEnclosingFunction() */
+	struct vf_bits grid;		 /* instruction starts of the old text */
+	struct vf_bits target;		 /* old text: possible targets of control */
+	struct vf_bits sure_target;	 /* places that certain code or a symbol leads to */
+	struct vf_bits maybe_target;	 /* targets of bytes outside of FDEs, if these are code */
+	struct vf_bits maybe_address;	 /* numbers without relocation that may be code addresses */
+	struct vf_bits text_ref;	 /* text addresses that operands name */
+	struct vf_bits data_ref;	 /* data addresses that operands name */
+	struct vf_bits may_lack;	 /* instructions that copies may lack: verify_marker.c */
+	struct vf_bits word_ref;	 /* addresses that words of data name */
+	struct vf_bits label_word;	 /* words of data that hold a text address by relocation */
+	struct vf_refs refs;
+	struct vf_refs names; /* operands of functions that name code, or cells of the GOT */
+	uint64_t *bases;      /* addresses in code to which code adds, or from which it subtracts */
+	uint32_t nr_bases;
+	uint64_t got_base;	/* _GLOBAL_OFFSET_TABLE_; 0: none */
+	struct vf_range got;	/* section .got */
+	uint32_t first_dynamic; /* of the original's symbols; set by vf_find_reads() */
+	struct vf_bits summed;	/* places inside functions to which their function adds something */
+	/* verify_ranges.c: addresses behind code at which nothing begins, and the end of memory */
+	uint64_t ends[VF_ENDS_MAX], memory_end;
+	uint64_t ends_low, ends_span; /* @ends lie in [low, low + span] */
+	uint32_t nr_ends;
+	uint32_t named_ends; /* a bit for each that an operand or a word of data names */
+	bool walks_stack;    /* the original may ask for the functions that called its own */
+	uint64_t *cuts;	     /* old text: function starts that nothing reaches over */
+	uint32_t nr_cuts;
+	uint32_t symtab; /* index of the old .symtab; 0: none */
+};
+
+/* What is known of the output as a file. */
+struct vf_now {
+	struct vf_eh eh;
+	const Elf64_Phdr *segment;  /* the output's new one */
+	bool has_new_phdr;	    /* the output has one program header more */
+	struct vf_moved moved;	    /* bytes that moved to make room for it */
+	const Elf64_Phdr *eh_frame; /* the output's PT_GNU_EH_FRAME; NULL: static program */
+	uint64_t eh_fields[2];	    /* without relocations: fields to change; 0: none */
+	uint64_t eh_label;	    /* the old address that these fields hold */
+	const struct mp_section *text;
+	const struct mp_section *answers; /* the code that answers for copies; NULL: none does */
+	uint32_t *section;		  /* per old section: its index now; 0: dropped */
+};
+
+/* Outputs with stubs: counters, path numbers, versions of audited functions. */
+struct vf_stubs {
+	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
+	uint64_t nr_counters;
+	uint64_t thread_state; /* the runtime's state for counters per thread; 0: shared */
+	uint64_t init_entry;   /* file offset of the dynamic entry for the runtime; 0: none */
+	const struct mp_section *audit_section; /* NULL: no function has two versions */
+	const struct mp_section *call_section;	/* NULL: no clock of calls */
+	struct mp_audit_table *audited;
+	struct vf_version *versions; /* ranges of both versions of all functions, ascending */
+	uint32_t nr_versions;
+	const struct mp_section *version_tables; /* NULL: no version has a table for itself */
+	struct vf_bits guarded; /* new text: exits, to which only the stub before them leads */
+	struct vf_bits exits;	/* old text: these exits */
+	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
+	struct mp_path_table *paths;
+	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */
+	bool waits;		/* without counters and path numbers: there are stubs, which wait */
+	struct vf_graph *graph; /* of verify_free_registers; only if stubs set registers */
+};
+
+/* The map's pieces by their old and new addresses. */
+struct vf_index {
+	struct vf_bits piece_start; /* old addresses */
+	uint32_t *piece_rank;	    /* pieces before each 64 bits of piece_start */
+	struct vf_bits cloned;	    /* old addresses of blocks with several copies */
+	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
+	uint32_t nr_by_old;
+	uint32_t *empty; /* pieces without bytes, by their address, then their block's */
+	uint32_t nr_empty;
+	uint32_t *next_copy;	    /* per piece: another copy of the same block, or VF_NONE */
+	struct vf_inlined *inlined; /* per piece */
+};
+
 /*
  * The context of all checks: what is known of original and output. Steps that read fill it: vf_find_*(), vf_read_*(),
  * vf_mark_*(), the headers and the scan. Steps that check get it const, and write only through
@@ -154,82 +240,12 @@ struct vf {
 	struct vf_refusals *refusals;
 	unsigned int nr_threads;
 	struct mp_map *map;
+	struct vf_owned *owned; /* who checked which bytes of @n */
 
-	uint64_t text_start, text_end;	     /* span of the original's executable sections */
-	struct vf_range texts[VF_TEXTS_MAX]; /* their spans in each segment; data lies between */
-	uint32_t nr_texts;
-	uint64_t image_start, image_end; /* span of the original's file-backed segments */
-	uint64_t alloc_end;		 /* file offset behind the last of these segments */
-	struct vf_owned *owned;		 /* who checked which bytes of @n */
-	const Elf64_Phdr *segment;	 /* the output's new one */
-	bool has_new_phdr;		 /* the output has one program header more */
-	struct vf_moved moved;		 /* bytes that moved to make room for it */
-	const Elf64_Phdr *eh_frame;	 /* the output's PT_GNU_EH_FRAME; NULL: static program */
-	uint64_t eh_fields[2];		 /* without relocations: fields to change; 0: none */
-	uint64_t eh_label;		 /* the old address that these fields hold */
-	const struct mp_section *new_text;
-	const struct mp_section *counters, *runtime; /* NULL: the output counts nothing */
-	uint64_t nr_counters;
-	uint64_t thread_state; /* the runtime's state for counters per thread; 0: shared */
-	uint64_t init_entry;   /* file offset of the dynamic entry for the runtime; 0: none */
-	const struct mp_section *audit_section; /* NULL: no function has two versions */
-	const struct mp_section *call_section;	/* NULL: no clock of calls */
-	struct mp_audit_table *audited;
-	struct vf_version *versions; /* ranges of both versions of all functions, ascending */
-	uint32_t nr_versions;
-	const struct mp_section *version_tables; /* NULL: no version has a table for itself */
-	struct vf_uses asking;			 /* uses of _Unwind_FindEnclosingFunction() */
-	const struct mp_section *answers; /* the code that answers for copies; NULL: none does */
-	struct vf_bits guarded; /* new text: exits, to which only the stub before them leads */
-	struct vf_bits exits;	/* old text: these exits */
-	const struct mp_section *path_section; /* NULL: the output keeps no path numbers */
-	struct mp_path_table *paths;
-	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */
-	bool waits;		/* without counters and path numbers: there are stubs, which wait */
-	struct vf_graph *graph; /* of verify_free_registers; only if stubs set registers */
-
-	struct vf_eh old_eh, new_eh;
-
-	struct vf_bits grid;	      /* instruction starts of the old text */
-	struct vf_bits target;	      /* old text: possible targets of control */
-	struct vf_bits sure_target;   /* places that certain code or a symbol leads to */
-	struct vf_bits maybe_target;  /* targets of bytes outside of FDEs, if these are code */
-	struct vf_bits maybe_address; /* numbers without relocation that may be code addresses */
-	struct vf_bits text_ref;      /* text addresses that operands name */
-	struct vf_bits data_ref;      /* data addresses that operands name */
-	struct vf_bits may_lack;      /* instructions that copies may lack: verify_marker.c */
-	struct vf_bits word_ref;      /* addresses that words of data name */
-	struct vf_bits label_word;    /* words of data that hold a text address by relocation */
-	struct vf_refs refs;
-	struct vf_refs names; /* operands of functions that name code, or cells of the GOT */
-	uint64_t *bases;      /* addresses in code to which code adds, or from which it subtracts */
-	uint32_t nr_bases;
-	uint64_t got_base;	/* _GLOBAL_OFFSET_TABLE_; 0: none */
-	struct vf_range got;	/* section .got */
-	uint32_t first_dynamic; /* of the original's symbols; set by vf_find_reads() */
-	struct vf_bits summed;	/* places inside functions to which their function adds something */
-
-	struct vf_bits piece_start; /* old addresses */
-	uint32_t *piece_rank;	    /* pieces before each 64 bits of piece_start */
-	struct vf_bits cloned;	    /* old addresses of blocks with several copies */
-	uint32_t *by_old;	    /* one piece per original block, ascending old_vaddr */
-	uint32_t nr_by_old;
-	uint32_t *empty; /* pieces without bytes, by their address, then their block's */
-	uint32_t nr_empty;
-	uint32_t *next_copy;	    /* per piece: another copy of the same block, or VF_NONE */
-	struct vf_inlined *inlined; /* per piece */
-	/* verify_ranges.c: addresses behind code at which nothing begins, and the end of memory */
-	uint64_t ends[VF_ENDS_MAX], memory_end;
-	uint64_t ends_low, ends_span; /* @ends lie in [low, low + span] */
-	uint32_t nr_ends;
-	uint32_t named_ends; /* a bit for each that an operand or a word of data names */
-	bool walks_stack;    /* the original may ask for the functions that called its own */
-
-	uint64_t *cuts; /* old text: function starts that nothing reaches over */
-	uint32_t nr_cuts;
-
-	uint32_t *section_now; /* per old section: its index now; 0: dropped */
-	uint32_t symtab;       /* index of the old .symtab; 0: none */
+	struct vf_old old;
+	struct vf_now now;
+	struct vf_stubs stubs;
+	struct vf_index index;
 };
 
 /*
@@ -259,10 +275,10 @@ static inline bool vf_is_text_section(const struct mp_section *sec)
 
 static inline bool vf_is_text(const struct vf *vf, uint64_t vaddr)
 {
-	if (vaddr < vf->text_start || vaddr >= vf->text_end)
+	if (vaddr < vf->old.text_start || vaddr >= vf->old.text_end)
 		return false;
-	for (uint32_t i = 0; i < vf->nr_texts; i++)
-		if (vaddr >= vf->texts[i].start && vaddr < vf->texts[i].end)
+	for (uint32_t i = 0; i < vf->old.nr_texts; i++)
+		if (vaddr >= vf->old.texts[i].start && vaddr < vf->old.texts[i].end)
 			return true;
 	return false;
 }
@@ -273,7 +289,7 @@ uint32_t vf_first_piece(const struct vf *vf, uint64_t new_vaddr);
 /* May the output contain stubs: pieces that are copies of no block? */
 static inline bool vf_has_stubs(const struct vf *vf)
 {
-	return vf->counters || vf->path_section || vf->waits;
+	return vf->stubs.counters || vf->stubs.path_section || vf->stubs.waits;
 }
 
 /* Return: the version that holds @vaddr; NULL: none. */
@@ -282,26 +298,27 @@ const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr);
 /* Is @now an exit of an audited function, or a timing point, to which only a stub may lead? */
 static inline bool vf_is_guarded(const struct vf *vf, uint64_t now)
 {
-	return vf->audit_section && vf_bits_get(&vf->guarded, now);
+	return vf->stubs.audit_section && vf_bits_get(&vf->stubs.guarded, now);
 }
 
 /* Do counters count edges? Else the memory is for polls, audits or the clock of calls. */
 static inline bool vf_counts_edges(const struct vf *vf)
 {
-	return vf->counters && !vf->path_section && !vf->audit_section && !vf->call_section;
+	return vf->stubs.counters && !vf->stubs.path_section && !vf->stubs.audit_section &&
+	       !vf->stubs.call_section;
 }
 
 /* Is @p such a piece? It is no copy to which anything from outside may lead. */
 static inline bool vf_is_inlined(const struct vf *vf, const struct mp_map_piece *p)
 {
-	return vf->inlined[p - vf->map->pieces].behind;
+	return vf->index.inlined[p - vf->map->pieces].behind;
 }
 
 /* Return: the piece before all parts, which lacks the call that the inlined piece @p replaces. */
 static inline const struct mp_map_piece *vf_inlined_caller(const struct vf *vf,
 							   const struct mp_map_piece *p)
 {
-	return vf->map->pieces + vf->inlined[p - vf->map->pieces].behind - 1;
+	return vf->map->pieces + vf->index.inlined[p - vf->map->pieces].behind - 1;
 }
 
 /* Return: index in @refs of the first reference to @to or to a later address. */

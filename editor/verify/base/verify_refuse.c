@@ -42,7 +42,7 @@ static uint64_t blamed(const struct vf *vf, uint64_t vaddr)
 		return 0;
 	if (vf_is_text(vf, vaddr))
 		return vaddr;
-	if (vf->segment && p && vaddr >= vf->segment->p_vaddr) {
+	if (vf->now.segment && p && vaddr >= vf->now.segment->p_vaddr) {
 		uint32_t i = vf_first_piece(vf, vaddr);
 
 		if (i == vf->map->nr_pieces || p[i].new_vaddr > vaddr)
@@ -53,8 +53,8 @@ static uint64_t blamed(const struct vf *vf, uint64_t vaddr)
 			       : 0;
 	}
 	/* The scan sorts the references. */
-	ref = vf->new_eh.nr_fdes ? vf_first_ref(vf, vaddr + 1) : 0;
-	return ref ? vf->refs.list[ref - 1].insn : 0;
+	ref = vf->now.eh.nr_fdes ? vf_first_ref(vf, vaddr + 1) : 0;
+	return ref ? vf->old.refs.list[ref - 1].insn : 0;
 }
 
 int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)

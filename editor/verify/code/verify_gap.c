@@ -28,7 +28,7 @@ struct walk {
 static int add_place(struct walk *w, uint64_t vaddr)
 {
 	if (!vf_is_text(w->vf, vaddr) || vf_bits_get(&w->seen, vaddr) ||
-	    vf_eh_find(&w->vf->old_eh, vaddr))
+	    vf_eh_find(&w->vf->old.eh, vaddr))
 		return 0;
 	if (w->nr == w->cap) {
 		size_t cap = w->cap ? 2 * w->cap : 64;
@@ -51,7 +51,7 @@ static int believe(struct walk *w, const struct vf_insn *insn)
 	if (!branch && !insn->disp_off)
 		return 0;
 	if (vf_is_text(w->vf, insn->target))
-		vf_bits_set(&w->vf->target, insn->target);
+		vf_bits_set(&w->vf->old.target, insn->target);
 	return branch ? add_place(w, insn->target) : 0;
 }
 
@@ -62,7 +62,7 @@ static int read_on(struct walk *w, uint64_t at, uint64_t end, bool whole)
 	const struct vf *vf = w->vf;
 
 	while (at < end && (whole || (vf_is_text(vf, at) && !vf_bits_get(&w->seen, at) &&
-				      !vf_eh_find(&vf->old_eh, at)))) {
+				      !vf_eh_find(&vf->old.eh, at)))) {
 		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
 		struct vf_insn insn;
 		int ret;
@@ -106,8 +106,9 @@ static int read_led(struct walk *w)
 	const struct vf *vf = w->vf;
 	int ret = 0;
 
-	for (uint64_t at = vf_bits_next(&vf->sure_target, vf->text_start, vf->text_end);
-	     at < vf->text_end && !ret; at = vf_bits_next(&vf->sure_target, at + 1, vf->text_end))
+	for (uint64_t at = vf_bits_next(&vf->old.sure_target, vf->old.text_start, vf->old.text_end);
+	     at < vf->old.text_end && !ret;
+	     at = vf_bits_next(&vf->old.sure_target, at + 1, vf->old.text_end))
 		ret = add_place(w, at);
 	while (w->nr && !ret) {
 		uint64_t at = w->todo[--w->nr];
@@ -139,7 +140,7 @@ static bool behind_prefix(const struct vf *vf, uint64_t at)
 		case 0x3e: break;
 		default: return false;
 		}
-		if (vf_bits_get(&vf->grid, at - n))
+		if (vf_bits_get(&vf->old.grid, at - n))
 			return true;
 	}
 	return false;
@@ -148,17 +149,19 @@ static bool behind_prefix(const struct vf *vf, uint64_t at)
 int vf_mark_gap_targets(struct vf *vf)
 {
 	struct walk w = {.vf = vf};
-	int ret = vf_bits_init(&w.seen, vf->text_start, vf->text_end);
+	int ret = vf_bits_init(&w.seen, vf->old.text_start, vf->old.text_end);
 
 	if (!ret)
 		ret = read_sections(&w);
 	if (!ret)
 		ret = read_led(&w);
-	for (uint64_t at = vf_bits_next(&vf->maybe_target, vf->text_start, vf->text_end);
-	     at < vf->text_end && !ret; at = vf_bits_next(&vf->maybe_target, at + 1, vf->text_end))
-		if (vf_bits_get(&vf->grid, at) || !vf_eh_find(&vf->old_eh, at) ||
+	for (uint64_t at =
+		     vf_bits_next(&vf->old.maybe_target, vf->old.text_start, vf->old.text_end);
+	     at < vf->old.text_end && !ret;
+	     at = vf_bits_next(&vf->old.maybe_target, at + 1, vf->old.text_end))
+		if (vf_bits_get(&vf->old.grid, at) || !vf_eh_find(&vf->old.eh, at) ||
 		    behind_prefix(vf, at))
-			vf_bits_set(&vf->target, at);
+			vf_bits_set(&vf->old.target, at);
 	vf_bits_fini(&w.seen);
 	free(w.todo);
 	return ret;

@@ -32,7 +32,7 @@ enum answer {
 
 int vf_make_answers(const struct vf *vf)
 {
-	vf->marks->below = calloc((size_t)vf->old_eh.nr_fdes + 1, 1);
+	vf->marks->below = calloc((size_t)vf->old.eh.nr_fdes + 1, 1);
 	return vf->marks->below ? 0 : -ENOMEM;
 }
 
@@ -78,10 +78,10 @@ static bool is_plain_return(const struct vf *vf, uint64_t at, const struct vf_in
 /* Does @target lie in an FDE of the code that @p belongs to? */
 static bool is_own(const struct vf *vf, const struct mp_map_piece *p, uint64_t target)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, target);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, target);
 
-	for (uint32_t i = vf->inlined[p - vf->map->pieces].behind; fde && i;
-	     i = vf->inlined[i].next)
+	for (uint32_t i = vf->index.inlined[p - vf->map->pieces].behind; fde && i;
+	     i = vf->index.inlined[i].next)
 		if (vf->map->pieces[i].old_vaddr - fde->start < fde->size)
 			return true;
 	return false;
@@ -90,7 +90,7 @@ static bool is_own(const struct vf *vf, const struct mp_map_piece *p, uint64_t t
 static const char *why_no_call(const struct vf *vf, const struct mp_map_piece *p,
 			       const struct vf_insn *insn, const struct vf_full *f)
 {
-	if (vf->walks_stack)
+	if (vf->old.walks_stack)
 		return "a file that walks its own stack lost a call of a function that calls "
 		       "others";
 	if (f->z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
@@ -130,7 +130,7 @@ static int check_insns(const struct vf *vf, const struct mp_map_piece *p)
 		const uint8_t *b = mp_elf_bytes(vf->o, at, 1);
 		const char *why;
 
-		if (!vf_bits_get(&vf->grid, at) || !vf_decode_full(vf, at, end, &f) ||
+		if (!vf_bits_get(&vf->old.grid, at) || !vf_decode_full(vf, at, end, &f) ||
 		    !vf_decode(b, end - at, at, &insn) || insn.len != f.z.length)
 			return vf_refuse(vf, at, "an inlined function is undecodable");
 		why = why_not(vf, p, at, &insn, &f, at + insn.len == end);
@@ -144,7 +144,7 @@ static int check_insns(const struct vf *vf, const struct mp_map_piece *p)
 static int check_tables(const struct vf *vf, const struct vf_fde *fde)
 {
 	if (fde->flags & (VF_FDE_BAD | VF_FDE_SYMBOL_ONLY) || fde->lsda ||
-	    vf->old_eh.cies[fde->cie].signal)
+	    vf->old.eh.cies[fde->cie].signal)
 		return vf_refuse(vf, fde->start, "an inlined function has unwind data of its own");
 	return 0;
 }
@@ -182,7 +182,7 @@ static bool names_below(const struct vf *vf, const struct vf_fde *fde)
 /* Several threads may ask at once: all find the same answer. */
 static bool uses_below(const struct vf *vf, const struct vf_fde *fde)
 {
-	uint8_t *known = &vf->marks->below[fde - vf->old_eh.fdes];
+	uint8_t *known = &vf->marks->below[fde - vf->old.eh.fdes];
 	uint8_t answer = __atomic_load_n(known, __ATOMIC_RELAXED);
 
 	if (answer == NOT_ASKED) {
@@ -195,13 +195,13 @@ static bool uses_below(const struct vf *vf, const struct vf_fde *fde)
 /* May calls in the original of @p be replaced, and does control go on behind its last one? */
 static int check_caller(const struct vf *vf, const struct mp_map_piece *p)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf_call_of(p));
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, vf_call_of(p));
 
 	if (!fde || fde->flags & (VF_FDE_BAD | VF_FDE_SYMBOL_ONLY) ||
 	    vf_call_of(p) + VF_CALL_SIZE >= fde->start + fde->size)
 		return vf_refuse(vf, vf_call_of(p), "a call that may not return was replaced");
-	if (!vf_bits_get(&vf->grid, vf_call_of(p)) ||
-	    !vf_bits_get(&vf->grid, vf_call_of(p) + VF_CALL_SIZE))
+	if (!vf_bits_get(&vf->old.grid, vf_call_of(p)) ||
+	    !vf_bits_get(&vf->old.grid, vf_call_of(p) + VF_CALL_SIZE))
 		return vf_refuse(vf, vf_call_of(p),
 				 "a call with no instruction behind it was replaced");
 	if (uses_below(vf, fde))
@@ -216,9 +216,9 @@ int vf_check_callee(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct mp_map_piece *caller = vf_inlined_caller(vf, p);
 	uint64_t callee = vf_callee_of(vf, caller);
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, callee);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, callee);
 	/* A function has another FDE for its part for cold code, if there is one. */
-	const struct vf_fde *own = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	const struct vf_fde *own = vf_eh_find(&vf->old.eh, p->old_vaddr);
 	int ret;
 
 	if (caller + 1 == p && caller->new_vaddr + caller->new_size != p->new_vaddr)

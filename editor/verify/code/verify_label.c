@@ -55,7 +55,7 @@ static bool sets(const struct full *f, ZydisRegister reg)
 static uint64_t before(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct full *f)
 {
 	for (uint64_t k = at; k-- > fde->start && at - k <= 15;) {
-		if (!vf_bits_get(&vf->grid, k))
+		if (!vf_bits_get(&vf->old.grid, k))
 			continue;
 		if (!decode(vf, fde, k, f) || f->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
 		    f->z.meta.category == ZYDIS_CATEGORY_RET)
@@ -191,7 +191,7 @@ static bool keeps_labels(const struct vf *vf, struct vf_fde *fde)
 {
 	uint64_t end = fde->start + fde->size;
 
-	for (uint64_t at = fde->start; at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
+	for (uint64_t at = fde->start; at < end; at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 		struct full f;
 
 		if (!decode(vf, fde, at, &f))
@@ -214,7 +214,7 @@ static bool is_named_inside(const struct vf *vf, const struct vf_fde *fde)
 {
 	uint64_t end = fde->start + fde->size;
 
-	return vf_bits_next(&vf->text_ref, fde->start + 1, end) < end;
+	return vf_bits_next(&vf->old.text_ref, fde->start + 1, end) < end;
 }
 
 /* Is @at behind a jump, a return or a trap, perhaps with no-ops between? */
@@ -223,7 +223,7 @@ static bool is_alone(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
 	struct full f;
 
 	for (uint64_t k = at; k-- > fde->start && at - k <= 15;) {
-		if (!vf_bits_get(&vf->grid, k))
+		if (!vf_bits_get(&vf->old.grid, k))
 			continue;
 		if (!decode(vf, fde, k, &f))
 			return true;
@@ -243,7 +243,7 @@ static bool is_alone(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
 static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint64_t table,
 			    uint64_t base)
 {
-	uint64_t end = vf_bits_next(&vf->data_ref, table + 1, vf->image_end);
+	uint64_t end = vf_bits_next(&vf->old.data_ref, table + 1, vf->old.image_end);
 	unsigned int nr = 0, zeros = 0;
 	bool differ = false;
 	int32_t first = 0, word;
@@ -256,8 +256,8 @@ static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint6
 			break;
 		memcpy(&word, p, 4);
 		to = base + (uint64_t)(int64_t)word;
-		if (to - fde->start >= fde->size || !vf_bits_get(&vf->grid, to) ||
-		    !(vf_bits_get(&vf->target, to) || is_alone(vf, fde, to)))
+		if (to - fde->start >= fde->size || !vf_bits_get(&vf->old.grid, to) ||
+		    !(vf_bits_get(&vf->old.target, to) || is_alone(vf, fde, to)))
 			return false;
 		first = nr ? first : word;
 		differ |= word != first;
@@ -279,7 +279,7 @@ struct named_data {
 
 static uint64_t next_named(const struct vf *vf, uint64_t at)
 {
-	return vf_bits_next(&vf->data_ref, at, vf->image_end);
+	return vf_bits_next(&vf->old.data_ref, at, vf->old.image_end);
 }
 
 /* Return: 0, -ENOMEM. */
@@ -288,13 +288,13 @@ static int read_named_data(const struct vf *vf, struct named_data *data)
 	size_t nr = 0;
 
 	data->read = true;
-	for (uint64_t at = next_named(vf, vf->image_start); at < vf->image_end;
+	for (uint64_t at = next_named(vf, vf->old.image_start); at < vf->old.image_end;
 	     at = next_named(vf, at + 1))
 		nr++;
 	data->list = malloc((nr + 1) * sizeof(*data->list));
 	if (!data->list)
 		return -ENOMEM;
-	for (uint64_t at = next_named(vf, vf->image_start); at < vf->image_end;
+	for (uint64_t at = next_named(vf, vf->old.image_start); at < vf->old.image_end;
 	     at = next_named(vf, at + 1)) {
 		const uint8_t *p = vf_is_text(vf, at) ? NULL : mp_elf_bytes(vf->o, at, 4);
 		int32_t word;
@@ -316,8 +316,8 @@ static bool has_differences(const struct vf *vf, const struct vf_fde *fde,
 {
 	uint64_t end = fde->start + fde->size;
 
-	for (uint64_t base = vf_bits_next(&vf->text_ref, fde->start + 1, end); base < end;
-	     base = vf_bits_next(&vf->text_ref, base + 1, end))
+	for (uint64_t base = vf_bits_next(&vf->old.text_ref, fde->start + 1, end); base < end;
+	     base = vf_bits_next(&vf->old.text_ref, base + 1, end))
 		for (uint32_t i = 0; i < data->nr; i++)
 			if (base + (uint64_t)data->list[i].word - fde->start < fde->size &&
 			    are_differences(vf, fde, data->list[i].at, base))
@@ -329,7 +329,7 @@ static bool has_differences(const struct vf *vf, const struct vf_fde *fde,
 static bool leads_inside(const struct vf *vf, const struct vf_fde *fde, uint64_t table,
 			 uint64_t base)
 {
-	uint64_t end = vf_bits_next(&vf->data_ref, table + 1, vf->image_end);
+	uint64_t end = vf_bits_next(&vf->old.data_ref, table + 1, vf->old.image_end);
 	uint64_t first = 0;
 	bool differ = false;
 
@@ -337,7 +337,7 @@ static bool leads_inside(const struct vf *vf, const struct vf_fde *fde, uint64_t
 		const uint8_t *p = mp_elf_bytes(vf->o, table, 4);
 		uint64_t to = p ? vf_displacement_target(p, base) : 0;
 
-		if (to - fde->start >= fde->size || !vf_bits_get(&vf->grid, to))
+		if (to - fde->start >= fde->size || !vf_bits_get(&vf->old.grid, to))
 			break;
 		first = nr ? first : to;
 		differ |= to != first;
@@ -352,8 +352,8 @@ static bool sums_are_known(const struct vf *vf, const struct vf_fde *fde,
 {
 	uint64_t end = fde->start + fde->size;
 
-	for (uint64_t base = vf_bits_next(&vf->summed, fde->start + 1, end); base < end;
-	     base = vf_bits_next(&vf->summed, base + 1, end)) {
+	for (uint64_t base = vf_bits_next(&vf->old.summed, fde->start + 1, end); base < end;
+	     base = vf_bits_next(&vf->old.summed, base + 1, end)) {
 		bool known = false;
 
 		for (uint32_t i = 0; !known && i < data->nr; i++)
@@ -367,11 +367,11 @@ static bool sums_are_known(const struct vf *vf, const struct vf_fde *fde,
 
 bool vf_label_may_move(const struct vf *vf, uint64_t old)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, old);
 
 	return fde && old != fde->start && (vf->o->relinkable || vf->o->ehdr.e_type == ET_DYN) &&
 	       (fde->flags & (VF_FDE_LABELS | VF_FDE_DIFFERENCES)) == VF_FDE_LABELS &&
-	       vf_bits_get(&vf->grid, old);
+	       vf_bits_get(&vf->old.grid, old);
 }
 
 int vf_find_labels(const struct vf *vf)
@@ -379,8 +379,8 @@ int vf_find_labels(const struct vf *vf)
 	struct named_data data = {0};
 	int ret = 0;
 
-	for (uint32_t i = 0; !ret && i < vf->old_eh.nr_fdes; i++) {
-		struct vf_fde *fde = &vf->old_eh.fdes[i];
+	for (uint32_t i = 0; !ret && i < vf->old.eh.nr_fdes; i++) {
+		struct vf_fde *fde = &vf->old.eh.fdes[i];
 
 		if (!(fde->flags & VF_FDE_IJMP) || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)) ||
 		    (!(fde->flags & VF_FDE_WORD) && !is_named_inside(vf, fde)) ||
@@ -391,7 +391,7 @@ int vf_find_labels(const struct vf *vf)
 		if (ret || !sums_are_known(vf, fde, &data))
 			continue;
 		fde->flags |= VF_FDE_LABELS;
-		if (vf_bits_next(&vf->summed, fde->start + 1, fde->start + fde->size) <
+		if (vf_bits_next(&vf->old.summed, fde->start + 1, fde->start + fde->size) <
 			    fde->start + fde->size ||
 		    has_differences(vf, fde, &data))
 			fde->flags |= VF_FDE_DIFFERENCES;

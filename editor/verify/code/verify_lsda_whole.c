@@ -137,19 +137,19 @@ static const struct vf_fde *old_fde(const struct vf *vf, uint64_t new_vaddr)
 	 * empty parts of inlined code. Inlined instructions belong to the function with the call. */
 	while (i + 1 < vf->map->nr_pieces && !piece[i].new_size &&
 	       piece[i + 1].new_vaddr == new_vaddr &&
-	       (vf->inlined[i].behind || !vf->inlined[i + 1].behind))
+	       (vf->index.inlined[i].behind || !vf->index.inlined[i + 1].behind))
 		i++;
 	if (i == vf->map->nr_pieces)
 		return NULL;
 	piece = vf_is_inlined(vf, &piece[i]) ? vf_inlined_caller(vf, &piece[i]) : &piece[i];
-	return vf_eh_find(&vf->old_eh, piece->old_vaddr);
+	return vf_eh_find(&vf->old.eh, piece->old_vaddr);
 }
 
 static uint64_t next_table(const struct vf *vf, uint32_t i, uint64_t end)
 {
-	for (i++; i < vf->new_eh.nr_fdes; i++)
-		if (vf->new_eh.fdes[i].lsda)
-			return vf->new_eh.fdes[i].lsda;
+	for (i++; i < vf->now.eh.nr_fdes; i++)
+		if (vf->now.eh.fdes[i].lsda)
+			return vf->now.eh.fdes[i].lsda;
 	return end;
 }
 
@@ -161,12 +161,12 @@ int vf_check_lsdas(const struct vf *vf)
 	int ret = 0;
 
 	if (!sec)
-		return vf_refuse(vf, vf->segment->p_vaddr, "no section for exception tables");
+		return vf_refuse(vf, vf->now.segment->p_vaddr, "no section for exception tables");
 	at = sec->vaddr;
-	for (uint32_t i = 0; !ret && i < vf->new_eh.nr_fdes; i++) {
-		const struct vf_fde *fde = &vf->new_eh.fdes[i], *from;
+	for (uint32_t i = 0; !ret && i < vf->now.eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->now.eh.fdes[i], *from;
 
-		if (!fde->lsda || fde->start < vf->new_text->vaddr)
+		if (!fde->lsda || fde->start < vf->now.text->vaddr)
 			continue;
 		from = old_fde(vf, fde->start);
 		end = next_table(vf, i, sec->vaddr + sec->size);
@@ -181,7 +181,7 @@ int vf_check_lsdas(const struct vf *vf)
 			ret = vf_lsda_read(vf->n, fde->lsda, fde->start, &new);
 		if (ret != -ENOMEM &&
 		    (ret || new.actions_vaddr > end ||
-		     !are_own_sites(vf, &new, fde, vf->old_eh.cies[from->cie].language == VF_C) ||
+		     !are_own_sites(vf, &new, fde, vf->old.eh.cies[from->cie].language == VF_C) ||
 		     !is_composed(&old, &new, end)))
 			ret = vf_go_on(vf, vf_refuse(vf, fde->start,
 						     "an exception table is not made of the old "

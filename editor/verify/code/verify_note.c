@@ -18,7 +18,7 @@
  * copy. */
 static const struct mp_map_piece *copy_of(const struct vf *vf, uint64_t old, bool *label)
 {
-	const struct vf_fde *fde = vf_is_text(vf, old) ? vf_eh_find(&vf->old_eh, old) : NULL;
+	const struct vf_fde *fde = vf_is_text(vf, old) ? vf_eh_find(&vf->old.eh, old) : NULL;
 
 	*label = fde && fde->start != old;
 	return fde && (!*label || vf_label_may_move(vf, old)) ? vf_piece_from(vf, old) : NULL;
@@ -43,12 +43,12 @@ static bool as_aligned(uint64_t old, uint64_t now)
 static bool has_data_before(const struct vf *vf, uint64_t start)
 {
 	const struct mp_section *sec = mp_elf_section_at(vf->o, start);
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, start);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, start);
 	uint64_t at = sec ? sec->vaddr : start;
 	bool data = false;
 	const uint8_t *b;
 
-	while (fde && fde > vf->old_eh.fdes && (--fde)->flags & VF_FDE_SYMBOL_ONLY)
+	while (fde && fde > vf->old.eh.fdes && (--fde)->flags & VF_FDE_SYMBOL_ONLY)
 		;
 	if (fde && fde->start < start && !(fde->flags & VF_FDE_SYMBOL_ONLY) &&
 	    fde->start + fde->size > at)
@@ -79,7 +79,7 @@ static bool is_address_now(const struct vf *vf, const struct mp_map_piece *copy,
 {
 	uint64_t *seen, was = 0;
 
-	if (!vf_has_stubs(vf) && !vf_bits_get(&vf->cloned, old))
+	if (!vf_has_stubs(vf) && !vf_bits_get(&vf->index.cloned, old))
 		return copy->new_vaddr == now;
 	if (!vf_is_copy(vf, copy->old_vaddr, now))
 		return false;
@@ -104,8 +104,8 @@ bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 	 * Answers are about addresses of functions, so that a label keeps its own. A function with several copies
 	 * keeps its old address, but for one whose versions a stub enters; for a label one copy is chosen.
 	 */
-	if (!copy || (label && vf->answers) ||
-	    (!label && vf_bits_get(&vf->cloned, old) && !vf_enters_versions(vf, now)) ||
+	if (!copy || (label && vf->now.answers) ||
+	    (!label && vf_bits_get(&vf->index.cloned, old) && !vf_enters_versions(vf, now)) ||
 	    !is_address_now(vf, copy, old, now) ||
 	    (!label && (!as_aligned(old, now) || has_data_before(vf, old))))
 		return false;

@@ -64,13 +64,13 @@ bool vf_patch_may_reach(const struct vf *vf, const struct vf_fde *fde, uint64_t 
 	uint64_t from = fde->start + fde->size, stop;
 	uint32_t nr_relocs;
 
-	if (fde + 1 == vf->old_eh.fdes + vf->old_eh.nr_fdes || !sec)
+	if (fde + 1 == vf->old.eh.fdes + vf->old.eh.nr_fdes || !sec)
 		return false;
 	stop = fde[1].start;
 	if (end <= from || stop < end || stop - from > VF_PADDING_MAX || stop % VF_ALIGNMENT ||
 	    stop - sec->vaddr > sec->size || !is_straight(vf, fde) || !is_filled(vf, from, stop))
 		return false;
 	mp_elf_relocs_in(vf->o, from, stop, &nr_relocs);
-	return !nr_relocs && vf_bits_next(&vf->target, at + 1, stop) >= stop &&
-	       vf_bits_next(&vf->data_ref, from, stop) >= stop;
+	return !nr_relocs && vf_bits_next(&vf->old.target, at + 1, stop) >= stop &&
+	       vf_bits_next(&vf->old.data_ref, from, stop) >= stop;
 }

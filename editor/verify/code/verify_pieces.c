@@ -198,7 +198,7 @@ static int check_rest(struct pair *x, uint64_t old)
 static bool may_end_here(const struct pair *x, const struct vf_insn *last)
 {
 	uint64_t end = x->p->old_vaddr + x->p->old_size;
-	const struct vf_fde *fde = vf_eh_find(&x->vf->old_eh, x->p->old_vaddr);
+	const struct vf_fde *fde = vf_eh_find(&x->vf->old.eh, x->p->old_vaddr);
 
 	return (last->kind == VF_CALL || last->kind == VF_ICALL) && fde &&
 	       end == fde->start + fde->size;
@@ -250,8 +250,8 @@ static bool may_be_left_out(const struct vf *vf, const struct mp_map_piece *p)
 {
 	uint64_t at = p->old_vaddr, end = p->old_vaddr + p->old_size;
 
-	while (at < end && vf_bits_get(&vf->may_lack, at))
-		at = vf_bits_next(&vf->grid, at + 1, end);
+	while (at < end && vf_bits_get(&vf->old.may_lack, at))
+		at = vf_bits_next(&vf->old.grid, at + 1, end);
 	return at == end;
 }
 
@@ -268,7 +268,7 @@ static bool is_left_out(const struct pair *x)
 static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 {
 	struct pair x = {.vf = vf, .p = p};
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, p->old_vaddr);
 	struct vf_insn insn = {0};
 	int ret;
 
@@ -294,7 +294,7 @@ static int check_piece(const struct vf *vf, const struct mp_map_piece *p)
 		uint64_t at = p->old_vaddr + x.k;
 		const char *why;
 
-		if (!vf_bits_get(&vf->grid, at) ||
+		if (!vf_bits_get(&vf->old.grid, at) ||
 		    !vf_decode(x.old + x.k, p->old_size - x.k, at, &insn))
 			return vf_refuse(vf, at, "a moved block is not made of whole instructions");
 		why = cannot_move(&x, &insn, x.k + insn.len == p->old_size);
@@ -455,13 +455,13 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 		vf_drop_pages(vf);
 	for (uint32_t i = first; !ret && i < end; i++) {
 		uint64_t at = i ? pieces[i - 1].new_vaddr + pieces[i - 1].new_size
-				: vf->new_text->vaddr;
+				: vf->now.text->vaddr;
 
 		ret = check_padding(vf, at, pieces[i].new_vaddr);
 		if (!ret)
-			ret = vf->inlined[i].behind ? check_inlined(vf, &pieces[i])
-			      : pieces[i].old_size  ? check_piece(vf, &pieces[i])
-						    : vf_check_stub(vf, &pieces[i]);
+			ret = vf->index.inlined[i].behind ? check_inlined(vf, &pieces[i])
+			      : pieces[i].old_size	  ? check_piece(vf, &pieces[i])
+							  : vf_check_stub(vf, &pieces[i]);
 		ret = vf_go_on(vf, ret);
 	}
 	return ret;
@@ -471,16 +471,16 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 static void own_pieces(const struct vf *vf)
 {
 	const struct mp_map_piece *p = vf->map->pieces, *last = p + vf->map->nr_pieces;
-	uint64_t off = vf->new_text->off, at = vf->new_text->vaddr;
+	uint64_t off = vf->now.text->off, at = vf->now.text->vaddr;
 
 	for (; p < last; p++) {
-		vf_own(vf, off + (at - vf->new_text->vaddr), p->new_vaddr - at, ME_OWNER_PADDING);
-		vf_own(vf, off + (p->new_vaddr - vf->new_text->vaddr), p->new_size,
+		vf_own(vf, off + (at - vf->now.text->vaddr), p->new_vaddr - at, ME_OWNER_PADDING);
+		vf_own(vf, off + (p->new_vaddr - vf->now.text->vaddr), p->new_size,
 		       p->old_size ? ME_OWNER_COPY : ME_OWNER_STUB);
 		at = p->new_vaddr + p->new_size;
 	}
-	at -= vf->new_text->vaddr;
-	vf_own(vf, off + at, vf->new_text->size - at, ME_OWNER_PADDING);
+	at -= vf->now.text->vaddr;
+	vf_own(vf, off + at, vf->now.text->size - at, ME_OWNER_PADDING);
 }
 
 int vf_check_pieces(const struct vf *vf)
@@ -492,16 +492,16 @@ int vf_check_pieces(const struct vf *vf)
 		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
 	if (!ret)
 		ret = check_padding(vf, last->new_vaddr + last->new_size,
-				    vf->new_text->vaddr + vf->new_text->size);
+				    vf->now.text->vaddr + vf->now.text->size);
 	if (!ret)
 		own_pieces(vf);
 	if (!ret && vf_counts_edges(vf) && !vf_all_are_counted(vf))
-		ret = vf_refuse(vf, vf->counters->vaddr, "a counter that no stub increments");
+		ret = vf_refuse(vf, vf->stubs.counters->vaddr, "a counter that no stub increments");
 	if (!ret)
 		ret = vf_check_unproved(vf);
 	if (!ret)
 		ret = vf_check_versions(vf);
-	if (!ret && vf->audit_section)
+	if (!ret && vf->stubs.audit_section)
 		ret = vf_check_version_tables(vf);
 	vf->result->report.nr_pieces = vf->map->nr_pieces;
 	return ret;

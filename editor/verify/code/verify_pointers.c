@@ -74,10 +74,10 @@ static void note_word(const struct vf *vf, struct words *words, uint64_t vaddr, 
 static int find_words(const struct vf *vf, struct words *words)
 {
 	const struct mp_elf *o = vf->o;
-	int ret = vf_bits_init(&words->tables, vf->text_start, vf->text_end);
+	int ret = vf_bits_init(&words->tables, vf->old.text_start, vf->old.text_end);
 
 	if (!ret)
-		ret = vf_bits_init(&words->others, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&words->others, vf->old.text_start, vf->old.text_end);
 	for (uint32_t i = 0; !ret && i < o->nr_dyn_relocs; i++)
 		if (o->dyn_relocs[i].type == R_X86_64_RELATIVE)
 			note_word(vf, words, o->dyn_relocs[i].vaddr,
@@ -114,8 +114,8 @@ static void note_offset(const struct vf *vf, const struct words *words, const st
 		return;
 	}
 	end = to + (sec->size - before) + 1;
-	if (end > vf->text_end)
-		end = vf->text_end;
+	if (end > vf->old.text_end)
+		end = vf->old.text_end;
 	to = vf_bits_next(&vf->marks->pointer_moved, to > before ? to - before : 0, end);
 	for (; to < end; to = vf_bits_next(&vf->marks->pointer_moved, to + 1, end))
 		if (!is_only_jumped_to(words, to))
@@ -140,7 +140,7 @@ static int note_offsets(const struct vf *vf)
 		sec = mp_elf_section_at(vf->o, rel->vaddr);
 		if (!sec || is_unwind_data(sec))
 			continue;
-		if (vf_bits_get(&vf->data_ref, rel->vaddr))
+		if (vf_bits_get(&vf->old.data_ref, rel->vaddr))
 			base = rel->vaddr;
 		else if (rel->vaddr != next)
 			base = 0;
@@ -244,9 +244,9 @@ int vf_check_pointers(const struct vf *vf)
 	ret = note_fixed(vf);
 	if (ret)
 		return ret;
-	both = vf_bits_next(&vf->marks->pointer_moved, vf->text_start, vf->text_end);
-	for (; !ret && both < vf->text_end;
-	     both = vf_bits_next(&vf->marks->pointer_moved, both + 1, vf->text_end))
+	both = vf_bits_next(&vf->marks->pointer_moved, vf->old.text_start, vf->old.text_end);
+	for (; !ret && both < vf->old.text_end;
+	     both = vf_bits_next(&vf->marks->pointer_moved, both + 1, vf->old.text_end))
 		if (vf_bits_get(&vf->marks->pointer_kept, both))
 			ret = vf_go_on(vf, vf_refuse(vf, both,
 						     "some pointers to this function hold its old "

@@ -71,7 +71,7 @@ static int check(const struct vf *vf, void *unused, uint64_t at)
 
 void vf_mark_probes(struct vf *vf)
 {
-	each_probe(vf, mark, &vf->target);
+	each_probe(vf, mark, &vf->old.target);
 }
 
 int vf_check_probes(const struct vf *vf)

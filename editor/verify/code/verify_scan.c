@@ -35,7 +35,7 @@
 static void mark_target(struct vf *vf, uint64_t vaddr)
 {
 	if (vf_is_text(vf, vaddr))
-		vf_bits_share(&vf->target, vaddr);
+		vf_bits_share(&vf->old.target, vaddr);
 }
 
 /* Mark a target that certain code, or a symbol, leads to: it is code. */
@@ -43,13 +43,13 @@ static void mark_led(struct vf *vf, uint64_t vaddr)
 {
 	mark_target(vf, vaddr);
 	if (vf_is_text(vf, vaddr))
-		vf_bits_share(&vf->sure_target, vaddr);
+		vf_bits_share(&vf->old.sure_target, vaddr);
 }
 
 static void mark_chance(struct vf *vf, uint64_t vaddr)
 {
 	if (vf_is_text(vf, vaddr))
-		vf_bits_share(&vf->maybe_address, vaddr);
+		vf_bits_share(&vf->old.maybe_address, vaddr);
 }
 
 /* What operands name. */
@@ -77,23 +77,24 @@ static int add_ref(struct vf_refs *refs, uint64_t to, uint64_t insn)
 static int note_operand(struct vf *vf, struct found *found, struct vf_fde *fde, uint64_t insn,
 			uint8_t len, uint64_t to, bool sure)
 {
-	if (fde && (vf_is_text(vf, to) || to - vf->got.start < vf->got.end - vf->got.start) &&
+	if (fde &&
+	    (vf_is_text(vf, to) || to - vf->old.got.start < vf->old.got.end - vf->old.got.start) &&
 	    add_ref(&found->names, to, insn))
 		return -ENOMEM;
 	if (vf_is_text(vf, to)) {
 		vf_note_operand(vf, insn, len, to);
-		vf_bits_share(!sure ? &vf->maybe_address
-			      : fde ? &vf->target
-				    : &vf->maybe_target,
+		vf_bits_share(!sure ? &vf->old.maybe_address
+			      : fde ? &vf->old.target
+				    : &vf->old.maybe_target,
 			      to);
-		vf_bits_share(&vf->text_ref, to);
+		vf_bits_share(&vf->old.text_ref, to);
 		if (fde && to > fde->start && to - fde->start < fde->size)
 			fde->flags |= VF_FDE_SELF_REF;
 	}
-	if (to < vf->image_start || to >= vf->image_end)
+	if (to < vf->old.image_start || to >= vf->old.image_end)
 		return 0;
-	vf_bits_share(&vf->data_ref, to);
-	if (!vf_bits_get(&vf->label_word, to) && !vf_may_be_switch(vf, to))
+	vf_bits_share(&vf->old.data_ref, to);
+	if (!vf_bits_get(&vf->old.label_word, to) && !vf_may_be_switch(vf, to))
 		return 0;
 	return add_ref(&found->refs, to, insn);
 }
@@ -111,7 +112,7 @@ static bool is_address(const struct vf *vf, uint64_t field)
 
 static bool in_image(const struct vf *vf, int64_t value)
 {
-	return (uint64_t)value >= vf->image_start && (uint64_t)value < vf->image_end;
+	return (uint64_t)value >= vf->old.image_start && (uint64_t)value < vf->old.image_end;
 }
 
 static int note_operands(struct vf *vf, struct found *found, struct vf_fde *fde, uint64_t at,
@@ -132,10 +133,10 @@ static int note_operands(struct vf *vf, struct found *found, struct vf_fde *fde,
 		ret = note_operand(vf, found, fde, at, insn->len, (uint64_t)insn->imm,
 				   vf->o->relinkable);
 	/* Code for any distance adds 8 bytes to the GOT's address. */
-	if (!ret && insn->imm_size == 8 && vf->got_base &&
-	    in_image(vf, (int64_t)(vf->got_base + (uint64_t)insn->imm)))
+	if (!ret && insn->imm_size == 8 && vf->old.got_base &&
+	    in_image(vf, (int64_t)(vf->old.got_base + (uint64_t)insn->imm)))
 		ret = note_operand(vf, found, fde, at, insn->len,
-				   vf->got_base + (uint64_t)insn->imm, false);
+				   vf->old.got_base + (uint64_t)insn->imm, false);
 	return ret;
 }
 
@@ -145,7 +146,7 @@ static int note_insn(struct vf *vf, struct found *found, struct vf_fde *fde, uin
 	if (insn->rel_size && fde)
 		mark_led(vf, insn->target);
 	else if (insn->rel_size && vf_is_text(vf, insn->target))
-		vf_bits_share(&vf->maybe_target, insn->target);
+		vf_bits_share(&vf->old.maybe_target, insn->target);
 	if (fde && (insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM))
 		fde->flags |= VF_FDE_IJMP | (insn->kind == VF_IJMP_REG ? VF_FDE_IJMP_REG : 0);
 	return note_operands(vf, found, fde, at, insn);
@@ -160,14 +161,14 @@ static bool is_loaded(const struct vf *vf, const struct mp_symbol *sym)
 /* Find the places where a linear decode starts again. */
 static int find_anchors(struct vf *vf, struct vf_bits *anchors)
 {
-	int ret = vf_bits_init(anchors, vf->text_start, vf->text_end);
+	int ret = vf_bits_init(anchors, vf->old.text_start, vf->old.text_end);
 
 	if (ret)
 		return ret;
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		vf_bits_set(anchors, vf->old_eh.fdes[i].start);
-		vf_bits_set(anchors, vf->old_eh.fdes[i].start + vf->old_eh.fdes[i].size);
-		mark_target(vf, vf->old_eh.fdes[i].start);
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
+		vf_bits_set(anchors, vf->old.eh.fdes[i].start);
+		vf_bits_set(anchors, vf->old.eh.fdes[i].start + vf->old.eh.fdes[i].size);
+		mark_target(vf, vf->old.eh.fdes[i].start);
 	}
 	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
 		const struct mp_symbol *sym = &vf->o->symbols[i];
@@ -200,17 +201,17 @@ struct parts {
 /* The first FDE that may reach into @part. */
 static struct vf_fde *first_fde(const struct vf *vf, const struct part *part)
 {
-	uint32_t lo = 0, hi = vf->old_eh.nr_fdes;
+	uint32_t lo = 0, hi = vf->old.eh.nr_fdes;
 
-	while (part->start > vf->text_start && lo < hi) {
+	while (part->start > vf->old.text_start && lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (vf->old_eh.fdes[mid].start < part->start)
+		if (vf->old.eh.fdes[mid].start < part->start)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return vf->old_eh.fdes + lo;
+	return vf->old.eh.fdes + lo;
 }
 
 /* Decode the bytes of @sec that lie in @part. */
@@ -221,7 +222,7 @@ static int scan_section(struct vf *vf, const struct vf_bits *anchors, struct par
 	uint64_t start = sec->vaddr > part->start ? sec->vaddr : part->start;
 	uint64_t at = start, next = at;
 	const uint8_t *bytes = start < end ? mp_elf_bytes(vf->o, start, end - start) : NULL;
-	struct vf_fde *fde = NULL, *last = vf->old_eh.fdes + vf->old_eh.nr_fdes;
+	struct vf_fde *fde = NULL, *last = vf->old.eh.fdes + vf->old.eh.nr_fdes;
 	struct vf_fde *follow = first_fde(vf, part);
 
 	while (at < stop) {
@@ -239,7 +240,7 @@ static int scan_section(struct vf *vf, const struct vf_bits *anchors, struct par
 			at++;
 			continue;
 		}
-		vf_bits_set(&vf->grid, at);
+		vf_bits_set(&vf->old.grid, at);
 		ret = note_insn(vf, &part->found, fde, at, &insn);
 		if (ret)
 			return ret;
@@ -296,19 +297,19 @@ static int scan_text(struct vf *vf, const struct vf_bits *anchors)
 
 	if (ret)
 		return ret;
-	parts.nr = vf->nr_cuts + 1;
+	parts.nr = vf->old.nr_cuts + 1;
 	parts.part = calloc(parts.nr, sizeof(*parts.part));
 	if (!parts.part)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < parts.nr; i++) {
-		parts.part[i].start = i ? vf->cuts[i - 1] : vf->text_start;
-		parts.part[i].end = i < vf->nr_cuts ? vf->cuts[i] : vf->text_end;
+		parts.part[i].start = i ? vf->old.cuts[i - 1] : vf->old.text_start;
+		parts.part[i].end = i < vf->old.nr_cuts ? vf->old.cuts[i] : vf->old.text_end;
 	}
 	ret = vf_parallel(vf, parts.nr, 1, scan_some, &parts);
 	if (!ret)
-		ret = join(&parts, false, &vf->refs);
+		ret = join(&parts, false, &vf->old.refs);
 	if (!ret)
-		ret = join(&parts, true, &vf->names);
+		ret = join(&parts, true, &vf->old.names);
 	for (uint32_t i = 0; i < parts.nr; i++) {
 		free(parts.part[i].found.refs.list);
 		free(parts.part[i].found.names.list);
@@ -336,8 +337,8 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 		/* In code, the scan reads the field. In data this is an entry of a switch
 		 * table; its target lies before @to by the distance of the entry from the
 		 * table's base. */
-		if (!code && to >= vf->text_start && to < vf->text_end + VF_TABLE_MAX)
-			vf_bits_set(&vf->label_word, rel->vaddr);
+		if (!code && to >= vf->old.text_start && to < vf->old.text_end + VF_TABLE_MAX)
+			vf_bits_set(&vf->old.label_word, rel->vaddr);
 		return;
 	default: return;
 	}
@@ -345,11 +346,11 @@ static void note_reloc(struct vf *vf, const struct mp_reloc *rel)
 	if (code)
 		return;
 	mark_led(vf, to);
-	if (to >= vf->image_start && to < vf->image_end)
-		vf_bits_set(&vf->word_ref, to);
+	if (to >= vf->old.image_start && to < vf->old.image_end)
+		vf_bits_set(&vf->old.word_ref, to);
 	if (vf_is_text(vf, to))
-		vf_bits_set(&vf->label_word, rel->vaddr);
-	fde = vf_eh_find(&vf->old_eh, to);
+		vf_bits_set(&vf->old.label_word, rel->vaddr);
+	fde = vf_eh_find(&vf->old.eh, to);
 	if (fde && fde->start != to)
 		fde->flags |= VF_FDE_WORD;
 }
@@ -370,22 +371,22 @@ static void note_relocs(struct vf *vf)
 static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 {
 	uint64_t end = sec->vaddr + sec->size;
-	uint64_t base = vf_bits_next(&vf->data_ref, sec->vaddr, end);
+	uint64_t base = vf_bits_next(&vf->old.data_ref, sec->vaddr, end);
 
 	while (base < end) {
-		uint64_t next = vf_bits_next(&vf->data_ref, base + 1, end), at;
+		uint64_t next = vf_bits_next(&vf->old.data_ref, base + 1, end), at;
 
 		for (at = base; at + 4 <= next; at += 4) {
 			const uint8_t *p = mp_elf_bytes(vf->o, at, 4);
 			int32_t word;
 
-			if (!p || (vf->o->relinkable && !vf_bits_get(&vf->label_word, at)))
+			if (!p || (vf->o->relinkable && !vf_bits_get(&vf->old.label_word, at)))
 				break;
 			/*
 			 * Operands name functions in the same way as tables, but code of functions
 			 * is no table.
 			 */
-			if (!vf->o->relinkable && vf_eh_find(&vf->old_eh, at))
+			if (!vf->o->relinkable && vf_eh_find(&vf->old.eh, at))
 				break;
 			memcpy(&word, p, 4);
 			if (!vf_is_text(vf, base + (uint64_t)(int64_t)word))
@@ -393,7 +394,7 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 			/* Without relocations many of these words are no table: they may lead
 			 * anywhere, but entries of a table lead to instructions. */
 			if (!vf->o->relinkable &&
-			    !vf_bits_get(&vf->grid, base + (uint64_t)(int64_t)word))
+			    !vf_bits_get(&vf->old.grid, base + (uint64_t)(int64_t)word))
 				continue;
 			mark_target(vf, base + (uint64_t)(int64_t)word);
 			/* A program that reads this word sees the old address. */
@@ -434,19 +435,19 @@ static bool words_may_be_addresses(const struct vf *vf)
  * meets the first one. Nothing may be changed in such a function. */
 static int follow_off_grid(struct vf *vf)
 {
-	const uint64_t nr_words = vf->target.nr / 64 + 1;
+	const uint64_t nr_words = vf->old.target.nr / 64 + 1;
 
 	for (uint64_t w = 0; w < nr_words; w++) {
-		uint64_t odd = vf->target.word[w] & ~vf->grid.word[w];
+		uint64_t odd = vf->old.target.word[w] & ~vf->old.grid.word[w];
 
 		for (; odd; odd &= odd - 1) {
-			uint64_t at = vf->target.base + w * 64 + (uint64_t)__builtin_ctzll(odd);
-			struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+			uint64_t at = vf->old.target.base + w * 64 + (uint64_t)__builtin_ctzll(odd);
+			struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
 			if (!fde)
 				continue;
 			fde->flags |= VF_FDE_OFF_GRID;
-			while (at < fde->start + fde->size && !vf_bits_get(&vf->grid, at)) {
+			while (at < fde->start + fde->size && !vf_bits_get(&vf->old.grid, at)) {
 				const uint8_t *p = mp_elf_bytes(vf->o, at, 1);
 				struct found found = {0};
 				struct vf_insn insn;
@@ -456,7 +457,7 @@ static int follow_off_grid(struct vf *vf)
 					break;
 				ret = note_insn(vf, &found, fde, at, &insn);
 				for (size_t i = 0; !ret && i < found.refs.nr; i++)
-					ret = add_ref(&vf->refs, found.refs.list[i].to, at);
+					ret = add_ref(&vf->old.refs, found.refs.list[i].to, at);
 				free(found.refs.list);
 				free(found.names.list);
 				if (ret)
@@ -473,8 +474,8 @@ static int note_landing_pads(struct vf *vf)
 	struct vf_lsda lsda = {0};
 	int ret = 0;
 
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes && ret != -ENOMEM; i++) {
-		const struct vf_fde *fde = &vf->old_eh.fdes[i];
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes && ret != -ENOMEM; i++) {
+		const struct vf_fde *fde = &vf->old.eh.fdes[i];
 
 		if (!fde->lsda)
 			continue;
@@ -498,30 +499,30 @@ static int by_to(const void *a, const void *b)
 
 static int init_bits(struct vf *vf)
 {
-	int ret = vf_bits_init(&vf->grid, vf->text_start, vf->text_end);
+	int ret = vf_bits_init(&vf->old.grid, vf->old.text_start, vf->old.text_end);
 
 	if (!ret)
-		ret = vf_bits_init(&vf->target, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->old.target, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->sure_target, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->old.sure_target, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->maybe_target, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->old.maybe_target, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->maybe_address, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->old.maybe_address, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->text_ref, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->old.text_ref, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->summed, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->old.summed, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->marks->pointer_kept, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->marks->pointer_kept, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->marks->pointer_moved, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->marks->pointer_moved, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->data_ref, vf->image_start, vf->image_end);
+		ret = vf_bits_init(&vf->old.data_ref, vf->old.image_start, vf->old.image_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->word_ref, vf->image_start, vf->image_end);
+		ret = vf_bits_init(&vf->old.word_ref, vf->old.image_start, vf->old.image_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->label_word, vf->image_start, vf->image_end);
+		ret = vf_bits_init(&vf->old.label_word, vf->old.image_start, vf->old.image_end);
 	return ret;
 }
 
@@ -532,12 +533,12 @@ static void find_got(struct vf *vf)
 	const struct mp_section *plt = mp_elf_section(vf->o, ".got.plt");
 
 	if (got)
-		vf->got = (struct vf_range){got->vaddr, got->vaddr + got->size};
-	vf->got_base = plt ? plt->vaddr : vf->got.start;
+		vf->old.got = (struct vf_range){got->vaddr, got->vaddr + got->size};
+	vf->old.got_base = plt ? plt->vaddr : vf->old.got.start;
 	for (uint32_t i = 0; i < vf->o->nr_symbols; i++)
 		if (vf->o->symbols[i].name &&
 		    !strcmp(vf->o->symbols[i].name, "_GLOBAL_OFFSET_TABLE_"))
-			vf->got_base = vf->o->symbols[i].vaddr;
+			vf->old.got_base = vf->o->symbols[i].vaddr;
 }
 
 int vf_scan(struct vf *vf)
@@ -572,8 +573,8 @@ int vf_scan(struct vf *vf)
 			scan_words(vf, &vf->o->sections[i]);
 	}
 	/* Such a number is too weak to make follow_off_grid() follow a second decoding. */
-	for (uint64_t w = 0; w < vf->target.nr / 64 + 1; w++)
-		vf->target.word[w] |= vf->maybe_address.word[w];
+	for (uint64_t w = 0; w < vf->old.target.nr / 64 + 1; w++)
+		vf->old.target.word[w] |= vf->old.maybe_address.word[w];
 	vf_find_return_words(vf);
 	vf_find_known(vf);
 	vf_find_asked(vf);
@@ -582,8 +583,8 @@ int vf_scan(struct vf *vf)
 		ret = vf_find_bounds(vf);
 	if (!ret)
 		ret = vf_find_labels(vf);
-	if (vf->refs.nr)
-		qsort(vf->refs.list, vf->refs.nr, sizeof(*vf->refs.list), by_to);
+	if (vf->old.refs.nr)
+		qsort(vf->old.refs.list, vf->old.refs.nr, sizeof(*vf->old.refs.list), by_to);
 	if (!ret)
 		vf_find_places(vf);
 	if (!ret)

@@ -251,7 +251,7 @@ static int check_call(const struct walk *w, const struct vf_insn *insn, const st
 static int leave(struct walk *w, const struct mp_map_piece *p, const struct vf_insn *last,
 		 uint64_t end)
 {
-	const struct vf_fde *fde = vf_eh_find(&w->vf->old_eh, p->old_vaddr);
+	const struct vf_fde *fde = vf_eh_find(&w->vf->old.eh, p->old_vaddr);
 	int ret;
 
 	switch (last->kind) {
@@ -275,7 +275,7 @@ static int leave(struct walk *w, const struct mp_map_piece *p, const struct vf_i
 /* Finds the rows of the code at @old. Return: 0, -ENOMEM, or a refusal. */
 static int find_rows(struct walk *w, uint64_t old)
 {
-	const struct vf_fde *fde = vf_eh_find(&w->vf->old_eh, old);
+	const struct vf_fde *fde = vf_eh_find(&w->vf->old.eh, old);
 	int ret;
 
 	for (w->fde = 0; w->fde < w->nr_fdes; w->fde++)
@@ -284,7 +284,7 @@ static int find_rows(struct walk *w, uint64_t old)
 	if (!fde || w->nr_fdes == FDES_MAX)
 		return vf_refuse(w->vf, old, "an inlined function has no FDE, or too many");
 	w->fdes[w->nr_fdes++] = fde;
-	ret = vf_rows_build(&w->vf->old_eh, fde, &w->rows[w->fde]);
+	ret = vf_rows_build(&w->vf->old.eh, fde, &w->rows[w->fde]);
 	if (ret == -EBADMSG)
 		return vf_refuse(w->vf, fde->start,
 				 "an inlined function's unwind rows are unreadable");
@@ -322,7 +322,7 @@ int vf_check_stack(const struct vf *vf, uint32_t first, bool lowered)
 	struct walk w = {.vf = vf, .lowered = lowered};
 	int ret = 0;
 
-	for (uint32_t i = first; i && !ret; i = vf->inlined[i].next) {
+	for (uint32_t i = first; i && !ret; i = vf->index.inlined[i].next) {
 		if (w.nr == PARTS_MAX) {
 			ret = vf_refuse(vf, entry, "an inlined function has too many parts");
 			break;

@@ -95,9 +95,9 @@ static bool is_jumped_to(const struct vf *vf, uint64_t at, ZydisRegister reg)
 	struct vf_full f;
 
 	for (unsigned int n = 0; n < MAX_APART_LOADED; n++) {
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+		const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
-		if (!fde || !vf_bits_get(&vf->grid, at) ||
+		if (!fde || !vf_bits_get(&vf->old.grid, at) ||
 		    !vf_decode_full(vf, at, fde->start + fde->size, &f))
 			return false;
 		if (jump_register(&f) == reg)
@@ -175,7 +175,7 @@ static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64
 	    at + f.z.length + (uint64_t)f.op[1].mem.disp.value != start)
 		return false;
 	base = f.op[0].reg.value;
-	for (at = user->start; at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
+	for (at = user->start; at < end; at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
 
 		/* Decode only movslq, REX.W 63. */
@@ -239,11 +239,11 @@ static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 {
 	size_t i = vf_first_ref(vf, start);
 
-	if (i == vf->refs.nr || vf->refs.list[i].to != start)
+	if (i == vf->old.refs.nr || vf->old.refs.list[i].to != start)
 		return false;
-	for (; i < vf->refs.nr && vf->refs.list[i].to == start; i++) {
-		uint64_t at = vf->refs.list[i].insn;
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+	for (; i < vf->old.refs.nr && vf->old.refs.list[i].to == start; i++) {
+		uint64_t at = vf->old.refs.list[i].insn;
+		const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
 		if (!fde || fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
 			return false;
@@ -256,10 +256,10 @@ static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 
 bool vf_starts_table(const struct vf *vf, uint64_t start)
 {
-	for (size_t i = vf_first_ref(vf, start); i < vf->refs.nr && vf->refs.list[i].to == start;
-	     i++) {
-		uint64_t at = vf->refs.list[i].insn;
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+	for (size_t i = vf_first_ref(vf, start);
+	     i < vf->old.refs.nr && vf->old.refs.list[i].to == start; i++) {
+		uint64_t at = vf->old.refs.list[i].insn;
+		const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
 		if (!fde || (!reads_offsets(vf, fde, at, start, MAX_APART_LOADED) &&
 			     !is_added_to_jump(vf, at, fde->start + fde->size, start)))
@@ -271,13 +271,13 @@ bool vf_starts_table(const struct vf *vf, uint64_t start)
 /* May this entry lead to a copy: is @label inside a function that reads the table? */
 static bool is_label(const struct vf *vf, uint64_t start, uint64_t label)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, label);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, label);
 
-	if (!fde || label == fde->start || !vf_bits_get(&vf->grid, label))
+	if (!fde || label == fde->start || !vf_bits_get(&vf->old.grid, label))
 		return false;
-	for (size_t i = vf_first_ref(vf, start); i < vf->refs.nr && vf->refs.list[i].to == start;
-	     i++)
-		if (vf->refs.list[i].insn - fde->start < fde->size)
+	for (size_t i = vf_first_ref(vf, start);
+	     i < vf->old.refs.nr && vf->old.refs.list[i].to == start; i++)
+		if (vf->old.refs.list[i].insn - fde->start < fde->size)
 			return true;
 	return false;
 }
@@ -289,12 +289,12 @@ int vf_prove_switch(const struct vf *vf, uint64_t at, uint8_t size)
 
 	if (!sec)
 		return vf_refuse(vf, at, "data changed outside all sections");
-	while (!vf_bits_get(&vf->data_ref, start)) {
+	while (!vf_bits_get(&vf->old.data_ref, start)) {
 		if (start - sec->vaddr < size)
 			return vf_refuse(vf, at, "data changed that is no entry of a jump table");
 		start -= size;
 	}
-	if (vf_bits_next(&vf->data_ref, start + 1, at + size) < at + size)
+	if (vf_bits_next(&vf->old.data_ref, start + 1, at + size) < at + size)
 		return vf_refuse(vf, at, "the table at %#llx has other references",
 				 (unsigned long long)start);
 	if (!mp_elf_is_readonly(vf->o, start) || !mp_elf_is_readonly(vf->o, at + size - 1))
@@ -305,7 +305,7 @@ int vf_prove_switch(const struct vf *vf, uint64_t at, uint8_t size)
 				 (unsigned long long)start);
 	for (uint64_t k = start; k <= at; k += size)
 		if (!read_entry(vf->o, k, start, size, &label) || !vf_is_text(vf, label) ||
-		    !vf_bits_get(&vf->grid, label))
+		    !vf_bits_get(&vf->old.grid, label))
 			return vf_refuse(vf, k, "entry of a changed table leads to no instruction");
 	vf->result->table.start = start;
 	/* The table ends where words are no such entries any more. Each changed entry is
@@ -313,9 +313,9 @@ int vf_prove_switch(const struct vf *vf, uint64_t at, uint8_t size)
 	do
 		at += size;
 	while (at + size <= sec->vaddr + sec->size &&
-	       vf_bits_next(&vf->data_ref, at, at + size) == at + size &&
+	       vf_bits_next(&vf->old.data_ref, at, at + size) == at + size &&
 	       read_entry(vf->o, at, start, size, &label) && vf_is_text(vf, label) &&
-	       vf_bits_get(&vf->grid, label));
+	       vf_bits_get(&vf->old.grid, label));
 	vf->result->table.end = at;
 	vf->result->table.kind = size;
 	return 0;

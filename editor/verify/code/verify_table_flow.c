@@ -360,7 +360,7 @@ static void lead_to_table(struct flow *w, struct value v)
 /* May an exit of the function at @at lead to a label inside it? */
 static bool has_labels(const struct flow *w, uint64_t at)
 {
-	const struct vf_fde *fde = vf_eh_find(&w->vf->old_eh, at);
+	const struct vf_fde *fde = vf_eh_find(&w->vf->old.eh, at);
 
 	return !fde || fde->flags & (VF_FDE_SELF_REF | VF_FDE_WORD | VF_FDE_LABELS);
 }
@@ -390,7 +390,7 @@ static bool jump(struct flow *w, struct node *node, uint64_t at, const struct fu
 /* An exception leaves the call at @at: the landing pad gets the callee-saved registers. */
 static bool lead_to_pad(struct flow *w, uint64_t at)
 {
-	const struct vf_fde *fde = vf_eh_find(&w->vf->old_eh, at);
+	const struct vf_fde *fde = vf_eh_find(&w->vf->old.eh, at);
 	const struct vf_call_site *site;
 	struct state state = w->now;
 
@@ -485,7 +485,7 @@ static bool follow(struct flow *w)
 {
 	uint32_t nr_worlds = 0;
 
-	if (!follow_from(w, w->vf->audited->funcs[w->tables->function].vaddr))
+	if (!follow_from(w, w->vf->stubs.audited->funcs[w->tables->function].vaddr))
 		return false;
 	w->from_outside = true;
 	for (uint32_t i = 0; i < w->nr_nodes; i++)

@@ -51,7 +51,7 @@ static uint64_t target_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uin
 	const uint8_t *p = mp_elf_bytes(o, vaddr, kind);
 	uint64_t label;
 
-	if (!vf_bits_get(&vf->label_word, vaddr) || !p)
+	if (!vf_bits_get(&vf->old.label_word, vaddr) || !p)
 		return 0;
 	if (kind == VF_TABLE_REL32) {
 		int32_t word;
@@ -82,14 +82,14 @@ static uint64_t label_at(const struct vf *vf, uint64_t vaddr, uint8_t kind, uint
 {
 	uint64_t target = target_at(vf, vaddr, kind, base);
 
-	return target && vf_bits_get(&vf->grid, target) ? target : 0;
+	return target && vf_bits_get(&vf->old.grid, target) ? target : 0;
 }
 
 /* May a jump table of @fde's function lead to @label? It may not lead to another function's
  * start. */
 static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t label)
 {
-	const struct vf_fde *there = vf_eh_find(&vf->old_eh, label);
+	const struct vf_fde *there = vf_eh_find(&vf->old.eh, label);
 
 	if (!there)
 		return false;
@@ -108,9 +108,9 @@ const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)
 {
 	const struct vf_fde *user = NULL;
 
-	for (size_t i = vf_first_ref(vf, base); i < vf->refs.nr && vf->refs.list[i].to == base;
-	     i++) {
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs.list[i].insn);
+	for (size_t i = vf_first_ref(vf, base);
+	     i < vf->old.refs.nr && vf->old.refs.list[i].to == base; i++) {
+		const struct vf_fde *fde = vf_eh_find(&vf->old.eh, vf->old.refs.list[i].insn);
 
 		if (!fde || (user && fde != user))
 			return NULL;
@@ -127,7 +127,7 @@ static bool are_labels(const struct vf *vf, const struct vf_fde *fde, uint64_t s
 
 		if (!target ||
 		    (target != fde->start + fde->size &&
-		     (!vf_bits_get(&vf->grid, target) || !may_be_label(vf, fde, target))))
+		     (!vf_bits_get(&vf->old.grid, target) || !may_be_label(vf, fde, target))))
 			return false;
 		if (at == start)
 			return true;
@@ -144,11 +144,12 @@ static bool is_middle(const struct vf *vf, const struct mp_section *sec, uint64_
 	uint64_t start = named;
 
 	while (start - sec->vaddr >= VF_TABLE_REL32 &&
-	       vf_bits_get(&vf->label_word, start - VF_TABLE_REL32)) {
+	       vf_bits_get(&vf->old.label_word, start - VF_TABLE_REL32)) {
 		start -= VF_TABLE_REL32;
 		for (size_t i = vf_first_ref(vf, start);
-		     i < vf->refs.nr && vf->refs.list[i].to == start; i++) {
-			const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs.list[i].insn);
+		     i < vf->old.refs.nr && vf->old.refs.list[i].to == start; i++) {
+			const struct vf_fde *fde =
+				vf_eh_find(&vf->old.eh, vf->old.refs.list[i].insn);
 
 			if (fde && are_labels(vf, fde, start, named))
 				return !vf_starts_table(vf, named);
@@ -167,22 +168,23 @@ static int prove_table(const struct vf *vf, uint64_t at, uint8_t kind)
 
 	if (!sec)
 		return vf_refuse(vf, at, "data changed outside all sections");
-	while (!vf_bits_get(&vf->data_ref, base)) {
-		if (base - sec->vaddr < kind || !vf_bits_get(&vf->label_word, base - kind))
+	while (!vf_bits_get(&vf->old.data_ref, base)) {
+		if (base - sec->vaddr < kind || !vf_bits_get(&vf->old.label_word, base - kind))
 			return vf_refuse(vf, at, "data changed that is no entry of a jump table");
 		base -= kind;
 	}
 	do
 		end += kind;
-	while (end - sec->vaddr < sec->size && vf_bits_get(&vf->label_word, end) &&
-	       !vf_bits_get(&vf->data_ref, end));
-	if (vf_bits_get(&vf->word_ref, base) || vf_bits_next(&vf->word_ref, base + 1, end) < end ||
-	    vf_bits_next(&vf->data_ref, base + 1, end) < end)
+	while (end - sec->vaddr < sec->size && vf_bits_get(&vf->old.label_word, end) &&
+	       !vf_bits_get(&vf->old.data_ref, end));
+	if (vf_bits_get(&vf->old.word_ref, base) ||
+	    vf_bits_next(&vf->old.word_ref, base + 1, end) < end ||
+	    vf_bits_next(&vf->old.data_ref, base + 1, end) < end)
 		return vf_refuse(vf, at, "the table at %#llx has other references",
 				 (unsigned long long)base);
 	if (kind == VF_TABLE_REL32 &&
 	    (is_middle(vf, sec, base) ||
-	     (end - sec->vaddr < sec->size && vf_bits_get(&vf->label_word, end) &&
+	     (end - sec->vaddr < sec->size && vf_bits_get(&vf->old.label_word, end) &&
 	      is_middle(vf, sec, end))))
 		return vf_refuse(vf, at, "an operand names the middle of a table, near %#llx",
 				 (unsigned long long)base);
@@ -201,7 +203,7 @@ static int prove_table(const struct vf *vf, uint64_t at, uint8_t kind)
 		label = label_at(vf, k, kind, base);
 		if (!label || !may_be_label(vf, user, label))
 			return vf_refuse(vf, k, "entry of a changed table names no label");
-		if (kind == VF_TABLE_ABS64 && vf_bits_get(&vf->text_ref, label))
+		if (kind == VF_TABLE_ABS64 && vf_bits_get(&vf->old.text_ref, label))
 			return vf_refuse(vf, k, "label %#llx is used elsewhere, too",
 					 (unsigned long long)label);
 	}
@@ -242,7 +244,7 @@ bool vf_is_table_word(const struct vf *vf, uint64_t at)
 
 	if (in_table(vf, at, VF_TABLE_ABS64))
 		return true;
-	if (at >= *start && at <= *end && !vf_bits_get(&vf->data_ref, at)) {
+	if (at >= *start && at <= *end && !vf_bits_get(&vf->old.data_ref, at)) {
 		*end = at + VF_TABLE_ABS64 > *end ? at + VF_TABLE_ABS64 : *end;
 		return false;
 	}
@@ -350,7 +352,7 @@ int vf_check_table_addend(const struct vf *vf, uint64_t off)
 {
 	Elf64_Rela a, b;
 
-	if (off + sizeof(a) > vf->alloc_end)
+	if (off + sizeof(a) > vf->old.alloc_end)
 		return vf_refuse(vf, 0, "relocation cut off");
 	memcpy(&a, vf->o->data + off, sizeof(a));
 	memcpy(&b, vf->n->data + off, sizeof(b));
@@ -408,7 +410,7 @@ int vf_check_table_values(const struct vf *vf)
 						     : &vf->o->dyn_relocs[i - vf->o->nr_relocs];
 
 		if ((rel->type != R_X86_64_64 && rel->type != R_X86_64_RELATIVE) ||
-		    !vf_bits_get(&vf->label_word, rel->vaddr) ||
+		    !vf_bits_get(&vf->old.label_word, rel->vaddr) ||
 		    !value_of(vf->o, rel->vaddr, &word.old) ||
 		    !value_of(vf->n, rel->vaddr, &word.now))
 			continue;

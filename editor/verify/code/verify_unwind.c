@@ -58,21 +58,21 @@ static bool same_cie(const struct vf_cie *a, const struct vf_cie *b)
  */
 static int check_cies(const struct vf *vf)
 {
-	uint32_t nr = vf->old_eh.nr_cies - (vf->old_eh.nr_symbol_only != 0);
-	uint64_t end = vf->new_eh.vaddr + vf->new_eh.size - 4;
+	uint32_t nr = vf->old.eh.nr_cies - (vf->old.eh.nr_symbol_only != 0);
+	uint64_t end = vf->now.eh.vaddr + vf->now.eh.size - 4;
 
-	if (vf->runtime)
+	if (vf->stubs.runtime)
 		end -= me_runtime_frames_size;
-	if (vf->answers)
+	if (vf->now.answers)
 		end -= ME_ENCLOSING_FRAMES_SIZE;
-	for (uint32_t i = 0; i < vf->new_eh.nr_cies; i++) {
-		const struct vf_cie *cie = &vf->new_eh.cies[i];
+	for (uint32_t i = 0; i < vf->now.eh.nr_cies; i++) {
+		const struct vf_cie *cie = &vf->now.eh.cies[i];
 
-		if (i < nr ? !same_cie(&vf->old_eh.cies[i], cie) : cie->vaddr < end)
+		if (i < nr ? !same_cie(&vf->old.eh.cies[i], cie) : cie->vaddr < end)
 			return vf_refuse(vf, cie->vaddr, "this CIE is not the original's");
 	}
-	if (vf->new_eh.nr_cies < nr)
-		return vf_refuse(vf, vf->new_eh.vaddr, "%u CIEs instead of %u", vf->new_eh.nr_cies,
+	if (vf->now.eh.nr_cies < nr)
+		return vf_refuse(vf, vf->now.eh.vaddr, "%u CIEs instead of %u", vf->now.eh.nr_cies,
 				 nr);
 	return 0;
 }
@@ -80,16 +80,16 @@ static int check_cies(const struct vf *vf)
 /* Old code must still have the same FDE, at the same position. */
 static int check_old_fdes(const struct vf *vf)
 {
-	const struct vf_fde *b = vf->new_eh.fdes;
+	const struct vf_fde *b = vf->now.eh.fdes;
 	uint32_t nr = 0;
 
-	while (nr < vf->new_eh.nr_fdes && vf->new_eh.fdes[nr].start < vf->new_text->vaddr)
+	while (nr < vf->now.eh.nr_fdes && vf->now.eh.fdes[nr].start < vf->now.text->vaddr)
 		nr++;
-	if (nr != vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only)
-		return vf_refuse(vf, vf->new_eh.vaddr, "%u FDEs for old code instead of %u", nr,
-				 vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only);
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		const struct vf_fde *a = &vf->old_eh.fdes[i];
+	if (nr != vf->old.eh.nr_fdes - vf->old.eh.nr_symbol_only)
+		return vf_refuse(vf, vf->now.eh.vaddr, "%u FDEs for old code instead of %u", nr,
+				 vf->old.eh.nr_fdes - vf->old.eh.nr_symbol_only);
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
+		const struct vf_fde *a = &vf->old.eh.fdes[i];
 
 		if (a->flags & VF_FDE_SYMBOL_ONLY)
 			continue;
@@ -111,7 +111,7 @@ static int load_old(struct vf_unwinding *x, const struct vf_fde *fde)
 	if (x->old == fde)
 		return 0;
 	x->old = NULL;
-	ret = vf_rows_build(&vf->old_eh, fde, &x->old_rows);
+	ret = vf_rows_build(&vf->old.eh, fde, &x->old_rows);
 	if (!ret && x->old_rows.ambiguous)
 		return vf_refuse(vf, fde->start, "unwinders read its unwind rows differently");
 	if (!ret)
@@ -132,7 +132,7 @@ static int load_new(struct vf_unwinding *x, const struct vf_fde *fde)
 	if (x->new == fde)
 		return 0;
 	x->new = NULL;
-	ret = vf_rows_build(&vf->new_eh, fde, &x->new_rows);
+	ret = vf_rows_build(&vf->now.eh, fde, &x->new_rows);
 	if (!ret && x->new_rows.ambiguous)
 		return vf_refuse(vf, fde->start, "unwinders read a copy's unwind rows differently");
 	if (!ret)
@@ -218,8 +218,8 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 	const struct vf *vf = x->vf;
 	/* Inlined instructions belong to the function with the call, whose piece lies before them. */
 	const struct mp_map_piece *of = vf_is_inlined(vf, p) ? vf_inlined_caller(vf, p) : p;
-	const struct vf_fde *old = vf_eh_find(&vf->old_eh, of->old_vaddr);
-	const struct vf_fde *new = vf_eh_find(&vf->new_eh, p->new_vaddr);
+	const struct vf_fde *old = vf_eh_find(&vf->old.eh, of->old_vaddr);
+	const struct vf_fde *new = vf_eh_find(&vf->now.eh, p->new_vaddr);
 	const struct vf_cie *ca;
 	uint64_t common;
 	int ret;
@@ -238,7 +238,7 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 	if (!new || vf_padding_end(vf, p) > new->start + new->size)
 		return vf_refuse(vf, p->new_vaddr, "the copy of %#llx has no FDE",
 				 (unsigned long long)p->old_vaddr);
-	ca = &vf->old_eh.cies[old->cie];
+	ca = &vf->old.eh.cies[old->cie];
 	if (old->cie != new->cie)
 		return vf_refuse(vf, p->new_vaddr, "the copy has another CIE");
 	if (!old->lsda != !new->lsda)
@@ -274,15 +274,17 @@ static int check_new_bounds(const struct vf *vf)
 {
 	const struct mp_map_piece *piece = vf->map->pieces;
 	const struct mp_map_piece *last = piece + vf->map->nr_pieces;
-	uint32_t nr = vf->old_eh.nr_fdes - vf->old_eh.nr_symbol_only;
+	uint32_t nr = vf->old.eh.nr_fdes - vf->old.eh.nr_symbol_only;
 
-	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++) {
-		const struct vf_fde *fde = &vf->new_eh.fdes[i];
+	for (uint32_t i = 0; i < vf->now.eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->now.eh.fdes[i];
 		uint64_t end = fde->start + fde->size;
 
-		if (fde->start < vf->new_text->vaddr ||
-		    (vf->runtime && fde->start - vf->runtime->vaddr < me_runtime_blob_size) ||
-		    (vf->answers && fde->start - vf->answers->vaddr < ME_ENCLOSING_CODE_SIZE))
+		if (fde->start < vf->now.text->vaddr ||
+		    (vf->stubs.runtime &&
+		     fde->start - vf->stubs.runtime->vaddr < me_runtime_blob_size) ||
+		    (vf->now.answers &&
+		     fde->start - vf->now.answers->vaddr < ME_ENCLOSING_CODE_SIZE))
 			continue;
 		while (piece < last && piece->new_vaddr < fde->start)
 			piece++;
@@ -304,26 +306,28 @@ static int check_runtime_fdes(const struct vf *vf)
 {
 	uint32_t off = 0, frame, nr = 0, nr_seen = 0;
 	uint64_t start, size,
-		at = vf->new_eh.vaddr + vf->new_eh.size - 4 - me_runtime_frames_size -
-		     (vf->answers ? ME_ENCLOSING_FRAMES_SIZE : 0);
+		at = vf->now.eh.vaddr + vf->now.eh.size - 4 - me_runtime_frames_size -
+		     (vf->now.answers ? ME_ENCLOSING_FRAMES_SIZE : 0);
 	const uint8_t *now = mp_elf_bytes(vf->n, at, me_runtime_frames_size);
 	uint8_t *want;
 	bool same;
 
-	if (!vf->runtime)
+	if (!vf->stubs.runtime)
 		return 0;
 	want = malloc(me_runtime_frames_size);
 	if (!want)
 		return -ENOMEM;
-	me_runtime_frames_write(vf->runtime->vaddr, at, want);
+	me_runtime_frames_write(vf->stubs.runtime->vaddr, at, want);
 	same = now && !memcmp(now, want, me_runtime_frames_size);
 	free(want);
 	while (me_runtime_frames_next(&off, &frame, &start, &size))
 		nr++;
-	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++)
-		nr_seen += vf->new_eh.fdes[i].start - vf->runtime->vaddr < me_runtime_blob_size;
+	for (uint32_t i = 0; i < vf->now.eh.nr_fdes; i++)
+		nr_seen += vf->now.eh.fdes[i].start - vf->stubs.runtime->vaddr <
+			   me_runtime_blob_size;
 	if (!same || nr != nr_seen)
-		return vf_refuse(vf, vf->runtime->vaddr, "the runtime's FDEs are not Morph's");
+		return vf_refuse(vf, vf->stubs.runtime->vaddr,
+				 "the runtime's FDEs are not Morph's");
 	return 0;
 }
 
@@ -342,19 +346,19 @@ static const struct vf_cie *answer_of(const struct vf_cie *const *answers, uint3
 
 static int find_personalities(const struct vf *vf)
 {
-	uint8_t *asked = calloc((size_t)vf->old_eh.nr_cies + 1, 1);
+	uint8_t *asked = calloc((size_t)vf->old.eh.nr_cies + 1, 1);
 	const struct vf_cie *answers[VF_ROUTINES_MAX], *answer;
 	uint32_t nr = 0;
 	int known = 0;
 
 	if (!asked)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes && known >= 0; i++) {
-		struct vf_cie *cie = &vf->old_eh.cies[vf->old_eh.fdes[i].cie];
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes && known >= 0; i++) {
+		struct vf_cie *cie = &vf->old.eh.cies[vf->old.eh.fdes[i].cie];
 
-		if (!vf->old_eh.fdes[i].lsda || asked[vf->old_eh.fdes[i].cie])
+		if (!vf->old.eh.fdes[i].lsda || asked[vf->old.eh.fdes[i].cie])
 			continue;
-		asked[vf->old_eh.fdes[i].cie] = 1;
+		asked[vf->old.eh.fdes[i].cie] = 1;
 		answer = answer_of(answers, nr, cie);
 		if (answer) {
 			cie->known_personality = answer->known_personality;
@@ -390,9 +394,9 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 
 int vf_read_unwind(struct vf *vf)
 {
-	int ret = vf_eh_read(vf, vf->n, true, &vf->new_eh);
+	int ret = vf_eh_read(vf, vf->n, true, &vf->now.eh);
 
-	if (!ret && !vf->eh_frame && !vf->o->relinkable)
+	if (!ret && !vf->now.eh_frame && !vf->o->relinkable)
 		vf_find_eh_fields(vf);
 	return ret ? ret : find_personalities(vf);
 }

@@ -22,7 +22,7 @@ static int load_callee(struct vf_unwinding *x, const struct vf_fde *fde)
 	if (x->callee == fde)
 		return 0;
 	x->callee = NULL;
-	ret = vf_rows_build(&x->vf->old_eh, fde, &x->callee_rows);
+	ret = vf_rows_build(&x->vf->old.eh, fde, &x->callee_rows);
 	if (ret == -EBADMSG)
 		return vf_refuse(x->vf, fde->start,
 				 "unwind information of an inlined function is unreadable");
@@ -162,7 +162,7 @@ int vf_compare_inlined(struct vf_unwinding *x, const struct mp_map_piece *p)
 	bool ended = (vf_is_last_part(x->vf, p) && !lowered) || vf_leaves(x->vf, p);
 	struct inlined in = {.call = vf_rows_at(&x->old_rows, call), .raised = lowered ? 0 : 8};
 	const struct vf_call_site *site;
-	int ret = load_callee(x, vf_eh_find(&x->vf->old_eh, p->old_vaddr));
+	int ret = load_callee(x, vf_eh_find(&x->vf->old.eh, p->old_vaddr));
 
 	if (!ret && !in.call)
 		ret = vf_refuse(x->vf, call, "a replaced call has no unwind row");

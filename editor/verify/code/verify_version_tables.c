@@ -25,16 +25,16 @@
 
 bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *sec)
 {
-	return vf->version_tables && sec == vf->version_tables && sec->type == SHT_PROGBITS &&
-	       sec->flags == SHF_ALLOC && sec->align == 8 && !(sec->vaddr % 8) && !sec->link &&
-	       !sec->info && !sec->entsize &&
-	       sec->off - vf->segment->p_offset == sec->vaddr - vf->segment->p_vaddr;
+	return vf->stubs.version_tables && sec == vf->stubs.version_tables &&
+	       sec->type == SHT_PROGBITS && sec->flags == SHF_ALLOC && sec->align == 8 &&
+	       !(sec->vaddr % 8) && !sec->link && !sec->info && !sec->entsize &&
+	       sec->off - vf->now.segment->p_offset == sec->vaddr - vf->now.segment->p_vaddr;
 }
 
 bool vf_is_in_version_tables(const struct vf *vf, uint64_t vaddr)
 {
-	return vf->version_tables && vaddr >= vf->version_tables->vaddr &&
-	       vaddr - vf->version_tables->vaddr < vf->version_tables->size;
+	return vf->stubs.version_tables && vaddr >= vf->stubs.version_tables->vaddr &&
+	       vaddr - vf->stubs.version_tables->vaddr < vf->stubs.version_tables->size;
 }
 
 /* ---- operands ------------------------------------------------------------------------------ */
@@ -129,7 +129,7 @@ static int collect_all(const struct vf *vf, struct uses *uses)
 {
 	int ret = 0;
 
-	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++)
+	for (uint32_t f = 0; !ret && f < vf->stubs.audited->nr_funcs; f++)
 		ret = collect(vf, f, NULL, uses);
 	return ret;
 }
@@ -196,9 +196,9 @@ static bool find_refs(const struct vf *vf, const struct uses *uses,
 		struct vf_version_table *t = &tables->table[k];
 
 		for (size_t i = vf_first_ref(vf, t->start);
-		     i < vf->refs.nr && vf->refs.list[i].to == t->start; i++)
-			if (!is_named(uses, t, vf->refs.list[i].insn) ||
-			    !add_ref(tables, vf->refs.list[i].insn))
+		     i < vf->old.refs.nr && vf->old.refs.list[i].to == t->start; i++)
+			if (!is_named(uses, t, vf->old.refs.list[i].insn) ||
+			    !add_ref(tables, vf->old.refs.list[i].insn))
 				return false;
 		for (int v = 0; v < MP_AUDIT_NR_CODES; v++)
 			if (!t->now[v])
@@ -226,7 +226,7 @@ static bool leads_right(const struct vf *vf, uint32_t function, uint8_t version,
 /* The first address behind @start where another copied table starts, or the section ends. */
 static uint64_t end_of_copy(const struct vf *vf, const struct uses *all, uint64_t start)
 {
-	uint64_t end = vf->version_tables->vaddr + vf->version_tables->size;
+	uint64_t end = vf->stubs.version_tables->vaddr + vf->stubs.version_tables->size;
 
 	for (size_t i = 0; i < all->nr; i++)
 		if (all->list[i].now > start && all->list[i].now < end)
@@ -310,7 +310,7 @@ static int check_function(const struct vf *vf, struct vf_version_tables *tables,
 /* Each byte of the section is part of an entry, or zero. */
 static int check_covered(const struct vf *vf)
 {
-	const struct mp_section *sec = vf->version_tables;
+	const struct mp_section *sec = vf->stubs.version_tables;
 
 	for (uint64_t at = sec->vaddr; at < sec->vaddr + sec->size; at++) {
 		const uint8_t *p = mp_elf_bytes(vf->n, at, 1);
@@ -329,25 +329,26 @@ int vf_check_version_tables(const struct vf *vf)
 	uint64_t unproved = 0;
 	int ret = tables ? collect_all(vf, &all) : -ENOMEM;
 
-	if (!ret && vf->version_tables)
-		ret = vf_bits_init(&vf->marks->version_table_bytes, vf->version_tables->vaddr,
-				   vf->version_tables->vaddr + vf->version_tables->size);
-	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++) {
+	if (!ret && vf->stubs.version_tables)
+		ret = vf_bits_init(&vf->marks->version_table_bytes, vf->stubs.version_tables->vaddr,
+				   vf->stubs.version_tables->vaddr +
+					   vf->stubs.version_tables->size);
+	for (uint32_t f = 0; !ret && f < vf->stubs.audited->nr_funcs; f++) {
 		if (!has_switch(vf, f))
 			continue;
 		memset(tables, 0, sizeof(*tables));
 		tables->function = f;
 		ret = check_function(vf, tables, &all);
 		if (!ret) {
-			vf_note_unproved(vf, vf->audited->funcs[f].vaddr, UINT16_MAX);
-			unproved = vf->audited->funcs[f].vaddr;
+			vf_note_unproved(vf, vf->stubs.audited->funcs[f].vaddr, UINT16_MAX);
+			unproved = vf->stubs.audited->funcs[f].vaddr;
 		}
 		ret = ret < 0 ? ret : 0;
 	}
 	if (!ret && unproved)
 		ret = vf_refuse(vf, unproved,
 				"the tables of an audited switch are not proved to serve it alone");
-	if (!ret && vf->version_tables)
+	if (!ret && vf->stubs.version_tables)
 		ret = check_covered(vf);
 	free(tables);
 	free(all.list);

@@ -175,12 +175,12 @@ static int check_calls(struct vd_added *x, struct vd_entry *e)
 /* Index of the first piece, by old addresses, at or behind @vaddr. */
 static uint32_t first_piece(const struct vf *code, uint64_t vaddr)
 {
-	uint32_t low = 0, high = code->nr_by_old;
+	uint32_t low = 0, high = code->index.nr_by_old;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (code->map->pieces[code->by_old[mid]].old_vaddr < vaddr)
+		if (code->map->pieces[code->index.by_old[mid]].old_vaddr < vaddr)
 			low = mid + 1;
 		else
 			high = mid;
@@ -203,8 +203,8 @@ static bool has_copies(const struct vf *code, const struct vd_ranges *ranges,
 	const struct mp_map_piece *pieces = code->map->pieces;
 
 	for (uint32_t i = first_piece(code, range->start);
-	     i < code->nr_by_old && pieces[code->by_old[i]].old_vaddr < range->end; i++)
-		for (uint32_t p = code->by_old[i]; p != VF_NONE; p = code->next_copy[p])
+	     i < code->index.nr_by_old && pieces[code->index.by_old[i]].old_vaddr < range->end; i++)
+		for (uint32_t p = code->index.by_old[i]; p != VF_NONE; p = code->index.next_copy[p])
 			if (pieces[p].new_size &&
 			    !bsearch(&pieces[p].new_vaddr, ranges->list, ranges->nr,
 				     sizeof(*ranges->list), by_end))

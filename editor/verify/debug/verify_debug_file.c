@@ -55,7 +55,7 @@ static int check_phdrs(struct vf *vf)
 	const struct mp_elf *program = vf->program;
 	uint64_t end = sizeof(Elf64_Ehdr) + program->nr_phdrs * sizeof(Elf64_Phdr), kept;
 
-	vf->alloc_end = end;
+	vf->old.alloc_end = end;
 	if (end > vf->n->size)
 		return vf_refuse(vf, 0, "program headers are cut off");
 	kept = kept_end(vf, end);
@@ -96,7 +96,7 @@ static int check_debug_file(struct vf *vf)
 		ret = vf_check_symbols(vf);
 	if (!ret)
 		ret = vf_check_owned(vf);
-	free(vf->section_now);
+	free(vf->now.section);
 	vf_owned_fini(vf->owned);
 	return ret;
 }
@@ -121,9 +121,9 @@ int vf_check_debug(const struct vf *vf)
 		.refusals = vf->refusals,
 		.owned = &owned,
 		.map = vf->map,
-		.segment = vf->segment,
-		.moved = vf->moved,
-		.new_text = mp_elf_section(vf->debug->output, ".morph.text"),
+		.now = {.segment = vf->now.segment,
+			.moved = vf->now.moved,
+			.text = mp_elf_section(vf->debug->output, ".morph.text")},
 	};
 	ret = check_debug_file(&debug);
 	return ret == -EBADMSG ? mp_err_set(vf->err, EBADMSG, "debug file: %s", why.msg) : ret;

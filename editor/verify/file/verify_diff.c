@@ -39,7 +39,7 @@ static bool may_be_computed(const struct vf_fde *fde, uint64_t vaddr)
 static uint64_t insn_start(const struct vf *vf, uint64_t vaddr)
 {
 	for (uint64_t at = vaddr; at > vaddr - 15; at--)
-		if (vf_bits_get(&vf->grid, at))
+		if (vf_bits_get(&vf->old.grid, at))
 			return at;
 	return 0;
 }
@@ -49,14 +49,14 @@ static bool was_jump(const struct vf *vf, uint64_t at)
 {
 	const uint8_t *a = mp_elf_bytes(vf->o, at, VF_PATCH_LEN);
 
-	return a && *a == 0xe9 && vf_bits_get(&vf->grid, at);
+	return a && *a == 0xe9 && vf_bits_get(&vf->old.grid, at);
 }
 
 /* @at: address of the jump in @p's original. */
 static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 		       uint64_t *next)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 	uint64_t end = at + VF_PATCH_LEN;
 
 	if (!fde || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)))
@@ -64,12 +64,12 @@ static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64
 	if (end > p->old_vaddr + p->old_size &&
 	    (p->old_vaddr != fde->start || !vf_patch_may_reach(vf, fde, at, end)))
 		return vf_refuse(vf, at, "a patch reaches beyond its block");
-	if (vf->old_eh.cies[fde->cie].signal)
+	if (vf->old.eh.cies[fde->cie].signal)
 		return vf_refuse(vf, at, "a patch in a signal frame");
 	if (may_be_computed(fde, p->old_vaddr))
 		return vf_refuse(vf, at, "a patch in a function that may compute jump targets");
-	if (!was_jump(vf, at) && vf_bits_next(&vf->target, at + 1, end) < end)
-		return vf_refuse(vf, vf_bits_next(&vf->target, at + 1, end),
+	if (!was_jump(vf, at) && vf_bits_next(&vf->old.target, at + 1, end) < end)
+		return vf_refuse(vf, vf_bits_next(&vf->old.target, at + 1, end),
 				 "a possible target inside the patch at %#llx",
 				 (unsigned long long)at);
 	vf->result->report.nr_patches++;
@@ -116,7 +116,7 @@ static bool is_pointer(const struct vf *vf, uint64_t vaddr, uint64_t at, const s
 
 static int check_retargeted(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, vaddr);
 	uint64_t at = insn_start(vf, vaddr), now;
 	const uint8_t *a, *b;
 	struct vf_insn insn;
@@ -148,7 +148,7 @@ static int check_retargeted(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 /* Is this a field in code with an address inside .eh_frame: the start-up file's label? */
 static bool is_eh_ref(const struct vf *vf, const struct mp_reloc *rel)
 {
-	return rel->sym_value + (uint64_t)rel->addend - vf->old_eh.vaddr < vf->old_eh.size &&
+	return rel->sym_value + (uint64_t)rel->addend - vf->old.eh.vaddr < vf->old.eh.size &&
 	       (rel->type == R_X86_64_32 || rel->type == R_X86_64_32S) &&
 	       vf_is_text(vf, rel->vaddr);
 }
@@ -156,7 +156,7 @@ static bool is_eh_ref(const struct vf *vf, const struct mp_reloc *rel)
 /* Does an entry of the new .eh_frame start at @now? */
 static bool is_eh_entry(const struct vf *vf, uint64_t now)
 {
-	uint64_t at = vf->new_eh.vaddr;
+	uint64_t at = vf->now.eh.vaddr;
 
 	while (at < now) {
 		const uint8_t *b = mp_elf_bytes(vf->n, at, 4);
@@ -176,10 +176,10 @@ static bool is_eh_entry(const struct vf *vf, uint64_t now)
  */
 static bool is_eh_label(const struct vf *vf, uint64_t label, uint64_t now)
 {
-	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++) {
-		const struct vf_fde *fde = &vf->new_eh.fdes[i];
-		const struct vf_fde *old = fde->start < vf->new_eh.new_start
-						   ? vf_eh_find(&vf->old_eh, fde->start)
+	for (uint32_t i = 0; i < vf->now.eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->now.eh.fdes[i];
+		const struct vf_fde *old = fde->start < vf->now.eh.new_start
+						   ? vf_eh_find(&vf->old.eh, fde->start)
 						   : NULL;
 
 		if ((fde->vaddr >= now) != (!old || old->vaddr >= label))
@@ -210,17 +210,17 @@ int vf_check_eh_refs(const struct vf *vf)
 	uint64_t label = 0;
 	uint32_t nr = 0;
 
-	if (vf->eh_frame)
+	if (vf->now.eh_frame)
 		return 0;
 	if (!vf->o->relinkable)
-		nr = vf->eh_fields[0] ? 2 : 0;
+		nr = vf->now.eh_fields[0] ? 2 : 0;
 	for (uint32_t i = 0; i < vf->o->nr_relocs; i++) {
 		const struct mp_reloc *rel = &vf->o->relocs[i];
 		uint64_t to = rel->sym_value + (uint64_t)rel->addend;
 
 		/* Skip other targets, and relocations of .eh_frame itself. */
-		if (to - vf->old_eh.vaddr >= vf->old_eh.size ||
-		    rel->vaddr - vf->old_eh.vaddr < vf->old_eh.size)
+		if (to - vf->old.eh.vaddr >= vf->old.eh.size ||
+		    rel->vaddr - vf->old.eh.vaddr < vf->old.eh.size)
 			continue;
 		if (!is_eh_ref(vf, rel) || (nr && to != label))
 			return vf_refuse(vf, rel->vaddr, "an unexpected reference to .eh_frame");
@@ -228,7 +228,7 @@ int vf_check_eh_refs(const struct vf *vf)
 		nr++;
 	}
 	if (!nr || nr != vf->result->nr_eh_refs)
-		return vf_refuse(vf, vf->old_eh.vaddr,
+		return vf_refuse(vf, vf->old.eh.vaddr,
 				 "%u of %u references to .eh_frame lead to the new one",
 				 (unsigned int)vf->result->nr_eh_refs, nr);
 	return 0;
@@ -251,9 +251,9 @@ static int check_code(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 	}
 	/* A difference may begin at any byte of the field. */
 	for (int i = 0; i < 2; i++)
-		if (vf->eh_fields[i] && vaddr - vf->eh_fields[i] < 4)
-			return check_eh_ref(vf, vf->eh_fields[i], vf->eh_label, next);
-	if (!vf->eh_frame && vaddr >= 3) {
+		if (vf->now.eh_fields[i] && vaddr - vf->now.eh_fields[i] < 4)
+			return check_eh_ref(vf, vf->now.eh_fields[i], vf->now.eh_label, next);
+	if (!vf->now.eh_frame && vaddr >= 3) {
 		uint32_t n;
 		const struct mp_reloc *rel = mp_elf_relocs_in(vf->o, vaddr - 3, vaddr + 1, &n);
 
@@ -289,7 +289,7 @@ static int check_moved_symbol(const struct vf *vf, uint64_t at, const Elf64_Sym 
 		return vf_refuse(vf, at,
 				 "the new value of a dynamic symbol is no copy of its function");
 	/* The size is for debuggers and dladdr(): it may end with any copy of the function. */
-	if (sec != vf->new_text || !a->st_size != !b->st_size ||
+	if (sec != vf->now.text || !a->st_size != !b->st_size ||
 	    (b->st_size && !vf_is_run(vf, a->st_value, b->st_value, b->st_size, &last)))
 		return vf_refuse(vf, at, "a dynamic symbol does not cover copies of its function");
 	return 0;
@@ -330,8 +330,8 @@ static int check_byte(const struct vf *vf, uint64_t off, uint64_t *next)
 		return vf_refuse(vf, 0, "byte at file offset %#llx changed, outside all sections",
 				 (unsigned long long)off);
 	vaddr = sec->vaddr + (off - sec->off);
-	if (vf->init_entry && off - vf->init_entry < sizeof(Elf64_Dyn)) {
-		*next = vf->init_entry + sizeof(Elf64_Dyn);
+	if (vf->stubs.init_entry && off - vf->stubs.init_entry < sizeof(Elf64_Dyn)) {
+		*next = vf->stubs.init_entry + sizeof(Elf64_Dyn);
 		return 0;
 	}
 	if (sec->type == SHT_DYNSYM && sec->entsize == sizeof(Elf64_Sym))
@@ -379,7 +379,7 @@ static uint64_t behind_refused(const struct vf *vf, uint64_t off)
 {
 	const struct mp_section *sec = section_of(vf->o, off);
 	uint64_t vaddr = sec ? sec->vaddr + (off - sec->off) : 0;
-	const struct vf_fde *fde = sec ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+	const struct vf_fde *fde = sec ? vf_eh_find(&vf->old.eh, vaddr) : NULL;
 
 	return off + (fde ? fde->start + fde->size - vaddr : 8);
 }
@@ -443,10 +443,10 @@ static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t e
 /* Add [off, end), split at cuts: no change reaches over a cut. */
 static void add_range(const struct vf *vf, struct ranges *ranges, uint64_t off, uint64_t end)
 {
-	for (uint32_t i = 0; i < vf->nr_cuts; i++) {
+	for (uint32_t i = 0; i < vf->old.nr_cuts; i++) {
 		uint64_t cut;
 
-		if (!mp_elf_vaddr_to_off(vf->o, vf->cuts[i], &cut) || cut <= off || cut >= end)
+		if (!mp_elf_vaddr_to_off(vf->o, vf->old.cuts[i], &cut) || cut <= off || cut >= end)
 			continue;
 		ranges->range[ranges->nr++] = (struct vf_file_range){off, cut};
 		off = cut;
@@ -462,18 +462,18 @@ int vf_check_diff(const struct vf *vf)
 		{0, sizeof(Elf64_Ehdr)},
 		{phdrs, phdrs_end},
 		vf_build_id(vf->o),
-		{vf->moved.start, vf->moved.end}, /* vf_check_phdr_extend() */
+		{vf->now.moved.start, vf->now.moved.end}, /* vf_check_phdr_extend() */
 	};
 	const size_t nr = sizeof(skip) / sizeof(skip[0]);
 	/* One range more than skipped ranges, and one more for each cut. */
-	struct ranges ranges = {.range = calloc(nr + 1 + vf->nr_cuts, sizeof(*ranges.range))};
+	struct ranges ranges = {.range = calloc(nr + 1 + vf->old.nr_cuts, sizeof(*ranges.range))};
 	uint64_t off = 0;
 	int ret;
 
 	if (!ranges.range)
 		return -ENOMEM;
-	while (off < vf->alloc_end) {
-		uint64_t stop = vf->alloc_end;
+	while (off < vf->old.alloc_end) {
+		uint64_t stop = vf->old.alloc_end;
 		bool inside = false;
 
 		for (size_t i = 0; i < nr; i++) {

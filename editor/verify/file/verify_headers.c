@@ -32,7 +32,7 @@ static int check_ehdr(const struct vf *vf)
 	a.e_shoff = b.e_shoff;
 	a.e_shnum = b.e_shnum;
 	a.e_shstrndx = b.e_shstrndx;
-	if (vf->counters) /* vf_read_start() */
+	if (vf->stubs.counters) /* vf_read_start() */
 		a.e_entry = b.e_entry;
 	a.e_phnum = b.e_phnum;
 	if (memcmp(&a, &b, sizeof(a)))
@@ -77,10 +77,10 @@ static int check_segment(const struct vf *vf, const Elf64_Phdr *seg)
 	if (!seg->p_filesz || seg->p_filesz != seg->p_memsz || seg->p_offset > vf->n->size ||
 	    seg->p_filesz > vf->n->size - seg->p_offset)
 		return vf_refuse(vf, seg->p_vaddr, "new segment's size does not fit the file");
-	if (seg->p_vaddr + seg->p_memsz < seg->p_vaddr || seg->p_offset < vf->alloc_end)
+	if (seg->p_vaddr + seg->p_memsz < seg->p_vaddr || seg->p_offset < vf->old.alloc_end)
 		return vf_refuse(vf, seg->p_vaddr, "new segment overlaps the original's bytes");
-	if (seg->p_offset - vf->alloc_end >
-	    (vf->alloc_end > VF_HOLE_MAX ? vf->alloc_end : VF_HOLE_MAX) + seg->p_align)
+	if (seg->p_offset - vf->old.alloc_end >
+	    (vf->old.alloc_end > VF_HOLE_MAX ? vf->old.alloc_end : VF_HOLE_MAX) + seg->p_align)
 		return vf_refuse(vf, seg->p_vaddr, "new segment is too far behind the others");
 	for (uint32_t i = 0; i < vf->n->nr_phdrs; i++) {
 		const Elf64_Phdr *ph = &vf->n->phdrs[i];
@@ -99,7 +99,7 @@ static int check_segment(const struct vf *vf, const Elf64_Phdr *seg)
 			continue;
 		if (ph->p_vaddr < prev)
 			return vf_refuse(vf, ph->p_vaddr, "segments are not ascending");
-		prev = ph == seg || !vf->counters ? ph->p_vaddr : ph->p_vaddr + ph->p_memsz;
+		prev = ph == seg || !vf->stubs.counters ? ph->p_vaddr : ph->p_vaddr + ph->p_memsz;
 	}
 	return 0;
 }
@@ -161,8 +161,9 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 {
 	const Elf64_Phdr *b = &vf->n->phdrs[i];
 
-	if (a && a->p_type == PT_GNU_EH_FRAME && b->p_type == PT_GNU_EH_FRAME && !vf->eh_frame) {
-		vf->eh_frame = b;
+	if (a && a->p_type == PT_GNU_EH_FRAME && b->p_type == PT_GNU_EH_FRAME &&
+	    !vf->now.eh_frame) {
+		vf->now.eh_frame = b;
 		if (b->p_flags != a->p_flags || b->p_align != a->p_align ||
 		    b->p_paddr != b->p_vaddr)
 			return vf_refuse(vf, b->p_vaddr,
@@ -171,19 +172,19 @@ static int check_phdr(struct vf *vf, uint32_t i, const Elf64_Phdr *a)
 	}
 	if (a && vf_is_extended_table(vf, a, b))
 		return 0;
-	if (a && a->p_type == PT_PHDR && vf->has_new_phdr)
+	if (a && a->p_type == PT_PHDR && vf->now.has_new_phdr)
 		return vf_refuse(vf, a->p_vaddr, "PT_PHDR does not describe the larger table");
 	if (a && (!memcmp(a, b, sizeof(*a)) || vf_is_phdr_with_counters(vf, a, b) ||
 		  vf_is_moved_phdr(vf, a, b)))
 		return 0;
-	if (a && vf->has_new_phdr)
+	if (a && vf->now.has_new_phdr)
 		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
-	if (b->p_type != PT_LOAD || vf->segment)
+	if (b->p_type != PT_LOAD || vf->now.segment)
 		return vf_refuse(vf, b->p_vaddr, "program header %u changed", i);
 	if (a && !vf_may_drop_phdr(vf, a))
 		return vf_refuse(vf, a->p_vaddr,
 				 "program header %u of type %#x may not be replaced", i, a->p_type);
-	vf->segment = b;
+	vf->now.segment = b;
 	return 0;
 }
 
@@ -199,7 +200,7 @@ static int check_grown_phdrs(struct vf *vf)
 	ret = vf_find_moved(vf, slot);
 	for (uint32_t i = 0; !ret && i < vf->n->nr_phdrs; i++)
 		ret = check_phdr(vf, i, i == slot ? NULL : &vf->o->phdrs[i < slot ? i : i - 1]);
-	if (!ret && !vf->segment)
+	if (!ret && !vf->now.segment)
 		ret = vf_refuse(vf, 0, "output has no new segment");
 	return ret;
 }
@@ -217,7 +218,7 @@ static int check_same_phdrs(struct vf *vf)
 		if (ret)
 			return ret;
 	}
-	return vf->segment ? 0 : vf_refuse(vf, 0, "output has no new segment");
+	return vf->now.segment ? 0 : vf_refuse(vf, 0, "output has no new segment");
 }
 
 static int check_phdrs(struct vf *vf)
@@ -229,8 +230,8 @@ static int check_phdrs(struct vf *vf)
 		return ret;
 	if (has_build_id_note(vf->o) && !has_build_id_note(vf->n))
 		return vf_refuse(vf, 0, "no PT_NOTE leads to the build-id any more");
-	eh = vf->eh_frame;
-	seg = vf->segment;
+	eh = vf->now.eh_frame;
+	seg = vf->now.segment;
 	if (eh && (eh->p_vaddr < seg->p_vaddr || eh->p_vaddr - seg->p_vaddr > seg->p_memsz ||
 		   eh->p_memsz > seg->p_memsz - (eh->p_vaddr - seg->p_vaddr) ||
 		   eh->p_filesz != eh->p_memsz ||
@@ -238,7 +239,7 @@ static int check_phdrs(struct vf *vf)
 		return vf_refuse(vf, eh->p_vaddr,
 				 "PT_GNU_EH_FRAME does not point into the new segment");
 	ret = check_segment(vf, seg);
-	if (!ret && vf->has_new_phdr)
+	if (!ret && vf->now.has_new_phdr)
 		ret = vf_check_phdr_extend(vf);
 	if (!ret)
 		vf_own(vf, vf->o->ehdr.e_phoff, vf->n->nr_phdrs * sizeof(Elf64_Phdr),
@@ -252,10 +253,11 @@ static int find_text(struct vf *vf)
 	const struct mp_section *text = mp_elf_section(vf->n, ".morph.text");
 
 	if (!text || text->type != SHT_PROGBITS || text->flags != (SHF_ALLOC | SHF_EXECINSTR) ||
-	    text->vaddr != vf->segment->p_vaddr || text->size > vf->segment->p_memsz ||
+	    text->vaddr != vf->now.segment->p_vaddr || text->size > vf->now.segment->p_memsz ||
 	    !mp_elf_bytes(vf->n, text->vaddr, text->size))
-		return vf_refuse(vf, vf->segment->p_vaddr, "no section .morph.text in the segment");
-	vf->new_text = text;
+		return vf_refuse(vf, vf->now.segment->p_vaddr,
+				 "no section .morph.text in the segment");
+	vf->now.text = text;
 	return 0;
 }
 
@@ -265,14 +267,14 @@ int vf_read_headers(struct vf *vf)
 
 	vf_find_counters(vf);
 	vf_find_paths(vf);
-	if (!vf->path_section)
+	if (!vf->stubs.path_section)
 		vf_find_calls(vf);
 	if (vf->o->nr_phdrs > VF_PHDRS_MAX)
 		return vf_refuse(vf, 0, "the original has %u program headers", vf->o->nr_phdrs);
-	if (vf->path_section && vf->audit_section)
+	if (vf->stubs.path_section && vf->stubs.audit_section)
 		return vf_refuse(vf, 0, "the output is of two kinds");
 	ret = check_ehdr(vf);
-	if (!ret && vf->n->size < vf->alloc_end)
+	if (!ret && vf->n->size < vf->old.alloc_end)
 		ret = vf_refuse(vf, 0, "output is shorter than the original's contents");
 	if (!ret)
 		ret = check_phdrs(vf);
@@ -280,7 +282,8 @@ int vf_read_headers(struct vf *vf)
 		ret = find_text(vf);
 	if (!ret && vf->o->id.build_id_len && vf->o->id.build_id_len == vf->n->id.build_id_len &&
 	    !memcmp(vf->o->id.build_id, vf->n->id.build_id, vf->o->id.build_id_len))
-		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has the original's build-id");
+		ret = vf_refuse(vf, vf->now.segment->p_vaddr,
+				"the output has the original's build-id");
 	if (!ret && !mp_id_equal(&vf->map->original, &vf->o->id))
 		ret = vf_refuse(vf, 0, "the map was made for another original");
 	return ret;

@@ -48,7 +48,7 @@ static int check_calls(const struct vf *vf)
 	for (uint32_t i = 0; map->nr_calls && i < map->nr_pieces; i++) {
 		const struct mp_map_call *call = mp_map_call_of_piece(map, i);
 		const struct mp_map_piece *p = &map->pieces[i];
-		uint32_t behind = vf->inlined[i].behind;
+		uint32_t behind = vf->index.inlined[i].behind;
 
 		if (!behind != !call)
 			return vf_refuse(vf, p->new_vaddr,
@@ -57,7 +57,7 @@ static int check_calls(const struct vf *vf)
 		if (!call)
 			continue;
 		if (i > call->first) {
-			if (behind != vf->inlined[i - 1].behind)
+			if (behind != vf->index.inlined[i - 1].behind)
 				return vf_refuse(vf, p->new_vaddr,
 						 "the map names one call for the code of two");
 			continue;
@@ -82,7 +82,7 @@ int vf_check_map_note(const struct vf *vf)
 	if (end && vf->map->nr_calls)
 		end = end_of_note(vf, end, MP_MAP_CALLS_NOTE_TYPE);
 	if (!end || end != vf->n->map_note_size)
-		return vf_refuse(vf, vf->segment->p_vaddr,
+		return vf_refuse(vf, vf->now.segment->p_vaddr,
 				 "the map's note holds more than the map");
 	vf_own(vf, mp_elf_section(vf->n, MP_MAP_SECTION)->off, end, ME_OWNER_MAP);
 	return check_calls(vf);

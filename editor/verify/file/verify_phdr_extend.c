@@ -37,14 +37,14 @@ static bool meet(struct span s, uint64_t off, uint64_t size)
 
 bool vf_is_moved(const struct vf *vf, uint64_t off, uint64_t size)
 {
-	const struct vf_moved *m = &vf->moved;
+	const struct vf_moved *m = &vf->now.moved;
 
 	return m->end > m->start && off >= m->start && off <= m->end && size <= m->end - off;
 }
 
 uint64_t vf_vaddr_now(const struct vf *vf, uint64_t vaddr)
 {
-	const struct vf_moved *m = &vf->moved;
+	const struct vf_moved *m = &vf->now.moved;
 
 	return m->end > m->start && vaddr >= m->vaddr && vaddr - m->vaddr < m->end - m->start
 		       ? vaddr - m->vaddr + m->now
@@ -53,11 +53,11 @@ uint64_t vf_vaddr_now(const struct vf *vf, uint64_t vaddr)
 
 uint64_t vf_off_now(const struct vf *vf, uint64_t off)
 {
-	const struct vf_moved *m = &vf->moved;
+	const struct vf_moved *m = &vf->now.moved;
 
-	return vf_is_moved(vf, off, 1)
-		       ? off - m->start + (m->now - vf->segment->p_vaddr) + vf->segment->p_offset
-		       : off;
+	return vf_is_moved(vf, off, 1) ? off - m->start + (m->now - vf->now.segment->p_vaddr) +
+						 vf->now.segment->p_offset
+				       : off;
 }
 
 /* Kernel, ld.so and debuggers find these segments by their program headers alone. */
@@ -70,7 +70,7 @@ bool vf_is_moved_phdr(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr
 {
 	Elf64_Phdr was = *b;
 
-	if (!vf->has_new_phdr || !may_move(a) || !vf_is_moved(vf, a->p_offset, a->p_filesz) ||
+	if (!vf->now.has_new_phdr || !may_move(a) || !vf_is_moved(vf, a->p_offset, a->p_filesz) ||
 	    a->p_memsz != a->p_filesz || b->p_vaddr != vf_vaddr_now(vf, a->p_vaddr) ||
 	    b->p_paddr != b->p_vaddr || (a->p_align > 1 && (b->p_vaddr - a->p_vaddr) % a->p_align))
 		return false;
@@ -84,7 +84,7 @@ bool vf_is_extended_table(const struct vf *vf, const Elf64_Phdr *a, const Elf64_
 {
 	Elf64_Phdr was = *b;
 
-	if (!vf->has_new_phdr || a->p_type != PT_PHDR || a->p_offset != vf->o->ehdr.e_phoff ||
+	if (!vf->now.has_new_phdr || a->p_type != PT_PHDR || a->p_offset != vf->o->ehdr.e_phoff ||
 	    a->p_filesz != vf->o->nr_phdrs * sizeof(Elf64_Phdr) || a->p_memsz != a->p_filesz)
 		return false;
 	was.p_filesz -= sizeof(Elf64_Phdr);
@@ -107,12 +107,12 @@ static const Elf64_Phdr *table_segment(const struct vf *vf)
 
 int vf_find_moved(struct vf *vf, uint32_t slot)
 {
-	struct vf_moved *m = &vf->moved;
+	struct vf_moved *m = &vf->now.moved;
 	const Elf64_Phdr *load = table_segment(vf);
 
 	if (!load || load->p_flags & PF_W)
 		return vf_refuse(vf, 0, "the table of program headers may not grow here");
-	vf->has_new_phdr = true;
+	vf->now.has_new_phdr = true;
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
 		const Elf64_Phdr *a = &vf->o->phdrs[i], *b = &vf->n->phdrs[i < slot ? i : i + 1];
 
@@ -142,7 +142,7 @@ int vf_find_moved(struct vf *vf, uint32_t slot)
 /* Each header of bytes that were moved or overwritten must lead to their new place. */
 static int check_headers(const struct vf *vf)
 {
-	const struct span moved = {vf->moved.start, vf->moved.end}, entry = entry_of(vf);
+	const struct span moved = {vf->now.moved.start, vf->now.moved.end}, entry = entry_of(vf);
 	const Elf64_Phdr *load = table_segment(vf);
 
 	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++) {
@@ -171,7 +171,7 @@ static bool is_interp(const struct vf *vf, const struct mp_section *sec)
 
 static int check_old_sections(const struct vf *vf)
 {
-	const struct span moved = {vf->moved.start, vf->moved.end}, entry = entry_of(vf);
+	const struct span moved = {vf->now.moved.start, vf->now.moved.end}, entry = entry_of(vf);
 
 	for (uint32_t i = 1; i < vf->o->nr_sections; i++) {
 		const struct mp_section *sec = &vf->o->sections[i];
@@ -190,9 +190,9 @@ static int check_old_sections(const struct vf *vf)
 
 static int check_bytes(const struct vf *vf)
 {
-	const struct vf_moved *m = &vf->moved;
+	const struct vf_moved *m = &vf->now.moved;
 	const struct vf_file_range id = vf_build_id(vf->o);
-	const Elf64_Phdr *seg = vf->segment;
+	const Elf64_Phdr *seg = vf->now.segment;
 	uint64_t size = m->end - m->start, off;
 
 	/* patchelf writes X over the sections that it moves. vf_check_moved() sees that nothing names them. */
@@ -231,7 +231,8 @@ static int check_bytes(const struct vf *vf)
 static void own_moved(const struct vf *vf)
 {
 	const struct vf_file_range id = vf_build_id(vf->n);
-	uint64_t off = vf_off_now(vf, vf->moved.start), end = off + vf->moved.end - vf->moved.start;
+	uint64_t off = vf_off_now(vf, vf->now.moved.start),
+		 end = off + vf->now.moved.end - vf->now.moved.start;
 
 	if (id.start < off || id.end > end) {
 		vf_own(vf, off, end - off, ME_OWNER_MOVED);
@@ -244,7 +245,7 @@ static void own_moved(const struct vf *vf)
 
 int vf_check_phdr_extend(const struct vf *vf)
 {
-	const struct vf_moved *m = &vf->moved;
+	const struct vf_moved *m = &vf->now.moved;
 	uint64_t behind = m->start > entry_of(vf).end ? m->start : entry_of(vf).end;
 	int ret = check_headers(vf);
 
@@ -333,14 +334,14 @@ int vf_check_moved(const struct vf *vf)
 	const Elf64_Phdr *load;
 	uint64_t start, end, bias;
 
-	if (!vf->has_new_phdr)
+	if (!vf->now.has_new_phdr)
 		return 0;
 	load = table_segment(vf);
 	bias = load->p_vaddr - load->p_offset;
 	start = entry_of(vf).start + bias;
-	end = (vf->moved.end > entry_of(vf).end ? vf->moved.end : entry_of(vf).end) + bias;
-	if (vf_bits_next(&vf->data_ref, start, end) < end ||
-	    vf_bits_next(&vf->word_ref, start, end) < end ||
+	end = (vf->now.moved.end > entry_of(vf).end ? vf->now.moved.end : entry_of(vf).end) + bias;
+	if (vf_bits_next(&vf->old.data_ref, start, end) < end ||
+	    vf_bits_next(&vf->old.word_ref, start, end) < end ||
 	    (vf->o->ehdr.e_type == ET_EXEC && (end > UINT32_MAX || data_names(vf, start, end))))
 		return vf_refuse(vf, start,
 				 "the program uses bytes behind its program headers "

@@ -112,14 +112,14 @@ static uint64_t vaddr_now(const struct vf *vf, const struct mp_section *sec)
 /* Is it a section of the original that moved to the new segment? */
 static bool is_moved(const struct vf *vf, const struct mp_section *sec)
 {
-	const struct vf_moved *m = &vf->moved;
+	const struct vf_moved *m = &vf->now.moved;
 
 	return m->end > m->start && sec->vaddr >= m->now && sec->vaddr - m->now < m->end - m->start;
 }
 
 static bool is_in_segment(const struct vf *vf, const struct mp_section *sec)
 {
-	const Elf64_Phdr *seg = vf->segment;
+	const Elf64_Phdr *seg = vf->now.segment;
 
 	return sec->flags & SHF_ALLOC && sec->vaddr >= seg->p_vaddr &&
 	       sec->vaddr - seg->p_vaddr <= seg->p_memsz &&
@@ -142,7 +142,8 @@ static int check_new_section(const struct vf *vf, const struct mp_section *sec, 
 		return vf_refuse(vf, sec->vaddr, "section %.40s is not one of the new ones",
 				 sec->name);
 	if ((vf->program ? !is_twin(mp_elf_section(vf->program, sec->name), sec)
-			 : sec->off - vf->segment->p_offset != sec->vaddr - vf->segment->p_vaddr) ||
+			 : sec->off - vf->now.segment->p_offset !=
+				   sec->vaddr - vf->now.segment->p_vaddr) ||
 	    sec->vaddr % sec->align || sec->link || sec->info || sec->entsize)
 		return vf_refuse(vf, sec->vaddr, "header of new section %.40s is wrong", sec->name);
 	return 0;
@@ -183,14 +184,14 @@ int vf_read_sections(struct vf *vf)
 
 	for (uint32_t i = 1; i < o->nr_sections; i++)
 		if (o->sections[i].type == SHT_SYMTAB)
-			vf->symtab = i;
-	vf->section_now = calloc(o->nr_sections + 1, sizeof(*vf->section_now));
-	if (!vf->section_now)
+			vf->old.symtab = i;
+	vf->now.section = calloc(o->nr_sections + 1, sizeof(*vf->now.section));
+	if (!vf->now.section)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < o->nr_sections; i++) {
 		if (vaddr_now(vf, &o->sections[i]) != o->sections[i].vaddr) {
-			vf->section_now[i] = next_moved(vf, &moved);
-			if (!vf->section_now[i])
+			vf->now.section[i] = next_moved(vf, &moved);
+			if (!vf->now.section[i])
 				return vf_refuse(vf, o->sections[i].vaddr, "section %.40s is gone",
 						 o->sections[i].name);
 			continue;
@@ -206,23 +207,23 @@ int vf_read_sections(struct vf *vf)
 		if (k == n->nr_sections)
 			return vf_refuse(vf, o->sections[i].vaddr, "section %.40s is gone",
 					 o->sections[i].name);
-		vf->section_now[i] = k++;
+		vf->now.section[i] = k++;
 	}
 	if (next_moved(vf, &moved))
-		return vf_refuse(vf, vf->segment->p_vaddr,
+		return vf_refuse(vf, vf->now.segment->p_vaddr,
 				 "the output has a moved section that the original lacks");
 	for (; !ret && k < n->nr_sections; k++)
 		if (!is_moved(vf, &n->sections[k]) && !is_added(vf, &n->sections[k]))
 			ret = check_new_section(vf, &n->sections[k], &nr);
 	if (!ret && nr != NR_NEW)
-		ret = vf_refuse(vf, vf->segment->p_vaddr, "the output has %u of %d new sections",
-				nr, NR_NEW);
+		ret = vf_refuse(vf, vf->now.segment->p_vaddr,
+				"the output has %u of %d new sections", nr, NR_NEW);
 	return ret;
 }
 
 static bool same_link(const struct vf *vf, uint32_t a, uint32_t b)
 {
-	return a < vf->o->nr_sections && vf->section_now[a] == b;
+	return a < vf->o->nr_sections && vf->now.section[a] == b;
 }
 
 static bool is_rewritten(const struct vf *vf, uint32_t old)
@@ -230,7 +231,7 @@ static bool is_rewritten(const struct vf *vf, uint32_t old)
 	const struct mp_section *sec = &vf->o->sections[old];
 
 	return old == vf->o->ehdr.e_shstrndx || sec->type == SHT_SYMTAB ||
-	       (vf->symtab && vf->o->sections[vf->symtab].link == old);
+	       (vf->old.symtab && vf->o->sections[vf->old.symtab].link == old);
 }
 
 /* In a debug file, loaded sections have no bytes, except notes. */
@@ -274,12 +275,12 @@ static bool same_empty(const struct vf *vf, uint32_t old, uint32_t now)
 static int check_header(const struct vf *vf, uint32_t old)
 {
 	const struct mp_section *a = &vf->o->sections[old];
-	const struct mp_section *b = &vf->n->sections[vf->section_now[old]];
+	const struct mp_section *b = &vf->n->sections[vf->now.section[old]];
 	bool info = a->flags & SHF_INFO_LINK || a->type == SHT_RELA;
 	enum may_change change = vf_is_link(vf, a) ? CHANGE_ALL : may_change(a);
 
 	if (a->type == SHT_NULL)
-		return same_empty(vf, old, vf->section_now[old])
+		return same_empty(vf, old, vf->now.section[old])
 			       ? 0
 			       : vf_refuse(vf, 0, "section header %u changed", old);
 	if (strcmp(b->name, name_now(a->name)))
@@ -326,7 +327,7 @@ static int check_headers(const struct vf *vf)
 					 n->sections[i].name);
 	}
 	for (uint32_t i = 1; !ret && i < o->nr_sections; i++)
-		if (vf->section_now[i])
+		if (vf->now.section[i])
 			ret = check_header(vf, i);
 	vf_own(vf, n->ehdr.e_shoff, n->nr_sections * sizeof(Elf64_Shdr), ME_OWNER_SHDRS);
 	return ret;
@@ -392,7 +393,7 @@ static uint64_t align_of(const struct vf *vf, const struct mp_section *sec)
 		return sec->flags & SHF_ALLOC ? 0 : sec->align > 1 ? sec->align : 1;
 	if (!is_in_segment(vf, sec))
 		return sec->align > 1 ? sec->align : 1;
-	if (sec->vaddr == vf->segment->p_vaddr)
+	if (sec->vaddr == vf->now.segment->p_vaddr)
 		return 0;
 	return sec->align > 8 ? sec->align : 8; /* of everything behind the code */
 }
@@ -403,15 +404,15 @@ static bool may_begin(const struct vf *vf, const struct extent *part, uint64_t a
 	if (part->align)
 		return part->start == round_up(at, part->align);
 	/* The new segment follows a hole; what moved has an alignment of its own. */
-	return vf->program || at == vf->alloc_end || part->start - at < VF_MOVED_ALIGN;
+	return vf->program || at == vf->old.alloc_end || part->start - at < VF_MOVED_ALIGN;
 }
 
 static int check_gaps(const struct vf *vf)
 {
 	const struct mp_elf *n = vf->n;
 	struct extent *part = malloc((n->nr_sections + 3) * sizeof(*part));
-	const Elf64_Phdr *seg = vf->segment;
-	uint64_t at = vf->alloc_end, segment_end = seg->p_offset + seg->p_filesz, end = 0;
+	const Elf64_Phdr *seg = vf->now.segment;
+	uint64_t at = vf->old.alloc_end, segment_end = seg->p_offset + seg->p_filesz, end = 0;
 	size_t nr = 0;
 	int ret = 0;
 
@@ -426,10 +427,10 @@ static int check_gaps(const struct vf *vf)
 			part[nr++] =
 				(struct extent){sec->off, sec->off + sec->size, align_of(vf, sec)};
 	}
-	if (!vf->program && vf->moved.end > vf->moved.start) {
-		uint64_t off = vf_off_now(vf, vf->moved.start);
+	if (!vf->program && vf->now.moved.end > vf->now.moved.start) {
+		uint64_t off = vf_off_now(vf, vf->now.moved.start);
 
-		part[nr++] = (struct extent){off, off + vf->moved.end - vf->moved.start, 0};
+		part[nr++] = (struct extent){off, off + vf->now.moved.end - vf->now.moved.start, 0};
 	}
 	part[nr++] = (struct extent){n->ehdr.e_shoff,
 				     n->ehdr.e_shoff + n->nr_sections * sizeof(Elf64_Shdr), 8};

@@ -63,7 +63,7 @@ static int find_runs(struct known *known)
 			continue;
 		while (fde && start < i)
 			run_end[start++] = i;
-		fde = vf_eh_find(&vf->old_eh, code);
+		fde = vf_eh_find(&vf->old.eh, code);
 	}
 	while (start < nr)
 		run_end[start++] = nr;
@@ -79,7 +79,7 @@ static bool is_of(const struct vf *vf, const struct mp_map_piece *p, const struc
 bool vf_is_run(const struct vf *vf, uint64_t old, uint64_t start, uint64_t size, uint32_t *last)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces, *entry = vf_piece_from(vf, old);
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, old);
 	uint32_t i = vf_first_piece(vf, start), nr = vf->map->nr_pieces, end;
 
 	while (i < nr && pieces[i].new_vaddr == start && !pieces[i].new_size)
@@ -105,7 +105,7 @@ static bool is_run(const struct vf *vf, const struct known *known, const struct 
 	const struct mp_map *map = vf->map;
 	uint32_t last, next;
 
-	if (b->shndx >= vf->n->nr_sections || &vf->n->sections[b->shndx] != vf->new_text ||
+	if (b->shndx >= vf->n->nr_sections || &vf->n->sections[b->shndx] != vf->now.text ||
 	    !vf_is_run(known->vf, a ? a->vaddr : 0, b->vaddr, b->size, &last))
 		return false;
 	next = last + 1;
@@ -121,7 +121,7 @@ static bool same_place(const struct vf *vf, const struct mp_symbol *a, const str
 	uint64_t vaddr = a->vaddr;
 
 	if (section != SHN_UNDEF && section < SHN_LORESERVE) {
-		section = section < vf->o->nr_sections ? vf->section_now[section] : SHN_XINDEX;
+		section = section < vf->o->nr_sections ? vf->now.section[section] : SHN_XINDEX;
 		vaddr = a->type == STT_TLS ? vaddr : vf_vaddr_now(vf, vaddr);
 	}
 	return vaddr == b->vaddr && a->size == b->size && section == b->shndx;
@@ -143,7 +143,8 @@ static int check_symbol(const struct vf *vf, const struct known *known, const st
 			const struct mp_symbol *b)
 {
 	if (a->type != b->type || a->bind != b->bind || a->other != b->other ||
-	    name_off(vf->o, vf->symtab, a) != name_off(vf->n, vf->section_now[vf->symtab], b))
+	    name_off(vf->o, vf->old.symtab, a) !=
+		    name_off(vf->n, vf->now.section[vf->old.symtab], b))
 		return vf_refuse(vf, a->vaddr, "symbol %.48s changed", a->name);
 	if (!same_place(vf, a, b) && (!is_function(a) || !is_run(vf, known, a, b)))
 		return vf_refuse(vf, a->vaddr,
@@ -184,14 +185,14 @@ static bool is_extra(const struct vf *vf, const struct known *known, const struc
 /* The string table holds the old strings, then the added names, and nothing else. */
 static int check_strings(const struct vf *vf, uint64_t added)
 {
-	const struct mp_section *a = &vf->o->sections[vf->o->sections[vf->symtab].link], *b;
+	const struct mp_section *a = &vf->o->sections[vf->o->sections[vf->old.symtab].link], *b;
 
-	b = &vf->n->sections[vf->section_now[vf->o->sections[vf->symtab].link]];
+	b = &vf->n->sections[vf->now.section[vf->o->sections[vf->old.symtab].link]];
 	if (b->size != a->size + added ||
 	    memcmp(vf->o->data + a->off, vf->n->data + b->off, a->size))
 		return vf_refuse(vf, 0, "names of symbols changed");
 	vf_own(vf, b->off, b->size, ME_OWNER_STRINGS);
-	b = &vf->n->sections[vf->section_now[vf->symtab]];
+	b = &vf->n->sections[vf->now.section[vf->old.symtab]];
 	vf_own(vf, b->off, b->size - b->size % sizeof(Elf64_Sym), ME_OWNER_SYMBOLS);
 	return 0;
 }
@@ -201,7 +202,7 @@ static int find_starts(const struct vf *vf, const struct mp_symbol *symbols, uin
 		       struct vf_bits *starts)
 {
 	int ret =
-		vf_bits_init(starts, vf->new_text->vaddr, vf->new_text->vaddr + vf->new_text->size);
+		vf_bits_init(starts, vf->now.text->vaddr, vf->now.text->vaddr + vf->now.text->size);
 
 	for (uint32_t i = 0; !ret && i < nr; i++)
 		if (symbols[i].type == STT_FUNC)
@@ -218,20 +219,20 @@ int vf_check_symbols(const struct vf *vf)
 	uint64_t added = 0, strings;
 	int ret;
 
-	if (!vf->symtab)
+	if (!vf->old.symtab)
 		return nr_new ? vf_refuse(vf, 0, "the output has symbols, the original has none")
 			      : 0;
-	strings = vf->o->sections[vf->o->sections[vf->symtab].link].size;
-	nr_locals = vf->o->sections[vf->symtab].info;
+	strings = vf->o->sections[vf->o->sections[vf->old.symtab].link].size;
+	nr_locals = vf->o->sections[vf->old.symtab].info;
 	if (nr_new < nr_old || nr_locals > nr_old ||
-	    vf->n->sections[vf->section_now[vf->symtab]].info != nr_locals + (nr_new - nr_old))
+	    vf->n->sections[vf->now.section[vf->old.symtab]].info != nr_locals + (nr_new - nr_old))
 		return vf_refuse(vf, 0, "the number of symbols is wrong");
 	ret = find_starts(vf, b, nr_new, &known.starts);
 	if (!ret)
 		ret = find_runs(&known);
 	for (k = 0; !ret && k < nr_new; k++) {
 		if (k >= nr_locals && k < nr_locals + (nr_new - nr_old)) {
-			if (name_off(vf->n, vf->section_now[vf->symtab], &b[k]) !=
+			if (name_off(vf->n, vf->now.section[vf->old.symtab], &b[k]) !=
 				    strings + added ||
 			    !is_extra(vf, &known, &b[k], &of, a + nr_old))
 				ret = vf_refuse(vf, b[k].vaddr,

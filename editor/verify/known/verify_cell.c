@@ -18,8 +18,8 @@ uint64_t vf_loaded(const struct vf *vf, uint64_t cell, const char **name)
 	}
 	if (rel->sym && rel->sym_shndx != SHN_UNDEF)
 		return rel->sym_value + (uint64_t)rel->addend;
-	if (rel->sym < vf->o->nr_symbols - vf->first_dynamic)
-		*name = vf->o->symbols[vf->first_dynamic + rel->sym].name;
+	if (rel->sym < vf->o->nr_symbols - vf->old.first_dynamic)
+		*name = vf->o->symbols[vf->old.first_dynamic + rel->sym].name;
 	return 0;
 }
 

@@ -21,8 +21,8 @@ void vf_note_end(struct vf *vf, uint64_t at, const struct vf_insn *insn);
 /* Does @vaddr lie among the ends of code, or near that of memory? Few operands do. */
 static inline bool vf_may_be_end(const struct vf *vf, uint64_t vaddr)
 {
-	return vaddr - vf->ends_low <= vf->ends_span ||
-	       vaddr - vf->memory_end <= VF_MEMORY_END_SPAN;
+	return vaddr - vf->old.ends_low <= vf->old.ends_span ||
+	       vaddr - vf->old.memory_end <= VF_MEMORY_END_SPAN;
 }
 
 static inline void vf_note_ends(struct vf *vf, uint64_t at, const struct vf_insn *insn)

@@ -326,7 +326,7 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 
 	eh->elf = elf;
 	eh->strict = strict;
-	eh->new_start = strict ? vf->new_text->vaddr : 0;
+	eh->new_start = strict ? vf->now.text->vaddr : 0;
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
 		if (elf->phdrs[i].p_type == PT_GNU_EH_FRAME)
 			ph = &elf->phdrs[i];
@@ -340,7 +340,7 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 		return ret;
 	if (!sec || sec->vaddr != eh->vaddr || !mp_elf_bytes(elf, sec->vaddr, sec->size))
 		return vf_refuse(vf, eh->vaddr, "no section .eh_frame, or another one is in use");
-	if (strict && (sec->vaddr < vf->segment->p_vaddr))
+	if (strict && (sec->vaddr < vf->now.segment->p_vaddr))
 		return vf_refuse(vf, eh->vaddr, ".eh_frame is not in the new segment");
 	eh->size = sec->size;
 	ret = read_section(vf, eh);
@@ -414,7 +414,7 @@ void vf_eh_fini(struct vf_eh *eh)
 bool vf_holds_words(const struct vf *vf, const struct mp_section *sec)
 {
 	if (!(sec->flags & SHF_ALLOC) || vf_is_text_section(sec) ||
-	    sec->vaddr == vf->old_eh.vaddr || sec->vaddr == vf->old_eh.hdr_vaddr ||
+	    sec->vaddr == vf->old.eh.vaddr || sec->vaddr == vf->old.eh.hdr_vaddr ||
 	    !strncmp(sec->name, ".gcc_except_table", 17))
 		return false;
 	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||

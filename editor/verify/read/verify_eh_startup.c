@@ -51,7 +51,7 @@ static uint64_t find_in_function(const struct vf *vf, uint64_t start, uint32_t *
 			uint64_t to = start + k + 5 + (uint64_t)(int32_t)word_at(code + k + 1);
 
 			if (code[k] == 0xbf && !at &&
-			    word_at(code + k + 1) - vf->old_eh.vaddr < vf->old_eh.size) {
+			    word_at(code + k + 1) - vf->old.eh.vaddr < vf->old.eh.size) {
 				at = k + 1;
 				k += 4;
 			} else if (code[k] == 0xe8 && at && to == word_at(code + i + 1)) {
@@ -93,10 +93,10 @@ void vf_find_eh_fields(struct vf *vf)
 	uint64_t fini = find_in_array(vf, ".fini_array", &back);
 
 	/* A function with an FDE might be moved, and its copy would name .eh_frame, too. */
-	if (!init || !fini || label != back || vf_eh_find(&vf->old_eh, init) ||
-	    vf_eh_find(&vf->old_eh, fini))
+	if (!init || !fini || label != back || vf_eh_find(&vf->old.eh, init) ||
+	    vf_eh_find(&vf->old.eh, fini))
 		return;
-	vf->eh_label = label;
-	vf->eh_fields[0] = init;
-	vf->eh_fields[1] = fini;
+	vf->now.eh_label = label;
+	vf->now.eh_fields[0] = init;
+	vf->now.eh_fields[1] = fini;
 }

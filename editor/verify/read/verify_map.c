@@ -32,20 +32,20 @@ static int find_empty(struct vf *vf)
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
-		nr += !pieces[i].new_size && !vf->inlined[i].behind;
-	vf->empty = malloc((nr + 1) * sizeof(*vf->empty));
-	if (!vf->empty)
+		nr += !pieces[i].new_size && !vf->index.inlined[i].behind;
+	vf->index.empty = malloc((nr + 1) * sizeof(*vf->index.empty));
+	if (!vf->index.empty)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
-		if (!pieces[i].new_size && !vf->inlined[i].behind)
-			vf->empty[vf->nr_empty++] = i;
-	qsort_r(vf->empty, nr, sizeof(*vf->empty), by_place, (void *)pieces);
+		if (!pieces[i].new_size && !vf->index.inlined[i].behind)
+			vf->index.empty[vf->index.nr_empty++] = i;
+	qsort_r(vf->index.empty, nr, sizeof(*vf->index.empty), by_place, (void *)pieces);
 	return 0;
 }
 
 static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *prev_new)
 {
-	const struct mp_section *text = vf->new_text;
+	const struct mp_section *text = vf->now.text;
 
 	/* Size 0 is allowed: a block that was only a jump to what now follows. */
 	if (p->new_vaddr < *prev_new || p->new_vaddr < text->vaddr ||
@@ -57,24 +57,24 @@ static int check_bounds(struct vf *vf, const struct mp_map_piece *p, uint64_t *p
 	if (!p->old_size && p->new_size && vf_has_stubs(vf) && vf_is_text(vf, p->old_vaddr))
 		return 0; /* a stub */
 	if (!p->old_size || !vf_is_text(vf, p->old_vaddr) ||
-	    p->old_size > vf->text_end - p->old_vaddr)
+	    p->old_size > vf->old.text_end - p->old_vaddr)
 		return vf_refuse(vf, p->old_vaddr, "the map names an original outside the text");
 	if (vf_is_inlined(vf, p))
 		return 0;
-	if (vf_bits_get(&vf->piece_start, p->old_vaddr))
-		vf_bits_set(&vf->cloned, p->old_vaddr);
-	vf_bits_set(&vf->piece_start, p->old_vaddr);
+	if (vf_bits_get(&vf->index.piece_start, p->old_vaddr))
+		vf_bits_set(&vf->index.cloned, p->old_vaddr);
+	vf_bits_set(&vf->index.piece_start, p->old_vaddr);
 	return 0;
 }
 
 static void index_piece(const struct vf *vf, uint32_t i)
 {
-	uint64_t at = vf->map->pieces[i].old_vaddr - vf->piece_start.base;
-	uint64_t below = vf->piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
-	uint32_t *first =
-		&vf->by_old[vf->piece_rank[at / 64] + (uint32_t)__builtin_popcountll(below)];
+	uint64_t at = vf->map->pieces[i].old_vaddr - vf->index.piece_start.base;
+	uint64_t below = vf->index.piece_start.word[at / 64] & ((1ULL << (at % 64)) - 1);
+	uint32_t *first = &vf->index.by_old[vf->index.piece_rank[at / 64] +
+					    (uint32_t)__builtin_popcountll(below)];
 
-	vf->next_copy[i] = *first;
+	vf->index.next_copy[i] = *first;
 	*first = i;
 }
 
@@ -85,23 +85,23 @@ int vf_index_pieces(struct vf *vf)
 	int ret;
 
 	if (!nr)
-		return vf_refuse(vf, vf->new_text->vaddr, "the map is empty");
-	ret = vf_bits_init(&vf->piece_start, vf->text_start, vf->text_end);
+		return vf_refuse(vf, vf->now.text->vaddr, "the map is empty");
+	ret = vf_bits_init(&vf->index.piece_start, vf->old.text_start, vf->old.text_end);
 	if (!ret)
-		ret = vf_bits_init(&vf->cloned, vf->text_start, vf->text_end);
+		ret = vf_bits_init(&vf->index.cloned, vf->old.text_start, vf->old.text_end);
 	if (ret)
 		return ret;
-	words = vf->piece_start.nr / 64 + 1;
-	vf->piece_rank = malloc(words * sizeof(*vf->piece_rank));
-	vf->by_old = malloc(nr * sizeof(*vf->by_old));
-	vf->next_copy = malloc(nr * sizeof(*vf->next_copy));
+	words = vf->index.piece_start.nr / 64 + 1;
+	vf->index.piece_rank = malloc(words * sizeof(*vf->index.piece_rank));
+	vf->index.by_old = malloc(nr * sizeof(*vf->index.by_old));
+	vf->index.next_copy = malloc(nr * sizeof(*vf->index.next_copy));
 	vf->marks->common = calloc(nr, sizeof(*vf->marks->common));
 	vf->marks->pointer_now = calloc(nr, sizeof(*vf->marks->pointer_now));
-	if (!vf->piece_rank || !vf->by_old || !vf->next_copy || !vf->marks->common ||
-	    !vf->marks->pointer_now)
+	if (!vf->index.piece_rank || !vf->index.by_old || !vf->index.next_copy ||
+	    !vf->marks->common || !vf->marks->pointer_now)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr && !vf_has_stubs(vf); i++)
-		vf->waits = !vf->map->pieces[i].old_size;
+		vf->stubs.waits = !vf->map->pieces[i].old_size;
 	ret = vf_find_inlined(vf);
 	if (!ret)
 		ret = find_empty(vf);
@@ -110,25 +110,25 @@ int vf_index_pieces(struct vf *vf)
 	if (ret)
 		return ret;
 	for (uint64_t w = 0; w < words; w++) {
-		vf->piece_rank[w] = rank;
-		rank += (uint32_t)__builtin_popcountll(vf->piece_start.word[w]);
+		vf->index.piece_rank[w] = rank;
+		rank += (uint32_t)__builtin_popcountll(vf->index.piece_start.word[w]);
 	}
-	vf->nr_by_old = rank;
-	memset(vf->by_old, 0xff, nr * sizeof(*vf->by_old)); /* VF_NONE */
+	vf->index.nr_by_old = rank;
+	memset(vf->index.by_old, 0xff, nr * sizeof(*vf->index.by_old)); /* VF_NONE */
 	for (uint32_t i = 0; i < nr; i++)
-		if (vf->map->pieces[i].old_size && !vf->inlined[i].behind)
+		if (vf->map->pieces[i].old_size && !vf->index.inlined[i].behind)
 			index_piece(vf, i);
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
-		if (p->old_size && !vf->inlined[i].behind &&
+		if (p->old_size && !vf->index.inlined[i].behind &&
 		    vf_piece_from(vf, p->old_vaddr)->old_size != p->old_size)
 			return vf_refuse(vf, p->old_vaddr,
 					 "two copies of this code have different lengths");
 	}
 	for (uint32_t i = 1; i < rank; i++) {
-		const struct mp_map_piece *a = &vf->map->pieces[vf->by_old[i - 1]];
-		const struct mp_map_piece *b = &vf->map->pieces[vf->by_old[i]];
+		const struct mp_map_piece *a = &vf->map->pieces[vf->index.by_old[i - 1]];
+		const struct mp_map_piece *b = &vf->map->pieces[vf->index.by_old[i]];
 
 		if (a->old_vaddr + a->old_size > b->old_vaddr)
 			return vf_refuse(vf, b->old_vaddr, "two copies stand for overlapping code");

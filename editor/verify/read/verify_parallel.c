@@ -126,18 +126,20 @@ int vf_parallel(const struct vf *vf, uint32_t nr_items, uint32_t grain,
 
 int vf_find_cuts(struct vf *vf)
 {
-	uint64_t reached = vf->text_start, last = vf->text_start;
+	uint64_t reached = vf->old.text_start, last = vf->old.text_start;
 
-	vf->cuts = malloc(((vf->text_end - vf->text_start) / VF_CUT_BYTES + 1) * sizeof(*vf->cuts));
-	if (!vf->cuts)
+	vf->old.cuts = malloc(((vf->old.text_end - vf->old.text_start) / VF_CUT_BYTES + 1) *
+			      sizeof(*vf->old.cuts));
+	if (!vf->old.cuts)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		const struct vf_fde *fde = &vf->old_eh.fdes[i];
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->old.eh.fdes[i];
 		uint64_t end = fde->start + fde->size;
 
 		if (vf_is_text(vf, fde->start) && fde->start >= reached &&
-		    fde->start - last >= VF_CUT_BYTES && (fde->start - vf->text_start) % 64 == 0)
-			last = vf->cuts[vf->nr_cuts++] = fde->start;
+		    fde->start - last >= VF_CUT_BYTES &&
+		    (fde->start - vf->old.text_start) % 64 == 0)
+			last = vf->old.cuts[vf->old.nr_cuts++] = fde->start;
 		reached = end > reached ? end : reached;
 	}
 	return 0;
@@ -151,7 +153,7 @@ int vf_go_on(const struct vf *vf, int ret)
 
 	if (ret != -EBADMSG || !r->blamed)
 		return ret;
-	fde = vf_eh_find(&vf->old_eh, r->blamed);
+	fde = vf_eh_find(&vf->old.eh, r->blamed);
 	start = fde ? fde->start : r->blamed;
 	for (uint32_t i = 0; i < r->nr; i++)
 		if (r->list[i].what.vaddr == start)

@@ -21,7 +21,7 @@ int vf_go_on(const struct vf *vf, int ret);
 int vf_parallel(const struct vf *vf, uint32_t nr_items, uint32_t grain,
 		int (*run)(const struct vf *vf, void *ctx, uint32_t first, uint32_t end),
 		void *ctx);
-/* Fill @vf->cuts; needs the FDEs. Each cut lies at a whole word of the bitmaps of the text. */
+/* Fill @vf->old.cuts; needs the FDEs. Each cut lies at a whole word of the bitmaps of the text. */
 int vf_find_cuts(struct vf *vf);
 
 #endif

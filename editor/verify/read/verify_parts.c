@@ -54,7 +54,7 @@ uint64_t vf_callee_of(const struct vf *vf, const struct mp_map_piece *p)
 	uint64_t at;
 
 	if (p->old_size < VF_CALL_SIZE || !vf_is_text(vf, p->old_vaddr) ||
-	    p->old_size > vf->text_end - p->old_vaddr)
+	    p->old_size > vf->old.text_end - p->old_vaddr)
 		return 0;
 	at = vf_call_of(p);
 	b = mp_elf_bytes(vf->o, at, VF_CALL_SIZE);
@@ -116,7 +116,8 @@ static bool add_part(const struct vf *vf, struct parts *parts, uint32_t first, u
 		i = first;
 	for (; i < vf->map->nr_pieces && pieces[i].new_vaddr == now; i++) {
 		parts->work++;
-		if (pieces[i].old_vaddr != old || !pieces[i].old_size || vf->inlined[i].behind)
+		if (pieces[i].old_vaddr != old || !pieces[i].old_size ||
+		    vf->index.inlined[i].behind)
 			continue;
 		if (parts->nr == PARTS_MAX)
 			return false;
@@ -131,7 +132,8 @@ static bool add_part(const struct vf *vf, struct parts *parts, uint32_t first, u
 static const struct mp_map_piece *part_for(const struct vf *vf, const struct mp_map_piece *p,
 					   uint64_t old)
 {
-	for (uint32_t i = vf->inlined[p - vf->map->pieces].behind; i; i = vf->inlined[i].next)
+	for (uint32_t i = vf->index.inlined[p - vf->map->pieces].behind; i;
+	     i = vf->index.inlined[i].next)
 		if (vf->map->pieces[i].old_vaddr == old)
 			return &vf->map->pieces[i];
 	return NULL;
@@ -163,7 +165,7 @@ static bool has_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t
 /* Does a function, or a part of one, begin at @old? A call right before does not return. */
 static bool begins_function(const struct vf *vf, uint64_t old)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, old);
 
 	return fde && fde->start == old;
 }
@@ -248,18 +250,18 @@ int vf_find_inlined(struct vf *vf)
 	const struct mp_map_piece *p = vf->map->pieces;
 	struct parts parts = {.work = 0};
 
-	vf->walks_stack = walks_stack(vf->o);
+	vf->old.walks_stack = walks_stack(vf->o);
 
-	vf->inlined = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vf->inlined));
-	if (!vf->inlined)
+	vf->index.inlined = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vf->index.inlined));
+	if (!vf->index.inlined)
 		return -ENOMEM;
 	/* An output with stubs of its own keeps all calls. */
-	if (vf_has_stubs(vf) || vf->audit_section || vf->call_section)
+	if (vf_has_stubs(vf) || vf->stubs.audit_section || vf->stubs.call_section)
 		return 0;
 	for (uint32_t i = 1; i < vf->map->nr_pieces; i++) {
 		uint64_t callee;
 
-		if (vf->inlined[i - 1].behind || vf->inlined[i].behind ||
+		if (vf->index.inlined[i - 1].behind || vf->index.inlined[i].behind ||
 		    p[i - 1].old_size < VF_CALL_SIZE ||
 		    (p[i - 1].new_size != p[i - 1].old_size - VF_CALL_SIZE &&
 		     !vf_lowers(vf, &p[i - 1])))
@@ -269,7 +271,7 @@ int vf_find_inlined(struct vf *vf)
 		    !find_parts(vf, i, &parts))
 			parts.nr = 0;
 		for (uint32_t n = 0; n < parts.nr; n++)
-			vf->inlined[parts.piece[n]] = (struct vf_inlined){
+			vf->index.inlined[parts.piece[n]] = (struct vf_inlined){
 				.behind = i, .next = n + 1 < parts.nr ? parts.piece[n + 1] : 0};
 		/* Each byte belongs to one call only; those that are found in vain are few. */
 		if (parts.work > WORK_PER_BYTE * (vf->n->size + vf->map->nr_pieces))
@@ -283,10 +285,10 @@ int vf_find_inlined(struct vf *vf)
 static const struct mp_map_piece *last_part(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct mp_map_piece *end = vf->map->pieces + vf->map->nr_pieces;
-	uint32_t behind = vf->inlined[p - vf->map->pieces].behind;
+	uint32_t behind = vf->index.inlined[p - vf->map->pieces].behind;
 
 	p = vf->map->pieces + behind;
-	while (p + 1 < end && vf->inlined[p + 1 - vf->map->pieces].behind == behind &&
+	while (p + 1 < end && vf->index.inlined[p + 1 - vf->map->pieces].behind == behind &&
 	       p[1].new_vaddr == p->new_vaddr + p->new_size)
 		p++;
 	return p;
@@ -301,7 +303,7 @@ bool vf_inlined_code_at(const struct vf *vf, uint32_t i, struct vf_inlined_code 
 {
 	const struct mp_map_piece *p = &vf->map->pieces[i], *caller, *last;
 
-	if (!i || vf->inlined[i].behind != i)
+	if (!i || vf->index.inlined[i].behind != i)
 		return false;
 	caller = vf_inlined_caller(vf, p);
 	last = last_part(vf, p);
@@ -335,7 +337,7 @@ bool vf_inlined_code(const struct vf *vf, uint64_t now, struct vf_inlined_code *
 bool vf_inlined_holds(const struct vf *vf, uint64_t old)
 {
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
-		if (vf->inlined[i].behind &&
+		if (vf->index.inlined[i].behind &&
 		    old - vf->map->pieces[i].old_vaddr < vf->map->pieces[i].old_size)
 			return true;
 	return false;
@@ -377,6 +379,6 @@ bool vf_lacks_call(const struct vf *vf, const struct mp_map_piece *p, uint64_t k
 {
 	uint32_t i = (uint32_t)(p - vf->map->pieces) + 1;
 
-	return i < vf->map->nr_pieces && vf->inlined[i].behind == i &&
+	return i < vf->map->nr_pieces && vf->index.inlined[i].behind == i &&
 	       k + VF_CALL_SIZE == p->old_size;
 }

@@ -178,9 +178,9 @@ static int tables_read(const struct vf *vf, const struct vf_cie *cie, bool plain
 	bool good = true;
 	int ret = 0;
 
-	for (uint32_t i = 0; good && i < vf->old_eh.nr_fdes; i++) {
-		const struct vf_fde *fde = &vf->old_eh.fdes[i];
-		const struct vf_cie *other = &vf->old_eh.cies[fde->cie];
+	for (uint32_t i = 0; good && i < vf->old.eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->old.eh.fdes[i];
+		const struct vf_cie *other = &vf->old.eh.cies[fde->cie];
 
 		if (!fde->lsda || !other->personality || other->personality != cie->personality)
 			continue;
@@ -201,7 +201,7 @@ static int known_by_code(const struct vf *vf, const struct vf_cie *cie, uint8_t 
 {
 	bool indirect = cie->personality_enc & DW_EH_PE_indirect;
 	uint64_t vaddr = indirect ? in_slot(vf->o, cie->personality) : cie->personality;
-	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old.eh, vaddr) : NULL;
 	const uint8_t *p;
 	int known;
 

@@ -13,32 +13,32 @@
 
 const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr)
 {
-	uint64_t i = old_vaddr - vf->piece_start.base, below;
+	uint64_t i = old_vaddr - vf->index.piece_start.base, below;
 
-	if (!vf_bits_get(&vf->piece_start, old_vaddr))
+	if (!vf_bits_get(&vf->index.piece_start, old_vaddr))
 		return NULL;
-	below = vf->piece_start.word[i / 64] & ((1ULL << (i % 64)) - 1);
-	return &vf->map->pieces[vf->by_old[vf->piece_rank[i / 64] +
-					   (uint32_t)__builtin_popcountll(below)]];
+	below = vf->index.piece_start.word[i / 64] & ((1ULL << (i % 64)) - 1);
+	return &vf->map->pieces[vf->index.by_old[vf->index.piece_rank[i / 64] +
+						 (uint32_t)__builtin_popcountll(below)]];
 }
 
 const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
-	uint32_t lo = 0, hi = vf->nr_by_old;
+	uint32_t lo = 0, hi = vf->index.nr_by_old;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (pieces[vf->by_old[mid]].old_vaddr <= old_vaddr)
+		if (pieces[vf->index.by_old[mid]].old_vaddr <= old_vaddr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (!lo ||
-	    old_vaddr - pieces[vf->by_old[lo - 1]].old_vaddr >= pieces[vf->by_old[lo - 1]].old_size)
+	if (!lo || old_vaddr - pieces[vf->index.by_old[lo - 1]].old_vaddr >=
+			   pieces[vf->index.by_old[lo - 1]].old_size)
 		return NULL;
-	return &pieces[vf->by_old[lo - 1]];
+	return &pieces[vf->index.by_old[lo - 1]];
 }
 
 uint32_t vf_whole_piece(const struct vf *vf, uint64_t new_vaddr)
@@ -53,18 +53,18 @@ uint32_t vf_whole_piece(const struct vf *vf, uint64_t new_vaddr)
 static const struct mp_map_piece *empty_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
 	const struct mp_map_piece *p = NULL;
-	uint32_t lo = 0, hi = vf->nr_empty;
+	uint32_t lo = 0, hi = vf->index.nr_empty;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		p = &vf->map->pieces[vf->empty[mid]];
+		p = &vf->map->pieces[vf->index.empty[mid]];
 		if (p->new_vaddr < now || (p->new_vaddr == now && p->old_vaddr <= old))
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	p = lo ? &vf->map->pieces[vf->empty[lo - 1]] : NULL;
+	p = lo ? &vf->map->pieces[vf->index.empty[lo - 1]] : NULL;
 	return p && p->new_vaddr == now && p->old_vaddr == old ? p : NULL;
 }
 
@@ -73,7 +73,7 @@ static bool is_whole_copy(const struct vf *vf, uint64_t old, uint64_t now)
 	uint32_t i = vf_whole_piece(vf, now);
 
 	return i < vf->map->nr_pieces && vf->map->pieces[i].old_vaddr == old &&
-	       !vf->inlined[i].behind;
+	       !vf->index.inlined[i].behind;
 }
 
 /* A block may have several copies and stubs before them. An empty copy shares its address with
@@ -86,7 +86,7 @@ bool vf_is_copy(const struct vf *vf, uint64_t old, uint64_t now)
 		return false;
 	if (copy && copy->new_vaddr == now)
 		return true;
-	if (!vf_has_stubs(vf) && (!copy || !vf_bits_get(&vf->cloned, old)))
+	if (!vf_has_stubs(vf) && (!copy || !vf_bits_get(&vf->index.cloned, old)))
 		return false;
 	return is_whole_copy(vf, old, now) || empty_copy(vf, old, now);
 }

@@ -72,7 +72,7 @@ bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t 
 	bool call;
 
 	/* An output with stubs of its own keeps all calls. */
-	if (vf->counters || vf->path_section || vf->audit_section ||
+	if (vf->stubs.counters || vf->stubs.path_section || vf->stubs.audit_section ||
 	    p->old_size != k + DIRECT_SIZE || p->new_size < k + VF_SLOT_BRANCH)
 		return false;
 	old = mp_elf_bytes(vf->o, from, DIRECT_SIZE);

@@ -8,7 +8,7 @@
 
 uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr)
 {
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	uint64_t i = vaddr - g->head.base;
 
 	if (!vf_bits_get(&g->head, vaddr))

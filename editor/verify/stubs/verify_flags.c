@@ -86,7 +86,7 @@ static uint32_t overwritten(const ZydisDecodedInstruction *z)
  * function, which reads no flags. Return: false: too many paths. */
 static bool go_on(struct search *s, uint64_t at, uint32_t flags)
 {
-	if (!vf_eh_find(&s->vf->old_eh, at))
+	if (!vf_eh_find(&s->vf->old.eh, at))
 		return true;
 	for (uint32_t i = 0; i < s->nr; i++)
 		if (s->ways[i].at == at && (flags & ~s->ways[i].flags) == 0)
@@ -114,7 +114,7 @@ static bool may_branch(const ZydisDecodedInstruction *z)
 static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint32_t *steps)
 {
 	while (way.flags) {
-		const struct vf_fde *fde = vf_eh_find(&s->vf->old_eh, way.at);
+		const struct vf_fde *fde = vf_eh_find(&s->vf->old.eh, way.at);
 		uint64_t avail = fde ? fde->start + fde->size - way.at : 0;
 		const uint8_t *bytes = avail ? mp_elf_bytes(s->vf->o, way.at, avail) : NULL;
 		ZydisDecodedInstruction z;

@@ -20,26 +20,26 @@ void vf_find_paths(struct vf *vf)
 {
 	const struct mp_section *paths = mp_elf_section(vf->n, MP_PATH_TABLE_SECTION);
 
-	if (!paths || (!vf->counters && mp_elf_section(vf->n, ".morph.counters")) ||
+	if (!paths || (!vf->stubs.counters && mp_elf_section(vf->n, ".morph.counters")) ||
 	    mp_elf_section(vf->o, ".morph.counters") ||
 	    mp_elf_section(vf->o, MP_PATH_TABLE_SECTION))
 		return;
-	vf->path_section = paths;
+	vf->stubs.path_section = paths;
 }
 
 bool vf_is_path_section(const struct vf *vf, const struct mp_section *sec)
 {
-	return sec == vf->path_section && sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr &&
-	       sec->align == 1 && !sec->link && !sec->info && !sec->entsize;
+	return sec == vf->stubs.path_section && sec->type == SHT_PROGBITS && !sec->flags &&
+	       !sec->vaddr && sec->align == 1 && !sec->link && !sec->info && !sec->entsize;
 }
 
 int vf_read_paths(struct vf *vf)
 {
 	int rc;
 
-	if (!vf->path_section)
+	if (!vf->stubs.path_section)
 		return 0;
-	rc = mp_path_table_read(vf->n, &vf->paths, vf->err);
+	rc = mp_path_table_read(vf->n, &vf->stubs.paths, vf->err);
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc)
@@ -81,10 +81,10 @@ static unsigned int read_setter(const uint8_t *b, size_t avail, unsigned int *re
 /* Does the table say that @reg holds the number in the block behind the stub? */
 static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int reg)
 {
-	uint32_t block = mp_path_table_block_at(vf->paths, old_vaddr);
+	uint32_t block = mp_path_table_block_at(vf->stubs.paths, old_vaddr);
 
-	return block != MP_NONE && vf->paths->blocks[block].vaddr == old_vaddr &&
-	       vf->paths->blocks[block].reg == reg;
+	return block != MP_NONE && vf->stubs.paths->blocks[block].vaddr == old_vaddr &&
+	       vf->stubs.paths->blocks[block].reg == reg;
 }
 
 static int check_setter(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,

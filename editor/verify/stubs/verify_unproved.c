@@ -22,7 +22,7 @@ int vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned in
 void vf_note_unproved(const struct vf *vf, uint64_t old_vaddr, uint16_t registers)
 {
 	struct me_verify_report *r = &vf->result->report;
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old_vaddr);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, old_vaddr);
 	uint64_t start = fde ? fde->start : old_vaddr;
 
 	for (uint32_t i = 0; i < r->nr_unproved; i++)

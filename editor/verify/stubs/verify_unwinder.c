@@ -73,13 +73,13 @@ uint16_t vf_named_by_row(const struct vf_row *row)
 
 int vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, vaddr);
 	int ret = fde ? 0 : -EBADMSG;
 	struct vf_rows rows = {0};
 	const struct vf_row *row;
 
 	if (!ret)
-		ret = vf_rows_build(&vf->old_eh, fde, &rows);
+		ret = vf_rows_build(&vf->old.eh, fde, &rows);
 	if (ret != -ENOMEM) {
 		row = ret ? NULL : vf_rows_at(&rows, vaddr);
 		ret = !row || vf_named_by_row(row) >> reg & 1;

@@ -116,8 +116,8 @@ uint32_t vf_named_vectors(const struct vf *vf)
 		bytes = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
 		if (!bytes)
 			return ALL;
-		for (uint64_t at = vf_bits_next(&vf->grid, sec->vaddr, end); at < end;
-		     at = vf_bits_next(&vf->grid, at + 1, end))
+		for (uint64_t at = vf_bits_next(&vf->old.grid, sec->vaddr, end); at < end;
+		     at = vf_bits_next(&vf->old.grid, at + 1, end))
 			mask |= vf_vectors_of(bytes + (at - sec->vaddr), end - at);
 	}
 	return mask;

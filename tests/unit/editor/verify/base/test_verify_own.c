@@ -136,10 +136,10 @@ static void open_index(struct vf *vf, const struct pair *p, struct mp_err *err)
 	const struct mp_section *text = mp_elf_section(p->original, ".text");
 
 	*vf = (struct vf){.o = p->original, .n = p->good, .err = err, .nr_threads = 1};
-	vf->new_text = mp_elf_section(p->good, ".morph.text");
-	vf->text_start = text->vaddr;
-	vf->text_end = text->vaddr + text->size;
-	vf->texts[vf->nr_texts++] = (struct vf_range){vf->text_start, vf->text_end};
+	vf->now.text = mp_elf_section(p->good, ".morph.text");
+	vf->old.text_start = text->vaddr;
+	vf->old.text_end = text->vaddr + text->size;
+	vf->old.texts[vf->old.nr_texts++] = (struct vf_range){vf->old.text_start, vf->old.text_end};
 	vf->result = calloc(1, sizeof(*vf->result));
 	vf->marks = calloc(1, sizeof(*vf->marks));
 	vf->refusals = calloc(1, sizeof(*vf->refusals));
@@ -158,13 +158,13 @@ static void close_index(struct vf *vf)
 	free(vf->marks);
 	free(vf->refusals);
 	free(vf->result);
-	vf_bits_fini(&vf->piece_start);
-	vf_bits_fini(&vf->cloned);
-	free(vf->piece_rank);
-	free(vf->by_old);
-	free(vf->next_copy);
-	free(vf->empty);
-	free(vf->inlined);
+	vf_bits_fini(&vf->index.piece_start);
+	vf_bits_fini(&vf->index.cloned);
+	free(vf->index.piece_rank);
+	free(vf->index.by_old);
+	free(vf->index.next_copy);
+	free(vf->index.empty);
+	free(vf->index.inlined);
 }
 
 /* If each question looked at each piece, this test would not end. */
@@ -177,21 +177,22 @@ START_TEST(pieces_at_one_address_are_not_compared_one_by_one)
 
 	pair_build(&p, MUTANTS, 0);
 	open_index(&vf, &p, &err);
-	at = vf.new_text->vaddr;
-	other = vf.text_start + 1;
+	at = vf.now.text->vaddr;
+	other = vf.old.text_start + 1;
 	for (uint32_t i = 0; i < NR_EMPTY; i++)
 		vf.map->pieces[vf.map->nr_pieces++] =
-			(struct mp_map_piece){at, 0, 1, vf.text_start};
-	vf.map->pieces[vf.map->nr_pieces++] = (struct mp_map_piece){at, 1, 1, vf.text_start + 2};
+			(struct mp_map_piece){at, 0, 1, vf.old.text_start};
+	vf.map->pieces[vf.map->nr_pieces++] =
+		(struct mp_map_piece){at, 1, 1, vf.old.text_start + 2};
 	vf.map->pieces[vf.map->nr_pieces++] = (struct mp_map_piece){at + 1, 0, 1, other};
 	vf.map->pieces[vf.map->nr_pieces++] = (struct mp_map_piece){at + 1, 1, 1, other};
 	ck_assert_int_eq(vf_index_pieces(&vf), 0);
 	for (uint32_t i = 0; i < NR_EMPTY; i++) {
 		ck_assert(!vf_is_copy(&vf, other, at));
 		ck_assert(vf_is_copy(&vf, other, at + 1));
-		ck_assert(vf_is_copy(&vf, vf.text_start, at));
+		ck_assert(vf_is_copy(&vf, vf.old.text_start, at));
 	}
-	ck_assert(vf_is_copy(&vf, vf.text_start + 2, at));
+	ck_assert(vf_is_copy(&vf, vf.old.text_start + 2, at));
 	close_index(&vf);
 	pair_free(&p);
 }
@@ -243,7 +244,7 @@ START_TEST(code_in_place_of_calls_is_not_looked_at_again_and_again)
 	pair_build(&p, "g++ -O2 -fcf-protection=none tests/data/mutants.cc", 0);
 	open_index(&vf, &p, &err);
 	find_call(&p, &caller, &callee);
-	caller.new_vaddr = vf.new_text->vaddr;
+	caller.new_vaddr = vf.now.text->vaddr;
 	caller.new_size = caller.old_size - 5;
 	callee.new_vaddr = UINT64_MAX / 2;
 	callee.new_size = callee.old_size;

@@ -154,22 +154,24 @@ static void open_vf(struct vf *vf, struct fixture *f, struct mp_err *err)
 	vf->result = calloc(1, sizeof(*vf->result));
 	vf->marks = calloc(1, sizeof(*vf->marks));
 	ck_assert(vf->result && vf->marks);
-	vf->text_start = vf->image_start = UINT64_MAX;
+	vf->old.text_start = vf->old.image_start = UINT64_MAX;
 	for (uint32_t i = 0; i < elf->nr_sections; i++) {
 		const struct mp_section *sec = &elf->sections[i];
 		uint64_t end = sec->vaddr + sec->size;
 
 		if (!(sec->flags & SHF_ALLOC) || sec->type == SHT_NOBITS || !sec->size)
 			continue;
-		vf->image_start = sec->vaddr < vf->image_start ? sec->vaddr : vf->image_start;
-		vf->image_end = end > vf->image_end ? end : vf->image_end;
+		vf->old.image_start = sec->vaddr < vf->old.image_start ? sec->vaddr
+								       : vf->old.image_start;
+		vf->old.image_end = end > vf->old.image_end ? end : vf->old.image_end;
 		if (!(sec->flags & SHF_EXECINSTR))
 			continue;
-		vf->text_start = sec->vaddr < vf->text_start ? sec->vaddr : vf->text_start;
-		vf->text_end = end > vf->text_end ? end : vf->text_end;
+		vf->old.text_start = sec->vaddr < vf->old.text_start ? sec->vaddr
+								     : vf->old.text_start;
+		vf->old.text_end = end > vf->old.text_end ? end : vf->old.text_end;
 	}
-	vf->texts[vf->nr_texts++] = (struct vf_range){vf->text_start, vf->text_end};
-	ck_assert_msg(vf_eh_read(vf, vf->o, false, &vf->old_eh) == 0, "%s", err->msg);
+	vf->old.texts[vf->old.nr_texts++] = (struct vf_range){vf->old.text_start, vf->old.text_end};
+	ck_assert_msg(vf_eh_read(vf, vf->o, false, &vf->old.eh) == 0, "%s", err->msg);
 	ck_assert_msg(vf_scan(vf) == 0, "%s", err->msg);
 	ck_assert_int_eq(vf_graph_build(vf), 0);
 }
@@ -177,18 +179,18 @@ static void open_vf(struct vf *vf, struct fixture *f, struct mp_err *err)
 static void close_vf(struct vf *vf)
 {
 	vf_graph_free(vf);
-	vf_eh_fini(&vf->old_eh);
-	vf_bits_fini(&vf->grid);
-	vf_bits_fini(&vf->target);
-	vf_bits_fini(&vf->maybe_address);
-	vf_bits_fini(&vf->text_ref);
-	vf_bits_fini(&vf->data_ref);
-	vf_bits_fini(&vf->word_ref);
-	vf_bits_fini(&vf->label_word);
+	vf_eh_fini(&vf->old.eh);
+	vf_bits_fini(&vf->old.grid);
+	vf_bits_fini(&vf->old.target);
+	vf_bits_fini(&vf->old.maybe_address);
+	vf_bits_fini(&vf->old.text_ref);
+	vf_bits_fini(&vf->old.data_ref);
+	vf_bits_fini(&vf->old.word_ref);
+	vf_bits_fini(&vf->old.label_word);
 	vf_bits_fini(&vf->marks->pointer_kept);
 	vf_bits_fini(&vf->marks->pointer_moved);
-	free(vf->cuts);
-	free(vf->refs.list);
+	free(vf->old.cuts);
+	free(vf->old.refs.list);
 	free(vf->marks);
 	free(vf->result);
 }
