@@ -6,6 +6,7 @@
 
 #include "editor/base/grow.h"
 #include "editor/verify/object/verify_object_private.h"
+#include "editor/verify/read/verify_eh.h"
 #include "libprof/base/search.h"
 
 #define ENCODING 0x1b /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */

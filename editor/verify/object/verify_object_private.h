@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 #include "editor/verify/object/verify_object.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
 #include "libprof/elf/relobj.h"
 #include "libprof/insn/insn.h"
 
