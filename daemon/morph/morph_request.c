@@ -135,7 +135,7 @@ static void put_row(struct asked *a, const struct md_request *r, int status)
 	printf(": %s", done[a->action]);
 	if (a->action == OPTIMIZE && r->job.gain.ratio > 0)
 		printf(", %s", md_wording_gain(&r->job.gain, gain));
-	else if (a->action == OPTIMIZE)
+	else if (a->action != UNDO && r->job.gain.ratio <= 0)
 		fputs(", not measured", stdout);
 	if (a->action == OPTIMIZE) {
 		fputs(".\n`morph adopt ", stdout);

@@ -405,7 +405,7 @@ int main(int argc, char **argv)
 				.indifference = log1p(0.005),
 				.warmup = 1,
 				.min_pairs = 8,
-				.max_pairs = 500,
+				.max_pairs = ME_AUDIT_PAIRS_MAX,
 				.max_seconds = 600,
 			},
 		.progress_s = 60,
