@@ -102,6 +102,7 @@ int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t m
 {
 	struct md_work_path new = md_work_path(&t->dir, "taken.new");
 	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), out = -1;
+	uint64_t taken = 0;
 	struct stat st;
 	ssize_t n = -1;
 
@@ -113,8 +114,10 @@ int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t m
 		unlink(new.text);
 		out = open(new.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	}
-	while (out >= 0 && (n = copy_file_range(in, NULL, out, NULL, 1 << 24, 0)) > 0)
-		;
+	/* Its user may make it longer meanwhile. */
+	while (out >= 0 && taken <= most &&
+	       (n = copy_file_range(in, NULL, out, NULL, 1 << 24, 0)) > 0)
+		taken += (uint64_t)n;
 	if (in >= 0)
 		close(in);
 	if (!n && fsync(out))

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_task - what another user wrote is taken over up to a size, also if that user makes it longer meanwhile. */
+#include "tests/unit/suite.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/worker/worker.h"
+
+#define MOST  (UINT64_C(16) << 20)
+#define LARGE (UINT64_C(160) << 20)
+
+static struct md_task task;
+static struct md_work_path from, to, part;
+static struct mp_err err;
+
+static void setup(void)
+{
+	task = (struct md_task){.err = &err};
+	strcpy(task.dir.path, "/tmp/morph-task-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(task.dir.path));
+	from = md_work_path(&task.dir, "theirs");
+	to = md_work_path(&task.dir, "ours");
+	part = md_work_path(&task.dir, "taken.new");
+}
+
+static void teardown(void)
+{
+	unlink(from.text);
+	unlink(to.text);
+	unlink(part.text);
+	rmdir(task.dir.path);
+}
+
+static void write_bytes(uint64_t size)
+{
+	int fd = open(from.text, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	char block[4096];
+
+	memset(block, 7, sizeof(block));
+	ck_assert_int_ge(fd, 0);
+	for (uint64_t at = 0; at < size; at += sizeof(block))
+		ck_assert_int_eq(write(fd, block, sizeof(block)), sizeof(block));
+	close(fd);
+}
+
+static uint64_t size_of(const char *path)
+{
+	struct stat st = {0};
+
+	return stat(path, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+START_TEST(task_takes_a_file_of_the_right_size)
+{
+	write_bytes(MOST);
+	ck_assert_int_eq(md_task_take(&task, from.text, to.text, MOST), 0);
+	ck_assert_uint_eq(size_of(to.text), MOST);
+	write_bytes(MOST + 4096);
+	ck_assert_int_lt(md_task_take(&task, from.text, to.text, MOST), 0);
+}
+END_TEST
+
+START_TEST(task_takes_no_more_of_a_file_that_grows)
+{
+	pid_t pid;
+
+	write_bytes(MOST);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		while (access(part.text, F_OK))
+			;
+		_exit(truncate(from.text, LARGE) != 0);
+	}
+	/* It may be whole before its user sees that. */
+	if (!md_task_take(&task, from.text, to.text, MOST))
+		ck_assert_uint_eq(size_of(to.text), MOST);
+	else
+		ck_assert_uint_eq(size_of(to.text), 0);
+	ck_assert_uint_lt(size_of(part.text), LARGE);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("task");
+	TCase *t = tcase_create("task");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, task_takes_a_file_of_the_right_size);
+	tcase_add_test(t, task_takes_no_more_of_a_file_that_grows);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+MORPH_SUITE_MAIN(suite)
