@@ -32,8 +32,8 @@ int me_labels_init(const struct mp_cfg *cfg, struct me_labels *labels)
 		const struct mp_func *func = &cfg->funcs[f];
 
 		labels->may_change[f] = func->problem == MP_PROBLEM_NONE &&
-					(func->flags & (MP_FUNC_LABELS | MP_FUNC_LABEL_SUMS)) ==
-						MP_FUNC_LABELS &&
+					(func->flags & (MP_FUNC_LABELS | MP_FUNC_LABEL_SUMS |
+							MP_FUNC_LABEL_USES)) == MP_FUNC_LABELS &&
 					jumps_in_main(cfg, func);
 	}
 	return 0;

@@ -232,6 +232,8 @@ static int run_passes(struct mp_cfg_build *b)
 		mp_cfg_find_return_words(b);
 	if (!ret)
 		ret = mp_cfg_find_labels(b);
+	if (!ret)
+		ret = mp_cfg_find_label_uses(b);
 	drop_found(b);
 	if (!ret)
 		ret = mp_cfg_make_blocks(b);

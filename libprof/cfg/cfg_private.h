@@ -290,6 +290,9 @@ void mp_cfg_find_places(struct mp_cfg_build *b);
 /* ---- cfg_label.c ---- */
 /* After cfg_taken and cfg_noreturn: finds functions whose labels are values and all known. */
 int mp_cfg_find_labels(struct mp_cfg_build *b);
+/* ---- cfg_label_use.c ---- */
+/* Marks functions that may compute with labels. Return: 0, -ENOMEM. */
+int mp_cfg_find_label_uses(struct mp_cfg_build *b);
 /* ---- cfg_probe.c ---- */
 /* Before blocks are made: makes each probe the start of a block. */
 void mp_cfg_find_probes(struct mp_cfg_build *b);

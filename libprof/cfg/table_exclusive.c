@@ -235,7 +235,9 @@ int mp_cfg_check_tables(struct mp_cfg_build *b)
 
 		c.order[i] = i;
 		mp_space_note_read(b, TABLE_READS);
-		t->private_refs = end_is_known(b, t) && mp_elf_is_readonly(b->elf, t->vaddr) &&
+		t->private_refs = (t->kind == MP_TABLE_REL32 ||
+				   !(cfg->funcs[t->func].flags & MP_FUNC_LABEL_USES)) &&
+				  end_is_known(b, t) && mp_elf_is_readonly(b->elf, t->vaddr) &&
 				  mp_elf_is_readonly(b->elf, table_end(t) - 1) && !any_taken(b, t);
 	}
 	qsort_r(c.order, c.nr, sizeof(*c.order), compare_tables, cfg->tables);

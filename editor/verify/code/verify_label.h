@@ -12,6 +12,8 @@
 
 /* Find functions whose own addresses are labels. Call at the end of the scan. */
 int vf_find_labels(const struct vf *vf);
+/* Find functions that compute with labels. Needs the old file's refs in order. Return: 0, -ENOMEM. */
+int vf_find_label_uses(const struct vf *vf);
 /* May the address @old, inside a function, be replaced by its copy's address everywhere? */
 bool vf_label_may_move(const struct vf *vf, uint64_t old);
 

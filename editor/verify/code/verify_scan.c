@@ -94,7 +94,8 @@ static int note_operand(struct vf *vf, struct found *found, struct vf_fde *fde, 
 	if (to < vf->old.image_start || to >= vf->old.image_end)
 		return 0;
 	vf_bits_share(&vf->old.data_ref, to);
-	if (!vf_bits_get(&vf->old.label_word, to) && !vf_may_be_switch(vf, to))
+	if (!vf_bits_get(&vf->old.label_word, to) && !vf_bits_get(&vf->old.label_word, to + 8) &&
+	    !vf_may_be_switch(vf, to))
 		return 0;
 	return add_ref(&found->refs, to, insn);
 }
@@ -585,6 +586,8 @@ int vf_scan(struct vf *vf)
 		ret = vf_find_labels(vf);
 	if (vf->old.refs.nr)
 		qsort(vf->old.refs.list, vf->old.refs.nr, sizeof(*vf->old.refs.list), by_to);
+	if (!ret)
+		ret = vf_find_label_uses(vf);
 	if (!ret)
 		vf_find_places(vf);
 	if (!ret)

@@ -195,6 +195,9 @@ static int prove_table(const struct vf *vf, uint64_t at, uint8_t kind)
 	if (!user)
 		return vf_refuse(vf, at, "the table at %#llx is not one function's jump table",
 				 (unsigned long long)base);
+	if (kind == VF_TABLE_ABS64 && user->flags & VF_FDE_COMPUTES)
+		return vf_refuse(vf, at, "the function computes with labels of the table at %#llx",
+				 (unsigned long long)base);
 	for (uint64_t k = base; k < end; k += kind) {
 		/* Clang lets a case that it proved impossible lead to the function's end. Such an
 		 * entry is no label, so it must stay as it is. */

@@ -215,8 +215,27 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 	}
 }
 
-/* Return: the register that has the address behind the instruction, or 0. */
-static uint16_t result(struct trace *t, const struct vf_full *f)
+/* Does code from @at on compute with numbers in vector registers? It may only move them. */
+static bool computes_in_vectors(const struct vf *vf, uint64_t at)
+{
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
+	struct vf_full f;
+
+	for (int n = 0; n < NEAR && vf_decode_full(vf, at, fde->start + fde->size, &f); n++) {
+		const char *name = ZydisMnemonicGetString(f.z.mnemonic);
+
+		name += *name == 'v';
+		if ((!strcmp(name, "pxor") && f.op[f.z.operand_count - 1].type == f.op[0].type &&
+		     f.op[f.z.operand_count - 1].reg.value != f.op[0].reg.value) ||
+		    !strncmp(name, "psub", 4) || !strncmp(name, "padd", 4))
+			return true;
+		at += f.z.length;
+	}
+	return false;
+}
+
+/* Return: the register that has the address behind the instruction at @at, or 0. */
+static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 {
 	const ZydisDecodedOperand *op = f->op;
 	uint16_t to = bit_of_operand(&op[0]), from = 0;
@@ -238,6 +257,16 @@ static uint16_t result(struct trace *t, const struct vf_full *f)
 			t->from_got = false;
 		}
 		return has ? to : 0;
+	case ZYDIS_MNEMONIC_MOVQ:
+	case ZYDIS_MNEMONIC_VMOVQ:
+		t->computed |= has && computes_in_vectors(t->vf, at);
+		return 0;
+	case ZYDIS_MNEMONIC_NEG:
+	case ZYDIS_MNEMONIC_NOT:
+	case ZYDIS_MNEMONIC_XOR:
+		/* Of two equal registers, the result is zero. */
+		t->computed |= from != to && (has || (t->have & to));
+		return 0;
 	case ZYDIS_MNEMONIC_SUB:
 		t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE &&
 			       (has || (t->have & to));
@@ -390,7 +419,7 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				t->have = 0;
 			break;
 		}
-		now = result(t, &f);
+		now = result(t, &f, at - f.z.length);
 		t->have = (t->have & (uint16_t)~written) | now;
 	}
 }

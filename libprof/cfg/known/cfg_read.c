@@ -278,9 +278,37 @@ static void note_sum(struct follow *f)
 	f->from_got = false;
 }
 
-/* The registers that hold the address behind the instruction; before its writes are known. */
+/*
+ * Vector registers are not followed: pairs of addresses are stored by them. Does code from @at on do anything else with
+ * numbers in some?
+ */
+static bool vectors_are_summed(const struct mp_cfg_build *b, uint32_t at)
+{
+	for (int n = 0; n < BUDGET; n++) {
+		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
+		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+		ZydisDecodedInstruction z;
+		const char *name;
+
+		if (!bytes || ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, 15, &z, o)))
+			return false;
+		name = ZydisMnemonicGetString(z.mnemonic);
+		name += name[0] == 'v';
+		if (!strncmp(name, "padd", 4) || !strncmp(name, "psub", 4))
+			return true;
+		/* Two equal registers become zero. */
+		if (!strcmp(name, "pxor") &&
+		    (o[z.operand_count - 1].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		     o[z.operand_count - 1].reg.value != o[0].reg.value))
+			return true;
+		at += z.length;
+	}
+	return false;
+}
+
+/* The registers that hold the address behind the instruction at @at; before its writes are known. */
 static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
-			 const ZydisDecodedOperand *o)
+			 const ZydisDecodedOperand *o, uint32_t at)
 {
 	uint8_t to = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(o[0].reg.value) : 0xff;
 	bool reg1 = z->operand_count > 1 && o[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
@@ -298,6 +326,18 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 		    o[1].mem.index != ZYDIS_REGISTER_NONE)
 			note_sum(f);
 		return to != 0xff && has ? 1u << to : 0;
+	case ZYDIS_MNEMONIC_MOVQ:
+	case ZYDIS_MNEMONIC_VMOVQ:
+		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
+		f->computed |= has && vectors_are_summed(f->b, at);
+		return 0;
+	case ZYDIS_MNEMONIC_XOR:
+		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
+		/* fall through */
+	case ZYDIS_MNEMONIC_NEG:
+	case ZYDIS_MNEMONIC_NOT:
+		f->computed |= (had || has) && !(reg1 && gpr(o[1].reg.value) == to);
+		return 0;
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
@@ -439,7 +479,7 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			   z.mnemonic == ZYDIS_MNEMONIC_UD2 || z.mnemonic == ZYDIS_MNEMONIC_HLT) {
 			f->regs = 0;
 		}
-		gains = moved_to(f, &z, o);
+		gains = moved_to(f, &z, o, at);
 		for (unsigned int i = 0; i < z.operand_count; i++)
 			if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 			    (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&

@@ -32,5 +32,6 @@ look "copy-memcpy-memmove-size-plain-large-static-pie-gcc-O2" template "reads it
 look "fault-own-w4-skip2-extab-small-pie-gcc-O2" safe_0 "an address in its middle"
 look "fault-text-w4-skip1-rodata.extab-small-pie-relocs-gcc-O2" safe_1 "an address in its middle"
 look "fault-zero-w8-skip3-extab-small-fixed-gcc-O2" safe_1 "an address in its middle"
+look "label-short-xor-other-switch-small-pie-relocs-gcc-O3" expected "reads its code"
 look "goto-w4-packed-inc-static-labels-small-pie-gcc-O2" run "address in its middle"
 finish

@@ -161,14 +161,15 @@ END_TEST
 
 START_TEST(labels_in_outputs_run_as_in_originals)
 {
-	static const char *const names[] = {"goto_threaded", "goto_relative", "goto_spilled"};
+	static const char *const names[] = {"goto_threaded", "goto_relative", "goto_spilled",
+					    "goto_narrow"};
 	const char *flags = _i < 4 ? known[_i] : unknown[_i - 4];
 	char exe[256], out[300], line[2200];
 	const char *dir = getenv("TMPDIR");
 
 	snprintf(exe, sizeof(exe), "%s/morph-labels-%d", dir ? dir : "/tmp", (int)getpid());
 	snprintf(out, sizeof(out), "%s.out", exe);
-	for (size_t i = 0; i < 6; i++) {
+	for (size_t i = 0; i < 8; i++) {
 		struct me_optimize_options options = {.input = exe, .output = out, .all = true};
 		struct me_optimize_report report;
 		struct mp_err err = {""};
@@ -271,6 +272,48 @@ START_TEST(labels_with_differences_are_refused_elsewhere)
 }
 END_TEST
 
+/* Distances that the program computes may be kept in two bytes: the labels stay, and verify knows it by itself. */
+START_TEST(labels_that_a_function_computes_with_keep_their_values)
+{
+	uint64_t start = 0, size = 0, first = 0;
+	uint32_t total, nr = 0;
+	struct pair p;
+
+	build(&p, "gcc", known[_i * 2], "goto_narrow");
+	for (uint32_t i = 0; i < p.original->nr_symbols; i++) {
+		if (strcmp(p.original->symbols[i].name, "run") != 0)
+			continue;
+		start = p.original->symbols[i].vaddr;
+		size = p.original->symbols[i].size;
+	}
+	ck_assert_uint_ge(pieces_of(&p, start, size), 5);
+	ck_assert_uint_eq(words_moved(&p, start, size, &total, &first), 0);
+	ck_assert_uint_ge(total, 5);
+	/* All words with labels at once lead to copies. */
+	for (uint32_t s = 0; s < p.original->nr_sections; s++) {
+		const struct mp_section *sec = &p.original->sections[s];
+
+		for (uint64_t v = sec->vaddr; v + 8 <= sec->vaddr + sec->size; v += 8) {
+			const uint8_t *old = strncmp(sec->name, ".data", 5) &&
+							     strncmp(sec->name, ".rodata", 7)
+						     ? NULL
+						     : mp_elf_bytes(p.original, v, 8);
+
+			for (uint32_t i = 0; old && i < p.map->nr_pieces; i++) {
+				if (p.map->pieces[i].old_vaddr != word_at(old) ||
+				    word_at(old) - start - 1 >= size - 1)
+					continue;
+				put_word(&p, v, p.map->pieces[i].new_vaddr);
+				nr++;
+			}
+		}
+	}
+	ck_assert_uint_ge(nr, 3);
+	pair_refused(&p, "computes with labels");
+	pair_free(&p);
+}
+END_TEST
+
 static Suite *labels_suite(void)
 {
 	Suite *suite = suite_create("labels");
@@ -283,6 +326,7 @@ static Suite *labels_suite(void)
 	tcase_add_loop_test(tc, labels_in_outputs_run_as_in_originals, 0, 6);
 	tcase_add_loop_test(tc, labels_that_differ_are_refused, 0, 2);
 	tcase_add_loop_test(tc, labels_with_differences_are_refused_elsewhere, 0, 2);
+	tcase_add_loop_test(tc, labels_that_a_function_computes_with_keep_their_values, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
