@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "editor/audit/run/audit_run.h"
+#include "libprof/base/child.h"
 #include "libprof/base/clock.h"
 
 /* In the child: undo our signal handling, connect the streams, and execute. */
@@ -122,8 +123,7 @@ void me_child_kill(pid_t pid)
 {
 	kill(-pid, SIGKILL);
 	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	mp_child_wait(pid, NULL);
 }
 
 void me_child_describe(int status, char *to, size_t size)
