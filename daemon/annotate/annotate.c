@@ -122,15 +122,8 @@ static int take_lines(struct builder *b, struct md_ann_insn *out)
 		return 0;
 	if (md_debuginfo_line(b->request->debug, out->vaddr, &out->line))
 		a->has_lines = true;
-	if (a->max_inlines - a->nr_inlines < INLINES_MAX) {
-		size_t more = 2 * a->max_inlines + INLINES_MAX;
-		void *bigger = realloc(a->inlines, more * sizeof(*a->inlines));
-
-		if (!bigger)
-			return -ENOMEM;
-		a->inlines = bigger;
-		a->max_inlines = more;
-	}
+	if (mp_grow(a->inlines, a->max_inlines, a->nr_inlines + INLINES_MAX))
+		return -ENOMEM;
 	n = md_debuginfo_inlines(b->request->debug, out->vaddr, a->inlines + a->nr_inlines,
 				 INLINES_MAX);
 	out->first_inline = (uint32_t)a->nr_inlines;

@@ -12,6 +12,7 @@
 
 #include "daemon/annotate/annotate.h"
 #include "daemon/code/names.h"
+#include "libprof/base/grow.h"
 
 void md_ann_source_fini(struct md_ann_source *source)
 {
@@ -79,19 +80,15 @@ int md_ann_function_parse(const char *text, const char *address, struct md_ann_f
 static int add(struct md_ann_candidates *out, size_t source, uint64_t vaddr, uint64_t samples,
 	       const char *name, enum md_name_match match)
 {
-	struct md_ann_candidate *all;
 	char *text = md_demangle(name);
 
 	if (!text)
 		text = strdup(name);
-	all = realloc(out->all, (out->nr + 1) * sizeof(*all));
-	if (all)
-		out->all = all;
-	if (!all || !text) {
+	if (!text || mp_resize(out->all, out->nr + 1)) {
 		free(text);
 		return -ENOMEM;
 	}
-	all[out->nr++] = (struct md_ann_candidate){source, vaddr, samples, text, match};
+	out->all[out->nr++] = (struct md_ann_candidate){source, vaddr, samples, text, match};
 	return 0;
 }
 

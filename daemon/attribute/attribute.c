@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kmod/uapi/morph_dev.h"
+#include "libprof/base/grow.h"
 
 #define KERNEL_BIT	  (UINT64_C(1) << 63)
 #define MAX_PIECES_MMAP	  16 /* most mappings that one MMAP record creates */
@@ -47,19 +48,8 @@ void md_attribute_fini(struct md_attribute *at)
 /* The activity counters of the program @module. Return: NULL: no memory. */
 static struct mp_activity *activity_of(struct md_attribute *at, uint32_t module)
 {
-	struct mp_activity *activity;
-	uint32_t nr = at->nr_activity ? at->nr_activity : 64;
-
-	while (nr <= module)
-		nr *= 2;
-	if (nr != at->nr_activity) {
-		activity = realloc(at->activity, nr * sizeof(*activity));
-		if (!activity)
-			return NULL;
-		memset(activity + at->nr_activity, 0, (nr - at->nr_activity) * sizeof(*activity));
-		at->activity = activity;
-		at->nr_activity = nr;
-	}
+	if (mp_grow_zeroed(at->activity, at->nr_activity, (uint64_t)module + 1))
+		return NULL;
 	return &at->activity[module];
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+
 void md_paths_fini(struct md_paths *paths)
 {
 	md_edges_fini(&paths->counts);
@@ -106,15 +108,12 @@ struct list {
 static int add_key(struct list *list, const struct mp_path_table *table, const struct mp_path *path,
 		   bool asked, uint32_t module, uint64_t nr)
 {
-	uint8_t *bigger;
 	uint32_t size;
 
 	if (list->max - list->size < MP_PATH_KEY_MAX) {
 		list->max = 2 * list->max + 16 * MP_PATH_KEY_MAX;
-		bigger = realloc(list->keys, list->max);
-		if (!bigger)
+		if (mp_resize(list->keys, list->max))
 			return -ENOMEM;
-		list->keys = bigger;
 	}
 	size = mp_path_key_encode(table, path, asked, list->keys + list->size);
 	list->paths[list->nr++] = (struct md_path){module, {NULL, size, nr}};

@@ -12,6 +12,7 @@
 
 #include "daemon/source/pidmap.h"
 #include "daemon/source/proc_scan.h"
+#include "libprof/base/grow.h"
 
 /* Limits of what is remembered: processes, and combinations of name, unit and user. */
 #define PROCESSES_MAX 65536
@@ -211,12 +212,9 @@ static void put_in_group(struct md_sample_owner *owner, struct process *process)
 	}
 	if (owner->nr_groups == owner->max_groups && owner->max_groups < GROUPS_MAX) {
 		size_t max = owner->max_groups ? 2 * owner->max_groups : 64;
-		void *bigger = reallocarray(owner->groups, max, sizeof(*owner->groups));
 
-		if (bigger) {
-			owner->groups = bigger;
+		if (!mp_resize(owner->groups, max))
 			owner->max_groups = max;
-		}
 	}
 	if (owner->nr_groups == owner->max_groups) {
 		process->group = 0;
@@ -273,14 +271,9 @@ static struct process *find_or_add(struct md_sample_owner *owner, uint32_t tgid)
 		return process;
 	if (owner->nr_processes == owner->max_processes) {
 		size_t max = owner->max_processes ? 2 * owner->max_processes : 256;
-		void *bigger;
 
-		if (max > PROCESSES_MAX)
+		if (max > PROCESSES_MAX || mp_resize(owner->processes, max))
 			return NULL;
-		bigger = reallocarray(owner->processes, max, sizeof(*owner->processes));
-		if (!bigger)
-			return NULL;
-		owner->processes = bigger;
 		owner->max_processes = max;
 		owner->last = NULL;
 	}

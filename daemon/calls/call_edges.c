@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/code/demangle.h"
+#include "libprof/base/grow.h"
 
 struct search {
 	const struct md_calls *calls;
@@ -55,16 +56,8 @@ static long find_edge(struct search *s, uint32_t node)
 		if (is_same(s, out->edges[i].node, node))
 			return (long)i;
 	if (out->nr == out->max) {
-		void *edges = reallocarray(out->edges, max, sizeof(*out->edges));
-		void *seen;
-
-		if (!edges)
+		if (mp_resize(out->edges, max) || mp_resize(s->seen, max))
 			return -ENOMEM;
-		out->edges = edges;
-		seen = reallocarray(s->seen, max, sizeof(*s->seen));
-		if (!seen)
-			return -ENOMEM;
-		s->seen = seen;
 		out->max = max;
 	}
 	s->seen[out->nr] = 0;

@@ -10,21 +10,10 @@
 #include "daemon/calls/graph_edges.h"
 #include "daemon/calls/graph_imports.h"
 #include "daemon/code/originals.h"
+#include "libprof/base/grow.h"
 #include "libprof/store/contexts/store_contexts.h"
 
 /* ---- growing arrays -------------------------------------------------------------------------- */
-
-static bool grow(void *array, size_t size, uint32_t nr, uint32_t max)
-{
-	void **a = array, *bigger;
-
-	if (nr < max)
-		return true;
-	bigger = reallocarray(*a, 2 * (size_t)max + 256, size);
-	if (bigger)
-		*a = bigger;
-	return bigger;
-}
 
 uint32_t md_call_graph_site(struct md_call_graph *graph, uint32_t module, uint32_t site)
 {
@@ -34,10 +23,10 @@ uint32_t md_call_graph_site(struct md_call_graph *graph, uint32_t module, uint32
 	if (*id != MP_NONE)
 		return *id;
 	if (nr == max) {
-		if (!grow(&graph->sites, sizeof(*graph->sites), nr, max) ||
-		    !grow(&graph->graph.sites, sizeof(*graph->graph.sites), nr, max))
+		max = 2 * max + 256;
+		if (mp_resize(graph->sites, max) || mp_resize(graph->graph.sites, max))
 			return MP_NONE;
-		graph->max_sites = 2 * max + 256;
+		graph->max_sites = max;
 	}
 	graph->sites[nr] = (struct md_graph_site){module, site};
 	graph->graph.sites[nr] = (struct mp_callgraph_sum){0};
@@ -52,10 +41,10 @@ uint32_t md_call_graph_function(struct md_call_graph *graph, uint32_t module, ui
 	if (*id != MP_NONE)
 		return *id;
 	if (nr == max) {
-		if (!grow(&graph->functions, sizeof(*graph->functions), nr, max) ||
-		    !grow(&graph->graph.functions, sizeof(*graph->graph.functions), nr, max))
+		max = 2 * max + 256;
+		if (mp_resize(graph->functions, max) || mp_resize(graph->graph.functions, max))
 			return MP_NONE;
-		graph->max_functions = 2 * max + 256;
+		graph->max_functions = max;
 	}
 	graph->functions[nr] = (struct md_graph_function){module, function};
 	graph->graph.functions[nr] = (struct mp_callgraph_sum){0};
@@ -80,9 +69,7 @@ static bool grow_edges(struct md_call_graph *graph)
 	uint32_t nr_slots = graph->nr_slots ? 2 * graph->nr_slots : 1024;
 	uint32_t *slots = malloc(nr_slots * sizeof(*slots));
 
-	if (!slots ||
-	    !grow(&graph->graph.edges, sizeof(*graph->graph.edges), nr, graph->max_edges) ||
-	    !grow(&graph->samples, sizeof(*graph->samples), nr, graph->max_edges)) {
+	if (!slots || mp_resize(graph->graph.edges, max) || mp_resize(graph->samples, max)) {
 		free(slots);
 		return false;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/code/originals.h"
+#include "libprof/base/grow.h"
 #include "libprof/context/context_age.h"
 #include "libprof/store/contexts/store_contexts.h"
 
@@ -57,18 +58,15 @@ static int add_entries(struct md_calls *calls, uint32_t program, uint32_t from,
 	uint32_t *nodes = calloc(tree->nr_nodes, sizeof(*nodes));
 	struct mp_context_entries *of_sites = NULL;
 	struct mp_context_rate *rates = NULL;
-	struct md_calls_entries *bigger;
 	int r = nodes ? mp_context_rates(tree, &facts, &rates) : -ENOMEM;
 
 	if (!r)
 		r = mp_context_entries(tree, rates, &of_sites);
+	if (!r)
+		r = mp_resize(calls->entries, calls->tree.nr_nodes);
 	if (!r) {
-		bigger = reallocarray(calls->entries, calls->tree.nr_nodes, sizeof(*bigger));
-		r = bigger ? 0 : -ENOMEM;
-	}
-	if (!r) {
-		memset(bigger + from, 0, (calls->tree.nr_nodes - from) * sizeof(*bigger));
-		calls->entries = bigger;
+		memset(calls->entries + from, 0,
+		       (calls->tree.nr_nodes - from) * sizeof(*calls->entries));
 		r = sum_entries(calls, program, tree, of_sites, nodes);
 	}
 	free(of_sites);

@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/code/stats_rows.h"
 #include "libprof/store/store.h"
 
 struct md_ksym {
@@ -37,14 +36,5 @@ void md_ksyms_fini(struct md_ksyms *ksyms);
 
 /* Return: the function that holds @vaddr, or NULL. */
 const struct md_ksym *md_ksyms_at(const struct md_ksyms *ksyms, uint64_t vaddr);
-
-/*
- * Makes rows for the kernel @module: by function, or by address if @addresses. With @function,
- * a name or an address, only its rows. Samples outside of all functions form one row without a
- * function. Return: 0, -ENOMEM.
- */
-int md_rows_of_kernel(struct md_rows *rows, const struct mp_module *module,
-		      const struct md_ksyms *ksyms, bool addresses, const char *function,
-		      const struct mp_ip_count *counts, size_t nr);
 
 #endif

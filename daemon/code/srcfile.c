@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "libprof/base/err.h"
+#include "libprof/base/grow.h"
 
 #define SIZE_MAX_BYTES (16 << 20)
 
@@ -93,17 +94,14 @@ static int load(struct md_srcfile *file, int64_t built_s)
 const struct md_srcfile *md_srcfiles_get(struct md_srcfiles *files, const char *path)
 {
 	struct md_srcfile *file;
-	void *bigger;
 
 	for (size_t i = 0; i < files->nr; i++)
 		if (!strcmp(files->files[i].path, path))
 			return &files->files[i];
-	bigger = realloc(files->files, (files->nr + 1) * sizeof(*files->files));
-	if (!bigger) {
+	if (mp_resize(files->files, files->nr + 1)) {
 		files->failed = -ENOMEM;
 		return NULL;
 	}
-	files->files = bigger;
 	file = &files->files[files->nr];
 	memset(file, 0, sizeof(*file));
 	file->path = strdup(path);

@@ -313,3 +313,70 @@ int md_rows_of_paths(struct md_rows *rows, const struct mp_module *module,
 	}
 	return r;
 }
+
+/* ---- the kernel --------------------------------------------------------------------------- */
+
+static bool is_wanted_symbol(const struct md_ksyms *ksyms, const struct md_ksym *sym,
+			     const char *wanted)
+{
+	unsigned long long address;
+	char *end;
+
+	if (!wanted)
+		return true;
+	if (!sym)
+		return false;
+	if (!strcmp(sym->name, wanted))
+		return true;
+	if (strncmp(wanted, "0x", 2))
+		return false;
+	address = strtoull(wanted, &end, 16);
+	return !*end && md_ksyms_at(ksyms, address) == sym;
+}
+
+static int add_symbol(struct md_rows *rows, struct md_row *row, const struct md_ksym *sym)
+{
+	if (sym) {
+		row->function = strdup(sym->name);
+		if (!row->function)
+			return -ENOMEM;
+	}
+	return md_rows_add(rows, row);
+}
+
+int md_rows_of_kernel(struct md_rows *rows, const struct mp_module *module,
+		      const struct md_ksyms *ksyms, bool addresses, const char *function,
+		      const struct mp_ip_count *counts, size_t nr)
+{
+	struct md_row outside = {.module = module};
+	int r = 0;
+
+	for (size_t i = 0, end; i < nr && !r; i = end) {
+		const struct md_ksym *sym = md_ksyms_at(ksyms, counts[i].vaddr);
+		struct md_row row = {.module = module, .vaddr = counts[i].vaddr};
+
+		/* Counts ascend, so the counts of a function are adjacent. */
+		for (end = i; end < nr &&
+			      (end == i ||
+			       (!addresses && sym && counts[end].vaddr - sym->vaddr < sym->size));
+		     end++)
+			row.samples += counts[end].count;
+		if (!is_wanted_symbol(ksyms, sym, function))
+			continue;
+		if (!sym && !addresses) {
+			outside.vaddr = outside.samples ? outside.vaddr : row.vaddr;
+			outside.samples += row.samples;
+			continue;
+		}
+		if (sym && addresses) {
+			row.offset = row.vaddr - sym->vaddr;
+		} else if (sym) {
+			row.vaddr = sym->vaddr;
+			row.size = sym->size;
+		}
+		r = add_symbol(rows, &row, sym);
+	}
+	if (!r && outside.samples)
+		r = md_rows_add(rows, &outside);
+	return r;
+}

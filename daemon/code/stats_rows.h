@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/code/ksyms.h"
 #include "daemon/code/stats_code.h"
 #include "libprof/note/path_key.h"
 #include "libprof/store/store.h"
@@ -83,5 +84,14 @@ int md_rows_of_copies(struct md_rows *rows, const struct mp_module *module,
 		      const struct mp_copy_count *copies, size_t nr);
 int md_rows_of_addresses(struct md_rows *rows, const struct mp_module *module,
 			 const struct mp_ip_count *counts, size_t nr);
+
+/*
+ * Makes rows for the kernel @module: by function, or by address if @addresses. With @function,
+ * a name or an address, only its rows. Samples outside of all functions form one row without a
+ * function. Return: 0, -ENOMEM.
+ */
+int md_rows_of_kernel(struct md_rows *rows, const struct mp_module *module,
+		      const struct md_ksyms *ksyms, bool addresses, const char *function,
+		      const struct mp_ip_count *counts, size_t nr);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "daemon/code/demangle.h"
 #include "daemon/code/stats_rows.h"
+#include "libprof/base/grow.h"
 
 void md_flame_fini(struct md_flame *root)
 {
@@ -24,16 +25,9 @@ void md_flame_fini(struct md_flame *root)
 /* Appends a child. Ownership: takes @name. Return: NULL: no memory, or @name is NULL. */
 static struct md_flame *add_child(struct md_flame *node, char *name, uint64_t vaddr)
 {
-	if (node->nr == node->max && name) {
-		size_t max = node->max ? 2 * node->max : 8;
-		struct md_flame *bigger = reallocarray(node->children, max, sizeof(*bigger));
-
-		if (!bigger) {
-			free(name);
-			return NULL;
-		}
-		node->children = bigger;
-		node->max = max;
+	if (name && mp_grow(node->children, node->max, node->nr + 1)) {
+		free(name);
+		return NULL;
 	}
 	if (!name)
 		return NULL;

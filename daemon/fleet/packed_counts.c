@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+
 #define DISTANCE_K_MAX 15
 #define COUNT_K_MAX    7
 /* Class and further bits of a number: a distance is below 2^16, a count below 2^46. */
@@ -132,16 +134,13 @@ long md_counts_pack(struct md_packer *p, const uint8_t *data, size_t size)
 	unsigned int distance_k, count_k;
 	uint64_t next = 0;
 	struct bits b;
-	uint8_t *room;
 	size_t nr;
 	int r = reserve(p);
 
 	if (r || size < PACKED_FROM)
 		return r;
-	room = realloc(p->bytes, size + NR_BYTES_MAX + 1);
-	if (!room)
+	if (mp_resize(p->bytes, size + NR_BYTES_MAX + 1))
 		return -ENOMEM;
-	p->bytes = room;
 	r = mp_chunk_decode(0, data, size, p->entries, &nr);
 	if (r || !nr)
 		return r;

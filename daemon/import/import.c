@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/module/outputs.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/infile.h"
 #include "libprof/note/path_table.h"
 #include "libprof/store/store_span.h"
@@ -54,12 +55,8 @@ static int add_module(struct md_import *import, const char *path, uint32_t *inde
 	struct md_import_module *m;
 	uint32_t nr = import->nr_modules;
 
-	if (!(nr & (nr - 1))) {
-		m = realloc(import->modules, (nr ? 2 * (size_t)nr : 1) * sizeof(*m));
-		if (!m)
-			return mp_err_set(err, ENOMEM, "out of memory");
-		import->modules = m;
-	}
+	if (!(nr & (nr - 1)) && mp_resize(import->modules, nr ? 2 * (size_t)nr : 1))
+		return mp_err_set(err, ENOMEM, "out of memory");
 	m = &import->modules[nr];
 	memset(m, 0, sizeof(*m));
 	m->why = -1;
@@ -219,21 +216,10 @@ static void sort_counts(struct md_import_module *m)
 
 static int append(struct md_import_module *m, uint64_t vaddr, uint64_t count, struct mp_err *err)
 {
-	struct mp_ip_count *bigger;
-
 	if (m->nr == m->max) {
-		size_t max = SORT_AT;
-
 		sort_counts(m);
-		while (max < 2 * m->nr)
-			max *= 2;
-		if (max > m->max) {
-			bigger = realloc(m->counts, max * sizeof(*bigger));
-			if (!bigger)
-				return mp_err_set(err, ENOMEM, "out of memory");
-			m->counts = bigger;
-			m->max = max;
-		}
+		if (mp_grow(m->counts, m->max, m->nr ? 2 * m->nr : SORT_AT))
+			return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	m->counts[m->nr++] = (struct mp_ip_count){vaddr, count};
 	return 0;

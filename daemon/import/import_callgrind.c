@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/import/import.h"
+#include "libprof/base/grow.h"
 
 #define NO_MODULE     UINT32_MAX
 #define MAX_POSITIONS 4
@@ -164,16 +165,8 @@ static int read_object(struct reader *r, const char *text)
 		module = NO_MODULE - 1; /* NO_MODULE + 1 would be 0, which means "not seen" */
 	}
 	if (numbered && *text) {
-		if (number >= r->nr_names) {
-			size_t nr = (size_t)number + 64;
-			uint32_t *bigger = realloc(r->names, nr * sizeof(*bigger));
-
-			if (!bigger)
-				return mp_err_set(r->err, ENOMEM, "out of memory");
-			memset(bigger + r->nr_names, 0, (nr - r->nr_names) * sizeof(*bigger));
-			r->names = bigger;
-			r->nr_names = nr;
-		}
+		if (mp_grow_zeroed(r->names, r->nr_names, (size_t)number + 1))
+			return mp_err_set(r->err, ENOMEM, "out of memory");
 		r->names[number] = module + 1;
 	}
 	r->module = module;

@@ -13,6 +13,7 @@
 
 #include "daemon/import/import.h"
 #include "daemon/module/copy_transfers.h"
+#include "libprof/base/grow.h"
 
 /* Sort and add up edges each time this many have been added. */
 #define SORT_AT	     65536
@@ -148,21 +149,10 @@ void md_import_sort_edges(struct md_import_module *m)
 
 static int append(struct md_import_module *m, const struct mp_edge_count *edge, struct mp_err *err)
 {
-	struct mp_edge_count *bigger;
-
 	if (m->nr_edges == m->max_edges) {
-		size_t max = SORT_AT;
-
 		md_import_sort_edges(m);
-		while (max < 2 * m->nr_edges)
-			max *= 2;
-		if (max > m->max_edges) {
-			bigger = realloc(m->edges, max * sizeof(*bigger));
-			if (!bigger)
-				return mp_err_set(err, ENOMEM, "out of memory");
-			m->edges = bigger;
-			m->max_edges = max;
-		}
+		if (mp_grow(m->edges, m->max_edges, m->nr_edges ? 2 * m->nr_edges : SORT_AT))
+			return mp_err_set(err, ENOMEM, "out of memory");
 	}
 	m->edges[m->nr_edges++] = *edge;
 	return 0;

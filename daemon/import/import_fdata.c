@@ -18,6 +18,7 @@
 
 #include "daemon/import/import.h"
 #include "daemon/import/import_symbols.h"
+#include "libprof/base/grow.h"
 
 struct reader {
 	struct md_import *import;
@@ -96,14 +97,8 @@ static bool find_name(struct reader *r, int which, const char *name, uint64_t *v
 		*vaddr = r->last_vaddr[which];
 		return r->last_found[which];
 	}
-	if (len > r->last_max[which]) {
-		char *bigger = realloc(r->last[which], len + 64);
-
-		if (!bigger)
-			return md_symbol_index_find(r->names, name, vaddr);
-		r->last[which] = bigger;
-		r->last_max[which] = len + 64;
-	}
+	if (mp_grow(r->last[which], r->last_max[which], len))
+		return md_symbol_index_find(r->names, name, vaddr);
 	memcpy(r->last[which], name, len);
 	r->last_found[which] = md_symbol_index_find(r->names, name, vaddr);
 	r->last_vaddr[which] = *vaddr;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/machine/program.h"
+#include "libprof/base/grow.h"
 #include "libprof/elf/backup_dir.h"
 
 struct places {
@@ -27,7 +28,6 @@ void md_backups_free(char **places, size_t nr)
 static int add(struct places *places, const char *path)
 {
 	struct md_program file;
-	char **more;
 
 	for (size_t i = 0; i < places->nr; i++)
 		if (!strcmp(places->list[i], path))
@@ -40,12 +40,10 @@ static int add(struct places *places, const char *path)
 		return 0;
 	}
 	md_program_fini(&file);
-	more = reallocarray(places->list, places->nr + 1, sizeof(*more));
-	if (!more)
+	if (mp_resize(places->list, places->nr + 1))
 		return -ENOMEM;
-	places->list = more;
-	more[places->nr] = strdup(path);
-	return more[places->nr] ? (places->nr++, 0) : -ENOMEM;
+	places->list[places->nr] = strdup(path);
+	return places->list[places->nr] ? (places->nr++, 0) : -ENOMEM;
 }
 
 static int read_record(const char *path, struct places *places)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+
 #define DELETED " (deleted)"
 
 struct list {
@@ -18,17 +20,13 @@ struct list {
 
 static int add(struct list *list, size_t path, pid_t pid, const char *name)
 {
-	struct md_old_user *more;
-
 	for (size_t i = list->nr; i-- > 0 && list->users[i].pid == pid;)
 		if (list->users[i].path == path)
 			return 0;
-	more = reallocarray(list->users, list->nr + 1, sizeof(*more));
-	if (!more)
+	if (mp_resize(list->users, list->nr + 1))
 		return -ENOMEM;
-	list->users = more;
-	more[list->nr] = (struct md_old_user){.path = path, .pid = pid};
-	snprintf(more[list->nr++].name, sizeof(more->name), "%s", name);
+	list->users[list->nr] = (struct md_old_user){.path = path, .pid = pid};
+	snprintf(list->users[list->nr++].name, sizeof(list->users->name), "%s", name);
 	return 0;
 }
 

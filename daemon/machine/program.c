@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/policy/package.h"
+#include "libprof/base/grow.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/map.h"
 
@@ -73,8 +74,6 @@ int md_program_read(const char *path, struct md_program *out, struct mp_err *err
 /* Takes @program, unless it is there already. Return: 0, -ENOMEM. */
 static int add(struct found *found, struct md_program *program)
 {
-	struct md_program *more;
-
 	for (size_t i = 0; i < found->nr; i++)
 		if (!strcmp(found->list[i].path, program->path)) {
 			md_program_fini(program);
@@ -85,13 +84,11 @@ static int add(struct found *found, struct md_program *program)
 		md_program_fini(program);
 		return 0;
 	}
-	more = reallocarray(found->list, found->nr + 1, sizeof(*more));
-	if (!more) {
+	if (mp_resize(found->list, found->nr + 1)) {
 		md_program_fini(program);
 		return -ENOMEM;
 	}
-	found->list = more;
-	more[found->nr++] = *program;
+	found->list[found->nr++] = *program;
 	return 0;
 }
 

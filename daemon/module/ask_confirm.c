@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "libprof/base/child.h"
 #include "libprof/base/clock.h"
 #include "libprof/base/sanitized.h"
 
@@ -170,8 +170,7 @@ bool md_confirm_poll(struct md_confirm *confirm, int timeout_ms, bool *yes)
 		confirm->size += (size_t)n;
 	/* The process closed its pipe, or is late. Either way no more of the answer will come. */
 	kill(confirm->pid, SIGKILL);
-	while (waitpid(confirm->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	mp_child_wait(confirm->pid, &status);
 	close(confirm->answer);
 	confirm->pid = 0;
 	*yes = confirm->size == sizeof(confirm->got);
@@ -183,8 +182,7 @@ void md_confirm_stop(struct md_confirm *confirm)
 	if (!confirm->pid)
 		return;
 	kill(confirm->pid, SIGKILL);
-	while (waitpid(confirm->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	mp_child_wait(confirm->pid, NULL);
 	close(confirm->answer);
 	confirm->pid = 0;
 }

@@ -13,6 +13,7 @@
 #include "daemon/module/kernel.h"
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/modfind.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/varint.h"
 
 #define MAX_FILES 8192 /* files remembered; if there are more, all are read again */
@@ -167,22 +168,15 @@ struct md_module *md_modcache_add_module(struct md_modcache *mc, const struct mp
 					 enum mp_module_kind kind, const char *path,
 					 uint64_t text_size)
 {
-	struct md_module *module, **modules;
-	uint32_t index, capacity;
+	struct md_module *module;
+	uint32_t index;
 
 	for (index = mc->free_from; index < mc->end && mc->modules[index]; index++)
 		;
 	if (index > MD_MODULES_MAX)
 		return NULL;
-	if (index >= mc->capacity) {
-		capacity = mc->capacity ? mc->capacity * 2 : 64;
-		modules = realloc(mc->modules, capacity * sizeof(*modules));
-		if (!modules)
-			return NULL;
-		memset(modules + mc->capacity, 0, (capacity - mc->capacity) * sizeof(*modules));
-		mc->modules = modules;
-		mc->capacity = capacity;
-	}
+	if (mp_grow_zeroed(mc->modules, mc->capacity, index + 1))
+		return NULL;
 	module = calloc(1, sizeof(*module));
 	if (!module || !(module->path = strdup(path))) {
 		free(module);
@@ -260,22 +254,8 @@ int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct
 /* Stores @file under @number. */
 int md_modcache_set_file(struct md_modcache *mc, uint32_t number, struct md_file *file)
 {
-	struct md_file **files;
-	uint32_t capacity = mc->files_capacity ? mc->files_capacity : 64;
-
-	if (number >= MD_NUMBER_MAX)
+	if (number >= MD_NUMBER_MAX || mp_grow_zeroed(mc->files, mc->files_capacity, number + 1))
 		return -ENOMEM;
-	while (capacity <= number)
-		capacity *= 2;
-	if (capacity != mc->files_capacity) {
-		files = realloc(mc->files, capacity * sizeof(*files));
-		if (!files)
-			return -ENOMEM;
-		memset(files + mc->files_capacity, 0,
-		       (capacity - mc->files_capacity) * sizeof(*files));
-		mc->files = files;
-		mc->files_capacity = capacity;
-	}
 	md_file_free(mc->files[number]);
 	file->number = number;
 	mc->files[number] = file;

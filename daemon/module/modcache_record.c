@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/module/modcache_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/note/map_calls.h"
 #include "libprof/note/map_packed.h"
 
@@ -233,16 +234,13 @@ int md_modcache_add_calls_record(struct md_modcache *mc, const struct morph_modu
 	struct md_module *module = file ? md_modcache_module(mc, file->module) : NULL;
 	struct mp_map *map = module ? module->map : NULL;
 	const struct mp_map_call *last;
-	struct mp_map_call *bigger;
 
 	if (!map || record->first < map->nr_calls)
 		return 0;
 	if (record->first > map->nr_calls || record->nr > map->nr_pieces - map->nr_calls)
 		return -EBADMSG;
-	bigger = reallocarray(map->calls, (size_t)map->nr_calls + record->nr + 1, sizeof(*bigger));
-	if (!bigger)
+	if (mp_resize(map->calls, (size_t)map->nr_calls + record->nr + 1))
 		return -ENOMEM;
-	map->calls = bigger;
 	for (uint32_t i = 0; i < record->nr; i++) {
 		const struct morph_module_call *c = &record->calls[i];
 		const struct mp_map_call call = {c->first, c->nr, c->back, c->callee};

@@ -10,6 +10,7 @@
 #include "libprof/base/clock.h"
 #include "daemon/module/ask_confirm.h"
 #include "daemon/module/outputs_find.h"
+#include "libprof/base/grow.h"
 
 #define QUEUE_MAX 32
 /*
@@ -136,12 +137,8 @@ void md_outputs_check_module(struct md_outputs *outputs, struct md_module *modul
 
 static void remember(struct md_outputs *outputs, const struct mp_output *output)
 {
-	void *bigger = realloc(outputs->confirmed,
-			       (outputs->nr_confirmed + 1) * sizeof(*outputs->confirmed));
-
-	if (!bigger)
+	if (mp_resize(outputs->confirmed, outputs->nr_confirmed + 1))
 		return; /* it is confirmed again later */
-	outputs->confirmed = bigger;
 	outputs->confirmed[outputs->nr_confirmed++] = *output;
 }
 

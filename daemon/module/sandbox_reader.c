@@ -12,11 +12,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/module/sandbox.h"
 #include "daemon/module/sandbox_private.h"
+#include "libprof/base/child.h"
 #include "libprof/base/confine.h"
 
 static void answer(enum md_sandbox_step step, int value)
@@ -183,8 +183,7 @@ static void serve(pid_t self, md_sandbox_work *work)
 			continue;
 		}
 		answer(MD_SANDBOX_STARTED, pid);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
+		mp_child_wait(pid, &status);
 		answer(MD_SANDBOX_ENDED, status);
 	}
 }

@@ -13,7 +13,7 @@
 #include "daemon/code/debuginfod.h"
 #include "daemon/morph/morph.h"
 #include "daemon/stats/interrupt.h"
-#include "daemon/worker/child.h"
+#include "libprof/base/child.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/commands.h"
 #include "libprof/cli/program.h"
@@ -58,7 +58,7 @@ static bool is_word(const char *name)
 /* Runs morph-NAME from morph's own folder, else from PATH. Returns only if there is none. */
 static int run_other(const char *name, char **argv)
 {
-	char self[PATH_MAX], program[300];
+	char program[300];
 
 	if (!is_word(name) || strlen(name) > 200) {
 		md_stats_fail("%s: no such command; morph --help lists the commands", name);
@@ -68,9 +68,7 @@ static int run_other(const char *name, char **argv)
 	argv[0] = strdup(program);
 	if (!argv[0])
 		return md_stats_fail("out of memory");
-	if (!md_child_find(program, self, NULL))
-		execv(self, argv);
-	execvp(argv[0], argv);
+	mp_child_exec(argv);
 	if (errno != ENOENT)
 		return md_stats_fail("%s: %s", argv[0], strerror(errno));
 	md_stats_fail("%s: no such command, and no program morph-%s; morph --help and morph stats "

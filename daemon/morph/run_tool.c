@@ -10,19 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/worker/child.h"
+#include "libprof/base/child.h"
 #include "libprof/cli/exit_status.h"
 
 /* In the child: the program beside this one goes before one in PATH. */
 static _Noreturn void become(char *const *argv, int out)
 {
-	char program[PATH_MAX];
-
 	if (dup2(out, STDOUT_FILENO) < 0)
 		_exit(MP_EXIT_NOT_EXECUTABLE);
-	if (!md_child_find(argv[0], program, NULL))
-		execv(program, argv);
-	execvp(argv[0], argv);
+	mp_child_exec(argv);
 	fprintf(stderr, "morph: %s: %s\n", argv[0], strerror(errno));
 	_exit(MP_EXIT_NOT_FOUND);
 }
@@ -73,8 +69,7 @@ int md_run_tool(char *const *argv, json_t **out, struct mp_err *err)
 	}
 	text = read_all(pipes[0], &size);
 	close(pipes[0]);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	mp_child_wait(pid, &status);
 	if (out && text)
 		*out = json_loadb(text, size, 0, NULL);
 	free(text);

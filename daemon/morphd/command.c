@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libprof/base/child.h"
 #include "libprof/cli/exit_status.h"
 
 static volatile sig_atomic_t target;
@@ -145,8 +146,8 @@ void md_command_abandon(struct md_command *command)
 	if (command->failed >= 0)
 		close(command->failed);
 	command->go = command->failed = -1;
-	while (!command->ended && waitpid(command->pid, &command->status, 0) < 0 && errno == EINTR)
-		;
+	if (!command->ended)
+		mp_child_wait(command->pid, &command->status);
 	command->ended = true;
 	target = 0;
 }

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libprof/base/child.h"
+
 #define DPKG_QUERY "/usr/bin/dpkg-query"
 /* More text than this is no list of a package. */
 #define LIST_MAX (64u << 20)
@@ -97,8 +99,7 @@ int md_package_list(const char *admin_dir, const char *package, char **out)
 		r = read_all(pipes[0], out);
 		/* dpkg-query ends when nobody reads any more. */
 		close(pipes[0]);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
+		mp_child_wait(pid, &status);
 		/* Status 1 says that there is no such package, all else that it is not known. */
 		if (!r && (!WIFEXITED(status) || WEXITSTATUS(status)))
 			r = WIFEXITED(status) && WEXITSTATUS(status) == 1 ? -ENOENT : -EIO;

@@ -16,6 +16,7 @@
 #include "daemon/policy/package.h"
 #include "daemon/policy/policy_private.h"
 #include "daemon/policy/words.h"
+#include "libprof/base/grow.h"
 
 #define RULES_MAX 1000
 
@@ -129,18 +130,16 @@ void md_rule_fini(struct md_rule *rule)
 
 static int read_rule(struct md_policy *policy, int dir, const char *name, struct mp_err *err)
 {
-	struct md_rule *bigger, *rule;
+	struct md_rule *rule;
 	struct md_policy_file file = {0};
 	int ret;
 
 	if (policy->nr_rules == RULES_MAX)
 		return mp_err_set(err, EINVAL, "%s/watch.d: more than %d rules", policy->dir,
 				  RULES_MAX);
-	bigger = realloc(policy->rules, (policy->nr_rules + 1) * sizeof(*bigger));
-	if (!bigger)
+	if (mp_resize(policy->rules, policy->nr_rules + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
-	policy->rules = bigger;
-	rule = file.into = &bigger[policy->nr_rules++];
+	rule = file.into = &policy->rules[policy->nr_rules++];
 	*rule = (struct md_rule){.name = strndup(name, strlen(name) - strlen(".conf"))};
 	if (asprintf(&rule->file, "%s/watch.d/%s", policy->dir, name) < 0)
 		rule->file = NULL;

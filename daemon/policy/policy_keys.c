@@ -12,6 +12,7 @@
 
 #include "daemon/policy/policy_private.h"
 #include "daemon/policy/words.h"
+#include "libprof/base/grow.h"
 
 enum kind {
 	KIND_MODE,
@@ -192,17 +193,14 @@ static int set_text(enum kind kind, const char *value, char **field, struct mp_e
 int md_policy_append(char ***list, const char *text)
 {
 	size_t nr = 0;
-	char **bigger;
 
 	while (*list && (*list)[nr])
 		nr++;
-	bigger = realloc(*list, (nr + 2) * sizeof(*bigger));
-	if (!bigger)
+	if (mp_resize(*list, nr + 2))
 		return -ENOMEM;
-	*list = bigger;
-	bigger[nr] = strdup(text);
-	bigger[nr + 1] = NULL;
-	return bigger[nr] ? 0 : -ENOMEM;
+	(*list)[nr] = strdup(text);
+	(*list)[nr + 1] = NULL;
+	return (*list)[nr] ? 0 : -ENOMEM;
 }
 
 static int set_names(const char *value, char ***field, struct mp_err *err)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+
 #define NO_PID UINT32_MAX
 
 int md_kmod_merge_init(struct md_kmod_merge *m, uint32_t command, uint32_t exec_id)
@@ -37,18 +39,10 @@ void md_kmod_merge_fini(struct md_kmod_merge *m)
 int md_kmod_merge_add_ring(struct md_kmod_merge *m, const struct md_kmod_ring *ring)
 {
 	uint32_t more = m->rings_capacity ? m->rings_capacity * 2 : 16;
-	struct md_kmod_files *files;
-	struct md_kmod_ring *rings;
 
 	if (m->nr_rings == m->rings_capacity) {
-		rings = reallocarray(m->rings, more, sizeof(*rings));
-		if (!rings)
+		if (mp_resize(m->rings, more) || mp_resize(m->files, more))
 			return -ENOMEM;
-		m->rings = rings;
-		files = reallocarray(m->files, more, sizeof(*files));
-		if (!files)
-			return -ENOMEM;
-		m->files = files;
 		m->rings_capacity = more;
 	}
 	m->files[m->nr_rings] = (struct md_kmod_files){0};

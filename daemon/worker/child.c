@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,24 +62,6 @@ void md_child_be_idle(void)
 	(void)!nice(19);
 	sched_setscheduler(0, SCHED_IDLE, &none);
 	syscall(SYS_ioprio_set, IOPRIO_THIS, 0, IOPRIO_IDLE);
-}
-
-int md_child_find(const char *name, char *out, struct mp_err *err)
-{
-	static const char *const places[] = {"", "../sbin/", "../bin/", "../../bin/",
-					     "../../sbin/"};
-	char self[PATH_MAX], candidate[PATH_MAX], *slash;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	self[n > 0 ? n : 0] = 0;
-	slash = strrchr(self, '/');
-	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
-		if (snprintf(candidate, sizeof(candidate), "%.*s/%s%s", (int)(slash - self), self,
-			     places[i], name) < (int)sizeof(candidate) &&
-		    !access(candidate, X_OK) && realpath(candidate, out))
-			return 0;
-	}
-	return mp_err_set(err, ENOENT, "%s: is not installed beside this program", name);
 }
 
 /* ---- the child ----------------------------------------------------------------------------- */

@@ -50,9 +50,6 @@ struct md_child_result {
 /* Return: 0: it ran, whatever came of it; -errno: it could not be started. */
 int md_child_run(const struct md_child *child, struct md_child_result *result, struct mp_err *err);
 
-/* Finds one of Morph's programs: beside this one, in ../sbin or ../bin. @out: PATH_MAX bytes. */
-int md_child_find(const char *name, char *out, struct mp_err *err);
-
 /*
  * md_child_share_lock - children with this process's rights keep the descriptor @fd open: if this
  * process is killed, the lock is free only when its child has ended, too.

@@ -15,6 +15,7 @@
 #include "daemon/worker/old_backups.h"
 #include "daemon/worker/queue.h"
 #include "daemon/worker/worker.h"
+#include "libprof/base/child.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/args.h"
 #include "libprof/cli/exit_status.h"
@@ -176,7 +177,7 @@ static int put_in_order(struct md_worker *w, const struct options *o, struct mp_
 	size_t nr_ready;
 	int ret = md_queue_sort(w->store, w->policy, NULL, jobs, nr, &nr_ready, err);
 
-	if (ret || nr_ready < 2 || o->nr_programs == 1 || md_child_find("morph", morph, NULL) ||
+	if (ret || nr_ready < 2 || o->nr_programs == 1 || mp_child_find("morph", morph, NULL) ||
 	    !may_go_on(w, err))
 		return ret;
 	ret = md_queue_estimate(w, morph, &order, err);
@@ -300,12 +301,12 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 	if (lock < 0)
 		return lock;
 	md_child_share_lock(lock);
-	ret = md_child_find("morph-optimize", w.optimize, err);
+	ret = mp_child_find("morph-optimize", w.optimize, err);
 	if (!ret)
-		ret = md_child_find("morph-audit", w.audit, err);
-	if (!ret && md_child_find("morph-stats", w.stats, NULL))
+		ret = mp_child_find("morph-audit", w.audit, err);
+	if (!ret && mp_child_find("morph-stats", w.stats, NULL))
 		w.stats[0] = '\0';
-	if (!ret && md_child_find("morphd", w.collector, NULL))
+	if (!ret && mp_child_find("morphd", w.collector, NULL))
 		w.collector[0] = '\0';
 	if (!ret)
 		ret = mp_store_open(o->db, MP_STORE_WRITE, &w.store, err);

@@ -14,6 +14,7 @@
 
 #include "daemon/worker/idle.h"
 #include "daemon/worker/worker.h"
+#include "libprof/base/child.h"
 #include "libprof/store/store_fingerprint.h"
 
 /* With less of the samples, the round waits for samples of the new version. */
@@ -139,7 +140,7 @@ int md_step_remember(struct md_task *t)
 	int ret;
 
 	if (!may_be_upgraded(t->job->state) || !t->job->id.build_id_len ||
-	    md_child_find("morph-stats", stats, NULL) ||
+	    mp_child_find("morph-stats", stats, NULL) ||
 	    (!w->always && !md_idle_check(w->policy, why, sizeof(why))))
 		return 0;
 	ret = needs_fingerprint(t);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "editor/audit/audit_report.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/infile.h"
 
 static const char head_of_times[] = "pair,a_ns,b_ns,speedup,metric,a_hash,b_hash\n";
@@ -188,15 +189,9 @@ static int csv_add(struct me_audit_pairs *pairs, double a, double b)
 {
 	if ((pairs->nr & (pairs->nr - 1)) == 0) { /* 0, 1, 2, 4, 8, ... */
 		size_t room = pairs->nr ? 2 * pairs->nr : 1;
-		double *grown = realloc(pairs->a, room * sizeof(*grown));
 
-		if (!grown)
+		if (mp_resize(pairs->a, room) || mp_resize(pairs->b, room))
 			return -ENOMEM;
-		pairs->a = grown;
-		grown = realloc(pairs->b, room * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		pairs->b = grown;
 	}
 	pairs->a[pairs->nr] = a;
 	pairs->b[pairs->nr++] = b;

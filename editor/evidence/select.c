@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/infile.h"
 #include "libprof/base/settings.h"
 
@@ -21,16 +22,12 @@ struct me_word {
 static int add_word(struct me_words *words, const char *text, size_t len, bool from_file,
 		    struct mp_err *err)
 {
-	struct me_word *grown;
-
 	if (!len)
 		return 0;
-	grown = realloc(words->words, (words->nr + 1) * sizeof(*grown));
-	if (!grown)
+	if (mp_resize(words->words, words->nr + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
-	words->words = grown;
-	grown[words->nr] = (struct me_word){strndup(text, len), from_file};
-	return grown[words->nr++].text ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+	words->words[words->nr] = (struct me_word){strndup(text, len), from_file};
+	return words->words[words->nr++].text ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }
 
 static int add_file(struct me_words *words, const char *path, struct mp_err *err)

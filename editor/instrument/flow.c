@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "editor/evidence/eligible.h"
+#include "libprof/base/grow.h"
 #include "libprof/note/edge_table.h"
 
 /* Without counts: assumed runs of a loop, and how many nested loops are considered. Ball and Larus
@@ -25,20 +26,15 @@ static bool reserve(struct me_flow *flow, const struct mp_cfg *cfg, const struct
 			 cfg->blocks[func->first_block].first_edge + 2 * func->nr_blocks;
 
 	if (edges > flow->cap) {
-		void *bigger = realloc(flow->edges, edges * sizeof(*flow->edges));
-
-		if (!bigger)
+		if (mp_resize(flow->edges, edges))
 			return false;
-		flow->edges = bigger;
 		flow->cap = edges;
 	}
 	if (func->nr_blocks >= flow->cap_vertices) {
 		uint32_t cap = func->nr_blocks + 1;
-		void *bigger = realloc(flow->degree, 2 * cap * sizeof(*flow->degree));
 
-		if (!bigger)
+		if (mp_resize(flow->degree, 2 * cap))
 			return false;
-		flow->degree = bigger;
 		flow->cap_vertices = cap;
 	}
 	return true;

@@ -72,20 +72,11 @@ static int compare_weight(const void *a, const void *b, void *edges)
 static bool reserve_tree(struct me_instrument *in)
 {
 	uint32_t cap = in->flow.nr_edges + in->flow.nr_blocks + 1;
-	uint32_t *order, *root;
-	uint8_t *in_tree, *spare;
 
 	if (cap <= in->cap)
 		return true;
-	order = realloc(in->order, cap * sizeof(*order));
-	in->order = order ? order : in->order;
-	root = realloc(in->root, cap * sizeof(*root));
-	in->root = root ? root : in->root;
-	in_tree = realloc(in->in_tree, cap);
-	in->in_tree = in_tree ? in_tree : in->in_tree;
-	spare = realloc(in->spare, cap);
-	in->spare = spare ? spare : in->spare;
-	if (!order || !root || !in_tree || !spare)
+	if (mp_resize(in->order, cap) || mp_resize(in->root, cap) || mp_resize(in->in_tree, cap) ||
+	    mp_resize(in->spare, cap))
 		return false;
 	in->cap = cap;
 	return true;

@@ -90,30 +90,14 @@ static bool reserve(struct me_number *n)
 	uint32_t vertices = n->flow.nr_blocks + 1, edges = n->flow.nr_edges + 1;
 
 	if (vertices > n->cap_vertices) {
-		struct me_number_vertex *more = reallocarray(n->vertices, vertices, sizeof(*more));
-		uint32_t *order, *stack, *offset;
-
-		n->vertices = more ? more : n->vertices;
-		order = reallocarray(n->order, vertices, sizeof(*order));
-		n->order = order ? order : n->order;
-		stack = reallocarray(n->stack, 2 * (size_t)vertices, sizeof(*stack));
-		n->stack = stack ? stack : n->stack;
-		offset = reallocarray(n->offset, vertices, sizeof(*offset));
-		n->offset = offset ? offset : n->offset;
-		if (!more || !order || !stack || !offset)
+		if (mp_resize(n->vertices, vertices) || mp_resize(n->order, vertices) ||
+		    mp_resize(n->stack, 2 * (size_t)vertices) || mp_resize(n->offset, vertices))
 			return false;
 		n->cap_vertices = vertices;
 	}
 	if (edges > n->cap_edges) {
-		struct me_number_edge *more = reallocarray(n->edges, edges, sizeof(*more));
-		uint32_t *in = reallocarray(n->in, edges, sizeof(*in));
-		struct me_register_offset_edge *passing =
-			reallocarray(n->passing, edges, sizeof(*passing));
-
-		n->edges = more ? more : n->edges;
-		n->in = in ? in : n->in;
-		n->passing = passing ? passing : n->passing;
-		if (!more || !in || !passing)
+		if (mp_resize(n->edges, edges) || mp_resize(n->in, edges) ||
+		    mp_resize(n->passing, edges))
 			return false;
 		n->cap_edges = edges;
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "editor/marker/slice_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/infer/counts.h"
 #include "libprof/insn/insn.h"
 
@@ -433,12 +434,9 @@ int me_slices_find(const struct mp_cfg *cfg, const struct me_markers *markers,
 int me_slice_barred_add(struct me_slice_barred *barred, const uint64_t *vaddrs, uint32_t nr,
 			struct mp_err *err)
 {
-	uint64_t *more = reallocarray(barred->vaddrs, (size_t)barred->nr + nr, sizeof(*more));
-
-	if (!more)
+	if (mp_resize(barred->vaddrs, (size_t)barred->nr + nr))
 		return mp_err_set(err, ENOMEM, "out of memory");
-	memcpy(more + barred->nr, vaddrs, nr * sizeof(*more));
-	barred->vaddrs = more;
+	memcpy(barred->vaddrs + barred->nr, vaddrs, nr * sizeof(*vaddrs));
 	barred->nr += nr;
 	return 0;
 }

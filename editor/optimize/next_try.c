@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
+
 /* With more functions, the whole file is refused. */
 #define MAX_FUNCS 65536
 
@@ -20,21 +22,17 @@ static struct me_unproved *find(const struct me_next_try *next, uint64_t start)
 static int add_registers(struct me_next_try *next, const struct me_verify_report *report,
 			 struct mp_err *err)
 {
-	struct me_unproved *more;
 	bool any = false;
 
 	if (next->nr_registers > MAX_FUNCS)
 		return -EPERM;
-	more = reallocarray(next->registers, next->nr_registers + report->nr_unproved + 1,
-			    sizeof(*more));
-	if (!more)
+	if (mp_resize(next->registers, next->nr_registers + report->nr_unproved + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
-	next->registers = more;
 	for (uint32_t i = 0; i < report->nr_unproved; i++) {
 		struct me_unproved *known = find(next, report->unproved[i].start);
 
 		if (!known) {
-			more[next->nr_registers++] = report->unproved[i];
+			next->registers[next->nr_registers++] = report->unproved[i];
 			any = true;
 		} else if (known->registers != ME_UNPROVED_ANY) {
 			known->registers = ME_UNPROVED_ANY;
@@ -56,17 +54,14 @@ static int leave_out(struct me_next_try *next, const struct me_verify_report *re
 		     struct mp_err *err)
 {
 	uint32_t before = next->nr_left_out;
-	struct me_refused *more;
 
 	if (next->nr_tries == ME_NEXT_TRIES_MAX)
 		return -EPERM;
-	more = reallocarray(next->left_out, before + report->nr_refused + 1, sizeof(*more));
-	if (!more)
+	if (mp_resize(next->left_out, before + report->nr_refused + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
-	next->left_out = more;
 	for (uint32_t i = 0; i < report->nr_refused; i++)
 		if (!is_left_out(next, report->refused[i].vaddr))
-			more[next->nr_left_out++] = report->refused[i];
+			next->left_out[next->nr_left_out++] = report->refused[i];
 	next->nr_tries++;
 	return next->nr_left_out > before ? 0 : -EPERM;
 }

@@ -10,6 +10,7 @@
 
 #include "editor/layout/adjust_text.h"
 #include "editor/optimize/optimize_private.h"
+#include "libprof/base/grow.h"
 
 /* A function whose wishes contradict each other. */
 static int contradiction(const struct me_job *job, uint32_t func, const struct me_adjust *wish,
@@ -36,13 +37,10 @@ static int add(struct me_job *job, uint32_t func, const struct me_adjust *wish, 
 
 static int note_unknown(struct me_optimize_report *r, const char *name)
 {
-	char **grown = reallocarray(r->adjust_unknown, r->nr_adjust_unknown + 1, sizeof(*grown));
-
-	if (!grown)
+	if (mp_resize(r->adjust_unknown, r->nr_adjust_unknown + 1))
 		return -ENOMEM;
-	r->adjust_unknown = grown;
-	grown[r->nr_adjust_unknown] = strdup(name);
-	return grown[r->nr_adjust_unknown++] ? 0 : -ENOMEM;
+	r->adjust_unknown[r->nr_adjust_unknown] = strdup(name);
+	return r->adjust_unknown[r->nr_adjust_unknown++] ? 0 : -ENOMEM;
 }
 
 /* Adds the wish that one word names to each function that the word names. */

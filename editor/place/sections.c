@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/note/map.h"
 
 /* me_sections_append() is called at most for range lists of two kinds, counters, and a debug
@@ -170,23 +171,12 @@ int me_sections_append(struct me_sections *sections, const char *name, uint32_t 
 		       uint32_t *index)
 {
 	uint32_t nr = sections->nr_shdrs;
-	Elf64_Shdr *shdrs = realloc(sections->shdrs, (nr + 1) * sizeof(*shdrs));
-	uint32_t *origin;
-	char *names;
 
-	if (!shdrs)
+	if (mp_resize(sections->shdrs, nr + 1) || mp_resize(sections->origin, nr + 1) ||
+	    mp_resize(sections->names, sections->names_size + strlen(name) + 1))
 		return -ENOMEM;
-	sections->shdrs = shdrs;
-	origin = realloc(sections->origin, (nr + 1) * sizeof(*origin));
-	if (!origin)
-		return -ENOMEM;
-	sections->origin = origin;
-	names = realloc(sections->names, sections->names_size + strlen(name) + 1);
-	if (!names)
-		return -ENOMEM;
-	sections->names = names;
-	origin[nr] = 0;
-	shdrs[nr] = (Elf64_Shdr){
+	sections->origin[nr] = 0;
+	sections->shdrs[nr] = (Elf64_Shdr){
 		.sh_name = add_name(sections, name), .sh_type = type, .sh_addralign = 1};
 	*index = sections->nr_shdrs++;
 	return 0;

@@ -9,58 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "editor/audit/run/audit_run.h"
 #include "editor/audit/run/audit_slot.h"
 #include "editor/refine/interrupt.h"
+#include "libprof/base/child.h"
 
 extern char **environ;
 
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
-}
-
-bool me_tool_find_program(const char *name, char *out)
-{
-	const char *path = getenv("PATH"), *end;
-
-	if (strchr(name, '/'))
-		return is_program(name) && realpath(name, out);
-	for (; path && *path; path = *end ? end + 1 : end) {
-		char candidate[PATH_MAX];
-
-		end = strchrnul(path, ':');
-		if (snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)(end - path), path,
-			     name) < (int)sizeof(candidate) &&
-		    is_program(candidate))
-			return realpath(candidate, out);
-	}
-	return false;
-}
-
 int me_tool_find(const char *name, struct me_tool *out, struct mp_err *err)
 {
-	static const char *const places[] = {"%.*s/%s", "%.*s/../sbin/%s"};
-	char self[PATH_MAX], *slash;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	self[n > 0 ? n : 0] = 0;
-	slash = strrchr(self, '/');
-	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
-		char candidate[PATH_MAX];
-
-		if (snprintf(candidate, sizeof(candidate), places[i], (int)(slash - self), self,
-			     name) < (int)sizeof(candidate) &&
-		    is_program(candidate) && realpath(candidate, out->path))
-			return 0;
-	}
-	if (me_tool_find_program(name, out->path))
+	if (!mp_child_find(name, out->path, NULL) || mp_child_find_in_path(name, out->path))
 		return 0;
 	return mp_err_set(err, ENOENT, "%s: is not installed", name);
 }

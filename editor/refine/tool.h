@@ -12,8 +12,6 @@ struct me_tool {
 	char path[PATH_MAX];
 };
 
-/* Finds a program as the shell does. @out: PATH_MAX bytes. */
-bool me_tool_find_program(const char *name, char *out);
 /* One of Morph's own programs: beside this one, where it was installed, or in $PATH. */
 int me_tool_find(const char *name, struct me_tool *out, struct mp_err *err);
 /* Return: the wait status, or -errno. @quiet: the output goes nowhere. */

@@ -9,15 +9,13 @@
 #include <string.h>
 
 #include "editor/layout/adjust_text.h"
+#include "libprof/base/grow.h"
 
 int me_wishes_add(struct me_wishes *wishes, const struct me_adjust *wish)
 {
-	struct me_adjust *grown = reallocarray(wishes->list, wishes->nr + 1, sizeof(*wishes->list));
-
-	if (!grown)
+	if (mp_resize(wishes->list, wishes->nr + 1))
 		return -ENOMEM;
-	wishes->list = grown;
-	grown[wishes->nr++] = *wish;
+	wishes->list[wishes->nr++] = *wish;
 	return 0;
 }
 

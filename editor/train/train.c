@@ -21,6 +21,7 @@
 #include "editor/refine/interrupt.h"
 #include "editor/refine/tool.h"
 #include "editor/train/train_private.h"
+#include "libprof/base/child.h"
 #include "libprof/base/infile.h"
 #include "libprof/base/outfile.h"
 
@@ -60,11 +61,11 @@ static int find_file(struct me_trainer *t)
 	char found[sizeof(t->program)];
 	const char *named = o->file ? found : t->program;
 
-	if (!me_tool_find_program(o->command[0], t->program))
+	if (!mp_child_find_in_path(o->command[0], t->program))
 		return mp_err_set(t->err, ENOENT, "%s: command not found", o->command[0]);
 	/* A bare name is a program of PATH, unless such a file is here. */
 	if (o->file && (strchr(o->file, '/') || !access(o->file, F_OK) ||
-			!me_tool_find_program(o->file, found)))
+			!mp_child_find_in_path(o->file, found)))
 		named = o->file;
 	if (!realpath(named, t->file))
 		return mp_err_set(t->err, errno, "%s: %s", named, strerror(errno));

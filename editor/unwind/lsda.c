@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
 
@@ -30,14 +31,11 @@ static int add_site(struct me_lsda *lsda, const struct me_call_site *site, const
 {
 	if (lsda->nr_sites == lsda->cap_sites) {
 		uint32_t cap = lsda->cap_sites ? lsda->cap_sites * 2 : 32;
-		struct me_call_site *sites;
 
 		if (cap > MAX_SITES)
 			return refuse(why, unreadable);
-		sites = reallocarray(lsda->sites, cap, sizeof(*sites));
-		if (!sites)
+		if (mp_resize(lsda->sites, cap))
 			return -ENOMEM;
-		lsda->sites = sites;
 		lsda->cap_sites = cap;
 	}
 	lsda->sites[lsda->nr_sites++] = *site;
@@ -167,14 +165,8 @@ static int read_types(const struct mp_elf *elf, uint64_t base, uint64_t nr, stru
 	    (!relative && elf->ehdr.e_type != ET_EXEC))
 		return refuse(why,
 			      "absolute pointer in LSDA type table needs a dynamic relocation");
-	if (nr > lsda->cap_types) {
-		uint64_t *types = reallocarray(lsda->types, nr, sizeof(*types));
-
-		if (!types)
-			return -ENOMEM;
-		lsda->types = types;
-		lsda->cap_types = (uint32_t)nr;
-	}
+	if (mp_grow(lsda->types, lsda->cap_types, nr))
+		return -ENOMEM;
 	for (uint64_t i = 0; i < nr; i++) {
 		struct mp_cursor cur = {.vaddr = base - (i + 1) * size};
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /*
@@ -183,13 +184,9 @@ static int seq_reserve(struct mp_seq *seq)
 
 	if (seq->nr < seq->nr_alloc)
 		return 0;
-	for (i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
-		double *grown = realloc(*arrays[i], nr_alloc * sizeof(double));
-
-		if (!grown)
+	for (i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+		if (mp_resize(*arrays[i], nr_alloc))
 			return -ENOMEM;
-		*arrays[i] = grown;
-	}
 	seq->nr_alloc = nr_alloc;
 	return 0;
 }

@@ -2,8 +2,6 @@
 /* grow - arrays that grow by half; see grow.h. */
 #include "libprof/base/grow.h"
 
-#include <stdlib.h>
-
 struct mp_grown mp_grow_array(void *array, uint64_t room, uint64_t wanted, uint64_t most,
 			      size_t size)
 {

@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct mp_grown {
 	void *start;
@@ -42,6 +44,28 @@ struct mp_grown mp_grow_array(void *array, uint64_t room, uint64_t wanted, uint6
 			(room) = (__typeof__(room))grown_.capacity;                                \
 		}                                                                                  \
 		wanted_ > (room) ? -ENOMEM : 0;                                                    \
+	})
+
+/* The same; what is new is set to zero. */
+#define mp_grow_zeroed(array, room, wanted)                                                        \
+	({                                                                                         \
+		uint64_t before_ = (room);                                                         \
+		int rc_ = mp_grow(array, room, wanted);                                            \
+                                                                                                   \
+		if ((room) > before_)                                                              \
+			memset((array) + before_, 0, ((room)-before_) * sizeof(*(array)));         \
+		rc_;                                                                               \
+	})
+
+/* mp_resize - Gives @array, a pointer to elements, exactly @count of them. Return: 0; -ENOMEM: it stays. */
+#define mp_resize(array, count)                                                                    \
+	({                                                                                         \
+		size_t count_ = (count);                                                           \
+		void *resized_ = reallocarray((array), count_ ? count_ : 1, sizeof(*(array)));     \
+                                                                                                   \
+		if (resized_)                                                                      \
+			(array) = resized_;                                                        \
+		resized_ ? 0 : -ENOMEM;                                                            \
 	})
 
 /*

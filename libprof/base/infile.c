@@ -11,6 +11,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "libprof/base/grow.h"
+
 /* A FIFO has a name in a file system; the pipes of a shell have none. */
 static int check_kind(int fd, const char *path, struct mp_err *err)
 {
@@ -79,18 +81,6 @@ int mp_infile_stream(const char *path, FILE **out, struct mp_err *err)
 	return mp_err_set(err, ENOMEM, "out of memory");
 }
 
-static int grow(char **line, size_t *room)
-{
-	size_t more = *room ? 2 * *room : 256;
-	char *bigger = realloc(*line, more);
-
-	if (!bigger)
-		return -ENOMEM;
-	*line = bigger;
-	*room = more;
-	return 0;
-}
-
 int mp_infile_line(FILE *in, char **line, size_t *room)
 {
 	size_t len = 0;
@@ -99,7 +89,7 @@ int mp_infile_line(FILE *in, char **line, size_t *room)
 	errno = 0;
 	flockfile(in);
 	while ((c = getc_unlocked(in)) != EOF && c && c != '\n' && len < MP_LINE_MAX) {
-		if (len + 1 >= *room && grow(line, room))
+		if (mp_grow(*line, *room, len + 2))
 			break;
 		(*line)[len++] = (char)c;
 	}
@@ -112,7 +102,7 @@ int mp_infile_line(FILE *in, char **line, size_t *room)
 		return -EFBIG;
 	if (c == EOF && !len)
 		return 0;
-	if ((c != EOF && c != '\n') || (!*room && grow(line, room)))
+	if ((c != EOF && c != '\n') || mp_grow(*line, *room, 1))
 		return -ENOMEM;
 	if (len && (*line)[len - 1] == '\r')
 		len--;

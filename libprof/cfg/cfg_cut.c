@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 #include "libprof/base/assert.h"
@@ -172,17 +173,8 @@ int mp_cfg_view_cut(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_
 static bool make_room(struct mp_cfg *cfg, uint32_t nr)
 {
 	size_t nr_edges = (size_t)cfg->nr_edges + nr - cfg->nr_blocks;
-	struct mp_block *blocks = realloc(cfg->blocks, ((size_t)nr + 1) * sizeof(*blocks));
-	struct mp_edge *edges;
 
-	if (!blocks)
-		return false;
-	cfg->blocks = blocks;
-	edges = realloc(cfg->edges, (nr_edges + 1) * sizeof(*edges));
-	if (!edges)
-		return false;
-	cfg->edges = edges;
-	return true;
+	return !mp_resize(cfg->blocks, (size_t)nr + 1) && !mp_resize(cfg->edges, nr_edges + 1);
 }
 
 /* Leads everything but edges and calls that names blocks to the new ones. */

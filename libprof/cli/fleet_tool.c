@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libprof/base/child.h"
 #include "libprof/cli/exit_status.h"
 
 #define ARGUMENTS_MAX 32
@@ -35,25 +36,6 @@ void mp_fleet_tool_remove(const char *path)
 	}
 }
 
-/* The program beside this one goes before one in PATH. */
-static _Noreturn void become(char *const *argv)
-{
-	char program[PATH_MAX + sizeof(tool)];
-	ssize_t len = readlink("/proc/self/exe", program, PATH_MAX);
-	char *slash;
-
-	if (len > 0) {
-		program[len] = '\0';
-		slash = strrchr(program, '/');
-		if (slash) {
-			strcpy(slash + 1, tool);
-			execv(program, argv);
-		}
-	}
-	execvp(tool, argv);
-	_exit(MP_EXIT_NOT_FOUND);
-}
-
 static int run(const char *connection, char *const *argv)
 {
 	int status;
@@ -62,13 +44,11 @@ static int run(const char *connection, char *const *argv)
 	if (!pid) {
 		if (setenv("MORPH_FLEET", connection, 1) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 			_exit(1);
-		become(argv);
+		mp_child_exec(argv);
+		_exit(MP_EXIT_NOT_FOUND);
 	}
-	if (pid < 0)
+	if (pid < 0 || mp_child_wait(pid, &status))
 		return 1;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return 1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/context/context_codec_private.h"
 #include "libprof/context/context_pack.h"
 
@@ -255,15 +256,13 @@ static int add_node(struct decoder *d, const struct mp_context_node *node, uint3
 {
 	struct mp_context_tree *tree = d->tree;
 	uint32_t parent = d->path[d->depth - 1], before = tree->nodes[parent].last;
-	struct mp_context_node *new, *bigger;
+	struct mp_context_node *new;
 
 	if (before && compare_nodes(&tree->nodes[before], node) >= 0)
 		return -EBADMSG;
 	if (tree->nr_nodes == tree->max_nodes) {
-		bigger = reallocarray(tree->nodes, 2 * (size_t)tree->max_nodes, sizeof(*bigger));
-		if (!bigger)
+		if (mp_resize(tree->nodes, 2 * (size_t)tree->max_nodes))
 			return -ENOMEM;
-		tree->nodes = bigger;
 		tree->max_nodes *= 2;
 	}
 	*added = tree->nr_nodes++;

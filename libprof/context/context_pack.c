@@ -10,6 +10,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/range_coder.h"
 #include "libprof/context/context_codec_private.h"
 
@@ -447,14 +448,10 @@ int mp_context_pack(const struct mp_context_tree *tree, uint8_t **out, size_t *s
 /* Makes room for all nodes of @raw. */
 static int make_room(struct mp_context_tree *raw, uint32_t nr_nodes)
 {
-	struct mp_context_node *bigger;
-
 	if (nr_nodes <= raw->max_nodes)
 		return 0;
-	bigger = reallocarray(raw->nodes, nr_nodes, sizeof(*bigger));
-	if (!bigger)
+	if (mp_resize(raw->nodes, nr_nodes))
 		return -ENOMEM;
-	raw->nodes = bigger;
 	raw->max_nodes = nr_nodes;
 	return 0;
 }

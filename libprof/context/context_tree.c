@@ -107,14 +107,9 @@ static void fill_slots(struct mp_context_tree *tree)
 static int grow(struct mp_context_tree *tree)
 {
 	uint32_t *slots = calloc(2 * (size_t)tree->nr_slots, sizeof(*slots));
-	struct mp_context_node *nodes;
 
-	nodes = tree->max_nodes < NODES_MAX
-			? reallocarray(tree->nodes, 2 * (size_t)tree->max_nodes, sizeof(*nodes))
-			: NULL;
-	if (nodes)
-		tree->nodes = nodes;
-	if (!slots || !nodes) {
+	if (!slots || tree->max_nodes >= NODES_MAX ||
+	    mp_resize(tree->nodes, 2 * (size_t)tree->max_nodes)) {
 		free(slots);
 		return -ENOMEM;
 	}

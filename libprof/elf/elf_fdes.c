@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
 #include "libprof/elf/elf.h"
@@ -17,14 +18,11 @@ static int append_fde(struct mp_elf *elf, const struct mp_eh_cie *cie, const str
 {
 	if (elf->nr_fdes == *room) {
 		uint32_t grow = *room / 2 + 256;
-		struct mp_fde *fdes;
 
 		if (elf->nr_fdes >= MP_ELF_MAX_FDES)
 			return mp_err_set(err, EBADMSG, "%s: too many FDEs", elf->path);
-		fdes = reallocarray(elf->fdes, *room + grow, sizeof(*fdes));
-		if (!fdes)
+		if (mp_resize(elf->fdes, *room + grow))
 			return mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
-		elf->fdes = fdes;
 		*room += grow;
 	}
 	elf->fdes[elf->nr_fdes++] = (struct mp_fde){
@@ -51,19 +49,14 @@ static int cmp_fde(const void *a, const void *b)
 
 static void finish(struct mp_elf *elf, uint32_t room)
 {
-	struct mp_fde *fdes;
-
 	for (uint32_t i = 1; i < elf->nr_fdes; i++) {
 		if (elf->fdes[i - 1].start > elf->fdes[i].start) {
 			qsort(elf->fdes, elf->nr_fdes, sizeof(*elf->fdes), cmp_fde);
 			break;
 		}
 	}
-	if (elf->nr_fdes && elf->nr_fdes < room) {
-		fdes = reallocarray(elf->fdes, elf->nr_fdes, sizeof(*fdes));
-		if (fdes)
-			elf->fdes = fdes;
-	}
+	if (elf->nr_fdes && elf->nr_fdes < room)
+		(void)mp_resize(elf->fdes, elf->nr_fdes);
 }
 
 int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)

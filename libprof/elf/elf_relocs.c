@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/elf/eh.h"
 #include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
@@ -29,17 +30,14 @@ struct sym_table {
 static int reserve(struct mp_elf *elf, struct reloc_list *list, uint64_t more, struct mp_err *err)
 {
 	uint64_t room = list->nr + more;
-	struct mp_reloc *relocs;
 
 	if (room > list->max)
 		return mp_err_set(err, EBADMSG, "%s: %" PRIu64 " relocations are too many",
 				  elf->path, room);
 	if (room <= list->room)
 		return 0;
-	relocs = reallocarray(list->relocs, room, sizeof(*relocs));
-	if (!relocs)
+	if (mp_resize(list->relocs, room))
 		return mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
-	list->relocs = relocs;
 	list->room = (uint32_t)room;
 	return 0;
 }
@@ -109,11 +107,8 @@ static struct mp_reloc *take_relocs(struct reloc_list *list, uint32_t *nr)
 	struct mp_reloc *relocs = list->relocs;
 
 	*nr = list->nr;
-	if (list->nr < list->room) {
-		relocs = reallocarray(list->relocs, list->nr ? list->nr : 1, sizeof(*relocs));
-		if (!relocs)
-			relocs = list->relocs;
-	}
+	if (list->nr < list->room)
+		(void)mp_resize(relocs, list->nr ? list->nr : 1);
 	list->relocs = NULL;
 	return relocs;
 }

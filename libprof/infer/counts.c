@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/infer/branch_hint.h"
 #include "libprof/infer/counts_calls.h"
 #include "libprof/infer/counts_exact.h"
@@ -84,29 +85,17 @@ struct inference {
 	struct scratch scratch[MP_PARALLEL_MAX]; /* one for each worker */
 };
 
-static int grow(void *array, uint32_t nr, size_t size)
-{
-	void **v = array;
-	void *new = realloc(*v, nr * size);
-
-	if (!new)
-		return -ENOMEM;
-	*v = new;
-	return 0;
-}
-
 static int scratch_grow(struct scratch *s, uint32_t nr_blocks, uint32_t nr_edges)
 {
 	if (nr_blocks > s->max_blocks) {
-		if (grow(&s->blocks, nr_blocks, sizeof(*s->blocks)) ||
-		    grow(&s->runs, nr_blocks, sizeof(*s->runs)) ||
-		    grow(&s->scene.nr_in, nr_blocks + 1, sizeof(*s->scene.nr_in)) ||
-		    grow(&s->scene.depth, nr_blocks + 1, sizeof(*s->scene.depth)))
+		if (mp_resize(s->blocks, nr_blocks) || mp_resize(s->runs, nr_blocks) ||
+		    mp_resize(s->scene.nr_in, nr_blocks + 1) ||
+		    mp_resize(s->scene.depth, nr_blocks + 1))
 			return -ENOMEM;
 		s->max_blocks = nr_blocks;
 	}
 	if (nr_edges > s->max_edges) {
-		if (grow(&s->edges, nr_edges, sizeof(*s->edges)))
+		if (mp_resize(s->edges, nr_edges))
 			return -ENOMEM;
 		s->max_edges = nr_edges;
 	}

@@ -9,19 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
-
-static int path_grow(struct mp_path *path)
-{
-	uint32_t room = path->room ? 2 * path->room : 32;
-	uint32_t *edges = realloc(path->edges, room * sizeof(*edges));
-
-	if (!edges)
-		return -ENOMEM;
-	path->edges = edges;
-	path->room = room;
-	return 0;
-}
 
 /*
  * Return: the last edge to @to with a value of at most @value, or MP_NONE. Edges ascend by
@@ -67,9 +56,8 @@ int mp_path_decode(const struct mp_path_table *table, uint32_t block, uint64_t r
 		/* A table may come from anybody: limit its cost per sample. */
 		if (e == MP_NONE || out->nr_edges >= MP_PATH_MAX_EDGES)
 			return -EINVAL;
-		if (out->nr_edges == out->room && path_grow(out))
+		if (mp_push(out->edges, out->nr_edges, out->room, e))
 			return -ENOMEM;
-		out->edges[out->nr_edges++] = e;
 		number -= edge->value;
 		if (!edge->carries)
 			break;

@@ -26,7 +26,7 @@
 #include "libprof/base/err.h"
 #include "libprof/elf/id.h"
 #include "libprof/base/ip_count.h"
-#include "libprof/unwind/walk.h"
+#include "libprof/unwind/walk_stop.h"
 
 /* Times are unix times; a day is a day of UTC. */
 #define MP_SECONDS_PER_DAY 86400

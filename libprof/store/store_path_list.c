@@ -20,15 +20,8 @@ int mp_path_list_add(struct mp_path_list *list, const uint8_t *key, uint32_t siz
 {
 	if (mp_grow(list->paths, list->max, list->nr + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
-	if (list->max_bytes - list->nr_bytes < size) {
-		size_t max = 2 * list->max_bytes + 4096 + size;
-		void *bigger = realloc(list->bytes, max);
-
-		if (!bigger)
-			return mp_err_set(err, ENOMEM, "out of memory");
-		list->bytes = bigger;
-		list->max_bytes = max;
-	}
+	if (mp_grow(list->bytes, list->max_bytes, list->nr_bytes + size))
+		return mp_err_set(err, ENOMEM, "out of memory");
 	memcpy(list->bytes + list->nr_bytes, key, size);
 	list->nr_bytes += size;
 	list->paths[list->nr++] = (struct mp_path_count){.key_size = size, .count = count};

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/unwind/cfi_ops.h"
 
@@ -85,15 +86,12 @@ static void insert_hash(struct mp_cfi_rules *rules, uint32_t nr)
 
 static int grow_rules(struct mp_cfi_rules *rules)
 {
-	struct mp_cfi_rule *grown;
 	uint32_t *hash;
 
 	if (rules->cap >= UINT16_MAX)
 		return -EOPNOTSUPP;
-	grown = reallocarray(rules->rules, rules->cap * 2, sizeof(*grown));
-	if (!grown)
+	if (mp_resize(rules->rules, rules->cap * 2))
 		return -ENOMEM;
-	rules->rules = grown;
 	hash = calloc(rules->hash_size * 2, sizeof(*hash));
 	if (!hash)
 		return -ENOMEM;
@@ -421,18 +419,15 @@ static void add_line(struct machine *m, struct mp_cfi_table *table, uint64_t off
 		return;
 	if (table->nr == table->cap) {
 		uint32_t cap = table->cap ? table->cap * 2 : 64;
-		struct mp_cfi_line *lines;
 
 		if (cap > MAX_LINES) {
 			fail(m, -EOPNOTSUPP);
 			return;
 		}
-		lines = reallocarray(table->lines, cap, sizeof(*lines));
-		if (!lines) {
+		if (mp_resize(table->lines, cap)) {
 			fail(m, -ENOMEM);
 			return;
 		}
-		table->lines = lines;
 		table->cap = cap;
 	}
 	table->lines[table->nr++] = (struct mp_cfi_line){.off = off, .row = m->row};

@@ -197,16 +197,9 @@ static int row_rule(struct compiler *c, const struct mp_cfi_row *row, bool signa
 static int grow_rows(struct compiler *c)
 {
 	uint32_t max = c->max_rows * 2 + 1024;
-	uint32_t *offsets = reallocarray(c->offsets, max, sizeof(*offsets));
-	uint16_t *numbers;
 
-	if (!offsets)
+	if (mp_resize(c->offsets, max) || mp_resize(c->numbers, max))
 		return -ENOMEM;
-	c->offsets = offsets;
-	numbers = reallocarray(c->numbers, max, sizeof(*numbers));
-	if (!numbers)
-		return -ENOMEM;
-	c->numbers = numbers;
 	c->max_rows = max;
 	return 0;
 }

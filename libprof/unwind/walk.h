@@ -16,25 +16,11 @@
 #include <stdint.h>
 
 #include "libprof/unwind/rows.h"
+#include "libprof/unwind/walk_stop.h"
 
 #define MP_WALK_NR_REGS 16
 #define MP_WALK_RSP	4
 #define MP_WALK_RBP	5
-
-/* Why a walk ended. */
-enum mp_walk_stop {
-	MP_WALK_UNSAID,	  /* only in records: nothing is known */
-	MP_WALK_BOTTOM,	  /* the stack is complete */
-	MP_WALK_DEPTH,	  /* more frames than there is room for */
-	MP_WALK_COPY,	  /* a word that the caller does not have */
-	MP_WALK_UNMAPPED, /* an address in no known mapping, or in a file that cannot be read */
-	MP_WALK_NO_ROWS,  /* code without rows, and no plausible frame pointer */
-	MP_WALK_NO_ROW,	  /* a gap between the rows of a module */
-	MP_WALK_RULE,	  /* a rule that is not computed */
-	MP_WALK_REGISTER, /* a rule needs a caller's register that is not known */
-	MP_WALK_ORDER,	  /* the stack pointer moved back a second time */
-	MP_NR_WALK_STOP,
-};
 
 /* What is mapped at an address. */
 enum mp_walk_code {
@@ -73,8 +59,5 @@ struct mp_walk_result {
  */
 void mp_walk(const struct mp_walk_ops *ops, const struct mp_walk_start *start, uint64_t *ips,
 	     size_t max, struct mp_walk_result *result);
-
-/* Return: a word for the ledger, such as "bottom". */
-const char *mp_walk_stop_name(enum mp_walk_stop stop);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "daemon/fleet/builds/build_options.h"
 #include "daemon/worker/child.h"
+#include "libprof/base/child.h"
 #include "libprof/base/remove_tree.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/map.h"
@@ -147,7 +148,7 @@ static int run_tool(struct work *w, const char *name, char **argv, struct mp_err
 				 .look = has_lost_job,
 				 .look_arg = w};
 	struct md_child_result result;
-	int r = md_child_find(name, program, err);
+	int r = mp_child_find(name, program, err);
 
 	if (r)
 		return r;

@@ -13,6 +13,7 @@
 
 #include "daemon/module/sandbox.h"
 #include "daemon/worker/child.h"
+#include "libprof/base/child.h"
 #include "libprof/base/text.h"
 #include "libprof/base/varint.h"
 
@@ -206,7 +207,7 @@ static int emit(const char *original, const char *plan, const char *path, struct
 			(char *)path, (char *)original,	       NULL};
 	struct md_child child = {.argv = argv, .messages = messages, .limit_s = LIMIT_S};
 	struct md_child_result result;
-	int r = md_child_find("morph-optimize", program, err);
+	int r = mp_child_find("morph-optimize", program, err);
 
 	if (r)
 		return r;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/stats/stats.h"
+#include "libprof/base/grow.h"
 #include "libprof/cli/json.h"
 
 /* No policy means a longer time. */
@@ -165,18 +166,16 @@ static struct md_lease *find(const struct md_leases *leases, const char *path)
 
 int md_leases_put(struct md_leases *leases, const struct md_lease *lease, struct mp_err *err)
 {
-	struct md_lease *place = find(leases, lease->path), *grown, before;
+	struct md_lease *place = find(leases, lease->path), before;
 	bool is_new = !place;
 	int r;
 
 	if (is_new) {
 		if (leases->nr == LEASES_MAX)
 			return mp_err_set(err, E2BIG, "more than %d leases", LEASES_MAX);
-		grown = realloc(leases->list, (leases->nr + 1) * sizeof(*grown));
-		if (!grown)
+		if (mp_resize(leases->list, leases->nr + 1))
 			return mp_err_set(err, ENOMEM, "out of memory");
-		leases->list = grown;
-		place = &grown[leases->nr++];
+		place = &leases->list[leases->nr++];
 		*place = (struct md_lease){0};
 	}
 	before = *place;

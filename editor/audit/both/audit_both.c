@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/run/audit_library.h"
+#include "libprof/base/child.h"
 
 /* The report of one child. */
 struct both_report {
@@ -91,8 +91,7 @@ static int both_wait(const pid_t pids[2], const sigset_t *mask, int ret)
 		if (!ret)
 			continue;
 		kill(pids[i], SIGTERM);
-		while (waitpid(pids[i], &status, 0) < 0 && errno == EINTR)
-			;
+		mp_child_wait(pids[i], &status);
 	}
 	return ret;
 }

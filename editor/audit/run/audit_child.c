@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "editor/audit/run/audit_run.h"
+#include "libprof/base/child.h"
 #include "libprof/base/clock.h"
 #include "libprof/cli/exit_status.h"
 
@@ -123,8 +124,7 @@ void me_child_kill(pid_t pid)
 {
 	kill(-pid, SIGKILL);
 	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	mp_child_wait(pid, NULL);
 }
 
 void me_child_describe(int status, char *to, size_t size)

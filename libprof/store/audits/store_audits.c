@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/store/store_private.h"
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -343,15 +344,9 @@ static int read_headers(struct mp_store *store, struct mp_stored_audit **out, si
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		if (*nr == max) {
-			size_t more = max ? 2 * max : 16;
-			void *bigger = realloc(*out, more * sizeof(**out));
-
-			r = bigger ? 0 : mp_err_set(err, ENOMEM, "out of memory");
-			if (r)
-				break;
-			*out = bigger;
-			max = more;
+		if (mp_grow(*out, max, *nr + 1)) {
+			r = mp_err_set(err, ENOMEM, "out of memory");
+			break;
 		}
 		memset(&(*out)[*nr], 0, sizeof(**out));
 		r = read_header(store, stmt, &(*out)[(*nr)++], err);

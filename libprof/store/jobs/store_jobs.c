@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/store/jobs/store_history.h"
 #include "libprof/store/store_private.h"
 
@@ -191,15 +192,9 @@ int mp_store_list_jobs(struct mp_store *store, struct mp_job **out, size_t *nr, 
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		if (n == max) {
-			size_t more = max ? 2 * max : 16;
-			void *bigger = realloc(list, more * sizeof(*list));
-
-			r = bigger ? 0 : mp_err_set(err, ENOMEM, "out of memory");
-			if (r)
-				break;
-			list = bigger;
-			max = more;
+		if (mp_grow(list, max, n + 1)) {
+			r = mp_err_set(err, ENOMEM, "out of memory");
+			break;
 		}
 		list[n] = (struct mp_job){0};
 		r = read_row(stmt, &list[n++]) ? 0

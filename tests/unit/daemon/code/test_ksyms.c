@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/code/ksyms.h"
+#include "daemon/code/stats_rows.h"
 #include "tests/unit/suite.h"
 
 /* Shifted by address randomisation; unsorted; one address has two names. */

@@ -56,6 +56,37 @@ START_TEST(what_does_not_fit_is_no_memory)
 }
 END_TEST
 
+START_TEST(what_is_new_is_zero)
+{
+	uint16_t *list = NULL;
+	uint32_t room = 0;
+
+	for (uint32_t nr = 1; nr < 3000; nr += 7) {
+		ck_assert_int_eq(mp_grow_zeroed(list, room, nr), 0);
+		for (uint32_t i = nr; i < room; i++)
+			ck_assert_uint_eq(list[i], 0);
+		list[nr - 1] = 9;
+		ck_assert_uint_eq(list[0], 9);
+	}
+	free(list);
+}
+END_TEST
+
+START_TEST(an_array_of_nothing_is_no_error)
+{
+	const volatile size_t too_many = SIZE_MAX / 2;
+	uint32_t *list = NULL;
+
+	ck_assert_int_eq(mp_resize(list, 3), 0);
+	list[2] = 7;
+	ck_assert_int_eq(mp_resize(list, too_many), -ENOMEM);
+	ck_assert_uint_eq(list[2], 7);
+	ck_assert_int_eq(mp_resize(list, 0), 0);
+	ck_assert_ptr_nonnull(list);
+	free(list);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("grow");
@@ -64,6 +95,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, elements_stay);
 	tcase_add_test(tc, an_array_with_room_does_not_move);
 	tcase_add_test(tc, what_does_not_fit_is_no_memory);
+	tcase_add_test(tc, what_is_new_is_zero);
+	tcase_add_test(tc, an_array_of_nothing_is_no_error);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -12,7 +12,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/base/grow.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/code/verify_label.h"
 
 /* Most words of a table before one that an operand names. */
 #define TABLE_MAX 4096
@@ -92,11 +97,11 @@ static void reach_places(struct user *u, struct values v)
 
 	if (!any(v))
 		return;
-	for (uint64_t at = vf_bits_next(&vf->target, u->fde->start + 1, end); at < end;
-	     at = vf_bits_next(&vf->target, at + 1, end))
-		if (vf_bits_get(&vf->grid, at) &&
-		    (!(u->state[at - u->fde->start] & BRANCHED) || vf_bits_get(&vf->text_ref, at) ||
-		     vf_bits_get(&vf->word_ref, at)))
+	for (uint64_t at = vf_bits_next(&vf->old.target, u->fde->start + 1, end); at < end;
+	     at = vf_bits_next(&vf->old.target, at + 1, end))
+		if (vf_bits_get(&vf->old.grid, at) &&
+		    (!(u->state[at - u->fde->start] & BRANCHED) || vf_bits_get(&vf->old.text_ref, at) ||
+		     vf_bits_get(&vf->old.word_ref, at)))
 			reach(u, at, v);
 }
 
@@ -192,7 +197,7 @@ static bool write_word(struct user *u, const ZydisDecodedOperand *op, struct val
 		return true;
 	w->table |= value.table != 0;
 	w->label |= value.label != 0;
-	for (uint64_t at = u->fde->start; at < end; at = vf_bits_next(&u->vf->grid, at + 1, end)) {
+	for (uint64_t at = u->fde->start; at < end; at = vf_bits_next(&u->vf->old.grid, at + 1, end)) {
 		struct vf_full f;
 
 		if (!vf_decode_full(u->vf, at, end, &f) ||
@@ -380,7 +385,7 @@ static void note_branches(struct user *u)
 {
 	uint64_t end = u->fde->start + u->fde->size;
 
-	for (uint64_t at = u->fde->start; at < end; at = vf_bits_next(&u->vf->grid, at + 1, end)) {
+	for (uint64_t at = u->fde->start; at < end; at = vf_bits_next(&u->vf->old.grid, at + 1, end)) {
 		const uint8_t *b = mp_elf_bytes(u->vf->o, at, end - at);
 		struct vf_insn insn;
 
@@ -423,11 +428,11 @@ static int follow(const struct vf *vf, const struct seed *seeds, uint32_t nr)
 /* The first word of the table that holds the label at @at, by name; 0: none. */
 static uint64_t table_start(const struct vf *vf, uint64_t at)
 {
-	for (uint32_t n = 0; n < TABLE_MAX && vf_bits_get(&vf->label_word, at); n++, at -= 8) {
-		if (vf_bits_get(&vf->data_ref, at))
+	for (uint32_t n = 0; n < TABLE_MAX && vf_bits_get(&vf->old.label_word, at); n++, at -= 8) {
+		if (vf_bits_get(&vf->old.data_ref, at))
 			return at;
 		/* Some pointer leads into it. */
-		if (vf_bits_get(&vf->word_ref, at))
+		if (vf_bits_get(&vf->old.word_ref, at))
 			return 0;
 	}
 	return 0;
@@ -436,7 +441,7 @@ static uint64_t table_start(const struct vf *vf, uint64_t at)
 /* A word of data at @at holds the label @label. */
 static int look_at_word(const struct vf *vf, struct seeds *seeds, uint64_t at, uint64_t label)
 {
-	struct vf_fde *fde = vf_is_text(vf, label) ? vf_eh_find(&vf->old_eh, label) : NULL;
+	struct vf_fde *fde = vf_is_text(vf, label) ? vf_eh_find(&vf->old.eh, label) : NULL;
 	uint64_t start;
 	int ret = 0;
 
@@ -446,16 +451,16 @@ static int look_at_word(const struct vf *vf, struct seeds *seeds, uint64_t at, u
 	if (!start)
 		fde->flags |= VF_FDE_COMPUTES;
 	/* In the function itself, an index that begins with 1 may count from the word before. */
-	for (size_t i = start ? vf_first_ref(vf, start - 8) : vf->refs.nr;
-	     !ret && i < vf->refs.nr && vf->refs.list[i].to <= start; i++) {
-		struct vf_fde *user = vf_eh_find(&vf->old_eh, vf->refs.list[i].insn);
+	for (size_t i = start ? vf_first_ref(vf, start - 8) : vf->old.refs.nr;
+	     !ret && i < vf->old.refs.nr && vf->old.refs.list[i].to <= start; i++) {
+		struct vf_fde *user = vf_eh_find(&vf->old.eh, vf->old.refs.list[i].insn);
 
-		if (vf->refs.list[i].to != start &&
-		    (vf->refs.list[i].to != start - 8 || user != fde))
+		if (vf->old.refs.list[i].to != start &&
+		    (vf->old.refs.list[i].to != start - 8 || user != fde))
 			continue;
 		if (user)
 			ret = add_seed(seeds,
-				       (struct seed){user, fde, vf->refs.list[i].insn, TABLE});
+				       (struct seed){user, fde, vf->old.refs.list[i].insn, TABLE});
 		else
 			fde->flags |= VF_FDE_COMPUTES;
 	}
@@ -476,15 +481,15 @@ static int find_seeds(const struct vf *vf, struct seeds *seeds)
 			ret = look_at_word(vf, seeds, rel->vaddr,
 					   rel->sym_value + (uint64_t)rel->addend);
 	}
-	for (size_t i = 0; !ret && i < vf->names.nr; i++) {
-		const struct vf_ref *name = &vf->names.list[i];
-		struct vf_fde *fde = vf_is_text(vf, name->to) ? vf_eh_find(&vf->old_eh, name->to)
+	for (size_t i = 0; !ret && i < vf->old.names.nr; i++) {
+		const struct vf_ref *name = &vf->old.names.list[i];
+		struct vf_fde *fde = vf_is_text(vf, name->to) ? vf_eh_find(&vf->old.eh, name->to)
 							      : NULL;
 		struct vf_fde *user;
 
 		if (!fde || fde->start == name->to || !(fde->flags & VF_FDE_IJMP))
 			continue;
-		user = vf_eh_find(&vf->old_eh, name->insn);
+		user = vf_eh_find(&vf->old.eh, name->insn);
 		if (user)
 			ret = add_seed(seeds, (struct seed){user, fde, name->insn, LABEL});
 		else
