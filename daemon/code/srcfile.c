@@ -94,6 +94,7 @@ const struct md_srcfile *md_srcfiles_get(struct md_srcfiles *files, const char *
 {
 	struct md_srcfile *file;
 	void *bigger;
+	int r;
 
 	for (size_t i = 0; i < files->nr; i++)
 		if (!strcmp(files->files[i].path, path))
@@ -112,7 +113,9 @@ const struct md_srcfile *md_srcfiles_get(struct md_srcfiles *files, const char *
 		return NULL;
 	}
 	files->nr++;
-	files->failed = load(file, files->built_s) ?: files->failed;
+	r = load(file, files->built_s);
+	if (r)
+		files->failed = r;
 	return file;
 }
 
