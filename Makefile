@@ -254,13 +254,13 @@ $(O)/obj/.flags: FORCE
 	@printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || \
 		printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' > $@
 
-# Only objects that print the version depend on this file.
+# Only the object that knows the version depends on this file.
 $(O)/obj/.version: FORCE
 	@mkdir -p $(@D)
 	@echo '#define MORPH_VERSION "$(VERSION)"' | cmp -s - $@ || \
 		echo '#define MORPH_VERSION "$(VERSION)"' > $@
 
-$(call objs,$(DAEMON_SRCS) $(EDITOR_SRCS) $(FLEET_SRCS)): $(O)/obj/.version
+$(call objs,libprof/cli/program.c): $(O)/obj/.version
 
 $(O)/obj/%.o: %.c $(O)/obj/.flags
 	$(call say,CC,$<)

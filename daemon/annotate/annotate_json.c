@@ -11,14 +11,6 @@
 
 #include "daemon/annotate/annotate_print.h"
 
-static json_t *address(uint64_t vaddr)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, vaddr);
-	return json_string(text);
-}
-
 static json_t *number(double value, bool known)
 {
 	return known ? json_real(value) : json_null();
@@ -38,7 +30,7 @@ static json_t *ranges_json(const struct md_annotation *a)
 
 	for (uint32_t i = 0; i < a->func->nr_ranges; i++)
 		json_array_append_new(list, json_pack("{s:o, s:I, s:b}", "address",
-						      address(ranges[i].start), "bytes",
+						      mp_json_address(ranges[i].start), "bytes",
 						      (json_int_t)ranges[i].size, "cold",
 						      ranges[i].cold));
 	return list;
@@ -59,7 +51,7 @@ static json_t *block_json(const struct md_annotation *a, uint32_t index)
 				  (json_int_t)a->index_of[cfg->edges[e].to - a->func->first_block],
 				  "kind", kinds[cfg->edges[e].kind]));
 	json = json_pack("{s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:b, s:b, s:o}", "block",
-			 (json_int_t)index, "address", address(b->block->vaddr), "bytes",
+			 (json_int_t)index, "address", mp_json_address(b->block->vaddr), "bytes",
 			 (json_int_t)b->block->size, "instructions", (json_int_t)b->nr_insns,
 			 "samples", (json_int_t)b->samples, "weight", json_real(b->weight), "count",
 			 number(b->count, b->count >= 0), "taken", number(b->taken, b->taken >= 0),
@@ -67,8 +59,8 @@ static json_t *block_json(const struct md_annotation *a, uint32_t index)
 			 !!(b->block->flags & MP_BLOCK_LANDING_PAD), "successors", to);
 	if (a->map)
 		json_object_set_new(json, "original",
-				    !piece	      ? address(b->block->vaddr)
-				    : piece->old_size ? address(piece->old_vaddr)
+				    !piece	      ? mp_json_address(b->block->vaddr)
+				    : piece->old_size ? mp_json_address(piece->old_vaddr)
 						      : json_null());
 	return json;
 }
@@ -91,17 +83,17 @@ static json_t *insn_json(const struct md_ann_print *p, const struct md_ann_insn 
 {
 	const struct md_annotation *a = p->a;
 	json_t *json = json_pack(
-		"{s:o, s:I, s:s, s:I, s:f, s:o, s:b}", "address", address(insn->vaddr), "bytes",
-		(json_int_t)insn->len, "text", insn->text, "samples", (json_int_t)insn->samples,
-		"percent", a->samples ? 100.0 * (double)insn->samples / (double)a->samples : 0.0,
-		"block", insn->block == MP_NONE ? json_null() : json_integer(insn->block), "hot",
-		insn->hot);
+		"{s:o, s:I, s:s, s:I, s:f, s:o, s:b}", "address", mp_json_address(insn->vaddr),
+		"bytes", (json_int_t)insn->len, "text", insn->text, "samples",
+		(json_int_t)insn->samples, "percent",
+		a->samples ? 100.0 * (double)insn->samples / (double)a->samples : 0.0, "block",
+		insn->block == MP_NONE ? json_null() : json_integer(insn->block), "hot", insn->hot);
 
 	if (a->map)
 		json_object_set_new(json, "original",
-				    insn->added ? json_null() : address(insn->original));
+				    insn->added ? json_null() : mp_json_address(insn->original));
 	if (insn->target)
-		json_object_set_new(json, "target", address(insn->target));
+		json_object_set_new(json, "target", mp_json_address(insn->target));
 	if (insn->target_block != MP_NONE)
 		json_object_set_new(json, "target_block", json_integer(insn->target_block));
 	if (insn->target_name)
@@ -146,7 +138,7 @@ void md_annotation_json(const struct md_ann_print *p, json_t *root)
 	json_object_set_new(root, "module", mp_json_string(p->path));
 	json_object_set_new(root, "build_id", json_string(md_stats_format_id(p->id, id)));
 	json_object_set_new(root, "optimised", json_boolean(a->map != NULL));
-	json_object_set_new(root, "address", address(a->func->vaddr));
+	json_object_set_new(root, "address", mp_json_address(a->func->vaddr));
 	json_object_set_new(root, "samples", json_integer((json_int_t)a->samples));
 	json_object_set_new(root, "percent",
 			    json_real(p->total ? 100.0 * (double)a->samples / (double)p->total

@@ -36,11 +36,14 @@ struct search {
 	enum known best;
 };
 
+/* Counts are near if chance alone may separate them: three standard deviations of their difference. */
+#define DEVIATIONS 3
+
 bool md_graph_is_near(uint64_t a, uint64_t b)
 {
 	double difference = (double)a - (double)b;
 
-	return difference * difference <= 9 * ((double)a + (double)b);
+	return difference * difference <= DEVIATIONS * DEVIATIONS * ((double)a + (double)b);
 }
 
 /* Asks, at the first jump through a pointer, what arguments say about the call. */

@@ -94,6 +94,7 @@ static int load(struct md_srcfile *file, int64_t built_s)
 const struct md_srcfile *md_srcfiles_get(struct md_srcfiles *files, const char *path)
 {
 	struct md_srcfile *file;
+	int r;
 
 	for (size_t i = 0; i < files->nr; i++)
 		if (!strcmp(files->files[i].path, path))
@@ -110,7 +111,9 @@ const struct md_srcfile *md_srcfiles_get(struct md_srcfiles *files, const char *
 		return NULL;
 	}
 	files->nr++;
-	files->failed = load(file, files->built_s) ?: files->failed;
+	r = load(file, files->built_s);
+	if (r)
+		files->failed = r;
 	return file;
 }
 

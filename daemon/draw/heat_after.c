@@ -137,11 +137,16 @@ static void mark_old_branches(const struct md_heat_after *a, uint8_t *is_target)
 	}
 }
 
-/*
- * Choose each block's primary copy by rank, weakest evidence first: a copy with the most flow
- * falling into it (the layout puts such copies in line; a clone is an extra); one that nothing
- * falls into; one that a branch leads to; the one that the old start jumps to.
- */
+/* Evidence that a copy is the block's primary one, weakest first. 0: there is none. */
+enum rank {
+	BEHIND_ANOTHER =
+		1, /* the one with the most flow falling into it: the layout puts such copies in line */
+	BEGINS_A_RUN, /* nothing falls into it */
+	TARGET_OF_BRANCH,
+	TARGET_OF_PATCH, /* the old start jumps to it */
+};
+
+/* Chooses each block's primary copy by rank; a clone is an extra. */
 static int find_primaries(struct md_heat_after *a)
 {
 	uint32_t nr_blocks = a->view.cfg.nr_blocks;
@@ -165,14 +170,14 @@ static int find_primaries(struct md_heat_after *a)
 	mark_old_branches(a, is_target);
 	for (uint32_t i = 0; i < a->nr; i++) {
 		uint32_t b = a->copies[i].block;
-		uint8_t now = 1;
+		uint8_t now = BEHIND_ANOTHER;
 
 		if (patch_target(a, b) == a->copies[i].vaddr)
-			now = 4;
+			now = TARGET_OF_PATCH;
 		else if (is_target[i])
-			now = 3;
+			now = TARGET_OF_BRANCH;
 		else if (falls_into(a, i) < 0)
-			now = 2;
+			now = BEGINS_A_RUN;
 		if (now > rank[b]) {
 			rank[b] = now;
 			a->primary[b] = i;
@@ -183,7 +188,8 @@ static int find_primaries(struct md_heat_after *a)
 		for (uint32_t i = 0; i < a->nr; i++) {
 			uint32_t b = a->copies[i].block;
 
-			if (rank[b] == 1 && primary_score(a, i) > primary_score(a, a->primary[b]))
+			if (rank[b] == BEHIND_ANOTHER &&
+			    primary_score(a, i) > primary_score(a, a->primary[b]))
 				a->primary[b] = i;
 		}
 	for (uint32_t i = 0; i < a->nr; i++) {

@@ -9,6 +9,8 @@
 #include "daemon/fleet/table.h"
 #include "daemon/stats/stats.h"
 
+#define MP_OPTIONS struct options
+
 struct options {
 	struct md_fleet_access access;
 	const char *salt_file;
@@ -18,8 +20,8 @@ struct options {
 };
 
 #define SINCE                                                                                      \
-	MD_VALUE(TIME, "since", 's', since_s, "WHEN", "Leave out older days: 3d, 2026-11-20, ...")
-#define LIMIT MD_VALUE(LIMIT, "limit", 'n', limit, "N", "At most N rows")
+	MP_VALUE(TIME, "since", 's', since_s, "WHEN", "Leave out older days: 3d, 2026-11-20, ...")
+#define LIMIT MP_VALUE(LIMIT, "limit", 'n', limit, "N", "At most N rows")
 #define EXIT_DOC                                                                                   \
 	"Exit status: 0 done, 1 failed, 2 usage, 3 the fleet has nothing, 75 the server is gone."
 
@@ -56,11 +58,11 @@ static int show(const struct options *o, PGconn *conn, const struct list *list,
 	return r;
 }
 
-static const struct md_option module_options[] = {SINCE, LIMIT, MD_JSON, MD_OPTIONS_END};
+static const struct mp_option module_options[] = {SINCE, LIMIT, MD_JSON, MP_OPTIONS_END};
 
 int md_fleet_command_modules(int argc, char **argv)
 {
-	static const struct md_usage usage = {
+	static const struct mp_usage usage = {
 		.options = module_options,
 		.doc = "Say which modules the fleet has counts of, those with the most samples first.\v" EXIT_DOC};
 	static const struct md_column columns[] = {
@@ -83,9 +85,10 @@ int md_fleet_command_modules(int argc, char **argv)
 
 int md_fleet_command_hosts(int argc, char **argv)
 {
-	static const struct md_usage usage = {
+	static const struct mp_usage usage = {
 		.options = module_options,
 		.arguments = "[BUILD-ID|FILE]",
+		.words = MP_AT(access.words),
 		.most = 1,
 		.doc = "Say which hosts have samples of a module, and how much each counts in the fleet's profile. "
 		       "Without a module: all hosts, when each was last heard of, and whether it is banned.\v" EXIT_DOC};
@@ -117,12 +120,12 @@ int md_fleet_command_hosts(int argc, char **argv)
 
 	if (r)
 		return r;
-	if (o.access.nr_arguments)
-		r = md_modules_named(conn, o.access.arguments[0], &modules);
+	if (o.access.words.nr)
+		r = md_modules_named(conn, o.access.words.list[0], &modules);
 	if (r)
 		PQfinish(conn);
 	else
-		r = show(&o, conn, &lists[o.access.nr_arguments], modules);
+		r = show(&o, conn, &lists[o.access.words.nr], modules);
 	free(modules);
 	return r;
 }
@@ -132,7 +135,7 @@ static int name_of(struct options *o, char name[MD_NAME_SIZE])
 {
 	struct md_file_names names = {.how = o->access.config.names};
 	const char *file = o->salt_file ? o->salt_file : o->access.config.salt_file;
-	char *real = realpath(o->access.arguments[0], NULL);
+	char *real = realpath(o->access.words.list[0], NULL);
 	struct mp_err err = {""};
 	const char *found;
 
@@ -142,21 +145,22 @@ static int name_of(struct options *o, char name[MD_NAME_SIZE])
 	}
 	if (!names.salt_size)
 		names.how = MD_NAMES_PLAIN;
-	found = md_file_name(&names, real ? real : o->access.arguments[0], name);
+	found = md_file_name(&names, real ? real : o->access.words.list[0], name);
 	free(real);
 	return found ? 0 : md_stats_fail("no names are sent (names = no)");
 }
 
 int md_fleet_command_versions(int argc, char **argv)
 {
-	static const struct md_option options[] = {
-		MD_VALUE(TEXT, "salt-file", 0, salt_file, "FILE",
+	static const struct mp_option options[] = {
+		MP_VALUE(TEXT, "salt-file", 0, salt_file, "FILE",
 			 "The salt of hashed names, the same on all hosts"),
-		LIMIT, MD_JSON, MD_OPTIONS_END};
-	static const struct md_usage usage = {
+		LIMIT, MD_JSON, MP_OPTIONS_END};
+	static const struct mp_usage usage = {
 		.options = options,
 		.arguments = "PATH",
 		.least = 1,
+		.words = MP_AT(access.words),
 		.most = 1,
 		.lacking = "no module given",
 		.doc = "Say which versions of the file at PATH the hosts of the fleet use.\v" EXIT_DOC};
@@ -186,8 +190,8 @@ int md_fleet_command_versions(int argc, char **argv)
 
 int md_fleet_command_builds(int argc, char **argv)
 {
-	static const struct md_option options[] = {LIMIT, MD_JSON, MD_OPTIONS_END};
-	static const struct md_usage usage = {
+	static const struct mp_option options[] = {LIMIT, MD_JSON, MP_OPTIONS_END};
+	static const struct mp_usage usage = {
 		.options = options,
 		.doc = "Say which builds were asked for, what became of them, and on how many hosts they are.\v" EXIT_DOC};
 	static const struct md_column columns[] = {

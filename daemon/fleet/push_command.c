@@ -9,13 +9,11 @@
 #include <unistd.h>
 
 #include "daemon/fleet/command.h"
+#include "daemon/fleet/defaults.h"
 #include "daemon/fleet/push.h"
 #include "daemon/stats/stats.h"
 
-#define GIVE_UP_S 300
-/* The server decodes and checks so much in some 50 ms. */
-#define BATCH_KIB    48
-#define FIRST_WAIT_S 1
+#define MP_OPTIONS struct options
 
 struct options {
 	struct md_fleet_access access;
@@ -24,29 +22,29 @@ struct options {
 	bool sparing, json;
 };
 
-static const struct md_option option_table[] = {
-	MD_VALUE(TEXT, "db", 0, db, "FILE",
+static const struct mp_option option_table[] = {
+	MP_VALUE(TEXT, "db", 0, db, "FILE",
 		 "The store to send (default: see FILES in the man page)"),
-	MD_VALUE(TEXT, "rate", 0, rate, "KIB", "Send at most so many KiB per second"),
-	MD_NUMBER("batch", batch_kib, 1, MP_FLEET_BATCH_BYTES_MAX >> 10, "KIB", NULL),
-	MD_VALUE(TEXT, "names", 0, names, "HOW",
+	MP_VALUE(TEXT, "rate", 0, rate, "KIB", "Send at most so many KiB per second"),
+	MP_NUMBER("batch", 0, batch_kib, 1, MP_FLEET_BATCH_BYTES_MAX >> 10, "KIB", NULL),
+	MP_VALUE(TEXT, "names", 0, names, "HOW",
 		 "Send names of files hashed (default; not at all without a salt), plain, or no"),
-	MD_VALUE(TEXT, "contexts", 0, contexts, "WHEN",
+	MP_VALUE(TEXT, "contexts", 0, contexts, "WHEN",
 		 "Send paths, calling contexts and sampled calls daily (default: those of a day when it is "
 		 "over), always, or no"),
-	MD_VALUE(TEXT, "salt-file", 0, salt_file, "FILE",
+	MP_VALUE(TEXT, "salt-file", 0, salt_file, "FILE",
 		 "The salt of hashed names, the same on all hosts"),
-	MD_NUMBER("give-up", give_up_s, 0, 1e6, "SECONDS",
+	MP_NUMBER("give-up", 0, give_up_s, 0, 1e6, "SECONDS",
 		  "Try so long to reach the server (default: 300)"),
-	MD_NUMBER("retry", first_wait_s, 0.001, 1e6, "SECONDS", NULL),
-	MD_VALUE(TEXT, "machine-id", 0, machine_id, "FILE",
+	MP_NUMBER("retry", 0, first_wait_s, 0.001, 1e6, "SECONDS", NULL),
+	MP_VALUE(TEXT, "machine-id", 0, machine_id, "FILE",
 		 "What tells this machine from others (default: /etc/machine-id)"),
-	MD_FLAG("sparing", sparing,
+	MP_FLAG("sparing", sparing,
 		"Send most counts of today when the day is over, not each time"),
 	MD_JSON,
-	MD_OPTIONS_END};
+	MP_OPTIONS_END};
 
-static const struct md_usage usage = {
+static const struct mp_usage usage = {
 	.options = option_table,
 	.doc = "Send the counts of this host's store that the fleet's server lacks. May be killed at any "
 	       "moment: the next push continues.\v"
@@ -162,15 +160,16 @@ static void note(const struct md_push_report *r)
 
 int md_fleet_command_push(int argc, char **argv)
 {
-	struct options o = {
-		.give_up_s = GIVE_UP_S, .first_wait_s = FIRST_WAIT_S, .batch_kib = BATCH_KIB};
+	struct options o = {.give_up_s = MD_FLEET_GIVE_UP_S,
+			    .first_wait_s = MD_FLEET_RETRY_S,
+			    .batch_kib = MD_FLEET_BATCH_KIB};
 	struct md_push_options push = {0};
 	struct md_push_report report;
 	struct mp_store *store;
 	struct mp_err err = {""};
 	int r;
 
-	md_fleet_parse(&usage, argc, argv, &o);
+	md_fleet_options(&usage, argc, argv, &o);
 	r = configure(&o, &push);
 	if (!r)
 		r = read_machine(o.machine_id, &push);

@@ -11,6 +11,8 @@
 #include "daemon/fleet/schema.h"
 #include "daemon/stats/stats.h"
 
+#define MP_OPTIONS struct options
+
 struct options {
 	struct md_fleet_access access;
 	bool reads, builds;
@@ -21,7 +23,7 @@ struct options {
 
 static int upgrade(const char *doc, bool init, int argc, char **argv)
 {
-	const struct md_usage usage = {.doc = doc};
+	const struct mp_usage usage = {.doc = doc};
 	struct options o = {0};
 	struct mp_err err = {""};
 	PGconn *conn;
@@ -60,7 +62,7 @@ static void print_finding(void *nr, const char *text)
 
 int md_fleet_command_check(int argc, char **argv)
 {
-	static const struct md_usage usage = {
+	static const struct mp_usage usage = {
 		.doc = "Say what is wrong with a fleet's database: version of the schema, owners, rights, "
 		       "row-level security. Exit status 1 if something is."};
 	struct options o = {0};
@@ -77,15 +79,17 @@ int md_fleet_command_check(int argc, char **argv)
 
 /* ---- hosts --------------------------------------------------------------------------------- */
 
-#define HOSTS .arguments = "HOST...", .least = 1, .most = INT_MAX, .lacking = "no host given"
+#define HOSTS                                                                                      \
+	.arguments = "HOST...", .least = 1, .words = MP_AT(access.words), .most = INT_MAX,         \
+	.lacking = "no host given"
 
 int md_fleet_command_enrol(int argc, char **argv)
 {
-	static const struct md_option list[] = {
-		MD_FLAG("reader", reads, "the hosts may read the fleet's profiles, too"),
-		MD_FLAG("builder", builds, "the hosts may read profiles and make builds, too"),
-		MD_OPTIONS_END};
-	static const struct md_usage usage = {
+	static const struct mp_option list[] = {
+		MP_FLAG("reader", reads, "the hosts may read the fleet's profiles, too"),
+		MP_FLAG("builder", builds, "the hosts may read profiles and make builds, too"),
+		MP_OPTIONS_END};
+	static const struct mp_usage usage = {
 		.options = list,
 		HOSTS,
 		.doc = "Give each host a role of its own, which can send counts. A host logs in with a "
@@ -97,24 +101,24 @@ int md_fleet_command_enrol(int argc, char **argv)
 
 	if (r)
 		return r;
-	for (int i = 0; i < o.access.nr_arguments && !r; i++)
+	for (int i = 0; i < o.access.words.nr && !r; i++)
 		r = md_pg_run(conn, "enrol the host", NULL, &err, "SELECT fleet.enrol($1, $2, $3)",
-			      "tyy", o.access.arguments[i], o.reads, o.builds);
+			      "tyy", o.access.words.list[i], o.reads, o.builds);
 	PQfinish(conn);
 	return r ? md_fleet_failed(r, &err) : MP_EXIT_DONE;
 }
 
 static int ban(const char *doc, bool banned, int argc, char **argv)
 {
-	const struct md_usage usage = {HOSTS, .doc = doc};
+	const struct mp_usage usage = {HOSTS, .doc = doc};
 	struct options o = {0};
 	PGconn *conn;
 	int status = md_fleet_start(&usage, argc, argv, &o, &conn);
 
 	if (status)
 		return status;
-	for (int i = 0; i < o.access.nr_arguments; i++) {
-		const char *host = o.access.arguments[i];
+	for (int i = 0; i < o.access.words.nr; i++) {
+		const char *host = o.access.words.list[i];
 		struct mp_err err = {""};
 		bool found;
 		int r = md_pg_ask(conn, "ban the host", &found, &err, "SELECT fleet.ban($1, $2)",
@@ -149,11 +153,11 @@ static void check_before(void *options, struct argp_state *state)
 
 int md_fleet_command_forget(int argc, char **argv)
 {
-	static const struct md_option list[] = {
-		MD_VALUE(TIME, "before", 0, before_s, "WHEN",
+	static const struct mp_option list[] = {
+		MP_VALUE(TIME, "before", 0, before_s, "WHEN",
 			 "delete days before this one, for example 90d or 2026-11-20"),
-		MD_OPTIONS_END};
-	static const struct md_usage usage = {
+		MP_OPTIONS_END};
+	static const struct mp_usage usage = {
 		.options = list, .doc = "Delete the counts of old days.", .check = check_before};
 	struct options o = {0};
 	struct mp_err err = {""};

@@ -10,6 +10,7 @@
 #include "daemon/machine/module_counts.h"
 #include "daemon/machine/program.h"
 #include "daemon/policy/deny.h"
+#include "daemon/stats/defaults.h"
 #include "libprof/base/clock.h"
 #include "libprof/store/fleet/fleet_base.h"
 
@@ -191,7 +192,7 @@ int md_machine_load(struct mp_store *store, int64_t since_s, struct md_machine *
 
 		if (out->nr_samples)
 			p->share = (double)p->nr_samples / (double)out->nr_samples;
-		if (p->share >= MD_MACHINE_LEAST_SHARE || p->job)
+		if (p->share >= MD_MORPH_LEAST_SHARE || p->job)
 			look_at_file(out, p);
 		take_gain(out, p);
 	}

@@ -18,9 +18,6 @@
 #include "libprof/store/store.h"
 #include "libprof/store/audits/store_trials.h"
 
-/* Programs below this share of the machine are not looked at, unless they have a job. */
-#define MD_MACHINE_LEAST_SHARE 0.001
-
 enum md_machine_file {
 	MD_FILE_UNKNOWN, /* was not looked at */
 	MD_FILE_NONE,	 /* the kernel: no file that could be replaced */

@@ -17,10 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libprof/base/defaults.h"
 #include "libprof/infer/counts.h"
 
 /* Fewer samples say too little about single branches. As morph-optimize --min-samples. */
-#define MD_WORTH_MIN_SAMPLES 1000
+#define MD_WORTH_MIN_SAMPLES MP_MIN_SAMPLES
 
 /* The saving that a layout of one module can give. */
 struct md_saving {

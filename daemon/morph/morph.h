@@ -8,10 +8,8 @@
 
 #include "daemon/machine/machine.h"
 #include "daemon/machine/program.h"
+#include "daemon/stats/defaults.h"
 #include "daemon/stats/stats.h"
-
-/* Seconds that estimates of what layouts gain may take together, before something is shown. */
-#define MD_MORPH_ESTIMATE_S 5.0
 
 /* The commands. @argv[0] is "morph COMMAND". Return: exit status. */
 int md_morph_overview(struct md_stats *stats);
@@ -43,13 +41,6 @@ struct md_machine_program *md_morph_entry(struct md_machine *machine,
 json_t *md_morph_program_json(const struct md_machine_program *program);
 /* The gain as {ratio, lowest, highest}; null: not measured. */
 json_t *md_morph_gain_json(const struct mp_job_gain *gain);
-
-/* The option --since, which md_stats_since() reads. */
-#define MD_MORPH_SINCE_OPTION                                                                      \
-	{                                                                                          \
-		"since", 's', "WHEN", 0,                                                           \
-			"Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0               \
-	}
 
 /* Columns of the terminal, or 80; between 60 and 200. */
 size_t md_morph_columns(void);

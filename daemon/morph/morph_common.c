@@ -99,13 +99,13 @@ json_t *md_morph_program_json(const struct md_machine_program *p)
 	char id[80], *reason = md_wording_reason(p);
 	json_t *row = json_pack(
 		"{s:o, s:o, s:I, s:f, s:s, s:b, s:o, s:o, s:o, s:o}", "path",
-		md_stats_json_string(p->path), "build_id",
+		mp_json_string(p->path), "build_id",
 		p->module ? json_string(md_stats_format_id(&p->module->id, id)) : json_null(),
 		"samples", (json_int_t)p->nr_samples, "percent", 100 * p->share, "state",
 		md_wording_state_key(p), "optimised", md_machine_is_optimised(p), "expected",
 		expected_json(p), "measured", md_morph_gain_json(&p->gain), "measured_s",
 		p->gain_s ? json_integer(p->gain_s) : json_null(), "reason",
-		md_stats_json_string(reason));
+		mp_json_string(reason));
 
 	free(reason);
 	return row;

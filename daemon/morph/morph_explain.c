@@ -14,6 +14,8 @@
 #include "libprof/cli/progress.h"
 #include "libprof/store/jobs/store_history.h"
 
+#define MP_OPTIONS struct explain
+
 struct explain {
 	struct md_stats *stats;
 	const char *name;
@@ -24,28 +26,12 @@ struct explain {
 	char *carried; /* what became of the profile of the version before; NULL: there was none */
 };
 
-static const struct argp_option options[] = {{0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct explain *e = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = e->stats; return 0;
-	case ARGP_KEY_ARG:
-		if (e->name)
-			argp_error(state, "%s: too many arguments", arg);
-		e->name = arg;
-		return 0;
-	case ARGP_KEY_NO_ARGS: argp_error(state, "no program given"); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,  parse, "PROGRAM", "Say why PROGRAM was not optimised, or what became of it.",
-	children, 0,	 0};
+static const struct mp_usage usage = {
+	.arguments = "PROGRAM",
+	.argument = MP_AT(name),
+	.lacking = "no program given",
+	.doc = "Say why PROGRAM was not optimised, or what became of it.",
+	.shared = &md_stats_common_argp};
 
 /* Prints @text, broken into lines. */
 static void put_paragraph(const char *text, size_t columns)
@@ -123,7 +109,7 @@ static int print_json(const struct explain *e)
 	json_object_set_new(root, "program", md_morph_program_json(e->entry));
 	json_object_set_new(root, "left_alone_percent", left);
 	json_object_set_new(root, "carried_over",
-			    e->carried ? md_stats_json_string(e->carried) : json_null());
+			    e->carried ? mp_json_string(e->carried) : json_null());
 	return md_stats_json_print(root);
 }
 
@@ -175,7 +161,7 @@ int md_morph_explain(struct md_stats *stats, int argc, char **argv)
 	struct mp_store *store;
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &e);
+	md_stats_parse(&usage, argc, argv, &e, stats);
 	r = md_morph_load(stats, 0, &store, &e.machine);
 	if (r)
 		return r;

@@ -11,6 +11,8 @@
 #include "libprof/base/text.h"
 #include "libprof/store/jobs/store_history.h"
 
+#define MP_OPTIONS struct history
+
 struct history {
 	struct md_stats *stats;
 	const char *name;
@@ -21,36 +23,17 @@ struct history {
 	size_t nr;
 };
 
-static const struct argp_option options[] = {
-	{"since", 's', "WHEN", 0, "Leave out older decisions: 2h, 3d, today, 2026-11-20, ...", 0},
-	{0},
-};
+static const struct mp_option options[] = {
+	MP_VALUE(TIME, "since", 's', since_s, "WHEN",
+		 "Leave out older decisions: 2h, 3d, today, 2026-11-20, ..."),
+	MP_OPTIONS_END};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct history *h = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = h->stats; return 0;
-	case 's': md_stats_since(state, arg, &h->since_s); return 0;
-	case ARGP_KEY_ARG:
-		if (h->name)
-			argp_error(state, "%s: too many arguments", arg);
-		h->name = arg;
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	"[PROGRAM]",
-	"Show every decision about PROGRAM, or about all programs, oldest first.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.arguments = "[PROGRAM]",
+	.argument = MP_AT(name),
+	.doc = "Show every decision about PROGRAM, or about all programs, oldest first.",
+	.shared = &md_stats_common_argp};
 
 static void print_one(const struct mp_decision *d)
 {
@@ -78,12 +61,11 @@ static json_t *row_json(const struct mp_decision *d)
 	char id[80];
 
 	return json_pack("{s:I, s:o, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:s}", "when_s",
-			 (json_int_t)d->when_s, "path", md_stats_json_string(d->path), "build_id",
+			 (json_int_t)d->when_s, "path", mp_json_string(d->path), "build_id",
 			 md_stats_format_id(&d->id, id), "round", (json_int_t)d->round, "step",
-			 md_stats_json_string(d->step), "state", mp_job_state_name(d->state),
-			 "verdict", md_stats_json_string(d->verdict), "reason",
-			 md_stats_json_string(d->reason), "measured", md_morph_gain_json(&d->gain),
-			 "predicted_taken_ratio",
+			 mp_json_string(d->step), "state", mp_job_state_name(d->state), "verdict",
+			 mp_json_string(d->verdict), "reason", mp_json_string(d->reason),
+			 "measured", md_morph_gain_json(&d->gain), "predicted_taken_ratio",
 			 d->gain.predicted > 0 ? json_real(d->gain.predicted) : json_null(),
 			 "layout", d->layout);
 }
@@ -112,7 +94,7 @@ int md_morph_history(struct md_stats *stats, int argc, char **argv)
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &h);
+	md_stats_parse(&usage, argc, argv, &h, stats);
 	r = md_morph_load(stats, 0, &store, &h.machine);
 	if (r)
 		return r;

@@ -13,7 +13,7 @@
 #include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
 
-#define MAX_ESTIMATES 25
+#define MP_OPTIONS struct list
 
 struct list {
 	struct md_stats *stats;
@@ -27,39 +27,15 @@ struct list {
 	size_t nr_users;
 };
 
-enum {
-	KEY_ALL = 256
-};
+static const struct mp_option options[] = {
+	MD_OPTION_SINCE, MP_FLAG("all", all, "Also programs with less than 0.1 % of the samples"),
+	MP_OPTIONS_END};
 
-static const struct argp_option options[] = {
-	MD_MORPH_SINCE_OPTION,
-	{"all", KEY_ALL, NULL, 0, "Also programs with less than 0.1 % of the samples", 0},
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct list *l = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = l->stats; return 0;
-	case 's': md_stats_since(state, arg, &l->since_s); return 0;
-	case KEY_ALL: l->all = true; return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"List the programs of this machine, what became of each, and which processes still use an "
-	"old file.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.doc = "List the programs of this machine, what became of each, and which processes still use an "
+	       "old file.",
+	.shared = &md_stats_common_argp};
 
 static int choose(struct list *l)
 {
@@ -72,7 +48,7 @@ static int choose(struct list *l)
 	for (size_t i = 0; i < m->nr_programs; i++) {
 		const struct md_machine_program *p = &m->programs[i];
 
-		if (!l->all && !p->job && p->share < MD_MACHINE_LEAST_SHARE)
+		if (!l->all && !p->job && p->share < MD_MORPH_LEAST_SHARE)
 			continue;
 		l->paths[l->nr_shown] = p->path;
 		l->shown[l->nr_shown++] = p;
@@ -128,10 +104,10 @@ static int print_json(const struct list *l)
 
 		for (size_t k = 0; k < l->nr_users; k++)
 			if (l->users[k].path == i)
-				json_array_append_new(
-					users,
-					json_pack("{s:I, s:o}", "pid", (json_int_t)l->users[k].pid,
-						  "name", md_stats_json_string(l->users[k].name)));
+				json_array_append_new(users,
+						      json_pack("{s:I, s:o}", "pid",
+								(json_int_t)l->users[k].pid, "name",
+								mp_json_string(l->users[k].name)));
 		json_object_set_new(row, "old_file_users", users);
 		json_array_append_new(rows, row);
 	}
@@ -145,13 +121,14 @@ int md_morph_list(struct md_stats *stats, int argc, char **argv)
 	struct mp_store *store;
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &l);
+	md_stats_parse(&usage, argc, argv, &l, stats);
 	r = md_morph_load(stats, l.since_s, &store, &l.machine);
 	if (r)
 		return r;
 	mp_progress_start("morph", false);
 	mp_progress_say("estimating gains");
-	r = md_machine_estimate(&l.machine, store, MAX_ESTIMATES, MD_MORPH_ESTIMATE_S, l.since_s)
+	r = md_machine_estimate(&l.machine, store, MD_MORPH_ESTIMATES, MD_MORPH_ESTIMATE_S,
+				l.since_s)
 		    ? md_stats_fail("out of memory")
 		    : choose(&l);
 	mp_progress_stop();

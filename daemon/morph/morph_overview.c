@@ -204,10 +204,10 @@ static json_t *collector_json(const struct overview *o)
 
 	return json_pack("{s:b, s:o, s:o, s:f, s:I, s:o, s:o, s:I}", "runs", c->runs, "since_s",
 			 c->runs ? json_integer(c->since_s) : json_null(), "why",
-			 c->runs ? json_null() : md_stats_json_string(c->why), "cpu_percent",
+			 c->runs ? json_null() : mp_json_string(c->why), "cpu_percent",
 			 c->cpu_percent, "rss_bytes", (json_int_t)c->rss_bytes, "source",
-			 s ? md_stats_json_string(s->collector) : json_null(), "source_why",
-			 s ? md_stats_json_string(s->why) : json_null(), "rate_hz",
+			 s ? mp_json_string(s->collector) : json_null(), "source_why",
+			 s ? mp_json_string(s->why) : json_null(), "rate_hz",
 			 (json_int_t)(s ? s->rate_hz : 0));
 }
 
@@ -218,10 +218,10 @@ static int print_json(const struct overview *o)
 	json_t *root = md_stats_json_new("overview"), *rows = json_array(), *next = json_array();
 
 	for (size_t i = 0; i < m->nr_programs; i++)
-		if (m->programs[i].share >= MD_MACHINE_LEAST_SHARE || m->programs[i].job)
+		if (m->programs[i].share >= MD_MORPH_LEAST_SHARE || m->programs[i].job)
 			json_array_append_new(rows, md_morph_program_json(&m->programs[i]));
 	for (size_t i = 0; i < o->nr_next; i++)
-		json_array_append_new(next, md_stats_json_string(o->next[i]->path));
+		json_array_append_new(next, mp_json_string(o->next[i]->path));
 	json_object_set_new(root, "collector", collector_json(o));
 	json_object_set_new(root, "samples", json_integer((json_int_t)m->nr_samples));
 	json_object_set_new(root, "start_s", json_integer(m->start_s));

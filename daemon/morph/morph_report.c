@@ -16,8 +16,9 @@
 #include "libprof/cli/program.h"
 #include "libprof/cli/progress.h"
 
-#define MAX_ESTIMATES 25
-#define MAX_PICTURES  4
+#define MP_OPTIONS struct asked
+
+#define MAX_PICTURES 4
 
 struct asked {
 	struct md_stats *stats;
@@ -32,41 +33,26 @@ struct asked {
 	size_t nr_pictures;
 };
 
-static const struct argp_option options[] = {
-	{"output", 'o', "FILE", 0, "Write FILE instead of to standard output", 0},
-	MD_MORPH_SINCE_OPTION,
-	{0},
-};
+static const struct mp_option options[] = {MP_VALUE(TEXT, "output", 'o', output, "FILE",
+						    "Write FILE instead of to standard output"),
+					   MD_OPTION_SINCE, MP_OPTIONS_END};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct asked *a = state->input;
+	const struct asked *a = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
-	case 'o': a->output = arg; return 0;
-	case 's': md_stats_since(state, arg, &a->since_s); return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	case ARGP_KEY_END:
-		if (a->stats->json && !a->output)
-			argp_error(state, "--json needs --output: the page goes to the file");
-		if (!a->output && isatty(STDOUT_FILENO))
-			argp_error(state, "the page is HTML: name a file with --output=FILE");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (a->stats->json && !a->output)
+		argp_error(state, "--json needs --output: the page goes to the file");
+	if (!a->output && isatty(STDOUT_FILENO))
+		argp_error(state, "the page is HTML: name a file with --output=FILE");
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"Write an HTML page about this machine: what its time goes to, what was made faster and by "
-	"how much, what was decided, where the code that runs lies. The page needs no network.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.check = check,
+	.doc = "Write an HTML page about this machine: what its time goes to, what was made faster and by "
+	       "how much, what was decided, where the code that runs lies. The page needs no network.",
+	.shared = &md_stats_common_argp};
 
 /* Optimised programs first, since their pictures show both versions. */
 static void draw_pictures(struct asked *a)
@@ -113,7 +99,7 @@ static int write_page(struct asked *a)
 	if (!a->stats->json)
 		return md_stats_finish(MP_EXIT_DONE);
 	root = md_stats_json_new("report");
-	json_object_set_new(root, "output", md_stats_json_string(a->output));
+	json_object_set_new(root, "output", mp_json_string(a->output));
 	json_object_set_new(root, "bytes",
 			    json_integer(stat(a->output, &st) ? 0 : (json_int_t)st.st_size));
 	json_object_set_new(root, "pictures", json_integer((json_int_t)a->nr_pictures));
@@ -126,14 +112,14 @@ int md_morph_report(struct md_stats *stats, int argc, char **argv)
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &a);
+	md_stats_parse(&usage, argc, argv, &a, stats);
 	r = md_morph_load(stats, a.since_s, &a.store, &a.machine);
 	if (r)
 		return r;
 	mp_progress_start("morph", false);
 	mp_progress_say("estimating gains");
 	md_collector_look(stats->path, &a.collector);
-	if (md_machine_estimate(&a.machine, a.store, MAX_ESTIMATES, 12 * MD_MORPH_ESTIMATE_S,
+	if (md_machine_estimate(&a.machine, a.store, MD_MORPH_ESTIMATES, 12 * MD_MORPH_ESTIMATE_S,
 				a.since_s))
 		r = md_stats_fail("out of memory");
 	else if (!a.machine.nr_programs)

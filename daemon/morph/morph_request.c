@@ -19,6 +19,8 @@
 #include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
 
+#define MP_OPTIONS struct asked
+
 enum action {
 	OPTIMIZE,
 	ADOPT,
@@ -39,73 +41,63 @@ struct asked {
 	json_t *rows; /* NULL: text */
 };
 
-enum {
-	KEY_ALL = 256,
-	KEY_FILTER
-};
+static const struct mp_option undo_options[] = {
+	MP_FLAG("all", all, "Every program that Morph has replaced"), MP_OPTIONS_END};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static const struct mp_option optimize_options[] = {
+	MP_VALUE(TEXT, "filter", 0, filter, "CMD",
+		 "A shell command that removes from COMMAND's output what varies from run to run, before the "
+		 "audit compares it"),
+	MP_OPTIONS_END};
+
+static void take_word(void *options, char *arg, struct argp_state *state)
 {
-	struct asked *a = state->input;
+	struct asked *a = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
-	case KEY_ALL: a->all = true; return 0;
-	case KEY_FILTER: a->filter = arg; return 0;
-	case ARGP_KEY_ARG:
-		if (a->action == OPTIMIZE && a->name && state->quoted &&
-		    state->next > state->quoted) {
-			a->command = state->argv + state->next - 1;
-			a->nr_command = state->argc - state->next + 1;
-			state->next = state->argc;
-			return 0;
-		}
-		if (a->name)
-			argp_error(state, "%s: too many arguments", arg);
-		a->name = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->name && !a->all)
-			argp_error(state, "no program given");
-		if (a->name && a->all)
-			argp_error(state, "--all or a program, not both");
-		if (a->filter && !a->command)
-			argp_error(state, "--filter: which command? Give it behind --");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	if (a->action == OPTIMIZE && a->name && state->quoted && state->next > state->quoted) {
+		a->command = state->argv + state->next - 1;
+		a->nr_command = state->argc - state->next + 1;
+		state->next = state->argc;
+		return;
 	}
+	if (a->name)
+		argp_error(state, "%s: too many arguments", arg);
+	a->name = arg;
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp_option none[] = {{0}};
-static const struct argp_option undo_options[] = {
-	{"all", KEY_ALL, NULL, 0, "Every program that Morph has replaced", 0}, {0}};
-static const struct argp_option optimize_options[] = {
-	{"filter", KEY_FILTER, "CMD", 0,
-	 "A shell command that removes from COMMAND's output what varies from run to run, before the "
-	 "audit compares it",
-	 0},
-	{0}};
-static const struct argp optimize_argp = {
-	optimize_options,
-	parse,
-	"PROGRAM [-- COMMAND...]",
-	"Write a faster version of PROGRAM from the samples that there are, verify it, and measure "
-	"it with COMMAND, which uses PROGRAM. Nothing is replaced; `morph adopt' does that.",
-	children,
-	0,
-	0};
-static const struct argp adopt_argp = {
-	none,
-	parse,
-	"PROGRAM",
-	"Put the version that `morph optimize', or Morph by itself, has written in the place of "
-	"PROGRAM. The original is kept.",
-	children,
-	0,
-	0};
-static const struct argp undo_argp = {
-	undo_options, parse, "[PROGRAM]", "Put the original of PROGRAM back.", children, 0, 0};
+static void check(void *options, struct argp_state *state)
+{
+	const struct asked *a = options;
+
+	if (!a->name && !a->all)
+		argp_error(state, "no program given");
+	if (a->name && a->all)
+		argp_error(state, "--all or a program, not both");
+	if (a->filter && !a->command)
+		argp_error(state, "--filter: which command? Give it behind --");
+}
+
+static const struct mp_usage optimize_usage = {
+	.options = optimize_options,
+	.arguments = "PROGRAM [-- COMMAND...]",
+	.word = take_word,
+	.check = check,
+	.doc = "Write a faster version of PROGRAM from the samples that there are, verify it, and measure "
+	       "it with COMMAND, which uses PROGRAM. Nothing is replaced; `morph adopt' does that.",
+	.shared = &md_stats_common_argp};
+static const struct mp_usage adopt_usage = {
+	.arguments = "PROGRAM",
+	.word = take_word,
+	.check = check,
+	.doc = "Put the version that `morph optimize', or Morph by itself, has written in the place of "
+	       "PROGRAM. The original is kept.",
+	.shared = &md_stats_common_argp};
+static const struct mp_usage undo_usage = {.options = undo_options,
+					   .arguments = "[PROGRAM]",
+					   .word = take_word,
+					   .check = check,
+					   .doc = "Put the original of PROGRAM back.",
+					   .shared = &md_stats_common_argp};
 
 /* ---- results ------------------------------------------------------------------------------------ */
 
@@ -117,15 +109,15 @@ static void put_row(struct asked *a, const struct md_request *r, int status)
 	if (a->rows) {
 		json_array_append_new(
 			a->rows,
-			json_pack("{s:o, s:i, s:o, s:o, s:o, s:o}", "path",
-				  md_stats_json_string(r->path), "status", status, "state",
+			json_pack("{s:o, s:i, s:o, s:o, s:o, s:o}", "path", mp_json_string(r->path),
+				  "status", status, "state",
 				  r->has_job ? json_string(mp_job_state_name(r->job.state))
 					     : json_null(),
-				  "reason", md_stats_json_string(r->why), "measured",
+				  "reason", mp_json_string(r->why), "measured",
 				  r->has_job ? md_morph_gain_json(&r->job.gain) : json_null(),
 				  "output",
 				  r->has_job && r->job.output && r->job.output[0]
-					  ? md_stats_json_string(r->job.output)
+					  ? mp_json_string(r->job.output)
 					  : json_null()));
 		return;
 	}
@@ -317,12 +309,12 @@ static int open_store(struct asked *a)
 	return 0;
 }
 
-static int run(struct asked *a, const struct argp *argp, int argc, char **argv)
+static int run(struct asked *a, const struct mp_usage *usage, int argc, char **argv)
 {
 	json_t *root;
 	int r;
 
-	md_stats_parse(argp, argc, argv, a);
+	md_stats_parse(usage, argc, argv, a, a->stats);
 	a->backup_dir = md_originals_backup_dir();
 	r = open_store(a);
 	if (!r && a->stats->json)
@@ -346,15 +338,16 @@ static int run(struct asked *a, const struct argp *argp, int argc, char **argv)
 
 int md_morph_optimize(struct md_stats *stats, int argc, char **argv)
 {
-	return run(&(struct asked){.stats = stats, .action = OPTIMIZE}, &optimize_argp, argc, argv);
+	return run(&(struct asked){.stats = stats, .action = OPTIMIZE}, &optimize_usage, argc,
+		   argv);
 }
 
 int md_morph_adopt(struct md_stats *stats, int argc, char **argv)
 {
-	return run(&(struct asked){.stats = stats, .action = ADOPT}, &adopt_argp, argc, argv);
+	return run(&(struct asked){.stats = stats, .action = ADOPT}, &adopt_usage, argc, argv);
 }
 
 int md_morph_undo(struct md_stats *stats, int argc, char **argv)
 {
-	return run(&(struct asked){.stats = stats, .action = UNDO}, &undo_argp, argc, argv);
+	return run(&(struct asked){.stats = stats, .action = UNDO}, &undo_usage, argc, argv);
 }

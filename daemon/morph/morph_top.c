@@ -16,6 +16,8 @@
 #include "daemon/morph/wording.h"
 #include "libprof/base/text.h"
 
+#define MP_OPTIONS struct top
+
 /* Limit on rows; more than any terminal shows. */
 #define MAX_ROWS 200
 
@@ -36,44 +38,16 @@ struct top {
 	char heading[256];
 };
 
-enum {
-	KEY_ONCE = 256
-};
+static const struct mp_option options[] = {
+	MP_NUMBER("delay", 'w', delay_s, 0.1, 3600, "SECONDS",
+		  "Read the database again after so many seconds (2)"),
+	MP_FLAG("once", once, "Print one table, also on a terminal"), MP_OPTIONS_END};
 
-static const struct argp_option options[] = {
-	{"delay", 'w', "SECONDS", 0, "Read the database again after so many seconds (2)", 0},
-	{"once", KEY_ONCE, NULL, 0, "Print one table, also on a terminal", 0},
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct top *t = state->input;
-	char *end;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = t->stats; return 0;
-	case 'w':
-		t->delay_s = strtod(arg, &end);
-		if (*end || end == arg || !(t->delay_s >= 0.1) || t->delay_s > 3600)
-			argp_error(state, "--delay=%s: not between 0.1 and 3600 seconds", arg);
-		return 0;
-	case KEY_ONCE: t->once = true; return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"Show what takes this machine's time, and again as samples arrive.\v"
-	"Keys: q ends. Without a terminal: one table.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.doc = "Show what takes this machine's time, and again as samples arrive.\v"
+	       "Keys: q ends. Without a terminal: one table.",
+	.shared = &md_stats_common_argp};
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
@@ -176,9 +150,9 @@ static int print_json(const struct top *t)
 
 	for (size_t i = 0; i < t->nr_rows; i++)
 		json_array_append_new(rows, json_pack("{s:o, s:I, s:f}", "path",
-						      md_stats_json_string(t->rows[i].path),
-						      "samples", (json_int_t)t->rows[i].nr,
-						      "percent", t->rows[i].all));
+						      mp_json_string(t->rows[i].path), "samples",
+						      (json_int_t)t->rows[i].nr, "percent",
+						      t->rows[i].all));
 	json_object_set_new(root, "samples", json_integer((json_int_t)t->nr));
 	json_object_set_new(root, "programs", rows);
 	return md_stats_json_print(root);
@@ -255,10 +229,10 @@ static int show(struct top *t)
 
 int md_morph_top(struct md_stats *stats, int argc, char **argv)
 {
-	struct top t = {.stats = stats, .delay_s = 2};
+	struct top t = {.stats = stats, .delay_s = MD_MORPH_DELAY_S};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &t);
+	md_stats_parse(&usage, argc, argv, &t, stats);
 	r = load(&t);
 	if (!r && !t.nr_rows)
 		r = (md_stats_note("%s: holds no samples", stats->path),

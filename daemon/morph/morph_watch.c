@@ -18,6 +18,8 @@
 #include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
 
+#define MP_OPTIONS struct watch
+
 struct watch {
 	struct md_stats *stats;
 	const char *action, *name, *policy_dir;
@@ -27,41 +29,42 @@ struct watch {
 	char dir[4096];
 };
 
-enum {
-	KEY_ADOPT = 256,
-	KEY_ADVISE,
-	KEY_NAME,
-	KEY_POLICY,
-	KEY_UNIT,
-	KEY_USER,
-	KEY_RECIPE /* and those that follow, in the order of enum md_recipe */
-};
+static void set_mode(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
+{
+	(void)arg, (void)state;
+	((struct watch *)options)->rule.mode = o->name;
+}
 
-static const struct argp_option options[] = {
-	{"adopt", KEY_ADOPT, NULL, 0, "Put a version in place that an audit found faster", 0},
-	{"advise", KEY_ADVISE, NULL, 0, "Only say that there is a faster version (default)", 0},
-	{"name", KEY_NAME, "NAME", 0, "Name of the rule (default: that of the first program)", 0},
-	{"unit", KEY_UNIT, "UNIT", 0, "Restart this service after its program was replaced", 0},
-	{"user", KEY_USER, "USER", 0, "Run COMMAND as this user", 0},
-	{"policy", KEY_POLICY, "DIR", 0, "The directory with morph.conf and watch.d", 0},
-	{0, 0, 0, 0, "How audits use COMMAND; the options of morph-audit of these names:", 1},
-	{"client", KEY_RECIPE + MD_RECIPE_CLIENT, "CMD", 0,
-	 "COMMAND starts a server, and this shell command talks to it and ends", 1},
-	{"ready", KEY_RECIPE + MD_RECIPE_READY, "WHEN", 0,
-	 "The server is ready: tcp:[HOST:]PORT, unix:PATH, or a shell command that succeeds", 1},
-	{"setup", KEY_RECIPE + MD_RECIPE_SETUP, "CMD", 0, "Run once, before the audit", 1},
-	{"prepare", KEY_RECIPE + MD_RECIPE_PREPARE, "CMD", 0, "Run before each run", 1},
-	{"teardown", KEY_RECIPE + MD_RECIPE_TEARDOWN, "CMD", 0, "Run once, after the audit", 1},
-	{"metric", KEY_RECIPE + MD_RECIPE_METRIC, "M", 0, "What is compared; default: CPU time", 1},
-	{"better", KEY_RECIPE + MD_RECIPE_BETTER, "WAY", 0,
-	 "Of a metric /REGEX/: higher (default) or lower is better", 1},
-	{"requests", KEY_RECIPE + MD_RECIPE_REQUESTS, "/REGEX/", 0,
-	 "Divide the time by this number in the output", 1},
-	{"filter", KEY_RECIPE + MD_RECIPE_FILTER, "CMD", 0,
-	 "Shell command that the output passes through first", 1},
-	{"stdin", KEY_RECIPE + MD_RECIPE_STDIN, "FILE", 0, "Input of each run", 1},
-	{0},
-};
+#define RECIPE(name, what, value, doc)                                                             \
+	{                                                                                          \
+		name, 0, value, doc, MP_OPTION_TEXT, MP_AT(rule.recipe[MD_RECIPE_##what]),         \
+			.group = 1                                                                 \
+	}
+
+static const struct mp_option options[] = {
+	MP_SET("adopt", 0, set_mode, NULL, "Put a version in place that an audit found faster"),
+	MP_SET("advise", 0, set_mode, NULL, "Only say that there is a faster version (default)"),
+	MP_VALUE(TEXT, "name", 0, name, "NAME",
+		 "Name of the rule (default: that of the first program)"),
+	MP_VALUE(TEXT, "unit", 0, rule.unit, "UNIT",
+		 "Restart this service after its program was replaced"),
+	MP_VALUE(TEXT, "user", 0, rule.user, "USER", "Run COMMAND as this user"),
+	MP_VALUE(TEXT, "policy", 0, policy_dir, "DIR", "The directory with morph.conf and watch.d"),
+	{"How audits use COMMAND; the options of morph-audit of these names:",
+	 .kind = MP_OPTION_HEAD, .group = 1},
+	RECIPE("client", CLIENT, "CMD",
+	       "COMMAND starts a server, and this shell command talks to it and ends"),
+	RECIPE("ready", READY, "WHEN",
+	       "The server is ready: tcp:[HOST:]PORT, unix:PATH, or a shell command that succeeds"),
+	RECIPE("setup", SETUP, "CMD", "Run once, before the audit"),
+	RECIPE("prepare", PREPARE, "CMD", "Run before each run"),
+	RECIPE("teardown", TEARDOWN, "CMD", "Run once, after the audit"),
+	RECIPE("metric", METRIC, "M", "What is compared; default: CPU time"),
+	RECIPE("better", BETTER, "WAY", "Of a metric /REGEX/: higher (default) or lower is better"),
+	RECIPE("requests", REQUESTS, "/REGEX/", "Divide the time by this number in the output"),
+	RECIPE("filter", FILTER, "CMD", "Shell command that the output passes through first"),
+	RECIPE("stdin", STDIN, "FILE", "Input of each run"),
+	MP_OPTIONS_END};
 
 /* Say what is missing on the command line, where the policy would name a file that is not there. */
 static void check_recipe(const struct watch *w, struct argp_state *state)
@@ -83,76 +86,60 @@ static void check_recipe(const struct watch *w, struct argp_state *state)
 			   "--client and --ready are given together: COMMAND starts a server");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_word(void *options, char *arg, struct argp_state *state)
 {
-	struct watch *w = state->input;
+	struct watch *w = options;
 
-	if (key >= KEY_RECIPE && key < KEY_RECIPE + MD_NR_RECIPE) {
-		w->rule.recipe[key - KEY_RECIPE] = arg;
-		return 0;
-	}
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = w->stats; return 0;
-	case KEY_ADOPT: w->rule.mode = "adopt"; return 0;
-	case KEY_ADVISE: w->rule.mode = "advise"; return 0;
-	case KEY_NAME: w->name = arg; return 0;
-	case KEY_UNIT: w->rule.unit = arg; return 0;
-	case KEY_USER: w->rule.user = arg; return 0;
-	case KEY_POLICY: w->policy_dir = arg; return 0;
-	case ARGP_KEY_ARG:
-		/* Behind -- stands the command that trains and audits. */
-		if (w->action && state->quoted && state->next > state->quoted) {
-			w->rule.command = state->argv + state->next - 1;
-			w->rule.nr_command = state->argc - state->next + 1;
-			state->next = state->argc;
-			return 0;
-		}
-		if (!w->action)
-			w->action = arg;
-		else
-			w->what[w->nr_what++] = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!w->action)
-			argp_error(state, "say add, rm or list");
-		if (strcmp(w->action, "add") != 0 && strcmp(w->action, "rm") != 0 &&
-		    strcmp(w->action, "list") != 0)
-			argp_error(state, "%s: not add, rm or list", w->action);
-		if (strcmp(w->action, "list") != 0 && !w->nr_what)
-			argp_error(state, "%s: which program?", w->action);
-		if (!strcmp(w->action, "list") && w->nr_what)
-			argp_error(state, "%s: too many arguments", w->what[0]);
-		if (w->name && !md_rule_name_is_valid(w->name))
-			argp_error(state, "--name=%s: not letters, digits, '.', '_' and '-'",
-				   w->name);
-		if (w->rule.command && strcmp(w->action, "add") != 0)
-			argp_error(state, "only add takes a command");
-		if (!strcmp(w->action, "add") && !w->rule.command && w->rule.mode &&
-		    !strcmp(w->rule.mode, "adopt"))
-			argp_error(state, "--adopt: what was not found faster is never adopted, "
-					  "and a COMMAND that uses the program is needed to find "
-					  "out; give it behind --");
-		check_recipe(w, state);
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	/* Behind -- stands the command that trains and audits. */
+	if (w->action && state->quoted && state->next > state->quoted) {
+		w->rule.command = state->argv + state->next - 1;
+		w->rule.nr_command = state->argc - state->next + 1;
+		state->next = state->argc;
+	} else if (!w->action) {
+		w->action = arg;
+	} else {
+		w->what[w->nr_what++] = arg;
 	}
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	"add|rm|list [PROGRAM...] [-- COMMAND...]",
-	"Look after programs from now on: each is optimised when the machine is idle and there is "
-	"something to gain.\v"
-	"PROGRAM is a path, a command, a package (package:NAME), a build-id, or a pattern such as "
-	"'/opt/db/bin/*'. COMMAND uses the program: it trains it, and audits compare both versions "
-	"with it. With --client, COMMAND starts a server, and what was sampled trains it. rm takes "
-	"the name of a rule, too.",
-	children,
-	0,
-	0};
+static void check(void *options, struct argp_state *state)
+{
+	struct watch *w = options;
+
+	if (!w->action)
+		argp_error(state, "say add, rm or list");
+	if (strcmp(w->action, "add") != 0 && strcmp(w->action, "rm") != 0 &&
+	    strcmp(w->action, "list") != 0)
+		argp_error(state, "%s: not add, rm or list", w->action);
+	if (strcmp(w->action, "list") != 0 && !w->nr_what)
+		argp_error(state, "%s: which program?", w->action);
+	if (!strcmp(w->action, "list") && w->nr_what)
+		argp_error(state, "%s: too many arguments", w->what[0]);
+	if (w->name && !md_rule_name_is_valid(w->name))
+		argp_error(state, "--name=%s: not letters, digits, '.', '_' and '-'", w->name);
+	if (w->rule.command && strcmp(w->action, "add") != 0)
+		argp_error(state, "only add takes a command");
+	if (!strcmp(w->action, "add") && !w->rule.command && w->rule.mode &&
+	    !strcmp(w->rule.mode, "adopt"))
+		argp_error(state, "--adopt: what was not found faster is never adopted, "
+				  "and a COMMAND that uses the program is needed to find "
+				  "out; give it behind --");
+	check_recipe(w, state);
+}
+
+static const struct mp_usage usage = {
+	.options = options,
+	.arguments = "add|rm|list [PROGRAM...] [-- COMMAND...]",
+	.word = take_word,
+	.check = check,
+	.doc = "Look after programs from now on: each is optimised when the machine is idle and there is "
+	       "something to gain.\v"
+	       "PROGRAM is a path, a command, a package (package:NAME), a build-id, or a pattern such as "
+	       "'/opt/db/bin/*'. COMMAND uses the program: it trains it, and audits compare both versions "
+	       "with it. With --client, COMMAND starts a server, and what was sampled trains it. rm takes "
+	       "the name of a rule, too.",
+	.shared = &md_stats_common_argp,
+	.in_order = true}; /* what stands behind -- stays apart from the programs */
 
 /* ---- names -------------------------------------------------------------------------------------- */
 
@@ -206,9 +193,9 @@ static json_t *action_json(const struct watch *w, const char *file)
 	json_t *root = md_stats_json_new("watch"), *programs = json_array();
 
 	for (size_t i = 0; i < w->rule.nr_programs; i++)
-		json_array_append_new(programs, md_stats_json_string(w->rule.programs[i]));
+		json_array_append_new(programs, mp_json_string(w->rule.programs[i]));
 	json_object_set_new(root, "action", json_string(w->action));
-	json_object_set_new(root, "file", md_stats_json_string(file));
+	json_object_set_new(root, "file", mp_json_string(file));
 	json_object_set_new(root, "programs", programs);
 	return root;
 }
@@ -356,7 +343,7 @@ static json_t *strings_json(char *const *list)
 	json_t *array = json_array();
 
 	for (size_t i = 0; list && list[i]; i++)
-		json_array_append_new(array, md_stats_json_string(list[i]));
+		json_array_append_new(array, mp_json_string(list[i]));
 	return array;
 }
 
@@ -380,8 +367,8 @@ static int list(struct watch *w)
 		if (rows) {
 			json_array_append_new(
 				rows, json_pack("{s:o, s:o, s:o, s:o, s:s, s:s}", "name",
-						md_stats_json_string(rule->name), "file",
-						md_stats_json_string(rule->file), "programs",
+						mp_json_string(rule->name), "file",
+						mp_json_string(rule->file), "programs",
 						strings_json(rule->programs), "packages",
 						strings_json(rule->packages), "mode", mode, "audit",
 						md_policy_audit_name(rule->audit)));
@@ -411,9 +398,7 @@ int md_morph_watch(struct md_stats *stats, int argc, char **argv)
 
 	if (!w.what)
 		return md_stats_fail("out of memory");
-	/* In order, so that what stands behind -- stays apart from the programs. */
-	mp_args_parse(&argp, argc, argv, ARGP_IN_ORDER, &w);
-	mp_stdio_parsed();
+	md_stats_parse(&usage, argc, argv, &w, stats);
 	if (w.policy_dir)
 		r = snprintf(w.dir, sizeof(w.dir), "%s", w.policy_dir) >= (int)sizeof(w.dir)
 			    ? md_stats_fail("the path of the policy is too long")

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/morph/report_style.h"
+#include "daemon/stats/defaults.h"
 #include "daemon/morph/wording.h"
 #include "libprof/cli/svg.h"
 
@@ -157,7 +158,7 @@ static void put_programs(const struct md_report *r, FILE *out)
 	      "<th>Movable</th><th>Gain</th><th>State</th></tr></thead><tbody>\n",
 	      out);
 	for (size_t i = 0; i < m->nr_programs && i < MAX_PROGRAMS; i++)
-		if (m->programs[i].share >= MD_MACHINE_LEAST_SHARE || m->programs[i].job)
+		if (m->programs[i].share >= MD_MORPH_LEAST_SHARE || m->programs[i].job)
 			put_program(out, &m->programs[i], largest);
 	fputs("</tbody></table></div>\n", out);
 }

@@ -197,6 +197,41 @@ static void take_audit(struct mp_job *job, const json_t *said)
 	job->gain.highest = json_number_value(json_array_get(interval, 1));
 }
 
+/* What an audit that ended with @status says of the round. Return: exit status, -errno. */
+static int judge(struct md_request *r, int status, const char *verdict, const char *error,
+		 struct mp_err *err)
+{
+	struct {
+		enum mp_job_state to;
+		const char *result, *why;
+		int status;
+	} end = {MP_JOB_NOT_FASTER, "not-faster", "an audit did not find it faster",
+		 MP_EXIT_NOT_FASTER};
+	int ret;
+
+	if (status == MP_EXIT_DONE && !strcmp(verdict, "faster")) {
+		end.to = MP_JOB_AUDITED;
+		end.result = "faster";
+		end.why = "an audit found it faster";
+		end.status = MP_EXIT_DONE;
+	} else if (status == MP_EXIT_FAILED) {
+		end.to = MP_JOB_FAILED;
+		end.result = "failed";
+		end.why = error ? error : "morph-audit failed without a message";
+		end.status = MP_EXIT_FAILED;
+	} else if (!strcmp(verdict, "undecided")) {
+		end.to = MP_JOB_UNDECIDED;
+		end.result = "undecided";
+		end.why = "the audit could not tell which version is faster";
+		end.status = MP_EXIT_UNDECIDED;
+	} else if (status == MP_EXIT_DIFFERS) {
+		end.result = "differs";
+		end.why = "the versions print different output";
+	}
+	ret = advance(r, end.to, "audit", end.result, end.why, err);
+	return ret ? ret : end.status;
+}
+
 /* Return: exit status, -errno. */
 static int audit(struct md_request *r, struct mp_err *err)
 {
@@ -227,24 +262,7 @@ static int audit(struct md_request *r, struct mp_err *err)
 	error = json_string_value(json_object_get(said, "error"));
 	if (json_string_value(json_object_get(said, "verdict")))
 		verdict = json_string_value(json_object_get(said, "verdict"));
-	if (!status && !strcmp(verdict, "faster"))
-		status = advance(r, MP_JOB_AUDITED, "audit", "faster", "an audit found it faster",
-				 err);
-	else if (status != MP_EXIT_FAILED && !strcmp(verdict, "undecided"))
-		status = advance(r, MP_JOB_UNDECIDED, "audit", "undecided",
-				 "the audit could not tell which version is faster", err)
-				 ?: MP_EXIT_UNDECIDED;
-	else if (status == MP_EXIT_FAILED)
-		status = advance(r, MP_JOB_FAILED, "audit", "failed",
-				 error ? error : "morph-audit failed without a message", err)
-				 ?: MP_EXIT_FAILED;
-	else
-		status = advance(r, MP_JOB_NOT_FASTER, "audit",
-				 status == MP_EXIT_DIFFERS ? "differs" : "not-faster",
-				 status == MP_EXIT_DIFFERS ? "the versions print different output"
-							   : "an audit did not find it faster",
-				 err)
-				 ?: MP_EXIT_NOT_FASTER;
+	status = judge(r, status, verdict, error, err);
 	json_decref(said);
 	return status;
 }

@@ -89,15 +89,6 @@ int md_choose_source(const struct md_source_config *config, struct md_source **o
 #define GAP_MIN_NS  300	   /* a shorter gap is the loop itself */
 #define GAP_MAX_NS  100000 /* a longer gap is another program's turn */
 
-/*
- * Cost of morphd itself: reading, attributing and storing one sample, and waking ten times a
- * second. Measured with scripts/bench/bench-source on the machine with the most costly samples.
- */
-#define DRAIN_NS 500
-#define WAKE_NS	 1000000
-/* A sample whose next instructions are executed, in morphd and its workers; scripts/bench/bench-service-ways. */
-#define WAYS_SAMPLE_NS 6000
-
 struct tsc {
 	double per_ns;
 	uint64_t gap_min, gap_max;
@@ -205,18 +196,13 @@ int md_choose_measure(struct md_source *source, bool ways, struct md_cost *out, 
 	ns = median_ns * NR_PAIRS / (double)nr;
 	/* The loop cannot see shorter interruptions, and no sample is that cheap. */
 	out->interrupt_ns = ns < GAP_MIN_NS ? GAP_MIN_NS : ns;
-	out->drain_ns = DRAIN_NS;
-	out->wake_ns = WAKE_NS / sysconf(_SC_NPROCESSORS_ONLN);
-	out->ways_ns = ways ? MD_WAYS_A_SECOND * WAYS_SAMPLE_NS : 0;
+	out->drain_ns = MD_DRAIN_NS;
+	out->wake_ns = MD_WAKE_NS / sysconf(_SC_NPROCESSORS_ONLN);
+	out->ways_ns = ways ? MD_WAYS_A_SECOND * MD_WAYS_SAMPLE_NS : 0;
 	return 0;
 }
 
 /* ---- how often ---------------------------------------------------------------------------- */
-
-/* A fifth below the promised 0.3 %, since the cost is known only to a few tenths. */
-#define BUDGET_NS 2400000u /* nanoseconds per second */
-#define RATE_MIN  11
-#define RATE_MAX  1021
 
 static bool is_prime(uint32_t n)
 {
@@ -230,15 +216,16 @@ static bool is_prime(uint32_t n)
 
 uint32_t md_choose_rate(const struct md_cost *cost)
 {
-	uint64_t each_ns = (uint64_t)cost->interrupt_ns + cost->drain_ns, rate = RATE_MIN;
+	uint64_t each_ns = (uint64_t)cost->interrupt_ns + cost->drain_ns, rate = MD_RATE_MIN_HZ;
 
-	if (cost->wake_ns + cost->ways_ns < BUDGET_NS)
-		rate = each_ns ? (BUDGET_NS - cost->wake_ns - cost->ways_ns) / each_ns : RATE_MAX;
-	if (rate > RATE_MAX)
-		rate = RATE_MAX;
-	while (rate > RATE_MIN && !is_prime(rate))
+	if (cost->wake_ns + cost->ways_ns < MD_COST_NS)
+		rate = each_ns ? (MD_COST_NS - cost->wake_ns - cost->ways_ns) / each_ns
+			       : MD_RATE_MAX_HZ;
+	if (rate > MD_RATE_MAX_HZ)
+		rate = MD_RATE_MAX_HZ;
+	while (rate > MD_RATE_MIN_HZ && !is_prime(rate))
 		rate--;
-	return rate < RATE_MIN ? RATE_MIN : rate;
+	return rate < MD_RATE_MIN_HZ ? MD_RATE_MIN_HZ : rate;
 }
 
 uint32_t md_choose_share_ppm(const struct md_cost *cost, uint32_t rate_hz)

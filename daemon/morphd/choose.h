@@ -8,6 +8,7 @@
 #ifndef MD_CHOOSE_H
 #define MD_CHOOSE_H
 
+#include "daemon/morphd/defaults.h"
 #include "daemon/source/source.h"
 
 /*
@@ -24,11 +25,6 @@ struct md_cost {
 	uint32_t wake_ns; /* per second and CPU, in morphd, independent of the number of samples */
 	uint32_t ways_ns; /* per second and CPU, at most, for ways of branches; 0: none are counted */
 };
-
-#define MD_MEASURING_HZ 4000
-
-/* Most samples of a CPU that the service executes for ways of branches in a second. */
-#define MD_WAYS_A_SECOND 64
 
 /*
  * md_choose_measure - measure how long a sample interrupts a program. Runs the same loop

@@ -3,9 +3,11 @@
 #include "daemon/morphd/config.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/morphd/defaults.h"
 #include "daemon/source/perf_event.h"
 #include "libprof/base/infile.h"
 #include "libprof/base/settings.h"
@@ -19,7 +21,8 @@ static const char *const key_names[MD_NR_CONFIG] = {
 
 void md_config_init(struct md_config *config)
 {
-	*config = (struct md_config){.source = "auto", .interval_s = 10, .may_take_ways = true};
+	*config = (struct md_config){
+		.source = "auto", .interval_s = MD_INTERVAL_S, .may_take_ways = true};
 }
 
 int md_config_set(struct md_config *config, enum md_config_key key, const char *value,
@@ -32,6 +35,7 @@ int md_config_set(struct md_config *config, enum md_config_key key, const char *
 	case MD_CONFIG_SOURCE:
 		if (strcmp(value, "auto") && !md_source_find(value))
 			return mp_err_set(err, EINVAL, "not kmod, bpf, perf, replay or auto");
+		memset(config->source, 0, sizeof(config->source)); /* compared as a whole */
 		snprintf(config->source, sizeof(config->source), "%s", value);
 		break;
 	case MD_CONFIG_RATE:
@@ -84,33 +88,40 @@ bool md_config_wants_ways(const struct md_config *config)
 	return config->may_take_ways && config->stacks != MD_STACKS_YES && !md_perf_has_branches();
 }
 
+/* The fields that each key sets. */
+static const struct field {
+	enum md_config_key key;
+	bool source; /* another value needs another source */
+	size_t at, size;
+} fields[] = {
+#define FIELD(key, source, name)                                                                   \
+	{                                                                                          \
+		MD_CONFIG_##key, source, offsetof(struct md_config, name),                         \
+			sizeof(((struct md_config *)NULL)->name)                                   \
+	}
+	FIELD(SOURCE, true, source),	    FIELD(RATE, true, rate_hz),
+	FIELD(INTERVAL, false, interval_s), FIELD(NO_KERNEL, true, no_kernel),
+	FIELD(DATABASE, false, database),   FIELD(REGISTERS, true, registers),
+	FIELD(REGISTERS, true, ways),	    FIELD(REGISTERS, true, may_take_ways),
+	FIELD(STACKS, true, stacks),
+};
+#define NR_FIELDS (sizeof(fields) / sizeof(fields[0]))
+
 void md_config_override(struct md_config *config, const struct md_config *by)
 {
-	if (by->given[MD_CONFIG_SOURCE])
-		memcpy(config->source, by->source, sizeof(config->source));
-	if (by->given[MD_CONFIG_RATE])
-		config->rate_hz = by->rate_hz;
-	if (by->given[MD_CONFIG_INTERVAL])
-		config->interval_s = by->interval_s;
-	if (by->given[MD_CONFIG_NO_KERNEL])
-		config->no_kernel = by->no_kernel;
-	if (by->given[MD_CONFIG_DATABASE])
-		memcpy(config->database, by->database, sizeof(config->database));
-	if (by->given[MD_CONFIG_REGISTERS]) {
-		config->registers = by->registers;
-		config->ways = by->ways;
-		config->may_take_ways = by->may_take_ways;
-	}
-	if (by->given[MD_CONFIG_STACKS])
-		config->stacks = by->stacks;
+	for (size_t i = 0; i < NR_FIELDS; i++)
+		if (by->given[fields[i].key])
+			memcpy((char *)config + fields[i].at, (const char *)by + fields[i].at,
+			       fields[i].size);
 }
 
 bool md_config_needs_source(const struct md_config *now, const struct md_config *then)
 {
-	return strcmp(now->source, then->source) || now->rate_hz != then->rate_hz ||
-	       now->no_kernel != then->no_kernel || now->registers != then->registers ||
-	       now->ways != then->ways || now->may_take_ways != then->may_take_ways ||
-	       now->stacks != then->stacks;
+	for (size_t i = 0; i < NR_FIELDS; i++)
+		if (fields[i].source && memcmp((const char *)now + fields[i].at,
+					       (const char *)then + fields[i].at, fields[i].size))
+			return true;
+	return false;
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */

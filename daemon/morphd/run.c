@@ -13,7 +13,7 @@
 #include "daemon/morphd/message.h"
 #include "daemon/morphd/signals.h"
 #include "daemon/morphd/source_open.h"
-#include "libprof/cli/rate.h"
+#include "libprof/base/defaults.h"
 
 #define SELECT_RATE_HZ 1000 /* on every CPU, of which most samples are dropped */
 

@@ -8,8 +8,6 @@
 
 #include "daemon/morphd/choose.h"
 
-#define UNMEASURED_RATE_HZ 101 /* used if the cost of a sample could not be measured */
-
 /* Return: the source; NULL for "auto": the best one that works. */
 static const struct md_source_ops *wanted_source(const char *input, const char *source)
 {
@@ -40,7 +38,7 @@ static int open_with_measured_rate(const char *source, struct md_source_config *
 	char choice[sizeof(probe->choice)];
 	int ret;
 
-	config->rate_hz = UNMEASURED_RATE_HZ;
+	config->rate_hz = MD_RATE_UNMEASURED_HZ;
 	mine.rate_hz = MD_MEASURING_HZ;
 	mine.command = getpid();
 	mine.is_probe = true;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/policy/defaults.h"
 #include "daemon/policy/package.h"
 #include "daemon/policy/policy_private.h"
 #include "daemon/policy/words.h"
@@ -196,20 +197,20 @@ static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err
 {
 	*policy = (struct md_policy){
 		.dir = strdup(dir),
-		.share = 0.02,
-		.min_samples = 10000,
-		.cpu_s = 3600,
-		.disk_bytes = UINT64_C(1) << 30,
-		.audit_s = 600,
-		.max_pressure = 0.1,
-		.max_load = 0.5,
-		.busy_share = 0.25,
-		.probation_s = 86400,
-		.retry_s = 7 * 86400,
-		.retention_s = 30 * 86400,
-		.worse_by = 0.1,
-		.age_by = 0.25,
-		.age_look_s = 86400,
+		.share = MD_POLICY_SHARE,
+		.min_samples = MD_POLICY_MIN_SAMPLES,
+		.cpu_s = MD_POLICY_CPU_S,
+		.disk_bytes = MD_POLICY_DISK_BYTES,
+		.audit_s = MD_POLICY_AUDIT_S,
+		.max_pressure = MD_POLICY_PRESSURE,
+		.max_load = MD_POLICY_LOAD,
+		.busy_share = MD_POLICY_BUSY,
+		.probation_s = MD_POLICY_PROBATION_S,
+		.retry_s = MD_POLICY_RETRY_S,
+		.retention_s = MD_POLICY_RETENTION_S,
+		.worse_by = MD_POLICY_WORSE,
+		.age_by = MD_POLICY_AGE,
+		.age_look_s = MD_POLICY_AGE_LOOK_S,
 		.coredumps = strdup("/var/lib/systemd/coredump"),
 	};
 	if (!policy->dir || !policy->coredumps)

@@ -15,7 +15,6 @@
 #include "daemon/code/originals.h"
 #include "libprof/cli/args.h"
 #include "libprof/cli/fleet_tool.h"
-#include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
 #include "libprof/cli/since.h"
 #include "libprof/cli/stdio.h"
@@ -86,11 +85,10 @@ static const struct argp_child common_children[] = {{&md_stats_common_argp, 0, N
 const struct argp md_stats_fleet_argp = {
 	.options = fleet_options, .parser = parse_fleet, .children = common_children};
 
-void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input)
+void md_stats_parse(const struct mp_usage *usage, int argc, char **argv, void *options,
+		    struct md_stats *stats)
 {
-	/* Exits with status 2 on wrong usage, 0 on --help. */
-	mp_args_parse(argp, argc, argv, 0, input);
-	mp_stdio_parsed();
+	mp_options_read(usage, argc, argv, options, stats);
 }
 
 static void say(const char *fmt, va_list ap)
@@ -228,11 +226,6 @@ int md_stats_json_print(json_t *root)
 	return md_stats_finish(MP_EXIT_DONE);
 }
 
-json_t *md_stats_json_string(const char *text)
-{
-	return mp_json_string(text);
-}
-
 /* ---- text ---------------------------------------------------------------------------------- */
 
 void md_stats_put_text(const char *text)
@@ -284,31 +277,6 @@ void md_stats_note_period(struct mp_store *store, int64_t since_s)
 		md_stats_note("counts are kept per day, and older days together: the result "
 			      "begins at %s",
 			      md_stats_format_time(start_s, buf));
-}
-
-void md_stats_since(struct argp_state *state, const char *arg, int64_t *since_s)
-{
-	if (mp_since_parse(arg, time(NULL), since_s))
-		argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
-}
-
-void md_stats_limit(struct argp_state *state, const char *arg, long *limit)
-{
-	char *end;
-
-	*limit = strtol(arg, &end, 10);
-	if (*end || end == arg || *limit < 1)
-		argp_error(state, "--limit=%s: not a number above 0", arg);
-}
-
-void md_stats_percent(struct argp_state *state, const char *option, const char *arg,
-		      double *percent)
-{
-	char *end;
-
-	*percent = strtod(arg, &end);
-	if (*end || end == arg || !(*percent >= 0 && *percent <= 100))
-		argp_error(state, "%s=%s: not a percentage", option, arg);
 }
 
 int md_stats_find_word(const char *arg, const char *const *words, int nr)

@@ -9,13 +9,14 @@
 #define MD_STATS_H
 
 #include <argp.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/code/stats_filter.h"
 #include "libprof/base/err.h"
 #include "libprof/cli/exit_status.h"
+#include "libprof/cli/json.h"
+#include "libprof/cli/options.h"
 #include "libprof/cli/since.h"
 #include "libprof/store/store.h"
 
@@ -54,21 +55,30 @@ extern const struct argp md_stats_fleet_argp;
 /* The program's name in messages; "morph-stats" without a call. @name must stay valid. */
 void md_stats_set_program(const char *name);
 
-/* Parses a command's arguments. Exits on --help and on wrong usage. */
-void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* Reads a command's options into @options. Exits on --help and on wrong usage. */
+void md_stats_parse(const struct mp_usage *usage, int argc, char **argv, void *options,
+		    struct md_stats *stats);
+
+/* Options of several commands. Those that are whole take variables of these names. */
+#define MD_HELP_MODULE	 "Only the module with this path or file name"
+#define MD_HELP_BUILD_ID "Only modules whose build-id begins with HEX"
+#define MD_HELP_BINARY	 "Only the module of this file; read its code from FILE"
+#define MD_HELP_FUNCTION "Only this function, or the one at address 0x..."
+#define MD_HELP_SINCE	 "Leave out older samples: 2h, 3d, today, 2026-11-20, ..."
+#define MD_OPTION_SINCE	 MP_VALUE(TIME, "since", 's', since_s, "WHEN", MD_HELP_SINCE)
+#define MD_OPTION_LIMIT	 MP_VALUE(LIMIT, "limit", 'n', limit, "N", "At most N rows")
+/* clang-format off */
+#define MD_OPTIONS_FILTER                                                                          \
+	MP_VALUE(TEXT, "module", 'm', filter.module, "NAME", MD_HELP_MODULE),                      \
+	MP_VALUE(TEXT, "build-id", 0, filter.build_id, "HEX", MD_HELP_BUILD_ID),                   \
+	MP_VALUE(TEXT, "binary", 0, filter.binary, "FILE", MD_HELP_BINARY)
+/* clang-format on */
 
 /* Prints "PROGRAM: ..." to stderr. Return: MP_EXIT_FAILED. */
 int md_stats_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Prints a message that is not a failure. */
 void md_stats_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* --since=WHEN of a command. Parse errors are usage errors. */
-void md_stats_since(struct argp_state *state, const char *arg, int64_t *since_s);
-/* --limit=N of a command: rows, at least 1. Parse errors are usage errors. */
-void md_stats_limit(struct argp_state *state, const char *arg, long *limit);
-/* @option: its name, for messages. 0 to 100. Parse errors are usage errors. */
-void md_stats_percent(struct argp_state *state, const char *option, const char *arg,
-		      double *percent);
 /* Return: index of @arg in @words; -1: not found. */
 int md_stats_find_word(const char *arg, const char *const *words, int nr);
 
@@ -79,8 +89,6 @@ int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_sto
 json_t *md_stats_json_new(const char *command);
 /* Prints @root. Ownership: takes @root. Return: exit status. */
 int md_stats_json_print(json_t *root);
-/* Makes a string of any bytes: invalid UTF-8 becomes U+FFFD. */
-json_t *md_stats_json_string(const char *text);
 
 /* Writes @text to stdout, with control characters as \xNN, since paths may contain anything. */
 void md_stats_put_text(const char *text);

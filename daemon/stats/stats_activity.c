@@ -13,13 +13,14 @@
 #include "daemon/stats/stats.h"
 #include "libprof/store/store_process.h"
 
+#define MP_OPTIONS struct activity
+
 enum by {
 	BY_PROGRAM,
 	BY_PROCESS,
 	BY_UNIT,
 	BY_USER
 };
-static const char *const bys[] = {"program", "process", "unit", "user"};
 
 struct activity {
 	struct md_stats *stats;
@@ -29,58 +30,32 @@ struct activity {
 	enum by by;
 };
 
-enum {
-	KEY_BUILD_ID = 256,
-	KEY_BY
-};
+static const char *const bys[] = {"program", "process", "unit", "user", NULL};
 
-static const struct argp_option options[] = {
-	{"by", KEY_BY, "WHAT", 0,
-	 "program (default): its own code, libraries, kernel; or process, unit or user: whose samples",
-	 0},
-	{"module", 'm', "NAME", 0, "Only the program with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only programs whose build-id begins with HEX", 0},
-	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
-	{"limit", 'n', "N", 0, "At most N programs", 0},
-	{0},
-};
+static const struct mp_option options[] = {
+	MP_WORD("by", by, bys, "WHAT",
+		"program (default): its own code, libraries, kernel; or process, unit or user: whose samples"),
+	MP_VALUE(TEXT, "module", 'm', filter.module, "NAME",
+		 "Only the program with this path or file name"),
+	MP_VALUE(TEXT, "build-id", 0, filter.build_id, "HEX",
+		 "Only programs whose build-id begins with HEX"),
+	MD_OPTION_SINCE,
+	MP_VALUE(LIMIT, "limit", 'n', limit, "N", "At most N programs"),
+	MP_OPTIONS_END};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct activity *a = state->input;
+	const struct activity *a = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
-	case 'm': a->filter.module = arg; return 0;
-	case KEY_BUILD_ID: a->filter.build_id = arg; return 0;
-	case 's': md_stats_since(state, arg, &a->since_s); return 0;
-	case 'n': md_stats_limit(state, arg, &a->limit); return 0;
-	case KEY_BY: {
-		int n = md_stats_find_word(arg, bys, 4);
-
-		if (n < 0)
-			argp_error(state, "--by=%s: not program, process, unit or user", arg);
-		a->by = (enum by)n;
-		return 0;
-	}
-	case ARGP_KEY_END:
-		if (a->by != BY_PROGRAM && (a->filter.module || a->filter.build_id))
-			argp_error(state, "--module and --build-id go with --by=program");
-		return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (a->by != BY_PROGRAM && (a->filter.module || a->filter.build_id))
+		argp_error(state, "--module and --build-id go with --by=program");
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"Say how much of each program's time is its own code, its libraries and the kernel.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.doc = "Say how much of each program's time is its own code, its libraries and the kernel.",
+	.check = check,
+	.shared = &md_stats_common_argp};
 
 struct table {
 	struct mp_module *modules;
@@ -126,7 +101,7 @@ static json_t *row_json(const struct mp_activity *a, const struct mp_module *mod
 				"kernel", (json_int_t)a->kernel, "other", (json_int_t)a->other);
 
 	if (module) {
-		json_object_set_new(row, "path", md_stats_json_string(module->path));
+		json_object_set_new(row, "path", mp_json_string(module->path));
 		json_object_set_new(row, "build_id",
 				    json_string(md_stats_format_id(&module->id, id)));
 	}
@@ -260,7 +235,7 @@ static int print_processes(const struct activity *a, const struct mp_process *al
 
 		if (rows) {
 			json_array_append_new(rows, json_pack("{s:o, s:I}", bys[a->by],
-							      md_stats_json_string(name), "samples",
+							      mp_json_string(name), "samples",
 							      (json_int_t)all[i].nr));
 			continue;
 		}
@@ -305,7 +280,7 @@ int md_stats_activity(struct md_stats *stats, int argc, char **argv)
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &a);
+	md_stats_parse(&usage, argc, argv, &a, stats);
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)
 		return r;

@@ -19,6 +19,8 @@
 #include "daemon/stats/stats.h"
 #include "libprof/store/store_ways.h"
 
+#define MP_OPTIONS struct annotate
+
 /* Most candidates listed in a message. */
 #define LIST_MAX 20
 
@@ -48,86 +50,49 @@ struct annotate {
 	json_t *notes;
 };
 
-enum {
-	KEY_BUILD_ID = 256,
-	KEY_BINARY,
-	KEY_ADDRESS,
-	KEY_INTEL,
-	KEY_NO_SOURCE,
-	KEY_COLOR
-};
+static const char *const colors[] = {"auto", "always", "never", NULL};
 
-static const struct argp_option options[] = {
-	{"module", 'm', "NAME", 0, "In the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "In a module whose build-id begins with HEX", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "In this file, wherever it was when it ran", 0},
-	{"address", KEY_ADDRESS, "ADDRESS", 0, "The function that holds 0x...", 0},
-	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
-	{"percent-limit", 'p', "P", 0,
-	 "Text: leave out blocks with less than P percent of the function's samples", 0},
-	{"intel", KEY_INTEL, NULL, 0, "Intel's syntax instead of AT&T's", 0},
-	{"no-source", KEY_NO_SOURCE, NULL, 0, "No source lines and inlined functions", 0},
-	{"color", KEY_COLOR, "WHEN", 0, "auto (default), always or never", 0},
-	{0},
-};
+static const struct mp_option options[] = {
+	MP_VALUE(TEXT, "module", 'm', filter.module, "NAME",
+		 "In the module with this path or file name"),
+	MP_VALUE(TEXT, "build-id", 0, filter.build_id, "HEX",
+		 "In a module whose build-id begins with HEX"),
+	MP_VALUE(TEXT, "binary", 0, filter.binary, "FILE",
+		 "In this file, wherever it was when it ran"),
+	MP_VALUE(TEXT, "address", 0, address, "ADDRESS", "The function that holds 0x..."),
+	MD_OPTION_SINCE,
+	MP_NUMBER("percent-limit", 'p', percent_limit, 0, 100, "P",
+		  "Text: leave out blocks with less than P percent of the function's samples"),
+	MP_FLAG("intel", intel, "Intel's syntax instead of AT&T's"),
+	MP_FLAG("no-source", no_source, "No source lines and inlined functions"),
+	MP_WORD("color", color, colors, "WHEN", "auto (default), always or never"),
+	MP_OPTIONS_END};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct annotate *a = state->input;
+	struct annotate *a = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
-	case 'm': a->filter.module = arg; return 0;
-	case KEY_BUILD_ID: a->filter.build_id = arg; return 0;
-	case KEY_BINARY: a->filter.binary = arg; return 0;
-	case KEY_ADDRESS: a->address = arg; return 0;
-	case 's': md_stats_since(state, arg, &a->since_s); return 0;
-	case 'p': md_stats_percent(state, "--percent-limit", arg, &a->percent_limit); return 0;
-	case KEY_INTEL: a->intel = true; return 0;
-	case KEY_NO_SOURCE: a->no_source = true; return 0;
-	case KEY_COLOR:
-		if (!strcmp(arg, "auto"))
-			a->color = WHEN_AUTO;
-		else if (!strcmp(arg, "always"))
-			a->color = WHEN_ALWAYS;
-		else if (!strcmp(arg, "never"))
-			a->color = WHEN_NEVER;
-		else
-			argp_error(state, "--color=%s: not auto, always or never", arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->function)
-			argp_error(state, "%s: one function at a time", arg);
-		a->function = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->function && !a->address)
-			argp_error(state, "no function given");
-		if (md_ann_function_parse(a->function, a->address, &a->wanted))
-			argp_error(state, "%s%s%s: not a function", a->function ? a->function : "",
-				   a->function && a->address ? " at " : "",
-				   a->address ? a->address : "");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (!a->function && !a->address)
+		argp_error(state, "no function given");
+	if (md_ann_function_parse(a->function, a->address, &a->wanted))
+		argp_error(state, "%s%s%s: not a function", a->function ? a->function : "",
+			   a->function && a->address ? " at " : "", a->address ? a->address : "");
 }
 
-static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	"[FUNCTION]",
-	"Show a function's instructions with the samples of each.\v"
-	"FUNCTION is a name (of C++ mangled or not, with or without parameters), an address 0x..., "
-	"or NAME@0x... where several functions have the name.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.arguments = "[FUNCTION]",
+	.argument = MP_AT(function),
+	.check = check,
+	.doc = "Show a function's instructions with the samples of each.\v"
+	       "FUNCTION is a name (of C++ mangled or not, with or without parameters), an address 0x..., "
+	       "or NAME@0x... where several functions have the name.",
+	.shared = &md_stats_fleet_argp};
 
 static void note(struct annotate *a, const char *what)
 {
 	md_stats_note("%s", what);
-	json_array_append_new(a->notes, md_stats_json_string(what));
+	json_array_append_new(a->notes, mp_json_string(what));
 }
 
 /* ---- files that may hold the function ------------------------------------------------------ */
@@ -324,8 +289,10 @@ static long add_modules(struct annotate *a, struct mp_store *store, struct mp_er
 
 		nr++;
 		r = identify(original->path, &id, &map, &why);
-		if (!r && !map && mp_id_equal(&id, &original->id))
-			return add_source(a, store, original, original->path, NULL, err) ?: nr;
+		if (!r && !map && mp_id_equal(&id, &original->id)) {
+			r = add_source(a, store, original, original->path, NULL, err);
+			return r ? r : nr;
+		}
 		mp_map_free(map);
 		if (mp_err_is_failure(r)) {
 			*err = why;
@@ -569,7 +536,7 @@ int md_stats_annotate(struct md_stats *stats, int argc, char **argv)
 	struct mp_store *store;
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &a);
+	md_stats_parse(&usage, argc, argv, &a, stats);
 	stats->fleet_module = a.filter.binary ? a.filter.binary : a.filter.build_id;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (!r) {

@@ -18,6 +18,8 @@
 #include "libprof/store/audits/store_audits.h"
 #include "libprof/store/audits/store_trials.h"
 
+#define MP_OPTIONS struct audit_args
+
 struct audit_args {
 	struct md_stats *stats;
 	const char *file; /* NULL: all programs */
@@ -48,31 +50,12 @@ struct shown {
 	const struct mp_trial *trial; /* the newest audit of whole runs; NULL: none */
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct audit_args *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = a->stats; return 0;
-	case ARGP_KEY_ARG:
-		if (a->file)
-			argp_error(state, "%s: too many arguments", arg);
-		a->file = arg;
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	NULL,
-	parse,
-	"[FILE]",
-	"Say which version of each function was faster in audits inside running programs.\v"
-	"FILE: only the last audit of this program; it may be the audited version or its original.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.arguments = "[FILE]",
+	.argument = MP_AT(file),
+	.doc = "Say which version of each function was faster in audits inside running programs.\v"
+	       "FILE: only the last audit of this program; it may be the audited version or its original.",
+	.shared = &md_stats_common_argp};
 
 /* ---- names and shares ---------------------------------------------------------------------- */
 
@@ -290,11 +273,6 @@ static void print_text(const struct shown *s)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static json_t *number(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *integer(uint64_t value)
 {
 	return json_integer((json_int_t)value);
@@ -302,12 +280,7 @@ static json_t *integer(uint64_t value)
 
 static json_t *address(uint64_t vaddr)
 {
-	char text[32];
-
-	if (!vaddr)
-		return json_null();
-	snprintf(text, sizeof(text), "0x%" PRIx64, vaddr);
-	return json_string(text);
+	return vaddr ? mp_json_address(vaddr) : json_null();
 }
 
 static json_t *points_json(const struct mp_audit_effect *e)
@@ -338,21 +311,23 @@ static json_t *row_json(const struct row *row)
 		json_object_set_new(drops, mp_pair_drop_name((enum mp_pair_drop)i),
 				    integer(e->drops[i]));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o}",
-			 "function", md_stats_json_string(row->name), "address",
-			 address(row->stored->vaddr), "share", number(row->share), "faster_by",
-			 e->pairs ? number(expm1(e->estimate)) : json_null(), "lowest",
-			 isfinite(e->lowest) ? number(expm1(e->lowest)) : json_null(), "highest",
-			 number(expm1(e->highest)), "pairs", integer(e->pairs), "rounds",
-			 integer(rounds_of(e)), "dropped", drops, "faster_is", words[e->verdict],
-			 "earlier", e->earlier, "decided_at",
+			 "function", mp_json_string(row->name), "address",
+			 address(row->stored->vaddr), "share", mp_json_number(row->share),
+			 "faster_by", e->pairs ? mp_json_number(expm1(e->estimate)) : json_null(),
+			 "lowest",
+			 isfinite(e->lowest) ? mp_json_number(expm1(e->lowest)) : json_null(),
+			 "highest", mp_json_number(expm1(e->highest)), "pairs", integer(e->pairs),
+			 "rounds", integer(rounds_of(e)), "dropped", drops, "faster_is",
+			 words[e->verdict], "earlier", e->earlier, "decided_at",
 			 e->decided_at ? integer(e->decided_at) : json_null(), "points",
 			 points_json(e));
 }
 
 static json_t *sum_json(const struct sum *sum)
 {
-	return json_pack("{s:o, s:o, s:o}", "times_as_fast", number(sum->estimate), "lowest",
-			 number(sum->lowest), "highest", number(sum->highest));
+	return json_pack("{s:o, s:o, s:o}", "times_as_fast", mp_json_number(sum->estimate),
+			 "lowest", mp_json_number(sum->lowest), "highest",
+			 mp_json_number(sum->highest));
 }
 
 static json_t *id_json(const struct mp_id *id)
@@ -370,14 +345,15 @@ static json_t *audit_json(const struct shown *s)
 	for (uint32_t f = 0; f < a->nr_functions; f++)
 		json_array_append_new(rows, row_json(&s->rows[f]));
 	if (s->trial)
-		runs = json_pack("{s:o, s:o, s:o, s:o}", "times_as_fast", number(s->trial->ratio),
-				 "lowest", number(s->trial->lowest), "highest",
-				 number(s->trial->highest), "verdict",
-				 md_stats_json_string(s->trial->verdict));
+		runs = json_pack("{s:o, s:o, s:o, s:o}", "times_as_fast",
+				 mp_json_number(s->trial->ratio), "lowest",
+				 mp_json_number(s->trial->lowest), "highest",
+				 mp_json_number(s->trial->highest), "verdict",
+				 mp_json_string(s->trial->verdict));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "path", *a->path ? md_stats_json_string(a->path) : json_null(), "build_id",
+			 "path", *a->path ? mp_json_string(a->path) : json_null(), "build_id",
 			 id_json(&a->id), "original_build_id", id_json(&a->original), "machine",
-			 md_stats_json_string(a->machine), "alpha", number(a->alpha), "start_s",
+			 mp_json_string(a->machine), "alpha", mp_json_number(a->alpha), "start_s",
 			 (json_int_t)a->start_s, "last_s", (json_int_t)a->last_s, "windows_lost",
 			 integer(a->lost), "windows_torn", integer(a->torn), "windows_foreign",
 			 integer(a->nr_foreign), "functions", rows, "all_new", sum_json(&s->all),
@@ -573,7 +549,7 @@ int md_stats_audit(struct md_stats *stats, int argc, char **argv)
 	size_t nr = 0;
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &args);
+	md_stats_parse(&usage, argc, argv, &args, stats);
 	if (args.file && read_asked(args.file, &asked, &err))
 		return md_stats_fail("%s", err.msg);
 	r = md_stats_open(stats, MP_STORE_READ, &store);

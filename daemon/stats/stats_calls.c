@@ -9,8 +9,7 @@
 
 #include "daemon/calls/call_edges.h"
 #include "daemon/code/demangle.h"
-
-#define LEAST_PERCENT 1.0
+#include "daemon/stats/defaults.h"
 
 struct print {
 	struct md_stats *stats;
@@ -24,7 +23,7 @@ struct print {
 void md_stats_note_file(void *arg, const char *message)
 {
 	md_stats_note("%s: its functions are not known", message);
-	json_array_append_new(arg, md_stats_json_string(message));
+	json_array_append_new(arg, mp_json_string(message));
 }
 
 /* Return: false after the last row that is wanted. */
@@ -56,9 +55,8 @@ static json_t *node_json(const struct print *p, uint32_t node, double percent, u
 	json_t *json = json_pack("{s:f, s:I}", "percent", percent, "samples", (json_int_t)samples);
 	char id[80];
 
-	json_object_set_new(json, "function", name ? md_stats_json_string(name) : json_null());
-	json_object_set_new(json, "module",
-			    module ? md_stats_json_string(module->path) : json_null());
+	json_object_set_new(json, "function", name ? mp_json_string(name) : json_null());
+	json_object_set_new(json, "module", module ? mp_json_string(module->path) : json_null());
 	json_object_set_new(json, "build_id",
 			    module ? json_string(md_stats_format_id(&module->id, id))
 				   : json_null());
@@ -76,7 +74,7 @@ static json_t *context_json(const struct print *p, const uint32_t *path, size_t 
 	for (size_t i = 0; i < nr; i++) {
 		const char *name = md_calls_name(p->calls, path[i]);
 
-		json_array_append_new(names, md_stats_json_string(name ? name : "?"));
+		json_array_append_new(names, mp_json_string(name ? name : "?"));
 	}
 	json_object_set_new(json, "path", names);
 	json_object_set_new(json, "self_samples", json_integer((json_int_t)node->self));
@@ -233,7 +231,9 @@ int md_stats_calls(struct md_stats *stats, struct mp_store *store,
 			      &calls, &err);
 
 	if (p.least < 0)
-		p.least = query->what == MD_CALLS_CONTEXTS && !query->limit ? LEAST_PERCENT : 0;
+		p.least = query->what == MD_CALLS_CONTEXTS && !query->limit
+				  ? MD_STATS_CONTEXTS_PERCENT
+				  : 0;
 	p.calls = &calls;
 	if (r) {
 		r = md_stats_fail("%s", err.msg);

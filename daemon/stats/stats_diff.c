@@ -16,6 +16,8 @@
 #include "daemon/diff/diff_period.h"
 #include "daemon/stats/stats.h"
 
+#define MP_OPTIONS struct options
+
 enum sort {
 	SORT_DELTA,
 	SORT_OLD,
@@ -41,52 +43,23 @@ struct options {
 	json_t *notes;
 };
 
-enum {
-	KEY_BUILD_ID = 256,
-	KEY_BINARY,
-	KEY_BY,
-	KEY_SORT,
-	KEY_AT,
-	KEY_BEFORE,
-	KEY_AFTER,
-	KEY_MIN_SHARE,
-	KEY_SIGNIFICANT
-};
-
-static const struct argp_option option_table[] = {
-	{"by", KEY_BY, "WHAT", 0, "module, function (default) or block", 0},
-	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
-	{"binary", KEY_BINARY, "FILE", 0,
-	 "Only the module of this file; read its code from FILE. May be given once for each build",
-	 0},
-	{"function", 'f', "NAME", 0, "Only this function, or the one at address 0x...", 0},
-	{"at", KEY_AT, "WHEN", 0, "Compare what was before the day of WHEN with what came then", 0},
-	{"before", KEY_BEFORE, "PERIOD", 0, "The old side: WHEN..WHEN, WHEN.. or ..WHEN", 0},
-	{"after", KEY_AFTER, "PERIOD", 0, "The new side: WHEN..WHEN, WHEN.. or ..WHEN", 0},
-	{"sort", KEY_SORT, "KEY", 0, "delta (default), old, new, p or name", 0},
-	{"limit", 'n', "N", 0, "At most N rows", 0},
-	{"min-share", KEY_MIN_SHARE, "P", 0, "Only rows of at least P percent on either side", 0},
-	{"significant", KEY_SIGNIFICANT, NULL, 0, "Only rows that changed by more than chance", 0},
-	{0},
-};
-
-static error_t add_binary(struct options *o, const char *arg)
+static void add_binary(const struct mp_option *option, void *options, char *arg,
+		       struct argp_state *state)
 {
+	struct options *o = options;
 	const char **bigger = realloc(o->binaries, (o->nr_binaries + 1) * sizeof(*bigger));
 
 	if (!bigger)
-		return ENOMEM;
+		argp_failure(state, MP_EXIT_FAILED, ENOMEM, "--%s", option->name);
 	o->binaries = bigger;
 	bigger[o->nr_binaries++] = arg;
-	return 0;
 }
 
 /*
  * Completes the request. One database needs two periods; if only one is given, the other is the
  * time before or after it.
  */
-static error_t finish(struct options *o, struct argp_state *state)
+static void finish(struct options *o, struct argp_state *state)
 {
 	bool periods = o->has_period[0] || o->has_period[1];
 
@@ -95,12 +68,12 @@ static error_t finish(struct options *o, struct argp_state *state)
 	if (o->nr_dbs == 1 && !periods) {
 		o->dbs[1] = o->dbs[0];
 		o->dbs[0] = NULL; /* that of --db, or the default one */
-		return 0;
+		return;
 	}
 	if (o->nr_dbs == 2) {
 		if (o->stats->db)
 			argp_error(state, "--db goes with one database or none");
-		return 0;
+		return;
 	}
 	if (o->nr_dbs == 1)
 		o->dbs[1] = o->dbs[0];
@@ -110,101 +83,89 @@ static error_t finish(struct options *o, struct argp_state *state)
 		argp_error(state, "nothing lies before --after: give --before, too");
 	if (!o->has_period[1] && md_period_behind(&o->periods[0], &o->periods[1]))
 		argp_error(state, "nothing lies after --before: give --after, too");
-	return 0;
 }
 
-static error_t parse_number(struct options *o, int key, const char *arg, struct argp_state *state)
+static void set_at(const struct mp_option *option, void *options, char *arg,
+		   struct argp_state *state)
 {
-	if (key == 'n')
-		md_stats_limit(state, arg, &o->limit);
-	else
-		md_stats_percent(state, "--min-share", arg, &o->min_share);
-	return 0;
+	struct options *o = options;
+	int64_t when_s;
+
+	if (mp_since_parse(arg, time(NULL), &when_s) || when_s < MP_SECONDS_PER_DAY)
+		argp_error(state, "--%s=%s: not a time", option->name, arg);
+	o->periods[0] =
+		(struct mp_span){.first_day = 0, .last_day = when_s / MP_SECONDS_PER_DAY - 1};
+	o->periods[1] =
+		(struct mp_span){.first_day = when_s / MP_SECONDS_PER_DAY, .last_day = INT64_MAX};
+	o->has_period[0] = o->has_period[1] = true;
 }
 
-static error_t parse_period(struct options *o, int key, const char *arg, struct argp_state *state)
+static void set_period(const struct mp_option *option, void *options, char *arg,
+		       struct argp_state *state)
 {
-	int64_t now_s = time(NULL), when_s;
+	struct options *o = options;
+	bool after = !strcmp(option->name, "after");
 
-	if (key == KEY_AT) {
-		if (mp_since_parse(arg, now_s, &when_s) || when_s < MP_SECONDS_PER_DAY)
-			argp_error(state, "--at=%s: not a time", arg);
-		o->periods[0] = (struct mp_span){.first_day = 0,
-						 .last_day = when_s / MP_SECONDS_PER_DAY - 1};
-		o->periods[1] = (struct mp_span){.first_day = when_s / MP_SECONDS_PER_DAY,
-						 .last_day = INT64_MAX};
-		o->has_period[0] = o->has_period[1] = true;
-		return 0;
-	}
-	if (md_period_parse(arg, now_s, &o->periods[key == KEY_AFTER]))
-		argp_error(state, "--%s=%s: not a period of days",
-			   key == KEY_AFTER ? "after" : "before", arg);
-	o->has_period[key == KEY_AFTER] = true;
-	return 0;
+	if (md_period_parse(arg, time(NULL), &o->periods[after]))
+		argp_error(state, "--%s=%s: not a period of days", option->name, arg);
+	o->has_period[after] = true;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static const char *const bys[] = {"", "module", "function", "block", NULL};
+static const char *const sorts[] = {"delta", "old", "new", "p", "name", NULL};
+
+static const struct mp_option option_table[] = {
+	MP_WORD("by", diff.by, bys, "WHAT", "module, function (default) or block"),
+	MP_VALUE(TEXT, "module", 'm', diff.filter.module, "NAME", MD_HELP_MODULE),
+	MP_VALUE(TEXT, "build-id", 0, diff.filter.build_id, "HEX", MD_HELP_BUILD_ID),
+	MP_SET("binary", 0, add_binary, "FILE",
+	       MD_HELP_BINARY ". May be given once for each build"),
+	MP_VALUE(TEXT, "function", 'f', diff.function, "NAME", MD_HELP_FUNCTION),
+	MP_SET("at", 0, set_at, "WHEN",
+	       "Compare what was before the day of WHEN with what came then"),
+	MP_SET("before", 0, set_period, "PERIOD", "The old side: WHEN..WHEN, WHEN.. or ..WHEN"),
+	MP_SET("after", 0, set_period, "PERIOD", "The new side: WHEN..WHEN, WHEN.. or ..WHEN"),
+	MP_WORD("sort", sort, sorts, "KEY", "delta (default), old, new, p or name"),
+	MD_OPTION_LIMIT,
+	MP_NUMBER("min-share", 0, min_share, 0, 100, "P",
+		  "Only rows of at least P percent on either side"),
+	MP_FLAG("significant", only_significant, "Only rows that changed by more than chance"),
+	MP_OPTIONS_END};
+
+static void take_word(void *options, char *arg, struct argp_state *state)
 {
-	static const char *const bys[] = {"", "module", "function", "block"};
-	static const char *const sorts[] = {"delta", "old", "new", "p", "name"};
-	struct options *o = state->input;
-	int n;
+	struct options *o = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = o->stats; return 0;
-	case KEY_BY:
-		n = md_stats_find_word(arg, bys, 4);
-		if (n < 1)
-			argp_error(state, "--by=%s: not module, function or block", arg);
-		o->diff.by = (enum md_by)n;
-		return 0;
-	case 'm': o->diff.filter.module = arg; return 0;
-	case KEY_BUILD_ID: o->diff.filter.build_id = arg; return 0;
-	case KEY_BINARY: return add_binary(o, arg);
-	case 'f': o->diff.function = arg; return 0;
-	case KEY_AT:
-	case KEY_BEFORE:
-	case KEY_AFTER: return parse_period(o, key, arg, state);
-	case KEY_SORT:
-		n = md_stats_find_word(arg, sorts, 5);
-		if (n < 0)
-			argp_error(state, "--sort=%s: not delta, old, new, p or name", arg);
-		o->sort = (enum sort)n;
-		return 0;
-	case 'n':
-	case KEY_MIN_SHARE: return parse_number(o, key, arg, state);
-	case KEY_SIGNIFICANT: o->only_significant = true; return 0;
-	case ARGP_KEY_ARG:
-		if (o->nr_dbs == 2)
-			argp_error(state, "%s: two databases at a time", arg);
-		o->dbs[o->nr_dbs++] = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (o->diff.function && o->diff.by == MD_BY_MODULE)
-			argp_error(state, "--function goes with --by=function or --by=block");
-		return finish(o, state);
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (o->nr_dbs == 2)
+		argp_error(state, "%s: two databases at a time", arg);
+	o->dbs[o->nr_dbs++] = arg;
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	option_table,
-	parse,
-	"[OLD-DB] [NEW-DB]",
-	"Say which shares of the samples changed, and whether by more than chance.\vWith two "
-	"databases: the second against the first. With one: against the default one. With --at, "
-	"--before or --after two periods of one database.",
-	children,
-	0,
-	0};
+static void check(void *options, struct argp_state *state)
+{
+	struct options *o = options;
+
+	if (o->diff.function && o->diff.by == MD_BY_MODULE)
+		argp_error(state, "--function goes with --by=function or --by=block");
+	finish(o, state);
+}
+
+static const struct mp_usage usage = {
+	.options = option_table,
+	.arguments = "[OLD-DB] [NEW-DB]",
+	.word = take_word,
+	.check = check,
+	.doc = "Say which shares of the samples changed, and whether by more than chance.\vWith two "
+	       "databases: the second against the first. With one: against the default one. With --at, "
+	       "--before or --after two periods of one database.",
+	.shared = &md_stats_common_argp};
 
 static void note(void *ctx, const char *what)
 {
 	struct options *o = ctx;
 
 	md_stats_note("%s", what);
-	json_array_append_new(o->notes, md_stats_json_string(what));
+	json_array_append_new(o->notes, mp_json_string(what));
 }
 
 /* ---- order --------------------------------------------------------------------------------- */
@@ -339,8 +300,8 @@ static void print_text(const struct options *o)
 static json_t *side_json(const struct options *o, int side)
 {
 	const struct mp_span *p = &o->periods[side];
-	json_t *json = json_pack("{s:o, s:I}", "db", md_stats_json_string(o->paths[side]),
-				 "samples", (json_int_t)o->diff.sides[side].total);
+	json_t *json = json_pack("{s:o, s:I}", "db", mp_json_string(o->paths[side]), "samples",
+				 (json_int_t)o->diff.sides[side].total);
 
 	json_object_set_new(json, "left_out_samples",
 			    json_integer((json_int_t)o->diff.sides[side].left_out));
@@ -360,7 +321,7 @@ static json_t *row_json(const struct options *o, const struct md_diff_row *row)
 	const struct md_diff_group *group = &o->diff.groups[row->group];
 	char text[32];
 	json_t *json = json_pack("{s:o, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:s, s:b}", "module",
-				 md_stats_json_string(group->path), "old_percent", row->share[0],
+				 mp_json_string(group->path), "old_percent", row->share[0],
 				 "new_percent", row->share[1], "delta", row->delta, "old_samples",
 				 (json_int_t)row->samples[0], "new_samples",
 				 (json_int_t)row->samples[1], "p", row->p, "p_adjusted",
@@ -373,7 +334,7 @@ static json_t *row_json(const struct options *o, const struct md_diff_row *row)
 	if (o->diff.by == MD_BY_MODULE)
 		return json;
 	json_object_set_new(json, "function",
-			    row->function ? md_stats_json_string(row->function) : json_null());
+			    row->function ? mp_json_string(row->function) : json_null());
 	snprintf(text, sizeof(text), "0x%" PRIx64, row->vaddr);
 	json_object_set_new(json, "address",
 			    row->function && !row->by_name ? json_string(text) : json_null());
@@ -483,7 +444,7 @@ int md_stats_diff(struct md_stats *stats, int argc, char **argv)
 			    .periods = {MD_PERIOD_ALL, MD_PERIOD_ALL}};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &o);
+	md_stats_parse(&usage, argc, argv, &o, stats);
 	o.notes = json_array();
 	o.diff.ctx = &o;
 	o.diff.binaries = o.binaries;

@@ -20,6 +20,8 @@
 #include "daemon/stats/stats_calls.h"
 #include "libprof/cli/stdio.h"
 
+#define MP_OPTIONS struct export
+
 static const struct md_export_format *const formats[] = {
 	&md_export_folded,  &md_export_fdata, &md_export_callgrind, &md_export_pprof,
 	&md_export_autofdo, &md_export_order, &md_export_json,	    &md_export_speedscope,
@@ -28,8 +30,8 @@ static const struct md_export_format *const formats[] = {
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /* In the order of enum md_linker and enum md_branches. */
-static const char *const linkers[] = {"lld", "gold", "ld"};
-static const char *const branches[] = {"auto", "none", "seen", "inferred"};
+static const char *const linkers[] = {"lld", "gold", "ld", NULL};
+static const char *const branches[] = {"auto", "none", "seen", "inferred", NULL};
 
 struct export
 {
@@ -40,106 +42,64 @@ struct export
 	struct md_export out;
 };
 
-enum {
-	KEY_BUILD_ID = 256,
-	KEY_BINARY,
-	KEY_FORMAT,
-	KEY_BRANCHES,
-	KEY_LINKER,
-	KEY_ORDER,
-	KEY_CALLS,
-};
-
-static const struct argp_option options[] = {
-	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; "
-	 "pprof: for go tool pprof; speedscope: who called; json: everything; for one module only, fdata: for "
-	 "llvm-bolt; autofdo: for create_llvm_prof --profiler=text; order: of functions, for a "
-	 "linker",
-	 0},
-	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
-	 0},
-	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
-	{"calls", KEY_CALLS, NULL, 0,
-	 "callgrind, folded, pprof: who called, from calling contexts; --module, --build-id and --binary name "
-	 "programs",
-	 0},
-	{"branches", KEY_BRANCHES, "WHICH", 0,
-	 "fdata: none (samples alone), seen, inferred (from samples), or auto (default): seen "
-	 "where there are any, else inferred",
-	 0},
-	{"linker", KEY_LINKER, "LINKER", 0,
-	 "order: lld (default), gold, or ld for a linker script of GNU ld", 0},
-	{"function-order", KEY_ORDER, "ORDER", 0, "order: ph (default) or cds", 0},
-	{0},
-};
-
-/* Return: index of @arg in @names. Exits with a usage error if there is none. */
-static int one_of(struct argp_state *state, const char *option, const char *arg,
-		  const char *const *names, size_t nr)
+static void set_format(const struct mp_option *o, void *options, char *arg,
+		       struct argp_state *state)
 {
-	for (size_t i = 0; i < nr; i++)
-		if (!strcmp(arg, names[i]))
-			return (int)i;
-	argp_error(state, "--%s=%s: no such value", option, arg);
-	return 0;
-}
+	struct export *e = options;
 
-static void parse_format(struct export *e, const char *arg, struct argp_state *state)
-{
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 		if (!strcmp(arg, formats[i]->name))
 			e->format = formats[i];
 	if (!e->format)
-		argp_error(state, "--format=%s: no such format", arg);
+		argp_error(state, "--%s=%s: no such format", o->name, arg);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_order(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
-	struct export *e = state->input;
+	enum mp_order *order = &((struct export *)options)->out.order;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = e->stats; return 0;
-	case KEY_FORMAT: parse_format(e, arg, state); return 0;
-	case 'm': e->filter.module = arg; return 0;
-	case KEY_BUILD_ID: e->filter.build_id = arg; return 0;
-	case KEY_BINARY: e->filter.binary = arg; return 0;
-	case KEY_BRANCHES:
-		e->out.branches = one_of(state, "branches", arg, branches, ARRAY_SIZE(branches));
-		return 0;
-	case KEY_LINKER:
-		e->out.linker = one_of(state, "linker", arg, linkers, ARRAY_SIZE(linkers));
-		return 0;
-	case KEY_CALLS: e->calls = true; return 0;
-	case KEY_ORDER:
-		if (mp_order_parse(arg, &e->out.order) || e->out.order == MP_ORDER_ORIGINAL)
-			argp_error(state, "--function-order=%s: no such order", arg);
-		return 0;
-	case 's':
-		if (mp_since_parse(arg, e->out.now_s, &e->out.since_s))
-			argp_error(state, "--since=%s: not a time: " MP_SINCE_FORMATS, arg);
-		return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	case ARGP_KEY_END:
-		if (!e->format && e->stats->json)
-			e->format = &md_export_json;
-		if (!e->format)
-			argp_error(state, "give a --format");
-		if (e->stats->json && e->format != &md_export_json)
-			argp_error(state, "--json is --format=json, not %s", e->format->name);
-		if (e->calls && !e->format->calls)
-			argp_error(state, "--calls does not go with --format=%s", e->format->name);
-		e->calls = e->calls || !e->format->module;
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (mp_order_parse(arg, order) || *order == MP_ORDER_ORIGINAL)
+		argp_error(state, "--%s=%s: no such order", o->name, arg);
 }
 
-static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options, parse, NULL, "Write samples for other tools, to standard output.", children, 0, 0};
+static const struct mp_option options[] = {
+	MP_SET("format", 0, set_format, "FORMAT",
+	       "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; "
+	       "pprof: for go tool pprof; speedscope: who called; json: everything; for one module only, fdata: for "
+	       "llvm-bolt; autofdo: for create_llvm_prof --profiler=text; order: of functions, for a "
+	       "linker"),
+	MD_OPTIONS_FILTER,
+	MP_VALUE(TIME, "since", 's', out.since_s, "WHEN", MD_HELP_SINCE),
+	MP_FLAG("calls", calls,
+		"callgrind, folded, pprof: who called, from calling contexts; --module, --build-id and --binary name "
+		"programs"),
+	MP_WORD("branches", out.branches, branches, "WHICH",
+		"fdata: none (samples alone), seen, inferred (from samples), or auto (default): seen "
+		"where there are any, else inferred"),
+	MP_WORD("linker", out.linker, linkers, "LINKER",
+		"order: lld (default), gold, or ld for a linker script of GNU ld"),
+	MP_SET("function-order", 0, set_order, "ORDER", "order: ph (default) or cds"),
+	MP_OPTIONS_END};
+
+static void check(void *options, struct argp_state *state)
+{
+	struct export *e = options;
+
+	if (!e->format && e->stats->json)
+		e->format = &md_export_json;
+	if (!e->format)
+		argp_error(state, "give a --format");
+	if (e->stats->json && e->format != &md_export_json)
+		argp_error(state, "--json is --format=json, not %s", e->format->name);
+	if (e->calls && !e->format->calls)
+		argp_error(state, "--calls does not go with --format=%s", e->format->name);
+	e->calls = e->calls || !e->format->module;
+}
+
+static const struct mp_usage usage = {.options = options,
+				      .doc = "Write samples for other tools, to standard output.",
+				      .check = check,
+				      .shared = &md_stats_fleet_argp};
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
@@ -380,7 +340,7 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv)
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &e);
+	md_stats_parse(&usage, argc, argv, &e, stats);
 	stats->fleet_module = e.filter.binary ? e.filter.binary : e.filter.build_id;
 	if ((e.format->needs & MD_EXPORT_BINARY) && isatty(STDOUT_FILENO))
 		return md_stats_fail("%s is binary: redirect standard output to a file",

@@ -17,6 +17,8 @@
 #include "daemon/stats/stats_calls.h"
 #include "libprof/base/outfile.h"
 
+#define MP_OPTIONS struct flame
+
 struct flame {
 	struct md_stats *stats;
 	struct md_stats_filter filter;
@@ -28,57 +30,26 @@ struct flame {
 	json_t *notes;
 };
 
-enum {
-	KEY_BUILD_ID = 256,
-	KEY_BINARY,
-	KEY_CALLS
-};
-
-static const struct argp_option options[] = {
-	{"output", 'o', "FILE", 0, "Write FILE.svg instead of to standard output", 0},
-	{"calls", KEY_CALLS, NULL, 0,
-	 "Draw who called, from calling contexts; --module, --build-id and --binary name programs",
-	 0},
-	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
-	 0},
-	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_output(const struct mp_option *o, void *options, char *arg,
+		       struct argp_state *state)
 {
-	struct flame *f = state->input;
-	size_t len;
+	size_t len = strlen(arg);
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = f->stats; return 0;
-	case 'o':
-		len = strlen(arg);
-		if (len < 5 || strcasecmp(arg + len - 4, ".svg"))
-			argp_error(state, "--output=%s: does not end in .svg", arg);
-		f->output = arg;
-		return 0;
-	case KEY_CALLS: f->calls = true; return 0;
-	case 'm': f->filter.module = arg; return 0;
-	case KEY_BUILD_ID: f->filter.build_id = arg; return 0;
-	case KEY_BINARY: f->filter.binary = arg; return 0;
-	case 's': md_stats_since(state, arg, &f->since_s); return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (len < 5 || strcasecmp(arg + len - 4, ".svg"))
+		argp_error(state, "--%s=%s: does not end in .svg", o->name, arg);
+	((struct flame *)options)->output = arg;
 }
 
-static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"Draw where the time goes: modules, functions and basic blocks, each as wide as its share.",
-	children,
-	0,
-	0};
+static const struct mp_option options[] = {
+	MP_SET("output", 'o', set_output, "FILE", "Write FILE.svg instead of to standard output"),
+	MP_FLAG("calls", calls,
+		"Draw who called, from calling contexts; --module, --build-id and --binary name programs"),
+	MD_OPTIONS_FILTER, MD_OPTION_SINCE, MP_OPTIONS_END};
+
+static const struct mp_usage usage = {
+	.options = options,
+	.doc = "Draw where the time goes: modules, functions and basic blocks, each as wide as its share.",
+	.shared = &md_stats_fleet_argp};
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
@@ -109,7 +80,7 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 	if (!known) {
 		if (module->kind == MP_MODULE_FILE) {
 			md_stats_note("%s: its functions are not known", why.msg);
-			json_array_append_new(f->notes, md_stats_json_string(why.msg));
+			json_array_append_new(f->notes, mp_json_string(why.msg));
 		}
 	}
 	r = md_flame_add_module(&f->root, module, known ? &code : NULL, kernel ? &ksyms : NULL,
@@ -168,8 +139,8 @@ static int read_calls(struct flame *f, struct mp_store *store, struct mp_err *er
 
 static json_t *node_json(const struct md_flame *node, uint64_t all)
 {
-	json_t *json = json_pack("{s:o, s:I, s:f}", "name", md_stats_json_string(node->name),
-				 "samples", (json_int_t)node->samples, "percent",
+	json_t *json = json_pack("{s:o, s:I, s:f}", "name", mp_json_string(node->name), "samples",
+				 (json_int_t)node->samples, "percent",
 				 all ? 100.0 * (double)node->samples / (double)all : 0.0);
 	json_t *below;
 	char address[32];
@@ -260,7 +231,7 @@ int md_stats_flame(struct md_stats *stats, int argc, char **argv)
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &f);
+	md_stats_parse(&usage, argc, argv, &f, stats);
 	stats->fleet_module = f.filter.binary ? f.filter.binary : f.filter.build_id;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)

@@ -11,11 +11,11 @@
 
 #include "daemon/calls/call_graph.h"
 #include "daemon/code/demangle.h"
+#include "daemon/stats/defaults.h"
 #include "daemon/stats/stats.h"
 #include "daemon/stats/stats_calls.h"
 
-/* Without --limit and --percent-limit, smaller edges are left out. */
-#define LEAST_PERCENT 0.1
+#define MP_OPTIONS struct calls
 
 struct calls {
 	struct md_stats *stats;
@@ -29,51 +29,23 @@ struct calls {
 	double total; /* weight of all edges */
 };
 
-enum {
-	KEY_BUILD_ID = 256,
-	KEY_BINARY
-};
+static const struct mp_option options[] = {
+	MP_VALUE(TEXT, "module", 'm', filter.module, "NAME",
+		 "Only the program, or the library, with this path or file name"),
+	MP_VALUE(TEXT, "build-id", 0, filter.build_id, "HEX",
+		 "Only modules whose build-id begins with HEX"),
+	MP_VALUE(TEXT, "binary", 0, filter.binary, "FILE", MD_HELP_BINARY),
+	MD_OPTION_SINCE,
+	MD_OPTION_LIMIT,
+	MP_NUMBER("percent-limit", 'p', percent_limit, 0, 100, "P",
+		  "Only rows of at least P percent of all calls (default: 0.1)"),
+	MP_OPTIONS_END};
 
-static const struct argp_option options[] = {
-	{"module", 'm', "NAME", 0, "Only the program, or the library, with this path or file name",
-	 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
-	 0},
-	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
-	{"limit", 'n', "N", 0, "At most N rows", 0},
-	{"percent-limit", 'p', "P", 0,
-	 "Only rows of at least P percent of all calls (default: 0.1)", 0},
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct calls *c = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = c->stats; return 0;
-	case 'm': c->filter.module = arg; return 0;
-	case KEY_BUILD_ID: c->filter.build_id = arg; return 0;
-	case KEY_BINARY: c->filter.binary = arg; return 0;
-	case 's': md_stats_since(state, arg, &c->since_s); return 0;
-	case 'n': md_stats_limit(state, arg, &c->limit); return 0;
-	case 'p': md_stats_percent(state, "--percent-limit", arg, &c->percent_limit); return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"Show the call graph of programs: which call site called which function how often, as "
-	"estimated from samples with stacks.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.doc = "Show the call graph of programs: which call site called which function how often, as "
+	       "estimated from samples with stacks.",
+	.shared = &md_stats_common_argp};
 
 /* ---- one edge -------------------------------------------------------------------------------- */
 
@@ -171,22 +143,14 @@ static void print_row(const struct calls *c, uint32_t e)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *address_json(uint64_t vaddr)
-{
-	char buf[32];
-
-	snprintf(buf, sizeof(buf), "0x%" PRIx64, vaddr);
-	return json_string(buf);
-}
-
 static json_t *place_json(const struct md_graph_module *m, uint32_t f)
 {
 	char buf[32], id[80];
 
-	return json_pack("{s:o, s:s, s:o, s:o}", "module", md_stats_json_string(m->module->path),
+	return json_pack("{s:o, s:s, s:o, s:o}", "module", mp_json_string(m->module->path),
 			 "build_id", md_stats_format_id(&m->module->id, id), "function",
-			 md_stats_json_string(md_code_function_name(&m->code.cfg->funcs[f], buf)),
-			 "address", address_json(m->code.cfg->funcs[f].vaddr));
+			 mp_json_string(md_code_function_name(&m->code.cfg->funcs[f], buf)),
+			 "address", mp_json_address(m->code.cfg->funcs[f].vaddr));
 }
 
 static json_t *count_json(const struct mp_callgraph_sum *sum)
@@ -206,8 +170,8 @@ static json_t *caller_json(const struct calls *c, const struct mp_callgraph_edge
 	if (!m)
 		return json_null();
 	json = place_json(m, f);
-	json_object_set_new(json, "site", address_json(site->vaddr));
-	json_object_set_new(json, "return_address", address_json(site->next));
+	json_object_set_new(json, "site", mp_json_address(site->vaddr));
+	json_object_set_new(json, "return_address", mp_json_address(site->next));
 	json_object_set_new(json, "count", count_json(&c->graph.graph.sites[edge->site]));
 	return json;
 }
@@ -246,7 +210,9 @@ static int compare_edges(const void *a, const void *b, void *arg)
 
 static void print_rows(struct calls *c, const uint32_t *order, uint32_t nr, json_t *rows)
 {
-	double least = c->percent_limit >= 0 ? c->percent_limit : c->limit ? 0 : LEAST_PERCENT;
+	double least = c->percent_limit >= 0 ? c->percent_limit
+		       : c->limit	     ? 0
+					     : MD_STATS_GRAPH_PERCENT;
 	long left = c->limit;
 
 	for (uint32_t i = 0; i < nr; i++) {
@@ -345,7 +311,7 @@ int md_stats_call_graph(struct md_stats *stats, int argc, char **argv)
 	struct mp_err err = {0};
 	int status;
 
-	md_stats_parse(&argp, argc, argv, &c);
+	md_stats_parse(&usage, argc, argv, &c, stats);
 	status = md_stats_open(stats, MP_STORE_READ, &store);
 	if (status)
 		return status;

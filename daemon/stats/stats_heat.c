@@ -20,6 +20,8 @@
 #include "libprof/base/outfile.h"
 #include "libprof/infer/profile.h"
 
+#define MP_OPTIONS struct heat
+
 struct heat {
 	struct md_stats *stats;
 	const char *binary, *after_path, *output;
@@ -38,17 +40,6 @@ struct heat {
 	struct md_heat_picture picture;
 };
 
-enum {
-	KEY_AFTER = 256
-};
-
-static const struct argp_option options[] = {
-	{"after", KEY_AFTER, "FILE", 0, "FILE is the optimised version of BINARY: draw both", 0},
-	{"output", 'o', "FILE", 0, "Write FILE.svg or FILE.html instead of to standard output", 0},
-	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
-	{0},
-};
-
 static bool ends_in(const char *path, const char *end)
 {
 	size_t len = strlen(path), len_end = strlen(end);
@@ -56,40 +47,32 @@ static bool ends_in(const char *path, const char *end)
 	return len > len_end && !strcasecmp(path + len - len_end, end);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_output(const struct mp_option *o, void *options, char *arg,
+		       struct argp_state *state)
 {
-	struct heat *h = state->input;
+	struct heat *h = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = h->stats; return 0;
-	case KEY_AFTER: h->after_path = arg; return 0;
-	case 'o':
-		h->output = arg;
-		h->html = ends_in(arg, ".html") || ends_in(arg, ".htm") || ends_in(arg, ".xhtml");
-		if (!h->html && !ends_in(arg, ".svg"))
-			argp_error(state, "--output=%s: ends neither in .svg nor in .html", arg);
-		return 0;
-	case 's': md_stats_since(state, arg, &h->since_s); return 0;
-	case ARGP_KEY_ARG:
-		if (h->binary)
-			argp_error(state, "%s: too many arguments", arg);
-		h->binary = arg;
-		return 0;
-	case ARGP_KEY_NO_ARGS: argp_error(state, "no program given"); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	h->output = arg;
+	h->html = ends_in(arg, ".html") || ends_in(arg, ".htm") || ends_in(arg, ".xhtml");
+	if (!h->html && !ends_in(arg, ".svg"))
+		argp_error(state, "--%s=%s: ends neither in .svg nor in .html", o->name, arg);
 }
 
-static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	"BINARY",
-	"Draw which cache lines and pages of a program's code run, and how much.\v"
-	"With --after, also where the optimised version has the same code.",
-	children,
-	0,
-	0};
+static const struct mp_option options[] = {
+	MP_VALUE(TEXT, "after", 0, after_path, "FILE",
+		 "FILE is the optimised version of BINARY: draw both"),
+	MP_SET("output", 'o', set_output, "FILE",
+	       "Write FILE.svg or FILE.html instead of to standard output"),
+	MD_OPTION_SINCE, MP_OPTIONS_END};
+
+static const struct mp_usage usage = {
+	.options = options,
+	.arguments = "BINARY",
+	.argument = MP_AT(binary),
+	.lacking = "no program given",
+	.doc = "Draw which cache lines and pages of a program's code run, and how much.\v"
+	       "With --after, also where the optimised version has the same code.",
+	.shared = &md_stats_fleet_argp};
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
@@ -315,7 +298,7 @@ static json_t *funcs_json(const struct heat *h)
 			snprintf(address, sizeof(address), "0x%" PRIx64, func->vaddr);
 		json_object_set_new(row, "address", func ? json_string(address) : json_null());
 		json_object_set_new(row, "function",
-				    func && func->name[0] ? md_stats_json_string(func->name)
+				    func && func->name[0] ? mp_json_string(func->name)
 							  : json_null());
 		json_array_append_new(array, row);
 	}
@@ -328,7 +311,7 @@ static int print_json(const struct heat *h)
 	json_t *root = md_stats_json_new("heat");
 	char id[80];
 
-	json_object_set_new(root, "module", md_stats_json_string(h->binary));
+	json_object_set_new(root, "module", mp_json_string(h->binary));
 	json_object_set_new(root, "build_id", json_string(md_stats_format_id(&h->elf->id, id)));
 	json_object_set_new(root, "period_start_s", json_integer(h->start_s));
 	json_object_set_new(root, "samples", json_integer((json_int_t)h->picture.nr_samples));
@@ -405,7 +388,7 @@ int md_stats_heat(struct md_stats *stats, int argc, char **argv)
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &h);
+	md_stats_parse(&usage, argc, argv, &h, stats);
 	stats->fleet_module = h.binary;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)

@@ -23,6 +23,8 @@
 #include "libprof/note/counts_file.h"
 #include "libprof/cli/progress.h"
 
+#define MP_OPTIONS struct options
+
 enum format {
 	FORMAT_GUESS,
 	FORMAT_CALLGRIND,
@@ -32,11 +34,13 @@ enum format {
 	FORMAT_WAYS
 };
 
-static const char *const format_names[] = {[FORMAT_CALLGRIND] = "callgrind",
+static const char *const format_names[] = {"",
+					   [FORMAT_CALLGRIND] = "callgrind",
 					   [FORMAT_COUNTERS] = "counters",
 					   [FORMAT_FDATA] = "fdata",
 					   [FORMAT_PERF] = "perf",
-					   [FORMAT_WAYS] = "ways"};
+					   [FORMAT_WAYS] = "ways",
+					   NULL};
 
 struct options {
 	struct md_stats *stats;
@@ -45,23 +49,6 @@ struct options {
 	const char *binary;
 	const char **files;
 	size_t nr_files;
-};
-
-enum {
-	KEY_FORMAT = 256,
-	KEY_EVENT,
-	KEY_BINARY
-};
-
-static const struct argp_option option_table[] = {
-	{"format", KEY_FORMAT, "FORMAT", 0,
-	 "callgrind, counters, fdata, perf or ways; by default, the file tells, except for ways",
-	 0},
-	{"binary", KEY_BINARY, "FILE", 0,
-	 "counters: the instrumented program or library; fdata, ways: the one that was profiled",
-	 0},
-	{"event", KEY_EVENT, "NAME", 0, "perf: take only samples of this event", 0},
-	{0},
 };
 
 /* Return: true for files of counters, the only format that is not text. */
@@ -90,58 +77,51 @@ static bool is_perf_data(FILE *file)
 	       !memcmp(found, magic, sizeof(found));
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
+static const struct mp_option option_table[] = {
+	MP_WORD("format", format, format_names, "FORMAT",
+		"callgrind, counters, fdata, perf or ways; by default, the file tells, except for ways"),
+	MP_VALUE(
+		TEXT, "binary", 0, binary, "FILE",
+		"counters: the instrumented program or library; fdata, ways: the one that was profiled"),
+	MP_VALUE(TEXT, "event", 0, event, "NAME", "perf: take only samples of this event"),
+	MP_OPTIONS_END};
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = o->stats; return 0;
-	case KEY_FORMAT:
-		for (int i = FORMAT_CALLGRIND; i <= FORMAT_WAYS; i++)
-			if (!strcmp(arg, format_names[i]))
-				o->format = (enum format)i;
-		if (!o->format)
-			argp_error(state,
-				   "--format=%s: none of callgrind, counters, fdata, perf, ways",
-				   arg);
-		return 0;
-	case KEY_BINARY: o->binary = arg; return 0;
-	case KEY_EVENT: o->event = arg; return 0;
-	case ARGP_KEY_ARG:
-		o->files = reallocarray(o->files, o->nr_files + 1, sizeof(*o->files));
-		if (!o->files)
-			argp_failure(state, MP_EXIT_FAILED, ENOMEM, "%s", arg);
-		o->files[o->nr_files++] = arg;
-		return 0;
-	case ARGP_KEY_SUCCESS:
-		if (o->nr_files > 1 && !is_counters(o))
-			argp_error(state, "%s: one file at a time", o->files[1]);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no file given; - is standard input");
-		return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+static void take_word(void *options, char *arg, struct argp_state *state)
+{
+	struct options *o = options;
+
+	o->files = reallocarray(o->files, o->nr_files + 1, sizeof(*o->files));
+	if (!o->files)
+		argp_failure(state, MP_EXIT_FAILED, ENOMEM, "%s", arg);
+	o->files[o->nr_files++] = arg;
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	option_table,
-	parse,
-	"FILE...",
-	"Add what another profiler counted.\v"
-	"callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes --skip-plt=no CMD\n"
-	"counters:   counts of programs that morph-optimize instrument made; give "
-	"--binary=FILE, and any number of files of counts\n"
-	"fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; give "
-	"--binary=FILE\n"
-	"perf:       perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events "
-	"--show-task-events --show-lost-events | morph-stats import -; with the field brstack "
-	"the branch stacks, too\n"
-	"ways:       lines ADDRESS TAKEN FELL of conditional branches; give --binary=FILE",
-	children,
-	0,
-	0};
+static void check(void *options, struct argp_state *state)
+{
+	const struct options *o = options;
+
+	if (!o->nr_files)
+		argp_error(state, "no file given; - is standard input");
+	if (o->nr_files > 1 && !is_counters(o))
+		argp_error(state, "%s: one file at a time", o->files[1]);
+}
+
+static const struct mp_usage usage = {
+	.options = option_table,
+	.arguments = "FILE...",
+	.word = take_word,
+	.check = check,
+	.doc = "Add what another profiler counted.\v"
+	       "callgrind:  valgrind --tool=callgrind --dump-instr=yes --collect-jumps=yes --skip-plt=no CMD\n"
+	       "counters:   counts of programs that morph-optimize instrument made; give "
+	       "--binary=FILE, and any number of files of counts\n"
+	       "fdata:      of perf2bolt, merge-fdata or a program that llvm-bolt -instrument made; give "
+	       "--binary=FILE\n"
+	       "perf:       perf script -G -F comm,pid,tid,time,event,ip,sym,dso --show-mmap-events "
+	       "--show-task-events --show-lost-events | morph-stats import -; with the field brstack "
+	       "the branch stacks, too\n"
+	       "ways:       lines ADDRESS TAKEN FELL of conditional branches; give --binary=FILE",
+	.shared = &md_stats_common_argp};
 
 /*
  * fdata begins with "1 main 53 1 main 38 0 1999" or "4 main 53 4 table 8 17". No other format
@@ -478,7 +458,7 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 	bool from_stdin;
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &o);
+	md_stats_parse(&usage, argc, argv, &o, stats);
 	from_stdin = !strcmp(o.files[0], "-");
 	lines.name = from_stdin ? "standard input" : o.files[0];
 	lines.file = stdin;

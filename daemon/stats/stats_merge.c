@@ -19,6 +19,8 @@
 #include "libprof/base/newfile.h"
 #include "libprof/store/whole/store_merge.h"
 
+#define MP_OPTIONS struct merge
+
 struct input {
 	const char *path;
 	struct mp_store *store;
@@ -35,58 +37,43 @@ struct merge {
 	bool again;
 };
 
-enum {
-	KEY_AGAIN = 256
-};
+static const struct mp_option options[] = {
+	MP_FLAG("again", again, "Add sessions that OUT-DB seems to have already"), MP_OPTIONS_END};
 
-static const struct argp_option options[] = {
-	{"again", KEY_AGAIN, NULL, 0, "Add sessions that OUT-DB seems to have already", 0},
-	{0},
-};
-
-static error_t add_input(struct merge *m, char *arg)
+static void take_word(void *options, char *arg, struct argp_state *state)
 {
-	struct input *bigger = realloc(m->inputs, (m->nr + 1) * sizeof(*bigger));
+	struct merge *m = options;
+	struct input *bigger;
 
+	if (!m->out) {
+		m->out = arg;
+		return;
+	}
+	bigger = realloc(m->inputs, (m->nr + 1) * sizeof(*bigger));
 	if (!bigger)
-		return ENOMEM;
+		argp_failure(state, MP_EXIT_FAILED, ENOMEM, "%s", arg);
 	m->inputs = bigger;
 	memset(&bigger[m->nr], 0, sizeof(*bigger));
 	bigger[m->nr++].path = arg;
-	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct merge *m = state->input;
+	const struct merge *m = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = m->stats; return 0;
-	case KEY_AGAIN: m->again = true; return 0;
-	case ARGP_KEY_ARG:
-		if (m->out)
-			return add_input(m, arg);
-		m->out = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!m->nr)
-			argp_error(state, "give OUT-DB and at least one database to add to it");
-		if (m->stats->db)
-			argp_error(state, "merge takes its databases as arguments, not with --db");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (!m->nr)
+		argp_error(state, "give OUT-DB and at least one database to add to it");
+	if (m->stats->db)
+		argp_error(state, "merge takes its databases as arguments, not with --db");
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {options,
-				 parse,
-				 "OUT-DB IN-DB...",
-				 "Add databases up into OUT-DB, which is created if it does not "
-				 "exist.",
-				 children,
-				 0,
-				 0};
+static const struct mp_usage usage = {
+	.options = options,
+	.arguments = "OUT-DB IN-DB...",
+	.word = take_word,
+	.check = check,
+	.doc = "Add databases up into OUT-DB, which is created if it does not exist.",
+	.shared = &md_stats_common_argp};
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 
@@ -276,10 +263,10 @@ static int report(const struct merge *m)
 	for (size_t i = 0; i < m->nr; i++) {
 		json_t *input = stats_json(&m->inputs[i].stats);
 
-		json_object_set_new(input, "path", md_stats_json_string(m->inputs[i].path));
+		json_object_set_new(input, "path", mp_json_string(m->inputs[i].path));
 		json_array_append_new(inputs, input);
 	}
-	json_object_set_new(root, "output", md_stats_json_string(m->out));
+	json_object_set_new(root, "output", mp_json_string(m->out));
 	json_object_set_new(root, "inputs", inputs);
 	return md_stats_json_print(root);
 }
@@ -290,7 +277,7 @@ int md_stats_merge(struct md_stats *stats, int argc, char **argv)
 	struct stat st;
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &m);
+	md_stats_parse(&usage, argc, argv, &m, stats);
 	mp_progress_start("morph-stats", true);
 	r = open_inputs(&m);
 	if (!r && stat(m.out, &st) && errno == ENOENT)

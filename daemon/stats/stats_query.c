@@ -16,6 +16,8 @@
 #include "daemon/code/stats_rows.h"
 #include "libprof/store/store_paths.h"
 
+#define MP_OPTIONS struct query
+
 struct query {
 	struct md_stats *stats;
 	struct md_stats_filter filter;
@@ -37,38 +39,27 @@ struct query {
 	json_t *notes;
 };
 
-enum {
-	KEY_BUILD_ID = 256,
-	KEY_BINARY,
-	KEY_BY,
-	KEY_SORT,
-	KEY_CALLERS,
-	KEY_CALLEES
-};
+static const char *const bys[] = {"",	  "module", "function", "block",
+				  "path", "copy",   "context",	NULL};
+static const char *const sorts[] = {"samples", "weight", "name", "address", NULL};
 
-static const char *const bys[] = {"", "module", "function", "block", "path", "copy", "context"};
+static const struct mp_option options[] = {
+	MP_WORD("by", by, bys, "WHAT",
+		"module, function, block, path, copy: the blocks of outputs, each copy apart, or context: who "
+		"called, as a tree (default: one step finer than the named module or function, but never "
+		"path, copy or context)"),
+	MP_VALUE(TEXT, "callers", 0, callers_of, "NAME", "The functions that called this one"),
+	MP_VALUE(TEXT, "callees", 0, callees_of, "NAME", "The functions that this one called"),
+	MD_OPTIONS_FILTER,
+	MP_VALUE(TEXT, "function", 'f', function, "NAME", MD_HELP_FUNCTION),
+	MD_OPTION_SINCE,
+	MP_WORD("sort", sort, sorts, "KEY", "samples (default), weight (blocks), name or address"),
+	MD_OPTION_LIMIT,
+	MP_NUMBER("percent-limit", 'p', percent_limit, 0, 100, "P",
+		  "Only rows of at least P percent of all samples"),
+	MP_OPTIONS_END};
 
-static const struct argp_option options[] = {
-	{"by", KEY_BY, "WHAT", 0,
-	 "module, function, block, path, copy: the blocks of outputs, each copy apart, or context: who "
-	 "called, as a tree (default: one step finer than the named module or function, but never "
-	 "path, copy or context)",
-	 0},
-	{"callers", KEY_CALLERS, "NAME", 0, "The functions that called this one", 0},
-	{"callees", KEY_CALLEES, "NAME", 0, "The functions that this one called", 0},
-	{"module", 'm', "NAME", 0, "Only the module with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only modules whose build-id begins with HEX", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Only the module of this file; read its code from FILE",
-	 0},
-	{"function", 'f', "NAME", 0, "Only this function, or the one at address 0x...", 0},
-	{"since", 's', "WHEN", 0, "Leave out older samples: 2h, 3d, today, 2026-11-20, ...", 0},
-	{"sort", KEY_SORT, "KEY", 0, "samples (default), weight (blocks), name or address", 0},
-	{"limit", 'n', "N", 0, "At most N rows", 0},
-	{"percent-limit", 'p', "P", 0, "Only rows of at least P percent of all samples", 0},
-	{0},
-};
-
-static void finish_calls(struct query *q, struct argp_state *state)
+static void check_calls(struct query *q, struct argp_state *state)
 {
 	if (q->callers_of && q->callees_of)
 		argp_error(state, "--callers and --callees exclude each other");
@@ -77,10 +68,12 @@ static void finish_calls(struct query *q, struct argp_state *state)
 	q->by = MD_BY_CONTEXT;
 }
 
-static error_t finish(struct query *q, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
+	struct query *q = options;
+
 	if (q->callers_of || q->callees_of)
-		finish_calls(q, state);
+		check_calls(q, state);
 	if (q->by == MD_BY_CONTEXT && (q->function || q->sort != MD_SORT_SAMPLES))
 		argp_error(state, "--function and --sort do not go with calling contexts");
 	if (!q->by)
@@ -92,63 +85,21 @@ static error_t finish(struct query *q, struct argp_state *state)
 		argp_error(state, "--function goes with --by=function, block, path or copy");
 	if (q->sort == MD_SORT_WEIGHT && q->by != MD_BY_BLOCK)
 		argp_error(state, "--sort=weight goes with --by=block");
-	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	static const char *const sorts[] = {"samples", "weight", "name", "address"};
-	struct query *q = state->input;
-	int n;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = q->stats; return 0;
-	case KEY_BY:
-		n = md_stats_find_word(arg, bys, sizeof(bys) / sizeof(bys[0]));
-		if (n < 1)
-			argp_error(state,
-				   "--by=%s: not module, function, block, path, copy or context",
-				   arg);
-		q->by = (enum md_by)n;
-		return 0;
-	case 'm': q->filter.module = arg; return 0;
-	case KEY_BUILD_ID: q->filter.build_id = arg; return 0;
-	case KEY_BINARY: q->filter.binary = arg; return 0;
-	case 'f': q->function = arg; return 0;
-	case 's': md_stats_since(state, arg, &q->since_s); return 0;
-	case KEY_CALLERS: q->callers_of = arg; return 0;
-	case KEY_CALLEES: q->callees_of = arg; return 0;
-	case KEY_SORT:
-		n = md_stats_find_word(arg, sorts, 4);
-		if (n < 0)
-			argp_error(state, "--sort=%s: not samples, weight, name or address", arg);
-		q->sort = (enum md_sort)n;
-		return 0;
-	case 'n': md_stats_limit(state, arg, &q->limit); return 0;
-	case 'p': md_stats_percent(state, "--percent-limit", arg, &q->percent_limit); return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	case ARGP_KEY_END: return finish(q, state);
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"Say which modules, functions, basic blocks or paths got the samples.\v"
-	"Without a module: modules. With one: its functions. With a function: its blocks.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.doc = "Say which modules, functions, basic blocks or paths got the samples.\v"
+	       "Without a module: modules. With one: its functions. With a function: its blocks.",
+	.check = check,
+	.shared = &md_stats_fleet_argp};
 
 /* ---- find ---------------------------------------------------------------------------------- */
 
 static void note(struct query *q, const char *what)
 {
 	md_stats_note("%s: its addresses are shown instead", what);
-	json_array_append_new(q->notes, md_stats_json_string(what));
+	json_array_append_new(q->notes, mp_json_string(what));
 }
 
 static int add_module_row(struct query *q, const struct mp_module *module)
@@ -414,7 +365,7 @@ static json_t *row_json(const struct query *q, const struct md_row *row)
 	char id[80], text[32];
 	json_t *json = json_pack("{s:f, s:I, s:o, s:s}", "percent", percent_of(q, row), "samples",
 				 (json_int_t)row->samples, "module",
-				 md_stats_json_string(row->module->path), "build_id",
+				 mp_json_string(row->module->path), "build_id",
 				 md_stats_format_id(&row->module->id, id));
 
 	if (q->by == MD_BY_MODULE) {
@@ -429,7 +380,7 @@ static json_t *row_json(const struct query *q, const struct md_row *row)
 	snprintf(text, sizeof(text), "0x%" PRIx64, row->vaddr);
 	json_object_set_new(json, "address", json_string(text));
 	json_object_set_new(json, "function",
-			    row->function ? md_stats_json_string(row->function) : json_null());
+			    row->function ? mp_json_string(row->function) : json_null());
 	if (q->by == MD_BY_PATH) {
 		json_object_set_new(json, "entered", json_boolean(!row->path[0]));
 		json_object_set_new(json, "path", path_json(row));
@@ -526,7 +477,7 @@ int md_stats_query(struct md_stats *stats, int argc, char **argv)
 	int64_t start_s = 0;
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &q);
+	md_stats_parse(&usage, argc, argv, &q, stats);
 	stats->fleet_module = q.filter.binary ? q.filter.binary : q.filter.build_id;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)

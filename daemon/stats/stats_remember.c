@@ -15,14 +15,7 @@
 #include "libprof/cli/progress.h"
 #include "libprof/store/store_fingerprint.h"
 
-/* With fewer samples, morph-optimize does not use the counts of another build. */
-#define MIN_SAMPLES 1000
-
-enum {
-	KEY_BUILD_ID = 256,
-	KEY_BINARY,
-	KEY_MIN_SAMPLES,
-};
+#define MP_OPTIONS struct remember
 
 /* The result for one module. */
 struct row {
@@ -42,48 +35,30 @@ struct remember {
 	size_t nr;
 };
 
-static const struct argp_option options[] = {
-	{"module", 'm', "NAME", 0, "Only modules with this path or file name", 0},
-	{"build-id", KEY_BUILD_ID, "HEX", 0, "Only the module whose build-id begins with HEX", 0},
-	{"binary", KEY_BINARY, "FILE", 0, "Where the file of that one module is now", 0},
-	{"min-samples", KEY_MIN_SAMPLES, "N", 0,
-	 "Only modules with at least N samples (default 1000)", 0},
-	{0},
-};
+static const struct mp_option options[] = {
+	MP_VALUE(TEXT, "module", 'm', filter.module, "NAME",
+		 "Only modules with this path or file name"),
+	MP_VALUE(TEXT, "build-id", 0, filter.build_id, "HEX",
+		 "Only the module whose build-id begins with HEX"),
+	MP_VALUE(TEXT, "binary", 0, filter.binary, "FILE",
+		 "Where the file of that one module is now"),
+	MP_VALUE(COUNT, "min-samples", 0, min_samples, "N",
+		 "Only modules with at least N samples (default 1000)"),
+	MP_OPTIONS_END};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct remember *r = state->input;
-	char *end;
+	const struct remember *r = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = r->stats; return 0;
-	case 'm': r->filter.module = arg; return 0;
-	case KEY_BUILD_ID: r->filter.build_id = arg; return 0;
-	case KEY_BINARY: r->filter.binary = arg; return 0;
-	case KEY_MIN_SAMPLES:
-		errno = 0;
-		r->min_samples = strtoull(arg, &end, 10);
-		if (errno || *end || end == arg || *arg == '-')
-			argp_error(state, "--min-samples: '%s' is not a number", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (r->filter.binary && !r->filter.module && !r->filter.build_id)
-			argp_error(state, "--binary needs --module or --build-id");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (r->filter.binary && !r->filter.module && !r->filter.build_id)
+		argp_error(state, "--binary needs --module or --build-id");
 }
 
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"Keep fingerprints of the modules' files, so that their samples also serve later builds.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.doc = "Keep fingerprints of the modules' files, so that their samples also serve later builds.",
+	.check = check,
+	.shared = &md_stats_common_argp};
 
 static bool wanted(const struct remember *r, const struct mp_module *module)
 {
@@ -161,13 +136,13 @@ static json_t *row_json(const struct row *row)
 	char id[80];
 
 	return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "module",
-			 md_stats_json_string(row->module->path), "build_id",
+			 mp_json_string(row->module->path), "build_id",
 			 md_stats_format_id(&row->module->id, id), "samples",
 			 (json_int_t)row->module->nr_samples, "functions",
 			 (json_int_t)row->nr_funcs, "blocks", (json_int_t)row->nr_blocks, "bytes",
 			 (json_int_t)row->nr_bytes, "text_bytes",
 			 (json_int_t)row->module->text_size, "why_not",
-			 row->nr_bytes ? json_null() : md_stats_json_string(row->why));
+			 row->nr_bytes ? json_null() : mp_json_string(row->why));
 }
 
 static int report(const struct remember *r)
@@ -206,12 +181,12 @@ static int report(const struct remember *r)
 
 int md_stats_remember(struct md_stats *stats, int argc, char **argv)
 {
-	struct remember r = {.stats = stats, .min_samples = MIN_SAMPLES};
+	struct remember r = {.stats = stats, .min_samples = MP_MIN_SAMPLES};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int status, ret;
 
-	md_stats_parse(&argp, argc, argv, &r);
+	md_stats_parse(&usage, argc, argv, &r, stats);
 	/* Do not create a database: open it for reading first. */
 	status = md_stats_open(stats, MP_STORE_READ, &store);
 	if (status)

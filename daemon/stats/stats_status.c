@@ -11,6 +11,8 @@
 #include "daemon/stats/stats.h"
 #include "libprof/store/store_ways.h"
 
+#define MP_OPTIONS struct status
+
 struct status {
 	struct md_stats *stats;
 	bool check;
@@ -25,32 +27,13 @@ struct status {
 	int64_t first_s, last_s;
 };
 
-enum {
-	KEY_CHECK = 256
-};
+static const struct mp_option options[] = {
+	MP_FLAG("check", check, "Check the whole database: file, counts and ledgers"),
+	MP_OPTIONS_END};
 
-static const struct argp_option options[] = {
-	{"check", KEY_CHECK, NULL, 0, "Check the whole database: file, counts and ledgers", 0},
-	{0},
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct status *status = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = status->stats; return 0;
-	case KEY_CHECK: status->check = true; return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {options,  parse,
-				 NULL,	   "Say what was collected, how, and what became of it.",
-				 children, 0,
-				 0};
+static const struct mp_usage usage = {.options = options,
+				      .doc = "Say what was collected, how, and what became of it.",
+				      .shared = &md_stats_common_argp};
 
 static int load(struct status *status, struct mp_store *store, struct mp_err *err)
 {
@@ -192,19 +175,18 @@ static int print_json(const struct status *status)
 	for (size_t i = 0; i < status->nr_sessions; i++) {
 		const struct mp_session *s = &status->sessions[i];
 
-		json_array_append_new(
-			sessions,
-			json_pack("{s:I, s:I, s:o, s:o, s:o, s:I, s:o}", "start_s",
-				  (json_int_t)s->start_s, "last_s", (json_int_t)s->last_s,
-				  "collector", md_stats_json_string(s->collector), "why",
-				  md_stats_json_string(s->why), "event",
-				  md_stats_json_string(s->event), "rate_hz", (json_int_t)s->rate_hz,
-				  "samples", ledger_json(&s->ledger)));
+		json_array_append_new(sessions, json_pack("{s:I, s:I, s:o, s:o, s:o, s:I, s:o}",
+							  "start_s", (json_int_t)s->start_s,
+							  "last_s", (json_int_t)s->last_s,
+							  "collector", mp_json_string(s->collector),
+							  "why", mp_json_string(s->why), "event",
+							  mp_json_string(s->event), "rate_hz",
+							  (json_int_t)s->rate_hz, "samples",
+							  ledger_json(&s->ledger)));
 	}
 	json_object_set_new(root, "database",
-			    json_pack("{s:o, s:I}", "path",
-				      md_stats_json_string(status->stats->path), "size_bytes",
-				      (json_int_t)status->size_bytes));
+			    json_pack("{s:o, s:I}", "path", mp_json_string(status->stats->path),
+				      "size_bytes", (json_int_t)status->size_bytes));
 	json_object_set_new(root, "checked", json_boolean(status->check));
 	json_object_set_new(root, "nr_modules", json_integer((json_int_t)status->nr_modules));
 	json_object_set_new(root, "first_s", json_integer(status->first_s));
@@ -223,7 +205,7 @@ int md_stats_status(struct md_stats *stats, int argc, char **argv)
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&argp, argc, argv, &status);
+	md_stats_parse(&usage, argc, argv, &status, stats);
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)
 		return r;

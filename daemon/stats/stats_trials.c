@@ -14,40 +14,22 @@
 #include "libprof/elf/elf.h"
 #include "libprof/store/audits/store_trials.h"
 
+#define MP_OPTIONS struct trials
+
 struct trials {
 	struct md_stats *stats;
 	const char *binary;
 };
 
-enum {
-	KEY_BINARY = 256
-};
+static const struct mp_option options[] = {MP_VALUE(TEXT, "binary", 0, binary, "FILE",
+						    "Only trials of this file, an original"),
+					   MP_OPTIONS_END};
 
-static const struct argp_option options[] = {
-	{"binary", KEY_BINARY, "FILE", 0, "Only trials of this file, an original", 0}, {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct trials *t = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT: state->child_inputs[0] = t->stats; return 0;
-	case KEY_BINARY: t->binary = arg; return 0;
-	case ARGP_KEY_ARG: argp_error(state, "%s: too many arguments", arg); return EINVAL;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {{&md_stats_common_argp, 0, NULL, 0}, {0}};
-static const struct argp argp = {
-	options,
-	parse,
-	NULL,
-	"Show which versions of files morph-optimize refine and train audited, "
-	"and what came of each.",
-	children,
-	0,
-	0};
+static const struct mp_usage usage = {
+	.options = options,
+	.doc = "Show which versions of files morph-optimize refine and train audited, "
+	       "and what came of each.",
+	.shared = &md_stats_common_argp};
 
 static json_t *row_json(const struct mp_trial *trial)
 {
@@ -55,10 +37,10 @@ static json_t *row_json(const struct mp_trial *trial)
 
 	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:f, s:f, s:f, s:I}", "build_id",
 			 md_stats_format_id(&trial->original, id), "machine",
-			 md_stats_json_string(trial->machine), "functions",
-			 md_stats_json_string(trial->functions), "adjustments",
-			 md_stats_json_string(trial->adjustments), "verdict",
-			 md_stats_json_string(trial->verdict), "runs", (json_int_t)trial->nr_runs,
+			 mp_json_string(trial->machine), "functions",
+			 mp_json_string(trial->functions), "adjustments",
+			 mp_json_string(trial->adjustments), "verdict",
+			 mp_json_string(trial->verdict), "runs", (json_int_t)trial->nr_runs,
 			 "ratio", trial->ratio, "lowest", trial->lowest, "highest", trial->highest,
 			 "when_s", (json_int_t)trial->when_s);
 }
@@ -123,7 +105,7 @@ int md_stats_trials(struct md_stats *stats, int argc, char **argv)
 	size_t nr = 0;
 	int r, status;
 
-	md_stats_parse(&argp, argc, argv, &t);
+	md_stats_parse(&usage, argc, argv, &t, stats);
 	status = md_stats_open(stats, MP_STORE_READ, &store);
 	if (status)
 		return status;

@@ -17,76 +17,48 @@
 #include "daemon/worker/worker.h"
 #include "libprof/base/child.h"
 #include "libprof/base/text.h"
-#include "libprof/cli/args.h"
 #include "libprof/cli/exit_status.h"
+#include "libprof/cli/options.h"
 #include "libprof/cli/program.h"
-#include "libprof/cli/stdio.h"
 
-#define MAX_PROGRAMS 64
+#define MP_OPTIONS struct options
 
 struct options {
 	const char *config, *db, *state_dir, *backup_dir;
 	bool check, now;
-	char *programs[MAX_PROGRAMS];
-	size_t nr_programs;
+	struct mp_words programs;
 	char config_buf[PATH_MAX], db_buf[PATH_MAX], state_buf[PATH_MAX], backup_buf[PATH_MAX];
 };
 
-enum key {
-	KEY_CONFIG = 256,
-	KEY_DB,
-	KEY_STATE,
-	KEY_BACKUP,
-	KEY_CHECK,
-	KEY_NOW
-};
+static const struct mp_option option_table[] = {
+	MP_VALUE(TEXT, "config", 0, config, "DIR", "The policy's directory (default: /etc/morph)"),
+	MP_VALUE(TEXT, "db", 0, db, "FILE", "The store (default: see FILES in the man page)"),
+	MP_VALUE(TEXT, "state-dir", 0, state_dir, "DIR", "Where work in progress lies"),
+	MP_VALUE(TEXT, "backup-dir", 0, backup_dir, "DIR",
+		 "Where originals are kept, as in morph-optimize"),
+	MP_FLAG("check", check, "Check the policy and exit"),
+	MP_FLAG("now", now, "Do not ask whether the machine is idle, nor for the day's budget"),
+	MP_OPTIONS_END};
 
-static const struct argp_option option_table[] = {
-	{"config", KEY_CONFIG, "DIR", 0, "The policy's directory (default: /etc/morph)", 0},
-	{"db", KEY_DB, "FILE", 0, "The store (default: see FILES in the man page)", 0},
-	{"state-dir", KEY_STATE, "DIR", 0, "Where work in progress lies", 0},
-	{"backup-dir", KEY_BACKUP, "DIR", 0, "Where originals are kept, as in morph-optimize", 0},
-	{"check", KEY_CHECK, NULL, 0, "Check the policy and exit", 0},
-	{"now", KEY_NOW, NULL, 0,
-	 "Do not ask whether the machine is idle, nor for the day's budget", 0},
-	{0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *options, struct argp_state *state)
 {
-	struct options *o = state->input;
+	const struct options *o = options;
 
-	switch (key) {
-	case KEY_CONFIG: o->config = arg; return 0;
-	case KEY_DB: o->db = arg; return 0;
-	case KEY_STATE: o->state_dir = arg; return 0;
-	case KEY_BACKUP: o->backup_dir = arg; return 0;
-	case KEY_CHECK: o->check = true; return 0;
-	case KEY_NOW: o->now = true; return 0;
-	case ARGP_KEY_ARG:
-		if (o->nr_programs == MAX_PROGRAMS)
-			argp_error(state, "at most %d programs", MAX_PROGRAMS);
-		o->programs[o->nr_programs++] = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (o->check && o->nr_programs)
-			argp_error(state, "--check takes no program");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (o->check && o->programs.nr)
+		argp_error(state, "--check takes no program");
 }
 
-static const struct argp argp = {
-	option_table,
-	parse,
-	"[PROGRAM...]",
-	"Optimise, audit and adopt what morph.conf(5) allows, while nobody wants the machine: one "
-	"step after the other, each of which can be repeated after a crash. With PROGRAM, work on "
-	"these files alone, and begin a new round for those whose round has ended.\v"
-	"Exit status: 0 done, or stopped because the machine is wanted; 1 failed; 2 usage, or an "
-	"error in the policy.",
-	NULL,
-	NULL,
-	NULL};
+static const struct mp_usage usage = {
+	.options = option_table,
+	.arguments = "[PROGRAM...]",
+	.words = MP_AT(programs),
+	.most = INT_MAX,
+	.check = check,
+	.doc = "Optimise, audit and adopt what morph.conf(5) allows, while nobody wants the machine: one "
+	       "step after the other, each of which can be repeated after a crash. With PROGRAM, work on "
+	       "these files alone, and begin a new round for those whose round has ended.\v"
+	       "Exit status: 0 done, or stopped because the machine is wanted; 1 failed; 2 usage, or an "
+	       "error in the policy."};
 
 static void say(const char *path, const char *text)
 {
@@ -162,10 +134,10 @@ static int work_on(struct md_worker *w, struct mp_job *job, struct mp_err *err)
 
 static bool is_chosen(const struct options *o, const struct mp_job *job)
 {
-	for (size_t i = 0; i < o->nr_programs; i++)
-		if (!strcmp(o->programs[i], job->path))
+	for (int i = 0; i < o->programs.nr; i++)
+		if (!strcmp(o->programs.list[i], job->path))
 			return true;
-	return !o->nr_programs;
+	return !o->programs.nr;
 }
 
 /* Sorts the jobs by expected gain if several are ready, and if there is time to estimate it. */
@@ -177,7 +149,7 @@ static int put_in_order(struct md_worker *w, const struct options *o, struct mp_
 	size_t nr_ready;
 	int ret = md_queue_sort(w->store, w->policy, NULL, jobs, nr, &nr_ready, err);
 
-	if (ret || nr_ready < 2 || o->nr_programs == 1 || mp_child_find("morph", morph, NULL) ||
+	if (ret || nr_ready < 2 || o->programs.nr == 1 || mp_child_find("morph", morph, NULL) ||
 	    !may_go_on(w, err))
 		return ret;
 	ret = md_queue_estimate(w, morph, &order, err);
@@ -225,12 +197,13 @@ static int ask_for(struct md_worker *w, struct options *o, struct mp_err *err)
 {
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < o->nr_programs; i++) {
-		char *real = realpath(o->programs[i], NULL);
+	for (int i = 0; !ret && i < o->programs.nr; i++) {
+		char *real = realpath(o->programs.list[i], NULL);
 
 		if (!real)
-			return mp_err_set(err, errno, "%s: %s", o->programs[i], strerror(errno));
-		o->programs[i] = real;
+			return mp_err_set(err, errno, "%s: %s", o->programs.list[i],
+					  strerror(errno));
+		o->programs.list[i] = real;
 		ret = mp_store_want_job(w->store, real, MP_JOB_BY_REQUEST, (uint32_t)getuid(), true,
 					time(NULL), NULL, err);
 	}
@@ -333,8 +306,7 @@ int main(int argc, char **argv)
 	int ret, status = MP_EXIT_FAILED;
 
 	mp_program_init("morph-worker");
-	mp_args_parse(&argp, argc, argv, 0, &o);
-	mp_stdio_parsed();
+	mp_options_read(&usage, argc, argv, &o, NULL);
 	md_child_catch_signals();
 	ret = choose_paths(&o, &err);
 	if (!ret) {

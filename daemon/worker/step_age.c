@@ -18,7 +18,7 @@
 #include "libprof/elf/backup_dir.h"
 
 /* The time span whose samples show how the program is used today: these days. */
-#define WINDOW_S (7 * 86400)
+#define WINDOW_S (MP_KEEP_DAYS * MP_SECONDS_PER_DAY)
 /*
  * If a fresh version saves less than this part of the taken branches, nothing follows from the
  * comparison.

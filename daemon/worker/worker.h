@@ -149,7 +149,7 @@ int md_probation_begin(struct md_task *task);
  * Crashes after the change are compared with those of so long before it: a program may crash with its
  * original, too.
  */
-#define MD_PROBATION_BEFORE_S (7 * 86400)
+#define MD_PROBATION_BEFORE_S (MP_KEEP_DAYS * MP_SECONDS_PER_DAY)
 struct md_work_samples;
 /* All samples of the program in the store, of the original and of outputs. Return: 0, -errno. */
 int md_task_samples(struct md_task *task, struct md_work_samples *out);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "editor/base/output_name.h"
-#include "libprof/cli/rate.h"
+#include "libprof/base/defaults.h"
 #include "libprof/store/store.h"
 
 /* With this many samples, no test program took more branches (Documentation/lab/results.md). */
@@ -78,7 +78,7 @@ void me_advice_next(FILE *out, const struct me_optimize_options *o, const char *
 	      "    morph-optimize",
 	      out);
 	put_db(out, db);
-	if (o->min_samples != ME_MIN_SAMPLES)
+	if (o->min_samples != MP_MIN_SAMPLES)
 		fprintf(out, " --min-samples=%" PRIu64, o->min_samples);
 	fputs(" --in-place ", out);
 	put_path(out, o->input);

@@ -12,191 +12,91 @@
 #include "editor/base/output_name.h"
 #include "editor/cli/audit_private.h"
 
-enum {
-	KEY_ALPHA = 256,
-	KEY_AT,
-	KEY_BETTER,
-	KEY_CLIENT,
-	KEY_COMMAND,
-	KEY_COMPARE_FILE,
-	KEY_COMPILATIONS,
-	KEY_CONTINUE,
-	KEY_CPU,
-	KEY_DIR,
-	KEY_ENV,
-	KEY_EXPORT,
-	KEY_FILTER,
-	KEY_INDIFFERENCE,
-	KEY_JSON,
-	KEY_LIBRARY,
-	KEY_MAX_SECONDS,
-	KEY_METRIC,
-	KEY_NAME,
-	KEY_PAIRING,
-	KEY_PAIRS,
-	KEY_PLOT,
-	KEY_PRECISION,
-	KEY_PREPARE,
-	KEY_PROGRESS,
-	KEY_READY,
-	KEY_REQUESTS,
-	KEY_SETUP,
-	KEY_SIMULATE,
-	KEY_STDERR,
-	KEY_STDIN,
-	KEY_TEARDOWN,
-	KEY_TIMEOUT,
-	KEY_UNIT,
-	KEY_WARMUP,
-};
+#define MP_OPTIONS struct me_audit_arguments
 
-const struct argp_option me_audit_options[] = {
-	{0, 0, 0, 0, "What is run:", 1},
-	{"stdin", KEY_STDIN, "FILE", 0, "Input of each run (default: none)", 0},
-	{"env", KEY_ENV, "NAME=VALUE", 0, "Set NAME to VALUE in the environment of each run", 0},
-	{"name", KEY_NAME, "NAME", 0, "Run both programs under this name (default: A's name)", 0},
-	{"at", KEY_AT, "PATH", 0,
-	 "Put both programs at this existing path, for their own runs only", 0},
-	{"command", KEY_COMMAND, 0, 0, "ARGS are a whole command that uses the file at --at", 0},
-	{"library", KEY_LIBRARY, "FILE", 0,
-	 "A is this shared library; ARGS are a whole command that uses it", 0},
-	{"compilations", KEY_COMPILATIONS, 0, 0,
-	 "A and B are compilations of one source with code markers: say which functions and loops "
-	 "B makes faster or slower",
-	 0},
-	{"dir", KEY_DIR, "DIR", 0, "Keep the private copies in DIR (default: $TMPDIR or /tmp)", 0},
-	{"cpu", KEY_CPU, "N", 0, "Run on this CPU only", 0},
-	{"pairing", KEY_PAIRING, "HOW", 0,
-	 "both: the two runs of a pair go on at the same time, on one CPU; turns: one after the other; "
-	 "auto (default): both, unless a run changes files, has threads, or talks to others",
-	 0},
-	{"timeout", KEY_TIMEOUT, "SECONDS", 0,
-	 "Limit of one run (default: none for A's first, then ten times A's longest plus 10 s)", 0},
-	{0, 0, 0, 0, "Servers, and commands around the runs:", 2},
-	{"client", KEY_CLIENT, "CMD", 0,
-	 "A and B are servers: start one, run this shell command, end the server", 0},
-	{"ready", KEY_READY, "WHEN", 0,
-	 "With --client: the server is ready when tcp:[HOST:]PORT or unix:PATH accepts a connection, "
-	 "or when this shell command succeeds",
-	 0},
-	{"setup", KEY_SETUP, "CMD", 0, "Run this shell command once, before the audit", 0},
-	{"prepare", KEY_PREPARE, "CMD", 0, "Run this shell command before each run", 0},
-	{"teardown", KEY_TEARDOWN, "CMD", 0,
-	 "Run this shell command once, after the audit, also after an error or a signal", 0},
-	{0, 0, 0, 0, "What is compared:", 3},
-	{"metric", KEY_METRIC, "M", 0,
-	 "cpu (default: user + system), user, wall, or /REGEX/: a number in the output, the first "
-	 "group of the first match (stderr:/REGEX/: in standard error)",
-	 0},
-	{"better", KEY_BETTER, "WAY", 0, "Of a /REGEX/: higher (default) or lower is better", 0},
-	{"unit", KEY_UNIT, "NAME", 0, "Of a /REGEX/: the unit of the number", 0},
-	{"requests", KEY_REQUESTS, "/REGEX/", 0,
-	 "Divide the time by this number in the output, and give it per request", 0},
-	{"filter", KEY_FILTER, "CMD", 0, "Shell command that the output passes through first", 0},
-	{"stderr", KEY_STDERR, 0, 0, "Compare stderr, too", 0},
-	{"compare-file", KEY_COMPARE_FILE, "FILE", 0,
-	 "Compare this file that each run writes, then remove it (may be given again)", 0},
-	{0, 0, 0, 0, "When it ends:", 4},
-	{"alpha", KEY_ALPHA, "P", 0, "Chance of a false claim (default: 0.01)", 0},
-	{"warmup", KEY_WARMUP, "N", 0, "Warm-up pairs, which do not count (default: 1)", 0},
-	{"pairs", KEY_PAIRS, "[MIN][:MAX]", 0,
-	 "At least MIN pairs, however long they take, and at most MAX (default: 8:500)", 0},
-	{"max-seconds", KEY_MAX_SECONDS, "S", 0,
-	 "End the audit undecided after S seconds (default: 600, or MIN pairs if these take "
-	 "longer); without MIN, that may be before 8 pairs",
-	 0},
-	{"continue", KEY_CONTINUE, "FILE", 0,
-	 "Continue the audit that wrote this file with --export", 0},
-	{"indifference", KEY_INDIFFERENCE, "PERCENT", 0,
-	 "Stop when any difference is below this (default: 0.5; 0: never)", 0},
-	{"precision", KEY_PRECISION, "PERCENT", 0,
-	 "Go on until the effect is known to PERCENT (default: until the verdict is certain)", 0},
-	{0, 0, 0, 0, "Results:", 5},
-	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
-	{"plot", KEY_PLOT, 0, 0, "Also draw the values and the interval in the terminal", 0},
-	{"export", KEY_EXPORT, "FILE", 0,
-	 "Write FILE.csv: the values of each pair; FILE.json: the result, as --json prints it; FILE.md: "
-	 "a table; FILE.svg: a picture (may be given again)",
-	 0},
-	{"progress", KEY_PROGRESS, "SECONDS", 0,
-	 "Without a terminal: print a line of progress every SECONDS (default: 60; 0: none)", 0},
-	{"simulate", KEY_SIMULATE, "RUNS", OPTION_HIDDEN, NULL, 0},
-	{0},
-};
-
-static double parse_number(struct argp_state *state, const char *arg, const char *what, double min,
-			   double max)
+static void set_count(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
-	char *end;
-	double value = strtod(arg, &end);
-
-	if (end == arg || *end || !(value >= min && value <= max))
-		argp_error(state, "%s: '%s' is not a number from %g to %g", what, arg, min, max);
-	return value;
-}
-
-static size_t parse_count(struct argp_state *state, const char *arg, const char *what, size_t min)
-{
-	double value = parse_number(state, arg, what, (double)min, 1e6);
+	double value = mp_options_number(state, o->name, arg, o->low, 1e6);
 
 	if (value != floor(value))
-		argp_error(state, "%s: '%s' is not a whole number", what, arg);
-	return (size_t)value;
+		argp_error(state, "--%s=%s: not a whole number", o->name, arg);
+	*(size_t *)((char *)options + o->at) = (size_t)value;
 }
 
-static void parse_metric(struct argp_state *state, struct me_metric *metric, const char *arg)
+static void set_cpu(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
+	((struct me_audit_arguments *)options)->audit.cpu =
+		(int)mp_options_number(state, o->name, arg, 0, 1e6);
+}
+
+/* A percentage, as the logarithm of a ratio. */
+static void set_percent(const struct mp_option *o, void *options, char *arg,
+			struct argp_state *state)
+{
+	*(double *)((char *)options + o->at) =
+		log1p(mp_options_number(state, o->name, arg, o->low, 100) / 100);
+}
+
+static void set_metric(const struct mp_option *o, void *options, char *arg,
+		       struct argp_state *state)
+{
+	struct me_metric *metric = &((struct me_audit_arguments *)options)->audit.metric;
 	struct mp_err err = {""};
 
 	me_pattern_fini(&metric->pattern);
 	if (me_metric_parse(metric, arg, &err))
-		argp_error(state, "--metric: %s", err.msg);
+		argp_error(state, "--%s: %s", o->name, err.msg);
 }
 
-static void parse_requests(struct argp_state *state, struct me_metric *metric, const char *arg)
+static void set_requests(const struct mp_option *o, void *options, char *arg,
+			 struct argp_state *state)
 {
+	struct me_metric *metric = &((struct me_audit_arguments *)options)->audit.metric;
 	struct mp_err err = {""};
 
 	me_pattern_fini(&metric->requests);
 	if (me_pattern_parse(&metric->requests, arg, &err))
-		argp_error(state, "--requests: %s", err.msg);
+		argp_error(state, "--%s: %s", o->name, err.msg);
 }
 
-static void parse_ready(struct argp_state *state, struct me_audit_opts *a, const char *arg)
+static void set_ready(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
 	struct mp_err err = {""};
 
 	if (me_ready_check(arg, &err))
-		argp_error(state, "--ready: %s", err.msg);
-	a->ready = arg;
+		argp_error(state, "--%s: %s", o->name, err.msg);
+	((struct me_audit_arguments *)options)->audit.ready = arg;
 }
 
-static void parse_unit(struct argp_state *state, struct me_metric *metric, const char *arg)
+static void set_unit(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
 	for (const char *c = arg; *c; c++)
 		if (iscntrl((unsigned char)*c))
-			argp_error(state, "--unit: '%s' holds a control character", arg);
-	metric->unit = arg;
+			argp_error(state, "--%s: '%s' holds a control character", o->name, arg);
+	((struct me_audit_arguments *)options)->audit.metric.unit = arg;
 }
 
-static void parse_env(struct argp_state *state, char *arg)
+static void set_env(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
+	(void)options;
 	if (arg[0] == '=' || !strchr(arg, '=') || putenv(arg))
-		argp_error(state, "--env: '%s' is not NAME=VALUE", arg);
+		argp_error(state, "--%s: '%s' is not NAME=VALUE", o->name, arg);
 }
 
-static void parse_file(struct argp_state *state, struct me_audit_arguments *args, char *arg)
+static void add_file(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
+	struct me_audit_arguments *args = options;
 	char **files = realloc(args->files, (args->nr_files + 2) * sizeof(*files));
 
 	if (!files)
-		argp_failure(state, MP_EXIT_FAILED, ENOMEM, "--compare-file");
+		argp_failure(state, MP_EXIT_FAILED, ENOMEM, "--%s", o->name);
 	files[args->nr_files++] = arg;
 	files[args->nr_files] = NULL;
 	args->files = files;
 }
 
-static void parse_export(struct argp_state *state, struct me_audit_arguments *args, const char *arg)
+static void add_export(const struct mp_option *o, void *options, char *arg,
+		       struct argp_state *state)
 {
 	static const char *const suffixes[ME_NR_AUDIT_EXPORTS] = {[ME_EXPORT_CSV] = ".csv",
 								  [ME_EXPORT_JSON] = ".json",
@@ -206,65 +106,149 @@ static void parse_export(struct argp_state *state, struct me_audit_arguments *ar
 
 	for (int i = 0; dot && i < ME_NR_AUDIT_EXPORTS; i++)
 		if (!strcmp(dot, suffixes[i])) {
-			args->exports[i] = arg;
+			((struct me_audit_arguments *)options)->exports[i] = arg;
 			return;
 		}
-	argp_error(state, "--export: '%s' ends with none of .csv, .json, .md and .svg", arg);
+	argp_error(state, "--%s: '%s' ends with none of .csv, .json, .md and .svg", o->name, arg);
 }
 
-static enum me_pairing parse_pairing(struct argp_state *state, const char *arg)
+static void set_pairs(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
-	static const char *const names[] = {
-		[ME_PAIRING_AUTO] = "auto", [ME_PAIRING_BOTH] = "both", [ME_PAIRING_TURNS] = "turns"};
-
-	for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
-		if (!strcmp(arg, names[i]))
-			return (enum me_pairing)i;
-	argp_error(state, "--pairing: '%s' is not auto, both or turns", arg);
-	return ME_PAIRING_AUTO;
-}
-
-static void parse_pairs(struct argp_state *state, struct me_audit_arguments *args, char *arg)
-{
+	struct me_audit_arguments *args = options;
+	struct mp_option count = {.name = o->name, .low = 1, .at = MP_AT(audit.max_pairs)};
 	char *colon = strchr(arg, ':');
 
 	if (colon) {
-		args->audit.max_pairs = parse_count(state, colon + 1, "--pairs", 1);
+		set_count(&count, options, colon + 1, state);
 		*colon = 0;
 	}
 	/* ":MAX" leaves the minimum as it is. */
 	if (!*arg && colon)
 		return;
-	args->audit.min_pairs = parse_count(state, arg, "--pairs", 1);
+	count.at = MP_AT(audit.min_pairs);
+	set_count(&count, options, arg, state);
 	args->min_given = true;
 }
 
-static error_t parse_ending(struct argp_state *state, int key, char *arg,
-			    struct me_audit_arguments *args)
+static void set_seconds(const struct mp_option *o, void *options, char *arg,
+			struct argp_state *state)
 {
-	struct me_audit_opts *a = &args->audit;
+	struct me_audit_arguments *args = options;
 
-	switch (key) {
-	case KEY_ALPHA: a->alpha = parse_number(state, arg, "--alpha", 1e-9, 0.5); return 0;
-	case KEY_CONTINUE: args->earlier = arg; return 0;
-	case KEY_WARMUP: a->warmup = parse_count(state, arg, "--warmup", 0); return 0;
-	case KEY_PAIRS: parse_pairs(state, args, arg); return 0;
-	case KEY_MAX_SECONDS:
-		a->max_seconds = parse_number(state, arg, "--max-seconds", 0, 1e9);
-		args->seconds_given = true;
-		return 0;
-	case KEY_TIMEOUT:
-		a->timeout_seconds = parse_number(state, arg, "--timeout", 0.001, 1e9);
-		return 0;
-	case KEY_INDIFFERENCE:
-		a->indifference = log1p(parse_number(state, arg, "--indifference", 0, 100) / 100);
-		return 0;
-	case KEY_PRECISION:
-		a->precision = log1p(parse_number(state, arg, "--precision", 0.001, 100) / 100);
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	args->audit.max_seconds = mp_options_number(state, o->name, arg, 0, 1e9);
+	args->seconds_given = true;
 }
+
+static void set_at(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
+{
+	struct me_audit_arguments *args = options;
+
+	(void)o, (void)state;
+	args->audit.at = arg;
+	args->at_given = true;
+}
+
+static void set_library(const struct mp_option *o, void *options, char *arg,
+			struct argp_state *state)
+{
+	struct me_audit_opts *a = &((struct me_audit_arguments *)options)->audit;
+
+	(void)o, (void)state;
+	a->library = true;
+	a->a = a->at = arg;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static const char *const pairings[] = {
+	[ME_PAIRING_AUTO] = "auto", [ME_PAIRING_BOTH] = "both", [ME_PAIRING_TURNS] = "turns", NULL};
+static const char *const ways[] = {"", "higher", "lower", NULL};
+
+#define HEAD(text, nr)                                                                             \
+	{                                                                                          \
+		text, .kind = MP_OPTION_HEAD, .group = nr                                          \
+	}
+#define AT_LEAST(name_, set_, field, least, value_, doc_)                                          \
+	{                                                                                          \
+		.name = name_, .value = value_, .doc = doc_, .kind = MP_OPTION_SET,                \
+		.at = MP_AT(field), .low = least, .set = set_                                      \
+	}
+
+static const struct mp_option option_table[] = {
+	HEAD("What is run:", 1),
+	MP_VALUE(TEXT, "stdin", 0, audit.stdin_path, "FILE", "Input of each run (default: none)"),
+	MP_SET("env", 0, set_env, "NAME=VALUE", "Set NAME to VALUE in the environment of each run"),
+	MP_VALUE(TEXT, "name", 0, audit.name, "NAME",
+		 "Run both programs under this name (default: A's name)"),
+	MP_SET("at", 0, set_at, "PATH",
+	       "Put both programs at this existing path, for their own runs only"),
+	MP_FLAG("command", command, "ARGS are a whole command that uses the file at --at"),
+	MP_SET("library", 0, set_library, "FILE",
+	       "A is this shared library; ARGS are a whole command that uses it"),
+	MP_FLAG("compilations", compilations,
+		"A and B are compilations of one source with code markers: say which functions and loops "
+		"B makes faster or slower"),
+	MP_VALUE(TEXT, "dir", 0, audit.parent, "DIR",
+		 "Keep the private copies in DIR (default: $TMPDIR or /tmp)"),
+	MP_SET("cpu", 0, set_cpu, "N", "Run on this CPU only"),
+	MP_WORD("pairing", audit.pairing, pairings, "HOW",
+		"both: the two runs of a pair go on at the same time, on one CPU; turns: one after the other; "
+		"auto (default): both, unless a run changes files, has threads, or talks to others"),
+	MP_NUMBER(
+		"timeout", 0, audit.timeout_seconds, 0.001, 1e9, "SECONDS",
+		"Limit of one run (default: none for A's first, then ten times A's longest plus 10 s)"),
+	HEAD("Servers, and commands around the runs:", 2),
+	MP_VALUE(TEXT, "client", 0, audit.client, "CMD",
+		 "A and B are servers: start one, run this shell command, end the server"),
+	MP_SET("ready", 0, set_ready, "WHEN",
+	       "With --client: the server is ready when tcp:[HOST:]PORT or unix:PATH accepts a connection, "
+	       "or when this shell command succeeds"),
+	MP_VALUE(TEXT, "setup", 0, audit.hooks.setup, "CMD",
+		 "Run this shell command once, before the audit"),
+	MP_VALUE(TEXT, "prepare", 0, audit.hooks.prepare, "CMD",
+		 "Run this shell command before each run"),
+	MP_VALUE(TEXT, "teardown", 0, audit.hooks.teardown, "CMD",
+		 "Run this shell command once, after the audit, also after an error or a signal"),
+	HEAD("What is compared:", 3),
+	MP_SET("metric", 0, set_metric, "M",
+	       "cpu (default: user + system), user, wall, or /REGEX/: a number in the output, the first "
+	       "group of the first match (stderr:/REGEX/: in standard error)"),
+	MP_WORD("better", better, ways, "WAY", "Of a /REGEX/: higher (default) or lower is better"),
+	MP_SET("unit", 0, set_unit, "NAME", "Of a /REGEX/: the unit of the number"),
+	MP_SET("requests", 0, set_requests, "/REGEX/",
+	       "Divide the time by this number in the output, and give it per request"),
+	MP_VALUE(TEXT, "filter", 0, audit.filter, "CMD",
+		 "Shell command that the output passes through first"),
+	MP_FLAG("stderr", audit.with_stderr, "Compare stderr, too"),
+	MP_SET("compare-file", 0, add_file, "FILE",
+	       "Compare this file that each run writes, then remove it (may be given again)"),
+	HEAD("When it ends:", 4),
+	MP_NUMBER("alpha", 0, audit.alpha, 1e-9, 0.5, "P",
+		  "Chance of a false claim (default: 0.01)"),
+	AT_LEAST("warmup", set_count, audit.warmup, 0, "N",
+		 "Warm-up pairs, which do not count (default: 1)"),
+	MP_SET("pairs", 0, set_pairs, "[MIN][:MAX]",
+	       "At least MIN pairs, however long they take, and at most MAX (default: 8:500)"),
+	MP_SET("max-seconds", 0, set_seconds, "S",
+	       "End the audit undecided after S seconds (default: 600, or MIN pairs if these take "
+	       "longer); without MIN, that may be before 8 pairs"),
+	MP_VALUE(TEXT, "continue", 0, earlier, "FILE",
+		 "Continue the audit that wrote this file with --export"),
+	AT_LEAST("indifference", set_percent, audit.indifference, 0, "PERCENT",
+		 "Stop when any difference is below this (default: 0.5; 0: never)"),
+	AT_LEAST(
+		"precision", set_percent, audit.precision, 0.001, "PERCENT",
+		"Go on until the effect is known to PERCENT (default: until the verdict is certain)"),
+	HEAD("Results:", 5),
+	MP_FLAG("json", json, "Print JSON"),
+	MP_FLAG("plot", plot, "Also draw the values and the interval in the terminal"),
+	MP_SET("export", 0, add_export, "FILE",
+	       "Write FILE.csv: the values of each pair; FILE.json: the result, as --json prints it; FILE.md: "
+	       "a table; FILE.svg: a picture (may be given again)"),
+	MP_NUMBER(
+		"progress", 0, progress_s, 0, 1e9, "SECONDS",
+		"Without a terminal: print a line of progress every SECONDS (default: 60; 0: none)"),
+	MP_OPTIONS_END};
 
 /* Default of B: the file that morph-optimize writes for A without -o. */
 static void find_output(struct argp_state *state, struct me_audit_arguments *args)
@@ -283,54 +267,6 @@ static void find_output(struct argp_state *state, struct me_audit_arguments *arg
 	a->b = args->output;
 }
 
-static error_t parse_server(struct argp_state *state, int key, char *arg,
-			    struct me_audit_arguments *args)
-{
-	struct me_audit_opts *a = &args->audit;
-
-	switch (key) {
-	case KEY_CLIENT: a->client = arg; return 0;
-	case KEY_READY: parse_ready(state, a, arg); return 0;
-	case KEY_SETUP: a->hooks.setup = arg; return 0;
-	case KEY_PAIRING: a->pairing = parse_pairing(state, arg); return 0;
-	case KEY_PREPARE: a->hooks.prepare = arg; return 0;
-	case KEY_TEARDOWN: a->hooks.teardown = arg; return 0;
-	default: return parse_ending(state, key, arg, args);
-	}
-}
-
-static error_t parse_measure(struct argp_state *state, int key, char *arg,
-			     struct me_audit_arguments *args)
-{
-	struct me_audit_opts *a = &args->audit;
-
-	switch (key) {
-	case KEY_METRIC: parse_metric(state, &a->metric, arg); return 0;
-	case KEY_REQUESTS: parse_requests(state, &a->metric, arg); return 0;
-	case KEY_UNIT: parse_unit(state, &a->metric, arg); return 0;
-	case KEY_BETTER:
-		if (strcmp(arg, "higher") && strcmp(arg, "lower"))
-			argp_error(state, "--better: '%s' is not higher or lower", arg);
-		args->better = arg;
-		return 0;
-	default: return parse_server(state, key, arg, args);
-	}
-}
-
-static error_t parse_results(struct argp_state *state, int key, char *arg,
-			     struct me_audit_arguments *args)
-{
-	switch (key) {
-	case KEY_EXPORT: parse_export(state, args, arg); return 0;
-	case KEY_JSON: args->json = true; return 0;
-	case KEY_PLOT: args->plot = true; return 0;
-	case KEY_PROGRESS:
-		args->progress_s = parse_number(state, arg, "--progress", 0, 1e9);
-		return 0;
-	default: return parse_measure(state, key, arg, args);
-	}
-}
-
 static void check_metric(struct argp_state *state, struct me_audit_arguments *args)
 {
 	struct me_metric *metric = &args->audit.metric;
@@ -342,7 +278,7 @@ static void check_metric(struct argp_state *state, struct me_audit_arguments *ar
 	if (pattern && metric->requests.text)
 		argp_error(state, "--requests is for times: --metric=/REGEX/ is a number already");
 	if (pattern)
-		metric->higher_is_better = !args->better || !strcmp(args->better, "higher");
+		metric->higher_is_better = args->better != ME_BETTER_LOWER;
 }
 
 static void check_run(struct argp_state *state, struct me_audit_arguments *args)
@@ -392,12 +328,11 @@ static void check_compilations(struct argp_state *state, const struct me_audit_a
 		argp_error(state, "--compilations needs two programs");
 }
 
-static void check_arguments(struct argp_state *state, struct me_audit_arguments *args)
+static void check(void *options, struct argp_state *state)
 {
+	struct me_audit_arguments *args = options;
 	struct me_audit_opts *a = &args->audit;
 
-	if (args->simulate)
-		return;
 	if (!a->a)
 		argp_error(state, "no program given");
 	if (args->compilations)
@@ -415,40 +350,24 @@ static void check_arguments(struct argp_state *state, struct me_audit_arguments 
 	a->pairs_despite_timeout = args->min_given || !args->seconds_given ? a->min_pairs : 0;
 }
 
-error_t me_audit_parse(int key, char *arg, struct argp_state *state)
+static void take_word(void *options, char *arg, struct argp_state *state)
 {
-	struct me_audit_arguments *args = state->input;
-	struct me_audit_opts *a = &args->audit;
+	struct me_audit_opts *a = &((struct me_audit_arguments *)options)->audit;
 
-	switch (key) {
-	case KEY_AT:
-		a->at = arg;
-		args->at_given = true;
-		return 0;
-	case KEY_LIBRARY:
-		a->library = true;
-		a->a = a->at = arg;
-		return 0;
-	case KEY_COMMAND: args->command = true; return 0;
-	case KEY_COMPILATIONS: args->compilations = true; return 0;
-	case KEY_COMPARE_FILE: parse_file(state, args, arg); return 0;
-	case KEY_CPU: a->cpu = (int)parse_count(state, arg, "--cpu", 0); return 0;
-	case KEY_DIR: a->parent = arg; return 0;
-	case KEY_ENV: parse_env(state, arg); return 0;
-	case KEY_FILTER: a->filter = arg; return 0;
-	case KEY_NAME: a->name = arg; return 0;
-	case KEY_SIMULATE: args->simulate = parse_count(state, arg, "--simulate", 1); return 0;
-	case KEY_STDERR: a->with_stderr = true; return 0;
-	case KEY_STDIN: a->stdin_path = arg; return 0;
-	case ARGP_KEY_ARG:
-		if (!a->a)
-			a->a = arg;
-		else if (!a->b)
-			a->b = arg;
-		else
-			argp_error(state, "'%s': the programs' arguments follow `--`", arg);
-		return 0;
-	case ARGP_KEY_END: check_arguments(state, args); return 0;
-	default: return parse_results(state, key, arg, args);
-	}
+	if (!a->a)
+		a->a = arg;
+	else if (!a->b)
+		a->b = arg;
+	else
+		argp_error(state, "'%s': the programs' arguments follow `--`", arg);
 }
+
+const struct mp_usage me_audit_usage = {
+	.options = option_table,
+	.arguments = "A [B] [-- ARGS...]",
+	.word = take_word,
+	.check = check,
+	.doc = "Runs programs A and B (default: A.morph, which morph-optimize writes) in pairs under the same name until it is certain which one "
+	       "is faster, and compares what they write."
+	       "\vExit status: 0 B is faster, 1 failed, 2 usage, 3 too few samples (--compilations), "
+	       "5 B is not faster, 6 B's output differs."};

@@ -6,7 +6,6 @@
 #ifndef ME_AUDIT_PRIVATE_H
 #define ME_AUDIT_PRIVATE_H
 
-#include <argp.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +14,7 @@
 #include "editor/audit/audit_report.h"
 #include "libprof/base/outfile.h"
 #include "libprof/cli/exit_status.h"
+#include "libprof/cli/options.h"
 
 /* Kinds of files that --export writes; the end of the file's name says which. */
 enum me_audit_export {
@@ -25,6 +25,12 @@ enum me_audit_export {
 	ME_NR_AUDIT_EXPORTS
 };
 
+/* --better; 0: not given */
+enum me_audit_better {
+	ME_BETTER_HIGHER = 1,
+	ME_BETTER_LOWER
+};
+
 struct me_audit_arguments {
 	struct me_audit_opts audit;
 	char **files;
@@ -33,16 +39,13 @@ struct me_audit_arguments {
 	bool compilations;			  /* A and B are compilations with code markers */
 	const char *exports[ME_NR_AUDIT_EXPORTS]; /* files of --export; NULL: none */
 	const char *earlier;			  /* of --continue; NULL: none */
-	const char *better;			  /* of --better; NULL: not given */
+	enum me_audit_better better;
 	double progress_s;
-	size_t simulate;
 	char output[PATH_MAX]; /* A's output, if B is not given */
 };
 
-extern const struct argp_option me_audit_options[];
-
-/* Read one option or argument into state->input, a struct me_audit_arguments. */
-error_t me_audit_parse(int key, char *arg, struct argp_state *state);
+/* The options, which go into a struct me_audit_arguments. */
+extern const struct mp_usage me_audit_usage;
 
 /* Opens the file of an export; "-" before the suffix is standard output. Return: 0, -errno with a message. */
 int me_audit_export_open(const struct me_audit_arguments *args, enum me_audit_export kind,

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "libprof/base/parallel.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
 
 static const struct me_cli_command commands[] = {
 	{{"train", "sample, count, optimise and audit a command"}, me_cli_train},
@@ -26,10 +24,12 @@ static const struct me_cli_command commands[] = {
 
 const struct mp_commands me_cli_commands = {.program = "morph-optimize", MP_COMMANDS(commands)};
 
-void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **argv, void *input)
+void me_cli_parse(const struct mp_usage *usage, struct me_cli *cli, int argc, char **argv)
 {
-	mp_args_parse(argp, argc, argv, ARGP_IN_ORDER, input);
-	mp_stdio_parsed();
+	struct mp_usage in_order = *usage;
+
+	in_order.in_order = true;
+	mp_options_read(&in_order, argc, argv, cli, NULL);
 	if (!cli->options.nr_threads)
 		cli->options.nr_threads = mp_parallel_cpus();
 }

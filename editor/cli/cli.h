@@ -13,16 +13,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "editor/replace/inplace.h"
+#include "editor/object/object.h"
 #include "editor/optimize/optimize.h"
+#include "editor/print/print.h"
+#include "editor/replace/inplace.h"
+#include "editor/train/train.h"
 #include "libprof/base/err.h"
 #include "libprof/cli/commands.h"
 #include "libprof/cli/exit_status.h"
+#include "libprof/cli/options.h"
 
-/* The parsed command line. */
+/* The parsed command line of any command. */
 struct me_cli {
 	struct me_optimize_options options;
-	bool json, quiet; /* --report */
+	struct me_layout_options layout; /* without options */
+	struct me_inplace_options inplace;
+	struct me_train_options train;
+	struct me_print_options print;
+	bool in_place, printing;
+	const char *program;	  /* of --program */
+	enum me_object_kind kind; /* of the input */
+	/* verify: the original; a bit for each enum me_kind that the file may be, 0: all */
+	const char *original;
+	unsigned int kinds;
+	const char *adopted; /* adopt: the output that is put in place */
+	bool json, quiet;    /* --report */
 	bool dry_run;
 	const char *patch_list;
 	const char *fleet;     /* take the profile from this fleet's database; NULL: from a store */
@@ -49,27 +64,32 @@ int me_cli_verify(struct me_cli *cli, int argc, char **argv);
 int me_cli_adopt(struct me_cli *cli, int argc, char **argv);
 int me_cli_restore(struct me_cli *cli, int argc, char **argv);
 
-/* ---- groups of options; their input is struct me_cli ---- */
+/* ---- options that several commands have ---- */
 
-extern const struct argp me_cli_report_argp;	/* --report, --json */
-extern const struct argp me_cli_profile_argp;	/* which profile, and how it is read */
-extern const struct argp me_cli_output_argp;	/* -o, -n, --explain */
-extern const struct argp me_cli_functions_argp; /* --skip, --only, --threads */
-extern const struct argp me_cli_layout_argp;	/* --layout, --lab */
-extern const struct argp me_cli_adjust_argp;	/* --adjust */
-/* --backup-dir, --break-links, --no-symlinks; @input is a struct me_inplace_options */
-extern const struct argp me_cli_backup_argp;
+extern const struct mp_option me_cli_report_options[];	  /* --report, --json */
+extern const struct mp_option me_cli_profile_options[];	  /* which profile, and how it is read */
+extern const struct mp_option me_cli_output_options[];	  /* -o, -n, --explain */
+extern const struct mp_option me_cli_functions_options[]; /* --skip, --only, --threads */
+extern const struct mp_option me_cli_layout_options[];	  /* --layout, --lab */
+extern const struct mp_option me_cli_adjust_options[];	  /* --adjust */
+extern const struct mp_option
+	me_cli_backup_options[]; /* --backup-dir, --break-links, --no-symlinks */
+
+/* Usage errors of the profile's options. */
+void me_cli_check_profile(struct argp_state *state, const struct me_cli *cli);
+/* For MP_SET(): so many threads. */
+void me_cli_set_threads(const struct mp_option *option, void *cli, char *arg,
+			struct argp_state *state);
+#define ME_CLI_THREADS_SHORT                                                                       \
+	MP_SET("threads", 0, me_cli_set_threads, "N",                                              \
+	       "Work on so many threads (default: as many as there are processors, at most 8)")
 
 /* Return: false: @arg is no number. */
 bool me_cli_to_number(const char *arg, uint64_t *value);
-/* Values of options; a wrong one is a usage error. */
-uint64_t me_cli_number(struct argp_state *state, const char *option, const char *arg);
-void me_cli_threads(struct argp_state *state, struct me_cli *cli, const char *arg);
-
 /* ---- running ---- */
 
 /* Reads the command line: --help, usage errors and --version end the process. */
-void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **argv, void *input);
+void me_cli_parse(const struct mp_usage *usage, struct me_cli *cli, int argc, char **argv);
 /*
  * me_cli_work - optimise, in place where @inplace is given, and print the report.
  * Return: the exit status.

@@ -6,81 +6,58 @@
 #include "editor/cli/cli.h"
 #include "editor/cli/report.h"
 
-enum key {
-	KEY_AUDITS = 0x800,
-	KEY_THREADS,
-};
+#define MP_OPTIONS struct me_cli
 
-static const struct argp_option options[] = {
-	{"audits", KEY_AUDITS, NULL, 0,
-	 "OUTPUT may be one that times two layouts of its functions (instrument --kind=audit)", 0},
-	{"dry-run", 'n', NULL, 0, "Do everything, verification too, but replace no file", 0},
-	{"threads", KEY_THREADS, "N", 0,
-	 "Work on so many threads (default: as many as there are processors, at most 8)", 0},
-	{0}};
+static const struct mp_option options[] = {
+	MP_FLAG("audits", inplace.may_audit,
+		"OUTPUT may be one that times two layouts of its functions (instrument --kind=audit)"),
+	MP_LETTER_FLAG("dry-run", 'n', inplace.dry_run,
+		       "Do everything, verification too, but replace no file"),
+	ME_CLI_THREADS_SHORT, MP_OPTIONS_END};
 
-struct adoption {
-	struct me_cli *cli;
-	const char *output;
-	struct me_inplace_options inplace;
-};
-
-static const struct argp_child children[] = {
-	{&me_cli_report_argp, 0, NULL, 0}, {&me_cli_backup_argp, 0, NULL, 0}, {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_word(void *options, char *arg, struct argp_state *state)
 {
-	struct adoption *a = state->input;
-	struct me_optimize_options *o = &a->cli->options;
+	struct me_cli *cli = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = a->cli;
-		state->child_inputs[1] = &a->inplace;
-		return 0;
-	case KEY_AUDITS: a->inplace.may_audit = true; return 0;
-	case 'n': a->inplace.dry_run = true; return 0;
-	case KEY_THREADS: me_cli_threads(state, a->cli, arg); return 0;
-	case ARGP_KEY_ARG:
-		if (a->output)
-			argp_error(state, "two files at a time");
-		if (o->input)
-			a->output = arg;
-		else
-			o->input = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->output)
-			argp_error(state, "which files? FILE, and what was made of it");
-		return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (cli->adopted)
+		argp_error(state, "two files at a time");
+	if (cli->options.input)
+		cli->adopted = arg;
+	else
+		cli->options.input = arg;
 }
 
-static const struct argp argp = {
+static void check(void *options, struct argp_state *state)
+{
+	if (!((struct me_cli *)options)->adopted)
+		argp_error(state, "which files? FILE, and what was made of it");
+}
+
+static const struct mp_option *const more[] = {me_cli_report_options, me_cli_backup_options, NULL};
+
+static const struct mp_usage usage = {
 	.options = options,
-	.parser = parse,
-	.args_doc = "FILE OUTPUT",
+	.more = more,
+	.arguments = "FILE OUTPUT",
+	.word = take_word,
+	.check = check,
 	.doc = "Put OUTPUT, which morph-optimize made of FILE and which verifies, in the place of FILE, and "
-	       "keep the original in the backup directory.",
-	.children = children,
-};
+	       "keep the original in the backup directory."};
 
 int me_cli_adopt(struct me_cli *cli, int argc, char **argv)
 {
-	struct adoption a = {.cli = cli};
 	struct me_inplace_report done;
 	struct mp_err err = {""};
 	int rc;
 
-	me_cli_parse(&argp, cli, argc, argv, &a);
-	rc = me_adopt(cli->options.input, a.output, &a.inplace, cli->options.nr_threads, &done,
-		      &err);
+	me_cli_parse(&usage, cli, argc, argv);
+	rc = me_adopt(cli->options.input, cli->adopted, &cli->inplace, cli->options.nr_threads,
+		      &done, &err);
 	if (rc)
 		me_cli_complain(&err);
 	else if (!cli->quiet)
-		rc = me_cli_flush(
-			me_report_adopted(stdout, cli->json, cli->options.input, a.output, &done));
+		rc = me_cli_flush(me_report_adopted(stdout, cli->json, cli->options.input,
+						    cli->adopted, &done));
 	me_inplace_report_fini(&done);
 	return me_cli_exit_status(rc);
 }

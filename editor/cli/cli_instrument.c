@@ -12,31 +12,13 @@
 
 #include "editor/cli/cli.h"
 
-enum key {
-	KEY_KIND = 0x400,
-	KEY_COUNTS,
-};
+#define MP_OPTIONS struct me_cli
 
-static const struct argp_option options[] = {
-	{"kind", KEY_KIND, "KIND", 0,
-	 "edges (default): count how often each branch goes which way; in programs with threads "
-	 "that is exact with counters for each of the threads (edges,threads: the default where a "
-	 "program starts some), or with atomic ones, which take longer (edges,atomic), and not with "
-	 "shared ones (edges,plain). pep: keep in a free register by which way control came, for "
-	 "morphd --registers; with pep,poll the program is asked for that where paths end, by "
-	 "morphd run --polls. audit: two versions of the functions with the most samples, in the "
-	 "original's order and in the new order, timed in turns while the program runs, for morphd "
-	 "run --audit. calls: the call after a random number of calls is sampled, with its caller, for "
-	 "morphd run --calls.",
-	 0},
-	{"counts", KEY_COUNTS, "PATH", 0,
-	 "Where it counts, is asked, or writes times or calls: a file that it maps; %p in it is the process's number "
-	 "(default: the output's name with .counts)",
-	 0},
-	{0}};
-
-static void read_kind(struct argp_state *state, struct me_counting *c, const char *arg)
+static void set_kind(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
+	struct me_counting *c = &((struct me_cli *)options)->options.counting;
+
+	(void)o;
 	c->polls = !strcmp(arg, "pep,poll");
 	c->paths = c->polls || !strcmp(arg, "pep");
 	c->audit = !strcmp(arg, "audit");
@@ -80,12 +62,14 @@ static void choose_counts(struct argp_state *state, struct me_cli *cli)
 	o->counting.path = cli->counts;
 }
 
-static void check(struct argp_state *state, struct me_cli *cli)
+static void check(void *options, struct argp_state *state)
 {
+	struct me_cli *cli = options;
 	const struct me_optimize_options *o = &cli->options;
 	bool counts = o->counting.edges || o->counting.polls || o->counting.audit ||
 		      o->counting.calls;
 
+	me_cli_check_profile(state, cli);
 	if (!o->input)
 		argp_error(state, "which file?");
 	if (o->output && cli->dry_run)
@@ -98,45 +82,48 @@ static void check(struct argp_state *state, struct me_cli *cli)
 		choose_counts(state, cli);
 }
 
-static const struct argp_child children[] = {
-	{&me_cli_output_argp, 0, NULL, 0},  {&me_cli_report_argp, 0, NULL, 0},
-	{&me_cli_profile_argp, 0, NULL, 0}, {&me_cli_functions_argp, 0, NULL, 0},
-	{&me_cli_layout_argp, 0, NULL, 0},  {0}};
+static const struct mp_option options[] = {
+	MP_SET("kind", 0, set_kind, "KIND",
+	       "edges (default): count how often each branch goes which way; in programs with threads "
+	       "that is exact with counters for each of the threads (edges,threads: the default where a "
+	       "program starts some), or with atomic ones, which take longer (edges,atomic), and not with "
+	       "shared ones (edges,plain). pep: keep in a free register by which way control came, for "
+	       "morphd --registers; with pep,poll the program is asked for that where paths end, by "
+	       "morphd run --polls. audit: two versions of the functions with the most samples, in the "
+	       "original's order and in the new order, timed in turns while the program runs, for morphd "
+	       "run --audit. calls: the call after a random number of calls is sampled, with its caller, for "
+	       "morphd run --calls."),
+	MP_VALUE(TEXT, "counts", 0, options.counting.path, "PATH",
+		 "Where it counts, is asked, or writes times or calls: a file that it maps; %p in it is the process's number "
+		 "(default: the output's name with .counts)"),
+	MP_OPTIONS_END};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_word(void *options, char *arg, struct argp_state *state)
 {
-	struct me_cli *cli = state->input;
+	struct me_cli *cli = options;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		for (size_t i = 0; children[i].argp; i++)
-			state->child_inputs[i] = cli;
-		return 0;
-	case KEY_KIND: read_kind(state, &cli->options.counting, arg); return 0;
-	case KEY_COUNTS: cli->options.counting.path = arg; return 0;
-	case ARGP_KEY_ARG:
-		if (cli->options.input)
-			argp_error(state, "one file at a time");
-		cli->options.input = arg;
-		return 0;
-	case ARGP_KEY_END: check(state, cli); return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
+	if (cli->options.input)
+		argp_error(state, "one file at a time");
+	cli->options.input = arg;
 }
 
-static const struct argp argp = {
+static const struct mp_option *const more[] = {me_cli_output_options,  me_cli_report_options,
+					       me_cli_profile_options, me_cli_functions_options,
+					       me_cli_layout_options,  NULL};
+
+static const struct mp_usage usage = {
 	.options = options,
-	.parser = parse,
-	.args_doc = "FILE",
+	.more = more,
+	.arguments = "FILE",
+	.word = take_word,
+	.check = check,
 	.doc = "Write a version of an executable or shared object that counts its branches, that "
 	       "tells by which path control came, that samples its calls, or that times two layouts of its "
-	       "functions.",
-	.children = children,
-};
+	       "functions."};
 
 int me_cli_instrument(struct me_cli *cli, int argc, char **argv)
 {
 	cli->options.counting.edges = true;
-	me_cli_parse(&argp, cli, argc, argv, cli);
+	me_cli_parse(&usage, cli, argc, argv);
 	return me_cli_work(cli, NULL);
 }

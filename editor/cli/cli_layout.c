@@ -11,20 +11,6 @@
 
 #include "editor/cli/cli.h"
 
-enum key {
-	KEY_LAYOUT = 0x100,
-	KEY_LAB,
-};
-
-static const struct argp_option layout_options[] = {
-	{"layout", KEY_LAYOUT, "KEY[=VALUE],...", 0,
-	 "blocks=ph (default), blocks=original; functions=auto (default), functions=ph, "
-	 "functions=original: the order of blocks, of functions; huge-pages: align the new code for "
-	 "pages of 2 MiB",
-	 0},
-	{"lab", KEY_LAB, "KEY[=VALUE],...", OPTION_HIDDEN, NULL, 0},
-	{0}};
-
 static bool set_line(struct me_cli *cli, const char *value)
 {
 	static const struct {
@@ -125,7 +111,8 @@ static const struct flag {
 	{"no-inline", offsetof(struct me_layout_options, inline_leaves), false, true},
 };
 
-static bool set_value(struct argp_state *state, bool lab, const char *key, const char *value)
+static bool set_value(struct argp_state *state, struct me_cli *cli, bool lab, const char *key,
+		      const char *value)
 {
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		const struct setting *s = &settings[i];
@@ -133,7 +120,7 @@ static bool set_value(struct argp_state *state, bool lab, const char *key, const
 		if (strcmp(key, s->key) || (!lab && !s->values))
 			continue;
 		if (!value || (!lab && !strcmp(value, s->lab_values ? s->lab_values : "")) ||
-		    !s->set(state->input, value))
+		    !s->set(cli, value))
 			argp_error(state, "--%s: '%s' is not %s", lab ? "lab" : "layout",
 				   value ? value : "", s->values ? s->values : s->lab_values);
 		return true;
@@ -152,29 +139,30 @@ static bool set_flag(struct me_layout_options *layout, bool lab, const char *key
 	return false;
 }
 
-static void set_one(struct argp_state *state, bool lab, char *word)
+static void set_one(struct argp_state *state, struct me_cli *cli, bool lab, char *word)
 {
-	struct me_cli *cli = state->input;
 	char *value = strchr(word, '=');
 
 	if (value)
 		*value++ = '\0';
-	if (!set_value(state, lab, word, value) &&
+	if (!set_value(state, cli, lab, word, value) &&
 	    (value || !set_flag(&cli->options.layout, lab, word)))
 		argp_error(state, "--%s: '%s' is not blocks=, functions= or huge-pages",
 			   lab ? "lab" : "layout", word);
 }
 
 /* Values are kept, and @arg is a part of the command line, which stays. */
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void set_words(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
 	char *word;
 
-	if (key != KEY_LAYOUT && key != KEY_LAB)
-		return ARGP_ERR_UNKNOWN;
 	while ((word = strsep(&arg, ",")))
-		set_one(state, key == KEY_LAB, word);
-	return 0;
+		set_one(state, options, !o->doc, word);
 }
 
-const struct argp me_cli_layout_argp = {layout_options, parse, NULL, NULL, NULL, NULL, NULL};
+const struct mp_option me_cli_layout_options[] = {
+	MP_SET("layout", 0, set_words, "KEY[=VALUE],...",
+	       "blocks=ph (default), blocks=original; functions=auto (default), functions=ph, "
+	       "functions=original: the order of blocks, of functions; huge-pages: align the new code for "
+	       "pages of 2 MiB"),
+	MP_SET("lab", 0, set_words, "KEY[=VALUE],...", NULL), MP_OPTIONS_END};

@@ -12,22 +12,7 @@
 #include "libprof/base/parallel.h"
 #include "libprof/cli/since.h"
 
-enum key {
-	KEY_DRY_RUN = 'n',
-	KEY_DB = 0x200,
-	KEY_FLEET,
-	KEY_JSON,
-	KEY_REPORT,
-	KEY_SINCE,
-	KEY_MIN_SAMPLES,
-	KEY_EXACT,
-	KEY_STALE,
-	KEY_ALL,
-	KEY_EXPLAIN,
-	KEY_THREADS,
-	KEY_SKIP,
-	KEY_ONLY,
-};
+#define MP_OPTIONS struct me_cli
 
 bool me_cli_to_number(const char *arg, uint64_t *value)
 {
@@ -38,80 +23,71 @@ bool me_cli_to_number(const char *arg, uint64_t *value)
 	return !errno && !*end && end != arg && *arg != '-';
 }
 
-uint64_t me_cli_number(struct argp_state *state, const char *option, const char *arg)
-{
-	uint64_t value;
-
-	if (!me_cli_to_number(arg, &value))
-		argp_error(state, "%s: '%s' is not a number", option, arg);
-	return value;
-}
-
 /* ---- the report --------------------------------------------------------------------------- */
 
-static const struct argp_option report_options[] = {
-	{"report", KEY_REPORT, "FORMAT", 0, "text (default), json or none", 0},
-	{"json", KEY_JSON, NULL, 0, "The same as --report=json", 0},
-	{0}};
-
-static void read_report(struct argp_state *state, struct me_cli *cli, const char *arg)
+static void set_report(const struct mp_option *o, void *options, char *arg,
+		       struct argp_state *state)
 {
-	cli->json = !strcmp(arg, "json");
-	cli->quiet = !strcmp(arg, "none");
-	if (!cli->json && !cli->quiet && strcmp(arg, "text"))
-		argp_error(state, "--report: '%s' is not text, json or none", arg);
+	struct me_cli *cli = options;
+	const char *format = arg ? arg : o->name; /* --json */
+
+	cli->json = !strcmp(format, "json");
+	cli->quiet = !strcmp(format, "none");
+	if (!cli->json && !cli->quiet && strcmp(format, "text"))
+		argp_error(state, "--report: '%s' is not text, json or none", format);
 }
 
-static error_t parse_report(int key, char *arg, struct argp_state *state)
-{
-	switch (key) {
-	case KEY_JSON: read_report(state, state->input, "json"); return 0;
-	case KEY_REPORT: read_report(state, state->input, arg); return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-const struct argp me_cli_report_argp = {report_options, parse_report, NULL, NULL, NULL, NULL, NULL};
+const struct mp_option me_cli_report_options[] = {
+	MP_SET("report", 0, set_report, "FORMAT", "text (default), json or none"),
+	MP_SET("json", 0, set_report, NULL, "The same as --report=json"), MP_OPTIONS_END};
 
 /* ---- the profile -------------------------------------------------------------------------- */
 
-static const struct argp_option profile_options[] = {
-	{"db", KEY_DB, "FILE", 0, "The store to read (default: see FILES in the man page)", 0},
-	{"fleet", KEY_FLEET, "CONNECTION", 0,
-	 "Use the profile of a fleet: 'host=NAME dbname=NAME ...' or postgresql://... (needs "
-	 "morph-fleet)",
-	 0},
-	{"min-samples", KEY_MIN_SAMPLES, "N", 0, "Refuse to work with fewer samples (default 1000)",
-	 0},
-	{"since", KEY_SINCE, "WHEN", 0,
-	 "Use no counts older than 2h, 3d, 2026-11-20, today, ...; a mere number is of days", 0},
-	{"exact-profile", KEY_EXACT, NULL, 0,
-	 "The counts were counted, not sampled, though the database does not say so (imported from "
-	 "BOLT): believe all of them",
-	 1},
-	{"stale", KEY_STALE, "OLD", 0,
-	 "With too few samples of FILE, use those of this other build of it: a file, or a build-id "
-	 "that morph-stats remember knows (default: the same path or name, if that is remembered); none: "
-	 "use no samples of other builds",
-	 1},
-	{"all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2},
-	{0}};
-
-static void read_since(struct argp_state *state, struct me_optimize_options *o, const char *arg)
+static void set_since(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
-	char days[32];
+	struct me_cli *cli = options;
 	const char *text = arg;
+	char days[32];
 
 	/* A number without a unit is a number of days. */
 	if (*arg && !arg[strspn(arg, "0123456789")] && strlen(arg) < sizeof(days) - 1) {
 		snprintf(days, sizeof(days), "%sd", arg);
 		text = days;
 	}
-	if (mp_since_parse(text, time(NULL), &o->since_s))
-		argp_error(state, "--since: '%s' is not a time: " MP_SINCE_FORMATS, arg);
+	if (mp_since_parse(text, time(NULL), &cli->options.since_s))
+		argp_error(state, "--%s: '%s' is not a time: " MP_SINCE_FORMATS, o->name, arg);
 }
 
-static void check_profile(struct argp_state *state, const struct me_cli *cli)
+static void set_stale(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
+{
+	struct me_cli *cli = options;
+
+	(void)o, (void)state;
+	cli->options.stale.never = !strcmp(arg, "none");
+	cli->options.stale.from = cli->options.stale.never ? NULL : arg;
+}
+
+const struct mp_option me_cli_profile_options[] = {
+	MP_VALUE(TEXT, "db", 0, options.db, "FILE",
+		 "The store to read (default: see FILES in the man page)"),
+	MP_VALUE(TEXT, "fleet", 0, fleet, "CONNECTION",
+		 "Use the profile of a fleet: 'host=NAME dbname=NAME ...' or postgresql://... (needs "
+		 "morph-fleet)"),
+	MP_VALUE(COUNT, "min-samples", 0, options.min_samples, "N",
+		 "Refuse to work with fewer samples (default 1000)"),
+	MP_SET("since", 0, set_since, "WHEN",
+	       "Use no counts older than 2h, 3d, 2026-11-20, today, ...; a mere number is of days"),
+	MP_FLAG("exact-profile", options.exact_profile,
+		"The counts were counted, not sampled, though the database does not say so (imported from "
+		"BOLT): believe all of them"),
+	MP_SET("stale", 0, set_stale, "OLD",
+	       "With too few samples of FILE, use those of this other build of it: a file, or a build-id "
+	       "that morph-stats remember knows (default: the same path or name, if that is remembered); none: "
+	       "use no samples of other builds"),
+	MP_FLAG("all", options.all, "Use no profile: copy every function that may be copied"),
+	MP_OPTIONS_END};
+
+void me_cli_check_profile(struct argp_state *state, const struct me_cli *cli)
 {
 	const struct me_optimize_options *o = &cli->options;
 
@@ -123,97 +99,68 @@ static void check_profile(struct argp_state *state, const struct me_cli *cli)
 		argp_error(state, "--exact-profile needs a profile, which --all does without");
 }
 
-static error_t parse_profile(int key, char *arg, struct argp_state *state)
-{
-	struct me_cli *cli = state->input;
-	struct me_optimize_options *o = &cli->options;
-
-	switch (key) {
-	case KEY_DB: o->db = arg; return 0;
-	case KEY_FLEET: cli->fleet = arg; return 0;
-	case KEY_MIN_SAMPLES: o->min_samples = me_cli_number(state, "--min-samples", arg); return 0;
-	case KEY_SINCE: read_since(state, o, arg); return 0;
-	case KEY_EXACT: o->exact_profile = true; return 0;
-	case KEY_STALE:
-		o->stale.never = !strcmp(arg, "none");
-		o->stale.from = o->stale.never ? NULL : arg;
-		return 0;
-	case KEY_ALL: o->all = true; return 0;
-	case ARGP_KEY_END: check_profile(state, cli); return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-const struct argp me_cli_profile_argp = {
-	profile_options, parse_profile, NULL, NULL, NULL, NULL, NULL};
-
 /* ---- the output --------------------------------------------------------------------------- */
 
-static const struct argp_option output_options[] = {
-	{"output", 'o', "FILE", 0, "Write the new file here", 0},
-	{"dry-run", KEY_DRY_RUN, NULL, 0, "Do everything, verification too, but keep no file", 0},
-	{"explain", KEY_EXPLAIN, NULL, 0,
-	 "Say what was verified, how often, and what is assumed; of audits, also what the stubs of "
-	 "functions that are left out would cost, and where loops are timed",
-	 0},
-	{0}};
-
-static error_t parse_output(int key, char *arg, struct argp_state *state)
-{
-	struct me_cli *cli = state->input;
-
-	switch (key) {
-	case 'o': cli->options.output = arg; return 0;
-	case KEY_DRY_RUN: cli->dry_run = true; return 0;
-	case KEY_EXPLAIN: cli->options.explain = true; return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-const struct argp me_cli_output_argp = {output_options, parse_output, NULL, NULL, NULL, NULL, NULL};
+const struct mp_option me_cli_output_options[] = {
+	MP_VALUE(TEXT, "output", 'o', options.output, "FILE", "Write the new file here"),
+	MP_LETTER_FLAG("dry-run", 'n', dry_run,
+		       "Do everything, verification too, but keep no file"),
+	MP_FLAG("explain", options.explain,
+		"Say what was verified, how often, and what is assumed; of audits, also what the stubs of "
+		"functions that are left out would cost, and where loops are timed"),
+	MP_OPTIONS_END};
 
 /* ---- functions and threads ---------------------------------------------------------------- */
 
-static const struct argp_option functions_options[] = {
-	{"skip", KEY_SKIP, "FUNCTION,...|@FILE", 0,
-	 "Leave these functions alone: names, patterns (*, ?, []), addresses, @FILE with one a line",
-	 1},
-	{"only", KEY_ONLY, "FUNCTION,...|@FILE", 0, "Move no functions but these", 1},
-	{"threads", KEY_THREADS, "N", 0,
-	 "Work on so many threads (default: as many as there are processors, at most 8); the output "
-	 "is the same with any number",
-	 0},
-	{0}};
-
-void me_cli_threads(struct argp_state *state, struct me_cli *cli, const char *arg)
+void me_cli_set_threads(const struct mp_option *o, void *options, char *arg,
+			struct argp_state *state)
 {
-	uint64_t nr = me_cli_number(state, "--threads", arg);
+	unsigned long nr = mp_options_count(state, o->name, arg);
 
 	if (nr < 1 || nr > MP_PARALLEL_MAX)
-		argp_error(state, "--threads: '%s' is not from 1 to %d", arg, MP_PARALLEL_MAX);
-	cli->options.nr_threads = (unsigned int)nr;
+		argp_error(state, "--%s: '%s' is not from 1 to %d", o->name, arg, MP_PARALLEL_MAX);
+	((struct me_cli *)options)->options.nr_threads = (unsigned int)nr;
 }
 
-static void read_words(struct argp_state *state, const char *option, struct me_words *words,
-		       const char *arg)
+static void add_words(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
 	struct mp_err err = {""};
 
-	if (me_words_add(words, arg, &err))
-		argp_error(state, "%s: %s", option, err.msg);
+	if (me_words_add((struct me_words *)((char *)options + o->at), arg, &err))
+		argp_error(state, "--%s: %s", o->name, err.msg);
 }
 
-static error_t parse_functions(int key, char *arg, struct argp_state *state)
-{
-	struct me_cli *cli = state->input;
-
-	switch (key) {
-	case KEY_SKIP: read_words(state, "--skip", &cli->options.skip, arg); return 0;
-	case KEY_ONLY: read_words(state, "--only", &cli->options.only, arg); return 0;
-	case KEY_THREADS: me_cli_threads(state, cli, arg); return 0;
-	default: return ARGP_ERR_UNKNOWN;
+#define ADD_WORDS(name_, field, value_, doc_)                                                      \
+	{                                                                                          \
+		.name = name_, .value = value_, .doc = doc_, .kind = MP_OPTION_SET,                \
+		.at = MP_AT(field), .set = add_words                                               \
 	}
+
+const struct mp_option me_cli_functions_options[] = {
+	ADD_WORDS(
+		"skip", options.skip, "FUNCTION,...|@FILE",
+		"Leave these functions alone: names, patterns (*, ?, []), addresses, @FILE with one a line"),
+	ADD_WORDS("only", options.only, "FUNCTION,...|@FILE", "Move no functions but these"),
+	MP_SET("threads", 0, me_cli_set_threads, "N",
+	       "Work on so many threads (default: as many as there are processors, at most 8); the output "
+	       "is the same with any number"),
+	MP_OPTIONS_END};
+
+/* ---- replacing a file ---------------------------------------------------------------------- */
+
+static void set_backup_dir(const struct mp_option *o, void *options, char *arg,
+			   struct argp_state *state)
+{
+	if (!*arg)
+		argp_error(state, "--%s: which directory?", o->name);
+	((struct me_cli *)options)->inplace.backup_dir = arg;
 }
 
-const struct argp me_cli_functions_argp = {
-	functions_options, parse_functions, NULL, NULL, NULL, NULL, NULL};
+const struct mp_option me_cli_backup_options[] = {
+	MP_SET("backup-dir", 0, set_backup_dir, "DIR",
+	       "Where originals are kept (default: see FILES in the man page)"),
+	MP_FLAG("break-links", inplace.break_links,
+		"Replace FILE even if another name in its directory (a hard link) keeps the old bytes"),
+	MP_FLAG("no-symlinks", inplace.no_symlinks,
+		"Refuse a FILE whose path leads through a symbolic link, or does not begin with /"),
+	MP_OPTIONS_END};

@@ -7,58 +7,45 @@
 #include "editor/base/output_name.h"
 #include "editor/cli/cli_training.h"
 
-static void check(struct argp_state *state, struct me_cli_training *a)
+static void check(void *options, struct argp_state *state)
 {
-	if (!a->train.file)
+	struct me_cli *cli = options;
+
+	me_cli_check_profile(state, cli);
+	if (!cli->train.file)
 		argp_error(state, "which file?");
-	me_cli_training_check(state, a);
-	me_cli_training_name_output(state, a);
+	me_cli_training_check(state, cli);
+	me_cli_training_name_output(state, cli);
 }
 
-static const struct argp_child children[] = {{&me_cli_audit_argp, 0, NULL, 0},
-					     {&me_cli_report_argp, 0, NULL, 0},
-					     {&me_cli_profile_argp, 0, NULL, 0},
-					     {&me_cli_functions_argp, 0, NULL, 0},
-					     {&me_cli_adjust_argp, 0, NULL, 0},
-					     {&me_cli_layout_argp, 0, NULL, 0},
-					     {0}};
+static const struct mp_option *const more[] = {me_cli_audit_options,
+					       me_cli_report_options,
+					       me_cli_profile_options,
+					       me_cli_functions_options,
+					       me_cli_adjust_options,
+					       me_cli_layout_options,
+					       NULL};
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct me_cli_training *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = a;
-		for (size_t i = 1; children[i].argp; i++)
-			state->child_inputs[i] = a->cli;
-		return 0;
-	case ARGP_KEY_ARG: return me_cli_training_word(state, a, arg);
-	case ARGP_KEY_END: check(state, a); return 0;
-	default: return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp argp = {
-	.parser = parse,
-	.args_doc = "FILE -- COMMAND [ARGS...]",
+static const struct mp_usage usage = {
+	.more = more,
+	.arguments = "FILE -- COMMAND [ARGS...]",
+	.word = me_cli_training_word,
+	.check = check,
 	.doc = "Optimise FILE by its profile, and run COMMAND, which uses FILE, to find the fastest "
 	       "version: functions that take longer than in the original stay where it has them. "
-	       "The result is kept if an audit finds it faster.",
-	.children = children,
-};
+	       "The result is kept if an audit finds it faster."};
 
 int me_cli_refine(struct me_cli *cli, int argc, char **argv)
 {
-	struct me_cli_training a = {.cli = cli, .train = {.has_profile = true}};
 	struct mp_err err = {""};
 	int rc = 0;
 
-	me_cli_parse(&argp, cli, argc, argv, &a);
+	cli->train.has_profile = true;
+	me_cli_parse(&usage, cli, argc, argv);
 	if (cli->default_output)
-		rc = me_output_replaceable(a.train.output, &err) ? -EEXIST : 0;
+		rc = me_output_replaceable(cli->train.output, &err) ? -EEXIST : 0;
 	if (cli->fleet)
-		cli->options.input = a.train.file;
+		cli->options.input = cli->train.file;
 	if (!rc)
 		rc = me_cli_choose_db(cli, &err);
 	if (rc) {
@@ -68,6 +55,6 @@ int me_cli_refine(struct me_cli *cli, int argc, char **argv)
 	}
 	/* A fleet's profile is in a temporary database, which keeps no trials. */
 	if (!cli->fleet)
-		a.train.trials_db = cli->options.db;
-	return me_cli_training_run(&a);
+		cli->train.trials_db = cli->options.db;
+	return me_cli_training_run(cli);
 }

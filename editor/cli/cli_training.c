@@ -12,113 +12,92 @@
 #include "editor/train/train_advice.h"
 #include "libprof/cli/progress.h"
 
-enum key {
-	KEY_AUDIT_SECONDS = 0x580,
-	KEY_AUDIT_PAIRS,
-	KEY_BUDGET,
-	KEY_FILTER,
-	KEY_DEBUG_FILE,
-};
+#define MP_OPTIONS struct me_cli
 
-static const struct argp_option options[] = {
-	{"output", 'o', "OUTPUT", 0, "Write the optimised file here, if it is faster", 0},
-	{"audit-seconds", KEY_AUDIT_SECONDS, "S", 0,
-	 "The first audit takes no longer (default 120, or what 16 pairs need, if that is at most "
-	 "1800)",
-	 0},
-	{"audit-pairs", KEY_AUDIT_PAIRS, "MIN[:MAX]", 0,
-	 "The first audit takes at least MIN pairs of runs, and at most MAX, instead", 0},
-	{"budget", KEY_BUDGET, "S", 0,
-	 "After the first audit, look so long for a faster version (default 120, or what 48 runs "
-	 "need, if that is at most 1800)",
-	 0},
-	{"filter", KEY_FILTER, "CMD", 0,
-	 "A shell command that removes from the command's output what varies from run to run, such "
-	 "as timings, before audits compare it",
-	 0},
-	{"debug-file", KEY_DEBUG_FILE, "PATH|auto", 0,
-	 "The debug information of the file is in this file (auto: where a debugger looks, if "
-	 "anywhere); write one for the output, too",
-	 0},
-	{0}};
-
-static double read_seconds(struct argp_state *state, const char *option, const char *arg)
+static void set_seconds(const struct mp_option *o, void *options, char *arg,
+			struct argp_state *state)
 {
-	double seconds = (double)me_cli_number(state, option, arg);
+	double seconds = (double)mp_options_count(state, o->name, arg);
 
 	if (seconds <= 0)
-		argp_error(state, "%s: 0 is too few", option);
-	return seconds;
+		argp_error(state, "--%s: 0 is too few", o->name);
+	*(double *)((char *)options + o->at) = seconds;
 }
 
 /* MIN or MIN:MAX, which morph-audit reads. */
-static void read_pairs(struct argp_state *state, struct me_train_options *train, const char *arg)
+static void set_pairs(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
 	unsigned long min = 0, max = 0;
 	int end = 0, nr = sscanf(arg, "%6lu%n:%6lu%n", &min, &end, &max, &end);
 
 	if (nr < 1 || arg[end] || !min || arg[0] < '0' || arg[0] > '9' || (nr == 2 && max < min))
-		argp_error(state, "--audit-pairs: '%s' is not MIN or MIN:MAX", arg);
-	train->audit_pairs = arg;
+		argp_error(state, "--%s: '%s' is not MIN or MIN:MAX", o->name, arg);
+	((struct me_cli *)options)->train.audit_pairs = arg;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct me_cli_training *a = state->input;
-	struct me_train_options *t = &a->train;
-
-	switch (key) {
-	case 'o': t->output = arg; return 0;
-	case KEY_AUDIT_SECONDS:
-		t->audit_seconds = read_seconds(state, "--audit-seconds", arg);
-		return 0;
-	case KEY_AUDIT_PAIRS: read_pairs(state, t, arg); return 0;
-	case KEY_BUDGET: t->budget_seconds = read_seconds(state, "--budget", arg); return 0;
-	case KEY_FILTER: t->filter = arg; return 0;
-	case KEY_DEBUG_FILE: a->cli->options.debug_file = arg; return 0;
-	default: return ARGP_ERR_UNKNOWN;
+#define SECONDS(name_, field, doc_)                                                                \
+	{                                                                                          \
+		.name = name_, .value = "S", .doc = doc_, .kind = MP_OPTION_SET,                   \
+		.at = MP_AT(field), .set = set_seconds                                             \
 	}
-}
 
-const struct argp me_cli_audit_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+const struct mp_option me_cli_audit_options[] = {
+	MP_VALUE(TEXT, "output", 'o', train.output, "OUTPUT",
+		 "Write the optimised file here, if it is faster"),
+	SECONDS("audit-seconds", train.audit_seconds,
+		"The first audit takes no longer (default 120, or what 16 pairs need, if that is at most "
+		"1800)"),
+	MP_SET("audit-pairs", 0, set_pairs, "MIN[:MAX]",
+	       "The first audit takes at least MIN pairs of runs, and at most MAX, instead"),
+	SECONDS("budget", train.budget_seconds,
+		"After the first audit, look so long for a faster version (default 120, or what 48 runs "
+		"need, if that is at most 1800)"),
+	MP_VALUE(TEXT, "filter", 0, train.filter, "CMD",
+		 "A shell command that removes from the command's output what varies from run to run, such "
+		 "as timings, before audits compare it"),
+	MP_VALUE(TEXT, "debug-file", 0, options.debug_file, "PATH|auto",
+		 "The debug information of the file is in this file (auto: where a debugger looks, if "
+		 "anywhere); write one for the output, too"),
+	MP_OPTIONS_END};
 
-error_t me_cli_training_word(struct argp_state *state, struct me_cli_training *a, char *arg)
+void me_cli_training_word(void *options, char *arg, struct argp_state *state)
 {
+	struct me_train_options *train = &((struct me_cli *)options)->train;
+
 	if (state->quoted && state->next > state->quoted) {
-		a->train.command = &state->argv[state->next - 1];
+		train->command = &state->argv[state->next - 1];
 		state->next = state->argc;
-		return 0;
+		return;
 	}
-	if (a->train.file)
+	if (train->file)
 		argp_error(state, "one file at a time");
-	a->train.file = arg;
-	return 0;
+	train->file = arg;
 }
 
-void me_cli_training_check(struct argp_state *state, const struct me_cli_training *a)
+void me_cli_training_check(struct argp_state *state, const struct me_cli *cli)
 {
-	if (!a->train.command)
+	if (!cli->train.command)
 		argp_error(state, "which command? Give it behind --");
-	if (a->cli->options.all)
+	if (cli->options.all)
 		argp_error(state, "a profile is needed: --all does without");
-	if (a->cli->options.counting.none || a->cli->patch_list)
+	if (cli->options.counting.none || cli->patch_list)
 		argp_error(state, "--lab: kind= and list-patches= are for one version");
-	if (a->train.audit_pairs && a->train.audit_seconds > 0)
+	if (cli->train.audit_pairs && cli->train.audit_seconds > 0)
 		argp_error(state, "--audit-seconds and --audit-pairs exclude each other");
-	if (a->train.filter && a->train.no_audit)
+	if (cli->train.filter && cli->train.no_audit)
 		argp_error(state, "--filter does not go with --no-audit");
 }
 
-void me_cli_training_name_output(struct argp_state *state, struct me_cli_training *a)
+void me_cli_training_name_output(struct argp_state *state, struct me_cli *cli)
 {
 	struct mp_err err = {""};
 
-	if (a->train.output)
+	if (cli->train.output)
 		return;
-	if (me_output_name(a->train.file, a->cli->output, sizeof(a->cli->output), &err))
+	if (me_output_name(cli->train.file, cli->output, sizeof(cli->output), &err))
 		argp_failure(state, EXIT_FAILURE, 0, "%s", err.msg);
-	a->train.output = a->cli->output;
-	a->cli->default_output = true;
+	cli->train.output = cli->output;
+	cli->default_output = true;
 }
 
 static void say_step(const char *step)
@@ -144,33 +123,33 @@ static int status_of(int rc)
 	}
 }
 
-int me_cli_training_run(struct me_cli_training *a)
+int me_cli_training_run(struct me_cli *cli)
 {
 	struct me_train_report report;
 	struct mp_err err = {""};
 	int rc, failed = 0;
 
-	a->train.optimize = a->cli->options;
+	cli->train.optimize = cli->options;
 	me_interrupt_catch();
 	if (mp_progress_start("morph-optimize", true))
-		a->train.say = say_step;
-	a->train.warn = say_warning;
-	rc = me_train(&a->train, &report, &err);
+		cli->train.say = say_step;
+	cli->train.warn = say_warning;
+	rc = me_train(&cli->train, &report, &err);
 	mp_progress_stop();
 	if (rc)
 		me_cli_complain(&err);
 	/* Without a version nothing was tried, and a store that is damaged has had its message. */
 	if (report.trials_lost && report.final.new_size)
 		fprintf(stderr, "morph-optimize: trials are not kept: %s\n", report.trials_lost);
-	if (a->cli->json && report.final.new_size)
-		failed = me_report_train_json(stdout, &a->train, &report, !rc);
-	else if (!a->cli->quiet && report.final.new_size)
-		me_report_train(stdout, &a->train, &report, !rc);
-	if (!rc && a->train.only_profile && !a->cli->quiet)
-		printf("what was counted is in %s\n", a->train.output);
+	if (cli->json && report.final.new_size)
+		failed = me_report_train_json(stdout, &cli->train, &report, !rc);
+	else if (!cli->quiet && report.final.new_size)
+		me_report_train(stdout, &cli->train, &report, !rc);
+	if (!rc && cli->train.only_profile && !cli->quiet)
+		printf("what was counted is in %s\n", cli->train.output);
 	if (me_cli_flush(failed))
 		rc = rc ? rc : -EIO;
-	me_train_advice(stderr, &a->train, &report, rc);
+	me_train_advice(stderr, &cli->train, &report, rc);
 	me_train_report_fini(&report);
 	return status_of(rc);
 }

@@ -6,7 +6,6 @@
  * Decides defaults, exit statuses and the handling of signals. audit_options.c reads the
  * options; audit does the rest.
  */
-#include <argp.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -18,19 +17,17 @@
 #include "editor/audit/audit_export.h"
 #include "editor/audit/audit_plot.h"
 #include "editor/audit/audit_report.h"
-#include "editor/audit/audit_simulate.h"
 #include "editor/audit/audit_svg.h"
 #include "editor/audit/run/audit_run.h"
+#include "editor/base/defaults.h"
 #include "editor/base/scratch.h"
 #include "editor/cli/audit_private.h"
 #include "editor/emit/publish.h"
 #include "libprof/base/outfile.h"
-#include "libprof/cli/args.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/program.h"
 #include "libprof/cli/progress.h"
-#include "libprof/cli/stdio.h"
 
 extern char **environ;
 
@@ -92,136 +89,6 @@ void me_audit_begin(struct me_audit_arguments *args, struct me_audit_lines *line
 		opts->progress = me_audit_progress;
 	else if (lines->every_s > 0)
 		opts->progress = me_audit_progress_line;
-}
-
-/* Print or store one row of a table. */
-struct table {
-	void (*row)(const struct me_simulation *sim, void *arg);
-	void *arg;
-};
-
-static int simulate_row(const struct me_audit_arguments *args, const struct table *table,
-			struct me_simulation sim)
-{
-	sim.alpha = args->audit.alpha;
-	sim.nr_audits = args->simulate;
-	sim.max_pairs = args->audit.max_pairs;
-	sim.seed = 1;
-	if (me_simulate(&sim)) {
-		fputs("morph-audit: out of memory\n", stderr);
-		return MP_EXIT_FAILED;
-	}
-	table->row(&sim, table->arg);
-	return 0;
-}
-
-/* Simulate how often an audit is right or wrong with each kind of noise. */
-static int simulate_noises(const struct me_audit_arguments *args, const struct table *table)
-{
-	static const double effects[] = {0, 0.005, 0.01, 0.05};
-	int ret = 0;
-
-	for (int noise = 0; noise < ME_NR_NOISES; noise++)
-		for (size_t e = 0; !ret && e < sizeof(effects) / sizeof(effects[0]); e++)
-			ret = simulate_row(args, table,
-					   (struct me_simulation){.noise = (enum me_noise)noise,
-								  .effect = effects[e]});
-	return ret;
-}
-
-/* Simulate how soon an audit is right. B is faster by @effect; each run has Gaussian noise of
- * @sd. */
-static int simulate_power(const struct me_audit_arguments *args, const struct table *table)
-{
-	static const double effects[] = {0.01, 0.02, 0.05, 0.1}, sds[] = {0.01, 0.03, 0.05};
-	int ret = 0;
-
-	for (size_t s = 0; s < sizeof(sds) / sizeof(sds[0]); s++)
-		for (size_t e = 0; !ret && e < sizeof(effects) / sizeof(effects[0]); e++)
-			ret = simulate_row(args, table,
-					   (struct me_simulation){.noise = ME_NOISE_GAUSSIAN,
-								  .sd = sds[s],
-								  .effect = log1p(effects[e])});
-	return ret;
-}
-
-static void print_row(const struct me_simulation *sim, void *arg)
-{
-	fprintf(arg, "%-16s %8.1f %% %10zu %10zu %10zu %12.1f\n", me_noise_name(sim->noise),
-		100 * sim->effect, sim->nr_positive, sim->nr_negative, sim->nr_covered,
-		sim->mean_pairs);
-}
-
-static void print_power(const struct me_simulation *sim, void *arg)
-{
-	fprintf(arg, "%6.0f %% %9.0f %% ", 100 * sim->sd, 100 * expm1(sim->effect));
-	for (int i = 0; i < ME_NR_WITHINS; i++)
-		fprintf(arg, " %6.1f %%", 100 * (double)sim->nr_within[i] / (double)sim->nr_audits);
-	fputc('\n', arg);
-}
-
-static void append_row(const struct me_simulation *sim, void *arg)
-{
-	json_array_append_new(arg, json_pack("{s:s, s:f, s:I, s:I, s:I, s:f}", "noise",
-					     me_noise_name(sim->noise), "effect", sim->effect,
-					     "claimed_faster", (json_int_t)sim->nr_positive,
-					     "claimed_slower", (json_int_t)sim->nr_negative,
-					     "covered", (json_int_t)sim->nr_covered, "mean_pairs",
-					     sim->mean_pairs));
-}
-
-static void append_power(const struct me_simulation *sim, void *arg)
-{
-	json_t *within = json_array();
-
-	for (int i = 0; i < ME_NR_WITHINS; i++)
-		json_array_append_new(within, json_pack("{s:I, s:I}", "pairs",
-							(json_int_t)me_sim_withins[i], "decided",
-							(json_int_t)sim->nr_within[i]));
-	json_array_append_new(arg, json_pack("{s:f, s:f, s:o}", "noise_sd", sim->sd, "effect",
-					     expm1(sim->effect), "within", within));
-}
-
-static int simulate_json(const struct me_audit_arguments *args)
-{
-	json_t *root = mp_json_new(ME_AUDIT_SCHEMA, "simulate"), *rows = json_array();
-	json_t *power = json_array();
-	int ret = simulate_noises(args, &(struct table){append_row, rows});
-
-	if (!ret)
-		ret = simulate_power(args, &(struct table){append_power, power});
-	json_object_set_new(root, "audits", json_integer((json_int_t)args->simulate));
-	json_object_set_new(root, "alpha", json_real(args->audit.alpha));
-	json_object_set_new(root, "max_pairs", json_integer((json_int_t)args->audit.max_pairs));
-	json_object_set_new(root, "rows", rows);
-	json_object_set_new(root, "power", power);
-	if (!ret && !mp_json_is_whole(root)) {
-		errno = ENOMEM;
-		ret = MP_EXIT_FAILED;
-	} else if (!ret && json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
-		ret = MP_EXIT_FAILED; /* main() says why */
-	putchar('\n');
-	json_decref(root);
-	return ret;
-}
-
-static int simulate(const struct me_audit_arguments *args)
-{
-	int ret;
-
-	if (args->json)
-		return simulate_json(args);
-	printf("claims in %zu audits each, alpha %g, looking after each of at most %zu pairs\n\n",
-	       args->simulate, args->audit.alpha, args->audit.max_pairs);
-	printf("%-16s %10s %10s %10s %10s %12s\n", "noise", "B faster", "claimed", "slower",
-	       "covered", "mean pairs");
-	ret = simulate_noises(args, &(struct table){print_row, stdout});
-	printf("\naudits that find B faster, with Gaussian noise in each run\n\n%8s %11s  in",
-	       "noise", "B faster");
-	for (int i = 0; i < ME_NR_WITHINS; i++)
-		printf(" %5zu   ", me_sim_withins[i]);
-	puts("pairs");
-	return ret ? ret : simulate_power(args, &(struct table){print_power, stdout});
 }
 
 static int audit_status(enum me_audit_verdict verdict)
@@ -383,32 +250,20 @@ static void remove_all(void)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		me_audit_options,
-		me_audit_parse,
-		"A [B] [-- ARGS...]",
-		"Runs programs A and B (default: A.morph, which morph-optimize writes) in pairs under the same name until it is certain which one "
-		"is faster, and compares what they write."
-		"\vExit status: 0 B is faster, 1 failed, 2 usage, 3 too few samples (--compilations), "
-		"5 B is not faster, 6 B's output differs.",
-		NULL,
-		NULL,
-		NULL,
-	};
 	const char *tmp = getenv("TMPDIR");
 	struct me_audit_arguments args = {
 		.audit =
 			{
 				.parent = tmp && *tmp ? tmp : "/tmp",
 				.cpu = -1,
-				.alpha = 0.01,
-				.indifference = log1p(0.005),
-				.warmup = 1,
-				.min_pairs = 8,
-				.max_pairs = ME_AUDIT_PAIRS_MAX,
-				.max_seconds = 600,
+				.alpha = MP_ALPHA,
+				.indifference = log1p(ME_INDIFFERENCE),
+				.warmup = ME_WARMUP_PAIRS,
+				.min_pairs = ME_MIN_PAIRS,
+				.max_pairs = ME_MAX_PAIRS,
+				.max_seconds = ME_MAX_SECONDS,
 			},
-		.progress_s = 60,
+		.progress_s = ME_PROGRESS_SECONDS,
 	};
 	int own = argc, status, i;
 
@@ -421,11 +276,8 @@ int main(int argc, char **argv)
 			own = i;
 	if (own < argc)
 		args.audit.args = argv + own + 1;
-	mp_args_parse(&argp, own, argv, 0, &args);
-	mp_stdio_parsed();
-	status = args.simulate	     ? simulate(&args)
-		 : args.compilations ? me_audit_compilations(&args)
-				     : audit(&args);
+	mp_options_read(&me_audit_usage, own, argv, &args, NULL);
+	status = args.compilations ? me_audit_compilations(&args) : audit(&args);
 	free(args.files);
 	me_metric_fini(&args.audit.metric);
 	if (fflush(stdout) || ferror(stdout)) {

@@ -13,6 +13,7 @@
 #include "editor/cli/cli.h"
 #include "editor/cli/answer_confirm.h"
 #include "editor/emit/publish.h"
+#include "editor/base/defaults.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/program.h"
 
@@ -33,11 +34,11 @@ static void remove_all(void)
 int main(int argc, char **argv)
 {
 	struct me_cli cli = {
-		.options = {.min_samples = ME_MIN_SAMPLES,
+		.options = {.min_samples = MP_MIN_SAMPLES,
 			    .estimator = MP_ESTIMATE_PATHS,
 			    .layout = {.block_order = ME_ORDER_PH,
 				       .choose_functions = true,
-				       .line_log2 = 6,
+				       .line_log2 = ME_LINE_LOG2,
 				       .slots = true,
 				       .inline_leaves = true}},
 	};

@@ -66,11 +66,6 @@ void me_report_text_audited(FILE *out, const struct me_optimize_report *r, bool 
 			put_function(out, &r->decided[i]);
 }
 
-static json_t *number(double value)
-{
-	return isnan(value) ? json_null() : json_real(value);
-}
-
 json_t *me_report_json_audited(const struct me_optimize_report *r)
 {
 	json_t *list = json_array();
@@ -84,10 +79,10 @@ json_t *me_report_json_audited(const struct me_optimize_report *r)
 				  "function", mp_json_string(d->name), "vaddr",
 				  (json_int_t)d->vaddr, "share", d->share, "faster_is",
 				  orders[d->verdict], "order", d->copied ? orders[d->order] : NULL,
-				  "faster_by", number(d->faster_by), "lowest", number(d->lowest),
-				  "highest", number(d->highest), "pairs", (json_int_t)d->pairs,
-				  "last_s", (json_int_t)d->last_s, "machine",
-				  mp_json_string(d->machine)));
+				  "faster_by", mp_json_number(d->faster_by), "lowest",
+				  mp_json_number(d->lowest), "highest", mp_json_number(d->highest),
+				  "pairs", (json_int_t)d->pairs, "last_s", (json_int_t)d->last_s,
+				  "machine", mp_json_string(d->machine)));
 	}
 	return list;
 }

@@ -89,18 +89,10 @@ static json_t *json_wishes(const struct me_wishes *wishes)
 	return json;
 }
 
-static json_t *json_address(uint64_t vaddr)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, vaddr);
-	return json_string(text);
-}
-
 static json_t *json_culprit(const struct me_refine_culprit *c)
 {
 	return json_pack("{s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:b, s:b}", "function",
-			 mp_json_string(c->name), "address", json_address(c->vaddr),
+			 mp_json_string(c->name), "address", mp_json_address(c->vaddr),
 			 "samples_before", (json_int_t)c->found.before, "samples_after",
 			 (json_int_t)c->found.after, "factor", c->found.factor, "p", c->found.p,
 			 "harm", c->found.harm, "suspect", c->suspect, "moved", c->moved);

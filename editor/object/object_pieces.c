@@ -74,7 +74,8 @@ static int add_rest(struct me_object *o, uint32_t f, struct mp_err *err)
 	if (rc)
 		return rc;
 	o->fragments[o->nr_fragments - 1].out = o->codes[func->code].out;
-	o->fragments[o->nr_fragments - 1].align = align < limit ? align : (uint32_t)(limit ?: 1);
+	o->fragments[o->nr_fragments - 1].align = align < limit ? align
+								: (uint32_t)(limit ? limit : 1);
 	return 0;
 }
 

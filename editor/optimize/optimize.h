@@ -28,9 +28,6 @@
 #include "libprof/base/err.h"
 #include "libprof/infer/infer.h"
 
-/* Fewer samples than this say too little about where a program spends its time. */
-#define ME_MIN_SAMPLES 1000
-
 /* Files that are open already. Bytes are read and written there; the paths are only names. */
 struct me_optimize_files {
 	int input;

@@ -11,18 +11,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "editor/audit/audit.h"
+#include "editor/base/defaults.h"
 #include "editor/refine/audit_tool.h"
 #include "editor/train/train_private.h"
 #include "libprof/audit/sequential_test.h"
-
-/* Without a limit, an audit gets the seconds that AUDIT_PAIRS need, but at most half an hour. */
-#define AUDIT_SECONDS	  120
-#define AUDIT_SECONDS_MAX 1800
-#define AUDIT_PAIRS	  16
-
-/* An audit is continued only if there is time for so many pairs. */
-#define FURTHER_PAIRS 4
 
 struct me_train_path me_train_final_debug(const struct me_trainer *t)
 {
@@ -109,13 +101,13 @@ double me_train_audit_seconds(size_t nr_pairs, double run_s)
 
 static double audit_limit_s(const struct me_trainer *t)
 {
-	double wanted = me_train_audit_seconds(AUDIT_PAIRS, t->report->plain_wall_s);
+	double wanted = me_train_audit_seconds(ME_AUDIT_PAIRS, t->report->plain_wall_s);
 
 	if (t->options->audit_seconds > 0)
 		return t->options->audit_seconds;
-	if (wanted < AUDIT_SECONDS)
-		return AUDIT_SECONDS;
-	return wanted < AUDIT_SECONDS_MAX ? ceil(wanted) : AUDIT_SECONDS_MAX;
+	if (wanted < ME_AUDIT_SECONDS)
+		return ME_AUDIT_SECONDS;
+	return wanted < ME_AUDIT_SECONDS_MAX ? ceil(wanted) : ME_AUDIT_SECONDS_MAX;
 }
 
 /* Warns before time is spent that the audit will take long, or cannot decide in its limit. */
@@ -135,10 +127,10 @@ static void warn_of_limit(const struct me_trainer *t)
 			"and fewer cannot decide; train with a shorter piece of work, or allow "
 			"--audit-seconds=%.0f",
 			run_s, limit_s, least, me_train_audit_seconds(2 * least, run_s) + 1);
-	else if (o->audit_seconds <= 0 && limit_s > AUDIT_SECONDS)
+	else if (o->audit_seconds <= 0 && limit_s > ME_AUDIT_SECONDS)
 		snprintf(what, sizeof(what),
 			 "a run takes %.1f s: the audit may take %.0f s, for %d pairs of runs",
-			 run_s, limit_s, AUDIT_PAIRS);
+			 run_s, limit_s, ME_AUDIT_PAIRS);
 	else
 		return;
 	o->warn(what);
@@ -225,8 +217,8 @@ static int audit_further(struct me_trainer *t)
 	int rc;
 
 	if (strcmp(r->verdict, "undecided") || r->speedup <= 1 || t->options->audit_pairs ||
-	    r->nr_pairs >= ME_AUDIT_PAIRS_MAX ||
-	    left_s < me_train_audit_seconds(FURTHER_PAIRS, r->plain_wall_s))
+	    r->nr_pairs >= ME_MAX_PAIRS ||
+	    left_s < me_train_audit_seconds(ME_FURTHER_PAIRS, r->plain_wall_s))
 		return 0;
 	snprintf(name, sizeof(name), "%s.csv", t->version);
 	csv = me_train_path(t, name);

@@ -18,8 +18,6 @@
 #include "libprof/audit/effect_test.h"
 #include "libprof/audit/window_pairs.h"
 
-#define MP_PROGRAM_AUDIT_ALPHA 0.01
-
 /* The effect of one function's version B, as far as it is known. */
 struct mp_audit_effect {
 	uint32_t function;

@@ -2,7 +2,10 @@
 /* json - builds JSON that is always valid; see json.h. */
 #include "libprof/cli/json.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,4 +71,17 @@ json_t *mp_json_string(const char *text)
 	string = json_stringn(whole, nr);
 	free(whole);
 	return string;
+}
+
+json_t *mp_json_number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *mp_json_address(uint64_t vaddr)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, vaddr);
+	return json_string(text);
 }

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* A new object with "schema" and "command"; NULL if out of memory. */
 json_t *mp_json_new(int schema, const char *command);
@@ -21,5 +22,9 @@ bool mp_json_is_whole(const json_t *root);
  * gives null.
  */
 json_t *mp_json_string(const char *text);
+/* A number; null if it is no finite one. */
+json_t *mp_json_number(double value);
+/* "0x401000" */
+json_t *mp_json_address(uint64_t vaddr);
 
 #endif

@@ -15,9 +15,6 @@
 
 #define MP_STORE_APPLICATION_ID 0x4d525048 /* "MRPH" */
 
-/* The last days are kept apart; older ones are one bucket or row. */
-#define MP_KEEP_DAYS 7
-
 #define MP_NR_SERIES_STMT 10
 
 /* Statements that are prepared once per connection. */

@@ -6,7 +6,7 @@
  *	audit-writer [OPTION=VALUE...] FILE
  *
  *	functions=8 effects=2,-2,0   per cent by which B is faster; functions take them in turn
- *	noise=gaussian               by the names of morph-audit --simulate
+ *	noise=gaussian               by the names of audit-simulate
  *	processes=1 threads=1        each writes windows of all functions in turn
  *	rate=0                       pairs a second of each thread; 0: as many as possible
  *	seconds=10                   at most; ends sooner once every function has a verdict

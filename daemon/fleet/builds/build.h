@@ -10,6 +10,13 @@
 #include "daemon/fleet/builds/build_job.h"
 #include "daemon/fleet/command.h"
 
+/* Where originals are. */
+#define MD_PLACES_MAX 16
+struct md_places {
+	const char *list[MD_PLACES_MAX];
+	size_t nr;
+};
+
 struct md_build {
 	struct md_builder builder;
 	const char *database; /* where morph-fleet pull reads the profile */

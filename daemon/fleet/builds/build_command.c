@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "daemon/fleet/builds/build.h"
+#include "daemon/fleet/defaults.h"
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
 #include "libprof/cli/program.h"
 
-#define GIVE_UP_S 300
-#define POLL_S	  60
+#define MP_OPTIONS struct options
 
 struct options {
 	struct md_fleet_access access;
@@ -25,15 +25,25 @@ struct options {
 	bool once;
 };
 
-static const struct md_option option_table[] = {
-	MD_VALUE(PLACES, "originals", 0, originals, "DIR",
-		 "Where originals are: a directory, searched with all below it, such as /usr. May be given "
-		 "several times"),
-	MD_FLAG("once", once, "Take one job at most, and end"),
-	MD_NUMBER("give-up", give_up_s, 0, 1e6, "SECONDS",
+static void add_place(const struct mp_option *option, void *options, char *arg,
+		      struct argp_state *state)
+{
+	struct md_places *places = &((struct options *)options)->originals;
+
+	if (places->nr == MD_PLACES_MAX)
+		argp_error(state, "at most %d times --%s", MD_PLACES_MAX, option->name);
+	places->list[places->nr++] = arg;
+}
+
+static const struct mp_option option_table[] = {
+	MP_SET("originals", 0, add_place, "DIR",
+	       "Where originals are: a directory, searched with all below it, such as /usr. May be given "
+	       "several times"),
+	MP_FLAG("once", once, "Take one job at most, and end"),
+	MP_NUMBER("give-up", 0, give_up_s, 0, 1e6, "SECONDS",
 		  "How long to try to reach the server again (default: 300)"),
-	MD_NUMBER("poll", poll_s, 0, 1e6, "SECONDS", "How often to ask for jobs (default: 60)"),
-	MD_OPTIONS_END};
+	MP_NUMBER("poll", 0, poll_s, 0, 1e6, "SECONDS", "How often to ask for jobs (default: 60)"),
+	MP_OPTIONS_END};
 
 static void check(void *options, struct argp_state *state)
 {
@@ -51,7 +61,7 @@ static void check(void *options, struct argp_state *state)
 	}
 }
 
-static const struct md_usage usage = {
+static const struct mp_usage usage = {
 	.options = option_table,
 	.check = check,
 	.doc = "Make the builds that operators have asked for: take a job from the database, optimise the "
@@ -120,7 +130,7 @@ static int work(struct md_build *build, const struct options *o)
 
 int md_fleet_command_build(int argc, char **argv)
 {
-	struct options o = {.give_up_s = GIVE_UP_S, .poll_s = POLL_S};
+	struct options o = {.give_up_s = MD_FLEET_GIVE_UP_S, .poll_s = MD_FLEET_POLL_S};
 	struct md_build build = {.say = say};
 	int r;
 

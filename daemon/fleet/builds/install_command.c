@@ -16,6 +16,8 @@
 #include "libprof/base/grow.h"
 #include "libprof/store/jobs/store_jobs.h"
 
+#define MP_OPTIONS struct options
+
 #define FILES_MAX 256
 #define ASK_MAX	  1000
 
@@ -25,35 +27,36 @@ struct options {
 	bool all, dry_run, at_once, json;
 };
 
-static const struct md_option option_table[] = {
-	MD_FLAG("all", all, "All files that the store knows and a rule of the policy names"),
-	MD_FLAG("dry-run", dry_run, "Fetch and prove the builds, but change nothing"),
-	MD_VALUE(TEXT, "output", 'o', output, "FILE",
+static const struct mp_option option_table[] = {
+	MP_FLAG("all", all, "All files that the store knows and a rule of the policy names"),
+	MP_FLAG("dry-run", dry_run, "Fetch and prove the builds, but change nothing"),
+	MP_VALUE(TEXT, "output", 'o', output, "FILE",
 		 "Write the proved build to FILE, and change nothing else"),
-	MD_FLAG("at-once", at_once, "Do not wait for an audit that the policy asks for"),
-	MD_VALUE(TEXT, "db", 0, db, "FILE", "The store (default: see FILES in the man page)"),
-	MD_VALUE(TEXT, "policy", 0, policy_dir, "DIR",
+	MP_FLAG("at-once", at_once, "Do not wait for an audit that the policy asks for"),
+	MP_VALUE(TEXT, "db", 0, db, "FILE", "The store (default: see FILES in the man page)"),
+	MP_VALUE(TEXT, "policy", 0, policy_dir, "DIR",
 		 "The policy's directory (default: /etc/morph)"),
-	MD_VALUE(TEXT, "backup-dir", 0, backup_dir, "DIR",
+	MP_VALUE(TEXT, "backup-dir", 0, backup_dir, "DIR",
 		 "Where originals are kept, as in morph-optimize"),
-	MD_VALUE(TEXT, "state-dir", 0, state_dir, "DIR",
+	MP_VALUE(TEXT, "state-dir", 0, state_dir, "DIR",
 		 "Where morph-worker's work in progress lies"),
 	MD_JSON,
-	MD_OPTIONS_END};
+	MP_OPTIONS_END};
 
 static void check(void *options, struct argp_state *state)
 {
 	const struct options *o = options;
 
-	if (o->all == (o->access.nr_arguments > 0))
+	if (o->all == (o->access.words.nr > 0))
 		argp_error(state, o->all ? "--all or files, not both" : "no file given, nor --all");
-	if (o->output && o->access.nr_arguments != 1)
+	if (o->output && o->access.words.nr != 1)
 		argp_error(state, "--output goes with one file");
 }
 
-static const struct md_usage usage = {
+static const struct mp_usage usage = {
 	.options = option_table,
 	.arguments = "FILE|BUILD-ID...",
+	.words = MP_AT(access.words),
 	.most = FILES_MAX,
 	.check = check,
 	.doc = "Put the fleet's builds of files in their place. A build is a plan: this host's own morph-optimize makes "
@@ -178,8 +181,8 @@ static int find_files(struct run *run)
 	const struct options *o = run->options;
 	int r = o->all ? add_all(run) : 0;
 
-	for (int i = 0; i < o->access.nr_arguments && !r; i++)
-		r = add_named(run, o->access.arguments[i]);
+	for (int i = 0; i < o->access.words.nr && !r; i++)
+		r = add_named(run, o->access.words.list[i]);
 	return r;
 }
 
@@ -191,11 +194,11 @@ static void print(struct run *run, const struct md_program *program, const struc
 	if (run->rows) {
 		json_array_append_new(
 			run->rows, json_pack("{s:o, s:s, s:s, s:o, s:o, s:i, s:b}", "path",
-					     md_stats_json_string(program->path), "action",
+					     mp_json_string(program->path), "action",
 					     w->undo ? "undo" : "install", "state", result->state,
-					     "reason", md_stats_json_string(result->why), "options",
-					     md_stats_json_string(w->options), "release",
-					     (int)w->release, "same_bytes",
+					     "reason", mp_json_string(result->why), "options",
+					     mp_json_string(w->options), "release", (int)w->release,
+					     "same_bytes",
 					     result->made && !memcmp(result->hash, w->output_hash,
 								     MD_SHA256_SIZE)));
 		return;
@@ -357,7 +360,7 @@ int md_fleet_command_install(int argc, char **argv)
 	json_t *root;
 	int r;
 
-	md_fleet_parse(&usage, argc, argv, &o);
+	md_fleet_options(&usage, argc, argv, &o);
 	md_child_catch_signals();
 	if (o.json)
 		run.rows = json_array();

@@ -12,23 +12,26 @@
 #include "daemon/stats/stats.h"
 #include "libprof/cli/program.h"
 
+#define MP_OPTIONS struct options
+
 struct options {
 	struct md_fleet_access access;
 	const char *version;
 	bool again;
 };
 
-static const struct md_option option_table[] = {
-	MD_FLAG("again", again,
+static const struct mp_option option_table[] = {
+	MP_FLAG("again", again,
 		"Make a build that there is once more, by the profile of today. Hosts then get the new one"),
-	MD_VALUE(TEXT, "for", 0, version, "VERSION",
+	MP_VALUE(TEXT, "for", 0, version, "VERSION",
 		 "Which version of Morph is to make it (default: this program's)"),
-	MD_OPTIONS_END};
+	MP_OPTIONS_END};
 
-static const struct md_usage usage = {
+static const struct mp_usage usage = {
 	.options = option_table,
 	.arguments = "BUILD-ID|FILE [OPTION-OF-MORPH-OPTIMIZE...]",
 	.least = 1,
+	.words = MP_AT(access.words),
 	.most = INT_MAX,
 	.lacking = "no module given: a build-id or a file",
 	.in_order = true,
@@ -58,7 +61,7 @@ static int request(PGconn *conn, const struct options *o, const char *options)
 	json_t *rows, *row;
 	char *modules;
 	size_t i;
-	int r = md_modules_named(conn, o->access.arguments[0], &modules);
+	int r = md_modules_named(conn, o->access.words.list[0], &modules);
 
 	if (r)
 		return r;
@@ -84,9 +87,9 @@ int md_fleet_command_request(int argc, char **argv)
 	PGconn *conn;
 	int r;
 
-	md_fleet_parse(&usage, argc, argv, &o);
-	if (md_build_options_join(o.access.arguments + 1, (size_t)o.access.nr_arguments - 1,
-				  &checked, options, &err)) {
+	md_fleet_options(&usage, argc, argv, &o);
+	if (md_build_options_join(o.access.words.list + 1, (size_t)o.access.words.nr - 1, &checked,
+				  options, &err)) {
 		md_stats_fail("%s", err.msg);
 		return MP_EXIT_USAGE;
 	}

@@ -24,6 +24,8 @@
 #include "libprof/note/map.h"
 #include "libprof/store/store.h"
 
+#define MP_OPTIONS struct options
+
 #define QUANTILE      0.9
 #define ARGUMENTS_MAX 256
 
@@ -36,23 +38,23 @@ struct options {
 	long top;
 };
 
-static const struct md_option option_table[] = {
-	MD_VALUE(TEXT, "db", 0, db, "FILE",
+static const struct mp_option option_table[] = {
+	MP_VALUE(TEXT, "db", 0, db, "FILE",
 		 "Add the profiles to this database, instead of what was pulled before (default: see FILES "
 		 "in the man page)"),
-	MD_VALUE(TEXT, "output", 'o', output, "FILE",
+	MP_VALUE(TEXT, "output", 'o', output, "FILE",
 		 "Write the profiles to a database of their own"),
-	MD_VALUE(TIME, "as-of", 0, as_of_s, "TIME", "Leave out counts of later days"),
-	MD_NUMBER(
-		"cap", quantile, 0, 1, "QUANTILE",
+	MP_VALUE(TIME, "as-of", 0, as_of_s, "TIME", "Leave out counts of later days"),
+	MP_NUMBER(
+		"cap", 0, quantile, 0, 1, "QUANTILE",
 		"No host counts with more samples than this quantile of the hosts has (default: 0.9; 1: "
 		"no cap)"),
-	MD_FLAG("all-hosts", all_hosts,
+	MP_FLAG("all-hosts", all_hosts,
 		"Include what this host sent. --db leaves it out, since the database may have it already"),
-	MD_FLAG("counts-only", counts_only, "Leave out paths, calling contexts and sampled calls"),
-	MD_VALUE(LIMIT, "top", 0, top, "N", "The N modules with the most samples"),
+	MP_FLAG("counts-only", counts_only, "Leave out paths, calling contexts and sampled calls"),
+	MP_VALUE(LIMIT, "top", 0, top, "N", "The N modules with the most samples"),
 	MD_JSON,
-	MD_OPTIONS_END};
+	MP_OPTIONS_END};
 
 static void check(void *options, struct argp_state *state)
 {
@@ -60,15 +62,16 @@ static void check(void *options, struct argp_state *state)
 
 	if (o->db && o->output)
 		argp_error(state, "--db and --output exclude each other");
-	if (!o->access.nr_arguments && !o->top)
+	if (!o->access.words.nr && !o->top)
 		argp_error(state, "no module given: a build-id, a file, or --top=N");
 	if (o->as_of_s < 0)
 		argp_error(state, "--as-of: a time before 1970");
 }
 
-static const struct md_usage usage = {
+static const struct mp_usage usage = {
 	.options = option_table,
 	.arguments = "BUILD-ID|FILE...",
+	.words = MP_AT(access.words),
 	.most = ARGUMENTS_MAX,
 	.check = check,
 	.doc = "Read the fleet's profile of modules into a database. A second pull replaces the first.\v"
@@ -241,7 +244,7 @@ static void report_module(struct pull *p, const struct mp_fleet_profile *profile
 
 	mp_id_format_build_id(&profile->id, build_id);
 	m = json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "build_id",
-		      build_id, "path", md_stats_json_string(profile->path), "samples",
+		      build_id, "path", mp_json_string(profile->path), "samples",
 		      (json_int_t)s->samples, "transfers", (json_int_t)s->transfers, "paths",
 		      (json_int_t)s->paths, "contexts", (json_int_t)s->contexts, "calls",
 		      (json_int_t)s->calls, "nr_hosts", (json_int_t)s->nr_hosts, "rows",
@@ -373,8 +376,8 @@ static int pull_all(struct pull *p)
 	const struct options *o = p->options;
 	int r = 0;
 
-	for (int i = 0; i < o->access.nr_arguments && !r; i++) {
-		const char *name = o->access.arguments[i];
+	for (int i = 0; i < o->access.words.nr && !r; i++) {
+		const char *name = o->access.words.list[i];
 
 		r = access(name, F_OK) ? pull_build_id(p, name) : pull_file(p, name);
 	}
@@ -408,7 +411,7 @@ static int report(const struct pull *p, const char *path)
 	if (!p->options->json)
 		return md_stats_finish(MP_EXIT_DONE);
 	root = md_stats_json_new("pull");
-	json_object_set_new(root, "output", md_stats_json_string(path));
+	json_object_set_new(root, "output", mp_json_string(path));
 	json_object_set(root, "modules", p->modules);
 	return md_stats_json_print(root);
 }

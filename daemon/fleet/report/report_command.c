@@ -18,6 +18,8 @@
 #include "libprof/cli/program.h"
 #include "libprof/cli/svg.h"
 
+#define MP_OPTIONS struct options
+
 #define SINCE_DAYS 30
 #define LAG_DAYS   2
 
@@ -28,14 +30,14 @@ struct options {
 	bool json;
 };
 
-static const struct md_option option_table[] = {
-	MD_VALUE(TEXT, "output", 'o', output, "FILE|DIR",
+static const struct mp_option option_table[] = {
+	MP_VALUE(TEXT, "output", 'o', output, "FILE|DIR",
 		 "Write FILE, or index.html in DIR, instead of to standard output"),
-	MD_VALUE(TIME, "since", 's', since_s, "WHEN",
+	MP_VALUE(TIME, "since", 's', since_s, "WHEN",
 		 "Leave out older days: 3d, 2026-11-20, ... (default: 30d)"),
-	MD_VALUE(TIME, "lag", 0, lag_since_s, "WHEN",
+	MP_VALUE(TIME, "lag", 0, lag_since_s, "WHEN",
 		 "A host lags that has sent nothing since: 12h, 3d, ... (default: 2d)"),
-	MD_FLAG("json", json, "Print as JSON what the page shows"), MD_OPTIONS_END};
+	MP_FLAG("json", json, "Print as JSON what the page shows"), MP_OPTIONS_END};
 
 static void check(void *options, struct argp_state *state)
 {
@@ -45,7 +47,7 @@ static void check(void *options, struct argp_state *state)
 		argp_error(state, "the page is HTML: name a file with --output=FILE");
 }
 
-static const struct md_usage usage = {
+static const struct mp_usage usage = {
 	.options = option_table,
 	.check = check,
 	.doc = "Write an HTML page about the fleet: modules by samples, gains, roll-outs, versions in use, hosts "

@@ -13,6 +13,8 @@
 #include "daemon/fleet/table.h"
 #include "daemon/stats/stats.h"
 
+#define MP_OPTIONS struct options
+
 enum action {
 	LIST,
 	STEP,
@@ -49,11 +51,11 @@ struct options {
 	bool drops, json;
 };
 
-static const struct md_option option_table[] = {
-	MD_VALUE(TEXT, "options", 0, options, "TEXT",
+static const struct mp_option option_table[] = {
+	MP_VALUE(TEXT, "options", 0, options, "TEXT",
 		 "The build with these options, as `builds' shows them"),
-	MD_VALUE(TEXT, "for", 0, version, "VERSION", "The build of this version of Morph"), MD_JSON,
-	MD_OPTIONS_END};
+	MP_VALUE(TEXT, "for", 0, version, "VERSION", "The build of this version of Morph"), MD_JSON,
+	MP_OPTIONS_END};
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
@@ -157,17 +159,17 @@ static void take_argument(struct options *o, const char *arg, struct argp_state 
 static void check(void *options, struct argp_state *state)
 {
 	struct options *o = options;
-	char **arguments = o->access.arguments;
+	char **arguments = o->access.words.list;
 	int i = 0;
 
-	if (o->access.nr_arguments)
+	if (o->access.words.nr)
 		i = md_stats_find_word(arguments[0], action_names, NR_ACTIONS);
 	if (i < 0)
 		argp_error(state,
 			   "%s: not list, step, policy, start, promote, hold, resume or withdraw",
 			   arguments[0]);
 	o->action = (enum action)i;
-	for (i = 1; i < o->access.nr_arguments; i++)
+	for (i = 1; i < o->access.words.nr; i++)
 		take_argument(o, arguments[i], state);
 	if (o->action >= START && !o->module)
 		argp_error(state, "no build given: a build-id or a file");
@@ -175,11 +177,12 @@ static void check(void *options, struct argp_state *state)
 		argp_error(state, "`default' goes with a module, and without settings");
 }
 
-static const struct md_usage usage = {
+static const struct mp_usage usage = {
 	.options = option_table,
 	.arguments = "[list|step]\n"
 		     "policy [BUILD-ID|FILE] [SETTING=VALUE...|default]\n"
 		     "start|promote|hold|resume|withdraw BUILD-ID|FILE",
+	.words = MP_AT(access.words),
 	.most = CHANGES_MAX + 2,
 	.check = check,
 	.doc = "Show the roll-outs of builds, and steer them. A build goes to few hosts first. \"step\" takes "

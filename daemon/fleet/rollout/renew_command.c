@@ -13,6 +13,8 @@
 #include "daemon/stats/stats.h"
 #include "daemon/worker/work_dir.h"
 
+#define MP_OPTIONS struct options
+
 struct options {
 	struct md_fleet_access access;
 	struct md_stats stats;
@@ -20,16 +22,16 @@ struct options {
 	bool list;
 };
 
-static const struct md_option option_table[] = {
-	MD_VALUE(TEXT, "db", 0, stats.db, "FILE", "The store (default: see FILES in the man page)"),
-	MD_VALUE(TEXT, "state-dir", 0, state_dir, "DIR",
+static const struct mp_option option_table[] = {
+	MP_VALUE(TEXT, "db", 0, stats.db, "FILE", "The store (default: see FILES in the man page)"),
+	MP_VALUE(TEXT, "state-dir", 0, state_dir, "DIR",
 		 "morph-worker's directory, which has the leases"),
-	MD_VALUE(TEXT, "backup-dir", 0, backup_dir, "DIR", "Where the originals are"),
-	MD_FLAG("list", list, "Say which leases there are, and do nothing"),
-	MD_FLAG("json", stats.json, "Print JSON"),
-	MD_OPTIONS_END};
+	MP_VALUE(TEXT, "backup-dir", 0, backup_dir, "DIR", "Where the originals are"),
+	MP_FLAG("list", list, "Say which leases there are, and do nothing"),
+	MP_FLAG("json", stats.json, "Print JSON"),
+	MP_OPTIONS_END};
 
-static const struct md_usage usage = {
+static const struct mp_usage usage = {
 	.options = option_table,
 	.doc = "Look after the fleet's builds that are in place on this host: send what is known of them, "
 	       "renew their leases, and put the original back where a build was withdrawn. Without the "
@@ -57,10 +59,10 @@ static void put_text(const struct md_renewal *r)
 static json_t *json_of(const struct md_renewal *r)
 {
 	return json_pack("{s:o, s:s, s:o, s:s, s:s, s:i, s:I}", "path",
-			 md_stats_json_string(r->lease.path), "result",
-			 md_renew_result_name(r->result), "reason", md_stats_json_string(r->why),
-			 "options", r->lease.options, "version", r->lease.version, "release",
-			 (int)r->lease.release, "expires_s", (json_int_t)r->lease.expires_s);
+			 mp_json_string(r->lease.path), "result", md_renew_result_name(r->result),
+			 "reason", mp_json_string(r->why), "options", r->lease.options, "version",
+			 r->lease.version, "release", (int)r->lease.release, "expires_s",
+			 (json_int_t)r->lease.expires_s);
 }
 
 static int put(const struct options *o, const struct md_renewal *list, size_t nr, int status)
@@ -142,7 +144,7 @@ int md_fleet_command_renew(int argc, char **argv)
 	struct mp_err err = {""};
 	int r;
 
-	md_fleet_parse(&usage, argc, argv, &o);
+	md_fleet_options(&usage, argc, argv, &o);
 	if (!o.list) {
 		r = md_fleet_access_find(&o.access);
 		if (r)

@@ -211,7 +211,7 @@ got=$?
 says err.txt interrupted
 [ -z "$(ls slots)" ] || fail "interrupted: left behind: $(ls slots)"
 
-"$BUILD/morph-audit" --simulate=20 --pairs=:30 >out.txt || fail "--simulate: status $?"
+"$BUILD/tools/audit-simulate" 20 30 >out.txt || fail "audit-simulate: status $?"
 says out.txt '^autocorrelated'
 says out.txt '^ *3 % *10 % '
 

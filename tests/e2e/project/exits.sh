@@ -352,8 +352,6 @@ full morph-optimize --all --json -o fast2 prog
 {
 	full morph-audit $audit ./prog ./prog
 	full morph-audit $audit --json ./prog ./prog
-	full morph-audit --simulate=1 --pairs=:5
-	full morph-audit --json --simulate=1 --pairs=:5
 }
 if [ -n "$sampling" ]; then
 	full morphd --input=r.rec -d r3.db --stats
@@ -373,7 +371,7 @@ morph-stats -d closed.db import cg.out <&- >&- 2>&-
 # ---- a reader that ends after one line: the program ends quietly
 for line in "morph-stats -d s.db export --format=json" "morph-stats -d s.db query" \
 	"morph-stats -d s.db annotate hot" "morph-stats --help" "morph-optimize --help" \
-	"morph-audit --simulate=1 --pairs=:5"; do
+	"morph-audit --help"; do
 	nr=$((nr + 1))
 	# shellcheck disable=SC2086
 	first=$(timeout 600 $line 2>err.txt | head -n 1)

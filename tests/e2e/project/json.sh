@@ -166,7 +166,6 @@ $audit "./$prog" fast -- 100000 >audit.json 2>audit.err
 case $? in 0 | 5) ;; *) fail "morph-audit: $(cat audit.err)" ;; esac
 says audit-failed 1 $audit "./$prog" /nothing/here
 says differs 6 $audit "./$prog" /bin/true
-says simulate 0 morph-audit --json --simulate=2 --pairs=:10
 # Two compilations with markers by hand, one of which runs more rounds of one loop.
 cat >marked.c <<'C'
 #include <stdio.h>
@@ -341,6 +340,6 @@ finds() {
 }
 finds "merge: inputs[].nr_modules is not documented" '/^| `inputs\[\].nr_modules`/d'
 finds "restore: backup is string: documented as number" 's/^| `backup` | string/| `backup` | number/'
-finds "simulate: luck is documented, but not printed" '/^| `audits`/s/.*/&\n| `luck` | number | much |/'
+finds "overview: luck is documented, but not printed" '/^| `collector.runs`/s/.*/&\n| `luck` | number | much |/'
 finds "flame: not documented" 's/"command": "flame"/"command": "blaze"/'
 [ $nr_failed = 0 ]

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "editor/audit/audit_simulate.h"
+#include "tests/support/audit_simulate.h"
 #include "libprof/audit/sequential_test.h"
 #include "tests/unit/suite.h"
 
