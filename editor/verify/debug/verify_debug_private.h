@@ -15,7 +15,13 @@ struct vd_section {
 
 /* The sections of one file. */
 struct vd_file {
-	struct vd_section info, abbrev, line, ranges, rnglists, loc, loclists, addr, str_offsets;
+	union {
+		struct vd_section all[9];
+		struct {
+			struct vd_section info, abbrev, line, ranges, rnglists, loc, loclists, addr;
+			struct vd_section str_offsets;
+		};
+	};
 };
 
 struct vd_ranges {

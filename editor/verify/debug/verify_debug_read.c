@@ -49,40 +49,27 @@ static int open_section(const struct mp_elf *elf, const char *name, struct vd_se
 	return s->flags & SHF_COMPRESSED ? inflate_section(out->data, s->size, out) : 0;
 }
 
+/* Each section of a file has its name at the same place. */
+static const char *const names[] = {".debug_info",     ".debug_abbrev",	  ".debug_line",
+				    ".debug_ranges",   ".debug_rnglists", ".debug_loc",
+				    ".debug_loclists", ".debug_addr",	  ".debug_str_offsets"};
+
+#define NR_SECTIONS (sizeof(names) / sizeof(names[0]))
+_Static_assert(sizeof(struct vd_file) == NR_SECTIONS * sizeof(struct vd_section), "names");
+
 int vd_file_open(const struct mp_elf *elf, struct vd_file *f)
 {
-	const struct {
-		const char *name;
-		struct vd_section *section;
-	} all[] = {
-		{".debug_info", &f->info},
-		{".debug_abbrev", &f->abbrev},
-		{".debug_line", &f->line},
-		{".debug_ranges", &f->ranges},
-		{".debug_rnglists", &f->rnglists},
-		{".debug_loc", &f->loc},
-		{".debug_loclists", &f->loclists},
-		{".debug_addr", &f->addr},
-		{".debug_str_offsets", &f->str_offsets},
-	};
 	int ret = 0;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !ret; i++)
-		ret = open_section(elf, all[i].name, all[i].section);
+	for (size_t i = 0; i < NR_SECTIONS && !ret; i++)
+		ret = open_section(elf, names[i], &f->all[i]);
 	return ret;
 }
 
 void vd_file_close(struct vd_file *f)
 {
-	free(f->info.inflated);
-	free(f->abbrev.inflated);
-	free(f->line.inflated);
-	free(f->ranges.inflated);
-	free(f->rnglists.inflated);
-	free(f->loc.inflated);
-	free(f->loclists.inflated);
-	free(f->addr.inflated);
-	free(f->str_offsets.inflated);
+	for (size_t i = 0; i < NR_SECTIONS; i++)
+		free(f->all[i].inflated);
 }
 
 struct vf_cursor vd_section_at(const struct vd_section *s, uint64_t off)
