@@ -133,25 +133,30 @@ void vd_unit_close(struct vd_unit *u)
 	vd_abbrevs_fini(&u->abbrevs);
 }
 
-bool vd_unit_read_bases(struct vd_unit *u)
+uint64_t vd_next_unit(const struct vd_section *info, uint64_t off)
 {
-	struct vf_cursor c = vd_unit_at(u, u->first);
-	struct vd_value low, v;
-	struct vd_entry own;
+	struct vf_cursor c = vd_section_at(info, off);
+	uint64_t length = vf_cursor_fixed(&c, 4);
 
-	if (!vd_entry_read(u, &c, &own) || !own.abbrev)
-		return false;
-	v = vd_entry_find(u, &own, DW_AT_addr_base);
-	u->addr_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
-	v = vd_entry_find(u, &own, DW_AT_rnglists_base);
-	u->rnglists_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
-	v = vd_entry_find(u, &own, DW_AT_loclists_base);
-	u->loclists_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
-	v = vd_entry_find(u, &own, DW_AT_str_offsets_base);
-	/* A table begins behind a header of 8 bytes. */
-	u->str_offsets_base = v.p ? vd_value_fixed(&v) : 8;
-	v = vd_entry_find(u, &own, DW_AT_stmt_list);
-	u->line_off = vd_value_is_offset(u, &v) ? vd_value_fixed(&v) : UINT64_MAX;
-	low = vd_entry_find(u, &own, DW_AT_low_pc);
-	return !low.p || vd_address(u, &low, &u->base);
+	if (length == UINT32_MAX)
+		length = vf_cursor_fixed(&c, 8);
+	else if (length >= 0xfffffff0)
+		return 0;
+	return c.bad || length > (uint64_t)(c.end - c.p) ? 0
+							 : (uint64_t)(c.p - info->data) + length;
+}
+
+uint64_t vd_original(const struct vd *vd, uint64_t now)
+{
+	const struct vf *vf = vd->code;
+	struct vf_inlined_code code;
+
+	if (vf_inlined_code(vf, now, &code))
+		return code.call;
+	for (uint32_t i = vf_first_piece(vf, now);
+	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now; i++)
+		if (vf_lies_apart(vf, &vf->map->pieces[i]) &&
+		    vf_inlined_code_at(vf, vf->inlined[i].behind, &code))
+			return code.call;
+	return mp_map_original(vf->map, now);
 }
