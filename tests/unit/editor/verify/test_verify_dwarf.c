@@ -10,7 +10,7 @@
 #include "editor/debug/read/debug_list.h"
 #include "editor/verify/dwarf/verify_dwarf.h"
 
-#define NR_TRIES 20000
+#define NR_TRIES 4000
 
 /* Numbers that look random, the same ones in each run. */
 static uint32_t random_number(void)
