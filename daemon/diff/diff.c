@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/diff/proportion.h"
+#include "libprof/base/grow.h"
 
 #define LEVEL 0.05
 
@@ -79,16 +80,9 @@ int md_diff_load(struct md_diff_side *side, struct mp_store *store, const struct
 
 int md_diff_add_row(struct md_diff *diff, const struct md_diff_row *row)
 {
-	if (diff->nr_rows == diff->max_rows) {
-		size_t more = diff->max_rows ? 2 * diff->max_rows : 256;
-		void *bigger = realloc(diff->rows, more * sizeof(*diff->rows));
-
-		if (!bigger) {
-			free(row->function);
-			return -ENOMEM;
-		}
-		diff->rows = bigger;
-		diff->max_rows = more;
+	if (mp_grow(diff->rows, diff->max_rows, diff->nr_rows + 1)) {
+		free(row->function);
+		return -ENOMEM;
 	}
 	diff->rows[diff->nr_rows++] = *row;
 	return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* modcache - the tables of modules and files; see modcache.h. */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/module/modcache.h"
 
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/module/kernel.h"
@@ -377,7 +376,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 {
 	uint64_t dev = makedev(mmap->dev_major, mmap->dev_minor);
 	enum morph_module_status status = md_modfind_classify(mmap->path, mmap->ino);
-	uint64_t began = md_clock_now_ns();
+	uint64_t began = mp_now_ns();
 	struct md_file *file, **bucket;
 	struct md_modfind found;
 	bool known;
@@ -420,7 +419,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 		*bucket = file;
 	}
 done:
-	mc->analysis_ns += md_clock_now_ns() - began;
+	mc->analysis_ns += mp_now_ns() - began;
 	*out = file;
 	return file ? 0 : -ENOMEM;
 }
@@ -428,7 +427,7 @@ done:
 int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_file **out,
 			       const char **remark)
 {
-	uint64_t began = md_clock_now_ns();
+	uint64_t began = mp_now_ns();
 	struct md_kernel kernel;
 	struct md_module *module;
 	struct md_file *file;
@@ -447,7 +446,7 @@ int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_
 	file->segments[0] = kernel.text;
 	file->nr_segments = 1;
 	mc->kernel = file->number;
-	mc->analysis_ns += md_clock_now_ns() - began;
+	mc->analysis_ns += mp_now_ns() - began;
 	*out = file;
 	return 0;
 }

@@ -18,6 +18,7 @@
 
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
+#include "libprof/cli/exit_status.h"
 
 /* ---- in place ------------------------------------------------------------------------------ */
 
@@ -46,8 +47,9 @@ int md_step_instrument(struct md_task *t)
 		return ret;
 	if (!there && (r.end != MD_CHILD_EXITED || r.status))
 		return md_task_advance(t,
-				       r.end == MD_CHILD_EXITED && r.status == 4 ? MP_JOB_REFUSED
-										 : MP_JOB_FAILED,
+				       r.end == MD_CHILD_EXITED && r.status == MP_EXIT_REFUSED
+					       ? MP_JOB_REFUSED
+					       : MP_JOB_FAILED,
 				       "instrument", "refused", "%s",
 				       r.reason[0] ? r.reason : "morph-optimize failed");
 	return md_task_advance(t, MP_JOB_AUDITING, "instrument", "done",
@@ -269,7 +271,7 @@ static int conclude(struct md_task *t)
 		return ret;
 	if (r.end == MD_CHILD_EXITED && !r.status)
 		return judge(t, &found);
-	if (r.end == MD_CHILD_EXITED && r.status == 3)
+	if (r.end == MD_CHILD_EXITED && r.status == MP_EXIT_NO_PROFILE)
 		return end_without_gain(t, MP_JOB_UNDECIDED, "undecided",
 					"no process ran the version that times itself");
 	return end_without_gain(t, MP_JOB_FAILED, "failed",

@@ -19,6 +19,9 @@
 #include "libprof/audit/sequential_test.h"
 #include "libprof/base/err.h"
 
+/* Pairs after which an audit without a limit of its own ends undecided. */
+#define ME_AUDIT_PAIRS_MAX 500
+
 enum me_audit_verdict {
 	ME_AUDIT_FASTER,
 	ME_AUDIT_SLOWER,

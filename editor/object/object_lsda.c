@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
 
 /* The chains of actions are longer only in damaged tables. */
@@ -17,7 +18,7 @@
 
 static bool add_site(struct me_olsda *lsda, const struct me_osite *site)
 {
-	if (!me_grow(&lsda->sites, &lsda->cap_sites, lsda->nr_sites + 1, sizeof(*lsda->sites)))
+	if (mp_grow(lsda->sites, lsda->cap_sites, lsda->nr_sites + 1))
 		return false;
 	lsda->sites[lsda->nr_sites++] = *site;
 	return true;
@@ -193,16 +194,8 @@ void me_olsda_free(struct me_olsda *lsda)
 
 static const struct me_osite *site_at(const struct me_olsda *lsda, uint32_t off)
 {
-	uint32_t low = 0, high = lsda->nr_sites;
+	uint32_t low = mp_search(i, 0, lsda->nr_sites, lsda->sites[i].end <= off);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (lsda->sites[mid].end <= off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < lsda->nr_sites && lsda->sites[low].start <= off ? &lsda->sites[low] : NULL;
 }
 

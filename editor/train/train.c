@@ -289,7 +289,8 @@ static int write_first(struct me_trainer *t)
 }
 
 /* Runs the command with @version at the path of the file. */
-static int run_with(struct me_trainer *t, const char *version, double *cpu_s, double *wall_s)
+static int run_with(struct me_trainer *t, const char *version, double *cpu_s, double *wall_s,
+		    int *status)
 {
 	struct me_in_place run = {.dir = t->dir,
 				  .at = t->file,
@@ -305,20 +306,39 @@ static int run_with(struct me_trainer *t, const char *version, double *cpu_s, do
 				result.last_stderr);
 	*cpu_s = result.cpu_s;
 	*wall_s = result.wall_s;
+	*status = result.status;
 	return rc;
+}
+
+/* A command that fails each time is most often one that was mistyped. */
+static void warn_of_status(const struct me_trainer *t, int status)
+{
+	char what[160];
+
+	if (!t->options->warn || !WIFEXITED(status) || !WEXITSTATUS(status))
+		return;
+	snprintf(what, sizeof(what), "the command ends with status %d: is that what it is to do?",
+		 WEXITSTATUS(status));
+	t->options->warn(what);
 }
 
 static int run_plain(struct me_trainer *t)
 {
-	return run_with(t, t->file, &t->report->plain_s, &t->report->plain_wall_s);
+	int status = 0,
+	    rc = run_with(t, t->file, &t->report->plain_s, &t->report->plain_wall_s, &status);
+
+	if (!rc)
+		warn_of_status(t, status);
+	return rc;
 }
 
 static int run_counting(struct me_trainer *t)
 {
 	struct me_train_path out = me_train_path(t, "counting");
 	double wall_s;
+	int status;
 
-	return run_with(t, out.text, &t->report->counting_s, &wall_s);
+	return run_with(t, out.text, &t->report->counting_s, &wall_s, &status);
 }
 
 int me_train(const struct me_train_options *options, struct me_train_report *report,

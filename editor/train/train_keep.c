@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "editor/audit/audit.h"
 #include "editor/refine/audit_tool.h"
 #include "editor/train/train_private.h"
 #include "libprof/audit/sequential_test.h"
@@ -25,10 +26,9 @@
 
 struct me_train_path me_train_final_debug(const struct me_trainer *t)
 {
-	const char *output = t->options->output, *slash = strrchr(output, '/');
 	char name[NAME_MAX + 1];
 
-	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, slash ? slash + 1 : output);
+	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, basename(t->options->output));
 	return me_train_path(t, name);
 }
 
@@ -225,6 +225,7 @@ static int audit_further(struct me_trainer *t)
 	int rc;
 
 	if (strcmp(r->verdict, "undecided") || r->speedup <= 1 || t->options->audit_pairs ||
+	    r->nr_pairs >= ME_AUDIT_PAIRS_MAX ||
 	    left_s < me_train_audit_seconds(FURTHER_PAIRS, r->plain_wall_s))
 		return 0;
 	snprintf(name, sizeof(name), "%s.csv", t->version);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
 
 static const char unreadable[] = "unreadable LSDA";
@@ -143,16 +144,8 @@ static int walk_action(const struct mp_cursor *actions, uint64_t action,
 
 static bool has_dynamic_reloc(const struct mp_elf *elf, uint64_t start, uint64_t end)
 {
-	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
+	uint32_t lo = mp_search(i, 0, elf->nr_dyn_relocs, elf->dyn_relocs[i].vaddr < start);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->dyn_relocs[mid].vaddr < start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr < end;
 }
 
@@ -273,15 +266,5 @@ void me_lsda_fini(struct me_lsda *lsda)
 
 uint32_t me_lsda_site_at(const struct me_lsda *lsda, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = lsda->nr_sites;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (lsda->sites[mid].start + lsda->sites[mid].size <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, lsda->nr_sites, lsda->sites[i].start + lsda->sites[i].size <= vaddr);
 }

@@ -12,143 +12,36 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
-
-/* Larger spans are refused: their bitmaps would take too much memory. */
-#define VF_SPAN_MAX (1ULL << 30)
-
-int vf_bits_init(struct vf_bits *bits, uint64_t start, uint64_t end)
-{
-	bits->base = start;
-	bits->nr = end > start ? end - start : 0;
-	if (bits->nr > VF_SPAN_MAX)
-		return -EBADMSG;
-	bits->word = calloc(bits->nr / 64 + 1, sizeof(*bits->word));
-	return bits->word ? 0 : -ENOMEM;
-}
-
-void vf_bits_fini(struct vf_bits *bits)
-{
-	free(bits->word);
-	memset(bits, 0, sizeof(*bits));
-}
-
-uint64_t vf_bits_next(const struct vf_bits *bits, uint64_t vaddr, uint64_t end)
-{
-	uint64_t i, stop, w, last = end;
-
-	if (vaddr < bits->base)
-		vaddr = bits->base;
-	if (last > bits->base + bits->nr)
-		last = bits->base + bits->nr;
-	/* Return the caller's @end even if the bitmap ends earlier: callers loop until they
-	 * reach it. */
-	if (vaddr >= last)
-		return end;
-	i = vaddr - bits->base;
-	stop = last - bits->base;
-	w = bits->word[i / 64] & (~0ULL << (i % 64));
-	for (i /= 64;; w = bits->word[i]) {
-		if (w) {
-			i = i * 64 + (uint64_t)__builtin_ctzll(w);
-			return i < stop ? bits->base + i : end;
-		}
-		if (++i * 64 >= stop)
-			return end;
-	}
-}
-
-/* Runs once, for a refusal, so a walk over all symbols is fast enough. */
-static const struct mp_symbol *symbol_at(const struct mp_elf *elf, uint64_t vaddr)
-{
-	const struct mp_symbol *best = NULL;
-
-	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
-		const struct mp_symbol *sym = &elf->symbols[i];
-
-		if (sym->type != STT_FUNC || sym->shndx == SHN_UNDEF || sym->vaddr > vaddr)
-			continue;
-		if (vaddr - sym->vaddr >= (sym->size ? sym->size : 1))
-			continue;
-		if (!best || sym->vaddr > best->vaddr)
-			best = sym;
-	}
-	return best;
-}
-
-/*
- * Which function has to stay so that the difference at @vaddr is gone? An address in the new segment
- * belongs to a copy, one in data to a table that an operand names.
- * Return: an address in the original's function; 0: not known.
- */
-static uint64_t blamed(const struct vf *vf, uint64_t vaddr)
-{
-	const struct mp_map_piece *p = vf->map ? vf->map->pieces : NULL;
-	size_t ref;
-
-	if (!vaddr || vf->program)
-		return 0;
-	if (vf_is_text(vf, vaddr))
-		return vaddr;
-	if (vf->segment && p && vaddr >= vf->segment->p_vaddr) {
-		uint32_t i = vf_first_piece(vf, vaddr);
-
-		if (i == vf->map->nr_pieces || p[i].new_vaddr > vaddr)
-			i = i ? i - 1 : i;
-		return i < vf->map->nr_pieces && vaddr >= p[i].new_vaddr &&
-				       vaddr - p[i].new_vaddr <= p[i].new_size
-			       ? p[i].old_vaddr
-			       : 0;
-	}
-	/* The scan sorts the references. */
-	ref = vf->new_eh.nr_fdes ? vf_first_ref(vf, vaddr + 1) : 0;
-	return ref ? vf->refs.list[ref - 1].insn : 0;
-}
-
-int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
-{
-	const struct mp_symbol *sym = symbol_at(vf->o, vaddr);
-	char what[160];
-	va_list ap;
-
-	if (!sym)
-		sym = symbol_at(vf->n, vaddr);
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	if (sym && sym->name)
-		mp_err_set(vf->err, EBADMSG, "verify: at %#llx (%.48s+%#llx): %s",
-			   (unsigned long long)vaddr, sym->name,
-			   (unsigned long long)(vaddr - sym->vaddr), what);
-	else
-		mp_err_set(vf->err, EBADMSG, "verify: at %#llx: %s", (unsigned long long)vaddr,
-			   what);
-	vf->refusals->blamed = blamed(vf, vaddr);
-	return -EBADMSG;
-}
-
-int vf_go_on(const struct vf *vf, int ret)
-{
-	struct vf_refusals *r = vf->refusals;
-	const struct vf_fde *fde;
-	uint64_t start;
-
-	if (ret != -EBADMSG || !r->blamed)
-		return ret;
-	fde = vf_eh_find(&vf->old_eh, r->blamed);
-	start = fde ? fde->start : r->blamed;
-	for (uint32_t i = 0; i < r->nr; i++)
-		if (r->list[i].what.vaddr == start)
-			return 0;
-	if (r->nr == r->max)
-		return ret;
-	r->list[r->nr].order = r->nr;
-	r->list[r->nr].what.vaddr = start;
-	snprintf(r->list[r->nr].what.why, sizeof(r->list[r->nr].what.why), "%.*s",
-		 (int)sizeof(r->list[r->nr].what.why) - 1, vf->err->msg);
-	r->nr++;
-	return 0;
-}
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/code/verify_inline.h"
+#include "editor/verify/code/verify_pieces.h"
+#include "editor/verify/code/verify_pointers.h"
+#include "editor/verify/code/verify_probe.h"
+#include "editor/verify/code/verify_scan.h"
+#include "editor/verify/code/verify_tables.h"
+#include "editor/verify/code/verify_unwind.h"
+#include "editor/verify/debug/verify_debug_file.h"
+#include "editor/verify/debug/verify_debug_info.h"
+#include "editor/verify/file/verify_diff.h"
+#include "editor/verify/file/verify_headers.h"
+#include "editor/verify/file/verify_link.h"
+#include "editor/verify/file/verify_map_note.h"
+#include "editor/verify/file/verify_phdr_extend.h"
+#include "editor/verify/file/verify_rest.h"
+#include "editor/verify/file/verify_symbols.h"
+#include "editor/verify/known/verify_answers.h"
+#include "editor/verify/read/verify_eh.h"
+#include "editor/verify/read/verify_map.h"
+#include "editor/verify/read/verify_parallel.h"
+#include "editor/verify/stubs/verify_count.h"
+#include "editor/verify/stubs/verify_free_registers.h"
+#include "editor/verify/stubs/verify_marker.h"
+#include "editor/verify/stubs/verify_paths.h"
+#include "editor/verify/stubs/verify_threads.h"
+#include "editor/verify/stubs/verify_versions.h"
 
 static bool is_in(const Elf64_Phdr *load, uint64_t vaddr)
 {
@@ -158,18 +51,18 @@ static bool is_in(const Elf64_Phdr *load, uint64_t vaddr)
 static int add_text(struct vf *vf, uint64_t start, uint64_t end)
 {
 	const Elf64_Phdr *load = vf->o->phdrs;
-	struct vf_range *text = vf->texts;
+	struct vf_range *text = vf->old.texts;
 
 	/* The section's bytes are loaded, so one PT_LOAD contains it. */
 	while (!is_in(load, start))
 		load++;
-	while (text < vf->texts + vf->nr_texts && !is_in(load, text->start))
+	while (text < vf->old.texts + vf->old.nr_texts && !is_in(load, text->start))
 		text++;
-	if (text == vf->texts + VF_TEXTS_MAX)
+	if (text == vf->old.texts + VF_TEXTS_MAX)
 		return vf_refuse(vf, start, "original has code in too many segments");
-	if (text == vf->texts + vf->nr_texts) {
+	if (text == vf->old.texts + vf->old.nr_texts) {
 		*text = (struct vf_range){start, end};
-		vf->nr_texts++;
+		vf->old.nr_texts++;
 	}
 	text->start = start < text->start ? start : text->start;
 	text->end = end > text->end ? end : text->end;
@@ -181,7 +74,7 @@ static int find_spans(struct vf *vf)
 	const struct mp_elf *o = vf->o;
 	int ret;
 
-	vf->text_start = vf->image_start = UINT64_MAX;
+	vf->old.text_start = vf->old.image_start = UINT64_MAX;
 	for (uint32_t i = 0; i < o->nr_sections; i++) {
 		const struct mp_section *sec = &o->sections[i];
 
@@ -193,28 +86,28 @@ static int find_spans(struct vf *vf)
 		ret = add_text(vf, sec->vaddr, sec->vaddr + sec->size);
 		if (ret)
 			return ret;
-		if (sec->vaddr < vf->text_start)
-			vf->text_start = sec->vaddr;
-		if (sec->vaddr + sec->size > vf->text_end)
-			vf->text_end = sec->vaddr + sec->size;
+		if (sec->vaddr < vf->old.text_start)
+			vf->old.text_start = sec->vaddr;
+		if (sec->vaddr + sec->size > vf->old.text_end)
+			vf->old.text_end = sec->vaddr + sec->size;
 	}
 	for (uint32_t i = 0; i < o->nr_phdrs; i++) {
 		const Elf64_Phdr *ph = &o->phdrs[i];
 
 		if (ph->p_type != PT_LOAD)
 			continue;
-		if (ph->p_vaddr < vf->image_start)
-			vf->image_start = ph->p_vaddr;
-		if (ph->p_vaddr + ph->p_filesz > vf->image_end)
-			vf->image_end = ph->p_vaddr + ph->p_filesz;
-		if (ph->p_offset + ph->p_filesz > vf->alloc_end)
-			vf->alloc_end = ph->p_offset + ph->p_filesz;
+		if (ph->p_vaddr < vf->old.image_start)
+			vf->old.image_start = ph->p_vaddr;
+		if (ph->p_vaddr + ph->p_filesz > vf->old.image_end)
+			vf->old.image_end = ph->p_vaddr + ph->p_filesz;
+		if (ph->p_offset + ph->p_filesz > vf->old.alloc_end)
+			vf->old.alloc_end = ph->p_offset + ph->p_filesz;
 	}
-	if (vf->text_start >= vf->text_end || vf->image_start >= vf->image_end)
+	if (vf->old.text_start >= vf->old.text_end || vf->old.image_start >= vf->old.image_end)
 		return vf_refuse(vf, 0, "original has no executable section");
-	if (vf->image_end - vf->image_start > VF_SPAN_MAX ||
-	    vf->text_end - vf->text_start > VF_SPAN_MAX)
-		return vf_refuse(vf, vf->image_end, "original spans more than 1 GiB");
+	if (vf->old.image_end - vf->old.image_start > VF_SPAN_MAX ||
+	    vf->old.text_end - vf->old.text_start > VF_SPAN_MAX)
+		return vf_refuse(vf, vf->old.image_end, "original spans more than 1 GiB");
 	return 0;
 }
 
@@ -235,36 +128,36 @@ static void vf_fini(struct vf *vf)
 	mp_map_free(vf->map);
 	/* Free this before the unwind data, whose number of FDEs it needs. */
 	vf_registers_fini(vf);
-	vf_eh_fini(&vf->old_eh);
-	vf_eh_fini(&vf->new_eh);
-	vf_bits_fini(&vf->grid);
-	vf_bits_fini(&vf->target);
-	vf_bits_fini(&vf->sure_target);
-	vf_bits_fini(&vf->maybe_target);
-	vf_bits_fini(&vf->maybe_address);
-	vf_bits_fini(&vf->text_ref);
-	vf_bits_fini(&vf->data_ref);
-	vf_bits_fini(&vf->may_lack);
-	vf_bits_fini(&vf->word_ref);
-	vf_bits_fini(&vf->label_word);
-	vf_bits_fini(&vf->piece_start);
-	vf_bits_fini(&vf->cloned);
-	free(vf->piece_rank);
-	free(vf->by_old);
-	free(vf->next_copy);
-	free(vf->empty);
-	free(vf->inlined);
-	free(vf->cuts);
-	free(vf->section_now);
-	free(vf->refs.list);
-	vf_bits_fini(&vf->summed);
-	free(vf->names.list);
-	free(vf->bases);
-	mp_path_table_free(vf->paths);
-	mp_audit_table_free(vf->audited);
-	free(vf->versions);
-	vf_bits_fini(&vf->guarded);
-	vf_bits_fini(&vf->exits);
+	vf_eh_fini(&vf->old.eh);
+	vf_eh_fini(&vf->now.eh);
+	vf_bits_fini(&vf->old.grid);
+	vf_bits_fini(&vf->old.target);
+	vf_bits_fini(&vf->old.sure_target);
+	vf_bits_fini(&vf->old.maybe_target);
+	vf_bits_fini(&vf->old.maybe_address);
+	vf_bits_fini(&vf->old.text_ref);
+	vf_bits_fini(&vf->old.data_ref);
+	vf_bits_fini(&vf->old.may_lack);
+	vf_bits_fini(&vf->old.word_ref);
+	vf_bits_fini(&vf->old.label_word);
+	vf_bits_fini(&vf->index.piece_start);
+	vf_bits_fini(&vf->index.cloned);
+	free(vf->index.piece_rank);
+	free(vf->index.by_old);
+	free(vf->index.next_copy);
+	free(vf->index.empty);
+	free(vf->index.inlined);
+	free(vf->old.cuts);
+	free(vf->now.section);
+	free(vf->old.refs.list);
+	vf_bits_fini(&vf->old.summed);
+	free(vf->old.names.list);
+	free(vf->old.bases);
+	mp_path_table_free(vf->stubs.paths);
+	mp_audit_table_free(vf->stubs.audited);
+	free(vf->stubs.versions);
+	vf_bits_fini(&vf->stubs.guarded);
+	vf_bits_fini(&vf->stubs.exits);
 	marks_fini(vf->marks);
 }
 
@@ -277,7 +170,7 @@ static int drop_pages(const struct vf *vf)
 /* Calls at the end of functions are told by it, before the pieces that stand for calls are found. */
 static int read_old_unwind(struct vf *vf)
 {
-	return vf_eh_read(vf, vf->o, false, &vf->old_eh);
+	return vf_eh_read(vf, vf->o, false, &vf->old.eh);
 }
 
 static int check(struct vf *vf)
@@ -314,6 +207,8 @@ static int check(struct vf *vf)
 		{.check = vf_check_map_note},
 		{.read = vf_read_sections},
 		{.check = vf_check_sections},
+		{.check = vf_check_debug_info},
+		{.check = vf_check_symbols},
 		{.check = vf_check_link},
 		{.check = vf_check_owned},
 		{.check = vf_check_debug},
@@ -349,13 +244,13 @@ int me_kind_find(const char *name)
 /* By the sections of which vf_read_headers() allows those of one kind only. */
 static enum me_kind kind_of(const struct vf *vf)
 {
-	if (vf->path_section)
-		return vf->counters ? ME_KIND_POLLS : ME_KIND_NUMBERS;
-	if (vf->audit_section)
+	if (vf->stubs.path_section)
+		return vf->stubs.counters ? ME_KIND_POLLS : ME_KIND_NUMBERS;
+	if (vf->stubs.audit_section)
 		return ME_KIND_AUDIT;
-	if (vf->call_section)
+	if (vf->stubs.call_section)
 		return ME_KIND_CALLS;
-	return vf->counters ? ME_KIND_COUNTS : ME_KIND_LAYOUT;
+	return vf->stubs.counters ? ME_KIND_COUNTS : ME_KIND_LAYOUT;
 }
 
 /* Says which functions were refused, if the last refusal is one of them. */

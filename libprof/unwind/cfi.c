@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/unwind/cfi_ops.h"
 
 #define RSP	       7
@@ -498,17 +499,7 @@ void mp_cfi_table_fini(struct mp_cfi_table *table)
 
 uint32_t mp_cfi_line_at(const struct mp_cfi_table *table, uint64_t off)
 {
-	uint32_t lo = 0, hi = table->nr;
-
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (table->lines[mid].off <= off)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 1, table->nr, table->lines[i].off <= off) - 1;
 }
 
 int mp_cfi_row_lower(struct mp_cfi_rules *rules, const struct mp_cfi_row *row, int64_t by,

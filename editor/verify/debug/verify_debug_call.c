@@ -378,7 +378,7 @@ static bool find_apart(const struct vd *vd, const struct vf_inlined_code *code,
 
 	call->apart = UINT64_MAX;
 	call->apart_end = 0;
-	for (uint32_t i = code->piece; i; i = vf->inlined[i].next) {
+	for (uint32_t i = code->piece; i; i = vf->index.inlined[i].next) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
 
 		if (!vf_lies_apart(vf, p))

@@ -85,10 +85,10 @@ static void find_code(struct vd *vd, uint32_t first)
 
 	if (vf_lowers(vf, vf_inlined_caller(vf, &pieces[first])))
 		changed |= STACK_POINTER;
-	for (uint32_t i = first; i; i = vf->inlined[i].next)
+	for (uint32_t i = first; i; i = vf->index.inlined[i].next)
 		changed |= changed_in(vf, &pieces[i], &size) |
 			   (vf_leaves(vf, &pieces[i]) ? NOT_KEPT : 0);
-	for (uint32_t i = first; i; i = vf->inlined[i].next) {
+	for (uint32_t i = first; i; i = vf->index.inlined[i].next) {
 		struct vd_changing *now = &vd->changing[i];
 
 		*now = (struct vd_changing){changed, pieces[i].new_vaddr + pieces[i].new_size};
@@ -108,14 +108,14 @@ int vd_find_changing(struct vd *vd)
 	bool any = false;
 
 	for (uint32_t i = 1; i < vf->map->nr_pieces && !any; i++)
-		any = vf->inlined[i].behind;
+		any = vf->index.inlined[i].behind;
 	if (!any)
 		return 0;
 	vd->changing = calloc((size_t)vf->map->nr_pieces + 1, sizeof(*vd->changing));
 	if (!vd->changing)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < vf->map->nr_pieces; i++)
-		if (vf->inlined[i].behind == i)
+		if (vf->index.inlined[i].behind == i)
 			find_code(vd, i);
 	return 0;
 }

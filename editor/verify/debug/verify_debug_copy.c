@@ -150,10 +150,10 @@ static bool has_copies(const struct vf *code, const struct vd_ranges *ranges,
 {
 	const struct mp_map_piece *pieces = code->map->pieces;
 
-	for (uint32_t i = mp_search(k, 0, code->nr_by_old,
-				    pieces[code->by_old[k]].old_vaddr < range->start);
-	     i < code->nr_by_old && pieces[code->by_old[i]].old_vaddr < range->end; i++)
-		for (uint32_t p = code->by_old[i]; p != VF_NONE; p = code->next_copy[p])
+	for (uint32_t i = mp_search(k, 0, code->index.nr_by_old,
+				    pieces[code->index.by_old[k]].old_vaddr < range->start);
+	     i < code->index.nr_by_old && pieces[code->index.by_old[i]].old_vaddr < range->end; i++)
+		for (uint32_t p = code->index.by_old[i]; p != VF_NONE; p = code->index.next_copy[p])
 			if (pieces[p].new_size &&
 			    !bsearch(&pieces[p].new_vaddr, ranges->list, ranges->nr,
 				     sizeof(*ranges->list), by_end))

@@ -8,58 +8,14 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <zlib.h>
 
-#include "editor/verify/verify_private.h"
-
-#define LINK ".gnu_debuglink"
-
-bool vf_is_link(const struct vf *vf, const struct mp_section *sec)
-{
-	return vf->debug && !strcmp(sec->name, LINK) && sec->type == SHT_PROGBITS && !sec->flags &&
-	       !sec->vaddr && !sec->link && !sec->info && !sec->entsize;
-}
-
-/* The section holds a name, zeros up to a multiple of four bytes, the checksum. */
-int vf_check_link(const struct vf *vf)
-{
-	const struct mp_section *sec = mp_elf_section(vf->n, LINK);
-	const struct mp_elf *debug = vf->debug ? vf->debug->output : NULL;
-	size_t len, at;
-	uint32_t crc, zero = 0;
-	const uint8_t *p;
-
-	if (!debug)
-		return 0;
-	len = strlen(vf->debug->name);
-	at = (len + 4) & ~(size_t)3;
-	crc = (uint32_t)crc32_z(0, debug->data, debug->size);
-	if (!sec || !vf_is_link(vf, sec) || sec->size != at + sizeof(crc))
-		return vf_refuse(vf, 0, "no " LINK " leads to the debug file");
-	p = vf->n->data + sec->off;
-	if (memcmp(p, vf->debug->name, len) || memcmp(p + len, &zero, at - len) ||
-	    memcmp(p + at, &crc, sizeof(crc)))
-		return vf_refuse(vf, 0, LINK " does not match the debug file");
-	vf_own(vf, sec->off, sec->size, ME_OWNER_LINK);
-	return 0;
-}
-
-/* The build-id must be the output's own; other notes must not have changed. */
-int vf_check_kept_note(const struct vf *vf, const struct mp_section *a, const struct mp_section *b)
-{
-	const struct mp_section *own = mp_elf_section(vf->program, a->name);
-	const uint8_t *want = vf->o->data + a->off;
-
-	if (!strcmp(a->name, ".note.gnu.build-id")) {
-		if (!own || own->type != SHT_NOTE || own->size != a->size)
-			return vf_refuse(vf, a->vaddr, "the program has no such build-id");
-		want = vf->program->data + own->off;
-	}
-	if (memcmp(want, vf->n->data + b->off, b->size))
-		return vf_refuse(vf, a->vaddr, "contents of section %.40s changed", a->name);
-	vf_own(vf, b->off, b->size, ME_OWNER_KEPT);
-	return 0;
-}
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/debug/verify_debug_file.h"
+#include "editor/verify/debug/verify_debug_info.h"
+#include "editor/verify/file/verify_rest.h"
+#include "editor/verify/file/verify_symbols.h"
 
 static int check_ehdr(const struct vf *vf)
 {
@@ -99,7 +55,7 @@ static int check_phdrs(struct vf *vf)
 	const struct mp_elf *program = vf->program;
 	uint64_t end = sizeof(Elf64_Ehdr) + program->nr_phdrs * sizeof(Elf64_Phdr), kept;
 
-	vf->alloc_end = end;
+	vf->old.alloc_end = end;
 	if (end > vf->n->size)
 		return vf_refuse(vf, 0, "program headers are cut off");
 	kept = kept_end(vf, end);
@@ -135,8 +91,12 @@ static int check_debug_file(struct vf *vf)
 	if (!ret)
 		ret = vf_check_sections(vf);
 	if (!ret)
+		ret = vf_check_debug_info(vf);
+	if (!ret)
+		ret = vf_check_symbols(vf);
+	if (!ret)
 		ret = vf_check_owned(vf);
-	free(vf->section_now);
+	free(vf->now.section);
 	vf_owned_fini(vf->owned);
 	return ret;
 }
@@ -161,9 +121,9 @@ int vf_check_debug(const struct vf *vf)
 		.refusals = vf->refusals,
 		.owned = &owned,
 		.map = vf->map,
-		.segment = vf->segment,
-		.moved = vf->moved,
-		.new_text = mp_elf_section(vf->debug->output, ".morph.text"),
+		.now = {.segment = vf->now.segment,
+			.moved = vf->now.moved,
+			.text = mp_elf_section(vf->debug->output, ".morph.text")},
 	};
 	ret = check_debug_file(&debug);
 	return ret == -EBADMSG ? mp_err_set(vf->err, EBADMSG, "debug file: %s", why.msg) : ret;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "editor/verify/debug/verify_debug_info.h"
 #include "editor/verify/debug/verify_debug_private.h"
 
 struct unit_pair {

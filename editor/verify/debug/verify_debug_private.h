@@ -6,8 +6,16 @@
 #include <errno.h>
 
 #include "editor/base/grow.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/debug/verify_debug_file.h"
+#include "editor/verify/debug/verify_debug_info.h"
 #include "editor/verify/dwarf/verify_dwarf.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/file/verify_rest.h"
+#include "editor/verify/file/verify_symbols.h"
+#include "editor/verify/read/verify_parts.h"
 
 struct vd_section {
 	const uint8_t *data; /* uncompressed */

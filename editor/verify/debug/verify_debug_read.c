@@ -156,7 +156,7 @@ uint64_t vd_original(const struct vd *vd, uint64_t now)
 	for (uint32_t i = vf_first_piece(vf, now);
 	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now; i++)
 		if (vf_lies_apart(vf, &vf->map->pieces[i]) &&
-		    vf_inlined_code_at(vf, vf->inlined[i].behind, &code))
+		    vf_inlined_code_at(vf, vf->index.inlined[i].behind, &code))
 			return code.call;
 	return mp_map_original(vf->map, now);
 }

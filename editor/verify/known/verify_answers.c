@@ -11,7 +11,15 @@
 #include <string.h>
 
 #include "editor/base/enclosing_code.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/known/verify_answers.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/read/verify_plt.h"
 
 #define SECTION ".morph.enclosing"
 
@@ -46,7 +54,7 @@ static void find_slots(const struct vf *vf, const char *name, struct vf_uses *us
 
 static void add_user(const struct vf *vf, struct vf_uses *uses, uint64_t vaddr)
 {
-	struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
+	struct vf_fde *fde = vf_eh_find(&vf->old.eh, vaddr);
 
 	if (fde && uses->nr_users < VF_USE_SITES)
 		uses->users[uses->nr_users++] = fde;
@@ -73,13 +81,13 @@ enum use {
 /* Which part of an instruction of the linear decode are the 4 bytes at @field? */
 static enum use use_of(const struct vf *vf, uint64_t field, uint64_t to)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, field);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, field);
 	uint64_t at = field;
 	struct vf_insn insn;
 
 	if (!fde || fde->flags & VF_FDE_BAD)
 		return USE_MAYBE;
-	while (!vf_bits_get(&vf->grid, at))
+	while (!vf_bits_get(&vf->old.grid, at))
 		if (at-- == fde->start)
 			return USE_MAYBE;
 	if (!vf_decode(mp_elf_bytes(vf->o, at, 1), fde->start + fde->size - at, at, &insn))
@@ -107,7 +115,7 @@ static void add_site(const struct vf *vf, struct vf_uses *uses, uint64_t at, uin
 		     bool known)
 {
 	const uint8_t *code = mp_elf_bytes(vf->o, at, 2);
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 	uint64_t stub = stub_at(vf, at, slot);
 
 	if (!code || code[0] != 0xff || (code[1] != 0x15 && code[1] != 0x25) || (!known && !stub) ||
@@ -124,7 +132,7 @@ static void add_site(const struct vf *vf, struct vf_uses *uses, uint64_t at, uin
 		add_user(vf, uses, at);
 	if (!stub)
 		uses->unsure |= !fde || fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID) ||
-				!vf_bits_get(&vf->grid, at);
+				!vf_bits_get(&vf->old.grid, at);
 }
 
 /* Looks for @to, a slot or a stub, in every 4 bytes of code. */
@@ -185,17 +193,17 @@ const struct mp_section *vf_answers(const struct vf *vf)
 
 bool vf_is_answers_section(const struct vf *vf, const struct mp_section *sec)
 {
-	return sec == vf->answers && sec->type == SHT_PROGBITS &&
+	return sec == vf->now.answers && sec->type == SHT_PROGBITS &&
 	       sec->flags == (SHF_ALLOC | SHF_EXECINSTR) && sec->align == 16 &&
 	       !(sec->vaddr % 16) && !sec->link && !sec->info && !sec->entsize;
 }
 
 bool vf_is_question(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
-	for (uint32_t i = 0; vf->answers && i < vf->asking.nr_sites; i++) {
-		if (vaddr - vf->asking.sites[i] >= VF_SLOT_BRANCH)
+	for (uint32_t i = 0; vf->now.answers && i < vf->old.asking.nr_sites; i++) {
+		if (vaddr - vf->old.asking.sites[i] >= VF_SLOT_BRANCH)
 			continue;
-		*next = vf->asking.sites[i] + VF_SLOT_BRANCH;
+		*next = vf->old.asking.sites[i] + VF_SLOT_BRANCH;
 		return true;
 	}
 	return false;
@@ -204,11 +212,11 @@ bool vf_is_question(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 /* Each question leads to the code: `addr32 call` or `jmp; nop`, as long as the call or jump through a slot was. */
 static int check_questions(const struct vf *vf)
 {
-	for (uint32_t i = 0; i < vf->asking.nr_sites; i++) {
-		uint64_t at = vf->asking.sites[i];
+	for (uint32_t i = 0; i < vf->old.asking.nr_sites; i++) {
+		uint64_t at = vf->old.asking.sites[i];
 		const uint8_t *a = mp_elf_bytes(vf->o, at, VF_SLOT_BRANCH),
 			      *b = mp_elf_bytes(vf->n, at, VF_SLOT_BRANCH);
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+		const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 		bool call = a && a[1] == 0x15;
 
 		if (fde && fde->flags & VF_FDE_READ)
@@ -216,7 +224,7 @@ static int check_questions(const struct vf *vf)
 					 "the program may read code that asks the unwinder");
 		if (!a || !b || !mp_elf_is_readonly(vf->o, at) ||
 		    (call ? memcmp(b, "\x67\xe8", 2) : b[0] != 0xe9 || b[5] != 0x90) ||
-		    vf_displacement_target(b + 1 + call, at + 5 + call) != vf->answers->vaddr)
+		    vf_displacement_target(b + 1 + call, at + 5 + call) != vf->now.answers->vaddr)
 			return vf_refuse(
 				vf, at,
 				"asks which function encloses an address, but not for copies");
@@ -231,7 +239,7 @@ static const struct vf_fde *original_of(const struct vf *vf, const struct mp_map
 
 	if (vf_is_inlined(vf, p))
 		p = vf_inlined_caller(vf, p);
-	fde = vf_eh_find(&vf->old_eh, p->old_vaddr);
+	fde = vf_eh_find(&vf->old.eh, p->old_vaddr);
 	return fde && !(fde->flags & VF_FDE_SYMBOL_ONLY) ? fde : NULL;
 }
 
@@ -247,7 +255,7 @@ static uint64_t address_now(const struct vf *vf, uint64_t start)
 	now = vf->marks->pointer_now ? vf->marks->pointer_now[copy - vf->map->pieces] : 0;
 	if (!now)
 		now = copy->new_vaddr;
-	fde = vf_eh_find(&vf->new_eh, now);
+	fde = vf_eh_find(&vf->now.eh, now);
 	return fde && fde->start == now ? now : 0;
 }
 
@@ -276,15 +284,15 @@ static bool has_entry(struct table *t, uint64_t start, uint64_t end, uint64_t fu
  */
 static int check_table(const struct vf *vf)
 {
-	struct table t = {.vaddr = vf->answers->vaddr + ME_ENCLOSING_CODE_SIZE,
-			  .size = vf->answers->size - ME_ENCLOSING_CODE_SIZE};
+	struct table t = {.vaddr = vf->now.answers->vaddr + ME_ENCLOSING_CODE_SIZE,
+			  .size = vf->now.answers->size - ME_ENCLOSING_CODE_SIZE};
 	const struct vf_fde *of = NULL;
 	struct me_enclosing_entry first;
 	uint64_t start = 0, end = 0;
 
 	t.bytes = mp_elf_bytes(vf->n, t.vaddr, t.size);
-	for (uint32_t i = 0; t.bytes && i < vf->old_eh.nr_fdes; i++) {
-		const struct vf_fde *fde = &vf->old_eh.fdes[i];
+	for (uint32_t i = 0; t.bytes && i < vf->old.eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->old.eh.fdes[i];
 		uint64_t now = address_now(vf, fde->start);
 
 		if (now != fde->start && !(fde->flags & VF_FDE_SYMBOL_ONLY) &&
@@ -318,21 +326,21 @@ static int check_table(const struct vf *vf)
 static int check_code(const struct vf *vf)
 {
 	uint8_t want[ME_ENCLOSING_CODE_SIZE], frames[ME_ENCLOSING_FRAMES_SIZE];
-	const uint8_t *code = mp_elf_bytes(vf->n, vf->answers->vaddr, sizeof(want));
-	uint64_t at = vf->new_eh.vaddr + vf->new_eh.size - 4 - sizeof(frames);
+	const uint8_t *code = mp_elf_bytes(vf->n, vf->now.answers->vaddr, sizeof(want));
+	uint64_t at = vf->now.eh.vaddr + vf->now.eh.size - 4 - sizeof(frames);
 	const uint8_t *now = mp_elf_bytes(vf->n, at, sizeof(frames));
 	uint32_t nr = 0;
 
-	if (!code || vf->answers->size < sizeof(want) + sizeof(struct me_enclosing_entry) ||
-	    !me_enclosing_code_write(vf->answers->vaddr, vf->asking.slots[0], want) ||
+	if (!code || vf->now.answers->size < sizeof(want) + sizeof(struct me_enclosing_entry) ||
+	    !me_enclosing_code_write(vf->now.answers->vaddr, vf->old.asking.slots[0], want) ||
 	    memcmp(code, want, sizeof(want)))
-		return vf_refuse(vf, vf->answers->vaddr,
+		return vf_refuse(vf, vf->now.answers->vaddr,
 				 "the code that answers for copies is not Morph's");
-	for (uint32_t i = 0; i < vf->new_eh.nr_fdes; i++)
-		nr += vf->new_eh.fdes[i].start - vf->answers->vaddr < sizeof(want);
-	if (!now || nr != 1 || !me_enclosing_frames_write(vf->answers->vaddr, at, frames) ||
+	for (uint32_t i = 0; i < vf->now.eh.nr_fdes; i++)
+		nr += vf->now.eh.fdes[i].start - vf->now.answers->vaddr < sizeof(want);
+	if (!now || nr != 1 || !me_enclosing_frames_write(vf->now.answers->vaddr, at, frames) ||
 	    memcmp(now, frames, sizeof(frames)))
-		return vf_refuse(vf, vf->answers->vaddr,
+		return vf_refuse(vf, vf->now.answers->vaddr,
 				 "the FDE of the code that answers for copies is not Morph's");
 	return 0;
 }
@@ -341,13 +349,13 @@ int vf_check_answers(const struct vf *vf)
 {
 	int ret;
 
-	if (!vf->answers)
+	if (!vf->now.answers)
 		return 0;
 	ret = check_code(vf);
 	if (!ret)
 		ret = check_table(vf);
 	if (!ret)
 		ret = check_questions(vf);
-	vf_own_at(vf, vf->answers->vaddr, vf->answers->size, ME_OWNER_ANSWERS);
+	vf_own_at(vf, vf->now.answers->vaddr, vf->now.answers->size, ME_OWNER_ANSWERS);
 	return ret;
 }

@@ -5,14 +5,17 @@
  */
 #include <errno.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_bounds.h"
+#include "editor/verify/known/verify_cell.h"
 
 /* From one operand to the other. */
 #define NEAR_BYTES 128u
 
 static bool begins(const struct vf *vf, uint64_t vaddr)
 {
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, vaddr);
 
 	return fde && fde->start == vaddr;
 }
@@ -27,7 +30,7 @@ struct end {
 static bool may_bound(const struct vf *vf, const struct end *a, const struct end *b)
 {
 	bool outside = (a->use == VF_COMPUTES || b->use == VF_COMPUTES) &&
-		       !vf_eh_find(&vf->old_eh, a->to) && !vf_eh_find(&vf->old_eh, b->to);
+		       !vf_eh_find(&vf->old.eh, a->to) && !vf_eh_find(&vf->old.eh, b->to);
 
 	/* Labels outside of functions: the distance of one from the other. */
 	return a->to != b->to &&
@@ -54,10 +57,10 @@ static uint32_t begin_before(const struct vf_eh *eh, uint64_t vaddr)
 static void enclose(const struct vf *vf, uint32_t *limit, uint64_t a, uint64_t b)
 {
 	uint64_t low = a < b ? a : b, high = a < b ? b : a;
-	const struct vf_fde *holds = vf_eh_find(&vf->old_eh, low);
-	uint32_t first = holds ? (uint32_t)(holds - vf->old_eh.fdes)
-			       : begin_before(&vf->old_eh, low);
-	uint32_t end = begin_before(&vf->old_eh, high + 1); /* the one at @high keeps its address */
+	const struct vf_fde *holds = vf_eh_find(&vf->old.eh, low);
+	uint32_t first = holds ? (uint32_t)(holds - vf->old.eh.fdes)
+			       : begin_before(&vf->old.eh, low);
+	uint32_t end = begin_before(&vf->old.eh, high + 1); /* the one at @high keeps its address */
 
 	if (first < end && limit[first] < end)
 		limit[first] = end;
@@ -66,14 +69,14 @@ static void enclose(const struct vf *vf, uint32_t *limit, uint64_t a, uint64_t b
 /* Another operand of the same function, nearby, may name the other end. */
 static void look_around(const struct vf *vf, const uint8_t *use, size_t i, uint32_t *limit)
 {
-	const struct vf_ref *name = vf->names.list;
-	const struct vf_fde *user = vf_eh_find(&vf->old_eh, name[i].insn);
+	const struct vf_ref *name = vf->old.names.list;
+	const struct vf_fde *user = vf_eh_find(&vf->old.eh, name[i].insn);
 	struct end a = {vf_named_code(vf, &name[i]), use[i]};
 	size_t k = i;
 
 	while (k && name[i].insn - name[k - 1].insn <= NEAR_BYTES)
 		k--;
-	for (; user && k < vf->names.nr && (k < i || name[k].insn - name[i].insn <= NEAR_BYTES);
+	for (; user && k < vf->old.names.nr && (k < i || name[k].insn - name[i].insn <= NEAR_BYTES);
 	     k++) {
 		struct end b = {vf_named_code(vf, &name[k]), use[k]};
 
@@ -86,17 +89,17 @@ static void look_around(const struct vf *vf, const uint8_t *use, size_t i, uint3
 
 int vf_find_bounded(const struct vf *vf, const uint8_t *use)
 {
-	uint32_t *limit = calloc((size_t)vf->old_eh.nr_fdes + 1, sizeof(*limit)), end = 0;
+	uint32_t *limit = calloc((size_t)vf->old.eh.nr_fdes + 1, sizeof(*limit)), end = 0;
 
 	if (!limit)
 		return -ENOMEM;
-	for (size_t i = 0; i < vf->names.nr; i++)
+	for (size_t i = 0; i < vf->old.names.nr; i++)
 		if (use[i])
 			look_around(vf, use, i, limit);
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
 		end = limit[i] > end ? limit[i] : end;
 		if (i < end)
-			vf->old_eh.fdes[i].flags |= VF_FDE_READ;
+			vf->old.eh.fdes[i].flags |= VF_FDE_READ;
 	}
 	free(limit);
 	return 0;

@@ -9,7 +9,12 @@
 #include <dwarf.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_answers.h"
+#include "editor/verify/known/verify_enclosing.h"
 
 #define CALLERS_MAX 64
 
@@ -37,8 +42,8 @@ static bool branches(const struct vf *vf, const struct vf_fde *fde, uint64_t at,
 	uint64_t behind = fde->start + fde->size;
 	const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size);
 
-	for (at = vf_bits_next(&vf->grid, at, end); p && at < end;
-	     at = vf_bits_next(&vf->grid, at + 1, end)) {
+	for (at = vf_bits_next(&vf->old.grid, at, end); p && at < end;
+	     at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 		struct vf_insn insn;
 
 		if (vf_decode(p + (at - fde->start), behind - at, at, &insn) && insn.rel_size &&
@@ -100,13 +105,13 @@ static void find_callers(const struct vf *vf, const struct vf_fde *callee, struc
 {
 	*c = (struct callers){.nr = 0};
 	/* The scan marks what code branches to. */
-	if (vf_is_text(vf, callee->start) && !vf_bits_get(&vf->sure_target, callee->start) &&
-	    !vf_bits_get(&vf->maybe_target, callee->start))
+	if (vf_is_text(vf, callee->start) && !vf_bits_get(&vf->old.sure_target, callee->start) &&
+	    !vf_bits_get(&vf->old.maybe_target, callee->start))
 		return;
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
-		if (&vf->old_eh.fdes[i] != callee &&
-		    function_branches(vf, &vf->old_eh.fdes[i], callee->start))
-			add_caller(c, &vf->old_eh.fdes[i]);
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++)
+		if (&vf->old.eh.fdes[i] != callee &&
+		    function_branches(vf, &vf->old.eh.fdes[i], callee->start))
+			add_caller(c, &vf->old.eh.fdes[i]);
 }
 
 static uint64_t routine_of(const struct vf *vf, const struct vf_cie *cie)
@@ -131,8 +136,8 @@ static uint64_t routine_of(const struct vf *vf, const struct vf_cie *cie)
 /* Is the function at @vaddr a personality routine? */
 static bool is_routine(const struct vf *vf, uint64_t vaddr)
 {
-	for (uint32_t i = 0; i < vf->old_eh.nr_cies; i++)
-		if (routine_of(vf, &vf->old_eh.cies[i]) == vaddr)
+	for (uint32_t i = 0; i < vf->old.eh.nr_cies; i++)
+		if (routine_of(vf, &vf->old.eh.cies[i]) == vaddr)
 			return true;
 	return false;
 }
@@ -185,13 +190,13 @@ static bool contains_asking(const struct vf *vf)
 {
 	const struct mp_symbol *sym = defined(vf->o, "_Unwind_GetRegionStart"),
 			       *to = defined(vf->o, "_Unwind_FindEnclosingFunction");
-	struct vf_fde *region = sym ? vf_eh_find(&vf->old_eh, sym->vaddr) : NULL,
-		      *find = to ? vf_eh_find(&vf->old_eh, to->vaddr) : NULL;
+	struct vf_fde *region = sym ? vf_eh_find(&vf->old.eh, sym->vaddr) : NULL,
+		      *find = to ? vf_eh_find(&vf->old.eh, to->vaddr) : NULL;
 	struct callers c;
 
-	for (uint32_t i = 0; !region && i + 1 < vf->old_eh.nr_fdes; i++)
-		if (loads_region(vf, &vf->old_eh.fdes[i])) {
-			region = &vf->old_eh.fdes[i];
+	for (uint32_t i = 0; !region && i + 1 < vf->old.eh.nr_fdes; i++)
+		if (loads_region(vf, &vf->old.eh.fdes[i])) {
+			region = &vf->old.eh.fdes[i];
 			find = region + 1;
 		}
 	if (!region || (sym && sym->dynamic))
@@ -199,7 +204,7 @@ static bool contains_asking(const struct vf *vf)
 	for (uint32_t i = 0; i < vf->o->nr_symbols; i++)
 		if (vf->o->symbols[i].dynamic && vf->o->symbols[i].vaddr == region->start)
 			return false;
-	if (find && (vf_bits_get(&vf->text_ref, find->start)))
+	if (find && (vf_bits_get(&vf->old.text_ref, find->start)))
 		return true;
 	if (find) {
 		find_callers(vf, find, &c);
@@ -219,7 +224,7 @@ static bool asks_region(const struct vf *vf)
 	struct vf_uses uses;
 
 	vf_find_uses(vf, "_Unwind_GetRegionStart", &uses);
-	if (!uses.nr_slots && !uses.unknown && !vf->asking.nr_slots)
+	if (!uses.nr_slots && !uses.unknown && !vf->old.asking.nr_slots)
 		return contains_asking(vf);
 	for (uint32_t i = 0; i < uses.nr_users; i++)
 		if (!is_for_tables(vf, uses.users[i], 2))
@@ -246,17 +251,17 @@ static bool imports_asking(const struct vf *vf)
 /* Does the program ask in a way for which the output has no answers? Functions that ask stay in any case. */
 static bool asks_for_itself(struct vf *vf)
 {
-	vf_find_uses(vf, "_Unwind_FindEnclosingFunction", &vf->asking);
-	for (uint32_t i = 0; i < vf->asking.nr_users; i++)
-		vf->asking.users[i]->flags |= VF_FDE_ASKED;
-	if (!vf->asking.unknown && !vf->asking.unsure && vf->asking.nr_sites)
-		vf->answers = vf_answers(vf);
-	return (vf->asking.nr_slots || vf->asking.unknown) && !vf->answers;
+	vf_find_uses(vf, "_Unwind_FindEnclosingFunction", &vf->old.asking);
+	for (uint32_t i = 0; i < vf->old.asking.nr_users; i++)
+		vf->old.asking.users[i]->flags |= VF_FDE_ASKED;
+	if (!vf->old.asking.unknown && !vf->old.asking.unsure && vf->old.asking.nr_sites)
+		vf->now.answers = vf_answers(vf);
+	return (vf->old.asking.nr_slots || vf->old.asking.unknown) && !vf->now.answers;
 }
 
 static void mark(const struct vf *vf, uint64_t vaddr)
 {
-	struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+	struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old.eh, vaddr) : NULL;
 
 	if (fde && fde->start == vaddr)
 		fde->flags |= VF_FDE_ASKED;
@@ -281,17 +286,17 @@ static void mark_words(const struct vf *vf)
 	for (uint32_t i = 0; i < vf->o->nr_relocs; i++)
 		if (vf->o->relocs[i].type == R_X86_64_64 && !vf_is_text(vf, vf->o->relocs[i].vaddr))
 			mark(vf, vf->o->relocs[i].sym_value + (uint64_t)vf->o->relocs[i].addend);
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
-		if (vf_bits_get(&vf->maybe_address, vf->old_eh.fdes[i].start))
-			vf->old_eh.fdes[i].flags |= VF_FDE_ASKED;
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++)
+		if (vf_bits_get(&vf->old.maybe_address, vf->old.eh.fdes[i].start))
+			vf->old.eh.fdes[i].flags |= VF_FDE_ASKED;
 }
 
 void vf_find_asked(struct vf *vf)
 {
 	if (!asks_for_itself(vf) && !imports_asking(vf))
 		return;
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
-		if (vf_bits_get(&vf->text_ref, vf->old_eh.fdes[i].start))
-			vf->old_eh.fdes[i].flags |= VF_FDE_ASKED;
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++)
+		if (vf_bits_get(&vf->old.text_ref, vf->old.eh.fdes[i].start))
+			vf->old.eh.fdes[i].flags |= VF_FDE_ASKED;
 	mark_words(vf);
 }

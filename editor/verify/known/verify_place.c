@@ -11,7 +11,11 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_place.h"
+#include "editor/verify/read/verify_eh.h"
 
 /* Other fields may stand before the first word. */
 #define HEAD 8
@@ -56,13 +60,14 @@ static bool leads(const struct vf *vf, const struct word *w, uint64_t *place)
 	if (!p)
 		return false;
 	*place = meant(w, p);
-	return *place >= vf->text_start && *place < vf->text_end && vf_bits_get(&vf->grid, *place);
+	return *place >= vf->old.text_start && *place < vf->old.text_end &&
+	       vf_bits_get(&vf->old.grid, *place);
 }
 
 /* The function inside which @place lies, behind its start. */
 static struct vf_fde *around(const struct vf *vf, uint64_t place)
 {
-	struct vf_fde *fde = vf_eh_find(&vf->old_eh, place);
+	struct vf_fde *fde = vf_eh_find(&vf->old.eh, place);
 
 	return fde && fde->start != place ? fde : NULL;
 }
@@ -111,7 +116,8 @@ static bool is_run(const struct vf *vf, struct word w)
 	uint64_t place;
 
 	for (int i = 0; i < RUN; i++, w.at += w.size) {
-		if (i && (vf_bits_get(&vf->data_ref, w.at) || vf_bits_get(&vf->word_ref, w.at)))
+		if (i &&
+		    (vf_bits_get(&vf->old.data_ref, w.at) || vf_bits_get(&vf->old.word_ref, w.at)))
 			break;
 		if (!leads(vf, &w, &place)) {
 			const uint8_t *p = mp_elf_bytes(vf->o, w.at, w.size);
@@ -128,9 +134,9 @@ static bool is_run(const struct vf *vf, struct word w)
  * function that jump nowhere. */
 static bool has_switch(const struct vf *vf, uint64_t vaddr)
 {
-	for (size_t i = vf_first_ref(vf, vaddr); i < vf->refs.nr && vf->refs.list[i].to == vaddr;
-	     i++) {
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vf->refs.list[i].insn);
+	for (size_t i = vf_first_ref(vf, vaddr);
+	     i < vf->old.refs.nr && vf->old.refs.list[i].to == vaddr; i++) {
+		const struct vf_fde *fde = vf_eh_find(&vf->old.eh, vf->old.refs.list[i].insn);
 
 		if (fde && (fde->flags & VF_FDE_IJMP))
 			return true;
@@ -142,21 +148,21 @@ static bool has_switch(const struct vf *vf, uint64_t vaddr)
 static inline bool may_lead(const struct vf *vf, const uint8_t *p, uint8_t size, uint64_t at,
 			    uint64_t table)
 {
-	uint64_t span = vf->text_end - vf->text_start, whole, place;
+	uint64_t span = vf->old.text_end - vf->old.text_start, whole, place;
 	uint32_t part;
 
 	memcpy(&whole, p, sizeof(whole));
 	part = (uint32_t)whole;
 	place = size == 4 ? (uint64_t)(int64_t)(int32_t)part : whole;
-	place -= vf->text_start;
-	return place + at < span || place + table < span || place + vf->got_base < span ||
-	       (size == 4 ? part : whole) - vf->text_start < span;
+	place -= vf->old.text_start;
+	return place + at < span || place + table < span || place + vf->old.got_base < span ||
+	       (size == 4 ? part : whole) - vf->old.text_start < span;
 }
 
 static void look_at_words(const struct vf *vf, uint64_t table)
 {
 	const uint8_t *head = mp_elf_bytes(vf->o, table, HEAD + 8);
-	uint64_t end = vf_bits_next(&vf->data_ref, table + 1, table + HEAD + 1);
+	uint64_t end = vf_bits_next(&vf->old.data_ref, table + 1, table + HEAD + 1);
 
 	for (uint64_t at = table; at < end; at++) {
 		for (uint8_t size = 4; size <= 8; size *= 2) {
@@ -167,8 +173,8 @@ static void look_at_words(const struct vf *vf, uint64_t table)
 			if (!vf->o->relinkable)
 				look_at(vf, (struct word){at, 0, size, FROM_WORD});
 			look_at(vf, (struct word){at, table, size, FROM_BASE});
-			if (vf->got_base)
-				look_at(vf, (struct word){at, vf->got_base, size, FROM_BASE});
+			if (vf->old.got_base)
+				look_at(vf, (struct word){at, vf->old.got_base, size, FROM_BASE});
 		}
 	}
 }
@@ -179,8 +185,8 @@ static void look_at_table(const struct vf *vf, uint64_t table)
 		return;
 	look_at_words(vf, table);
 	for (uint8_t size = 2; size <= 8; size *= 2) {
-		for (uint32_t k = 0; k < vf->nr_bases; k++) {
-			struct word w = {table, vf->bases[k], size, FROM_BASE};
+		for (uint32_t k = 0; k < vf->old.nr_bases; k++) {
+			struct word w = {table, vf->old.bases[k], size, FROM_BASE};
 
 			if (is_run(vf, w))
 				look_at(vf, w);
@@ -224,10 +230,10 @@ static void look_at_own(const struct vf *vf, const struct mp_section *sec)
 			if (size > 2 && numbers_are_addresses(vf))
 				take(vf, (struct word){at, 0, size, FROM_ZERO});
 			take(vf, (struct word){at, sec->vaddr, size, FROM_BASE});
-			if (vf->got_base)
-				take(vf, (struct word){at, vf->got_base, size, FROM_BASE});
-			for (uint32_t k = 0; k < vf->nr_bases; k++)
-				take(vf, (struct word){at, vf->bases[k], size, FROM_BASE});
+			if (vf->old.got_base)
+				take(vf, (struct word){at, vf->old.got_base, size, FROM_BASE});
+			for (uint32_t k = 0; k < vf->old.nr_bases; k++)
+				take(vf, (struct word){at, vf->old.bases[k], size, FROM_BASE});
 		}
 	}
 }
@@ -242,8 +248,8 @@ void vf_find_places(const struct vf *vf)
 			continue;
 		if (sec->type == SHT_PROGBITS && !(sec->flags & SHF_WRITE) && !is_usual(sec->name))
 			look_at_own(vf, sec);
-		for (uint64_t at = vf_bits_next(&vf->data_ref, sec->vaddr, end); at < end;
-		     at = vf_bits_next(&vf->data_ref, at + 1, end))
+		for (uint64_t at = vf_bits_next(&vf->old.data_ref, sec->vaddr, end); at < end;
+		     at = vf_bits_next(&vf->old.data_ref, at + 1, end))
 			look_at_table(vf, at);
 	}
 }

@@ -9,7 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/known/verify_ranges.h"
+#include "editor/verify/read/verify_eh.h"
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
@@ -21,8 +27,8 @@ static void add_end(struct vf *vf, uint64_t vaddr)
 		if (o->sections[i].flags & SHF_ALLOC &&
 		    vaddr - o->sections[i].vaddr < o->sections[i].size)
 			return;
-	if (vf->nr_ends < VF_ENDS_MAX)
-		vf->ends[vf->nr_ends++] = vaddr;
+	if (vf->old.nr_ends < VF_ENDS_MAX)
+		vf->old.ends[vf->old.nr_ends++] = vaddr;
 }
 
 static bool holds_code(const struct mp_section *sec)
@@ -73,15 +79,15 @@ static const Elf64_Phdr *last_segment(const struct mp_elf *o)
 
 static uint32_t bit_of(const struct vf *vf, uint64_t vaddr)
 {
-	uint64_t end = vf->memory_end, rounded = (end + 7) & ~7ULL;
+	uint64_t end = vf->old.memory_end, rounded = (end + 7) & ~7ULL;
 
 	if (!vf_may_be_end(vf, vaddr))
 		return 0;
 	if (end &&
 	    (vaddr == end || vaddr == rounded || vaddr == end + 4095 || vaddr == rounded + 4095))
 		return MEMORY_END;
-	for (uint32_t i = 0; i < vf->nr_ends; i++)
-		if (vf->ends[i] == vaddr)
+	for (uint32_t i = 0; i < vf->old.nr_ends; i++)
+		if (vf->old.ends[i] == vaddr)
 			return 1U << i;
 	return 0;
 }
@@ -98,8 +104,8 @@ static void note_words(struct vf *vf)
 
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
 		if (is_pointer(o->dyn_relocs[i].type))
-			vf->named_ends |= bit_of(vf, o->dyn_relocs[i].sym_value +
-							     (uint64_t)o->dyn_relocs[i].addend);
+			vf->old.named_ends |= bit_of(vf, o->dyn_relocs[i].sym_value +
+								 (uint64_t)o->dyn_relocs[i].addend);
 	for (uint32_t i = 0; o->ehdr.e_type == ET_EXEC && i < o->nr_sections; i++) {
 		const struct mp_section *sec = &o->sections[i];
 		const uint8_t *p = vf_holds_words(vf, sec) ? mp_elf_bytes(o, sec->vaddr, sec->size)
@@ -109,7 +115,7 @@ static void note_words(struct vf *vf)
 			uint64_t word;
 
 			memcpy(&word, p + k, sizeof(word));
-			vf->named_ends |= bit_of(vf, word);
+			vf->old.named_ends |= bit_of(vf, word);
 		}
 	}
 }
@@ -123,13 +129,14 @@ void vf_find_ends(struct vf *vf)
 		if (vf->o->phdrs[i].p_type == PT_LOAD && vf->o->phdrs[i].p_flags & PF_X)
 			add_code_ends(vf, &vf->o->phdrs[i]);
 	if (last && last->p_flags & PF_W)
-		vf->memory_end = last->p_vaddr + last->p_memsz;
-	vf->ends_low = UINT64_MAX;
-	for (uint32_t i = 0; i < vf->nr_ends; i++) {
-		vf->ends_low = vf->ends[i] < vf->ends_low ? vf->ends[i] : vf->ends_low;
-		high = vf->ends[i] > high ? vf->ends[i] : high;
+		vf->old.memory_end = last->p_vaddr + last->p_memsz;
+	vf->old.ends_low = UINT64_MAX;
+	for (uint32_t i = 0; i < vf->old.nr_ends; i++) {
+		vf->old.ends_low = vf->old.ends[i] < vf->old.ends_low ? vf->old.ends[i]
+								      : vf->old.ends_low;
+		high = vf->old.ends[i] > high ? vf->old.ends[i] : high;
 	}
-	vf->ends_span = vf->nr_ends ? high - vf->ends_low : 0;
+	vf->old.ends_span = vf->old.nr_ends ? high - vf->old.ends_low : 0;
 	note_words(vf);
 }
 
@@ -161,7 +168,7 @@ void vf_note_end(struct vf *vf, uint64_t at, const struct vf_insn *insn)
 			named |= bit_of(vf, (uint64_t)insn->imm);
 	}
 	if (named)
-		__atomic_fetch_or(&vf->named_ends, named, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&vf->old.named_ends, named, __ATOMIC_RELAXED);
 }
 
 static bool is_imported(const struct mp_elf *o, const char *name)
@@ -188,21 +195,21 @@ int vf_check_ranges(const struct vf *vf)
 	const struct mp_elf *o = vf->o;
 
 	/* A program that imports monstartup() hands it this end: to be profiled by time, without mcount. */
-	for (uint32_t i = 0; i < vf->nr_ends && !is_imported(o, "monstartup"); i++)
-		if (vf->named_ends >> i & 1)
-			return vf_refuse(vf, vf->ends[i],
+	for (uint32_t i = 0; i < vf->old.nr_ends && !is_imported(o, "monstartup"); i++)
+		if (vf->old.named_ends >> i & 1)
+			return vf_refuse(vf, vf->old.ends[i],
 					 "the program asks where its code ends, and copies lie "
 					 "behind");
-	if (vf->named_ends & MEMORY_END && (is_imported(o, "sbrk") || is_imported(o, "brk")))
-		return vf_refuse(vf, vf->memory_end,
+	if (vf->old.named_ends & MEMORY_END && (is_imported(o, "sbrk") || is_imported(o, "brk")))
+		return vf_refuse(vf, vf->old.memory_end,
 				 "the program break begins elsewhere, and the program names the "
 				 "end of its memory");
 	if (is_dumped(o))
-		return vf_refuse(vf, vf->image_end,
+		return vf_refuse(vf, vf->old.image_end,
 				 "the program break begins elsewhere, and a dumped heap ends "
 				 "here");
 	if (is_imported(o, "mcount") || is_imported(o, "_mcount") || is_imported(o, "__fentry__"))
-		return vf_refuse(vf, vf->text_start, "gprof's counters leave copies out");
+		return vf_refuse(vf, vf->old.text_start, "gprof's counters leave copies out");
 	return 0;
 }
 
@@ -221,14 +228,14 @@ static bool has_c_name(const struct mp_section *sec)
 
 static void mark_section(const struct vf *vf, const struct mp_section *sec)
 {
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
-		if (vf->old_eh.fdes[i].start - sec->vaddr < sec->size)
-			vf->old_eh.fdes[i].flags |= VF_FDE_KNOWN;
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++)
+		if (vf->old.eh.fdes[i].start - sec->vaddr < sec->size)
+			vf->old.eh.fdes[i].flags |= VF_FDE_KNOWN;
 }
 
 static void mark_place(const struct vf *vf, uint64_t vaddr)
 {
-	struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+	struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old.eh, vaddr) : NULL;
 
 	if (fde)
 		fde->flags |= VF_FDE_KNOWN;
@@ -237,7 +244,8 @@ static void mark_place(const struct vf *vf, uint64_t vaddr)
 /* A distance from a field of a program's own table: to an instruction inside a function. */
 static void mark_inside(const struct vf *vf, uint64_t vaddr)
 {
-	struct vf_fde *fde = vf_bits_get(&vf->grid, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+	struct vf_fde *fde = vf_bits_get(&vf->old.grid, vaddr) ? vf_eh_find(&vf->old.eh, vaddr)
+							       : NULL;
 
 	if (fde && fde->start != vaddr)
 		fde->flags |= VF_FDE_KNOWN;
@@ -320,24 +328,24 @@ int vf_find_bounds(const struct vf *vf)
 	struct {
 		const struct vf_fde *by;
 		uint64_t to;
-	} *named = calloc((size_t)vf->old_eh.nr_fdes + 1, sizeof(*named));
+	} *named = calloc((size_t)vf->old.eh.nr_fdes + 1, sizeof(*named));
 
 	if (!named)
 		return -ENOMEM;
-	for (size_t i = 0; i < vf->names.nr; i++) {
-		uint64_t insn = vf->names.list[i].insn, to = vf->names.list[i].to;
-		struct vf_fde *fde = vf_is_text(vf, to) && vf_bits_get(&vf->grid, to)
-					     ? vf_eh_find(&vf->old_eh, to)
+	for (size_t i = 0; i < vf->old.names.nr; i++) {
+		uint64_t insn = vf->old.names.list[i].insn, to = vf->old.names.list[i].to;
+		struct vf_fde *fde = vf_is_text(vf, to) && vf_bits_get(&vf->old.grid, to)
+					     ? vf_eh_find(&vf->old.eh, to)
 					     : NULL;
 
 		if (!user || insn - user->start >= user->size)
-			user = vf_eh_find(&vf->old_eh, insn);
+			user = vf_eh_find(&vf->old.eh, insn);
 		if (!fde || fde == user || fde->start == to || fde->flags & VF_FDE_IJMP)
 			continue;
-		if (named[fde - vf->old_eh.fdes].by != user) {
-			named[fde - vf->old_eh.fdes].by = user;
-			named[fde - vf->old_eh.fdes].to = to;
-		} else if (named[fde - vf->old_eh.fdes].to != to) {
+		if (named[fde - vf->old.eh.fdes].by != user) {
+			named[fde - vf->old.eh.fdes].by = user;
+			named[fde - vf->old.eh.fdes].to = to;
+		} else if (named[fde - vf->old.eh.fdes].to != to) {
 			fde->flags |= VF_FDE_PLACE;
 		}
 	}

@@ -11,7 +11,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_bounds.h"
+#include "editor/verify/known/verify_cell.h"
+#include "editor/verify/known/verify_read.h"
+#include "editor/verify/read/verify_effect.h"
 
 /* Number of instructions that are read behind an operand, without and with the address in the frame. */
 #define NEAR  24
@@ -122,28 +129,6 @@ static void write_frame(struct trace *t, const ZydisDecodedOperand *op, bool add
 	}
 }
 
-/*
- * What the loader puts into @cell: the address of a function, or 0 and *@name, that of another file's.
- * Several versions have only functions that read strings and memory.
- */
-static uint64_t loaded(const struct vf *vf, uint64_t cell, const char **name)
-{
-	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, cell);
-
-	switch (rel ? rel->type : R_X86_64_NONE) {
-	case R_X86_64_RELATIVE: return (uint64_t)rel->addend;
-	case R_X86_64_IRELATIVE: *name = "memcmp"; return 0;
-	case R_X86_64_JUMP_SLOT:
-	case R_X86_64_GLOB_DAT: break;
-	default: return 0;
-	}
-	if (rel->sym && rel->sym_shndx != SHN_UNDEF)
-		return rel->sym_value + (uint64_t)rel->addend;
-	if (rel->sym < vf->o->nr_symbols - vf->first_dynamic)
-		*name = vf->o->symbols[vf->first_dynamic + rel->sym].name;
-	return 0;
-}
-
 /* The cell through which a stub at @at jumps; 0: it is none. */
 static uint64_t jump_cell(const struct vf *vf, uint64_t at)
 {
@@ -174,7 +159,7 @@ static uint64_t called(const struct vf *vf, const struct vf_fde *fde, uint64_t c
 	for (uint64_t at = call; at-- > fde->start && n < BEFORE_CALL;) {
 		struct vf_full f;
 
-		if (!vf_bits_get(&vf->grid, at))
+		if (!vf_bits_get(&vf->old.grid, at))
 			continue;
 		n++;
 		if (!vf_decode_full(vf, at, fde->start + fde->size, &f))
@@ -186,7 +171,7 @@ static uint64_t called(const struct vf *vf, const struct vf_fde *fde, uint64_t c
 			return added + f.op[1].imm.value.u;
 		if (f.z.mnemonic != ZYDIS_MNEMONIC_ADD)
 			return 0;
-		added = vf->got_base;
+		added = vf->old.got_base;
 	}
 	return 0;
 }
@@ -201,13 +186,13 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 
 	if (!(t->have & ARGUMENTS))
 		return;
-	if (!cell && vf_is_text(vf, to) && !vf_eh_find(&vf->old_eh, to))
+	if (!cell && vf_is_text(vf, to) && !vf_eh_find(&vf->old.eh, to))
 		cell = jump_cell(vf, to);
 	if (cell)
-		to = loaded(vf, cell, &name);
+		to = vf_loaded(vf, cell, &name);
 	if (name) {
 		t->read |= (t->have & read_arguments(name)) != 0;
-	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old_eh, to)) {
+	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old.eh, to)) {
 		uint16_t have = t->have & ARGUMENTS;
 		struct passed *p = &t->passed[(to * 31 + have) % NR_PASSED];
 
@@ -334,7 +319,7 @@ static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int 
 static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 {
 	const struct vf *vf = t->vf;
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
 	for (unsigned int n = 0;
 	     fde && (t->have || t->nr_words) && !t->read && n < (t->nr_words ? FAR : NEAR); n++) {
@@ -420,8 +405,8 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 	for (int i = 0; i < NEAR_GOT; i++) {
 		if (!vf_decode_full(vf, insn, user->start + user->size, &f))
 			return false;
-		if (i && vf->got_base && f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
-		    f.z.raw.imm[0].size == 64 && to + f.z.raw.imm[0].value.u == vf->got_base)
+		if (i && vf->old.got_base && f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+		    f.z.raw.imm[0].size == 64 && to + f.z.raw.imm[0].value.u == vf->old.got_base)
 			return true;
 		insn += f.z.length;
 	}
@@ -432,8 +417,8 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint64_t insn,
 			uint64_t to, bool by_cell)
 {
-	const struct vf_fde *user = vf_eh_find(&vf->old_eh, insn);
-	struct vf_fde *fde = vf_eh_find(&vf->old_eh, to);
+	const struct vf_fde *user = vf_eh_find(&vf->old.eh, insn);
+	struct vf_fde *fde = vf_eh_find(&vf->old.eh, to);
 	struct trace t = {.vf = vf, .passed = passed};
 	struct vf_full f;
 	uint64_t *grown;
@@ -445,7 +430,7 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 	if (finds_got(vf, user, insn, to)) {
 		/* The GOT counts from this place, which is no label. */
 		if (to != user->start)
-			vf_bits_set(&vf->summed, to);
+			vf_bits_set(&vf->old.summed, to);
 		return 0;
 	}
 	/* Where the loader moves the program, a number is no address; elsewhere, many equal one. */
@@ -494,40 +479,32 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 	/* Labels, and constants between instructions, are other checks' matter. */
 	if (fde && fde == user && fde->start != to) {
 		if (t.computed)
-			vf_bits_set(&vf->summed, to);
+			vf_bits_set(&vf->old.summed, to);
 		return 0;
 	}
 	if (fde && fde->start == to && (t.read || t.computed))
 		fde->flags |= VF_FDE_READ;
 	if (!t.computed)
 		return 0;
-	grown = realloc(vf->bases, (vf->nr_bases + 1) * sizeof(*grown));
+	grown = realloc(vf->old.bases, (vf->old.nr_bases + 1) * sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	vf->bases = grown;
-	vf->bases[vf->nr_bases++] = to;
+	vf->old.bases = grown;
+	vf->old.bases[vf->old.nr_bases++] = to;
 	return 0;
-}
-
-uint64_t vf_named_code(const struct vf *vf, const struct vf_ref *name)
-{
-	const char *ignored;
-	uint64_t to = vf_is_text(vf, name->to) ? name->to : loaded(vf, name->to, &ignored);
-
-	return vf_is_text(vf, to) ? to : 0;
 }
 
 int vf_find_reads(struct vf *vf)
 {
 	struct passed *passed = calloc(NR_PASSED, sizeof(*passed));
-	uint8_t *use = calloc(vf->names.nr + 1, 1);
+	uint8_t *use = calloc(vf->old.names.nr + 1, 1);
 	int ret = passed && use ? 0 : -ENOMEM;
 
-	vf->first_dynamic = vf->o->nr_symbols;
-	while (vf->first_dynamic && vf->o->symbols[vf->first_dynamic - 1].dynamic)
-		vf->first_dynamic--;
-	for (size_t i = 0; !ret && i < vf->names.nr; i++) {
-		const struct vf_ref *name = &vf->names.list[i];
+	vf->old.first_dynamic = vf->o->nr_symbols;
+	while (vf->old.first_dynamic && vf->o->symbols[vf->old.first_dynamic - 1].dynamic)
+		vf->old.first_dynamic--;
+	for (size_t i = 0; !ret && i < vf->old.names.nr; i++) {
+		const struct vf_ref *name = &vf->old.names.list[i];
 		uint64_t to = vf_named_code(vf, name);
 
 		if (to)

@@ -9,14 +9,19 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_return_words.h"
+#include "editor/verify/read/verify_eh.h"
 
 #define INSN_MAX 15
 
 /* The function inside which @vaddr lies, not at its start; else NULL. */
 static struct vf_fde *function_around(const struct vf *vf, uint64_t vaddr)
 {
-	struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+	struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old.eh, vaddr) : NULL;
 
 	return fde && fde->start != vaddr ? fde : NULL;
 }
@@ -27,7 +32,7 @@ static bool is_behind_call(const struct vf *vf, const struct vf_fde *fde, uint64
 		const uint8_t *p;
 		struct vf_insn insn;
 
-		if (!vf_bits_get(&vf->grid, at))
+		if (!vf_bits_get(&vf->old.grid, at))
 			continue;
 		p = mp_elf_bytes(vf->o, at, vaddr - at);
 		return p && vf_decode(p, vaddr - at, at, &insn) && at + insn.len == vaddr &&
@@ -68,7 +73,7 @@ static void look_at(const struct vf *vf, uint64_t where, uint64_t word)
 {
 	struct vf_fde *fde = function_around(vf, word);
 
-	if (fde && vf_bits_get(&vf->grid, word) && is_behind_call(vf, fde, word) &&
+	if (fde && vf_bits_get(&vf->old.grid, word) && is_behind_call(vf, fde, word) &&
 	    !function_around(vf, word_at(vf, where - 8)) &&
 	    !function_around(vf, word_at(vf, where + 8)))
 		fde->flags |= VF_FDE_RETURN_WORD;

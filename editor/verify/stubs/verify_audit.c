@@ -10,7 +10,14 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_audit.h"
+#include "editor/verify/stubs/verify_calls.h"
+#include "editor/verify/stubs/verify_flags.h"
+#include "editor/verify/stubs/verify_points.h"
 #include "libprof/note/audit_table.h"
 
 #define LEA_SIZE   5
@@ -26,22 +33,22 @@
 /* Runs before the headers are checked, so it looks at section names alone. */
 void vf_find_audit(struct vf *vf)
 {
-	if (vf->counters && !mp_elf_section(vf->o, MP_AUDIT_TABLE_SECTION))
-		vf->audit_section = mp_elf_section(vf->n, MP_AUDIT_TABLE_SECTION);
-	if (vf->audit_section && !mp_elf_section(vf->o, ".morph.tables"))
-		vf->version_tables = mp_elf_section(vf->n, ".morph.tables");
+	if (vf->stubs.counters && !mp_elf_section(vf->o, MP_AUDIT_TABLE_SECTION))
+		vf->stubs.audit_section = mp_elf_section(vf->n, MP_AUDIT_TABLE_SECTION);
+	if (vf->stubs.audit_section && !mp_elf_section(vf->o, ".morph.tables"))
+		vf->stubs.version_tables = mp_elf_section(vf->n, ".morph.tables");
 }
 
 bool vf_is_audit_section(const struct vf *vf, const struct mp_section *sec)
 {
-	return vf->audit_section && sec == vf->audit_section && sec->type == SHT_PROGBITS &&
-	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
-	       !sec->entsize;
+	return vf->stubs.audit_section && sec == vf->stubs.audit_section &&
+	       sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr && sec->align == 1 &&
+	       !sec->link && !sec->info && !sec->entsize;
 }
 
 static uint64_t slot_of(const struct vf *vf, uint32_t function)
 {
-	return vf->counters->vaddr + (uint64_t)function * sizeof(struct me_audit_slot);
+	return vf->stubs.counters->vaddr + (uint64_t)function * sizeof(struct me_audit_slot);
 }
 
 /* cmpb $0, %gs:@byte(%rip) */
@@ -67,15 +74,16 @@ static bool is_call(const struct vf *vf, const uint8_t *b, uint64_t at, uint64_t
 {
 	memcpy(number, b + 6, sizeof(*number));
 	return b[0] == 0xe8 &&
-	       vf_displacement_target(b + 1, at + 5) == vf->runtime->vaddr + entry && b[5] == 0xa9;
+	       vf_displacement_target(b + 1, at + 5) == vf->stubs.runtime->vaddr + entry &&
+	       b[5] == 0xa9;
 }
 
 /* The number at an entry says which function it is, and whether the function has timing points. */
 static bool is_entry_number(const struct vf *vf, uint32_t number, uint32_t *function)
 {
 	*function = number & ~ME_AUDIT_NUMBER_LOOPS;
-	return *function < vf->audited->nr_funcs &&
-	       !(number & ME_AUDIT_NUMBER_LOOPS) == !vf->audited->funcs[*function].nr_points;
+	return *function < vf->stubs.audited->nr_funcs &&
+	       !(number & ME_AUDIT_NUMBER_LOOPS) == !vf->stubs.audited->funcs[*function].nr_points;
 }
 
 static int refuse_flags(const struct vf *vf, const struct mp_map_piece *p)
@@ -148,7 +156,8 @@ static int check_enter(const struct vf *vf, const struct mp_map_piece *p, const 
 			slot + offsetof(struct me_audit_slot, version)) ||
 	    b[ENTER_SIZE - 6] != 0x0f || b[ENTER_SIZE - 5] != 0x85)
 		return vf_refuse(vf, at, "the stub at an audited function's entry is malformed");
-	if (vf->audited->funcs[function].vaddr != p->old_vaddr || vf_version_at(vf, p->new_vaddr))
+	if (vf->stubs.audited->funcs[function].vaddr != p->old_vaddr ||
+	    vf_version_at(vf, p->new_vaddr))
 		return vf_refuse(vf, at, "a stub enters another function than that at %#llx",
 				 (unsigned long long)p->old_vaddr);
 	if (!enters_version(vf, p, vf_displacement_target(b + ENTER_SIZE - 4, next), function,
@@ -189,9 +198,9 @@ uint64_t vf_lower_call(const struct vf *vf, const struct mp_map_piece *p)
 	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
 	uint64_t call;
 
-	if (vf->call_section)
+	if (vf->stubs.call_section)
 		return vf_sample_call(vf, p);
-	if (!vf->audit_section || !b || p->new_size < LEAVE_SIZE)
+	if (!vf->stubs.audit_section || !b || p->new_size < LEAVE_SIZE)
 		return 0;
 	if (vf_is_leave(vf, p))
 		return p->new_vaddr + LEAVE_CALL;

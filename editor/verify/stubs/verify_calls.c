@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_calls.h"
+#include "editor/verify/stubs/verify_flags.h"
 #include "libprof/note/call_table.h"
 
 #define DECL_SIZE   6
@@ -19,27 +23,28 @@
 /* Runs before the headers are checked, so it looks at section names alone. */
 void vf_find_calls(struct vf *vf)
 {
-	if (vf->counters && !vf->audit_section && !mp_elf_section(vf->o, MP_CALL_TABLE_SECTION))
-		vf->call_section = mp_elf_section(vf->n, MP_CALL_TABLE_SECTION);
+	if (vf->stubs.counters && !vf->stubs.audit_section &&
+	    !mp_elf_section(vf->o, MP_CALL_TABLE_SECTION))
+		vf->stubs.call_section = mp_elf_section(vf->n, MP_CALL_TABLE_SECTION);
 }
 
 bool vf_is_call_section(const struct vf *vf, const struct mp_section *sec)
 {
-	return vf->call_section && sec == vf->call_section && sec->type == SHT_PROGBITS &&
-	       !sec->flags && !sec->vaddr && sec->align == 1 && !sec->link && !sec->info &&
-	       !sec->entsize;
+	return vf->stubs.call_section && sec == vf->stubs.call_section &&
+	       sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr && sec->align == 1 &&
+	       !sec->link && !sec->info && !sec->entsize;
 }
 
 int vf_read_calls(const struct vf *vf)
 {
-	const struct mp_section *sec = vf->call_section;
+	const struct mp_section *sec = vf->stubs.call_section;
 	struct mp_call_table table;
 
 	if (sec->size == sizeof(table))
 		memcpy(&table, vf->n->data + sec->off, sizeof(table));
 	return sec->size == sizeof(table) && table.version == MP_CALL_TABLE_VERSION
 		       ? 0
-		       : vf_refuse(vf, vf->counters->vaddr,
+		       : vf_refuse(vf, vf->stubs.counters->vaddr,
 				   "the section that says which calls are sampled is unreadable");
 }
 
@@ -50,7 +55,7 @@ static bool is_sample(const struct vf *vf, const uint8_t *b, size_t avail, uint6
 
 	return avail >= SAMPLE_SIZE && !memcmp(b, lea, sizeof(lea)) && b[LEA_SIZE] == 0xe8 &&
 	       vf_displacement_target(b + LEA_SIZE + 1, at + SAMPLE_SIZE) ==
-		       vf->runtime->vaddr + ME_RUNTIME_CALL;
+		       vf->stubs.runtime->vaddr + ME_RUNTIME_CALL;
 }
 
 uint64_t vf_sample_call(const struct vf *vf, const struct mp_map_piece *p)
@@ -76,7 +81,7 @@ static int check_clock(const struct vf *vf, const struct mp_map_piece *p, const 
 {
 	if (avail < CLOCK_SIZE || b[0] != 0xff || b[1] != 0x0d ||
 	    vf_displacement_target(b + 2, at + DECL_SIZE) !=
-		    vf->counters->vaddr + offsetof(struct me_call_clock, left) ||
+		    vf->stubs.counters->vaddr + offsetof(struct me_call_clock, left) ||
 	    b[DECL_SIZE] != 0x0f || b[DECL_SIZE + 1] != 0x88)
 		return vf_refuse(vf, at, "a stub neither counts calls down nor samples one");
 	if (!samples_same(vf, p, vf_displacement_target(b + DECL_SIZE + 2, at + CLOCK_SIZE)))

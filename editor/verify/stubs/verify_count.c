@@ -8,7 +8,18 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_own.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_audit.h"
+#include "editor/verify/stubs/verify_calls.h"
+#include "editor/verify/stubs/verify_count.h"
+#include "editor/verify/stubs/verify_flags.h"
+#include "editor/verify/stubs/verify_paths.h"
+#include "editor/verify/stubs/verify_threads.h"
+#include "editor/verify/stubs/verify_wait.h"
 #include "libprof/note/call_table.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/path_table.h"
@@ -30,14 +41,14 @@ void vf_find_counters(struct vf *vf)
 	if (!counters || !runtime || mp_elf_section(vf->o, ".morph.counters") ||
 	    mp_elf_section(vf->o, ".morph.runtime"))
 		return;
-	vf->counters = counters;
-	vf->runtime = runtime;
+	vf->stubs.counters = counters;
+	vf->stubs.runtime = runtime;
 	vf_find_audit(vf);
 }
 
 bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const Elf64_Phdr *b)
 {
-	const struct mp_section *c = vf->counters;
+	const struct mp_section *c = vf->stubs.counters;
 	Elf64_Phdr was = *b;
 
 	if (!c || a->p_type != PT_LOAD || !(a->p_flags & PF_W) || !c->size || c->size % PAGE ||
@@ -50,14 +61,14 @@ bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const El
 
 bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec)
 {
-	if (!vf->counters)
+	if (!vf->stubs.counters)
 		return false;
-	if (sec == vf->runtime)
+	if (sec == vf->stubs.runtime)
 		return sec->type == SHT_PROGBITS && sec->flags == (SHF_ALLOC | SHF_EXECINSTR) &&
 		       sec->align == 16 && !sec->link && !sec->info && !sec->entsize;
-	if (sec == vf->counters)
+	if (sec == vf->stubs.counters)
 		return sec->type == SHT_NOBITS && sec->flags == (SHF_ALLOC | SHF_WRITE) &&
-		       sec->off == vf->alloc_end && sec->align == PAGE && !sec->link &&
+		       sec->off == vf->old.alloc_end && sec->align == PAGE && !sec->link &&
 		       !sec->info && !sec->entsize;
 	return vf_counts_edges(vf) && !strcmp(sec->name, MP_EDGE_TABLE_SECTION) &&
 	       sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr && sec->align == 1 &&
@@ -78,29 +89,30 @@ static int read_table(struct vf *vf, const struct me_runtime_params *p)
 	struct mp_edge_table *table;
 	int rc;
 
-	if (vf->audit_section) {
-		rc = mp_audit_table_read(vf->n, &vf->audited, vf->err);
-		if (!rc && (p->nr_audited != vf->audited->nr_funcs ||
+	if (vf->stubs.audit_section) {
+		rc = mp_audit_table_read(vf->n, &vf->stubs.audited, vf->err);
+		if (!rc && (p->nr_audited != vf->stubs.audited->nr_funcs ||
 			    p->counters_bytes < p->nr_audited * sizeof(struct me_audit_slot)))
-			return vf_refuse(vf, vf->counters->vaddr,
+			return vf_refuse(vf, vf->stubs.counters->vaddr,
 					 "there is no room for the slots of all audited functions");
 		return rc;
 	}
-	if (vf->call_section)
+	if (vf->stubs.call_section)
 		return vf_read_calls(vf);
 	rc = mp_edge_table_read(vf->n, &table, vf->err);
 
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc)
-		return vf_refuse(vf, vf->counters->vaddr,
+		return vf_refuse(vf, vf->stubs.counters->vaddr,
 				 "the table that says what the counters count is unreadable");
-	vf->nr_counters = table->nr_counters;
+	vf->stubs.nr_counters = table->nr_counters;
 	mp_edge_table_free(table);
-	if (vf->nr_counters > (vf->counters->size - (vf->thread_state ? PAGE : 0)) / 8)
-		return vf_refuse(vf, vf->counters->vaddr,
+	if (vf->stubs.nr_counters >
+	    (vf->stubs.counters->size - (vf->stubs.thread_state ? PAGE : 0)) / 8)
+		return vf_refuse(vf, vf->stubs.counters->vaddr,
 				 "the table describes more counters than there is room for");
-	vf->marks->counted = calloc(vf->nr_counters / 64 + 1, sizeof(*vf->marks->counted));
+	vf->marks->counted = calloc(vf->stubs.nr_counters / 64 + 1, sizeof(*vf->marks->counted));
 	return vf->marks->counted ? 0 : -ENOMEM;
 }
 
@@ -110,22 +122,22 @@ static int read_table(struct vf *vf, const struct me_runtime_params *p)
  */
 static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_params *p)
 {
-	uint64_t counters = vf->counters->vaddr, bytes = vf->counters->size;
+	uint64_t counters = vf->stubs.counters->vaddr, bytes = vf->stubs.counters->size;
 
 	if (at + (uint64_t)p->counters != counters)
 		return false;
-	if (vf->call_section || p->has_clock)
-		return vf->call_section && p->has_clock == 1 && bytes == PAGE &&
+	if (vf->stubs.call_section || p->has_clock)
+		return vf->stubs.call_section && p->has_clock == 1 && bytes == PAGE &&
 		       p->counters_bytes == bytes && !p->state && !p->base && !p->nr_audited;
 	/* The functions' slots are private to each thread, so the state is needed. */
-	if ((vf->audit_section && !p->state) || (!vf->audit_section && p->nr_audited))
+	if ((vf->stubs.audit_section && !p->state) || (!vf->stubs.audit_section && p->nr_audited))
 		return false;
-	if (!vf->path_section && p->state)
+	if (!vf->stubs.path_section && p->state)
 		return bytes > PAGE && p->counters_bytes == bytes - PAGE && !p->base &&
 		       at + (uint64_t)p->state == counters + p->counters_bytes;
 	if (p->state)
 		return false;
-	if (!vf->path_section)
+	if (!vf->stubs.path_section)
 		return p->counters_bytes == bytes && !p->base;
 	return bytes == sizeof(struct mp_polls) + PAGE && p->counters_bytes == bytes - PAGE &&
 	       at + (uint64_t)p->base == counters + p->counters_bytes;
@@ -134,11 +146,11 @@ static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_
 /* The runtime must be Morph's, with parameters that fit this output. */
 static int check_runtime(struct vf *vf, uint64_t *next)
 {
-	const char *name = vf->path_section    ? MP_PATH_TABLE_SECTION
-			   : vf->audit_section ? MP_AUDIT_TABLE_SECTION
-			   : vf->call_section  ? MP_CALL_TABLE_SECTION
-					       : MP_EDGE_TABLE_SECTION;
-	const struct mp_section *sec = vf->runtime, *table;
+	const char *name = vf->stubs.path_section    ? MP_PATH_TABLE_SECTION
+			   : vf->stubs.audit_section ? MP_AUDIT_TABLE_SECTION
+			   : vf->stubs.call_section  ? MP_CALL_TABLE_SECTION
+						     : MP_EDGE_TABLE_SECTION;
+	const struct mp_section *sec = vf->stubs.runtime, *table;
 	uint64_t at = sec->vaddr + me_runtime_blob_size, path;
 	struct me_runtime_params p;
 	const uint8_t *bytes;
@@ -162,9 +174,9 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 	vf_own(vf, path, strlen(p.path) + 1, ME_OWNER_COUNTS_PATH);
 	vf_own(vf, path + strlen(p.path) + 1, sizeof(p.path) - strlen(p.path) - 1,
 	       ME_OWNER_RUNTIME);
-	vf->thread_state = p.state ? at + (uint64_t)p.state : 0;
+	vf->stubs.thread_state = p.state ? at + (uint64_t)p.state : 0;
 	*next = p.next ? at + (uint64_t)p.next : 0;
-	return vf->path_section ? 0 : read_table(vf, &p);
+	return vf->stubs.path_section ? 0 : read_table(vf, &p);
 }
 
 /* File offset of the original's DT_INIT, or of the first DT_NULL if another entry follows it;
@@ -204,26 +216,27 @@ int vf_read_start(struct vf *vf)
 	Elf64_Dyn d;
 	int ret;
 
-	if (!vf->counters)
+	if (!vf->stubs.counters)
 		return 0;
 	ret = check_runtime(vf, &next);
 	if (ret)
 		return ret;
 	if (vf->n->ehdr.e_entry != vf->o->ehdr.e_entry) {
-		if (vf->n->ehdr.e_entry != vf->runtime->vaddr || next != vf->o->ehdr.e_entry)
+		if (vf->n->ehdr.e_entry != vf->stubs.runtime->vaddr || next != vf->o->ehdr.e_entry)
 			return vf_refuse(vf, vf->n->ehdr.e_entry,
 					 "the entry is neither the original's nor the runtime's");
 		return 0;
 	}
 	off = init_entry(vf->o, &init);
 	if (!off || off > vf->n->size - sizeof(d))
-		return vf_refuse(vf, vf->runtime->vaddr,
+		return vf_refuse(vf, vf->stubs.runtime->vaddr,
 				 "neither the entry point nor DT_INIT starts the runtime");
 	memcpy(&d, vf->n->data + off, sizeof(d));
-	if (d.d_tag != DT_INIT || d.d_un.d_ptr != vf->runtime->vaddr + ME_RUNTIME_INIT ||
+	if (d.d_tag != DT_INIT || d.d_un.d_ptr != vf->stubs.runtime->vaddr + ME_RUNTIME_INIT ||
 	    next != init)
-		return vf_refuse(vf, vf->runtime->vaddr, "DT_INIT does not start the runtime");
-	vf->init_entry = off;
+		return vf_refuse(vf, vf->stubs.runtime->vaddr,
+				 "DT_INIT does not start the runtime");
+	vf->stubs.init_entry = off;
 	return 0;
 }
 
@@ -234,17 +247,17 @@ static int check_counting(const struct vf *vf, const struct mp_map_piece *p, con
 	static const uint8_t inc[] = {0x48, 0xff, 0x05};
 	uint64_t counter, bit;
 
-	if (at < p->new_vaddr + p->new_size && *b == (vf->thread_state ? 0x65 : 0xf0)) {
+	if (at < p->new_vaddr + p->new_size && *b == (vf->stubs.thread_state ? 0x65 : 0xf0)) {
 		b++;
 		at++;
-	} else if (vf->thread_state) {
+	} else if (vf->stubs.thread_state) {
 		return vf_refuse(vf, at, "a stub does not count in its thread's counters");
 	}
 	if (at + 7 > p->new_vaddr + p->new_size || memcmp(b, inc, sizeof(inc)))
 		return vf_refuse(vf, at, "a stub does not count");
 	at += 7;
-	counter = vf_displacement_target(b + sizeof(inc), at) - vf->counters->vaddr;
-	if (counter % 8 || counter / 8 >= vf->nr_counters)
+	counter = vf_displacement_target(b + sizeof(inc), at) - vf->stubs.counters->vaddr;
+	if (counter % 8 || counter / 8 >= vf->stubs.nr_counters)
 		return vf_refuse(vf, p->new_vaddr, "a stub counts outside the counters");
 	bit = 1ULL << (counter / 8 % 64);
 	if (__atomic_fetch_or(&vf->marks->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
@@ -277,9 +290,9 @@ bool vf_all_are_counted(const struct vf *vf)
 {
 	uint64_t nr = 0;
 
-	for (uint64_t i = 0; i < vf->nr_counters; i++)
+	for (uint64_t i = 0; i < vf->stubs.nr_counters; i++)
 		nr += vf->marks->counted[i / 64] >> i % 64 & 1;
-	return nr == vf->nr_counters;
+	return nr == vf->stubs.nr_counters;
 }
 
 /* Number of stubs of one block that may follow one another. */
@@ -350,17 +363,17 @@ int vf_check_stub(const struct vf *vf, const struct mp_map_piece *p)
 	struct vf_insn insn;
 	int ret;
 
-	if (vf->waits)
+	if (vf->stubs.waits)
 		return vf_check_wait(vf, p);
 	if (!vf_has_stubs(vf) || !b || p->new_size < sizeof(endbr64))
 		return vf_refuse(vf, at, "code that is neither a copy nor a stub");
 	if (!memcmp(b, endbr64, sizeof(endbr64)))
 		at += sizeof(endbr64);
-	if (vf->path_section)
+	if (vf->stubs.path_section)
 		ret = vf_check_path_stub(vf, p, b + (at - p->new_vaddr), at, &at);
-	else if (vf->call_section)
+	else if (vf->stubs.call_section)
 		ret = vf_check_call_stub(vf, p, b + (at - p->new_vaddr), at, &at);
-	else if (vf->audit_section)
+	else if (vf->stubs.audit_section)
 		ret = vf_check_audit_stub(vf, p, b + (at - p->new_vaddr), at, &at);
 	else
 		ret = check_counter_stub(vf, p, b + (at - p->new_vaddr), at, &at);

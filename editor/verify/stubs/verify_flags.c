@@ -4,7 +4,10 @@
  * behind it. Follows all paths forward until the flags are overwritten. Called by verify_count,
  * verify_polls and verify_threads.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/stubs/verify_flags.h"
 
 #define STATUS                                                                                     \
 	(ZYDIS_CPUFLAG_OF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_AF |               \
@@ -83,7 +86,7 @@ static uint32_t overwritten(const ZydisDecodedInstruction *z)
  * function, which reads no flags. Return: false: too many paths. */
 static bool go_on(struct search *s, uint64_t at, uint32_t flags)
 {
-	if (!vf_eh_find(&s->vf->old_eh, at))
+	if (!vf_eh_find(&s->vf->old.eh, at))
 		return true;
 	for (uint32_t i = 0; i < s->nr; i++)
 		if (s->ways[i].at == at && (flags & ~s->ways[i].flags) == 0)
@@ -111,7 +114,7 @@ static bool may_branch(const ZydisDecodedInstruction *z)
 static bool follow(struct search *s, ZydisDecoder *decoder, struct way way, uint32_t *steps)
 {
 	while (way.flags) {
-		const struct vf_fde *fde = vf_eh_find(&s->vf->old_eh, way.at);
+		const struct vf_fde *fde = vf_eh_find(&s->vf->old.eh, way.at);
 		uint64_t avail = fde ? fde->start + fde->size - way.at : 0;
 		const uint8_t *bytes = avail ? mp_elf_bytes(s->vf->o, way.at, avail) : NULL;
 		ZydisDecodedInstruction z;

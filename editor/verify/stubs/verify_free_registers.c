@@ -11,7 +11,17 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_free_registers.h"
+#include "editor/verify/stubs/verify_graph.h"
+#include "editor/verify/stubs/verify_unwinder.h"
+#include "editor/verify/stubs/verify_vectors.h"
 
 /* Limit on parts of functions that jump into one another. */
 #define MAX_PARTS 64
@@ -46,83 +56,6 @@ struct body {
 
 /* ---- unwind rows --------------------------------------------------------------------------- */
 
-/* DWARF's order: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp. */
-static uint16_t by_dwarf(uint64_t reg)
-{
-	static const uint8_t number[] = {0, 2, 1, 3, 6, 7, 5, 4};
-
-	if (reg >= 16)
-		return 0;
-	return VF_REG(reg < 8 ? number[reg] : reg);
-}
-
-static uint16_t rules(const struct vf_row *row, bool saved)
-{
-	uint16_t mask = 0;
-
-	for (unsigned int i = 0; i < 16; i++) {
-		const struct vf_rule *rule = &row->reg[i];
-
-		if (saved == (!vf_rule_keeps(rule) && rule->kind != VF_RULE_UNDEFINED))
-			mask |= by_dwarf(i);
-	}
-	return mask & VF_CALLEE_SAVED;
-}
-
-uint16_t vf_row_saves(const struct vf_row *row)
-{
-	return rules(row, true);
-}
-
-/* Registers in an expression [DW_OP_bregN offset] [DW_OP_deref]; all registers for any other
- * one. */
-static uint16_t named_by_expr(const struct vf_rule *rule)
-{
-	struct vf_cursor c = {.p = rule->expr, .end = rule->expr + rule->len};
-	uint8_t op = (uint8_t)vf_cursor_fixed(&c, 1);
-
-	if (op < DW_OP_breg0 || op > DW_OP_breg31)
-		return VF_ALL_REGS;
-	vf_cursor_sleb(&c);
-	if (!c.bad && c.p < c.end && *c.p == DW_OP_deref)
-		c.p++;
-	return c.bad || c.p != c.end ? VF_ALL_REGS : by_dwarf(op - DW_OP_breg0);
-}
-
-/* Registers that the unwinder reads to find the caller's frame and registers. */
-static uint16_t named_by_row(const struct vf_row *row)
-{
-	uint16_t mask = row->cfa.kind == VF_RULE_OFFSET ? by_dwarf(row->cfa_reg)
-							: named_by_expr(&row->cfa);
-
-	for (unsigned int i = 0; i < VF_NR_REGS; i++) {
-		const struct vf_rule *rule = &row->reg[i];
-
-		if (rule->kind == VF_RULE_REGISTER)
-			mask |= by_dwarf((uint64_t)rule->off);
-		else if (rule->kind == VF_RULE_EXPR || rule->kind == VF_RULE_VAL_EXPR)
-			mask |= named_by_expr(rule);
-	}
-	return mask;
-}
-
-int vf_unwinder_reads(const struct vf *vf, uint64_t vaddr, unsigned int reg)
-{
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, vaddr);
-	int ret = fde ? 0 : -EBADMSG;
-	struct vf_rows rows = {0};
-	const struct vf_row *row;
-
-	if (!ret)
-		ret = vf_rows_build(&vf->old_eh, fde, &rows);
-	if (ret != -ENOMEM) {
-		row = ret ? NULL : vf_rows_at(&rows, vaddr);
-		ret = !row || named_by_row(row) >> reg & 1;
-	}
-	free(rows.row);
-	return ret;
-}
-
 /* ---- parts --------------------------------------------------------------------------------- */
 
 static struct node *node_of(struct body *body, uint32_t block)
@@ -147,8 +80,8 @@ static bool is_part(const struct body *body, uint32_t fde)
 static void add_part(struct body *body, uint32_t fde)
 {
 	const struct vf *vf = body->vf;
-	const struct vf_graph *g = vf->graph;
-	const struct vf_fde *f = &vf->old_eh.fdes[fde];
+	const struct vf_graph *g = vf->stubs.graph;
+	const struct vf_fde *f = &vf->old.eh.fdes[fde];
 	struct part *p = &body->part[body->nr_parts];
 	uint32_t end;
 
@@ -174,12 +107,12 @@ static void add_part(struct body *body, uint32_t fde)
 static void add_target(struct body *body, uint32_t block)
 {
 	const struct vf *vf = body->vf;
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	const struct vf_block *b = block == VF_NONE ? NULL : &g->blocks[block];
 
 	if (!b || b->fde == VF_NONE || b->filled_by_loader)
 		return;
-	if (vf->text_start + b->start == vf->old_eh.fdes[b->fde].start &&
+	if (vf->old.text_start + b->start == vf->old.eh.fdes[b->fde].start &&
 	    g->flags[b->fde] & VF_FUNC_CALLED)
 		return;
 	add_part(body, b->fde);
@@ -187,7 +120,7 @@ static void add_target(struct body *body, uint32_t block)
 
 static void add_targets(struct body *body, const struct part *p)
 {
-	const struct vf_graph *g = body->vf->graph;
+	const struct vf_graph *g = body->vf->stubs.graph;
 
 	for (uint32_t i = p->first; i < p->first + p->nr; i++) {
 		const struct vf_block *b = &g->blocks[i];
@@ -205,8 +138,8 @@ static void add_targets(struct body *body, const struct part *p)
 static int read_part(struct body *body, struct part *p)
 {
 	const struct vf *vf = body->vf;
-	const struct vf_fde *fde = &vf->old_eh.fdes[p->fde];
-	int ret = vf_rows_build(&vf->old_eh, fde, &p->rows);
+	const struct vf_fde *fde = &vf->old.eh.fdes[p->fde];
+	int ret = vf_rows_build(&vf->old.eh, fde, &p->rows);
 
 	p->readable = !ret;
 	if (ret != -ENOMEM)
@@ -265,18 +198,18 @@ static uint16_t saved_by(uint64_t want)
 static uint16_t wanted_at(const struct body *body, const struct part *p, const struct vf_block *b,
 			  uint64_t at)
 {
-	const struct vf_graph *g = body->vf->graph;
+	const struct vf_graph *g = body->vf->stubs.graph;
 	const struct vf_row *row = p->readable ? vf_rows_at(&p->rows, at) : NULL;
 	uint16_t want;
 
 	if (!row)
 		return VF_ALL_REGS;
-	want = named_by_row(row);
-	if (at != body->vf->text_start + b->last ||
+	want = vf_named_by_row(row);
+	if (at != body->vf->old.text_start + b->last ||
 	    (b->kind != VF_END_CALL && b->kind != VF_END_ICALL))
 		return want;
 	/* An exception that passes through needs unsaved callee-saved registers unchanged. */
-	want |= VF_ARGUMENT_REGS | rules(row, false);
+	want |= VF_ARGUMENT_REGS | vf_row_rules(row, false);
 	if (b->kind == VF_END_CALL && b->to != VF_NONE)
 		want |= vf_wanted_any(unsaved(vf_wanted_of_callers(g, b->to)));
 	return want | body->arguments;
@@ -295,17 +228,17 @@ static void each_insn(struct body *body, const struct part *p, uint32_t i,
 		      void (*act)(struct body *body, const struct visit *v))
 {
 	const struct vf *vf = body->vf;
-	const struct vf_block *b = &vf->graph->blocks[i];
+	const struct vf_block *b = &vf->stubs.graph->blocks[i];
 	struct visit v = {.node = &body->nodes[p->base + (i - p->first)], .block = b};
-	uint64_t end = vf->text_start + b->end;
+	uint64_t end = vf->old.text_start + b->end;
 
-	for (uint64_t at = vf->text_start + b->start; at < end;
-	     at = vf_bits_next(&vf->grid, at + 1, end)) {
+	for (uint64_t at = vf->old.text_start + b->start; at < end;
+	     at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 		const uint8_t *bytes = mp_elf_bytes(vf->o, at, end - at);
 		struct vf_effect e = vf_effect_of(bytes, end - at);
 
 		v.e = &e;
-		v.last = at == vf->text_start + b->last;
+		v.last = at == vf->old.text_start + b->last;
 		v.want = wanted_at(body, p, b, at);
 		act(body, &v);
 	}
@@ -315,7 +248,7 @@ static void sum_up(struct body *body, const struct visit *v)
 {
 	struct node *node = v->node;
 	if (v->last && v->block->to != VF_NONE && v->block->kind != VF_END_TABLE)
-		body->saved |= saved_by(vf_wanted_of_callers(body->vf->graph, v->block->to));
+		body->saved |= saved_by(vf_wanted_of_callers(body->vf->stubs.graph, v->block->to));
 	node->reads |= (parts_of(v->e->reads) | PARTS(v->want)) & ~node->writes;
 	node->writes |= parts_of(v->e->writes);
 	/* The last instruction is the return itself. */
@@ -326,7 +259,7 @@ static void sum_up(struct body *body, const struct visit *v)
 static void read_block(struct body *body, const struct part *p, uint32_t i)
 {
 	const struct vf *vf = body->vf;
-	const struct vf_block *b = &vf->graph->blocks[i];
+	const struct vf_block *b = &vf->stubs.graph->blocks[i];
 	struct node *node = &body->nodes[p->base + (i - p->first)];
 	const struct vf_call_site *site;
 
@@ -334,7 +267,7 @@ static void read_block(struct body *body, const struct part *p, uint32_t i)
 	each_insn(body, p, i, sum_up);
 	if (b->kind != VF_END_CALL && b->kind != VF_END_ICALL)
 		return;
-	site = vf_lsda_at(&p->lsda, vf->text_start + b->end - 1);
+	site = vf_lsda_at(&p->lsda, vf->old.text_start + b->end - 1);
 	if (!site || !site->pad)
 		return;
 	node->pad = vf_is_text(vf, site->pad) ? vf_block_at(vf, site->pad) : VF_NONE;
@@ -347,7 +280,7 @@ static void read_block(struct body *body, const struct part *p, uint32_t i)
 /* Registers that another function wants, or code of which only this is known. */
 static uint64_t wanted_by_other_function(struct body *body, uint32_t block, uint32_t from)
 {
-	const struct vf_graph *g = body->vf->graph;
+	const struct vf_graph *g = body->vf->stubs.graph;
 	uint16_t want = VF_ARGUMENT_REGS | VF_RESULT_REGS | VF_CALLEE_SAVED | body->arguments |
 			body->results;
 
@@ -375,8 +308,8 @@ static uint64_t live_at_labels(struct body *body)
 		const struct part *p = &body->part[i];
 
 		for (uint32_t k = p->first; k < p->first + p->nr; k++)
-			if (vf_bits_get(&vf->graph->label,
-					vf->text_start + vf->graph->blocks[k].start))
+			if (vf_bits_get(&vf->stubs.graph->label,
+					vf->old.text_start + vf->stubs.graph->blocks[k].start))
 				live |= body->nodes[p->base + (k - p->first)].live;
 	}
 	return live;
@@ -384,7 +317,7 @@ static uint64_t live_at_labels(struct body *body)
 
 static uint64_t wanted_after(struct body *body, const struct node *node, uint32_t i)
 {
-	const struct vf_graph *g = body->vf->graph;
+	const struct vf_graph *g = body->vf->stubs.graph;
 	const struct vf_block *b = &g->blocks[i];
 	uint64_t live = 0;
 
@@ -447,18 +380,18 @@ static void find_unread(struct body *body, const struct part *p, uint32_t i, uin
 			uint16_t *restored)
 {
 	const struct vf *vf = body->vf;
-	const struct vf_block *b = &vf->graph->blocks[i];
+	const struct vf_block *b = &vf->stubs.graph->blocks[i];
 	uint64_t live = wanted_after(body, &body->nodes[p->base + (i - p->first)], i);
-	uint64_t at = vf->text_start + b->end, start = vf->text_start + b->start;
+	uint64_t at = vf->old.text_start + b->end, start = vf->old.text_start + b->start;
 
 	while (at > start) {
-		uint64_t end = vf->text_start + b->end;
+		uint64_t end = vf->old.text_start + b->end;
 		struct vf_effect e;
 		uint16_t now;
 
 		do
 			at--;
-		while (at > start && !vf_bits_get(&vf->grid, at));
+		while (at > start && !vf_bits_get(&vf->old.grid, at));
 		e = vf_effect_of(mp_elf_bytes(vf->o, at, end - at), end - at);
 		now = e.named & e.writes[VF_PART_LOW] & e.writes[VF_PART_REST] &
 		      (uint16_t)~whole_of(live);
@@ -481,7 +414,7 @@ static void find_unread(struct body *body, const struct part *p, uint32_t i, uin
  */
 static bool find_extra(struct body *body)
 {
-	const struct vf_graph *g = body->vf->graph;
+	const struct vf_graph *g = body->vf->stubs.graph;
 	uint16_t unread = 0, restored = 0, callers = 0, own = 0;
 
 	for (uint32_t k = 0; k < body->nr_parts; k++) {
@@ -532,10 +465,10 @@ static int find_live(const struct vf *vf, uint32_t root, uint16_t *out)
 
 int vf_read_registers(struct vf *vf)
 {
-	if (!vf->path_section)
+	if (!vf->stubs.path_section)
 		return 0;
-	if (vf->counters)
-		vf->named_vectors = vf_named_vectors(vf);
+	if (vf->stubs.counters)
+		vf->stubs.named_vectors = vf_named_vectors(vf);
 	return vf_graph_build(vf);
 }
 
@@ -548,7 +481,7 @@ void vf_registers_fini(struct vf *vf)
  * one result is kept. Return: NULL: out of memory. */
 static const uint16_t *live_in(const struct vf *vf, uint32_t fde, uint32_t nr)
 {
-	uint16_t **slot = &vf->graph->live[fde], *none = NULL, *live;
+	uint16_t **slot = &vf->stubs.graph->live[fde], *none = NULL, *live;
 
 	/* Pairs with the exchange below. */
 	live = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
@@ -568,7 +501,7 @@ static const uint16_t *live_in(const struct vf *vf, uint32_t fde, uint32_t nr)
 
 int vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg)
 {
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	uint32_t block = vf_block_at(vf, vaddr), fde, first;
 	const uint16_t *live;
 	uint32_t nr = 0;
@@ -576,11 +509,11 @@ int vf_register_is_dead(const struct vf *vf, uint64_t vaddr, unsigned int reg)
 	if (block == VF_NONE || reg > 15 || reg == 4 || reg == 5)
 		return 0;
 	fde = g->blocks[block].fde;
-	if (fde == VF_NONE || vf->old_eh.fdes[fde].flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
+	if (fde == VF_NONE || vf->old.eh.fdes[fde].flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
 		return 0;
 	if (!((VF_CALLEE_SAVED | g->not_preserved[fde]) >> reg & 1))
 		return 0;
-	first = vf_block_at(vf, vf->old_eh.fdes[fde].start);
+	first = vf_block_at(vf, vf->old.eh.fdes[fde].start);
 	if (first == VF_NONE)
 		return 0;
 	while (first + nr < g->nr_blocks && g->blocks[first + nr].fde == fde)

@@ -9,18 +9,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
-
-uint32_t vf_block_at(const struct vf *vf, uint64_t vaddr)
-{
-	const struct vf_graph *g = vf->graph;
-	uint64_t i = vaddr - g->head.base;
-
-	if (!vf_bits_get(&g->head, vaddr))
-		return VF_NONE;
-	return g->rank[i / 64] +
-	       (uint32_t)__builtin_popcountll(g->head.word[i / 64] & ((1ULL << (i % 64)) - 1));
-}
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_graph.h"
+#include "editor/verify/stubs/verify_jump.h"
+#include "editor/verify/stubs/verify_results.h"
+#include "editor/verify/stubs/verify_unwinder.h"
+#include "editor/verify/stubs/verify_wants.h"
 
 /* ---- where blocks start -------------------------------------------------------------------- */
 
@@ -48,8 +48,8 @@ static int each_insn(const struct vf *vf, int (*act)(struct reader *r, uint64_t 
 		    r.sec->type == SHT_NOBITS || !r.sec->size)
 			continue;
 		r.bytes = mp_elf_bytes(vf->o, r.sec->vaddr, r.sec->size);
-		for (uint64_t at = vf_bits_next(&vf->grid, r.sec->vaddr, end); r.bytes && at < end;
-		     at = vf_bits_next(&vf->grid, at + 1, end)) {
+		for (uint64_t at = vf_bits_next(&vf->old.grid, r.sec->vaddr, end);
+		     r.bytes && at < end; at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 			int ret;
 
 			if (!vf_decode(r.bytes + (at - r.sec->vaddr), end - at, at, &r.insn))
@@ -64,7 +64,7 @@ static int each_insn(const struct vf *vf, int (*act)(struct reader *r, uint64_t 
 
 static void set_head(const struct vf *vf, struct vf_bits *head, uint64_t at)
 {
-	if (vf_bits_get(&vf->grid, at))
+	if (vf_bits_get(&vf->old.grid, at))
 		vf_bits_set(head, at);
 }
 
@@ -76,25 +76,26 @@ static int mark_heads(struct reader *r, uint64_t at, void *ctx)
 	if (ends_block(&r->insn))
 		set_head(r->vf, head, next);
 	/* The scan could not decode what follows, or decoded it in another way. */
-	if (!vf_bits_get(&r->vf->grid, next) || vf_bits_next(&r->vf->grid, at + 1, next) < next)
-		set_head(r->vf, head, vf_bits_next(&r->vf->grid, at + 1, r->vf->text_end));
+	if (!vf_bits_get(&r->vf->old.grid, next) ||
+	    vf_bits_next(&r->vf->old.grid, at + 1, next) < next)
+		set_head(r->vf, head, vf_bits_next(&r->vf->old.grid, at + 1, r->vf->old.text_end));
 	return 0;
 }
 
 static int find_heads(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	uint64_t words;
-	int ret = vf_bits_init(&g->head, vf->text_start, vf->text_end);
+	int ret = vf_bits_init(&g->head, vf->old.text_start, vf->old.text_end);
 
 	if (ret)
 		return ret;
 	words = g->head.nr / 64 + 1;
 	for (uint64_t w = 0; w < words; w++)
-		g->head.word[w] = vf->target.word[w] & vf->grid.word[w];
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		set_head(vf, &g->head, vf->old_eh.fdes[i].start);
-		set_head(vf, &g->head, vf->old_eh.fdes[i].start + vf->old_eh.fdes[i].size);
+		g->head.word[w] = vf->old.target.word[w] & vf->old.grid.word[w];
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
+		set_head(vf, &g->head, vf->old.eh.fdes[i].start);
+		set_head(vf, &g->head, vf->old.eh.fdes[i].start + vf->old.eh.fdes[i].size);
 	}
 	for (uint32_t s = 0; s < vf->o->nr_sections; s++)
 		if (vf->o->sections[s].flags & SHF_EXECINSTR)
@@ -118,7 +119,7 @@ static int find_heads(const struct vf *vf)
 static void set_label(const struct vf *vf, uint64_t vaddr)
 {
 	if (vf_is_text(vf, vaddr))
-		vf_bits_set(&vf->graph->label, vaddr);
+		vf_bits_set(&vf->stubs.graph->label, vaddr);
 }
 
 /* Take the words behind each address that an operand names for offsets, while they lead to
@@ -126,10 +127,10 @@ static void set_label(const struct vf *vf, uint64_t vaddr)
 static void label_offsets(const struct vf *vf, const struct mp_section *sec)
 {
 	uint64_t end = sec->vaddr + sec->size;
-	uint64_t base = vf_bits_next(&vf->data_ref, sec->vaddr, end), next;
+	uint64_t base = vf_bits_next(&vf->old.data_ref, sec->vaddr, end), next;
 
 	for (; base < end; base = next) {
-		next = vf_bits_next(&vf->data_ref, base + 1, end);
+		next = vf_bits_next(&vf->old.data_ref, base + 1, end);
 		for (uint64_t at = base; at + 4 <= next; at += 4) {
 			const uint8_t *p = mp_elf_bytes(vf->o, at, 4);
 			int32_t word;
@@ -137,7 +138,7 @@ static void label_offsets(const struct vf *vf, const struct mp_section *sec)
 			if (!p)
 				break;
 			memcpy(&word, p, 4);
-			if (!vf_bits_get(&vf->grid, base + (uint64_t)(int64_t)word))
+			if (!vf_bits_get(&vf->old.grid, base + (uint64_t)(int64_t)word))
 				break;
 			set_label(vf, base + (uint64_t)(int64_t)word);
 		}
@@ -147,14 +148,14 @@ static void label_offsets(const struct vf *vf, const struct mp_section *sec)
 /* Places that other than direct branches may lead to: addresses in words and operands. */
 static int find_labels(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	const struct mp_elf *o = vf->o;
-	int ret = vf_bits_init(&g->label, vf->text_start, vf->text_end);
+	int ret = vf_bits_init(&g->label, vf->old.text_start, vf->old.text_end);
 
 	if (ret)
 		return ret;
 	for (uint64_t w = 0; w < g->label.nr / 64 + 1; w++)
-		g->label.word[w] = vf->text_ref.word[w] | vf->maybe_address.word[w];
+		g->label.word[w] = vf->old.text_ref.word[w] | vf->old.maybe_address.word[w];
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
 		set_label(vf, o->dyn_relocs[i].sym_value + (uint64_t)o->dyn_relocs[i].addend);
 	for (uint32_t i = 0; i < o->nr_relocs; i++)
@@ -246,27 +247,27 @@ static void end_block(struct reader *r, struct vf_block *b, const uint8_t *bytes
 	if (b->fde != VF_NONE &&
 	    ((insn->kind == VF_ICALL && !asks_descriptor(bytes, insn)) ||
 	     (insn->kind == VF_CALL && b->to == VF_NONE) || b->filled_by_loader))
-		vf->graph->changes[b->fde] |= VF_CALLER_SAVED;
+		vf->stubs.graph->changes[b->fde] |= VF_CALLER_SAVED;
 }
 
 static int fill_block(struct reader *r, uint64_t at, void *ctx)
 {
 	struct filler *f = ctx;
 	const struct vf *vf = r->vf;
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	const uint8_t *bytes = r->bytes + (at - r->sec->vaddr);
 	uint64_t avail = r->sec->vaddr + r->sec->size - at;
 	struct vf_effect e;
 	struct vf_block *b;
 
 	if (vf_bits_get(&g->head, at)) {
-		const struct vf_fde *fde = vf_eh_find(&vf->old_eh, at);
+		const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
 		/* Find the block by address: sections may be in any order, and overlap in a
 		 * damaged file. */
 		b = f->block = &g->blocks[vf_block_at(vf, at)];
-		b->start = (uint32_t)(at - vf->text_start);
-		b->fde = fde ? (uint32_t)(fde - vf->old_eh.fdes) : VF_NONE;
+		b->start = (uint32_t)(at - vf->old.text_start);
+		b->fde = fde ? (uint32_t)(fde - vf->old.eh.fdes) : VF_NONE;
 		b->to = VF_NONE;
 	} else if (at != f->expect || !f->block) {
 		if (f->block)
@@ -275,8 +276,8 @@ static int fill_block(struct reader *r, uint64_t at, void *ctx)
 	}
 	b = f->block;
 	f->expect = at + r->insn.len;
-	b->last = (uint32_t)(at - vf->text_start);
-	b->end = (uint32_t)(f->expect - vf->text_start);
+	b->last = (uint32_t)(at - vf->old.text_start);
+	b->end = (uint32_t)(f->expect - vf->old.text_start);
 	e = vf_effect_of(bytes, avail);
 	b->want |= vf_want_without(wants_of(&e, b->fde == VF_NONE ? 0 : g->saves[b->fde]), b->kill);
 	b->kill[0] |= e.writes[VF_PART_LOW];
@@ -297,11 +298,11 @@ static int find_saved(const struct vf *vf)
 	struct vf_rows rows = {0};
 	int ret = 0;
 
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes && ret != -ENOMEM; i++) {
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes && ret != -ENOMEM; i++) {
 		rows.nr = 0;
-		ret = vf_rows_build(&vf->old_eh, &vf->old_eh.fdes[i], &rows);
+		ret = vf_rows_build(&vf->old.eh, &vf->old.eh.fdes[i], &rows);
 		for (uint32_t k = 0; !ret && k < rows.nr; k++)
-			vf->graph->saves[i] |= vf_row_saves(&rows.row[k]);
+			vf->stubs.graph->saves[i] |= vf_row_saves(&rows.row[k]);
 	}
 	free(rows.row);
 	return ret == -ENOMEM ? ret : 0;
@@ -310,10 +311,10 @@ static int find_saved(const struct vf *vf)
 /* Set @flag for the function that starts at @vaddr. */
 static void flag_function(const struct vf *vf, uint64_t vaddr, uint8_t flag)
 {
-	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old_eh, vaddr) : NULL;
+	const struct vf_fde *fde = vf_is_text(vf, vaddr) ? vf_eh_find(&vf->old.eh, vaddr) : NULL;
 
 	if (fde && fde->start == vaddr)
-		vf->graph->flags[fde - vf->old_eh.fdes] |= flag;
+		vf->stubs.graph->flags[fde - vf->old.eh.fdes] |= flag;
 }
 
 /*
@@ -322,21 +323,21 @@ static void flag_function(const struct vf *vf, uint64_t vaddr, uint8_t flag)
  */
 static void find_known(const struct vf *vf)
 {
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	const struct mp_elf *o = vf->o;
 
 	for (uint32_t i = 0; i < o->nr_dyn_relocs; i++)
 		flag_function(vf, o->dyn_relocs[i].sym_value + (uint64_t)o->dyn_relocs[i].addend,
 			      VF_FUNC_NAMED);
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
-		if (vf_bits_get(&vf->text_ref, vf->old_eh.fdes[i].start))
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++)
+		if (vf_bits_get(&vf->old.text_ref, vf->old.eh.fdes[i].start))
 			g->flags[i] |= VF_FUNC_NAMED;
 	for (uint32_t i = 0; i < g->nr_blocks; i++) {
 		uint32_t to = g->blocks[i].kind == VF_END_CALL ? g->blocks[i].to : VF_NONE;
 		uint32_t fde = to == VF_NONE ? VF_NONE : g->blocks[to].fde;
 
 		if (fde != VF_NONE && g->flags[fde] & VF_FUNC_NAMED)
-			flag_function(vf, vf->text_start + g->blocks[to].start, VF_FUNC_KNOWN);
+			flag_function(vf, vf->old.text_start + g->blocks[to].start, VF_FUNC_KNOWN);
 	}
 	for (uint32_t i = 0; i < o->nr_symbols; i++)
 		if (o->symbols[i].dynamic && o->symbols[i].shndx != SHN_UNDEF)
@@ -346,10 +347,10 @@ static void find_known(const struct vf *vf)
 
 static void find_entries(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++)
-		if (vf_bits_get(&g->label, vf->old_eh.fdes[i].start))
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++)
+		if (vf_bits_get(&g->label, vf->old.eh.fdes[i].start))
 			g->flags[i] |= VF_FUNC_CALLED;
 	for (uint32_t i = 0; i < g->nr_blocks; i++) {
 		const struct vf_block *b = &g->blocks[i];
@@ -367,15 +368,15 @@ static void find_entries(const struct vf *vf)
 
 static bool has_labels(const struct vf *vf, uint32_t i)
 {
-	const struct vf_fde *fde = &vf->old_eh.fdes[i];
+	const struct vf_fde *fde = &vf->old.eh.fdes[i];
 	uint64_t end = fde->start + fde->size;
 
-	return vf_bits_next(&vf->graph->label, fde->start + 1, end) < end;
+	return vf_bits_next(&vf->stubs.graph->label, fde->start + 1, end) < end;
 }
 
 static int fill_blocks(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	struct filler f = {0};
 	int ret;
 
@@ -401,14 +402,6 @@ static int fill_blocks(const struct vf *vf)
 }
 
 /* ---- calls that never return --------------------------------------------------------------- */
-
-bool vf_continues_after_call(const struct vf_graph *g, uint32_t i)
-{
-	const struct vf_block *b = &g->blocks[i];
-
-	return b->returns && i + 1 < g->nr_blocks && g->blocks[i + 1].start == b->end &&
-	       (b->fde == VF_NONE || g->blocks[i + 1].fde == b->fde);
-}
 
 /* May control get from block @i to a return, by what is known in @returns? */
 static bool returns_from(const struct vf_graph *g, uint32_t i, const uint8_t *returns)
@@ -437,7 +430,7 @@ static bool returns_from(const struct vf_graph *g, uint32_t i, const uint8_t *re
 /* Find calls that never return, from the returns backwards. */
 static int find_returns(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	uint8_t *returns = calloc((size_t)g->nr_blocks + 1, 1);
 	bool changed = true;
 
@@ -466,11 +459,11 @@ static int find_returns(const struct vf *vf)
 
 int vf_graph_build(struct vf *vf)
 {
-	uint32_t nr = vf->old_eh.nr_fdes + 1;
+	uint32_t nr = vf->old.eh.nr_fdes + 1;
 	struct vf_graph *g = calloc(1, sizeof(*g));
 	int ret;
 
-	vf->graph = g;
+	vf->stubs.graph = g;
 	if (!g)
 		return -ENOMEM;
 	g->first_dynamic = vf->o->nr_symbols;
@@ -509,11 +502,11 @@ int vf_graph_build(struct vf *vf)
 
 void vf_graph_free(struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 
 	if (!g)
 		return;
-	for (uint32_t i = 0; g->live && i < vf->old_eh.nr_fdes; i++)
+	for (uint32_t i = 0; g->live && i < vf->old.eh.nr_fdes; i++)
 		free(g->live[i]);
 	vf_bits_fini(&g->head);
 	vf_bits_fini(&g->label);
@@ -528,5 +521,5 @@ void vf_graph_free(struct vf *vf)
 	free(g->flags);
 	free(g->live);
 	free(g);
-	vf->graph = NULL;
+	vf->stubs.graph = NULL;
 }

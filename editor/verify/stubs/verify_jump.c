@@ -9,7 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_jump.h"
+#include "editor/verify/stubs/verify_table_bases.h"
 
 /* Number of instructions read, the jump included. */
 #define WINDOW 16
@@ -21,19 +27,10 @@ struct window {
 	unsigned int nr;
 };
 
-bool vf_decode_step(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct vf_step *s)
-{
-	uint64_t avail = fde->start + fde->size - at;
-	const uint8_t *p = mp_elf_bytes(vf->o, at, avail);
-
-	s->at = at;
-	return p && ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), p, avail, &s->z, s->op));
-}
-
 static uint64_t previous(const struct vf *vf, uint64_t at, uint64_t start)
 {
 	for (uint64_t k = at; k-- > start && at - k <= 15;)
-		if (vf_bits_get(&vf->grid, k))
+		if (vf_bits_get(&vf->old.grid, k))
 			return k;
 	return UINT64_MAX;
 }
@@ -57,7 +54,7 @@ static bool read_window(struct window *w, uint64_t jump)
 		nr++;
 		/* Stop: control also arrives here from elsewhere, with other values in
 		 * registers. */
-		if (vf_bits_get(&w->vf->target, at))
+		if (vf_bits_get(&w->vf->old.target, at))
 			break;
 	}
 	for (unsigned int i = 0; i < nr; i++)
@@ -218,8 +215,8 @@ static bool read_entry(const struct vf *vf, uint64_t at, const struct table *t, 
  * the function or a part of one. */
 static int add_table(const struct vf *vf, uint32_t fde, const struct table *t, uint32_t *nr)
 {
-	struct vf_graph *g = vf->graph;
-	uint64_t end = vf_bits_next(&vf->data_ref, t->start + 1, vf->image_end), label;
+	struct vf_graph *g = vf->stubs.graph;
+	uint64_t end = vf_bits_next(&vf->old.data_ref, t->start + 1, vf->old.image_end), label;
 
 	for (uint64_t at = t->start; at + t->size <= end && read_entry(vf, at, t, &label);
 	     at += t->size) {
@@ -241,12 +238,12 @@ static int add_table(const struct vf *vf, uint32_t fde, const struct table *t, u
 /* Add every table that the function's operands name. */
 static int add_all_tables(const struct vf *vf, uint32_t index, struct table t, uint32_t *nr)
 {
-	const struct vf_fde *fde = &vf->old_eh.fdes[index];
+	const struct vf_fde *fde = &vf->old.eh.fdes[index];
 	uint64_t end = fde->start + fde->size;
 	int ret = 0;
 
 	for (uint64_t at = fde->start; !ret && at < end;
-	     at = vf_bits_next(&vf->grid, at + 1, end)) {
+	     at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
 		struct vf_insn insn;
 
@@ -258,7 +255,7 @@ static int add_all_tables(const struct vf *vf, uint32_t index, struct table t, u
 			t.start = (uint64_t)insn.imm;
 		else
 			continue;
-		if (t.start >= vf->image_start && t.start < vf->image_end)
+		if (t.start >= vf->old.image_start && t.start < vf->old.image_end)
 			ret = add_table(vf, index, &t, nr);
 	}
 	return ret;
@@ -268,10 +265,10 @@ static int add_all_tables(const struct vf *vf, uint32_t index, struct table t, u
 
 static struct table table_of(const struct vf *vf, const struct vf_block *block)
 {
-	struct window w = {.vf = vf, .fde = &vf->old_eh.fdes[block->fde]};
+	struct window w = {.vf = vf, .fde = &vf->old.eh.fdes[block->fde]};
 	const struct vf_step *jump;
 
-	if (!read_window(&w, vf->text_start + block->last))
+	if (!read_window(&w, vf->old.text_start + block->last))
 		return (struct table){0};
 	jump = &w.step[w.nr - 1];
 	return jump->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY
@@ -284,14 +281,14 @@ static struct table table_of(const struct vf *vf, const struct vf_block *block)
 static int set_tables(const struct vf *vf, uint32_t i, struct table t, const struct vf_bases *bases,
 		      bool any)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	struct vf_block *block = &g->blocks[i];
 	uint32_t first = g->nr_targets, nr = 0;
 	int ret = any ? add_all_tables(vf, block->fde, t, &nr) : 0;
 
 	for (uint32_t k = 0; !ret && k < bases->nr; k++) {
 		t.start = bases->start[k];
-		if (t.start >= vf->image_start && t.start < vf->image_end)
+		if (t.start >= vf->old.image_start && t.start < vf->old.image_end)
 			ret = add_table(vf, block->fde, &t, &nr);
 	}
 	if (!ret && nr)
@@ -306,7 +303,7 @@ static int set_tables(const struct vf *vf, uint32_t i, struct table t, const str
 /* Resolve jumps whose table's address is set right before them. */
 static int find_adjacent_tables(const struct vf *vf, uint32_t *nr_pending)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < g->nr_blocks; i++) {
@@ -343,7 +340,7 @@ static uint32_t nr_targets_of(const struct vf_graph *g, const struct vf_block *b
  */
 static int find_distant_tables(const struct vf *vf, bool last, bool *found)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	struct vf_predecessors predecessors = {.fde = VF_NONE};
 	int ret = 0;
 
@@ -370,7 +367,7 @@ static int find_distant_tables(const struct vf *vf, bool last, bool *found)
 /* Let jumps that are not resolved, or @all, lead to every table that their function names. */
 static int assume_all_tables(const struct vf *vf, bool all)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	const struct vf_bases none = {0};
 	int ret = 0;
 
@@ -460,7 +457,7 @@ static bool is_noreturn(const char *name)
 bool vf_is_noreturn_slot(const struct vf *vf, uint64_t vaddr)
 {
 	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, vaddr);
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 
 	return rel && (rel->type == R_X86_64_JUMP_SLOT || rel->type == R_X86_64_GLOB_DAT) &&
 	       rel->sym < vf->o->nr_symbols - g->first_dynamic &&

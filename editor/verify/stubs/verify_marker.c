@@ -12,6 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/read/verify_lsda.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_graph.h"
+#include "editor/verify/stubs/verify_marker.h"
+#include "editor/verify/stubs/verify_unwinder.h"
 #include "editor/verify/stubs/verify_marker_private.h"
 
 #define ARGUMENTS (VF_MARKER_REGS(VF_ARGUMENT_REGS) | VF_MARKER_VECTORS(8))
@@ -68,21 +79,21 @@ static bool add(struct want *to, struct want more)
 static int read_lines(struct search *s)
 {
 	const struct vf *vf = s->vf;
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	uint64_t nr = 0;
 
-	for (uint64_t w = 0; w < vf->grid.nr / 64 + 1; w++)
-		nr += (uint64_t)__builtin_popcountll(vf->grid.word[w]);
+	for (uint64_t w = 0; w < vf->old.grid.nr / 64 + 1; w++)
+		nr += (uint64_t)__builtin_popcountll(vf->old.grid.word[w]);
 	s->lines = calloc(nr + 1, sizeof(*s->lines));
 	if (!s->lines)
 		return -ENOMEM;
 	nr = 0;
 	for (uint32_t i = 0; i < g->nr_blocks; i++) {
-		uint64_t end = vf->text_start + g->blocks[i].end;
+		uint64_t end = vf->old.text_start + g->blocks[i].end;
 
 		s->first[i] = (uint32_t)nr;
-		for (uint64_t at = vf->text_start + g->blocks[i].start; at < end;
-		     at = vf_bits_next(&vf->grid, at + 1, end)) {
+		for (uint64_t at = vf->old.text_start + g->blocks[i].start; at < end;
+		     at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 			struct line *l = &s->lines[nr++];
 
 			l->at = at;
@@ -118,8 +129,8 @@ static int read_pads(struct search *s)
 	struct vf_lsda lsda = {0};
 	int ret = 0;
 
-	for (uint32_t f = 0; !ret && f < vf->old_eh.nr_fdes; f++) {
-		const struct vf_fde *fde = &vf->old_eh.fdes[f];
+	for (uint32_t f = 0; !ret && f < vf->old.eh.nr_fdes; f++) {
+		const struct vf_fde *fde = &vf->old.eh.fdes[f];
 
 		if (!fde->lsda)
 			continue;
@@ -141,7 +152,7 @@ static int read_pads(struct search *s)
 
 static bool arrive(struct search *s, uint32_t to, uint64_t totals)
 {
-	if (to == VF_NONE || to >= s->vf->graph->nr_blocks || !(s->totals[to] & ~totals))
+	if (to == VF_NONE || to >= s->vf->stubs.graph->nr_blocks || !(s->totals[to] & ~totals))
 		return false;
 	s->totals[to] &= totals;
 	return true;
@@ -167,14 +178,14 @@ static uint64_t total_behind(struct search *s, uint32_t i)
 static void find_totals(struct search *s)
 {
 	const struct vf *vf = s->vf;
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	bool changed = true;
 
 	for (uint32_t i = 0; i < g->nr_blocks; i++) {
-		uint64_t at = vf->text_start + g->blocks[i].start;
+		uint64_t at = vf->old.text_start + g->blocks[i].start;
 		uint32_t fde = g->blocks[i].fde;
 
-		s->totals[i] = fde == VF_NONE || at == vf->old_eh.fdes[fde].start ||
+		s->totals[i] = fde == VF_NONE || at == vf->old.eh.fdes[fde].start ||
 					       vf_bits_get(&g->label, at)
 				       ? 0
 				       : VF_MARKER_ALL;
@@ -225,13 +236,14 @@ static struct want by_return(struct want want)
 
 static struct want wanted_at(const struct search *s, uint32_t block)
 {
-	return block < s->vf->graph->nr_blocks ? s->in[block] : (struct want){VF_MARKER_ALL, 0, 0};
+	return block < s->vf->stubs.graph->nr_blocks ? s->in[block]
+						     : (struct want){VF_MARKER_ALL, 0, 0};
 }
 
 /* Control goes on from @b to block @to, perhaps of another FDE, which then returns for @b's. */
 static void go_on(struct search *s, const struct vf_block *b, uint32_t to, struct want *live)
 {
-	const struct vf_graph *g = s->vf->graph;
+	const struct vf_graph *g = s->vf->stubs.graph;
 	uint32_t fde = to < g->nr_blocks ? g->blocks[to].fde : VF_NONE;
 
 	if (to == VF_NONE) { /* outside of the known code */
@@ -239,7 +251,7 @@ static void go_on(struct search *s, const struct vf_block *b, uint32_t to, struc
 		return;
 	}
 	if (fde != b->fde && fde != VF_NONE && g->flags[fde] & VF_FUNC_CALLED &&
-	    s->vf->text_start + g->blocks[to].start == s->vf->old_eh.fdes[fde].start)
+	    s->vf->old.text_start + g->blocks[to].start == s->vf->old.eh.fdes[fde].start)
 		add(live, by_abi(s->in[to])); /* a tail call */
 	else
 		add(live, wanted_at(s, to));
@@ -254,11 +266,11 @@ static void go_on(struct search *s, const struct vf_block *b, uint32_t to, struc
 static void add_labels(struct search *s, const struct vf_block *b, struct want *live)
 {
 	const struct vf *vf = s->vf;
-	const struct vf_fde *fde = &vf->old_eh.fdes[b->fde];
+	const struct vf_fde *fde = &vf->old.eh.fdes[b->fde];
 	uint64_t end = fde->start + fde->size;
 
-	for (uint64_t at = vf_bits_next(&vf->graph->label, fde->start + 1, end); at < end;
-	     at = vf_bits_next(&vf->graph->label, at + 1, end)) {
+	for (uint64_t at = vf_bits_next(&vf->stubs.graph->label, fde->start + 1, end); at < end;
+	     at = vf_bits_next(&vf->stubs.graph->label, at + 1, end)) {
 		uint32_t to = vf_block_at(vf, at);
 
 		if (to != VF_NONE)
@@ -270,11 +282,11 @@ static void add_labels(struct search *s, const struct vf_block *b, struct want *
 static uint64_t changed_by_call(const struct search *s, uint32_t i)
 {
 	const struct vf *vf = s->vf;
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	const struct vf_block *b = &g->blocks[i], *to = b->kind == VF_END_CALL && b->to != VF_NONE
 								? &g->blocks[b->to]
 								: NULL;
-	const uint8_t *last = mp_elf_bytes(vf->o, vf->text_start + b->last, b->end - b->last);
+	const uint8_t *last = mp_elf_bytes(vf->o, vf->old.text_start + b->last, b->end - b->last);
 
 	if (b->kind == VF_END_ICALL && last && b->end - b->last == 2 && last[1] == 0x10)
 		return VF_MARKER_REGS(VF_REG(0)); /* perhaps that of a TLS descriptor */
@@ -298,7 +310,7 @@ static bool are_preserving(const struct mp_elf *o)
 
 static void add_call(struct search *s, uint32_t i, struct want *live)
 {
-	const struct vf_graph *g = s->vf->graph;
+	const struct vf_graph *g = s->vf->stubs.graph;
 	const struct vf_block *b = &g->blocks[i];
 	uint32_t to = b->kind == VF_END_CALL ? b->to : VF_NONE;
 	uint32_t fde = to == VF_NONE ? VF_NONE : g->blocks[to].fde;
@@ -320,7 +332,7 @@ static void add_call(struct search *s, uint32_t i, struct want *live)
 
 static struct want wanted_behind(struct search *s, uint32_t i)
 {
-	const struct vf_graph *g = s->vf->graph;
+	const struct vf_graph *g = s->vf->stubs.graph;
 	const struct vf_block *b = &g->blocks[i];
 	struct want live = {0};
 
@@ -361,7 +373,7 @@ static void need_marker(struct search *s, uint32_t marker)
 static void pass(struct search *s, const struct vf_block *b, struct line *l, struct want *live)
 {
 	const struct vf_marker_step *e = &l->step;
-	const struct vf_fde *fde = b->fde == VF_NONE ? NULL : &s->vf->old_eh.fdes[b->fde];
+	const struct vf_fde *fde = b->fde == VF_NONE ? NULL : &s->vf->old.eh.fdes[b->fde];
 	bool known = fde && !(fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID | VF_FDE_SYMBOL_ONLY));
 
 	if (!l->needed && (!known || !e->may_go || e->sets & live->sure ||
@@ -386,7 +398,7 @@ static void pass(struct search *s, const struct vf_block *b, struct line *l, str
 
 static void settle(struct search *s)
 {
-	const struct vf_graph *g = s->vf->graph;
+	const struct vf_graph *g = s->vf->stubs.graph;
 
 	do {
 		s->changed = false;
@@ -406,12 +418,12 @@ static void settle(struct search *s)
 /* Callers that are not in the file's known code rely on the results of the ABI. */
 static void start_behind(struct search *s)
 {
-	const struct vf_graph *g = s->vf->graph;
+	const struct vf_graph *g = s->vf->stubs.graph;
 
-	for (uint32_t f = 0; f < s->vf->old_eh.nr_fdes; f++) {
+	for (uint32_t f = 0; f < s->vf->old.eh.nr_fdes; f++) {
 		if (g->flags[f] & (VF_FUNC_NAMED | VF_FUNC_KNOWN) || !g->flags[f])
 			s->behind[f].abi = RESULTS;
-		if (s->vf->old_eh.fdes[f].flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
+		if (s->vf->old.eh.fdes[f].flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
 			s->behind[f].sure = ANYTHING;
 	}
 }
@@ -432,12 +444,12 @@ static int serves_unwinder(const struct vf *vf, const struct line *l)
 static int note_missing(struct search *s)
 {
 	struct vf *vf = s->vf;
-	int ret = vf_bits_init(&vf->may_lack, vf->text_start, vf->text_end);
-	uint32_t nr = ret ? 0 : s->first[vf->graph->nr_blocks];
+	int ret = vf_bits_init(&vf->old.may_lack, vf->old.text_start, vf->old.text_end);
+	uint32_t nr = ret ? 0 : s->first[vf->stubs.graph->nr_blocks];
 
 	for (uint32_t k = 0; k < nr; k++)
 		if (!s->lines[k].needed)
-			vf_bits_set(&vf->may_lack, s->lines[k].at);
+			vf_bits_set(&vf->old.may_lack, s->lines[k].at);
 	/* Only those that a copy lacks matter, and rows are slow to build. */
 	for (uint32_t k = 0; k < nr && !ret; k++) {
 		const struct mp_map_piece *p =
@@ -446,8 +458,8 @@ static int note_missing(struct search *s)
 
 		ret = serves < 0 ? serves : 0;
 		if (serves > 0)
-			vf->may_lack.word[(s->lines[k].at - vf->may_lack.base) / 64] &=
-				~(1ULL << ((s->lines[k].at - vf->may_lack.base) % 64));
+			vf->old.may_lack.word[(s->lines[k].at - vf->old.may_lack.base) / 64] &=
+				~(1ULL << ((s->lines[k].at - vf->old.may_lack.base) % 64));
 	}
 	return ret;
 }
@@ -476,8 +488,8 @@ static void note_needed(const struct vf *vf)
 		if (!lacks(vf, p))
 			continue;
 		for (uint64_t at = p->old_vaddr; at < end && r->nr_needed < ME_MAX_UNPROVED;
-		     at = vf_bits_next(&vf->grid, at + 1, end))
-			if (!vf_bits_get(&vf->may_lack, at))
+		     at = vf_bits_next(&vf->old.grid, at + 1, end))
+			if (!vf_bits_get(&vf->old.may_lack, at))
 				r->needed[r->nr_needed++] = at;
 	}
 }
@@ -485,7 +497,8 @@ static void note_needed(const struct vf *vf)
 static int search(struct search *s)
 {
 	const struct vf *vf = s->vf;
-	size_t blocks = (size_t)vf->graph->nr_blocks + 2, fdes = (size_t)vf->old_eh.nr_fdes + 1;
+	size_t blocks = (size_t)vf->stubs.graph->nr_blocks + 2,
+	       fdes = (size_t)vf->old.eh.nr_fdes + 1;
 	int ret;
 
 	s->first = calloc(blocks, sizeof(*s->first));
@@ -517,7 +530,7 @@ int vf_find_markers(struct vf *vf)
 	int ret = vf->o->relinkable ? vf_markers_read(vf, &s.markers, &s.nr_markers) : 0;
 
 	if (!ret && s.nr_markers) {
-		if (!vf->graph)
+		if (!vf->stubs.graph)
 			ret = vf_graph_build(vf);
 		if (!ret)
 			ret = search(&s);

@@ -6,7 +6,7 @@
 #ifndef ME_VERIFY_MARKER_PRIVATE_H
 #define ME_VERIFY_MARKER_PRIVATE_H
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_context.h"
 
 /*
  * Sets of values: low bytes of general registers from bit 0, arithmetic flags from 16, xmm

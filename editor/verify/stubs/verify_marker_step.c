@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/read/verify_effect.h"
 #include "editor/verify/stubs/verify_marker_private.h"
 
 #define PREFIX	"__morph_marker_"
@@ -87,7 +91,7 @@ static void note_read(struct vf_marker *markers, uint32_t nr, uint64_t vaddr, ui
 static uint64_t insn_holding(const struct vf *vf, uint64_t vaddr)
 {
 	for (uint64_t at = vaddr; at + 15 > vaddr; at--)
-		if (vf_bits_get(&vf->grid, at))
+		if (vf_bits_get(&vf->old.grid, at))
 			return at;
 	return 0;
 }
@@ -110,7 +114,7 @@ void vf_markers_find_references(const struct vf *vf, struct vf_marker *markers, 
 			continue;
 		at = vf_is_text(vf, rel->vaddr) ? insn_holding(vf, rel->vaddr) : 0;
 		if (at) {
-			vf_marker_step_read(vf, markers, nr, at, vf->text_end, &step);
+			vf_marker_step_read(vf, markers, nr, at, vf->old.text_end, &step);
 			if (step.marker != VF_NONE || relative)
 				continue; /* another operand's real target was looked at */
 		}

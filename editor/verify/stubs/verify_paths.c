@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_paths.h"
+#include "editor/verify/stubs/verify_polls.h"
+#include "editor/verify/stubs/verify_unproved.h"
 #include "libprof/note/path_table.h"
 
 /* Runs before the headers are checked, so it looks at section names alone. */
@@ -16,26 +20,26 @@ void vf_find_paths(struct vf *vf)
 {
 	const struct mp_section *paths = mp_elf_section(vf->n, MP_PATH_TABLE_SECTION);
 
-	if (!paths || (!vf->counters && mp_elf_section(vf->n, ".morph.counters")) ||
+	if (!paths || (!vf->stubs.counters && mp_elf_section(vf->n, ".morph.counters")) ||
 	    mp_elf_section(vf->o, ".morph.counters") ||
 	    mp_elf_section(vf->o, MP_PATH_TABLE_SECTION))
 		return;
-	vf->path_section = paths;
+	vf->stubs.path_section = paths;
 }
 
 bool vf_is_path_section(const struct vf *vf, const struct mp_section *sec)
 {
-	return sec == vf->path_section && sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr &&
-	       sec->align == 1 && !sec->link && !sec->info && !sec->entsize;
+	return sec == vf->stubs.path_section && sec->type == SHT_PROGBITS && !sec->flags &&
+	       !sec->vaddr && sec->align == 1 && !sec->link && !sec->info && !sec->entsize;
 }
 
 int vf_read_paths(struct vf *vf)
 {
 	int rc;
 
-	if (!vf->path_section)
+	if (!vf->stubs.path_section)
 		return 0;
-	rc = mp_path_table_read(vf->n, &vf->paths, vf->err);
+	rc = mp_path_table_read(vf->n, &vf->stubs.paths, vf->err);
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc)
@@ -77,20 +81,10 @@ static unsigned int read_setter(const uint8_t *b, size_t avail, unsigned int *re
 /* Does the table say that @reg holds the number in the block behind the stub? */
 static bool is_in_table(const struct vf *vf, uint64_t old_vaddr, unsigned int reg)
 {
-	uint32_t block = mp_path_table_block_at(vf->paths, old_vaddr);
+	uint32_t block = mp_path_table_block_at(vf->stubs.paths, old_vaddr);
 
-	return block != MP_NONE && vf->paths->blocks[block].vaddr == old_vaddr &&
-	       vf->paths->blocks[block].reg == reg;
-}
-
-int vf_check_dead(const struct vf *vf, const struct mp_map_piece *p, unsigned int reg)
-{
-	int is_dead = vf_register_is_dead(vf, p->old_vaddr, reg);
-
-	/* One thread alone checks a piece, so no lock is needed. */
-	if (!is_dead)
-		vf->marks->unproved[p - vf->map->pieces] |= (uint16_t)(1u << reg);
-	return is_dead < 0 ? is_dead : 0;
+	return block != MP_NONE && vf->stubs.paths->blocks[block].vaddr == old_vaddr &&
+	       vf->stubs.paths->blocks[block].reg == reg;
 }
 
 static int check_setter(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
@@ -123,35 +117,4 @@ int vf_check_path_stub(const struct vf *vf, const struct mp_map_piece *p, const 
 		return vf_refuse(vf, at, "a stub neither sets a register nor polls");
 	*next = at + setter + (len > 0 ? len : 0);
 	return len < 0 ? len : 0;
-}
-
-void vf_note_unproved(const struct vf *vf, uint64_t old_vaddr, uint16_t registers)
-{
-	struct me_verify_report *r = &vf->result->report;
-	const struct vf_fde *fde = vf_eh_find(&vf->old_eh, old_vaddr);
-	uint64_t start = fde ? fde->start : old_vaddr;
-
-	for (uint32_t i = 0; i < r->nr_unproved; i++)
-		if (r->unproved[i].start == start) {
-			r->unproved[i].registers |= registers;
-			return;
-		}
-	if (r->nr_unproved < ME_MAX_UNPROVED)
-		r->unproved[r->nr_unproved++] = (struct me_unproved){start, registers};
-}
-
-int vf_check_unproved(const struct vf *vf)
-{
-	const struct mp_map_piece *first = NULL;
-
-	for (uint32_t i = 0; vf->marks->unproved && i < vf->map->nr_pieces; i++) {
-		if (!vf->marks->unproved[i])
-			continue;
-		first = first ? first : &vf->map->pieces[i];
-		vf_note_unproved(vf, vf->map->pieces[i].old_vaddr, vf->marks->unproved[i]);
-	}
-	return first ? vf_refuse(vf, first->new_vaddr,
-				 "a stub sets a register that is read from %#llx on",
-				 (unsigned long long)first->old_vaddr)
-		     : 0;
 }

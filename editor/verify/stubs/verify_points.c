@@ -13,7 +13,11 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/read/verify_cfi.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_points.h"
 #include "libprof/note/audit_table.h"
 
 /* decl 7; jns 2; lea 5; call 5; test 5; cmpb 8; jne 6; cmpb 8; jne 6 */
@@ -32,10 +36,10 @@ enum {
 
 uint32_t vf_point_at(const struct vf *vf, uint32_t function, uint64_t old_vaddr)
 {
-	const struct mp_audited_func *f = &vf->audited->funcs[function];
+	const struct mp_audited_func *f = &vf->stubs.audited->funcs[function];
 
 	for (uint32_t i = 0; i < f->nr_points; i++)
-		if (vf->audited->points[f->first_point + i].vaddr == old_vaddr)
+		if (vf->stubs.audited->points[f->first_point + i].vaddr == old_vaddr)
 			return i;
 	return UINT32_MAX;
 }
@@ -57,12 +61,12 @@ static bool is_block_of(const struct vf *vf, const struct mp_map_piece *p, uint6
 /* The number that the stub's instruction `test` must hold; UINT32_MAX: there is no such point. */
 static uint32_t number_of(const struct vf *vf, const struct vf_version *version, uint32_t point)
 {
-	const struct mp_audited_func *f = &vf->audited->funcs[version->function];
+	const struct mp_audited_func *f = &vf->stubs.audited->funcs[version->function];
 	uint32_t rounds;
 
 	if (point >= f->nr_points || point >= ME_AUDIT_MAX_POINTS)
 		return UINT32_MAX;
-	rounds = vf->audited->points[f->first_point + point].rounds;
+	rounds = vf->stubs.audited->points[f->first_point + point].rounds;
 	if (!rounds || rounds > ME_AUDIT_MAX_ROUNDS)
 		return UINT32_MAX;
 	return version->function | point << ME_AUDIT_NUMBER_POINT |
@@ -86,8 +90,8 @@ static bool has_code(const struct vf *vf, const struct vf_version *version, uint
 	static const uint8_t lea[] = {0x48, 0x8d, 0x64, 0x24, (uint8_t)-ME_RED_ZONE};
 	static const uint8_t jne[] = {0x0f, 0x85};
 	const uint8_t jcc[] = {0x0f, version->version == MP_AUDIT_A ? 0x85 : 0x84};
-	uint64_t slot =
-		vf->counters->vaddr + (uint64_t)version->function * sizeof(struct me_audit_slot);
+	uint64_t slot = vf->stubs.counters->vaddr +
+			(uint64_t)version->function * sizeof(struct me_audit_slot);
 	uint64_t left = slot + offsetof(struct me_audit_slot, points) +
 			point * sizeof(struct me_audit_point) +
 			offsetof(struct me_audit_point, left) + version->version * sizeof(int32_t);
@@ -98,7 +102,7 @@ static bool has_code(const struct vf *vf, const struct vf_version *version, uint
 	       !memcmp(b + 7, jns, sizeof(jns)) && !memcmp(b + LEA, lea, sizeof(lea)) &&
 	       b[CALL] == 0xe8 &&
 	       vf_displacement_target(b + CALL + 1, at + TEST) ==
-		       vf->runtime->vaddr + ME_RUNTIME_POINT &&
+		       vf->stubs.runtime->vaddr + ME_RUNTIME_POINT &&
 	       b[TEST] == 0xa9 && number == number_of(vf, version, point) &&
 	       is_compare(b + CMPB, at + CMPB, slot + offsetof(struct me_audit_slot, version)) &&
 	       !memcmp(b + JCC, jcc, sizeof(jcc)) &&
@@ -129,7 +133,7 @@ bool vf_is_point(const struct vf *vf, const struct mp_map_piece *p)
 
 uint64_t vf_point_call(const struct vf *vf, const struct mp_map_piece *p)
 {
-	return vf->audit_section && vf_is_point(vf, p) ? p->new_vaddr + CALL : 0;
+	return vf->stubs.audit_section && vf_is_point(vf, p) ? p->new_vaddr + CALL : 0;
 }
 
 uint64_t vf_point_call_end(uint64_t call)

@@ -7,7 +7,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_flags.h"
+#include "editor/verify/stubs/verify_polls.h"
+#include "editor/verify/stubs/verify_unproved.h"
+#include "editor/verify/stubs/verify_unwinder.h"
 #include "libprof/note/path_table.h"
 #include "libprof/note/polls.h"
 
@@ -105,7 +111,7 @@ static void want_back(struct reader *r, unsigned int scratch, unsigned int kept)
  */
 static bool read_note(const struct vf *vf, struct reader *r, struct note *n)
 {
-	const uint64_t polls = vf->counters->vaddr;
+	const uint64_t polls = vf->stubs.counters->vaddr;
 	unsigned int op, rex, scratch;
 	bool high;
 
@@ -177,11 +183,11 @@ static bool is_note_of(const struct vf *vf, const struct mp_map_piece *p, uint64
  */
 int vf_check_poll(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b, uint64_t at)
 {
-	if (!vf->counters || p->new_vaddr + p->new_size < at + POLL_SIZE || b[0] != 0x83 ||
+	if (!vf->stubs.counters || p->new_vaddr + p->new_size < at + POLL_SIZE || b[0] != 0x83 ||
 	    b[1] != 0x3d)
 		return 0;
-	if (vf_displacement_target(b + 2, at + 7) != vf->counters->vaddr || b[6] || b[7] != 0x0f ||
-	    b[8] != 0x8f)
+	if (vf_displacement_target(b + 2, at + 7) != vf->stubs.counters->vaddr || b[6] ||
+	    b[7] != 0x0f || b[8] != 0x8f)
 		return vf_refuse(vf, at, "a stub's poll is malformed");
 	if (!is_note_of(vf, p, vf_displacement_target(b + 9, at + POLL_SIZE)))
 		return vf_refuse(vf, at,
@@ -197,7 +203,7 @@ static int check_scratch(const struct vf *vf, const struct mp_map_piece *p, cons
 
 	if (!n->kept)
 		return vf_check_dead(vf, p, n->scratch);
-	if (vf->named_vectors >> n->kept & 1)
+	if (vf->stubs.named_vectors >> n->kept & 1)
 		return vf_refuse(vf, p->new_vaddr,
 				 "a stub uses xmm%u, which the program uses as well", n->kept);
 	reads = vf_unwinder_reads(vf, p->old_vaddr, n->scratch);
@@ -216,10 +222,11 @@ int vf_check_note(const struct vf *vf, const struct mp_map_piece *p, const uint8
 	struct note n;
 	int ret;
 
-	if (!vf->counters || !read_note(vf, &r, &n))
+	if (!vf->stubs.counters || !read_note(vf, &r, &n))
 		return 0;
-	if (n.block >= vf->paths->nr_blocks || vf->paths->blocks[n.block].vaddr != p->old_vaddr ||
-	    vf->paths->blocks[n.block].reg != n.reg || n.scratch == n.reg ||
+	if (n.block >= vf->stubs.paths->nr_blocks ||
+	    vf->stubs.paths->blocks[n.block].vaddr != p->old_vaddr ||
+	    vf->stubs.paths->blocks[n.block].reg != n.reg || n.scratch == n.reg ||
 	    n.scratch == MP_REGISTER_RSP)
 		return vf_refuse(vf, p->new_vaddr, "a stub does not note the path number of %#llx",
 				 (unsigned long long)p->old_vaddr);

@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_results.h"
 
 struct result_search {
 	const struct vf_graph *g;
@@ -122,8 +125,8 @@ static void follow_jumps(struct result_search *s)
 
 static void start_known(struct result_search *s, const struct vf *vf)
 {
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		uint32_t b = vf_block_at(vf, vf->old_eh.fdes[i].start);
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
+		uint32_t b = vf_block_at(vf, vf->old.eh.fdes[i].start);
 
 		if (b != VF_NONE && s->g->flags[i] & VF_FUNC_KNOWN)
 			s->set_on_all_paths[b] = ABI_SETS;
@@ -132,12 +135,12 @@ static void start_known(struct result_search *s, const struct vf *vf)
 
 static void note_passed(const struct result_search *s, const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 
 	for (uint32_t i = 0; i < g->nr_blocks; i++)
 		g->blocks[i].passed = VF_ALL_REGS;
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
-		uint32_t b = vf_block_at(vf, vf->old_eh.fdes[i].start);
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
+		uint32_t b = vf_block_at(vf, vf->old.eh.fdes[i].start);
 
 		if (b != VF_NONE)
 			g->blocks[b].passed = s->set_on_all_paths[b] | ABI_SETS;
@@ -146,8 +149,8 @@ static void note_passed(const struct result_search *s, const struct vf *vf)
 
 int vf_find_result_candidates(const struct vf *vf, uint16_t *result_candidates)
 {
-	struct result_search s = {.g = vf->graph, .result_candidates = result_candidates};
-	size_t size = ((size_t)vf->old_eh.nr_fdes + 1) * sizeof(*result_candidates);
+	struct result_search s = {.g = vf->stubs.graph, .result_candidates = result_candidates};
+	size_t size = ((size_t)vf->old.eh.nr_fdes + 1) * sizeof(*result_candidates);
 	int ret = 0;
 
 	s.set_on_all_paths = malloc(((size_t)s.g->nr_blocks + 1) * sizeof(*s.set_on_all_paths));

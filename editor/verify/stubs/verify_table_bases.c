@@ -6,7 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_table_bases.h"
 
 /* Give up on functions with more edges. */
 #define MAX_EDGES (1U << 20)
@@ -29,7 +35,7 @@ static void each_successor(const struct vf *vf, const struct vf_predecessors *pr
 				       uint32_t from, void *ctx),
 			   void *ctx)
 {
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	const struct vf_block *b = &g->blocks[i];
 
 	switch (b->kind) {
@@ -44,7 +50,7 @@ static void each_successor(const struct vf *vf, const struct vf_predecessors *pr
 			return; /* not known yet; looked at again when it is */
 		for (uint32_t k = predecessors->first; k < predecessors->first + predecessors->nr;
 		     k++)
-			if (vf_bits_get(&g->label, vf->text_start + g->blocks[k].start))
+			if (vf_bits_get(&g->label, vf->old.text_start + g->blocks[k].start))
 				act(predecessors, k, i, ctx);
 		return;
 	case VF_END_CALL:
@@ -79,12 +85,12 @@ static void put_predecessor(const struct vf_predecessors *predecessors, uint32_t
 static int find_predecessors(const struct vf *vf, uint32_t fde,
 			     struct vf_predecessors *predecessors)
 {
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	uint32_t total = 0, jumps = 0;
 
 	vf_predecessors_fini(predecessors);
 	predecessors->fde = fde;
-	predecessors->first = vf_block_at(vf, vf->old_eh.fdes[fde].start);
+	predecessors->first = vf_block_at(vf, vf->old.eh.fdes[fde].start);
 	if (predecessors->first == VF_NONE)
 		return 0;
 	while (predecessors->first + predecessors->nr < g->nr_blocks &&
@@ -138,7 +144,7 @@ static unsigned int find_setter(const struct vf *vf, const struct vf_fde *fde, u
 		uint64_t set = 0;
 		struct vf_step s;
 
-		for (uint64_t at = start; at < end; at = vf_bits_next(&vf->grid, at + 1, end)) {
+		for (uint64_t at = start; at < end; at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 			const uint8_t *p = mp_elf_bytes(vf->o, at, fde->start + fde->size - at);
 
 			if (p && vf_effect_of(p, fde->start + fde->size - at).sets & VF_REG(reg))
@@ -173,8 +179,8 @@ static unsigned int find_setter(const struct vf *vf, const struct vf_fde *fde, u
 static void find_bases(const struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
 		       unsigned int reg, struct vf_bases *bases)
 {
-	const struct vf_graph *g = vf->graph;
-	const struct vf_fde *fde = &vf->old_eh.fdes[predecessors->fde];
+	const struct vf_graph *g = vf->stubs.graph;
+	const struct vf_fde *fde = &vf->old.eh.fdes[predecessors->fde];
 	uint32_t depth = 0, end = g->blocks[block].last;
 
 	memset(predecessors->seen, 0, (size_t)predecessors->nr * sizeof(*predecessors->seen));
@@ -183,7 +189,7 @@ static void find_bases(const struct vf *vf, struct vf_predecessors *predecessors
 		uint32_t top = predecessors->stack[--depth], i = top >> 4;
 		const struct vf_block *b = &g->blocks[predecessors->first + i];
 
-		reg = find_setter(vf, fde, vf->text_start + b->start, vf->text_start + end,
+		reg = find_setter(vf, fde, vf->old.text_start + b->start, vf->old.text_start + end,
 				  top & 15, bases);
 		for (uint32_t k = predecessors->start[i];
 		     reg < 16 && k < predecessors->start[i + 1]; k++) {
@@ -203,7 +209,7 @@ static void find_bases(const struct vf *vf, struct vf_predecessors *predecessors
 int vf_find_table_bases(const struct vf *vf, struct vf_predecessors *predecessors, uint32_t block,
 			ZydisRegister reg, struct vf_bases *bases)
 {
-	uint32_t fde = vf->graph->blocks[block].fde;
+	uint32_t fde = vf->stubs.graph->blocks[block].fde;
 	int ret = 0;
 
 	memset(bases, 0, sizeof(*bases));
@@ -213,4 +219,13 @@ int vf_find_table_bases(const struct vf *vf, struct vf_predecessors *predecessor
 	    reg <= ZYDIS_REGISTER_R15)
 		find_bases(vf, predecessors, block, (unsigned int)ZydisRegisterGetId(reg), bases);
 	return ret;
+}
+
+bool vf_decode_step(const struct vf *vf, const struct vf_fde *fde, uint64_t at, struct vf_step *s)
+{
+	uint64_t avail = fde->start + fde->size - at;
+	const uint8_t *p = mp_elf_bytes(vf->o, at, avail);
+
+	s->at = at;
+	return p && ZYAN_SUCCESS(ZydisDecoderDecodeFull(vf_full_decoder(), p, avail, &s->z, s->op));
 }

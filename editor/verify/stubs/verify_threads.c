@@ -8,7 +8,12 @@
 #include <string.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_flags.h"
+#include "editor/verify/stubs/verify_threads.h"
 
 /* Largest distance, in bytes of code, between the two numbers of one system call. */
 #define VF_CALL_BYTES 96
@@ -69,8 +74,8 @@ static int check_section(const struct vf *vf, const struct mp_section *sec)
 
 	if (!bytes)
 		return vf_refuse(vf, sec->vaddr, "code that cannot be read may use %%gs");
-	for (uint64_t at = vf_bits_next(&vf->grid, sec->vaddr, end); at < end;
-	     at = vf_bits_next(&vf->grid, at + 1, end)) {
+	for (uint64_t at = vf_bits_next(&vf->old.grid, sec->vaddr, end); at < end;
+	     at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 		const uint8_t *b = bytes + (at - sec->vaddr);
 		struct vf_insn insn;
 
@@ -86,7 +91,7 @@ int vf_check_gs(const struct vf *vf)
 {
 	int ret = 0;
 
-	if (!vf->thread_state)
+	if (!vf->stubs.thread_state)
 		return 0;
 	for (uint32_t i = 0; i < vf->o->nr_symbols; i++)
 		if (vf->o->symbols[i].name && !strcmp(vf->o->symbols[i].name, "arch_prctl"))
@@ -112,16 +117,16 @@ int vf_check_thread(const struct vf *vf, const struct mp_map_piece *p, const uin
 	static const uint8_t cmp[] = {0x65, 0x48, 0x39, 0x25};
 	static const uint8_t jb[] = {0x72, 10}, jbe[] = {0x76, 5};
 
-	if (!vf->thread_state || at + 25 > p->new_vaddr + p->new_size ||
+	if (!vf->stubs.thread_state || at + 25 > p->new_vaddr + p->new_size ||
 	    memcmp(b, cmp, sizeof(cmp)))
 		return 0;
 	if (memcmp(b + 8, jb, sizeof(jb)) || memcmp(b + 10, cmp, sizeof(cmp)) ||
 	    memcmp(b + 18, jbe, sizeof(jbe)) || b[20] != 0xe8 ||
 	    vf_displacement_target(b + 4, at + 8) !=
-		    vf->thread_state + offsetof(struct me_stack_range, high) ||
+		    vf->stubs.thread_state + offsetof(struct me_stack_range, high) ||
 	    vf_displacement_target(b + 14, at + 18) !=
-		    vf->thread_state + offsetof(struct me_stack_range, low) ||
-	    vf_displacement_target(b + 21, at + 25) != vf->runtime->vaddr + ME_RUNTIME_THREAD)
+		    vf->stubs.thread_state + offsetof(struct me_stack_range, low) ||
+	    vf_displacement_target(b + 21, at + 25) != vf->stubs.runtime->vaddr + ME_RUNTIME_THREAD)
 		return vf_refuse(vf, at, "a stub's check of the thread is malformed");
 	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
 		return vf_refuse(vf, at,

@@ -3,7 +3,9 @@
  * verify_vectors - finds the vector registers that instructions of the original name, by
  * prefixes, opcode and ModRM. Called by verify_free_registers for verify_polls.
  */
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/stubs/verify_vectors.h"
 
 #define ALL 0xff00u
 
@@ -114,8 +116,8 @@ uint32_t vf_named_vectors(const struct vf *vf)
 		bytes = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
 		if (!bytes)
 			return ALL;
-		for (uint64_t at = vf_bits_next(&vf->grid, sec->vaddr, end); at < end;
-		     at = vf_bits_next(&vf->grid, at + 1, end))
+		for (uint64_t at = vf_bits_next(&vf->old.grid, sec->vaddr, end); at < end;
+		     at = vf_bits_next(&vf->old.grid, at + 1, end))
 			mask |= vf_vectors_of(bytes + (at - sec->vaddr), end - at);
 	}
 	return mask;

@@ -10,7 +10,15 @@
 #include <errno.h>
 
 #include "editor/base/runtime.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_parallel.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "editor/verify/stubs/verify_audit.h"
+#include "editor/verify/stubs/verify_points.h"
+#include "editor/verify/stubs/verify_versions.h"
 #include "libprof/note/audit_table.h"
 
 static int compare(const void *a, const void *b)
@@ -18,21 +26,6 @@ static int compare(const void *a, const void *b)
 	const struct vf_version *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-const struct vf_version *vf_version_at(const struct vf *vf, uint64_t vaddr)
-{
-	uint32_t lo = 0, hi = vf->nr_versions;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (vf->versions[mid].end <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < vf->nr_versions && vf->versions[lo].start <= vaddr ? &vf->versions[lo] : NULL;
 }
 
 bool vf_is_other_version(const struct vf *vf, uint64_t vaddr, uint64_t other)
@@ -123,7 +116,7 @@ static bool jumps_away(const struct vf *vf, const struct mp_map_piece *p)
 	const struct vf_version *version = vf_version_at(vf, p->new_vaddr);
 
 	return version && is_timed(version) ? has_leave(vf, p)
-					    : vf_bits_get(&vf->exits, p->old_vaddr);
+					    : vf_bits_get(&vf->stubs.exits, p->old_vaddr);
 }
 
 bool vf_is_switch(const struct vf *vf, const struct mp_map_piece *p)
@@ -164,27 +157,27 @@ static enum way way_of(const struct vf *vf, const struct mp_map_piece *p, uint32
 
 static int read_ranges(struct vf *vf)
 {
-	const struct mp_audit_table *table = vf->audited;
+	const struct mp_audit_table *table = vf->stubs.audited;
 
-	vf->versions = calloc((size_t)table->nr_ranges + 1, sizeof(*vf->versions));
-	if (!vf->versions)
+	vf->stubs.versions = calloc((size_t)table->nr_ranges + 1, sizeof(*vf->stubs.versions));
+	if (!vf->stubs.versions)
 		return -ENOMEM;
 	for (uint32_t f = 0; f < table->nr_funcs; f++)
 		for (uint32_t i = 0; i < table->funcs[f].nr_ranges; i++) {
 			const struct mp_audited_range *range =
 				&table->ranges[table->funcs[f].first_range + i];
 
-			vf->versions[vf->nr_versions++] = (struct vf_version){
+			vf->stubs.versions[vf->stubs.nr_versions++] = (struct vf_version){
 				range->vaddr, range->vaddr + range->size, f, range->version};
 		}
-	qsort(vf->versions, vf->nr_versions, sizeof(*vf->versions), compare);
-	if (vf_bits_init(&vf->guarded, vf->new_text->vaddr,
-			 vf->new_text->vaddr + vf->new_text->size) ||
-	    vf_bits_init(&vf->exits, vf->text_start, vf->text_end))
+	qsort(vf->stubs.versions, vf->stubs.nr_versions, sizeof(*vf->stubs.versions), compare);
+	if (vf_bits_init(&vf->stubs.guarded, vf->now.text->vaddr,
+			 vf->now.text->vaddr + vf->now.text->size) ||
+	    vf_bits_init(&vf->stubs.exits, vf->old.text_start, vf->old.text_end))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < vf->map->nr_pieces; i++)
 		if (vf->map->pieces[i].old_size && has_leave(vf, &vf->map->pieces[i]))
-			vf_bits_set(&vf->exits, vf->map->pieces[i].old_vaddr);
+			vf_bits_set(&vf->stubs.exits, vf->map->pieces[i].old_vaddr);
 	return 0;
 }
 
@@ -192,7 +185,7 @@ int vf_read_audit(struct vf *vf)
 {
 	int ret;
 
-	if (!vf->audit_section)
+	if (!vf->stubs.audit_section)
 		return 0;
 	ret = read_ranges(vf);
 	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++) {
@@ -206,11 +199,11 @@ int vf_read_audit(struct vf *vf)
 		case STAYS:
 			if (is_timed(version) &&
 			    vf_point_at(vf, version->function, p->old_vaddr) != UINT32_MAX)
-				vf_bits_set(&vf->guarded, p->new_vaddr);
+				vf_bits_set(&vf->stubs.guarded, p->new_vaddr);
 			break;
 		case LEAVES:
 			if (is_timed(version))
-				vf_bits_set(&vf->guarded, p->new_vaddr);
+				vf_bits_set(&vf->stubs.guarded, p->new_vaddr);
 			break;
 		default:
 			ret = vf_go_on(vf, vf_refuse(vf, p->old_vaddr,
@@ -219,11 +212,6 @@ int vf_read_audit(struct vf *vf)
 		}
 	}
 	return ret;
-}
-
-bool vf_is_guarded(const struct vf *vf, uint64_t now)
-{
-	return vf->audit_section && vf_bits_get(&vf->guarded, now);
 }
 
 /* Is @p, a copy in a version, an exit? */
@@ -242,8 +230,8 @@ bool vf_enters_versions(const struct vf *vf, uint64_t now)
 	uint32_t i = vf_first_piece(vf, now);
 	const struct mp_map_piece *p = &vf->map->pieces[i];
 
-	return vf->audit_section && i < vf->map->nr_pieces && p->new_vaddr == now && !p->old_size &&
-	       p->new_size && !vf_version_at(vf, now);
+	return vf->stubs.audit_section && i < vf->map->nr_pieces && p->new_vaddr == now &&
+	       !p->old_size && p->new_size && !vf_version_at(vf, now);
 }
 
 /* The targets of the branches at the end of copy @p: up to two addresses. */
@@ -333,7 +321,7 @@ int vf_check_versions(const struct vf *vf)
 	uint64_t entered[MP_AUDIT_MAX_FUNCTIONS / 64] = {0};
 	int ret = 0;
 
-	if (!vf->audit_section)
+	if (!vf->stubs.audit_section)
 		return 0;
 	for (uint32_t i = 0; !ret && i < vf->map->nr_pieces; i++) {
 		const struct mp_map_piece *p = &vf->map->pieces[i];
@@ -341,8 +329,8 @@ int vf_check_versions(const struct vf *vf)
 
 		if (!version) {
 			/* A stub that belongs to no version is that at an entry. */
-			for (uint32_t f = 0; !p->old_size && f < vf->audited->nr_funcs; f++)
-				if (vf->audited->funcs[f].vaddr == p->old_vaddr)
+			for (uint32_t f = 0; !p->old_size && f < vf->stubs.audited->nr_funcs; f++)
+				if (vf->stubs.audited->funcs[f].vaddr == p->old_vaddr)
 					entered[f / 64] |= 1ull << f % 64;
 			continue;
 		}
@@ -353,9 +341,31 @@ int vf_check_versions(const struct vf *vf)
 			ret = check_guard(vf, p, version);
 		ret = vf_go_on(vf, ret);
 	}
-	for (uint32_t f = 0; !ret && f < vf->audited->nr_funcs; f++)
+	for (uint32_t f = 0; !ret && f < vf->stubs.audited->nr_funcs; f++)
 		if (!(entered[f / 64] >> f % 64 & 1))
-			ret = vf_refuse(vf, vf->audited->funcs[f].vaddr,
+			ret = vf_refuse(vf, vf->stubs.audited->funcs[f].vaddr,
 					"no stub enters this audited function");
-	return ret ? ret : vf_check_version_tables(vf);
+	return ret;
+}
+
+const struct mp_map_piece *vf_version_walk(const struct vf *vf, uint32_t function,
+					   struct vf_version_walk *walk)
+{
+	const struct mp_audited_func *func = &vf->stubs.audited->funcs[function];
+	const struct mp_map_piece *pieces = vf->map->pieces;
+
+	for (; walk->range < func->nr_ranges; walk->range++) {
+		const struct mp_audited_range *range =
+			&vf->stubs.audited->ranges[func->first_range + walk->range];
+		uint32_t first = vf_first_piece(vf, range->vaddr);
+
+		if (walk->next < first)
+			walk->next = first;
+		if (walk->next < vf->map->nr_pieces &&
+		    pieces[walk->next].new_vaddr < range->vaddr + range->size) {
+			walk->version = range->version;
+			return &pieces[walk->next++];
+		}
+	}
+	return NULL;
 }

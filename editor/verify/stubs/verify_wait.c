@@ -5,7 +5,9 @@
  */
 #include <string.h>
 
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/stubs/verify_wait.h"
 
 #define NOP 0x90
 

@@ -4,7 +4,12 @@
  * and callers of their callees. Finds the registers that each function changes. Called by
  * verify_graph.
  */
-#include "editor/verify/stubs/verify_free_registers_private.h"
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/read/verify_effect.h"
+#include "editor/verify/stubs/verify_block.h"
+#include "editor/verify/stubs/verify_wants.h"
 
 /* ---- wanted registers ---------------------------------------------------------------------- */
 
@@ -14,8 +19,8 @@
  * there. */
 static uint64_t labels_in(const struct vf *vf, const struct vf_block *b, bool wanted)
 {
-	const struct vf_graph *g = vf->graph;
-	const struct vf_fde *fde = b->fde == VF_NONE ? NULL : &vf->old_eh.fdes[b->fde];
+	const struct vf_graph *g = vf->stubs.graph;
+	const struct vf_fde *fde = b->fde == VF_NONE ? NULL : &vf->old.eh.fdes[b->fde];
 	uint64_t want = 0, end = fde ? fde->start + fde->size : 0;
 
 	for (uint64_t at = fde ? vf_bits_next(&g->label, fde->start + 1, end) : end; at < end;
@@ -31,11 +36,11 @@ static uint64_t labels_in(const struct vf *vf, const struct vf_block *b, bool wa
 /* Does @to start a function that @b does not belong to? */
 static bool is_call(const struct vf *vf, const struct vf_block *b, const struct vf_block *to)
 {
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 
 	return to->filled_by_loader ||
 	       (to->fde != VF_NONE && to->fde != b->fde && g->flags[to->fde] & VF_FUNC_CALLED &&
-		vf->text_start + to->start == vf->old_eh.fdes[to->fde].start);
+		vf->old.text_start + to->start == vf->old.eh.fdes[to->fde].start);
 }
 
 /*
@@ -44,7 +49,7 @@ static bool is_call(const struct vf *vf, const struct vf_block *b, const struct 
  */
 static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t i, bool wanted)
 {
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 
 	if (i == VF_NONE)
 		return 0;
@@ -59,7 +64,7 @@ static uint64_t at_start(const struct vf *vf, const struct vf_block *b, uint32_t
 /* Registers wanted behind the last instruction of block @i. @wanted: include those of callers. */
 static uint64_t wanted_after(const struct vf *vf, uint32_t i, bool wanted)
 {
-	const struct vf_graph *g = vf->graph;
+	const struct vf_graph *g = vf->stubs.graph;
 	const struct vf_block *b = &g->blocks[i];
 	uint64_t want = 0;
 
@@ -90,7 +95,7 @@ static uint64_t wanted_after(const struct vf *vf, uint32_t i, bool wanted)
 
 void vf_find_wants(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	bool changed = true;
 
 	while (changed) {
@@ -145,7 +150,7 @@ static bool pass_results(struct vf_graph *g, uint32_t i)
 
 void vf_find_results(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	bool changed = true;
 
 	while (changed) {
@@ -166,7 +171,7 @@ void vf_find_results(const struct vf *vf)
 
 void vf_find_changes(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	bool changed = true;
 
 	while (changed) {
@@ -191,10 +196,10 @@ void vf_find_changes(const struct vf *vf)
 
 void vf_find_not_preserved(const struct vf *vf)
 {
-	struct vf_graph *g = vf->graph;
+	struct vf_graph *g = vf->stubs.graph;
 	bool changed = true;
 
-	for (uint32_t i = 0; i < vf->old_eh.nr_fdes; i++) {
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
 		bool part = g->flags[i] == VF_FUNC_JUMPED;
 
 		g->not_preserved[i] = part ? VF_ALL_REGS : g->changes[i];

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "editor/evidence/vectors.h"
-#include "editor/verify/verify_private.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/stubs/verify_vectors.h"
 
 static const struct {
 	const char *code; /* assembly */

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/* verify_slot - decides whether the original may lose a program header, by who reads it. */
+#ifndef ME_VERIFY_SLOT_H
+#define ME_VERIFY_SLOT_H
+
+#include <stdbool.h>
+
+#include "editor/verify/base/verify_context.h"
+#include "libprof/elf/elf.h"
+
+/* May the new segment take the place of this program header? */
+bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot);
+
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_bounds - marks functions between two addresses that one function names close together,
+ * if it reads what lies between, or asks whether something does.
+ */
+#ifndef ME_VERIFY_BOUNDS_H
+#define ME_VERIFY_BOUNDS_H
+
+#include <stdint.h>
+
+#include "editor/verify/base/verify_context.h"
+
+/* How the program uses an address in code. */
+enum vf_use {
+	VF_USED,
+	VF_COMPARES, /* asks whether something lies before or behind it */
+	VF_READS,    /* reads from there */
+	VF_COMPUTES, /* adds to it, or subtracts, and may read from there as well */
+};
+
+/* Find functions between two addresses of @names; @use: enum vf_use of each. Return: 0, -ENOMEM. */
+int vf_find_bounded(const struct vf *vf, const uint8_t *use);
+
+#endif
