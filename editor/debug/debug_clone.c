@@ -23,32 +23,6 @@ enum {
 	NR_VARIANTS = 8,
 };
 
-uint64_t me_clone_offset(const struct me_cloner *c, const uint8_t *p)
-{
-	return (uint64_t)(p - c->u->file->info.data);
-}
-
-void me_clone_put_attr(struct me_bytes *out, unsigned int name, unsigned int form)
-{
-	me_bytes_uleb(out, name);
-	me_bytes_uleb(out, form);
-}
-
-void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out, unsigned int name)
-{
-	me_clone_put_attr(out, name, c->u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
-}
-
-int me_clone_put_reference(struct me_cloner *c, uint64_t to)
-{
-	if (!me_grow(&c->references, &c->cap_references, c->nr_references + 1,
-		     sizeof(*c->references)))
-		return -ENOMEM;
-	c->references[c->nr_references++] = (struct me_copied_reference){c->out.size, to};
-	me_bytes_u32(&c->out, 0);
-	return 0;
-}
-
 /* ---- abbreviations ------------------------------------------------------------------------- */
 
 /* Declares entries like those of @a, with the forms that the added unit uses. */

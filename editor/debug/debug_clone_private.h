@@ -5,8 +5,11 @@
 #ifndef ME_DEBUG_CLONE_PRIVATE_H
 #define ME_DEBUG_CLONE_PRIVATE_H
 
+#include <errno.h>
+
 #include "editor/base/grow.h"
 #include "editor/debug/debug_unit.h"
+#include "editor/debug/read/debug_form.h"
 
 struct me_entry;
 
@@ -55,10 +58,32 @@ struct me_cloner {
 	uint32_t locations; /* offset of the list in place of the current entry's location, if it has one */
 };
 
-uint64_t me_clone_offset(const struct me_cloner *c, const uint8_t *p);
-void me_clone_put_attr(struct me_bytes *out, unsigned int name, unsigned int form);
-void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out, unsigned int name);
-int me_clone_put_reference(struct me_cloner *c, uint64_t to);
+static inline uint64_t me_clone_offset(const struct me_cloner *c, const uint8_t *p)
+{
+	return (uint64_t)(p - c->u->file->info.data);
+}
+
+static inline void me_clone_put_attr(struct me_bytes *out, unsigned int name, unsigned int form)
+{
+	me_bytes_uleb(out, name);
+	me_bytes_uleb(out, form);
+}
+
+static inline void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out,
+					  unsigned int name)
+{
+	me_clone_put_attr(out, name, c->u->version >= 4 ? DW_FORM_sec_offset : DW_FORM_data4);
+}
+
+static inline int me_clone_put_reference(struct me_cloner *c, uint64_t to)
+{
+	if (!me_grow(&c->references, &c->cap_references, c->nr_references + 1,
+		     sizeof(*c->references)))
+		return -ENOMEM;
+	c->references[c->nr_references++] = (struct me_copied_reference){c->out.size, to};
+	me_bytes_u32(&c->out, 0);
+	return 0;
+}
 
 /* ---- debug_clone_call.c ---- */
 /* Does the entry describe code? */

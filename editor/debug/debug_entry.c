@@ -11,19 +11,6 @@
 #include "editor/debug/debug_ranges.h"
 #include "libprof/base/search.h"
 
-bool me_unit_indexed(const void *unit, uint64_t index, struct me_addr *out)
-{
-	const struct me_unit *u = unit;
-	const struct me_debug_section *s = &u->file->addr;
-	struct mp_cursor c;
-
-	if (!u->has_addr_base || index > s->size / 8 || u->addr_base > s->size)
-		return false;
-	c = mp_cursor_at(s->data, s->size, u->addr_base + 8 * index);
-	out->off = mp_cursor_u64(&c);
-	return !c.bad;
-}
-
 bool me_value_address(const struct me_unit *u, const struct me_value *v, uint64_t *address)
 {
 	struct me_addr addr = {0, me_value_index(v)};

@@ -63,6 +63,9 @@ int me_unit_open(struct me_unit *u, struct me_entry *own, uint64_t *next);
 /* Read the unit's ranges into file->old. Return: as above. */
 int me_unit_read_ranges(struct me_unit *u, const struct me_entry *own);
 /* The bytes at @p of the old unit, in the changed one. */
-uint8_t *me_unit_field(const struct me_unit *u, const uint8_t *p);
+static inline uint8_t *me_unit_field(const struct me_unit *u, const uint8_t *p)
+{
+	return u->bytes + (p - (u->file->info.data + u->off));
+}
 
 #endif

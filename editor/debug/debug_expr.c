@@ -14,116 +14,60 @@ static bool is_shared(const struct me_unit *u, uint64_t offset)
 	return !offset || (offset >= u->first - u->off && offset < u->prefix_end - u->off);
 }
 
-/* Bytes of an operation's operand, if it is of fixed size; -1: it is not. */
-static int operand_size(uint8_t op)
-{
-	switch (op) {
-	case DW_OP_addr:
-	case DW_OP_const8u:
-	case DW_OP_const8s: return 8;
-	case DW_OP_const4u:
-	case DW_OP_const4s:
-	case DW_OP_call_ref:
-	case DW_OP_GNU_variable_value: return 4;
-	case DW_OP_const2u:
-	case DW_OP_const2s:
-	case DW_OP_bra:
-	case DW_OP_skip: return 2;
-	case DW_OP_const1u:
-	case DW_OP_const1s:
-	case DW_OP_pick:
-	case DW_OP_deref_size:
-	case DW_OP_xderef_size: return 1;
-	case DW_OP_deref:
-	case DW_OP_push_object_address:
-	case DW_OP_form_tls_address:
-	case DW_OP_call_frame_cfa:
-	case DW_OP_nop:
-	case DW_OP_stack_value:
-	case DW_OP_GNU_push_tls_address:
-	case DW_OP_GNU_uninit: return 0;
-	default: return -1;
-	}
-}
-
-/* Operations without operands: arithmetic, literals, registers. */
-static bool is_simple(uint8_t op)
-{
-	return (op >= DW_OP_dup && op <= DW_OP_plus && op != DW_OP_pick) ||
-	       (op >= DW_OP_shl && op <= DW_OP_xor) || (op >= DW_OP_eq && op <= DW_OP_ne) ||
-	       (op >= DW_OP_lit0 && op <= DW_OP_reg31);
-}
-
-static bool has_leb_operand(uint8_t op)
-{
-	switch (op) {
-	case DW_OP_constu:
-	case DW_OP_consts:
-	case DW_OP_plus_uconst:
-	case DW_OP_regx:
-	case DW_OP_fbreg:
-	case DW_OP_piece:
-	case DW_OP_addrx:
-	case DW_OP_constx:
-	case DW_OP_GNU_addr_index:
-	case DW_OP_GNU_const_index: return true;
-	default: return op >= DW_OP_breg0 && op <= DW_OP_breg31;
-	}
-}
-
-static bool read_leb(struct mp_cursor *c)
-{
-	me_form_skip(c, DW_FORM_udata, 5);
-	return true;
-}
-
-static bool read_other(const struct me_unit *u, uint8_t op, struct mp_cursor *c)
-{
-	const uint8_t *block;
-	uint64_t size;
-
-	switch (op) {
-	case DW_OP_bregx:
-	case DW_OP_bit_piece: return read_leb(c) && read_leb(c);
-	case DW_OP_implicit_value: mp_cursor_skip(c, mp_cursor_uleb(c)); return true;
-	case DW_OP_implicit_pointer:
-	case DW_OP_GNU_implicit_pointer: mp_cursor_skip(c, 4); return read_leb(c);
-	case DW_OP_entry_value:
-	case DW_OP_GNU_entry_value:
-		size = mp_cursor_uleb(c);
-		block = mp_cursor_skip(c, size);
-		/* A register in nearly all cases. The limit gives nesting an end. */
-		return block && size <= ENTRY_VALUE_MAX && me_expr_is_portable(u, block, size);
-	case DW_OP_const_type:
-	case DW_OP_GNU_const_type:
-		if (!is_shared(u, mp_cursor_uleb(c)))
-			return false;
-		mp_cursor_skip(c, mp_cursor_u8(c));
-		return true;
-	case DW_OP_regval_type:
-	case DW_OP_GNU_regval_type: return read_leb(c) && is_shared(u, mp_cursor_uleb(c));
-	case DW_OP_deref_type:
-	case DW_OP_GNU_deref_type: mp_cursor_skip(c, 1); return is_shared(u, mp_cursor_uleb(c));
-	case DW_OP_convert:
-	case DW_OP_GNU_convert:
-	case DW_OP_reinterpret:
-	case DW_OP_GNU_reinterpret: return is_shared(u, mp_cursor_uleb(c));
-	default: return false;
-	}
-}
+/*
+ * Operands of each operation: digit: so many bytes; u: LEB128; b: a block; s: a block with its size in one byte; t: the
+ * offset of a base type; e: an expression for the function's entry. NULL: not portable.
+ */
+/* clang-format off */
+static const char *const operands[256] = {
+	[DW_OP_addr] = "8", [DW_OP_deref] = "", [DW_OP_const1u ... DW_OP_const1s] = "1",
+	[DW_OP_const2u ... DW_OP_const2s] = "2", [DW_OP_const4u ... DW_OP_const4s] = "4",
+	[DW_OP_const8u ... DW_OP_const8s] = "8", [DW_OP_constu ... DW_OP_consts] = "u",
+	[DW_OP_dup ... DW_OP_over] = "", [DW_OP_pick] = "1", [DW_OP_swap ... DW_OP_plus] = "",
+	[DW_OP_plus_uconst] = "u", [DW_OP_shl ... DW_OP_xor] = "", [DW_OP_bra] = "2",
+	[DW_OP_eq ... DW_OP_ne] = "", [DW_OP_skip] = "2", [DW_OP_lit0 ... DW_OP_reg31] = "",
+	[DW_OP_breg0 ... DW_OP_breg31] = "u", [DW_OP_regx ... DW_OP_fbreg] = "u",
+	[DW_OP_bregx] = "uu", [DW_OP_piece] = "u", [DW_OP_deref_size ... DW_OP_xderef_size] = "1",
+	[DW_OP_nop ... DW_OP_push_object_address] = "", [DW_OP_call_ref] = "4",
+	[DW_OP_form_tls_address ... DW_OP_call_frame_cfa] = "", [DW_OP_bit_piece] = "uu",
+	[DW_OP_implicit_value] = "b", [DW_OP_stack_value] = "", [DW_OP_implicit_pointer] = "4u",
+	[DW_OP_addrx ... DW_OP_constx] = "u", [DW_OP_entry_value] = "e", [DW_OP_const_type] = "ts",
+	[DW_OP_regval_type] = "ut", [DW_OP_deref_type] = "1t", [DW_OP_convert] = "t",
+	[DW_OP_reinterpret] = "t", [DW_OP_GNU_push_tls_address] = "", [DW_OP_GNU_uninit] = "",
+	[DW_OP_GNU_implicit_pointer] = "4u", [DW_OP_GNU_entry_value] = "e",
+	[DW_OP_GNU_const_type] = "ts", [DW_OP_GNU_regval_type] = "ut",
+	[DW_OP_GNU_deref_type] = "1t", [DW_OP_GNU_convert] = "t", [DW_OP_GNU_reinterpret] = "t",
+	[DW_OP_GNU_addr_index ... DW_OP_GNU_const_index] = "u", [DW_OP_GNU_variable_value] = "4",
+};
+/* clang-format on */
 
 /* Return: false: the operation is not portable. */
 static bool skip_operands(const struct me_unit *u, uint8_t op, struct mp_cursor *c)
 {
-	int operand = operand_size(op);
+	const uint8_t *block;
+	uint64_t size;
 
-	if (operand >= 0)
-		mp_cursor_skip(c, (uint64_t)operand);
-	else if (has_leb_operand(op))
-		read_leb(c);
-	else if (!is_simple(op))
-		return read_other(u, op, c);
-	return true;
+	for (const char *o = operands[op]; o && *o; o++) {
+		switch (*o) {
+		case 'u': me_form_skip(c, DW_FORM_udata, 5); break;
+		case 'b': mp_cursor_skip(c, mp_cursor_uleb(c)); break;
+		case 's': mp_cursor_skip(c, mp_cursor_u8(c)); break;
+		case 't':
+			if (!is_shared(u, mp_cursor_uleb(c)))
+				return false;
+			break;
+		case 'e':
+			size = mp_cursor_uleb(c);
+			block = mp_cursor_skip(c, size);
+			/* A register in nearly all cases. The limit gives nesting an end. */
+			if (!block || size > ENTRY_VALUE_MAX ||
+			    !me_expr_is_portable(u, block, size))
+				return false;
+			break;
+		default: mp_cursor_skip(c, (uint64_t)(*o - '0'));
+		}
+	}
+	return operands[op];
 }
 
 bool me_expr_is_portable(const struct me_unit *unit, const uint8_t *expr, uint64_t size)

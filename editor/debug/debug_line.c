@@ -218,3 +218,54 @@ int me_line_extend(struct me_debug_sections *file, uint64_t off, const struct me
 	me_line_program_fini(&p);
 	return rc ? rc : remember(file, off, *new_off);
 }
+
+/* ---- rows of called functions -------------------------------------------------------------- */
+
+/* Keep the rows of @callee. Return: 0, -ENOMEM. */
+static int keep_rows(const struct me_line_program *p, const struct me_line_sequence *s,
+		     struct me_callee *callee)
+{
+	uint32_t first = me_line_covering_row(p, s, callee->vaddr), end = s->first_row + s->nr_rows;
+	uint32_t nr = 0;
+
+	if (p->rows[first].address > callee->vaddr || callee->rows)
+		return 0;
+	while (first + nr < end && p->rows[first + nr].address < callee->end)
+		nr++;
+	callee->rows = malloc((size_t)nr * sizeof(*callee->rows));
+	if (!callee->rows)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct me_line_row *row = &p->rows[first + i];
+
+		callee->rows[i] = (struct me_callee_row){row->address, row->file, row->line,
+							 row->column, row->flags & ME_LINE_STMT};
+	}
+	callee->nr_rows = nr;
+	return 0;
+}
+
+int me_line_find_callees(struct me_debug_sections *file, uint64_t off)
+{
+	struct me_inlined_calls *calls = &file->inlined;
+	struct me_bytes unused = {0};
+	struct me_line_program p = {.file = file, .out = &unused};
+	int rc = me_line_program_read(&p, off);
+
+	for (uint32_t i = 0; i < p.nr_sequences && !rc; i++)
+		for (uint32_t k = 0; k < calls->nr_callees && !rc; k++) {
+			struct me_callee *callee = &calls->callees[k];
+
+			if (!me_debug_spend(file, 1))
+				rc = -EPERM;
+			else if (callee->found && callee->line_off == off &&
+				 p.sequences[i].start <= callee->vaddr &&
+				 callee->end <= p.sequences[i].end)
+				rc = keep_rows(&p, &p.sequences[i], callee);
+		}
+	if (unused.failed)
+		rc = -ENOMEM;
+	me_bytes_fini(&unused);
+	me_line_program_fini(&p);
+	return rc;
+}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * debug_line_private - a line program that is read and written. Only debug_line.c, debug_line_parts.c
- * and debug_line_inlined.c include this header.
+ * debug_line_private - a line program that is read and written. Only debug_line*.c include this header.
  */
 #ifndef ME_DEBUG_LINE_PRIVATE_H
 #define ME_DEBUG_LINE_PRIVATE_H
@@ -48,12 +47,13 @@ struct me_line_program {
 	uint64_t first_added;
 };
 
-/* The first row of @s at @address; if there is none, the last row before it. */
-uint32_t me_line_covering_row(const struct me_line_program *p, const struct me_line_sequence *s,
-			      uint64_t address);
 /* Read the program at @off into @p: rows and sequences of moved code. Return: 0, -ENOMEM, -EBADMSG, -EPERM. */
 int me_line_program_read(struct me_line_program *p, uint64_t off);
 void me_line_program_fini(struct me_line_program *p);
+/* ---- debug_line_rows.c ---- */
+/* The first row of @s at @address; if there is none, the last row before it. */
+uint32_t me_line_covering_row(const struct me_line_program *p, const struct me_line_sequence *s,
+			      uint64_t address);
 /* Write opcodes that append row @want; @now: the row before. */
 void me_line_put_row(struct me_line_program *p, struct me_line_row *now,
 		     const struct me_line_row *want);

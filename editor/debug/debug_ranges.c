@@ -8,6 +8,19 @@
 
 #define ADDRESS_SIZE 8
 
+bool me_unit_indexed(const void *unit, uint64_t index, struct me_addr *out)
+{
+	const struct me_unit *u = unit;
+	const struct me_debug_section *s = &u->file->addr;
+	struct mp_cursor c;
+
+	if (!u->has_addr_base || index > s->size / 8 || u->addr_base > s->size)
+		return false;
+	c = mp_cursor_at(s->data, s->size, u->addr_base + 8 * index);
+	out->off = mp_cursor_u64(&c);
+	return !c.bad;
+}
+
 struct me_list_reader me_list_open(const struct me_unit *unit, bool locations, uint64_t off)
 {
 	const struct me_debug_sections *f = unit->file;

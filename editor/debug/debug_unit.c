@@ -18,16 +18,6 @@
 #include "editor/base/grow.h"
 #include "libprof/base/search.h"
 
-bool me_debug_spend(struct me_debug_sections *file, uint64_t work)
-{
-	if (work > file->budget) {
-		file->budget = 0;
-		return false;
-	}
-	file->budget -= work;
-	return true;
-}
-
 /* ---- first walk: find the entries whose code was copied ---- */
 
 static int mark_entry(struct me_unit *u, const struct me_entry *e)
@@ -68,11 +58,6 @@ static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct m
 }
 
 /* ---- second walk: change the entries ---- */
-
-uint8_t *me_unit_field(const struct me_unit *u, const uint8_t *p)
-{
-	return u->bytes + (p - (u->file->info.data + u->off));
-}
 
 static void put_u32(struct me_unit *u, const struct me_value *v, uint32_t to)
 {

@@ -116,6 +116,12 @@ bool me_unit_is_extended(const struct me_debug_sections *file, uint64_t off);
 /* me_unit_indexed - the address with number @index of the unit's part of .debug_addr, for lists. */
 bool me_unit_indexed(const void *unit, uint64_t index, struct me_addr *out);
 /* me_debug_spend - use up @work of the file's budget. Return: false if not enough is left. */
-bool me_debug_spend(struct me_debug_sections *file, uint64_t work);
+static inline bool me_debug_spend(struct me_debug_sections *file, uint64_t work)
+{
+	bool enough = work <= file->budget;
+
+	file->budget = enough ? file->budget - work : 0;
+	return enough;
+}
 
 #endif

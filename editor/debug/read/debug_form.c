@@ -29,8 +29,7 @@ int me_form_size(unsigned int form, unsigned int version)
 		[DW_FORM_sdata] = VARIES,	   [DW_FORM_udata] = VARIES,
 		[DW_FORM_ref_udata] = VARIES,	   [DW_FORM_strx] = VARIES,
 		[DW_FORM_addrx] = VARIES,	   [DW_FORM_loclistx] = VARIES,
-		[DW_FORM_rnglistx] = VARIES,	   [DW_FORM_indirect] = VARIES,
-	};
+		[DW_FORM_rnglistx] = VARIES,	   [DW_FORM_indirect] = VARIES};
 
 	switch (form) {
 	/* An address in version 2, an offset since version 3. */

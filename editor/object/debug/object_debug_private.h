@@ -3,7 +3,7 @@
  * object_debug_private - debug information of one object while it is rewritten. Only files of this
  * folder include this header. The steps, in their order:
  *
- *   object_debug         sections, relocations
+ *   object_debug         sections; object_debug_relocs: relocations
  *   object_debug_code    where old code is now
  *   object_debug_line    line programs; object_debug_line_put writes them
  *   object_debug_unit    units and tables of abbreviations
@@ -18,6 +18,7 @@
 #define ME_OBJECT_DEBUG_PRIVATE_H
 
 #include <dwarf.h>
+#include <errno.h>
 
 #include "editor/base/bytes.h"
 #include "editor/debug/read/debug_abbrev.h"
@@ -107,10 +108,18 @@ struct me_odebug {
 	uint8_t *uses; /* per byte of .debug_addr: enum me_ouse of the entry that begins there */
 };
 
-/* ---- object_debug.c ---- */
 /* Refuses the object. @why follows "its debug information". Return: -EPERM. */
-int me_odebug_refuse(const struct me_odebug *d, const char *why);
-int me_odebug_no_memory(const struct me_odebug *d);
+static inline int me_odebug_refuse(const struct me_odebug *d, const char *why)
+{
+	return mp_err_set(d->err, EPERM, "its debug information %s", why);
+}
+
+static inline int me_odebug_no_memory(const struct me_odebug *d)
+{
+	return mp_err_set(d->err, ENOMEM, "out of memory");
+}
+
+/* ---- object_debug_relocs.c ---- */
 /* The relocation at @off of a section; NULL: none. */
 const Elf64_Rela *me_odebug_reloc_at(const struct me_odebug *d, uint32_t section, uint64_t off);
 /* Return: the value of the field of @size bytes at @off: a place if it is relocated, else a number. */

@@ -36,15 +36,6 @@ static bool has_no_location(const struct vd_unit *u, const struct vd_entry *e)
 	       (!views.p || vd_value_fixed(&views) == off);
 }
 
-int vd_add_reference(struct vd_added *x, uint64_t old, uint64_t now)
-{
-	if (!me_grow(&x->references, &x->cap_references, x->nr_references + 1,
-		     sizeof(*x->references)))
-		return -ENOMEM;
-	x->references[x->nr_references++] = (struct vd_pair){old, now};
-	return 0;
-}
-
 static bool is_list(const struct vd_added *x, const struct vd_attr *attr, const struct vd_value *v)
 {
 	return attr->name == DW_AT_ranges && vd_value_is_offset(&x->unit, v);

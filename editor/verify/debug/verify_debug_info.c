@@ -18,39 +18,6 @@ struct unit_pair {
 	struct vd_unit o, n;
 };
 
-int vd_refuse(const struct vd *vd, uint64_t off, const char *why)
-{
-	return vf_refuse(vd->vf, 0, ".debug_info+%#llx: %s", (unsigned long long)off, why);
-}
-
-uint64_t vd_next_unit(const struct vd_section *info, uint64_t off)
-{
-	struct vf_cursor c = vd_section_at(info, off);
-	uint64_t length = vf_cursor_fixed(&c, 4);
-
-	if (length == UINT32_MAX)
-		length = vf_cursor_fixed(&c, 8);
-	else if (length >= 0xfffffff0)
-		return 0;
-	return c.bad || length > (uint64_t)(c.end - c.p) ? 0
-							 : (uint64_t)(c.p - info->data) + length;
-}
-
-uint64_t vd_original(const struct vd *vd, uint64_t now)
-{
-	const struct vf *vf = vd->code;
-	struct vf_inlined_code code;
-
-	if (vf_inlined_code(vf, now, &code))
-		return code.call;
-	for (uint32_t i = vf_first_piece(vf, now);
-	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now; i++)
-		if (vf_lies_apart(vf, &vf->map->pieces[i]) &&
-		    vf_inlined_code_at(vf, vf->index.inlined[i].behind, &code))
-			return code.call;
-	return mp_map_original(vf->map, now);
-}
-
 /* ---- values -------------------------------------------------------------------------------- */
 
 /* The section that attribute @name leads to; NULL: its value may not change. */

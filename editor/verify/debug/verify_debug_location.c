@@ -20,78 +20,54 @@ static uint64_t bit_of(uint64_t nr)
 	return nr == 16 || nr > 32 ? VD_OTHER_REGISTERS : UINT64_C(1) << nr;
 }
 
+/*
+ * Operands of each operation: digit: so many bytes; u and t: LEB128; b: a block; s: a block with its size in one byte;
+ * e: the caller's register at the call of the function around. NULL: not understood.
+ */
+/* clang-format off */
+static const char *const operands[256] = {
+	[DW_OP_addr] = "8", [DW_OP_deref] = "", [DW_OP_const1u ... DW_OP_const1s] = "1",
+	[DW_OP_const2u ... DW_OP_const2s] = "2", [DW_OP_const4u ... DW_OP_const4s] = "4",
+	[DW_OP_const8u ... DW_OP_const8s] = "8", [DW_OP_constu ... DW_OP_consts] = "u",
+	[DW_OP_dup ... DW_OP_over] = "", [DW_OP_pick] = "1", [DW_OP_swap ... DW_OP_plus] = "",
+	[DW_OP_plus_uconst] = "u", [DW_OP_shl ... DW_OP_xor] = "", [DW_OP_bra] = "2",
+	[DW_OP_eq ... DW_OP_ne] = "", [DW_OP_skip] = "2", [DW_OP_lit0 ... DW_OP_reg31] = "",
+	[DW_OP_breg0 ... DW_OP_breg31] = "u", [DW_OP_regx ... DW_OP_fbreg] = "u",
+	[DW_OP_bregx] = "uu", [DW_OP_piece] = "u", [DW_OP_deref_size ... DW_OP_xderef_size] = "1",
+	[DW_OP_nop ... DW_OP_push_object_address] = "", [DW_OP_call_ref] = "4",
+	[DW_OP_form_tls_address ... DW_OP_call_frame_cfa] = "", [DW_OP_bit_piece] = "uu",
+	[DW_OP_implicit_value] = "b", [DW_OP_stack_value] = "", [DW_OP_implicit_pointer] = "4u",
+	[DW_OP_addrx ... DW_OP_constx] = "u", [DW_OP_entry_value] = "e", [DW_OP_const_type] = "ts",
+	[DW_OP_regval_type] = "ut", [DW_OP_deref_type] = "1t", [DW_OP_convert] = "t",
+	[DW_OP_reinterpret] = "t", [DW_OP_GNU_push_tls_address] = "", [DW_OP_GNU_uninit] = "",
+	[DW_OP_GNU_implicit_pointer] = "4u", [DW_OP_GNU_entry_value] = "e",
+	[DW_OP_GNU_const_type] = "ts", [DW_OP_GNU_regval_type] = "ut",
+	[DW_OP_GNU_deref_type] = "1t", [DW_OP_GNU_convert] = "t", [DW_OP_GNU_reinterpret] = "t",
+	[DW_OP_GNU_addr_index ... DW_OP_GNU_const_index] = "u", [DW_OP_GNU_variable_value] = "4",
+};
+/* clang-format on */
+
 /* Moves behind the operands of @op. Return: false: it is not understood. */
 static bool skip_operands(uint8_t op, struct vf_cursor *c)
 {
 	uint64_t size;
 
-	if (op == DW_OP_addr || op == DW_OP_const8u || op == DW_OP_const8s) {
-		vf_cursor_skip(c, 8);
-	} else if (op == DW_OP_const4u || op == DW_OP_const4s || op == DW_OP_call_ref ||
-		   op == DW_OP_GNU_variable_value) {
-		vf_cursor_skip(c, 4);
-	} else if (op == DW_OP_const2u || op == DW_OP_const2s || op == DW_OP_bra ||
-		   op == DW_OP_skip) {
-		vf_cursor_skip(c, 2);
-	} else if (op == DW_OP_const1u || op == DW_OP_const1s || op == DW_OP_pick ||
-		   op == DW_OP_deref_size || op == DW_OP_xderef_size) {
-		vf_cursor_skip(c, 1);
-	} else if ((op >= DW_OP_breg0 && op <= DW_OP_breg31) || op == DW_OP_constu ||
-		   op == DW_OP_consts || op == DW_OP_plus_uconst) {
-		vf_cursor_skip_leb(c);
-	} else if (op < DW_OP_addr || op > DW_OP_xor) {
-		switch (op) {
-		case DW_OP_deref_type:
-		case DW_OP_GNU_deref_type:
-			vf_cursor_skip(c, 1);
-			vf_cursor_skip_leb(c);
-			break;
-		case DW_OP_bregx:
-		case DW_OP_bit_piece:
-		case DW_OP_regval_type:
-		case DW_OP_GNU_regval_type:
-			vf_cursor_skip_leb(c);
-			vf_cursor_skip_leb(c);
-			break;
-		case DW_OP_regx:
-		case DW_OP_fbreg:
-		case DW_OP_piece:
-		case DW_OP_addrx:
-		case DW_OP_constx:
-		case DW_OP_GNU_addr_index:
-		case DW_OP_GNU_const_index:
-		case DW_OP_convert:
-		case DW_OP_GNU_convert:
-		case DW_OP_reinterpret:
-		case DW_OP_GNU_reinterpret: vf_cursor_skip_leb(c); break;
-		case DW_OP_implicit_value: vf_cursor_skip(c, vf_cursor_uleb(c)); break;
-		case DW_OP_implicit_pointer:
-		case DW_OP_GNU_implicit_pointer:
-			vf_cursor_skip(c, 4);
-			vf_cursor_skip_leb(c);
-			break;
-		/* The caller's register at the call of the function around. */
-		case DW_OP_entry_value:
-		case DW_OP_GNU_entry_value:
+	for (const char *o = operands[op]; o && *o; o++) {
+		switch (*o) {
+		case 'u':
+		case 't': vf_cursor_skip_leb(c); break;
+		case 'b': vf_cursor_skip(c, vf_cursor_uleb(c)); break;
+		case 's': vf_cursor_skip(c, vf_cursor_fixed(c, 1)); break;
+		case 'e':
 			size = vf_cursor_uleb(c);
 			vf_cursor_skip(c, size);
-			return size <= ENTRY_VALUE_MAX;
-		case DW_OP_const_type:
-		case DW_OP_GNU_const_type:
-			vf_cursor_skip_leb(c);
-			vf_cursor_skip(c, vf_cursor_fixed(c, 1));
+			if (size > ENTRY_VALUE_MAX)
+				return false;
 			break;
-		case DW_OP_push_object_address:
-		case DW_OP_form_tls_address:
-		case DW_OP_GNU_push_tls_address:
-		case DW_OP_call_frame_cfa:
-		case DW_OP_nop:
-		case DW_OP_stack_value:
-		case DW_OP_GNU_uninit: break;
-		default: return op >= DW_OP_eq && op <= DW_OP_reg31;
+		default: vf_cursor_skip(c, (uint64_t)(*o - '0'));
 		}
 	}
-	return !c->bad;
+	return operands[op] && !c->bad;
 }
 
 /* The registers on which an expression depends. @frame_base: those of the frame base. All: not understood. */

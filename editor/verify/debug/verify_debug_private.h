@@ -3,6 +3,8 @@
 #ifndef VERIFY_DEBUG_PRIVATE_H
 #define VERIFY_DEBUG_PRIVATE_H
 
+#include <errno.h>
+
 #include "editor/base/grow.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
@@ -23,7 +25,13 @@ struct vd_section {
 
 /* The sections of one file. */
 struct vd_file {
-	struct vd_section info, abbrev, line, ranges, rnglists, loc, loclists, addr, str_offsets;
+	union {
+		struct vd_section all[9];
+		struct {
+			struct vd_section info, abbrev, line, ranges, rnglists, loc, loclists, addr;
+			struct vd_section str_offsets;
+		};
+	};
 };
 
 struct vd_ranges {
@@ -103,8 +111,6 @@ struct vf_cursor vd_section_at(const struct vd_section *s, uint64_t off);
 /* Read the header at @off, and the abbreviations. Return: 0, -ENOMEM, -EBADMSG. Ownership: vd_unit_close(). */
 int vd_unit_open(const struct vd_file *file, uint64_t off, struct vd_unit *out);
 void vd_unit_close(struct vd_unit *unit);
-/* Read the own entry's bases. Return: false: they cannot be read. */
-bool vd_unit_read_bases(struct vd_unit *unit);
 
 /* Is the value an offset in another section? */
 bool vd_value_is_offset(const struct vd_unit *unit, const struct vd_value *v);
@@ -112,7 +118,19 @@ bool vd_value_is_offset(const struct vd_unit *unit, const struct vd_value *v);
 uint64_t vd_value_reference(const struct vd_unit *unit, const struct vd_value *v);
 struct vd_name vd_value_name(const struct vd_unit *unit, const struct vd_value *v);
 
+/* Offset of the unit behind the one at @off; 0: its length is damaged. */
+uint64_t vd_next_unit(const struct vd_section *info, uint64_t off);
+/* The old address that the code at @now stands for: that of the call if it replaces one. */
+uint64_t vd_original(const struct vd *vd, uint64_t now);
+/* Refuse the entry or unit at @off. Return: -EBADMSG. */
+static inline int vd_refuse(const struct vd *vd, uint64_t off, const char *why)
+{
+	return vf_refuse(vd->vf, 0, ".debug_info+%#llx: %s", (unsigned long long)off, why);
+}
+
 /* ---- verify_debug_ranges.c ---- */
+/* Read the own entry's bases. Return: false: they cannot be read. */
+bool vd_unit_read_bases(struct vd_unit *unit);
 /* The address that the value is, or whose number it is. Return: false: it is none. */
 bool vd_address(const struct vd_unit *unit, const struct vd_value *v, uint64_t *address);
 /* The ranges of an entry, without empty ones. Return: 0, -ENOMEM, -EBADMSG. */
@@ -136,14 +154,6 @@ bool vd_line_is_program(const struct vd_section *line, uint64_t off);
 /* Compare @calls, ascending, with the rows of the program at @off. Return: 0, -ENOMEM, -EBADMSG. */
 int vd_line_compare(const struct vd_section *line, uint64_t off, struct vd_call *calls,
 		    uint32_t nr);
-
-/* ---- verify_debug_info.c ---- */
-/* Refuse the entry or unit at @off. Return: -EBADMSG. */
-int vd_refuse(const struct vd *vd, uint64_t off, const char *why);
-/* Offset of the unit behind the one at @off; 0: its length is damaged. */
-uint64_t vd_next_unit(const struct vd_section *info, uint64_t off);
-/* The old address that the code at @now stands for: that of the call if it replaces one. */
-uint64_t vd_original(const struct vd *vd, uint64_t now);
 
 /* ---- verify_debug_added.c ---- */
 /* Check the unit of the output at @off, which the original lacks. *@next: the offset behind it. */
@@ -177,7 +187,14 @@ struct vd_added {
 };
 
 /* The entry at offset @now must be that of @old, or its copy. Return: 0, -ENOMEM. */
-int vd_add_reference(struct vd_added *x, uint64_t old, uint64_t now);
+static inline int vd_add_reference(struct vd_added *x, uint64_t old, uint64_t now)
+{
+	if (!me_grow(&x->references, &x->cap_references, x->nr_references + 1,
+		     sizeof(*x->references)))
+		return -ENOMEM;
+	x->references[x->nr_references++] = (struct vd_pair){old, now};
+	return 0;
+}
 
 /* Is @e a copy of the entry @was of the original? Return: 0, -ENOMEM, or a refusal. */
 int vd_check_copy(struct vd_added *x, const struct vd_entry *was, const struct vd_entry *e);

@@ -31,6 +31,29 @@ bool vd_address(const struct vd_unit *u, const struct vd_value *v, uint64_t *add
 	return true;
 }
 
+bool vd_unit_read_bases(struct vd_unit *u)
+{
+	struct vf_cursor c = vd_unit_at(u, u->first);
+	struct vd_value low, v;
+	struct vd_entry own;
+
+	if (!vd_entry_read(u, &c, &own) || !own.abbrev)
+		return false;
+	v = vd_entry_find(u, &own, DW_AT_addr_base);
+	u->addr_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
+	v = vd_entry_find(u, &own, DW_AT_rnglists_base);
+	u->rnglists_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
+	v = vd_entry_find(u, &own, DW_AT_loclists_base);
+	u->loclists_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
+	v = vd_entry_find(u, &own, DW_AT_str_offsets_base);
+	/* A table begins behind a header of 8 bytes. */
+	u->str_offsets_base = v.p ? vd_value_fixed(&v) : 8;
+	v = vd_entry_find(u, &own, DW_AT_stmt_list);
+	u->line_off = vd_value_is_offset(u, &v) ? vd_value_fixed(&v) : UINT64_MAX;
+	low = vd_entry_find(u, &own, DW_AT_low_pc);
+	return !low.p || vd_address(u, &low, &u->base);
+}
+
 bool vd_ranges_add(struct vd_ranges *out, uint64_t start, uint64_t end)
 {
 	if (start >= end)

@@ -49,40 +49,27 @@ static int open_section(const struct mp_elf *elf, const char *name, struct vd_se
 	return s->flags & SHF_COMPRESSED ? inflate_section(out->data, s->size, out) : 0;
 }
 
+/* Each section of a file has its name at the same place. */
+static const char *const names[] = {".debug_info",     ".debug_abbrev",	  ".debug_line",
+				    ".debug_ranges",   ".debug_rnglists", ".debug_loc",
+				    ".debug_loclists", ".debug_addr",	  ".debug_str_offsets"};
+
+#define NR_SECTIONS (sizeof(names) / sizeof(names[0]))
+_Static_assert(sizeof(struct vd_file) == NR_SECTIONS * sizeof(struct vd_section), "names");
+
 int vd_file_open(const struct mp_elf *elf, struct vd_file *f)
 {
-	const struct {
-		const char *name;
-		struct vd_section *section;
-	} all[] = {
-		{".debug_info", &f->info},
-		{".debug_abbrev", &f->abbrev},
-		{".debug_line", &f->line},
-		{".debug_ranges", &f->ranges},
-		{".debug_rnglists", &f->rnglists},
-		{".debug_loc", &f->loc},
-		{".debug_loclists", &f->loclists},
-		{".debug_addr", &f->addr},
-		{".debug_str_offsets", &f->str_offsets},
-	};
 	int ret = 0;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !ret; i++)
-		ret = open_section(elf, all[i].name, all[i].section);
+	for (size_t i = 0; i < NR_SECTIONS && !ret; i++)
+		ret = open_section(elf, names[i], &f->all[i]);
 	return ret;
 }
 
 void vd_file_close(struct vd_file *f)
 {
-	free(f->info.inflated);
-	free(f->abbrev.inflated);
-	free(f->line.inflated);
-	free(f->ranges.inflated);
-	free(f->rnglists.inflated);
-	free(f->loc.inflated);
-	free(f->loclists.inflated);
-	free(f->addr.inflated);
-	free(f->str_offsets.inflated);
+	for (size_t i = 0; i < NR_SECTIONS; i++)
+		free(f->all[i].inflated);
 }
 
 struct vf_cursor vd_section_at(const struct vd_section *s, uint64_t off)
@@ -146,25 +133,30 @@ void vd_unit_close(struct vd_unit *u)
 	vd_abbrevs_fini(&u->abbrevs);
 }
 
-bool vd_unit_read_bases(struct vd_unit *u)
+uint64_t vd_next_unit(const struct vd_section *info, uint64_t off)
 {
-	struct vf_cursor c = vd_unit_at(u, u->first);
-	struct vd_value low, v;
-	struct vd_entry own;
+	struct vf_cursor c = vd_section_at(info, off);
+	uint64_t length = vf_cursor_fixed(&c, 4);
 
-	if (!vd_entry_read(u, &c, &own) || !own.abbrev)
-		return false;
-	v = vd_entry_find(u, &own, DW_AT_addr_base);
-	u->addr_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
-	v = vd_entry_find(u, &own, DW_AT_rnglists_base);
-	u->rnglists_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
-	v = vd_entry_find(u, &own, DW_AT_loclists_base);
-	u->loclists_base = v.p ? vd_value_fixed(&v) : UINT64_MAX;
-	v = vd_entry_find(u, &own, DW_AT_str_offsets_base);
-	/* A table begins behind a header of 8 bytes. */
-	u->str_offsets_base = v.p ? vd_value_fixed(&v) : 8;
-	v = vd_entry_find(u, &own, DW_AT_stmt_list);
-	u->line_off = vd_value_is_offset(u, &v) ? vd_value_fixed(&v) : UINT64_MAX;
-	low = vd_entry_find(u, &own, DW_AT_low_pc);
-	return !low.p || vd_address(u, &low, &u->base);
+	if (length == UINT32_MAX)
+		length = vf_cursor_fixed(&c, 8);
+	else if (length >= 0xfffffff0)
+		return 0;
+	return c.bad || length > (uint64_t)(c.end - c.p) ? 0
+							 : (uint64_t)(c.p - info->data) + length;
+}
+
+uint64_t vd_original(const struct vd *vd, uint64_t now)
+{
+	const struct vf *vf = vd->code;
+	struct vf_inlined_code code;
+
+	if (vf_inlined_code(vf, now, &code))
+		return code.call;
+	for (uint32_t i = vf_first_piece(vf, now);
+	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now; i++)
+		if (vf_lies_apart(vf, &vf->map->pieces[i]) &&
+		    vf_inlined_code_at(vf, vf->index.inlined[i].behind, &code))
+			return code.call;
+	return mp_map_original(vf->map, now);
 }

@@ -120,8 +120,7 @@ static int form_size(unsigned int form, unsigned int version)
 		[DW_FORM_sdata] = VARIES,	   [DW_FORM_udata] = VARIES,
 		[DW_FORM_ref_udata] = VARIES,	   [DW_FORM_strx] = VARIES,
 		[DW_FORM_addrx] = VARIES,	   [DW_FORM_loclistx] = VARIES,
-		[DW_FORM_rnglistx] = VARIES,
-	};
+		[DW_FORM_rnglistx] = VARIES};
 
 	switch (form) {
 	case DW_FORM_ref_addr: return version <= 2 ? 8 : 4;

@@ -8,13 +8,6 @@
 
 #include "editor/verify/object/verify_object_private.h"
 
-int vo_refuse(struct vo *vo, const struct vo_side *side, uint32_t section, uint64_t off,
-	      const char *why)
-{
-	return mp_err_set(vo->err, EPERM, "%s %s+%#llx: %s", side == &vo->new ? "new" : "old",
-			  side->obj->sections[section].name, (unsigned long long)off, why);
-}
-
 /* ---- sections --------------------------------------------------------------------------------- */
 
 /* Return: true for a section whose contents another comparison covers: of symbols, relocations, code or rows. */

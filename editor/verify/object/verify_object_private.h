@@ -3,6 +3,7 @@
 #ifndef ME_VERIFY_OBJECT_PRIVATE_H
 #define ME_VERIFY_OBJECT_PRIVATE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -110,8 +111,13 @@ struct vo_ref {
 	const Elf64_Rela *reloc; /* if not */
 };
 
-int vo_refuse(struct vo *vo, const struct vo_side *side, uint32_t section, uint64_t off,
-	      const char *why);
+static inline int vo_refuse(struct vo *vo, const struct vo_side *side, uint32_t section,
+			    uint64_t off, const char *why)
+{
+	return mp_err_set(vo->err, EPERM, "%s %s+%#llx: %s", side == &vo->new ? "new" : "old",
+			  side->obj->sections[section].name, (unsigned long long)off, why);
+}
+
 /* Reads .eh_frame. Return: 0, -EPERM, -ENOMEM. */
 int vo_frame_read(struct vo *vo, struct vo_side *side);
 void vo_frame_fini(struct vo_side *side);

@@ -9,6 +9,7 @@
 
 #include "editor/base/grow.h"
 #include "editor/verify/object/verify_object_private.h"
+#include "libprof/base/search.h"
 
 static bool pc_relative(uint32_t type)
 {
@@ -141,17 +142,9 @@ bool vo_table_distance(const struct vo_side *side, uint32_t section, const Elf64
 		       int64_t *distance)
 {
 	const struct vo_place at = {section, (uint32_t)reloc->r_offset};
-	uint32_t low = 0, high = side->nr_bases;
+	uint32_t low = mp_search(i, 0, side->nr_bases, compare_places(&side->bases[i].at, &at) <= 0);
 	const struct vo_base *base;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (compare_places(&side->bases[mid].at, &at) <= 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low || side->bases[low - 1].at.section != section)
 		return false;
 	base = &side->bases[low - 1];

@@ -248,7 +248,7 @@ static bool read_entry(struct entry *e, struct od_list *list)
 
 static int compare_entry(struct od *od, struct entry *old, struct entry *new)
 {
-	bool good = read_entry(old, &od->code_was) & read_entry(new, &od->code_now);
+	bool read = read_entry(old, &od->code_was), good = read_entry(new, &od->code_now) && read;
 	const struct vd_abbrev *x = old->e.abbrev, *y = new->e.abbrev;
 	const uint8_t *o = od->old.unit.u.data, *n = od->new.unit.u.data;
 	int a = 0, b = 0, rc = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify_odebug_pairs - instructions that both objects have, and what lists say of them. */
+/* verify_odebug_pairs - instructions that both objects have, and what fields and lists say of them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +92,61 @@ bool od_is_pair(const struct od *od, struct vo_place old, struct vo_place new, b
 		if (same_place(od->by_old[i].new, new))
 			return true;
 	return false;
+}
+
+/* ---- fields that must be the same ------------------------------------------------------------ */
+
+static bool same_program(const struct od *od, uint64_t old, uint64_t new)
+{
+	for (uint32_t i = 0; i < od->old.nr_programs; i++)
+		if (od->old.programs[i] == old)
+			return od->new.programs[i] == new;
+	return false;
+}
+
+static bool same_reloc(struct od *od, const Elf64_Rela *x, const Elf64_Rela *y)
+{
+	const struct mp_relobj *obj = od->vo->old.obj;
+	const Elf64_Sym *a = &obj->symbols[ELF64_R_SYM(x->r_info)];
+	const Elf64_Sym *b = &od->vo->new.obj->symbols[ELF64_R_SYM(y->r_info)];
+	struct vo_ref old, new;
+
+	if (od->old.line && a->st_shndx == od->old.line)
+		return b->st_shndx == od->new.line &&ELF64_R_TYPE(x->r_info) ==
+			       ELF64_R_TYPE(y->r_info) &&
+		       same_program(od, a->st_value + (uint64_t)x->r_addend,
+				    b->st_value + (uint64_t)y->r_addend);
+	if (vo_same_symbol(od->vo, x, y))
+		return true;
+	old = vo_ref_of(&od->vo->old, x, 0);
+	new = vo_ref_of(&od->vo->new, y, 0);
+	return old.code && new.code &&ELF64_R_TYPE(x->r_info) ==
+				   R_X86_64_64 &&ELF64_R_TYPE(y->r_info) ==
+				   R_X86_64_64 &&od_is_pair(od, old.place, new.place, false);
+}
+
+bool od_same_bytes(struct od *od, struct vo_place old, struct vo_place new, uint64_t size)
+{
+	const struct mp_relobj_section *a = &od->vo->old.obj->sections[old.section];
+	const struct mp_relobj_section *b = &od->vo->new.obj->sections[new.section];
+	uint32_t i = mp_relobj_reloc_at(a, old.off), k = mp_relobj_reloc_at(b, new.off);
+
+	if (!size)
+		return true;
+	if (!a->data || !b->data || size > a->header.sh_size || size > b->header.sh_size ||
+	    old.off > a->header.sh_size - size || new.off > b->header.sh_size - size ||
+	    memcmp(a->data + old.off, b->data + new.off, size))
+		return false;
+	for (;; i++, k++) {
+		bool x = i < a->nr_relocs && a->relocs[i].r_offset < old.off + size;
+		bool y = k < b->nr_relocs && b->relocs[k].r_offset < new.off + size;
+
+		if (!x || !y)
+			return x == y;
+		if (a->relocs[i].r_offset - old.off != b->relocs[k].r_offset - new.off ||
+		    !same_reloc(od, &a->relocs[i], &b->relocs[k]))
+			return false;
+	}
 }
 
 /* ---- lists -------------------------------------------------------------------------------------- */

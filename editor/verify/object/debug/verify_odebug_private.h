@@ -74,9 +74,13 @@ struct od {
 	uint64_t same_size;
 };
 
-/* ---- verify_odebug.c ---- */
-int od_refuse(struct od *od, const struct od_side *side, uint32_t section, uint64_t off,
-	      const char *why);
+/* ---- verify_odebug_fields.c ---- */
+static inline int od_refuse(struct od *od, const struct od_side *side, uint32_t section,
+			    uint64_t off, const char *why)
+{
+	return vo_refuse(od->vo, side->side, section, off, why);
+}
+
 struct vf_cursor od_cursor_at(const struct od_side *side, uint32_t section, uint64_t off);
 /* The offset in the section of a byte of it. */
 uint64_t od_offset(const struct od_side *side, uint32_t section, const uint8_t *p);
@@ -84,13 +88,12 @@ const Elf64_Rela *od_reloc(const struct od_side *side, uint32_t section, uint64_
 /* The field of @size bytes at @off: what its relocation leads to, or its number. */
 struct vd_addr od_field(const struct od_side *side, uint32_t section, uint64_t off,
 			unsigned int size);
+/* ---- verify_odebug_pairs.c ---- */
 /*
  * od_same_bytes - are both fields of @size bytes the same, with the same relocations? Those to code
  * must lead to a pair, those to line programs to the same one.
  */
 bool od_same_bytes(struct od *od, struct vo_place old, struct vo_place new, uint64_t size);
-
-/* ---- verify_odebug_pairs.c ---- */
 int od_pairs(struct od *od);
 /* May the new place stand for the old one? @behind: both are the ends of instructions. */
 bool od_is_pair(const struct od *od, struct vo_place old, struct vo_place new, bool behind);
