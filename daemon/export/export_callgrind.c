@@ -31,13 +31,6 @@ struct writer {
 	const char *file; /* file of the current cost lines; "???": not known */
 };
 
-void md_export_put_callgrind(FILE *out, const char *key, const char *name)
-{
-	fprintf(out, "%s=", key);
-	mp_text_put_but(out, name, name[0] == '(' && isdigit((unsigned char)name[1]) ? "(" : "");
-	putc('\n', out);
-}
-
 static struct md_line line_at(struct writer *w, uint64_t vaddr)
 {
 	struct md_line line;

@@ -23,36 +23,3 @@ const struct me_cli_command me_cli_commands[] = {
 	 me_cli_adopt},
 	{"restore", "put the original back that adopt or --in-place replaced", me_cli_restore},
 	{0}};
-
-void me_cli_parse(const struct argp *argp, struct me_cli *cli, int argc, char **argv, void *input)
-{
-	mp_args_parse(argp, argc, argv, ARGP_IN_ORDER, input);
-	mp_stdio_parsed();
-	if (!cli->options.nr_threads)
-		cli->options.nr_threads = mp_parallel_cpus();
-}
-
-int me_cli_exit_status(int rc)
-{
-	switch (rc) {
-	case 0: return EXIT_SUCCESS;
-	case -ENODATA: return ME_CLI_NO_PROFILE;
-	case -EPERM: return ME_CLI_REFUSED;
-	case -ENOTUNIQ: return ME_CLI_USAGE; /* adjustments contradict each other */
-	default: return EXIT_FAILURE;
-	}
-}
-
-int me_cli_flush(int failed)
-{
-	if (!failed && fflush(stdout))
-		failed = -errno;
-	if (failed)
-		fprintf(stderr, "morph-optimize: standard output: %s\n", strerror(-failed));
-	return failed;
-}
-
-void me_cli_complain(const struct mp_err *err)
-{
-	fprintf(stderr, "morph-optimize: %s\n", err->msg);
-}

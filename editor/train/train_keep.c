@@ -23,15 +23,6 @@
 /* An audit is continued only if there is time for so many pairs. */
 #define FURTHER_PAIRS 4
 
-struct me_train_path me_train_final_debug(const struct me_trainer *t)
-{
-	const char *output = t->options->output, *slash = strrchr(output, '/');
-	char name[NAME_MAX + 1];
-
-	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, slash ? slash + 1 : output);
-	return me_train_path(t, name);
-}
-
 /* Publishes the debug file beside the output, and first, so that no output lacks one. */
 static int keep_debug(struct me_trainer *t)
 {

@@ -18,19 +18,6 @@
 #include "editor/train/train_private.h"
 #include "libprof/elf/elf.h"
 
-/* Without a limit, refining gets the seconds that BUDGET_RUNS need, but at most half an hour. */
-#define BUDGET_SECONDS	   120.0
-#define BUDGET_SECONDS_MAX 1800.0
-#define BUDGET_RUNS	   48
-
-double me_train_budget_s(const struct me_trainer *t)
-{
-	if (t->options->budget_seconds > 0)
-		return t->options->budget_seconds;
-	return fmin(fmax(BUDGET_RUNS * t->report->plain_wall_s, BUDGET_SECONDS),
-		    BUDGET_SECONDS_MAX);
-}
-
 static bool wants_refinement(const struct me_trainer *t)
 {
 	return !t->options->no_refine && !t->options->no_audit;
