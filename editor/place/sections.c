@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/note/map.h"
 
 /* me_sections_append() is called at most for range lists of two kinds, counters, and a debug
  * link. */
