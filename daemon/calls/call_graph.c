@@ -2,9 +2,7 @@
 /* call_graph - reads trees and counts, and solves; see call_graph.h. */
 #include "daemon/calls/call_graph.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- growing arrays -------------------------------------------------------------------------- */
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/draw/heat_panel.h"
 #include "libprof/cli/svg.h"

@@ -6,7 +6,6 @@
  * Samples do not say which caller caused them. As gprof does (Graham, Kessler, McKusick, 1982),
  * the inclusive cost of a function is divided among its callers by the number of calls.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,11 +4,8 @@
 #include "daemon/module/modcache.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/module/kernel.h"

@@ -4,11 +4,9 @@
  * look at the bytes at the path first, so a step that was killed between the change and its record
  * is only recorded.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"

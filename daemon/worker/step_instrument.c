@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* step_instrument - puts a version that times its functions in the program's place. */
-#include <stdio.h>
 #include <string.h>
 
 #include "daemon/policy/deny.h"

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cli - the list of commands, and how each of them starts and ends. Called by the commands in
+ * cli - the list of commands. cli_common says how each of them starts and ends. Called by the commands in
  * cli_<command>.c.
  */
 #include "editor/cli/cli.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "libprof/base/parallel.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
 
 const struct me_cli_command me_cli_commands[] = {
 	{"train", "sample, count, optimise and audit a command", me_cli_train},

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "editor/base/grow.h"
 #include "editor/object/object_private.h"

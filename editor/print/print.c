@@ -4,7 +4,6 @@
  * print.h.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "editor/refine/audit_tool.h"
 #include "editor/train/train_private.h"

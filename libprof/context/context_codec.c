@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libprof/context/context_codec_private.h"
 #include "libprof/context/context_pack.h"

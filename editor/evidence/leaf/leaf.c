@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* leaf - decodes with all operands, also those that an instruction does not name. */
-#include <string.h>
 
 #include "editor/evidence/leaf/leaf_private.h"
 #include "editor/unwind/unwind.h"

@@ -5,9 +5,7 @@
  */
 #include "libprof/store/fleet/fleet_base.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "libprof/store/fleet/fleet_private.h"

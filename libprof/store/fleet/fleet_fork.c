@@ -5,7 +5,6 @@
  */
 #include "libprof/store/fleet/fleet_base.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "libprof/store/fleet/fleet_private.h"
