@@ -13,6 +13,8 @@
 
 #include "daemon/code/demangle.h"
 #include "daemon/code/disasm.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/infer/counts.h"
 #include "libprof/infer/foreseen.h"
 #include "libprof/insn/insn.h"
@@ -29,17 +31,7 @@
 /* The first count at or above @vaddr. */
 static size_t first_at(const struct mp_ip_count *counts, size_t nr, uint64_t vaddr)
 {
-	size_t low = 0, high = nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (counts[mid].vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, 0, nr, counts[i].vaddr < vaddr);
 }
 
 uint64_t md_sample_table_at(const struct mp_ip_count *counts, size_t nr, uint64_t vaddr)
@@ -61,16 +53,8 @@ uint64_t md_sample_table_in(const struct mp_ip_count *counts, size_t nr, uint64_
 
 const struct mp_map_piece *md_map_piece(const struct mp_map *map, uint64_t vaddr)
 {
-	uint32_t low = 0, high = map->nr_pieces;
+	uint32_t low = mp_search(i, 0, map->nr_pieces, map->pieces[i].new_vaddr <= vaddr);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (map->pieces[mid].new_vaddr <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low || vaddr - map->pieces[low - 1].new_vaddr >= map->pieces[low - 1].new_size)
 		return NULL;
 	return &map->pieces[low - 1];
@@ -195,15 +179,8 @@ static int add_insn(struct builder *b, const uint8_t *bytes, size_t avail, uint6
 	uint32_t block;
 	int r = 0;
 
-	if (a->nr_insns == a->max_insns) {
-		size_t more = a->max_insns ? 2 * a->max_insns : 256;
-		void *bigger = realloc(a->insns, more * sizeof(*a->insns));
-
-		if (!bigger)
-			return -ENOMEM;
-		a->insns = bigger;
-		a->max_insns = more;
-	}
+	if (mp_grow(a->insns, a->max_insns, a->nr_insns + 1))
+		return -ENOMEM;
 	out = &a->insns[a->nr_insns];
 	memset(out, 0, sizeof(*out));
 	out->vaddr = vaddr;

@@ -38,13 +38,6 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* ---- head ---------------------------------------------------------------------------------- */
 
 static void print_ranges(const struct md_ann_print *p)
@@ -72,7 +65,7 @@ static void print_callers(const struct md_ann_print *p)
 		free(brief);
 		if (c->module) {
 			fputs(" [", stdout);
-			mp_text_put(stdout, file_name(c->module));
+			mp_text_put(stdout, basename(c->module));
 			fputs("]", stdout);
 		}
 		printf(" %.1f%%", 100 * c->share);
@@ -206,7 +199,7 @@ static void put_source(const char *text, size_t len)
 
 static void put_place(const struct md_line *line)
 {
-	mp_text_put(stdout, file_name(line->file));
+	mp_text_put(stdout, basename(line->file));
 	printf(":%d", line->line);
 }
 

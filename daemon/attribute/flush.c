@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* flush - writes counts into the store; see flush.h. */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/attribute/flush.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/module/copy_transfers.h"
+#include "libprof/base/grow.h"
 #include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/jobs/store_crashes.h"
 #include "libprof/store/store_copies.h"
@@ -204,16 +204,9 @@ static void add_edge(void *arg, uint64_t from, uint64_t to)
 {
 	struct edge_list *list = arg;
 
-	if (list->nr == list->max) {
-		size_t max = list->max ? 2 * list->max : 1024;
-		void *bigger = realloc(list->edges, max * sizeof(*list->edges));
-
-		if (!bigger) {
-			list->failed = true;
-			return;
-		}
-		list->edges = bigger;
-		list->max = max;
+	if (mp_grow(list->edges, list->max, list->nr + 1)) {
+		list->failed = true;
+		return;
 	}
 	list->edges[list->nr++] =
 		(struct md_edge){md_sample_table_key(list->module, from), to, list->times};
@@ -530,7 +523,7 @@ static int write_processes(struct md_flush *flush, int64_t when_s, struct mp_err
 int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when_s,
 		   struct mp_err *err)
 {
-	uint64_t began = md_clock_now_ns(), nr_moved = 0;
+	uint64_t began = mp_now_ns(), nr_moved = 0;
 	int ret;
 
 	if (!at->ledger.emitted && !at->taken_branches.nr_used && !at->straight_runs.nr_used &&
@@ -575,7 +568,7 @@ int md_flush_write(struct md_flush *flush, struct md_attribute *at, int64_t when
 		md_modcache_forget_keys(at->modcache);
 		return ret;
 	}
-	flush->time_ns += md_clock_now_ns() - began;
+	flush->time_ns += mp_now_ns() - began;
 	flush->nr++;
 	at->branches.untranslated += nr_moved;
 	md_attribute_clear(at);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/edges.h"
+#include "libprof/base/clock.h"
 #include "libprof/note/counts_file.h"
 #include "libprof/note/polls.h"
 
@@ -121,23 +122,15 @@ static uint32_t draw(struct md_path_requests *p, uint64_t end)
 	return (uint32_t)((p->seed >> 32) * end >> 32);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static bool answers_at_once(const struct md_path_requests *p, int32_t asked)
 {
-	uint64_t end_ns = now_ns() + PATIENCE_NS;
+	uint64_t end_ns = mp_now_ns() + PATIENCE_NS;
 	int32_t left = asked;
 
 	do
 		if (!read_at(p->fd, &left, sizeof(left), HEADER + offsetof(struct mp_polls, left)))
 			return true; /* cannot be read: assume that it answered */
-	while (left == asked && now_ns() < end_ns);
+	while (left == asked && mp_now_ns() < end_ns);
 	return left != asked;
 }
 

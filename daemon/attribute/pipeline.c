@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pipeline - the daemon's main loop; see pipeline.h. */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/attribute/pipeline.h"
 
 #include <errno.h>
@@ -95,8 +95,8 @@ static int resolve(struct md_pipeline *pl, struct morph_mmap *mmap, struct mp_er
 	int64_t mapped_ns = 0;
 
 	if (mmap->task.time_ns)
-		mapped_ns = mmap->task.time_ns + md_clock_ns(CLOCK_REALTIME) -
-			    md_clock_ns(CLOCK_MONOTONIC);
+		mapped_ns = mmap->task.time_ns + mp_clock_ns(CLOCK_REALTIME) -
+			    mp_clock_ns(CLOCK_MONOTONIC);
 	if (md_modcache_resolve(pl->at.modcache, mmap, mapped_ns, &file))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	warn(pl, md_modcache_remark(pl->at.modcache));
@@ -164,7 +164,7 @@ static int64_t stream_time_s(const struct md_pipeline *pl)
 	struct md_recfile_info info;
 
 	if (pl->source->ops->is_live)
-		return md_clock_ns(CLOCK_REALTIME) / 1000000000;
+		return mp_clock_ns(CLOCK_REALTIME) / 1000000000;
 	pl->source->ops->describe(pl->source, &info);
 	if (pl->at.last_time_ns <= info.start_ns)
 		return info.start_s;
@@ -203,7 +203,7 @@ size_t md_pipeline_nr_modules(const struct md_pipeline *pl)
 /* Samples that wait name modules, so these must not be forgotten before. */
 static void run_ways(struct md_pipeline *pl, bool last)
 {
-	int64_t now = md_clock_ns(CLOCK_MONOTONIC);
+	int64_t now = mp_clock_ns(CLOCK_MONOTONIC);
 	struct mp_err said;
 
 	if (!pl->at.ways ||
@@ -353,7 +353,7 @@ static int start_ways(struct md_pipeline *pl, uint32_t rate_hz, struct mp_err *e
 	pl->at.ways_share = pl->ways_a_second && rate_hz > pl->ways_a_second
 				    ? MD_WAYS_SHARE_ALL * pl->ways_a_second / rate_hz
 				    : 0;
-	pl->ways_ns = md_clock_ns(CLOCK_MONOTONIC);
+	pl->ways_ns = mp_clock_ns(CLOCK_MONOTONIC);
 	if (pl->at.no_paths)
 		return pl->at.ways ? 0 : md_ways_new(&pl->at.ways, err);
 	md_ways_free(pl->at.ways);
@@ -416,9 +416,8 @@ static const char *program_of(void *arg, const struct morph_task *task)
 	uint32_t program = space ? md_space_program(space) : 0;
 	const struct md_module *module = program ? md_modcache_module(pl->at.modcache, program)
 						 : NULL;
-	const char *slash = module ? strrchr(module->path, '/') : NULL;
 
-	return slash ? slash + 1 : module ? module->path : NULL;
+	return module ? basename(module->path) : NULL;
 }
 
 int md_pipeline_init(struct md_pipeline *pl, struct mp_err *err)
@@ -469,7 +468,7 @@ static bool is_flush_due(const struct md_pipeline *pl, int64_t since_ns)
 
 int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 {
-	int64_t began = md_clock_ns(CLOCK_MONOTONIC), last_flush = began, now = began;
+	int64_t began = mp_clock_ns(CLOCK_MONOTONIC), last_flush = began, now = began;
 	bool is_live = pl->source->ops->is_live;
 	int64_t when_s = stream_time_s(pl), before_s;
 	struct md_batch batch;
@@ -492,7 +491,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 		before_s = when_s;
 		when_s = stream_time_s(pl);
 		if (is_live || ++turn % BATCHES_CLOCK == 0)
-			now = md_clock_ns(CLOCK_MONOTONIC);
+			now = mp_clock_ns(CLOCK_MONOTONIC);
 		/*
 		 * Counts are kept by day, so flush at midnight. Counts of an undecided output
 		 * wait for its answer.
@@ -516,7 +515,7 @@ int md_pipeline_run(struct md_pipeline *pl, struct mp_err *err)
 	if (!ret)
 		ret = flush(pl, stream_time_s(pl), true, err);
 out:
-	pl->time_ns += md_clock_ns(CLOCK_MONOTONIC) - began;
+	pl->time_ns += mp_clock_ns(CLOCK_MONOTONIC) - began;
 	return ret;
 }
 

@@ -63,7 +63,7 @@ static void read_vdso(struct md_stack_walk *walk)
 {
 	uint64_t start = getauxval(AT_SYSINFO_EHDR);
 	size_t size = start ? mapping_size(start) : 0;
-	struct mp_eh_cursor frames;
+	struct mp_cursor frames;
 	struct mp_elf *elf = NULL;
 	size_t vdso_size;
 	bool sized;

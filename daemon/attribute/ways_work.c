@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libprof/base/search.h"
 #include "libprof/foresee/foresee.h"
 
 #define SIZE_MAX_OF_BATCH                                                                          \
@@ -80,16 +81,8 @@ static int open_batch(const uint8_t *data, size_t size, struct batch *b)
 /* Return: index of the last page that begins at @vaddr or before; @nr_pages: none. */
 static uint32_t page_before(const struct batch *b, uint64_t vaddr)
 {
-	uint32_t low = 0, high = b->nr_pages;
+	uint32_t low = mp_search(i, 0, b->nr_pages, b->pages[i].vaddr <= vaddr);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (b->pages[middle].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low ? low - 1 : b->nr_pages;
 }
 

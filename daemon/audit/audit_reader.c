@@ -14,7 +14,7 @@
 
 #include "daemon/audit/audited_file.h"
 #include "daemon/module/sandbox.h"
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "libprof/audit/program_audit.h"
 #include "libprof/note/audit_ring.h"
 #include "libprof/store/audits/store_audits.h"
@@ -54,7 +54,7 @@ struct md_audit_reader {
 
 static int64_t now_ns(void)
 {
-	return (int64_t)md_clock_now_ns();
+	return (int64_t)mp_now_ns();
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -266,7 +266,7 @@ int md_audit_reader_start(const struct md_audit_config *config, struct md_audit_
 	r->ring.fd = -1;
 	r->search_s = 1;
 	r->searched_ns = -1000000000;
-	r->start_s = md_clock_ns(CLOCK_REALTIME) / 1000000000;
+	r->start_s = mp_clock_ns(CLOCK_REALTIME) / 1000000000;
 	/* Windows of an earlier run are not those of this audit. */
 	r->start = !lstat(config->path, &st) && st.st_size ? MP_AUDIT_RING_FRESH
 							   : MP_AUDIT_RING_ALL;
@@ -337,7 +337,7 @@ static void fill(struct md_audit_reader *r, struct mp_stored_audit *a)
 	a->table_hash = r->table_hash;
 	a->alpha = r->config.alpha;
 	a->start_s = r->start_s;
-	a->last_s = md_clock_ns(CLOCK_REALTIME) / 1000000000;
+	a->last_s = mp_clock_ns(CLOCK_REALTIME) / 1000000000;
 	a->lost = r->lost + r->ring.lost;
 	a->torn = r->torn + r->ring.torn;
 	a->nr_foreign = mp_program_audit_foreign(r->audit);

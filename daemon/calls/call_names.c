@@ -183,7 +183,7 @@ static char *format_function(struct md_call_names *names, const struct mp_contex
 {
 	const struct mp_module *module = md_call_names_module(names, key->module);
 	struct opened *o = open_module(names, key->module);
-	const char *slash = module ? strrchr(module->path, '/') : NULL, *plt;
+	const char *plt;
 	char buf[32], *text;
 	uint32_t f;
 
@@ -195,7 +195,7 @@ static char *format_function(struct md_call_names *names, const struct mp_contex
 	plt = o && key->vaddr && o->has_symbols ? md_names_plt(&o->symbols, key->vaddr) : NULL;
 	if (plt)
 		return asprintf(&text, "%s@plt", plt) < 0 ? NULL : text;
-	return asprintf(&text, "(in %s)", slash ? slash + 1 : module->path) < 0 ? NULL : text;
+	return asprintf(&text, "(in %s)", basename(module->path)) < 0 ? NULL : text;
 }
 
 static char *format(struct md_call_names *names, const struct mp_context_key *key)

@@ -186,13 +186,11 @@ const char *md_calls_name(const struct md_calls *calls, uint32_t node)
 {
 	const struct mp_context_key key = mp_context_key_of(&calls->tree, node);
 	const struct mp_module *module;
-	const char *slash;
 
 	if (!md_calls_is_program(calls, node))
 		return md_call_names_get(calls->names, &key);
 	module = md_call_names_module(calls->names, key.module);
-	slash = module ? strrchr(module->path, '/') : NULL;
-	return slash ? slash + 1 : module ? module->path : "(unknown program)";
+	return module ? basename(module->path) : "(unknown program)";
 }
 
 bool md_calls_next(const struct md_calls *calls, uint32_t *path, size_t *nr, bool down)

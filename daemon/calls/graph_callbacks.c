@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/callgraph/call_arguments.h"
 
 static int compare_functions(const struct md_graph_function *x, const struct md_graph_function *y)
@@ -30,18 +32,9 @@ static int add_passings(struct md_call_graph *graph, uint32_t *max, uint32_t mod
 	uint32_t nr = mp_call_arguments(m->code.cfg, loads, &m->sites.sites[site], passed);
 
 	for (uint32_t i = 0; i < nr; i++) {
-		if (graph->nr_passings == *max) {
-			uint32_t bigger = 2 * *max + 256;
-			void *passings =
-				reallocarray(graph->passings, bigger, sizeof(*graph->passings));
-
-			if (!passings)
-				return -ENOMEM;
-			graph->passings = passings;
-			*max = bigger;
-		}
-		graph->passings[graph->nr_passings++] =
-			(struct md_graph_passing){m->targets[site], {module, passed[i]}};
+		if (mp_push(graph->passings, graph->nr_passings, *max,
+			    (struct md_graph_passing){m->targets[site], {module, passed[i]}}))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -110,16 +103,9 @@ int md_graph_find_passed(struct md_call_graph *graph)
 bool md_graph_is_passed_to(const struct md_call_graph *graph, struct md_graph_function to,
 			   struct md_graph_function passed)
 {
-	size_t low = 0, high = graph->nr_passings;
+	size_t low = mp_search(i, 0, graph->nr_passings,
+			       compare_functions(&graph->passings[i].to, &to) < 0);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare_functions(&graph->passings[mid].to, &to) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (; low < graph->nr_passings && !compare_functions(&graph->passings[low].to, &to); low++)
 		if (passed.function == MP_NONE ||
 		    !compare_functions(&graph->passings[low].passed, &passed))

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
+
 /* Instructions of a PLT entry up to its jump. */
 #define PLT_INSNS 3
 
@@ -60,16 +63,8 @@ static struct md_graph_function find_export(const struct export *exports, size_t
 					    const char *name)
 {
 	const struct md_graph_function none = {MP_NONE, MP_NONE};
-	size_t low = 0, high = nr;
+	size_t low = mp_search(mid, 0, nr, strcmp(exports[mid].name, name) < 0);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (strcmp(exports[mid].name, name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (low == nr || strcmp(exports[low].name, name) != 0 || exports[low].function == MP_NONE)
 		return none;
 	/* One module may have several versions of a symbol. */
@@ -212,17 +207,7 @@ struct imports {
 
 static int add_import(struct imports *in, const struct import *import)
 {
-	if (in->nr == in->max) {
-		size_t max = in->max ? 2 * in->max : 256;
-		void *imports = reallocarray(in->imports, max, sizeof(*in->imports));
-
-		if (!imports)
-			return -ENOMEM;
-		in->imports = imports;
-		in->max = max;
-	}
-	in->imports[in->nr++] = *import;
-	return 0;
+	return mp_push(in->imports, in->nr, in->max, *import);
 }
 
 /* The sites that ran, or that a tree has. */
@@ -287,15 +272,8 @@ static int list_targets(const struct imports *in, size_t first, size_t end, uint
 				k++;
 			if (k < *nr)
 				continue;
-			if (*nr == max) {
-				void *more = reallocarray(*targets, max + 8, sizeof(**targets));
-
-				if (!more)
-					return -ENOMEM;
-				*targets = more;
-				max += 8;
-			}
-			(*targets)[(*nr)++] = graph->graph.edges[e].function;
+			if (mp_push(*targets, *nr, max, graph->graph.edges[e].function))
+				return -ENOMEM;
 		}
 	}
 	return 0;

@@ -7,6 +7,7 @@
 
 #include "daemon/calls/graph_callbacks.h"
 #include "daemon/calls/graph_tails.h"
+#include "libprof/base/grow.h"
 #include "libprof/callgraph/call_arguments.h"
 
 /* Fewer samples do not tell whether two functions were called equally often. */
@@ -100,17 +101,8 @@ static double share_of(const struct md_call_graph *graph, struct md_graph_functi
 
 static int add(struct md_graph_jumps *out, const struct md_graph_jump *jump, uint64_t self)
 {
-	uint32_t max = 2 * out->max + 4;
-
-	if (out->nr == out->max) {
-		void *jumps = reallocarray(out->jumps, max, sizeof(*out->jumps));
-
-		if (!jumps)
-			return -ENOMEM;
-		out->jumps = jumps;
-		out->max = max;
-	}
-	out->jumps[out->nr++] = *jump;
+	if (mp_push(out->jumps, out->nr, out->max, *jump))
+		return -ENOMEM;
 	out->most += self;
 	return 0;
 }

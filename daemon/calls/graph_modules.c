@@ -2,6 +2,7 @@
 /* graph_modules - opens and infers modules; see graph_modules.h. */
 #include "daemon/calls/graph_modules.h"
 #include "daemon/code/way_evidence.h"
+#include "libprof/base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -158,17 +159,7 @@ uint32_t md_graph_function_at(const struct md_graph_module *m, uint64_t vaddr)
 
 uint32_t md_graph_first_site(const struct md_graph_module *m, uint64_t vaddr)
 {
-	uint32_t low = 0, high = m->sites.nr;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (m->sites.sites[mid].vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, 0, m->sites.nr, m->sites.sites[i].vaddr < vaddr);
 }
 
 uint32_t md_graph_site_before(const struct md_graph_module *m, uint64_t next)

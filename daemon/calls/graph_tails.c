@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/search.h"
 #include "libprof/callgraph/call_arguments.h"
 
 /* Tail calls that follow one another are searched so far, and no more jumps than that. */
@@ -113,16 +114,8 @@ static const struct thunk *find_thunk(const struct md_graph_tails *t, struct md_
 				      uint32_t module, bool elsewhere)
 {
 	const struct thunk *found = NULL;
-	size_t low = 0, high = t->nr;
+	size_t low = mp_search(i, 0, t->nr, compare_functions(&t->thunks[i].to, &to) < 0);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare_functions(&t->thunks[mid].to, &to) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (; low < t->nr && is_same(&t->thunks[low].to, &to); low++) {
 		if (t->thunks[low].site.module == module)
 			return &t->thunks[low];

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 /* No compiler nests deeper. */
 #define DEPTH_MAX 200
 
@@ -133,16 +135,8 @@ bool md_debuginfo_has_lines(const struct md_debuginfo *di)
 
 static struct unit_range *find_unit(struct md_debuginfo *di, uint64_t vaddr)
 {
-	size_t low = 0, high = di->nr_units;
+	size_t low = mp_search(i, 0, di->nr_units, di->units[i].start <= vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (di->units[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low && vaddr < di->units[low - 1].end ? &di->units[low - 1] : NULL;
 }
 

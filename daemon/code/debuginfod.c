@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/code/originals.h"
+#include "libprof/base/clock.h"
 
 /* The used parts of <elfutils/debuginfod.h>, so that the header need not be installed. */
 struct debuginfod_client;
@@ -30,20 +30,12 @@ void md_debuginfod_init(void)
 	urls = text && *text ? strdup(text) : NULL;
 }
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static int is_late(struct debuginfod_client *client, long a, long b)
 {
 	(void)client;
 	(void)a;
 	(void)b;
-	return spent_s + now_s() - began_s > MD_DEBUGINFOD_SECONDS;
+	return spent_s + mp_now_s() - began_s > MD_DEBUGINFOD_SECONDS;
 }
 
 /*
@@ -81,14 +73,14 @@ char *md_debuginfod_find(const struct mp_id *id, enum md_debuginfod_what what)
 	    !load(library, finds[what], &find))
 		return NULL;
 	setenv("DEBUGINFOD_URLS", urls, 1);
-	began_s = now_s();
+	began_s = mp_now_s();
 	client = begin();
 	if (client) {
 		set_progress(client, is_late);
 		fd = find(client, id->build_id, id->build_id_len, &path);
 		end(client);
 	}
-	spent_s += now_s() - began_s;
+	spent_s += mp_now_s() - began_s;
 	unsetenv("DEBUGINFOD_URLS");
 	if (fd < 0)
 		return NULL;

@@ -8,20 +8,13 @@
 #include <string.h>
 
 #include "daemon/module/kernel.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 static int add(struct md_ksyms *ksyms, uint64_t vaddr, const char *name)
 {
-	struct md_ksym *bigger;
-
-	if (ksyms->nr == ksyms->max) {
-		size_t max = ksyms->max ? 2 * ksyms->max : 4096;
-
-		bigger = reallocarray(ksyms->all, max, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		ksyms->all = bigger;
-		ksyms->max = max;
-	}
+	if (mp_grow(ksyms->all, ksyms->max, ksyms->nr + 1))
+		return -ENOMEM;
 	ksyms->all[ksyms->nr] = (struct md_ksym){.vaddr = vaddr, .name = strdup(name)};
 	return ksyms->all[ksyms->nr++].name ? 0 : -ENOMEM;
 }
@@ -128,16 +121,8 @@ void md_ksyms_fini(struct md_ksyms *ksyms)
 
 const struct md_ksym *md_ksyms_at(const struct md_ksyms *ksyms, uint64_t vaddr)
 {
-	size_t low = 0, high = ksyms->nr;
+	size_t low = mp_search(i, 0, ksyms->nr, ksyms->all[i].vaddr <= vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ksyms->all[mid].vaddr <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low || vaddr - ksyms->all[low - 1].vaddr >= ksyms->all[low - 1].size)
 		return NULL;
 	return &ksyms->all[low - 1];

@@ -8,20 +8,15 @@
 #include <string.h>
 
 #include "daemon/code/demangle.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/insn/insn.h"
 
 static void add(struct md_names *names, const struct md_name *name)
 {
-	if (names->nr == names->max) {
-		size_t more = names->max ? 2 * names->max : 256;
-		void *bigger = realloc(names->names, more * sizeof(*names->names));
-
-		if (!bigger) {
-			names->elf = NULL; /* no memory; md_names_build() checks it */
-			return;
-		}
-		names->names = bigger;
-		names->max = more;
+	if (mp_grow(names->names, names->max, names->nr + 1)) {
+		names->elf = NULL; /* no memory; md_names_build() checks it */
+		return;
 	}
 	names->names[names->nr++] = *name;
 }
@@ -79,16 +74,8 @@ void md_names_fini(struct md_names *names)
 const struct md_name *md_names_at(const struct md_names *names, uint64_t vaddr)
 {
 	const struct md_name *name;
-	size_t low = 0, high = names->nr;
+	size_t low = mp_search(i, 0, names->nr, names->names[i].vaddr <= vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (names->names[mid].vaddr <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low)
 		return NULL;
 	name = &names->names[low - 1];

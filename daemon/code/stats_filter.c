@@ -30,9 +30,7 @@ bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct 
 	char id[80];
 
 	if (filter->module && strcmp(filter->module, module->path)) {
-		const char *slash = strrchr(module->path, '/');
-
-		if (strcmp(filter->module, slash ? slash + 1 : module->path) &&
+		if (strcmp(filter->module, basename(module->path)) &&
 		    !leads_to(filter->module, module->path))
 			return false;
 	}

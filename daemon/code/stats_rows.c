@@ -9,21 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/infer/profile.h"
 
 int md_rows_add(struct md_rows *rows, const struct md_row *row)
 {
-	if (rows->nr == rows->max) {
-		size_t max = rows->max ? 2 * rows->max : 256;
-		struct md_row *bigger = realloc(rows->rows, max * sizeof(*bigger));
-
-		if (!bigger) {
-			free(row->function);
-			free(row->path);
-			return -ENOMEM;
-		}
-		rows->rows = bigger;
-		rows->max = max;
+	if (mp_grow(rows->rows, rows->max, rows->nr + 1)) {
+		free(row->function);
+		free(row->path);
+		return -ENOMEM;
 	}
 	rows->rows[rows->nr++] = *row;
 	return 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/context/last_paths.h"
+#include "libprof/base/grow.h"
 
 #define KERNEL_BIT (UINT64_C(1) << 63)
 /* A record's callers, the function and the node of truncated stacks. */
@@ -242,18 +243,11 @@ static size_t make_path(struct md_contexts *c, const struct md_space *space,
 
 static struct mp_context_tree *tree_of(struct md_contexts *c, uint32_t module)
 {
-	struct program *bigger;
-
 	for (size_t i = c->nr; i--;)
 		if (c->programs[i].module == module)
 			return &c->programs[i].tree;
-	if (c->nr == c->max) {
-		bigger = reallocarray(c->programs, c->max + 16, sizeof(*bigger));
-		if (!bigger)
-			return NULL;
-		c->programs = bigger;
-		c->max += 16;
-	}
+	if (mp_grow(c->programs, c->max, c->nr + 1))
+		return NULL;
 	if (mp_context_tree_init(&c->programs[c->nr].tree))
 		return NULL;
 	c->programs[c->nr].module = module;

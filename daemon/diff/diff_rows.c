@@ -12,6 +12,7 @@
 
 #include "daemon/code/demangle.h"
 #include "daemon/diff/diff.h"
+#include "libprof/base/search.h"
 
 /* A build of a group's module: its code, and its functions sorted by name. */
 struct build {
@@ -55,16 +56,9 @@ static int sort_names(struct build *build)
 /* Return: number of functions called @name; *@func is one of them. */
 static size_t find_name(const struct build *build, const char *name, const struct mp_func **func)
 {
-	size_t low = 0, high = build->nr, nr = 0;
+	size_t nr = 0;
+	size_t low = mp_search(i, 0, build->nr, strcmp(build->by_name[i]->name, name) < 0);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (strcmp(build->by_name[mid]->name, name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (; low < build->nr && !strcmp(build->by_name[low]->name, name); low++, nr++)
 		*func = build->by_name[low];
 	return nr;

@@ -6,18 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+
 int md_diff_add_row(struct md_diff *diff, const struct md_diff_row *row)
 {
-	if (diff->nr_rows == diff->max_rows) {
-		size_t more = diff->max_rows ? 2 * diff->max_rows : 256;
-		void *bigger = realloc(diff->rows, more * sizeof(*diff->rows));
-
-		if (!bigger) {
-			free(row->function);
-			return -ENOMEM;
-		}
-		diff->rows = bigger;
-		diff->max_rows = more;
+	if (mp_grow(diff->rows, diff->max_rows, diff->nr_rows + 1)) {
+		free(row->function);
+		return -ENOMEM;
 	}
 	diff->rows[diff->nr_rows++] = *row;
 	return 0;

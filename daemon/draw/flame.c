@@ -102,8 +102,7 @@ int md_flame_add_module(struct md_flame *root, const struct mp_module *module,
 			const struct md_code *code, const struct md_ksyms *ksyms,
 			const struct mp_ip_count *counts, size_t nr)
 {
-	const char *slash = strrchr(module->path, '/');
-	struct md_flame *node = add_child(root, strdup(slash ? slash + 1 : module->path), 0);
+	struct md_flame *node = add_child(root, strdup(basename(module->path)), 0);
 	struct md_rows rows = {0};
 	char id[80];
 	int r = 0;

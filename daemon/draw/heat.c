@@ -10,29 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int grow(void *array, size_t nr, size_t *max, size_t size)
-{
-	void **v = array;
-	size_t more = *max ? 2 * *max : 1024;
-	void *bigger;
-
-	if (nr < *max)
-		return 0;
-	bigger = reallocarray(*v, more, size);
-	if (!bigger)
-		return -ENOMEM;
-	*v = bigger;
-	*max = more;
-	return 0;
-}
+#include "libprof/base/grow.h"
 
 int md_heat_add_place(struct md_heat *heat, const struct md_heat_place *place)
 {
 	if (!(place->insns > 0) || !place->size)
 		return 0;
-	if (grow(&heat->places, heat->nr_places, &heat->max_places, sizeof(*heat->places)))
+	if (mp_push(heat->places, heat->nr_places, heat->max_places, *place))
 		return -ENOMEM;
-	heat->places[heat->nr_places++] = *place;
 	heat->insns += place->insns;
 	return 0;
 }
@@ -42,9 +27,9 @@ int md_heat_add_jump(struct md_heat *heat, uint64_t from, uint64_t to, double co
 {
 	if (!(count > 0))
 		return 0;
-	if (grow(&heat->jumps, heat->nr_jumps, &heat->max_jumps, sizeof(*heat->jumps)))
+	if (mp_push(heat->jumps, heat->nr_jumps, heat->max_jumps,
+		    (struct md_heat_jump){from, to, count, kind}))
 		return -ENOMEM;
-	heat->jumps[heat->nr_jumps++] = (struct md_heat_jump){from, to, count, kind};
 	if (kind == MD_HEAT_BRANCH)
 		heat->taken += count;
 	return 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/draw/heat_after_private.h"
+#include "libprof/base/search.h"
 #include "libprof/infer/counts_doubt.h"
 #include "libprof/insn/insn.h"
 
@@ -19,17 +20,7 @@
 /* Return: index of the first copy at or after @vaddr. */
 static uint32_t copy_from(const struct md_heat_after *a, uint64_t vaddr)
 {
-	uint32_t low = 0, high = a->nr;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (a->copies[middle].vaddr < vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return mp_search(i, 0, a->nr, a->copies[i].vaddr < vaddr);
 }
 
 /*

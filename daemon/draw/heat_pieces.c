@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/draw/heat_after_private.h"
+#include "libprof/base/search.h"
 #include "libprof/insn/insn.h"
 #include "libprof/note/map_calls.h"
 
@@ -162,20 +163,12 @@ static int cut_blocks(struct md_heat_after *a, const struct mp_map *map)
 
 uint32_t md_heat_block_starting(const struct md_heat_after *a, uint64_t vaddr)
 {
-	uint32_t b = mp_cfg_block_at(a->in->cfg, vaddr), low, high;
+	uint32_t b = mp_cfg_block_at(a->in->cfg, vaddr), low;
 
 	if (b == MP_NONE)
 		return MP_NONE;
-	low = a->view.first[b];
-	high = a->view.first[b + 1];
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (a->view.cfg.blocks[middle].vaddr < vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = mp_search(i, a->view.first[b], a->view.first[b + 1],
+			a->view.cfg.blocks[i].vaddr < vaddr);
 	return low < a->view.first[b + 1] && a->view.cfg.blocks[low].vaddr == vaddr ? low : MP_NONE;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 int md_heat_rows_build(const struct md_heat_cells *pages, unsigned int pages_per_row,
@@ -53,16 +55,8 @@ double md_heat_rows_place(struct md_heat_rows *rows, double top, double row_heig
 
 size_t md_heat_row_of(const struct md_heat_rows *rows, uint64_t page)
 {
-	size_t low = 0, high = rows->nr;
+	size_t low = mp_search(i, 0, rows->nr, rows->rows[i].page <= page);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rows->rows[middle].page <= page)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low || rows->rows[low - 1].nr_left_out ||
 	    page - rows->rows[low - 1].page >= rows->pages_per_row)
 		return SIZE_MAX;

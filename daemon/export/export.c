@@ -22,13 +22,6 @@ uint64_t md_export_scaled(double count)
 	return scaled < 1 ? 1 : (uint64_t)llround(scaled);
 }
 
-const char *md_export_file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 bool md_export_insn_is(const struct mp_elf *elf, uint64_t vaddr, unsigned int kinds)
 {
 	struct mp_insn insn;

@@ -102,8 +102,6 @@ extern const struct md_export_format md_export_folded, md_export_fdata, md_expor
 
 /* Rounds an inferred count to a whole number; a count above 0 gives at least 1. */
 uint64_t md_export_scaled(double count);
-/* Return: the part of a path behind its last slash. */
-const char *md_export_file_name(const char *path);
 
 /* A call or tail call between two functions, or of a function to itself. */
 struct md_export_call {

@@ -15,6 +15,7 @@
 #include "daemon/export/export_callcost.h"
 #include "daemon/export/export_calls.h"
 #include "daemon/export/export_source.h"
+#include "libprof/base/search.h"
 #include "libprof/base/text.h"
 
 struct callgrind {
@@ -98,16 +99,8 @@ static void put_call(struct writer *w, const struct md_export_call *call, const 
 /* Writes the calls of function @f. */
 static void put_calls(struct writer *w, uint32_t f, const char *function_file)
 {
-	size_t low = 0, high = w->cost.nr_calls;
+	size_t low = mp_search(i, 0, w->cost.nr_calls, w->cost.calls[i].caller < f);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (w->cost.calls[mid].caller < f)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (; low < w->cost.nr_calls && w->cost.calls[low].caller == f; low++)
 		put_call(w, &w->cost.calls[low], function_file);
 }

@@ -11,6 +11,7 @@
 
 #include "daemon/calls/call_graph.h"
 #include "daemon/export/export_calls.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/text.h"
 
 /* One call between two functions, by the numbers of functions. */
@@ -107,16 +108,7 @@ static uint32_t find_function(const struct writer *w, const struct md_call_graph
 
 static int add_call(struct writer *w, const struct call *call)
 {
-	if (w->nr == w->max) {
-		void *list = reallocarray(w->list, 2 * w->max + 256, sizeof(*w->list));
-
-		if (!list)
-			return -ENOMEM;
-		w->list = list;
-		w->max = 2 * w->max + 256;
-	}
-	w->list[w->nr++] = *call;
-	return 0;
+	return mp_push(w->list, w->nr, w->max, *call);
 }
 
 /* Return: does the same call stand further out in the stack, whose samples then have it already? */

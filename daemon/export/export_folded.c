@@ -2,6 +2,7 @@
 /* export_folded - writes "module;function count" lines, the input of flame graph tools. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/export/export_calls.h"
 #include "daemon/code/ksyms.h"
@@ -10,7 +11,7 @@
 
 static int folded_module(struct md_export *e, const struct md_export_module *m, struct mp_err *err)
 {
-	const char *file = md_export_file_name(m->module->path);
+	const char *file = basename(m->module->path);
 	struct md_ksyms ksyms = {0};
 	struct md_rows rows = {0};
 	uint64_t unknown = 0;

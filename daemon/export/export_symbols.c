@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 static bool is_function(const struct mp_symbol *s)
 {
 	return s->shndx != SHN_UNDEF && s->name[0] &&
@@ -110,16 +112,8 @@ void md_export_symbols_fini(struct md_export_symbols *names)
 const struct md_export_symbol *md_export_symbols_at(const struct md_export_symbols *names,
 						    uint64_t vaddr, size_t *nr)
 {
-	size_t low = 0, high = names->nr;
+	size_t low = mp_search(i, 0, names->nr, names->names[i].symbol->vaddr < vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (names->names[mid].symbol->vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (*nr = 0; low + *nr < names->nr && names->names[low + *nr].symbol->vaddr == vaddr;)
 		++*nr;
 	return *nr ? &names->names[low] : NULL;

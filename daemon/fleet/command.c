@@ -104,8 +104,9 @@ void md_fleet_parse(const struct md_usage *usage, int argc, char **argv, void *o
 	for (int i = 0; i < line.nr; i++) {
 		const struct md_option *o = line.options[i];
 
-		list[i] = (struct argp_option){
-			o->name, o->letter ? o->letter : FIRST_KEY + i, o->value, 0, o->doc, 0};
+		list[i] = (struct argp_option){o->name,	 o->letter ? o->letter : FIRST_KEY + i,
+					       o->value, o->doc ? 0 : OPTION_HIDDEN,
+					       o->doc,	 0};
 	}
 	md_stats_set_program(argv[0]);
 	mp_args_parse(&argp, argc, argv, usage->in_order ? ARGP_IN_ORDER : 0, &line);
@@ -121,17 +122,17 @@ int md_fleet_access_find(struct md_fleet_access *access)
 
 	if (md_fleet_config_read(&access->config, access->config_path, &err)) {
 		md_stats_fail("%s", err.msg);
-		return MD_FLEET_USAGE;
+		return MP_EXIT_USAGE;
 	}
 	if (database && md_fleet_config_set(&access->config, "database", database, &err)) {
 		md_stats_fail("the fleet's database %s", err.msg);
-		return MD_FLEET_USAGE;
+		return MP_EXIT_USAGE;
 	}
 	if (!access->config.database[0]) {
 		md_stats_fail("no fleet is configured: say database = CONNECTION in %s, or "
 			      "--database=CONNECTION",
 			      access->config_path ? access->config_path : MD_FLEET_CONFIG);
-		return MD_FLEET_USAGE;
+		return MP_EXIT_USAGE;
 	}
 	/* A server that does not answer at all must not stop a command for minutes. */
 	setenv("PGCONNECT_TIMEOUT", "20", 0);
@@ -158,19 +159,12 @@ int md_fleet_start(const struct md_usage *usage, int argc, char **argv, void *op
 int md_fleet_status(int r)
 {
 	return r == -ECONNREFUSED || r == -ENOTCONN || r == -EAGAIN || r == -EDQUOT
-		       ? MD_FLEET_LATER
-		       : MD_FLEET_FAILED;
+		       ? MP_EXIT_LATER
+		       : MP_EXIT_FAILED;
 }
 
 int md_fleet_failed(int r, const struct mp_err *err)
 {
 	md_stats_fail("%s", err->msg);
 	return md_fleet_status(r);
-}
-
-const char *md_fleet_version(void)
-{
-	const char *space = strchr(argp_program_version, ' ');
-
-	return space ? space + 1 : argp_program_version;
 }

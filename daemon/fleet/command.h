@@ -10,15 +10,7 @@
 #include <libpq-fe.h>
 
 #include "daemon/fleet/fleet_config.h"
-
-enum md_fleet_exit {
-	MD_FLEET_DONE = 0,
-	MD_FLEET_FAILED = 1,
-	MD_FLEET_USAGE = 2,
-	MD_FLEET_NO_PROFILE = 3,
-	MD_FLEET_REFUSED = 4, /* a build is not what it should be */
-	MD_FLEET_LATER = 75,  /* the server is gone, or takes no more today: try again later */
-};
+#include "libprof/cli/exit_status.h"
 
 /* @argv[0] is "morph-fleet COMMAND". */
 int md_fleet_command_push(int argc, char **argv);
@@ -43,9 +35,6 @@ int md_fleet_command_canary(int argc, char **argv);
 int md_fleet_command_renew(int argc, char **argv);
 int md_fleet_command_report(int argc, char **argv);
 
-/* The version of this program, as fleet.build has it. */
-const char *md_fleet_version(void);
-
 /* ---- options ------------------------------------------------------------------------------- */
 
 /* The type of the variable that gets an option's value. */
@@ -66,8 +55,8 @@ struct md_places {
 
 struct md_option {
 	const char *name;
-	int letter; /* or 0 */
-	const char *value, *doc;
+	int letter;		 /* or 0 */
+	const char *value, *doc; /* doc NULL: --help does not print it */
 	enum md_option_kind kind;
 	size_t at;	  /* in the command's options */
 	double low, high; /* MD_OPTION_NUMBER */

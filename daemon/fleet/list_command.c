@@ -50,7 +50,7 @@ static int show(const struct options *o, PGconn *conn, const struct list *list,
 		r = md_table_print(rows, o->json, list->command, list->columns);
 	} else {
 		md_stats_fail("the fleet has no %s", list->none);
-		r = MD_FLEET_NO_PROFILE;
+		r = MP_EXIT_NO_PROFILE;
 	}
 	json_decref(rows);
 	return r;

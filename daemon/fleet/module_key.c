@@ -93,5 +93,5 @@ int md_modules_named(PGconn *conn, const char *name, char **list)
 	if (*list)
 		return 0;
 	md_stats_fail("%s: the fleet has no such module", name);
-	return MD_FLEET_NO_PROFILE;
+	return MP_EXIT_NO_PROFILE;
 }

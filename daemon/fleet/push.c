@@ -14,6 +14,7 @@
 
 #include "daemon/fleet/pg.h"
 #include "daemon/fleet/push_send.h"
+#include "libprof/base/clock.h"
 
 /* Hosts that wait for a server come within so many seconds after it is back, evenly spread. */
 #define WAIT_MAX_S 600.0
@@ -40,14 +41,6 @@ struct push {
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void sleep_s(double s)
 {
 	struct timespec t = {.tv_sec = (time_t)s, .tv_nsec = (long)((s - floor(s)) * 1e9)};
@@ -68,7 +61,7 @@ static int back_off(struct push *p, int r)
 	(void)!getrandom(&random, sizeof(random), 0);
 	wait = p->wait_s * (0.5 + 0.5 * (double)random / (double)UINT32_MAX);
 	p->wait_s = fmin(2 * p->wait_s, WAIT_MAX_S);
-	if (now_s() + wait > p->start_s + p->options->give_up_s)
+	if (mp_now_s() + wait > p->start_s + p->options->give_up_s)
 		return r;
 	p->report->nr_waits++;
 	sleep_s(wait);
@@ -183,7 +176,7 @@ static size_t batch_bytes(const struct push *p)
 /* The batch takes as long as its bytes take at the limit. */
 static void limit_bandwidth(struct push *p, size_t nr_bytes)
 {
-	double now = now_s();
+	double now = mp_now_s();
 
 	if (!p->options->bytes_per_s)
 		return;
@@ -310,7 +303,7 @@ int md_push_run(const struct md_push_options *options, struct mp_store *store,
 			 .report = report,
 			 .batch = {.when = options->contexts,
 				   .today = time(NULL) / MP_SECONDS_PER_DAY},
-			 .start_s = now_s(),
+			 .start_s = mp_now_s(),
 			 .wait_s = options->first_wait_s};
 	bool has_news = true;
 	int r = 0;

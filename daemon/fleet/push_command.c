@@ -28,8 +28,7 @@ static const struct md_option option_table[] = {
 	MD_VALUE(TEXT, "db", 0, db, "FILE",
 		 "The store to send (default: see FILES in the man page)"),
 	MD_VALUE(TEXT, "rate", 0, rate, "KIB", "Send at most so many KiB per second"),
-	MD_NUMBER("batch", batch_kib, 1, MP_FLEET_BATCH_BYTES_MAX >> 10, "KIB",
-		  "Send at most so many KiB in one transaction (default: 48)"),
+	MD_NUMBER("batch", batch_kib, 1, MP_FLEET_BATCH_BYTES_MAX >> 10, "KIB", NULL),
 	MD_VALUE(TEXT, "names", 0, names, "HOW",
 		 "Send names of files hashed (default; not at all without a salt), plain, or no"),
 	MD_VALUE(TEXT, "contexts", 0, contexts, "WHEN",
@@ -39,8 +38,7 @@ static const struct md_option option_table[] = {
 		 "The salt of hashed names, the same on all hosts"),
 	MD_NUMBER("give-up", give_up_s, 0, 1e6, "SECONDS",
 		  "Try so long to reach the server (default: 300)"),
-	MD_NUMBER("retry", first_wait_s, 0.001, 1e6, "SECONDS",
-		  "The first wait between attempts (default: 1)"),
+	MD_NUMBER("retry", first_wait_s, 0.001, 1e6, "SECONDS", NULL),
 	MD_VALUE(TEXT, "machine-id", 0, machine_id, "FILE",
 		 "What tells this machine from others (default: /etc/machine-id)"),
 	MD_FLAG("sparing", sparing,
@@ -76,7 +74,7 @@ static int configure(struct options *o, struct md_push_options *push)
 		    !md_fleet_config_set(config, given[i].key, given[i].value, &err))
 			continue;
 		md_stats_fail("--%s=%s: %s", given[i].key, given[i].value, err.msg);
-		return MD_FLEET_USAGE;
+		return MP_EXIT_USAGE;
 	}
 	push->database = config->database;
 	push->names.how = config->names;
@@ -117,13 +115,13 @@ static int open_store(const char *db, struct mp_store **out)
 	db = db ? db : path;
 	fd = open(db, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
-		r = errno == ENOENT ? MD_FLEET_NO_PROFILE : MD_FLEET_FAILED;
+		r = errno == ENOENT ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
 		md_stats_fail("%s: %s", db, errno == ENOENT ? "no such database" : strerror(errno));
 		return r;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB)) {
 		md_stats_fail("%s: another push is sending it", db);
-		return MD_FLEET_LATER;
+		return MP_EXIT_LATER;
 	}
 	return mp_store_open(db, MP_STORE_WRITE, out, &err) ? md_stats_fail("%s", err.msg) : 0;
 }
@@ -135,7 +133,7 @@ static int print(const struct options *o, const struct md_push_report *r)
 	if (!o->json) {
 		printf("%zu rows of %zu modules sent: %" PRIu64 " bytes of counts in %zu batches\n",
 		       r->nr_rows, r->nr_modules, r->nr_bytes, r->nr_batches);
-		return md_stats_finish(MD_FLEET_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	}
 	root = md_stats_json_new("push");
 	json_object_update_new(

@@ -109,8 +109,6 @@ static int upgrade(PGconn *conn, void *arg, struct mp_err *err)
 		return mp_err_set(err, ENOENT, "%s", "no schema is there: say morph-fleet init");
 	u->changed = version < known;
 	r = u->changed ? apply(conn, version, err) : 0;
-	if (!r)
-		r = md_pg_run(conn, "distribute the tables", NULL, err, text_of("citus"), NULL);
 	if (!r && u->init && !u->changed)
 		r = mp_err_set(err, EEXIST, "%s", "the schema is there already");
 	return r;

@@ -35,7 +35,7 @@ static int upgrade(const char *doc, bool init, int argc, char **argv)
 	if (r)
 		return md_fleet_failed(r, &err);
 	puts(changed ? "the schema was brought up to date" : "the schema is up to date");
-	return md_stats_finish(MD_FLEET_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 int md_fleet_command_init(int argc, char **argv)
@@ -72,7 +72,7 @@ int md_fleet_command_check(int argc, char **argv)
 		return r;
 	r = md_fleet_check(conn, print_finding, &nr, &err);
 	PQfinish(conn);
-	return r ? md_fleet_failed(r, &err) : md_stats_finish(nr ? MD_FLEET_FAILED : MD_FLEET_DONE);
+	return r ? md_fleet_failed(r, &err) : md_stats_finish(nr ? MP_EXIT_FAILED : MP_EXIT_DONE);
 }
 
 /* ---- hosts --------------------------------------------------------------------------------- */
@@ -101,7 +101,7 @@ int md_fleet_command_enrol(int argc, char **argv)
 		r = md_pg_run(conn, "enrol the host", NULL, &err, "SELECT fleet.enrol($1, $2, $3)",
 			      "tyy", o.access.arguments[i], o.reads, o.builds);
 	PQfinish(conn);
-	return r ? md_fleet_failed(r, &err) : MD_FLEET_DONE;
+	return r ? md_fleet_failed(r, &err) : MP_EXIT_DONE;
 }
 
 static int ban(const char *doc, bool banned, int argc, char **argv)
@@ -169,5 +169,5 @@ int md_fleet_command_forget(int argc, char **argv)
 		printf("%s rows deleted\n", PQgetvalue(result, 0, 0));
 	PQclear(result);
 	PQfinish(conn);
-	return r ? md_fleet_failed(r, &err) : md_stats_finish(MD_FLEET_DONE);
+	return r ? md_fleet_failed(r, &err) : md_stats_finish(MP_EXIT_DONE);
 }

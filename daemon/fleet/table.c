@@ -63,5 +63,5 @@ int md_table_print(json_t *rows, bool json, const char *command, const struct md
 				break;
 		}
 	}
-	return md_stats_finish(MD_FLEET_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }

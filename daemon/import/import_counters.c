@@ -18,6 +18,7 @@
 
 #include "daemon/import/import.h"
 #include "libprof/base/infile.h"
+#include "libprof/base/search.h"
 #include "libprof/note/counts_file.h"
 #include "libprof/note/edge_solve.h"
 
@@ -62,19 +63,12 @@ static int sort_pieces(struct reader *r)
 /* Decodes the copy of the original's instruction at @vaddr; @insn->vaddr is the copy's address. */
 static bool decode_copy(const struct reader *r, uint64_t vaddr, struct mp_insn *insn)
 {
-	uint32_t lo = 0, hi = r->nr_pieces;
 	const struct mp_map_piece *piece;
 	const uint8_t *bytes;
 	uint64_t off, left;
+	uint32_t lo =
+		mp_search(i, 0, r->nr_pieces, r->map->pieces[r->pieces[i]].old_vaddr <= vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (r->map->pieces[r->pieces[mid]].old_vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo)
 		return false;
 	piece = &r->map->pieces[r->pieces[lo - 1]];

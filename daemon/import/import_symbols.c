@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 struct entry {
 	const char *name;
 	const char *file; /* source file of a local symbol; NULL: not known */
@@ -82,18 +84,8 @@ void md_symbol_index_free(struct md_symbol_index *names)
 static const struct entry *find_range(const struct md_symbol_index *names, const char *name,
 				      size_t len, const struct entry **end)
 {
-	size_t lo = 0, hi = names->nr;
+	size_t lo = mp_search(i, 0, names->nr, strncmp(names->entries[i].name, name, len) < 0), hi;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const char *have = names->entries[mid].name;
-		int order = strncmp(have, name, len);
-
-		if (order < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	/* Longer names with this prefix follow the name itself. */
 	if (lo == names->nr || strncmp(names->entries[lo].name, name, len) ||
 	    names->entries[lo].name[len])

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "daemon/import/import.h"
+#include "libprof/base/grow.h"
 
 /* Reads a number and the blank behind it, or behind the last number the end. */
 static bool read_number(const char **at, int base, bool last, uint64_t *value)
@@ -74,15 +75,8 @@ static int add(struct md_import *import, struct md_import_module *m, const struc
 		return 0;
 	}
 	sums->counted += both;
-	if (m->nr_ways == *max) {
-		struct mp_way_count *more;
-
-		*max = *max ? 2 * *max : 1024;
-		more = reallocarray(m->ways, *max, sizeof(*more));
-		if (!more)
-			return mp_err_set(err, ENOMEM, "out of memory");
-		m->ways = more;
-	}
+	if (mp_grow(m->ways, *max, m->nr_ways + 1))
+		return mp_err_set(err, ENOMEM, "out of memory");
 	m->ways[m->nr_ways++] = *way;
 	return 0;
 }

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/machine/module_counts.h"
 #include "daemon/machine/program.h"
 #include "daemon/policy/deny.h"
+#include "libprof/base/clock.h"
 #include "libprof/store/fleet/fleet_base.h"
 
 void md_machine_fini(struct md_machine *machine)
@@ -231,14 +231,6 @@ static bool may_estimate(const struct md_machine_program *p)
 	       (p->file == MD_FILE_THERE || p->file == MD_FILE_OUTPUT);
 }
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Saved taken branches of audited versions, and what each gained. */
 static int fit(struct md_machine *machine)
 {
@@ -266,12 +258,12 @@ static int fit(struct md_machine *machine)
 int md_machine_estimate(struct md_machine *machine, struct mp_store *store, size_t max,
 			double seconds, int64_t since_s)
 {
-	double end = now_s() + seconds;
+	double end = mp_now_s() + seconds;
 	size_t nr = 0;
 	int r;
 
 	for (int audited = 1; audited >= 0; audited--)
-		for (size_t i = 0; i < machine->nr_programs && nr < max && now_s() < end; i++) {
+		for (size_t i = 0; i < machine->nr_programs && nr < max && mp_now_s() < end; i++) {
 			struct md_machine_program *p = &machine->programs[i];
 
 			if (p->estimated || !may_estimate(p) || (p->gain.ratio > 0) != audited)

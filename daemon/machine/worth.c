@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/machine/worth_prior.h"
+#include "libprof/base/grow.h"
 #include "libprof/infer/counts_doubt.h"
 
 /* ---- what a layout saves -------------------------------------------------------------------- */
@@ -81,18 +82,11 @@ static int collect_ways(struct chains *c, const struct mp_cfg *cfg, const struct
 		const struct mp_block *block = &cfg->blocks[b];
 
 		for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
-			struct way *more;
-
 			if (!depends_on_layout(block) || !(edge[e] > 0))
 				continue;
-			if (*nr == c->max_ways) {
-				more = reallocarray(c->ways, c->max_ways * 2 + 64, sizeof(*more));
-				if (!more)
-					return -ENOMEM;
-				c->ways = more;
-				c->max_ways = c->max_ways * 2 + 64;
-			}
-			c->ways[(*nr)++] = (struct way){edge[e], b, cfg->edges[e].to};
+			if (mp_push(c->ways, *nr, c->max_ways,
+				    (struct way){edge[e], b, cfg->edges[e].to}))
+				return -ENOMEM;
 		}
 	}
 	return 0;

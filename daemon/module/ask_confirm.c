@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "libprof/base/sanitized.h"
 
 #define CPU_MAX_S 60
@@ -148,7 +148,7 @@ int md_confirm_start(struct md_confirm *confirm, int output, const int *candidat
 		close(pipefd[0]);
 	} else {
 		confirm->answer = pipefd[0];
-		confirm->began_ns = md_clock_now_ns();
+		confirm->began_ns = mp_now_ns();
 	}
 	close(pipefd[1]);
 	close(editor);
@@ -162,7 +162,7 @@ bool md_confirm_poll(struct md_confirm *confirm, int timeout_ms, bool *yes)
 	ssize_t n;
 
 	*yes = false;
-	if (poll(&p, 1, timeout_ms) <= 0 && md_clock_now_ns() - confirm->began_ns < DEADLINE_NS)
+	if (poll(&p, 1, timeout_ms) <= 0 && mp_now_ns() - confirm->began_ns < DEADLINE_NS)
 		return false;
 	while (confirm->size < sizeof(confirm->got) &&
 	       (n = read(confirm->answer, (char *)&confirm->got + confirm->size,

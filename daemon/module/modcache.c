@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* modcache - the tables of modules and files; see modcache.h. */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/module/modcache.h"
 
 #include <errno.h>

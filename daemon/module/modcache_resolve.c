@@ -3,7 +3,7 @@
  * modcache_resolve - finds the file that a mapping is of: among the known ones, or by reading
  * it.
  */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/module/modcache.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 {
 	uint64_t dev = makedev(mmap->dev_major, mmap->dev_minor);
 	enum morph_module_status status = md_modfind_classify(mmap->path, mmap->ino);
-	uint64_t began = md_clock_now_ns();
+	uint64_t began = mp_now_ns();
 	struct md_file *file, **bucket;
 	struct md_modfind found;
 	bool known;
@@ -133,7 +133,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 		*bucket = file;
 	}
 done:
-	mc->analysis_ns += md_clock_now_ns() - began;
+	mc->analysis_ns += mp_now_ns() - began;
 	*out = file;
 	return file ? 0 : -ENOMEM;
 }
@@ -141,7 +141,7 @@ done:
 int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_file **out,
 			       const char **remark)
 {
-	uint64_t began = md_clock_now_ns();
+	uint64_t began = mp_now_ns();
 	struct md_kernel kernel;
 	struct md_module *module;
 	struct md_file *file;
@@ -160,7 +160,7 @@ int md_modcache_resolve_kernel(struct md_modcache *mc, uint64_t base, struct md_
 	file->segments[0] = kernel.text;
 	file->nr_segments = 1;
 	mc->kernel = file->number;
-	mc->analysis_ns += md_clock_now_ns() - began;
+	mc->analysis_ns += mp_now_ns() - began;
 	*out = file;
 	return 0;
 }

@@ -58,7 +58,7 @@ void md_modcache_gather_rows(struct md_modcache *mc)
 static bool find_through_hdr(const struct mp_elf *elf, int fd, uint64_t *vaddr)
 {
 	uint8_t bytes[HDR_SIZE];
-	struct mp_eh_cursor cur = {.p = bytes, .end = bytes + sizeof(bytes)};
+	struct mp_cursor cur = {.p = bytes, .end = bytes + sizeof(bytes)};
 	uint8_t enc;
 
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
@@ -68,12 +68,12 @@ static bool find_through_hdr(const struct mp_elf *elf, int fd, uint64_t *vaddr)
 		    pread(fd, bytes, HDR_SIZE, (off_t)p->p_offset) != HDR_SIZE)
 			continue;
 		cur.vaddr = p->p_vaddr;
-		if (mp_eh_u8(&cur) != 1)
+		if (mp_cursor_u8(&cur) != 1)
 			return false;
-		enc = mp_eh_u8(&cur);
-		mp_eh_skip(&cur, 2);
-		*vaddr = mp_eh_pointer(&cur, enc, p->p_vaddr);
-		return !cur.failed && *vaddr && !(enc & MP_EH_PE_INDIRECT);
+		enc = mp_cursor_u8(&cur);
+		mp_cursor_skip(&cur, 2);
+		*vaddr = mp_cursor_pointer(&cur, enc, p->p_vaddr);
+		return !cur.bad && *vaddr && !(enc & MP_EH_PE_INDIRECT);
 	}
 	return false;
 }
@@ -144,7 +144,7 @@ void md_module_read_rows(struct md_module *module, const struct mp_elf *elf, int
 {
 	struct code_piece piece = {.elf = elf, .fd = fd};
 	const struct mp_code_bytes code = {read_code, &piece};
-	struct mp_eh_cursor frames = {0};
+	struct mp_cursor frames = {0};
 	uint64_t off, nr;
 	void *bytes = NULL, *table = NULL;
 	size_t size = 0;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/module/ask_confirm.h"
 #include "daemon/module/outputs_find.h"
 
@@ -44,7 +44,7 @@ struct md_outputs *md_outputs_new(struct mp_store *const *store)
 	if (!outputs)
 		return NULL;
 	outputs->store = store;
-	outputs->began_ns = md_clock_now_ns();
+	outputs->began_ns = mp_now_ns();
 	return outputs;
 }
 
@@ -86,7 +86,7 @@ static bool is_listed(struct mp_store *store, const struct mp_output *output)
 
 static bool has_allowance(const struct md_outputs *outputs)
 {
-	uint64_t passed = md_clock_now_ns() - outputs->began_ns;
+	uint64_t passed = mp_now_ns() - outputs->began_ns;
 
 	return outputs->spent_ns < ALLOWANCE_NS + passed / ALLOWANCE_SHARE;
 }
@@ -119,7 +119,7 @@ void md_outputs_check_module(struct md_outputs *outputs, struct md_module *modul
 	    has_allowance(outputs)) {
 		*q = (struct question){.output = output,
 				       .module = module->index,
-				       .since_ns = md_clock_now_ns(),
+				       .since_ns = mp_now_ns(),
 				       .path = strdup(module->path),
 				       .fd = module->fd};
 		module->fd = -1;
@@ -167,7 +167,7 @@ struct md_module *md_outputs_next_decision(struct md_outputs *outputs, struct md
 		} else if (!md_confirm_poll(&outputs->confirm, timeout_ms, &yes)) {
 			return NULL;
 		} else {
-			outputs->spent_ns += md_clock_now_ns() - outputs->confirm.began_ns;
+			outputs->spent_ns += mp_now_ns() - outputs->confirm.began_ns;
 			yes = yes && is_answer(&outputs->confirm.got, &output);
 		}
 		module = md_modcache_module(mc, q->module);
@@ -193,7 +193,7 @@ int md_outputs_wait_ms(const struct md_outputs *outputs)
 	size_t i;
 
 	for (i = 0; i < outputs->nr; i++) {
-		waited = (md_clock_now_ns() - outputs->queue[i].since_ns) / 1000000;
+		waited = (mp_now_ns() - outputs->queue[i].since_ns) / 1000000;
 		left = waited < MD_OUTPUTS_WAIT_MS ? MD_OUTPUTS_WAIT_MS - waited : 0;
 		ms = left > ms ? left : ms;
 	}

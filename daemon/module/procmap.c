@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 #define NR_BUCKETS   4096
 #define MAX_SPACES   16384 /* if there are more, the least recently used ones are dropped */
 #define MAX_MAPPINGS 32768 /* per address space */
@@ -259,17 +261,7 @@ static int own_maps(struct md_space *space, uint32_t more)
 /* Return: index of the first mapping that ends behind @ip. */
 static uint32_t first_behind(const struct maps *maps, uint64_t ip)
 {
-	uint32_t low = 0, high = maps->nr;
-
-	while (low < high) {
-		uint32_t mid = (low + high) / 2;
-
-		if (maps->m[mid].end > ip)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return mp_search(i, 0, maps->nr, maps->m[i].end <= ip);
 }
 
 /*

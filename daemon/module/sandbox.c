@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/module/sandbox_private.h"
 
 /*
@@ -191,7 +191,7 @@ struct patience {
 
 static struct patience patience_of(uint64_t ms)
 {
-	uint64_t now = md_clock_now_ns(), ns = ms * UINT64_C(1000000);
+	uint64_t now = mp_now_ns(), ns = ms * UINT64_C(1000000);
 
 	return (struct patience){.until_ns = now + ns,
 				 .end_ns = now + DEADLINES * ns,
@@ -201,7 +201,7 @@ static struct patience patience_of(uint64_t ms)
 
 static int ms_left(uint64_t until_ns)
 {
-	uint64_t now = md_clock_now_ns();
+	uint64_t now = mp_now_ns();
 
 	return now >= until_ns ? 0 : (int)((until_ns - now + 999999) / 1000000);
 }
@@ -231,7 +231,7 @@ static int wait_for(int fd, struct patience *p)
 		ret = poll(&poll_fd, 1, ms_left(p->until_ns));
 		if (ret > 0 || (ret < 0 && errno != EINTR))
 			return ret;
-		now = md_clock_now_ns();
+		now = mp_now_ns();
 		if (ret < 0 || now < p->until_ns)
 			continue;
 		if (now >= p->end_ns || !makes_progress(p))
@@ -349,7 +349,7 @@ static struct patience deadline(struct md_sandbox *sandbox)
 {
 	uint64_t ms = sandbox->config.deadline_ms;
 
-	if (md_clock_now_ns() - sandbox->late_ns > SHORT_SPAN_NS)
+	if (mp_now_ns() - sandbox->late_ns > SHORT_SPAN_NS)
 		sandbox->nr_late = 0;
 	ms >>= sandbox->nr_late < 8 ? 2 * sandbox->nr_late : 16;
 	if (ms < DEADLINE_MIN && sandbox->nr_late)
@@ -436,7 +436,7 @@ int md_sandbox_read(struct md_sandbox *sandbox, int fd, uint64_t size, struct md
 	sandbox->counts.failed++;
 	if (ret == -ETIMEDOUT) {
 		sandbox->nr_late++;
-		sandbox->late_ns = md_clock_now_ns();
+		sandbox->late_ns = mp_now_ns();
 	}
 	return ret;
 }

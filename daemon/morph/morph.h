@@ -10,12 +10,6 @@
 #include "daemon/machine/program.h"
 #include "daemon/stats/stats.h"
 
-enum md_morph_exit {
-	MD_MORPH_REFUSED = 4,
-	MD_MORPH_NOT_FASTER = 5,
-	MD_MORPH_UNDECIDED = 7,
-};
-
 /* Seconds that estimates of what layouts gain may take together, before something is shown. */
 #define MD_MORPH_ESTIMATE_S 5.0
 
@@ -31,7 +25,7 @@ int md_morph_adopt(struct md_stats *stats, int argc, char **argv);
 int md_morph_undo(struct md_stats *stats, int argc, char **argv);
 int md_morph_report(struct md_stats *stats, int argc, char **argv);
 
-/* Says how samples are collected. Return: MD_EXIT_NO_PROFILE. */
+/* Says how samples are collected. Return: MP_EXIT_NO_PROFILE. */
 int md_morph_nothing_collected(void);
 /* Opens the database and loads the machine. Return: 0; else the exit status, after a message. */
 int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **store,

@@ -30,7 +30,7 @@ int md_morph_nothing_collected(void)
 	else
 		md_stats_note("nothing was collected yet: `systemctl enable --now morphd' collects "
 			      "on the whole machine, `morphd run -- COMMAND' for one command");
-	return MD_EXIT_NO_PROFILE;
+	return MP_EXIT_NO_PROFILE;
 }
 
 int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **store,
@@ -42,7 +42,7 @@ int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **sto
 	*machine = (struct md_machine){0};
 	r = md_stats_open(stats, MP_STORE_READ, store);
 	if (r)
-		return r == MD_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
+		return r == MP_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
 	r = md_machine_load(*store, since_s, machine, &err);
 	if (!r)
 		return 0;
@@ -62,7 +62,7 @@ int md_morph_find(const struct md_machine *machine, const char *name, struct md_
 	if (!r)
 		return 0;
 	md_stats_fail("%s", err.msg);
-	return r == -ENOTUNIQ ? MD_EXIT_USAGE : MD_EXIT_FAILED;
+	return r == -ENOTUNIQ ? MP_EXIT_USAGE : MP_EXIT_FAILED;
 }
 
 struct md_machine_program *md_morph_entry(struct md_machine *machine,

@@ -109,7 +109,7 @@ static int print(const struct explain *e)
 		put_paragraph(text, md_morph_columns());
 	}
 	put_left_alone(p);
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 static int print_json(const struct explain *e)

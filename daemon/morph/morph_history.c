@@ -95,7 +95,7 @@ static int print(const struct history *h)
 	if (!h->stats->json) {
 		for (size_t i = 0; i < h->nr; i++)
 			print_one(&h->decisions[i]);
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	}
 	root = md_stats_json_new("history");
 	rows = json_array();
@@ -124,7 +124,7 @@ int md_morph_history(struct md_stats *stats, int argc, char **argv)
 	if (!r && !h.nr)
 		r = (md_stats_note("%s: nothing was decided%s%s", stats->path,
 				   h.name ? " about " : "", h.name ? h.program.path : ""),
-		     MD_EXIT_NO_PROFILE);
+		     MP_EXIT_NO_PROFILE);
 	else if (!r)
 		r = print(&h);
 	mp_store_free_history(h.decisions, h.nr);

@@ -116,7 +116,7 @@ static int print(const struct list *l)
 		       p->gain.ratio > 0 ? md_wording_gain(&p->gain, gain) : "-");
 		put_users(l, i);
 	}
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 static int print_json(const struct list *l)
@@ -158,7 +158,7 @@ int md_morph_list(struct md_stats *stats, int argc, char **argv)
 	if (!r && !l.nr_shown)
 		r = (md_stats_note("%s: holds no programs%s", stats->path,
 				   l.since_s ? " since then" : ""),
-		     MD_EXIT_NO_PROFILE);
+		     MP_EXIT_NO_PROFILE);
 	else if (!r)
 		r = stats->json ? print_json(&l) : print(&l);
 	free(l.users);

@@ -192,7 +192,7 @@ static int print(const struct overview *o)
 	put_optimised(o);
 	put_next(o);
 	put_failed(o);
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------- */

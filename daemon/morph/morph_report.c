@@ -13,9 +13,8 @@
 #include "daemon/stats/interrupt.h"
 #include "libprof/base/outfile.h"
 #include "libprof/base/text.h"
+#include "libprof/cli/program.h"
 #include "libprof/cli/progress.h"
-
-extern const char *argp_program_version;
 
 #define MAX_ESTIMATES 25
 #define MAX_PICTURES  4
@@ -89,7 +88,6 @@ static void draw_pictures(struct asked *a)
 static int write_page(struct asked *a)
 {
 	char host[128] = "this machine";
-	const char *version = strchr(argp_program_version, ' ');
 	const struct md_report report = {.machine = &a->machine,
 					 .collector = &a->collector,
 					 .decisions = a->decisions,
@@ -97,7 +95,7 @@ static int write_page(struct asked *a)
 					 .pictures = a->pictures,
 					 .nr_pictures = a->nr_pictures,
 					 .host = host,
-					 .version = version ? version + 1 : "",
+					 .version = mp_program_version(),
 					 .when_s = (int64_t)time(NULL)};
 	const char *inputs[] = {a->stats->path, NULL};
 	struct mp_outfile out;
@@ -113,7 +111,7 @@ static int write_page(struct asked *a)
 	if (mp_outfile_commit(&out, &err))
 		return md_stats_fail("%s", err.msg);
 	if (!a->stats->json)
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	root = md_stats_json_new("report");
 	json_object_set_new(root, "output", md_stats_json_string(a->output));
 	json_object_set_new(root, "bytes",

@@ -197,7 +197,7 @@ static int do_one(struct asked *a, const char *path)
 	if (status < 0) {
 		md_stats_fail("%s", err.msg);
 		snprintf(r.why, sizeof(r.why), "%.500s", err.msg);
-		status = MD_EXIT_FAILED;
+		status = MP_EXIT_FAILED;
 	} else if (status && a->action == OPTIMIZE && r.job.gain.ratio > 0) {
 		md_stats_fail("%s: %s; measured: %s", path, r.why,
 			      md_wording_gain(&r.job.gain, gain));
@@ -265,14 +265,14 @@ static int do_named(struct asked *a)
 		r = md_stats_fail("%s: is not there any more", program.path);
 	} else if (a->action != UNDO && md_deny(&none_said, program.path, why, sizeof(why))) {
 		md_stats_fail("%s: %s", program.path, why);
-		r = MD_MORPH_REFUSED;
+		r = MP_EXIT_REFUSED;
 	} else if (a->action == OPTIMIZE && program.is_output) {
 		r = md_stats_fail("%s: an optimised version is in use; morph undo puts the "
 				  "original back",
 				  program.path);
 	} else if (a->action == UNDO && !may_be_undone(a, &program)) {
 		md_stats_fail("%s: Morph has not replaced this file", program.path);
-		r = MD_MORPH_REFUSED;
+		r = MP_EXIT_REFUSED;
 	} else if (a->action != OPTIMIZE && !may_replace(program.path)) {
 		r = md_stats_fail("%s: you may not replace it; `sudo morph %s %s' does",
 				  program.path, names[a->action], program.path);
@@ -306,7 +306,7 @@ static int open_store(struct asked *a)
 	}
 	r = md_stats_open(a->stats, MP_STORE_READ, &read);
 	if (r)
-		return r == MD_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
+		return r == MP_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
 	mp_store_close(read);
 	if (access(a->stats->path, W_OK) && errno == EACCES)
 		return md_stats_fail("%s: you may not write to it; `sudo morph %s %s' may",
@@ -334,7 +334,7 @@ static int run(struct asked *a, const struct argp *argp, int argc, char **argv)
 		json_object_set_new(root, "action", json_string(names[a->action]));
 		json_object_set_new(root, "programs", a->rows);
 		if (md_stats_json_print(root))
-			r = MD_EXIT_FAILED;
+			r = MP_EXIT_FAILED;
 	} else {
 		r = md_stats_finish(r);
 	}

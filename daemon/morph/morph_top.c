@@ -167,7 +167,7 @@ static int print_table(const struct top *t)
 		md_wording_put_path(stdout, t->rows[i].path, width);
 		printf("  %s\n", t->rows[i].state);
 	}
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 static int print_json(const struct top *t)
@@ -250,7 +250,7 @@ static int show(struct top *t)
 	} while (!r && key != 'q' && key != 'Q' && key != 27);
 	endwin();
 	fclose(screen);
-	return r ? r : MD_EXIT_DONE;
+	return r ? r : MP_EXIT_DONE;
 }
 
 int md_morph_top(struct md_stats *stats, int argc, char **argv)

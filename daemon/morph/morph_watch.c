@@ -189,12 +189,12 @@ static int resolve(const struct md_machine *machine, const char *what, struct md
 	if (what[strspn(what, "0123456789.")] == '%') {
 		md_stats_fail("%s: a share of the machine is a setting of morph.conf: share = %s",
 			      what, what);
-		return MD_EXIT_USAGE;
+		return MP_EXIT_USAGE;
 	}
 	r = md_morph_find(machine, what, out);
 	if (!r && md_deny_path(&none_said, out->path, why, sizeof(why))) {
 		md_stats_fail("%s: %s", out->path, why);
-		return MD_MORPH_REFUSED;
+		return MP_EXIT_REFUSED;
 	}
 	return r;
 }
@@ -244,7 +244,7 @@ static int write_rule(struct watch *w)
 	}
 	if (r) {
 		md_stats_fail("%s", err.msg);
-		return r == -EEXIST || r == -EINVAL ? MD_EXIT_USAGE : MD_EXIT_FAILED;
+		return r == -EEXIST || r == -EINVAL ? MP_EXIT_USAGE : MP_EXIT_FAILED;
 	}
 	units = start_worker(w);
 	if (w->stats->json)
@@ -259,7 +259,7 @@ static int write_rule(struct watch *w)
 	puts(".");
 	if (units == MD_UNITS_CHANGED)
 		puts("The worker is enabled (morph-optimize.timer): it works while the machine is idle.");
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 static int add(struct watch *w)
@@ -348,7 +348,7 @@ static int rm(struct watch *w)
 	}
 	md_machine_fini(&machine);
 	md_policy_fini(&policy);
-	return r ? r : md_stats_finish(MD_EXIT_DONE);
+	return r ? r : md_stats_finish(MP_EXIT_DONE);
 }
 
 static json_t *strings_json(char *const *list)
@@ -398,7 +398,7 @@ static int list(struct watch *w)
 		puts("No program is watched. `morph watch add PROGRAM' begins.");
 	md_policy_fini(&policy);
 	if (!rows)
-		return r ? r : md_stats_finish(MD_EXIT_DONE);
+		return r ? r : md_stats_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "rules", rows);
 	return md_stats_json_print(root);
 }

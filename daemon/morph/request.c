@@ -16,6 +16,7 @@
 #include "daemon/worker/file_state.h"
 #include "daemon/worker/work_dir.h"
 #include "daemon/worker/worker.h"
+#include "libprof/cli/exit_status.h"
 #include "libprof/cli/progress.h"
 #include "libprof/elf/backup_dir.h"
 
@@ -159,9 +160,9 @@ static int write_output(struct md_request *r, const char *output, struct mp_err 
 	json_decref(said);
 	if (status < 0)
 		return status;
-	if (status == MD_EXIT_NO_PROFILE) {
+	if (status == MP_EXIT_NO_PROFILE) {
 		note_too_little(r);
-	} else if (status == MD_MORPH_REFUSED) {
+	} else if (status == MP_EXIT_REFUSED) {
 		advance(r, MP_JOB_REFUSED, "write", "refused",
 			"morph-optimize refused it; its message says why", err);
 	} else if (status) {
@@ -229,21 +230,21 @@ static int audit(struct md_request *r, struct mp_err *err)
 	if (!status && !strcmp(verdict, "faster"))
 		status = advance(r, MP_JOB_AUDITED, "audit", "faster", "an audit found it faster",
 				 err);
-	else if (status != 1 && !strcmp(verdict, "undecided"))
+	else if (status != MP_EXIT_FAILED && !strcmp(verdict, "undecided"))
 		status = advance(r, MP_JOB_UNDECIDED, "audit", "undecided",
 				 "the audit could not tell which version is faster", err)
-				 ?: MD_MORPH_UNDECIDED;
-	else if (status == 1)
+				 ?: MP_EXIT_UNDECIDED;
+	else if (status == MP_EXIT_FAILED)
 		status = advance(r, MP_JOB_FAILED, "audit", "failed",
 				 error ? error : "morph-audit failed without a message", err)
-				 ?: MD_EXIT_FAILED;
+				 ?: MP_EXIT_FAILED;
 	else
 		status = advance(r, MP_JOB_NOT_FASTER, "audit",
-				 status == 6 ? "differs" : "not-faster",
-				 status == 6 ? "the versions print different output"
-					     : "an audit did not find it faster",
+				 status == MP_EXIT_DIFFERS ? "differs" : "not-faster",
+				 status == MP_EXIT_DIFFERS ? "the versions print different output"
+							   : "an audit did not find it faster",
 				 err)
-				 ?: MD_MORPH_NOT_FASTER;
+				 ?: MP_EXIT_NOT_FASTER;
 	json_decref(said);
 	return status;
 }
@@ -331,12 +332,12 @@ static int status_of(enum mp_job_state state)
 	case MP_JOB_AUDITED:
 	case MP_JOB_ADVISED:
 	case MP_JOB_ADOPTED:
-	case MP_JOB_KEPT: return MD_EXIT_DONE;
-	case MP_JOB_WANTED: return MD_EXIT_NO_PROFILE;
-	case MP_JOB_REFUSED: return MD_MORPH_REFUSED;
-	case MP_JOB_NOT_FASTER: return MD_MORPH_NOT_FASTER;
-	case MP_JOB_UNDECIDED: return MD_MORPH_UNDECIDED;
-	default: return MD_EXIT_FAILED;
+	case MP_JOB_KEPT: return MP_EXIT_DONE;
+	case MP_JOB_WANTED: return MP_EXIT_NO_PROFILE;
+	case MP_JOB_REFUSED: return MP_EXIT_REFUSED;
+	case MP_JOB_NOT_FASTER: return MP_EXIT_NOT_FASTER;
+	case MP_JOB_UNDECIDED: return MP_EXIT_UNDECIDED;
+	default: return MP_EXIT_FAILED;
 	}
 }
 
@@ -416,7 +417,7 @@ static int find_version(struct md_request *r, char *output, size_t size, struct 
 		snprintf(r->why, sizeof(r->why),
 			 "there is no evidence that the version is faster than today's file; "
 			 "morph optimize, with a command, measures it");
-		return MD_EXIT_FAILED;
+		return MP_EXIT_FAILED;
 	}
 	snprintf(r->job.layout, sizeof(r->job.layout), "%s", made);
 	snprintf(r->job.file_hash, sizeof(r->job.file_hash), "%s", now);
@@ -449,7 +450,7 @@ int md_request_adopt(struct md_request *r, struct mp_err *err)
 							      r->job.state != MP_JOB_AUDITED)))) {
 		snprintf(r->why, sizeof(r->why),
 			 "there is no faster version of it yet; morph optimize writes one");
-		return MD_EXIT_FAILED;
+		return MP_EXIT_FAILED;
 	}
 	if (ret)
 		return ret;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/child.h"
+#include "libprof/cli/exit_status.h"
 
 /* In the child: the program beside this one goes before one in PATH. */
 static _Noreturn void become(char *const *argv, int out)
@@ -18,12 +19,12 @@ static _Noreturn void become(char *const *argv, int out)
 	char program[PATH_MAX];
 
 	if (dup2(out, STDOUT_FILENO) < 0)
-		_exit(126);
+		_exit(MP_EXIT_NOT_EXECUTABLE);
 	if (!md_child_find(argv[0], program, NULL))
 		execv(program, argv);
 	execvp(argv[0], argv);
 	fprintf(stderr, "morph: %s: %s\n", argv[0], strerror(errno));
-	_exit(127);
+	_exit(MP_EXIT_NOT_FOUND);
 }
 
 /* Return: all that comes, with a NUL; NULL: no memory. */

@@ -11,7 +11,7 @@
 #include "daemon/morphd/database.h"
 #include "daemon/morphd/message.h"
 #include "daemon/morphd/signals.h"
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 
 static void report(const struct md_audit_totals *t, const char *db)
 {
@@ -50,14 +50,14 @@ static int wait_for_end(const struct md_options *o, struct md_audit_reader *read
 			struct mp_store *store, struct mp_err *err)
 {
 	static const struct timespec pause = {0, 100000000};
-	int64_t saved_ns = md_clock_ns(CLOCK_MONOTONIC);
+	int64_t saved_ns = mp_clock_ns(CLOCK_MONOTONIC);
 	int ret = 0;
 
 	while (!md_stop_requested && !ret) {
 		nanosleep(&pause, NULL);
-		if (md_clock_ns(CLOCK_MONOTONIC) - saved_ns < (int64_t)(o->line.interval_s * 1e9))
+		if (mp_clock_ns(CLOCK_MONOTONIC) - saved_ns < (int64_t)(o->line.interval_s * 1e9))
 			continue;
-		saved_ns = md_clock_ns(CLOCK_MONOTONIC);
+		saved_ns = mp_clock_ns(CLOCK_MONOTONIC);
 		ret = md_audit_reader_save(reader, store, err);
 		if (ret && md_pipeline_is_temporary(ret)) {
 			/* The next time, all of it is stored. */

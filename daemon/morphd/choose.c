@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* choose - picks the source and its rate; see choose.h. */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/morphd/choose.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -106,15 +105,15 @@ struct tsc {
 
 static void calibrate(struct tsc *tsc)
 {
-	uint64_t start_ns = md_clock_now_ns(), start = __rdtsc(), last, now, least = UINT64_MAX;
+	uint64_t start_ns = mp_now_ns(), start = __rdtsc(), last, now, least = UINT64_MAX;
 
 	do {
 		last = __rdtsc();
 		now = __rdtsc();
 		if (now - last < least)
 			least = now - last;
-	} while (md_clock_now_ns() - start_ns < INTERVAL_NS);
-	tsc->per_ns = (double)(__rdtsc() - start) / (double)(md_clock_now_ns() - start_ns);
+	} while (mp_now_ns() - start_ns < INTERVAL_NS);
+	tsc->per_ns = (double)(__rdtsc() - start) / (double)(mp_now_ns() - start_ns);
 	tsc->gap_min = GAP_MIN_NS * tsc->per_ns;
 	tsc->gap_max = GAP_MAX_NS * tsc->per_ns;
 	/* Some hypervisors make each read of the time stamp counter slow. */

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libprof/cli/exit_status.h"
+
 static volatile sig_atomic_t target;
 
 /*
@@ -58,7 +60,7 @@ static void run_child(char **argv, int go, int failed)
 	execvp(argv[0], argv);
 	code = errno;
 	n = write(failed, &code, sizeof(code));
-	_exit(code == ENOENT ? 127 : 126);
+	_exit(code == ENOENT ? MP_EXIT_NOT_FOUND : MP_EXIT_NOT_EXECUTABLE);
 }
 
 int md_command_start(char **argv, struct md_command *out, struct mp_err *err)

@@ -18,13 +18,9 @@
 #include "daemon/morphd/options.h"
 #include "daemon/morphd/run.h"
 #include "daemon/morphd/service.h"
+#include "libprof/cli/exit_status.h"
+#include "libprof/cli/program.h"
 #include "libprof/cli/stdio.h"
-
-#ifndef MORPH_VERSION
-#define MORPH_VERSION "unknown"
-#endif
-
-const char *argp_program_version = "morphd " MORPH_VERSION;
 
 /*
  * Arrays of this size are mappings of their own, and go back to the system when they are freed: libbpf's
@@ -45,12 +41,12 @@ int main(int argc, char **argv)
 	md_sandbox_reader(argv, MD_SANDBOX_WAYS, md_ways_work);
 	mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
 	mallopt(M_TRIM_THRESHOLD, LARGE_ARRAY);
-	mp_stdio_init("morphd");
+	mp_program_init("morphd");
 	md_options_parse(argc, argv, &o);
 	ret = o.is_run ? md_run_main(&o, &status, &err) : md_service_main(&o, &status, &err);
 	if (fflush(stdout) && !ret)
 		ret = mp_err_set(&err, errno, "standard output: %s", strerror(errno));
 	if (ret)
 		md_message(err.msg);
-	return status ? status : ret ? 1 : 0;
+	return status ? status : ret ? MP_EXIT_FAILED : MP_EXIT_DONE;
 }

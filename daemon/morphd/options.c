@@ -51,8 +51,7 @@ static const struct argp_option daemon_options[] = {
 	 0},
 	{"record", 'o', "FILE", 0, "write the stream of records to FILE", 0},
 	{"input", 'I', "FILE", 0, "the recording to replay", 0},
-	{"repeat", OPT_REPEAT, "N", 0, "replay the recording N times, each under new process ids",
-	 0},
+	{"repeat", OPT_REPEAT, "N", OPTION_HIDDEN, NULL, 0},
 	{"no-kernel", OPT_NO_KERNEL, NULL, 0, "sample user code only", 0},
 	{"registers", OPT_REGISTERS, "WHAT", 0,
 	 "take registers with each sample of user code; paths: in programs that number their paths, "
@@ -297,7 +296,6 @@ void md_options_parse(int argc, char **argv, struct md_options *out)
 					     MD_PATH_REQUESTS_STRIDE, MD_PATH_REQUESTS_RATE_HZ},
 				   .calls = {NULL, MD_CALL_SAMPLES_PERIOD},
 				   .audit.alpha = MP_PROGRAM_AUDIT_ALPHA};
-	argp_err_exit_status = 2;
 	md_config_init(&out->line);
 	out->is_run = argc > 1 && !strcmp(argv[1], "run");
 	if (out->is_run) {

@@ -18,7 +18,8 @@
 #include "daemon/morphd/source_open.h"
 #include "daemon/morphd/source_wait.h"
 #include "daemon/morphd/watchdog.h"
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
+#include "libprof/cli/exit_status.h"
 
 /* Time between two checks whether sampling has become possible. */
 #define CHECK_NS UINT64_C(5000000000)
@@ -103,7 +104,7 @@ static void reload(struct service *s)
 	struct mp_err err = {{0}};
 	int ret = 0;
 
-	md_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, md_clock_now_ns() / 1000);
+	md_notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, mp_now_ns() / 1000);
 	if (!o->config)
 		ret = mp_err_set(&err, ENOENT,
 				 "SIGHUP: without --config there is no "
@@ -153,7 +154,7 @@ static void log_start_cost(void)
 	fprintf(stderr,
 		"morphd: starting took %.2f s of processor time, not counted in that share: to "
 		"measure the cost of a sample and to look at running processes\n",
-		(double)md_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
+		(double)mp_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
 }
 
 /* Sleeps until the next check. A signal ends it, even one that came just before. */
@@ -299,7 +300,7 @@ int md_service_main(const struct md_options *o, int *status, struct mp_err *err)
 	s->o = o;
 	ret = load_config(o, &s->config, err);
 	if (ret || o->check_config) {
-		*status = ret ? 2 : 0;
+		*status = ret ? MP_EXIT_USAGE : MP_EXIT_DONE;
 		free(s);
 		return ret;
 	}

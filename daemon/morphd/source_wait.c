@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/source/perf_event.h"
 #include "kmod/uapi/morph_dev.h"
 
@@ -20,7 +20,7 @@ static bool has_device(void)
 
 void md_source_wait_failed(struct md_source_wait *wait)
 {
-	wait->next_ns = md_clock_now_ns() + ATTEMPT_NS;
+	wait->next_ns = mp_now_ns() + ATTEMPT_NS;
 }
 
 void md_source_wait_start(struct md_source_wait *wait)
@@ -40,7 +40,7 @@ bool md_source_wait_is_due(struct md_source_wait *wait)
 	wait->device_appeared |= device && !wait->has_device;
 	wait->has_device = device;
 	wait->has_events = events;
-	return changed || md_clock_now_ns() >= wait->next_ns;
+	return changed || mp_now_ns() >= wait->next_ns;
 }
 
 bool md_source_wait_needs_restart(const struct md_source_wait *wait)

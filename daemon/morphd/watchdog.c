@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/morphd/notify.h"
 
 /* Return: 0: the variable is missing or not a number above 0. */
@@ -44,6 +44,6 @@ bool md_watchdog_is_due(struct md_watchdog *watchdog, uint64_t now_ns)
 
 void md_watchdog_step(struct md_watchdog *watchdog)
 {
-	if (watchdog->pause_ns && md_watchdog_is_due(watchdog, md_clock_now_ns()))
+	if (watchdog->pause_ns && md_watchdog_is_due(watchdog, mp_now_ns()))
 		md_notify("WATCHDOG=1");
 }

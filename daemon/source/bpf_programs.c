@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bpf_programs - libbpf and the memory that is shared with the programs; see bpf_programs.h. */
 #ifdef MORPH_BPF
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/source/bpf_programs.h"
 
 #include <bpf/bpf.h>
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "collector.skel.h"
@@ -292,7 +291,7 @@ static bool is_quiet(const struct md_wire_stage *stage)
 
 uint64_t md_bpf_programs_complete_until_ns(struct md_bpf_programs *p, bool all)
 {
-	uint64_t now = md_clock_now_ns(), limit, first;
+	uint64_t now = mp_now_ns(), limit, first;
 	uint32_t cpu, tries;
 
 	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
@@ -305,7 +304,7 @@ uint64_t md_bpf_programs_complete_until_ns(struct md_bpf_programs *p, bool all)
 	 * A handler counts up @entered before it reads the clock, with a full barrier between.
 	 * Therefore a handler that is not seen below reads a later time than this.
 	 */
-	limit = md_clock_now_ns() - 1;
+	limit = mp_now_ns() - 1;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (cpu = 0; cpu < p->nr_cpus; cpu++) {
 		for (tries = 0; !is_quiet(&p->stages[cpu]) && tries < 1000; tries++)

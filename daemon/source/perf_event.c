@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/source/perf_stack.h"
 
 #define PROBE_NS UINT64_C(1000000000) /* time between two checks whether events are alive */
@@ -466,7 +466,7 @@ static int renew(struct md_perf_events *events, uint32_t cpu, struct mp_err *err
 
 int md_perf_events_follow(struct md_perf_events *events, bool *missed, struct mp_err *err)
 {
-	uint64_t now = md_clock_now_ns();
+	uint64_t now = mp_now_ns();
 	bool probe = events->is_on && now - events->probe_ns >= PROBE_NS;
 	struct md_perf_ring *ring;
 	uint32_t cpu, end;

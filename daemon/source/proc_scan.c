@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* proc_scan - reads /proc; see proc_scan.h. */
 #include "daemon/module/modfind.h"
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/source/proc_scan.h"
 
 #include <ctype.h>
@@ -88,7 +88,7 @@ static int scan_once(pid_t pid, uint64_t time_ns, uint32_t exec_id, struct md_bu
 {
 	/* Threads that start or exit after the clock is read are reported as events later. */
 	uint32_t nr_threads = count_threads(pid), nr_later;
-	uint64_t now_ns = md_clock_now_ns();
+	uint64_t now_ns = mp_now_ns();
 	size_t before = out->size;
 	struct morph_exec *exec;
 	struct stat program;

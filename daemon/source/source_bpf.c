@@ -7,7 +7,7 @@
  * given out once everything before it, on every CPU, is known. Documentation/service.md
  * explains why mappings take that way.
  */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/source/quiet.h"
 #include "daemon/source/source.h"
 
@@ -103,13 +103,13 @@ static int start(struct bpf *b, struct mp_err *err)
 	 * Earlier events must be ignored: an older exec would remove what the scan finds, and
 	 * its mappings were not recorded.
 	 */
-	b->merge.since_ns = md_clock_now_ns();
+	b->merge.since_ns = mp_now_ns();
 	/*
 	 * Find what runs already. Events that come meanwhile are repeated by the scan, which is
 	 * harmless.
 	 */
 	ret = md_proc_scan(0, 0, NULL, &b->scan);
-	b->merge.decoder.start_ns = md_clock_now_ns();
+	b->merge.decoder.start_ns = mp_now_ns();
 	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
 }
 
@@ -164,7 +164,7 @@ static int bpf_open(const struct md_source_config *config, struct md_source **ou
 	if (ret)
 		goto fail;
 	b->source.has_kernel = b->events.has_kernel;
-	b->info.start_ns = md_clock_now_ns();
+	b->info.start_ns = mp_now_ns();
 	b->info.start_s = time(NULL);
 	b->info.rate_hz = b->events.rate_hz;
 	snprintf(b->info.collector, sizeof(b->info.collector), "bpf");
@@ -278,7 +278,7 @@ static void account_missing(struct bpf *b)
 		return;
 	b->reported_missing = true;
 	if (totals.nr_samples > seen &&
-	    !md_record_add_lost(&b->merge.decoder.out, md_clock_now_ns(), totals.nr_samples - seen,
+	    !md_record_add_lost(&b->merge.decoder.out, mp_now_ns(), totals.nr_samples - seen,
 				MORPH_LOST_NO_MEMORY, 0))
 		b->merge.decoder.failed = true;
 }
@@ -377,11 +377,11 @@ static int bpf_next(struct md_source *source, int timeout_ms, bool drain, struct
 	if (ret)
 		return ret;
 	if (d->lost_events && !b->scan.size && !drain &&
-	    md_clock_now_ns() - b->last_scan_ns > SCAN_PAUSE_NS) {
+	    mp_now_ns() - b->last_scan_ns > SCAN_PAUSE_NS) {
 		d->lost_events = false;
-		b->scan_ns = b->last_scan_ns = d->scan_begin_ns = md_clock_now_ns();
+		b->scan_ns = b->last_scan_ns = d->scan_begin_ns = mp_now_ns();
 		md_proc_scan(b->command, 0, NULL, &b->scan);
-		d->scan_end_ns = md_clock_now_ns();
+		d->scan_end_ns = mp_now_ns();
 	}
 	if (drain && !d->out.size)
 		account_missing(b);

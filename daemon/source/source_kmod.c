@@ -6,7 +6,7 @@
  * records. The module says up to which time the rings are complete. Only that part is given
  * out, so that no mapping arrives after its samples.
  */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/source/quiet.h"
 #include "daemon/source/source.h"
 
@@ -236,11 +236,11 @@ static int scan(struct kmod *k, bool whole, struct mp_err *err)
 	ret = get_counts(k, &counts, err);
 	if (ret)
 		return ret;
-	k->last_scan_ns = md_clock_now_ns();
+	k->last_scan_ns = mp_now_ns();
 	md_kmod_merge_begin_scan(&k->merge, whole ? 0 : k->last_scan_ns, counts.lost_events);
 	ret = md_proc_scan(k->command, 0, &ids, &k->merge.scan);
 	if (!ret)
-		ret = md_kmod_merge_end_scan(&k->merge, md_clock_now_ns());
+		ret = md_kmod_merge_end_scan(&k->merge, mp_now_ns());
 	return ret ? mp_err_set(err, -ret, "/proc: %s", strerror(-ret)) : 0;
 }
 
@@ -257,7 +257,7 @@ static void describe(struct kmod *k, const struct md_source_config *config)
 	k->source.has_kernel = hello->has_kernel && !config->no_kernel;
 	k->source.kernel_base = MORPH_KERNEL_BASE;
 	k->source.fixed_hz = is_tick ? hello->tick_hz : 0;
-	k->info.start_ns = md_clock_now_ns();
+	k->info.start_ns = mp_now_ns();
 	k->info.start_s = time(NULL);
 	k->info.rate_hz = is_tick	     ? hello->tick_hz
 			  : k->start.rate_hz ? k->start.rate_hz
@@ -428,8 +428,7 @@ static int begin_round(struct kmod *k, bool drain, struct mp_err *err)
 	if (ret)
 		return ret;
 	k->limit_ns = limit_ns;
-	ret = md_kmod_merge_set_lost(&k->merge, counts.lost_events,
-				     drain ? md_clock_now_ns() : limit_ns);
+	ret = md_kmod_merge_set_lost(&k->merge, counts.lost_events, drain ? mp_now_ns() : limit_ns);
 	return ret ? mp_err_set(err, ENOMEM, "no memory for records") : 0;
 }
 
@@ -450,12 +449,11 @@ static int account_missing(struct kmod *k, struct mp_err *err)
 	here = counts.samples - counts.lost_samples;
 	/* These were lost at the end, so no later record in the ring reported them. */
 	if (counts.lost_samples > m->nr_lost &&
-	    !md_record_add_lost(&m->out, md_clock_now_ns(), counts.lost_samples - m->nr_lost,
+	    !md_record_add_lost(&m->out, mp_now_ns(), counts.lost_samples - m->nr_lost,
 				MORPH_LOST_RING_FULL, 0))
 		return mp_err_set(err, ENOMEM, "no memory for records");
-	if (here > m->nr_samples &&
-	    !md_record_add_lost(&m->out, md_clock_now_ns(), here - m->nr_samples,
-				MORPH_LOST_NO_MEMORY, 0))
+	if (here > m->nr_samples && !md_record_add_lost(&m->out, mp_now_ns(), here - m->nr_samples,
+							MORPH_LOST_NO_MEMORY, 0))
 		return mp_err_set(err, ENOMEM, "no memory for records");
 	return 0;
 }
@@ -484,7 +482,7 @@ static int kmod_next(struct md_source *source, int timeout_ms, bool drain, struc
 	md_kmod_merge_release(m);
 	k->was_empty = !m->out.size;
 	if (m->wants_scan && !k->more && !drain && !m->scan.size &&
-	    md_clock_now_ns() - k->last_scan_ns > SCAN_PAUSE_NS) {
+	    mp_now_ns() - k->last_scan_ns > SCAN_PAUSE_NS) {
 		m->drop_hidden_samples = false;
 		ret = scan(k, false, err);
 		if (ret)

@@ -10,7 +10,7 @@
  * has room for some dozen copies only, and is full whenever the reader is away for some milliseconds.
  * A loss of events would make all mappings unknown.
  */
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/source/quiet.h"
 #include "daemon/source/source.h"
 
@@ -75,7 +75,7 @@ static void perf_close(struct md_source *source)
 
 static void fill_info(struct perf *p)
 {
-	p->info.start_ns = md_clock_now_ns();
+	p->info.start_ns = mp_now_ns();
 	p->info.start_s = time(NULL);
 	p->info.rate_hz = p->events.rate_hz;
 	snprintf(p->info.collector, sizeof(p->info.collector), "perf");
@@ -99,7 +99,7 @@ static int start_all(struct perf *p, struct mp_err *err)
 	ret = md_proc_scan(0, 0, NULL, &p->scan);
 	if (ret)
 		return mp_err_set(err, -ret, "/proc: %s", strerror(-ret));
-	p->decoder.start_ns = md_clock_now_ns();
+	p->decoder.start_ns = mp_now_ns();
 	return 0;
 }
 
@@ -366,7 +366,7 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 		if (ret)
 			return ret;
 		p->limit_ns = drain ? UINT64_MAX - 1 : p->round_ns;
-		p->round_ns = md_clock_now_ns();
+		p->round_ns = mp_now_ns();
 		for (i = 0; i < p->nr_rings; i++)
 			if (p->rings[i]->page)
 				md_perf_ring_refresh(p->rings[i]);
@@ -382,9 +382,9 @@ static int perf_next(struct md_source *source, int timeout_ms, bool drain, struc
 	if (p->decoder.lost_events && !p->scan.size && !drain &&
 	    p->round_ns - p->last_scan_ns > SCAN_PAUSE_NS) {
 		p->decoder.lost_events = false;
-		p->scan_ns = p->last_scan_ns = p->decoder.scan_begin_ns = md_clock_now_ns();
+		p->scan_ns = p->last_scan_ns = p->decoder.scan_begin_ns = mp_now_ns();
 		md_proc_scan(p->command, 0, NULL, &p->scan);
-		p->decoder.scan_end_ns = md_clock_now_ns();
+		p->decoder.scan_end_ns = mp_now_ns();
 	}
 	if (drain && !p->decoder.out.size)
 		account_lost(p);

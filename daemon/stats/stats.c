@@ -114,7 +114,7 @@ int md_stats_fail(const char *fmt, ...)
 	va_start(ap, fmt);
 	say(fmt, ap);
 	va_end(ap);
-	return MD_EXIT_FAILED;
+	return MP_EXIT_FAILED;
 }
 
 void md_stats_note(const char *fmt, ...)
@@ -151,7 +151,7 @@ static int open_service(struct md_stats *stats, struct mp_store **out, const str
 			      own->msg, program);
 	else
 		md_stats_fail("%s; the service's: %s", own->msg, err.msg);
-	return r == -ENOENT || r == -EACCES ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
+	return r == -ENOENT || r == -EACCES ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
 }
 
 /* Modules of a fleet that are read if none is named: those with the most samples. */
@@ -175,7 +175,7 @@ static int open_fleet(struct md_stats *stats, enum mp_store_mode mode, struct mp
 	}
 	if (r && err.msg[0])
 		md_stats_fail("%s", err.msg);
-	return !r ? 0 : r == -ENODATA ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
+	return !r ? 0 : r == -ENODATA ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
 }
 
 int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_store **out)
@@ -202,7 +202,7 @@ int md_stats_open(struct md_stats *stats, enum mp_store_mode mode, struct mp_sto
 	    strcmp(stats->path, MP_STORE_SERVICE_PATH))
 		return open_service(stats, out, &err);
 	md_stats_fail("%s", err.msg);
-	return r == -ENOENT && mode == MP_STORE_READ ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
+	return r == -ENOENT && mode == MP_STORE_READ ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -225,7 +225,7 @@ int md_stats_json_print(json_t *root)
 	if (r)
 		return md_stats_fail("out of memory");
 	putchar('\n');
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 json_t *md_stats_json_string(const char *text)

@@ -15,18 +15,12 @@
 
 #include "daemon/code/stats_filter.h"
 #include "libprof/base/err.h"
+#include "libprof/cli/exit_status.h"
 #include "libprof/cli/since.h"
 #include "libprof/store/store.h"
 
 /* Version of the JSON that every command prints; it grows if a field changes its meaning. */
 #define MD_STATS_JSON_SCHEMA 1
-
-enum md_exit {
-	MD_EXIT_DONE = 0,
-	MD_EXIT_FAILED = 1,
-	MD_EXIT_USAGE = 2,
-	MD_EXIT_NO_PROFILE = 3,
-};
 
 struct md_stats {
 	const char *db;		  /* NULL: the default path */
@@ -63,7 +57,7 @@ void md_stats_set_program(const char *name);
 /* Parses a command's arguments. Exits on --help and on wrong usage. */
 void md_stats_parse(const struct argp *argp, int argc, char **argv, void *input);
 
-/* Prints "PROGRAM: ..." to stderr. Return: MD_EXIT_FAILED. */
+/* Prints "PROGRAM: ..." to stderr. Return: MP_EXIT_FAILED. */
 int md_stats_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Prints a message that is not a failure. */
 void md_stats_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

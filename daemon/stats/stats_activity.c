@@ -173,7 +173,7 @@ static int print(const struct activity *a, const struct table *table)
 	}
 	if (!rows) {
 		print_row(&sum, all, "(all programs)");
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	}
 	json_object_set_new(root, "total", row_json(&sum, NULL));
 	json_object_set_new(root, "programs", rows);
@@ -269,7 +269,7 @@ static int print_processes(const struct activity *a, const struct mp_process *al
 		putchar('\n');
 	}
 	if (!rows)
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "by", json_string(bys[a->by]));
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)sum));
 	json_object_set_new(root, "rows", rows);
@@ -291,7 +291,7 @@ static int show_processes(const struct activity *a, struct mp_store *store)
 	} else {
 		md_stats_note("%s: no samples by %s are stored%s", a->stats->path, bys[a->by],
 			      a->since_s ? " since then" : "");
-		r = MD_EXIT_NO_PROFILE;
+		r = MP_EXIT_NO_PROFILE;
 	}
 	free(all);
 	return r;
@@ -325,7 +325,7 @@ int md_stats_activity(struct md_stats *stats, int argc, char **argv)
 	} else if (!table.nr_programs) {
 		md_stats_note("%s: no activity is stored%s", stats->path,
 			      a.since_s ? " since then" : "");
-		r = MD_EXIT_NO_PROFILE;
+		r = MP_EXIT_NO_PROFILE;
 	} else {
 		r = print(&a, &table);
 	}

@@ -386,7 +386,7 @@ static int choose(struct annotate *a)
 	md_stats_fail("%s: %zu functions match: choose one with --module or NAME@ADDRESS",
 		      wish_text(a), c->nr);
 	list_candidates(a);
-	return MD_EXIT_FAILED;
+	return MP_EXIT_FAILED;
 }
 
 static int find(struct annotate *a, struct mp_err *err)
@@ -449,7 +449,7 @@ static int print(struct annotate *a, struct mp_store *store, const struct md_ann
 				 .percent_limit = a->percent_limit,
 				 .color = wants_color(a)};
 	struct stat st;
-	int status = MD_EXIT_DONE, r;
+	int status = MP_EXIT_DONE, r;
 
 	if (!stat(source->path, &st))
 		sources.built_s = st.st_mtime;
@@ -477,7 +477,7 @@ static int print(struct annotate *a, struct mp_store *store, const struct md_ann
 	}
 	md_annotate_callers_free(callers, p.nr_callers);
 	md_srcfiles_fini(&sources);
-	return status ? status : annotation->samples ? MD_EXIT_DONE : MD_EXIT_NO_PROFILE;
+	return status ? status : annotation->samples ? MP_EXIT_DONE : MP_EXIT_NO_PROFILE;
 }
 
 static int show(struct annotate *a, struct mp_store *store)
@@ -553,7 +553,7 @@ static int run(struct annotate *a, struct mp_store *store)
 	}
 	if (!r && !nr) {
 		md_stats_note("%s: no sample of such a module", a->stats->path);
-		return MD_EXIT_NO_PROFILE;
+		return MP_EXIT_NO_PROFILE;
 	}
 	if (!r)
 		r = find(a, &err);

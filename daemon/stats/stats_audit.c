@@ -553,11 +553,11 @@ static int show(const struct audit_args *args, struct mp_store *store,
 		md_stats_note("%s: no audit inside a running program is stored%s%s",
 			      args->stats->path, args->file ? " of " : "",
 			      args->file ? args->file : "");
-		return MD_EXIT_NO_PROFILE;
+		return MP_EXIT_NO_PROFILE;
 	}
 	if (!root) {
 		json_decref(list);
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	}
 	json_object_set_new(root, "audits", list);
 	return md_stats_json_print(root);

@@ -176,7 +176,7 @@ static int print_rows(struct print *p, const struct md_call_edges *edges, json_t
 	else
 		print_contexts(p);
 	if (!root)
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "by", json_string(by[p->query->what]));
 	json_object_set_new(root, "percent_of",
 			    json_string(edges ? "samples below the function"
@@ -199,7 +199,7 @@ static int say_nothing_found(const struct print *p)
 			p->stats->path);
 	else
 		md_stats_note("%s: no calling context has such a function", p->stats->path);
-	return MD_EXIT_NO_PROFILE;
+	return MP_EXIT_NO_PROFILE;
 }
 
 static int find_and_print(struct print *p, json_t *notes)

@@ -274,7 +274,6 @@ static void put_share(const struct md_diff_row *row, int side)
 static void print_row(const struct options *o, const struct md_diff_row *row)
 {
 	const struct md_diff_group *group = &o->diff.groups[row->group];
-	const char *slash = strrchr(group->path, '/');
 	bool bracket = group->path[0] != '[' && o->diff.by != MD_BY_MODULE;
 	char buf[16];
 
@@ -295,7 +294,7 @@ static void print_row(const struct options *o, const struct md_diff_row *row)
 	if (row->code)
 		printf(row->code == MD_DIFF_ADDED ? " (added)" : " (gone)");
 	printf(bracket ? "  [" : "  ");
-	md_stats_put_text(slash ? slash + 1 : group->path);
+	md_stats_put_text(basename(group->path));
 	printf(bracket ? "]\n" : "\n");
 }
 
@@ -435,7 +434,7 @@ static int load(struct options *o, int side)
 	if (!o->diff.sides[side].total) {
 		md_stats_note("%s: no sample is stored%s", stats.path,
 			      o->has_period[side] ? " of that period" : "");
-		return MD_EXIT_NO_PROFILE;
+		return MP_EXIT_NO_PROFILE;
 	}
 	return 0;
 }
@@ -466,7 +465,7 @@ static int compare(struct options *o)
 	if (!o->diff.nr_rows) {
 		md_stats_note("no sample of such a module%s on either side",
 			      o->diff.function ? " or function" : "");
-		return MD_EXIT_NO_PROFILE;
+		return MP_EXIT_NO_PROFILE;
 	}
 	note_builds(o);
 	sort_by = o->sort;
@@ -474,7 +473,7 @@ static int compare(struct options *o)
 	if (o->stats->json)
 		return print_json(o);
 	print_text(o);
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 int md_stats_diff(struct md_stats *stats, int argc, char **argv)

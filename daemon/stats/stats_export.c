@@ -316,14 +316,14 @@ static int run(struct export *e, struct mp_store *store)
 		r = md_stats_fail("%s", err.msg);
 	} else if (!nr_left) {
 		md_stats_note("%s: no such sample", e->stats->path);
-		r = MD_EXIT_NO_PROFILE;
+		r = MP_EXIT_NO_PROFILE;
 	} else if ((e->format->needs & MD_EXPORT_ONE) && nr_left > 1) {
 		r = md_stats_fail("%s takes one module, but there are %ld: use --binary=FILE",
 				  e->format->name, nr_left);
 	} else {
 		md_stats_note_period(store, e->out.since_s);
 		r = export_modules(e, store, modules, nr, &err);
-		r = r ? md_stats_fail("%s", err.msg) : md_stats_finish(MD_EXIT_DONE);
+		r = r ? md_stats_fail("%s", err.msg) : md_stats_finish(MP_EXIT_DONE);
 		if (!r)
 			say_what_is_missing(e);
 	}
@@ -354,7 +354,7 @@ static int run_calls(struct export *e, struct mp_store *store)
 		md_stats_note("%s: no sample of such a program has a calling context",
 			      e->stats->path);
 		md_calls_fini(&calls);
-		return MD_EXIT_NO_PROFILE;
+		return MP_EXIT_NO_PROFILE;
 	}
 	md_stats_note_period(store, e->out.since_s);
 	/* Files that cannot be read were named above. */
@@ -367,7 +367,7 @@ static int run_calls(struct export *e, struct mp_store *store)
 		r = e->format->calls(&e->out, &calls, &err);
 	md_call_graph_fini(&graph);
 	md_calls_fini(&calls);
-	return r ? md_stats_fail("%s", err.msg) : md_stats_finish(MD_EXIT_DONE);
+	return r ? md_stats_fail("%s", err.msg) : md_stats_finish(MP_EXIT_DONE);
 }
 
 int md_stats_export(struct md_stats *stats, int argc, char **argv)
@@ -385,7 +385,7 @@ int md_stats_export(struct md_stats *stats, int argc, char **argv)
 	if ((e.format->needs & MD_EXPORT_BINARY) && isatty(STDOUT_FILENO))
 		return md_stats_fail("%s is binary: redirect standard output to a file",
 				     e.format->name),
-		       MD_EXIT_USAGE;
+		       MP_EXIT_USAGE;
 	r = md_stats_open(stats, MP_STORE_READ, &store);
 	if (r)
 		return r;

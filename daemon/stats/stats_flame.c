@@ -250,7 +250,7 @@ static int draw(const struct flame *f)
 	md_flame_fini(&shown);
 	if (r)
 		return md_stats_fail("out of memory");
-	return mp_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MD_EXIT_DONE;
+	return mp_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MP_EXIT_DONE;
 }
 
 int md_stats_flame(struct md_stats *stats, int argc, char **argv)
@@ -279,7 +279,7 @@ int md_stats_flame(struct md_stats *stats, int argc, char **argv)
 		md_stats_note(f.calls ? "%s: no such sample with a calling context is stored%s"
 				      : "%s: no such sample is stored%s",
 			      stats->path, f.since_s ? " since then" : "");
-		r = MD_EXIT_NO_PROFILE;
+		r = MP_EXIT_NO_PROFILE;
 	} else {
 		md_stats_note_period(store, f.since_s);
 		if (f.output || !stats->json)

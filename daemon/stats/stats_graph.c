@@ -138,13 +138,12 @@ static void put_function(const struct md_graph_module *m, uint32_t f)
 {
 	char buf[32], *brief;
 	const char *name = md_code_function_name(&m->code.cfg->funcs[f], buf);
-	const char *slash = strrchr(m->module->path, '/');
 
 	brief = md_name_brief(name);
 	md_stats_put_text(brief ? brief : name);
 	free(brief);
 	printf("  [");
-	md_stats_put_text(slash ? slash + 1 : m->module->path);
+	md_stats_put_text(basename(m->module->path));
 	putchar(']');
 }
 
@@ -302,7 +301,7 @@ static int print_graph(struct calls *c)
 	print_rows(c, order, nr, rows);
 	free(order);
 	if (!root)
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)c->graph.nr_samples));
 	json_object_set_new(root, "clock", json_string(c->graph.nr_called ? "calls" : "time"));
 	json_object_set_new(root, "sampled_calls", json_integer((json_int_t)c->graph.nr_called));
@@ -358,7 +357,7 @@ int md_stats_call_graph(struct md_stats *stats, int argc, char **argv)
 			"%s: no sample of such a program has a calling context: see morphd(8), "
 			"--stacks",
 			stats->path);
-		status = MD_EXIT_NO_PROFILE;
+		status = MP_EXIT_NO_PROFILE;
 	} else {
 		status = print_graph(&c);
 	}

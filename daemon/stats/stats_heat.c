@@ -365,13 +365,13 @@ static int draw(const struct heat *h)
 		mp_outfile_abandon(&out);
 		return md_stats_fail("out of memory");
 	}
-	return mp_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MD_EXIT_DONE;
+	return mp_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MP_EXIT_DONE;
 }
 
 static int write_all(struct heat *h)
 {
 	const char *slash = strrchr(h->binary, '/');
-	int r = MD_EXIT_DONE;
+	int r = MP_EXIT_DONE;
 
 	h->picture.program = slash ? slash + 1 : h->binary;
 	h->picture.cfg = h->cfg;
@@ -416,7 +416,7 @@ int md_stats_heat(struct md_stats *stats, int argc, char **argv)
 		r = read_all(&h, store, &err);
 	if (r) {
 		md_stats_fail("%s", err.msg);
-		r = r == -ENODATA ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
+		r = r == -ENODATA ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
 	} else {
 		md_stats_note_period(store, h.since_s);
 		r = write_all(&h);

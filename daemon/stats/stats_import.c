@@ -110,7 +110,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		o->files = reallocarray(o->files, o->nr_files + 1, sizeof(*o->files));
 		if (!o->files)
-			argp_failure(state, MD_EXIT_FAILED, ENOMEM, "%s", arg);
+			argp_failure(state, MP_EXIT_FAILED, ENOMEM, "%s", arg);
 		o->files[o->nr_files++] = arg;
 		return 0;
 	case ARGP_KEY_SUCCESS:
@@ -388,7 +388,7 @@ static int report(struct md_stats *stats, const struct md_import *import)
 			printf("%" PRIu64 " lines not understood, and skipped\n",
 			       import->nr_unread_lines);
 		if (!l->emitted)
-			return md_stats_finish(MD_EXIT_DONE);
+			return md_stats_finish(MP_EXIT_DONE);
 		printf("%" PRIu64 " of %" PRIu64 " counted, in %zu modules\n", l->attributed,
 		       l->emitted, nr);
 		for (int i = 0; i < MP_NR_UNATTR; i++)
@@ -398,7 +398,7 @@ static int report(struct md_stats *stats, const struct md_import *import)
 		for (int i = 0; i < MP_NR_LOST; i++)
 			if (l->lost[i])
 				printf("%" PRIu64 " lost: %s\n", l->lost[i], mp_lost_name(i));
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	}
 	root = md_stats_json_new("import");
 	unattributed = json_object();

@@ -110,7 +110,7 @@ static int open_inputs(struct merge *m)
 			r = mp_store_check(in->store, &err);
 		if (r) {
 			md_stats_fail("%s", err.msg);
-			return r == -ENOENT ? MD_EXIT_NO_PROFILE : MD_EXIT_FAILED;
+			return r == -ENOENT ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
 		}
 		if (stat(in->path, &st))
 			return md_stats_fail("%s: %s", in->path, strerror(errno));
@@ -269,7 +269,7 @@ static int report(const struct merge *m)
 			printf(" of %zu modules in %zu sessions added\n", s->nr_modules,
 			       s->nr_sessions);
 		}
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	}
 	root = md_stats_json_new("merge");
 	inputs = json_array();

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/code/ksyms.h"
 #include "daemon/code/originals.h"
@@ -359,7 +358,6 @@ static void print_path(const struct md_row *row)
 
 static void print_row(const struct query *q, const struct md_row *row)
 {
-	const char *slash = strrchr(row->module->path, '/');
 	char buf[80];
 
 	printf("%6.2f%% %12" PRIu64 " ", percent_of(q, row), row->samples);
@@ -395,7 +393,7 @@ static void print_row(const struct query *q, const struct md_row *row)
 	}
 	/* The kernel's name already has brackets. */
 	printf(row->module->path[0] == '[' ? "  " : "  [");
-	md_stats_put_text(slash ? slash + 1 : row->module->path);
+	md_stats_put_text(basename(row->module->path));
 	printf(row->module->path[0] == '[' ? "\n" : "]\n");
 }
 
@@ -476,7 +474,7 @@ static int print(const struct query *q, int64_t start_s)
 			print_row(q, row);
 	}
 	if (!rows)
-		return md_stats_finish(MD_EXIT_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "by", json_string(bys[q->by]));
 	json_object_set_new(root, "percent_of",
 			    json_string(q->by == MD_BY_PATH ? "all paths" : "all samples"));
@@ -500,7 +498,7 @@ static int say_nothing_found(const struct query *q)
 		md_stats_note("%s: no sample there has a path", q->stats->path);
 	else
 		md_stats_note("%s: no sample of such a function", q->stats->path);
-	return MD_EXIT_NO_PROFILE;
+	return MP_EXIT_NO_PROFILE;
 }
 
 static int query_calls(struct query *q, struct mp_store *store, int64_t start_s)

@@ -184,7 +184,7 @@ static int report(const struct remember *r)
 			json_array_append_new(rows, row_json(&r->rows[i]));
 		json_object_set_new(root, "modules", rows);
 		status = md_stats_json_print(root);
-		return status ? status : any ? MD_EXIT_DONE : MD_EXIT_NO_PROFILE;
+		return status ? status : any ? MP_EXIT_DONE : MP_EXIT_NO_PROFILE;
 	}
 	if (any)
 		printf("%10s  %9s  %9s  Module\n", "Bytes", "Functions", "Blocks");
@@ -201,7 +201,7 @@ static int report(const struct remember *r)
 	for (size_t i = 0; i < r->nr; i++)
 		if (!r->rows[i].nr_bytes)
 			md_stats_note("%s", r->rows[i].why);
-	return md_stats_finish(any ? MD_EXIT_DONE : MD_EXIT_NO_PROFILE);
+	return md_stats_finish(any ? MP_EXIT_DONE : MP_EXIT_NO_PROFILE);
 }
 
 int md_stats_remember(struct md_stats *stats, int argc, char **argv)
@@ -226,7 +226,7 @@ int md_stats_remember(struct md_stats *stats, int argc, char **argv)
 	if (ret)
 		status = md_stats_fail("%s", err.msg);
 	else if (!r.nr)
-		status = (md_stats_note("no module has so many samples"), MD_EXIT_NO_PROFILE);
+		status = (md_stats_note("no module has so many samples"), MP_EXIT_NO_PROFILE);
 	else
 		status = report(&r);
 	mp_store_close(store);

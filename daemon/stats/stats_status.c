@@ -159,7 +159,7 @@ static int print_text(const struct status *status)
 			putchar('\n');
 		}
 	}
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -234,7 +234,7 @@ int md_stats_status(struct md_stats *stats, int argc, char **argv)
 		r = stats->json ? print_json(&status) : print_text(&status);
 		if (!r && !status.total.attributed && !status.nr_transfers) {
 			md_stats_note("%s: no sample is stored yet", stats->path);
-			r = MD_EXIT_NO_PROFILE;
+			r = MP_EXIT_NO_PROFILE;
 		}
 	}
 	mp_store_free_modules(status.modules, status.nr_modules);

@@ -98,7 +98,7 @@ static int report(const struct trials *t, const struct mp_trial *trials, size_t 
 		}
 		print_row(&trials[i]);
 	}
-	return md_stats_finish(MD_EXIT_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 static int read_id(const char *path, struct mp_id *id, struct mp_err *err)
@@ -135,7 +135,7 @@ int md_stats_trials(struct md_stats *stats, int argc, char **argv)
 	else if (!nr)
 		status = (md_stats_note("%s: nothing was tried%s", stats->path,
 					t.binary ? " with this file" : ""),
-			  MD_EXIT_NO_PROFILE);
+			  MP_EXIT_NO_PROFILE);
 	else
 		status = report(&t, trials, nr);
 	mp_store_free_trials(trials, nr);

@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/worker/idle.h"
+#include "libprof/base/clock.h"
 
 #define LOOK_MS	    1000
 #define GRACE_S	    15 /* an audit removes its files and control groups */
@@ -149,14 +149,6 @@ static void run_child(const struct md_child *child, pid_t parent)
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Waits until the process can be collected, or @ms are over. */
 static bool has_ended(int pidfd, int ms)
 {
@@ -167,10 +159,10 @@ static bool has_ended(int pidfd, int ms)
 
 static void stop_child(pid_t pid, int pidfd)
 {
-	double until = now_s() + GRACE_S;
+	double until = mp_now_s() + GRACE_S;
 
 	kill(pid, SIGTERM);
-	while (!has_ended(pidfd, 200) && now_s() < until)
+	while (!has_ended(pidfd, 200) && mp_now_s() < until)
 		;
 	/* All processes of the child's session that have not left its process group. */
 	kill(-pid, SIGKILL);
@@ -181,11 +173,11 @@ static void stop_child(pid_t pid, int pidfd)
 static bool must_stop(const struct md_child *child, struct md_idle_watch *watch, double start_s,
 		      double *looked_s, enum md_child_end *why)
 {
-	bool look = child->look && now_s() - *looked_s >= MD_CHILD_LOOK_S, stop = true;
+	bool look = child->look && mp_now_s() - *looked_s >= MD_CHILD_LOOK_S, stop = true;
 
 	if (stopped)
 		*why = MD_CHILD_STOPPED;
-	else if (child->limit_s > 0 && now_s() - start_s > child->limit_s)
+	else if (child->limit_s > 0 && mp_now_s() - start_s > child->limit_s)
 		*why = MD_CHILD_LATE;
 	else if (child->policy && md_idle_is_wanted(watch, child->policy))
 		*why = MD_CHILD_WANTED;
@@ -194,7 +186,7 @@ static bool must_stop(const struct md_child *child, struct md_idle_watch *watch,
 	else
 		stop = false;
 	if (look)
-		*looked_s = now_s();
+		*looked_s = mp_now_s();
 	return stop;
 }
 
@@ -203,7 +195,7 @@ static void wait_child(const struct md_child *child, pid_t pid, int pidfd,
 {
 	enum md_child_end why = MD_CHILD_EXITED;
 	struct md_idle_watch watch;
-	double start_s = now_s(), looked_s = start_s;
+	double start_s = mp_now_s(), looked_s = start_s;
 	struct rusage usage;
 	bool ended = false;
 	int status = 0;

@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "libprof/base/clock.h"
 
 /* Looks that are closer together tell nothing: the kernel counts in ticks of 10 ms. */
 #define LEAST_LOOK_S 0.8
@@ -135,14 +136,6 @@ bool md_idle_check(const struct md_policy *policy, char *why, size_t size)
 
 /* ---- while a child works ------------------------------------------------------------------- */
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* A service has a control group of its own, whose time includes all its children. */
 static void find_cgroup(char *path, size_t size)
 {
@@ -211,14 +204,14 @@ static bool look(struct md_idle_watch *watch, double *busy, double *own)
 
 void md_idle_watch_begin(struct md_idle_watch *watch, pid_t session)
 {
-	*watch = (struct md_idle_watch){.session = session, .at_s = now_s()};
+	*watch = (struct md_idle_watch){.session = session, .at_s = mp_now_s()};
 	find_cgroup(watch->cgroup, sizeof(watch->cgroup));
 	watch->begun = look(watch, &watch->busy_s, &watch->own_s);
 }
 
 bool md_idle_is_wanted(struct md_idle_watch *watch, const struct md_policy *policy)
 {
-	double at = now_s(), past = at - watch->at_s, busy, own, others;
+	double at = mp_now_s(), past = at - watch->at_s, busy, own, others;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (!watch->begun || past < LEAST_LOOK_S || !look(watch, &busy, &own))

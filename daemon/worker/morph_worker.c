@@ -17,13 +17,9 @@
 #include "daemon/worker/worker.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/args.h"
+#include "libprof/cli/exit_status.h"
+#include "libprof/cli/program.h"
 #include "libprof/cli/stdio.h"
-
-#ifndef MORPH_VERSION
-#define MORPH_VERSION "unknown"
-#endif
-
-const char *argp_program_version = "morph-worker " MORPH_VERSION;
 
 #define MAX_PROGRAMS 64
 
@@ -333,17 +329,16 @@ int main(int argc, char **argv)
 	struct options o = {0};
 	struct md_policy policy = {0};
 	struct mp_err err = {""};
-	int ret, status = 1;
+	int ret, status = MP_EXIT_FAILED;
 
-	mp_stdio_init("morph-worker");
-	argp_err_exit_status = 2;
+	mp_program_init("morph-worker");
 	mp_args_parse(&argp, argc, argv, 0, &o);
 	mp_stdio_parsed();
 	md_child_catch_signals();
 	ret = choose_paths(&o, &err);
 	if (!ret) {
 		ret = md_policy_read(o.config, &policy, &err);
-		status = ret ? 2 : 1;
+		status = ret ? MP_EXIT_USAGE : MP_EXIT_FAILED;
 	}
 	if (!ret && o.check)
 		printf("%s: %zu rules\n", o.config, policy.nr_rules);

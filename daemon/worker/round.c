@@ -15,6 +15,7 @@
 
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
+#include "libprof/cli/exit_status.h"
 
 /* ---- profile ------------------------------------------------------------------------------- */
 
@@ -94,7 +95,7 @@ static int run_training(struct md_task *t, const char *counts, struct md_child_r
 	free(argv);
 	if (!ret && result->end == MD_CHILD_EXITED && !result->status &&
 	    md_task_take(t, trained.text, counts, MD_COUNTS_MAX)) {
-		result->status = 1;
+		result->status = MP_EXIT_FAILED;
 		snprintf(result->reason, sizeof(result->reason), "%.500s", t->err->msg);
 	}
 	return ret;
@@ -155,7 +156,7 @@ static int write_trained(struct md_task *t, const char *output, struct md_child_
 	add(&line, db);
 	add(&line, "--min-samples=1");
 	add(&line, "--exact-profile");
-	add(&line, "--no-stale");
+	add(&line, "--stale=none");
 	ret = run_optimize(t, &line, output, result, &carried);
 	unlink(counts.text);
 	return ret;
@@ -239,7 +240,7 @@ static int step_write(struct md_task *t)
 
 	if (!ret && carried.used)
 		ret = md_step_matched(t, &carried);
-	else if (!ret && r.end == MD_CHILD_EXITED && r.status == 3)
+	else if (!ret && r.end == MD_CHILD_EXITED && r.status == MP_EXIT_NO_PROFILE)
 		ret = md_step_unmatched(t, r.reason);
 	if (ret)
 		return ret;
@@ -247,9 +248,10 @@ static int step_write(struct md_task *t)
 		return md_task_advance(t, MP_JOB_FAILED, "write", "failed",
 				       "morph-optimize ended by signal %d", r.status);
 	switch (r.status) {
-	case 0: return take_output(t, output.text);
-	case 3: return md_step_nothing(t, r.reason);
-	case 4: return md_task_advance(t, MP_JOB_REFUSED, "write", "refused", "%s", r.reason);
+	case MP_EXIT_DONE: return take_output(t, output.text);
+	case MP_EXIT_NO_PROFILE: return md_step_nothing(t, r.reason);
+	case MP_EXIT_REFUSED:
+		return md_task_advance(t, MP_JOB_REFUSED, "write", "refused", "%s", r.reason);
 	default:
 		return md_task_advance(t, MP_JOB_FAILED, "write", "failed", "%s",
 				       r.reason[0] ? r.reason : "morph-optimize failed");
@@ -285,7 +287,7 @@ static int step_verify(struct md_task *t)
 	if (r.end == MD_CHILD_EXITED && !r.status)
 		return md_task_advance(t, MP_JOB_VERIFIED, "verify", "done",
 				       "it is proved to do the same as the original");
-	if (r.end == MD_CHILD_EXITED && r.status == 4)
+	if (r.end == MD_CHILD_EXITED && r.status == MP_EXIT_REFUSED)
 		return md_task_advance(t, MP_JOB_REFUSED, "verify", "refused", "%s", r.reason);
 	return md_task_advance(t, MP_JOB_FAILED, "verify", "failed", "%s",
 			       r.reason[0] ? r.reason : "morph-optimize verify failed");

@@ -10,6 +10,7 @@
 
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
+#include "libprof/cli/exit_status.h"
 
 /* Only this user can have written the evidence; the store may be another user's. */
 static bool is_proved(struct md_task *t, const char *output)
@@ -50,7 +51,8 @@ int md_step_adopt(struct md_task *t)
 			return ret;
 		if (r.end != MD_CHILD_EXITED || r.status)
 			return md_task_advance(t,
-					       r.end == MD_CHILD_EXITED && r.status == 4
+					       r.end == MD_CHILD_EXITED &&
+							       r.status == MP_EXIT_REFUSED
 						       ? MP_JOB_REFUSED
 						       : MP_JOB_FAILED,
 					       "adopt", "refused", "%s",

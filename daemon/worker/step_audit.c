@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/worker.h"
+#include "libprof/cli/exit_status.h"
 
 #define MAX_OPTIONS 24
 
@@ -78,7 +79,7 @@ static void make_line(struct md_task *t, const char *output, const char *pairs, 
 	add(line, t->worker->audit, "");
 	add(line, "--json", "");
 	add(line, limit, "");
-	add(line, "--export-csv=", pairs);
+	add(line, "--export=", pairs);
 	/* The directory train/ belongs to the user who audits; $TMPDIR may be root's. */
 	add(line, "--dir=", train.text);
 	/* The pairs of an audit that was stopped. */
@@ -196,7 +197,8 @@ int md_step_audit(struct md_task *t)
 	ret = run_audit(t, output.text, &r);
 	if (ret)
 		return ret;
-	if (r.end != MD_CHILD_EXITED || (r.status && r.status != 5 && r.status != 6) ||
+	if (r.end != MD_CHILD_EXITED ||
+	    (r.status && r.status != MP_EXIT_NOT_FASTER && r.status != MP_EXIT_DIFFERS) ||
 	    !md_evidence_read_audit(report.text, &evidence))
 		return fail(t, report.text, &r);
 	snprintf(evidence.original, sizeof(evidence.original), "%s", t->job->file_hash);

@@ -18,6 +18,7 @@
 
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
+#include "libprof/cli/exit_status.h"
 
 /* ---- in place ------------------------------------------------------------------------------ */
 
@@ -236,7 +237,7 @@ static int conclude(struct md_task *t)
 		return ret;
 	if (r.end == MD_CHILD_EXITED && !r.status)
 		return judge(t, &found);
-	if (r.end == MD_CHILD_EXITED && r.status == 3)
+	if (r.end == MD_CHILD_EXITED && r.status == MP_EXIT_NO_PROFILE)
 		return end_without_gain(t, MP_JOB_UNDECIDED, "undecided",
 					"no process ran the version that times itself");
 	return end_without_gain(t, MP_JOB_FAILED, "failed",

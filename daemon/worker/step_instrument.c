@@ -4,6 +4,7 @@
 
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
+#include "libprof/cli/exit_status.h"
 
 int md_step_instrument(struct md_task *t)
 {
@@ -30,8 +31,9 @@ int md_step_instrument(struct md_task *t)
 		return ret;
 	if (!there && (r.end != MD_CHILD_EXITED || r.status))
 		return md_task_advance(t,
-				       r.end == MD_CHILD_EXITED && r.status == 4 ? MP_JOB_REFUSED
-										 : MP_JOB_FAILED,
+				       r.end == MD_CHILD_EXITED && r.status == MP_EXIT_REFUSED
+					       ? MP_JOB_REFUSED
+					       : MP_JOB_FAILED,
 				       "instrument", "refused", "%s",
 				       r.reason[0] ? r.reason : "morph-optimize failed");
 	return md_task_advance(t, MP_JOB_AUDITING, "instrument", "done",

@@ -12,13 +12,6 @@
 #include "daemon/worker/worker.h"
 #include "libprof/store/jobs/store_crashes.h"
 
-static const char *name_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 int md_task_samples(struct md_task *t, struct md_work_samples *out)
 {
 	struct mp_program_activity *list;
@@ -57,7 +50,7 @@ static uint64_t seen_crashes(struct md_task *t, int64_t since_s)
 
 uint64_t md_task_crashes(struct md_task *t, int64_t since_s)
 {
-	uint64_t cores = md_probation_crashes(t->worker->policy->coredumps, name_of(t->job->path),
+	uint64_t cores = md_probation_crashes(t->worker->policy->coredumps, basename(t->job->path),
 					      since_s),
 		 seen = seen_crashes(t, since_s);
 

@@ -16,6 +16,7 @@
 #include "editor/audit/audit_stage.h"
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/run/audit_compare.h"
+#include "libprof/base/clock.h"
 
 struct audit_state {
 	const struct me_audit_opts *opts;
@@ -28,7 +29,7 @@ struct audit_state {
 
 static double audit_seconds(const struct audit_state *as)
 {
-	return (double)(me_now_ns() - as->start_ns) / (double)ME_NS_PER_SEC;
+	return (double)(mp_now_ns() - as->start_ns) / (double)ME_NS_PER_SEC;
 }
 
 static int audit_add_pair(const struct audit_state *as, double a, double b, struct mp_err *err)
@@ -384,7 +385,7 @@ bool me_audit_measures_cpu(const struct me_audit_opts *opts)
 
 int me_audit_run(const struct me_audit_opts *opts, struct me_audit *audit, struct mp_err *err)
 {
-	struct audit_state as = {.opts = opts, .audit = audit, .start_ns = me_now_ns()};
+	struct audit_state as = {.opts = opts, .audit = audit, .start_ns = mp_now_ns()};
 	int ret;
 
 	memset(audit, 0, sizeof(*audit));

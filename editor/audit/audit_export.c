@@ -285,7 +285,7 @@ int me_audit_read_csv(const char *path, struct me_audit_pairs *pairs, struct mp_
 		rc = got;
 	if (rc == -EINVAL || (!rc && !nr))
 		return mp_err_set(err, EINVAL,
-				  "%s: line %zu: not in the form that --export-csv writes", path,
+				  "%s: line %zu: not in the form that --export writes", path,
 				  nr ? nr : 1);
 	return rc ? mp_err_set(err, -rc, "%s: %s", path, strerror(-rc)) : 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "libprof/base/clock.h"
 #include "libprof/cli/json.h"
 #include "libprof/cli/progress.h"
 #include "libprof/base/text.h"
@@ -280,12 +281,9 @@ void me_audit_progress(const struct mp_seq *seq, void *arg)
 void me_audit_progress_line(const struct mp_seq *seq, void *arg)
 {
 	struct me_audit_lines *lines = arg;
-	struct timespec now;
+	double now_s = mp_now_s();
 	char words[128];
-	double now_s;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 	if (!lines->start_s)
 		lines->start_s = lines->last_s = now_s;
 	if (now_s - lines->last_s < lines->every_s)

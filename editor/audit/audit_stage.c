@@ -14,13 +14,6 @@
 #include "editor/audit/run/audit_library.h"
 #include "editor/base/soname.h"
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Can mounts be made here at all? Each kernel and container refuses in its own way. */
 static bool namespace_refused(int ret)
 {
@@ -39,11 +32,11 @@ static int stage_open_library(struct me_stage *stage, struct mp_err *err)
 	char *soname;
 	int ret;
 
-	ret = me_slot_open(&stage->slot, opts->parent, base_name(opts->a), opts->at, err);
+	ret = me_slot_open(&stage->slot, opts->parent, basename(opts->a), opts->at, err);
 	if (!namespace_refused(ret))
 		return ret;
 	soname = me_soname(opts->a);
-	ret = me_slot_open(&stage->slot, opts->parent, soname ? soname : base_name(opts->a), NULL,
+	ret = me_slot_open(&stage->slot, opts->parent, soname ? soname : basename(opts->a), NULL,
 			   err);
 	free(soname);
 	if (ret)
@@ -58,8 +51,8 @@ static int stage_open_slot(struct me_stage *stage, struct mp_err *err)
 
 	if (opts->library)
 		return stage_open_library(stage, err);
-	return me_slot_open(&stage->slot, opts->parent,
-			    opts->name ? opts->name : base_name(opts->a), opts->at, err);
+	return me_slot_open(&stage->slot, opts->parent, opts->name ? opts->name : basename(opts->a),
+			    opts->at, err);
 }
 
 static int stage_open_programs(struct me_stage *stage, struct mp_err *err)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 
 /* Loops inside of more loops than this are not told apart. */
 #define MAX_DEPTH 16
@@ -51,7 +51,7 @@ static void add_loop(struct finder *f, const uint32_t *blocks, uint32_t nr, uint
 	struct me_loops *out = f->out;
 	struct me_loop loop = {.parent = region ? region - 1 : MP_NONE, .header = MP_NONE};
 
-	if (f->failed || !me_grow(&out->list, &f->cap, (uint64_t)out->nr + 1, sizeof(*out->list))) {
+	if (f->failed || mp_grow(out->list, f->cap, out->nr + 1)) {
 		f->failed = true;
 		return;
 	}

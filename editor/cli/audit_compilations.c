@@ -16,7 +16,6 @@ extern char **environ;
 
 static int print(const struct me_audit_arguments *args, const struct me_compilations *result)
 {
-	const char *path = args->to_json;
 	struct mp_outfile out;
 	struct mp_err err;
 	int ret = 0;
@@ -25,9 +24,9 @@ static int print(const struct me_audit_arguments *args, const struct me_compilat
 		ret = me_compilations_print_json(result, stdout);
 	else
 		me_compilations_print(result, stdout);
-	if (ret || !path)
+	if (ret || !args->exports[ME_EXPORT_JSON])
 		return ret;
-	ret = mp_outfile_open(strcmp(path, "-") ? path : NULL, NULL, &out, &err);
+	ret = me_audit_export_open(args, ME_EXPORT_JSON, &out, &err);
 	if (!ret) {
 		me_compilations_print_json(result, out.file);
 		ret = mp_outfile_commit(&out, &err);
@@ -56,14 +55,13 @@ int me_audit_compilations(struct me_audit_arguments *args)
 	else
 		ret = print(args, &result);
 	if (ret == -ENODATA)
-		ret = ME_AUDIT_STATUS_NO_SAMPLES;
+		ret = MP_EXIT_NO_PROFILE;
 	else if (ret)
-		ret = ME_AUDIT_STATUS_FAILED;
+		ret = MP_EXIT_FAILED;
 	else if (result.differs)
-		ret = ME_AUDIT_STATUS_DIFFERS;
+		ret = MP_EXIT_DIFFERS;
 	else
-		ret = me_compilations_is_better(&result) ? ME_AUDIT_STATUS_FASTER
-							 : ME_AUDIT_STATUS_SLOW;
+		ret = me_compilations_is_better(&result) ? MP_EXIT_DONE : MP_EXIT_NOT_FASTER;
 	me_compilations_fini(&result);
 	return ret;
 }

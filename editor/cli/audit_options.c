@@ -24,10 +24,7 @@ enum {
 	KEY_CPU,
 	KEY_DIR,
 	KEY_ENV,
-	KEY_EXPORT_CSV,
-	KEY_EXPORT_JSON,
-	KEY_EXPORT_MARKDOWN,
-	KEY_EXPORT_SVG,
+	KEY_EXPORT,
 	KEY_FILTER,
 	KEY_INDIFFERENCE,
 	KEY_JSON,
@@ -109,7 +106,7 @@ const struct argp_option me_audit_options[] = {
 	 "longer); without MIN, that may be before 8 pairs",
 	 0},
 	{"continue", KEY_CONTINUE, "FILE", 0,
-	 "Continue the audit that wrote this file with --export-csv", 0},
+	 "Continue the audit that wrote this file with --export", 0},
 	{"indifference", KEY_INDIFFERENCE, "PERCENT", 0,
 	 "Stop when any difference is below this (default: 0.5; 0: never)", 0},
 	{"precision", KEY_PRECISION, "PERCENT", 0,
@@ -117,15 +114,13 @@ const struct argp_option me_audit_options[] = {
 	{0, 0, 0, 0, "Results:", 5},
 	{"json", KEY_JSON, 0, 0, "Print JSON", 0},
 	{"plot", KEY_PLOT, 0, 0, "Also draw the values and the interval in the terminal", 0},
-	{"export-csv", KEY_EXPORT_CSV, "FILE", 0, "Write the values of each pair here, as CSV", 0},
-	{"export-json", KEY_EXPORT_JSON, "FILE", 0, "Write the result here, as --json prints it",
+	{"export", KEY_EXPORT, "FILE", 0,
+	 "Write FILE.csv: the values of each pair; FILE.json: the result, as --json prints it; FILE.md: "
+	 "a table; FILE.svg: a picture (may be given again)",
 	 0},
-	{"export-markdown", KEY_EXPORT_MARKDOWN, "FILE", 0, "Write the result here, as a table", 0},
-	{"export-svg", KEY_EXPORT_SVG, "FILE", 0, "Write a picture of the result here", 0},
 	{"progress", KEY_PROGRESS, "SECONDS", 0,
 	 "Without a terminal: print a line of progress every SECONDS (default: 60; 0: none)", 0},
-	{"simulate", KEY_SIMULATE, "RUNS", 0,
-	 "Run no program: simulate RUNS audits and print how often they are right", 0},
+	{"simulate", KEY_SIMULATE, "RUNS", OPTION_HIDDEN, NULL, 0},
 	{0},
 };
 
@@ -195,10 +190,26 @@ static void parse_file(struct argp_state *state, struct me_audit_arguments *args
 	char **files = realloc(args->files, (args->nr_files + 2) * sizeof(*files));
 
 	if (!files)
-		argp_failure(state, ME_AUDIT_STATUS_FAILED, ENOMEM, "--compare-file");
+		argp_failure(state, MP_EXIT_FAILED, ENOMEM, "--compare-file");
 	files[args->nr_files++] = arg;
 	files[args->nr_files] = NULL;
 	args->files = files;
+}
+
+static void parse_export(struct argp_state *state, struct me_audit_arguments *args, const char *arg)
+{
+	static const char *const suffixes[ME_NR_AUDIT_EXPORTS] = {[ME_EXPORT_CSV] = ".csv",
+								  [ME_EXPORT_JSON] = ".json",
+								  [ME_EXPORT_MARKDOWN] = ".md",
+								  [ME_EXPORT_SVG] = ".svg"};
+	const char *dot = strrchr(arg, '.');
+
+	for (int i = 0; dot && i < ME_NR_AUDIT_EXPORTS; i++)
+		if (!strcmp(dot, suffixes[i])) {
+			args->exports[i] = arg;
+			return;
+		}
+	argp_error(state, "--export: '%s' ends with none of .csv, .json, .md and .svg", arg);
 }
 
 static enum me_pairing parse_pairing(struct argp_state *state, const char *arg)
@@ -268,7 +279,7 @@ static void find_output(struct argp_state *state, struct me_audit_arguments *arg
 		argp_error(state, "there is no %s: give a second program, or run morph-optimize %s",
 			   args->output, a->a);
 	if (rc)
-		argp_failure(state, ME_AUDIT_STATUS_FAILED, 0, "%s", err.msg);
+		argp_failure(state, MP_EXIT_FAILED, 0, "%s", err.msg);
 	a->b = args->output;
 }
 
@@ -310,10 +321,7 @@ static error_t parse_results(struct argp_state *state, int key, char *arg,
 			     struct me_audit_arguments *args)
 {
 	switch (key) {
-	case KEY_EXPORT_CSV: args->csv = arg; return 0;
-	case KEY_EXPORT_JSON: args->to_json = arg; return 0;
-	case KEY_EXPORT_MARKDOWN: args->markdown = arg; return 0;
-	case KEY_EXPORT_SVG: args->svg = arg; return 0;
+	case KEY_EXPORT: parse_export(state, args, arg); return 0;
 	case KEY_JSON: args->json = true; return 0;
 	case KEY_PLOT: args->plot = true; return 0;
 	case KEY_PROGRESS:
@@ -371,7 +379,9 @@ static void check_compilations(struct argp_state *state, const struct me_audit_a
 		{args->earlier != NULL, "--continue"},
 		{a->precision > 0, "--precision"},
 		{args->plot, "--plot"},
-		{args->csv || args->markdown || args->svg, "--export-csv"},
+		{args->exports[ME_EXPORT_CSV] || args->exports[ME_EXPORT_MARKDOWN] ||
+			 args->exports[ME_EXPORT_SVG],
+		 "--export of pairs, tables and pictures"},
 	};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)

@@ -13,14 +13,16 @@
 
 #include "editor/audit/audit.h"
 #include "editor/audit/audit_report.h"
+#include "libprof/base/outfile.h"
+#include "libprof/cli/exit_status.h"
 
-enum me_audit_status {
-	ME_AUDIT_STATUS_FASTER = 0,
-	ME_AUDIT_STATUS_FAILED = 1,
-	ME_AUDIT_STATUS_USAGE = 2,
-	ME_AUDIT_STATUS_NO_SAMPLES = 3,
-	ME_AUDIT_STATUS_SLOW = 5,
-	ME_AUDIT_STATUS_DIFFERS = 6
+/* Kinds of files that --export writes; the end of the file's name says which. */
+enum me_audit_export {
+	ME_EXPORT_CSV,
+	ME_EXPORT_JSON,
+	ME_EXPORT_MARKDOWN,
+	ME_EXPORT_SVG,
+	ME_NR_AUDIT_EXPORTS
 };
 
 struct me_audit_arguments {
@@ -28,9 +30,10 @@ struct me_audit_arguments {
 	char **files;
 	size_t nr_files;
 	bool command, json, plot, min_given, seconds_given, at_given;
-	bool compilations; /* A and B are compilations with code markers */
-	const char *csv, *to_json, *markdown, *svg, *earlier; /* files; NULL: none */
-	const char *better;				      /* of --better; NULL: not given */
+	bool compilations;			  /* A and B are compilations with code markers */
+	const char *exports[ME_NR_AUDIT_EXPORTS]; /* files of --export; NULL: none */
+	const char *earlier;			  /* of --continue; NULL: none */
+	const char *better;			  /* of --better; NULL: not given */
 	double progress_s;
 	size_t simulate;
 	char output[PATH_MAX]; /* A's output, if B is not given */
@@ -40,6 +43,10 @@ extern const struct argp_option me_audit_options[];
 
 /* Read one option or argument into state->input, a struct me_audit_arguments. */
 error_t me_audit_parse(int key, char *arg, struct argp_state *state);
+
+/* Opens the file of an export; "-" before the suffix is standard output. Return: 0, -errno with a message. */
+int me_audit_export_open(const struct me_audit_arguments *args, enum me_audit_export kind,
+			 struct mp_outfile *out, struct mp_err *err);
 
 /*
  * Completes @args->audit for runs: files, environment, and @lines, which print the progress.

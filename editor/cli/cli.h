@@ -16,15 +16,8 @@
 #include "editor/replace/inplace.h"
 #include "editor/optimize/optimize.h"
 #include "libprof/base/err.h"
-
-enum me_cli_status {
-	ME_CLI_USAGE = 2,
-	ME_CLI_NO_PROFILE = 3,
-	ME_CLI_REFUSED = 4,
-	ME_CLI_NOT_FASTER = 5,
-	ME_CLI_DIFFERS = 6,
-	ME_CLI_UNDECIDED = 7,
-};
+#include "libprof/cli/commands.h"
+#include "libprof/cli/exit_status.h"
 
 /* The parsed command line. */
 struct me_cli {
@@ -40,13 +33,13 @@ struct me_cli {
 };
 
 struct me_cli_command {
-	const char *name, *doc;
+	struct mp_command command;
 	/* Return: the exit status. */
 	int (*run)(struct me_cli *cli, int argc, char **argv);
 };
 
-/* All commands, up to one whose name is NULL. */
-extern const struct me_cli_command me_cli_commands[];
+/* Its rows are struct me_cli_command. */
+extern const struct mp_commands me_cli_commands;
 
 int me_cli_optimize(struct me_cli *cli, int argc, char **argv);
 int me_cli_instrument(struct me_cli *cli, int argc, char **argv);
@@ -60,18 +53,18 @@ int me_cli_restore(struct me_cli *cli, int argc, char **argv);
 
 extern const struct argp me_cli_report_argp;	/* --report, --json */
 extern const struct argp me_cli_profile_argp;	/* which profile, and how it is read */
-extern const struct argp me_cli_output_argp;	/* -o, -n, --explain, --list-patches */
+extern const struct argp me_cli_output_argp;	/* -o, -n, --explain */
 extern const struct argp me_cli_functions_argp; /* --skip, --only, --threads */
-extern const struct argp me_cli_layout_argp;	/* --layout */
+extern const struct argp me_cli_layout_argp;	/* --layout, --lab */
 extern const struct argp me_cli_adjust_argp;	/* --adjust */
 /* --backup-dir, --break-links, --no-symlinks; @input is a struct me_inplace_options */
 extern const struct argp me_cli_backup_argp;
 
+/* Return: false: @arg is no number. */
+bool me_cli_to_number(const char *arg, uint64_t *value);
 /* Values of options; a wrong one is a usage error. */
 uint64_t me_cli_number(struct argp_state *state, const char *option, const char *arg);
 void me_cli_threads(struct argp_state *state, struct me_cli *cli, const char *arg);
-/* Parses the value of --layout: KEY[=VALUE],... */
-void me_cli_layout(struct argp_state *state, struct me_layout_options *layout, const char *arg);
 
 /* ---- running ---- */
 

@@ -26,9 +26,9 @@ int me_cli_exit_status(int rc)
 {
 	switch (rc) {
 	case 0: return EXIT_SUCCESS;
-	case -ENODATA: return ME_CLI_NO_PROFILE;
-	case -EPERM: return ME_CLI_REFUSED;
-	case -ENOTUNIQ: return ME_CLI_USAGE; /* adjustments contradict each other */
+	case -ENODATA: return MP_EXIT_NO_PROFILE;
+	case -EPERM: return MP_EXIT_REFUSED;
+	case -ENOTUNIQ: return MP_EXIT_USAGE; /* adjustments contradict each other */
 	default: return EXIT_FAILURE;
 	}
 }

@@ -27,8 +27,7 @@ static const struct argp_option options[] = {
 	 "morphd run --polls. audit: two versions of the functions with the most samples, in the "
 	 "original's order and in the new order, timed in turns while the program runs, for morphd "
 	 "run --audit. calls: the call after a random number of calls is sampled, with its caller, for "
-	 "morphd run --calls. none: write the copies that pep writes without all that, to measure "
-	 "what that costs",
+	 "morphd run --calls.",
 	 0},
 	{"counts", KEY_COUNTS, "PATH", 0,
 	 "Where it counts, is asked, or writes times or calls: a file that it maps; %p in it is the process's number "
@@ -38,12 +37,11 @@ static const struct argp_option options[] = {
 
 static void read_kind(struct argp_state *state, struct me_counting *c, const char *arg)
 {
-	c->none = !strcmp(arg, "none");
 	c->polls = !strcmp(arg, "pep,poll");
 	c->paths = c->polls || !strcmp(arg, "pep");
 	c->audit = !strcmp(arg, "audit");
 	c->calls = !strcmp(arg, "calls");
-	c->edges = !c->paths && !c->none && !c->audit && !c->calls;
+	c->edges = !c->paths && !c->audit && !c->calls;
 	if (!c->edges || !strcmp(arg, "edges"))
 		c->how = ME_COUNT_AUTO;
 	else if (!strcmp(arg, "edges,plain"))
@@ -55,7 +53,7 @@ static void read_kind(struct argp_state *state, struct me_counting *c, const cha
 	else
 		argp_error(state,
 			   "--kind: '%s' is not edges, edges,plain, edges,atomic, edges,threads, "
-			   "pep, pep,poll, calls, audit or none",
+			   "pep, pep,poll, calls or audit",
 			   arg);
 }
 

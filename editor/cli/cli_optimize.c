@@ -12,7 +12,7 @@
 #include "editor/object/object.h"
 #include "editor/base/output_name.h"
 #include "editor/print/print.h"
-#include "libprof/cli/commands_help.h"
+#include "libprof/cli/commands.h"
 
 enum key {
 	KEY_IN_PLACE = 0x300,
@@ -113,8 +113,7 @@ static void check_plan(struct argp_state *state, const struct optimize *a)
 		argp_error(state, "--plan says what moves: it goes neither with a profile nor with "
 				  "another choice of functions or layout");
 	if (o->save_plan && (o->remove_markers || o->stress_inline))
-		argp_error(state,
-			   "--save-plan does not go with --markers=remove or --stress-inline");
+		argp_error(state, "--save-plan does not go with --markers=remove or stress-inline");
 }
 
 static void check(struct argp_state *state, const struct optimize *a)
@@ -124,6 +123,8 @@ static void check(struct argp_state *state, const struct optimize *a)
 
 	if (!o->input)
 		argp_error(state, "which file?");
+	if (o->counting.none)
+		argp_error(state, "--lab=kind=none: see `instrument'");
 	if (o->output && (a->in_place || cli->dry_run))
 		argp_error(state, "-o and --in-place exclude each other, and --dry-run goes with "
 				  "--in-place alone");
@@ -144,8 +145,7 @@ static void check(struct argp_state *state, const struct optimize *a)
 	if (a->printing && cli->json)
 		argp_error(state, "--print does not go with --json");
 	if (a->print.on[ME_PRINT_COUNTS] && o->all)
-		argp_error(state, "--print=counts needs a profile, which --all and "
-				  "--stress-layout do without");
+		argp_error(state, "--print=counts needs a profile, which --all does without");
 }
 
 /* Without -o the output lies beside the input. */
@@ -185,10 +185,9 @@ static void read_markers(struct argp_state *state, struct me_cli *cli, const cha
 static void read_file(struct argp_state *state, struct me_cli *cli, char *arg)
 {
 	if (cli->options.input) {
-		for (const struct me_cli_command *c = me_cli_commands; c->name; c++)
-			if (!strcmp(cli->options.input, c->name))
-				argp_error(state, "a command comes first: morph-optimize %s ...",
-					   c->name);
+		if (mp_commands_find(&me_cli_commands, cli->options.input))
+			argp_error(state, "a command comes first: morph-optimize %s ...",
+				   cli->options.input);
 		argp_error(state, "one file at a time");
 	}
 	cli->options.input = arg;
@@ -243,17 +242,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static struct mp_command_help help_of(size_t i)
-{
-	return (struct mp_command_help){me_cli_commands[i].name, me_cli_commands[i].doc};
-}
-
-static char *help_filter(int key, const char *text, void *input)
-{
-	(void)input;
-	return mp_commands_help(key, text, help_of, 10);
-}
-
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
@@ -266,7 +254,7 @@ static const struct argp argp = {
 	       "3 no or too little profile, 4 refused as unsafe; of train also 5 not faster, 6 "
 	       "output differs, 7 undecided (the new version is OUTPUT.undecided).",
 	.children = children,
-	.help_filter = help_filter,
+	.help_filter = mp_commands_help,
 };
 
 int me_cli_optimize(struct me_cli *cli, int argc, char **argv)

@@ -20,28 +20,29 @@ enum key {
 	KEY_REPORT,
 	KEY_SINCE,
 	KEY_MIN_SAMPLES,
-	KEY_ESTIMATOR,
 	KEY_EXACT,
 	KEY_STALE,
-	KEY_NO_STALE,
 	KEY_ALL,
-	KEY_STRESS,
-	KEY_STRESS_INLINE,
-	KEY_LIST_PATCHES,
 	KEY_EXPLAIN,
 	KEY_THREADS,
 	KEY_SKIP,
 	KEY_ONLY,
 };
 
-uint64_t me_cli_number(struct argp_state *state, const char *option, const char *arg)
+bool me_cli_to_number(const char *arg, uint64_t *value)
 {
 	char *end;
-	unsigned long long value;
 
 	errno = 0;
-	value = strtoull(arg, &end, 10);
-	if (errno || *end || end == arg || *arg == '-')
+	*value = strtoull(arg, &end, 10);
+	return !errno && !*end && end != arg && *arg != '-';
+}
+
+uint64_t me_cli_number(struct argp_state *state, const char *option, const char *arg)
+{
+	uint64_t value;
+
+	if (!me_cli_to_number(arg, &value))
 		argp_error(state, "%s: '%s' is not a number", option, arg);
 	return value;
 }
@@ -84,27 +85,16 @@ static const struct argp_option profile_options[] = {
 	 0},
 	{"since", KEY_SINCE, "WHEN", 0,
 	 "Use no counts older than 2h, 3d, 2026-11-20, today, ...; a mere number is of days", 0},
-	{"estimator", KEY_ESTIMATOR, "NAME", 0,
-	 "paths (default), poisson or scaled: how samples, and paths that they ended, become counts",
-	 1},
 	{"exact-profile", KEY_EXACT, NULL, 0,
 	 "The counts were counted, not sampled, though the database does not say so (imported from "
 	 "BOLT): believe all of them",
 	 1},
 	{"stale", KEY_STALE, "OLD", 0,
 	 "With too few samples of FILE, use those of this other build of it: a file, or a build-id "
-	 "that morph-stats remember knows (default: the same path or name, if that is remembered)",
+	 "that morph-stats remember knows (default: the same path or name, if that is remembered); none: "
+	 "use no samples of other builds",
 	 1},
-	{"no-stale", KEY_NO_STALE, NULL, 0, "Use no samples of other builds", 1},
 	{"all", KEY_ALL, NULL, 0, "Use no profile: copy every function that may be copied", 2},
-	{"stress-layout", KEY_STRESS, "SEED", 0,
-	 "Use no profile: copy the same in an order that is meant to be hard on this program, for "
-	 "tests",
-	 2},
-	{"stress-inline", KEY_STRESS_INLINE, "SEED", 0,
-	 "Let the code of functions replace calls of them at random, in hot and other code, for "
-	 "tests",
-	 2},
 	{0}};
 
 static void read_since(struct argp_state *state, struct me_optimize_options *o, const char *arg)
@@ -121,50 +111,16 @@ static void read_since(struct argp_state *state, struct me_optimize_options *o, 
 		argp_error(state, "--since: '%s' is not a time: " MP_SINCE_FORMATS, arg);
 }
 
-static void read_estimator(struct argp_state *state, struct me_optimize_options *o, const char *arg)
-{
-	if (!strcmp(arg, "scaled"))
-		o->estimator = MP_ESTIMATE_SCALED;
-	else if (!strcmp(arg, "poisson"))
-		o->estimator = MP_ESTIMATE_POISSON;
-	else if (!strcmp(arg, "paths"))
-		o->estimator = MP_ESTIMATE_PATHS;
-	else
-		argp_error(state, "--estimator: '%s' is none of paths, poisson, scaled", arg);
-}
-
-static uint64_t read_seed(struct argp_state *state, const char *option, const char *arg)
-{
-	uint64_t seed = me_cli_number(state, option, arg);
-
-	if (seed > INT64_MAX) /* the report in JSON has signed integers */
-		argp_error(state, "%s: '%s' is too large", option, arg);
-	return seed;
-}
-
-static void stress_layout(struct argp_state *state, struct me_optimize_options *o, const char *arg)
-{
-	o->all = o->stress = true;
-	o->stress_seed = read_seed(state, "--stress-layout", arg);
-}
-
-static void stress_inline(struct argp_state *state, struct me_optimize_options *o, const char *arg)
-{
-	o->layout.inline_leaves = o->stress_inline = true;
-	o->stress_inline_seed = read_seed(state, "--stress-inline", arg);
-}
-
 static void check_profile(struct argp_state *state, const struct me_cli *cli)
 {
 	const struct me_optimize_options *o = &cli->options;
 
 	if (cli->fleet && (o->db || o->all))
-		argp_error(state, "--fleet does not go with --db, --all or --stress-layout");
-	if (o->stale.from && (o->stale.never || o->all))
-		argp_error(state, "--stale does not go with --no-stale, --all or --stress-layout");
+		argp_error(state, "--fleet does not go with --db or --all");
+	if (o->stale.from && o->all)
+		argp_error(state, "--stale does not go with --all");
 	if (o->exact_profile && o->all)
-		argp_error(state, "--exact-profile needs a profile, which --all and "
-				  "--stress-layout do without");
+		argp_error(state, "--exact-profile needs a profile, which --all does without");
 }
 
 static error_t parse_profile(int key, char *arg, struct argp_state *state)
@@ -177,13 +133,12 @@ static error_t parse_profile(int key, char *arg, struct argp_state *state)
 	case KEY_FLEET: cli->fleet = arg; return 0;
 	case KEY_MIN_SAMPLES: o->min_samples = me_cli_number(state, "--min-samples", arg); return 0;
 	case KEY_SINCE: read_since(state, o, arg); return 0;
-	case KEY_ESTIMATOR: read_estimator(state, o, arg); return 0;
 	case KEY_EXACT: o->exact_profile = true; return 0;
-	case KEY_STALE: o->stale.from = arg; return 0;
-	case KEY_NO_STALE: o->stale.never = true; return 0;
+	case KEY_STALE:
+		o->stale.never = !strcmp(arg, "none");
+		o->stale.from = o->stale.never ? NULL : arg;
+		return 0;
 	case KEY_ALL: o->all = true; return 0;
-	case KEY_STRESS: stress_layout(state, o, arg); return 0;
-	case KEY_STRESS_INLINE: stress_inline(state, o, arg); return 0;
 	case ARGP_KEY_END: check_profile(state, cli); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -201,8 +156,6 @@ static const struct argp_option output_options[] = {
 	 "Say what was verified, how often, and what is assumed; of audits, also what the stubs of "
 	 "functions that are left out would cost, and where loops are timed",
 	 0},
-	{"list-patches", KEY_LIST_PATCHES, "FILE", 0,
-	 "Write address and length of each patch of old code here", 2},
 	{0}};
 
 static error_t parse_output(int key, char *arg, struct argp_state *state)
@@ -213,7 +166,6 @@ static error_t parse_output(int key, char *arg, struct argp_state *state)
 	case 'o': cli->options.output = arg; return 0;
 	case KEY_DRY_RUN: cli->dry_run = true; return 0;
 	case KEY_EXPLAIN: cli->options.explain = true; return 0;
-	case KEY_LIST_PATCHES: cli->patch_list = arg; return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }

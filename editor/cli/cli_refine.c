@@ -12,8 +12,6 @@ static void check(struct argp_state *state, struct me_cli_training *a)
 	if (!a->train.file)
 		argp_error(state, "which file?");
 	me_cli_training_check(state, a);
-	if (a->cli->options.all)
-		argp_error(state, "a profile is needed: --all and --stress-layout do without");
 	me_cli_training_name_output(state, a);
 }
 

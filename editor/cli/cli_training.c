@@ -99,6 +99,10 @@ void me_cli_training_check(struct argp_state *state, const struct me_cli_trainin
 {
 	if (!a->train.command)
 		argp_error(state, "which command? Give it behind --");
+	if (a->cli->options.all)
+		argp_error(state, "a profile is needed: --all does without");
+	if (a->cli->options.counting.none || a->cli->patch_list)
+		argp_error(state, "--lab: kind= and list-patches= are for one version");
 	if (a->train.audit_pairs && a->train.audit_seconds > 0)
 		argp_error(state, "--audit-seconds and --audit-pairs exclude each other");
 	if (a->train.filter && a->train.no_audit)
@@ -132,10 +136,10 @@ static void say_warning(const char *what)
 static int status_of(int rc)
 {
 	switch (rc) {
-	case -ECANCELED: return ME_CLI_NOT_FASTER;
-	case -EBADE: return ME_CLI_DIFFERS;
-	case -EAGAIN: return ME_CLI_UNDECIDED;
-	case -ESRCH: return ME_CLI_NO_PROFILE;
+	case -ECANCELED: return MP_EXIT_NOT_FASTER;
+	case -EBADE: return MP_EXIT_DIFFERS;
+	case -EAGAIN: return MP_EXIT_UNDECIDED;
+	case -ESRCH: return MP_EXIT_NO_PROFILE;
 	default: return me_cli_exit_status(rc);
 	}
 }

@@ -28,16 +28,11 @@
 #include "libprof/cli/args.h"
 #include "libprof/cli/bus_error.h"
 #include "libprof/cli/json.h"
+#include "libprof/cli/program.h"
 #include "libprof/cli/progress.h"
 #include "libprof/cli/stdio.h"
 
-#ifndef MORPH_VERSION
-#define MORPH_VERSION "unknown"
-#endif
-
 extern char **environ;
-
-const char *argp_program_version = "morph-audit " MORPH_VERSION;
 
 /* Find a command in PATH, as the shell would. Return: NULL: not found. Ownership: the caller
  * frees it. */
@@ -114,7 +109,7 @@ static int simulate_row(const struct me_audit_arguments *args, const struct tabl
 	sim.seed = 1;
 	if (me_simulate(&sim)) {
 		fputs("morph-audit: out of memory\n", stderr);
-		return ME_AUDIT_STATUS_FAILED;
+		return MP_EXIT_FAILED;
 	}
 	table->row(&sim, table->arg);
 	return 0;
@@ -202,9 +197,9 @@ static int simulate_json(const struct me_audit_arguments *args)
 	json_object_set_new(root, "power", power);
 	if (!ret && !mp_json_is_whole(root)) {
 		errno = ENOMEM;
-		ret = ME_AUDIT_STATUS_FAILED;
+		ret = MP_EXIT_FAILED;
 	} else if (!ret && json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
-		ret = ME_AUDIT_STATUS_FAILED; /* main() says why */
+		ret = MP_EXIT_FAILED; /* main() says why */
 	putchar('\n');
 	json_decref(root);
 	return ret;
@@ -232,28 +227,18 @@ static int simulate(const struct me_audit_arguments *args)
 static int audit_status(enum me_audit_verdict verdict)
 {
 	switch (verdict) {
-	case ME_AUDIT_FASTER: return ME_AUDIT_STATUS_FASTER;
-	case ME_AUDIT_DIFFERS: return ME_AUDIT_STATUS_DIFFERS;
-	default: return ME_AUDIT_STATUS_SLOW;
+	case ME_AUDIT_FASTER: return MP_EXIT_DONE;
+	case ME_AUDIT_DIFFERS: return MP_EXIT_DIFFERS;
+	default: return MP_EXIT_NOT_FASTER;
 	}
 }
 
-/* Write one export; "-" is standard output. */
-static int
-export_to(const char *path, const struct me_audit_opts *opts, const struct me_audit *result,
-	  void (*print)(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out))
+int me_audit_export_open(const struct me_audit_arguments *args, enum me_audit_export kind,
+			 struct mp_outfile *out, struct mp_err *err)
 {
-	struct mp_outfile out;
-	struct mp_err err;
-	int ret = mp_outfile_open(strcmp(path, "-") ? path : NULL, NULL, &out, &err);
+	const char *path = args->exports[kind];
 
-	if (!ret) {
-		print(opts, result, out.file);
-		ret = mp_outfile_commit(&out, &err);
-	}
-	if (ret)
-		fprintf(stderr, "morph-audit: %s\n", err.msg);
-	return ret;
+	return mp_outfile_open(path[0] == '-' && path[1] == '.' ? NULL : path, NULL, out, err);
 }
 
 static void print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
@@ -264,16 +249,15 @@ static void print_json(const struct me_audit_opts *opts, const struct me_audit *
 /* An audit that failed has a reason instead of a result, in JSON, for the programs that run it. */
 static void tell_failure(const struct me_audit_arguments *args, const struct mp_err *err)
 {
-	const char *path = args->to_json;
 	struct mp_outfile out;
 	struct mp_err why;
 
 	fprintf(stderr, "morph-audit: %s\n", err->msg);
 	if (args->json)
 		me_audit_print_failure(err->msg, stdout);
-	if (!path)
+	if (!args->exports[ME_EXPORT_JSON])
 		return;
-	if (!mp_outfile_open(strcmp(path, "-") ? path : NULL, NULL, &out, &why)) {
+	if (!me_audit_export_open(args, ME_EXPORT_JSON, &out, &why)) {
 		me_audit_print_failure(err->msg, out.file);
 		if (!mp_outfile_commit(&out, &why))
 			return;
@@ -286,7 +270,6 @@ static int check_exports(struct me_audit_arguments *args, struct mp_err *err)
 {
 	const struct me_audit_opts *opts = &args->audit;
 	const char *inputs[] = {opts->a, opts->b, opts->stdin_path, opts->command, NULL};
-	const char *exports[] = {args->csv, args->to_json, args->markdown, args->svg};
 	const char *given[sizeof(inputs) / sizeof(inputs[0])];
 	size_t nr = 0;
 	int ret = 0;
@@ -295,12 +278,12 @@ static int check_exports(struct me_audit_arguments *args, struct mp_err *err)
 		if (inputs[i])
 			given[nr++] = inputs[i];
 	given[nr] = NULL;
-	for (size_t i = 0; !ret && i < sizeof(exports) / sizeof(exports[0]); i++)
-		if (exports[i] && strcmp(exports[i], "-"))
-			ret = mp_outfile_check(exports[i], given, err);
+	for (size_t i = 0; !ret && i < ME_NR_AUDIT_EXPORTS; i++)
+		if (args->exports[i] && strncmp(args->exports[i], "-.", 2))
+			ret = mp_outfile_check(args->exports[i], given, err);
 	/* The reason does not go there either. */
 	if (ret)
-		args->to_json = NULL;
+		args->exports[ME_EXPORT_JSON] = NULL;
 	return ret;
 }
 
@@ -308,16 +291,27 @@ static int check_exports(struct me_audit_arguments *args, struct mp_err *err)
 static int export_all(const struct me_audit_arguments *args, const struct me_audit *result,
 		      bool failed)
 {
+	static void (*const print[ME_NR_AUDIT_EXPORTS])(const struct me_audit_opts *opts,
+							const struct me_audit *audit, FILE *out) = {
+		[ME_EXPORT_CSV] = me_audit_print_csv,
+		[ME_EXPORT_JSON] = print_json,
+		[ME_EXPORT_MARKDOWN] = me_audit_print_markdown,
+		[ME_EXPORT_SVG] = me_audit_print_svg};
+	struct mp_outfile out;
+	struct mp_err err;
 	int ret = 0;
 
-	if (args->csv && (!failed || result->nr_pairs))
-		ret = export_to(args->csv, &args->audit, result, me_audit_print_csv);
-	if (!ret && args->to_json && !failed)
-		ret = export_to(args->to_json, &args->audit, result, print_json);
-	if (!ret && args->markdown && !failed)
-		ret = export_to(args->markdown, &args->audit, result, me_audit_print_markdown);
-	if (!ret && args->svg && !failed)
-		ret = export_to(args->svg, &args->audit, result, me_audit_print_svg);
+	for (int i = 0; !ret && i < ME_NR_AUDIT_EXPORTS; i++) {
+		if (!args->exports[i] || (failed && (i != ME_EXPORT_CSV || !result->nr_pairs)))
+			continue;
+		ret = me_audit_export_open(args, (enum me_audit_export)i, &out, &err);
+		if (!ret) {
+			print[i](&args->audit, result, out.file);
+			ret = mp_outfile_commit(&out, &err);
+		}
+		if (ret)
+			fprintf(stderr, "morph-audit: %s\n", err.msg);
+	}
 	return ret;
 }
 
@@ -373,7 +367,7 @@ static int audit(struct me_audit_arguments *args)
 		me_audit_plot(opts, &result, stdout);
 	if (export_all(args, &result, ret))
 		ret = -EIO;
-	ret = ret ? ME_AUDIT_STATUS_FAILED : audit_status(result.verdict);
+	ret = ret ? MP_EXIT_FAILED : audit_status(result.verdict);
 	me_audit_fini(&result);
 	me_audit_pairs_fini(&earlier);
 	free(command);
@@ -418,7 +412,7 @@ int main(int argc, char **argv)
 	};
 	int own = argc, status, i;
 
-	mp_stdio_init("morph-audit");
+	mp_program_init("morph-audit");
 	mp_bus_error_catch("morph-audit", remove_all);
 
 	/* everything behind the first `--` is for the programs */
@@ -427,7 +421,6 @@ int main(int argc, char **argv)
 			own = i;
 	if (own < argc)
 		args.audit.args = argv + own + 1;
-	argp_err_exit_status = ME_AUDIT_STATUS_USAGE;
 	mp_args_parse(&argp, own, argv, 0, &args);
 	mp_stdio_parsed();
 	status = args.simulate	     ? simulate(&args)
@@ -437,7 +430,7 @@ int main(int argc, char **argv)
 	me_metric_fini(&args.audit.metric);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "morph-audit: standard output: %s\n", strerror(errno));
-		return ME_AUDIT_STATUS_FAILED;
+		return MP_EXIT_FAILED;
 	}
 	return status;
 }

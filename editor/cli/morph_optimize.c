@@ -14,23 +14,7 @@
 #include "editor/cli/answer_confirm.h"
 #include "editor/emit/publish.h"
 #include "libprof/cli/bus_error.h"
-#include "libprof/cli/stdio.h"
-
-#ifndef MORPH_VERSION
-#define MORPH_VERSION "unknown"
-#endif
-
-const char *argp_program_version = "morph-optimize " MORPH_VERSION;
-
-/* Only the first word is a command: `./train' and `-- train' are files. */
-static const struct me_cli_command *find_command(int argc, char **argv)
-{
-	const struct me_cli_command *command = me_cli_commands;
-
-	while (command->name && (argc < 2 || strcmp(command->name, argv[1])))
-		command++;
-	return command->name ? command : NULL;
-}
+#include "libprof/cli/program.h"
 
 /*
  * Arrays of this size are mappings of their own, whatever was freed before. Otherwise malloc() raises
@@ -57,19 +41,17 @@ int main(int argc, char **argv)
 				       .slots = true,
 				       .inline_leaves = true}},
 	};
-	const struct me_cli_command *command;
-	char name[64];
+	const struct mp_command *command;
 
 	mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
 	mallopt(M_TRIM_THRESHOLD, LARGE_ARRAY);
 	me_confirm_main(argv);
-	mp_stdio_init("morph-optimize");
+	mp_program_init("morph-optimize");
 	mp_bus_error_catch("morph-optimize", remove_all);
-	argp_err_exit_status = ME_CLI_USAGE;
-	command = find_command(argc, argv);
+	/* Only the first word is a command: `./train' and `-- train' are files. */
+	command = mp_commands_find(&me_cli_commands, argc > 1 ? argv[1] : "");
 	if (!command)
 		return me_cli_optimize(&cli, argc, argv);
-	snprintf(name, sizeof(name), "morph-optimize %s", command->name);
-	argv[1] = name;
-	return command->run(&cli, argc - 1, argv + 1);
+	mp_commands_enter(&me_cli_commands, command, 1, &argc, &argv);
+	return ((const struct me_cli_command *)command)->run(&cli, argc, argv);
 }

@@ -19,6 +19,7 @@
 #include "editor/compilations/totals.h"
 #include "editor/refine/sample_db.h"
 #include "editor/refine/tool.h"
+#include "libprof/base/clock.h"
 
 struct work {
 	const struct me_audit_opts *opts;
@@ -40,13 +41,6 @@ struct work {
 
 /* ---- preparing ------------------------------------------------------------------------------ */
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static int open_dir(struct work *w, struct mp_err *err)
 {
 	const struct me_audit_opts *o = w->opts;
@@ -60,7 +54,7 @@ static int open_dir(struct work *w, struct mp_err *err)
 	snprintf(w->db, sizeof(w->db), "%.*s/run.db", PATH_MAX - 64, w->dir);
 	snprintf(w->versions[ME_OLD], PATH_MAX, "%.*s/old", PATH_MAX - 64, w->dir);
 	snprintf(w->versions[ME_NEW], PATH_MAX, "%.*s/new", PATH_MAX - 64, w->dir);
-	rc = me_slot_open(&w->slot, w->dir, o->name ? o->name : base_of(o->a), NULL, err);
+	rc = me_slot_open(&w->slot, w->dir, o->name ? o->name : basename(o->a), NULL, err);
 	w->has_slot = !rc;
 	return rc;
 }
@@ -344,7 +338,7 @@ static int run_pair(struct work *w, struct mp_err *err)
 
 static double seconds(const struct work *w)
 {
-	return (double)(me_now_ns() - w->start_ns) / (double)ME_NS_PER_SEC;
+	return (double)(mp_now_ns() - w->start_ns) / (double)ME_NS_PER_SEC;
 }
 
 static bool is_over(const struct work *w)
@@ -398,7 +392,7 @@ static void clean(struct work *w)
 int me_compilations_run(const struct me_audit_opts *opts, struct me_compilations *out,
 			struct mp_err *err)
 {
-	struct work w = {.opts = opts, .out = out, .start_ns = me_now_ns()};
+	struct work w = {.opts = opts, .out = out, .start_ns = mp_now_ns()};
 	int rc;
 
 	*out = (struct me_compilations){0};

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/base/grow.h"
 #include "editor/base/loops.h"
+#include "libprof/base/grow.h"
 
 static int add(const struct mp_cfg *cfg, uint32_t f, uint32_t *cap, struct me_file_loops *out)
 {
@@ -16,7 +16,7 @@ static int add(const struct mp_cfg *cfg, uint32_t f, uint32_t *cap, struct me_fi
 
 	if (me_loops_find(cfg, f, &loops))
 		return -ENOMEM;
-	if (!me_grow(&out->list, cap, (uint64_t)out->nr + loops.nr, sizeof(*out->list))) {
+	if (mp_grow(out->list, *cap, (uint64_t)out->nr + loops.nr)) {
 		me_loops_fini(&loops);
 		return -ENOMEM;
 	}

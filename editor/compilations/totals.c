@@ -16,6 +16,7 @@
 
 #include "editor/audit/run/audit_run.h"
 #include "editor/marker/marker.h"
+#include "libprof/cli/exit_status.h"
 
 static int by_name(const void *a, const void *b)
 {
@@ -115,13 +116,13 @@ static void start(const struct me_totals_run *run)
 
 	if (fd < 0 || dup2(fd, STDIN_FILENO) < 0 ||
 	    (run->quiet && (dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0)))
-		_exit(127);
+		_exit(MP_EXIT_NOT_FOUND);
 	personality(ADDR_NO_RANDOMIZE);
 	if (run->mask)
 		sigprocmask(SIG_SETMASK, run->mask, NULL);
 	if (!ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 		execv(run->path, run->argv);
-	_exit(127);
+	_exit(MP_EXIT_NOT_FOUND);
 }
 
 /* Return: 0, -ECANCELED, -errno. */

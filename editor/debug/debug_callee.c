@@ -11,20 +11,14 @@
 #include "editor/debug/debug_entry_private.h"
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line.h"
+#include "libprof/base/search.h"
 
 static bool any_within(const struct me_inlined_calls *calls, const struct me_ranges *ranges)
 {
 	for (uint32_t i = 0; i < ranges->nr; i++) {
-		uint32_t low = 0, high = calls->nr_callees;
+		uint32_t low = mp_search(k, 0, calls->nr_callees,
+					 calls->callees[k].vaddr < ranges->ranges[i].lo);
 
-		while (low < high) {
-			uint32_t mid = low + (high - low) / 2;
-
-			if (calls->callees[mid].vaddr < ranges->ranges[i].lo)
-				low = mid + 1;
-			else
-				high = mid;
-		}
 		if (low < calls->nr_callees && calls->callees[low].vaddr < ranges->ranges[i].hi)
 			return true;
 	}
@@ -133,7 +127,7 @@ static int read_unit(struct me_unit *u, const struct me_entry *own)
 {
 	struct me_debug_sections *file = u->file;
 	struct walk w = {.u = u, .own = own};
-	struct me_cursor c = {own->start, file->info.data + u->end, false};
+	struct mp_cursor c = mp_cursor_over(own->start, file->info.data + u->end);
 	struct me_entry e;
 	int rc = me_unit_read_ranges(u, own);
 

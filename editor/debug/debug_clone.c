@@ -23,20 +23,6 @@ enum {
 	NR_VARIANTS = 8,
 };
 
-bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size)
-{
-	void **v = array, *grown;
-
-	if (nr < *cap)
-		return true;
-	grown = realloc(*v, (*cap ? 2 * (size_t)*cap : 64) * size);
-	if (!grown)
-		return false;
-	*v = grown;
-	*cap = *cap ? 2 * *cap : 64;
-	return true;
-}
-
 uint64_t me_clone_offset(const struct me_cloner *c, const uint8_t *p)
 {
 	return (uint64_t)(p - c->u->file->info.data);
@@ -55,8 +41,8 @@ void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out, uns
 
 int me_clone_put_reference(struct me_cloner *c, uint64_t to)
 {
-	if (!me_clone_grow(&c->references, c->nr_references, &c->cap_references,
-			   sizeof(*c->references)))
+	if (!me_grow(&c->references, &c->cap_references, c->nr_references + 1,
+		     sizeof(*c->references)))
 		return -ENOMEM;
 	c->references[c->nr_references++] = (struct me_copied_reference){c->out.size, to};
 	me_bytes_u32(&c->out, 0);
@@ -69,21 +55,21 @@ int me_clone_put_reference(struct me_cloner *c, uint64_t to)
 static void declare(struct me_cloner *c, const struct me_abbrev *a, unsigned int variant,
 		    uint64_t code)
 {
-	struct me_cursor d = {a->bytes, a->end, false};
+	struct mp_cursor d = mp_cursor_over(a->bytes, a->end);
 	struct me_bytes *out = &c->abbrevs;
 
-	me_cursor_uleb(&d);
+	mp_cursor_uleb(&d);
 	me_bytes_uleb(out, code);
-	me_bytes_uleb(out, me_cursor_uleb(&d));
-	me_cursor_u8(&d);
+	me_bytes_uleb(out, mp_cursor_uleb(&d));
+	mp_cursor_u8(&d);
 	me_bytes_u8(out, a->children || variant & CHILDREN);
 	for (uint32_t i = 0; i < a->nr_attrs; i++) {
 		const uint8_t *start = d.p;
-		unsigned int name = (unsigned int)me_cursor_uleb(&d);
-		unsigned int form = (unsigned int)me_cursor_uleb(&d);
+		unsigned int name = (unsigned int)mp_cursor_uleb(&d);
+		unsigned int form = (unsigned int)mp_cursor_uleb(&d);
 
 		if (form == DW_FORM_implicit_const)
-			me_cursor_sleb(&d);
+			mp_cursor_sleb(&d);
 		if (name == DW_AT_sibling || (variant & CHANGED && i == a->low))
 			continue;
 		if (variant & CHANGED && i == a->high)
@@ -111,7 +97,7 @@ static uint64_t find_same(struct me_cloner *c, size_t start, uint64_t code)
 		if (c->declared[i].size == size &&
 		    !memcmp(c->abbrevs.data + c->declared[i].at, body, size))
 			return c->declared[i].code;
-	if (me_clone_grow(&c->declared, c->nr_declared, &c->cap_declared, sizeof(*c->declared)))
+	if (me_grow(&c->declared, &c->cap_declared, c->nr_declared + 1, sizeof(*c->declared)))
 		c->declared[c->nr_declared++] = (struct me_declared){start + skip, size, code};
 	return 0;
 }
@@ -154,7 +140,7 @@ static int put_values(struct me_cloner *c, const struct me_entry *e, unsigned in
 {
 	const struct me_unit *u = c->u;
 	const struct me_abbrev *a = e->abbrev;
-	struct me_cursor v = {e->start + e->code_size, u->file->info.data + u->end, false};
+	struct mp_cursor v = mp_cursor_over(e->start + e->code_size, u->file->info.data + u->end);
 	bool lost = me_location_is_lost(u, &e->location);
 
 	for (uint32_t i = 0; i < a->nr_attrs; i++) {
@@ -198,7 +184,7 @@ static int put_entry(struct me_cloner *c, const struct me_entry *e, bool childre
 		return rc;
 	if (rc)
 		variant |= DIVIDED;
-	if (!me_clone_grow(&c->copied, c->nr_copied, &c->cap_copied, sizeof(*c->copied)))
+	if (!me_grow(&c->copied, &c->cap_copied, c->nr_copied + 1, sizeof(*c->copied)))
 		return -ENOMEM;
 	c->copied[c->nr_copied++] =
 		(struct me_copied_entry){me_clone_offset(c, e->start), c->base + c->out.size};
@@ -211,7 +197,7 @@ static int put_entry(struct me_cloner *c, const struct me_entry *e, bool childre
 static int find_scopes(struct me_cloner *c, const struct me_moved_function *f)
 {
 	const uint8_t *data = c->u->file->info.data;
-	struct me_cursor in = {data + f->start, data + f->end, false};
+	struct mp_cursor in = mp_cursor_over(data + f->start, data + f->end);
 
 	while (in.p < in.end) {
 		struct me_entry e;
@@ -228,8 +214,8 @@ static int find_scopes(struct me_cloner *c, const struct me_moved_function *f)
 /* The added unit needs the entry's numbered list of ranges. */
 static void note_list(struct me_unit *u, const struct me_entry *e)
 {
-	struct me_cursor c = me_value_cursor(&e->ranges);
-	uint64_t nr = e->ranges.p && e->ranges.form == DW_FORM_rnglistx ? me_cursor_uleb(&c)
+	struct mp_cursor c = me_value_cursor(&e->ranges);
+	uint64_t nr = e->ranges.p && e->ranges.form == DW_FORM_rnglistx ? mp_cursor_uleb(&c)
 									: UINT64_MAX;
 
 	if (nr < u->nr_lists)
@@ -245,7 +231,7 @@ static int clone_entry(struct me_cloner *c, const struct me_entry *e, const stru
 	if (rc)
 		return rc;
 	if (!childless) {
-		if (!me_clone_grow(&c->open, c->nr_open, &c->cap_open, sizeof(*c->open)))
+		if (!me_grow(&c->open, &c->cap_open, c->nr_open + 1, sizeof(*c->open)))
 			return -ENOMEM;
 		c->open[c->nr_open++] = (struct open_entry){me_clone_offset(c, e->start), calls,
 							    me_clone_is_scope(e)};
@@ -275,7 +261,7 @@ static int close_entry(struct me_cloner *c, const struct me_ranges *code)
 static int clone_function(struct me_cloner *c, const struct me_moved_function *f)
 {
 	const uint8_t *data = c->u->file->info.data;
-	struct me_cursor in = {data + f->start, data + f->end, false};
+	struct mp_cursor in = mp_cursor_over(data + f->start, data + f->end);
 	struct me_ranges code = {0};
 	struct me_entry e;
 	int rc = find_scopes(c, f);
@@ -301,7 +287,7 @@ static int clone_within(struct me_cloner *c, const struct me_moved_function *f)
 	int rc = 0;
 
 	for (uint8_t i = 0; i < f->nr_parents && !rc; i++) {
-		struct me_cursor in = {data + f->parents[i], data + c->u->end, false};
+		struct mp_cursor in = mp_cursor_over(data + f->parents[i], data + c->u->end);
 		struct me_entry e;
 
 		rc = me_entry_read(c->u, &in, &e);
@@ -325,7 +311,7 @@ static int declare_prefix(struct me_cloner *c, const struct me_entry *own)
 {
 	struct me_unit *u = c->u;
 	const uint8_t *data = u->file->info.data;
-	struct me_cursor in = {own->start, data + u->prefix_end, false};
+	struct mp_cursor in = mp_cursor_over(own->start, data + u->prefix_end);
 	struct me_entry e;
 	int rc = me_entry_read(u, &in, &e);
 	uint64_t last = 0;
@@ -432,7 +418,7 @@ static int write_unit(struct me_cloner *c, const struct me_entry *own)
 static int empty_function(struct me_unit *u, const struct me_moved_function *f, uint32_t list)
 {
 	const uint8_t *data = u->file->info.data;
-	struct me_cursor c = {data + f->start, data + f->end, false};
+	struct mp_cursor c = mp_cursor_over(data + f->start, data + f->end);
 
 	while (c.p < c.end) {
 		struct me_entry e;
@@ -461,14 +447,9 @@ static int empty_old(struct me_unit *u)
 static int remember(struct me_unit *u, uint64_t off, uint64_t size)
 {
 	struct me_debug_sections *file = u->file;
-	uint32_t nr = file->nr_added;
-	struct me_added_unit *grown = file->added;
 
-	if ((nr & (nr - 1)) == 0) /* 0, 1, 2, 4, 8, ... */
-		grown = realloc(grown, (nr ? 2 * (size_t)nr : 1) * sizeof(*grown));
-	if (!grown)
+	if (!me_grow(&file->added, &file->cap_added, file->nr_added + 1, sizeof(*file->added)))
 		return -ENOMEM;
-	file->added = grown;
 	file->added[file->nr_added++] = (struct me_added_unit){u->off, off, size, u->taken};
 	u->taken = (struct me_ranges){0};
 	return 0;

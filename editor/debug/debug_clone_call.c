@@ -165,7 +165,7 @@ static int read_scope(struct me_cloner *c)
 {
 	struct me_unit *u = c->u;
 	uint32_t i = c->nr_open;
-	struct me_cursor in;
+	struct mp_cursor in;
 	struct me_entry scope;
 	int rc;
 
@@ -174,8 +174,8 @@ static int read_scope(struct me_cloner *c)
 		i--;
 	if (!i)
 		return 0;
-	in = (struct me_cursor){u->file->info.data + c->open[i - 1].old_off,
-				u->file->info.data + u->end, false};
+	in = mp_cursor_over(u->file->info.data + c->open[i - 1].old_off,
+			    u->file->info.data + u->end);
 	rc = me_entry_read(u, &in, &scope);
 	return rc ? rc : me_entry_read_ranges(u, &scope, &u->file->old);
 }
@@ -183,12 +183,12 @@ static int read_scope(struct me_cloner *c)
 int me_clone_divide_location(struct me_cloner *c, const struct me_entry *e)
 {
 	struct me_debug_sections *file = c->u->file;
-	struct me_cursor expr;
+	struct mp_cursor expr;
 	uint64_t registers;
 	int rc;
 
-	if (!e->location.p || me_entry_is_call_site(e) || !me_value_is_expression(&e->location) ||
-	    me_location_is_lost(c->u, &e->location))
+	if (!e->location.p || me_entry_is_call_site(e) ||
+	    !me_form_is_expression(e->location.form) || me_location_is_lost(c->u, &e->location))
 		return 0;
 	registers = me_value_registers(c->u, &e->location, c->u->frame_base);
 	if (!registers)

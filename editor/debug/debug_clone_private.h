@@ -5,6 +5,7 @@
 #ifndef ME_DEBUG_CLONE_PRIVATE_H
 #define ME_DEBUG_CLONE_PRIVATE_H
 
+#include "editor/base/grow.h"
 #include "editor/debug/debug_unit.h"
 
 struct me_entry;
@@ -54,7 +55,6 @@ struct me_cloner {
 	uint32_t locations; /* offset of the list in place of the current entry's location, if it has one */
 };
 
-bool me_clone_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);
 uint64_t me_clone_offset(const struct me_cloner *c, const uint8_t *p);
 void me_clone_put_attr(struct me_bytes *out, unsigned int name, unsigned int form);
 void me_clone_put_list_attr(const struct me_cloner *c, struct me_bytes *out, unsigned int name);

@@ -9,79 +9,49 @@
 
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_ranges.h"
+#include "libprof/base/search.h"
 
-bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_t *address)
+bool me_unit_indexed(const void *unit, uint64_t index, struct me_addr *out)
 {
-	const struct me_debug_section *s = &unit->file->addr;
-	struct me_cursor c;
+	const struct me_unit *u = unit;
+	const struct me_debug_section *s = &u->file->addr;
+	struct mp_cursor c;
 
-	if (!unit->has_addr_base || index > s->size / 8 || unit->addr_base > s->size)
+	if (!u->has_addr_base || index > s->size / 8 || u->addr_base > s->size)
 		return false;
-	c = me_cursor_at(s->data, s->size, unit->addr_base + 8 * index);
-	*address = me_cursor_u64(&c);
+	c = mp_cursor_at(s->data, s->size, u->addr_base + 8 * index);
+	out->off = mp_cursor_u64(&c);
 	return !c.bad;
 }
 
-uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsigned int form)
+bool me_value_address(const struct me_unit *u, const struct me_value *v, uint64_t *address)
 {
-	uint64_t index, address = 0;
+	struct me_addr addr = {0, me_value_index(v)};
 
-	if (form == DW_FORM_addr)
-		return me_cursor_u64(c);
-	if (!me_form_is_addrx(form)) {
-		c->bad = true;
-		return 0;
-	}
-	index = form == DW_FORM_addrx
-			? me_cursor_uleb(c)
-			: me_cursor_fixed(c, (unsigned int)me_form_size(form, unit->version));
-	if (!me_unit_indexed_address(unit, index, &address))
-		c->bad = true;
-	return address;
-}
-
-bool me_form_is_addrx(unsigned int form)
-{
-	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
-}
-
-bool me_form_is_reference(unsigned int form)
-{
-	return form == DW_FORM_ref1 || form == DW_FORM_ref2 || form == DW_FORM_ref4 ||
-	       form == DW_FORM_ref8 || form == DW_FORM_ref_udata;
+	if (!me_form_is_address(v->form) ||
+	    (v->form != DW_FORM_addr && !me_unit_indexed(u, addr.off, &addr)))
+		return false;
+	*address = addr.off;
+	return true;
 }
 
 uint64_t me_value_reference(const struct me_unit *u, const struct me_value *v)
 {
-	struct me_cursor c = me_value_cursor(v);
-
-	return u->off + (v->form == DW_FORM_ref_udata ? me_cursor_uleb(&c) : me_value_fixed(v));
-}
-
-struct me_cursor me_value_cursor(const struct me_value *v)
-{
-	return (struct me_cursor){v->p, v->p ? v->p + v->size : NULL, false};
-}
-
-uint64_t me_value_fixed(const struct me_value *v)
-{
-	struct me_cursor c = me_value_cursor(v);
-
-	return me_cursor_fixed(&c, v->size > 8 ? 8 : (unsigned int)v->size);
+	return u->off + me_value_index(v);
 }
 
 uint64_t me_value_number(const struct me_value *v)
 {
-	struct me_cursor c = me_value_cursor(v);
+	struct mp_cursor c = me_value_cursor(v);
 
 	switch (v->p ? v->form : 0) {
-	case DW_FORM_udata: return me_cursor_uleb(&c);
 	case DW_FORM_sdata:
-	case DW_FORM_implicit_const: return (uint64_t)me_cursor_sleb(&c);
+	case DW_FORM_implicit_const: return (uint64_t)mp_cursor_sleb(&c);
+	case DW_FORM_udata:
 	case DW_FORM_data1:
 	case DW_FORM_data2:
 	case DW_FORM_data4:
-	case DW_FORM_data8: return me_value_fixed(v);
+	case DW_FORM_data8: return me_value_index(v);
 	default: return 0;
 	}
 }
@@ -107,22 +77,21 @@ struct me_callee_name me_value_name(const struct me_unit *u, const struct me_val
 				    const struct me_value *v)
 {
 	const struct me_debug_section *s = &u->file->str_offsets;
-	struct me_cursor c = me_value_cursor(v);
+	struct mp_cursor c = me_value_cursor(v);
 	/* A table begins behind a header of 8 bytes. */
 	uint64_t first = base->p ? me_value_fixed(base) : 8, index;
 
 	if (v->p && (v->form == DW_FORM_strp || v->form == DW_FORM_line_strp))
-		return (struct me_callee_name){v->form, me_cursor_u32(&c), NULL};
+		return (struct me_callee_name){v->form, mp_cursor_u32(&c), NULL};
 	if (v->p && v->form == DW_FORM_string)
 		return (struct me_callee_name){v->form, 0, (const char *)v->p};
 	if (!v->p || !is_strx(v->form))
 		return (struct me_callee_name){0};
-	index = v->form == DW_FORM_strx ? me_cursor_uleb(&c)
-					: me_cursor_fixed(&c, (unsigned int)v->size);
+	index = me_value_index(v);
 	if (first > s->size || index > s->size / 4)
 		return (struct me_callee_name){0};
-	c = me_cursor_at(s->data, s->size, first + 4 * index);
-	index = me_cursor_u32(&c);
+	c = mp_cursor_at(s->data, s->size, first + 4 * index);
+	index = mp_cursor_u32(&c);
 	return c.bad ? (struct me_callee_name){0}
 		     : (struct me_callee_name){DW_FORM_strp, (uint32_t)index, NULL};
 }
@@ -131,26 +100,22 @@ const char *me_name_text(const struct me_debug_sections *file, const struct me_c
 {
 	const struct me_debug_section *s = name->form == DW_FORM_strp ? &file->str
 								      : &file->line_str;
-	struct me_cursor c;
+	struct mp_cursor c;
 
 	if (!name->form || name->form == DW_FORM_string)
 		return name->string;
-	c = me_cursor_at(s->data, s->size, name->off);
-	return me_cursor_string(&c);
+	c = mp_cursor_at(s->data, s->size, name->off);
+	return mp_cursor_string(&c);
 }
 
 bool me_entry_range(const struct me_unit *u, const struct me_entry *e, struct me_range *r)
 {
-	struct me_cursor low = me_value_cursor(&e->low), high = me_value_cursor(&e->high);
-
-	r->lo = me_unit_address(u, &low, e->low.form);
-	if (e->high.form == DW_FORM_addr || me_form_is_addrx(e->high.form))
-		r->hi = me_unit_address(u, &high, e->high.form);
-	else if (e->high.form == DW_FORM_udata)
-		r->hi = r->lo + me_cursor_uleb(&high);
-	else
-		r->hi = r->lo + me_value_fixed(&e->high);
-	return !low.bad && !high.bad;
+	if (!me_value_address(u, &e->low, &r->lo))
+		return false;
+	if (me_form_is_address(e->high.form))
+		return me_value_address(u, &e->high, &r->hi);
+	r->hi = r->lo + me_value_index(&e->high);
+	return true;
 }
 
 static void note_value(struct me_entry *e, unsigned int name, struct me_value v)
@@ -187,7 +152,7 @@ static bool is_place(unsigned int name)
 }
 
 /* Read the values of the entry whose code was read; moves the cursor after them. */
-static void read_values(const struct me_unit *u, struct me_cursor *c, struct me_entry *e)
+static void read_values(const struct me_unit *u, struct mp_cursor *c, struct me_entry *e)
 {
 	const struct me_abbrevs *t = &u->file->abbrevs;
 
@@ -197,7 +162,7 @@ static void read_values(const struct me_unit *u, struct me_cursor *c, struct me_
 
 		me_form_skip(c, a->form, u->version);
 		if (a->form == DW_FORM_implicit_const && is_place(a->name)) {
-			struct me_cursor v = me_abbrev_constant(e->abbrev, i);
+			struct mp_cursor v = me_abbrev_constant(e->abbrev, i);
 
 			note_value(e, a->name,
 				   (struct me_value){v.p, (uint64_t)(v.end - v.p), a->form});
@@ -207,12 +172,12 @@ static void read_values(const struct me_unit *u, struct me_cursor *c, struct me_
 	}
 }
 
-int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e)
+int me_entry_read(struct me_unit *u, struct mp_cursor *c, struct me_entry *e)
 {
 	uint64_t code;
 
 	*e = (struct me_entry){.start = c->p};
-	code = me_cursor_uleb(c);
+	code = mp_cursor_uleb(c);
 	e->code_size = (unsigned int)(c->p - e->start);
 	if (c->bad || !code)
 		return c->bad ? -EBADMSG : 0;
@@ -221,7 +186,7 @@ int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e)
 		return -EBADMSG;
 	e->abbrev->used = true;
 	if (e->abbrev->plain && e->abbrev->size >= 0)
-		me_cursor_skip(c, (uint64_t)e->abbrev->size);
+		mp_cursor_skip(c, (uint64_t)e->abbrev->size);
 	else
 		read_values(u, c, e);
 	return c->bad ? -EBADMSG : 0;
@@ -250,22 +215,13 @@ bool me_entry_is_changed(const struct me_unit *u, const struct me_entry *e)
 bool me_entry_leaves(const struct me_unit *u, const struct me_entry *e)
 {
 	uint64_t off = (uint64_t)(e->start - u->file->info.data);
-	uint32_t low = 0, high = u->nr_functions;
+	uint32_t i = mp_search(k, 0, u->nr_functions, u->functions[k].end <= off);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (u->functions[mid].end <= off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < u->nr_functions && u->functions[low].start <= off;
+	return i < u->nr_functions && u->functions[i].start <= off;
 }
 
 int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out)
 {
-	struct me_cursor c = me_value_cursor(&e->ranges);
 	struct me_range r;
 	uint64_t off;
 	int rc;
@@ -274,7 +230,7 @@ int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, stru
 	if (e->ranges.p && me_value_is_offset(u, &e->ranges))
 		return me_ranges_read(u, me_value_fixed(&e->ranges), out);
 	if (e->ranges.p && e->ranges.form == DW_FORM_rnglistx) {
-		rc = me_ranges_indexed(u, me_cursor_uleb(&c), &off);
+		rc = me_ranges_indexed(u, me_value_index(&e->ranges), &off);
 		return rc ? rc : me_ranges_read(u, off, out);
 	}
 	if (e->ranges.p)

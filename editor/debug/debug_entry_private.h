@@ -10,13 +10,7 @@
 #include <stdint.h>
 
 #include "editor/debug/debug_unit.h"
-
-/* An attribute's value in .debug_info. */
-struct me_value {
-	const uint8_t *p; /* NULL: absent */
-	uint64_t size;
-	unsigned int form;
-};
+#include "editor/debug/read/debug_form.h"
 
 struct me_entry {
 	struct me_abbrev *abbrev;
@@ -28,16 +22,11 @@ struct me_entry {
 	struct me_value str_offsets_base, call_file, call_line, call_column;
 };
 
-/* Is the form an index into .debug_addr? */
-bool me_form_is_addrx(unsigned int form);
-
-/* Is the form an offset in the unit? */
-bool me_form_is_reference(unsigned int form);
-/* The offset in .debug_info that a value of such a form names. */
+/* The offset in .debug_info that a reference in the unit names. */
 uint64_t me_value_reference(const struct me_unit *u, const struct me_value *v);
 
-struct me_cursor me_value_cursor(const struct me_value *v);
-uint64_t me_value_fixed(const struct me_value *v);
+/* The address that the value is, or whose number it is. Return: false: it is none. */
+bool me_value_address(const struct me_unit *u, const struct me_value *v, uint64_t *address);
 /* A number in any form; 0: the value is absent or no number. */
 uint64_t me_value_number(const struct me_value *v);
 /* The offset in .debug_info that the value names, in the unit or elsewhere; 0: none. */
@@ -54,7 +43,7 @@ bool me_value_is_offset(const struct me_unit *u, const struct me_value *v);
 /* Read the range of an entry with low_pc and high_pc. Return: false if it cannot be read. */
 bool me_entry_range(const struct me_unit *u, const struct me_entry *e, struct me_range *r);
 /* Read one entry. It has no abbreviation if it ends a list of siblings. Return: 0, -EBADMSG. */
-int me_entry_read(struct me_unit *u, struct me_cursor *c, struct me_entry *e);
+int me_entry_read(struct me_unit *u, struct mp_cursor *c, struct me_entry *e);
 
 /* Read the ranges of an entry into @out; none if it has no code. Return: as above. */
 int me_entry_read_ranges(const struct me_unit *u, const struct me_entry *e, struct me_ranges *out);

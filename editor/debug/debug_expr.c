@@ -71,13 +71,13 @@ static bool has_leb_operand(uint8_t op)
 	}
 }
 
-static bool read_leb(struct me_cursor *c)
+static bool read_leb(struct mp_cursor *c)
 {
 	me_form_skip(c, DW_FORM_udata, 5);
 	return true;
 }
 
-static bool read_other(const struct me_unit *u, uint8_t op, struct me_cursor *c)
+static bool read_other(const struct me_unit *u, uint8_t op, struct mp_cursor *c)
 {
 	const uint8_t *block;
 	uint64_t size;
@@ -85,40 +85,40 @@ static bool read_other(const struct me_unit *u, uint8_t op, struct me_cursor *c)
 	switch (op) {
 	case DW_OP_bregx:
 	case DW_OP_bit_piece: return read_leb(c) && read_leb(c);
-	case DW_OP_implicit_value: me_cursor_skip(c, me_cursor_uleb(c)); return true;
+	case DW_OP_implicit_value: mp_cursor_skip(c, mp_cursor_uleb(c)); return true;
 	case DW_OP_implicit_pointer:
-	case DW_OP_GNU_implicit_pointer: me_cursor_skip(c, 4); return read_leb(c);
+	case DW_OP_GNU_implicit_pointer: mp_cursor_skip(c, 4); return read_leb(c);
 	case DW_OP_entry_value:
 	case DW_OP_GNU_entry_value:
-		size = me_cursor_uleb(c);
-		block = me_cursor_skip(c, size);
+		size = mp_cursor_uleb(c);
+		block = mp_cursor_skip(c, size);
 		/* A register in nearly all cases. The limit gives nesting an end. */
 		return block && size <= ENTRY_VALUE_MAX && me_expr_is_portable(u, block, size);
 	case DW_OP_const_type:
 	case DW_OP_GNU_const_type:
-		if (!is_shared(u, me_cursor_uleb(c)))
+		if (!is_shared(u, mp_cursor_uleb(c)))
 			return false;
-		me_cursor_skip(c, me_cursor_u8(c));
+		mp_cursor_skip(c, mp_cursor_u8(c));
 		return true;
 	case DW_OP_regval_type:
-	case DW_OP_GNU_regval_type: return read_leb(c) && is_shared(u, me_cursor_uleb(c));
+	case DW_OP_GNU_regval_type: return read_leb(c) && is_shared(u, mp_cursor_uleb(c));
 	case DW_OP_deref_type:
-	case DW_OP_GNU_deref_type: me_cursor_skip(c, 1); return is_shared(u, me_cursor_uleb(c));
+	case DW_OP_GNU_deref_type: mp_cursor_skip(c, 1); return is_shared(u, mp_cursor_uleb(c));
 	case DW_OP_convert:
 	case DW_OP_GNU_convert:
 	case DW_OP_reinterpret:
-	case DW_OP_GNU_reinterpret: return is_shared(u, me_cursor_uleb(c));
+	case DW_OP_GNU_reinterpret: return is_shared(u, mp_cursor_uleb(c));
 	default: return false;
 	}
 }
 
 /* Return: false: the operation is not portable. */
-static bool skip_operands(const struct me_unit *u, uint8_t op, struct me_cursor *c)
+static bool skip_operands(const struct me_unit *u, uint8_t op, struct mp_cursor *c)
 {
 	int operand = operand_size(op);
 
 	if (operand >= 0)
-		me_cursor_skip(c, (uint64_t)operand);
+		mp_cursor_skip(c, (uint64_t)operand);
 	else if (has_leb_operand(op))
 		read_leb(c);
 	else if (!is_simple(op))
@@ -128,10 +128,10 @@ static bool skip_operands(const struct me_unit *u, uint8_t op, struct me_cursor 
 
 bool me_expr_is_portable(const struct me_unit *unit, const uint8_t *expr, uint64_t size)
 {
-	struct me_cursor c = {expr, expr + size, false};
+	struct mp_cursor c = mp_cursor_over(expr, expr + size);
 
 	while (c.p < c.end && !c.bad)
-		if (!skip_operands(unit, me_cursor_u8(&c), &c))
+		if (!skip_operands(unit, mp_cursor_u8(&c), &c))
 			return false;
 	return !c.bad;
 }
@@ -143,7 +143,7 @@ static uint64_t bit_of(uint64_t nr)
 }
 
 /* The registers that operation @op itself names. @c: its operands. */
-static uint64_t registers_of(uint8_t op, struct me_cursor c, uint64_t frame_base)
+static uint64_t registers_of(uint8_t op, struct mp_cursor c, uint64_t frame_base)
 {
 	if (op >= DW_OP_reg0 && op <= DW_OP_reg31)
 		return bit_of(op - DW_OP_reg0);
@@ -153,7 +153,7 @@ static uint64_t registers_of(uint8_t op, struct me_cursor c, uint64_t frame_base
 	case DW_OP_regx:
 	case DW_OP_bregx:
 	case DW_OP_regval_type:
-	case DW_OP_GNU_regval_type: return bit_of(me_cursor_uleb(&c));
+	case DW_OP_GNU_regval_type: return bit_of(mp_cursor_uleb(&c));
 	case DW_OP_fbreg: return frame_base;
 	case DW_OP_call_ref:
 	case DW_OP_implicit_pointer:
@@ -167,11 +167,11 @@ static uint64_t registers_of(uint8_t op, struct me_cursor c, uint64_t frame_base
 uint64_t me_expr_registers(const struct me_unit *unit, const uint8_t *expr, uint64_t size,
 			   uint64_t frame_base)
 {
-	struct me_cursor c = {expr, expr + size, false};
+	struct mp_cursor c = mp_cursor_over(expr, expr + size);
 	uint64_t registers = 0;
 
 	while (c.p < c.end && !c.bad) {
-		uint8_t op = me_cursor_u8(&c);
+		uint8_t op = mp_cursor_u8(&c);
 
 		registers |= registers_of(op, c, frame_base);
 		if (!skip_operands(unit, op, &c))

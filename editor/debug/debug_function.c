@@ -16,6 +16,7 @@
 #include "editor/debug/debug_line_files.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
+#include "editor/base/grow.h"
 
 #define PARENTS_MAX (sizeof(((struct me_moved_function *)0)->parents) / sizeof(uint64_t))
 
@@ -37,40 +38,21 @@ static uint64_t offset_of(const struct me_unit *u, const uint8_t *p)
 	return (uint64_t)(p - u->file->info.data);
 }
 
-bool me_value_is_expression(const struct me_value *v)
-{
-	return v->form == DW_FORM_exprloc || v->form == DW_FORM_block ||
-	       v->form == DW_FORM_block1 || v->form == DW_FORM_block2 || v->form == DW_FORM_block4;
-}
-
-struct me_cursor me_value_expression(const struct me_value *v)
-{
-	struct me_cursor c = {v->p, v->p + v->size, false};
-
-	switch (v->form) {
-	case DW_FORM_block1: me_cursor_skip(&c, 1); break;
-	case DW_FORM_block2: me_cursor_skip(&c, 2); break;
-	case DW_FORM_block4: me_cursor_skip(&c, 4); break;
-	default: me_cursor_uleb(&c); break;
-	}
-	return c;
-}
-
 /* The list of locations that @v names by its number. Return: false: there is none. */
 static bool find_numbered(const struct me_unit *u, const struct me_value *v, uint64_t *off)
 {
-	struct me_cursor c = me_value_cursor(v);
+	struct mp_cursor c = me_value_cursor(v);
 
 	return v->form == DW_FORM_loclistx && u->has_loclists_base &&
-	       !me_list_indexed(&u->file->loclists, u->loclists_base, me_cursor_uleb(&c), off);
+	       !me_list_indexed(&u->file->loclists, u->loclists_base, mp_cursor_uleb(&c), off);
 }
 
 uint64_t me_value_registers(const struct me_unit *u, const struct me_value *v, uint64_t frame_base)
 {
 	uint64_t registers = 0, off;
 
-	if (me_value_is_expression(v)) {
-		struct me_cursor c = me_value_expression(v);
+	if (me_form_is_expression(v->form)) {
+		struct mp_cursor c = me_value_expression(v);
 
 		return me_expr_registers(u, c.p, (uint64_t)(c.end - c.p), frame_base);
 	}
@@ -85,8 +67,8 @@ static bool value_is_portable(const struct me_unit *u, unsigned int name, const 
 {
 	if (me_form_is_reference(v->form))
 		return me_value_reference(u, v) < u->end;
-	if (me_value_is_expression(v) && name != DW_AT_const_value) {
-		struct me_cursor c = me_value_expression(v);
+	if (me_form_is_expression(v->form) && name != DW_AT_const_value) {
+		struct mp_cursor c = me_value_expression(v);
 
 		return me_expr_is_portable(u, c.p, (uint64_t)(c.end - c.p));
 	}
@@ -142,7 +124,7 @@ static bool holds(const struct me_unit *u, const struct me_entry *e, unsigned in
 		  const struct me_value *v, uint64_t changed)
 {
 	if (me_entry_is_call_site(e) || name == DW_AT_location || name == DW_AT_frame_base ||
-	    name == DW_AT_const_value || !me_value_is_expression(v))
+	    name == DW_AT_const_value || !me_form_is_expression(v->form))
 		return true;
 	return !(me_value_registers(u, v, u->frame_base) & changed);
 }
@@ -150,7 +132,7 @@ static bool holds(const struct me_unit *u, const struct me_entry *e, unsigned in
 static bool entry_is_portable(const struct me_unit *u, const struct me_entry *e, uint64_t changed)
 {
 	const struct me_abbrevs *t = &u->file->abbrevs;
-	struct me_cursor c = {e->start + e->code_size, u->file->info.data + u->end, false};
+	struct mp_cursor c = mp_cursor_over(e->start + e->code_size, u->file->info.data + u->end);
 
 	for (uint32_t i = 0; i < e->abbrev->nr_attrs; i++) {
 		const struct me_abbrev_attr *a = &t->attrs[e->abbrev->first_attr + i];
@@ -190,7 +172,7 @@ static bool is_old(const struct me_unit *u, const struct me_entry *e)
  * -EPERM.
  */
 static int read_below(struct me_unit *u, const struct me_entry *function, uint64_t changed,
-		      struct me_cursor *c, bool *good)
+		      struct mp_cursor *c, bool *good)
 {
 	uint32_t depth = function->abbrev->children;
 
@@ -218,8 +200,8 @@ static int read_below(struct me_unit *u, const struct me_entry *function, uint64
 /* The number of the list of ranges that @e has; UINT32_MAX: none, or its list is not numbered. */
 static uint32_t list_of(const struct me_unit *u, const struct me_entry *e)
 {
-	struct me_cursor c = me_value_cursor(&e->ranges);
-	uint64_t nr = e->ranges.p && e->ranges.form == DW_FORM_rnglistx ? me_cursor_uleb(&c)
+	struct mp_cursor c = me_value_cursor(&e->ranges);
+	uint64_t nr = e->ranges.p && e->ranges.form == DW_FORM_rnglistx ? mp_cursor_uleb(&c)
 									: UINT32_MAX;
 
 	return nr < u->nr_lists ? (uint32_t)nr : UINT32_MAX;
@@ -228,7 +210,7 @@ static uint32_t list_of(const struct me_unit *u, const struct me_entry *e)
 /* Find out how often the unit uses each of its numbered lists of ranges. */
 static int count_lists(struct me_unit *u, const struct me_entry *own)
 {
-	struct me_cursor c = {own->start, u->file->info.data + u->end, false};
+	struct mp_cursor c = mp_cursor_over(own->start, u->file->info.data + u->end);
 	uint32_t nr;
 	int rc;
 
@@ -355,15 +337,8 @@ static int add_function(struct planner *p, const struct me_entry *e, const uint8
 	struct me_unit *u = p->u;
 	struct me_moved_function *f;
 
-	if (u->nr_functions == p->cap) {
-		uint32_t cap = 2 * p->cap + 16;
-		void *grown = realloc(u->functions, cap * sizeof(*u->functions));
-
-		if (!grown)
-			return -ENOMEM;
-		u->functions = grown;
-		p->cap = cap;
-	}
+	if (!me_grow(&u->functions, &p->cap, u->nr_functions + 1, sizeof(*u->functions)))
+		return -ENOMEM;
 	f = &u->functions[u->nr_functions++];
 	*f = (struct me_moved_function){
 		.start = offset_of(u, e->start),
@@ -379,7 +354,7 @@ static int add_function(struct planner *p, const struct me_entry *e, const uint8
 }
 
 /* Reads function @e, and moves @c behind all of it. */
-static int plan_function(struct planner *p, const struct me_entry *e, struct me_cursor *c,
+static int plan_function(struct planner *p, const struct me_entry *e, struct mp_cursor *c,
 			 const uint64_t *parents, uint8_t nr_parents)
 {
 	bool good = false;
@@ -396,7 +371,7 @@ static int plan_function(struct planner *p, const struct me_entry *e, struct me_
 	return add_function(p, e, c->p, parents, nr_parents);
 }
 
-static int plan_all(struct planner *p, struct me_cursor *c)
+static int plan_all(struct planner *p, struct mp_cursor *c)
 {
 	uint64_t parents[PARENTS_MAX];
 	uint32_t depth = 1, nr_parents = 0;
@@ -432,7 +407,7 @@ static int plan_all(struct planner *p, struct me_cursor *c)
 }
 
 /* The added unit begins like the old one, up to the first entry that is no base type. */
-static int find_prefix(struct me_unit *u, struct me_cursor c)
+static int find_prefix(struct me_unit *u, struct mp_cursor c)
 {
 	struct me_entry e;
 	int rc = 0;
@@ -453,8 +428,8 @@ static int give_up_lists(struct me_unit *u)
 	const uint8_t *data = u->file->info.data;
 
 	for (uint32_t i = 0; i < u->nr_functions && u->nr_lists; i++) {
-		struct me_cursor c = {data + u->functions[i].start, data + u->functions[i].end,
-				      false};
+		struct mp_cursor c =
+			mp_cursor_over(data + u->functions[i].start, data + u->functions[i].end);
 
 		while (c.p < c.end) {
 			struct me_entry e;
@@ -486,7 +461,7 @@ static bool may_add(const struct me_unit *u, const struct me_entry *own)
 int me_functions_plan(struct me_unit *unit, const struct me_entry *own)
 {
 	struct planner p = {.u = unit, .own = own};
-	struct me_cursor c = {own->start, unit->file->info.data + unit->end, false};
+	struct mp_cursor c = mp_cursor_over(own->start, unit->file->info.data + unit->end);
 	struct me_callee_name name;
 	struct me_entry e;
 	int rc;

@@ -30,9 +30,5 @@ uint64_t me_value_registers(const struct me_unit *unit, const struct me_value *v
 			    uint64_t frame_base);
 /* me_entry_is_call_site - is it about a call, or about an argument of one? What it says does not hold elsewhere. */
 bool me_entry_is_call_site(const struct me_entry *e);
-/* me_value_is_expression - may @v be an expression, in its form? */
-bool me_value_is_expression(const struct me_value *v);
-/* me_value_expression - the bytes of this expression. */
-struct me_cursor me_value_expression(const struct me_value *v);
 
 #endif

@@ -30,20 +30,20 @@ struct header {
 
 static bool read_header(const struct me_debug_section *s, struct header *h)
 {
-	struct me_cursor c = me_cursor_at(s->data, s->size, 0);
+	struct mp_cursor c = mp_cursor_at(s->data, s->size, 0);
 	uint32_t last;
 
-	h->version = me_cursor_u32(&c);
+	h->version = mp_cursor_u32(&c);
 	if (h->version < FIRST_VERSION || h->version > LAST_VERSION)
 		return false;
-	h->units = me_cursor_u32(&c);
-	h->types = me_cursor_u32(&c);
-	h->addresses = me_cursor_u32(&c);
+	h->units = mp_cursor_u32(&c);
+	h->types = mp_cursor_u32(&c);
+	h->addresses = mp_cursor_u32(&c);
 	h->nr_behind = h->version >= 9 ? 3 : 2;
 	h->size = 16 + 4 * h->nr_behind;
 	last = h->addresses;
 	for (unsigned int i = 0; i < h->nr_behind; i++) {
-		h->behind[i] = me_cursor_u32(&c);
+		h->behind[i] = mp_cursor_u32(&c);
 		if (h->behind[i] < last)
 			return false;
 		last = h->behind[i];
@@ -66,12 +66,12 @@ static uint32_t nr_units_of(const struct header *h)
 static bool find_unit(const struct me_debug_section *s, const struct header *h, uint32_t nr,
 		      uint64_t *off)
 {
-	struct me_cursor c;
+	struct mp_cursor c;
 
 	if (nr >= nr_units_of(h))
 		return false;
-	c = me_cursor_at(s->data, s->size, h->units + (uint64_t)nr * UNIT_SIZE);
-	*off = me_cursor_u64(&c);
+	c = mp_cursor_at(s->data, s->size, h->units + (uint64_t)nr * UNIT_SIZE);
+	*off = mp_cursor_u64(&c);
 	return !c.bad;
 }
 
@@ -102,10 +102,10 @@ static void put_addresses(const struct me_ranges *ranges, uint32_t nr, struct me
 
 /* Write the addresses of one range and its copies, but those that an added unit has. */
 static bool extend_address(struct me_debug_sections *file, const struct header *h,
-			   struct me_cursor *c, struct me_bytes *out)
+			   struct mp_cursor *c, struct me_bytes *out)
 {
-	uint64_t lo = me_cursor_u64(c), hi = me_cursor_u64(c), unit;
-	uint32_t nr = me_cursor_u32(c), new;
+	uint64_t lo = mp_cursor_u64(c), hi = mp_cursor_u64(c), unit;
+	uint32_t nr = mp_cursor_u32(c), new;
 	const struct me_added_unit *added = find_added(file, h, nr, &new);
 
 	file->new.nr = 0;
@@ -140,8 +140,8 @@ static bool is_function(const struct symbols *x, uint32_t element)
 /* Copy the list at @at if it names a unit with functions that moved. Return: false: it is damaged. */
 static bool extend_list(struct symbols *x, uint32_t at)
 {
-	struct me_cursor c = me_cursor_at(x->pool, x->pool_size, at), d;
-	uint32_t nr = me_cursor_u32(&c), more = 0, new;
+	struct mp_cursor c = mp_cursor_at(x->pool, x->pool_size, at), d;
+	uint32_t nr = mp_cursor_u32(&c), more = 0, new;
 
 	if (at % 4 || c.bad || nr > (uint64_t)(c.end - c.p) / 4)
 		return false;
@@ -149,7 +149,7 @@ static bool extend_list(struct symbols *x, uint32_t at)
 		return true;
 	d = c;
 	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t element = me_cursor_u32(&d);
+		uint32_t element = mp_cursor_u32(&d);
 
 		more += is_function(x, element) &&
 			find_added(x->file, x->h, element & 0xffffff, &new);
@@ -162,7 +162,7 @@ static bool extend_list(struct symbols *x, uint32_t at)
 	me_bytes_u32(&x->more, nr + more);
 	me_bytes_put(&x->more, c.p, (size_t)nr * 4);
 	for (uint32_t i = 0; i < nr; i++) {
-		uint32_t element = me_cursor_u32(&c);
+		uint32_t element = mp_cursor_u32(&c);
 
 		if (is_function(x, element) && find_added(x->file, x->h, element & 0xffffff, &new))
 			me_bytes_u32(&x->more, (element & 0xff000000) | new);
@@ -174,10 +174,10 @@ static bool extend_list(struct symbols *x, uint32_t at)
 static bool extend_symbols(struct symbols *x, struct me_bytes *out)
 {
 	const uint8_t *data = x->file->gdb_index.data;
-	struct me_cursor c = me_cursor_at(data, x->h->behind[1], x->h->behind[0]);
+	struct mp_cursor c = mp_cursor_at(data, x->h->behind[1], x->h->behind[0]);
 
 	while (c.end - c.p >= SYMBOL_SIZE) {
-		uint32_t name = me_cursor_u32(&c), list = me_cursor_u32(&c);
+		uint32_t name = mp_cursor_u32(&c), list = mp_cursor_u32(&c);
 
 		/* An empty slot. */
 		if ((name || list) && !extend_list(x, list))
@@ -236,7 +236,7 @@ static bool write_index(struct me_debug_sections *file, const struct header *h, 
 {
 	struct me_debug_section *s = &file->gdb_index;
 	struct me_bytes *out = &s->added;
-	struct me_cursor c = me_cursor_at(s->data, h->behind[0], h->addresses);
+	struct mp_cursor c = mp_cursor_at(s->data, h->behind[0], h->addresses);
 	uint32_t grown = UNIT_SIZE * file->nr_added;
 
 	me_bytes_put(out, s->data, h->types);

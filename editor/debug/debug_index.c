@@ -60,24 +60,24 @@ static void put_set(const struct me_added_unit *added, struct me_bytes *out)
 }
 
 /* Write one set to @out, extended if its unit is. Return: false if it cannot be read. */
-static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, struct me_bytes *out)
+static bool extend_set(struct me_debug_sections *file, struct mp_cursor *c, struct me_bytes *out)
 {
 	const struct me_added_unit *added;
 	const uint8_t *start = c->p, *tuples;
 	size_t at = out->size;
-	uint32_t length = me_cursor_u32(c);
-	struct me_cursor set = {c->p, c->p + length, false};
+	uint32_t length = mp_cursor_u32(c);
+	struct mp_cursor set = mp_cursor_over(c->p, c->p + length);
 	uint64_t unit;
 
-	if (!me_cursor_skip(c, length) || length >= 0xfffffff0)
+	if (!mp_cursor_skip(c, length) || length >= 0xfffffff0)
 		return false;
-	if (me_cursor_u16(&set) != ARANGES_VERSION)
+	if (mp_cursor_u16(&set) != ARANGES_VERSION)
 		return false;
-	unit = me_cursor_u32(&set);
-	if (me_cursor_u8(&set) != ADDRESS_SIZE || me_cursor_u8(&set))
+	unit = mp_cursor_u32(&set);
+	if (mp_cursor_u8(&set) != ADDRESS_SIZE || mp_cursor_u8(&set))
 		return false;
 	/* Tuples are aligned to their size, counted from the set's start. */
-	me_cursor_skip(&set, (uint64_t)(TUPLE_SIZE - (set.p - start) % TUPLE_SIZE) % TUPLE_SIZE);
+	mp_cursor_skip(&set, (uint64_t)(TUPLE_SIZE - (set.p - start) % TUPLE_SIZE) % TUPLE_SIZE);
 	if (!me_unit_is_extended(file, unit)) {
 		me_bytes_put(out, start, (size_t)(c->p - start));
 		return true;
@@ -85,7 +85,7 @@ static bool extend_set(struct me_debug_sections *file, struct me_cursor *c, stru
 	tuples = set.p;
 	file->old.nr = 0;
 	for (;;) {
-		uint64_t lo = me_cursor_u64(&set), size = me_cursor_u64(&set);
+		uint64_t lo = mp_cursor_u64(&set), size = mp_cursor_u64(&set);
 
 		if (set.bad)
 			return false;
@@ -116,7 +116,7 @@ static void give_up(struct me_debug_section *s)
 int me_aranges_extend(struct me_debug_sections *file)
 {
 	struct me_debug_section *s = &file->aranges;
-	struct me_cursor c = me_cursor_at(s->data, s->size, 0);
+	struct mp_cursor c = mp_cursor_at(s->data, s->size, 0);
 
 	if (!s->index || !file->nr_extended)
 		return 0;

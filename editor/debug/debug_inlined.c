@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "editor/evidence/leaf/leaf.h"
+#include "libprof/base/search.h"
 
 static int by_call(const void *a, const void *b)
 {
@@ -190,17 +191,7 @@ int me_inlined_make_files(struct me_inlined_calls *calls)
 
 uint32_t me_inlined_from(const struct me_inlined_calls *calls, uint64_t call)
 {
-	uint32_t low = 0, high = calls->nr;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (calls->calls[mid].call < call)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, 0, calls->nr, calls->calls[i].call < call);
 }
 
 struct me_inlined *me_inlined_at(const struct me_inlined_calls *calls, uint64_t call, uint64_t at)

@@ -10,88 +10,26 @@
 
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line_private.h"
-
-bool me_line_grow(void **array, uint32_t nr, uint32_t *cap, size_t size)
-{
-	void *grown;
-
-	if (nr < *cap)
-		return true;
-	grown = realloc(*array, (*cap ? 2 * (size_t)*cap : 64) * size);
-	if (!grown)
-		return false;
-	*array = grown;
-	*cap = *cap ? 2 * *cap : 64;
-	return true;
-}
-
-static int read_header(struct me_line_program *p, uint64_t off)
-{
-	static const uint8_t usual[] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
-	const struct me_debug_section *s = &p->file->line;
-	struct me_cursor c = me_cursor_at(s->data, s->size, off);
-	uint32_t length = me_cursor_u32(&c), header_length;
-	unsigned int version, nr;
-
-	if (c.bad)
-		return -EBADMSG;
-	if (length >= 0xfffffff0)
-		return -EPERM;
-	if (length > (uint64_t)(c.end - c.p))
-		return -EBADMSG;
-	p->data = s->data + off;
-	p->end = c.end = c.p + length;
-	version = me_cursor_u16(&c);
-	if (version < 2 || version > 5 || (version == 5 && me_cursor_u16(&c) != 8))
-		return c.bad ? -EBADMSG : -EPERM;
-	header_length = me_cursor_u32(&c);
-	if (c.bad || header_length > (uint64_t)(c.end - c.p))
-		return -EBADMSG;
-	p->code = c.p + header_length;
-	c.end = p->code;
-	/* x86: instructions of at least one byte, one operation in each. */
-	if (me_cursor_u8(&c) != 1 || (version >= 4 && me_cursor_u8(&c) != 1))
-		return c.bad ? -EBADMSG : -EPERM;
-	p->default_stmt = me_cursor_u8(&c);
-	p->line_base = (int8_t)me_cursor_u8(&c);
-	p->line_range = me_cursor_u8(&c);
-	p->opcode_base = me_cursor_u8(&c);
-	if (c.bad || !p->line_range || p->opcode_base < 10)
-		return -EBADMSG;
-	nr = p->opcode_base - 1u;
-	p->lengths = me_cursor_skip(&c, nr);
-	if (c.bad)
-		return -EBADMSG;
-	return memcmp(p->lengths, usual, nr < sizeof(usual) ? nr : sizeof(usual)) ? -EPERM : 0;
-}
+#include "libprof/base/search.h"
 
 /* ---- reading: collect the rows, and copy the opcodes to @out ---- */
 
 struct machine {
-	struct me_line_row now;
+	struct me_line_reader r;
 	uint32_t first_row; /* of the current sequence */
 	bool disordered;
-	bool ended, split; /* the last opcode ended a sequence, whose opcodes are not copied */
 };
-
-static void reset(const struct me_line_program *p, struct machine *m)
-{
-	*m = (struct machine){.first_row = p->nr_rows};
-	m->now.state = (struct me_line_state){
-		.file = 1, .line = 1, .flags = p->default_stmt ? ME_LINE_STMT : 0};
-}
 
 static int add_row(struct me_line_program *p, struct machine *m)
 {
 	if (!me_debug_spend(p->file, 1))
 		return -EPERM;
-	if (!me_line_grow((void **)&p->rows, p->nr_rows, &p->cap_rows, sizeof(*p->rows)))
+	if (!me_grow(&p->rows, &p->cap_rows, p->nr_rows + 1, sizeof(*p->rows)))
 		return -ENOMEM;
-	if (p->nr_rows > m->first_row && p->rows[p->nr_rows - 1].address > m->now.address)
+	if (p->nr_rows > m->first_row && p->rows[p->nr_rows - 1].address > m->r.row.address)
 		m->disordered = true;
-	p->rows[p->nr_rows++] = m->now;
-	m->now.state.flags &= ME_LINE_STMT;
-	m->now.state.discriminator = 0;
+	p->rows[p->nr_rows++] = m->r.row;
+	me_line_next_row(&m->r);
 	return 0;
 }
 
@@ -101,19 +39,20 @@ static int add_row(struct me_line_program *p, struct machine *m)
  */
 static void set_stmt(struct me_line_program *p, const struct machine *m)
 {
-	bool copied = me_moves_any(p->file->moves, m->now.address, m->now.address + 1);
-	bool want = m->now.state.flags & ME_LINE_STMT && !copied;
+	const struct me_line_row *row = &m->r.row;
+	bool copied = me_moves_any(p->file->moves, row->address, row->address + 1);
+	bool want = row->flags & ME_LINE_STMT && !copied;
 
 	if (want != p->out_stmt)
 		me_bytes_u8(p->out, DW_LNS_negate_stmt);
 	p->out_stmt = want;
 }
 
-static int end_sequence(struct me_line_program *p, struct machine *m)
+static int end_sequence(struct me_line_program *p, struct machine *m, bool *split)
 {
 	struct me_line_sequence s = {.first_row = m->first_row,
 				     .nr_rows = p->nr_rows - m->first_row,
-				     .end = m->now.address};
+				     .end = m->r.row.address};
 
 	if (s.nr_rows)
 		s.start = p->rows[m->first_row].address;
@@ -123,137 +62,64 @@ static int end_sequence(struct me_line_program *p, struct machine *m)
 		if (m->disordered || p->rows[p->nr_rows - 1].address > s.end)
 			return -EBADMSG;
 		s.split = p->taken && me_ranges_any(p->taken, s.start, s.end);
-		if (!me_line_grow((void **)&p->sequences, p->nr_sequences, &p->cap_sequences,
-				  sizeof(*p->sequences)))
+		if (!me_grow(&p->sequences, &p->cap_sequences, p->nr_sequences + 1,
+			     sizeof(*p->sequences)))
 			return -ENOMEM;
 		p->sequences[p->nr_sequences++] = s;
 	}
-	reset(p, m);
-	m->ended = true;
-	m->split = s.split;
-	p->out_stmt = p->default_stmt;
+	me_line_reset(&m->r);
+	m->first_row = p->nr_rows;
+	m->disordered = false;
+	*split = s.split;
+	p->out_stmt = p->h.default_stmt;
 	return 0;
-}
-
-static int extended_opcode(struct me_line_program *p, struct machine *m, struct me_cursor *c)
-{
-	uint64_t length = me_cursor_uleb(c);
-	struct me_cursor e = *c;
-
-	if (!me_cursor_skip(c, length) || !length)
-		return -EBADMSG;
-	e.end = c->p;
-	switch (me_cursor_u8(&e)) {
-	case DW_LNE_end_sequence: return end_sequence(p, m);
-	case DW_LNE_set_address:
-		if (length != 9)
-			return -EPERM;
-		m->now.address = me_cursor_u64(&e);
-		return 0;
-	case DW_LNE_set_discriminator: m->now.state.discriminator = me_cursor_uleb(&e); break;
-	case DW_LNE_define_file: break;
-	default: return -EPERM;
-	}
-	return e.bad ? -EBADMSG : 0;
-}
-
-static int standard_opcode(struct me_line_program *p, struct machine *m, uint8_t opcode,
-			   struct me_cursor *c)
-{
-	struct me_line_state *s = &m->now.state;
-
-	switch (opcode) {
-	case DW_LNS_copy: return add_row(p, m);
-	case DW_LNS_advance_pc: m->now.address += me_cursor_uleb(c); break;
-	case DW_LNS_advance_line: s->line += (uint64_t)me_cursor_sleb(c); break;
-	case DW_LNS_set_file: s->file = me_cursor_uleb(c); break;
-	case DW_LNS_set_column: s->column = me_cursor_uleb(c); break;
-	case DW_LNS_negate_stmt: s->flags ^= ME_LINE_STMT; break;
-	case DW_LNS_set_basic_block: s->flags |= ME_LINE_BLOCK; break;
-	case DW_LNS_const_add_pc: m->now.address += (255u - p->opcode_base) / p->line_range; break;
-	case DW_LNS_fixed_advance_pc: m->now.address += me_cursor_u16(c); break;
-	case DW_LNS_set_prologue_end: s->flags |= ME_LINE_PROLOGUE_END; break;
-	case DW_LNS_set_epilogue_begin: s->flags |= ME_LINE_EPILOGUE_BEGIN; break;
-	case DW_LNS_set_isa: s->isa = me_cursor_uleb(c); break;
-	default:
-		for (uint8_t i = 0; i < p->lengths[opcode - 1]; i++)
-			me_cursor_uleb(c);
-		break;
-	}
-	return 0;
-}
-
-static int special_opcode(struct me_line_program *p, struct machine *m, uint8_t opcode)
-{
-	uint8_t step = opcode - p->opcode_base;
-
-	m->now.address += step / p->line_range;
-	m->now.state.line += (uint64_t)(int64_t)(p->line_base + step % p->line_range);
-	return add_row(p, m);
 }
 
 /*
  * Copy one opcode to @out. If it appends a row, DW_LNS_negate_stmt may precede it,
- * depending on the row's address.
+ * depending on the row's address. A sequence that is split is not copied.
  */
-static int read_opcode(struct me_line_program *p, struct machine *m, struct me_cursor *c)
+static int read_opcode(struct me_line_program *p, struct machine *m)
 {
-	const uint8_t *start = c->p;
-	uint8_t opcode = me_cursor_u8(c);
-	struct machine row = *m;
-	int rc;
+	const uint8_t *start = m->r.c.p;
+	enum me_line_event event;
+	bool split = false;
+	int rc = me_line_step(&m->r, &event);
 
-	if (opcode >= p->opcode_base) {
-		row.now.address += (uint8_t)(opcode - p->opcode_base) / p->line_range;
-		set_stmt(p, &row);
-		rc = special_opcode(p, m, opcode);
-	} else if (opcode == 0) {
-		rc = extended_opcode(p, m, c);
-	} else {
-		if (opcode == DW_LNS_copy)
-			set_stmt(p, &row);
-		rc = standard_opcode(p, m, opcode, c);
+	if (!rc && event == ME_LINE_ROW) {
+		set_stmt(p, m);
+		rc = add_row(p, m);
 	}
-	if (rc || c->bad)
-		return rc ? rc : -EBADMSG;
-	if (opcode != DW_LNS_negate_stmt)
-		me_bytes_put(p->out, start, (size_t)(c->p - start));
-	if (m->ended) {
-		if (m->split && !p->out->failed)
-			p->out->size = p->sequence_at;
+	if (!rc && event == ME_LINE_END)
+		rc = end_sequence(p, m, &split);
+	if (rc)
+		return rc;
+	if (*start != DW_LNS_negate_stmt)
+		me_bytes_put(p->out, start, (size_t)(m->r.c.p - start));
+	if (split && !p->out->failed)
+		p->out->size = p->sequence_at;
+	if (event == ME_LINE_END)
 		p->sequence_at = p->out->size;
-		m->ended = false;
-	}
 	return 0;
-}
-
-static int read_program(struct me_line_program *p)
-{
-	struct me_cursor c = {.p = p->code, .end = p->end};
-	struct machine m;
-
-	reset(p, &m);
-	p->out_stmt = p->default_stmt;
-	p->sequence_at = p->out->size;
-	while (c.p < c.end) {
-		int rc = read_opcode(p, &m, &c);
-
-		if (rc)
-			return rc;
-	}
-	/* The last rows lack an end_sequence, and readers differ in what they make of such rows. */
-	return p->nr_rows > m.first_row ? -EBADMSG : 0;
 }
 
 int me_line_program_read(struct me_line_program *p, uint64_t off)
 {
-	int rc = read_header(p, off);
+	const struct me_debug_section *s = &p->file->line;
+	struct machine m = {.first_row = 0};
+	int rc = me_line_header_read(s->data, s->size, off, &p->h);
 
 	p->off = off;
 	if (rc)
 		return rc;
-	me_bytes_put(p->out, p->data, (size_t)(p->code - p->data));
-	return read_program(p);
+	me_bytes_put(p->out, p->h.start, (size_t)(p->h.code - p->h.start));
+	m.r = me_line_open(&p->h);
+	p->out_stmt = p->h.default_stmt;
+	p->sequence_at = p->out->size;
+	while (!rc && m.r.c.p < m.r.c.end)
+		rc = read_opcode(p, &m);
+	/* The last rows lack an end_sequence, and readers differ in what they make of such rows. */
+	return !rc && p->nr_rows > m.first_row ? -EBADMSG : rc;
 }
 
 void me_line_program_fini(struct me_line_program *p)
@@ -268,31 +134,20 @@ void me_line_program_fini(struct me_line_program *p)
 
 static uint32_t find_move(const struct me_debug_sections *file, uint64_t off)
 {
-	uint32_t low = 0, high = file->nr_line_moves;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (file->line_moves[mid].old_off < off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, 0, file->nr_line_moves, file->line_moves[i].old_off < off);
 }
 
 static int remember(struct me_debug_sections *file, uint64_t off, uint32_t new_off)
 {
-	uint32_t nr = file->nr_line_moves, at = find_move(file, off);
-	struct me_line_move *grown = file->line_moves;
+	uint32_t at = find_move(file, off);
+	struct me_line_move *to;
 
-	if ((nr & (nr - 1)) == 0) /* 0, 1, 2, 4, 8, ... */
-		grown = realloc(grown, (nr ? 2 * (size_t)nr : 1) * sizeof(*grown));
-	if (!grown)
+	if (!me_grow(&file->line_moves, &file->cap_line_moves, file->nr_line_moves + 1,
+		     sizeof(*to)))
 		return -ENOMEM;
-	file->line_moves = grown;
-	memmove(grown + at + 1, grown + at, (nr - at) * sizeof(*grown));
-	grown[at] = (struct me_line_move){(uint32_t)off, new_off};
+	to = file->line_moves + at;
+	memmove(to + 1, to, (file->nr_line_moves - at) * sizeof(*to));
+	*to = (struct me_line_move){(uint32_t)off, new_off};
 	file->nr_line_moves++;
 	return 0;
 }

@@ -14,26 +14,26 @@ enum {
 	LNCT_DIRECTORY_INDEX = 2,
 };
 
-static bool read_format(struct me_cursor *c, struct me_line_format *f)
+static bool read_format(struct mp_cursor *c, struct me_line_format *f)
 {
 	f->bytes = c->p;
-	f->nr = me_cursor_u8(c);
+	f->nr = mp_cursor_u8(c);
 	if (c->bad || f->nr > sizeof(f->forms) / sizeof(f->forms[0]))
 		return false;
 	for (uint8_t i = 0; i < f->nr; i++) {
-		f->contents[i] = (uint32_t)me_cursor_uleb(c);
-		f->forms[i] = (uint32_t)me_cursor_uleb(c);
+		f->contents[i] = (uint32_t)mp_cursor_uleb(c);
+		f->forms[i] = (uint32_t)mp_cursor_uleb(c);
 	}
 	f->size = (uint64_t)(c->p - f->bytes);
 	return !c->bad;
 }
 
-static bool read_table5(struct me_cursor *c, struct me_line_table *t)
+static bool read_table5(struct mp_cursor *c, struct me_line_table *t)
 {
 	if (!read_format(c, &t->format))
 		return false;
 	t->count = c->p;
-	t->nr = me_cursor_uleb(c);
+	t->nr = mp_cursor_uleb(c);
 	t->entries = c->p;
 	for (uint64_t i = 0; i < t->nr && !c->bad && c->p < c->end; i++)
 		for (uint8_t k = 0; k < t->format.nr; k++)
@@ -44,20 +44,20 @@ static bool read_table5(struct me_cursor *c, struct me_line_table *t)
 }
 
 /* Strings up to an empty one; behind each, @numbers LEB128 numbers. */
-static bool read_table4(struct me_cursor *c, struct me_line_table *t, int numbers)
+static bool read_table4(struct mp_cursor *c, struct me_line_table *t, int numbers)
 {
 	t->entries = c->p;
 	for (;;) {
 		const char *name;
 
 		t->end = c->p;
-		name = me_cursor_string(c);
+		name = mp_cursor_string(c);
 		if (!name)
 			return false;
 		if (!*name)
 			return true;
 		for (int i = 0; i < numbers; i++)
-			me_cursor_uleb(c);
+			mp_cursor_uleb(c);
 		t->nr++;
 	}
 }
@@ -66,27 +66,16 @@ bool me_line_files_read(const struct me_debug_sections *file, uint64_t off,
 			struct me_line_files *out)
 {
 	const struct me_debug_section *s = &file->line;
-	struct me_cursor c = me_cursor_at(s->data, s->size, off);
-	uint32_t length = me_cursor_u32(&c), header;
-	uint8_t opcodes;
+	struct me_line_header h;
+	struct mp_cursor c;
 
-	*out = (struct me_line_files){.start = s->data + off};
-	if (c.bad || length >= 0xfffffff0 || length > (uint64_t)(c.end - c.p))
+	if (me_line_header_read(s->data, s->size, off, &h))
 		return false;
-	c.end = c.p + length;
-	out->version = me_cursor_u16(&c);
-	if (out->version == 5)
-		me_cursor_u16(&c);
-	out->header_length_at = (uint32_t)(c.p - out->start);
-	header = me_cursor_u32(&c);
-	if (c.bad || header > (uint64_t)(c.end - c.p))
-		return false;
-	c.end = out->end = c.p + header;
-	me_cursor_skip(&c, out->version >= 4 ? 5 : 4);
-	opcodes = me_cursor_u8(&c);
-	me_cursor_skip(&c, opcodes ? opcodes - 1u : 0);
-	if (c.bad || out->version < 2 || out->version > 5)
-		return false;
+	*out = (struct me_line_files){.start = h.start,
+				      .end = h.code,
+				      .header_length_at = (uint32_t)(h.size - h.start),
+				      .version = h.version};
+	c = mp_cursor_over(h.tables, h.code);
 	if (out->version == 5 ? !read_table5(&c, &out->dirs) || !read_table5(&c, &out->files)
 			      : !read_table4(&c, &out->dirs, 0) || !read_table4(&c, &out->files, 3))
 		return false;
@@ -101,9 +90,9 @@ static bool same_format(const struct me_line_format *a, const struct me_line_for
 
 /* Entry @index of a table of version 5, and where its value of kind @content stands. */
 static bool entry5(const struct me_line_table *t, uint64_t index, uint32_t content,
-		   struct me_cursor *entry, struct me_cursor *value, uint32_t *form)
+		   struct mp_cursor *entry, struct mp_cursor *value, uint32_t *form)
 {
-	struct me_cursor c = {t->entries, t->end, false};
+	struct mp_cursor c = mp_cursor_over(t->entries, t->end);
 	bool found = false;
 
 	if (index >= t->nr)
@@ -116,7 +105,7 @@ static bool entry5(const struct me_line_table *t, uint64_t index, uint32_t conte
 			me_form_skip(&c, t->format.forms[k], 5);
 			if (t->format.contents[k] != content)
 				continue;
-			*value = (struct me_cursor){p, c.p, false};
+			*value = mp_cursor_over(p, c.p);
 			*form = t->format.forms[k];
 			found = true;
 		}
@@ -126,18 +115,18 @@ static bool entry5(const struct me_line_table *t, uint64_t index, uint32_t conte
 }
 
 /* A name of version 5; NULL: it has another form. */
-static const char *text_of(const struct me_debug_sections *file, struct me_cursor value,
+static const char *text_of(const struct me_debug_sections *file, struct mp_cursor value,
 			   uint32_t form)
 {
 	const struct me_debug_section *s = form == DW_FORM_strp ? &file->str : &file->line_str;
-	struct me_cursor c;
+	struct mp_cursor c;
 
 	if (form == DW_FORM_string)
-		return me_cursor_string(&value);
+		return mp_cursor_string(&value);
 	if (form != DW_FORM_line_strp && form != DW_FORM_strp)
 		return NULL;
-	c = me_cursor_at(s->data, s->size, me_cursor_u32(&value));
-	return me_cursor_string(&c);
+	c = mp_cursor_at(s->data, s->size, mp_cursor_u32(&value));
+	return mp_cursor_string(&c);
 }
 
 /* The form of @content; 0: the table has none. */
@@ -194,18 +183,18 @@ static void put_text(struct me_bytes *out, const char *text)
 }
 
 /* The number of the directory of a file, and where it stands in the file's entry. */
-static bool dir_of(const struct me_line_files *f, uint64_t number, struct me_cursor *entry,
-		   struct me_cursor *value, uint32_t *form, uint64_t *dir)
+static bool dir_of(const struct me_line_files *f, uint64_t number, struct mp_cursor *entry,
+		   struct mp_cursor *value, uint32_t *form, uint64_t *dir)
 {
-	struct me_cursor c;
+	struct mp_cursor c;
 
 	if (!entry5(&f->files, number, LNCT_DIRECTORY_INDEX, entry, value, form))
 		return false;
 	c = *value;
 	if (*form == DW_FORM_udata)
-		*dir = me_cursor_uleb(&c);
+		*dir = mp_cursor_uleb(&c);
 	else if (*form == DW_FORM_data1 || *form == DW_FORM_data2)
-		*dir = me_cursor_fixed(&c, (unsigned int)(value->end - value->p));
+		*dir = mp_cursor_fixed(&c, (unsigned int)(value->end - value->p));
 	else
 		return false;
 	return true;
@@ -215,8 +204,8 @@ static bool dir_of(const struct me_line_files *f, uint64_t number, struct me_cur
 static bool names_of(const struct me_debug_sections *file, const struct me_line_files *f,
 		     uint64_t number, const char **name, const char **dir)
 {
-	struct me_cursor c = {f->files.entries, f->files.end, false};
-	struct me_cursor d = {f->dirs.entries, f->dirs.end, false}, entry;
+	struct mp_cursor c = mp_cursor_over(f->files.entries, f->files.end);
+	struct mp_cursor d = mp_cursor_over(f->dirs.entries, f->dirs.end), entry;
 	uint64_t index = 0;
 	uint32_t form;
 
@@ -234,15 +223,15 @@ static bool names_of(const struct me_debug_sections *file, const struct me_line_
 	if (!number || number > f->files.nr)
 		return false;
 	for (uint64_t i = 0; i < number; i++) {
-		*name = me_cursor_string(&c);
-		index = me_cursor_uleb(&c);
-		me_cursor_uleb(&c);
-		me_cursor_uleb(&c);
+		*name = mp_cursor_string(&c);
+		index = mp_cursor_uleb(&c);
+		mp_cursor_uleb(&c);
+		mp_cursor_uleb(&c);
 	}
 	if (!*name || index > f->dirs.nr)
 		return false;
 	for (uint64_t i = 0; i < index; i++)
-		*dir = me_cursor_string(&d);
+		*dir = mp_cursor_string(&d);
 	return true;
 }
 
@@ -298,7 +287,7 @@ static bool add_name(struct me_debug_sections *file, const char *dir, const char
 static bool put_dir5(struct me_debug_sections *file, const struct me_line_added *added,
 		     struct me_bytes *out)
 {
-	struct me_cursor entry, value;
+	struct mp_cursor entry, value;
 	const char *name;
 	uint32_t form, off;
 	uint64_t dir;
@@ -328,7 +317,7 @@ static bool put_dir5(struct me_debug_sections *file, const struct me_line_added 
 
 static bool put_file5(const struct me_line_added *added, uint64_t dir, struct me_bytes *out)
 {
-	struct me_cursor entry, value;
+	struct mp_cursor entry, value;
 	uint32_t form;
 	uint64_t old;
 
@@ -374,7 +363,7 @@ static bool write_texts(const struct me_debug_sections *file, const struct me_li
 	static const uint8_t dirs[] = {1, LNCT_PATH, DW_FORM_string};
 	static const uint8_t files[] = {2, LNCT_PATH, DW_FORM_string, LNCT_DIRECTORY_INDEX,
 					DW_FORM_udata};
-	struct me_cursor entry, value;
+	struct mp_cursor entry, value;
 	const char *name, *dir;
 	uint32_t form;
 	uint64_t index;

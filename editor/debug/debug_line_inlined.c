@@ -33,9 +33,8 @@ static int keep_rows(const struct me_line_program *p, const struct me_line_seque
 	for (uint32_t i = 0; i < nr; i++) {
 		const struct me_line_row *row = &p->rows[first + i];
 
-		callee->rows[i] = (struct me_callee_row){row->address, row->state.file,
-							 row->state.line, row->state.column,
-							 row->state.flags & ME_LINE_STMT};
+		callee->rows[i] = (struct me_callee_row){row->address, row->file, row->line,
+							 row->column, row->flags & ME_LINE_STMT};
 	}
 	callee->nr_rows = nr;
 	return 0;
@@ -141,7 +140,7 @@ int me_line_put_header(struct me_line_program *p)
 	bool good;
 
 	if (!p->nr_foreign) {
-		me_bytes_put(p->out, p->data, (size_t)(p->code - p->data));
+		me_bytes_put(p->out, p->h.start, (size_t)(p->h.code - p->h.start));
 		return 0;
 	}
 	from = malloc(p->nr_foreign * sizeof(*from));
@@ -187,11 +186,11 @@ static int put_part(struct me_line_program *p, const struct me_callee *callee,
 			(from->address > part->old_vaddr ? from->address - part->old_vaddr : 0);
 		struct me_line_row row = {
 			.address = address,
-			.state = {.file = number_of(p, callee, from->file),
-				  .line = from->line,
-				  .column = from->column,
-				  .isa = now->state.isa,
-				  .flags = inside && from->is_stmt ? ME_LINE_STMT : 0},
+			.file = number_of(p, callee, from->file),
+			.line = from->line,
+			.column = from->column,
+			.isa = now->isa,
+			.flags = inside && from->is_stmt ? ME_LINE_STMT : 0,
 		};
 
 		if (!me_debug_spend(p->file, 1))
@@ -213,8 +212,7 @@ int me_line_put_inlined(struct me_line_program *p, struct me_inlined *call, bool
 	for (uint32_t i = 0; i < callee->nr_scopes; i++)
 		calls->files[call->first_file + i] =
 			number_of(p, callee, callee->scopes[i].place.file);
-	call->place = (struct me_call_place){around->state.file, around->state.line,
-					     around->state.column};
+	call->place = (struct me_call_place){around->file, around->line, around->column};
 	for (uint32_t i = apart ? call->nr_near : 0; i < (apart ? call->nr_parts : call->nr_near);
 	     i++) {
 		int rc = put_part(p, callee, &calls->parts[call->first_part + i], now);
@@ -223,8 +221,8 @@ int me_line_put_inlined(struct me_line_program *p, struct me_inlined *call, bool
 			return rc;
 	}
 	row.address = apart ? call->apart_end : call->new_end;
-	row.state.flags = 0;
-	row.state.discriminator = 0;
+	row.flags = 0;
+	row.discriminator = 0;
 	if (row.address < end)
 		me_line_put_row(p, now, &row);
 	return 0;

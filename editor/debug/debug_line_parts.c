@@ -8,10 +8,11 @@
 
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line_private.h"
+#include "libprof/base/search.h"
 
 static int keep_part(struct me_line_program *p, const struct me_line_part *part)
 {
-	if (!me_line_grow((void **)&p->parts, p->nr_parts, &p->cap_parts, sizeof(*p->parts)))
+	if (!me_grow(&p->parts, &p->cap_parts, p->nr_parts + 1, sizeof(*p->parts)))
 		return -ENOMEM;
 	p->parts[p->nr_parts++] = *part;
 	return 0;
@@ -118,17 +119,17 @@ static void put_step(const struct me_line_program *p, uint64_t lines, uint64_t b
 	int64_t line = (int64_t)lines;
 	uint64_t base;
 
-	if (line < p->line_base || line >= p->line_base + p->line_range) {
+	if (line < p->h.line_base || line >= p->h.line_base + p->h.line_range) {
 		me_bytes_u8(p->out, DW_LNS_advance_line);
 		me_bytes_sleb(p->out, line);
 		line = 0;
-		if (p->line_base > 0 || p->line_base + p->line_range <= 0) {
+		if (p->h.line_base > 0 || p->h.line_base + p->h.line_range <= 0) {
 			put_number(p->out, DW_LNS_advance_pc, bytes);
 			me_bytes_u8(p->out, DW_LNS_copy);
 			return;
 		}
 	}
-	base = (uint64_t)(line - p->line_base) + p->opcode_base;
+	base = (uint64_t)(line - p->h.line_base) + p->h.opcode_base;
 	/* Even a line step in the header's range may have no special opcode. */
 	if (base > 255) {
 		put_number(p->out, DW_LNS_advance_pc, bytes);
@@ -137,25 +138,25 @@ static void put_step(const struct me_line_program *p, uint64_t lines, uint64_t b
 		me_bytes_u8(p->out, DW_LNS_copy);
 		return;
 	}
-	if (bytes > (255 - base) / p->line_range) {
+	if (bytes > (255 - base) / p->h.line_range) {
 		put_number(p->out, DW_LNS_advance_pc, bytes);
 		bytes = 0;
 	}
-	me_bytes_u8(p->out, (uint8_t)(base + bytes * p->line_range));
+	me_bytes_u8(p->out, (uint8_t)(base + bytes * p->h.line_range));
 }
 
 void me_line_put_row(struct me_line_program *p, struct me_line_row *now,
 		     const struct me_line_row *want)
 {
-	const struct me_line_state *w = &want->state;
+	const struct me_line_row *w = want;
 
-	if (now->state.file != w->file)
+	if (now->file != w->file)
 		put_number(p->out, DW_LNS_set_file, w->file);
-	if (now->state.column != w->column)
+	if (now->column != w->column)
 		put_number(p->out, DW_LNS_set_column, w->column);
-	if (now->state.isa != w->isa)
+	if (now->isa != w->isa)
 		put_number(p->out, DW_LNS_set_isa, w->isa);
-	if ((now->state.flags ^ w->flags) & ME_LINE_STMT)
+	if ((now->flags ^ w->flags) & ME_LINE_STMT)
 		me_bytes_u8(p->out, DW_LNS_negate_stmt);
 	if (w->flags & ME_LINE_BLOCK)
 		me_bytes_u8(p->out, DW_LNS_set_basic_block);
@@ -165,10 +166,10 @@ void me_line_put_row(struct me_line_program *p, struct me_line_row *now,
 		me_bytes_u8(p->out, DW_LNS_set_epilogue_begin);
 	if (w->discriminator)
 		put_discriminator(p->out, w->discriminator);
-	put_step(p, w->line - now->state.line, want->address - now->address);
+	put_step(p, w->line - now->line, want->address - now->address);
 	*now = *want;
-	now->state.flags &= ME_LINE_STMT;
-	now->state.discriminator = 0;
+	now->flags &= ME_LINE_STMT;
+	now->discriminator = 0;
 }
 
 static void put_start(struct me_line_program *p, struct me_line_row *now, uint64_t address)
@@ -177,8 +178,7 @@ static void put_start(struct me_line_program *p, struct me_line_row *now, uint64
 	me_bytes_uleb(p->out, 9);
 	me_bytes_u8(p->out, DW_LNE_set_address);
 	me_bytes_u64(p->out, address);
-	*now = (struct me_line_row){
-		address, {.file = 1, .line = 1, .flags = p->default_stmt ? ME_LINE_STMT : 0}};
+	*now = me_line_first_row(&p->h, address);
 }
 
 static void put_end(struct me_line_program *p, const struct me_line_row *now, uint64_t end)
@@ -192,16 +192,9 @@ static void put_end(struct me_line_program *p, const struct me_line_row *now, ui
 uint32_t me_line_covering_row(const struct me_line_program *p, const struct me_line_sequence *s,
 			      uint64_t address)
 {
-	uint32_t low = s->first_row, high = s->first_row + s->nr_rows;
+	uint32_t low =
+		mp_search(i, s->first_row, s->first_row + s->nr_rows, p->rows[i].address < address);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (p->rows[mid].address < address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (low < s->first_row + s->nr_rows && p->rows[low].address == address)
 		return low;
 	return low > s->first_row ? low - 1 : s->first_row;
@@ -231,11 +224,11 @@ static int put_old_part(struct me_line_program *p, const struct me_line_part *pa
 		if (!me_debug_spend(p->file, 1))
 			return -EPERM;
 		if (row.address < part->start)
-			row.state.flags = 0;
+			row.flags = 0;
 		if (row.address < part->start)
 			row.address = part->start;
 		if (me_moves_any(p->file->moves, row.address, row.address + 1))
-			row.state.flags &= ~ME_LINE_STMT;
+			row.flags &= ~ME_LINE_STMT;
 		me_line_put_row(p, now, &row);
 	}
 	return 0;
@@ -264,7 +257,7 @@ static int put_apart(struct me_line_program *p, const struct me_line_part *part,
 	if (call && part->start == call->apart)
 		return me_line_put_inlined(p, call, true, around, part->end, now);
 	row.address = part->start;
-	row.state.flags = 0;
+	row.flags = 0;
 	me_line_put_row(p, now, &row);
 	return 0;
 }
@@ -286,7 +279,7 @@ static int put_part(struct me_line_program *p, const struct me_line_part *part,
 		struct me_line_row row = p->rows[i++];
 
 		row.address = part->start;
-		row.state.flags = 0;
+		row.flags = 0;
 		if (row.address < end)
 			me_line_put_row(p, now, &row);
 	}

@@ -6,25 +6,8 @@
 #ifndef ME_DEBUG_LINE_PRIVATE_H
 #define ME_DEBUG_LINE_PRIVATE_H
 
+#include "editor/base/grow.h"
 #include "editor/debug/debug_unit.h"
-
-enum me_line_flags {
-	ME_LINE_STMT = 1 << 0,
-	ME_LINE_BLOCK = 1 << 1,
-	ME_LINE_PROLOGUE_END = 1 << 2,
-	ME_LINE_EPILOGUE_BEGIN = 1 << 3,
-};
-
-/* A row without its address. */
-struct me_line_state {
-	uint64_t file, line, column, isa, discriminator;
-	uint32_t flags;
-};
-
-struct me_line_row {
-	uint64_t address;
-	struct me_line_state state;
-};
 
 struct me_line_sequence {
 	uint32_t first_row, nr_rows;
@@ -44,12 +27,7 @@ struct me_line_part {
 
 struct me_line_program {
 	struct me_debug_sections *file;
-	const uint8_t *data, *end; /* the whole unit */
-	const uint8_t *code;	   /* its opcodes */
-	bool default_stmt;
-	int8_t line_base;
-	uint8_t line_range, opcode_base;
-	const uint8_t *lengths; /* number of operands of each standard opcode */
+	struct me_line_header h;
 	struct me_line_row *rows;
 	uint32_t nr_rows, cap_rows;
 	struct me_line_sequence *sequences;
@@ -70,8 +48,6 @@ struct me_line_program {
 	uint64_t first_added;
 };
 
-/* Make room for one more element. The array holds @nr of at most *@cap elements of @size bytes. */
-bool me_line_grow(void **array, uint32_t nr, uint32_t *cap, size_t size);
 /* The first row of @s at @address; if there is none, the last row before it. */
 uint32_t me_line_covering_row(const struct me_line_program *p, const struct me_line_sequence *s,
 			      uint64_t address);

@@ -8,113 +8,9 @@
 #include "editor/debug/debug_expr.h"
 #include "editor/debug/debug_ranges.h"
 
-/* One entry of a list. @bounded: it has a range. */
-struct entry {
-	uint64_t lo, hi;
-	const uint8_t *expr;
-	uint64_t expr_size;
-	bool bounded, last;
-};
-
-struct reader {
-	const struct me_unit *unit;
-	struct me_cursor c;
-	uint64_t base;
-};
-
-static uint64_t indexed(struct reader *r)
-{
-	uint64_t address = 0;
-
-	if (!me_unit_indexed_address(r->unit, me_cursor_uleb(&r->c), &address))
-		r->c.bad = true;
-	return address;
-}
-
-static int next_pair(struct reader *r, struct entry *e)
-{
-	e->lo = me_cursor_u64(&r->c);
-	e->hi = me_cursor_u64(&r->c);
-	if (!e->lo && !e->hi) {
-		e->last = true;
-	} else if (e->lo == UINT64_MAX) {
-		r->base = e->hi;
-	} else {
-		e->lo += r->base;
-		e->hi += r->base;
-		e->expr_size = me_cursor_u16(&r->c);
-		e->expr = me_cursor_skip(&r->c, e->expr_size);
-		e->bounded = true;
-	}
-	return 0;
-}
-
-static int next_entry(struct reader *r, struct entry *e)
-{
-	struct me_cursor *c = &r->c;
-
-	e->bounded = true;
-	switch (me_cursor_u8(c)) {
-	case DW_LLE_end_of_list: e->last = true; return 0;
-	case DW_LLE_base_addressx:
-		r->base = indexed(r);
-		e->bounded = false;
-		return 0;
-	case DW_LLE_base_address:
-		r->base = me_cursor_u64(c);
-		e->bounded = false;
-		return 0;
-	case DW_LLE_startx_endx:
-		e->lo = indexed(r);
-		e->hi = indexed(r);
-		break;
-	case DW_LLE_startx_length:
-		e->lo = indexed(r);
-		e->hi = e->lo + me_cursor_uleb(c);
-		break;
-	case DW_LLE_offset_pair:
-		e->lo = r->base + me_cursor_uleb(c);
-		e->hi = r->base + me_cursor_uleb(c);
-		break;
-	case DW_LLE_default_location: e->bounded = false; break;
-	case DW_LLE_start_end:
-		e->lo = me_cursor_u64(c);
-		e->hi = me_cursor_u64(c);
-		break;
-	case DW_LLE_start_length:
-		e->lo = me_cursor_u64(c);
-		e->hi = e->lo + me_cursor_uleb(c);
-		break;
-	default: return -EPERM;
-	}
-	e->expr_size = me_cursor_uleb(c);
-	e->expr = me_cursor_skip(c, e->expr_size);
-	return 0;
-}
-
-static int next(struct reader *r, struct entry *e)
-{
-	int rc;
-
-	*e = (struct entry){0};
-	rc = r->unit->version >= 5 ? next_entry(r, e) : next_pair(r, e);
-	if (r->c.bad)
-		return -EBADMSG;
-	if (!rc && !me_debug_spend(r->unit->file, 1))
-		return -EPERM;
-	return rc;
-}
-
 static struct me_debug_section *section_of(const struct me_unit *unit)
 {
 	return unit->version >= 5 ? &unit->file->loclists : &unit->file->loc;
-}
-
-static struct reader open_list(const struct me_unit *unit, uint64_t off)
-{
-	const struct me_debug_section *s = section_of(unit);
-
-	return (struct reader){unit, me_cursor_at(s->data, s->size, off), unit->base};
 }
 
 /*
@@ -124,36 +20,36 @@ static struct reader open_list(const struct me_unit *unit, uint64_t off)
 static int scan_list(const struct me_unit *unit, uint64_t off, uint32_t *nr_bounded, bool *moved,
 		     uint64_t *size)
 {
-	struct reader r = open_list(unit, off);
+	struct me_list_reader r = me_list_open(unit, true, off);
 	const uint8_t *start = r.c.p;
-	struct entry e;
+	struct me_list_entry e;
 	int rc;
 
 	*nr_bounded = 0;
 	*moved = false;
 	for (;;) {
 		*size = (uint64_t)(r.c.p - start);
-		rc = next(&r, &e);
+		rc = me_list_step(unit, &r, &e);
 		if (rc || e.last)
 			return rc;
 		if (!e.bounded)
 			continue;
 		/* New code would be described by chance. */
-		if (e.hi > unit->file->moves->first_new && unit->file->inlined.nr)
+		if (e.end.off > unit->file->moves->first_new && unit->file->inlined.nr)
 			return -EPERM;
 		(*nr_bounded)++;
-		*moved |= me_moves_any(unit->file->moves, e.lo, e.hi);
+		*moved |= me_moves_any(unit->file->moves, e.start.off, e.end.off);
 	}
 }
 
 int me_loc_each(const struct me_unit *unit, uint64_t off,
 		bool (*good)(const struct me_unit *unit, const uint8_t *expr, uint64_t size))
 {
-	struct reader r = open_list(unit, off);
-	struct entry e;
+	struct me_list_reader r = me_list_open(unit, true, off);
+	struct me_list_entry e;
 
 	for (;;) {
-		int rc = next(&r, &e);
+		int rc = me_list_step(unit, &r, &e);
 
 		if (rc || e.last)
 			return rc;
@@ -164,11 +60,11 @@ int me_loc_each(const struct me_unit *unit, uint64_t off,
 
 int me_loc_registers(const struct me_unit *unit, uint64_t off, uint64_t *registers)
 {
-	struct reader r = open_list(unit, off);
-	struct entry e;
+	struct me_list_reader r = me_list_open(unit, true, off);
+	struct me_list_entry e;
 
 	for (;;) {
-		int rc = next(&r, &e);
+		int rc = me_list_step(unit, &r, &e);
 
 		if (rc || e.last)
 			return rc;
@@ -180,7 +76,7 @@ int me_loc_registers(const struct me_unit *unit, uint64_t off, uint64_t *registe
 }
 
 static void put_entry(const struct me_unit *unit, struct me_bytes *out, const struct me_range *at,
-		      const struct entry *e)
+		      const struct me_list_entry *e)
 {
 	if (unit->version < 5) {
 		me_bytes_u64(out, at->lo);
@@ -199,7 +95,7 @@ static void put_entry(const struct me_unit *unit, struct me_bytes *out, const st
  * Set file->new to the copies of the entry's range in which its expression holds: without code in place of calls that
  * changes a register on which the expression depends.
  */
-static int map_entry(struct me_unit *unit, const struct entry *e)
+static int map_entry(struct me_unit *unit, const struct me_list_entry *e)
 {
 	struct me_debug_sections *file = unit->file;
 	struct me_ranges *list = &file->new, *changing = &file->changing;
@@ -207,11 +103,11 @@ static int map_entry(struct me_unit *unit, const struct entry *e)
 	list->nr = changing->nr = 0;
 	if (!e->bounded)
 		return 0;
-	me_moves_map(file->moves, e->lo, e->hi, list);
+	me_moves_map(file->moves, e->start.off, e->end.off, list);
 	me_ranges_join(list, 0);
 	if (list->nr && file->inlined.nr)
 		me_inlined_changing(
-			&file->inlined, (struct me_range){e->lo, e->hi},
+			&file->inlined, (struct me_range){e->start.off, e->end.off},
 			me_expr_registers(unit, e->expr, e->expr_size, unit->frame_base), changing);
 	if (!me_debug_spend(file, changing->nr))
 		return -EPERM;
@@ -223,15 +119,15 @@ static int map_entry(struct me_unit *unit, const struct entry *e)
 /* Append the entries of the copies; *@nr: how many. Return: 0 or -errno. */
 static int put_copies(struct me_unit *unit, uint64_t off, uint32_t *nr)
 {
-	struct reader r = open_list(unit, off);
+	struct me_list_reader r = me_list_open(unit, true, off);
 	struct me_debug_section *s = section_of(unit);
 	struct me_ranges *list = &unit->file->new;
 	bool based = false;
-	struct entry e;
+	struct me_list_entry e;
 
 	*nr = 0;
 	for (;;) {
-		int rc = next(&r, &e);
+		int rc = me_list_step(unit, &r, &e);
 
 		if (rc || e.last)
 			return rc;
@@ -270,12 +166,12 @@ static int put_views(struct me_unit *unit, uint64_t old, uint32_t nr_old, uint32
 		     uint32_t *views)
 {
 	struct me_debug_section *s = section_of(unit);
-	struct me_cursor c = me_cursor_at(s->data, s->size, old);
+	struct mp_cursor c = mp_cursor_at(s->data, s->size, old);
 
 	*views = (uint32_t)(s->size + s->added.size);
 	for (uint32_t i = 0; i < nr_old; i++) {
-		me_bytes_uleb(&s->added, me_cursor_uleb(&c));
-		me_bytes_uleb(&s->added, me_cursor_uleb(&c));
+		me_bytes_uleb(&s->added, mp_cursor_uleb(&c));
+		me_bytes_uleb(&s->added, mp_cursor_uleb(&c));
 	}
 	for (uint32_t i = 0; i < nr_new; i++)
 		me_bytes_u16(&s->added, 0);
@@ -375,7 +271,7 @@ int me_loc_write(struct me_unit *unit, const struct me_ranges *ranges, const uin
 		 uint64_t size, uint32_t *off)
 {
 	struct me_debug_section *s = section_of(unit);
-	const struct entry e = {.expr = expr, .expr_size = size};
+	const struct me_list_entry e = {.expr = expr, .expr_size = size};
 
 	if (size > UINT16_MAX || !me_debug_spend(unit->file, ranges->nr) ||
 	    !me_debug_section_has_room(s, ME_LIST_HEADER + 32 + ranges->nr * (size + 30)))

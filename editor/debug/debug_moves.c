@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "editor/evidence/leaf/leaf.h"
+#include "editor/base/grow.h"
+#include "libprof/base/search.h"
 
 static int by_old(const void *a, const void *b)
 {
@@ -110,16 +112,8 @@ void me_moves_fini(struct me_moves *moves)
 
 uint32_t me_moves_from(const struct me_moves *moves, uint64_t lo)
 {
-	uint32_t low = 0, high = moves->nr;
+	uint32_t low = mp_search(i, 0, moves->nr, moves->by_old[i].old_vaddr <= lo);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (moves->by_old[mid].old_vaddr <= lo)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	while (low && lo - moves->by_old[low - 1].old_vaddr < moves->by_old[low - 1].old_size)
 		low--;
 	return low;
@@ -138,17 +132,9 @@ bool me_moves_any(const struct me_moves *moves, uint64_t lo, uint64_t hi)
 
 bool me_moves_any_uncopied(const struct me_moves *moves, uint64_t lo, uint64_t hi)
 {
-	uint32_t low = 0, high = moves->nr_uncopied;
+	uint32_t i = mp_search(k, 0, moves->nr_uncopied, moves->uncopied[k] < lo);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (moves->uncopied[mid] < lo)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < moves->nr_uncopied && moves->uncopied[low] < hi;
+	return i < moves->nr_uncopied && moves->uncopied[i] < hi;
 }
 
 bool me_move_address(const struct me_move *move, uint64_t old, uint64_t *new_vaddr)
@@ -192,16 +178,9 @@ void me_ranges_add(struct me_ranges *ranges, uint64_t lo, uint64_t hi)
 {
 	if (lo >= hi || ranges->failed)
 		return;
-	if (ranges->nr == ranges->cap) {
-		uint32_t cap = ranges->cap ? 2 * ranges->cap : 16;
-		struct me_range *grown = realloc(ranges->ranges, cap * sizeof(*grown));
-
-		if (!grown) {
-			ranges->failed = true;
-			return;
-		}
-		ranges->ranges = grown;
-		ranges->cap = cap;
+	if (!me_grow(&ranges->ranges, &ranges->cap, ranges->nr + 1, sizeof(*ranges->ranges))) {
+		ranges->failed = true;
+		return;
 	}
 	ranges->ranges[ranges->nr++] = (struct me_range){lo, hi};
 }
@@ -234,17 +213,7 @@ void me_ranges_join(struct me_ranges *ranges, uint32_t first)
 
 uint32_t me_ranges_from(const struct me_ranges *ranges, uint64_t lo)
 {
-	uint32_t low = 0, high = ranges->nr;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (ranges->ranges[mid].hi <= lo)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, 0, ranges->nr, ranges->ranges[i].hi <= lo);
 }
 
 bool me_ranges_any(const struct me_ranges *ranges, uint64_t lo, uint64_t hi)

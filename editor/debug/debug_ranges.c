@@ -8,87 +8,39 @@
 
 #define ADDRESS_SIZE 8
 
-static int read_pairs(const struct me_unit *unit, uint64_t off, struct me_ranges *out)
+struct me_list_reader me_list_open(const struct me_unit *unit, bool locations, uint64_t off)
 {
-	struct me_debug_sections *file = unit->file;
-	struct me_cursor c = me_cursor_at(file->ranges.data, file->ranges.size, off);
-	uint64_t base = unit->base;
+	const struct me_debug_sections *f = unit->file;
+	const struct me_debug_section *s = locations ? &f->loc : &f->ranges;
 
-	for (;;) {
-		uint64_t lo = me_cursor_u64(&c), hi = me_cursor_u64(&c);
-
-		if (c.bad)
-			return -EBADMSG;
-		if (!me_debug_spend(file, 1))
-			return -EPERM;
-		if (!lo && !hi)
-			return 0;
-		if (lo == UINT64_MAX)
-			base = hi;
-		else
-			me_ranges_add(out, base + lo, base + hi);
-	}
+	if (unit->version >= 5)
+		s = locations ? &f->loclists : &f->rnglists;
+	return (struct me_list_reader){.c = mp_cursor_at(s->data, s->size, off),
+				       .from = {.indexed = me_unit_indexed, .ctx = unit},
+				       .version = unit->version,
+				       .locations = locations,
+				       .base = {0, unit->base}};
 }
 
-static uint64_t indexed(const struct me_unit *unit, struct me_cursor *c)
+int me_list_step(const struct me_unit *unit, struct me_list_reader *r, struct me_list_entry *e)
 {
-	uint64_t address = 0;
+	int rc = me_list_next(r, e);
 
-	if (!me_unit_indexed_address(unit, me_cursor_uleb(c), &address))
-		c->bad = true;
-	return address;
-}
-
-static int read_entries(const struct me_unit *unit, uint64_t off, struct me_ranges *out)
-{
-	struct me_debug_sections *file = unit->file;
-	struct me_cursor c = me_cursor_at(file->rnglists.data, file->rnglists.size, off);
-	uint64_t base = unit->base;
-
-	for (;;) {
-		uint8_t kind = me_cursor_u8(&c);
-		uint64_t lo = 0, hi = 0;
-
-		switch (kind) {
-		case DW_RLE_end_of_list: return c.bad ? -EBADMSG : 0;
-		case DW_RLE_base_addressx: base = indexed(unit, &c); break;
-		case DW_RLE_startx_endx:
-			lo = indexed(unit, &c);
-			hi = indexed(unit, &c);
-			break;
-		case DW_RLE_startx_length:
-			lo = indexed(unit, &c);
-			hi = lo + me_cursor_uleb(&c);
-			break;
-		case DW_RLE_offset_pair:
-			lo = base + me_cursor_uleb(&c);
-			hi = base + me_cursor_uleb(&c);
-			break;
-		case DW_RLE_base_address: base = me_cursor_u64(&c); break;
-		case DW_RLE_start_end:
-			lo = me_cursor_u64(&c);
-			hi = me_cursor_u64(&c);
-			break;
-		case DW_RLE_start_length:
-			lo = me_cursor_u64(&c);
-			hi = lo + me_cursor_uleb(&c);
-			break;
-		default: return -EPERM;
-		}
-		if (c.bad)
-			return -EBADMSG;
-		if (!me_debug_spend(file, 1))
-			return -EPERM;
-		me_ranges_add(out, lo, hi);
-	}
+	return !rc && !me_debug_spend(unit->file, 1) ? -EPERM : rc;
 }
 
 int me_ranges_read(const struct me_unit *unit, uint64_t off, struct me_ranges *out)
 {
-	int rc;
+	struct me_list_reader r = me_list_open(unit, false, off);
+	struct me_list_entry e = {0};
+	int rc = 0;
 
 	out->nr = 0;
-	rc = unit->version >= 5 ? read_entries(unit, off, out) : read_pairs(unit, off, out);
+	while (!rc && !e.last) {
+		rc = me_list_step(unit, &r, &e);
+		if (!rc)
+			me_ranges_add(out, e.start.off, e.end.off);
+	}
 	return out->failed ? -ENOMEM : rc;
 }
 
@@ -365,17 +317,17 @@ void me_ranges_end(struct me_unit *unit)
 
 int me_list_count(const struct me_debug_section *section, uint64_t base, uint32_t *nr)
 {
-	struct me_cursor c = {.bad = true};
+	struct mp_cursor c = {.bad = true};
 	uint64_t length;
 	unsigned int version, address_size, segment_size;
 
 	if (base >= ME_LIST_HEADER)
-		c = me_cursor_at(section->data, section->size, base - ME_LIST_HEADER);
-	length = me_cursor_u32(&c);
-	version = me_cursor_u16(&c);
-	address_size = me_cursor_u8(&c);
-	segment_size = me_cursor_u8(&c);
-	*nr = me_cursor_u32(&c);
+		c = mp_cursor_at(section->data, section->size, base - ME_LIST_HEADER);
+	length = mp_cursor_u32(&c);
+	version = mp_cursor_u16(&c);
+	address_size = mp_cursor_u8(&c);
+	segment_size = mp_cursor_u8(&c);
+	*nr = mp_cursor_u32(&c);
 	if (c.bad || version != 5 || address_size != ADDRESS_SIZE || segment_size ||
 	    length < ME_LIST_HEADER - 4 || length - (ME_LIST_HEADER - 4) < UINT64_C(4) * *nr ||
 	    length - (ME_LIST_HEADER - 4) > (uint64_t)(c.end - c.p))
@@ -386,7 +338,7 @@ int me_list_count(const struct me_debug_section *section, uint64_t base, uint32_
 int me_list_indexed(const struct me_debug_section *section, uint64_t base, uint64_t index,
 		    uint64_t *off)
 {
-	struct me_cursor c;
+	struct mp_cursor c;
 	uint32_t nr;
 	int rc = me_list_count(section, base, &nr);
 
@@ -394,8 +346,8 @@ int me_list_indexed(const struct me_debug_section *section, uint64_t base, uint6
 		return rc;
 	if (index >= nr)
 		return -EBADMSG;
-	c = me_cursor_at(section->data, section->size, base + 4 * index);
-	*off = base + me_cursor_u32(&c);
+	c = mp_cursor_at(section->data, section->size, base + 4 * index);
+	*off = base + mp_cursor_u32(&c);
 	return c.bad ? -EBADMSG : 0;
 }
 

@@ -15,6 +15,10 @@
 
 /* All return 0, -ENOMEM, -EBADMSG damaged, -EPERM not understood or too much. */
 
+/* me_list_open - a reader of the unit's list of ranges, or of locations, at @off. */
+struct me_list_reader me_list_open(const struct me_unit *unit, bool locations, uint64_t off);
+/* me_list_step - read one entry, at the expense of the file's budget. */
+int me_list_step(const struct me_unit *unit, struct me_list_reader *r, struct me_list_entry *e);
 /*
  * me_ranges_read - read the list at @off as absolute addresses into @out, which is
  * emptied first.

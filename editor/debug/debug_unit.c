@@ -15,6 +15,8 @@
 #include "editor/debug/debug_line.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
+#include "editor/base/grow.h"
+#include "libprof/base/search.h"
 
 bool me_debug_spend(struct me_debug_sections *file, uint64_t work)
 {
@@ -53,7 +55,7 @@ static int note_frame_base(struct me_unit *u, const struct me_entry *e)
 static int walk(struct me_unit *u, int (*visit)(struct me_unit *, const struct me_entry *))
 {
 	const uint8_t *data = u->file->info.data;
-	struct me_cursor c = {data + u->first, data + u->end, false};
+	struct mp_cursor c = mp_cursor_over(data + u->first, data + u->end);
 	struct me_entry e;
 	int rc = me_entry_read(u, &c, &e); /* the unit's own entry, see extend() */
 
@@ -239,12 +241,8 @@ static int read_bases(struct me_unit *u, const struct me_entry *e)
 		rc = read_base(u, &e->rnglists_base, &u->rnglists_base, &u->has_rnglists_base);
 	if (!rc)
 		rc = read_base(u, &e->loclists_base, &u->loclists_base, &u->has_loclists_base);
-	if (!rc && e->low.p) {
-		struct me_cursor c = me_value_cursor(&e->low);
-
-		u->base = me_unit_address(u, &c, e->low.form);
-		rc = c.bad ? -EBADMSG : 0;
-	}
+	if (!rc && e->low.p && !me_value_address(u, &e->low, &u->base))
+		rc = -EBADMSG;
 	return rc;
 }
 
@@ -374,40 +372,16 @@ static int change(struct me_unit *u, const struct me_entry *own)
 static int read_header(struct me_unit *u, uint64_t *next)
 {
 	const struct me_debug_section *s = &u->file->info;
-	struct me_cursor c = me_cursor_at(s->data, s->size, u->off);
-	uint64_t length = me_cursor_u32(&c);
-	bool wide = length == UINT32_MAX;
-	unsigned int type = DW_UT_compile, address_size = 0;
+	struct me_unit_header h;
+	int rc = me_unit_header_read(s->data, s->size, u->off, DW_UT_compile, &h);
 
-	*next = 0;
-	if (wide)
-		length = me_cursor_u64(&c);
-	if (c.bad || (length >= 0xfffffff0 && !wide) || length > (uint64_t)(c.end - c.p))
-		return -EBADMSG;
-	c.end = c.p + length;
-	*next = u->end = u->off + (uint64_t)(c.end - (s->data + u->off));
-	if (wide)
-		return -EPERM;
-	u->version = me_cursor_u16(&c);
-	if (c.bad || u->version < 2 || u->version > 5)
-		return -EPERM;
-	if (u->version == 5) {
-		type = me_cursor_u8(&c);
-		address_size = me_cursor_u8(&c);
-	}
-	u->abbrev_field = (uint64_t)(c.p - (s->data + u->off));
-	u->abbrev_off = me_cursor_u32(&c);
-	if (u->version < 5)
-		address_size = me_cursor_u8(&c);
-	if (type == DW_UT_skeleton || type == DW_UT_split_compile)
-		me_cursor_skip(&c, 8);
-	if (type == DW_UT_type || type == DW_UT_split_type)
-		me_cursor_skip(&c, 12);
-	u->type = type;
-	u->first = (uint64_t)(c.p - s->data);
-	if (c.bad)
-		return -EBADMSG;
-	return address_size == 8 ? 0 : -EPERM;
+	*next = u->end = h.end;
+	u->first = h.first;
+	u->version = h.version;
+	u->type = h.type;
+	u->abbrev_off = h.abbrev_off;
+	u->abbrev_field = h.abbrev_field - u->off;
+	return rc;
 }
 
 static int load_abbrevs(struct me_unit *u)
@@ -461,13 +435,9 @@ static void go_back(struct me_debug_sections *f, const struct sizes *to)
 
 static int remember(struct me_debug_sections *file, uint64_t off)
 {
-	uint32_t nr = file->nr_extended, *grown = file->extended;
-
-	if ((nr & (nr - 1)) == 0) /* 0, 1, 2, 4, 8, ... */
-		grown = realloc(grown, (nr ? 2 * (size_t)nr : 1) * sizeof(*grown));
-	if (!grown)
+	if (!me_grow(&file->extended, &file->cap_extended, file->nr_extended + 1,
+		     sizeof(*file->extended)))
 		return -ENOMEM;
-	file->extended = grown;
 	file->extended[file->nr_extended++] = (uint32_t)off;
 	return 0;
 }
@@ -496,7 +466,7 @@ static int replace(struct me_unit *u, const struct me_entry *own)
 
 int me_unit_open(struct me_unit *u, struct me_entry *own, uint64_t *next)
 {
-	struct me_cursor c;
+	struct mp_cursor c;
 	int rc = read_header(u, next);
 
 	*own = (struct me_entry){0};
@@ -504,7 +474,7 @@ int me_unit_open(struct me_unit *u, struct me_entry *own, uint64_t *next)
 		rc = load_abbrevs(u);
 	if (rc)
 		return rc;
-	c = (struct me_cursor){u->file->info.data + u->first, u->file->info.data + u->end, false};
+	c = mp_cursor_over(u->file->info.data + u->first, u->file->info.data + u->end);
 	if (c.p == c.end)
 		return 0;
 	rc = me_entry_read(u, &c, own);
@@ -551,30 +521,14 @@ int me_unit_extend(struct me_debug_sections *file, uint64_t off, uint64_t *next)
 
 const struct me_added_unit *me_unit_added(const struct me_debug_sections *file, uint64_t off)
 {
-	uint32_t low = 0, high = file->nr_added;
+	uint32_t i = mp_search(k, 0, file->nr_added, file->added[k].old_off < off);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (file->added[mid].old_off < off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < file->nr_added && file->added[low].old_off == off ? &file->added[low] : NULL;
+	return i < file->nr_added && file->added[i].old_off == off ? &file->added[i] : NULL;
 }
 
 bool me_unit_is_extended(const struct me_debug_sections *file, uint64_t off)
 {
-	uint32_t low = 0, high = file->nr_extended;
+	uint32_t i = mp_search(k, 0, file->nr_extended, file->extended[k] < off);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (file->extended[mid] < off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < file->nr_extended && file->extended[low] == off;
+	return i < file->nr_extended && file->extended[i] == off;
 }

@@ -16,7 +16,9 @@
 #include "editor/debug/read/debug_abbrev.h"
 #include "editor/debug/debug_inlined.h"
 #include "editor/debug/debug_moves.h"
-#include "editor/debug/read/debug_read.h"
+#include "libprof/base/dwarf_cursor.h"
+#include "editor/debug/read/debug_header.h"
+#include "editor/debug/read/debug_list.h"
 #include "editor/debug/read/debug_section.h"
 
 /* Offset of a line program before and after it was extended. */
@@ -40,11 +42,11 @@ struct me_debug_sections {
 	struct me_debug_section str,
 		str_offsets;	     /* only read, and only if functions were inlined */
 	struct me_added_unit *added; /* ascending old_off */
-	uint32_t nr_added;
+	uint32_t nr_added, cap_added;
 	struct me_line_move *line_moves; /* sorted by old_off */
-	uint32_t nr_line_moves;
+	uint32_t nr_line_moves, cap_line_moves;
 	uint32_t *extended; /* offsets of the extended units, ascending */
-	uint32_t nr_extended;
+	uint32_t nr_extended, cap_extended;
 	struct me_abbrevs abbrevs; /* the table read last, for units of abbrevs_version */
 	unsigned int abbrevs_version;
 	struct me_ranges old, new; /* scratch lists; see debug_ranges.h */
@@ -111,10 +113,8 @@ const struct me_added_unit *me_unit_added(const struct me_debug_sections *file, 
 /* me_unit_is_extended - was the unit at @off extended? */
 bool me_unit_is_extended(const struct me_debug_sections *file, uint64_t off);
 
-/* me_unit_address - read the address of an attribute of @form at @c. */
-uint64_t me_unit_address(const struct me_unit *unit, struct me_cursor *c, unsigned int form);
-/* me_unit_indexed_address - read entry @index of the unit's part of .debug_addr. */
-bool me_unit_indexed_address(const struct me_unit *unit, uint64_t index, uint64_t *address);
+/* me_unit_indexed - the address with number @index of the unit's part of .debug_addr, for lists. */
+bool me_unit_indexed(const void *unit, uint64_t index, struct me_addr *out);
 /* me_debug_spend - use up @work of the file's budget. Return: false if not enough is left. */
 bool me_debug_spend(struct me_debug_sections *file, uint64_t work);
 

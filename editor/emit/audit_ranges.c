@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 #include "libprof/note/audit_table.h"
 
 static const uint8_t code_of[ME_NR_VERSIONS] = {
@@ -97,7 +97,7 @@ static bool add_points(const struct mp_cfg *cfg, const struct me_placement *plac
 			    copy->version != ME_VERSION_ORIGINAL || stub->counter != f)
 				continue;
 			nr = func->first_point + stub->point + 1;
-			if (!me_grow(&table->points, &cap, nr, sizeof(*table->points)))
+			if (mp_grow(table->points, cap, nr))
 				return false;
 			table->points[nr - 1] = (struct mp_audited_point){
 				cfg->blocks[copy->block].vaddr, (uint32_t)stub->value};

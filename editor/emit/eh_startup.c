@@ -120,7 +120,7 @@ static uint64_t find_label(const struct mp_elf *elf)
 size_t me_eh_startup_offset(const struct mp_elf *elf, const uint8_t *bytes, size_t size)
 {
 	uint64_t label = find_label(elf);
-	struct mp_eh_cursor first, cur;
+	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	size_t off = 0;

@@ -24,13 +24,9 @@
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/audit_code.h"
 #include "editor/place/clock_code.h"
+#include "libprof/base/round.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
-
-static uint64_t round_up(uint64_t value, uint64_t align)
-{
-	return (value + align - 1) & ~(align - 1);
-}
 
 /*
  * Offset in the copy at which a stub calls the runtime, with the stack pointer below the red zone;
@@ -68,19 +64,19 @@ static int place_behind_text(struct me_emitter *e, struct mp_err *err)
 {
 	int rc;
 
-	e->unwind_vaddr = round_up(e->placement.text_end, 8);
+	e->unwind_vaddr = mp_round_up(e->placement.text_end, 8);
 	if (e->added->nr_counters) {
-		e->runtime_vaddr = round_up(e->placement.text_end, 16);
-		e->unwind_vaddr = round_up(e->runtime_vaddr + me_start_size(), 8);
+		e->runtime_vaddr = mp_round_up(e->placement.text_end, 16);
+		e->unwind_vaddr = mp_round_up(e->runtime_vaddr + me_start_size(), 8);
 	}
 	rc = me_answers_find(e->cfg, &e->placement, &e->plan->redirects,
-			     round_up(e->unwind_vaddr, 16), &e->answers, err);
+			     mp_round_up(e->unwind_vaddr, 16), &e->answers, err);
 	if (!rc && e->answers.size)
-		e->unwind_vaddr = round_up(e->answers.vaddr + e->answers.size, 8);
+		e->unwind_vaddr = mp_round_up(e->answers.vaddr + e->answers.size, 8);
 	if (!rc && e->added->nr_audited) {
 		rc = me_version_tables_find(e->cfg, &e->placement, e->unwind_vaddr,
 					    &e->version_tables, err);
-		e->unwind_vaddr = round_up(e->unwind_vaddr + e->version_tables.size, 8);
+		e->unwind_vaddr = mp_round_up(e->unwind_vaddr + e->version_tables.size, 8);
 	}
 	return rc;
 }
@@ -214,7 +210,7 @@ static int build_map(struct me_emitter *e, struct mp_err *err)
 	rc = mp_map_encode(&map, &e->note, &e->note_size, err);
 	free(map.pieces);
 	free(map.calls);
-	e->note_vaddr = round_up(e->unwind_vaddr + e->unwind.size, 8);
+	e->note_vaddr = mp_round_up(e->unwind_vaddr + e->unwind.size, 8);
 	return rc;
 }
 
@@ -411,9 +407,9 @@ static void summarise(struct me_emitter *e)
 }
 
 /* Choose the new segment, and the addresses of all copies in it. */
-static int place_copies(struct me_emitter *e, const struct me_emit_request *in, struct mp_err *err)
+static int place_copies(struct me_emitter *e, struct mp_err *err)
 {
-	const struct me_plan *plan = in->plan;
+	const struct me_plan *plan = e->plan;
 	const struct me_instrumentation *added = e->added;
 	int rc = me_segment_choose(e->elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
 				   &e->segment, err);
@@ -434,15 +430,37 @@ static int place_copies(struct me_emitter *e, const struct me_emit_request *in, 
 	e->table = added->nr_audited ? e->audit_table : added->table;
 	if (!added->nr_audited)
 		e->table_size = added->table_size;
-	if (!rc && in->observer)
-		rc = in->observer->placed(in->observer->ctx, &e->placement, err);
-	if (in->spent) {
-		free(in->spent->blocks);
-		in->spent->blocks = NULL;
-	}
 	e->placement.places.counters = e->segment.zeros;
 	e->placement.places.state = e->segment.zeros + e->segment.zeros_size - ME_RUNTIME_PAGE;
 	return rc;
+}
+
+int me_emitter_new(const struct mp_cfg *cfg, const struct me_plan *plan,
+		   const struct me_instrumentation *added, struct me_emitter **out,
+		   struct mp_err *err)
+{
+	static const struct me_instrumentation no_stubs;
+	struct me_emitter *e = calloc(1, sizeof(*e));
+	int rc;
+
+	*out = NULL;
+	if (!e)
+		return mp_err_set(err, ENOMEM, "out of memory");
+	e->cfg = cfg;
+	e->elf = cfg->elf;
+	e->plan = plan;
+	e->added = added ? added : &no_stubs;
+	rc = place_copies(e, err);
+	if (rc)
+		me_emitter_free(e);
+	else
+		*out = e;
+	return rc;
+}
+
+const struct me_placement *me_emitter_placement(const struct me_emitter *e)
+{
+	return &e->placement;
 }
 
 /* Build the bytes that are loaded: the new segment and the old part. */
@@ -463,8 +481,10 @@ static int build_loaded(struct me_emitter *e, struct mp_err *err)
 	return rc;
 }
 
-static void emitter_fini(struct me_emitter *e)
+void me_emitter_free(struct me_emitter *e)
 {
+	if (!e)
+		return;
 	me_segment_fini(&e->segment);
 	me_placement_fini(&e->placement);
 	me_sections_fini(&e->sections);
@@ -478,54 +498,24 @@ static void emitter_fini(struct me_emitter *e)
 	if (e->old_part)
 		munmap(e->old_part, e->segment.old_end);
 	free(e->new_segment);
+	free(e);
 }
 
-static int emit(const struct mp_cfg *cfg, const struct me_emit_request *in, struct me_emitted *out,
-		struct mp_err *err)
+int me_emitter_write(struct me_emitter *e, const struct mp_elf *debug, const char *name,
+		     struct me_emitted *out, struct mp_err *err)
 {
-	static const struct me_instrumentation no_stubs;
-	struct me_emitter e = {.cfg = cfg,
-			       .elf = cfg->elf,
-			       .plan = in->plan,
-			       .added = in->added ? in->added : &no_stubs,
-			       .out = out};
 	int rc;
 
 	*out = (struct me_emitted){0};
-	rc = place_copies(&e, in, err);
+	e->out = out;
+	rc = build_loaded(e, err);
 	if (!rc)
-		rc = build_loaded(&e, err);
-	if (!rc)
-		rc = me_emitter_build_rest(&e, in, err);
-	if (!rc)
-		summarise(&e);
-	emitter_fini(&e);
+		rc = me_emitter_build_rest(e, debug, name, err);
 	if (rc)
 		me_emitted_fini(out);
+	else
+		summarise(e);
 	return rc;
-}
-
-int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan,
-	    const struct me_instrumentation *added, struct me_emitted *out, struct mp_err *err)
-{
-	return emit(cfg, &(struct me_emit_request){.plan = plan, .added = added}, out, err);
-}
-
-int me_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan,
-			    const struct mp_elf *debug, const char *name, struct me_emitted *out,
-			    struct mp_err *err)
-{
-	return emit(cfg, &(struct me_emit_request){.plan = plan, .debug = debug, .name = name}, out,
-		    err);
-}
-
-int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan,
-		      const struct me_instrumentation *added, const struct mp_elf *debug,
-		      const char *name, const struct me_emit_observer *observer,
-		      struct me_emitted *out, struct mp_err *err)
-{
-	return emit(cfg, &(struct me_emit_request){plan, added, plan, debug, name, observer}, out,
-		    err);
 }
 
 void me_emitted_fini(struct me_emitted *emitted)

@@ -38,39 +38,31 @@ struct me_emitted {
 	uint64_t failed_at; /* code of the original that cannot be copied; 0: there is none */
 };
 
-/*
- * me_emit - build the output for @plan and the stubs in @added. NULL: @plan has no stubs.
- * Return: 0; -EPERM the file cannot be rewritten; -ERANGE a displacement does not fit;
- * -ENOMEM; -EBADMSG. Ownership: me_emitted_fini(@out); parts of the output point into cfg->elf.
- */
-int me_emit(const struct mp_cfg *cfg, const struct me_plan *plan,
-	    const struct me_instrumentation *added, struct me_emitted *out, struct mp_err *err);
-/*
- * me_emit_with_debug_file - for a @plan without stubs, also build the output's debug file from
- * @debug, that of the original. The output's .gnu_debuglink names it @name; NULL: its name in a tree of
- * build-ids, which lacks the build-id's first byte. debug_output points into @debug and
- * into the parts of the output.
- * Return: as me_emit(); also -EPERM if @name is NULL and the output has no build-id.
- */
-int me_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan,
-			    const struct mp_elf *debug, const char *name, struct me_emitted *out,
-			    struct mp_err *err);
-
-/* Sees where the copies lie, before anything is written; an error ends the emitting. */
-struct me_emit_observer {
-	int (*placed)(void *ctx, const struct me_placement *placement, struct mp_err *err);
-	void *ctx;
-};
+/* One output while it is made. */
+struct me_emitter;
 
 /*
- * me_emit_free_plan - as me_emit_with_debug_file(), or as me_emit() if @debug is NULL, but frees
- * the blocks of @plan as soon as they are placed, since large files have many. @observer may be
- * NULL.
+ * me_emitter_new - chooses the new segment, and the addresses in it of the copies of @plan and of the stubs in @added
+ * (NULL: @plan has no stubs). @plan's blocks may be freed from then on; everything else must outlive the emitter.
+ * Return: 0; -EPERM the file cannot be rewritten; -ENOMEM; -EBADMSG. Ownership: me_emitter_free(*@out).
  */
-int me_emit_free_plan(const struct mp_cfg *cfg, struct me_plan *plan,
-		      const struct me_instrumentation *added, const struct mp_elf *debug,
-		      const char *name, const struct me_emit_observer *observer,
-		      struct me_emitted *out, struct mp_err *err);
+int me_emitter_new(const struct mp_cfg *cfg, const struct me_plan *plan,
+		   const struct me_instrumentation *added, struct me_emitter **out,
+		   struct mp_err *err);
+/* Where the copies lie. */
+const struct me_placement *me_emitter_placement(const struct me_emitter *e);
+/*
+ * me_emitter_write - makes the output's bytes, once, and those of its debug file from @debug, that of the original; NULL:
+ * none (an output with stubs has none). The output's .gnu_debuglink names it @name; NULL: its name in a tree of
+ * build-ids, which lacks the build-id's first byte. debug_output points into @debug and into the parts of the output.
+ * Return: 0; -EPERM the file cannot be rewritten, or @name is NULL and the output has no build-id; -ERANGE a
+ * displacement does not fit; -ENOMEM; -EBADMSG. Where it names code that cannot be copied, @out has the address.
+ * Ownership: me_emitted_fini(@out); parts of the output point into cfg->elf.
+ */
+int me_emitter_write(struct me_emitter *e, const struct mp_elf *debug, const char *name,
+		     struct me_emitted *out, struct mp_err *err);
+/* Takes NULL. */
+void me_emitter_free(struct me_emitter *e);
 void me_emitted_fini(struct me_emitted *emitted);
 
 #endif

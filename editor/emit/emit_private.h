@@ -46,15 +46,6 @@ struct me_emitter {
 	struct me_emitted *out;
 };
 
-struct me_emit_request {
-	const struct me_plan *plan;
-	const struct me_instrumentation *added; /* NULL: no stubs */
-	struct me_plan *spent; /* @plan if its blocks may be freed once they are placed; or NULL */
-	const struct mp_elf *debug; /* the original's debug file; NULL: none */
-	const char *name;	    /* of the output's debug file */
-	const struct me_emit_observer *observer;
-};
-
 /* ---- loaded bytes (emit.c) ---- */
 
 /* The output's bytes of a section of the original. NULL: they are in neither part. */
@@ -69,7 +60,7 @@ void me_emitter_place_sections(struct me_emitter *e);
 /* Update the section headers of displaced bytes. */
 void me_emitter_move_sections(struct me_emitter *e);
 /* Build the sections that are not loaded, and put the file together. */
-int me_emitter_build_rest(struct me_emitter *e, const struct me_emit_request *in,
+int me_emitter_build_rest(struct me_emitter *e, const struct mp_elf *debug, const char *name,
 			  struct mp_err *err);
 
 #endif

@@ -273,12 +273,12 @@ static int assemble(struct me_emitter *e, struct mp_err *err)
 	return 0;
 }
 
-int me_emitter_build_rest(struct me_emitter *e, const struct me_emit_request *in,
+int me_emitter_build_rest(struct me_emitter *e, const struct mp_elf *debug, const char *name,
 			  struct mp_err *err)
 {
-	int rc = in->debug ? build_debug_file(e, in->debug, in->name, err)
-			   : me_debug_build(e->cfg, &e->placement, e->elf, &e->sections, &e->debug,
-					    &e->out->debug, err);
+	int rc = debug ? build_debug_file(e, debug, name, err)
+		       : me_debug_build(e->cfg, &e->placement, e->elf, &e->sections, &e->debug,
+					&e->out->debug, err);
 
 	if (!rc && e->added->nr_counters)
 		rc = add_counting(e, err);

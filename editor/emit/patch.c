@@ -13,6 +13,7 @@
 #include "editor/emit/eh_startup.h"
 #include "editor/evidence/patch_fit.h"
 #include "editor/evidence/table_form.h"
+#include "libprof/base/assert.h"
 #include "libprof/insn/insn.h"
 
 struct patcher {
@@ -306,6 +307,7 @@ static bool patch_entry_rel32(const struct patcher *p, uint64_t base, const stru
 static int patch_pointers(struct patcher *p, const struct me_redirects *redirects,
 			  const struct addends *addends)
 {
+	mp_assert(mp_ascends(redirects->sites, redirects->nr_sites, vaddr));
 	for (uint32_t i = 0; i < redirects->nr_sites; i++) {
 		const struct me_site *site = &redirects->sites[i];
 		uint64_t now = me_place_value(p->cfg, p->placement, site->target);
@@ -399,6 +401,7 @@ int me_patch_image(const struct mp_cfg *cfg, const struct me_placement *placemen
 	/* Sorting needs as much memory again; most files' patches are sorted already. */
 	if (!are_sorted(out))
 		qsort(out->patches, out->nr_patches, sizeof(*out->patches), compare_patches);
+	mp_assert(are_sorted(out));
 	return 0;
 }
 

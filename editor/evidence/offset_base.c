@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "libprof/base/search.h"
+
 static int compare_named(const void *a, const void *b)
 {
 	const struct me_named *x = a, *y = b;
@@ -45,17 +47,7 @@ void me_offsets_fini(struct me_offsets *offsets)
 
 static size_t named_lower_bound(const struct me_offsets *offsets, uint64_t vaddr)
 {
-	size_t lo = 0, hi = offsets->nr_named;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (offsets->named[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, offsets->nr_named, offsets->named[i].vaddr < vaddr);
 }
 
 static bool jumps_indirectly(const struct mp_cfg *cfg, uint32_t func)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/insn/insn.h"
 
 /* endbr64, bnd, and a jump of 6 bytes */
@@ -18,16 +19,9 @@ enum {
 /* Does the loader write to a field that covers one of these bytes? */
 static bool is_relocated(const struct mp_elf *elf, uint64_t start, uint64_t end)
 {
-	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
+	uint32_t lo =
+		mp_search(i, 0, elf->nr_dyn_relocs, elf->dyn_relocs[i].vaddr + FIELD <= start);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->dyn_relocs[mid].vaddr + FIELD <= start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr < end;
 }
 

@@ -13,6 +13,8 @@
 #include "editor/evidence/label.h"
 #include "editor/evidence/offset_base.h"
 #include "editor/evidence/patch_fit.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/insn/insn.h"
 
 struct finder {
@@ -65,16 +67,9 @@ static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_
 		me_labels_forbid(&f->labels, target);
 		return;
 	}
-	if (out->nr_sites == f->capacity) {
-		uint32_t capacity = f->capacity ? 2 * f->capacity : 256;
-		struct me_site *sites = realloc(out->sites, capacity * sizeof(*sites));
-
-		if (!sites) {
-			f->failed = true;
-			return;
-		}
-		out->sites = sites;
-		f->capacity = capacity;
+	if (mp_grow(out->sites, f->capacity, out->nr_sites + 1)) {
+		f->failed = true;
+		return;
 	}
 	out->sites[out->nr_sites++] = (struct me_site){vaddr, target, kind};
 }
@@ -155,16 +150,8 @@ static void collect_switches(struct finder *f)
 /* The table with an entry at @vaddr, or NULL. */
 static const struct mp_table *switch_at(const struct finder *f, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = f->nr_switches;
+	uint32_t lo = mp_search(i, 0, f->nr_switches, f->switches[i]->vaddr <= vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (f->switches[mid]->vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo || (vaddr - f->switches[lo - 1]->vaddr) / 4 >= f->switches[lo - 1]->nr_entries)
 		return NULL;
 	return f->switches[lo - 1];
@@ -173,16 +160,8 @@ static const struct mp_table *switch_at(const struct finder *f, uint64_t vaddr)
 /* Bar every function that starts in [first, last]. */
 static void bar_range(struct finder *f, uint64_t first, uint64_t last)
 {
-	uint32_t lo = 0, hi = f->cfg->nr_funcs;
+	uint32_t lo = mp_search(i, 0, f->cfg->nr_funcs, f->cfg->funcs[i].vaddr < first);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (f->cfg->funcs[mid].vaddr < first)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	for (; lo < f->cfg->nr_funcs && f->cfg->funcs[lo].vaddr <= last; lo++)
 		bar(f, lo);
 	me_labels_forbid_range(&f->labels, first, last);

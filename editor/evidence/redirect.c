@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/search.h"
+
 enum {
 	COPIED = 1,
 	ODD_PLACE = 2, /* the plan wants the entry where no pointer may lead */
@@ -124,17 +126,7 @@ bool me_redirects_function(const struct me_redirects *redirects, const struct mp
 
 uint32_t me_redirects_lower_bound(const struct me_redirects *redirects, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = redirects->nr_sites;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (redirects->sites[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, redirects->nr_sites, redirects->sites[i].vaddr < vaddr);
 }
 
 uint8_t me_redirects_align_log2(uint64_t vaddr)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 struct place {
 	uint64_t vaddr;
 	const char *name; /* NULL: a function's range or a section starts or ends here */
@@ -69,17 +71,7 @@ static int find_places(const struct mp_cfg *cfg, struct places *places)
 /* Index of the first place behind @vaddr. */
 static uint32_t place_behind(const struct places *places, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = places->nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (places->list[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, places->nr, places->list[i].vaddr <= vaddr);
 }
 
 static int stretch_at(const struct mp_elf *elf, const struct places *places, uint64_t vaddr,

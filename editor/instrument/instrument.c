@@ -12,9 +12,9 @@
 #include "editor/evidence/eligible.h"
 #include "editor/evidence/flags.h"
 #include "editor/instrument/flow.h"
-#include "editor/base/grow.h"
 #include "editor/instrument/old_code.h"
 #include "editor/instrument/stubs.h"
+#include "libprof/base/grow.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/insn/insn.h"
 
@@ -338,10 +338,8 @@ static bool add_function(struct planner *p, uint32_t func)
 	const struct mp_cfg *cfg = p->in->cfg;
 	uint32_t first = t->nr_blocks, first_stub = p->stubs.nr, entry = entry_of(cfg, func);
 
-	if (!me_grow(&t->blocks, &p->cap_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks,
-		     sizeof(*t->blocks)) ||
-	    !me_grow(&t->edges, &p->cap_edges, (uint64_t)t->nr_edges + flow->nr_edges,
-		     sizeof(*t->edges)))
+	if (mp_grow(t->blocks, p->cap_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks) ||
+	    mp_grow(t->edges, p->cap_edges, (uint64_t)t->nr_edges + flow->nr_edges))
 		return false;
 	find_spare_counters(p, func, p->in->spare);
 	t->funcs[t->nr_funcs++] =

@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "editor/base/grow.h"
 #include "editor/evidence/eligible.h"
 #include "editor/instrument/loop_distance.h"
 #include "editor/base/loops.h"
 #include "editor/instrument/versions.h"
 #include "editor/unwind/unwind.h"
+#include "libprof/base/grow.h"
 
 /*
  * Instructions of the stub at a timing point, if nothing is to be done: decl, jns (audit_code.h).
@@ -349,7 +349,7 @@ int me_loop_points_choose(const struct mp_cfg *cfg, const uint8_t *movable, cons
 	for (uint32_t f = 0; !rc && f < cfg->nr_funcs; f++) {
 		if (!chosen[f])
 			continue;
-		if (!me_grow(&out->list, &cap, (uint64_t)out->nr + 1, sizeof(*out->list))) {
+		if (mp_grow(out->list, cap, out->nr + 1)) {
 			rc = -ENOMEM;
 			break;
 		}

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 #include "editor/evidence/eligible.h"
-#include "editor/base/grow.h"
 #include "editor/instrument/old_code.h"
 #include "editor/instrument/number_private.h"
 #include "editor/place/poll_code.h"
 #include "editor/evidence/vectors.h"
+#include "libprof/base/grow.h"
 
 static void bar(struct me_number *n, const uint16_t *barred)
 {
@@ -147,10 +147,8 @@ static bool add_to_table(struct me_number *n)
 	const struct me_flow *flow = &n->flow;
 	uint32_t first = t->nr_blocks, first_edge = t->nr_edges;
 
-	if (!me_grow(&t->blocks, &n->cap_blocks, (uint64_t)first + flow->nr_blocks,
-		     sizeof(*t->blocks)) ||
-	    !me_grow(&t->edges, &n->cap_table_edges, (uint64_t)first_edge + flow->nr_edges,
-		     sizeof(*t->edges)))
+	if (mp_grow(t->blocks, n->cap_blocks, (uint64_t)first + flow->nr_blocks) ||
+	    mp_grow(t->edges, n->cap_table_edges, (uint64_t)first_edge + flow->nr_edges))
 		return false;
 	for (uint32_t v = 0; v < flow->nr_blocks; v++) {
 		const struct mp_block *block = me_number_block(n, v);

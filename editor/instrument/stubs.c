@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 #include "editor/evidence/eligible.h"
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 /* Compilers align functions like this at -O2. */
 #define ENTRY_ALIGN_LOG2 4
@@ -26,7 +27,7 @@ struct putter {
 
 bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub)
 {
-	if (!me_grow(&stubs->list, &stubs->cap, (uint64_t)stubs->nr + 1, sizeof(*stubs->list)))
+	if (mp_grow(stubs->list, stubs->cap, stubs->nr + 1))
 		return false;
 	stubs->list[stubs->nr++] = stub;
 	return true;
@@ -54,26 +55,15 @@ static int compare_stubs(const void *a, const void *b)
 
 static uint32_t first_stub(const struct putter *p, uint32_t block)
 {
-	uint32_t lo = 0, hi = p->stubs->nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (p->stubs->list[mid].block < block)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, p->stubs->nr, p->stubs->list[i].block < block);
 }
 
 static bool put_stub(struct putter *p, const struct me_stub_to *stub, struct me_plan_block like)
 {
 	struct me_plan *out = &p->out;
 
-	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
-		     sizeof(*out->blocks)) ||
-	    !me_grow(&p->list, &p->cap_list, (uint64_t)p->nr_list + 1, sizeof(*p->list)))
+	if (mp_grow(out->blocks, p->cap_blocks, out->nr_blocks + 1) ||
+	    mp_grow(p->list, p->cap_list, p->nr_list + 1))
 		return false;
 	out->blocks[out->nr_blocks++] = (struct me_plan_block){.block = stub->block,
 							       .zone = like.zone,
@@ -99,8 +89,7 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 		p->nr_inline++;
 		block.align_log2 = 0;
 	}
-	if (!me_grow(&out->blocks, &p->cap_blocks, (uint64_t)out->nr_blocks + 1,
-		     sizeof(*out->blocks)))
+	if (mp_grow(out->blocks, p->cap_blocks, out->nr_blocks + 1))
 		return false;
 	block.run = block.loop = block.pad = 0;
 	out->blocks[out->nr_blocks++] = block;
@@ -123,17 +112,7 @@ static int compare_between(const void *a, const void *b)
 
 static uint32_t first_between(const struct between *all, uint32_t nr, uint32_t from)
 {
-	uint32_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (all[mid].from < from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, nr, all[i].from < from);
 }
 
 struct run {

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/base/grow.h"
 #include "editor/evidence/eligible.h"
 #include "editor/instrument/versions.h"
+#include "libprof/base/grow.h"
 #include "libprof/note/audit_file.h"
 
 /* Compilers align functions and, in front of padding, loops like this at -O2. */
@@ -34,8 +34,7 @@ static void put(struct writer *w, struct me_plan_block block)
 {
 	struct me_plan *out = &w->out;
 
-	if (w->failed || !me_grow(&out->blocks, &w->cap_blocks, (uint64_t)out->nr_blocks + 1,
-				  sizeof(*out->blocks))) {
+	if (w->failed || mp_grow(out->blocks, w->cap_blocks, out->nr_blocks + 1)) {
 		w->failed = true;
 		return;
 	}
@@ -46,8 +45,7 @@ static void put_stub(struct writer *w, struct me_plan_block like, struct me_stub
 {
 	struct me_instrumentation *added = &w->added;
 
-	if (w->failed || !me_grow(&added->stubs, &w->cap_stubs, (uint64_t)added->nr_stubs + 1,
-				  sizeof(*added->stubs))) {
+	if (w->failed || mp_grow(added->stubs, w->cap_stubs, added->nr_stubs + 1)) {
 		w->failed = true;
 		return;
 	}

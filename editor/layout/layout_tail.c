@@ -13,6 +13,7 @@
 
 #include "editor/layout/layout_private.h"
 #include "editor/layout/predict.h"
+#include "libprof/base/grow.h"
 
 /* Compared with 24 and 6, these limits save 1 % more taken branches of the programs in
  * scripts/bench/bench-accuracy, for 3 % more hot bytes; no program gets worse. */
@@ -161,17 +162,7 @@ static int find(struct tails *t, uint32_t i)
 	}
 	if (!(tail.saved > 0))
 		return 0;
-	if (t->nr == t->capacity) {
-		uint32_t capacity = t->capacity ? 2 * t->capacity : 64;
-		struct tail *found = realloc(t->found, capacity * sizeof(*found));
-
-		if (!found)
-			return -ENOMEM;
-		t->found = found;
-		t->capacity = capacity;
-	}
-	t->found[t->nr++] = tail;
-	return 0;
+	return mp_push(t->found, t->nr, t->capacity, tail);
 }
 
 static int compare_worth(const void *a, const void *b)

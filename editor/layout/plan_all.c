@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan_all - plans to move everything that may move. optimize calls it for --all and
- * --stress-layout. */
+ * --lab=stress-layout. */
 #include "editor/layout/plan_all.h"
 
 #include <errno.h>

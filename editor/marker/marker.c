@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 static int by_vaddr(const void *a, const void *b)
 {
 	const struct me_marker *x = a, *y = b;
@@ -48,17 +50,7 @@ void me_markers_fini(struct me_markers *markers)
 /* The first marker that ends behind @vaddr. */
 static uint32_t first_behind(const struct me_markers *markers, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = markers->nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (markers->list[mid].vaddr + ME_MARKER_BYTES <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, markers->nr, markers->list[i].vaddr + ME_MARKER_BYTES <= vaddr);
 }
 
 uint32_t me_marker_at(const struct me_markers *markers, uint64_t vaddr, uint64_t size)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
 #include "editor/verify/object/verify_object.h"
 

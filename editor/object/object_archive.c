@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/elf/relobj.h"
 
 struct member {
@@ -70,7 +71,7 @@ static int put_member(struct archive *a, const struct ar_hdr *header, const uint
 	if (n > (int)sizeof(changed.ar_size))
 		return mp_err_set(err, EFBIG, "a member would be too large");
 	memcpy(changed.ar_size, digits, sizeof(changed.ar_size));
-	if (!me_grow(&a->members, &a->cap, a->nr + 1, sizeof(*a->members)))
+	if (mp_grow(a->members, a->cap, a->nr + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	a->members[a->nr++] =
 		(struct member){(uint64_t)((const uint8_t *)header - a->bytes), out->size};
@@ -123,16 +124,9 @@ static int fix_index(const struct archive *a, struct me_bytes *out, struct mp_er
 		return mp_err_set(err, EBADMSG, "the archive's symbol index is damaged");
 	for (uint32_t i = 0; i < nr; i++) {
 		uint8_t *at = index + 4 + 4 * (size_t)i;
-		uint32_t old = read_be32(at), low = 0, high = a->nr;
+		uint32_t old = read_be32(at);
+		uint32_t low = mp_search(mid, 0, a->nr, a->members[mid].old_off < old);
 
-		while (low < high) {
-			uint32_t mid = low + (high - low) / 2;
-
-			if (a->members[mid].old_off < old)
-				low = mid + 1;
-			else
-				high = mid;
-		}
 		if (low == a->nr || a->members[low].old_off != old)
 			return mp_err_set(err, EBADMSG, "the archive's symbol index is damaged");
 		if (a->members[low].new_off > UINT32_MAX)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 
 struct arc {
 	uint32_t from, to; /* symbols of the output */
@@ -91,10 +91,10 @@ static int add_calls(const struct me_object *o, const struct me_object_plan *pla
 
 		if (!to || to == func->symbol)
 			continue;
-		if (!me_grow(&arcs->arcs, &arcs->cap, arcs->nr + 1, sizeof(*arcs->arcs)))
+		if (mp_push(arcs->arcs, arcs->nr, arcs->cap,
+			    (struct arc){me_object_symbol(o, func->symbol), me_object_symbol(o, to),
+					 weight}))
 			return -ENOMEM;
-		arcs->arcs[arcs->nr++] = (struct arc){me_object_symbol(o, func->symbol),
-						      me_object_symbol(o, to), weight};
 	}
 	return 0;
 }

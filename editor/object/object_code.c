@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 static bool is_pc_relative(uint32_t type)
 {
@@ -38,18 +39,10 @@ static bool table_bias(const struct me_object *o, uint32_t section, const Elf64_
 		       int64_t *bias)
 {
 	const struct mp_relobj_section *s = &o->in->sections[section];
-	uint32_t low = 0, high = o->nr_bases, first;
+	const struct me_base key = {section, (uint32_t)reloc->r_offset};
+	uint32_t low = mp_search(i, 0, o->nr_bases, compare_bases(&o->bases[i], &key) <= 0), first;
 	uint64_t distance;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct me_base key = {section, (uint32_t)reloc->r_offset};
-
-		if (compare_bases(&o->bases[mid], &key) <= 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low || o->bases[low - 1].section != section)
 		return false;
 	distance = reloc->r_offset - o->bases[low - 1].off;
@@ -117,7 +110,7 @@ static int find_bases(struct me_object *o, struct mp_err *err)
 		if (ELF64_R_TYPE(r->r_info) != R_X86_64_PC32 || symbol->st_shndx == SHN_UNDEF ||
 		    symbol->st_shndx >= o->in->nr_sections || off > UINT32_MAX)
 			continue;
-		if (!me_grow(&o->bases, &o->cap_bases, o->nr_bases + 1, sizeof(*o->bases)))
+		if (mp_grow(o->bases, o->cap_bases, o->nr_bases + 1))
 			return mp_err_set(err, ENOMEM, "out of memory");
 		o->bases[o->nr_bases++] = (struct me_base){symbol->st_shndx, (uint32_t)off};
 	}

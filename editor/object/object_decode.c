@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 
 static int refuse(struct mp_err *err, const char *why)
 {
@@ -91,7 +91,7 @@ static int decode_section(struct me_object *o, uint32_t code, struct mp_err *err
 		struct me_oinsn *to;
 		struct mp_insn insn;
 
-		if (!me_grow(&o->insns, &o->cap_insns, o->nr_insns + 1, sizeof(*o->insns)))
+		if (mp_grow(o->insns, o->cap_insns, o->nr_insns + 1))
 			return mp_err_set(err, ENOMEM, "out of memory");
 		if (mp_insn_decode(s->data + off, size - off, off, &insn))
 			return refuse(err, "bytes among the code are no instruction");

@@ -152,8 +152,8 @@ static int put_fde(struct frame *f, const struct mp_eh_cie *cie, const struct mp
 
 static int put_entries(struct frame *f, struct mp_err *err)
 {
-	struct mp_eh_cursor cur = {.p = f->s->data, .end = f->s->data + f->s->header.sh_size};
-	const struct mp_eh_cursor first = cur;
+	struct mp_cursor cur = {.p = f->s->data, .end = f->s->data + f->s->header.sh_size};
+	const struct mp_cursor first = cur;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	uint32_t nr = 0;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/elf/eh.h"
 
 static void close_section(struct me_ocode *code, const char *why)
@@ -35,7 +35,7 @@ static int add_fde(struct me_object *o, const struct mp_eh_cie *cie, const struc
 	start = o->in->symbols[symbol].st_value + (uint64_t)s->relocs[r].r_addend;
 	if (!mp_relobj_in_code(o->in, symbol) || start > UINT32_MAX || fde->size > UINT32_MAX)
 		return mp_err_set(err, EPERM, "unwind information of no code");
-	if (!me_grow(&o->fdes, &o->cap_fdes, o->nr_fdes + 1, sizeof(*o->fdes)))
+	if (mp_grow(o->fdes, o->cap_fdes, o->nr_fdes + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	o->fdes[o->nr_fdes++] = (struct me_ofde){
 		.off = (uint32_t)fde->vaddr,
@@ -55,7 +55,7 @@ static int add_fde(struct me_object *o, const struct mp_eh_cie *cie, const struc
 static int read_frame(struct me_object *o, struct mp_err *err)
 {
 	const struct mp_relobj_section *s;
-	struct mp_eh_cursor cur, first;
+	struct mp_cursor cur, first;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	int rc = 0;
@@ -67,7 +67,7 @@ static int read_frame(struct me_object *o, struct mp_err *err)
 		if (!strcmp(o->in->sections[i].name, ".eh_frame"))
 			return mp_err_set(err, EPERM, "two sections .eh_frame");
 	s = &o->in->sections[o->eh_frame];
-	cur = (struct mp_eh_cursor){.p = s->data, .end = s->data + s->header.sh_size};
+	cur = (struct mp_cursor){.p = s->data, .end = s->data + s->header.sh_size};
 	first = cur;
 	while (!rc && cur.p < cur.end) {
 		uint64_t off = cur.vaddr;
@@ -113,7 +113,7 @@ static int add_function(struct me_object *o, uint32_t fde, struct mp_err *err)
 		close_section(code, "unwind information that fits no code");
 		return 0;
 	}
-	if (!me_grow(&o->funcs, &o->cap_funcs, o->nr_funcs + 1, sizeof(*o->funcs)))
+	if (mp_grow(o->funcs, o->cap_funcs, o->nr_funcs + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	for (i = first; i < code->first_insn + code->nr_insns && o->insns[i].off < end; i++) {
 		if (o->insns[i].func != ME_NONE)

@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 
 int me_object_leave(struct me_object_report *report, const char *name, const char *why, bool moved)
 {
 	struct me_object_left *left;
 
-	if (!me_grow(&report->left, &report->cap_left, report->nr_left + 1, sizeof(*report->left)))
+	if (mp_grow(report->left, report->cap_left, report->nr_left + 1))
 		return -ENOMEM;
 	left = &report->left[report->nr_left];
 	*left = (struct me_object_left){.member = strdup(report->member),

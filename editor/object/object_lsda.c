@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
 
 /* The chains of actions are longer only in damaged tables. */
@@ -17,27 +18,27 @@
 
 static bool add_site(struct me_olsda *lsda, const struct me_osite *site)
 {
-	if (!me_grow(&lsda->sites, &lsda->cap_sites, lsda->nr_sites + 1, sizeof(*lsda->sites)))
+	if (mp_grow(lsda->sites, lsda->cap_sites, lsda->nr_sites + 1))
 		return false;
 	lsda->sites[lsda->nr_sites++] = *site;
 	return true;
 }
 
 /* Follows the actions of one site: the part of their table that is used, and the largest type. */
-static bool follow_actions(struct me_olsda *lsda, const struct mp_eh_cursor *table, uint64_t action)
+static bool follow_actions(struct me_olsda *lsda, const struct mp_cursor *table, uint64_t action)
 {
 	uint64_t at = action - 1;
 
 	for (int i = 0; i < MAX_CHAIN; i++) {
-		struct mp_eh_cursor cur = *table;
+		struct mp_cursor cur = *table;
 		int64_t filter, next;
 		uint64_t from;
 
-		mp_eh_skip(&cur, at);
-		filter = mp_eh_sleb(&cur);
+		mp_cursor_skip(&cur, at);
+		filter = mp_cursor_sleb(&cur);
 		from = (uint64_t)(cur.p - table->p);
-		next = mp_eh_sleb(&cur);
-		if (cur.failed || filter < 0 || filter > 10000)
+		next = mp_cursor_sleb(&cur);
+		if (cur.bad || filter < 0 || filter > 10000)
 			return false; /* negative: exception specifications */
 		if ((uint64_t)filter > lsda->nr_types)
 			lsda->nr_types = (uint32_t)filter;
@@ -50,14 +51,14 @@ static bool follow_actions(struct me_olsda *lsda, const struct mp_eh_cursor *tab
 	return false;
 }
 
-static bool read_sites(struct me_olsda *lsda, struct mp_eh_cursor *cur, const uint8_t *end)
+static bool read_sites(struct me_olsda *lsda, struct mp_cursor *cur, const uint8_t *end)
 {
 	while (cur->p < end) {
 		struct me_osite site = {0};
-		uint64_t start = mp_eh_uleb(cur), len = mp_eh_uleb(cur);
-		uint64_t pad = mp_eh_uleb(cur), action = mp_eh_uleb(cur);
+		uint64_t start = mp_cursor_uleb(cur), len = mp_cursor_uleb(cur);
+		uint64_t pad = mp_cursor_uleb(cur), action = mp_cursor_uleb(cur);
 
-		if (cur->failed || cur->p > end || start > INT32_MAX || len > INT32_MAX ||
+		if (cur->bad || cur->p > end || start > INT32_MAX || len > INT32_MAX ||
 		    pad > INT32_MAX || action > INT32_MAX ||
 		    (lsda->nr_sites && start < lsda->sites[lsda->nr_sites - 1].end))
 			return false;
@@ -73,24 +74,24 @@ static bool read_sites(struct me_olsda *lsda, struct mp_eh_cursor *cur, const ui
 
 static bool read_table(const struct mp_relobj_section *s, struct me_olsda *lsda)
 {
-	struct mp_eh_cursor cur = {.p = s->data + lsda->off, .end = s->data + s->header.sh_size};
+	struct mp_cursor cur = {.p = s->data + lsda->off, .end = s->data + s->header.sh_size};
 	const uint8_t *types = NULL, *end;
 	uint64_t size;
 
-	if (mp_eh_u8(&cur) != MP_EH_PE_OMIT)
+	if (mp_cursor_u8(&cur) != MP_EH_PE_OMIT)
 		return false;
-	lsda->type_enc = mp_eh_u8(&cur);
+	lsda->type_enc = mp_cursor_u8(&cur);
 	if (lsda->type_enc != MP_EH_PE_OMIT) {
-		size = mp_eh_uleb(&cur);
-		if (cur.failed || size > (uint64_t)(cur.end - cur.p) ||
-		    mp_eh_pointer_size(lsda->type_enc & 0x7f) != 4)
+		size = mp_cursor_uleb(&cur);
+		if (cur.bad || size > (uint64_t)(cur.end - cur.p) ||
+		    mp_pe_size(lsda->type_enc & 0x7f) != 4)
 			return false;
 		types = cur.p + size;
 	}
-	if (mp_eh_u8(&cur) != MP_EH_PE_ULEB128)
+	if (mp_cursor_u8(&cur) != MP_EH_PE_ULEB128)
 		return false;
-	size = mp_eh_uleb(&cur);
-	if (cur.failed || size > (uint64_t)(cur.end - cur.p))
+	size = mp_cursor_uleb(&cur);
+	if (cur.bad || size > (uint64_t)(cur.end - cur.p))
 		return false;
 	end = cur.p + size;
 	if (!read_sites(lsda, &cur, end) || cur.p != end)
@@ -193,16 +194,8 @@ void me_olsda_free(struct me_olsda *lsda)
 
 static const struct me_osite *site_at(const struct me_olsda *lsda, uint32_t off)
 {
-	uint32_t low = 0, high = lsda->nr_sites;
+	uint32_t low = mp_search(i, 0, lsda->nr_sites, lsda->sites[i].end <= off);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (lsda->sites[mid].end <= off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < lsda->nr_sites && lsda->sites[low].start <= off ? &lsda->sites[low] : NULL;
 }
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/search.h"
 
 /* Bytes that the linker may change around a relocated field: also opcodes, where it may replace
  * an access through the GOT or to thread-local data by a shorter way. */
@@ -160,18 +160,11 @@ static int add_planned(struct me_object *o, const struct me_ofunc *func, struct 
 		       const struct me_plan_block *planned, uint64_t start, uint64_t end,
 		       struct mp_err *err)
 {
-	uint32_t low = 0, high = blocks->nr, b;
+	uint32_t b;
 	bool first = true;
 	int rc = 0;
+	uint32_t low = mp_search(i, 0, blocks->nr, o->insns[blocks->first[i]].off < start);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (o->insns[blocks->first[mid]].off < start)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (b = low; !rc && b < blocks->nr && o->insns[blocks->first[b]].off < end; b++) {
 		bool exact = o->insns[blocks->first[b]].off == start &&
 			     me_oinsn_end(&o->insns[blocks->first[b + 1] - 1]) == end;

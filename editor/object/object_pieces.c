@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 
 #define CODE_ALIGN 16
 
 int me_object_add_piece(struct me_object *o, const struct me_piece *piece, struct mp_err *err)
 {
-	if (!me_grow(&o->pieces, &o->cap_pieces, o->nr_pieces + 1, sizeof(*o->pieces)))
+	if (mp_grow(o->pieces, o->cap_pieces, o->nr_pieces + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	o->pieces[o->nr_pieces++] = *piece;
 	return 0;
@@ -24,7 +24,7 @@ int me_object_add_piece(struct me_object *o, const struct me_piece *piece, struc
 int me_object_add_fragment(struct me_object *o, uint32_t func, bool cold, uint32_t first_piece,
 			   struct mp_err *err)
 {
-	if (!me_grow(&o->fragments, &o->cap_fragments, o->nr_fragments + 1, sizeof(*o->fragments)))
+	if (mp_grow(o->fragments, o->cap_fragments, o->nr_fragments + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	o->fragments[o->nr_fragments++] = (struct me_fragment){
 		.func = func,
@@ -39,7 +39,7 @@ int me_object_add_fragment(struct me_object *o, uint32_t func, bool cold, uint32
 
 static int add_out(struct me_object *o, uint32_t old, bool added, struct mp_err *err)
 {
-	if (!me_grow(&o->outs, &o->cap_outs, o->nr_outs + 1, sizeof(*o->outs)))
+	if (mp_grow(o->outs, o->cap_outs, o->nr_outs + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	o->outs[o->nr_outs++] =
 		(struct me_out){.section = old, .old = old, .added = added, .align = 1};

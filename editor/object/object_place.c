@@ -7,12 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 
 static int add_item(struct me_object *o, const struct me_item *item, struct mp_err *err)
 {
-	if (!me_grow(&o->items, &o->cap_items, o->nr_items + 1, sizeof(*o->items)))
+	if (mp_grow(o->items, o->cap_items, o->nr_items + 1))
 		return mp_err_set(err, ENOMEM, "out of memory");
 	o->items[o->nr_items++] = *item;
 	return 0;

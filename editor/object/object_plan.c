@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "editor/object/object.h"
+#include "libprof/base/search.h"
 
 static int compare_names(const void *a, const void *b, void *cfg)
 {
@@ -67,16 +68,9 @@ void me_object_plan_fini(struct me_object_plan *plan)
 
 uint32_t me_object_plan_named(const struct me_object_plan *plan, const char *name, uint32_t *first)
 {
-	uint32_t low = 0, high = plan->nr_by_name;
+	uint32_t low = mp_search(i, 0, plan->nr_by_name,
+				 strcmp(plan->cfg->funcs[plan->by_name[i]].name, name) < 0);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (strcmp(plan->cfg->funcs[plan->by_name[mid]].name, name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	*first = low;
 	while (low < plan->nr_by_name && !strcmp(plan->cfg->funcs[plan->by_name[low]].name, name))
 		low++;

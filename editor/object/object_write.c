@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/object_private.h"
+#include "libprof/base/grow.h"
 
 struct section {
 	Elf64_Shdr header;
@@ -35,7 +35,7 @@ static struct section *add_section(struct writer *w, const char *name, uint32_t 
 {
 	struct section *s;
 
-	if (!me_grow(&w->sections, &w->cap, w->nr + 1, sizeof(*w->sections)))
+	if (mp_grow(w->sections, w->cap, w->nr + 1))
 		return NULL;
 	s = &w->sections[w->nr++];
 	*s = (struct section){.header = {.sh_name = (uint32_t)w->names->size,
@@ -380,7 +380,7 @@ int me_object_write(struct me_object *o, struct me_bytes *file, struct mp_err *e
 	w.names = names == strings ? &o->names : &w.own_names;
 	if (names != strings)
 		me_bytes_put(w.names, in->sections[names].data, in->sections[names].header.sh_size);
-	if (!me_grow(&w.sections, &w.cap, in->nr_sections, sizeof(*w.sections))) {
+	if (mp_grow(w.sections, w.cap, in->nr_sections)) {
 		me_bytes_fini(&w.own_names);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}

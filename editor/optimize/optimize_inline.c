@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/base/mix.h"
 #include "editor/evidence/leaf/leaf.h"
 #include "editor/evidence/leaf/stack_walk.h"
 #include "editor/optimize/optimize_private.h"
 #include "editor/unwind/unwind.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 /* Small code: some 16 instructions. */
 #define SMALL 64
@@ -123,7 +124,7 @@ static void finder_fini(struct finder *f)
 	free(f->leaves);
 }
 
-/* A number between 0 and 3 for the place @at, at random by the seed of --stress-inline. */
+/* A number between 0 and 3 for the place @at, at random by the seed of --lab=stress-inline. */
 static uint64_t throw_dice(uint64_t seed, uint64_t at)
 {
 	return me_mix(seed * UINT64_C(0x9e3779b97f4a7c15) + at) % 4;
@@ -133,16 +134,8 @@ static uint64_t throw_dice(uint64_t seed, uint64_t at)
 static const struct me_plan_call *given_call(const struct finder *f, uint64_t end)
 {
 	const struct me_plan_file *given = &f->job->given;
-	uint32_t low = 0, high = given->nr_calls;
+	uint32_t low = mp_search(i, 0, given->nr_calls, given->calls[i].end < end);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (given->calls[mid].end < end)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < given->nr_calls && given->calls[low].end == end ? &given->calls[low] : NULL;
 }
 
@@ -270,7 +263,7 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 	f->leaf_of[func] = NO_LEAF;
 	if (!may_move(f, func) || f->nr_leaves == NO_LEAF - 1 || !is_described(f, func))
 		return NO_LEAF;
-	if (!me_grow(&f->leaves, &f->cap_leaves, f->nr_leaves + 1U, sizeof(*f->leaves))) {
+	if (mp_grow(f->leaves, f->cap_leaves, f->nr_leaves + 1)) {
 		f->failed = true;
 		return NO_LEAF;
 	}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "editor/optimize/optimize_private.h"
+#include "libprof/base/search.h"
 
 /* Each such instruction is a block of its own. */
 static uint32_t find_cuts(const struct me_slices *slices, uint64_t *cuts)
@@ -59,16 +60,8 @@ int me_job_find_markers(struct me_job *job, struct mp_err *err)
 
 static bool is_left_out(const struct me_slices *slices, const struct mp_block *block)
 {
-	uint32_t lo = 0, hi = slices->nr_insns;
+	uint32_t lo = mp_search(i, 0, slices->nr_insns, slices->insns[i].vaddr < block->vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (slices->insns[mid].vaddr < block->vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < slices->nr_insns && slices->insns[lo].vaddr == block->vaddr &&
 	       slices->insns[lo].len == block->size && block->term == MP_TERM_FALL;
 }

@@ -22,14 +22,13 @@
 /* The name of the debug file in the output. NULL: named by the build-id. */
 static const char *debug_name(const struct me_job *job)
 {
-	const char *path = job->report->debug_output, *slash;
+	const char *path = job->report->debug_output;
 
 	if (job->options->files)
 		return NULL;
 	if (!path)
 		path = job->report->debug_file;
-	slash = path ? strrchr(path, '/') : NULL;
-	return slash ? slash + 1 : path;
+	return path ? basename(path) : NULL;
 }
 
 /* A file that was written: its name in messages, and its descriptor. */
@@ -211,24 +210,38 @@ static void note_failed(struct me_job *job, const struct mp_err *why)
 		 (int)sizeof(v->refused[0].why) - 1, why->msg);
 }
 
-static int show_places(void *ctx, const struct me_placement *placement, struct mp_err *err)
+/* Frees the blocks of the plan as soon as they are placed, since large files have many. */
+static int emit(struct me_job *job, struct mp_err *err)
 {
-	struct me_job *job = ctx;
-	int rc = me_job_note_adjusted(job, placement, err);
+	struct me_emitter *emitter;
+	const struct me_placement *placement;
+	int rc;
 
-	return rc ? rc : me_job_print(job, ME_PRINT_PLACE, placement, err);
+	job->report->emitted = (struct me_emitted){0};
+	rc = me_emitter_new(job->cfg, &job->plan, &job->added, &emitter, err);
+	if (rc)
+		return rc;
+	placement = me_emitter_placement(emitter);
+	rc = me_job_note_adjusted(job, placement, err);
+	if (!rc)
+		rc = me_job_print(job, ME_PRINT_PLACE, placement, err);
+	free(job->plan.blocks);
+	job->plan.blocks = NULL;
+	if (!rc)
+		rc = me_emitter_write(emitter, job->debug, debug_name(job), &job->report->emitted,
+				      err);
+	me_emitter_free(emitter);
+	return rc;
 }
 
 int me_job_produce(struct me_job *job, struct mp_err *err)
 {
-	const struct me_emit_observer observer = {show_places, job};
 	struct me_optimize_report *r = job->report;
 	struct mp_err why;
 	int rc;
 
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
-	rc = me_emit_free_plan(job->cfg, &job->plan, &job->added, job->debug, debug_name(job),
-			       &observer, &r->emitted, &why);
+	rc = emit(job, &why);
 	if (rc) {
 		note_failed(job, &why);
 		return mp_err_set(err, rc == -ERANGE ? EPERM : -rc, "%s: %s", job->options->input,

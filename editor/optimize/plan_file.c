@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "editor/evidence/eligible.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/range_coder.h"
 
 #define MAGIC "MORPHPLN"
@@ -348,13 +349,8 @@ static int read_blocks(struct coder *c, struct me_plan_file *out, struct mp_err 
 	for (uint64_t i = 0, room = 0; i < nr[0] + nr[1]; i++) {
 		struct me_plan_block *b;
 
-		if (i == room) {
-			room = room ? 2 * room : 1024;
-			b = reallocarray(plan->blocks, room, sizeof(*b));
-			if (!b)
-				return mp_err_set(err, ENOMEM, "out of memory");
-			plan->blocks = b;
-		}
+		if (mp_grow(plan->blocks, room, i + 1))
+			return mp_err_set(err, ENOMEM, "out of memory");
 		b = &plan->blocks[i];
 		*b = (struct me_plan_block){.zone = i < nr[0] ? ME_ZONE_HOT : ME_ZONE_WARM};
 		if (!code_block(c, b))

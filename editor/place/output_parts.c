@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* output_parts - collects the parts of an output file, and writes them. */
 #include "editor/place/output_parts.h"
+#include "libprof/base/assert.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "libprof/base/grow.h"
 
 static void part_fini(struct me_part *part)
 {
@@ -23,16 +26,9 @@ int me_output_parts_add(struct me_output_parts *output, const uint8_t *bytes, si
 	struct me_part part = {at, bytes, size, own ? (uint8_t *)bytes : NULL,
 			       own == ME_OUTPUT_PARTS_UNMAP};
 
-	if (output->nr_parts == output->capacity) {
-		uint32_t capacity = output->capacity ? 2 * output->capacity : 32;
-		struct me_part *parts = realloc(output->parts, capacity * sizeof(*parts));
-
-		if (!parts) {
-			part_fini(&part);
-			return -ENOMEM;
-		}
-		output->parts = parts;
-		output->capacity = capacity;
+	if (mp_grow(output->parts, output->capacity, output->nr_parts + 1)) {
+		part_fini(&part);
+		return -ENOMEM;
 	}
 	output->parts[output->nr_parts++] = part;
 	output->size_bytes = at + size;
@@ -89,6 +85,7 @@ static int write_part(const struct me_part *part, int fd)
 
 int me_output_parts_write(const struct me_output_parts *output, int fd)
 {
+	mp_assert(mp_ascends(output->parts, output->nr_parts, off));
 	for (uint32_t i = 0; i < output->nr_parts; i++) {
 		int rc = write_part(&output->parts[i], fd);
 

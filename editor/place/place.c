@@ -13,6 +13,7 @@
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/place_private.h"
 #include "editor/place/stub_code.h"
+#include "libprof/base/assert.h"
 
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     uint64_t target)
@@ -361,6 +362,8 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	     const struct me_instrumentation *added, uint64_t base, struct me_placement *out,
 	     struct mp_err *err)
 {
+	/* Hot code first (plan.h). */
+	mp_assert(mp_ascends(plan->blocks, plan->nr_blocks, zone));
 	*out = (struct me_placement){.base = base,
 				     .end = base,
 				     .line_log2 = plan->line_log2,
@@ -398,6 +401,10 @@ int me_place(const struct mp_cfg *cfg, const struct me_plan *plan,
 	do {
 		assign_addresses(out, plan);
 	} while (grow(cfg, out));
+	mp_assert(mp_ascends(out->copies, out->nr_copies, new_vaddr));
+	mp_assert(mp_ascends(out->edge_stubs, out->nr_edge_stubs, from));
+	mp_assert(mp_ascends(out->divided, out->nr_divided, near));
+	mp_assert(mp_ascends(out->divided, out->nr_divided, apart));
 	out->text_end = plan->page_log2 ? me_round_up(out->end, plan->page_log2) : out->end;
 	return 0;
 }

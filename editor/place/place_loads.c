@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "editor/place/place_private.h"
+#include "libprof/base/grow.h"
 
 /* A sequence begins less than this behind the address that the plan wants. */
 #define MAX_MOVE 64
@@ -39,16 +40,8 @@ int me_place_add_loads(const struct mp_cfg *cfg, struct me_placement *placement,
 	me_control_loads_find(cfg, placement->copies[copy].block, &has.at);
 	if (!has.at.nr)
 		return 0;
-	if (placement->nr_loads == placement->cap_loads) {
-		uint32_t cap = 2 * placement->cap_loads + 16;
-		void *bigger = realloc(placement->loads, cap * sizeof(has));
-
-		if (!bigger)
-			return -ENOMEM;
-		placement->loads = bigger;
-		placement->cap_loads = cap;
-	}
-	placement->loads[placement->nr_loads++] = has;
+	if (mp_push(placement->loads, placement->nr_loads, placement->cap_loads, has))
+		return -ENOMEM;
 	placement->copies[copy].loads = true;
 	return 0;
 }

@@ -10,15 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/round.h"
+
 #define ALIGN_MAX (UINT64_C(1) << 30) /* the largest pages */
 #define HOLE_MAX  (UINT64_C(2) << 20) /* or the file's size, if that is more */
 /* Jumps and unwind tables reach 2 GiB; the new segment itself needs room, too. */
 #define REACH_MAX ((UINT64_C(1) << 31) - (UINT64_C(64) << 20))
-
-static uint64_t round_up(uint64_t value, uint64_t align)
-{
-	return (value + align - 1) & ~(align - 1);
-}
 
 /*
  * A PT_NOTE that PT_GNU_PROPERTY covers, too, is spare: kernel and ld.so read properties
@@ -157,7 +154,7 @@ static bool loads_can_merge(const Elf64_Phdr *a, const Elf64_Phdr *b, uint64_t a
 	return a->p_type == PT_LOAD && b->p_type == PT_LOAD && !(a->p_flags & PF_W) &&
 	       !(b->p_flags & PF_W) && a->p_filesz == a->p_memsz &&
 	       a->p_vaddr - a->p_offset == b->p_vaddr - b->p_offset &&
-	       round_up(a->p_vaddr + a->p_memsz, align) == (b->p_vaddr & ~(align - 1));
+	       mp_round_up(a->p_vaddr + a->p_memsz, align) == (b->p_vaddr & ~(align - 1));
 }
 
 static bool take_note(const struct mp_elf *elf, uint32_t last_load, struct me_segment *out)
@@ -270,7 +267,7 @@ static uint32_t scan(const struct mp_elf *elf, uint64_t align, struct me_segment
 			out->page = p->p_align;
 	}
 	out->align = align > out->page ? align : out->page;
-	out->vaddr = round_up(vaddr_end, out->align);
+	out->vaddr = mp_round_up(vaddr_end, out->align);
 	return last_load;
 }
 
@@ -284,7 +281,7 @@ static void choose_offset(const struct mp_elf *elf, struct me_segment *out)
 	const struct mp_section *text = mp_elf_section(elf, ".text");
 	uint64_t hole_max = out->old_end > HOLE_MAX ? out->old_end : HOLE_MAX, off;
 
-	out->off = round_up(out->old_end, out->align);
+	out->off = mp_round_up(out->old_end, out->align);
 	if (!text || text->type != SHT_PROGBITS)
 		return;
 	off = out->vaddr - (text->vaddr - text->off);
@@ -354,10 +351,10 @@ int me_segment_reserve(const struct mp_elf *elf, struct me_segment *segment, uin
 		return mp_err_set(err, EPERM,
 				  "its last segment is not writable: there is no place for "
 				  "counters");
-	segment->zeros = round_up(last->p_vaddr + last->p_memsz, 0x1000);
-	segment->zeros_size = round_up(size, 0x1000);
+	segment->zeros = mp_round_up(last->p_vaddr + last->p_memsz, 0x1000);
+	segment->zeros_size = mp_round_up(size, 0x1000);
 	last->p_memsz = segment->zeros + segment->zeros_size - last->p_vaddr;
-	segment->vaddr = round_up(last->p_vaddr + last->p_memsz, segment->align);
+	segment->vaddr = mp_round_up(last->p_vaddr + last->p_memsz, segment->align);
 	choose_offset(elf, segment);
 	return 0;
 }

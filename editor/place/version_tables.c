@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "editor/evidence/patch_fit.h"
+#include "libprof/base/search.h"
 
 /* Entries that seem to follow the known ones are copied, too, up to this number. */
 #define MAX_ENTRIES 65536
@@ -231,16 +232,8 @@ static int lead(const struct mp_cfg *cfg, const struct me_version_tables *tables
 		const struct me_copy *copy, uint8_t *out)
 {
 	uint64_t start = cfg->blocks[copy->block].vaddr;
-	uint32_t lo = 0, hi = tables->nr_refs;
+	uint32_t lo = mp_search(i, 0, tables->nr_refs, tables->refs[i].insn_vaddr < start);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (tables->refs[mid].insn_vaddr < start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	for (; lo < tables->nr_refs && tables->refs[lo].insn_vaddr - start < copy->body_size;
 	     lo++) {
 		const struct me_version_ref *ref = &tables->refs[lo];

@@ -11,6 +11,7 @@
 
 #include "editor/refine/interrupt.h"
 #include "editor/refine/tool.h"
+#include "libprof/cli/exit_status.h"
 
 static int read_result(const char *path, struct me_verdict *out, struct mp_err *err)
 {
@@ -66,8 +67,8 @@ int me_audit_tool_run(const struct me_audit_tool *audit, struct me_verdict *out,
 		return rc;
 	snprintf(at, sizeof(at), "--at=%s", audit->at);
 	snprintf(alpha, sizeof(alpha), "--alpha=%.12g", audit->alpha);
-	snprintf(json, sizeof(json), "--export-json=%s", audit->json);
-	snprintf(csv, sizeof(csv), "--export-csv=%s", audit->csv);
+	snprintf(json, sizeof(json), "--export=%s", audit->json);
+	snprintf(csv, sizeof(csv), "--export=%s", audit->csv);
 	if (audit->pairs)
 		snprintf(limit, sizeof(limit), "--pairs=%s", audit->pairs);
 	else
@@ -101,7 +102,7 @@ int me_audit_tool_run(const struct me_audit_tool *audit, struct me_verdict *out,
 	if (waited < 0 || !WIFEXITED(waited))
 		return mp_err_set(err, EIO, "morph-audit could not be run");
 	*status = WEXITSTATUS(waited);
-	if (*status != 0 && *status != 5 && *status != 6)
+	if (*status != MP_EXIT_DONE && *status != MP_EXIT_NOT_FASTER && *status != MP_EXIT_DIFFERS)
 		return tell_failure(audit, err);
 	return read_result(audit->json, out, err);
 }

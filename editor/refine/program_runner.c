@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "editor/refine/audit_tool.h"
 #include "editor/refine/interrupt.h"
 #include "editor/refine/sample_db.h"
 #include "editor/refine/tool.h"
+#include "libprof/base/clock.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/elf/elf.h"
 #include "libprof/store/store.h"
@@ -48,11 +48,8 @@ static struct path path_of(const struct me_program_runner *p, const char *name, 
 
 static double now_s(void *arg)
 {
-	struct timespec now;
-
 	(void)arg;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return mp_now_s();
 }
 
 static void say(void *arg, const char *what)

@@ -91,7 +91,8 @@ static int make_dir(struct me_trainer *t)
 	snprintf(parent, sizeof(parent), "%.*s", len ? len : 1, slash ? t->options->output : ".");
 	if (!realpath(parent, template))
 		return mp_err_set(t->err, errno, "%s: %s", parent, strerror(errno));
-	if (snprintf(t->dir, sizeof(t->dir), "%s/.morph-train.XXXXXX", template) > PATH_MAX - 64)
+	if (snprintf(t->dir, sizeof(t->dir), "%s/.morph-train.XXXXXX", template) >
+	    PATH_MAX - NAME_MAX - 2)
 		return mp_err_set(t->err, ENAMETOOLONG, "%s: too long", template);
 	return me_scratch_make(t->dir, t->err);
 }

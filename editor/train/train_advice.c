@@ -74,7 +74,7 @@ static void advise_undecided(FILE *out, const struct me_train_options *options,
 	me_shell_word(out, r->file);
 	fputs(" --continue=", out);
 	me_shell_word(out, r->pairs);
-	fputs(" --export-csv=", out);
+	fputs(" --export=", out);
 	me_shell_word(out, r->pairs);
 	fprintf(out, " --pairs=%zu:%zu ", more, more > 500 ? 2 * more : 500);
 	if (options->filter) {

@@ -15,7 +15,7 @@ struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
 {
 	struct me_train_path path;
 
-	snprintf(path.text, sizeof(path.text), "%.*s/%s", PATH_MAX - 64, t->dir, name);
+	snprintf(path.text, sizeof(path.text), "%.*s/%s", PATH_MAX - NAME_MAX - 2, t->dir, name);
 	return path;
 }
 
@@ -58,10 +58,9 @@ int me_train_write_final(struct me_trainer *t)
 
 struct me_train_path me_train_final_debug(const struct me_trainer *t)
 {
-	const char *output = t->options->output, *slash = strrchr(output, '/');
 	char name[NAME_MAX + 1];
 
-	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, slash ? slash + 1 : output);
+	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, basename(t->options->output));
 	return me_train_path(t, name);
 }
 

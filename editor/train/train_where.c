@@ -16,13 +16,11 @@
 
 static int name_other(struct me_where *where, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-
 	where->path = strdup(path);
 	where->name = me_soname(path);
 	where->library = where->name;
 	if (!where->name)
-		where->name = strdup(slash ? slash + 1 : path);
+		where->name = strdup(basename(path));
 	return where->path && where->name ? 0 : -ENOMEM;
 }
 

@@ -135,29 +135,29 @@ void me_cfi_put_change(struct me_bytes *out, const struct mp_cfi_rules *rules,
 }
 
 /* Skip the operands of @op. Return: false if @op is unknown. */
-static bool skip_operands(struct mp_eh_cursor *cur, const struct mp_eh_cie *cie, uint8_t op)
+static bool skip_operands(struct mp_cursor *cur, const struct mp_eh_cie *cie, uint8_t op)
 {
 	if ((op & 0xc0) == MP_CFA_ADVANCE_LOC || (op & 0xc0) == MP_CFA_RESTORE)
 		return true;
 	if ((op & 0xc0) == MP_CFA_OFFSET) {
-		mp_eh_uleb(cur);
+		mp_cursor_uleb(cur);
 		return true;
 	}
 	switch (op) {
 	case MP_CFA_NOP:
 	case MP_CFA_REMEMBER_STATE:
 	case MP_CFA_RESTORE_STATE: return true;
-	case MP_CFA_SET_LOC: mp_eh_pointer(cur, cie->fde_enc, 0); return true;
-	case MP_CFA_ADVANCE_LOC1: mp_eh_skip(cur, 1); return true;
-	case MP_CFA_ADVANCE_LOC2: mp_eh_skip(cur, 2); return true;
-	case MP_CFA_ADVANCE_LOC4: mp_eh_skip(cur, 4); return true;
+	case MP_CFA_SET_LOC: mp_cursor_pointer(cur, cie->fde_enc, 0); return true;
+	case MP_CFA_ADVANCE_LOC1: mp_cursor_skip(cur, 1); return true;
+	case MP_CFA_ADVANCE_LOC2: mp_cursor_skip(cur, 2); return true;
+	case MP_CFA_ADVANCE_LOC4: mp_cursor_skip(cur, 4); return true;
 	case MP_CFA_RESTORE_EXTENDED:
 	case MP_CFA_UNDEFINED:
 	case MP_CFA_SAME_VALUE:
 	case MP_CFA_DEF_CFA_REGISTER:
 	case MP_CFA_DEF_CFA_OFFSET:
 	case MP_CFA_DEF_CFA_OFFSET_SF:
-	case MP_CFA_GNU_ARGS_SIZE: mp_eh_uleb(cur); return true;
+	case MP_CFA_GNU_ARGS_SIZE: mp_cursor_uleb(cur); return true;
 	case MP_CFA_OFFSET_EXTENDED:
 	case MP_CFA_OFFSET_EXTENDED_SF:
 	case MP_CFA_REGISTER:
@@ -166,14 +166,14 @@ static bool skip_operands(struct mp_eh_cursor *cur, const struct mp_eh_cie *cie,
 	case MP_CFA_VAL_OFFSET:
 	case MP_CFA_VAL_OFFSET_SF:
 	case MP_CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
-		mp_eh_uleb(cur);
-		mp_eh_uleb(cur);
+		mp_cursor_uleb(cur);
+		mp_cursor_uleb(cur);
 		return true;
-	case MP_CFA_DEF_CFA_EXPRESSION: mp_eh_skip(cur, mp_eh_uleb(cur)); return true;
+	case MP_CFA_DEF_CFA_EXPRESSION: mp_cursor_skip(cur, mp_cursor_uleb(cur)); return true;
 	case MP_CFA_EXPRESSION:
 	case MP_CFA_VAL_EXPRESSION:
-		mp_eh_uleb(cur);
-		mp_eh_skip(cur, mp_eh_uleb(cur));
+		mp_cursor_uleb(cur);
+		mp_cursor_skip(cur, mp_cursor_uleb(cur));
 		return true;
 	}
 	return false;
@@ -182,16 +182,16 @@ static bool skip_operands(struct mp_eh_cursor *cur, const struct mp_eh_cie *cie,
 size_t me_cfi_program_end(const struct mp_eh_cie *cie, const uint8_t *program, size_t size,
 			  bool *set_loc)
 {
-	struct mp_eh_cursor cur = {.p = program, .end = program + size};
+	struct mp_cursor cur = {.p = program, .end = program + size};
 	size_t end = 0;
 
 	*set_loc = false;
 	while (cur.p < cur.end) {
-		uint8_t op = mp_eh_u8(&cur);
+		uint8_t op = mp_cursor_u8(&cur);
 
 		if (op == MP_CFA_SET_LOC)
 			*set_loc = true;
-		if (!skip_operands(&cur, cie, op) || cur.failed)
+		if (!skip_operands(&cur, cie, op) || cur.bad)
 			return size;
 		if (op != MP_CFA_NOP)
 			end = (size_t)(cur.p - program);

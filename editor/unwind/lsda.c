@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
 
 static const char unreadable[] = "unreadable LSDA";
@@ -43,7 +44,7 @@ static int add_site(struct me_lsda *lsda, const struct me_call_site *site, const
 	return 0;
 }
 
-static int read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t start, uint64_t size,
+static int read_sites(struct mp_cursor *cur, uint8_t enc, uint64_t start, uint64_t size,
 		      uint64_t lpstart, struct me_lsda *lsda, const char **why)
 {
 	uint64_t end = 0;
@@ -51,8 +52,8 @@ static int read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t start, uin
 	if (enc & 0xf0)
 		return refuse(why, "call sites in an unknown encoding");
 	while (cur->p < cur->end) {
-		uint64_t off = mp_eh_pointer(cur, enc, 0), len = mp_eh_pointer(cur, enc, 0);
-		uint64_t pad = mp_eh_pointer(cur, enc, 0), action = mp_eh_uleb(cur);
+		uint64_t off = mp_cursor_pointer(cur, enc, 0), len = mp_cursor_pointer(cur, enc, 0);
+		uint64_t pad = mp_cursor_pointer(cur, enc, 0), action = mp_cursor_uleb(cur);
 		struct me_call_site site = {
 			.start = start + off,
 			.size = len,
@@ -61,7 +62,7 @@ static int read_sites(struct mp_eh_cursor *cur, uint8_t enc, uint64_t start, uin
 		};
 		int rc;
 
-		if (cur->failed)
+		if (cur->bad)
 			return refuse(why, unreadable);
 		/*
 		 * The personality routine takes the first match, and stops at the first
@@ -87,18 +88,18 @@ struct extent {
 };
 
 /* An exception specification: type filters, ended by a zero. */
-static int walk_spec(const struct mp_eh_cursor *specs, int64_t filter, struct extent *extent,
+static int walk_spec(const struct mp_cursor *specs, int64_t filter, struct extent *extent,
 		     const char **why)
 {
-	struct mp_eh_cursor cur = *specs;
+	struct mp_cursor cur = *specs;
 	uint64_t type;
 
 	if (!specs->p)
 		return refuse(why, unreadable);
-	mp_eh_skip(&cur, (uint64_t)(-(filter + 1)));
+	mp_cursor_skip(&cur, (uint64_t)(-(filter + 1)));
 	do {
-		type = mp_eh_uleb(&cur);
-		if (cur.failed || type > MAX_TYPES || extent->steps++ > MAX_STEPS)
+		type = mp_cursor_uleb(&cur);
+		if (cur.bad || type > MAX_TYPES || extent->steps++ > MAX_STEPS)
 			return refuse(why, unreadable);
 		if (type > extent->nr_types)
 			extent->nr_types = type;
@@ -108,22 +109,22 @@ static int walk_spec(const struct mp_eh_cursor *specs, int64_t filter, struct ex
 	return 0;
 }
 
-static int walk_action(const struct mp_eh_cursor *actions, uint64_t action,
-		       const struct mp_eh_cursor *specs, struct extent *extent, const char **why)
+static int walk_action(const struct mp_cursor *actions, uint64_t action,
+		       const struct mp_cursor *specs, struct extent *extent, const char **why)
 {
 	uint64_t at = action - 1;
 
 	while (extent->steps++ < MAX_STEPS) {
-		struct mp_eh_cursor cur = *actions;
+		struct mp_cursor cur = *actions;
 		int64_t filter, next;
 		uint64_t next_at;
 		int rc;
 
-		mp_eh_skip(&cur, at);
-		filter = mp_eh_sleb(&cur);
+		mp_cursor_skip(&cur, at);
+		filter = mp_cursor_sleb(&cur);
 		next_at = cur.vaddr - actions->vaddr;
-		next = mp_eh_sleb(&cur);
-		if (cur.failed || filter > MAX_TYPES)
+		next = mp_cursor_sleb(&cur);
+		if (cur.bad || filter > MAX_TYPES)
 			return refuse(why, unreadable);
 		if (cur.vaddr - actions->vaddr > extent->actions)
 			extent->actions = cur.vaddr - actions->vaddr;
@@ -143,23 +144,15 @@ static int walk_action(const struct mp_eh_cursor *actions, uint64_t action,
 
 static bool has_dynamic_reloc(const struct mp_elf *elf, uint64_t start, uint64_t end)
 {
-	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
+	uint32_t lo = mp_search(i, 0, elf->nr_dyn_relocs, elf->dyn_relocs[i].vaddr < start);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->dyn_relocs[mid].vaddr < start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr < end;
 }
 
 static int read_types(const struct mp_elf *elf, uint64_t base, uint64_t nr, struct me_lsda *lsda,
 		      const char **why)
 {
-	unsigned int size = mp_eh_pointer_size(lsda->type_enc);
+	unsigned int size = mp_pe_size(lsda->type_enc);
 	uint8_t relative = lsda->type_enc & 0x70;
 
 	if (!nr)
@@ -183,28 +176,28 @@ static int read_types(const struct mp_elf *elf, uint64_t base, uint64_t nr, stru
 		lsda->cap_types = (uint32_t)nr;
 	}
 	for (uint64_t i = 0; i < nr; i++) {
-		struct mp_eh_cursor cur = {.vaddr = base - (i + 1) * size};
+		struct mp_cursor cur = {.vaddr = base - (i + 1) * size};
 
 		cur.p = mp_elf_bytes(elf, cur.vaddr, size);
 		if (!cur.p)
 			return refuse(why, unreadable);
 		cur.end = cur.p + size;
-		lsda->types[i] = mp_eh_pointer(&cur, lsda->type_enc, 0);
+		lsda->types[i] = mp_cursor_pointer(&cur, lsda->type_enc, 0);
 	}
 	lsda->nr_types = (uint32_t)nr;
 	return 0;
 }
 
-static int read_actions(const struct mp_elf *elf, const struct mp_eh_cursor *actions,
+static int read_actions(const struct mp_elf *elf, const struct mp_cursor *actions,
 			uint64_t type_base, struct me_lsda *lsda, const char **why)
 {
-	struct mp_eh_cursor specs = {0};
+	struct mp_cursor specs = {0};
 	struct extent extent = {0};
 	uint64_t last = 0;
 	int rc;
 
 	if (type_base && !mp_eh_cursor_at(elf, type_base, &specs))
-		specs = (struct mp_eh_cursor){0};
+		specs = (struct mp_cursor){0};
 	for (uint32_t i = 0; i < lsda->nr_sites; i++) {
 		uint64_t action = lsda->sites[i].action;
 
@@ -227,7 +220,7 @@ int me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t start, uint6
 		 struct me_lsda *lsda, const char **why)
 {
 	uint64_t lpstart = start, type_base = 0, table_size;
-	struct mp_eh_cursor cur, table;
+	struct mp_cursor cur, table;
 	int rc;
 	uint8_t enc;
 
@@ -236,28 +229,28 @@ int me_lsda_read(const struct mp_elf *elf, uint64_t vaddr, uint64_t start, uint6
 	lsda->type_enc = MP_EH_PE_OMIT;
 	if (!mp_eh_cursor_at(elf, vaddr, &cur))
 		return refuse(why, unreadable);
-	lsda->base_enc = enc = mp_eh_u8(&cur);
+	lsda->base_enc = enc = mp_cursor_u8(&cur);
 	lsda->from_start = lsda->baseless = false;
 	if ((enc & 0xf0) == MP_EH_PE_FUNCREL) {
-		lpstart = start + mp_eh_pointer(&cur, enc & 0x0f, 0);
+		lpstart = start + mp_cursor_pointer(&cur, enc & 0x0f, 0);
 	} else if (enc != MP_EH_PE_OMIT) {
 		if (enc & (MP_EH_PE_INDIRECT | 0x60))
 			return refuse(why, "LSDA with an unknown landing pad base");
-		lpstart = mp_eh_pointer(&cur, enc, 0);
+		lpstart = mp_cursor_pointer(&cur, enc, 0);
 	}
-	lsda->type_enc = mp_eh_u8(&cur);
+	lsda->type_enc = mp_cursor_u8(&cur);
 	if (lsda->type_enc != MP_EH_PE_OMIT) {
-		uint64_t off = mp_eh_uleb(&cur);
+		uint64_t off = mp_cursor_uleb(&cur);
 
-		if (cur.failed || off > (uint64_t)(cur.end - cur.p))
+		if (cur.bad || off > (uint64_t)(cur.end - cur.p))
 			return refuse(why, unreadable);
 		type_base = cur.vaddr + off;
 	}
-	enc = mp_eh_u8(&cur);
-	table_size = mp_eh_uleb(&cur);
+	enc = mp_cursor_u8(&cur);
+	table_size = mp_cursor_uleb(&cur);
 	table = cur;
-	mp_eh_skip(&cur, table_size);
-	if (cur.failed)
+	mp_cursor_skip(&cur, table_size);
+	if (cur.bad)
 		return refuse(why, unreadable);
 	table.end = cur.p;
 	rc = read_sites(&table, enc, start, size, lpstart, lsda, why);
@@ -273,15 +266,5 @@ void me_lsda_fini(struct me_lsda *lsda)
 
 uint32_t me_lsda_site_at(const struct me_lsda *lsda, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = lsda->nr_sites;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (lsda->sites[mid].start + lsda->sites[mid].size <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, lsda->nr_sites, lsda->sites[i].start + lsda->sites[i].size <= vaddr);
 }

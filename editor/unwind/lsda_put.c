@@ -93,7 +93,7 @@ static uint64_t type_offset(size_t at, size_t between, size_t types_size, unsign
 
 static bool put_types(struct me_bytes *out, uint64_t out_vaddr, const struct me_lsda *lsda)
 {
-	unsigned int size = mp_eh_pointer_size(lsda->type_enc);
+	unsigned int size = mp_pe_size(lsda->type_enc);
 	bool relative = (lsda->type_enc & 0x70) == MP_EH_PE_PCREL;
 	bool reach = true;
 
@@ -146,8 +146,8 @@ bool me_lsda_put(struct me_bytes *out, uint64_t out_vaddr, const struct me_lsda 
 	if (types) {
 		off = type_offset(out->size,
 				  1 + me_uleb_size(table.size) + table.size + lsda->actions_size,
-				  lsda->nr_types * (size_t)mp_eh_pointer_size(lsda->type_enc),
-				  &width, &padding);
+				  lsda->nr_types * (size_t)mp_pe_size(lsda->type_enc), &width,
+				  &padding);
 		me_bytes_uleb_padded(out, off, width);
 	}
 	me_bytes_u8(out, lsda->baseless ? MP_EH_PE_SDATA4 : MP_EH_PE_ULEB128);

@@ -9,11 +9,8 @@
 #include <stdlib.h>
 
 #include "editor/unwind/unwind_private.h"
-
-static size_t round_up8(size_t v)
-{
-	return (v + 7) & ~(size_t)7;
-}
+#include "libprof/base/assert.h"
+#include "libprof/base/round.h"
 
 static int join(const struct me_bytes *lsdas, const struct me_bytes *eh_frame,
 		const struct me_bytes *hdr, struct me_unwind *out, struct mp_err *err)
@@ -51,6 +48,7 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 	uint64_t eh_frame_vaddr, hdr_vaddr;
 	int ret;
 
+	mp_assert(mp_ascends(placed, nr_placed, new_vaddr));
 	*out = (struct me_unwind){0};
 	if (base_vaddr & 7)
 		return mp_err_set(err, EBADMSG, "unwind tables must start at a multiple of 8");
@@ -60,11 +58,11 @@ int me_unwind_build(const struct mp_cfg *cfg, const struct me_placed *placed, ui
 	out->failed_at = runs.failed_at;
 	if (ret)
 		goto out;
-	eh_frame_vaddr = base_vaddr + round_up8(runs.lsdas.size);
+	eh_frame_vaddr = base_vaddr + mp_round_up(runs.lsdas.size, 8);
 	ret = me_frames_build(cfg->elf, &runs, eh_frame_vaddr, runtime, answers, &frames, err);
 	if (ret)
 		goto out;
-	hdr_vaddr = eh_frame_vaddr + round_up8(frames.eh_frame.size);
+	hdr_vaddr = eh_frame_vaddr + mp_round_up(frames.eh_frame.size, 8);
 	ret = me_frames_put_hdr(&frames, eh_frame_vaddr, hdr_vaddr, cfg->elf, err);
 	if (!ret)
 		ret = join(&runs.lsdas, &frames.eh_frame, &frames.hdr, out, err);

@@ -10,6 +10,8 @@
 #include "editor/base/enclosing_code.h"
 #include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 #define ENC_REL32 (MP_EH_PE_PCREL | MP_EH_PE_SDATA4)
 
@@ -79,15 +81,8 @@ static int put_cie(struct writer *w, const struct mp_eh_cie *cie)
 		return refuse(w, cie->vaddr, "absolute pointers");
 	if (cie->ra_reg > UINT8_MAX)
 		return refuse(w, cie->vaddr, "unknown return address register");
-	if (w->nr_cies == w->cap_cies) {
-		uint32_t cap = w->cap_cies ? w->cap_cies * 2 : 16;
-		struct known_cie *cies = reallocarray(w->cies, cap, sizeof(*cies));
-
-		if (!cies)
-			return no_memory(w);
-		w->cies = cies;
-		w->cap_cies = cap;
-	}
+	if (mp_grow(w->cies, w->cap_cies, w->nr_cies + 1))
+		return no_memory(w);
 	w->cies[w->nr_cies++] = (struct known_cie){cie->vaddr, start, *cie};
 	me_bytes_u32(out, 0);
 	me_bytes_u32(out, 0);
@@ -122,16 +117,8 @@ static int put_cie(struct writer *w, const struct mp_eh_cie *cie)
 
 static const struct known_cie *find_cie(const struct writer *w, uint64_t old_vaddr)
 {
-	uint32_t lo = 0, hi = w->nr_cies;
+	uint32_t lo = mp_search(i, 0, w->nr_cies, w->cies[i].old_vaddr < old_vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (w->cies[mid].old_vaddr < old_vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < w->nr_cies && w->cies[lo].old_vaddr == old_vaddr ? &w->cies[lo] : NULL;
 }
 
@@ -159,15 +146,8 @@ static int add_entry(struct writer *w, uint64_t pc, uint64_t size, size_t off)
 {
 	struct me_frames *out = w->out;
 
-	if (out->nr == out->cap) {
-		uint32_t cap = out->cap ? out->cap + out->cap / 2 : 1024;
-		struct me_frame_entry *entries = reallocarray(out->entries, cap, sizeof(*entries));
-
-		if (!entries)
-			return no_memory(w);
-		out->entries = entries;
-		out->cap = cap;
-	}
+	if (mp_grow(out->entries, out->cap, out->nr + 1))
+		return no_memory(w);
 	out->entries[out->nr++] = (struct me_frame_entry){pc, size, w->vaddr + off};
 	return 0;
 }
@@ -204,7 +184,7 @@ static bool has_dynamic_reloc(const struct mp_elf *elf, uint64_t start, uint64_t
 
 static int put_old(struct writer *w)
 {
-	struct mp_eh_cursor first, cur;
+	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	bool sized;

@@ -10,6 +10,8 @@
 
 #include "editor/base/runtime.h"
 #include "editor/unwind/unwind_private.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 /* Padding up to this size does not split a run; it has the row before it. */
 #define MAX_GAP	   63
@@ -45,19 +47,10 @@ static uint64_t body_of(const struct me_placed *placed, const struct mp_block *b
 static uint32_t block_at(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	uint32_t lo = f->first_block, hi = lo + f->nr_blocks;
+	uint32_t end = f->first_block + f->nr_blocks;
+	uint32_t lo = mp_search(i, f->first_block, end, cfg->blocks[i].vaddr < vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (cfg->blocks[mid].vaddr == vaddr)
-			return mid;
-		if (cfg->blocks[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return MP_NONE;
+	return lo < end && cfg->blocks[lo].vaddr == vaddr ? lo : MP_NONE;
 }
 
 /* Reads the FDE @fde of @func. Landing pads must start blocks of the function. */
@@ -305,15 +298,8 @@ static bool add_site(struct builder *b, const struct me_call_site *site)
 		last->size += site->size;
 		return true;
 	}
-	if (b->nr_sites == b->cap_sites) {
-		uint32_t cap = b->cap_sites ? b->cap_sites * 2 : 32;
-		struct me_call_site *sites = reallocarray(b->sites, cap, sizeof(*sites));
-
-		if (!sites)
-			return false;
-		b->sites = sites;
-		b->cap_sites = cap;
-	}
+	if (mp_grow(b->sites, b->cap_sites, b->nr_sites + 1))
+		return false;
 	b->sites[b->nr_sites++] = *site;
 	return true;
 }
@@ -414,15 +400,8 @@ static int start_run(struct builder *b, const struct me_placed *placed,
 {
 	struct me_runs *out = b->out;
 
-	if (out->nr == out->cap) {
-		uint32_t cap = out->cap ? out->cap * 2 : 64;
-		struct me_run *runs = reallocarray(out->runs, cap, sizeof(*runs));
-
-		if (!runs)
-			return mp_err_set(b->err, ENOMEM, "out of memory");
-		out->runs = runs;
-		out->cap = cap;
-	}
+	if (mp_grow(out->runs, out->cap, out->nr + 1))
+		return mp_err_set(b->err, ENOMEM, "out of memory");
 	out->runs[out->nr++] = (struct me_run){
 		.start = placed->new_vaddr,
 		.cie_vaddr = source->cie.vaddr,

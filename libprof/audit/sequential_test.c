@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 /*
  * The gamblers. A share of 0.78 lets eight pairs of one sign decide at alpha = 0.01:
  * 0.78 * 1.9995^8 = 199.3, and the three others add the rest of the 200.
@@ -194,16 +196,8 @@ static int seq_reserve(struct mp_seq *seq)
 
 static void seq_insert(struct mp_seq *seq, double d)
 {
-	size_t lo = 0, hi = seq->nr;
+	size_t lo = mp_search(i, 0, seq->nr, seq->sorted[i] <= d);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (seq->sorted[mid] > d)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
 	memmove(&seq->sorted[lo + 1], &seq->sorted[lo], (seq->nr - lo) * sizeof(*seq->sorted));
 	seq->sorted[lo] = d;
 }

@@ -26,6 +26,19 @@ static uint32_t rotate(uint32_t x, int bits)
 	return x >> bits | x << (32 - bits);
 }
 
+/* In round @j of eight, the first word of the state is s[-j], counted in a circle. */
+static inline void make_round(uint32_t s[8], int j, uint32_t add)
+{
+	uint32_t a = s[-j & 7], b = s[(1 - j) & 7], c = s[(2 - j) & 7];
+	uint32_t e = s[(4 - j) & 7], f = s[(5 - j) & 7], g = s[(6 - j) & 7];
+	uint32_t up = s[(7 - j) & 7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
+		      ((e & f) ^ (~e & g)) + add;
+
+	s[(3 - j) & 7] += up;
+	s[(7 - j) & 7] =
+		up + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void add_blocks(uint32_t state[8], const uint8_t *p, size_t nr)
 {
 	for (; nr; nr--, p += BLOCK) {
@@ -41,16 +54,11 @@ static void add_blocks(uint32_t state[8], const uint8_t *p, size_t nr)
 			       (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
 		}
 		memcpy(s, state, sizeof(s));
-		for (int i = 0; i < 64; i++) {
-			uint32_t up = s[7] +
-				      (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
-				      ((s[4] & s[5]) ^ (~s[4] & s[6])) + round_constants[i] + w[i];
-			uint32_t down = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) +
-					((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-
-			memmove(s + 1, s, 7 * sizeof(*s));
-			s[4] += up;
-			s[0] = up + down;
+		/* Eight rounds at a time: the words change their roles, and none moves. */
+		for (int i = 0; i < 64; i += 8) {
+#pragma GCC unroll 8
+			for (int j = 0; j < 8; j++)
+				make_round(s, j, round_constants[i + j] + w[i + j]);
 		}
 		for (int i = 0; i < 8; i++)
 			state[i] += s[i];

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/insn/insn.h"
 
 /* Limit of walks along blocks, for loops without an exit. */
@@ -65,18 +66,7 @@ static bool classify(const struct mp_cfg *cfg, const struct mp_block *block,
 
 static int add(struct mp_call_sites *out, const struct mp_call_site *site)
 {
-	uint32_t max = out->max ? 2 * out->max : 256;
-
-	if (out->nr == out->max) {
-		void *sites = reallocarray(out->sites, max, sizeof(*out->sites));
-
-		if (!sites)
-			return -ENOMEM;
-		out->sites = sites;
-		out->max = max;
-	}
-	out->sites[out->nr++] = *site;
-	return 0;
+	return mp_push(out->sites, out->nr, out->max, *site);
 }
 
 static int add_block(const struct mp_cfg *cfg, uint32_t b, struct mp_call_sites *out)

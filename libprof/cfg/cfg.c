@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+#include "libprof/base/assert.h"
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 
 static void free_index(struct mp_cfg_index *index)
@@ -166,6 +168,25 @@ static void *shrink(void *array, uint32_t nr, size_t size)
 	return p ? p : array;
 }
 
+/* What cfg.h says of orders. */
+static void check_orders(const struct mp_cfg *cfg)
+{
+	uint64_t end = 0;
+
+	mp_assert(mp_ascends(cfg->funcs, cfg->nr_funcs, vaddr));
+	mp_assert(mp_ascends(cfg->calls, cfg->nr_calls, block));
+	mp_assert(mp_ascends(cfg->label_refs, cfg->nr_label_refs, insn_vaddr));
+	for (uint32_t p = 0; p < mp_cfg_nr_parts(cfg); p++) {
+		uint32_t first, nr = mp_cfg_part_blocks(cfg, p, &first);
+
+		mp_assert(first + nr <= cfg->nr_blocks);
+		mp_assert(mp_ascends(cfg->blocks + first, nr, vaddr));
+		mp_assert(!nr || cfg->blocks[first].vaddr >= end);
+		if (nr)
+			end = cfg->blocks[first + nr - 1].vaddr;
+	}
+}
+
 static int run_passes(struct mp_cfg_build *b)
 {
 	struct mp_cfg *cfg = b->cfg;
@@ -259,6 +280,8 @@ int mp_cfg_build(const struct mp_elf *elf, const struct mp_cfg_options *options,
 		if (ret)
 			mp_err_set(err, -ret, "%s: %s", elf->path,
 				   ret == -ENOMEM ? "out of memory" : "damaged code");
+		else
+			check_orders(cfg);
 	}
 	fini_build(&b);
 	if (ret) {
@@ -271,15 +294,7 @@ int mp_cfg_build(const struct mp_elf *elf, const struct mp_cfg_options *options,
 
 uint32_t mp_cfg_call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block)
 {
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (cfg->calls[mid].block < block)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, low, high, cfg->calls[i].block < block);
 }
 
 uint32_t mp_cfg_block_starting(const struct mp_cfg *cfg, uint64_t vaddr)

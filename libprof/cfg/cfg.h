@@ -193,6 +193,7 @@ enum mp_func_flag {
 	MP_FUNC_LABELS = 1 << 9,
 	MP_FUNC_LABEL_SUMS =
 		1 << 10, /* data may hold differences of labels, which code adds to a label */
+	MP_FUNC_OFF_GRID = 1 << 11, /* has MP_PROBLEM_OFF_GRID, perhaps besides its @problem */
 };
 
 struct mp_range {

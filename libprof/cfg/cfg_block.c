@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_block_private.h"
 #include "libprof/cfg/cfg_private.h"
 
@@ -72,9 +74,8 @@ static int add_block(struct mp_block_maker *m, const struct mp_part *part, uint3
 	struct mp_block *block;
 
 	if (cfg->nr_blocks == MP_MAX_BLOCKS ||
-	    mp_grow(&cfg->blocks, &b->cap_blocks, cfg->nr_blocks, sizeof(*cfg->blocks)) ||
-	    mp_grow(&m->block_at, &m->cap_at, n, sizeof(*m->block_at)) ||
-	    mp_grow(&m->flow_of, &m->cap_flow, n, sizeof(*m->flow_of)))
+	    mp_grow(cfg->blocks, b->cap_blocks, cfg->nr_blocks + 1) ||
+	    mp_grow(m->block_at, m->cap_at, n + 1) || mp_grow(m->flow_of, m->cap_flow, n + 1))
 		return -ENOMEM;
 	block = &cfg->blocks[cfg->nr_blocks++];
 	*block = (struct mp_block){
@@ -160,16 +161,9 @@ static uint32_t next_cut(const struct mp_cfg_build *b, uint32_t at, uint32_t end
 {
 	const struct mp_cfg_options *o = b->options;
 	uint64_t vaddr = mp_space_vaddr(b->index, at);
-	uint32_t lo = 0, hi = o ? o->nr_cuts : 0, nr = hi;
+	uint32_t nr = o ? o->nr_cuts : 0;
+	uint32_t lo = mp_search(i, 0, nr, o->cuts[i] <= vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (o->cuts[mid] <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	for (; lo < nr && o->cuts[lo] - vaddr < end - at; lo++)
 		if (mp_bit(b->starts, at + (uint32_t)(o->cuts[lo] - vaddr)))
 			return at + (uint32_t)(o->cuts[lo] - vaddr);

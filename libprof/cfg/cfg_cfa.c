@@ -123,7 +123,7 @@ static bool run(struct program *prog, struct mp_cursor *c, uint64_t stop)
 		case 0x100: /* advance_loc in the opcode */
 		case 0x00: /* nop */ break;
 		case 0x01: /* set_loc */
-			prog->loc = mp_cursor_encoded(c, prog->fde_encoding);
+			prog->loc = mp_cursor_pointer(c, prog->fde_encoding, 0);
 			if (prog->loc > stop)
 				return true;
 			break;
@@ -184,7 +184,7 @@ static bool read_cie(struct program *prog, struct mp_cursor *c, bool *augmented)
 		case 'R': prog->fde_encoding = (uint8_t)mp_cursor_fixed(&data, 1); break;
 		case 'P':
 			encoding = (uint8_t)mp_cursor_fixed(&data, 1);
-			mp_cursor_encoded(&data, encoding);
+			mp_cursor_pointer(&data, encoding & 0x0f, 0);
 			break;
 		case 'L': mp_cursor_skip(&data, 1); break;
 		case 'S':

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/cfg/cfg_private.h"
 
 #define MANY (MP_NONE - 1)
@@ -45,10 +46,8 @@ static size_t cold_base(const char *name)
 
 int mp_cfg_add_far_link(struct mp_cfg_build *b, uint32_t from_part, uint32_t target)
 {
-	if (mp_grow(&b->far_links, &b->cap_far_links, b->nr_far_links, sizeof(*b->far_links)))
-		return -ENOMEM;
-	b->far_links[b->nr_far_links++] = (struct mp_far_link){from_part, target};
-	return 0;
+	return mp_push(b->far_links, b->nr_far_links, b->cap_far_links,
+		       (struct mp_far_link){from_part, target});
 }
 
 static void note_one(uint32_t *one, uint32_t part)

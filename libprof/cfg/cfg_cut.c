@@ -7,24 +7,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
+#include "libprof/base/assert.h"
 
 /* Index of the first cut behind @vaddr. @near: probably this one. */
 static uint32_t first_cut(const uint64_t *cuts, uint32_t nr, uint64_t vaddr, uint32_t near)
 {
-	uint32_t lo = 0, hi = nr;
-
 	if ((near == nr || cuts[near] > vaddr) && (!near || cuts[near - 1] <= vaddr))
 		return near;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (cuts[mid] <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, nr, cuts[i] <= vaddr);
 }
 
 static uint32_t count_insns(const struct mp_cfg *cfg, uint64_t vaddr, uint64_t size)
@@ -225,8 +217,10 @@ int mp_cfg_cut(struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_cuts, uint3
 	       struct mp_err *err)
 {
 	uint32_t *first = malloc(((size_t)cfg->nr_blocks + 1) * sizeof(*first));
-	uint32_t nr = first ? number(cfg, cuts, nr_cuts, first) : 0;
+	uint32_t nr;
 
+	mp_assert(mp_numbers_ascend(cuts, nr_cuts));
+	nr = first ? number(cfg, cuts, nr_cuts, first) : 0;
 	if (!first || nr > MP_MAX_BLOCKS || !make_room(cfg, nr)) {
 		free(first);
 		return mp_err_set(err, ENOMEM, "out of memory");

@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/cfg/cfg_private.h"
 
 struct gaps {
@@ -202,7 +203,7 @@ static int lead_to(struct gaps *g, uint32_t at)
 {
 	if (!is_text(g->b, at) || mp_bit(g->reached, at) || mp_part_at(g->b->index, at) != MP_NONE)
 		return 0;
-	if (mp_grow(&g->stack, &g->cap_stack, g->nr_stack, sizeof(*g->stack)))
+	if (mp_grow(g->stack, g->cap_stack, g->nr_stack + 1))
 		return -ENOMEM;
 	mp_bit_set(g->reached, at);
 	g->stack[g->nr_stack++] = at;

@@ -11,6 +11,8 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 #include "libprof/cfg/table_op.h"
 
@@ -234,17 +236,7 @@ static int by_target(const void *a, const void *b)
 
 static uint32_t first_ref(const struct mp_cfg_build *b, uint32_t target)
 {
-	uint32_t lo = 0, hi = b->nr_text_refs;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->text_refs[mid].target < target)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, b->nr_text_refs, b->text_refs[i].target < target);
 }
 
 /*
@@ -268,9 +260,8 @@ static int look_at_refs(struct labels *l, const struct mp_part *part, bool first
 			 !is_read_through(l, ref->at);
 		if (!*known)
 			break;
-		if (mp_grow(&b->cfg->label_refs, &l->cap_refs, b->cfg->nr_label_refs, sizeof(out)))
+		if (mp_push(b->cfg->label_refs, b->cfg->nr_label_refs, l->cap_refs, out))
 			return -ENOMEM;
-		b->cfg->label_refs[b->cfg->nr_label_refs++] = out;
 	}
 	return 0;
 }

@@ -5,22 +5,16 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_block_private.h"
 #include "libprof/cfg/cfg_private.h"
 
 /* Block of the function that starts at @at, or MP_NONE. */
 static uint32_t block_at(const struct mp_block_maker *m, uint32_t at)
 {
-	uint32_t lo = 0, hi = m->func->nr_blocks;
+	uint32_t lo = mp_search(i, 0, m->func->nr_blocks, m->block_at[i] < at);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (m->block_at[mid] < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo < m->func->nr_blocks && m->block_at[lo] == at)
 		return m->func->first_block + lo;
 	return MP_NONE;
@@ -31,7 +25,7 @@ static int add_edge(struct mp_block_maker *m, uint32_t from, uint32_t to, enum m
 	struct mp_cfg *cfg = m->b->cfg;
 
 	if (cfg->blocks[from].nr_edges == MP_MAX_BLOCK_EDGES ||
-	    mp_grow(&cfg->edges, &m->b->cap_edges, cfg->nr_edges, sizeof(*cfg->edges)))
+	    mp_grow(cfg->edges, m->b->cap_edges, cfg->nr_edges + 1))
 		return -ENOMEM;
 	cfg->edges[cfg->nr_edges++] = (struct mp_edge){from, to, kind};
 	cfg->blocks[from].nr_edges++;
@@ -45,7 +39,7 @@ static int add_call(struct mp_block_maker *m, uint32_t block, const struct mp_fl
 	uint64_t vaddr = mp_space_vaddr(m->b->index, f->at), target = 0;
 	struct mp_call *call;
 
-	if (mp_grow(&cfg->calls, &m->b->cap_calls, cfg->nr_calls, sizeof(*cfg->calls)))
+	if (mp_grow(cfg->calls, m->b->cap_calls, cfg->nr_calls + 1))
 		return -ENOMEM;
 	call = &cfg->calls[cfg->nr_calls++];
 	*call = (struct mp_call){

@@ -9,9 +9,6 @@
 #include "libprof/base/dwarf_cursor.h"
 #include "libprof/cfg/cfg_private.h"
 
-#define PE_OMIT	   0xff
-#define PE_FUNCREL 0x40
-
 int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
 		 void (*pad)(void *ctx, uint64_t vaddr), void *ctx)
 {
@@ -30,16 +27,16 @@ int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
 		.vaddr = fde->lsda,
 	};
 	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
-	if ((encoding & 0xf0) == PE_FUNCREL) { /* written by Morph, for Rust */
-		lp_start += mp_cursor_encoded(&c, encoding & 0x0f);
-	} else if (encoding != PE_OMIT) {
+	if ((encoding & 0xf0) == MP_EH_PE_FUNCREL) { /* written by Morph, for Rust */
+		lp_start += mp_cursor_pointer(&c, encoding & 0x0f, 0);
+	} else if (encoding != MP_EH_PE_OMIT) {
 		/* Relative to data, or indirect: no known tool writes that. */
 		if ((encoding & 0x70) > 0x10 || (encoding & 0x80))
 			return -EBADMSG;
-		lp_start = mp_cursor_encoded(&c, encoding);
+		lp_start = mp_cursor_pointer(&c, encoding, 0);
 	}
 	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
-	if (encoding != PE_OMIT)
+	if (encoding != MP_EH_PE_OMIT)
 		mp_cursor_uleb(&c);
 	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
 	length = mp_cursor_uleb(&c);
@@ -49,9 +46,9 @@ int mp_lsda_pads(const struct mp_cfg_index *index, const struct mp_fde *fde,
 	while (c.p < c.end) {
 		uint64_t start, size, offset;
 
-		start = mp_cursor_encoded(&c, encoding);
-		size = mp_cursor_encoded(&c, encoding);
-		offset = mp_cursor_encoded(&c, encoding);
+		start = mp_cursor_pointer(&c, encoding, 0);
+		size = mp_cursor_pointer(&c, encoding, 0);
+		offset = mp_cursor_pointer(&c, encoding, 0);
 		mp_cursor_uleb(&c);
 		if (c.bad || start > fde->size || size > fde->size - start)
 			return -EBADMSG;

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 
 /* Chains of tail calls to functions that never return are short; longer ones count as returning. */
@@ -57,16 +58,8 @@ static bool is_noreturn_name(const char *name)
 static bool is_noreturn_cell(const struct mp_cfg_build *b, uint64_t cell)
 {
 	const struct mp_elf *elf = b->elf;
-	uint32_t lo = 0, hi = elf->nr_dyn_relocs;
+	uint32_t lo = mp_search(i, 0, elf->nr_dyn_relocs, elf->dyn_relocs[i].vaddr < cell);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->dyn_relocs[mid].vaddr < cell)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	for (; lo < elf->nr_dyn_relocs && elf->dyn_relocs[lo].vaddr == cell; lo++) {
 		const struct mp_reloc *rel = &elf->dyn_relocs[lo];
 

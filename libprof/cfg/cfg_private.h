@@ -182,8 +182,9 @@ struct mp_cfg_build {
 	/* cfg->funcs and cfg->ranges before cfg_cold joins them: one range per function */
 	struct mp_func *part_funcs;
 	struct mp_range *part_ranges;
-	mp_bits orphans;     /* starts of ranges that only a table may lead to */
-	void *table_lengths; /* private to table and table_jump: one element per table */
+	mp_bits orphans; /* starts of ranges that only a table may lead to */
+	struct mp_table_length
+		*table_lengths; /* private to table and table_jump: one element per table */
 	uint32_t cap_lengths;
 	uint32_t *part_of_range;
 	uint32_t first_dynsym; /* elf->symbols from this index on are .dynsym */
@@ -242,9 +243,6 @@ static inline void mp_space_note_read(struct mp_cfg_build *b, uint32_t size)
 	b->nr_read = 0;
 	mp_elf_drop_pages(b->elf);
 }
-
-/* Grows *@array (elements of @size bytes) for one more element. Return: 0, -ENOMEM. */
-int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size);
 
 /* ---- cfg_func.c: functions and their ranges ---- */
 int mp_cfg_find_funcs(struct mp_cfg_build *b);
@@ -362,6 +360,8 @@ int mp_cfg_make_blocks(struct mp_cfg_build *b);
 
 static inline void mp_func_problem(struct mp_func *func, enum mp_problem problem, uint64_t vaddr)
 {
+	if (problem == MP_PROBLEM_OFF_GRID)
+		func->flags |= MP_FUNC_OFF_GRID;
 	if (func->problem != MP_PROBLEM_NONE)
 		return;
 	func->problem = (uint8_t)problem;

@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 
 struct scan {
@@ -18,10 +20,7 @@ struct scan {
 
 static int add_flow(struct mp_cfg_build *b, const struct mp_flow *flow)
 {
-	if (mp_grow(&b->flows, &b->cap_flows, b->nr_flows, sizeof(*b->flows)))
-		return -ENOMEM;
-	b->flows[b->nr_flows++] = *flow;
-	return 0;
+	return mp_push(b->flows, b->nr_flows, b->cap_flows, *flow);
 }
 
 static void add_target(struct scan *s, uint32_t target)
@@ -39,17 +38,15 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 
 	if (mp_space_is_text(b->index, target)) {
 		if (s->func) {
-			if (mp_grow(&b->code_refs, &b->cap_code_refs, b->nr_code_refs,
-				    sizeof(*b->code_refs)))
+			if (mp_push(b->code_refs, b->nr_code_refs, b->cap_code_refs,
+				    (struct mp_ref){at, target}))
 				return -ENOMEM;
-			b->code_refs[b->nr_code_refs++] = (struct mp_ref){at, target};
 		}
 		if (!mp_bit(b->entries, target) &&
 		    (sure || (s->func && target > s->from && target < s->to))) {
-			if (mp_grow(&b->text_refs, &b->cap_text_refs, b->nr_text_refs,
-				    sizeof(*b->text_refs)))
+			if (mp_push(b->text_refs, b->nr_text_refs, b->cap_text_refs,
+				    (struct mp_ref){at, target}))
 				return -ENOMEM;
-			b->text_refs[b->nr_text_refs++] = (struct mp_ref){at, target};
 		}
 		if (!sure) {
 			mp_bit_set(b->index->weak_targets, target);
@@ -70,10 +67,7 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 		return 0;
 	}
 	mp_bit_set(b->refs, target);
-	if (mp_grow(&b->ref_list, &b->cap_refs, b->nr_refs, sizeof(*b->ref_list)))
-		return -ENOMEM;
-	b->ref_list[b->nr_refs++] = (struct mp_ref){at, target};
-	return 0;
+	return mp_push(b->ref_list, b->nr_refs, b->cap_refs, (struct mp_ref){at, target});
 }
 
 /* Absolute addresses in operands: only in an image with fixed addresses. */
@@ -217,16 +211,8 @@ static int scan_run(struct scan *s)
 
 static int scan_gap(struct mp_cfg_build *b, uint32_t from, uint32_t to)
 {
-	uint32_t lo = 0, hi = b->index->nr_text;
+	uint32_t lo = mp_search(mid, 0, b->index->nr_text, b->index->text[mid].end <= from);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->index->text[mid].end <= from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	/* Only text: a gap may reach over the end of a section or of a segment. */
 	for (uint32_t i = lo; i < b->index->nr_text; i++) {
 		struct mp_text *text = &b->index->text[i];

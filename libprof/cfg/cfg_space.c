@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 
 #define MAX_SPANS 64u
@@ -129,18 +130,11 @@ int mp_space_init(const struct mp_elf *elf, struct mp_cfg_index *index, struct m
 
 bool mp_space_is_text(const struct mp_cfg_index *index, uint32_t at)
 {
-	uint32_t lo = 0, hi = index->nr_text;
+	uint32_t lo;
 
 	if (at >= index->main_text.at && at < index->main_text.end)
 		return true;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (index->text[mid].at <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = mp_search(i, 0, index->nr_text, index->text[i].at <= at);
 	return lo && at < index->text[lo - 1].end;
 }
 
@@ -191,17 +185,7 @@ uint32_t mp_part_at(const struct mp_cfg_index *index, uint32_t at)
 
 static uint32_t first_from(const struct mp_ref *refs, uint32_t nr, uint32_t at)
 {
-	uint32_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (refs[mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, nr, refs[i].at < at);
 }
 
 uint32_t mp_ref_first(const struct mp_cfg_build *b, uint32_t at)
@@ -269,23 +253,4 @@ void mp_bits_or_common(uint64_t *bits, const uint64_t *x, const uint64_t *y, uin
 	for (uint32_t i = 0; i < nr_words; i++)
 		if (x[i] & y[i] & ~bits[i])
 			bits[i] |= x[i] & y[i];
-}
-
-int mp_grow(void *array, uint32_t *cap, uint32_t nr, size_t size)
-{
-	void **p = array;
-	uint32_t want;
-	void *q;
-
-	if (nr < *cap)
-		return 0;
-	if (nr > UINT32_MAX / 2 - 64)
-		return -ENOMEM;
-	want = nr + nr / 2 + 64;
-	q = reallocarray(*p, want, size);
-	if (!q)
-		return -ENOMEM;
-	*p = q;
-	*cap = want;
-	return 0;
 }

@@ -64,6 +64,8 @@ int mp_cfg_mark_sure(struct mp_cfg_build *b)
 bool mp_cfg_block_is_sure(const struct mp_cfg *cfg, uint32_t block)
 {
 	const struct mp_block *b = &cfg->blocks[block];
+	const struct mp_func *f = &cfg->funcs[b->func];
 
-	return cfg->funcs[b->func].problem == MP_PROBLEM_NONE || (b->flags & MP_BLOCK_SURE);
+	return f->problem == MP_PROBLEM_NONE ||
+	       ((b->flags & MP_BLOCK_SURE) && !(f->flags & MP_FUNC_OFF_GRID));
 }

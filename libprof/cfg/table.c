@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/table_jump.h"
 
 /* Records the table's targets. They stay targets even if its length is not certain. */
@@ -191,17 +192,7 @@ static int compare_uses(const void *a, const void *b)
 
 uint32_t mp_table_first_use(const struct mp_cfg_build *b, uint32_t jump)
 {
-	uint32_t lo = 0, hi = b->nr_uses;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->uses[mid].jump < jump)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, b->nr_uses, b->uses[i].jump < jump);
 }
 
 static void clear(const struct mp_cfg_build *b, mp_bits bits)

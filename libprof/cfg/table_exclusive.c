@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_words.h"
 
 /* Bytes of the file whose pages a look at a table may load. */
@@ -37,16 +38,8 @@ static int compare_tables(const void *a, const void *b, void *ctx)
 static struct mp_table *table_at(const struct check *c, uint64_t vaddr)
 {
 	struct mp_table *tables = c->b->cfg->tables;
-	uint32_t lo = 0, hi = c->nr;
+	uint32_t lo = mp_search(i, 0, c->nr, tables[c->order[i]].vaddr <= vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (tables[c->order[mid]].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo || vaddr >= table_end(&tables[c->order[lo - 1]]))
 		return NULL;
 	return &tables[c->order[lo - 1]];

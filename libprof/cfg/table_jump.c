@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
+
 #define MAX_DEPTH 5
 
 int mp_table_add_use(struct mp_table_finder *f, uint32_t table)
@@ -18,10 +20,7 @@ int mp_table_add_use(struct mp_table_finder *f, uint32_t table)
 	for (uint32_t i = b->nr_uses; i-- > 0 && b->uses[i].jump == f->jump;)
 		if (b->uses[i].table == table)
 			return 0;
-	if (mp_grow(&b->uses, &b->cap_uses, b->nr_uses, sizeof(*b->uses)))
-		return -ENOMEM;
-	b->uses[b->nr_uses++] = (struct mp_table_use){f->jump, table};
-	return 0;
+	return mp_push(b->uses, b->nr_uses, b->cap_uses, (struct mp_table_use){f->jump, table});
 }
 
 static void add_table(struct mp_table_finder *f, const struct mp_table *table,
@@ -37,9 +36,8 @@ static void add_table(struct mp_table_finder *f, const struct mp_table *table,
 		    cfg->tables[i].base == table->base)
 			break;
 	if (i == cfg->nr_tables) {
-		if (mp_grow(&cfg->tables, &b->cap_tables, cfg->nr_tables, sizeof(*cfg->tables)) ||
-		    mp_grow(&b->table_lengths, &b->cap_lengths, cfg->nr_tables,
-			    sizeof(struct mp_table_length))) {
+		if (mp_grow(cfg->tables, b->cap_tables, cfg->nr_tables + 1) ||
+		    mp_grow(b->table_lengths, b->cap_lengths, cfg->nr_tables + 1)) {
 			f->error = -ENOMEM;
 			return;
 		}

@@ -8,6 +8,9 @@
 
 #include <errno.h>
 
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
+
 #define BUDGET	  1500
 #define MAX_SEEN  256
 #define MAX_DEPTH 6
@@ -23,10 +26,7 @@ int mp_slice_add_pred(struct mp_slice *s, uint32_t target, uint32_t source)
 {
 	if (target == MP_NONE)
 		return 0;
-	if (mp_grow(&s->preds, &s->cap_preds, s->nr_preds, sizeof(*s->preds)))
-		return -ENOMEM;
-	s->preds[s->nr_preds++] = (struct mp_pred){target, source};
-	return 0;
+	return mp_push(s->preds, s->nr_preds, s->cap_preds, (struct mp_pred){target, source});
 }
 
 /* Sorts few branches in place. */
@@ -68,7 +68,7 @@ int mp_slice_sort(struct mp_slice *s)
 		sort_few(from + i, nr - i < FEW ? nr - i : FEW);
 	if (nr <= FEW)
 		return 0;
-	if (mp_grow(&s->merged, &s->cap_merged, nr, sizeof(*s->merged)))
+	if (mp_grow(s->merged, s->cap_merged, nr + 1))
 		return -ENOMEM;
 	to = s->merged;
 	for (uint64_t run = FEW; run < nr; run *= 2) {
@@ -145,16 +145,8 @@ bool mp_slice_falls_into(const struct mp_slice *s, const struct mp_part *part, u
 
 uint32_t mp_slice_first_pred(const struct mp_slice *s, uint32_t at)
 {
-	uint32_t lo = 0, hi = s->nr_preds;
+	uint32_t lo = mp_search(i, 0, s->nr_preds, s->preds[i].target < at);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (s->preds[mid].target < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < s->nr_preds && s->preds[lo].target == at ? lo : s->nr_preds;
 }
 

@@ -12,8 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libprof/cli/exit_status.h"
+
 #define ARGUMENTS_MAX 32
-#define NOT_FOUND     127
 
 static const char tool[] = "morph-fleet";
 
@@ -50,7 +51,7 @@ static _Noreturn void become(char *const *argv)
 		}
 	}
 	execvp(tool, argv);
-	_exit(NOT_FOUND);
+	_exit(MP_EXIT_NOT_FOUND);
 }
 
 static int run(const char *connection, char *const *argv)
@@ -124,12 +125,12 @@ static int judge(int status, struct mp_err *err)
 {
 	if (!status)
 		return 0;
-	if (status == NOT_FOUND)
+	if (status == MP_EXIT_NOT_FOUND)
 		return mp_err_set(
 			err, ENOENT,
 			"morph-fleet is not installed: --fleet needs it, and PostgreSQL's "
 			"client library");
-	return status == 3 ? -ENODATA : -EIO;
+	return status == MP_EXIT_NO_PROFILE ? -ENODATA : -EIO;
 }
 
 int mp_fleet_tool_pull(const char *connection, const char *const *arguments, char *path,

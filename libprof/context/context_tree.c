@@ -7,6 +7,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libprof/base/grow.h"
+
 #define START_NODES 64
 #define NODES_MAX   (1u << 24)
 
@@ -56,21 +58,13 @@ int mp_context_tree_init(struct mp_context_tree *tree)
 /* A tree has few modules. Most calls are about a module that was added lately: the search begins there. */
 static int module_index(struct mp_context_tree *tree, uint64_t module, uint32_t *index)
 {
-	uint64_t *bigger;
-
 	for (uint32_t i = tree->nr_modules; i--;)
 		if (tree->modules[i] == module) {
 			*index = i;
 			return 0;
 		}
-	if (tree->nr_modules == tree->max_modules) {
-		bigger =
-			reallocarray(tree->modules, 2 * (size_t)tree->max_modules, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		tree->modules = bigger;
-		tree->max_modules *= 2;
-	}
+	if (mp_grow(tree->modules, tree->max_modules, tree->nr_modules + 1))
+		return -ENOMEM;
 	*index = tree->nr_modules;
 	tree->modules[tree->nr_modules++] = module;
 	return 0;

@@ -7,142 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-static const uint8_t *take(struct mp_eh_cursor *cur, uint64_t n)
-{
-	const uint8_t *p = cur->p;
-
-	if (cur->failed || n > (uint64_t)(cur->end - cur->p)) {
-		cur->failed = true;
-		return NULL;
-	}
-	cur->p += n;
-	cur->vaddr += n;
-	return p;
-}
-
-void mp_eh_skip(struct mp_eh_cursor *cur, uint64_t n)
-{
-	take(cur, n);
-}
-
-uint8_t mp_eh_u8(struct mp_eh_cursor *cur)
-{
-	const uint8_t *p = take(cur, 1);
-
-	return p ? *p : 0;
-}
-
-uint16_t mp_eh_u16(struct mp_eh_cursor *cur)
-{
-	const uint8_t *p = take(cur, 2);
-	uint16_t v = 0;
-
-	if (p)
-		memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-uint32_t mp_eh_u32(struct mp_eh_cursor *cur)
-{
-	const uint8_t *p = take(cur, 4);
-	uint32_t v = 0;
-
-	if (p)
-		memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-uint64_t mp_eh_u64(struct mp_eh_cursor *cur)
-{
-	const uint8_t *p = take(cur, 8);
-	uint64_t v = 0;
-
-	if (p)
-		memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-uint64_t mp_eh_uleb(struct mp_eh_cursor *cur)
-{
-	uint64_t v = 0;
-	unsigned int shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = mp_eh_u8(cur);
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-		if (shift > 140) /* padded to twice the useful length */
-			cur->failed = true;
-	} while ((byte & 0x80) && !cur->failed);
-	return v;
-}
-
-int64_t mp_eh_sleb(struct mp_eh_cursor *cur)
-{
-	uint64_t v = 0;
-	unsigned int shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = mp_eh_u8(cur);
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-		if (shift > 140)
-			cur->failed = true;
-	} while ((byte & 0x80) && !cur->failed);
-	if ((byte & 0x40) && shift < 64)
-		v |= ~0ull << shift;
-	return (int64_t)v;
-}
-
-unsigned int mp_eh_pointer_size(uint8_t enc)
-{
-	if (enc == MP_EH_PE_OMIT)
-		return 0;
-	switch (enc & 0x0f) {
-	case MP_EH_PE_ABSPTR:
-	case MP_EH_PE_UDATA8:
-	case MP_EH_PE_SDATA8: return 8;
-	case MP_EH_PE_UDATA4:
-	case MP_EH_PE_SDATA4: return 4;
-	case MP_EH_PE_UDATA2:
-	case MP_EH_PE_SDATA2: return 2;
-	}
-	return 0;
-}
-
-uint64_t mp_eh_pointer(struct mp_eh_cursor *cur, uint8_t enc, uint64_t datarel)
-{
-	uint64_t at = cur->vaddr, v = 0;
-
-	if (enc == MP_EH_PE_OMIT)
-		return 0;
-	switch (enc & 0x0f) {
-	case MP_EH_PE_ABSPTR:
-	case MP_EH_PE_UDATA8:
-	case MP_EH_PE_SDATA8: v = mp_eh_u64(cur); break;
-	case MP_EH_PE_UDATA4: v = mp_eh_u32(cur); break;
-	case MP_EH_PE_SDATA4: v = (uint64_t)(int64_t)(int32_t)mp_eh_u32(cur); break;
-	case MP_EH_PE_UDATA2: v = mp_eh_u16(cur); break;
-	case MP_EH_PE_SDATA2: v = (uint64_t)(int64_t)(int16_t)mp_eh_u16(cur); break;
-	case MP_EH_PE_ULEB128: v = mp_eh_uleb(cur); break;
-	case MP_EH_PE_SLEB128: v = (uint64_t)mp_eh_sleb(cur); break;
-	default: cur->failed = true; return 0;
-	}
-	if (!v || cur->failed)
-		return 0;
-	switch (enc & 0x70) {
-	case 0: break;
-	case MP_EH_PE_PCREL: v += at; break;
-	case MP_EH_PE_DATAREL: v += datarel; break;
-	default: cur->failed = true; return 0;
-	}
-	return v;
-}
-
 static bool known_encoding(uint8_t enc)
 {
 	if (enc == MP_EH_PE_OMIT)
@@ -155,30 +19,30 @@ static bool known_encoding(uint8_t enc)
 }
 
 /* Reads the length and id fields. @body: the bytes behind the id, to the entry's end. */
-static int entry_header(struct mp_eh_cursor *cur, struct mp_eh_cursor *body, uint64_t *id,
+static int entry_header(struct mp_cursor *cur, struct mp_cursor *body, uint64_t *id,
 			uint64_t *id_vaddr)
 {
 	bool wide = false;
 	uint64_t length;
 
-	length = mp_eh_u32(cur);
-	if (cur->failed)
+	length = mp_cursor_u32(cur);
+	if (cur->bad)
 		return -EBADMSG;
 	if (!length)
 		return 0;
 	if (length == 0xffffffff) {
 		wide = true;
-		length = mp_eh_u64(cur);
+		length = mp_cursor_u64(cur);
 	}
 	*body = *cur;
-	mp_eh_skip(cur, length);
-	if (cur->failed)
+	mp_cursor_skip(cur, length);
+	if (cur->bad)
 		return -EBADMSG;
 	body->end = cur->p;
 	*id_vaddr = body->vaddr;
 	/* The id is as wide as the length, as binutils and elfutils read it. */
-	*id = wide ? mp_eh_u64(body) : mp_eh_u32(body);
-	return body->failed ? -EBADMSG : 1;
+	*id = wide ? mp_cursor_u64(body) : mp_cursor_u32(body);
+	return body->bad ? -EBADMSG : 1;
 }
 
 /*
@@ -198,15 +62,15 @@ static bool in_order(const char *letters)
 	return true;
 }
 
-static int parse_augmentation(struct mp_eh_cursor *body, const char *letters, struct mp_eh_cie *cie)
+static int parse_augmentation(struct mp_cursor *body, const char *letters, struct mp_eh_cie *cie)
 {
-	struct mp_eh_cursor data;
+	struct mp_cursor data;
 	uint64_t size;
 
-	size = mp_eh_uleb(body);
+	size = mp_cursor_uleb(body);
 	data = *body;
-	mp_eh_skip(body, size);
-	if (body->failed)
+	mp_cursor_skip(body, size);
+	if (body->bad)
 		return -EBADMSG;
 	data.end = body->p;
 	cie->augmented = true;
@@ -214,18 +78,18 @@ static int parse_augmentation(struct mp_eh_cursor *body, const char *letters, st
 		return -EOPNOTSUPP;
 	for (const char *letter = letters + 1; *letter; letter++) {
 		switch (*letter) {
-		case 'R': cie->fde_enc = mp_eh_u8(&data); break;
-		case 'L': cie->lsda_enc = mp_eh_u8(&data); break;
+		case 'R': cie->fde_enc = mp_cursor_u8(&data); break;
+		case 'L': cie->lsda_enc = mp_cursor_u8(&data); break;
 		case 'P':
-			cie->personality_enc = mp_eh_u8(&data);
+			cie->personality_enc = mp_cursor_u8(&data);
 			if (!known_encoding(cie->personality_enc))
 				return -EOPNOTSUPP;
-			cie->personality = mp_eh_pointer(&data, cie->personality_enc, 0);
+			cie->personality = mp_cursor_pointer(&data, cie->personality_enc, 0);
 			break;
 		default: cie->signal_frame = true;
 		}
 	}
-	if (data.failed)
+	if (data.bad)
 		return -EBADMSG;
 	if (!known_encoding(cie->fde_enc) || cie->fde_enc == MP_EH_PE_OMIT ||
 	    !known_encoding(cie->lsda_enc) || (cie->fde_enc & MP_EH_PE_INDIRECT))
@@ -234,7 +98,7 @@ static int parse_augmentation(struct mp_eh_cursor *body, const char *letters, st
 }
 
 /* @body: behind the id field. */
-static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie *cie)
+static int parse_cie(struct mp_cursor *body, uint64_t vaddr, struct mp_eh_cie *cie)
 {
 	const uint8_t *letters;
 	uint8_t version;
@@ -245,11 +109,11 @@ static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie
 		.personality_enc = MP_EH_PE_OMIT,
 		.lsda_enc = MP_EH_PE_OMIT,
 	};
-	version = mp_eh_u8(body);
+	version = mp_cursor_u8(body);
 	letters = body->p;
-	while (mp_eh_u8(body) && !body->failed)
+	while (mp_cursor_u8(body) && !body->bad)
 		;
-	if (body->failed)
+	if (body->bad)
 		return -EBADMSG;
 	/*
 	 * A CIE is read again for each FDE that does not follow it closely. Limit its length, so
@@ -261,15 +125,15 @@ static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie
 		return -EOPNOTSUPP;
 	if (letters[0] && letters[0] != 'z')
 		return -EOPNOTSUPP; /* such as "eh" of GCC 2 */
-	cie->code_align = mp_eh_uleb(body);
-	cie->data_align = mp_eh_sleb(body);
-	cie->ra_reg = version == 1 ? mp_eh_u8(body) : mp_eh_uleb(body);
+	cie->code_align = mp_cursor_uleb(body);
+	cie->data_align = mp_cursor_sleb(body);
+	cie->ra_reg = version == 1 ? mp_cursor_u8(body) : mp_cursor_uleb(body);
 	if (letters[0]) {
 		ret = parse_augmentation(body, (const char *)letters, cie);
 		if (ret)
 			return ret;
 	}
-	if (body->failed)
+	if (body->bad)
 		return -EBADMSG;
 	cie->program = body->p;
 	cie->program_vaddr = body->vaddr;
@@ -277,28 +141,28 @@ static int parse_cie(struct mp_eh_cursor *body, uint64_t vaddr, struct mp_eh_cie
 	return 0;
 }
 
-static int parse_fde(struct mp_eh_cursor *body, uint64_t vaddr, const struct mp_eh_cie *cie,
+static int parse_fde(struct mp_cursor *body, uint64_t vaddr, const struct mp_eh_cie *cie,
 		     struct mp_eh_fde *fde)
 {
-	struct mp_eh_cursor data;
+	struct mp_cursor data;
 	uint64_t size;
 
 	*fde = (struct mp_eh_fde){.vaddr = vaddr};
-	fde->start = mp_eh_pointer(body, cie->fde_enc, 0);
+	fde->start = mp_cursor_pointer(body, cie->fde_enc, 0);
 	/* The size has the format of the start, but no base. */
-	fde->size = mp_eh_pointer(body, cie->fde_enc & 0x0f, 0);
+	fde->size = mp_cursor_pointer(body, cie->fde_enc & 0x0f, 0);
 	if (cie->augmented) {
-		size = mp_eh_uleb(body);
+		size = mp_cursor_uleb(body);
 		data = *body;
-		mp_eh_skip(body, size);
-		if (body->failed)
+		mp_cursor_skip(body, size);
+		if (body->bad)
 			return -EBADMSG;
 		data.end = body->p;
-		fde->lsda = mp_eh_pointer(&data, cie->lsda_enc, 0);
-		if (data.failed)
+		fde->lsda = mp_cursor_pointer(&data, cie->lsda_enc, 0);
+		if (data.bad)
 			return -EBADMSG;
 	}
-	if (body->failed || fde->size > UINT64_MAX - fde->start)
+	if (body->bad || fde->size > UINT64_MAX - fde->start)
 		return -EBADMSG;
 	fde->program = body->p;
 	fde->program_vaddr = body->vaddr;
@@ -307,10 +171,10 @@ static int parse_fde(struct mp_eh_cursor *body, uint64_t vaddr, const struct mp_
 }
 
 /* Finds the CIE that an FDE's id field at @id_vaddr points back to. */
-static int find_cie(const struct mp_eh_cursor *first, uint64_t id_vaddr, uint64_t id,
+static int find_cie(const struct mp_cursor *first, uint64_t id_vaddr, uint64_t id,
 		    struct mp_eh_cie *cie)
 {
-	struct mp_eh_cursor cur = *first, body;
+	struct mp_cursor cur = *first, body;
 	uint64_t cie_vaddr, cie_id, cie_id_vaddr;
 	int ret;
 
@@ -320,17 +184,17 @@ static int find_cie(const struct mp_eh_cursor *first, uint64_t id_vaddr, uint64_
 	if (cie->program && cie->vaddr == cie_vaddr)
 		return 0; /* the CIE that was read last: most FDEs follow their CIE */
 	cie->program = NULL;
-	mp_eh_skip(&cur, cie_vaddr - first->vaddr);
+	mp_cursor_skip(&cur, cie_vaddr - first->vaddr);
 	ret = entry_header(&cur, &body, &cie_id, &cie_id_vaddr);
 	if (ret <= 0 || cie_id)
 		return -EBADMSG;
 	return parse_cie(&body, cie_vaddr, cie);
 }
 
-int mp_eh_next(struct mp_eh_cursor *cur, const struct mp_eh_cursor *first, struct mp_eh_cie *cie,
+int mp_eh_next(struct mp_cursor *cur, const struct mp_cursor *first, struct mp_eh_cie *cie,
 	       struct mp_eh_fde *fde)
 {
-	struct mp_eh_cursor body;
+	struct mp_cursor body;
 	uint64_t vaddr = cur->vaddr, id, id_vaddr;
 	int ret;
 
@@ -352,7 +216,7 @@ int mp_eh_next(struct mp_eh_cursor *cur, const struct mp_eh_cursor *first, struc
 	return ret ? ret : 2;
 }
 
-bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_eh_cursor *cur)
+bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_cursor *cur)
 {
 	for (uint32_t i = 0; elf->data && i < elf->nr_phdrs; i++) {
 		const Elf64_Phdr *phdr = &elf->phdrs[i];
@@ -363,16 +227,16 @@ bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_eh_curs
 		cur->p = elf->data + phdr->p_offset + (vaddr - phdr->p_vaddr);
 		cur->end = elf->data + phdr->p_offset + phdr->p_filesz;
 		cur->vaddr = vaddr;
-		cur->failed = false;
+		cur->bad = false;
 		return true;
 	}
 	return false;
 }
 
-static bool find_through_hdr(const struct mp_elf *elf, struct mp_eh_cursor *cur)
+static bool find_through_hdr(const struct mp_elf *elf, struct mp_cursor *cur)
 {
 	const Elf64_Phdr *phdr = NULL;
-	struct mp_eh_cursor hdr;
+	struct mp_cursor hdr;
 	uint64_t vaddr;
 	uint8_t enc;
 
@@ -387,17 +251,16 @@ static bool find_through_hdr(const struct mp_elf *elf, struct mp_eh_cursor *cur)
 		return false;
 	hdr.end = hdr.p + phdr->p_filesz;
 	hdr.vaddr = phdr->p_vaddr;
-	hdr.failed = false;
-	if (mp_eh_u8(&hdr) != 1)
+	hdr.bad = false;
+	if (mp_cursor_u8(&hdr) != 1)
 		return false;
-	enc = mp_eh_u8(&hdr);
-	mp_eh_skip(&hdr, 2);
-	vaddr = mp_eh_pointer(&hdr, enc, phdr->p_vaddr);
-	return !hdr.failed && vaddr && !(enc & MP_EH_PE_INDIRECT) &&
-	       mp_eh_cursor_at(elf, vaddr, cur);
+	enc = mp_cursor_u8(&hdr);
+	mp_cursor_skip(&hdr, 2);
+	vaddr = mp_cursor_pointer(&hdr, enc, phdr->p_vaddr);
+	return !hdr.bad && vaddr && !(enc & MP_EH_PE_INDIRECT) && mp_eh_cursor_at(elf, vaddr, cur);
 }
 
-bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_eh_cursor *cur, bool *sized)
+bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_cursor *cur, bool *sized)
 {
 	const struct mp_section *sec = mp_elf_section(elf, ".eh_frame");
 
@@ -409,7 +272,7 @@ bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_eh_cursor *cur, bool *
 	cur->p = elf->data + sec->off;
 	cur->end = cur->p + sec->size;
 	cur->vaddr = sec->vaddr;
-	cur->failed = false;
+	cur->bad = false;
 	*sized = true;
 	return true;
 }
@@ -417,13 +280,13 @@ bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_eh_cursor *cur, bool *
 int mp_eh_read_fde(const struct mp_elf *elf, uint64_t fde_vaddr, struct mp_eh_cie *cie,
 		   struct mp_eh_fde *fde)
 {
-	struct mp_eh_cursor first, cur;
+	struct mp_cursor first, cur;
 	bool sized;
 
 	if (!mp_eh_frame_find(elf, &first, &sized) || fde_vaddr < first.vaddr)
 		return -EBADMSG;
 	cur = first;
-	mp_eh_skip(&cur, fde_vaddr - first.vaddr);
+	mp_cursor_skip(&cur, fde_vaddr - first.vaddr);
 	cie->program = NULL;
 	return mp_eh_next(&cur, &first, cie, fde) == 2 ? 0 : -EBADMSG;
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * eh - reads .eh_frame entries (CIE, FDE) and the pointer encodings of exception tables.
- * It reads bounds and pointers only, and does not interpret call-frame programs. Called by
- * elf_fdes, elf_relocs, libprof/unwind/ and the editor. Formats: LSB Core, "Exception Frames";
- * DWARF 4, 6.4.
+ * eh - reads .eh_frame entries (CIE, FDE): bounds and pointers, not call-frame programs. Called by elf_fdes,
+ * elf_relocs, libprof/unwind/ and the editor. Formats: LSB Core, "Exception Frames"; DWARF 4, 6.4.
  */
 #ifndef MP_EH_H
 #define MP_EH_H
@@ -13,48 +11,8 @@
 #include <stdint.h>
 
 #include "libprof/elf/elf.h"
+#include "libprof/base/dwarf_cursor.h"
 #include "libprof/base/err.h"
-
-#define MP_EH_PE_OMIT	  0xff
-#define MP_EH_PE_ABSPTR	  0x00
-#define MP_EH_PE_ULEB128  0x01
-#define MP_EH_PE_UDATA2	  0x02
-#define MP_EH_PE_UDATA4	  0x03
-#define MP_EH_PE_UDATA8	  0x04
-#define MP_EH_PE_SLEB128  0x09
-#define MP_EH_PE_SDATA2	  0x0a
-#define MP_EH_PE_SDATA4	  0x0b
-#define MP_EH_PE_SDATA8	  0x0c
-#define MP_EH_PE_PCREL	  0x10
-#define MP_EH_PE_DATAREL  0x30
-#define MP_EH_PE_FUNCREL  0x40
-#define MP_EH_PE_INDIRECT 0x80
-
-/*
- * Bytes that are read front to back; @vaddr is the load address of @p. A read beyond @end
- * sets @failed and gives 0, so that a parser may check once at its end.
- */
-struct mp_eh_cursor {
-	const uint8_t *p, *end;
-	uint64_t vaddr;
-	bool failed;
-};
-
-uint8_t mp_eh_u8(struct mp_eh_cursor *cur);
-uint16_t mp_eh_u16(struct mp_eh_cursor *cur);
-uint32_t mp_eh_u32(struct mp_eh_cursor *cur);
-uint64_t mp_eh_u64(struct mp_eh_cursor *cur);
-uint64_t mp_eh_uleb(struct mp_eh_cursor *cur);
-int64_t mp_eh_sleb(struct mp_eh_cursor *cur);
-void mp_eh_skip(struct mp_eh_cursor *cur, uint64_t n);
-/*
- * Reads an encoded pointer. @datarel is the base of MP_EH_PE_DATAREL (.eh_frame_hdr's
- * address). A stored 0 means "none" and gives 0 with any base. With the indirect bit the
- * result is the address of the pointer.
- */
-uint64_t mp_eh_pointer(struct mp_eh_cursor *cur, uint8_t enc, uint64_t datarel);
-/* Bytes of a pointer with a fixed size; 0 for LEB128, omitted and unknown ones. */
-unsigned int mp_eh_pointer_size(uint8_t enc);
 
 struct mp_eh_cie {
 	uint64_t vaddr; /* address of the length field */
@@ -85,20 +43,20 @@ struct mp_eh_fde {
  * zero bytes); -EBADMSG damaged; -EOPNOTSUPP an entry with valid bounds but of an unknown
  * kind (augmentation, encoding): reading may go on behind it.
  */
-int mp_eh_next(struct mp_eh_cursor *cur, const struct mp_eh_cursor *first, struct mp_eh_cie *cie,
+int mp_eh_next(struct mp_cursor *cur, const struct mp_cursor *first, struct mp_eh_cie *cie,
 	       struct mp_eh_fde *fde);
 
 /*
  * Reads from @vaddr to the end of its PT_LOAD in the file. Return: false if nothing is
  * loaded there.
  */
-bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_eh_cursor *cur);
+bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_cursor *cur);
 
 /*
  * Finds .eh_frame: the section, else through PT_GNU_EH_FRAME. @sized: the end is known, and
  * zero words before it are no end. Return: false if there is none.
  */
-bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_eh_cursor *cur, bool *sized);
+bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_cursor *cur, bool *sized);
 
 /* Reads the FDE at @fde_vaddr (of elf->fdes) again, with its CIE. Return: 0, -EBADMSG. */
 int mp_eh_read_fde(const struct mp_elf *elf, uint64_t fde_vaddr, struct mp_eh_cie *cie,

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
 #include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
@@ -67,7 +68,7 @@ static void finish(struct mp_elf *elf, uint32_t room)
 
 int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 {
-	struct mp_eh_cursor first, cur;
+	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	uint32_t room = 0;
@@ -102,15 +103,7 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 
 const struct mp_fde *mp_elf_fde_before(const struct mp_elf *elf, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = elf->nr_fdes;
+	uint32_t lo = mp_search(i, 0, elf->nr_fdes, elf->fdes[i].start <= vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->fdes[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo ? &elf->fdes[lo - 1] : NULL;
 }

@@ -2,6 +2,7 @@
 /* elf_lookup - finds sections, bytes and relocations by name or address. Called very often. */
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
@@ -17,16 +18,9 @@ const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *na
 const struct mp_section *mp_elf_section_at(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_elf_private *priv = elf->private_data;
-	uint32_t lo = 0, hi = priv->nr_alloc_sections;
+	uint32_t lo = mp_search(i, 0, priv->nr_alloc_sections,
+				elf->sections[priv->alloc_sections[i]].vaddr <= vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (elf->sections[priv->alloc_sections[mid]].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo) {
 		const struct mp_section *sec = &elf->sections[priv->alloc_sections[lo - 1]];
 
@@ -123,17 +117,7 @@ bool mp_elf_vaddr_to_off(const struct mp_elf *elf, uint64_t vaddr, uint64_t *off
 /* Index of the first relocation at or behind @vaddr; @nr if there is none. */
 static uint32_t first_reloc_at(const struct mp_reloc *relocs, uint32_t nr, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (relocs[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, nr, relocs[i].vaddr < vaddr);
 }
 
 const struct mp_reloc *mp_elf_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,

@@ -19,8 +19,6 @@
 #include "libprof/elf/elf_private.h"
 #include "libprof/insn/insn.h"
 
-#define PE_OMIT 0xff
-
 /* "GNUCC++" and "CLNGC++", and a byte that marks dependent exceptions. */
 #define CLASS_GNU   UINT64_C(0x474e5543432b2b00)
 #define CLASS_CLANG UINT64_C(0x434c4e47432b2b00)
@@ -159,10 +157,10 @@ static bool reads_as_table(const struct mp_elf *elf, const struct mp_fde *fde, b
 		return false;
 	c.end = c.p + room;
 	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
-	if (encoding != PE_OMIT)
-		mp_cursor_encoded(&c, encoding);
+	if (encoding != MP_EH_PE_OMIT)
+		mp_cursor_pointer(&c, encoding & 0x0f, 0);
 	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
-	if (encoding != PE_OMIT && (plain || mp_cursor_uleb(&c) > (uint64_t)(c.end - c.p)))
+	if (encoding != MP_EH_PE_OMIT && (plain || mp_cursor_uleb(&c) > (uint64_t)(c.end - c.p)))
 		return false;
 	encoding = (uint8_t)mp_cursor_fixed(&c, 1);
 	length = mp_cursor_uleb(&c);
@@ -170,11 +168,11 @@ static bool reads_as_table(const struct mp_elf *elf, const struct mp_fde *fde, b
 		return false;
 	c.end = c.p + length;
 	while (c.p < c.end && !c.bad) {
-		uint64_t start = mp_cursor_encoded(&c, encoding);
-		uint64_t size = mp_cursor_encoded(&c, encoding);
+		uint64_t start = mp_cursor_pointer(&c, encoding, 0);
+		uint64_t size = mp_cursor_pointer(&c, encoding, 0);
 		uint64_t action;
 
-		mp_cursor_encoded(&c, encoding);
+		mp_cursor_pointer(&c, encoding, 0);
 		action = mp_cursor_uleb(&c);
 		if (start < last || start > fde->size || size > fde->size - start ||
 		    (plain && action))

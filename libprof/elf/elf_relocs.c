@@ -226,7 +226,7 @@ static void read_dynamic(const struct mp_elf *elf, struct dynamic *dyn)
 static void dynamic_symbols(const struct mp_elf *elf, uint64_t vaddr, struct sym_table *table)
 {
 	const struct mp_section *sec = mp_elf_section_at(elf, vaddr);
-	struct mp_eh_cursor rest;
+	struct mp_cursor rest;
 
 	*table = (struct sym_table){0};
 	if (!vaddr)

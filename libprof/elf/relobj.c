@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 /* All sections together are at most as many times as large as the file: some share a string table. */
 #define SECTIONS_MAX 4
 
@@ -246,21 +248,11 @@ uint32_t mp_relobj_section(const struct mp_relobj *obj, const char *name)
 uint32_t mp_relobj_reloc_at(const struct mp_relobj_section *section, uint64_t off)
 {
 	uint64_t part = off >> section->part_shift;
-	uint32_t low, high;
 
 	if (part >= section->nr_parts)
 		return section->nr_relocs;
-	low = section->part_relocs[part];
-	high = section->part_relocs[part + 1];
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (section->relocs[mid].r_offset < off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, section->part_relocs[part], section->part_relocs[part + 1],
+			 section->relocs[i].r_offset < off);
 }
 
 bool mp_relobj_in_code(const struct mp_relobj *obj, uint32_t symbol)

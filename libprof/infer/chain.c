@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+
 #define NONE UINT32_MAX
 
 struct step {
@@ -62,32 +64,12 @@ struct work {
 
 static int out_add(struct state *state, uint32_t to, double share)
 {
-	if (state->nr_out == state->max_out) {
-		uint32_t max = state->max_out ? 2 * state->max_out : 4;
-		struct step *out = realloc(state->out, max * sizeof(*out));
-
-		if (!out)
-			return -ENOMEM;
-		state->out = out;
-		state->max_out = max;
-	}
-	state->out[state->nr_out++] = (struct step){to, share};
-	return 0;
+	return mp_push(state->out, state->nr_out, state->max_out, (struct step){to, share});
 }
 
 static int in_add(struct state *state, uint32_t from)
 {
-	if (state->nr_in == state->max_in) {
-		uint32_t max = state->max_in ? 2 * state->max_in : 4;
-		uint32_t *in = realloc(state->in, max * sizeof(*in));
-
-		if (!in)
-			return -ENOMEM;
-		state->in = in;
-		state->max_in = max;
-	}
-	state->in[state->nr_in++] = from;
-	return 0;
+	return mp_push(state->in, state->nr_in, state->max_in, from);
 }
 
 static uint32_t bucket_of(const struct state *state)
@@ -159,17 +141,7 @@ static int row_add(struct work *w, uint32_t from, const struct step *steps, uint
 
 static int keep(struct mp_chain *chain, uint32_t to, double share)
 {
-	if (chain->nr_steps == chain->room) {
-		uint64_t room = chain->room + chain->room / 2;
-		struct step *steps = realloc(chain->steps, room * sizeof(*steps));
-
-		if (!steps)
-			return -ENOMEM;
-		chain->steps = steps;
-		chain->room = room;
-	}
-	chain->steps[chain->nr_steps++] = (struct step){to, share};
-	return 0;
+	return mp_push(chain->steps, chain->nr_steps, chain->room, (struct step){to, share});
 }
 
 /* Removes the step from @from's row. Return: its share. */

@@ -4,6 +4,7 @@
  * by morph-optimize and morph-stats.
  */
 #include "libprof/infer/profile.h"
+#include "libprof/base/assert.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ int mp_profile_build(const struct mp_cfg *cfg, const struct mp_ip_count *counts,
 	struct mp_profile *profile = calloc(1, sizeof(*profile));
 	size_t i = 0;
 
+	mp_assert(mp_ascends(counts, nr, vaddr));
 	*out = NULL;
 	if (profile)
 		profile->block_samples = calloc((size_t)cfg->nr_blocks + 1, sizeof(uint64_t));

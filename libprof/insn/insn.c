@@ -116,6 +116,10 @@ int mp_insn_decode_full(const uint8_t *bytes, size_t avail, uint64_t vaddr, stru
 		insn->imm_off = z.raw.imm[0].offset;
 		insn->imm_size = z.raw.imm[0].size / 8;
 	}
+	if (!(z.attributes & ZYDIS_ATTRIB_HAS_MODRM) && z.raw.disp.size == 64) {
+		insn->imm_off = z.raw.disp.offset;
+		insn->imm_size = 8;
+	}
 	insn->endbr64 = z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 	insn->nop = z.mnemonic == ZYDIS_MNEMONIC_NOP;
 	return 0;

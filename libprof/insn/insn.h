@@ -33,7 +33,8 @@ struct mp_insn {
 	bool rip_relative; /* a memory operand is [rip + disp32] */
 	uint8_t disp_off;  /* offset of that disp32, or of the branch displacement */
 	uint8_t disp_size; /* its bytes: 1 or 4 for branches, 4 for rip_relative; 0: none */
-	uint8_t imm_off, imm_size; /* immediate that is not a branch displacement; 0 size: none */
+	/* Immediate that is not a branch displacement, or an address of 8 bytes in its place; 0 size: none. */
+	uint8_t imm_off, imm_size;
 	/* offset of another disp32 of a memory operand (base, index or absolute); 0: none */
 	uint8_t mem_disp_off;
 	bool notrack, bnd, endbr64, nop; /* nop: any multi-byte no-op, padding */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/note/map_calls.h"
 #include "libprof/note/map_packed.h"
 #include "libprof/base/varint.h"
@@ -283,18 +284,11 @@ uint64_t mp_map_bytes(const struct mp_map *map)
 /* Number of pieces that begin at or before @vaddr. The last of them is stored in *@piece. */
 static uint32_t rank_of(const struct mp_map *map, uint64_t vaddr, struct mp_map_piece *piece)
 {
-	uint32_t lo = 0, hi = map->nr_pieces;
+	uint32_t lo;
 
 	if (map->packed)
 		return mp_map_packed_rank(map->packed, vaddr, piece);
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (map->pieces[mid].new_vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = mp_search(i, 0, map->nr_pieces, map->pieces[i].new_vaddr <= vaddr);
 	if (lo)
 		*piece = map->pieces[lo - 1];
 	return lo;

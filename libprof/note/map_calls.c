@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/note/note_frame.h"
 
 #define CALLS_VERSION 1
@@ -99,16 +100,8 @@ bool mp_map_same_calls(const struct mp_map *a, const struct mp_map *b)
 
 const struct mp_map_call *mp_map_call_of_piece(const struct mp_map *map, uint32_t i)
 {
-	uint32_t lo = 0, hi = map->nr_calls;
+	uint32_t lo = mp_search(mid, 0, map->nr_calls, map->calls[mid].first <= i);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (map->calls[mid].first <= i)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && i - map->calls[lo - 1].first < map->calls[lo - 1].nr ? &map->calls[lo - 1]
 									  : NULL;
 }

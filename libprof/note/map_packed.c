@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
+
 #define GROUP 16 /* pieces per group */
 
 /* The low bits of a piece's first number; the other bits are its size. */
@@ -108,17 +111,9 @@ void mp_map_packed_free(struct mp_map_packed *packed)
 
 static int add_group(struct mp_map_packed *packed, uint64_t new_vaddr)
 {
-	if (packed->nr_groups == packed->room) {
-		size_t room = packed->room + packed->room / 2 + 64;
-		struct group *groups = realloc(packed->groups, room * sizeof(*groups));
-
-		if (!groups)
-			return -ENOMEM;
-		packed->groups = groups;
-		packed->room = room;
-	}
-	packed->groups[packed->nr_groups++] =
-		(struct group){new_vaddr, packed->at.old_end, packed->bytes.size};
+	if (mp_push(packed->groups, packed->nr_groups, packed->room,
+		    (struct group){new_vaddr, packed->at.old_end, packed->bytes.size}))
+		return -ENOMEM;
 	packed->at.new_end = new_vaddr;
 	return 0;
 }
@@ -195,19 +190,11 @@ struct mp_map_piece mp_map_next(const struct mp_map *map, struct mp_map_walk *wa
 uint32_t mp_map_packed_rank(const struct mp_map_packed *packed, uint64_t vaddr,
 			    struct mp_map_piece *piece)
 {
-	size_t lo = 0, hi = packed->nr_groups;
 	struct mp_varint_reader r;
 	struct mp_map_cursor at;
 	uint32_t rank;
+	size_t lo = mp_search(i, 0, packed->nr_groups, packed->groups[i].new_vaddr <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (packed->groups[mid].new_vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo)
 		return 0;
 	rank = (uint32_t)(lo - 1) * GROUP;

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/search.h"
+
 static int path_grow(struct mp_path *path)
 {
 	uint32_t room = path->room ? 2 * path->room : 32;
@@ -27,17 +29,11 @@ static int path_grow(struct mp_path *path)
  */
 static uint32_t edge_find(const struct mp_path_table *table, uint32_t to, uint64_t value)
 {
-	uint32_t low = 0, high = table->nr_edges;
+	const struct mp_path_edge *edges = table->edges;
+	uint32_t low =
+		mp_search(i, 0, table->nr_edges,
+			  edges[i].to < to || (edges[i].to == to && edges[i].value <= value));
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct mp_path_edge *edge = &table->edges[mid];
-
-		if (edge->to < to || (edge->to == to && edge->value <= value))
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low && table->edges[low - 1].to == to ? low - 1 : MP_NONE;
 }
 

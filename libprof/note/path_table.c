@@ -12,6 +12,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "libprof/base/search.h"
 #include "libprof/base/varint.h"
 #include "libprof/note/note_frame.h"
 
@@ -520,16 +521,9 @@ void mp_path_table_free(struct mp_path_table *table)
 
 uint32_t mp_path_table_block_at(const struct mp_path_table *table, uint64_t vaddr)
 {
-	uint32_t low = 0, high = table->nr_blocks;
+	uint32_t low =
+		mp_search(i, 0, table->nr_blocks, table->blocks[table->by_vaddr[i]].vaddr <= vaddr);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (table->blocks[table->by_vaddr[mid]].vaddr <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	/* Take the last of several blocks at one address: the others are empty. */
 	if (!low)
 		return MP_NONE;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+
 struct mp_pairs_list {
 	uint32_t *ids;
 	uint32_t nr, max;
@@ -23,17 +25,7 @@ struct mp_pairs_entry {
 
 static int list_add(struct mp_pairs_list *list, uint32_t id)
 {
-	if (list->nr == list->max) {
-		uint32_t max = list->max ? 2 * list->max : 4;
-		uint32_t *ids = realloc(list->ids, max * sizeof(*ids));
-
-		if (!ids)
-			return -ENOMEM;
-		list->ids = ids;
-		list->max = max;
-	}
-	list->ids[list->nr++] = id;
-	return 0;
+	return mp_push(list->ids, list->nr, list->max, id);
 }
 
 static void pair_add_link(struct mp_pairs *p, uint32_t pair, uint32_t link)
@@ -129,15 +121,8 @@ int mp_pairs_rate(struct mp_pairs *p, uint32_t pair, double gain)
 	p->pairs[pair].gain = gain;
 	if (!(gain > 0))
 		return 0;
-	if (p->nr_heap == p->max_heap) {
-		uint32_t max = p->max_heap ? 2 * p->max_heap : 64;
-		struct mp_pairs_entry *heap = realloc(p->heap, max * sizeof(*heap));
-
-		if (!heap)
-			return -ENOMEM;
-		p->heap = heap;
-		p->max_heap = max;
-	}
+	if (mp_grow(p->heap, p->max_heap, p->nr_heap + 1))
+		return -ENOMEM;
 	p->nr_heap++;
 	while (at && entry_before(&new, &p->heap[(at - 1) / 2])) {
 		p->heap[at] = p->heap[(at - 1) / 2];

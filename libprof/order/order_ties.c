@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
+
 struct tie {
 	uint32_t a, b; /* a < b */
 	uint32_t pair;
@@ -37,22 +39,6 @@ struct mp_ties {
 	struct entry *heap;
 	uint32_t nr_heap, max_heap;
 };
-
-static int room(void *array, uint32_t nr, uint32_t *max, size_t size)
-{
-	void **v = array;
-	uint32_t want = *max ? 2 * *max : 16;
-	void *new;
-
-	if (nr < *max)
-		return 0;
-	new = realloc(*v, want * size);
-	if (!new)
-		return -ENOMEM;
-	*v = new;
-	*max = want;
-	return 0;
-}
 
 static uint32_t *hash_slot(const struct mp_ties *t, uint32_t a, uint32_t b)
 {
@@ -97,7 +83,7 @@ static int heap_push(struct mp_ties *t, uint32_t tie)
 	struct entry new = {t->ties[tie].weight, tie};
 	uint32_t at = t->nr_heap;
 
-	if (room(&t->heap, t->nr_heap, &t->max_heap, sizeof(*t->heap)))
+	if (mp_grow(t->heap, t->max_heap, t->nr_heap + 1))
 		return -ENOMEM;
 	t->nr_heap++;
 	while (at && heap_before(&new, &t->heap[(at - 1) / 2])) {
@@ -134,10 +120,7 @@ static int group_link(struct mp_ties *t, uint32_t group, uint32_t tie)
 {
 	struct neighbours *n = &t->groups[group];
 
-	if (room(&n->ties, n->nr, &n->max, sizeof(*n->ties)))
-		return -ENOMEM;
-	n->ties[n->nr++] = tie;
-	return 0;
+	return mp_push(n->ties, n->nr, n->max, tie);
 }
 
 int mp_ties_new(uint32_t nr_groups, uint32_t nr_ties, struct mp_ties **out)
@@ -183,7 +166,7 @@ int mp_ties_add(struct mp_ties *t, uint32_t a, uint32_t b, double weight, uint32
 		tie->pair = pair < tie->pair ? pair : tie->pair;
 		return heap_push(t, *slot - 1);
 	}
-	if (room(&t->ties, t->nr_ties, &t->max_ties, sizeof(*t->ties)) ||
+	if (mp_grow(t->ties, t->max_ties, t->nr_ties + 1) ||
 	    (2 * t->nr_ties >= t->hash_size && hash_grow(t)))
 		return -ENOMEM;
 	i = t->nr_ties++;

@@ -12,6 +12,8 @@
 
 #include <xxhash.h>
 
+#include "libprof/base/grow.h"
+
 /* State while a fingerprint is made. */
 struct making {
 	const struct mp_cfg *cfg;
@@ -23,23 +25,6 @@ struct making {
 	uint64_t nr_ways;   /* edges of all blocks; shared edges count for each block */
 	uint64_t nr_read;   /* bytes that were read since the file's pages were dropped */
 };
-
-static int grow(void *array, uint32_t *room, uint32_t nr, size_t size)
-{
-	void **v = array, *bigger;
-	uint32_t more = *room ? *room : 256;
-
-	if (nr < *room)
-		return 0;
-	while (more <= nr)
-		more *= 2;
-	bigger = realloc(*v, more * size);
-	if (!bigger)
-		return -ENOMEM;
-	*v = bigger;
-	*room = more;
-	return 0;
-}
 
 /*
  * Leaves out the number of a function's copy, since another build may give another:
@@ -93,9 +78,8 @@ static int add_call(struct making *m, struct mp_print_block *to, uint32_t off, u
 {
 	struct mp_fingerprint *out = m->out;
 
-	if (grow(&out->calls, &m->room_calls, out->nr_calls, sizeof(*out->calls)))
+	if (mp_push(out->calls, out->nr_calls, m->room_calls, (struct mp_print_call){off, callee}))
 		return -ENOMEM;
-	out->calls[out->nr_calls++] = (struct mp_print_call){off, callee};
 	to->nr_calls++;
 	return 0;
 }
@@ -176,10 +160,10 @@ static int add_edges(struct making *m, const struct mp_func *func, const struct 
 	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++) {
 		const struct mp_edge *edge = &m->cfg->edges[e];
 
-		if (grow(&out->edges, &m->room_edges, out->nr_edges, sizeof(*out->edges)))
+		if (mp_push(out->edges, out->nr_edges, m->room_edges,
+			    (struct mp_print_edge){.to = edge->to - func->first_block,
+						   .kind = (uint8_t)edge->kind}))
 			return -ENOMEM;
-		out->edges[out->nr_edges++] = (struct mp_print_edge){
-			.to = edge->to - func->first_block, .kind = (uint8_t)edge->kind};
 		to->nr_edges++;
 	}
 	return 0;
@@ -201,7 +185,7 @@ static int add_func(struct making *m, const struct mp_func *func, struct mp_prin
 		const struct mp_block *block = &m->cfg->blocks[b];
 		struct mp_print_block print = {0};
 
-		if (grow(&out->blocks, &m->room_blocks, out->nr_blocks, sizeof(*out->blocks)) ||
+		if (mp_grow(out->blocks, m->room_blocks, out->nr_blocks + 1) ||
 		    hash_block(m, b, &print, to) || add_edges(m, func, block, &print))
 			return -ENOMEM;
 		if (block->vaddr == func->vaddr)

@@ -5,11 +5,14 @@
  * Called by morph-optimize.
  */
 #include "libprof/stale/stale.h"
+#include "libprof/base/assert.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "libprof/base/search.h"
 
 struct carrying {
 	const struct mp_stale_match *match;
@@ -36,17 +39,10 @@ static int compare_blocks(const void *a, const void *b, void *arg)
 
 static uint32_t block_at(const struct carrying *c, uint64_t vaddr)
 {
-	uint32_t low = 0, high = c->from->nr_blocks;
 	const struct mp_print_block *block;
+	uint32_t low =
+		mp_search(i, 0, c->from->nr_blocks, c->from->blocks[c->order[i]].vaddr <= vaddr);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (c->from->blocks[c->order[middle]].vaddr <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low)
 		return MP_NONE;
 	block = &c->from->blocks[c->order[low - 1]];
@@ -293,6 +289,7 @@ int mp_stale_carry(const struct mp_stale_match *match, const struct mp_ip_count 
 	struct carrying c = {.match = match, .from = from, .to = match->new_build, .out = out};
 	int r = 0;
 
+	mp_assert(mp_ascends(counts, nr_counts, vaddr) && mp_ascends(edges, nr_edges, from));
 	*out = (struct mp_stale_counts){0};
 	c.order = malloc(((size_t)from->nr_blocks + 1) * sizeof(*c.order));
 	c.func = calloc((size_t)from->nr_blocks + 1, sizeof(*c.func));

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/stale/stale.h"
 
 /* Least share of blocks with the same opcodes for a pair of functions. results.md ("A profile of
@@ -295,18 +296,11 @@ static uint32_t longest_ascent(const struct mp_stale_match *m, uint32_t *row, ui
 	uint32_t nr = 0, at;
 
 	for (uint32_t f = 0; f < m->old_build->nr_funcs; f++) {
-		uint32_t low = 0, high = nr;
+		uint32_t low;
 
 		if (m->func_to[f] == MP_NONE)
 			continue;
-		while (low < high) {
-			uint32_t middle = (low + high) / 2;
-
-			if (m->func_to[tail[middle]] < m->func_to[f])
-				low = middle + 1;
-			else
-				high = middle;
-		}
+		low = mp_search(middle, 0, nr, m->func_to[tail[middle]] < m->func_to[f]);
 		before[f] = low ? tail[low - 1] : MP_NONE;
 		tail[low] = f;
 		nr += low == nr;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_span.h"
 
@@ -238,16 +239,9 @@ static int list_spans(struct mp_store *store, struct mp_activity_span **out, siz
 			break;
 		last_day = span.span.first_day;
 		last_module = span.module;
-		if (n == max) {
-			size_t more = max ? 2 * max : 64;
-			void *bigger = realloc(spans, more * sizeof(*spans));
-
-			if (!bigger) {
-				r = mp_err_set(err, ENOMEM, "out of memory");
-				break;
-			}
-			spans = bigger;
-			max = more;
+		if (mp_grow(spans, max, n + 1)) {
+			r = mp_err_set(err, ENOMEM, "out of memory");
+			break;
 		}
 		spans[n++] = span;
 	}

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/grow.h"
+
 int mp_buckets_read(struct mp_store *store, sqlite3_stmt *stmt, struct mp_bucket **out, size_t *nr,
 		    struct mp_err *err)
 {
@@ -28,16 +30,9 @@ int mp_buckets_read(struct mp_store *store, sqlite3_stmt *stmt, struct mp_bucket
 			r = mp_store_damaged(store, "days that overlap", err);
 			break;
 		}
-		if (n == max) {
-			size_t more = max ? 2 * max : MP_KEEP_DAYS + 3;
-			void *bigger = realloc(buckets, more * sizeof(*buckets));
-
-			if (!bigger) {
-				r = mp_err_set(err, ENOMEM, "out of memory");
-				break;
-			}
-			buckets = bigger;
-			max = more;
+		if (mp_grow(buckets, max, n + 1)) {
+			r = mp_err_set(err, ENOMEM, "out of memory");
+			break;
 		}
 		buckets[n++] = b;
 	}

@@ -123,13 +123,6 @@ int mp_store_fingerprint_time(struct mp_store *store, int64_t module, int64_t *m
 
 /* ---- another build -------------------------------------------------------------------------- */
 
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Length of a name without the version behind ".so". */
 static size_t stem_length(const char *name)
 {
@@ -141,7 +134,7 @@ static size_t stem_length(const char *name)
 /* Similarity of two names, 3 at most; 0: another program. */
 static int how_close(const char *a, const char *b)
 {
-	const char *x = file_name(a), *y = file_name(b);
+	const char *x = basename(a), *y = basename(b);
 
 	if (!strcmp(a, b))
 		return 3;

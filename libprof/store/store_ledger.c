@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/store/store_private.h"
 
 /* Names in the database and in reports: they must not depend on the order of the enums. */
@@ -281,16 +282,9 @@ static int read_sessions(struct mp_store *store, struct mp_session **out, size_t
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
 		struct mp_session *s;
 
-		if (n == max) {
-			size_t more = max ? 2 * max : 16;
-			void *bigger = realloc(sessions, more * sizeof(*sessions));
-
-			if (!bigger) {
-				r = mp_err_set(err, ENOMEM, "out of memory");
-				break;
-			}
-			sessions = bigger;
-			max = more;
+		if (mp_grow(sessions, max, n + 1)) {
+			r = mp_err_set(err, ENOMEM, "out of memory");
+			break;
 		}
 		s = &sessions[n];
 		memset(s, 0, sizeof(*s));

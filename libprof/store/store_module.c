@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/store/store_series.h"
 
 #define ALL_BUCKETS_SQL                                                                            \
@@ -239,16 +240,9 @@ static int read_modules(struct mp_store *store, struct mp_module **out, size_t *
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		if (n == max) {
-			size_t more = max ? 2 * max : 64;
-			void *bigger = realloc(modules, more * sizeof(*modules));
-
-			if (!bigger) {
-				r = mp_err_set(err, ENOMEM, "out of memory");
-				break;
-			}
-			modules = bigger;
-			max = more;
+		if (mp_grow(modules, max, n + 1)) {
+			r = mp_err_set(err, ENOMEM, "out of memory");
+			break;
 		}
 		r = read_module(store, stmt, &modules[n], err);
 		if (r)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
+
 void mp_path_list_fini(struct mp_path_list *list)
 {
 	free(list->paths);
@@ -16,15 +18,8 @@ void mp_path_list_fini(struct mp_path_list *list)
 int mp_path_list_add(struct mp_path_list *list, const uint8_t *key, uint32_t size, uint64_t count,
 		     struct mp_err *err)
 {
-	if (list->nr == list->max) {
-		size_t max = list->max ? 2 * list->max : 256;
-		void *bigger = realloc(list->paths, max * sizeof(*list->paths));
-
-		if (!bigger)
-			return mp_err_set(err, ENOMEM, "out of memory");
-		list->paths = bigger;
-		list->max = max;
-	}
+	if (mp_grow(list->paths, list->max, list->nr + 1))
+		return mp_err_set(err, ENOMEM, "out of memory");
 	if (list->max_bytes - list->nr_bytes < size) {
 		size_t max = 2 * list->max_bytes + 4096 + size;
 		void *bigger = realloc(list->bytes, max);

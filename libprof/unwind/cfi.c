@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
 #include "libprof/unwind/cfi_ops.h"
 
 #define RSP	       7
@@ -26,7 +27,7 @@ struct machine {
 	unsigned int nr_states;
 	bool has_initial;
 	struct mp_cfi_row initial;
-	struct mp_eh_cursor cur;
+	struct mp_cursor cur;
 	int error; /* the first error */
 };
 
@@ -129,7 +130,7 @@ static uint16_t rule_number(struct machine *m, const struct mp_cfi_rule *rule)
 
 static uint64_t read_register(struct machine *m)
 {
-	uint64_t reg = mp_eh_uleb(&m->cur);
+	uint64_t reg = mp_cursor_uleb(&m->cur);
 
 	if (reg >= MP_CFI_NR_REGS) {
 		fail(m, -EOPNOTSUPP);
@@ -151,7 +152,7 @@ static int64_t factored(struct machine *m, int64_t n)
 
 static int64_t read_unsigned(struct machine *m)
 {
-	uint64_t v = mp_eh_uleb(&m->cur);
+	uint64_t v = mp_cursor_uleb(&m->cur);
 
 	if (v > INT64_MAX) {
 		fail(m, -EOPNOTSUPP);
@@ -166,10 +167,10 @@ static int64_t read_unsigned(struct machine *m)
  */
 static bool expression_may_move(const uint8_t *expr, uint32_t size, bool may_read_pc)
 {
-	struct mp_eh_cursor cur = {.p = expr, .end = expr + size};
+	struct mp_cursor cur = {.p = expr, .end = expr + size};
 
-	while (cur.p < cur.end && !cur.failed) {
-		uint8_t op = mp_eh_u8(&cur);
+	while (cur.p < cur.end && !cur.bad) {
+		uint8_t op = mp_cursor_u8(&cur);
 
 		switch (op) {
 		case 0x06:	    /* deref */
@@ -183,39 +184,39 @@ static bool expression_may_move(const uint8_t *expr, uint32_t size, bool may_rea
 		case 0x08:	    /* const1u const1s, pick, deref_size */
 		case 0x09:
 		case 0x15:
-		case 0x94: mp_eh_skip(&cur, 1); break;
+		case 0x94: mp_cursor_skip(&cur, 1); break;
 		case 0x0a: /* const2u const2s, bra, skip */
 		case 0x0b:
 		case 0x28:
-		case 0x2f: mp_eh_skip(&cur, 2); break;
+		case 0x2f: mp_cursor_skip(&cur, 2); break;
 		case 0x0c: /* const4u const4s */
-		case 0x0d: mp_eh_skip(&cur, 4); break;
+		case 0x0d: mp_cursor_skip(&cur, 4); break;
 		case 0x0e: /* const8u const8s */
-		case 0x0f: mp_eh_skip(&cur, 8); break;
+		case 0x0f: mp_cursor_skip(&cur, 8); break;
 		case 0x10: /* constu, plus_uconst */
-		case 0x23: mp_eh_uleb(&cur); break;
+		case 0x23: mp_cursor_uleb(&cur); break;
 		case 0x11:	    /* consts */
 		case 0x70 ... 0x7f: /* breg0 to breg15: not the return address */
-			mp_eh_sleb(&cur);
+			mp_cursor_sleb(&cur);
 			break;
 		case 0x80: /* breg16: the return address column, that is the program counter */
 			if (!may_read_pc)
 				return false;
-			mp_eh_sleb(&cur);
+			mp_cursor_sleb(&cur);
 			break;
 		default: return false;
 		}
 	}
-	return !cur.failed;
+	return !cur.bad;
 }
 
 static void read_expression(struct machine *m, struct mp_cfi_rule *rule)
 {
-	uint64_t size = mp_eh_uleb(&m->cur);
+	uint64_t size = mp_cursor_uleb(&m->cur);
 
 	rule->expr = m->cur.p;
-	mp_eh_skip(&m->cur, size);
-	if (m->cur.failed || size > UINT32_MAX ||
+	mp_cursor_skip(&m->cur, size);
+	if (m->cur.bad || size > UINT32_MAX ||
 	    !expression_may_move(rule->expr, (uint32_t)size, m->rules->for_walking)) {
 		fail(m, -EOPNOTSUPP);
 		return;
@@ -277,7 +278,7 @@ static void run_cfa_op(struct machine *m, uint8_t op)
 		break;
 	case MP_CFA_DEF_CFA_SF:
 		reg = read_register(m);
-		set_cfa(m, reg, factored(m, mp_eh_sleb(&m->cur)));
+		set_cfa(m, reg, factored(m, mp_cursor_sleb(&m->cur)));
 		break;
 	case MP_CFA_DEF_CFA_REGISTER:
 		rule = current_cfa(m);
@@ -289,7 +290,7 @@ static void run_cfa_op(struct machine *m, uint8_t op)
 		break;
 	case MP_CFA_DEF_CFA_OFFSET_SF:
 		rule = current_cfa(m);
-		set_cfa(m, rule.reg, factored(m, mp_eh_sleb(&m->cur)));
+		set_cfa(m, rule.reg, factored(m, mp_cursor_sleb(&m->cur)));
 		break;
 	case MP_CFA_DEF_CFA_EXPRESSION:
 		read_expression(m, &rule);
@@ -308,7 +309,7 @@ static void run_register_op(struct machine *m, uint8_t op)
 		set_register(m, reg, MP_CFI_OFFSET, factored(m, read_unsigned(m)));
 		break;
 	case MP_CFA_OFFSET_EXTENDED_SF:
-		set_register(m, reg, MP_CFI_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
+		set_register(m, reg, MP_CFI_OFFSET, factored(m, mp_cursor_sleb(&m->cur)));
 		break;
 	case MP_CFA_GNU_NEGATIVE_OFFSET_EXTENDED: /* libunwind does not multiply it */
 		if (!m->rules->for_walking)
@@ -319,7 +320,7 @@ static void run_register_op(struct machine *m, uint8_t op)
 		set_register(m, reg, MP_CFI_VAL_OFFSET, factored(m, read_unsigned(m)));
 		break;
 	case MP_CFA_VAL_OFFSET_SF:
-		set_register(m, reg, MP_CFI_VAL_OFFSET, factored(m, mp_eh_sleb(&m->cur)));
+		set_register(m, reg, MP_CFI_VAL_OFFSET, factored(m, mp_cursor_sleb(&m->cur)));
 		break;
 	case MP_CFA_RESTORE_EXTENDED: restore_register(m, reg); break;
 	case MP_CFA_UNDEFINED: set_register(m, reg, MP_CFI_UNDEFINED, 0); break;
@@ -379,7 +380,7 @@ static void run_op(struct machine *m, uint8_t op)
 	case MP_CFA_NOP: break;
 	case MP_CFA_REMEMBER_STATE:
 	case MP_CFA_RESTORE_STATE: run_state_op(m, op); break;
-	case MP_CFA_GNU_ARGS_SIZE: m->row.args_size = mp_eh_uleb(&m->cur); break;
+	case MP_CFA_GNU_ARGS_SIZE: m->row.args_size = mp_cursor_uleb(&m->cur); break;
 	case MP_CFA_DEF_CFA:
 	case MP_CFA_DEF_CFA_REGISTER:
 	case MP_CFA_DEF_CFA_OFFSET:
@@ -399,12 +400,12 @@ static bool read_advance(struct machine *m, uint8_t op, uint64_t *delta, bool *a
 		return true;
 	}
 	switch (op) {
-	case MP_CFA_ADVANCE_LOC1: *delta = mp_eh_u8(&m->cur); return true;
-	case MP_CFA_ADVANCE_LOC2: *delta = mp_eh_u16(&m->cur); return true;
-	case MP_CFA_ADVANCE_LOC4: *delta = mp_eh_u32(&m->cur); return true;
+	case MP_CFA_ADVANCE_LOC1: *delta = mp_cursor_u8(&m->cur); return true;
+	case MP_CFA_ADVANCE_LOC2: *delta = mp_cursor_u16(&m->cur); return true;
+	case MP_CFA_ADVANCE_LOC4: *delta = mp_cursor_u32(&m->cur); return true;
 	case MP_CFA_SET_LOC:
 		*absolute = true;
-		*delta = mp_eh_pointer(&m->cur, m->cie->fde_enc, 0);
+		*delta = mp_cursor_pointer(&m->cur, m->cie->fde_enc, 0);
 		return true;
 	}
 	return false;
@@ -439,7 +440,7 @@ static void add_line(struct machine *m, struct mp_cfi_table *table, uint64_t off
 
 static void start_program(struct machine *m, const uint8_t *program, size_t size, uint64_t vaddr)
 {
-	m->cur = (struct mp_eh_cursor){.p = program, .end = program + size, .vaddr = vaddr};
+	m->cur = (struct mp_cursor){.p = program, .end = program + size, .vaddr = vaddr};
 	m->nr_states = 0;
 }
 
@@ -449,8 +450,8 @@ static int run_fde(struct machine *m, const struct mp_eh_fde *fde, struct mp_cfi
 	bool absolute;
 
 	start_program(m, fde->program, fde->program_size, fde->program_vaddr);
-	while (m->cur.p < m->cur.end && !m->error && !m->cur.failed) {
-		uint8_t op = mp_eh_u8(&m->cur);
+	while (m->cur.p < m->cur.end && !m->error && !m->cur.bad) {
+		uint8_t op = mp_cursor_u8(&m->cur);
 
 		if (!read_advance(m, op, &delta, &absolute)) {
 			run_op(m, op);
@@ -464,7 +465,7 @@ static int run_fde(struct machine *m, const struct mp_eh_fde *fde, struct mp_cfi
 			return m->error; /* rows after the FDE's end are never used */
 	}
 	add_line(m, table, off);
-	if (m->cur.failed)
+	if (m->cur.bad)
 		fail(m, -EOPNOTSUPP);
 	return m->error;
 }
@@ -478,9 +479,9 @@ int mp_cfi_expand(struct mp_cfi_rules *rules, const struct mp_eh_cie *cie,
 	if (cie->code_align != 1 || !cie->data_align || cie->ra_reg != 16)
 		return -EOPNOTSUPP;
 	start_program(&m, cie->program, cie->program_size, cie->program_vaddr);
-	while (m.cur.p < m.cur.end && !m.error && !m.cur.failed)
-		run_op(&m, mp_eh_u8(&m.cur));
-	if (m.cur.failed || (m.row.cfa == 0 && !rules->for_walking))
+	while (m.cur.p < m.cur.end && !m.error && !m.cur.bad)
+		run_op(&m, mp_cursor_u8(&m.cur));
+	if (m.cur.bad || (m.row.cfa == 0 && !rules->for_walking))
 		fail(&m, -EOPNOTSUPP);
 	if (m.error)
 		return m.error;
@@ -498,17 +499,7 @@ void mp_cfi_table_fini(struct mp_cfi_table *table)
 
 uint32_t mp_cfi_line_at(const struct mp_cfi_table *table, uint64_t off)
 {
-	uint32_t lo = 0, hi = table->nr;
-
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (table->lines[mid].off <= off)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 1, table->nr, table->lines[i].off <= off) - 1;
 }
 
 int mp_cfi_row_lower(struct mp_cfi_rules *rules, const struct mp_cfi_row *row, int64_t by,

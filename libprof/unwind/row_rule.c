@@ -35,37 +35,38 @@ static bool fits(int64_t v)
 }
 
 /* Reads "breg": a general register and an offset. */
-static bool read_breg(struct mp_eh_cursor *cur, uint8_t *reg, int64_t *off)
+static bool read_breg(struct mp_cursor *cur, uint8_t *reg, int64_t *off)
 {
-	uint8_t op = mp_eh_u8(cur);
+	uint8_t op = mp_cursor_u8(cur);
 
 	if (op < OP_BREG0 || op >= OP_BREG0 + NR_DWARF_GENERAL)
 		return false;
 	*reg = (uint8_t)(op - OP_BREG0);
-	*off = mp_eh_sleb(cur);
-	return !cur->failed && fits(*off);
+	*off = mp_cursor_sleb(cur);
+	return !cur->bad && fits(*off);
 }
 
 /* The rest of binutils' expression for PLT entries, behind "breg7 8". */
-static bool read_plt(struct mp_eh_cursor *cur, struct mp_row_rule *rule)
+static bool read_plt(struct mp_cursor *cur, struct mp_row_rule *rule)
 {
 	uint8_t lit;
 
-	if (mp_eh_u8(cur) != OP_BREG_RA || mp_eh_sleb(cur) || mp_eh_u8(cur) != OP_LIT0 + 15 ||
-	    mp_eh_u8(cur) != OP_AND)
+	if (mp_cursor_u8(cur) != OP_BREG_RA || mp_cursor_sleb(cur) ||
+	    mp_cursor_u8(cur) != OP_LIT0 + 15 || mp_cursor_u8(cur) != OP_AND)
 		return false;
-	lit = mp_eh_u8(cur);
-	if (lit < OP_LIT0 || lit > OP_LIT0 + 15 || mp_eh_u8(cur) != OP_GE ||
-	    mp_eh_u8(cur) != OP_LIT0 + 3 || mp_eh_u8(cur) != OP_SHL || mp_eh_u8(cur) != OP_PLUS)
+	lit = mp_cursor_u8(cur);
+	if (lit < OP_LIT0 || lit > OP_LIT0 + 15 || mp_cursor_u8(cur) != OP_GE ||
+	    mp_cursor_u8(cur) != OP_LIT0 + 3 || mp_cursor_u8(cur) != OP_SHL ||
+	    mp_cursor_u8(cur) != OP_PLUS)
 		return false;
 	rule->cfa = MP_ROW_PLT;
 	rule->cfa_add = lit - OP_LIT0;
-	return !cur->failed && cur->p == cur->end;
+	return !cur->bad && cur->p == cur->end;
 }
 
 static bool read_cfa_expression(const struct mp_cfi_rule *cfa, struct mp_row_rule *rule)
 {
-	struct mp_eh_cursor cur = {.p = cfa->expr, .end = cfa->expr + cfa->expr_size}, rest;
+	struct mp_cursor cur = {.p = cfa->expr, .end = cfa->expr + cfa->expr_size}, rest;
 	uint64_t add = 0;
 	uint8_t reg;
 	int64_t off;
@@ -78,16 +79,16 @@ static bool read_cfa_expression(const struct mp_cfi_rule *cfa, struct mp_row_rul
 	if (cur.p == cur.end)
 		return true;
 	rest = cur;
-	if (mp_eh_u8(&rest) != OP_DEREF)
+	if (mp_cursor_u8(&rest) != OP_DEREF)
 		return read_plt(&cur, rule);
 	if (rest.p < rest.end) {
-		if (mp_eh_u8(&rest) != OP_PLUS_UCONST)
+		if (mp_cursor_u8(&rest) != OP_PLUS_UCONST)
 			return false;
-		add = mp_eh_uleb(&rest);
+		add = mp_cursor_uleb(&rest);
 	}
 	rule->cfa = MP_ROW_DEREF;
 	rule->cfa_add = (int32_t)add;
-	return !rest.failed && rest.p == rest.end && add <= INT32_MAX;
+	return !rest.bad && rest.p == rest.end && add <= INT32_MAX;
 }
 
 static enum mp_row_stop set_cfa(const struct mp_cfi_rule *cfa, struct mp_row_rule *rule)
@@ -107,7 +108,7 @@ static enum mp_row_stop set_cfa(const struct mp_cfi_rule *cfa, struct mp_row_rul
 /* Return: where @from says that a register was saved, and its offset. */
 static enum mp_row_saved saved_at(const struct mp_cfi_rule *from, int32_t *off)
 {
-	struct mp_eh_cursor cur = {0};
+	struct mp_cursor cur = {0};
 	int64_t at;
 	uint8_t reg;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rows - checks and searches unwind rows; see rows.h. */
+#include "libprof/base/search.h"
 #include "libprof/unwind/rows_head_private.h"
 #include "libprof/unwind/rows.h"
 
@@ -134,22 +135,12 @@ int mp_rows_open(const char *path, const void *bytes, size_t size, struct mp_row
 static uint32_t rows_up_to(const struct mp_rows *rows, uint64_t vaddr, uint32_t *page)
 {
 	uint64_t nr = (vaddr - rows->base) / MP_ROWS_PAGE;
-	uint32_t lo, hi, mid;
 
 	if (vaddr < rows->base || nr >= rows->nr_pages)
 		return 0;
-	/* The rows in [lo, hi) lie at or below @vaddr and above it; lo becomes the first above. */
 	*page = (uint32_t)nr;
-	lo = rows->pages[nr];
-	hi = rows->pages[nr + 1];
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (rows->rows[mid].low <= (uint16_t)vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, rows->pages[nr], rows->pages[nr + 1],
+			 rows->rows[i].low <= (uint16_t)vaddr);
 }
 
 const struct mp_row_rule *mp_rows_find(const struct mp_rows *rows, uint64_t vaddr)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/unwind/cfi.h"
 #include "libprof/unwind/row_rule_private.h"
 #include "libprof/unwind/rows.h"
@@ -57,34 +58,17 @@ struct compiler {
 
 static int add_cie(struct compiler *c, const struct mp_eh_cie *cie)
 {
-	struct mp_eh_cie *grown;
-
 	if (c->nr_cies && c->cies[c->nr_cies - 1].vaddr == cie->vaddr)
 		return 0;
-	if (c->nr_cies == c->max_cies) {
-		c->max_cies = c->max_cies * 2 + 16;
-		grown = reallocarray(c->cies, c->max_cies, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		c->cies = grown;
-	}
-	c->cies[c->nr_cies++] = *cie;
-	return 0;
+	return mp_push(c->cies, c->nr_cies, c->max_cies, *cie);
 }
 
 static int add_frame(struct compiler *c, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde)
 {
-	struct frame *grown;
-
 	if (c->nr_frames == FDES_MAX)
 		return -EFBIG;
-	if (c->nr_frames == c->max_frames) {
-		c->max_frames = c->max_frames * 2 + 256;
-		grown = reallocarray(c->frames, c->max_frames, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		c->frames = grown;
-	}
+	if (mp_grow(c->frames, c->max_frames, c->nr_frames + 1))
+		return -ENOMEM;
 	if (add_cie(c, cie))
 		return -ENOMEM;
 	c->frames[c->nr_frames++] = (struct frame){
@@ -107,10 +91,10 @@ static int compare_frames(const void *a, const void *b)
 	return fa->size < fb->size ? -1 : fa->size > fb->size;
 }
 
-static int list_frames(struct compiler *c, const struct mp_eh_cursor *first, bool sized,
+static int list_frames(struct compiler *c, const struct mp_cursor *first, bool sized,
 		       struct mp_err *err)
 {
-	struct mp_eh_cursor cur = *first;
+	struct mp_cursor cur = *first;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 	bool sorted = true;
@@ -417,7 +401,7 @@ static void compiler_fini(struct compiler *c)
 	free(c->numbers);
 }
 
-int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
+int mp_rows_compile(const struct mp_cursor *frames, bool sized, uint64_t start,
 		    const struct mp_code_bytes *code, void **bytes, size_t *size,
 		    struct mp_err *err)
 {
@@ -447,7 +431,7 @@ int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t star
 	return ret;
 }
 
-int mp_rows_make(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
+int mp_rows_make(const struct mp_cursor *frames, bool sized, uint64_t start,
 		 const struct mp_code_bytes *code, void **bytes, size_t *size, struct mp_err *err)
 {
 	struct mp_rows rows;

@@ -24,11 +24,11 @@
  * than 4 GiB).
  * Ownership: the caller frees *@bytes.
  */
-int mp_rows_compile(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
+int mp_rows_compile(const struct mp_cursor *frames, bool sized, uint64_t start,
 		    const struct mp_code_bytes *code, void **bytes, size_t *size,
 		    struct mp_err *err);
 /* mp_rows_make - the same, in the form of rows_laid.h. */
-int mp_rows_make(const struct mp_eh_cursor *frames, bool sized, uint64_t start,
+int mp_rows_make(const struct mp_cursor *frames, bool sized, uint64_t start,
 		 const struct mp_code_bytes *code, void **bytes, size_t *size, struct mp_err *err);
 
 #endif

@@ -134,7 +134,7 @@ def instrument(paths, out, database, kind="calls"):
         names = {os.path.basename(p) for p in paths if real(p) == path}
         version = os.path.join(out, os.path.basename(path))
         done = subprocess.run([os.path.join(contextrun.BUILD, "morph-optimize"), "instrument", "--all",
-                               "--kind=" + kind, "--report=none", path, "-o", version]
+                               ("--lab=kind=" if kind == "none" else "--kind=") + kind, "--report=none", path, "-o", version]
                               + (["--counts=" + os.path.join(out, "calls" if kind == "calls" else
                                                              os.path.basename(path) + ".counts")]
                                  if kind in ("calls", "pep,poll") else [])

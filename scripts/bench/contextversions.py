@@ -63,7 +63,7 @@ def edges_of(rows):
 
 
 def make_version(work, database, stress):
-    """Optimises by the samples of @database, which is emptied. @stress: 0, or the seed of --stress-inline.
+    """Optimises by the samples of @database, which is emptied. @stress: 0, or the seed of --lab=stress-inline.
 
     Returns (version, replaced calls).
     """
@@ -72,7 +72,7 @@ def make_version(work, database, stress):
     os.makedirs(out)
     version = os.path.join(out, os.path.basename(work.program))
     report = json.loads(tool("morph-optimize", "--db", database, "--report=json", "-o", version,
-                             *([f"--stress-inline={stress}"] if stress else []), os.path.realpath(work.program)))
+                             *([f"--lab=stress-inline={stress}"] if stress else []), os.path.realpath(work.program)))
     subprocess.run(["sqlite3", database, "DELETE FROM bucket; DELETE FROM chunk; DELETE FROM context;"
                     "DELETE FROM ledger; DELETE FROM copy_bucket; DELETE FROM copy_chunk;"], check=True)
     return version, report["code"]["inlined"]

@@ -12,7 +12,7 @@ import benchlib as lib
 from benchlib import BUILD, ENV, Failure, ROOT
 
 # The layout of a version with counters, but without the counters.
-SAME_LAYOUT = ("instrument", "--kind=none")
+SAME_LAYOUT = ("instrument", "--lab=kind=none")
 
 
 class StockFile:
@@ -99,7 +99,7 @@ class StockFile:
         # morphd believes that a version's samples are the original's only if it finds the original, as here beside it.
         shutil.copy2(self.stock, self.file(f"{key}/original"))
         patches = self.file(f"{key}/patches")
-        done = subprocess.run([f"{BUILD}/morph-optimize", *options, "--json", f"--list-patches={patches}",
+        done = subprocess.run([f"{BUILD}/morph-optimize", *options, "--json", f"--lab=list-patches={patches}",
                                self.stock, "-o", self.version(key)],
                               cwd=self.dir, env=ENV, capture_output=True, text=True)
         if done.returncode:

@@ -18,6 +18,29 @@ past_lock:
 	.cfi_endproc
 	.size	past_lock, . - past_lock
 
+// The same, and data knows another place in it. The call leads to a function that moves.
+	.globl	past_lock_known
+	.type	past_lock_known, @function
+past_lock_known:
+	.cfi_startproc
+	subq	$24, %rsp
+	.cfi_adjust_cfa_offset 24
+	movl	$5, 8(%rsp)
+	testl	%edi, %edi
+	je	1f + 1
+1:	lock
+	addl	$3, 8(%rsp)
+2:	movl	8(%rsp), %edi
+	call	fallen_into
+	addq	$24, %rsp
+	.cfi_adjust_cfa_offset -24
+	ret
+	.cfi_endproc
+	.size	past_lock_known, . - past_lock_known
+	.pushsection places, "a"
+	.long	2b - .
+	.popsection
+
 // Falls through into the next function.
 	.globl	falls_into
 	.type	falls_into, @function

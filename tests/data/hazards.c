@@ -2,7 +2,7 @@
 // Calls what hazards.S offers, often, and sums up.
 #include <stdio.h>
 
-int past_lock(int), falls_into(int), fallen_into(int), slots(int), by_difference(void);
+int past_lock(int), past_lock_known(int), falls_into(int), fallen_into(int), slots(int), by_difference(void);
 long own_address(void);
 int reads_itself(void), no_fde(int), entered_in_the_middle(int), loops(int), tight_loop(int);
 int through_data(void), call_and_constant(int);
@@ -12,7 +12,7 @@ int main(void)
 	long sum = 0;
 
 	for (int i = 1; i < 300; i++) {
-		sum = sum * 7 + past_lock(i & 1);
+		sum = sum * 7 + past_lock(i & 1) + past_lock_known(i & 1);
 		sum = sum * 7 + falls_into(i) + fallen_into(i);
 		sum = sum * 7 + slots(i);
 		sum = sum * 7 + by_difference() + own_address();

@@ -112,7 +112,7 @@ static void try_debug(const struct program *p, const uint8_t *data, size_t size)
 
 	if (mp_elf_open_memory("damaged", data, size, MP_ELF_DEBUG | MP_ELF_SYMBOLS, &debug, &err))
 		return;
-	if (!me_emit_with_debug_file(p->cfg, &p->plan, debug, NAME, &emitted, &err)) {
+	if (!rewrite_emit_with_debug_file(p->cfg, &p->plan, NULL, debug, NAME, &emitted, &err)) {
 		verify(p, debug, &emitted);
 		me_emitted_fini(&emitted);
 	}

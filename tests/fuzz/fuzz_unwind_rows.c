@@ -86,7 +86,7 @@ static void lay(const struct mp_rows *rows, const void *bytes, size_t size)
 
 static void compile(const uint8_t *data, size_t size)
 {
-	struct mp_eh_cursor frames = {.p = data, .end = data + size, .vaddr = 0x1000000};
+	struct mp_cursor frames = {.p = data, .end = data + size, .vaddr = 0x1000000};
 	struct mp_rows rows;
 	uint64_t start = 0;
 	size_t table_size;

@@ -63,9 +63,9 @@ void frames_fde(struct frames *f, uint64_t start, uint32_t size, const uint8_t *
 	end_entry(f, at);
 }
 
-struct mp_eh_cursor frames_cursor(const struct frames *f)
+struct mp_cursor frames_cursor(const struct frames *f)
 {
-	return (struct mp_eh_cursor){
+	return (struct mp_cursor){
 		.p = f->bytes,
 		.end = f->bytes + f->size,
 		.vaddr = FRAMES_VADDR,

@@ -25,6 +25,6 @@ void frames_fde(struct frames *f, uint64_t start, uint32_t size, const uint8_t *
 #define FRAMES_FDE(f, start, size, ...)                                                            \
 	frames_fde(f, start, size, (const uint8_t[]){__VA_ARGS__},                                 \
 		   sizeof((const uint8_t[]){__VA_ARGS__}))
-struct mp_eh_cursor frames_cursor(const struct frames *f);
+struct mp_cursor frames_cursor(const struct frames *f);
 
 #endif

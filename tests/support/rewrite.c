@@ -94,13 +94,26 @@ int rewrite_redirect(const struct mp_cfg *cfg, struct me_plan *plan, struct mp_e
 	return rc;
 }
 
+int rewrite_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan,
+				 const struct me_instrumentation *added, const struct mp_elf *debug,
+				 const char *name, struct me_emitted *out, struct mp_err *err)
+{
+	struct me_emitter *emitter;
+	int rc = me_emitter_new(cfg, plan, added, &emitter, err);
+
+	if (!rc)
+		rc = me_emitter_write(emitter, debug, name, out, err);
+	me_emitter_free(emitter);
+	return rc;
+}
+
 int rewrite_emit_instrumented(const struct mp_cfg *cfg, struct me_plan *plan,
 			      const struct me_instrumentation *added, struct me_emitted *out,
 			      struct mp_err *err)
 {
 	int rc = rewrite_redirect(cfg, plan, err);
 
-	return rc ? rc : me_emit(cfg, plan, added, out, err);
+	return rc ? rc : rewrite_emit_with_debug_file(cfg, plan, added, NULL, NULL, out, err);
 }
 
 int rewrite_emit(const struct mp_cfg *cfg, struct me_plan *plan, struct me_emitted *out,

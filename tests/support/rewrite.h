@@ -28,6 +28,10 @@ struct rewrite_bytes rewrite_flatten(const struct me_output_parts *output);
 uint8_t *rewrite_movable(const struct mp_cfg *cfg);
 /* Chooses the addresses that change with the copies of @plan, which is then complete. */
 int rewrite_redirect(const struct mp_cfg *cfg, struct me_plan *plan, struct mp_err *err);
+/* As me_emitter_new() and me_emitter_write(). */
+int rewrite_emit_with_debug_file(const struct mp_cfg *cfg, const struct me_plan *plan,
+				 const struct me_instrumentation *added, const struct mp_elf *debug,
+				 const char *name, struct me_emitted *out, struct mp_err *err);
 /* Completes @plan, and emits it, with or without stubs. */
 int rewrite_emit_instrumented(const struct mp_cfg *cfg, struct me_plan *plan,
 			      const struct me_instrumentation *added, struct me_emitted *out,

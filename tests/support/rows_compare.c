@@ -24,7 +24,7 @@ static const uint8_t dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 1
 int rows_of_elf(const struct mp_elf *elf, void **bytes, size_t *size, struct mp_rows *rows,
 		struct mp_err *err)
 {
-	struct mp_eh_cursor frames;
+	struct mp_cursor frames;
 	struct mp_code_bytes code = mp_code_bytes_of(elf);
 	bool sized;
 	int ret;

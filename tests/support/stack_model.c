@@ -328,7 +328,7 @@ static void step(struct model *m, uint8_t what)
 static int make_rows(struct model *m)
 {
 	struct frames *f = &m->frames;
-	struct mp_eh_cursor cur;
+	struct mp_cursor cur;
 	size_t size;
 
 	frames_cie(f, false);

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "daemon/attribute/pipeline.h"
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/record/recfile.h"
 #include "daemon/source/source.h"
 #include "libprof/base/err.h"
@@ -60,7 +60,7 @@ static void start_phase(uint32_t phase)
 /* Goes to the next phase, when the time of this one is over. */
 static void change_phase(void)
 {
-	uint64_t now = md_clock_now_ns();
+	uint64_t now = mp_now_ns();
 	struct phase *p;
 
 	if (current == PHASE_NONE || noted->phase != current)

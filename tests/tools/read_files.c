@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "daemon/module/modread.h"
 #include "daemon/module/sandbox.h"
 
@@ -136,15 +136,15 @@ int main(int argc, char **argv)
 	how = argv[1][0];
 	rounds = (unsigned int)atoi(argv[2]);
 	cpu = cpu_us();
-	wall = md_clock_now_ns() / 1e3;
+	wall = mp_now_ns() / 1e3;
 	if (how == 's' && md_sandbox_open(&config, &sandbox, &err)) {
 		fprintf(stderr, "read_files: %s\n", err.msg);
 		return 1;
 	}
 	if (how == 'o')
 		start_one();
-	start_us = md_clock_now_ns() / 1e3 - wall;
-	wall = md_clock_now_ns() / 1e3;
+	start_us = mp_now_ns() / 1e3 - wall;
+	wall = mp_now_ns() / 1e3;
 	for (; rounds; rounds--)
 		for (i = 3; i < argc; i++, nr++) {
 			fd = open(argv[i], O_RDONLY | O_CLOEXEC);
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 				return 1;
 			}
 		}
-	wall = md_clock_now_ns() / 1e3 - wall;
+	wall = mp_now_ns() / 1e3 - wall;
 	if (how == 'o')
 		close(one_sock);
 	while (how == 'o' && wait(NULL) < 0 && errno == EINTR)

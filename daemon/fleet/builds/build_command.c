@@ -13,6 +13,7 @@
 #include "daemon/fleet/builds/build.h"
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
+#include "libprof/cli/program.h"
 
 #define GIVE_UP_S 300
 #define POLL_S	  60
@@ -87,7 +88,7 @@ static int one_job(struct md_build *build)
 		r = md_build_run(build, &job, &end, &err);
 	if (r)
 		return md_fleet_failed(r, &err);
-	return end == MD_BUILD_FAILED ? MD_FLEET_FAILED : MD_FLEET_DONE;
+	return end == MD_BUILD_FAILED ? MP_EXIT_FAILED : MP_EXIT_DONE;
 }
 
 static void wait_for_jobs(double seconds)
@@ -102,19 +103,19 @@ static void wait_for_jobs(double seconds)
 /* Until it is told to stop. A build that fails is the operator's to look at, and no end. */
 static int work(struct md_build *build, const struct options *o)
 {
-	int r = MD_FLEET_DONE;
+	int r = MP_EXIT_DONE;
 
 	while (!md_child_is_stopped()) {
 		r = one_job(build);
 		if (o->once)
 			break;
-		if (r == MD_FLEET_LATER)
+		if (r == MP_EXIT_LATER)
 			PQreset(build->builder.conn);
-		if (r == -1 || r == MD_FLEET_LATER)
+		if (r == -1 || r == MP_EXIT_LATER)
 			wait_for_jobs(o->poll_s);
-		r = MD_FLEET_DONE;
+		r = MP_EXIT_DONE;
 	}
-	return r == -1 ? MD_FLEET_DONE : r;
+	return r == -1 ? MP_EXIT_DONE : r;
 }
 
 int md_fleet_command_build(int argc, char **argv)
@@ -126,7 +127,7 @@ int md_fleet_command_build(int argc, char **argv)
 	r = md_fleet_start(&usage, argc, argv, &o, &build.builder.conn);
 	if (r)
 		return r;
-	build.builder.version = md_fleet_version();
+	build.builder.version = mp_program_version();
 	build.builder.give_up_s = o.give_up_s;
 	build.database = o.access.config.database;
 	build.originals = &o.originals;

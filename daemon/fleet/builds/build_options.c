@@ -11,10 +11,9 @@ static const struct allowed {
 	const char *name;
 	bool value, no_profile;
 } allowed[] = {
-	{"layout", true, false},       {"min-samples", true, false},	{"since", true, false},
-	{"estimator", true, false},    {"exact-profile", false, false}, {"all", false, true},
-	{"stress-layout", true, true}, {"skip", true, false},		{"only", true, false},
-	{"adjust", true, false},
+	{"layout", true, false},	 {"min-samples", true, false}, {"since", true, false},
+	{"exact-profile", false, false}, {"all", false, true},	       {"skip", true, false},
+	{"only", true, false},		 {"adjust", true, false},
 };
 
 static const char value_chars[] =

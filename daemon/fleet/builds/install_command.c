@@ -13,6 +13,7 @@
 #include "daemon/stats/stats.h"
 #include "daemon/worker/child.h"
 #include "daemon/worker/work_dir.h"
+#include "libprof/base/grow.h"
 #include "libprof/store/jobs/store_jobs.h"
 
 #define FILES_MAX 256
@@ -83,16 +84,9 @@ static int add(struct run *run, struct md_program *program)
 			md_program_fini(program);
 			return 0;
 		}
-	if (run->nr == run->room) {
-		size_t room = run->room ? 2 * run->room : 64;
-		struct md_program *more = realloc(run->programs, room * sizeof(*more));
-
-		if (!more) {
-			md_program_fini(program);
-			return md_stats_fail("out of memory");
-		}
-		run->programs = more;
-		run->room = room;
+	if (mp_grow(run->programs, run->room, run->nr + 1)) {
+		md_program_fini(program);
+		return md_stats_fail("out of memory");
 	}
 	run->programs[run->nr++] = *program;
 	return 0;
@@ -164,7 +158,7 @@ static int add_build_id(struct run *run, const char *text)
 	if (r || run->nr > before)
 		return r;
 	md_stats_fail("%s: the store knows no file with this build-id", text);
-	return MD_FLEET_NO_PROFILE;
+	return MP_EXIT_NO_PROFILE;
 }
 
 static int add_named(struct run *run, const char *name)
@@ -221,8 +215,8 @@ static int do_one(struct run *run, const struct md_program *program, const struc
 	int r = md_install_do(&run->install, program, w, &result, &err);
 
 	if (r) {
-		if (md_fleet_failed(r, &err) == MD_FLEET_LATER)
-			return MD_FLEET_LATER;
+		if (md_fleet_failed(r, &err) == MP_EXIT_LATER)
+			return MP_EXIT_LATER;
 		run->nr_failed++;
 		result.state = "failed";
 		snprintf(result.why, sizeof(result.why), "%.500s", err.msg);
@@ -236,7 +230,7 @@ static int do_one(struct run *run, const struct md_program *program, const struc
 	if (md_wanted_report(run->install.conn, w, result.state, result.why,
 			     result.made ? result.hash : NULL, &err))
 		md_stats_note("%s", err.msg);
-	return md_child_is_stopped() ? MD_FLEET_FAILED : 0;
+	return md_child_is_stopped() ? MP_EXIT_FAILED : 0;
 }
 
 /* Asks for a group of files, and does what is wanted. Several files may be one module. */
@@ -274,7 +268,7 @@ static int do_all(struct run *run)
 		r = do_group(run, i, run->nr - i < ASK_MAX ? run->nr - i : ASK_MAX);
 	if (r)
 		return r;
-	return run->nr_refused ? MD_FLEET_REFUSED : run->nr_failed ? MD_FLEET_FAILED : 0;
+	return run->nr_refused ? MP_EXIT_REFUSED : run->nr_failed ? MP_EXIT_FAILED : 0;
 }
 
 /* ---- start and end -------------------------------------------------------------------------- */
@@ -308,7 +302,7 @@ static int start(struct run *run)
 		r = md_policy_read(run->policy_dir, &run->policy, &err);
 	if (r) {
 		md_stats_fail("%s", err.msg);
-		return r == -EINVAL ? MD_FLEET_USAGE : MD_FLEET_FAILED;
+		return r == -EINVAL ? MP_EXIT_USAGE : MP_EXIT_FAILED;
 	}
 	if (o->output && absolute(o->output, run->output))
 		return md_stats_fail("%s: %s", o->output, strerror(ENAMETOOLONG));
@@ -325,7 +319,7 @@ static int start(struct run *run)
 		r = mp_store_open(run->db, MP_STORE_WRITE, &in->store, &err);
 	if (r < 0) {
 		md_stats_fail("%s", err.msg);
-		return r == -EBUSY ? MD_FLEET_LATER : MD_FLEET_FAILED;
+		return r == -EBUSY ? MP_EXIT_LATER : MP_EXIT_FAILED;
 	}
 	r = md_fleet_access_connect(&run->options->access, &in->conn);
 	if (r)
@@ -373,11 +367,11 @@ int md_fleet_command_install(int argc, char **argv)
 	if (!r)
 		r = do_all(&run);
 	stop(&run);
-	if (!o.json || r == MD_FLEET_USAGE) {
+	if (!o.json || r == MP_EXIT_USAGE) {
 		json_decref(run.rows);
 		return md_stats_finish(r);
 	}
 	root = md_stats_json_new("install");
 	json_object_set_new(root, "files", run.rows);
-	return md_stats_json_print(root) ? MD_FLEET_FAILED : r;
+	return md_stats_json_print(root) ? MP_EXIT_FAILED : r;
 }

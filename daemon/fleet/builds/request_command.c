@@ -10,6 +10,7 @@
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg.h"
 #include "daemon/stats/stats.h"
+#include "libprof/cli/program.h"
 
 struct options {
 	struct md_fleet_access access;
@@ -71,12 +72,12 @@ static int request(PGconn *conn, const struct options *o, const char *options)
 		return md_fleet_failed(r, &err);
 	json_array_foreach(rows, i, row) report(row, o->again);
 	json_decref(rows);
-	return md_stats_finish(MD_FLEET_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 int md_fleet_command_request(int argc, char **argv)
 {
-	struct options o = {.version = md_fleet_version()};
+	struct options o = {.version = mp_program_version()};
 	struct md_build_options checked;
 	char options[sizeof(checked.text)];
 	struct mp_err err = {""};
@@ -87,7 +88,7 @@ int md_fleet_command_request(int argc, char **argv)
 	if (md_build_options_join(o.access.arguments + 1, (size_t)o.access.nr_arguments - 1,
 				  &checked, options, &err)) {
 		md_stats_fail("%s", err.msg);
-		return MD_FLEET_USAGE;
+		return MP_EXIT_USAGE;
 	}
 	r = md_fleet_access_connect(&o.access, &conn);
 	if (r)

@@ -380,7 +380,7 @@ static int pull_all(struct pull *p)
 	}
 	if (!r && o->top)
 		r = pull_top(p);
-	return !r && p->nr_missing ? MD_FLEET_NO_PROFILE : r;
+	return !r && p->nr_missing ? MP_EXIT_NO_PROFILE : r;
 }
 
 /* A database of its own knows only what was pulled: functions of libraries need their modules. */
@@ -406,7 +406,7 @@ static int report(const struct pull *p, const char *path)
 	json_t *root;
 
 	if (!p->options->json)
-		return md_stats_finish(MD_FLEET_DONE);
+		return md_stats_finish(MP_EXIT_DONE);
 	root = md_stats_json_new("pull");
 	json_object_set_new(root, "output", md_stats_json_string(path));
 	json_object_set(root, "modules", p->modules);
@@ -438,9 +438,9 @@ int md_fleet_command_pull(int argc, char **argv)
 	} else {
 		p.store = target.store;
 		r = pull_all(&p);
-		if ((!r || r == MD_FLEET_NO_PROFILE) && p.names.nr && find_names(&p))
-			r = MD_FLEET_FAILED;
-		keep = !r || (r == MD_FLEET_NO_PROFILE && json_array_size(p.modules));
+		if ((!r || r == MP_EXIT_NO_PROFILE) && p.names.nr && find_names(&p))
+			r = MP_EXIT_FAILED;
+		keep = !r || (r == MP_EXIT_NO_PROFILE && json_array_size(p.modules));
 		if (close_target(&target, keep, &err))
 			r = md_stats_fail("%s", err.msg);
 	}

@@ -9,6 +9,7 @@
 
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg.h"
+#include "libprof/base/grow.h"
 
 /* Hosts can name modules that nobody has. */
 #define HASHES_MAX  65536
@@ -42,16 +43,8 @@ static void sort(struct md_pull_names *names)
 int md_pull_names_want(struct md_pull_names *names, const struct mp_context_tree *tree)
 {
 	for (uint32_t i = 1; i < tree->nr_modules; i++) {
-		if (names->nr == names->max) {
-			size_t max = names->max ? 2 * names->max : 256;
-			uint64_t *bigger = reallocarray(names->hashes, max, sizeof(*bigger));
-
-			if (!bigger)
-				return -ENOMEM;
-			names->hashes = bigger;
-			names->max = max;
-		}
-		names->hashes[names->nr++] = tree->modules[i];
+		if (mp_push(names->hashes, names->nr, names->max, tree->modules[i]))
+			return -ENOMEM;
 	}
 	sort(names);
 	if (names->nr > HASHES_MAX)
@@ -118,17 +111,7 @@ static bool read_module(const PGresult *result, struct mp_module *out)
 
 static int keep(struct found *found, const struct mp_module *m)
 {
-	if (found->nr == found->max) {
-		size_t max = found->max ? 2 * found->max : 64;
-		struct mp_module *bigger = reallocarray(found->modules, max, sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		found->modules = bigger;
-		found->max = max;
-	}
-	found->modules[found->nr++] = *m;
-	return 0;
+	return mp_push(found->modules, found->nr, found->max, *m);
 }
 
 /* The server cannot compute the hashes: it gives all modules, one after the other. */

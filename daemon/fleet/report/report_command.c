@@ -15,6 +15,7 @@
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
 #include "libprof/base/outfile.h"
+#include "libprof/cli/program.h"
 #include "libprof/cli/svg.h"
 
 #define SINCE_DAYS 30
@@ -226,7 +227,7 @@ static void put_page(const struct options *o, const struct answers *answers, FIL
 	for (size_t i = 0; i < NR_TABLES; i++)
 		put_table(out, &tables[i], answers->rows[i]);
 	mp_svg_put(out, "<footer><p>Morph %t</p></footer>\n</main></body></html>\n",
-		   md_fleet_version());
+		   mp_program_version());
 }
 
 static int write_page(const struct options *o, const struct answers *answers)
@@ -247,7 +248,7 @@ static int write_page(const struct options *o, const struct answers *answers)
 	put_page(o, answers, out.file);
 	if (mp_outfile_commit(&out, &err))
 		return md_stats_fail("%s", err.msg);
-	return md_stats_finish(MD_FLEET_DONE);
+	return md_stats_finish(MP_EXIT_DONE);
 }
 
 int md_fleet_command_report(int argc, char **argv)

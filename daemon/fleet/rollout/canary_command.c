@@ -255,7 +255,7 @@ static int choose(const struct options *o, const json_t *rows, const json_t **ou
 	}
 	if (!nr) {
 		md_stats_fail("%s: there is no such build", o->module);
-		return MD_FLEET_NO_PROFILE;
+		return MP_EXIT_NO_PROFILE;
 	}
 	if (nr > 1 && nr_open != 1)
 		return md_stats_fail("%s: there are several such builds; say --options= or --for=",
@@ -437,7 +437,7 @@ static int do_policy(const struct options *o, PGconn *conn)
 	free(module);
 	if (!r)
 		r = policy_print(conn, o->json, &err);
-	return r ? md_fleet_failed(r, &err) : md_stats_finish(MD_FLEET_DONE);
+	return r ? md_fleet_failed(r, &err) : md_stats_finish(MP_EXIT_DONE);
 }
 
 int md_fleet_command_canary(int argc, char **argv)

@@ -77,7 +77,7 @@ static int put(const struct options *o, const struct md_renewal *list, size_t nr
 	for (size_t i = 0; i < nr; i++)
 		json_array_append_new(rows, json_of(&list[i]));
 	json_object_set_new(root, "rows", rows);
-	return md_stats_json_print(root) ? MD_FLEET_FAILED : status;
+	return md_stats_json_print(root) ? MP_EXIT_FAILED : status;
 }
 
 /* ---- work ---------------------------------------------------------------------------------- */
@@ -86,8 +86,8 @@ static int status_of(const struct md_renew *renew, const struct md_renewal *list
 {
 	for (size_t i = 0; i < nr; i++)
 		if (list[i].result == MD_RENEW_FAILED)
-			return MD_FLEET_FAILED;
-	return renew->conn && !renew->lost ? MD_FLEET_DONE : MD_FLEET_LATER;
+			return MP_EXIT_FAILED;
+	return renew->conn && !renew->lost ? MP_EXIT_DONE : MP_EXIT_LATER;
 }
 
 static void say_failures(const struct md_renewal *list, size_t nr)
@@ -116,7 +116,7 @@ static int do_all(const struct options *o, struct md_renew *renew, struct md_lea
 		md_renew_lease(renew, leases, &lease, &list[i]);
 	}
 	say_failures(list, nr);
-	r = put(o, list, nr, o->list ? MD_FLEET_DONE : status_of(renew, list, nr));
+	r = put(o, list, nr, o->list ? MP_EXIT_DONE : status_of(renew, list, nr));
 	free(list);
 	return r;
 }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Without Citus: evidence as hash partitions of modules that lie in other clusters, by postgres_fdw. Made for an
+-- Evidence as hash partitions of modules that lie in other clusters, by postgres_fdw. Made for an
 -- empty database, by hand: a superuser creates the servers and the user mappings of morph_fleet_owner and of
 -- morph_fleet_reader first, then runs this file, then calls fleet.attach_shards(). Each shard has the table of
 -- shard.sql. Hosts and readers talk to this database only, and row-level security is this database's.

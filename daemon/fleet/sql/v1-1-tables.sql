@@ -6,8 +6,8 @@
 -- morph_fleet_owner. Row-level security is forced on the owner, too, and goes by session_user: so even a
 -- mistake in one of these functions lets a host write no row of another host.
 --
--- The first column of each key is the module, so that Citus and hash partitions can distribute the
--- tables. Tables about hosts have the host instead.
+-- The first column of each key is the module, so that hash partitions can distribute the tables. Tables
+-- about hosts have the host instead.
 
 DO $$
 DECLARE

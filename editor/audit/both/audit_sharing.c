@@ -20,6 +20,7 @@
 
 #include "editor/audit/both/sharing_calls.h"
 #include "editor/audit/run/audit_child.h"
+#include "libprof/base/clock.h"
 
 /* A run may need at most this part of the machine's memory, as two of them run. */
 #define MEMORY_PART 4
@@ -155,7 +156,7 @@ static void watch(const struct me_run_spec *spec, struct sharing *s)
 
 int me_sharing_watch(const struct me_run_spec *spec, char *why, size_t size, struct mp_err *err)
 {
-	uint64_t deadline_ns = spec->timeout_ns ? me_now_ns() + spec->timeout_ns : 0;
+	uint64_t deadline_ns = spec->timeout_ns ? mp_now_ns() + spec->timeout_ns : 0;
 	char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int status = 0, ret;
 	pid_t pid;

@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 
 enum kind {
 	OPENS,	   /* @path, @flags */
@@ -133,7 +133,7 @@ void me_own_names_fini(struct me_own_names *own)
 /* Without memory the name is not remembered, and the run counts as one that shares it. */
 static void own_add(struct me_own_names *own, const char *name)
 {
-	if (!me_grow(&own->names, &own->room, own->nr + 1, sizeof(*own->names)))
+	if (mp_grow(own->names, own->room, own->nr + 1))
 		return;
 	own->names[own->nr] = strdup(name);
 	if (own->names[own->nr])

@@ -16,14 +16,8 @@
 #include <unistd.h>
 
 #include "editor/audit/run/audit_run.h"
-
-uint64_t me_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * ME_NS_PER_SEC + (uint64_t)ts.tv_nsec;
-}
+#include "libprof/base/clock.h"
+#include "libprof/cli/exit_status.h"
 
 /* In the child: undo our signal handling, connect the streams, and execute. */
 static int child_exec(const struct me_child *child)
@@ -70,8 +64,8 @@ int me_child_start(const struct me_child *child, pid_t *pid, struct mp_err *err)
 	if (forked == 0) {
 		error = child_exec(child);
 		if (write(report[1], &error, sizeof(error)) < 0)
-			_exit(126);
-		_exit(127);
+			_exit(MP_EXIT_NOT_EXECUTABLE);
+		_exit(MP_EXIT_NOT_FOUND);
 	}
 	close(report[1]);
 	if (forked < 0) {
@@ -108,7 +102,7 @@ int me_child_wait(pid_t pid, uint64_t deadline_ns, const sigset_t *mask, int *st
 	if (pidfd < 0)
 		return -errno;
 	while (!ret && !ended.revents) {
-		uint64_t now = me_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+		uint64_t now = mp_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
 		struct timespec wait = {.tv_sec = (time_t)(left / ME_NS_PER_SEC),
 					.tv_nsec = (long)(left % ME_NS_PER_SEC)};
 

@@ -45,9 +45,6 @@ void me_child_kill(pid_t pid);
 /* me_child_describe - the end of a process in words, such as "exit status 1". */
 void me_child_describe(int status, char *to, size_t size);
 
-/* Nanoseconds of the monotonic clock. */
-uint64_t me_now_ns(void);
-
 #define ME_NS_PER_SEC 1000000000ull
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/run/audit_pattern.h"
+#include "libprof/base/clock.h"
 #include "libprof/base/infile.h"
 
 /* After the program has exited: time limits for emptying the pipes and for the filter to finish. */
@@ -189,7 +190,7 @@ static int run_start(struct run_state *rs, struct mp_err *err)
 	ret = spec->filter && !rs->out.keep ? run_filter_start(rs, &out[0], err) : 0;
 	if (ret)
 		goto out;
-	rs->start_ns = me_now_ns();
+	rs->start_ns = mp_now_ns();
 	ret = me_child_start(&(struct me_child){.path = spec->path,
 						.argv = spec->argv,
 						.envp = spec->envp,
@@ -227,13 +228,13 @@ static void run_reap(struct run_state *rs)
 
 	while (wait4(rs->pid, &run->status, 0, &usage) < 0 && errno == EINTR)
 		;
-	run->wall_ns = me_now_ns() - rs->start_ns;
+	run->wall_ns = mp_now_ns() - rs->start_ns;
 	run->user_ns = run_timeval_ns(&usage.ru_utime);
 	run->cpu_ns = run->user_ns + run_timeval_ns(&usage.ru_stime);
 	kill(-rs->pid, SIGKILL);
 	rs->pid = -1;
 	run_close(&rs->pidfd);
-	rs->deadline_ns = me_now_ns() + (rs->filter > 0 ? FILTER_NS : DRAIN_NS);
+	rs->deadline_ns = mp_now_ns() + (rs->filter > 0 ? FILTER_NS : DRAIN_NS);
 }
 
 static void run_kill(struct run_state *rs)
@@ -255,7 +256,7 @@ static int run_poll(struct run_state *rs)
 		{.fd = filter_ended ? rs->unread : -1, .events = POLLIN},
 	};
 	struct timespec wait, *timeout = NULL;
-	uint64_t now = me_now_ns();
+	uint64_t now = mp_now_ns();
 
 	if (rs->deadline_ns) {
 		uint64_t left = rs->deadline_ns > now ? rs->deadline_ns - now : 0;
@@ -293,7 +294,7 @@ static int run_watch(struct run_state *rs, struct mp_err *err)
 			return mp_err_set(err, -ret, "poll: %s", strerror(-ret));
 		if (me_run_cancelled())
 			return mp_err_set(err, ECANCELED, "interrupted");
-		if (!rs->deadline_ns || me_now_ns() < rs->deadline_ns)
+		if (!rs->deadline_ns || mp_now_ns() < rs->deadline_ns)
 			continue;
 		if (rs->pid < 0) {
 			if (rs->filter > 0)
@@ -382,7 +383,7 @@ static int run_filter_kept(struct run_state *rs, struct mp_err *err)
 	if (!ret)
 		ret = run_filter_start(rs, &from, err);
 	rs->out.fd = from;
-	rs->deadline_ns = me_now_ns() + FILTER_NS;
+	rs->deadline_ns = mp_now_ns() + FILTER_NS;
 	return ret ? ret : run_watch(rs, err);
 }
 

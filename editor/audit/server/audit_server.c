@@ -10,6 +10,7 @@
 
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/server/audit_ready.h"
+#include "libprof/base/clock.h"
 
 /* Time that a server gets between SIGTERM and SIGKILL. */
 #define GRACE_NS (10 * ME_NS_PER_SEC)
@@ -76,7 +77,7 @@ static void server_settle(const struct me_server *server)
 static int server_wait_ready(struct me_server *server, const struct me_run_spec *client,
 			     struct me_run *run, struct mp_err *err)
 {
-	uint64_t deadline = me_now_ns() + server->ready_ns, pause = ASK_FIRST_NS;
+	uint64_t deadline = mp_now_ns() + server->ready_ns, pause = ASK_FIRST_NS;
 	struct pollfd ended = {.fd = server->sup.ended_fd};
 	char what[64];
 	int ready;
@@ -94,7 +95,7 @@ static int server_wait_ready(struct me_server *server, const struct me_run_spec 
 		}
 		if (ready)
 			return 0;
-		if (me_now_ns() >= deadline)
+		if (mp_now_ns() >= deadline)
 			break;
 		ppoll(&ended, 1, &wait, client->mask);
 		if (me_run_cancelled())
@@ -148,7 +149,7 @@ static int server_check_alone(const struct me_server *server, const struct me_ru
 
 	if (server->started)
 		return 0;
-	ready = me_ready_now(server->ready, me_now_ns() + server->ready_ns, client->envp,
+	ready = me_ready_now(server->ready, mp_now_ns() + server->ready_ns, client->envp,
 			     client->mask, err);
 	if (ready <= 0)
 		return ready;

@@ -17,6 +17,7 @@
 
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/server/audit_tree.h"
+#include "libprof/base/clock.h"
 
 /* How long the kernel may take to end processes that were killed. */
 #define KILL_NS (20 * ME_NS_PER_SEC)
@@ -231,7 +232,7 @@ int me_supervisor_end(struct me_supervisor *sup, uint64_t grace_ns, const sigset
 		kill(sup->server->main, SIGTERM);
 	else
 		me_tree_signal(sup->pid, SIGTERM, false);
-	grace_ns += me_now_ns();
+	grace_ns += mp_now_ns();
 	/* The first signal to the audit does not cut the server's grace time short. */
 	do
 		ret = me_child_wait(sup->pid, grace_ns, mask, &status);
@@ -240,10 +241,10 @@ int me_supervisor_end(struct me_supervisor *sup, uint64_t grace_ns, const sigset
 		*killed = true;
 		close(sup->life_fd); /* the supervisor now kills all */
 		sup->life_fd = -1;
-		ret = me_child_wait(sup->pid, me_now_ns() + KILL_NS, mask, &status);
+		ret = me_child_wait(sup->pid, mp_now_ns() + KILL_NS, mask, &status);
 		/* A third signal does not end the audit earlier. */
 		while (ret == -ECANCELED)
-			ret = me_child_wait(sup->pid, me_now_ns() + KILL_NS, mask, &status);
+			ret = me_child_wait(sup->pid, mp_now_ns() + KILL_NS, mask, &status);
 	}
 	supervisor_forget(sup);
 	return ret ? mp_err_set(err, EBUSY, "processes of the server cannot be ended") : 0;

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 
 struct tree_process {
 	pid_t pid, parent;
@@ -101,7 +101,7 @@ static int tree_read(struct tree *tree, pid_t root)
 	while ((entry = readdir(proc))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		if (!me_grow(&tree->list, &tree->nr_alloc, tree->nr + 1, sizeof(*tree->list))) {
+		if (mp_grow(tree->list, tree->nr_alloc, tree->nr + 1)) {
 			closedir(proc);
 			return -ENOMEM;
 		}

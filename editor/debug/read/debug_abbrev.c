@@ -7,9 +7,14 @@
 #include <string.h>
 
 #include "editor/debug/read/debug_form.h"
+#include "editor/base/grow.h"
+#include "libprof/base/search.h"
 
-/* An attribute in the vendors' range that no known vendor uses. */
-#define FILLER_ATTR 0x2d4d
+/* Attributes in the vendors' range that no known vendor uses: filler behind a list's offset, and in
+ * place of view numbers. A reader may object to an attribute that an entry has twice. */
+#define FILLER_ATTR	  0x2d4d
+#define NO_LOCVIEWS_ATTR  0x2d4e
+#define NO_ENTRYVIEW_ATTR 0x2d4f
 
 enum {
 	OFFSET_SIZE = 4
@@ -29,43 +34,26 @@ static bool is_of_interest(unsigned int name)
 	}
 }
 
-static int add_attr(struct me_abbrevs *t, uint32_t *cap, uint64_t name, uint64_t form)
-{
-	if (name > UINT16_MAX || form > UINT16_MAX)
-		return -EBADMSG;
-	if (t->nr_attrs == *cap) {
-		struct me_abbrev_attr *grown;
-
-		*cap = *cap ? 2 * *cap : 256;
-		grown = realloc(t->attrs, *cap * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		t->attrs = grown;
-	}
-	t->attrs[t->nr_attrs++] = (struct me_abbrev_attr){(uint16_t)name, (uint16_t)form};
-	return 0;
-}
-
-static int read_attrs(struct me_abbrevs *t, uint32_t *cap, struct me_abbrev *a, struct me_cursor *c,
+static int read_attrs(struct me_abbrevs *t, struct me_abbrev *a, struct mp_cursor *c,
 		      unsigned int version)
 {
 	a->first_attr = t->nr_attrs;
 	a->low = a->high = ME_NO_ATTR;
 	a->plain = true;
 	for (;;) {
-		uint64_t name = me_cursor_uleb(c), form = me_cursor_uleb(c);
+		uint64_t name = mp_cursor_uleb(c), form = mp_cursor_uleb(c);
 		uint32_t i = t->nr_attrs - a->first_attr;
-		int size, rc;
+		int size;
 
-		if (c->bad)
+		if (c->bad || name > UINT16_MAX || form > UINT16_MAX)
 			return -EBADMSG;
 		if (!name && !form)
 			break;
 		if (form == DW_FORM_implicit_const)
-			me_cursor_sleb(c);
-		rc = add_attr(t, cap, name, form);
-		if (rc)
-			return rc;
+			mp_cursor_sleb(c);
+		if (!me_grow(&t->attrs, &t->cap_attrs, t->nr_attrs + 1, sizeof(*t->attrs)))
+			return -ENOMEM;
+		t->attrs[t->nr_attrs++] = (struct me_abbrev_attr){(uint16_t)name, (uint16_t)form};
 		if (name == DW_AT_low_pc)
 			a->low = i;
 		if (name == DW_AT_high_pc)
@@ -88,38 +76,29 @@ static int by_code(const void *a, const void *b)
 	return x->code < y->code ? -1 : x->code > y->code;
 }
 
-static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int version)
+static int read_all(struct me_abbrevs *t, struct mp_cursor *c, unsigned int version)
 {
-	uint32_t cap = 0, attr_cap = 0;
-
 	for (;;) {
 		struct me_abbrev a = {.bytes = c->p};
 		uint64_t tag;
 		int rc;
 
-		a.code = me_cursor_uleb(c);
+		a.code = mp_cursor_uleb(c);
 		if (c->bad)
 			return -EBADMSG;
 		if (!a.code)
 			break;
-		tag = me_cursor_uleb(c);
-		a.children = me_cursor_u8(c);
+		tag = mp_cursor_uleb(c);
+		a.children = mp_cursor_u8(c);
 		if (tag > UINT16_MAX)
 			return -EBADMSG;
 		a.tag = (uint16_t)tag;
-		rc = read_attrs(t, &attr_cap, &a, c, version);
+		rc = read_attrs(t, &a, c, version);
 		if (rc)
 			return rc;
 		a.end = c->p;
-		if (t->nr == cap) {
-			struct me_abbrev *grown;
-
-			cap = cap ? 2 * cap : 64;
-			grown = realloc(t->abbrevs, cap * sizeof(*grown));
-			if (!grown)
-				return -ENOMEM;
-			t->abbrevs = grown;
-		}
+		if (!me_grow(&t->abbrevs, &t->cap, t->nr + 1, sizeof(*t->abbrevs)))
+			return -ENOMEM;
 		t->abbrevs[t->nr++] = a;
 	}
 	if (!t->nr)
@@ -134,7 +113,7 @@ static int read_all(struct me_abbrevs *t, struct me_cursor *c, unsigned int vers
 int me_abbrevs_read(const uint8_t *data, uint64_t size, uint64_t off, unsigned int version,
 		    struct me_abbrevs *out)
 {
-	struct me_cursor c = me_cursor_at(data, size, off);
+	struct mp_cursor c = mp_cursor_at(data, size, off);
 	int rc;
 
 	*out = (struct me_abbrevs){.off = off};
@@ -153,41 +132,34 @@ void me_abbrevs_fini(struct me_abbrevs *table)
 
 struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code)
 {
-	uint32_t low = 0, high = table->nr;
+	uint32_t i;
 
 	/* Compilers number abbreviations from 1. */
 	if (code && code <= table->nr && table->abbrevs[code - 1].code == code)
 		return &table->abbrevs[code - 1];
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (table->abbrevs[mid].code < code)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < table->nr && table->abbrevs[low].code == code ? &table->abbrevs[low] : NULL;
+	i = mp_search(k, 0, table->nr, table->abbrevs[k].code < code);
+	return i < table->nr && table->abbrevs[i].code == code ? &table->abbrevs[i] : NULL;
 }
 
-struct me_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i)
+struct mp_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i)
 {
-	struct me_cursor c = {.p = abbrev->bytes, .end = abbrev->end};
+	struct mp_cursor c = {.p = abbrev->bytes, .end = abbrev->end};
 
-	me_cursor_uleb(&c);
-	me_cursor_uleb(&c);
-	me_cursor_u8(&c);
+	mp_cursor_uleb(&c);
+	mp_cursor_uleb(&c);
+	mp_cursor_u8(&c);
 	for (uint32_t k = 0; k <= i; k++) {
 		const uint8_t *p;
 
-		me_cursor_uleb(&c);
-		if (me_cursor_uleb(&c) != DW_FORM_implicit_const)
+		mp_cursor_uleb(&c);
+		if (mp_cursor_uleb(&c) != DW_FORM_implicit_const)
 			continue;
 		p = c.p;
-		me_cursor_sleb(&c);
+		mp_cursor_sleb(&c);
 		if (k == i)
-			return (struct me_cursor){p, c.p, c.bad};
+			return (struct mp_cursor){.p = p, .end = c.p, .bad = c.bad};
 	}
-	return (struct me_cursor){.bad = true};
+	return (struct mp_cursor){.bad = true};
 }
 
 static bool has_attr(const struct me_abbrevs *t, const struct me_abbrev *a, unsigned int name)
@@ -381,25 +353,42 @@ static bool put_changed(const struct me_abbrevs *t, const struct me_abbrev *a, u
 	return true;
 }
 
+void me_abbrev_declare(const struct me_abbrevs *t, const struct me_abbrev *a, unsigned int version,
+		       uint64_t code, bool listed, bool no_views, struct me_bytes *out)
+{
+	struct mp_cursor c = {.p = a->bytes, .end = a->end};
+
+	mp_cursor_uleb(&c);
+	me_bytes_uleb(out, code);
+	me_bytes_uleb(out, mp_cursor_uleb(&c));
+	me_bytes_u8(out, mp_cursor_u8(&c));
+	for (uint32_t i = 0; i < a->nr_attrs; i++) {
+		const uint8_t *start = c.p, *form;
+		uint64_t name = mp_cursor_uleb(&c);
+
+		form = c.p;
+		if (mp_cursor_uleb(&c) == DW_FORM_implicit_const)
+			mp_cursor_sleb(&c);
+		if (listed && put_changed(t, a, i, version, out))
+			continue;
+		if (no_views && name == DW_AT_GNU_locviews) {
+			me_bytes_uleb(out, NO_LOCVIEWS_ATTR);
+			me_bytes_uleb(out, DW_FORM_data4);
+		} else if (no_views && name == DW_AT_GNU_entry_view) {
+			me_bytes_uleb(out, NO_ENTRYVIEW_ATTR);
+			me_bytes_put(out, form, (size_t)(c.p - form));
+		} else {
+			me_bytes_put(out, start, (size_t)(c.p - start));
+		}
+	}
+	me_bytes_u16(out, 0);
+}
+
+/* As entries with a list have it. */
 static void write_changed(const struct me_abbrevs *t, const struct me_abbrev *a,
 			  unsigned int version, struct me_bytes *out)
 {
-	struct me_cursor c = {.p = a->bytes, .end = a->end};
-
-	me_cursor_uleb(&c);
-	me_bytes_uleb(out, a->new_code ? a->new_code : a->code);
-	me_bytes_uleb(out, me_cursor_uleb(&c));
-	me_bytes_u8(out, me_cursor_u8(&c));
-	for (uint32_t i = 0; i < a->nr_attrs; i++) {
-		const uint8_t *start = c.p;
-
-		me_cursor_uleb(&c);
-		if (me_cursor_uleb(&c) == DW_FORM_implicit_const)
-			me_cursor_sleb(&c);
-		if (!put_changed(t, a, i, version, out))
-			me_bytes_put(out, start, (size_t)(c.p - start));
-	}
-	me_bytes_u16(out, 0);
+	me_abbrev_declare(t, a, version, a->new_code ? a->new_code : a->code, true, false, out);
 }
 
 void me_abbrevs_write(const struct me_abbrevs *table, unsigned int version, struct me_bytes *out)

@@ -45,9 +45,9 @@ struct me_abbrev {
 
 struct me_abbrevs {
 	struct me_abbrev *abbrevs; /* sorted by code */
-	uint32_t nr;
+	uint32_t nr, cap;
 	struct me_abbrev_attr *attrs;
-	uint32_t nr_attrs;
+	uint32_t nr_attrs, cap_attrs;
 	uint64_t off;
 };
 
@@ -62,7 +62,7 @@ void me_abbrevs_fini(struct me_abbrevs *table);
 struct me_abbrev *me_abbrevs_find(struct me_abbrevs *table, uint64_t code);
 
 /* me_abbrev_constant - the value of attribute @i in the declaration (DW_FORM_implicit_const), as signed LEB128. */
-struct me_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i);
+struct mp_cursor me_abbrev_constant(const struct me_abbrev *abbrev, uint32_t i);
 /* me_abbrevs_begin - start a unit of @version: set each @change anew, clear @used and @touched. */
 void me_abbrevs_begin(struct me_abbrevs *table, unsigned int version);
 /*
@@ -83,6 +83,13 @@ void me_abbrevs_write(const struct me_abbrevs *table, unsigned int version, stru
 /* me_abbrev_write - write one declaration, as entries of the extended unit use it. */
 void me_abbrev_write(const struct me_abbrevs *table, const struct me_abbrev *abbrev,
 		     unsigned int version, struct me_bytes *out);
+/*
+ * me_abbrev_declare - write the declaration with another code. @listed: entries have lists in place of one range.
+ * @no_views: view numbers of locations and entries become attributes that no reader knows.
+ */
+void me_abbrev_declare(const struct me_abbrevs *table, const struct me_abbrev *abbrev,
+		       unsigned int version, uint64_t code, bool listed, bool no_views,
+		       struct me_bytes *out);
 /* me_abbrevs_free_code - the first code that neither the table nor a changed entry uses. */
 uint64_t me_abbrevs_free_code(const struct me_abbrevs *table);
 

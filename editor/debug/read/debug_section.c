@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* debug_section - inflates a section, and writes the changed one. Does not interpret DWARF. */
 #include "editor/debug/read/debug_section.h"
+#include "editor/base/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -67,16 +68,11 @@ void me_debug_section_fini(struct me_debug_section *section)
 int me_debug_section_replace(struct me_debug_section *section, uint64_t off, uint8_t *bytes,
 			     size_t size)
 {
-	uint32_t nr = section->nr_pieces;
-	struct me_debug_piece *grown = section->pieces;
-
-	if ((nr & (nr - 1)) == 0) /* 0, 1, 2, 4, 8, ... */
-		grown = realloc(grown, (nr ? 2 * nr : 1) * sizeof(*grown));
-	if (!grown) {
+	if (!me_grow(&section->pieces, &section->cap_pieces, section->nr_pieces + 1,
+		     sizeof(*section->pieces))) {
 		free(bytes);
 		return -ENOMEM;
 	}
-	section->pieces = grown;
 	section->pieces[section->nr_pieces++] = (struct me_debug_piece){off, bytes, size};
 	return 0;
 }

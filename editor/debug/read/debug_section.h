@@ -30,7 +30,7 @@ struct me_debug_section {
 	size_t size;
 	uint8_t *inflated;	       /* owned: @data if the section was compressed; else NULL */
 	struct me_debug_piece *pieces; /* replaced bytes, ascending, not overlapping */
-	uint32_t nr_pieces;
+	uint32_t nr_pieces, cap_pieces;
 	struct me_bytes added; /* appended to the old bytes */
 	bool replaced;	       /* @added replaces all old bytes */
 };

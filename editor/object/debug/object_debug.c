@@ -12,6 +12,7 @@
 
 #include "editor/base/grow.h"
 #include "editor/object/debug/object_debug_private.h"
+#include "libprof/base/search.h"
 
 int me_odebug_refuse(const struct me_odebug *d, const char *why)
 {
@@ -47,12 +48,12 @@ uint32_t me_odebug_nr_relocs(const struct me_odebug *d, uint32_t section, uint64
 	return mp_relobj_reloc_at(s, to) - mp_relobj_reloc_at(s, from);
 }
 
-struct me_oaddr me_odebug_field(const struct me_odebug *d, uint32_t section, uint64_t off,
-				unsigned int size)
+struct me_addr me_odebug_field(const struct me_odebug *d, uint32_t section, uint64_t off,
+			       unsigned int size)
 {
 	const struct mp_relobj_section *s = me_odebug_section(d, section);
 	const Elf64_Rela *r = me_odebug_reloc_at(d, section, off);
-	struct me_oaddr addr = {0, 0};
+	struct me_addr addr = {0, 0};
 
 	if (r) {
 		const Elf64_Sym *symbol = &d->o->in->symbols[ELF64_R_SYM(r->r_info)];
@@ -66,7 +67,7 @@ struct me_oaddr me_odebug_field(const struct me_odebug *d, uint32_t section, uin
 	return addr;
 }
 
-bool me_odebug_moves(const struct me_odebug *d, struct me_oaddr addr)
+bool me_odebug_moves(const struct me_odebug *d, struct me_addr addr)
 {
 	uint32_t code = addr.section ? d->o->code_of[addr.section] : ME_NONE;
 
@@ -86,7 +87,7 @@ static int translate_code(struct me_odebug *d, Elf64_Rela *r)
 {
 	uint32_t index = ELF64_R_SYM(r->r_info), out, off;
 	const Elf64_Sym *symbol = &d->o->in->symbols[index];
-	struct me_oaddr addr = {symbol->st_shndx, symbol->st_value + (uint64_t)r->r_addend};
+	struct me_addr addr = {symbol->st_shndx, symbol->st_value + (uint64_t)r->r_addend};
 
 	if (ELF64_ST_TYPE(symbol->st_info) != STT_SECTION && !r->r_addend) {
 		r->r_info = ELF64_R_INFO((uint64_t)me_object_symbol(d->o, index),
@@ -119,7 +120,7 @@ static int translate(struct me_odebug *d, Elf64_Rela *r, bool in_expr)
 {
 	uint32_t index = ELF64_R_SYM(r->r_info), type = ELF64_R_TYPE(r->r_info);
 	uint32_t section = d->o->in->symbols[index].st_shndx;
-	struct me_oaddr addr = {section < d->o->in->nr_sections ? section : 0, 0};
+	struct me_addr addr = {section < d->o->in->nr_sections ? section : 0, 0};
 
 	if (me_odebug_moves(d, addr))
 		return in_expr ? translate_code(d, r)
@@ -166,16 +167,8 @@ bool me_odebug_add_shift(struct me_oshifts *shifts, uint64_t old, uint64_t new)
 
 bool me_odebug_shifted(const struct me_oshifts *shifts, uint64_t old, uint64_t *new)
 {
-	uint32_t low = 0, high = shifts->nr;
+	uint32_t low = mp_search(i, 0, shifts->nr, shifts->list[i].old < old);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (shifts->list[mid].old < old)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (low == shifts->nr || shifts->list[low].old != old)
 		return false;
 	*new = shifts->list[low].new;

@@ -247,7 +247,7 @@ int me_odebug_map(struct me_odebug *d, uint32_t section, uint64_t start, uint64_
 	return 0;
 }
 
-bool me_odebug_place(const struct me_odebug *d, struct me_oaddr addr, enum me_ouse use,
+bool me_odebug_place(const struct me_odebug *d, struct me_addr addr, enum me_ouse use,
 		     uint32_t *out, uint32_t *off)
 {
 	const struct me_object *o = d->o;
@@ -292,7 +292,7 @@ int me_odebug_map_entry(struct me_odebug *d, const struct me_oentry *e, struct m
 	int rc = me_odebug_map(d, e->section, e->start, e->end, out);
 
 	if (rc || !e->entry ||
-	    !me_odebug_place(d, (struct me_oaddr){e->section, e->start}, ME_OUSE_START, &section,
+	    !me_odebug_place(d, (struct me_addr){e->section, e->start}, ME_OUSE_START, &section,
 			     &off))
 		return rc;
 	return me_odebug_begin_at(out, section, off) ? 0 : me_odebug_no_memory(d);

@@ -12,8 +12,9 @@
 
 /* One attribute of an entry. */
 struct value {
-	unsigned int name, form;
-	uint64_t at, size; /* in its section */
+	unsigned int name;
+	uint64_t at; /* of the value, in its section */
+	struct me_value v;
 };
 
 /* One entry, and what is written of its section. */
@@ -22,7 +23,7 @@ struct walk {
 	const struct me_ounit *unit;
 	struct me_otable *table;
 	const uint8_t *data;
-	struct me_cursor c;
+	struct mp_cursor c;
 	struct me_abbrev *abbrev; /* NULL: the end of a list of siblings */
 	uint64_t at;		  /* of the entry */
 	bool one_range;		  /* it has DW_AT_low_pc and DW_AT_high_pc */
@@ -40,10 +41,10 @@ static int damaged(const struct walk *w)
 static struct value value_of(struct walk *w, uint32_t i)
 {
 	const struct me_abbrev_attr *attr = &w->table->abbrevs.attrs[w->abbrev->first_attr + i];
-	struct value v = {attr->name, attr->form, (uint64_t)(w->c.p - w->data), 0};
+	struct value v = {attr->name, (uint64_t)(w->c.p - w->data), {w->c.p, 0, attr->form}};
 
 	me_form_skip(&w->c, attr->form, w->unit->version);
-	v.size = (uint64_t)(w->c.p - w->data) - v.at;
+	v.v.size = (uint64_t)(w->c.p - v.v.p);
 	return v;
 }
 
@@ -51,7 +52,7 @@ static struct value value_of(struct walk *w, uint32_t i)
 static int begin_entry(struct walk *w)
 {
 	const uint8_t *start = w->c.p, *values;
-	uint64_t code = me_cursor_uleb(&w->c);
+	uint64_t code = mp_cursor_uleb(&w->c);
 
 	w->at = (uint64_t)(start - w->data);
 	w->abbrev = code ? me_abbrevs_find(&w->table->abbrevs, code) : NULL;
@@ -76,36 +77,26 @@ static int begin_entry(struct walk *w)
 	return 0;
 }
 
-static bool is_address(unsigned int form)
-{
-	return form == DW_FORM_addr || form == DW_FORM_addrx ||
-	       (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
-}
-
 /* The range of the entry, as a list. */
 static int read_range(struct walk *w)
 {
 	struct me_odebug *d = w->d;
 	struct me_oentry e = {0};
-	struct me_oaddr start, end;
-	struct me_cursor c = {w->data + w->high.at, w->data + w->high.at + w->high.size, false};
-	int rc = me_odebug_address(d, w->unit, w->low.form, w->low.at, &start);
+	struct me_addr start = {0, 0}, end;
+	int rc = me_odebug_address(d, w->unit, &w->low.v, &start);
 
-	if (!rc && is_address(w->high.form)) {
-		rc = me_odebug_address(d, w->unit, w->high.form, w->high.at, &end);
-	} else if (!rc) {
-		end = start;
-		end.off += w->high.form == DW_FORM_udata
-				   ? me_cursor_uleb(&c)
-				   : me_cursor_fixed(
-					     &c, w->high.size > 8 ? 0 : (unsigned int)w->high.size);
-	}
+	end = start;
+	if (!rc && me_form_is_address(w->high.v.form))
+		rc = me_odebug_address(d, w->unit, &w->high.v, &end);
+	else
+		end.off += me_value_index(&w->high.v);
 	if (rc)
 		return rc;
 	w->list.nr = 0;
 	if (start.section != end.section || (!start.section && start.off != end.off) ||
-	    start.off > end.off || w->low.form == DW_FORM_implicit_const ||
-	    w->high.form == DW_FORM_implicit_const)
+	    start.off > end.off || w->low.v.form == DW_FORM_implicit_const ||
+	    w->high.v.form == DW_FORM_implicit_const ||
+	    (w->high.v.form != DW_FORM_udata && w->high.v.size > 8))
 		return damaged(w);
 	e.section = start.section;
 	e.start = start.off;
@@ -128,7 +119,7 @@ static int begin_unit(struct walk *w, uint32_t i)
 	w->unit = &w->d->units[i];
 	w->table = &w->d->abbrevs[w->unit->table];
 	w->data = me_odebug_section(w->d, w->unit->section)->data;
-	w->c = me_cursor_at(w->data, w->unit->end, w->unit->first);
+	w->c = mp_cursor_at(w->data, w->unit->end, w->unit->first);
 	return w->c.bad ? damaged(w) : 0;
 }
 
@@ -189,32 +180,27 @@ static int replace(struct walk *w, const struct value *v)
 {
 	int rc = flush(w, v->at);
 
-	w->done = v->at + v->size;
+	w->done = v->at + v->v.size;
 	return rc;
 }
 
 static int put_point(struct walk *w, const struct value *v, enum me_ouse use)
 {
 	struct me_odebug *d = w->d;
-	struct me_oaddr addr;
-	struct me_cursor c = {w->data + v->at, w->data + v->at + v->size, false};
+	struct me_addr addr;
 	uint32_t out, off;
 	uint64_t at;
 	int rc;
 
-	if (!is_address(v->form))
+	if (!me_form_is_address(v->v.form))
 		return damaged(w);
-	if (v->form != DW_FORM_addr) {
-		rc = me_odebug_indexed(d, w->unit,
-				       v->form == DW_FORM_addrx
-					       ? me_cursor_uleb(&c)
-					       : me_cursor_fixed(&c, (unsigned int)v->size),
-				       &addr, &at);
+	if (v->v.form != DW_FORM_addr) {
+		rc = me_odebug_indexed(d, w->unit, me_value_index(&v->v), &addr, &at);
 		if (!rc)
 			d->uses[at] |= use;
 		return rc;
 	}
-	rc = me_odebug_address(d, w->unit, v->form, v->at, &addr);
+	rc = me_odebug_address(d, w->unit, &v->v, &addr);
 	if (rc || !me_odebug_moves(d, addr))
 		return rc;
 	if (!me_odebug_place(d, addr, use, &out, &off))
@@ -235,7 +221,7 @@ static int put_list(struct walk *w, const struct value *v, enum me_olists_kind k
 		rc = replace(w, v);
 	if (rc)
 		return rc;
-	me_abbrev_fill(w->to->bytes.data + v->at, v->size, (uint32_t)off);
+	me_abbrev_fill(w->to->bytes.data + v->at, v->v.size, (uint32_t)off);
 	me_odebug_put_reloc(&w->to->relocs, v->at, d->lists[kind].symbol, R_X86_64_32, off);
 	return d->lists[kind].symbol ? 0 : damaged(w);
 }
@@ -244,8 +230,7 @@ static int put_list(struct walk *w, const struct value *v, enum me_olists_kind k
 static int put_numbered(struct walk *w, const struct value *v, enum me_olists_kind kind)
 {
 	struct me_odebug *d = w->d;
-	struct me_cursor c = {w->data + v->at, w->data + v->at + v->size, false};
-	uint64_t index = me_cursor_uleb(&c), off;
+	uint64_t index = me_value_index(&v->v), off;
 	int rc = me_odebug_list_off(d, w->unit, kind, index, &off);
 
 	if (!rc)
@@ -263,7 +248,7 @@ static int put_offset(struct walk *w, const struct value *v, enum me_olists_kind
 
 	if (v->name == DW_AT_GNU_locviews) {
 		rc = replace(w, v);
-		memset(w->to->bytes.data + v->at, 0, v->size);
+		memset(w->to->bytes.data + v->at, 0, v->v.size);
 		return rc;
 	}
 	if (v->name == DW_AT_rnglists_base || v->name == DW_AT_loclists_base) {
@@ -274,22 +259,16 @@ static int put_offset(struct walk *w, const struct value *v, enum me_olists_kind
 				    d->lists[kind].table);
 		return rc;
 	}
-	if (kind != me_odebug_kind(w->unit, v->name != DW_AT_ranges) || v->size != 4)
+	if (kind != me_odebug_kind(w->unit, v->name != DW_AT_ranges) || v->v.size != 4)
 		return damaged(w);
 	rc = me_odebug_read_list(d, w->unit, kind, old, &w->list);
 	return rc ? rc : put_list(w, v, kind);
 }
 
-static bool is_block(unsigned int form)
-{
-	return form == DW_FORM_exprloc || form == DW_FORM_block || form == DW_FORM_block1 ||
-	       form == DW_FORM_block2 || form == DW_FORM_block4;
-}
-
 static int put_value(struct walk *w, const struct value *v)
 {
 	struct me_odebug *d = w->d;
-	struct me_oaddr addr;
+	struct me_addr addr;
 	int rc;
 
 	if (v->name == DW_AT_dwo_name || v->name == DW_AT_GNU_dwo_name)
@@ -297,21 +276,21 @@ static int put_value(struct walk *w, const struct value *v)
 	if (v->name == DW_AT_call_return_pc ||
 	    (v->name == DW_AT_low_pc && w->abbrev->tag == DW_TAG_GNU_call_site))
 		return put_point(w, v, ME_OUSE_BEHIND);
-	if (v->name == DW_AT_entry_pc || is_address(v->form))
+	if (v->name == DW_AT_entry_pc || me_form_is_address(v->v.form))
 		return put_point(w, v, ME_OUSE_START);
-	if (v->form == DW_FORM_rnglistx)
+	if (v->v.form == DW_FORM_rnglistx)
 		return put_numbered(w, v, ME_OLISTS_RNGLISTS);
-	if (v->form == DW_FORM_loclistx)
+	if (v->v.form == DW_FORM_loclistx)
 		return put_numbered(w, v, ME_OLISTS_LOCLISTS);
-	if (is_block(v->form)) {
+	if (me_form_is_expression(v->v.form)) {
 		rc = flush(w, v->at);
 		if (!rc)
-			rc = me_odebug_put_relocs(d, w->unit->section, v->at, v->at + v->size, 0,
+			rc = me_odebug_put_relocs(d, w->unit->section, v->at, v->at + v->v.size, 0,
 						  true, &w->to->relocs);
-		w->done = v->at + v->size;
+		w->done = v->at + v->v.size;
 		return rc;
 	}
-	if (v->size != 4)
+	if (v->v.size != 4)
 		return 0;
 	addr = me_odebug_field(d, w->unit->section, v->at, 4);
 	for (int k = 0; addr.section && k < ME_OLISTS_NR; k++)
@@ -333,7 +312,7 @@ static int put_low_high(struct walk *w, const struct value *v)
 
 	if (!w->d->more.nr)
 		return 0;
-	if (v->form == DW_FORM_addr) {
+	if (v->v.form == DW_FORM_addr) {
 		rc = replace(w, v);
 		me_odebug_put_reloc(&w->to->relocs, v->at, w->d->o->outs[at.out].symbol,
 				    R_X86_64_64, v->at == w->low.at ? at.start : at.end);
@@ -341,13 +320,13 @@ static int put_low_high(struct walk *w, const struct value *v)
 	}
 	if (v->at == w->low.at)
 		return put_point(w, v, ME_OUSE_START);
-	if (is_address(v->form))
+	if (me_form_is_address(v->v.form))
 		return me_odebug_refuse(w->d, "has an address of an unknown form");
-	if (v->form == DW_FORM_udata || (v->size < 8 && size >> (8 * v->size)))
+	if (v->v.form == DW_FORM_udata || (v->v.size < 8 && size >> (8 * v->v.size)))
 		return size == w->list.entries[0].end - w->list.entries[0].start
 			       ? 0
 			       : me_odebug_refuse(w->d, "has an entry without room for its size");
-	memcpy(w->to->bytes.data + v->at, &size, v->size);
+	memcpy(w->to->bytes.data + v->at, &size, v->v.size);
 	return 0;
 }
 
@@ -362,7 +341,7 @@ static int put_ranges(struct walk *w, const struct value *v)
 					  : put_list(w, v, me_odebug_kind(w->unit, false));
 	if (v->at != first->at)
 		return 0;
-	both.size = w->low.size + w->high.size;
+	both.v.size = w->low.v.size + w->high.v.size;
 	return put_list(w, &both, me_odebug_kind(w->unit, false));
 }
 

@@ -10,7 +10,7 @@
 /* ---- .debug_addr ------------------------------------------------------------------------------ */
 
 /* The address at @off is the place of an instruction, that behind one, or is not used. */
-static int put_addr(struct me_odebug *d, const Elf64_Rela *r, struct me_oaddr addr)
+static int put_addr(struct me_odebug *d, const Elf64_Rela *r, struct me_addr addr)
 {
 	struct me_odebug_section *to = &d->o->debug[d->addr];
 	uint8_t uses = d->uses[r->r_offset];
@@ -44,7 +44,7 @@ int me_odebug_addrs(struct me_odebug *d)
 	to->written = true;
 	for (uint32_t i = 0; !rc && i < s->nr_relocs; i++) {
 		const Elf64_Rela *r = &s->relocs[i];
-		struct me_oaddr addr = me_odebug_field(d, d->addr, r->r_offset, 8);
+		struct me_addr addr = me_odebug_field(d, d->addr, r->r_offset, 8);
 		const Elf64_Sym *symbol = &d->o->in->symbols[ELF64_R_SYM(r->r_info)];
 
 		if (me_odebug_moves(d, addr) &&
@@ -66,8 +66,8 @@ static int damaged(struct me_odebug *d)
 
 static int put_arange(struct me_odebug *d, uint64_t off, struct me_odebug_section *to)
 {
-	struct me_oaddr addr = me_odebug_field(d, d->aranges, off, 8);
-	struct me_oaddr size = me_odebug_field(d, d->aranges, off + 8, 8);
+	struct me_addr addr = me_odebug_field(d, d->aranges, off, 8);
+	struct me_addr size = me_odebug_field(d, d->aranges, off + 8, 8);
 	int rc;
 
 	if (!addr.section)
@@ -92,17 +92,17 @@ static int put_table(struct me_odebug *d, uint64_t *off)
 {
 	const struct mp_relobj_section *s = me_odebug_section(d, d->aranges);
 	struct me_odebug_section *to = &d->o->debug[d->aranges];
-	struct me_cursor c = me_cursor_at(s->data, s->header.sh_size, *off);
+	struct mp_cursor c = mp_cursor_at(s->data, s->header.sh_size, *off);
 	uint64_t start = to->bytes.size, at = *off, end;
-	uint32_t size = me_cursor_u32(&c);
+	uint32_t size = mp_cursor_u32(&c);
 	int rc;
 
 	/* version, offset of the unit, bytes of an address and of a segment; pairs are aligned */
-	if (c.bad || size < 12 || size > s->header.sh_size - at - 4 || me_cursor_u16(&c) != 2 ||
+	if (c.bad || size < 12 || size > s->header.sh_size - at - 4 || mp_cursor_u16(&c) != 2 ||
 	    start % 16 != at % 16)
 		return damaged(d);
-	me_cursor_u32(&c);
-	if (me_cursor_u16(&c) != 8)
+	mp_cursor_u32(&c);
+	if (mp_cursor_u16(&c) != 8)
 		return damaged(d);
 	*off = end = at + 4 + size;
 	me_bytes_put(&to->bytes, s->data + at, 16);

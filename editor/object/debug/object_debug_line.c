@@ -12,9 +12,9 @@
 
 /* The state of a line program. */
 struct machine {
-	struct me_orow row;
-	struct me_oaddr start; /* of the first row */
-	bool placed, strange;  /* an address was set; it is of no code that moves */
+	struct me_line_reader r;
+	struct me_addr start; /* of the first row */
+	bool placed, strange; /* an address was set; it is of no code that moves */
 	uint32_t first_row, nr_relocs;
 	uint64_t from; /* offset in .debug_line where the sequence begins */
 };
@@ -24,59 +24,40 @@ static int damaged(const struct me_olines *lines)
 	return me_odebug_refuse(lines->d, "has a line table that is not understood");
 }
 
-static void reset(const struct me_olines *lines, const struct me_oprogram *p, uint64_t from,
-		  struct machine *m)
+/* A sequence begins at the next opcode. */
+static void reset(const struct me_olines *lines, struct machine *m)
 {
+	const uint8_t *data = me_odebug_section(lines->d, lines->d->line)->data;
+
 	*m = (struct machine){
-		.row = {.file = 1, .line = 1, .flags = p->default_stmt ? ME_OROW_STMT : 0},
-		.first_row = lines->nr_rows,
-		.from = from,
-	};
+		.r = m->r, .first_row = lines->nr_rows, .from = (uint64_t)(m->r.c.p - data)};
+	me_line_reset(&m->r);
 }
 
 static int read_header(struct me_olines *lines, struct me_oprogram *p)
 {
-	static const uint8_t lengths[] = {0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1};
 	const struct mp_relobj_section *s = me_odebug_section(lines->d, lines->d->line);
-	struct me_cursor c = me_cursor_at(s->data, s->header.sh_size, p->off);
-	uint32_t size = me_cursor_u32(&c), header;
-	unsigned int version = me_cursor_u16(&c), nr;
-	const uint8_t *operands;
 
-	if (c.bad || size >= 0xfffffff0 || size > s->header.sh_size - p->off - 4 || version < 2 ||
-	    version > 5)
+	/* Rows are written with usual opcodes only. */
+	if (me_line_header_read(s->data, s->header.sh_size, p->off, &p->h) || p->h.opcode_base > 13)
 		return damaged(lines);
-	p->end = p->off + 4 + size;
-	if (version == 5 && me_cursor_u16(&c) != 8) /* of an address; of a segment: 0 */
-		return damaged(lines);
-	header = me_cursor_u32(&c);
-	p->code = (uint64_t)(c.p - s->data) + header;
-	if (me_cursor_u8(&c) != 1 || (version >= 4 && me_cursor_u8(&c) != 1))
-		return damaged(lines);
-	p->default_stmt = me_cursor_u8(&c);
-	p->line_base = (int8_t)me_cursor_u8(&c);
-	p->line_range = me_cursor_u8(&c);
-	p->opcode_base = me_cursor_u8(&c);
-	nr = p->opcode_base - 1u;
-	operands = me_cursor_skip(&c, nr);
-	if (c.bad || !p->line_range || p->opcode_base < 10 || nr > sizeof(lengths) ||
-	    memcmp(operands, lengths, nr) || p->code > p->end || p->code < p->off)
-		return damaged(lines);
+	p->code = (uint64_t)(p->h.code - s->data);
+	p->end = (uint64_t)(p->h.end - s->data);
 	return 0;
 }
 
 static int add_row(struct me_olines *lines, struct machine *m)
 {
-	uint8_t flags = m->row.flags;
+	struct me_line_row *row = &m->r.row;
 
-	if (lines->nr_rows > m->first_row && lines->rows[lines->nr_rows - 1].off > m->row.off)
+	row->line &= UINT32_MAX;
+	if (lines->nr_rows > m->first_row && lines->rows[lines->nr_rows - 1].address > row->address)
 		return damaged(lines);
 	if (!me_grow(&lines->rows, &lines->cap_rows, (uint64_t)lines->nr_rows + 1,
 		     sizeof(*lines->rows)))
 		return me_odebug_no_memory(lines->d);
-	lines->rows[lines->nr_rows++] = m->row;
-	m->row.flags = flags & ME_OROW_STMT;
-	m->row.discriminator = 0;
+	lines->rows[lines->nr_rows++] = *row;
+	me_line_next_row(&m->r);
 	return 0;
 }
 
@@ -101,8 +82,9 @@ static int end_sequence(struct me_olines *lines, struct me_oprogram *p, struct m
 	if (!m->placed || m->strange)
 		return keep_sequence(lines, p, m, to);
 	if (me_odebug_nr_relocs(d, d->line, m->from, to) != m->nr_relocs ||
-	    (lines->nr_rows > m->first_row && lines->rows[lines->nr_rows - 1].off > m->row.off) ||
-	    m->row.off > me_odebug_section(d, m->start.section)->header.sh_size)
+	    (lines->nr_rows > m->first_row &&
+	     lines->rows[lines->nr_rows - 1].address > m->r.row.address) ||
+	    m->r.row.address > me_odebug_section(d, m->start.section)->header.sh_size)
 		return damaged(lines);
 	if (lines->nr_rows == m->first_row)
 		return 0;
@@ -115,17 +97,18 @@ static int end_sequence(struct me_olines *lines, struct me_oprogram *p, struct m
 		.program = (uint32_t)(p - lines->programs),
 		.first_row = m->first_row,
 		.nr_rows = lines->nr_rows - m->first_row,
-		.start = lines->rows[m->first_row].off,
-		.end = m->row.off,
+		.start = lines->rows[m->first_row].address,
+		.end = m->r.row.address,
 	};
 	return 0;
 }
 
-static int set_address(struct me_olines *lines, struct machine *m, uint64_t off)
+static int set_address(struct me_olines *lines, struct machine *m)
 {
 	struct me_odebug *d = lines->d;
+	uint64_t off = (uint64_t)(m->r.address - me_odebug_section(d, d->line)->data);
 	const Elf64_Rela *r = me_odebug_reloc_at(d, d->line, off);
-	struct me_oaddr addr = me_odebug_field(d, d->line, off, 8);
+	struct me_addr addr = me_odebug_field(d, d->line, off, 8);
 
 	if (!r || !me_odebug_moves(d, addr)) {
 		if (m->placed && !m->strange)
@@ -139,86 +122,40 @@ static int set_address(struct me_olines *lines, struct machine *m, uint64_t off)
 	m->start = addr;
 	m->placed = true;
 	m->nr_relocs++;
-	m->row.off = addr.off;
+	m->r.row.address = addr.off;
 	return 0;
 }
 
-static int extended(struct me_olines *lines, struct me_oprogram *p, struct machine *m,
-		    struct me_cursor *c)
+static int read_opcode(struct me_olines *lines, struct me_oprogram *p, struct machine *m)
 {
 	const uint8_t *data = me_odebug_section(lines->d, lines->d->line)->data;
-	uint64_t size = me_cursor_uleb(c);
-	const uint8_t *start = me_cursor_skip(c, size);
-	struct me_cursor in = {start, c->p, c->bad};
-	int rc = 0;
+	enum me_line_event event;
+	int rc;
 
-	if (c->bad)
+	if (me_line_step(&m->r, &event) || m->r.rest)
 		return damaged(lines);
-	switch (me_cursor_u8(&in)) {
-	case DW_LNE_end_sequence:
-		rc = end_sequence(lines, p, m, (uint64_t)(c->p - data));
-		reset(lines, p, (uint64_t)(c->p - data), m);
-		break;
-	case DW_LNE_set_address:
-		if (size != 9)
-			return damaged(lines);
-		return set_address(lines, m, (uint64_t)(in.p - data));
-	case DW_LNE_set_discriminator: m->row.discriminator = me_cursor_uleb(&in); break;
-	default: return damaged(lines);
+	switch (event) {
+	case ME_LINE_ROW: return add_row(lines, m);
+	case ME_LINE_ADDRESS: return set_address(lines, m);
+	case ME_LINE_END:
+		rc = end_sequence(lines, p, m, (uint64_t)(m->r.c.p - data));
+		reset(lines, m);
+		return rc;
+	case ME_LINE_FILE: return damaged(lines);
+	default: return 0;
 	}
-	return rc ? rc : in.bad || in.p != in.end ? damaged(lines) : 0;
-}
-
-static int standard(struct me_olines *lines, const struct me_oprogram *p, struct machine *m,
-		    uint8_t opcode, struct me_cursor *c)
-{
-	switch (opcode) {
-	case DW_LNS_copy: return add_row(lines, m);
-	case DW_LNS_advance_pc: m->row.off += me_cursor_uleb(c); break;
-	case DW_LNS_advance_line: m->row.line += (uint64_t)me_cursor_sleb(c); break;
-	case DW_LNS_set_file: m->row.file = me_cursor_uleb(c); break;
-	case DW_LNS_set_column: m->row.column = me_cursor_uleb(c); break;
-	case DW_LNS_negate_stmt: m->row.flags ^= ME_OROW_STMT; break;
-	case DW_LNS_set_basic_block: m->row.flags |= ME_OROW_BLOCK; break;
-	case DW_LNS_const_add_pc: m->row.off += (255u - p->opcode_base) / p->line_range; break;
-	case DW_LNS_fixed_advance_pc: m->row.off += me_cursor_u16(c); break;
-	case DW_LNS_set_prologue_end: m->row.flags |= ME_OROW_PROLOGUE_END; break;
-	case DW_LNS_set_epilogue_begin: m->row.flags |= ME_OROW_EPILOGUE_BEGIN; break;
-	case DW_LNS_set_isa: m->row.isa = me_cursor_uleb(c); break;
-	default: return damaged(lines);
-	}
-	m->row.line &= UINT32_MAX;
-	return 0;
 }
 
 static int read_program(struct me_olines *lines, struct me_oprogram *p)
 {
-	const struct mp_relobj_section *s = me_odebug_section(lines->d, lines->d->line);
-	struct me_cursor c = me_cursor_at(s->data, p->end, p->code);
-	struct machine m;
+	struct machine m = {.r = me_line_open(&p->h)};
 	int rc = 0;
 
-	reset(lines, p, p->code, &m);
-	while (!rc && c.p < c.end) {
-		uint8_t opcode = me_cursor_u8(&c);
-
-		if (opcode >= p->opcode_base) {
-			uint8_t value = (uint8_t)(opcode - p->opcode_base);
-
-			m.row.off += value / p->line_range;
-			m.row.line += (uint64_t)(int64_t)(p->line_base + value % p->line_range);
-			m.row.line &= UINT32_MAX;
-			rc = add_row(lines, &m);
-		} else if (!opcode) {
-			rc = extended(lines, p, &m, &c);
-		} else {
-			rc = standard(lines, p, &m, opcode, &c);
-		}
-		if (!rc && c.bad)
-			rc = damaged(lines);
-	}
+	reset(lines, &m);
+	while (!rc && m.r.c.p < m.r.c.end)
+		rc = read_opcode(lines, p, &m);
 	/* Rows that no end_sequence closes. */
-	return rc ? rc : lines->nr_rows > m.first_row ? damaged(lines) : 0;
+	return !rc && lines->nr_rows > m.first_row ? damaged(lines) : rc;
 }
 
 static int compare_sequences(const void *a, const void *b)

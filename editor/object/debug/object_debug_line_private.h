@@ -5,19 +5,6 @@
 
 #include "editor/object/debug/object_debug_private.h"
 
-enum me_orow_flags {
-	ME_OROW_STMT = 1 << 0,
-	ME_OROW_BLOCK = 1 << 1,
-	ME_OROW_PROLOGUE_END = 1 << 2,
-	ME_OROW_EPILOGUE_BEGIN = 1 << 3,
-};
-
-struct me_orow {
-	uint64_t off; /* in its section */
-	uint64_t file, line, column, isa, discriminator;
-	uint8_t flags;
-};
-
 /* A sequence of code that may move. */
 struct me_osequence {
 	uint32_t section, program;
@@ -27,9 +14,7 @@ struct me_osequence {
 
 struct me_oprogram {
 	uint64_t off, code, end; /* in .debug_line; @code: of the opcodes */
-	bool default_stmt;
-	int8_t line_base;
-	uint8_t line_range, opcode_base;
+	struct me_line_header h;
 	/* Opcodes of the output: sequences of code that does not move, then those of code that does.
 	 * Relocations count from the first opcode. */
 	struct me_bytes bytes, relocs;
@@ -41,7 +26,7 @@ struct me_olines {
 	uint32_t nr_programs, cap_programs;
 	struct me_osequence *sequences; /* by section and start, once all are read */
 	uint32_t nr_sequences, cap_sequences;
-	struct me_orow *rows;
+	struct me_line_row *rows;
 	uint32_t nr_rows, cap_rows;
 };
 

@@ -8,32 +8,26 @@
  * line of the address, and sets no additional breakpoints.
  */
 #include "editor/object/debug/object_debug_line_private.h"
+#include "libprof/base/search.h"
 
 /* The state that a reader of the line program has behind the last byte written. */
 struct writer {
 	struct me_olines *lines;
 	struct me_oprogram *program; /* whose sequence is open; NULL: none */
 	uint32_t out;
-	struct me_orow now;
+	struct me_line_row now;
 	uint32_t row; /* the last one of the original that was written */
 };
 
 static const struct me_osequence *sequence_at(const struct me_olines *lines, uint32_t section,
 					      uint64_t off)
 {
-	uint32_t low = 0, high = lines->nr_sequences;
-	const struct me_osequence *s;
+	const struct me_osequence *s = lines->sequences;
+	/* Behind the last one that begins at or before @off. */
+	uint32_t low =
+		mp_search(i, 0, lines->nr_sequences,
+			  s[i].section < section || (s[i].section == section && s[i].start <= off));
 
-	/* The last one that begins at or before @off. */
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		s = &lines->sequences[mid];
-		if (s->section < section || (s->section == section && s->start <= off))
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	s = low ? &lines->sequences[low - 1] : NULL;
 	return s && s->section == section && off < s->end ? s : NULL;
 }
@@ -41,26 +35,18 @@ static const struct me_osequence *sequence_at(const struct me_olines *lines, uin
 /* The last row at or before @off. */
 static uint32_t row_at(const struct me_olines *lines, const struct me_osequence *s, uint64_t off)
 {
-	uint32_t low = s->first_row, high = s->first_row + s->nr_rows;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (lines->rows[mid].off <= off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low - 1;
+	return mp_search(i, s->first_row, s->first_row + s->nr_rows,
+			 lines->rows[i].address <= off) -
+	       1;
 }
 
 static void advance(struct writer *w, uint64_t off)
 {
-	if (off == w->now.off)
+	if (off == w->now.address)
 		return;
 	me_bytes_u8(&w->program->bytes, DW_LNS_advance_pc);
-	me_bytes_uleb(&w->program->bytes, off - w->now.off);
-	w->now.off = off;
+	me_bytes_uleb(&w->program->bytes, off - w->now.address);
+	w->now.address = off;
 }
 
 static void close_sequence(struct writer *w, uint64_t off)
@@ -81,10 +67,7 @@ static void open_sequence(struct writer *w, struct me_oprogram *program, uint32_
 	w->program = program;
 	w->out = out;
 	w->row = ME_NONE;
-	w->now = (struct me_orow){.off = off,
-				  .file = 1,
-				  .line = 1,
-				  .flags = program->default_stmt ? ME_OROW_STMT : 0};
+	w->now = me_line_first_row(&program->h, off);
 	me_bytes_u8(&program->bytes, 0);
 	me_bytes_uleb(&program->bytes, 9);
 	me_bytes_u8(&program->bytes, DW_LNE_set_address);
@@ -93,7 +76,7 @@ static void open_sequence(struct writer *w, struct me_oprogram *program, uint32_
 	me_bytes_u64(&program->bytes, 0);
 }
 
-static void put_registers(struct writer *w, const struct me_orow *row, uint8_t flags)
+static void put_registers(struct writer *w, const struct me_line_row *row, uint32_t flags)
 {
 	struct me_bytes *out = &w->program->bytes;
 
@@ -115,24 +98,24 @@ static void put_registers(struct writer *w, const struct me_orow *row, uint8_t f
 		me_bytes_u8(out, DW_LNE_set_discriminator);
 		me_bytes_uleb(out, row->discriminator);
 	}
-	if ((flags ^ w->now.flags) & ME_OROW_STMT)
+	if ((flags ^ w->now.flags) & ME_LINE_STMT)
 		me_bytes_u8(out, DW_LNS_negate_stmt);
-	if (flags & ME_OROW_BLOCK)
+	if (flags & ME_LINE_BLOCK)
 		me_bytes_u8(out, DW_LNS_set_basic_block);
-	if (flags & ME_OROW_PROLOGUE_END)
+	if (flags & ME_LINE_PROLOGUE_END)
 		me_bytes_u8(out, DW_LNS_set_prologue_end);
-	if (flags & ME_OROW_EPILOGUE_BEGIN)
+	if (flags & ME_LINE_EPILOGUE_BEGIN)
 		me_bytes_u8(out, DW_LNS_set_epilogue_begin);
 }
 
 /* The row at @off of the output. */
-static void put_row(struct writer *w, uint32_t index, uint64_t off, uint8_t flags)
+static void put_row(struct writer *w, uint32_t index, uint64_t off, uint32_t flags)
 {
-	const struct me_orow *row = &w->lines->rows[index];
-	const struct me_oprogram *p = w->program;
+	const struct me_line_row *row = &w->lines->rows[index];
+	const struct me_line_header *p = &w->program->h;
 	struct me_bytes *out = &w->program->bytes;
 	int64_t by = (int64_t)(row->line - w->now.line);
-	uint64_t distance = off - w->now.off, opcode;
+	uint64_t distance = off - w->now.address, opcode;
 
 	put_registers(w, row, flags);
 	if (by < p->line_base || by >= p->line_base + p->line_range) {
@@ -142,7 +125,7 @@ static void put_row(struct writer *w, uint32_t index, uint64_t off, uint8_t flag
 	}
 	if (distance > 255)
 		advance(w, off);
-	distance = off - w->now.off;
+	distance = off - w->now.address;
 	opcode = (uint64_t)(by - p->line_base) + p->line_range * distance + p->opcode_base;
 	if (by < p->line_base || by >= p->line_base + p->line_range) {
 		advance(w, off); /* no special opcode leaves the line as it is */
@@ -154,8 +137,8 @@ static void put_row(struct writer *w, uint32_t index, uint64_t off, uint8_t flag
 		me_bytes_u8(out, (uint8_t)opcode);
 	}
 	w->now = *row;
-	w->now.off = off;
-	w->now.flags = flags & ME_OROW_STMT;
+	w->now.address = off;
+	w->now.flags = flags & ME_LINE_STMT;
 	w->row = index;
 }
 
@@ -177,9 +160,9 @@ static void put_item(struct writer *w, const struct me_item *item)
 	if (!w->program)
 		open_sequence(w, &lines->programs[s->program], item->out, item->off);
 	row = first = row_at(lines, s, insn->off);
-	while (first > s->first_row && lines->rows[first - 1].off == insn->off)
+	while (first > s->first_row && lines->rows[first - 1].address == insn->off)
 		first--;
-	if (item->insn != item->row || lines->rows[row].off != insn->off) {
+	if (item->insn != item->row || lines->rows[row].address != insn->off) {
 		if (row != w->row)
 			put_row(w, row, item->off, 0);
 		return;

@@ -169,9 +169,9 @@ int me_odebug_open_lists(struct me_odebug *d, const struct me_ounit *unit, enum 
 	if (to->open || !is_version_5(kind))
 		return 0;
 	if (ranges ? unit->has_rnglists_base : unit->has_loclists_base) {
-		struct me_cursor c = me_cursor_at(s->data, s->header.sh_size, base - 4);
+		struct mp_cursor c = mp_cursor_at(s->data, s->header.sh_size, base - 4);
 
-		nr = me_cursor_u32(&c);
+		nr = mp_cursor_u32(&c);
 		if (base < 12 || c.bad || nr > (s->header.sh_size - base) / 4)
 			return me_odebug_refuse(d, "has a number of no list");
 	}

@@ -22,14 +22,9 @@
 #include "editor/base/bytes.h"
 #include "editor/debug/read/debug_abbrev.h"
 #include "editor/debug/read/debug_form.h"
-#include "editor/debug/read/debug_read.h"
+#include "editor/debug/read/debug_header.h"
+#include "editor/debug/read/debug_list.h"
 #include "editor/object/object_private.h"
-
-/* A place in the original: @off in a section, or a number (@section 0). */
-struct me_oaddr {
-	uint32_t section;
-	uint64_t off;
-};
 
 /* Code of the output that stands for a range of old code. */
 struct me_ointerval {
@@ -64,7 +59,7 @@ struct me_ounit {
 	uint64_t off, first, end; /* @first: of the first entry */
 	unsigned int version;
 	uint32_t table;
-	struct me_oaddr base; /* from which its lists count */
+	struct me_addr base; /* from which its lists count */
 	uint64_t addr_base, rnglists_base, loclists_base;
 	bool has_rnglists_base, has_loclists_base;
 };
@@ -119,10 +114,10 @@ int me_odebug_no_memory(const struct me_odebug *d);
 /* The relocation at @off of a section; NULL: none. */
 const Elf64_Rela *me_odebug_reloc_at(const struct me_odebug *d, uint32_t section, uint64_t off);
 /* Return: the value of the field of @size bytes at @off: a place if it is relocated, else a number. */
-struct me_oaddr me_odebug_field(const struct me_odebug *d, uint32_t section, uint64_t off,
-				unsigned int size);
+struct me_addr me_odebug_field(const struct me_odebug *d, uint32_t section, uint64_t off,
+			       unsigned int size);
 /* Is the place in code that moves? */
-bool me_odebug_moves(const struct me_odebug *d, struct me_oaddr addr);
+bool me_odebug_moves(const struct me_odebug *d, struct me_addr addr);
 /*
  * me_odebug_put_relocs - append the relocations of [from, to) of @section, as they are now, @by bytes further. Those
  * that lead to code need @in_expr: they are in an expression. Return: 0, -EPERM.
@@ -156,7 +151,7 @@ bool me_odebug_begin_at(struct me_ointervals *list, uint32_t out, uint32_t off);
  * me_odebug_place - where the instruction at @addr is now (@use ME_OUSE_START), or what stands
  * behind the instruction that ends there. Return: false: there is no such instruction.
  */
-bool me_odebug_place(const struct me_odebug *d, struct me_oaddr addr, enum me_ouse use,
+bool me_odebug_place(const struct me_odebug *d, struct me_addr addr, enum me_ouse use,
 		     uint32_t *out, uint32_t *off);
 
 /* ---- object_debug_line.c ---- */
@@ -168,12 +163,12 @@ int me_odebug_units(struct me_odebug *d);
 int me_odebug_bases(struct me_odebug *d, struct me_ounit *unit);
 /* Writes .debug_abbrev. */
 int me_odebug_put_abbrevs(struct me_odebug *d);
-/* The address of @form at @off of the unit's section. Return: 0, -EPERM. */
-int me_odebug_address(struct me_odebug *d, const struct me_ounit *unit, unsigned int form,
-		      uint64_t off, struct me_oaddr *out);
+/* The address @v, of a unit's entry. Return: 0, -EPERM. */
+int me_odebug_address(struct me_odebug *d, const struct me_ounit *unit, const struct me_value *v,
+		      struct me_addr *out);
 /* The address that has number @index. *@at: where it stands in .debug_addr. */
 int me_odebug_indexed(struct me_odebug *d, const struct me_ounit *unit, uint64_t index,
-		      struct me_oaddr *out, uint64_t *at);
+		      struct me_addr *out, uint64_t *at);
 
 /* ---- object_debug_entry.c ---- */
 /* Finds the entries whose code is in several ranges now. */

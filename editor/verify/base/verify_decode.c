@@ -154,6 +154,12 @@ static bool decode(const uint8_t *bytes, size_t avail, uint64_t vaddr, struct vf
 			insn->imm = z.raw.imm[i].value.s;
 		}
 	}
+	/* A move between the accumulator and an address of 8 bytes names it as a constant would. */
+	if (!(z.attributes & ZYDIS_ATTRIB_HAS_MODRM) && z.raw.disp.size == 64) {
+		insn->imm_off = z.raw.disp.offset;
+		insn->imm_size = 8;
+		insn->imm = z.raw.disp.value;
+	}
 	/* Do not follow 16-bit relative branches: they truncate rip, and compilers emit none.
 	 * Some processors treat every relative branch with prefix 0x66 as 16-bit. */
 	for (unsigned int i = 0; insn->rel_size && i < z.raw.prefix_count; i++)

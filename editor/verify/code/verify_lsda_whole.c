@@ -14,6 +14,7 @@
 #include "editor/verify/base/verify_own.h"
 #include "editor/verify/base/verify_refuse.h"
 #include "editor/verify/code/verify_lsda_whole.h"
+#include "editor/verify/dwarf/verify_dwarf.h"
 #include "editor/verify/read/verify_lsda.h"
 #include "editor/verify/read/verify_parallel.h"
 
@@ -68,7 +69,7 @@ static bool is_composed(const struct vf_lsda *old, const struct vf_lsda *new, ui
 	/* Actions, padding, types: equal bytes tell where each ends. */
 	left = (uint64_t)(old->end - old->actions);
 	from = common_prefix(old->actions, new->actions, between < left ? between : left);
-	room = common_types(old, new, vf_lsda_pointer_size(new->ttype_enc), between);
+	room = common_types(old, new, vf_pointer_size(new->ttype_enc), between);
 	if (from + room < between && !is_padding(new->actions + from, between - room - from))
 		return false;
 	if (old->ttype_vaddr < old->actions_vaddr ||

@@ -159,11 +159,18 @@ static bool find_tables(const struct vf *vf, const struct uses *uses, struct vf_
 	return true;
 }
 
-static bool add_ref(struct vf_version_tables *tables, uint64_t insn)
+static bool is_ref(const struct vf_version_tables *tables, uint64_t insn)
 {
 	for (uint32_t i = 0; i < tables->nr_refs; i++)
 		if (tables->ref[i] == insn)
 			return true;
+	return false;
+}
+
+static bool add_ref(struct vf_version_tables *tables, uint64_t insn)
+{
+	if (is_ref(tables, insn))
+		return true;
 	if (tables->nr_refs == VF_MAX_VERSION_REFS)
 		return false;
 	tables->ref[tables->nr_refs++] = insn;
@@ -204,6 +211,11 @@ static bool find_refs(const struct vf *vf, const struct uses *uses,
 			if (!t->now[v])
 				return false;
 	}
+	/* And no other operand names a copy, such as a number that is no address. */
+	for (size_t i = 0; i < uses->nr; i++)
+		if (vf_is_in_version_tables(vf, uses->list[i].now) &&
+		    !is_ref(tables, uses->list[i].insn))
+			return false;
 	return true;
 }
 
@@ -287,6 +299,17 @@ static bool has_switch(const struct vf *vf, uint32_t function)
 	return false;
 }
 
+/* No operand of a function without a switch may name a copied table: none of its tables is proved. */
+static int check_names_none(const struct vf *vf, uint32_t function, const struct uses *all)
+{
+	for (size_t i = 0; i < all->nr; i++)
+		if (all->list[i].function == function)
+			return vf_refuse(vf, all->list[i].insn,
+					 "the copy of an operand names a version's table, but its "
+					 "function has no switch");
+	return 0;
+}
+
 /* Return: 1: proved; 0: not proved; negative: wrong. */
 static int check_function(const struct vf *vf, struct vf_version_tables *tables,
 			  const struct uses *all)
@@ -334,8 +357,10 @@ int vf_check_version_tables(const struct vf *vf)
 				   vf->stubs.version_tables->vaddr +
 					   vf->stubs.version_tables->size);
 	for (uint32_t f = 0; !ret && f < vf->stubs.audited->nr_funcs; f++) {
-		if (!has_switch(vf, f))
+		if (!has_switch(vf, f)) {
+			ret = check_names_none(vf, f, &all);
 			continue;
+		}
 		memset(tables, 0, sizeof(*tables));
 		tables->function = f;
 		ret = check_function(vf, tables, &all);

@@ -43,23 +43,18 @@ static bool is_own(unsigned int name)
 static bool same_entry(const struct vd_added *x, const struct vd_entry *old,
 		       const struct vd_entry *e)
 {
-	struct vd_cursor a = {old->values, old->end, false}, b = {e->values, e->end, false};
+	struct vd_values a, b;
 
 	if (!old->abbrev || !e->abbrev || old->off - x->n.off != e->off - x->unit.off ||
 	    old->abbrev->code != e->abbrev->code ||
 	    !same_declaration(&x->n, old->abbrev, &x->unit, e->abbrev))
 		return false;
-	for (uint32_t i = 0; i < e->abbrev->nr_attrs; i++) {
-		const struct vd_attr *attr = vd_attr(&x->unit, e->abbrev, i);
-		const uint8_t *p = a.p, *q = b.p;
-
-		vd_skip_form(&a, attr->form, x->n.version);
-		vd_skip_form(&b, attr->form, x->unit.version);
-		if (a.p - p != b.p - q)
+	a = vd_values_of(&x->n, old);
+	b = vd_values_of(&x->unit, e);
+	while (vd_values_next(&a) && vd_values_next(&b))
+		if (a.value.size != b.value.size ||
+		    (!is_own(b.attr->name) && memcmp(a.value.p, b.value.p, a.value.size)))
 			return false;
-		if (!is_own(attr->name) && memcmp(p, q, (size_t)(a.p - p)))
-			return false;
-	}
 	return true;
 }
 
@@ -69,7 +64,7 @@ static bool begins_like(struct vd_added *x)
 	const uint8_t *data = x->vd->n.info.data;
 	const struct vd_unit *u = &x->unit;
 	uint64_t from = 4, to = u->abbrev_field - u->off;
-	struct vd_cursor c = vd_unit_at(&x->n, x->n.first);
+	struct vf_cursor c = vd_unit_at(&x->n, x->n.first);
 	struct vd_entry old, e;
 
 	x->c = vd_unit_at(u, u->first);
@@ -121,7 +116,7 @@ static int find_old(struct vd_added *x)
 /* Base types have the same offsets in both units. Return: false: they do not. */
 static bool skip_base_types(struct vd_added *x)
 {
-	struct vd_cursor c = vd_unit_at(&x->n, x->n.first);
+	struct vf_cursor c = vd_unit_at(&x->n, x->n.first);
 	struct vd_entry old, e;
 
 	if (!vd_entry_read(&x->n, &c, &old))
@@ -153,7 +148,7 @@ static bool is_origin(const struct vd_unit *u, const struct vd_entry *e)
 static int read_origins(struct vd_added *x)
 {
 	for (;;) {
-		struct vd_cursor before = x->c;
+		struct vf_cursor before = x->c;
 		struct vd_origin *origin;
 		struct vd_value v;
 		struct vd_entry e;
@@ -164,7 +159,7 @@ static int read_origins(struct vd_added *x)
 			x->c = before;
 			return 0;
 		}
-		if (!vd_grow(&x->origins, x->nr_origins, &x->cap_origins, sizeof(*x->origins)))
+		if (!me_grow(&x->origins, &x->cap_origins, x->nr_origins + 1, sizeof(*x->origins)))
 			return -ENOMEM;
 		origin = &x->origins[x->nr_origins++];
 		origin->off = e.off;
@@ -184,7 +179,7 @@ static int read_origins(struct vd_added *x)
 /* Has the function at @e code in the original, and none in the output's old unit? */
 static int has_moved(struct vd_added *x, const struct vd_entry *e, bool *moved)
 {
-	struct vd_cursor c = vd_unit_at(&x->n, e->off);
+	struct vf_cursor c = vd_unit_at(&x->n, e->off);
 	struct vd_entry now;
 	int ret = vd_entry_ranges(&x->o, e, &x->vd->was);
 
@@ -222,7 +217,7 @@ static int check_within(struct vd_added *x, uint64_t off, const struct vd_entry 
 /* Walk over the old unit, and check the copies of all functions that moved. */
 static int check_functions(struct vd_added *x)
 {
-	struct vd_cursor c = vd_unit_at(&x->o, x->o.first);
+	struct vf_cursor c = vd_unit_at(&x->o, x->o.first);
 	struct vd_entry parents[PARENTS_MAX], e;
 	uint32_t depth = 0, nr_parents = 0;
 	bool moved;
@@ -282,7 +277,7 @@ static int check_references(struct vd_added *x)
 /* The unit has the code of its functions, and no other. */
 static int check_code(struct vd_added *x)
 {
-	struct vd_cursor c = vd_unit_at(&x->unit, x->unit.first);
+	struct vf_cursor c = vd_unit_at(&x->unit, x->unit.first);
 	struct vd_ranges *own = &x->vd->now;
 	struct vd_entry e;
 	int ret = vd_entry_read(&x->unit, &c, &e) ? vd_entry_ranges(&x->unit, &e, own) : -EBADMSG;

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "editor/verify/debug/verify_debug_private.h"
+#include "libprof/base/search.h"
 
 /* ---- the called functions ------------------------------------------------------------------ */
 
@@ -24,17 +25,7 @@ static int by_vaddr(const void *a, const void *b)
 /* Index of the first one at or behind @vaddr. */
 static uint32_t first_callee(const struct vd *vd, uint64_t vaddr)
 {
-	uint32_t low = 0, high = vd->nr_callees;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (vd->callees[mid].vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, 0, vd->nr_callees, vd->callees[i].vaddr < vaddr);
 }
 
 static int collect_addresses(struct vd *vd)
@@ -46,7 +37,8 @@ static int collect_addresses(struct vd *vd)
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
 		if (!vf_inlined_code_at(vd->code, i, &code))
 			continue;
-		if (!vd_grow(&vd->callees, vd->nr_callees, &vd->cap_callees, sizeof(*vd->callees)))
+		if (!me_grow(&vd->callees, &vd->cap_callees, vd->nr_callees + 1,
+			     sizeof(*vd->callees)))
 			return -ENOMEM;
 		vd->callees[vd->nr_callees++] = (struct vd_callee){.vaddr = code.callee};
 	}
@@ -150,7 +142,7 @@ static int note_scope(struct walk *w, const struct vd_entry *e)
 		if (!vd_ranges_add(&vd->scope_ranges, vd->was.list[i].start, vd->was.list[i].end))
 			return -ENOMEM;
 	scope.nr_ranges = vd->scope_ranges.nr - scope.first_range;
-	if (!vd_grow(&vd->scopes, vd->nr_scopes, &vd->cap_scopes, sizeof(*vd->scopes)))
+	if (!me_grow(&vd->scopes, &vd->cap_scopes, vd->nr_scopes + 1, sizeof(*vd->scopes)))
 		return -ENOMEM;
 	vd->scopes[vd->nr_scopes++] = scope;
 	w->callee->nr_scopes++;
@@ -161,7 +153,7 @@ static int note_scope(struct walk *w, const struct vd_entry *e)
 
 static int read_functions(struct vd *vd, struct vd_unit *u)
 {
-	struct vd_cursor c = vd_unit_at(u, u->first);
+	struct vf_cursor c = vd_unit_at(u, u->first);
 	struct walk w = {.vd = vd, .u = u};
 	struct vd_entry e;
 	int ret = 0;
@@ -184,7 +176,7 @@ static int read_functions(struct vd *vd, struct vd_unit *u)
 static int read_unit(struct vd *vd, uint64_t off)
 {
 	struct vd_unit u;
-	struct vd_cursor c;
+	struct vf_cursor c;
 	struct vd_entry own;
 	int ret = vd_unit_open(&vd->o, off, &u);
 
@@ -258,16 +250,16 @@ static bool has_list(const struct vd_unit *u, const struct vd_abbrev *a)
 /* Read the entry @e, of either kind, but its ranges. */
 static bool read_entry(const struct vd_unit *u, const struct vd_entry *e, struct vd_call *call)
 {
-	struct vd_cursor c = {e->values, e->end, false};
+	struct vf_cursor c = vf_cursor_over(e->values, e->end);
 
 	*call = (struct vd_call){.off = e->off};
 	if (!has_range(u, e->abbrev) && !has_list(u, e->abbrev))
 		return false;
-	call->origin = vd_fixed(&c, 4);
-	vd_skip(&c, has_list(u, e->abbrev) ? 4 : 16);
-	call->file = vd_uleb(&c);
-	call->line = vd_uleb(&c);
-	call->column = vd_uleb(&c);
+	call->origin = vf_cursor_fixed(&c, 4);
+	vf_cursor_skip(&c, has_list(u, e->abbrev) ? 4 : 16);
+	call->file = vf_cursor_uleb(&c);
+	call->line = vf_cursor_uleb(&c);
+	call->column = vf_cursor_uleb(&c);
 	return !c.bad;
 }
 
@@ -447,7 +439,7 @@ int vd_read_call(struct vd_added *x, const struct vd_entry *e)
 		return vd_refuse(vd, e->off, "the called function has no entry");
 	call.call = code.call;
 	call.callee = code.callee;
-	if (!vd_grow(&x->calls, x->nr_calls, &x->cap_calls, sizeof(*x->calls)))
+	if (!me_grow(&x->calls, &x->cap_calls, x->nr_calls + 1, sizeof(*x->calls)))
 		return -ENOMEM;
 	x->calls[x->nr_calls++] = call;
 	return e->abbrev->children ? read_scopes(x, &call) : 0;

@@ -7,13 +7,12 @@
 #include <errno.h>
 
 #include "editor/verify/debug/verify_debug_private.h"
+#include "libprof/base/search.h"
 
 /* Walks over the values of an entry of the original and of its copy. */
 struct values {
 	struct vd_added *x;
-	const struct vd_entry *was, *now;
-	struct vd_cursor a, b;
-	uint32_t k;   /* attributes of the copy that were read */
+	struct vd_values copy;
 	bool listed;  /* the copy has a list in place of the range */
 	bool lost;    /* the copy says that the variable has no location */
 	bool divided; /* the copy has a list in place of the location */
@@ -37,24 +36,10 @@ static bool has_no_location(const struct vd_unit *u, const struct vd_entry *e)
 	       (!views.p || vd_value_fixed(&views) == off);
 }
 
-/* The next attribute of the copy. */
-static const struct vd_attr *next_of_copy(struct values *w, struct vd_value *v)
-{
-	const struct vd_unit *u = &w->x->unit;
-	const struct vd_attr *attr;
-	const uint8_t *p = w->b.p;
-
-	if (w->k == w->now->abbrev->nr_attrs)
-		return NULL;
-	attr = vd_attr(u, w->now->abbrev, w->k++);
-	vd_skip_form(&w->b, attr->form, u->version);
-	*v = (struct vd_value){p, (uint64_t)(w->b.p - p), attr->form, attr->value};
-	return attr;
-}
-
 int vd_add_reference(struct vd_added *x, uint64_t old, uint64_t now)
 {
-	if (!vd_grow(&x->references, x->nr_references, &x->cap_references, sizeof(*x->references)))
+	if (!me_grow(&x->references, &x->cap_references, x->nr_references + 1,
+		     sizeof(*x->references)))
 		return -ENOMEM;
 	x->references[x->nr_references++] = (struct vd_pair){old, now};
 	return 0;
@@ -69,7 +54,7 @@ static bool is_list(const struct vd_added *x, const struct vd_attr *attr, const 
 static bool is_divided(const struct values *w, const struct vd_value *was,
 		       const struct vd_value *now)
 {
-	struct vd_cursor expr = vd_value_expression(was);
+	struct vf_cursor expr = vd_value_expression(was);
 
 	return !expr.bad &&
 	       vd_has_one_location(&w->x->unit, now, expr.p, (uint64_t)(expr.end - expr.p));
@@ -80,44 +65,41 @@ static int check_value(struct values *w, const struct vd_attr *attr, const struc
 {
 	struct vd_added *x = w->x;
 	const struct vd_attr *copied;
+	const struct vd_value *c = &w->copy.value;
 	const uint8_t *in_output;
-	struct vd_value c;
 
 	if (attr->name == DW_AT_sibling || (w->listed && attr->name == DW_AT_low_pc))
 		return 0;
-	copied = next_of_copy(w, &c);
-	if (!copied)
+	if (!vd_values_next(&w->copy))
 		return -EBADMSG;
+	copied = w->copy.attr;
 	if (w->listed && attr->name == DW_AT_high_pc)
-		return is_list(x, copied, &c) ? 0 : -EBADMSG;
+		return is_list(x, copied, c) ? 0 : -EBADMSG;
 	if (copied->name != attr->name)
 		return -EBADMSG;
 	if (vd_form_is_reference(attr->form))
 		return copied->form == DW_FORM_ref_addr
 			       ? vd_add_reference(x, vd_value_reference(&x->o, v),
-						  vd_value_fixed(&c))
+						  vd_value_fixed(c))
 			       : -EBADMSG;
 	if (w->divided && attr->name == DW_AT_location)
-		return is_divided(w, v, &c) ? 0 : -EBADMSG;
+		return is_divided(w, v, c) ? 0 : -EBADMSG;
 	if (copied->form != attr->form || copied->value != attr->value ||
-	    (c.size != v->size && !(w->lost && attr->name == DW_AT_location)))
+	    (c->size != v->size && !(w->lost && attr->name == DW_AT_location)))
 		return -EBADMSG;
 	/* The output's old entry has an empty list now. check_code() looks at the copy's. */
 	if (is_list(x, attr, v))
 		return 0;
 	if (w->lost && (attr->name == DW_AT_location || attr->name == DW_AT_GNU_locviews))
 		return 0;
-	in_output = x->n.file->info.data + (v->p - x->o.file->info.data);
-	return memcmp(c.p, in_output, c.size) ? -EBADMSG : 0;
+	in_output = x->n.data + (v->p - x->o.data);
+	return memcmp(c->p, in_output, c->size) ? -EBADMSG : 0;
 }
 
 static int check_values(struct vd_added *x, const struct vd_entry *was, const struct vd_entry *e)
 {
-	struct values w = {.x = x,
-			   .was = was,
-			   .now = e,
-			   .a = {was->values, was->end, false},
-			   .b = {e->values, e->end, false}};
+	struct values w = {.x = x, .copy = vd_values_of(&x->unit, e)};
+	struct vd_values old = vd_values_of(&x->o, was);
 	struct vd_value location, old_location;
 	int ret = 0;
 
@@ -130,18 +112,9 @@ static int check_values(struct vd_added *x, const struct vd_entry *was, const st
 		    vd_form_is_expression(old_location.form) &&
 		    vd_value_is_offset(&x->unit, &location);
 	w.lost = !w.divided && has_no_location(&x->unit, e);
-	for (uint32_t i = 0; i < was->abbrev->nr_attrs && !ret; i++) {
-		const struct vd_attr *attr = vd_attr(&x->o, was->abbrev, i);
-		const uint8_t *p = w.a.p;
-		struct vd_value v;
-
-		vd_skip_form(&w.a, attr->form, x->o.version);
-		v = (struct vd_value){p, (uint64_t)(w.a.p - p), attr->form, attr->value};
-		ret = check_value(&w, attr, &v);
-	}
-	if (!ret && w.k != e->abbrev->nr_attrs)
-		ret = -EBADMSG;
-	return ret;
+	while (!ret && vd_values_next(&old))
+		ret = check_value(&w, old.attr, &old.value);
+	return ret || w.copy.next == e->abbrev->nr_attrs ? ret : -EBADMSG;
 }
 
 int vd_check_copy(struct vd_added *x, const struct vd_entry *was, const struct vd_entry *e)
@@ -172,22 +145,6 @@ static int check_calls(struct vd_added *x, struct vd_entry *e)
 	return ret;
 }
 
-/* Index of the first piece, by old addresses, at or behind @vaddr. */
-static uint32_t first_piece(const struct vf *code, uint64_t vaddr)
-{
-	uint32_t low = 0, high = code->index.nr_by_old;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (code->map->pieces[code->index.by_old[mid]].old_vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 static int by_end(const void *key, const void *range)
 {
 	const uint64_t *vaddr = key;
@@ -202,7 +159,8 @@ static bool has_copies(const struct vf *code, const struct vd_ranges *ranges,
 {
 	const struct mp_map_piece *pieces = code->map->pieces;
 
-	for (uint32_t i = first_piece(code, range->start);
+	for (uint32_t i = mp_search(k, 0, code->index.nr_by_old,
+				    pieces[code->index.by_old[k]].old_vaddr < range->start);
 	     i < code->index.nr_by_old && pieces[code->index.by_old[i]].old_vaddr < range->end; i++)
 		for (uint32_t p = code->index.by_old[i]; p != VF_NONE; p = code->index.next_copy[p])
 			if (pieces[p].new_size &&
@@ -245,7 +203,7 @@ static int check_one(struct vd_added *x, const struct vd_entry *was, struct vd_e
 
 	if (ret)
 		return ret;
-	if (!vd_grow(&x->copied, x->nr_copied, &x->cap_copied, sizeof(*x->copied)))
+	if (!me_grow(&x->copied, &x->cap_copied, x->nr_copied + 1, sizeof(*x->copied)))
 		return -ENOMEM;
 	x->copied[x->nr_copied++] = (struct vd_pair){was->off, e->off};
 	if (!was->abbrev->plain) {
@@ -268,7 +226,7 @@ static int check_one(struct vd_added *x, const struct vd_entry *was, struct vd_e
 
 int vd_check_function(struct vd_added *x, uint64_t off)
 {
-	struct vd_cursor old = vd_unit_at(&x->o, off);
+	struct vf_cursor old = vd_unit_at(&x->o, off);
 	uint32_t depth = 0;
 	int ret = 0;
 

@@ -25,11 +25,11 @@ int vd_refuse(const struct vd *vd, uint64_t off, const char *why)
 
 uint64_t vd_next_unit(const struct vd_section *info, uint64_t off)
 {
-	struct vd_cursor c = vd_cursor_at(info, off);
-	uint64_t length = vd_fixed(&c, 4);
+	struct vf_cursor c = vd_section_at(info, off);
+	uint64_t length = vf_cursor_fixed(&c, 4);
 
 	if (length == UINT32_MAX)
-		length = vd_fixed(&c, 8);
+		length = vf_cursor_fixed(&c, 8);
 	else if (length >= 0xfffffff0)
 		return 0;
 	return c.bad || length > (uint64_t)(c.end - c.p) ? 0
@@ -91,33 +91,6 @@ static bool may_be(const struct unit_pair *x, unsigned int name, const struct vd
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
-/* The attributes of an entry, one after the other. */
-struct walk {
-	const struct vd_unit *u;
-	const struct vd_abbrev *abbrev;
-	uint32_t i;
-	struct vd_cursor c;
-	const struct vd_attr *attr;
-	struct vd_value value;
-};
-
-static struct walk walk_over(const struct vd_unit *u, const struct vd_entry *e)
-{
-	return (struct walk){.u = u, .abbrev = e->abbrev, .c = {e->values, e->end, false}};
-}
-
-static bool step(struct walk *w)
-{
-	const uint8_t *p = w->c.p;
-
-	if (w->i == w->abbrev->nr_attrs)
-		return false;
-	w->attr = vd_attr(w->u, w->abbrev, w->i++);
-	vd_skip_form(&w->c, w->attr->form, w->u->version);
-	w->value = (struct vd_value){p, (uint64_t)(w->c.p - p), w->attr->form, w->attr->value};
-	return true;
-}
-
 /* Zeros behind their number. */
 static bool is_filler(const struct vd_value *v)
 {
@@ -128,9 +101,9 @@ static bool is_filler(const struct vd_value *v)
 }
 
 /* Go on to the next attribute that does not say which code the entry describes. */
-static bool step_over_code(struct walk *w, bool over_entry)
+static bool step_over_code(struct vd_values *w, bool over_entry)
 {
-	while (step(w))
+	while (vd_values_next(w))
 		switch (w->attr->name) {
 		case DW_AT_low_pc:
 		case DW_AT_high_pc:
@@ -148,20 +121,20 @@ static bool step_over_code(struct walk *w, bool over_entry)
 	return false;
 }
 
-static uint64_t place(const struct walk *w)
+static uint64_t place(const struct vd_values *w)
 {
-	return (uint64_t)(w->value.p - w->u->file->info.data);
+	return (uint64_t)(w->value.p - w->u->data);
 }
 
 /* The values have the same forms. */
 static bool same_values(const struct unit_pair *x, const struct vd_entry *a,
 			const struct vd_entry *b)
 {
-	struct walk v = walk_over(&x->o, a), w = walk_over(&x->n, b);
+	struct vd_values v = vd_values_of(&x->o, a), w = vd_values_of(&x->n, b);
 
 	if (a->abbrev->plain)
 		return !memcmp(a->values, b->values, (size_t)(a->end - a->values));
-	while (step(&v) && step(&w))
+	while (vd_values_next(&v) && vd_values_next(&w))
 		if (v.value.size != w.value.size || !may_be(x, v.attr->name, &v.value, &w.value))
 			return false;
 	return true;
@@ -171,7 +144,7 @@ static bool same_values(const struct unit_pair *x, const struct vd_entry *a,
 static bool is_list_now(const struct unit_pair *x, const struct vd_entry *a,
 			const struct vd_entry *b)
 {
-	struct walk v = walk_over(&x->o, a), w = walk_over(&x->n, b);
+	struct vd_values v = vd_values_of(&x->o, a), w = vd_values_of(&x->n, b);
 	struct vd_value low = vd_entry_find(&x->o, a, DW_AT_low_pc);
 	struct vd_value high = vd_entry_find(&x->o, a, DW_AT_high_pc);
 	struct vd_value list = vd_entry_find(&x->n, b, DW_AT_ranges);
@@ -287,7 +260,7 @@ static int check_entry(struct unit_pair *x, const struct vd_entry *a, const stru
 
 static int check_entries(struct unit_pair *x)
 {
-	struct vd_cursor c = vd_unit_at(&x->o, x->o.first), d = vd_unit_at(&x->n, x->n.first);
+	struct vf_cursor c = vd_unit_at(&x->o, x->o.first), d = vd_unit_at(&x->n, x->n.first);
 
 	while (c.p < c.end) {
 		uint64_t off = (uint64_t)(c.p - x->vd->o.info.data);

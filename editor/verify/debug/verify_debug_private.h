@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * verify_debug_private - DWARF as verify reads it. Only verify_debug_*.c include this header. Numbers are
- * checked where they are read, since both files may be hostile.
- */
+/* verify_debug_private - .debug_info of two linked files while it is compared. Only verify_debug_*.c include this header. */
 #ifndef VERIFY_DEBUG_PRIVATE_H
 #define VERIFY_DEBUG_PRIVATE_H
 
+#include "editor/base/grow.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_own.h"
 #include "editor/verify/base/verify_refuse.h"
 #include "editor/verify/debug/verify_debug_file.h"
 #include "editor/verify/debug/verify_debug_info.h"
+#include "editor/verify/dwarf/verify_dwarf.h"
 #include "editor/verify/file/verify_rest.h"
 #include "editor/verify/file/verify_symbols.h"
 #include "editor/verify/read/verify_parts.h"
-
-/* An attribute in the vendors' range that outputs fill unused bytes with. */
-#define VD_FILLER 0x2d4d
 
 struct vd_section {
 	const uint8_t *data; /* uncompressed */
@@ -28,59 +24,6 @@ struct vd_section {
 /* The sections of one file. */
 struct vd_file {
 	struct vd_section info, abbrev, line, ranges, rnglists, loc, loclists, addr, str_offsets;
-};
-
-/* Reads up to @end; a read beyond gives 0 and sets @bad. */
-struct vd_cursor {
-	const uint8_t *p, *end;
-	bool bad;
-};
-
-struct vd_attr {
-	uint16_t name, form;
-	int64_t value; /* DW_FORM_implicit_const */
-};
-
-struct vd_abbrev {
-	uint64_t code;
-	uint16_t tag;
-	bool children;
-	bool plain;   /* no attribute's value may change */
-	int32_t size; /* bytes of all values; -1: not fixed */
-	uint32_t first_attr, nr_attrs;
-	/* of an original's: the abbreviation of the output that was compared last, and whether it is the same */
-	const struct vd_abbrev *last;
-	bool same;
-};
-
-struct vd_abbrevs {
-	struct vd_abbrev *list; /* by code */
-	uint32_t nr;
-	struct vd_attr *attrs;
-	uint32_t nr_attrs;
-};
-
-struct vd_unit {
-	const struct vd_file *file;
-	uint64_t off, first, end; /* in .debug_info; @first: of the first entry */
-	uint64_t abbrev_off, abbrev_field;
-	unsigned int version, type;
-	struct vd_abbrevs abbrevs;
-	uint64_t base; /* DW_AT_low_pc */
-	uint64_t addr_base, rnglists_base, loclists_base, str_offsets_base, line_off;
-};
-
-struct vd_entry {
-	uint64_t off;		  /* in .debug_info */
-	struct vd_abbrev *abbrev; /* NULL: the end of a list of siblings */
-	const uint8_t *values, *end;
-};
-
-struct vd_value {
-	const uint8_t *p; /* NULL: absent */
-	uint64_t size;
-	unsigned int form;
-	int64_t constant; /* DW_FORM_implicit_const */
 };
 
 struct vd_ranges {
@@ -155,45 +98,16 @@ struct vd {
 int vd_file_open(const struct mp_elf *elf, struct vd_file *out);
 void vd_file_close(struct vd_file *file);
 
-struct vd_cursor vd_cursor_at(const struct vd_section *s, uint64_t off);
-uint64_t vd_fixed(struct vd_cursor *c, unsigned int size);
-uint64_t vd_uleb(struct vd_cursor *c);
-int64_t vd_sleb(struct vd_cursor *c);
-void vd_skip(struct vd_cursor *c, uint64_t size);
-/* Skip a value of @form. */
-void vd_skip_form(struct vd_cursor *c, unsigned int form, unsigned int version);
+struct vf_cursor vd_section_at(const struct vd_section *s, uint64_t off);
 
 /* Read the header at @off, and the abbreviations. Return: 0, -ENOMEM, -EBADMSG. Ownership: vd_unit_close(). */
 int vd_unit_open(const struct vd_file *file, uint64_t off, struct vd_unit *out);
-/* Read the header alone. Return: false: there is none. */
-bool vd_unit_header(const struct vd_file *file, uint64_t off, struct vd_unit *out);
 void vd_unit_close(struct vd_unit *unit);
 /* Read the own entry's bases. Return: false: they cannot be read. */
 bool vd_unit_read_bases(struct vd_unit *unit);
 
-/* A cursor at offset @off of .debug_info, up to the end of @unit. */
-struct vd_cursor vd_unit_at(const struct vd_unit *unit, uint64_t off);
-/* Read an entry. Return: false: there is none. */
-bool vd_entry_read(const struct vd_unit *unit, struct vd_cursor *c, struct vd_entry *out);
-/* The last value of attribute @name. */
-struct vd_value vd_entry_find(const struct vd_unit *unit, const struct vd_entry *e,
-			      unsigned int name);
-static inline const struct vd_attr *vd_attr(const struct vd_unit *u, const struct vd_abbrev *a,
-					    uint32_t i)
-{
-	return &u->abbrevs.attrs[a->first_attr + i];
-}
-static inline bool vd_same_attr(const struct vd_attr *a, const struct vd_attr *b)
-{
-	return a->name == b->name && a->form == b->form && a->value == b->value;
-}
-/* The value as a number of at most 8 bytes. */
-uint64_t vd_value_fixed(const struct vd_value *v);
-/* A number in any form; 0: the value is absent or no number. */
-uint64_t vd_value_number(const struct vd_value *v);
 /* Is the value an offset in another section? */
 bool vd_value_is_offset(const struct vd_unit *unit, const struct vd_value *v);
-bool vd_form_is_reference(unsigned int form);
 /* The offset in .debug_info that the value names; 0: it names none. */
 uint64_t vd_value_reference(const struct vd_unit *unit, const struct vd_value *v);
 struct vd_name vd_value_name(const struct vd_unit *unit, const struct vd_value *v);
@@ -208,6 +122,14 @@ bool vd_ranges_hold(const struct vd_ranges *ranges, uint64_t vaddr);
 bool vd_ranges_add(struct vd_ranges *ranges, uint64_t start, uint64_t end);
 /* Sorts the ranges, and joins those that touch. */
 void vd_ranges_join(struct vd_ranges *ranges);
+
+/* The section of @f that has lists of locations, or of ranges, of @unit. */
+const struct vd_section *vd_list_section(const struct vd_file *f, const struct vd_unit *unit,
+					 bool locations);
+/* Finds the list that @v names. Return: false: there is none. */
+bool vd_list_find(const struct vd_unit *unit, const struct vd_value *v, bool locations,
+		  uint64_t *off);
+struct vd_list vd_list_open(const struct vd_unit *unit, bool locations, uint64_t off);
 
 /* ---- verify_debug_line.c ---- */
 bool vd_line_is_program(const struct vd_section *line, uint64_t off);
@@ -243,7 +165,7 @@ struct vd_origin {
 struct vd_added {
 	struct vd *vd;
 	struct vd_unit unit, o, n; /* @o: of the original; @n: the same in the output */
-	struct vd_cursor c;	   /* in @unit */
+	struct vf_cursor c;	   /* in @unit */
 	struct vd_pair *copied, *references;
 	uint32_t nr_copied, cap_copied, nr_references, cap_references;
 	struct vd_call *calls;
@@ -291,12 +213,5 @@ bool vd_has_one_location(const struct vd_unit *unit, const struct vd_value *now,
 			 const uint8_t *expr, uint64_t size);
 /* Is the entry about a call, or an argument of one? */
 bool vd_is_call_site(const struct vd_entry *e);
-/* Is the form that of an expression? */
-bool vd_form_is_expression(unsigned int form);
-/* The expression @v. */
-struct vd_cursor vd_value_expression(const struct vd_value *v);
-
-/* Makes room for one more element. */
-bool vd_grow(void *array, uint32_t nr, uint32_t *cap, size_t size);
 
 #endif

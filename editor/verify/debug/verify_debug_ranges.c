@@ -7,38 +7,35 @@
 
 #define ADDRESS_SIZE 8
 
-static bool indexed_address(const struct vd_unit *u, uint64_t index, uint64_t *address)
+static bool indexed_address(const void *unit, uint64_t index, struct vd_addr *out)
 {
+	const struct vd_unit *u = unit;
 	const struct vd_section *s = &u->file->addr;
-	struct vd_cursor c;
+	struct vf_cursor c;
 
 	if (u->addr_base > s->size || index > s->size / ADDRESS_SIZE)
 		return false;
-	c = vd_cursor_at(s, u->addr_base + ADDRESS_SIZE * index);
-	*address = vd_fixed(&c, ADDRESS_SIZE);
+	c = vd_section_at(s, u->addr_base + ADDRESS_SIZE * index);
+	out->off = vf_cursor_fixed(&c, ADDRESS_SIZE);
 	return !c.bad;
 }
 
 bool vd_address(const struct vd_unit *u, const struct vd_value *v, uint64_t *address)
 {
-	struct vd_cursor c = {v->p, v->p ? v->p + v->size : NULL, false};
+	struct vd_addr addr = {0, v->p ? vd_value_index(v) : 0};
 
-	switch (v->p ? v->form : 0) {
-	case DW_FORM_addr: *address = vd_value_fixed(v); return true;
-	case DW_FORM_addrx: return indexed_address(u, vd_uleb(&c), address);
-	case DW_FORM_addrx1:
-	case DW_FORM_addrx2:
-	case DW_FORM_addrx3:
-	case DW_FORM_addrx4: return indexed_address(u, vd_value_fixed(v), address);
-	default: return false;
-	}
+	if (!v->p || !vd_form_is_address(v->form) ||
+	    (v->form != DW_FORM_addr && !indexed_address(u, addr.off, &addr)))
+		return false;
+	*address = addr.off;
+	return true;
 }
 
 bool vd_ranges_add(struct vd_ranges *out, uint64_t start, uint64_t end)
 {
 	if (start >= end)
 		return true;
-	if (!vd_grow(&out->list, out->nr, &out->cap, sizeof(*out->list))) {
+	if (!me_grow(&out->list, &out->cap, out->nr + 1, sizeof(*out->list))) {
 		out->failed = true;
 		return false;
 	}
@@ -46,118 +43,69 @@ bool vd_ranges_add(struct vd_ranges *out, uint64_t start, uint64_t end)
 	return true;
 }
 
-static bool read_pairs(const struct vd_unit *u, uint64_t off, struct vd_ranges *out)
+const struct vd_section *vd_list_section(const struct vd_file *f, const struct vd_unit *u,
+					 bool locations)
 {
-	struct vd_cursor c = vd_cursor_at(&u->file->ranges, off);
-	uint64_t base = u->base;
-
-	for (;;) {
-		uint64_t start = vd_fixed(&c, ADDRESS_SIZE), end = vd_fixed(&c, ADDRESS_SIZE);
-
-		if (c.bad || (!start && !end))
-			return !c.bad;
-		if (start == UINT64_MAX)
-			base = end;
-		else if (!vd_ranges_add(out, base + start, base + end))
-			return false;
-	}
+	if (locations)
+		return u->version >= 5 ? &f->loclists : &f->loc;
+	return u->version >= 5 ? &f->rnglists : &f->ranges;
 }
 
-static uint64_t next_indexed(const struct vd_unit *u, struct vd_cursor *c)
+bool vd_list_find(const struct vd_unit *u, const struct vd_value *v, bool locations, uint64_t *off)
 {
-	uint64_t address = 0;
+	const struct vd_section *s = vd_list_section(u->file, u, locations);
+	uint64_t base = locations ? u->loclists_base : u->rnglists_base, nr = vd_value_index(v);
+	struct vf_cursor c;
 
-	if (!indexed_address(u, vd_uleb(c), &address))
-		c->bad = true;
-	return address;
-}
-
-static bool read_entries(const struct vd_unit *u, uint64_t off, struct vd_ranges *out)
-{
-	struct vd_cursor c = vd_cursor_at(&u->file->rnglists, off);
-	uint64_t base = u->base;
-
-	for (;;) {
-		uint64_t start = 0, end = 0;
-
-		switch (vd_fixed(&c, 1)) {
-		case DW_RLE_end_of_list: return !c.bad;
-		case DW_RLE_base_addressx: base = next_indexed(u, &c); break;
-		case DW_RLE_base_address: base = vd_fixed(&c, ADDRESS_SIZE); break;
-		case DW_RLE_startx_endx:
-			start = next_indexed(u, &c);
-			end = next_indexed(u, &c);
-			break;
-		case DW_RLE_startx_length:
-			start = next_indexed(u, &c);
-			end = start + vd_uleb(&c);
-			break;
-		case DW_RLE_offset_pair:
-			start = base + vd_uleb(&c);
-			end = base + vd_uleb(&c);
-			break;
-		case DW_RLE_start_end:
-			start = vd_fixed(&c, ADDRESS_SIZE);
-			end = vd_fixed(&c, ADDRESS_SIZE);
-			break;
-		case DW_RLE_start_length:
-			start = vd_fixed(&c, ADDRESS_SIZE);
-			end = start + vd_uleb(&c);
-			break;
-		default: return false;
-		}
-		if (c.bad || !vd_ranges_add(out, start, end))
-			return false;
-	}
-}
-
-/* Offset of the unit's list @nr. */
-static bool find_list(const struct vd_unit *u, uint64_t nr, uint64_t *off)
-{
-	const struct vd_section *s = &u->file->rnglists;
-	struct vd_cursor c;
-
+	*off = nr;
+	if (vd_value_is_offset(u, v))
+		return true;
+	if (v->form != (locations ? DW_FORM_loclistx : DW_FORM_rnglistx) || base > s->size ||
+	    base < 4)
+		return false;
 	/* The number of lists stands before the table. */
-	if (u->rnglists_base > s->size || u->rnglists_base < 4)
+	c = vd_section_at(s, base - 4);
+	if (nr >= vf_cursor_fixed(&c, 4))
 		return false;
-	c = vd_cursor_at(s, u->rnglists_base - 4);
-	if (nr >= vd_fixed(&c, 4))
-		return false;
-	vd_skip(&c, 4 * nr);
-	*off = u->rnglists_base + vd_fixed(&c, 4);
+	vf_cursor_skip(&c, 4 * nr);
+	*off = base + vf_cursor_fixed(&c, 4);
 	return !c.bad;
+}
+
+struct vd_list vd_list_open(const struct vd_unit *u, bool locations, uint64_t off)
+{
+	return (struct vd_list){.c = vd_section_at(vd_list_section(u->file, u, locations), off),
+				.from = {.indexed = indexed_address, .ctx = u},
+				.version = u->version,
+				.locations = locations,
+				.base = {0, u->base}};
 }
 
 static bool read_list(const struct vd_unit *u, const struct vd_value *v, struct vd_ranges *out)
 {
-	struct vd_cursor c = {v->p, v->p + v->size, false};
+	struct vd_list l;
+	struct vd_range r;
 	uint64_t off;
 
-	if (vd_value_is_offset(u, v))
-		off = vd_value_fixed(v);
-	else if (v->form != DW_FORM_rnglistx || !find_list(u, vd_uleb(&c), &off))
+	if (!vd_list_find(u, v, false, &off))
 		return false;
-	return u->version >= 5 ? read_entries(u, off, out) : read_pairs(u, off, out);
-}
-
-static bool is_address(unsigned int form)
-{
-	return form == DW_FORM_addr || form == DW_FORM_addrx ||
-	       (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
+	for (l = vd_list_open(u, false, off); vd_list_next(&l, &r);)
+		if (!vd_ranges_add(out, r.start.off, r.end.off))
+			return false;
+	return !l.c.bad;
 }
 
 static bool read_one(const struct vd_unit *u, const struct vd_value *low,
 		     const struct vd_value *high, struct vd_ranges *out)
 {
-	struct vd_cursor c = {high->p, high->p + high->size, false};
 	uint64_t start, end;
 
 	if (!vd_address(u, low, &start))
 		return false;
-	if (is_address(high->form) && !vd_address(u, high, &end))
+	if (!vd_form_is_address(high->form))
+		end = start + vd_value_index(high);
+	else if (!vd_address(u, high, &end))
 		return false;
-	if (!is_address(high->form))
-		end = start + (high->form == DW_FORM_udata ? vd_uleb(&c) : vd_value_fixed(high));
 	return vd_ranges_add(out, start, end);
 }
 

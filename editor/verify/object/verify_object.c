@@ -32,8 +32,18 @@ static bool same_header(const struct mp_relobj_section *a, const struct mp_relob
 {
 	return a->header.sh_type == b->header.sh_type && a->header.sh_flags == b->header.sh_flags &&
 	       a->header.sh_entsize == b->header.sh_entsize &&
-	       a->header.sh_link == b->header.sh_link &&
-	       a->header.sh_addralign <= b->header.sh_addralign;
+	       a->header.sh_link == b->header.sh_link;
+}
+
+/* Only code may begin elsewhere: data of several objects may be one array. */
+static bool same_alignment(const struct mp_relobj_section *a, const struct mp_relobj_section *b,
+			   bool grows)
+{
+	uint64_t least = a->header.sh_addralign;
+
+	if (mp_relobj_is_code(a))
+		return least <= b->header.sh_addralign;
+	return b->header.sh_addralign == (grows && least < 4 ? 4 : least);
 }
 
 /* Relocations of data: at the same places, to the same things. @grows: exception tables follow. */
@@ -71,24 +81,48 @@ static int compare_relocs(struct vo *vo, uint32_t index, bool grows)
 	return rc;
 }
 
+/* The symbols whose addresses programs compare: linkers may make functions that are not there one. */
+static int compare_addrsig(struct vo *vo, uint32_t index)
+{
+	const struct mp_relobj_section *a = &vo->old.obj->sections[index];
+	const struct mp_relobj_section *b = &vo->new.obj->sections[index];
+	struct vf_cursor x = {.p = a->data, .end = a->data + (a->data ? a->header.sh_size : 0)};
+	struct vf_cursor y = {.p = b->data, .end = b->data + (b->data ? b->header.sh_size : 0)};
+	bool same = true;
+
+	while (same && x.p < x.end && y.p < y.end) {
+		uint64_t old = vf_cursor_uleb(&x), new = vf_cursor_uleb(&y);
+
+		same = !x.bad && !y.bad && old < vo->old.obj->nr_symbols &&
+		       vo->counterpart[old] == new;
+	}
+	return same && x.p == x.end && y.p == y.end
+		       ? 0
+		       : vo_refuse(vo, &vo->new, index, 0, "names other symbols");
+}
+
 static int compare_sections(struct vo *vo)
 {
 	const struct mp_relobj *old = vo->old.obj, *new = vo->new.obj;
 	int rc = 0;
 
 	if (new->nr_sections < old->nr_sections || old->symtab != new->symtab ||
-	    vo->old.eh_frame != vo->new.eh_frame)
+	    vo->old.eh_frame != vo->new.eh_frame || vo->old.ends != vo->new.ends)
 		return vo_refuse(vo, &vo->new, 0, 0, "sections are missing");
 	for (uint32_t i = 1; !rc && i < old->nr_sections; i++) {
 		const struct mp_relobj_section *a = &old->sections[i], *b = &new->sections[i];
 		bool grows;
 
-		if (!same_header(a, b) || (!mp_relobj_is_code(a) && a->header.sh_type != SHT_RELA &&
+		grows = b->header.sh_size > a->header.sh_size && vo_has_tables(&vo->old, i);
+		if (!same_header(a, b) || !same_alignment(a, b, grows) ||
+		    (!mp_relobj_is_code(a) && a->header.sh_type != SHT_RELA &&
 					   strcmp(a->name, b->name)))
 			return vo_refuse(vo, &vo->new, i, 0, "is another section");
-		if (compared_elsewhere(&vo->old, i))
+		/* Tools that number symbols anew take the link away, and linkers ignore such a table. */
+		if (a->header.sh_type == VO_SHT_ADDRSIG && a->header.sh_link == old->symtab)
+			rc = compare_addrsig(vo, i);
+		if (rc || compared_elsewhere(&vo->old, i))
 			continue;
-		grows = b->header.sh_size > a->header.sh_size && vo_has_tables(&vo->old, i);
 		if ((a->header.sh_size != b->header.sh_size && !grows) ||
 		    (a->data && memcmp(a->data, b->data, a->header.sh_size)))
 			return vo_refuse(vo, &vo->new, i, 0, "has other bytes");
@@ -191,6 +225,7 @@ static int compare_symbols(struct vo *vo)
 		if (k >= b)
 			return mp_err_set(vo->err, EPERM, "symbol %s is missing",
 					  mp_relobj_symbol_name(old, i));
+		vo->counterpart[i] = k;
 		rc = compare_symbol(vo, i, k);
 	}
 	if (!rc && old->nr_symbols - a != new->nr_symbols - b)
@@ -199,17 +234,56 @@ static int compare_symbols(struct vo *vo)
 		if (!same_kind(vo, i, i - a + b))
 			return mp_err_set(vo->err, EPERM, "symbol %s is missing",
 					  mp_relobj_symbol_name(old, i));
+		vo->counterpart[i] = i - a + b;
 		rc = compare_symbol(vo, i, i - a + b);
+	}
+	return rc;
+}
+
+static int add_ends(struct vo *vo)
+{
+	const struct mp_relobj *obj = vo->old.obj;
+	int rc = 0;
+
+	for (uint32_t i = 1; !rc && i < obj->nr_symbols; i++) {
+		const Elf64_Sym *symbol = &obj->symbols[i];
+		uint64_t end = symbol->st_value + symbol->st_size;
+
+		if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && mp_relobj_in_code(obj, i) &&
+		    symbol->st_size && end <= UINT32_MAX)
+			rc = vo_add_end(vo, (struct vo_place){symbol->st_shndx, (uint32_t)end});
 	}
 	return rc;
 }
 
 /* ---- all of it -------------------------------------------------------------------------------- */
 
+static uint64_t code_size(const struct vo_side *side, uint32_t section)
+{
+	const struct mp_relobj_section *s = &side->obj->sections[section];
+
+	return mp_relobj_is_code(s) ? s->header.sh_size : 0;
+}
+
 static int compare(struct vo *vo)
 {
-	int rc = vo_frame_read(vo, &vo->old);
+	const Elf64_Ehdr *a = &vo->old.obj->header, *b = &vo->new.obj->header;
+	int rc = vo_relocs_apart(vo, &vo->old);
 
+	if (memcmp(a->e_ident, b->e_ident, EI_NIDENT) || a->e_version != b->e_version ||
+	    a->e_flags != b->e_flags)
+		return mp_err_set(vo->err, EPERM, "the ELF header is another one");
+	for (uint32_t i = 1; i < vo->old.obj->nr_sections; i++)
+		vo->code_size += code_size(&vo->old, i);
+	for (uint32_t i = 1; i < vo->new.obj->nr_sections; i++)
+		vo->code_size += code_size(&vo->new, i);
+	vo->counterpart = calloc(vo->old.obj->nr_symbols, sizeof(*vo->counterpart));
+	if (!vo->counterpart)
+		return -ENOMEM;
+	if (!rc)
+		rc = vo_relocs_apart(vo, &vo->new);
+	if (!rc)
+		rc = vo_frame_read(vo, &vo->old);
 	if (!rc)
 		rc = vo_frame_read(vo, &vo->new);
 	if (!rc)
@@ -219,9 +293,13 @@ static int compare(struct vo *vo)
 	if (!rc)
 		rc = vo_scan(vo);
 	if (!rc)
+		rc = add_ends(vo);
+	if (!rc)
 		rc = compare_symbols(vo);
 	if (!rc)
 		rc = compare_sections(vo);
+	if (!rc)
+		rc = vo_unchanged(vo);
 	if (!rc)
 		rc = compare_groups(vo);
 	if (!rc)
@@ -265,6 +343,9 @@ int me_verify_object(const uint8_t *old, size_t old_size, const uint8_t *new, si
 	free(vo.seen.slots);
 	free(vo.values.slots);
 	free(vo.origins.slots);
+	free(vo.ends.slots);
+	free(vo.counterpart);
+	free(vo.unchanged);
 	free(vo.todo);
 	free(vo.compared);
 	mp_relobj_free(a);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "editor/base/grow.h"
 #include "editor/verify/object/verify_object.h"
 #include "libprof/base/infile.h"
 
@@ -53,8 +54,57 @@ static bool member_at(const struct mapped *m, size_t off, const struct ar_hdr **
 	return true;
 }
 
+/* Where the members of both archives begin, in their order. */
+struct members {
+	struct {
+		size_t old, new;
+	} *at;
+	uint32_t nr, cap;
+	struct mapped old_index, new_index; /* the member with the symbols, if there is one */
+};
+
+static uint32_t big_endian(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Return: the new place of the member that began at @old; 0: none did. */
+static size_t place_of(const struct members *members, size_t old)
+{
+	uint32_t low = 0, high = members->nr;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (members->at[mid].old < old)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < members->nr && members->at[low].old == old ? members->at[low].new : 0;
+}
+
+/* The index: a number of symbols, for each the place of its member, and their names. */
+static bool same_index(const struct members *members)
+{
+	const struct mapped *a = &members->old_index, *b = &members->new_index;
+	uint64_t nr;
+
+	if (a->size != b->size || a->size < 4)
+		return a->size == b->size;
+	nr = big_endian(a->bytes);
+	if (nr != big_endian(b->bytes) || 4 + 4 * nr > a->size ||
+	    memcmp(a->bytes + 4 + 4 * nr, b->bytes + 4 + 4 * nr, a->size - 4 - 4 * nr))
+		return false;
+	for (uint64_t i = 1; i <= nr; i++)
+		if (place_of(members, big_endian(a->bytes + 4 * i)) != big_endian(b->bytes + 4 * i))
+			return false;
+	return true;
+}
+
 static int compare_members(const struct mapped *old, const struct mapped *new,
-			   struct me_verify_object_report *report, struct mp_err *err)
+			   struct members *members, struct me_verify_object_report *report,
+			   struct mp_err *err)
 {
 	size_t a = SARMAG, b = SARMAG;
 
@@ -67,13 +117,18 @@ static int compare_members(const struct mapped *old, const struct mapped *new,
 			return mp_err_set(err, EPERM, "the archives have other members");
 		if (memcmp(x->ar_name, y->ar_name, sizeof(x->ar_name)))
 			return mp_err_set(err, EPERM, "the archives have other members");
+		if (!memcmp(x->ar_name, "/ ", 2) && a == SARMAG) {
+			members->old_index = i;
+			members->new_index = k;
+		}
+		if (!me_grow(&members->at, &members->cap, members->nr + 1, sizeof(*members->at)))
+			return mp_err_set(err, ENOMEM, "out of memory");
+		members->at[members->nr].old = a;
+		members->at[members->nr++].new = b;
 		a += sizeof(*x) + i.size + (i.size & 1);
 		b += sizeof(*y) + k.size + (k.size & 1);
-		if (!memcmp(x->ar_name, "/ ", 2)) { /* offsets, which differ; linkers check them */
-			if (i.size != k.size)
-				return mp_err_set(err, EPERM, "the symbol indexes differ");
+		if (members->nr == 1 && members->old_index.bytes)
 			continue;
-		}
 		if (i.size == k.size && !memcmp(i.bytes, k.bytes, i.size))
 			report->nr_same++;
 		else
@@ -81,13 +136,14 @@ static int compare_members(const struct mapped *old, const struct mapped *new,
 		if (rc)
 			return rc;
 	}
-	return 0;
+	return same_index(members) ? 0 : mp_err_set(err, EPERM, "the symbol indexes differ");
 }
 
 int me_verify_object_files(const char *old, const char *new, struct me_verify_object_report *report,
 			   struct mp_err *err)
 {
 	struct mapped a = {0}, b = {0};
+	struct members members = {0};
 	struct mp_err why;
 	int rc = map(old, &a, err);
 
@@ -96,7 +152,8 @@ int me_verify_object_files(const char *old, const char *new, struct me_verify_ob
 	if (!rc && a.size >= SARMAG && !memcmp(a.bytes, ARMAG, SARMAG)) {
 		rc = b.size < SARMAG || memcmp(b.bytes, ARMAG, SARMAG)
 			     ? mp_err_set(&why, EPERM, "is no archive")
-			     : compare_members(&a, &b, report, &why);
+			     : compare_members(&a, &b, &members, report, &why);
+		free(members.at);
 	} else if (!rc && a.size == b.size && !memcmp(a.bytes, b.bytes, a.size)) {
 		report->nr_same++;
 	} else if (!rc) {

@@ -6,6 +6,8 @@
 
 #include "editor/base/grow.h"
 #include "editor/verify/object/verify_object_private.h"
+#include "editor/verify/read/verify_eh.h"
+#include "libprof/base/search.h"
 
 #define ENCODING 0x1b /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
 
@@ -61,16 +63,30 @@ static int add_cie(struct vo *vo, struct vo_side *side, struct vf_cursor c, uint
 	return 0;
 }
 
+/* Return: the number of the CIE at this offset, or that of all CIEs. */
+static uint32_t cie_at(const struct vo_side *side, uint64_t off)
+{
+	uint32_t low = 0, high = side->eh.nr_cies;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (side->eh.cies[mid].vaddr < off)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < side->eh.nr_cies && side->eh.cies[low].vaddr == off ? low : side->eh.nr_cies;
+}
+
 static int add_fde(struct vo *vo, struct vo_side *side, struct vf_cursor c, uint64_t at,
 		   uint64_t cie_off)
 {
 	const struct mp_relobj_section *s = &side->obj->sections[side->eh_frame];
-	uint32_t r = mp_relobj_reloc_at(s, at + 8), symbol, cie;
+	uint32_t r = mp_relobj_reloc_at(s, at), symbol, cie = cie_at(side, cie_off);
 	struct vo_fde *fde;
-	uint64_t start, len;
+	uint64_t start, len, end;
 
-	for (cie = 0; cie < side->eh.nr_cies && side->eh.cies[cie].vaddr != cie_off; cie++)
-		;
 	if (cie == side->eh.nr_cies || r >= s->nr_relocs || s->relocs[r].r_offset != at + 8 ||
 	    ELF64_R_TYPE(s->relocs[r].r_info) != R_X86_64_PC32)
 		return vo_refuse(vo, side, side->eh_frame, at, "an FDE is not understood");
@@ -84,12 +100,20 @@ static int add_fde(struct vo *vo, struct vo_side *side, struct vf_cursor c, uint
 	vf_cursor_skip(&c, 4);
 	fde->size = (uint32_t)vf_cursor_fixed(&c, 4);
 	len = vf_cursor_uleb(&c);
-	if (!c.bad && r + 1 < s->nr_relocs &&
-	    s->relocs[r + 1].r_offset < at + (uint64_t)(c.end - c.p) + 17)
+	end = at + (uint64_t)(c.end - c.p) + 17;
+	if (!c.bad && r + 1 < s->nr_relocs && s->relocs[r + 1].r_offset < end) {
 		fde->lsda = s->relocs[r + 1].r_offset == at + 17 && len == 4 ? r + 2 : UINT32_MAX;
+		fde->lsda_type = ELF64_R_TYPE(s->relocs[r + 1].r_info);
+	}
+	/* No other bytes are relocated, and without a relocation there is no table. */
+	for (uint64_t i = 0; !c.bad && !fde->lsda && i < len && i < (uint64_t)(c.end - c.p); i++)
+		c.bad = c.p[i];
 	vf_cursor_skip(&c, len);
-	if (c.bad || !mp_relobj_in_code(side->obj, symbol) || start > UINT32_MAX ||
-	    fde->lsda == UINT32_MAX)
+	if (c.bad || !mp_relobj_in_code(side->obj, symbol) ||
+	    ELF64_ST_BIND(side->obj->symbols[symbol].st_info) != STB_LOCAL ||
+	    start + fde->size > side->obj->sections[fde->start.section].header.sh_size ||
+	    fde->lsda == UINT32_MAX ||
+	    (fde->lsda && r + 2 < s->nr_relocs && s->relocs[r + 2].r_offset < end))
 		return vo_refuse(vo, side, side->eh_frame, at, "an FDE is not understood");
 	fde->fde = (struct vf_fde){
 		.size = fde->size, .insns = c.p, .insns_len = (uint32_t)(c.end - c.p), .cie = cie};
@@ -116,9 +140,9 @@ static int read_entries(struct vo *vo, struct vo_side *side)
 		struct vf_cursor c = {.p = s->data + at, .end = s->data + s->header.sh_size};
 		uint64_t size = vf_cursor_fixed(&c, 4), id;
 
-		if (!size) { /* the end of the linked section */
-			at += 4;
-			continue;
+		if (!size && s->header.sh_size - at == 4) { /* the end of the linked section */
+			side->ends = true;
+			break;
 		}
 		if (size < 4 || size > s->header.sh_size - at - 4)
 			return vo_refuse(vo, side, side->eh_frame, at, "an entry is cut");
@@ -137,6 +161,8 @@ int vo_frame_read(struct vo *vo, struct vo_side *side)
 	side->eh_frame = mp_relobj_section(side->obj, ".eh_frame");
 	if (!side->eh_frame)
 		return 0;
+	if (!side->obj->sections[side->eh_frame].data)
+		return vo_refuse(vo, side, side->eh_frame, 0, "has no bytes");
 	rc = read_entries(vo, side);
 	if (rc)
 		return rc;
@@ -178,22 +204,42 @@ bool vo_has_tables(const struct vo_side *side, uint32_t section)
 
 struct vo_fde *vo_frame_at(const struct vo_side *side, struct vo_place place)
 {
-	uint32_t low = 0, high = side->nr_fdes;
+	const struct vo_fde *fde = side->fdes;
+	uint32_t low = mp_search(i, 0, side->nr_fdes,
+				 fde[i].start.section < place.section ||
+					 (fde[i].start.section == place.section &&
+					  fde[i].start.off <= place.off));
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct vo_fde *fde = &side->fdes[mid];
-
-		if (fde->start.section < place.section ||
-		    (fde->start.section == place.section && fde->start.off <= place.off))
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (!low || side->fdes[low - 1].start.section != place.section ||
 	    place.off - side->fdes[low - 1].start.off >= side->fdes[low - 1].size)
 		return NULL;
 	return &side->fdes[low - 1];
+}
+
+/* Programs of the new object have the form that all unwinders read alike; others are marked. */
+static int build_rows(struct vo *vo, struct vo_side *side, struct vo_fde *fde)
+{
+	struct vf_fde trimmed = fde->fde;
+	int rc = -EBADMSG;
+
+	if (side == &vo->new) {
+		trimmed.insns_len = vf_program_size(trimmed.insns, trimmed.insns_len);
+		side->eh.strict = true;
+		rc = vf_rows_build(&side->eh, &trimmed, &fde->rows);
+		side->eh.strict = false;
+	}
+	if (rc != -EBADMSG)
+		return rc;
+	fde->loose = true;
+	return vf_rows_build(&side->eh, &fde->fde, &fde->rows);
+}
+
+static bool same_program(const struct vo_fde *a, const struct vo_fde *b)
+{
+	uint32_t size = vf_program_size(a->fde.insns, a->fde.insns_len);
+
+	return a->size == b->size && size == vf_program_size(b->fde.insns, b->fde.insns_len) &&
+	       !memcmp(a->fde.insns, b->fde.insns, size);
 }
 
 static int row_at(struct vo *vo, struct vo_side *side, struct vo_place place,
@@ -206,7 +252,7 @@ static int row_at(struct vo *vo, struct vo_side *side, struct vo_place place,
 	if (!fde)
 		return 0;
 	if (!fde->built) {
-		rc = vf_rows_build(&side->eh, &fde->fde, &fde->rows);
+		rc = build_rows(vo, side, fde);
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc)
@@ -223,6 +269,7 @@ static int row_at(struct vo *vo, struct vo_side *side, struct vo_place place,
 int vo_rows_same(struct vo *vo, struct vo_place old, struct vo_place new, bool *same)
 {
 	const struct vf_row *a, *b;
+	const struct vo_fde *x, *y;
 	int rc = row_at(vo, &vo->old, old, &a);
 
 	if (!rc)
@@ -231,6 +278,11 @@ int vo_rows_same(struct vo *vo, struct vo_place old, struct vo_place new, bool *
 		return rc;
 	vo->count.nr_rows++;
 	*same = a && b ? vf_row_equal(a, b) && !vf_row_reads_pc(a) : a == b;
+	if (!a || !b)
+		return 0;
+	x = vo_frame_at(&vo->old, old);
+	y = vo_frame_at(&vo->new, new);
+	*same &= (!x->rows.ambiguous && !y->loose) || same_program(x, y);
 	return 0;
 }
 

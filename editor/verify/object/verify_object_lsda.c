@@ -91,7 +91,9 @@ static bool read_table(struct vo_side *side, const struct vo_fde *fde, struct vo
 	if (c.bad || size > (uint64_t)(c.end - c.p) || !read_rows(side, &c, c.p + size, table))
 		return false;
 	table->actions = (uint64_t)(c.p - s->data);
-	return true;
+	/* Only the base is relocated. */
+	return !vo_relocated(s, at, at + 1) &&
+	       !vo_relocated(s, at + (s->data[at] == DW_EH_PE_omit ? 1 : 5), table->actions);
 }
 
 /* C's routine is none: LLVM's skips the base. */
@@ -155,9 +157,9 @@ static bool same_type(const struct vo *vo, const struct vo_table *a, const struc
 	i = mp_relobj_reloc_at(s, x);
 	k = mp_relobj_reloc_at(t, y);
 	if (i < s->nr_relocs && s->relocs[i].r_offset < x + 4)
-		return k < t->nr_relocs && t->relocs[k].r_offset - y == s->relocs[i].r_offset - x &&
-		       vo_same_symbol(vo, &s->relocs[i], &t->relocs[k]);
-	return !(k < t->nr_relocs && t->relocs[k].r_offset < y + 4) &&
+		return k < t->nr_relocs && t->relocs[k].r_offset == y &&
+		       s->relocs[i].r_offset == x && vo_same_symbol(vo, &s->relocs[i], &t->relocs[k]);
+	return !vo_relocated(s, x, x + 4) && !vo_relocated(t, y, y + 4) &&
 	       !memcmp(s->data + x, t->data + y, 4);
 }
 
@@ -168,6 +170,7 @@ static bool read_action(const struct vo_side *side, const struct vo_table *table
 	const struct mp_relobj_section *s = &side->obj->sections[table->section];
 	struct vf_cursor c = {.end = s->data + s->header.sh_size};
 	const uint8_t *from;
+	uint64_t was;
 	int64_t next;
 
 	if (*at >= s->header.sh_size)
@@ -177,8 +180,9 @@ static bool read_action(const struct vo_side *side, const struct vo_table *table
 	from = c.p;
 	next = vf_cursor_sleb(&c);
 	*last = !next;
+	was = *at;
 	*at = (uint64_t)(from - s->data) + (uint64_t)next;
-	return !c.bad && *filter >= 0;
+	return !c.bad && *filter >= 0 && !vo_relocated(s, was, (uint64_t)(c.p - s->data));
 }
 
 static bool same_actions(const struct vo *vo, const struct vo_table *a, uint64_t x,

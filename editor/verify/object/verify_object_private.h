@@ -40,13 +40,22 @@ struct vo_fde {
 	struct vo_place start;
 	uint32_t size;
 	uint32_t cie_off, lsda; /* offset of the CIE; relocation of the table + 1, or 0 */
+	uint32_t lsda_type;	/* that relocation's */
 	struct vf_fde fde;
 	struct vf_rows rows;
 	bool built;
+	bool loose; /* of the new object: its program has forms that unwinders may read differently */
 	bool computes_jump, takes_label; /* of the original */
-	bool listed;			 /* all of its instructions wait to be compared */
+	/* In the new object: the function whose instructions all wait to be compared with its own. */
+	const struct vo_fde *whole_of;
 	struct vo_table table;
 	bool table_read, table_known;
+};
+
+/* What `lea' loads from data; if a table begins there, its entries up to the next base. */
+struct vo_base {
+	struct vo_place at;
+	uint32_t entries;
 };
 
 struct vo_side {
@@ -56,8 +65,9 @@ struct vo_side {
 	struct vf_eh eh;   /* CIEs only */
 	struct vo_fde *fdes;
 	uint32_t nr_fdes, cap_fdes;
+	bool ends;	 /* .eh_frame ends in a word of zero */
 	uint32_t *group; /* per section: its group, or 0 */
-	struct vo_place *bases;
+	struct vo_base *bases;
 	uint32_t nr_bases, cap_bases;
 };
 
@@ -80,7 +90,11 @@ struct vo_compared {
 struct vo {
 	struct vo_side old, new;
 	struct vo_set seen;
+	uint64_t nr_passed, code_size; /* places that were passed over; bytes of both objects' code */
 	struct vo_set values, origins; /* old address -> new one, and back */
+	struct vo_set ends;	       /* where functions of the original end by their symbols */
+	uint32_t *counterpart;	       /* per symbol of the original: that of the new object */
+	bool *unchanged; /* per section of the original: code whose bytes and fields are there */
 	struct vo_pair *todo;
 	uint32_t nr_todo, cap_todo;
 	struct vo_compared *compared;
@@ -108,6 +122,17 @@ int vo_rows_same(struct vo *vo, struct vo_place old, struct vo_place new, bool *
 /* Are both FDEs' CIEs, and what they refer to, the same? */
 bool vo_cies_same(struct vo *vo, const struct vo_fde *old, const struct vo_fde *new);
 
+/* Bytes that a linker may change for the relocation. */
+uint32_t vo_reloc_size(const Elf64_Rela *reloc);
+/* Does a relocation change one of the bytes [from, to) of the section? */
+bool vo_relocated(const struct mp_relobj_section *s, uint64_t from, uint64_t to);
+/* Is the changed part of the instruction at @off one of its fields, as a whole? */
+bool vo_fills_field(const struct mp_insn *insn, const Elf64_Rela *reloc, uint64_t off);
+/* No byte is changed by two relocations. Return: 0, -EPERM. */
+int vo_relocs_apart(struct vo *vo, const struct vo_side *side);
+/* Finds code that is as it was, and compares its references. Return: 0, -EPERM, -ENOMEM. */
+int vo_unchanged(struct vo *vo);
+
 /* @bias: distance from the field to its instruction's end, or minus the distance from a table's
  * base. */
 struct vo_ref vo_ref_of(const struct vo_side *side, const Elf64_Rela *reloc, int64_t bias);
@@ -130,6 +155,20 @@ int vo_tables_same(struct vo *vo, struct vo_place old, struct vo_place new, uint
 /* Was this section's data continued behind its old end, by exception tables? */
 bool vo_has_tables(const struct vo_side *side, uint32_t section);
 
+static inline bool vo_same_place(struct vo_place a, struct vo_place b)
+{
+	return a.section == b.section && a.off == b.off;
+}
+
+/* Does the instruction's field hold a distance to code? */
+static inline bool vo_branches(const struct mp_insn *insn)
+{
+	return insn->kind == MP_INSN_COND || insn->kind == MP_INSN_JUMP ||
+	       insn->kind == MP_INSN_LOOP || insn->kind == MP_INSN_CALL;
+}
+
+/* Notes that a function of the original ends at @end. Return: 0, -ENOMEM. */
+int vo_add_end(struct vo *vo, struct vo_place end);
 /* @old must become @new; @value: as an address that programs may keep and compare. */
 int vo_expect(struct vo *vo, struct vo_place old, struct vo_place new, bool value);
 /* Compares code until nothing waits. */

@@ -20,6 +20,79 @@ static bool absolute(uint32_t type)
 	return type == R_X86_64_64 || type == R_X86_64_32 || type == R_X86_64_32S;
 }
 
+uint32_t vo_reloc_size(const Elf64_Rela *reloc)
+{
+	switch (ELF64_R_TYPE(reloc->r_info)) {
+	case R_X86_64_NONE:
+	case R_X86_64_TLSDESC_CALL:
+	case 250: /* R_X86_64_GNU_VTINHERIT */
+	case 251: /* R_X86_64_GNU_VTENTRY */ return 0;
+	case R_X86_64_8:
+	case R_X86_64_PC8: return 1;
+	case R_X86_64_16:
+	case R_X86_64_PC16: return 2;
+	case R_X86_64_32:
+	case R_X86_64_32S:
+	case R_X86_64_PC32:
+	case R_X86_64_PLT32:
+	case R_X86_64_GOT32:
+	case R_X86_64_GOTPC32:
+	case R_X86_64_GOTPCREL:
+	case R_X86_64_GOTPCRELX:
+	case R_X86_64_REX_GOTPCRELX:
+	case R_X86_64_GOTPC32_TLSDESC:
+	case R_X86_64_GOTTPOFF:
+	case R_X86_64_TLSGD:
+	case R_X86_64_TLSLD:
+	case R_X86_64_TPOFF32:
+	case R_X86_64_DTPOFF32:
+	case R_X86_64_SIZE32: return 4;
+	default: return 8;
+	}
+}
+
+bool vo_relocated(const struct mp_relobj_section *s, uint64_t from, uint64_t to)
+{
+	for (uint32_t r = mp_relobj_reloc_at(s, from < 7 ? 0 : from - 7);
+	     r < s->nr_relocs && s->relocs[r].r_offset < to; r++)
+		if (s->relocs[r].r_offset + vo_reloc_size(&s->relocs[r]) > from)
+			return true;
+	return false;
+}
+
+int vo_relocs_apart(struct vo *vo, const struct vo_side *side)
+{
+	for (uint32_t i = 1; i < side->obj->nr_sections; i++) {
+		const struct mp_relobj_section *s = &side->obj->sections[i];
+		uint64_t end = 0;
+
+		for (uint32_t r = 0; r < s->nr_relocs; r++) {
+			uint32_t size = vo_reloc_size(&s->relocs[r]);
+			uint64_t off = s->relocs[r].r_offset;
+
+			if (size && (off < end || size > s->header.sh_size - off))
+				return vo_refuse(vo, side, i, off,
+						 "two relocations change the same bytes");
+			end = size ? off + size : end;
+		}
+	}
+	return 0;
+}
+
+bool vo_fills_field(const struct mp_insn *insn, const Elf64_Rela *reloc, uint64_t off)
+{
+	uint64_t at = reloc->r_offset - off;
+	uint32_t size = vo_reloc_size(reloc);
+
+	if (!size)
+		return true;
+	if (insn->disp_size && at == insn->disp_off)
+		return size == insn->disp_size;
+	if (insn->mem_disp_off && at == insn->mem_disp_off)
+		return size == 4;
+	return insn->imm_size && at == insn->imm_off && size == insn->imm_size;
+}
+
 struct vo_ref vo_ref_of(const struct vo_side *side, const Elf64_Rela *reloc, int64_t bias)
 {
 	uint32_t index = ELF64_R_SYM(reloc->r_info), type = ELF64_R_TYPE(reloc->r_info);
@@ -27,7 +100,8 @@ struct vo_ref vo_ref_of(const struct vo_side *side, const Elf64_Rela *reloc, int
 	struct vo_ref ref = {.reloc = reloc};
 
 	if (!mp_relobj_in_code(side->obj, index) || ELF64_ST_BIND(symbol->st_info) != STB_LOCAL ||
-	    !(pc_relative(type) || absolute(type)))
+	    !(pc_relative(type) || absolute(type)) ||
+	    ELF64_ST_TYPE(symbol->st_info) > STT_SECTION) /* such as that of an indirect function */
 		return ref;
 	ref.code = true;
 	ref.place.section = symbol->st_shndx;
@@ -48,9 +122,7 @@ bool vo_same_symbol(const struct vo *vo, const Elf64_Rela *old, const Elf64_Rela
 		return false;
 	/* The place of a function is that of its symbol, which is compared with the symbols. */
 	if (in_code)
-		return ELF64_ST_TYPE(a->st_info) != STT_SECTION &&
-		       !strcmp(mp_relobj_symbol_name(vo->old.obj, i),
-			       mp_relobj_symbol_name(vo->new.obj, k));
+		return ELF64_ST_TYPE(a->st_info) != STT_SECTION && vo->counterpart[i] == k;
 	return a->st_shndx == b->st_shndx && a->st_value == b->st_value &&
 	       !strcmp(mp_relobj_symbol_name(vo->old.obj, i),
 		       mp_relobj_symbol_name(vo->new.obj, k));
@@ -70,28 +142,45 @@ bool vo_table_distance(const struct vo_side *side, uint32_t section, const Elf64
 {
 	const struct vo_place at = {section, (uint32_t)reloc->r_offset};
 	uint32_t low = 0, high = side->nr_bases;
-	const struct mp_relobj_section *s = &side->obj->sections[section];
-	uint32_t first;
+	const struct vo_base *base;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (compare_places(&side->bases[mid], &at) <= 0)
+		if (compare_places(&side->bases[mid].at, &at) <= 0)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (!low || side->bases[low - 1].section != section)
+	if (!low || side->bases[low - 1].at.section != section)
 		return false;
-	*distance = (int64_t)(at.off - side->bases[low - 1].off);
+	base = &side->bases[low - 1];
+	*distance = (int64_t)(at.off - base->at.off);
 	/* Every word from the base to this one is an entry. */
-	first = mp_relobj_reloc_at(s, side->bases[low - 1].off);
-	for (int64_t k = 0; k <= *distance; k += 4, first++)
-		if (first >= s->nr_relocs ||
-		    s->relocs[first].r_offset != side->bases[low - 1].off + (uint64_t)k ||
-		    ELF64_R_TYPE(s->relocs[first].r_info) != R_X86_64_PC32)
-			return false;
-	return *distance % 4 == 0;
+	return *distance % 4 == 0 && *distance / 4 < base->entries;
+}
+
+/* @end: the next base in the same section. */
+static uint32_t entries_of(const struct vo_side *side, struct vo_place base, uint64_t end)
+{
+	const struct mp_relobj_section *s = &side->obj->sections[base.section];
+	uint32_t first = mp_relobj_reloc_at(s, base.off), nr = 0;
+
+	while (first + nr < s->nr_relocs && base.off + 4 * (uint64_t)nr < end &&
+	       s->relocs[first + nr].r_offset == base.off + 4 * (uint64_t)nr &&
+	       ELF64_R_TYPE(s->relocs[first + nr].r_info) == R_X86_64_PC32)
+		nr++;
+	return nr;
+}
+
+static void count_entries(struct vo_side *side)
+{
+	for (uint32_t i = 0; i < side->nr_bases; i++) {
+		const struct vo_place *at = &side->bases[i].at, *next = &side->bases[i + 1].at;
+		bool last = i + 1 == side->nr_bases || next->section != at->section;
+
+		side->bases[i].entries = entries_of(side, *at, last ? UINT64_MAX : next->off);
+	}
 }
 
 /* ---- the first look ------------------------------------------------------------------------- */
@@ -109,7 +198,7 @@ static int add_base(struct vo_side *side, const uint8_t *code, const struct mp_i
 		return 0;
 	if (!me_grow(&side->bases, &side->cap_bases, side->nr_bases + 1, sizeof(*side->bases)))
 		return -ENOMEM;
-	side->bases[side->nr_bases++] = (struct vo_place){symbol->st_shndx, (uint32_t)off};
+	side->bases[side->nr_bases++].at = (struct vo_place){symbol->st_shndx, (uint32_t)off};
 	return 0;
 }
 
@@ -166,5 +255,6 @@ int vo_scan(struct vo *vo)
 	}
 	if (side->nr_bases)
 		qsort(side->bases, side->nr_bases, sizeof(*side->bases), compare_places);
+	count_entries(side);
 	return rc;
 }

@@ -19,19 +19,14 @@ static uint64_t hash_place(uint64_t before, struct vo_place place)
 	return me_mix(before + ((uint64_t)place.section << 32 | place.off));
 }
 
-static bool same_place(struct vo_place a, struct vo_place b)
-{
-	return a.section == b.section && a.off == b.off;
-}
-
 /* Finds the pair, or with @by_old the pair with this old place; else the free slot for it. */
 static struct vo_pair *set_slot(const struct vo_set *set, struct vo_pair pair, bool by_old)
 {
 	uint64_t old = hash_place(0, pair.old), hash = by_old ? old : hash_place(old, pair.new);
 	uint32_t i = (uint32_t)hash & (set->room - 1);
 
-	while (set->slots[i].old.section && !(same_place(set->slots[i].old, pair.old) &&
-					      (by_old || same_place(set->slots[i].new, pair.new))))
+	while (set->slots[i].old.section && !(vo_same_place(set->slots[i].old, pair.old) &&
+					      (by_old || vo_same_place(set->slots[i].new, pair.new))))
 		i = (i + 1) & (set->room - 1);
 	return &set->slots[i];
 }
@@ -76,7 +71,7 @@ int vo_expect(struct vo *vo, struct vo_place old, struct vo_place new, bool valu
 		origin = set_add(&vo->origins, back, true, &added);
 		if (!known || !origin)
 			return -ENOMEM;
-		if (!same_place(known->new, new) || !same_place(origin->new, old))
+		if (!vo_same_place(known->new, new) || !vo_same_place(origin->new, old))
 			return vo_refuse(vo, &vo->old, old.section, old.off,
 					 "an address became two addresses, or two became one");
 	}
@@ -84,6 +79,8 @@ int vo_expect(struct vo *vo, struct vo_place old, struct vo_place new, bool valu
 		return -ENOMEM;
 	if (!added)
 		return 0;
+	if (vo->seen.nr > 2 * vo->code_size + 4096)
+		return vo_refuse(vo, &vo->old, old.section, old.off, "has too many counterparts");
 	if (!me_grow(&vo->todo, &vo->cap_todo, vo->nr_todo + 1, sizeof(*vo->todo)))
 		return -ENOMEM;
 	vo->todo[vo->nr_todo++] = pair;
@@ -112,13 +109,16 @@ static int decode(struct vo *vo, const struct vo_side *side, struct vo_place pla
 	code->place = place;
 	code->first_reloc = mp_relobj_reloc_at(s, place.off);
 	code->nr_relocs = mp_relobj_reloc_at(s, place.off + code->insn.len) - code->first_reloc;
+	for (uint32_t i = 0; i < code->nr_relocs; i++)
+		if (!vo_fills_field(&code->insn, &s->relocs[code->first_reloc + i], place.off))
+			return vo_refuse(vo, side, place.section, place.off,
+					 "has a relocation that is not one of a field");
 	return 0;
 }
 
-static bool branches(const struct mp_insn *insn)
+static struct vo_place behind(const struct code *code)
 {
-	return insn->kind == MP_INSN_COND || insn->kind == MP_INSN_JUMP ||
-	       insn->kind == MP_INSN_LOOP || insn->kind == MP_INSN_CALL;
+	return (struct vo_place){code->place.section, code->place.off + code->insn.len};
 }
 
 /* Return: the target of the branch, or of the operand with a displacement. */
@@ -130,10 +130,15 @@ static struct vo_ref field_ref(const struct vo_side *side, const struct code *co
 
 	for (uint32_t i = 0; i < code->nr_relocs; i++) {
 		const Elf64_Rela *r = &s->relocs[code->first_reloc + i];
+		uint32_t type = ELF64_R_TYPE(r->r_info);
 
-		if (r->r_offset == code->place.off + code->insn.disp_off)
-			return vo_ref_of(side, r,
-					 (int64_t)(code->place.off + code->insn.len - r->r_offset));
+		if (r->r_offset != code->place.off + code->insn.disp_off || !vo_reloc_size(r))
+			continue;
+		ref = vo_ref_of(side, r,
+				(int64_t)(code->place.off + code->insn.len - r->r_offset));
+		/* An address in a field that holds a distance leads elsewhere. */
+		ref.code &= type == R_X86_64_PC32 || type == R_X86_64_PLT32;
+		break;
 	}
 	return ref;
 }
@@ -150,6 +155,9 @@ static int skip(struct vo *vo, const struct vo_side *side, struct vo_place *plac
 
 		if (rc)
 			return rc;
+		if (vo->nr_passed++ > 32 * vo->code_size + (1 << 20))
+			return vo_refuse(vo, side, place->section, place->off,
+					 "is passed over too often");
 		passed[*nr] = *place;
 		if (code.insn.kind == MP_INSN_JUMP) {
 			ref = field_ref(side, &code);
@@ -166,6 +174,30 @@ static int skip(struct vo *vo, const struct vo_side *side, struct vo_place *plac
 }
 
 /* ---- comparison ----------------------------------------------------------------------------- */
+
+/* Is the field at @off that of a `lea', which only computes the address? */
+static bool loads_address(const struct code *code, uint64_t off)
+{
+	uint64_t opcode = off - 2;
+
+	if (off < 2 || code->bytes[opcode] != 0x8d)
+		return false;
+	/* Only prefixes stand before it; with those of vectors, 8d is another instruction. */
+	for (uint64_t i = 0; i < opcode; i++)
+		if ((code->bytes[i] & 0xf0) != 0x40 && !memchr("\x26\x2e\x36\x3e\x64\x65\x66\x67\xf2\xf3",
+							      code->bytes[i], 10))
+			return false;
+	return true;
+}
+
+/* @off: of the field, if it is one of an operand in memory. What code reads there must stay. */
+static bool reads_changed_code(const struct vo *vo, const struct code *old, uint64_t off,
+			       struct vo_ref a, struct vo_ref b)
+{
+	return a.code && !vo_branches(&old->insn) && !loads_address(old, off) &&
+	       !(vo_same_place(a.place, b.place) && a.place.section < vo->old.obj->nr_sections &&
+		 vo->unchanged[a.place.section]);
+}
 
 static int expect_ref(struct vo *vo, const struct code *old, const struct code *new,
 		      struct vo_ref a, struct vo_ref b, bool value)
@@ -195,12 +227,17 @@ static int same_bytes(struct vo *vo, const struct code *old, const struct code *
 	    memcmp(old->bytes, new->bytes, from) ||
 	    memcmp(old->bytes + to, new->bytes + to, insn->len - to))
 		goto differs;
-	if (insn->disp_size)
-		rc = expect_ref(vo, old, new, field_ref(&vo->old, old), field_ref(&vo->new, new),
-				!branches(insn));
+	if (insn->disp_size) {
+		struct vo_ref was = field_ref(&vo->old, old), is = field_ref(&vo->new, new);
+
+		if (reads_changed_code(vo, old, insn->disp_off, was, is))
+			goto reads;
+		rc = expect_ref(vo, old, new, was, is, !vo_branches(insn));
+	}
 	for (uint32_t i = old->first_reloc; !rc && i < old->first_reloc + old->nr_relocs; i++) {
 		uint64_t off = a->relocs[i].r_offset - old->place.off;
 		int64_t bias = (int64_t)(insn->len - off);
+		struct vo_ref was, is;
 
 		if (insn->disp_size && off == insn->disp_off)
 			continue;
@@ -210,9 +247,12 @@ static int same_bytes(struct vo *vo, const struct code *old, const struct code *
 		if (k == end || b->relocs[k].r_offset - new->place.off != off ||
 		    ELF64_R_TYPE(a->relocs[i].r_info) != ELF64_R_TYPE(b->relocs[k].r_info))
 			goto differs;
-		rc = expect_ref(vo, old, new, vo_ref_of(&vo->old, &a->relocs[i], bias),
-				vo_ref_of(&vo->new, &b->relocs[k], bias), true);
-		k++;
+		was = vo_ref_of(&vo->old, &a->relocs[i], bias);
+		is = vo_ref_of(&vo->new, &b->relocs[k++], bias);
+		if (insn->mem_disp_off && off == insn->mem_disp_off &&
+		    reads_changed_code(vo, old, off, was, is))
+			goto reads;
+		rc = expect_ref(vo, old, new, was, is, true);
 	}
 	while (k < end && insn->disp_size &&
 	       b->relocs[k].r_offset - new->place.off == insn->disp_off)
@@ -222,11 +262,9 @@ static int same_bytes(struct vo *vo, const struct code *old, const struct code *
 differs:
 	return vo_refuse(vo, &vo->old, old->place.section, old->place.off,
 			 "is another instruction in the new object");
-}
-
-static struct vo_place behind(const struct code *code)
-{
-	return (struct vo_place){code->place.section, code->place.off + code->insn.len};
+reads:
+	return vo_refuse(vo, &vo->old, old->place.section, old->place.off,
+			 "reads bytes of code that changed");
 }
 
 static int compare_branch(struct vo *vo, const struct code *old, const struct code *new)
@@ -248,25 +286,23 @@ static int compare_branch(struct vo *vo, const struct code *old, const struct co
 	return rc ? rc : vo_expect(vo, behind(old), b.place, false);
 }
 
+int vo_add_end(struct vo *vo, struct vo_place end)
+{
+	bool added;
+
+	return set_add(&vo->ends, (struct vo_pair){.old = end}, true, &added) ? 0 : -ENOMEM;
+}
+
 /* Does the function end behind @code? Code without unwind information ends where its symbol does. */
 static bool ends_function(const struct vo *vo, const struct code *code)
 {
-	const struct mp_relobj *obj = vo->old.obj;
 	const struct vo_fde *fde = vo_frame_at(&vo->old, code->place);
-	uint64_t end = code->place.off + code->insn.len;
+	const struct vo_pair end = {.old = behind(code)};
 
 	if (fde)
-		return end == fde->start.off + fde->size;
-	for (uint32_t i = 1; i < obj->nr_symbols; i++) {
-		const Elf64_Sym *symbol = &obj->symbols[i];
-
-		if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-		    symbol->st_shndx == code->place.section &&
-		    symbol->st_value <= code->place.off &&
-		    symbol->st_value + symbol->st_size == end)
-			return true;
-	}
-	return end == obj->sections[code->place.section].header.sh_size;
+		return end.old.off == fde->start.off + fde->size;
+	return (vo->ends.room && set_slot(&vo->ends, end, true)->old.section) ||
+	       end.old.off == vo->old.obj->sections[code->place.section].header.sh_size;
 }
 
 /*
@@ -292,6 +328,14 @@ static int expect_tls_call(struct vo *vo, const struct code *old, const struct c
 	return rc;
 }
 
+/* int3 or int1: a handler returns behind it. Other traps come back to themselves. */
+static bool is_breakpoint(const struct code *code)
+{
+	uint8_t opcode = code->bytes[code->insn.len - 1];
+
+	return code->insn.kind == MP_INSN_TRAP && (opcode == 0xcc || opcode == 0xf1);
+}
+
 static int compare_insns(struct vo *vo, const struct code *old, const struct code *new)
 {
 	int rc;
@@ -302,10 +346,12 @@ static int compare_insns(struct vo *vo, const struct code *old, const struct cod
 	if (!rc)
 		rc = vo_tables_same(vo, old->place, new->place, old->insn.len);
 	if (rc || old->insn.kind == MP_INSN_JUMP || old->insn.kind == MP_INSN_IJUMP ||
-	    old->insn.kind == MP_INSN_RET || old->insn.kind == MP_INSN_TRAP)
+	    old->insn.kind == MP_INSN_RET ||
+	    (old->insn.kind == MP_INSN_TRAP && !is_breakpoint(old)))
 		return rc;
 	/* A call at the function's end does not return. */
-	if ((old->insn.kind == MP_INSN_CALL || old->insn.kind == MP_INSN_ICALL) &&
+	if ((old->insn.kind == MP_INSN_CALL || old->insn.kind == MP_INSN_ICALL ||
+	     old->insn.kind == MP_INSN_TRAP) &&
 	    ends_function(vo, old))
 		return 0;
 	rc = expect_tls_call(vo, old, new);
@@ -316,13 +362,16 @@ static int compare_insns(struct vo *vo, const struct code *old, const struct cod
 
 /* Functions with exception tables, and those that may compute addresses in themselves, keep all
  * distances; every instruction of them is compared. */
-static int expect_whole(struct vo *vo, struct vo_fde *old, const struct vo_fde *new)
+static int expect_whole(struct vo *vo, const struct vo_fde *old, struct vo_fde *new)
 {
 	int rc = 0;
 
-	if (old->listed)
+	if (new->whole_of == old)
 		return 0;
-	old->listed = true;
+	if (new->whole_of)
+		return vo_refuse(vo, &vo->new, new->start.section, new->start.off,
+				 "stands for two functions that keep all distances");
+	new->whole_of = old;
 	for (uint32_t off = 0; !rc && off < old->size;) {
 		struct vo_place a = {old->start.section, old->start.off + off};
 		struct vo_place b = {new->start.section, new->start.off + off};
@@ -351,11 +400,14 @@ static int compare_functions(struct vo *vo, struct vo_place old, struct vo_place
 	bool whole = a && vo_whole(vo, a);
 	const char *why = NULL;
 
-	if (x->sh_flags != y->sh_flags || vo->old.group[old.section] != vo->new.group[new.section])
+	if (!a && !(vo->unchanged[old.section] && vo_same_place(old, new)))
+		why = "lies outside of functions, in a section that changed";
+	else if (x->sh_flags != y->sh_flags || vo->old.group[old.section] != vo->new.group[new.section])
 		why = "lies in a section of another kind in the new object";
 	else if (!a != !b || (a && !vo_cies_same(vo, a, b)))
 		why = "has other unwind information in the new object";
-	else if (a && (!a->lsda != !b->lsda || (whole && a->lsda && !vo_same_table(vo, a, b))))
+	else if (a && (!a->lsda != !b->lsda || a->lsda_type != b->lsda_type ||
+		       (whole && a->lsda && !vo_same_table(vo, a, b))))
 		why = "has another exception table in the new object";
 	else if (whole && (a->size != b->size || old.off - a->start.off != new.off - b->start.off))
 		why = "lies elsewhere in its function in the new object";
@@ -384,23 +436,33 @@ static int compare_rows(struct vo *vo, struct vo_place from, struct vo_place old
 			 "has another unwind row in the new object");
 }
 
+/* Does control that passed LIMIT places and came to @place pass it again and again? */
+static bool loops(struct vo_place place, const struct vo_place *passed)
+{
+	for (uint32_t i = 0; i < LIMIT; i++)
+		if (vo_same_place(place, passed[i]))
+			return true;
+	return false;
+}
+
 static int compare_pair(struct vo *vo, struct vo_pair pair)
 {
 	static _Thread_local struct vo_place old_passed[LIMIT], new_passed[LIMIT];
 	struct vo_place from = pair.old;
 	uint32_t nr_old, nr_new;
 	struct code old, new;
-	bool added;
+	bool added, loop;
 	int rc = skip(vo, &vo->old, &pair.old, old_passed, &nr_old);
 
 	if (!rc)
 		rc = skip(vo, &vo->new, &pair.new, new_passed, &nr_new);
 	if (rc)
 		return rc;
-	if (nr_old == LIMIT || nr_new == LIMIT) /* for (;;); in both */
-		return nr_old == nr_new ? 0
-					: vo_refuse(vo, &vo->old, from.section, from.off,
-						    "loops in one of the objects only");
+	loop = nr_old == LIMIT || nr_new == LIMIT; /* for (;;); in both, unless it is refused */
+	if (loop && !(nr_old == nr_new && loops(pair.old, old_passed) &&
+		      loops(pair.new, new_passed)))
+		return vo_refuse(vo, &vo->old, from.section, from.off,
+				 "loops in one of the objects only, or has too many no-ops");
 	rc = compare_rows(vo, from, pair.old, pair.new, new_passed, nr_new);
 	if (!rc && nr_old + nr_new) {
 		if (!set_add(&vo->seen, pair, false, &added))
@@ -410,8 +472,9 @@ static int compare_pair(struct vo *vo, struct vo_pair pair)
 	}
 	if (!rc)
 		rc = compare_functions(vo, pair.old, pair.new);
-	if (!rc)
-		rc = decode(vo, &vo->old, pair.old, &old);
+	if (rc || loop)
+		return rc;
+	rc = decode(vo, &vo->old, pair.old, &old);
 	if (!rc)
 		rc = decode(vo, &vo->new, pair.new, &new);
 	if (rc)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "editor/verify/dwarf/verify_dwarf.h"
 
 struct vf_eh;
 struct vf_fde;
@@ -46,21 +47,6 @@ struct vf_rows {
 	bool expressions; /* some rule is one */
 };
 
-/* A cursor over encoded bytes. @bad is set once a value was cut off or not understood. */
-struct vf_cursor {
-	const uint8_t *p, *end;
-	uint64_t vaddr; /* of @p */
-	bool bad;
-	bool terse; /* set @bad for a LEB128 number that is longer than needed */
-};
-
-/* Read a number of @size bytes, or in LEB128; or skip @len bytes. Return: 0, or NULL, if @bad. */
-uint64_t vf_cursor_fixed(struct vf_cursor *c, unsigned int size);
-uint64_t vf_cursor_uleb(struct vf_cursor *c);
-int64_t vf_cursor_sleb(struct vf_cursor *c);
-const uint8_t *vf_cursor_skip(struct vf_cursor *c, uint64_t len);
-/* Read a DW_EH_PE_ pointer that is not indirect. Return: 0 if the raw value is 0. */
-uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc);
 /* Run @fde's program. Return: 0, -ENOMEM, -EBADMSG. Ownership: the caller frees @rows->row. */
 int vf_rows_build(const struct vf_eh *eh, const struct vf_fde *fde, struct vf_rows *rows);
 /* Return: the row that covers @vaddr, or NULL. */

@@ -127,24 +127,10 @@ const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr
 	return lo < lsda->nr && lsda->site[lo].start <= vaddr ? &lsda->site[lo] : NULL;
 }
 
-unsigned int vf_lsda_pointer_size(uint8_t enc)
-{
-	switch (enc & 0x0f) {
-	case DW_EH_PE_absptr:
-	case DW_EH_PE_udata8:
-	case DW_EH_PE_sdata8: return 8;
-	case DW_EH_PE_udata4:
-	case DW_EH_PE_sdata4: return 4;
-	case DW_EH_PE_udata2:
-	case DW_EH_PE_sdata2: return 2;
-	default: return 0;
-	}
-}
-
 /* An absolute pointer in a position-independent file cannot be read: a relocation fills it. */
 bool vf_lsda_type(const struct vf_lsda *lsda, uint64_t index, uint64_t *type)
 {
-	unsigned int size = vf_lsda_pointer_size(lsda->ttype_enc);
+	unsigned int size = vf_pointer_size(lsda->ttype_enc);
 	struct vf_cursor c;
 	uint64_t at;
 

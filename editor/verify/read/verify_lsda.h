@@ -34,8 +34,6 @@ void vf_lsda_fini(struct vf_lsda *lsda);
 const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr);
 /* Return: the end of that call site; without one, the start of the next; UINT64_MAX: there is none. */
 uint64_t vf_lsda_site_end(const struct vf_lsda *lsda, uint64_t vaddr);
-/* Return: bytes of a pointer with encoding @enc; 0: not known. */
-unsigned int vf_lsda_pointer_size(uint8_t enc);
 /* *@type: the address in entry @index of the types, not followed. Entries are numbered from 1,
  * backwards from the table's end. Return: false if there is none, or it cannot be read. */
 bool vf_lsda_type(const struct vf_lsda *lsda, uint64_t index, uint64_t *type);

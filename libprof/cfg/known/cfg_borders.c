@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 
 /* Bytes between the instructions that name both. */
@@ -28,18 +29,9 @@ static bool is_start(const struct mp_cfg_build *b, uint32_t target)
 /* Index of the first part that ends behind @at (@ends), or begins there or behind. */
 static uint32_t first_part(const struct mp_cfg_build *b, uint32_t at, bool ends)
 {
-	uint32_t lo = 0, hi = b->index->nr_parts;
+	const struct mp_part *parts = b->index->parts;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		const struct mp_part *part = &b->index->parts[mid];
-
-		if (ends ? part->end <= at : part->at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, b->index->nr_parts, ends ? parts[i].end <= at : parts[i].at < at);
 }
 
 /* Does one function name both as ends? Then what lies between them is read or asked about. */

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/cfg/cfg_private.h"
 #include "libprof/insn/decoder.h"
 
@@ -467,26 +468,20 @@ static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t
 	    part == mp_part_at(b->index, at)) {
 		if (!f->computed)
 			return 0;
-		if (mp_grow(&b->summed, &b->cap_summed, b->nr_summed, sizeof(*b->summed)))
-			return -ENOMEM;
-		b->summed[b->nr_summed++] = target;
-		return 0;
+		return mp_push(b->summed, b->nr_summed, b->cap_summed, target);
 	}
 	used = (f->read && !f->direct) || f->computed || f->ordered;
 	if (used || part == MP_NONE) {
-		if (mp_grow(&x->borders, &x->cap_borders, x->nr_borders, sizeof(*x->borders)))
+		if (mp_push(x->borders, x->nr_borders, x->cap_borders,
+			    (struct mp_border){at, target, used, f->computed}))
 			return -ENOMEM;
-		x->borders[x->nr_borders++] = (struct mp_border){at, target, used, f->computed};
 	}
 	if ((f->read || f->computed) && part != MP_NONE && target == b->index->parts[part].at)
 		mp_func_problem(&b->cfg->funcs[b->index->parts[part].func], MP_PROBLEM_READ,
 				mp_space_vaddr(b->index, target));
 	if (!f->computed)
 		return 0;
-	if (mp_grow(&b->bases, &b->cap_bases, b->nr_bases, sizeof(*b->bases)))
-		return -ENOMEM;
-	b->bases[b->nr_bases++] = mp_space_vaddr(b->index, target);
-	return 0;
+	return mp_push(b->bases, b->nr_bases, b->cap_bases, mp_space_vaddr(b->index, target));
 }
 
 /* True if code for any distance finds the GOT there: by a place of its own, and a distance of 8 bytes. */

@@ -9,22 +9,15 @@
  * and a switch's targets stand in arrays, return addresses beside descriptions of frames. Called by
  * cfg, after flows are known.
  */
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_words.h"
 
 const struct mp_flow *mp_call_before(const struct mp_cfg_build *b, const struct mp_part *part,
 				     uint32_t at)
 {
-	uint32_t lo = 0, hi = part->nr_flows;
 	const struct mp_flow *f;
+	uint32_t lo = mp_search(i, 0, part->nr_flows, b->flows[part->first_flow + i].at < at);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->flows[part->first_flow + mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	f = lo ? &b->flows[part->first_flow + lo - 1] : NULL;
 	return f && f->at + f->len == at && (f->kind == MP_INSN_CALL || f->kind == MP_INSN_ICALL)
 		       ? f

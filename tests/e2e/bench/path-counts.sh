@@ -82,8 +82,9 @@ if [ -s agree.json ]; then
 		.branches == '"$branches"' and .hot > 0 and .hot_flow <= 1' agree.json >/dev/null ||
 		fail "samples: $(cat agree.json)"
 	# The version without numbers, for measuring their cost, has the same copies.
-	for kind in none pep; do
-		command_ends 0 $kind "$BUILD/morph-optimize" instrument --min-samples=1 --db=db --kind=$kind \
+	for way in --lab=kind=none --kind=pep; do
+		kind=${way##*=}
+		command_ends 0 $kind "$BUILD/morph-optimize" instrument --min-samples=1 --db=db $way \
 			--report=json prog -o $kind
 		jq '.functions.moved, (.code | .blocks, .hot_blocks, .branches_inverted)' out.txt >$kind.txt
 	done

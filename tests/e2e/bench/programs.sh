@@ -100,7 +100,7 @@ if ! scripts/works/programs --inputs --bench tcc >"$TMPDIR/build.log" 2>&1; then
 else
 	mkdir "$dir/a" "$dir/b" && cp "$BUILD/programs/tcc-pie" "$dir/a/tcc"
 	for seed in "" 3; do
-		"$BUILD/morph-optimize" --all ${seed:+--stress-layout=$seed} --report=none -o "$dir/b/tcc" \
+		"$BUILD/morph-optimize" --all ${seed:+--lab=stress-layout=$seed} --report=none -o "$dir/b/tcc" \
 			"$dir/a/tcc" || { fail "tcc seed ${seed:-none}: status $?"; continue; }
 		for side in a b; do
 			sh -c "$(scripts/works/workload tcc short "$dir/$side/tcc")" >"$dir/$side/out" 2>&1 ||

@@ -171,7 +171,7 @@ expect save-places kept 30
 
 # Jumps from function to function in copies. Only "through" runs there: _start stays, and calls the old first and second.
 gcc -nostdlib -static -Wl,--build-id,--eh-frame-hdr -o linked known.S || exit 1
-"$BUILD/morph-optimize" --all --layout=no-inline --report=none -o moved linked 2>err.txt || fail "moved: $(cat err.txt)"
+"$BUILD/morph-optimize" --all --lab=no-inline --report=none -o moved linked 2>err.txt || fail "moved: $(cat err.txt)"
 run branches.so,out=counts,edges=moved.edges,object=moved ./moved
 "$BUILD/tools/tail-jumps" moved moved.edges >tail-jumps 2>err.txt || fail "tail-jumps: $(cat err.txt)"
 expect tail-jumps jumps 20

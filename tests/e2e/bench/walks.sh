@@ -103,7 +103,7 @@ for kind in edges pep pep,poll; do
 		-o gzip.$kind /usr/bin/gzip
 done
 command_ends 0 "all" "$BUILD/morph-optimize" --all --report=none -o gzip.all /usr/bin/gzip
-command_ends 0 "stress" "$BUILD/morph-optimize" --all --stress-layout=7 --report=none -o gzip.stress /usr/bin/gzip
+command_ends 0 "stress" "$BUILD/morph-optimize" --all --lab=stress-layout=7 --report=none -o gzip.stress /usr/bin/gzip
 command_ends 0 "throws" "$BUILD/morph-optimize" --all --report=none -o throws.all throws
 for kind in edges pep pep,poll all stress; do
 	traced gzip-$kind 20000 ./gzip.$kind -c text

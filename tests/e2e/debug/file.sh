@@ -77,7 +77,7 @@ rewrite g5-full --debug-file=g5.full && stops g5-full.opt g5-full
 [ "$(stat -c %s g5-full.opt.debug)" -lt "$(stat -c %s g5.full)" ] ||
 	readelf -SW g5-full.opt.debug 2>/dev/null | grep ' \.text ' | grep -q NOBITS || fail "g5-full: code in it"
 mkdir debug
-command_ends 0 "elsewhere" "$optimize" --all --stress-layout=3 g5 -o g5-far --debug-file=g5.debug \
+command_ends 0 "elsewhere" "$optimize" --all --lab=stress-layout=3 g5 -o g5-far --debug-file=g5.debug \
 	--debug-output=debug/g5-far.dbg
 readelf -p .gnu_debuglink g5-far | grep -q ' g5-far.dbg$' || fail "the name of --debug-output"
 command_ends 0 "elsewhere, verified" "$optimize" verify g5 --debug-file=g5.debug \
@@ -133,7 +133,7 @@ S
 echo 'int sum(int); int main(int c, char **v) { (void)v; return sum(c) != 1; }' >main.c
 gcc -g -Wl,--build-id -o sum.full main.c sum.S
 objcopy --only-keep-debug sum.full sum.debug && strip -o sum sum.full
-command_ends 0 "assembly" "$optimize" --all --layout=no-inline --json --debug-file=sum.debug sum -o sum.opt
+command_ends 0 "assembly" "$optimize" --all --lab=no-inline --json --debug-file=sum.debug sum -o sum.opt
 json "assembly" '.debug.units_left == 0 and .debug.units_extended >= 2'
 objcopy --add-gnu-debuglink=sum.debug sum
 readers sum sum.opt
@@ -145,7 +145,7 @@ libc=$(ldd g5 | awk '$1 == "libc.so.6" { print $3 }')
 id=$(build_id "$libc")
 if [ -e "/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" ] && has eu-addr2line; then
 	# Code in place of a call has the caller's line and frame: all words are the original's without such code.
-	command_ends 0 "libc" "$optimize" --all --layout=no-inline --json --debug-file=auto "$libc" -o libc.so.6
+	command_ends 0 "libc" "$optimize" --all --lab=no-inline --json --debug-file=auto "$libc" -o libc.so.6
 	json "libc" '.debug.units_left == 0 and .debug.units_extended > 500'
 	"$moved" libc.so.6 499 >pairs.txt
 	same eu-addr2line "$libc" libc.so.6 eu-addr2line -i -f
@@ -192,7 +192,7 @@ refused 1 "no directory" 'No such file' g5 -o no.opt --debug-file=g5.debug --deb
 refused 1 "the input's" "is the input g5.debug itself" g5 -o no.opt --debug-file=g5.debug \
 	--debug-output=./g5.debug
 refused 1 "the input" 'is the input g5 itself' g5 -o no.opt --debug-file=g5.debug --debug-output=./g5
-for command in restore "instrument --kind=edges" "instrument --kind=none"; do
+for command in restore "instrument --kind=edges" "instrument --lab=kind=none"; do
 	# shellcheck disable=SC2086
 	command_ends 2 "$command" "$optimize" $command g5 --debug-file=auto
 	says err.txt 'unrecognized option' "$command"

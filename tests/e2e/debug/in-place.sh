@@ -83,12 +83,12 @@ for way in tree beside; do
 	command_ends 0 "$way, debug file lost" put
 	cmp same.debug "$(new_debug)" || fail "$way: the debug file is not there again"
 	first=$(new_debug)
-	command_ends 0 "$way, another" put --stress-layout=5
+	command_ends 0 "$way, another" put --lab=stress-layout=5
 	[ ! -e "$first" ] && [ -f "$(new_debug)" ] || fail "$way: debug files of two outputs"
 	# The same output at two paths shares one debug file, which stays while either path exists.
 	if [ $way = tree ]; then
 		cp -p bare place/bin/copy
-		command_ends 0 "a copy" "$optimize" --all --stress-layout=5 --in-place --backup-dir=bk \
+		command_ends 0 "a copy" "$optimize" --all --lab=stress-layout=5 --in-place --backup-dir=bk \
 			"--debug-file=$given" place/bin/copy
 		cmp place/bin/prog place/bin/copy || fail "a copy: another output"
 		second=$(new_debug)

@@ -53,7 +53,7 @@ for v in "${variants[@]}"; do
 		;;
 	esac
 	order=
-	[ $name = g5-shuffled ] && order=--stress-layout=7
+	[ $name = g5-shuffled ] && order=--lab=stress-layout=7
 	build $name "${words[@]}" || { fail "$name: $(cat err.txt)"; continue; }
 	readers $name $name.opt
 	no_new_errors $name $name.opt

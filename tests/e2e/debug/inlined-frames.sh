@@ -96,7 +96,7 @@ own() { # NAME LEAST ARGS...
 	cp "$BUILD/$name" .
 	optimise "$name" 5
 	told "$name" addr2line llvm-addr2line
-	LEFT=8 optimise "$name" 20 --stress-inline="${SEED:-1}"
+	LEFT=8 optimise "$name" 20 --lab=stress-inline="${SEED:-1}"
 	# binutils 2.40 names wrong files for code of headers in the original of these programs.
 	told "$name" llvm-addr2line
 	optimise "$name" 5

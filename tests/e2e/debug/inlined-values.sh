@@ -68,7 +68,7 @@ check() {
 	shift 2
 	"$@" -w -o "$name" "$data/leaf_values.c" ${halves:+-DONLY_CALLING called.o} 2>cc.err || { echo "note: $name: $(head -n 1 cc.err)"; return; }
 	for seed in 7 11; do
-		command_ends 0 "$name.$seed" "$BUILD/morph-optimize" --all --stress-inline=$seed --report=json \
+		command_ends 0 "$name.$seed" "$BUILD/morph-optimize" --all --lab=stress-inline=$seed --report=json \
 			-o "$name.$seed" "$name"
 		jq -e '.code.inlined >= 3 and .debug.inlined == .code.inlined and .debug.units_left == 0' \
 			out.txt >/dev/null || fail "$name.$seed: $(jq -c '.code.inlined, .debug' out.txt)"

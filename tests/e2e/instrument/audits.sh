@@ -468,7 +468,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-O3 -Wl,--emit-relocs -
 	# shellcheck disable=SC2086
 	g++ $flags -Wl,--build-id -pthread work.cc -o w$i || exit 1
 	for seed in all 1 2 3; do
-		layout=--stress-layout=$seed
+		layout=--lab=stress-layout=$seed
 		[ $seed = all ] && layout=--all
 		command_ends 0 "$flags $seed" morph-optimize instrument --kind=audit $layout --report=none w$i -o w$i.a
 		rm -f w$i.a.counts
@@ -500,7 +500,7 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O1 -static" "-O3 -Wl,--emit-relocs -
 done
 
 # A verdict decides which version runs. Until a thread has looked, version A does.
-morph-optimize instrument --kind=audit --stress-layout=1 --report=none w1 -o q.a || fail "cannot make q.a"
+morph-optimize instrument --kind=audit --lab=stress-layout=1 --report=none w1 -o q.a || fail "cannot make q.a"
 ./q.a plain 100 >/dev/null
 for verdict in 1 2; do
 	python3 ring.py force q.a.counts $verdict
@@ -523,7 +523,7 @@ rmdir q.a.counts
 ./q.a plain 100 >/dev/null
 cp q.a.counts good.counts
 ./w1 plain 3000 >want.txt
-other() { morph-optimize instrument --kind=audit --stress-layout=9 --counts="$dir/q.a.counts" --report=none w2 -o other.a; }
+other() { morph-optimize instrument --kind=audit --lab=stress-layout=9 --counts="$dir/q.a.counts" --report=none w2 -o other.a; }
 other
 for how in truncated short long foreign text verdicts records header; do
 	cp good.counts q.a.counts
@@ -559,7 +559,7 @@ rm q.a.counts
 cmp want.txt out.txt || fail "no room for the ring file: other output"
 
 # %p in the path is the process.
-morph-optimize instrument --kind=audit --stress-layout=1 --counts="$dir/p.%p" --report=none w1 -o p.a
+morph-optimize instrument --kind=audit --lab=stress-layout=1 --counts="$dir/p.%p" --report=none w1 -o p.a
 ./p.a plain 2000 >/dev/null &
 pid=$!
 wait $pid || fail "p.a failed"

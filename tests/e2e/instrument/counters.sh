@@ -142,7 +142,7 @@ done
 
 # Stress layouts, with a profile and without.
 for seed in 1 2 3 4; do
-	command_ends 0 "stress $seed" morph-optimize instrument --kind=edges --stress-layout=$seed --report=none work1 -o s.i
+	command_ends 0 "stress $seed" morph-optimize instrument --kind=edges --lab=stress-layout=$seed --report=none work1 -o s.i
 	rm -f s.i.counts
 	./work1 5000 >want.txt
 	./s.i 5000 >out.txt

@@ -87,7 +87,7 @@ for flags in "-O1" "-O2 -fcf-protection=full" "-O2 -fno-pie -no-pie"; do
 	# shellcheck disable=SC2086
 	gcc $flags -fno-tree-vectorize -Wl,--build-id once.c -o once || exit 1
 	rm -f ring
-	command_ends 0 "$flags" morph-optimize instrument --kind=audit --stress-layout=1 --only=serves,turns,often \
+	command_ends 0 "$flags" morph-optimize instrument --kind=audit --lab=stress-layout=1 --only=serves,turns,often \
 		--counts="$dir/ring" --report=json once -o once.a
 	json "$flags" '.audits.functions == 3 and .audits.points >= 2'
 	command_ends 0 "$flags: verify" morph-optimize verify --report=none once once.a

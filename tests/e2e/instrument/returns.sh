@@ -54,7 +54,7 @@ for how in "-Wl,--emit-relocs" "-fno-plt -Wl,--emit-relocs" "-s"; do
 		rm -f db
 	done
 	for seed in 1 2 3; do
-		"$BUILD/morph-optimize" --report=none --stress-layout=$seed -o out prog || fail "$how: seed $seed"
+		"$BUILD/morph-optimize" --report=none --lab=stress-layout=$seed -o out prog || fail "$how: seed $seed"
 		[ "$(./out)" = "$want" ] || fail "$how: seed $seed: another output"
 	done
 done

@@ -78,7 +78,7 @@ linked() {
 same_code() {
 	objcopy --strip-debug "$1" stripped.o
 	rm -f stripped.new.o
-	command_ends 0 "rewrite stripped.o ($what)" "$optimize" stripped.o --program="$3" --stress-layout="$4" -o stripped.new.o
+	command_ends 0 "rewrite stripped.o ($what)" "$optimize" stripped.o --program="$3" --lab=stress-layout="$4" -o stripped.new.o
 	diff <(objdump -d "$2" | tail -n +3) <(objdump -d stripped.new.o | tail -n +3) >diff.txt ||
 		fail "other code than without debug information ($what): $(head -n 4 diff.txt)"
 }

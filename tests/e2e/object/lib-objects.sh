@@ -11,6 +11,6 @@ done
 # rewritten SEED PROGRAM FILE OUT: rewrite and verify
 rewritten() {
 	rm -f "$4"
-	command_ends 0 "rewrite $3 ($what)" "$optimize" "$3" --program="$2" --stress-layout="$1" -o "$4" || return
+	command_ends 0 "rewrite $3 ($what)" "$optimize" "$3" --program="$2" --lab=stress-layout="$1" -o "$4" || return
 	command_ends 0 "verify $4 ($what)" "$optimize" verify "$3" "$4"
 }

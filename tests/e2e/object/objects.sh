@@ -85,6 +85,13 @@ rewritten 4 program lib.a lib.new.a
 [ "$(nm -s lib.a 2>/dev/null | sed -n '/index/,/^$/p')" = "$(nm -s lib.new.a 2>/dev/null | sed -n '/index/,/^$/p')" ] ||
 	fail "the archive's index changed"
 gcc -o relinked -Wl,-u,main lib.new.a && same archive ./relinked
+# an index by which a linker takes another library's function, or another member
+sed '0,/main/s//mein/' lib.new.a >bad.a
+command_ends 4 "another name in the index" "$optimize" verify lib.a bad.a
+cp lib.new.a bad.a
+dd if=lib.new.a of=bad.a bs=1 skip=72 seek=76 count=4 conv=notrunc status=none
+! cmp -s lib.new.a bad.a || dd if=lib.new.a of=bad.a bs=1 skip=80 seek=72 count=4 conv=notrunc status=none
+command_ends 4 "another member in the index" "$optimize" verify lib.a bad.a
 
 # what was not rewritten by Morph is refused
 what="damaged object"

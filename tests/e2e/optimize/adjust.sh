@@ -101,7 +101,7 @@ for file in rel relpie stock static throws throws-stock control; do
 	for how in start=17 start=0 loop=41 order=original end wait=1 wait=300 start=33,loop=5 \
 		order=original,start=16 end,start=63,loop=1,wait=13 order=original,end,wait=7 stay; do
 		words=${how//,/,*:}
-		for plan in --all --stress-layout=7; do
+		for plan in --all --lab=stress-layout=7; do
 			[ $how = stay ] && continue
 			ends 0 "$file $how $plan" $plan --json "--adjust=*:$words" $file -o $file.new
 			json "$file $how $plan" '[.adjusted.functions[] | select(.why_not == null)] | length > 3'
@@ -183,7 +183,7 @@ P
 }
 alone_at_end --db=db none
 for seed in 1 2 3 4; do
-	alone_at_end --stress-layout=$seed warm
+	alone_at_end --lab=stress-layout=$seed warm
 done
 ends 0 "profile, original" --db=db --json --adjust=branchy:order=original,branchy:start=16 rel -o rel.new
 adjusted branchy '.done == ["start=16", "order=original"] and .new_vaddr % 64 == 16'

@@ -150,7 +150,7 @@ for how in "" "instrument --kind=edges" "instrument --kind=pep"; do
 		# A different seed for each, but the same in each run.
 		seed=$(($(cksum <<<"$lib $how" | cut -d' ' -f1) % 99))
 		# shellcheck disable=SC2086 # none or two words
-		command_ends 0 "$lib $how" "$BUILD/morph-optimize" $how --stress-layout=$seed --report=json \
+		command_ends 0 "$lib $how" "$BUILD/morph-optimize" $how --lab=stress-layout=$seed --report=json \
 			"$libs/$lib" -o "moved/$lib"
 		echo "$lib $how, seed $seed: $(jq -c '[.functions.moved, .functions.in_file]' out.txt) functions"
 	done

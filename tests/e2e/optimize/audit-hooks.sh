@@ -52,7 +52,7 @@ ends 1 "prepare fails" --prepare='[ $MORPH_AUDIT_SIDE = A ]' --teardown='echo do
 one_line "prepare fails"
 says err.txt '^morph-audit: --prepare before B: exit status 1: '
 is log down "prepare fails"
-ends 1 "teardown fails" --pairs=2:2 --export-csv=pairs.csv --teardown='kill -9 $$' env.sh env.sh
+ends 1 "teardown fails" --pairs=2:2 --export=pairs.csv --teardown='kill -9 $$' env.sh env.sh
 one_line "teardown fails"
 says err.txt '^morph-audit: --teardown: killed by signal 9'
 [ "$(wc -l <pairs.csv)" = 3 ] || fail "teardown fails: the pairs are lost"
@@ -148,8 +148,8 @@ ends 2 "a unit for a time" --unit=s a.sh b.sh
 ends 2 "requests of a number" --metric='/(.)/' --requests='/(.)/' a.sh b.sh
 
 # ---- exports and --continue know the unit
-ends 0 "exports" --metric='/rate ([0-9]{1,3})/' --unit='jobs, "all"' --export-csv=pairs.csv \
-	--export-markdown=table.md --export-svg=picture.svg --plot a.sh b.sh
+ends 0 "exports" --metric='/rate ([0-9]{1,3})/' --unit='jobs, "all"' --export=pairs.csv \
+	--export=table.md --export=picture.svg --plot a.sh b.sh
 says pairs.csv '^pair,a,b,speedup,metric,a_hash,b_hash,unit$'
 says pairs.csv '^1,100,200,2.000000,"/rate (\[0-9\]{1,3})/",[0-9a-f]*,[0-9a-f]*,"jobs, ""all"""$'
 says table.md '| Median \[jobs, "all"\] |'
@@ -166,8 +166,8 @@ ends 1 "continue as time" --continue=pairs.csv a.sh b.sh
 # ---- the picture is well-formed, and says what it shows
 printf '#!/bin/sh\necho rate 3\n' >'a<&">.sh'
 chmod +x 'a<&">.sh'
-ends 5 "picture" --pairs=2:3 --metric='/rate ([0-9]<?)/' --unit='<&">' --export-svg=odd.svg 'a<&">.sh' 'a<&">.sh'
-ends 6 "picture without pairs" --export-svg=none.svg /bin/true /bin/false
+ends 5 "picture" --pairs=2:3 --metric='/rate ([0-9]<?)/' --unit='<&">' --export=odd.svg 'a<&">.sh' 'a<&">.sh'
+ends 6 "picture without pairs" --export=none.svg /bin/true /bin/false
 python3 - picture.svg odd.svg none.svg <<'END' || fail "pictures"
 import sys
 import xml.etree.ElementTree as tree
@@ -189,7 +189,8 @@ for path in sys.argv[1:]:
 END
 # No room: one message.
 if [ -w /dev/full ]; then
-	ends 1 "a full disk" --export-svg=/dev/full --metric='/rate ([0-9]+)/' a.sh b.sh
-	says err.txt '^morph-audit: /dev/full: No space left on device$'
+	ln -s /dev/full full.svg
+	ends 1 "a full disk" --export=full.svg --metric='/rate ([0-9]+)/' a.sh b.sh
+	says err.txt '^morph-audit: full.svg: No space left on device$'
 fi
 [ $nr_failed = 0 ]

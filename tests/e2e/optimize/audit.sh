@@ -110,7 +110,7 @@ truncate -s 100 torn && chmod +x torn
 ends 1 "a torn file" quick torn
 
 # JSON; an audit that fails writes its reason in place of the result.
-"$BUILD/morph-audit" --json --export-json=result.json vary.sh vary.sh >out.txt 2>err.txt
+"$BUILD/morph-audit" --json --export=result.json vary.sh vary.sh >out.txt 2>err.txt
 [ $? = 1 ] || fail "output that varies, as JSON: another status"
 for json in out.txt result.json; do
 	says $json '"error": "vary.sh: its runs give different results (stdout: '
@@ -132,7 +132,7 @@ fi
 # The first eight pairs can show a tenth less work, unless one of them is disturbed.
 build tenth 22000000
 build tenth-less 20000000
-"$BUILD/morph-audit" --export-csv=pairs.csv --export-markdown=table.md --export-json=result.json \
+"$BUILD/morph-audit" --export=pairs.csv --export=table.md --export=result.json \
 	--progress=0.01 tenth tenth-less >out.txt 2>err.txt || fail "a tenth less work: status $?: $(cat out.txt)"
 says out.txt '^faster'
 says out.txt '99 % interval 1\.'
@@ -140,26 +140,27 @@ says err.txt '^morph-audit: [0-9]* s: [0-9]* pairs: B 1\.[0-9]* times as fast'
 says table.md '^| B | `tenth-less` | [0-9.]* | [0-9.]* | [0-9.]* | 1\.'
 says table.md '^Verdict: faster, by cpu time, after [0-9]* pairs'
 says result.json '"verdict": "faster"'
-[ "$(wc -l <pairs.csv)" -ge 9 ] || fail "--export-csv: $(cat pairs.csv)"
-ends 1 "an export that cannot be written" --export-csv=no/such/file tenth tenth-less
-"$BUILD/morph-audit" --export-csv=- tenth tenth-less >out.txt || fail "--export-csv=-: status $?"
+[ "$(wc -l <pairs.csv)" -ge 9 ] || fail "--export: $(cat pairs.csv)"
+ends 2 "an export of no kind" --export=pairs tenth tenth-less
+ends 1 "an export that cannot be written" --export=no/such/file.csv tenth tenth-less
+"$BUILD/morph-audit" --export=-.csv tenth tenth-less >out.txt || fail "--export=-.csv: status $?"
 says out.txt '^pair,a_ns,'
 "$BUILD/morph-audit" --progress=0 tenth tenth-less 2>err.txt >out.txt || fail "--progress=0: status $?"
 [ ! -s err.txt ] || fail "--progress=0: $(cat err.txt)"
 
 # A limit in seconds ends an audit before it can decide; a given minimum of pairs is run anyway.
-"$BUILD/morph-audit" --max-seconds=0 --export-csv=one.csv tenth tenth-less >out.txt 2>err.txt
+"$BUILD/morph-audit" --max-seconds=0 --export=one.csv tenth tenth-less >out.txt 2>err.txt
 [ $? = 5 ] || fail "--max-seconds=0: status $?"
 says out.txt 'within 1 pair, which took the 0 seconds'
 says out.txt 'fewer than 8 pairs: allow --pairs=16:500'
 [ "$(wc -l <one.csv)" = 2 ] || fail "--max-seconds=0: more than a pair"
-ends 5 "pairs, however long they take" --max-seconds=0 --pairs=9:20 --export-csv=nine.csv quick quick
+ends 5 "pairs, however long they take" --max-seconds=0 --pairs=9:20 --export=nine.csv quick quick
 [ "$(wc -l <nine.csv)" = 10 ] || fail "--pairs=9: $(wc -l <nine.csv)"
 ends 2 "pairs the wrong way round" --pairs=9:8 quick quick
 ends 2 "pairs that are none" --pairs=: quick quick
 
 # --continue adds to the pairs of an earlier audit, and refuses pairs of other programs.
-"$BUILD/morph-audit" --continue=one.csv --export-csv=more.csv tenth tenth-less >out.txt 2>err.txt ||
+"$BUILD/morph-audit" --continue=one.csv --export=more.csv tenth tenth-less >out.txt 2>err.txt ||
 	fail "--continue: status $?: $(cat err.txt)"
 says out.txt '1 of them from an earlier audit'
 [ "$(sed -n 2p one.csv)" = "$(sed -n 2p more.csv)" ] || fail "--continue: another first pair"
@@ -168,7 +169,7 @@ says err.txt 'the pairs in that file were measured with another quick'
 ends 1 "another metric" --continue=one.csv --metric=wall tenth tenth-less
 ends 1 "pairs enough" --continue=more.csv --pairs=1:2 tenth tenth-less
 ends 1 "no pairs" --continue=work.c tenth tenth-less
-says err.txt 'work.c: line 1: not in the form that --export-csv writes'
+says err.txt 'work.c: line 1: not in the form that --export writes'
 
 # A library is mounted in its place, where no other process sees the mount.
 cat >lib.c <<'EOF'

@@ -92,7 +92,7 @@ runs stock.fast "a stock file"
 ends 0 "--help" --help
 says out.txt '^Usage: morph-optimize' "--help"
 for o in --output --skip --only --dry-run --db --report --min-samples --since --layout --print --print-format \
-	--estimator --exact-profile --list-patches --all --stress-layout --stress-inline --threads --in-place; do
+	--exact-profile --all --threads --in-place; do
 	says out.txt "$o" "--help"
 	grep -q -e "Fl $(sed 's/^-//' <<<"$o")" "$root/Documentation/morph-optimize.1" ||
 		fail "the manual page does not know $o"
@@ -105,13 +105,14 @@ ends 2 "no file" --all -o x
 ends 2 "two files" --all prog pie -o x
 ends 2 "-o with --dry-run" --all --dry-run -o x prog
 ends 2 "--exact-profile with --all" --all --exact-profile --dry-run prog
-ends 2 "--exact-profile with --stress-layout" --stress-layout=1 --exact-profile --dry-run prog
+ends 2 "--exact-profile with --lab=stress-layout" --lab=stress-layout=1 --exact-profile --dry-run prog
 ends 2 "an unknown option" --all --dry-run --fast prog
-for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --stress-layout=x \
-	--stress-layout=9223372036854775808 --stress-inline=x --stress-inline=9223372036854775808 \
-	--layout=blocks=best --layout=functions=c3 --layout=line=48 --layout=blocks --layout=no-tails=1 \
+for o in --report=xml --min-samples=many --min-samples=-1 --min-samples= --since=x --lab=stress-layout=x \
+	--lab=stress-layout=9223372036854775808 --lab=stress-inline=x --lab=stress-inline=9223372036854775808 \
+	--layout=blocks=best --layout=functions=c3 --lab=line=48 --layout=blocks --lab=no-tails=1 \
+	--layout=no-tails --layout=blocks=exttsp --layout=functions=cds --lab=kind=none --lab=best \
 	--layout= --layout=ph --layout=blocks=ph, --print= --print=all --print=cfg: --print-format=svg \
-	--estimator=guess; do
+	--lab=estimator=guess; do
 	ends 2 "$o" --all --dry-run "$o" prog
 	says err.txt "${o%%=*}" "$o"
 	says err.txt "Try .*--help" "$o"
@@ -124,14 +125,14 @@ done
 # ---- the usual way
 for p in prog pie; do
 	for s in 0 1 2 3; do
-		ends 0 "--stress-layout=$s $p" --stress-layout=$s "$p" -o "$p.$s"
-		runs "$p.$s" "--stress-layout=$s"
+		ends 0 "--lab=stress-layout=$s $p" --lab=stress-layout=$s "$p" -o "$p.$s"
+		runs "$p.$s" "--lab=stress-layout=$s"
 	done
 	cmp -s "$p.1" "$p.2" && fail "$p: two seeds, one output"
 	ends 0 "--all $p" --all "$p" -o "$p.all"
 	runs "$p.all" "--all"
 	cmp -s "$p.0" "$p.all" && fail "$p: seed 0 is the original order"
-	ends 0 "the same seed" --stress-layout=2 "$p" -o again
+	ends 0 "the same seed" --lab=stress-layout=2 "$p" -o again
 	cmp "$p.2" again || fail "$p: one seed, two outputs"
 	[ "$(stat -c %a "$p.1")" = "$(stat -c %a "$p")" ] || fail "$p: another mode"
 done
@@ -157,9 +158,9 @@ ends 0 "-n" --all -n prog
 	fail "--dry-run left something"
 
 # ---- the report, text and JSON
-ends 0 "text" --stress-layout=5 prog -o prog.out
+ends 0 "text" --lab=stress-layout=5 prog -o prog.out
 cp out.txt text
-ends 0 "json" --stress-layout=5 --report=json prog -o prog.out
+ends 0 "json" --lab=stress-layout=5 --report=json prog -o prog.out
 jq -e . out.txt >/dev/null || fail "json: does not parse"
 number() { # REGEXP: the number in its \1, as the text has it
 	sed -n "s/$1/\\1/p" text
@@ -203,14 +204,14 @@ jq -e '.schema == 1 and .input == "prog" and .output == "prog.out" and .peak_rss
 ends 0 "json, dry run" --all --report=json --dry-run prog
 jq -e '.output == null' out.txt >/dev/null || fail "json, dry run: $(jq .output out.txt)"
 
-ends 0 "--list-patches" --all --list-patches=patches --report=json prog -o prog.out
-[ "$(wc -l <patches)" = "$(jq .code.patches out.txt)" ] || fail "--list-patches: another number"
+ends 0 "--lab=list-patches" --all --lab=list-patches=patches --report=json prog -o prog.out
+[ "$(wc -l <patches)" = "$(jq .code.patches out.txt)" ] || fail "--lab=list-patches: another number"
 while read -r at size; do
 	objdump -d --start-address="$at" --stop-address=$((at + size)) prog.out |
-		grep -q "^ *${at#0x}:.*jmp" || fail "--list-patches: no jump at $at"
+		grep -q "^ *${at#0x}:.*jmp" || fail "--lab=list-patches: no jump at $at"
 done <patches
-ends 1 "--list-patches that cannot be written" --all --list-patches=no/where prog -o prog.out
-says err.txt '^morph-optimize: no/where: No such file' "--list-patches"
+ends 1 "--lab=list-patches that cannot be written" --all --lab=list-patches=no/where prog -o prog.out
+says err.txt '^morph-optimize: no/where: No such file' "--lab=list-patches"
 
 # ---- with a profile in perf's text format: samples all over hot and pick
 profile() { # FILE DB SAMPLES
@@ -241,11 +242,11 @@ cmp prog.fast prog.env || fail "MORPH_DB: another output"
 ends 0 "a profile, json" --db db --report=json prog -o prog.fast
 jq -e '.samples == 3000 and .samples_moved == 3000 and .predicted_taken_ratio > 0
 	and .functions.moved >= 2 and .layout.block_order == "ph" and .layout.fetch_line == 64' out.txt >/dev/null || fail "a profile, json: $(cat out.txt)"
-for o in --layout=blocks=original --layout=functions=original --estimator=scaled \
-	--exact-profile --layout=no-tails --layout=no-slots,no-inline --layout=huge-pages --layout=line=0 --layout=line=32 \
-	--layout=blocks=exttsp,functions=original --layout=functions=cds --layout=blocks=ph,functions=ph,line=64 \
+for o in --layout=blocks=original --layout=functions=original --lab=estimator=scaled \
+	--exact-profile --lab=no-tails --lab=no-slots,no-inline --layout=huge-pages --lab=line=0 --lab=line=32 \
+	--lab=blocks=exttsp,functions=original --lab=functions=cds --lab=blocks=ph,functions=ph,line=64 \
 	--layout=functions=auto \
-	--estimator=poisson --since=1 --min-samples=3000; do
+	--lab=estimator=poisson --since=1 --min-samples=3000; do
 	ends 0 "$o" --db db "$o" prog -o prog.opt
 	runs prog.opt "$o"
 done
@@ -484,9 +485,9 @@ ends 0 "an output" --all prog -o proved
 ends 0 "the output proved again" verify --explain prog proved
 says out.txt '^  assumed:' "--explain"
 # Assumptions about counting, numbering or polling are printed only for such files.
-for how in none edges pep pep,poll; do
-	ends 0 "--explain, $how" instrument --all --kind=$how --explain prog -o explained
-	case $how in
+for how in --lab=kind=none --kind=edges --kind=pep --kind=pep,poll; do
+	ends 0 "--explain, $how" instrument --all $how --explain prog -o explained
+	case ${how##*=} in
 	none) want="" ;;
 	edges) want="flags " ;;
 	pep) want="registers " ;;

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 scratch enclosing
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-layouts=(--all --stress-layout=3 --stress-layout=9 "--stress-layout=5 --stress-inline=7")
+layouts=(--all --lab=stress-layout=3 --lab=stress-layout=9 "--lab=stress-layout=5 --lab=stress-inline=7")
 
 # same NAME ANSWERED COMMAND...: prog and its outputs print the same; ANSWERED: does the output answer?
 same() {

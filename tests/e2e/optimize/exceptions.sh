@@ -33,7 +33,7 @@ check() {
 	local name=$1 order
 
 	"./$name" >want 2>&1 || { fail "$name: the original fails"; return; }
-	for order in "" --stress-layout=1 --stress-layout=2 --stress-layout=3; do
+	for order in "" --lab=stress-layout=1 --lab=stress-layout=2 --lab=stress-layout=3; do
 		rm -f out
 		"$BUILD/morph-optimize" --all ${order:+"$order"} --report=none -o out "$name" 2>err || {
 			fail "$name $order: $(cat err)"

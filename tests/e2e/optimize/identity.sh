@@ -26,7 +26,7 @@ same() { # NAME ORIGINAL OPTIMISED
 
 optimise() { # ORIGINAL OPTIMISED SEED
 	local seed=()
-	[ "$3" = 0 ] || seed=(--stress-layout="$3")
+	[ "$3" = 0 ] || seed=(--lab=stress-layout="$3")
 	"$BUILD/morph-optimize" --all "${seed[@]}" "$1" -o "$2" >opt.log 2>&1
 	local status=$?
 	case $status in

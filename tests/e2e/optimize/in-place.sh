@@ -136,7 +136,7 @@ jq -e '.schema == 1 and .places[0].mode == "0755" and (.places[0].path | endswit
 [ "$(stat -c %Y prog)" -gt 1000000000 ] || fail "in place: the old time"
 ends 0 "again" $place prog
 says out.txt '^prog: left as it is, since the new version is the same$' "again"
-ends 0 "another" $place --stress-layout=5 prog
+ends 0 "another" $place --lab=stress-layout=5 prog
 says out.txt '^prog: optimised anew in place$' "another"
 cmp -s prog fast && fail "another: the same"
 runs prog "another"
@@ -180,7 +180,7 @@ cmp prog fast || fail "adopt: not the output"
 runs prog "adopt"
 ends 0 "adopt again" adopt --backup-dir=bk prog fast
 says out.txt '^prog: left as it is, since it is this output already$' "adopt again"
-"$optimize" --stress-layout=5 --report=none original -o other || fail "another output"
+"$optimize" --lab=stress-layout=5 --report=none original -o other || fail "another output"
 ends 0 "adopt another" adopt --backup-dir=bk --json prog other
 json "adopt another" '.command == "adopt" and .replaced and .again and .output == "other"'
 cmp prog other || fail "adopt another: not the output"
@@ -234,7 +234,7 @@ refuses 4 'is not an output of Morph' "upgraded" $back prog
 ends 0 "optimised after an upgrade" $place prog
 ends 0 "restored after an upgrade" $back prog
 cmp prog newer || fail "restored after an upgrade: another file"
-"$optimize" --stress-layout=9 --report=none newer -o prog.new && mv prog.new prog
+"$optimize" --lab=stress-layout=9 --report=none newer -o prog.new && mv prog.new prog
 refuses 4 'says that it replaced an original' "an output of somebody else" $back prog
 refuses 4 'says that it replaced an original' "an output of somebody else" $place prog
 refuses 4 'there is no backup of its original (build-id' "no backup" restore --backup-dir=none prog
@@ -247,7 +247,7 @@ kept=$(sed -n 's/^  original   kept in //p' out.txt)
 chmod u+w "$kept"
 printf X | dd of="$kept" bs=1 seek=4000 conv=notrunc status=none
 refuses 4 'is damaged' "a damaged backup" $back prog
-refuses 4 'is damaged' "a damaged backup" $place --stress-layout=2 prog
+refuses 4 'is damaged' "a damaged backup" $place --lab=stress-layout=2 prog
 rm -f "$kept"
 refuses 4 'is missing' "a missing backup" $back prog
 fresh
@@ -413,7 +413,7 @@ wait $pid
 fresh
 pids=
 for i in 1 2 3 4 5 6; do
-	"$optimize" $place --stress-layout=$i --report=none prog 2>err.$i &
+	"$optimize" $place --lab=stress-layout=$i --report=none prog 2>err.$i &
 	pids="$pids $!"
 done
 done_well=0
@@ -532,7 +532,7 @@ fresh
 chmod 750 prog
 nr_left=0
 for ((i = 0; i < 60; i++)); do
-	"$optimize" $place --stress-layout=$((i % 3 + 1)) --report=none prog 2>/dev/null &
+	"$optimize" $place --lab=stress-layout=$((i % 3 + 1)) --report=none prog 2>/dev/null &
 	pid=$!
 	sleep "0.0$((RANDOM % 30 + 10))"
 	kill -KILL $pid 2>/dev/null
@@ -604,7 +604,7 @@ mkdir lower upper && mount -t tmpfs none upper && mkdir upper/up upper/work uppe
 	[ "$(ls -A upper/all)" = prog ] || fail "an overlay: left behind: $(ls -A upper/all)"
 }
 mount -o remount,ro small
-expect "a read-only disk" 'Read-only' --all --in-place --backup-dir=bk2 --stress-layout=3 small/prog
+expect "a read-only disk" 'Read-only' --all --in-place --backup-dir=bk2 --lab=stress-layout=3 small/prog
 expect "a read-only disk, back" 'Read-only' restore --backup-dir=bk2 small/prog
 mount --bind prog bound 2>/dev/null || exit 0
 expect "a mounted file" 'busy' --all --in-place --backup-dir=bk2 bound

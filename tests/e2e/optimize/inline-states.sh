@@ -14,7 +14,7 @@ nr_states=0
 # states NAME SEED CALLS LEAST: file NAME, of which each of CALLS calls (0: all) is run
 states() {
 	local name=$1 seed=$2 found
-	"$BUILD/morph-optimize" --all --stress-inline="$seed" -o "$name.out" "$name" >report.txt 2>err.txt ||
+	"$BUILD/morph-optimize" --all --lab=stress-inline="$seed" -o "$name.out" "$name" >report.txt 2>err.txt ||
 		{ fail "$name, seed $seed: $(cat err.txt)"; return; }
 	nice "$BUILD/tools/inlined-states" --calls="$3" --states="$each" --seed="${SEED:-1}" "$name" "$name.out" \
 		>states.txt 2>err.txt || { fail "$name, seed $seed: $(cat err.txt states.txt | head -3)"; return; }

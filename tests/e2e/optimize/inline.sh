@@ -23,12 +23,12 @@ program() {
 	[ "$calls" -ge "$least" ] || fail "$name: only $calls calls were replaced"
 	same "$name" "$name"
 	for seed in 1 2 3; do
-		optimise "$name" --stress-layout=$seed && same "$name, seed $seed" "$name"
+		optimise "$name" --lab=stress-layout=$seed && same "$name, seed $seed" "$name"
 	done
 	optimise_calls line=64 inlined "$name" && same "$name with slots" "$name"
-	calls=$("$BUILD/morph-optimize" --all --layout=no-inline --report=json -o "$name.out" "$name" |
+	calls=$("$BUILD/morph-optimize" --all --lab=no-inline --report=json -o "$name.out" "$name" |
 		jq .code.inlined)
-	[ "$calls" = 0 ] || fail "$name: '$calls' calls were replaced with --layout=no-inline"
+	[ "$calls" = 0 ] || fail "$name: '$calls' calls were replaced with --lab=no-inline"
 }
 
 program pie 15 gcc -O2 "$data/leaf.c"
@@ -54,7 +54,7 @@ fi
 steps() { # NAME LEAST COMPILER FLAGS
 	program "$1" "${@:2}"
 	for seed in 0 3 7 11 15; do
-		optimise "$1" $([ $seed = 0 ] || echo --stress-inline=$seed) || continue
+		optimise "$1" $([ $seed = 0 ] || echo --lab=stress-inline=$seed) || continue
 		[ $seed = 0 ] || [ "$calls" -ge 8 ] || fail "$1, seed $seed: only $calls calls were replaced"
 		same "$1, seed $seed" "$1"
 		"./$1.out" steps >steps.txt || fail "$1, seed $seed: the unwinder is wrong"
@@ -82,20 +82,20 @@ fi
 # Functions with a part for cold code: this part stands in place of calls, too, but not in a file with debug information.
 steps cold 3 gcc -O2 "$data/leaf_cold.c"
 steps cold-fixed 3 gcc -O2 -fno-pie -no-pie -Wl,--emit-relocs "$data/leaf_cold.c"
-optimise cold --stress-inline=3
+optimise cold --lab=stress-inline=3
 for name in plain tails loops array stops; do
 	start=$(nm cold | awk -v name="$name.cold" '$3 == name { print $1 }')
 	[ "$("$BUILD/tools/moved" cold.out | grep -c " $(printf %x "0x${start:-0}")\$")" -ge 2 ] ||
 		fail "the cold part of $name() at '$start' stands in place of no call"
 done
 gcc -O2 -g -o cold-debug "$data/leaf_cold.c"
-optimise cold --stress-inline=7 && most=$calls
-optimise cold-debug --stress-inline=7 && same cold-debug cold-debug
+optimise cold --lab=stress-inline=7 && most=$calls
+optimise cold-debug --lab=stress-inline=7 && same cold-debug cold-debug
 [ "$calls" -gt 0 ] && [ "$calls" -lt "$most" ] ||
 	fail "$calls instead of $most calls were replaced in a file with debug information"
 # No symbol covers code of another function: what lies apart has symbols of its own.
 for seed in 3 7 11; do
-	optimise calls --stress-layout=$seed --stress-inline=$seed || continue
+	optimise calls --lab=stress-layout=$seed --lab=stress-inline=$seed || continue
 	nm -S calls.out | grep -q ' t .*\.morph\.part$' || fail "seed $seed: no symbol of code that lies apart"
 	nm -S calls.out | python3 -c '
 import sys
@@ -109,14 +109,14 @@ done
 sed 's/(walk_stack \*)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace")/_Unwind_Backtrace/' "$data/steps.h" >steps.h
 cp "$data/leaf_calls.c" .
 gcc -O2 -o calls-walks leaf_calls.c
-optimise calls --stress-inline=3 && most=$calls
-optimise calls-walks --stress-inline=3 && same calls-walks calls-walks
+optimise calls --lab=stress-inline=3 && most=$calls
+optimise calls-walks --lab=stress-inline=3 && same calls-walks calls-walks
 [ "$calls" -gt 0 ] && [ "$calls" -le $((most - 10)) ] ||
 	fail "$calls instead of $most calls were replaced in a file that walks its stack"
 
 # The debugger finds the same frames from the middle of such code, and the registers of the first function.
 if command -v gdb >/dev/null; then
-	optimise stack-fixed --stress-inline=3
+	optimise stack-fixed --lab=stress-inline=3
 	range=$(nm -S stack-fixed | awk '$4 == "asm_array" { print $1, $2 }')
 	"$BUILD/tools/moved" stack-fixed.out >moved.txt
 	nr=0
@@ -343,7 +343,7 @@ END
 for flags in "-fPIE -pie" "-fno-pie -no-pie" "-fPIE -pie -Wl,--emit-relocs"; do
 	# shellcheck disable=SC2086
 	gcc -O1 $flags -o states states.c states.S || { fail "$flags: does not build"; continue; }
-	optimise states --stress-inline=3 || continue
+	optimise states --lab=stress-inline=3 || continue
 	# A random function may be longer than the limit allows, or have a block that nothing leads to.
 	[ "$calls" -ge 150 ] || fail "$flags: only $calls of 200 calls were replaced"
 	objdump -d --no-show-raw-insn --disassemble=try_2 states.out | grep -q call &&

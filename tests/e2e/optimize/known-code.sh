@@ -18,7 +18,7 @@ says programs.txt " 0 different"
 same() {
 	local layout
 	cp "$2" kept && eval "$3" >was.txt 2>&1
-	for layout in --all --stress-layout=2; do
+	for layout in --all --lab=stress-layout=2; do
 		"$BUILD/morph-optimize" $layout kept -o "$2" >opt.txt 2>&1 || { fail "$1 $layout: $(tail -n 1 opt.txt)"; continue; }
 		eval "$3" >now.txt 2>&1
 		cmp -s was.txt now.txt || fail "$1 $layout: $(diff was.txt now.txt | head -4)"

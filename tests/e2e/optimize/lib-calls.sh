@@ -2,12 +2,12 @@
 # shellcheck shell=bash disable=SC2034
 # Shared by the tests of layouts that rewrite calls; sourced behind lib.sh.
 
-# optimise_calls WITHOUT COUNTED FILE [OPTIONS]: FILE.out is the verified output with --layout=WITHOUT, and $calls the
+# optimise_calls WITHOUT COUNTED FILE [OPTIONS]: FILE.out is the verified output with --lab=WITHOUT, and $calls the
 # number of its calls that the report counts as COUNTED
 optimise_calls() {
 	local without=$1 counted=$2 file=$3
 	shift 3
-	"$BUILD/morph-optimize" --all --layout="$without" --report=json "$@" -o "$file.out" "$file" \
+	"$BUILD/morph-optimize" --all --lab="$without" --report=json "$@" -o "$file.out" "$file" \
 		>report.json 2>err.txt || {
 		fail "$file $*: $(cat err.txt)"
 		return 1

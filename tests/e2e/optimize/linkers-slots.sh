@@ -55,7 +55,7 @@ survives() {
 	runs "./$name"
 	mv out.txt want
 	[ -s want ] || fail "$name: says nothing"
-	command_ends 0 "$name" "$BUILD/morph-optimize" --stress-layout=7 "$name" -o "$name.opt"
+	command_ends 0 "$name" "$BUILD/morph-optimize" --lab=stress-layout=7 "$name" -o "$name.opt"
 	says out.txt "$2" "$name"
 	map=$(map_of "$name.opt")
 	[ "$map" != "$(map_of "$name")" ] || fail "$name: no map to be seen"

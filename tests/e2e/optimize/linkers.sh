@@ -162,7 +162,7 @@ one() {
 	mv out want
 	[ "$(wc -l <want)" -ge 3 ] && grep -qx 'status 0' want ||
 		fail "$name: the original: $(cat want err)"
-	for options in --all --stress-layout=5; do
+	for options in --all --lab=stress-layout=5; do
 		"$BUILD/morph-optimize" $options --report=json -o output original >report.json 2>err || {
 			fail "$name $options: $(tail -n 1 err)"
 			continue

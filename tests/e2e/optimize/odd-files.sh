@@ -31,7 +31,7 @@ X
 works() {
 	"./$2" >want.txt
 	echo "status $?" >>want.txt
-	command_ends 0 "$1" "$BUILD/morph-optimize" --stress-layout=3 -o out "$2"
+	command_ends 0 "$1" "$BUILD/morph-optimize" --lab=stress-layout=3 -o out "$2"
 	mv out.txt report.txt
 	./out >got.txt
 	echo "status $?" >>got.txt

@@ -41,7 +41,7 @@ for name in gzip lua; do
 		blocks=original,functions=cds,huge-pages \
 		blocks=exttsp,functions=cds,line=32,no-tails \
 		blocks=original,functions=original,line=0; do
-		if ! "$BUILD/morph-optimize" --db=db --min-samples=100 --layout=$options --list-patches=patches \
+		if ! "$BUILD/morph-optimize" --db=db --min-samples=100 --lab=$options --lab=list-patches=patches \
 			"a/$name" -o "b/$name" >opt.log 2>&1; then
 			fail "$name $options: $(tail -n 1 opt.log)"
 			continue
@@ -56,8 +56,8 @@ for name in gzip lua; do
 	done
 	command -v qemu-x86_64 >/dev/null || continue
 	# Once under the emulator, which sees every execution inside a patch.
-	"$BUILD/morph-optimize" --db=db --min-samples=100 --layout=blocks=exttsp,functions=cds \
-		--list-patches=patches "a/$name" -o "b/$name" >opt.log 2>&1
+	"$BUILD/morph-optimize" --db=db --min-samples=100 --lab=blocks=exttsp,functions=cds \
+		--lab=list-patches=patches "a/$name" -o "b/$name" >opt.log 2>&1
 	read -ra words <<<"$("$root/scripts/works/workload" $name short "$PWD/b/$name")"
 	"$root/scripts/bench/branches" --patches patches "${words[0]}" -- "${words[@]:1}" >branches.log 2>&1 ||
 		fail "$name under the emulator: $(tail -n 1 branches.log)"

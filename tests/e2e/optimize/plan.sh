@@ -33,12 +33,12 @@ cp "$(gcc -print-prog-name=cc1)" cc1
 for file in calls control exceptions leaf stripped perl; do
 	round "$file" $file --all
 	for seed in 1 2; do
-		round "$file, seed $seed" $file --stress-layout=$seed
+		round "$file, seed $seed" $file --lab=stress-layout=$seed
 	done
 	# shellcheck disable=SC2016
 	profile $file $([ $file != perl ] || echo -e 'print map {$_%7}sort{$a<=>$b}1..9999')
 	for layout in line=64 blocks=exttsp,functions=cds blocks=original,functions=original,line=32 no-slots,no-inline,no-tails huge-pages; do
-		round "$file, $layout" $file --db=$file.db --min-samples=1 --layout=$layout
+		round "$file, $layout" $file --db=$file.db --min-samples=1 --lab=$layout
 	done
 	[ $file = stripped ] || round "$file, adjusted" $file --db=$file.db --min-samples=1 --adjust=main:start=16
 done
@@ -57,13 +57,13 @@ refused() {
 	one_line "$1"
 	[ ! -e c.out ] || fail "$1: there is an output"
 }
-round calls calls --stress-layout=3
+round calls calls --lab=stress-layout=3
 refused "a plan of another file" a.plan control
 says err.txt 'a.plan: is the plan of another file$'
 gcc -O1 -Wl,--build-id=0x1122334455 "$root/tests/data/leaf_calls.c" -o one && gcc -O2 -Wl,--build-id=0x1122334455 "$root/tests/data/leaf_calls.c" -o two
 round "a build-id that is another file's, too" one --all
 refused "a plan of a file with this build-id and other code" a.plan two
-round calls calls --stress-layout=3
+round calls calls --lab=stress-layout=3
 head -c -1 a.plan >cut
 refused "a plan that is cut off" cut
 says err.txt 'cut: the plan is cut off'
@@ -86,10 +86,10 @@ printf '\x02' | dd of=cut bs=1 seek=8 conv=notrunc status=none
 refused "another format" cut
 says err.txt 'of another version of Morph, in format 2$'
 
-for options in --all --db=calls.db --skip=main --only=main --layout=no-slots --stress-inline=1 --markers=remove --since=3d; do
+for options in --all --db=calls.db --skip=main --only=main --lab=no-slots --lab=stress-inline=1 --markers=remove --since=3d; do
 	command_ends 2 "--plan with $options" "$optimize" --plan=a.plan "$options" -o c.out calls
 done
-command_ends 2 "--save-plan with --stress-inline" "$optimize" --all --stress-inline=1 --save-plan=c.plan -o c.out calls
+command_ends 2 "--save-plan with --lab=stress-inline" "$optimize" --all --lab=stress-inline=1 --save-plan=c.plan -o c.out calls
 command_ends 1 "the plan is the output" "$optimize" --all --save-plan=c.out -o c.out calls
 command_ends 1 "the plan is the input" "$optimize" --all --save-plan=calls -o c.out calls
 command_ends 1 "waiting code" "$optimize" --all --adjust=main:wait=3 --save-plan=c.plan -o c.out calls

@@ -40,11 +40,11 @@ program() {
 	same "$name" "$name" LD_PRELOAD="$PWD/libinterposed.so"
 	[ "$("./$name.out")" != "$(LD_PRELOAD=$PWD/libinterposed.so "./$name.out")" ] ||
 		fail "$name: the preloaded function is not called"
-	calls=$("$BUILD/morph-optimize" --all --layout=no-slots --report=json -o "$name.out" "$name" |
+	calls=$("$BUILD/morph-optimize" --all --lab=no-slots --report=json -o "$name.out" "$name" |
 		jq .code.via_slot)
-	[ "$calls" = 0 ] || fail "$name: '$calls' calls go through slots with --layout=no-slots"
+	[ "$calls" = 0 ] || fail "$name: '$calls' calls go through slots with --lab=no-slots"
 	for seed in 1 2; do
-		optimise "$name" --stress-layout=$seed && same "$name, seed $seed" "$name"
+		optimise "$name" --lab=stress-layout=$seed && same "$name, seed $seed" "$name"
 	done
 }
 

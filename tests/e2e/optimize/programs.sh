@@ -72,7 +72,7 @@ compare() { # WHAT NAME COPY
 }
 
 optimise() { # IN OUT SEED
-	"$BUILD/morph-optimize" --all ${3:+--stress-layout=$3} --list-patches=patches "$1" -o "$2" \
+	"$BUILD/morph-optimize" --all ${3:+--lab=stress-layout=$3} --lab=list-patches=patches "$1" -o "$2" \
 		>opt.log 2>&1 && return 0
 	fail "$1 ${3:+seed $3}: $(tail -n 1 opt.log)"
 	return 1

@@ -31,8 +31,8 @@ check() {
 }
 
 check "all" "first second" --all
-check "stress" "first second" --stress-layout=5
-check "calls replaced" "first second" --stress-layout=5 --stress-inline=7
+check "stress" "first second" --lab=stress-layout=5
+check "calls replaced" "first second" --lab=stress-layout=5 --lab=stress-inline=7
 check "counters" "first second" instrument --kind=edges --all
 check "path numbers" "first second" instrument --kind=pep --all
 check "none of them" "" --all --skip=first,second

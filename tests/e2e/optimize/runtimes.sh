@@ -24,7 +24,7 @@ same() {
 
 	"./$2" >want
 	echo "status $?" >>want
-	for way in --all --stress-layout=1 --stress-layout=2 --stress-layout=3 "--all --stress-inline=1"; do
+	for way in --all --lab=stress-layout=1 --lab=stress-layout=2 --lab=stress-layout=3 "--all --lab=stress-inline=1"; do
 		nr_run=$((nr_run + 1))
 		rm -f out
 		# shellcheck disable=SC2086

@@ -35,7 +35,7 @@ for pair in ".init .fini" ".plt .text"; do
 	# shellcheck disable=SC2086
 	swap "$program" swapped $pair || fail "$pair: not swapped"
 	chmod +x swapped
-	for how in --all --stress-layout=5 "instrument --all --kind=edges" "instrument --all --kind=pep" \
+	for how in --all --lab=stress-layout=5 "instrument --all --kind=edges" "instrument --all --kind=pep" \
 		"instrument --all --kind=pep,poll"; do
 		# shellcheck disable=SC2086
 		"$optimize" $how --report=none -o moved swapped 2>err ||

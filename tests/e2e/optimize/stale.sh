@@ -93,7 +93,6 @@ json "what was carried over" '.stale.samples > 10000 and .stale.samples_matched 
 cp out.txt with-file.json
 optimize 1 "a file that is not there" --db=p.db --stale=gone new/prog -n
 optimize 3 "the very file, without samples" --db=p.db --stale=new/prog new/prog -n
-optimize 2 "both" --db=p.db --stale=old/prog --no-stale new/prog -n
 
 # ---- without the old file: the database remembers enough
 ends 0 "remember" --db p.db remember
@@ -117,7 +116,7 @@ id=$(jq -r .stale.build_id out.txt)
 optimize 0 "by its build-id" --db=p.db --stale="${id:0:12}" new/prog -n --report=json
 json "by its build-id" '.stale.functions_matched >= 3'
 optimize 3 "by a build-id that nobody has" --db=p.db --stale=0123456789abcdef new/prog -n
-optimize 3 "not wanted" --db=p.db --no-stale new/prog -n
+optimize 3 "not wanted" --db=p.db --stale=none new/prog -n
 says err.txt 'no samples of this build'
 
 # ---- the build's own counts are separate, and replace the old ones once they suffice

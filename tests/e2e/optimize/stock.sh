@@ -151,7 +151,7 @@ g++ -O1 -o in/cxx in/cxx.cc || exit 1
 # counted, because they come from no compiler: _init, _fini, the PLT.
 moves() {
 	local moved in_file
-	"$BUILD/morph-optimize" --stress-layout="$3" --report=json "$1" -o "$2" >report 2>err.txt || {
+	"$BUILD/morph-optimize" --lab=stress-layout="$3" --report=json "$1" -o "$2" >report 2>err.txt || {
 		fail "$1: status $?: $(cat err.txt)"
 		return 1
 	}

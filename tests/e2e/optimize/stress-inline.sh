@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Small functions in place of calls at random (--stress-inline): a part of what scripts/check/stress-inline runs in full.
+# Small functions in place of calls at random (--lab=stress-inline): a part of what scripts/check/stress-inline runs in full.
 # The same seed gives the same output, another one another output.
 . "$(dirname "$0")/../lib.sh"
 scratch stress-inline
@@ -16,7 +16,7 @@ done
 
 gcc -O2 -o leaf "$root/tests/data/leaf.c" || exit 1
 inline() { # SEED FILE: $calls
-	"$BUILD/morph-optimize" --all --stress-inline="$1" --report=json -o "$2" leaf >report.json 2>err.txt ||
+	"$BUILD/morph-optimize" --all --lab=stress-inline="$1" --report=json -o "$2" leaf >report.json 2>err.txt ||
 		fail "seed $1: $(cat err.txt)"
 	[ "$(jq .stress_inline_seed report.json)" = "$1" ] || fail "the report lacks the seed $1"
 	calls=$(jq .code.inlined report.json)
@@ -28,7 +28,7 @@ cmp -s first again || fail "the same seed gives two outputs"
 inline 7 most
 [ "$calls" -gt "$few" ] || fail "seed 7 replaces $calls calls, seed 4 replaces $few"
 cmp -s first most && fail "two seeds give one output"
-"$BUILD/morph-optimize" --all --stress-inline=7 -o most leaf >text.txt || fail "text report"
+"$BUILD/morph-optimize" --all --lab=stress-inline=7 -o most leaf >text.txt || fail "text report"
 says text.txt 'inlining   for tests, with seed 7' "text report"
 
 # The cold parts of functions lie behind one another, and each ends in a call that does not return. Of two such functions
@@ -56,7 +56,7 @@ gcc -O2 -o cold cold.c || exit 1
 run_cold() { "$1"; echo $?; "$1" 1100000; echo $?; }
 run_cold ./cold >want.txt
 for seed in {1..16}; do
-	"$BUILD/morph-optimize" --all --stress-inline="$seed" --report=none -o out cold 2>err.txt || fail "cold parts, seed $seed: $(cat err.txt)"
+	"$BUILD/morph-optimize" --all --lab=stress-inline="$seed" --report=none -o out cold 2>err.txt || fail "cold parts, seed $seed: $(cat err.txt)"
 	run_cold ./out | cmp -s - want.txt || fail "cold parts, seed $seed: other output"
 done
 finish

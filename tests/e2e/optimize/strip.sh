@@ -57,7 +57,7 @@ check_program() { # NAME COMPILER FLAGS...
 	"$@" -w -Wl,--emit-relocs -o "$name" || { fail "$name: does not build"; return; }
 	timeout 600 "./$name" >out.1 2>err.1 </dev/null
 	status=$?
-	"$BUILD/morph-optimize" --stress-layout=3 "$name" -o "$name.opt" >opt.log 2>&1 ||
+	"$BUILD/morph-optimize" --lab=stress-layout=3 "$name" -o "$name.opt" >opt.log 2>&1 ||
 		{ fail "$name: $(tail -n 1 opt.log)"; return; }
 	map=$(map_of "$name.opt")
 	[ "$map" != "$(map_of "$name")" ] || fail "$name: no map to be seen"

@@ -57,7 +57,7 @@ for to in victim made; do
 	says err.txt 'another user: not followed' "directory, $to"
 	[ -z "$(ls -A "$dir/private")" ] || fail "directory: $(ls -A "$dir/private")"
 	for what in "$optimize --all --report=none -o $theirs/$to prog" \
-		"$optimize --all --report=none --list-patches=$theirs/$to -o out prog" \
+		"$optimize --all --report=none --lab=list-patches=$theirs/$to -o out prog" \
 		"$stats export --db=prof.db --format=json -o $theirs/$to" \
 		"$stats merge $theirs/$to prof.db"; do
 		traps victim made

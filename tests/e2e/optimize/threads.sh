@@ -69,8 +69,8 @@ same() {
 for file in many shell; do
 	samples $file
 	same $file "a profile" --db=$file.db
-	same $file "other orders" --db=$file.db --layout=blocks=exttsp,functions=cds
-	same $file "everything, shuffled" --stress-layout=7
+	same $file "other orders" --db=$file.db --lab=blocks=exttsp,functions=cds
+	same $file "everything, shuffled" --lab=stress-layout=7
 done
 want=$(./many)
 [ "$(./many.5)" = "$want" ] || fail "the program says something else"

@@ -85,17 +85,18 @@ while read -r kinds command; do
 done <<'LIST'
 prog,hard,s.db,soft,/dev/null,fifo,folder,dangling,none/x morph-optimize --report=none --db=s.db -o % prog
 prog,prog.o,s.db,/dev/null,folder morph-optimize --report=none --db=s.db --program=prog -o % prog.o
-prog,hard,s.db,soft,folder,none/x morph-optimize --report=none --db=s.db -o none --list-patches=% prog
+prog,hard,s.db,soft,folder,none/x morph-optimize --report=none --db=s.db -o none --lab=list-patches=% prog
 prog,hard,/dev/null,fifo,folder,dangling,none/x morph-optimize train -o % -- ./prog 5
 prog,s.db,/dev/null,folder morph-optimize refine --db=s.db -o % prog -- ./prog 5
-prog,hard,fast,folder,none/x morph-audit --export-csv=% prog fast
-prog,hard,fast,folder,none/x morph-audit --export-json=% prog fast
 s.db,soft,folder,fifo,none/x morph -d s.db report -o %
 s.db,soft,folder,none/x morphd run -d s.db --record=% -- true
 LIST
-ln -s prog prog.svg && ln s.db db.svg && mkfifo fifo.svg && before=$(state)
+ln -s prog prog.svg && ln s.db db.svg && mkfifo fifo.svg && ln prog prog.json && ln fast fast.csv && mkdir folder.csv && before=$(state)
 for name in prog.svg db.svg fifo.svg none/x.svg; do
 	bad $name morph-stats -d s.db heat -o $name prog
+done
+for name in prog.svg prog.json fast.csv folder.csv none/x.md; do
+	bad $name morph-audit --export=$name prog fast
 done
 
 # ---- what is not bad: pipes of a shell, a list that names nothing, a filter that ends early
@@ -107,7 +108,7 @@ command_ends 5 "a filter that ends early" $audit --filter='head -n 1' /usr/bin/s
 # One page is taken by the former export, and there is no second one.
 mkdir small && mount -t tmpfs -o size=4k none small && cp some.csv small || exit 1
 # shellcheck disable=SC2086
-command_ends 1 "exports without room" $audit --export-csv=small/some.csv prog fast
+command_ends 1 "exports without room" $audit --export=small/some.csv prog fast
 says err.txt "small/some.csv: No space left on device"
 [ "$(cat small/some.csv)" = "pair,a_ns" ] || fail "an export without room replaced the former one"
 [ "$(ls small)" = some.csv ] || fail "an export without room leaves $(ls small)"

@@ -85,17 +85,16 @@ offers "callgrind" morph-stats import --format ca
 offers "folded callgrind pprof json fdata autofdo order speedscope" morph-stats export --format=
 offers "module function block path copy context" morph-stats -d one.db query --by=
 offers "module function block path copy context" morph-stats --db=one.db query --by ''
-offers "blocks=ph blocks=exttsp blocks=original" morph-optimize --layout=b
+offers "blocks=ph blocks=original" morph-optimize --layout=b
 offers "train refine instrument verify adopt restore" morph-optimize ''
 offers "train" morph-optimize tr
 offers "cfg counts plan place" morph-optimize --print=
 offers "text dot" morph-optimize --print-format=
-offers "audit calls edges pep none" morph-optimize instrument --kind=
+offers "audit calls edges pep" morph-optimize instrument --kind=
 offers "plain threads atomic" morph-optimize train --counters=
 offers "one.db" morph-optimize restore o
 offers "one.db" morph-optimize verify one.db o
 offers "" morph-optimize restore --in
-offers "paths poisson scaled" morph-optimize --estimator=
 offers "text json none" morph-optimize --report ''
 offers "kmod bpf perf replay auto" morphd --source=
 offers "kmod bpf perf auto" morphd run -s ''
@@ -197,7 +196,7 @@ if command -v python3 >/dev/null; then
 	pressed morph-stats "morph-stats export --form" "morph-stats export --format="
 	pressed morph-stats "morph-stats export --format=auto" "--format=autofdo "
 	pressed morph-stats "morph-stats --db=one" "--db=one.db "
-	pressed morph-optimize "morph-optimize --estimator=sc" "--estimator=scaled "
+	pressed morph-optimize "morph-optimize --report=js" "--report=json "
 	pressed morph-optimize "morph-optimize thr" 'three\ four.db '
 	pressed morphd "morphd run --sou" "--source="
 	pressed morph-audit "morph-audit --metric us" "--metric user "

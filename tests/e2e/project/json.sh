@@ -135,7 +135,7 @@ says object 0 morph-optimize --json --all --program=./from-objects hot.o -o fast
 says archive 0 morph-optimize --json --all --program=./from-objects objects.a -o fast.a
 says verify-object 0 morph-optimize verify --json hot.o fast.o
 says adjusted 0 morph-optimize --json --all --adjust=@adjustments --dry-run "./$prog"
-says stress 0 morph-optimize --report=json --stress-layout=4 --stress-inline=4 --dry-run "./$prog"
+says stress 0 morph-optimize --report=json --lab=stress-layout=4 --lab=stress-inline=4 --dry-run "./$prog"
 says counting 0 morph-optimize instrument --report=json --kind=edges --counts=c --dry-run "./$prog"
 says auditing 0 morph-optimize instrument --report=json --kind=audit --counts=c --db=s.db --min-samples=1 --only=other --dry-run "./$prog"
 says numbering 0 morph-optimize instrument --report=json --kind=pep,poll --counts=c --db=s.db --min-samples=1 --dry-run "./$prog"

@@ -143,7 +143,7 @@ done <<'LIST'
 morph-optimize --threads=1 --report=none --all -o new prog
 morph-optimize --threads=4 --report=none --all -o new prog
 morph-optimize --threads=1 --report=none --db=s.db -o new prog
-morph-optimize --threads=1 --report=none --stress-layout=3 --stress-inline=3 -o new prog
+morph-optimize --threads=1 --report=none --lab=stress-layout=3 --lab=stress-inline=3 -o new prog
 morph-optimize instrument --threads=1 --report=none --all -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=audit -o new prog
 morph-optimize instrument --threads=1 --report=none --all --kind=pep,poll -o new prog

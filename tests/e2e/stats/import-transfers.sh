@@ -199,7 +199,7 @@ for kind in nopie pie; do
 
 	# ---- optimised by these counts, with the jumps of stubs and all calls: other branches are taken, but they count
 	# for the original
-	"$BUILD/morph-optimize" --db i.db --exact-profile --layout=no-slots,no-inline -o $kind.opt $kind >opt.txt 2>&1 ||
+	"$BUILD/morph-optimize" --db i.db --exact-profile --lab=no-slots,no-inline -o $kind.opt $kind >opt.txt 2>&1 ||
 		fail "$kind: morph-optimize: $(cat opt.txt)"
 	grep -q ' [1-9][0-9]* inverted' opt.txt || fail "$kind: nothing inverted: $(cat opt.txt)"
 	"$BUILD/tools/steps" ./$kind.opt 100 >opt-steps.txt 2>/dev/null || fail "$kind: steps"

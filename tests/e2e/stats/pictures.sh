@@ -309,7 +309,7 @@ for flags in "-fPIE -pie" "-fno-pie -no-pie -fcf-protection -Wl,-z,lazy"; do
 	before=$(counted calls)
 	"$BUILD/morph-stats" --db c.db import cg.calls >/dev/null || fail "import $flags"
 	for layout in no-slots,no-inline no-inline no-slots functions=auto; do
-		"$BUILD/morph-optimize" --db c.db --exact-profile --layout="$layout" --report=json -o calls.out calls \
+		"$BUILD/morph-optimize" --db c.db --exact-profile --lab="$layout" --report=json -o calls.out calls \
 			>opt.json 2>err.txt || fail "calls $flags $layout: $(tail -1 err.txt)"
 		after=$(counted calls.out)
 		ends 0 "heat of $layout" --db c.db heat calls --after calls.out --json -o calls.svg

@@ -18,7 +18,7 @@ echo precious >precious
 optimize=$BUILD/morph-optimize
 
 # ---- adopt: another user's output, where it lies and copied by root
-as_nobody "$optimize" --report=none --stress-layout=3 -o theirs/out prog || fail "nobody's own output"
+as_nobody "$optimize" --report=none --lab=stress-layout=3 -o theirs/out prog || fail "nobody's own output"
 "$optimize" verify --report=none prog theirs/out || fail "nobody's output does not verify"
 command_ends 4 "nobody's output" "$optimize" adopt --backup-dir=backup prog theirs/out
 says err.txt "was not written by root's own programs" "nobody's output"

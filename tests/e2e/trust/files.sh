@@ -18,14 +18,14 @@ linked() {
 }
 linked morph-optimize --report=none --all -o theirs/in/out prog
 linked morph-optimize instrument --kind=edges --all --counts="$dir/c" -o theirs/in/out prog
-linked morph-optimize --report=none --all --list-patches=theirs/in/list -o out prog
+linked morph-optimize --report=none --all --lab=list-patches=theirs/in/list -o out prog
 rm -f out
 linked morph-stats --db=db heat -o theirs/in/heat.svg
 linked morph-stats --db=db flame -o theirs/in/flame.svg
 linked morph-stats merge -o theirs/in/all.db db other.db
 linked morph-stats import --db=theirs/in/new.db perf.text
 linked morph --db=db report -o theirs/in/page.html
-linked morph-audit --pairs=:2 --export-csv=theirs/in/pairs.csv prog original -- 10
+linked morph-audit --pairs=:2 --export=theirs/in/pairs.csv prog original -- 10
 linked morphd run --db=theirs/in/db -- true
 linked morphd run --record=theirs/in/record -- true
 
@@ -33,10 +33,11 @@ linked morphd run --record=theirs/in/record -- true
 for program in "morph-optimize --report=none --all -o theirs/x prog" "morph-stats --db=db heat -o theirs/x" \
 	"morph-stats --db=db flame -o theirs/x" "morph --db=db report -o theirs/x" "morph-stats merge -o theirs/x db other.db" \
 	"morphd run --db=theirs/x -- true" "morphd run --record=theirs/x -- true" \
-	"morph-audit --pairs=:2 --export-csv=theirs/x prog original -- 10"; do
+	"morph-audit --pairs=:2 --export=theirs/x.csv prog original -- 10"; do
 	for how in "as_nobody ln -s $dir/precious" "as_nobody ln -s $dir/rootdir/new" "ln precious"; do
 		rm -f theirs/x*
 		$how theirs/x
+		$how theirs/x.csv
 		# shellcheck disable=SC2086
 		"$BUILD/"$program >out.txt 2>err.txt
 		untouched "$how: $program"

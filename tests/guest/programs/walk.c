@@ -45,7 +45,7 @@ static int give(struct morph_rows *rows, const void *bytes, size_t size)
 /* Compiles the rows of @elf, and closes it. Return: false if it has none. */
 static bool compile(struct mp_elf *elf, void **bytes, size_t *size)
 {
-	struct mp_eh_cursor frames;
+	struct mp_cursor frames;
 	struct mp_code_bytes code = mp_code_bytes_of(elf);
 	bool sized, ok;
 

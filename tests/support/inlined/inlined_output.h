@@ -42,7 +42,7 @@ struct inlined_output {
 
 /*
  * inlined_output_make - builds a program with @command (see rewrite_compile()), runs it, and replaces calls at random
- * by @seed as --all --stress-inline does. Return: false: something failed. Ownership: inlined_output_fini(), always.
+ * by @seed as --all --lab=stress-inline does. Return: false: something failed. Ownership: inlined_output_fini(), always.
  */
 bool inlined_output_make(struct inlined_output *x, const char *command, const char *argument,
 			 uint64_t seed);

@@ -23,66 +23,16 @@ int od_refuse(struct od *od, const struct od_side *side, uint32_t section, uint6
 
 /* ---- bytes ------------------------------------------------------------------------------------ */
 
-struct od_cursor od_cursor_at(const struct od_side *side, uint32_t section, uint64_t off)
+struct vf_cursor od_cursor_at(const struct od_side *side, uint32_t section, uint64_t off)
 {
 	const struct mp_relobj_section *s = &side->side->obj->sections[section];
-	uint64_t size = s->data ? s->header.sh_size : 0;
 
-	return (struct od_cursor){s, off, size, off > size};
+	return vf_cursor_at(s->data, s->header.sh_size, off);
 }
 
-uint64_t od_fixed(struct od_cursor *c, unsigned int size)
+uint64_t od_offset(const struct od_side *side, uint32_t section, const uint8_t *p)
 {
-	uint64_t v = 0;
-
-	if (c->bad || size > 8 || size > c->end - c->at) {
-		c->bad = true;
-		return 0;
-	}
-	memcpy(&v, c->s->data + c->at, size);
-	c->at += size;
-	return v;
-}
-
-void od_skip(struct od_cursor *c, uint64_t size)
-{
-	if (c->bad || size > c->end - c->at)
-		c->bad = true;
-	else
-		c->at += size;
-}
-
-/* Reads a number of any length. *@shift: bits that it has; *@last: its last byte. */
-static uint64_t leb(struct od_cursor *c, unsigned int *shift, uint64_t *last)
-{
-	uint64_t v = 0;
-
-	*shift = 0;
-	do {
-		*last = od_fixed(c, 1);
-		if (*shift < 64)
-			v |= (*last & 0x7f) << *shift;
-		*shift += 7;
-	} while (*last & 0x80);
-	return v;
-}
-
-uint64_t od_uleb(struct od_cursor *c)
-{
-	unsigned int shift;
-	uint64_t last;
-
-	return leb(c, &shift, &last);
-}
-
-int64_t od_sleb(struct od_cursor *c)
-{
-	unsigned int shift;
-	uint64_t last, v = leb(c, &shift, &last);
-
-	if (shift < 64 && (last & 0x40))
-		v |= ~UINT64_C(0) << shift;
-	return (int64_t)v;
+	return (uint64_t)(p - side->side->obj->sections[section].data);
 }
 
 const Elf64_Rela *od_reloc(const struct od_side *side, uint32_t section, uint64_t off)
@@ -93,17 +43,17 @@ const Elf64_Rela *od_reloc(const struct od_side *side, uint32_t section, uint64_
 	return i < s->nr_relocs && s->relocs[i].r_offset == off ? &s->relocs[i] : NULL;
 }
 
-struct od_addr od_field(const struct od_side *side, uint32_t section, uint64_t off,
+struct vd_addr od_field(const struct od_side *side, uint32_t section, uint64_t off,
 			unsigned int size)
 {
 	const Elf64_Rela *r = od_reloc(side, section, off);
-	struct od_cursor c = od_cursor_at(side, section, off);
+	struct vf_cursor c = od_cursor_at(side, section, off);
 	const Elf64_Sym *symbol;
 
 	if (!r)
-		return (struct od_addr){0, od_fixed(&c, size)};
+		return (struct vd_addr){0, vf_cursor_fixed(&c, size)};
 	symbol = &side->side->obj->symbols[ELF64_R_SYM(r->r_info)];
-	return (struct od_addr){symbol->st_shndx < side->side->obj->nr_sections ? symbol->st_shndx
+	return (struct vd_addr){symbol->st_shndx < side->side->obj->nr_sections ? symbol->st_shndx
 										: 0,
 				symbol->st_value + (uint64_t)r->r_addend};
 }
@@ -166,36 +116,40 @@ bool od_same_bytes(struct od *od, struct vo_place old, struct vo_place new, uint
 /* ---- .debug_aranges --------------------------------------------------------------------------- */
 
 /* The next unit's table; *@unit: the field with its offset. */
-static bool read_aranges(struct od_side *side, struct od_cursor *c, uint64_t *unit,
+static bool read_aranges(struct od_side *side, struct vf_cursor *c, uint64_t *unit,
 			 struct od_list *out)
 {
-	uint64_t size = od_fixed(c, 4), end = c->at + size;
-	bool good = od_fixed(c, 2) == 2;
+	uint64_t size = vf_cursor_fixed(c, 4);
+	struct vf_cursor t = *c;
 
 	out->nr = 0;
-	*unit = c->at;
-	od_skip(c, 4);
-	good &= od_fixed(c, 2) == 8 && size >= 12 && end <= c->end && end >= c->at;
-	od_skip(c, -c->at & 15);
-	while (good && !c->bad && c->at + 16 <= end) {
-		struct od_addr start = od_field(side, side->aranges, c->at, 8);
+	if (!vf_cursor_skip(c, size) || vf_cursor_fixed(&t, 2) != 2)
+		return false;
+	t.end = c->p;
+	*unit = od_offset(side, side->aranges, t.p);
+	vf_cursor_skip(&t, 4);
+	if (vf_cursor_fixed(&t, 2) != 8 || size < 12)
+		return false;
+	vf_cursor_skip(&t, -od_offset(side, side->aranges, t.p) & 15);
+	while (!t.bad && t.end - t.p >= 16) {
+		struct vd_addr start =
+			od_field(side, side->aranges, od_offset(side, side->aranges, t.p), 8);
 		struct od_range range = {.section = start.section, .start = start.off};
 
-		od_skip(c, 8);
-		range.end = range.start + od_fixed(c, 8);
+		vf_cursor_skip(&t, 8);
+		range.end = range.start + vf_cursor_fixed(&t, 8);
 		if (range.section && !od_add_range(out, &range))
 			return false;
 	}
-	c->at = end;
-	return good && !c->bad;
+	return !t.bad;
 }
 
 static int compare_aranges(struct od *od)
 {
-	struct od_cursor a = od_cursor_at(&od->old, od->old.aranges, 0);
-	struct od_cursor b = od_cursor_at(&od->new, od->new.aranges, 0);
+	struct vf_cursor a = od_cursor_at(&od->old, od->old.aranges, 0);
+	struct vf_cursor b = od_cursor_at(&od->new, od->new.aranges, 0);
 
-	while (a.at < a.end && b.at < b.end) {
+	while (a.p < a.end && b.p < b.end) {
 		struct vo_place x = {od->old.aranges, 0}, y = {od->new.aranges, 0};
 		uint64_t old, new;
 
@@ -207,7 +161,7 @@ static int compare_aranges(struct od *od)
 		if (!od_same_bytes(od, x, y, 6) || !od_same_lists(od, &od->was, &od->now))
 			return od_refuse(od, &od->new, y.section, y.off, "has other ranges");
 	}
-	return a.at < a.end || b.at < b.end
+	return a.p < a.end || b.p < b.end
 		       ? od_refuse(od, &od->new, od->new.aranges, 0, "has other tables")
 		       : 0;
 }
@@ -251,8 +205,8 @@ static int compare_addrs(struct od *od)
 		    (!a->data || !memcmp(a->data, b->data, a->header.sh_size));
 
 	for (uint32_t i = 0; same && i < a->nr_relocs; i++) {
-		struct od_addr x = od_field(&od->old, section, a->relocs[i].r_offset, 8);
-		struct od_addr y = od_field(&od->new, section, b->relocs[i].r_offset, 8);
+		struct vd_addr x = od_field(&od->old, section, a->relocs[i].r_offset, 8);
+		struct vd_addr y = od_field(&od->new, section, b->relocs[i].r_offset, 8);
 
 		same = a->relocs[i].r_offset == b->relocs[i].r_offset &&
 		       (vo_same_symbol(od->vo, &a->relocs[i], &b->relocs[i]) ||
@@ -291,8 +245,7 @@ static void side_fini(struct od_side *side)
 {
 	free(side->rows);
 	free(side->programs);
-	free(side->unit.abbrevs);
-	free(side->unit.attrs);
+	vd_abbrevs_fini(&side->unit.u.abbrevs);
 }
 
 int vo_debug(struct vo *vo)

@@ -11,23 +11,18 @@
 /* The attributes of one entry that describe its code. */
 struct code {
 	bool low, high, ranges, entry;
-	struct od_addr low_at, high_at, entry_at;
+	struct vd_addr low_at, high_at, entry_at;
 	bool high_is_size;
 };
 
 /* One of two entries that are compared. */
 struct entry {
 	struct od_side *side;
-	struct od_cursor c;
-	const struct od_abbrev *abbrev;
-	uint32_t next; /* attribute */
+	struct vf_cursor c;
+	struct vd_entry e;
+	struct vd_values at; /* the attribute at hand */
 	struct code code;
 	struct od_list *list;
-};
-
-struct value {
-	struct od_attr attr;
-	uint64_t at, size;
 };
 
 static int differs(struct od *od, const char *why)
@@ -36,61 +31,47 @@ static int differs(struct od *od, const char *why)
 	return -EPERM;
 }
 
-static bool is_addrx(uint64_t form)
+/* Where the value stands in the unit's section. */
+static uint64_t place(const struct od_side *side, const struct vd_value *v)
 {
-	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
+	return od_offset(side, side->unit.section, v->p);
 }
 
-static bool read_address(const struct od_side *side, const struct value *v, struct od_addr *out)
+static bool read_address(const struct od_side *side, const struct vd_value *v, struct vd_addr *out)
 {
-	struct od_cursor c = od_cursor_at(side, side->unit.section, v->at);
-
-	if (v->attr.form == DW_FORM_addr)
-		*out = od_field(side, side->unit.section, v->at, 8);
-	else if (v->attr.form == DW_FORM_addrx)
-		return od_indexed(side, od_uleb(&c), out);
-	else if (is_addrx(v->attr.form))
-		return od_indexed(side, od_fixed(&c, (unsigned int)v->size), out);
-	else
+	if (!vd_form_is_address(v->form))
 		return false;
+	if (v->form != DW_FORM_addr)
+		return od_indexed(side, vd_value_index(v), out);
+	*out = od_field(side, side->unit.section, place(side, v), 8);
 	return true;
 }
 
 /* The offset of the list that the value names. */
-static bool list_off(const struct od_side *side, const struct value *v, uint64_t *off)
+static bool list_off(const struct od_side *side, const struct vd_value *v, uint64_t *off)
 {
-	struct od_cursor c = od_cursor_at(side, side->unit.section, v->at);
-	bool ranges = v->attr.form == DW_FORM_rnglistx;
-	uint64_t base = ranges ? side->unit.rnglists_base : side->unit.loclists_base;
-	struct od_cursor table;
+	bool ranges = v->form == DW_FORM_rnglistx;
+	uint64_t base = ranges ? side->unit.u.rnglists_base : side->unit.u.loclists_base;
+	struct vf_cursor table;
 
-	if (v->attr.form != DW_FORM_rnglistx && v->attr.form != DW_FORM_loclistx) {
-		*off = od_field(side, side->unit.section, v->at, 4).off;
+	if (v->form != DW_FORM_rnglistx && v->form != DW_FORM_loclistx) {
+		*off = od_field(side, side->unit.section, place(side, v), 4).off;
 		return v->size == 4;
 	}
 	table = od_cursor_at(side, ranges ? side->rnglists : side->loclists, base);
-	od_skip(&table, 4 * (od_uleb(&c) & UINT32_MAX));
-	*off = base + od_fixed(&table, 4);
-	return !c.bad && !table.bad;
+	vf_cursor_skip(&table, 4 * (vd_value_index(v) & UINT32_MAX));
+	*off = base + vf_cursor_fixed(&table, 4);
+	return !table.bad;
 }
 
-static struct value next_value(struct entry *e)
+/* Reads what the attribute at hand says of the entry's code. Return: 1: it was such a one; 0; -EPERM, -ENOMEM. */
+static int read_code(struct od *od, struct entry *e)
 {
-	struct value v = {e->side->unit.attrs[e->abbrev->first + e->next++], e->c.at, 0};
-
-	od_skip_form(&e->c, v.attr.form, e->side->unit.version);
-	v.size = e->c.at - v.at;
-	return v;
-}
-
-/* Reads what the value says of the entry's code. Return: 1: it was such a value; 0; -EPERM, -ENOMEM. */
-static int read_code(struct od *od, struct entry *e, const struct value *v)
-{
-	struct od_cursor c = od_cursor_at(e->side, e->side->unit.section, v->at);
+	const struct vd_value *v = &e->at.value;
 	uint64_t off;
 	int rc;
 
-	switch (v->attr.name) {
+	switch (e->at.attr->name) {
 	case DW_AT_low_pc:
 		e->code.low = true;
 		return read_address(e->side, v, &e->code.low_at) ? 1 : -EPERM;
@@ -99,13 +80,8 @@ static int read_code(struct od *od, struct entry *e, const struct value *v)
 		if (read_address(e->side, v, &e->code.high_at))
 			return 1;
 		e->code.high_is_size = true;
-		if (v->attr.form == DW_FORM_udata)
-			e->code.high_at.off = od_uleb(&c);
-		else if (v->size && v->size <= 8)
-			e->code.high_at.off = od_fixed(&c, (unsigned int)v->size);
-		else
-			return -EPERM;
-		return 1;
+		e->code.high_at.off = vd_value_index(v);
+		return v->form == DW_FORM_udata || (v->size && v->size <= 8) ? 1 : -EPERM;
 	case DW_AT_ranges:
 		e->code.ranges = true;
 		if (!list_off(e->side, v, &off))
@@ -115,36 +91,34 @@ static int read_code(struct od *od, struct entry *e, const struct value *v)
 	case DW_AT_entry_pc:
 		e->code.entry = true;
 		return read_address(e->side, v, &e->code.entry_at) ? 1 : -EPERM;
-	case OD_FILLER: return e->side == &od->new ? 1 : -EPERM;
+	case VD_FILLER: return e->side == &od->new ? 1 : -EPERM;
 	default: return 0;
 	}
 }
 
-/* The next value that says nothing of the entry's code. Return: 1: there is one; 0: none; -EPERM, -ENOMEM. */
-static int next_other(struct od *od, struct entry *e, struct value *v)
+/* Goes to the next attribute that says nothing of the entry's code. Return: 1: there is one; 0: none; -EPERM, -ENOMEM. */
+static int next_other(struct od *od, struct entry *e)
 {
-	while (e->next < e->abbrev->nr) {
-		int rc;
+	while (vd_values_next(&e->at)) {
+		int rc = read_code(od, e);
 
-		*v = next_value(e);
-		rc = e->c.bad ? -EPERM : read_code(od, e, v);
 		if (rc <= 0)
 			return rc ? rc : 1;
 	}
 	return 0;
 }
 
-static struct vo_place place_of(struct od_addr addr)
+static struct vo_place place_of(struct vd_addr addr)
 {
 	return (struct vo_place){addr.section, (uint32_t)addr.off};
 }
 
-static bool in_code(const struct od_side *side, struct od_addr addr)
+static bool in_code(const struct od_side *side, struct vd_addr addr)
 {
 	return addr.section && mp_relobj_is_code(&side->side->obj->sections[addr.section]);
 }
 
-static bool same_address(const struct od *od, struct od_addr old, struct od_addr new, bool behind)
+static bool same_address(const struct od *od, struct vd_addr old, struct vd_addr new, bool behind)
 {
 	if (!in_code(&od->old, old))
 		return old.section == new.section &&old.off == new.off;
@@ -152,7 +126,7 @@ static bool same_address(const struct od *od, struct od_addr old, struct od_addr
 }
 
 /* Two lists of locations: the same holds at all pairs. Return: 0, -ENOMEM, -EPERM. */
-static int same_locations(struct od *od, const struct value *a, const struct value *b)
+static int same_locations(struct od *od, const struct vd_value *a, const struct vd_value *b)
 {
 	uint64_t x, y;
 	int rc;
@@ -174,46 +148,47 @@ static bool is_base(uint64_t name)
 }
 
 /* Does the value name a list of locations? */
-static bool is_list(const struct od_side *side, const struct value *v)
+static bool is_list(const struct od_side *side, const struct vd_value *v)
 {
-	struct od_addr addr = {0, 0};
+	struct vd_addr addr = {0, 0};
 
-	if (v->attr.form == DW_FORM_loclistx)
+	if (v->form == DW_FORM_loclistx)
 		return true;
 	if (v->size == 4)
-		addr = od_field(side, side->unit.section, v->at, 4);
+		addr = od_field(side, side->unit.section, place(side, v), 4);
 	return addr.section && (addr.section == side->loc || addr.section == side->loclists);
 }
 
-static int same_value(struct od *od, const struct entry *old, const struct value *a,
-		      const struct value *b)
+static int same_value(struct od *od, const struct entry *old, const struct entry *new)
 {
-	const struct vo_place x = {od->old.unit.section, (uint32_t)a->at};
-	const struct vo_place y = {od->new.unit.section, (uint32_t)b->at};
-	struct od_addr was, now;
-	bool behind = a->attr.name == DW_AT_call_return_pc ||
-		      old->abbrev->tag == DW_TAG_GNU_call_site;
+	const struct vd_attr *x = old->at.attr, *y = new->at.attr;
+	const struct vd_value *a = &old->at.value, *b = &new->at.value;
+	const struct vo_place from = {od->old.unit.section, (uint32_t)place(&od->old, a)};
+	const struct vo_place to = {od->new.unit.section, (uint32_t)place(&od->new, b)};
+	bool behind = x->name == DW_AT_call_return_pc || old->e.abbrev->tag == DW_TAG_GNU_call_site;
+	struct vd_addr was, now;
 
-	if ((a->attr.name == DW_AT_GNU_locviews && b->attr.name == OD_LOCVIEWS) ||
-	    (a->attr.name == DW_AT_GNU_entry_view && b->attr.name == OD_ENTRY_VIEW))
-		return a->at == b->at && a->size == b->size ? 0 : -EPERM;
-	if (a->attr.name != b->attr.name || a->attr.form != b->attr.form || a->at != b->at ||
-	    a->size != b->size || a->attr.constant != b->attr.constant)
+	if (from.off != to.off || a->size != b->size)
 		return -EPERM;
-	if (is_base(a->attr.name))
+	if ((x->name == DW_AT_GNU_locviews && y->name == OD_LOCVIEWS) ||
+	    (x->name == DW_AT_GNU_entry_view && y->name == OD_ENTRY_VIEW))
 		return 0;
-	if (a->attr.form == DW_FORM_addr || is_addrx(a->attr.form))
+	if (!vd_same_attr(x, y))
+		return -EPERM;
+	if (is_base(x->name))
+		return 0;
+	if (vd_form_is_address(a->form))
 		return read_address(&od->old, a, &was) && read_address(&od->new, b, &now) &&
 				       same_address(od, was, now, behind)
 			       ? 0
 			       : differs(od, "has another address in the new object");
 	if (is_list(&od->old, a))
 		return is_list(&od->new, b) ? same_locations(od, a, b) : -EPERM;
-	return od_same_bytes(od, x, y, a->size) ? 0 : -EPERM;
+	return od_same_bytes(od, from, to, a->size) ? 0 : -EPERM;
 }
 
 /* The code as a list; and the place where readers take it to begin. Return: false: it has none. */
-static bool finish_code(struct entry *e, struct od_addr *entry)
+static bool finish_code(struct entry *e, struct vd_addr *entry)
 {
 	struct code *code = &e->code;
 	struct od_range range = {.section = code->low_at.section, .start = code->low_at.off};
@@ -225,24 +200,24 @@ static bool finish_code(struct entry *e, struct od_addr *entry)
 		if (code->low && code->high && range.section && !od_add_range(e->list, &range))
 			return false;
 	}
-	*entry = (struct od_addr){0, 0};
+	*entry = (struct vd_addr){0, 0};
 	if (code->entry)
 		*entry = code->entry_at;
 	else if (code->low && (code->high || !code->ranges))
 		*entry = code->low_at;
 	else if (e->list->nr)
-		*entry = (struct od_addr){e->list->list[0].section, e->list->list[0].start};
+		*entry = (struct vd_addr){e->list->list[0].section, e->list->list[0].start};
 	return true;
 }
 
 static int same_code(struct od *od, struct entry *old, struct entry *new)
 {
 	const struct code *a = &old->code, *b = &new->code;
-	struct od_addr from, to;
-	bool is_unit = old->abbrev->tag == DW_TAG_compile_unit ||
-		       old->abbrev->tag == DW_TAG_partial_unit ||
-		       old->abbrev->tag == DW_TAG_type_unit;
-	bool behind = old->abbrev->tag == DW_TAG_GNU_call_site;
+	struct vd_addr from, to;
+	bool is_unit = old->e.abbrev->tag == DW_TAG_compile_unit ||
+		       old->e.abbrev->tag == DW_TAG_partial_unit ||
+		       old->e.abbrev->tag == DW_TAG_type_unit;
+	bool behind = old->e.abbrev->tag == DW_TAG_GNU_call_site;
 
 	if ((a->high || a->ranges) != (b->high || b->ranges) || (a->high && !a->low) ||
 	    (b->high && !b->low) || (b->high && b->ranges))
@@ -259,42 +234,44 @@ static int same_code(struct od *od, struct entry *old, struct entry *new)
 		       : differs(od, "has other ranges in the new object");
 }
 
+/* Reads the next entry. Return: false: there is none. */
+static bool read_entry(struct entry *e, struct od_list *list)
+{
+	const struct vd_unit *u = &e->side->unit.u;
+	bool good = vd_entry_read(u, &e->c, &e->e);
+
+	e->at = vd_values_of(u, &e->e);
+	e->code = (struct code){0};
+	e->list = list;
+	return good;
+}
+
 static int compare_entry(struct od *od, struct entry *old, struct entry *new)
 {
-	uint64_t at = old->c.at;
-	const struct od_abbrev *x = od_abbrev(&od->old.unit, od_uleb(&old->c));
-	const struct od_abbrev *y = od_abbrev(&od->new.unit, od_uleb(&new->c));
+	bool good = read_entry(old, &od->code_was) & read_entry(new, &od->code_now);
+	const struct vd_abbrev *x = old->e.abbrev, *y = new->e.abbrev;
+	const uint8_t *o = od->old.unit.u.data, *n = od->new.unit.u.data;
 	int a = 0, b = 0, rc = 0;
 
-	old->abbrev = x;
-	new->abbrev = y;
-	old->next = new->next = 0;
-	old->code = new->code = (struct code){0};
-	old->list = &od->code_was;
-	new->list = &od->code_now;
-	if (old->c.bad || new->c.bad || !x != !y || old->c.at != new->c.at)
-		rc = -EPERM;
-	if (rc || !x)
-		goto out;
-	if (x->tag != y->tag || x->children != y->children)
+	good &= !x == !y && old->e.values - o == new->e.values - n;
+	if (good && !x)
+		return 0;
+	if (!good || x->tag != y->tag || x->children != y->children)
 		rc = -EPERM;
 	while (!rc) {
-		struct value v, w;
-
-		a = next_other(od, old, &v);
-		b = next_other(od, new, &w);
+		a = next_other(od, old);
+		b = next_other(od, new);
 		if (a != 1 || b != 1)
 			break;
-		rc = same_value(od, old, &v, &w);
+		rc = same_value(od, old, new);
 	}
 	if (!rc && (a || b))
 		rc = a == -ENOMEM || b == -ENOMEM ? -ENOMEM : -EPERM;
-	if (!rc && old->c.at != new->c.at)
+	if (!rc && old->c.p - o != new->c.p - n)
 		rc = -EPERM;
 	if (!rc)
 		rc = same_code(od, old, new);
-out:
-	return rc == -EPERM ? od_refuse(od, &od->old, od->old.unit.section, at,
+	return rc == -EPERM ? od_refuse(od, &od->old, od->old.unit.section, old->e.off,
 					od->why ? od->why : "is another entry in the new object")
 			    : rc;
 }
@@ -302,25 +279,22 @@ out:
 static int compare_unit(struct od *od, uint32_t section, uint64_t off)
 {
 	struct entry old = {.side = &od->old}, new = {.side = &od->new};
-	struct od_unit *unit = &od->old.unit;
-	uint64_t header;
+	const struct vd_unit *a = &od->old.unit.u, *b = &od->new.unit.u;
+	uint64_t behind;
 	int rc = od_unit(od, &od->old, section, off);
 
 	if (!rc)
 		rc = od_unit(od, &od->new, section, off);
 	if (rc)
 		return rc;
-	old.c = od_cursor_at(&od->old, section, unit->first);
-	new.c = od_cursor_at(&od->new, section, unit->first);
-	header = unit->version >= 5 ? 8 : 6; /* where the offset of the abbreviations is */
-	if (memcmp(old.c.s->data + off, new.c.s->data + off, header) ||
-	    memcmp(old.c.s->data + off + header + 4, new.c.s->data + off + header + 4,
-		   unit->first - off - header - 4) ||
-	    unit->end != od->new.unit.end || unit->first != od->new.unit.first ||
-	    unit->version != od->new.unit.version)
+	behind = a->abbrev_field + 4;
+	if (a->end != b->end || a->first != b->first || a->version != b->version ||
+	    memcmp(a->data + off, b->data + off, a->abbrev_field - off) ||
+	    memcmp(a->data + behind, b->data + behind, a->first - behind))
 		return od_refuse(od, &od->new, section, off, "is another unit");
-	old.c.end = new.c.end = unit->end;
-	while (!rc && old.c.at < unit->end)
+	old.c = vd_unit_at(a, a->first);
+	new.c = vd_unit_at(b, b->first);
+	while (!rc && old.c.p < old.c.end)
 		rc = compare_entry(od, &old, &new);
 	return rc;
 }
@@ -330,8 +304,7 @@ int od_entries(struct od *od, uint32_t section)
 	uint64_t size = od->vo->old.obj->sections[section].header.sh_size;
 	int rc = 0;
 
-	od->old.unit.abbrevs_off = od->new.unit.abbrevs_off = UINT64_MAX;
-	for (uint64_t off = 0; !rc && off < size; off = od->old.unit.end)
+	for (uint64_t off = 0; !rc && off < size; off = od->old.unit.u.end)
 		rc = compare_unit(od, section, off);
 	return rc;
 }

@@ -9,147 +9,59 @@
 
 #include "editor/base/grow.h"
 #include "editor/verify/object/debug/verify_odebug_private.h"
+#include "libprof/base/search.h"
 
-enum {
-	STMT = 1,
-	BLOCK = 2,
-	PROLOGUE_END = 4,
-	EPILOGUE_BEGIN = 8
-};
-
-struct program {
-	struct od_cursor c;
-	uint64_t code; /* where the opcodes begin */
-	uint8_t default_stmt, line_range, opcode_base;
-	int8_t line_base;
-	const uint8_t *lengths;
-	struct od_row row;
-	bool in_code;
-};
-
-static bool read_header(struct program *p)
+/* Opens the program at @off. */
+static bool open_program(const struct od_side *side, uint64_t off, struct vd_line *l)
 {
-	struct od_cursor *c = &p->c;
-	uint64_t size = od_fixed(c, 4), version;
-
-	if (c->bad || size > c->end - c->at)
-		return false;
-	c->end = c->at + size;
-	version = od_fixed(c, 2);
-	if (version == 5)
-		od_skip(c, 2);
-	p->code = od_fixed(c, 4);
-	p->code += c->at;
-	if (version < 2 || version > 5 || od_fixed(c, 1) != 1 ||
-	    (version >= 4 && od_fixed(c, 1) != 1))
-		return false;
-	p->default_stmt = od_fixed(c, 1) != 0;
-	p->line_base = (int8_t)od_fixed(c, 1);
-	p->line_range = (uint8_t)od_fixed(c, 1);
-	p->opcode_base = (uint8_t)od_fixed(c, 1);
-	if (c->bad || p->code > c->end || p->code < c->at || !p->line_range || !p->opcode_base ||
-	    p->opcode_base - 1u > p->code - c->at)
-		return false;
-	p->lengths = c->s->data + c->at;
-	c->at = p->code;
-	return true;
+	return vd_line_open(od_cursor_at(side, side->line, off), l) && l->min_insn == 1 &&
+	       l->max_ops == 1;
 }
 
-static void begin_sequence(struct program *p)
-{
-	p->row = (struct od_row){.program = p->row.program,
-				 .file = 1,
-				 .line = 1,
-				 .flags = p->default_stmt ? STMT : 0};
-	p->in_code = false;
-}
-
-static bool add_row(struct od_side *side, struct program *p, bool end)
+static bool add_row(struct od_side *side, const struct od_row *row)
 {
 	if (!me_grow(&side->rows, &side->cap_rows, (uint64_t)side->nr_rows + 1,
 		     sizeof(*side->rows))) {
 		side->side->no_memory = true;
 		return false;
 	}
-	p->row.end = end;
-	if (p->in_code)
-		side->rows[side->nr_rows++] = p->row;
-	p->row.flags &= STMT;
-	p->row.discriminator = 0;
+	side->rows[side->nr_rows++] = *row;
 	return true;
 }
 
-static bool extended(struct od_side *side, struct program *p)
+/* Adds the rows of code. */
+static bool read_program(struct od_side *side, struct vd_line *l, uint32_t program)
 {
-	uint64_t size = od_uleb(&p->c), next = p->c.at + size, at;
-	struct od_addr addr;
+	struct vd_addr at = {0, 0};
 
-	switch (od_fixed(&p->c, 1)) {
-	case DW_LNE_end_sequence:
-		if (!add_row(side, p, true))
-			return false;
-		begin_sequence(p);
-		break;
-	case DW_LNE_set_address:
-		at = p->c.at;
-		addr = od_field(side, side->line, at, 8);
-		p->row.section = addr.section;
-		p->row.off = addr.off;
-		p->in_code = addr.section &&
-			     mp_relobj_is_code(&side->side->obj->sections[addr.section]);
-		break;
-	case DW_LNE_set_discriminator: p->row.discriminator = od_uleb(&p->c); break;
-	default: return false;
-	}
-	p->c.bad |= next > p->c.end || next < p->c.at;
-	p->c.at = next;
-	return true;
-}
+	while (!l->c.bad && l->c.p < l->c.end) {
+		enum vd_line_event event = vd_line_step(l);
 
-static bool standard(struct od_side *side, struct program *p, uint64_t opcode)
-{
-	struct od_cursor *c = &p->c;
-
-	switch (opcode) {
-	case DW_LNS_copy: return add_row(side, p, false);
-	case DW_LNS_advance_pc: p->row.off += od_uleb(c); break;
-	case DW_LNS_advance_line: p->row.line += (uint64_t)od_sleb(c); break;
-	case DW_LNS_set_file: p->row.file = od_uleb(c); break;
-	case DW_LNS_set_column: p->row.column = od_uleb(c); break;
-	case DW_LNS_negate_stmt: p->row.flags ^= STMT; break;
-	case DW_LNS_set_basic_block: p->row.flags |= BLOCK; break;
-	case DW_LNS_const_add_pc: p->row.off += (255u - p->opcode_base) / p->line_range; break;
-	case DW_LNS_fixed_advance_pc: p->row.off += od_fixed(c, 2); break;
-	case DW_LNS_set_prologue_end: p->row.flags |= PROLOGUE_END; break;
-	case DW_LNS_set_epilogue_begin: p->row.flags |= EPILOGUE_BEGIN; break;
-	case DW_LNS_set_isa: p->row.isa = od_uleb(c); break;
-	default:
-		for (unsigned int i = 0; i < p->lengths[opcode - 1]; i++)
-			od_uleb(c);
-	}
-	return true;
-}
-
-static bool read_program(struct od_side *side, struct program *p)
-{
-	while (!p->c.bad && p->c.at < p->c.end) {
-		uint64_t opcode = od_fixed(&p->c, 1);
-		bool good;
-
-		if (opcode >= p->opcode_base) {
-			p->row.off += (opcode - p->opcode_base) / p->line_range;
-			p->row.line +=
-				(uint64_t)(p->line_base +
-					   (int64_t)((opcode - p->opcode_base) % p->line_range));
-			good = add_row(side, p, false);
-		} else {
-			good = opcode ? standard(side, p, opcode) : extended(side, p);
+		switch (event) {
+		case VD_LINE_ROW:
+		case VD_LINE_END:
+			l->row.line &= UINT32_MAX;
+			if (at.section &&
+			    !add_row(side, &(struct od_row){at.section, program,
+							    event == VD_LINE_END, l->row}))
+				return false;
+			vd_line_next_row(l);
+			if (event == VD_LINE_ROW)
+				break;
+			vd_line_reset(l);
+			at.section = 0;
+			break;
+		case VD_LINE_ADDRESS:
+			at = od_field(side, side->line, od_offset(side, side->line, l->field), 8);
+			l->row.address = at.off;
+			if (!mp_relobj_is_code(&side->side->obj->sections[at.section]))
+				at.section = 0;
+			break;
+		case VD_LINE_UNKNOWN: return false;
+		default: break;
 		}
-		p->row.line &= UINT32_MAX;
-		if (!good)
-			return false;
 	}
-	return !p->c.bad;
+	return !l->c.bad;
 }
 
 /* A row's number before sorting says its order among those of one place. */
@@ -159,8 +71,8 @@ static int compare_rows(const void *a, const void *b)
 
 	if (x->section != y->section)
 		return x->section < y->section ? -1 : 1;
-	if (x->off != y->off)
-		return x->off < y->off ? -1 : 1;
+	if (x->row.address != y->row.address)
+		return x->row.address < y->row.address ? -1 : 1;
 	return y->end - x->end;
 }
 
@@ -202,19 +114,17 @@ static int read_side(struct od *od, struct od_side *side)
 	uint64_t size = side->side->obj->sections[side->line].header.sh_size;
 
 	for (uint64_t off = 0; off < size;) {
-		struct program p = {.c = od_cursor_at(side, side->line, off)};
+		struct vd_line l;
 
-		p.row.program = side->nr_programs;
 		if (!me_grow(&side->programs, &side->cap_programs, (uint64_t)side->nr_programs + 1,
 			     sizeof(*side->programs)))
 			return -ENOMEM;
 		side->programs[side->nr_programs++] = off;
-		if (!read_header(&p))
+		if (!open_program(side, off, &l))
 			return od_refuse(od, side, side->line, off, "is no line program");
-		begin_sequence(&p);
-		if (!read_program(side, &p))
+		if (!read_program(side, &l, side->nr_programs - 1))
 			return od_refuse(od, side, side->line, off, "is a damaged line program");
-		off = p.c.end;
+		off = od_offset(side, side->line, l.c.end);
 	}
 	return sort_rows(side) ? 0 : -ENOMEM;
 }
@@ -227,9 +137,10 @@ static int compare_headers(struct od *od)
 	for (uint32_t i = 0; i < od->old.nr_programs; i++) {
 		struct vo_place a = {od->old.line, (uint32_t)od->old.programs[i] + 4};
 		struct vo_place b = {od->new.line, (uint32_t)od->new.programs[i] + 4};
-		struct program p = {.c = od_cursor_at(&od->old, a.section, od->old.programs[i])};
+		struct vd_line l;
 
-		if (!read_header(&p) || !od_same_bytes(od, a, b, p.code - a.off))
+		if (!open_program(&od->old, od->old.programs[i], &l) ||
+		    !od_same_bytes(od, a, b, od_offset(&od->old, a.section, l.code) - a.off))
 			return od_refuse(od, &od->new, b.section, b.off, "names other files");
 	}
 	return 0;
@@ -238,26 +149,21 @@ static int compare_headers(struct od *od)
 /* The last row at or before @place; NULL: it has no line. */
 static const struct od_row *row_at(const struct od_side *side, struct vo_place place)
 {
-	uint32_t low = 0, high = side->nr_rows;
-	const struct od_row *row;
+	const struct od_row *row = side->rows;
+	uint32_t low =
+		mp_search(i, 0, side->nr_rows,
+			  row[i].section < place.section || (row[i].section == place.section &&
+							     row[i].row.address <= place.off));
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		row = &side->rows[mid];
-		if (row->section < place.section ||
-		    (row->section == place.section && row->off <= place.off))
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	row = low ? &side->rows[low - 1] : NULL;
 	return row && row->section == place.section && !row->end ? row : NULL;
 }
 
-static bool same_line(const struct od_row *a, const struct od_row *b)
+static bool same_line(const struct od_row *x, const struct od_row *y)
 {
-	return a->program == b->program && a->file == b->file && a->line == b->line &&
+	const struct vd_row *a = &x->row, *b = &y->row;
+
+	return x->program == y->program && a->file == b->file && a->line == b->line &&
 	       a->column == b->column && a->isa == b->isa && a->discriminator == b->discriminator;
 }
 
@@ -267,10 +173,10 @@ static const struct od_row *statement(const struct od_side *side, const struct o
 {
 	if (!self)
 		row--;
-	for (; row >= side->rows && row->section == place.section && row->off == place.off &&
-	       !row->end;
+	for (; row >= side->rows && row->section == place.section &&
+	       row->row.address == place.off && !row->end;
 	     row--)
-		if (row->flags & STMT)
+		if (row->row.flags & VD_STMT)
 			return row;
 	return NULL;
 }
@@ -289,7 +195,7 @@ static bool same_rows(const struct od *od, const struct od_pair *p)
 		b = statement(&od->new, b, p->new, self);
 		if (!a || !b)
 			return !a && !b;
-		if (!same_line(a, b) || a->flags != b->flags)
+		if (!same_line(a, b) || a->row.flags != b->row.flags)
 			return false;
 	}
 }

@@ -6,6 +6,7 @@
 
 #include "editor/base/grow.h"
 #include "editor/verify/object/debug/verify_odebug_private.h"
+#include "libprof/base/search.h"
 
 static int compare_places(struct vo_place x, struct vo_place y)
 {
@@ -48,17 +49,9 @@ int od_pairs(struct od *od)
 static uint32_t pair_at(const struct od *od, struct vo_place place, bool new)
 {
 	const struct od_pair *pairs = new ? od->by_new : od->by_old;
-	uint32_t low = 0, high = od->nr_pairs;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (compare_places(new ? pairs[mid].new : pairs[mid].old, place) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return mp_search(i, 0, od->nr_pairs,
+			 compare_places(new ? pairs[i].new : pairs[i].old, place) < 0);
 }
 
 static bool same_place(struct vo_place x, struct vo_place y)
@@ -151,7 +144,8 @@ static bool holds(const struct od_range *range, struct vo_place place)
 /* The first range at or behind number @from that holds at @place. */
 static const struct od_range *next_at(struct od_list *list, struct vo_place place, uint32_t *from)
 {
-	uint32_t low = 0, high = list->nr;
+	const struct od_range *r = list->list;
+	uint32_t low;
 
 	if (!list->sorted) {
 		while (*from < list->nr)
@@ -165,16 +159,9 @@ static const struct od_range *next_at(struct od_list *list, struct vo_place plac
 	/* The next instruction usually lies in the same range. */
 	if (list->near < list->nr && holds(&list->list[list->near], place))
 		return &list->list[list->near];
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct od_range *r = &list->list[mid];
-
-		if (r->section < place.section ||
-		    (r->section == place.section && r->start <= place.off))
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	low = mp_search(i, 0, list->nr,
+			r[i].section < place.section ||
+				(r[i].section == place.section && r[i].start <= place.off));
 	if (!low || !holds(&list->list[low - 1], place))
 		return NULL;
 	list->near = low - 1;

@@ -8,25 +8,12 @@
 
 #include <dwarf.h>
 
+#include "editor/verify/dwarf/verify_dwarf.h"
 #include "editor/verify/object/verify_object_private.h"
 
-/* Attributes of the new object that readers skip: bytes behind a list's offset, and former view numbers. */
-#define OD_FILLER     0x2d4d
+/* Attributes of the new object that readers skip: former view numbers. */
 #define OD_LOCVIEWS   0x2d4e
 #define OD_ENTRY_VIEW 0x2d4f
-
-/* Reads [at, end) of a section; a read beyond gives 0 and sets @bad. */
-struct od_cursor {
-	const struct mp_relobj_section *s;
-	uint64_t at, end;
-	bool bad;
-};
-
-/* A relocated address: @section 0: a number. */
-struct od_addr {
-	uint32_t section;
-	uint64_t off;
-};
 
 /* A range of code, and the expression that holds there. */
 struct od_range {
@@ -44,36 +31,17 @@ struct od_list {
 	uint32_t near;	  /* if sorted: the range that was found last */
 };
 
-struct od_attr {
-	uint64_t name, form;
-	int64_t constant; /* DW_FORM_implicit_const */
-};
-
-struct od_abbrev {
-	uint64_t code, tag;
-	bool children;
-	uint32_t first, nr; /* of its attributes */
-};
-
 struct od_unit {
 	uint32_t section;
-	uint64_t off, first, end;
-	unsigned int version;
-	uint64_t abbrevs_off;	   /* of the table that is read */
-	struct od_abbrev *abbrevs; /* by code */
-	uint32_t nr_abbrevs, cap_abbrevs;
-	struct od_attr *attrs;
-	uint32_t nr_attrs, cap_attrs;
-	struct od_addr base;
-	uint64_t addr_base, rnglists_base, loclists_base;
+	struct vd_unit u;
+	bool has_table; /* its abbreviations are read: those of an earlier unit, perhaps */
+	struct vd_addr base;
 };
 
 struct od_row {
 	uint32_t section, program;
-	uint64_t off;
-	uint64_t file, line, column, isa, discriminator;
-	uint8_t flags;
 	bool end; /* of a sequence: what follows has no line */
+	struct vd_row row;
 };
 
 struct od_side {
@@ -109,14 +77,12 @@ struct od {
 /* ---- verify_odebug.c ---- */
 int od_refuse(struct od *od, const struct od_side *side, uint32_t section, uint64_t off,
 	      const char *why);
-uint64_t od_fixed(struct od_cursor *c, unsigned int size);
-uint64_t od_uleb(struct od_cursor *c);
-int64_t od_sleb(struct od_cursor *c);
-void od_skip(struct od_cursor *c, uint64_t size);
-struct od_cursor od_cursor_at(const struct od_side *side, uint32_t section, uint64_t off);
+struct vf_cursor od_cursor_at(const struct od_side *side, uint32_t section, uint64_t off);
+/* The offset in the section of a byte of it. */
+uint64_t od_offset(const struct od_side *side, uint32_t section, const uint8_t *p);
 const Elf64_Rela *od_reloc(const struct od_side *side, uint32_t section, uint64_t off);
 /* The field of @size bytes at @off: what its relocation leads to, or its number. */
-struct od_addr od_field(const struct od_side *side, uint32_t section, uint64_t off,
+struct vd_addr od_field(const struct od_side *side, uint32_t section, uint64_t off,
 			unsigned int size);
 /*
  * od_same_bytes - are both fields of @size bytes the same, with the same relocations? Those to code
@@ -140,13 +106,11 @@ int od_lines(struct od *od);
 int od_read_list(struct od *od, struct od_side *side, bool locations, uint64_t off,
 		 struct od_list *out);
 /* The address with number @index. */
-bool od_indexed(const struct od_side *side, uint64_t index, struct od_addr *out);
+bool od_indexed(const struct od_side *side, uint64_t index, struct vd_addr *out);
 
 /* ---- verify_odebug_unit.c ---- */
 /* Reads the header at @off, the abbreviations, and the bases. Return: 0, -ENOMEM, -EPERM. */
 int od_unit(struct od *od, struct od_side *side, uint32_t section, uint64_t off);
-const struct od_abbrev *od_abbrev(const struct od_unit *unit, uint64_t code);
-void od_skip_form(struct od_cursor *c, uint64_t form, unsigned int version);
 
 /* ---- verify_odebug_entry.c ---- */
 /* Compares all entries of a section. */

@@ -15,7 +15,7 @@
 
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/modread.h"
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "tests/support/process/own_files.h"
 #include "tests/unit/suite.h"
 

@@ -188,7 +188,7 @@ static void give_rows(void)
 {
 	struct morph_module_unwind *r;
 	static struct frames frames;
-	struct mp_eh_cursor cur;
+	struct mp_cursor cur;
 	void *bytes;
 	size_t size;
 

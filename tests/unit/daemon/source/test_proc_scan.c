@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/record/clock.h"
+#include "libprof/base/clock.h"
 #include "tests/unit/suite.h"
 
 static struct md_buf buf;
@@ -52,7 +52,7 @@ static uint32_t check(uint32_t exec_id, uint64_t since_ns)
 	ck_assert_uint_eq(task->exec_id, exec_id);
 	ck_assert_uint_eq(task->flags, MORPH_EXEC_FOUND);
 	ck_assert_uint_ge(task->time_ns, since_ns);
-	ck_assert_uint_le(task->time_ns, md_clock_now_ns());
+	ck_assert_uint_le(task->time_ns, mp_now_ns());
 	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
 		task = (struct morph_task *)record;
 		ck_assert_uint_eq(record->type, MORPH_REC_MMAP);
@@ -67,7 +67,7 @@ static uint32_t check(uint32_t exec_id, uint64_t since_ns)
 
 START_TEST(process_is_told_with_all_its_mappings)
 {
-	uint64_t now_ns = md_clock_now_ns();
+	uint64_t now_ns = mp_now_ns();
 
 	ck_assert_int_eq(md_proc_scan_one(getpid(), 0, NULL, &buf), 0);
 	ck_assert_uint_eq(check(0, now_ns), 1);

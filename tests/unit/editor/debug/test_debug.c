@@ -207,11 +207,11 @@ END_TEST
 START_TEST(filler_covers_what_is_left)
 {
 	uint8_t field[12];
-	struct me_cursor c = {field, field + sizeof(field), false};
+	struct mp_cursor c = {field, field + sizeof(field), false};
 
 	memset(field, 0xee, sizeof(field));
 	me_abbrev_fill(field, sizeof(field), 0x1234);
-	ck_assert_uint_eq(me_cursor_u32(&c), 0x1234);
+	ck_assert_uint_eq(mp_cursor_u32(&c), 0x1234);
 	me_form_skip(&c, DW_FORM_block1, 5);
 	ck_assert(!c.bad);
 	ck_assert_ptr_eq(c.p, c.end);

@@ -196,11 +196,12 @@ static void read_program(struct pair *p, const char *program)
 	free(movable);
 }
 
-/* Return: as me_emit_with_debug_file(). */
+/* Return: as me_emitter_write(). */
 static int emit(struct pair *p, struct mp_err *err)
 {
 	struct me_emitted emitted;
-	int rc = me_emit_with_debug_file(p->cfg, &p->plan, p->debug, NAME, &emitted, err);
+	int rc =
+		rewrite_emit_with_debug_file(p->cfg, &p->plan, NULL, p->debug, NAME, &emitted, err);
 
 	if (rc)
 		return rc;

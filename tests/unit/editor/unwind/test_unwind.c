@@ -566,11 +566,11 @@ struct found {
 
 static uint64_t type_of(const struct mp_elf *elf, uint64_t base, uint8_t enc, uint64_t index)
 {
-	unsigned int size = mp_eh_pointer_size(enc);
-	struct mp_eh_cursor cur;
+	unsigned int size = mp_pe_size(enc);
+	struct mp_cursor cur;
 
 	ck_assert(mp_eh_cursor_at(elf, base - index * size, &cur));
-	return mp_eh_pointer(&cur, enc, 0);
+	return mp_cursor_pointer(&cur, enc, 0);
 }
 
 /* Finds what the C++ personality routine would find for @vaddr. */
@@ -578,7 +578,7 @@ static void find_handler(const struct mp_elf *elf, uint64_t vaddr, struct found 
 {
 	const struct mp_fde *fde = find_fde(elf, vaddr);
 	uint64_t lpstart = fde->start, types = 0, size, action = 0;
-	struct mp_eh_cursor cur, actions;
+	struct mp_cursor cur, actions;
 	uint8_t enc, type_enc;
 
 	memset(found, 0, sizeof(*found));
@@ -586,24 +586,25 @@ static void find_handler(const struct mp_elf *elf, uint64_t vaddr, struct found 
 	if (!fde->lsda)
 		return;
 	ck_assert(mp_eh_cursor_at(elf, fde->lsda, &cur));
-	enc = mp_eh_u8(&cur);
+	enc = mp_cursor_u8(&cur);
 	if (enc != MP_EH_PE_OMIT)
-		lpstart = mp_eh_pointer(&cur, enc, 0);
-	type_enc = mp_eh_u8(&cur);
+		lpstart = mp_cursor_pointer(&cur, enc, 0);
+	type_enc = mp_cursor_u8(&cur);
 	if (type_enc != MP_EH_PE_OMIT) {
-		size = mp_eh_uleb(&cur);
+		size = mp_cursor_uleb(&cur);
 		types = cur.vaddr + size;
 	}
-	enc = mp_eh_u8(&cur);
-	size = mp_eh_uleb(&cur);
+	enc = mp_cursor_u8(&cur);
+	size = mp_cursor_uleb(&cur);
 	actions = cur;
-	mp_eh_skip(&actions, size);
+	mp_cursor_skip(&actions, size);
 	found->listed = false;
 	while (cur.p < actions.p) {
-		uint64_t start = mp_eh_pointer(&cur, enc, 0), len = mp_eh_pointer(&cur, enc, 0);
-		uint64_t pad = mp_eh_pointer(&cur, enc, 0);
+		uint64_t start = mp_cursor_pointer(&cur, enc, 0),
+			 len = mp_cursor_pointer(&cur, enc, 0);
+		uint64_t pad = mp_cursor_pointer(&cur, enc, 0);
 
-		action = mp_eh_uleb(&cur);
+		action = mp_cursor_uleb(&cur);
 		if (vaddr < fde->start + start)
 			return;
 		if (vaddr < fde->start + start + len) {
@@ -612,16 +613,16 @@ static void find_handler(const struct mp_elf *elf, uint64_t vaddr, struct found 
 			break;
 		}
 	}
-	ck_assert(!cur.failed);
+	ck_assert(!cur.bad);
 	while (found->listed && action && found->nr_filters < 16) {
-		struct mp_eh_cursor at = actions;
+		struct mp_cursor at = actions;
 		int64_t filter, next;
 		uint64_t base;
 
-		mp_eh_skip(&at, action - 1);
-		filter = mp_eh_sleb(&at);
+		mp_cursor_skip(&at, action - 1);
+		filter = mp_cursor_sleb(&at);
 		base = at.vaddr - actions.vaddr;
-		next = mp_eh_sleb(&at);
+		next = mp_cursor_sleb(&at);
 		found->filters[found->nr_filters] = filter;
 		if (filter > 0) {
 			found->types[found->nr_filters] =
@@ -630,7 +631,7 @@ static void find_handler(const struct mp_elf *elf, uint64_t vaddr, struct found 
 			uint64_t sum = 1, index;
 
 			ck_assert(mp_eh_cursor_at(elf, types + (uint64_t)(-filter - 1), &at));
-			while ((index = mp_eh_uleb(&at)))
+			while ((index = mp_cursor_uleb(&at)))
 				sum = sum * 31 + type_of(elf, types, type_enc, index);
 			found->types[found->nr_filters] = sum;
 		}

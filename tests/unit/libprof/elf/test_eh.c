@@ -30,7 +30,7 @@ static const struct {
 START_TEST(eh_reads_augmentations_that_have_one_meaning)
 {
 	uint8_t bytes[64] = {0, 0, 0, 0, 0, 0, 0, 0, 1}, *p = bytes + 9;
-	struct mp_eh_cursor first, cur;
+	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
 	struct mp_eh_fde fde;
 
@@ -43,7 +43,7 @@ START_TEST(eh_reads_augmentations_that_have_one_meaning)
 	memcpy(p, cies[_i].data, cies[_i].size);
 	p += cies[_i].size;
 	bytes[0] = (uint8_t)(p - bytes - 4);
-	first = cur = (struct mp_eh_cursor){.p = bytes, .end = p, .vaddr = 0x1000};
+	first = cur = (struct mp_cursor){.p = bytes, .end = p, .vaddr = 0x1000};
 	ck_assert_int_eq(mp_eh_next(&cur, &first, &cie, &fde), cies[_i].want);
 }
 END_TEST

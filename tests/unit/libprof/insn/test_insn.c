@@ -94,6 +94,10 @@ START_TEST(insn_finds_rip_relative_operands)
 	ck_assert_uint_eq(i.target, 0x101a);
 	ck_assert_uint_eq(i.imm_off, 6);
 	ck_assert_uint_eq(i.imm_size, 4);
+	/* movabs 0x402008, %rax: the address stands where others have a constant */
+	ck_assert_int_eq(DECODE(&i, 0x48, 0xa1, 8, 0x20, 0x40, 0, 0, 0, 0, 0), 0);
+	ck_assert_uint_eq(i.imm_off, 2);
+	ck_assert_uint_eq(i.imm_size, 8);
 	/* cmpb $1, 0x10(%rip) */
 	ck_assert_int_eq(DECODE(&i, 0x80, 0x3d, 0x10, 0, 0, 0, 1), 0);
 	ck_assert_uint_eq(i.target, 0x1017);

@@ -39,7 +39,7 @@ static void teardown(void)
 
 static void compile(void)
 {
-	struct mp_eh_cursor cur = frames_cursor(&frames);
+	struct mp_cursor cur = frames_cursor(&frames);
 	struct mp_err err;
 
 	ck_assert_int_eq(mp_rows_compile(&cur, true, start, NULL, &bytes, &size, &err), 0);
@@ -181,7 +181,7 @@ static const uint8_t *code_at(void *arg, uint64_t vaddr, uint64_t nr)
 static void compile_code(const uint8_t *code, size_t nr, const uint8_t *program, size_t program_nr)
 {
 	const struct mp_code_bytes at = {.bytes = code_at};
-	struct mp_eh_cursor cur;
+	struct mp_cursor cur;
 	struct mp_err err;
 
 	made_code = code;
@@ -393,7 +393,7 @@ END_TEST
 
 START_TEST(rows_refuse_a_damaged_section_and_code_beyond_reach)
 {
-	struct mp_eh_cursor cur;
+	struct mp_cursor cur;
 	struct mp_err err;
 
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);

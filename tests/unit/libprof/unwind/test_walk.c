@@ -69,7 +69,7 @@ static const struct mp_walk_ops ops = {.find = find, .read = read_word};
 
 static void setup(void)
 {
-	struct mp_eh_cursor cur;
+	struct mp_cursor cur;
 	size_t size;
 
 	memset(&frames, 0, sizeof(frames));

@@ -10,6 +10,7 @@
 
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/server/audit_ready.h"
+#include "libprof/base/clock.h"
 #include "tests/unit/suite.h"
 
 START_TEST(ready_forms_are_checked)
@@ -48,7 +49,7 @@ START_TEST(ready_asks_commands_and_sockets)
 	ck_assert_int_eq(ask("true", 0), 1);
 	ck_assert_int_eq(ask("false", 0), 0);
 	/* A command that hangs is not ready, and is killed. */
-	ck_assert_int_eq(ask("sleep 1000", me_now_ns() + ME_NS_PER_SEC / 10), 0);
+	ck_assert_int_eq(ask("sleep 1000", mp_now_ns() + ME_NS_PER_SEC / 10), 0);
 	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/audit-ready.%d", getpid());
 	snprintf(ready, sizeof(ready), "unix:%s", address.sun_path);
 	ck_assert_int_eq(ask(ready, 0), 0);

@@ -88,6 +88,21 @@ static void compare_tails(uint8_t *bytes, size_t head)
 	compare(bytes, rnd() % 16, rnd());
 }
 
+/* A table of jumps is not one if a move between the accumulator and an address of 8 bytes reads it. */
+START_TEST(verify_decode_finds_an_address_of_8_bytes)
+{
+	static const uint8_t bytes[] = {0x48, 0xa1, 8, 0x20, 0x40, 0, 0, 0, 0, 0};
+	struct vf_insn insn;
+
+	for (int cached = 0; cached < 2; cached++) {
+		ck_assert(vf_decode(bytes, sizeof(bytes), 0x1000, &insn));
+		ck_assert_uint_eq(insn.imm_off, 2);
+		ck_assert_uint_eq(insn.imm_size, 8);
+		ck_assert_int_eq(insn.imm, 0x402008);
+	}
+}
+END_TEST
+
 START_TEST(verify_decode_remembers_no_more_than_holds)
 {
 	static const uint8_t prefixes[][2] = {{0},    {0x66}, {0xf2}, {0xf3},
@@ -166,6 +181,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("verify_decode");
 	TCase *tc = tcase_create("verify_decode");
 
+	tcase_add_test(tc, verify_decode_finds_an_address_of_8_bytes);
 	tcase_add_test(tc, verify_decode_remembers_no_more_than_holds);
 	tcase_add_test(tc, verify_decode_of_random_bytes);
 	tcase_add_test(tc, verify_decode_reads_nothing_behind_what_there_is);

@@ -2,7 +2,7 @@
 /*
  * test_verify_versions - a branch of one version must not lead to the other version, nor past a
  * stub that ends a timing, even if the program would do the same. Version A's own jump tables lead
- * where the original's do.
+ * where the original's do, and only switches name them.
  */
 #include "tests/unit/suite.h"
 
@@ -166,6 +166,45 @@ START_TEST(verify_refuses_changed_tables_of_a_version)
 }
 END_TEST
 
+/* Let each `lea' of a copy load the address of a version's table instead. */
+START_TEST(verify_refuses_other_operands_that_name_a_versions_table)
+{
+	const struct mp_section *sec;
+	struct mp_audit_table *table;
+	struct mp_err err;
+	uint32_t nr = 0;
+	struct pair p;
+
+	pair_make(&p, "gcc -O2 -fPIE -pie tests/data/version_names.c", 1, PAIR_AUDITS);
+	ck_assert_int_eq(mp_audit_table_read(p.good, &table, &err), 0);
+	sec = mp_elf_section(p.good, ".morph.tables");
+	ck_assert_ptr_nonnull(sec);
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++) {
+		const struct mp_map_piece *piece = &p.map->pieces[i];
+		struct place place;
+
+		if (!piece->old_size || !place_of(table, piece->new_vaddr, &place))
+			continue;
+		for (uint64_t at = piece->new_vaddr; at + 7 <= piece->new_vaddr + piece->new_size;
+		     at++) {
+			uint8_t *b = pair_at(&p, at);
+			int32_t disp;
+
+			memcpy(&disp, b + 3, sizeof(disp));
+			if (b[0] != 0x48 || b[1] != 0x8d || (b[2] & 0xc7) != 5 ||
+			    at + 7 + (uint64_t)(int64_t)disp == sec->vaddr)
+				continue;
+			lead(b + 3, at + 7 + (uint64_t)(int64_t)disp, sec->vaddr);
+			pair_refused(&p, "");
+			nr++;
+		}
+	}
+	ck_assert_uint_gt(nr, 4);
+	mp_audit_table_free(table);
+	pair_free(&p);
+}
+END_TEST
+
 static Suite *versions_suite(void)
 {
 	Suite *suite = suite_create("verify_versions");
@@ -174,6 +213,7 @@ static Suite *versions_suite(void)
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, verify_refuses_branches_to_the_other_version_and_past_stubs);
 	tcase_add_test(tc, verify_refuses_changed_tables_of_a_version);
+	tcase_add_test(tc, verify_refuses_other_operands_that_name_a_versions_table);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
