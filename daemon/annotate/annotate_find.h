@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 #include "daemon/code/demangle.h"
-#include "libprof/note/map.h"
 #include "libprof/infer/profile.h"
 #include "libprof/store/store.h"
+
+struct mp_map;
 
 /* A file that may hold the function, and its counts. */
 struct md_ann_source {

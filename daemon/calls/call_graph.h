@@ -64,6 +64,8 @@ void md_call_graph_fini(struct md_call_graph *graph);
 
 /* ---- for the files graph_* ---- */
 
+/* Return: index of the module that trees name by @id; MP_NONE: unknown. */
+uint32_t md_call_graph_module(const struct md_call_graph *graph, uint64_t id);
 /* Return: the function that a node of a tree stands in. .module, .function: MP_NONE if not known. */
 struct md_graph_function md_call_graph_place(const struct md_call_graph *graph,
 					     const struct mp_context_key *key);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "daemon/draw/heat_panel.h"
 #include "libprof/cli/svg.h"
@@ -18,11 +17,6 @@
 #define PANEL_TOP    222.0
 #define PANEL_BOTTOM 966.0
 #define FIGURES_LEFT 1010.0
-
-/* Dark to light in even steps of lightness, so that they differ in a grey print too. */
-const char *const md_heat_colours[MD_HEAT_CLASSES] = {
-	"#3b0f23", "#7a1330", "#b5272d", "#dc5a2a", "#f08f3c", "#f9bf6b", "#fde7b0",
-};
 
 static const char style[] =
 	"<style>text{font-family:'Helvetica Neue',Helvetica,Arial,'Liberation Sans',sans-serif;"

@@ -6,17 +6,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libprof/cli/svg.h"
 
-#define LINES_PER_PAGE (MD_HEAT_PAGE / MD_HEAT_LINE)
-#define HEAD	       74.0 /* height of heading and captions above the grid */
-#define ADDRESSES      70.0 /* width left of the grid; the arcs come between */
-#define ARCS	       110.0
-#define NAMES	       290.0 /* width right of the grid */
-#define MAX_ARCS       40
-#define KEEP_EMPTY     4
+#define HEAD	   74.0	 /* height of heading and captions above the grid */
+#define NAMES	   290.0 /* width right of the grid */
+#define MAX_ARCS   40
+#define KEEP_EMPTY 4
 
 int md_heat_side_init(struct md_heat_side *side, const struct md_heat *heat)
 {
@@ -38,22 +34,12 @@ void md_heat_side_fini(struct md_heat_side *side)
 	*side = (struct md_heat_side){0};
 }
 
-double md_heat_grid_left(const struct md_heat_panel *panel)
-{
-	return panel->left + ADDRESSES + ARCS;
-}
-
-double md_heat_grid_width(const struct md_heat_panel *panel)
-{
-	return panel->grid.cell_width * LINES_PER_PAGE * panel->grid.pages_per_row;
-}
-
 int md_heat_panel_fit(struct md_heat_panel *panel, struct md_heat_side sides[2], bool both)
 {
 	double top = panel->top + HEAD;
 	int r = md_heat_grid_fit(&sides[0].pages, both ? &sides[1].pages : NULL, KEEP_EMPTY,
-				 panel->width - ADDRESSES - ARCS - NAMES, panel->bottom - top,
-				 &panel->grid);
+				 panel->width - MD_HEAT_ADDRESSES - MD_HEAT_ARCS - NAMES,
+				 panel->bottom - top, &panel->grid);
 
 	/* Round sizes, so that the file has short numbers and agrees with them. */
 	panel->grid.cell_width = floor(panel->grid.cell_width * 100) / 100;
@@ -71,18 +57,6 @@ int md_heat_panel_fit(struct md_heat_panel *panel, struct md_heat_side sides[2],
 			panel->largest_arc = fmax(panel->largest_arc, sides[i].arcs.arcs[0].count);
 	}
 	return r;
-}
-
-double md_heat_row_middle(const struct md_heat_row *row)
-{
-	return row->top + row->height / 2;
-}
-
-double md_heat_rows_bottom(const struct md_heat_rows *rows)
-{
-	const struct md_heat_row *last = &rows->rows[rows->nr - 1];
-
-	return rows->nr ? last->top + last->height : 0;
 }
 
 /* ---- words --------------------------------------------------------------------------------- */
@@ -153,15 +127,6 @@ static void draw_empty(const struct md_heat_panel *panel, const struct md_heat_r
 	}
 }
 
-bool md_heat_find_line(const struct md_heat_rows *rows, uint64_t line, size_t *row, uint64_t *x)
-{
-	*row = md_heat_row_of(rows, line / LINES_PER_PAGE);
-	if (*row == SIZE_MAX)
-		return false;
-	*x = line - rows->rows[*row].page * LINES_PER_PAGE;
-	return true;
-}
-
 /* Draws one path per colour, with one stroke per run of lines. */
 static void draw_cells(const struct md_heat_panel *panel, const struct md_heat_side *side,
 		       FILE *out)
@@ -211,7 +176,7 @@ static void draw_cells(const struct md_heat_panel *panel, const struct md_heat_s
 static void draw_page_bounds(const struct md_heat_panel *panel, const struct md_heat_rows *rows,
 			     FILE *out)
 {
-	double page = panel->grid.cell_width * LINES_PER_PAGE;
+	double page = panel->grid.cell_width * MD_HEAT_LINES_PER_PAGE;
 
 	if (!rows->nr || panel->grid.pages_per_row == 1)
 		return;
@@ -314,7 +279,7 @@ static void draw_arcs(const struct md_heat_panel *panel, const struct md_heat_si
 		double to = md_heat_row_middle(&side->rows.rows[arc->to]);
 		double width = 0.8 + 4 * sqrt(arc->count / panel->largest_arc);
 		/* A Bezier curve reaches three quarters of the distance to its handles. */
-		double reach = (14 + (ARCS - 26) * sqrt(fabs(to - from) / height)) * 4 / 3;
+		double reach = (14 + (MD_HEAT_ARCS - 26) * sqrt(fabs(to - from) / height)) * 4 / 3;
 		bool forward = arc->to > arc->from;
 		char share[32];
 

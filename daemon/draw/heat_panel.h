@@ -9,6 +9,10 @@
 #include "daemon/draw/heat_draw.h"
 #include "daemon/draw/heat_view.h"
 
+#define MD_HEAT_LINES_PER_PAGE (MD_HEAT_PAGE / MD_HEAT_LINE)
+#define MD_HEAT_ADDRESSES      70.0 /* width left of the grid; the arcs come between */
+#define MD_HEAT_ARCS	       110.0
+
 #define MD_HEAT_IDLE	 "#eeeeee"
 #define MD_HEAT_FORWARD	 "#0072b2"
 #define MD_HEAT_BACKWARD "#d55e00"

@@ -6,7 +6,6 @@
  * Samples do not say which caller caused them. As gprof does (Graham, Kessler, McKusick, 1982),
  * the inclusive cost of a function is divided among its callers by the number of calls.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,13 +30,6 @@ struct writer {
 	struct md_callcost cost;
 	const char *file; /* file of the current cost lines; "???": not known */
 };
-
-void md_export_put_callgrind(FILE *out, const char *key, const char *name)
-{
-	fprintf(out, "%s=", key);
-	mp_text_put_but(out, name, name[0] == '(' && isdigit((unsigned char)name[1]) ? "(" : "");
-	putc('\n', out);
-}
 
 static struct md_line line_at(struct writer *w, uint64_t vaddr)
 {

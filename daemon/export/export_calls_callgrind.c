@@ -4,6 +4,7 @@
  * inclusive cost of a call is that of the samples whose stacks have it, each counted once, however often a
  * recursive function is called. How often a function was called is what the call graph estimates.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "daemon/calls/call_graph.h"
 #include "daemon/export/export_calls.h"
 #include "libprof/base/grow.h"
+#include "libprof/base/text.h"
 
 /* One call between two functions, by the numbers of functions. */
 struct call {
@@ -237,4 +239,11 @@ int md_export_calls_callgrind(struct md_export *e, const struct md_calls *calls,
 	free(w.nodes);
 	free(w.function_of);
 	return r ? mp_err_code(err, -r) : 0;
+}
+
+void md_export_put_callgrind(FILE *out, const char *key, const char *name)
+{
+	fprintf(out, "%s=", key);
+	mp_text_put_but(out, name, name[0] == '(' && isdigit((unsigned char)name[1]) ? "(" : "");
+	putc('\n', out);
 }

@@ -91,6 +91,8 @@ void md_modcache_adopt_rows(struct md_modcache *mc, struct md_module *module,
 			    struct md_module *from);
 /* Sets @module's map. Ownership: takes @map, also on failure. */
 int md_modcache_set_map(struct md_modcache *mc, struct md_module *module, struct mp_map *map);
+/* Forgets all files of this machine: they are read again when they are mapped. */
+void md_modcache_forget_files(struct md_modcache *mc);
 /* Stores @file under @number. Ownership: takes @file on success. */
 int md_modcache_set_file(struct md_modcache *mc, uint32_t number, struct md_file *file);
 void md_file_free(struct md_file *file);

@@ -20,14 +20,6 @@
 /* Code is read in pieces: functions of more bytes are not looked into. */
 #define CODE_BYTES (1u << 20)
 
-void md_module_drop_rows(struct md_module *module)
-{
-	free(module->row_bytes);
-	module->row_bytes = NULL;
-	module->row_size = module->row_come = 0;
-	module->rows = (struct mp_rows){0};
-}
-
 void md_module_lay_rows(struct md_module *module, const struct mp_rows *laid)
 {
 	free(module->row_bytes);

@@ -31,10 +31,3 @@ void md_source_describe(const struct md_source *source, struct md_recfile_info *
 	if (source->choice[0])
 		snprintf(info->why, sizeof(info->why), "%s; %.118s", source->choice, own.why);
 }
-
-bool md_source_wants_stacks(enum md_stacks stacks, uint32_t rate_hz, uint32_t cost_ns)
-{
-	if (stacks != MD_STACKS_AUTO)
-		return stacks == MD_STACKS_YES;
-	return rate_hz && (uint64_t)rate_hz * cost_ns / 1000 <= MD_STACKS_SHARE_PPM;
-}

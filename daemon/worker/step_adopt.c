@@ -4,11 +4,9 @@
  * look at the bytes at the path first, so a step that was killed between the change and its record
  * is only recorded.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
@@ -62,31 +60,6 @@ int md_step_adopt(struct md_task *t)
 	}
 	return md_task_advance(t, MP_JOB_ADOPTED, "adopt", "done",
 			       "the new version is in place, on probation");
-}
-
-int md_task_restart(struct md_task *t, const char *step)
-{
-	char *argv[] = {(char *)"/usr/bin/systemctl", (char *)"try-restart", (char *)"--no-block",
-			t->rule ? t->rule->unit : NULL, NULL};
-	struct md_child as = {.limit_s = 120};
-	struct md_child_result r;
-	int ret;
-
-	if (!t->rule || !t->rule->unit)
-		return 0;
-	ret = md_task_has_step(t, step);
-	if (ret)
-		return ret < 0 ? ret : 0;
-	ret = md_task_run(t, argv, &as, &r);
-	if (ret)
-		return ret;
-	if (r.end == MD_CHILD_EXITED && !r.status)
-		ret = md_task_advance(t, t->job->state, step, "done", "%s was restarted",
-				      t->rule->unit);
-	else
-		ret = md_task_advance(t, t->job->state, step, "failed",
-				      "%s could not be restarted: %s", t->rule->unit, r.reason);
-	return ret < 0 ? ret : 0;
 }
 
 /* ---- undo ---------------------------------------------------------------------------------- */

@@ -7,23 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "daemon/worker/worker.h"
-
-#define UPGRADED "the file changed: it was upgraded"
-
-int md_task_begin_again(struct md_task *t, const char *step, const char *reason)
-{
-	const struct mp_job_step s = {step, "changed", reason, md_task_time(t)};
-	int ret;
-
-	t->job->id = t->now.id;
-	snprintf(t->job->file_hash, sizeof(t->job->file_hash), "%s", t->now.hash);
-	md_work_dir_remove(&t->dir);
-	ret = mp_store_renew_job(t->worker->store, t->job, &s, t->err);
-	return ret ? ret : 1;
-}
 
 static int first_look(struct md_task *t)
 {
@@ -84,43 +69,6 @@ static int file_is_gone(struct md_task *t)
 
 /* ---- changes during a step ------------------------------------------------------------------- */
 
-/* Was the file, or another one, changed since the look? */
-static bool has_changed(const struct md_task *t, struct stat *st)
-{
-	const struct timespec *was = &t->now.changed;
-
-	return (was->tv_sec || was->tv_nsec) && !lstat(t->job->path, st) &&
-	       (st->st_ctim.tv_sec != was->tv_sec || st->st_ctim.tv_nsec != was->tv_nsec);
-}
-
-/*
- * is_known() trusts the time at which a state began. A file that was changed before that time, but after the
- * look, would never be looked at again. So the state begins at that change.
- */
-int64_t md_task_time(const struct md_task *t)
-{
-	int64_t now_s = time(NULL);
-	struct stat st;
-
-	return has_changed(t, &st) && st.st_ctim.tv_sec < now_s ? st.st_ctim.tv_sec : now_s;
-}
-
-int md_step_look_again(struct md_task *t)
-{
-	const struct mp_job *job = t->job;
-	struct md_file_state now;
-	struct mp_err why;
-	struct stat st;
-
-	/* If the file cannot be read, the next look says so. */
-	if (!has_changed(t, &st) || !job->file_hash[0] || md_file_look(job->path, &now, &why))
-		return 0;
-	t->now = now;
-	if (now.is_output || !strcmp(now.hash, job->file_hash) || !strcmp(now.hash, job->layout))
-		return 0;
-	return md_task_begin_again(t, "upgrade", UPGRADED);
-}
-
 /* ---- before a step --------------------------------------------------------------------------- */
 
 /*
@@ -169,7 +117,7 @@ int md_step_look(struct md_task *t)
 	if (t->job->layout[0] && !strcmp(t->now.hash, t->job->layout))
 		return output_is_there(t);
 	if (!t->now.is_output)
-		return md_task_begin_again(t, "upgrade", UPGRADED);
+		return md_task_begin_again(t, "upgrade", MD_UPGRADED);
 	if (t->job->state == MP_JOB_REFUSED)
 		return 0;
 	return md_task_advance(

@@ -168,3 +168,77 @@ const char *md_task_user(const struct md_task *t)
 	/* Commands of the policy train and audit without root's rights. */
 	return geteuid() ? NULL : "nobody";
 }
+
+int md_task_begin_again(struct md_task *t, const char *step, const char *reason)
+{
+	const struct mp_job_step s = {step, "changed", reason, md_task_time(t)};
+	int ret;
+
+	t->job->id = t->now.id;
+	snprintf(t->job->file_hash, sizeof(t->job->file_hash), "%s", t->now.hash);
+	md_work_dir_remove(&t->dir);
+	ret = mp_store_renew_job(t->worker->store, t->job, &s, t->err);
+	return ret ? ret : 1;
+}
+
+/* Was the file, or another one, changed since the look? */
+static bool has_changed(const struct md_task *t, struct stat *st)
+{
+	const struct timespec *was = &t->now.changed;
+
+	return (was->tv_sec || was->tv_nsec) && !lstat(t->job->path, st) &&
+	       (st->st_ctim.tv_sec != was->tv_sec || st->st_ctim.tv_nsec != was->tv_nsec);
+}
+
+/*
+ * is_known() trusts the time at which a state began. A file that was changed before that time, but after the
+ * look, would never be looked at again. So the state begins at that change.
+ */
+int64_t md_task_time(const struct md_task *t)
+{
+	int64_t now_s = time(NULL);
+	struct stat st;
+
+	return has_changed(t, &st) && st.st_ctim.tv_sec < now_s ? st.st_ctim.tv_sec : now_s;
+}
+
+int md_step_look_again(struct md_task *t)
+{
+	const struct mp_job *job = t->job;
+	struct md_file_state now;
+	struct mp_err why;
+	struct stat st;
+
+	/* If the file cannot be read, the next look says so. */
+	if (!has_changed(t, &st) || !job->file_hash[0] || md_file_look(job->path, &now, &why))
+		return 0;
+	t->now = now;
+	if (now.is_output || !strcmp(now.hash, job->file_hash) || !strcmp(now.hash, job->layout))
+		return 0;
+	return md_task_begin_again(t, "upgrade", MD_UPGRADED);
+}
+
+int md_task_restart(struct md_task *t, const char *step)
+{
+	char *argv[] = {(char *)"/usr/bin/systemctl", (char *)"try-restart", (char *)"--no-block",
+			t->rule ? t->rule->unit : NULL, NULL};
+	struct md_child as = {.limit_s = 120};
+	struct md_child_result r;
+	int ret;
+
+	if (!t->rule || !t->rule->unit)
+		return 0;
+	ret = md_task_has_step(t, step);
+	if (ret)
+		return ret < 0 ? ret : 0;
+	ret = md_task_run(t, argv, &as, &r);
+	if (ret)
+		return ret;
+	if (r.end == MD_CHILD_EXITED && !r.status)
+		ret = md_task_advance(t, t->job->state, step, "done", "%s was restarted",
+				      t->rule->unit);
+	else
+		ret = md_task_advance(t, t->job->state, step, "failed",
+				      "%s could not be restarted: %s", t->rule->unit, r.reason);
+	return ret < 0 ? ret : 0;
+}

@@ -74,6 +74,7 @@ const char *md_task_user(const struct md_task *task);
 
 /* Restarts the rule's unit, once in a round and step; without one it does nothing. Return: 0, -errno. */
 int md_task_restart(struct md_task *task, const char *step);
+#define MD_UPGRADED "the file changed: it was upgraded"
 /*
  * md_task_begin_again - a new round: forgets what was made, and takes the file that is there now for the
  * original. Return: 1, -errno.

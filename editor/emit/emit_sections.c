@@ -290,3 +290,31 @@ int me_emitter_build_rest(struct me_emitter *e, const struct mp_elf *debug, cons
 		rc = add_table(e, err);
 	return rc ? rc : assemble(e, err);
 }
+
+uint8_t *me_emitter_section_bytes(const struct me_emitter *e, const struct mp_section *s)
+{
+	const struct me_displaced *d = &e->segment.displaced;
+
+	if (me_displaced_holds(d, s->off, s->size))
+		return e->new_segment + (d->new_vaddr - e->segment.vaddr) + (s->off - d->off);
+	if (s->off > e->segment.old_end || s->size > e->segment.old_end - s->off)
+		return NULL;
+	return e->old_part + s->off;
+}
+
+uint8_t *me_emitter_build_id(const struct me_emitter *e, uint32_t *len)
+{
+	const struct mp_section *note = mp_elf_section(e->elf, ".note.gnu.build-id");
+	uint8_t *bytes = note ? me_emitter_section_bytes(e, note) : NULL;
+	Elf64_Nhdr nhdr;
+	uint64_t room;
+
+	if (!bytes || note->type != SHT_NOTE || note->size < sizeof(nhdr) + 4)
+		return NULL;
+	memcpy(&nhdr, bytes, sizeof(nhdr));
+	room = note->size - sizeof(nhdr) - 4;
+	if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_namesz != 4 || nhdr.n_descsz > room)
+		return NULL;
+	*len = nhdr.n_descsz;
+	return bytes + sizeof(nhdr) + 4;
+}

@@ -12,7 +12,6 @@
 #include "editor/evidence/enclosing.h"
 #include "editor/evidence/ranges.h"
 #include "editor/unwind/unwind.h"
-#include "libprof/note/map.h"
 #include "libprof/base/parallel.h"
 
 static bool dynamic_has_textrel(const struct mp_elf *elf)

@@ -19,8 +19,9 @@
 #include "editor/instrumentation.h"
 #include "editor/plan.h"
 #include "libprof/cfg/cfg.h"
-#include "libprof/infer/counts.h"
 #include "libprof/base/err.h"
+
+struct mp_counts;
 
 struct me_number_report {
 	uint32_t nr_funcs; /* numbered functions, with stubs or without */

@@ -15,8 +15,9 @@
 #include "editor/plan.h"
 #include "libprof/callgraph/entry_samples.h"
 #include "libprof/cfg/cfg.h"
-#include "libprof/infer/counts.h"
 #include "libprof/base/err.h"
+
+struct mp_counts;
 
 #define ME_WHY_ENTRIES "jumps from its old address would cost more branches than its copy saves"
 

@@ -18,7 +18,8 @@
 #include "editor/plan.h"
 #include "libprof/base/err.h"
 #include "libprof/cfg/cfg.h"
-#include "libprof/infer/counts.h"
+
+struct mp_counts;
 
 /* The program's analysis and plan, while me_optimize() runs (options.take_plan). */
 struct me_object_plan {

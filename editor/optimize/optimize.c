@@ -11,49 +11,6 @@
 
 #include "editor/optimize/optimize_private.h"
 
-static double now_s(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-void me_job_end_stage(struct me_job *job, enum me_stage stage)
-{
-	double now = now_s(CLOCK_MONOTONIC), now_cpu = now_s(CLOCK_PROCESS_CPUTIME_ID);
-
-	job->report->stage_s[stage] += now - job->stage_start_s;
-	job->report->stage_cpu_s[stage] += now_cpu - job->stage_start_cpu_s;
-	job->stage_start_s = now;
-	job->stage_start_cpu_s = now_cpu;
-	/* The next stage loads the pages that it reads. */
-	mp_elf_drop_pages(job->elf);
-	stage++;
-	if (job->options->all && stage == ME_STAGE_PROFILE)
-		stage = ME_STAGE_LAYOUT;
-	if (stage == ME_STAGE_DEBUG)
-		stage++;
-	if (job->options->progress && stage < ME_NR_STAGES)
-		job->options->progress(stage);
-}
-
-int me_job_print(struct me_job *job, enum me_print_what what, const struct me_placement *placement,
-		 struct mp_err *err)
-{
-	const struct me_print data = {
-		.cfg = job->cfg,
-		.eligible = &job->eligible,
-		.counts = job->counts.block ? &job->counts : NULL,
-		.plan = job->plan.blocks ? &job->plan : NULL,
-		.placement = placement,
-	};
-	struct mp_err why;
-	int rc = me_print(job->options->print, what, &data, &why);
-
-	return rc ? mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg) : 0;
-}
-
 /*
  * The most memory that this program used. getrusage() does not tell: exec keeps ru_maxrss,
  * which may be that of a larger parent.
@@ -136,8 +93,8 @@ static int optimize(const struct me_optimize_options *options, const struct me_n
 	struct me_job job = {.options = &own,
 			     .learnt = learnt,
 			     .report = report,
-			     .stage_start_s = now_s(CLOCK_MONOTONIC),
-			     .stage_start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID)};
+			     .stage_start_s = me_job_now_s(CLOCK_MONOTONIC),
+			     .stage_start_cpu_s = me_job_now_s(CLOCK_PROCESS_CPUTIME_ID)};
 	int rc;
 
 	*report = (struct me_optimize_report){0};

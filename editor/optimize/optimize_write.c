@@ -13,7 +13,6 @@
 #include "editor/optimize/optimize_private.h"
 #include "editor/emit/publish.h"
 #include "libprof/elf/own_output.h"
-#include "libprof/note/map.h"
 #include "libprof/store/store.h"
 #include "libprof/store/store_paths.h"
 

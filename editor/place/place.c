@@ -15,14 +15,6 @@
 #include "editor/place/stub_code.h"
 #include "libprof/base/assert.h"
 
-enum {
-	SHORT_JUMP = 2,
-	LONG_JUMP = 5,
-	SHORT_BRANCH = 2,
-	LONG_BRANCH = 6,
-	ENDBR64 = 4,
-};
-
 uint64_t me_place_of(const struct mp_cfg *cfg, const struct me_placement *placement,
 		     uint64_t target)
 {
@@ -42,20 +34,6 @@ uint64_t me_place_value(const struct mp_cfg *cfg, const struct me_placement *pla
 	    !placement->copies[placement->target_from_outside[block]].new_size)
 		return target;
 	return placement->copies[placement->target_from_outside[block]].new_vaddr;
-}
-
-uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
-{
-	const struct mp_block *block = &cfg->blocks[from];
-
-	/* A direct branch has at most two edges; those of a table are never asked for. */
-	for (uint32_t e = 0; e < block->nr_edges && e < 2; e++) {
-		uint32_t to = cfg->edges[block->first_edge + e].to;
-
-		if (cfg->blocks[to].vaddr == target)
-			return to;
-	}
-	return mp_cfg_block_starting(cfg, target);
 }
 
 /* May @copy fall through to the next copy on its way to @target? */
@@ -134,7 +112,7 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 		copy->endbr64 = stub->arrivals != ME_STUB_EDGE && stub->arrivals != ME_STUB_POLL &&
 				begins_with_endbr64(cfg, block);
 		copy->body_size = me_stub_code_size(stub, placement->counters) +
-				  (copy->endbr64 ? ENDBR64 : 0);
+				  (copy->endbr64 ? ME_ENDBR64_SIZE : 0);
 		copy->falls = next_is(cfg, placement, index, block->vaddr);
 		copy->jump = !copy->falls;
 		return;
@@ -182,39 +160,6 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 				       (block->term == MP_TERM_JUMP || block->term == MP_TERM_TAIL);
 }
 
-uint32_t me_copy_size(const struct me_copy *copy)
-{
-	uint32_t size = copy->body_size + copy->inlined_size;
-
-	if (copy->via_slot)
-		size += ME_SLOT_BRANCH_SIZE;
-	if (copy->branch)
-		size += copy->long_branch ? LONG_BRANCH : SHORT_BRANCH;
-	if (copy->jump)
-		size += copy->long_jump ? LONG_JUMP : SHORT_JUMP;
-	return size;
-}
-
-uint64_t me_round_up(uint64_t value, uint8_t log2)
-{
-	uint64_t mask = (UINT64_C(1) << log2) - 1;
-
-	return (value + mask) & ~mask;
-}
-
-/* The first address from @vaddr on that is @offset modulo 1 << @log2. */
-static uint64_t next_at(uint64_t vaddr, uint8_t log2, uint8_t offset)
-{
-	return offset ? me_round_up(vaddr - offset, log2) + offset : me_round_up(vaddr, log2);
-}
-
-uint64_t me_place_from(const struct me_copy *copy, uint64_t vaddr)
-{
-	if (copy->new_line)
-		vaddr = me_round_up(vaddr, ME_LINE_LOG2);
-	return next_at(vaddr, copy->align_log2, copy->align_offset);
-}
-
 static void assign_addresses(struct me_placement *placement, const struct me_plan *plan)
 {
 	struct me_taken_slots taken = {0};
@@ -252,7 +197,7 @@ static bool grow(const struct mp_cfg *cfg, struct me_placement *placement)
 	for (uint32_t i = 0; i < placement->nr_copies; i++) {
 		struct me_copy *copy = &placement->copies[i];
 		uint64_t branch_end = copy->new_vaddr + copy->body_size +
-				      (copy->long_branch ? LONG_BRANCH : SHORT_BRANCH);
+				      (copy->long_branch ? ME_LONG_BRANCH : ME_SHORT_BRANCH);
 
 		if (copy->branch && !copy->long_branch &&
 		    !reaches_short(branch_end, me_place_branch(cfg, placement, copy)))

@@ -5,6 +5,15 @@
 
 #include "editor/place/place.h"
 
+/* Bytes of instructions. */
+enum {
+	ME_SHORT_JUMP = 2,
+	ME_LONG_JUMP = 5,
+	ME_SHORT_BRANCH = 2,
+	ME_LONG_BRANCH = 6,
+	ME_ENDBR64_SIZE = 4,
+};
+
 /* The copy or stub that the end of @copy leads to on its way to @block; MP_NONE: not copied. */
 uint32_t me_place_arrival(const struct mp_cfg *cfg, const struct me_placement *placement,
 			  const struct me_copy *copy, uint32_t block);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "libprof/base/grow.h"
-#include "libprof/note/map.h"
 
 /* me_sections_append() is called at most for range lists of two kinds, counters, and a debug
  * link. */

@@ -25,14 +25,6 @@
 #include "libprof/base/infile.h"
 #include "libprof/base/outfile.h"
 
-struct me_train_path me_train_path(const struct me_trainer *t, const char *name)
-{
-	struct me_train_path path;
-
-	snprintf(path.text, sizeof(path.text), "%.*s/%s", PATH_MAX - 64, t->dir, name);
-	return path;
-}
-
 /* A script is not what runs; its interpreter is. */
 static int check_script(struct me_trainer *t)
 {
@@ -100,7 +92,8 @@ static int make_dir(struct me_trainer *t)
 	snprintf(parent, sizeof(parent), "%.*s", len ? len : 1, slash ? t->options->output : ".");
 	if (!realpath(parent, template))
 		return mp_err_set(t->err, errno, "%s: %s", parent, strerror(errno));
-	if (snprintf(t->dir, sizeof(t->dir), "%s/.morph-train.XXXXXX", template) > PATH_MAX - 64)
+	if (snprintf(t->dir, sizeof(t->dir), "%s/.morph-train.XXXXXX", template) >
+	    PATH_MAX - NAME_MAX - 2)
 		return mp_err_set(t->err, ENAMETOOLONG, "%s: too long", template);
 	return me_scratch_make(t->dir, t->err);
 }
@@ -238,43 +231,6 @@ static int keep_profile(struct me_trainer *t)
 	return renameat2(AT_FDCWD, db.text, AT_FDCWD, t->options->output, RENAME_NOREPLACE)
 		       ? mp_err_set(t->err, errno, "%s: %s", t->options->output, strerror(errno))
 		       : 0;
-}
-
-void me_train_final_options(const struct me_trainer *t, struct me_train_final *final)
-{
-	struct me_optimize_options *o = &final->options;
-
-	*final = (struct me_train_final){.options = t->options->optimize,
-					 .db = me_train_path(t, "exact.db"),
-					 .samples = me_train_path(t, "samples.db"),
-					 .output = me_train_path(t, "final"),
-					 .debug = me_train_final_debug(t)};
-	o->input = t->file;
-	o->output = final->output.text;
-	o->debug_output = o->debug_file ? final->debug.text : NULL;
-	o->adjusts = t->wishes.list;
-	o->nr_adjusts = (uint32_t)t->wishes.nr;
-	o->counting = (struct me_counting){0};
-	if (t->without_words)
-		o->adjust_words = (struct me_words){0};
-	if (t->options->has_profile)
-		return;
-	o->db = final->db.text;
-	o->exact_profile = true;
-	o->sampled_db = t->report->sampled ? final->samples.text : NULL;
-	o->uncounted = t->report->counting.left_alone;
-	o->nr_uncounted = t->report->counting.nr_left_alone;
-	o->min_samples = 1; /* exact counts need no minimum; the audit judges the result */
-}
-
-int me_train_write_final(struct me_trainer *t)
-{
-	struct me_train_final final;
-
-	me_train_final_options(t, &final);
-	me_optimize_report_fini(&t->report->final);
-	t->report->final = (struct me_optimize_report){0};
-	return me_optimize(&final.options, &t->report->final, t->err);
 }
 
 /* Anybody may have written the store. If its adjustments name no function, they are dropped. */

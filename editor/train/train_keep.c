@@ -9,20 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "editor/base/defaults.h"
 #include "editor/refine/audit_tool.h"
 #include "editor/train/train_private.h"
 #include "libprof/audit/sequential_test.h"
 
-struct me_train_path me_train_final_debug(const struct me_trainer *t)
-{
-	char name[NAME_MAX + 1];
-
-	snprintf(name, sizeof(name), "%.*s.debug", NAME_MAX - 6, basename(t->options->output));
-	return me_train_path(t, name);
-}
 
 /* Publishes the debug file beside the output, and first, so that no output lacks one. */
 static int keep_debug(struct me_trainer *t)

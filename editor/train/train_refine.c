@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,14 +17,6 @@
 #include "editor/refine/program_runner.h"
 #include "editor/train/train_private.h"
 #include "libprof/elf/elf.h"
-
-double me_train_budget_s(const struct me_trainer *t)
-{
-	if (t->options->budget_seconds > 0)
-		return t->options->budget_seconds;
-	return fmin(fmax(ME_BUDGET_RUNS * t->report->plain_wall_s, ME_BUDGET_SECONDS),
-		    ME_BUDGET_SECONDS_MAX);
-}
 
 static bool wants_refinement(const struct me_trainer *t)
 {

@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "libprof/cfg/cfg.h"
-#include "libprof/elf/elf.h"
 #include "libprof/base/err.h"
 
 /* Versions of one function whose exceptions do not mix (enum me_version of the plan). */

@@ -277,3 +277,22 @@ int me_unwind_composes(const struct mp_cfg *cfg, uint32_t block, uint64_t call, 
 	me_stack_rows_free(callee);
 	return rc == -ENOMEM ? rc : composes;
 }
+
+static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
+{
+	uint64_t off = block->vaddr - fde->start;
+
+	return off < fde->size && block->size <= fde->size - off;
+}
+
+const struct mp_fde *me_fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
+				     const struct mp_fde *last)
+{
+	const struct mp_fde *fde;
+
+	if (last && fde_holds(last, block) &&
+	    (last + 1 == elf->fdes + elf->nr_fdes || last[1].start > block->vaddr))
+		return last;
+	fde = mp_elf_fde_before(elf, block->vaddr);
+	return fde && fde_holds(fde, block) ? fde : NULL;
+}

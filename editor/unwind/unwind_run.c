@@ -43,25 +43,6 @@ static uint64_t body_of(const struct me_placed *placed, const struct mp_block *b
 	return placed->left_out || placed->apart ? 0 : block->size - block->term_len;
 }
 
-static bool fde_holds(const struct mp_fde *fde, const struct mp_block *block)
-{
-	uint64_t off = block->vaddr - fde->start;
-
-	return off < fde->size && block->size <= fde->size - off;
-}
-
-const struct mp_fde *me_fde_of_block(const struct mp_elf *elf, const struct mp_block *block,
-				     const struct mp_fde *last)
-{
-	const struct mp_fde *fde;
-
-	if (last && fde_holds(last, block) &&
-	    (last + 1 == elf->fdes + elf->nr_fdes || last[1].start > block->vaddr))
-		return last;
-	fde = mp_elf_fde_before(elf, block->vaddr);
-	return fde && fde_holds(fde, block) ? fde : NULL;
-}
-
 /* The block of @func that starts at @vaddr, or MP_NONE. */
 static uint32_t block_at(const struct mp_cfg *cfg, uint32_t func, uint64_t vaddr)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * verify - the order of the checks, and the form of a refusal's message.
+ * verify - the order of the checks.
  *
  * Decides nothing itself. optimize calls it before an output replaces anything; confirm and the
  * tests call it, too. Documentation/verify.md lists the assumptions.
@@ -8,8 +8,6 @@
 #include "editor/verify/verify.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "editor/verify/base/verify_bits.h"

@@ -294,45 +294,6 @@ int mp_cfg_build(const struct mp_elf *elf, const struct mp_cfg_options *options,
 	return 0;
 }
 
-static const struct mp_part *part_of(const struct mp_cfg_index *index, uint32_t at)
-{
-	uint32_t part = at == MP_NONE ? MP_NONE : mp_part_at(index, at);
-
-	return part == MP_NONE ? NULL : &index->parts[part];
-}
-
-uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr)
-{
-	const struct mp_cfg_index *index = cfg->private_data;
-	const struct mp_part *part = part_of(index, mp_space_at(index, vaddr));
-
-	return part ? part->func : MP_NONE;
-}
-
-uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
-{
-	const struct mp_cfg_index *index = cfg->private_data;
-	uint32_t at = mp_space_at(index, vaddr), block, last;
-	const struct mp_part *part = part_of(index, at);
-
-	if (!part || !part->nr_blocks)
-		return MP_NONE;
-	block = part->first_block;
-	last = block + part->nr_blocks - 1;
-	if (cfg->blocks[block].vaddr == vaddr) /* the usual case: targets of calls */
-		return block;
-	if (at >> MP_BLOCK_HINT_SHIFT > part->at >> MP_BLOCK_HINT_SHIFT) {
-		uint32_t hint = index->block_hint[at >> MP_BLOCK_HINT_SHIFT];
-
-		/* In overlapping ranges the hint may be a block of another part. */
-		if (hint > block && hint <= last)
-			block = hint;
-	}
-	while (block < last && cfg->blocks[block + 1].vaddr <= vaddr)
-		block++;
-	return block;
-}
-
 uint32_t mp_cfg_call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block)
 {
 	return mp_search(i, low, high, cfg->calls[i].block < block);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libprof/base/grow.h"
 #include "libprof/context/context_codec_private.h"
@@ -88,19 +87,6 @@ static void put_node(struct encoder *e, const struct mp_context_node *node)
 		mp_varint_put(&e->w, nr);
 }
 
-uint64_t mp_context_put_head(struct mp_varint_writer *w, unsigned int version,
-			     const struct mp_context_tree *tree)
-{
-	const struct mp_context_node *root = &tree->nodes[0];
-	uint64_t period_ns = root->total ? root->total_ns / root->total : 0;
-
-	mp_varint_put(w, version);
-	mp_varint_put(w, period_ns);
-	mp_varint_put(w, tree->nr_modules);
-	mp_varint_put_bytes(w, tree->modules + 1, (tree->nr_modules - 1) * sizeof(*tree->modules));
-	return period_ns;
-}
-
 int mp_context_encode(const struct mp_context_tree *tree, uint8_t **out, size_t *size)
 {
 	struct encoder e = {
@@ -174,29 +160,6 @@ struct decoder {
 	uint32_t path[DEPTH_MAX], left[DEPTH_MAX];
 	uint32_t depth;
 };
-
-int mp_context_get_modules(struct mp_varint_reader *r, struct mp_context_tree *raw)
-{
-	uint64_t nr = mp_varint_get(r);
-	const uint8_t *bytes;
-
-	if (!nr || nr > MP_CONTEXT_MODULES_MAX)
-		return -EBADMSG;
-	bytes = mp_varint_get_bytes(r, (nr - 1) * sizeof(*raw->modules));
-	if (!bytes)
-		return -EBADMSG;
-	free(raw->modules);
-	raw->modules = calloc(nr, sizeof(*raw->modules));
-	if (!raw->modules)
-		return -ENOMEM;
-	memcpy(raw->modules + 1, bytes, (nr - 1) * sizeof(*raw->modules));
-	raw->nr_modules = raw->max_modules = (uint32_t)nr;
-	for (uint32_t i = 1; i < nr; i++)
-		for (uint32_t k = 0; k < i; k++)
-			if (raw->modules[i] == raw->modules[k])
-				return -EBADMSG;
-	return 0;
-}
 
 /* Begins to read the @nr children of @node. */
 static int begin_children(struct decoder *d, uint32_t node, uint64_t nr)

@@ -10,15 +10,6 @@
 #include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
-const char *mp_elf_dynamic_name(const struct mp_elf *elf, uint32_t index)
-{
-	for (uint32_t i = elf->nr_symbols; i-- > 0 && elf->symbols[i].dynamic;) {
-		if (elf->symbols[i].index == index)
-			return elf->symbols[i].name;
-	}
-	return NULL;
-}
-
 /* An undefined function of .dynsym with a value stands for its PLT entry. */
 static const char *function_name(const struct mp_elf *elf, uint64_t vaddr)
 {

@@ -218,3 +218,12 @@ const char *mp_elf_personality_by_code(const struct mp_elf *elf, const struct mp
 		       ? "__gcc_personality_v0"
 		       : NULL;
 }
+
+const char *mp_elf_dynamic_name(const struct mp_elf *elf, uint32_t index)
+{
+	for (uint32_t i = elf->nr_symbols; i-- > 0 && elf->symbols[i].dynamic;) {
+		if (elf->symbols[i].index == index)
+			return elf->symbols[i].name;
+	}
+	return NULL;
+}

@@ -181,3 +181,9 @@ double mp_branch_hint(struct mp_branch_evidence evidence)
 			sum += evidence_odds[i];
 	return sum;
 }
+
+bool mp_block_enters(const struct mp_block *block)
+{
+	return block->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_ADDRESS_TAKEN |
+			       MP_BLOCK_OTHER_ENTRY);
+}

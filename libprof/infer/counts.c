@@ -26,12 +26,6 @@
  * hint or layout prior. */
 #define PAD_ENTRY_COST 64.0
 
-bool mp_block_enters(const struct mp_block *block)
-{
-	return block->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD | MP_BLOCK_ADDRESS_TAKEN |
-			       MP_BLOCK_OTHER_ENTRY);
-}
-
 bool mp_block_leaves(const struct mp_cfg *cfg, const struct mp_block *block)
 {
 	switch (block->term) {

@@ -274,11 +274,6 @@ void mp_map_free(struct mp_map *map)
 	free(map);
 }
 
-struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i)
-{
-	return map->packed ? mp_map_packed_get(map->packed, i) : map->pieces[i];
-}
-
 uint64_t mp_map_bytes(const struct mp_map *map)
 {
 	return map->nr_calls * sizeof(map->calls[0]) +

@@ -217,3 +217,8 @@ bool mp_map_packed_equal(const struct mp_map_packed *a, const struct mp_map_pack
 	       !memcmp(a->bytes.bytes, b->bytes.bytes, a->bytes.size) &&
 	       !memcmp(a->groups, b->groups, a->nr_groups * sizeof(*a->groups));
 }
+
+struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i)
+{
+	return map->packed ? mp_map_packed_get(map->packed, i) : map->pieces[i];
+}

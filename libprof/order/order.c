@@ -34,20 +34,6 @@ int mp_order_parse(const char *name, enum mp_order *out)
 	return -EINVAL;
 }
 
-void order_join(struct order *o, uint32_t a, uint32_t b)
-{
-	struct order_group *x = &o->groups[a], *y = &o->groups[b];
-
-	for (uint32_t f = y->first; f != ORDER_NONE; f = o->next[f])
-		o->group[f] = a;
-	o->next[x->last] = y->first;
-	x->last = y->last;
-	x->nr_funcs += y->nr_funcs;
-	x->bytes += y->bytes;
-	x->weight += y->weight;
-	y->nr_funcs = 0;
-}
-
 struct rank {
 	uint32_t group, first;
 	double density;

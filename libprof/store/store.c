@@ -107,77 +107,6 @@ int mp_store_make_file(const char *path, struct mp_err *err)
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
-static int errno_of(struct mp_store *store, int rc)
-{
-	switch (rc & 0xff) {
-	case SQLITE_FULL: return ENOSPC;
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-	case SQLITE_CONSTRAINT:
-	case SQLITE_MISMATCH:
-	case SQLITE_FORMAT:
-	case SQLITE_TOOBIG:
-	case SQLITE_ERROR: return EBADMSG; /* our SQL is right, so the schema is wrong */
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED: return EBUSY;
-	case SQLITE_NOMEM: return ENOMEM;
-	case SQLITE_PERM:
-	case SQLITE_AUTH: return EACCES;
-	case SQLITE_READONLY: return EROFS;
-	case SQLITE_CANTOPEN: {
-		int code = store->db ? sqlite3_system_errno(store->db) : 0;
-
-		return code ? code : EACCES;
-	}
-	case SQLITE_IOERR:
-		/* No room for the shared memory of the WAL: also a full disk. */
-		if (store->db && sqlite3_system_errno(store->db) == ENOSPC)
-			return ENOSPC;
-		return EIO;
-	default: return EIO;
-	}
-}
-
-/* SQLite reports EIO as damage, too. */
-static bool read_failed(struct mp_store *store)
-{
-	int code = 0;
-
-	return store->db &&
-	       sqlite3_file_control(store->db, "main", SQLITE_FCNTL_LAST_ERRNO, &code) ==
-		       SQLITE_OK &&
-	       code == EIO;
-}
-
-int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_err *err)
-{
-	int code = errno_of(store, rc);
-
-	switch (code) {
-	case EBADMSG:
-		if ((rc & 0xff) == SQLITE_NOTADB)
-			return mp_err_set(err, code, "%s: not a database", store->path);
-		if (read_failed(store))
-			return mp_err_set(err, EIO, "%s: cannot %s: %s", store->path, what,
-					  strerror(EIO));
-		return mp_err_set(err, code, "%s: damaged: cannot %s: %s", store->path, what,
-				  store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
-	case EBUSY:
-		return mp_err_set(err, code, "%s: cannot %s: another process keeps it locked",
-				  store->path, what);
-	case EIO: {
-		/* SQLite says only "disk I/O error", also for a limit on the size of files. */
-		int system = store->db ? sqlite3_system_errno(store->db) : 0;
-
-		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
-				  system ? strerror(system) : sqlite3_errstr(rc));
-	}
-	default:
-		return mp_err_set(err, code, "%s: cannot %s: %s", store->path, what,
-				  code == ENOMEM ? "out of memory" : strerror(code));
-	}
-}
-
 int mp_store_damaged(struct mp_store *store, const char *what, struct mp_err *err)
 {
 	return mp_err_set(err, EBADMSG, "%s: damaged: %s", store->path, what);
@@ -216,11 +145,6 @@ int mp_store_grow_list(void **list, size_t nr, size_t *max, size_t size, struct 
 }
 
 /* ---- open, close --------------------------------------------------------------------------- */
-
-int mp_store_exec(struct mp_store *store, const char *sql)
-{
-	return sqlite3_exec(store->db, sql, NULL, NULL, NULL);
-}
 
 /* A database may come from a stranger: nothing in it may reach beyond its own tables. */
 static int harden(struct mp_store *store)
@@ -474,8 +398,8 @@ int mp_store_open(const char *path, enum mp_store_mode mode, struct mp_store **o
 	}
 	if (rc != SQLITE_OK) {
 		if (!store->writable && wal_has_content(path) && (rc & 0xff) != SQLITE_NOTADB &&
-		    errno_of(store, rc) != EBADMSG)
-			r = mp_err_set(err, errno_of(store, rc),
+		    mp_store_errno(store, rc) != EBADMSG)
+			r = mp_err_set(err, mp_store_errno(store, rc),
 				       "%s: a writer was killed and left %s-wal, which cannot be "
 				       "read here: copy both to a directory you can write",
 				       path, path);

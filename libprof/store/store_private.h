@@ -136,6 +136,8 @@ struct mp_store {
 	struct mp_store_scratch scratch;
 };
 
+/* Return: the errno for SQLite's @rc. */
+int mp_store_errno(struct mp_store *store, int rc);
 /* Turns SQLite's result into -errno and a message "PATH: cannot WHAT: reason". */
 int mp_store_fail(struct mp_store *store, int rc, const char *what, struct mp_err *err);
 /* Reports that the file's content contradicts itself. Return: -EBADMSG. */

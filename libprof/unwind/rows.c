@@ -27,14 +27,6 @@ const char *mp_row_stop_name(enum mp_row_stop stop)
 	return stop < MP_NR_ROW_STOP ? names[stop] : "?";
 }
 
-size_t mp_rows_size(uint32_t nr_rules, uint32_t nr_rows, uint32_t nr_pages)
-{
-	size_t size = sizeof(struct mp_rows_head) + nr_rules * sizeof(struct mp_row_rule) +
-		      ((size_t)nr_pages + 1) * sizeof(uint32_t) + nr_rows * sizeof(struct mp_row);
-
-	return (size + 7) & ~(size_t)7;
-}
-
 /* Fields that a rule's kind does not use are 0, so that equal rules have equal bytes. */
 bool mp_row_rule_is_sound(const struct mp_row_rule *r)
 {

@@ -225,3 +225,11 @@ void *mp_rows_flatten(const struct mp_rows *rows, size_t *size)
 	pages[rows->nr_pages] = nr;
 	return head;
 }
+
+size_t mp_rows_size(uint32_t nr_rules, uint32_t nr_rows, uint32_t nr_pages)
+{
+	size_t size = sizeof(struct mp_rows_head) + nr_rules * sizeof(struct mp_row_rule) +
+		      ((size_t)nr_pages + 1) * sizeof(uint32_t) + nr_rows * sizeof(struct mp_row);
+
+	return (size + 7) & ~(size_t)7;
+}

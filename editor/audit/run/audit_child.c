@@ -2,6 +2,7 @@
 /* audit_child - forks, connects and executes; waits so that signals may interrupt. */
 #include "editor/audit/run/audit_child.h"
 
+#include <stdatomic.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -134,4 +135,16 @@ void me_child_describe(int status, char *to, size_t size)
 			 strsignal(WTERMSIG(status)));
 	else
 		snprintf(to, size, "exit status %d", WEXITSTATUS(status));
+}
+
+static atomic_int run_cancelled;
+
+void me_run_cancel(void)
+{
+	atomic_fetch_add(&run_cancelled, 1);
+}
+
+int me_run_cancelled(void)
+{
+	return atomic_load(&run_cancelled);
 }

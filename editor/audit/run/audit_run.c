@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,18 +26,6 @@
 
 /* Longest output that is kept for a pattern; in a longer one, the pattern finds no number. */
 #define KEPT_MAX (16u << 20)
-
-static atomic_int run_cancelled;
-
-void me_run_cancel(void)
-{
-	atomic_fetch_add(&run_cancelled, 1);
-}
-
-int me_run_cancelled(void)
-{
-	return atomic_load(&run_cancelled);
-}
 
 /* An output stream that is being hashed. */
 struct run_stream {

@@ -8,7 +8,6 @@
  */
 #include <dwarf.h>
 #include <errno.h>
-#include <string.h>
 
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_fde.h"

@@ -3,7 +3,6 @@
  * verify_pieces - checks that each copy is the same code as its original, and that control
  * leaves it for the same places. verify calls it after the scan, before unwind and diff.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "editor/verify/base/verify_bits.h"

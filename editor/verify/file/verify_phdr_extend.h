@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "editor/verify/base/verify_context.h"
-#include "libprof/elf/elf.h"
 
 /*
  * The output has one program header more; @slot is the index of the new

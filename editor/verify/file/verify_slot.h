@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 #include "editor/verify/base/verify_context.h"
-#include "libprof/elf/elf.h"
 
 /* May the new segment take the place of this program header? */
 bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot);

@@ -6,7 +6,6 @@
  * and verify_read.
  */
 #include <stddef.h>
-#include <string.h>
 
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_head.h"

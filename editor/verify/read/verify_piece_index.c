@@ -3,8 +3,6 @@
  * verify_piece_index - finds pieces of the map by their old and new addresses, and checks that they do
  * not overlap. verify builds the index before the scan.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"

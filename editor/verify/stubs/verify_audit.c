@@ -5,7 +5,6 @@
  * the exit. verify_versions checks the versions. Called by verify, verify_count and
  * verify_versions. verify_points checks stubs in loops.
  */
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 

@@ -7,9 +7,7 @@
  * Control is followed wherever it leads. If any part of a register is wanted, all of it is
  * live. Called by verify_paths, from several threads.
  */
-#include <dwarf.h>
 #include <errno.h>
-#include <string.h>
 
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_refuse.h"

@@ -8,7 +8,6 @@
  * A block with a timing point is guarded, as an exit is: control comes to it from the stub before
  * it, or from the stub of the same point in the other version.
  */
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
  * by verify_paths.
  */
 #include <stddef.h>
-#include <string.h>
 
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"

@@ -131,23 +131,6 @@ static int each_tree(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 
 /* ---- paths --------------------------------------------------------------------------------- */
 
-int mp_fleet_path_buckets(struct mp_store *store, int64_t module, struct mp_bucket **out,
-			  size_t *nr, struct mp_err *err)
-{
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_FLEET_PATH_BUCKETS,
-			      "SELECT key, first_day, last_day, nr_samples, nr_bytes, checksum"
-			      " FROM path_bucket WHERE module = ?1 ORDER BY first_day",
-			      &stmt, err);
-
-	*out = NULL;
-	*nr = 0;
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, module);
-	return mp_buckets_read(store, stmt, out, nr, err);
-}
-
 static int decode_paths(struct mp_store *store, int64_t chunk, const uint8_t *data, size_t size,
 			uint64_t total, struct mp_path_count **out, size_t *nr, struct mp_err *err)
 {

@@ -14,46 +14,11 @@
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-static const char *const state_names[MP_NR_JOB_STATES] = {
-	[MP_JOB_WANTED] = "wanted",	  [MP_JOB_PROFILED] = "profiled",
-	[MP_JOB_WRITTEN] = "written",	  [MP_JOB_VERIFIED] = "verified",
-	[MP_JOB_AUDITING] = "auditing",	  [MP_JOB_AUDITED] = "audited",
-	[MP_JOB_ADVISED] = "advised",	  [MP_JOB_ADOPTED] = "adopted",
-	[MP_JOB_KEPT] = "kept",		  [MP_JOB_UNDOING] = "undoing",
-	[MP_JOB_UNDONE] = "undone",	  [MP_JOB_NOT_FASTER] = "not-faster",
-	[MP_JOB_UNDECIDED] = "undecided", [MP_JOB_REFUSED] = "refused",
-	[MP_JOB_FAILED] = "failed",	  [MP_JOB_GONE] = "gone",
-};
-
 static const char *const asker_names[MP_NR_JOB_ASKERS] = {
 	[MP_JOB_BY_TIMER] = "timer",
 	[MP_JOB_BY_REQUEST] = "request",
 	[MP_JOB_BY_WATCH] = "watch",
 };
-
-const char *mp_job_state_name(enum mp_job_state state)
-{
-	return state_names[state];
-}
-
-static int find_name(const char *const *names, int nr, const char *name)
-{
-	int i;
-
-	for (i = 0; i < nr; i++)
-		if (name && !strcmp(names[i], name))
-			return i;
-	return -1;
-}
-
-bool mp_job_state_find(const char *name, enum mp_job_state *out)
-{
-	int found = find_name(state_names, MP_NR_JOB_STATES, name);
-
-	if (found >= 0)
-		*out = (enum mp_job_state)found;
-	return found >= 0;
-}
 
 bool mp_job_state_ends(enum mp_job_state state)
 {
@@ -118,8 +83,8 @@ static bool read_gain(sqlite3_stmt *stmt, int column, struct mp_job_gain *gain)
 
 static bool read_row(sqlite3_stmt *stmt, struct mp_job *job)
 {
-	int asked = find_name(asker_names, MP_NR_JOB_ASKERS,
-			      (const char *)sqlite3_column_text(stmt, 7));
+	int asked = mp_job_find_name(asker_names, MP_NR_JOB_ASKERS,
+				     (const char *)sqlite3_column_text(stmt, 7));
 	int64_t uid = sqlite3_column_int64(stmt, 8), round = sqlite3_column_int64(stmt, 9);
 	bool fine = mp_job_state_find((const char *)sqlite3_column_text(stmt, 5), &job->state);
 
@@ -228,7 +193,7 @@ static void bind_fields(sqlite3_stmt *stmt, const struct mp_job *job)
 			  id->build_id_len, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 4, (int64_t)id->text_hash);
 	sqlite3_bind_text(stmt, 5, job->file_hash, -1, SQLITE_STATIC);
-	sqlite3_bind_text(stmt, 6, state_names[job->state], -1, SQLITE_STATIC);
+	sqlite3_bind_text(stmt, 6, mp_job_state_name(job->state), -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 7, job->since_s);
 	sqlite3_bind_text(stmt, 8, asker_names[job->asked], -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 9, job->uid);
@@ -286,7 +251,7 @@ static int update(struct mp_store *store, const struct mp_job *job, enum mp_job_
 	if (r)
 		return r;
 	bind_fields(stmt, job);
-	sqlite3_bind_text(stmt, 23, state_names[state], -1, SQLITE_STATIC);
+	sqlite3_bind_text(stmt, 23, mp_job_state_name(state), -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 24, round);
 	r = mp_store_run(store, stmt, "write", err);
 	if (!r && sqlite3_changes(store->db) != 1)

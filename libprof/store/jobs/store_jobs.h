@@ -50,6 +50,8 @@ enum mp_job_state {
 };
 /* Return: a name such as "not-faster". */
 const char *mp_job_state_name(enum mp_job_state state);
+/* Return: the index of @name among the @nr @names; -1: it is none of them. */
+int mp_job_find_name(const char *const *names, int nr, const char *name);
 /* Return: false if there is no such state. */
 bool mp_job_state_find(const char *name, enum mp_job_state *out);
 /* Return: the state ends a round; only something new begins the next one. */
