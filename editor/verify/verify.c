@@ -257,6 +257,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->cuts);
 	free(vf->section_now);
 	free(vf->refs.list);
+	vf_bits_fini(&vf->cold);
 	vf_bits_fini(&vf->summed);
 	free(vf->names.list);
 	free(vf->bases);

@@ -87,7 +87,8 @@ static bool is_address_now(const struct vf *vf, const struct mp_map_piece *copy,
 	       was == now;
 }
 
-bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
+/* @function: the address may be a function's, if it is another one now. */
+static bool note(const struct vf *vf, uint64_t old, uint64_t now, bool function)
 {
 	bool label;
 	const struct mp_map_piece *copy = copy_of(vf, old, &label);
@@ -101,7 +102,7 @@ bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 	 * Answers are about addresses of functions, so that a label keeps its own. A function with several copies
 	 * keeps its old address, but for one whose versions a stub enters; for a label one copy is chosen.
 	 */
-	if (!copy || (label && vf->answers) ||
+	if (!copy || (label && vf->answers) || (!label && !function) ||
 	    (!label && vf_bits_get(&vf->cloned, old) && !vf_enters_versions(vf, now)) ||
 	    !is_address_now(vf, copy, old, now) ||
 	    (!label && (!as_aligned(old, now) || has_data_before(vf, old))))
@@ -109,6 +110,18 @@ bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 	vf_bits_share(&vf->marks->pointer_moved, old);
 	vf->result->report.nr_pointers++;
 	return true;
+}
+
+/* Without relocations, an offset in data may lead to the function, from whatever place. */
+bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	return note(vf, old, now, vf->o->relinkable);
+}
+
+/* Where the loader moves the file, it would have to move a word with the function's address, too. */
+bool vf_note_symbol(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	return note(vf, old, now, vf->o->relinkable || vf->o->ehdr.e_type == ET_DYN);
 }
 
 static bool is_absolute(const struct mp_reloc *rel)
@@ -222,13 +235,13 @@ static bool is_only_jumped_to(const struct words *words, uint64_t to)
  * a program only jumps to.
  */
 static void note_offset(const struct vf *vf, const struct words *words, const struct mp_reloc *rel,
-			const struct mp_section *sec, uint64_t base)
+			const struct mp_section *sec, uint64_t base, bool is_switch)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend, before = rel->vaddr - sec->vaddr, end;
 	const uint8_t *p = mp_elf_bytes(vf->o, rel->vaddr, 4);
 	int32_t word;
 
-	if (base && p && vf_table_user(vf, base)) {
+	if (is_switch && p) {
 		memcpy(&word, p, 4);
 		note_kept(vf, base + (uint64_t)(int64_t)word);
 		return;
@@ -245,8 +258,9 @@ static void note_offset(const struct vf *vf, const struct words *words, const st
 /* Note all offsets in data. A run of offsets counts from its start, if code names that. */
 static int note_offsets(const struct vf *vf)
 {
-	uint64_t base = 0, next = 0;
+	uint64_t base = 0, next = 0, asked = 0;
 	struct words words = {0};
+	bool is_switch = false;
 	int ret = find_words(vf, &words);
 
 	for (uint32_t i = 0; !ret && i < vf->o->nr_relocs; i++) {
@@ -265,10 +279,14 @@ static int note_offsets(const struct vf *vf)
 		else if (rel->vaddr != next)
 			base = 0;
 		next = rel->vaddr + 4;
+		if (base && base != asked) {
+			is_switch = vf_table_user(vf, base);
+			asked = base;
+		}
 		a = mp_elf_bytes(vf->o, rel->vaddr, 4);
 		b = mp_elf_bytes(vf->n, rel->vaddr, 4);
 		if (a && b && !memcmp(a, b, 4))
-			note_offset(vf, &words, rel, sec, base);
+			note_offset(vf, &words, rel, sec, base, base && is_switch);
 	}
 	vf_bits_fini(&words.tables);
 	vf_bits_fini(&words.others);

@@ -242,6 +242,7 @@ struct vf {
 	uint64_t got_base;	/* _GLOBAL_OFFSET_TABLE_; 0: none */
 	struct vf_range got;	/* section .got */
 	uint32_t first_dynamic; /* of the original's symbols; set by vf_find_reads() */
+	struct vf_bits cold;	/* starts of code that symbols call a function's cold part */
 	struct vf_bits summed;	/* places inside functions to which their function adds something */
 
 	struct vf_bits piece_start; /* old addresses */
@@ -624,6 +625,11 @@ int vf_check_table_values(const struct vf *vf);
  * Return: false if @now is neither @old nor the copy of the function that starts at @old.
  */
 bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now);
+/*
+ * The same for a dynamic symbol's value. Without the linker's relocations, no other word or operand of a function may
+ * change, and in a program with fixed addresses not even that.
+ */
+bool vf_note_symbol(const struct vf *vf, uint64_t old, uint64_t now);
 /* vf_note_pointer() for the 4 bytes @now at @at, which hold an absolute address by relocation. */
 bool vf_note_field(const struct vf *vf, uint64_t at, const uint8_t *now);
 void vf_note_operand(const struct vf *vf, uint64_t insn, uint8_t len, uint64_t to);
