@@ -90,6 +90,9 @@ uint64_t me_offset_base(struct me_offsets *offsets, uint64_t vaddr)
 	else if (vaddr != offsets->run_next)
 		offsets->run_base = 0;
 	offsets->run_next = vaddr + 4;
-	return offsets->run_base && is_switch_base(offsets, offsets->run_base) ? offsets->run_base
-									       : 0;
+	if (offsets->run_base && offsets->run_base != offsets->asked) {
+		offsets->asked = offsets->run_base;
+		offsets->is_switch = is_switch_base(offsets, offsets->run_base);
+	}
+	return offsets->run_base && offsets->is_switch ? offsets->run_base : 0;
 }

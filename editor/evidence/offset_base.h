@@ -7,6 +7,7 @@
 #ifndef ME_OFFSET_BASE_H
 #define ME_OFFSET_BASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ struct me_offsets {
 	size_t nr_named;
 	uint64_t run_base,
 		run_next; /* base of the current run of offsets, 0: unknown; end of the run */
+	uint64_t asked; /* the last base of which it was asked whether it is a switch's */
+	bool is_switch;
 };
 
 /* Frees the contents of @offsets. @offsets must start as all zeros but for @cfg. */

@@ -148,6 +148,7 @@ static void vf_fini(struct vf *vf)
 	free(vf->old.cuts);
 	free(vf->now.section);
 	free(vf->old.refs.list);
+	vf_bits_fini(&vf->old.cold);
 	vf_bits_fini(&vf->old.summed);
 	free(vf->old.names.list);
 	free(vf->old.bases);

@@ -164,6 +164,7 @@ struct vf_old {
 	uint64_t got_base;	/* _GLOBAL_OFFSET_TABLE_; 0: none */
 	struct vf_range got;	/* section .got */
 	uint32_t first_dynamic; /* of the original's symbols; set by vf_find_reads() */
+	struct vf_bits cold;	/* starts of code that symbols call a function's cold part */
 	struct vf_bits summed;	/* places inside functions to which their function adds something */
 	/* verify_ranges.c: addresses behind code at which nothing begins, and the end of memory */
 	uint64_t ends[VF_ENDS_MAX], memory_end;

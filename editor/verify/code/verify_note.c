@@ -90,7 +90,8 @@ static bool is_address_now(const struct vf *vf, const struct mp_map_piece *copy,
 	       was == now;
 }
 
-bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
+/* @function: the address may be a function's, if it is another one now. */
+static bool note(const struct vf *vf, uint64_t old, uint64_t now, bool function)
 {
 	bool label;
 	const struct mp_map_piece *copy = copy_of(vf, old, &label);
@@ -104,7 +105,7 @@ bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 	 * Answers are about addresses of functions, so that a label keeps its own. A function with several copies
 	 * keeps its old address, but for one whose versions a stub enters; for a label one copy is chosen.
 	 */
-	if (!copy || (label && vf->now.answers) ||
+	if (!copy || (label && vf->now.answers) || (!label && !function) ||
 	    (!label && vf_bits_get(&vf->index.cloned, old) && !vf_enters_versions(vf, now)) ||
 	    !is_address_now(vf, copy, old, now) ||
 	    (!label && (!as_aligned(old, now) || has_data_before(vf, old))))
@@ -112,6 +113,18 @@ bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 	vf_bits_share(&vf->marks->pointer_moved, old);
 	vf->result->report.nr_pointers++;
 	return true;
+}
+
+/* Without relocations, an offset in data may lead to the function, from whatever place. */
+bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	return note(vf, old, now, vf->o->relinkable);
+}
+
+/* Where the loader moves the file, it would have to move a word with the function's address, too. */
+bool vf_note_symbol(const struct vf *vf, uint64_t old, uint64_t now)
+{
+	return note(vf, old, now, vf->o->relinkable || vf->o->ehdr.e_type == ET_DYN);
 }
 
 bool vf_is_absolute(const struct mp_reloc *rel)

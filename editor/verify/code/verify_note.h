@@ -13,6 +13,11 @@
  * Return: false if @now is neither @old nor the copy of the function that starts at @old.
  */
 bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now);
+/*
+ * The same for a dynamic symbol's value. Without the linker's relocations, no other word or operand of a function may
+ * change, and in a program with fixed addresses not even that.
+ */
+bool vf_note_symbol(const struct vf *vf, uint64_t old, uint64_t now);
 /* Does the linker put an absolute address of 4 bytes there? */
 bool vf_is_absolute(const struct mp_reloc *rel);
 /* vf_note_pointer() for the 4 bytes @now at @at, which hold an absolute address by relocation. */

@@ -102,13 +102,13 @@ static bool is_only_jumped_to(const struct words *words, uint64_t to)
  * a program only jumps to.
  */
 static void note_offset(const struct vf *vf, const struct words *words, const struct mp_reloc *rel,
-			const struct mp_section *sec, uint64_t base)
+			const struct mp_section *sec, uint64_t base, bool is_switch)
 {
 	uint64_t to = rel->sym_value + (uint64_t)rel->addend, before = rel->vaddr - sec->vaddr, end;
 	const uint8_t *p = mp_elf_bytes(vf->o, rel->vaddr, 4);
 	int32_t word;
 
-	if (base && p && vf_table_user(vf, base)) {
+	if (is_switch && p) {
 		memcpy(&word, p, 4);
 		note_kept(vf, base + (uint64_t)(int64_t)word);
 		return;
@@ -125,8 +125,9 @@ static void note_offset(const struct vf *vf, const struct words *words, const st
 /* Note all offsets in data. A run of offsets counts from its start, if code names that. */
 static int note_offsets(const struct vf *vf)
 {
-	uint64_t base = 0, next = 0;
+	uint64_t base = 0, next = 0, asked = 0;
 	struct words words = {0};
+	bool is_switch = false;
 	int ret = find_words(vf, &words);
 
 	for (uint32_t i = 0; !ret && i < vf->o->nr_relocs; i++) {
@@ -145,10 +146,14 @@ static int note_offsets(const struct vf *vf)
 		else if (rel->vaddr != next)
 			base = 0;
 		next = rel->vaddr + 4;
+		if (base && base != asked) {
+			is_switch = vf_table_user(vf, base);
+			asked = base;
+		}
 		a = mp_elf_bytes(vf->o, rel->vaddr, 4);
 		b = mp_elf_bytes(vf->n, rel->vaddr, 4);
 		if (a && b && !memcmp(a, b, 4))
-			note_offset(vf, &words, rel, sec, base);
+			note_offset(vf, &words, rel, sec, base, base && is_switch);
 	}
 	vf_bits_fini(&words.tables);
 	vf_bits_fini(&words.others);

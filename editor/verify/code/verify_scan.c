@@ -495,7 +495,9 @@ static int by_to(const void *a, const void *b)
 {
 	const struct vf_ref *x = a, *y = b;
 
-	return x->to < y->to ? -1 : x->to > y->to;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return x->insn < y->insn ? -1 : x->insn > y->insn;
 }
 
 static int init_bits(struct vf *vf)
@@ -512,6 +514,8 @@ static int init_bits(struct vf *vf)
 		ret = vf_bits_init(&vf->old.maybe_address, vf->old.text_start, vf->old.text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->old.text_ref, vf->old.text_start, vf->old.text_end);
+	if (!ret)
+		ret = vf_bits_init(&vf->old.cold, vf->old.text_start, vf->old.text_end);
 	if (!ret)
 		ret = vf_bits_init(&vf->old.summed, vf->old.text_start, vf->old.text_end);
 	if (!ret)
@@ -542,6 +546,16 @@ static void find_got(struct vf *vf)
 			vf->old.got_base = vf->o->symbols[i].vaddr;
 }
 
+static void find_cold(struct vf *vf)
+{
+	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
+		const struct mp_symbol *sym = &vf->o->symbols[i];
+
+		if (sym->type == STT_FUNC && sym->name && strstr(sym->name, ".cold"))
+			vf_bits_set(&vf->old.cold, sym->vaddr);
+	}
+}
+
 int vf_scan(struct vf *vf)
 {
 	struct vf_bits anchors = {0};
@@ -552,6 +566,7 @@ int vf_scan(struct vf *vf)
 	if (ret)
 		goto out;
 	find_got(vf);
+	find_cold(vf);
 	note_relocs(vf);
 	vf_find_ends(vf);
 	mark_led(vf, vf->o->ehdr.e_entry);

@@ -162,20 +162,20 @@ static bool becomes_target(const struct vf *vf, uint64_t at, uint64_t end, unsig
 	return false;
 }
 
-/* Is it lea @start(%rip), %b, with a movslq (%b,%i,4) in the function whose value is jumped to? */
-static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64_t at,
-			  uint64_t start, unsigned int apart)
+/* Answers of loads_offset() about one function, for each register. */
+struct loads {
+	const struct vf_fde *user;
+	uint32_t known, yes;
+};
+
+/* Is there a movslq (%b,%i,4) in the function whose value is jumped to? */
+static bool loads_offset(const struct vf *vf, const struct vf_fde *user, ZydisRegister base,
+			 unsigned int apart)
 {
 	const uint64_t end = user->start + user->size;
 	struct vf_full f;
-	ZydisRegister base;
 
-	if (!vf_decode_full(vf, at, end, &f) || f.z.mnemonic != ZYDIS_MNEMONIC_LEA ||
-	    f.op[1].mem.base != ZYDIS_REGISTER_RIP ||
-	    at + f.z.length + (uint64_t)f.op[1].mem.disp.value != start)
-		return false;
-	base = f.op[0].reg.value;
-	for (at = user->start; at < end; at = vf_bits_next(&vf->old.grid, at + 1, end)) {
+	for (uint64_t at = user->start; at < end; at = vf_bits_next(&vf->old.grid, at + 1, end)) {
 		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
 
 		/* Decode only movslq, REX.W 63. */
@@ -187,6 +187,26 @@ static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64
 			return true;
 	}
 	return false;
+}
+
+/* Is it lea @start(%rip), %b, with a load by %b that becomes the target of a jump? */
+static bool reads_offsets(const struct vf *vf, const struct vf_fde *user, uint64_t at,
+			  uint64_t start, unsigned int apart, struct loads *loads)
+{
+	struct vf_full f;
+	uint32_t bit;
+
+	if (!vf_decode_full(vf, at, user->start + user->size, &f) ||
+	    f.z.mnemonic != ZYDIS_MNEMONIC_LEA || f.op[1].mem.base != ZYDIS_REGISTER_RIP ||
+	    f.op[0].size != 64 || at + f.z.length + (uint64_t)f.op[1].mem.disp.value != start)
+		return false;
+	if (loads->user != user)
+		*loads = (struct loads){.user = user};
+	bit = UINT32_C(1) << (ZydisRegisterGetId(f.op[0].reg.value) & 15);
+	if (!(loads->known & bit) && loads_offset(vf, user, f.op[0].reg.value, apart))
+		loads->yes |= bit;
+	loads->known |= bit;
+	return loads->yes & bit;
 }
 
 static bool replaces(const struct vf_full *f, ZydisRegister reg)
@@ -238,6 +258,7 @@ static bool is_added_to_jump(const struct vf *vf, uint64_t at, uint64_t end, uin
 static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 {
 	size_t i = vf_first_ref(vf, start);
+	struct loads loads = {0};
 
 	if (i == vf->old.refs.nr || vf->old.refs.list[i].to != start)
 		return false;
@@ -248,7 +269,7 @@ static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 		if (!fde || fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID))
 			return false;
 		if (size == 8 ? !reads_addresses(vf, at, fde->start + fde->size, start)
-			      : !reads_offsets(vf, fde, at, start, MAX_APART))
+			      : !reads_offsets(vf, fde, at, start, MAX_APART, &loads))
 			return false;
 	}
 	return true;
@@ -256,12 +277,14 @@ static bool is_read_to_jump(const struct vf *vf, uint64_t start, uint8_t size)
 
 bool vf_starts_table(const struct vf *vf, uint64_t start)
 {
+	struct loads loads = {0};
+
 	for (size_t i = vf_first_ref(vf, start);
 	     i < vf->old.refs.nr && vf->old.refs.list[i].to == start; i++) {
 		uint64_t at = vf->old.refs.list[i].insn;
 		const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
-		if (!fde || (!reads_offsets(vf, fde, at, start, MAX_APART_LOADED) &&
+		if (!fde || (!reads_offsets(vf, fde, at, start, MAX_APART_LOADED, &loads) &&
 			     !is_added_to_jump(vf, at, fde->start + fde->size, start)))
 			return false;
 	}

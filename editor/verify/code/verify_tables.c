@@ -93,15 +93,7 @@ static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t
 
 	if (!there)
 		return false;
-	if (there == fde || there->start != label)
-		return true;
-	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
-		const struct mp_symbol *sym = &vf->o->symbols[i];
-
-		if (sym->vaddr == label && sym->type == STT_FUNC && strstr(sym->name, ".cold"))
-			return true;
-	}
-	return false;
+	return there == fde || there->start != label || vf_bits_get(&vf->cold, label);
 }
 
 const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)

@@ -285,7 +285,7 @@ static int check_moved_symbol(const struct vf *vf, uint64_t at, const Elf64_Sym 
 	uint32_t last;
 
 	if ((type != STT_FUNC && type != STT_NOTYPE) || a->st_shndx == SHN_UNDEF ||
-	    !vf_note_pointer(vf, a->st_value, b->st_value))
+	    !vf_note_symbol(vf, a->st_value, b->st_value))
 		return vf_refuse(vf, at,
 				 "the new value of a dynamic symbol is no copy of its function");
 	/* The size is for debuggers and dladdr(): it may end with any copy of the function. */

@@ -167,7 +167,7 @@ static void follow_paths(const struct fixture *f, const char *db, enum mp_estima
 	struct me_optimize_options options = {.input = f->path,
 					      .output = out_path,
 					      .db = db,
-					      .min_samples = ME_MIN_SAMPLES,
+					      .min_samples = MP_MIN_SAMPLES,
 					      .estimator = estimator,
 					      .layout = {.block_order = ME_ORDER_PH,
 							 .function_order = MP_ORDER_PH}};
@@ -235,7 +235,7 @@ START_TEST(optimize_moves_what_has_samples)
 	struct me_optimize_options options = {.input = f.path,
 					      .output = out_path,
 					      .db = db,
-					      .min_samples = ME_MIN_SAMPLES,
+					      .min_samples = MP_MIN_SAMPLES,
 					      .layout = {.block_order = ME_ORDER_PH,
 							 .function_order = MP_ORDER_PH}};
 

@@ -331,6 +331,106 @@ START_TEST(verify_refuses_indirect_pointers)
 }
 END_TEST
 
+static uint64_t function_at(const struct pair *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->original->nr_symbols; i++)
+		if (!strcmp(p->original->symbols[i].name, name))
+			return p->original->symbols[i].vaddr;
+	ck_abort_msg("no symbol %s", name);
+}
+
+/* All of its operands that named the function at @old name @now. Return: how many. */
+static uint32_t point_to(struct pair *p, const char *section, uint64_t old, uint64_t now)
+{
+	const struct mp_section *sec = mp_elf_section(p->good, section);
+	uint32_t nr = 0;
+
+	for (uint64_t at = sec->vaddr; at + 7 <= sec->vaddr + sec->size; at++) {
+		uint8_t *b = pair_at(p, at);
+		int32_t disp;
+
+		memcpy(&disp, b + 3, sizeof(disp));
+		if (b[0] != 0x48 || b[1] != 0x8d || (b[2] & 0xc7) != 5 ||
+		    at + 7 + (uint64_t)(int64_t)disp != old)
+			continue;
+		disp += (int32_t)(now - old);
+		memcpy(b + 3, &disp, sizeof(disp));
+		nr++;
+	}
+	return nr;
+}
+
+/* Without relocations, data may hold the function's distance from any place. */
+START_TEST(verify_refuses_moved_pointers_without_relocations)
+{
+	uint64_t old, now = 0;
+	struct pair p;
+
+	pair_make(&p, "gcc -O2 -fPIE -pie tests/data/offset_pointer.c", 0, PAIR_PLAIN);
+	old = function_at(&p, "pointed");
+	for (uint32_t i = 0; i < p.map->nr_pieces; i++)
+		if (p.map->pieces[i].old_vaddr == old)
+			now = p.map->pieces[i].new_vaddr;
+	ck_assert(now && point_to(&p, ".morph.text", old, now) > 0);
+	point_to(&p, ".text", old, now);
+	pair_refused(&p, "");
+	pair_free(&p);
+}
+END_TEST
+
+/* With fixed addresses, any number may be the function's address. */
+START_TEST(verify_refuses_moved_dynamic_symbols_of_fixed_addresses)
+{
+	const struct mp_symbol *copy = NULL;
+	const struct mp_section *dynsym;
+	Elf64_Sym symbol;
+	struct pair p;
+	uint64_t old;
+
+	pair_make(&p, "gcc -O2 -fno-pie -no-pie -rdynamic tests/data/offset_pointer.c", 0,
+		  PAIR_PLAIN);
+	old = function_at(&p, "pointed");
+	dynsym = mp_elf_section(p.good, ".dynsym");
+	for (uint32_t i = 0; i < p.good->nr_symbols; i++)
+		if (!strcmp(p.good->symbols[i].name, "pointed") &&
+		    p.good->symbols[i].vaddr != old)
+			copy = &p.good->symbols[i];
+	ck_assert_ptr_nonnull(copy);
+	for (uint64_t at = dynsym->off; at < dynsym->off + dynsym->size; at += sizeof(symbol)) {
+		memcpy(&symbol, p.bytes + at, sizeof(symbol));
+		if (symbol.st_value != old)
+			continue;
+		symbol.st_value = copy->vaddr;
+		symbol.st_size = copy->size;
+		symbol.st_shndx = (uint16_t)copy->shndx;
+		memcpy(p.bytes + at, &symbol, sizeof(symbol));
+	}
+	pair_refused(&p, "no copy of its function");
+	pair_free(&p);
+}
+END_TEST
+
+/* Each entry is looked at once, whatever there is of names and operands. */
+START_TEST(verify_refuses_changes_of_long_tables)
+{
+	static const char *const links[] = {"-Wl,--emit-relocs", ""};
+	const struct mp_section *sec;
+	char command[160];
+	struct pair p;
+	uint8_t *at;
+
+	snprintf(command, sizeof(command),
+		 "gcc -O2 -fPIE -pie %s tests/data/offset_pointer.c tests/data/table_long.S",
+		 links[_i]);
+	pair_make(&p, command, 0, PAIR_PLAIN);
+	sec = mp_elf_section(p.good, ".rodata");
+	at = pair_at(&p, sec->vaddr + sec->size - 8);
+	*at += 1;
+	pair_refused(&p, _i ? "table" : "is no copy of");
+	pair_free(&p);
+}
+END_TEST
+
 /* Data that is not loaded: names, strings, symbols, comments, and gaps. */
 START_TEST(verify_refuses_changes_of_what_is_not_loaded)
 {
@@ -531,6 +631,9 @@ static Suite *verify_forged_suite(void)
 	tcase_add_loop_test(tc, verify_refuses_shifted_fde, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_dropped_landing_pad, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_indirect_pointers, 0, 4);
+	tcase_add_loop_test(tc, verify_refuses_changes_of_long_tables, 0, 2);
+	tcase_add_test(tc, verify_refuses_moved_pointers_without_relocations);
+	tcase_add_test(tc, verify_refuses_moved_dynamic_symbols_of_fixed_addresses);
 	tcase_add_loop_test(tc, verify_refuses_changes_of_what_is_not_loaded, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_copies_of_code_in_writable_memory, 0, 4);
 	tcase_add_loop_test(tc, verify_refuses_offsets_counted_from_the_middle_of_a_table, 0, 2);
