@@ -147,8 +147,8 @@ static bool read_operand(const struct user *u, const struct values *v,
 }
 
 /*
- * Does the code at @at raise the stack pointer, and then go on in the function, as behind a call with arguments in
- * the stack? Words have other distances from the stack pointer before the call.
+ * Does the code at @at raise the stack pointer, and then go on in the function, as behind a call
+ * with arguments in the stack? Words have other distances from the stack pointer before the call.
  */
 static bool goes_on_raised(const struct user *u, uint64_t at, const struct vf_full *first)
 {

@@ -143,8 +143,8 @@ static bool decode(const struct uses *u, uint32_t at, ZydisDecodedInstruction *z
 }
 
 /*
- * Slots are known by their distance from the stack pointer. It may change before a call, for arguments in the stack. Does
- * the instruction @z before @at take that back, and no return follow?
+ * Slots are known by their distance from the stack pointer. It may change before a call, for
+ * arguments in the stack. Does the instruction @z before @at take that back, and no return follow?
  */
 static bool frees_arguments(const struct uses *u, const ZydisDecodedInstruction *z,
 			    const ZydisDecodedOperand *o, uint32_t at)
@@ -296,7 +296,10 @@ static void arrive(struct uses *u, uint32_t at, struct regs r)
 	wait(u, at);
 }
 
-/* An indirect jump or an exception leads to the places that no branch leads to, or that are known by address. */
+/*
+ * An indirect jump or an exception leads to the places that no branch leads to, or that are known
+ * by address.
+ */
 static void arrive_anywhere(struct uses *u, struct regs r)
 {
 	const struct mp_cfg_build *b = u->b;

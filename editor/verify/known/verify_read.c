@@ -274,13 +274,13 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		return has ? to : 0;
 	case ZYDIS_MNEMONIC_MOVQ:
 	case ZYDIS_MNEMONIC_VMOVQ:
-		t->computed |= has && computes_in_vectors(t->vf, at);
+		t->read |= has && computes_in_vectors(t->vf, at);
 		return 0;
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
 	case ZYDIS_MNEMONIC_XOR:
-		/* Of two equal registers, the result is zero. */
-		t->computed |= from != to && (has || (t->have & to));
+		/* Of two equal registers, the result is zero. No data counts from any other result. */
+		t->read |= from != to && (has || (t->have & to));
 		return 0;
 	case ZYDIS_MNEMONIC_SUB:
 		t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE &&
