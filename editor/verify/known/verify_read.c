@@ -273,9 +273,7 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		}
 		return has ? to : 0;
 	case ZYDIS_MNEMONIC_MOVQ:
-	case ZYDIS_MNEMONIC_VMOVQ:
-		t->read |= has && computes_in_vectors(t->vf, at);
-		return 0;
+	case ZYDIS_MNEMONIC_VMOVQ: t->read |= has && computes_in_vectors(t->vf, at); return 0;
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
 	case ZYDIS_MNEMONIC_XOR:
@@ -412,6 +410,9 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 			} else if (f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				   f.op[0].mem.base == ZYDIS_REGISTER_RIP)
 				cell = at + (uint64_t)f.op[0].mem.disp.value;
+			else if (t->far && f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
+				/* A cell of the GOT, by its distance. */
+				t->read |= (t->have & (FIRST | SECOND)) != 0;
 			if (f.z.meta.category == ZYDIS_CATEGORY_CALL) {
 				pass(t, to, cell, calls);
 				t->have &= (uint16_t)~LOST;

@@ -459,6 +459,9 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			} else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				   o[0].mem.base == ZYDIS_REGISTER_RIP)
 				cell = next + (uint64_t)o[0].mem.disp.value;
+			else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
+				/* Code for any distance finds a cell of the GOT by registers alone. */
+				f->read |= f->far && f->regs & (1u << RDI | 1u << RSI);
 		}
 		if (z.meta.category == ZYDIS_CATEGORY_CALL) {
 			enter(f, target, cell, depth);
