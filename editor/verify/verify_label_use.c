@@ -17,6 +17,8 @@
 /* Most words of a table before one that an operand names. */
 #define TABLE_MAX 4096
 #define WORDS	  32
+/* Ways that are followed for each byte of a function: the work is bounded by its size. */
+#define WAYS 512
 /* Most instructions from the one that raises the stack pointer to the function's return. */
 #define EPILOGUE 12
 
@@ -32,6 +34,7 @@ struct user {
 	uint64_t *queue;   /* each address is in it at most once */
 	uint8_t *state;	   /* per byte: QUEUED, BRANCHED */
 	uint32_t nr_queued;
+	uint64_t ways; /* that may still be followed */
 	struct word {
 		ZydisRegister base;
 		int64_t disp;
@@ -77,6 +80,7 @@ static void reach(struct user *u, uint64_t at, struct values v)
 {
 	struct values *in = &u->in[at - u->fde->start];
 
+	u->ways -= u->ways != 0;
 	if (!(v.table & ~in->table) && !(v.label & ~in->label))
 		return;
 	in->table |= v.table;
@@ -408,11 +412,12 @@ static int follow(const struct vf *vf, const struct seed *seeds, uint32_t nr)
 		queue(&u, seeds[i].insn);
 		u.state[seeds[i].insn - fde->start] |= seeds[i].kind;
 	}
+	u.ways = fde->size * WAYS;
 	while (!ret && u.nr_queued) {
 		uint64_t at = u.queue[--u.nr_queued];
 
 		u.state[at - fde->start] &= (uint8_t)~QUEUED;
-		ret = !go_from(&u, at);
+		ret = !go_from(&u, at) || !u.ways;
 	}
 	free(u.in);
 	free(u.queue);
