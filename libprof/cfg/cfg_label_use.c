@@ -17,6 +17,8 @@
 /* Words of a table that are looked at for the one which operands name. */
 #define MAX_TABLE 4096
 #define MAX_SLOTS 32
+/* Steps per byte of a function. */
+#define BUDGET 128
 /* Instructions between one that ends a frame and the return. */
 #define MAX_END 12
 /* Registers that a call may change. */
@@ -57,6 +59,8 @@ struct uses {
 	struct regs *before;
 	uint8_t *marks;
 	uint32_t *todo, nr_todo;
+	uint32_t *places, nr_places; /* to which an indirect jump or an exception may lead */
+	uint64_t budget;
 };
 
 enum mark {
@@ -144,8 +148,8 @@ static bool decode(const struct uses *u, uint32_t at, ZydisDecodedInstruction *z
 }
 
 /*
- * Slots are known by their distance from the stack pointer. It may change before a call, for arguments in the stack. Does
- * the instruction @z before @at take that back, and no return follow?
+ * Slots are known by their distance from the stack pointer. It may change before a call, for
+ * arguments in the stack. Does the instruction @z before @at take that back, and no return follow?
  */
 static bool frees_arguments(const struct uses *u, const ZydisDecodedInstruction *z,
 			    const ZydisDecodedOperand *o, uint32_t at)
@@ -290,6 +294,7 @@ static void arrive(struct uses *u, uint32_t at, struct regs r)
 {
 	struct regs *before = &u->before[at - u->part->at];
 
+	u->budget -= u->budget != 0;
 	if (!(r.labels & ~before->labels) && !(r.tables & ~before->tables))
 		return;
 	before->labels |= r.labels;
@@ -297,23 +302,26 @@ static void arrive(struct uses *u, uint32_t at, struct regs r)
 	wait(u, at);
 }
 
-/* An indirect jump or an exception leads to the places that no branch leads to, or that are known by address. */
-static void arrive_anywhere(struct uses *u, struct regs r)
+/* Finds the places that no branch leads to, or that are known by address. */
+static void find_places(struct uses *u)
 {
 	const struct mp_cfg_build *b = u->b;
 	const mp_bits targets = b->index->targets, weak = b->index->weak_targets;
-	uint32_t end = u->part->end;
 
-	if (!r.labels && !r.tables)
-		return;
-	for (uint32_t at = u->part->at + 1; at < end; at++) {
+	for (uint32_t at = u->part->at + 1; at < u->part->end; at++) {
 		if (!mp_bit(b->starts, at))
 			continue;
 		if (mp_bit(b->address_taken, at) ||
 		    ((mp_bit(targets, at) || mp_bit(weak, at) || mp_bit(b->pads, at)) &&
 		     !(u->marks[at - u->part->at] & JUMPED)))
-			arrive(u, at, r);
+			u->places[u->nr_places++] = at;
 	}
+}
+
+static void arrive_anywhere(struct uses *u, struct regs r)
+{
+	for (uint32_t i = 0; (r.labels || r.tables) && i < u->nr_places; i++)
+		arrive(u, u->places[i], r);
 }
 
 /* Return: false if the instruction at @at, or what follows, may compute with a label. */
@@ -379,13 +387,17 @@ static int follow(struct uses *u, const struct origin *origins, uint32_t nr)
 	u->before = calloc(size, sizeof(*u->before));
 	u->marks = calloc(size, 1);
 	u->todo = calloc(size, sizeof(*u->todo));
-	if (u->before && u->marks && u->todo) {
+	u->places = calloc(size, sizeof(*u->places));
+	u->nr_places = 0;
+	u->budget = (uint64_t)size * BUDGET;
+	if (u->before && u->marks && u->todo && u->places) {
 		for (uint32_t i = 0; i < part->nr_flows; i++) {
 			uint32_t to = u->b->flows[part->first_flow + i].target;
 
 			if (to != MP_NONE && to >= part->at && to < part->end)
 				u->marks[to - part->at] |= JUMPED;
 		}
+		find_places(u);
 		for (uint32_t i = 0; i < nr; i++) {
 			wait(u, origins[i].at);
 			u->marks[origins[i].at - part->at] |= origins[i].label ? HAS_LABEL
@@ -395,7 +407,7 @@ static int follow(struct uses *u, const struct origin *origins, uint32_t nr)
 			uint32_t at = u->todo[--u->nr_todo];
 
 			u->marks[at - part->at] &= (uint8_t)~WAITS;
-			follows = go_on(u, at);
+			follows = go_on(u, at) && u->budget;
 		}
 	} else {
 		size = 0;
@@ -403,6 +415,7 @@ static int follow(struct uses *u, const struct origin *origins, uint32_t nr)
 	free(u->before);
 	free(u->marks);
 	free(u->todo);
+	free(u->places);
 	for (uint32_t i = 0; !follows && i < nr; i++)
 		funcs[part->func].flags |= funcs[origins[i].owner].flags |= MP_FUNC_LABEL_USES;
 	return size ? 0 : -ENOMEM;

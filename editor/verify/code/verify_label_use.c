@@ -22,6 +22,8 @@
 /* Most words of a table before one that an operand names. */
 #define TABLE_MAX 4096
 #define WORDS	  32
+/* Ways that are followed for each byte of a function: the work is bounded by its size. */
+#define WAYS 512
 /* Most instructions from the one that raises the stack pointer to the function's return. */
 #define EPILOGUE 12
 
@@ -37,6 +39,7 @@ struct user {
 	uint64_t *queue;   /* each address is in it at most once */
 	uint8_t *state;	   /* per byte: QUEUED, BRANCHED */
 	uint32_t nr_queued;
+	uint64_t ways; /* that may still be followed */
 	struct word {
 		ZydisRegister base;
 		int64_t disp;
@@ -82,6 +85,7 @@ static void reach(struct user *u, uint64_t at, struct values v)
 {
 	struct values *in = &u->in[at - u->fde->start];
 
+	u->ways -= u->ways != 0;
 	if (!(v.table & ~in->table) && !(v.label & ~in->label))
 		return;
 	in->table |= v.table;
@@ -152,8 +156,8 @@ static bool read_operand(const struct user *u, const struct values *v,
 }
 
 /*
- * Does the code at @at raise the stack pointer, and then go on in the function, as behind a call with arguments in
- * the stack? Words have other distances from the stack pointer before the call.
+ * Does the code at @at raise the stack pointer, and then go on in the function, as behind a call
+ * with arguments in the stack? Words have other distances from the stack pointer before the call.
  */
 static bool goes_on_raised(const struct user *u, uint64_t at, const struct vf_full *first)
 {
@@ -413,11 +417,12 @@ static int follow(const struct vf *vf, const struct seed *seeds, uint32_t nr)
 		queue(&u, seeds[i].insn);
 		u.state[seeds[i].insn - fde->start] |= seeds[i].kind;
 	}
+	u.ways = fde->size * WAYS;
 	while (!ret && u.nr_queued) {
 		uint64_t at = u.queue[--u.nr_queued];
 
 		u.state[at - fde->start] &= (uint8_t)~QUEUED;
-		ret = !go_from(&u, at);
+		ret = !go_from(&u, at) || !u.ways;
 	}
 	free(u.in);
 	free(u.queue);

@@ -258,14 +258,12 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		}
 		return has ? to : 0;
 	case ZYDIS_MNEMONIC_MOVQ:
-	case ZYDIS_MNEMONIC_VMOVQ:
-		t->computed |= has && computes_in_vectors(t->vf, at);
-		return 0;
+	case ZYDIS_MNEMONIC_VMOVQ: t->read |= has && computes_in_vectors(t->vf, at); return 0;
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
 	case ZYDIS_MNEMONIC_XOR:
-		/* Of two equal registers, the result is zero. */
-		t->computed |= from != to && (has || (t->have & to));
+		/* Of two equal registers, the result is zero. No data counts from any other result. */
+		t->read |= from != to && (has || (t->have & to));
 		return 0;
 	case ZYDIS_MNEMONIC_SUB:
 		t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE &&
@@ -397,6 +395,9 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 			} else if (f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				   f.op[0].mem.base == ZYDIS_REGISTER_RIP)
 				cell = at + (uint64_t)f.op[0].mem.disp.value;
+			else if (t->far && f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
+				/* A cell of the GOT, by its distance. */
+				t->read |= (t->have & (FIRST | SECOND)) != 0;
 			if (f.z.meta.category == ZYDIS_CATEGORY_CALL) {
 				pass(t, to, cell, calls);
 				t->have &= (uint16_t)~LOST;

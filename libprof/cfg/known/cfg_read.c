@@ -329,14 +329,15 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	case ZYDIS_MNEMONIC_MOVQ:
 	case ZYDIS_MNEMONIC_VMOVQ:
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
-		f->computed |= has && vectors_are_summed(f->b, at);
+		f->read |= has && vectors_are_summed(f->b, at);
 		return 0;
 	case ZYDIS_MNEMONIC_XOR:
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
 		/* fall through */
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
-		f->computed |= (had || has) && !(reg1 && gpr(o[1].reg.value) == to);
+		/* Nothing in data counts from the result, as it may from a sum. */
+		f->read |= (had || has) && !(reg1 && gpr(o[1].reg.value) == to);
 		return 0;
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
@@ -459,6 +460,9 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			} else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				   o[0].mem.base == ZYDIS_REGISTER_RIP)
 				cell = next + (uint64_t)o[0].mem.disp.value;
+			else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
+				/* Code for any distance finds a cell of the GOT by registers alone. */
+				f->read |= f->far && f->regs & (1u << RDI | 1u << RSI);
 		}
 		if (z.meta.category == ZYDIS_CATEGORY_CALL) {
 			enter(f, target, cell, depth);
