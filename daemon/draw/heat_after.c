@@ -372,16 +372,6 @@ static double taken_of(const struct md_heat_input *in, uint32_t b, uint32_t foll
 	return sum;
 }
 
-static uint32_t falls_to(const struct mp_cfg *cfg, uint32_t b)
-{
-	const struct mp_block *block = &cfg->blocks[b];
-
-	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-		if (cfg->edges[e].kind == MP_EDGE_FALL)
-			return cfg->edges[e].to;
-	return MP_NONE;
-}
-
 static void count_moved(struct md_heat_after *a)
 {
 	const struct mp_cfg *cfg = a->in->cfg;
@@ -455,8 +445,8 @@ static int expect(const struct md_heat_input *in, const struct mp_map *map,
 	doubted_in.counts = &doubted_counts;
 	r = flow_follow(&doubted_in, map, elf, &doubted);
 	for (uint32_t b = 0; b < in->cfg->nr_blocks && !r; b++) {
-		before += taken_of(in, b, falls_to(in->cfg, b));
-		doubted_before += taken_of(&doubted_in, b, falls_to(in->cfg, b));
+		before += taken_of(in, b, mp_cfg_falls_to(in->cfg, b));
+		doubted_before += taken_of(&doubted_in, b, mp_cfg_falls_to(in->cfg, b));
 	}
 	out->expected_ratio = doubted_before > 0 ? doubted.taken / doubted_before : 1;
 	out->expected_taken = before * out->expected_ratio;

@@ -137,17 +137,6 @@ static double taken_at(const struct mp_cfg *cfg, const struct mp_counts *counts,
 	return sum - through;
 }
 
-/* The block that lies behind @b in the file, where control can fall into it. */
-static uint32_t falls_to(const struct mp_cfg *cfg, uint32_t b)
-{
-	const struct mp_block *block = &cfg->blocks[b];
-
-	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
-		if (cfg->edges[e].kind == MP_EDGE_FALL)
-			return cfg->edges[e].to;
-	return MP_NONE;
-}
-
 struct sums {
 	double insns, insns_movable, before, after;
 	double left_alone[MP_NR_PROBLEMS];
@@ -161,7 +150,7 @@ static void add_function(const struct mp_cfg *cfg, const struct mp_counts *count
 
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		insns += counts->block[b] * cfg->blocks[b].nr_insns;
-		before += taken_at(cfg, counts, b, falls_to(cfg, b));
+		before += taken_at(cfg, counts, b, mp_cfg_falls_to(cfg, b));
 		after += taken_at(cfg, counts, b, c->next[b]);
 	}
 	sums->insns += insns;

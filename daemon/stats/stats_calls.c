@@ -35,16 +35,15 @@ static bool has_room(struct print *p)
 static void put_name(const struct md_calls *calls, uint32_t node)
 {
 	const struct mp_module *module = md_calls_module(calls, node);
-	const char *name = md_calls_name(calls, node), *slash;
+	const char *name = md_calls_name(calls, node);
 	char *brief = name ? md_name_brief(name) : NULL;
 
 	md_stats_put_text(brief ? brief : name ? name : "?");
 	free(brief);
 	if (!module || md_calls_is_program(calls, node))
 		return;
-	slash = strrchr(module->path, '/');
 	printf("  [");
-	md_stats_put_text(slash ? slash + 1 : module->path);
+	md_stats_put_text(basename(module->path));
 	putchar(']');
 }
 

@@ -353,10 +353,9 @@ static int draw(const struct heat *h)
 
 static int write_all(struct heat *h)
 {
-	const char *slash = strrchr(h->binary, '/');
 	int r = MP_EXIT_DONE;
 
-	h->picture.program = slash ? slash + 1 : h->binary;
+	h->picture.program = basename(h->binary);
 	h->picture.cfg = h->cfg;
 	h->picture.func_samples = h->func_samples;
 	h->picture.before = &h->before;

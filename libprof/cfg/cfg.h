@@ -332,6 +332,8 @@ void mp_cfg_view_fini(struct mp_cfg_view *view);
 /* The function or block that holds @vaddr, or MP_NONE. O(log n). */
 uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr);
 uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr);
+/* The block that lies behind @block in the file, if control can fall into it; else MP_NONE. */
+uint32_t mp_cfg_falls_to(const struct mp_cfg *cfg, uint32_t block);
 /* Return: index of the first call in [@low, @high) that lies in @block or in a later block; @high: none. */
 uint32_t mp_cfg_call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block);
 /* The block that starts exactly at @vaddr, or MP_NONE. */

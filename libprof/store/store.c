@@ -129,21 +129,6 @@ int mp_store_check_none(struct mp_store *store, const char *sql, const char *wha
 	return nr ? mp_store_damaged(store, what, err) : 0;
 }
 
-int mp_store_grow_list(void **list, size_t nr, size_t *max, size_t size, struct mp_err *err)
-{
-	size_t bigger_max = *max ? 2 * *max : 16;
-	void *bigger;
-
-	if (nr < *max)
-		return 0;
-	bigger = reallocarray(*list, bigger_max, size);
-	if (!bigger)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	*list = bigger;
-	*max = bigger_max;
-	return 0;
-}
-
 /* ---- open, close --------------------------------------------------------------------------- */
 
 /* A database may come from a stranger: nothing in it may reach beyond its own tables. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/grow.h"
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_span.h"
 
@@ -239,10 +238,9 @@ static int list_spans(struct mp_store *store, struct mp_activity_span **out, siz
 			break;
 		last_day = span.span.first_day;
 		last_module = span.module;
-		if (mp_grow(spans, max, n + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(spans, max, n + 1, err);
+		if (r)
 			break;
-		}
 		spans[n++] = span;
 	}
 	sqlite3_reset(stmt);

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libprof/base/grow.h"
-
 int mp_buckets_read(struct mp_store *store, sqlite3_stmt *stmt, struct mp_bucket **out, size_t *nr,
 		    struct mp_err *err)
 {
@@ -30,10 +28,9 @@ int mp_buckets_read(struct mp_store *store, sqlite3_stmt *stmt, struct mp_bucket
 			r = mp_store_damaged(store, "days that overlap", err);
 			break;
 		}
-		if (mp_grow(buckets, max, n + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(buckets, max, n + 1, err);
+		if (r)
 			break;
-		}
 		buckets[n++] = b;
 	}
 	sqlite3_reset(stmt);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libprof/base/grow.h"
 #include "libprof/store/store_series.h"
 
 static int put_copied(struct mp_store *store, int64_t output, int64_t original, struct mp_err *err)
@@ -112,10 +111,9 @@ int mp_store_list_copied(struct mp_store *store, struct mp_copied **out, size_t 
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		if (mp_grow(list, max, n + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(list, max, n + 1, err);
+		if (r)
 			break;
-		}
 		list[n++] = (struct mp_copied){sqlite3_column_int64(stmt, 0),
 					       sqlite3_column_int64(stmt, 1)};
 		/* Check the order: a damaged tree could otherwise loop for ever. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/grow.h"
 #include "libprof/store/store_private.h"
 
 /* Names in the database and in reports: they must not depend on the order of the enums. */
@@ -282,10 +281,9 @@ static int read_sessions(struct mp_store *store, struct mp_session **out, size_t
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
 		struct mp_session *s;
 
-		if (mp_grow(sessions, max, n + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(sessions, max, n + 1, err);
+		if (r)
 			break;
-		}
 		s = &sessions[n];
 		memset(s, 0, sizeof(*s));
 		s->key = sqlite3_column_int64(stmt, 0);

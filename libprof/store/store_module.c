@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/grow.h"
 #include "libprof/store/store_series.h"
 
 #define ALL_BUCKETS_SQL                                                                            \
@@ -240,10 +239,9 @@ static int read_modules(struct mp_store *store, struct mp_module **out, size_t *
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		if (mp_grow(modules, max, n + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(modules, max, n + 1, err);
+		if (r)
 			break;
-		}
 		r = read_module(store, stmt, &modules[n], err);
 		if (r)
 			break;

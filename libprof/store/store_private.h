@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/store/store.h"
 
 #define MP_STORE_APPLICATION_ID 0x4d525048 /* "MRPH" */
@@ -148,9 +149,9 @@ int mp_store_damaged(struct mp_store *store, const char *what, struct mp_err *er
  */
 int mp_store_check_none(struct mp_store *store, const char *sql, const char *what,
 			struct mp_err *err);
-/* Makes room for one more element of @size bytes in *@list, which has @nr of them and room for
- * *@max. Return: 0, -ENOMEM. */
-int mp_store_grow_list(void **list, size_t nr, size_t *max, size_t size, struct mp_err *err);
+/* mp_grow(), with a message. */
+#define mp_store_grow(array, room, wanted, err)                                                    \
+	(mp_grow(array, room, wanted) ? mp_err_set(err, ENOMEM, "out of memory") : 0)
 
 /* Runs @sql, which has no parameters. Return: SQLite's result. */
 int mp_store_exec(struct mp_store *store, const char *sql);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/grow.h"
 #include "libprof/store/store_private.h"
 
 /* As for counts, the last MP_KEEP_DAYS are kept apart, and older ones are in one row. */
@@ -189,10 +188,9 @@ static int list_rows(struct mp_store *store, struct row **out, size_t *nr, struc
 		copy_text(row.process.unit, sizeof(row.process.unit), sqlite3_column_text(stmt, 1));
 		row.process.uid = uid < 0 ? MP_UID_UNKNOWN : (uint32_t)uid;
 		row.process.nr = (uint64_t)count;
-		if (mp_grow(rows, max, n + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(rows, max, n + 1, err);
+		if (r)
 			break;
-		}
 		rows[n++] = row;
 	}
 	sqlite3_reset(stmt);

@@ -93,7 +93,7 @@ static bool may_be_label(const struct vf *vf, const struct vf_fde *fde, uint64_t
 
 	if (!there)
 		return false;
-	return there == fde || there->start != label || vf_bits_get(&vf->cold, label);
+	return there == fde || there->start != label || vf_bits_get(&vf->old.cold, label);
 }
 
 const struct vf_fde *vf_table_user(const struct vf *vf, uint64_t base)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/grow.h"
 #include "libprof/store/store_private.h"
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -344,10 +343,9 @@ static int read_headers(struct mp_store *store, struct mp_stored_audit **out, si
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		if (mp_grow(*out, max, *nr + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(*out, max, *nr + 1, err);
+		if (r)
 			break;
-		}
 		memset(&(*out)[*nr], 0, sizeof(**out));
 		r = read_header(store, stmt, &(*out)[(*nr)++], err);
 		if (r)

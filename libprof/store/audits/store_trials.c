@@ -124,7 +124,7 @@ int mp_store_list_trials(struct mp_store *store, const struct mp_id *original, c
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		r = mp_store_grow_list((void **)&list, n, &max, sizeof(*list), err);
+		r = mp_store_grow(list, max, n + 1, err);
 		if (r)
 			break;
 		r = read_row(store, stmt, &list[n], err);

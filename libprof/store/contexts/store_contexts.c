@@ -368,7 +368,7 @@ int mp_store_list_contexts(struct mp_store *store, enum mp_context_table table, 
 		else if (!mp_day_wanted(sqlite3_column_int64(stmt, 1), since_s))
 			continue;
 		else if (!n || list[n - 1].module != module)
-			r = mp_store_grow_list((void **)&list, n, &max, sizeof(*list), err);
+			r = mp_store_grow(list, max, n + 1, err);
 		if (r < 0)
 			break;
 		if (!n || list[n - 1].module != module)

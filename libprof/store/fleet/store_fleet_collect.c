@@ -109,15 +109,13 @@ static int batch_module(struct collect *c, uint32_t *index, struct mp_err *err)
 {
 	struct mp_fleet_batch *b = c->batch;
 	struct mp_module *m;
-	void *list = b->modules;
 	int r;
 
 	if (b->nr_modules && b->modules[b->nr_modules - 1].key == c->module->key) {
 		*index = (uint32_t)b->nr_modules - 1;
 		return 0;
 	}
-	r = mp_store_grow_list(&list, b->nr_modules, &b->max_modules, sizeof(*m), err);
-	b->modules = list;
+	r = mp_store_grow(b->modules, b->max_modules, b->nr_modules + 1, err);
 	if (r)
 		return r;
 	m = &b->modules[b->nr_modules];
@@ -134,10 +132,8 @@ static int append(struct collect *c, struct mp_fleet_row *row, const uint8_t *da
 {
 	struct mp_fleet_batch *b = c->batch;
 	struct mp_store_array bytes = {b->bytes, b->max_bytes};
-	void *list = b->rows;
-	int r = mp_store_grow_list(&list, b->nr_rows, &b->max_rows, sizeof(*row), err);
+	int r = mp_store_grow(b->rows, b->max_rows, b->nr_rows + 1, err);
 
-	b->rows = list;
 	if (!r)
 		r = mp_store_array_reserve(&bytes, b->nr_bytes + row->size, err);
 	b->bytes = bytes.data;

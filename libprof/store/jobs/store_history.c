@@ -176,7 +176,7 @@ int mp_store_list_history(struct mp_store *store, const char *path, int64_t sinc
 		sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(stmt, 2, since_s);
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		r = mp_store_grow_list((void **)&list, n, &max, sizeof(*list), err);
+		r = mp_store_grow(list, max, n + 1, err);
 		if (r)
 			break;
 		list[n] = (struct mp_decision){0};

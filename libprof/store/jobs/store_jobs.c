@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/grow.h"
 #include "libprof/store/jobs/store_history.h"
 #include "libprof/store/store_private.h"
 
@@ -157,10 +156,9 @@ int mp_store_list_jobs(struct mp_store *store, struct mp_job **out, size_t *nr, 
 	if (r)
 		return r;
 	while ((r = mp_store_step(store, stmt, "read", err)) > 0) {
-		if (mp_grow(list, max, n + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(list, max, n + 1, err);
+		if (r)
 			break;
-		}
 		list[n] = (struct mp_job){0};
 		r = read_row(stmt, &list[n++]) ? 0
 					       : mp_store_damaged(store, "an impossible job", err);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/base/grow.h"
 #include "libprof/store/contexts/store_contexts.h"
 #include "libprof/store/fleet/fleet_base.h"
 #include "libprof/store/jobs/store_jobs.h"
@@ -77,10 +76,9 @@ static int read_buckets(struct mp_store *store, const char *sql, struct bucket *
 	rc = sqlite3_prepare_v2(store->db, sql, -1, &stmt, NULL);
 	while (rc == SQLITE_OK && !r && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		rc = SQLITE_OK;
-		if (mp_grow(buckets, max, n + 1)) {
-			r = mp_err_set(err, ENOMEM, "out of memory");
+		r = mp_store_grow(buckets, max, n + 1, err);
+		if (r)
 			break;
-		}
 		buckets[n].key = sqlite3_column_int64(stmt, 0);
 		buckets[n].total = (uint64_t)sqlite3_column_int64(stmt, 1);
 		buckets[n].nr_bytes = (uint64_t)sqlite3_column_int64(stmt, 2);
