@@ -452,3 +452,11 @@ error_t me_audit_parse(int key, char *arg, struct argp_state *state)
 	default: return parse_results(state, key, arg, args);
 	}
 }
+
+int me_audit_export_open(const struct me_audit_arguments *args, enum me_audit_export kind,
+			 struct mp_outfile *out, struct mp_err *err)
+{
+	const char *path = args->exports[kind];
+
+	return mp_outfile_open(path[0] == '-' && path[1] == '.' ? NULL : path, NULL, out, err);
+}
