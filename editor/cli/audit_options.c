@@ -371,3 +371,11 @@ const struct mp_usage me_audit_usage = {
 	       "is faster, and compares what they write."
 	       "\vExit status: 0 B is faster, 1 failed, 2 usage, 3 too few samples (--compilations), "
 	       "5 B is not faster, 6 B's output differs."};
+
+int me_audit_export_open(const struct me_audit_arguments *args, enum me_audit_export kind,
+			 struct mp_outfile *out, struct mp_err *err)
+{
+	const char *path = args->exports[kind];
+
+	return mp_outfile_open(path[0] == '-' && path[1] == '.' ? NULL : path, NULL, out, err);
+}

@@ -100,14 +100,6 @@ static int audit_status(enum me_audit_verdict verdict)
 	}
 }
 
-int me_audit_export_open(const struct me_audit_arguments *args, enum me_audit_export kind,
-			 struct mp_outfile *out, struct mp_err *err)
-{
-	const char *path = args->exports[kind];
-
-	return mp_outfile_open(path[0] == '-' && path[1] == '.' ? NULL : path, NULL, out, err);
-}
-
 static void print_json(const struct me_audit_opts *opts, const struct me_audit *audit, FILE *out)
 {
 	me_audit_print_json(opts, audit, out);

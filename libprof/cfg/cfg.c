@@ -294,6 +294,16 @@ int mp_cfg_build(const struct mp_elf *elf, const struct mp_cfg_options *options,
 	return 0;
 }
 
+uint32_t mp_cfg_falls_to(const struct mp_cfg *cfg, uint32_t block)
+{
+	const struct mp_block *b = &cfg->blocks[block];
+
+	for (uint32_t e = b->first_edge; e < b->first_edge + b->nr_edges; e++)
+		if (cfg->edges[e].kind == MP_EDGE_FALL)
+			return cfg->edges[e].to;
+	return MP_NONE;
+}
+
 uint32_t mp_cfg_call_from(const struct mp_cfg *cfg, uint32_t low, uint32_t high, uint32_t block)
 {
 	return mp_search(i, low, high, cfg->calls[i].block < block);
