@@ -5,7 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 
 #include "libprof/cfg/cfg.h"
@@ -35,7 +34,6 @@ static void build(struct pair *p, const char *cc, const char *flags, const char 
  */
 static uint64_t labelled(const struct pair *p, uint64_t *size, uint16_t *flags)
 {
-	struct mp_err err = {""};
 	struct mp_cfg *cfg;
 	uint64_t start = 0;
 
@@ -101,13 +99,13 @@ static uint32_t words_moved(struct pair *p, uint64_t start, uint64_t size, uint3
 	return nr;
 }
 
-START_TEST(labels_in_words_and_operands_change_together)
+TEST_EACH(labels_in_words_and_operands_change_together, 4)
 {
 	for (size_t c = 0; c < 2; c++) {
 		uint64_t start, size = 0, first;
 		uint16_t flags = 0;
 		uint32_t total;
-		struct pair p;
+		AUTO(pair_free) struct pair p = {0};
 
 		build(&p, compilers[c], known[_i], "goto_threaded");
 		start = labelled(&p, &size, &flags);
@@ -118,48 +116,42 @@ START_TEST(labels_in_words_and_operands_change_together)
 		ck_assert_uint_eq(words_moved(&p, start, size, &total, &first), total);
 		ck_assert_uint_ge(total, 8);
 		ck_assert_uint_ge(p.report.nr_pointers, 9);
-		pair_free(&p);
 	}
 }
-END_TEST
 
-START_TEST(labels_stay_where_numbers_are_no_proof)
+TEST_EACH(labels_stay_where_numbers_are_no_proof, 2)
 {
 	for (size_t c = 0; c < 2; c++) {
 		uint64_t start, size = 0, first;
 		uint16_t flags = 0;
 		uint32_t total;
-		struct pair p;
+		AUTO(pair_free) struct pair p = {0};
 
 		build(&p, compilers[c], unknown[_i], "goto_threaded");
 		start = labelled(&p, &size, &flags);
 		ck_assert_uint_ne(start, 0);
 		ck_assert_uint_ge(pieces_of(&p, start, size), 10);
 		ck_assert_uint_eq(words_moved(&p, start, size, &total, &first), 0);
-		pair_free(&p);
 	}
 }
-END_TEST
 
 /* Differences computed by the assembler are only right for the old addresses. */
-START_TEST(labels_stay_where_data_holds_their_differences)
+TEST_EACH(labels_stay_where_data_holds_their_differences, 2)
 {
 	for (size_t c = 0; c < 2; c++) {
 		uint64_t start, size = 0;
 		uint16_t flags = 0;
-		struct pair p;
+		AUTO(pair_free) struct pair p = {0};
 
 		build(&p, compilers[c], known[_i], "goto_relative");
 		start = labelled(&p, &size, &flags);
 		ck_assert_uint_ne(start, 0);
 		ck_assert(flags & MP_FUNC_LABEL_SUMS);
 		ck_assert_uint_ge(pieces_of(&p, start, size), 5);
-		pair_free(&p);
 	}
 }
-END_TEST
 
-START_TEST(labels_in_outputs_run_as_in_originals)
+TEST_EACH(labels_in_outputs_run_as_in_originals, 6)
 {
 	static const char *const names[] = {"goto_threaded", "goto_relative", "goto_spilled"};
 	const char *flags = _i < 4 ? known[_i] : unknown[_i - 4];
@@ -171,7 +163,6 @@ START_TEST(labels_in_outputs_run_as_in_originals)
 	for (size_t i = 0; i < 6; i++) {
 		struct me_optimize_options options = {.input = exe, .output = out, .all = true};
 		struct me_optimize_report report;
-		struct mp_err err = {""};
 		int rc;
 
 		snprintf(line, sizeof(line), "%s -w -O%d %s tests/data/%s.c -o %s",
@@ -191,7 +182,6 @@ START_TEST(labels_in_outputs_run_as_in_originals)
 		ck_assert_int_eq(system(line), 0);
 	}
 }
-END_TEST
 
 static void put_word(struct pair *p, uint64_t vaddr, uint64_t value)
 {
@@ -210,12 +200,12 @@ static void put_word(struct pair *p, uint64_t vaddr, uint64_t value)
 }
 
 /* A label with two values; one that is another label's copy; one in the middle of a copy. */
-START_TEST(labels_that_differ_are_refused)
+TEST_EACH(labels_that_differ_are_refused, 2)
 {
 	uint64_t start, size = 0, first, was;
 	uint16_t flags = 0;
 	uint32_t total;
-	struct pair p;
+	AUTO(pair_free) struct pair p = {0};
 
 	build(&p, "gcc", known[_i], "goto_threaded");
 	start = labelled(&p, &size, &flags);
@@ -229,17 +219,15 @@ START_TEST(labels_that_differ_are_refused)
 	pair_refused(&p, "");
 	put_word(&p, first, word_at(pair_at(&p, first)) + 1);
 	pair_refused(&p, "");
-	pair_free(&p);
 }
-END_TEST
 
 /* If differences are stored in data, no label may get another value, whether one or all. */
-START_TEST(labels_with_differences_are_refused_elsewhere)
+TEST_EACH(labels_with_differences_are_refused_elsewhere, 2)
 {
 	const struct mp_section *text;
 	uint64_t start, size = 0;
 	uint16_t flags = 0;
-	struct pair p;
+	AUTO(pair_free) struct pair p = {0};
 	uint32_t nr = 0;
 
 	build(&p, "gcc", known[_i], "goto_relative");
@@ -267,24 +255,4 @@ START_TEST(labels_with_differences_are_refused_elsewhere)
 		}
 	}
 	ck_assert_uint_ge(nr, 1);
-	pair_free(&p);
 }
-END_TEST
-
-static Suite *labels_suite(void)
-{
-	Suite *suite = suite_create("labels");
-	TCase *tc = tcase_create("labels");
-
-	tcase_set_timeout(tc, 240);
-	tcase_add_loop_test(tc, labels_in_words_and_operands_change_together, 0, 4);
-	tcase_add_loop_test(tc, labels_stay_where_numbers_are_no_proof, 0, 2);
-	tcase_add_loop_test(tc, labels_stay_where_data_holds_their_differences, 0, 2);
-	tcase_add_loop_test(tc, labels_in_outputs_run_as_in_originals, 0, 6);
-	tcase_add_loop_test(tc, labels_that_differ_are_refused, 0, 2);
-	tcase_add_loop_test(tc, labels_with_differences_are_refused_elsewhere, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(labels_suite)

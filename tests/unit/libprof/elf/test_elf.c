@@ -2,12 +2,8 @@
 /* test_elf - the ELF reader: its results for real programs, and that it survives any other file. */
 #include "libprof/elf/elf.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "libprof/elf/eh.h"
@@ -19,8 +15,6 @@ static const char hello[] =
 	"int table[4] = {1, 2, 3, 4}; int *where = &table[2];\n"
 	"__attribute__((noinline)) int twice(int x) { return puts(\"x\") + x; }\n"
 	"int main(int argc, char **argv) { (void)argv; return twice(argc) + *where; }\n";
-
-static struct mp_err err;
 
 static void shell(const char *fmt, const char *a, const char *b)
 {
@@ -65,7 +59,7 @@ static const struct mp_symbol *symbol(const struct mp_elf *elf, const char *name
 	return NULL;
 }
 
-START_TEST(elf_finds_functions_relocations_and_build_id)
+TEST(elf_finds_functions_relocations_and_build_id)
 {
 	const struct mp_symbol *twice;
 	const struct mp_reloc *relocs;
@@ -104,7 +98,6 @@ START_TEST(elf_finds_functions_relocations_and_build_id)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 static const struct mp_reloc *dynamic_at(const struct mp_elf *elf, uint64_t vaddr)
 {
@@ -115,7 +108,7 @@ static const struct mp_reloc *dynamic_at(const struct mp_elf *elf, uint64_t vadd
 	return NULL;
 }
 
-START_TEST(elf_expands_packed_relative_relocations)
+TEST(elf_expands_packed_relative_relocations)
 {
 	const struct mp_reloc *reloc;
 	struct mp_elf *elf;
@@ -141,9 +134,8 @@ START_TEST(elf_expands_packed_relative_relocations)
 		unlink(path);
 	}
 }
-END_TEST
 
-START_TEST(elf_reads_static_programs)
+TEST(elf_reads_static_programs)
 {
 	struct mp_elf *elf;
 	uint32_t nr_irelative = 0;
@@ -162,9 +154,8 @@ START_TEST(elf_reads_static_programs)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(elf_finds_as_many_fdes_as_readelf)
+TEST(elf_finds_as_many_fdes_as_readelf)
 {
 	static const char *const files[] = {"/bin/sh", "/usr/lib/x86_64-linux-gnu/libc.so.6"};
 
@@ -189,9 +180,8 @@ START_TEST(elf_finds_as_many_fdes_as_readelf)
 		mp_elf_close(elf);
 	}
 }
-END_TEST
 
-START_TEST(elf_id_survives_strip_and_ignores_data)
+TEST(elf_id_survives_strip_and_ignores_data)
 {
 	struct mp_elf *elf, *stripped, *id_only;
 	char path[256], copy[300];
@@ -216,9 +206,8 @@ START_TEST(elf_id_survives_strip_and_ignores_data)
 	unlink(path);
 	unlink(copy);
 }
-END_TEST
 
-START_TEST(elf_without_section_headers_still_has_fdes)
+TEST(elf_without_section_headers_still_has_fdes)
 {
 	struct mp_elf *elf, *bare;
 	uint8_t *bytes;
@@ -243,9 +232,8 @@ START_TEST(elf_without_section_headers_still_has_fdes)
 	free(bytes);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(elf_tells_read_only_from_writable)
+TEST(elf_tells_read_only_from_writable)
 {
 	struct mp_elf *elf;
 	uint64_t off, vaddr;
@@ -271,7 +259,6 @@ START_TEST(elf_tells_read_only_from_writable)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 /* ---- files that are refused ----------------------------------------------------------------- */
 
@@ -285,32 +272,11 @@ static uint8_t *small_elf(size_t *size)
 		{0}, {.st_name = 1, .st_value = 0x400, .st_size = 2, .st_shndx = 1}};
 	static const Elf64_Rela rela = {.r_offset = 0x400, .r_info = ELF64_R_INFO(1, R_X86_64_64)};
 	struct tiny_section sections[] = {
-		{.name = ".text",
-		 .type = SHT_PROGBITS,
-		 .flags = SHF_ALLOC | SHF_EXECINSTR,
-		 .vaddr = 0x400,
-		 .data = code,
-		 .size = 2},
-		{.name = ".note.gnu.build-id",
-		 .type = SHT_NOTE,
-		 .flags = SHF_ALLOC,
-		 .vaddr = 0x420,
-		 .data = note,
-		 .size = sizeof(note)},
-		{.name = ".strtab", .type = SHT_STRTAB, .data = names, .size = 3},
-		{.name = ".symtab",
-		 .type = SHT_SYMTAB,
-		 .data = syms,
-		 .size = sizeof(syms),
-		 .link = 3,
-		 .entsize = sizeof(Elf64_Sym)},
-		{.name = ".rela.text",
-		 .type = SHT_RELA,
-		 .data = &rela,
-		 .size = sizeof(rela),
-		 .link = 4,
-		 .info = 1,
-		 .entsize = sizeof(Elf64_Rela)},
+		{".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x400, code, 2, 0, 0, 0},
+		{".note.gnu.build-id", SHT_NOTE, SHF_ALLOC, 0x420, note, sizeof(note), 0, 0, 0},
+		{".strtab", SHT_STRTAB, 0, 0, names, 3, 0, 0, 0},
+		{".symtab", SHT_SYMTAB, 0, 0, syms, sizeof(syms), 3, 0, sizeof(Elf64_Sym)},
+		{".rela.text", SHT_RELA, 0, 0, &rela, sizeof(rela), 4, 1, sizeof(Elf64_Rela)},
 	};
 
 	return tiny_elf_build(sections, 5, NULL, 0, size);
@@ -326,12 +292,12 @@ static Elf64_Phdr *phdr(uint8_t *bytes, unsigned int i)
 	return (Elf64_Phdr *)(bytes + sizeof(Elf64_Ehdr)) + i;
 }
 
-START_TEST(elf_reads_the_smallest_file)
+TEST(elf_reads_the_smallest_file)
 {
 	char hex[2 * MP_BUILD_ID_MAX + 1];
 	struct mp_elf *elf;
 	size_t size;
-	uint8_t *bytes = small_elf(&size);
+	AUTO_FREE uint8_t *bytes = small_elf(&size);
 
 	ck_assert_int_eq(mp_elf_open_memory("s", bytes, size, MP_ELF_ALL, &elf, &err), 0);
 	ck_assert_uint_eq(elf->nr_relocs, 1);
@@ -342,9 +308,7 @@ START_TEST(elf_reads_the_smallest_file)
 	/* One executable PT_LOAD: the hash is that of its bytes. */
 	ck_assert_uint_eq(elf->id.text_hash, XXH3_64bits(bytes, phdr(bytes, 0)->p_filesz));
 	mp_elf_close(elf);
-	free(bytes);
 }
-END_TEST
 
 /* Kinds of damage and the expected errors. */
 static const struct {
@@ -444,11 +408,11 @@ static void damage(uint8_t *bytes, const char *what)
 		ck_abort_msg("%s", what);
 }
 
-START_TEST(elf_refuses_damage)
+TEST_EACH(elf_refuses_damage, sizeof(damages) / sizeof(damages[0]))
 {
 	struct mp_elf *elf = (void *)1;
 	size_t size;
-	uint8_t *bytes = small_elf(&size);
+	AUTO_FREE uint8_t *bytes = small_elf(&size);
 
 	damage(bytes, damages[_i].what);
 	err.msg[0] = '\0';
@@ -456,11 +420,9 @@ START_TEST(elf_refuses_damage)
 			 -damages[_i].error);
 	ck_assert_ptr_null(elf);
 	ck_assert_msg(!strncmp(err.msg, "dir/name: ", 10), "%s", err.msg);
-	free(bytes);
 }
-END_TEST
 
-START_TEST(elf_refuses_every_truncation)
+TEST(elf_refuses_every_truncation)
 {
 	struct mp_elf *elf;
 	size_t size;
@@ -476,9 +438,8 @@ START_TEST(elf_refuses_every_truncation)
 	}
 	free(bytes);
 }
-END_TEST
 
-START_TEST(elf_survives_every_flipped_bit)
+TEST(elf_survives_every_flipped_bit)
 {
 	struct mp_elf *elf;
 	uint32_t nr_ok = 0, nr_bad = 0;
@@ -499,9 +460,8 @@ START_TEST(elf_survives_every_flipped_bit)
 	ck_assert_uint_gt(nr_bad, 100);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(elf_refuses_what_is_no_regular_file)
+TEST(elf_refuses_what_is_no_regular_file)
 {
 	char path[256], fifo[300];
 	struct mp_elf *elf;
@@ -524,14 +484,13 @@ START_TEST(elf_refuses_what_is_no_regular_file)
 	unlink(path);
 	unlink(fifo);
 }
-END_TEST
 
-START_TEST(elf_read_for_its_id_survives_truncation_under_it)
+TEST(elf_read_for_its_id_survives_truncation_under_it)
 {
 	struct mp_elf *elf;
 	char path[256];
 	size_t size;
-	uint8_t *bytes = small_elf(&size);
+	AUTO_FREE uint8_t *bytes = small_elf(&size);
 
 	/* The file is truncated while open: no later access may cause SIGBUS. */
 	ck_assert_int_eq(tiny_elf_write(bytes, size, path), 0);
@@ -542,14 +501,12 @@ START_TEST(elf_read_for_its_id_survives_truncation_under_it)
 	ck_assert_uint_eq(elf->id.build_id_len, 4);
 	mp_elf_close(elf);
 	unlink(path);
-	free(bytes);
 }
-END_TEST
 
 /* ---- pointers of exception tables ------------------------------------------------------------ */
 
 /* Libraries that old linkers made name the start of their code as the entry. */
-START_TEST(elf_start_is_code_that_the_kernel_enters)
+TEST(elf_start_is_code_that_the_kernel_enters)
 {
 	static const struct {
 		uint8_t code[8];
@@ -564,16 +521,17 @@ START_TEST(elf_start_is_code_that_the_kernel_enters)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct tiny_section text = {
-			.name = ".text",
-			.type = SHT_PROGBITS,
-			.flags = SHF_ALLOC | SHF_EXECINSTR,
-			.vaddr = 0x1000,
-			.data = cases[i].code,
-			.size = sizeof(cases[i].code),
-		};
+		const struct tiny_section text = {".text",
+						  SHT_PROGBITS,
+						  SHF_ALLOC | SHF_EXECINSTR,
+						  0x1000,
+						  cases[i].code,
+						  sizeof(cases[i].code),
+						  0,
+						  0,
+						  0};
 		struct mp_elf *elf;
-		uint8_t *bytes;
+		AUTO_FREE uint8_t *bytes = NULL;
 		size_t size;
 
 		bytes = tiny_elf_build(&text, 1, NULL, 0, &size);
@@ -584,12 +542,10 @@ START_TEST(elf_start_is_code_that_the_kernel_enters)
 				      "case %zu, entry %d", i, at);
 			mp_elf_close(elf);
 		}
-		free(bytes);
 	}
 }
-END_TEST
 
-START_TEST(eh_reads_every_pointer_encoding)
+TEST(eh_reads_every_pointer_encoding)
 {
 	static const uint8_t bytes[] = {0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	static const struct {
@@ -623,9 +579,8 @@ START_TEST(eh_reads_every_pointer_encoding)
 		ck_assert(cur.failed);
 	}
 }
-END_TEST
 
-START_TEST(eh_leb128_stops_at_nonsense)
+TEST(eh_leb128_stops_at_nonsense)
 {
 	static const uint8_t minus[] = {0x80, 0x7f},
 			     big[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
@@ -640,31 +595,3 @@ START_TEST(eh_leb128_stops_at_nonsense)
 	mp_eh_uleb(&cur);
 	ck_assert(cur.failed);
 }
-END_TEST
-
-static Suite *elf_suite(void)
-{
-	Suite *suite = suite_create("elf");
-	TCase *tc = tcase_create("elf");
-
-	tcase_add_test(tc, elf_finds_functions_relocations_and_build_id);
-	tcase_add_test(tc, elf_expands_packed_relative_relocations);
-	tcase_add_test(tc, elf_reads_static_programs);
-	tcase_add_test(tc, elf_finds_as_many_fdes_as_readelf);
-	tcase_add_test(tc, elf_id_survives_strip_and_ignores_data);
-	tcase_add_test(tc, elf_without_section_headers_still_has_fdes);
-	tcase_add_test(tc, elf_tells_read_only_from_writable);
-	tcase_add_test(tc, elf_reads_the_smallest_file);
-	tcase_add_loop_test(tc, elf_refuses_damage, 0, sizeof(damages) / sizeof(damages[0]));
-	tcase_add_test(tc, elf_refuses_every_truncation);
-	tcase_add_test(tc, elf_survives_every_flipped_bit);
-	tcase_add_test(tc, elf_refuses_what_is_no_regular_file);
-	tcase_add_test(tc, elf_read_for_its_id_survives_truncation_under_it);
-	tcase_add_test(tc, elf_start_is_code_that_the_kernel_enters);
-	tcase_add_test(tc, eh_reads_every_pointer_encoding);
-	tcase_add_test(tc, eh_leb128_stops_at_nonsense);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(elf_suite)
